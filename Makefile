@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# kscope: make, make demo, make test, make install, make bench, make fuzz, make check.
+
+VERSION := 0.1.0
+PREFIX ?= /usr/local
+CC ?= cc
+BUILD ?= build
+CFLAGS ?= -O2 -g
+WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith \
+	-Wwrite-strings -Wundef -Wformat=2 -Wno-format-nonliteral -Wvla
+KSCOPE_CFLAGS := -std=gnu11 $(WARNINGS) -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -Isrc \
+	-DKSCOPE_VERSION='"$(VERSION)"' -MMD -MP
+
+.PHONY: all
+all: $(BUILD)/kscope
+
+# Optional libraries. Each is used by one source file, which also builds without it.
+have = $(shell printf '\#include <$(1)>\nint main(void) { return 0; }\n' | \
+	$(CC) $(CFLAGS) -x c - -o /dev/null $(2) 2>/dev/null && echo yes)
+define optional
+HAVE_$(1) := $$(call have,$(2),$(3))
+ifeq ($$(HAVE_$(1)),yes)
+KSCOPE_CFLAGS += -DHAVE_$(1)
+LIBS += $(3)
+else
+MISSING += $(4)
+endif
+endef
+$(eval $(call optional,LIBDW,elfutils/libdw.h,-ldw -lelf,libdw-dev))
+$(eval $(call optional,LIBIBERTY,libiberty/demangle.h,-liberty,libiberty-dev))
+$(eval $(call optional,ZSTD,zstd.h,-lzstd,libzstd-dev))
+$(eval $(call optional,ZLIB,zlib.h,-lz,zlib1g-dev))
+
+SRC := $(wildcard src/*.c src/*/*.c)
+OBJ := $(SRC:%.c=$(BUILD)/obj/%.o)
+LIBOBJ := $(filter-out $(BUILD)/obj/src/main.o,$(OBJ))
+
+$(BUILD)/obj/%.o: %.c Makefile
+	@mkdir -p $(@D)
+	$(CC) $(KSCOPE_CFLAGS) $(CFLAGS) -c $< -o $@
+
+$(BUILD)/kscope: $(OBJ)
+	$(CC) $(CFLAGS) $(LDFLAGS) $^ -o $@ $(LIBS) -lm
+
+-include $(OBJ:.o=.d)

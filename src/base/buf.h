@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* buf: a growing run of bytes. `data` is always followed by a NUL that `len` does not count. */
+#ifndef KSCOPE_BASE_BUF_H
+#define KSCOPE_BASE_BUF_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct buf {
+	char *data; /* NULL until something is added */
+	size_t len, cap;
+};
+
+void buf_release(struct buf *buf);
+void buf_clear(struct buf *buf);
+/* Room for `extra` more bytes; returns where they start. Not counted in len until you do. */
+char *buf_reserve(struct buf *buf, size_t extra);
+void buf_add(struct buf *buf, const void *data, size_t len);
+void buf_addc(struct buf *buf, char c);
+void buf_adds(struct buf *buf, const char *s);
+void buf_addf(struct buf *buf, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void buf_addu(struct buf *buf, uint64_t value); /* decimal, much faster than buf_addf */
+void buf_addx(struct buf *buf, uint64_t value); /* 0x..., likewise */
+
+#endif

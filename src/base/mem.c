@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "base/mem.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ARENA_BLOCK ((size_t)64 << 10)
+
+struct arena_block {
+	struct arena_block *next;
+	uint8_t data[] __attribute__((aligned(8)));
+};
+
+static void *or_die(void *p)
+{
+	if (!p) {
+		fputs("kscope: out of memory\n", stderr);
+		abort();
+	}
+	return p;
+}
+
+void *xmalloc(size_t size)
+{
+	return or_die(malloc(size ? size : 1));
+}
+
+void *xcalloc(size_t nr, size_t size)
+{
+	return or_die(calloc(nr ? nr : 1, size ? size : 1));
+}
+
+void *xrealloc(void *old, size_t nr, size_t size)
+{
+	return or_die(reallocarray(old, nr ? nr : 1, size));
+}
+
+char *xstrdup(const char *s)
+{
+	return or_die(strdup(s));
+}
+
+char *xstrndup(const char *s, size_t len)
+{
+	return or_die(strndup(s, len));
+}
+
+char *xasprintf(const char *fmt, ...)
+{
+	va_list ap;
+	char *s;
+
+	va_start(ap, fmt);
+	if (vasprintf(&s, fmt, ap) < 0)
+		s = NULL;
+	va_end(ap);
+	return or_die(s);
+}
+
+size_t grown_capacity(size_t have, size_t want)
+{
+	size_t cap = have < 16 ? 16 : have + have / 2;
+
+	return cap < want ? want : cap;
+}
+
+void *arena_alloc(struct arena *arena, size_t size)
+{
+	void *p;
+
+	size = (size + 7) & ~(size_t)7;
+	if (size > arena->left) {
+		size_t room = size > ARENA_BLOCK ? size : ARENA_BLOCK;
+		struct arena_block *block = xmalloc(sizeof(*block) + room);
+
+		block->next = arena->head;
+		arena->head = block;
+		arena->at = block->data;
+		arena->left = room;
+	}
+	p = arena->at;
+	arena->at += size;
+	arena->left -= size;
+	return p;
+}
+
+char *arena_strndup(struct arena *arena, const char *s, size_t len)
+{
+	char *copy = arena_alloc(arena, len + 1);
+
+	memcpy(copy, s, len);
+	copy[len] = '\0';
+	return copy;
+}
+
+void arena_release(struct arena *arena)
+{
+	while (arena->head) {
+		struct arena_block *next = arena->head->next;
+
+		free(arena->head);
+		arena->head = next;
+	}
+	memset(arena, 0, sizeof(*arena));
+}

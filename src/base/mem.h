@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * mem: allocation that does not fail (out of memory ends the tool with a message), growing
+ * arrays, and an arena for what lives as long as its owner.
+ */
+#ifndef KSCOPE_BASE_MEM_H
+#define KSCOPE_BASE_MEM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+void *xmalloc(size_t size);
+void *xcalloc(size_t nr, size_t size);
+void *xrealloc(void *old, size_t nr, size_t size);
+char *xstrdup(const char *s);
+char *xstrndup(const char *s, size_t len);
+char *xasprintf(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+size_t grown_capacity(size_t have, size_t want);
+
+/* Make room for `want` elements in the array `ptr`, whose capacity is kept in `cap`. */
+#define GROW(ptr, want, cap)                                                          \
+	do {                                                                          \
+		if ((size_t)(want) > (size_t)(cap)) {                                 \
+			(cap) = grown_capacity((cap), (want));                        \
+			(ptr) = xrealloc((ptr), (cap), sizeof(*(ptr)));               \
+		}                                                                     \
+	} while (0)
+
+struct arena {
+	struct arena_block *head;
+	uint8_t *at;
+	size_t left;
+};
+
+/* Zeroed storage is not promised; alignment to 8 is. Everything goes at once in the release. */
+void *arena_alloc(struct arena *arena, size_t size);
+char *arena_strndup(struct arena *arena, const char *s, size_t len);
+void arena_release(struct arena *arena);
+
+#endif

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * sym: names for the addresses of one binary. Addresses are the ELF's own virtual addresses.
+ * Headers are read when the file is opened; symbols and DWARF only when a lookup asks.
+ *
+ * A file may be an ELF (32 or 64 bits, either byte order) or the text of /proc/kallsyms or
+ * System.map, which has no segments. A broken one gives what could be read and a warning.
+ */
+#ifndef KSCOPE_SYM_SYM_H
+#define KSCOPE_SYM_SYM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+struct symfile;
+
+/* Where separate debug files may be; strings are borrowed for as long as the symfile lives. */
+struct sym_search {
+	const char *symfs;  /* prefix tried before every absolute path; may be NULL */
+	const char *folder; /* one more folder with .build-id/ or *.debug; may be NULL */
+};
+
+struct sym_segment { /* an executable PT_LOAD */
+	uint64_t vaddr, offset, filesz, memsz;
+};
+
+struct sym_frame {
+	const char *name;    /* demangled; never NULL */
+	const char *linkage; /* as in the symbol table or DW_AT_linkage_name, else same as name */
+	const char *file;    /* source file, NULL if unknown */
+	uint32_t line;	     /* of the pc in the innermost frame, of the call site in outer ones */
+	bool inlined;	     /* into the next frame */
+	uint64_t start, size; /* of the enclosing function that has a symbol of its own */
+};
+
+#define SYM_MAX_INLINE 64
+
+/* NULL on failure: not readable, or neither ELF nor kallsyms. */
+struct symfile *symfile_open(const char *path, const struct sym_search *where, struct err *err);
+void symfile_close(struct symfile *sf);
+
+const struct sym_segment *symfile_segments(const struct symfile *sf, size_t *nr);
+const uint8_t *symfile_build_id(const struct symfile *sf, size_t *len); /* NULL if none */
+uint16_t symfile_machine(const struct symfile *sf);			/* e_machine, 0 for text */
+bool symfile_is_64bit(const struct symfile *sf);
+bool symfile_is_relocatable(const struct symfile *sf); /* ET_DYN or ET_REL: has no fixed address */
+
+/*
+ * The functions at an address, innermost inlined one first, at most `max`. 0: unknown. For a
+ * return address ask for address - 1. Strings live as long as the symfile. Not cached: callers
+ * keep what they asked (model/frame does).
+ */
+size_t symfile_lookup(struct symfile *sf, uint64_t vaddr, struct sym_frame *out, size_t max);
+
+/* The address of a function by its linkage name. */
+bool symfile_find(struct symfile *sf, const char *linkage, uint64_t *vaddr);
+
+#endif
