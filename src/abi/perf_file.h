@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * perf_file: the layout of a perf.data file, as perf(1) writes it. Facts only: numbers and
+ * structures, little or big endian as the machine that recorded.
+ */
+#ifndef KSCOPE_ABI_PERF_FILE_H
+#define KSCOPE_ABI_PERF_FILE_H
+
+#include <stdint.h>
+
+#define PERF_MAGIC "PERFILE2"
+
+struct perf_section {
+	uint64_t offset, size;
+};
+
+struct perf_header {
+	char magic[8];
+	uint64_t size;	    /* of this header: 104 in a file, 16 in a pipe */
+	uint64_t attr_size; /* of struct perf_file_attr */
+	struct perf_section attrs, data, event_types;
+	uint64_t features[4]; /* a bit each; one section each after the data */
+};
+
+struct perf_attr { /* perf_event_attr up to PERF_ATTR_SIZE_VER5 */
+	uint32_t type, size;
+	uint64_t config;
+	uint64_t sample_period; /* or frequency */
+	uint64_t sample_type, read_format;
+	uint64_t flags;
+	uint32_t wakeup_events, bp_type;
+	uint64_t config1, config2;
+	uint64_t branch_sample_type, sample_regs_user;
+	uint32_t sample_stack_user;
+	int32_t clockid;
+	uint64_t sample_regs_intr;
+	uint32_t aux_watermark;
+	uint16_t sample_max_stack, reserved;
+};
+
+struct perf_file_attr {
+	struct perf_attr attr;
+	struct perf_section ids;
+};
+
+/* attr.flags, as a little-endian machine numbers the bits */
+enum {
+	PERF_ATTR_EXCLUDE_USER = 1 << 4,
+	PERF_ATTR_EXCLUDE_KERNEL = 1 << 5,
+	PERF_ATTR_EXCLUDE_HV = 1 << 6,
+	PERF_ATTR_MMAP = 1 << 8,
+	PERF_ATTR_COMM = 1 << 9,
+	PERF_ATTR_FREQ = 1 << 10,
+	PERF_ATTR_TASK = 1 << 13,
+	PERF_ATTR_SAMPLE_ID_ALL = 1 << 18,
+	PERF_ATTR_MMAP2 = 1 << 23,
+	PERF_ATTR_COMM_EXEC = 1 << 24,
+	PERF_ATTR_KSYMBOL = 1 << 29,
+};
+
+/* attr.sample_type: the fields of a sample, in the order they stand in it */
+#define PERF_SAMPLE_IP (1ULL << 0)
+#define PERF_SAMPLE_TID (1ULL << 1)
+#define PERF_SAMPLE_TIME (1ULL << 2)
+#define PERF_SAMPLE_ADDR (1ULL << 3)
+#define PERF_SAMPLE_READ (1ULL << 4)
+#define PERF_SAMPLE_CALLCHAIN (1ULL << 5)
+#define PERF_SAMPLE_ID (1ULL << 6)
+#define PERF_SAMPLE_CPU (1ULL << 7)
+#define PERF_SAMPLE_PERIOD (1ULL << 8)
+#define PERF_SAMPLE_STREAM_ID (1ULL << 9)
+#define PERF_SAMPLE_RAW (1ULL << 10)
+#define PERF_SAMPLE_BRANCH_STACK (1ULL << 11)
+#define PERF_SAMPLE_REGS_USER (1ULL << 12)
+#define PERF_SAMPLE_STACK_USER (1ULL << 13)
+#define PERF_SAMPLE_WEIGHT (1ULL << 14)
+#define PERF_SAMPLE_DATA_SRC (1ULL << 15)
+#define PERF_SAMPLE_IDENTIFIER (1ULL << 16)
+#define PERF_SAMPLE_TRANSACTION (1ULL << 17)
+#define PERF_SAMPLE_REGS_INTR (1ULL << 18)
+#define PERF_SAMPLE_PHYS_ADDR (1ULL << 19)
+#define PERF_SAMPLE_AUX (1ULL << 20)
+#define PERF_SAMPLE_CGROUP (1ULL << 21)
+#define PERF_SAMPLE_DATA_PAGE_SIZE (1ULL << 22)
+#define PERF_SAMPLE_CODE_PAGE_SIZE (1ULL << 23)
+#define PERF_SAMPLE_WEIGHT_STRUCT (1ULL << 24)
+
+struct perf_record {
+	uint32_t type;
+	uint16_t misc, size; /* size includes this header */
+};
+
+enum perf_record_type {
+	PERF_RECORD_MMAP = 1,
+	PERF_RECORD_LOST = 2,
+	PERF_RECORD_COMM = 3,
+	PERF_RECORD_EXIT = 4,
+	PERF_RECORD_THROTTLE = 5,
+	PERF_RECORD_UNTHROTTLE = 6,
+	PERF_RECORD_FORK = 7,
+	PERF_RECORD_READ = 8,
+	PERF_RECORD_SAMPLE = 9,
+	PERF_RECORD_MMAP2 = 10,
+	PERF_RECORD_AUX = 11,
+	PERF_RECORD_ITRACE_START = 12,
+	PERF_RECORD_LOST_SAMPLES = 13,
+	PERF_RECORD_SWITCH = 14,
+	PERF_RECORD_SWITCH_CPU_WIDE = 15,
+	PERF_RECORD_NAMESPACES = 16,
+	PERF_RECORD_KSYMBOL = 17,
+	PERF_RECORD_BPF_EVENT = 18,
+	PERF_RECORD_CGROUP = 19,
+	PERF_RECORD_TEXT_POKE = 20,
+	PERF_RECORD_AUX_OUTPUT_HW_ID = 21,
+	PERF_RECORD_CALLCHAIN_DEFERRED = 22,
+	/* Made by perf itself. */
+	PERF_RECORD_HEADER_ATTR = 64,
+	PERF_RECORD_HEADER_EVENT_TYPE = 65,
+	PERF_RECORD_HEADER_TRACING_DATA = 66,
+	PERF_RECORD_HEADER_BUILD_ID = 67,
+	PERF_RECORD_FINISHED_ROUND = 68,
+	PERF_RECORD_ID_INDEX = 69,
+	PERF_RECORD_AUXTRACE_INFO = 70,
+	PERF_RECORD_AUXTRACE = 71,
+	PERF_RECORD_AUXTRACE_ERROR = 72,
+	PERF_RECORD_THREAD_MAP = 73,
+	PERF_RECORD_CPU_MAP = 74,
+	PERF_RECORD_STAT_CONFIG = 75,
+	PERF_RECORD_STAT = 76,
+	PERF_RECORD_STAT_ROUND = 77,
+	PERF_RECORD_EVENT_UPDATE = 78,
+	PERF_RECORD_TIME_CONV = 79,
+	PERF_RECORD_HEADER_FEATURE = 80,
+	PERF_RECORD_COMPRESSED = 81,
+	PERF_RECORD_FINISHED_INIT = 82,
+	PERF_RECORD_COMPRESSED2 = 83,
+};
+
+/* record.misc */
+enum {
+	PERF_MISC_CPUMODE = 7,
+	PERF_MISC_KERNEL = 1,
+	PERF_MISC_USER = 2,
+	PERF_MISC_HYPERVISOR = 3,
+	PERF_MISC_GUEST_KERNEL = 4,
+	PERF_MISC_GUEST_USER = 5,
+	PERF_MISC_COMM_EXEC = 1 << 13,
+	PERF_MISC_MMAP_DATA = 1 << 13,
+	PERF_MISC_EXACT_IP = 1 << 14,
+	PERF_MISC_MMAP_BUILD_ID = 1 << 14,
+	PERF_MISC_BUILD_ID_SIZE = 1 << 15,
+};
+
+enum perf_feature {
+	PERF_FEATURE_TRACING_DATA = 1,
+	PERF_FEATURE_BUILD_ID = 2,
+	PERF_FEATURE_HOSTNAME = 3,
+	PERF_FEATURE_OSRELEASE = 4,
+	PERF_FEATURE_VERSION = 5,
+	PERF_FEATURE_ARCH = 6,
+	PERF_FEATURE_NRCPUS = 7,
+	PERF_FEATURE_CPUDESC = 8,
+	PERF_FEATURE_CPUID = 9,
+	PERF_FEATURE_TOTAL_MEM = 10,
+	PERF_FEATURE_CMDLINE = 11,
+	PERF_FEATURE_EVENT_DESC = 12,
+	PERF_FEATURE_SAMPLE_TIME = 21,
+	PERF_FEATURE_CLOCKID = 23,
+	PERF_FEATURE_DIR_FORMAT = 24,
+	PERF_FEATURE_COMPRESSED = 27,
+	PERF_FEATURE_CLOCK_DATA = 29,
+	PERF_FEATURES = 256,
+};
+
+#endif

@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "args.h"
+
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/text.h"
+
+#define ALL (VERB_CONVERT | VERB_REPORT | VERB_FLAME | VERB_INFO)
+#define DRAWS (VERB_CONVERT | VERB_REPORT | VERB_FLAME)
+#define PICTURES (VERB_CONVERT | VERB_FLAME)
+
+enum option_code {
+	OPT_OUTPUT = 'o', OPT_READER = 'f', OPT_WRITER = 't', OPT_BUILD_DIR = 'b',
+	OPT_KERNEL = 'k', OPT_EVENT = 'e', OPT_VERBOSE = 'v', OPT_QUIET = 'q', OPT_HELP = 'h',
+	OPT_LIMIT = 'n',
+	OPT_SYMFS = 256, OPT_ELF, OPT_TICK_HZ, OPT_EVENT_NAME, OPT_TIME, OPT_CPU, OPT_PID, OPT_TID,
+	OPT_COMM, OPT_NO_INLINE, OPT_LINES, OPT_SAMPLES, OPT_WEIGHT, OPT_ROOT, OPT_INVERTED,
+	OPT_ICICLE, OPT_TITLE, OPT_SUBTITLE, OPT_NOTES, OPT_PALETTE, OPT_MIN_WIDTH, OPT_WIDTH,
+	OPT_DIFF, OPT_NEGATE, OPT_JSON, OPT_BY, OPT_SORT, OPT_TREE, OPT_NO_TREE, OPT_MIN_PERCENT,
+};
+
+static const struct option_row {
+	const char *name;
+	int code;
+	const char *arg; /* NULL: takes none */
+	unsigned verbs;
+	const char *about; /* NULL: an old or foreign spelling, not shown */
+} rows[] = {
+	{ "output", OPT_OUTPUT, "FILE", VERB_CONVERT | VERB_FLAME, "write here; - is stdout" },
+	{ "to", OPT_WRITER, "FORMAT", VERB_CONVERT, "write this format (default: by the extension)" },
+	{ "from", OPT_READER, "FORMAT", ALL, "read this format (default: by the content)" },
+	{ "build-dir", OPT_BUILD_DIR, "DIR", ALL, "where the binaries named in the data are" },
+	{ "symfs", OPT_SYMFS, "DIR", ALL, "look for binaries and debug files under DIR first" },
+	{ "root-dir", OPT_SYMFS, "DIR", ALL, NULL },
+	{ "kernel", OPT_KERNEL, "FILE", ALL, "the kernel's ELF, kallsyms or System.map" },
+	{ "vmlinux", OPT_KERNEL, "FILE", ALL, NULL },
+	{ "kallsyms", OPT_KERNEL, "FILE", ALL, NULL },
+	{ "elf", OPT_ELF, "PID=FILE", ALL, "this process runs this binary (may be repeated)" },
+	{ "tick-hz", OPT_TICK_HZ, "HZ", ALL, "the data counts time in ticks of this frequency" },
+	{ "event-name", OPT_EVENT_NAME, "NAME", ALL, "what was sampled, if the data does not say" },
+	{ "time", OPT_TIME, "A,B", ALL, "only samples from A to B seconds; either may be left out" },
+	{ "cpu", OPT_CPU, "LIST", ALL, "only these CPUs, such as 0,2-3" },
+	{ "pid", OPT_PID, "LIST", ALL, "only these processes" },
+	{ "tid", OPT_TID, "LIST", ALL, "only these threads" },
+	{ "comm", OPT_COMM, "NAME", ALL, "only tasks of this name (may be repeated)" },
+	{ "event", OPT_EVENT, "NAME", ALL, "only samples of this event (may be repeated)" },
+	{ "samples", OPT_SAMPLES, NULL, DRAWS, "count samples (the default of pictures)" },
+	{ "weight", OPT_WEIGHT, NULL, DRAWS, "count what samples stand for: cycles, bytes (report)" },
+	{ "root", OPT_ROOT, "WHAT", DRAWS, "outermost frame: comm (default), pid, tid or none" },
+	{ "no-inline", OPT_NO_INLINE, NULL, DRAWS, "no frames for inlined functions" },
+	{ "lines", OPT_LINES, NULL, DRAWS, "tell source lines apart" },
+	{ "inverted", OPT_INVERTED, NULL, DRAWS, "merge by leaf: who called this" },
+	{ "icicle", OPT_ICICLE, NULL, PICTURES, "draw the root on top" },
+	{ "title", OPT_TITLE, "TEXT", PICTURES, "title of the picture" },
+	{ "subtitle", OPT_SUBTITLE, "TEXT", PICTURES, "line under the title" },
+	{ "notes", OPT_NOTES, "TEXT", PICTURES, "line under the graph" },
+	{ "palette", OPT_PALETTE, "NAME", PICTURES, "hot, mem, kernel-user or by-binary" },
+	{ "colors", OPT_PALETTE, "NAME", PICTURES, NULL },
+	{ "min-width", OPT_MIN_WIDTH, "PERCENT", PICTURES, "leave out narrower frames" },
+	{ "width", OPT_WIDTH, "PIXELS", PICTURES, "of the picture (default: the window's)" },
+	{ "diff", OPT_DIFF, "BEFORE", VERB_FLAME, "colour by the change against this file" },
+	{ "negate", OPT_NEGATE, NULL, VERB_FLAME, "with --diff: widths are those of BEFORE" },
+	{ "json", OPT_JSON, NULL, VERB_REPORT | VERB_INFO | VERB_FORMATS, "for programs" },
+	{ "by", OPT_BY, "WHAT", VERB_REPORT, "a row for each function, binary, task or cpu" },
+	{ "sort", OPT_SORT, "COLUMN", VERB_REPORT, "self (default), total or name" },
+	{ "limit", OPT_LIMIT, "N", VERB_REPORT, "rows of the table (default 20, 0: all)" },
+	{ "tree", OPT_TREE, NULL, VERB_REPORT, "show only the call tree" },
+	{ "no-tree", OPT_NO_TREE, NULL, VERB_REPORT, "leave the call tree out" },
+	{ "min-percent", OPT_MIN_PERCENT, "PERCENT", VERB_REPORT, "of the call tree (default 0.5)" },
+	{ "verbose", OPT_VERBOSE, NULL, ALL | VERB_FORMATS, "say more; twice: still more" },
+	{ "quiet", OPT_QUIET, NULL, ALL | VERB_FORMATS, "say only errors" },
+	{ "help", OPT_HELP, NULL, ALL | VERB_FORMATS, "this text" },
+};
+
+#define NR_ROWS (sizeof(rows) / sizeof(rows[0]))
+
+void args_help(const struct command *command)
+{
+	printf("Usage: kscope %s\n%s\n\nOptions:\n", command->usage, command->about);
+	for (size_t i = 0; i < NR_ROWS; i++) {
+		char text[64];
+
+		if (!rows[i].about || !(rows[i].verbs & command->verb))
+			continue;
+		snprintf(text, sizeof(text), "--%s%s%s", rows[i].name, rows[i].arg ? " " : "",
+			 rows[i].arg ? rows[i].arg : "");
+		if (rows[i].code < 256)
+			printf("  -%c, %-22s %s\n", rows[i].code, text, rows[i].about);
+		else
+			printf("      %-22s %s\n", text, rows[i].about);
+	}
+	printf("\nExamples:\n%s", command->examples);
+}
+
+static int add_elf(struct args *args, const char *arg, struct err *err)
+{
+	const char *equals = strchr(arg, '=');
+	struct elf_option elf = { .path = equals ? equals + 1 : NULL };
+
+	if (!equals || !*elf.path || !text_u32(arg, (size_t)(equals - arg), &elf.pid))
+		return err_set(err, ERR_USAGE, "--elf wants PID=FILE, not '%s'", arg);
+	GROW(args->options.elfs, args->options.nr_elfs + 1, args->cap_elfs);
+	args->options.elfs[args->options.nr_elfs++] = elf;
+	return 0;
+}
+
+/* The place of arg in a list of words. */
+static int choose(const char *option, const char *arg, const char *const *words, struct err *err)
+{
+	for (int i = 0; words[i]; i++) {
+		if (!strcmp(arg, words[i]))
+			return i;
+	}
+	return err_set(err, ERR_USAGE, "--%s does not know '%s'; see --help", option, arg);
+}
+
+static int number(const char *option, const char *arg, uint64_t most, uint64_t *value,
+		  struct err *err)
+{
+	if (!text_u64(arg, strlen(arg), value) || *value > most)
+		return err_set(err, ERR_USAGE, "--%s wants a number, not '%s'", option, arg);
+	return 0;
+}
+
+static int percent(const char *option, const char *arg, double *value, struct err *err)
+{
+	char *end;
+
+	*value = strtod(arg, &end);
+	if (end == arg || *end || !(*value >= 0 && *value <= 100))
+		return err_set(err, ERR_USAGE, "--%s wants a percentage, not '%s'", option, arg);
+	return 0;
+}
+
+static int set_word(struct args *args, int code, const char *arg, struct err *err)
+{
+	static const char *const roots[] = { "comm", "pid", "tid", "none", NULL };
+	static const char *const bys[] = { "function", "binary", "task", "cpu", NULL };
+	static const char *const sorts[] = { "self", "total", "name", NULL };
+	int place;
+
+	switch (code) {
+	case OPT_ROOT:
+		place = choose("root", arg, roots, err);
+		args->options.root = place < 0 ? ROOT_COMM : (enum root)place;
+		return place;
+	case OPT_BY:
+		place = choose("by", arg, bys, err);
+		args->by = place < 0 ? FLAT_FUNCTION : (enum flat_by)place;
+		return place;
+	default:
+		place = choose("sort", arg, sorts, err);
+		args->sort = place < 0 ? FLAT_SELF : (enum flat_sort)place;
+		return place;
+	}
+}
+
+static int set_number(struct args *args, int code, const char *arg, struct err *err)
+{
+	uint64_t value = 0;
+	int ret;
+
+	switch (code) {
+	case OPT_TICK_HZ:
+		ret = number("tick-hz", arg, UINT64_MAX, &args->options.tick_hz, err);
+		if (ret == 0 && !args->options.tick_hz)
+			ret = err_set(err, ERR_USAGE, "--tick-hz cannot be 0");
+		return ret;
+	case OPT_WIDTH:
+		ret = number("width", arg, 100000, &value, err);
+		args->options.width = (unsigned)value;
+		return ret;
+	default:
+		ret = number("limit", arg, 1000000000, &value, err);
+		args->limit = (unsigned)value;
+		return ret;
+	}
+}
+
+static int set_option(struct args *args, int code, const char *arg, struct err *err)
+{
+	struct options *options = &args->options;
+	struct selection *sel = &args->selection;
+
+	switch (code) {
+	case OPT_OUTPUT: args->output = arg; return 0;
+	case OPT_READER: args->reader = arg; return 0;
+	case OPT_WRITER: args->writer = arg; return 0;
+	case OPT_BUILD_DIR: options->build_dir = arg; return 0;
+	case OPT_SYMFS: options->symfs = arg; return 0;
+	case OPT_KERNEL: options->kernel = arg; return 0;
+	case OPT_EVENT_NAME: options->source = arg; return 0;
+	case OPT_TITLE: options->title = arg; return 0;
+	case OPT_SUBTITLE: options->subtitle = arg; return 0;
+	case OPT_NOTES: options->notes = arg; return 0;
+	case OPT_PALETTE: options->palette = arg; return 0;
+	case OPT_DIFF: args->before = arg; return 0;
+	case OPT_NEGATE: args->negate = true; return 0;
+	case OPT_JSON: args->json = true; return 0;
+	case OPT_TREE: args->tree = true; return 0;
+	case OPT_NO_TREE: args->no_tree = true; return 0;
+	case OPT_NO_INLINE: options->no_inline = true; return 0;
+	case OPT_LINES: options->lines = true; return 0;
+	case OPT_SAMPLES: options->measure = MEASURE_SAMPLES; return 0;
+	case OPT_WEIGHT: options->measure = MEASURE_WEIGHT; return 0;
+	case OPT_INVERTED: options->inverted = true; return 0;
+	case OPT_ICICLE: options->icicle = true; return 0;
+	case OPT_VERBOSE: log_level = log_level < 1 ? 2 : log_level + 1; return 0;
+	case OPT_QUIET: log_level = 0; return 0;
+	case OPT_ELF: return add_elf(args, arg, err);
+	case OPT_TIME: return select_time(sel, arg, err);
+	case OPT_CPU: return select_ids(&sel->cpus, "--cpu", arg, err);
+	case OPT_PID: return select_ids(&sel->pids, "--pid", arg, err);
+	case OPT_TID: return select_ids(&sel->tids, "--tid", arg, err);
+	case OPT_COMM: select_comm(sel, arg); return 0;
+	case OPT_EVENT: select_source(sel, arg); return 0;
+	case OPT_MIN_WIDTH: return percent("min-width", arg, &options->min_width, err);
+	case OPT_MIN_PERCENT: return percent("min-percent", arg, &args->min_percent, err);
+	case OPT_ROOT:
+	case OPT_BY:
+	case OPT_SORT: return set_word(args, code, arg, err) < 0 ? -1 : 0;
+	default: return set_number(args, code, arg, err);
+	}
+}
+
+/* getopt's own tables, with the options of one verb. */
+static void getopt_tables(enum verb verb, struct option *longs, char *shorts)
+{
+	*shorts++ = ':';
+	for (size_t i = 0; i < NR_ROWS; i++) {
+		if (!(rows[i].verbs & verb))
+			continue;
+		*longs++ = (struct option){ rows[i].name, rows[i].arg ? required_argument : no_argument,
+					    NULL, rows[i].code };
+		if (rows[i].code < 256 && rows[i].about) {
+			*shorts++ = (char)rows[i].code;
+			if (rows[i].arg)
+				*shorts++ = ':';
+		}
+	}
+	*longs = (struct option){ 0 };
+	*shorts = '\0';
+}
+
+static int wrong(const struct command *command, const char *message, int *code)
+{
+	log_error("%s", message);
+	fprintf(stderr, "Try: kscope %s --help\n", command->name);
+	*code = ERR_USAGE;
+	return -1;
+}
+
+int args_parse(struct args *args, const struct command *command, int argc, char **argv, int *code)
+{
+	struct option longs[NR_ROWS + 1];
+	char shorts[3 * NR_ROWS], message[300];
+	struct err err = { 0 };
+	int opt;
+
+	memset(args, 0, sizeof(*args));
+	args->limit = 20;
+	args->min_percent = 0.5;
+	getopt_tables(command->verb, longs, shorts);
+	opterr = 0;
+	while ((opt = getopt_long(argc, argv, shorts, longs, NULL)) != -1) {
+		if (opt == OPT_HELP) {
+			args_help(command);
+			*code = ERR_NONE;
+			return -1;
+		}
+		if (opt == ':' || opt == '?') {
+			snprintf(message, sizeof(message), "%s %s",
+				 opt == ':' ? "a value is missing after" : "no such option:",
+				 argv[optind - 1]);
+			return wrong(command, message, code);
+		}
+		if (set_option(args, opt, optarg, &err) < 0)
+			return wrong(command, err.msg, code);
+	}
+	for (; optind < argc; optind++) {
+		GROW(args->inputs, args->nr_inputs + 1, args->cap_inputs);
+		args->inputs[args->nr_inputs++] = argv[optind];
+	}
+	if (!args->nr_inputs && command->verb != VERB_FORMATS)
+		return wrong(command, "no input file is named; - is stdin", code);
+	return 0;
+}
+
+void args_release(struct args *args)
+{
+	free(args->inputs);
+	free(args->options.elfs);
+	selection_release(&args->selection);
+}
+
+void args_job(const struct args *args, struct job *job)
+{
+	*job = (struct job){
+		.inputs = args->inputs,
+		.nr_inputs = args->nr_inputs,
+		.reader = args->reader,
+		.options = &args->options,
+		.selection = &args->selection,
+	};
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * args: the command line. One table (args.c) holds every option, the verbs that take it and the
+ * line that --help prints for it.
+ */
+#ifndef KSCOPE_ARGS_H
+#define KSCOPE_ARGS_H
+
+#include "convert.h"
+#include "format.h"
+#include "pass/flat.h"
+#include "pass/select.h"
+
+enum verb {
+	VERB_CONVERT = 1,
+	VERB_REPORT = 2,
+	VERB_FLAME = 4,
+	VERB_INFO = 8,
+	VERB_FORMATS = 16,
+};
+
+
+struct args {
+	const char **inputs;
+	size_t nr_inputs, cap_inputs;
+	const char *reader, *writer, *output;
+	struct options options;
+	size_t cap_elfs;
+	struct selection selection;
+	const char *before; /* flame --diff */
+	bool negate;
+	bool json;
+	enum flat_by by;
+	enum flat_sort sort;
+	unsigned limit; /* rows of a table; 0: all */
+	bool tree, no_tree;
+	double min_percent; /* of the call tree */
+};
+
+struct command {
+	const char *name;
+	enum verb verb;
+	const char *usage, *about;
+	const char *examples; /* shown as they are */
+	int (*run)(struct args *args);
+};
+
+/*
+ * 0: go on and run the verb. Otherwise the exit code is *code: help was shown, or the command line
+ * is wrong and that was said.
+ */
+int args_parse(struct args *args, const struct command *command, int argc, char **argv, int *code);
+void args_release(struct args *args);
+void args_help(const struct command *command);
+/* Fills a job from the arguments. */
+void args_job(const struct args *args, struct job *job);
+
+#endif

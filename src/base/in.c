@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "base/in.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+
+#define WINDOW ((size_t)128 << 10)
+#define PACKED WINDOW
+
+/* A packed stream: what was read of it and not yet unpacked. */
+struct packed {
+	uint8_t data[PACKED];
+	size_t at, end;
+	bool ended; /* at a frame's end: fine to stop here */
+};
+
+static size_t read_fd(struct in *in, uint8_t *to, size_t len)
+{
+	ssize_t got;
+
+	if (in->fd < 0)
+		return 0;
+	do {
+		got = read(in->fd, to, len);
+	} while (got < 0 && errno == EINTR);
+	if (got < 0) {
+		err_at(&in->err, ERR_INPUT, in->path, in->base + in->end, "read failed: %s",
+		       strerror(errno));
+		return 0;
+	}
+	in->taken += (uint64_t)got;
+	return (size_t)got;
+}
+
+static size_t read_packed(struct in *in, uint8_t *to, size_t len)
+{
+	struct packed *packed = in->packed;
+
+	for (;;) {
+		size_t src = packed->end - packed->at, dst = len;
+		int ret;
+
+		if (!src) {
+			packed->at = 0;
+			packed->end = src = read_fd(in, packed->data, PACKED);
+			if (!src) {
+				if (!packed->ended)
+					err_at(&in->err, ERR_INPUT, in->path, in->taken,
+					       "the %s stream is cut short", in->unpack->ops->name);
+				return 0;
+			}
+		}
+		ret = in->unpack->ops->step(in->unpack, packed->data + packed->at, &src, to, &dst);
+		if (ret < 0) {
+			err_at(&in->err, ERR_INPUT, in->path, in->taken - (packed->end - packed->at),
+			       "the %s stream is damaged", in->unpack->ops->name);
+			return 0;
+		}
+		packed->at += src;
+		packed->ended = ret == 1;
+		if (dst)
+			return dst;
+	}
+}
+
+static void make_room(struct in *in, size_t want)
+{
+	size_t have = in->end - in->at;
+
+	if (in->at + want <= in->cap)
+		return;
+	if (want > in->cap) {
+		size_t cap = grown_capacity(in->cap, want);
+		uint8_t *data = xmalloc(cap);
+
+		memcpy(data, in->data + in->at, have);
+		free(in->data);
+		in->data = data;
+		in->cap = cap;
+	} else if (have) {
+		memmove(in->data, in->data + in->at, have);
+	}
+	in->base += in->at;
+	in->at = 0;
+	in->end = have;
+}
+
+const uint8_t *in_peek(struct in *in, size_t want, size_t *have)
+{
+	if (want > IN_MAX_PEEK)
+		want = IN_MAX_PEEK;
+	while (in->end - in->at < want && !in->eof) {
+		size_t got;
+
+		make_room(in, want);
+		got = in->unpack ? read_packed(in, in->data + in->end, in->cap - in->end)
+				 : read_fd(in, in->data + in->end, in->cap - in->end);
+		if (!got)
+			in->eof = true;
+		in->end += got;
+	}
+	*have = in->end - in->at;
+	return in->data + in->at;
+}
+
+uint64_t in_skip(struct in *in, uint64_t n)
+{
+	uint64_t done = 0;
+
+	while (done < n) {
+		size_t have = in->end - in->at;
+
+		if (!have) {
+			in_peek(in, 1, &have);
+			if (!have)
+				break;
+		}
+		if (have > n - done)
+			have = (size_t)(n - done);
+		in->at += have;
+		done += have;
+	}
+	return done;
+}
+
+static int start_unpacking(struct in *in, struct err *err)
+{
+	size_t have;
+	const uint8_t *head = in_peek(in, 4, &have);
+	const struct unpack_ops *ops = unpack_probe(head, have);
+
+	if (!ops)
+		return 0;
+	in->unpack = ops->open();
+	if (!in->unpack)
+		return err_set(err, ERR_INPUT, "%s: packed with %s, and kscope is built without it",
+			       in->path, ops->name);
+	/* What the first peek read is packed too: the window is never larger than PACKED here. */
+	in->packed = xmalloc(sizeof(*in->packed));
+	memcpy(in->packed->data, head, have);
+	in->packed->at = 0;
+	in->packed->end = have;
+	in->packed->ended = false;
+	in->at = in->end = 0;
+	in->eof = false;
+	return 0;
+}
+
+static void init(struct in *in, const char *path, int fd, size_t window)
+{
+	memset(in, 0, sizeof(*in));
+	in->path = xstrdup(path);
+	in->fd = fd;
+	in->cap = window;
+	in->data = xmalloc(window);
+}
+
+int in_open(struct in *in, const char *path, struct err *err)
+{
+	bool is_stdin = !strcmp(path, "-");
+	struct stat st;
+	int fd = is_stdin ? dup(STDIN_FILENO) : open(path, O_RDONLY | O_CLOEXEC);
+
+	memset(in, 0, sizeof(*in));
+	in->fd = -1;
+	if (fd < 0)
+		return err_set(err, ERR_INPUT, "%s: cannot open: %s", path, strerror(errno));
+	if (!fstat(fd, &st) && S_ISDIR(st.st_mode)) {
+		close(fd);
+		return err_set(err, ERR_INPUT, "%s: is a directory", path);
+	}
+	init(in, is_stdin ? "<stdin>" : path, fd, WINDOW);
+	if (S_ISREG(st.st_mode))
+		in->size = (uint64_t)st.st_size;
+	if (start_unpacking(in, err) < 0) {
+		in_close(in);
+		return -1;
+	}
+	return 0;
+}
+
+void in_open_memory(struct in *in, const char *name, const void *data, size_t len)
+{
+	init(in, name, -1, len ? len : 1);
+	if (len)
+		memcpy(in->data, data, len);
+	in->end = len;
+	in->size = len;
+	in->eof = true;
+}
+
+void in_close(struct in *in)
+{
+	if (in->unpack)
+		in->unpack->ops->close(in->unpack);
+	if (in->fd >= 0)
+		close(in->fd);
+	free(in->packed);
+	free(in->data);
+	free(in->path);
+	memset(in, 0, sizeof(*in));
+	in->fd = -1;
+}
+
+static bool write_all(int fd, const uint8_t *data, size_t len)
+{
+	while (len) {
+		ssize_t put = write(fd, data, len);
+
+		if (put < 0 && errno == EINTR)
+			continue;
+		if (put <= 0)
+			return false;
+		data += put;
+		len -= (size_t)put;
+	}
+	return true;
+}
+
+static int unnamed_file(void)
+{
+	const char *dir = getenv("TMPDIR");
+	char *name;
+	int fd;
+
+	fd = open(dir ? dir : "/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	if (fd >= 0)
+		return fd;
+	name = xasprintf("%s/kscope-XXXXXX", dir ? dir : "/tmp");
+	fd = mkostemp(name, O_CLOEXEC);
+	if (fd >= 0)
+		unlink(name);
+	free(name);
+	return fd;
+}
+
+static bool seekable(const struct in *in)
+{
+	return !in->unpack && in->fd >= 0 && lseek(in->fd, 0, SEEK_CUR) >= 0;
+}
+
+/* The stream from here to its end goes to a file; what was skipped before is not needed again. */
+static int spool(struct in *in, struct err *err)
+{
+	uint64_t start = in_offset(in);
+	int fd = unnamed_file();
+	size_t have;
+
+	if (fd < 0 || lseek(fd, (off_t)start, SEEK_SET) < 0)
+		goto fail;
+	for (;;) {
+		const uint8_t *data = in_peek(in, 1, &have);
+
+		if (!have)
+			break;
+		if (!write_all(fd, data, have))
+			goto fail;
+		in_skip(in, have);
+	}
+	if (in->unpack)
+		in->unpack->ops->close(in->unpack);
+	in->unpack = NULL;
+	if (in->fd >= 0)
+		close(in->fd);
+	in->fd = fd;
+	in->size = in_offset(in);
+	return in_seek(in, start, err);
+fail:
+	if (fd >= 0)
+		close(fd);
+	return err_set(err, ERR_INPUT, "%s: cannot copy to a temporary file: %s (set TMPDIR?)",
+		       in->path, strerror(errno));
+}
+
+int in_seek(struct in *in, uint64_t offset, struct err *err)
+{
+	if (offset >= in->base && offset <= in->base + in->end) {
+		in->at = (size_t)(offset - in->base);
+		return 0;
+	}
+	if (in->fd < 0) { /* memory: the end is as far as it goes */
+		in->at = in->end;
+		return 0;
+	}
+	if (!seekable(in) && spool(in, err) < 0)
+		return -1;
+	if (lseek(in->fd, (off_t)offset, SEEK_SET) < 0)
+		return err_set(err, ERR_INPUT, "%s: cannot seek: %s", in->path, strerror(errno));
+	in->base = offset;
+	in->at = in->end = 0;
+	in->eof = false;
+	return 0;
+}
+
+int in_length(struct in *in, uint64_t *length, struct err *err)
+{
+	struct stat st;
+
+	if (in->fd < 0) {
+		*length = in->base + in->end;
+		return 0;
+	}
+	if (!seekable(in) && spool(in, err) < 0)
+		return -1;
+	if (fstat(in->fd, &st) < 0)
+		return err_set(err, ERR_INPUT, "%s: %s", in->path, strerror(errno));
+	*length = (uint64_t)st.st_size;
+	return 0;
+}
+
+int in_clone(struct in *copy, struct in *in, size_t window, struct err *err)
+{
+	char link[32];
+	int fd;
+
+	if (in->fd < 0) {
+		in_open_memory(copy, in->path, in->data, in->end);
+		return 0;
+	}
+	/* A dup would share the file position; opening it again does not. */
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", in->fd);
+	fd = open(link, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return err_set(err, ERR_INPUT, "%s: cannot open again: %s", in->path,
+			       strerror(errno));
+	init(copy, in->path, fd, window);
+	return 0;
+}

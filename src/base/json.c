@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "base/json.h"
+
+#include <string.h>
+
+#define MAX_NESTING 256
+#define SPACES 0x2020202020202020ULL
+
+bool json_fail(struct json *js, const char *what)
+{
+	if (!js->wrong)
+		js->wrong = what;
+	return false;
+}
+
+static bool run_out(struct json *js)
+{
+	js->cut = true;
+	return false;
+}
+
+static inline bool is_space(uint8_t c)
+{
+	return c == ' ' || c == '\n' || c == '\t' || c == '\r';
+}
+
+/* Most of a pretty-printed file is indentation: eight blanks at a time. */
+static inline void skip_space(struct json *js)
+{
+	const uint8_t *at = js->at, *end = js->end;
+
+	while (at < end && is_space(*at)) {
+		uint64_t word;
+
+		at++;
+		while (end - at >= 8 && (memcpy(&word, at, 8), word == SPACES))
+			at += 8;
+	}
+	js->at = at;
+}
+
+int json_peek(struct json *js)
+{
+	if (js->at < js->end && *js->at > ' ')
+		return *js->at;
+	skip_space(js);
+	if (js->at == js->end) {
+		js->cut = true;
+		return 0;
+	}
+	return *js->at;
+}
+
+bool json_take(struct json *js, char c)
+{
+	if (json_peek(js) != (uint8_t)c)
+		return false;
+	js->at++;
+	return true;
+}
+
+bool json_raw_string(struct json *js, const char **text, size_t *len)
+{
+	const uint8_t *start, *at;
+
+	if (!json_take(js, '"'))
+		return js->cut ? false : json_fail(js, "expected a string");
+	start = js->at;
+	for (at = start; at < js->end && *at != '"'; at++) {
+		if (*at == '\\')
+			at++;
+	}
+	if (at >= js->end)
+		return run_out(js);
+	*text = (const char *)start;
+	*len = (size_t)(at - start);
+	js->at = at + 1;
+	return true;
+}
+
+static void add_utf8(struct buf *to, uint32_t c)
+{
+	if (c < 0x80) {
+		buf_addc(to, (char)c);
+	} else if (c < 0x800) {
+		buf_addc(to, (char)(0xc0 | c >> 6));
+		buf_addc(to, (char)(0x80 | (c & 0x3f)));
+	} else {
+		buf_addc(to, (char)(0xe0 | c >> 12));
+		buf_addc(to, (char)(0x80 | (c >> 6 & 0x3f)));
+		buf_addc(to, (char)(0x80 | (c & 0x3f)));
+	}
+}
+
+static unsigned hex_digit(uint8_t c)
+{
+	if (c >= '0' && c <= '9')
+		return c - (unsigned)'0';
+	c |= 0x20;
+	return c >= 'a' && c <= 'f' ? c - (unsigned)'a' + 10 : 16;
+}
+
+static bool add_escape(struct buf *to, const char **at, const char *end)
+{
+	static const char from[] = "\"\\/bfnrt", into[] = "\"\\/\b\f\n\r\t";
+	const char *known = *at < end && **at ? strchr(from, **at) : NULL;
+	uint32_t code = 0;
+
+	if (known) {
+		buf_addc(to, into[known - from]);
+		++*at;
+		return true;
+	}
+	if (end - *at < 5 || **at != 'u')
+		return false;
+	for (int i = 1; i <= 4; i++) {
+		unsigned digit = hex_digit((uint8_t)(*at)[i]);
+
+		if (digit > 15)
+			return false;
+		code = code << 4 | digit;
+	}
+	add_utf8(to, code);
+	*at += 5;
+	return true;
+}
+
+bool json_string(struct json *js, struct buf *text)
+{
+	const char *at, *end;
+	size_t len;
+
+	if (!json_raw_string(js, &at, &len))
+		return false;
+	end = at + len;
+	buf_clear(text);
+	buf_reserve(text, len);
+	while (at < end) {
+		const char *escape = memchr(at, '\\', (size_t)(end - at));
+
+		buf_add(text, at, (size_t)((escape ? escape : end) - at));
+		if (!escape)
+			break;
+		at = escape + 1;
+		if (!add_escape(text, &at, end))
+			return json_fail(js, "a string with a broken escape");
+	}
+	buf_add(text, "", 0);
+	return true;
+}
+
+static bool hex_digits(struct json *js, uint64_t *value)
+{
+	const uint8_t *start = js->at;
+	uint64_t sum = 0;
+
+	for (; js->at < js->end; js->at++) {
+		unsigned digit = hex_digit(*js->at);
+
+		if (digit > 15)
+			break;
+		if (sum >> 60)
+			return json_fail(js, "a number beyond 64 bits");
+		sum = sum << 4 | digit;
+	}
+	*value = sum;
+	return js->at > start || json_fail(js, "expected a hexadecimal number");
+}
+
+static bool digits(struct json *js, uint64_t *value)
+{
+	const uint8_t *at = js->at, *start = at;
+	uint64_t sum = 0;
+
+	for (; at < js->end; at++) {
+		unsigned digit = *at - (unsigned)'0';
+
+		if (digit > 9)
+			break;
+		/* Nineteen digits always fit. */
+		if (at - start >= 19 && (__builtin_mul_overflow(sum, 10, &sum) ||
+					 __builtin_add_overflow(sum, digit, &sum)))
+			return json_fail(js, "a number beyond 64 bits");
+		else if (at - start < 19)
+			sum = sum * 10 + digit;
+	}
+	js->at = at;
+	*value = sum;
+	if (at == js->end)
+		return run_out(js);
+	return at > start || json_fail(js, "expected a whole number");
+}
+
+bool json_u64(struct json *js, uint64_t *value)
+{
+	bool quoted = json_peek(js) == '"', negative, ok;
+
+	if (js->cut)
+		return false;
+	js->at += quoted;
+	if (js->end - js->at < 3)
+		return run_out(js);
+	negative = *js->at == '-';
+	js->at += negative;
+	if (quoted && js->at[0] == '0' && (js->at[1] | 0x20) == 'x') {
+		js->at += 2;
+		ok = hex_digits(js, value);
+	} else {
+		ok = digits(js, value);
+	}
+	if (!ok)
+		return false;
+	if (negative)
+		*value = -*value; /* printed as signed by a sender in C */
+	if (js->at == js->end)
+		return run_out(js);
+	if (quoted)
+		return *js->at++ == '"' || (js->at--, json_fail(js, "expected a whole number"));
+	if (*js->at == '.' || (*js->at | 0x20) == 'e')
+		return json_fail(js, "expected a whole number");
+	return true;
+}
+
+bool json_u32(struct json *js, uint32_t *value)
+{
+	const uint8_t *start = js->at;
+	uint64_t wide;
+
+	if (!json_u64(js, &wide))
+		return false;
+	if (wide > UINT32_MAX) {
+		js->at = start;
+		return json_fail(js, "a number beyond 32 bits");
+	}
+	*value = (uint32_t)wide;
+	return true;
+}
+
+static bool skip_word(struct json *js)
+{
+	const uint8_t *start = js->at;
+
+	while (js->at < js->end && *js->at > ' ' && !strchr(",]}:\"[{", *js->at))
+		js->at++;
+	if (js->at == js->end)
+		return run_out(js);
+	return js->at > start || json_fail(js, "expected a value");
+}
+
+bool json_skip(struct json *js)
+{
+	unsigned depth = 0;
+	const char *text;
+	size_t len;
+
+	do {
+		int c = json_peek(js);
+
+		if (js->cut)
+			return false;
+		if (c == '{' || c == '[') {
+			if (++depth > MAX_NESTING)
+				return json_fail(js, "values nested too deep");
+			js->at++;
+		} else if (c == '}' || c == ']') {
+			if (!depth)
+				return json_fail(js, "expected a value");
+			depth--;
+			js->at++;
+		} else if (depth && (c == ',' || c == ':')) {
+			js->at++;
+		} else if (c == '"' ? !json_raw_string(js, &text, &len) : !skip_word(js)) {
+			return false;
+		}
+	} while (depth);
+	return true;
+}

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "base/text.h"
+
+#include <string.h>
+
+static int digit_of(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	if (c >= 'a' && c <= 'f')
+		return c - 'a' + 10;
+	if (c >= 'A' && c <= 'F')
+		return c - 'A' + 10;
+	return 99;
+}
+
+static bool number(const char *s, size_t len, unsigned base, uint64_t *value)
+{
+	uint64_t sum = 0;
+
+	if (!len)
+		return false;
+	for (size_t i = 0; i < len; i++) {
+		unsigned digit = (unsigned)digit_of(s[i]);
+
+		if (digit >= base || __builtin_mul_overflow(sum, base, &sum) ||
+		    __builtin_add_overflow(sum, digit, &sum))
+			return false;
+	}
+	*value = sum;
+	return true;
+}
+
+bool text_u64(const char *s, size_t len, uint64_t *value)
+{
+	if (len > 2 && s[0] == '0' && (s[1] | 0x20) == 'x')
+		return number(s + 2, len - 2, 16, value);
+	return number(s, len, 10, value);
+}
+
+bool text_hex(const char *s, size_t len, uint64_t *value)
+{
+	return number(s, len, 16, value);
+}
+
+bool text_u32(const char *s, size_t len, uint32_t *value)
+{
+	uint64_t wide;
+
+	if (!text_u64(s, len, &wide) || wide > UINT32_MAX)
+		return false;
+	*value = (uint32_t)wide;
+	return true;
+}
+
+bool text_seconds(const char *s, size_t len, uint64_t *ns)
+{
+	const char *dot = memchr(s, '.', len);
+	size_t whole = dot ? (size_t)(dot - s) : len;
+	uint64_t seconds = 0, part = 0;
+
+	if (whole && !number(s, whole, 10, &seconds))
+		return false;
+	if (dot) {
+		size_t digits = len - whole - 1;
+
+		if (!digits || digits > 9 || !number(dot + 1, digits, 10, &part))
+			return false;
+		for (; digits < 9; digits++)
+			part *= 10;
+	} else if (!whole) {
+		return false;
+	}
+	return !__builtin_mul_overflow(seconds, 1000000000, &seconds) &&
+	       !__builtin_add_overflow(seconds, part, ns);
+}
+
+void text_quote(struct buf *buf, const char *s, size_t len)
+{
+	buf_addc(buf, '"');
+	for (size_t i = 0; i < len; i++) {
+		unsigned char c = (unsigned char)s[i];
+
+		if (c == '"' || c == '\\') {
+			buf_addc(buf, '\\');
+			buf_addc(buf, (char)c);
+		} else if (c < 0x20 || c == 0x7f) {
+			buf_addf(buf, "\\u%04x", c);
+		} else {
+			buf_addc(buf, (char)c);
+		}
+	}
+	buf_addc(buf, '"');
+}
+
+bool text_line(struct in *in, const char **line, size_t *len)
+{
+	size_t want = 1, have = 0, seen = 0;
+	const char *data = (const char *)in_peek(in, want, &have);
+	const char *end;
+
+	if (!have)
+		return false;
+	while (!(end = memchr(data + seen, '\n', have - seen))) {
+		seen = have;
+		if (have >= IN_MAX_PEEK)
+			break;
+		data = (const char *)in_peek(in, have * 2, &have);
+		if (have == seen)
+			break;
+	}
+	*line = data;
+	*len = end ? (size_t)(end - data) : have;
+	in_skip(in, *len + (end ? 1 : 0));
+	if (*len && data[*len - 1] == '\r')
+		--*len;
+	return true;
+}

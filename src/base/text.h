@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* text: numbers and lines in text that may be hostile. */
+#ifndef KSCOPE_BASE_TEXT_H
+#define KSCOPE_BASE_TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/in.h"
+
+/* The whole of [s, s+len) as a number: decimal, or hexadecimal after 0x. False: it is not one. */
+bool text_u64(const char *s, size_t len, uint64_t *value);
+bool text_hex(const char *s, size_t len, uint64_t *value); /* without 0x */
+bool text_u32(const char *s, size_t len, uint32_t *value);
+/* Seconds with up to nine decimals, as nanoseconds. */
+bool text_seconds(const char *s, size_t len, uint64_t *ns);
+
+/* Appends s in double quotes; quotes, backslashes and control bytes are escaped as in JSON. */
+void text_quote(struct buf *buf, const char *s, size_t len);
+
+/*
+ * The next line without its end, NUL not included; false at the end of the input. It stays until
+ * the next in_ call. A line longer than IN_MAX_PEEK comes in pieces.
+ */
+bool text_line(struct in *in, const char **line, size_t *len);
+
+#endif

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* cmd: the verbs, one a file. */
+#ifndef KSCOPE_CMD_H
+#define KSCOPE_CMD_H
+
+#include "args.h"
+
+extern const struct command cmd_convert, cmd_report, cmd_flame, cmd_info, cmd_formats;
+
+/* Drop-ins for older tools: their own command lines. argv[0] is the name. */
+int cmd_toperf(int argc, char **argv);
+
+#endif

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* convert: any format that kscope reads into any that it writes. */
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "cmd.h"
+
+static const struct writer_ops *choose_writer(const struct args *args, struct err *err)
+{
+	const struct writer_ops *ops;
+
+	if (args->writer) {
+		ops = writer_by_name(args->writer);
+		if (!ops)
+			err_set(err, ERR_USAGE, "no writer '%s': see kscope formats", args->writer);
+		return ops;
+	}
+	ops = writer_by_extension(args->output);
+	if (!ops)
+		err_set(err, ERR_USAGE, "%s: which format? Name it with -t (see kscope formats)",
+			args->output);
+	return ops;
+}
+
+static int run(struct args *args)
+{
+	struct err err = { 0 };
+	const struct writer_ops *ops = NULL;
+	struct job job;
+
+	if (!args->output)
+		err_set(&err, ERR_USAGE, "where to? Name a file with -o; - is stdout");
+	else
+		ops = choose_writer(args, &err);
+	if (ops && !(ops->needs & WRITER_TEXT) && args->output[0] == '-' && !args->output[1] &&
+	    isatty(STDOUT_FILENO)) {
+		err_set(&err, ERR_USAGE, "%s is not for a terminal: use -o FILE or a pipe", ops->name);
+		ops = NULL;
+	}
+	if (!ops) {
+		log_error("%s", err.msg);
+		return err.code;
+	}
+	args_job(args, &job);
+	return convert_file(&job, ops, args->output);
+}
+
+const struct command cmd_convert = {
+	.name = "convert",
+	.verb = VERB_CONVERT,
+	.usage = "convert IN... -o OUT [-f READER] [-t WRITER] [options]",
+	.about = "Convert profiles. Formats are told by content and extension; several inputs are\n"
+		 "merged by time.",
+	.examples =
+		"  kscope convert samples.json --build-dir build -o perf.data\n"
+		"  kscope convert capture.bin --elf 1=a.elf --elf 2=b.elf -o stacks.folded\n"
+		"  kscope convert perf.data --comm echo.elf --time 1.5,2 -t folded -o -\n",
+	.run = run,
+};

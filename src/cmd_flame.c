@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* flame: a flame graph, of one profile or of the change between two. */
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "cmd.h"
+#include "pass/tally.h"
+#include "write/flame_style.h"
+
+static int put_sample(struct writer *w, const struct event *ev)
+{
+	if (ev->kind == EVENT_SAMPLE)
+		tally_add(w->priv, ev);
+	return 0;
+}
+
+static int finish(struct writer *w)
+{
+	(void)w;
+	return 0;
+}
+
+static const struct writer_ops tally_ops = { .name = "tally", .put = put_sample, .finish = finish };
+
+/* One side of the comparison, added to the tree. */
+static int add_side(struct job *job, struct strtab *strings, struct tree *tree, bool before,
+		    struct flame_style *style)
+{
+	struct tally tally;
+	struct writer writer = { .ops = &tally_ops, .options = job->options, .world = &job->world,
+				 .priv = &tally };
+	int ret = job_open(job, strings);
+
+	tally_init(&tally, &job->world, tally_by_options(job->options));
+	if (ret == 0)
+		ret = job_run(job, &writer);
+	if (ret == 0) {
+		bool weight = tally_counts_weight(&tally, job->options, MEASURE_SAMPLES);
+
+		tally_tree(&tally, tree, job->options, weight, before);
+		if (!before)
+			style->unit = tally_unit(&tally, weight);
+	}
+	tally_release(&tally);
+	return ret;
+}
+
+static int draw(const struct tree *tree, const struct flame_style *style, const char *path,
+		struct err *err)
+{
+	struct out out = { .fd = -1 };
+
+	if (out_open(&out, path, false, err) < 0)
+		return -1;
+	flame_svg(&out, tree, style);
+	return out_commit(&out, err);
+}
+
+static int run_diff(struct args *args)
+{
+	struct job before, after;
+	struct flame_style style;
+	struct strtab strings;
+	struct tree tree;
+	struct err err = { 0 };
+	int ret, code;
+
+	args_job(args, &after);
+	args_job(args, &before);
+	before.inputs = &args->before;
+	before.nr_inputs = 1;
+	strtab_init(&strings);
+	tree_init(&tree, &strings);
+	ret = flame_style_from(&style, &args->options, &err);
+	style.differential = true;
+	style.negate = args->negate;
+	if (ret == 0 && add_side(&before, &strings, &tree, !args->negate, &style) < 0) {
+		err = before.err;
+		ret = -1;
+	}
+	if (ret == 0 && add_side(&after, &strings, &tree, args->negate, &style) < 0) {
+		err = after.err;
+		ret = -1;
+	}
+	if (ret == 0) {
+		tree_finish(&tree);
+		ret = draw(&tree, &style, args->output, &err);
+	}
+	if (ret < 0) {
+		log_error("%s", err.msg);
+		code = err.code;
+	} else {
+		code = job_summary(&before) | job_summary(&after);
+	}
+	tree_release(&tree);
+	job_release(&before);
+	job_release(&after);
+	strtab_release(&strings);
+	return code;
+}
+
+static int run(struct args *args)
+{
+	struct job job;
+
+	if (!args->output)
+		args->output = "flame.svg";
+	if (args->before)
+		return run_diff(args);
+	args_job(args, &job);
+	return convert_file(&job, writer_by_name("svg"), args->output);
+}
+
+const struct command cmd_flame = {
+	.name = "flame",
+	.verb = VERB_FLAME,
+	.usage = "flame IN... [-o flame.svg] [options]",
+	.about = "Draw a flame graph. Widths are samples unless --weight is given.",
+	.examples =
+		"  kscope flame samples.json --build-dir build -o flame.svg\n"
+		"  kscope flame perf.data --inverted --palette by-binary -o leaves.svg\n"
+		"  kscope flame new.folded --diff old.folded -o change.svg\n",
+	.run = run,
+};

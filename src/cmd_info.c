@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* info: what is in a file, without drawing it. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/text.h"
+#include "cmd.h"
+#include "model/source.h"
+
+struct count {
+	uint64_t samples, weight;
+};
+
+struct info {
+	struct job *job;
+	uint64_t first, last; /* time */
+	uint32_t max_cpu;
+	bool cpu_seen, time_seen;
+	struct count *sources, *tasks; /* by handle */
+	size_t nr_sources, nr_tasks, cap_sources, cap_tasks;
+	uint64_t unnamed; /* samples of tasks that were never introduced */
+	struct buf text;
+};
+
+static struct count *count_at(struct count **counts, size_t *nr, size_t *cap, uint32_t handle)
+{
+	while (*nr <= handle) {
+		GROW(*counts, *nr + 1, *cap);
+		(*counts)[(*nr)++] = (struct count){ 0 };
+	}
+	return &(*counts)[handle];
+}
+
+static void add(struct count *count, const struct event_sample *sample)
+{
+	count->samples += sample->count;
+	count->weight += sample->weight;
+}
+
+static int info_put(struct writer *w, const struct event *ev)
+{
+	struct info *info = w->priv;
+
+	if (ev->kind != EVENT_SAMPLE)
+		return 0;
+	add(count_at(&info->sources, &info->nr_sources, &info->cap_sources, ev->sample.source),
+	    &ev->sample);
+	add(count_at(&info->tasks, &info->nr_tasks, &info->cap_tasks,
+		     world_task(w->world, ev->pid, ev->tid)),
+	    &ev->sample);
+	if (ev->cpu != NO_CPU) {
+		info->cpu_seen = true;
+		info->max_cpu = ev->cpu > info->max_cpu ? ev->cpu : info->max_cpu;
+	}
+	if (ev->time != NO_TIME) {
+		if (!info->time_seen || ev->time < info->first)
+			info->first = ev->time;
+		if (!info->time_seen || ev->time > info->last)
+			info->last = ev->time;
+		info->time_seen = true;
+	}
+	return 0;
+}
+
+static int info_finish(struct writer *w)
+{
+	(void)w;
+	return 0;
+}
+
+static const struct writer_ops info_ops = { .name = "info", .put = info_put,
+					    .finish = info_finish };
+
+static const char *text_of(const struct info *info, uint32_t handle)
+{
+	return str_text(info->job->world.strings, handle);
+}
+
+static const char *task_name(const struct info *info, uint32_t task)
+{
+	const struct task *t = &info->job->world.tasks[task];
+	uint32_t comm = task ? world_comm(&info->job->world, t->pid, t->tid) : 0;
+
+	return comm ? text_of(info, comm) : "[no name]";
+}
+
+static void print_text(struct info *info)
+{
+	struct job *job = info->job;
+	struct world *world = &job->world;
+	struct buf *to = &info->text;
+
+	for (size_t i = 0; i < job->merge.nr; i++)
+		buf_addf(to, "file      %s (%s)\n", job->merge.inputs[i].in.path,
+			 job->merge.inputs[i].reader.ops->name);
+	for (size_t i = 0; i < world->nr_facts; i++)
+		buf_addf(to, "%-9s %s\n", text_of(info, world->facts[i].key),
+			 text_of(info, world->facts[i].value));
+	if (*world_arch(world) && !world_fact(world, "arch"))
+		buf_addf(to, "arch      %s\n", world_arch(world));
+	buf_addf(to, "samples   %" PRIu64 "\n", job->samples);
+	if (job->selected != job->samples)
+		buf_addf(to, "selected  %" PRIu64 "\n", job->selected);
+	buf_addf(to, "lost      %" PRIu64 "\n", job->lost);
+	buf_addf(to, "damage    %" PRIu64 " places, %" PRIu64 " bytes\n", job->damaged,
+		 job->damaged_bytes);
+	if (info->time_seen)
+		buf_addf(to, "time      %.9f to %.9f s (%.3f s)\n", (double)info->first / 1e9,
+			 (double)info->last / 1e9, (double)(info->last - info->first) / 1e9);
+	if (info->cpu_seen)
+		buf_addf(to, "cpus      %" PRIu32 "\n", info->max_cpu + 1);
+	for (uint32_t i = 1; i < world->nr_sources; i++) {
+		struct count c = i < info->nr_sources ? info->sources[i] : (struct count){ 0 };
+
+		buf_addf(to, "event     %-24s %10" PRIu64 " samples %16" PRIu64 " in all\n",
+			 text_of(info, source_name(world, i)), c.samples, c.weight);
+	}
+	for (uint32_t i = 0; i < info->nr_tasks; i++) {
+		if (info->tasks[i].samples)
+			buf_addf(to, "task      %-24s %10" PRIu64 " samples  pid %" PRIu32 "\n",
+				 task_name(info, i), info->tasks[i].samples, world->tasks[i].pid);
+	}
+	for (uint32_t i = 1; i < world->images.nr; i++) {
+		struct image *image = &world->images.all[i];
+
+		image_symfile(&world->images, i);
+		buf_addf(to, "binary    %-24s %s\n", text_of(info, image->path),
+			 image->file ? image->file : "(not found)");
+	}
+}
+
+static void json_text(struct buf *to, const char *key, const char *value)
+{
+	text_quote(to, key, strlen(key));
+	buf_addc(to, ':');
+	text_quote(to, value, strlen(value));
+}
+
+static void json_inputs(struct info *info)
+{
+	struct merge *merge = &info->job->merge;
+
+	for (size_t i = 0; i < merge->nr; i++) {
+		buf_adds(&info->text, i ? ",{" : "{");
+		json_text(&info->text, "path", merge->inputs[i].in.path);
+		buf_addc(&info->text, ',');
+		json_text(&info->text, "format", merge->inputs[i].reader.ops->name);
+		buf_addc(&info->text, '}');
+	}
+}
+
+static void json_sources(struct info *info)
+{
+	struct world *world = &info->job->world;
+
+	for (uint32_t i = 1; i < world->nr_sources; i++) {
+		struct count c = i < info->nr_sources ? info->sources[i] : (struct count){ 0 };
+
+		buf_adds(&info->text, i > 1 ? ",{" : "{");
+		json_text(&info->text, "name", text_of(info, source_name(world, i)));
+		buf_addf(&info->text, ",\"samples\":%" PRIu64 ",\"weight\":%" PRIu64 "}", c.samples,
+			 c.weight);
+	}
+}
+
+static void json_tasks(struct info *info)
+{
+	const char *comma = "";
+
+	for (uint32_t i = 0; i < info->nr_tasks; i++) {
+		const struct task *task = &info->job->world.tasks[i];
+
+		if (!info->tasks[i].samples)
+			continue;
+		buf_addf(&info->text, "%s{", comma);
+		json_text(&info->text, "comm", task_name(info, i));
+		buf_addf(&info->text, ",\"pid\":%" PRIu32 ",\"tid\":%" PRIu32 ",\"samples\":%" PRIu64 "}",
+			 task->pid, task->tid, info->tasks[i].samples);
+		comma = ",";
+	}
+}
+
+static void json_binaries(struct info *info)
+{
+	struct images *images = &info->job->world.images;
+
+	for (uint32_t i = 1; i < images->nr; i++) {
+		struct image *image = &images->all[i];
+
+		image_symfile(images, i);
+		buf_adds(&info->text, i > 1 ? ",{" : "{");
+		json_text(&info->text, "path", text_of(info, image->path));
+		buf_addc(&info->text, ',');
+		json_text(&info->text, "file", image->file ? image->file : "");
+		buf_adds(&info->text, ",\"build_id\":\"");
+		for (unsigned b = 0; b < image->build_id_len; b++)
+			buf_addf(&info->text, "%02x", image->build_id[b]);
+		buf_adds(&info->text, "\"}");
+	}
+}
+
+static void print_json(struct info *info)
+{
+	struct job *job = info->job;
+	struct world *world = &job->world;
+	struct buf *to = &info->text;
+
+	buf_addf(to, "{\"samples\":%" PRIu64 ",\"selected\":%" PRIu64 ",\"lost\":%" PRIu64
+		     ",\"damaged\":%" PRIu64 ",\"damaged_bytes\":%" PRIu64 ",",
+		 job->samples, job->selected, job->lost, job->damaged, job->damaged_bytes);
+	if (info->time_seen)
+		buf_addf(to, "\"first_ns\":%" PRIu64 ",\"last_ns\":%" PRIu64 ",", info->first,
+			 info->last);
+	buf_addf(to, "\"cpus\":%" PRIu32 ",", info->cpu_seen ? info->max_cpu + 1 : 0);
+	json_text(to, "arch", world_arch(world));
+	buf_adds(to, ",\"facts\":{");
+	for (size_t i = 0; i < world->nr_facts; i++) {
+		buf_adds(to, i ? "," : "");
+		json_text(to, text_of(info, world->facts[i].key),
+			  text_of(info, world->facts[i].value));
+	}
+	buf_adds(to, "},\n\"inputs\":[");
+	json_inputs(info);
+	buf_adds(to, "],\n\"events\":[");
+	json_sources(info);
+	buf_adds(to, "],\n\"tasks\":[");
+	json_tasks(info);
+	buf_adds(to, "],\n\"binaries\":[");
+	json_binaries(info);
+	buf_adds(to, "]}\n");
+}
+
+static int run(struct args *args)
+{
+	struct job job;
+	struct info info = { .job = &job };
+	struct writer writer = { .ops = &info_ops, .world = &job.world, .priv = &info };
+	struct strtab strings;
+	int ret;
+
+	strtab_init(&strings);
+	args_job(args, &job);
+	ret = job_open(&job, &strings);
+	if (ret == 0)
+		ret = job_run(&job, &writer);
+	if (ret == 0) {
+		if (args->json)
+			print_json(&info);
+		else
+			print_text(&info);
+		fwrite(info.text.data, 1, info.text.len, stdout);
+		ret = job_summary(&job);
+	} else {
+		log_error("%s", job.err.msg);
+		ret = job.err.code;
+	}
+	free(info.sources);
+	free(info.tasks);
+	buf_release(&info.text);
+	job_release(&job);
+	strtab_release(&strings);
+	return ret;
+}
+
+const struct command cmd_info = {
+	.name = "info",
+	.verb = VERB_INFO,
+	.usage = "info IN... [--json]",
+	.about = "Tell what is in a file: format, events, tasks, binaries, time, losses, damage.",
+	.examples = "  kscope info samples.json --build-dir build\n"
+		    "  kscope info perf.data --json\n",
+	.run = run,
+};

@@ -1,0 +1,341 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* report: tables and call trees for a terminal, or JSON for programs; a section an event. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/text.h"
+#include "cmd.h"
+#include "model/source.h"
+
+struct report {
+	struct args *args;
+	struct job *job;
+	struct tally tally;
+	struct buf text;
+	bool colors;
+};
+
+static int report_put(struct writer *w, const struct event *ev)
+{
+	struct report *report = w->priv;
+
+	if (ev->kind == EVENT_SAMPLE)
+		tally_add(&report->tally, ev);
+	return 0;
+}
+
+static int report_finish(struct writer *w)
+{
+	(void)w;
+	return 0;
+}
+
+static const struct writer_ops report_ops = { .name = "report", .put = report_put,
+					      .finish = report_finish };
+
+static const char *text_of(const struct report *report, uint32_t handle)
+{
+	return str_text(report->job->world.strings, handle);
+}
+
+static double share(uint64_t part, uint64_t all)
+{
+	return all ? 100.0 * (double)part / (double)all : 0;
+}
+
+static const char *color(const struct report *report, double percent)
+{
+	if (!report->colors)
+		return "";
+	return percent >= 5 ? "\033[31m" : percent >= 0.5 ? "\033[32m" : "";
+}
+
+static const char *plain(const struct report *report)
+{
+	return report->colors ? "\033[0m" : "";
+}
+
+static bool counts_weight(const struct report *report, const struct tally *part)
+{
+	return tally_counts_weight(part, &report->args->options, MEASURE_WEIGHT);
+}
+
+static void print_row(struct report *report, const struct flat *flat, const struct flat_row *row)
+{
+	double self = share(row->self, flat->weight), total = share(row->total, flat->weight);
+
+	buf_addf(&report->text, "%s%7.2f%%%s %s%7.2f%%%s %10" PRIu64 "  ", color(report, self), self,
+		 plain(report), color(report, total), total, plain(report), row->samples);
+	if (report->args->by == FLAT_TASK && row->pid != NO_TASK)
+		buf_addf(&report->text, "%s (pid %" PRIu32 ")\n", text_of(report, row->name),
+			 row->pid);
+	else if (row->binary)
+		buf_addf(&report->text, "%-40s %s\n", text_of(report, row->name),
+			 text_of(report, row->binary));
+	else
+		buf_addf(&report->text, "%s\n", text_of(report, row->name));
+}
+
+static void print_table(struct report *report, const struct tally *part)
+{
+	static const char *const titles[] = { "function", "binary", "task", "cpu" };
+	struct args *args = report->args;
+	struct flat flat;
+	size_t nr;
+
+	flat_make(&flat, part, args->by, &args->options);
+	flat_sort_rows(&flat, report->job->world.strings, args->sort);
+	nr = args->limit && args->limit < flat.nr ? args->limit : flat.nr;
+	buf_addf(&report->text, "\n    self    total    samples  %s\n", titles[args->by]);
+	for (size_t i = 0; i < nr; i++)
+		print_row(report, &flat, &flat.rows[i]);
+	if (nr < flat.nr)
+		buf_addf(&report->text, "%*s(%zu more rows: --limit 0)\n", 30, "", flat.nr - nr);
+	flat_release(&flat);
+}
+
+/* Children with the largest totals first. */
+static int by_total(const void *va, const void *vb, void *arg)
+{
+	const struct tree_node *nodes = arg;
+	uint32_t a = *(const uint32_t *)va, b = *(const uint32_t *)vb;
+
+	if (nodes[a].total != nodes[b].total)
+		return nodes[a].total > nodes[b].total ? -1 : 1;
+	return a < b ? -1 : 1;
+}
+
+static size_t sorted_children(const struct tree *tree, uint32_t node, uint32_t **children)
+{
+	size_t nr = 0, cap = 0;
+
+	*children = NULL;
+	for (uint32_t c = tree->nodes[node].child; c; c = tree->nodes[c].sibling) {
+		GROW(*children, nr + 1, cap);
+		(*children)[nr++] = c;
+	}
+	if (nr)
+		qsort_r(*children, nr, sizeof(**children), by_total, tree->nodes);
+	return nr;
+}
+
+#define TREE_MAX_DEPTH 200 /* deeper lines would not fit any terminal */
+
+static void print_subtree(struct report *report, const struct tree *tree, uint32_t node,
+			  unsigned depth)
+{
+	uint64_t all = tree->nodes[0].total;
+	uint32_t *children;
+	size_t nr = sorted_children(tree, node, &children);
+
+	for (size_t i = 0; i < nr; i++) {
+		const struct tree_node *n = &tree->nodes[children[i]];
+		double percent = share(n->total, all);
+
+		if (percent < report->args->min_percent)
+			break;
+		buf_addf(&report->text, "%s%7.2f%%%s %*s%s%s%s", color(report, percent), percent,
+			 plain(report), (int)depth * 2, "", text_of(report, n->name),
+			 n->inlined ? " (inlined)" : "", n->self ? "" : "\n");
+		if (n->self)
+			buf_addf(&report->text, "  [self %.2f%%]\n", share(n->self, all));
+		if (depth < TREE_MAX_DEPTH)
+			print_subtree(report, tree, children[i], depth + 1);
+	}
+	free(children);
+}
+
+static void print_tree(struct report *report, struct tally *part)
+{
+	struct tree tree;
+
+	tree_init(&tree, report->job->world.strings);
+	tally_tree(part, &tree, &report->args->options, counts_weight(report, part), false);
+	tree_finish(&tree);
+	buf_adds(&report->text, report->args->options.inverted ? "\n   total  callers\n"
+								: "\n   total  call tree\n");
+	print_subtree(report, &tree, 0, 0);
+	tree_release(&tree);
+}
+
+static uint32_t source_of(const struct tally *part)
+{
+	return part->entries[0].source;
+}
+
+static void sum(const struct tally *part, uint64_t *samples, uint64_t *weight)
+{
+	*samples = *weight = 0;
+	for (size_t i = 0; i < part->nr; i++) {
+		*samples += part->entries[i].samples;
+		*weight += part->entries[i].weight;
+	}
+}
+
+static void print_section(struct report *report, struct tally *part)
+{
+	struct args *args = report->args;
+	bool weight = counts_weight(report, part);
+	uint64_t samples, events;
+
+	sum(part, &samples, &events);
+	buf_addf(&report->text, "%" PRIu64 " samples of %s", samples,
+		 text_of(report, source_name(&report->job->world, source_of(part))));
+	if (weight && events != samples)
+		buf_addf(&report->text, ", %" PRIu64 " %s", events, tally_unit(part, true));
+	buf_addf(&report->text, "; shares are of %s\n", tally_unit(part, weight));
+	if (!args->tree)
+		print_table(report, part);
+	if (!args->no_tree)
+		print_tree(report, part);
+	buf_addc(&report->text, '\n');
+}
+
+static void json_text(struct report *report, const char *key, const char *value)
+{
+	buf_addf(&report->text, "\"%s\":", key);
+	text_quote(&report->text, value, strlen(value));
+}
+
+static void json_rows(struct report *report, const struct tally *part, const char *key,
+		      enum flat_by by)
+{
+	struct args *args = report->args;
+	struct flat flat;
+
+	flat_make(&flat, part, by, &args->options);
+	flat_sort_rows(&flat, report->job->world.strings, args->sort);
+	buf_addf(&report->text, ",\"%s\":[", key);
+	for (size_t i = 0; i < flat.nr; i++) {
+		const struct flat_row *row = &flat.rows[i];
+
+		buf_adds(&report->text, i ? ",\n{" : "\n{");
+		json_text(report, "name", text_of(report, row->name));
+		if (by == FLAT_FUNCTION) {
+			buf_addc(&report->text, ',');
+			json_text(report, "binary", text_of(report, row->binary));
+		}
+		if (by == FLAT_TASK && row->pid != NO_TASK)
+			buf_addf(&report->text, ",\"pid\":%" PRIu32, row->pid);
+		buf_addf(&report->text,
+			 ",\"self\":%" PRIu64 ",\"total\":%" PRIu64 ",\"samples\":%" PRIu64
+			 ",\"self_percent\":%.4f,\"total_percent\":%.4f}",
+			 row->self, row->total, row->samples, share(row->self, flat.weight),
+			 share(row->total, flat.weight));
+	}
+	buf_adds(&report->text, "]");
+	flat_release(&flat);
+}
+
+static void json_section(struct report *report, struct tally *part)
+{
+	uint64_t samples, weight;
+
+	sum(part, &samples, &weight);
+	buf_addc(&report->text, '{');
+	json_text(report, "name", text_of(report, source_name(&report->job->world, source_of(part))));
+	buf_addf(&report->text, ",\"samples\":%" PRIu64 ",\"weight\":%" PRIu64, samples, weight);
+	json_rows(report, part, "functions", FLAT_FUNCTION);
+	json_rows(report, part, "binaries", FLAT_BINARY);
+	json_rows(report, part, "tasks", FLAT_TASK);
+	json_rows(report, part, "cpus", FLAT_CPU);
+	buf_addc(&report->text, '}');
+}
+
+static int by_source(const void *va, const void *vb)
+{
+	const struct tally_entry *a = va, *b = vb;
+
+	return a->source < b->source ? -1 : a->source > b->source;
+}
+
+/* Calls section() with the entries of one event after the other. */
+static void each_source(struct report *report, void (*section)(struct report *, struct tally *))
+{
+	struct tally *all = &report->tally;
+
+	if (all->nr)
+		qsort(all->entries, all->nr, sizeof(*all->entries), by_source);
+	hash_release(&all->index);
+	for (size_t first = 0, end; first < all->nr; first = end) {
+		struct tally part = { .world = all->world, .by = all->by,
+				      .entries = all->entries + first };
+
+		for (end = first; end < all->nr; end++) {
+			if (all->entries[end].source != all->entries[first].source)
+				break;
+		}
+		part.nr = end - first;
+		if (first && report->args->json)
+			buf_adds(&report->text, ",\n");
+		section(report, &part);
+	}
+}
+
+static void print_all(struct report *report)
+{
+	struct job *job = report->job;
+
+	if (report->args->json) {
+		buf_addf(&report->text,
+			 "{\"samples\":%" PRIu64 ",\"selected\":%" PRIu64 ",\"lost\":%" PRIu64
+			 ",\"damaged\":%" PRIu64 ",\"events\":[\n",
+			 job->samples, job->selected, job->lost, job->damaged);
+		each_source(report, json_section);
+		buf_adds(&report->text, "]}\n");
+	} else {
+		each_source(report, print_section);
+		if (!report->tally.nr)
+			buf_adds(&report->text, "no samples\n");
+	}
+	fwrite(report->text.data, 1, report->text.len, stdout);
+}
+
+static int run(struct args *args)
+{
+	struct job job;
+	struct report report = { .args = args, .job = &job, .colors = isatty(STDOUT_FILENO) &&
+								      !getenv("NO_COLOR") };
+	struct writer writer = { .ops = &report_ops, .world = &job.world, .priv = &report };
+	struct strtab strings;
+	int ret;
+
+	strtab_init(&strings);
+	args_job(args, &job);
+	ret = job_open(&job, &strings);
+	if (ret == 0) {
+		tally_init(&report.tally, &job.world, BY_SOURCE | BY_COMM | BY_PID | BY_CPU);
+		ret = job_run(&job, &writer);
+	}
+	if (ret == 0) {
+		print_all(&report);
+		ret = job_summary(&job);
+	} else {
+		log_error("%s", job.err.msg);
+		ret = job.err.code;
+	}
+	tally_release(&report.tally);
+	buf_release(&report.text);
+	job_release(&job);
+	strtab_release(&strings);
+	return ret;
+}
+
+const struct command cmd_report = {
+	.name = "report",
+	.verb = VERB_REPORT,
+	.usage = "report IN... [options]",
+	.about = "Show where time went: a table and a call tree for each event.",
+	.examples =
+		"  kscope report samples.json --build-dir build\n"
+		"  kscope report perf.data --by task --no-tree\n"
+		"  kscope report perf.data --inverted --tree --comm echo.elf\n"
+		"  kscope report perf.data --json | python3 -m json.tool\n",
+	.run = run,
+};

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* toperf: drop-in for the seL4 profiler's converter, with its exact flags. */
+#include <getopt.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "cmd.h"
+
+static const char usage[] =
+	"Usage: toperf [OPTIONS] --samples-path <SAMPLES_PATH> --build-dir <BUILD_DIR>\n"
+	"\n"
+	"Options:\n"
+	"  -o, --output <OUTPUT>              perf.data file to write [default: perf.data]\n"
+	"  -s, --samples-path <SAMPLES_PATH>  samples of the seL4 profiler: JSON, or a capture of its\n"
+	"                                     TCP stream or serial line\n"
+	"  -b, --build-dir <BUILD_DIR>        where the ELFs named in the samples are\n"
+	"  -p, --print-summary                print the samples to stdout\n"
+	"  -h, --help                         Print help\n"
+	"  -V, --version                      Print version\n"
+	"\n"
+	"Example:\n"
+	"  toperf -s samples.json -b build -o perf.data && perf report\n"
+	"\n"
+	"This is kscope under another name; kscope convert --help tells what else it does.\n";
+
+static int print_summary(const struct args *args)
+{
+	struct job job;
+
+	args_job(args, &job);
+	return convert_file(&job, writer_by_name("dump"), "-");
+}
+
+int cmd_toperf(int argc, char **argv)
+{
+	static const struct option longs[] = {
+		{ "output", required_argument, NULL, 'o' },
+		{ "samples-path", required_argument, NULL, 's' },
+		{ "samples_path", required_argument, NULL, 's' }, /* as its README has it */
+		{ "build-dir", required_argument, NULL, 'b' },
+		{ "build_dir", required_argument, NULL, 'b' },
+		{ "print-summary", no_argument, NULL, 'p' },
+		{ "help", no_argument, NULL, 'h' },
+		{ "version", no_argument, NULL, 'V' },
+		{ 0 },
+	};
+	const char *samples = NULL;
+	struct args args = { .output = "perf.data", .inputs = &samples, .nr_inputs = 1 };
+	bool summary = false;
+	struct job job;
+	int opt;
+
+	while ((opt = getopt_long(argc, argv, "o:s:b:phV", longs, NULL)) != -1) {
+		switch (opt) {
+		case 'o':
+			args.output = optarg;
+			break;
+		case 's':
+			samples = optarg;
+			break;
+		case 'b':
+			args.options.build_dir = optarg;
+			break;
+		case 'p':
+			summary = true;
+			break;
+		case 'h':
+			fputs(usage, stdout);
+			return 0;
+		case 'V':
+			printf("toperf (kscope %s)\n", KSCOPE_VERSION);
+			return 0;
+		default:
+			fputs(usage, stderr);
+			return ERR_USAGE;
+		}
+	}
+	if (optind < argc || !samples || !args.options.build_dir) {
+		log_error("toperf needs --samples-path and --build-dir, and nothing else");
+		fputs(usage, stderr);
+		return ERR_USAGE;
+	}
+	if (summary) {
+		int code = print_summary(&args);
+
+		if (code > ERR_PARTIAL)
+			return code;
+	}
+	args_job(&args, &job);
+	return convert_file(&job, writer_by_name("perfdata"), args.output);
+}

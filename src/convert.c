@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "convert.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/progress.h"
+
+int job_open(struct job *job, struct strtab *strings)
+{
+	const struct options *options = job->options;
+
+	job->where = (struct image_search){
+		.build_dir = options->build_dir,
+		.symfs = options->symfs,
+		.kernel = options->kernel,
+		.debug = { .symfs = options->symfs, .folder = options->build_dir },
+	};
+	world_init(&job->world, strings, &job->where);
+	return merge_open(&job->merge, job->inputs, job->nr_inputs, job->reader, options,
+			  &job->world.frames, &job->err);
+}
+
+void job_release(struct job *job)
+{
+	merge_close(&job->merge);
+	world_release(&job->world);
+}
+
+static int put(struct job *job, struct writer *writer, struct event *ev)
+{
+	world_apply(&job->world, ev);
+	if (ev->kind == EVENT_SAMPLE) {
+		ev->sample.count += !ev->sample.count;
+		job->samples += ev->sample.count;
+		if (!select_keeps(job->selection, &job->world, ev))
+			return 0;
+		job->selected += ev->sample.count;
+	} else if (ev->kind == EVENT_LOST) {
+		job->lost += ev->lost.count;
+		if (ev->lost.damage)
+			job->damaged_bytes += ev->lost.bytes;
+	}
+	return writer->ops->put(writer, ev);
+}
+
+static int put_whole_map(struct job *job, struct writer *writer, const struct event *whole)
+{
+	struct event ev;
+
+	for (size_t n = 0; world_segment(&job->world, whole, n, &ev); n++) {
+		if (ev.map.as_linked) {
+			log_warn("no usable binary %s for pid %" PRIu32
+				 ": its samples keep bare addresses; say where it is with --build-dir",
+				 whole->map.path, whole->pid);
+			job->partial = true;
+		}
+		if (put(job, writer, &ev) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static uint64_t bytes_taken(const struct job *job, uint64_t *all)
+{
+	uint64_t taken = 0;
+
+	*all = 0;
+	for (size_t i = 0; i < job->merge.nr; i++) {
+		taken += job->merge.inputs[i].in.taken;
+		*all += job->merge.inputs[i].in.size;
+	}
+	return taken;
+}
+
+static int run_loop(struct job *job, struct writer *writer)
+{
+	struct progress progress;
+	struct event ev;
+	int ret;
+
+	progress_start(&progress, "reading");
+	while ((ret = merge_next(&job->merge, &ev)) > 0) {
+		ret = ev.kind == EVENT_MAP && ev.map.whole ? put_whole_map(job, writer, &ev)
+							    : put(job, writer, &ev);
+		if (ret < 0) {
+			job->err = writer->err;
+			break;
+		}
+		if (progress_due(&progress)) {
+			uint64_t all, taken = bytes_taken(job, &all);
+
+			progress_show(&progress, taken, all);
+			if (writer->out && out_failed(writer->out))
+				break;
+		}
+	}
+	progress_end(&progress);
+	if (job->merge.err.code && !job->err.code)
+		job->err = job->merge.err;
+	return ret < 0 ? -1 : 0;
+}
+
+int job_run(struct job *job, struct writer *writer)
+{
+	int ret = run_loop(job, writer);
+
+	for (size_t i = 0; i < job->merge.nr; i++) {
+		job->damaged += job->merge.inputs[i].reader.nr_damaged;
+		job->partial |= job->merge.inputs[i].reader.partial;
+	}
+	job->partial |= job->damaged > 0;
+	if (ret == 0 && writer->ops->finish(writer) < 0) {
+		job->err = writer->err;
+		ret = -1;
+	}
+	return ret;
+}
+
+int job_summary(const struct job *job)
+{
+	if (job->damaged)
+		log_warn("%" PRIu64 " damaged place%s: %" PRIu64 " samples read, %" PRIu64
+			 " lost, %" PRIu64 " bytes skipped",
+			 job->damaged, job->damaged == 1 ? "" : "s", job->samples, job->lost,
+			 job->damaged_bytes);
+	else if (job->lost)
+		log_warn("the recording itself lost %" PRIu64 " samples", job->lost);
+	if (job->samples && !job->selected)
+		log_warn("none of the %" PRIu64 " samples is selected", job->samples);
+	return job->partial ? ERR_PARTIAL : ERR_NONE;
+}
+
+static int report_error(const struct err *err)
+{
+	log_error("%s", err->msg);
+	return err->code;
+}
+
+int convert_file(struct job *job, const struct writer_ops *ops, const char *path)
+{
+	struct out out = { .fd = -1 };
+	struct writer writer = {
+		.ops = ops,
+		.options = job->options,
+		.world = &job->world,
+		.out = &out,
+		.priv = xcalloc(1, ops->priv_size),
+	};
+	struct strtab strings;
+	bool opened = false;
+	int ret;
+
+	strtab_init(&strings);
+	ret = job_open(job, &strings);
+	if (ret == 0)
+		ret = out_open(&out, path, ops->needs & WRITER_SEEK, &job->err);
+	if (ret == 0) {
+		opened = true;
+		ret = ops->open(&writer);
+		if (ret < 0)
+			job->err = writer.err;
+	}
+	if (ret == 0)
+		ret = job_run(job, &writer);
+	if (ret == 0)
+		ret = out_commit(&out, &job->err);
+	out_abandon(&out);
+	if (opened)
+		ops->close(&writer);
+	ret = ret < 0 ? report_error(&job->err) : job_summary(job);
+	free(writer.priv);
+	job_release(job);
+	strtab_release(&strings);
+	return ret;
+}

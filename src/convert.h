@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * convert: the one loop. Every verb that reads data runs it with a sink of its own: a writer of
+ * the format table, or the tally behind a report.
+ */
+#ifndef KSCOPE_CONVERT_H
+#define KSCOPE_CONVERT_H
+
+#include "format.h"
+#include "model/world.h"
+#include "pass/merge.h"
+#include "pass/select.h"
+
+struct job {
+	const char *const *inputs;
+	size_t nr_inputs;
+	const char *reader; /* NULL: guess */
+	const struct options *options;
+	const struct selection *selection;
+
+	/* Results. */
+	struct world world; /* valid from job_open() to job_release() */
+	struct image_search where;
+	struct merge merge;
+	uint64_t samples, selected, lost, damaged_bytes;
+	uint64_t damaged; /* places */
+	bool partial;	  /* something was damaged or missing */
+	struct err err;
+};
+
+/* strings is shared by the worlds of several jobs. */
+int job_open(struct job *job, struct strtab *strings);
+/* Hands every event that is selected to the writer, then finishes it. The output is not committed. */
+int job_run(struct job *job, struct writer *writer);
+void job_release(struct job *job);
+/* One input, one file: open, run, commit, say what happened. Returns the exit code. */
+int convert_file(struct job *job, const struct writer_ops *ops, const char *path);
+/* What was lost and damaged, on stderr; returns ERR_PARTIAL if the result is not whole. */
+int job_summary(const struct job *job);
+
+#endif

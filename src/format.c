@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "format.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+
+#define MAX_COMPLAINTS 8
+
+#define READER(name) extern const struct reader_ops read_##name;
+#define WRITER(name) extern const struct writer_ops write_##name;
+#include "formats.def"
+#undef READER
+#undef WRITER
+
+const struct reader_ops *const readers[] = {
+#define READER(name) &read_##name,
+#define WRITER(name)
+#include "formats.def"
+#undef READER
+#undef WRITER
+	NULL
+};
+
+const struct writer_ops *const writers[] = {
+#define READER(name)
+#define WRITER(name) &write_##name,
+#include "formats.def"
+#undef READER
+#undef WRITER
+	NULL
+};
+
+const struct reader_ops *reader_by_name(const char *name)
+{
+	for (size_t i = 0; readers[i]; i++) {
+		if (!strcmp(readers[i]->name, name))
+			return readers[i];
+	}
+	return NULL;
+}
+
+const struct reader_ops *reader_by_content(struct in *in)
+{
+	const struct reader_ops *best = NULL;
+	int most = 0;
+	size_t len;
+	const uint8_t *head = in_peek(in, 4096, &len);
+
+	for (size_t i = 0; readers[i]; i++) {
+		int bits = readers[i]->probe(head, len);
+
+		if (bits > most) {
+			most = bits;
+			best = readers[i];
+		}
+	}
+	return best;
+}
+
+const struct writer_ops *writer_by_name(const char *name)
+{
+	for (size_t i = 0; writers[i]; i++) {
+		if (!strcmp(writers[i]->name, name))
+			return writers[i];
+	}
+	return NULL;
+}
+
+const struct writer_ops *writer_by_extension(const char *path)
+{
+	size_t len = strlen(path);
+
+	for (size_t i = 0; writers[i]; i++) {
+		size_t ext = writers[i]->extension ? strlen(writers[i]->extension) : 0;
+
+		if (ext && len > ext && !strcmp(path + len - ext, writers[i]->extension))
+			return writers[i];
+	}
+	return NULL;
+}
+
+int reader_damage(struct reader *r, struct event *ev, uint64_t offset, uint64_t count,
+		  uint64_t bytes, const char *fmt, ...)
+{
+	struct err err = { 0 };
+	char text[300];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	err_at(&err, ERR_PARTIAL, r->in->path, offset, "%s", text);
+	r->nr_damaged++;
+	if (r->nr_damaged <= MAX_COMPLAINTS)
+		log_warn("%s", err.msg);
+	else if (r->nr_damaged == MAX_COMPLAINTS + 1)
+		log_warn("%s: more damage follows; it is only counted from here on", r->in->path);
+	ev->kind = EVENT_LOST;
+	ev->lost = (struct event_lost){ .count = count, .bytes = bytes, .damage = true };
+	return 1;
+}
+
+void reader_missing(struct reader *r, const char *fmt, ...)
+{
+	char text[900];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	log_warn("%s", text);
+	r->partial = true;
+}

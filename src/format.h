@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * format: what a reader and a writer are, and the table of them all (formats.def). A format is one
+ * file that defines its ops and includes nothing but this header, model/, pass/, base/ and abi/.
+ */
+#ifndef KSCOPE_FORMAT_H
+#define KSCOPE_FORMAT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/in.h"
+#include "base/out.h"
+#include "model/event.h"
+
+struct world;
+struct frames;
+
+struct elf_option { /* --elf PID=FILE */
+	uint32_t pid;
+	const char *path;
+};
+
+/* What the command line says to formats. Strings live as long as the program. */
+struct options {
+	const char *build_dir;
+	const char *symfs;
+	const char *kernel; /* the kernel's ELF or kallsyms */
+	struct elf_option *elfs;
+	size_t nr_elfs;
+	uint64_t tick_hz; /* of the recording's clock; 0: it counts nanoseconds */
+	const char *source; /* name for the event of formats that do not say */
+
+	/* For pictures and tables. */
+	bool no_inline;	 /* inlined functions are not frames */
+	bool lines;	 /* file:line in names */
+	enum measure { MEASURE_DEFAULT, MEASURE_SAMPLES, MEASURE_WEIGHT } measure;
+	enum root { ROOT_COMM, ROOT_PID, ROOT_TID, ROOT_NONE } root; /* the outermost frames */
+	bool inverted; /* merge by leaf */
+	bool icicle;
+	const char *title, *subtitle, *notes;
+	const char *palette; /* NULL: chosen by the data */
+	double min_width;    /* percent */
+	unsigned width;	     /* pixels; 0: fluid */
+};
+
+struct reader {
+	const struct reader_ops *ops;
+	const struct options *options;
+	struct in *in;
+	struct frames *frames; /* for data with names; see IP_NAMED */
+	struct err err;
+	uint64_t nr_damaged; /* places where the input was damaged */
+	bool partial;	     /* something the input refers to could not be used */
+	void *priv;
+};
+
+struct reader_ops {
+	const char *name, *about;
+	/* How many bits of the input's first bytes speak for this format; 0: it is not. */
+	int (*probe)(const uint8_t *head, size_t len);
+	size_t priv_size;
+	int (*open)(struct reader *r);
+	/* 1: *ev is filled, 0: the end, -1: r->err. ev is zeroed, its time and cpu "unknown". */
+	int (*next)(struct reader *r, struct event *ev);
+	void (*close)(struct reader *r);
+};
+
+enum writer_needs {
+	WRITER_SEEK = 1,  /* patches what it has written */
+	WRITER_TEXT = 2,  /* fit for a terminal */
+	WRITER_ADDRESSES = 4, /* cannot carry frames that have only a name */
+};
+
+struct writer {
+	const struct writer_ops *ops;
+	const struct options *options;
+	struct world *world;
+	struct out *out;
+	struct err err;
+	void *priv;
+};
+
+struct writer_ops {
+	const char *name, *about;
+	const char *extension; /* with the dot; NULL: not guessed from a file's name */
+	unsigned needs;	       /* enum writer_needs */
+	size_t priv_size;
+	int (*open)(struct writer *w);
+	int (*put)(struct writer *w, const struct event *ev);
+	int (*finish)(struct writer *w);
+	void (*close)(struct writer *w);
+};
+
+extern const struct reader_ops *const readers[];
+extern const struct writer_ops *const writers[];
+
+const struct reader_ops *reader_by_name(const char *name);
+const struct reader_ops *reader_by_content(struct in *in);
+const struct writer_ops *writer_by_name(const char *name);
+const struct writer_ops *writer_by_extension(const char *path);
+
+/*
+ * For readers: the input is damaged at `offset`. Says so (the first few times) and fills a lost
+ * event. Always returns 1, so that a reader can `return reader_damage(...)`.
+ */
+int reader_damage(struct reader *r, struct event *ev, uint64_t offset, uint64_t count,
+		  uint64_t bytes, const char *fmt, ...) __attribute__((format(printf, 6, 7)));
+/* For readers: something the input refers to is missing. Warns and is told by the exit code. */
+void reader_missing(struct reader *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+#endif

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "cmd.h"
+
+static const struct command *const commands[] = { &cmd_convert, &cmd_report, &cmd_flame, &cmd_info,
+						  &cmd_formats };
+
+/* Tools that kscope replaces: under their name, by a link or as a verb, they work as before. */
+static const struct drop_in {
+	const char *name, *about;
+	int (*run)(int argc, char **argv);
+} drop_ins[] = {
+	{ "toperf", "the seL4 profiler's samples.json to perf.data", cmd_toperf },
+};
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+static void help(FILE *to)
+{
+	fprintf(to, "kscope %s: profile the kernels that perf cannot reach\n\n"
+		    "Usage: kscope VERB [options]\n\n",
+		KSCOPE_VERSION);
+	for (size_t i = 0; i < COUNT(commands); i++)
+		fprintf(to, "  %-10s %.*s\n", commands[i]->name,
+			(int)strcspn(commands[i]->about, ".\n"), commands[i]->about);
+	fprintf(to, "\nDrop-ins for older tools, also by their own names:\n");
+	for (size_t i = 0; i < COUNT(drop_ins); i++)
+		fprintf(to, "  %-10s %s\n", drop_ins[i].name, drop_ins[i].about);
+	fprintf(to, "\nExamples:\n"
+		    "  kscope report samples.json --build-dir build\n"
+		    "  kscope flame samples.json --build-dir build -o flame.svg\n"
+		    "  kscope convert samples.json --build-dir build -o perf.data && perf report\n"
+		    "\nkscope VERB --help tells more. Exit codes: 0 done; 1 done, but something in the\n"
+		    "input was damaged or missing; 2 wrong usage; 3 unusable input; 4 output failed.\n");
+}
+
+static const struct drop_in *find_drop_in(const char *name)
+{
+	for (size_t i = 0; i < COUNT(drop_ins); i++) {
+		if (!strcmp(drop_ins[i].name, name))
+			return &drop_ins[i];
+	}
+	return NULL;
+}
+
+static int run_verb(const char *name, int argc, char **argv)
+{
+	const struct drop_in *drop_in = find_drop_in(name);
+
+	if (drop_in)
+		return drop_in->run(argc, argv);
+	for (size_t i = 0; i < COUNT(commands); i++) {
+		struct args args;
+		int code;
+
+		if (strcmp(commands[i]->name, name) != 0)
+			continue;
+		if (args_parse(&args, commands[i], argc, argv, &code) == 0)
+			code = commands[i]->run(&args);
+		args_release(&args);
+		return code;
+	}
+	log_error("no such verb: %s", name);
+	help(stderr);
+	return ERR_USAGE;
+}
+
+/* Output that nobody could read is a failure, too: kscope info > /dev/full */
+static int flush_stdout(int code)
+{
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return code;
+	log_error("cannot write to stdout");
+	return ERR_OUTPUT;
+}
+
+int main(int argc, char **argv)
+{
+	const char *slash = strrchr(argv[0], '/');
+	const char *self = slash ? slash + 1 : argv[0];
+
+	if (find_drop_in(self))
+		return flush_stdout(run_verb(self, argc, argv));
+	if (argc < 2) {
+		help(stderr);
+		return ERR_USAGE;
+	}
+	if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "version")) {
+		printf("kscope %s\n", KSCOPE_VERSION);
+		return flush_stdout(0);
+	}
+	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help")) {
+		if (argc > 2) {
+			char *again[] = { argv[2], (char[]){ "--help" }, NULL };
+
+			return flush_stdout(run_verb(argv[2], 2, again));
+		}
+		help(stdout);
+		return flush_stdout(0);
+	}
+	return flush_stdout(run_verb(argv[1], argc - 1, argv + 1));
+}

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * event: what readers make and writers take. Everything an event points to is borrowed: it is
+ * valid until the reader is asked for the next one. Addresses are as in the data, ids as in the
+ * data; names come later (model/frame).
+ */
+#ifndef KSCOPE_MODEL_EVENT_H
+#define KSCOPE_MODEL_EVENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum event_kind {
+	EVENT_META,   /* a fact about the recording: key, value */
+	EVENT_SOURCE, /* what triggers samples: cycles, a timer, a PMU event */
+	EVENT_COMM,   /* a task has this name from now on */
+	EVENT_FORK,   /* a task begins, with its parent's maps if it is a new process */
+	EVENT_EXIT,   /* a task ends */
+	EVENT_MAP,    /* a binary is mapped */
+	EVENT_SAMPLE, /* a call stack and its weight */
+	EVENT_LOST,   /* samples or bytes that are missing here */
+	EVENT_KINDS
+};
+
+#define NO_TIME UINT64_MAX
+#define NO_CPU UINT32_MAX
+#define NO_TASK UINT32_MAX /* pid and tid of data that does not tell */
+
+/*
+ * Markers inside a call chain: the addresses that follow are of this kind. Values are those of
+ * perf, so chains pass through unchanged; IP_NAMED is ours: what follows are handles of frames
+ * that the reader made itself because its data has names in place of addresses.
+ */
+#define IP_MARKERS ((uint64_t)-4095) /* this and above are markers */
+#define IP_KERNEL ((uint64_t)-128)
+#define IP_USER ((uint64_t)-512)
+#define IP_GUEST ((uint64_t)-2048)
+#define IP_GUEST_KERNEL ((uint64_t)-2176)
+#define IP_GUEST_USER ((uint64_t)-2560)
+#define IP_NAMED ((uint64_t)-4000)
+
+/* perf's type numbers, so that a source passes through unchanged. */
+enum source_type {
+	SOURCE_HARDWARE = 0,
+	SOURCE_SOFTWARE = 1,
+	SOURCE_TRACEPOINT = 2,
+	SOURCE_CACHE = 3,
+	SOURCE_RAW = 4,
+};
+
+struct event_meta { /* keys: arch, hostname, osrelease, cmdline, cpudesc, nrcpus, clock */
+	const char *key, *value;
+};
+
+struct event_source {
+	uint32_t id;	  /* the reader's own number; samples refer to it */
+	const char *name; /* NULL: named after type, config and the architecture */
+	uint32_t type;
+	uint64_t config;
+	uint64_t period; /* 0: varies, or unknown */
+	bool freq;	 /* period is a frequency in Hz */
+	const char *unit; /* of a sample's weight; NULL: events of this source */
+};
+
+struct event_comm {
+	const char *comm;
+	bool exec; /* the old maps are gone */
+};
+
+struct event_fork {
+	uint32_t parent_pid, parent_tid;
+};
+
+struct event_map {
+	uint64_t addr, len, offset; /* offset in the file */
+	const char *path;
+	const uint8_t *build_id; /* NULL if unknown */
+	uint8_t build_id_len;
+	uint8_t prot;  /* PROT_* of mmap(2) */
+	bool kernel;   /* in the kernel's space: shared by all tasks */
+	bool as_linked; /* addresses are those of the ELF itself: offset means nothing */
+	/*
+	 * The whole image, for the whole life of the task: addr, len and offset are not known and
+	 * come from the program headers.
+	 */
+	bool whole;
+};
+
+struct event_sample {
+	const uint64_t *ips; /* leaf first, the sampled pc being the first, with markers */
+	uint32_t nr;
+	uint32_t source;
+	uint64_t weight; /* how much it stands for in events of its source: perf's period */
+	uint64_t count;	 /* of samples: more than one in data that was summed up before; 0 means 1 */
+	uint64_t context; /* IP_KERNEL or IP_USER...: where the pc was */
+};
+
+struct event_lost {
+	uint64_t count; /* samples; 0 if only bytes are known */
+	uint64_t bytes;
+	bool damage; /* lost here, by damage to the input, and not while recording */
+};
+
+struct event {
+	enum event_kind kind;
+	uint32_t input; /* which of several inputs; set by pass/merge */
+	uint64_t time;	/* ns; NO_TIME if unknown or before everything */
+	uint32_t cpu;	/* NO_CPU if unknown */
+	uint32_t pid, tid;
+	union {
+		struct event_meta meta;
+		struct event_source source;
+		struct event_comm comm;
+		struct event_fork fork;
+		struct event_map map;
+		struct event_sample sample;
+		struct event_lost lost;
+	};
+};
+
+static inline bool ip_is_marker(uint64_t ip)
+{
+	return ip >= IP_MARKERS;
+}
+
+extern const char *const event_names[EVENT_KINDS];
+const char *ip_marker_name(uint64_t marker);		      /* NULL: an unknown one */
+uint64_t ip_marker_by_name(const char *name, size_t len);     /* 0: none */
+
+#endif

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * frame: a place in code, once, whatever the number of samples that saw it; and the functions
+ * there, innermost inlined one first, found when somebody first asks (frame_symbols in world.h).
+ */
+#ifndef KSCOPE_MODEL_FRAME_H
+#define KSCOPE_MODEL_FRAME_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/hash.h"
+#include "model/strtab.h"
+
+enum frame_flags {
+	FRAME_RETURN = 1, /* a return address: the call is just before it */
+	FRAME_KERNEL = 2,
+	FRAME_NAMED = 4, /* the data gave a name: addr is its handle, image the binary's name */
+	FRAME_UNMAPPED = 8, /* no map was known: addr is as sampled, image is the space */
+};
+
+struct symbol {
+	uint32_t name, file; /* handles */
+	uint32_t line;
+	bool inlined;	/* into the next symbol */
+	bool unknown;	/* the name was made up from the address */
+	uint64_t start; /* of the function that has code of its own */
+};
+
+struct frame {
+	uint64_t addr; /* offset in the image's file, or its own address if image->as_linked */
+	uint32_t image;
+	uint32_t symbols; /* the first; valid if nr_symbols */
+	uint16_t nr_symbols; /* 0: nobody asked yet */
+	uint8_t flags;
+};
+
+struct frames {
+	struct strtab *strings; /* borrowed */
+	struct frame *all;	/* [0] is none */
+	struct symbol *symbols;
+	size_t nr, cap, nr_symbols, cap_symbols;
+	struct hash index;
+};
+
+void frames_init(struct frames *frames, struct strtab *strings);
+void frames_release(struct frames *frames);
+uint32_t frame_intern(struct frames *frames, uint32_t image, uint64_t addr, uint8_t flags);
+/* For readers of data that has names in place of addresses; binary may be 0. */
+uint32_t frame_named(struct frames *frames, uint32_t name, uint32_t binary, uint8_t flags);
+
+#endif

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "model/image.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+
+#define PAGE 4096
+
+void images_init(struct images *images, struct strtab *strings, const struct image_search *where)
+{
+	memset(images, 0, sizeof(*images));
+	images->strings = strings;
+	images->where = where;
+	GROW(images->all, 1, images->cap);
+	memset(&images->all[0], 0, sizeof(images->all[0]));
+	images->nr = 1;
+}
+
+void images_release(struct images *images)
+{
+	for (size_t i = 1; i < images->nr; i++) {
+		symfile_close(images->all[i].symfile);
+		free(images->all[i].file);
+	}
+	free(images->all);
+	hash_release(&images->index);
+	memset(images, 0, sizeof(*images));
+}
+
+static const char *last_part(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash && slash[1] && path[0] != '[' ? slash + 1 : path;
+}
+
+uint32_t image_intern(struct images *images, const char *path, const uint8_t *build_id,
+		      size_t build_id_len, bool as_linked, bool kernel)
+{
+	uint32_t name = str_intern_z(images->strings, path);
+	struct hash_key key = { name, (uint64_t)as_linked | (uint64_t)kernel << 1 };
+	struct image *image;
+	uint32_t *handle;
+
+	if (build_id_len > BUILD_ID_MAX)
+		build_id_len = BUILD_ID_MAX;
+	/* A file that changed under the same path is another image. */
+	if (build_id_len)
+		key.a |= hash_bytes(build_id, build_id_len) << 32;
+	handle = hash_at(&images->index, key);
+	if (*handle)
+		return *handle;
+	*handle = (uint32_t)images->nr;
+	GROW(images->all, images->nr + 1, images->cap);
+	image = &images->all[images->nr];
+	*image = (struct image){
+		.path = name,
+		.name = str_intern_z(images->strings, last_part(path)),
+		.build_id_len = (uint8_t)build_id_len,
+		.as_linked = as_linked,
+		.kernel = kernel,
+	};
+	if (build_id_len)
+		memcpy(image->build_id, build_id, build_id_len);
+	return (uint32_t)images->nr++;
+}
+
+bool image_is_pseudo(const char *path)
+{
+	return path[0] == '\0' || path[0] == '[' || !strncmp(path, "//", 2) ||
+	       !strncmp(path, "anon_inode:", 11) || !strncmp(path, "/dev/", 5) ||
+	       !strncmp(path, "/memfd:", 7) || !strncmp(path, "/SYSV", 5);
+}
+
+static char *try_file(struct images *images, struct image *image, char *path)
+{
+	struct err err = { 0 };
+	char *real = path ? realpath(path, NULL) : NULL;
+
+	free(path);
+	if (!real)
+		return NULL;
+	image->symfile = symfile_open(real, &images->where->debug, &err);
+	if (image->symfile)
+		return real;
+	log_warn("%s", err.msg);
+	free(real);
+	return NULL;
+}
+
+/* perf's own store: ~/.debug/.build-id/xx/yyyy/elf */
+static char *cached_path(const struct image *image)
+{
+	const char *home = getenv("HOME");
+	char hex[2 * BUILD_ID_MAX + 1] = "";
+
+	if (!home || image->build_id_len < 2)
+		return NULL;
+	for (unsigned i = 0; i < image->build_id_len; i++) {
+		static const char digits[] = "0123456789abcdef";
+
+		hex[2 * i] = digits[image->build_id[i] >> 4];
+		hex[2 * i + 1] = digits[image->build_id[i] & 15];
+		hex[2 * i + 2] = '\0';
+	}
+	return xasprintf("%s/.debug/.build-id/%.2s/%s/%s", home, hex, hex + 2,
+			 image->kernel ? "vmlinux" : "elf");
+}
+
+static char *find_file(struct images *images, struct image *image)
+{
+	const struct image_search *where = images->where;
+	const char *path = str_text(images->strings, image->path);
+	const char *name = str_text(images->strings, image->name);
+	const char *folders[] = { where->symfs, where->build_dir };
+	char *file = NULL;
+
+	if (image->kernel && where->kernel)
+		return try_file(images, image, xstrdup(where->kernel));
+	if (image_is_pseudo(path))
+		return image->kernel ? try_file(images, image, cached_path(image)) : NULL;
+	for (size_t i = 0; !file && i < sizeof(folders) / sizeof(*folders); i++) {
+		if (!folders[i])
+			continue;
+		file = try_file(images, image, xasprintf("%s/%s", folders[i], path));
+		if (!file && strcmp(path, name))
+			file = try_file(images, image, xasprintf("%s/%s", folders[i], name));
+	}
+	if (!file)
+		file = try_file(images, image, xstrdup(path));
+	if (!file)
+		file = try_file(images, image, cached_path(image));
+	return file;
+}
+
+static bool build_id_differs(const struct image *image, const uint8_t *id, size_t len)
+{
+	return image->build_id_len && id &&
+	       (len != image->build_id_len || memcmp(id, image->build_id, len) != 0);
+}
+
+struct symfile *image_symfile(struct images *images, uint32_t handle)
+{
+	struct image *image = &images->all[handle];
+	const uint8_t *id;
+	size_t len;
+
+	if (image->opened || !handle)
+		return image->symfile;
+	image->opened = true;
+	image->file = find_file(images, image);
+	if (!image->symfile)
+		return NULL;
+	id = symfile_build_id(image->symfile, &len);
+	if (build_id_differs(image, id, len)) {
+		log_warn("%s: is not the binary that was recorded (its build id differs): "
+			 "its names are not used; --symfs or --build-dir may lead to the right one",
+			 image->file);
+		symfile_close(image->symfile);
+		image->symfile = NULL;
+	} else if (id && !image->build_id_len) {
+		image->build_id_len = (uint8_t)(len > BUILD_ID_MAX ? BUILD_ID_MAX : len);
+		memcpy(image->build_id, id, image->build_id_len);
+	}
+	return image->symfile;
+}
+
+uint64_t image_vaddr(struct images *images, uint32_t handle, uint64_t addr)
+{
+	struct symfile *symfile = image_symfile(images, handle);
+	const struct sym_segment *segments;
+	size_t nr;
+
+	if (!symfile || images->all[handle].as_linked)
+		return addr;
+	segments = symfile_segments(symfile, &nr);
+	for (size_t i = 0; i < nr; i++) {
+		/* A map starts at a page, which may be a little before the segment. */
+		uint64_t first = segments[i].offset & ~(uint64_t)(PAGE - 1);
+
+		if (addr >= first && addr - first < segments[i].offset - first + segments[i].filesz)
+			return addr - segments[i].offset + segments[i].vaddr;
+	}
+	return addr;
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * image: a binary that code ran from. Its file is looked for, and its headers read, when somebody
+ * first asks; the search goes by path, then by name, under the folders the user gave.
+ */
+#ifndef KSCOPE_MODEL_IMAGE_H
+#define KSCOPE_MODEL_IMAGE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/hash.h"
+#include "model/strtab.h"
+#include "sym/sym.h"
+
+#define BUILD_ID_MAX 20
+
+struct image {
+	uint32_t path;	/* handle: as the data names it */
+	uint32_t name;	/* handle: its last part, for people */
+	char *file;	/* where it is on this machine, absolute; NULL if not found */
+	struct symfile *symfile;
+	uint8_t build_id[BUILD_ID_MAX];
+	uint8_t build_id_len;
+	bool as_linked; /* frames hold the ELF's own addresses, not offsets in the file */
+	bool kernel;
+	bool opened; /* tried, with or without success */
+};
+
+struct images {
+	struct strtab *strings; /* borrowed */
+	const struct image_search *where;
+	struct image *all; /* [0] is none */
+	size_t nr, cap;
+	struct hash index;
+};
+
+struct image_search {
+	const char *build_dir, *symfs, *kernel;
+	struct sym_search debug;
+};
+
+void images_init(struct images *images, struct strtab *strings, const struct image_search *where);
+void images_release(struct images *images);
+uint32_t image_intern(struct images *images, const char *path, const uint8_t *build_id,
+		      size_t build_id_len, bool as_linked, bool kernel);
+/* Opens the file if that was not tried yet. NULL: not to be had, which was then said once. */
+struct symfile *image_symfile(struct images *images, uint32_t image);
+/* The address in the ELF of a frame's addr. */
+uint64_t image_vaddr(struct images *images, uint32_t image, uint64_t addr);
+/* Names such as [vdso], //anon or [heap] that stand for no file. */
+bool image_is_pseudo(const char *path);
+
+#endif

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * stack: call stacks as a prefix tree from the root down. A stack is a handle; its parent is the
+ * stack of its caller and has a smaller handle. 0 is the empty stack.
+ */
+#ifndef KSCOPE_MODEL_STACK_H
+#define KSCOPE_MODEL_STACK_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/hash.h"
+
+struct stacks {
+	uint32_t *parent, *frame;
+	size_t nr, cap_parent, cap_frame;
+	struct hash index; /* (parent, frame) to stack */
+	struct hash memo;  /* digest of a raw chain to stack; a cache, emptied when it grows large */
+};
+
+void stacks_init(struct stacks *stacks);
+void stacks_release(struct stacks *stacks);
+uint32_t stack_push(struct stacks *stacks, uint32_t parent, uint32_t frame);
+
+#endif

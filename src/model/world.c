@@ -1,0 +1,422 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "model/world.h"
+
+#include <elf.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/mem.h"
+
+#define MEMO_MAX ((size_t)2 << 20) /* entries: 96 MB at the most */
+#define PAGE 4096
+
+void world_init(struct world *world, struct strtab *strings, const struct image_search *where)
+{
+	memset(world, 0, sizeof(*world));
+	world->strings = strings;
+	images_init(&world->images, strings, where);
+	frames_init(&world->frames, strings);
+	stacks_init(&world->stacks);
+	GROW(world->spaces, 2, world->cap_spaces);
+	memset(world->spaces, 0, 2 * sizeof(*world->spaces));
+	world->nr_spaces = 2;
+	GROW(world->tasks, 1, world->cap_tasks);
+	memset(&world->tasks[0], 0, sizeof(world->tasks[0]));
+	world->nr_tasks = 1;
+	GROW(world->sources, 1, world->cap_sources);
+	memset(&world->sources[0], 0, sizeof(world->sources[0]));
+	world->nr_sources = 1;
+}
+
+void world_release(struct world *world)
+{
+	for (size_t i = 0; i < world->nr_spaces; i++)
+		space_release(&world->spaces[i]);
+	images_release(&world->images);
+	frames_release(&world->frames);
+	stacks_release(&world->stacks);
+	free(world->spaces);
+	free(world->tasks);
+	free(world->sources);
+	free(world->facts);
+	free(world->scratch);
+	hash_release(&world->space_by_pid);
+	hash_release(&world->task_by_id);
+	hash_release(&world->source_by_name);
+	hash_release(&world->source_by_id);
+	memset(world, 0, sizeof(*world));
+}
+
+static struct hash_key task_key(uint32_t pid, uint32_t tid)
+{
+	return (struct hash_key){ pid, tid };
+}
+
+static uint32_t space_of(struct world *world, uint32_t pid)
+{
+	uint32_t *handle = hash_at(&world->space_by_pid, (struct hash_key){ pid, 0 });
+
+	if (!*handle) {
+		*handle = (uint32_t)world->nr_spaces;
+		GROW(world->spaces, world->nr_spaces + 1, world->cap_spaces);
+		memset(&world->spaces[world->nr_spaces++], 0, sizeof(*world->spaces));
+	}
+	return *handle;
+}
+
+static struct task *task_of(struct world *world, uint32_t pid, uint32_t tid)
+{
+	uint32_t *handle = hash_at(&world->task_by_id, task_key(pid, tid));
+
+	if (!*handle) {
+		*handle = (uint32_t)world->nr_tasks;
+		GROW(world->tasks, world->nr_tasks + 1, world->cap_tasks);
+		world->tasks[world->nr_tasks++] = (struct task){ .pid = pid, .tid = tid };
+	}
+	return &world->tasks[*handle];
+}
+
+uint32_t world_task(const struct world *world, uint32_t pid, uint32_t tid)
+{
+	return hash_get(&world->task_by_id, task_key(pid, tid));
+}
+
+/* A thread without a name of its own goes by its process's. */
+uint32_t world_comm(const struct world *world, uint32_t pid, uint32_t tid)
+{
+	uint32_t comm = world->tasks[world_task(world, pid, tid)].comm;
+
+	return comm ? comm : world->tasks[world_task(world, pid, pid)].comm;
+}
+
+const char *world_fact(const struct world *world, const char *key)
+{
+	for (size_t i = 0; i < world->nr_facts; i++) {
+		if (!strcmp(str_text(world->strings, world->facts[i].key), key))
+			return str_text(world->strings, world->facts[i].value);
+	}
+	return NULL;
+}
+
+const char *world_arch(const struct world *world)
+{
+	const char *arch = world_fact(world, "arch");
+
+	if (arch)
+		return arch;
+	switch (world->machine) {
+	case EM_X86_64:
+		return "x86_64";
+	case EM_386:
+		return "i686";
+	case EM_AARCH64:
+		return "aarch64";
+	case EM_ARM:
+		return "armv7l";
+	case EM_RISCV:
+		return "riscv64";
+	}
+	return "";
+}
+
+/* The first input to state a fact is believed. */
+static void add_fact(struct world *world, const struct event_meta *meta)
+{
+	if (world_fact(world, meta->key))
+		return;
+	GROW(world->facts, world->nr_facts + 1, world->cap_facts);
+	world->facts[world->nr_facts++] = (struct fact){
+		.key = str_intern_z(world->strings, meta->key),
+		.value = str_intern_z(world->strings, meta->value),
+	};
+}
+
+/* Sources of several inputs are one if they have the same name. */
+static void add_source(struct world *world, uint32_t input, struct event_source *from)
+{
+	uint32_t name = from->name ? str_intern_z(world->strings, from->name) : 0;
+	struct hash_key key = name ? (struct hash_key){ name, UINT64_MAX }
+				   : (struct hash_key){ from->config, from->type };
+	uint32_t *handle = hash_at(&world->source_by_name, key);
+
+	if (!*handle) {
+		*handle = (uint32_t)world->nr_sources;
+		GROW(world->sources, world->nr_sources + 1, world->cap_sources);
+		world->sources[world->nr_sources++] = (struct source){
+			.name = name,
+			.unit = from->unit ? str_intern_z(world->strings, from->unit) : 0,
+			.type = from->type,
+			.config = from->config,
+			.period = from->period,
+			.freq = from->freq,
+		};
+	}
+	*hash_at(&world->source_by_id, (struct hash_key){ input, from->id }) = *handle;
+	from->id = *handle;
+}
+
+static void add_map(struct world *world, const struct event *ev)
+{
+	const struct event_map *map = &ev->map;
+	uint32_t space = map->kernel ? SPACE_KERNEL : space_of(world, ev->pid);
+
+	if (!map->len)
+		return;
+	space_map(&world->spaces[space], (struct map){
+		.start = map->addr,
+		.last = map->len - 1 > UINT64_MAX - map->addr ? UINT64_MAX : map->addr + (map->len - 1),
+		.offset = map->as_linked ? map->addr : map->offset,
+		.image = image_intern(&world->images, map->path, map->build_id, map->build_id_len,
+				      map->as_linked, map->kernel),
+	});
+}
+
+static void add_fork(struct world *world, const struct event *ev)
+{
+	uint32_t comm = world_comm(world, ev->fork.parent_pid, ev->fork.parent_tid);
+	uint32_t child, parent;
+
+	task_of(world, ev->pid, ev->tid)->comm = comm;
+	if (ev->pid == ev->fork.parent_pid)
+		return;
+	child = space_of(world, ev->pid);
+	parent = space_of(world, ev->fork.parent_pid);
+	space_copy(&world->spaces[child], &world->spaces[parent]);
+}
+
+void world_apply(struct world *world, struct event *ev)
+{
+	switch (ev->kind) {
+	case EVENT_META:
+		add_fact(world, &ev->meta);
+		break;
+	case EVENT_SOURCE:
+		add_source(world, ev->input, &ev->source);
+		break;
+	case EVENT_COMM:
+		task_of(world, ev->pid, ev->tid)->comm =
+			str_intern_z(world->strings, ev->comm.comm);
+		if (ev->comm.exec)
+			space_clear(&world->spaces[space_of(world, ev->pid)]);
+		break;
+	case EVENT_FORK:
+		add_fork(world, ev);
+		break;
+	case EVENT_MAP:
+		add_map(world, ev);
+		break;
+	case EVENT_SAMPLE:
+		ev->sample.source =
+			hash_get(&world->source_by_id,
+				 (struct hash_key){ ev->input, ev->sample.source });
+		break;
+	default:
+		break;
+	}
+}
+
+bool world_segment(struct world *world, const struct event *whole, size_t n, struct event *ev)
+{
+	uint32_t image = image_intern(&world->images, whole->map.path, whole->map.build_id,
+				      whole->map.build_id_len, false, whole->map.kernel);
+	struct symfile *symfile = image_symfile(&world->images, image);
+	const struct sym_segment *segment;
+	uint64_t before;
+	size_t nr;
+
+	*ev = *whole;
+	ev->map.whole = false;
+	ev->map.prot = PROT_READ | PROT_EXEC;
+	if (!symfile) {
+		ev->map.as_linked = true;
+		ev->map.addr = 0;
+		ev->map.len = (uint64_t)1 << 63;
+		return n == 0;
+	}
+	if (!world->machine)
+		world->machine = symfile_machine(symfile);
+	segment = symfile_segments(symfile, &nr) + n;
+	if (n >= nr)
+		return false;
+	/* Like a loader, from the start of the page, if the file allows it. */
+	before = segment->vaddr % PAGE == segment->offset % PAGE ? segment->vaddr % PAGE : 0;
+	ev->map.addr = segment->vaddr - before;
+	ev->map.len = segment->memsz + before;
+	ev->map.offset = segment->offset - before;
+	ev->map.build_id = world->images.all[image].build_id;
+	ev->map.build_id_len = world->images.all[image].build_id_len;
+	return true;
+}
+
+static uint32_t frame_at(struct world *world, uint32_t space, uint64_t context, uint64_t ip,
+			 bool is_return)
+{
+	bool kernel = context == IP_KERNEL || context == IP_GUEST_KERNEL;
+	uint8_t flags = (uint8_t)((kernel ? FRAME_KERNEL : 0) | (is_return ? FRAME_RETURN : 0));
+	const struct map *map;
+
+	if (context == IP_NAMED)
+		return (uint32_t)ip;
+	if (kernel)
+		space = SPACE_KERNEL;
+	map = space_find(&world->spaces[space], ip);
+	if (!map)
+		return frame_intern(&world->frames, space, ip, flags | FRAME_UNMAPPED);
+	return frame_intern(&world->frames, map->image, ip - map->start + map->offset, flags);
+}
+
+/* From the root to the leaf, so that stacks share the callers they have in common. */
+static uint32_t stack_of(struct world *world, const struct event_sample *sample, uint32_t space)
+{
+	uint64_t context = sample->context;
+	uint32_t stack = 0;
+
+	GROW(world->scratch, sample->nr, world->cap_scratch);
+	for (uint32_t i = 0; i < sample->nr; i++) {
+		if (ip_is_marker(sample->ips[i]))
+			context = sample->ips[i];
+		world->scratch[i] = context;
+	}
+	for (uint32_t i = sample->nr; i-- > 0;) {
+		bool is_return;
+
+		if (ip_is_marker(sample->ips[i]))
+			continue;
+		/* The first address in each context is where execution was. */
+		is_return = i > 0 && !ip_is_marker(sample->ips[i - 1]);
+		stack = stack_push(&world->stacks, stack,
+				   frame_at(world, space, world->scratch[i], sample->ips[i],
+					    is_return));
+	}
+	return stack;
+}
+
+uint32_t world_stack(struct world *world, const struct event *ev)
+{
+	const struct event_sample *sample = &ev->sample;
+	struct stacks *stacks = &world->stacks;
+	uint32_t space = space_of(world, ev->pid);
+	uint64_t where[] = { space, world->spaces[space].version,
+			     world->spaces[SPACE_KERNEL].version, sample->context };
+	uint64_t seed = hash_words(where, sizeof(where) / sizeof(*where), 0).a;
+	struct hash_key key = hash_words(sample->ips, sample->nr, seed);
+	uint32_t *memo = hash_at(&stacks->memo, key);
+
+	if (!*memo) {
+		*memo = stack_of(world, sample, space) + 1;
+		if (stacks->memo.nr > MEMO_MAX) {
+			uint32_t stack = *memo - 1;
+
+			hash_release(&stacks->memo);
+			return stack;
+		}
+	}
+	return *memo - 1;
+}
+
+static void add_symbol(struct frames *frames, struct symbol symbol)
+{
+	GROW(frames->symbols, frames->nr_symbols + 1, frames->cap_symbols);
+	frames->symbols[frames->nr_symbols++] = symbol;
+}
+
+/* Asks the binary. False: it has no answer. */
+static bool ask_binary(struct world *world, const struct frame *frame, uint64_t vaddr)
+{
+	struct sym_frame found[SYM_MAX_INLINE];
+	struct symfile *symfile = image_symfile(&world->images, frame->image);
+	struct strtab *strings = world->strings;
+	size_t nr;
+
+	if (!symfile)
+		return false;
+	nr = symfile_lookup(symfile, frame->flags & FRAME_RETURN ? vaddr - 1 : vaddr, found,
+			    SYM_MAX_INLINE);
+	for (size_t i = 0; i < nr; i++)
+		add_symbol(&world->frames, (struct symbol){
+			.name = str_intern_z(strings, found[i].name),
+			.file = found[i].file ? str_intern_z(strings, found[i].file) : 0,
+			.line = found[i].line,
+			.inlined = found[i].inlined,
+			.start = found[i].start,
+		});
+	return nr > 0;
+}
+
+static void name_by_address(struct world *world, const struct frame *frame, uint64_t vaddr)
+{
+	const struct image *image = &world->images.all[frame->image];
+	char text[300];
+	int len;
+
+	len = snprintf(text, sizeof(text), "%.200s+0x%" PRIx64,
+		       str_text(world->strings, image->name), vaddr);
+	add_symbol(&world->frames, (struct symbol){
+		.name = str_intern(world->strings, text, (size_t)len),
+		.unknown = true,
+	});
+}
+
+/* Maps for the whole life of a task may have come after its samples: look once more. */
+static void bind_late(struct world *world, struct frame *frame)
+{
+	const struct map *map = space_find(&world->spaces[frame->image], frame->addr);
+
+	if (!map)
+		return;
+	frame->addr = frame->addr - map->start + map->offset;
+	frame->image = map->image;
+	frame->flags &= (uint8_t)~FRAME_UNMAPPED;
+}
+
+static void resolve(struct world *world, struct frame *frame)
+{
+	uint64_t vaddr;
+
+	if (frame->flags & FRAME_UNMAPPED)
+		bind_late(world, frame);
+	if (frame->flags & FRAME_NAMED) {
+		add_symbol(&world->frames, (struct symbol){ .name = (uint32_t)frame->addr });
+		return;
+	}
+	if (frame->flags & FRAME_UNMAPPED) {
+		add_symbol(&world->frames, (struct symbol){
+			.name = str_intern_z(world->strings, "[unknown]"),
+			.unknown = true,
+		});
+		return;
+	}
+	vaddr = image_vaddr(&world->images, frame->image, frame->addr);
+	if (!ask_binary(world, frame, vaddr))
+		name_by_address(world, frame, vaddr);
+}
+
+const struct symbol *frame_symbols(struct world *world, uint32_t handle, size_t *nr)
+{
+	struct frames *frames = &world->frames;
+	struct frame *frame = &frames->all[handle];
+
+	if (!frame->nr_symbols) {
+		size_t first = frames->nr_symbols;
+
+		resolve(world, frame);
+		frame->symbols = (uint32_t)first;
+		frame->nr_symbols = (uint16_t)(frames->nr_symbols - first);
+	}
+	*nr = frame->nr_symbols;
+	return frames->symbols + frame->symbols;
+}
+
+uint32_t frame_binary(const struct world *world, uint32_t handle)
+{
+	const struct frame *frame = &world->frames.all[handle];
+
+	if (frame->flags & FRAME_NAMED)
+		return frame->image;
+	if (frame->flags & FRAME_UNMAPPED)
+		return 0;
+	return world->images.all[frame->image].name;
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * world: everything that is known about the recorded machine at this point of the event stream:
+ * tasks and their names, what is mapped where, sources, and the tables of frames and stacks.
+ * Handles are uint32_t, 0 means none, and stay valid; pointers into tables do not.
+ */
+#ifndef KSCOPE_MODEL_WORLD_H
+#define KSCOPE_MODEL_WORLD_H
+
+#include "model/event.h"
+#include "model/frame.h"
+#include "model/image.h"
+#include "model/space.h"
+#include "model/stack.h"
+#include "model/strtab.h"
+
+struct source {
+	uint32_t name, unit; /* handles */
+	uint32_t type;
+	uint64_t config, period;
+	bool freq;
+};
+
+struct task {
+	uint32_t pid, tid;
+	uint32_t comm; /* handle, 0 if no name is known */
+};
+
+struct fact { /* handles */
+	uint32_t key, value;
+};
+
+struct world {
+	struct strtab *strings; /* borrowed: several worlds may share one */
+	struct images images;
+	struct frames frames;
+	struct stacks stacks;
+
+	struct space *spaces; /* [0] none, [1] the kernel, then one a process */
+	size_t nr_spaces, cap_spaces;
+	struct hash space_by_pid;
+
+	struct task *tasks; /* [0] none */
+	size_t nr_tasks, cap_tasks;
+	struct hash task_by_id;
+
+	struct source *sources; /* [0] none */
+	size_t nr_sources, cap_sources;
+	struct hash source_by_name, source_by_id; /* by id: (input, the reader's id) */
+
+	struct fact *facts;
+	size_t nr_facts, cap_facts;
+
+	uint64_t *scratch; /* contexts of the chain at hand */
+	size_t cap_scratch;
+	uint16_t machine; /* e_machine of the first binary that was opened; 0 unknown */
+};
+
+#define SPACE_KERNEL 1
+
+void world_init(struct world *world, struct strtab *strings, const struct image_search *where);
+void world_release(struct world *world);
+
+/*
+ * Takes in what an event tells. A source's id, and a sample's, which were the reader's own numbers,
+ * are replaced by the world's handle. Maps of whole images have to be taken apart before: see world_segment().
+ */
+void world_apply(struct world *world, struct event *ev);
+
+/*
+ * The nth executable segment of a `whole` map as a map of its own; false after the last. An image
+ * that cannot be read gives one map over all user addresses, so that at least its name is told.
+ */
+bool world_segment(struct world *world, const struct event *whole, size_t n, struct event *ev);
+
+uint32_t world_stack(struct world *world, const struct event *sample);
+uint32_t world_task(const struct world *world, uint32_t pid, uint32_t tid); /* 0 if unknown */
+uint32_t world_comm(const struct world *world, uint32_t pid, uint32_t tid); /* handle or 0 */
+const char *world_fact(const struct world *world, const char *key);	    /* NULL if unknown */
+/* As uname -m says it; "" if unknown. */
+const char *world_arch(const struct world *world);
+
+/* The functions at a frame, innermost first; at least one. Valid until the next call. */
+const struct symbol *frame_symbols(struct world *world, uint32_t frame, size_t *nr);
+uint32_t frame_binary(const struct world *world, uint32_t frame); /* the name's handle, or 0 */
+
+#endif

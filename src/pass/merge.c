@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "pass/merge.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+
+static const struct reader_ops *choose(struct in *in, const char *format, struct err *err)
+{
+	const struct reader_ops *ops;
+	size_t have;
+
+	if (format) {
+		ops = reader_by_name(format);
+		if (!ops)
+			err_set(err, ERR_USAGE, "no reader '%s': see kscope formats", format);
+		return ops;
+	}
+	ops = reader_by_content(in);
+	if (ops)
+		return ops;
+	in_peek(in, 1, &have);
+	if (in->err.code)
+		*err = in->err;
+	else if (!have)
+		err_set(err, ERR_INPUT, "%s: empty", in->path);
+	else
+		err_set(err, ERR_INPUT,
+			"%s: not a format kscope knows; name one with -f if it is (see kscope formats)",
+			in->path);
+	return NULL;
+}
+
+static int open_input(struct merge_input *input, const char *path, const char *format,
+		      const struct options *options, struct frames *frames, struct err *err)
+{
+	struct reader *r = &input->reader;
+
+	if (in_open(&input->in, path, err) < 0)
+		return -1;
+	r->ops = choose(&input->in, format, err);
+	if (!r->ops)
+		return -1;
+	r->options = options;
+	r->in = &input->in;
+	r->frames = frames;
+	r->priv = xcalloc(1, r->ops->priv_size);
+	if (r->ops->open(r) < 0) {
+		*err = r->err;
+		return -1;
+	}
+	return 0;
+}
+
+int merge_open(struct merge *merge, const char *const *paths, size_t nr, const char *format,
+	       const struct options *options, struct frames *frames, struct err *err)
+{
+	memset(merge, 0, sizeof(*merge));
+	merge->inputs = xcalloc(nr, sizeof(*merge->inputs));
+	for (size_t i = 0; i < nr; i++) {
+		merge->inputs[i].in.fd = -1;
+		merge->nr++;
+		if (open_input(&merge->inputs[i], paths[i], format, options, frames, err) < 0)
+			return -1;
+	}
+	merge->last = nr;
+	return 0;
+}
+
+/* A failed input ends; the others go on, and what was read of it counts. */
+static int fill(struct merge *merge, size_t i)
+{
+	struct merge_input *input = &merge->inputs[i];
+	struct reader *r = &input->reader;
+	int ret;
+
+	memset(&input->next, 0, sizeof(input->next));
+	input->next.time = NO_TIME;
+	input->next.cpu = NO_CPU;
+	input->next.pid = input->next.tid = NO_TASK;
+	ret = r->ops->next(r, &input->next);
+	input->next.input = (uint32_t)i;
+	input->pending = ret > 0;
+	input->ended = ret <= 0;
+	if (ret < 0 && !merge->err.code)
+		merge->err = r->err;
+	if (ret == 0 && input->in.err.code) {
+		/* The bytes stopped coming: what came before stands, but it is not all. */
+		log_warn("%s", input->in.err.msg);
+		r->nr_damaged++;
+	}
+	return ret;
+}
+
+int merge_next(struct merge *merge, struct event *ev)
+{
+	struct merge_input *first = NULL;
+
+	/* What an event borrows must not go before it has been used: refill only now. */
+	if (merge->last < merge->nr)
+		merge->inputs[merge->last].pending = false;
+	for (size_t i = 0; i < merge->nr; i++) {
+		struct merge_input *input = &merge->inputs[i];
+
+		if (!input->pending && !input->ended && fill(merge, i) < 0)
+			return -1;
+		/* NO_TIME + 1 is 0: it comes first. */
+		if (input->pending && (!first || input->next.time + 1 < first->next.time + 1))
+			first = input;
+	}
+	if (!first)
+		return 0;
+	merge->last = (size_t)(first - merge->inputs);
+	*ev = first->next;
+	return 1;
+}
+
+void merge_close(struct merge *merge)
+{
+	for (size_t i = 0; i < merge->nr; i++) {
+		struct reader *r = &merge->inputs[i].reader;
+
+		if (r->priv)
+			r->ops->close(r);
+		free(r->priv);
+		in_close(&merge->inputs[i].in);
+	}
+	free(merge->inputs);
+	memset(merge, 0, sizeof(*merge));
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * merge: several inputs as one stream in the order of time. What has no time comes at once, before
+ * what follows it in its own input. Each input is expected to be in order itself.
+ */
+#ifndef KSCOPE_PASS_MERGE_H
+#define KSCOPE_PASS_MERGE_H
+
+#include "format.h"
+
+struct merge_input {
+	struct in in;
+	struct reader reader;
+	struct event next;
+	bool pending, ended;
+};
+
+struct merge {
+	struct merge_input *inputs; /* fixed once opened: readers point into it */
+	size_t nr;
+	size_t last;
+	struct err err; /* the first input's that failed */
+};
+
+/* format: NULL to guess. The readers borrow options and frames. */
+int merge_open(struct merge *merge, const char *const *paths, size_t nr, const char *format,
+	       const struct options *options, struct frames *frames, struct err *err);
+/* 1: *ev, 0: the end, -1: merge->err. What *ev borrows stays until the next call. */
+int merge_next(struct merge *merge, struct event *ev);
+void merge_close(struct merge *merge);
+
+#endif

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "pass/select.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/text.h"
+#include "model/source.h"
+#include "model/world.h"
+
+void selection_release(struct selection *sel)
+{
+	free(sel->cpus.ranges);
+	free(sel->pids.ranges);
+	free(sel->tids.ranges);
+	free(sel->comms);
+	free(sel->sources);
+	memset(sel, 0, sizeof(*sel));
+}
+
+int select_time(struct selection *sel, const char *arg, struct err *err)
+{
+	const char *comma = strchr(arg, ',');
+	const char *until = comma ? comma + 1 : "";
+	size_t len = comma ? (size_t)(comma - arg) : strlen(arg);
+
+	sel->from = 0;
+	sel->until = UINT64_MAX;
+	if ((len && !text_seconds(arg, len, &sel->from)) ||
+	    (*until && !text_seconds(until, strlen(until), &sel->until)) ||
+	    sel->from > sel->until)
+		return err_set(err, ERR_USAGE, "--time wants START,END in seconds, not '%s'", arg);
+	return 0;
+}
+
+int select_ids(struct id_set *set, const char *what, const char *arg, struct err *err)
+{
+	const char *at = arg;
+
+	for (;;) {
+		size_t len = strcspn(at, ",");
+		const char *dash = memchr(at, '-', len);
+		size_t first = dash ? (size_t)(dash - at) : len;
+		struct id_range range;
+
+		if (!text_u32(at, first, &range.first))
+			break;
+		range.last = range.first;
+		if (dash && !text_u32(dash + 1, len - first - 1, &range.last))
+			break;
+		GROW(set->ranges, set->nr + 1, set->cap);
+		set->ranges[set->nr++] = range;
+		if (!at[len])
+			return 0;
+		at += len + 1;
+	}
+	return err_set(err, ERR_USAGE, "%s wants numbers such as 1,3-5, not '%s'", what, arg);
+}
+
+void select_comm(struct selection *sel, const char *comm)
+{
+	GROW(sel->comms, sel->nr_comms + 1, sel->cap_comms);
+	sel->comms[sel->nr_comms++] = comm;
+}
+
+void select_source(struct selection *sel, const char *source)
+{
+	GROW(sel->sources, sel->nr_sources + 1, sel->cap_sources);
+	sel->sources[sel->nr_sources++] = source;
+}
+
+static bool in_set(const struct id_set *set, uint32_t id)
+{
+	for (size_t i = 0; i < set->nr; i++) {
+		if (id >= set->ranges[i].first && id <= set->ranges[i].last)
+			return true;
+	}
+	return set->nr == 0;
+}
+
+static bool in_list(const char **list, size_t nr, const char *text)
+{
+	for (size_t i = 0; i < nr; i++) {
+		if (!strcmp(list[i], text))
+			return true;
+	}
+	return nr == 0;
+}
+
+bool select_keeps(const struct selection *sel, struct world *world, const struct event *ev)
+{
+	if (ev->kind != EVENT_SAMPLE)
+		return true;
+	if ((sel->from || sel->until) &&
+	    (ev->time == NO_TIME || ev->time < sel->from || ev->time >= sel->until))
+		return false;
+	if (!in_set(&sel->cpus, ev->cpu) || !in_set(&sel->pids, ev->pid) ||
+	    !in_set(&sel->tids, ev->tid))
+		return false;
+	if (sel->nr_comms &&
+	    !in_list(sel->comms, sel->nr_comms,
+		     str_text(world->strings, world_comm(world, ev->pid, ev->tid))))
+		return false;
+	return !sel->nr_sources ||
+	       in_list(sel->sources, sel->nr_sources,
+		       str_text(world->strings, source_name(world, ev->sample.source)));
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * tally: samples summed up by stack and by whatever else is asked to be told apart. What writers
+ * of summed-up formats and reports keep in place of the events.
+ */
+#ifndef KSCOPE_PASS_TALLY_H
+#define KSCOPE_PASS_TALLY_H
+
+#include "format.h"
+#include "model/world.h"
+#include "pass/tree.h"
+
+enum tally_by { BY_SOURCE = 1, BY_COMM = 2, BY_PID = 4, BY_TID = 8, BY_CPU = 16 };
+
+struct tally_entry { /* what is not told apart is 0 */
+	uint32_t stack, source, comm, pid, tid, cpu;
+	uint64_t samples, weight;
+};
+
+struct tally {
+	struct world *world; /* borrowed */
+	unsigned by;
+	struct tally_entry *entries;
+	size_t nr, cap;
+	struct hash index;
+};
+
+void tally_init(struct tally *tally, struct world *world, unsigned by);
+void tally_release(struct tally *tally);
+void tally_add(struct tally *tally, const struct event *sample);
+
+/* What formats that draw trees have to tell apart, and what their numbers count. */
+unsigned tally_by_options(const struct options *options);
+bool tally_counts_weight(const struct tally *tally, const struct options *options,
+			 enum measure otherwise);
+/* "samples", "bytes", "cycles"... */
+const char *tally_unit(const struct tally *tally, bool weight);
+
+/*
+ * Adds the stacks with their names to a tree: under their source if there are several, then their
+ * task. before: to the other side of a differential tree. The tree is not finished yet.
+ */
+void tally_tree(struct tally *tally, struct tree *tree, const struct options *options, bool weight,
+		bool before);
+
+#endif

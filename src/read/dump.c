@@ -1,0 +1,422 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* dump: events as text, one a line; doc/dump.md describes it. The language of the tests. */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/buf.h"
+#include "base/mem.h"
+#include "base/text.h"
+#include "format.h"
+#include "model/frame.h"
+
+#define MAX_CHAIN 65536
+
+struct dump {
+	const char *at, *end; /* what is left of the line */
+	struct buf strings[3]; /* unquoted texts of the event at hand */
+	unsigned nr_strings;
+	uint64_t *ips;
+	size_t nr_ips, cap_ips;
+	uint8_t build_id[20];
+	bool headed;
+};
+
+struct word {
+	const char *text; /* key=value: the key */
+	size_t len;
+	const char *value; /* NULL if there is no '=' */
+	size_t value_len;
+	bool quoted;
+};
+
+static int dump_probe(const uint8_t *head, size_t len)
+{
+	return len >= 12 && !memcmp(head, "kscope-dump ", 12) ? 96 : 0;
+}
+
+static int dump_open(struct reader *r)
+{
+	(void)r;
+	return 0;
+}
+
+static void unescape(struct buf *to, const char *s, size_t len)
+{
+	buf_clear(to);
+	buf_reserve(to, len);
+	for (size_t i = 0; i < len; i++) {
+		uint64_t code;
+
+		if (s[i] == '\\' && i + 5 < len && s[i + 1] == 'u' &&
+		    text_hex(s + i + 2, 4, &code) && code < 0x80) {
+			buf_addc(to, (char)code);
+			i += 5;
+		} else if (s[i] == '\\' && i + 1 < len) {
+			buf_addc(to, s[++i]);
+		} else {
+			buf_addc(to, s[i]);
+		}
+	}
+	buf_add(to, "", 0);
+}
+
+/* The end of a quoted text that starts at s; NULL if it has none. */
+static const char *quote_end(const char *s, const char *end)
+{
+	for (s++; s < end && *s != '"'; s++) {
+		if (*s == '\\')
+			s++;
+	}
+	return s < end ? s : NULL;
+}
+
+/* 1: a word, 0: the end of the line, -1: an open quote. */
+static int next_word(struct dump *d, struct word *word)
+{
+	const char *start;
+
+	while (d->at < d->end && *d->at == ' ')
+		d->at++;
+	if (d->at == d->end)
+		return 0;
+	memset(word, 0, sizeof(*word));
+	start = d->at;
+	while (d->at < d->end && *d->at != ' ' && *d->at != '=' && *d->at != '"')
+		d->at++;
+	word->text = start;
+	word->len = (size_t)(d->at - start);
+	if (d->at < d->end && *d->at == '=') {
+		word->value = ++d->at;
+		if (d->at == d->end || *d->at != '"') {
+			while (d->at < d->end && *d->at != ' ')
+				d->at++;
+			word->value_len = (size_t)(d->at - word->value);
+			return 1;
+		}
+	}
+	if (d->at < d->end && *d->at == '"') {
+		const char *end = quote_end(d->at, d->end);
+
+		if (!end)
+			return -1;
+		word->value = d->at + 1;
+		word->value_len = (size_t)(end - d->at - 1);
+		word->quoted = true;
+		d->at = end + 1;
+	}
+	return 1;
+}
+
+static bool is(const struct word *word, const char *text)
+{
+	return word->len == strlen(text) && !memcmp(word->text, text, word->len);
+}
+
+static const char *keep(struct dump *d, const struct word *word)
+{
+	struct buf *to = &d->strings[d->nr_strings++ % 3];
+
+	unescape(to, word->value, word->value_len);
+	return to->data;
+}
+
+static bool get_task(const struct word *word, uint32_t *pid, uint32_t *tid)
+{
+	const char *slash = word->value ? memchr(word->value, '/', word->value_len) : NULL;
+
+	return slash && text_u32(word->value, (size_t)(slash - word->value), pid) &&
+	       text_u32(slash + 1, word->value_len - (size_t)(slash + 1 - word->value), tid);
+}
+
+static bool get_bytes(const struct word *word, uint8_t *to, size_t max, uint8_t *len)
+{
+	if (word->value_len % 2 || word->value_len / 2 > max)
+		return false;
+	for (size_t i = 0; i < word->value_len / 2; i++) {
+		uint64_t byte;
+
+		if (!text_hex(word->value + 2 * i, 2, &byte))
+			return false;
+		to[i] = (uint8_t)byte;
+	}
+	*len = (uint8_t)(word->value_len / 2);
+	return true;
+}
+
+static bool number(const struct word *word, uint64_t *value)
+{
+	return word->value && text_u64(word->value, word->value_len, value);
+}
+
+static bool number32(const struct word *word, uint32_t *value)
+{
+	return word->value && text_u32(word->value, word->value_len, value);
+}
+
+static bool source_word(struct dump *d, struct event_source *source, const struct word *word)
+{
+	if (is(word, "id"))
+		return number32(word, &source->id);
+	if (is(word, "type"))
+		return number32(word, &source->type);
+	if (is(word, "config"))
+		return number(word, &source->config);
+	if (is(word, "freq") || is(word, "period")) {
+		source->freq = is(word, "freq");
+		return number(word, &source->period);
+	}
+	if (is(word, "name") && word->quoted)
+		source->name = keep(d, word);
+	else if (is(word, "unit") && word->quoted)
+		source->unit = keep(d, word);
+	else
+		return false;
+	return true;
+}
+
+static bool map_word(struct dump *d, struct event_map *map, const struct word *word)
+{
+	if (is(word, "addr"))
+		return number(word, &map->addr);
+	if (is(word, "len"))
+		return number(word, &map->len);
+	if (is(word, "offset"))
+		return number(word, &map->offset);
+	if (is(word, "build-id")) {
+		map->build_id = d->build_id;
+		return get_bytes(word, d->build_id, sizeof(d->build_id), &map->build_id_len);
+	}
+	if (is(word, "whole"))
+		map->whole = true;
+	else if (is(word, "kernel"))
+		map->kernel = true;
+	else if (is(word, "linked"))
+		map->as_linked = true;
+	else if (is(word, "path") && word->quoted)
+		map->path = keep(d, word);
+	else if (is(word, "prot") && word->value_len == 3)
+		map->prot = (uint8_t)((word->value[0] == 'r' ? PROT_READ : 0) |
+				      (word->value[1] == 'w' ? PROT_WRITE : 0) |
+				      (word->value[2] == 'x' ? PROT_EXEC : 0));
+	else
+		return false;
+	return true;
+}
+
+static bool context_of(const struct word *word, uint64_t *context)
+{
+	*context = ip_marker_by_name(word->text, word->len);
+	if (*context)
+		return true;
+	if (word->len > 7 && !memcmp(word->text, "marker-", 7) &&
+	    text_u64(word->text + 7, word->len - 7, context)) {
+		*context = -*context;
+		return ip_is_marker(*context);
+	}
+	return false;
+}
+
+/* "name" or "name"@"binary" */
+static bool named_frame(struct reader *r, const struct word *word, uint64_t *ip)
+{
+	struct dump *d = r->priv;
+	struct strtab *strings = r->frames->strings;
+	const char *name = keep(d, word);
+	uint32_t binary = 0, handle = str_intern_z(strings, name);
+
+	if (d->at < d->end && *d->at == '@') {
+		struct word second;
+
+		d->at++;
+		if (next_word(d, &second) != 1 || !second.quoted)
+			return false;
+		binary = str_intern_z(strings, keep(d, &second));
+	}
+	*ip = frame_named(r->frames, handle, binary, 0);
+	return true;
+}
+
+static bool chain(struct reader *r, struct event_sample *sample)
+{
+	struct dump *d = r->priv;
+	uint64_t context = 0, ip;
+	struct word word;
+	int ret;
+
+	d->nr_ips = 0;
+	while ((ret = next_word(d, &word)) > 0) {
+		if (word.quoted && !word.len) {
+			if (context != IP_NAMED || !named_frame(r, &word, &ip))
+				return false;
+		} else if (context_of(&word, &ip)) {
+			context = ip;
+		} else if (!context || context == IP_NAMED || !text_u64(word.text, word.len, &ip) ||
+			   ip_is_marker(ip)) {
+			return false;
+		}
+		if (d->nr_ips == 0)
+			sample->context = context;
+		if (d->nr_ips >= MAX_CHAIN)
+			return false;
+		GROW(d->ips, d->nr_ips + 1, d->cap_ips);
+		d->ips[d->nr_ips++] = ip;
+	}
+	sample->ips = d->ips;
+	sample->nr = (uint32_t)d->nr_ips;
+	return ret == 0 && d->nr_ips > 0;
+}
+
+static bool sample_word(struct reader *r, struct event_sample *sample, const struct word *word)
+{
+	if (is(word, "source"))
+		return number32(word, &sample->source);
+	if (is(word, "weight"))
+		return number(word, &sample->weight);
+	if (is(word, "count"))
+		return number(word, &sample->count);
+	return is(word, ":") && chain(r, sample);
+}
+
+static bool event_word(struct reader *r, struct event *ev, const struct word *word)
+{
+	struct dump *d = r->priv;
+
+	if (is(word, "time"))
+		return word->value && text_seconds(word->value, word->value_len, &ev->time);
+	if (is(word, "cpu"))
+		return number32(word, &ev->cpu);
+	if (is(word, "task"))
+		return get_task(word, &ev->pid, &ev->tid);
+	switch (ev->kind) {
+	case EVENT_META:
+		if (is(word, "key") && word->quoted)
+			ev->meta.key = keep(d, word);
+		else if (is(word, "value") && word->quoted)
+			ev->meta.value = keep(d, word);
+		else
+			return false;
+		return true;
+	case EVENT_SOURCE:
+		return source_word(d, &ev->source, word);
+	case EVENT_COMM:
+		if (is(word, "exec"))
+			ev->comm.exec = true;
+		else if (is(word, "name") && word->quoted)
+			ev->comm.comm = keep(d, word);
+		else
+			return false;
+		return true;
+	case EVENT_FORK:
+		return is(word, "parent") &&
+		       get_task(word, &ev->fork.parent_pid, &ev->fork.parent_tid);
+	case EVENT_MAP:
+		return map_word(d, &ev->map, word);
+	case EVENT_SAMPLE:
+		return sample_word(r, &ev->sample, word);
+	case EVENT_LOST:
+		if (is(word, "damage"))
+			ev->lost.damage = true;
+		else if (is(word, "count"))
+			return number(word, &ev->lost.count);
+		else
+			return is(word, "bytes") && number(word, &ev->lost.bytes);
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* What an event cannot do without. */
+static bool complete(const struct event *ev)
+{
+	switch (ev->kind) {
+	case EVENT_META:
+		return ev->meta.key && ev->meta.value;
+	case EVENT_COMM:
+		return ev->comm.comm;
+	case EVENT_MAP:
+		return ev->map.path;
+	case EVENT_SAMPLE:
+		return ev->sample.ips;
+	default:
+		return true;
+	}
+}
+
+static bool kind_of(const struct word *word, enum event_kind *kind)
+{
+	for (unsigned i = 0; i < EVENT_KINDS; i++) {
+		if (is(word, event_names[i])) {
+			*kind = (enum event_kind)i;
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool parse_line(struct reader *r, struct event *ev)
+{
+	struct dump *d = r->priv;
+	struct word word;
+	int ret;
+
+	d->nr_strings = 0;
+	if (next_word(d, &word) != 1 || !kind_of(&word, &ev->kind))
+		return false;
+	while ((ret = next_word(d, &word)) > 0) {
+		if (!event_word(r, ev, &word))
+			return false;
+	}
+	return ret == 0 && complete(ev);
+}
+
+static int dump_next(struct reader *r, struct event *ev)
+{
+	struct dump *d = r->priv;
+	const char *line;
+	size_t len;
+
+	for (;;) {
+		uint64_t offset = in_offset(r->in);
+		struct event blank = *ev;
+
+		if (!text_line(r->in, &line, &len))
+			return 0;
+		if (!d->headed) {
+			d->headed = true;
+			if (len != 13 || memcmp(line, "kscope-dump 1", 13) != 0)
+				return err_at(&r->err, ERR_INPUT, r->in->path, offset,
+					      "not a kscope dump of version 1");
+			continue;
+		}
+		if (!len || line[0] == '#')
+			continue;
+		d->at = line;
+		d->end = line + len;
+		if (parse_line(r, ev))
+			return 1;
+		*ev = blank;
+		return reader_damage(r, ev, offset, 1, len, "not an event: %.*s",
+				     len > 60 ? 60 : (int)len, line);
+	}
+}
+
+static void dump_close(struct reader *r)
+{
+	struct dump *d = r->priv;
+
+	for (unsigned i = 0; i < 3; i++)
+		buf_release(&d->strings[i]);
+	free(d->ips);
+}
+
+const struct reader_ops read_dump = {
+	.name = "dump",
+	.about = "events as text, one a line",
+	.probe = dump_probe,
+	.priv_size = sizeof(struct dump),
+	.open = dump_open,
+	.next = dump_next,
+	.close = dump_close,
+};

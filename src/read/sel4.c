@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "read/sel4.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "model/source.h"
+#include "read/sel4_json.h"
+
+#define HALF_WRAP ((uint64_t)1 << 31)
+
+struct unmapped {
+	uint32_t pid;
+	uint64_t samples;
+};
+
+void sel4_map(struct sel4 *s, const char *elf, size_t len, uint32_t pid)
+{
+	for (size_t i = 0; i < s->nr_mappings; i++) {
+		if (s->mappings[i].pid == pid)
+			return;
+	}
+	GROW(s->mappings, s->nr_mappings + 1, s->cap_mappings);
+	s->mappings[s->nr_mappings++] = (struct sel4_mapping){
+		.pid = pid,
+		.elf = xstrndup(elf, len),
+	};
+}
+
+/* The second generation's mapping is written by its build. */
+static int read_header_file(struct reader *r, struct sel4 *s)
+{
+	char *path = xasprintf("%s/sample_header.json", r->options->build_dir);
+	int ret = 0;
+
+	if (access(path, F_OK) == 0)
+		ret = sel4_json_mappings(path, s, &r->err);
+	else if (errno != ENOENT)
+		ret = err_set(&r->err, ERR_INPUT, "%s: %s", path, strerror(errno));
+	free(path);
+	return ret;
+}
+
+int sel4_open(struct reader *r, struct sel4 *s)
+{
+	const struct options *options = r->options;
+
+	for (size_t i = 0; i < options->nr_elfs; i++)
+		sel4_map(s, options->elfs[i].path, strlen(options->elfs[i].path),
+			 options->elfs[i].pid);
+	return options->build_dir ? read_header_file(r, s) : 0;
+}
+
+void sel4_close(struct sel4 *s)
+{
+	for (size_t i = 0; i < s->nr_mappings; i++)
+		free(s->mappings[i].elf);
+	free(s->mappings);
+	free(s->unmapped);
+}
+
+static void tell_source(const struct reader *r, struct event *ev)
+{
+	ev->kind = EVENT_SOURCE;
+	ev->source.id = 1;
+	source_from_name(&ev->source, r->options->source ? r->options->source : "cycles");
+}
+
+static void tell_mapping(struct sel4 *s, struct event *ev)
+{
+	struct sel4_mapping *mapping = &s->mappings[s->told - 2];
+	const char *slash = strrchr(mapping->elf, '/');
+
+	ev->pid = ev->tid = mapping->pid;
+	if (s->comm_next) {
+		ev->kind = EVENT_COMM;
+		ev->comm.comm = slash ? slash + 1 : mapping->elf;
+		s->told++;
+	} else {
+		ev->kind = EVENT_MAP;
+		ev->map.path = mapping->elf;
+		ev->map.whole = true;
+	}
+	s->comm_next = !s->comm_next;
+}
+
+bool sel4_tell(struct reader *r, struct sel4 *s, struct event *ev)
+{
+	if (s->told == 0) {
+		ev->kind = EVENT_META;
+		ev->meta = (struct event_meta){ "osrelease", "seL4" };
+		s->told++;
+		return true;
+	}
+	if (s->told == 1) {
+		tell_source(r, ev);
+		s->told++;
+		return true;
+	}
+	if (s->told - 2 >= s->nr_mappings)
+		return false;
+	tell_mapping(s, ev);
+	return true;
+}
+
+/*
+ * The second generation's nanoseconds pass through 32 bits and wrap every 4.29 s. A step back by
+ * more than half of that is a wrap; a smaller one is a sample that came late. After a wrap, a
+ * sample from just before it may still come late.
+ */
+static uint64_t unwrap(struct sel4 *s, uint64_t time)
+{
+	if (s->wide || time > UINT32_MAX) {
+		s->wide = true;
+		return time;
+	}
+	if (time + HALF_WRAP < s->last) {
+		s->epoch += (uint64_t)1 << 32;
+		s->wraps++;
+	} else if (s->epoch && s->last < HALF_WRAP / 2 && time > UINT32_MAX - HALF_WRAP / 2) {
+		return time + s->epoch - ((uint64_t)1 << 32);
+	}
+	s->last = time;
+	return time + s->epoch;
+}
+
+static uint64_t to_ns(const struct reader *r, uint64_t ticks)
+{
+	uint64_t hz = r->options->tick_hz;
+
+	return hz ? (uint64_t)((__uint128_t)ticks * 1000000000 / hz) : ticks;
+}
+
+static void count_unmapped(struct sel4 *s, uint32_t pid)
+{
+	for (size_t i = 0; i < s->nr_mappings; i++) {
+		if (s->mappings[i].pid == pid)
+			return;
+	}
+	for (size_t i = 0; i < s->nr_unmapped; i++) {
+		if (s->unmapped[i].pid == pid) {
+			s->unmapped[i].samples++;
+			return;
+		}
+	}
+	if (s->nr_unmapped >= 64) /* enough to complain about, and garbage stays cheap */
+		return;
+	GROW(s->unmapped, s->nr_unmapped + 1, s->cap_unmapped);
+	s->unmapped[s->nr_unmapped++] = (struct unmapped){ pid, 1 };
+}
+
+void sel4_event(struct reader *r, struct sel4 *s, struct event *ev)
+{
+	struct sel4_sample *sample = &s->sample;
+	uint64_t nr = sample->nr < sample->nr_ips ? sample->nr : sample->nr_ips;
+
+	/* A stack ends in zeros where the walk found no more; what follows is stale. */
+	while (nr && sample->chain[nr] == 0)
+		nr--;
+	for (uint64_t i = 0; i <= nr; i++) {
+		if (ip_is_marker(sample->chain[i])) /* no address is that high */
+			sample->chain[i] = 0;
+	}
+	count_unmapped(s, sample->pid);
+	ev->kind = EVENT_SAMPLE;
+	ev->time = to_ns(r, unwrap(s, sample->time));
+	ev->cpu = sample->cpu;
+	ev->pid = ev->tid = sample->pid;
+	ev->sample = (struct event_sample){
+		.ips = sample->chain,
+		.nr = (uint32_t)nr + 1,
+		.source = 1,
+		.weight = sample->period ? sample->period : 1,
+		.context = IP_USER,
+	};
+}
+
+void sel4_end(struct reader *r, struct sel4 *s)
+{
+	if (s->wraps)
+		log_warn("%s: the clock wrapped at 32 bits %" PRIu64 " time%s; repaired",
+			 r->in->path, s->wraps, s->wraps == 1 ? "" : "s");
+	for (size_t i = 0; i < s->nr_unmapped; i++)
+		reader_missing(r,
+			       "%s: pid %" PRIu32 " has no ELF: its %" PRIu64
+			       " samples keep bare addresses; name one with --elf %" PRIu32 "=FILE",
+			       r->in->path, s->unmapped[i].pid, s->unmapped[i].samples,
+			       s->unmapped[i].pid);
+	s->nr_unmapped = 0;
+	s->wraps = 0;
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * sel4: what the three forms of the seL4 profiler's data have in common: the sample, the mapping
+ * from protection domains to binaries, and the repair of its clock.
+ */
+#ifndef KSCOPE_READ_SEL4_H
+#define KSCOPE_READ_SEL4_H
+
+#include "base/buf.h"
+#include "format.h"
+
+#define SEL4_MAX_DEPTH 1024 /* the original sends 16 */
+
+struct sel4_sample { /* absent fields are 0, as in protobuf */
+	uint64_t time, period, nr;
+	uint32_t pid, cpu;
+	uint64_t nr_ips;
+	uint64_t chain[1 + SEL4_MAX_DEPTH]; /* ip, then ips */
+};
+
+struct sel4_mapping {
+	uint32_t pid;
+	char *elf;
+};
+
+struct sel4 {
+	struct sel4_sample sample;
+	struct sel4_mapping *mappings;
+	size_t nr_mappings, cap_mappings;
+	size_t told;	    /* events of the preamble and the mappings handed out so far */
+	bool comm_next;	    /* a mapping's map was told, its name is next */
+	uint64_t last, epoch, wraps; /* of the clock */
+	bool wide; /* times beyond 32 bits were seen: it does not wrap */
+	struct unmapped *unmapped; /* pids without a binary, and how many samples each has */
+	size_t nr_unmapped, cap_unmapped;
+};
+
+/* Reads --elf and BUILD_DIR/sample_header.json. */
+int sel4_open(struct reader *r, struct sel4 *s);
+void sel4_close(struct sel4 *s);
+/* The first mapping of a pid wins, so --elf does. */
+void sel4_map(struct sel4 *s, const char *elf, size_t len, uint32_t pid);
+/* What is known and not told yet: the preamble, then mappings. False: nothing is. */
+bool sel4_tell(struct reader *r, struct sel4 *s, struct event *ev);
+/* s->sample as an event. */
+void sel4_event(struct reader *r, struct sel4 *s, struct event *ev);
+/* At the end: says what was repaired and what was missing. */
+void sel4_end(struct reader *r, struct sel4 *s);
+
+#endif

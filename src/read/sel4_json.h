@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* sel4_json: the mapping alone, from a file of its own. */
+#ifndef KSCOPE_READ_SEL4_JSON_H
+#define KSCOPE_READ_SEL4_JSON_H
+
+#include "base/err.h"
+
+struct sel4;
+
+int sel4_json_mappings(const char *path, struct sel4 *s, struct err *err);
+
+#endif

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * sel4_pb: a capture of the seL4 profiler's TCP socket: a greeting, answers to commands in between,
+ * and samples as two digits of length and a protobuf message. The sender prints only the first two
+ * digits of a length of 100 or more; its messages are so regular that the third can be found again.
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/pb.h"
+#include "read/sel4.h"
+
+#define MAX_MESSAGE 999
+#define LOOKAHEAD (2 + MAX_MESSAGE + 2)
+
+struct sel4_pb {
+	struct sel4 sel4;
+	uint64_t long_frames;
+	bool ended;
+};
+
+static bool is_digit(uint8_t c)
+{
+	return c >= '0' && c <= '9';
+}
+
+/* Fields come in order, each at most once, and no others: that is how the sender encodes. */
+static bool parse_message(const uint8_t *data, size_t len, struct sel4_sample *sample)
+{
+	struct pb pb = { data, data + len };
+	struct pb_field field;
+	uint32_t last = 0;
+	int ret;
+
+	memset(sample, 0, offsetof(struct sel4_sample, chain) + sizeof(sample->chain[0]));
+	while ((ret = pb_next(&pb, &field)) > 0) {
+		if (field.number <= last || field.number > 7 ||
+		    field.wire != (field.number == 7 ? PB_BYTES : PB_VARINT))
+			return false;
+		last = field.number;
+		switch (field.number) {
+		case 1:
+			sample->chain[0] = field.value;
+			break;
+		case 2:
+			sample->pid = (uint32_t)field.value;
+			break;
+		case 3:
+			sample->time = field.value;
+			break;
+		case 4:
+			sample->cpu = (uint32_t)field.value;
+			break;
+		case 5:
+			sample->period = field.value;
+			break;
+		case 6:
+			sample->nr = field.value;
+			break;
+		case 7:
+			while (field.bytes.at < field.bytes.end) {
+				if (sample->nr_ips == SEL4_MAX_DEPTH ||
+				    !pb_varint(&field.bytes, &sample->chain[1 + sample->nr_ips]))
+					return false;
+				sample->nr_ips++;
+			}
+			break;
+		}
+	}
+	return ret == 0 && last > 0;
+}
+
+/* A line of the protocol: its length with the newline, 0 if there is none here. */
+static size_t text_at(const uint8_t *data, size_t len)
+{
+	static const char *const answers[] = { "100 SEL4 PROFILING CLIENT", "200 OK", "400 ERROR" };
+
+	for (size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++) {
+		size_t n = strlen(answers[i]);
+		const uint8_t *end;
+
+		if (len < n || memcmp(data, answers[i], n) != 0)
+			continue;
+		end = memchr(data, '\n', len);
+		return end ? (size_t)(end - data) + 1 : len;
+	}
+	return 0;
+}
+
+/* "echo.elf: 52\n", an answer to MAPPINGS; the length of the line, 0 if it is not one. */
+static size_t mapping_at(struct sel4 *s, const uint8_t *data, size_t len)
+{
+	const uint8_t *end = memchr(data, '\n', len < 300 ? len : 300);
+	const uint8_t *at = data;
+	uint64_t pid = 0;
+
+	if (!end)
+		return 0;
+	while (at < end && *at > ' ' && *at < 0x7f && *at != ':')
+		at++;
+	if (at == data || end - at < 3 || at[0] != ':' || at[1] != ' ')
+		return 0;
+	for (const uint8_t *digit = at + 2; digit < end; digit++) {
+		if (!is_digit(*digit) || pid > UINT32_MAX / 10)
+			return 0;
+		pid = pid * 10 + (uint64_t)(*digit - '0');
+	}
+	if (s)
+		sel4_map(s, (const char *)data, (size_t)(at - data), (uint32_t)pid);
+	return (size_t)(end - data) + 1;
+}
+
+/* May something of the protocol begin here? */
+static bool plausible(const uint8_t *data, size_t len)
+{
+	return len == 0 || (is_digit(data[0]) && (len < 2 || is_digit(data[1]))) ||
+	       text_at(data, len) || mapping_at(NULL, data, len);
+}
+
+/* The length of the frame here with its digits, 0 if there is none. */
+static size_t frame_at(struct sel4_pb *p, const uint8_t *data, size_t len)
+{
+	size_t size;
+
+	if (len < 3 || !is_digit(data[0]) || !is_digit(data[1]))
+		return 0;
+	size = (size_t)(data[0] - '0') * 10 + (size_t)(data[1] - '0');
+	if (size && size + 2 <= len && plausible(data + 2 + size, len - 2 - size) &&
+	    parse_message(data + 2, size, &p->sel4.sample))
+		return 2 + size;
+	for (size_t third = 0; size >= 10 && third < 10; third++) {
+		size_t longer = size * 10 + third;
+
+		if (longer + 2 <= len && plausible(data + 2 + longer, len - 2 - longer) &&
+		    parse_message(data + 2, longer, &p->sel4.sample)) {
+			p->long_frames++;
+			return 2 + longer;
+		}
+	}
+	return 0;
+}
+
+static int sel4_pb_probe(const uint8_t *head, size_t len)
+{
+	struct sel4_pb p = { 0 };
+
+	if (text_at(head, len))
+		return 80;
+	return frame_at(&p, head, len < LOOKAHEAD ? len : LOOKAHEAD) ? 40 : 0;
+}
+
+static int sel4_pb_open(struct reader *r)
+{
+	return sel4_open(r, r->priv);
+}
+
+/* Finds where the stream makes sense again; never the place where it is. */
+static int resync(struct reader *r, struct event *ev)
+{
+	struct sel4_pb *p = r->priv;
+	uint64_t start = in_offset(r->in);
+	const uint8_t *data;
+	size_t have;
+
+	do {
+		in_skip(r->in, 1);
+		data = in_peek(r->in, LOOKAHEAD, &have);
+	} while (have && !text_at(data, have) && !frame_at(p, data, have));
+	if (!have)
+		return reader_damage(r, ev, start, 1, in_offset(r->in) - start,
+				     "the stream is cut short in a sample");
+	return reader_damage(r, ev, start, 1, in_offset(r->in) - start,
+			     "no sample where one should begin");
+}
+
+static int finish(struct reader *r)
+{
+	struct sel4_pb *p = r->priv;
+
+	sel4_end(r, &p->sel4);
+	if (p->long_frames && !p->ended)
+		log_warn("%s: %" PRIu64 " frames of 100 bytes or more broke the framing; all were "
+			 "found again",
+			 r->in->path, p->long_frames);
+	p->ended = true;
+	return 0;
+}
+
+static int sel4_pb_next(struct reader *r, struct event *ev)
+{
+	struct sel4_pb *p = r->priv;
+
+	while (!sel4_tell(r, &p->sel4, ev)) {
+		size_t have, size;
+		const uint8_t *data = in_peek(r->in, LOOKAHEAD, &have);
+
+		if (!have)
+			return finish(r);
+		size = text_at(data, have);
+		if (!size)
+			size = mapping_at(&p->sel4, data, have);
+		if (!size && data[0] == '\n')
+			size = 1;
+		if (size) {
+			in_skip(r->in, size);
+			continue;
+		}
+		size = frame_at(p, data, have);
+		if (!size)
+			return resync(r, ev);
+		in_skip(r->in, size);
+		sel4_event(r, &p->sel4, ev);
+		return 1;
+	}
+	return 1;
+}
+
+static void sel4_pb_close(struct reader *r)
+{
+	sel4_close(&((struct sel4_pb *)r->priv)->sel4);
+}
+
+const struct reader_ops read_sel4_pb = {
+	.name = "sel4-pb",
+	.about = "seL4 profiler protobuf stream, a capture of its TCP socket",
+	.probe = sel4_pb_probe,
+	.priv_size = sizeof(struct sel4_pb),
+	.open = sel4_pb_open,
+	.next = sel4_pb_next,
+	.close = sel4_pb_close,
+};

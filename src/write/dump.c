@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* dump: events as text, one a line; doc/dump.md describes it. Names are not asked for. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/buf.h"
+#include "base/text.h"
+#include "format.h"
+#include "model/world.h"
+
+struct dump {
+	struct buf line;
+};
+
+static void put_text(struct dump *d, const char *key, const char *text)
+{
+	buf_addc(&d->line, ' ');
+	buf_adds(&d->line, key);
+	buf_addc(&d->line, '=');
+	text_quote(&d->line, text, strlen(text));
+}
+
+static void put_number(struct dump *d, const char *key, uint64_t value)
+{
+	buf_addc(&d->line, ' ');
+	buf_adds(&d->line, key);
+	buf_addc(&d->line, '=');
+	buf_addu(&d->line, value);
+}
+
+static void put_hex(struct dump *d, const char *key, uint64_t value)
+{
+	buf_addc(&d->line, ' ');
+	buf_adds(&d->line, key);
+	buf_addc(&d->line, '=');
+	buf_addx(&d->line, value);
+}
+
+static void put_head(struct dump *d, const struct event *ev, const char *kind)
+{
+	buf_clear(&d->line);
+	buf_adds(&d->line, kind);
+	if (ev->time != NO_TIME)
+		buf_addf(&d->line, " time=%" PRIu64 ".%09" PRIu64, ev->time / 1000000000,
+			 ev->time % 1000000000);
+	if (ev->cpu != NO_CPU)
+		put_number(d, "cpu", ev->cpu);
+}
+
+static void put_task(struct dump *d, const char *key, uint32_t pid, uint32_t tid)
+{
+	buf_addf(&d->line, " %s=%" PRIu32 "/%" PRIu32, key, pid, tid);
+}
+
+static void put_source(struct dump *d, const struct event_source *source)
+{
+	put_number(d, "id", source->id);
+	if (source->name)
+		put_text(d, "name", source->name);
+	put_number(d, "type", source->type);
+	put_hex(d, "config", source->config);
+	if (source->period)
+		put_number(d, source->freq ? "freq" : "period", source->period);
+	if (source->unit)
+		put_text(d, "unit", source->unit);
+}
+
+static void put_map(struct dump *d, const struct event_map *map)
+{
+	if (map->whole) {
+		buf_adds(&d->line, " whole");
+	} else {
+		put_hex(d, "addr", map->addr);
+		put_hex(d, "len", map->len);
+		put_hex(d, "offset", map->offset);
+		buf_addf(&d->line, " prot=%c%c%c", map->prot & PROT_READ ? 'r' : '-',
+			 map->prot & PROT_WRITE ? 'w' : '-', map->prot & PROT_EXEC ? 'x' : '-');
+	}
+	if (map->kernel)
+		buf_adds(&d->line, " kernel");
+	if (map->as_linked)
+		buf_adds(&d->line, " linked");
+	if (map->build_id_len)
+		buf_adds(&d->line, " build-id=");
+	for (unsigned i = 0; i < map->build_id_len; i++)
+		buf_addf(&d->line, "%02x", map->build_id[i]);
+	put_text(d, "path", map->path);
+}
+
+static void put_context(struct dump *d, uint64_t context)
+{
+	const char *name = ip_marker_name(context);
+
+	if (name)
+		buf_addf(&d->line, " %s", name);
+	else
+		buf_addf(&d->line, " marker-%" PRIu64, -context);
+}
+
+static void put_named(struct dump *d, const struct world *world, uint32_t handle)
+{
+	const struct frame *frame = &world->frames.all[handle];
+
+	buf_addc(&d->line, ' ');
+	text_quote(&d->line, str_text(world->strings, (uint32_t)frame->addr),
+		   str_len(world->strings, (uint32_t)frame->addr));
+	if (!frame->image)
+		return;
+	buf_addc(&d->line, '@');
+	text_quote(&d->line, str_text(world->strings, frame->image),
+		   str_len(world->strings, frame->image));
+}
+
+static void put_sample(struct dump *d, const struct world *world, const struct event_sample *sample)
+{
+	uint64_t context = sample->context;
+
+	put_number(d, "source", sample->source);
+	put_number(d, "weight", sample->weight);
+	if (sample->count > 1)
+		put_number(d, "count", sample->count);
+	buf_adds(&d->line, " :");
+	if (!sample->nr || !ip_is_marker(sample->ips[0]))
+		put_context(d, context);
+	for (uint32_t i = 0; i < sample->nr; i++) {
+		if (ip_is_marker(sample->ips[i])) {
+			context = sample->ips[i];
+			put_context(d, context);
+		} else if (context == IP_NAMED) {
+			put_named(d, world, (uint32_t)sample->ips[i]);
+		} else {
+			buf_addc(&d->line, ' ');
+			buf_addx(&d->line, sample->ips[i]);
+		}
+	}
+}
+
+static int dump_open(struct writer *w)
+{
+	out_puts(w->out, "kscope-dump 1\n");
+	return 0;
+}
+
+static int dump_put(struct writer *w, const struct event *ev)
+{
+	struct dump *d = w->priv;
+
+	put_head(d, ev, event_names[ev->kind]);
+	if (ev->pid != NO_TASK)
+		put_task(d, "task", ev->pid, ev->tid);
+	switch (ev->kind) {
+	case EVENT_META:
+		put_text(d, "key", ev->meta.key);
+		put_text(d, "value", ev->meta.value);
+		break;
+	case EVENT_SOURCE:
+		put_source(d, &ev->source);
+		break;
+	case EVENT_COMM:
+		put_text(d, "name", ev->comm.comm);
+		if (ev->comm.exec)
+			buf_adds(&d->line, " exec");
+		break;
+	case EVENT_FORK:
+		put_task(d, "parent", ev->fork.parent_pid, ev->fork.parent_tid);
+		break;
+	case EVENT_MAP:
+		put_map(d, &ev->map);
+		break;
+	case EVENT_SAMPLE:
+		put_sample(d, w->world, &ev->sample);
+		break;
+	case EVENT_LOST:
+		put_number(d, "count", ev->lost.count);
+		put_number(d, "bytes", ev->lost.bytes);
+		if (ev->lost.damage)
+			buf_adds(&d->line, " damage");
+		break;
+	default:
+		break;
+	}
+	buf_addc(&d->line, '\n');
+	out_write(w->out, d->line.data, d->line.len);
+	return 0;
+}
+
+static int dump_finish(struct writer *w)
+{
+	(void)w;
+	return 0;
+}
+
+static void dump_close(struct writer *w)
+{
+	buf_release(&((struct dump *)w->priv)->line);
+}
+
+const struct writer_ops write_dump = {
+	.name = "dump",
+	.about = "events as text, one a line",
+	.extension = ".dump",
+	.needs = WRITER_TEXT,
+	.priv_size = sizeof(struct dump),
+	.open = dump_open,
+	.put = dump_put,
+	.finish = dump_finish,
+	.close = dump_close,
+};

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* folded: one line a stack, root;...;leaf COUNT, in the order of their names. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/mem.h"
+#include "format.h"
+#include "pass/tally.h"
+
+static int folded_open(struct writer *w)
+{
+	tally_init(w->priv, w->world, tally_by_options(w->options));
+	return 0;
+}
+
+static int folded_put(struct writer *w, const struct event *ev)
+{
+	if (ev->kind == EVENT_SAMPLE)
+		tally_add(w->priv, ev);
+	return 0;
+}
+
+/* A semicolon would end the frame, and a newline the stack. */
+static void add_name(struct buf *line, const char *name, size_t len)
+{
+	size_t start = line->len;
+
+	buf_add(line, name, len);
+	for (char *c = line->data + start; c < line->data + line->len; c++) {
+		if (*c == ';')
+			*c = ':';
+		else if ((unsigned char)*c < ' ')
+			*c = ' ';
+	}
+	if (!len)
+		buf_addc(line, '?');
+}
+
+/* Depth first, without recursion: stacks may be as deep as the data likes. */
+static void write_tree(struct out *out, const struct tree *tree)
+{
+	struct buf line = { 0 };
+	size_t *starts = xcalloc((size_t)tree->depth + 2, sizeof(*starts)); /* of each level's name */
+	uint32_t node = tree->nodes[0].child;
+	size_t depth = 0;
+
+	while (node) {
+		const struct tree_node *n = &tree->nodes[node];
+
+		line.len = starts[depth];
+		if (depth)
+			buf_addc(&line, ';');
+		add_name(&line, str_text(tree->names, n->name), str_len(tree->names, n->name));
+		if (n->self) {
+			size_t len = line.len;
+
+			buf_addc(&line, ' ');
+			buf_addu(&line, n->self);
+			buf_addc(&line, '\n');
+			out_write(out, line.data, line.len);
+			line.len = len;
+		}
+		if (n->child) {
+			starts[++depth] = line.len;
+			node = n->child;
+			continue;
+		}
+		while (node && !tree->nodes[node].sibling) {
+			node = tree->nodes[node].parent;
+			depth--;
+		}
+		if (node)
+			node = tree->nodes[node].sibling;
+	}
+	free(starts);
+	buf_release(&line);
+}
+
+static int folded_finish(struct writer *w)
+{
+	struct tally *tally = w->priv;
+	struct tree tree;
+
+	tree_init(&tree, w->world->strings);
+	tally_tree(tally, &tree, w->options,
+		   tally_counts_weight(tally, w->options, MEASURE_SAMPLES), false);
+	tree_finish(&tree);
+	write_tree(w->out, &tree);
+	tree_release(&tree);
+	return 0;
+}
+
+static void folded_close(struct writer *w)
+{
+	tally_release(w->priv);
+}
+
+const struct writer_ops write_folded = {
+	.name = "folded",
+	.about = "stacks as text, one a line, for flame graph tools",
+	.extension = ".folded",
+	.needs = WRITER_TEXT,
+	.priv_size = sizeof(struct tally),
+	.open = folded_open,
+	.put = folded_put,
+	.finish = folded_finish,
+	.close = folded_close,
+};

@@ -1,0 +1,546 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * perfdata: a perf.data file that stock perf takes without a warning. Records go out as they come;
+ * room for the attributes is left before them, because some readers of the format do not seek back.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "abi/perf_file.h"
+#include "base/buf.h"
+#include "base/mem.h"
+#include "format.h"
+#include "model/source.h"
+#include "model/world.h"
+
+#define ATTRS_RESERVED 64 /* more sources than that put the attributes behind the data */
+#define SAMPLE_TYPE                                                                        \
+	(PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME |    \
+	 PERF_SAMPLE_CPU | PERF_SAMPLE_PERIOD | PERF_SAMPLE_CALLCHAIN)
+#define RECORD_MAX 65528 /* the size field has 16 bits, and records are a multiple of 8 */
+
+struct perfdata {
+	struct buf record;
+	uint64_t first_time, last_time;
+	uint32_t nr_cpus;
+	bool kernel_seen, user_seen;
+	struct hash mapped; /* images that a map has named: they get a build id */
+};
+
+static const uint8_t zeros[8];
+
+static void put_u32(struct buf *buf, uint32_t value)
+{
+	buf_add(buf, &value, sizeof(value));
+}
+
+static void put_u64(struct buf *buf, uint64_t value)
+{
+	buf_add(buf, &value, sizeof(value));
+}
+
+/* A string in a record: NUL, then up to a multiple of 8. */
+static void put_padded(struct buf *buf, const char *text, size_t max)
+{
+	size_t len = strnlen(text, max);
+
+	buf_add(buf, text, len);
+	buf_add(buf, zeros, 8 - len % 8);
+}
+
+static void begin(struct perfdata *p, uint32_t type, uint16_t misc)
+{
+	struct perf_record head = { .type = type, .misc = misc };
+
+	buf_clear(&p->record);
+	buf_add(&p->record, &head, sizeof(head));
+}
+
+static void end(struct writer *w)
+{
+	struct perfdata *p = w->priv;
+	uint16_t size = (uint16_t)p->record.len;
+
+	memcpy(p->record.data + offsetof(struct perf_record, size), &size, sizeof(size));
+	out_write(w->out, p->record.data, p->record.len);
+}
+
+/* What sample_id_all puts behind every record that is not a sample. */
+static void end_with_id(struct writer *w, const struct event *ev)
+{
+	struct perfdata *p = w->priv;
+
+	put_u32(&p->record, ev->pid == NO_TASK ? 0 : ev->pid);
+	put_u32(&p->record, ev->tid == NO_TASK ? 0 : ev->tid);
+	put_u64(&p->record, ev->time == NO_TIME ? 0 : ev->time);
+	put_u32(&p->record, ev->cpu == NO_CPU ? 0 : ev->cpu);
+	put_u32(&p->record, 0);
+	put_u64(&p->record, 1); /* the first attribute's id: all have the same fields */
+	end(w);
+}
+
+static void see(struct perfdata *p, const struct event *ev)
+{
+	if (ev->cpu != NO_CPU && ev->cpu < UINT32_MAX / 2 && ev->cpu >= p->nr_cpus)
+		p->nr_cpus = ev->cpu + 1;
+	if (ev->time == NO_TIME)
+		return;
+	if (ev->time < p->first_time)
+		p->first_time = ev->time;
+	if (ev->time > p->last_time)
+		p->last_time = ev->time;
+}
+
+static void put_comm(struct writer *w, const struct event *ev)
+{
+	struct perfdata *p = w->priv;
+
+	begin(p, PERF_RECORD_COMM, ev->comm.exec ? PERF_MISC_COMM_EXEC : 0);
+	put_u32(&p->record, ev->pid);
+	put_u32(&p->record, ev->tid);
+	put_padded(&p->record, ev->comm.comm, RECORD_MAX / 2);
+	end_with_id(w, ev);
+}
+
+static void put_task(struct writer *w, const struct event *ev)
+{
+	struct perfdata *p = w->priv;
+	bool fork = ev->kind == EVENT_FORK;
+
+	begin(p, fork ? PERF_RECORD_FORK : PERF_RECORD_EXIT, 0);
+	put_u32(&p->record, ev->pid);
+	put_u32(&p->record, fork ? ev->fork.parent_pid : ev->pid);
+	put_u32(&p->record, ev->tid);
+	put_u32(&p->record, fork ? ev->fork.parent_tid : ev->tid);
+	put_u64(&p->record, ev->time == NO_TIME ? 0 : ev->time);
+	end_with_id(w, ev);
+}
+
+/* perf looks for a binary under the name in the map: give it the file that we found. */
+static const struct image *mapped_image(struct writer *w, const struct event_map *map)
+{
+	struct perfdata *p = w->priv;
+	struct world *world = w->world;
+	uint32_t handle = image_intern(&world->images, map->path, map->build_id, map->build_id_len,
+				       map->as_linked, map->kernel);
+
+	*hash_at(&p->mapped, (struct hash_key){ handle, 0 }) = 1;
+	return &world->images.all[handle];
+}
+
+static const char *image_filename(const struct world *world, const struct image *image)
+{
+	return image->file && !image->kernel ? image->file : str_text(world->strings, image->path);
+}
+
+static void put_map(struct writer *w, const struct event *ev)
+{
+	struct perfdata *p = w->priv;
+	const struct event_map *map = &ev->map;
+	const struct image *image = mapped_image(w, map);
+	uint16_t misc = map->kernel ? PERF_MISC_KERNEL : PERF_MISC_USER;
+	uint8_t id[24] = { image->build_id_len };
+
+	if (image->build_id_len)
+		misc |= PERF_MISC_MMAP_BUILD_ID;
+	begin(p, PERF_RECORD_MMAP2, misc);
+	put_u32(&p->record, map->kernel ? UINT32_MAX : ev->pid);
+	put_u32(&p->record, map->kernel ? 0 : ev->tid);
+	put_u64(&p->record, map->addr);
+	put_u64(&p->record, map->len);
+	put_u64(&p->record, map->offset);
+	memcpy(id + 4, image->build_id, image->build_id_len);
+	buf_add(&p->record, id, sizeof(id)); /* or device, inode and generation: all 0 */
+	put_u32(&p->record, map->prot);
+	put_u32(&p->record, 2); /* MAP_PRIVATE */
+	put_padded(&p->record, image_filename(w->world, image), 4095);
+	end_with_id(w, ev);
+}
+
+static void put_lost(struct writer *w, const struct event *ev)
+{
+	struct perfdata *p = w->priv;
+
+	if (!ev->lost.count && !ev->lost.bytes)
+		return;
+	begin(p, PERF_RECORD_LOST, 0);
+	put_u64(&p->record, 1);
+	put_u64(&p->record, ev->lost.count ? ev->lost.count : 1);
+	end_with_id(w, ev);
+}
+
+static uint16_t mode_of(uint64_t context)
+{
+	switch (context) {
+	case IP_KERNEL:
+		return PERF_MISC_KERNEL;
+	case IP_GUEST_KERNEL:
+		return PERF_MISC_GUEST_KERNEL;
+	case IP_GUEST_USER:
+		return PERF_MISC_GUEST_USER;
+	}
+	return PERF_MISC_USER;
+}
+
+static uint64_t first_address(const struct event_sample *sample)
+{
+	for (uint32_t i = 0; i < sample->nr; i++) {
+		if (!ip_is_marker(sample->ips[i]))
+			return sample->ips[i];
+	}
+	return 0;
+}
+
+/* The fixed part of a sample of SAMPLE_TYPE, with the head of the record. */
+struct sample_record {
+	struct perf_record head;
+	uint64_t id, ip;
+	uint32_t pid, tid;
+	uint64_t time;
+	uint32_t cpu, reserved;
+	uint64_t period;
+	uint64_t nr;
+};
+
+static int put_sample(struct writer *w, const struct event *ev)
+{
+	struct perfdata *p = w->priv;
+	const struct event_sample *sample = &ev->sample;
+	bool marked = sample->nr && ip_is_marker(sample->ips[0]);
+	uint32_t room = (RECORD_MAX - sizeof(struct sample_record)) / 8 - 1;
+	uint32_t nr = sample->nr < room ? sample->nr : room;
+	struct sample_record record = {
+		.head = { .type = PERF_RECORD_SAMPLE,
+			  .misc = mode_of(sample->context),
+			  .size = (uint16_t)(sizeof(record) + 8 * (nr + !marked)) },
+		.id = sample->source,
+		.ip = first_address(sample),
+		.pid = ev->pid == NO_TASK ? 0 : ev->pid,
+		.tid = ev->tid == NO_TASK ? 0 : ev->tid,
+		.time = ev->time == NO_TIME ? 0 : ev->time,
+		.cpu = ev->cpu == NO_CPU ? 0 : ev->cpu,
+		.period = sample->weight,
+		.nr = nr + !marked,
+	};
+
+	if (sample->context == IP_NAMED)
+		return err_set(&w->err, ERR_USAGE,
+			       "perf.data holds addresses, and this input has only names: "
+			       "write folded stacks or a flame graph instead");
+	see(p, ev);
+	if (sample->context == IP_KERNEL || sample->context == IP_GUEST_KERNEL)
+		p->kernel_seen = true;
+	else
+		p->user_seen = true;
+	out_write(w->out, &record, sizeof(record));
+	if (!marked)
+		out_write(w->out, &sample->context, 8);
+	out_write(w->out, sample->ips, (size_t)nr * 8);
+	return 0;
+}
+
+static uint64_t data_offset(void)
+{
+	return sizeof(struct perf_header) +
+	       ATTRS_RESERVED * (sizeof(struct perf_file_attr) + sizeof(uint64_t));
+}
+
+static int perfdata_open(struct writer *w)
+{
+	struct perfdata *p = w->priv;
+	uint8_t *room = xcalloc(1, data_offset());
+
+	p->first_time = UINT64_MAX;
+	out_write(w->out, room, data_offset());
+	free(room);
+	return 0;
+}
+
+static int perfdata_put(struct writer *w, const struct event *ev)
+{
+	switch (ev->kind) {
+	case EVENT_COMM:
+		put_comm(w, ev);
+		break;
+	case EVENT_FORK:
+	case EVENT_EXIT:
+		put_task(w, ev);
+		break;
+	case EVENT_MAP:
+		put_map(w, ev);
+		break;
+	case EVENT_SAMPLE:
+		return put_sample(w, ev);
+	case EVENT_LOST:
+		put_lost(w, ev);
+		break;
+	default:
+		break;
+	}
+	return 0;
+}
+
+static struct perf_attr attr_of(const struct perfdata *p, const struct source *source)
+{
+	struct perf_attr attr = {
+		.type = source->type,
+		.size = sizeof(attr),
+		.config = source->config,
+		.sample_period = source->period ? source->period : 1,
+		.sample_type = SAMPLE_TYPE,
+		.flags = PERF_ATTR_MMAP | PERF_ATTR_COMM | PERF_ATTR_TASK |
+			 PERF_ATTR_SAMPLE_ID_ALL | PERF_ATTR_MMAP2 | PERF_ATTR_COMM_EXEC,
+	};
+
+	if (source->freq)
+		attr.flags |= PERF_ATTR_FREQ;
+	/* Without this perf misses a kernel map in a file that has nothing of the kernel. */
+	if (!p->kernel_seen)
+		attr.flags |= PERF_ATTR_EXCLUDE_KERNEL | PERF_ATTR_EXCLUDE_HV;
+	return attr;
+}
+
+/* A file without samples still wants one event. */
+static struct source nth_source(const struct world *world, size_t n)
+{
+	if (world->nr_sources > 1)
+		return world->sources[n];
+	return (struct source){ .type = SOURCE_HARDWARE };
+}
+
+static size_t count_sources(const struct world *world)
+{
+	return world->nr_sources > 1 ? world->nr_sources - 1 : 1;
+}
+
+/* Ids are the sources' handles: 1, 2, 3... */
+static void add_attrs(struct writer *w, struct buf *to, uint64_t ids_offset)
+{
+	size_t nr = count_sources(w->world);
+
+	for (size_t i = 1; i <= nr; i++)
+		put_u64(to, i);
+	for (size_t i = 1; i <= nr; i++) {
+		struct source source = nth_source(w->world, i);
+		struct perf_file_attr attr = {
+			.attr = attr_of(w->priv, &source),
+			.ids = { ids_offset + (i - 1) * sizeof(uint64_t), sizeof(uint64_t) },
+		};
+
+		buf_add(to, &attr, sizeof(attr));
+	}
+}
+
+/* Features have strings as a length, which includes the padding, and the text. */
+static void feature_text(struct buf *to, const char *text)
+{
+	size_t len = strlen(text) + 1, padded = (len + 63) & ~(size_t)63;
+	char *room;
+
+	put_u32(to, (uint32_t)padded);
+	room = buf_reserve(to, padded);
+	memset(room, 0, padded);
+	memcpy(room, text, len);
+	to->len += padded;
+}
+
+static void fact_feature(struct writer *w, struct buf *to, const char *key, const char *otherwise)
+{
+	const char *value = world_fact(w->world, key);
+
+	feature_text(to, value ? value : otherwise);
+}
+
+static void feature_hostname(struct writer *w, struct buf *to)
+{
+	fact_feature(w, to, "hostname", "unknown");
+}
+
+static void feature_osrelease(struct writer *w, struct buf *to)
+{
+	fact_feature(w, to, "osrelease", "unknown");
+}
+
+static void feature_version(struct writer *w, struct buf *to)
+{
+	(void)w;
+	feature_text(to, "kscope " KSCOPE_VERSION);
+}
+
+static void feature_arch(struct writer *w, struct buf *to)
+{
+	const char *arch = world_arch(w->world);
+
+	feature_text(to, *arch ? arch : "unknown");
+}
+
+static void feature_nrcpus(struct writer *w, struct buf *to)
+{
+	struct perfdata *p = w->priv;
+	uint32_t nr = p->nr_cpus ? p->nr_cpus : 1;
+
+	put_u32(to, nr); /* available, then online */
+	put_u32(to, nr);
+}
+
+static void feature_cpudesc(struct writer *w, struct buf *to)
+{
+	const char *arch = world_arch(w->world);
+
+	fact_feature(w, to, "cpudesc", *arch ? arch : "unknown");
+}
+
+static void feature_cmdline(struct writer *w, struct buf *to)
+{
+	const char *line = world_fact(w->world, "cmdline");
+
+	put_u32(to, 1);
+	feature_text(to, line ? line : "kscope convert");
+}
+
+static void feature_event_desc(struct writer *w, struct buf *to)
+{
+	size_t nr = count_sources(w->world);
+
+	put_u32(to, (uint32_t)nr);
+	put_u32(to, sizeof(struct perf_attr));
+	for (size_t i = 1; i <= nr; i++) {
+		bool known = w->world->nr_sources > 1;
+		struct source source = nth_source(w->world, i);
+		struct perf_attr attr = attr_of(w->priv, &source);
+
+		buf_add(to, &attr, sizeof(attr));
+		put_u32(to, 1); /* ids */
+		feature_text(to, known ? str_text(w->world->strings,
+						  source_name(w->world, (uint32_t)i))
+				       : "cycles");
+		put_u64(to, i);
+	}
+}
+
+static void feature_build_id(struct writer *w, struct buf *to)
+{
+	struct perfdata *p = w->priv;
+	struct world *world = w->world;
+
+	for (uint32_t i = 1; i < world->images.nr; i++) {
+		const struct image *image = &world->images.all[i];
+		const char *name = image_filename(world, image);
+		struct perf_record head = {
+			.misc = (uint16_t)((image->kernel ? PERF_MISC_KERNEL : PERF_MISC_USER) |
+					   PERF_MISC_BUILD_ID_SIZE),
+		};
+		uint8_t id[24] = { 0 };
+		size_t len = strnlen(name, 4095) + 1, padded = (len + 63) & ~(size_t)63;
+
+		if (!image->build_id_len || !hash_get(&p->mapped, (struct hash_key){ i, 0 }))
+			continue;
+		memcpy(id, image->build_id, image->build_id_len);
+		id[20] = image->build_id_len;
+		head.size = (uint16_t)(sizeof(head) + 4 + sizeof(id) + padded);
+		buf_add(to, &head, sizeof(head));
+		put_u32(to, UINT32_MAX); /* of all processes */
+		buf_add(to, id, sizeof(id));
+		buf_add(to, name, len - 1);
+		for (size_t n = len - 1; n < padded; n++)
+			buf_addc(to, '\0');
+	}
+}
+
+static void feature_sample_time(struct writer *w, struct buf *to)
+{
+	struct perfdata *p = w->priv;
+
+	if (p->first_time > p->last_time)
+		return;
+	put_u64(to, p->first_time);
+	put_u64(to, p->last_time);
+}
+
+/* In the order of their bits. A feature that adds nothing is left out. */
+static const struct {
+	unsigned bit;
+	void (*add)(struct writer *w, struct buf *to);
+} features[] = {
+	{ PERF_FEATURE_BUILD_ID, feature_build_id },
+	{ PERF_FEATURE_HOSTNAME, feature_hostname },
+	{ PERF_FEATURE_OSRELEASE, feature_osrelease },
+	{ PERF_FEATURE_VERSION, feature_version },
+	{ PERF_FEATURE_ARCH, feature_arch },
+	{ PERF_FEATURE_NRCPUS, feature_nrcpus },
+	{ PERF_FEATURE_CPUDESC, feature_cpudesc },
+	{ PERF_FEATURE_CMDLINE, feature_cmdline },
+	{ PERF_FEATURE_EVENT_DESC, feature_event_desc },
+	{ PERF_FEATURE_SAMPLE_TIME, feature_sample_time },
+};
+
+#define NR_FEATURES (sizeof(features) / sizeof(features[0]))
+
+/* After the data: a table of sections, then the sections. */
+static void write_features(struct writer *w, struct perf_header *header)
+{
+	struct perf_section table[NR_FEATURES];
+	struct buf body = { 0 };
+	size_t nr = 0;
+
+	for (size_t i = 0; i < NR_FEATURES; i++) {
+		size_t start = body.len;
+
+		features[i].add(w, &body);
+		if (body.len == start)
+			continue;
+		table[nr++] = (struct perf_section){ start, body.len - start };
+		header->features[features[i].bit / 64] |= 1ULL << features[i].bit % 64;
+	}
+	for (size_t i = 0; i < nr; i++)
+		table[i].offset += out_offset(w->out) + nr * sizeof(table[0]);
+	out_write(w->out, table, nr * sizeof(table[0]));
+	out_write(w->out, body.data, body.len);
+	buf_release(&body);
+}
+
+static int perfdata_finish(struct writer *w)
+{
+	size_t nr = count_sources(w->world);
+	struct perf_header header = {
+		.magic = PERF_MAGIC,
+		.size = sizeof(header),
+		.attr_size = sizeof(struct perf_file_attr),
+		.attrs.size = nr * sizeof(struct perf_file_attr),
+		.data = { data_offset(), out_offset(w->out) - data_offset() },
+	};
+	struct buf attrs = { 0 };
+	uint64_t ids;
+
+	write_features(w, &header);
+	ids = nr <= ATTRS_RESERVED ? sizeof(header) : out_offset(w->out);
+	header.attrs.offset = ids + nr * sizeof(uint64_t);
+	add_attrs(w, &attrs, ids);
+	if (nr <= ATTRS_RESERVED)
+		out_patch(w->out, ids, attrs.data, attrs.len);
+	else
+		out_write(w->out, attrs.data, attrs.len);
+	buf_release(&attrs);
+	out_patch(w->out, 0, &header, sizeof(header));
+	return 0;
+}
+
+static void perfdata_close(struct writer *w)
+{
+	struct perfdata *p = w->priv;
+
+	buf_release(&p->record);
+	hash_release(&p->mapped);
+}
+
+const struct writer_ops write_perfdata = {
+	.name = "perfdata",
+	.about = "perf.data, for perf report and everything that reads it",
+	.extension = ".data",
+	.needs = WRITER_SEEK | WRITER_ADDRESSES,
+	.priv_size = sizeof(struct perfdata),
+	.open = perfdata_open,
+	.put = perfdata_put,
+	.finish = perfdata_finish,
+	.close = perfdata_close,
+};

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* svg: a flame graph of everything that is selected. */
+#include <string.h>
+
+#include "format.h"
+#include "pass/tally.h"
+#include "write/flame_style.h"
+#include "write/flame_svg.h"
+
+static int svg_open(struct writer *w)
+{
+	struct flame_style style;
+
+	if (flame_style_from(&style, w->options, &w->err) < 0)
+		return -1;
+	tally_init(w->priv, w->world, tally_by_options(w->options));
+	return 0;
+}
+
+static int svg_put(struct writer *w, const struct event *ev)
+{
+	if (ev->kind == EVENT_SAMPLE)
+		tally_add(w->priv, ev);
+	return 0;
+}
+
+static int svg_finish(struct writer *w)
+{
+	struct tally *tally = w->priv;
+	bool weight = tally_counts_weight(tally, w->options, MEASURE_SAMPLES);
+	struct flame_style style;
+	struct tree tree;
+
+	if (flame_style_from(&style, w->options, &w->err) < 0)
+		return -1;
+	style.unit = tally_unit(tally, weight);
+	if (!w->options->palette && weight && !strcmp(style.unit, "bytes"))
+		style.palette = FLAME_MEM;
+	tree_init(&tree, w->world->strings);
+	tally_tree(tally, &tree, w->options, weight, false);
+	tree_finish(&tree);
+	flame_svg(w->out, &tree, &style);
+	tree_release(&tree);
+	return 0;
+}
+
+static void svg_close(struct writer *w)
+{
+	tally_release(w->priv);
+}
+
+const struct writer_ops write_svg = {
+	.name = "svg",
+	.about = "flame graph, a picture for a browser",
+	.extension = ".svg",
+	.needs = WRITER_TEXT,
+	.priv_size = sizeof(struct tally),
+	.open = svg_open,
+	.put = svg_put,
+	.finish = svg_finish,
+	.close = svg_close,
+};
