@@ -53,15 +53,19 @@ $(BUILD)/kscope: $(OBJ)
 
 -include $(OBJ:.o=.d)
 
-# Tools that only the tests use.
-TOOLS := $(patsubst tests/tools/%.c,$(BUILD)/tests/%,$(wildcard tests/tools/*.c))
+# Programs that only the tests use: tools in tests/tools, tests of a module in tests/unit.
+TEST_SRC := $(wildcard tests/tools/*.c tests/unit/*.c)
+TEST_BIN := $(patsubst %.c,$(BUILD)/tests/%,$(notdir $(TEST_SRC)))
 
 .PHONY: test-tools
 .SECONDARY:
-test-tools: $(TOOLS)
+test-tools: $(TEST_BIN)
 
-$(BUILD)/tests/%: $(BUILD)/obj/tests/tools/%.o $(LIBOBJ)
-	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) $(LDFLAGS) $^ -o $@ $(LIBS) -lm
+define test_binary
+$(BUILD)/tests/$(basename $(notdir $(1))): $(BUILD)/obj/$(1:.c=.o) $(LIBOBJ)
+	@mkdir -p $$(@D)
+	$$(CC) $$(CFLAGS) $$(LDFLAGS) $$^ -o $$@ $$(LIBS) -lm
+endef
+$(foreach src,$(TEST_SRC),$(eval $(call test_binary,$(src))))
 
--include $(TOOLS:$(BUILD)/tests/%=$(BUILD)/obj/tests/tools/%.d)
+-include $(TEST_SRC:%.c=$(BUILD)/obj/%.d)

@@ -37,16 +37,33 @@ void tree_release(struct tree *tree)
 	memset(tree, 0, sizeof(*tree));
 }
 
-uint32_t tree_child(struct tree *tree, uint32_t parent, uint32_t name)
+static uint32_t add_node(struct tree *tree, uint32_t parent, uint32_t name)
 {
-	uint32_t *place = hash_at(&tree->index, (struct hash_key){ parent, name });
-
-	if (*place)
-		return *place;
 	GROW(tree->nodes, (size_t)tree->nr + 1, tree->cap);
 	tree->nodes[tree->nr] = (struct tree_node){ .parent = parent, .name = name };
-	*place = tree->nr;
 	return tree->nr++;
+}
+
+/*
+ * Until tree_finish(), `child` is the child that came first, and only the others are in the index:
+ * most nodes have one child, so most never cost a place there.
+ */
+uint32_t tree_child(struct tree *tree, uint32_t parent, uint32_t name)
+{
+	uint32_t first = tree->nodes[parent].child;
+	uint32_t *place;
+
+	if (!first) {
+		first = add_node(tree, parent, name);
+		tree->nodes[parent].child = first;
+		return first;
+	}
+	if (tree->nodes[first].name == name)
+		return first;
+	place = hash_at(&tree->index, (struct hash_key){ parent, name });
+	if (!*place)
+		*place = add_node(tree, parent, name);
+	return *place;
 }
 
 /* Weights come from input: a sum that does not fit stays at the top instead of starting over. */

@@ -454,7 +454,7 @@
 	}
 
 	// One frame at a time takes part in the Tab order; the arrows move on from it.
-	function focusOn(i) {
+	function focusOn(i, options) {
 		const rect = elements.get(i), old = elements.get(focused);
 		if (!rect)
 			return;
@@ -464,7 +464,7 @@
 		rect.setAttribute('tabindex', 0);
 		rect.setAttribute('role', 'button');
 		rect.setAttribute('aria-label', nameOf(i) + ', ' + detailsOf(i).join(', '));
-		rect.focus();
+		rect.focus(options);
 		describe(i);
 	}
 
@@ -545,7 +545,7 @@
 		if (event.target.frame === undefined)
 			return;
 		zoomTo(event.target.frame);
-		focusOn(state.zoom);
+		focusOn(state.zoom, { preventScroll: true });
 	});
 	graph.addEventListener('mousemove', (event) => {
 		const i = event.target.frame;

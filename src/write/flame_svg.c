@@ -456,7 +456,7 @@ static double add_swatch(struct drawing *d, double x, uint32_t color, const char
 
 static void add_diff_legend(struct drawing *d)
 {
-	int x = MARGIN + 80;
+	int x = MARGIN + 92;
 
 	buf_addf(&d->buf, "<text x=\"%d\" y=\"13\">smaller share</text>\n", MARGIN);
 	for (int step = -FLAME_DIFF_STEPS; step <= FLAME_DIFF_STEPS; step += 2, x += 16) {
