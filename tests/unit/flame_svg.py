@@ -166,8 +166,8 @@ def any_bytes_are_well_formed():
     rng = random.Random(5)
     nasty = [bytes(rng.choice([c for c in range(256) if c not in (10, 32, 59, 0)])
                    for _ in range(rng.randint(1, 60))) for _ in range(300)]
-    nasty += [b']]>', b'</script>', b'\xed\xa0\x80', b'\xef\xbf\xbf', b'\xc0\x80', b'\xf5\x80\x80\x80',
-              b'\xf0\x9f', b'\x01\x1b[31m', '\u202e'.encode(), b'A' * 5000]
+    nasty += [b']]>', b'</script>', b'\xed\xa0\x80', b'\xef\xbf\xbf', b'\xc0\x80',
+              b'\xf5\x80\x80\x80', b'\xf0\x9f', b'\x01\x1b[31m', '\u202e'.encode(), b'A' * 5000]
     for options in ((), ('--icicle', '--title', ']]>&<'), ('--by-binary', '--marks')):
         text = draw(folded_of([([b'main', name], 10) for name in nasty]), *options).decode()
         root = ElementTree.fromstring(text)
