@@ -9,7 +9,7 @@ CFLAGS ?= -O2 -g
 WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith \
 	-Wwrite-strings -Wundef -Wformat=2 -Wno-format-nonliteral -Wvla
 KSCOPE_CFLAGS := -std=gnu11 $(WARNINGS) -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -Isrc \
-	-DKSCOPE_VERSION='"$(VERSION)"' -MMD -MP
+	-DKSCOPE_VERSION='"$(VERSION)"' -I$(BUILD)/gen -MMD -MP
 
 .PHONY: all
 all: $(BUILD)/kscope
@@ -39,7 +39,33 @@ $(BUILD)/obj/%.o: %.c Makefile
 	@mkdir -p $(@D)
 	$(CC) $(KSCOPE_CFLAGS) $(CFLAGS) -c $< -o $@
 
+# Text that goes into the flame graphs, as a C string without its comment lines and indentation.
+as_string = @mkdir -p $(@D) && { echo '\#define $(1) \\'; sed -e '/^[[:space:]]*\/[\/*]/d' \
+	-e 's/^[[:space:]]*//' -e '/^$$/d' -e 's/[\\"]/\\&/g' -e 's/.*/"&\\n" \\/' $<; echo '""'; } >$@
+$(BUILD)/gen/flame_js.h: src/write/flame.js Makefile
+	$(call as_string,FLAME_JS)
+$(BUILD)/gen/flame_css.h: src/write/flame.css Makefile
+	$(call as_string,FLAME_CSS)
+$(BUILD)/obj/src/write/flame_svg.o: $(BUILD)/gen/flame_js.h $(BUILD)/gen/flame_css.h
+
 $(BUILD)/kscope: $(OBJ)
 	$(CC) $(CFLAGS) $(LDFLAGS) $^ -o $@ $(LIBS) -lm
 
 -include $(OBJ:.o=.d)
+
+# Programs that only the tests use: tools in tests/tools, tests of a module in tests/unit.
+TEST_SRC := $(wildcard tests/tools/*.c tests/unit/*.c)
+TEST_BIN := $(patsubst %.c,$(BUILD)/tests/%,$(notdir $(TEST_SRC)))
+
+.PHONY: test-tools
+.SECONDARY:
+test-tools: $(TEST_BIN)
+
+define test_binary
+$(BUILD)/tests/$(basename $(notdir $(1))): $(BUILD)/obj/$(1:.c=.o) $(LIBOBJ)
+	@mkdir -p $$(@D)
+	$$(CC) $$(CFLAGS) $$(LDFLAGS) $$^ -o $$@ $$(LIBS) -lm
+endef
+$(foreach src,$(TEST_SRC),$(eval $(call test_binary,$(src))))
+
+-include $(TEST_SRC:%.c=$(BUILD)/obj/%.d)

@@ -18,6 +18,7 @@ struct out {
 	int fd;
 	bool named;	/* takes its name in the commit */
 	bool spooled;	/* a seekable stand-in for stdout or a pipe, copied there in the commit */
+	char *target;	/* `path` with its symbolic links followed; only if named */
 	char *temp;	/* the temporary name, where the file system cannot do without */
 	uint8_t *data;
 	size_t len;

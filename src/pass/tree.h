@@ -31,14 +31,17 @@ struct tree {
 	uint32_t nr;
 	uint32_t depth; /* the deepest node's, the root's being 0; valid after tree_finish() */
 	size_t cap;
-	struct hash index;
+	struct hash index; /* from (parent, name) to the node, but for a parent's first child */
 };
 
 void tree_init(struct tree *tree, struct strtab *names);
 void tree_release(struct tree *tree);
 /* The child of this name, made if it is not there yet. Names alone tell children apart. */
 uint32_t tree_child(struct tree *tree, uint32_t parent, uint32_t name);
-/* Sums totals and links the children of each node in the order of their names' bytes. */
+/*
+ * Sums totals and links the children of each node in the order of their names' bytes. No child is
+ * made after that.
+ */
 void tree_finish(struct tree *tree);
 
 #endif

@@ -1,0 +1,421 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "base/out.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+
+#define BUFFER ((size_t)256 << 10)
+#define MAX_LINKS 40 /* as many symbolic links as the kernel follows */
+#define MAX_NAMES 100
+
+static const char *hint(int error)
+{
+	switch (error) {
+	case ENOSPC:
+	case EDQUOT:
+		return " (free some space, or name a file on another disk)";
+	case EACCES:
+	case EPERM:
+		return " (the file and its folder must both be writable)";
+	case ENOENT:
+	case ENOTDIR:
+		return " (the folder must exist)";
+	case EISDIR:
+		return " (name a file inside it)";
+	case EROFS:
+		return " (name a file on a disk that can be written)";
+	case EFBIG:
+		return " (see ulimit -f)";
+	case EPIPE:
+		return " (who reads the output went away)";
+	default:
+		return "";
+	}
+}
+
+static int fail(const struct out *out, struct err *err, int error)
+{
+	return err_set(err, ERR_OUTPUT, "%s: cannot write: %s%s",
+		       strcmp(out->path, "-") ? out->path : "standard output", strerror(error),
+		       hint(error));
+}
+
+static void release(struct out *out)
+{
+	if (out->fd >= 0 && out->fd != STDOUT_FILENO)
+		close(out->fd);
+	free(out->temp);
+	free(out->target);
+	free(out->data);
+	memset(out, 0, sizeof(*out));
+}
+
+/* The folder of `path`, with its slash; empty for a bare name. Freed by the caller. */
+static char *folder_of(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? xstrndup(path, (size_t)(slash + 1 - path)) : xstrdup("");
+}
+
+/* The file that a chain of symbolic links ends in, whether it exists or not; NULL for a loop. */
+static char *follow_links(const char *path)
+{
+	char *at = xstrdup(path);
+	char link[4096];
+
+	for (int hops = 0; hops < MAX_LINKS; hops++) {
+		ssize_t len = readlink(at, link, sizeof(link) - 1);
+		char *folder, *next;
+
+		if (len < 0)
+			return at;
+		link[len] = '\0';
+		folder = folder_of(at);
+		next = link[0] == '/' ? xstrdup(link) : xasprintf("%s%s", folder, link);
+		free(folder);
+		free(at);
+		at = next;
+	}
+	free(at);
+	errno = ELOOP;
+	return NULL;
+}
+
+static char *temp_name(const char *target, int nr)
+{
+	char *folder = folder_of(target);
+	char *name = xasprintf("%s.kscope-%ld-%d.tmp", folder, (long)getpid(), nr);
+
+	free(folder);
+	return name;
+}
+
+/* A file without a name needs /proc to get one later. */
+static int open_nameless(const char *target)
+{
+	char *folder = folder_of(target);
+	int fd = open(*folder ? folder : ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0666);
+	char proc[40];
+
+	free(folder);
+	if (fd < 0)
+		return -1;
+	snprintf(proc, sizeof(proc), "/proc/self/fd/%d", fd);
+	if (access(proc, F_OK)) {
+		close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+static int open_temp(struct out *out)
+{
+	for (int nr = 0; nr < MAX_NAMES; nr++) {
+		char *name = temp_name(out->target, nr);
+		int fd = open(name, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0666);
+
+		if (fd >= 0) {
+			out->temp = name;
+			return fd;
+		}
+		free(name);
+		if (errno != EEXIST)
+			break;
+	}
+	return -1;
+}
+
+static int open_named(struct out *out)
+{
+	out->target = follow_links(out->path);
+	if (!out->target)
+		return -1;
+	/* The rename would replace even a file that its owner has protected. */
+	if (access(out->target, W_OK) && errno != ENOENT)
+		return -1;
+	out->named = true;
+	out->fd = open_nameless(out->target);
+	if (out->fd < 0)
+		out->fd = open_temp(out);
+	return out->fd;
+}
+
+static int open_spool(void)
+{
+	const char *dir = getenv("TMPDIR");
+	char *name;
+	int fd;
+
+	if (!dir || !*dir)
+		dir = "/tmp";
+	fd = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	if (fd >= 0)
+		return fd;
+	name = xasprintf("%s/kscope-XXXXXX", dir);
+	fd = mkostemp(name, O_CLOEXEC);
+	if (fd >= 0)
+		unlink(name);
+	free(name);
+	return fd;
+}
+
+static bool is_stdout(const char *path)
+{
+	return !strcmp(path, "-") || !strcmp(path, "/dev/stdout");
+}
+
+static int open_stream(struct out *out)
+{
+	return is_stdout(out->path) ? STDOUT_FILENO :
+				      open(out->path, O_WRONLY | O_NOCTTY | O_CLOEXEC);
+}
+
+static int open_any(struct out *out, bool need_seek)
+{
+	struct stat st;
+
+	if (!is_stdout(out->path)) {
+		if (stat(out->path, &st) || S_ISREG(st.st_mode))
+			return open_named(out);
+		if (S_ISDIR(st.st_mode)) {
+			errno = EISDIR;
+			return -1;
+		}
+	}
+	out->spooled = need_seek;
+	out->fd = need_seek ? open_spool() : open_stream(out);
+	return out->fd;
+}
+
+int out_open(struct out *out, const char *path, bool need_seek, struct err *err)
+{
+	memset(out, 0, sizeof(*out));
+	out->path = path;
+	out->fd = -1;
+	if (open_any(out, need_seek) < 0) {
+		fail(out, err, errno);
+		release(out);
+		return -1;
+	}
+	out->data = xmalloc(BUFFER);
+	return 0;
+}
+
+/* 0, or the errno of what went wrong. */
+static int write_fully(int fd, const uint8_t *data, size_t len)
+{
+	while (len) {
+		ssize_t did = write(fd, data, len);
+
+		if (did > 0) {
+			data += did;
+			len -= (size_t)did;
+		} else if (did < 0 && errno == EAGAIN) {
+			struct pollfd wait = { .fd = fd, .events = POLLOUT };
+
+			poll(&wait, 1, -1);
+		} else if (did < 0 && errno != EINTR) {
+			return errno;
+		}
+	}
+	return 0;
+}
+
+static void flush(struct out *out)
+{
+	if (!out->failed)
+		out->failed = write_fully(out->fd, out->data, out->len);
+	out->flushed += out->len;
+	out->len = 0;
+}
+
+void out_write(struct out *out, const void *data, size_t len)
+{
+	if (len > BUFFER - out->len)
+		flush(out);
+	if (len < BUFFER) {
+		if (len)
+			memcpy(out->data + out->len, data, len);
+		out->len += len;
+		return;
+	}
+	if (!out->failed)
+		out->failed = write_fully(out->fd, data, len);
+	out->flushed += len;
+}
+
+void out_puts(struct out *out, const char *s)
+{
+	out_write(out, s, strlen(s));
+}
+
+void out_printf(struct out *out, const char *fmt, ...)
+{
+	char small[512], *text = small;
+	va_list ap;
+	int len;
+
+	va_start(ap, fmt);
+	len = vsnprintf(small, sizeof(small), fmt, ap);
+	va_end(ap);
+	if (len < 0)
+		return;
+	if ((size_t)len >= sizeof(small)) {
+		text = xmalloc((size_t)len + 1);
+		va_start(ap, fmt);
+		vsnprintf(text, (size_t)len + 1, fmt, ap);
+		va_end(ap);
+	}
+	out_write(out, text, (size_t)len);
+	if (text != small)
+		free(text);
+}
+
+uint64_t out_offset(const struct out *out)
+{
+	return out->flushed + out->len;
+}
+
+void out_patch(struct out *out, uint64_t offset, const void *data, size_t len)
+{
+	const uint8_t *bytes = data;
+
+	if (offset < out->flushed)
+		flush(out);
+	if (offset >= out->flushed) {
+		memcpy(out->data + (offset - out->flushed), bytes, len);
+		return;
+	}
+	while (len && !out->failed) {
+		ssize_t did = pwrite(out->fd, bytes, len, (off_t)offset);
+
+		if (did < 0 && errno != EINTR)
+			out->failed = errno;
+		if (did <= 0)
+			continue;
+		bytes += did;
+		offset += (uint64_t)did;
+		len -= (size_t)did;
+	}
+}
+
+bool out_failed(const struct out *out)
+{
+	return out->failed != 0;
+}
+
+/* What follows returns 0 or an errno. */
+
+static int copy_all(int from, int to, uint8_t *buffer)
+{
+	uint64_t offset = 0;
+
+	for (;;) {
+		ssize_t got = pread(from, buffer, BUFFER, (off_t)offset);
+		int error;
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0)
+			return got < 0 ? errno : 0;
+		error = write_fully(to, buffer, (size_t)got);
+		if (error)
+			return error;
+		offset += (uint64_t)got;
+	}
+}
+
+static int commit_spool(struct out *out)
+{
+	int error, to = open_stream(out);
+
+	if (to < 0)
+		return errno;
+	error = copy_all(out->fd, to, out->data);
+	if (to != STDOUT_FILENO && close(to) && !error)
+		error = errno;
+	return error;
+}
+
+/*
+ * A name that is free is taken at once. One that is not must be replaced, for which the file
+ * needs a temporary name first: linking never replaces.
+ */
+static int name_nameless(struct out *out)
+{
+	char proc[40];
+
+	snprintf(proc, sizeof(proc), "/proc/self/fd/%d", out->fd);
+	if (!linkat(AT_FDCWD, proc, AT_FDCWD, out->target, AT_SYMLINK_FOLLOW))
+		return 0;
+	for (int nr = 0; errno == EEXIST && nr < MAX_NAMES; nr++) {
+		free(out->temp);
+		out->temp = temp_name(out->target, nr);
+		if (!linkat(AT_FDCWD, proc, AT_FDCWD, out->temp, AT_SYMLINK_FOLLOW))
+			return rename(out->temp, out->target) ? errno : 0;
+	}
+	free(out->temp);
+	out->temp = NULL; /* not ours to remove */
+	return errno;
+}
+
+static int commit_named(struct out *out)
+{
+	int fd = out->fd;
+
+	if (!out->temp)
+		return name_nameless(out);
+	/* Network file systems tell of a full disk only here. */
+	out->fd = -1;
+	if (close(fd))
+		return errno;
+	return rename(out->temp, out->target) ? errno : 0;
+}
+
+static int commit_stream(struct out *out)
+{
+	int fd = out->fd;
+
+	if (fd == STDOUT_FILENO)
+		return 0;
+	out->fd = -1;
+	return close(fd) ? errno : 0;
+}
+
+int out_commit(struct out *out, struct err *err)
+{
+	int error;
+
+	flush(out);
+	error = out->failed;
+	if (!error)
+		error = out->named   ? commit_named(out) :
+			out->spooled ? commit_spool(out) :
+				       commit_stream(out);
+	if (error) {
+		fail(out, err, error);
+		out_abandon(out);
+		return -1;
+	}
+	release(out);
+	return 0;
+}
+
+void out_abandon(struct out *out)
+{
+	if (!out->data)
+		return;
+	if (out->temp)
+		unlink(out->temp);
+	release(out);
+}

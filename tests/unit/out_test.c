@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* out_test: files appear whole or not at all, and every kind of target is written rightly. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "base/out.h"
+
+static int failures;
+
+#define CHECK(cond)                                                                             \
+	do {                                                                                    \
+		if (!(cond)) {                                                                  \
+			printf("not ok out.%s: line %d: %s\n", __func__, __LINE__, #cond);      \
+			failures++;                                                             \
+			return;                                                                 \
+		}                                                                               \
+	} while (0)
+
+#define PASSED() printf("ok out.%s\n", __func__)
+
+static int nr_files(void)
+{
+	DIR *dir = opendir(".");
+	struct dirent *entry;
+	int nr = 0;
+
+	while (dir && (entry = readdir(dir)))
+		nr += strcmp(entry->d_name, ".") && strcmp(entry->d_name, "..");
+	if (dir)
+		closedir(dir);
+	return nr;
+}
+
+static bool file_is(const char *path, const char *wanted)
+{
+	char got[4096] = "";
+	int fd = open(path, O_RDONLY);
+	ssize_t len = fd < 0 ? -1 : read(fd, got, sizeof(got) - 1);
+
+	if (fd >= 0)
+		close(fd);
+	return len == (ssize_t)strlen(wanted) && !memcmp(got, wanted, (size_t)len);
+}
+
+static int put(const char *path, const char *text, struct err *err)
+{
+	struct out out;
+
+	if (out_open(&out, path, false, err))
+		return -1;
+	out_puts(&out, text);
+	return out_commit(&out, err);
+}
+
+static void new_and_replaced(void)
+{
+	struct err err = { 0 };
+	struct stat st;
+	mode_t mask = umask(022);
+
+	CHECK(!put("new", "one", &err));
+	CHECK(file_is("new", "one"));
+	CHECK(!stat("new", &st) && (st.st_mode & 0777) == 0644);
+	CHECK(!put("new", "two", &err));
+	CHECK(file_is("new", "two"));
+	CHECK(nr_files() == 1);
+	unlink("new");
+	umask(mask);
+	PASSED();
+}
+
+static void abandoned(void)
+{
+	struct err err = { 0 };
+	struct out out, zero = { 0 };
+
+	CHECK(!put("kept", "old", &err));
+	CHECK(!out_open(&out, "kept", false, &err));
+	out_puts(&out, "new");
+	out_abandon(&out);
+	out_abandon(&out);
+	out_abandon(&zero);
+	CHECK(file_is("kept", "old"));
+	CHECK(nr_files() == 1);
+	unlink("kept");
+	PASSED();
+}
+
+static void links_are_followed(void)
+{
+	struct err err = { 0 };
+	struct stat st;
+
+	CHECK(!mkdir("sub", 0755));
+	CHECK(!symlink("sub/target", "link") && !symlink("link", "link2"));
+	CHECK(!put("link2", "dangling", &err));
+	CHECK(file_is("sub/target", "dangling"));
+	CHECK(!put("link2", "again", &err));
+	CHECK(file_is("sub/target", "again"));
+	CHECK(!lstat("link2", &st) && S_ISLNK(st.st_mode));
+	CHECK(!lstat("link", &st) && S_ISLNK(st.st_mode));
+	CHECK(!symlink("loop", "loop"));
+	CHECK(put("loop", "x", &err) && strstr(err.msg, "loop: cannot write"));
+	unlink("sub/target");
+	rmdir("sub");
+	unlink("link");
+	unlink("link2");
+	unlink("loop");
+	CHECK(nr_files() == 0);
+	PASSED();
+}
+
+static void patched_before_and_after_a_flush(void)
+{
+	struct err err = { 0 };
+	struct out out;
+	char *big = xmalloc(1000000);
+	struct stat st;
+	char head[8] = "", middle[4] = "";
+	int fd;
+
+	memset(big, '.', 999999);
+	big[999999] = '\0';
+	CHECK(!out_open(&out, "patched", true, &err));
+	out_puts(&out, "????");
+	out_patch(&out, 1, "AB", 2);
+	for (int i = 0; i < 100; i++)
+		out_write(&out, big, 9999);
+	CHECK(out_offset(&out) == 4 + 999900);
+	out_patch(&out, 0, "Z", 1);
+	out_patch(&out, 600000, "mid", 3);
+	out_write(&out, big, 1000000);
+	out_printf(&out, "%s", big + 999000);
+	CHECK(!out_commit(&out, &err));
+	fd = open("patched", O_RDONLY);
+	CHECK(fd >= 0 && !fstat(fd, &st) && st.st_size > 4 + 1999900);
+	CHECK(pread(fd, head, 5, 0) == 5 && !strcmp(head, "ZAB?."));
+	CHECK(pread(fd, middle, 3, 600000) == 3 && !strcmp(middle, "mid"));
+	close(fd);
+	unlink("patched");
+	free(big);
+	PASSED();
+}
+
+static void fifo(void)
+{
+	struct err err = { 0 };
+	struct out out;
+	char got[8] = "";
+	int fd;
+
+	CHECK(!mkfifo("fifo", 0600));
+	fd = open("fifo", O_RDWR); /* so that nobody waits */
+	CHECK(!put("fifo", "abc", &err));
+	CHECK(read(fd, got, 3) == 3 && !strcmp(got, "abc"));
+	CHECK(!out_open(&out, "fifo", true, &err));
+	out_puts(&out, "xyz");
+	out_patch(&out, 0, "X", 1);
+	CHECK(!out_commit(&out, &err));
+	CHECK(read(fd, got, 3) == 3 && !strcmp(got, "Xyz"));
+	close(fd);
+	unlink("fifo");
+	CHECK(nr_files() == 0);
+	PASSED();
+}
+
+static void devices(void)
+{
+	struct err err = { 0 };
+	struct stat st;
+
+	CHECK(!put("/dev/null", "x", &err));
+	CHECK(!stat("/dev/null", &st) && S_ISCHR(st.st_mode));
+	CHECK(put("/dev/full", "x", &err) && err.code == ERR_OUTPUT);
+	CHECK(strstr(err.msg, "/dev/full: cannot write: No space left"));
+	PASSED();
+}
+
+static void bad_places(void)
+{
+	struct err missing = { 0 }, folder = { 0 };
+
+	CHECK(put("no/such/folder/x", "x", &missing) && missing.code == ERR_OUTPUT);
+	CHECK(strstr(missing.msg, "the folder must exist"));
+	CHECK(put(".", "x", &folder) && strstr(folder.msg, "name a file inside it"));
+	CHECK(nr_files() == 0);
+	PASSED();
+}
+
+static void limit_reached(void)
+{
+	struct rlimit old, small = { 4096, 4096 };
+	struct err err = { 0 };
+	struct out out;
+	char page[1000] = { 0 };
+	bool failed;
+
+	signal(SIGXFSZ, SIG_IGN);
+	getrlimit(RLIMIT_FSIZE, &old);
+	small.rlim_max = old.rlim_max;
+	setrlimit(RLIMIT_FSIZE, &small);
+	CHECK(!out_open(&out, "limited", false, &err));
+	for (int i = 0; i < 1000; i++)
+		out_write(&out, page, sizeof(page));
+	failed = out_failed(&out);
+	CHECK(out_commit(&out, &err) && failed && strstr(err.msg, "ulimit -f"));
+	setrlimit(RLIMIT_FSIZE, &old);
+	CHECK(nr_files() == 0);
+	PASSED();
+}
+
+/* SIGKILL in the middle of writing: no cleanup of ours can run. */
+static void killed(void)
+{
+	int ready[2], status;
+	pid_t child;
+	char byte;
+
+	CHECK(!pipe(ready));
+	child = fork();
+	if (!child) {
+		struct err err = { 0 };
+		struct out out;
+		char page[1000] = { 0 };
+
+		if (out_open(&out, "killed", false, &err))
+			_exit(1);
+		for (int i = 0; i < 1000; i++)
+			out_write(&out, page, sizeof(page));
+		if (write(ready[1], out.temp ? "t" : "n", 1) == 1)
+			pause();
+		_exit(1);
+	}
+	CHECK(child > 0 && read(ready[0], &byte, 1) == 1);
+	kill(child, SIGKILL);
+	waitpid(child, &status, 0);
+	close(ready[0]);
+	close(ready[1]);
+	if (byte == 't') {
+		printf("skip out.killed: this file system has no O_TMPFILE\n");
+		return;
+	}
+	CHECK(nr_files() == 0);
+	PASSED();
+}
+
+int main(void)
+{
+	char folder[] = "/tmp/kscope-out-XXXXXX";
+
+	if (!mkdtemp(folder) || chdir(folder)) {
+		printf("skip out: no temporary folder: %s\n", strerror(errno));
+		return 0;
+	}
+	new_and_replaced();
+	abandoned();
+	links_are_followed();
+	patched_before_and_after_a_flush();
+	fifo();
+	devices();
+	bad_places();
+	limit_reached();
+	killed();
+	if (!chdir("/"))
+		rmdir(folder);
+	return failures != 0;
+}
