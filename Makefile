@@ -15,7 +15,9 @@ KSCOPE_CFLAGS := -std=gnu11 $(WARNINGS) -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -Is
 all: $(BUILD)/kscope
 
 # Optional libraries. Each is used by one source file, which also builds without it.
-have = $(shell printf '\#include <$(1)>\nint main(void) { return 0; }\n' | \
+# Make 4.3 changed what \# means in a function; a variable means the same in all.
+HASH := \#
+have = $(shell printf '$(HASH)include <$(1)>\nint main(void) { return 0; }\n' | \
 	$(CC) $(CFLAGS) -x c - -o /dev/null $(2) 2>/dev/null && echo yes)
 define optional
 HAVE_$(1) := $$(call have,$(2),$(3))
@@ -43,3 +45,9 @@ $(BUILD)/kscope: $(OBJ)
 	$(CC) $(CFLAGS) $(LDFLAGS) $^ -o $@ $(LIBS) -lm
 
 -include $(OBJ:.o=.d)
+
+# What the tests of src/sym ask: the names of one file, in the shape of addr2line -afi.
+$(BUILD)/symtool: $(BUILD)/obj/tests/tools/symtool.o \
+		$(filter $(BUILD)/obj/src/base/%.o $(BUILD)/obj/src/sym/%.o,$(LIBOBJ))
+	$(CC) $(CFLAGS) $(LDFLAGS) $^ -o $@ $(LIBS) -lm
+-include $(BUILD)/obj/tests/tools/symtool.d
