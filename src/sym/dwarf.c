@@ -26,9 +26,9 @@
 #include "base/mem.h"
 
 /* Far above what compilers make; what is beyond is left out. */
-#define DEPTH_MAX 1024
-#define INTERVALS_MAX ((size_t)8 << 20)
-#define UNITS_MAX ((size_t)4 << 20)
+#define DEPTH_MAX	1024
+#define INTERVALS_MAX	((size_t)8 << 20)
+#define UNITS_MAX	((size_t)4 << 20)
 #define OTHER_UNITS_MAX 8 /* tried when the first unit that claims an address does not know it */
 
 struct func {
@@ -51,7 +51,8 @@ struct row {
 struct unit {
 	Dwarf_Die die;
 	uint64_t end; /* offset in .debug_info */
-	bool walked, lined, has_range;
+	bool walked, lined;
+	bool vague;   /* may have more addresses than it claims */
 	bool mangles; /* its language has linkage names */
 	struct func *funcs;
 	size_t nr_funcs, cap_funcs;
@@ -70,8 +71,8 @@ struct dwarf {
 	struct interval *claims; /* of units, by start */
 	size_t nr_claims;
 	struct spans claimed;	/* the most likely unit of each address */
-	struct spans rangeless; /* of units that claim nothing: what their functions have */
-	bool rangeless_walked;
+	struct spans unclaimed; /* what functions of vague units have */
+	bool vague_walked;
 };
 
 /* Code that the linker dropped is still described, at address 0, 1 or -1. */
@@ -128,36 +129,47 @@ static bool language_mangles(int language)
 	}
 }
 
-static void add_unit(struct dwarf *d, Dwarf_Die *die, uint64_t end, struct interval_list *claims)
+static void add_unit(struct dwarf *d, const struct unit *new, struct interval_list *claims)
 {
-	struct unit unit = { .die = *die, .end = end };
+	struct interval model = { .id = (uint32_t)d->nr_units + 1 };
+	struct unit unit = *new;
+	Dwarf_Die *die = &unit.die;
 	size_t first = claims->nr;
 
 	unit.mangles = language_mangles(dwarf_srclang(die));
 	GROW(d->units, d->nr_units + 1, d->cap_units);
-	unit.has_range = add_ranges(d, die, (struct interval){ .id = (uint32_t)d->nr_units + 1 },
-				    claims);
+	unit.vague |= !add_ranges(d, die, model, claims);
 	/* The smallest claim is the most likely to be true, and the first of equal ones. */
 	for (size_t i = first; i < claims->nr; i++)
 		claims->at[i].rank = UINT64_MAX - (claims->at[i].hi - claims->at[i].lo);
 	d->units[d->nr_units++] = unit;
 }
 
+static bool is_code_unit(Dwarf_Die *die)
+{
+	int tag = dwarf_tag(die);
+
+	return tag == DW_TAG_compile_unit || tag == DW_TAG_skeleton_unit;
+}
+
 static void read_units(struct dwarf *d)
 {
 	struct interval_list claims = { 0 };
 	Dwarf_Off at = 0, next = 0;
+	Dwarf_Half version = 0;
 	size_t header = 0;
 	int rc = 0;
 
-	while (d->nr_units < UNITS_MAX && (rc = dwarf_next_unit(d->dw, at, &next, &header, NULL, NULL,
-								NULL, NULL, NULL, NULL)) == 0) {
-		Dwarf_Die die;
+	while (d->nr_units < UNITS_MAX &&
+	       (rc = dwarf_next_unit(d->dw, at, &next, &header, &version, NULL, NULL, NULL, NULL,
+				     NULL)) == 0) {
+		/* DWARF 2 has one range a unit; templates and the like are elsewhere. */
+		struct unit unit = { .end = next, .vague = version < 3 };
 
 		if (next <= at)
 			break;
-		if (dwarf_offdie(d->dw, at + header, &die) && dwarf_tag(&die) == DW_TAG_compile_unit)
-			add_unit(d, &die, next, &claims);
+		if (dwarf_offdie(d->dw, at + header, &unit.die) && is_code_unit(&unit.die))
+			add_unit(d, &unit, &claims);
 		at = next;
 	}
 	if (rc < 0)
@@ -302,25 +314,31 @@ static void add_live(struct walk *w, struct func_attrs *a, struct interval model
 		add_interval(&w->found, &model);
 }
 
-/* The new function's id, or 0 if it has no code here. */
+/*
+ * The new function's id, or 0 if it has no code here. An inlined call in several pieces has no
+ * range in DWARF 2, but those inlined into it do, and are shown through it.
+ */
 static uint32_t add_func(struct walk *w, bool inlined)
 {
 	struct unit *unit = w->unit;
 	struct func_attrs a = { 0 };
 	struct interval model = { .rank = w->depth, .id = (uint32_t)unit->nr_funcs + 1 };
+	uint32_t parent = inlined ? w->scope[w->depth] : 0;
 	size_t first = w->found.nr;
+	bool live;
 
 	if (first >= INTERVALS_MAX || dwarf_getattrs(&w->die, take_attr, &a, 0) < 0)
 		return 0;
 	add_live(w, &a, model);
-	if (w->found.nr == first)
+	live = w->found.nr > first;
+	if (!live && !parent)
 		return 0;
 	GROW(unit->funcs, unit->nr_funcs + 1, unit->cap_funcs);
 	unit->funcs[unit->nr_funcs++] = (struct func){
 		.die = dwarf_dieoffset(&w->die),
-		.lo = w->found.at[first].lo,
-		.hi = w->found.at[first].hi,
-		.parent = inlined ? w->scope[w->depth] : 0,
+		.lo = live ? w->found.at[first].lo : 0,
+		.hi = live ? w->found.at[first].hi : 0,
+		.parent = parent,
 		.call_line = a.call_line,
 		.call_file = a.call_file,
 	};
@@ -329,15 +347,12 @@ static uint32_t add_func(struct walk *w, bool inlined)
 
 static uint32_t visit(struct walk *w, int tag)
 {
-	uint32_t id;
-
 	switch (tag) {
 	case DW_TAG_subprogram:
 	case DW_TAG_entry_point:
 		return add_func(w, false);
 	case DW_TAG_inlined_subroutine:
-		id = add_func(w, true);
-		return id ? id : w->scope[w->depth];
+		return add_func(w, true);
 	default:
 		return w->scope[w->depth];
 	}
@@ -506,21 +521,21 @@ static void claim_owned(const struct unit *unit, uint32_t id, struct interval_li
 	}
 }
 
-/* Old compilers do not say which addresses a unit has: only its functions do. */
-static void walk_rangeless(struct dwarf *d)
+/* Old compilers do not say all the addresses of a unit: only its functions do. */
+static void walk_vague(struct dwarf *d)
 {
 	struct interval_list claims = { 0 };
 
-	if (d->rangeless_walked)
+	if (d->vague_walked)
 		return;
-	d->rangeless_walked = true;
+	d->vague_walked = true;
 	for (size_t i = 0; i < d->nr_units; i++) {
-		if (d->units[i].has_range)
+		if (!d->units[i].vague)
 			continue;
 		walk_unit(d, &d->units[i]);
 		claim_owned(&d->units[i], (uint32_t)i + 1, &claims);
 	}
-	spans_build(&d->rangeless, claims.at, claims.nr);
+	spans_build(&d->unclaimed, claims.at, claims.nr);
 	free(claims.at);
 }
 
@@ -531,8 +546,8 @@ static bool find_place(struct dwarf *d, uint64_t addr, struct place *place)
 	if (id)
 		return find_in_unit(d, &d->units[id - 1], addr, place) ||
 		       find_in_others(d, addr, place);
-	walk_rangeless(d);
-	id = spans_find(&d->rangeless, addr);
+	walk_vague(d);
+	id = spans_find(&d->unclaimed, addr);
 	return id && find_in_unit(d, &d->units[id - 1], addr, place);
 }
 
@@ -615,7 +630,7 @@ void dwarf_close(struct dwarf *d)
 	free(d->units);
 	free(d->claims);
 	spans_release(&d->claimed);
-	spans_release(&d->rangeless);
+	spans_release(&d->unclaimed);
 	dwarf_end(d->dw);
 	free(d);
 }

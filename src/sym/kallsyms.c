@@ -86,8 +86,8 @@ static void add_line(struct symtab *tab, const struct line *line, char *end)
 	else if (line->type == 'A' || line->type == 'a' || line->type == 'U')
 		return;
 	/* Data stays in until the ends of functions are known: rank 0. */
-	sym.limit = line->addr + LAST_SYMBOL_SIZE < line->addr ? UINT64_MAX :
-								  line->addr + LAST_SYMBOL_SIZE;
+	sym.limit = line->addr + LAST_SYMBOL_SIZE < line->addr ? UINT64_MAX
+							       : line->addr + LAST_SYMBOL_SIZE;
 	symtab_add(tab, sym);
 }
 

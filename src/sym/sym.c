@@ -76,8 +76,10 @@ static int read_head(struct symfile *sf, int fd, struct err *err)
 	else if (kallsyms_probe(head, (size_t)len))
 		rc = read_text(sf, fd, err);
 	else
-		err_set(err, ERR_INPUT, "%s: neither an ELF file nor a list of symbols as in "
-					"/proc/kallsyms or System.map", sf->path);
+		err_set(err, ERR_INPUT,
+			"%s: neither an ELF file nor a list of symbols as in "
+			"/proc/kallsyms or System.map",
+			sf->path);
 	close(fd);
 	return rc;
 }

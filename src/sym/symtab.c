@@ -68,7 +68,8 @@ void symtab_finish(struct symtab *tab)
 	for (size_t i = 0; i < tab->nr; i++) {
 		uint64_t lo, hi;
 
-		if (!tab->at[i].size && spans_piece(&tab->spans, tab->at[i].addr, &lo, &hi) == i + 1)
+		if (!tab->at[i].size &&
+		    spans_piece(&tab->spans, tab->at[i].addr, &lo, &hi) == i + 1)
 			tab->at[i].size = hi - tab->at[i].addr;
 	}
 }

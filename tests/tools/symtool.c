@@ -95,8 +95,8 @@ static void bench(struct symfile *sf, const uint64_t *addrs, size_t nr, unsigned
 			symfile_lookup(sf, addrs[i], frames, SYM_MAX_INLINE);
 	}
 	getrusage(RUSAGE_SELF, &usage);
-	printf("%zu addresses, %zu known; first pass %.1f ms; then %.0f ns an address; %ld MB\n", nr,
-	       found, (double)first / 1e6,
+	printf("%zu addresses, %zu known; first pass %.1f ms; then %.0f ns an address; %ld MB\n",
+	       nr, found, (double)first / 1e6,
 	       (double)(now_ns() - start) / (double)(repeat * (nr ? nr : 1)),
 	       usage.ru_maxrss >> 10);
 }
@@ -157,15 +157,32 @@ int main(int argc, char **argv)
 
 	while ((c = getopt(argc, argv, "Ceis:d:f:b:v")) != -1) {
 		switch (c) {
-		case 'C': opt.demangled = true; break;
-		case 'e': opt.extent = true; break;
-		case 'i': opt.headers = true; break;
-		case 's': opt.where.symfs = optarg; break;
-		case 'd': opt.where.folder = optarg; break;
-		case 'f': opt.find = optarg; break;
-		case 'b': opt.repeat = strtoul(optarg, NULL, 10); break;
-		case 'v': log_level++; break;
-		default: return ERR_USAGE;
+		case 'C':
+			opt.demangled = true;
+			break;
+		case 'e':
+			opt.extent = true;
+			break;
+		case 'i':
+			opt.headers = true;
+			break;
+		case 's':
+			opt.where.symfs = optarg;
+			break;
+		case 'd':
+			opt.where.folder = optarg;
+			break;
+		case 'f':
+			opt.find = optarg;
+			break;
+		case 'b':
+			opt.repeat = strtoul(optarg, NULL, 10);
+			break;
+		case 'v':
+			log_level++;
+			break;
+		default:
+			return ERR_USAGE;
 		}
 	}
 	if (optind + 1 != argc) {
