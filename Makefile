@@ -15,7 +15,9 @@ KSCOPE_CFLAGS := -std=gnu11 $(WARNINGS) -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -Is
 all: $(BUILD)/kscope
 
 # Optional libraries. Each is used by one source file, which also builds without it.
-have = $(shell printf '\#include <$(1)>\nint main(void) { return 0; }\n' | \
+# Make 4.3 changed what \# means in a function; a variable means the same in all.
+HASH := \#
+have = $(shell printf '$(HASH)include <$(1)>\nint main(void) { return 0; }\n' | \
 	$(CC) $(CFLAGS) -x c - -o /dev/null $(2) 2>/dev/null && echo yes)
 define optional
 HAVE_$(1) := $$(call have,$(2),$(3))

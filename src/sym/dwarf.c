@@ -1,0 +1,660 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Functions, inlined calls and lines from DWARF. libdw parses; the tables are ours, because its
+ * own searches take up to a millisecond an address. Only the units that hold an address asked
+ * for are read, each once:
+ *
+ *	units	all of them, from their headers: which addresses each has
+ *	unit	functions and inlined calls as a tree, and who owns which address in it
+ *	rows	the line table
+ *
+ * Names are read when a lookup first shows them. Split DWARF (.dwo) is not followed: the path in
+ * the file could name anything, and what the skeleton says is used.
+ */
+#include "sym/internal.h"
+
+#ifdef HAVE_LIBDW
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <dwarf.h>
+#include <elfutils/libdw.h>
+#include <gelf.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+
+/* Far above what compilers make; what is beyond is left out. */
+#define DEPTH_MAX	1024
+#define INTERVALS_MAX	((size_t)8 << 20)
+#define UNITS_MAX	((size_t)4 << 20)
+#define OTHER_UNITS_MAX 8 /* tried when the first unit that claims an address does not know it */
+
+struct func {
+	uint64_t die;	     /* where its name is found */
+	uint64_t lo, hi;     /* the first of its ranges */
+	const char *linkage; /* NULL: unknown; and not looked for unless named */
+	const char *name;
+	uint32_t parent; /* inlined into this one; 0: a function of its own */
+	uint32_t call_line, call_file;
+	bool named;
+};
+
+struct row {
+	uint64_t addr;
+	uint32_t line;
+	uint32_t file; /* NO_ROW: nothing is known from here on */
+};
+#define NO_ROW UINT32_MAX
+
+struct unit {
+	Dwarf_Die die;
+	uint64_t end; /* offset in .debug_info */
+	bool walked, lined;
+	bool vague;   /* may have more addresses than it claims */
+	bool mangles; /* its language has linkage names */
+	struct func *funcs;
+	size_t nr_funcs, cap_funcs;
+	struct spans owners; /* ids are indices of funcs + 1 */
+	struct row *rows;
+	size_t nr_rows;
+	Dwarf_Files *files;
+	size_t nr_files;
+};
+
+struct dwarf {
+	Dwarf *dw;
+	const struct object *obj;
+	struct unit *units;
+	size_t nr_units, cap_units;
+	struct interval *claims; /* of units, by start */
+	size_t nr_claims;
+	struct spans claimed;	/* the most likely unit of each address */
+	struct spans unclaimed; /* what functions of vague units have */
+	bool vague_walked;
+};
+
+/* Code that the linker dropped is still described, at address 0, 1 or -1. */
+static bool is_loaded(const struct dwarf *d, uint64_t addr)
+{
+	return spans_find(&d->obj->loaded, addr) != 0;
+}
+
+/* ---- ranges of one DIE ---- */
+
+struct interval_list {
+	struct interval *at;
+	size_t nr, cap;
+};
+
+static void add_interval(struct interval_list *list, const struct interval *new)
+{
+	GROW(list->at, list->nr + 1, list->cap);
+	list->at[list->nr++] = *new;
+}
+
+/* Appends the live ranges of the DIE; true if the DIE has any, dead ones included. */
+static bool add_ranges(const struct dwarf *d, Dwarf_Die *die, struct interval model,
+		       struct interval_list *list)
+{
+	Dwarf_Addr base = 0, lo = 0, hi = 0;
+	ptrdiff_t at = 0;
+	bool any = false;
+
+	while (list->nr < INTERVALS_MAX && (at = dwarf_ranges(die, at, &base, &lo, &hi)) > 0) {
+		any = true;
+		if (lo >= hi || !is_loaded(d, lo))
+			continue;
+		model.lo = lo;
+		model.hi = hi;
+		add_interval(list, &model);
+	}
+	return any;
+}
+
+/* ---- units ---- */
+
+static bool language_mangles(int language)
+{
+	switch (language) {
+	case DW_LANG_C89:
+	case DW_LANG_C:
+	case DW_LANG_C99:
+	case DW_LANG_C11:
+	case DW_LANG_Mips_Assembler:
+		return false;
+	default:
+		return true;
+	}
+}
+
+static void add_unit(struct dwarf *d, const struct unit *new, struct interval_list *claims)
+{
+	struct interval model = { .id = (uint32_t)d->nr_units + 1 };
+	struct unit unit = *new;
+	Dwarf_Die *die = &unit.die;
+	size_t first = claims->nr;
+
+	unit.mangles = language_mangles(dwarf_srclang(die));
+	GROW(d->units, d->nr_units + 1, d->cap_units);
+	unit.vague |= !add_ranges(d, die, model, claims);
+	/* The smallest claim is the most likely to be true, and the first of equal ones. */
+	for (size_t i = first; i < claims->nr; i++)
+		claims->at[i].rank = UINT64_MAX - (claims->at[i].hi - claims->at[i].lo);
+	d->units[d->nr_units++] = unit;
+}
+
+static bool is_code_unit(Dwarf_Die *die)
+{
+	int tag = dwarf_tag(die);
+
+	return tag == DW_TAG_compile_unit || tag == DW_TAG_skeleton_unit;
+}
+
+static void read_units(struct dwarf *d)
+{
+	struct interval_list claims = { 0 };
+	Dwarf_Off at = 0, next = 0;
+	Dwarf_Half version = 0;
+	size_t header = 0;
+	int rc = 0;
+
+	while (d->nr_units < UNITS_MAX &&
+	       (rc = dwarf_next_unit(d->dw, at, &next, &header, &version, NULL, NULL, NULL, NULL,
+				     NULL)) == 0) {
+		/* DWARF 2 has one range a unit; templates and the like are elsewhere. */
+		struct unit unit = { .end = next, .vague = version < 3 };
+
+		if (next <= at)
+			break;
+		if (dwarf_offdie(d->dw, at + header, &unit.die) && is_code_unit(&unit.die))
+			add_unit(d, &unit, &claims);
+		at = next;
+	}
+	if (rc < 0)
+		log_warn("%s: DWARF is broken at .debug_info+%#llx: %s", d->obj->path,
+			 (unsigned long long)at, dwarf_errmsg(-1));
+	spans_build(&d->claimed, claims.at, claims.nr);
+	d->claims = claims.at;
+	d->nr_claims = claims.nr;
+}
+
+/* ---- functions of a unit ---- */
+
+struct walk {
+	struct dwarf *d;
+	struct unit *unit;
+	struct interval_list found;
+	Dwarf_Die die;
+	const uint8_t *end;
+	uint32_t scope[DEPTH_MAX]; /* the function around the DIEs of each level */
+	size_t depth;
+};
+
+static const uint8_t *unit_end(const struct unit *unit)
+{
+	Dwarf_Die die = unit->die;
+	uint64_t offset = dwarf_dieoffset(&die);
+
+	return (const uint8_t *)die.addr + (unit->end - offset);
+}
+
+/*
+ * The next DIE after the end of a list of children, whose closing zero is at `at`. Going on from
+ * there, instead of from the parent, spares reading everything once a level; libdw tells the
+ * place, but does not promise to.
+ */
+static bool climb(struct walk *w, const uint8_t *at)
+{
+	while (at && at < w->end && !*at) {
+		if (!--w->depth)
+			return false;
+		at++;
+	}
+	if (!at || at >= w->end)
+		return false;
+	w->die = (Dwarf_Die){ .addr = (void *)at, .cu = w->unit->die.cu };
+	return true;
+}
+
+/* Nothing inside these can be code. */
+static bool is_skipped(int tag)
+{
+	return tag == DW_TAG_enumeration_type || tag == DW_TAG_subroutine_type ||
+	       tag == DW_TAG_call_site || tag == DW_TAG_GNU_call_site || tag == DW_TAG_array_type;
+}
+
+/* In the order of the file, which never goes back: a lying DW_AT_sibling cannot make a loop. */
+static bool step(struct walk *w, int tag, uint32_t scope)
+{
+	const void *from = w->die.addr;
+	Dwarf_Die next = { 0 };
+	int rc = 1;
+
+	if (!is_skipped(tag) && w->depth + 1 < DEPTH_MAX)
+		rc = dwarf_child(&w->die, &next);
+	if (rc == 0) {
+		w->scope[++w->depth] = scope;
+		w->die = next;
+	} else {
+		rc = dwarf_siblingof(&w->die, &next);
+		if (rc < 0 || (rc > 0 && !climb(w, next.addr)))
+			return false;
+		if (rc == 0)
+			w->die = next;
+	}
+	return (const uint8_t *)w->die.addr > (const uint8_t *)from;
+}
+
+struct func_attrs {
+	Dwarf_Attribute low, high;
+	bool has_low, has_high, has_ranges;
+	uint32_t call_line, call_file;
+};
+
+static uint32_t small_number(Dwarf_Attribute *attr)
+{
+	Dwarf_Word value = 0;
+
+	return dwarf_formudata(attr, &value) == 0 && value < UINT32_MAX ? (uint32_t)value : 0;
+}
+
+static int take_attr(Dwarf_Attribute *attr, void *arg)
+{
+	struct func_attrs *a = arg;
+
+	switch (attr->code) {
+	case DW_AT_low_pc:
+		a->low = *attr;
+		a->has_low = true;
+		break;
+	case DW_AT_high_pc:
+		a->high = *attr;
+		a->has_high = true;
+		break;
+	case DW_AT_ranges:
+		a->has_ranges = true;
+		break;
+	case DW_AT_call_line:
+		a->call_line = small_number(attr);
+		break;
+	case DW_AT_call_file:
+		a->call_file = small_number(attr);
+		break;
+	}
+	return DWARF_CB_OK;
+}
+
+static bool simple_range(struct func_attrs *a, struct interval *out)
+{
+	Dwarf_Word length;
+	Dwarf_Addr lo, hi;
+
+	if (!a->has_low || !a->has_high || dwarf_formaddr(&a->low, &lo) != 0)
+		return false;
+	if (a->high.form == DW_FORM_addr) {
+		if (dwarf_formaddr(&a->high, &hi) != 0)
+			return false;
+	} else {
+		if (dwarf_formudata(&a->high, &length) != 0)
+			return false;
+		hi = lo + length;
+	}
+	out->lo = lo;
+	out->hi = hi;
+	return true;
+}
+
+static void add_live(struct walk *w, struct func_attrs *a, struct interval model)
+{
+	if (a->has_ranges)
+		add_ranges(w->d, &w->die, model, &w->found);
+	else if (simple_range(a, &model) && model.lo < model.hi && is_loaded(w->d, model.lo))
+		add_interval(&w->found, &model);
+}
+
+/*
+ * The new function's id, or 0 if it has no code here. An inlined call in several pieces has no
+ * range in DWARF 2, but those inlined into it do, and are shown through it.
+ */
+static uint32_t add_func(struct walk *w, bool inlined)
+{
+	struct unit *unit = w->unit;
+	struct func_attrs a = { 0 };
+	struct interval model = { .rank = w->depth, .id = (uint32_t)unit->nr_funcs + 1 };
+	uint32_t parent = inlined ? w->scope[w->depth] : 0;
+	size_t first = w->found.nr;
+	bool live;
+
+	if (first >= INTERVALS_MAX || dwarf_getattrs(&w->die, take_attr, &a, 0) < 0)
+		return 0;
+	add_live(w, &a, model);
+	live = w->found.nr > first;
+	if (!live && !parent)
+		return 0;
+	GROW(unit->funcs, unit->nr_funcs + 1, unit->cap_funcs);
+	unit->funcs[unit->nr_funcs++] = (struct func){
+		.die = dwarf_dieoffset(&w->die),
+		.lo = live ? w->found.at[first].lo : 0,
+		.hi = live ? w->found.at[first].hi : 0,
+		.parent = parent,
+		.call_line = a.call_line,
+		.call_file = a.call_file,
+	};
+	return model.id;
+}
+
+static uint32_t visit(struct walk *w, int tag)
+{
+	switch (tag) {
+	case DW_TAG_subprogram:
+	case DW_TAG_entry_point:
+		return add_func(w, false);
+	case DW_TAG_inlined_subroutine:
+		return add_func(w, true);
+	default:
+		return w->scope[w->depth];
+	}
+}
+
+static void walk_unit(struct dwarf *d, struct unit *unit)
+{
+	struct walk *w;
+
+	if (unit->walked)
+		return;
+	unit->walked = true;
+	w = xmalloc(sizeof(*w));
+	memset(&w->found, 0, sizeof(w->found));
+	w->d = d;
+	w->unit = unit;
+	w->end = unit_end(unit);
+	w->depth = 1;
+	w->scope[0] = w->scope[1] = 0;
+	if (dwarf_child(&unit->die, &w->die) == 0) {
+		for (bool more = true; more;) {
+			int tag = dwarf_tag(&w->die);
+
+			more = tag != DW_TAG_invalid && step(w, tag, visit(w, tag));
+		}
+	}
+	spans_build(&unit->owners, w->found.at, w->found.nr);
+	unit->funcs = xrealloc(unit->funcs, unit->nr_funcs, sizeof(*unit->funcs));
+	free(w->found.at);
+	free(w);
+}
+
+/* ---- lines of a unit ---- */
+
+static void add_row(const struct dwarf *d, struct unit *unit, Dwarf_Line *line)
+{
+	struct row *last = unit->nr_rows ? &unit->rows[unit->nr_rows - 1] : NULL;
+	struct row row = { .file = NO_ROW };
+	Dwarf_Files *files;
+	bool end = false;
+	size_t file = 0;
+	int number = 0;
+
+	if (dwarf_lineaddr(line, &row.addr) != 0 || dwarf_lineendsequence(line, &end) != 0)
+		return;
+	if (!end && dwarf_lineno(line, &number) == 0 && dwarf_line_file(line, &files, &file) == 0 &&
+	    file < unit->nr_files && is_loaded(d, row.addr)) {
+		row.file = (uint32_t)file;
+		row.line = number > 0 ? (uint32_t)number : 0;
+	}
+	/* Of several rows for one address the last is in force. */
+	if (last && last->addr == row.addr)
+		*last = row;
+	else
+		unit->rows[unit->nr_rows++] = row;
+}
+
+static void read_lines(const struct dwarf *d, struct unit *unit)
+{
+	Dwarf_Lines *lines = NULL;
+	size_t nr = 0;
+
+	if (unit->lined)
+		return;
+	unit->lined = true;
+	if (dwarf_getsrclines(&unit->die, &lines, &nr) != 0 ||
+	    dwarf_getsrcfiles(&unit->die, &unit->files, &unit->nr_files) != 0)
+		return;
+	unit->rows = xmalloc(nr * sizeof(*unit->rows));
+	for (size_t i = 0; i < nr; i++)
+		add_row(d, unit, dwarf_onesrcline(lines, i));
+	unit->rows = xrealloc(unit->rows, unit->nr_rows, sizeof(*unit->rows));
+}
+
+static const struct row *find_row(const struct unit *unit, uint64_t addr)
+{
+	size_t lo = 0, hi = unit->nr_rows;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (unit->rows[mid].addr <= addr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo && unit->rows[lo - 1].file != NO_ROW ? &unit->rows[lo - 1] : NULL;
+}
+
+static const char *file_name(const struct unit *unit, uint32_t file)
+{
+	return file < unit->nr_files ? dwarf_filesrc(unit->files, file, NULL, NULL) : NULL;
+}
+
+/* ---- names ---- */
+
+static const char *string_of(Dwarf_Die *die, unsigned int code)
+{
+	Dwarf_Attribute attr;
+
+	return dwarf_formstring(dwarf_attr_integrate(die, code, &attr));
+}
+
+static void name_func(const struct dwarf *d, const struct unit *unit, struct func *f)
+{
+	Dwarf_Die die;
+
+	if (f->named)
+		return;
+	f->named = true;
+	if (!dwarf_offdie(d->dw, f->die, &die))
+		return;
+	f->linkage = string_of(&die, DW_AT_linkage_name);
+	if (!f->linkage)
+		f->linkage = string_of(&die, DW_AT_MIPS_linkage_name);
+	f->name = string_of(&die, DW_AT_name);
+	if (!f->linkage && !unit->mangles)
+		f->linkage = f->name;
+}
+
+/* ---- lookup ---- */
+
+struct place {
+	struct unit *unit;
+	uint32_t func; /* id, 0 if none */
+	const struct row *row;
+};
+
+static bool find_in_unit(struct dwarf *d, struct unit *unit, uint64_t addr, struct place *place)
+{
+	walk_unit(d, unit);
+	read_lines(d, unit);
+	place->unit = unit;
+	place->func = spans_find(&unit->owners, addr);
+	place->row = find_row(unit, addr);
+	return place->func || place->row;
+}
+
+static bool find_in_others(struct dwarf *d, uint64_t addr, struct place *place)
+{
+	size_t tried = 0;
+
+	for (size_t i = 0; i < d->nr_claims && tried < OTHER_UNITS_MAX; i++) {
+		const struct interval *claim = &d->claims[i];
+
+		if (claim->lo > addr)
+			break;
+		if (addr >= claim->hi)
+			continue;
+		tried++;
+		if (find_in_unit(d, &d->units[claim->id - 1], addr, place))
+			return true;
+	}
+	return false;
+}
+
+static void claim_owned(const struct unit *unit, uint32_t id, struct interval_list *claims)
+{
+	const struct spans *own = &unit->owners;
+
+	for (size_t i = 0; i + 1 < own->nr; i++) {
+		if (own->at[i].id)
+			add_interval(claims, &(struct interval){ .lo = own->at[i].lo,
+								 .hi = own->at[i + 1].lo,
+								 .id = id });
+	}
+}
+
+/* Old compilers do not say all the addresses of a unit: only its functions do. */
+static void walk_vague(struct dwarf *d)
+{
+	struct interval_list claims = { 0 };
+
+	if (d->vague_walked)
+		return;
+	d->vague_walked = true;
+	for (size_t i = 0; i < d->nr_units; i++) {
+		if (!d->units[i].vague)
+			continue;
+		walk_unit(d, &d->units[i]);
+		claim_owned(&d->units[i], (uint32_t)i + 1, &claims);
+	}
+	spans_build(&d->unclaimed, claims.at, claims.nr);
+	free(claims.at);
+}
+
+static bool find_place(struct dwarf *d, uint64_t addr, struct place *place)
+{
+	uint32_t id = spans_find(&d->claimed, addr);
+
+	if (id)
+		return find_in_unit(d, &d->units[id - 1], addr, place) ||
+		       find_in_others(d, addr, place);
+	walk_vague(d);
+	id = spans_find(&d->unclaimed, addr);
+	return id && find_in_unit(d, &d->units[id - 1], addr, place);
+}
+
+static void set_extent(const struct place *place, const struct func *f, uint64_t addr,
+		       struct sym_frame *out)
+{
+	uint64_t lo = f->lo, hi = f->hi;
+
+	/* The part that was moved away (.cold) has no function around it to tell its size. */
+	if (addr < lo || addr >= hi)
+		spans_piece(&place->unit->owners, addr, &lo, &hi);
+	out->start = lo;
+	out->size = hi - lo;
+}
+
+size_t dwarf_lookup(struct dwarf *d, uint64_t addr, struct sym_frame *out, size_t max)
+{
+	struct sym_frame where = { 0 };
+	struct place place;
+	size_t nr = 0;
+
+	if (!max || !is_loaded(d, addr) || !find_place(d, addr, &place))
+		return 0;
+	if (place.row) {
+		where.file = file_name(place.unit, place.row->file);
+		where.line = place.row->line;
+	}
+	if (!place.func) {
+		out[0] = where;
+		return 1;
+	}
+	for (uint32_t id = place.func; id;) {
+		struct func *f = &place.unit->funcs[id - 1];
+
+		name_func(d, place.unit, f);
+		where.linkage = f->linkage;
+		where.name = f->name;
+		where.inlined = f->parent != 0;
+		if (!f->parent)
+			set_extent(&place, f, addr, &where);
+		/* Of a chain that is too long the outermost function is kept. */
+		out[nr < max ? nr : max - 1] = where;
+		nr++;
+		where.file = file_name(place.unit, f->call_file);
+		where.line = f->call_line;
+		id = f->parent;
+	}
+	return nr < max ? nr : max;
+}
+
+struct dwarf *dwarf_open(const struct object *obj)
+{
+	struct dwarf *d;
+	Dwarf *dw;
+
+	/* An object file's DWARF makes sense only after relocation, which nobody did. */
+	if (!obj->has_dwarf || obj->type == ET_REL)
+		return NULL;
+	dw = dwarf_begin_elf(obj->elf, DWARF_C_READ, NULL);
+	if (!dw) {
+		log_warn("%s: DWARF cannot be read: %s", obj->path, dwarf_errmsg(-1));
+		return NULL;
+	}
+	d = xcalloc(1, sizeof(*d));
+	d->dw = dw;
+	d->obj = obj;
+	read_units(d);
+	return d;
+}
+
+void dwarf_close(struct dwarf *d)
+{
+	if (!d)
+		return;
+	for (size_t i = 0; i < d->nr_units; i++) {
+		free(d->units[i].funcs);
+		free(d->units[i].rows);
+		spans_release(&d->units[i].owners);
+	}
+	free(d->units);
+	free(d->claims);
+	spans_release(&d->claimed);
+	spans_release(&d->unclaimed);
+	dwarf_end(d->dw);
+	free(d);
+}
+
+#else
+
+struct dwarf *dwarf_open(const struct object *obj)
+{
+	(void)obj;
+	return NULL;
+}
+
+void dwarf_close(struct dwarf *d)
+{
+	(void)d;
+}
+
+size_t dwarf_lookup(struct dwarf *d, uint64_t addr, struct sym_frame *out, size_t max)
+{
+	(void)d;
+	(void)addr;
+	(void)out;
+	(void)max;
+	return 0;
+}
+
+#endif

@@ -1,0 +1,360 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* What the headers of one ELF file say, and its symbol table. libelf reads. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "sym/internal.h"
+
+int open_regular(const char *path, struct err *err)
+{
+	struct stat st;
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+
+	if (fd < 0)
+		return err_set(err, ERR_INPUT, "%s: %s", path, strerror(errno));
+	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode)) {
+		close(fd);
+		return err_set(err, ERR_INPUT, "%s: not a regular file", path);
+	}
+	return fd;
+}
+
+#ifdef HAVE_LIBDW
+
+#include <elfutils/libdwelf.h>
+#include <gelf.h>
+
+/* A hostile header may name 2^32 sections; libelf has them only if they fit into the file. */
+#define SECTIONS_MAX ((size_t)1 << 20)
+#define NAME_LEN_MAX ((size_t)64 << 10)
+
+static void read_segments(struct object *obj)
+{
+	size_t nr = 0, cap = 0;
+
+	if (elf_getphdrnum(obj->elf, &nr) < 0)
+		return;
+	for (size_t i = 0; i < nr; i++) {
+		GElf_Phdr ph;
+
+		if (!gelf_getphdr(obj->elf, (int)i, &ph))
+			return;
+		if (ph.p_type != PT_LOAD || !(ph.p_flags & PF_X))
+			continue;
+		GROW(obj->segments, obj->nr_segments + 1, cap);
+		obj->segments[obj->nr_segments++] = (struct sym_segment){
+			.vaddr = ph.p_vaddr,
+			.offset = ph.p_offset,
+			.filesz = ph.p_filesz,
+			.memsz = ph.p_memsz,
+		};
+	}
+}
+
+/* An object file has no addresses yet; the place in the file tells its sections apart. */
+static uint64_t section_address(const struct object *obj, const GElf_Shdr *sh)
+{
+	return obj->type == ET_REL ? sh->sh_offset : sh->sh_addr;
+}
+
+static uint64_t section_end(const struct object *obj, const GElf_Shdr *sh)
+{
+	uint64_t start = section_address(obj, sh);
+
+	return start + sh->sh_size < start ? UINT64_MAX : start + sh->sh_size;
+}
+
+static void add_code_section(struct object *obj, const GElf_Shdr *sh, size_t *cap)
+{
+	if (obj->type != ET_REL || !(sh->sh_flags & SHF_EXECINSTR) || sh->sh_type == SHT_NOBITS)
+		return;
+	GROW(obj->segments, obj->nr_segments + 1, *cap);
+	obj->segments[obj->nr_segments++] = (struct sym_segment){
+		.vaddr = sh->sh_offset,
+		.offset = sh->sh_offset,
+		.filesz = sh->sh_size,
+		.memsz = sh->sh_size,
+	};
+}
+
+static void note_section(struct object *obj, const GElf_Shdr *sh, const char *name)
+{
+	if (sh->sh_type == SHT_SYMTAB)
+		obj->has_symtab = true;
+	if (sh->sh_type == SHT_NOBITS || !name)
+		return;
+	if (!strcmp(name, ".debug_info") || !strcmp(name, ".zdebug_info"))
+		obj->has_dwarf = true;
+}
+
+static void read_sections(struct object *obj)
+{
+	struct interval *loaded = NULL;
+	size_t nr = 0, cap = 0, segment_cap = 0, names = 0;
+	Elf_Scn *scn = NULL;
+
+	if (elf_getshdrstrndx(obj->elf, &names) < 0)
+		names = 0;
+	for (size_t i = 0; i < SECTIONS_MAX && (scn = elf_nextscn(obj->elf, scn)); i++) {
+		GElf_Shdr sh;
+
+		if (!gelf_getshdr(scn, &sh))
+			continue;
+		note_section(obj, &sh, elf_strptr(obj->elf, names, sh.sh_name));
+		if (!(sh.sh_flags & SHF_ALLOC) || (sh.sh_flags & SHF_TLS))
+			continue;
+		add_code_section(obj, &sh, &segment_cap);
+		GROW(loaded, nr + 1, cap);
+		loaded[nr++] = (struct interval){
+			.lo = section_address(obj, &sh),
+			.hi = section_end(obj, &sh),
+			.id = (uint32_t)i + 1,
+		};
+	}
+	spans_build(&obj->loaded, loaded, nr);
+	free(loaded);
+}
+
+static void read_ids(struct object *obj)
+{
+	const void *id = NULL;
+	ssize_t len = dwelf_elf_gnu_build_id(obj->elf, &id);
+	GElf_Word crc = 0;
+
+	if (len > 0 && len <= BUILD_ID_MAX) {
+		memcpy(obj->build_id, id, (size_t)len);
+		obj->build_id_len = (size_t)len;
+	}
+	obj->debuglink = dwelf_elf_gnu_debuglink(obj->elf, &crc);
+	obj->debuglink_crc = crc;
+}
+
+static int read_header(struct object *obj, struct err *err)
+{
+	GElf_Ehdr eh;
+
+	if (elf_version(EV_CURRENT) == EV_NONE)
+		return err_set(err, ERR_INPUT, "%s: %s", obj->path, elf_errmsg(-1));
+	obj->elf = elf_begin(obj->fd, ELF_C_READ_MMAP, NULL);
+	if (!obj->elf || elf_kind(obj->elf) != ELF_K_ELF)
+		return err_set(err, ERR_INPUT, "%s: not an ELF file", obj->path);
+	if (!gelf_getehdr(obj->elf, &eh))
+		return err_set(err, ERR_INPUT, "%s: broken ELF header: %s", obj->path,
+			       elf_errmsg(-1));
+	obj->machine = eh.e_machine;
+	obj->type = eh.e_type;
+	obj->is_64bit = eh.e_ident[EI_CLASS] == ELFCLASS64;
+	return 0;
+}
+
+struct object *object_open(const char *path, int fd, struct err *err)
+{
+	struct object *obj = xcalloc(1, sizeof(*obj));
+	struct stat st;
+
+	obj->path = xstrdup(path);
+	obj->fd = fd;
+	if (fstat(fd, &st) == 0) {
+		obj->dev = st.st_dev;
+		obj->ino = st.st_ino;
+	}
+	if (read_header(obj, err) < 0) {
+		object_close(obj);
+		return NULL;
+	}
+	read_segments(obj);
+	read_sections(obj);
+	read_ids(obj);
+	return obj;
+}
+
+void object_close(struct object *obj)
+{
+	if (!obj)
+		return;
+	if (obj->elf)
+		elf_end(obj->elf);
+	close(obj->fd);
+	spans_release(&obj->loaded);
+	free(obj->segments);
+	free(obj->path);
+	free(obj);
+}
+
+/* $a, $t, $d, $x, also as "$d.42" or "$xrv64gc": where code changes its kind, not a name. */
+static bool is_mapping_symbol(uint16_t machine, const char *name)
+{
+	if (machine != EM_ARM && machine != EM_AARCH64 && machine != EM_RISCV)
+		return false;
+	return name[0] == '$' && name[1] && strchr("atdx", name[1]) &&
+	       (!name[2] || name[2] == '.' || machine == EM_RISCV);
+}
+
+/* The names shown first are those that a linker would take. */
+static uint8_t symbol_rank(const GElf_Sym *sym)
+{
+	int type = GELF_ST_TYPE(sym->st_info), bind = GELF_ST_BIND(sym->st_info);
+	uint8_t rank = 1;
+
+	if (type != STT_NOTYPE)
+		rank += 8;
+	if (sym->st_size)
+		rank += 4;
+	if (bind != STB_LOCAL)
+		rank += bind == STB_WEAK ? 1 : 2;
+	return rank;
+}
+
+static bool is_function(const struct object *obj, const GElf_Sym *sym, const char *name)
+{
+	int type = GELF_ST_TYPE(sym->st_info);
+
+	if (type != STT_FUNC && type != STT_GNU_IFUNC && type != STT_NOTYPE)
+		return false;
+	if (!name || !name[0] || !strncmp(name, ".L", 2))
+		return false;
+	return !is_mapping_symbol(obj->machine, name);
+}
+
+/* -1: the symbol is not in a section that is loaded and, if a mere label, executable. */
+static int home_section(const struct object *obj, const GElf_Sym *sym, size_t index, GElf_Shdr *sh)
+{
+	Elf_Scn *scn;
+
+	if (!index)
+		return -1;
+	scn = elf_getscn(obj->elf, index);
+	if (!scn || !gelf_getshdr(scn, sh) || !(sh->sh_flags & SHF_ALLOC))
+		return -1;
+	if (GELF_ST_TYPE(sym->st_info) == STT_NOTYPE && !(sh->sh_flags & SHF_EXECINSTR))
+		return -1;
+	return 0;
+}
+
+static bool convert(const struct object *obj, const GElf_Sym *sym, size_t index, struct symbol *out)
+{
+	GElf_Shdr sh;
+
+	if (home_section(obj, sym, index, &sh) < 0)
+		return false;
+	out->addr = sym->st_value;
+	if (obj->machine == EM_ARM && GELF_ST_TYPE(sym->st_info) != STT_NOTYPE)
+		out->addr &= ~UINT64_C(1); /* Thumb */
+	if (obj->type == ET_REL)
+		out->addr += section_address(obj, &sh);
+	out->size = sym->st_size;
+	out->limit = section_end(obj, &sh);
+	out->rank = symbol_rank(sym);
+	/* The end of a section, as linker scripts mark it, is not a function in it. */
+	return out->addr >= section_address(obj, &sh) && out->addr < out->limit;
+}
+
+struct symbol_section {
+	Elf_Data *data, *more; /* more: section numbers that do not fit into 16 bits */
+	const char *strings;
+	size_t strings_len; /* up to the last NUL */
+};
+
+/* Not elf_strptr(), which looks for the last NUL of the section in every call. */
+static void find_strings(const struct object *obj, size_t index, struct symbol_section *out)
+{
+	Elf_Scn *scn = index ? elf_getscn(obj->elf, index) : NULL;
+	Elf_Data *data = scn ? elf_getdata(scn, NULL) : NULL;
+	const char *last;
+
+	if (!data || !data->d_buf)
+		return;
+	last = memrchr(data->d_buf, '\0', data->d_size);
+	out->strings = data->d_buf;
+	out->strings_len = last ? (size_t)(last - out->strings) : 0;
+}
+
+static const char *symbol_name(const struct symbol_section *from, const GElf_Sym *sym)
+{
+	const char *name = from->strings + sym->st_name;
+
+	if (sym->st_name >= from->strings_len || strnlen(name, NAME_LEN_MAX) == NAME_LEN_MAX)
+		return NULL;
+	return name;
+}
+
+static bool find_symbols(const struct object *obj, GElf_Word type, struct symbol_section *out)
+{
+	Elf_Scn *scn = NULL;
+	GElf_Shdr sh;
+
+	memset(out, 0, sizeof(*out));
+	for (size_t i = 0; i < SECTIONS_MAX && (scn = elf_nextscn(obj->elf, scn)); i++) {
+		if (!gelf_getshdr(scn, &sh))
+			continue;
+		if (sh.sh_type == type && !out->data) {
+			out->data = elf_getdata(scn, NULL);
+			find_strings(obj, sh.sh_link, out);
+		} else if (sh.sh_type == SHT_SYMTAB_SHNDX && type == SHT_SYMTAB) {
+			out->more = elf_getdata(scn, NULL);
+		}
+	}
+	return out->data && out->data->d_buf && out->strings;
+}
+
+static void read_symbol(const struct object *obj, const struct symbol_section *from, int i,
+			struct symtab *tab)
+{
+	Elf32_Word wide = 0;
+	struct symbol out;
+	GElf_Sym sym;
+
+	if (!gelf_getsymshndx(from->data, from->more, i, &sym, &wide))
+		return;
+	out.name = symbol_name(from, &sym);
+	if (!is_function(obj, &sym, out.name))
+		return;
+	if (sym.st_shndx == SHN_XINDEX ? !wide : sym.st_shndx >= SHN_LORESERVE)
+		return;
+	if (convert(obj, &sym, sym.st_shndx == SHN_XINDEX ? wide : sym.st_shndx, &out))
+		symtab_add(tab, out);
+}
+
+void object_read_symbols(const struct object *obj, struct symtab *tab)
+{
+	struct symbol_section from;
+	size_t size = gelf_fsize(obj->elf, ELF_T_SYM, 1, EV_CURRENT);
+
+	if (find_symbols(obj, SHT_SYMTAB, &from) || find_symbols(obj, SHT_DYNSYM, &from)) {
+		size_t nr = size ? from.data->d_size / size : 0;
+
+		for (size_t i = 0; i < nr && i < INT32_MAX; i++)
+			read_symbol(obj, &from, (int)i, tab);
+	} else if (obj->has_symtab) {
+		log_warn("%s: broken symbol table: %s", obj->path, elf_errmsg(-1));
+	}
+	symtab_finish(tab);
+}
+
+#else
+
+struct object *object_open(const char *path, int fd, struct err *err)
+{
+	close(fd);
+	err_set(err, ERR_INPUT, "%s: cannot read ELF files: built without libelf/libdw", path);
+	return NULL;
+}
+
+void object_close(struct object *obj)
+{
+	(void)obj;
+}
+
+void object_read_symbols(const struct object *obj, struct symtab *tab)
+{
+	(void)obj;
+	symtab_finish(tab);
+}
+
+#endif

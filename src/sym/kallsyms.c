@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * /proc/kallsyms, System.map and what nm prints: "ADDRESS TYPE NAME [MODULE]" a line, with no
+ * sizes. Types as nm(1) has them; t, T, w and W are code.
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "sym/internal.h"
+
+#define LAST_SYMBOL_SIZE 4096 /* nothing says where the last one ends; perf takes a page too */
+
+struct line {
+	uint64_t addr;
+	char type;
+	char *name;
+};
+
+static int hex_digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	c |= 0x20;
+	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* Digits read; 0 if there is no number of 1 to 16 digits. */
+static size_t read_hex(const char *at, const char *end, uint64_t *value)
+{
+	size_t nr = 0;
+
+	*value = 0;
+	for (; at + nr < end && hex_digit(at[nr]) >= 0; nr++)
+		*value = *value << 4 | (uint64_t)hex_digit(at[nr]);
+	return nr <= 16 ? nr : 0;
+}
+
+/* `end` is the end of the line. The name is left as it is, up to the end or a blank. */
+static bool read_line(char *at, const char *end, struct line *line)
+{
+	size_t digits = read_hex(at, end, &line->addr);
+
+	if (digits < 4 || end - at < (ptrdiff_t)digits + 4)
+		return false;
+	at += digits;
+	if (at[0] != ' ' || (uint8_t)at[1] <= ' ' || (uint8_t)at[1] > '~' || at[2] != ' ')
+		return false;
+	line->type = at[1];
+	line->name = at + 3;
+	return (uint8_t)at[3] > ' ';
+}
+
+bool kallsyms_probe(const char *text, size_t len)
+{
+	const char *end = memchr(text, '\n', len);
+	struct line line;
+
+	/* read_line() only reads; the cast is for the pointer it hands back. */
+	return read_line((char *)text, end ? end : text + len, &line);
+}
+
+static bool is_code(char type)
+{
+	return type == 't' || type == 'T' || type == 'w' || type == 'W';
+}
+
+/* Assembler marks of Arm and RISC-V, and local labels: no functions. */
+static bool is_mark(const char *name)
+{
+	return name[0] == '$' || !strncmp(name, ".L", 2);
+}
+
+static void add_line(struct symtab *tab, const struct line *line, char *end)
+{
+	char *stop = line->name;
+	struct symbol sym = { .addr = line->addr, .name = line->name };
+
+	while (stop < end && (uint8_t)*stop > ' ')
+		stop++;
+	*stop = '\0';
+	if (is_mark(line->name))
+		return;
+	if (is_code(line->type))
+		sym.rank = line->type == 'T' ? 3 : line->type == 't' ? 1 : 2;
+	else if (line->type == 'A' || line->type == 'a' || line->type == 'U')
+		return;
+	/* Data stays in until the ends of functions are known: rank 0. */
+	sym.limit = line->addr + LAST_SYMBOL_SIZE < line->addr ? UINT64_MAX
+							       : line->addr + LAST_SYMBOL_SIZE;
+	symtab_add(tab, sym);
+}
+
+/* A function ends where the next symbol begins, whatever that is. */
+static void drop_data(struct symtab *tab)
+{
+	struct symtab code = { 0 };
+
+	for (size_t i = 0; i < tab->nr; i++) {
+		if (tab->at[i].rank)
+			symtab_add(&code, tab->at[i]);
+	}
+	symtab_release(tab);
+	symtab_finish(&code);
+	*tab = code;
+}
+
+static void open_limits(struct symtab *tab)
+{
+	uint64_t last = 0;
+
+	for (size_t i = 0; i < tab->nr; i++)
+		last = tab->at[i].addr > last ? tab->at[i].addr : last;
+	for (size_t i = 0; i < tab->nr; i++) {
+		if (tab->at[i].addr != last)
+			tab->at[i].limit = UINT64_MAX;
+	}
+}
+
+static bool all_zero(const struct symtab *tab)
+{
+	for (size_t i = 0; i < tab->nr; i++) {
+		if (tab->at[i].addr)
+			return false;
+	}
+	return true;
+}
+
+int kallsyms_read(char *text, size_t len, const char *path, struct symtab *tab, struct err *err)
+{
+	char *end = text + len;
+	size_t bad = 0;
+
+	for (char *at = text, *eol; at < end; at = eol + 1) {
+		struct line line;
+
+		eol = memchr(at, '\n', (size_t)(end - at));
+		if (!eol)
+			eol = end;
+		if (read_line(at, eol, &line))
+			add_line(tab, &line, eol);
+		else if (eol > at && *at != ' ')
+			bad++;
+	}
+	if (bad)
+		log_warn("%s: %zu lines are not \"address type name\"; left out", path, bad);
+	if (tab->nr && all_zero(tab))
+		return err_set(err, ERR_INPUT,
+			       "%s: every address is 0: the kernel hides them (kptr_restrict); "
+			       "read the file as root",
+			       path);
+	open_limits(tab);
+	symtab_finish(tab);
+	drop_data(tab);
+	if (!tab->nr)
+		return err_set(err, ERR_INPUT, "%s: no functions in this list of symbols", path);
+	return 0;
+}

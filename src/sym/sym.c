@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * A symfile is the file asked for, perhaps a separate debug file, and the tables made of both.
+ *
+ * Whose name wins: DWARF's, as in addr2line, for inlined frames and for the function around them:
+ * foo.isra.0 and foo.cold are shown as foo, so that a flame graph has one box for what was one
+ * function in the source. The symbol table gives the extent of the function, names what DWARF
+ * does not cover, and gives the linkage name where DWARF has only a plain one.
+ */
+#include "sym/sym.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/hash.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "sym/internal.h"
+
+#define TEXT_MAX ((size_t)1 << 30)
+#define HEAD_LEN 512
+
+#define ELF_TYPE_REL 1
+#define ELF_TYPE_DYN 3
+
+struct symfile {
+	char *path;
+	struct sym_search where;
+	struct object *obj;   /* NULL: the file is text */
+	struct object *debug; /* NULL: none found, or not looked for yet */
+	struct dwarf *dwarf;
+	struct buf text;
+	bool read;
+	struct symtab symbols;
+	struct arena arena;
+	struct hash shown; /* by the address of a linkage name: its index in names, + 1 */
+	const char **names;
+	size_t nr_names, cap_names;
+};
+
+/* ---- open ---- */
+
+static int read_text(struct symfile *sf, int fd, struct err *err)
+{
+	ssize_t len;
+
+	do {
+		len = read(fd, buf_reserve(&sf->text, 1 << 16), 1 << 16);
+		if (len < 0)
+			return err_set(err, ERR_INPUT, "%s: %s", sf->path, strerror(errno));
+		sf->text.len += (size_t)len;
+		if (sf->text.len > TEXT_MAX)
+			return err_set(err, ERR_INPUT, "%s: too large for a list of symbols",
+				       sf->path);
+	} while (len);
+	sf->text.data[sf->text.len] = '\0';
+	return kallsyms_read(sf->text.data, sf->text.len, sf->path, &sf->symbols, err);
+}
+
+/* Closes the fd, or hands it on. */
+static int read_head(struct symfile *sf, int fd, struct err *err)
+{
+	char head[HEAD_LEN];
+	ssize_t len = pread(fd, head, sizeof(head), 0);
+	int rc = -1;
+
+	if (len >= 4 && !memcmp(head, "\177ELF", 4)) {
+		sf->obj = object_open(sf->path, fd, err);
+		return sf->obj ? 0 : -1;
+	}
+	if (len < 0)
+		err_set(err, ERR_INPUT, "%s: %s", sf->path, strerror(errno));
+	else if (kallsyms_probe(head, (size_t)len))
+		rc = read_text(sf, fd, err);
+	else
+		err_set(err, ERR_INPUT,
+			"%s: neither an ELF file nor a list of symbols as in "
+			"/proc/kallsyms or System.map",
+			sf->path);
+	close(fd);
+	return rc;
+}
+
+/* The path below symfs if there is such a file, else the path itself; to be freed. */
+static char *real_place(const char *path, const struct sym_search *where)
+{
+	char *below;
+
+	if (path[0] != '/' || !where || !where->symfs)
+		return xstrdup(path);
+	below = xasprintf("%s%s", where->symfs, path);
+	if (access(below, F_OK) == 0)
+		return below;
+	free(below);
+	return xstrdup(path);
+}
+
+struct symfile *symfile_open(const char *path, const struct sym_search *where, struct err *err)
+{
+	struct symfile *sf = xcalloc(1, sizeof(*sf));
+	int fd;
+
+	if (where)
+		sf->where = *where;
+	sf->path = real_place(path, where);
+	fd = open_regular(sf->path, err);
+	if (fd >= 0 && read_head(sf, fd, err) == 0)
+		return sf;
+	symfile_close(sf);
+	return NULL;
+}
+
+void symfile_close(struct symfile *sf)
+{
+	if (!sf)
+		return;
+	dwarf_close(sf->dwarf);
+	symtab_release(&sf->symbols);
+	object_close(sf->debug);
+	object_close(sf->obj);
+	hash_release(&sf->shown);
+	arena_release(&sf->arena);
+	buf_release(&sf->text);
+	free(sf->names);
+	free(sf->path);
+	free(sf);
+}
+
+/* ---- what the headers say ---- */
+
+const struct sym_segment *symfile_segments(const struct symfile *sf, size_t *nr)
+{
+	*nr = sf->obj ? sf->obj->nr_segments : 0;
+	return sf->obj ? sf->obj->segments : NULL;
+}
+
+const uint8_t *symfile_build_id(const struct symfile *sf, size_t *len)
+{
+	*len = sf->obj ? sf->obj->build_id_len : 0;
+	return *len ? sf->obj->build_id : NULL;
+}
+
+uint16_t symfile_machine(const struct symfile *sf)
+{
+	return sf->obj ? sf->obj->machine : 0;
+}
+
+bool symfile_is_64bit(const struct symfile *sf)
+{
+	/* A list of symbols does not say; addresses above 4 GB do. */
+	if (!sf->obj)
+		return sf->symbols.nr && sf->symbols.at[sf->symbols.nr - 1].addr > UINT32_MAX;
+	return sf->obj->is_64bit;
+}
+
+bool symfile_is_relocatable(const struct symfile *sf)
+{
+	return sf->obj && (sf->obj->type == ELF_TYPE_DYN || sf->obj->type == ELF_TYPE_REL);
+}
+
+/* ---- lookup ---- */
+
+static void read_tables(struct symfile *sf)
+{
+	const struct object *named = sf->obj;
+
+	if (sf->read || !sf->obj)
+		return;
+	sf->read = true;
+	if (!sf->obj->has_dwarf)
+		sf->debug = debug_file_find(sf->obj, &sf->where);
+	sf->dwarf = dwarf_open(sf->debug ? sf->debug : sf->obj);
+	if (!sf->obj->has_symtab && sf->debug && sf->debug->has_symtab)
+		named = sf->debug;
+	object_read_symbols(named, &sf->symbols);
+}
+
+/* Linkage names live as long as the symfile and are shared, so the pointer is the key. */
+static const char *shown_name(struct symfile *sf, const char *linkage)
+{
+	uint32_t *at = hash_at(&sf->shown, (struct hash_key){ (uintptr_t)linkage, 0 });
+
+	if (!*at) {
+		const char *plain = demangle(&sf->arena, linkage);
+
+		GROW(sf->names, sf->nr_names + 1, sf->cap_names);
+		sf->names[sf->nr_names++] = plain ? plain : linkage;
+		*at = (uint32_t)sf->nr_names;
+	}
+	return sf->names[*at - 1];
+}
+
+static void finish_frame(struct symfile *sf, struct sym_frame *frame)
+{
+	if (frame->linkage)
+		frame->name = shown_name(sf, frame->linkage);
+	else if (!frame->name)
+		frame->name = "??"; /* DWARF has the frame but not its name, as addr2line says */
+	if (!frame->linkage)
+		frame->linkage = frame->name;
+}
+
+/* The function around all: where DWARF is silent the symbol table has a word. */
+static void consult_symbol(struct sym_frame *outer, const struct symbol *sym)
+{
+	bool same_start = sym->addr == outer->start;
+
+	if (!outer->linkage && (same_start || !outer->name))
+		outer->linkage = sym->name;
+	outer->start = sym->addr;
+	outer->size = sym->size;
+}
+
+size_t symfile_lookup(struct symfile *sf, uint64_t vaddr, struct sym_frame *out, size_t max)
+{
+	const struct symbol *sym;
+	size_t nr = 0;
+
+	if (!max)
+		return 0;
+	read_tables(sf);
+	if (sf->dwarf)
+		nr = dwarf_lookup(sf->dwarf, vaddr, out, max);
+	sym = symtab_find(&sf->symbols, vaddr);
+	/* A line without a function is worth nothing to a profile. */
+	if (!sym && (!nr || (nr == 1 && !out[0].name && !out[0].linkage)))
+		return 0;
+	if (!nr) {
+		out[nr++] = (struct sym_frame){ 0 };
+	}
+	if (sym)
+		consult_symbol(&out[nr - 1], sym);
+	for (size_t i = 0; i < nr; i++) {
+		out[i].start = out[nr - 1].start;
+		out[i].size = out[nr - 1].size;
+		finish_frame(sf, &out[i]);
+	}
+	return nr;
+}
+
+bool symfile_find(struct symfile *sf, const char *linkage, uint64_t *vaddr)
+{
+	const struct symbol *sym;
+
+	read_tables(sf);
+	sym = symtab_by_name(&sf->symbols, linkage);
+	if (sym)
+		*vaddr = sym->addr;
+	return sym != NULL;
+}

@@ -1,0 +1,299 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Names, inlined frames and lines of src/sym against `addr2line -afi`.
+
+Usage: sym_addr2line.py [ELF...]
+
+Without arguments: the tool itself, C and C++ programs compiled here with gcc and clang as DWARF 4
+and 5, a Rust program if there is a rustc, and a libpython with DWARF if there is one. For each
+function the first, the middle and the last byte are asked, and some more in large ones.
+
+Where the two differ, llvm-symbolizer is the referee. Differences seen with binutils 2.40, in all of
+which it is alone against the DWARF, libdw and llvm:
+  - an inlined function that has no linkage name (extern "C", clang -gline-tables-only) is shown
+    with the symbol of the function around it: "fold" inlined into "fold";
+  - clang's DWARF 5: some inlined frames are missing, those whose ranges are in .debug_rnglists;
+  - gcc's DWARF 5: some rows of the line table get the main file of the unit with the line of a
+    header, though readelf --debug-dump=decodedline shows the header there;
+  - without DWARF, of several symbols for one address a local one (.localalias) is shown;
+  - DWARF 2: what is outside of the one range of a unit is not found.
+A difference in which the referee confirms us is counted, and shown with -v; any other fails.
+"""
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+SYMTOOL = os.environ.get("SYMTOOL") or os.path.join(
+    os.environ.get("BUILD", os.path.join(ROOT, "build")), "symtool")
+LIMIT = int(os.environ.get("SYM_ADDRESSES", "6000"))  # a binary
+VERBOSE = "-v" in sys.argv
+failed = False
+
+CPP = r"""
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <memory>
+#include <regex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+#include <sstream>
+#include <cstdio>
+namespace {
+template <int N> struct Fold {
+	template <class F> static inline int run(F f, int x) { return f(Fold<N - 1>::run(f, x) ^ N); }
+};
+template <> struct Fold<0> {
+	template <class F> static inline int run(F f, int x) { return f(x); }
+};
+struct Shape { virtual ~Shape() {} virtual double area(double k) const = 0; };
+template <class T> struct Box : Shape {
+	T side;
+	explicit Box(T s) : side(s) {}
+	double area(double k) const override { return side * side * k; }
+};
+static int hidden(const std::string &s) { int n = 0; for (char c : s) n += c; return n; }
+}
+extern "C" int plain(int x) { return x * 3 + 1; }
+struct Odd { int operator()(int a) const { return plain(a) % 7; } };
+__attribute__((noinline)) int fold(int x) { return Fold<12>::run(Odd(), x) + Fold<5>::run(plain, x); }
+int words(const std::string &text)
+{
+	std::regex word("([a-z]+)([0-9]*)");
+	std::map<std::string, std::vector<int>> seen;
+	std::unordered_map<int, std::function<int(int)>> table;
+	for (auto it = std::sregex_iterator(text.begin(), text.end(), word); it != std::sregex_iterator(); ++it)
+		seen[(*it)[1]].push_back(it->position());
+	for (auto &p : seen) {
+		std::sort(p.second.begin(), p.second.end(), [](int a, int b) { return a > b; });
+		table[hidden(p.first)] = [&p](int x) { return x + (int)p.second.size(); };
+	}
+	int sum = 0;
+	for (auto &t : table) sum += t.second(t.first);
+	return sum;
+}
+int main(int argc, char **argv)
+{
+	std::vector<std::unique_ptr<Shape>> shapes;
+	for (int i = 0; i < argc; i++)
+		shapes.emplace_back(i & 1 ? (Shape *)new Box<int>(i) : (Shape *)new Box<double>(i));
+	std::ostringstream out;
+	for (auto &s : shapes) out << s->area(2) << ' ';
+	try {
+		if (argc > 99) throw std::runtime_error(out.str());
+	} catch (std::exception &e) { std::puts(e.what()); }
+	std::printf("%s %d %d\n", out.str().c_str(), fold(argc), words(argv[0]));
+	return 0;
+}
+"""
+
+RUST = r"""
+use std::collections::{BTreeMap, HashMap};
+struct Tree<T> { kids: Vec<Tree<T>>, value: T }
+impl<T: Copy + std::ops::Add<Output = T>> Tree<T> {
+    fn sum(&self) -> T { self.kids.iter().fold(self.value, |a, k| a + k.sum()) }
+}
+fn main() {
+    let mut words: HashMap<String, usize> = HashMap::new();
+    let mut order = BTreeMap::new();
+    for (i, arg) in std::env::args().enumerate() {
+        *words.entry(arg.to_uppercase()).or_insert(0) += i;
+        order.insert(i, format!("{arg:>20}"));
+    }
+    let tree = Tree { kids: (0..9).map(|v| Tree { kids: vec![], value: v }).collect(), value: 1u64 };
+    println!("{:?} {:?} {}", words, order, tree.sum());
+}
+"""
+
+
+def say(verdict, name, why=""):
+    global failed
+    failed |= verdict == "not ok"
+    print(f"{verdict} {name}" + (f": {why}" if why else ""), flush=True)
+
+
+def functions(elf):
+    """(start, size) of functions with a size, in order."""
+    out = subprocess.run(["nm", "-S", "--defined-only", elf], capture_output=True, text=True).stdout
+    found = set()
+    for line in out.splitlines():
+        part = line.split()
+        if len(part) == 4 and part[2] in "tTwWi" and int(part[1], 16):
+            found.add((int(part[0], 16), int(part[1], 16)))
+    return sorted(found)
+
+
+def sample(elf):
+    """The same addresses every time: starts, middles and ends, and every 61st byte of large ones."""
+    all_functions = functions(elf)
+    addresses = set()
+    for start, size in all_functions:
+        addresses.update((start, start + size // 2, start + size - 1))
+        addresses.update(range(start, start + size, 61))
+    ordered = sorted(addresses)
+    step = max(1, len(ordered) // LIMIT)
+    return ordered[::step]
+
+
+def ask(command, addresses):
+    text = "".join(f"{a:#x}\n" for a in addresses)
+    run = subprocess.run(command, input=text, capture_output=True, text=True, errors="replace")
+    if run.returncode:
+        raise RuntimeError(f"{command[0]}: exit {run.returncode}: {run.stderr[:300]}")
+    return run.stdout
+
+
+def place(text):
+    """(file name, line): the folder is spelled in too many ways; a discriminator is no line."""
+    path, _, line = text.split(" (disc")[0].rpartition(":")
+    # Without a line addr2line shows the STT_FILE symbol, which may be just an object file.
+    return (os.path.basename(path), line) if line not in ("?", "", "0") else ("?", "0")
+
+
+def chains(text):
+    """address -> [(function, (file, line))...] from the output of addr2line -afi."""
+    result, frames, lines = {}, None, text.splitlines()
+    at = 0
+    while at < len(lines):
+        if lines[at].startswith("0x"):
+            frames = result.setdefault(int(lines[at], 16), [])
+            at += 1
+            continue
+        frames.append((lines[at], place(lines[at + 1])))
+        at += 2
+    return result
+
+
+def referee_chains(elf, addresses):
+    out = ask(["llvm-symbolizer", f"--obj={elf}", "--output-style=GNU", "--no-demangle", "--inlines",
+               "--functions=linkage", "--addresses"], addresses)
+    return chains(out.replace("\n\n", "\n"))
+
+
+def unclone(name):
+    """foo of foo.isra.0.cold: llvm takes the outermost name from the symbol table."""
+    return name.split(".")[0] or name
+
+
+def confirmed(ours, binutils, llvm):
+    """Everything we say is said by one of the two."""
+    if not ours or len(ours) not in (len(binutils or []), len(llvm or [])):
+        return False
+    for i, (name, where) in enumerate(ours):
+        said = [c[i] for c in (binutils, llvm) if c and len(c) == len(ours)]
+        if name not in [s[0] for s in said] + [unclone(s[0]) for s in said] or where not in [s[1] for s in said]:
+            return False
+    return True
+
+
+def compare(name, elf):
+    addresses = sample(elf)
+    if not addresses:
+        return say("skip", name, "no functions with a size")
+    ours = chains(ask([SYMTOOL, elf], addresses))
+    theirs = chains(ask(["addr2line", "-afi", "-e", elf], addresses))
+    differ = [a for a in addresses if ours.get(a) != theirs.get(a)]
+    wrong = differ
+    if differ and shutil.which("llvm-symbolizer"):
+        referee = referee_chains(elf, differ)
+        wrong = [a for a in differ if not confirmed(ours.get(a), theirs.get(a), referee.get(a))]
+        for a in differ if VERBOSE else wrong[:10]:
+            print(f"# {a:#x}\n#   ours     {ours.get(a)}\n#   binutils {theirs.get(a)}"
+                  f"\n#   llvm     {referee.get(a)}")
+    frames = sum(len(c) for c in ours.values())
+    summary = f"{len(addresses)} addresses, {frames} frames, {len(differ)} differ from addr2line"
+    if wrong:
+        return say("not ok", name, f"{summary}, {len(wrong)} of them unexplained")
+    print(f"# {summary}; the referee confirms ours" if differ else f"# {summary}")
+    say("ok", name)
+
+
+def compile_and_compare(name, command, source, suffix, folder):
+    if not shutil.which(command[0]):
+        return say("skip", name, f"no {command[0]}")
+    path = os.path.join(folder, name + suffix)
+    elf = os.path.join(folder, name)
+    with open(path, "w") as f:
+        f.write(source)
+    run = subprocess.run(command + [path, "-o", elf], capture_output=True, text=True, cwd=folder,
+                         env=dict(os.environ, RUSTC_BOOTSTRAP="1"))
+    if run.returncode:
+        return say("skip", name, f"{command[0]} failed: {run.stderr.strip()[:200]!r}")
+    compare(name, elf)
+
+
+def tool_sources():
+    base, sym = (os.path.join(ROOT, "src", d) for d in ("base", "sym"))
+    return [os.path.join(d, f) for d in (base, sym) for f in sorted(os.listdir(d)) if f.endswith(".c")]
+
+
+def compile_tool(name, command, folder):
+    """Our own C, without the libraries: it needs no headers that may be missing."""
+    if not shutil.which(command[0]):
+        return say("skip", name, f"no {command[0]}")
+    elf = os.path.join(folder, name)
+    run = subprocess.run(command + ["-std=gnu11", "-D_GNU_SOURCE", "-I", os.path.join(ROOT, "src"),
+                                    os.path.join(ROOT, "tests/tools/symtool.c")] + tool_sources() +
+                         ["-o", elf], capture_output=True, text=True)
+    if run.returncode:
+        return say("not ok", name, run.stderr[:500])
+    compare(name, elf)
+
+
+def large_library():
+    """A libpython that was built with -g, if this machine has one."""
+    for top in (os.path.expanduser("~/.pyenv/versions"), "/usr/local/lib", "/opt"):
+        for folder, _, files in os.walk(top):
+            for f in sorted(files):
+                path = os.path.join(folder, f)
+                if f.startswith("libpython3.") and ".so.1" in f and not os.path.islink(path):
+                    head = subprocess.run(["readelf", "-SW", path], capture_output=True, text=True)
+                    if ".debug_info" in head.stdout:
+                        return path
+    return None
+
+
+def standard_set(folder):
+    compare("symtool", SYMTOOL)
+    for cc, cxx in (("gcc", "g++"), ("clang", "clang++")):
+        for version in ("4", "5"):
+            flags = ["-O2", "-g", f"-gdwarf-{version}"]
+            compile_tool(f"c-{cc}-dwarf{version}", [cc] + flags, folder)
+            compile_and_compare(f"cpp-{cc}-dwarf{version}", [cxx, "-std=c++14"] + flags, CPP, ".cc",
+                                folder)
+        compile_tool(f"c-{cc}-gc-sections", [cc, "-O1", "-g", "-ffunction-sections",
+                                             "-Wl,--gc-sections"], folder)
+    compile_and_compare("cpp-gcc-dwarf2", ["g++", "-O2", "-gdwarf-2", "-gstrict-dwarf"], CPP, ".cc",
+                        folder)
+    compile_and_compare("cpp-gcc-compressed", ["g++", "-O3", "-g", "-gz"], CPP, ".cc", folder)
+    compile_and_compare("cpp-clang-lines-only", ["clang++", "-O2", "-gline-tables-only"], CPP, ".cc",
+                        folder)
+    for scheme in ("legacy", "v0"):
+        compile_and_compare(f"rust-{scheme}", ["rustc", "-O", "-g", "-Zunstable-options", "-C",
+                                               f"symbol-mangling-version={scheme}"], RUST, ".rs",
+                            folder)
+    library = large_library()
+    if library:
+        compare("large-library", library)
+    else:
+        say("skip", "large-library", "no libpython with DWARF")
+
+
+def main():
+    for need in ("addr2line", "nm", "readelf"):
+        if not shutil.which(need):
+            return say("skip", "sym_addr2line", f"no {need}")
+    given = [a for a in sys.argv[1:] if a != "-v"]
+    for elf in given:
+        compare(os.path.basename(elf), elf)
+    if not given:
+        with tempfile.TemporaryDirectory() as folder:
+            standard_set(os.environ.get("KEEP") or folder)
+
+
+main()
+sys.exit(1 if failed else 0)
