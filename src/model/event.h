@@ -20,6 +20,11 @@ enum event_kind {
 	EVENT_MAP,    /* a binary is mapped */
 	EVENT_SAMPLE, /* a call stack and its weight */
 	EVENT_LOST,   /* samples or bytes that are missing here */
+	EVENT_SYMBOL, /* code that no file holds has a name from now on */
+	EVENT_SWITCH, /* a task goes on or off its cpu */
+	EVENT_ALLOC,  /* memory is taken or given back */
+	EVENT_CALL,   /* a function is entered or left */
+	EVENT_AUX,    /* bytes of a hardware trace, for a pass to decode */
 	EVENT_KINDS
 };
 
@@ -87,6 +92,10 @@ struct event_map {
 	bool whole;
 };
 
+struct branch { /* taken, newest first: Intel LBR and its kin */
+	uint64_t from, to, flags; /* flags as perf has them */
+};
+
 struct event_sample {
 	const uint64_t *ips; /* leaf first, the sampled pc being the first, with markers */
 	uint32_t nr;
@@ -94,12 +103,50 @@ struct event_sample {
 	uint64_t weight; /* how much it stands for in events of its source: perf's period */
 	uint64_t count;	 /* of samples: more than one in data that was summed up before; 0 means 1 */
 	uint64_t context; /* IP_KERNEL or IP_USER...: where the pc was */
+	const struct branch *branches; /* NULL: this source records none */
+	uint32_t nr_branches;
 };
 
 struct event_lost {
 	uint64_t count; /* samples; 0 if only bytes are known */
 	uint64_t bytes;
 	bool damage; /* lost here, by damage to the input, and not while recording */
+};
+
+struct event_symbol {
+	uint64_t addr, len;
+	const char *name;
+	bool gone; /* from now on it has not */
+};
+
+struct event_switch {
+	bool out;
+	bool preempted;
+	uint32_t other_pid, other_tid; /* the next, or the previous task; NO_TASK if unknown */
+};
+
+enum alloc_op { ALLOC_NEW, ALLOC_RESIZE, ALLOC_FREE };
+
+struct event_alloc {
+	enum alloc_op op;
+	const char *allocator;
+	uint64_t ptr, size;
+	const uint64_t *ips; /* as in a sample */
+	uint32_t nr;
+	uint64_t context;
+};
+
+struct event_call {
+	uint64_t function, caller; /* addresses; caller 0 if unknown */
+	uint64_t context;
+	bool leave;
+};
+
+struct event_aux {
+	const char *kind;    /* "intel_pt", ... */
+	const uint8_t *data; /* a piece; NULL: only the fact that this much was recorded */
+	uint64_t len, offset; /* offset in the stream of this cpu or task */
+	uint64_t flags;
 };
 
 struct event {
@@ -116,6 +163,11 @@ struct event {
 		struct event_map map;
 		struct event_sample sample;
 		struct event_lost lost;
+		struct event_symbol symbol;
+		struct event_switch sched;
+		struct event_alloc alloc;
+		struct event_call call;
+		struct event_aux aux;
 	};
 };
 

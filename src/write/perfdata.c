@@ -23,7 +23,9 @@ struct perfdata {
 	struct buf record;
 	uint64_t first_time, last_time;
 	uint32_t nr_cpus;
-	bool kernel_seen, user_seen;
+	bool kernel_seen;
+	bool started; /* a sample was written: their fields are settled */
+	bool branches; /* samples have a branch stack, if only an empty one */
 	struct hash mapped; /* images that a map has named: they get a build id */
 };
 
@@ -202,17 +204,33 @@ struct sample_record {
 	uint64_t nr;
 };
 
+/*
+ * perf 6.1 takes arm64 call chains for the start of an unwinding that it cannot do on another
+ * machine, and warns. Samples with a branch stack, if only an empty one, it takes as they are.
+ * Returns the size of what follows the call chain.
+ */
+static size_t settle_fields(struct writer *w)
+{
+	struct perfdata *p = w->priv;
+
+	if (!p->started)
+		p->branches = !strcmp(world_arch(w->world), "aarch64");
+	p->started = true;
+	return p->branches ? 8 : 0;
+}
+
 static int put_sample(struct writer *w, const struct event *ev)
 {
 	struct perfdata *p = w->priv;
 	const struct event_sample *sample = &ev->sample;
+	size_t extra = settle_fields(w);
 	bool marked = sample->nr && ip_is_marker(sample->ips[0]);
-	uint32_t room = (RECORD_MAX - sizeof(struct sample_record)) / 8 - 1;
+	uint32_t room = (RECORD_MAX - sizeof(struct sample_record) - extra) / 8 - 1;
 	uint32_t nr = sample->nr < room ? sample->nr : room;
 	struct sample_record record = {
 		.head = { .type = PERF_RECORD_SAMPLE,
 			  .misc = mode_of(sample->context),
-			  .size = (uint16_t)(sizeof(record) + 8 * (nr + !marked)) },
+			  .size = (uint16_t)(sizeof(record) + 8 * (nr + !marked) + extra) },
 		.id = sample->source,
 		.ip = first_address(sample),
 		.pid = ev->pid == NO_TASK ? 0 : ev->pid,
@@ -230,12 +248,12 @@ static int put_sample(struct writer *w, const struct event *ev)
 	see(p, ev);
 	if (sample->context == IP_KERNEL || sample->context == IP_GUEST_KERNEL)
 		p->kernel_seen = true;
-	else
-		p->user_seen = true;
 	out_write(w->out, &record, sizeof(record));
 	if (!marked)
 		out_write(w->out, &sample->context, 8);
 	out_write(w->out, sample->ips, (size_t)nr * 8);
+	if (p->branches)
+		out_write(w->out, zeros, 8);
 	return 0;
 }
 
@@ -292,6 +310,8 @@ static struct perf_attr attr_of(const struct perfdata *p, const struct source *s
 			 PERF_ATTR_SAMPLE_ID_ALL | PERF_ATTR_MMAP2 | PERF_ATTR_COMM_EXEC,
 	};
 
+	if (p->branches)
+		attr.sample_type |= PERF_SAMPLE_BRANCH_STACK;
 	if (source->freq)
 		attr.flags |= PERF_ATTR_FREQ;
 	/* Without this perf misses a kernel map in a file that has nothing of the kernel. */
