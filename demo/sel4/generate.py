@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Makes seL4 profiler data with a known truth, in every form the profiler has had.
 
-generate.py ELF_DIR OUT_DIR [--form json|json2|pb|serial] [--scale N] [--plan FILE]
+generate.py ELF_DIR OUT_DIR [--form json|json-last|json2|pb|serial] [--scale N] [--plan FILE]
 
 The plan says how many samples each stack has; addresses come from the ELFs: the leaf's is any
 instruction of the function, a caller's is behind a call of the next. Writes the samples and
@@ -119,18 +119,17 @@ def as_serial(sample):
     return "\n".join(lines) + "\n" + ",\n".join(ips) + "\n]\n}\n"
 
 
-def write_json(path, samples, mappings, header_path):
+def write_json(path, samples, mappings, where):
+    mapping = f'"elf_tcb_mappings": {json.dumps(mappings)}'
     with open(path, "w", encoding="utf-8") as f:
-        f.write("{\n")
-        mapping = json.dumps(mappings)
-        if header_path:
-            with open(header_path, "w", encoding="utf-8") as header:
-                header.write(f'{{"elf_tcb_mappings": {mapping}}}\n')
-        else:
-            f.write(f'"elf_tcb_mappings": {mapping},\n')
+        f.write("{\n" + (mapping + ",\n" if where == "first" else ""))
         f.write('"samples": [\n')
         f.write(",".join(json.dumps(as_json(s), indent=2) for s in samples))
-        f.write("\n]\n}\n")
+        f.write("\n]\n" + (",\n" + mapping if where == "last" else "") + "}\n")
+    if where == "apart":
+        with open(os.path.join(os.path.dirname(path), "sample_header.json"), "w",
+                  encoding="utf-8") as f:
+            f.write("{" + mapping + "}\n")
 
 
 def write_protobuf(path, samples, mappings):
@@ -167,7 +166,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("elf_dir")
     parser.add_argument("out_dir")
-    parser.add_argument("--form", choices=["json", "json2", "pb", "serial"], default="json")
+    parser.add_argument("--form", choices=["json", "json-last", "json2", "pb", "serial"], default="json")
     parser.add_argument("--scale", type=int, default=1)
     parser.add_argument("--plan", default=os.path.join(here, "plan.json"))
     args = parser.parse_args()
@@ -175,15 +174,18 @@ def main():
     with open(args.plan, encoding="utf-8") as f:
         plan = json.load(f)
     os.makedirs(args.out_dir, exist_ok=True)
+    if args.form == "json2":  # there, a pid is the place among the children of the profiler
+        for place, program in enumerate(plan["programs"].values()):
+            program["pid"] = place
     samples = make_samples(plan, args.elf_dir, args.scale)
     mappings = {name: program["pid"] for name, program in plan["programs"].items()}
     out = os.path.join(args.out_dir, "samples.json")
     if args.form == "json2":
         for sample in samples:  # nanoseconds that went through 32 bits
             sample["time"] = sample["time"] * 100 & 0xffffffff
-        write_json(out, samples, mappings, os.path.join(args.out_dir, "sample_header.json"))
-    elif args.form == "json":
-        write_json(out, samples, mappings, None)
+        write_json(out, samples, mappings, "apart")
+    elif args.form.startswith("json"):
+        write_json(out, samples, mappings, "last" if args.form == "json-last" else "first")
     elif args.form == "pb":
         write_protobuf(os.path.join(args.out_dir, "samples.pb"), samples, mappings)
     else:

@@ -213,8 +213,10 @@ static size_t settle_fields(struct writer *w)
 {
 	struct perfdata *p = w->priv;
 
+	const char *arch = world_arch(w->world);
+
 	if (!p->started)
-		p->branches = !strcmp(world_arch(w->world), "aarch64");
+		p->branches = !*arch || !strcmp(arch, "aarch64"); /* unknown yet: it may be */
 	p->started = true;
 	return p->branches ? 8 : 0;
 }
