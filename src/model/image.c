@@ -160,6 +160,8 @@ struct symfile *image_symfile(struct images *images, uint32_t handle)
 	image->file = find_file(images, image);
 	if (!image->symfile)
 		return NULL;
+	if (!images->machine)
+		images->machine = symfile_machine(image->symfile);
 	id = symfile_build_id(image->symfile, &len);
 	if (!id || len > BUILD_ID_MAX)
 		len = id ? BUILD_ID_MAX : 0;
