@@ -16,6 +16,7 @@ which it is alone against the DWARF, libdw and llvm:
   - gcc's DWARF 5: some rows of the line table get the main file of the unit with the line of a
     header, though readelf --debug-dump=decodedline shows the header there;
   - without DWARF, of several symbols for one address a local one (.localalias) is shown;
+  - code dropped by the linker stays described at address 0, over live code that comes soon after;
   - DWARF 2: what is outside of the one range of a unit is not found.
 A difference in which the referee confirms us is counted, and shown with -v; any other fails.
 """
@@ -91,6 +92,12 @@ int main(int argc, char **argv)
 }
 """
 
+# A function that the linker drops, larger than the address at which live code begins.
+DROPPED = "\n".join(["volatile int g;", "int dead(int x) {"] +
+                    [f"g += x * {i}; g ^= {i * 7 + 1};" for i in range(1500)] +
+                    ["return g; }", "int live(int x) {"] + [f"g += x * {i};" for i in range(99)] +
+                    ["return g; }", "int main(int c, char **v) { return live(c) + !v; }", ""])
+
 RUST = r"""
 use std::collections::{BTreeMap, HashMap};
 struct Tree<T> { kids: Vec<Tree<T>>, value: T }
@@ -128,12 +135,12 @@ def functions(elf):
 
 
 def sample(elf):
-    """The same addresses every time: starts, middles and ends, and every 61st byte of large ones."""
+    """The same addresses every time: starts, middles and ends, and bytes in between."""
     all_functions = functions(elf)
     addresses = set()
     for start, size in all_functions:
         addresses.update((start, start + size // 2, start + size - 1))
-        addresses.update(range(start, start + size, 61))
+        addresses.update(range(start, start + size, 13 if len(all_functions) < 99 else 61))
     ordered = sorted(addresses)
     step = max(1, len(ordered) // LIMIT)
     return ordered[::step]
@@ -270,6 +277,10 @@ def standard_set(folder):
     compile_and_compare("cpp-gcc-dwarf2", ["g++", "-O2", "-gdwarf-2", "-gstrict-dwarf"], CPP, ".cc",
                         folder)
     compile_and_compare("cpp-gcc-compressed", ["g++", "-O3", "-g", "-gz"], CPP, ".cc", folder)
+    compile_and_compare("cpp-gcc-zdebug", ["g++", "-O2", "-g", "-gz=zlib-gnu"], CPP, ".cc", folder)
+    for cc in ("gcc", "clang"):
+        compile_and_compare(f"dropped-code-{cc}", [cc, "-O1", "-g", "-ffunction-sections",
+                                                  "-Wl,--gc-sections"], DROPPED, ".c", folder)
     compile_and_compare("cpp-clang-lines-only", ["clang++", "-O2", "-gline-tables-only"], CPP, ".cc",
                         folder)
     for scheme in ("legacy", "v0"):

@@ -137,7 +137,8 @@ def inside(path, function):
 
 
 def crashed(done):
-    return done.returncode < 0 or done.returncode > 4 or "Sanitizer" in done.stderr
+    return done.returncode < 0 or done.returncode > 4 or "Sanitizer" in done.stderr or \
+        "runtime error" in done.stderr
 
 
 # ---- architectures ----
