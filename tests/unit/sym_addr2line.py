@@ -63,13 +63,17 @@ static int hidden(const std::string &s) { int n = 0; for (char c : s) n += c; re
 }
 extern "C" int plain(int x) { return x * 3 + 1; }
 struct Odd { int operator()(int a) const { return plain(a) % 7; } };
-__attribute__((noinline)) int fold(int x) { return Fold<12>::run(Odd(), x) + Fold<5>::run(plain, x); }
+__attribute__((noinline)) int fold(int x)
+{
+	return Fold<12>::run(Odd(), x) + Fold<5>::run(plain, x);
+}
 int words(const std::string &text)
 {
 	std::regex word("([a-z]+)([0-9]*)");
 	std::map<std::string, std::vector<int>> seen;
 	std::unordered_map<int, std::function<int(int)>> table;
-	for (auto it = std::sregex_iterator(text.begin(), text.end(), word); it != std::sregex_iterator(); ++it)
+	std::sregex_iterator it(text.begin(), text.end(), word), end;
+	for (; it != end; ++it)
 		seen[(*it)[1]].push_back(it->position());
 	for (auto &p : seen) {
 		std::sort(p.second.begin(), p.second.end(), [](int a, int b) { return a > b; });
@@ -113,7 +117,8 @@ fn main() {
         *words.entry(arg.to_uppercase()).or_insert(0) += i;
         order.insert(i, format!("{arg:>20}"));
     }
-    let tree = Tree { kids: (0..9).map(|v| Tree { kids: vec![], value: v }).collect(), value: 1u64 };
+    let kids = (0..9).map(|v| Tree { kids: vec![], value: v }).collect();
+    let tree = Tree { kids, value: 1u64 };
     println!("{:?} {:?} {}", words, order, tree.sum());
 }
 """
@@ -178,14 +183,14 @@ def chains(text):
 
 
 def referee_chains(elf, addresses):
-    out = ask(["llvm-symbolizer", f"--obj={elf}", "--output-style=GNU", "--no-demangle", "--inlines",
-               "--functions=linkage", "--addresses"], addresses)
+    out = ask(["llvm-symbolizer", f"--obj={elf}", "--output-style=GNU", "--no-demangle",
+               "--inlines", "--functions=linkage", "--addresses"], addresses)
     return chains(out.replace("\n\n", "\n"))
 
 
 def unclone(name):
-    """foo of foo.isra.0.cold, and one name for C1 and C2 constructors: llvm takes the outermost name
-    from the symbol table, where several may stand for one address."""
+    """foo of foo.isra.0.cold, and one name for C1 and C2 constructors: llvm takes the outermost
+    name from the symbol table, where several may stand for one address."""
     return re.sub(r"([CD])[0124](?=E|I)", r"\1x", name.split(".")[0] or name)
 
 
@@ -240,7 +245,8 @@ def compile_and_compare(name, command, source, suffix, folder):
 
 def tool_sources():
     base, sym = (os.path.join(ROOT, "src", d) for d in ("base", "sym"))
-    return [os.path.join(d, f) for d in (base, sym) for f in sorted(os.listdir(d)) if f.endswith(".c")]
+    return [os.path.join(d, f) for d in (base, sym) for f in sorted(os.listdir(d))
+            if f.endswith(".c")]
 
 
 def compile_tool(name, command, folder):
@@ -286,8 +292,8 @@ def standard_set(folder):
     for cc in ("gcc", "clang"):
         compile_and_compare(f"dropped-code-{cc}", [cc, "-O1", "-g", "-ffunction-sections",
                                                   "-Wl,--gc-sections"], DROPPED, ".c", folder)
-    compile_and_compare("cpp-clang-lines-only", ["clang++", "-O2", "-gline-tables-only"], CPP, ".cc",
-                        folder)
+    compile_and_compare("cpp-clang-lines-only", ["clang++", "-O2", "-gline-tables-only"], CPP,
+                        ".cc", folder)
     for scheme in ("legacy", "v0"):
         compile_and_compare(f"rust-{scheme}", ["rustc", "-O", "-g", "-Zunstable-options", "-C",
                                                f"symbol-mangling-version={scheme}"], RUST, ".rs",
