@@ -8,11 +8,12 @@ Without arguments: the tool itself, C and C++ programs compiled here with gcc an
 and 5, a Rust program if there is a rustc, and a libpython with DWARF if there is one. For each
 function the first, the middle and the last byte are asked, and some more in large ones.
 
-Where the two differ, llvm-symbolizer is the referee. Differences seen with binutils 2.40, in all of
-which it is alone against the DWARF, libdw and llvm:
+Where the two differ, llvm-symbolizer is the referee: each name and each line of ours must be said by
+one of the two, in a chain of the same length. What was seen with binutils 2.40 (symptoms; its
+source was not read):
   - an inlined function that has no linkage name (extern "C", clang -gline-tables-only) is shown
     with the symbol of the function around it: "fold" inlined into "fold";
-  - clang's DWARF 5: some inlined frames are missing, those whose ranges are in .debug_rnglists;
+  - clang's DWARF 5: some inlined frames are missing, seen where DW_AT_ranges is an index;
   - gcc's DWARF 5: some rows of the line table get the main file of the unit with the line of a
     header, though readelf --debug-dump=decodedline shows the header there;
   - without DWARF, of several symbols for one address a local one (.localalias) is shown;

@@ -340,7 +340,8 @@ def kallsyms(top):
         f.write(KALLSYMS)
     base = 0xffffffff81000000
     want = {base: "_stext", base + 0xff: "_stext", base + 0x100: "secondary",
-            base + 0x2ff: "weak_one", base + 0x300: "??", base + 0x3ff: "??", base + 0x400: "after_data",
+            base + 0x2ff: "weak_one", base + 0x300: "??", base + 0x3ff: "??",
+            base + 0x400: "after_data",
             0xffffffffc000107f: "module_func", 0xffffffffc0001080: "module_other",
             0xffffffffc000207f: "module_other", 0xffffffffc0002080: "??", 0: "??"}
     got = [n[0] for n in names(path, want)]
