@@ -178,16 +178,25 @@ static void read_tables(struct symfile *sf)
 	object_read_symbols(named, &sf->symbols);
 }
 
+/* memcpy of memcpy@@GLIBC_2.14: which version it is does not matter to a profile. */
+static const char *without_version(struct symfile *sf, const char *linkage)
+{
+	const char *at = strchr(linkage, '@');
+
+	return at && at > linkage ? arena_strndup(&sf->arena, linkage, (size_t)(at - linkage)) : linkage;
+}
+
 /* Linkage names live as long as the symfile and are shared, so the pointer is the key. */
 static const char *shown_name(struct symfile *sf, const char *linkage)
 {
 	uint32_t *at = hash_at(&sf->shown, (struct hash_key){ (uintptr_t)linkage, 0 });
 
 	if (!*at) {
-		const char *plain = demangle(&sf->arena, linkage);
+		const char *bare = without_version(sf, linkage);
+		const char *plain = demangle(&sf->arena, bare);
 
 		GROW(sf->names, sf->nr_names + 1, sf->cap_names);
-		sf->names[sf->nr_names++] = plain ? plain : linkage;
+		sf->names[sf->nr_names++] = plain ? plain : bare;
 		*at = (uint32_t)sf->nr_names;
 	}
 	return sf->names[*at - 1];

@@ -31,7 +31,7 @@ import tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SYMTOOL = os.environ.get("SYMTOOL") or os.path.join(
-    os.environ.get("BUILD", os.path.join(ROOT, "build")), "symtool")
+    os.environ.get("BUILD", os.path.join(ROOT, "build")), "tests", "symtool")
 LIMIT = int(os.environ.get("SYM_ADDRESSES", "6000"))  # a binary
 VERBOSE = "-v" in sys.argv
 failed = False
@@ -190,9 +190,9 @@ def referee_chains(elf, addresses):
 
 
 def unclone(name):
-    """foo of foo.isra.0.cold, and one name for C1 and C2 constructors: llvm takes the outermost
+    """foo of foo.isra.0.cold and of foo@VERSION, and one name for C1 and C2 constructors: llvm takes the outermost
     name from the symbol table, where several may stand for one address."""
-    return re.sub(r"([CD])[0124](?=E|I)", r"\1x", name.split(".")[0] or name)
+    return re.sub(r"([CD])[0124](?=E|I)", r"\1x", re.split("[.@]", name)[0] or name)
 
 
 def confirmed(ours, binutils, llvm):
@@ -206,8 +206,9 @@ def confirmed(ours, binutils, llvm):
     return True
 
 
-def compare(name, elf):
-    addresses = sample(elf)
+def compare(name, elf, symbols=None):
+    """symbols: the file that lists the functions, if elf itself is stripped."""
+    addresses = sample(symbols or elf)
     if not addresses:
         return say("skip", name, "no functions with a size")
     ours = chains(ask([SYMTOOL, elf], addresses))
@@ -264,15 +265,14 @@ def compile_tool(name, command, folder):
 
 
 def large_library():
-    """A libpython that was built with -g, if this machine has one."""
-    for top in (os.path.expanduser("~/.pyenv/versions"), "/usr/local/lib", "/opt"):
-        for folder, _, files in os.walk(top):
-            for f in sorted(files):
-                path = os.path.join(folder, f)
-                if f.startswith("libpython3.") and ".so.1" in f and not os.path.islink(path):
-                    head = subprocess.run(["readelf", "-SW", path], capture_output=True, text=True)
-                    if ".debug_info" in head.stdout:
-                        return path
+    """The C library, whose debug file (Debian: libc6-dbg) is found by its build id."""
+    for line in subprocess.run(["ldd", SYMTOOL], capture_output=True, text=True).stdout.splitlines():
+        if line.strip().startswith("libc.so"):
+            path = line.split("=>")[1].split()[0]
+            note = subprocess.run(["readelf", "-n", path], capture_output=True, text=True).stdout
+            build_id = note.partition("Build ID: ")[2].split()[0]
+            debug = f"/usr/lib/debug/.build-id/{build_id[:2]}/{build_id[2:]}.debug"
+            return (path, debug) if os.path.exists(debug) else None
     return None
 
 
@@ -301,9 +301,9 @@ def standard_set(folder):
                             folder)
     library = large_library()
     if library:
-        compare("large-library", library)
+        compare("large-library", *library)
     else:
-        say("skip", "large-library", "no libpython with DWARF")
+        say("skip", "large-library", "no debug file of the C library (Debian: libc6-dbg)")
 
 
 def main():
