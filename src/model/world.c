@@ -11,6 +11,7 @@
 #include "base/mem.h"
 
 #define MEMO_MAX ((size_t)2 << 20) /* entries: 96 MB at the most */
+#define MEMO_TRIAL 10000
 #define PAGE 4096
 
 void world_init(struct world *world, struct strtab *strings, const struct image_search *where)
@@ -295,27 +296,31 @@ static uint32_t stack_of(struct world *world, const struct event_sample *sample,
 	return stack;
 }
 
+/* A cache in front of stack_of(), for as long as it pays: data that was summed up does not repeat. */
 uint32_t world_stack(struct world *world, const struct event *ev)
 {
 	const struct event_sample *sample = &ev->sample;
 	struct stacks *stacks = &world->stacks;
-	uint32_t space = space_of(world, ev->pid);
+	uint32_t space = space_of(world, ev->pid), stack;
 	uint64_t where[] = { space, world->spaces[space].version,
 			     world->spaces[SPACE_KERNEL].version, sample->context };
-	uint64_t seed = hash_words(where, sizeof(where) / sizeof(*where), 0).a;
-	struct hash_key key = hash_words(sample->ips, sample->nr, seed);
-	uint32_t *memo = hash_at(&stacks->memo, key);
+	uint32_t *memo;
 
-	if (!*memo) {
-		*memo = stack_of(world, sample, space) + 1;
-		if (stacks->memo.nr > MEMO_MAX) {
-			uint32_t stack = *memo - 1;
-
-			hash_release(&stacks->memo);
-			return stack;
-		}
+	if (stacks->asked >= MEMO_TRIAL && stacks->hits < stacks->asked / 4)
+		return stack_of(world, sample, space);
+	memo = hash_at(&stacks->memo,
+		       hash_words(sample->ips, sample->nr,
+				  hash_words(where, sizeof(where) / sizeof(*where), 0).a));
+	stacks->asked++;
+	if (*memo) {
+		stacks->hits++;
+		return *memo - 1;
 	}
-	return *memo - 1;
+	stack = stack_of(world, sample, space);
+	*memo = stack + 1;
+	if (stacks->memo.nr > MEMO_MAX)
+		hash_release(&stacks->memo);
+	return stack;
 }
 
 static void add_symbol(struct frames *frames, struct symbol symbol)

@@ -55,8 +55,8 @@ static void add_stack(struct flat *flat, const struct tally *tally, const struct
 	bool leaf = true;
 
 	seen->nr = 0;
-	for (uint32_t stack = entry->stack; stack; stack = stacks->parent[stack]) {
-		uint32_t frame = stacks->frame[stack], binary;
+	for (uint32_t stack = entry->stack; stack; stack = stacks->all[stack].parent) {
+		uint32_t frame = stacks->all[stack].frame, binary;
 		size_t nr;
 		const struct symbol *symbols = frame_symbols(world, frame, &nr);
 

@@ -22,6 +22,8 @@ struct folded {
 	size_t last_len, cap_last;
 	uint32_t *ends, *frames;
 	size_t nr, cap_ends, cap_frames;
+	uint32_t *known; /* by name: its frame */
+	size_t nr_known;
 };
 
 /* The count after the last blank, and the length of the stack before it. 12.5 counts as 12. */
@@ -104,6 +106,22 @@ static size_t shared_frames(const struct folded *f, const char *line, size_t len
 	return low;
 }
 
+static uint32_t frame_of_name(struct reader *r, uint32_t name)
+{
+	struct folded *f = r->priv;
+
+	if (name >= f->nr_known) {
+		size_t nr = grown_capacity(f->nr_known, name + 1);
+
+		f->known = xrealloc(f->known, nr, sizeof(*f->known));
+		memset(f->known + f->nr_known, 0, (nr - f->nr_known) * sizeof(*f->known));
+		f->nr_known = nr;
+	}
+	if (!f->known[name])
+		f->known[name] = frame_named(r->frames, name, 0, 0);
+	return f->known[name];
+}
+
 static bool parse_stack(struct reader *r, const char *line, size_t len)
 {
 	struct folded *f = r->priv;
@@ -117,7 +135,7 @@ static bool parse_stack(struct reader *r, const char *line, size_t len)
 
 		GROW(f->ends, nr + 1, f->cap_ends);
 		GROW(f->frames, nr + 1, f->cap_frames);
-		f->frames[nr] = frame_named(r->frames, str_intern(strings, line + at, size), 0, 0);
+		f->frames[nr] = frame_of_name(r, str_intern(strings, line + at, size));
 		f->ends[nr++] = (uint32_t)(at + size);
 		at += size + 1;
 	}
@@ -182,6 +200,7 @@ static void folded_close(struct reader *r)
 	free(f->last);
 	free(f->ends);
 	free(f->frames);
+	free(f->known);
 }
 
 const struct reader_ops read_folded = {
