@@ -108,6 +108,46 @@ $(BUILD)/bench/make_perfdata: bench/make_perfdata.c src/abi/perf_file.h
 	$(call say,CC)
 	$(Q)$(CC) -O2 -Isrc $< -o $@
 
+# check: the layers, headers that stand alone, format and lint.
+.PHONY: check-layers check-headers check-format check-tidy
+check: check-layers check-headers check-format check-tidy
+check-layers:
+	@tools/check-layers
+HEADERS := $(wildcard src/*.h src/*/*.h)
+check-headers:
+	@for header in $(HEADERS); do \
+		echo "#include \"$$header\"" | $(CC) $(KSCOPE_CFLAGS) -MF /dev/null -I. -x c -fsyntax-only - || \
+			exit 1; done
+FORMATTED := $(SRC) $(HEADERS) $(wildcard tests/*/*.[ch] fuzz/*.c bench/*.c demo/sel4/*.c)
+check-format:
+	@clang-format --dry-run -Werror $(FORMATTED)
+check-tidy:
+	@clang-tidy --quiet $(SRC) -- $(KSCOPE_CFLAGS) 2>/dev/null
+
+# Every reader of the table, and the flags it is fuzzed for: make fuzz FUZZ=sel4_json SECONDS=60
+READERS := $(shell sed -n 's/^READER(\(.*\))/\1/p' src/formats.def)
+FUZZ ?= $(READERS)
+SECONDS ?= 20
+FUZZ_CFLAGS := -O1 -g -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined
+fuzz:
+	@tools/install-deps build demo
+	@$(MAKE) --no-print-directory BUILD=$(BUILD)/fuzz CC=clang \
+		CFLAGS="-O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined" \
+		$(FUZZ:%=$(BUILD)/fuzz/fuzz_%)
+	@for reader in $(FUZZ); do fuzz/run $(BUILD)/fuzz $$reader $(SECONDS) || exit 1; done
+
+$(BUILD)/fuzz_%: fuzz/fuzz_reader.c $(LIBOBJ)
+	$(call say,FUZZ)
+	$(Q)$(CC) $(KSCOPE_CFLAGS) -MF $@.d $(FUZZ_CFLAGS) -DREADER=read_$* $^ -o $@ $(LIBS) -lm
+
+# The drop-ins work by their names.
+DROP_INS := toperf
+install: all
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/man/man1
+	install -m 755 $(BUILD)/kscope $(DESTDIR)$(PREFIX)/bin/kscope
+	for name in $(DROP_INS); do ln -sf kscope $(DESTDIR)$(PREFIX)/bin/$$name; done
+	install -m 644 man/*.1 $(DESTDIR)$(PREFIX)/share/man/man1
+
 clean:
 	rm -rf $(BUILD) demo/out
 

@@ -81,11 +81,12 @@ static bool parse_field(struct sel4_serial *p, const char *line, size_t len)
 {
 	struct sel4_sample *sample = &p->sel4.sample;
 	const char *colon = memchr(line, ':', len);
-	const char *key = line, *value = colon + 1;
+	const char *key = line, *value;
 	size_t key_len, value_len;
 
 	if (!colon)
 		return false;
+	value = colon + 1;
 	key_len = (size_t)(colon - line);
 	value_len = len - key_len - 1;
 	trim(&key, &key_len, " \t\"");

@@ -28,7 +28,7 @@
 #include "flame_css.h"
 #include "flame_js.h"
 #include "write/flame_color.h"
-#include "write/svg_text.h"
+#include "write/flame_text.h"
 
 /* Pixels; flame.js is told those it needs. */
 #define DEFAULT_WIDTH 1200

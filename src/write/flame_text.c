@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "write/svg_text.h"
+#include "write/flame_text.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* svg: a flame graph of everything that is selected. */
+/* flame: a flame graph of everything that is selected. */
 #include <string.h>
 
 #include "format.h"
@@ -7,7 +7,7 @@
 #include "write/flame_style.h"
 #include "write/flame_svg.h"
 
-static int svg_open(struct writer *w)
+static int flame_open(struct writer *w)
 {
 	struct flame_style style;
 
@@ -17,14 +17,14 @@ static int svg_open(struct writer *w)
 	return 0;
 }
 
-static int svg_put(struct writer *w, const struct event *ev)
+static int flame_put(struct writer *w, const struct event *ev)
 {
 	if (ev->kind == EVENT_SAMPLE)
 		tally_add(w->priv, ev);
 	return 0;
 }
 
-static int svg_finish(struct writer *w)
+static int flame_finish(struct writer *w)
 {
 	struct tally *tally = w->priv;
 	bool weight = tally_counts_weight(tally, w->options, MEASURE_SAMPLES);
@@ -47,19 +47,19 @@ static int svg_finish(struct writer *w)
 	return 0;
 }
 
-static void svg_close(struct writer *w)
+static void flame_close(struct writer *w)
 {
 	tally_release(w->priv);
 }
 
-const struct writer_ops write_svg = {
+const struct writer_ops write_flame = {
 	.name = "svg",
 	.about = "flame graph, a picture for a browser",
 	.extension = ".svg",
 	.needs = WRITER_TEXT,
 	.priv_size = sizeof(struct tally),
-	.open = svg_open,
-	.put = svg_put,
-	.finish = svg_finish,
-	.close = svg_close,
+	.open = flame_open,
+	.put = flame_put,
+	.finish = flame_finish,
+	.close = flame_close,
 };

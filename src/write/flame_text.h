@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * svg_text: names in SVG. A name is user data and may hold any bytes: what XML cannot say
+ * flame_text: names in SVG. A name is user data and may hold any bytes: what XML cannot say
  * (control characters, broken UTF-8) becomes U+FFFD, and what XML would read as markup is escaped,
  * for text and for attributes alike.
  */
-#ifndef KSCOPE_WRITE_SVG_TEXT_H
-#define KSCOPE_WRITE_SVG_TEXT_H
+#ifndef KSCOPE_WRITE_FLAME_TEXT_H
+#define KSCOPE_WRITE_FLAME_TEXT_H
 
 #include <stddef.h>
 

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * fuzz_reader: one reader of the table (-DREADER=read_...) against whatever bytes the fuzzer finds,
+ * then everything behind it: the world, the selection of stacks, and the dump.
+ */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "format.h"
+#include "model/world.h"
+
+extern const struct reader_ops READER;
+extern const struct writer_ops write_dump;
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+#define MAX_EVENTS 200000 /* a reader that makes more of so few bytes does not end */
+
+static void drain(struct reader *r, struct writer *w)
+{
+	struct event ev;
+	unsigned nr = 0;
+
+	for (;;) {
+		memset(&ev, 0, sizeof(ev));
+		ev.time = NO_TIME;
+		ev.cpu = NO_CPU;
+		ev.pid = ev.tid = NO_TASK;
+		if (r->ops->next(r, &ev) <= 0)
+			break;
+		if (++nr > MAX_EVENTS)
+			abort();
+		if (ev.kind == EVENT_MAP && ev.map.whole)
+			continue;
+		world_apply(w->world, &ev);
+		if (ev.kind == EVENT_SAMPLE)
+			world_stack(w->world, &ev);
+		w->ops->put(w, &ev);
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static const struct options options;
+	static const struct image_search nowhere;
+	struct strtab strings;
+	struct world world;
+	struct err err = { 0 };
+	struct out out;
+	struct in in;
+	struct reader r = { .ops = &READER, .options = &options, .in = &in, .frames = &world.frames };
+	struct writer w = { .ops = &write_dump, .options = &options, .world = &world, .out = &out };
+
+	log_level = -1;
+	strtab_init(&strings);
+	world_init(&world, &strings, &nowhere);
+	in_open_memory(&in, "fuzz", data, size);
+	r.priv = xcalloc(1, r.ops->priv_size);
+	w.priv = xcalloc(1, w.ops->priv_size);
+	r.ops->probe(data, size < 4096 ? size : 4096);
+	if (out_open(&out, "/dev/null", false, &err) == 0 && r.ops->open(&r) == 0)
+		drain(&r, &w);
+	r.ops->close(&r);
+	w.ops->close(&w);
+	out_abandon(&out);
+	free(r.priv);
+	free(w.priv);
+	in_close(&in);
+	world_release(&world);
+	strtab_release(&strings);
+	return 0;
+}
