@@ -131,10 +131,18 @@ SECONDS ?= 20
 FUZZ_CFLAGS := -O1 -g -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined
 fuzz:
 	@tools/install-deps build demo
+	@$(MAKE) --no-print-directory fuzz-build
+	@for reader in $(FUZZ); do fuzz/run $(BUILD)/fuzz $$reader $(SECONDS) || exit 1; done
+
+.PHONY: fuzz-build print-link
+fuzz-build:
 	@$(MAKE) --no-print-directory BUILD=$(BUILD)/fuzz CC=clang \
 		CFLAGS="-O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined" \
 		$(FUZZ:%=$(BUILD)/fuzz/fuzz_%)
-	@for reader in $(FUZZ); do fuzz/run $(BUILD)/fuzz $$reader $(SECONDS) || exit 1; done
+
+# For tests that build something more.
+print-link:
+	@echo $(CC) $(CFLAGS) $(LDFLAGS) $(LIBS) -lm
 
 $(BUILD)/fuzz_%: fuzz/fuzz_reader.c $(LIBOBJ)
 	$(call say,FUZZ)
