@@ -134,7 +134,7 @@ fuzz:
 	@$(MAKE) --no-print-directory fuzz-build
 	@for reader in $(FUZZ); do fuzz/run $(BUILD)/fuzz $$reader $(SECONDS) || exit 1; done
 
-.PHONY: fuzz-build print-link
+.PHONY: fuzz-build print-link print-objects
 fuzz-build:
 	@$(MAKE) --no-print-directory BUILD=$(BUILD)/fuzz CC=clang \
 		CFLAGS="-O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined" \
@@ -143,6 +143,8 @@ fuzz-build:
 # For tests that build something more.
 print-link:
 	@echo $(CC) $(CFLAGS) $(LDFLAGS) $(LIBS) -lm
+print-objects:
+	@echo $(OBJ)
 
 $(BUILD)/fuzz_%: fuzz/fuzz_reader.c $(LIBOBJ)
 	$(call say,FUZZ)

@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The format that CONTRIBUTING.md adds works, with the file and the line that it shows."""
-import glob
 import os
 import re
 import struct
@@ -11,9 +10,9 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from lib import BUILD, ROOT, check, equal, finish, run, scratch
 
 
-def link_flags():
+def ask_make(target):
     """What the Makefile found on this machine."""
-    done = run("make", "-C", ROOT, "--no-print-directory", "-s", "print-link", f"BUILD={BUILD}")
+    done = run("make", "-C", ROOT, "--no-print-directory", "-s", target, f"BUILD={BUILD}")
     return done.stdout.split()
 
 
@@ -28,10 +27,9 @@ def main():
                 f.write(text + ("READER(toy)\n" if name == "formats.def" else ""))
         with open(os.path.join(folder, "toy.c"), "w", encoding="utf-8") as f:
             f.write(code)
-        objects = [path for path in glob.glob(f"{BUILD}/obj/src/**/*.o", recursive=True)
-                   if not path.endswith("/src/format.o")]
+        objects = [path for path in ask_make("print-objects") if not path.endswith("/format.o")]
         program = os.path.join(folder, "kscope")
-        cc, *flags = link_flags()
+        cc, *flags = ask_make("print-link")
         done = run(cc, "-std=gnu11", "-D_GNU_SOURCE", f"-I{folder}", f"-I{ROOT}/src", "-Wall", "-Wextra",
                    f"{folder}/format.c", f"{folder}/toy.c", *objects, "-o", program, *flags)
         if not check("it builds", done.returncode == 0 and "warning" not in done.stderr, done.stderr):
