@@ -212,6 +212,7 @@ static void consult_symbol(struct sym_frame *outer, const struct symbol *sym)
 		outer->linkage = sym->name;
 	outer->start = sym->addr;
 	outer->size = sym->size;
+	outer->label = sym->label;
 }
 
 size_t symfile_lookup(struct symfile *sf, uint64_t vaddr, struct sym_frame *out, size_t max)
