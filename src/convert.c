@@ -31,6 +31,7 @@ void job_release(struct job *job)
 {
 	merge_close(&job->merge);
 	alloc_release(&job->allocs);
+	calltime_release(&job->calls);
 	world_release(&job->world);
 }
 
@@ -80,6 +81,23 @@ static int put_parts(struct job *job, struct writer *writer, const struct event 
 	return 0;
 }
 
+/* The time since the last call, as a sample of the stack it was spent in. */
+static int put_call(struct job *job, struct writer *writer, const struct event *call)
+{
+	struct event source, sample;
+
+	if (!job->calls.told) {
+		calltime_source(&job->calls, &source);
+		source.input = (uint32_t)job->merge.nr;
+		if (put(job, writer, &source) < 0)
+			return -1;
+	}
+	if (!calltime_next(&job->calls, call, &sample))
+		return 0;
+	sample.input = (uint32_t)job->merge.nr;
+	return put(job, writer, &sample);
+}
+
 /* The way of an event to the writer: through the passes that it needs, if the writer wants them. */
 static int pass_on(struct job *job, struct writer *writer, struct event *ev)
 {
@@ -89,6 +107,8 @@ static int pass_on(struct job *job, struct writer *writer, struct event *ev)
 		return put_whole_map(job, writer, ev);
 	if (ev->kind == EVENT_SAMPLE && ev->sample.split_unknown && !raw && !job->options->no_split)
 		return put_parts(job, writer, ev);
+	if (ev->kind == EVENT_CALL && !raw && !(writer->ops->needs & WRITER_CALLS))
+		return put_call(job, writer, ev);
 	if (ev->kind == EVENT_ALLOC && !raw) {
 		alloc_add(&job->allocs, ev);
 		return 0;
@@ -104,8 +124,8 @@ static void warn_of_findings(const struct job *job, const struct alloc_heap *hea
 	for (unsigned i = 0; i < FINDING_KINDS; i++)
 		all += heap->found[i];
 	if (all)
-		log_warn("%s: byte %" PRIu64 ": %s: %s of 0x%" PRIx64 "; of %" PRIu64
-			 " such findings the first. kscope alloc tells them all",
+		log_warn("%s: byte %" PRIu64 ": %s: %s 0x%" PRIx64 ", the first of %" PRIu64
+			 " findings; kscope alloc tells the others",
 			 job->merge.inputs[first->input].in.path, first->offset, heap->name,
 			 finding_names[first->kind], first->ptr, all);
 }

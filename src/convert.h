@@ -9,6 +9,7 @@
 #include "format.h"
 #include "model/world.h"
 #include "pass/alloc.h"
+#include "pass/calltime.h"
 #include "pass/merge.h"
 #include "pass/select.h"
 
@@ -24,6 +25,7 @@ struct job {
 	struct image_search where;
 	struct merge merge;
 	struct alloc_pass allocs; /* unless the writer takes them raw */
+	struct calltime calls;	  /* likewise */
 	uint64_t samples, selected, lost, damaged_bytes;
 	uint64_t damaged; /* places */
 	bool partial;	  /* something was damaged or missing */

@@ -6,9 +6,9 @@
 
 const char *const finding_names[FINDING_KINDS] = {
 	[FINDING_DOUBLE_FREE] = "double free",
-	[FINDING_UNKNOWN_FREE] = "free of an unknown pointer",
-	[FINDING_UNKNOWN_RESIZE] = "resize of an unknown pointer",
-	[FINDING_OVERLAP] = "allocated again while live",
+	[FINDING_UNKNOWN_FREE] = "free of unknown pointer",
+	[FINDING_UNKNOWN_RESIZE] = "resize of unknown pointer",
+	[FINDING_OVERLAP] = "new block over a live one",
 };
 
 void alloc_init(struct alloc_pass *pass)

@@ -23,6 +23,11 @@ struct managarm {
 	uint64_t ips[MAX_FRAMES];
 };
 
+static bool head_possible(uint64_t head)
+{
+	return (uint32_t)head >= 1 && (uint32_t)head <= MAX_FRAMES && head >> 32 <= MAX_FLAGS;
+}
+
 /* The record's length; 0: not a record; CUT: the bytes end before it does. */
 static size_t parse(const uint8_t *data, size_t len)
 {
@@ -33,10 +38,13 @@ static size_t parse(const uint8_t *data, size_t len)
 		return CUT;
 	head = bare_le64(data);
 	nr = (uint32_t)head;
-	if (nr < 1 || nr > MAX_FRAMES || head >> 32 > MAX_FLAGS)
+	if (!head_possible(head))
 		return 0;
 	for (uint32_t i = 1; i <= nr && 8 * (i + 1) <= len; i++) {
-		if (!bare_canonical(bare_le64(data + 8 * (size_t)i)))
+		uint64_t ip = bare_le64(data + 8 * (size_t)i);
+
+		/* No address reads as a head: then the count was wrong. */
+		if (!bare_canonical(ip) || head_possible(ip))
 			return 0;
 	}
 	return len < 8 + 8 * (size_t)nr ? CUT : 8 + 8 * (size_t)nr;
@@ -109,7 +117,8 @@ static int resync(struct reader *r, struct event *ev, const char *why)
 		in_skip(r->in, 1);
 		data = in_peek(r->in, 2 * RECORD_MAX, &have);
 	} while (have && !believable(data, have));
-	return reader_damage(r, ev, start, 1, in_offset(r->in) - start, "%s", why);
+	return reader_damage(r, ev, start, 1, in_offset(r->in) - start, "%s",
+			     have ? "not a sample" : why);
 }
 
 static void tell(struct managarm *m, uint32_t nr, bool no_interrupts, struct event *ev)

@@ -123,6 +123,8 @@ static int resync(struct reader *r, struct event *ev, const char *why)
 		in_skip(r->in, 1);
 		data = in_peek(r->in, RECORD_MAX, &have);
 	} while (have && !begins(data, have));
+	if (!why)
+		why = have ? "a record that lacks some bytes" : "the stream is cut short in a record";
 	return reader_damage(r, ev, start, 1, in_offset(r->in) - start, "%s", why);
 }
 
@@ -186,8 +188,7 @@ static int memtrace_next(struct reader *r, struct event *ev)
 	if (!size)
 		return resync(r, ev, why);
 	if (size == CUT || reaches_too_far(data, have, size))
-		return resync(r, ev, size == CUT ? "the stream is cut short in a record"
-						 : "a record that lacks some bytes");
+		return resync(r, ev, NULL);
 	tell(m, &rec, in_offset(r->in), ev);
 	in_skip(r->in, size);
 	return 1;

@@ -235,7 +235,8 @@ static int resync(struct reader *r, struct event *ev, const char *why)
 		in_skip(r->in, 1);
 		data = in_peek(r->in, 4096, &have);
 	} while (have && !believable(q, data, have));
-	return reader_damage(r, ev, start, 1, in_offset(r->in) - start, "%s", why);
+	return reader_damage(r, ev, start, 1, in_offset(r->in) - start, "%s",
+			     have ? "not a sample" : why);
 }
 
 static void tell(struct qperf *q, const struct record *rec, const uint8_t *end, struct event *ev)

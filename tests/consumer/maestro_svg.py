@@ -304,8 +304,8 @@ def wrongs(kernel, folder):
                           '--json').stdout)['allocators'][0]
     assert (heap['double_frees'], heap['unknown_frees'], heap['overlaps'],
             heap['unknown_resizes']) == (1, 1, 1, 1), heap
-    wanted = [(2, 0x1000, 'double free'), (3, 0x5000, 'free of an unknown pointer'),
-              (5, 0x2000, 'allocated again while live'), (6, 0x7000, 'resize of an unknown pointer')]
+    wanted = [(2, 0x1000, 'double free'), (3, 0x5000, 'free of unknown pointer'),
+              (5, 0x2000, 'new block over a live one'), (6, 0x7000, 'resize of unknown pointer')]
     assert [(it['offset'], it['ptr'], it['what']) for it in heap['findings']] == \
         [(sum(map(len, data[:nr])), ptr, what) for nr, ptr, what in wanted]
     assert heap['findings'][0]['stack'] == [ALLOC, OPEN, MAIN]
@@ -313,7 +313,7 @@ def wrongs(kernel, folder):
     text = run(KSCOPE, 'alloc', path, '--kernel', kernel.path).stdout.decode()
     assert 'double free 0x1000 by ' + ' <- '.join((ALLOC, OPEN, MAIN)) in text, text
     done = run(KSCOPE, 'convert', path, '-t', 'folded', '-o', '-')
-    assert b'malloc: double free of 0x1000; of 4 such findings' in done.stderr, done.stderr
+    assert b'malloc: double free 0x1000, the first of 4 findings' in done.stderr, done.stderr
 
 
 def moved(kernel, folder):
