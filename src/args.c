@@ -11,6 +11,7 @@
 #include "base/text.h"
 
 #define ALL (VERB_CONVERT | VERB_REPORT | VERB_FLAME | VERB_INFO | VERB_ALLOC)
+#define SELECTS (VERB_CONVERT | VERB_REPORT | VERB_FLAME | VERB_INFO)
 #define DRAWS (VERB_CONVERT | VERB_REPORT | VERB_FLAME)
 #define PICTURES (VERB_CONVERT | VERB_FLAME)
 
@@ -42,14 +43,14 @@ static const struct option_row {
 	{ "vmlinux", OPT_KERNEL, "FILE", ALL, NULL },
 	{ "kallsyms", OPT_KERNEL, "FILE", ALL, NULL },
 	{ "elf", OPT_ELF, "PID=FILE", ALL, "this process runs this binary (may be repeated)" },
-	{ "tick-hz", OPT_TICK_HZ, "HZ", ALL, "the data counts time in ticks of this frequency" },
-	{ "event-name", OPT_EVENT_NAME, "NAME", ALL, "what was sampled, if the data does not say" },
-	{ "time", OPT_TIME, "A,B", ALL, "only samples from A to B seconds; either may be left out" },
-	{ "cpu", OPT_CPU, "LIST", ALL, "only these CPUs, such as 0,2-3" },
-	{ "pid", OPT_PID, "LIST", ALL, "only these processes" },
-	{ "tid", OPT_TID, "LIST", ALL, "only these threads" },
-	{ "comm", OPT_COMM, "NAME", ALL, "only tasks of this name (may be repeated)" },
-	{ "event", OPT_EVENT, "NAME", ALL, "only samples of this event (may be repeated)" },
+	{ "tick-hz", OPT_TICK_HZ, "HZ", SELECTS, "the data counts time in ticks of this frequency" },
+	{ "event-name", OPT_EVENT_NAME, "NAME", SELECTS, "what was sampled, if the data does not say" },
+	{ "time", OPT_TIME, "A,B", SELECTS, "only samples from A to B seconds; either may be left out" },
+	{ "cpu", OPT_CPU, "LIST", SELECTS, "only these CPUs, such as 0,2-3" },
+	{ "pid", OPT_PID, "LIST", SELECTS, "only these processes" },
+	{ "tid", OPT_TID, "LIST", SELECTS, "only these threads" },
+	{ "comm", OPT_COMM, "NAME", SELECTS, "only tasks of this name (may be repeated)" },
+	{ "event", OPT_EVENT, "NAME", SELECTS, "only samples of this event (may be repeated)" },
 	{ "samples", OPT_SAMPLES, NULL, DRAWS, "count samples (the default of pictures)" },
 	{ "weight", OPT_WEIGHT, NULL, DRAWS, "count what samples stand for: cycles, bytes (report)" },
 	{ "value", OPT_VALUE, "WHAT", DRAWS, "of allocations: live (default), total, count or peak" },

@@ -149,7 +149,7 @@ static int qperf_probe(const uint8_t *head, size_t len)
 	size_t taken;
 	unsigned records, version = best_version(head, len, &taken, &records);
 
-	if (taken < len || (version < 3 && records < 8) || (len == 4096 && records < 3))
+	if (!records || taken < len || (version < 3 && records < 8) || (len == 4096 && records < 3))
 		return 0;
 	if (version < 3)
 		return 10;
