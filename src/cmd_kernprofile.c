@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/log.h"
 #include "base/mem.h"
@@ -157,6 +156,18 @@ static int run(const char *profile, const char *elf, bool alloc)
 	return ret;
 }
 
+/* Without its names there is nothing to draw, and a warning in between would be overlooked. */
+static bool kernel_usable(const char *elf)
+{
+	struct err err = { 0 };
+	struct symfile *symfile = symfile_open(elf, NULL, &err);
+
+	if (!symfile)
+		log_error("%s", err.msg);
+	symfile_close(symfile);
+	return symfile;
+}
+
 int cmd_kernprofile(int argc, char **argv)
 {
 	static const struct option longs[] = {
@@ -189,10 +200,7 @@ int cmd_kernprofile(int argc, char **argv)
 		fputs(usage, stderr);
 		return ERR_USAGE;
 	}
-	/* Without its names there is nothing to draw, and a late warning would be overlooked. */
-	if (access(argv[optind + 1], R_OK) < 0) {
-		log_error("%s: cannot be read: %m", argv[optind + 1]);
+	if (!kernel_usable(argv[optind + 1]))
 		return ERR_INPUT;
-	}
 	return run(argv[optind], argv[optind + 1], alloc);
 }

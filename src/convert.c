@@ -103,6 +103,7 @@ static int pass_on(struct job *job, struct writer *writer, struct event *ev)
 {
 	bool raw = writer->ops->needs & WRITER_RAW;
 
+	job->others += ev->kind == EVENT_ALLOC || ev->kind == EVENT_CALL;
 	if (ev->kind == EVENT_MAP && ev->map.whole)
 		return put_whole_map(job, writer, ev);
 	if (ev->kind == EVENT_SAMPLE && ev->sample.split_unknown && !raw && !job->options->no_split)
@@ -210,10 +211,11 @@ int job_run(struct job *job, struct writer *writer)
 int job_summary(const struct job *job)
 {
 	if (job->damaged)
-		log_warn("%" PRIu64 " damaged place%s: %" PRIu64 " samples read, %" PRIu64
+		log_warn("%" PRIu64 " damaged place%s: %" PRIu64 " %s read, %" PRIu64
 			 " lost, %" PRIu64 " bytes skipped",
-			 job->damaged, job->damaged == 1 ? "" : "s", job->samples, job->lost,
-			 job->damaged_bytes);
+			 job->damaged, job->damaged == 1 ? "" : "s",
+			 job->others ? job->others : job->samples,
+			 job->others ? "events" : "samples", job->lost, job->damaged_bytes);
 	else if (job->lost)
 		log_warn("the recording itself lost %" PRIu64 " samples", job->lost);
 	if (job->samples && !job->selected)

@@ -27,6 +27,7 @@ struct job {
 	struct alloc_pass allocs; /* unless the writer takes them raw */
 	struct calltime calls;	  /* likewise */
 	uint64_t samples, selected, lost, damaged_bytes;
+	uint64_t others;  /* allocations and calls that were read */
 	uint64_t damaged; /* places */
 	bool partial;	  /* something was damaged or missing */
 	struct err err;

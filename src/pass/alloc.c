@@ -249,15 +249,16 @@ static void resize(struct alloc_pass *pass, const struct event *ev, uint32_t hea
 	struct alloc_block *block = &pass->blocks[handle];
 	struct alloc_site *site = &pass->sites[block->site];
 	uint64_t size = ev->alloc.size;
+	bool grows = size > block->size;
 
-	if (size > block->size)
+	if (grows)
 		grow(pass->heaps[heap], site, size - block->size, 0);
 	else
 		shrink(pass->heaps[heap], site, block->size - size, 0);
 	block->size = size;
 	pass->heaps[heap]->sum.resizes++;
 	site->sum.resizes++;
-	if (!block->queued) {
+	if (grows && !block->queued) { /* what shrinks stays where it is */
 		block->queued = true;
 		queue(pass, &pass->heaps[heap]->resized, handle);
 	}

@@ -380,6 +380,7 @@ def usage(kernel, folder):
     run(link, '--unknown', 'a', 'b', code=2)
     done = run(link, 'nowhere', kernel.path, code=3)
     assert b'nowhere' in done.stderr
+    done = run(link, kernel.path, os.devnull, code=3)
     done = run(link, kernel.path, 'nowhere', code=3)
     assert b'nowhere' in done.stderr
     os.unlink(link)

@@ -25,7 +25,8 @@ def build(folder, base, name):
         for function, _, size in FUNCTIONS:
             asm.write(f'.type {function}, @function\n{function}:\n.fill {size}, 1, 0x90\n'
                       f'.size {function}, {size}\n')
-    subprocess.run(['clang', '--target=x86_64-unknown-none-elf', '-c', source, '-o', obj], check=True)
+    subprocess.run(['clang', '--target=x86_64-unknown-none-elf', '-c', source, '-o', obj],
+                   check=True)
     subprocess.run(['ld.lld', '-Ttext', hex(base), '-e', hex(base), obj, '-o', elf], check=True)
     return elf
 
