@@ -11,6 +11,10 @@ WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpo
 KSCOPE_CFLAGS := -std=gnu11 $(WARNINGS) -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -Isrc \
 	-DKSCOPE_VERSION='"$(VERSION)"' -I$(BUILD)/gen -MMD -MP
 
+# One short line a command; make V=1 shows them whole.
+Q := $(if $(V),,@)
+say = $(if $(V),,@echo "  $(1)	$@")
+
 .PHONY: all
 all: $(BUILD)/kscope
 
@@ -39,7 +43,8 @@ LIBOBJ := $(filter-out $(BUILD)/obj/src/main.o,$(OBJ))
 
 $(BUILD)/obj/%.o: %.c Makefile
 	@mkdir -p $(@D)
-	$(CC) $(KSCOPE_CFLAGS) $(CFLAGS) -c $< -o $@
+	$(call say,CC)
+	$(Q)$(CC) $(KSCOPE_CFLAGS) $(CFLAGS) -c $< -o $@
 
 # Text that goes into the flame graphs, as a C string without its comment lines and indentation.
 as_string = @mkdir -p $(@D) && { echo '\#define $(1) \\'; sed -e '/^[[:space:]]*\/[\/*]/d' \
@@ -51,7 +56,8 @@ $(BUILD)/gen/flame_css.h: src/write/flame.css Makefile
 $(BUILD)/obj/src/write/flame_svg.o: $(BUILD)/gen/flame_js.h $(BUILD)/gen/flame_css.h
 
 $(BUILD)/kscope: $(OBJ)
-	$(CC) $(CFLAGS) $(LDFLAGS) $^ -o $@ $(LIBS) -lm
+	$(call say,LD)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $^ -o $@ $(LIBS) -lm
 
 -include $(OBJ:.o=.d)
 
@@ -66,8 +72,63 @@ test-tools: $(TEST_BIN)
 define test_binary
 $(BUILD)/tests/$(basename $(notdir $(1))): $(BUILD)/obj/$(1:.c=.o) $(LIBOBJ)
 	@mkdir -p $$(@D)
-	$$(CC) $$(CFLAGS) $$(LDFLAGS) $$^ -o $$@ $$(LIBS) -lm
+	$$(call say,LD)
+	$$(Q)$$(CC) $$(CFLAGS) $$(LDFLAGS) $$^ -o $$@ $$(LIBS) -lm
 endef
 $(foreach src,$(TEST_SRC),$(eval $(call test_binary,$(src))))
 
 -include $(TEST_SRC:%.c=$(BUILD)/obj/%.d)
+
+# Set-up comes first and make starts anew after it: what is installed decides what is built.
+.PHONY: demo test run-tests install check bench fuzz clean
+demo:
+	@tools/install-deps build demo
+	@$(MAKE) --no-print-directory all demo-elfs
+	@demo/run $(BUILD)
+
+test:
+	@tools/install-deps build demo test
+	@$(MAKE) --no-print-directory -j2 all test-tools demo-elfs tests/node_modules/.done
+	@$(MAKE) --no-print-directory run-tests
+
+run-tests:
+	@BUILD=$(abspath $(BUILD)) tests/run $(TESTS)
+
+tests/node_modules/.done: tests/package.json
+	cd tests && npm install --silent --no-audit --no-fund
+	@touch $@
+
+bench:
+	@tools/install-deps build demo bench
+	@$(MAKE) --no-print-directory all demo-elfs $(BUILD)/bench/make_perfdata
+	@bench/run $(BUILD) $(BENCH)
+
+$(BUILD)/bench/make_perfdata: bench/make_perfdata.c src/abi/perf_file.h
+	@mkdir -p $(@D)
+	$(call say,CC)
+	$(Q)$(CC) -O2 -Isrc $< -o $@
+
+clean:
+	rm -rf $(BUILD) demo/out
+
+# The demo's programs: AArch64, freestanding, with frame pointers, linked for 4 KiB and 64 KiB pages.
+DEMO_ELF := $(patsubst demo/sel4/%.c,%.elf,$(wildcard demo/sel4/*.c))
+DEMO_ELFS := $(DEMO_ELF:%=$(BUILD)/demo/64k/%) $(DEMO_ELF:%=$(BUILD)/demo/4k/%)
+DEMO_CFLAGS := --target=aarch64-none-elf -O1 -g -ffreestanding -fno-omit-frame-pointer \
+	-mno-omit-leaf-frame-pointer -fno-optimize-sibling-calls
+
+$(BUILD)/demo/%.o: demo/sel4/%.c
+	@mkdir -p $(@D)
+	$(call say,CLANG)
+	$(Q)clang $(DEMO_CFLAGS) -fdebug-prefix-map=$(CURDIR)=. -c $< -o $@
+define demo_elf
+$(BUILD)/demo/$(1)/%.elf: $(BUILD)/demo/%.o
+	@mkdir -p $$(@D)
+	$$(call say,LLD)
+	$$(Q)ld.lld -z max-page-size=$(2) --image-base=0x200000 --build-id $$< -o $$@
+endef
+$(eval $(call demo_elf,64k,65536))
+$(eval $(call demo_elf,4k,4096))
+.SECONDARY: $(DEMO_ELFS)
+.PHONY: demo-elfs
+demo-elfs: $(DEMO_ELFS)

@@ -36,11 +36,15 @@ static int add_side(struct job *job, struct strtab *strings, struct tree *tree, 
 	if (ret == 0)
 		ret = job_run(job, &writer);
 	if (ret == 0) {
-		bool weight = tally_counts_weight(&tally, job->options, MEASURE_SAMPLES);
+		struct tally_view view = {
+			.options = job->options,
+			.weight = tally_counts_weight(&tally, job->options, MEASURE_SAMPLES),
+			.before = before,
+		};
 
-		tally_tree(&tally, tree, job->options, weight, before);
+		tally_tree(&tally, tree, &view);
 		if (!before)
-			style->unit = tally_unit(&tally, weight);
+			style->unit = tally_unit(&tally, view.weight);
 	}
 	tally_release(&tally);
 	return ret;

@@ -153,10 +153,14 @@ static void print_subtree(struct report *report, const struct tree *tree, uint32
 
 static void print_tree(struct report *report, struct tally *part)
 {
+	struct tally_view view = {
+		.options = &report->args->options,
+		.weight = counts_weight(report, part),
+	};
 	struct tree tree;
 
 	tree_init(&tree, report->job->world.strings);
-	tally_tree(part, &tree, &report->args->options, counts_weight(report, part), false);
+	tally_tree(part, &tree, &view);
 	tree_finish(&tree);
 	buf_adds(&report->text, report->args->options.inverted ? "\n   total  callers\n"
 								: "\n   total  call tree\n");

@@ -6,13 +6,11 @@
 
 #include "base/mem.h"
 
-static void add(struct stacks *stacks, uint32_t parent, uint32_t frame)
+static uint32_t add(struct stacks *stacks, uint32_t parent, uint32_t frame)
 {
-	GROW(stacks->parent, stacks->nr + 1, stacks->cap_parent);
-	GROW(stacks->frame, stacks->nr + 1, stacks->cap_frame);
-	stacks->parent[stacks->nr] = parent;
-	stacks->frame[stacks->nr] = frame;
-	stacks->nr++;
+	GROW(stacks->all, stacks->nr + 1, stacks->cap);
+	stacks->all[stacks->nr] = (struct stack){ .parent = parent, .frame = frame };
+	return (uint32_t)stacks->nr++;
 }
 
 void stacks_init(struct stacks *stacks)
@@ -23,8 +21,7 @@ void stacks_init(struct stacks *stacks)
 
 void stacks_release(struct stacks *stacks)
 {
-	free(stacks->parent);
-	free(stacks->frame);
+	free(stacks->all);
 	hash_release(&stacks->index);
 	hash_release(&stacks->memo);
 	memset(stacks, 0, sizeof(*stacks));
@@ -32,11 +29,21 @@ void stacks_release(struct stacks *stacks)
 
 uint32_t stack_push(struct stacks *stacks, uint32_t parent, uint32_t frame)
 {
-	uint32_t *handle = hash_at(&stacks->index, (struct hash_key){ parent, frame });
+	uint32_t child = stacks->all[parent].child;
+	uint32_t *handle;
 
+	if (!child) {
+		child = add(stacks, parent, frame);
+		stacks->all[parent].child = child;
+		return child;
+	}
+	if (stacks->all[child].frame == frame)
+		return child;
+	handle = hash_at(&stacks->index, (struct hash_key){ parent, frame });
 	if (!*handle) {
-		*handle = (uint32_t)stacks->nr;
-		add(stacks, parent, frame);
+		*handle = add(stacks, parent, frame);
+		stacks->all[*handle].sibling = stacks->all[child].sibling;
+		stacks->all[child].sibling = *handle;
 	}
 	return *handle;
 }

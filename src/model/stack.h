@@ -11,11 +11,17 @@
 
 #include "base/hash.h"
 
+struct stack {
+	uint32_t parent, frame;
+	uint32_t child, sibling; /* the first child, and the next of the same parent; 0: none */
+};
+
 struct stacks {
-	uint32_t *parent, *frame;
-	size_t nr, cap_parent, cap_frame;
-	struct hash index; /* (parent, frame) to stack */
+	struct stack *all;
+	size_t nr, cap;
+	struct hash index; /* (parent, frame) to stack; not of first children, which most are */
 	struct hash memo;  /* digest of a raw chain to stack; a cache, emptied when it grows large */
+	uint64_t asked, hits; /* of the memo */
 };
 
 void stacks_init(struct stacks *stacks);

@@ -11,6 +11,7 @@
 #include "base/mem.h"
 
 #define MEMO_MAX ((size_t)2 << 20) /* entries: 96 MB at the most */
+#define MEMO_TRIAL 10000
 #define PAGE 4096
 
 void world_init(struct world *world, struct strtab *strings, const struct image_search *where)
@@ -107,7 +108,7 @@ const char *world_arch(const struct world *world)
 
 	if (arch)
 		return arch;
-	switch (world->machine) {
+	switch (world->images.machine) {
 	case EM_X86_64:
 		return "x86_64";
 	case EM_386:
@@ -231,13 +232,14 @@ bool world_segment(struct world *world, const struct event *whole, size_t n, str
 	ev->map.whole = false;
 	ev->map.prot = PROT_READ | PROT_EXEC;
 	if (!symfile) {
+		image = image_intern(&world->images, whole->map.path, NULL, 0, true,
+				     whole->map.kernel);
+		world->images.all[image].opened = true; /* it was just tried */
 		ev->map.as_linked = true;
 		ev->map.addr = 0;
 		ev->map.len = (uint64_t)1 << 63;
 		return n == 0;
 	}
-	if (!world->machine)
-		world->machine = symfile_machine(symfile);
 	segment = symfile_segments(symfile, &nr) + n;
 	if (n >= nr)
 		return false;
@@ -300,27 +302,31 @@ static uint32_t stack_of(struct world *world, const struct event_sample *sample,
 	return stack;
 }
 
+/* A cache in front of stack_of(), for as long as it pays: data that was summed up does not repeat. */
 uint32_t world_stack(struct world *world, const struct event *ev)
 {
 	const struct event_sample *sample = &ev->sample;
 	struct stacks *stacks = &world->stacks;
-	uint32_t space = space_of(world, ev->pid);
+	uint32_t space = space_of(world, ev->pid), stack;
 	uint64_t where[] = { space, world->spaces[space].version,
 			     world->spaces[SPACE_KERNEL].version, sample->context };
-	uint64_t seed = hash_words(where, sizeof(where) / sizeof(*where), 0).a;
-	struct hash_key key = hash_words(sample->ips, sample->nr, seed);
-	uint32_t *memo = hash_at(&stacks->memo, key);
+	uint32_t *memo;
 
-	if (!*memo) {
-		*memo = stack_of(world, sample, space) + 1;
-		if (stacks->memo.nr > MEMO_MAX) {
-			uint32_t stack = *memo - 1;
-
-			hash_release(&stacks->memo);
-			return stack;
-		}
+	if (stacks->asked >= MEMO_TRIAL && stacks->hits < stacks->asked / 4)
+		return stack_of(world, sample, space);
+	memo = hash_at(&stacks->memo,
+		       hash_words(sample->ips, sample->nr,
+				  hash_words(where, sizeof(where) / sizeof(*where), 0).a));
+	stacks->asked++;
+	if (*memo) {
+		stacks->hits++;
+		return *memo - 1;
 	}
-	return *memo - 1;
+	stack = stack_of(world, sample, space);
+	*memo = stack + 1;
+	if (stacks->memo.nr > MEMO_MAX)
+		hash_release(&stacks->memo);
+	return stack;
 }
 
 static void add_symbol(struct frames *frames, struct symbol symbol)

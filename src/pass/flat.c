@@ -55,8 +55,8 @@ static void add_stack(struct flat *flat, const struct tally *tally, const struct
 	bool leaf = true;
 
 	seen->nr = 0;
-	for (uint32_t stack = entry->stack; stack; stack = stacks->parent[stack]) {
-		uint32_t frame = stacks->frame[stack], binary;
+	for (uint32_t stack = entry->stack; stack; stack = stacks->all[stack].parent) {
+		uint32_t frame = stacks->all[stack].frame, binary;
 		size_t nr;
 		const struct symbol *symbols = frame_symbols(world, frame, &nr);
 
@@ -78,7 +78,8 @@ static void add_stack(struct flat *flat, const struct tally *tally, const struct
 static void add_task(struct flat *flat, const struct tally *tally, const struct tally_entry *entry)
 {
 	struct strtab *strings = tally->world->strings;
-	uint32_t name = entry->comm ? entry->comm : str_intern_z(strings, "[no name]");
+	uint32_t late = world_comm(tally->world, entry->pid, entry->pid);
+	uint32_t name = entry->comm ? entry->comm : late ? late : str_intern_z(strings, "[no name]");
 	struct flat_row *row = row_of(flat, name, 0, entry->pid);
 
 	add_self(row, entry);

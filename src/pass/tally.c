@@ -109,30 +109,48 @@ static bool same_group(const struct tally_entry *a, const struct tally_entry *b)
 	return a->source == b->source && a->comm == b->comm && a->pid == b->pid && a->tid == b->tid;
 }
 
-struct growing { /* the tree, and where in it each stack of the group at hand is */
+struct grown { /* a stack in the group at hand */
+	uint64_t total;
+	uint32_t group; /* which group that was: all this is of no meaning in another */
+};
+
+struct bud { /* a stack, and where it is in the tree */
+	uint32_t stack, node;
+};
+
+struct buds {
+	struct bud *all;
+	size_t nr, cap;
+};
+
+/* A tree that is built group by group: one task of one source. */
+struct growing {
 	struct tally *tally;
 	struct tree *tree;
+	const struct tally_view *view;
 	const struct options *options;
 	bool several_sources;
-	uint32_t *node, *group;
-	uint32_t *path; /* scratch: stacks, from a leaf up */
-	size_t cap_path;
-	uint32_t group_nr;
-	uint32_t root;
+	uint32_t root, group_nr;
+	struct grown *at; /* by stack */
+	/* Stacks as they were met: runs from a leaf up, each ending below one that was met before. */
+	uint32_t *met;
+	size_t nr_met, cap_met;
+	struct buds level, next;
 };
 
 static uint32_t task_name(struct growing *g, const struct tally_entry *entry)
 {
 	struct strtab *names = g->tree->names;
-	const char *comm = str_text(names, entry->comm);
+	/* A name that became known after the samples is better than none. */
+	uint32_t handle = entry->comm ? entry->comm
+				      : world_comm(g->tally->world, entry->pid, entry->pid);
+	const char *comm = handle ? str_text(names, handle) : "pid";
 	char text[300];
 
-	if (g->options->root == ROOT_NONE || (!entry->comm && entry->pid == NO_TASK))
+	if (g->options->root == ROOT_NONE || (!handle && entry->pid == NO_TASK))
 		return 0;
-	if (g->options->root == ROOT_COMM && entry->comm)
-		return entry->comm;
-	if (!entry->comm)
-		comm = "pid";
+	if (g->options->root == ROOT_COMM && handle)
+		return handle;
 	if (g->options->root == ROOT_TID)
 		snprintf(text, sizeof(text), "%.200s %" PRIu32 "/%" PRIu32, comm, entry->pid,
 			 entry->tid);
@@ -195,24 +213,99 @@ static uint32_t add_frame(struct growing *g, uint32_t parent, uint32_t frame, bo
 	return parent;
 }
 
-static uint32_t node_of_stack(struct growing *g, uint32_t stack)
+static void add_value(const struct growing *g, uint32_t node, uint64_t value)
 {
-	const struct stacks *stacks = &g->tally->world->stacks;
-	size_t depth = 0;
-	uint32_t node;
+	if (g->view->before)
+		g->tree->nodes[node].before_self += value;
+	else
+		g->tree->nodes[node].self += value;
+}
 
-	for (; stack && g->group[stack] != g->group_nr; stack = stacks->parent[stack]) {
-		GROW(g->path, depth + 1, g->cap_path);
-		g->path[depth++] = stack;
+/* Notes a stack's own value, and that it and its callers belong to the group. */
+static void note_stack(struct growing *g, uint32_t stack, uint64_t value)
+{
+	const struct stack *all = g->tally->world->stacks.all;
+
+	for (uint32_t s = stack; g->at[s].group != g->group_nr; s = all[s].parent) {
+		g->at[s] = (struct grown){ .group = g->group_nr };
+		GROW(g->met, g->nr_met + 1, g->cap_met);
+		g->met[g->nr_met++] = s;
+		if (!s)
+			break;
 	}
-	node = stack ? g->node[stack] : g->root;
-	while (depth) {
-		stack = g->path[--depth];
-		node = add_frame(g, node, stacks->frame[stack], false);
-		g->node[stack] = node;
-		g->group[stack] = g->group_nr;
+	g->at[stack].total += value;
+}
+
+/* From the last run to the first, and each from its leaf up: callees come before callers. */
+static void sum_totals(struct growing *g)
+{
+	const struct stack *all = g->tally->world->stacks.all;
+
+	for (size_t end = g->nr_met, start; end; end = start) {
+		for (start = end - 1; start; start--) {
+			if (all[g->met[start - 1]].parent != g->met[start])
+				break;
+		}
+		for (size_t i = start; i < end; i++) {
+			uint32_t stack = g->met[i];
+
+			if (stack)
+				g->at[all[stack].parent].total += g->at[stack].total;
+		}
 	}
-	return node;
+}
+
+static void add_bud(struct buds *buds, uint32_t stack, uint32_t node)
+{
+	GROW(buds->all, buds->nr + 1, buds->cap);
+	buds->all[buds->nr++] = (struct bud){ stack, node };
+}
+
+/* What a stack calls becomes nodes; the rest of its total is its own. */
+static void grow_calls(struct growing *g, struct bud bud)
+{
+	const struct stack *all = g->tally->world->stacks.all;
+	uint64_t own = g->at[bud.stack].total;
+
+	for (uint32_t s = all[bud.stack].child; s; s = all[s].sibling) {
+		uint32_t node;
+
+		if (g->at[s].group != g->group_nr)
+			continue;
+		node = add_frame(g, bud.node, all[s].frame, false);
+		g->tree->nodes[node].total += g->at[s].total;
+		own -= g->at[s].total;
+		add_bud(&g->next, s, node);
+	}
+	add_value(g, bud.node, own);
+}
+
+/*
+ * Level by level, as several stacks may be one node: only when all of them are added up does it
+ * show whether the node is wide enough to look into.
+ */
+static void grow_group(struct growing *g)
+{
+	if (!g->nr_met)
+		return;
+	sum_totals(g);
+	g->nr_met = 0;
+	g->level.nr = 0;
+	add_bud(&g->level, 0, g->root);
+	while (g->level.nr) {
+		g->next.nr = 0;
+		for (size_t i = 0; i < g->level.nr; i++)
+			grow_calls(g, g->level.all[i]);
+		g->level.nr = 0;
+		for (size_t i = 0; i < g->next.nr; i++) {
+			struct bud bud = g->next.all[i];
+
+			if (g->tree->nodes[bud.node].total < g->view->min)
+				add_value(g, bud.node, g->at[bud.stack].total);
+			else
+				add_bud(&g->level, bud.stack, bud.node);
+		}
+	}
 }
 
 /* Merged by leaf, callers come after their callees and the task comes last. */
@@ -221,8 +314,8 @@ static uint32_t node_inverted(struct growing *g, const struct tally_entry *entry
 	const struct stacks *stacks = &g->tally->world->stacks;
 	uint32_t node = g->root;
 
-	for (uint32_t stack = entry->stack; stack; stack = stacks->parent[stack])
-		node = add_frame(g, node, stacks->frame[stack], true);
+	for (uint32_t stack = entry->stack; stack; stack = stacks->all[stack].parent)
+		node = add_frame(g, node, stacks->all[stack].frame, true);
 	return task ? add_node(g, node, task, TREE_TASK) : node;
 }
 
@@ -237,16 +330,23 @@ static void begin_group(struct growing *g, const struct tally_entry *entry, uint
 		g->root = add_node(g, g->root, task, TREE_TASK);
 }
 
-void tally_tree(struct tally *tally, struct tree *tree, const struct options *options, bool weight,
-		bool before)
+uint64_t tally_total(const struct tally *tally, bool weight)
 {
-	size_t nr_stacks = tally->world->stacks.nr;
+	uint64_t total = 0;
+
+	for (size_t i = 0; i < tally->nr; i++)
+		total += weight ? tally->entries[i].weight : tally->entries[i].samples;
+	return total;
+}
+
+void tally_tree(struct tally *tally, struct tree *tree, const struct tally_view *view)
+{
 	struct growing g = {
 		.tally = tally,
 		.tree = tree,
-		.options = options,
-		.node = xcalloc(nr_stacks, sizeof(uint32_t)),
-		.group = xcalloc(nr_stacks, sizeof(uint32_t)),
+		.view = view,
+		.options = view->options,
+		.at = xcalloc(tally->world->stacks.nr, sizeof(*g.at)),
 	};
 	uint32_t task = 0;
 
@@ -258,21 +358,21 @@ void tally_tree(struct tally *tally, struct tree *tree, const struct options *op
 			    tally->entries[0].source != tally->entries[tally->nr - 1].source;
 	for (size_t i = 0; i < tally->nr; i++) {
 		const struct tally_entry *entry = &tally->entries[i];
-		uint64_t value = weight ? entry->weight : entry->samples;
-		uint32_t node;
+		uint64_t value = view->weight ? entry->weight : entry->samples;
 
 		if (!i || !same_group(entry, entry - 1)) {
+			grow_group(&g);
 			task = task_name(&g, entry);
 			begin_group(&g, entry, task);
 		}
-		node = options->inverted ? node_inverted(&g, entry, task)
-					 : node_of_stack(&g, entry->stack);
-		if (before)
-			tree->nodes[node].before_self += value;
+		if (view->options->inverted)
+			add_value(&g, node_inverted(&g, entry, task), value);
 		else
-			tree->nodes[node].self += value;
+			note_stack(&g, entry->stack, value);
 	}
-	free(g.node);
-	free(g.group);
-	free(g.path);
+	grow_group(&g);
+	free(g.at);
+	free(g.met);
+	free(g.level.all);
+	free(g.next.all);
 }

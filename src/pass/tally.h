@@ -36,11 +36,19 @@ bool tally_counts_weight(const struct tally *tally, const struct options *option
 /* "samples", "bytes", "cycles"... */
 const char *tally_unit(const struct tally *tally, bool weight);
 
+struct tally_view {
+	const struct options *options;
+	bool weight; /* the numbers are weights, not samples */
+	bool before; /* they go to the other side of a differential tree */
+	uint64_t min; /* what is called by a node of less than that counts as part of it; 0: keep all */
+};
+
 /*
  * Adds the stacks with their names to a tree: under their source if there are several, then their
- * task. before: to the other side of a differential tree. The tree is not finished yet.
+ * task. The tree is not finished yet.
  */
-void tally_tree(struct tally *tally, struct tree *tree, const struct options *options, bool weight,
-		bool before);
+void tally_tree(struct tally *tally, struct tree *tree, const struct tally_view *view);
+/* Of all entries. */
+uint64_t tally_total(const struct tally *tally, bool weight);
 
 #endif

@@ -22,6 +22,8 @@ struct folded {
 	size_t last_len, cap_last;
 	uint32_t *ends, *frames;
 	size_t nr, cap_ends, cap_frames;
+	uint32_t *known; /* by name: its frame */
+	size_t nr_known;
 };
 
 /* The count after the last blank, and the length of the stack before it. 12.5 counts as 12. */
@@ -49,33 +51,31 @@ static bool split(const char *line, size_t len, size_t *stack, uint64_t *count)
 	return *stack && text_u64(blank + 1, digits, count);
 }
 
+/* Text has no magic: most of the first lines have to be stacks. */
 static int folded_probe(const uint8_t *head, size_t len)
 {
 	const char *line = (const char *)head, *end = line + len;
-	int good = 0, frames = 0;
+	int good = 0, bad = 0, frames = 0;
 
-	while (line < end && good < 8) {
+	if (memchr(head, '\0', len))
+		return 0;
+	while (line < end && good + bad < 8) {
 		const char *newline = memchr(line, '\n', (size_t)(end - line));
 		size_t stack, size = (size_t)((newline ? newline : end) - line);
 		uint64_t count;
 
-		if (memchr(line, '\0', size))
-			return 0;
 		if (size && *line != '#') {
-			if (!split(line, size, &stack, &count)) {
-				/* The last line of the head may be cut, or longer than it. */
-				if (!newline && good + frames == 0 && len >= 4096)
-					return memchr(line, ';', size) ? 8 : 0;
-				return newline ? 0 : good * 4;
-			}
-			frames += memchr(line, ';', stack) != NULL;
-			good++;
+			if (split(line, size, &stack, &count))
+				good++;
+			else if (newline) /* else it may only be cut by the end of the head */
+				bad++;
+			frames += memchr(line, ';', size) != NULL;
 		}
-		if (!newline)
-			break;
-		line = newline + 1;
+		line += size + 1;
 	}
-	return good ? good * 4 + (frames ? 8 : 0) : 0;
+	if (bad >= good && (bad || !frames))
+		return 0;
+	return 4 * good + (frames ? 8 : 0);
 }
 
 static int folded_open(struct reader *r)
@@ -106,6 +106,22 @@ static size_t shared_frames(const struct folded *f, const char *line, size_t len
 	return low;
 }
 
+static uint32_t frame_of_name(struct reader *r, uint32_t name)
+{
+	struct folded *f = r->priv;
+
+	if (name >= f->nr_known) {
+		size_t nr = grown_capacity(f->nr_known, name + 1);
+
+		f->known = xrealloc(f->known, nr, sizeof(*f->known));
+		memset(f->known + f->nr_known, 0, (nr - f->nr_known) * sizeof(*f->known));
+		f->nr_known = nr;
+	}
+	if (!f->known[name])
+		f->known[name] = frame_named(r->frames, name, 0, 0);
+	return f->known[name];
+}
+
 static bool parse_stack(struct reader *r, const char *line, size_t len)
 {
 	struct folded *f = r->priv;
@@ -119,7 +135,7 @@ static bool parse_stack(struct reader *r, const char *line, size_t len)
 
 		GROW(f->ends, nr + 1, f->cap_ends);
 		GROW(f->frames, nr + 1, f->cap_frames);
-		f->frames[nr] = frame_named(r->frames, str_intern(strings, line + at, size), 0, 0);
+		f->frames[nr] = frame_of_name(r, str_intern(strings, line + at, size));
 		f->ends[nr++] = (uint32_t)(at + size);
 		at += size + 1;
 	}
@@ -184,6 +200,7 @@ static void folded_close(struct reader *r)
 	free(f->last);
 	free(f->ends);
 	free(f->frames);
+	free(f->known);
 }
 
 const struct reader_ops read_folded = {

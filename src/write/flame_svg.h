@@ -38,7 +38,7 @@ struct flame_style {
 	unsigned width; /* pixels; 0: 1200, and scripts follow the window */
 };
 
-#define FLAME_MIN_WIDTH_PERCENT 0.001
+#define FLAME_MIN_WIDTH_PERCENT 0.01
 
 /* `tree` is finished. */
 void flame_svg(struct out *out, const struct tree *tree, const struct flame_style *style);

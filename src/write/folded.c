@@ -80,11 +80,14 @@ static void write_tree(struct out *out, const struct tree *tree)
 static int folded_finish(struct writer *w)
 {
 	struct tally *tally = w->priv;
+	struct tally_view view = {
+		.options = w->options,
+		.weight = tally_counts_weight(tally, w->options, MEASURE_SAMPLES),
+	};
 	struct tree tree;
 
 	tree_init(&tree, w->world->strings);
-	tally_tree(tally, &tree, w->options,
-		   tally_counts_weight(tally, w->options, MEASURE_SAMPLES), false);
+	tally_tree(tally, &tree, &view);
 	tree_finish(&tree);
 	write_tree(w->out, &tree);
 	tree_release(&tree);

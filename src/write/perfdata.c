@@ -118,7 +118,6 @@ static void put_task(struct writer *w, const struct event *ev)
 	end_with_id(w, ev);
 }
 
-/* perf looks for a binary under the name in the map: give it the file that we found. */
 static const struct image *mapped_image(struct writer *w, const struct event_map *map)
 {
 	struct perfdata *p = w->priv;
@@ -127,12 +126,17 @@ static const struct image *mapped_image(struct writer *w, const struct event_map
 				       map->as_linked, map->kernel);
 
 	*hash_at(&p->mapped, (struct hash_key){ handle, 0 }) = 1;
+	if (map->path[0] != '/')
+		image_symfile(&world->images, handle);
 	return &world->images.all[handle];
 }
 
+/* perf looks for a binary under the name in the map: a bare name becomes the file that we found. */
 static const char *image_filename(const struct world *world, const struct image *image)
 {
-	return image->file && !image->kernel ? image->file : str_text(world->strings, image->path);
+	const char *path = str_text(world->strings, image->path);
+
+	return path[0] != '/' && image->file && !image->kernel ? image->file : path;
 }
 
 static void put_map(struct writer *w, const struct event *ev)
@@ -213,8 +217,10 @@ static size_t settle_fields(struct writer *w)
 {
 	struct perfdata *p = w->priv;
 
+	const char *arch = world_arch(w->world);
+
 	if (!p->started)
-		p->branches = !strcmp(world_arch(w->world), "aarch64");
+		p->branches = !*arch || !strcmp(arch, "aarch64"); /* unknown yet: it may be */
 	p->started = true;
 	return p->branches ? 8 : 0;
 }

@@ -28,6 +28,7 @@ static int svg_finish(struct writer *w)
 {
 	struct tally *tally = w->priv;
 	bool weight = tally_counts_weight(tally, w->options, MEASURE_SAMPLES);
+	struct tally_view view = { .options = w->options, .weight = weight };
 	struct flame_style style;
 	struct tree tree;
 
@@ -37,7 +38,9 @@ static int svg_finish(struct writer *w)
 	if (!w->options->palette && weight && !strcmp(style.unit, "bytes"))
 		style.palette = FLAME_MEM;
 	tree_init(&tree, w->world->strings);
-	tally_tree(tally, &tree, w->options, weight, false);
+	/* What would be too narrow to draw need not be in the tree. */
+	view.min = (uint64_t)((double)tally_total(tally, weight) * style.min_width_percent / 100);
+	tally_tree(tally, &tree, &view);
 	tree_finish(&tree);
 	flame_svg(w->out, &tree, &style);
 	tree_release(&tree);
