@@ -79,8 +79,8 @@ static size_t each_frame(struct allocs *a, uint32_t handle,
 	};
 	size_t nr = 0;
 
-	for (uint32_t s = world_stack(world, &ev); s; s = world->stacks.parent[s]) {
-		uint32_t frame = world->stacks.frame[s];
+	for (uint32_t s = world_stack(world, &ev); s; s = world->stacks.all[s].parent) {
+		uint32_t frame = world->stacks.all[s].frame;
 		size_t nr_symbols = 1;
 
 		for (size_t i = 0; i < nr_symbols; i++) {

@@ -87,12 +87,13 @@ static int draw(struct tally *tally, const struct options *options, const char *
 		.unit = tally_unit(tally, alloc),
 		.palette = alloc ? FLAME_MEM : FLAME_HOT,
 	};
+	struct tally_view view = { .options = options, .weight = alloc };
 	struct tree tree;
 
 	if (out_open(&out, name, false, err) < 0)
 		return -1;
 	tree_init(&tree, tally->world->strings);
-	tally_tree(tally, &tree, options, alloc, false);
+	tally_tree(tally, &tree, &view);
 	tree_finish(&tree);
 	flame_svg(&out, &tree, &style);
 	tree_release(&tree);
