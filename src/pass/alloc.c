@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define MAX_HEAPS 256
+
 const char *const finding_names[FINDING_KINDS] = {
 	[FINDING_DOUBLE_FREE] = "double free",
 	[FINDING_UNKNOWN_FREE] = "free of unknown pointer",
@@ -45,11 +47,21 @@ static void take_from(uint64_t *sum, uint64_t less)
 	*sum = *sum < less ? 0 : *sum - less;
 }
 
+static struct hash_key name_key(const char *name)
+{
+	return (struct hash_key){ hash_bytes(name, strlen(name)), strlen(name) };
+}
+
+/* A kernel has a handful of allocators; more names than that are garbage, and share a place. */
 static uint32_t heap_of(struct alloc_pass *pass, const char *name)
 {
-	struct hash_key key = { hash_bytes(name, strlen(name)), strlen(name) };
-	uint32_t *handle = hash_at(&pass->heap_by_name, key);
+	uint32_t *handle, known = hash_get(&pass->heap_by_name, name_key(name));
 
+	if (known)
+		return known;
+	if (pass->nr_heaps > MAX_HEAPS)
+		name = "[others]";
+	handle = hash_at(&pass->heap_by_name, name_key(name));
 	if (!*handle) {
 		struct alloc_heap *heap = xcalloc(1, sizeof(*heap));
 
