@@ -13,7 +13,8 @@
 #include "base/mem.h"
 #include "base/text.h"
 
-#define ALL (VERB_CONVERT | VERB_REPORT | VERB_FLAME | VERB_INFO)
+#define ALL (VERB_CONVERT | VERB_REPORT | VERB_FLAME | VERB_INFO | VERB_ALLOC)
+#define SELECTS (VERB_CONVERT | VERB_REPORT | VERB_FLAME | VERB_INFO)
 #define DRAWS (VERB_CONVERT | VERB_REPORT | VERB_FLAME)
 #define PICTURES (VERB_CONVERT | VERB_FLAME)
 
@@ -25,6 +26,7 @@ enum option_code {
 	OPT_COMM, OPT_NO_INLINE, OPT_LINES, OPT_SAMPLES, OPT_WEIGHT, OPT_ROOT, OPT_INVERTED,
 	OPT_ICICLE, OPT_TITLE, OPT_SUBTITLE, OPT_NOTES, OPT_PALETTE, OPT_MIN_WIDTH, OPT_WIDTH,
 	OPT_DIFF, OPT_NEGATE, OPT_JSON, OPT_BY, OPT_SORT, OPT_TREE, OPT_NO_TREE, OPT_MIN_PERCENT,
+	OPT_NO_SPLIT, OPT_VALUE, OPT_LIVE_OVER_TIME,
 };
 
 static const struct option_row {
@@ -44,16 +46,18 @@ static const struct option_row {
 	{ "vmlinux", OPT_KERNEL, "FILE", ALL, NULL },
 	{ "kallsyms", OPT_KERNEL, "FILE", ALL, NULL },
 	{ "elf", OPT_ELF, "PID=FILE", ALL, "this process runs this binary (may be repeated)" },
-	{ "tick-hz", OPT_TICK_HZ, "HZ", ALL, "the data counts time in ticks of this frequency" },
-	{ "event-name", OPT_EVENT_NAME, "NAME", ALL, "what was sampled, if the data does not say" },
-	{ "time", OPT_TIME, "A,B", ALL, "only samples from A to B seconds; either may be left out" },
-	{ "cpu", OPT_CPU, "LIST", ALL, "only these CPUs, such as 0,2-3" },
-	{ "pid", OPT_PID, "LIST", ALL, "only these processes" },
-	{ "tid", OPT_TID, "LIST", ALL, "only these threads" },
-	{ "comm", OPT_COMM, "NAME", ALL, "only tasks of this name (may be repeated)" },
-	{ "event", OPT_EVENT, "NAME", ALL, "only samples of this event (may be repeated)" },
+	{ "tick-hz", OPT_TICK_HZ, "HZ", SELECTS, "the data counts time in ticks of this frequency" },
+	{ "event-name", OPT_EVENT_NAME, "NAME", SELECTS, "what was sampled, if the data does not say" },
+	{ "time", OPT_TIME, "A,B", SELECTS, "only samples from A to B seconds; either may be left out" },
+	{ "cpu", OPT_CPU, "LIST", SELECTS, "only these CPUs, such as 0,2-3" },
+	{ "pid", OPT_PID, "LIST", SELECTS, "only these processes" },
+	{ "tid", OPT_TID, "LIST", SELECTS, "only these threads" },
+	{ "comm", OPT_COMM, "NAME", SELECTS, "only tasks of this name (may be repeated)" },
+	{ "event", OPT_EVENT, "NAME", SELECTS, "only samples of this event (may be repeated)" },
 	{ "samples", OPT_SAMPLES, NULL, DRAWS, "count samples (the default of pictures)" },
 	{ "weight", OPT_WEIGHT, NULL, DRAWS, "count what samples stand for: cycles, bytes (report)" },
+	{ "value", OPT_VALUE, "WHAT", DRAWS, "of allocations: live (default), total, count or peak" },
+	{ "no-split", OPT_NO_SPLIT, NULL, DRAWS, "do not split stacks where an interrupt came in" },
 	{ "root", OPT_ROOT, "WHAT", DRAWS, "outermost frame: comm (default), pid, tid or none" },
 	{ "no-inline", OPT_NO_INLINE, NULL, DRAWS, "no frames for inlined functions" },
 	{ "lines", OPT_LINES, NULL, DRAWS, "tell source lines apart" },
@@ -68,10 +72,12 @@ static const struct option_row {
 	{ "width", OPT_WIDTH, "PIXELS", PICTURES, "of the picture (default: the window's)" },
 	{ "diff", OPT_DIFF, "BEFORE", VERB_FLAME, "colour by the change against this file" },
 	{ "negate", OPT_NEGATE, NULL, VERB_FLAME, "with --diff: widths are those of BEFORE" },
-	{ "json", OPT_JSON, NULL, VERB_REPORT | VERB_INFO | VERB_FORMATS, "for programs" },
+	{ "json", OPT_JSON, NULL, VERB_REPORT | VERB_INFO | VERB_ALLOC | VERB_FORMATS,
+	  "for programs" },
 	{ "by", OPT_BY, "WHAT", VERB_REPORT, "a row for each function, binary, task or cpu" },
 	{ "sort", OPT_SORT, "COLUMN", VERB_REPORT, "self (default), total or name" },
-	{ "limit", OPT_LIMIT, "N", VERB_REPORT, "rows of the table (default 20, 0: all)" },
+	{ "limit", OPT_LIMIT, "N", VERB_REPORT | VERB_ALLOC, "rows of a table (default 20, 0: all)" },
+	{ "live-over-time", OPT_LIVE_OVER_TIME, "N", VERB_ALLOC, "show what was live at N points" },
 	{ "tree", OPT_TREE, NULL, VERB_REPORT, "show only the call tree" },
 	{ "no-tree", OPT_NO_TREE, NULL, VERB_REPORT, "leave the call tree out" },
 	{ "min-percent", OPT_MIN_PERCENT, "PERCENT", VERB_REPORT, "of the call tree (default 0.5)" },
@@ -144,6 +150,7 @@ static int set_word(struct args *args, int code, const char *arg, struct err *er
 {
 	static const char *const roots[] = { "comm", "pid", "tid", "none", NULL };
 	static const char *const bys[] = { "function", "binary", "task", "cpu", NULL };
+	static const char *const values[] = { "live", "total", "count", "peak", NULL };
 	static const char *const sorts[] = { "self", "total", "name", NULL };
 	int place;
 
@@ -155,6 +162,10 @@ static int set_word(struct args *args, int code, const char *arg, struct err *er
 	case OPT_BY:
 		place = choose("by", arg, bys, err);
 		args->by = place < 0 ? FLAT_FUNCTION : (enum flat_by)place;
+		return place;
+	case OPT_VALUE:
+		place = choose("value", arg, values, err);
+		args->options.value = place < 0 ? VALUE_LIVE : (enum value)place;
 		return place;
 	default:
 		place = choose("sort", arg, sorts, err);
@@ -177,6 +188,10 @@ static int set_number(struct args *args, int code, const char *arg, struct err *
 	case OPT_WIDTH:
 		ret = number("width", arg, 100000, &value, err);
 		args->options.width = (unsigned)value;
+		return ret;
+	case OPT_LIVE_OVER_TIME:
+		ret = number("live-over-time", arg, ALLOC_SERIES, &value, err);
+		args->points = (unsigned)value;
 		return ret;
 	default:
 		ret = number("limit", arg, 1000000000, &value, err);
@@ -224,8 +239,10 @@ static int set_option(struct args *args, int code, const char *arg, struct err *
 	case OPT_EVENT: select_source(sel, arg); return 0;
 	case OPT_MIN_WIDTH: return percent("min-width", arg, &options->min_width, err);
 	case OPT_MIN_PERCENT: return percent("min-percent", arg, &args->min_percent, err);
+	case OPT_NO_SPLIT: options->no_split = true; return 0;
 	case OPT_ROOT:
 	case OPT_BY:
+	case OPT_VALUE:
 	case OPT_SORT: return set_word(args, code, arg, err) < 0 ? -1 : 0;
 	default: return set_number(args, code, arg, err);
 	}

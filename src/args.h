@@ -17,6 +17,7 @@ enum verb {
 	VERB_FLAME = 4,
 	VERB_INFO = 8,
 	VERB_FORMATS = 16,
+	VERB_ALLOC = 128,
 };
 
 
@@ -35,6 +36,7 @@ struct args {
 	unsigned limit; /* rows of a table; 0: all */
 	bool tree, no_tree;
 	double min_percent; /* of the call tree */
+	unsigned points; /* alloc --live-over-time */
 };
 
 struct command {

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/progress.h"
+#include "pass/split.h"
 
 int job_open(struct job *job, struct strtab *strings)
 {
@@ -21,6 +22,7 @@ int job_open(struct job *job, struct strtab *strings)
 		.debug = { .symfs = options->symfs, .folder = options->build_dir },
 	};
 	world_init(&job->world, strings, &job->where);
+	alloc_init(&job->allocs);
 	return merge_open(&job->merge, job->inputs, job->nr_inputs, job->reader, options,
 			  &job->world.frames, &job->err);
 }
@@ -28,6 +30,8 @@ int job_open(struct job *job, struct strtab *strings)
 void job_release(struct job *job)
 {
 	merge_close(&job->merge);
+	alloc_release(&job->allocs);
+	calltime_release(&job->calls);
 	world_release(&job->world);
 }
 
@@ -65,6 +69,86 @@ static int put_whole_map(struct job *job, struct writer *writer, const struct ev
 	return 0;
 }
 
+static int put_parts(struct job *job, struct writer *writer, const struct event *whole)
+{
+	struct event part;
+	uint32_t at = 0;
+
+	while (split_next(&job->world, whole, &at, &part)) {
+		if (put(job, writer, &part) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+/* The time since the last call, as a sample of the stack it was spent in. */
+static int put_call(struct job *job, struct writer *writer, const struct event *call)
+{
+	struct event source, sample;
+
+	if (!job->calls.told) {
+		calltime_source(&job->calls, &source);
+		source.input = (uint32_t)job->merge.nr;
+		if (put(job, writer, &source) < 0)
+			return -1;
+	}
+	if (!calltime_next(&job->calls, call, &sample))
+		return 0;
+	sample.input = (uint32_t)job->merge.nr;
+	return put(job, writer, &sample);
+}
+
+/* The way of an event to the writer: through the passes that it needs, if the writer wants them. */
+static int pass_on(struct job *job, struct writer *writer, struct event *ev)
+{
+	bool raw = writer->ops->needs & WRITER_RAW;
+
+	job->others += ev->kind == EVENT_ALLOC || ev->kind == EVENT_CALL;
+	if (ev->kind == EVENT_MAP && ev->map.whole)
+		return put_whole_map(job, writer, ev);
+	if (ev->kind == EVENT_SAMPLE && ev->sample.split_unknown && !raw && !job->options->no_split)
+		return put_parts(job, writer, ev);
+	if (ev->kind == EVENT_CALL && !raw && !(writer->ops->needs & WRITER_CALLS))
+		return put_call(job, writer, ev);
+	if (ev->kind == EVENT_ALLOC && !raw) {
+		alloc_add(&job->allocs, ev);
+		return 0;
+	}
+	return put(job, writer, ev);
+}
+
+static void warn_of_findings(const struct job *job, const struct alloc_heap *heap)
+{
+	const struct alloc_finding *first = heap->findings;
+	uint64_t all = 0;
+
+	for (unsigned i = 0; i < FINDING_KINDS; i++)
+		all += heap->found[i];
+	if (all)
+		log_warn("%s: byte %" PRIu64 ": %s: %s 0x%" PRIx64 ", the first of %" PRIu64
+			 " findings; kscope alloc tells the others",
+			 job->merge.inputs[first->input].in.path, first->offset, heap->name,
+			 finding_names[first->kind], first->ptr, all);
+}
+
+/* What was allocated reaches writers as samples, at the end. */
+static int put_allocs(struct job *job, struct writer *writer)
+{
+	struct event ev;
+
+	if (!job->allocs.events)
+		return 0;
+	alloc_finish(&job->allocs);
+	for (size_t i = 1; i < job->allocs.nr_heaps; i++)
+		warn_of_findings(job, job->allocs.heaps[i]);
+	while (alloc_sample(&job->allocs, job->options->value, &ev)) {
+		ev.input = (uint32_t)job->merge.nr; /* its sources are no input's */
+		if (put(job, writer, &ev) < 0)
+			return -1;
+	}
+	return 0;
+}
+
 static uint64_t bytes_taken(const struct job *job, uint64_t *all)
 {
 	uint64_t taken = 0;
@@ -85,8 +169,7 @@ static int run_loop(struct job *job, struct writer *writer)
 
 	progress_start(&progress, "reading");
 	while ((ret = merge_next(&job->merge, &ev)) > 0) {
-		ret = ev.kind == EVENT_MAP && ev.map.whole ? put_whole_map(job, writer, &ev)
-							    : put(job, writer, &ev);
+		ret = pass_on(job, writer, &ev);
 		if (ret < 0) {
 			job->err = writer->err;
 			break;
@@ -114,6 +197,10 @@ int job_run(struct job *job, struct writer *writer)
 		job->partial |= job->merge.inputs[i].reader.partial;
 	}
 	job->partial |= job->damaged > 0;
+	if (ret == 0 && put_allocs(job, writer) < 0) {
+		job->err = writer->err;
+		ret = -1;
+	}
 	if (ret == 0 && writer->ops->finish(writer) < 0) {
 		job->err = writer->err;
 		ret = -1;
@@ -124,10 +211,11 @@ int job_run(struct job *job, struct writer *writer)
 int job_summary(const struct job *job)
 {
 	if (job->damaged)
-		log_warn("%" PRIu64 " damaged place%s: %" PRIu64 " samples read, %" PRIu64
+		log_warn("%" PRIu64 " damaged place%s: %" PRIu64 " %s read, %" PRIu64
 			 " lost, %" PRIu64 " bytes skipped",
-			 job->damaged, job->damaged == 1 ? "" : "s", job->samples, job->lost,
-			 job->damaged_bytes);
+			 job->damaged, job->damaged == 1 ? "" : "s",
+			 job->others ? job->others : job->samples,
+			 job->others ? "events" : "samples", job->lost, job->damaged_bytes);
 	else if (job->lost)
 		log_warn("the recording itself lost %" PRIu64 " samples", job->lost);
 	if (job->samples && !job->selected)

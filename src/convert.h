@@ -8,6 +8,8 @@
 
 #include "format.h"
 #include "model/world.h"
+#include "pass/alloc.h"
+#include "pass/calltime.h"
 #include "pass/merge.h"
 #include "pass/select.h"
 
@@ -22,7 +24,10 @@ struct job {
 	struct world world; /* valid from job_open() to job_release() */
 	struct image_search where;
 	struct merge merge;
+	struct alloc_pass allocs; /* unless the writer takes them raw */
+	struct calltime calls;	  /* likewise */
 	uint64_t samples, selected, lost, damaged_bytes;
+	uint64_t others;  /* allocations and calls that were read */
 	uint64_t damaged; /* places */
 	bool partial;	  /* something was damaged or missing */
 	struct err err;

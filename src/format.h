@@ -33,6 +33,9 @@ struct options {
 	uint64_t tick_hz; /* of the recording's clock; 0: it counts nanoseconds */
 	const char *source; /* name for the event of formats that do not say */
 
+	bool no_split;	    /* leave chains that run through interrupts in one piece */
+	enum value { VALUE_LIVE, VALUE_TOTAL, VALUE_COUNT, VALUE_PEAK } value; /* of allocations */
+
 	/* For pictures and tables. */
 	bool no_inline;	 /* inlined functions are not frames */
 	bool lines;	 /* file:line in names */
@@ -72,6 +75,8 @@ enum writer_needs {
 	WRITER_SEEK = 1,  /* patches what it has written */
 	WRITER_TEXT = 2,  /* fit for a terminal */
 	WRITER_ADDRESSES = 4, /* cannot carry frames that have only a name */
+	WRITER_CALLS = 32, /* takes calls, and has no need of the samples that they are made into */
+	WRITER_RAW = 64, /* takes events as they were read, not what passes make of them */
 };
 
 struct writer {

@@ -5,8 +5,8 @@
 #include "base/log.h"
 #include "cmd.h"
 
-static const struct command *const commands[] = { &cmd_convert, &cmd_report, &cmd_flame, &cmd_info,
-						  &cmd_formats };
+static const struct command *const commands[] = { &cmd_convert, &cmd_report, &cmd_flame, &cmd_alloc,
+						  &cmd_info, &cmd_formats };
 
 /* Tools that kscope replaces: under their name, by a link or as a verb, they work as before. */
 static const struct drop_in {
@@ -14,6 +14,8 @@ static const struct drop_in {
 	int (*run)(int argc, char **argv);
 } drop_ins[] = {
 	{ "toperf", "the seL4 profiler's samples.json to perf.data", cmd_toperf },
+	{ "kern-profile", "Maestro's raw data to cpu.svg, memtrace to mem-ALLOCATOR.svg",
+	  cmd_kernprofile },
 };
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -28,7 +30,7 @@ static void help(FILE *to)
 			(int)strcspn(commands[i]->about, ".\n"), commands[i]->about);
 	fprintf(to, "\nDrop-ins for older tools, also by their own names:\n");
 	for (size_t i = 0; i < COUNT(drop_ins); i++)
-		fprintf(to, "  %-10s %s\n", drop_ins[i].name, drop_ins[i].about);
+		fprintf(to, "  %-12s %s\n", drop_ins[i].name, drop_ins[i].about);
 	fprintf(to, "\nExamples:\n"
 		    "  kscope report samples.json --build-dir build\n"
 		    "  kscope flame samples.json --build-dir build -o flame.svg\n"

@@ -103,6 +103,11 @@ struct event_sample {
 	uint64_t weight; /* how much it stands for in events of its source: perf's period */
 	uint64_t count;	 /* of samples: more than one in data that was summed up before; 0 means 1 */
 	uint64_t context; /* IP_KERNEL or IP_USER...: where the pc was */
+	/*
+	 * The chain, which has no markers, may run through interrupts: frames that are in no
+	 * function separate one stack from the next. pass/split takes it apart.
+	 */
+	bool split_unknown;
 	const struct branch *branches; /* NULL: this source records none */
 	uint32_t nr_branches;
 };
@@ -125,12 +130,17 @@ struct event_switch {
 	uint32_t other_pid, other_tid; /* the next, or the previous task; NO_TASK if unknown */
 };
 
-enum alloc_op { ALLOC_NEW, ALLOC_RESIZE, ALLOC_FREE };
+enum alloc_op {
+	ALLOC_NEW,
+	ALLOC_RESIZE, /* ptr is the old one; whether the block moved is not told */
+	ALLOC_FREE,
+};
 
 struct event_alloc {
 	enum alloc_op op;
 	const char *allocator;
-	uint64_t ptr, size;
+	uint64_t ptr, size; /* bytes; of the whole block after a resize */
+	uint64_t offset;    /* in the input, for messages */
 	const uint64_t *ips; /* as in a sample */
 	uint32_t nr;
 	uint64_t context;

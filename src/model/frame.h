@@ -24,6 +24,7 @@ struct symbol {
 	uint32_t line;
 	bool inlined;	/* into the next symbol */
 	bool unknown;	/* the name was made up from the address */
+	bool label;	/* in assembly: a symbol without a size, among others that have one */
 	uint64_t start; /* of the function that has code of its own */
 };
 

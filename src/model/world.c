@@ -270,6 +270,12 @@ static uint32_t frame_at(struct world *world, uint32_t space, uint64_t context, 
 	return frame_intern(&world->frames, map->image, ip - map->start + map->offset, flags);
 }
 
+uint32_t world_frame(struct world *world, const struct event *ev, uint64_t context, uint64_t ip,
+		     bool is_return)
+{
+	return frame_at(world, space_of(world, ev->pid), context, ip, is_return);
+}
+
 /* From the root to the leaf, so that stacks share the callers they have in common. */
 static uint32_t stack_of(struct world *world, const struct event_sample *sample, uint32_t space)
 {
@@ -347,6 +353,7 @@ static bool ask_binary(struct world *world, const struct frame *frame, uint64_t 
 			.file = found[i].file ? str_intern_z(strings, found[i].file) : 0,
 			.line = found[i].line,
 			.inlined = found[i].inlined,
+			.label = found[i].label,
 			.start = found[i].start,
 		});
 	return nr > 0;

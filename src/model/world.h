@@ -73,6 +73,9 @@ void world_apply(struct world *world, struct event *ev);
 bool world_segment(struct world *world, const struct event *whole, size_t n, struct event *ev);
 
 uint32_t world_stack(struct world *world, const struct event *sample);
+/* The frame of one address in the space of the event's task. */
+uint32_t world_frame(struct world *world, const struct event *ev, uint64_t context, uint64_t ip,
+		     bool is_return);
 uint32_t world_task(const struct world *world, uint32_t pid, uint32_t tid); /* 0 if unknown */
 uint32_t world_comm(const struct world *world, uint32_t pid, uint32_t tid); /* handle or 0 */
 const char *world_fact(const struct world *world, const char *key);	    /* NULL if unknown */

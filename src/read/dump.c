@@ -237,7 +237,8 @@ static bool named_frame(struct reader *r, const struct word *word, uint64_t *ip)
 	return true;
 }
 
-static bool chain(struct reader *r, struct event_sample *sample)
+/* The rest of the line; the ips are d->ips. */
+static bool chain(struct reader *r, uint64_t *first_context)
 {
 	struct dump *d = r->priv;
 	uint64_t context = 0, ip;
@@ -256,26 +257,89 @@ static bool chain(struct reader *r, struct event_sample *sample)
 			return false;
 		}
 		if (d->nr_ips == 0)
-			sample->context = context;
+			*first_context = context;
 		if (d->nr_ips >= MAX_CHAIN)
 			return false;
 		GROW(d->ips, d->nr_ips + 1, d->cap_ips);
 		d->ips[d->nr_ips++] = ip;
 	}
-	sample->ips = d->ips;
-	sample->nr = (uint32_t)d->nr_ips;
 	return ret == 0 && d->nr_ips > 0;
+}
+
+/* The context is said by the sample; a chain that is to be split has no other. */
+static bool without_markers(struct event_sample *sample)
+{
+	sample->ips++;
+	sample->nr--;
+	for (uint32_t i = 0; i < sample->nr; i++) {
+		if (ip_is_marker(sample->ips[i]))
+			return false;
+	}
+	return sample->nr > 0;
 }
 
 static bool sample_word(struct reader *r, struct event_sample *sample, const struct word *word)
 {
+	struct dump *d = r->priv;
+
 	if (is(word, "source"))
 		return number32(word, &sample->source);
 	if (is(word, "weight"))
 		return number(word, &sample->weight);
 	if (is(word, "count"))
 		return number(word, &sample->count);
-	return is(word, ":") && chain(r, sample);
+	if (is(word, "split")) {
+		sample->split_unknown = true;
+		return true;
+	}
+	if (!is(word, ":") || !chain(r, &sample->context))
+		return false;
+	sample->ips = d->ips;
+	sample->nr = (uint32_t)d->nr_ips;
+	return !sample->split_unknown || without_markers(sample);
+}
+
+static bool alloc_word(struct reader *r, struct event_alloc *alloc, const struct word *word)
+{
+	struct dump *d = r->priv;
+
+	if (is(word, "new") || is(word, "resize") || is(word, "free")) {
+		alloc->op = is(word, "new") ? ALLOC_NEW : is(word, "free") ? ALLOC_FREE : ALLOC_RESIZE;
+		return true;
+	}
+	if (is(word, "ptr"))
+		return number(word, &alloc->ptr);
+	if (is(word, "size"))
+		return number(word, &alloc->size);
+	if (is(word, "at"))
+		return number(word, &alloc->offset);
+	if (is(word, "by") && word->quoted) {
+		alloc->allocator = keep(d, word);
+		return true;
+	}
+	if (!is(word, ":") || !chain(r, &alloc->context))
+		return false;
+	/* Without any address there is still the marker that says the context. */
+	alloc->ips = d->ips;
+	alloc->nr = (uint32_t)d->nr_ips;
+	return true;
+}
+
+static bool call_word(struct event_call *call, const struct word *word)
+{
+	uint64_t context;
+
+	if (is(word, "enter") || is(word, "leave"))
+		call->leave = is(word, "leave");
+	else if (is(word, "function"))
+		return number(word, &call->function);
+	else if (is(word, "caller"))
+		return number(word, &call->caller);
+	else if (!word->value && context_of(word, &context))
+		call->context = context;
+	else
+		return false;
+	return true;
 }
 
 static bool event_word(struct reader *r, struct event *ev, const struct word *word)
@@ -322,6 +386,10 @@ static bool event_word(struct reader *r, struct event *ev, const struct word *wo
 		else
 			return is(word, "bytes") && number(word, &ev->lost.bytes);
 		return true;
+	case EVENT_ALLOC:
+		return alloc_word(r, &ev->alloc, word);
+	case EVENT_CALL:
+		return call_word(&ev->call, word);
 	default:
 		return false;
 	}
@@ -339,6 +407,10 @@ static bool complete(const struct event *ev)
 		return ev->map.path;
 	case EVENT_SAMPLE:
 		return ev->sample.ips;
+	case EVENT_ALLOC:
+		return ev->alloc.allocator && ev->alloc.ips;
+	case EVENT_CALL:
+		return ev->call.context;
 	default:
 		return true;
 	}

@@ -77,6 +77,7 @@ struct symbol {
 	uint64_t addr, size; /* size 0 while reading: not known */
 	uint64_t limit;	     /* a symbol of unknown size ends here at the latest */
 	const char *name;    /* borrowed */
+	bool label;	     /* had no size, where others have one */
 	uint8_t rank;	     /* which of several names for one address is shown: the highest */
 };
 

@@ -240,6 +240,7 @@ static void consult_symbols(const struct symfile *sf, const struct symbol *sym, 
 		outer->linkage = sym->name;
 	outer->start = sym->addr;
 	outer->size = sym->size;
+	outer->label = sym->label;
 }
 
 size_t symfile_lookup(struct symfile *sf, uint64_t vaddr, struct sym_frame *out, size_t max)

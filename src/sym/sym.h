@@ -36,6 +36,7 @@ struct sym_frame {
 	const char *file;    /* source file, NULL if unknown */
 	uint32_t line;	     /* of the pc in the innermost frame, of the call site in outer ones */
 	bool inlined;	     /* into the next frame */
+	bool label;	     /* the symbol has no size, in a table where others have: assembly */
 	uint64_t start, size; /* of the enclosing function that has a symbol of its own */
 };
 

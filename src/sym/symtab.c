@@ -54,6 +54,7 @@ void symtab_finish(struct symtab *tab)
 {
 	struct interval *all;
 	uint64_t next = UINT64_MAX;
+	bool sized = false;
 	size_t nr = 0;
 
 	if (!tab->nr)
@@ -63,6 +64,7 @@ void symtab_finish(struct symtab *tab)
 	for (size_t i = tab->nr; i-- > 0;) {
 		if (i && tab->at[i - 1].addr == tab->at[i].addr)
 			continue;
+		sized |= tab->at[i].size != 0;
 		all[nr++] = owned(tab, i, next);
 		next = tab->at[i].addr;
 	}
@@ -71,6 +73,7 @@ void symtab_finish(struct symtab *tab)
 	for (size_t i = 0; i < tab->nr; i++) {
 		uint64_t lo, hi;
 
+		tab->at[i].label = sized && !tab->at[i].size;
 		if (!tab->at[i].size &&
 		    spans_piece(&tab->spans, tab->at[i].addr, &lo, &hi) == i + 1)
 			tab->at[i].size = hi - tab->at[i].addr;

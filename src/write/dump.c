@@ -113,28 +113,55 @@ static void put_named(struct dump *d, const struct world *world, uint32_t handle
 		   str_len(world->strings, frame->image));
 }
 
+static void put_chain(struct dump *d, const struct world *world, uint64_t context,
+		      const uint64_t *ips, uint32_t nr)
+{
+	buf_adds(&d->line, " :");
+	if (!nr || !ip_is_marker(ips[0]))
+		put_context(d, context);
+	for (uint32_t i = 0; i < nr; i++) {
+		if (ip_is_marker(ips[i])) {
+			context = ips[i];
+			put_context(d, context);
+		} else if (context == IP_NAMED) {
+			put_named(d, world, (uint32_t)ips[i]);
+		} else {
+			buf_addc(&d->line, ' ');
+			buf_addx(&d->line, ips[i]);
+		}
+	}
+}
+
 static void put_sample(struct dump *d, const struct world *world, const struct event_sample *sample)
 {
-	uint64_t context = sample->context;
-
 	put_number(d, "source", sample->source);
 	put_number(d, "weight", sample->weight);
 	if (sample->count > 1)
 		put_number(d, "count", sample->count);
-	buf_adds(&d->line, " :");
-	if (!sample->nr || !ip_is_marker(sample->ips[0]))
-		put_context(d, context);
-	for (uint32_t i = 0; i < sample->nr; i++) {
-		if (ip_is_marker(sample->ips[i])) {
-			context = sample->ips[i];
-			put_context(d, context);
-		} else if (context == IP_NAMED) {
-			put_named(d, world, (uint32_t)sample->ips[i]);
-		} else {
-			buf_addc(&d->line, ' ');
-			buf_addx(&d->line, sample->ips[i]);
-		}
-	}
+	if (sample->split_unknown)
+		buf_adds(&d->line, " split");
+	put_chain(d, world, sample->context, sample->ips, sample->nr);
+}
+
+static void put_alloc(struct dump *d, const struct world *world, const struct event_alloc *alloc)
+{
+	static const char *const ops[] = { "new", "resize", "free" };
+
+	buf_addf(&d->line, " %s", ops[alloc->op]);
+	put_text(d, "by", alloc->allocator);
+	put_hex(d, "ptr", alloc->ptr);
+	put_number(d, "size", alloc->size);
+	put_number(d, "at", alloc->offset);
+	put_chain(d, world, alloc->context, alloc->ips, alloc->nr);
+}
+
+static void put_call(struct dump *d, const struct event_call *call)
+{
+	buf_adds(&d->line, call->leave ? " leave" : " enter");
+	put_hex(d, "function", call->function);
+	if (call->caller)
+		put_hex(d, "caller", call->caller);
+	put_context(d, call->context);
 }
 
 static int dump_open(struct writer *w)
@@ -178,6 +205,12 @@ static int dump_put(struct writer *w, const struct event *ev)
 		if (ev->lost.damage)
 			buf_adds(&d->line, " damage");
 		break;
+	case EVENT_ALLOC:
+		put_alloc(d, w->world, &ev->alloc);
+		break;
+	case EVENT_CALL:
+		put_call(d, &ev->call);
+		break;
 	default:
 		break;
 	}
@@ -201,7 +234,7 @@ const struct writer_ops write_dump = {
 	.name = "dump",
 	.about = "events as text, one a line",
 	.extension = ".dump",
-	.needs = WRITER_TEXT,
+	.needs = WRITER_TEXT | WRITER_RAW,
 	.priv_size = sizeof(struct dump),
 	.open = dump_open,
 	.put = dump_put,

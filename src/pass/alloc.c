@@ -1,0 +1,400 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "pass/alloc.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_HEAPS 256
+
+const char *const finding_names[FINDING_KINDS] = {
+	[FINDING_DOUBLE_FREE] = "double free",
+	[FINDING_UNKNOWN_FREE] = "free of unknown pointer",
+	[FINDING_UNKNOWN_RESIZE] = "resize of unknown pointer",
+	[FINDING_OVERLAP] = "new block over a live one",
+};
+
+void alloc_init(struct alloc_pass *pass)
+{
+	*pass = (struct alloc_pass){ .nr_heaps = 1, .nr_sites = 1, .nr_blocks = 1, .stretch = 1 };
+	pass->emitted = 1;
+}
+
+void alloc_release(struct alloc_pass *pass)
+{
+	for (size_t i = 1; i < pass->nr_heaps; i++) {
+		free(pass->heaps[i]->findings);
+		free(pass->heaps[i]->moved.at);
+		free(pass->heaps[i]->resized.at);
+		free(pass->heaps[i]);
+	}
+	free(pass->heaps);
+	free(pass->sites);
+	free(pass->blocks);
+	hash_release(&pass->heap_by_name);
+	hash_release(&pass->site_by_stack);
+	hash_release(&pass->block_by_ptr);
+	arena_release(&pass->arena);
+}
+
+/* Sizes are the input's: a sum may not wrap, whatever they claim. */
+static void add_to(uint64_t *sum, uint64_t more)
+{
+	*sum = *sum > UINT64_MAX - more ? UINT64_MAX : *sum + more;
+}
+
+static void take_from(uint64_t *sum, uint64_t less)
+{
+	*sum = *sum < less ? 0 : *sum - less;
+}
+
+static struct hash_key name_key(const char *name)
+{
+	return (struct hash_key){ hash_bytes(name, strlen(name)), strlen(name) };
+}
+
+/* A kernel has a handful of allocators; more names than that are garbage, and share a place. */
+static uint32_t heap_of(struct alloc_pass *pass, const char *name)
+{
+	uint32_t *handle, known = hash_get(&pass->heap_by_name, name_key(name));
+
+	if (known)
+		return known;
+	if (pass->nr_heaps > MAX_HEAPS)
+		name = "[others]";
+	handle = hash_at(&pass->heap_by_name, name_key(name));
+	if (!*handle) {
+		struct alloc_heap *heap = xcalloc(1, sizeof(*heap));
+
+		heap->name = arena_strndup(&pass->arena, name, strlen(name));
+		*handle = (uint32_t)pass->nr_heaps;
+		GROW(pass->heaps, pass->nr_heaps + 1, pass->cap_heaps);
+		pass->heaps[pass->nr_heaps++] = heap;
+	}
+	return *handle;
+}
+
+static uint32_t site_of(struct alloc_pass *pass, const struct event *ev, uint32_t heap)
+{
+	const struct event_alloc *alloc = &ev->alloc;
+	uint64_t who[] = { heap, (uint64_t)ev->pid << 32 | ev->tid, alloc->context };
+	struct hash_key key = hash_words(alloc->ips, alloc->nr, hash_words(who, 3, 0).a);
+	uint32_t *handle = hash_at(&pass->site_by_stack, key);
+
+	if (!*handle) {
+		uint64_t *ips = arena_alloc(&pass->arena, (alloc->nr + 1) * sizeof(*ips));
+
+		if (alloc->nr)
+			memcpy(ips, alloc->ips, alloc->nr * sizeof(*ips));
+		*handle = (uint32_t)pass->nr_sites;
+		GROW(pass->sites, pass->nr_sites + 1, pass->cap_sites);
+		pass->sites[pass->nr_sites++] = (struct alloc_site){
+			.allocator = heap, .pid = ev->pid, .tid = ev->tid,
+			.context = alloc->context, .ips = ips, .nr = alloc->nr,
+		};
+	}
+	return *handle;
+}
+
+/* What a site had at the allocator's last peak is what it has until it changes. */
+static void note_peak(const struct alloc_heap *heap, struct alloc_site *site)
+{
+	if (site->peak_nr == heap->peak_nr)
+		return;
+	site->peak_nr = heap->peak_nr;
+	site->sum.peak = site->sum.live;
+	site->sum.peak_blocks = site->sum.live_blocks;
+}
+
+/* Two points become one, for all allocators, so that they share the axis. */
+static void thin_out(struct alloc_pass *pass)
+{
+	for (size_t h = 1; h < pass->nr_heaps; h++) {
+		struct alloc_heap *heap = pass->heaps[h];
+
+		for (size_t i = 0; i < heap->nr_series; i++) {
+			uint64_t *to = &heap->series[i / 2];
+
+			*to = i % 2 && *to > heap->series[i] ? *to : heap->series[i];
+		}
+		heap->nr_series = (heap->nr_series + 1) / 2;
+	}
+	pass->stretch *= 2;
+}
+
+/* Up to the event at hand; `live` is as it was since the allocator's last event, or is now. */
+static void draw_to(struct alloc_pass *pass, struct alloc_heap *heap)
+{
+	size_t point = pass->events / pass->stretch;
+
+	if (point < heap->nr_series) {
+		if (heap->series[point] < heap->sum.live)
+			heap->series[point] = heap->sum.live;
+		return;
+	}
+	while (heap->nr_series <= point)
+		heap->series[heap->nr_series++] = heap->sum.live;
+}
+
+static void find(struct alloc_heap *heap, const struct event *ev, enum finding_kind kind,
+		 uint32_t site)
+{
+	heap->found[kind]++;
+	if (heap->nr_findings == ALLOC_MAX_FINDINGS)
+		return;
+	GROW(heap->findings, heap->nr_findings + 1, heap->cap_findings);
+	heap->findings[heap->nr_findings++] = (struct alloc_finding){
+		.kind = kind, .ptr = ev->alloc.ptr, .offset = ev->alloc.offset, .site = site,
+		.input = ev->input,
+	};
+}
+
+static void grow(struct alloc_heap *heap, struct alloc_site *site, uint64_t bytes, uint64_t blocks)
+{
+	struct alloc_sum *sums[] = { &heap->sum, &site->sum };
+
+	note_peak(heap, site);
+	for (unsigned i = 0; i < 2; i++) {
+		add_to(&sums[i]->live, bytes);
+		add_to(&sums[i]->total, bytes);
+		sums[i]->live_blocks += blocks;
+		sums[i]->allocs += blocks;
+	}
+}
+
+static void shrink(struct alloc_heap *heap, struct alloc_site *site, uint64_t bytes,
+		   uint64_t blocks)
+{
+	struct alloc_sum *sums[] = { &heap->sum, &site->sum };
+
+	note_peak(heap, site);
+	for (unsigned i = 0; i < 2; i++) {
+		take_from(&sums[i]->live, bytes);
+		take_from(&sums[i]->live_blocks, blocks);
+	}
+}
+
+static void queue(struct alloc_pass *pass, struct alloc_queue *q, uint32_t block)
+{
+	GROW(q->at, q->first + q->nr + 1, q->cap);
+	q->at[q->first + q->nr].block = block;
+	q->at[q->first + q->nr].born = pass->blocks[block].born;
+	q->nr++;
+}
+
+/* The oldest that is still live; 0 if there is none. */
+static uint32_t unqueue(struct alloc_pass *pass, struct alloc_queue *q)
+{
+	while (q->nr) {
+		uint32_t handle = q->at[q->first].block;
+		const struct alloc_block *block = &pass->blocks[handle];
+		bool same = block->live && block->born == q->at[q->first].born;
+
+		q->first++;
+		q->nr--;
+		if (same)
+			return handle;
+	}
+	q->first = 0;
+	return 0;
+}
+
+static struct hash_key ptr_key(uint32_t heap, uint64_t ptr)
+{
+	return (struct hash_key){ ptr, heap };
+}
+
+static void begin_block(struct alloc_pass *pass, const struct event *ev, uint32_t heap,
+			uint32_t site)
+{
+	uint32_t *handle = hash_at(&pass->block_by_ptr, ptr_key(heap, ev->alloc.ptr));
+
+	/* A live one, or one of another address by now, has moved and keeps its slot. */
+	if (!*handle || pass->blocks[*handle].live || pass->blocks[*handle].ptr != ev->alloc.ptr) {
+		*handle = (uint32_t)pass->nr_blocks;
+		GROW(pass->blocks, pass->nr_blocks + 1, pass->cap_blocks);
+		pass->nr_blocks++;
+	}
+	pass->blocks[*handle] = (struct alloc_block){
+		.ptr = ev->alloc.ptr, .size = ev->alloc.size, .born = pass->events, .site = site,
+		.live = true,
+	};
+	grow(pass->heaps[heap], &pass->sites[site], ev->alloc.size, 1);
+}
+
+static void end_block(struct alloc_pass *pass, uint32_t heap, struct alloc_block *block)
+{
+	shrink(pass->heaps[heap], &pass->sites[block->site], block->size, 1);
+	block->live = false;
+}
+
+/* The address is taken: either this block had moved away, or its free was not seen. */
+static void displace(struct alloc_pass *pass, const struct event *ev, uint32_t heap, uint32_t site,
+		     uint32_t handle)
+{
+	if (pass->blocks[handle].queued) {
+		queue(pass, &pass->heaps[heap]->moved, handle);
+		return;
+	}
+	find(pass->heaps[heap], ev, FINDING_OVERLAP, site);
+	end_block(pass, heap, &pass->blocks[handle]);
+}
+
+/* A block that moved to this address, as far as anyone can tell; 0 if none may have. */
+static uint32_t guess(struct alloc_pass *pass, uint32_t heap, uint64_t ptr)
+{
+	struct alloc_heap *h = pass->heaps[heap];
+	uint32_t handle = unqueue(pass, &h->moved);
+
+	if (!handle)
+		handle = unqueue(pass, &h->resized);
+	if (!handle)
+		return 0;
+	h->guesses++;
+	pass->blocks[handle].ptr = ptr;
+	pass->blocks[handle].queued = false;
+	*hash_at(&pass->block_by_ptr, ptr_key(heap, ptr)) = handle;
+	return handle;
+}
+
+static void resize(struct alloc_pass *pass, const struct event *ev, uint32_t heap, uint32_t handle)
+{
+	struct alloc_block *block = &pass->blocks[handle];
+	struct alloc_site *site = &pass->sites[block->site];
+	uint64_t size = ev->alloc.size;
+	bool grows = size > block->size;
+
+	if (grows)
+		grow(pass->heaps[heap], site, size - block->size, 0);
+	else
+		shrink(pass->heaps[heap], site, block->size - size, 0);
+	block->size = size;
+	pass->heaps[heap]->sum.resizes++;
+	site->sum.resizes++;
+	if (grows && !block->queued) { /* what shrinks stays where it is */
+		block->queued = true;
+		queue(pass, &pass->heaps[heap]->resized, handle);
+	}
+}
+
+static void apply(struct alloc_pass *pass, const struct event *ev, uint32_t heap, uint32_t site)
+{
+	struct alloc_heap *h = pass->heaps[heap];
+	uint32_t handle = hash_get(&pass->block_by_ptr, ptr_key(heap, ev->alloc.ptr));
+	bool live = handle && pass->blocks[handle].live &&
+		    pass->blocks[handle].ptr == ev->alloc.ptr;
+
+	if (ev->alloc.op == ALLOC_NEW) {
+		if (live)
+			displace(pass, ev, heap, site, handle);
+		begin_block(pass, ev, heap, site);
+		return;
+	}
+	if (!live) {
+		uint32_t moved = guess(pass, heap, ev->alloc.ptr);
+
+		live = moved != 0;
+		handle = live ? moved : handle;
+	}
+	if (ev->alloc.op == ALLOC_RESIZE && live) {
+		resize(pass, ev, heap, handle);
+	} else if (ev->alloc.op == ALLOC_RESIZE) {
+		find(h, ev, FINDING_UNKNOWN_RESIZE, site);
+		begin_block(pass, ev, heap, site);
+	} else if (live) {
+		h->sum.frees++;
+		pass->sites[pass->blocks[handle].site].sum.frees++;
+		end_block(pass, heap, &pass->blocks[handle]);
+	} else {
+		h->sum.frees++;
+		find(h, ev, handle ? FINDING_DOUBLE_FREE : FINDING_UNKNOWN_FREE, site);
+	}
+}
+
+void alloc_add(struct alloc_pass *pass, const struct event *ev)
+{
+	uint32_t heap = heap_of(pass, ev->alloc.allocator);
+	uint32_t site = site_of(pass, ev, heap);
+	struct alloc_heap *h = pass->heaps[heap];
+
+	if (pass->events / pass->stretch >= ALLOC_SERIES)
+		thin_out(pass);
+	draw_to(pass, h);
+	apply(pass, ev, heap, site);
+	draw_to(pass, h);
+	if (h->sum.live > h->sum.peak || (h->sum.live == h->sum.peak && !h->peak_nr)) {
+		h->sum.peak = h->sum.live;
+		h->sum.peak_blocks = h->sum.live_blocks;
+		h->peak_event = pass->events;
+		h->peak_nr++;
+	}
+	pass->events++;
+}
+
+void alloc_finish(struct alloc_pass *pass)
+{
+	for (size_t i = 1; i < pass->nr_sites; i++)
+		note_peak(pass->heaps[pass->sites[i].allocator], &pass->sites[i]);
+	if (!pass->events)
+		return;
+	pass->events--; /* the last one, to which all series lead */
+	for (size_t i = 1; i < pass->nr_heaps; i++)
+		draw_to(pass, pass->heaps[i]);
+	pass->events++;
+}
+
+static void measure(const struct alloc_sum *sum, enum value value, struct event_sample *sample)
+{
+	switch (value) {
+	case VALUE_LIVE:
+		sample->weight = sum->live;
+		sample->count = sum->live_blocks;
+		break;
+	case VALUE_PEAK:
+		sample->weight = sum->peak;
+		sample->count = sum->peak_blocks;
+		break;
+	case VALUE_TOTAL:
+		sample->weight = sum->total;
+		sample->count = sum->allocs;
+		break;
+	case VALUE_COUNT:
+		sample->weight = sample->count = sum->allocs;
+		break;
+	}
+}
+
+static void tell_site(const struct alloc_site *site, enum value value, struct event *ev)
+{
+	ev->kind = EVENT_SAMPLE;
+	ev->pid = site->pid;
+	ev->tid = site->tid;
+	ev->sample = (struct event_sample){
+		.ips = site->ips, .nr = site->nr, .source = site->allocator, .context = site->context,
+	};
+	measure(&site->sum, value, &ev->sample);
+}
+
+bool alloc_sample(struct alloc_pass *pass, enum value value, struct event *ev)
+{
+	*ev = (struct event){ .time = NO_TIME, .cpu = NO_CPU, .pid = NO_TASK, .tid = NO_TASK };
+	if (pass->emitted < pass->nr_heaps) {
+		ev->kind = EVENT_SOURCE;
+		ev->source = (struct event_source){
+			.id = (uint32_t)pass->emitted,
+			.name = pass->heaps[pass->emitted]->name,
+			.type = SOURCE_SOFTWARE,
+			.config = 9, /* perf's dummy: no event of its own */
+			.unit = value == VALUE_COUNT ? "allocations" : "bytes",
+		};
+		pass->emitted++;
+		return true;
+	}
+	while (pass->emitted - pass->nr_heaps + 1 < pass->nr_sites) {
+		const struct alloc_site *site = &pass->sites[pass->emitted++ - pass->nr_heaps + 1];
+
+		tell_site(site, value, ev);
+		if (ev->sample.count)
+			return true;
+	}
+	return false;
+}

@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * qperf: what the QEMU plugin of rCore's qperf writes: records one after the other, without a
+ * header, each number packed as Rust's bincode does. Of its three versions the newest has the time
+ * and the cpu. Which one it is says the summary beside the file, or whatever fits the bytes best.
+ */
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "base/text.h"
+#include "read/bare.h"
+
+#define MAX_DEPTH 29000 /* qperf's own tools refuse longer records */
+#define MAX_CPU 4096
+#define RECORD_MAX ((size_t)256 << 10)
+#define SCORED ((size_t)64 << 10) /* bytes by which the version is guessed */
+#define LOWEST_PC 0x1000
+#define CUT SIZE_MAX
+
+struct qperf {
+	struct bare bare;
+	unsigned version;
+	uint64_t hz, dropped; /* from the summary; 0 unknown */
+	char arch[32];
+	uint64_t *ips;
+	size_t cap_ips;
+};
+
+struct record {
+	uint64_t time, pc;
+	uint32_t cpu;
+	uint64_t nr;
+	const uint8_t *frames;
+};
+
+struct cursor {
+	const uint8_t *at, *end;
+	bool cut, bad;
+};
+
+static uint64_t number(struct cursor *c)
+{
+	static const unsigned sizes[] = { 2, 4, 8 };
+	uint64_t value = 0;
+	uint8_t first;
+
+	if (c->cut || c->bad)
+		return 0;
+	if (c->at == c->end) {
+		c->cut = true;
+		return 0;
+	}
+	first = *c->at++;
+	if (first < 251)
+		return first;
+	c->bad = first > 253;
+	if (c->bad)
+		return 0;
+	if ((size_t)(c->end - c->at) < sizes[first - 251]) {
+		c->cut = true;
+		return 0;
+	}
+	for (unsigned i = sizes[first - 251]; i-- > 0;)
+		value = value << 8 | c->at[i];
+	c->at += sizes[first - 251];
+	return value;
+}
+
+static void parse_fixed(struct cursor *c, unsigned version, struct record *rec)
+{
+	uint64_t cpu;
+
+	if (version >= 2)
+		rec->time = number(c);
+	if (version < 3)
+		return;
+	rec->pc = number(c);
+	number(c); /* sp */
+	number(c); /* fp */
+	cpu = number(c);
+	c->bad |= cpu >= MAX_CPU;
+	rec->cpu = (uint32_t)cpu;
+	c->bad |= number(c) > 1; /* how the chain was made; as one byte it reads the same */
+}
+
+/* The record's length; 0: not a record; CUT: the bytes end before it does. */
+static size_t parse(const uint8_t *data, size_t len, unsigned version, struct record *rec)
+{
+	struct cursor c = { .at = data, .end = data + len };
+
+	*rec = (struct record){ .time = NO_TIME, .cpu = NO_CPU };
+	parse_fixed(&c, version, rec);
+	rec->nr = number(&c);
+	rec->frames = c.at;
+	c.bad |= !c.cut && (rec->nr < 1 || rec->nr > MAX_DEPTH);
+	for (uint64_t i = 0; i < rec->nr && !c.bad && !c.cut; i++) {
+		uint64_t ip = number(&c);
+
+		if (i == 0 && !c.cut)
+			c.bad |= ip < LOWEST_PC || (version == 3 && ip != rec->pc);
+	}
+	if (c.bad)
+		return 0;
+	return c.cut ? CUT : (size_t)(c.at - data);
+}
+
+/* How many bytes, and records, from the start on make sense as this version. */
+static size_t score(const uint8_t *data, size_t len, unsigned version, unsigned *records)
+{
+	size_t taken = 0;
+
+	*records = 0;
+	while (taken < len) {
+		struct record rec;
+		size_t size = parse(data + taken, len - taken, version, &rec);
+
+		if (!size)
+			return taken;
+		if (size == CUT)
+			return *records ? len : 0;
+		taken += size;
+		++*records;
+	}
+	return taken;
+}
+
+static unsigned best_version(const uint8_t *data, size_t len, size_t *taken, unsigned *records)
+{
+	unsigned best = 3;
+
+	*taken = score(data, len, best, records);
+	for (unsigned version = 2; version >= 1; version--) {
+		unsigned nr;
+		size_t got = score(data, len, version, &nr);
+
+		if (got > *taken) {
+			*taken = got;
+			*records = nr;
+			best = version;
+		}
+	}
+	return best;
+}
+
+/* That the pc comes twice in a record speaks for the third; the others have nothing like it. */
+static int qperf_probe(const uint8_t *head, size_t len)
+{
+	size_t taken;
+	unsigned records, version = best_version(head, len, &taken, &records);
+
+	if (!records || taken < len || (version < 3 && records < 8) || (len == 4096 && records < 3))
+		return 0;
+	if (version < 3)
+		return 10;
+	return records > 4 ? 32 : 12 + 4 * (int)records;
+}
+
+static void take_fact(struct qperf *q, const char *line, size_t len)
+{
+	const char *equals = memmem(line, len, " = ", 3);
+	size_t key = equals ? (size_t)(equals - line) : 0, rest = equals ? len - key - 3 : 0;
+	uint64_t version;
+
+	if (!equals)
+		return;
+	equals += 3;
+	if (key == 20 && !memcmp(line, "qperf_format_version", key)) {
+		if (text_u64(equals, rest, &version) && version >= 1 && version <= 3)
+			q->version = (unsigned)version;
+	} else if (key == 12 && !memcmp(line, "frequency_hz", key)) {
+		text_u64(equals, rest, &q->hz);
+	} else if (key == 15 && !memcmp(line, "dropped_samples", key)) {
+		text_u64(equals, rest, &q->dropped);
+	} else if (key == 4 && !memcmp(line, "arch", key) && rest < sizeof(q->arch)) {
+		memcpy(q->arch, equals, rest);
+		q->arch[rest] = '\0';
+	}
+}
+
+/* NAME.bin has NAME.summary.txt beside it, if QEMU ended in an orderly way. */
+static void read_summary(struct reader *r)
+{
+	const char *dot = strrchr(r->in->path, '.'), *slash = strrchr(r->in->path, '/');
+	size_t stem = dot && (!slash || dot > slash) ? (size_t)(dot - r->in->path)
+						     : strlen(r->in->path);
+	char *path = xasprintf("%.*s.summary.txt", (int)stem, r->in->path);
+	struct err err = { 0 };
+	const char *line;
+	struct in in;
+	size_t len;
+
+	if (access(path, R_OK) == 0 && in_open(&in, path, &err) == 0) {
+		while (text_line(&in, &line, &len))
+			take_fact(r->priv, line, len);
+		in_close(&in);
+	}
+	free(path);
+}
+
+static int qperf_open(struct reader *r)
+{
+	struct qperf *q = r->priv;
+	const uint8_t *data;
+	size_t have, taken;
+	unsigned records;
+
+	read_summary(r);
+	if (!q->version) {
+		data = in_peek(r->in, SCORED, &have);
+		q->version = best_version(data, have < SCORED ? have : SCORED, &taken, &records);
+	}
+	return 0;
+}
+
+/* A record here, and another behind it or the end: chance alone rarely does that. */
+static bool believable(const struct qperf *q, const uint8_t *data, size_t have)
+{
+	struct record rec;
+	size_t size = parse(data, have, q->version, &rec);
+
+	if (!size || size == CUT)
+		return false;
+	return size == have || parse(data + size, have - size, q->version, &rec);
+}
+
+static int resync(struct reader *r, struct event *ev, const char *why)
+{
+	struct qperf *q = r->priv;
+	uint64_t start = in_offset(r->in);
+	const uint8_t *data;
+	size_t have;
+
+	do {
+		in_skip(r->in, 1);
+		data = in_peek(r->in, 4096, &have);
+	} while (have && !believable(q, data, have));
+	return reader_damage(r, ev, start, 1, in_offset(r->in) - start, "%s",
+			     have ? "not a sample" : why);
+}
+
+static void tell(struct qperf *q, const struct record *rec, const uint8_t *end, struct event *ev)
+{
+	struct cursor c = { .at = rec->frames, .end = end };
+	uint32_t nr = 0;
+
+	GROW(q->ips, rec->nr, q->cap_ips);
+	for (uint64_t i = 0; i < rec->nr; i++) {
+		uint64_t ip = number(&c);
+
+		if (ip && ip != UINT64_MAX) /* neither is a frame, for qperf's own tools */
+			q->ips[nr++] = ip;
+	}
+	bare_sample(ev, q->ips, nr);
+	ev->time = rec->time;
+	ev->cpu = rec->cpu;
+	if (q->hz)
+		ev->sample.weight = 1000000000 / q->hz;
+}
+
+static bool preamble(struct reader *r, struct event *ev)
+{
+	struct qperf *q = r->priv;
+
+	if (bare_tell(r, &q->bare, "cpu-clock", ev)) {
+		if (ev->kind == EVENT_SOURCE && q->hz)
+			ev->source.period = 1000000000 / q->hz;
+		return true;
+	}
+	if (q->arch[0] && q->bare.told == 2) {
+		q->bare.told++;
+		ev->kind = EVENT_META;
+		ev->meta = (struct event_meta){ "arch", q->arch };
+		return true;
+	}
+	if (!q->dropped)
+		return false;
+	ev->kind = EVENT_LOST;
+	ev->lost.count = q->dropped;
+	q->dropped = 0;
+	return true;
+}
+
+static int qperf_next(struct reader *r, struct event *ev)
+{
+	struct qperf *q = r->priv;
+	struct record rec;
+	const uint8_t *data;
+	size_t have, size, want = 4096;
+
+	if (preamble(r, ev))
+		return 1;
+	for (;; want *= 8) {
+		data = in_peek(r->in, want, &have);
+		if (!have)
+			return 0;
+		size = parse(data, have, q->version, &rec);
+		if (size != CUT || have < want || want > RECORD_MAX)
+			break;
+	}
+	if (!size)
+		return resync(r, ev, "not a sample");
+	if (size == CUT)
+		return resync(r, ev, "the file is cut short in a sample");
+	tell(q, &rec, data + size, ev);
+	in_skip(r->in, size);
+	return 1;
+}
+
+static void qperf_close(struct reader *r)
+{
+	free(((struct qperf *)r->priv)->ips);
+}
+
+const struct reader_ops read_qperf = {
+	.name = "qperf",
+	.about = "rCore qperf raw samples, versions 1 to 3",
+	.probe = qperf_probe,
+	.priv_size = sizeof(struct qperf),
+	.open = qperf_open,
+	.next = qperf_next,
+	.close = qperf_close,
+};
