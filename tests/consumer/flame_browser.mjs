@@ -9,7 +9,7 @@ import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-const TOOL = process.argv[2] || 'build/tests/flametool';
+const TOOL = process.argv[2] || `${process.env.BUILD || 'build'}/tests/flametool`;
 const BROWSER = process.env.CHROMIUM || '/usr/bin/chromium';
 const FLAGS = ['--headless', '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run',
 	'--disable-background-networking', '--disable-component-update', '--disable-sync'];

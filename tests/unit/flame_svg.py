@@ -10,7 +10,7 @@ import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
 
-TOOL = sys.argv[1] if len(sys.argv) > 1 else 'build/tests/flametool'
+TOOL = sys.argv[1] if len(sys.argv) > 1 else os.environ.get('BUILD', 'build') + '/tests/flametool'
 SVG = '{http://www.w3.org/2000/svg}'
 failures = 0
 
