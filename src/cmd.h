@@ -9,5 +9,6 @@ extern const struct command cmd_convert, cmd_report, cmd_flame, cmd_info, cmd_fo
 
 /* Drop-ins for older tools: their own command lines. argv[0] is the name. */
 int cmd_toperf(int argc, char **argv);
+int cmd_kprof2perf(int argc, char **argv);
 
 #endif

@@ -14,6 +14,7 @@ static const struct drop_in {
 	int (*run)(int argc, char **argv);
 } drop_ins[] = {
 	{ "toperf", "the seL4 profiler's samples.json to perf.data", cmd_toperf },
+	{ "kprof2perf", "the Akaros profiler's kpdata to perf.data", cmd_kprof2perf },
 };
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))

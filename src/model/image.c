@@ -130,7 +130,7 @@ static char *find_file(struct images *images, struct image *image)
 		if (!file && strcmp(path, name))
 			file = try_file(images, image, xasprintf("%s/%s", folders[i], name));
 	}
-	if (!file)
+	if (!file && !image->foreign)
 		file = try_file(images, image, xstrdup(path));
 	if (!file)
 		file = try_file(images, image, cached_path(image));

@@ -25,6 +25,7 @@ struct image {
 	uint8_t build_id_len;
 	bool as_linked; /* frames hold the ELF's own addresses, not offsets in the file */
 	bool kernel;
+	bool foreign; /* only looked for under the folders that the user gave */
 	bool opened; /* tried, with or without success */
 };
 

@@ -127,12 +127,18 @@ static const struct image *mapped_image(struct writer *w, const struct event_map
 				       map->as_linked, map->kernel);
 
 	*hash_at(&p->mapped, (struct hash_key){ handle, 0 }) = 1;
+	/* Nobody on that machine took note of build ids; with them perf's cache is all it needs. */
+	if (map->foreign)
+		image_symfile(&world->images, handle);
 	return &world->images.all[handle];
 }
 
+/* Not of foreign ones: perf puts its --symfs before the name, and looks in its cache first. */
 static const char *image_filename(const struct world *world, const struct image *image)
 {
-	return image->file && !image->kernel ? image->file : str_text(world->strings, image->path);
+	bool here = image->file && !image->kernel && !image->foreign;
+
+	return here ? image->file : str_text(world->strings, image->path);
 }
 
 static void put_map(struct writer *w, const struct event *ev)
