@@ -187,3 +187,53 @@ uint64_t image_vaddr(struct images *images, uint32_t handle, uint64_t addr)
 	}
 	return addr;
 }
+
+#define LANDMARK_STEP 16	       /* functions are mostly aligned to that */
+#define LANDMARK_SEARCH ((uint64_t)1 << 20) /* symbols are sparse only in assembly at the start */
+
+static bool named_landmark(struct symfile *symfile, const char **name, uint64_t *vaddr)
+{
+	static const char *const usual[] = { "_text", "_stext", "_start", "kernel_init" };
+
+	for (size_t i = 0; i < sizeof(usual) / sizeof(*usual); i++) {
+		*name = usual[i];
+		if (symfile_find(symfile, usual[i], vaddr) && *vaddr)
+			return true;
+	}
+	return false;
+}
+
+static bool landmark_at(struct symfile *symfile, uint64_t at, const char **name, uint64_t *vaddr)
+{
+	struct sym_frame found[SYM_MAX_INLINE];
+	size_t nr = symfile_lookup(symfile, at, found, SYM_MAX_INLINE);
+
+	if (!nr)
+		return false;
+	*name = found[nr - 1].linkage;
+	return symfile_find(symfile, *name, vaddr) && *vaddr;
+}
+
+bool image_landmark(struct images *images, uint32_t handle, const char **name, uint64_t *vaddr)
+{
+	struct symfile *symfile = image_symfile(images, handle);
+	const struct sym_segment *segments;
+	size_t nr;
+
+	if (!symfile)
+		return false;
+	if (named_landmark(symfile, name, vaddr))
+		return true;
+	segments = symfile_segments(symfile, &nr);
+	for (size_t i = 0; i < nr; i++) {
+		uint64_t len = segments[i].memsz;
+
+		if (len > LANDMARK_SEARCH)
+			len = LANDMARK_SEARCH;
+		for (uint64_t at = 0; at < len; at += LANDMARK_STEP) {
+			if (landmark_at(symfile, segments[i].vaddr + at, name, vaddr))
+				return true;
+		}
+	}
+	return false;
+}

@@ -3,6 +3,7 @@
  * perfdata: a perf.data file that stock perf takes without a warning. Records go out as they come;
  * room for the attributes is left before them, because some readers of the format do not seek back.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -119,7 +120,7 @@ static void put_task(struct writer *w, const struct event *ev)
 }
 
 /* perf looks for a binary under the name in the map: give it the file that we found. */
-static const struct image *mapped_image(struct writer *w, const struct event_map *map)
+static uint32_t mapped_image(struct writer *w, const struct event_map *map)
 {
 	struct perfdata *p = w->priv;
 	struct world *world = w->world;
@@ -130,7 +131,7 @@ static const struct image *mapped_image(struct writer *w, const struct event_map
 	/* Nobody on that machine took note of build ids; with them perf's cache is all it needs. */
 	if (map->foreign)
 		image_symfile(&world->images, handle);
-	return &world->images.all[handle];
+	return handle;
 }
 
 /* Not of foreign ones: perf puts its --symfs before the name, and looks in its cache first. */
@@ -141,14 +142,41 @@ static const char *image_filename(const struct world *world, const struct image 
 	return here ? image->file : str_text(world->strings, image->path);
 }
 
+/*
+ * A kernel that runs where it was linked is one map over all addresses. perf takes the kernel's
+ * text from the ELF it is given, so no length is needed, and none can be wrong. (Of tries with
+ * perf 6.1: a map cut to the program headers resolves no better, one of the file's size loses what
+ * is beyond.) What follows [kernel.kallsyms] in the name is a symbol, and pgoff its address: perf
+ * moves the kernel by the difference to that symbol in its ELF or kallsyms. Without one it warns
+ * that addresses were hidden; with one that the kernel does not have it finds no names at all. So
+ * the symbol has to come from the kernel itself.
+ */
+static void mark_kernel(struct writer *w, uint32_t handle, uint64_t *pgoff, char *name, size_t size)
+{
+	const char *symbol;
+
+	if (image_landmark(&w->world->images, handle, &symbol, pgoff))
+		snprintf(name, size, "[kernel.kallsyms]%s", symbol);
+	else
+		snprintf(name, size, "[kernel.kallsyms]");
+}
+
 static void put_map(struct writer *w, const struct event *ev)
 {
 	struct perfdata *p = w->priv;
 	const struct event_map *map = &ev->map;
-	const struct image *image = mapped_image(w, map);
+	uint32_t handle = mapped_image(w, map);
+	const struct image *image = &w->world->images.all[handle];
 	uint16_t misc = map->kernel ? PERF_MISC_KERNEL : PERF_MISC_USER;
 	uint8_t id[24] = { image->build_id_len };
+	const char *name = image_filename(w->world, image);
+	uint64_t pgoff = map->offset;
+	char kernel[200];
 
+	if (map->kernel && map->as_linked && !strcmp(name, "[kernel.kallsyms]")) {
+		mark_kernel(w, handle, &pgoff, kernel, sizeof(kernel));
+		name = kernel;
+	}
 	if (image->build_id_len)
 		misc |= PERF_MISC_MMAP_BUILD_ID;
 	begin(p, PERF_RECORD_MMAP2, misc);
@@ -156,12 +184,12 @@ static void put_map(struct writer *w, const struct event *ev)
 	put_u32(&p->record, map->kernel ? 0 : ev->tid);
 	put_u64(&p->record, map->addr);
 	put_u64(&p->record, map->len);
-	put_u64(&p->record, map->offset);
+	put_u64(&p->record, pgoff);
 	memcpy(id + 4, image->build_id, image->build_id_len);
 	buf_add(&p->record, id, sizeof(id)); /* or device, inode and generation: all 0 */
 	put_u32(&p->record, map->prot);
 	put_u32(&p->record, 2); /* MAP_PRIVATE */
-	put_padded(&p->record, image_filename(w->world, image), 4095);
+	put_padded(&p->record, name, 4095);
 	end_with_id(w, ev);
 }
 
