@@ -92,7 +92,7 @@ static char *try_file(struct images *images, struct image *image, char *path)
 	return NULL;
 }
 
-/* perf's own store: ~/.debug/.build-id/xx/yyyy/elf */
+/* perf's own store: ~/.debug/.build-id/xx/yyyy/elf, for the kernel as well */
 static char *cached_path(const struct image *image)
 {
 	const char *home = getenv("HOME");
@@ -107,8 +107,7 @@ static char *cached_path(const struct image *image)
 		hex[2 * i + 1] = digits[image->build_id[i] & 15];
 		hex[2 * i + 2] = '\0';
 	}
-	return xasprintf("%s/.debug/.build-id/%.2s/%s/%s", home, hex, hex + 2,
-			 image->kernel ? "vmlinux" : "elf");
+	return xasprintf("%s/.debug/.build-id/%.2s/%s/elf", home, hex, hex + 2);
 }
 
 static char *find_file(struct images *images, struct image *image)
