@@ -190,27 +190,56 @@ uint64_t image_vaddr(struct images *images, uint32_t handle, uint64_t addr)
 #define LANDMARK_STEP 16	       /* functions are mostly aligned to that */
 #define LANDMARK_SEARCH ((uint64_t)1 << 20) /* symbols are sparse only in assembly at the start */
 
-static bool named_landmark(struct symfile *symfile, const char **name, uint64_t *vaddr)
+bool image_extent(struct images *images, uint32_t handle, uint64_t *vaddr, uint64_t *len)
+{
+	struct symfile *symfile = image_symfile(images, handle);
+	const struct sym_segment *segments;
+	uint64_t first = UINT64_MAX, last = 0;
+	size_t nr = 0;
+
+	segments = symfile ? symfile_segments(symfile, &nr) : NULL;
+	for (size_t i = 0; i < nr; i++) {
+		uint64_t start = segments[i].vaddr, room = UINT64_MAX - start;
+		uint64_t size = segments[i].memsz < room ? segments[i].memsz : room;
+
+		first = start < first ? start : first;
+		last = start + size > last ? start + size : last;
+	}
+	if (first >= last)
+		return false;
+	*vaddr = first & ~(uint64_t)(PAGE - 1);
+	*len = last - *vaddr;
+	return true;
+}
+
+/* Functions that kernels tend to have; whichever comes first in the code otherwise. */
+static bool usual_landmark(struct symfile *symfile, const char **name, uint64_t *vaddr)
 {
 	static const char *const usual[] = { "_text", "_stext", "_start", "kernel_init" };
 
 	for (size_t i = 0; i < sizeof(usual) / sizeof(*usual); i++) {
+		uint64_t found;
+
+		if (!symfile_find(symfile, usual[i], &found) || !found)
+			continue;
 		*name = usual[i];
-		if (symfile_find(symfile, usual[i], vaddr) && *vaddr)
-			return true;
+		*vaddr = found;
+		return true;
 	}
 	return false;
 }
 
 static bool landmark_at(struct symfile *symfile, uint64_t at, const char **name, uint64_t *vaddr)
 {
-	struct sym_frame found[SYM_MAX_INLINE];
-	size_t nr = symfile_lookup(symfile, at, found, SYM_MAX_INLINE);
+	struct sym_frame frames[SYM_MAX_INLINE];
+	size_t nr = symfile_lookup(symfile, at, frames, SYM_MAX_INLINE);
+	uint64_t found;
 
-	if (!nr)
+	if (!nr || !symfile_find(symfile, frames[nr - 1].linkage, &found) || !found)
 		return false;
-	*name = found[nr - 1].linkage;
-	return symfile_find(symfile, *name, vaddr) && *vaddr;
+	*name = frames[nr - 1].linkage;
+	*vaddr = found;
+	return true;
 }
 
 bool image_landmark(struct images *images, uint32_t handle, const char **name, uint64_t *vaddr)
@@ -221,7 +250,7 @@ bool image_landmark(struct images *images, uint32_t handle, const char **name, u
 
 	if (!symfile)
 		return false;
-	if (named_landmark(symfile, name, vaddr))
+	if (usual_landmark(symfile, name, vaddr))
 		return true;
 	segments = symfile_segments(symfile, &nr);
 	for (size_t i = 0; i < nr; i++) {

@@ -143,22 +143,25 @@ static const char *image_filename(const struct world *world, const struct image 
 }
 
 /*
- * A kernel that runs where it was linked is one map over all addresses. perf takes the kernel's
- * text from the ELF it is given, so no length is needed, and none can be wrong. (Of tries with
- * perf 6.1: a map cut to the program headers resolves no better, one of the file's size loses what
- * is beyond.) What follows [kernel.kallsyms] in the name is a symbol, and pgoff its address: perf
- * moves the kernel by the difference to that symbol in its ELF or kallsyms. Without one it warns
- * that addresses were hidden; with one that the kernel does not have it finds no names at all. So
- * the symbol has to come from the kernel itself.
+ * A kernel that runs where it was linked: its map is where the ELF's program headers put its code,
+ * or all addresses if there is no ELF. (The size of the file says nothing: the code may be linked
+ * far above the base, and perf finds no name for what is outside the map.) perf reads what follows
+ * [kernel.kallsyms] in the name as a symbol, and pgoff as its address, and moves the kernel by the
+ * difference to that symbol in its ELF or kallsyms. Without one it warns that addresses were
+ * hidden; with one that the kernel does not have it finds no names at all. So it has to be a symbol
+ * of this kernel, and then --vmlinux, --kallsyms, annotate and the build-id cache alone all work.
  */
-static void mark_kernel(struct writer *w, uint32_t handle, uint64_t *pgoff, char *name, size_t size)
+static struct event_map kernel_map(struct writer *w, uint32_t handle, char *name, size_t size)
 {
-	const char *symbol;
+	struct images *images = &w->world->images;
+	struct event_map map = { .len = UINT64_MAX };
+	const char *symbol = "";
 
-	if (image_landmark(&w->world->images, handle, &symbol, pgoff))
-		snprintf(name, size, "[kernel.kallsyms]%s", symbol);
-	else
-		snprintf(name, size, "[kernel.kallsyms]");
+	image_extent(images, handle, &map.addr, &map.len);
+	image_landmark(images, handle, &symbol, &map.offset);
+	snprintf(name, size, "[kernel.kallsyms]%s", symbol);
+	map.path = name;
+	return map;
 }
 
 static void put_map(struct writer *w, const struct event *ev)
@@ -169,27 +172,25 @@ static void put_map(struct writer *w, const struct event *ev)
 	const struct image *image = &w->world->images.all[handle];
 	uint16_t misc = map->kernel ? PERF_MISC_KERNEL : PERF_MISC_USER;
 	uint8_t id[24] = { image->build_id_len };
-	const char *name = image_filename(w->world, image);
-	uint64_t pgoff = map->offset;
-	char kernel[200];
+	struct event_map place = *map;
+	char name[200];
 
-	if (map->kernel && map->as_linked && !strcmp(name, "[kernel.kallsyms]")) {
-		mark_kernel(w, handle, &pgoff, kernel, sizeof(kernel));
-		name = kernel;
-	}
+	place.path = image_filename(w->world, image);
+	if (map->kernel && map->as_linked && !strcmp(place.path, "[kernel.kallsyms]"))
+		place = kernel_map(w, handle, name, sizeof(name));
 	if (image->build_id_len)
 		misc |= PERF_MISC_MMAP_BUILD_ID;
 	begin(p, PERF_RECORD_MMAP2, misc);
 	put_u32(&p->record, map->kernel ? UINT32_MAX : ev->pid);
 	put_u32(&p->record, map->kernel ? 0 : ev->tid);
-	put_u64(&p->record, map->addr);
-	put_u64(&p->record, map->len);
-	put_u64(&p->record, pgoff);
+	put_u64(&p->record, place.addr);
+	put_u64(&p->record, place.len);
+	put_u64(&p->record, place.offset);
 	memcpy(id + 4, image->build_id, image->build_id_len);
 	buf_add(&p->record, id, sizeof(id)); /* or device, inode and generation: all 0 */
 	put_u32(&p->record, map->prot);
 	put_u32(&p->record, 2); /* MAP_PRIVATE */
-	put_padded(&p->record, name, 4095);
+	put_padded(&p->record, place.path, 4095);
 	end_with_id(w, ev);
 }
 
