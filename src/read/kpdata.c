@@ -103,22 +103,30 @@ struct kpdata {
 
 /* ---- how much speaks for this format ---- */
 
-static int kpdata_probe(const uint8_t *head, size_t len)
+/* Records in a row, up to 4. */
+static int records_at(const uint8_t *head, size_t len)
 {
 	struct kp_record record;
 	const char *why;
 	size_t at = 0, need;
 	int nr = 0;
 
-	while (nr < 4 && at < len) {
-		enum kp_result ret = kp_parse(head + at, len - at, KP_ANY, &record, &need, &why);
-
-		if (ret == KP_CUT && nr)
-			break;
-		if (ret != KP_GOOD)
-			return 0;
+	while (nr < 4 && at < len &&
+	       kp_parse(head + at, len - at, KP_ANY, &record, &need, &why) == KP_GOOD) {
 		nr++;
 		at += record.size;
+	}
+	return nr > 1 || at == len ? nr : 0;
+}
+
+/* A file whose beginning is damaged is still one, if nothing else fits. */
+static int kpdata_probe(const uint8_t *head, size_t len)
+{
+	int nr = records_at(head, len);
+
+	for (size_t at = 1; !nr && at < len; at++) {
+		if (records_at(head + at, len - at) > 2)
+			return 8;
 	}
 	return nr * 20;
 }

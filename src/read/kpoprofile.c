@@ -8,7 +8,7 @@
  * There are no processes, no maps and no end of a record but its count. Blocks were flushed a core
  * at a time, and the kernel itself overwrote the ends of some; then the next descriptor is where it
  * goes on. An address tells by its upper half whether it is of the kernel. All of it belongs to
- * pid 0, named [kernel]; of a user's address nothing else is known.
+ * pid 0, named akaros: which process an address is of nothing tells.
  *
  * Samples come in the order of the file: nothing in it (no map, no name) depends on the order.
  */
@@ -110,7 +110,7 @@ static bool tell(struct reader *r, struct event *ev)
 	case 4:
 		ev->kind = EVENT_COMM;
 		ev->pid = ev->tid = 0;
-		ev->comm.comm = "[kernel]";
+		ev->comm.comm = "akaros";
 		break;
 	default:
 		return false;
