@@ -154,11 +154,12 @@ enum kp_result kp_parse(const uint8_t *data, size_t have, enum kp_version versio
 	size_t size;
 
 	*need = 8;
+	*record = (struct kp_record){ .pid = KP_NO_PID };
 	if (!have)
 		return KP_CUT;
 	if (data[0] < KP_KERNEL || data[0] > KP_PROCESS)
 		return bad(why, "not a record");
-	*record = (struct kp_record){ .type = (enum kp_type)data[0], .pid = KP_NO_PID };
+	record->type = (enum kp_type)data[0];
 	ret = parse_size(data, have, record, &size, why);
 	if (ret != KP_GOOD)
 		return ret;
@@ -265,6 +266,20 @@ static bool is_broken_off(const struct kp_bytes *bytes, uint64_t offset, enum kp
 	return true;
 }
 
+/* A record that is wrong inside, with another where it ends: no more than that one is lost. */
+static bool is_framed(const struct kp_bytes *bytes, uint64_t offset, enum kp_version version,
+		      const struct kp_step *step)
+{
+	struct kp_record next;
+	enum kp_result ret;
+	const char *why;
+
+	if (!step->record.size)
+		return false;
+	ret = parse_at(bytes, offset, step->record.size, version, &next, &why);
+	return ret == KP_GOOD || ret == KP_END;
+}
+
 void kp_step(const struct kp_bytes *bytes, uint64_t offset, enum kp_version version,
 	     struct kp_step *step)
 {
@@ -277,6 +292,10 @@ void kp_step(const struct kp_bytes *bytes, uint64_t offset, enum kp_version vers
 	if (step->what == KP_GOOD) {
 		step->bytes = step->record.size;
 		is_broken_off(bytes, offset, version, step);
+		return;
+	}
+	if (step->what == KP_BAD && is_framed(bytes, offset, version, step)) {
+		step->bytes = step->record.size;
 		return;
 	}
 	cut = step->what == KP_CUT;

@@ -43,7 +43,7 @@ enum kp_result { KP_GOOD, KP_BAD, KP_CUT, KP_END };
 
 /*
  * The record at the start of [data, data+have). KP_CUT: more is needed to tell, *need bytes.
- * KP_BAD: *why says it in words. With KP_ANY a trace may be of any version; then its other fields
+ * KP_BAD: *why says it in words, and record->size is what it claims to be, or 0. With KP_ANY a trace may be of any version; then its other fields
  * are not filled.
  */
 enum kp_result kp_parse(const uint8_t *data, size_t have, enum kp_version version,
