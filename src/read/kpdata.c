@@ -167,15 +167,15 @@ static enum kp_version vote(struct reader *r)
 
 /* ---- the second walk: runs, sources, and whether the leaf is there twice ---- */
 
-static void name_opaque(const struct reader *r, struct kp_source *source, const char *what,
-			uint32_t nth)
+static void name_opaque(const struct reader *r, struct kp_source *source, uint32_t nth)
 {
 	const char *given = r->options->source;
 
 	if (given && nth == 1)
 		snprintf(source->name, sizeof(source->name), "%s", given);
 	else
-		snprintf(source->name, sizeof(source->name), "%s-%" PRIu32, given ? given : what, nth);
+		snprintf(source->name, sizeof(source->name), "%s-%" PRIu32,
+			 given ? given : "event", nth);
 	source_from_name(&source->event, source->name);
 }
 
@@ -225,7 +225,7 @@ static void describe_source(struct reader *r, struct kp_source *source)
 		snprintf(source->name, sizeof(source->name), "written");
 		source_from_name(&source->event, source->name);
 	} else {
-		name_opaque(r, source, "event", ++p->nr_opaque);
+		name_opaque(r, source, ++p->nr_opaque);
 	}
 }
 

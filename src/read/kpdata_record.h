@@ -36,15 +36,15 @@ struct kp_record {
 	uint32_t pid; /* KP_NO_PID: the record has none */
 	uint16_t cpu, nr;
 	uint64_t addr, len, offset;
-	unsigned votes; /* a bit for each version that has traces like this, of one address or more */
+	unsigned votes; /* a bit for each version whose traces are like this, with an address */
 };
 
 enum kp_result { KP_GOOD, KP_BAD, KP_CUT, KP_END };
 
 /*
  * The record at the start of [data, data+have). KP_CUT: more is needed to tell, *need bytes.
- * KP_BAD: *why says it in words, and record->size is what it claims to be, or 0. With KP_ANY a trace may be of any version; then its other fields
- * are not filled.
+ * KP_BAD: *why says it in words, and record->size is what it claims to be, or 0. With KP_ANY a
+ * trace may be of any version; then its other fields are not filled.
  */
 enum kp_result kp_parse(const uint8_t *data, size_t have, enum kp_version version,
 			struct kp_record *record, size_t *need, const char **why);

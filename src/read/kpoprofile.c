@@ -207,7 +207,8 @@ static int kpoprofile_next(struct reader *r, struct event *ev)
 	if (is_descriptor(first) || have < 8)
 		why = "the file ends inside a record";
 	skipped = skip_damage(r->in);
-	return reader_damage(r, ev, offset, 1, skipped, "%s; %" PRIu64 " bytes skipped", why, skipped);
+	return reader_damage(r, ev, offset, 1, skipped, "%s; %" PRIu64 " bytes skipped", why,
+			     skipped);
 }
 
 static void kpoprofile_close(struct reader *r)
