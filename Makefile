@@ -71,3 +71,45 @@ endef
 $(foreach src,$(TEST_SRC),$(eval $(call test_binary,$(src))))
 
 -include $(TEST_SRC:%.c=$(BUILD)/obj/%.d)
+
+# Set-up comes first and make starts anew after it: what is installed decides what is built.
+.PHONY: demo test run-tests install check bench fuzz clean
+demo:
+	@tools/install-deps build demo
+	@$(MAKE) --no-print-directory all demo-elfs
+	@demo/run $(BUILD)
+
+test:
+	@tools/install-deps build demo test
+	@$(MAKE) --no-print-directory -j2 all test-tools demo-elfs tests/node_modules/.done
+	@$(MAKE) --no-print-directory run-tests
+
+run-tests:
+	@BUILD=$(abspath $(BUILD)) tests/run $(TESTS)
+
+tests/node_modules/.done: tests/package.json
+	cd tests && npm install --silent --no-audit --no-fund
+	@touch $@
+
+clean:
+	rm -rf $(BUILD) demo/out
+
+# The demo's programs: AArch64, freestanding, with frame pointers, linked for 4 KiB and 64 KiB pages.
+DEMO_ELF := $(patsubst demo/sel4/%.c,%.elf,$(wildcard demo/sel4/*.c))
+DEMO_ELFS := $(DEMO_ELF:%=$(BUILD)/demo/64k/%) $(DEMO_ELF:%=$(BUILD)/demo/4k/%)
+DEMO_CFLAGS := --target=aarch64-none-elf -O1 -g -ffreestanding -fno-omit-frame-pointer \
+	-mno-omit-leaf-frame-pointer -fno-optimize-sibling-calls
+
+$(BUILD)/demo/%.o: demo/sel4/%.c
+	@mkdir -p $(@D)
+	clang $(DEMO_CFLAGS) -fdebug-prefix-map=$(CURDIR)=. -c $< -o $@
+define demo_elf
+$(BUILD)/demo/$(1)/%.elf: $(BUILD)/demo/%.o
+	@mkdir -p $$(@D)
+	ld.lld -z max-page-size=$(2) --image-base=0x200000 --build-id $$< -o $$@
+endef
+$(eval $(call demo_elf,64k,65536))
+$(eval $(call demo_elf,4k,4096))
+.SECONDARY: $(DEMO_ELFS)
+.PHONY: demo-elfs
+demo-elfs: $(DEMO_ELFS)

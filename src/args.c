@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "args.h"
 
+#include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "base/mem.h"
@@ -266,6 +269,38 @@ static int wrong(const struct command *command, const char *message, int *code)
 	return -1;
 }
 
+/* Said now it is a wrong argument; later it would be many missing binaries. */
+static int check_folder(const char *option, const char *path, struct err *err)
+{
+	struct stat st;
+
+	if (!path)
+		return 0;
+	if (stat(path, &st) < 0)
+		return err_set(err, ERR_USAGE, "%s %s: %s", option, path, strerror(errno));
+	if (!S_ISDIR(st.st_mode))
+		return err_set(err, ERR_USAGE, "%s %s: not a folder", option, path);
+	if (access(path, R_OK | X_OK) < 0)
+		return err_set(err, ERR_USAGE, "%s %s: %s", option, path, strerror(errno));
+	return 0;
+}
+
+int args_check(const struct options *options, struct err *err)
+{
+	if (check_folder("--build-dir", options->build_dir, err) < 0 ||
+	    check_folder("--symfs", options->symfs, err) < 0)
+		return -1;
+	if (options->kernel && access(options->kernel, R_OK) < 0)
+		return err_set(err, ERR_USAGE, "--kernel %s: %s", options->kernel, strerror(errno));
+	for (size_t i = 0; i < options->nr_elfs; i++) {
+		/* A bare name is looked for under --build-dir. */
+		if (strchr(options->elfs[i].path, '/') && access(options->elfs[i].path, R_OK) < 0)
+			return err_set(err, ERR_USAGE, "--elf %s: %s", options->elfs[i].path,
+				       strerror(errno));
+	}
+	return 0;
+}
+
 int args_parse(struct args *args, const struct command *command, int argc, char **argv, int *code)
 {
 	struct option longs[NR_ROWS + 1];
@@ -299,6 +334,8 @@ int args_parse(struct args *args, const struct command *command, int argc, char 
 	}
 	if (!args->nr_inputs && command->verb != VERB_FORMATS)
 		return wrong(command, "no input file is named; - is stdin", code);
+	if (args_check(&args->options, &err) < 0)
+		return wrong(command, err.msg, code);
 	return 0;
 }
 

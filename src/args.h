@@ -51,6 +51,8 @@ struct command {
  * is wrong and that was said.
  */
 int args_parse(struct args *args, const struct command *command, int argc, char **argv, int *code);
+/* Folders and files that options name have to be there. For drop-ins, which parse by themselves. */
+int args_check(const struct options *options, struct err *err);
 void args_release(struct args *args);
 void args_help(const struct command *command);
 /* Fills a job from the arguments. */

@@ -38,6 +38,7 @@ int cmd_kprof2perf(int argc, char **argv)
 {
 	const char *input = "-";
 	struct args args = { .output = "-", .inputs = &input, .nr_inputs = 1 };
+	struct err err = { 0 };
 	struct job job;
 	int opt;
 
@@ -68,6 +69,10 @@ int cmd_kprof2perf(int argc, char **argv)
 		return wrong("kprof2perf takes nothing but flags");
 	if (!strcmp(args.output, "-") && isatty(STDOUT_FILENO))
 		return wrong("perf.data is not for a terminal: use -o FILE or a pipe");
+	if (args_check(&args.options, &err) < 0) {
+		log_error("%s", err.msg);
+		return err.code;
+	}
 	args_job(&args, &job);
 	return convert_file(&job, writer_by_name("perfdata"), args.output);
 }

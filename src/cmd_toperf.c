@@ -47,6 +47,7 @@ int cmd_toperf(int argc, char **argv)
 	};
 	const char *samples = NULL;
 	struct args args = { .output = "perf.data", .inputs = &samples, .nr_inputs = 1 };
+	struct err err = { 0 };
 	bool summary = false;
 	struct job job;
 	int opt;
@@ -80,6 +81,10 @@ int cmd_toperf(int argc, char **argv)
 		log_error("toperf needs --samples-path and --build-dir, and nothing else");
 		fputs(usage, stderr);
 		return ERR_USAGE;
+	}
+	if (args_check(&args.options, &err) < 0) {
+		log_error("%s", err.msg);
+		return err.code;
 	}
 	if (summary) {
 		int code = print_summary(&args);

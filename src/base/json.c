@@ -24,39 +24,33 @@ static inline bool is_space(uint8_t c)
 	return c == ' ' || c == '\n' || c == '\t' || c == '\r';
 }
 
-/* Most of a pretty-printed file is indentation: eight blanks at a time. */
-static inline void skip_space(struct json *js)
+/* Much of a pretty-printed file is indentation: eight blanks at a time. */
+static const uint8_t *skip_blanks(const uint8_t *at, const uint8_t *end)
+{
+	while (end - at >= 8) {
+		uint64_t word;
+
+		memcpy(&word, at, 8);
+		word ^= SPACES;
+		if (word)
+			return at + __builtin_ctzll(word) / 8;
+		at += 8;
+	}
+	return at;
+}
+
+int json_peek_after_space(struct json *js)
 {
 	const uint8_t *at = js->at, *end = js->end;
 
-	while (at < end && is_space(*at)) {
-		uint64_t word;
-
-		at++;
-		while (end - at >= 8 && (memcpy(&word, at, 8), word == SPACES))
-			at += 8;
-	}
+	while (at < end && is_space(*at))
+		at = skip_blanks(at + 1, end);
 	js->at = at;
-}
-
-int json_peek(struct json *js)
-{
-	if (js->at < js->end && *js->at > ' ')
-		return *js->at;
-	skip_space(js);
-	if (js->at == js->end) {
+	if (at == end) {
 		js->cut = true;
 		return 0;
 	}
-	return *js->at;
-}
-
-bool json_take(struct json *js, char c)
-{
-	if (json_peek(js) != (uint8_t)c)
-		return false;
-	js->at++;
-	return true;
+	return *at;
 }
 
 bool json_raw_string(struct json *js, const char **text, size_t *len)
@@ -68,7 +62,7 @@ bool json_raw_string(struct json *js, const char **text, size_t *len)
 	start = js->at;
 	for (at = start; at < js->end && *at != '"'; at++) {
 		if (*at == '\\')
-			at++;
+			at++; /* whatever it escapes is part of the string */
 	}
 	if (at >= js->end)
 		return run_out(js);
@@ -169,29 +163,28 @@ static bool hex_digits(struct json *js, uint64_t *value)
 
 static bool digits(struct json *js, uint64_t *value)
 {
-	const uint8_t *at = js->at, *start = at;
+	const uint8_t *at = js->at, *start = at, *end = js->end;
+	/* Nineteen digits always fit. */
+	const uint8_t *safe = end - at > 19 ? at + 19 : end;
 	uint64_t sum = 0;
+	unsigned digit;
 
-	for (; at < js->end; at++) {
-		unsigned digit = *at - (unsigned)'0';
-
-		if (digit > 9)
-			break;
-		/* Nineteen digits always fit. */
-		if (at - start >= 19 && (__builtin_mul_overflow(sum, 10, &sum) ||
-					 __builtin_add_overflow(sum, digit, &sum)))
+	while (at < safe && (digit = *at - (unsigned)'0') <= 9) {
+		sum = sum * 10 + digit;
+		at++;
+	}
+	for (; at < end && (digit = *at - (unsigned)'0') <= 9; at++) {
+		if (__builtin_mul_overflow(sum, 10, &sum) || __builtin_add_overflow(sum, digit, &sum))
 			return json_fail(js, "a number beyond 64 bits");
-		else if (at - start < 19)
-			sum = sum * 10 + digit;
 	}
 	js->at = at;
 	*value = sum;
-	if (at == js->end)
+	if (at == end)
 		return run_out(js);
 	return at > start || json_fail(js, "expected a whole number");
 }
 
-bool json_u64(struct json *js, uint64_t *value)
+static bool number(struct json *js, uint64_t *value)
 {
 	bool quoted = json_peek(js) == '"', negative, ok;
 
@@ -219,6 +212,25 @@ bool json_u64(struct json *js, uint64_t *value)
 	if (*js->at == '.' || (*js->at | 0x20) == 'e')
 		return json_fail(js, "expected a whole number");
 	return true;
+}
+
+bool json_u64(struct json *js, uint64_t *value)
+{
+	const uint8_t *at;
+	uint64_t sum = 0;
+	unsigned digit, nr = 0;
+
+	/* By far the most common: a few digits in quotes. Everything else takes its time. */
+	if (json_peek(js) == '"' && js->end - js->at > 20) {
+		for (at = js->at + 1; nr < 18 && (digit = *at - (unsigned)'0') <= 9; at++, nr++)
+			sum = sum * 10 + digit;
+		if (nr && *at == '"') {
+			js->at = at + 1;
+			*value = sum;
+			return true;
+		}
+	}
+	return number(js, value);
 }
 
 bool json_u32(struct json *js, uint32_t *value)

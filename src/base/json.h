@@ -19,10 +19,25 @@ struct json {
 	const char *wrong; /* what is wrong at `at`; NULL while nothing is */
 };
 
+int json_peek_after_space(struct json *js);
+
 /* The next byte that is not white space, not consumed; 0 and cut at the end. */
-int json_peek(struct json *js);
+static inline int json_peek(struct json *js)
+{
+	if (js->at < js->end && *js->at > ' ')
+		return *js->at;
+	return json_peek_after_space(js);
+}
+
 /* Consumes this byte, after white space. False: cut, or something else is there. */
-bool json_take(struct json *js, char c);
+static inline bool json_take(struct json *js, char c)
+{
+	if (json_peek(js) != (uint8_t)c)
+		return false;
+	js->at++;
+	return true;
+}
+
 /* A string without escapes as it stands in the input: for keys. */
 bool json_raw_string(struct json *js, const char **text, size_t *len);
 /* A string with its escapes undone. */

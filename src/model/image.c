@@ -38,35 +38,46 @@ static const char *last_part(const char *path)
 	return slash && slash[1] && path[0] != '[' ? slash + 1 : path;
 }
 
+static bool build_id_differs(const struct image *image, const uint8_t *id, size_t len)
+{
+	return image->build_id_len && len &&
+	       (len != image->build_id_len || memcmp(id, image->build_id, len) != 0);
+}
+
+static void set_build_id(struct image *image, const uint8_t *id, size_t len)
+{
+	if (image->build_id_len || !len)
+		return;
+	image->build_id_len = (uint8_t)len;
+	memcpy(image->build_id, id, len);
+}
+
 uint32_t image_intern(struct images *images, const char *path, const uint8_t *build_id,
 		      size_t build_id_len, bool as_linked, bool kernel)
 {
 	uint32_t name = str_intern_z(images->strings, path);
 	struct hash_key key = { name, (uint64_t)as_linked | (uint64_t)kernel << 1 };
-	struct image *image;
-	uint32_t *handle;
+	uint32_t *handle = hash_at(&images->index, key);
 
 	if (build_id_len > BUILD_ID_MAX)
 		build_id_len = BUILD_ID_MAX;
 	/* A file that changed under the same path is another image. */
-	if (build_id_len)
+	if (*handle && build_id_differs(&images->all[*handle], build_id, build_id_len)) {
 		key.a |= hash_bytes(build_id, build_id_len) << 32;
-	handle = hash_at(&images->index, key);
-	if (*handle)
-		return *handle;
-	*handle = (uint32_t)images->nr;
-	GROW(images->all, images->nr + 1, images->cap);
-	image = &images->all[images->nr];
-	*image = (struct image){
-		.path = name,
-		.name = str_intern_z(images->strings, last_part(path)),
-		.build_id_len = (uint8_t)build_id_len,
-		.as_linked = as_linked,
-		.kernel = kernel,
-	};
-	if (build_id_len)
-		memcpy(image->build_id, build_id, build_id_len);
-	return (uint32_t)images->nr++;
+		handle = hash_at(&images->index, key);
+	}
+	if (!*handle) {
+		*handle = (uint32_t)images->nr;
+		GROW(images->all, images->nr + 1, images->cap);
+		images->all[images->nr++] = (struct image){
+			.path = name,
+			.name = str_intern_z(images->strings, last_part(path)),
+			.as_linked = as_linked,
+			.kernel = kernel,
+		};
+	}
+	set_build_id(&images->all[*handle], build_id, build_id_len);
+	return *handle;
 }
 
 bool image_is_pseudo(const char *path)
@@ -136,12 +147,6 @@ static char *find_file(struct images *images, struct image *image)
 	return file;
 }
 
-static bool build_id_differs(const struct image *image, const uint8_t *id, size_t len)
-{
-	return image->build_id_len && id &&
-	       (len != image->build_id_len || memcmp(id, image->build_id, len) != 0);
-}
-
 struct symfile *image_symfile(struct images *images, uint32_t handle)
 {
 	struct image *image = &images->all[handle];
@@ -154,16 +159,19 @@ struct symfile *image_symfile(struct images *images, uint32_t handle)
 	image->file = find_file(images, image);
 	if (!image->symfile)
 		return NULL;
+	if (!images->machine)
+		images->machine = symfile_machine(image->symfile);
 	id = symfile_build_id(image->symfile, &len);
+	if (!id || len > BUILD_ID_MAX)
+		len = id ? BUILD_ID_MAX : 0;
 	if (build_id_differs(image, id, len)) {
 		log_warn("%s: is not the binary that was recorded (its build id differs): "
 			 "its names are not used; --symfs or --build-dir may lead to the right one",
 			 image->file);
 		symfile_close(image->symfile);
 		image->symfile = NULL;
-	} else if (id && !image->build_id_len) {
-		image->build_id_len = (uint8_t)(len > BUILD_ID_MAX ? BUILD_ID_MAX : len);
-		memcpy(image->build_id, id, image->build_id_len);
+	} else {
+		set_build_id(image, id, len);
 	}
 	return image->symfile;
 }

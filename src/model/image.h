@@ -35,6 +35,7 @@ struct images {
 	struct image *all; /* [0] is none */
 	size_t nr, cap;
 	struct hash index;
+	uint16_t machine; /* e_machine of the first binary that was opened; 0 unknown */
 };
 
 struct image_search {

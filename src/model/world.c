@@ -107,7 +107,7 @@ const char *world_arch(const struct world *world)
 
 	if (arch)
 		return arch;
-	switch (world->machine) {
+	switch (world->images.machine) {
 	case EM_X86_64:
 		return "x86_64";
 	case EM_386:
@@ -234,13 +234,14 @@ bool world_segment(struct world *world, const struct event *whole, size_t n, str
 	ev->map.whole = false;
 	ev->map.prot = PROT_READ | PROT_EXEC;
 	if (!symfile) {
+		image = image_intern(&world->images, whole->map.path, NULL, 0, true,
+				     whole->map.kernel);
+		world->images.all[image].opened = true; /* it was just tried */
 		ev->map.as_linked = true;
 		ev->map.addr = 0;
 		ev->map.len = (uint64_t)1 << 63;
 		return n == 0;
 	}
-	if (!world->machine)
-		world->machine = symfile_machine(symfile);
 	segment = symfile_segments(symfile, &nr) + n;
 	if (n >= nr)
 		return false;

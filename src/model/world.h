@@ -53,7 +53,6 @@ struct world {
 
 	uint64_t *scratch; /* contexts of the chain at hand */
 	size_t cap_scratch;
-	uint16_t machine; /* e_machine of the first binary that was opened; 0 unknown */
 };
 
 #define SPACE_KERNEL 1

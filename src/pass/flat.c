@@ -78,7 +78,8 @@ static void add_stack(struct flat *flat, const struct tally *tally, const struct
 static void add_task(struct flat *flat, const struct tally *tally, const struct tally_entry *entry)
 {
 	struct strtab *strings = tally->world->strings;
-	uint32_t name = entry->comm ? entry->comm : str_intern_z(strings, "[no name]");
+	uint32_t late = world_comm(tally->world, entry->pid, entry->pid);
+	uint32_t name = entry->comm ? entry->comm : late ? late : str_intern_z(strings, "[no name]");
 	struct flat_row *row = row_of(flat, name, 0, entry->pid);
 
 	add_self(row, entry);

@@ -124,15 +124,16 @@ struct growing { /* the tree, and where in it each stack of the group at hand is
 static uint32_t task_name(struct growing *g, const struct tally_entry *entry)
 {
 	struct strtab *names = g->tree->names;
-	const char *comm = str_text(names, entry->comm);
+	/* A name that became known after the samples is better than none. */
+	uint32_t handle = entry->comm ? entry->comm
+				      : world_comm(g->tally->world, entry->pid, entry->pid);
+	const char *comm = handle ? str_text(names, handle) : "pid";
 	char text[300];
 
-	if (g->options->root == ROOT_NONE || (!entry->comm && entry->pid == NO_TASK))
+	if (g->options->root == ROOT_NONE || (!handle && entry->pid == NO_TASK))
 		return 0;
-	if (g->options->root == ROOT_COMM && entry->comm)
-		return entry->comm;
-	if (!entry->comm)
-		comm = "pid";
+	if (g->options->root == ROOT_COMM && handle)
+		return handle;
 	if (g->options->root == ROOT_TID)
 		snprintf(text, sizeof(text), "%.200s %" PRIu32 "/%" PRIu32, comm, entry->pid,
 			 entry->tid);

@@ -49,33 +49,31 @@ static bool split(const char *line, size_t len, size_t *stack, uint64_t *count)
 	return *stack && text_u64(blank + 1, digits, count);
 }
 
+/* Text has no magic: most of the first lines have to be stacks. */
 static int folded_probe(const uint8_t *head, size_t len)
 {
 	const char *line = (const char *)head, *end = line + len;
-	int good = 0, frames = 0;
+	int good = 0, bad = 0, frames = 0;
 
-	while (line < end && good < 8) {
+	if (memchr(head, '\0', len))
+		return 0;
+	while (line < end && good + bad < 8) {
 		const char *newline = memchr(line, '\n', (size_t)(end - line));
 		size_t stack, size = (size_t)((newline ? newline : end) - line);
 		uint64_t count;
 
-		if (memchr(line, '\0', size))
-			return 0;
 		if (size && *line != '#') {
-			if (!split(line, size, &stack, &count)) {
-				/* The last line of the head may be cut, or longer than it. */
-				if (!newline && good + frames == 0 && len >= 4096)
-					return memchr(line, ';', size) ? 8 : 0;
-				return newline ? 0 : good * 4;
-			}
-			frames += memchr(line, ';', stack) != NULL;
-			good++;
+			if (split(line, size, &stack, &count))
+				good++;
+			else if (newline) /* else it may only be cut by the end of the head */
+				bad++;
+			frames += memchr(line, ';', size) != NULL;
 		}
-		if (!newline)
-			break;
-		line = newline + 1;
+		line += size + 1;
 	}
-	return good ? good * 4 + (frames ? 8 : 0) : 0;
+	if (bad >= good && (bad || !frames))
+		return 0;
+	return 4 * good + (frames ? 8 : 0);
 }
 
 static int folded_open(struct reader *r)

@@ -19,12 +19,19 @@ struct unmapped {
 	uint64_t samples;
 };
 
-void sel4_map(struct sel4 *s, const char *elf, size_t len, uint32_t pid)
+static bool is_mapped(const struct sel4 *s, uint32_t pid)
 {
 	for (size_t i = 0; i < s->nr_mappings; i++) {
 		if (s->mappings[i].pid == pid)
-			return;
+			return true;
 	}
+	return false;
+}
+
+void sel4_map(struct sel4 *s, const char *elf, size_t len, uint32_t pid)
+{
+	if (is_mapped(s, pid))
+		return;
 	GROW(s->mappings, s->nr_mappings + 1, s->cap_mappings);
 	s->mappings[s->nr_mappings++] = (struct sel4_mapping){
 		.pid = pid,
@@ -138,10 +145,8 @@ static uint64_t to_ns(const struct reader *r, uint64_t ticks)
 
 static void count_unmapped(struct sel4 *s, uint32_t pid)
 {
-	for (size_t i = 0; i < s->nr_mappings; i++) {
-		if (s->mappings[i].pid == pid)
-			return;
-	}
+	if (is_mapped(s, pid))
+		return;
 	for (size_t i = 0; i < s->nr_unmapped; i++) {
 		if (s->unmapped[i].pid == pid) {
 			s->unmapped[i].samples++;
@@ -185,12 +190,16 @@ void sel4_end(struct reader *r, struct sel4 *s)
 	if (s->wraps)
 		log_warn("%s: the clock wrapped at 32 bits %" PRIu64 " time%s; repaired",
 			 r->in->path, s->wraps, s->wraps == 1 ? "" : "s");
-	for (size_t i = 0; i < s->nr_unmapped; i++)
-		reader_missing(r,
-			       "%s: pid %" PRIu32 " has no ELF: its %" PRIu64
-			       " samples keep bare addresses; name one with --elf %" PRIu32 "=FILE",
-			       r->in->path, s->unmapped[i].pid, s->unmapped[i].samples,
-			       s->unmapped[i].pid);
+	for (size_t i = 0; i < s->nr_unmapped; i++) {
+		const struct unmapped *none = &s->unmapped[i];
+
+		if (!is_mapped(s, none->pid)) /* the mapping may have come after the samples */
+			reader_missing(r,
+				       "%s: pid %" PRIu32 " has no ELF: its %" PRIu64
+				       " samples keep bare addresses; name one with --elf %" PRIu32
+				       "=FILE",
+				       r->in->path, none->pid, none->samples, none->pid);
+	}
 	s->nr_unmapped = 0;
 	s->wraps = 0;
 }

@@ -6,6 +6,7 @@
  */
 #include "read/sel4_json.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,6 +21,7 @@ struct sel4_json {
 	struct sel4 sel4;
 	enum state state;
 	bool bare; /* a list of samples without the object around it */
+	char field[16]; /* the last one looked at: for messages */
 	struct buf text;
 };
 
@@ -50,7 +52,7 @@ static bool parse_ips(struct json *js, struct sel4_sample *sample)
 {
 	sample->nr_ips = 0;
 	if (!json_take(js, '['))
-		return js->cut ? false : json_fail(js, "'ips' must be a list");
+		return js->cut ? false : json_fail(js, "expected a list");
 	while (!json_take(js, ']')) {
 		uint64_t ip;
 
@@ -89,12 +91,14 @@ static void reset(struct sel4_sample *sample)
 	sample->nr_ips = 0;
 }
 
-static bool parse_sample(struct json *js, struct sel4_sample *sample)
+static bool parse_sample(struct json *js, struct sel4_json *p)
 {
+	struct sel4_sample *sample = &p->sel4.sample;
 	const char *key;
 	size_t len;
 
 	reset(sample);
+	p->field[0] = '\0';
 	if (!json_take(js, '{'))
 		return js->cut ? false : json_fail(js, "expected a sample, an object");
 	while (!json_take(js, '}')) {
@@ -102,8 +106,11 @@ static bool parse_sample(struct json *js, struct sel4_sample *sample)
 			return false;
 		if (!json_take(js, ':'))
 			return js->cut ? false : json_fail(js, "expected ':'");
-		if (!parse_field(js, sample, key, len))
+		if (!parse_field(js, sample, key, len)) {
+			snprintf(p->field, sizeof(p->field), "%.*s: ",
+				 len > 12 ? 12 : (int)len, key);
 			return false;
+		}
 		json_take(js, ',');
 	}
 	return true;
@@ -169,7 +176,7 @@ static enum step parse_step(struct json *js, struct sel4_json *p)
 			p->state = p->bare ? AT_END : AT_TOP;
 			return STEP_ON;
 		}
-		return parse_sample(js, &p->sel4.sample) ? STEP_SAMPLE : STEP_FAILED;
+		return parse_sample(js, p) ? STEP_SAMPLE : STEP_FAILED;
 	default:
 		return STEP_FAILED;
 	}
@@ -210,7 +217,7 @@ static int damaged(struct reader *r, struct event *ev, const uint8_t *start, con
 	}
 	bytes = (size_t)(skip.at - start);
 	in_skip(r->in, bytes);
-	return reader_damage(r, ev, at, 1, bytes, "%s", what);
+	return reader_damage(r, ev, at, 1, bytes, "%s%s", p->field, what);
 }
 
 static int sel4_json_next(struct reader *r, struct event *ev)

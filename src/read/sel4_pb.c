@@ -119,6 +119,15 @@ static bool plausible(const uint8_t *data, size_t len)
 	       text_at(data, len) || mapping_at(NULL, data, len);
 }
 
+/* A message of this size, and behind it either what may follow one or, less surely, anything. */
+static bool message_at(struct sel4_pb *p, const uint8_t *data, size_t len, size_t size, bool sure)
+{
+	if (!size || size + 2 > len || !parse_message(data + 2, size, &p->sel4.sample))
+		return false;
+	/* The addresses come last and always: a message with them is a whole one. */
+	return sure ? plausible(data + 2 + size, len - 2 - size) : p->sel4.sample.nr_ips > 0;
+}
+
 /* The length of the frame here with its digits, 0 if there is none. */
 static size_t frame_at(struct sel4_pb *p, const uint8_t *data, size_t len)
 {
@@ -127,16 +136,14 @@ static size_t frame_at(struct sel4_pb *p, const uint8_t *data, size_t len)
 	if (len < 3 || !is_digit(data[0]) || !is_digit(data[1]))
 		return 0;
 	size = (size_t)(data[0] - '0') * 10 + (size_t)(data[1] - '0');
-	if (size && size + 2 <= len && plausible(data + 2 + size, len - 2 - size) &&
-	    parse_message(data + 2, size, &p->sel4.sample))
-		return 2 + size;
-	for (size_t third = 0; size >= 10 && third < 10; third++) {
-		size_t longer = size * 10 + third;
-
-		if (longer + 2 <= len && plausible(data + 2 + longer, len - 2 - longer) &&
-		    parse_message(data + 2, longer, &p->sel4.sample)) {
-			p->long_frames++;
-			return 2 + longer;
+	for (int sure = 1; sure >= 0; sure--) {
+		if (message_at(p, data, len, size, sure))
+			return 2 + size;
+		for (size_t third = 0; size >= 10 && third < 10; third++) {
+			if (message_at(p, data, len, size * 10 + third, sure)) {
+				p->long_frames++;
+				return 2 + size * 10 + third;
+			}
 		}
 	}
 	return 0;
@@ -160,7 +167,7 @@ static int sel4_pb_open(struct reader *r)
 static int resync(struct reader *r, struct event *ev)
 {
 	struct sel4_pb *p = r->priv;
-	uint64_t start = in_offset(r->in);
+	uint64_t start = in_offset(r->in), long_frames = p->long_frames;
 	const uint8_t *data;
 	size_t have;
 
@@ -168,6 +175,7 @@ static int resync(struct reader *r, struct event *ev)
 		in_skip(r->in, 1);
 		data = in_peek(r->in, LOOKAHEAD, &have);
 	} while (have && !text_at(data, have) && !frame_at(p, data, have));
+	p->long_frames = long_frames; /* it is counted when it is read */
 	if (!have)
 		return reader_damage(r, ev, start, 1, in_offset(r->in) - start,
 				     "the stream is cut short in a sample");

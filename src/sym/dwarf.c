@@ -6,7 +6,7 @@
  *
  *	units	all of them, from their headers: which addresses each has
  *	unit	functions and inlined calls as a tree, and who owns which address in it
- *	rows	the line table
+ *	lines	its line table
  *
  * Names are read when a lookup first shows them. Split DWARF (.dwo) is not followed: the path in
  * the file could name anything, and what the skeleton says is used.
@@ -26,10 +26,14 @@
 #include "base/mem.h"
 
 /* Far above what compilers make; what is beyond is left out. */
-#define DEPTH_MAX	1024
-#define INTERVALS_MAX	((size_t)8 << 20)
-#define UNITS_MAX	((size_t)4 << 20)
-#define OTHER_UNITS_MAX 8 /* tried when the first unit that claims an address does not know it */
+#define DEPTH_MAX     1024
+#define INTERVALS_MAX ((size_t)8 << 20)
+#define FUNCS_MAX     ((size_t)64 << 20)
+#define UNITS_MAX     ((size_t)4 << 20)
+#define SECTIONS_MAX  10000 /* libdw may read all their names for each of them */
+/* When the first unit that claims an address does not know it, others may. */
+#define OTHER_UNITS_MAX	 8
+#define OTHER_CLAIMS_MAX 4096
 
 struct func {
 	uint64_t die;	     /* where its name is found */
@@ -41,31 +45,25 @@ struct func {
 	bool named;
 };
 
-struct row {
-	uint64_t addr;
-	uint32_t line;
-	uint32_t file; /* NO_ROW: nothing is known from here on */
-};
-#define NO_ROW UINT32_MAX
-
 struct unit {
 	Dwarf_Die die;
 	uint64_t end; /* offset in .debug_info */
-	bool walked, lined;
+	bool walked, lined, filed;
 	bool vague;   /* may have more addresses than it claims */
 	bool mangles; /* its language has linkage names */
 	struct func *funcs;
 	size_t nr_funcs, cap_funcs;
 	struct spans owners; /* ids are indices of funcs + 1 */
-	struct row *rows;
-	size_t nr_rows;
-	Dwarf_Files *files;
+	struct lines lines;
+	Dwarf_Files *files; /* read when a name is first asked for */
 	size_t nr_files;
 };
 
 struct dwarf {
 	Dwarf *dw;
 	const struct object *obj;
+	struct line_section line_section;
+	const uint8_t *info, *info_end; /* .debug_info */
 	struct unit *units;
 	size_t nr_units, cap_units;
 	struct interval *claims; /* of units, by start */
@@ -86,6 +84,7 @@ static bool is_loaded(const struct dwarf *d, uint64_t addr)
 struct interval_list {
 	struct interval *at;
 	size_t nr, cap;
+	size_t seen; /* read, the dead ones too */
 };
 
 static void add_interval(struct interval_list *list, const struct interval *new)
@@ -102,7 +101,7 @@ static bool add_ranges(const struct dwarf *d, Dwarf_Die *die, struct interval mo
 	ptrdiff_t at = 0;
 	bool any = false;
 
-	while (list->nr < INTERVALS_MAX && (at = dwarf_ranges(die, at, &base, &lo, &hi)) > 0) {
+	while (list->seen++ < INTERVALS_MAX && (at = dwarf_ranges(die, at, &base, &lo, &hi)) > 0) {
 		any = true;
 		if (lo >= hi || !is_loaded(d, lo))
 			continue;
@@ -327,7 +326,8 @@ static uint32_t add_func(struct walk *w, bool inlined)
 	size_t first = w->found.nr;
 	bool live;
 
-	if (first >= INTERVALS_MAX || dwarf_getattrs(&w->die, take_attr, &a, 0) < 0)
+	if (first >= INTERVALS_MAX || unit->nr_funcs >= FUNCS_MAX ||
+	    dwarf_getattrs(&w->die, take_attr, &a, 0) < 0)
 		return 0;
 	add_live(w, &a, model);
 	live = w->found.nr > first;
@@ -387,73 +387,45 @@ static void walk_unit(struct dwarf *d, struct unit *unit)
 
 /* ---- lines of a unit ---- */
 
-static void add_row(const struct dwarf *d, struct unit *unit, Dwarf_Line *line)
-{
-	struct row *last = unit->nr_rows ? &unit->rows[unit->nr_rows - 1] : NULL;
-	struct row row = { .file = NO_ROW };
-	Dwarf_Files *files;
-	bool end = false;
-	size_t file = 0;
-	int number = 0;
-
-	if (dwarf_lineaddr(line, &row.addr) != 0 || dwarf_lineendsequence(line, &end) != 0)
-		return;
-	if (!end && dwarf_lineno(line, &number) == 0 && dwarf_line_file(line, &files, &file) == 0 &&
-	    file < unit->nr_files && is_loaded(d, row.addr)) {
-		row.file = (uint32_t)file;
-		row.line = number > 0 ? (uint32_t)number : 0;
-	}
-	/* Of several rows for one address the last is in force. */
-	if (last && last->addr == row.addr)
-		*last = row;
-	else
-		unit->rows[unit->nr_rows++] = row;
-}
-
 static void read_lines(const struct dwarf *d, struct unit *unit)
 {
-	Dwarf_Lines *lines = NULL;
-	size_t nr = 0;
+	Dwarf_Attribute attr;
+	Dwarf_Word offset;
 
 	if (unit->lined)
 		return;
 	unit->lined = true;
-	if (dwarf_getsrclines(&unit->die, &lines, &nr) != 0 ||
-	    dwarf_getsrcfiles(&unit->die, &unit->files, &unit->nr_files) != 0)
-		return;
-	unit->rows = xmalloc(nr * sizeof(*unit->rows));
-	for (size_t i = 0; i < nr; i++)
-		add_row(d, unit, dwarf_onesrcline(lines, i));
-	unit->rows = xrealloc(unit->rows, unit->nr_rows, sizeof(*unit->rows));
+	if (dwarf_formudata(dwarf_attr(&unit->die, DW_AT_stmt_list, &attr), &offset) == 0)
+		lines_read(&unit->lines, &d->line_section, offset, &d->obj->loaded);
 }
 
-static const struct row *find_row(const struct unit *unit, uint64_t addr)
+static const char *file_name(struct unit *unit, uint32_t file)
 {
-	size_t lo = 0, hi = unit->nr_rows;
-
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (unit->rows[mid].addr <= addr)
-			lo = mid + 1;
-		else
-			hi = mid;
+	if (!unit->filed) {
+		unit->filed = true;
+		if (dwarf_getsrcfiles(&unit->die, &unit->files, &unit->nr_files) != 0)
+			unit->nr_files = 0;
 	}
-	return lo && unit->rows[lo - 1].file != NO_ROW ? &unit->rows[lo - 1] : NULL;
-}
-
-static const char *file_name(const struct unit *unit, uint32_t file)
-{
 	return file < unit->nr_files ? dwarf_filesrc(unit->files, file, NULL, NULL) : NULL;
 }
 
 /* ---- names ---- */
 
-static const char *string_of(Dwarf_Die *die, unsigned int code)
+/* libdw does not look whether a string that stands in .debug_info itself has an end. */
+static bool has_end(const struct dwarf *d, const Dwarf_Attribute *attr)
+{
+	if (attr->form != DW_FORM_string || attr->valp < d->info || attr->valp >= d->info_end)
+		return true;
+	return memchr(attr->valp, '\0', (size_t)(d->info_end - attr->valp)) != NULL;
+}
+
+static const char *string_of(const struct dwarf *d, Dwarf_Die *die, unsigned int code)
 {
 	Dwarf_Attribute attr;
 
-	return dwarf_formstring(dwarf_attr_integrate(die, code, &attr));
+	if (!dwarf_attr_integrate(die, code, &attr) || !has_end(d, &attr))
+		return NULL;
+	return dwarf_formstring(&attr);
 }
 
 static void name_func(const struct dwarf *d, const struct unit *unit, struct func *f)
@@ -465,10 +437,10 @@ static void name_func(const struct dwarf *d, const struct unit *unit, struct fun
 	f->named = true;
 	if (!dwarf_offdie(d->dw, f->die, &die))
 		return;
-	f->linkage = string_of(&die, DW_AT_linkage_name);
+	f->linkage = string_of(d, &die, DW_AT_linkage_name);
 	if (!f->linkage)
-		f->linkage = string_of(&die, DW_AT_MIPS_linkage_name);
-	f->name = string_of(&die, DW_AT_name);
+		f->linkage = string_of(d, &die, DW_AT_MIPS_linkage_name);
+	f->name = string_of(d, &die, DW_AT_name);
 	if (!f->linkage && !unit->mangles)
 		f->linkage = f->name;
 }
@@ -487,22 +459,37 @@ static bool find_in_unit(struct dwarf *d, struct unit *unit, uint64_t addr, stru
 	read_lines(d, unit);
 	place->unit = unit;
 	place->func = spans_find(&unit->owners, addr);
-	place->row = find_row(unit, addr);
+	place->row = lines_find(&unit->lines, addr);
 	return place->func || place->row;
+}
+
+/* The number of claims that start at or before addr. */
+static size_t claims_upto(const struct dwarf *d, uint64_t addr)
+{
+	size_t lo = 0, hi = d->nr_claims;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (d->claims[mid].lo <= addr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
 }
 
 static bool find_in_others(struct dwarf *d, uint64_t addr, struct place *place)
 {
-	size_t tried = 0;
+	size_t upto = claims_upto(d, addr), units = 0;
+	size_t first = upto > OTHER_CLAIMS_MAX ? upto - OTHER_CLAIMS_MAX : 0;
 
-	for (size_t i = 0; i < d->nr_claims && tried < OTHER_UNITS_MAX; i++) {
+	for (size_t i = upto; i-- > first && units < OTHER_UNITS_MAX;) {
 		const struct interval *claim = &d->claims[i];
 
-		if (claim->lo > addr)
-			break;
 		if (addr >= claim->hi)
 			continue;
-		tried++;
+		units++;
 		if (find_in_unit(d, &d->units[claim->id - 1], addr, place))
 			return true;
 	}
@@ -563,7 +550,8 @@ static void set_extent(const struct place *place, const struct func *f, uint64_t
 	out->size = hi - lo;
 }
 
-size_t dwarf_lookup(struct dwarf *d, uint64_t addr, struct sym_frame *out, size_t max)
+size_t dwarf_lookup(struct dwarf *d, uint64_t addr, struct sym_frame *out, size_t max,
+		    uint64_t *entry)
 {
 	struct sym_frame where = { 0 };
 	struct place place;
@@ -586,6 +574,7 @@ size_t dwarf_lookup(struct dwarf *d, uint64_t addr, struct sym_frame *out, size_
 		where.linkage = f->linkage;
 		where.name = f->name;
 		where.inlined = f->parent != 0;
+		*entry = f->lo;
 		if (!f->parent)
 			set_extent(&place, f, addr, &where);
 		/* Of a chain that is too long the outermost function is kept. */
@@ -598,6 +587,31 @@ size_t dwarf_lookup(struct dwarf *d, uint64_t addr, struct sym_frame *out, size_
 	return nr < max ? nr : max;
 }
 
+/* libdw has decompressed them in place if need be, but has no call for them. */
+static Elf_Data *section_data(const struct dwarf *d, size_t index)
+{
+	Elf_Scn *scn = index ? elf_getscn(d->obj->elf, index) : NULL;
+	GElf_Shdr sh;
+
+	if (!scn || !gelf_getshdr(scn, &sh) || sh.sh_flags & SHF_COMPRESSED)
+		return NULL;
+	return elf_rawdata(scn, NULL);
+}
+
+static void find_sections(struct dwarf *d)
+{
+	Elf_Data *info = section_data(d, d->obj->info_section);
+	Elf_Data *line = section_data(d, d->obj->line_section);
+
+	if (info && info->d_buf) {
+		d->info = info->d_buf;
+		d->info_end = d->info + info->d_size;
+	}
+	if (line && line->d_buf)
+		d->line_section =
+			(struct line_section){ line->d_buf, line->d_size, d->obj->big_endian };
+}
+
 struct dwarf *dwarf_open(const struct object *obj)
 {
 	struct dwarf *d;
@@ -606,6 +620,10 @@ struct dwarf *dwarf_open(const struct object *obj)
 	/* An object file's DWARF makes sense only after relocation, which nobody did. */
 	if (!obj->has_dwarf || obj->type == ET_REL)
 		return NULL;
+	if (obj->nr_sections > SECTIONS_MAX) {
+		log_warn("%s: too many sections; its DWARF is not used", obj->path);
+		return NULL;
+	}
 	dw = dwarf_begin_elf(obj->elf, DWARF_C_READ, NULL);
 	if (!dw) {
 		log_warn("%s: DWARF cannot be read: %s", obj->path, dwarf_errmsg(-1));
@@ -614,6 +632,7 @@ struct dwarf *dwarf_open(const struct object *obj)
 	d = xcalloc(1, sizeof(*d));
 	d->dw = dw;
 	d->obj = obj;
+	find_sections(d);
 	read_units(d);
 	return d;
 }
@@ -624,7 +643,7 @@ void dwarf_close(struct dwarf *d)
 		return;
 	for (size_t i = 0; i < d->nr_units; i++) {
 		free(d->units[i].funcs);
-		free(d->units[i].rows);
+		lines_release(&d->units[i].lines);
 		spans_release(&d->units[i].owners);
 	}
 	free(d->units);
@@ -648,12 +667,14 @@ void dwarf_close(struct dwarf *d)
 	(void)d;
 }
 
-size_t dwarf_lookup(struct dwarf *d, uint64_t addr, struct sym_frame *out, size_t max)
+size_t dwarf_lookup(struct dwarf *d, uint64_t addr, struct sym_frame *out, size_t max,
+		    uint64_t *entry)
 {
 	(void)d;
 	(void)addr;
 	(void)out;
 	(void)max;
+	(void)entry;
 	return 0;
 }
 

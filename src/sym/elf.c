@@ -83,30 +83,64 @@ static void add_code_section(struct object *obj, const GElf_Shdr *sh, size_t *ca
 	};
 }
 
-static void note_section(struct object *obj, const GElf_Shdr *sh, const char *name)
+/* Strings of one section. Not elf_strptr(), which looks for the last NUL in every call. */
+struct strings {
+	const char *at;
+	size_t len; /* up to the last NUL */
+};
+
+static struct strings find_strings(const struct object *obj, size_t index)
 {
+	Elf_Scn *scn = index ? elf_getscn(obj->elf, index) : NULL;
+	Elf_Data *data = scn ? elf_getdata(scn, NULL) : NULL;
+	const char *last;
+
+	if (!data || !data->d_buf)
+		return (struct strings){ 0 };
+	last = memrchr(data->d_buf, '\0', data->d_size);
+	return (struct strings){ data->d_buf, last ? (size_t)(last - (char *)data->d_buf) : 0 };
+}
+
+static const char *string_at(const struct strings *strings, size_t offset)
+{
+	return offset < strings->len ? strings->at + offset : NULL;
+}
+
+static bool is_named(const char *name, const char *plain, const char *compressed)
+{
+	return !strcmp(name, plain) || !strcmp(name, compressed);
+}
+
+static void note_section(struct object *obj, const GElf_Shdr *sh, const char *name, size_t index)
+{
+	obj->nr_sections++;
 	if (sh->sh_type == SHT_SYMTAB)
 		obj->has_symtab = true;
 	if (sh->sh_type == SHT_NOBITS || !name)
 		return;
-	if (!strcmp(name, ".debug_info") || !strcmp(name, ".zdebug_info"))
-		obj->has_dwarf = true;
+	if (is_named(name, ".debug_info", ".zdebug_info"))
+		obj->info_section = index;
+	if (is_named(name, ".debug_line", ".zdebug_line"))
+		obj->line_section = index;
+	obj->has_dwarf = obj->info_section != 0;
 }
 
 static void read_sections(struct object *obj)
 {
 	struct interval *loaded = NULL;
-	size_t nr = 0, cap = 0, segment_cap = 0, names = 0;
+	size_t nr = 0, cap = 0, segment_cap = 0, index = 0;
+	struct strings names;
 	Elf_Scn *scn = NULL;
 
-	if (elf_getshdrstrndx(obj->elf, &names) < 0)
-		names = 0;
+	if (elf_getshdrstrndx(obj->elf, &index) < 0)
+		index = 0;
+	names = find_strings(obj, index);
 	for (size_t i = 0; i < SECTIONS_MAX && (scn = elf_nextscn(obj->elf, scn)); i++) {
 		GElf_Shdr sh;
 
 		if (!gelf_getshdr(scn, &sh))
 			continue;
-		note_section(obj, &sh, elf_strptr(obj->elf, names, sh.sh_name));
+		note_section(obj, &sh, string_at(&names, sh.sh_name), elf_ndxscn(scn));
 		if (!(sh.sh_flags & SHF_ALLOC) || (sh.sh_flags & SHF_TLS))
 			continue;
 		add_code_section(obj, &sh, &segment_cap);
@@ -150,6 +184,7 @@ static int read_header(struct object *obj, struct err *err)
 	obj->machine = eh.e_machine;
 	obj->type = eh.e_type;
 	obj->is_64bit = eh.e_ident[EI_CLASS] == ELFCLASS64;
+	obj->big_endian = eh.e_ident[EI_DATA] == ELFDATA2MSB;
 	return 0;
 }
 
@@ -257,31 +292,14 @@ static bool convert(const struct object *obj, const GElf_Sym *sym, size_t index,
 
 struct symbol_section {
 	Elf_Data *data, *more; /* more: section numbers that do not fit into 16 bits */
-	const char *strings;
-	size_t strings_len; /* up to the last NUL */
+	struct strings strings;
 };
-
-/* Not elf_strptr(), which looks for the last NUL of the section in every call. */
-static void find_strings(const struct object *obj, size_t index, struct symbol_section *out)
-{
-	Elf_Scn *scn = index ? elf_getscn(obj->elf, index) : NULL;
-	Elf_Data *data = scn ? elf_getdata(scn, NULL) : NULL;
-	const char *last;
-
-	if (!data || !data->d_buf)
-		return;
-	last = memrchr(data->d_buf, '\0', data->d_size);
-	out->strings = data->d_buf;
-	out->strings_len = last ? (size_t)(last - out->strings) : 0;
-}
 
 static const char *symbol_name(const struct symbol_section *from, const GElf_Sym *sym)
 {
-	const char *name = from->strings + sym->st_name;
+	const char *name = string_at(&from->strings, sym->st_name);
 
-	if (sym->st_name >= from->strings_len || strnlen(name, NAME_LEN_MAX) == NAME_LEN_MAX)
-		return NULL;
-	return name;
+	return name && strnlen(name, NAME_LEN_MAX) < NAME_LEN_MAX ? name : NULL;
 }
 
 static bool find_symbols(const struct object *obj, GElf_Word type, struct symbol_section *out)
@@ -295,12 +313,12 @@ static bool find_symbols(const struct object *obj, GElf_Word type, struct symbol
 			continue;
 		if (sh.sh_type == type && !out->data) {
 			out->data = elf_getdata(scn, NULL);
-			find_strings(obj, sh.sh_link, out);
+			out->strings = find_strings(obj, sh.sh_link);
 		} else if (sh.sh_type == SHT_SYMTAB_SHNDX && type == SHT_SYMTAB) {
 			out->more = elf_getdata(scn, NULL);
 		}
 	}
-	return out->data && out->data->d_buf && out->strings;
+	return out->data && out->data->d_buf && out->strings.len;
 }
 
 static void read_symbol(const struct object *obj, const struct symbol_section *from, int i,

@@ -3,6 +3,7 @@
  * What the files of sym/ share.
  *
  *	spans	which of many overlapping ranges owns an address
+ *	lines	the line table of a unit of DWARF
  *	symtab	functions by address and by name, whatever they were read from
  *	object	one open ELF file (elf.c)
  *	dwarf	functions, inlined calls and lines of one object (dwarf.c)
@@ -43,6 +44,33 @@ uint32_t spans_find(const struct spans *spans, uint64_t addr);
 uint32_t spans_piece(const struct spans *spans, uint64_t addr, uint64_t *lo, uint64_t *hi);
 void spans_release(struct spans *spans);
 
+/* ---- line tables ---- */
+
+struct row {
+	uint64_t addr;
+	uint32_t line, file; /* file: as the unit numbers its files */
+};
+
+struct lines {
+	struct row *rows;
+	size_t nr;
+	size_t *starts; /* the first row of each sequence, and the end of the last one */
+	size_t nr_sequences;
+	struct spans sequences;
+};
+
+struct line_section { /* .debug_line */
+	const uint8_t *data;
+	size_t len;
+	bool big_endian;
+};
+
+/* Reads the table at `offset`, but for sequences that do not begin in a loaded section. */
+void lines_read(struct lines *lines, const struct line_section *from, uint64_t offset,
+		const struct spans *loaded);
+const struct row *lines_find(const struct lines *lines, uint64_t addr);
+void lines_release(struct lines *lines);
+
 /* ---- symtab ---- */
 
 struct symbol {
@@ -77,14 +105,15 @@ struct object {
 	struct Elf *elf;
 	uint64_t dev, ino;
 	uint16_t machine, type;
-	bool is_64bit;
+	bool is_64bit, big_endian;
 	struct sym_segment *segments; /* executable ones */
 	size_t nr_segments;
 	uint8_t build_id[BUILD_ID_MAX];
 	size_t build_id_len;
 	const char *debuglink; /* NULL if none */
 	uint32_t debuglink_crc;
-	bool has_dwarf, has_symtab;
+	bool has_symtab, has_dwarf;
+	size_t nr_sections, info_section, line_section; /* of DWARF; 0: none */
 	struct spans loaded; /* the sections that are in memory at run time */
 };
 
@@ -106,9 +135,11 @@ void dwarf_close(struct dwarf *dw);
 /*
  * Like symfile_lookup(), but `linkage` is NULL where DWARF knows only the plain name, in a
  * language that mangles, and `name` too where it knows only the line. start and size are set in
- * the last frame only: the function's own range that holds the address.
+ * the last frame only: the function's own range that holds the address. `entry` is where that
+ * function begins, which may be elsewhere if it was split.
  */
-size_t dwarf_lookup(struct dwarf *dw, uint64_t addr, struct sym_frame *out, size_t max);
+size_t dwarf_lookup(struct dwarf *dw, uint64_t addr, struct sym_frame *out, size_t max,
+		    uint64_t *entry);
 
 /* ---- the rest ---- */
 

@@ -178,16 +178,25 @@ static void read_tables(struct symfile *sf)
 	object_read_symbols(named, &sf->symbols);
 }
 
+/* memcpy of memcpy@@GLIBC_2.14: which version it is does not matter to a profile. */
+static const char *without_version(struct symfile *sf, const char *linkage)
+{
+	const char *at = strchr(linkage, '@');
+
+	return at && at > linkage ? arena_strndup(&sf->arena, linkage, (size_t)(at - linkage)) : linkage;
+}
+
 /* Linkage names live as long as the symfile and are shared, so the pointer is the key. */
 static const char *shown_name(struct symfile *sf, const char *linkage)
 {
 	uint32_t *at = hash_at(&sf->shown, (struct hash_key){ (uintptr_t)linkage, 0 });
 
 	if (!*at) {
-		const char *plain = demangle(&sf->arena, linkage);
+		const char *bare = without_version(sf, linkage);
+		const char *plain = demangle(&sf->arena, bare);
 
 		GROW(sf->names, sf->nr_names + 1, sf->cap_names);
-		sf->names[sf->nr_names++] = plain ? plain : linkage;
+		sf->names[sf->nr_names++] = plain ? plain : bare;
 		*at = (uint32_t)sf->nr_names;
 	}
 	return sf->names[*at - 1];
@@ -203,12 +212,31 @@ static void finish_frame(struct symfile *sf, struct sym_frame *frame)
 		frame->linkage = frame->name;
 }
 
-/* The function around all: where DWARF is silent the symbol table has a word. */
-static void consult_symbol(struct sym_frame *outer, const struct symbol *sym)
+/* "foo" and "foo.cold" */
+static bool is_clone(const char *symbol, const char *name)
 {
-	bool same_start = sym->addr == outer->start;
+	size_t len = strlen(name);
 
-	if (!outer->linkage && (same_start || !outer->name))
+	return !strncmp(symbol, name, len) && symbol[len] == '.';
+}
+
+/* The linkage name of a function that DWARF only has a plain name for. */
+static const char *name_at_entry(const struct symfile *sf, const char *plain, uint64_t entry)
+{
+	const struct symbol *sym = symtab_find(&sf->symbols, entry);
+
+	return sym && sym->addr == entry && !is_clone(sym->name, plain) ? sym->name : NULL;
+}
+
+/* The function around all: where DWARF is silent the symbol table has a word. */
+static void consult_symbols(const struct symfile *sf, const struct symbol *sym, uint64_t entry,
+			    struct sym_frame *outer)
+{
+	if (!outer->linkage && outer->name)
+		outer->linkage = name_at_entry(sf, outer->name, entry);
+	if (!sym)
+		return;
+	if (!outer->linkage && !outer->name)
 		outer->linkage = sym->name;
 	outer->start = sym->addr;
 	outer->size = sym->size;
@@ -217,22 +245,21 @@ static void consult_symbol(struct sym_frame *outer, const struct symbol *sym)
 size_t symfile_lookup(struct symfile *sf, uint64_t vaddr, struct sym_frame *out, size_t max)
 {
 	const struct symbol *sym;
+	uint64_t entry = 0;
 	size_t nr = 0;
 
 	if (!max)
 		return 0;
 	read_tables(sf);
 	if (sf->dwarf)
-		nr = dwarf_lookup(sf->dwarf, vaddr, out, max);
+		nr = dwarf_lookup(sf->dwarf, vaddr, out, max, &entry);
 	sym = symtab_find(&sf->symbols, vaddr);
 	/* A line without a function is worth nothing to a profile. */
 	if (!sym && (!nr || (nr == 1 && !out[0].name && !out[0].linkage)))
 		return 0;
-	if (!nr) {
+	if (!nr)
 		out[nr++] = (struct sym_frame){ 0 };
-	}
-	if (sym)
-		consult_symbol(&out[nr - 1], sym);
+	consult_symbols(sf, sym, entry, &out[nr - 1]);
 	for (size_t i = 0; i < nr; i++) {
 		out[i].start = out[nr - 1].start;
 		out[i].size = out[nr - 1].size;

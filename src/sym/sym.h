@@ -5,6 +5,9 @@
  *
  * A file may be an ELF (32 or 64 bits, either byte order) or the text of /proc/kallsyms or
  * System.map, which has no segments. A broken one gives what could be read and a warning.
+ *
+ * An object file (ET_REL, such as a kernel module) has no addresses: the place in the file stands
+ * for them, and its code sections are its segments. Its DWARF is not used.
  */
 #ifndef KSCOPE_SYM_SYM_H
 #define KSCOPE_SYM_SYM_H
@@ -17,7 +20,7 @@
 
 struct symfile;
 
-/* Where separate debug files may be; strings are borrowed for as long as the symfile lives. */
+/* Where separate debug files may be; the strings must live as long as the symfile. */
 struct sym_search {
 	const char *symfs;  /* prefix tried before every absolute path; may be NULL */
 	const char *folder; /* one more folder with .build-id/ or *.debug; may be NULL */
@@ -49,9 +52,9 @@ bool symfile_is_64bit(const struct symfile *sf);
 bool symfile_is_relocatable(const struct symfile *sf); /* ET_DYN or ET_REL: has no fixed address */
 
 /*
- * The functions at an address, innermost inlined one first, at most `max`. 0: unknown. For a
- * return address ask for address - 1. Strings live as long as the symfile. Not cached: callers
- * keep what they asked (model/frame does).
+ * The functions at an address, innermost inlined one first, at most `max`; of more than that the
+ * outermost is kept. 0: unknown. For a return address ask for address - 1. Strings live as long
+ * as the symfile. Not cached: callers keep what they asked (model/frame does).
  */
 size_t symfile_lookup(struct symfile *sf, uint64_t vaddr, struct sym_frame *out, size_t max);
 

@@ -52,10 +52,13 @@ static struct interval owned(const struct symtab *tab, size_t i, uint64_t next)
 
 void symtab_finish(struct symtab *tab)
 {
-	struct interval *all = xmalloc(tab->nr * sizeof(*all));
+	struct interval *all;
 	uint64_t next = UINT64_MAX;
 	size_t nr = 0;
 
+	if (!tab->nr)
+		return;
+	all = xmalloc(tab->nr * sizeof(*all));
 	qsort(tab->at, tab->nr, sizeof(*tab->at), by_address);
 	for (size_t i = tab->nr; i-- > 0;) {
 		if (i && tab->at[i - 1].addr == tab->at[i].addr)
@@ -105,6 +108,8 @@ const struct symbol *symtab_by_name(struct symtab *tab, const char *name)
 {
 	size_t lo = 0, hi = tab->nr;
 
+	if (!tab->nr)
+		return NULL;
 	if (!tab->by_name)
 		index_names(tab);
 	while (lo < hi) {

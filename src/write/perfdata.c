@@ -119,7 +119,6 @@ static void put_task(struct writer *w, const struct event *ev)
 	end_with_id(w, ev);
 }
 
-/* perf looks for a binary under the name in the map: give it the file that we found. */
 static uint32_t mapped_image(struct writer *w, const struct event_map *map)
 {
 	struct perfdata *p = w->priv;
@@ -128,18 +127,22 @@ static uint32_t mapped_image(struct writer *w, const struct event_map *map)
 				       map->as_linked, map->kernel);
 
 	*hash_at(&p->mapped, (struct hash_key){ handle, 0 }) = 1;
-	/* Nobody on that machine took note of build ids; with them perf's cache is all it needs. */
-	if (map->foreign)
+	/* Nobody on a foreign machine took note of build ids; with them perf's cache is enough. */
+	if (map->foreign || map->path[0] != '/')
 		image_symfile(&world->images, handle);
 	return handle;
 }
 
-/* Not of foreign ones: perf puts its --symfs before the name, and looks in its cache first. */
+/*
+ * perf looks for a binary under the name in the map: a bare name becomes the file that we found.
+ * Paths stay, those of another machine in any case: perf puts its --symfs before them.
+ */
 static const char *image_filename(const struct world *world, const struct image *image)
 {
-	bool here = image->file && !image->kernel && !image->foreign;
+	const char *path = str_text(world->strings, image->path);
+	bool bare = path[0] != '/' && !image->kernel && !image->foreign;
 
-	return here ? image->file : str_text(world->strings, image->path);
+	return bare && image->file ? image->file : path;
 }
 
 /*
@@ -248,8 +251,10 @@ static size_t settle_fields(struct writer *w)
 {
 	struct perfdata *p = w->priv;
 
+	const char *arch = world_arch(w->world);
+
 	if (!p->started)
-		p->branches = !strcmp(world_arch(w->world), "aarch64");
+		p->branches = !*arch || !strcmp(arch, "aarch64"); /* unknown yet: it may be */
 	p->started = true;
 	return p->branches ? 8 : 0;
 }

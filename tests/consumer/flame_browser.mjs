@@ -1,3 +1,4 @@
+#!/usr/bin/env node
 // SPDX-License-Identifier: GPL-2.0-or-later
 // Flame graphs as a reader meets them: in a browser, compared with the folded text they came from.
 // Usage: node flame_browser.mjs [path of flametool]. playwright-core is looked for beside this file

@@ -1,0 +1,150 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Makes the seL4 inputs of the golden folders, good and bad. Run it where it stands."""
+import json
+import os
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+MAPPINGS = {"a.elf": 1, "b.elf": 2}
+
+
+def put(name, file, data):
+    folder = os.path.join(HERE, name)
+    os.makedirs(folder, exist_ok=True)
+    with open(os.path.join(folder, file), "wb") as f:
+        f.write(data if isinstance(data, bytes) else data.encode())
+
+
+def args(name, words):
+    put(name, "args", words + "\n")
+
+
+def sample(**more):
+    return {"ip": "2097304", "pid": 1, "time": "100", "period": "1200000", "cpu": 0, "nr": "2",
+            "ips": ["2097400", "2097500"] + ["0"] * 14, **more}
+
+
+def document(samples, mappings=MAPPINGS):
+    return json.dumps({"elf_tcb_mappings": mappings, "samples": samples}, indent=1) + "\n"
+
+
+def make_json():
+    three = [sample(time="100"), sample(pid=2, time="200", nr="0"), sample(time="300", nr=1)]
+    put("sel4-json", "input.json", document(three))
+    put("sel4-json-reordered", "input.json", json.dumps(
+        {"samples": [dict(reversed(list(s.items()))) for s in three], "other": [{"x": [1, None]}],
+         "elf_tcb_mappings": {"a.elf": "1", "b.elf": "0x2"}}))
+    put("sel4-json-numbers", "input.json", json.dumps({"elf_tcb_mappings": MAPPINGS, "samples": [
+        {"ip": 2097304, "pid": "1", "time": 100, "cpu": "3", "period": 7, "nr": 1, "ips": [2097400]},
+        {"ip": "0x200098", "pid": 1, "time": "18446744073709551615", "nr": 99, "ips": ["1", 2]},
+        {"pid": 1}]}))
+    put("sel4-json-first-generation", "input.json", '{"elf_tcb_mappings": {"a.elf": 0}, "samples": ['
+        '{"ip": 0, "pd": 0, "timestamp": 5, "cpu": 0, "period": 300}]}')
+    put("sel4-json-wrap", "input.json", document([sample(time=str(t)) for t in (
+        4294967000, 4294967290, 100, 4294967295, 200, 3000000000, 50)]))
+    put("sel4-json-ticks", "input.json", document([sample(time=str(t)) for t in (24000000, 36000000)]))
+    args("sel4-json-ticks", "--tick-hz 24000000")
+    put("sel4-json-stale", "input.json", document([sample(nr="1"), sample(nr="16")]))
+
+    put("sel4-json-empty-list", "input.json", document([]))
+    whole = document(three)
+    put("sel4-json-cut-in-sample", "input.json", whole[:whole.index('"300"') + 2])
+    put("sel4-json-cut-in-list", "input.json", whole[:whole.rindex("}", 0, whole.rindex("]")) + 1])
+    put("sel4-json-cut-in-mappings", "input.json", whole[:30])
+    put("sel4-json-wrong-types", "input.json", document([
+        sample(time="100"), sample(ip=True), sample(ip={"x": 1}), sample(pid=-1), sample(pid=2 ** 40),
+        sample(time="99999999999999999999999"), sample(nr=1.5), sample(ips=7), sample(ips=["x"]),
+        sample(time="200")]))
+    put("sel4-json-wrong-samples", "input.json", document("none"))
+    put("sel4-json-wrong-mappings", "input.json", document(three, {"a.elf": "one"}))
+    good = json.dumps(sample())
+    put("sel4-json-garbage-inside", "input.json",
+        f'{{"elf_tcb_mappings": {{"a.elf": 1}}, "samples": [{good}, {good[:40]} \x01\x02 ]]] {good}, '
+        f'{good}]}}')
+    put("sel4-json-unmapped-pid", "input.json", document([sample(pid=9), sample(pid=9), sample()]))
+    put("sel4-json-deep", "input.json", '{"x": ' + "[" * 300 + "]" * 300 + "}")
+    args("sel4-json-deep", "-f sel4-json")
+
+
+def varint(value):
+    out = b""
+    while value > 127:
+        out += bytes([value & 127 | 128])
+        value >>= 7
+    return out + bytes([value])
+
+
+def message(ip=0x200098, pid=1, time=100, cpu=0, period=1200000, ips=(0x2000f8,)):
+    fields = ((1, ip), (2, pid), (3, time), (4, cpu), (5, period), (6, len(ips)))
+    out = b"".join(varint(number << 3) + varint(value) for number, value in fields if value)
+    packed = b"".join(varint(ip) for ip in (list(ips) + [0] * 16)[:16])
+    return out + b"\x3a" + varint(len(packed)) + packed
+
+
+def frame(data):
+    return str(len(data)).zfill(2)[:2].encode() + data
+
+
+def make_protobuf():
+    hello = b"100 SEL4 PROFILING CLIENT\n200 OK (Ready to go)\na.elf: 1\nb.elf: 2\n"
+    deep = message(time=2 ** 35, ips=[0x10000000 + i * 4 for i in range(16)])
+    deepest = message(ip=2 ** 63, pid=2 ** 31, time=2 ** 62, cpu=2 ** 31, period=2 ** 63,
+                      ips=[2 ** 63 + i for i in range(16)])
+    few = [frame(message(time=t)) for t in (100, 200, 300)]
+    put("sel4-pb", "input.pb", hello + few[0] + b"400 ERROR\n" + few[1] + few[2])
+    assert len(deep) > 99 and len(deepest) > 199
+    put("sel4-pb-long-frames", "input.pb", hello + few[0] + frame(deep) + few[1] + frame(deepest) +
+        few[2])
+    put("sel4-pb-garbage", "input.pb", hello + few[0] + b"\xff\xfe12junk" + few[1] + few[2])
+    put("sel4-pb-cut", "input.pb", hello + few[0] + few[1][:-5])
+
+
+def make_serial():
+    def dump(s):
+        ips = ",\n".join(f'\t\t"{ip}"' for ip in s["ips"])
+        return (f'{{\n\t"ip": "{int(s["ip"]):x}"\n\t"pid": {s["pid"]}\n\t"time": "{s["time"]}"\n'
+                f'\t"cpu": {s["cpu"]}\n\t"period": "{s["period"]}"\n\t"nr": "{s["nr"]}"\n'
+                f'\t"ips": [\n{ips}\n]\n}}\n')
+    options = "--elf 1=a.elf --elf 2=b.elf"
+    one, two = dump(sample()), dump(sample(pid=2, time="200", nr="1"))
+    put("sel4-serial", "input.txt", "Booting\r\n" + one.replace("\n", "\r\n") + "other output\n" + two)
+    put("sel4-serial-damaged", "input.txt", one + two.replace('"200"', '"2?0"') + two[:60] + "\n" +
+        one + two[:50])
+    put("sel4-serial-negative", "input.txt", dump(sample(nr="1", ips=["-8589934592"] + ["0"] * 15)))
+    for name in ("sel4-serial", "sel4-serial-damaged", "sel4-serial-negative"):
+        args(name, options)
+
+
+def make_others():
+    put("folded", "input.folded", "a;b;c 3\na;b 2\nmain loop;f(int, char) 1\n\n# comment\na;b;c 4\n")
+    put("folded-bad", "input.folded", "a;b;c 3\nno number here\na;b x\na;b 12.5\n;; 1\na 0\nlast 2")
+    put("dump", "input.dump", DUMP)
+    put("dump-bad", "input.dump", "kscope-dump 1\nnonsense\nsample weight=1\nmap addr=1 path=\"x\n"
+        "sample weight=1 : user 0x10 kernel zz\ncomm task=1/1\nsample weight=2 : user 0x10\n")
+    put("not-known", "input.bin", bytes(range(256)))
+    put("empty", "input.bin", b"")
+
+
+DUMP = """kscope-dump 1
+# every kind of event, and names that need quoting
+meta key="arch" value="riscv64"
+source id=1 name="cycles" type=0 config=0x0 period=1000
+source id=2 type=4 config=0x11 freq=99
+comm time=0.000000001 task=7/8 name="say \\"hi\\" \\\\ \\u0001" exec
+fork time=0.000000002 task=9/9 parent=7/8
+map time=0.000000003 task=7/7 addr=0x1000 len=0x2000 offset=0x0 prot=r-x path="/x/y z"
+map task=7/7 addr=0xffffffff80000000 len=0x1000 offset=0x0 prot=r-x kernel linked build-id=00ff path="k"
+sample time=1.500000000 cpu=3 task=7/8 source=1 weight=1000 : kernel 0xffffffff80000010 user 0x1010 0x1020
+sample time=2.000000000 source=2 weight=5 count=5 : named "leaf"@"lib" "root"
+sample source=2 weight=1 : user 0x99 marker-100 0x98
+lost time=3.000000000 cpu=1 count=4 bytes=0
+lost count=0 bytes=17 damage
+exit time=4.000000000 task=9/9
+"""
+
+
+if __name__ == "__main__":
+    make_json()
+    make_protobuf()
+    make_serial()
+    make_others()

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What the tests in Python share: running programs, and saying how it went."""
+import os
+import subprocess
+import sys
+import tempfile
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+BUILD = os.environ.get("BUILD", os.path.join(ROOT, "build"))
+KSCOPE = os.environ.get("KSCOPE", os.path.join(BUILD, "kscope"))
+TOOLS = os.path.join(ROOT, "tests", "tools")
+DEMO = os.path.join(BUILD, "demo")
+
+_failed = []
+
+
+def check(name, good, why=""):
+    """One result. Returns whether it is good."""
+    if good:
+        print(f"ok {name}", flush=True)
+    else:
+        _failed.append(name)
+        why = str(why).replace("\n", " | ")[:600]
+        print(f"not ok {name}: {why}", flush=True)
+    return bool(good)
+
+
+def equal(name, got, want):
+    return check(name, got == want, f"got {got!r}, want {want!r}")
+
+
+def finish():
+    sys.exit(1 if _failed else 0)
+
+
+def run(*command, **more):
+    """Runs a program; stdout and stderr as text, unless binary=True."""
+    binary = more.pop("binary", False)
+    more.setdefault("timeout", 120)
+    if "input" not in more:
+        more.setdefault("stdin", subprocess.DEVNULL)
+    done = subprocess.run([str(word) for word in command], capture_output=True, check=False, **more)
+    if not binary:
+        done.stdout = done.stdout.decode(errors="surrogateescape")
+        done.stderr = done.stderr.decode(errors="surrogateescape")
+    return done
+
+
+def kscope(*words, **more):
+    return run(KSCOPE, *words, **more)
+
+
+def scratch():
+    """A folder that goes away with the test."""
+    return tempfile.TemporaryDirectory(prefix="kscope-test-")
+
+
+def read_folded(path_or_text):
+    """{stack: count}"""
+    text = path_or_text
+    if "\n" not in text:
+        with open(text, encoding="utf-8") as f:
+            text = f.read()
+    stacks = {}
+    for line in text.splitlines():
+        stack, _, count = line.rpartition(" ")
+        stacks[stack] = stacks.get(stack, 0) + int(count)
+    return stacks

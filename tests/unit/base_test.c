@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* The base: scanners that meet the end of their bytes anywhere, numbers at their limits, tables. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/in.h"
+#include "base/json.h"
+#include "base/pb.h"
+#include "base/text.h"
+#include "model/strtab.h"
+#include "test.h"
+
+static bool json_number(const char *text, uint64_t *value)
+{
+	struct json js = { .at = (const uint8_t *)text, .end = (const uint8_t *)text + strlen(text) };
+
+	return json_u64(&js, value);
+}
+
+static void test_json_numbers(void)
+{
+	uint64_t v = 0;
+
+	check("json: a number", json_number("123,  ", &v) && v == 123);
+	check("json: a number in quotes", json_number("  \"123\" , ", &v) && v == 123);
+	check("json: hexadecimal in quotes", json_number("\"0xFf\" ,", &v) && v == 255);
+	check("json: the largest", json_number("18446744073709551615 ,", &v) && v == UINT64_MAX);
+	check("json: the largest in quotes",
+	      json_number("\"18446744073709551615\"        ,", &v) && v == UINT64_MAX);
+	check("json: one more", !json_number("18446744073709551616 ,", &v));
+	check("json: hexadecimal beyond 64 bits", !json_number("\"0x10000000000000000\" ,", &v));
+	check("json: negative", json_number("\"-1\" ,", &v) && v == UINT64_MAX);
+	check("json: a fraction", !json_number("1.5 ,", &v));
+	check("json: an exponent", !json_number("1e5 ,", &v));
+	check("json: a word", !json_number("true ,", &v));
+	check("json: nothing", !json_number("\"\" ,", &v));
+	check("json: half a number", !json_number("\"12x\" ,", &v));
+}
+
+/* Cut anywhere, the scanner asks for more and never takes a part for the whole. */
+static void test_json_cuts(void)
+{
+	static const char text[] = " { \"k\\\"\\u00e9\" : [ 1 , \"two\", {} , [ ] , null , -3e5 ] } ";
+	size_t whole = strlen(text) - 1;
+	bool good = true;
+
+	for (size_t len = 0; len < whole; len++) {
+		uint8_t *copy = malloc(len + 1); /* so that ASan sees a byte too far */
+		struct json js = { .at = copy, .end = copy + len };
+
+		memcpy(copy, text, len);
+		good &= !json_skip(&js) && js.cut && !js.wrong;
+		free(copy);
+	}
+	struct json js = { .at = (const uint8_t *)text, .end = (const uint8_t *)text + whole };
+
+	check("json: cut at every byte", good);
+	check("json: whole", json_skip(&js) && !js.cut);
+}
+
+static void test_json_strings(void)
+{
+	static const char text[] = "\"a\\n\\\"\\u0041\\u00e9\\u20ac\" \"\\x\" ";
+	struct json js = { .at = (const uint8_t *)text, .end = (const uint8_t *)text + strlen(text) };
+	struct buf buf = { 0 };
+
+	check("json: escapes", json_string(&js, &buf) && !strcmp(buf.data, "a\n\"A\xc3\xa9\xe2\x82\xac"));
+	check("json: a broken escape", !json_string(&js, &buf) && js.wrong);
+	buf_release(&buf);
+}
+
+static void test_text(void)
+{
+	struct buf buf = { 0 };
+	uint64_t v = 0;
+
+	check("text: seconds", text_seconds("1.5", 3, &v) && v == 1500000000);
+	check("text: nanoseconds", text_seconds("0.000000001", 11, &v) && v == 1);
+	check("text: whole seconds", text_seconds("12", 2, &v) && v == 12000000000);
+	check("text: too fine", !text_seconds("0.0000000001", 12, &v));
+	check("text: too large", !text_seconds("99999999999999", 14, &v));
+	check("text: no seconds", !text_seconds(".", 1, &v) && !text_seconds("", 0, &v));
+	check("text: hexadecimal", text_u64("0xff", 4, &v) && v == 255);
+	check("text: not a number", !text_u64("12a", 3, &v) && !text_u64("", 0, &v));
+	text_quote(&buf, "a\"b\\\n", 5);
+	check("text: quotes", !strcmp(buf.data, "\"a\\\"b\\\\\\u000a\""));
+	buf_release(&buf);
+}
+
+static void test_lines(void)
+{
+	struct in in;
+	const char *line;
+	size_t len, count = 0, bytes = 0;
+	static const char text[] = "one\r\n\ntwo\nlast";
+
+	in_open_memory(&in, "lines", text, strlen(text));
+	while (text_line(&in, &line, &len)) {
+		count++;
+		bytes += len;
+	}
+	check("lines: all of them", count == 4 && bytes == 10);
+	in_close(&in);
+}
+
+static void test_pb(void)
+{
+	static const uint8_t max[] = { 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01 };
+	static const uint8_t over[] = { 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x02 };
+	static const uint8_t lying[] = { 0x0a, 0x05, 1, 2 };
+	struct pb pb = { max, max + sizeof(max) };
+	struct pb_field field;
+	uint64_t v = 0;
+
+	check("pb: the largest", pb_varint(&pb, &v) && v == UINT64_MAX);
+	pb = (struct pb){ over, over + sizeof(over) };
+	check("pb: one more", !pb_varint(&pb, &v));
+	pb = (struct pb){ max, max + 4 };
+	check("pb: cut", !pb_varint(&pb, &v));
+	pb = (struct pb){ lying, lying + sizeof(lying) };
+	check("pb: a length that lies", pb_next(&pb, &field) < 0);
+}
+
+static void test_tables(void)
+{
+	struct hash hash = { 0 };
+	struct strtab st;
+	bool good = true;
+	char name[16];
+
+	for (uint32_t i = 1; i <= 100000; i++)
+		*hash_at(&hash, (struct hash_key){ i * 7, i % 3 }) = i;
+	for (uint32_t i = 1; i <= 100000; i++)
+		good &= hash_get(&hash, (struct hash_key){ i * 7, i % 3 }) == i;
+	check("hash: every key", good && hash.nr == 100000);
+	check("hash: no other", !hash_get(&hash, (struct hash_key){ 7, 2 }));
+	hash_release(&hash);
+
+	strtab_init(&st);
+	for (uint32_t i = 0; i < 20000; i++) {
+		snprintf(name, sizeof(name), "name %u", i % 10000);
+		good &= str_intern_z(&st, name) == i % 10000 + 1;
+	}
+	check("strtab: every string once", good && st.nr == 10001);
+	check("strtab: none is empty", !strcmp(str_text(&st, 0), ""));
+	check("strtab: absent", str_find(&st, "x", 1) == 0);
+	strtab_release(&st);
+}
+
+int main(void)
+{
+	test_json_numbers();
+	test_json_cuts();
+	test_json_strings();
+	test_text();
+	test_lines();
+	test_pb();
+	test_tables();
+	return test_result();
+}

@@ -1,0 +1,255 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The command line: verbs, selection, exit codes, and what it says when something is wrong."""
+import json
+import os
+import re
+import shutil
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from lib import BUILD, DEMO, KSCOPE, ROOT, check, equal, finish, kscope, read_folded, run, scratch
+
+ELFS = os.path.join(DEMO, "64k")
+VERBS = ["convert", "report", "flame", "info", "formats"]
+
+
+def said(name, done, code, *words):
+    """This exit code, and these words on stderr."""
+    check(name, done.returncode == code and all(word in done.stderr for word in words),
+          f"exit code {done.returncode}, stderr: {done.stderr}")
+
+
+def test_help():
+    for verb in VERBS:
+        done = kscope(verb, "--help")
+        check(f"help: {verb}", done.returncode == 0 and "Examples:" in done.stdout and
+              f"kscope {verb}" in done.stdout and not done.stderr, done.stderr)
+        equal(f"help: help {verb}", kscope("help", verb).stdout, done.stdout)
+    said("no verb", kscope(), 2, "Usage")
+    said("unknown verb", kscope("frobnicate"), 2, "frobnicate")
+    said("unknown option", kscope("report", "--frobnicate", "x"), 2, "--frobnicate", "--help")
+    said("a value is missing", kscope("report", "x", "--time"), 2, "--time")
+    said("no input", kscope("report"), 2, "no input")
+    check("version", re.match(r"kscope \d+\.\d+\.\d+$", kscope("--version").stdout))
+    formats = json.loads(kscope("formats", "--json").stdout)
+    names = [reader["name"] for reader in formats["readers"]]
+    check("formats as JSON", "sel4-json" in names and "folded" in names, names)
+    for name in names:
+        check(f"formats lists {name}", f"  {name} " in kscope("formats").stdout)
+
+
+def test_wrong_input(samples, folder):
+    out = os.path.join(folder, "out.data")
+    more = ["-b", ELFS, "-o", out]
+    said("no such file", kscope("convert", "nowhere.json", *more), 3, "nowhere.json", "No such file")
+    said("a folder as input", kscope("convert", folder, *more), 3, folder, "directory")
+    said("unknown reader", kscope("convert", samples, "-f", "xyz", *more), 2, "xyz", "kscope formats")
+    said("unknown writer", kscope("convert", samples, "-t", "xyz", *more), 2, "xyz", "kscope formats")
+    said("unknown extension", kscope("convert", samples, "-o", "x.xyz"), 2, "x.xyz", "-t")
+    said("no output", kscope("convert", samples), 2, "-o")
+    said("no such build dir", kscope("convert", samples, "-b", "nowhere", "-o", out), 2, "nowhere",
+         "No such file")
+    said("a file as build dir", kscope("convert", samples, "-b", samples, "-o", out), 2,
+         "not a folder")
+    said("no such symfs", kscope("report", samples, "--symfs", "nowhere"), 2, "nowhere")
+    said("no such kernel", kscope("report", samples, "--kernel", "nowhere"), 2, "nowhere")
+    said("a broken --elf", kscope("report", samples, "--elf", "x"), 2, "PID=FILE")
+    said("a broken --time", kscope("report", samples, "--time", "5,1"), 2, "START,END")
+    said("a broken --cpu", kscope("report", samples, "--cpu", "1,x"), 2, "1,x")
+    said("a broken --palette", kscope("flame", samples, "-b", ELFS, "-o", out, "--palette", "pink"),
+         2, "pink", "by-binary")
+    check("none of it left a file", not os.path.exists(out) and
+          not [f for f in os.listdir(folder) if "kscope" in f], os.listdir(folder))
+
+
+def test_missing_binaries(samples, folder):
+    out = os.path.join(folder, "missing.data")
+    done = kscope("convert", samples, "-o", out)
+    said("binaries are missing", done, 1, "hasher.elf", "--build-dir")
+    check("and the samples are there", json.loads(kscope("info", samples, "--json").stdout)
+          ["samples"] == 10000 and os.path.exists(out))
+    fake = os.path.join(folder, "fake")
+    shutil.copytree(ELFS, fake)
+    with open(os.path.join(fake, "echo.elf"), "w", encoding="ascii") as f:
+        f.write("this is no ELF\n")
+    done = kscope("convert", samples, "-b", fake, "--no-inline", "-t", "folded", "-o", "-")
+    said("an ELF that is not one", done, 1, "echo.elf", "neither an ELF")
+    stacks = read_folded(done.stdout)
+    equal("its samples keep addresses, the others their names",
+          (sum(stacks.values()), sum(n for s, n in stacks.items() if "echo.elf+0x" in s),
+           stacks["hasher.elf;_start;fill_block"]), (10000, 2000, 500))
+
+
+def test_output(samples, folder):
+    said("a full disk", kscope("convert", samples, "-b", ELFS, "-t", "perfdata", "-o", "/dev/full"), 4,
+         "/dev/full", "No space")
+    for verb in ("report", "info"):
+        with open("/dev/full", "w", encoding="ascii") as full:
+            import subprocess
+            done = subprocess.run([KSCOPE, verb, samples, "-b", ELFS], stdout=full,
+                                  stderr=subprocess.PIPE, check=False)
+        equal(f"a full disk behind {verb}", done.returncode, 4)
+    said("no such folder", kscope("convert", samples, "-b", ELFS, "-o", f"{folder}/no/x.data"), 4,
+         "no/x.data", "No such file")
+    done = kscope("convert", samples, "-b", ELFS, "-t", "perfdata", "-o", "-", binary=True)
+    path = os.path.join(folder, "direct.data")
+    kscope("convert", samples, "-b", ELFS, "-o", path)
+    with open(path, "rb") as f:
+        check("perf.data on stdout is the same", done.stdout == f.read())
+
+
+def test_input_forms(samples, folder):
+    want = kscope("convert", samples, "-b", ELFS, "-t", "folded", "-o", "-").stdout
+    with open(samples, "rb") as f:
+        data = f.read()
+    done = run(KSCOPE, "convert", "-", "-b", ELFS, "-t", "folded", "-o", "-", input=data)
+    equal("from stdin", done.stdout, want)
+    for packer, ending in (("zstd", "zst"), ("gzip", "gz")):
+        packed = os.path.join(folder, f"samples.json.{ending}")
+        with open(packed, "wb") as f:
+            f.write(run(packer, "-c", samples, binary=True).stdout)
+        done = kscope("convert", packed, "-b", ELFS, "-t", "folded", "-o", "-")
+        equal(f"packed with {packer}", (done.stdout, done.stderr), (want, ""))
+        with open(packed, "r+b") as f:
+            f.truncate(os.path.getsize(packed) // 2)
+        done = kscope("convert", packed, "-b", ELFS, "-t", "folded", "-o", "-")
+        said(f"packed with {packer} and cut", done, 1, "cut short")
+        check(f"packed with {packer} and cut: what came before is kept",
+              0 < sum(read_folded(done.stdout).values()) < 10000)
+
+
+def count(*words):
+    return json.loads(kscope("info", *words, "--json").stdout)
+
+
+def test_selection(samples):
+    more = [samples, "-b", ELFS]
+    equal("select by pid", count(*more, "--pid", "1")["selected"], 5000)
+    equal("select by pids", count(*more, "--pid", "1-2")["selected"], 8000)
+    equal("select by tid", count(*more, "--tid", "52")["selected"], 2000)
+    equal("select by name", count(*more, "--comm", "sorter.elf")["selected"], 3000)
+    equal("select by two names", count(*more, "--comm", "sorter.elf", "--comm", "echo.elf")
+          ["selected"], 5000)
+    equal("select by cpu", count(*more, "--cpu", "1")["selected"], 0)
+    equal("select by event", count(*more, "--event", "cycles")["selected"], 10000)
+    equal("select by another event", count(*more, "--event", "instructions")["selected"], 0)
+    # The generator's first sample is at 99088495 ns, the others 10048 ns apart.
+    equal("select by time", count(*more, "--time", "0.099088495,0.099188975")["selected"], 10)
+    equal("select from a time", count(*more, "--time", "0.099088496,")["selected"], 9999)
+    equal("select up to a time", count(*more, "--time", ",0.099088496")["selected"], 1)
+    equal("name the event", count(*more, "--event-name", "inst_retired")["events"][0]["name"],
+          "inst_retired")
+
+
+def test_merge(samples, folder):
+    half = []
+    with open(samples, encoding="utf-8") as f:
+        data = json.load(f)
+    for i in range(2):
+        half.append(os.path.join(folder, f"half{i}.json"))
+        with open(half[-1], "w", encoding="utf-8") as f:
+            json.dump({"elf_tcb_mappings": data["elf_tcb_mappings"],
+                       "samples": data["samples"][i::2]}, f)
+    one = kscope("convert", samples, "-b", ELFS, "-t", "dump", "-o", "-").stdout
+    two = kscope("convert", *half, "-b", ELFS, "-t", "dump", "-o", "-").stdout
+    only = [[line for line in text.splitlines() if line.startswith("sample")] for text in (one, two)]
+    equal("two inputs merge by time", only[1], only[0])
+
+
+def test_report(samples, truth):
+    done = kscope("report", samples, "-b", ELFS, "--json", "--no-inline")
+    event = json.loads(done.stdout)["events"][0]
+    total = {}
+    self_ = {}
+    for stack, n in truth.items():
+        frames = stack.split(";")
+        self_[frames[0], frames[-1]] = self_.get((frames[0], frames[-1]), 0) + n
+        for frame in set(frames[1:]):
+            total[frames[0], frame] = total.get((frames[0], frame), 0) + n
+    got = {(row["binary"], row["name"]): row for row in event["functions"]}
+    equal("report: self", {key: row["samples"] for key, row in got.items() if row["samples"]}, self_)
+    equal("report: total", {key: row["total"] // 1200000 for key, row in got.items()}, total)
+    equal("report: tasks", {row["name"]: row["samples"] for row in event["tasks"]},
+          {"hasher.elf": 5000, "sorter.elf": 3000, "echo.elf": 2000})
+    equal("report: binaries", {row["name"]: row["samples"] for row in event["binaries"]},
+          {"hasher.elf": 5000, "sorter.elf": 3000, "echo.elf": 2000})
+    equal("report: cpus", [row["name"] for row in event["cpus"]], ["cpu 0"])
+    text = kscope("report", samples, "-b", ELFS, "--no-inline").stdout
+    check("report: a table", re.search(r" 36\.00% +36\.00% +3600  mix_round +hasher\.elf", text), text)
+    check("report: a call tree", re.search(r"^ +45\.00%     hash_block  \[self 9\.00%\]$", text, re.M),
+          text)
+    check("report: no colours in a pipe", "\033" not in text)
+    text = kscope("report", samples, "-b", ELFS, "--by", "task", "--no-tree").stdout
+    check("report: by task", re.search(r" 30\.00% .* sorter\.elf \(pid 2\)", text), text)
+    text = kscope("report", samples, "-b", ELFS, "--inverted", "--tree", "--no-inline").stdout
+    check("report: callers", re.search(r"^ +36\.00% mix_round\n +36\.00%   hash_block", text, re.M),
+          text)
+    text = kscope("report", samples, "-b", ELFS, "--limit", "3", "--no-tree").stdout
+    check("report: a limit", "more rows" in text and len(text.splitlines()) == 8, text)
+    text = kscope("convert", samples, "-b", ELFS, "--lines", "-t", "folded", "-o", "-").stdout
+    check("lines", re.search(r"mix_round hasher\.c:\d+", text), text[:300])
+    text = kscope("convert", samples, "-b", ELFS, "--root", "none", "--no-inline", "-t", "folded", "-o",
+                  "-").stdout
+    equal("no root frame", read_folded(text)["_start;fill_block"], 500)
+    text = kscope("convert", samples, "-b", ELFS, "--root", "pid", "--no-inline", "-t", "folded", "-o",
+                  "-").stdout
+    equal("pid as the root frame", read_folded(text)["hasher.elf 1;_start;fill_block"], 500)
+    text = kscope("convert", samples, "-b", ELFS, "--weight", "--no-inline", "-t", "folded", "-o",
+                  "-").stdout
+    equal("weights", read_folded(text)["hasher.elf;_start;fill_block"], 500 * 1200000)
+
+
+def test_flame(samples, folder):
+    svg = os.path.join(folder, "flame.svg")
+    kscope("flame", samples, "-b", ELFS, "-o", svg, "--title", "A <title> & more")
+    with open(svg, encoding="utf-8") as f:
+        text = f.read()
+    check("flame: total and title", "share of 10,000 samples" in text and
+          "A &lt;title&gt; &amp; more" in text, text[:600])
+    before, after = os.path.join(folder, "before.folded"), os.path.join(folder, "after.folded")
+    for path, stacks in ((before, "a;b 90\na;c 10\n"), (after, "a;b 50\na;c 50\n")):
+        with open(path, "w", encoding="ascii") as f:
+            f.write(stacks)
+    equal("flame: differential", kscope("flame", after, "--diff", before, "-o", svg).returncode, 0)
+    with open(svg, encoding="utf-8") as f:
+        text = f.read()
+    check("flame: it tells the change", "40.00" in text or "+40" in text or "differ" in text.lower(),
+          text[:600])
+    said("flame: no such file to compare with", kscope("flame", after, "--diff", "nowhere", "-o", svg),
+         3, "nowhere")
+
+
+def test_toperf(samples, folder):
+    link = os.path.join(folder, "toperf")
+    os.symlink(os.path.abspath(KSCOPE), link)
+    done = run(link, "--samples-path", samples, "--build-dir", ELFS, "-p", cwd=folder)
+    check("toperf: perf.data here by default", done.returncode == 0 and
+          os.path.exists(os.path.join(folder, "perf.data")), done.stderr)
+    equal("toperf: the summary has every sample", done.stdout.count("\nsample "), 10000)
+    said("toperf: needs its arguments", run(link, "-s", samples), 2, "--build-dir")
+    check("toperf: help", "--print-summary" in run(link, "--help").stdout)
+    said("toperf: no such folder", run(link, "-s", samples, "-b", "nowhere", cwd=folder), 2, "nowhere")
+
+
+def main():
+    with scratch() as folder:
+        generate = os.path.join(ROOT, "demo", "sel4", "generate.py")
+        run(sys.executable, generate, ELFS, folder)
+        samples = os.path.join(folder, "samples.json")
+        truth = read_folded(os.path.join(folder, "truth.folded"))
+        test_help()
+        test_wrong_input(samples, folder)
+        test_missing_binaries(samples, folder)
+        test_output(samples, folder)
+        test_input_forms(samples, folder)
+        test_selection(samples)
+        test_merge(samples, folder)
+        test_report(samples, truth)
+        test_flame(samples, folder)
+        test_toperf(samples, folder)
+    finish()
+
+
+if __name__ == "__main__":
+    main()
