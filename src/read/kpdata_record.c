@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "read/kpdata_record.h"
 
+#include <endian.h>
 #include <string.h>
 
 #define MAX_BODY (24 + 8 * (size_t)UINT16_MAX)
@@ -18,11 +19,10 @@ static const uint8_t trace_header[KP_VERSIONS][3] = {
 
 uint64_t kp_u64(const uint8_t *at)
 {
-	uint64_t value = 0;
+	uint64_t value;
 
-	for (unsigned i = 0; i < 8; i++)
-		value |= (uint64_t)at[i] << 8 * i;
-	return value;
+	memcpy(&value, at, sizeof(value));
+	return le64toh(value);
 }
 
 static uint32_t u32(const uint8_t *at)
@@ -243,21 +243,41 @@ static void skip_damage(const struct kp_bytes *bytes, uint64_t offset, enum kp_v
 	} while (found == SEARCH && have);
 }
 
+/* Code of the kernel is in the upper half of the address space, and that of users in the lower. */
+static bool has_odd_addresses(const uint8_t *data, const struct kp_record *record)
+{
+	uint64_t upper = record->type == KP_KERNEL ? UINT64_MAX >> 47 : 0;
+
+	for (unsigned i = 0; i < record->nr; i++) {
+		if (kp_u64(data + record->content + 8 * (size_t)i) >> 47 != upper)
+			return true;
+	}
+	return false;
+}
+
 /*
  * A queue that overflowed dropped blocks from its front, one of them half read: a record then
- * breaks off and another begins inside what it claims to hold.
+ * breaks off and another begins inside what it claims to hold. What it holds then looks odd, or
+ * what follows does.
  */
-static bool is_broken_off(const struct kp_bytes *bytes, uint64_t offset, enum kp_version version,
-			  struct kp_step *step)
+static bool is_suspect(const struct kp_bytes *bytes, uint64_t offset, enum kp_version version,
+		       const struct kp_record *record)
 {
-	size_t size = step->record.size;
 	struct kp_record next;
 	const char *why;
-	size_t found;
+	size_t have;
 
-	if (parse_at(bytes, offset, size, version, &next, &why) != KP_BAD)
-		return false;
-	found = search(bytes, offset, 1, size, version);
+	if (parse_at(bytes, offset, record->size, version, &next, &why) == KP_BAD)
+		return true;
+	return has_odd_addresses(bytes->peek(bytes->ctx, offset, record->size, &have), record);
+}
+
+/* True: records go on inside of this one. */
+static bool breaks_off(const struct kp_bytes *bytes, uint64_t offset, enum kp_version version,
+		       struct kp_step *step)
+{
+	size_t size = step->record.size, found = search(bytes, offset, 1, size, version);
+
 	if (found == size)
 		return false;
 	step->what = KP_BAD;
@@ -268,7 +288,7 @@ static bool is_broken_off(const struct kp_bytes *bytes, uint64_t offset, enum kp
 
 /* A record that is wrong inside, with another where it ends: no more than that one is lost. */
 static bool is_framed(const struct kp_bytes *bytes, uint64_t offset, enum kp_version version,
-		      const struct kp_step *step)
+		      struct kp_step *step)
 {
 	struct kp_record next;
 	enum kp_result ret;
@@ -277,31 +297,38 @@ static bool is_framed(const struct kp_bytes *bytes, uint64_t offset, enum kp_ver
 	if (!step->record.size)
 		return false;
 	ret = parse_at(bytes, offset, step->record.size, version, &next, &why);
+	step->bytes = step->record.size;
 	return ret == KP_GOOD || ret == KP_END;
 }
 
-void kp_step(const struct kp_bytes *bytes, uint64_t offset, enum kp_version version,
-	     struct kp_step *step)
+static void wrong_step(const struct kp_bytes *bytes, uint64_t offset, enum kp_version version,
+		       struct kp_step *step)
 {
+	bool cut = step->what == KP_CUT;
 	size_t have;
-	bool cut;
 
-	step->what = parse_at(bytes, offset, 0, version, &step->record, &step->why);
-	if (step->what == KP_END)
-		return;
-	if (step->what == KP_GOOD) {
-		step->bytes = step->record.size;
-		is_broken_off(bytes, offset, version, step);
+	if (!cut && is_framed(bytes, offset, version, step)) {
+		breaks_off(bytes, offset, version, step);
 		return;
 	}
-	if (step->what == KP_BAD && is_framed(bytes, offset, version, step)) {
-		step->bytes = step->record.size;
-		return;
-	}
-	cut = step->what == KP_CUT;
 	skip_damage(bytes, offset, version, step);
 	bytes->peek(bytes->ctx, offset + step->bytes, 1, &have);
 	if (cut)
 		step->why = have ? "a record that goes beyond the end of the file"
 				 : "the file ends inside a record";
+}
+
+void kp_step(const struct kp_bytes *bytes, uint64_t offset, enum kp_version version,
+	     struct kp_step *step)
+{
+	step->what = parse_at(bytes, offset, 0, version, &step->record, &step->why);
+	if (step->what == KP_END)
+		return;
+	if (step->what != KP_GOOD) {
+		wrong_step(bytes, offset, version, step);
+		return;
+	}
+	step->bytes = step->record.size;
+	if (is_suspect(bytes, offset, version, &step->record))
+		breaks_off(bytes, offset, version, step);
 }
