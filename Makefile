@@ -151,7 +151,7 @@ $(BUILD)/fuzz_%: fuzz/fuzz_reader.c $(LIBOBJ)
 	$(Q)$(CC) $(KSCOPE_CFLAGS) -MF $@.d $(FUZZ_CFLAGS) -DREADER=read_$* $^ -o $@ $(LIBS) -lm
 
 # The drop-ins work by their names.
-DROP_INS := toperf
+DROP_INS := toperf kprof2perf kern-profile
 install: all
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/man/man1
 	install -m 755 $(BUILD)/kscope $(DESTDIR)$(PREFIX)/bin/kscope

@@ -27,12 +27,13 @@ enum option_code {
 	OPT_ICICLE, OPT_TITLE, OPT_SUBTITLE, OPT_NOTES, OPT_PALETTE, OPT_MIN_WIDTH, OPT_WIDTH,
 	OPT_DIFF, OPT_NEGATE, OPT_JSON, OPT_BY, OPT_SORT, OPT_TREE, OPT_NO_TREE, OPT_MIN_PERCENT,
 	OPT_NO_SPLIT, OPT_VALUE, OPT_LIVE_OVER_TIME,
+	OPT_BUILDID_CACHE,
 };
 
 static const struct option_row {
 	const char *name;
 	int code;
-	const char *arg; /* NULL: takes none */
+	const char *arg; /* NULL: takes none; in brackets: may be left out */
 	unsigned verbs;
 	const char *about; /* NULL: an old or foreign spelling, not shown */
 } rows[] = {
@@ -42,6 +43,8 @@ static const struct option_row {
 	{ "build-dir", OPT_BUILD_DIR, "DIR", ALL, "where the binaries named in the data are" },
 	{ "symfs", OPT_SYMFS, "DIR", ALL, "look for binaries and debug files under DIR first" },
 	{ "root-dir", OPT_SYMFS, "DIR", ALL, NULL },
+	{ "buildid-cache", OPT_BUILDID_CACHE, "[=DIR]", VERB_CONVERT,
+	  "put the binaries in perf's build-id cache (~/.debug)" },
 	{ "kernel", OPT_KERNEL, "FILE", ALL, "the kernel's ELF, kallsyms or System.map" },
 	{ "vmlinux", OPT_KERNEL, "FILE", ALL, NULL },
 	{ "kallsyms", OPT_KERNEL, "FILE", ALL, NULL },
@@ -96,7 +99,8 @@ void args_help(const struct command *command)
 
 		if (!rows[i].about || !(rows[i].verbs & command->verb))
 			continue;
-		snprintf(text, sizeof(text), "--%s%s%s", rows[i].name, rows[i].arg ? " " : "",
+		snprintf(text, sizeof(text), "--%s%s%s", rows[i].name,
+			 rows[i].arg && rows[i].arg[0] != '[' ? " " : "",
 			 rows[i].arg ? rows[i].arg : "");
 		if (rows[i].code < 256)
 			printf("  -%c, %-22s %s\n", rows[i].code, text, rows[i].about);
@@ -217,6 +221,7 @@ static int set_option(struct args *args, int code, const char *arg, struct err *
 	case OPT_SUBTITLE: options->subtitle = arg; return 0;
 	case OPT_NOTES: options->notes = arg; return 0;
 	case OPT_PALETTE: options->palette = arg; return 0;
+	case OPT_BUILDID_CACHE: args->buildid_cache = arg ? arg : ""; return 0;
 	case OPT_DIFF: args->before = arg; return 0;
 	case OPT_NEGATE: args->negate = true; return 0;
 	case OPT_JSON: args->json = true; return 0;
@@ -248,6 +253,13 @@ static int set_option(struct args *args, int code, const char *arg, struct err *
 	}
 }
 
+static int wants(const char *arg)
+{
+	if (!arg)
+		return no_argument;
+	return arg[0] == '[' ? optional_argument : required_argument;
+}
+
 /* getopt's own tables, with the options of one verb. */
 static void getopt_tables(enum verb verb, struct option *longs, char *shorts)
 {
@@ -255,8 +267,7 @@ static void getopt_tables(enum verb verb, struct option *longs, char *shorts)
 	for (size_t i = 0; i < NR_ROWS; i++) {
 		if (!(rows[i].verbs & verb))
 			continue;
-		*longs++ = (struct option){ rows[i].name, rows[i].arg ? required_argument : no_argument,
-					    NULL, rows[i].code };
+		*longs++ = (struct option){ rows[i].name, wants(rows[i].arg), NULL, rows[i].code };
 		if (rows[i].code < 256 && rows[i].about) {
 			*shorts++ = (char)rows[i].code;
 			if (rows[i].arg)
@@ -360,5 +371,6 @@ void args_job(const struct args *args, struct job *job)
 		.reader = args->reader,
 		.options = &args->options,
 		.selection = &args->selection,
+		.buildid_cache = args->buildid_cache,
 	};
 }

@@ -28,6 +28,7 @@ struct args {
 	struct options options;
 	size_t cap_elfs;
 	struct selection selection;
+	const char *buildid_cache;
 	const char *before; /* flame --diff */
 	bool negate;
 	bool json;

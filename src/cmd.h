@@ -11,5 +11,6 @@ extern const struct command cmd_alloc;
 /* Drop-ins for older tools: their own command lines. argv[0] is the name. */
 int cmd_toperf(int argc, char **argv);
 int cmd_kernprofile(int argc, char **argv);
+int cmd_kprof2perf(int argc, char **argv);
 
 #endif

@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "base/progress.h"
 #include "pass/split.h"
+#include "buildid_cache.h"
 
 int job_open(struct job *job, struct strtab *strings)
 {
@@ -229,6 +230,17 @@ static int report_error(const struct err *err)
 	return err->code;
 }
 
+static int fill_cache(struct job *job)
+{
+	int nr = buildid_cache_fill(&job->world.images, job->buildid_cache, &job->err);
+
+	if (nr < 0)
+		return -1;
+	if (!nr)
+		log_warn("no binary for the build-id cache: none was found that has a build id");
+	return 0;
+}
+
 int convert_file(struct job *job, const struct writer_ops *ops, const char *path)
 {
 	struct out out = { .fd = -1 };
@@ -257,6 +269,8 @@ int convert_file(struct job *job, const struct writer_ops *ops, const char *path
 		ret = job_run(job, &writer);
 	if (ret == 0)
 		ret = out_commit(&out, &job->err);
+	if (ret == 0 && job->buildid_cache)
+		ret = fill_cache(job);
 	out_abandon(&out);
 	if (opened)
 		ops->close(&writer);

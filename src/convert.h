@@ -19,6 +19,7 @@ struct job {
 	const char *reader; /* NULL: guess */
 	const struct options *options;
 	const struct selection *selection;
+	const char *buildid_cache; /* folder for the binaries used; "": perf's own; NULL: none */
 
 	/* Results. */
 	struct world world; /* valid from job_open() to job_release() */

@@ -16,6 +16,7 @@ static const struct drop_in {
 	{ "toperf", "the seL4 profiler's samples.json to perf.data", cmd_toperf },
 	{ "kern-profile", "Maestro's raw data to cpu.svg, memtrace to mem-ALLOCATOR.svg",
 	  cmd_kernprofile },
+	{ "kprof2perf", "the Akaros profiler's kpdata to perf.data", cmd_kprof2perf },
 };
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))

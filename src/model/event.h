@@ -84,6 +84,7 @@ struct event_map {
 	uint8_t build_id_len;
 	uint8_t prot;  /* PROT_* of mmap(2) */
 	bool kernel;   /* in the kernel's space: shared by all tasks */
+	bool foreign;  /* the path is of another system: what this machine has there is not it */
 	bool as_linked; /* addresses are those of the ELF itself: offset means nothing */
 	/*
 	 * The whole image, for the whole life of the task: addr, len and offset are not known and

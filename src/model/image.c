@@ -103,7 +103,7 @@ static char *try_file(struct images *images, struct image *image, char *path)
 	return NULL;
 }
 
-/* perf's own store: ~/.debug/.build-id/xx/yyyy/elf */
+/* perf's own store: ~/.debug/.build-id/xx/yyyy/elf, for the kernel as well */
 static char *cached_path(const struct image *image)
 {
 	const char *home = getenv("HOME");
@@ -118,8 +118,7 @@ static char *cached_path(const struct image *image)
 		hex[2 * i + 1] = digits[image->build_id[i] & 15];
 		hex[2 * i + 2] = '\0';
 	}
-	return xasprintf("%s/.debug/.build-id/%.2s/%s/%s", home, hex, hex + 2,
-			 image->kernel ? "vmlinux" : "elf");
+	return xasprintf("%s/.debug/.build-id/%.2s/%s/elf", home, hex, hex + 2);
 }
 
 static char *find_file(struct images *images, struct image *image)
@@ -141,7 +140,7 @@ static char *find_file(struct images *images, struct image *image)
 		if (!file && strcmp(path, name))
 			file = try_file(images, image, xasprintf("%s/%s", folders[i], name));
 	}
-	if (!file)
+	if (!file && !image->foreign)
 		file = try_file(images, image, xstrdup(path));
 	if (!file)
 		file = try_file(images, image, cached_path(image));
@@ -194,4 +193,83 @@ uint64_t image_vaddr(struct images *images, uint32_t handle, uint64_t addr)
 			return addr - segments[i].offset + segments[i].vaddr;
 	}
 	return addr;
+}
+
+#define LANDMARK_STEP 16	       /* functions are mostly aligned to that */
+#define LANDMARK_SEARCH ((uint64_t)1 << 20) /* symbols are sparse only in assembly at the start */
+
+bool image_extent(struct images *images, uint32_t handle, uint64_t *vaddr, uint64_t *len)
+{
+	struct symfile *symfile = image_symfile(images, handle);
+	const struct sym_segment *segments;
+	uint64_t first = UINT64_MAX, last = 0;
+	size_t nr = 0;
+
+	segments = symfile ? symfile_segments(symfile, &nr) : NULL;
+	for (size_t i = 0; i < nr; i++) {
+		uint64_t start = segments[i].vaddr, room = UINT64_MAX - start;
+		uint64_t size = segments[i].memsz < room ? segments[i].memsz : room;
+
+		first = start < first ? start : first;
+		last = start + size > last ? start + size : last;
+	}
+	if (first >= last)
+		return false;
+	*vaddr = first & ~(uint64_t)(PAGE - 1);
+	*len = last - *vaddr;
+	return true;
+}
+
+/* Functions that kernels tend to have; whichever comes first in the code otherwise. */
+static bool usual_landmark(struct symfile *symfile, const char **name, uint64_t *vaddr)
+{
+	static const char *const usual[] = { "_text", "_stext", "_start", "kernel_init" };
+
+	for (size_t i = 0; i < sizeof(usual) / sizeof(*usual); i++) {
+		uint64_t found;
+
+		if (!symfile_find(symfile, usual[i], &found) || !found)
+			continue;
+		*name = usual[i];
+		*vaddr = found;
+		return true;
+	}
+	return false;
+}
+
+static bool landmark_at(struct symfile *symfile, uint64_t at, const char **name, uint64_t *vaddr)
+{
+	struct sym_frame frames[SYM_MAX_INLINE];
+	size_t nr = symfile_lookup(symfile, at, frames, SYM_MAX_INLINE);
+	uint64_t found;
+
+	if (!nr || !symfile_find(symfile, frames[nr - 1].linkage, &found) || !found)
+		return false;
+	*name = frames[nr - 1].linkage;
+	*vaddr = found;
+	return true;
+}
+
+bool image_landmark(struct images *images, uint32_t handle, const char **name, uint64_t *vaddr)
+{
+	struct symfile *symfile = image_symfile(images, handle);
+	const struct sym_segment *segments;
+	size_t nr;
+
+	if (!symfile)
+		return false;
+	if (usual_landmark(symfile, name, vaddr))
+		return true;
+	segments = symfile_segments(symfile, &nr);
+	for (size_t i = 0; i < nr; i++) {
+		uint64_t len = segments[i].memsz;
+
+		if (len > LANDMARK_SEARCH)
+			len = LANDMARK_SEARCH;
+		for (uint64_t at = 0; at < len; at += LANDMARK_STEP) {
+			if (landmark_at(symfile, segments[i].vaddr + at, name, vaddr))
+				return true;
+		}
+	}
+	return false;
 }

@@ -25,6 +25,7 @@ struct image {
 	uint8_t build_id_len;
 	bool as_linked; /* frames hold the ELF's own addresses, not offsets in the file */
 	bool kernel;
+	bool foreign; /* only looked for under the folders that the user gave */
 	bool opened; /* tried, with or without success */
 };
 
@@ -50,6 +51,12 @@ uint32_t image_intern(struct images *images, const char *path, const uint8_t *bu
 struct symfile *image_symfile(struct images *images, uint32_t image);
 /* The address in the ELF of a frame's addr. */
 uint64_t image_vaddr(struct images *images, uint32_t image, uint64_t addr);
+/*
+ * For binaries that run where they were linked: where its code is, by the program headers, and a
+ * function with its address. If there is no such thing what the pointers lead to is left alone.
+ */
+bool image_extent(struct images *images, uint32_t image, uint64_t *vaddr, uint64_t *len);
+bool image_landmark(struct images *images, uint32_t image, const char **name, uint64_t *vaddr);
 /* Names such as [vdso], //anon or [heap] that stand for no file. */
 bool image_is_pseudo(const char *path);
 

@@ -163,15 +163,18 @@ static void add_map(struct world *world, const struct event *ev)
 {
 	const struct event_map *map = &ev->map;
 	uint32_t space = map->kernel ? SPACE_KERNEL : space_of(world, ev->pid);
+	uint32_t image;
 
 	if (!map->len)
 		return;
+	image = image_intern(&world->images, map->path, map->build_id, map->build_id_len,
+			     map->as_linked, map->kernel);
+	world->images.all[image].foreign |= map->foreign;
 	space_map(&world->spaces[space], (struct map){
 		.start = map->addr,
 		.last = map->len - 1 > UINT64_MAX - map->addr ? UINT64_MAX : map->addr + (map->len - 1),
 		.offset = map->as_linked ? map->addr : map->offset,
-		.image = image_intern(&world->images, map->path, map->build_id, map->build_id_len,
-				      map->as_linked, map->kernel),
+		.image = image,
 	});
 }
 

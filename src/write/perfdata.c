@@ -3,6 +3,7 @@
  * perfdata: a perf.data file that stock perf takes without a warning. Records go out as they come;
  * room for the attributes is left before them, because some readers of the format do not seek back.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -118,7 +119,7 @@ static void put_task(struct writer *w, const struct event *ev)
 	end_with_id(w, ev);
 }
 
-static const struct image *mapped_image(struct writer *w, const struct event_map *map)
+static uint32_t mapped_image(struct writer *w, const struct event_map *map)
 {
 	struct perfdata *p = w->priv;
 	struct world *world = w->world;
@@ -126,40 +127,73 @@ static const struct image *mapped_image(struct writer *w, const struct event_map
 				       map->as_linked, map->kernel);
 
 	*hash_at(&p->mapped, (struct hash_key){ handle, 0 }) = 1;
-	if (map->path[0] != '/')
+	/* Nobody on a foreign machine took note of build ids; with them perf's cache is enough. */
+	if (map->foreign || map->path[0] != '/')
 		image_symfile(&world->images, handle);
-	return &world->images.all[handle];
+	return handle;
 }
 
-/* perf looks for a binary under the name in the map: a bare name becomes the file that we found. */
+/*
+ * perf looks for a binary under the name in the map: a bare name becomes the file that we found.
+ * Paths stay, those of another machine in any case: perf puts its --symfs before them.
+ */
 static const char *image_filename(const struct world *world, const struct image *image)
 {
 	const char *path = str_text(world->strings, image->path);
+	bool bare = path[0] != '/' && !image->kernel && !image->foreign;
 
-	return path[0] != '/' && image->file && !image->kernel ? image->file : path;
+	return bare && image->file ? image->file : path;
+}
+
+/*
+ * A kernel that runs where it was linked: its map is where the ELF's program headers put its code,
+ * or all addresses if there is no ELF. (The size of the file says nothing: the code may be linked
+ * far above the base, and perf finds no name for what is outside the map.) perf reads what follows
+ * [kernel.kallsyms] in the name as a symbol, and pgoff as its address, and moves the kernel by the
+ * difference to that symbol in its ELF or kallsyms. Without one it warns that addresses were
+ * hidden; with one that the kernel does not have it finds no names at all. So it has to be a symbol
+ * of this kernel, and then --vmlinux, --kallsyms, annotate and the build-id cache alone all work.
+ */
+static struct event_map kernel_map(struct writer *w, uint32_t handle, char *name, size_t size)
+{
+	struct images *images = &w->world->images;
+	struct event_map map = { .len = UINT64_MAX };
+	const char *symbol = "";
+
+	image_extent(images, handle, &map.addr, &map.len);
+	image_landmark(images, handle, &symbol, &map.offset);
+	snprintf(name, size, "[kernel.kallsyms]%s", symbol);
+	map.path = name;
+	return map;
 }
 
 static void put_map(struct writer *w, const struct event *ev)
 {
 	struct perfdata *p = w->priv;
 	const struct event_map *map = &ev->map;
-	const struct image *image = mapped_image(w, map);
+	uint32_t handle = mapped_image(w, map);
+	const struct image *image = &w->world->images.all[handle];
 	uint16_t misc = map->kernel ? PERF_MISC_KERNEL : PERF_MISC_USER;
 	uint8_t id[24] = { image->build_id_len };
+	struct event_map place = *map;
+	char name[200];
 
+	place.path = image_filename(w->world, image);
+	if (map->kernel && map->as_linked && !strcmp(place.path, "[kernel.kallsyms]"))
+		place = kernel_map(w, handle, name, sizeof(name));
 	if (image->build_id_len)
 		misc |= PERF_MISC_MMAP_BUILD_ID;
 	begin(p, PERF_RECORD_MMAP2, misc);
 	put_u32(&p->record, map->kernel ? UINT32_MAX : ev->pid);
 	put_u32(&p->record, map->kernel ? 0 : ev->tid);
-	put_u64(&p->record, map->addr);
-	put_u64(&p->record, map->len);
-	put_u64(&p->record, map->offset);
+	put_u64(&p->record, place.addr);
+	put_u64(&p->record, place.len);
+	put_u64(&p->record, place.offset);
 	memcpy(id + 4, image->build_id, image->build_id_len);
 	buf_add(&p->record, id, sizeof(id)); /* or device, inode and generation: all 0 */
 	put_u32(&p->record, map->prot);
 	put_u32(&p->record, 2); /* MAP_PRIVATE */
-	put_padded(&p->record, image_filename(w->world, image), 4095);
+	put_padded(&p->record, place.path, 4095);
 	end_with_id(w, ev);
 }
 

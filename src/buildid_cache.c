@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * The layout, as perf 6.1 has it, for a binary /bin/app with build id abcdef...:
+ *
+ *	DIR/bin/app/abcdef.../elf		a hard link to the binary, or a copy
+ *	DIR/.build-id/ab/cdef...		a symbolic link to ../../bin/app/abcdef...
+ *
+ * The kernel is no exception: perf reads its symbols from "elf", too.
+ */
+#include "buildid_cache.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/in.h"
+#include "base/mem.h"
+#include "base/out.h"
+
+#define HEX (2 * BUILD_ID_MAX + 1)
+
+static void to_hex(const struct image *image, char hex[HEX])
+{
+	for (unsigned i = 0; i < image->build_id_len; i++)
+		snprintf(hex + 2 * i, 3, "%02x", image->build_id[i]);
+}
+
+static int failed(struct err *err, const char *path)
+{
+	return err_set(err, ERR_OUTPUT, "%s: cannot add to the build-id cache: %s", path,
+		       strerror(errno));
+}
+
+/* Makes the folders before the last slash of path. */
+static int make_folders(char *path, struct err *err)
+{
+	for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+		int ret;
+
+		*slash = '\0';
+		ret = mkdir(path, 0755);
+		if (ret < 0 && errno != EEXIST)
+			failed(err, path);
+		*slash = '/';
+		if (err->code)
+			return -1;
+	}
+	return 0;
+}
+
+static int copy_file(const char *from, const char *to, struct err *err)
+{
+	struct out out;
+	struct in in;
+	size_t have;
+
+	if (in_open(&in, from, err) < 0)
+		return -1;
+	if (out_open(&out, to, false, err) < 0) {
+		in_close(&in);
+		return -1;
+	}
+	for (const uint8_t *data; data = in_peek(&in, 1, &have), have;) {
+		out_write(&out, data, have);
+		in_skip(&in, have);
+	}
+	if (in.err.code)
+		*err = in.err;
+	in_close(&in);
+	if (!err->code)
+		return out_commit(&out, err);
+	out_abandon(&out);
+	return -1;
+}
+
+static int add_file(const char *file, char *path, struct err *err)
+{
+	if (make_folders(path, err) < 0)
+		return -1;
+	if (link(file, path) == 0 || errno == EEXIST)
+		return 0;
+	return copy_file(file, path, err);
+}
+
+/* Another perf.data of the same binary may have led here before, from another place. */
+static int add_link(const char *target, char *path, struct err *err)
+{
+	if (make_folders(path, err) < 0)
+		return -1;
+	if (symlink(target, path) == 0)
+		return 0;
+	if (errno != EEXIST || unlink(path) < 0 || symlink(target, path) < 0)
+		return failed(err, path);
+	return 0;
+}
+
+static int add_image(const struct image *image, const char *dir, struct err *err)
+{
+	char hex[HEX] = "", *path, *place, *target;
+	int ret;
+
+	to_hex(image, hex);
+	path = xasprintf("%s%s/%s/elf", dir, image->file, hex);
+	place = xasprintf("%s/.build-id/%.2s/%s", dir, hex, hex + 2);
+	target = xasprintf("../..%s/%s", image->file, hex);
+	ret = add_file(image->file, path, err);
+	if (ret == 0)
+		ret = add_link(target, place, err);
+	free(path);
+	free(place);
+	free(target);
+	return ret;
+}
+
+int buildid_cache_fill(struct images *images, const char *dir, struct err *err)
+{
+	const char *home = getenv("HOME");
+	char *place;
+	int nr = 0;
+
+	if (!*dir && !home)
+		return err_set(err, ERR_USAGE, "no HOME: name a folder with --buildid-cache=DIR");
+	place = *dir ? xstrdup(dir) : xasprintf("%s/.debug", home);
+	for (uint32_t i = 1; i < images->nr && !err->code; i++) {
+		const struct image *image = &images->all[i];
+
+		if (!image_symfile(images, i) || image->build_id_len < 2)
+			continue;
+		if (!strncmp(image->file, place, strlen(place))) /* it came from there */
+			continue;
+		if (add_image(image, place, err) == 0)
+			nr++;
+	}
+	free(place);
+	return err->code ? -1 : nr;
+}

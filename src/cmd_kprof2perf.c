@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* kprof2perf: drop-in for the Akaros converter, with its exact flags. */
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "cmd.h"
+
+static const char usage[] =
+	"Usage: kprof2perf [-k KERNEL_ELF] [-i KPDATA] [-o PERF_DATA]\n"
+	"\n"
+	"Options:\n"
+	"  -i FILE   what was copied from /prof/kpdata [default: stdin]\n"
+	"  -o FILE   perf.data file to write [default: stdout]\n"
+	"  -k FILE   the kernel's ELF\n"
+	"  -s SIZE   taken and not needed: memory does not depend on it\n"
+	"  -D LEVEL  say more\n"
+	"  -h        this text\n"
+	"\n"
+	"Example, where DIR has the files of the machine that was profiled:\n"
+	"  kprof2perf -k obj/kern/akaros-kernel-64b -i kpdata.data -o perf.data\n"
+	"  perf report --vmlinux $PWD/obj/kern/akaros-kernel-64b --symfs DIR -g\n"
+	"\n"
+	"This is kscope under another name; kscope convert --help tells what else it does.\n";
+
+static int wrong(const char *message)
+{
+	if (message)
+		log_error("%s", message);
+	fputs(usage, stderr);
+	return ERR_USAGE;
+}
+
+int cmd_kprof2perf(int argc, char **argv)
+{
+	const char *input = "-";
+	struct args args = { .output = "-", .inputs = &input, .nr_inputs = 1 };
+	struct err err = { 0 };
+	struct job job;
+	int opt;
+
+	while ((opt = getopt(argc, argv, "k:i:o:s:D:h")) != -1) {
+		switch (opt) {
+		case 'k':
+			args.options.kernel = optarg;
+			break;
+		case 'i':
+			input = optarg;
+			break;
+		case 'o':
+			args.output = optarg;
+			break;
+		case 's':
+			break;
+		case 'D':
+			log_level = 1 + atoi(optarg);
+			break;
+		case 'h':
+			fputs(usage, stdout);
+			return 0;
+		default:
+			return wrong(NULL);
+		}
+	}
+	if (optind < argc)
+		return wrong("kprof2perf takes nothing but flags");
+	if (!strcmp(args.output, "-") && isatty(STDOUT_FILENO))
+		return wrong("perf.data is not for a terminal: use -o FILE or a pipe");
+	if (args_check(&args.options, &err) < 0) {
+		log_error("%s", err.msg);
+		return err.code;
+	}
+	args_job(&args, &job);
+	return convert_file(&job, writer_by_name("perfdata"), args.output);
+}

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * kphistogram: the oldest kpdata of Akaros, a table of text: the address of 8 bytes of kernel text,
+ * the function there (right-aligned, cut to 29 characters) and its ticks, both numbers in
+ * hexadecimal, 64 bytes a row:
+ *
+ *	ffffffffc2000000                         Total 00000000000003e8
+ *
+ * The first row has the sum and the second the ticks outside of the kernel, in place of the first
+ * two buckets. Rows become samples with names, since no binary is needed for those; a tick is a
+ * sample. Ticks of the sum that no row has were in those two buckets, or in rows that are damaged:
+ * they are lost.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "format.h"
+#include "model/frame.h"
+
+#define ROW 64
+#define NAME 17
+#define NAME_LEN 29
+#define TICKS 47
+#define NUMBER 16
+
+struct kphistogram {
+	bool told;
+	uint64_t row;
+	uint64_t total, sum; /* ticks: as the first row says, and of the other rows */
+	bool has_total;
+	uint64_t frame;
+};
+
+static bool parse_row(const char *row, uint64_t *addr, uint64_t *ticks)
+{
+	return row[NUMBER] == ' ' && row[TICKS - 1] == ' ' && row[ROW - 1] == '\n' &&
+	       text_hex(row, NUMBER, addr) && text_hex(row + TICKS, NUMBER, ticks) &&
+	       !memchr(row + NAME, '\n', NAME_LEN) && !memchr(row + NAME, '\0', NAME_LEN);
+}
+
+/* Without the blanks in front; a name may have some inside. */
+static const char *name_of(const char *row, size_t *len)
+{
+	size_t at = NAME;
+
+	while (at < NAME + NAME_LEN && row[at] == ' ')
+		at++;
+	*len = NAME + NAME_LEN - at;
+	return row + at;
+}
+
+static bool is_named(const char *row, const char *text)
+{
+	size_t len;
+	const char *name = name_of(row, &len);
+
+	return len == strlen(text) && !memcmp(name, text, len);
+}
+
+static int kphistogram_probe(const uint8_t *head, size_t len)
+{
+	uint64_t addr, ticks;
+	int nr = 0;
+
+	for (size_t at = 0; at + ROW <= len && nr < 8; at += ROW, nr++) {
+		if (!parse_row((const char *)head + at, &addr, &ticks))
+			return nr > 1 ? 24 : 0;
+	}
+	return nr && is_named((const char *)head, "Total") ? 72 + 2 * nr : nr > 1 ? 16 * nr : 0;
+}
+
+static int kphistogram_open(struct reader *r)
+{
+	(void)r;
+	return 0;
+}
+
+static void sample(struct reader *r, const char *name, size_t len, uint64_t ticks, bool kernel,
+		   struct event *ev)
+{
+	struct kphistogram *p = r->priv;
+	struct strtab *strings = r->frames->strings;
+	uint32_t binary = kernel ? str_intern_z(strings, "[kernel]") : 0;
+
+	p->frame = frame_named(r->frames, str_intern(strings, name, len), binary,
+			       kernel ? FRAME_KERNEL : 0);
+	ev->kind = EVENT_SAMPLE;
+	ev->sample = (struct event_sample){
+		.ips = &p->frame,
+		.nr = 1,
+		.source = 1,
+		.weight = ticks,
+		.count = ticks,
+		.context = IP_NAMED,
+	};
+}
+
+/* A bucket without a function still has an address. */
+static void bucket(struct reader *r, const char *row, uint64_t addr, uint64_t ticks,
+		   struct event *ev)
+{
+	char text[24];
+	size_t len;
+	const char *name = name_of(row, &len);
+
+	if (!len) {
+		len = (size_t)snprintf(text, sizeof(text), "0x%" PRIx64, addr);
+		name = text;
+	}
+	sample(r, name, len, ticks, true, ev);
+}
+
+/* True: the row makes an event. */
+static bool take_row(struct reader *r, const char *row, uint64_t addr, uint64_t ticks,
+		     struct event *ev)
+{
+	struct kphistogram *p = r->priv;
+	uint64_t nr = p->row++;
+
+	if (nr == 0 && is_named(row, "Total")) {
+		p->has_total = true;
+		p->total = ticks;
+		return false;
+	}
+	if (!ticks || ticks > UINT64_MAX - p->sum)
+		return false;
+	p->sum += ticks;
+	if (nr == 1 && is_named(row, "User"))
+		sample(r, "[user]", 6, ticks, false, ev);
+	else
+		bucket(r, row, addr, ticks, ev);
+	return true;
+}
+
+/* The next newline, or the end, is where a row can begin again. */
+static int damaged(struct reader *r, struct event *ev)
+{
+	uint64_t offset = in_offset(r->in), skipped;
+	const char *line;
+	size_t len;
+
+	((struct kphistogram *)r->priv)->row++;
+	text_line(r->in, &line, &len);
+	skipped = in_offset(r->in) - offset;
+	return reader_damage(r, ev, offset, 0, skipped, "not a row of the histogram");
+}
+
+static int finish(struct kphistogram *p, struct event *ev)
+{
+	if (!p->has_total || p->sum >= p->total)
+		return 0;
+	p->has_total = false;
+	ev->kind = EVENT_LOST;
+	ev->lost = (struct event_lost){ .count = p->total - p->sum };
+	return 1;
+}
+
+static int kphistogram_next(struct reader *r, struct event *ev)
+{
+	struct kphistogram *p = r->priv;
+
+	if (!p->told) {
+		p->told = true;
+		ev->kind = EVENT_SOURCE;
+		ev->source = (struct event_source){ .id = 1, .type = SOURCE_SOFTWARE, .config = 9,
+						    .unit = "ticks" };
+		ev->source.name = r->options->source ? r->options->source : "timer";
+		return 1;
+	}
+	for (;;) {
+		uint64_t addr, ticks;
+		size_t have;
+		const char *row = (const char *)in_peek(r->in, ROW, &have);
+		bool made;
+
+		if (!have)
+			return finish(p, ev);
+		if (have < ROW || !parse_row(row, &addr, &ticks))
+			return damaged(r, ev);
+		made = take_row(r, row, addr, ticks, ev);
+		in_skip(r->in, ROW);
+		if (made)
+			return 1;
+	}
+}
+
+static void kphistogram_close(struct reader *r)
+{
+	(void)r;
+}
+
+const struct reader_ops read_kphistogram = {
+	.name = "kphistogram",
+	.about = "Akaros kpdata of 2015 and before, a table of text",
+	.probe = kphistogram_probe,
+	.priv_size = sizeof(struct kphistogram),
+	.open = kphistogram_open,
+	.next = kphistogram_next,
+	.close = kphistogram_close,
+};

@@ -1,0 +1,155 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""kpdata: what is intact comes out whole and in the order of time, whatever is around it; and
+memory does not follow the size of the file."""
+import os
+import random
+import re
+import resource
+import subprocess
+import sys
+import tempfile
+
+sys.dont_write_bytecode = True
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "../golden"))
+import kpdata_make as kp  # noqa: E402
+
+KSCOPE = os.path.abspath(os.environ.get("KSCOPE", os.path.join(HERE, "../../build/kscope")))
+SAMPLE = re.compile(r"^sample time=(\d+)\.(\d{9}) cpu=(\d+) .* : (\w+) (.*)$")
+
+
+class Failed(Exception):
+    pass
+
+
+def check(condition, message):
+    if not condition:
+        raise Failed(message)
+
+
+def random_block(rng, version, cpu, nr, seen):
+    """Records of one core in the order of time; what they are goes to seen."""
+    out, time = [], rng.randrange(10**9)
+    for _ in range(nr):
+        time += rng.randrange(10**6)
+        in_kernel = rng.random() < 0.5
+        pcs = [(kp.K if in_kernel else kp.U) + rng.randrange(4096)
+               for _ in range(rng.choice([1, 2, 3, 16, 16, 2000 if rng.random() < 0.02 else 4]))]
+        out.append(kp.kernel(version, time, cpu, pcs, pid=5) if in_kernel
+                   else kp.user(version, time, 5, cpu, pcs))
+        seen.append((time, cpu, "kernel" if in_kernel else "user", tuple(pcs)))
+    return out
+
+
+def samples(dump):
+    found = []
+    for line in dump.splitlines():
+        match = SAMPLE.match(line)
+        if match:
+            seconds, ns, cpu, context, pcs = match.groups()
+            found.append((int(seconds) * 10**9 + int(ns), int(cpu), context,
+                          tuple(int(pc, 16) for pc in pcs.split())))
+    return found
+
+
+def dump_of(folder, data):
+    path = os.path.join(folder, "input")
+    with open(path, "wb") as f:
+        f.write(data)
+    done = subprocess.run([KSCOPE, "convert", path, "-t", "dump", "-o", "-"], capture_output=True,
+                          text=True, timeout=60, check=False)
+    return samples(done.stdout), done
+
+
+def test_order(folder):
+    """More blocks at the same time than windows of full size, and records longer than a window."""
+    for seed in range(12):
+        rng, seen = random.Random(seed), []
+        version = 1 + seed % 3
+        blocks = [random_block(rng, version, cpu % 64, rng.randrange(1, 40), seen)
+                  for cpu in range(rng.choice([1, 10, 200]))]
+        data = kp.start() + b"".join(b"".join(block) for block in blocks)
+        found, done = dump_of(folder, data)
+        check(done.returncode == 0 and not done.stderr, f"seed {seed}: {done.stderr[:200]}")
+        check(found == sorted(found, key=lambda sample: sample[0]), f"seed {seed}: not in order")
+        check(sorted(found) == sorted(seen), f"seed {seed}: {len(found)} of {len(seen)} samples")
+
+
+def damage(rng, record):
+    """Bytes in front of a block: garbage, or the beginning of a record that breaks off."""
+    if rng.random() < 0.5:
+        return bytes(rng.randrange(256) for _ in range(rng.randrange(1, 3000)))
+    return record[:rng.randrange(1, len(record))]
+
+
+def test_damage(folder):
+    for seed in range(20):
+        rng, seen = random.Random(seed), []
+        version = 1 + seed % 3
+        data, places = kp.start() + kp.start(6), 0
+        for cpu in range(30):
+            block = random_block(rng, version, cpu, rng.randrange(5, 30), seen)
+            if rng.random() < 0.5:
+                data += damage(rng, kp.user(version, 5, 5, 0, [kp.U] * rng.randrange(2, 17)))
+                places += 1
+            data += b"".join(block)
+        found, done = dump_of(folder, data)
+        missing = set(seen) - set(found)
+        check(done.returncode == (1 if places else 0), f"seed {seed}: code {done.returncode}")
+        check(not missing, f"seed {seed}: {len(missing)} intact samples are missing")
+        check(len(found) - len(seen) <= places, f"seed {seed}: {len(found)} of {len(seen)}")
+
+
+def big_file(path, size):
+    """Eight cores, blocks of 64 KiB, as a recording has them."""
+    blocks, time, written = [bytearray() for _ in range(8)], 10000, 0
+    pcs = [kp.K + 16 * i for i in range(16)]
+    with open(path, "wb") as f:
+        f.write(kp.start())
+        while written < size:
+            time += 100000
+            for cpu, block in enumerate(blocks):
+                block += kp.kernel(3, time + cpu, cpu, pcs, pid=5)
+                if len(block) > 64 << 10:
+                    written += f.write(block)
+                    block.clear()
+
+
+def peak(path, out):
+    """KiB of the child that converts."""
+    pid = os.fork()
+    if pid == 0:
+        os.execv(KSCOPE, [KSCOPE, "convert", path, "-t", "perfdata", "-o", out])
+    _, status, usage = os.wait4(pid, 0)
+    check(status == 0, f"status {status}")
+    return usage.ru_maxrss
+
+
+def test_memory(folder):
+    small, large = os.path.join(folder, "small"), os.path.join(folder, "large")
+    big_file(small, 2 << 20)
+    big_file(large, 40 << 20)
+    first = peak(small, os.path.join(folder, "small.data"))
+    second = peak(large, os.path.join(folder, "large.data"))
+    check(second < first + 2048, f"{first} KiB for 2 MiB and {second} KiB for 40 MiB")
+
+
+def main():
+    failed = False
+    resource.setrlimit(resource.RLIMIT_NOFILE, (32, 32))  # overlapping blocks need no files
+    for name, test in sorted(globals().items()):
+        if not name.startswith("test_"):
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                test(folder)
+                print(f"ok kpdata_{name[5:]}")
+            except Failed as error:
+                failed = True
+                print(f"not ok kpdata_{name[5:]}: {error}")
+    return failed
+
+
+if __name__ == "__main__":
+    sys.exit(main())
