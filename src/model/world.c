@@ -20,9 +20,9 @@ void world_init(struct world *world, struct strtab *strings, const struct image_
 	images_init(&world->images, strings, where);
 	frames_init(&world->frames, strings);
 	stacks_init(&world->stacks);
-	GROW(world->spaces, 2, world->cap_spaces);
-	memset(world->spaces, 0, 2 * sizeof(*world->spaces));
-	world->nr_spaces = 2;
+	GROW(world->spaces, SPACES_FIXED, world->cap_spaces);
+	memset(world->spaces, 0, SPACES_FIXED * sizeof(*world->spaces));
+	world->nr_spaces = SPACES_FIXED;
 	GROW(world->tasks, 1, world->cap_tasks);
 	memset(&world->tasks[0], 0, sizeof(world->tasks[0]));
 	world->nr_tasks = 1;
@@ -152,8 +152,12 @@ static void add_source(struct world *world, uint32_t input, struct event_source 
 			.config = from->config,
 			.period = from->period,
 			.freq = from->freq,
+			.lacks = from->lacks,
 		};
 	}
+	/* What one input does not tell, another of the same name may. */
+	world->sources[*handle].lacks &= from->lacks;
+	world->sources[*handle].branches |= from->branches;
 	*hash_at(&world->source_by_id, (struct hash_key){ input, from->id }) = *handle;
 	from->id = *handle;
 }
@@ -161,16 +165,41 @@ static void add_source(struct world *world, uint32_t input, struct event_source 
 static void add_map(struct world *world, const struct event *ev)
 {
 	const struct event_map *map = &ev->map;
-	uint32_t space = map->kernel ? SPACE_KERNEL : space_of(world, ev->pid);
+	uint32_t space = map->guest ? SPACE_GUEST : map->kernel ? SPACE_KERNEL
+								 : space_of(world, ev->pid);
+	uint32_t image;
 
 	if (!map->len)
 		return;
+	image = image_intern(&world->images, map->path, map->build_id, map->build_id_len,
+			     map->as_linked, map->kernel);
+	image_moved(&world->images, image, map->anchor, map->offset);
+	if (map->names)
+		image_names(&world->images, image, map->names);
 	space_map(&world->spaces[space], (struct map){
 		.start = map->addr,
 		.last = map->len - 1 > UINT64_MAX - map->addr ? UINT64_MAX : map->addr + (map->len - 1),
 		.offset = map->as_linked ? map->addr : map->offset,
-		.image = image_intern(&world->images, map->path, map->build_id, map->build_id_len,
-				      map->as_linked, map->kernel),
+		.image = image,
+	});
+}
+
+/* Code with a name and no file is an image of its own, whose every address has that name. */
+static void add_symbol_map(struct world *world, const struct event_symbol *symbol)
+{
+	struct space *kernel = &world->spaces[SPACE_KERNEL];
+
+	if (!symbol->len)
+		return;
+	if (symbol->gone) {
+		space_unmap(kernel, symbol->addr);
+		return;
+	}
+	space_map(kernel, (struct map){
+		.start = symbol->addr,
+		.last = symbol->len - 1 > UINT64_MAX - symbol->addr
+				? UINT64_MAX : symbol->addr + (symbol->len - 1),
+		.image = image_of_symbol(&world->images, symbol->name),
 	});
 }
 
@@ -180,7 +209,7 @@ static void add_fork(struct world *world, const struct event *ev)
 	uint32_t child, parent;
 
 	task_of(world, ev->pid, ev->tid)->comm = comm;
-	if (ev->pid == ev->fork.parent_pid)
+	if (ev->pid == ev->fork.parent_pid || ev->fork.fresh)
 		return;
 	child = space_of(world, ev->pid);
 	parent = space_of(world, ev->fork.parent_pid);
@@ -207,6 +236,9 @@ void world_apply(struct world *world, struct event *ev)
 		break;
 	case EVENT_MAP:
 		add_map(world, ev);
+		break;
+	case EVENT_SYMBOL:
+		add_symbol_map(world, &ev->symbol);
 		break;
 	case EVENT_SAMPLE:
 		ev->sample.source =
@@ -260,7 +292,9 @@ static uint32_t frame_at(struct world *world, uint32_t space, uint64_t context, 
 
 	if (context == IP_NAMED)
 		return (uint32_t)ip;
-	if (kernel)
+	if (context == IP_GUEST || context == IP_GUEST_KERNEL || context == IP_GUEST_USER)
+		space = SPACE_GUEST;
+	else if (kernel)
 		space = SPACE_KERNEL;
 	map = space_find(&world->spaces[space], ip);
 	if (!map)
@@ -386,6 +420,12 @@ static void resolve(struct world *world, struct frame *frame)
 		add_symbol(&world->frames, (struct symbol){
 			.name = str_intern_z(world->strings, "[unknown]"),
 			.unknown = true,
+		});
+		return;
+	}
+	if (world->images.all[frame->image].one_symbol) {
+		add_symbol(&world->frames, (struct symbol){
+			.name = world->images.all[frame->image].path,
 		});
 		return;
 	}

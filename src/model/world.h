@@ -18,7 +18,8 @@ struct source {
 	uint32_t name, unit; /* handles */
 	uint32_t type;
 	uint64_t config, period;
-	bool freq;
+	bool freq, branches;
+	unsigned lacks; /* enum source_lacks */
 };
 
 struct task {
@@ -36,7 +37,7 @@ struct world {
 	struct frames frames;
 	struct stacks stacks;
 
-	struct space *spaces; /* [0] none, [1] the kernel, then one a process */
+	struct space *spaces; /* [0] none, [1] the kernel, [2] guests, then one a process */
 	size_t nr_spaces, cap_spaces;
 	struct hash space_by_pid;
 
@@ -57,6 +58,8 @@ struct world {
 };
 
 #define SPACE_KERNEL 1
+#define SPACE_GUEST 2 /* of all virtual machines: the data rarely tells them apart */
+#define SPACES_FIXED 3
 
 void world_init(struct world *world, struct strtab *strings, const struct image_search *where);
 void world_release(struct world *world);
