@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/utsname.h>
 
 #include "base/mem.h"
 
@@ -122,6 +123,16 @@ const char *world_arch(const struct world *world)
 	return "";
 }
 
+/* Recorded here, on the kernel that runs: its symbols are those of the data. */
+static bool is_this_machine(const struct world *world)
+{
+	const char *host = world_fact(world, "hostname"), *release = world_fact(world, "osrelease");
+	struct utsname here;
+
+	return host && release && !uname(&here) && !strcmp(host, here.nodename) &&
+	       !strcmp(release, here.release);
+}
+
 /* The first input to state a fact is believed. */
 static void add_fact(struct world *world, const struct event_meta *meta)
 {
@@ -132,6 +143,7 @@ static void add_fact(struct world *world, const struct event_meta *meta)
 		.key = str_intern_z(world->strings, meta->key),
 		.value = str_intern_z(world->strings, meta->value),
 	};
+	world->images.this_machine = is_this_machine(world);
 }
 
 /* Sources of several inputs are one if they have the same name. */
