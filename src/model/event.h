@@ -78,7 +78,11 @@ struct event_source {
 
 struct event_comm {
 	const char *comm;
-	bool exec; /* the old maps are gone */
+	/*
+	 * It runs another binary from now on. The old maps stay until new ones hide them: what the
+	 * kernel still does on behalf of the old binary, execve() itself, is seen after this.
+	 */
+	bool exec;
 };
 
 struct event_fork {

@@ -240,8 +240,6 @@ void world_apply(struct world *world, struct event *ev)
 	case EVENT_COMM:
 		task_of(world, ev->pid, ev->tid)->comm =
 			str_intern_z(world->strings, ev->comm.comm);
-		if (ev->comm.exec)
-			space_clear(&world->spaces[space_of(world, ev->pid)]);
 		break;
 	case EVENT_FORK:
 		add_fork(world, ev);
