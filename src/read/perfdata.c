@@ -46,11 +46,11 @@ static int perfdata_open(struct reader *r)
 /* ---- compressed records ---- */
 
 /* The next record out of the compressed ones, or NULL: the next one of the file is needed. */
-static const uint8_t *next_plain(struct perfdata *p)
+static const uint8_t *next_plain(const struct perfdata *p, struct stream *s)
 {
 	for (;;) {
-		size_t have = p->plain.len - p->plain_at, src, dst;
-		uint8_t *at = (uint8_t *)p->plain.data + p->plain_at;
+		size_t have = s->plain.len - s->plain_at, src, dst;
+		uint8_t *at = (uint8_t *)s->plain.data + s->plain_at;
 		int ret;
 
 		if (have >= HEAD) {
@@ -59,29 +59,30 @@ static const uint8_t *next_plain(struct perfdata *p)
 			if (have >= rec.size)
 				return at;
 		}
-		if (p->packed_at == p->packed.len || p->packed_bad)
+		if (s->packed_at == s->packed.len || s->packed_bad)
 			return NULL;
-		if (p->plain_at) {
-			memmove(p->plain.data, at, have);
-			p->plain.len = have;
-			p->plain_at = 0;
+		if (s->plain_at) {
+			memmove(s->plain.data, at, have);
+			s->plain.len = have;
+			s->plain_at = 0;
 		}
-		buf_reserve(&p->plain, PLAIN_MAX);
-		src = p->packed.len - p->packed_at;
+		buf_reserve(&s->plain, PLAIN_MAX);
+		src = s->packed.len - s->packed_at;
 		dst = PLAIN_MAX;
-		ret = p->unpack->ops->step(p->unpack, (uint8_t *)p->packed.data + p->packed_at, &src,
-					   (uint8_t *)p->plain.data + p->plain.len, &dst);
-		p->packed_at += src;
-		p->plain.len += dst;
-		p->packed_bad = ret < 0;
+		ret = s->unpack->ops->step(s->unpack, (uint8_t *)s->packed.data + s->packed_at, &src,
+					   (uint8_t *)s->plain.data + s->plain.len, &dst);
+		s->packed_at += src;
+		s->plain.len += dst;
+		s->packed_bad = ret < 0;
 		if (ret >= 0 && !src && !dst)
-			p->packed_at = p->packed.len;
+			s->packed_at = s->packed.len;
 	}
 }
 
 /* 0: taken in, -1: there is no library for it, or nothing in it */
 static int start_unpacking(struct perfdata *p, const struct record *rec)
 {
+	struct stream *s = p->s;
 	struct cursor c = record_body(p, rec);
 	uint64_t len = (uint64_t)(c.end - c.at);
 
@@ -89,13 +90,13 @@ static int start_unpacking(struct perfdata *p, const struct record *rec)
 		len = cursor_u64(&c);
 	if (len > (uint64_t)(c.end - c.at))
 		return -1;
-	if (!p->unpack)
-		p->unpack = unpack_zstd.open();
-	if (!p->unpack)
+	if (!s->unpack)
+		s->unpack = unpack_zstd.open();
+	if (!s->unpack)
 		return -1;
-	buf_clear(&p->packed);
-	buf_add(&p->packed, c.at, (size_t)len);
-	p->packed_at = 0;
+	buf_clear(&s->packed);
+	buf_add(&s->packed, c.at, (size_t)len);
+	s->packed_at = 0;
 	return 0;
 }
 
@@ -221,6 +222,8 @@ static void kernel_record(struct perfdata *p, const struct record *rec)
 
 	if (time && time != NO_TIME) {
 		order_put(&p->order, time, rec->offset, rec->data, rec->size);
+		if (time > p->s->newest)
+			p->s->newest = time;
 		return;
 	}
 	buf_clear(&p->scratch);
@@ -229,12 +232,15 @@ static void kernel_record(struct perfdata *p, const struct record *rec)
 	p->now.data = (uint8_t *)p->scratch.data;
 }
 
+static bool is_packed(const struct record *rec)
+{
+	return rec->type == PERF_RECORD_COMPRESSED || rec->type == PERF_RECORD_COMPRESSED2;
+}
+
 static int bad_record(struct reader *r, struct event *ev, const struct record *rec)
 {
-	if ((rec->type == PERF_RECORD_COMPRESSED || rec->type == PERF_RECORD_COMPRESSED2) &&
-	    !unpack_zstd.step) {
-		r->err.code = 0;
-		return err_at(&r->err, ERR_INPUT, r->in->path, rec->offset,
+	if (is_packed(rec) && !unpack_zstd.step) {
+			return err_at(&r->err, ERR_INPUT, r->in->path, rec->offset,
 			      "compressed records, and kscope is built without zstd");
 	}
 	return reader_damage(r, ev, rec->offset, 0, rec->size,
@@ -258,10 +264,16 @@ static int take_record(struct reader *r, const struct record *rec, struct event 
 	return user_record(r, rec) < 0 ? bad_record(r, ev, rec) : 0;
 }
 
+/* Of one stream; of the last one, too. */
 static int end_of_data(struct reader *r)
 {
 	struct perfdata *p = r->priv;
 
+	p->s->ended = true;
+	for (size_t i = 0; i < p->nr_streams; i++) {
+		if (!p->streams[i].ended)
+			return 0;
+	}
 	p->ended = true;
 	order_finish(&p->order);
 	if (p->unknown)
@@ -275,7 +287,7 @@ static int end_of_data(struct reader *r)
 static int lose_rest(struct reader *r, struct event *ev, uint64_t offset, const char *why)
 {
 	struct perfdata *p = r->priv;
-	uint64_t end = p->data_end, rest;
+	uint64_t end = p->s->data_end, rest;
 
 	in_skip(r->in, end == UINT64_MAX ? end : end - in_offset(r->in));
 	rest = in_offset(r->in) - offset;
@@ -290,44 +302,90 @@ static int plain_record(struct reader *r, const uint8_t *data, struct event *ev)
 	struct record rec = record_at(p, data, in_offset(r->in));
 
 	if (rec.size < HEAD) {
-		p->packed_bad = true;
-		p->plain.len = p->plain_at = 0;
+		p->s->packed_bad = true;
+		p->s->plain.len = p->s->plain_at = p->s->packed.len = 0;
 		return reader_damage(r, ev, rec.offset, 0, 0,
 				     "a compressed record has a size of %u; what is compressed "
 				     "from here on cannot be read", rec.size);
 	}
-	p->plain_at += rec.size;
-	/* Trace bytes behind it would have to come from elsewhere; perf never does this. */
-	if (rec.type == PERF_RECORD_AUXTRACE || rec.type == PERF_RECORD_COMPRESSED ||
-	    rec.type == PERF_RECORD_COMPRESSED2 || rec.type == PERF_RECORD_HEADER_TRACING_DATA)
+	p->s->plain_at += rec.size;
+	/* Bytes that follow them would have to come from elsewhere; perf never does this. */
+	if (is_packed(&rec) || rec.type == PERF_RECORD_AUXTRACE ||
+	    rec.type == PERF_RECORD_HEADER_TRACING_DATA)
 		return bad_record(r, ev, &rec);
 	return take_record(r, &rec, ev);
+}
+
+static int lose_packed(struct reader *r, const struct record *rec, struct event *ev)
+{
+	ev->kind = EVENT_LOST;
+	ev->lost = (struct event_lost){ .bytes = rec->size, .damage = true };
+	in_skip(r->in, rec->size);
+	return 1;
+}
+
+/* A whole record of the file. It stays in the window while it is used. */
+static int file_record(struct reader *r, struct record *rec, struct event *ev)
+{
+	struct perfdata *p = r->priv;
+	int ret;
+
+	if (p->s->packed_bad && is_packed(rec))
+		return lose_packed(r, rec, ev);
+	if (rec->type == PERF_RECORD_HEADER_TRACING_DATA) {
+		/* What follows has to be skipped while the record is at hand: take a copy. */
+		buf_clear(&p->scratch);
+		buf_add(&p->scratch, rec->data, rec->size);
+		rec->data = (uint8_t *)p->scratch.data;
+		in_skip(r->in, rec->size);
+		return take_record(r, rec, ev);
+	}
+	ret = take_record(r, rec, ev);
+	in_skip(r->in, rec->size);
+	return ret;
+}
+
+/* Several streams go on together: the one that lags behind in time is read next. */
+static void choose_stream(struct reader *r)
+{
+	struct perfdata *p = r->priv;
+	struct stream *best = NULL;
+
+	for (size_t i = 0; i < p->nr_streams; i++) {
+		struct stream *s = &p->streams[i];
+
+		if (!s->ended && (!best || s->newest < best->newest))
+			best = s;
+	}
+	p->s = best;
+	r->in = best->in;
 }
 
 /* 1: an event, 0: go on, -1: r->err */
 static int read_record(struct reader *r, struct event *ev)
 {
 	struct perfdata *p = r->priv;
-	const uint8_t *data = p->packed_bad ? NULL : next_plain(p);
+	struct stream *s = p->s;
+	const uint8_t *data = s->packed_bad ? NULL : next_plain(p, s);
 	uint64_t offset = in_offset(r->in), left;
 	struct record rec;
 	size_t have;
 
 	if (data)
 		return plain_record(r, data, ev);
-	if (p->packed_bad && p->packed.len) {
-		p->packed.len = 0;
+	if (s->packed_bad && s->packed.len) {
+		s->packed.len = 0;
 		return reader_damage(r, ev, offset, 0, 0,
 				     "damaged compression; what is compressed from here on cannot "
 				     "be read");
 	}
-	if (offset >= p->data_end)
+	if (offset >= s->data_end)
 		return end_of_data(r);
-	left = p->data_end - offset;
+	left = s->data_end - offset;
 	data = in_peek(r->in, HEAD, &have);
 	if (have > left)
 		have = (size_t)left;
-	if (!have && p->data_end == UINT64_MAX)
+	if (!have && s->data_end == UINT64_MAX)
 		return end_of_data(r);
 	if (have < HEAD)
 		return lose_rest(r, ev, offset, "the data ends in the head of a record");
@@ -337,27 +395,7 @@ static int read_record(struct reader *r, struct event *ev)
 	rec.data = in_peek(r->in, rec.size, &have);
 	if (have < rec.size || left < rec.size)
 		return lose_rest(r, ev, offset, "the data ends inside a record");
-	/* Taking a record may read on behind it, so what it needs has to be a copy. */
-	if (rec.type == PERF_RECORD_HEADER_TRACING_DATA) {
-		buf_clear(&p->scratch);
-		buf_add(&p->scratch, rec.data, rec.size);
-		rec.data = (uint8_t *)p->scratch.data;
-		in_skip(r->in, rec.size);
-		return take_record(r, &rec, ev);
-	}
-	if (p->packed_bad && (rec.type == PERF_RECORD_COMPRESSED ||
-			      rec.type == PERF_RECORD_COMPRESSED2)) {
-		ev->kind = EVENT_LOST;
-		ev->lost = (struct event_lost){ .bytes = rec.size, .damage = true };
-		in_skip(r->in, rec.size);
-		return 1;
-	}
-	{
-		int ret = take_record(r, &rec, ev);
-
-		in_skip(r->in, rec.size);
-		return ret;
-	}
+	return file_record(r, &rec, ev);
 }
 
 /* ---- events ---- */
@@ -460,10 +498,22 @@ static int perfdata_next(struct reader *r, struct event *ev)
 			in_skip(r->in, p->aux_at);
 			p->aux_at = 0;
 		}
+		if (p->nr_streams > 1)
+			choose_stream(r);
 		ret = read_record(r, ev);
 		if (ret)
 			return ret;
 	}
+}
+
+static void close_stream(struct stream *s)
+{
+	if (s->unpack)
+		s->unpack->ops->close(s->unpack);
+	buf_release(&s->packed);
+	buf_release(&s->plain);
+	if (s->in == &s->own)
+		in_close(&s->own);
 }
 
 static void perfdata_close(struct reader *r)
@@ -473,10 +523,9 @@ static void perfdata_close(struct reader *r)
 	header_release(p);
 	sample_release(p);
 	order_release(&p->order);
-	if (p->unpack)
-		p->unpack->ops->close(p->unpack);
-	buf_release(&p->packed);
-	buf_release(&p->plain);
+	for (size_t i = 0; i < p->nr_streams; i++)
+		close_stream(&p->streams[i]);
+	free(p->streams);
 	buf_release(&p->scratch);
 	buf_release(&p->text);
 }

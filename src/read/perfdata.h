@@ -67,10 +67,24 @@ struct count_read { /* of a counter, in a sample */
 	uint64_t id, value;
 };
 
+/* Records that come one after the other: the file, or one of those that lie beside it. */
+struct stream {
+	struct in *in;
+	struct in own;	   /* in, but for the file that the reader was opened with */
+	uint64_t data_end; /* UINT64_MAX: as far as it goes */
+	uint64_t newest;   /* time of what was read */
+	struct unpack *unpack;
+	struct buf packed, plain; /* the compressed record at hand, and records out of it */
+	size_t packed_at, plain_at;
+	bool packed_bad, ended;
+};
+
 struct perfdata {
 	bool swap, big; /* the file has the other byte order; it is big-endian */
 	bool pipe;
-	uint64_t data_end; /* UINT64_MAX: as far as it goes */
+	bool folder; /* as perf record --kcore and --threads make it */
+	struct stream *streams, *s; /* s: the one that is read */
+	size_t nr_streams;
 
 	struct attr *attrs;
 	size_t nr_attrs, cap_attrs;
@@ -86,16 +100,10 @@ struct perfdata {
 	char *kallsyms; /* in a folder that perf recorded to */
 	const char *aux_kind;
 
-	struct unpack *unpack;
-	struct buf packed, plain; /* the compressed record at hand, and records out of it */
-	size_t packed_at, plain_at;
-	bool packed_bad;
-
 	struct order order;
 	struct buf scratch; /* a record that need not wait */
 	struct record now;  /* to be turned into an event; .size 0: none */
 	bool ended;
-	uint64_t seen_end; /* where reading stopped */
 
 	uint64_t aux_left, aux_offset, aux_at; /* of the trace bytes that follow their record */
 	uint32_t aux_cpu, aux_tid;
@@ -190,6 +198,7 @@ struct record record_at(const struct perfdata *p, const uint8_t *data, uint64_t 
 
 /* ---- perfdata_header.c ---- */
 
+/* Also opens the streams. */
 int header_read(struct reader *r);
 /* An attribute and its ids as a record of a pipe. False: damaged. */
 bool header_attr_record(struct perfdata *p, const struct record *rec);

@@ -17,6 +17,7 @@
 
 #define MAX_ATTRS 65536
 #define MAX_FEATURE IN_MAX_PEEK
+#define MAX_STREAMS 1024 /* a thread each */
 
 static uint64_t reverse_bits(uint64_t value)
 {
@@ -586,13 +587,40 @@ static void find_folder(struct reader *r)
 	struct perfdata *p = r->priv;
 	size_t len = strlen(r->in->path);
 
-	if (len < 5 || strcmp(r->in->path + len - 5, "/data"))
+	p->folder = len >= 5 && !strcmp(r->in->path + len - 5, "/data");
+	if (!p->folder)
 		return;
 	p->kallsyms = xasprintf("%.*s/kcore_dir/kallsyms", (int)(len - 5), r->in->path);
 	if (access(p->kallsyms, R_OK) < 0) {
 		free(p->kallsyms);
 		p->kallsyms = NULL;
 	}
+}
+
+/* perf record --threads: files without a header, data.0, data.1... */
+static int open_streams(struct reader *r)
+{
+	struct perfdata *p = r->priv;
+
+	for (unsigned i = 0; p->folder && i < MAX_STREAMS; i++) {
+		char *path = xasprintf("%s.%u", r->in->path, i);
+		struct stream *stream = &p->streams[p->nr_streams];
+		int ret = 0;
+
+		if (access(path, F_OK) < 0)
+			i = MAX_STREAMS;
+		else
+			ret = in_open(&stream->own, path, &r->err);
+		free(path);
+		if (ret < 0)
+			return -1;
+		if (i == MAX_STREAMS)
+			break;
+		stream->in = &stream->own;
+		stream->data_end = UINT64_MAX;
+		p->nr_streams++;
+	}
+	return 0;
 }
 
 static int check_data(struct reader *r, const struct perf_header *header, uint64_t length)
@@ -604,14 +632,14 @@ static int check_data(struct reader *r, const struct perf_header *header, uint64
 			      "the data is said to begin at byte %" PRIu64
 			      ", and the file has only %" PRIu64, header->data.offset, length);
 	if (!header->data.size) {
-		p->data_end = UINT64_MAX;
+		p->streams->data_end = UINT64_MAX;
 		if (length > header->data.offset)
 			reader_missing(r, "%s: perf record was not ended properly: reading as far as "
 					  "the data goes, without build ids and event names",
 				       r->in->path);
 		return 0;
 	}
-	p->data_end = header->data.size > UINT64_MAX - header->data.offset
+	p->streams->data_end = header->data.size > UINT64_MAX - header->data.offset
 			      ? UINT64_MAX : header->data.offset + header->data.size;
 	return 0;
 }
@@ -635,7 +663,9 @@ static int read_file_header(struct reader *r)
 	find_folder(r);
 	if (check_data(r, &header, length) < 0 || read_attrs(r, &header, length) < 0)
 		return -1;
-	if (header.data.size && p->data_end <= length && read_features(r, &header, length) < 0)
+	if (header.data.size && p->streams->data_end <= length && read_features(r, &header, length) < 0)
+		return -1;
+	if (open_streams(r) < 0)
 		return -1;
 	return in_seek(r->in, header.data.offset, &r->err);
 }
@@ -654,13 +684,16 @@ int header_read(struct reader *r)
 	if (!memcmp(head, "PERFFILE", 8))
 		return err_at(&r->err, ERR_INPUT, r->in->path, 0,
 			      "perf.data of the first version, which no perf has written since 2012");
+	p->streams = p->s = xcalloc(MAX_STREAMS + 1, sizeof(*p->streams));
+	p->streams->in = r->in;
+	p->nr_streams = 1;
 	p->big = memcmp(head, PERF_MAGIC, 8) != 0;
 	p->swap = p->big == (order.first == 1);
 	c = (struct cursor){ head + 8, head + 16, p->swap, false };
 	size = cursor_u64(&c);
 	if (size == PERF_PIPE_HEADER) {
 		p->pipe = true;
-		p->data_end = UINT64_MAX;
+		p->streams->data_end = UINT64_MAX;
 		in_skip(r->in, PERF_PIPE_HEADER);
 		return 0;
 	}

@@ -87,6 +87,10 @@ def same_frames(ours, theirs, unwound):
         # An empty chain: perf prints no frame, kscope keeps the sampled pc.
         if not theirs.frames and len(ours.frames) == 1:
             return None
+        # A value that looks like a context and is none, from following a frame pointer that was
+        # no such: perf then throws the whole chain away.
+        if not theirs.frames and any(f[1].startswith("marker-") for f in ours.frames):
+            return None
         return "%d frames, perf has %d" % (len(ours.frames), len(theirs.frames))
     for i, (frame, theirs_) in enumerate(zip(ours.frames, theirs.frames)):
         address = t.relative(frame, theirs.one_line)

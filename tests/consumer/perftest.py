@@ -283,6 +283,8 @@ class View:
                 sample.frames.append((address, context, here))
             else:
                 context = word
+                if word.startswith("marker-"):
+                    sample.frames.append((0, word, None))
         self.samples.append(sample)
 
     def names(self, path, folder):
