@@ -21,6 +21,7 @@ int job_open(struct job *job, struct strtab *strings)
 		.debug = { .symfs = options->symfs, .folder = options->build_dir },
 	};
 	world_init(&job->world, strings, &job->where);
+	job->unwind.world = &job->world;
 	return merge_open(&job->merge, job->inputs, job->nr_inputs, job->reader, options,
 			  &job->world.frames, &job->err);
 }
@@ -28,6 +29,7 @@ int job_open(struct job *job, struct strtab *strings)
 void job_release(struct job *job)
 {
 	merge_close(&job->merge);
+	unwind_release(&job->unwind);
 	world_release(&job->world);
 }
 
@@ -40,6 +42,8 @@ static int put(struct job *job, struct writer *writer, struct event *ev)
 		if (!select_keeps(job->selection, &job->world, ev))
 			return 0;
 		job->selected += ev->sample.count;
+		if (ev->sample.user)
+			unwind_sample(&job->unwind, ev);
 	} else if (ev->kind == EVENT_LOST) {
 		job->lost += ev->lost.count;
 		if (ev->lost.damage)

@@ -10,6 +10,7 @@
 #include "model/world.h"
 #include "pass/merge.h"
 #include "pass/select.h"
+#include "pass/unwind.h"
 
 struct job {
 	const char *const *inputs;
@@ -22,6 +23,7 @@ struct job {
 	struct world world; /* valid from job_open() to job_release() */
 	struct image_search where;
 	struct merge merge;
+	struct unwind unwind;
 	uint64_t samples, selected, lost, damaged_bytes;
 	uint64_t damaged; /* places */
 	bool partial;	  /* something was damaged or missing */

@@ -93,6 +93,13 @@ uint32_t world_comm(const struct world *world, uint32_t pid, uint32_t tid)
 	return comm ? comm : world->tasks[world_task(world, pid, pid)].comm;
 }
 
+const struct map *world_map(const struct world *world, uint32_t pid, uint64_t addr)
+{
+	uint32_t space = hash_get(&world->space_by_pid, (struct hash_key){ pid, 0 });
+
+	return space_find(&world->spaces[space], addr);
+}
+
 const char *world_fact(const struct world *world, const char *key)
 {
 	for (size_t i = 0; i < world->nr_facts; i++) {

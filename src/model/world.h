@@ -79,6 +79,8 @@ bool world_segment(struct world *world, const struct event *whole, size_t n, str
 uint32_t world_stack(struct world *world, const struct event *sample);
 uint32_t world_task(const struct world *world, uint32_t pid, uint32_t tid); /* 0 if unknown */
 uint32_t world_comm(const struct world *world, uint32_t pid, uint32_t tid); /* handle or 0 */
+/* What is mapped there in a process, NULL if nothing. Valid until the world changes. */
+const struct map *world_map(const struct world *world, uint32_t pid, uint64_t addr);
 const char *world_fact(const struct world *world, const char *key);	    /* NULL if unknown */
 /* As uname -m says it; "" if unknown. */
 const char *world_arch(const struct world *world);

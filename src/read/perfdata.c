@@ -195,7 +195,9 @@ static int user_record(struct reader *r, const struct record *rec)
 	case PERF_RECORD_HEADER_TRACING_DATA:
 		return tracing_data(p, r, rec) ? 0 : -1;
 	case PERF_RECORD_FINISHED_ROUND:
-		order_round(&p->order);
+		/* It speaks of one stream only. */
+		if (p->nr_streams == 1)
+			order_round(&p->order);
 		return 0;
 	case PERF_RECORD_AUXTRACE_INFO:
 		p->aux_kind = aux_kind(cursor_u32(&c));
