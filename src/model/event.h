@@ -85,7 +85,7 @@ struct event_comm {
 	bool exec;
 };
 
-struct event_fork {
+struct event_fork { /* also of EVENT_EXIT, where the parent may be 0: unknown */
 	uint32_t parent_pid, parent_tid;
 	bool fresh; /* it was there before the recording: it has maps of its own */
 };

@@ -433,6 +433,7 @@ static bool event_word(struct reader *r, struct event *ev, const struct word *wo
 			return false;
 		return true;
 	case EVENT_FORK:
+	case EVENT_EXIT:
 		if (is(word, "fresh"))
 			return ev->fork.fresh = true;
 		return is(word, "parent") &&

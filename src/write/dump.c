@@ -227,7 +227,9 @@ static int dump_put(struct writer *w, const struct event *ev)
 			buf_adds(&d->line, " exec");
 		break;
 	case EVENT_FORK:
-		put_task(d, "parent", ev->fork.parent_pid, ev->fork.parent_tid);
+	case EVENT_EXIT:
+		if (ev->kind == EVENT_FORK || ev->fork.parent_pid)
+			put_task(d, "parent", ev->fork.parent_pid, ev->fork.parent_tid);
 		if (ev->fork.fresh)
 			buf_adds(&d->line, " fresh");
 		break;

@@ -84,9 +84,11 @@ static void end_with_id(struct writer *w, const struct event *ev)
 {
 	struct perfdata *p = w->priv;
 	unsigned lacks = lacks_of(p, w->world, 1);
+	/* Who did it. What was there before the recording nobody did. */
+	bool forks = ev->kind == EVENT_FORK, none = ev->time == NO_TIME || ev->pid == NO_TASK;
 
-	put_u32(&p->record, ev->pid == NO_TASK ? 0 : ev->pid);
-	put_u32(&p->record, ev->tid == NO_TASK ? 0 : ev->tid);
+	put_u32(&p->record, none ? 0 : forks ? ev->fork.parent_pid : ev->pid);
+	put_u32(&p->record, none ? 0 : forks ? ev->fork.parent_tid : ev->tid);
 	if (!(lacks & LACKS_TIME))
 		put_u64(&p->record, ev->time == NO_TIME ? 0 : ev->time);
 	if (!(lacks & LACKS_CPU))
@@ -121,14 +123,14 @@ static void put_comm(struct writer *w, const struct event *ev)
 static void put_task(struct writer *w, const struct event *ev)
 {
 	struct perfdata *p = w->priv;
-	bool fork = ev->kind == EVENT_FORK;
+	bool fork = ev->kind == EVENT_FORK, parent = fork || ev->fork.parent_pid;
 
 	begin(p, fork ? PERF_RECORD_FORK : PERF_RECORD_EXIT,
 	      fork && ev->fork.fresh ? PERF_MISC_FORK_EXEC : 0);
 	put_u32(&p->record, ev->pid);
-	put_u32(&p->record, fork ? ev->fork.parent_pid : ev->pid);
+	put_u32(&p->record, parent ? ev->fork.parent_pid : ev->pid);
 	put_u32(&p->record, ev->tid);
-	put_u32(&p->record, fork ? ev->fork.parent_tid : ev->tid);
+	put_u32(&p->record, parent ? ev->fork.parent_tid : ev->tid);
 	put_u64(&p->record, ev->time == NO_TIME ? 0 : ev->time);
 	end_with_id(w, ev);
 }

@@ -82,28 +82,58 @@ def same_address(a, b, dso):
     return bool(ALIASES[dso].get(a, set()) & ALIASES[dso].get(b, set()))
 
 
-def same_frames(ours, theirs, unwound):
-    if len(ours.frames) != len(theirs.frames):
-        # An empty chain: perf prints no frame, kscope keeps the sampled pc.
-        if not theirs.frames and len(ours.frames) == 1:
-            return None
-        # A value that looks like a context and is none, from following a frame pointer that was
-        # no such: perf then throws the whole chain away.
-        if not theirs.frames and any(f[1].startswith("marker-") for f in ours.frames):
-            return None
-        return "%d frames, perf has %d" % (len(ours.frames), len(theirs.frames))
-    for i, (frame, theirs_) in enumerate(zip(ours.frames, theirs.frames)):
+OUTERMOST = {"_start", "_dl_start", "_dl_start_user", "clone3", "__clone3", "__GI___clone3"}
+
+
+def as_perf_prints(ours, theirs, unwound):
+    """Address and binary of our frames, as perf 6.1 would print them."""
+    result = []
+    for i, frame in enumerate(ours.frames):
         address = t.relative(frame, theirs.one_line)
         # What perf has unwound it prints as the address of the call, not of the return.
         first = i == 0 or ours.frames[i - 1][1] != frame[1]
         if unwound and frame[1] == "user" and not first:
             address -= 1
-        if address != theirs_[0]:
-            return "frame %d at %x, perf has %x" % (i, address, theirs_[0])
+        dso = None
         if frame[1] == "user":
             dso = frame[2][3] if frame[2] else "[unknown]"
-            if dso != theirs_[3]:
-                return "frame %d in %s, perf has %s" % (i, dso, theirs_[3])
+        result.append((address, dso))
+    return result
+
+
+def in_order(few, many):
+    rest = iter(many)
+    return all(any(a == b for b in rest) for a in few)
+
+
+def same_frames(ours, theirs, unwound, execed, names):
+    """Makes theirs.frames as long as ours; what is wrong, or None."""
+    # An empty chain: perf prints no frame, kscope keeps the sampled pc.
+    if not theirs.frames and len(ours.frames) == 1:
+        return None
+    # A value that looks like a context and is none, from following a frame pointer that was
+    # no such: perf then throws the whole chain away.
+    if not theirs.frames and any(f[1].startswith("marker-") for f in ours.frames):
+        return None
+    if unwound:
+        # Where the copy of the stack ends, perf with libunwind has one more frame at address -1.
+        theirs.frames = [f for f in theirs.frames if f[0] != (1 << 64) - 1]
+    mine = as_perf_prints(ours, theirs, unwound)
+    if unwound and execed and len(mine) > len(theirs.frames):
+        # After fork and exec libunwind in perf often gives up half-way, or leaves frames out:
+        # it goes by maps of both binaries. Ours must reach the outermost function, and have all
+        # that perf has.
+        if names[-1] in OUTERMOST and in_order([f[0] for f in theirs.frames],
+                                               [f[0] for f in mine]):
+            theirs.frames = []
+            return None
+    if len(mine) != len(theirs.frames):
+        return "%d frames, perf has %d" % (len(mine), len(theirs.frames))
+    for i, ((address, dso), frame) in enumerate(zip(mine, theirs.frames)):
+        if address != frame[0]:
+            return "frame %d at %x, perf has %x" % (i, address, frame[0])
+        if dso and dso != frame[3]:
+            return "frame %d in %s, perf has %s" % (i, dso, frame[3])
     return None
 
 
@@ -123,7 +153,7 @@ def compare(path, folder, cpu, least, unwound):
             continue
         if a.comm != b.comm and not b.comm.startswith(":"):
             problems.append("sample %d is of %s, perf has %s" % (nr, a.comm, b.comm))
-        wrong = same_frames(a, b, unwound)
+        wrong = same_frames(a, b, unwound, a.pid in view.forked_and_execed, names[nr])
         if wrong:
             problems.append("sample %d: %s" % (nr, wrong))
             continue

@@ -245,6 +245,7 @@ class View:
         self.code, self.stderr = result.returncode, result.stderr.decode()
         self.lines = result.stdout.decode(errors="replace").split("\n")
         self.samples, self.maps, self.sources, self.comms = [], {}, {}, {}
+        self.forked, self.forked_and_execed = set(), set()
         for line in self.lines:
             self.take(line)
 
@@ -257,10 +258,13 @@ class View:
             self.sources[words["id"]] = words.get("name")
         elif kind == "comm":
             self.comms[tid] = words["name"]
+            if head.endswith(" exec") and pid in self.forked:
+                self.forked_and_execed.add(pid)
             # Maps stay after an exec, until others hide them, as with perf.
         elif kind == "fork":
             parent, parent_tid = (signed(int(n)) for n in words["parent"].split("/"))
             self.comms[tid] = self.comms.get(parent_tid)
+            self.forked.add(pid)
             if pid != parent and not head.endswith(" fresh"):
                 self.maps[pid] = Maps(self.maps.get(parent))
         elif kind == "map" and " kernel " not in head:
