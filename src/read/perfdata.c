@@ -432,15 +432,36 @@ static int tell_source(struct perfdata *p, struct event *ev)
 	return 1;
 }
 
+/* The task of an idle cpu has a name that no record tells. */
+static int tell_idle(struct perfdata *p, const struct event *sample, struct event *ev)
+{
+	p->told_idle = true;
+	p->idle_sample = *sample;
+	p->idle_waits = true;
+	ev->kind = EVENT_COMM;
+	ev->pid = ev->tid = 0;
+	ev->comm = (struct event_comm){ .comm = "swapper" };
+	return 1;
+}
+
 static int tell_now(struct reader *r, struct event *ev)
 {
 	struct perfdata *p = r->priv;
 	struct record rec = p->now;
+	struct event blank = *ev;
+	int ret;
 
 	p->now.size = 0;
-	if (rec.type == PERF_RECORD_SAMPLE)
-		return sample_event(r, &rec, ev);
-	return record_event(r, &rec, ev);
+	if (rec.type != PERF_RECORD_SAMPLE)
+		return record_event(r, &rec, ev);
+	ret = sample_event(r, &rec, ev);
+	if (ret > 0 && ev->kind == EVENT_SAMPLE && !ev->pid && !ev->tid && !p->told_idle) {
+		struct event sample = *ev;
+
+		*ev = blank;
+		return tell_idle(p, &sample, ev);
+	}
+	return ret;
 }
 
 /* What is left of a record that stands for several events. */
@@ -449,6 +470,11 @@ static int next_of_same(struct reader *r, struct event *ev)
 	struct perfdata *p = r->priv;
 	int ret = 0;
 
+	if (p->idle_waits) {
+		p->idle_waits = false;
+		*ev = p->idle_sample;
+		return 1;
+	}
 	if (p->at_read < p->nr_reads)
 		ret = sample_next_read(p, ev);
 	if (!ret && p->release_held)

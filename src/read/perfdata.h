@@ -97,6 +97,8 @@ struct perfdata {
 	struct fact *facts;
 	size_t nr_facts, cap_facts;
 	size_t told_facts, told_attrs;
+	bool told_idle, idle_waits;
+	struct event idle_sample; /* waits until the name of its task is told */
 	char *kallsyms; /* in a folder that perf recorded to */
 	const char *aux_kind;
 

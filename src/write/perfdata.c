@@ -391,7 +391,9 @@ static int perfdata_put(struct writer *w, const struct event *ev)
 {
 	switch (ev->kind) {
 	case EVENT_COMM:
-		put_comm(w, ev);
+		/* perf knows the idle task by itself. */
+		if (ev->tid || ev->time != NO_TIME || strcmp(ev->comm.comm, "swapper"))
+			put_comm(w, ev);
 		break;
 	case EVENT_FORK:
 	case EVENT_EXIT:

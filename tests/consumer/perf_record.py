@@ -47,8 +47,8 @@ def explained(i, ours, theirs, name):
     # DWARF names the function of the source, the symbol table its clone or its part.
     if symbol.split(".")[0] == name.split(".")[0]:
         return True
-    # perf leaves out the parameters and the result of C++ functions.
-    if symbol + "(" in name:
+    # perf leaves out the parameters and the result of C++ functions, and does not demangle Rust.
+    if symbol + "(" in name or symbol.startswith("_R"):
         return True
     return same_address(symbol, name, dso)
 
@@ -70,7 +70,18 @@ def symbols_of(dso):
             words = line.split()
             if len(words) == 8 and words[3] in ("FUNC", "NOTYPE", "IFUNC"):
                 pairs.append((words[7].split("@")[0], words[1]))
-    return pairs
+    return pairs + demangled(pairs)
+
+
+def demangled(pairs):
+    """With and without parameters, as kscope and perf have them."""
+    mangled = [p for p in pairs if p[0].startswith("_Z")]
+    text = "\n".join(p[0] for p in mangled).encode()
+    result = []
+    for args in ((), ("-p",)):
+        names = t.run(["c++filt", *args], input=text).stdout.decode().split("\n")
+        result += [(name, p[1]) for name, p in zip(names, mangled)]
+    return result
 
 
 def same_address(a, b, dso):
@@ -120,15 +131,17 @@ def same_frames(ours, theirs, unwound, execed, names):
         theirs.frames = [f for f in theirs.frames if f[0] != (1 << 64) - 1]
     mine = as_perf_prints(ours, theirs, unwound)
     if unwound and execed and len(mine) > len(theirs.frames):
-        # After fork and exec libunwind in perf often gives up half-way, or leaves frames out:
-        # it goes by maps of both binaries. Ours must reach the outermost function, and have all
-        # that perf has.
-        if names[-1] in OUTERMOST and in_order([f[0] for f in theirs.frames],
-                                               [f[0] for f in mine]):
+        # After fork and exec libunwind in perf often finds no rules any more and follows frame
+        # pointers, which leaves frames out and ends in something that is none. Ours must reach
+        # the outermost function, and have all that perf has.
+        real = [f[0] for f in theirs.frames if f[3] != "[unknown]"]
+        if names[-1] in OUTERMOST and in_order(real, [f[0] for f in mine]):
             theirs.frames = []
             return None
     if len(mine) != len(theirs.frames):
-        return "%d frames, perf has %d" % (len(mine), len(theirs.frames))
+        return "%d frames (%s), perf has %d (%s)" % (
+            len(mine), ";".join(names), len(theirs.frames),
+            ";".join(f[1] for f in theirs.frames))
     for i, ((address, dso), frame) in enumerate(zip(mine, theirs.frames)):
         if address != frame[0]:
             return "frame %d at %x, perf has %x" % (i, address, frame[0])
@@ -153,7 +166,7 @@ def compare(path, folder, cpu, least, unwound):
             continue
         if a.comm != b.comm and not b.comm.startswith(":"):
             problems.append("sample %d is of %s, perf has %s" % (nr, a.comm, b.comm))
-        wrong = same_frames(a, b, unwound, a.pid in view.forked_and_execed, names[nr])
+        wrong = same_frames(a, b, unwound, a.pid in view.execed[1:], names[nr])
         if wrong:
             problems.append("sample %d: %s" % (nr, wrong))
             continue

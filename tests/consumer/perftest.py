@@ -170,7 +170,7 @@ class Sample:
 START = re.compile(r"^\s*(?P<comm>.*?)\s+(?P<pid>-?\d+)/(?P<tid>-?\d+)\s+(?:\[(?P<cpu>\d+)\]\s+)?"
                    r"(?P<s>\d+)\.(?P<ns>\d{9}):\s+(?P<period>\d+)\s+(?P<event>\S+):(?P<rest>.*)$")
 FRAME = re.compile(r"^\s*(?P<addr>[0-9a-f]+) (?P<sym>.*?)(?:\+0x(?P<off>[0-9a-f]+))? "
-                   r"\((?P<dso>.*)\)\s*$")
+                   r"\((?P<dso>[^()]*(?:\([^()]*\))?)\)\s*$")
 
 
 def frame_of(line):
@@ -245,7 +245,7 @@ class View:
         self.code, self.stderr = result.returncode, result.stderr.decode()
         self.lines = result.stdout.decode(errors="replace").split("\n")
         self.samples, self.maps, self.sources, self.comms = [], {}, {}, {}
-        self.forked, self.forked_and_execed = set(), set()
+        self.execed = []  # pids; the first is the program that perf started
         for line in self.lines:
             self.take(line)
 
@@ -258,13 +258,12 @@ class View:
             self.sources[words["id"]] = words.get("name")
         elif kind == "comm":
             self.comms[tid] = words["name"]
-            if head.endswith(" exec") and pid in self.forked:
-                self.forked_and_execed.add(pid)
+            if head.endswith(" exec"):
+                self.execed.append(pid)
             # Maps stay after an exec, until others hide them, as with perf.
         elif kind == "fork":
             parent, parent_tid = (signed(int(n)) for n in words["parent"].split("/"))
             self.comms[tid] = self.comms.get(parent_tid)
-            self.forked.add(pid)
             if pid != parent and not head.endswith(" fresh"):
                 self.maps[pid] = Maps(self.maps.get(parent))
         elif kind == "map" and " kernel " not in head:
