@@ -24,6 +24,7 @@ int job_open(struct job *job, struct strtab *strings)
 	};
 	world_init(&job->world, strings, &job->where);
 	alloc_init(&job->allocs);
+	job->unwind.world = &job->world;
 	return merge_open(&job->merge, job->inputs, job->nr_inputs, job->reader, options,
 			  &job->world.frames, &job->err);
 }
@@ -33,6 +34,7 @@ void job_release(struct job *job)
 	merge_close(&job->merge);
 	alloc_release(&job->allocs);
 	calltime_release(&job->calls);
+	unwind_release(&job->unwind);
 	world_release(&job->world);
 }
 
@@ -45,6 +47,8 @@ static int put(struct job *job, struct writer *writer, struct event *ev)
 		if (!select_keeps(job->selection, &job->world, ev))
 			return 0;
 		job->selected += ev->sample.count;
+		if (ev->sample.user)
+			unwind_sample(&job->unwind, ev);
 	} else if (ev->kind == EVENT_LOST) {
 		job->lost += ev->lost.count;
 		if (ev->lost.damage)

@@ -12,6 +12,7 @@
 #include "pass/calltime.h"
 #include "pass/merge.h"
 #include "pass/select.h"
+#include "pass/unwind.h"
 
 struct job {
 	const char *const *inputs;
@@ -27,6 +28,7 @@ struct job {
 	struct merge merge;
 	struct alloc_pass allocs; /* unless the writer takes them raw */
 	struct calltime calls;	  /* likewise */
+	struct unwind unwind;
 	uint64_t samples, selected, lost, damaged_bytes;
 	uint64_t others;  /* allocations and calls that were read */
 	uint64_t damaged; /* places */

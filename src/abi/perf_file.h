@@ -9,6 +9,8 @@
 #include <stdint.h>
 
 #define PERF_MAGIC "PERFILE2"
+#define PERF_PIPE_HEADER 16 /* magic and size: records follow at once */
+#define PERF_ATTR_SIZE_MIN 64 /* of perf_event_attr, in its first version */
 
 struct perf_section {
 	uint64_t offset, size;
@@ -55,6 +57,7 @@ enum {
 	PERF_ATTR_SAMPLE_ID_ALL = 1 << 18,
 	PERF_ATTR_MMAP2 = 1 << 23,
 	PERF_ATTR_COMM_EXEC = 1 << 24,
+	PERF_ATTR_CONTEXT_SWITCH = 1 << 26,
 	PERF_ATTR_KSYMBOL = 1 << 29,
 };
 
@@ -84,6 +87,22 @@ enum {
 #define PERF_SAMPLE_DATA_PAGE_SIZE (1ULL << 22)
 #define PERF_SAMPLE_CODE_PAGE_SIZE (1ULL << 23)
 #define PERF_SAMPLE_WEIGHT_STRUCT (1ULL << 24)
+
+/* attr.read_format */
+enum {
+	PERF_READ_ENABLED = 1,
+	PERF_READ_RUNNING = 2,
+	PERF_READ_ID = 4,
+	PERF_READ_GROUP = 8,
+	PERF_READ_LOST = 16,
+};
+
+/* attr.branch_sample_type: what adds words to a branch stack */
+#define PERF_BRANCH_HW_INDEX (1ULL << 17)
+#define PERF_BRANCH_COUNTERS (1ULL << 19)
+
+/* In a call chain: the rest follows later, in a record with the cookie that comes next. */
+#define PERF_CONTEXT_USER_DEFERRED ((uint64_t)-640)
 
 struct perf_record {
 	uint32_t type;
@@ -134,6 +153,28 @@ enum perf_record_type {
 	PERF_RECORD_COMPRESSED = 81,
 	PERF_RECORD_FINISHED_INIT = 82,
 	PERF_RECORD_COMPRESSED2 = 83,
+	PERF_RECORD_KNOWN_USER_END,
+};
+
+/* Of what kind the hardware trace is, in PERF_RECORD_AUXTRACE_INFO. */
+enum {
+	PERF_AUXTRACE_INTEL_PT = 1,
+	PERF_AUXTRACE_INTEL_BTS = 2,
+	PERF_AUXTRACE_CS_ETM = 3,
+	PERF_AUXTRACE_ARM_SPE = 4,
+	PERF_AUXTRACE_S390_CPUMSF = 5,
+	PERF_AUXTRACE_HISI_PTT = 6,
+};
+
+enum {
+	PERF_EVENT_UPDATE_UNIT = 0,
+	PERF_EVENT_UPDATE_SCALE = 1,
+	PERF_EVENT_UPDATE_NAME = 2,
+	PERF_EVENT_UPDATE_CPUS = 3,
+};
+
+enum {
+	PERF_KSYMBOL_UNREGISTER = 1, /* flags */
 };
 
 /* record.misc */
@@ -145,6 +186,9 @@ enum {
 	PERF_MISC_GUEST_KERNEL = 4,
 	PERF_MISC_GUEST_USER = 5,
 	PERF_MISC_COMM_EXEC = 1 << 13,
+	PERF_MISC_FORK_EXEC = 1 << 13, /* made up by perf: without the parent's maps */
+	PERF_MISC_SWITCH_OUT = 1 << 13,
+	PERF_MISC_SWITCH_OUT_PREEMPT = 1 << 14,
 	PERF_MISC_MMAP_DATA = 1 << 13,
 	PERF_MISC_EXACT_IP = 1 << 14,
 	PERF_MISC_MMAP_BUILD_ID = 1 << 14,

@@ -58,6 +58,12 @@ struct event_meta { /* keys: arch, hostname, osrelease, cmdline, cpudesc, nrcpus
 	const char *key, *value;
 };
 
+enum source_lacks { /* what samples of a source do not tell */
+	LACKS_CHAIN = 1, /* only the pc */
+	LACKS_TIME = 2,
+	LACKS_CPU = 4,
+};
+
 struct event_source {
 	uint32_t id;	  /* the reader's own number; samples refer to it */
 	const char *name; /* NULL: named after type, config and the architecture */
@@ -66,15 +72,22 @@ struct event_source {
 	uint64_t period; /* 0: varies, or unknown */
 	bool freq;	 /* period is a frequency in Hz */
 	const char *unit; /* of a sample's weight; NULL: events of this source */
+	unsigned lacks;	  /* enum source_lacks */
+	bool branches;	  /* samples have a branch stack */
 };
 
 struct event_comm {
 	const char *comm;
-	bool exec; /* the old maps are gone */
+	/*
+	 * It runs another binary from now on. The old maps stay until new ones hide them: what the
+	 * kernel still does on behalf of the old binary, execve() itself, is seen after this.
+	 */
+	bool exec;
 };
 
-struct event_fork {
+struct event_fork { /* also of EVENT_EXIT, where the parent may be 0: unknown */
 	uint32_t parent_pid, parent_tid;
+	bool fresh; /* it was there before the recording: it has maps of its own */
 };
 
 struct event_map {
@@ -91,10 +104,26 @@ struct event_map {
 	 * come from the program headers.
 	 */
 	bool whole;
+	bool guest; /* of a virtual machine */
+	/*
+	 * The image is not where it was linked, but moved as a whole: this symbol is at `offset`.
+	 * With as_linked. "" stands for the start of a kernel module.
+	 */
+	const char *anchor;
+	const char *names; /* a file, brought along with the data, that names the code; or NULL */
 };
 
 struct branch { /* taken, newest first: Intel LBR and its kin */
 	uint64_t from, to, flags; /* flags as perf has them */
+};
+
+/* What a user stack can be unwound from: the registers, and a copy of the stack from sp up. */
+struct user_state {
+	uint64_t abi;  /* perf's: 1 for 32, 2 for 64 bits */
+	uint64_t mask; /* which of perf's registers regs has, lowest first */
+	const uint64_t *regs;
+	const uint8_t *stack;
+	uint64_t stack_len;
 };
 
 struct event_sample {
@@ -111,6 +140,8 @@ struct event_sample {
 	bool split_unknown;
 	const struct branch *branches; /* NULL: this source records none */
 	uint32_t nr_branches;
+	uint32_t nr_unwound; /* how many of the last ips pass/unwind has found */
+	const struct user_state *user; /* NULL: the chain is all there is */
 };
 
 struct event_lost {
@@ -123,6 +154,7 @@ struct event_symbol {
 	uint64_t addr, len;
 	const char *name;
 	bool gone; /* from now on it has not */
+	uint16_t type; /* perf's: 1 for BPF */
 };
 
 struct event_switch {

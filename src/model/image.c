@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "model/image.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -80,6 +81,31 @@ uint32_t image_intern(struct images *images, const char *path, const uint8_t *bu
 	return *handle;
 }
 
+uint32_t image_of_symbol(struct images *images, const char *name)
+{
+	uint32_t handle = image_intern(images, name, NULL, 0, false, true);
+
+	images->all[handle].one_symbol = true;
+	images->all[handle].opened = true;
+	return handle;
+}
+
+void image_moved(struct images *images, uint32_t handle, const char *anchor, uint64_t anchor_addr)
+{
+	struct image *image = &images->all[handle];
+
+	if (!anchor)
+		return;
+	image->moved = true;
+	image->anchor = *anchor ? str_intern_z(images->strings, anchor) : 0;
+	image->anchor_addr = anchor_addr;
+}
+
+void image_names(struct images *images, uint32_t handle, const char *file)
+{
+	images->all[handle].names = str_intern_z(images->strings, file);
+}
+
 bool image_is_pseudo(const char *path)
 {
 	return path[0] == '\0' || path[0] == '[' || !strncmp(path, "//", 2) ||
@@ -121,6 +147,52 @@ static char *cached_path(const struct image *image)
 	return xasprintf("%s/.debug/.build-id/%.2s/%s/elf", home, hex, hex + 2);
 }
 
+/* The build id of the kernel that runs here is in a note of its own. */
+static bool is_running_kernel(const struct images *images, const struct image *image)
+{
+	uint8_t notes[1024];
+	ssize_t len;
+	int fd;
+
+	if (!image->build_id_len)
+		return images->this_machine;
+	fd = open("/sys/kernel/notes", O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	len = read(fd, notes, sizeof(notes));
+	close(fd);
+	return len > 0 && memmem(notes, (size_t)len, image->build_id, image->build_id_len);
+}
+
+/*
+ * The kernel and its modules. Lists of symbols have them all, at the addresses they ran at; an ELF
+ * has only one of them.
+ */
+static char *find_kernel(struct images *images, struct image *image, const char *path)
+{
+	const struct image_search *where = images->where;
+	bool module = image->moved && !image->anchor;
+	char *file = NULL;
+
+	if (image->names)
+		file = try_file(images, image, xstrdup(str_text(images->strings, image->names)));
+	if (!file && where->kernel)
+		file = try_file(images, image, xstrdup(where->kernel));
+	if (file && module && symfile_machine(image->symfile)) {
+		symfile_close(image->symfile);
+		image->symfile = NULL;
+		free(file);
+		file = NULL;
+	}
+	if (!file && !image_is_pseudo(path))
+		return NULL; /* a module's own file is looked for as any other */
+	if (!file)
+		file = try_file(images, image, cached_path(image));
+	if (!file && image->moved && is_running_kernel(images, image))
+		file = try_file(images, image, xstrdup("/proc/kallsyms"));
+	return file;
+}
+
 static char *find_file(struct images *images, struct image *image)
 {
 	const struct image_search *where = images->where;
@@ -129,10 +201,10 @@ static char *find_file(struct images *images, struct image *image)
 	const char *folders[] = { where->symfs, where->build_dir };
 	char *file = NULL;
 
-	if (image->kernel && where->kernel)
-		return try_file(images, image, xstrdup(where->kernel));
+	if (image->kernel)
+		file = find_kernel(images, image, path);
 	if (image_is_pseudo(path))
-		return image->kernel ? try_file(images, image, cached_path(image)) : NULL;
+		return file;
 	for (size_t i = 0; !file && i < sizeof(folders) / sizeof(*folders); i++) {
 		if (!folders[i])
 			continue;
@@ -176,14 +248,30 @@ struct symfile *image_symfile(struct images *images, uint32_t handle)
 	return image->symfile;
 }
 
+static uint64_t image_shift(const struct image *image, const struct strtab *strings)
+{
+	uint64_t linked = 0;
+
+	if (!image->moved)
+		return 0;
+	/* A list of symbols of the running kernel has modules where they are. */
+	if (!image->anchor)
+		return symfile_machine(image->symfile) ? image->anchor_addr : 0;
+	if (!symfile_find(image->symfile, str_text(strings, image->anchor), &linked))
+		return 0;
+	return image->anchor_addr - linked;
+}
+
 uint64_t image_vaddr(struct images *images, uint32_t handle, uint64_t addr)
 {
 	struct symfile *symfile = image_symfile(images, handle);
 	const struct sym_segment *segments;
 	size_t nr;
 
-	if (!symfile || images->all[handle].as_linked)
+	if (!symfile)
 		return addr;
+	if (images->all[handle].as_linked)
+		return addr - image_shift(&images->all[handle], images->strings);
 	segments = symfile_segments(symfile, &nr);
 	for (size_t i = 0; i < nr; i++) {
 		/* A map starts at a page, which may be a little before the segment. */

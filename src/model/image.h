@@ -27,6 +27,12 @@ struct image {
 	bool kernel;
 	bool foreign; /* only looked for under the folders that the user gave */
 	bool opened; /* tried, with or without success */
+	bool one_symbol; /* all of it is the function that path names; there is no file */
+	/* With as_linked, if it was moved as a whole: this symbol was at anchor_addr. */
+	bool moved;
+	uint32_t anchor; /* handle; 0: the start */
+	uint64_t anchor_addr;
+	uint32_t names; /* handle: a file that came with the data and names its code; or 0 */
 };
 
 struct images {
@@ -36,6 +42,7 @@ struct images {
 	size_t nr, cap;
 	struct hash index;
 	uint16_t machine; /* e_machine of the first binary that was opened; 0 unknown */
+	bool this_machine; /* the data tells that it was recorded here, on the kernel that runs */
 };
 
 struct image_search {
@@ -47,6 +54,10 @@ void images_init(struct images *images, struct strtab *strings, const struct ima
 void images_release(struct images *images);
 uint32_t image_intern(struct images *images, const char *path, const uint8_t *build_id,
 		      size_t build_id_len, bool as_linked, bool kernel);
+uint32_t image_of_symbol(struct images *images, const char *name);
+/* Addresses are those of the ELF but for a shift. anchor NULL: there is none. */
+void image_moved(struct images *images, uint32_t image, const char *anchor, uint64_t anchor_addr);
+void image_names(struct images *images, uint32_t image, const char *file);
 /* Opens the file if that was not tried yet. NULL: not to be had, which was then said once. */
 struct symfile *image_symfile(struct images *images, uint32_t image);
 /* The address in the ELF of a frame's addr. */

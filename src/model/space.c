@@ -72,6 +72,16 @@ void space_map(struct space *space, struct map map)
 	space->version++;
 }
 
+void space_unmap(struct space *space, uint64_t start)
+{
+	size_t i = first_from(space, start);
+
+	if (i == space->nr || space->maps[i].start != start)
+		return;
+	memmove(space->maps + i, space->maps + i + 1, (--space->nr - i) * sizeof(*space->maps));
+	space->version++;
+}
+
 void space_copy(struct space *to, const struct space *from)
 {
 	GROW(to->maps, from->nr, to->cap);

@@ -23,6 +23,8 @@ void space_release(struct space *space);
 void space_clear(struct space *space);
 /* A newer map hides the older ones, or the part of them, where it lies. */
 void space_map(struct space *space, struct map map);
+/* The map that begins there is gone. */
+void space_unmap(struct space *space, uint64_t start);
 void space_copy(struct space *to, const struct space *from);
 const struct map *space_find(const struct space *space, uint64_t addr); /* NULL: nothing there */
 

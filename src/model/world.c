@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/utsname.h>
 
 #include "base/mem.h"
 
@@ -21,9 +22,9 @@ void world_init(struct world *world, struct strtab *strings, const struct image_
 	images_init(&world->images, strings, where);
 	frames_init(&world->frames, strings);
 	stacks_init(&world->stacks);
-	GROW(world->spaces, 2, world->cap_spaces);
-	memset(world->spaces, 0, 2 * sizeof(*world->spaces));
-	world->nr_spaces = 2;
+	GROW(world->spaces, SPACES_FIXED, world->cap_spaces);
+	memset(world->spaces, 0, SPACES_FIXED * sizeof(*world->spaces));
+	world->nr_spaces = SPACES_FIXED;
 	GROW(world->tasks, 1, world->cap_tasks);
 	memset(&world->tasks[0], 0, sizeof(world->tasks[0]));
 	world->nr_tasks = 1;
@@ -93,6 +94,13 @@ uint32_t world_comm(const struct world *world, uint32_t pid, uint32_t tid)
 	return comm ? comm : world->tasks[world_task(world, pid, pid)].comm;
 }
 
+const struct map *world_map(const struct world *world, uint32_t pid, uint64_t addr)
+{
+	uint32_t space = hash_get(&world->space_by_pid, (struct hash_key){ pid, 0 });
+
+	return space_find(&world->spaces[space], addr);
+}
+
 const char *world_fact(const struct world *world, const char *key)
 {
 	for (size_t i = 0; i < world->nr_facts; i++) {
@@ -123,6 +131,16 @@ const char *world_arch(const struct world *world)
 	return "";
 }
 
+/* Recorded here, on the kernel that runs: its symbols are those of the data. */
+static bool is_this_machine(const struct world *world)
+{
+	const char *host = world_fact(world, "hostname"), *release = world_fact(world, "osrelease");
+	struct utsname here;
+
+	return host && release && !uname(&here) && !strcmp(host, here.nodename) &&
+	       !strcmp(release, here.release);
+}
+
 /* The first input to state a fact is believed. */
 static void add_fact(struct world *world, const struct event_meta *meta)
 {
@@ -133,6 +151,7 @@ static void add_fact(struct world *world, const struct event_meta *meta)
 		.key = str_intern_z(world->strings, meta->key),
 		.value = str_intern_z(world->strings, meta->value),
 	};
+	world->images.this_machine = is_this_machine(world);
 }
 
 /* Sources of several inputs are one if they have the same name. */
@@ -153,8 +172,12 @@ static void add_source(struct world *world, uint32_t input, struct event_source 
 			.config = from->config,
 			.period = from->period,
 			.freq = from->freq,
+			.lacks = from->lacks,
 		};
 	}
+	/* What one input does not tell, another of the same name may. */
+	world->sources[*handle].lacks &= from->lacks;
+	world->sources[*handle].branches |= from->branches;
 	*hash_at(&world->source_by_id, (struct hash_key){ input, from->id }) = *handle;
 	from->id = *handle;
 }
@@ -162,7 +185,8 @@ static void add_source(struct world *world, uint32_t input, struct event_source 
 static void add_map(struct world *world, const struct event *ev)
 {
 	const struct event_map *map = &ev->map;
-	uint32_t space = map->kernel ? SPACE_KERNEL : space_of(world, ev->pid);
+	uint32_t space = map->guest ? SPACE_GUEST : map->kernel ? SPACE_KERNEL
+								 : space_of(world, ev->pid);
 	uint32_t image;
 
 	if (!map->len)
@@ -170,11 +194,33 @@ static void add_map(struct world *world, const struct event *ev)
 	image = image_intern(&world->images, map->path, map->build_id, map->build_id_len,
 			     map->as_linked, map->kernel);
 	world->images.all[image].foreign |= map->foreign;
+	image_moved(&world->images, image, map->anchor, map->offset);
+	if (map->names)
+		image_names(&world->images, image, map->names);
 	space_map(&world->spaces[space], (struct map){
 		.start = map->addr,
 		.last = map->len - 1 > UINT64_MAX - map->addr ? UINT64_MAX : map->addr + (map->len - 1),
 		.offset = map->as_linked ? map->addr : map->offset,
 		.image = image,
+	});
+}
+
+/* Code with a name and no file is an image of its own, whose every address has that name. */
+static void add_symbol_map(struct world *world, const struct event_symbol *symbol)
+{
+	struct space *kernel = &world->spaces[SPACE_KERNEL];
+
+	if (!symbol->len)
+		return;
+	if (symbol->gone) {
+		space_unmap(kernel, symbol->addr);
+		return;
+	}
+	space_map(kernel, (struct map){
+		.start = symbol->addr,
+		.last = symbol->len - 1 > UINT64_MAX - symbol->addr
+				? UINT64_MAX : symbol->addr + (symbol->len - 1),
+		.image = image_of_symbol(&world->images, symbol->name),
 	});
 }
 
@@ -184,7 +230,7 @@ static void add_fork(struct world *world, const struct event *ev)
 	uint32_t child, parent;
 
 	task_of(world, ev->pid, ev->tid)->comm = comm;
-	if (ev->pid == ev->fork.parent_pid)
+	if (ev->pid == ev->fork.parent_pid || ev->fork.fresh)
 		return;
 	child = space_of(world, ev->pid);
 	parent = space_of(world, ev->fork.parent_pid);
@@ -203,14 +249,15 @@ void world_apply(struct world *world, struct event *ev)
 	case EVENT_COMM:
 		task_of(world, ev->pid, ev->tid)->comm =
 			str_intern_z(world->strings, ev->comm.comm);
-		if (ev->comm.exec)
-			space_clear(&world->spaces[space_of(world, ev->pid)]);
 		break;
 	case EVENT_FORK:
 		add_fork(world, ev);
 		break;
 	case EVENT_MAP:
 		add_map(world, ev);
+		break;
+	case EVENT_SYMBOL:
+		add_symbol_map(world, &ev->symbol);
 		break;
 	case EVENT_SAMPLE:
 		ev->sample.source =
@@ -265,7 +312,9 @@ static uint32_t frame_at(struct world *world, uint32_t space, uint64_t context, 
 
 	if (context == IP_NAMED)
 		return (uint32_t)ip;
-	if (kernel)
+	if (context == IP_GUEST || context == IP_GUEST_KERNEL || context == IP_GUEST_USER)
+		space = SPACE_GUEST;
+	else if (kernel)
 		space = SPACE_KERNEL;
 	map = space_find(&world->spaces[space], ip);
 	if (!map)
@@ -402,6 +451,12 @@ static void resolve(struct world *world, struct frame *frame)
 		add_symbol(&world->frames, (struct symbol){
 			.name = str_intern_z(world->strings, "[unknown]"),
 			.unknown = true,
+		});
+		return;
+	}
+	if (world->images.all[frame->image].one_symbol) {
+		add_symbol(&world->frames, (struct symbol){
+			.name = world->images.all[frame->image].path,
 		});
 		return;
 	}

@@ -18,7 +18,8 @@ struct source {
 	uint32_t name, unit; /* handles */
 	uint32_t type;
 	uint64_t config, period;
-	bool freq;
+	bool freq, branches;
+	unsigned lacks; /* enum source_lacks */
 };
 
 struct task {
@@ -36,7 +37,7 @@ struct world {
 	struct frames frames;
 	struct stacks stacks;
 
-	struct space *spaces; /* [0] none, [1] the kernel, then one a process */
+	struct space *spaces; /* [0] none, [1] the kernel, [2] guests, then one a process */
 	size_t nr_spaces, cap_spaces;
 	struct hash space_by_pid;
 
@@ -56,6 +57,8 @@ struct world {
 };
 
 #define SPACE_KERNEL 1
+#define SPACE_GUEST 2 /* of all virtual machines: the data rarely tells them apart */
+#define SPACES_FIXED 3
 
 void world_init(struct world *world, struct strtab *strings, const struct image_search *where);
 void world_release(struct world *world);
@@ -78,6 +81,8 @@ uint32_t world_frame(struct world *world, const struct event *ev, uint64_t conte
 		     bool is_return);
 uint32_t world_task(const struct world *world, uint32_t pid, uint32_t tid); /* 0 if unknown */
 uint32_t world_comm(const struct world *world, uint32_t pid, uint32_t tid); /* handle or 0 */
+/* What is mapped there in a process, NULL if nothing. Valid until the world changes. */
+const struct map *world_map(const struct world *world, uint32_t pid, uint64_t addr);
 const char *world_fact(const struct world *world, const char *key);	    /* NULL if unknown */
 /* As uname -m says it; "" if unknown. */
 const char *world_arch(const struct world *world);

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "base/mem.h"
@@ -33,12 +34,22 @@ static const struct reader_ops *choose(struct in *in, const char *format, struct
 	return NULL;
 }
 
+/* perf can record to a folder: the data is then in a file of this name. */
+static int open_bytes(struct in *in, const char *path, struct err *err)
+{
+	char *file = xasprintf("%s/data", path);
+	int ret = in_open(in, strcmp(path, "-") && access(file, F_OK) == 0 ? file : path, err);
+
+	free(file);
+	return ret;
+}
+
 static int open_input(struct merge_input *input, const char *path, const char *format,
 		      const struct options *options, struct frames *frames, struct err *err)
 {
 	struct reader *r = &input->reader;
 
-	if (in_open(&input->in, path, err) < 0)
+	if (open_bytes(&input->in, path, err) < 0)
 		return -1;
 	r->ops = choose(&input->in, format, err);
 	if (!r->ops)

@@ -14,11 +14,14 @@
 
 struct dump {
 	const char *at, *end; /* what is left of the line */
-	struct buf strings[3]; /* unquoted texts of the event at hand */
+	struct buf strings[4]; /* unquoted texts of the event at hand */
 	unsigned nr_strings;
 	uint64_t *ips;
 	size_t nr_ips, cap_ips;
 	uint8_t build_id[20];
+	struct branch *branches;
+	size_t nr_branches, cap_branches;
+	struct buf bytes; /* of a hardware trace */
 	bool headed;
 };
 
@@ -115,7 +118,7 @@ static bool is(const struct word *word, const char *text)
 
 static const char *keep(struct dump *d, const struct word *word)
 {
-	struct buf *to = &d->strings[d->nr_strings++ % 3];
+	struct buf *to = &d->strings[d->nr_strings++ % 4];
 
 	unescape(to, word->value, word->value_len);
 	return to->data;
@@ -166,7 +169,15 @@ static bool source_word(struct dump *d, struct event_source *source, const struc
 		source->freq = is(word, "freq");
 		return number(word, &source->period);
 	}
-	if (is(word, "name") && word->quoted)
+	if (is(word, "branches"))
+		source->branches = true;
+	else if (is(word, "no-chain"))
+		source->lacks |= LACKS_CHAIN;
+	else if (is(word, "no-time"))
+		source->lacks |= LACKS_TIME;
+	else if (is(word, "no-cpu"))
+		source->lacks |= LACKS_CPU;
+	else if (is(word, "name") && word->quoted)
 		source->name = keep(d, word);
 	else if (is(word, "unit") && word->quoted)
 		source->unit = keep(d, word);
@@ -193,8 +204,14 @@ static bool map_word(struct dump *d, struct event_map *map, const struct word *w
 		map->kernel = true;
 	else if (is(word, "linked"))
 		map->as_linked = true;
+	else if (is(word, "guest"))
+		map->guest = true;
 	else if (is(word, "path") && word->quoted)
 		map->path = keep(d, word);
+	else if (is(word, "anchor") && word->quoted)
+		map->anchor = keep(d, word);
+	else if (is(word, "names") && word->quoted)
+		map->names = keep(d, word);
 	else if (is(word, "prot") && word->value_len == 3)
 		map->prot = (uint8_t)((word->value[0] == 'r' ? PROT_READ : 0) |
 				      (word->value[1] == 'w' ? PROT_WRITE : 0) |
@@ -278,6 +295,44 @@ static bool without_markers(struct event_sample *sample)
 	return sample->nr > 0;
 }
 
+/* FROM/TO/FLAGS */
+static bool branch_word(struct dump *d, const struct word *word)
+{
+	struct branch branch;
+	uint64_t *fields[] = { &branch.from, &branch.to, &branch.flags };
+	const char *at = word->text, *end = at + word->len;
+
+	if (word->value || d->nr_branches >= MAX_CHAIN)
+		return false;
+	for (unsigned i = 0; i < 3; i++) {
+		const char *slash = i < 2 ? memchr(at, '/', (size_t)(end - at)) : end;
+
+		if (!slash || !text_u64(at, (size_t)(slash - at), fields[i]))
+			return false;
+		at = slash + 1;
+	}
+	GROW(d->branches, d->nr_branches + 1, d->cap_branches);
+	d->branches[d->nr_branches++] = branch;
+	return true;
+}
+
+/* What stands in brackets. */
+static bool branch_list(struct dump *d, struct event_sample *sample)
+{
+	struct word word;
+	int ret;
+
+	d->nr_branches = 0;
+	GROW(d->branches, 1, d->cap_branches);
+	while ((ret = next_word(d, &word)) > 0 && !is(&word, "]")) {
+		if (!branch_word(d, &word))
+			return false;
+	}
+	sample->branches = d->branches;
+	sample->nr_branches = (uint32_t)d->nr_branches;
+	return ret > 0;
+}
+
 static bool sample_word(struct reader *r, struct event_sample *sample, const struct word *word)
 {
 	struct dump *d = r->priv;
@@ -288,6 +343,8 @@ static bool sample_word(struct reader *r, struct event_sample *sample, const str
 		return number(word, &sample->weight);
 	if (is(word, "count"))
 		return number(word, &sample->count);
+	if (is(word, "["))
+		return branch_list(r->priv, sample);
 	if (is(word, "split")) {
 		sample->split_unknown = true;
 		return true;
@@ -342,6 +399,74 @@ static bool call_word(struct event_call *call, const struct word *word)
 	return true;
 }
 
+static bool symbol_word(struct dump *d, struct event_symbol *symbol, const struct word *word)
+{
+	uint64_t type;
+
+	if (is(word, "addr"))
+		return number(word, &symbol->addr);
+	if (is(word, "len"))
+		return number(word, &symbol->len);
+	if (is(word, "gone")) {
+		symbol->gone = true;
+	} else if (is(word, "type")) {
+		if (!number(word, &type) || type > UINT16_MAX)
+			return false;
+		symbol->type = (uint16_t)type;
+	} else if (is(word, "name") && word->quoted) {
+		symbol->name = keep(d, word);
+	} else {
+		return false;
+	}
+	return true;
+}
+
+static bool switch_word(struct event_switch *sched, const struct word *word)
+{
+	if (is(word, "other"))
+		return get_task(word, &sched->other_pid, &sched->other_tid);
+	if (is(word, "out"))
+		sched->out = true;
+	else if (is(word, "preempted"))
+		sched->preempted = true;
+	else
+		return is(word, "in");
+	return true;
+}
+
+static bool trace_bytes(struct dump *d, struct event_aux *aux, const struct word *word)
+{
+	if (!word->value || word->value_len % 2)
+		return false;
+	buf_clear(&d->bytes);
+	for (size_t i = 0; i < word->value_len; i += 2) {
+		uint64_t byte;
+
+		if (!text_hex(word->value + i, 2, &byte))
+			return false;
+		buf_addc(&d->bytes, (char)byte);
+	}
+	aux->data = (uint8_t *)d->bytes.data;
+	aux->len = d->bytes.len;
+	return true;
+}
+
+static bool aux_word(struct dump *d, struct event_aux *aux, const struct word *word)
+{
+	if (is(word, "offset"))
+		return number(word, &aux->offset);
+	if (is(word, "len"))
+		return number(word, &aux->len);
+	if (is(word, "flags"))
+		return number(word, &aux->flags);
+	if (is(word, "data"))
+		return trace_bytes(d, aux, word);
+	if (!is(word, "kind") || !word->quoted)
+		return false;
+	aux->kind = keep(d, word);
+	return true;
+}
+
 static bool event_word(struct reader *r, struct event *ev, const struct word *word)
 {
 	struct dump *d = r->priv;
@@ -372,6 +497,9 @@ static bool event_word(struct reader *r, struct event *ev, const struct word *wo
 			return false;
 		return true;
 	case EVENT_FORK:
+	case EVENT_EXIT:
+		if (is(word, "fresh"))
+			return ev->fork.fresh = true;
 		return is(word, "parent") &&
 		       get_task(word, &ev->fork.parent_pid, &ev->fork.parent_tid);
 	case EVENT_MAP:
@@ -390,6 +518,12 @@ static bool event_word(struct reader *r, struct event *ev, const struct word *wo
 		return alloc_word(r, &ev->alloc, word);
 	case EVENT_CALL:
 		return call_word(&ev->call, word);
+	case EVENT_SYMBOL:
+		return symbol_word(d, &ev->symbol, word);
+	case EVENT_SWITCH:
+		return switch_word(&ev->sched, word);
+	case EVENT_AUX:
+		return aux_word(d, &ev->aux, word);
 	default:
 		return false;
 	}
@@ -411,6 +545,10 @@ static bool complete(const struct event *ev)
 		return ev->alloc.allocator && ev->alloc.ips;
 	case EVENT_CALL:
 		return ev->call.context;
+	case EVENT_SYMBOL:
+		return ev->symbol.name;
+	case EVENT_AUX:
+		return ev->aux.kind;
 	default:
 		return true;
 	}
@@ -436,6 +574,8 @@ static bool parse_line(struct reader *r, struct event *ev)
 	d->nr_strings = 0;
 	if (next_word(d, &word) != 1 || !kind_of(&word, &ev->kind))
 		return false;
+	if (ev->kind == EVENT_SWITCH)
+		ev->sched.other_pid = ev->sched.other_tid = NO_TASK;
 	while ((ret = next_word(d, &word)) > 0) {
 		if (!event_word(r, ev, &word))
 			return false;
@@ -478,9 +618,11 @@ static void dump_close(struct reader *r)
 {
 	struct dump *d = r->priv;
 
-	for (unsigned i = 0; i < 3; i++)
+	for (unsigned i = 0; i < 4; i++)
 		buf_release(&d->strings[i]);
+	buf_release(&d->bytes);
 	free(d->ips);
+	free(d->branches);
 }
 
 const struct reader_ops read_dump = {

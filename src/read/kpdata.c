@@ -536,7 +536,7 @@ static bool is_fork(struct kpdata *p, struct process *child, struct event *ev)
 	child->main_addr = parent->main_addr;
 	child->main_last = parent->main_last;
 	ev->kind = EVENT_FORK;
-	ev->fork = (struct event_fork){ parent->pid, parent->pid };
+	ev->fork = (struct event_fork){ .parent_pid = parent->pid, .parent_tid = parent->pid };
 	return true;
 }
 

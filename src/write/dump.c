@@ -54,6 +54,16 @@ static void put_task(struct dump *d, const char *key, uint32_t pid, uint32_t tid
 	buf_addf(&d->line, " %s=%" PRIu32 "/%" PRIu32, key, pid, tid);
 }
 
+static void put_bytes(struct dump *d, const uint8_t *bytes, size_t len)
+{
+	static const char digits[] = "0123456789abcdef";
+
+	for (size_t i = 0; i < len; i++) {
+		buf_addc(&d->line, digits[bytes[i] >> 4]);
+		buf_addc(&d->line, digits[bytes[i] & 15]);
+	}
+}
+
 static void put_source(struct dump *d, const struct event_source *source)
 {
 	put_number(d, "id", source->id);
@@ -65,6 +75,46 @@ static void put_source(struct dump *d, const struct event_source *source)
 		put_number(d, source->freq ? "freq" : "period", source->period);
 	if (source->unit)
 		put_text(d, "unit", source->unit);
+	if (source->branches)
+		buf_adds(&d->line, " branches");
+	if (source->lacks & LACKS_CHAIN)
+		buf_adds(&d->line, " no-chain");
+	if (source->lacks & LACKS_TIME)
+		buf_adds(&d->line, " no-time");
+	if (source->lacks & LACKS_CPU)
+		buf_adds(&d->line, " no-cpu");
+}
+
+static void put_symbol(struct dump *d, const struct event_symbol *symbol)
+{
+	put_hex(d, "addr", symbol->addr);
+	put_hex(d, "len", symbol->len);
+	put_number(d, "type", symbol->type);
+	if (symbol->gone)
+		buf_adds(&d->line, " gone");
+	put_text(d, "name", symbol->name);
+}
+
+static void put_switch(struct dump *d, const struct event_switch *sched)
+{
+	buf_adds(&d->line, sched->out ? " out" : " in");
+	if (sched->preempted)
+		buf_adds(&d->line, " preempted");
+	if (sched->other_pid != NO_TASK)
+		put_task(d, "other", sched->other_pid, sched->other_tid);
+}
+
+static void put_aux(struct dump *d, const struct event_aux *aux)
+{
+	put_text(d, "kind", aux->kind);
+	put_hex(d, "offset", aux->offset);
+	put_hex(d, "len", aux->len);
+	if (aux->flags)
+		put_hex(d, "flags", aux->flags);
+	if (!aux->data)
+		return;
+	buf_adds(&d->line, " data=");
+	put_bytes(d, aux->data, aux->len);
 }
 
 static void put_map(struct dump *d, const struct event_map *map)
@@ -84,9 +134,14 @@ static void put_map(struct dump *d, const struct event_map *map)
 		buf_adds(&d->line, " linked");
 	if (map->build_id_len)
 		buf_adds(&d->line, " build-id=");
-	for (unsigned i = 0; i < map->build_id_len; i++)
-		buf_addf(&d->line, "%02x", map->build_id[i]);
+	put_bytes(d, map->build_id, map->build_id_len);
+	if (map->guest)
+		buf_adds(&d->line, " guest");
 	put_text(d, "path", map->path);
+	if (map->anchor)
+		put_text(d, "anchor", map->anchor);
+	if (map->names)
+		put_text(d, "names", map->names);
 }
 
 static void put_context(struct dump *d, uint64_t context)
@@ -140,6 +195,14 @@ static void put_sample(struct dump *d, const struct world *world, const struct e
 		put_number(d, "count", sample->count);
 	if (sample->split_unknown)
 		buf_adds(&d->line, " split");
+	if (sample->branches) {
+		buf_adds(&d->line, " [");
+		for (uint32_t i = 0; i < sample->nr_branches; i++)
+			buf_addf(&d->line, " 0x%" PRIx64 "/0x%" PRIx64 "/0x%" PRIx64,
+				 sample->branches[i].from, sample->branches[i].to,
+				 sample->branches[i].flags);
+		buf_adds(&d->line, " ]");
+	}
 	put_chain(d, world, sample->context, sample->ips, sample->nr);
 }
 
@@ -191,7 +254,11 @@ static int dump_put(struct writer *w, const struct event *ev)
 			buf_adds(&d->line, " exec");
 		break;
 	case EVENT_FORK:
-		put_task(d, "parent", ev->fork.parent_pid, ev->fork.parent_tid);
+	case EVENT_EXIT:
+		if (ev->kind == EVENT_FORK || ev->fork.parent_pid)
+			put_task(d, "parent", ev->fork.parent_pid, ev->fork.parent_tid);
+		if (ev->fork.fresh)
+			buf_adds(&d->line, " fresh");
 		break;
 	case EVENT_MAP:
 		put_map(d, &ev->map);
@@ -210,6 +277,15 @@ static int dump_put(struct writer *w, const struct event *ev)
 		break;
 	case EVENT_CALL:
 		put_call(d, &ev->call);
+		break;
+	case EVENT_SYMBOL:
+		put_symbol(d, &ev->symbol);
+		break;
+	case EVENT_SWITCH:
+		put_switch(d, &ev->sched);
+		break;
+	case EVENT_AUX:
+		put_aux(d, &ev->aux);
 		break;
 	default:
 		break;

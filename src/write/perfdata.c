@@ -10,14 +10,14 @@
 #include "abi/perf_file.h"
 #include "base/buf.h"
 #include "base/mem.h"
+#include "base/text.h"
 #include "format.h"
 #include "model/source.h"
 #include "model/world.h"
 
 #define ATTRS_RESERVED 64 /* more sources than that put the attributes behind the data */
 #define SAMPLE_TYPE                                                                        \
-	(PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME |    \
-	 PERF_SAMPLE_CPU | PERF_SAMPLE_PERIOD | PERF_SAMPLE_CALLCHAIN)
+	(PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_PERIOD)
 #define RECORD_MAX 65528 /* the size field has 16 bits, and records are a multiple of 8 */
 
 struct perfdata {
@@ -25,8 +25,10 @@ struct perfdata {
 	uint64_t first_time, last_time;
 	uint32_t nr_cpus;
 	bool kernel_seen;
-	bool started; /* a sample was written: their fields are settled */
-	bool branches; /* samples have a branch stack, if only an empty one */
+	bool started; /* a record was written: the fields of the first source are settled */
+	unsigned lacks; /* what it does not have, and with it what follows records that are no samples */
+	bool switches;
+	bool arm_settled, arm; /* samples have a branch stack, if only an empty one */
 	struct hash mapped; /* images that a map has named: they get a build id */
 };
 
@@ -68,17 +70,31 @@ static void end(struct writer *w)
 	out_write(w->out, p->record.data, p->record.len);
 }
 
+/* What perf is to expect of samples of a source, once the first record is written. */
+static unsigned lacks_of(struct perfdata *p, const struct world *world, uint32_t source)
+{
+	if (!p->started) {
+		p->started = true;
+		p->lacks = world->nr_sources > 1 ? world->sources[1].lacks : 0;
+	}
+	return source == 1 || source >= world->nr_sources ? p->lacks : world->sources[source].lacks;
+}
+
 /* What sample_id_all puts behind every record that is not a sample. */
 static void end_with_id(struct writer *w, const struct event *ev)
 {
 	struct perfdata *p = w->priv;
+	unsigned lacks = lacks_of(p, w->world, 1);
+	/* Who did it. What was there before the recording nobody did. */
+	bool forks = ev->kind == EVENT_FORK, none = ev->time == NO_TIME || ev->pid == NO_TASK;
 
-	put_u32(&p->record, ev->pid == NO_TASK ? 0 : ev->pid);
-	put_u32(&p->record, ev->tid == NO_TASK ? 0 : ev->tid);
-	put_u64(&p->record, ev->time == NO_TIME ? 0 : ev->time);
-	put_u32(&p->record, ev->cpu == NO_CPU ? 0 : ev->cpu);
-	put_u32(&p->record, 0);
-	put_u64(&p->record, 1); /* the first attribute's id: all have the same fields */
+	put_u32(&p->record, none ? 0 : forks ? ev->fork.parent_pid : ev->pid);
+	put_u32(&p->record, none ? 0 : forks ? ev->fork.parent_tid : ev->tid);
+	if (!(lacks & LACKS_TIME))
+		put_u64(&p->record, ev->time == NO_TIME ? 0 : ev->time);
+	if (!(lacks & LACKS_CPU))
+		put_u64(&p->record, ev->cpu == NO_CPU ? 0 : ev->cpu); /* and a reserved word */
+	put_u64(&p->record, 1); /* the first attribute's id */
 	end(w);
 }
 
@@ -108,13 +124,14 @@ static void put_comm(struct writer *w, const struct event *ev)
 static void put_task(struct writer *w, const struct event *ev)
 {
 	struct perfdata *p = w->priv;
-	bool fork = ev->kind == EVENT_FORK;
+	bool fork = ev->kind == EVENT_FORK, parent = fork || ev->fork.parent_pid;
 
-	begin(p, fork ? PERF_RECORD_FORK : PERF_RECORD_EXIT, 0);
+	begin(p, fork ? PERF_RECORD_FORK : PERF_RECORD_EXIT,
+	      fork && ev->fork.fresh ? PERF_MISC_FORK_EXEC : 0);
 	put_u32(&p->record, ev->pid);
-	put_u32(&p->record, fork ? ev->fork.parent_pid : ev->pid);
+	put_u32(&p->record, parent ? ev->fork.parent_pid : ev->pid);
 	put_u32(&p->record, ev->tid);
-	put_u32(&p->record, fork ? ev->fork.parent_tid : ev->tid);
+	put_u32(&p->record, parent ? ev->fork.parent_tid : ev->tid);
 	put_u64(&p->record, ev->time == NO_TIME ? 0 : ev->time);
 	end_with_id(w, ev);
 }
@@ -167,17 +184,48 @@ static struct event_map kernel_map(struct writer *w, uint32_t handle, char *name
 	return map;
 }
 
+static uint16_t map_mode(const struct event_map *map)
+{
+	if (map->guest)
+		return map->kernel ? PERF_MISC_GUEST_KERNEL : PERF_MISC_GUEST_USER;
+	return map->kernel ? PERF_MISC_KERNEL : PERF_MISC_USER;
+}
+
+/* Linux, whose symbols perf has elsewhere: the record tells where one of them was. */
+static void put_moved_map(struct writer *w, const struct event *ev)
+{
+	struct perfdata *p = w->priv;
+	const struct event_map *map = &ev->map;
+	bool module = !*map->anchor;
+	char *name = xasprintf("%s%s", map->path, map->anchor);
+
+	mapped_image(w, map);
+	begin(p, PERF_RECORD_MMAP, map_mode(map));
+	put_u32(&p->record, UINT32_MAX);
+	put_u32(&p->record, 0);
+	put_u64(&p->record, map->addr);
+	put_u64(&p->record, map->len);
+	put_u64(&p->record, module ? 0 : map->offset);
+	put_padded(&p->record, name, 4095);
+	end_with_id(w, ev);
+	free(name);
+}
+
 static void put_map(struct writer *w, const struct event *ev)
 {
 	struct perfdata *p = w->priv;
 	const struct event_map *map = &ev->map;
 	uint32_t handle = mapped_image(w, map);
 	const struct image *image = &w->world->images.all[handle];
-	uint16_t misc = map->kernel ? PERF_MISC_KERNEL : PERF_MISC_USER;
+	uint16_t misc = map_mode(map);
 	uint8_t id[24] = { image->build_id_len };
 	struct event_map place = *map;
 	char name[200];
 
+	if (map->anchor) {
+		put_moved_map(w, ev);
+		return;
+	}
 	place.path = image_filename(w->world, image);
 	if (map->kernel && map->as_linked && !strcmp(place.path, "[kernel.kallsyms]"))
 		place = kernel_map(w, handle, name, sizeof(name));
@@ -209,6 +257,39 @@ static void put_lost(struct writer *w, const struct event *ev)
 	end_with_id(w, ev);
 }
 
+static void put_symbol(struct writer *w, const struct event *ev)
+{
+	struct perfdata *p = w->priv;
+	const struct event_symbol *symbol = &ev->symbol;
+	uint16_t words[] = { symbol->type, symbol->gone ? PERF_KSYMBOL_UNREGISTER : 0 };
+
+	p->kernel_seen = true;
+	begin(p, PERF_RECORD_KSYMBOL, 0);
+	put_u64(&p->record, symbol->addr);
+	put_u32(&p->record, symbol->len > UINT32_MAX ? UINT32_MAX : (uint32_t)symbol->len);
+	buf_add(&p->record, words, sizeof(words));
+	put_padded(&p->record, symbol->name, 511);
+	end_with_id(w, ev);
+}
+
+static void put_switch(struct writer *w, const struct event *ev)
+{
+	struct perfdata *p = w->priv;
+	const struct event_switch *sched = &ev->sched;
+	bool wide = sched->other_pid != NO_TASK;
+	uint16_t misc = sched->out ? PERF_MISC_SWITCH_OUT : 0;
+
+	if (sched->preempted)
+		misc |= PERF_MISC_SWITCH_OUT_PREEMPT;
+	p->switches = true;
+	begin(p, wide ? PERF_RECORD_SWITCH_CPU_WIDE : PERF_RECORD_SWITCH, misc);
+	if (wide) {
+		put_u32(&p->record, sched->other_pid);
+		put_u32(&p->record, sched->other_tid);
+	}
+	end_with_id(w, ev);
+}
+
 static uint16_t mode_of(uint64_t context)
 {
 	switch (context) {
@@ -231,55 +312,74 @@ static uint64_t first_address(const struct event_sample *sample)
 	return 0;
 }
 
-/* The fixed part of a sample of SAMPLE_TYPE, with the head of the record. */
-struct sample_record {
-	struct perf_record head;
-	uint64_t id, ip;
-	uint32_t pid, tid;
-	uint64_t time;
-	uint32_t cpu, reserved;
-	uint64_t period;
-	uint64_t nr;
-};
-
 /*
  * perf 6.1 takes arm64 call chains for the start of an unwinding that it cannot do on another
  * machine, and warns. Samples with a branch stack, if only an empty one, it takes as they are.
- * Returns the size of what follows the call chain.
  */
-static size_t settle_fields(struct writer *w)
+static bool has_branches(struct writer *w, uint32_t source)
 {
 	struct perfdata *p = w->priv;
 
 	const char *arch = world_arch(w->world);
 
-	if (!p->started)
-		p->branches = !*arch || !strcmp(arch, "aarch64"); /* unknown yet: it may be */
-	p->started = true;
-	return p->branches ? 8 : 0;
+	if (!p->arm_settled)
+		p->arm = !*arch || !strcmp(arch, "aarch64"); /* unknown yet: it may be */
+	p->arm_settled = true;
+	return p->arm || (source < w->world->nr_sources && w->world->sources[source].branches);
+}
+
+/* The words of a sample before its call chain. */
+static size_t put_fixed(struct writer *w, const struct event *ev, uint64_t *to)
+{
+	const struct event_sample *sample = &ev->sample;
+	unsigned lacks = lacks_of(w->priv, w->world, sample->source);
+	/* Data that names tasks but not this one's: it was about to vanish, which is -1 to perf. */
+	uint32_t none = ev->pid != NO_TASK || w->world->nr_tasks > 1 ? NO_TASK : 0;
+	uint32_t task[2] = { ev->pid == NO_TASK ? none : ev->pid,
+			     ev->tid == NO_TASK ? none : ev->tid };
+	uint32_t cpu[2] = { ev->cpu == NO_CPU ? 0 : ev->cpu };
+	size_t nr = 0;
+
+	to[nr++] = sample->source;
+	to[nr++] = first_address(sample);
+	memcpy(&to[nr++], task, sizeof(task));
+	if (!(lacks & LACKS_TIME))
+		to[nr++] = ev->time == NO_TIME ? 0 : ev->time;
+	if (!(lacks & LACKS_CPU))
+		memcpy(&to[nr++], cpu, sizeof(cpu));
+	to[nr++] = sample->weight;
+	return nr;
+}
+
+/*
+ * The last nr words of a chain. What was unwound is written as perf prints it, which is the
+ * address of the call and not of the return; but for the first, where execution was.
+ */
+static void put_chain(struct writer *w, const struct event_sample *sample, uint32_t nr)
+{
+	uint32_t found = sample->nr_unwound < nr ? sample->nr_unwound : nr;
+
+	out_write(w->out, sample->ips, (size_t)(nr - found) * 8);
+	for (uint32_t i = nr - found; i < nr; i++) {
+		bool call = i > 0 && !ip_is_marker(sample->ips[i]) &&
+			    !ip_is_marker(sample->ips[i - 1]);
+		uint64_t ip = sample->ips[i] - call;
+
+		out_write(w->out, &ip, sizeof(ip));
+	}
 }
 
 static int put_sample(struct writer *w, const struct event *ev)
 {
 	struct perfdata *p = w->priv;
 	const struct event_sample *sample = &ev->sample;
-	size_t extra = settle_fields(w);
+	bool chain = !(lacks_of(p, w->world, sample->source) & LACKS_CHAIN);
+	bool branches = has_branches(w, sample->source);
 	bool marked = sample->nr && ip_is_marker(sample->ips[0]);
-	uint32_t room = (RECORD_MAX - sizeof(struct sample_record) - extra) / 8 - 1;
-	uint32_t nr = sample->nr < room ? sample->nr : room;
-	struct sample_record record = {
-		.head = { .type = PERF_RECORD_SAMPLE,
-			  .misc = mode_of(sample->context),
-			  .size = (uint16_t)(sizeof(record) + 8 * (nr + !marked) + extra) },
-		.id = sample->source,
-		.ip = first_address(sample),
-		.pid = ev->pid == NO_TASK ? 0 : ev->pid,
-		.tid = ev->tid == NO_TASK ? 0 : ev->tid,
-		.time = ev->time == NO_TIME ? 0 : ev->time,
-		.cpu = ev->cpu == NO_CPU ? 0 : ev->cpu,
-		.period = sample->weight,
-		.nr = nr + !marked,
-	};
+	uint64_t fixed[8], nr_branches = branches ? sample->nr_branches : 0, words;
+	size_t nr_fixed = put_fixed(w, ev, fixed), used;
+	struct perf_record head = { .type = PERF_RECORD_SAMPLE, .misc = mode_of(sample->context) };
+	uint32_t nr, room;
 
 	if (sample->context == IP_NAMED)
 		return err_set(&w->err, ERR_USAGE,
@@ -288,12 +388,25 @@ static int put_sample(struct writer *w, const struct event *ev)
 	see(p, ev);
 	if (sample->context == IP_KERNEL || sample->context == IP_GUEST_KERNEL)
 		p->kernel_seen = true;
-	out_write(w->out, &record, sizeof(record));
-	if (!marked)
-		out_write(w->out, &sample->context, 8);
-	out_write(w->out, sample->ips, (size_t)nr * 8);
-	if (p->branches)
-		out_write(w->out, zeros, 8);
+	if (nr_branches > RECORD_MAX / 2 / sizeof(struct branch))
+		nr_branches = RECORD_MAX / 2 / sizeof(struct branch);
+	used = sizeof(head) + nr_fixed * 8 + (branches ? 8 + nr_branches * sizeof(struct branch) : 0);
+	room = (uint32_t)((RECORD_MAX - used) / 8 - 2);
+	nr = !chain ? 0 : sample->nr < room ? sample->nr : room;
+	words = nr + !marked;
+	head.size = (uint16_t)(used + (chain ? 8 + words * 8 : 0));
+	out_write(w->out, &head, sizeof(head));
+	out_write(w->out, fixed, nr_fixed * 8);
+	if (chain) {
+		out_write(w->out, &words, 8);
+		if (!marked)
+			out_write(w->out, &sample->context, 8);
+		put_chain(w, sample, nr);
+	}
+	if (branches) {
+		out_write(w->out, &nr_branches, 8);
+		out_write(w->out, sample->branches, nr_branches * sizeof(struct branch));
+	}
 	return 0;
 }
 
@@ -318,7 +431,9 @@ static int perfdata_put(struct writer *w, const struct event *ev)
 {
 	switch (ev->kind) {
 	case EVENT_COMM:
-		put_comm(w, ev);
+		/* perf knows the idle task by itself. */
+		if (ev->tid || ev->time != NO_TIME || strcmp(ev->comm.comm, "swapper"))
+			put_comm(w, ev);
 		break;
 	case EVENT_FORK:
 	case EVENT_EXIT:
@@ -332,14 +447,22 @@ static int perfdata_put(struct writer *w, const struct event *ev)
 	case EVENT_LOST:
 		put_lost(w, ev);
 		break;
+	case EVENT_SYMBOL:
+		put_symbol(w, ev);
+		break;
+	case EVENT_SWITCH:
+		put_switch(w, ev);
+		break;
 	default:
 		break;
 	}
 	return 0;
 }
 
-static struct perf_attr attr_of(const struct perfdata *p, const struct source *source)
+static struct perf_attr attr_of(struct writer *w, uint32_t handle, const struct source *source)
 {
+	struct perfdata *p = w->priv;
+	unsigned lacks = lacks_of(p, w->world, handle);
 	struct perf_attr attr = {
 		.type = source->type,
 		.size = sizeof(attr),
@@ -350,8 +473,16 @@ static struct perf_attr attr_of(const struct perfdata *p, const struct source *s
 			 PERF_ATTR_SAMPLE_ID_ALL | PERF_ATTR_MMAP2 | PERF_ATTR_COMM_EXEC,
 	};
 
-	if (p->branches)
+	if (!(lacks & LACKS_CHAIN))
+		attr.sample_type |= PERF_SAMPLE_CALLCHAIN;
+	if (!(lacks & LACKS_TIME))
+		attr.sample_type |= PERF_SAMPLE_TIME;
+	if (!(lacks & LACKS_CPU))
+		attr.sample_type |= PERF_SAMPLE_CPU;
+	if (has_branches(w, handle))
 		attr.sample_type |= PERF_SAMPLE_BRANCH_STACK;
+	if (p->switches)
+		attr.flags |= PERF_ATTR_CONTEXT_SWITCH;
 	if (source->freq)
 		attr.flags |= PERF_ATTR_FREQ;
 	/* Without this perf misses a kernel map in a file that has nothing of the kernel. */
@@ -383,7 +514,7 @@ static void add_attrs(struct writer *w, struct buf *to, uint64_t ids_offset)
 	for (size_t i = 1; i <= nr; i++) {
 		struct source source = nth_source(w->world, i);
 		struct perf_file_attr attr = {
-			.attr = attr_of(w->priv, &source),
+			.attr = attr_of(w, (uint32_t)i, &source),
 			.ids = { ids_offset + (i - 1) * sizeof(uint64_t), sizeof(uint64_t) },
 		};
 
@@ -437,8 +568,11 @@ static void feature_arch(struct writer *w, struct buf *to)
 static void feature_nrcpus(struct writer *w, struct buf *to)
 {
 	struct perfdata *p = w->priv;
-	uint32_t nr = p->nr_cpus ? p->nr_cpus : 1;
+	const char *fact = world_fact(w->world, "nrcpus");
+	uint32_t nr = p->nr_cpus ? p->nr_cpus : 1, told;
 
+	if (fact && text_u32(fact, strlen(fact), &told) && told > nr)
+		nr = told;
 	put_u32(to, nr); /* available, then online */
 	put_u32(to, nr);
 }
@@ -467,7 +601,7 @@ static void feature_event_desc(struct writer *w, struct buf *to)
 	for (size_t i = 1; i <= nr; i++) {
 		bool known = w->world->nr_sources > 1;
 		struct source source = nth_source(w->world, i);
-		struct perf_attr attr = attr_of(w->priv, &source);
+		struct perf_attr attr = attr_of(w, (uint32_t)i, &source);
 
 		buf_add(to, &attr, sizeof(attr));
 		put_u32(to, 1); /* ids */

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "pass/order.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+#define CHUNK ((size_t)512 << 10)
+
+struct order_chunk {
+	struct order_chunk *next; /* idle ones */
+	size_t used, live;	  /* bytes, items */
+	uint64_t data[];
+};
+
+static struct order_chunk *new_chunk(struct order *order)
+{
+	struct order_chunk *chunk = order->idle;
+
+	if (chunk)
+		order->idle = chunk->next;
+	else
+		chunk = xmalloc(CHUNK);
+	chunk->next = NULL;
+	chunk->used = sizeof(*chunk);
+	chunk->live = 0;
+	return chunk;
+}
+
+static void put_idle(struct order *order, struct order_chunk *chunk)
+{
+	chunk->next = order->idle;
+	order->idle = chunk;
+}
+
+static struct order_item *new_item(struct order *order, size_t len)
+{
+	size_t size = (sizeof(struct order_item) + len + 7) & ~(size_t)7;
+	struct order_item *item;
+
+	if (!order->current || order->current->used + size > CHUNK) {
+		if (order->current && !order->current->live)
+			put_idle(order, order->current);
+		order->current = new_chunk(order);
+	}
+	item = (struct order_item *)((uint8_t *)order->current + order->current->used);
+	item->chunk = order->current;
+	item->len = len;
+	order->current->used += size;
+	order->current->live++;
+	order->bytes += size;
+	return item;
+}
+
+static void give_back(struct order *order, struct order_item *item)
+{
+	struct order_chunk *chunk = item->chunk;
+
+	order->bytes -= (sizeof(*item) + item->len + 7) & ~(size_t)7;
+	if (--chunk->live == 0 && chunk != order->current)
+		put_idle(order, chunk);
+}
+
+/* Where the ascending run that starts at `from` ends. */
+static size_t run_end(const struct order_entry *at, size_t from, size_t nr)
+{
+	size_t i = from + 1;
+
+	while (i < nr && at[i - 1].time <= at[i].time)
+		i++;
+	return i < nr ? i : nr;
+}
+
+static void merge_runs(struct order_entry *to, const struct order_entry *a, size_t nr_a,
+		       const struct order_entry *b, size_t nr_b)
+{
+	while (nr_a && nr_b) {
+		if (a->time <= b->time) {
+			*to++ = *a++;
+			nr_a--;
+		} else {
+			*to++ = *b++;
+			nr_b--;
+		}
+	}
+	memcpy(to, a, nr_a * sizeof(*a));
+	memcpy(to + nr_a, b, nr_b * sizeof(*b));
+}
+
+/* Merges neighbouring runs until one is left: each cpu's records are such a run already. */
+static void sort(struct order *order)
+{
+	while (run_end(order->entries, 0, order->nr) < order->nr) {
+		struct order_entry *from = order->entries, *to;
+		size_t at = 0, cap = order->cap;
+
+		GROW(order->scratch, order->nr, order->cap_scratch);
+		to = order->scratch;
+		while (at < order->nr) {
+			size_t middle = run_end(from, at, order->nr);
+			size_t end = middle < order->nr ? run_end(from, middle, order->nr) : middle;
+
+			merge_runs(to + at, from + at, middle - at, from + middle, end - middle);
+			at = end;
+		}
+		order->entries = to;
+		order->scratch = from;
+		order->cap = order->cap_scratch;
+		order->cap_scratch = cap;
+	}
+}
+
+static void drop_taken(struct order *order)
+{
+	if (!order->at)
+		return;
+	order->nr -= order->at;
+	memmove(order->entries, order->entries + order->at, order->nr * sizeof(*order->entries));
+	order->ready -= order->at;
+	order->at = 0;
+}
+
+static void let_go(struct order *order, uint64_t until)
+{
+	size_t low, high;
+
+	drop_taken(order);
+	if (order->nr)
+		sort(order);
+	low = 0;
+	high = order->nr;
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (order->entries[mid].time <= until)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	order->ready = low;
+}
+
+static void let_half_go(struct order *order)
+{
+	drop_taken(order);
+	sort(order);
+	order->ready = (order->nr + 1) / 2;
+}
+
+void order_put(struct order *order, uint64_t time, uint64_t offset, const void *data, size_t len)
+{
+	struct order_item *item = new_item(order, len);
+
+	item->offset = offset;
+	memcpy(item->data, data, len);
+	drop_taken(order);
+	GROW(order->entries, order->nr + 1, order->cap);
+	order->entries[order->nr++] = (struct order_entry){ time, item };
+	if (time > order->newest)
+		order->newest = time;
+	if (order->bytes > ORDER_MAX)
+		let_half_go(order);
+}
+
+void order_round(struct order *order)
+{
+	let_go(order, order->newest_before);
+	order->newest_before = order->newest;
+}
+
+void order_finish(struct order *order)
+{
+	let_go(order, UINT64_MAX);
+}
+
+const struct order_item *order_next(struct order *order)
+{
+	if (order->lent)
+		give_back(order, order->lent);
+	order->lent = order->at < order->ready ? order->entries[order->at++].item : NULL;
+	return order->lent;
+}
+
+static void free_chunks(struct order_chunk *chunk)
+{
+	while (chunk) {
+		struct order_chunk *next = chunk->next;
+
+		free(chunk);
+		chunk = next;
+	}
+}
+
+void order_release(struct order *order)
+{
+	/* Emptying it makes every chunk idle but the current one. */
+	order_finish(order);
+	while (order_next(order))
+		;
+	free_chunks(order->idle);
+	free(order->current);
+	free(order->entries);
+	free(order->scratch);
+	memset(order, 0, sizeof(*order));
+}

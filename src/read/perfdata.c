@@ -1,0 +1,569 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * perfdata: what perf record has written, to a file, a folder or a pipe, on a machine of either
+ * byte order. Records are unpacked if they are compressed, wait in pass/order until nothing older
+ * can come, and are then turned into events.
+ *
+ * What kscope has no event for is passed over: THROTTLE, READ, NAMESPACES, CGROUP, BPF_EVENT,
+ * TEXT_POKE and perf's own notes about cpus and threads. Types that nobody knows are counted.
+ */
+#include "read/perfdata.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+
+#define PLAIN_MAX ((size_t)256 << 10) /* more than four records of the largest kind */
+#define AUX_PIECE ((size_t)64 << 10)
+#define HEAD sizeof(struct perf_record)
+
+static int perfdata_probe(const uint8_t *head, size_t len)
+{
+	if (len < 8)
+		return 0;
+	return !memcmp(head, PERF_MAGIC, 8) || !memcmp(head, "2ELIFREP", 8) ||
+	       !memcmp(head, "PERFFILE", 8) ? 64 : 0;
+}
+
+struct record record_at(const struct perfdata *p, const uint8_t *data, uint64_t offset)
+{
+	struct cursor c = { data, data + HEAD, p->swap, false };
+	struct record rec = { .data = data, .offset = offset };
+
+	rec.type = cursor_u32(&c);
+	rec.misc = cursor_u16(&c);
+	rec.size = cursor_u16(&c);
+	return rec;
+}
+
+static int perfdata_open(struct reader *r)
+{
+	return header_read(r);
+}
+
+/* ---- compressed records ---- */
+
+/* The next record out of the compressed ones, or NULL: the next one of the file is needed. */
+static const uint8_t *next_plain(const struct perfdata *p, struct stream *s)
+{
+	for (;;) {
+		size_t have = s->plain.len - s->plain_at, src, dst;
+		uint8_t *at = (uint8_t *)s->plain.data + s->plain_at;
+		int ret;
+
+		if (have >= HEAD) {
+			struct record rec = record_at(p, at, 0);
+
+			if (have >= rec.size)
+				return at;
+		}
+		if (s->packed_at == s->packed.len || s->packed_bad)
+			return NULL;
+		if (s->plain_at) {
+			memmove(s->plain.data, at, have);
+			s->plain.len = have;
+			s->plain_at = 0;
+		}
+		buf_reserve(&s->plain, PLAIN_MAX);
+		src = s->packed.len - s->packed_at;
+		dst = PLAIN_MAX;
+		ret = s->unpack->ops->step(s->unpack, (uint8_t *)s->packed.data + s->packed_at, &src,
+					   (uint8_t *)s->plain.data + s->plain.len, &dst);
+		s->packed_at += src;
+		s->plain.len += dst;
+		s->packed_bad = ret < 0;
+		if (ret >= 0 && !src && !dst)
+			s->packed_at = s->packed.len;
+	}
+}
+
+/* 0: taken in, -1: there is no library for it, or nothing in it */
+static int start_unpacking(struct perfdata *p, const struct record *rec)
+{
+	struct stream *s = p->s;
+	struct cursor c = record_body(p, rec);
+	uint64_t len = (uint64_t)(c.end - c.at);
+
+	if (rec->type == PERF_RECORD_COMPRESSED2)
+		len = cursor_u64(&c);
+	if (len > (uint64_t)(c.end - c.at))
+		return -1;
+	if (!s->unpack)
+		s->unpack = unpack_zstd.open();
+	if (!s->unpack)
+		return -1;
+	buf_clear(&s->packed);
+	buf_add(&s->packed, c.at, (size_t)len);
+	s->packed_at = 0;
+	return 0;
+}
+
+/* ---- records from the file ---- */
+
+static const char *aux_kind(uint32_t type)
+{
+	switch (type) {
+	case PERF_AUXTRACE_INTEL_PT:
+		return "intel_pt";
+	case PERF_AUXTRACE_INTEL_BTS:
+		return "intel_bts";
+	case PERF_AUXTRACE_CS_ETM:
+		return "cs_etm";
+	case PERF_AUXTRACE_ARM_SPE:
+		return "arm_spe";
+	case PERF_AUXTRACE_S390_CPUMSF:
+		return "s390_cpumsf";
+	case PERF_AUXTRACE_HISI_PTT:
+		return "hisi_ptt";
+	}
+	return "unknown";
+}
+
+/* Its bytes follow the record and are not part of its size. */
+static bool begin_aux(struct perfdata *p, const struct record *rec)
+{
+	struct cursor c = record_body(p, rec);
+
+	p->aux_left = cursor_u64(&c);
+	p->aux_offset = cursor_u64(&c);
+	cursor_u64(&c); /* reference */
+	cursor_u32(&c); /* index */
+	p->aux_tid = cursor_u32(&c);
+	p->aux_cpu = cursor_u32(&c);
+	if (c.bad)
+		p->aux_left = 0;
+	return !c.bad;
+}
+
+static int next_aux(struct reader *r, struct event *ev)
+{
+	struct perfdata *p = r->priv;
+	size_t have;
+	const uint8_t *data;
+	uint64_t left = p->aux_left;
+
+	/* The bytes lent with the last piece are no longer needed. */
+	in_skip(r->in, p->aux_at);
+	data = in_peek(r->in, left < AUX_PIECE ? (size_t)left : AUX_PIECE, &have);
+	p->aux_at = have < left ? have : left;
+	if (p->aux_at > AUX_PIECE)
+		p->aux_at = AUX_PIECE;
+	if (!p->aux_at) {
+		p->aux_left = 0;
+		return reader_damage(r, ev, in_offset(r->in), 0, left,
+				     "%" PRIu64 " bytes of hardware trace are missing", left);
+	}
+	ev->kind = EVENT_AUX;
+	ev->cpu = p->aux_cpu;
+	ev->tid = p->aux_tid;
+	ev->aux = (struct event_aux){
+		.kind = p->aux_kind ? p->aux_kind : "unknown",
+		.data = data,
+		.len = p->aux_at,
+		.offset = p->aux_offset,
+	};
+	p->aux_left -= p->aux_at;
+	p->aux_offset += p->aux_at;
+	return 1;
+}
+
+static bool tracing_data(struct perfdata *p, struct reader *r, const struct record *rec)
+{
+	struct cursor c = record_body(p, rec);
+	uint64_t len = ((uint64_t)cursor_u32(&c) + 7) & ~(uint64_t)7;
+
+	return !c.bad && in_skip(r->in, len) == len;
+}
+
+/* perf's own records. -1: damaged. */
+static int user_record(struct reader *r, const struct record *rec)
+{
+	struct perfdata *p = r->priv;
+	struct cursor c = record_body(p, rec);
+
+	switch (rec->type) {
+	case PERF_RECORD_HEADER_ATTR:
+		return header_attr_record(p, rec) ? 0 : -1;
+	case PERF_RECORD_EVENT_UPDATE:
+		return header_update_record(p, rec) ? 0 : -1;
+	case PERF_RECORD_HEADER_FEATURE:
+		return header_feature_record(r, rec) ? 0 : -1;
+	case PERF_RECORD_HEADER_BUILD_ID:
+		return header_build_id_record(p, rec) ? 0 : -1;
+	case PERF_RECORD_HEADER_TRACING_DATA:
+		return tracing_data(p, r, rec) ? 0 : -1;
+	case PERF_RECORD_FINISHED_ROUND:
+		/* It speaks of one stream only. */
+		if (p->nr_streams == 1)
+			order_round(&p->order);
+		return 0;
+	case PERF_RECORD_AUXTRACE_INFO:
+		p->aux_kind = aux_kind(cursor_u32(&c));
+		return c.bad ? -1 : 0;
+	case PERF_RECORD_AUXTRACE:
+		return begin_aux(p, rec) ? 0 : -1;
+	case PERF_RECORD_COMPRESSED:
+	case PERF_RECORD_COMPRESSED2:
+		return start_unpacking(p, rec);
+	}
+	return 0;
+}
+
+static bool known_type(uint32_t type)
+{
+	return (type >= PERF_RECORD_MMAP && type <= PERF_RECORD_CALLCHAIN_DEFERRED) ||
+	       (type >= PERF_RECORD_HEADER_ATTR && type < PERF_RECORD_KNOWN_USER_END);
+}
+
+/* Waits for its turn, or is to be told at once: then it is copied to where it is aligned. */
+static void kernel_record(struct perfdata *p, const struct record *rec)
+{
+	uint64_t time = record_time(p, rec);
+
+	if (time && time != NO_TIME) {
+		order_put(&p->order, time, rec->offset, rec->data, rec->size);
+		if (time > p->s->newest)
+			p->s->newest = time;
+		return;
+	}
+	buf_clear(&p->scratch);
+	buf_add(&p->scratch, rec->data, rec->size);
+	p->now = *rec;
+	p->now.data = (uint8_t *)p->scratch.data;
+}
+
+static bool is_packed(const struct record *rec)
+{
+	return rec->type == PERF_RECORD_COMPRESSED || rec->type == PERF_RECORD_COMPRESSED2;
+}
+
+static int bad_record(struct reader *r, struct event *ev, const struct record *rec)
+{
+	if (is_packed(rec) && !unpack_zstd.step) {
+			return err_at(&r->err, ERR_INPUT, r->in->path, rec->offset,
+			      "compressed records, and kscope is built without zstd");
+	}
+	return reader_damage(r, ev, rec->offset, 0, rec->size,
+			     "a record of type %" PRIu32 " does not hold what it should", rec->type);
+}
+
+/* 1: an event, 0: go on, -1: r->err */
+static int take_record(struct reader *r, const struct record *rec, struct event *ev)
+{
+	struct perfdata *p = r->priv;
+
+	if (!known_type(rec->type)) {
+		if (!p->unknown++)
+			p->unknown_type = rec->type;
+		return 0;
+	}
+	if (rec->type < PERF_RECORD_HEADER_ATTR) {
+		kernel_record(p, rec);
+		return 0;
+	}
+	return user_record(r, rec) < 0 ? bad_record(r, ev, rec) : 0;
+}
+
+/* Of one stream; of the last one, too. */
+static int end_of_data(struct reader *r)
+{
+	struct perfdata *p = r->priv;
+
+	p->s->ended = true;
+	for (size_t i = 0; i < p->nr_streams; i++) {
+		if (!p->streams[i].ended)
+			return 0;
+	}
+	p->ended = true;
+	order_finish(&p->order);
+	if (p->unknown)
+		log_warn("%s: %" PRIu64 " records of types unknown to kscope were skipped "
+			 "(the first is of type %" PRIu32 ")",
+			 r->in->path, p->unknown, p->unknown_type);
+	return 0;
+}
+
+/* Where records are cannot be told any more: the rest is lost. */
+static int lose_rest(struct reader *r, struct event *ev, uint64_t offset, const char *why)
+{
+	struct perfdata *p = r->priv;
+	uint64_t end = p->s->data_end, rest;
+
+	in_skip(r->in, end == UINT64_MAX ? end : end - in_offset(r->in));
+	rest = in_offset(r->in) - offset;
+	end_of_data(r);
+	return reader_damage(r, ev, offset, 0, rest, "%s; %" PRIu64 " bytes cannot be read", why,
+			     rest);
+}
+
+static int plain_record(struct reader *r, const uint8_t *data, struct event *ev)
+{
+	struct perfdata *p = r->priv;
+	struct record rec = record_at(p, data, in_offset(r->in));
+
+	if (rec.size < HEAD) {
+		p->s->packed_bad = true;
+		p->s->plain.len = p->s->plain_at = p->s->packed.len = 0;
+		return reader_damage(r, ev, rec.offset, 0, 0,
+				     "a compressed record has a size of %u; what is compressed "
+				     "from here on cannot be read", rec.size);
+	}
+	p->s->plain_at += rec.size;
+	/* Bytes that follow them would have to come from elsewhere; perf never does this. */
+	if (is_packed(&rec) || rec.type == PERF_RECORD_AUXTRACE ||
+	    rec.type == PERF_RECORD_HEADER_TRACING_DATA)
+		return bad_record(r, ev, &rec);
+	return take_record(r, &rec, ev);
+}
+
+static int lose_packed(struct reader *r, const struct record *rec, struct event *ev)
+{
+	ev->kind = EVENT_LOST;
+	ev->lost = (struct event_lost){ .bytes = rec->size, .damage = true };
+	in_skip(r->in, rec->size);
+	return 1;
+}
+
+/* A whole record of the file. It stays in the window while it is used. */
+static int file_record(struct reader *r, struct record *rec, struct event *ev)
+{
+	struct perfdata *p = r->priv;
+	int ret;
+
+	if (p->s->packed_bad && is_packed(rec))
+		return lose_packed(r, rec, ev);
+	if (rec->type == PERF_RECORD_HEADER_TRACING_DATA) {
+		/* What follows has to be skipped while the record is at hand: take a copy. */
+		buf_clear(&p->scratch);
+		buf_add(&p->scratch, rec->data, rec->size);
+		rec->data = (uint8_t *)p->scratch.data;
+		in_skip(r->in, rec->size);
+		return take_record(r, rec, ev);
+	}
+	ret = take_record(r, rec, ev);
+	in_skip(r->in, rec->size);
+	return ret;
+}
+
+/* Several streams go on together: the one that lags behind in time is read next. */
+static void choose_stream(struct reader *r)
+{
+	struct perfdata *p = r->priv;
+	struct stream *best = NULL;
+
+	for (size_t i = 0; i < p->nr_streams; i++) {
+		struct stream *s = &p->streams[i];
+
+		if (!s->ended && (!best || s->newest < best->newest))
+			best = s;
+	}
+	p->s = best;
+	r->in = best->in;
+}
+
+/* 1: an event, 0: go on, -1: r->err */
+static int read_record(struct reader *r, struct event *ev)
+{
+	struct perfdata *p = r->priv;
+	struct stream *s = p->s;
+	const uint8_t *data = s->packed_bad ? NULL : next_plain(p, s);
+	uint64_t offset = in_offset(r->in), left;
+	struct record rec;
+	size_t have;
+
+	if (data)
+		return plain_record(r, data, ev);
+	if (s->packed_bad && s->packed.len) {
+		s->packed.len = 0;
+		return reader_damage(r, ev, offset, 0, 0,
+				     "damaged compression; what is compressed from here on cannot "
+				     "be read");
+	}
+	if (offset >= s->data_end)
+		return end_of_data(r);
+	left = s->data_end - offset;
+	data = in_peek(r->in, HEAD, &have);
+	if (have > left)
+		have = (size_t)left;
+	if (!have && s->data_end == UINT64_MAX)
+		return end_of_data(r);
+	if (have < HEAD)
+		return lose_rest(r, ev, offset, "the data ends in the head of a record");
+	rec = record_at(p, data, offset);
+	if (rec.size < HEAD)
+		return lose_rest(r, ev, offset, "a record shorter than its head");
+	rec.data = in_peek(r->in, rec.size, &have);
+	if (have < rec.size || left < rec.size)
+		return lose_rest(r, ev, offset, "the data ends inside a record");
+	return file_record(r, &rec, ev);
+}
+
+/* ---- events ---- */
+
+static int tell_fact(struct perfdata *p, struct event *ev)
+{
+	const struct fact *fact = &p->facts[p->told_facts++];
+
+	ev->kind = EVENT_META;
+	ev->meta = (struct event_meta){ fact->key, fact->value };
+	return 1;
+}
+
+static int tell_source(struct perfdata *p, struct event *ev)
+{
+	const struct attr *attr = &p->attrs[p->told_attrs++];
+	uint64_t type = attr->raw.sample_type;
+
+	ev->kind = EVENT_SOURCE;
+	ev->source = (struct event_source){
+		.id = (uint32_t)p->told_attrs,
+		.name = attr->name,
+		.type = attr->raw.type,
+		.config = attr->raw.config,
+		.period = attr->raw.sample_period,
+		.freq = attr->raw.flags & PERF_ATTR_FREQ,
+		.lacks = (type & (PERF_SAMPLE_CALLCHAIN | PERF_SAMPLE_STACK_USER) ? 0 : LACKS_CHAIN) |
+			 (type & PERF_SAMPLE_TIME ? 0 : LACKS_TIME) |
+			 (type & PERF_SAMPLE_CPU ? 0 : LACKS_CPU),
+		.branches = type & PERF_SAMPLE_BRANCH_STACK,
+	};
+	return 1;
+}
+
+/* The task of an idle cpu has a name that no record tells. */
+static int tell_idle(struct perfdata *p, const struct event *sample, struct event *ev)
+{
+	p->told_idle = true;
+	p->idle_sample = *sample;
+	p->idle_waits = true;
+	ev->kind = EVENT_COMM;
+	ev->pid = ev->tid = 0;
+	ev->comm = (struct event_comm){ .comm = "swapper" };
+	return 1;
+}
+
+static int tell_now(struct reader *r, struct event *ev)
+{
+	struct perfdata *p = r->priv;
+	struct record rec = p->now;
+	struct event blank = *ev;
+	int ret;
+
+	p->now.size = 0;
+	if (rec.type != PERF_RECORD_SAMPLE)
+		return record_event(r, &rec, ev);
+	ret = sample_event(r, &rec, ev);
+	if (ret > 0 && ev->kind == EVENT_SAMPLE && !ev->pid && !ev->tid && !p->told_idle) {
+		struct event sample = *ev;
+
+		*ev = blank;
+		return tell_idle(p, &sample, ev);
+	}
+	return ret;
+}
+
+/* What is left of a record that stands for several events. */
+static int next_of_same(struct reader *r, struct event *ev)
+{
+	struct perfdata *p = r->priv;
+	int ret = 0;
+
+	if (p->idle_waits) {
+		p->idle_waits = false;
+		*ev = p->idle_sample;
+		return 1;
+	}
+	if (p->at_read < p->nr_reads)
+		ret = sample_next_read(p, ev);
+	if (!ret && p->release_held)
+		ret = sample_next_held(r, ev);
+	if (!ret && p->aux_left)
+		ret = next_aux(r, ev);
+	return ret;
+}
+
+static int perfdata_next(struct reader *r, struct event *ev)
+{
+	struct perfdata *p = r->priv;
+
+	for (;;) {
+		const struct order_item *item;
+		int ret = next_of_same(r, ev);
+
+		if (ret)
+			return ret;
+		if (p->told_facts < p->nr_facts)
+			return tell_fact(p, ev);
+		if (p->now.size || p->ended) {
+			/* In a pipe the events get their names only after their description. */
+			if (p->told_attrs < p->nr_attrs)
+				return tell_source(p, ev);
+		}
+		if (p->now.size) {
+			ret = tell_now(r, ev);
+			if (ret)
+				return ret;
+			continue;
+		}
+		item = order_next(&p->order);
+		if (item) {
+			p->now = record_at(p, (const uint8_t *)item->data, item->offset);
+			continue;
+		}
+		if (p->ended) {
+			/* Samples whose chains were never completed. */
+			for (size_t i = 0; i < p->nr_held; i++)
+				p->held[i].due = true;
+			p->nr_tail = 0;
+			p->release_held = p->nr_held;
+			if (!p->release_held)
+				return 0;
+			continue;
+		}
+		if (p->aux_at) {
+			in_skip(r->in, p->aux_at);
+			p->aux_at = 0;
+		}
+		if (p->nr_streams > 1)
+			choose_stream(r);
+		ret = read_record(r, ev);
+		if (ret)
+			return ret;
+	}
+}
+
+static void close_stream(struct stream *s)
+{
+	if (s->unpack)
+		s->unpack->ops->close(s->unpack);
+	buf_release(&s->packed);
+	buf_release(&s->plain);
+	if (s->in == &s->own)
+		in_close(&s->own);
+}
+
+static void perfdata_close(struct reader *r)
+{
+	struct perfdata *p = r->priv;
+
+	header_release(p);
+	sample_release(p);
+	order_release(&p->order);
+	for (size_t i = 0; i < p->nr_streams; i++)
+		close_stream(&p->streams[i]);
+	free(p->streams);
+	buf_release(&p->scratch);
+	buf_release(&p->text);
+}
+
+const struct reader_ops read_perfdata = {
+	.name = "perfdata",
+	.about = "perf.data, as perf record writes it to a file, a folder or a pipe",
+	.probe = perfdata_probe,
+	.priv_size = sizeof(struct perfdata),
+	.open = perfdata_open,
+	.next = perfdata_next,
+	.close = perfdata_close,
+};

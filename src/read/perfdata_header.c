@@ -1,0 +1,704 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * perfdata_header: what stands before and behind the records of a perf.data file, or comes as
+ * records of its own in a pipe. A damaged feature is left out with a word; a damaged attribute
+ * ends the reading, since without it no sample can be understood.
+ */
+#include "read/perfdata.h"
+
+#include <inttypes.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+
+#define MAX_ATTRS 65536
+#define MAX_FEATURE IN_MAX_PEEK
+#define MAX_STREAMS 1024 /* a thread each */
+
+static uint64_t reverse_bits(uint64_t value)
+{
+	uint64_t result = 0;
+
+	for (int i = 0; i < 64; i++, value >>= 1)
+		result = result << 1 | (value & 1);
+	return result;
+}
+
+/* The first `len` bytes of an attribute; what is missing is 0, what is unknown is left. */
+static struct perf_attr read_attr(const struct perfdata *p, const uint8_t *data, size_t len)
+{
+	struct perf_attr attr = { 0 };
+	uint8_t bytes[sizeof(attr)] = { 0 };
+	struct cursor c = { bytes, bytes + sizeof(bytes), p->swap, false };
+
+	memcpy(bytes, data, len < sizeof(bytes) ? len : sizeof(bytes));
+	attr.type = cursor_u32(&c);
+	attr.size = cursor_u32(&c);
+	attr.config = cursor_u64(&c);
+	attr.sample_period = cursor_u64(&c);
+	attr.sample_type = cursor_u64(&c);
+	attr.read_format = cursor_u64(&c);
+	attr.flags = cursor_u64(&c);
+	/* Bit fields start at the other end on a big-endian machine. */
+	if (p->big)
+		attr.flags = reverse_bits(attr.flags);
+	attr.wakeup_events = cursor_u32(&c);
+	attr.bp_type = cursor_u32(&c);
+	attr.config1 = cursor_u64(&c);
+	attr.config2 = cursor_u64(&c);
+	attr.branch_sample_type = cursor_u64(&c);
+	attr.sample_regs_user = cursor_u64(&c);
+	attr.sample_stack_user = cursor_u32(&c);
+	attr.clockid = (int32_t)cursor_u32(&c);
+	attr.sample_regs_intr = cursor_u64(&c);
+	return attr;
+}
+
+static uint32_t place(uint64_t type, uint64_t field, uint32_t *at)
+{
+	if (!(type & field))
+		return 0;
+	*at += 8;
+	return *at;
+}
+
+/* Places are those of the fields' starts, 8 being the first after the head of the record. */
+static void find_places(struct attr *attr)
+{
+	uint64_t type = attr->raw.sample_type;
+	uint32_t at = 0, back = 0, id, identifier;
+
+	identifier = place(type, PERF_SAMPLE_IDENTIFIER, &at);
+	place(type, PERF_SAMPLE_IP, &at);
+	place(type, PERF_SAMPLE_TID, &at);
+	attr->sample_time = place(type, PERF_SAMPLE_TIME, &at);
+	place(type, PERF_SAMPLE_ADDR, &at);
+	id = place(type, PERF_SAMPLE_ID, &at);
+	attr->sample_id = identifier ? identifier : id;
+	if (!(attr->raw.flags & PERF_ATTR_SAMPLE_ID_ALL))
+		return;
+	identifier = place(type, PERF_SAMPLE_IDENTIFIER, &back);
+	attr->back_cpu = place(type, PERF_SAMPLE_CPU, &back);
+	place(type, PERF_SAMPLE_STREAM_ID, &back);
+	id = place(type, PERF_SAMPLE_ID, &back);
+	attr->back_id = identifier ? identifier : id;
+	attr->back_time = place(type, PERF_SAMPLE_TIME, &back);
+	attr->back_task = place(type, PERF_SAMPLE_TID, &back);
+	attr->back_all = back;
+}
+
+static void add_attr(struct perfdata *p, const struct perf_attr *raw)
+{
+	struct attr attr = { .raw = *raw };
+
+	find_places(&attr);
+	GROW(p->attrs, p->nr_attrs + 1, p->cap_attrs);
+	p->attrs[p->nr_attrs++] = attr;
+}
+
+static void add_id(struct perfdata *p, uint64_t id, uint32_t attr)
+{
+	uint32_t *at = hash_at(&p->id_index, (struct hash_key){ id, 0 });
+
+	if (!*at) {
+		GROW(p->ids, p->nr_ids + 1, p->cap_ids);
+		*at = (uint32_t)++p->nr_ids;
+	}
+	p->ids[*at - 1] = (struct known_id){ .attr = attr };
+}
+
+static void add_fact(struct perfdata *p, const char *key, char *value)
+{
+	for (size_t i = 0; i < p->nr_facts; i++) {
+		if (!strcmp(p->facts[i].key, key)) {
+			free(value);
+			return;
+		}
+	}
+	GROW(p->facts, p->nr_facts + 1, p->cap_facts);
+	p->facts[p->nr_facts++] = (struct fact){ key, value };
+}
+
+void header_release(struct perfdata *p)
+{
+	for (size_t i = 0; i < p->nr_attrs; i++)
+		free(p->attrs[i].name);
+	for (size_t i = 0; i < p->nr_facts; i++)
+		free(p->facts[i].value);
+	free(p->attrs);
+	free(p->facts);
+	free(p->ids);
+	free(p->build_ids);
+	free(p->kallsyms);
+	hash_release(&p->id_index);
+	hash_release(&p->build_id_index);
+}
+
+/* ---- build ids ---- */
+
+static struct hash_key path_key(const char *path, size_t len)
+{
+	return (struct hash_key){ hash_bytes(path, len), len };
+}
+
+/* Without its length: garbage words at the end cannot be told, zero ones can. */
+static uint8_t trimmed_length(const uint8_t *id)
+{
+	uint8_t len = 20;
+
+	while (len && !id[len - 1] && !id[len - 2] && !id[len - 3] && !id[len - 4])
+		len -= 4;
+	return len;
+}
+
+static bool add_build_id(struct perfdata *p, struct cursor body, uint16_t misc)
+{
+	const uint8_t *id, *path;
+	struct build_id found = { 0 };
+	uint32_t *at;
+	size_t len;
+
+	cursor_u32(&body); /* pid: of no use, all processes share the file */
+	id = cursor_bytes(&body, 24);
+	if (!id)
+		return false;
+	path = body.at;
+	len = strnlen((const char *)path, (size_t)(body.end - path));
+	found.len = misc & PERF_MISC_BUILD_ID_SIZE ? id[20] : trimmed_length(id);
+	if (found.len > sizeof(found.bytes) || !len)
+		return false;
+	memcpy(found.bytes, id, found.len);
+	at = hash_at(&p->build_id_index, path_key((const char *)path, len));
+	if (!*at) {
+		GROW(p->build_ids, p->nr_build_ids + 1, p->cap_build_ids);
+		*at = (uint32_t)++p->nr_build_ids;
+	}
+	p->build_ids[*at - 1] = found;
+	return true;
+}
+
+bool header_build_id_record(struct perfdata *p, const struct record *rec)
+{
+	return add_build_id(p, record_body(p, rec), rec->misc);
+}
+
+const struct build_id *header_build_id(const struct perfdata *p, const char *path)
+{
+	uint32_t at = hash_get(&p->build_id_index, path_key(path, strlen(path)));
+
+	return at ? &p->build_ids[at - 1] : NULL;
+}
+
+/* ---- features ---- */
+
+/* A length, which counts the padding, and the text. NULL: damaged. To be freed. */
+static char *feature_string(struct cursor *c)
+{
+	uint32_t len = cursor_u32(c);
+	const uint8_t *text = cursor_bytes(c, len);
+
+	return text ? xstrndup((const char *)text, strnlen((const char *)text, len)) : NULL;
+}
+
+static bool text_fact(struct perfdata *p, struct cursor *c, const char *key)
+{
+	char *text = feature_string(c);
+
+	if (text && *text)
+		add_fact(p, key, text);
+	else
+		free(text);
+	return text;
+}
+
+static bool feature_build_ids(struct perfdata *p, struct cursor *c)
+{
+	while (c->end - c->at >= (ptrdiff_t)sizeof(struct perf_record)) {
+		struct record rec = record_at(p, c->at, 0);
+		const uint8_t *data = c->at;
+
+		if (rec.size < sizeof(struct perf_record) || !cursor_bytes(c, rec.size))
+			return false;
+		rec.data = data;
+		if (!header_build_id_record(p, &rec))
+			return false;
+	}
+	return true;
+}
+
+static bool feature_nrcpus(struct perfdata *p, struct cursor *c)
+{
+	uint32_t available = cursor_u32(c);
+
+	if (!c->bad)
+		add_fact(p, "nrcpus", xasprintf("%" PRIu32, available));
+	return !c->bad;
+}
+
+static bool feature_cmdline(struct perfdata *p, struct cursor *c)
+{
+	uint32_t nr = cursor_u32(c);
+	struct buf line = { 0 };
+
+	for (uint32_t i = 0; i < nr && !c->bad; i++) {
+		char *word = feature_string(c);
+
+		if (word && i)
+			buf_addc(&line, ' ');
+		if (word)
+			buf_adds(&line, word);
+		free(word);
+	}
+	if (line.len && !c->bad)
+		add_fact(p, "cmdline", xstrndup(line.data, line.len));
+	buf_release(&line);
+	return !c->bad;
+}
+
+static void name_attr(struct perfdata *p, size_t attr, char *name)
+{
+	if (attr < p->nr_attrs && name && *name && !p->attrs[attr].name)
+		p->attrs[attr].name = name;
+	else
+		free(name);
+}
+
+/* Names of events. By their ids; in order where they have none. */
+static bool feature_event_desc(struct perfdata *p, struct cursor *c)
+{
+	uint32_t nr = cursor_u32(c), size = cursor_u32(c);
+
+	for (uint32_t i = 0; i < nr && !c->bad; i++) {
+		const uint8_t *raw = cursor_bytes(c, size);
+		uint32_t nr_ids = cursor_u32(c);
+		char *name = feature_string(c);
+		size_t attr = i;
+
+		for (uint32_t j = 0; j < nr_ids && !c->bad; j++) {
+			const struct known_id *known = header_id(p, cursor_u64(c));
+
+			if (known)
+				attr = known->attr;
+		}
+		if (!raw || c->bad)
+			free(name);
+		else
+			name_attr(p, attr, name);
+	}
+	return !c->bad;
+}
+
+static bool feature_compressed(struct perfdata *p, struct cursor *c)
+{
+	uint32_t type;
+
+	(void)p;
+	cursor_u32(c); /* version */
+	type = cursor_u32(c);
+	return !c->bad && type == 1; /* zstd; there is no other */
+}
+
+static bool feature_clock(struct perfdata *p, struct cursor *c)
+{
+	uint32_t clock;
+	uint64_t wall, then;
+
+	cursor_u32(c); /* version */
+	clock = cursor_u32(c);
+	wall = cursor_u64(c);
+	then = cursor_u64(c);
+	if (c->bad)
+		return false;
+	add_fact(p, "clock", xasprintf("%" PRIu32 " wall %" PRIu64 " at %" PRIu64, clock, wall, then));
+	return true;
+}
+
+static bool read_feature(struct perfdata *p, unsigned bit, struct cursor *c)
+{
+	switch (bit) {
+	case PERF_FEATURE_BUILD_ID:
+		return feature_build_ids(p, c);
+	case PERF_FEATURE_HOSTNAME:
+		return text_fact(p, c, "hostname");
+	case PERF_FEATURE_OSRELEASE:
+		return text_fact(p, c, "osrelease");
+	case PERF_FEATURE_VERSION:
+		return text_fact(p, c, "recorder");
+	case PERF_FEATURE_ARCH:
+		return text_fact(p, c, "arch");
+	case PERF_FEATURE_NRCPUS:
+		return feature_nrcpus(p, c);
+	case PERF_FEATURE_CPUDESC:
+		return text_fact(p, c, "cpudesc");
+	case PERF_FEATURE_CMDLINE:
+		return feature_cmdline(p, c);
+	case PERF_FEATURE_EVENT_DESC:
+		return feature_event_desc(p, c);
+	case PERF_FEATURE_COMPRESSED:
+		return feature_compressed(p, c);
+	case PERF_FEATURE_CLOCK_DATA:
+		return feature_clock(p, c);
+	}
+	return true;
+}
+
+static bool wanted(unsigned bit)
+{
+	switch (bit) {
+	case PERF_FEATURE_BUILD_ID:
+	case PERF_FEATURE_HOSTNAME:
+	case PERF_FEATURE_OSRELEASE:
+	case PERF_FEATURE_VERSION:
+	case PERF_FEATURE_ARCH:
+	case PERF_FEATURE_NRCPUS:
+	case PERF_FEATURE_CPUDESC:
+	case PERF_FEATURE_CMDLINE:
+	case PERF_FEATURE_EVENT_DESC:
+	case PERF_FEATURE_COMPRESSED:
+	case PERF_FEATURE_CLOCK_DATA:
+		return true;
+	}
+	return false;
+}
+
+bool header_feature_record(struct reader *r, const struct record *rec)
+{
+	struct perfdata *p = r->priv;
+	struct cursor c = record_body(p, rec);
+	uint64_t bit = cursor_u64(&c);
+
+	if (c.bad)
+		return false;
+	/* The last one only says that it is. */
+	if (bit >= PERF_FEATURES || c.at == c.end)
+		return true;
+	return read_feature(p, (unsigned)bit, &c);
+}
+
+/* ---- attributes as records ---- */
+
+bool header_attr_record(struct perfdata *p, const struct record *rec)
+{
+	struct cursor c = record_body(p, rec), size_at = c;
+	const uint8_t *raw;
+	struct perf_attr attr;
+	uint32_t size;
+
+	cursor_u32(&size_at); /* type */
+	size = cursor_u32(&size_at);
+	if (!size)
+		size = PERF_ATTR_SIZE_MIN;
+	raw = cursor_bytes(&c, size);
+	if (!raw || size < PERF_ATTR_SIZE_MIN || p->nr_attrs >= MAX_ATTRS)
+		return false;
+	attr = read_attr(p, raw, size);
+	add_attr(p, &attr);
+	while (c.end - c.at >= 8)
+		add_id(p, cursor_u64(&c), (uint32_t)p->nr_attrs - 1);
+	return true;
+}
+
+bool header_update_record(struct perfdata *p, const struct record *rec)
+{
+	struct cursor c = record_body(p, rec);
+	uint64_t type = cursor_u64(&c), id = cursor_u64(&c);
+	const struct known_id *known = c.bad ? NULL : header_id(p, id);
+
+	if (c.bad)
+		return false;
+	if (type == PERF_EVENT_UPDATE_NAME && known && c.at < c.end)
+		name_attr(p, known->attr,
+			  xstrndup((const char *)c.at,
+				   strnlen((const char *)c.at, (size_t)(c.end - c.at))));
+	return true;
+}
+
+/* ---- the header of a file ---- */
+
+/* At most `size` bytes at `offset`, as many as a window may have; *have tells. */
+static const uint8_t *bytes_at(struct reader *r, uint64_t offset, uint64_t size, size_t *have)
+{
+	const uint8_t *data;
+
+	if (in_seek(r->in, offset, &r->err) < 0)
+		return NULL;
+	data = in_peek(r->in, size > IN_MAX_PEEK ? IN_MAX_PEEK : (size_t)size, have);
+	if (*have > size)
+		*have = (size_t)size;
+	return data;
+}
+
+static bool fits(struct perf_section section, uint64_t length)
+{
+	return section.offset <= length && section.size <= length - section.offset;
+}
+
+static struct perf_section take_section(struct cursor *c)
+{
+	struct perf_section section;
+
+	section.offset = cursor_u64(c);
+	section.size = cursor_u64(c);
+	return section;
+}
+
+static int read_ids(struct reader *r, struct perf_section section, uint64_t length, uint32_t attr)
+{
+	struct perfdata *p = r->priv;
+	struct cursor c = { .swap = p->swap };
+	size_t have;
+
+	if (!section.size)
+		return 0;
+	if (!fits(section, length) || section.size % 8)
+		return err_at(&r->err, ERR_INPUT, r->in->path, section.offset,
+			      "the ids of event %" PRIu32 " are not in the file (%" PRIu64
+			      " bytes)", attr, section.size);
+	c.at = bytes_at(r, section.offset, section.size, &have);
+	if (!c.at)
+		return -1;
+	c.end = c.at + have;
+	while (c.end - c.at >= 8)
+		add_id(p, cursor_u64(&c), attr);
+	return 0;
+}
+
+static int read_attrs(struct reader *r, const struct perf_header *header, uint64_t length)
+{
+	struct perfdata *p = r->priv;
+	uint64_t size = header->attr_size;
+	uint64_t nr = size ? header->attrs.size / size : 0;
+	size_t have;
+
+	if (size < PERF_ATTR_SIZE_MIN + sizeof(struct perf_section) || size > 4096)
+		return err_at(&r->err, ERR_INPUT, r->in->path, offsetof(struct perf_header, attr_size),
+			      "an event's description cannot have %" PRIu64 " bytes", size);
+	if (!fits(header->attrs, length) || nr > MAX_ATTRS)
+		return err_at(&r->err, ERR_INPUT, r->in->path, header->attrs.offset,
+			      "the descriptions of the events (%" PRIu64
+			      " bytes) are not in the file", header->attrs.size);
+	for (uint64_t i = 0; i < nr; i++) {
+		const uint8_t *data = bytes_at(r, header->attrs.offset + i * size, size, &have);
+		size_t len = (size_t)size - sizeof(struct perf_section);
+		struct cursor c;
+		struct perf_attr attr;
+
+		if (!data)
+			return -1;
+		if (have < size) /* the file shrinks while we read */
+			return err_at(&r->err, ERR_INPUT, r->in->path, header->attrs.offset,
+				      "cut short");
+		c = (struct cursor){ data + len, data + size, p->swap, false };
+		attr = read_attr(p, data, len);
+		add_attr(p, &attr);
+		if (read_ids(r, take_section(&c), length, (uint32_t)i) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static int read_feature_section(struct reader *r, unsigned bit, struct perf_section section,
+				uint64_t length)
+{
+	struct perfdata *p = r->priv;
+	struct cursor c = { .swap = p->swap };
+	size_t have;
+
+	if (!wanted(bit) || !section.size)
+		return 0;
+	if (!fits(section, length) || section.size > MAX_FEATURE) {
+		reader_missing(r, "%s: byte %" PRIu64 ": feature %u (%" PRIu64
+				  " bytes) is not in the file; left out",
+			       r->in->path, section.offset, bit, section.size);
+		return 0;
+	}
+	c.at = bytes_at(r, section.offset, section.size, &have);
+	if (!c.at)
+		return -1;
+	c.end = c.at + have;
+	if (!read_feature(p, bit, &c))
+		reader_missing(r, "%s: byte %" PRIu64 ": feature %u is damaged; left out",
+			       r->in->path, section.offset, bit);
+	return 0;
+}
+
+/* After the data: one section for each bit, in their order. */
+static int read_features(struct reader *r, const struct perf_header *header, uint64_t length)
+{
+	struct perfdata *p = r->priv;
+	uint64_t table = header->data.offset + header->data.size;
+
+	for (unsigned bit = 0; bit < PERF_FEATURES; bit++) {
+		struct cursor c = { .swap = p->swap };
+		size_t have;
+
+		if (!(header->features[bit / 64] >> bit % 64 & 1))
+			continue;
+		c.at = bytes_at(r, table, sizeof(struct perf_section), &have);
+		if (!c.at)
+			return -1;
+		c.end = c.at + have;
+		if (have < sizeof(struct perf_section)) {
+			reader_missing(r, "%s: byte %" PRIu64
+					  ": the table of features is cut short; features from %u on are left out",
+				       r->in->path, table, bit);
+			return 0;
+		}
+		if (read_feature_section(r, bit, take_section(&c), length) < 0)
+			return -1;
+		table += sizeof(struct perf_section);
+	}
+	return 0;
+}
+
+/* Written in words of 4 bytes by a big-endian machine of 32 bits. */
+static void settle_features(const struct perfdata *p, struct perf_header *header)
+{
+	if (!p->swap || header->features[0] & 1 << PERF_FEATURE_HOSTNAME)
+		return;
+	for (unsigned i = 0; i < 4; i++)
+		header->features[i] = header->features[i] << 32 | header->features[i] >> 32;
+}
+
+static struct perf_header take_header(const struct perfdata *p, const uint8_t *data)
+{
+	struct cursor c = { data, data + sizeof(struct perf_header), p->swap, false };
+	struct perf_header header = { 0 };
+
+	memcpy(header.magic, cursor_bytes(&c, 8), 8);
+	header.size = cursor_u64(&c);
+	header.attr_size = cursor_u64(&c);
+	header.attrs = take_section(&c);
+	header.data = take_section(&c);
+	header.event_types = take_section(&c);
+	for (unsigned i = 0; i < 4; i++)
+		header.features[i] = cursor_u64(&c);
+	settle_features(p, &header);
+	return header;
+}
+
+/* Recorded to a folder: the kernel's symbols may stand beside the data. */
+static void find_folder(struct reader *r)
+{
+	struct perfdata *p = r->priv;
+	size_t len = strlen(r->in->path);
+
+	p->folder = len >= 5 && !strcmp(r->in->path + len - 5, "/data");
+	if (!p->folder)
+		return;
+	p->kallsyms = xasprintf("%.*s/kcore_dir/kallsyms", (int)(len - 5), r->in->path);
+	if (access(p->kallsyms, R_OK) < 0) {
+		free(p->kallsyms);
+		p->kallsyms = NULL;
+	}
+}
+
+/* perf record --threads: files without a header, data.0, data.1... */
+static int open_streams(struct reader *r)
+{
+	struct perfdata *p = r->priv;
+
+	for (unsigned i = 0; p->folder && i < MAX_STREAMS; i++) {
+		char *path = xasprintf("%s.%u", r->in->path, i);
+		struct stream *stream = &p->streams[p->nr_streams];
+		int ret = 0;
+
+		if (access(path, F_OK) < 0)
+			i = MAX_STREAMS;
+		else
+			ret = in_open(&stream->own, path, &r->err);
+		free(path);
+		if (ret < 0)
+			return -1;
+		if (i == MAX_STREAMS)
+			break;
+		stream->in = &stream->own;
+		stream->data_end = UINT64_MAX;
+		p->nr_streams++;
+	}
+	return 0;
+}
+
+static int check_data(struct reader *r, const struct perf_header *header, uint64_t length)
+{
+	struct perfdata *p = r->priv;
+
+	if (header->data.offset > length)
+		return err_at(&r->err, ERR_INPUT, r->in->path, offsetof(struct perf_header, data),
+			      "the data is said to begin at byte %" PRIu64
+			      ", and the file has only %" PRIu64, header->data.offset, length);
+	if (!header->data.size) {
+		p->streams->data_end = UINT64_MAX;
+		if (length > header->data.offset)
+			reader_missing(r, "%s: perf record was not ended properly: reading as far as "
+					  "the data goes, without build ids and event names",
+				       r->in->path);
+		return 0;
+	}
+	p->streams->data_end = header->data.size > UINT64_MAX - header->data.offset
+			      ? UINT64_MAX : header->data.offset + header->data.size;
+	return 0;
+}
+
+static int read_file_header(struct reader *r)
+{
+	struct perfdata *p = r->priv;
+	struct perf_header header;
+	const uint8_t *data;
+	uint64_t length;
+	size_t have;
+
+	if (in_length(r->in, &length, &r->err) < 0)
+		return -1;
+	data = bytes_at(r, 0, sizeof(header), &have);
+	if (!data)
+		return -1;
+	if (have < sizeof(header))
+		return err_at(&r->err, ERR_INPUT, r->in->path, have, "the header is cut short");
+	header = take_header(p, data);
+	find_folder(r);
+	if (check_data(r, &header, length) < 0 || read_attrs(r, &header, length) < 0)
+		return -1;
+	if (header.data.size && p->streams->data_end <= length && read_features(r, &header, length) < 0)
+		return -1;
+	if (open_streams(r) < 0)
+		return -1;
+	return in_seek(r->in, header.data.offset, &r->err);
+}
+
+int header_read(struct reader *r)
+{
+	struct perfdata *p = r->priv;
+	size_t have;
+	const uint8_t *head = in_peek(r->in, PERF_PIPE_HEADER, &have);
+	const union { uint16_t word; uint8_t first; } order = { 1 };
+	struct cursor c;
+	uint64_t size;
+
+	if (have < PERF_PIPE_HEADER)
+		return err_at(&r->err, ERR_INPUT, r->in->path, have, "the header is cut short");
+	if (!memcmp(head, "PERFFILE", 8))
+		return err_at(&r->err, ERR_INPUT, r->in->path, 0,
+			      "perf.data of the first version, which no perf has written since 2012");
+	p->streams = p->s = xcalloc(MAX_STREAMS + 1, sizeof(*p->streams));
+	p->streams->in = r->in;
+	p->nr_streams = 1;
+	p->big = memcmp(head, PERF_MAGIC, 8) != 0;
+	p->swap = p->big == (order.first == 1);
+	c = (struct cursor){ head + 8, head + 16, p->swap, false };
+	size = cursor_u64(&c);
+	if (size == PERF_PIPE_HEADER) {
+		p->pipe = true;
+		p->streams->data_end = UINT64_MAX;
+		in_skip(r->in, PERF_PIPE_HEADER);
+		return 0;
+	}
+	if (size != sizeof(struct perf_header))
+		return err_at(&r->err, ERR_INPUT, r->in->path, 8,
+			      "the header is said to have %" PRIu64 " bytes, and not 104 or 16", size);
+	return read_file_header(r);
+}

@@ -1,0 +1,392 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* perfdata_sample: samples, whose fields are those that their event's attribute asks for. */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "read/perfdata.h"
+
+#define MAX_HELD 4096 /* samples that wait for the rest of their call chain */
+
+static uint64_t context_of(uint16_t misc, uint64_t ip)
+{
+	switch (misc & PERF_MISC_CPUMODE) {
+	case PERF_MISC_KERNEL:
+	case PERF_MISC_HYPERVISOR:
+		return IP_KERNEL;
+	case PERF_MISC_GUEST_KERNEL:
+		return IP_GUEST_KERNEL;
+	case PERF_MISC_GUEST_USER:
+		return IP_GUEST_USER;
+	case PERF_MISC_USER:
+		return IP_USER;
+	}
+	return ip >> 63 ? IP_KERNEL : IP_USER;
+}
+
+/* Words of the record as they can be used: in place where they are aligned and in our order. */
+static const uint64_t *words_of(const uint8_t *at, uint64_t nr, bool swap, uint64_t **room,
+				size_t *cap)
+{
+	if (!swap && (uintptr_t)at % 8 == 0)
+		return (const uint64_t *)at;
+	GROW(*room, nr, *cap);
+	memcpy(*room, at, nr * 8);
+	for (uint64_t i = 0; swap && i < nr; i++)
+		(*room)[i] = __builtin_bswap64((*room)[i]);
+	return *room;
+}
+
+static const uint8_t *take_words(struct cursor *c, uint64_t nr)
+{
+	if (nr > (uint64_t)(c->end - c->at) / 8) {
+		c->bad = true;
+		c->at = c->end;
+		return NULL;
+	}
+	return cursor_bytes(c, nr * 8);
+}
+
+static void add_read(struct perfdata *p, uint64_t id, uint64_t value)
+{
+	GROW(p->reads, p->nr_reads + 1, p->cap_reads);
+	p->reads[p->nr_reads++] = (struct count_read){ id, value };
+}
+
+static void take_reads(struct perfdata *p, struct cursor *c, uint64_t format)
+{
+	bool group = format & PERF_READ_GROUP;
+	uint64_t nr = group ? cursor_u64(c) : 1, value = 0, id = 0;
+
+	if (!group)
+		value = cursor_u64(c);
+	if (format & PERF_READ_ENABLED)
+		cursor_u64(c);
+	if (format & PERF_READ_RUNNING)
+		cursor_u64(c);
+	for (uint64_t i = 0; i < nr && !c->bad; i++) {
+		if (group)
+			value = cursor_u64(c);
+		if (format & PERF_READ_ID)
+			id = cursor_u64(c);
+		if (format & PERF_READ_LOST)
+			cursor_u64(c);
+		if (!c->bad)
+			add_read(p, id, value);
+	}
+}
+
+/* As little-endian machines lay the bits out. */
+static uint64_t branch_flags(uint64_t value, bool big)
+{
+	static const uint8_t widths[] = { 1, 1, 1, 1, 16, 4, 2, 4, 3, 31 };
+	uint64_t result = 0;
+	unsigned from = 64, to = 0;
+
+	if (!big)
+		return value;
+	for (size_t i = 0; i < sizeof(widths); i++) {
+		from -= widths[i];
+		result |= (value >> from & ((1ULL << widths[i]) - 1)) << to;
+		to += widths[i];
+	}
+	return result;
+}
+
+static void take_branches(struct perfdata *p, struct cursor *c, uint64_t type,
+			  struct event_sample *sample)
+{
+	uint64_t nr = cursor_u64(c);
+
+	if (type & PERF_BRANCH_HW_INDEX)
+		cursor_u64(c);
+	if (nr > (uint64_t)(c->end - c->at) / sizeof(struct branch)) {
+		c->bad = true;
+		return;
+	}
+	GROW(p->branches, nr + 1, p->cap_branches);
+	for (uint64_t i = 0; i < nr; i++) {
+		p->branches[i].from = cursor_u64(c);
+		p->branches[i].to = cursor_u64(c);
+		p->branches[i].flags = branch_flags(cursor_u64(c), p->big);
+	}
+	if (type & PERF_BRANCH_COUNTERS)
+		take_words(c, nr);
+	sample->branches = p->branches;
+	sample->nr_branches = (uint32_t)nr;
+}
+
+static const uint8_t *take_regs(struct cursor *c, uint64_t mask, uint64_t *abi, unsigned *nr)
+{
+	*abi = cursor_u64(c);
+	*nr = *abi ? (unsigned)__builtin_popcountll(mask) : 0;
+	return take_words(c, *nr);
+}
+
+static void take_stack(struct perfdata *p, struct cursor *c)
+{
+	uint64_t size = cursor_u64(c), used;
+
+	if (!size)
+		return;
+	p->user.stack = cursor_bytes(c, size);
+	used = cursor_u64(c);
+	p->user.stack_len = c->bad ? 0 : used < size ? used : size;
+}
+
+static void take_user(struct perfdata *p, struct cursor *c, const struct perf_attr *attr,
+		      struct event_sample *sample)
+{
+	uint64_t type = attr->sample_type;
+	const uint8_t *regs = NULL;
+	unsigned nr = 0;
+
+	p->user = (struct user_state){ .mask = attr->sample_regs_user };
+	if (type & PERF_SAMPLE_REGS_USER)
+		regs = take_regs(c, attr->sample_regs_user, &p->user.abi, &nr);
+	if (type & PERF_SAMPLE_STACK_USER)
+		take_stack(p, c);
+	if (c->bad || !regs || !nr || !p->user.stack_len)
+		return;
+	p->user.regs = words_of(regs, nr, p->swap, &p->regs, &p->cap_regs);
+	sample->user = &p->user;
+}
+
+struct chain {
+	const uint8_t *at;
+	uint64_t nr;
+};
+
+/* In the order of the fields; not all are kept. */
+static void take_fields(struct perfdata *p, struct cursor *c, const struct perf_attr *attr,
+			struct event *ev, struct chain *chain, uint64_t *ip, uint64_t *id)
+{
+	struct event_sample *sample = &ev->sample;
+	uint64_t type = attr->sample_type;
+
+	if (type & PERF_SAMPLE_IDENTIFIER)
+		*id = cursor_u64(c);
+	if (type & PERF_SAMPLE_IP)
+		*ip = cursor_u64(c);
+	if (type & PERF_SAMPLE_TID) {
+		ev->pid = cursor_u32(c);
+		ev->tid = cursor_u32(c);
+	}
+	if (type & PERF_SAMPLE_TIME)
+		ev->time = cursor_u64(c);
+	if (type & PERF_SAMPLE_ADDR)
+		cursor_u64(c);
+	if (type & PERF_SAMPLE_ID)
+		*id = cursor_u64(c);
+	if (type & PERF_SAMPLE_STREAM_ID)
+		cursor_u64(c);
+	if (type & PERF_SAMPLE_CPU) {
+		ev->cpu = cursor_u32(c);
+		cursor_u32(c);
+	}
+	if (type & PERF_SAMPLE_PERIOD)
+		sample->weight = cursor_u64(c);
+	else
+		sample->weight = attr->flags & PERF_ATTR_FREQ ? 1 : attr->sample_period;
+	if (type & PERF_SAMPLE_READ)
+		take_reads(p, c, attr->read_format);
+	if (type & PERF_SAMPLE_CALLCHAIN) {
+		chain->nr = cursor_u64(c);
+		chain->at = take_words(c, chain->nr);
+	}
+	if (type & PERF_SAMPLE_RAW)
+		cursor_bytes(c, cursor_u32(c));
+	if (type & PERF_SAMPLE_BRANCH_STACK)
+		take_branches(p, c, attr->branch_sample_type, sample);
+	if (type & (PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER))
+		take_user(p, c, attr, sample);
+	/* Nothing behind these is kept. */
+}
+
+static void hold(struct perfdata *p, const struct record *rec, uint32_t tid, uint64_t cookie)
+{
+	struct held held = { .offset = rec->offset, .cookie = cookie, .tid = tid, .size = rec->size };
+
+	if (p->nr_held == MAX_HELD) {
+		/* The oldest has waited in vain. */
+		p->held[0].due = true;
+		p->release_held = true;
+		p->nr_tail = 0;
+	}
+	held.bytes = xmalloc(rec->size);
+	memcpy(held.bytes, rec->data, rec->size);
+	GROW(p->held, p->nr_held + 1, p->cap_held);
+	p->held[p->nr_held++] = held;
+}
+
+/* The sampled pc, the chain if there is one, and what was promised of it. */
+static void set_chain(struct perfdata *p, struct event_sample *sample, const struct chain *chain,
+		      uint64_t ip, bool complete)
+{
+	size_t nr = chain->nr;
+
+	if (!nr) {
+		/* With registers and stack the whole user part is still to be found. */
+		GROW(p->ips, 1, p->cap_ips);
+		p->ips[0] = ip;
+		sample->ips = p->ips;
+		sample->nr = 1;
+		return;
+	}
+	sample->ips = words_of(chain->at, nr, p->swap, &p->ips, &p->cap_ips);
+	sample->nr = (uint32_t)nr;
+	if (!complete)
+		return;
+	nr -= 2;
+	GROW(p->ips, nr + p->nr_tail + 1, p->cap_ips);
+	if (sample->ips != p->ips)
+		memcpy(p->ips, sample->ips, nr * 8);
+	memcpy(p->ips + nr, p->tail, p->nr_tail * 8);
+	sample->ips = p->ips;
+	sample->nr = (uint32_t)(nr + p->nr_tail);
+}
+
+static bool is_deferred(const struct perfdata *p, const struct chain *chain, uint64_t *cookie)
+{
+	struct cursor c;
+
+	if (chain->nr < 2)
+		return false;
+	c = (struct cursor){ chain->at + (chain->nr - 2) * 8, chain->at + chain->nr * 8, p->swap,
+			     false };
+	if (cursor_u64(&c) != PERF_CONTEXT_USER_DEFERRED)
+		return false;
+	*cookie = cursor_u64(&c);
+	return true;
+}
+
+static int parse(struct reader *r, const struct record *rec, struct event *ev, bool complete)
+{
+	struct perfdata *p = r->priv;
+	const struct attr *attr = record_attr(p, rec);
+	struct cursor c = record_body(p, rec);
+	struct event blank = *ev;
+	struct chain chain = { 0 };
+	uint64_t ip = 0, id = 0, cookie;
+	bool deferred;
+
+	if (!attr)
+		return reader_damage(r, ev, rec->offset, 1, rec->size,
+				     "a sample of an event that the header does not describe");
+	p->nr_reads = p->at_read = 0;
+	take_fields(p, &c, &attr->raw, ev, &chain, &ip, &id);
+	if (c.bad) {
+		*ev = blank;
+		p->nr_reads = 0;
+		return reader_damage(r, ev, rec->offset, 1, rec->size,
+				     "a sample is shorter than what it should hold");
+	}
+	deferred = is_deferred(p, &chain, &cookie);
+	if (deferred && !complete) {
+		hold(p, rec, ev->tid, cookie);
+		*ev = blank;
+		p->nr_reads = 0;
+		return 0;
+	}
+	ev->kind = EVENT_SAMPLE;
+	ev->sample.source = (uint32_t)(attr - p->attrs) + 1;
+	ev->sample.context = context_of(rec->misc, ip);
+	set_chain(p, &ev->sample, &chain, ip, deferred);
+	if (!p->nr_reads)
+		return 1;
+	p->leader = *ev;
+	*ev = blank;
+	return sample_next_read(p, ev);
+}
+
+int sample_event(struct reader *r, const struct record *rec, struct event *ev)
+{
+	return parse(r, rec, ev, false);
+}
+
+/* A counter's sample stands for what was counted since it was last read. */
+int sample_next_read(struct perfdata *p, struct event *ev)
+{
+	while (p->at_read < p->nr_reads) {
+		const struct count_read *read = &p->reads[p->at_read++];
+		struct known_id *known = header_id(p, read->id);
+		uint64_t counted;
+
+		if (!known)
+			continue;
+		counted = read->value - known->value;
+		known->value = read->value;
+		if (!counted)
+			continue;
+		*ev = p->leader;
+		ev->sample.source = known->attr + 1;
+		ev->sample.weight = counted;
+		return 1;
+	}
+	return 0;
+}
+
+bool sample_deferred(struct perfdata *p, const struct record *rec)
+{
+	const struct attr *attr = record_attr(p, rec);
+	struct cursor c = record_body(p, rec);
+	uint64_t cookie = cursor_u64(&c), nr = cursor_u64(&c);
+	const uint8_t *at = take_words(&c, nr);
+	const uint64_t *words;
+	uint32_t tid = 0;
+
+	if (!at)
+		return false;
+	if (attr && attr->back_task && attr->back_task + sizeof(struct perf_record) <= rec->size) {
+		struct cursor task = { rec->data + rec->size - attr->back_task + 4,
+				       rec->data + rec->size, p->swap, false };
+
+		tid = cursor_u32(&task);
+	}
+	words = words_of(at, nr, p->swap, &p->tail, &p->cap_tail);
+	GROW(p->tail, nr + 1, p->cap_tail);
+	if (words != p->tail)
+		memcpy(p->tail, words, nr * 8);
+	p->nr_tail = nr;
+	for (size_t i = 0; i < p->nr_held; i++) {
+		if (p->held[i].cookie == cookie && (!tid || p->held[i].tid == tid)) {
+			p->held[i].due = true;
+			p->release_held = true;
+		}
+	}
+	return true;
+}
+
+int sample_next_held(struct reader *r, struct event *ev)
+{
+	struct perfdata *p = r->priv;
+
+	for (size_t i = 0; i < p->nr_held; i++) {
+		struct held held = p->held[i];
+		struct record rec;
+
+		if (!held.due)
+			continue;
+		memmove(p->held + i, p->held + i + 1, (--p->nr_held - i) * sizeof(held));
+		/* The event borrows from the record: it stays until the next. */
+		buf_clear(&p->scratch);
+		buf_add(&p->scratch, held.bytes, held.size);
+		free(held.bytes);
+		rec = record_at(p, (uint8_t *)p->scratch.data, held.offset);
+		return parse(r, &rec, ev, true);
+	}
+	p->release_held = false;
+	return 0;
+}
+
+void sample_release(struct perfdata *p)
+{
+	for (size_t i = 0; i < p->nr_held; i++)
+		free(p->held[i].bytes);
+	free(p->held);
+	free(p->tail);
+	free(p->reads);
+	free(p->ips);
+	free(p->regs);
+	free(p->branches);
+}

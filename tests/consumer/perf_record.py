@@ -1,0 +1,230 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Recordings made here and now by perf record: kscope's samples are those of perf script.
+
+Compared sample by sample: time, cpu, pid, tid, task name, event, period, the address and binary
+of every frame, and its symbol where both have one. What may differ, and why, is in explained().
+"""
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import perftest as t
+
+RECORDINGS = [
+    # name, arguments of perf record, what the program does, how many samples at least
+    ("plain", ["-e", "cpu-clock"], "L", 20),
+    ("frame pointers", ["-e", "cpu-clock", "-g", "--sample-cpu"], "SL", 20),
+    ("fixed period", ["-e", "cpu-clock", "-c", "500000", "-g"], "L", 20),
+    ("threads", ["-e", "cpu-clock", "-F", "999", "-g", "--sample-cpu"], "T", 20),
+    ("fork-heavy", ["-e", "cpu-clock", "-F", "999", "-g", "--sample-cpu"], "F", 20),
+    ("all cpus", ["-e", "cpu-clock", "-g", "-a"], "TFSL", 50),
+    ("compressed", ["-z", "-e", "cpu-clock", "-g", "-a"], "TFSL", 50),
+    ("several events", ["-e", "cpu-clock,page-faults,context-switches", "-g", "--sample-cpu",
+                        "--switch-events"], "TFSL", 50),
+    ("group", ["-e", "{cpu-clock,page-faults}:S", "-g", "--sample-cpu"], "TSL", 20),
+    ("build ids in maps", ["--buildid-mmap", "-e", "cpu-clock", "-g"], "FL", 20),
+    ("user only", ["-e", "cpu-clock:u", "-g"], "TSL", 20),
+    ("DWARF", ["-e", "cpu-clock", "--call-graph", "dwarf", "--sample-cpu"], "SL", 20),
+    ("DWARF, small stack", ["-e", "cpu-clock", "--call-graph", "dwarf,1024"], "TL", 20),
+    ("DWARF, forks", ["-e", "cpu-clock", "--call-graph", "dwarf"], "FL", 20),
+]
+
+
+def explained(i, ours, theirs, name):
+    """Is a difference between our name and perf's for frame i one that we mean?"""
+    _, symbol, offset, dso = theirs[i]
+    symbol = symbol.split("@")[0]
+    if symbol == "[unknown]" or name == "[unknown]" or "+0x" in name:
+        return True  # one of both does not know
+    # A call at the very end of a function: perf looks for the return address, which is already
+    # in the next function; kscope looks for the call.
+    if i > 0 and offset == 0:
+        return True
+    # DWARF names the function of the source, the symbol table its clone or its part.
+    if symbol.split(".")[0] == name.split(".")[0]:
+        return True
+    # perf leaves out the parameters and the result of C++ functions, and does not demangle Rust.
+    if symbol + "(" in name or symbol.startswith("_R"):
+        return True
+    return same_address(symbol, name, dso)
+
+
+ALIASES = {}  # by binary: a name's addresses
+
+
+def symbols_of(dso):
+    if dso.startswith("[kernel"):
+        with open("/proc/kallsyms") as f:
+            return [line.split()[2::-2] for line in f]
+    files, pairs = [dso], []
+    notes = t.run(["readelf", "-n", dso]).stdout.decode()
+    found = re.search(r"Build ID: (..)(\S+)", notes)
+    if found:
+        files.append("/usr/lib/debug/.build-id/%s/%s.debug" % found.groups())
+    for file in files:
+        for line in t.run(["readelf", "-sW", file]).stdout.decode().splitlines():
+            words = line.split()
+            if len(words) == 8 and words[3] in ("FUNC", "NOTYPE", "IFUNC"):
+                pairs.append((words[7].split("@")[0], words[1]))
+    return pairs + demangled(pairs)
+
+
+def demangled(pairs):
+    """With and without parameters, as kscope and perf have them."""
+    mangled = [p for p in pairs if p[0].startswith("_Z")]
+    text = "\n".join(p[0] for p in mangled).encode()
+    result = []
+    for args in ((), ("-p",)):
+        names = t.run(["c++filt", *args], input=text).stdout.decode().split("\n")
+        result += [(name, p[1]) for name, p in zip(names, mangled)]
+    return result
+
+
+def same_address(a, b, dso):
+    """Two names of one address: perf and kscope may prefer different ones."""
+    if dso not in ALIASES:
+        ALIASES[dso] = {}
+        for name, address in symbols_of(dso):
+            ALIASES[dso].setdefault(name, set()).add(address)
+    return bool(ALIASES[dso].get(a, set()) & ALIASES[dso].get(b, set()))
+
+
+OUTERMOST = {"_start", "_dl_start", "_dl_start_user", "clone3", "__clone3", "__GI___clone3"}
+
+
+def as_perf_prints(ours, theirs, unwound):
+    """Address and binary of our frames, as perf 6.1 would print them."""
+    result = []
+    for i, frame in enumerate(ours.frames):
+        address = t.relative(frame, theirs.one_line)
+        # What perf has unwound it prints as the address of the call, not of the return.
+        first = i == 0 or ours.frames[i - 1][1] != frame[1]
+        if unwound and frame[1] == "user" and not first:
+            address -= 1
+        dso = None
+        if frame[1] == "user":
+            dso = frame[2][3] if frame[2] else "[unknown]"
+        result.append((address, dso))
+    return result
+
+
+def in_order(few, many):
+    rest = iter(many)
+    return all(any(a == b for b in rest) for a in few)
+
+
+def same_frames(ours, theirs, unwound, execed, names):
+    """Makes theirs.frames as long as ours; what is wrong, or None."""
+    # An empty chain: perf prints no frame, kscope keeps the sampled pc.
+    if not theirs.frames and len(ours.frames) == 1:
+        return None
+    # A value that looks like a context and is none, from following a frame pointer that was
+    # no such: perf then throws the whole chain away.
+    if not theirs.frames and any(f[1].startswith("marker-") for f in ours.frames):
+        return None
+    if unwound:
+        # Where the copy of the stack ends, perf with libunwind has one more frame at address -1.
+        theirs.frames = [f for f in theirs.frames if f[0] != (1 << 64) - 1]
+    mine = as_perf_prints(ours, theirs, unwound)
+    if unwound and execed and len(mine) > len(theirs.frames):
+        # After fork and exec libunwind in perf often finds no rules any more and follows frame
+        # pointers, which leaves frames out and ends in something that is none. Ours must reach
+        # the outermost function, and have all that perf has.
+        real = [f[0] for f in theirs.frames if f[3] != "[unknown]"]
+        if names[-1] in OUTERMOST and in_order(real, [f[0] for f in mine]):
+            theirs.frames = []
+            return None
+    if len(mine) != len(theirs.frames):
+        return "%d frames (%s), perf has %d (%s)" % (
+            len(mine), ";".join(names), len(theirs.frames),
+            ";".join(f[1] for f in theirs.frames))
+    for i, ((address, dso), frame) in enumerate(zip(mine, theirs.frames)):
+        if address != frame[0]:
+            return "frame %d at %x, perf has %x" % (i, address, frame[0])
+        if dso and dso != frame[3]:
+            return "frame %d in %s, perf has %s" % (i, dso, frame[3])
+    return None
+
+
+def compare(path, folder, cpu, least, unwound):
+    theirs, view = t.perf_samples(path, cpu), t.View(path)
+    problems = []
+    if view.code or (view.stderr and "the recording itself lost" not in view.stderr):
+        problems.append("kscope exits with %d: %s" % (view.code, view.stderr.strip()))
+    if len(theirs) < least:
+        problems.append("only %d samples were recorded" % len(theirs))
+    if len(theirs) != len(view.samples):
+        return problems + ["%d samples, perf has %d" % (len(view.samples), len(theirs))]
+    names = view.names(path, folder)
+    for nr, (a, b) in enumerate(zip(view.samples, theirs)):
+        if a.key() != b.key():
+            problems.append("sample %d is %r, perf has %r" % (nr, a.key(), b.key()))
+            continue
+        if a.comm != b.comm and not b.comm.startswith(":"):
+            problems.append("sample %d is of %s, perf has %s" % (nr, a.comm, b.comm))
+        wrong = same_frames(a, b, unwound, a.pid in view.execed[1:], names[nr])
+        if wrong:
+            problems.append("sample %d: %s" % (nr, wrong))
+            continue
+        for i, frame in enumerate(b.frames):
+            name = names[nr][i]
+            if name != frame[1] and not explained(i, a.frames, b.frames, name):
+                problems.append("sample %d frame %d is %s, perf has %s" % (nr, i, name, frame[1]))
+    return problems
+
+
+def kcore(folder, load):
+    """As perf record --kcore leaves it; there may be no /proc/kcore here, but that is not read."""
+    path = os.path.join(folder, "kcore.data")
+    os.makedirs(os.path.join(path, "kcore_dir"))
+    t.run(["perf", "record", "-q", "-e", "cpu-clock", "-g", "-a", "-o", os.path.join(path, "data"),
+           load, "SL"])
+    before = t.run([t.KSCOPE, "convert", path, "-t", "folded", "-o", "-"]).stdout.decode()
+    with open("/proc/kallsyms") as f, open(os.path.join(path, "kcore_dir/kallsyms"), "w") as to:
+        for line in f:
+            to.write(line.replace(" do_syscall_64", " renamed_in_the_folder"))
+    after = t.run([t.KSCOPE, "convert", path, "-t", "folded", "-o", "-"]).stdout.decode()
+    if "do_syscall_64" not in before:
+        return ["no system call was sampled"]
+    if "renamed_in_the_folder" not in after or "do_syscall_64" in after:
+        return ["the folder's kallsyms are not used"]
+    return []
+
+
+def main():
+    report = t.Report()
+    why = t.why_not()
+    if why:
+        report.skip("perf record", why)
+        return 0
+    with tempfile.TemporaryDirectory(prefix="kscope-perf-") as folder:
+        load = t.build(folder)
+        for name, args, what, least in RECORDINGS:
+            path = os.path.join(folder, "perf.data")
+            made = t.run(["perf", "record", "-q", *args, "-o", path, load, what])
+            if made.returncode:
+                report.skip(name, "perf record says " + made.stderr.decode().strip()[:200])
+                continue
+            cpu = "-a" in args or "--sample-cpu" in args
+            report.check(name, compare(path, folder, cpu, least, "dwarf" in " ".join(args)))
+        path = os.path.join(folder, "pipe.data")
+        with open(path, "wb") as f:
+            subprocess.run(["perf", "record", "-q", "-e", "cpu-clock", "-g", "-a", "-o", "-", load,
+                            "TFSL"], stdout=f, stderr=subprocess.DEVNULL)
+        report.check("pipe", compare(path, folder, True, 50, False))
+        path = os.path.join(folder, "threads.data")
+        made = t.run(["perf", "record", "-q", "--threads", "-e", "cpu-clock", "-g", "-a", "-o", path,
+                      load, "TFSL"])
+        if made.returncode:
+            report.skip("folder of several streams", made.stderr.decode().strip()[:200])
+        else:
+            report.check("folder of several streams", compare(path, folder, True, 50, False))
+        report.check("folder with kallsyms", kcore(folder, load))
+    return 1 if report.failed else 0
+
+
+sys.exit(main())
