@@ -54,31 +54,42 @@ struct sample {
 	uint64_t period, nr, context;
 };
 
-static void write_maps(const char *elf, uint64_t *written)
+struct sample_id {
+	uint32_t pid, tid;
+	uint64_t time;
+	uint32_t cpu, reserved;
+	uint64_t id;
+};
+
+struct map {
+	struct perf_record head;
+	uint32_t pid, tid;
+	uint64_t addr, len, offset;
+	uint32_t device[2];
+	uint64_t inode, generation;
+	uint32_t prot, flags;
+	char name[512];
+	struct sample_id tail;
+};
+
+struct comm {
+	struct perf_record head;
+	uint32_t pid, tid;
+	char name[16];
+	struct sample_id tail;
+};
+
+static void write_maps(const char *elf)
 {
-	struct {
-		struct perf_record head;
-		uint32_t pid, tid;
-		uint64_t addr, len, offset;
-		uint32_t device[2];
-		uint64_t inode, generation;
-		uint32_t prot, flags;
-		char name[512];
-		struct { uint32_t pid, tid; uint64_t time; uint32_t cpu, reserved; uint64_t id; } tail;
-	} map = { .head = { PERF_RECORD_MMAP2, PERF_MISC_USER, sizeof(map) }, .pid = 1, .tid = 1,
-		  .addr = BASE, .len = 64 << 20, .prot = 5, .flags = 2, .tail = { 1, 1, 0, 0, 0, 1 } };
-	struct {
-		struct perf_record head;
-		uint32_t pid, tid;
-		char name[16];
-		struct { uint32_t pid, tid; uint64_t time; uint32_t cpu, reserved; uint64_t id; } tail;
-	} comm = { .head = { PERF_RECORD_COMM, 0, sizeof(comm) }, .pid = 1, .tid = 1, .name = "bench",
-		   .tail = { 1, 1, 0, 0, 0, 1 } };
+	struct sample_id tail = { .pid = 1, .tid = 1, .id = 1 };
+	struct map map = { .head = { PERF_RECORD_MMAP2, PERF_MISC_USER, sizeof(map) }, .pid = 1, .tid = 1,
+			   .addr = BASE, .len = 64 << 20, .prot = 5, .flags = 2, .tail = tail };
+	struct comm comm = { .head = { PERF_RECORD_COMM, 0, sizeof(comm) }, .pid = 1, .tid = 1,
+			     .name = "bench", .tail = tail };
 
 	snprintf(map.name, sizeof(map.name), "%s", elf);
 	fwrite(&comm, sizeof(comm), 1, stdout);
 	fwrite(&map, sizeof(map), 1, stdout);
-	*written += sizeof(comm) + sizeof(map);
 }
 
 int main(int argc, char **argv)
@@ -86,7 +97,7 @@ int main(int argc, char **argv)
 	uint64_t samples = argc == 5 ? strtoull(argv[2], NULL, 10) : 0;
 	uint64_t stacks = argc == 5 ? strtoull(argv[3], NULL, 10) : 0;
 	unsigned depth = argc == 5 ? (unsigned)atoi(argv[4]) : 0;
-	uint64_t state = 42, written = 0, ips[128], id = 1;
+	uint64_t state = 42, ips[128], id = 1;
 	struct perf_header header = { .magic = PERF_MAGIC, .size = sizeof(header),
 				      .attr_size = sizeof(struct perf_file_attr) };
 	struct perf_file_attr attr = {
@@ -109,12 +120,12 @@ int main(int argc, char **argv)
 	header.attrs = (struct perf_section){ sizeof(header) + sizeof(id), sizeof(attr) };
 	header.data.offset = header.attrs.offset + sizeof(attr);
 	/* Every record's size is known before, so that the output may be a pipe. */
-	header.data.size = samples * (sizeof(struct sample) + 8ULL * depth) + 40 + 16 +
-			   (72 + 512 + 32);
+	header.data.size = sizeof(struct comm) + sizeof(struct map) +
+			   samples * (sizeof(struct sample) + 8ULL * depth);
 	fwrite(&header, sizeof(header), 1, stdout);
 	fwrite(&id, sizeof(id), 1, stdout);
 	fwrite(&attr, sizeof(attr), 1, stdout);
-	write_maps(argv[1], &written);
+	write_maps(argv[1]);
 	for (uint64_t i = 0; i < samples; i++) {
 		struct sample sample = {
 			.head = { PERF_RECORD_SAMPLE, PERF_MISC_USER,
@@ -130,12 +141,6 @@ int main(int argc, char **argv)
 		sample.ip = ips[0];
 		fwrite(&sample, sizeof(sample), 1, stdout);
 		fwrite(ips, 8, depth, stdout);
-		written += sizeof(sample) + 8ULL * depth;
-	}
-	if (written != header.data.size) {
-		fprintf(stderr, "make_perfdata: wrote %lu of %lu bytes\n", (unsigned long)written,
-			(unsigned long)header.data.size);
-		return 1;
 	}
 	return fflush(stdout) ? 1 : 0;
 }
