@@ -216,7 +216,8 @@ static void describe_source(struct reader *r, struct kp_source *source)
 		source->event.unit = "ticks";
 	} else if (source->info >> 60 == 1 && data && data <= UINT32_MAX) {
 		source->event.type = SOURCE_SOFTWARE;
-		source->event.config = 0; /* cpu-clock: counts nanoseconds */
+		source->event.config = 0; /* cpu-clock */
+		source->event.unit = "ns";
 		source->event.period = source->weight = data * 1000;
 	} else if (source->info >> 60 == 2 && data < 1 << 17) {
 		pmu_source(source, data);
