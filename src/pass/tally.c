@@ -194,7 +194,8 @@ static uint32_t add_symbol(struct growing *g, uint32_t parent, uint32_t frame,
 		return node;
 	n->binary = frame_binary(world, frame);
 	n->inlined = symbol->inlined;
-	if (!(flags & FRAME_NAMED))
+	/* Data with names may still tell kernel and user apart. */
+	if (!(flags & FRAME_NAMED) || flags & FRAME_KERNEL || n->binary)
 		n->kind = flags & FRAME_KERNEL ? TREE_KERNEL : TREE_USER;
 	return node;
 }

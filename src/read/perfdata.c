@@ -157,7 +157,7 @@ static int next_aux(struct reader *r, struct event *ev)
 	}
 	ev->kind = EVENT_AUX;
 	ev->cpu = p->aux_cpu;
-	ev->tid = p->aux_tid;
+	ev->pid = ev->tid = p->aux_tid; /* only the thread is told */
 	ev->aux = (struct event_aux){
 		.kind = p->aux_kind ? p->aux_kind : "unknown",
 		.data = data,

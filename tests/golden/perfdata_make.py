@@ -1,0 +1,302 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Makes tests/golden/perfdata-*/input.data, which are too binary to be read: read this instead.
+
+    tests/golden/perfdata_make.py [FOLDER]
+
+Expected outputs are not made here: they were looked through when they were made by kscope.
+"""
+import os
+import struct
+import sys
+
+IP, TID, TIME, ADDR, READ, CALLCHAIN, ID, CPU, PERIOD, STREAM_ID, RAW, BRANCH, REGS_USER, \
+    STACK_USER = (1 << i for i in range(14))
+IDENTIFIER = 1 << 16
+USUAL = IDENTIFIER | IP | TID | TIME | CPU | PERIOD | CALLCHAIN
+MMAP, LOST, COMM, EXIT, THROTTLE, UNTHROTTLE, FORK, READ_, SAMPLE, MMAP2, AUX, ITRACE, \
+    LOST_SAMPLES, SWITCH, SWITCH_WIDE, NAMESPACES, KSYMBOL = range(1, 18)
+TEXT_POKE, DEFERRED = 20, 22
+ATTR, ROUND, AUXTRACE_INFO, AUXTRACE, UPDATE, FEATURE, COMPRESSED = 64, 68, 70, 71, 78, 80, 81
+KERNEL_MODE, USER_MODE, GUEST_KERNEL_MODE = 1, 2, 4
+KERNEL, USER, GUEST_KERNEL, DEFERRED_MARK = (2**64 - n for n in (128, 512, 2176, 640))
+HOSTNAME, OSRELEASE, ARCH, NRCPUS, CMDLINE, EVENT_DESC = 3, 4, 6, 7, 11, 12
+FLAG_BITS = {"mmap": 8, "comm": 9, "freq": 10, "task": 13, "sample_id_all": 18, "mmap2": 23,
+             "comm_exec": 24}
+TEXT = 0xffffffff81000000
+
+
+class File:
+    """Pieces of a perf.data file in one byte order."""
+
+    def __init__(self, big=False, sample_type=USUAL, read_format=0, branch_type=0, regs=0, events=1):
+        self.order = ">" if big else "<"
+        self.big, self.type, self.read_format = big, sample_type, read_format
+        self.branch_type, self.regs, self.events = branch_type, regs, events
+
+    def pack(self, form, *values):
+        return struct.pack(self.order + form, *values)
+
+    def text(self, s):
+        s = s.encode() + b"\0"
+        return s + b"\0" * (-len(s) % 8)
+
+    def attr(self, n):
+        flags = sum(1 << (63 - i if self.big else i) for i in FLAG_BITS.values())
+        return self.pack("IIQQQQQIIQQQQIiQIHH", 1, 112, n, 1000, self.type, self.read_format, flags,
+                         0, 0, 0, 0, self.branch_type, self.regs, 0, 0, 0, 0, 0, 0)
+
+    def record(self, type_, body, misc=0):
+        return self.pack("IHH", type_, misc, 8 + len(body)) + body
+
+    def trailer(self, pid=100, tid=100, time=0, cpu=0, id_=7):
+        result = b""
+        if self.type & TID:
+            result += self.pack("II", pid, tid)
+        if self.type & TIME:
+            result += self.pack("Q", time)
+        if self.type & CPU:
+            result += self.pack("II", cpu, 0)
+        if self.type & IDENTIFIER:
+            result += self.pack("Q", id_)
+        return result
+
+    def comm(self, name, time=0, pid=100, tid=100, misc=0):
+        return self.record(COMM, self.pack("II", pid, tid) + self.text(name) +
+                           self.trailer(pid, tid, time), misc)
+
+    def mmap2(self, addr, size, offset, path, time=0, pid=100, build_id=None, misc=USER_MODE):
+        id_ = bytes(24)
+        if build_id:
+            id_, misc = struct.pack("B3x20s", len(build_id), build_id), misc | 1 << 14
+        return self.record(MMAP2, self.pack("IIQQQ", pid, pid, addr, size, offset) + id_ +
+                           self.pack("II", 5, 2) + self.text(path) +
+                           self.trailer(pid, pid, time), misc)
+
+    def kernel(self, misc=KERNEL_MODE, name="[kernel.kallsyms]_text"):
+        return self.record(MMAP, self.pack("IIQQQ", 0xffffffff, 0, TEXT, 0x1000000, TEXT) +
+                           self.text(name) + self.trailer(0, 0), misc)
+
+    def fork(self, pid, tid, parent, time, misc=0, type_=FORK):
+        return self.record(type_, self.pack("IIIIQ", pid, parent, tid, parent, time) +
+                           self.trailer(parent, parent, time), misc)
+
+    def sample(self, ips, time, misc=USER_MODE, pid=100, tid=100, cpu=0, id_=7, period=250000, nr=None,
+               read=b"", after=b""):
+        first = next((ip for ip in ips if ip < 2**64 - 4095), 0)
+        body = b""
+        if self.type & IDENTIFIER:
+            body += self.pack("Q", id_)
+        body += self.pack("QII", first, pid, tid) + self.pack("Q", time)
+        if self.type & CPU:
+            body += self.pack("II", cpu, 0)
+        if self.type & PERIOD:
+            body += self.pack("Q", period)
+        body += read
+        if self.type & CALLCHAIN:
+            body += self.pack("Q", len(ips) if nr is None else nr)
+            body += b"".join(self.pack("Q", ip) for ip in ips)
+        return self.record(SAMPLE, body + after, misc)
+
+    def string(self, s):
+        s = s.encode() + b"\0"
+        s += b"\0" * (-len(s) % 64)
+        return self.pack("I", len(s)) + s
+
+    def features(self, names=("cpu-clock", "page-faults")):
+        desc = self.pack("II", self.events, 112)
+        for n in range(self.events):
+            desc += self.attr(n) + self.pack("I", 1) + self.string(names[n]) + \
+                self.pack("Q", 7 + n)
+        return {HOSTNAME: self.string("box"), OSRELEASE: self.string("6.1.0"),
+                ARCH: self.string("x86_64"), NRCPUS: self.pack("II", 4, 4),
+                CMDLINE: self.pack("I", 2) + self.string("perf") + self.string("record"),
+                EVENT_DESC: desc}
+
+    def file(self, data, features=None, data_size=None, tamper=lambda header: None):
+        features = self.features() if features is None else features
+        ids_at = 104
+        attrs_at = ids_at + 8 * self.events
+        data_at = attrs_at + 128 * self.events
+        attrs = b"".join(self.pack("Q", 7 + n) for n in range(self.events))
+        attrs += b"".join(self.attr(n) + self.pack("QQ", ids_at + 8 * n, 8)
+                          for n in range(self.events))
+        bits = [0] * 4
+        table, body = b"", b""
+        at = data_at + len(data) + 16 * len(features)
+        for bit in sorted(features):
+            bits[bit // 64] |= 1 << bit % 64
+            table += self.pack("QQ", at + len(body), len(features[bit]))
+            body += features[bit]
+        header = {"size": 104, "attr_size": 128, "attrs_at": attrs_at,
+                  "attrs_size": 128 * self.events, "data_at": data_at,
+                  "data_size": len(data) if data_size is None else data_size}
+        tamper(header)
+        return (b"2ELIFREP" if self.big else b"PERFILE2") + \
+            self.pack("QQQQQQQQ4Q", header["size"], header["attr_size"], header["attrs_at"],
+                      header["attrs_size"], header["data_at"], header["data_size"], 0, 0, *bits) + \
+            attrs + data + table + body
+
+    def pipe(self, data, names=True):
+        result = (b"2ELIFREP" if self.big else b"PERFILE2") + self.pack("Q", 16)
+        for n in range(self.events):
+            result += self.record(ATTR, self.attr(n) + self.pack("Q", 7 + n))
+        for bit, body in sorted(self.features().items()):
+            if bit != EVENT_DESC:
+                result += self.record(FEATURE, self.pack("Q", bit) + body)
+        if names:
+            result += self.record(UPDATE, self.pack("QQ", 2, 7) + self.text("cpu-clock:named"))
+        return result + self.record(FEATURE, self.pack("Q", 32)) + data
+
+
+def usual(f):
+    """Two tasks, the kernel, and rounds in which the cpus' records are not in the order of time."""
+    return b"".join([
+        f.kernel(),
+        f.comm("a b 1"),
+        f.mmap2(0x400000, 0x1000, 0, "/bin/x", build_id=bytes(range(20))),
+        f.sample([USER, 0x400100, 0x400200], 3000),
+        f.sample([KERNEL, TEXT + 0x10, USER, 0x400123, 0x400200], 5000, KERNEL_MODE),
+        f.sample([USER, 0x400104], 2000, cpu=1),
+        f.record(ROUND, b""),
+        f.fork(101, 101, 100, 4000),
+        f.sample([USER, 0x400108], 6000, pid=101, tid=101, cpu=1),
+        f.record(ROUND, b""),
+        f.comm("other", 7000, 101, 101, 1 << 13),
+        f.fork(101, 101, 100, 9000, type_=EXIT),
+        f.sample([USER, 0x40010c], 8000, pid=101, tid=101),
+    ])
+
+
+def every_record(f):
+    t = f.trailer
+    return b"".join([
+        f.kernel(), f.kernel(GUEST_KERNEL_MODE, "[guest.kernel.kallsyms]_stext"),
+        f.record(MMAP, f.pack("IIQQQ", 0xffffffff, 0, 0xffffffffc0000000, 0x5000, 0) +
+                 f.text("/lib/modules/6.1.0/kernel/fs/ext4.ko") + t(), KERNEL_MODE),
+        f.record(MMAP, f.pack("IIQQQ", 100, 100, 0x10000, 0x1000, 0x2000) + f.text("/bin/old") +
+                 t(), USER_MODE),
+        f.fork(102, 102, 1, 0, 1 << 13),
+        f.record(LOST, f.pack("QQ", 7, 12) + t(time=1000)),
+        f.record(LOST_SAMPLES, f.pack("Q", 3) + t(time=1100)),
+        f.record(THROTTLE, f.pack("QQQ", 1200, 7, 7) + t(time=1200)),
+        f.record(UNTHROTTLE, f.pack("QQQ", 1300, 7, 7) + t(time=1300)),
+        f.record(SWITCH, t(time=1400), 1 << 13 | 1 << 14),
+        f.record(SWITCH, t(time=1500)),
+        f.record(SWITCH_WIDE, f.pack("II", 101, 101) + t(time=1600, cpu=2), 1 << 13),
+        f.record(KSYMBOL, f.pack("QIHH", 0xffffffffc0100000, 256, 1, 0) + f.text("bpf_prog_1") +
+                 t(time=1700)),
+        f.sample([KERNEL, 0xffffffffc0100010, 0xffffffffc0000020], 1800, KERNEL_MODE),
+        f.record(KSYMBOL, f.pack("QIHH", 0xffffffffc0100000, 256, 1, 1) + f.text("bpf_prog_1") +
+                 t(time=1900)),
+        f.record(TEXT_POKE, f.pack("QHH", TEXT, 2, 2) + b"\xeb\x00\x90\x90" + t(time=2000)),
+        f.sample([GUEST_KERNEL, TEXT + 4], 2100, GUEST_KERNEL_MODE),
+        f.record(AUX, f.pack("QQQ", 0, 24, 1) + t(time=2200)),
+        f.record(AUXTRACE_INFO, f.pack("II", 1, 0)),
+        f.record(AUXTRACE, f.pack("QQQIIII", 24, 0, 0, 0, 100, 0, 0)) + bytes(range(24)),
+        f.sample([], 2300),
+        f.record(99, b"01234567"), f.record(50, b""),
+    ])
+
+
+def zstd_block(data):
+    return struct.pack("<I", len(data) << 3)[:3] + data
+
+
+def compressed(f, damaged=False):
+    """One zstd stream over two records, with a perf record cut in two between them."""
+    data = usual(f)
+    cut = len(data) // 2 + 4
+    start = b"\x28\xb5\x2f\xfd\x00\x38"
+    second = zstd_block(data[cut:])
+    if damaged:
+        second = b"\x07\xff\xff" + second
+    return f.record(COMPRESSED, start + zstd_block(data[:cut])) + f.record(ROUND, b"") + \
+        f.record(COMPRESSED, second) + f.record(ROUND, b"")
+
+
+def groups():
+    f = File(sample_type=IDENTIFIER | IP | TID | TIME | READ | CALLCHAIN | PERIOD,
+             read_format=4 | 8, events=2)
+    reads = [(1000, 5), (3000, 5), (4000, 9)]
+    return f.file(b"".join(
+        f.sample([USER, 0x400100 + i], 1000 + i,
+                 read=f.pack("QQQQQ", 2, a, 7, b, 8)) for i, (a, b) in enumerate(reads)))
+
+
+def branches():
+    f = File(sample_type=USUAL | BRANCH, branch_type=1 << 17)
+    stack = f.pack("QQ", 2, 0) + f.pack("QQQ", 0x400110, 0x400200, 1 << 4 | 2) + \
+        f.pack("QQQ", 0x400210, 0x400100, 1)
+    return f.file(f.mmap2(0x400000, 0x1000, 0, "/bin/x") +
+                  f.sample([USER, 0x400200], 1000, after=stack))
+
+
+def deferred():
+    f = File()
+    chain = [KERNEL, TEXT + 8, DEFERRED_MARK, 0x77]
+    tail = f.pack("QQQQQ", 0x77, 3, USER, 0x400100, 0x400200)
+    return f.file(f.sample(chain, 1000, KERNEL_MODE) + f.sample(chain, 2000, KERNEL_MODE) +
+                  f.sample([USER, 0x400300], 2500, tid=103) +
+                  f.record(DEFERRED, tail + f.trailer(time=3000)) +
+                  f.sample([KERNEL, TEXT + 8, DEFERRED_MARK, 0x78], 4000, KERNEL_MODE))
+
+
+def set_to(**values):
+    return lambda header: header.update(values)
+
+
+def cases():
+    le, be = File(), File(big=True)
+    yield "le", le.file(usual(le))
+    yield "be", be.file(usual(be))
+    yield "pipe", le.pipe(usual(le))
+    yield "pipe-be", be.pipe(usual(be))
+    yield "compressed", le.file(compressed(le))
+    yield "every-record", le.file(every_record(le))
+    yield "groups", groups()
+    yield "branches", branches()
+    yield "deferred", deferred()
+    yield "no-time", (lambda f: f.file(f.record(COMM, f.pack("II", 1, 1) + f.text("x") +
+                                                f.trailer(1, 1)) +
+                                       f.record(SAMPLE, f.pack("QQII", 7, 0x400100, 1, 1), 2)))(
+        File(sample_type=IDENTIFIER | IP | TID))
+    # Damage.
+    yield "bad-compression", le.file(compressed(le, True))
+    data = usual(le)
+    yield "cut", le.file(data)[:232 + len(data) - 20 + 8]
+    yield "size-zero", le.file(data[:400] + bytes(8) + data[400:])
+    yield "size-beyond", le.file(le.comm("x") + le.pack("IHH", SAMPLE, 2, 4096) + bytes(64))
+    yield "chain-lies", le.file(b"".join([
+        le.sample([USER, 0x400100], 1000, nr=2**64 - 1), le.sample([USER, 0x400100], 2000, nr=2**61),
+        le.sample([USER, 0x400100], 3000, nr=3), le.sample([USER, 0x400100], 4000)]))
+    yield "short-records", le.file(b"".join(
+        le.record(t, b"") for t in (MMAP, LOST, COMM, EXIT, FORK, SAMPLE, MMAP2, KSYMBOL, DEFERRED,
+                                    ATTR, UPDATE, AUXTRACE)))
+    yield "unfinished", le.file(data, features={}, data_size=0)
+    yield "features-beyond", le.file(data, features={
+        HOSTNAME: le.string("box"), ARCH: le.pack("I", 2**31) + b"x86",
+        CMDLINE: le.pack("I", 2**32 - 1)})[:-8]
+    yield "attrs-beyond", le.file(data, tamper=set_to(attrs_at=1 << 40))
+    yield "attr-size", le.file(data, tamper=set_to(attr_size=8))
+    yield "data-beyond", le.file(data, tamper=set_to(data_at=1 << 50))
+    yield "header-cut", le.file(data)[:60]
+    yield "header-size", le.file(data, tamper=set_to(size=1000))
+    two = File(events=2)
+    yield "unknown-id", two.file(two.sample([USER, 0x400100], 1000, id_=9) +
+                                 two.sample([USER, 0x400100], 2000, id_=8))
+    yield "aux-cut", le.file(le.record(AUXTRACE, le.pack("QQQIIII", 1 << 40, 0, 0, 0, 1, 0, 0)) +
+                             bytes(32), features={}, data_size=0)
+    yield "version-1", b"PERFFILE" + le.file(data)[8:]
+
+
+def main():
+    folder = sys.argv[1] if len(sys.argv) > 1 else os.path.dirname(os.path.abspath(__file__))
+    for name, data in cases():
+        place = os.path.join(folder, "perfdata-" + name)
+        os.makedirs(place, exist_ok=True)
+        with open(os.path.join(place, "input.data"), "wb") as f:
+            f.write(data)
+
+
+main()
