@@ -50,7 +50,7 @@ static const uint8_t *next_plain(const struct perfdata *p, struct stream *s)
 {
 	for (;;) {
 		size_t have = s->plain.len - s->plain_at, src, dst;
-		uint8_t *at = (uint8_t *)s->plain.data + s->plain_at;
+		const uint8_t *at = have ? (uint8_t *)s->plain.data + s->plain_at : NULL;
 		int ret;
 
 		if (have >= HEAD) {
