@@ -224,6 +224,7 @@ static void set_chain(struct perfdata *p, struct event_sample *sample, const str
 		      uint64_t ip, bool complete)
 {
 	size_t nr = chain->nr;
+	bool in_place;
 
 	if (!nr) {
 		/* With registers and stack the whole user part is still to be found. */
@@ -238,10 +239,12 @@ static void set_chain(struct perfdata *p, struct event_sample *sample, const str
 	if (!complete)
 		return;
 	nr -= 2;
+	in_place = sample->ips == p->ips; /* and moves along when the room grows */
 	GROW(p->ips, nr + p->nr_tail + 1, p->cap_ips);
-	if (sample->ips != p->ips)
+	if (!in_place)
 		memcpy(p->ips, sample->ips, nr * 8);
-	memcpy(p->ips + nr, p->tail, p->nr_tail * 8);
+	if (p->nr_tail)
+		memcpy(p->ips + nr, p->tail, p->nr_tail * 8);
 	sample->ips = p->ips;
 	sample->nr = (uint32_t)(nr + p->nr_tail);
 }
