@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,14 +52,14 @@ static const struct option_row {
 	{ "elf", OPT_ELF, "PID=FILE", ALL, "this process runs this binary (may be repeated)" },
 	{ "tick-hz", OPT_TICK_HZ, "HZ", SELECTS, "the data counts time in ticks of this frequency" },
 	{ "event-name", OPT_EVENT_NAME, "NAME", SELECTS, "what was sampled, if the data does not say" },
-	{ "time", OPT_TIME, "A,B", SELECTS, "only samples from A to B seconds; either may be left out" },
+	{ "time", OPT_TIME, "A,B", SELECTS, "only samples from A up to B, in seconds; either may be left out" },
 	{ "cpu", OPT_CPU, "LIST", SELECTS, "only these CPUs, such as 0,2-3" },
 	{ "pid", OPT_PID, "LIST", SELECTS, "only these processes" },
 	{ "tid", OPT_TID, "LIST", SELECTS, "only these threads" },
 	{ "comm", OPT_COMM, "NAME", SELECTS, "only tasks of this name (may be repeated)" },
 	{ "event", OPT_EVENT, "NAME", SELECTS, "only samples of this event (may be repeated)" },
-	{ "samples", OPT_SAMPLES, NULL, DRAWS, "count samples (the default of pictures)" },
-	{ "weight", OPT_WEIGHT, NULL, DRAWS, "count what samples stand for: cycles, bytes (report)" },
+	{ "samples", OPT_SAMPLES, NULL, DRAWS, "count samples: the default of pictures" },
+	{ "weight", OPT_WEIGHT, NULL, DRAWS, "count what samples stand for: the default of report" },
 	{ "value", OPT_VALUE, "WHAT", DRAWS, "of allocations: live (default), total, count or peak" },
 	{ "no-split", OPT_NO_SPLIT, NULL, DRAWS, "do not split stacks where an interrupt came in" },
 	{ "root", OPT_ROOT, "WHAT", DRAWS, "outermost frame: comm (default), pid, tid or none" },
@@ -77,14 +78,14 @@ static const struct option_row {
 	{ "negate", OPT_NEGATE, NULL, VERB_FLAME, "with --diff: widths are those of BEFORE" },
 	{ "json", OPT_JSON, NULL, VERB_REPORT | VERB_INFO | VERB_ALLOC | VERB_FORMATS,
 	  "for programs" },
-	{ "by", OPT_BY, "WHAT", VERB_REPORT, "a row for each function, binary, task or cpu" },
+	{ "by", OPT_BY, "WHAT", VERB_REPORT, "a row for each function (default), binary, task or cpu" },
 	{ "sort", OPT_SORT, "COLUMN", VERB_REPORT, "self (default), total or name" },
 	{ "limit", OPT_LIMIT, "N", VERB_REPORT | VERB_ALLOC, "rows of a table (default 20, 0: all)" },
 	{ "live-over-time", OPT_LIVE_OVER_TIME, "N", VERB_ALLOC, "show what was live at N points" },
 	{ "tree", OPT_TREE, NULL, VERB_REPORT, "show only the call tree" },
 	{ "no-tree", OPT_NO_TREE, NULL, VERB_REPORT, "leave the call tree out" },
 	{ "min-percent", OPT_MIN_PERCENT, "PERCENT", VERB_REPORT, "of the call tree (default 0.5)" },
-	{ "verbose", OPT_VERBOSE, NULL, ALL | VERB_FORMATS, "say more; twice: still more" },
+	{ "verbose", OPT_VERBOSE, NULL, ALL | VERB_FORMATS, "say more" },
 	{ "quiet", OPT_QUIET, NULL, ALL | VERB_FORMATS, "say only errors" },
 	{ "help", OPT_HELP, NULL, ALL | VERB_FORMATS, "this text" },
 };
@@ -136,7 +137,8 @@ static int number(const char *option, const char *arg, uint64_t most, uint64_t *
 		  struct err *err)
 {
 	if (!text_u64(arg, strlen(arg), value) || *value > most)
-		return err_set(err, ERR_USAGE, "--%s wants a number, not '%s'", option, arg);
+		return err_set(err, ERR_USAGE, "--%s wants a number up to %" PRIu64 ", not '%s'", option,
+			       most, arg);
 	return 0;
 }
 
@@ -242,7 +244,9 @@ static int set_option(struct args *args, int code, const char *arg, struct err *
 	case OPT_TID: return select_ids(&sel->tids, "--tid", arg, err);
 	case OPT_COMM: select_comm(sel, arg); return 0;
 	case OPT_EVENT: select_source(sel, arg); return 0;
-	case OPT_MIN_WIDTH: return percent("min-width", arg, &options->min_width, err);
+	case OPT_MIN_WIDTH:
+		options->min_width_given = true;
+		return percent("min-width", arg, &options->min_width, err);
 	case OPT_MIN_PERCENT: return percent("min-percent", arg, &args->min_percent, err);
 	case OPT_NO_SPLIT: options->no_split = true; return 0;
 	case OPT_ROOT:
@@ -337,9 +341,13 @@ int args_parse(struct args *args, const struct command *command, int argc, char 
 			return -1;
 		}
 		if (opt == ':' || opt == '?') {
-			snprintf(message, sizeof(message), "%s %s",
-				 opt == ':' ? "a value is missing after" : "no such option:",
-				 argv[optind - 1]);
+			const char *what = opt == ':' ? "a value is missing after" : "no such option:";
+
+			/* A short option may stand in a cluster; a long one is the word before. */
+			if (optopt && optopt < 256)
+				snprintf(message, sizeof(message), "%s -%c", what, optopt);
+			else
+				snprintf(message, sizeof(message), "%s %s", what, argv[optind - 1]);
 			return wrong(command, message, code);
 		}
 		if (set_option(args, opt, optarg, &err) < 0)

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* convert: any format that kscope reads into any that it writes. */
 #include <stdio.h>
-#include <unistd.h>
 
 #include "base/log.h"
 #include "cmd.h"
@@ -33,11 +32,6 @@ static int run(struct args *args)
 		err_set(&err, ERR_USAGE, "where to? Name a file with -o; - is stdout");
 	else
 		ops = choose_writer(args, &err);
-	if (ops && !(ops->needs & WRITER_TEXT) && args->output[0] == '-' && !args->output[1] &&
-	    isatty(STDOUT_FILENO)) {
-		err_set(&err, ERR_USAGE, "%s is not for a terminal: use -o FILE or a pipe", ops->name);
-		ops = NULL;
-	}
 	if (!ops) {
 		log_error("%s", err.msg);
 		return err.code;

@@ -120,7 +120,8 @@ const struct command cmd_flame = {
 	.name = "flame",
 	.verb = VERB_FLAME,
 	.usage = "flame IN... [-o flame.svg] [options]",
-	.about = "Draw a flame graph. Widths are samples unless --weight is given.",
+	.about = "Draw a flame graph. Widths are samples, or bytes or time where the data is about\n"
+		 "those; --weight makes them cycles or whatever was counted.",
 	.examples =
 		"  kscope flame samples.json --build-dir build -o flame.svg\n"
 		"  kscope flame perf.data --inverted --palette by-binary -o leaves.svg\n"

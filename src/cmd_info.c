@@ -21,19 +21,36 @@ struct info {
 	uint64_t first, last; /* time */
 	uint32_t max_cpu;
 	bool cpu_seen, time_seen;
-	struct count *sources, *tasks; /* by handle */
-	size_t nr_sources, nr_tasks, cap_sources, cap_tasks;
-	uint64_t unnamed; /* samples of tasks that were never introduced */
+	struct count *sources; /* by handle */
+	size_t nr_sources, cap_sources;
+	struct task_count {
+		uint32_t pid, tid;
+		struct count count;
+	} *tasks; /* as they were met; the index holds places + 1 */
+	size_t nr_tasks, cap_tasks;
+	struct hash task_index;
 	struct buf text;
 };
 
-static struct count *count_at(struct count **counts, size_t *nr, size_t *cap, uint32_t handle)
+static struct count *source_count(struct info *info, uint32_t source)
 {
-	while (*nr <= handle) {
-		GROW(*counts, *nr + 1, *cap);
-		(*counts)[(*nr)++] = (struct count){ 0 };
+	while (info->nr_sources <= source) {
+		GROW(info->sources, info->nr_sources + 1, info->cap_sources);
+		info->sources[info->nr_sources++] = (struct count){ 0 };
 	}
-	return &(*counts)[handle];
+	return &info->sources[source];
+}
+
+static struct count *task_count(struct info *info, uint32_t pid, uint32_t tid)
+{
+	uint32_t *place = hash_at(&info->task_index, (struct hash_key){ pid, tid });
+
+	if (!*place) {
+		GROW(info->tasks, info->nr_tasks + 1, info->cap_tasks);
+		info->tasks[info->nr_tasks] = (struct task_count){ .pid = pid, .tid = tid };
+		*place = (uint32_t)++info->nr_tasks;
+	}
+	return &info->tasks[*place - 1].count;
 }
 
 static void add(struct count *count, const struct event_sample *sample)
@@ -48,11 +65,8 @@ static int info_put(struct writer *w, const struct event *ev)
 
 	if (ev->kind != EVENT_SAMPLE)
 		return 0;
-	add(count_at(&info->sources, &info->nr_sources, &info->cap_sources, ev->sample.source),
-	    &ev->sample);
-	add(count_at(&info->tasks, &info->nr_tasks, &info->cap_tasks,
-		     world_task(w->world, ev->pid, ev->tid)),
-	    &ev->sample);
+	add(source_count(info, ev->sample.source), &ev->sample);
+	add(task_count(info, ev->pid, ev->tid), &ev->sample);
 	if (ev->cpu != NO_CPU) {
 		info->cpu_seen = true;
 		info->max_cpu = ev->cpu > info->max_cpu ? ev->cpu : info->max_cpu;
@@ -81,12 +95,22 @@ static const char *text_of(const struct info *info, uint32_t handle)
 	return str_text(info->job->world.strings, handle);
 }
 
-static const char *task_name(const struct info *info, uint32_t task)
+static const char *task_name(const struct info *info, const struct task_count *task)
 {
-	const struct task *t = &info->job->world.tasks[task];
-	uint32_t comm = task ? world_comm(&info->job->world, t->pid, t->tid) : 0;
+	uint32_t comm = world_comm(&info->job->world, task->pid, task->tid);
 
 	return comm ? text_of(info, comm) : "[no name]";
+}
+
+/* A binary that was not found may stand twice: as the file it should be, and as mere addresses. */
+static bool told_before(const struct images *images, uint32_t image)
+{
+	for (uint32_t i = 1; i < image; i++) {
+		if (images->all[i].path == images->all[image].path && !images->all[image].file &&
+		    !images->all[i].file)
+			return true;
+	}
+	return false;
 }
 
 static void print_text(struct info *info)
@@ -120,15 +144,21 @@ static void print_text(struct info *info)
 		buf_addf(to, "event     %-24s %10" PRIu64 " samples %16" PRIu64 " in all\n",
 			 text_of(info, source_name(world, i)), c.samples, c.weight);
 	}
-	for (uint32_t i = 0; i < info->nr_tasks; i++) {
-		if (info->tasks[i].samples)
-			buf_addf(to, "task      %-24s %10" PRIu64 " samples  pid %" PRIu32 "\n",
-				 task_name(info, i), info->tasks[i].samples, world->tasks[i].pid);
+	for (size_t i = 0; i < info->nr_tasks; i++) {
+		const struct task_count *task = &info->tasks[i];
+
+		buf_addf(to, "task      %-24s %10" PRIu64 " samples", task_name(info, task),
+			 task->count.samples);
+		if (task->pid != NO_TASK)
+			buf_addf(to, "  pid %" PRIu32 " tid %" PRIu32, task->pid, task->tid);
+		buf_addc(to, '\n');
 	}
 	for (uint32_t i = 1; i < world->images.nr; i++) {
 		struct image *image = &world->images.all[i];
 
 		image_symfile(&world->images, i);
+		if (told_before(&world->images, i))
+			continue;
 		buf_addf(to, "binary    %-24s %s\n", text_of(info, image->path),
 			 image->file ? image->file : "(not found)");
 	}
@@ -170,18 +200,15 @@ static void json_sources(struct info *info)
 
 static void json_tasks(struct info *info)
 {
-	const char *comma = "";
+	for (size_t i = 0; i < info->nr_tasks; i++) {
+		const struct task_count *task = &info->tasks[i];
 
-	for (uint32_t i = 0; i < info->nr_tasks; i++) {
-		const struct task *task = &info->job->world.tasks[i];
-
-		if (!info->tasks[i].samples)
-			continue;
-		buf_addf(&info->text, "%s{", comma);
-		json_text(&info->text, "comm", task_name(info, i));
-		buf_addf(&info->text, ",\"pid\":%" PRIu32 ",\"tid\":%" PRIu32 ",\"samples\":%" PRIu64 "}",
-			 task->pid, task->tid, info->tasks[i].samples);
-		comma = ",";
+		buf_adds(&info->text, i ? ",{" : "{");
+		json_text(&info->text, "comm", task_name(info, task));
+		if (task->pid != NO_TASK)
+			buf_addf(&info->text, ",\"pid\":%" PRIu32 ",\"tid\":%" PRIu32, task->pid,
+				 task->tid);
+		buf_addf(&info->text, ",\"samples\":%" PRIu64 "}", task->count.samples);
 	}
 }
 
@@ -193,6 +220,8 @@ static void json_binaries(struct info *info)
 		struct image *image = &images->all[i];
 
 		image_symfile(images, i);
+		if (told_before(images, i))
+			continue;
 		buf_adds(&info->text, i > 1 ? ",{" : "{");
 		json_text(&info->text, "path", text_of(info, image->path));
 		buf_addc(&info->text, ',');
@@ -261,6 +290,7 @@ static int run(struct args *args)
 	}
 	free(info.sources);
 	free(info.tasks);
+	hash_release(&info.task_index);
 	buf_release(&info.text);
 	job_release(&job);
 	strtab_release(&strings);

@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/log.h"
 #include "cmd.h"
@@ -36,13 +35,14 @@ static int wrong(const char *message)
 
 int cmd_kprof2perf(int argc, char **argv)
 {
+	static const struct option help[] = { { "help", no_argument, NULL, 'h' }, { 0 } };
 	const char *input = "-";
 	struct args args = { .output = "-", .inputs = &input, .nr_inputs = 1 };
 	struct err err = { 0 };
 	struct job job;
 	int opt;
 
-	while ((opt = getopt(argc, argv, "k:i:o:s:D:h")) != -1) {
+	while ((opt = getopt_long(argc, argv, "k:i:o:s:D:h", help, NULL)) != -1) {
 		switch (opt) {
 		case 'k':
 			args.options.kernel = optarg;
@@ -67,8 +67,6 @@ int cmd_kprof2perf(int argc, char **argv)
 	}
 	if (optind < argc)
 		return wrong("kprof2perf takes nothing but flags");
-	if (!strcmp(args.output, "-") && isatty(STDOUT_FILENO))
-		return wrong("perf.data is not for a terminal: use -o FILE or a pipe");
 	if (args_check(&args.options, &err) < 0) {
 		log_error("%s", err.msg);
 		return err.code;

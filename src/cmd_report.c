@@ -301,11 +301,19 @@ static void print_all(struct report *report)
 	fwrite(report->text.data, 1, report->text.len, stdout);
 }
 
+/* no-color.org: set, and not to nothing. */
+static bool no_color(void)
+{
+	const char *set = getenv("NO_COLOR");
+
+	return set && *set;
+}
+
 static int run(struct args *args)
 {
 	struct job job;
 	struct report report = { .args = args, .job = &job, .colors = isatty(STDOUT_FILENO) &&
-								      !getenv("NO_COLOR") };
+								      !no_color() };
 	struct writer writer = { .ops = &report_ops, .world = &job.world, .priv = &report };
 	struct strtab strings;
 	int ret;
@@ -314,7 +322,8 @@ static int run(struct args *args)
 	args_job(args, &job);
 	ret = job_open(&job, &strings);
 	if (ret == 0) {
-		tally_init(&report.tally, &job.world, BY_SOURCE | BY_COMM | BY_PID | BY_CPU);
+		tally_init(&report.tally, &job.world,
+			   tally_by_options(&args->options) | BY_COMM | BY_PID | BY_CPU);
 		ret = job_run(&job, &writer);
 	}
 	if (ret == 0) {

@@ -24,11 +24,13 @@ static const char usage[] =
 	"\n"
 	"This is kscope under another name; kscope convert --help tells what else it does.\n";
 
-static int print_summary(const struct args *args)
+/* What is printed is what perf will read: the file that was just written. */
+static int print_summary(const char *data)
 {
+	struct args args = { .inputs = &data, .nr_inputs = 1 };
 	struct job job;
 
-	args_job(args, &job);
+	args_job(&args, &job);
 	return convert_file(&job, writer_by_name("dump"), "-");
 }
 
@@ -50,7 +52,7 @@ int cmd_toperf(int argc, char **argv)
 	struct err err = { 0 };
 	bool summary = false;
 	struct job job;
-	int opt;
+	int opt, code;
 
 	while ((opt = getopt_long(argc, argv, "o:s:b:phV", longs, NULL)) != -1) {
 		switch (opt) {
@@ -82,16 +84,17 @@ int cmd_toperf(int argc, char **argv)
 		fputs(usage, stderr);
 		return ERR_USAGE;
 	}
+	if (summary && !strcmp(args.output, "-")) {
+		log_error("--print-summary and --output - would both go to stdout");
+		return ERR_USAGE;
+	}
 	if (args_check(&args.options, &err) < 0) {
 		log_error("%s", err.msg);
 		return err.code;
 	}
-	if (summary) {
-		int code = print_summary(&args);
-
-		if (code > ERR_PARTIAL)
-			return code;
-	}
 	args_job(&args, &job);
-	return convert_file(&job, writer_by_name("perfdata"), args.output);
+	code = convert_file(&job, writer_by_name("perfdata"), args.output);
+	if (summary && code <= ERR_PARTIAL)
+		print_summary(args.output);
+	return code;
 }

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "base/mem.h"
@@ -113,7 +114,7 @@ static int pass_on(struct job *job, struct writer *writer, struct event *ev)
 		return put_whole_map(job, writer, ev);
 	if (ev->kind == EVENT_SAMPLE && ev->sample.split_unknown && !raw && !job->options->no_split)
 		return put_parts(job, writer, ev);
-	if (ev->kind == EVENT_CALL && !raw && !(writer->ops->needs & WRITER_CALLS))
+	if (ev->kind == EVENT_CALL && !raw)
 		return put_call(job, writer, ev);
 	if (ev->kind == EVENT_ALLOC && !raw) {
 		alloc_add(&job->allocs, ev);
@@ -260,7 +261,10 @@ int convert_file(struct job *job, const struct writer_ops *ops, const char *path
 	int ret;
 
 	strtab_init(&strings);
-	ret = job_open(job, &strings);
+	ret = !(ops->needs & WRITER_TEXT) && !strcmp(path, "-") && isatty(STDOUT_FILENO)
+		      ? err_set(&job->err, ERR_USAGE,
+				"%s is not for a terminal: name a file with -o, or use a pipe", ops->name)
+		      : job_open(job, &strings);
 	if (ret == 0)
 		ret = out_open(&out, path, ops->needs & WRITER_SEEK, &job->err);
 	if (ret == 0) {

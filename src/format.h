@@ -45,6 +45,7 @@ struct options {
 	bool icicle;
 	const char *title, *subtitle, *notes;
 	const char *palette; /* NULL: chosen by the data */
+	bool min_width_given;
 	double min_width;    /* percent */
 	unsigned width;	     /* pixels; 0: fluid */
 };
@@ -75,7 +76,6 @@ enum writer_needs {
 	WRITER_SEEK = 1,  /* patches what it has written */
 	WRITER_TEXT = 2,  /* fit for a terminal */
 	WRITER_ADDRESSES = 4, /* cannot carry frames that have only a name */
-	WRITER_CALLS = 32, /* takes calls, and has no need of the samples that they are made into */
 	WRITER_RAW = 64, /* takes events as they were read, not what passes make of them */
 };
 

@@ -226,14 +226,14 @@ static bool write_all(int fd, const uint8_t *data, size_t len)
 
 static int unnamed_file(void)
 {
-	const char *dir = getenv("TMPDIR");
+	const char *set = getenv("TMPDIR"), *dir = set && *set ? set : "/tmp";
 	char *name;
 	int fd;
 
-	fd = open(dir ? dir : "/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	fd = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
 	if (fd >= 0)
 		return fd;
-	name = xasprintf("%s/kscope-XXXXXX", dir ? dir : "/tmp");
+	name = xasprintf("%s/kscope-XXXXXX", dir);
 	fd = mkostemp(name, O_CLOEXEC);
 	if (fd >= 0)
 		unlink(name);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * log: what the tool says on stderr while it works. The level is the program's only mutable
- * global: 0 errors, 1 warnings (the default), 2 notes (-v), 3 details (-vv).
+ * global: 0 errors, 1 warnings (the default), 2 notes (-v).
  */
 #ifndef KSCOPE_BASE_LOG_H
 #define KSCOPE_BASE_LOG_H
@@ -11,6 +11,5 @@ extern int log_level;
 void log_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void log_warn(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void log_note(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-void log_detail(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 #endif

@@ -113,18 +113,39 @@ bool image_is_pseudo(const char *path)
 	       !strncmp(path, "/memfd:", 7) || !strncmp(path, "/SYSV", 5);
 }
 
+/* Takes over the file, if it is the one that was recorded. */
+static bool adopt(struct image *image, struct symfile *symfile, const char *path)
+{
+	size_t len;
+	const uint8_t *id = symfile_build_id(symfile, &len);
+
+	if (!id || len > BUILD_ID_MAX)
+		len = id ? BUILD_ID_MAX : 0;
+	if (build_id_differs(image, id, len)) {
+		log_warn("%s: is not the binary that was recorded: its build id differs", path);
+		return false;
+	}
+	set_build_id(image, id, len);
+	image->symfile = symfile;
+	return true;
+}
+
 static char *try_file(struct images *images, struct image *image, char *path)
 {
 	struct err err = { 0 };
 	char *real = path ? realpath(path, NULL) : NULL;
+	struct symfile *symfile;
 
 	free(path);
 	if (!real)
 		return NULL;
-	image->symfile = symfile_open(real, &images->where->debug, &err);
-	if (image->symfile)
+	symfile = symfile_open(real, &images->where->debug, &err);
+	if (symfile && adopt(image, symfile, real))
 		return real;
-	log_warn("%s", err.msg);
+	if (symfile)
+		symfile_close(symfile);
+	else
+		log_warn("%s", err.msg);
 	free(real);
 	return NULL;
 }
@@ -222,29 +243,13 @@ static char *find_file(struct images *images, struct image *image)
 struct symfile *image_symfile(struct images *images, uint32_t handle)
 {
 	struct image *image = &images->all[handle];
-	const uint8_t *id;
-	size_t len;
 
 	if (image->opened || !handle)
 		return image->symfile;
 	image->opened = true;
 	image->file = find_file(images, image);
-	if (!image->symfile)
-		return NULL;
-	if (!images->machine)
+	if (image->symfile && !images->machine)
 		images->machine = symfile_machine(image->symfile);
-	id = symfile_build_id(image->symfile, &len);
-	if (!id || len > BUILD_ID_MAX)
-		len = id ? BUILD_ID_MAX : 0;
-	if (build_id_differs(image, id, len)) {
-		log_warn("%s: is not the binary that was recorded (its build id differs): "
-			 "its names are not used; --symfs or --build-dir may lead to the right one",
-			 image->file);
-		symfile_close(image->symfile);
-		image->symfile = NULL;
-	} else {
-		set_build_id(image, id, len);
-	}
 	return image->symfile;
 }
 

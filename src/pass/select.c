@@ -25,6 +25,7 @@ int select_time(struct selection *sel, const char *arg, struct err *err)
 	const char *until = comma ? comma + 1 : "";
 	size_t len = comma ? (size_t)(comma - arg) : strlen(arg);
 
+	sel->timed = true;
 	sel->from = 0;
 	sel->until = UINT64_MAX;
 	if ((len && !text_seconds(arg, len, &sel->from)) ||
@@ -47,7 +48,8 @@ int select_ids(struct id_set *set, const char *what, const char *arg, struct err
 		if (!text_u32(at, first, &range.first))
 			break;
 		range.last = range.first;
-		if (dash && !text_u32(dash + 1, len - first - 1, &range.last))
+		if (dash && (!text_u32(dash + 1, len - first - 1, &range.last) ||
+			     range.last < range.first))
 			break;
 		GROW(set->ranges, set->nr + 1, set->cap);
 		set->ranges[set->nr++] = range;
@@ -92,7 +94,7 @@ bool select_keeps(const struct selection *sel, struct world *world, const struct
 {
 	if (ev->kind != EVENT_SAMPLE)
 		return true;
-	if ((sel->from || sel->until) &&
+	if (sel->timed &&
 	    (ev->time == NO_TIME || ev->time < sel->from || ev->time >= sel->until))
 		return false;
 	if (!in_set(&sel->cpus, ev->cpu) || !in_set(&sel->pids, ev->pid) ||

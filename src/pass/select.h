@@ -22,7 +22,8 @@ struct id_set {
 };
 
 struct selection {
-	uint64_t from, until; /* ns, until is not part of it; both 0: all */
+	bool timed;
+	uint64_t from, until; /* ns; until is not part of it */
 	struct id_set cpus, pids, tids;
 	const char **comms, **sources; /* any of them; borrowed strings */
 	size_t nr_comms, nr_sources, cap_comms, cap_sources;

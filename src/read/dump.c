@@ -204,6 +204,8 @@ static bool map_word(struct dump *d, struct event_map *map, const struct word *w
 		map->kernel = true;
 	else if (is(word, "linked"))
 		map->as_linked = true;
+	else if (is(word, "foreign"))
+		map->foreign = true;
 	else if (is(word, "guest"))
 		map->guest = true;
 	else if (is(word, "path") && word->quoted)

@@ -130,6 +130,8 @@ static void put_map(struct dump *d, const struct event_map *map)
 	}
 	if (map->kernel)
 		buf_adds(&d->line, " kernel");
+	if (map->foreign)
+		buf_adds(&d->line, " foreign");
 	if (map->as_linked)
 		buf_adds(&d->line, " linked");
 	if (map->build_id_len)

@@ -18,7 +18,8 @@ int flame_style_from(struct flame_style *style, const struct options *options, s
 		.notes = options->notes,
 		.icicle = options->icicle,
 		.inverted = options->inverted,
-		.min_width_percent = options->min_width ? options->min_width : FLAME_MIN_WIDTH_PERCENT,
+		.min_width_percent = options->min_width_given ? options->min_width
+								: FLAME_MIN_WIDTH_PERCENT,
 		.width = options->width,
 	};
 	if (!options->palette)
