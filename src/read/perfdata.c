@@ -48,7 +48,7 @@ static int perfdata_open(struct reader *r)
 /* The next record out of the compressed ones, or NULL: the next one of the file is needed. */
 static const uint8_t *next_plain(const struct perfdata *p, struct stream *s)
 {
-	for (;;) {
+	while (s->unpack) {
 		size_t have = s->plain.len - s->plain_at, src, dst;
 		uint8_t *at = (uint8_t *)s->plain.data + s->plain_at;
 		int ret;
@@ -77,6 +77,7 @@ static const uint8_t *next_plain(const struct perfdata *p, struct stream *s)
 		if (ret >= 0 && !src && !dst)
 			s->packed_at = s->packed.len;
 	}
+	return NULL;
 }
 
 /* 0: taken in, -1: there is no library for it, or nothing in it */
@@ -94,6 +95,7 @@ static int start_unpacking(struct perfdata *p, const struct record *rec)
 		s->unpack = unpack_zstd.open();
 	if (!s->unpack)
 		return -1;
+	buf_reserve(&s->plain, PLAIN_MAX);
 	buf_clear(&s->packed);
 	buf_add(&s->packed, c.at, (size_t)len);
 	s->packed_at = 0;

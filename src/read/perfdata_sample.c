@@ -241,7 +241,8 @@ static void set_chain(struct perfdata *p, struct event_sample *sample, const str
 	GROW(p->ips, nr + p->nr_tail + 1, p->cap_ips);
 	if (sample->ips != p->ips)
 		memcpy(p->ips, sample->ips, nr * 8);
-	memcpy(p->ips + nr, p->tail, p->nr_tail * 8);
+	if (p->nr_tail)
+		memcpy(p->ips + nr, p->tail, p->nr_tail * 8);
 	sample->ips = p->ips;
 	sample->nr = (uint32_t)(nr + p->nr_tail);
 }
