@@ -20,7 +20,7 @@ TEXT_POKE, DEFERRED = 20, 22
 ATTR, ROUND, AUXTRACE_INFO, AUXTRACE, UPDATE, FEATURE, COMPRESSED = 64, 68, 70, 71, 78, 80, 81
 KERNEL_MODE, USER_MODE, GUEST_KERNEL_MODE = 1, 2, 4
 KERNEL, USER, GUEST_KERNEL, DEFERRED_MARK = (2**64 - n for n in (128, 512, 2176, 640))
-HOSTNAME, OSRELEASE, ARCH, NRCPUS, CMDLINE, EVENT_DESC = 3, 4, 6, 7, 11, 12
+HOSTNAME, OSRELEASE, ARCH, NRCPUS, CMDLINE, EVENT_DESC, COMPRESSION = 3, 4, 6, 7, 11, 12, 27
 FLAG_BITS = {"mmap": 8, "comm": 9, "freq": 10, "task": 13, "sample_id_all": 18, "mmap2": 23,
              "comm_exec": 24}
 TEXT = 0xffffffff81000000
@@ -252,7 +252,8 @@ def cases():
     yield "be", be.file(usual(be))
     yield "pipe", le.pipe(usual(le))
     yield "pipe-be", be.pipe(usual(be))
-    yield "compressed", le.file(compressed(le))
+    zstd = {**le.features(), COMPRESSION: le.pack("5I", 1, 1, 1, 2, 1 << 19)}
+    yield "compressed", le.file(compressed(le), features=zstd)
     yield "every-record", le.file(every_record(le))
     yield "groups", groups()
     yield "branches", branches()
@@ -262,7 +263,7 @@ def cases():
                                        f.record(SAMPLE, f.pack("QQII", 7, 0x400100, 1, 1), 2)))(
         File(sample_type=IDENTIFIER | IP | TID))
     # Damage.
-    yield "bad-compression", le.file(compressed(le, True))
+    yield "bad-compression", le.file(compressed(le, True), features=zstd)
     data = usual(le)
     yield "cut", le.file(data)[:232 + len(data) - 20 + 8]
     yield "size-zero", le.file(data[:400] + bytes(8) + data[400:])
