@@ -205,7 +205,12 @@ static void take_fields(struct perfdata *p, struct cursor *c, const struct perf_
 
 static void hold(struct perfdata *p, const struct record *rec, uint32_t tid, uint64_t cookie)
 {
-	struct held held = { .offset = rec->offset, .cookie = cookie, .tid = tid, .size = rec->size };
+	struct held held = {
+		.offset = rec->offset,
+		.cookie = cookie,
+		.tid = tid,
+		.size = rec->size,
+	};
 
 	if (p->nr_held == MAX_HELD) {
 		/* The oldest has waited in vain. */

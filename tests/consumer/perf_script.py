@@ -61,8 +61,8 @@ def main():
         load = t.build(folder)
         for name, args in (("chains", ["-g"]), ("single lines", [])):
             path = os.path.join(folder, "perf.data")
-            t.run(["perf", "record", "-q", "-e", "cpu-clock,page-faults", "--sample-cpu", *args, "-o", path,
-                   load, "TFSL"])
+            t.run(["perf", "record", "-q", "-e", "cpu-clock,page-faults", "--sample-cpu", *args,
+                   "-o", path, load, "TFSL"])
             samples = t.perf_samples(path)
             view = t.View(path)
             for variation, more in VARIATIONS:

@@ -29,7 +29,8 @@ TEXT = 0xffffffff81000000
 class File:
     """Pieces of a perf.data file in one byte order."""
 
-    def __init__(self, big=False, sample_type=USUAL, read_format=0, branch_type=0, regs=0, events=1):
+    def __init__(self, big=False, sample_type=USUAL, read_format=0, branch_type=0, regs=0,
+                 events=1):
         self.order = ">" if big else "<"
         self.big, self.type, self.read_format = big, sample_type, read_format
         self.branch_type, self.regs, self.events = branch_type, regs, events
@@ -81,8 +82,8 @@ class File:
         return self.record(type_, self.pack("IIIIQ", pid, parent, tid, parent, time) +
                            self.trailer(parent, parent, time), misc)
 
-    def sample(self, ips, time, misc=USER_MODE, pid=100, tid=100, cpu=0, id_=7, period=250000, nr=None,
-               read=b"", after=b""):
+    def sample(self, ips, time, misc=USER_MODE, pid=100, tid=100, cpu=0, id_=7, period=250000,
+               nr=None, read=b"", after=b""):
         first = next((ip for ip in ips if ip < 2**64 - 4095), 0)
         body = b""
         if self.type & IDENTIFIER:
@@ -269,7 +270,8 @@ def cases():
     yield "size-zero", le.file(data[:400] + bytes(8) + data[400:])
     yield "size-beyond", le.file(le.comm("x") + le.pack("IHH", SAMPLE, 2, 4096) + bytes(64))
     yield "chain-lies", le.file(b"".join([
-        le.sample([USER, 0x400100], 1000, nr=2**64 - 1), le.sample([USER, 0x400100], 2000, nr=2**61),
+        le.sample([USER, 0x400100], 1000, nr=2**64 - 1),
+        le.sample([USER, 0x400100], 2000, nr=2**61),
         le.sample([USER, 0x400100], 3000, nr=3), le.sample([USER, 0x400100], 4000)]))
     yield "short-records", le.file(b"".join(
         le.record(t, b"") for t in (MMAP, LOST, COMM, EXIT, FORK, SAMPLE, MMAP2, KSYMBOL, DEFERRED,
