@@ -14,7 +14,9 @@ void space_release(struct space *space)
 
 void space_clear(struct space *space)
 {
-	space->nr = 0;
+	free(space->maps);
+	space->maps = NULL;
+	space->nr = space->cap = 0;
 	space->version++;
 }
 

@@ -17,6 +17,7 @@ struct space {
 	struct map *maps; /* sorted, never overlapping */
 	size_t nr, cap;
 	uint32_t version; /* changes with every change of the maps */
+	int32_t threads;  /* that are known to run besides the first */
 };
 
 void space_release(struct space *space);

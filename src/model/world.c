@@ -14,6 +14,7 @@
 #define MEMO_MAX ((size_t)2 << 20) /* entries: 96 MB at the most */
 #define MEMO_TRIAL 10000
 #define PAGE 4096
+#define ENDED_KEPT 4096 /* processes */
 
 void world_init(struct world *world, struct strtab *strings, const struct image_search *where)
 {
@@ -41,6 +42,7 @@ void world_release(struct world *world)
 	frames_release(&world->frames);
 	stacks_release(&world->stacks);
 	free(world->spaces);
+	free(world->ended);
 	free(world->tasks);
 	free(world->sources);
 	free(world->facts);
@@ -230,11 +232,35 @@ static void add_fork(struct world *world, const struct event *ev)
 	uint32_t child, parent;
 
 	task_of(world, ev->pid, ev->tid)->comm = comm;
+	child = space_of(world, ev->pid);
+	if (ev->pid != ev->tid)
+		world->spaces[child].threads++;
 	if (ev->pid == ev->fork.parent_pid || ev->fork.fresh)
 		return;
-	child = space_of(world, ev->pid);
+	world->spaces[child].threads = 0;
 	parent = space_of(world, ev->fork.parent_pid);
 	space_copy(&world->spaces[child], &world->spaces[parent]);
+}
+
+/* The maps of the process that ended longest ago go, unless threads of it still run. */
+static void add_exit(struct world *world, const struct event *ev)
+{
+	uint32_t space = hash_get(&world->space_by_pid, (struct hash_key){ ev->pid, 0 });
+	struct ended *slot;
+
+	if (!space)
+		return;
+	if (ev->pid != ev->tid) {
+		world->spaces[space].threads--;
+		return;
+	}
+	if (!world->ended)
+		world->ended = xcalloc(ENDED_KEPT, sizeof(*world->ended));
+	slot = &world->ended[world->nr_ended++ % ENDED_KEPT];
+	if (slot->space && world->spaces[slot->space].version == slot->version &&
+	    world->spaces[slot->space].threads <= 0)
+		space_clear(&world->spaces[slot->space]);
+	*slot = (struct ended){ space, world->spaces[space].version };
 }
 
 void world_apply(struct world *world, struct event *ev)
@@ -252,6 +278,9 @@ void world_apply(struct world *world, struct event *ev)
 		break;
 	case EVENT_FORK:
 		add_fork(world, ev);
+		break;
+	case EVENT_EXIT:
+		add_exit(world, ev);
 		break;
 	case EVENT_MAP:
 		add_map(world, ev);

@@ -41,6 +41,15 @@ struct world {
 	size_t nr_spaces, cap_spaces;
 	struct hash space_by_pid;
 
+	/*
+	 * Processes that have ended keep their maps for a while: samples of their last moments come
+	 * after the end. Without a bound, memory would follow the number of processes.
+	 */
+	struct ended {
+		uint32_t space, version; /* version: at the end; another one means a new life */
+	} *ended;
+	size_t nr_ended; /* since the beginning */
+
 	struct task *tasks; /* [0] none */
 	size_t nr_tasks, cap_tasks;
 	struct hash task_by_id;

@@ -135,7 +135,7 @@ static bool base_register(const struct walk *w, const struct state *s, uint64_t 
 static bool one_op(const struct walk *w, const struct state *s, const Dwarf_Op *op,
 		   struct stack_copy *stack)
 {
-	uint64_t value;
+	uint64_t value, *top;
 
 	if (op->atom >= DW_OP_lit0 && op->atom <= DW_OP_lit31)
 		return push(stack, op->atom - DW_OP_lit0);
@@ -157,7 +157,10 @@ static bool one_op(const struct walk *w, const struct state *s, const Dwarf_Op *
 		stack->at[stack->nr - 1] += op->number;
 		return true;
 	case DW_OP_deref:
-		return stack->nr && read_word(w, stack->at[stack->nr - 1], &stack->at[stack->nr - 1]);
+		if (!stack->nr)
+			return false;
+		top = &stack->at[stack->nr - 1];
+		return read_word(w, *top, top);
 	case DW_OP_dup:
 		return stack->nr && push(stack, stack->at[stack->nr - 1]);
 	case DW_OP_drop:
@@ -416,8 +419,8 @@ void unwind_sample(struct unwind *u, struct event *ev)
 
 	if (!w.machine || w.user->abi != 2) {
 		if (!u->told)
-			log_warn("stacks of this machine (%s) cannot be unwound: they stay as they are",
-				 world_arch(u->world));
+			log_warn("stacks of this machine (%s) cannot be unwound: "
+				 "they stay as they are", world_arch(u->world));
 		u->told = true;
 		return;
 	}

@@ -11,10 +11,11 @@
 #include "model/frame.h"
 
 #define MAX_CHAIN 65536
+#define NR_STRINGS 4 /* texts that an event may have */
 
 struct dump {
 	const char *at, *end; /* what is left of the line */
-	struct buf strings[4]; /* unquoted texts of the event at hand */
+	struct buf strings[NR_STRINGS]; /* unquoted texts of the event at hand */
 	unsigned nr_strings;
 	uint64_t *ips;
 	size_t nr_ips, cap_ips;
@@ -118,7 +119,7 @@ static bool is(const struct word *word, const char *text)
 
 static const char *keep(struct dump *d, const struct word *word)
 {
-	struct buf *to = &d->strings[d->nr_strings++ % 4];
+	struct buf *to = &d->strings[d->nr_strings++ % NR_STRINGS];
 
 	unescape(to, word->value, word->value_len);
 	return to->data;
@@ -457,7 +458,7 @@ static bool aux_word(struct dump *d, struct event_aux *aux, const struct word *w
 {
 	if (is(word, "offset"))
 		return number(word, &aux->offset);
-	if (is(word, "len"))
+	if (is(word, "len") && !aux->data) /* the bytes know better */
 		return number(word, &aux->len);
 	if (is(word, "flags"))
 		return number(word, &aux->flags);
@@ -582,6 +583,9 @@ static bool parse_line(struct reader *r, struct event *ev)
 		if (!event_word(r, ev, &word))
 			return false;
 	}
+	/* More texts than an event has: the first ones are gone. A sample's are kept elsewhere. */
+	if (d->nr_strings > NR_STRINGS && ev->kind != EVENT_SAMPLE)
+		return false;
 	return ret == 0 && complete(ev);
 }
 
@@ -620,7 +624,7 @@ static void dump_close(struct reader *r)
 {
 	struct dump *d = r->priv;
 
-	for (unsigned i = 0; i < 4; i++)
+	for (unsigned i = 0; i < NR_STRINGS; i++)
 		buf_release(&d->strings[i]);
 	buf_release(&d->bytes);
 	free(d->ips);

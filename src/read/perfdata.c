@@ -48,7 +48,7 @@ static int perfdata_open(struct reader *r)
 /* The next record out of the compressed ones, or NULL: the next one of the file is needed. */
 static const uint8_t *next_plain(const struct perfdata *p, struct stream *s)
 {
-	for (;;) {
+	while (s->unpack) {
 		size_t have = s->plain.len - s->plain_at, src, dst;
 		const uint8_t *at = have ? (uint8_t *)s->plain.data + s->plain_at : NULL;
 		int ret;
@@ -69,7 +69,8 @@ static const uint8_t *next_plain(const struct perfdata *p, struct stream *s)
 		buf_reserve(&s->plain, PLAIN_MAX);
 		src = s->packed.len - s->packed_at;
 		dst = PLAIN_MAX;
-		ret = s->unpack->ops->step(s->unpack, (uint8_t *)s->packed.data + s->packed_at, &src,
+		ret = s->unpack->ops->step(s->unpack,
+					   (uint8_t *)s->packed.data + s->packed_at, &src,
 					   (uint8_t *)s->plain.data + s->plain.len, &dst);
 		s->packed_at += src;
 		s->plain.len += dst;
@@ -77,6 +78,7 @@ static const uint8_t *next_plain(const struct perfdata *p, struct stream *s)
 		if (ret >= 0 && !src && !dst)
 			s->packed_at = s->packed.len;
 	}
+	return NULL;
 }
 
 /* 0: taken in, -1: there is no library for it, or nothing in it */
@@ -94,6 +96,7 @@ static int start_unpacking(struct perfdata *p, const struct record *rec)
 		s->unpack = unpack_zstd.open();
 	if (!s->unpack)
 		return -1;
+	buf_reserve(&s->plain, PLAIN_MAX);
 	buf_clear(&s->packed);
 	buf_add(&s->packed, c.at, (size_t)len);
 	s->packed_at = 0;
@@ -246,7 +249,8 @@ static int bad_record(struct reader *r, struct event *ev, const struct record *r
 			      "compressed records, and kscope is built without zstd");
 	}
 	return reader_damage(r, ev, rec->offset, 0, rec->size,
-			     "a record of type %" PRIu32 " does not hold what it should", rec->type);
+			     "a record of type %" PRIu32 " does not hold what it should",
+			     rec->type);
 }
 
 /* 1: an event, 0: go on, -1: r->err */
@@ -272,6 +276,10 @@ static int end_of_data(struct reader *r)
 	struct perfdata *p = r->priv;
 
 	p->s->ended = true;
+	if (p->s->in == &p->s->own && p->s->in->err.code) {
+		log_warn("%s", p->s->in->err.msg);
+		r->nr_damaged++;
+	}
 	for (size_t i = 0; i < p->nr_streams; i++) {
 		if (!p->streams[i].ended)
 			return 0;
@@ -415,6 +423,7 @@ static int tell_source(struct perfdata *p, struct event *ev)
 {
 	const struct attr *attr = &p->attrs[p->told_attrs++];
 	uint64_t type = attr->raw.sample_type;
+	uint64_t chains = PERF_SAMPLE_CALLCHAIN | PERF_SAMPLE_STACK_USER;
 
 	ev->kind = EVENT_SOURCE;
 	ev->source = (struct event_source){
@@ -424,7 +433,7 @@ static int tell_source(struct perfdata *p, struct event *ev)
 		.config = attr->raw.config,
 		.period = attr->raw.sample_period,
 		.freq = attr->raw.flags & PERF_ATTR_FREQ,
-		.lacks = (type & (PERF_SAMPLE_CALLCHAIN | PERF_SAMPLE_STACK_USER) ? 0 : LACKS_CHAIN) |
+		.lacks = (type & chains ? 0 : LACKS_CHAIN) |
 			 (type & PERF_SAMPLE_TIME ? 0 : LACKS_TIME) |
 			 (type & PERF_SAMPLE_CPU ? 0 : LACKS_CPU),
 		.branches = type & PERF_SAMPLE_BRANCH_STACK,

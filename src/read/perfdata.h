@@ -3,7 +3,8 @@
  * What the files of the perf.data reader share.
  *
  *	perfdata.c		records out of the file, unpacked and in the order of time
- *	perfdata_header.c	the header, attributes, features: what is known about all records
+ *	perfdata_header.c	the header and the attributes: what is known about all records
+ *	perfdata_feature.c	features: machine, build ids, names of events
  *	perfdata_record.c	tasks, maps, losses, switches
  *	perfdata_sample.c	samples
  */
@@ -205,9 +206,8 @@ int header_read(struct reader *r);
 /* An attribute and its ids as a record of a pipe. False: damaged. */
 bool header_attr_record(struct perfdata *p, const struct record *rec);
 bool header_update_record(struct perfdata *p, const struct record *rec);
-bool header_feature_record(struct reader *r, const struct record *rec);
-bool header_build_id_record(struct perfdata *p, const struct record *rec);
-const struct build_id *header_build_id(const struct perfdata *p, const char *path);
+/* The name of an event, unless it has one; takes over the text. */
+void header_name(struct perfdata *p, size_t attr, char *name);
 void header_release(struct perfdata *p);
 /* The attribute with this id, or NULL. */
 static inline struct known_id *header_id(const struct perfdata *p, uint64_t id)
@@ -216,6 +216,15 @@ static inline struct known_id *header_id(const struct perfdata *p, uint64_t id)
 
 	return at ? &p->ids[at - 1] : NULL;
 }
+
+/* ---- perfdata_feature.c ---- */
+
+bool feature_wanted(unsigned bit);
+/* False: damaged. */
+bool feature_read(struct perfdata *p, unsigned bit, struct cursor *c);
+bool header_feature_record(struct reader *r, const struct record *rec);
+bool header_build_id_record(struct perfdata *p, const struct record *rec);
+const struct build_id *header_build_id(const struct perfdata *p, const char *path);
 
 /* ---- perfdata_record.c, perfdata_sample.c ---- */
 

@@ -30,7 +30,7 @@ static const uint64_t *words_of(const uint8_t *at, uint64_t nr, bool swap, uint6
 {
 	if (!swap && (uintptr_t)at % 8 == 0)
 		return (const uint64_t *)at;
-	GROW(*room, nr, *cap);
+	GROW(*room, nr + 1, *cap);
 	memcpy(*room, at, nr * 8);
 	for (uint64_t i = 0; swap && i < nr; i++)
 		(*room)[i] = __builtin_bswap64((*room)[i]);
@@ -205,7 +205,12 @@ static void take_fields(struct perfdata *p, struct cursor *c, const struct perf_
 
 static void hold(struct perfdata *p, const struct record *rec, uint32_t tid, uint64_t cookie)
 {
-	struct held held = { .offset = rec->offset, .cookie = cookie, .tid = tid, .size = rec->size };
+	struct held held = {
+		.offset = rec->offset,
+		.cookie = cookie,
+		.tid = tid,
+		.size = rec->size,
+	};
 
 	if (p->nr_held == MAX_HELD) {
 		/* The oldest has waited in vain. */

@@ -369,9 +369,10 @@ static uint32_t unknown_name(struct reader *r, struct span binary)
 {
 	struct perfscript *p = r->priv;
 
-	if (!span_len(binary) || *binary.at == '[')
-		return intern(r, span_len(binary) ? binary : (struct span){ "[unknown]",
-									      "[unknown]" + 9 });
+	if (!span_len(binary))
+		return str_intern_z(r->frames->strings, "[unknown]");
+	if (*binary.at == '[')
+		return intern(r, binary);
 	buf_clear(&p->text);
 	buf_addc(&p->text, '[');
 	buf_add(&p->text, binary.at, span_len(binary));

@@ -26,7 +26,7 @@ struct perfdata {
 	uint32_t nr_cpus;
 	bool kernel_seen;
 	bool started; /* a record was written: the fields of the first source are settled */
-	unsigned lacks; /* what it does not have, and with it what follows records that are no samples */
+	unsigned lacks; /* what it does not have; nor has what follows other records */
 	bool switches;
 	bool arm_settled, arm; /* samples have a branch stack, if only an empty one */
 	struct hash mapped; /* images that a map has named: they get a build id */
@@ -390,7 +390,9 @@ static int put_sample(struct writer *w, const struct event *ev)
 		p->kernel_seen = true;
 	if (nr_branches > RECORD_MAX / 2 / sizeof(struct branch))
 		nr_branches = RECORD_MAX / 2 / sizeof(struct branch);
-	used = sizeof(head) + nr_fixed * 8 + (branches ? 8 + nr_branches * sizeof(struct branch) : 0);
+	used = sizeof(head) + nr_fixed * 8;
+	if (branches)
+		used += 8 + nr_branches * sizeof(struct branch);
 	room = (uint32_t)((RECORD_MAX - used) / 8 - 2);
 	nr = !chain ? 0 : sample->nr < room ? sample->nr : room;
 	words = nr + !marked;

@@ -217,8 +217,8 @@ def main():
                             "TFSL"], stdout=f, stderr=subprocess.DEVNULL)
         report.check("pipe", compare(path, folder, True, 50, False))
         path = os.path.join(folder, "threads.data")
-        made = t.run(["perf", "record", "-q", "--threads", "-e", "cpu-clock", "-g", "-a", "-o", path,
-                      load, "TFSL"])
+        made = t.run(["perf", "record", "-q", "--threads", "-e", "cpu-clock", "-g", "-a", "-o",
+                      path, load, "TFSL"])
         if made.returncode:
             report.skip("folder of several streams", made.stderr.decode().strip()[:200])
         else:

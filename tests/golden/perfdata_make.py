@@ -20,7 +20,7 @@ TEXT_POKE, DEFERRED = 20, 22
 ATTR, ROUND, AUXTRACE_INFO, AUXTRACE, UPDATE, FEATURE, COMPRESSED = 64, 68, 70, 71, 78, 80, 81
 KERNEL_MODE, USER_MODE, GUEST_KERNEL_MODE = 1, 2, 4
 KERNEL, USER, GUEST_KERNEL, DEFERRED_MARK = (2**64 - n for n in (128, 512, 2176, 640))
-HOSTNAME, OSRELEASE, ARCH, NRCPUS, CMDLINE, EVENT_DESC = 3, 4, 6, 7, 11, 12
+HOSTNAME, OSRELEASE, ARCH, NRCPUS, CMDLINE, EVENT_DESC, COMPRESSION = 3, 4, 6, 7, 11, 12, 27
 FLAG_BITS = {"mmap": 8, "comm": 9, "freq": 10, "task": 13, "sample_id_all": 18, "mmap2": 23,
              "comm_exec": 24}
 TEXT = 0xffffffff81000000
@@ -29,7 +29,8 @@ TEXT = 0xffffffff81000000
 class File:
     """Pieces of a perf.data file in one byte order."""
 
-    def __init__(self, big=False, sample_type=USUAL, read_format=0, branch_type=0, regs=0, events=1):
+    def __init__(self, big=False, sample_type=USUAL, read_format=0, branch_type=0, regs=0,
+                 events=1):
         self.order = ">" if big else "<"
         self.big, self.type, self.read_format = big, sample_type, read_format
         self.branch_type, self.regs, self.events = branch_type, regs, events
@@ -81,8 +82,8 @@ class File:
         return self.record(type_, self.pack("IIIIQ", pid, parent, tid, parent, time) +
                            self.trailer(parent, parent, time), misc)
 
-    def sample(self, ips, time, misc=USER_MODE, pid=100, tid=100, cpu=0, id_=7, period=250000, nr=None,
-               read=b"", after=b""):
+    def sample(self, ips, time, misc=USER_MODE, pid=100, tid=100, cpu=0, id_=7, period=250000,
+               nr=None, read=b"", after=b""):
         first = next((ip for ip in ips if ip < 2**64 - 4095), 0)
         body = b""
         if self.type & IDENTIFIER:
@@ -252,7 +253,8 @@ def cases():
     yield "be", be.file(usual(be))
     yield "pipe", le.pipe(usual(le))
     yield "pipe-be", be.pipe(usual(be))
-    yield "compressed", le.file(compressed(le))
+    zstd = {**le.features(), COMPRESSION: le.pack("5I", 1, 1, 1, 2, 1 << 19)}
+    yield "compressed", le.file(compressed(le), features=zstd)
     yield "every-record", le.file(every_record(le))
     yield "groups", groups()
     yield "branches", branches()
@@ -262,13 +264,14 @@ def cases():
                                        f.record(SAMPLE, f.pack("QQII", 7, 0x400100, 1, 1), 2)))(
         File(sample_type=IDENTIFIER | IP | TID))
     # Damage.
-    yield "bad-compression", le.file(compressed(le, True))
+    yield "bad-compression", le.file(compressed(le, True), features=zstd)
     data = usual(le)
     yield "cut", le.file(data)[:232 + len(data) - 20 + 8]
     yield "size-zero", le.file(data[:400] + bytes(8) + data[400:])
     yield "size-beyond", le.file(le.comm("x") + le.pack("IHH", SAMPLE, 2, 4096) + bytes(64))
     yield "chain-lies", le.file(b"".join([
-        le.sample([USER, 0x400100], 1000, nr=2**64 - 1), le.sample([USER, 0x400100], 2000, nr=2**61),
+        le.sample([USER, 0x400100], 1000, nr=2**64 - 1),
+        le.sample([USER, 0x400100], 2000, nr=2**61),
         le.sample([USER, 0x400100], 3000, nr=3), le.sample([USER, 0x400100], 4000)]))
     yield "short-records", le.file(b"".join(
         le.record(t, b"") for t in (MMAP, LOST, COMM, EXIT, FORK, SAMPLE, MMAP2, KSYMBOL, DEFERRED,

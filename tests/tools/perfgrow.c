@@ -37,7 +37,7 @@ static void put(FILE *f, const void *data, size_t len)
 int main(int argc, char **argv)
 {
 	struct perf_record round = { .type = PERF_RECORD_FINISHED_ROUND, .size = sizeof(round) };
-	uint64_t wanted, made = 0, span = 0, first = UINT64_MAX, last = 0, type;
+	uint64_t wanted, end, made = 0, span = 0, first = UINT64_MAX, last = 0, type;
 	struct perf_header header;
 	struct perf_attr attr;
 	size_t len, ip, time, features;
@@ -54,9 +54,10 @@ int main(int argc, char **argv)
 	type = attr.sample_type;
 	ip = type & PERF_SAMPLE_IDENTIFIER ? 16 : 8;
 	time = ip + (type & PERF_SAMPLE_TID ? 16 : 8);
-	put(out, data, header.data.offset + header.data.size);
+	end = header.data.offset + header.data.size;
+	put(out, data, end);
 	for (unsigned pass = 0; made < wanted; pass++) {
-		for (uint64_t at = header.data.offset; at < header.data.offset + header.data.size;) {
+		for (uint64_t at = header.data.offset; at < end;) {
 			struct perf_record *rec = (struct perf_record *)(data + at);
 			uint64_t *when = (uint64_t *)(data + at + time);
 			uint64_t *nr = (uint64_t *)(data + at + time + 8 +

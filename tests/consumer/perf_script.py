@@ -1,0 +1,95 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""perf script's text, in the variations that this perf can print, read by kscope: the samples are
+those that perf printed, and those that kscope reads from the perf.data itself."""
+import collections
+import os
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import perftest as t
+
+VARIATIONS = [
+    ("default", []),
+    ("nanoseconds", ["--ns"]),
+    ("header", ["--header"]),
+    ("processes", ["-F", "+pid"]),
+    ("modes", ["-F", "+misc"]),
+    ("source lines", ["-F", "+srcline"]),
+    ("task events", ["--show-task-events", "--show-mmap-events"]),
+    ("no offsets", ["-F", "-symoff"]),
+    ("no period", ["-F", "-period"]),
+    ("no cpu", ["-F", "-cpu"]),
+    ("inlined", None),
+]
+
+
+def folded(text):
+    return dict(line.rsplit(" ", 1) for line in text.splitlines())
+
+
+def expected(samples):
+    """What the text means, by the rules that perfscript.c has for frames without a name."""
+    stacks = collections.Counter()
+    several = len({s.event for s in samples}) > 1
+    for s in samples:
+        names = [] if s.comm.startswith(":") else [s.comm]
+        if not names:
+            names = ["pid %d" % s.tid]
+        for _, symbol, _, dso in reversed(s.frames):
+            if symbol in ("[unknown]", ""):
+                last = dso if dso.startswith("[") else "[%s]" % dso.rpartition("/")[2]
+                symbol = last
+            names.append(symbol.replace(";", ":"))
+        stacks[";".join(([s.event] if several else []) + names)] += 1
+    return {k: str(v) for k, v in stacks.items()}
+
+
+def differences(ours, theirs):
+    return ["%s: %s, perf has %s" % (k, ours.get(k), theirs.get(k))
+            for k in sorted(set(ours) | set(theirs)) if ours.get(k) != theirs.get(k)]
+
+
+def main():
+    report = t.Report()
+    why = t.why_not()
+    if why:
+        report.skip("perf script", why)
+        return 0
+    with tempfile.TemporaryDirectory(prefix="kscope-script-") as folder:
+        load = t.build(folder)
+        for name, args in (("chains", ["-g"]), ("single lines", [])):
+            path = os.path.join(folder, "perf.data")
+            t.run(["perf", "record", "-q", "-e", "cpu-clock,page-faults", "--sample-cpu", *args,
+                   "-o", path, load, "TFSL"])
+            samples = t.perf_samples(path)
+            view = t.View(path)
+            for variation, more in VARIATIONS:
+                text = os.path.join(folder, "perf.txt")
+                inline = ["--no-inline"] if more is not None else []
+                made = t.run(["perf", "script", "-i", path, *inline, *(more or [])])
+                with open(text, "wb") as f:
+                    f.write(made.stdout)
+                title = "%s, %s" % (name, variation)
+                if not made.stdout:
+                    report.skip(title, made.stderr.decode().strip()[:100])
+                    continue
+                result = t.run([t.KSCOPE, "convert", text, "-t", "folded", "-o", "-"])
+                problems = []
+                if result.returncode or result.stderr:
+                    problems.append("kscope says " + result.stderr.decode().strip())
+                if more is not None:
+                    problems += differences(folded(result.stdout.decode()), expected(samples))
+                dump = t.View(text)
+                if len(dump.samples) != len(view.samples):
+                    problems.append("%d samples of %d" % (len(dump.samples), len(view.samples)))
+                for a, b in zip(dump.samples, view.samples):
+                    same = abs(a.time - b.time) < 1000 and a.tid == b.tid and a.event == b.event
+                    if not same or (variation != "no period" and a.period != b.period):
+                        problems.append("%r is not %r" % (a.key(), b.key()))
+                report.check(title, problems)
+    return 1 if report.failed else 0
+
+
+sys.exit(main())
