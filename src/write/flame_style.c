@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#define KEEP_ALL 1e-12 /* to the picture 0 would be the default */
+
 static const char *const palettes[] = {
 	[FLAME_HOT] = "hot",
 	[FLAME_MEM] = "mem",
@@ -18,8 +20,8 @@ int flame_style_from(struct flame_style *style, const struct options *options, s
 		.notes = options->notes,
 		.icicle = options->icicle,
 		.inverted = options->inverted,
-		.min_width_percent = options->min_width_given ? options->min_width
-								: FLAME_MIN_WIDTH_PERCENT,
+		.min_width_percent = options->min_width_given ? options->min_width + KEEP_ALL
+							      : FLAME_MIN_WIDTH_PERCENT,
 		.width = options->width,
 	};
 	if (!options->palette)

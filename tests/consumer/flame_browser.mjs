@@ -177,7 +177,7 @@ async function checkLabels(page, what) {
 	equal(bad.join('|'), '', `${what}: labels that overflow`);
 }
 
-const plain = picture('plain', stacks, ['--title', 'Plain', '--subtitle', 'made up']);
+const plain = picture('plain', stacks, ['--title', 'Plain', '--subtitle', 'made up', '--min', '0.001']);
 const nasty = picture('nasty', nastyStacks, ['--title', '</title><b>"&\'', '--notes', ']]><i>']);
 
 await test('hover shows details', async () => {
@@ -435,7 +435,7 @@ await test('frames too narrow at first appear on zoom', async () => {
 	const lines = [[['main', 'big'], 999000]];
 	for (let i = 0; i < 20; i++)
 		lines.push([['main', 'small', 'tiny_' + i], 50]);
-	const page = await open(picture('deep', lines));
+	const page = await open(picture('deep', lines, ['--min', '0.001']));
 	equal(await frame(page, 'tiny_3'), null, 'seen too early');
 	await page.locator('input').fill('tiny_3');
 	equal(await found(page), '0.01 % matched', 'searched all the same');
