@@ -230,7 +230,7 @@ static char *find_file(struct images *images, struct image *image)
 		if (!folders[i])
 			continue;
 		file = try_file(images, image, xasprintf("%s/%s", folders[i], path));
-		if (!file && strcmp(path, name))
+		if (!file && strcmp(path, name) != 0)
 			file = try_file(images, image, xasprintf("%s/%s", folders[i], name));
 	}
 	if (!file && !image->foreign)
