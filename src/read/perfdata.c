@@ -62,7 +62,8 @@ static const uint8_t *next_plain(const struct perfdata *p, struct stream *s)
 		if (s->packed_at == s->packed.len || s->packed_bad)
 			return NULL;
 		if (s->plain_at) {
-			memmove(s->plain.data, at, have);
+			if (have)
+				memmove(s->plain.data, at, have);
 			s->plain.len = have;
 			s->plain_at = 0;
 		}

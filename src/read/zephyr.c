@@ -64,7 +64,7 @@ static int zephyr_probe(const uint8_t *head, size_t len)
 {
 	const char *at = memmem(head, len, HEADER, strlen(HEADER)), *end = (const char *)head + len;
 	char text[MAX_LINE];
-	uint64_t words, first;
+	uint64_t words = 0, first;
 
 	while (at && at < end) {
 		const char *newline = memchr(at, '\n', (size_t)(end - at));

@@ -325,7 +325,7 @@ static void read_symbol(const struct object *obj, const struct symbol_section *f
 			struct symtab *tab)
 {
 	Elf32_Word wide = 0;
-	struct symbol out;
+	struct symbol out = { 0 };
 	GElf_Sym sym;
 
 	if (!gelf_getsymshndx(from->data, from->more, i, &sym, &wide))
