@@ -117,7 +117,7 @@ def in_order(few, many):
     return all(any(a == b for b in rest) for a in few)
 
 
-def same_frames(ours, theirs, unwound, execed, names):
+def same_frames(ours, theirs, unwound, child, names):
     """Makes theirs.frames as long as ours; what is wrong, or None."""
     # An empty chain: perf prints no frame, kscope keeps the sampled pc.
     if not theirs.frames and len(ours.frames) == 1:
@@ -128,13 +128,18 @@ def same_frames(ours, theirs, unwound, execed, names):
         return None
     if unwound:
         # Where the copy of the stack ends, perf with libunwind has one more frame at address -1.
-        theirs.frames = [f for f in theirs.frames if f[0] != (1 << 64) - 1]
+        real = [f for f in theirs.frames if f[0] != (1 << 64) - 1]
+        cut = len(real) < len(theirs.frames)
+        theirs.frames = real
     mine = as_perf_prints(ours, theirs, unwound)
-    if unwound and execed and len(mine) > len(theirs.frames):
+    if unwound and cut and len(mine) == len(theirs.frames) + 1:
+        mine.pop()  # and perf takes the last word of the copy for outside
+    if unwound and child and len(mine) > len(theirs.frames):
         # After fork and exec libunwind in perf often finds no rules any more and follows frame
         # pointers, which leaves frames out and ends in something that is none. Ours must reach
-        # the outermost function, and have all that perf has.
-        real = [f[0] for f in theirs.frames if f[3] != "[unknown]"]
+        # the outermost function, and have all that perf has. (Records of the fork or the exec
+        # may be lost: all but the first process count.)
+        real = [f[0] for f in theirs.frames if f[1] != "[unknown]"]
         if names[-1] in OUTERMOST and in_order(real, [f[0] for f in mine]):
             theirs.frames = []
             return None
@@ -166,9 +171,13 @@ def compare(path, folder, cpu, least, unwound):
             continue
         if a.comm != b.comm and not b.comm.startswith(":"):
             problems.append("sample %d is of %s, perf has %s" % (nr, a.comm, b.comm))
-        wrong = same_frames(a, b, unwound, a.pid in view.execed[1:], names[nr])
+        wrong = same_frames(a, b, unwound, a.pid != view.execed[0], names[nr])
         if wrong:
             problems.append("sample %d: %s" % (nr, wrong))
+            continue
+        if len(names[nr]) < len(b.frames):
+            problems.append("sample %d of %s has frames %r and names %r" % (nr, a.comm, a.frames,
+                                                                            names[nr]))
             continue
         for i, frame in enumerate(b.frames):
             name = names[nr][i]

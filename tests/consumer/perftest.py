@@ -267,8 +267,14 @@ class View:
             if pid != parent and not head.endswith(" fresh"):
                 self.maps[pid] = Maps(self.maps.get(parent))
         elif kind == "map" and " kernel " not in head:
-            self.maps.setdefault(pid, Maps()).add(int(words["addr"], 16), int(words["len"], 16),
-                                                  int(words["offset"], 16), words["path"])
+            start, offset, path = int(words["addr"], 16), int(words["offset"], 16), words["path"]
+            # Memory without a file: perf leaves addresses as they are, and names what is anonymous
+            # after the file in which a compiler of code at run time would list its symbols.
+            if path.startswith(("//anon", "/dev/zero", "/anon_hugepage")):
+                offset, path = start, "/tmp/perf-%d.map" % pid
+            elif path.startswith(("[stack", "/SYSV", "[heap]")):
+                offset = start
+            self.maps.setdefault(pid, Maps()).add(start, int(words["len"], 16), offset, path)
         elif kind == "sample":
             self.take_sample(words, pid, tid, chain)
 
