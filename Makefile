@@ -170,7 +170,7 @@ DEMO_CFLAGS := --target=aarch64-none-elf -O1 -g -ffreestanding -fno-omit-frame-p
 $(BUILD)/demo/%.o: demo/sel4/%.c
 	@mkdir -p $(@D)
 	$(call say,CLANG)
-	$(Q)clang $(DEMO_CFLAGS) -fdebug-prefix-map=$(CURDIR)=. -c $< -o $@
+	$(Q)clang $(DEMO_CFLAGS) '-fdebug-prefix-map=$(CURDIR)=.' -c $< -o $@
 define demo_elf
 $(BUILD)/demo/$(1)/%.elf: $(BUILD)/demo/%.o
 	@mkdir -p $$(@D)

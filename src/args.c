@@ -52,7 +52,7 @@ static const struct option_row {
 	{ "elf", OPT_ELF, "PID=FILE", ALL, "this process runs this binary (may be repeated)" },
 	{ "tick-hz", OPT_TICK_HZ, "HZ", SELECTS, "the data counts time in ticks of this frequency" },
 	{ "event-name", OPT_EVENT_NAME, "NAME", SELECTS, "what was sampled, if the data does not say" },
-	{ "time", OPT_TIME, "A,B", SELECTS, "only samples from A up to B, in seconds; either may be left out" },
+	{ "time", OPT_TIME, "A,B", SELECTS, "only samples from A to B seconds; either may be left out" },
 	{ "cpu", OPT_CPU, "LIST", SELECTS, "only these CPUs, such as 0,2-3" },
 	{ "pid", OPT_PID, "LIST", SELECTS, "only these processes" },
 	{ "tid", OPT_TID, "LIST", SELECTS, "only these threads" },

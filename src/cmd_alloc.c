@@ -104,7 +104,7 @@ static void text_frame(struct allocs *a, const char *name, size_t nr)
 static void json_frame(struct allocs *a, const char *name, size_t nr)
 {
 	buf_adds(&a->text, nr ? "," : "");
-	text_quote(&a->text, name, strlen(name));
+	text_quote_json(&a->text, name);
 }
 
 static void print_leaks(struct allocs *a)

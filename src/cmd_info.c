@@ -29,7 +29,7 @@ struct info {
 	} *tasks; /* as they were met; the index holds places + 1 */
 	size_t nr_tasks, cap_tasks;
 	struct hash task_index;
-	struct buf text;
+	struct buf text, scratch;
 };
 
 static struct count *source_count(struct info *info, uint32_t source)
@@ -95,6 +95,12 @@ static const char *text_of(const struct info *info, uint32_t handle)
 	return str_text(info->job->world.strings, handle);
 }
 
+/* Names come from the data: what a terminal might obey has to go. */
+static const char *plain_of(struct info *info, uint32_t handle)
+{
+	return text_plain(&info->scratch, text_of(info, handle));
+}
+
 static const char *task_name(const struct info *info, const struct task_count *task)
 {
 	uint32_t comm = world_comm(&info->job->world, task->pid, task->tid);
@@ -124,12 +130,13 @@ static void print_text(struct info *info)
 			 job->merge.inputs[i].reader.ops->name);
 	for (size_t i = 0; i < world->nr_facts; i++)
 		buf_addf(to, "%-9s %s\n", text_of(info, world->facts[i].key),
-			 text_of(info, world->facts[i].value));
+			 plain_of(info, world->facts[i].value));
 	if (*world_arch(world) && !world_fact(world, "arch"))
 		buf_addf(to, "arch      %s\n", world_arch(world));
-	buf_addf(to, "samples   %" PRIu64 "\n", job->samples);
+	buf_addf(to, "samples   %" PRIu64, job->selected);
 	if (job->selected != job->samples)
-		buf_addf(to, "selected  %" PRIu64 "\n", job->selected);
+		buf_addf(to, " of %" PRIu64 " that are there", job->samples);
+	buf_addc(to, '\n');
 	buf_addf(to, "lost      %" PRIu64 "\n", job->lost);
 	buf_addf(to, "damage    %" PRIu64 " places, %" PRIu64 " bytes\n", job->damaged,
 		 job->damaged_bytes);
@@ -142,12 +149,12 @@ static void print_text(struct info *info)
 		struct count c = i < info->nr_sources ? info->sources[i] : (struct count){ 0 };
 
 		buf_addf(to, "event     %-24s %10" PRIu64 " samples %16" PRIu64 " in all\n",
-			 text_of(info, source_name(world, i)), c.samples, c.weight);
+			 plain_of(info, source_name(world, i)), c.samples, c.weight);
 	}
 	for (size_t i = 0; i < info->nr_tasks; i++) {
 		const struct task_count *task = &info->tasks[i];
 
-		buf_addf(to, "task      %-24s %10" PRIu64 " samples", task_name(info, task),
+		buf_addf(to, "task      %-24s %10" PRIu64 " samples", text_plain(&info->scratch, task_name(info, task)),
 			 task->count.samples);
 		if (task->pid != NO_TASK)
 			buf_addf(to, "  pid %" PRIu32 " tid %" PRIu32, task->pid, task->tid);
@@ -159,16 +166,16 @@ static void print_text(struct info *info)
 		image_symfile(&world->images, i);
 		if (told_before(&world->images, i))
 			continue;
-		buf_addf(to, "binary    %-24s %s\n", text_of(info, image->path),
+		buf_addf(to, "binary    %-24s %s\n", plain_of(info, image->path),
 			 image->file ? image->file : "(not found)");
 	}
 }
 
 static void json_text(struct buf *to, const char *key, const char *value)
 {
-	text_quote(to, key, strlen(key));
+	text_quote_json(to, key);
 	buf_addc(to, ':');
-	text_quote(to, value, strlen(value));
+	text_quote_json(to, value);
 }
 
 static void json_inputs(struct info *info)
@@ -239,9 +246,10 @@ static void print_json(struct info *info)
 	struct world *world = &job->world;
 	struct buf *to = &info->text;
 
-	buf_addf(to, "{\"samples\":%" PRIu64 ",\"selected\":%" PRIu64 ",\"lost\":%" PRIu64
+	buf_addf(to, "{\"samples\":%" PRIu64 ",\"unselected\":%" PRIu64 ",\"lost\":%" PRIu64
 		     ",\"damaged\":%" PRIu64 ",\"damaged_bytes\":%" PRIu64 ",",
-		 job->samples, job->selected, job->lost, job->damaged, job->damaged_bytes);
+		 job->selected, job->samples - job->selected, job->lost, job->damaged,
+		 job->damaged_bytes);
 	if (info->time_seen)
 		buf_addf(to, "\"first_ns\":%" PRIu64 ",\"last_ns\":%" PRIu64 ",", info->first,
 			 info->last);
@@ -292,6 +300,7 @@ static int run(struct args *args)
 	free(info.tasks);
 	hash_release(&info.task_index);
 	buf_release(&info.text);
+	buf_release(&info.scratch);
 	job_release(&job);
 	strtab_release(&strings);
 	return ret;

@@ -17,7 +17,7 @@ struct report {
 	struct args *args;
 	struct job *job;
 	struct tally tally;
-	struct buf text;
+	struct buf text, scratch[2];
 	bool colors;
 };
 
@@ -42,6 +42,12 @@ static const struct writer_ops report_ops = { .name = "report", .put = report_pu
 static const char *text_of(const struct report *report, uint32_t handle)
 {
 	return str_text(report->job->world.strings, handle);
+}
+
+/* Names come from the data: what a terminal might obey has to go. Two at a time. */
+static const char *plain_of(struct report *report, unsigned which, uint32_t handle)
+{
+	return text_plain(&report->scratch[which], text_of(report, handle));
 }
 
 static double share(uint64_t part, uint64_t all)
@@ -73,13 +79,13 @@ static void print_row(struct report *report, const struct flat *flat, const stru
 	buf_addf(&report->text, "%s%7.2f%%%s %s%7.2f%%%s %10" PRIu64 "  ", color(report, self), self,
 		 plain(report), color(report, total), total, plain(report), row->samples);
 	if (report->args->by == FLAT_TASK && row->pid != NO_TASK)
-		buf_addf(&report->text, "%s (pid %" PRIu32 ")\n", text_of(report, row->name),
+		buf_addf(&report->text, "%s (pid %" PRIu32 ")\n", plain_of(report, 0, row->name),
 			 row->pid);
 	else if (row->binary)
-		buf_addf(&report->text, "%-40s %s\n", text_of(report, row->name),
-			 text_of(report, row->binary));
+		buf_addf(&report->text, "%-40s %s\n", plain_of(report, 0, row->name),
+			 plain_of(report, 1, row->binary));
 	else
-		buf_addf(&report->text, "%s\n", text_of(report, row->name));
+		buf_addf(&report->text, "%s\n", plain_of(report, 0, row->name));
 }
 
 static void print_table(struct report *report, const struct tally *part)
@@ -141,7 +147,7 @@ static void print_subtree(struct report *report, const struct tree *tree, uint32
 		if (percent < report->args->min_percent)
 			break;
 		buf_addf(&report->text, "%s%7.2f%%%s %*s%s%s%s", color(report, percent), percent,
-			 plain(report), (int)depth * 2, "", text_of(report, n->name),
+			 plain(report), (int)depth * 2, "", plain_of(report, 0, n->name),
 			 n->inlined ? " (inlined)" : "", n->self ? "" : "\n");
 		if (n->self)
 			buf_addf(&report->text, "  [self %.2f%%]\n", share(n->self, all));
@@ -204,7 +210,7 @@ static void print_section(struct report *report, struct tally *part)
 static void json_text(struct report *report, const char *key, const char *value)
 {
 	buf_addf(&report->text, "\"%s\":", key);
-	text_quote(&report->text, value, strlen(value));
+	text_quote_json(&report->text, value);
 }
 
 static void json_rows(struct report *report, const struct tally *part, const char *key,
@@ -288,9 +294,9 @@ static void print_all(struct report *report)
 
 	if (report->args->json) {
 		buf_addf(&report->text,
-			 "{\"samples\":%" PRIu64 ",\"selected\":%" PRIu64 ",\"lost\":%" PRIu64
+			 "{\"samples\":%" PRIu64 ",\"unselected\":%" PRIu64 ",\"lost\":%" PRIu64
 			 ",\"damaged\":%" PRIu64 ",\"events\":[\n",
-			 job->samples, job->selected, job->lost, job->damaged);
+			 job->selected, job->samples - job->selected, job->lost, job->damaged);
 		each_source(report, json_section);
 		buf_adds(&report->text, "]}\n");
 	} else {
@@ -335,6 +341,8 @@ static int run(struct args *args)
 	}
 	tally_release(&report.tally);
 	buf_release(&report.text);
+	buf_release(&report.scratch[0]);
+	buf_release(&report.scratch[1]);
 	job_release(&job);
 	strtab_release(&strings);
 	return ret;

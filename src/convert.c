@@ -33,6 +33,7 @@ int job_open(struct job *job, struct strtab *strings)
 void job_release(struct job *job)
 {
 	merge_close(&job->merge);
+	hash_release(&job->whole);
 	alloc_release(&job->allocs);
 	calltime_release(&job->calls);
 	unwind_release(&job->unwind);
@@ -58,14 +59,37 @@ static int put(struct job *job, struct writer *writer, struct event *ev)
 	return writer->ops->put(writer, ev);
 }
 
+/* Two recordings may give the same number to different tasks; then they cannot be merged. */
+static int check_pid(struct job *job, const struct event *whole)
+{
+	uint32_t path = str_intern_z(job->world.strings, whole->map.path);
+	uint32_t *known = hash_at(&job->whole, (struct hash_key){ whole->pid, 0 });
+	uint32_t before = *known, *input;
+
+	*known = path;
+	input = hash_at(&job->whole, (struct hash_key){ whole->pid, 1 });
+	if (before && before != path && *input != whole->input + 1)
+		return err_set(&job->err, ERR_INPUT,
+			       "pid %" PRIu32 " is %s in %s and %s in %s: their samples cannot be told "
+			       "apart; convert them one by one",
+			       whole->pid, str_text(job->world.strings, before),
+			       job->merge.inputs[*input - 1].in.path, whole->map.path,
+			       job->merge.inputs[whole->input].in.path);
+	*input = whole->input + 1;
+	return 0;
+}
+
 static int put_whole_map(struct job *job, struct writer *writer, const struct event *whole)
 {
 	struct event ev;
 
+	if (check_pid(job, whole) < 0)
+		return -1;
+
 	for (size_t n = 0; world_segment(&job->world, whole, n, &ev); n++) {
 		if (ev.map.as_linked) {
 			log_warn("no usable binary %s for pid %" PRIu32
-				 ": its samples keep bare addresses; say where it is with --build-dir",
+				 ": its samples have no names; say where it is with --build-dir",
 				 whole->map.path, whole->pid);
 			job->partial = true;
 		}
@@ -177,7 +201,8 @@ static int run_loop(struct job *job, struct writer *writer)
 	while ((ret = merge_next(&job->merge, &ev)) > 0) {
 		ret = pass_on(job, writer, &ev);
 		if (ret < 0) {
-			job->err = writer->err;
+			if (!job->err.code)
+				job->err = writer->err;
 			break;
 		}
 		if (progress_due(&progress)) {

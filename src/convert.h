@@ -26,6 +26,7 @@ struct job {
 	struct world world; /* valid from job_open() to job_release() */
 	struct image_search where;
 	struct merge merge;
+	struct hash whole; /* by pid: the binary that an input says it is, and which input */
 	struct alloc_pass allocs; /* unless the writer takes them raw */
 	struct calltime calls;	  /* likewise */
 	struct unwind unwind;

@@ -153,6 +153,16 @@ static int start_unpacking(struct in *in, struct err *err)
 	return 0;
 }
 
+/* Some editors put it before text; no binary format begins with it. */
+static void skip_byte_order_mark(struct in *in)
+{
+	size_t have;
+	const uint8_t *head = in_peek(in, 3, &have);
+
+	if (have >= 3 && !memcmp(head, "\xef\xbb\xbf", 3))
+		in_skip(in, 3);
+}
+
 static void init(struct in *in, const char *path, int fd, size_t window)
 {
 	memset(in, 0, sizeof(*in));
@@ -183,6 +193,7 @@ int in_open(struct in *in, const char *path, struct err *err)
 		in_close(in);
 		return -1;
 	}
+	skip_byte_order_mark(in);
 	return 0;
 }
 

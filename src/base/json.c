@@ -80,7 +80,12 @@ static void add_utf8(struct buf *to, uint32_t c)
 		buf_addc(to, (char)(0xc0 | c >> 6));
 		buf_addc(to, (char)(0x80 | (c & 0x3f)));
 	} else {
-		buf_addc(to, (char)(0xe0 | c >> 12));
+		if (c < 0x10000) {
+			buf_addc(to, (char)(0xe0 | c >> 12));
+		} else {
+			buf_addc(to, (char)(0xf0 | c >> 18));
+			buf_addc(to, (char)(0x80 | (c >> 12 & 0x3f)));
+		}
 		buf_addc(to, (char)(0x80 | (c >> 6 & 0x3f)));
 		buf_addc(to, (char)(0x80 | (c & 0x3f)));
 	}
@@ -94,28 +99,51 @@ static unsigned hex_digit(uint8_t c)
 	return c >= 'a' && c <= 'f' ? c - (unsigned)'a' + 10 : 16;
 }
 
+/* The XXXX of \\uXXXX. */
+static bool code_unit(const char *at, const char *end, uint32_t *code)
+{
+	*code = 0;
+	if (end - at < 5 || *at != 'u')
+		return false;
+	for (int i = 1; i <= 4; i++) {
+		unsigned digit = hex_digit((uint8_t)at[i]);
+
+		if (digit > 15)
+			return false;
+		*code = *code << 4 | digit;
+	}
+	return true;
+}
+
+/* Beyond 16 bits a character is two units; half of one is no character. */
+static uint32_t whole_character(uint32_t code, const char **at, const char *end)
+{
+	uint32_t low;
+
+	if (code < 0xd800 || code > 0xdfff)
+		return code;
+	if (code > 0xdbff || end - *at < 6 || **at != '\\' || !code_unit(*at + 1, end, &low) ||
+	    low < 0xdc00 || low > 0xdfff)
+		return 0xfffd;
+	*at += 6;
+	return 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00);
+}
+
 static bool add_escape(struct buf *to, const char **at, const char *end)
 {
 	static const char from[] = "\"\\/bfnrt", into[] = "\"\\/\b\f\n\r\t";
 	const char *known = *at < end && **at ? strchr(from, **at) : NULL;
-	uint32_t code = 0;
+	uint32_t code;
 
 	if (known) {
 		buf_addc(to, into[known - from]);
 		++*at;
 		return true;
 	}
-	if (end - *at < 5 || **at != 'u')
+	if (!code_unit(*at, end, &code))
 		return false;
-	for (int i = 1; i <= 4; i++) {
-		unsigned digit = hex_digit((uint8_t)(*at)[i]);
-
-		if (digit > 15)
-			return false;
-		code = code << 4 | digit;
-	}
-	add_utf8(to, code);
 	*at += 5;
+	add_utf8(to, whole_character(code, at, end));
 	return true;
 }
 
@@ -259,31 +287,57 @@ static bool skip_word(struct json *js)
 	return js->at > start || json_fail(js, "expected a value");
 }
 
+/* Which brackets are open: a bit each, set for [ ]. */
+struct nesting {
+	uint8_t lists[MAX_NESTING / 8];
+	unsigned depth;
+};
+
+static bool open_bracket(struct json *js, struct nesting *open, int c)
+{
+	unsigned bit = open->depth % 8;
+
+	if (open->depth == MAX_NESTING)
+		return json_fail(js, "values nested too deep");
+	open->lists[open->depth / 8] &= (uint8_t)~(1U << bit);
+	open->lists[open->depth++ / 8] |= (uint8_t)((c == '[') << bit);
+	js->at++;
+	return true;
+}
+
+static bool close_bracket(struct json *js, struct nesting *open, int c)
+{
+	if (!open->depth)
+		return json_fail(js, "expected a value");
+	open->depth--;
+	if ((open->lists[open->depth / 8] >> open->depth % 8 & 1) != (c == ']'))
+		return json_fail(js, "a bracket that closes another kind");
+	js->at++;
+	return true;
+}
+
 bool json_skip(struct json *js)
 {
-	unsigned depth = 0;
+	struct nesting open = { .depth = 0 };
 	const char *text;
 	size_t len;
 
 	do {
 		int c = json_peek(js);
+		bool good = true;
 
 		if (js->cut)
 			return false;
-		if (c == '{' || c == '[') {
-			if (++depth > MAX_NESTING)
-				return json_fail(js, "values nested too deep");
+		if (c == '{' || c == '[')
+			good = open_bracket(js, &open, c);
+		else if (c == '}' || c == ']')
+			good = close_bracket(js, &open, c);
+		else if (open.depth && (c == ',' || c == ':'))
 			js->at++;
-		} else if (c == '}' || c == ']') {
-			if (!depth)
-				return json_fail(js, "expected a value");
-			depth--;
-			js->at++;
-		} else if (depth && (c == ',' || c == ':')) {
-			js->at++;
-		} else if (c == '"' ? !json_raw_string(js, &text, &len) : !skip_word(js)) {
+		else
+			good = c == '"' ? json_raw_string(js, &text, &len) : skip_word(js);
+		if (!good)
 			return false;
-		}
-	} while (depth);
+	} while (open.depth);
 	return true;
 }

@@ -93,6 +93,50 @@ void text_quote(struct buf *buf, const char *s, size_t len)
 	buf_addc(buf, '"');
 }
 
+/* The length of the UTF-8 character at s, 0 if it is none. Rejects what RFC 3629 does. */
+static size_t utf8_len(const unsigned char *s)
+{
+	size_t len = s[0] < 0x80 ? 1 : s[0] < 0xc2 ? 0 : s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3
+			 : s[0] < 0xf5 ? 4 : 0;
+
+	for (size_t i = 1; i < len; i++) {
+		if ((s[i] & 0xc0) != 0x80)
+			return 0;
+	}
+	if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f) ||
+	    (s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] > 0x8f))
+		return 0;
+	return len;
+}
+
+void text_quote_json(struct buf *buf, const char *s)
+{
+	struct buf valid = { 0 };
+
+	while (*s) {
+		size_t len = utf8_len((const unsigned char *)s);
+
+		if (len)
+			buf_add(&valid, s, len);
+		else
+			buf_adds(&valid, "\xef\xbf\xbd");
+		s += len ? len : 1;
+	}
+	text_quote(buf, valid.data ? valid.data : "", valid.len);
+	buf_release(&valid);
+}
+
+const char *text_plain(struct buf *scratch, const char *s)
+{
+	buf_clear(scratch);
+	buf_adds(scratch, s);
+	for (char *c = scratch->data; *c; c++) {
+		if ((unsigned char)*c < ' ' || *c == 0x7f)
+			*c = '?';
+	}
+	return scratch->data;
+}
+
 bool text_line(struct in *in, const char **line, size_t *len)
 {
 	size_t want = 1, have = 0, seen = 0;

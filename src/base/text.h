@@ -19,6 +19,10 @@ bool text_seconds(const char *s, size_t len, uint64_t *ns);
 
 /* Appends s in double quotes; quotes, backslashes and control bytes are escaped as in JSON. */
 void text_quote(struct buf *buf, const char *s, size_t len);
+/* The same, and bytes that are not UTF-8 become U+FFFD: valid JSON whatever s is. */
+void text_quote_json(struct buf *buf, const char *s);
+/* For people: control bytes, which a terminal might obey, become '?'. Kept in scratch. */
+const char *text_plain(struct buf *scratch, const char *s);
 
 /*
  * The next line without its end, NUL not included; false at the end of the input. It stays until

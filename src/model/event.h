@@ -104,6 +104,7 @@ struct event_map {
 	 * come from the program headers.
 	 */
 	bool whole;
+	bool given; /* the user named this very file: it is looked for as it is first */
 	bool guest; /* of a virtual machine */
 	/*
 	 * The image is not where it was linked, but moved as a whole: this symbol is at `offset`.

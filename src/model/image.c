@@ -226,6 +226,8 @@ static char *find_file(struct images *images, struct image *image)
 		file = find_kernel(images, image, path);
 	if (image_is_pseudo(path))
 		return file;
+	if (image->given)
+		file = try_file(images, image, xstrdup(path));
 	for (size_t i = 0; !file && i < sizeof(folders) / sizeof(*folders); i++) {
 		if (!folders[i])
 			continue;
@@ -233,7 +235,7 @@ static char *find_file(struct images *images, struct image *image)
 		if (!file && strcmp(path, name) != 0)
 			file = try_file(images, image, xasprintf("%s/%s", folders[i], name));
 	}
-	if (!file && !image->foreign)
+	if (!file && !image->foreign && !image->given)
 		file = try_file(images, image, xstrdup(path));
 	if (!file)
 		file = try_file(images, image, cached_path(image));
@@ -248,8 +250,10 @@ struct symfile *image_symfile(struct images *images, uint32_t handle)
 		return image->symfile;
 	image->opened = true;
 	image->file = find_file(images, image);
-	if (image->symfile && !images->machine)
+	if (image->symfile && !images->machine) {
 		images->machine = symfile_machine(image->symfile);
+		images->is_64bit = symfile_is_64bit(image->symfile);
+	}
 	return image->symfile;
 }
 

@@ -25,6 +25,7 @@ struct image {
 	uint8_t build_id_len;
 	bool as_linked; /* frames hold the ELF's own addresses, not offsets in the file */
 	bool kernel;
+	bool given; /* the user named this very file */
 	bool foreign; /* only looked for under the folders that the user gave */
 	bool opened; /* tried, with or without success */
 	bool one_symbol; /* all of it is the function that path names; there is no file */
@@ -42,6 +43,7 @@ struct images {
 	size_t nr, cap;
 	struct hash index;
 	uint16_t machine; /* e_machine of the first binary that was opened; 0 unknown */
+	bool is_64bit;	  /* that binary */
 	bool this_machine; /* the data tells that it was recorded here, on the kernel that runs */
 };
 

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text.h"
+
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 struct named_event {
@@ -149,6 +151,12 @@ void source_from_name(struct event_source *source, const char *name)
 	source->name = name;
 	if (find_name(hardware, COUNT(hardware), name, &source->config)) {
 		source->type = SOURCE_HARDWARE;
+		return;
+	}
+	/* rHEX, as perf record -e takes it */
+	if (name[0] == 'r' && text_hex(name + 1, strlen(name + 1), &source->config)) {
+		source->type = SOURCE_RAW;
+		source->name = NULL;
 		return;
 	}
 	source->type = SOURCE_SOFTWARE;

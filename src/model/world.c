@@ -128,7 +128,7 @@ const char *world_arch(const struct world *world)
 	case EM_ARM:
 		return "armv7l";
 	case EM_RISCV:
-		return "riscv64";
+		return world->images.is_64bit ? "riscv64" : "riscv32";
 	}
 	return "";
 }
@@ -302,15 +302,19 @@ bool world_segment(struct world *world, const struct event *whole, size_t n, str
 {
 	uint32_t image = image_intern(&world->images, whole->map.path, whole->map.build_id,
 				      whole->map.build_id_len, false, whole->map.kernel);
-	struct symfile *symfile = image_symfile(&world->images, image);
-	const struct sym_segment *segment;
+	const struct sym_segment *segment = NULL;
+	struct symfile *symfile;
 	uint64_t before;
-	size_t nr;
+	size_t nr = 0;
 
+	world->images.all[image].given |= whole->map.given;
+	symfile = image_symfile(&world->images, image);
+	if (symfile)
+		segment = symfile_segments(symfile, &nr);
 	*ev = *whole;
 	ev->map.whole = false;
 	ev->map.prot = PROT_READ | PROT_EXEC;
-	if (!symfile) {
+	if (!nr) { /* not found, or no code in it */
 		image = image_intern(&world->images, whole->map.path, NULL, 0, true,
 				     whole->map.kernel);
 		world->images.all[image].opened = true; /* it was just tried */
@@ -319,9 +323,9 @@ bool world_segment(struct world *world, const struct event *whole, size_t n, str
 		ev->map.len = (uint64_t)1 << 63;
 		return n == 0;
 	}
-	segment = symfile_segments(symfile, &nr) + n;
 	if (n >= nr)
 		return false;
+	segment += n;
 	/* Like a loader, from the start of the page, if the file allows it. */
 	before = segment->vaddr % PAGE == segment->offset % PAGE ? segment->vaddr % PAGE : 0;
 	ev->map.addr = segment->vaddr - before;

@@ -95,7 +95,7 @@ bool select_keeps(const struct selection *sel, struct world *world, const struct
 	if (ev->kind != EVENT_SAMPLE)
 		return true;
 	if (sel->timed &&
-	    (ev->time == NO_TIME || ev->time < sel->from || ev->time >= sel->until))
+	    (ev->time == NO_TIME || ev->time < sel->from || ev->time > sel->until))
 		return false;
 	if (!in_set(&sel->cpus, ev->cpu) || !in_set(&sel->pids, ev->pid) ||
 	    !in_set(&sel->tids, ev->tid))

@@ -23,7 +23,7 @@ struct id_set {
 
 struct selection {
 	bool timed;
-	uint64_t from, until; /* ns; until is not part of it */
+	uint64_t from, until; /* ns, both included, as in perf */
 	struct id_set cpus, pids, tids;
 	const char **comms, **sources; /* any of them; borrowed strings */
 	size_t nr_comms, nr_sources, cap_comms, cap_sources;

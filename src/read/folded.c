@@ -33,7 +33,7 @@ static bool split(const char *line, size_t len, size_t *stack, uint64_t *count)
 	size_t digits;
 	uint64_t part;
 
-	while (len && (line[len - 1] == ' ' || line[len - 1] == '\t'))
+	while (len && strchr(" \t\r", line[len - 1]) && line[len - 1])
 		len--;
 	blank = memrchr(line, ' ', len);
 	if (!blank)

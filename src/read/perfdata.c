@@ -462,8 +462,12 @@ static int tell_now(struct reader *r, struct event *ev)
 	int ret;
 
 	p->now.size = 0;
-	if (rec.type != PERF_RECORD_SAMPLE)
-		return record_event(r, &rec, ev);
+	if (rec.type != PERF_RECORD_SAMPLE) {
+		ret = record_event(r, &rec, ev);
+		/* Other kernels have tasks of that number that do have a name. */
+		p->told_idle |= ret > 0 && ev->kind == EVENT_COMM && !ev->pid && !ev->tid;
+		return ret;
+	}
 	ret = sample_event(r, &rec, ev);
 	if (ret > 0 && ev->kind == EVENT_SAMPLE && !ev->pid && !ev->tid && !p->told_idle) {
 		struct event sample = *ev;

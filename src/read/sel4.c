@@ -13,25 +13,34 @@
 #include "read/sel4_json.h"
 
 #define HALF_WRAP ((uint64_t)1 << 31)
+#define LATE ((uint64_t)1 << 26) /* 67 ms */
+
+#define MAX_UNMAPPED 64
 
 struct unmapped {
 	uint32_t pid;
 	uint64_t samples;
 };
 
-static bool is_mapped(const struct sel4 *s, uint32_t pid)
+static const struct sel4_mapping *find_mapping(const struct sel4 *s, uint32_t pid)
 {
 	for (size_t i = 0; i < s->nr_mappings; i++) {
 		if (s->mappings[i].pid == pid)
-			return true;
+			return &s->mappings[i];
 	}
-	return false;
+	return NULL;
 }
 
 void sel4_map(struct sel4 *s, const char *elf, size_t len, uint32_t pid)
 {
-	if (is_mapped(s, pid))
+	const struct sel4_mapping *old = find_mapping(s, pid);
+
+	if (old) {
+		if (!old->given && (strlen(old->elf) != len || memcmp(old->elf, elf, len) != 0))
+			log_warn("pid %" PRIu32 " is %s and %.*s; taken as the first", pid, old->elf,
+				 (int)len, elf);
 		return;
+	}
 	GROW(s->mappings, s->nr_mappings + 1, s->cap_mappings);
 	s->mappings[s->nr_mappings++] = (struct sel4_mapping){
 		.pid = pid,
@@ -53,14 +62,16 @@ static int read_header_file(struct reader *r, struct sel4 *s)
 	return ret;
 }
 
-int sel4_open(struct reader *r, struct sel4 *s)
+int sel4_open(struct reader *r, struct sel4 *s, bool has_mapping)
 {
 	const struct options *options = r->options;
 
-	for (size_t i = 0; i < options->nr_elfs; i++)
+	for (size_t i = 0; i < options->nr_elfs; i++) {
 		sel4_map(s, options->elfs[i].path, strlen(options->elfs[i].path),
 			 options->elfs[i].pid);
-	return options->build_dir ? read_header_file(r, s) : 0;
+		s->mappings[s->nr_mappings - 1].given = true;
+	}
+	return options->build_dir && !has_mapping ? read_header_file(r, s) : 0;
 }
 
 void sel4_close(struct sel4 *s)
@@ -92,6 +103,7 @@ static void tell_mapping(struct sel4 *s, struct event *ev)
 		ev->kind = EVENT_MAP;
 		ev->map.path = mapping->elf;
 		ev->map.whole = true;
+		ev->map.given = mapping->given;
 	}
 	s->comm_next = !s->comm_next;
 }
@@ -116,24 +128,31 @@ bool sel4_tell(struct reader *r, struct sel4 *s, struct event *ev)
 }
 
 /*
- * The second generation's nanoseconds pass through 32 bits and wrap every 4.29 s. A step back by
- * more than half of that is a wrap; a smaller one is a sample that came late. After a wrap, a
- * sample from just before it may still come late.
+ * The second generation's nanoseconds pass through 32 bits and wrap every 4.29 s. The clock of one
+ * cpu does not go back, but for a little, when samples come late; cpus are never far apart. The
+ * first time that fits to both is the true one.
  */
-static uint64_t unwrap(struct sel4 *s, uint64_t time)
+static uint64_t unwrap(struct sel4 *s, uint64_t time, uint32_t cpu)
 {
+	uint64_t *last = &s->last[cpu % SEL4_CPUS], least = 0, wraps;
+
 	if (s->wide || time > UINT32_MAX) {
 		s->wide = true;
 		return time;
 	}
-	if (time + HALF_WRAP < s->last) {
-		s->epoch += (uint64_t)1 << 32;
-		s->wraps++;
-	} else if (s->epoch && s->last < HALF_WRAP / 2 && time > UINT32_MAX - HALF_WRAP / 2) {
-		return time + s->epoch - ((uint64_t)1 << 32);
-	}
-	s->last = time;
-	return time + s->epoch;
+	if (*last > LATE)
+		least = *last - LATE;
+	if (s->newest > HALF_WRAP && s->newest - HALF_WRAP > least)
+		least = s->newest - HALF_WRAP;
+	if (time < least)
+		time += (least - time + UINT32_MAX) >> 32 << 32;
+	wraps = time >> 32;
+	if (wraps > s->wraps)
+		s->wraps = wraps;
+	*last = time;
+	if (time > s->newest)
+		s->newest = time;
+	return time;
 }
 
 static uint64_t to_ns(const struct reader *r, uint64_t ticks)
@@ -145,7 +164,7 @@ static uint64_t to_ns(const struct reader *r, uint64_t ticks)
 
 static void count_unmapped(struct sel4 *s, uint32_t pid)
 {
-	if (is_mapped(s, pid))
+	if (find_mapping(s, pid))
 		return;
 	for (size_t i = 0; i < s->nr_unmapped; i++) {
 		if (s->unmapped[i].pid == pid) {
@@ -153,8 +172,10 @@ static void count_unmapped(struct sel4 *s, uint32_t pid)
 			return;
 		}
 	}
-	if (s->nr_unmapped >= 64) /* enough to complain about, and garbage stays cheap */
+	if (s->nr_unmapped >= MAX_UNMAPPED) { /* enough to complain about; garbage stays cheap */
+		s->more_unmapped++;
 		return;
+	}
 	GROW(s->unmapped, s->nr_unmapped + 1, s->cap_unmapped);
 	s->unmapped[s->nr_unmapped++] = (struct unmapped){ pid, 1 };
 }
@@ -173,7 +194,7 @@ void sel4_event(struct reader *r, struct sel4 *s, struct event *ev)
 	}
 	count_unmapped(s, sample->pid);
 	ev->kind = EVENT_SAMPLE;
-	ev->time = to_ns(r, unwrap(s, sample->time));
+	ev->time = to_ns(r, unwrap(s, sample->time, sample->cpu));
 	ev->cpu = sample->cpu;
 	ev->pid = ev->tid = sample->pid;
 	ev->sample = (struct event_sample){
@@ -193,13 +214,16 @@ void sel4_end(struct reader *r, struct sel4 *s)
 	for (size_t i = 0; i < s->nr_unmapped; i++) {
 		const struct unmapped *none = &s->unmapped[i];
 
-		if (!is_mapped(s, none->pid)) /* the mapping may have come after the samples */
+		if (!find_mapping(s, none->pid)) /* the mapping may have come after the samples */
 			reader_missing(r,
 				       "%s: pid %" PRIu32 " has no ELF: its %" PRIu64
-				       " samples keep bare addresses; name one with --elf %" PRIu32
+				       " samples have no names; give one with --elf %" PRIu32
 				       "=FILE",
 				       r->in->path, none->pid, none->samples, none->pid);
 	}
+	if (s->more_unmapped)
+		reader_missing(r, "%s: %" PRIu64 " more samples are of other pids without an ELF",
+			       r->in->path, s->more_unmapped);
 	s->nr_unmapped = 0;
-	s->wraps = 0;
+	s->more_unmapped = s->wraps = 0;
 }

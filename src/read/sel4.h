@@ -9,6 +9,7 @@
 #include "base/buf.h"
 #include "format.h"
 
+#define SEL4_CPUS 256
 #define SEL4_MAX_DEPTH 1024 /* the original sends 16 */
 
 struct sel4_sample { /* absent fields are 0, as in protobuf */
@@ -21,6 +22,7 @@ struct sel4_sample { /* absent fields are 0, as in protobuf */
 struct sel4_mapping {
 	uint32_t pid;
 	char *elf;
+	bool given; /* on the command line */
 };
 
 struct sel4 {
@@ -29,14 +31,18 @@ struct sel4 {
 	size_t nr_mappings, cap_mappings;
 	size_t told;	    /* events of the preamble and the mappings handed out so far */
 	bool comm_next;	    /* a mapping's map was told, its name is next */
-	uint64_t last, epoch, wraps; /* of the clock */
+	uint64_t last[SEL4_CPUS], newest, wraps; /* of the clock */
 	bool wide; /* times beyond 32 bits were seen: it does not wrap */
 	struct unmapped *unmapped; /* pids without a binary, and how many samples each has */
 	size_t nr_unmapped, cap_unmapped;
+	uint64_t more_unmapped; /* samples of those that were not noted any more */
 };
 
-/* Reads --elf and BUILD_DIR/sample_header.json. */
-int sel4_open(struct reader *r, struct sel4 *s);
+/*
+ * Takes --elf and, unless the data has a mapping of its own, BUILD_DIR/sample_header.json. So the
+ * command line is believed first, then the data, then what lies beside the binaries.
+ */
+int sel4_open(struct reader *r, struct sel4 *s, bool has_mapping);
 void sel4_close(struct sel4 *s);
 /* The first mapping of a pid wins, so --elf does. */
 void sel4_map(struct sel4 *s, const char *elf, size_t len, uint32_t pid);

@@ -14,6 +14,8 @@
 #include "base/mem.h"
 #include "read/sel4.h"
 
+#define MAPPING_TAIL ((size_t)64 << 10)
+
 enum state { AT_START, AT_TOP, AT_SAMPLES, AT_END };
 enum step { STEP_ON, STEP_SAMPLE, STEP_FAILED };
 
@@ -22,6 +24,9 @@ struct sel4_json {
 	enum state state;
 	bool bare; /* a list of samples without the object around it */
 	char field[16]; /* the last one looked at: for messages */
+	bool has_ip;	/* the sample at hand has one */
+	bool again;	/* a document begins inside a sample: netconn was told to connect twice */
+	bool listed;	/* the list of samples was seen */
 	struct buf text;
 };
 
@@ -38,10 +43,6 @@ static int sel4_json_probe(const uint8_t *head, size_t len)
 	return head[i] == '[' && memmem(head, len, "\"ip\"", 4) ? 40 : 0;
 }
 
-static int sel4_json_open(struct reader *r)
-{
-	return sel4_open(r, r->priv);
-}
 
 static bool key_is(const char *key, size_t len, const char *name)
 {
@@ -65,12 +66,16 @@ static bool parse_ips(struct json *js, struct sel4_sample *sample)
 	return true;
 }
 
-static bool parse_field(struct json *js, struct sel4_sample *sample, const char *key, size_t len)
+static bool parse_field(struct json *js, struct sel4_json *p, const char *key, size_t len)
 {
+	struct sel4_sample *sample = &p->sel4.sample;
+
 	if (key_is(key, len, "ips"))
 		return parse_ips(js, sample);
-	if (key_is(key, len, "ip"))
+	if (key_is(key, len, "ip")) {
+		p->has_ip = true;
 		return json_u64(js, &sample->chain[0]);
+	}
 	if (key_is(key, len, "pid") || key_is(key, len, "pd"))
 		return json_u32(js, &sample->pid);
 	if (key_is(key, len, "time") || key_is(key, len, "timestamp"))
@@ -81,6 +86,10 @@ static bool parse_field(struct json *js, struct sel4_sample *sample, const char 
 		return json_u64(js, &sample->period);
 	if (key_is(key, len, "nr"))
 		return json_u64(js, &sample->nr);
+	if (key_is(key, len, "samples") || key_is(key, len, "elf_tcb_mappings")) {
+		p->again = true;
+		return json_fail(js, "another document begins inside the list of samples");
+	}
 	return json_skip(js);
 }
 
@@ -99,6 +108,7 @@ static bool parse_sample(struct json *js, struct sel4_json *p)
 
 	reset(sample);
 	p->field[0] = '\0';
+	p->has_ip = p->again = false;
 	if (!json_take(js, '{'))
 		return js->cut ? false : json_fail(js, "expected a sample, an object");
 	while (!json_take(js, '}')) {
@@ -106,14 +116,14 @@ static bool parse_sample(struct json *js, struct sel4_json *p)
 			return false;
 		if (!json_take(js, ':'))
 			return js->cut ? false : json_fail(js, "expected ':'");
-		if (!parse_field(js, sample, key, len)) {
+		if (!parse_field(js, p, key, len)) {
 			snprintf(p->field, sizeof(p->field), "%.*s: ",
 				 len > 12 ? 12 : (int)len, key);
 			return false;
 		}
 		json_take(js, ',');
 	}
-	return true;
+	return p->has_ip || json_fail(js, "a sample without its ip");
 }
 
 static bool parse_mappings(struct json *js, struct sel4 *s, struct buf *name)
@@ -157,6 +167,7 @@ static bool parse_top(struct json *js, struct sel4_json *p)
 	if (!json_take(js, '['))
 		return js->cut ? false : json_fail(js, "'samples' must be a list");
 	p->state = AT_SAMPLES;
+	p->listed = true;
 	return true;
 }
 
@@ -182,6 +193,58 @@ static enum step parse_step(struct json *js, struct sel4_json *p)
 	}
 }
 
+static const uint8_t *find_mapping(const uint8_t *data, size_t len)
+{
+	static const char key[] = "\"elf_tcb_mappings\"";
+	const uint8_t *found = memmem(data, len, key, sizeof(key) - 1);
+
+	return found ? found + sizeof(key) - 1 : NULL;
+}
+
+/*
+ * If the mapping is not at the beginning, it may be at the end; names are of more use before the
+ * samples. Only in a plain file, which can be read from both ends.
+ */
+static int mapping_at_end(struct reader *r, struct sel4 *found)
+{
+	struct sel4_json *p = r->priv;
+	uint64_t size = r->in->size;
+	const uint8_t *tail, *at;
+	size_t have;
+
+	if (!size || r->in->unpack)
+		return 0;
+	if (in_seek(r->in, size > MAPPING_TAIL ? size - MAPPING_TAIL : 0, &r->err) < 0)
+		return -1;
+	tail = in_peek(r->in, MAPPING_TAIL, &have);
+	at = find_mapping(tail, have);
+	if (at) {
+		struct json js = { .at = at, .end = tail + have };
+
+		if (json_take(&js, ':'))
+			parse_mappings(&js, found, &p->text);
+	}
+	return in_seek(r->in, 0, &r->err);
+}
+
+static int sel4_json_open(struct reader *r)
+{
+	struct sel4_json *p = r->priv;
+	struct sel4 late = { 0 };
+	size_t have;
+	const uint8_t *head = in_peek(r->in, 1, &have);
+	bool first = find_mapping(head, have);
+	int ret = first ? 0 : mapping_at_end(r, &late);
+
+	if (ret == 0)
+		ret = sel4_open(r, &p->sel4, first || late.nr_mappings);
+	for (size_t i = 0; i < late.nr_mappings; i++)
+		sel4_map(&p->sel4, late.mappings[i].elf, strlen(late.mappings[i].elf),
+			 late.mappings[i].pid);
+	sel4_close(&late);
+	return ret;
+}
+
 /* The input ends in the middle of something. */
 static int cut_short(struct reader *r, struct event *ev, size_t rest)
 {
@@ -195,29 +258,73 @@ static int cut_short(struct reader *r, struct event *ev, size_t rest)
 			     in_sample ? "in a sample" : "before its closing brackets");
 }
 
-/*
- * Not what it should be. A whole object of the wrong content is one lost sample; after anything
- * else the next object is where it goes on.
- */
+/* Where to go on after damage at js->at: behind the object, if it is one, or at the next. */
+static const uint8_t *behind_damage(const uint8_t *start, const struct json *js)
+{
+	struct json skip = { .at = start, .end = js->end };
+	const uint8_t *from = js->at > start ? js->at : start + 1, *next;
+
+	if (json_peek(&skip) == '{' && json_skip(&skip))
+		return skip.at;
+	next = memchr(from, '{', (size_t)(js->end - from));
+	return next ? next : js->end;
+}
+
+/* Not what it should be. What was read before stays, and what can be told apart after it counts. */
 static int damaged(struct reader *r, struct event *ev, const uint8_t *start, const struct json *js)
 {
 	struct sel4_json *p = r->priv;
-	struct json skip = { .at = start, .end = js->end };
-	uint64_t offset = in_offset(r->in), at = offset + (uint64_t)(js->at - start);
+	uint64_t at = in_offset(r->in) + (uint64_t)(js->at - start);
 	const char *what = js->wrong ? js->wrong : "not JSON";
 	size_t bytes;
 
+	if (p->again) {
+		p->again = false;
+		p->state = AT_START;
+		return reader_damage(r, ev, at, 0, 0, "%s", what);
+	}
+	if (p->state == AT_TOP && p->listed) {
+		/* A bracket too many ended the list; objects are samples all the same. */
+		const uint8_t *next = memchr(js->at, '{', (size_t)(js->end - js->at));
+
+		bytes = (size_t)((next ? next : js->end) - start);
+		in_skip(r->in, bytes);
+		p->state = AT_SAMPLES;
+		return reader_damage(r, ev, at, 0, bytes, "more behind the list of samples");
+	}
 	if (p->state != AT_SAMPLES)
 		return err_at(&r->err, ERR_INPUT, r->in->path, at, "%s", what);
-	if (!json_skip(&skip)) {
-		const uint8_t *from = js->at > start ? js->at : start + 1;
-		const uint8_t *next = memchr(from, '{', (size_t)(js->end - from));
-
-		skip.at = next ? next : js->end;
-	}
-	bytes = (size_t)(skip.at - start);
+	bytes = (size_t)(behind_damage(start, js) - start);
 	in_skip(r->in, bytes);
 	return reader_damage(r, ev, at, 1, bytes, "%s%s", p->field, what);
+}
+
+/* Behind the end: nothing, or another whole document. 1: *ev is filled. */
+static int at_end(struct reader *r, struct event *ev)
+{
+	struct sel4_json *p = r->priv;
+	struct json js = { 0 };
+	size_t have = 1;
+	uint64_t offset;
+
+	while (have) {
+		js.at = in_peek(r->in, 1, &have);
+		js.end = js.at + have;
+		js.cut = false;
+		json_peek(&js);
+		in_skip(r->in, have - (size_t)(js.end - js.at));
+		if (!js.cut)
+			break;
+	}
+	if (!have)
+		return sel4_end(r, &p->sel4), 0;
+	if (*js.at == '{' || *js.at == '[') {
+		p->state = AT_START;
+		return 2;
+	}
+	offset = in_offset(r->in);
+	return reader_damage(r, ev, offset, 0, in_skip(r->in, UINT64_MAX),
+			     "something else follows the samples");
 }
 
 static int sel4_json_next(struct reader *r, struct event *ev)
@@ -231,8 +338,13 @@ static int sel4_json_next(struct reader *r, struct event *ev)
 		enum step step;
 		size_t have;
 
-		if (state == AT_END)
-			return sel4_end(r, &p->sel4), 0;
+		if (state == AT_END) {
+			int ret = at_end(r, ev);
+
+			if (ret < 2)
+				return ret;
+			continue;
+		}
 		const uint8_t *start = in_peek(r->in, want, &have);
 
 		js.at = start;
@@ -269,6 +381,7 @@ int sel4_json_mappings(const char *path, struct sel4 *s, struct err *err)
 {
 	struct sel4_json p = { .state = AT_START };
 	struct json js = { 0 };
+	enum step step = STEP_ON;
 	struct in in;
 	const uint8_t *start;
 	size_t have;
@@ -279,12 +392,12 @@ int sel4_json_mappings(const char *path, struct sel4 *s, struct err *err)
 	start = in_peek(&in, IN_MAX_PEEK, &have);
 	js.at = start;
 	js.end = start + have;
-	while (p.state != AT_END && p.state != AT_SAMPLES && parse_step(&js, &p) == STEP_ON)
-		;
+	while (p.state != AT_END && p.state != AT_SAMPLES && step == STEP_ON)
+		step = parse_step(&js, &p);
 	*s = p.sel4;
-	if (js.wrong || js.cut)
+	if (step == STEP_FAILED)
 		err_at(err, ERR_INPUT, path, (uint64_t)(js.at - start), "%s",
-		       js.wrong ? js.wrong : "the file is cut short");
+		       js.wrong ? js.wrong : js.cut ? "the file is cut short" : "not JSON");
 	buf_release(&p.text);
 	in_close(&in);
 	return err->code ? -1 : 0;

@@ -160,7 +160,7 @@ static int sel4_pb_probe(const uint8_t *head, size_t len)
 
 static int sel4_pb_open(struct reader *r)
 {
-	return sel4_open(r, r->priv);
+	return sel4_open(r, r->priv, false);
 }
 
 /* Finds where the stream makes sense again; never the place where it is. */

@@ -6,50 +6,60 @@
  */
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/mem.h"
 #include "base/text.h"
 #include "read/sel4.h"
 
+enum field { FIELD_IP, FIELD_PID, FIELD_TIME, FIELD_CPU, FIELD_PERIOD, FIELD_NR, FIELD_IPS, FIELDS };
+
 struct sel4_serial {
 	struct sel4 sel4;
 	bool in_sample, in_ips, bad;
+	unsigned seen;	/* a bit for each enum field */
 	uint64_t start; /* of the sample at hand */
+	uint64_t depth; /* addresses that a sample has */
+	struct buf line; /* without what a terminal would not show */
+	size_t at;	/* how much of it was looked at */
+	uint64_t offset; /* of the line */
 };
 
 static int sel4_serial_probe(const uint8_t *head, size_t len)
 {
 	const uint8_t *ip = memmem(head, len, "\"ip\": \"", 7);
-	const uint8_t *end = ip ? memchr(ip, '\n', len - (size_t)(ip - head)) : NULL;
+	const uint8_t *end = ip ? memchr(ip + 7, '"', len - (size_t)(ip + 7 - head)) : NULL;
 
-	if (!end)
+	if (!end || end + 1 == head + len)
 		return 0;
-	while (end > ip && (end[-1] == '\r' || end[-1] == ' '))
-		end--;
-	return end[-1] == '"' ? 56 : 0; /* JSON would have a comma here */
+	return end[1] != ',' ? 56 : 0; /* JSON would have a comma here */
 }
 
 static int sel4_serial_open(struct reader *r)
 {
-	return sel4_open(r, r->priv);
+	return sel4_open(r, r->priv, false);
 }
 
-static void trim(const char **s, size_t *len, const char *blanks)
+/* Colours and stray bytes are the console's, not the profiler's. */
+static void clean(struct buf *to, const char *line, size_t len)
 {
-	while (*len && strchr(blanks, (*s)[*len - 1]) && (*s)[*len - 1])
-		--*len;
-	while (*len && strchr(blanks, **s) && **s) {
-		++*s;
-		--*len;
+	buf_clear(to);
+	buf_reserve(to, len);
+	for (size_t i = 0; i < len; i++) {
+		if (line[i] == '\033' && i + 1 < len && line[i + 1] == '[') {
+			for (i += 2; i < len && (line[i] < '@' || line[i] > '~'); i++)
+				;
+		} else if ((unsigned char)line[i] >= ' ' || line[i] == '\t') {
+			buf_addc(to, line[i]);
+		}
 	}
+	buf_add(to, "", 0);
 }
 
 /* The target prints with %ld: what is above 2^63 comes out negative. */
 static bool number(const char *s, size_t len, uint64_t *value)
 {
-	bool negative;
+	bool negative = len && *s == '-';
 
-	trim(&s, &len, " \t\",");
-	negative = len && *s == '-';
 	if (!text_u64(s + negative, len - negative, value))
 		return false;
 	if (negative)
@@ -69,63 +79,91 @@ static bool number32(const char *s, size_t len, uint32_t *value)
 
 static bool hex(const char *s, size_t len, uint64_t *value)
 {
-	trim(&s, &len, " \t\",");
-	if (len > 2 && s[0] == '0' && s[1] == 'x') {
-		s += 2;
-		len -= 2;
-	}
-	return text_hex(s, len, value);
+	bool prefix = len > 2 && s[0] == '0' && s[1] == 'x';
+
+	return text_hex(s + 2 * prefix, len - 2 * prefix, value);
 }
 
-static bool parse_field(struct sel4_serial *p, const char *line, size_t len)
+static bool set_field(struct sel4_serial *p, enum field field, const char *value, size_t len)
 {
 	struct sel4_sample *sample = &p->sel4.sample;
-	const char *colon = memchr(line, ':', len);
-	const char *key = line, *value;
-	size_t key_len, value_len;
 
-	if (!colon)
+	p->seen |= 1U << field;
+	switch (field) {
+	case FIELD_IP:
+		return hex(value, len, &sample->chain[0]);
+	case FIELD_PID:
+		return number32(value, len, &sample->pid);
+	case FIELD_TIME:
+		return number(value, len, &sample->time);
+	case FIELD_CPU:
+		return number32(value, len, &sample->cpu);
+	case FIELD_PERIOD:
+		return number(value, len, &sample->period);
+	case FIELD_NR:
+		return number(value, len, &sample->nr);
+	default:
 		return false;
-	value = colon + 1;
-	key_len = (size_t)(colon - line);
-	value_len = len - key_len - 1;
-	trim(&key, &key_len, " \t\"");
-	if (key_len == 3 && !memcmp(key, "ips", 3)) {
+	}
+}
+
+static enum field field_of(const char *key, size_t len)
+{
+	static const char *const names[FIELDS] = { "ip", "pid", "time", "cpu", "period", "nr", "ips" };
+	unsigned i = 0;
+
+	while (i < FIELDS && (strlen(names[i]) != len || memcmp(names[i], key, len) != 0))
+		i++;
+	return (enum field)i;
+}
+
+static const char *skip_blanks(const char *s)
+{
+	return s + strspn(s, " \t");
+}
+
+/* Behind "key": what belongs to it. Returns where it ends. */
+static const char *take_value(struct sel4_serial *p, const char *key, size_t key_len, const char *s)
+{
+	enum field field = field_of(key, key_len);
+	bool quoted;
+	size_t len;
+
+	s = skip_blanks(s);
+	if (field == FIELD_IPS && *s == '[') {
+		p->seen |= 1U << FIELD_IPS;
 		p->in_ips = true;
-		return true;
+		return s + 1;
 	}
-	if (key_len == 2 && !memcmp(key, "ip", 2))
-		return hex(value, value_len, &sample->chain[0]);
-	if (key_len == 3 && !memcmp(key, "pid", 3))
-		return number32(value, value_len, &sample->pid);
-	if (key_len == 4 && !memcmp(key, "time", 4))
-		return number(value, value_len, &sample->time);
-	if (key_len == 3 && !memcmp(key, "cpu", 3))
-		return number32(value, value_len, &sample->cpu);
-	if (key_len == 6 && !memcmp(key, "period", 6))
-		return number(value, value_len, &sample->period);
-	return key_len == 2 && !memcmp(key, "nr", 2) && number(value, value_len, &sample->nr);
+	quoted = *s == '"';
+	s += quoted;
+	len = strcspn(s, quoted ? "\"" : " \t,}\"");
+	if (field < FIELDS && !set_field(p, field, s, len))
+		p->bad = true;
+	return s + len + (quoted && s[len]);
 }
 
-static bool parse_ip(struct sel4_serial *p, const char *line, size_t len)
+static void add_ip(struct sel4_serial *p, const char *text, size_t len)
 {
 	struct sel4_sample *sample = &p->sel4.sample;
 
-	if (len == 1 && *line == ']') {
-		p->in_ips = false;
-		return true;
-	}
-	if (sample->nr_ips == SEL4_MAX_DEPTH)
-		return false;
-	return number(line, len, &sample->chain[1 + sample->nr_ips]) && ++sample->nr_ips;
+	if (sample->nr_ips == SEL4_MAX_DEPTH || !number(text, len, &sample->chain[1 + sample->nr_ips]))
+		p->bad = true;
+	else
+		sample->nr_ips++;
 }
 
-static int bad_sample(struct reader *r, struct event *ev, uint64_t until, const char *why)
+/* A quoted text: a key, if a colon follows, or an address of the list. */
+static const char *take_text(struct sel4_serial *p, const char *s)
 {
-	struct sel4_serial *p = r->priv;
+	size_t len = strcspn(s, "\"");
+	const char *behind = skip_blanks(s + len + (s[len] == '"'));
 
-	p->in_sample = p->in_ips = p->bad = false;
-	return reader_damage(r, ev, p->start, 1, until - p->start, "%s", why);
+	if (*behind == ':')
+		return take_value(p, s, len, behind + 1);
+	if (p->in_ips)
+		add_ip(p, s, len);
+	return s + len + (s[len] == '"');
 }
 
 static void begin_sample(struct sel4_serial *p, uint64_t offset)
@@ -133,7 +171,75 @@ static void begin_sample(struct sel4_serial *p, uint64_t offset)
 	memset(&p->sel4.sample, 0, offsetof(struct sel4_sample, chain) + sizeof(uint64_t));
 	p->in_sample = true;
 	p->in_ips = p->bad = false;
+	p->seen = 0;
 	p->start = offset;
+}
+
+/* Every sample has the same number of addresses, used or not: one less is a lost line. */
+static bool is_whole(struct sel4_serial *p)
+{
+	const struct sel4_sample *sample = &p->sel4.sample;
+	unsigned needed = 1U << FIELD_IP | 1U << FIELD_PID | 1U << FIELD_TIME;
+
+	if (p->bad || p->in_ips || (p->seen & needed) != needed || sample->nr_ips < sample->nr ||
+	    sample->nr_ips < p->depth)
+		return false;
+	p->depth = sample->nr_ips;
+	return true;
+}
+
+static int bad_sample(struct reader *r, struct event *ev, uint64_t until, const char *why)
+{
+	struct sel4_serial *p = r->priv;
+
+	p->in_sample = false;
+	return reader_damage(r, ev, p->start, 1, until - p->start, "%s", why);
+}
+
+static int end_sample(struct reader *r, struct event *ev)
+{
+	struct sel4_serial *p = r->priv;
+
+	if (!is_whole(p))
+		return bad_sample(r, ev, in_offset(r->in), "a sample with lines damaged or missing");
+	p->in_sample = false;
+	sel4_event(r, &p->sel4, ev);
+	return 1;
+}
+
+/* Goes on in the line at hand. 1: *ev is filled, 0: the line is used up. */
+static int scan_line(struct reader *r, struct event *ev)
+{
+	struct sel4_serial *p = r->priv;
+	const char *s = p->line.data + p->at;
+	bool foreign = false; /* inside brackets that are no list of ours, such as a time stamp's */
+
+	while (*s) {
+		char c = *s++;
+
+		p->at = (size_t)(s - p->line.data);
+		if (c == '{') {
+			bool open = p->in_sample;
+			int ret = open ? bad_sample(r, ev, p->offset, "a sample without its end") : 0;
+
+			begin_sample(p, p->offset);
+			if (open)
+				return ret;
+		} else if (!p->in_sample) {
+			continue;
+		} else if (c == '"') {
+			s = take_text(p, s);
+		} else if (c == '[') {
+			foreign = true;
+		} else if (c == ']') {
+			p->in_ips &= foreign;
+			foreign = false;
+		} else if (c == '}') {
+			return end_sample(r, ev);
+		}
+	}
+	p->at = p->line.len;
+	return 0;
 }
 
 static int sel4_serial_next(struct reader *r, struct event *ev)
@@ -145,39 +251,30 @@ static int sel4_serial_next(struct reader *r, struct event *ev)
 	if (sel4_tell(r, &p->sel4, ev))
 		return 1;
 	for (;;) {
-		uint64_t offset = in_offset(r->in);
-
-		if (!text_line(r->in, &line, &len)) {
-			if (p->in_sample)
-				return bad_sample(r, ev, offset, "the dump is cut short in a sample");
-			return sel4_end(r, &p->sel4), 0;
-		}
-		trim(&line, &len, " \t\r");
-		if (len == 1 && *line == '{') {
-			bool open = p->in_sample;
-			int ret = open ? bad_sample(r, ev, offset, "a sample without its end") : 0;
-
-			begin_sample(p, offset);
-			if (open)
-				return ret;
-		} else if (!p->in_sample || !len) {
-			continue; /* what else the system prints */
-		} else if (len == 1 && *line == '}') {
-			if (p->bad || p->in_ips)
-				return bad_sample(r, ev, in_offset(r->in),
-						  "a sample with a damaged line");
-			p->in_sample = false;
-			sel4_event(r, &p->sel4, ev);
+		if (p->at < p->line.len && scan_line(r, ev))
 			return 1;
-		} else if (p->in_ips ? !parse_ip(p, line, len) : !parse_field(p, line, len)) {
+		p->offset = in_offset(r->in);
+		if (!text_line(r->in, &line, &len))
+			break;
+		/* A key outside of any sample: its beginning was lost. */
+		if (!p->in_sample && memmem(line, len, "\"ip\":", 5) && !memchr(line, '{', len)) {
+			begin_sample(p, p->offset);
 			p->bad = true;
 		}
+		clean(&p->line, line, len);
+		p->at = 0;
 	}
+	if (p->in_sample)
+		return bad_sample(r, ev, p->offset, "the dump is cut short in a sample");
+	return sel4_end(r, &p->sel4), 0;
 }
 
 static void sel4_serial_close(struct reader *r)
 {
-	sel4_close(&((struct sel4_serial *)r->priv)->sel4);
+	struct sel4_serial *p = r->priv;
+
+	sel4_close(&p->sel4);
+	buf_release(&p->line);
 }
 
 const struct reader_ops read_sel4_serial = {

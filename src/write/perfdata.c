@@ -698,6 +698,17 @@ static void write_features(struct writer *w, struct perf_header *header)
 	buf_release(&body);
 }
 
+/* perf takes a file without any record for one that was not finished. */
+static void put_something(struct writer *w)
+{
+	struct perfdata *p = w->priv;
+
+	if (out_offset(w->out) > data_offset())
+		return;
+	begin(p, PERF_RECORD_FINISHED_ROUND, 0);
+	end(w);
+}
+
 static int perfdata_finish(struct writer *w)
 {
 	size_t nr = count_sources(w->world);
@@ -706,11 +717,13 @@ static int perfdata_finish(struct writer *w)
 		.size = sizeof(header),
 		.attr_size = sizeof(struct perf_file_attr),
 		.attrs.size = nr * sizeof(struct perf_file_attr),
-		.data = { data_offset(), out_offset(w->out) - data_offset() },
+		.data.offset = data_offset(),
 	};
 	struct buf attrs = { 0 };
 	uint64_t ids;
 
+	put_something(w);
+	header.data.size = out_offset(w->out) - data_offset();
 	write_features(w, &header);
 	ids = nr <= ATTRS_RESERVED ? sizeof(header) : out_offset(w->out);
 	header.attrs.offset = ids + nr * sizeof(uint64_t);

@@ -66,6 +66,29 @@ def make_json():
     args("sel4-json-deep", "-f sel4-json")
 
 
+def make_broken_json():
+    """One thing wrong in a list of five: the other four have to come through."""
+    five = [json.dumps(sample(time=str(100 * i))) for i in range(1, 6)]
+    head, tail = '{"elf_tcb_mappings": {"a.elf": 1}, "samples": [', "]}\n"
+
+    def broken(name, second):
+        put(f"sel4-json-{name}", "input.json", head + ", ".join([five[0], second] + five[2:]) + tail)
+
+    broken("no-brace", five[1][:-1])
+    broken("no-bracket", five[1].replace("]", ""))
+    broken("open-string", '"garbage')
+    broken("bracket-too-many", five[1] + "]")
+    broken("without-ip", five[1].replace('"ip"', '"IP"'))
+    broken("connected-twice", "{\"samples\": [" + five[1])
+    put("sel4-json-twice", "input.json", 2 * (head + ", ".join(five[:2]) + tail))
+    put("sel4-json-more-behind", "input.json", head + five[0] + tail + "trailing words\n")
+    put("sel4-json-byte-order-mark", "input.json", b"\xef\xbb\xbf" + (head + five[0] + tail).encode())
+    put("sel4-json-names", "input.json", '{"elf_tcb_mappings": {"\\ud83d\\ude00\\u00e9\\ud800.elf": 1}, '
+        f'"samples": [{five[0]}]}}')
+    put("sel4-json-pauses", "input.json", document([sample(time=str(t * 3 * 10 ** 9 % 2 ** 32), cpu=c)
+                                                    for t in range(6) for c in (0, 1)]))
+
+
 def varint(value):
     out = b""
     while value > 127:
@@ -111,12 +134,23 @@ def make_serial():
     put("sel4-serial-damaged", "input.txt", one + two.replace('"200"', '"2?0"') + two[:60] + "\n" +
         one + two[:50])
     put("sel4-serial-negative", "input.txt", dump(sample(nr="1", ips=["-8589934592"] + ["0"] * 15)))
-    for name in ("sel4-serial", "sel4-serial-damaged", "sel4-serial-negative"):
+    noisy = one.replace('{\n', 'noise {\n', 1).replace('\t"cpu"', 'MON|INFO: 12 things\n\t"cpu"')
+    noisy = noisy.replace('\t\t"2097500"', "[    1.234567] other noise\n\t\t\"2097500\"")
+    put("sel4-serial-noise", "input.txt", noisy + "}\n\x1b[32m" + two.replace("\n", "\x1b[0m\n") +
+        "[ 1.5] " + two.replace("\n", "\n[ 1.5] ").rstrip("[ 1.5]") + "\n" + one.replace("\n]", "]"))
+    put("sel4-serial-one-line", "input.txt", " ".join(one.split()) + "\n" + " ".join(two.split()) + "\n")
+    put("sel4-serial-missing", "input.txt", "".join(
+        "".join(line + "\n" for line in one.splitlines() if f'"{key}"' not in line)
+        for key in ("ip", "time", "cpu", "2097400")) + two[2:])
+    for name in ("sel4-serial", "sel4-serial-damaged", "sel4-serial-negative", "sel4-serial-noise",
+                 "sel4-serial-one-line", "sel4-serial-missing"):
         args(name, options)
 
 
 def make_others():
     put("folded", "input.folded", "a;b;c 3\na;b 2\nmain loop;f(int, char) 1\n\n# comment\na;b;c 4\n")
+    put("folded-windows", "input.folded", b"\xef\xbb\xbfa;b 1\r\nc 2\r\n")
+    put("folded-too-much", "input.folded", "b 18446744073709551615\nb 1\nc 2\n")
     put("folded-bad", "input.folded", "a;b;c 3\nno number here\na;b x\na;b 12.5\n;; 1\na 0\nlast 2")
     put("dump", "input.dump", DUMP)
     put("dump-bad", "input.dump", "kscope-dump 1\nnonsense\nsample weight=1\nmap addr=1 path=\"x\n"
@@ -145,6 +179,7 @@ exit time=4.000000000 task=9/9
 
 if __name__ == "__main__":
     make_json()
+    make_broken_json()
     make_protobuf()
     make_serial()
     make_others()

@@ -69,6 +69,13 @@ def test_missing_binaries(samples, folder):
     said("binaries are missing", done, 1, "hasher.elf", "--build-dir")
     check("and the samples are there", json.loads(kscope("info", samples, "--json").stdout)
           ["samples"] == 10000 and os.path.exists(out))
+    other = os.path.join(folder, "other")
+    os.mkdir(other)
+    shutil.copy(os.path.join(ELFS, "sorter.elf"), os.path.join(other, "hasher.elf"))
+    done = kscope("convert", samples, "-b", other, "--elf", f"1={ELFS}/hasher.elf", "--pid", "1",
+                  "--no-inline", "-t", "folded", "-o", "-")
+    equal("--elf wins over a file of the same name in --build-dir",
+          read_folded(done.stdout).get("hasher.elf;_start;fill_block"), 500)
     fake = os.path.join(folder, "fake")
     shutil.copytree(ELFS, fake)
     with open(os.path.join(fake, "echo.elf"), "w", encoding="ascii") as f:
@@ -125,19 +132,19 @@ def count(*words):
 
 def test_selection(samples):
     more = [samples, "-b", ELFS]
-    equal("select by pid", count(*more, "--pid", "1")["selected"], 5000)
-    equal("select by pids", count(*more, "--pid", "1-2")["selected"], 8000)
-    equal("select by tid", count(*more, "--tid", "52")["selected"], 2000)
-    equal("select by name", count(*more, "--comm", "sorter.elf")["selected"], 3000)
+    equal("select by pid", count(*more, "--pid", "1")["samples"], 5000)
+    equal("select by pids", count(*more, "--pid", "1-2")["samples"], 8000)
+    equal("select by tid", count(*more, "--tid", "52")["samples"], 2000)
+    equal("select by name", count(*more, "--comm", "sorter.elf")["samples"], 3000)
     equal("select by two names", count(*more, "--comm", "sorter.elf", "--comm", "echo.elf")
-          ["selected"], 5000)
-    equal("select by cpu", count(*more, "--cpu", "1")["selected"], 0)
-    equal("select by event", count(*more, "--event", "cycles")["selected"], 10000)
-    equal("select by another event", count(*more, "--event", "instructions")["selected"], 0)
+          ["samples"], 5000)
+    equal("select by cpu", count(*more, "--cpu", "1")["samples"], 0)
+    equal("select by event", count(*more, "--event", "cycles")["samples"], 10000)
+    equal("select by another event", count(*more, "--event", "instructions")["samples"], 0)
     # The generator's first sample is at 99088495 ns, the others 10048 ns apart.
-    equal("select by time", count(*more, "--time", "0.099088495,0.099188975")["selected"], 10)
-    equal("select from a time", count(*more, "--time", "0.099088496,")["selected"], 9999)
-    equal("select up to a time", count(*more, "--time", ",0.099088496")["selected"], 1)
+    equal("select by time", count(*more, "--time", "0.099088495,0.099178927")["samples"], 10)
+    equal("select from a time", count(*more, "--time", "0.099088496,")["samples"], 9999)
+    equal("select up to a time", count(*more, "--time", ",0.099088495")["samples"], 1)
     equal("name the event", count(*more, "--event-name", "inst_retired")["events"][0]["name"],
           "inst_retired")
 
@@ -155,6 +162,10 @@ def test_merge(samples, folder):
     two = kscope("convert", *half, "-b", ELFS, "-t", "dump", "-o", "-").stdout
     only = [[line for line in text.splitlines() if line.startswith("sample")] for text in (one, two)]
     equal("two inputs merge by time", only[1], only[0])
+    with open(half[1], "w", encoding="utf-8") as f:
+        json.dump({"elf_tcb_mappings": {"sorter.elf": 1}, "samples": data["samples"][:2]}, f)
+    said("a pid that is two things cannot be merged",
+         kscope("convert", *half, "-b", ELFS, "-t", "dump", "-o", "-"), 3, "pid 1", "one by one")
 
 
 def test_report(samples, truth):
@@ -180,6 +191,12 @@ def test_report(samples, truth):
     check("report: a call tree", re.search(r"^ +45\.00%     hash_block  \[self 9\.00%\]$", text, re.M),
           text)
     check("report: no colours in a pipe", "\033" not in text)
+    nasty = run(KSCOPE, "report", "-", input=b"evil\x1b[2J\xff;\xc3\xa9 3\n")
+    check("report: nothing that a terminal obeys", "\033" not in nasty.stdout and
+          "evil?[2J" in nasty.stdout, nasty.stdout)
+    nasty = run(KSCOPE, "report", "-", "--json", input=b"evil\x1b[2J\xff;\xc3\xa9 3\n", binary=True)
+    names = [row["name"] for row in json.loads(nasty.stdout.decode())["events"][0]["functions"]]
+    equal("report: valid JSON whatever the names", names, ["\u00e9", "evil\x1b[2J\ufffd"])
     text = kscope("report", samples, "-b", ELFS, "--by", "task", "--no-tree").stdout
     check("report: by task", re.search(r" 30\.00% .* sorter\.elf \(pid 2\)", text), text)
     text = kscope("report", samples, "-b", ELFS, "--inverted", "--tree", "--no-inline").stdout
