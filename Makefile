@@ -110,7 +110,9 @@ $(BUILD)/bench/make_perfdata: bench/make_perfdata.c src/abi/perf_file.h
 
 # check: the layers, headers that stand alone, format and lint.
 .PHONY: check-layers check-headers check-format check-tidy
-check: check-layers check-headers check-format check-tidy
+check:
+	@tools/install-deps build demo check
+	@$(MAKE) --no-print-directory check-layers check-headers check-format check-tidy
 check-layers:
 	@tools/check-layers
 HEADERS := $(wildcard src/*.h src/*/*.h)

@@ -28,7 +28,8 @@ static void read_functions(void)
 	char line[4096], kind;
 
 	while (fgets(line, sizeof(line), stdin) && nr_functions < MAX_FUNCTIONS) {
-		if (sscanf(line, "%lx %lx %c", &addr, &size, &kind) == 3 && strchr("tT", kind) && size > 8)
+		if (sscanf(line, "%lx %lx %c", &addr, &size, &kind) == 3 && strchr("tT", kind) &&
+		    size > 8)
 			functions[nr_functions++] = BASE + addr + size / 2;
 	}
 }
@@ -82,10 +83,19 @@ struct comm {
 static void write_maps(const char *elf)
 {
 	struct sample_id tail = { .pid = 1, .tid = 1, .id = 1 };
-	struct map map = { .head = { PERF_RECORD_MMAP2, PERF_MISC_USER, sizeof(map) }, .pid = 1, .tid = 1,
-			   .addr = BASE, .len = 64 << 20, .prot = 5, .flags = 2, .tail = tail };
-	struct comm comm = { .head = { PERF_RECORD_COMM, 0, sizeof(comm) }, .pid = 1, .tid = 1,
-			     .name = "bench", .tail = tail };
+	struct map map = { .head = { PERF_RECORD_MMAP2, PERF_MISC_USER, sizeof(map) },
+			   .pid = 1,
+			   .tid = 1,
+			   .addr = BASE,
+			   .len = 64 << 20,
+			   .prot = 5,
+			   .flags = 2,
+			   .tail = tail };
+	struct comm comm = { .head = { PERF_RECORD_COMM, 0, sizeof(comm) },
+			     .pid = 1,
+			     .tid = 1,
+			     .name = "bench",
+			     .tail = tail };
 
 	snprintf(map.name, sizeof(map.name), "%s", elf);
 	fwrite(&comm, sizeof(comm), 1, stdout);
@@ -98,10 +108,13 @@ int main(int argc, char **argv)
 	uint64_t stacks = argc == 5 ? strtoull(argv[3], NULL, 10) : 0;
 	unsigned depth = argc == 5 ? (unsigned)atoi(argv[4]) : 0;
 	uint64_t state = 42, ips[128], id = 1;
-	struct perf_header header = { .magic = PERF_MAGIC, .size = sizeof(header),
+	struct perf_header header = { .magic = PERF_MAGIC,
+				      .size = sizeof(header),
 				      .attr_size = sizeof(struct perf_file_attr) };
 	struct perf_file_attr attr = {
-		.attr = { .type = 1, .size = sizeof(struct perf_attr), .sample_period = 1000000,
+		.attr = { .type = 1,
+			  .size = sizeof(struct perf_attr),
+			  .sample_period = 1000000,
 			  .sample_type = PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP | PERF_SAMPLE_TID |
 					 PERF_SAMPLE_TIME | PERF_SAMPLE_CPU | PERF_SAMPLE_PERIOD |
 					 PERF_SAMPLE_CALLCHAIN,
@@ -130,8 +143,14 @@ int main(int argc, char **argv)
 		struct sample sample = {
 			.head = { PERF_RECORD_SAMPLE, PERF_MISC_USER,
 				  (uint16_t)(sizeof(sample) + 8 * depth) },
-			.id = 1, .pid = 1, .tid = 1, .time = 1000 + i * 1000, .cpu = (uint32_t)(i % 4),
-			.period = 1000000, .nr = depth + 1, .context = (uint64_t)-512,
+			.id = 1,
+			.pid = 1,
+			.tid = 1,
+			.time = 1000 + i * 1000,
+			.cpu = (uint32_t)(i % 4),
+			.period = 1000000,
+			.nr = depth + 1,
+			.context = (uint64_t)-512,
 		};
 		/* Some stacks are much more frequent than others. */
 		uint64_t pick = next_random(&state) % stacks;

@@ -19,15 +19,51 @@
 #define DRAWS (VERB_CONVERT | VERB_REPORT | VERB_FLAME)
 #define PICTURES (VERB_CONVERT | VERB_FLAME)
 
+/* clang-format off: tables are read by the row. */
 enum option_code {
-	OPT_OUTPUT = 'o', OPT_READER = 'f', OPT_WRITER = 't', OPT_BUILD_DIR = 'b',
-	OPT_KERNEL = 'k', OPT_EVENT = 'e', OPT_VERBOSE = 'v', OPT_QUIET = 'q', OPT_HELP = 'h',
+	OPT_OUTPUT = 'o',
+	OPT_READER = 'f',
+	OPT_WRITER = 't',
+	OPT_BUILD_DIR = 'b',
+	OPT_KERNEL = 'k',
+	OPT_EVENT = 'e',
+	OPT_VERBOSE = 'v',
+	OPT_QUIET = 'q',
+	OPT_HELP = 'h',
 	OPT_LIMIT = 'n',
-	OPT_SYMFS = 256, OPT_ELF, OPT_TICK_HZ, OPT_EVENT_NAME, OPT_TIME, OPT_CPU, OPT_PID, OPT_TID,
-	OPT_COMM, OPT_NO_INLINE, OPT_LINES, OPT_SAMPLES, OPT_WEIGHT, OPT_ROOT, OPT_INVERTED,
-	OPT_ICICLE, OPT_TITLE, OPT_SUBTITLE, OPT_NOTES, OPT_PALETTE, OPT_MIN_WIDTH, OPT_WIDTH,
-	OPT_DIFF, OPT_NEGATE, OPT_JSON, OPT_BY, OPT_SORT, OPT_TREE, OPT_NO_TREE, OPT_MIN_PERCENT,
-	OPT_NO_SPLIT, OPT_VALUE, OPT_LIVE_OVER_TIME,
+	OPT_SYMFS = 256,
+	OPT_ELF,
+	OPT_TICK_HZ,
+	OPT_EVENT_NAME,
+	OPT_TIME,
+	OPT_CPU,
+	OPT_PID,
+	OPT_TID,
+	OPT_COMM,
+	OPT_NO_INLINE,
+	OPT_LINES,
+	OPT_SAMPLES,
+	OPT_WEIGHT,
+	OPT_ROOT,
+	OPT_INVERTED,
+	OPT_ICICLE,
+	OPT_TITLE,
+	OPT_SUBTITLE,
+	OPT_NOTES,
+	OPT_PALETTE,
+	OPT_MIN_WIDTH,
+	OPT_WIDTH,
+	OPT_DIFF,
+	OPT_NEGATE,
+	OPT_JSON,
+	OPT_BY,
+	OPT_SORT,
+	OPT_TREE,
+	OPT_NO_TREE,
+	OPT_MIN_PERCENT,
+	OPT_NO_SPLIT,
+	OPT_VALUE,
+	OPT_LIVE_OVER_TIME,
 	OPT_BUILDID_CACHE,
 };
 
@@ -39,7 +75,8 @@ static const struct option_row {
 	const char *about; /* NULL: an old or foreign spelling, not shown */
 } rows[] = {
 	{ "output", OPT_OUTPUT, "FILE", VERB_CONVERT | VERB_FLAME, "write here; - is stdout" },
-	{ "to", OPT_WRITER, "FORMAT", VERB_CONVERT, "write this format (default: by the extension)" },
+	{ "to", OPT_WRITER, "FORMAT", VERB_CONVERT,
+	  "write this format (default: by the extension)" },
 	{ "from", OPT_READER, "FORMAT", ALL, "read this format (default: by the content)" },
 	{ "build-dir", OPT_BUILD_DIR, "DIR", ALL, "where the binaries named in the data are" },
 	{ "symfs", OPT_SYMFS, "DIR", ALL, "look for binaries and debug files under DIR first" },
@@ -50,17 +87,22 @@ static const struct option_row {
 	{ "vmlinux", OPT_KERNEL, "FILE", ALL, NULL },
 	{ "kallsyms", OPT_KERNEL, "FILE", ALL, NULL },
 	{ "elf", OPT_ELF, "PID=FILE", ALL, "this process runs this binary (may be repeated)" },
-	{ "tick-hz", OPT_TICK_HZ, "HZ", SELECTS, "the data counts time in ticks of this frequency" },
-	{ "event-name", OPT_EVENT_NAME, "NAME", SELECTS, "what was sampled, if the data does not say" },
-	{ "time", OPT_TIME, "A,B", SELECTS, "only samples from A to B seconds; either may be left out" },
+	{ "tick-hz", OPT_TICK_HZ, "HZ", SELECTS,
+	  "the data counts time in ticks of this frequency" },
+	{ "event-name", OPT_EVENT_NAME, "NAME", SELECTS,
+	  "what was sampled, if the data does not say" },
+	{ "time", OPT_TIME, "A,B", SELECTS,
+	  "only samples from A to B seconds; either may be left out" },
 	{ "cpu", OPT_CPU, "LIST", SELECTS, "only these CPUs, such as 0,2-3" },
 	{ "pid", OPT_PID, "LIST", SELECTS, "only these processes" },
 	{ "tid", OPT_TID, "LIST", SELECTS, "only these threads" },
 	{ "comm", OPT_COMM, "NAME", SELECTS, "only tasks of this name (may be repeated)" },
 	{ "event", OPT_EVENT, "NAME", SELECTS, "only samples of this event (may be repeated)" },
 	{ "samples", OPT_SAMPLES, NULL, DRAWS, "count samples: the default of pictures" },
-	{ "weight", OPT_WEIGHT, NULL, DRAWS, "count what samples stand for: the default of report" },
-	{ "value", OPT_VALUE, "WHAT", DRAWS, "of allocations: live (default), total, count or peak" },
+	{ "weight", OPT_WEIGHT, NULL, DRAWS,
+	  "count what samples stand for: the default of report" },
+	{ "value", OPT_VALUE, "WHAT", DRAWS,
+	  "of allocations: live (default), total, count or peak" },
 	{ "no-split", OPT_NO_SPLIT, NULL, DRAWS, "do not split stacks where an interrupt came in" },
 	{ "root", OPT_ROOT, "WHAT", DRAWS, "outermost frame: comm (default), pid, tid or none" },
 	{ "no-inline", OPT_NO_INLINE, NULL, DRAWS, "no frames for inlined functions" },
@@ -78,17 +120,22 @@ static const struct option_row {
 	{ "negate", OPT_NEGATE, NULL, VERB_FLAME, "with --diff: widths are those of BEFORE" },
 	{ "json", OPT_JSON, NULL, VERB_REPORT | VERB_INFO | VERB_ALLOC | VERB_FORMATS,
 	  "for programs" },
-	{ "by", OPT_BY, "WHAT", VERB_REPORT, "a row for each function (default), binary, task or cpu" },
+	{ "by", OPT_BY, "WHAT", VERB_REPORT,
+	  "a row for each function (default), binary, task or cpu" },
 	{ "sort", OPT_SORT, "COLUMN", VERB_REPORT, "self (default), total or name" },
-	{ "limit", OPT_LIMIT, "N", VERB_REPORT | VERB_ALLOC, "rows of a table (default 20, 0: all)" },
+	{ "limit", OPT_LIMIT, "N", VERB_REPORT | VERB_ALLOC,
+	  "rows of a table (default 20, 0: all)" },
 	{ "live-over-time", OPT_LIVE_OVER_TIME, "N", VERB_ALLOC, "show what was live at N points" },
 	{ "tree", OPT_TREE, NULL, VERB_REPORT, "show only the call tree" },
 	{ "no-tree", OPT_NO_TREE, NULL, VERB_REPORT, "leave the call tree out" },
-	{ "min-percent", OPT_MIN_PERCENT, "PERCENT", VERB_REPORT, "of the call tree (default 0.5)" },
+	{ "min-percent", OPT_MIN_PERCENT, "PERCENT", VERB_REPORT,
+	  "of the call tree (default 0.5)" },
 	{ "verbose", OPT_VERBOSE, NULL, ALL | VERB_FORMATS, "say more" },
 	{ "quiet", OPT_QUIET, NULL, ALL | VERB_FORMATS, "say only errors" },
 	{ "help", OPT_HELP, NULL, ALL | VERB_FORMATS, "this text" },
 };
+
+/* clang-format on */
 
 #define NR_ROWS (sizeof(rows) / sizeof(rows[0]))
 
@@ -137,8 +184,8 @@ static int number(const char *option, const char *arg, uint64_t most, uint64_t *
 		  struct err *err)
 {
 	if (!text_u64(arg, strlen(arg), value) || *value > most)
-		return err_set(err, ERR_USAGE, "--%s wants a number up to %" PRIu64 ", not '%s'", option,
-			       most, arg);
+		return err_set(err, ERR_USAGE, "--%s wants a number up to %" PRIu64 ", not '%s'",
+			       option, most, arg);
 	return 0;
 }
 
@@ -206,6 +253,7 @@ static int set_number(struct args *args, int code, const char *arg, struct err *
 	}
 }
 
+/* clang-format off: a row an option. */
 static int set_option(struct args *args, int code, const char *arg, struct err *err)
 {
 	struct options *options = &args->options;
@@ -263,6 +311,8 @@ static int wants(const char *arg)
 		return no_argument;
 	return arg[0] == '[' ? optional_argument : required_argument;
 }
+
+/* clang-format on */
 
 /* getopt's own tables, with the options of one verb. */
 static void getopt_tables(enum verb verb, struct option *longs, char *shorts)
@@ -341,7 +391,8 @@ int args_parse(struct args *args, const struct command *command, int argc, char 
 			return -1;
 		}
 		if (opt == ':' || opt == '?') {
-			const char *what = opt == ':' ? "a value is missing after" : "no such option:";
+			const char *what =
+				opt == ':' ? "a value is missing after" : "no such option:";
 
 			/* A short option may stand in a cluster; a long one is the word before. */
 			if (optopt && optopt < 256)

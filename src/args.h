@@ -20,7 +20,6 @@ enum verb {
 	VERB_ALLOC = 128,
 };
 
-
 struct args {
 	const char **inputs;
 	size_t nr_inputs, cap_inputs;
@@ -37,7 +36,7 @@ struct args {
 	unsigned limit; /* rows of a table; 0: all */
 	bool tree, no_tree;
 	double min_percent; /* of the call tree */
-	unsigned points; /* alloc --live-over-time */
+	unsigned points;    /* alloc --live-over-time */
 };
 
 struct command {

@@ -40,8 +40,9 @@ static int allocs_finish(struct writer *w)
 	return 0;
 }
 
-static const struct writer_ops allocs_ops = { .name = "alloc", .needs = WRITER_RAW,
-					      .put = allocs_put, .finish = allocs_finish };
+static const struct writer_ops allocs_ops = {
+	.name = "alloc", .needs = WRITER_RAW, .put = allocs_put, .finish = allocs_finish
+};
 
 static int by_live(const void *va, const void *vb, void *arg)
 {
@@ -74,7 +75,9 @@ static size_t each_frame(struct allocs *a, uint32_t handle,
 	const struct alloc_site *site = &a->pass.sites[handle];
 	struct world *world = &a->job->world;
 	struct event ev = {
-		.kind = EVENT_SAMPLE, .pid = site->pid, .tid = site->tid,
+		.kind = EVENT_SAMPLE,
+		.pid = site->pid,
+		.tid = site->tid,
 		.sample = { .ips = site->ips, .nr = site->nr, .context = site->context },
 	};
 	size_t nr = 0;
@@ -109,7 +112,8 @@ static void json_frame(struct allocs *a, const char *name, size_t nr)
 
 static void print_leaks(struct allocs *a)
 {
-	size_t limit = a->args->limit && a->args->limit < a->nr_order ? a->args->limit : a->nr_order;
+	size_t limit =
+		a->args->limit && a->args->limit < a->nr_order ? a->args->limit : a->nr_order;
 
 	if (!a->nr_order)
 		return;
@@ -198,13 +202,15 @@ static void print_heap(struct allocs *a, uint32_t handle)
 	buf_addf(&a->text,
 		 "%s: %" PRIu64 " allocated, %" PRIu64 " resized, %" PRIu64 " freed\n"
 		 "  in all        %12" PRIu64 " bytes\n"
-		 "  at the peak   %12" PRIu64 " bytes in %" PRIu64 " blocks, after event %" PRIu64 "\n"
+		 "  at the peak   %12" PRIu64 " bytes in %" PRIu64 " blocks, after event %" PRIu64
+		 "\n"
 		 "  at the end    %12" PRIu64 " bytes in %" PRIu64 " blocks\n",
 		 heap->name, sum->allocs, sum->resizes, sum->frees, sum->total, sum->peak,
 		 sum->peak_blocks, heap->peak_event + 1, sum->live, sum->live_blocks);
 	if (heap->guesses)
 		buf_addf(&a->text,
-			 "  approximate: %" PRIu64 " blocks moved in a resize, which says not where to\n",
+			 "  approximate: %" PRIu64
+			 " blocks moved in a resize, which says not where to\n",
 			 heap->guesses);
 	print_series(a, heap);
 	order_sites(a, handle);
@@ -237,8 +243,9 @@ static void json_findings(struct allocs *a, const struct alloc_heap *heap)
 	for (size_t i = 0; i < heap->nr_findings; i++) {
 		const struct alloc_finding *f = &heap->findings[i];
 
-		buf_addf(&a->text, "%s\n{\"what\":\"%s\",\"ptr\":%" PRIu64 ",\"offset\":%" PRIu64
-				   ",\"stack\":[",
+		buf_addf(&a->text,
+			 "%s\n{\"what\":\"%s\",\"ptr\":%" PRIu64 ",\"offset\":%" PRIu64
+			 ",\"stack\":[",
 			 i ? "," : "", finding_names[f->kind], f->ptr, f->offset);
 		each_frame(a, f->site, json_frame);
 		buf_adds(&a->text, "]}");
@@ -296,8 +303,9 @@ static int run(struct args *args)
 {
 	struct job job;
 	struct allocs a = { .args = args, .job = &job };
-	struct writer writer = { .ops = &allocs_ops, .options = &args->options,
-				 .world = &job.world, .priv = &a };
+	struct writer writer = {
+		.ops = &allocs_ops, .options = &args->options, .world = &job.world, .priv = &a
+	};
 	struct strtab strings;
 	int ret;
 
@@ -326,11 +334,11 @@ const struct command cmd_alloc = {
 	.name = "alloc",
 	.verb = VERB_ALLOC,
 	.usage = "alloc IN... [--kernel ELF] [options]",
-	.about = "Tell what allocators did: totals, peak, what was never freed, what was freed twice.",
-	.examples =
-		"  kscope alloc memtrace --kernel maestro\n"
-		"  kscope alloc memtrace --kernel maestro --live-over-time 40\n"
-		"  kscope alloc memtrace --kernel maestro --json | python3 -m json.tool\n"
-		"  kscope flame memtrace --kernel maestro --value peak -o peak.svg\n",
+	.about = "Tell what allocators did: totals, peak, what was never freed, what was freed "
+		 "twice.",
+	.examples = "  kscope alloc memtrace --kernel maestro\n"
+		    "  kscope alloc memtrace --kernel maestro --live-over-time 40\n"
+		    "  kscope alloc memtrace --kernel maestro --json | python3 -m json.tool\n"
+		    "  kscope flame memtrace --kernel maestro --value peak -o peak.svg\n",
 	.run = run,
 };

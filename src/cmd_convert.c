@@ -46,9 +46,8 @@ const struct command cmd_convert = {
 	.usage = "convert IN... -o OUT [-f READER] [-t WRITER] [options]",
 	.about = "Convert profiles. Formats are told by content and extension; several inputs are\n"
 		 "merged by time.",
-	.examples =
-		"  kscope convert samples.json --build-dir build -o perf.data\n"
-		"  kscope convert capture.bin --elf 1=a.elf --elf 2=b.elf -o stacks.folded\n"
-		"  kscope convert perf.data --comm echo.elf --time 1.5,2 -t folded -o -\n",
+	.examples = "  kscope convert samples.json --build-dir build -o perf.data\n"
+		    "  kscope convert capture.bin --elf 1=a.elf --elf 2=b.elf -o stacks.folded\n"
+		    "  kscope convert perf.data --comm echo.elf --time 1.5,2 -t folded -o -\n",
 	.run = run,
 };

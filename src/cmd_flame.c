@@ -28,8 +28,9 @@ static int add_side(struct job *job, struct strtab *strings, struct tree *tree, 
 		    struct flame_style *style)
 {
 	struct tally tally;
-	struct writer writer = { .ops = &tally_ops, .options = job->options, .world = &job->world,
-				 .priv = &tally };
+	struct writer writer = {
+		.ops = &tally_ops, .options = job->options, .world = &job->world, .priv = &tally
+	};
 	int ret = job_open(job, strings);
 
 	tally_init(&tally, &job->world, tally_by_options(job->options));
@@ -120,11 +121,11 @@ const struct command cmd_flame = {
 	.name = "flame",
 	.verb = VERB_FLAME,
 	.usage = "flame IN... [-o flame.svg] [options]",
-	.about = "Draw a flame graph. Widths are samples, or bytes or time where the data is about\n"
-		 "those; --weight makes them cycles or whatever was counted.",
-	.examples =
-		"  kscope flame samples.json --build-dir build -o flame.svg\n"
-		"  kscope flame perf.data --inverted --palette by-binary -o leaves.svg\n"
-		"  kscope flame new.folded --diff old.folded -o change.svg\n",
+	.about =
+		"Draw a flame graph. Widths are samples, or bytes or time where the data is about\n"
+		"those; --weight makes them cycles or whatever was counted.",
+	.examples = "  kscope flame samples.json --build-dir build -o flame.svg\n"
+		    "  kscope flame perf.data --inverted --palette by-binary -o leaves.svg\n"
+		    "  kscope flame new.folded --diff old.folded -o change.svg\n",
 	.run = run,
 };

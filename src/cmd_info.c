@@ -26,7 +26,7 @@ struct info {
 	struct task_count {
 		uint32_t pid, tid;
 		struct count count;
-	} *tasks; /* as they were met; the index holds places + 1 */
+	} * tasks; /* as they were met; the index holds places + 1 */
 	size_t nr_tasks, cap_tasks;
 	struct hash task_index;
 	struct buf text, scratch;
@@ -87,7 +87,8 @@ static int info_finish(struct writer *w)
 	return 0;
 }
 
-static const struct writer_ops info_ops = { .name = "info", .put = info_put,
+static const struct writer_ops info_ops = { .name = "info",
+					    .put = info_put,
 					    .finish = info_finish };
 
 static const char *text_of(const struct info *info, uint32_t handle)
@@ -154,8 +155,8 @@ static void print_text(struct info *info)
 	for (size_t i = 0; i < info->nr_tasks; i++) {
 		const struct task_count *task = &info->tasks[i];
 
-		buf_addf(to, "task      %-24s %10" PRIu64 " samples", text_plain(&info->scratch, task_name(info, task)),
-			 task->count.samples);
+		buf_addf(to, "task      %-24s %10" PRIu64 " samples",
+			 text_plain(&info->scratch, task_name(info, task)), task->count.samples);
 		if (task->pid != NO_TASK)
 			buf_addf(to, "  pid %" PRIu32 " tid %" PRIu32, task->pid, task->tid);
 		buf_addc(to, '\n');
@@ -246,8 +247,9 @@ static void print_json(struct info *info)
 	struct world *world = &job->world;
 	struct buf *to = &info->text;
 
-	buf_addf(to, "{\"samples\":%" PRIu64 ",\"unselected\":%" PRIu64 ",\"lost\":%" PRIu64
-		     ",\"damaged\":%" PRIu64 ",\"damaged_bytes\":%" PRIu64 ",",
+	buf_addf(to,
+		 "{\"samples\":%" PRIu64 ",\"unselected\":%" PRIu64 ",\"lost\":%" PRIu64
+		 ",\"damaged\":%" PRIu64 ",\"damaged_bytes\":%" PRIu64 ",",
 		 job->selected, job->samples - job->selected, job->lost, job->damaged,
 		 job->damaged_bytes);
 	if (info->time_seen)

@@ -63,7 +63,8 @@ static int pictures_finish(struct writer *w)
 	return 0;
 }
 
-static const struct writer_ops pictures_ops = { .name = "pictures", .put = pictures_put,
+static const struct writer_ops pictures_ops = { .name = "pictures",
+						.put = pictures_put,
 						.finish = pictures_finish };
 
 /* The name is the data's: it must not lead out of the folder. */
@@ -125,11 +126,14 @@ static int draw_all(struct pictures *p, const struct options *options, bool allo
 static int run(const char *profile, const char *elf, bool alloc)
 {
 	struct args args = {
-		.inputs = &profile, .nr_inputs = 1, .reader = alloc ? "memtrace" : "maestro",
+		.inputs = &profile,
+		.nr_inputs = 1,
+		.reader = alloc ? "memtrace" : "maestro",
 		.options = { .kernel = elf, .no_inline = true },
 	};
 	struct pictures pictures = { 0 };
-	struct writer writer = { .ops = &pictures_ops, .options = &args.options,
+	struct writer writer = { .ops = &pictures_ops,
+				 .options = &args.options,
 				 .priv = &pictures };
 	struct strtab strings;
 	struct job job;
@@ -182,18 +186,10 @@ int cmd_kernprofile(int argc, char **argv)
 
 	while ((opt = getopt_long(argc, argv, "hV", longs, NULL)) != -1) {
 		switch (opt) {
-		case 'a':
-			alloc = true;
-			break;
-		case 'h':
-			fputs(usage, stdout);
-			return 0;
-		case 'V':
-			printf("kern-profile (kscope %s)\n", KSCOPE_VERSION);
-			return 0;
-		default:
-			fputs(usage, stderr);
-			return ERR_USAGE;
+		case 'a': alloc = true; break;
+		case 'h': fputs(usage, stdout); return 0;
+		case 'V': printf("kern-profile (kscope %s)\n", KSCOPE_VERSION); return 0;
+		default: fputs(usage, stderr); return ERR_USAGE;
 		}
 	}
 	if (argc - optind != 2) {

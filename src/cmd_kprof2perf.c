@@ -44,25 +44,13 @@ int cmd_kprof2perf(int argc, char **argv)
 
 	while ((opt = getopt_long(argc, argv, "k:i:o:s:D:h", help, NULL)) != -1) {
 		switch (opt) {
-		case 'k':
-			args.options.kernel = optarg;
-			break;
-		case 'i':
-			input = optarg;
-			break;
-		case 'o':
-			args.output = optarg;
-			break;
-		case 's':
-			break;
-		case 'D':
-			log_level = 1 + atoi(optarg);
-			break;
-		case 'h':
-			fputs(usage, stdout);
-			return 0;
-		default:
-			return wrong(NULL);
+		case 'k': args.options.kernel = optarg; break;
+		case 'i': input = optarg; break;
+		case 'o': args.output = optarg; break;
+		case 's': break;
+		case 'D': log_level = 1 + atoi(optarg); break;
+		case 'h': fputs(usage, stdout); return 0;
+		default: return wrong(NULL);
 		}
 	}
 	if (optind < argc)

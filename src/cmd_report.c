@@ -36,7 +36,8 @@ static int report_finish(struct writer *w)
 	return 0;
 }
 
-static const struct writer_ops report_ops = { .name = "report", .put = report_put,
+static const struct writer_ops report_ops = { .name = "report",
+					      .put = report_put,
 					      .finish = report_finish };
 
 static const char *text_of(const struct report *report, uint32_t handle)
@@ -76,8 +77,8 @@ static void print_row(struct report *report, const struct flat *flat, const stru
 {
 	double self = share(row->self, flat->weight), total = share(row->total, flat->weight);
 
-	buf_addf(&report->text, "%s%7.2f%%%s %s%7.2f%%%s %10" PRIu64 "  ", color(report, self), self,
-		 plain(report), color(report, total), total, plain(report), row->samples);
+	buf_addf(&report->text, "%s%7.2f%%%s %s%7.2f%%%s %10" PRIu64 "  ", color(report, self),
+		 self, plain(report), color(report, total), total, plain(report), row->samples);
 	if (report->args->by == FLAT_TASK && row->pid != NO_TASK)
 		buf_addf(&report->text, "%s (pid %" PRIu32 ")\n", plain_of(report, 0, row->name),
 			 row->pid);
@@ -169,7 +170,7 @@ static void print_tree(struct report *report, struct tally *part)
 	tally_tree(part, &tree, &view);
 	tree_finish(&tree);
 	buf_adds(&report->text, report->args->options.inverted ? "\n   total  callers\n"
-								: "\n   total  call tree\n");
+							       : "\n   total  call tree\n");
 	print_subtree(report, &tree, 0, 0);
 	tree_release(&tree);
 }
@@ -249,7 +250,8 @@ static void json_section(struct report *report, struct tally *part)
 
 	sum(part, &samples, &weight);
 	buf_addc(&report->text, '{');
-	json_text(report, "name", text_of(report, source_name(&report->job->world, source_of(part))));
+	json_text(report, "name",
+		  text_of(report, source_name(&report->job->world, source_of(part))));
 	buf_addf(&report->text, ",\"samples\":%" PRIu64 ",\"weight\":%" PRIu64, samples, weight);
 	json_rows(report, part, "functions", FLAT_FUNCTION);
 	json_rows(report, part, "binaries", FLAT_BINARY);
@@ -274,7 +276,8 @@ static void each_source(struct report *report, void (*section)(struct report *, 
 		qsort(all->entries, all->nr, sizeof(*all->entries), by_source);
 	hash_release(&all->index);
 	for (size_t first = 0, end; first < all->nr; first = end) {
-		struct tally part = { .world = all->world, .by = all->by,
+		struct tally part = { .world = all->world,
+				      .by = all->by,
 				      .entries = all->entries + first };
 
 		for (end = first; end < all->nr; end++) {
@@ -318,8 +321,9 @@ static bool no_color(void)
 static int run(struct args *args)
 {
 	struct job job;
-	struct report report = { .args = args, .job = &job, .colors = isatty(STDOUT_FILENO) &&
-								      !no_color() };
+	struct report report = { .args = args,
+				 .job = &job,
+				 .colors = isatty(STDOUT_FILENO) && !no_color() };
 	struct writer writer = { .ops = &report_ops, .world = &job.world, .priv = &report };
 	struct strtab strings;
 	int ret;
@@ -353,10 +357,9 @@ const struct command cmd_report = {
 	.verb = VERB_REPORT,
 	.usage = "report IN... [options]",
 	.about = "Show where time went: a table and a call tree for each event.",
-	.examples =
-		"  kscope report samples.json --build-dir build\n"
-		"  kscope report perf.data --by task --no-tree\n"
-		"  kscope report perf.data --inverted --tree --comm echo.elf\n"
-		"  kscope report perf.data --json | python3 -m json.tool\n",
+	.examples = "  kscope report samples.json --build-dir build\n"
+		    "  kscope report perf.data --by task --no-tree\n"
+		    "  kscope report perf.data --inverted --tree --comm echo.elf\n"
+		    "  kscope report perf.data --json | python3 -m json.tool\n",
 	.run = run,
 };

@@ -12,7 +12,8 @@ static const char usage[] =
 	"\n"
 	"Options:\n"
 	"  -o, --output <OUTPUT>              perf.data file to write [default: perf.data]\n"
-	"  -s, --samples-path <SAMPLES_PATH>  samples of the seL4 profiler: JSON, or a capture of its\n"
+	"  -s, --samples-path <SAMPLES_PATH>  samples of the seL4 profiler: JSON, or a capture of "
+	"its\n"
 	"                                     TCP stream or serial line\n"
 	"  -b, --build-dir <BUILD_DIR>        where the ELFs named in the samples are\n"
 	"  -p, --print-summary                print the samples to stdout\n"
@@ -56,27 +57,13 @@ int cmd_toperf(int argc, char **argv)
 
 	while ((opt = getopt_long(argc, argv, "o:s:b:phV", longs, NULL)) != -1) {
 		switch (opt) {
-		case 'o':
-			args.output = optarg;
-			break;
-		case 's':
-			samples = optarg;
-			break;
-		case 'b':
-			args.options.build_dir = optarg;
-			break;
-		case 'p':
-			summary = true;
-			break;
-		case 'h':
-			fputs(usage, stdout);
-			return 0;
-		case 'V':
-			printf("toperf (kscope %s)\n", KSCOPE_VERSION);
-			return 0;
-		default:
-			fputs(usage, stderr);
-			return ERR_USAGE;
+		case 'o': args.output = optarg; break;
+		case 's': samples = optarg; break;
+		case 'b': args.options.build_dir = optarg; break;
+		case 'p': summary = true; break;
+		case 'h': fputs(usage, stdout); return 0;
+		case 'V': printf("toperf (kscope %s)\n", KSCOPE_VERSION); return 0;
+		default: fputs(usage, stderr); return ERR_USAGE;
 		}
 	}
 	if (optind < argc || !samples || !args.options.build_dir) {

@@ -70,7 +70,8 @@ static int check_pid(struct job *job, const struct event *whole)
 	input = hash_at(&job->whole, (struct hash_key){ whole->pid, 1 });
 	if (before && before != path && *input != whole->input + 1)
 		return err_set(&job->err, ERR_INPUT,
-			       "pid %" PRIu32 " is %s in %s and %s in %s: their samples cannot be told "
+			       "pid %" PRIu32
+			       " is %s in %s and %s in %s: their samples cannot be told "
 			       "apart; convert them one by one",
 			       whole->pid, str_text(job->world.strings, before),
 			       job->merge.inputs[*input - 1].in.path, whole->map.path,
@@ -288,7 +289,8 @@ int convert_file(struct job *job, const struct writer_ops *ops, const char *path
 	strtab_init(&strings);
 	ret = !(ops->needs & WRITER_TEXT) && !strcmp(path, "-") && isatty(STDOUT_FILENO)
 		      ? err_set(&job->err, ERR_USAGE,
-				"%s is not for a terminal: name a file with -o, or use a pipe", ops->name)
+				"%s is not for a terminal: name a file with -o, or use a pipe",
+				ops->name)
 		      : job_open(job, &strings);
 	if (ret == 0)
 		ret = out_open(&out, path, ops->needs & WRITER_SEEK, &job->err);

@@ -26,7 +26,7 @@ struct job {
 	struct world world; /* valid from job_open() to job_release() */
 	struct image_search where;
 	struct merge merge;
-	struct hash whole; /* by pid: the binary that an input says it is, and which input */
+	struct hash whole;	  /* by pid: the binary that an input says it is, and which input */
 	struct alloc_pass allocs; /* unless the writer takes them raw */
 	struct calltime calls;	  /* likewise */
 	struct unwind unwind;
@@ -39,7 +39,7 @@ struct job {
 
 /* strings is shared by the worlds of several jobs. */
 int job_open(struct job *job, struct strtab *strings);
-/* Hands every event that is selected to the writer, then finishes it. The output is not committed. */
+/* Hands every event that is selected to the writer, then finishes it; commits nothing. */
 int job_run(struct job *job, struct writer *writer);
 void job_release(struct job *job);
 /* One input, one file: open, run, commit, say what happened. Returns the exit code. */

@@ -30,24 +30,24 @@ struct options {
 	const char *kernel; /* the kernel's ELF or kallsyms */
 	struct elf_option *elfs;
 	size_t nr_elfs;
-	uint64_t tick_hz; /* of the recording's clock; 0: it counts nanoseconds */
+	uint64_t tick_hz;   /* of the recording's clock; 0: it counts nanoseconds */
 	const char *source; /* name for the event of formats that do not say */
 
-	bool no_split;	    /* leave chains that run through interrupts in one piece */
+	bool no_split; /* leave chains that run through interrupts in one piece */
 	enum value { VALUE_LIVE, VALUE_TOTAL, VALUE_COUNT, VALUE_PEAK } value; /* of allocations */
 
 	/* For pictures and tables. */
-	bool no_inline;	 /* inlined functions are not frames */
-	bool lines;	 /* file:line in names */
+	bool no_inline; /* inlined functions are not frames */
+	bool lines;	/* file:line in names */
 	enum measure { MEASURE_DEFAULT, MEASURE_SAMPLES, MEASURE_WEIGHT } measure;
 	enum root { ROOT_COMM, ROOT_PID, ROOT_TID, ROOT_NONE } root; /* the outermost frames */
-	bool inverted; /* merge by leaf */
+	bool inverted;						     /* merge by leaf */
 	bool icicle;
 	const char *title, *subtitle, *notes;
 	const char *palette; /* NULL: chosen by the data */
 	bool min_width_given;
-	double min_width;    /* percent */
-	unsigned width;	     /* pixels; 0: fluid */
+	double min_width; /* percent */
+	unsigned width;	  /* pixels; 0: fluid */
 };
 
 struct reader {
@@ -73,10 +73,10 @@ struct reader_ops {
 };
 
 enum writer_needs {
-	WRITER_SEEK = 1,  /* patches what it has written */
-	WRITER_TEXT = 2,  /* fit for a terminal */
+	WRITER_SEEK = 1,      /* patches what it has written */
+	WRITER_TEXT = 2,      /* fit for a terminal */
 	WRITER_ADDRESSES = 4, /* cannot carry frames that have only a name */
-	WRITER_RAW = 64, /* takes events as they were read, not what passes make of them */
+	WRITER_RAW = 64,      /* takes events as they were read, not what passes make of them */
 };
 
 struct writer {

@@ -5,8 +5,8 @@
 #include "base/log.h"
 #include "cmd.h"
 
-static const struct command *const commands[] = { &cmd_convert, &cmd_report, &cmd_flame, &cmd_alloc,
-						  &cmd_info, &cmd_formats };
+static const struct command *const commands[] = { &cmd_convert, &cmd_report, &cmd_flame,
+						  &cmd_alloc,	&cmd_info,   &cmd_formats };
 
 /* Tools that kscope replaces: under their name, by a link or as a verb, they work as before. */
 static const struct drop_in {
@@ -23,8 +23,9 @@ static const struct drop_in {
 
 static void help(FILE *to)
 {
-	fprintf(to, "kscope %s: profile the kernels that perf cannot reach\n\n"
-		    "Usage: kscope VERB [options]\n\n",
+	fprintf(to,
+		"kscope %s: profile the kernels that perf cannot reach\n\n"
+		"Usage: kscope VERB [options]\n\n",
 		KSCOPE_VERSION);
 	for (size_t i = 0; i < COUNT(commands); i++)
 		fprintf(to, "  %-10s %.*s\n", commands[i]->name,
@@ -36,8 +37,10 @@ static void help(FILE *to)
 		    "  kscope report samples.json --build-dir build\n"
 		    "  kscope flame samples.json --build-dir build -o flame.svg\n"
 		    "  kscope convert samples.json --build-dir build -o perf.data && perf report\n"
-		    "\nkscope VERB --help tells more. Exit codes: 0 done; 1 done, but something in the\n"
-		    "input was damaged or missing; 2 wrong usage; 3 unusable input; 4 output failed.\n");
+		    "\nkscope VERB --help tells more. Exit codes: 0 done; 1 done, but something in "
+		    "the\n"
+		    "input was damaged or missing; 2 wrong usage; 3 unusable input; 4 output "
+		    "failed.\n");
 }
 
 static const struct drop_in *find_drop_in(const char *name)

@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #define PERF_MAGIC "PERFILE2"
-#define PERF_PIPE_HEADER 16 /* magic and size: records follow at once */
+#define PERF_PIPE_HEADER 16   /* magic and size: records follow at once */
 #define PERF_ATTR_SIZE_MIN 64 /* of perf_event_attr, in its first version */
 
 struct perf_section {

@@ -59,8 +59,9 @@ static size_t read_packed(struct in *in, uint8_t *to, size_t len)
 		}
 		ret = in->unpack->ops->step(in->unpack, packed->data + packed->at, &src, to, &dst);
 		if (ret < 0) {
-			err_at(&in->err, ERR_INPUT, in->path, in->taken - (packed->end - packed->at),
-			       "the %s stream is damaged", in->unpack->ops->name);
+			err_at(&in->err, ERR_INPUT, in->path,
+			       in->taken - (packed->end - packed->at), "the %s stream is damaged",
+			       in->unpack->ops->name);
 			return 0;
 		}
 		packed->at += src;

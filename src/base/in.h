@@ -16,8 +16,8 @@
 struct in {
 	char *path; /* for messages; "<stdin>" */
 	int fd;
-	uint64_t size; /* of the file, 0 if unknown: for progress */
-	uint64_t taken; /* bytes read from fd so far: for progress */
+	uint64_t size;	       /* of the file, 0 if unknown: for progress */
+	uint64_t taken;	       /* bytes read from fd so far: for progress */
 	struct unpack *unpack; /* and what was read but not unpacked yet */
 	struct packed *packed;
 	uint8_t *data; /* the window: data[at..end) is not skipped yet */

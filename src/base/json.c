@@ -202,7 +202,8 @@ static bool digits(struct json *js, uint64_t *value)
 		at++;
 	}
 	for (; at < end && (digit = *at - (unsigned)'0') <= 9; at++) {
-		if (__builtin_mul_overflow(sum, 10, &sum) || __builtin_add_overflow(sum, digit, &sum))
+		if (__builtin_mul_overflow(sum, 10, &sum) ||
+		    __builtin_add_overflow(sum, digit, &sum))
 			return json_fail(js, "a number beyond 64 bits");
 	}
 	js->at = at;
@@ -280,7 +281,7 @@ static bool skip_word(struct json *js)
 {
 	const uint8_t *start = js->at;
 
-	while (js->at < js->end && *js->at > ' ' && !strchr(",]}:\"[{", *js->at))
+	while (js->at<js->end && * js->at> ' ' && !strchr(",]}:\"[{", *js->at))
 		js->at++;
 	if (js->at == js->end)
 		return run_out(js);
@@ -299,7 +300,7 @@ static bool open_bracket(struct json *js, struct nesting *open, int c)
 
 	if (open->depth == MAX_NESTING)
 		return json_fail(js, "values nested too deep");
-	open->lists[open->depth / 8] &= (uint8_t)~(1U << bit);
+	open->lists[open->depth / 8] &= (uint8_t) ~(1U << bit);
 	open->lists[open->depth++ / 8] |= (uint8_t)((c == '[') << bit);
 	js->at++;
 	return true;

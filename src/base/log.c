@@ -18,14 +18,14 @@ static void say(int level, const char *kind, const char *fmt, va_list ap)
 	fprintf(stderr, "%s\n", line);
 }
 
-#define LOG(name, level, kind)               \
-	void name(const char *fmt, ...)      \
-	{                                    \
-		va_list ap;                  \
-					     \
-		va_start(ap, fmt);           \
-		say(level, kind, fmt, ap);   \
-		va_end(ap);                  \
+#define LOG(name, level, kind)             \
+	void name(const char *fmt, ...)    \
+	{                                  \
+		va_list ap;                \
+                                           \
+		va_start(ap, fmt);         \
+		say(level, kind, fmt, ap); \
+		va_end(ap);                \
 	}
 
 LOG(log_error, 0, "error: ")

@@ -19,12 +19,12 @@ char *xasprintf(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 size_t grown_capacity(size_t have, size_t want);
 
 /* Make room for `want` elements in the array `ptr`, whose capacity is kept in `cap`. */
-#define GROW(ptr, want, cap)                                                          \
-	do {                                                                          \
-		if ((size_t)(want) > (size_t)(cap)) {                                 \
-			(cap) = grown_capacity((cap), (want));                        \
-			(ptr) = xrealloc((ptr), (cap), sizeof(*(ptr)));               \
-		}                                                                     \
+#define GROW(ptr, want, cap)                                            \
+	do {                                                            \
+		if ((size_t)(want) > (size_t)(cap)) {                   \
+			(cap) = grown_capacity((cap), (want));          \
+			(ptr) = xrealloc((ptr), (cap), sizeof(*(ptr))); \
+		}                                                       \
 	} while (0)
 
 struct arena {

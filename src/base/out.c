@@ -21,24 +21,16 @@ static const char *hint(int error)
 {
 	switch (error) {
 	case ENOSPC:
-	case EDQUOT:
-		return " (free some space, or name a file on another disk)";
+	case EDQUOT: return " (free some space, or name a file on another disk)";
 	case EACCES:
-	case EPERM:
-		return " (the file and its folder must both be writable)";
+	case EPERM: return " (the file and its folder must both be writable)";
 	case ENOENT:
-	case ENOTDIR:
-		return " (the folder must exist)";
-	case EISDIR:
-		return " (name a file inside it)";
-	case EROFS:
-		return " (name a file on a disk that can be written)";
-	case EFBIG:
-		return " (see ulimit -f)";
-	case EPIPE:
-		return " (who reads the output went away)";
-	default:
-		return "";
+	case ENOTDIR: return " (the folder must exist)";
+	case EISDIR: return " (name a file inside it)";
+	case EROFS: return " (name a file on a disk that can be written)";
+	case EFBIG: return " (see ulimit -f)";
+	case EPIPE: return " (who reads the output went away)";
+	default: return "";
 	}
 }
 
@@ -176,8 +168,8 @@ static bool is_stdout(const char *path)
 
 static int open_stream(struct out *out)
 {
-	return is_stdout(out->path) ? STDOUT_FILENO :
-				      open(out->path, O_WRONLY | O_NOCTTY | O_CLOEXEC);
+	return is_stdout(out->path) ? STDOUT_FILENO
+				    : open(out->path, O_WRONLY | O_NOCTTY | O_CLOEXEC);
 }
 
 static int open_any(struct out *out, bool need_seek)
@@ -399,9 +391,9 @@ int out_commit(struct out *out, struct err *err)
 	flush(out);
 	error = out->failed;
 	if (!error)
-		error = out->named   ? commit_named(out) :
-			out->spooled ? commit_spool(out) :
-				       commit_stream(out);
+		error = out->named     ? commit_named(out)
+			: out->spooled ? commit_spool(out)
+				       : commit_stream(out);
 	if (error) {
 		fail(out, err, error);
 		out_abandon(out);

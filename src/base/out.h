@@ -16,10 +16,10 @@
 struct out {
 	const char *path; /* borrowed: must outlive the out */
 	int fd;
-	bool named;	/* takes its name in the commit */
-	bool spooled;	/* a seekable stand-in for stdout or a pipe, copied there in the commit */
-	char *target;	/* `path` with its symbolic links followed; only if named */
-	char *temp;	/* the temporary name, where the file system cannot do without */
+	bool named;   /* takes its name in the commit */
+	bool spooled; /* a seekable stand-in for stdout or a pipe, copied there in the commit */
+	char *target; /* `path` with its symbolic links followed; only if named */
+	char *temp;   /* the temporary name, where the file system cannot do without */
 	uint8_t *data;
 	size_t len;
 	uint64_t flushed; /* bytes before data[0] */

@@ -42,12 +42,9 @@ int pb_next(struct pb *pb, struct pb_field *field)
 	field->number = (uint32_t)(tag >> 3);
 	field->wire = (enum pb_wire)(tag & 7);
 	switch (field->wire) {
-	case PB_VARINT:
-		return pb_varint(pb, &field->value) ? 1 : -1;
-	case PB_FIXED64:
-		return fixed(pb, 8, &field->value) ? 1 : -1;
-	case PB_FIXED32:
-		return fixed(pb, 4, &field->value) ? 1 : -1;
+	case PB_VARINT: return pb_varint(pb, &field->value) ? 1 : -1;
+	case PB_FIXED64: return fixed(pb, 8, &field->value) ? 1 : -1;
+	case PB_FIXED32: return fixed(pb, 4, &field->value) ? 1 : -1;
 	case PB_BYTES:
 		if (!pb_varint(pb, &len) || len > (uint64_t)(pb->end - pb->at))
 			return -1;

@@ -4,10 +4,10 @@
 #include <string.h>
 
 const char *const event_names[EVENT_KINDS] = {
-	[EVENT_META] = "meta", [EVENT_SOURCE] = "source", [EVENT_COMM] = "comm",
-	[EVENT_FORK] = "fork", [EVENT_EXIT] = "exit",	  [EVENT_MAP] = "map",
-	[EVENT_SAMPLE] = "sample", [EVENT_LOST] = "lost", [EVENT_SYMBOL] = "symbol",
-	[EVENT_SWITCH] = "switch", [EVENT_ALLOC] = "alloc", [EVENT_CALL] = "call",
+	[EVENT_META] = "meta",	   [EVENT_SOURCE] = "source", [EVENT_COMM] = "comm",
+	[EVENT_FORK] = "fork",	   [EVENT_EXIT] = "exit",     [EVENT_MAP] = "map",
+	[EVENT_SAMPLE] = "sample", [EVENT_LOST] = "lost",     [EVENT_SYMBOL] = "symbol",
+	[EVENT_SWITCH] = "switch", [EVENT_ALLOC] = "alloc",   [EVENT_CALL] = "call",
 	[EVENT_AUX] = "aux",
 };
 
@@ -15,9 +15,9 @@ static const struct {
 	const char *name;
 	uint64_t marker;
 } markers[] = {
-	{ "kernel", IP_KERNEL },	     { "user", IP_USER },
-	{ "guest", IP_GUEST },		     { "guest-kernel", IP_GUEST_KERNEL },
-	{ "guest-user", IP_GUEST_USER },     { "named", IP_NAMED },
+	{ "kernel", IP_KERNEL },	 { "user", IP_USER },
+	{ "guest", IP_GUEST },		 { "guest-kernel", IP_GUEST_KERNEL },
+	{ "guest-user", IP_GUEST_USER }, { "named", IP_NAMED },
 };
 
 const char *ip_marker_name(uint64_t marker)

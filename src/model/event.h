@@ -58,10 +58,10 @@ struct event_meta { /* keys: arch, hostname, osrelease, cmdline, cpudesc, nrcpus
 	const char *key, *value;
 };
 
-enum source_lacks { /* what samples of a source do not tell */
-	LACKS_CHAIN = 1, /* only the pc */
-	LACKS_TIME = 2,
-	LACKS_CPU = 4,
+enum source_lacks {		     /* what samples of a source do not tell */
+		    LACKS_CHAIN = 1, /* only the pc */
+		    LACKS_TIME = 2,
+		    LACKS_CPU = 4,
 };
 
 struct event_source {
@@ -69,8 +69,8 @@ struct event_source {
 	const char *name; /* NULL: named after type, config and the architecture */
 	uint32_t type;
 	uint64_t config;
-	uint64_t period; /* 0: varies, or unknown */
-	bool freq;	 /* period is a frequency in Hz */
+	uint64_t period;  /* 0: varies, or unknown */
+	bool freq;	  /* period is a frequency in Hz */
 	const char *unit; /* of a sample's weight; NULL: events of this source */
 	unsigned lacks;	  /* enum source_lacks */
 	bool branches;	  /* samples have a branch stack */
@@ -95,9 +95,9 @@ struct event_map {
 	const char *path;
 	const uint8_t *build_id; /* NULL if unknown */
 	uint8_t build_id_len;
-	uint8_t prot;  /* PROT_* of mmap(2) */
-	bool kernel;   /* in the kernel's space: shared by all tasks */
-	bool foreign;  /* the path is of another system: what this machine has there is not it */
+	uint8_t prot;	/* PROT_* of mmap(2) */
+	bool kernel;	/* in the kernel's space: shared by all tasks */
+	bool foreign;	/* the path is of another system: what this machine has there is not it */
 	bool as_linked; /* addresses are those of the ELF itself: offset means nothing */
 	/*
 	 * The whole image, for the whole life of the task: addr, len and offset are not known and
@@ -114,7 +114,7 @@ struct event_map {
 	const char *names; /* a file, brought along with the data, that names the code; or NULL */
 };
 
-struct branch { /* taken, newest first: Intel LBR and its kin */
+struct branch {			  /* taken, newest first: Intel LBR and its kin */
 	uint64_t from, to, flags; /* flags as perf has them */
 };
 
@@ -132,7 +132,7 @@ struct event_sample {
 	uint32_t nr;
 	uint32_t source;
 	uint64_t weight; /* how much it stands for in events of its source: perf's period */
-	uint64_t count;	 /* of samples: more than one in data that was summed up before; 0 means 1 */
+	uint64_t count; /* of samples: more than one in data that was summed up before; 0 means 1 */
 	uint64_t context; /* IP_KERNEL or IP_USER...: where the pc was */
 	/*
 	 * The chain, which has no markers, may run through interrupts: frames that are in no
@@ -141,7 +141,7 @@ struct event_sample {
 	bool split_unknown;
 	const struct branch *branches; /* NULL: this source records none */
 	uint32_t nr_branches;
-	uint32_t nr_unwound; /* how many of the last ips pass/unwind has found */
+	uint32_t nr_unwound;	       /* how many of the last ips pass/unwind has found */
 	const struct user_state *user; /* NULL: the chain is all there is */
 };
 
@@ -154,7 +154,7 @@ struct event_lost {
 struct event_symbol {
 	uint64_t addr, len;
 	const char *name;
-	bool gone; /* from now on it has not */
+	bool gone;     /* from now on it has not */
 	uint16_t type; /* perf's: 1 for BPF */
 };
 
@@ -173,8 +173,8 @@ enum alloc_op {
 struct event_alloc {
 	enum alloc_op op;
 	const char *allocator;
-	uint64_t ptr, size; /* bytes; of the whole block after a resize */
-	uint64_t offset;    /* in the input, for messages */
+	uint64_t ptr, size;  /* bytes; of the whole block after a resize */
+	uint64_t offset;     /* in the input, for messages */
 	const uint64_t *ips; /* as in a sample */
 	uint32_t nr;
 	uint64_t context;
@@ -187,8 +187,8 @@ struct event_call {
 };
 
 struct event_aux {
-	const char *kind;    /* "intel_pt", ... */
-	const uint8_t *data; /* a piece; NULL: only the fact that this much was recorded */
+	const char *kind;     /* "intel_pt", ... */
+	const uint8_t *data;  /* a piece; NULL: only the fact that this much was recorded */
 	uint64_t len, offset; /* offset in the stream of this cpu or task */
 	uint64_t flags;
 };
@@ -221,7 +221,7 @@ static inline bool ip_is_marker(uint64_t ip)
 }
 
 extern const char *const event_names[EVENT_KINDS];
-const char *ip_marker_name(uint64_t marker);		      /* NULL: an unknown one */
-uint64_t ip_marker_by_name(const char *name, size_t len);     /* 0: none */
+const char *ip_marker_name(uint64_t marker);		  /* NULL: an unknown one */
+uint64_t ip_marker_by_name(const char *name, size_t len); /* 0: none */
 
 #endif

@@ -15,7 +15,7 @@
 enum frame_flags {
 	FRAME_RETURN = 1, /* a return address: the call is just before it */
 	FRAME_KERNEL = 2,
-	FRAME_NAMED = 4, /* the data gave a name: addr is its handle, image the binary's name */
+	FRAME_NAMED = 4,    /* the data gave a name: addr is its handle, image the binary's name */
 	FRAME_UNMAPPED = 8, /* no map was known: addr is as sampled, image is the space */
 };
 
@@ -31,7 +31,7 @@ struct symbol {
 struct frame {
 	uint64_t addr; /* offset in the image's file, or its own address if image->as_linked */
 	uint32_t image;
-	uint32_t symbols; /* the first; valid if nr_symbols */
+	uint32_t symbols;    /* the first; valid if nr_symbols */
 	uint16_t nr_symbols; /* 0: nobody asked yet */
 	uint8_t flags;
 };

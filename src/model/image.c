@@ -292,7 +292,7 @@ uint64_t image_vaddr(struct images *images, uint32_t handle, uint64_t addr)
 	return addr;
 }
 
-#define LANDMARK_STEP 16	       /* functions are mostly aligned to that */
+#define LANDMARK_STEP 16		    /* functions are mostly aligned to that */
 #define LANDMARK_SEARCH ((uint64_t)1 << 20) /* symbols are sparse only in assembly at the start */
 
 bool image_extent(struct images *images, uint32_t handle, uint64_t *vaddr, uint64_t *len)

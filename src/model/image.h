@@ -17,17 +17,17 @@
 #define BUILD_ID_MAX 20
 
 struct image {
-	uint32_t path;	/* handle: as the data names it */
-	uint32_t name;	/* handle: its last part, for people */
-	char *file;	/* where it is on this machine, absolute; NULL if not found */
+	uint32_t path; /* handle: as the data names it */
+	uint32_t name; /* handle: its last part, for people */
+	char *file;    /* where it is on this machine, absolute; NULL if not found */
 	struct symfile *symfile;
 	uint8_t build_id[BUILD_ID_MAX];
 	uint8_t build_id_len;
 	bool as_linked; /* frames hold the ELF's own addresses, not offsets in the file */
 	bool kernel;
-	bool given; /* the user named this very file */
-	bool foreign; /* only looked for under the folders that the user gave */
-	bool opened; /* tried, with or without success */
+	bool given;	 /* the user named this very file */
+	bool foreign;	 /* only looked for under the folders that the user gave */
+	bool opened;	 /* tried, with or without success */
 	bool one_symbol; /* all of it is the function that path names; there is no file */
 	/* With as_linked, if it was moved as a whole: this symbol was at anchor_addr. */
 	bool moved;
@@ -42,8 +42,8 @@ struct images {
 	struct image *all; /* [0] is none */
 	size_t nr, cap;
 	struct hash index;
-	uint16_t machine; /* e_machine of the first binary that was opened; 0 unknown */
-	bool is_64bit;	  /* that binary */
+	uint16_t machine;  /* e_machine of the first binary that was opened; 0 unknown */
+	bool is_64bit;	   /* that binary */
 	bool this_machine; /* the data tells that it was recorded here, on the kernel that runs */
 };
 

@@ -15,15 +15,22 @@ struct named_event {
 };
 
 static const char *const hardware[] = {
-	"cycles",	"instructions",	 "cache-references",	    "cache-misses",
-	"branches",	"branch-misses", "bus-cycles",		    "stalled-cycles-frontend",
-	"stalled-cycles-backend", "ref-cycles",
+	"cycles",
+	"instructions",
+	"cache-references",
+	"cache-misses",
+	"branches",
+	"branch-misses",
+	"bus-cycles",
+	"stalled-cycles-frontend",
+	"stalled-cycles-backend",
+	"ref-cycles",
 };
 
 static const char *const software[] = {
-	"cpu-clock",	"task-clock",	    "page-faults",	"context-switches",
-	"cpu-migrations", "minor-faults",   "major-faults",	"alignment-faults",
-	"emulation-faults", "dummy",	    "bpf-output",	"cgroup-switches",
+	"cpu-clock",	    "task-clock",   "page-faults",  "context-switches",
+	"cpu-migrations",   "minor-faults", "major-faults", "alignment-faults",
+	"emulation-faults", "dummy",	    "bpf-output",   "cgroup-switches",
 };
 
 /* Arm PMUv3: the architected events, as perf spells them. */
@@ -80,9 +87,9 @@ static const struct named_event arm_pmuv3[] = {
 
 /* Intel's architectural events: umask << 8 | event. */
 static const struct named_event x86_architectural[] = {
-	{ 0x003c, "cpu-cycles" },	{ 0x00c0, "instructions" },
-	{ 0x013c, "bus-cycles" },	{ 0x4f2e, "cache-references" },
-	{ 0x412e, "cache-misses" },	{ 0x00c4, "branch-instructions" },
+	{ 0x003c, "cpu-cycles" },    { 0x00c0, "instructions" },
+	{ 0x013c, "bus-cycles" },    { 0x4f2e, "cache-references" },
+	{ 0x412e, "cache-misses" },  { 0x00c4, "branch-instructions" },
 	{ 0x00c5, "branch-misses" },
 };
 
@@ -169,6 +176,6 @@ void source_from_name(struct event_source *source, const char *name)
 			return;
 		}
 	}
-	/* cpu-clock: perf goes by the name we give. The dummy's chains perf script does not print. */
+	/* cpu-clock: perf goes by the name; of the dummy event perf script prints no chains. */
 	source->config = 0;
 }

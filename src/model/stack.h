@@ -20,7 +20,7 @@ struct stacks {
 	struct stack *all;
 	size_t nr, cap;
 	struct hash index; /* (parent, frame) to stack; not of first children, which most are */
-	struct hash memo;  /* digest of a raw chain to stack; a cache, emptied when it grows large */
+	struct hash memo; /* digest of a raw chain to stack; a cache, emptied when it grows large */
 	uint64_t asked, hits; /* of the memo */
 };
 

@@ -119,16 +119,11 @@ const char *world_arch(const struct world *world)
 	if (arch)
 		return arch;
 	switch (world->images.machine) {
-	case EM_X86_64:
-		return "x86_64";
-	case EM_386:
-		return "i686";
-	case EM_AARCH64:
-		return "aarch64";
-	case EM_ARM:
-		return "armv7l";
-	case EM_RISCV:
-		return world->images.is_64bit ? "riscv64" : "riscv32";
+	case EM_X86_64: return "x86_64";
+	case EM_386: return "i686";
+	case EM_AARCH64: return "aarch64";
+	case EM_ARM: return "armv7l";
+	case EM_RISCV: return world->images.is_64bit ? "riscv64" : "riscv32";
 	}
 	return "";
 }
@@ -187,8 +182,9 @@ static void add_source(struct world *world, uint32_t input, struct event_source 
 static void add_map(struct world *world, const struct event *ev)
 {
 	const struct event_map *map = &ev->map;
-	uint32_t space = map->guest ? SPACE_GUEST : map->kernel ? SPACE_KERNEL
-								 : space_of(world, ev->pid);
+	uint32_t space = map->guest    ? SPACE_GUEST
+			 : map->kernel ? SPACE_KERNEL
+				       : space_of(world, ev->pid);
 	uint32_t image;
 
 	if (!map->len)
@@ -200,11 +196,13 @@ static void add_map(struct world *world, const struct event *ev)
 	if (map->names)
 		image_names(&world->images, image, map->names);
 	space_map(&world->spaces[space], (struct map){
-		.start = map->addr,
-		.last = map->len - 1 > UINT64_MAX - map->addr ? UINT64_MAX : map->addr + (map->len - 1),
-		.offset = map->as_linked ? map->addr : map->offset,
-		.image = image,
-	});
+						 .start = map->addr,
+						 .last = map->len - 1 > UINT64_MAX - map->addr
+								 ? UINT64_MAX
+								 : map->addr + (map->len - 1),
+						 .offset = map->as_linked ? map->addr : map->offset,
+						 .image = image,
+					 });
 }
 
 /* Code with a name and no file is an image of its own, whose every address has that name. */
@@ -219,11 +217,12 @@ static void add_symbol_map(struct world *world, const struct event_symbol *symbo
 		return;
 	}
 	space_map(kernel, (struct map){
-		.start = symbol->addr,
-		.last = symbol->len - 1 > UINT64_MAX - symbol->addr
-				? UINT64_MAX : symbol->addr + (symbol->len - 1),
-		.image = image_of_symbol(&world->images, symbol->name),
-	});
+				  .start = symbol->addr,
+				  .last = symbol->len - 1 > UINT64_MAX - symbol->addr
+						  ? UINT64_MAX
+						  : symbol->addr + (symbol->len - 1),
+				  .image = image_of_symbol(&world->images, symbol->name),
+			  });
 }
 
 static void add_fork(struct world *world, const struct event *ev)
@@ -266,35 +265,21 @@ static void add_exit(struct world *world, const struct event *ev)
 void world_apply(struct world *world, struct event *ev)
 {
 	switch (ev->kind) {
-	case EVENT_META:
-		add_fact(world, &ev->meta);
-		break;
-	case EVENT_SOURCE:
-		add_source(world, ev->input, &ev->source);
-		break;
+	case EVENT_META: add_fact(world, &ev->meta); break;
+	case EVENT_SOURCE: add_source(world, ev->input, &ev->source); break;
 	case EVENT_COMM:
 		task_of(world, ev->pid, ev->tid)->comm =
 			str_intern_z(world->strings, ev->comm.comm);
 		break;
-	case EVENT_FORK:
-		add_fork(world, ev);
-		break;
-	case EVENT_EXIT:
-		add_exit(world, ev);
-		break;
-	case EVENT_MAP:
-		add_map(world, ev);
-		break;
-	case EVENT_SYMBOL:
-		add_symbol_map(world, &ev->symbol);
-		break;
+	case EVENT_FORK: add_fork(world, ev); break;
+	case EVENT_EXIT: add_exit(world, ev); break;
+	case EVENT_MAP: add_map(world, ev); break;
+	case EVENT_SYMBOL: add_symbol_map(world, &ev->symbol); break;
 	case EVENT_SAMPLE:
-		ev->sample.source =
-			hash_get(&world->source_by_id,
-				 (struct hash_key){ ev->input, ev->sample.source });
+		ev->sample.source = hash_get(&world->source_by_id,
+					     (struct hash_key){ ev->input, ev->sample.source });
 		break;
-	default:
-		break;
+	default: break;
 	}
 }
 
@@ -387,7 +372,7 @@ static uint32_t stack_of(struct world *world, const struct event_sample *sample,
 	return stack;
 }
 
-/* A cache in front of stack_of(), for as long as it pays: data that was summed up does not repeat. */
+/* A cache in front of stack_of(), as long as it pays: data that was summed up does not repeat. */
 uint32_t world_stack(struct world *world, const struct event *ev)
 {
 	const struct event_sample *sample = &ev->sample;
@@ -433,14 +418,15 @@ static bool ask_binary(struct world *world, const struct frame *frame, uint64_t 
 	nr = symfile_lookup(symfile, frame->flags & FRAME_RETURN ? vaddr - 1 : vaddr, found,
 			    SYM_MAX_INLINE);
 	for (size_t i = 0; i < nr; i++)
-		add_symbol(&world->frames, (struct symbol){
-			.name = str_intern_z(strings, found[i].name),
-			.file = found[i].file ? str_intern_z(strings, found[i].file) : 0,
-			.line = found[i].line,
-			.inlined = found[i].inlined,
-			.label = found[i].label,
-			.start = found[i].start,
-		});
+		add_symbol(&world->frames,
+			   (struct symbol){
+				   .name = str_intern_z(strings, found[i].name),
+				   .file = found[i].file ? str_intern_z(strings, found[i].file) : 0,
+				   .line = found[i].line,
+				   .inlined = found[i].inlined,
+				   .label = found[i].label,
+				   .start = found[i].start,
+			   });
 	return nr > 0;
 }
 
@@ -453,9 +439,9 @@ static void name_by_address(struct world *world, const struct frame *frame, uint
 	len = snprintf(text, sizeof(text), "%.200s+0x%" PRIx64,
 		       str_text(world->strings, image->name), vaddr);
 	add_symbol(&world->frames, (struct symbol){
-		.name = str_intern(world->strings, text, (size_t)len),
-		.unknown = true,
-	});
+					   .name = str_intern(world->strings, text, (size_t)len),
+					   .unknown = true,
+				   });
 }
 
 /* Maps for the whole life of a task may have come after its samples: look once more. */
@@ -481,16 +467,17 @@ static void resolve(struct world *world, struct frame *frame)
 		return;
 	}
 	if (frame->flags & FRAME_UNMAPPED) {
-		add_symbol(&world->frames, (struct symbol){
-			.name = str_intern_z(world->strings, "[unknown]"),
-			.unknown = true,
-		});
+		add_symbol(&world->frames,
+			   (struct symbol){
+				   .name = str_intern_z(world->strings, "[unknown]"),
+				   .unknown = true,
+			   });
 		return;
 	}
 	if (world->images.all[frame->image].one_symbol) {
 		add_symbol(&world->frames, (struct symbol){
-			.name = world->images.all[frame->image].path,
-		});
+						   .name = world->images.all[frame->image].path,
+					   });
 		return;
 	}
 	vaddr = image_vaddr(&world->images, frame->image, frame->addr);

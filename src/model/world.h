@@ -47,7 +47,7 @@ struct world {
 	 */
 	struct ended {
 		uint32_t space, version; /* version: at the end; another one means a new life */
-	} *ended;
+	} * ended;
 	size_t nr_ended; /* since the beginning */
 
 	struct task *tasks; /* [0] none */
@@ -74,7 +74,8 @@ void world_release(struct world *world);
 
 /*
  * Takes in what an event tells. A source's id, and a sample's, which were the reader's own numbers,
- * are replaced by the world's handle. Maps of whole images have to be taken apart before: see world_segment().
+ * are replaced by the world's handle. Maps of whole images have to be taken apart before: see
+ * world_segment().
  */
 void world_apply(struct world *world, struct event *ev);
 
@@ -92,7 +93,7 @@ uint32_t world_task(const struct world *world, uint32_t pid, uint32_t tid); /* 0
 uint32_t world_comm(const struct world *world, uint32_t pid, uint32_t tid); /* handle or 0 */
 /* What is mapped there in a process, NULL if nothing. Valid until the world changes. */
 const struct map *world_map(const struct world *world, uint32_t pid, uint64_t addr);
-const char *world_fact(const struct world *world, const char *key);	    /* NULL if unknown */
+const char *world_fact(const struct world *world, const char *key); /* NULL if unknown */
 /* As uname -m says it; "" if unknown. */
 const char *world_arch(const struct world *world);
 

@@ -88,8 +88,12 @@ static uint32_t site_of(struct alloc_pass *pass, const struct event *ev, uint32_
 		*handle = (uint32_t)pass->nr_sites;
 		GROW(pass->sites, pass->nr_sites + 1, pass->cap_sites);
 		pass->sites[pass->nr_sites++] = (struct alloc_site){
-			.allocator = heap, .pid = ev->pid, .tid = ev->tid,
-			.context = alloc->context, .ips = ips, .nr = alloc->nr,
+			.allocator = heap,
+			.pid = ev->pid,
+			.tid = ev->tid,
+			.context = alloc->context,
+			.ips = ips,
+			.nr = alloc->nr,
 		};
 	}
 	return *handle;
@@ -143,7 +147,10 @@ static void find(struct alloc_heap *heap, const struct event *ev, enum finding_k
 		return;
 	GROW(heap->findings, heap->nr_findings + 1, heap->cap_findings);
 	heap->findings[heap->nr_findings++] = (struct alloc_finding){
-		.kind = kind, .ptr = ev->alloc.ptr, .offset = ev->alloc.offset, .site = site,
+		.kind = kind,
+		.ptr = ev->alloc.ptr,
+		.offset = ev->alloc.offset,
+		.site = site,
 		.input = ev->input,
 	};
 }
@@ -215,7 +222,10 @@ static void begin_block(struct alloc_pass *pass, const struct event *ev, uint32_
 		pass->nr_blocks++;
 	}
 	pass->blocks[*handle] = (struct alloc_block){
-		.ptr = ev->alloc.ptr, .size = ev->alloc.size, .born = pass->events, .site = site,
+		.ptr = ev->alloc.ptr,
+		.size = ev->alloc.size,
+		.born = pass->events,
+		.site = site,
 		.live = true,
 	};
 	grow(pass->heaps[heap], &pass->sites[site], ev->alloc.size, 1);
@@ -280,8 +290,8 @@ static void apply(struct alloc_pass *pass, const struct event *ev, uint32_t heap
 {
 	struct alloc_heap *h = pass->heaps[heap];
 	uint32_t handle = hash_get(&pass->block_by_ptr, ptr_key(heap, ev->alloc.ptr));
-	bool live = handle && pass->blocks[handle].live &&
-		    pass->blocks[handle].ptr == ev->alloc.ptr;
+	bool live =
+		handle && pass->blocks[handle].live && pass->blocks[handle].ptr == ev->alloc.ptr;
 
 	if (ev->alloc.op == ALLOC_NEW) {
 		if (live)
@@ -357,9 +367,7 @@ static void measure(const struct alloc_sum *sum, enum value value, struct event_
 		sample->weight = sum->total;
 		sample->count = sum->allocs;
 		break;
-	case VALUE_COUNT:
-		sample->weight = sample->count = sum->allocs;
-		break;
+	case VALUE_COUNT: sample->weight = sample->count = sum->allocs; break;
 	}
 }
 
@@ -369,7 +377,10 @@ static void tell_site(const struct alloc_site *site, enum value value, struct ev
 	ev->pid = site->pid;
 	ev->tid = site->tid;
 	ev->sample = (struct event_sample){
-		.ips = site->ips, .nr = site->nr, .source = site->allocator, .context = site->context,
+		.ips = site->ips,
+		.nr = site->nr,
+		.source = site->allocator,
+		.context = site->context,
 	};
 	measure(&site->sum, value, &ev->sample);
 }

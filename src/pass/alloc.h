@@ -35,10 +35,10 @@ struct alloc_site {
 };
 
 enum finding_kind {
-	FINDING_DOUBLE_FREE,   /* the pointer had been freed */
-	FINDING_UNKNOWN_FREE,  /* nobody allocated the pointer in this recording */
+	FINDING_DOUBLE_FREE,  /* the pointer had been freed */
+	FINDING_UNKNOWN_FREE, /* nobody allocated the pointer in this recording */
 	FINDING_UNKNOWN_RESIZE,
-	FINDING_OVERLAP,       /* allocated again while it was live: a free is missing */
+	FINDING_OVERLAP, /* allocated again while it was live: a free is missing */
 	FINDING_KINDS
 };
 
@@ -50,7 +50,10 @@ struct alloc_finding {
 };
 
 struct alloc_queue { /* blocks that may have moved, oldest first */
-	struct { uint32_t block; uint64_t born; } *at;
+	struct {
+		uint32_t block;
+		uint64_t born;
+	} * at;
 	size_t first, nr, cap;
 };
 
@@ -63,7 +66,7 @@ struct alloc_heap { /* one allocator */
 	struct alloc_finding *findings;
 	size_t nr_findings, cap_findings;
 	struct alloc_queue moved, resized; /* surely, perhaps */
-	uint64_t series[ALLOC_SERIES]; /* the most that was live in each stretch of events */
+	uint64_t series[ALLOC_SERIES];	   /* the most that was live in each stretch of events */
 	size_t nr_series;
 };
 
@@ -84,7 +87,7 @@ struct alloc_pass {
 	struct hash heap_by_name, site_by_stack, block_by_ptr;
 	struct arena arena;
 	uint64_t events, stretch; /* events of one point of a series */
-	size_t emitted; /* heaps and then sites handed out by alloc_sample() */
+	size_t emitted;		  /* heaps and then sites handed out by alloc_sample() */
 };
 
 void alloc_init(struct alloc_pass *pass);

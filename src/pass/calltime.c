@@ -21,10 +21,14 @@ void calltime_release(struct calltime *ct)
 void calltime_source(struct calltime *ct, struct event *ev)
 {
 	ct->told = true;
-	*ev = (struct event){ .kind = EVENT_SOURCE, .time = NO_TIME, .cpu = NO_CPU,
-			      .pid = NO_TASK, .tid = NO_TASK };
+	*ev = (struct event){
+		.kind = EVENT_SOURCE, .time = NO_TIME, .cpu = NO_CPU, .pid = NO_TASK, .tid = NO_TASK
+	};
 	ev->source = (struct event_source){
-		.id = CALLTIME_SOURCE, .name = "call-time", .type = SOURCE_SOFTWARE, .unit = "ns",
+		.id = CALLTIME_SOURCE,
+		.name = "call-time",
+		.type = SOURCE_SOFTWARE,
+		.unit = "ns",
 	};
 }
 

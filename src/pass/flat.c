@@ -15,7 +15,8 @@ static struct flat_row *row_of(struct flat *flat, uint32_t name, uint32_t binary
 
 	if (!*handle) {
 		GROW(flat->rows, flat->nr + 1, flat->cap);
-		flat->rows[flat->nr] = (struct flat_row){ .name = name, .binary = binary, .pid = pid };
+		flat->rows[flat->nr] =
+			(struct flat_row){ .name = name, .binary = binary, .pid = pid };
 		*handle = (uint32_t)++flat->nr;
 	}
 	return &flat->rows[*handle - 1];
@@ -64,7 +65,10 @@ static void add_stack(struct flat *flat, const struct tally *tally, const struct
 		for (size_t i = options->no_inline || by == FLAT_BINARY ? nr - 1 : 0; i < nr; i++) {
 			struct flat_row *row =
 				by == FLAT_BINARY
-					? row_of(flat, binary ? binary : str_intern_z(world->strings, "[unknown]"), 0, 0)
+					? row_of(flat,
+						 binary ? binary
+							: str_intern_z(world->strings, "[unknown]"),
+						 0, 0)
 					: row_of(flat, symbols[i].name, binary, 0);
 
 			if (leaf)
@@ -79,7 +83,9 @@ static void add_task(struct flat *flat, const struct tally *tally, const struct 
 {
 	struct strtab *strings = tally->world->strings;
 	uint32_t late = world_comm(tally->world, entry->pid, entry->pid);
-	uint32_t name = entry->comm ? entry->comm : late ? late : str_intern_z(strings, "[no name]");
+	uint32_t name = entry->comm ? entry->comm
+			: late	    ? late
+				    : str_intern_z(strings, "[no name]");
 	struct flat_row *row = row_of(flat, name, 0, entry->pid);
 
 	add_self(row, entry);

@@ -12,9 +12,9 @@ enum flat_by { FLAT_FUNCTION, FLAT_BINARY, FLAT_TASK, FLAT_CPU };
 enum flat_sort { FLAT_SELF, FLAT_TOTAL, FLAT_NAME };
 
 struct flat_row {
-	uint32_t name;	 /* handle */
-	uint32_t binary; /* of a function: handle or 0 */
-	uint32_t pid;	 /* of a task */
+	uint32_t name;	      /* handle */
+	uint32_t binary;      /* of a function: handle or 0 */
+	uint32_t pid;	      /* of a task */
 	uint64_t self, total; /* weight */
 	uint64_t samples;     /* self */
 };

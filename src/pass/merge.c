@@ -29,7 +29,8 @@ static const struct reader_ops *choose(struct in *in, const char *format, struct
 		err_set(err, ERR_INPUT, "%s: empty", in->path);
 	else
 		err_set(err, ERR_INPUT,
-			"%s: not a format kscope knows; name one with -f if it is (see kscope formats)",
+			"%s: not a format kscope knows; name one with -f if it is (see kscope "
+			"formats)",
 			in->path);
 	return NULL;
 }

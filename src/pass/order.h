@@ -33,7 +33,7 @@ struct order_entry {
 struct order { /* zeroed: empty */
 	struct order_entry *entries, *scratch;
 	size_t nr, cap, cap_scratch;
-	size_t at, ready; /* entries[at..ready) may go */
+	size_t at, ready;		/* entries[at..ready) may go */
 	uint64_t newest, newest_before; /* time, now and at the end of the last round */
 	struct order_chunk *current, *idle;
 	struct order_item *lent;

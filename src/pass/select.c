@@ -29,8 +29,7 @@ int select_time(struct selection *sel, const char *arg, struct err *err)
 	sel->from = 0;
 	sel->until = UINT64_MAX;
 	if ((len && !text_seconds(arg, len, &sel->from)) ||
-	    (*until && !text_seconds(until, strlen(until), &sel->until)) ||
-	    sel->from > sel->until)
+	    (*until && !text_seconds(until, strlen(until), &sel->until)) || sel->from > sel->until)
 		return err_set(err, ERR_USAGE, "--time wants START,END in seconds, not '%s'", arg);
 	return 0;
 }
@@ -48,8 +47,8 @@ int select_ids(struct id_set *set, const char *what, const char *arg, struct err
 		if (!text_u32(at, first, &range.first))
 			break;
 		range.last = range.first;
-		if (dash && (!text_u32(dash + 1, len - first - 1, &range.last) ||
-			     range.last < range.first))
+		if (dash &&
+		    (!text_u32(dash + 1, len - first - 1, &range.last) || range.last < range.first))
 			break;
 		GROW(set->ranges, set->nr + 1, set->cap);
 		set->ranges[set->nr++] = range;
@@ -94,8 +93,7 @@ bool select_keeps(const struct selection *sel, struct world *world, const struct
 {
 	if (ev->kind != EVENT_SAMPLE)
 		return true;
-	if (sel->timed &&
-	    (ev->time == NO_TIME || ev->time < sel->from || ev->time > sel->until))
+	if (sel->timed && (ev->time == NO_TIME || ev->time < sel->from || ev->time > sel->until))
 		return false;
 	if (!in_set(&sel->cpus, ev->cpu) || !in_set(&sel->pids, ev->pid) ||
 	    !in_set(&sel->tids, ev->tid))

@@ -61,14 +61,10 @@ void tally_add(struct tally *tally, const struct event *ev)
 unsigned tally_by_options(const struct options *options)
 {
 	switch (options->root) {
-	case ROOT_COMM:
-		return BY_SOURCE | BY_COMM;
-	case ROOT_PID:
-		return BY_SOURCE | BY_COMM | BY_PID;
-	case ROOT_TID:
-		return BY_SOURCE | BY_COMM | BY_PID | BY_TID;
-	case ROOT_NONE:
-		break;
+	case ROOT_COMM: return BY_SOURCE | BY_COMM;
+	case ROOT_PID: return BY_SOURCE | BY_COMM | BY_PID;
+	case ROOT_TID: return BY_SOURCE | BY_COMM | BY_PID | BY_TID;
+	case ROOT_NONE: break;
 	}
 	return BY_SOURCE;
 }
@@ -101,7 +97,9 @@ static int by_group(const void *va, const void *vb)
 {
 	const struct tally_entry *a = va, *b = vb;
 
-#define ORDER(field) if (a->field != b->field) return a->field < b->field ? -1 : 1
+#define ORDER(field)              \
+	if (a->field != b->field) \
+	return a->field < b->field ? -1 : 1
 	ORDER(source);
 	ORDER(comm);
 	ORDER(pid);
@@ -139,7 +137,7 @@ struct growing {
 	bool several_sources;
 	uint32_t root, group_nr;
 	struct grown *at; /* by stack */
-	/* Stacks as they were met: runs from a leaf up, each ending below one that was met before. */
+	/* Stacks as they were met: runs from a leaf up, each ending below one met before. */
 	uint32_t *met;
 	size_t nr_met, cap_met;
 	struct buds level, next;
@@ -149,8 +147,8 @@ static uint32_t task_name(struct growing *g, const struct tally_entry *entry)
 {
 	struct strtab *names = g->tree->names;
 	/* A name that became known after the samples is better than none. */
-	uint32_t handle = entry->comm ? entry->comm
-				      : world_comm(g->tally->world, entry->pid, entry->pid);
+	uint32_t handle =
+		entry->comm ? entry->comm : world_comm(g->tally->world, entry->pid, entry->pid);
 	const char *comm = handle ? str_text(names, handle) : "pid";
 	char text[300];
 
@@ -362,8 +360,8 @@ void tally_tree(struct tally *tally, struct tree *tree, const struct tally_view 
 		qsort(tally->entries, tally->nr, sizeof(*tally->entries), by_group);
 	/* The order has changed, and with it what the index says. */
 	hash_release(&tally->index);
-	g.several_sources = tally->nr &&
-			    tally->entries[0].source != tally->entries[tally->nr - 1].source;
+	g.several_sources =
+		tally->nr && tally->entries[0].source != tally->entries[tally->nr - 1].source;
 	for (size_t i = 0; i < tally->nr; i++) {
 		const struct tally_entry *entry = &tally->entries[i];
 		uint64_t value = view->weight ? entry->weight : entry->samples;

@@ -38,9 +38,9 @@ const char *tally_unit(const struct tally *tally, bool weight);
 
 struct tally_view {
 	const struct options *options;
-	bool weight; /* the numbers are weights, not samples */
-	bool before; /* they go to the other side of a differential tree */
-	uint64_t min; /* what is called by a node of less than that counts as part of it; 0: keep all */
+	bool weight;  /* the numbers are weights, not samples */
+	bool before;  /* they go to the other side of a differential tree */
+	uint64_t min; /* what a narrower node calls counts as part of it; 0: keep all */
 };
 
 /*

@@ -20,9 +20,9 @@ struct tree_node {
 	uint32_t binary; /* in tree.names: the binary's name, 0 if unknown */
 	uint8_t kind;	 /* enum tree_kind */
 	uint8_t inlined;
-	uint64_t self, total;	  /* totals are valid after tree_finish() */
+	uint64_t self, total;		    /* totals are valid after tree_finish() */
 	uint64_t before_self, before_total; /* the other side of a differential tree */
-	uint32_t child, sibling; /* 0: none; valid after tree_finish() */
+	uint32_t child, sibling;	    /* 0: none; valid after tree_finish() */
 };
 
 struct tree {

@@ -16,7 +16,7 @@
 
 #define MAX_FRAMES 127 /* as perf has it */
 #define MAX_REGS 33
-#define MAX_OPS 64	   /* depth of the stack of an expression, and its length */
+#define MAX_OPS 64	       /* depth of the stack of an expression, and its length */
 #define MAX_FRAME_BYTES 0x4000 /* a frame pointer that leads further up is none */
 
 struct unwind_image {
@@ -32,7 +32,7 @@ struct machine {
 	const char *arch;
 	const uint8_t *perf; /* [dwarf] */
 	uint8_t nr;
-	uint8_t pc; /* perf's number; it has none in DWARF */
+	uint8_t pc;	    /* perf's number; it has none in DWARF */
 	uint8_t sp, fp, ra; /* DWARF's; ra is a register that holds the return address, or NONE */
 };
 
@@ -145,12 +145,18 @@ static bool one_op(const struct walk *w, const struct state *s, const Dwarf_Op *
 	switch (op->atom) {
 	case DW_OP_bregx:
 		return base_register(w, s, op->number, &value) && push(stack, value + op->number2);
-	case DW_OP_const1u: case DW_OP_const1s: case DW_OP_const2u: case DW_OP_const2s:
-	case DW_OP_const4u: case DW_OP_const4s: case DW_OP_const8u: case DW_OP_const8s:
-	case DW_OP_constu: case DW_OP_consts: case DW_OP_addr:
-		return push(stack, op->number);
-	case DW_OP_call_frame_cfa:
-		return push(stack, s->cfa);
+	case DW_OP_const1u:
+	case DW_OP_const1s:
+	case DW_OP_const2u:
+	case DW_OP_const2s:
+	case DW_OP_const4u:
+	case DW_OP_const4s:
+	case DW_OP_const8u:
+	case DW_OP_const8s:
+	case DW_OP_constu:
+	case DW_OP_consts:
+	case DW_OP_addr: return push(stack, op->number);
+	case DW_OP_call_frame_cfa: return push(stack, s->cfa);
 	case DW_OP_plus_uconst:
 		if (!stack->nr)
 			return false;
@@ -161,12 +167,9 @@ static bool one_op(const struct walk *w, const struct state *s, const Dwarf_Op *
 			return false;
 		top = &stack->at[stack->nr - 1];
 		return read_word(w, *top, top);
-	case DW_OP_dup:
-		return stack->nr && push(stack, stack->at[stack->nr - 1]);
-	case DW_OP_drop:
-		return stack->nr && stack->nr--;
-	case DW_OP_nop:
-		return true;
+	case DW_OP_dup: return stack->nr && push(stack, stack->at[stack->nr - 1]);
+	case DW_OP_drop: return stack->nr && stack->nr--;
+	case DW_OP_nop: return true;
 	}
 	return two_operands(stack, op->atom);
 }
@@ -420,7 +423,8 @@ void unwind_sample(struct unwind *u, struct event *ev)
 	if (!w.machine || w.user->abi != 2) {
 		if (!u->told)
 			log_warn("stacks of this machine (%s) cannot be unwound: "
-				 "they stay as they are", world_arch(u->world));
+				 "they stay as they are",
+				 world_arch(u->world));
 		u->told = true;
 		return;
 	}

@@ -14,7 +14,7 @@
 #define NR_STRINGS 4 /* texts that an event may have */
 
 struct dump {
-	const char *at, *end; /* what is left of the line */
+	const char *at, *end;		/* what is left of the line */
 	struct buf strings[NR_STRINGS]; /* unquoted texts of the event at hand */
 	unsigned nr_strings;
 	uint64_t *ips;
@@ -364,7 +364,9 @@ static bool alloc_word(struct reader *r, struct event_alloc *alloc, const struct
 	struct dump *d = r->priv;
 
 	if (is(word, "new") || is(word, "resize") || is(word, "free")) {
-		alloc->op = is(word, "new") ? ALLOC_NEW : is(word, "free") ? ALLOC_FREE : ALLOC_RESIZE;
+		alloc->op = is(word, "new")    ? ALLOC_NEW
+			    : is(word, "free") ? ALLOC_FREE
+					       : ALLOC_RESIZE;
 		return true;
 	}
 	if (is(word, "ptr"))
@@ -489,8 +491,7 @@ static bool event_word(struct reader *r, struct event *ev, const struct word *wo
 		else
 			return false;
 		return true;
-	case EVENT_SOURCE:
-		return source_word(d, &ev->source, word);
+	case EVENT_SOURCE: return source_word(d, &ev->source, word);
 	case EVENT_COMM:
 		if (is(word, "exec"))
 			ev->comm.exec = true;
@@ -505,10 +506,8 @@ static bool event_word(struct reader *r, struct event *ev, const struct word *wo
 			return ev->fork.fresh = true;
 		return is(word, "parent") &&
 		       get_task(word, &ev->fork.parent_pid, &ev->fork.parent_tid);
-	case EVENT_MAP:
-		return map_word(d, &ev->map, word);
-	case EVENT_SAMPLE:
-		return sample_word(r, &ev->sample, word);
+	case EVENT_MAP: return map_word(d, &ev->map, word);
+	case EVENT_SAMPLE: return sample_word(r, &ev->sample, word);
 	case EVENT_LOST:
 		if (is(word, "damage"))
 			ev->lost.damage = true;
@@ -517,18 +516,12 @@ static bool event_word(struct reader *r, struct event *ev, const struct word *wo
 		else
 			return is(word, "bytes") && number(word, &ev->lost.bytes);
 		return true;
-	case EVENT_ALLOC:
-		return alloc_word(r, &ev->alloc, word);
-	case EVENT_CALL:
-		return call_word(&ev->call, word);
-	case EVENT_SYMBOL:
-		return symbol_word(d, &ev->symbol, word);
-	case EVENT_SWITCH:
-		return switch_word(&ev->sched, word);
-	case EVENT_AUX:
-		return aux_word(d, &ev->aux, word);
-	default:
-		return false;
+	case EVENT_ALLOC: return alloc_word(r, &ev->alloc, word);
+	case EVENT_CALL: return call_word(&ev->call, word);
+	case EVENT_SYMBOL: return symbol_word(d, &ev->symbol, word);
+	case EVENT_SWITCH: return switch_word(&ev->sched, word);
+	case EVENT_AUX: return aux_word(d, &ev->aux, word);
+	default: return false;
 	}
 }
 
@@ -536,24 +529,15 @@ static bool event_word(struct reader *r, struct event *ev, const struct word *wo
 static bool complete(const struct event *ev)
 {
 	switch (ev->kind) {
-	case EVENT_META:
-		return ev->meta.key && ev->meta.value;
-	case EVENT_COMM:
-		return ev->comm.comm;
-	case EVENT_MAP:
-		return ev->map.path;
-	case EVENT_SAMPLE:
-		return ev->sample.ips;
-	case EVENT_ALLOC:
-		return ev->alloc.allocator && ev->alloc.ips;
-	case EVENT_CALL:
-		return ev->call.context;
-	case EVENT_SYMBOL:
-		return ev->symbol.name;
-	case EVENT_AUX:
-		return ev->aux.kind;
-	default:
-		return true;
+	case EVENT_META: return ev->meta.key && ev->meta.value;
+	case EVENT_COMM: return ev->comm.comm;
+	case EVENT_MAP: return ev->map.path;
+	case EVENT_SAMPLE: return ev->sample.ips;
+	case EVENT_ALLOC: return ev->alloc.allocator && ev->alloc.ips;
+	case EVENT_CALL: return ev->call.context;
+	case EVENT_SYMBOL: return ev->symbol.name;
+	case EVENT_AUX: return ev->aux.kind;
+	default: return true;
 	}
 }
 

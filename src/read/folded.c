@@ -166,8 +166,9 @@ static int folded_next(struct reader *r, struct event *ev)
 	if (!f->told) {
 		f->told = true;
 		ev->kind = EVENT_SOURCE;
-		ev->source = (struct event_source){ .id = 1, .name = "samples", .type = SOURCE_SOFTWARE,
-						    .config = 9 };
+		ev->source = (struct event_source){
+			.id = 1, .name = "samples", .type = SOURCE_SOFTWARE, .config = 9
+		};
 		return 1;
 	}
 	for (;;) {
@@ -183,8 +184,8 @@ static int folded_next(struct reader *r, struct event *ev)
 		if (!ev->sample.weight)
 			continue;
 		if (!parse_stack(r, line, stack))
-			return reader_damage(r, ev, offset, 1, len,
-					     "a stack deeper than %d frames", MAX_DEPTH);
+			return reader_damage(r, ev, offset, 1, len, "a stack deeper than %d frames",
+					     MAX_DEPTH);
 		ev->kind = EVENT_SAMPLE;
 		ev->sample.count = ev->sample.weight;
 		set_chain(f, ev);

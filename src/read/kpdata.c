@@ -40,12 +40,12 @@
 #include "model/source.h"
 #include "read/kpdata_record.h"
 
-#define MAX_RUNS ((size_t)1 << 20)	/* blocks have 16 KiB at least: 16 GiB of them */
-#define MAX_ACTIVE ((size_t)1 << 16)	/* a recording has about as many as the machine has CPUs */
-#define WINDOW ((size_t)16 << 10)	/* of an active run */
+#define MAX_RUNS ((size_t)1 << 20)   /* blocks have 16 KiB at least: 16 GiB of them */
+#define MAX_ACTIVE ((size_t)1 << 16) /* a recording has about as many as the machine has CPUs */
+#define WINDOW ((size_t)16 << 10)    /* of an active run */
 #define MIN_WINDOW ((size_t)512)
-#define WINDOWS ((size_t)16 << 20)	/* of all of them; more than that and they are smaller */
-#define MAX_SOURCES 63			/* the next one stands for all that follow */
+#define WINDOWS ((size_t)16 << 20) /* of all of them; more than that and they are smaller */
+#define MAX_SOURCES 63		   /* the next one stands for all that follow */
 
 struct run {
 	uint64_t offset, end;
@@ -94,9 +94,9 @@ struct kpdata {
 	size_t nr_processes, cap_processes;
 	struct hash by_pid, by_path;
 
-	unsigned told;	 /* events of the preamble */
-	bool second;	 /* of the two events of the record at hand */
-	bool busy;	 /* the record at heap[0] was handed out */
+	unsigned told; /* events of the preamble */
+	bool second;   /* of the two events of the record at hand */
+	bool busy;     /* the record at heap[0] was handed out */
 	uint64_t *ips;
 	size_t cap_ips;
 };
@@ -174,8 +174,8 @@ static void name_opaque(const struct reader *r, struct kp_source *source, uint32
 	if (given && nth == 1)
 		snprintf(source->name, sizeof(source->name), "%s", given);
 	else
-		snprintf(source->name, sizeof(source->name), "%s-%" PRIu32,
-			 given ? given : "event", nth);
+		snprintf(source->name, sizeof(source->name), "%s-%" PRIu32, given ? given : "event",
+			 nth);
 	source_from_name(&source->event, source->name);
 }
 
@@ -359,8 +359,10 @@ static int kpdata_open(struct reader *r)
 		return err_set(&r->err, ERR_INPUT, "%s: no kpdata record in its %" PRIu64 " bytes",
 			       r->in->path, length);
 	if (p->too_many)
-		reader_missing(r, "%s: less in order than a recording can be: the order of time is "
-				  "restored only in part", r->in->path);
+		reader_missing(r,
+			       "%s: less in order than a recording can be: the order of time is "
+			       "restored only in part",
+			       r->in->path);
 	qsort(p->runs, p->nr_runs, sizeof(*p->runs), by_first_time);
 	r->in->taken = 0; /* progress is that of the merge */
 	log_note("%s: kpdata v%d, %" PRIu64 " records in %zu runs%s", r->in->path, (int)p->version,
@@ -694,9 +696,12 @@ static bool tell(struct reader *r, struct event *ev)
 	}
 	if ((n -= elfs) == 0 && p->has_kernel) {
 		ev->kind = EVENT_MAP;
-		ev->map = (struct event_map){ .len = UINT64_MAX, .path = "[kernel.kallsyms]",
-					      .prot = PROT_READ | PROT_EXEC, .kernel = true,
-					      .as_linked = true, .foreign = true };
+		ev->map = (struct event_map){ .len = UINT64_MAX,
+					      .path = "[kernel.kallsyms]",
+					      .prot = PROT_READ | PROT_EXEC,
+					      .kernel = true,
+					      .as_linked = true,
+					      .foreign = true };
 		return true;
 	}
 	if (n <= 1 && p->has_kernel_task) {

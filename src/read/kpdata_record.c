@@ -7,7 +7,7 @@
 #define MAX_BODY (24 + 8 * (size_t)UINT16_MAX)
 #define MAP_HEADER 36
 #define PROCESS_HEADER 12
-#define CHAIN 3			 /* records in a row that make a stretch of bytes believable */
+#define CHAIN 3			  /* records in a row that make a stretch of bytes believable */
 #define SEARCH ((size_t)64 << 10) /* how much damage is looked through at a time */
 
 /* Size of the header before the addresses; n is always its last field. */
@@ -112,14 +112,10 @@ static enum kp_result parse_named(const uint8_t *body, size_t size, size_t heade
 static size_t smallest_body(enum kp_type type)
 {
 	switch (type) {
-	case KP_KERNEL:
-		return 12;
-	case KP_USER:
-		return 16;
-	case KP_MAP:
-		return MAP_HEADER + 2;
-	default:
-		return PROCESS_HEADER + 2;
+	case KP_KERNEL: return 12;
+	case KP_USER: return 16;
+	case KP_MAP: return MAP_HEADER + 2;
+	default: return PROCESS_HEADER + 2;
 	}
 }
 

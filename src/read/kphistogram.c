@@ -164,8 +164,9 @@ static int kphistogram_next(struct reader *r, struct event *ev)
 	if (!p->told) {
 		p->told = true;
 		ev->kind = EVENT_SOURCE;
-		ev->source = (struct event_source){ .id = 1, .type = SOURCE_SOFTWARE, .config = 9,
-						    .unit = "ticks" };
+		ev->source = (struct event_source){
+			.id = 1, .type = SOURCE_SOFTWARE, .config = 9, .unit = "ticks"
+		};
 		ev->source.name = r->options->source ? r->options->source : "timer";
 		return 1;
 	}

@@ -103,17 +103,19 @@ static bool tell(struct reader *r, struct event *ev)
 		break;
 	case 3:
 		ev->kind = EVENT_MAP;
-		ev->map = (struct event_map){ .len = UINT64_MAX, .path = "[kernel.kallsyms]",
-					      .prot = PROT_READ | PROT_EXEC, .kernel = true,
-					      .as_linked = true, .foreign = true };
+		ev->map = (struct event_map){ .len = UINT64_MAX,
+					      .path = "[kernel.kallsyms]",
+					      .prot = PROT_READ | PROT_EXEC,
+					      .kernel = true,
+					      .as_linked = true,
+					      .foreign = true };
 		break;
 	case 4:
 		ev->kind = EVENT_COMM;
 		ev->pid = ev->tid = 0;
 		ev->comm.comm = "akaros";
 		break;
-	default:
-		return false;
+	default: return false;
 	}
 	p->told++;
 	return true;

@@ -120,8 +120,9 @@ static int maestro_next(struct reader *r, struct event *ev)
 	data = in_peek(r->in, RECORD_MAX, &have);
 	if (!have && m->cut) {
 		m->cut = false;
-		return reader_damage(r, ev, m->cut_at, 0, m->cut_bytes,
-				     "the file is cut short in a record; its whole frames are kept");
+		return reader_damage(
+			r, ev, m->cut_at, 0, m->cut_bytes,
+			"the file is cut short in a record; its whole frames are kept");
 	}
 	if (!have)
 		return 0;

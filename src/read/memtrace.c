@@ -124,7 +124,8 @@ static int resync(struct reader *r, struct event *ev, const char *why)
 		data = in_peek(r->in, RECORD_MAX, &have);
 	} while (have && !begins(data, have));
 	if (!why)
-		why = have ? "a record that lacks some bytes" : "the stream is cut short in a record";
+		why = have ? "a record that lacks some bytes"
+			   : "the stream is cut short in a record";
 	return reader_damage(r, ev, start, 1, in_offset(r->in) - start, "%s", why);
 }
 

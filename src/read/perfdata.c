@@ -24,7 +24,9 @@ static int perfdata_probe(const uint8_t *head, size_t len)
 	if (len < 8)
 		return 0;
 	return !memcmp(head, PERF_MAGIC, 8) || !memcmp(head, "2ELIFREP", 8) ||
-	       !memcmp(head, "PERFFILE", 8) ? 64 : 0;
+			       !memcmp(head, "PERFFILE", 8)
+		       ? 64
+		       : 0;
 }
 
 struct record record_at(const struct perfdata *p, const uint8_t *data, uint64_t offset)
@@ -70,9 +72,8 @@ static const uint8_t *next_plain(const struct perfdata *p, struct stream *s)
 		buf_reserve(&s->plain, PLAIN_MAX);
 		src = s->packed.len - s->packed_at;
 		dst = PLAIN_MAX;
-		ret = s->unpack->ops->step(s->unpack,
-					   (uint8_t *)s->packed.data + s->packed_at, &src,
-					   (uint8_t *)s->plain.data + s->plain.len, &dst);
+		ret = s->unpack->ops->step(s->unpack, (uint8_t *)s->packed.data + s->packed_at,
+					   &src, (uint8_t *)s->plain.data + s->plain.len, &dst);
 		s->packed_at += src;
 		s->plain.len += dst;
 		s->packed_bad = ret < 0;
@@ -109,18 +110,12 @@ static int start_unpacking(struct perfdata *p, const struct record *rec)
 static const char *aux_kind(uint32_t type)
 {
 	switch (type) {
-	case PERF_AUXTRACE_INTEL_PT:
-		return "intel_pt";
-	case PERF_AUXTRACE_INTEL_BTS:
-		return "intel_bts";
-	case PERF_AUXTRACE_CS_ETM:
-		return "cs_etm";
-	case PERF_AUXTRACE_ARM_SPE:
-		return "arm_spe";
-	case PERF_AUXTRACE_S390_CPUMSF:
-		return "s390_cpumsf";
-	case PERF_AUXTRACE_HISI_PTT:
-		return "hisi_ptt";
+	case PERF_AUXTRACE_INTEL_PT: return "intel_pt";
+	case PERF_AUXTRACE_INTEL_BTS: return "intel_bts";
+	case PERF_AUXTRACE_CS_ETM: return "cs_etm";
+	case PERF_AUXTRACE_ARM_SPE: return "arm_spe";
+	case PERF_AUXTRACE_S390_CPUMSF: return "s390_cpumsf";
+	case PERF_AUXTRACE_HISI_PTT: return "hisi_ptt";
 	}
 	return "unknown";
 }
@@ -188,16 +183,11 @@ static int user_record(struct reader *r, const struct record *rec)
 	struct cursor c = record_body(p, rec);
 
 	switch (rec->type) {
-	case PERF_RECORD_HEADER_ATTR:
-		return header_attr_record(p, rec) ? 0 : -1;
-	case PERF_RECORD_EVENT_UPDATE:
-		return header_update_record(p, rec) ? 0 : -1;
-	case PERF_RECORD_HEADER_FEATURE:
-		return header_feature_record(r, rec) ? 0 : -1;
-	case PERF_RECORD_HEADER_BUILD_ID:
-		return header_build_id_record(p, rec) ? 0 : -1;
-	case PERF_RECORD_HEADER_TRACING_DATA:
-		return tracing_data(p, r, rec) ? 0 : -1;
+	case PERF_RECORD_HEADER_ATTR: return header_attr_record(p, rec) ? 0 : -1;
+	case PERF_RECORD_EVENT_UPDATE: return header_update_record(p, rec) ? 0 : -1;
+	case PERF_RECORD_HEADER_FEATURE: return header_feature_record(r, rec) ? 0 : -1;
+	case PERF_RECORD_HEADER_BUILD_ID: return header_build_id_record(p, rec) ? 0 : -1;
+	case PERF_RECORD_HEADER_TRACING_DATA: return tracing_data(p, r, rec) ? 0 : -1;
 	case PERF_RECORD_FINISHED_ROUND:
 		/* It speaks of one stream only. */
 		if (p->nr_streams == 1)
@@ -206,11 +196,9 @@ static int user_record(struct reader *r, const struct record *rec)
 	case PERF_RECORD_AUXTRACE_INFO:
 		p->aux_kind = aux_kind(cursor_u32(&c));
 		return c.bad ? -1 : 0;
-	case PERF_RECORD_AUXTRACE:
-		return begin_aux(p, rec) ? 0 : -1;
+	case PERF_RECORD_AUXTRACE: return begin_aux(p, rec) ? 0 : -1;
 	case PERF_RECORD_COMPRESSED:
-	case PERF_RECORD_COMPRESSED2:
-		return start_unpacking(p, rec);
+	case PERF_RECORD_COMPRESSED2: return start_unpacking(p, rec);
 	}
 	return 0;
 }
@@ -246,7 +234,7 @@ static bool is_packed(const struct record *rec)
 static int bad_record(struct reader *r, struct event *ev, const struct record *rec)
 {
 	if (is_packed(rec) && !unpack_zstd.step) {
-			return err_at(&r->err, ERR_INPUT, r->in->path, rec->offset,
+		return err_at(&r->err, ERR_INPUT, r->in->path, rec->offset,
 			      "compressed records, and kscope is built without zstd");
 	}
 	return reader_damage(r, ev, rec->offset, 0, rec->size,
@@ -317,7 +305,8 @@ static int plain_record(struct reader *r, const uint8_t *data, struct event *ev)
 		p->s->plain.len = p->s->plain_at = p->s->packed.len = 0;
 		return reader_damage(r, ev, rec.offset, 0, 0,
 				     "a compressed record has a size of %u; what is compressed "
-				     "from here on cannot be read", rec.size);
+				     "from here on cannot be read",
+				     rec.size);
 	}
 	p->s->plain_at += rec.size;
 	/* Bytes that follow them would have to come from elsewhere; perf never does this. */

@@ -83,7 +83,7 @@ struct stream {
 struct perfdata {
 	bool swap, big; /* the file has the other byte order; it is big-endian */
 	bool pipe;
-	bool folder; /* as perf record --kcore and --threads make it */
+	bool folder;		    /* as perf record --kcore and --threads make it */
 	struct stream *streams, *s; /* s: the one that is read */
 	size_t nr_streams;
 
@@ -100,7 +100,7 @@ struct perfdata {
 	size_t told_facts, told_attrs;
 	bool told_idle, idle_waits;
 	struct event idle_sample; /* waits until the name of its task is told */
-	char *kallsyms; /* in a folder that perf recorded to */
+	char *kallsyms;		  /* in a folder that perf recorded to */
 	const char *aux_kind;
 
 	struct order order;
@@ -193,7 +193,8 @@ static inline const uint8_t *cursor_bytes(struct cursor *c, uint64_t len)
 static inline struct cursor record_body(const struct perfdata *p, const struct record *rec)
 {
 	return (struct cursor){ .at = rec->data + sizeof(struct perf_record),
-				.end = rec->data + rec->size, .swap = p->swap };
+				.end = rec->data + rec->size,
+				.swap = p->swap };
 }
 
 /* The head of a record; the data is what was given. */

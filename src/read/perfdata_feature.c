@@ -194,28 +194,17 @@ static bool feature_clock(struct perfdata *p, struct cursor *c)
 bool feature_read(struct perfdata *p, unsigned bit, struct cursor *c)
 {
 	switch (bit) {
-	case PERF_FEATURE_BUILD_ID:
-		return feature_build_ids(p, c);
-	case PERF_FEATURE_HOSTNAME:
-		return text_fact(p, c, "hostname");
-	case PERF_FEATURE_OSRELEASE:
-		return text_fact(p, c, "osrelease");
-	case PERF_FEATURE_VERSION:
-		return text_fact(p, c, "recorder");
-	case PERF_FEATURE_ARCH:
-		return text_fact(p, c, "arch");
-	case PERF_FEATURE_NRCPUS:
-		return feature_nrcpus(p, c);
-	case PERF_FEATURE_CPUDESC:
-		return text_fact(p, c, "cpudesc");
-	case PERF_FEATURE_CMDLINE:
-		return feature_cmdline(p, c);
-	case PERF_FEATURE_EVENT_DESC:
-		return feature_event_desc(p, c);
-	case PERF_FEATURE_COMPRESSED:
-		return feature_compressed(p, c);
-	case PERF_FEATURE_CLOCK_DATA:
-		return feature_clock(p, c);
+	case PERF_FEATURE_BUILD_ID: return feature_build_ids(p, c);
+	case PERF_FEATURE_HOSTNAME: return text_fact(p, c, "hostname");
+	case PERF_FEATURE_OSRELEASE: return text_fact(p, c, "osrelease");
+	case PERF_FEATURE_VERSION: return text_fact(p, c, "recorder");
+	case PERF_FEATURE_ARCH: return text_fact(p, c, "arch");
+	case PERF_FEATURE_NRCPUS: return feature_nrcpus(p, c);
+	case PERF_FEATURE_CPUDESC: return text_fact(p, c, "cpudesc");
+	case PERF_FEATURE_CMDLINE: return feature_cmdline(p, c);
+	case PERF_FEATURE_EVENT_DESC: return feature_event_desc(p, c);
+	case PERF_FEATURE_COMPRESSED: return feature_compressed(p, c);
+	case PERF_FEATURE_CLOCK_DATA: return feature_clock(p, c);
 	}
 	return true;
 }
@@ -233,8 +222,7 @@ bool feature_wanted(unsigned bit)
 	case PERF_FEATURE_CMDLINE:
 	case PERF_FEATURE_EVENT_DESC:
 	case PERF_FEATURE_COMPRESSED:
-	case PERF_FEATURE_CLOCK_DATA:
-		return true;
+	case PERF_FEATURE_CLOCK_DATA: return true;
 	}
 	return false;
 }

@@ -167,8 +167,8 @@ bool header_update_record(struct perfdata *p, const struct record *rec)
 		return false;
 	if (type == PERF_EVENT_UPDATE_NAME && known && c.at < c.end)
 		header_name(p, known->attr,
-			  xstrndup((const char *)c.at,
-				   strnlen((const char *)c.at, (size_t)(c.end - c.at))));
+			    xstrndup((const char *)c.at,
+				     strnlen((const char *)c.at, (size_t)(c.end - c.at))));
 	return true;
 }
 
@@ -212,7 +212,8 @@ static int read_ids(struct reader *r, struct perf_section section, uint64_t leng
 	if (!fits(section, length) || section.size % 8)
 		return err_at(&r->err, ERR_INPUT, r->in->path, section.offset,
 			      "the ids of event %" PRIu32 " are not in the file (%" PRIu64
-			      " bytes)", attr, section.size);
+			      " bytes)",
+			      attr, section.size);
 	c.at = bytes_at(r, section.offset, section.size, &have);
 	if (!c.at)
 		return -1;
@@ -236,7 +237,8 @@ static int read_attrs(struct reader *r, const struct perf_header *header, uint64
 	if (!fits(header->attrs, length) || nr > MAX_ATTRS)
 		return err_at(&r->err, ERR_INPUT, r->in->path, header->attrs.offset,
 			      "the descriptions of the events (%" PRIu64
-			      " bytes) are not in the file", header->attrs.size);
+			      " bytes) are not in the file",
+			      header->attrs.size);
 	for (uint64_t i = 0; i < nr; i++) {
 		const uint8_t *data = bytes_at(r, header->attrs.offset + i * size, size, &have);
 		size_t len = (size_t)size - sizeof(struct perf_section);
@@ -267,8 +269,9 @@ static int read_feature_section(struct reader *r, unsigned bit, struct perf_sect
 	if (!feature_wanted(bit) || !section.size)
 		return 0;
 	if (!fits(section, length) || section.size > MAX_FEATURE) {
-		reader_missing(r, "%s: byte %" PRIu64 ": feature %u (%" PRIu64
-				  " bytes) is not in the file; left out",
+		reader_missing(r,
+			       "%s: byte %" PRIu64 ": feature %u (%" PRIu64
+			       " bytes) is not in the file; left out",
 			       r->in->path, section.offset, bit, section.size);
 		return 0;
 	}
@@ -299,9 +302,9 @@ static int read_features(struct reader *r, const struct perf_header *header, uin
 			return -1;
 		c.end = c.at + have;
 		if (have < sizeof(struct perf_section)) {
-			reader_missing(r, "%s: byte %" PRIu64
-					  ": the table of features is cut short; "
-					  "features from %u on are left out",
+			reader_missing(r,
+				       "%s: byte %" PRIu64 ": the table of features is cut short; "
+				       "features from %u on are left out",
 				       r->in->path, table, bit);
 			return 0;
 		}
@@ -387,18 +390,21 @@ static int check_data(struct reader *r, const struct perf_header *header, uint64
 	if (header->data.offset > length)
 		return err_at(&r->err, ERR_INPUT, r->in->path, offsetof(struct perf_header, data),
 			      "the data is said to begin at byte %" PRIu64
-			      ", and the file has only %" PRIu64, header->data.offset, length);
+			      ", and the file has only %" PRIu64,
+			      header->data.offset, length);
 	if (!header->data.size) {
 		p->streams->data_end = UINT64_MAX;
 		if (length > header->data.offset)
-			reader_missing(r, "%s: perf record was not ended properly: "
-					  "reading as far as the data goes, without build ids "
-					  "and event names",
+			reader_missing(r,
+				       "%s: perf record was not ended properly: "
+				       "reading as far as the data goes, without build ids "
+				       "and event names",
 				       r->in->path);
 		return 0;
 	}
 	p->streams->data_end = header->data.size > UINT64_MAX - header->data.offset
-			      ? UINT64_MAX : header->data.offset + header->data.size;
+				       ? UINT64_MAX
+				       : header->data.offset + header->data.size;
 	return 0;
 }
 
@@ -434,7 +440,10 @@ int header_read(struct reader *r)
 	struct perfdata *p = r->priv;
 	size_t have;
 	const uint8_t *head = in_peek(r->in, PERF_PIPE_HEADER, &have);
-	const union { uint16_t word; uint8_t first; } order = { 1 };
+	const union {
+		uint16_t word;
+		uint8_t first;
+	} order = { 1 };
 	struct cursor c;
 	uint64_t size;
 

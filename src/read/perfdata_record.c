@@ -25,7 +25,7 @@ static uint32_t u32_at(const struct perfdata *p, const uint8_t *at)
 static const uint8_t *from_end(const struct record *rec, uint32_t back)
 {
 	return back && back + sizeof(struct perf_record) <= rec->size ? rec->data + rec->size - back
-								       : NULL;
+								      : NULL;
 }
 
 const struct attr *record_attr(const struct perfdata *p, const struct record *rec)
@@ -260,39 +260,23 @@ int record_event(struct reader *r, const struct record *rec, struct event *ev)
 	take_trailer(p, rec, &c, ev);
 	switch (rec->type) {
 	case PERF_RECORD_MMAP:
-	case PERF_RECORD_MMAP2:
-		map_event(p, rec, &c, ev);
-		break;
-	case PERF_RECORD_COMM:
-		comm_event(p, rec, &c, ev);
-		break;
+	case PERF_RECORD_MMAP2: map_event(p, rec, &c, ev); break;
+	case PERF_RECORD_COMM: comm_event(p, rec, &c, ev); break;
 	case PERF_RECORD_FORK:
-	case PERF_RECORD_EXIT:
-		task_event(rec, &c, ev);
-		break;
+	case PERF_RECORD_EXIT: task_event(rec, &c, ev); break;
 	case PERF_RECORD_LOST:
-	case PERF_RECORD_LOST_SAMPLES:
-		lost_event(rec, &c, ev);
-		break;
+	case PERF_RECORD_LOST_SAMPLES: lost_event(rec, &c, ev); break;
 	case PERF_RECORD_SWITCH:
-	case PERF_RECORD_SWITCH_CPU_WIDE:
-		switch_event(rec, &c, ev);
-		break;
-	case PERF_RECORD_KSYMBOL:
-		symbol_event(p, &c, ev);
-		break;
-	case PERF_RECORD_AUX:
-		aux_event(p, &c, ev);
-		break;
+	case PERF_RECORD_SWITCH_CPU_WIDE: switch_event(rec, &c, ev); break;
+	case PERF_RECORD_KSYMBOL: symbol_event(p, &c, ev); break;
+	case PERF_RECORD_AUX: aux_event(p, &c, ev); break;
 	case PERF_RECORD_CALLCHAIN_DEFERRED:
 		*ev = blank;
 		if (sample_deferred(p, rec))
 			return 0;
 		c.bad = true;
 		break;
-	default:
-		*ev = blank;
-		return 0;
+	default: *ev = blank; return 0;
 	}
 	if (!c.bad)
 		return 1;

@@ -12,14 +12,10 @@ static uint64_t context_of(uint16_t misc, uint64_t ip)
 {
 	switch (misc & PERF_MISC_CPUMODE) {
 	case PERF_MISC_KERNEL:
-	case PERF_MISC_HYPERVISOR:
-		return IP_KERNEL;
-	case PERF_MISC_GUEST_KERNEL:
-		return IP_GUEST_KERNEL;
-	case PERF_MISC_GUEST_USER:
-		return IP_GUEST_USER;
-	case PERF_MISC_USER:
-		return IP_USER;
+	case PERF_MISC_HYPERVISOR: return IP_KERNEL;
+	case PERF_MISC_GUEST_KERNEL: return IP_GUEST_KERNEL;
+	case PERF_MISC_GUEST_USER: return IP_GUEST_USER;
+	case PERF_MISC_USER: return IP_USER;
 	}
 	return ip >> 63 ? IP_KERNEL : IP_USER;
 }

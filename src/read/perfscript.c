@@ -228,8 +228,9 @@ static bool what(struct span right, struct first_line *first)
 	return true;
 }
 
-static const struct start no_start = { .time = NO_TIME, .period = 1, .cpu = NO_CPU,
-				       .pid = NO_TASK, .tid = NO_TASK };
+static const struct start no_start = {
+	.time = NO_TIME, .period = 1, .cpu = NO_CPU, .pid = NO_TASK, .tid = NO_TASK
+};
 
 /* The first time on the line before which a task is told. */
 static bool timed_start(struct span line, struct first_line *first)
@@ -335,8 +336,8 @@ static bool is_kernel(struct span binary)
 {
 	static const char *const starts[] = { "[kernel", "[guest.kernel", "[bpf", "bpf_prog_",
 					      "bpf_trampoline_" };
-	static const char *const users[] = { "[vdso", "[vsyscall", "[unknown", "[heap", "[stack",
-					     "[anon" };
+	static const char *const users[] = { "[vdso", "[vsyscall", "[unknown",
+					     "[heap", "[stack",	   "[anon" };
 
 	for (size_t i = 0; i < sizeof(starts) / sizeof(*starts); i++) {
 		if (begins(binary, starts[i]))
@@ -431,9 +432,12 @@ static void add_frame(struct reader *r, struct span text)
 static const struct {
 	const char *title, *key;
 } titles[] = {
-	{ "# hostname :", "hostname" }, { "# os release :", "osrelease" },
-	{ "# arch :", "arch" },		{ "# cmdline :", "cmdline" },
-	{ "# cpudesc :", "cpudesc" },	{ "# nrcpus avail :", "nrcpus" },
+	{ "# hostname :", "hostname" },
+	{ "# os release :", "osrelease" },
+	{ "# arch :", "arch" },
+	{ "# cmdline :", "cmdline" },
+	{ "# cpudesc :", "cpudesc" },
+	{ "# nrcpus avail :", "nrcpus" },
 	{ "# perf version :", "recorder" },
 };
 
@@ -543,8 +547,8 @@ static int tell_source(struct reader *r, struct event *ev)
 	*known = p->now.event + 1;
 	ev->kind = EVENT_SOURCE;
 	ev->source.id = p->now.event + 1;
-	source_from_name(&ev->source, p->now.event ? str_text(r->frames->strings, p->now.event)
-						    : "samples");
+	source_from_name(&ev->source,
+			 p->now.event ? str_text(r->frames->strings, p->now.event) : "samples");
 	return 1;
 }
 

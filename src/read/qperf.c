@@ -182,8 +182,8 @@ static void take_fact(struct qperf *q, const char *line, size_t len)
 static void read_summary(struct reader *r)
 {
 	const char *dot = strrchr(r->in->path, '.'), *slash = strrchr(r->in->path, '/');
-	size_t stem = dot && (!slash || dot > slash) ? (size_t)(dot - r->in->path)
-						     : strlen(r->in->path);
+	size_t stem =
+		dot && (!slash || dot > slash) ? (size_t)(dot - r->in->path) : strlen(r->in->path);
 	char *path = xasprintf("%.*s.summary.txt", (int)stem, r->in->path);
 	struct err err = { 0 };
 	const char *line;

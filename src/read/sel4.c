@@ -37,8 +37,8 @@ void sel4_map(struct sel4 *s, const char *elf, size_t len, uint32_t pid)
 
 	if (old) {
 		if (!old->given && (strlen(old->elf) != len || memcmp(old->elf, elf, len) != 0))
-			log_warn("pid %" PRIu32 " is %s and %.*s; taken as the first", pid, old->elf,
-				 (int)len, elf);
+			log_warn("pid %" PRIu32 " is %s and %.*s; taken as the first", pid,
+				 old->elf, (int)len, elf);
 		return;
 	}
 	GROW(s->mappings, s->nr_mappings + 1, s->cap_mappings);

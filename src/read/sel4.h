@@ -29,10 +29,10 @@ struct sel4 {
 	struct sel4_sample sample;
 	struct sel4_mapping *mappings;
 	size_t nr_mappings, cap_mappings;
-	size_t told;	    /* events of the preamble and the mappings handed out so far */
-	bool comm_next;	    /* a mapping's map was told, its name is next */
+	size_t told;	/* events of the preamble and the mappings handed out so far */
+	bool comm_next; /* a mapping's map was told, its name is next */
 	uint64_t last[SEL4_CPUS], newest, wraps; /* of the clock */
-	bool wide; /* times beyond 32 bits were seen: it does not wrap */
+	bool wide;		   /* times beyond 32 bits were seen: it does not wrap */
 	struct unmapped *unmapped; /* pids without a binary, and how many samples each has */
 	size_t nr_unmapped, cap_unmapped;
 	uint64_t more_unmapped; /* samples of those that were not noted any more */

@@ -22,7 +22,7 @@ enum step { STEP_ON, STEP_SAMPLE, STEP_FAILED };
 struct sel4_json {
 	struct sel4 sel4;
 	enum state state;
-	bool bare; /* a list of samples without the object around it */
+	bool bare;	/* a list of samples without the object around it */
 	char field[16]; /* the last one looked at: for messages */
 	bool has_ip;	/* the sample at hand has one */
 	bool again;	/* a document begins inside a sample: netconn was told to connect twice */
@@ -42,7 +42,6 @@ static int sel4_json_probe(const uint8_t *head, size_t len)
 		return 72;
 	return head[i] == '[' && memmem(head, len, "\"ip\"", 4) ? 40 : 0;
 }
-
 
 static bool key_is(const char *key, size_t len, const char *name)
 {
@@ -117,8 +116,8 @@ static bool parse_sample(struct json *js, struct sel4_json *p)
 		if (!json_take(js, ':'))
 			return js->cut ? false : json_fail(js, "expected ':'");
 		if (!parse_field(js, p, key, len)) {
-			snprintf(p->field, sizeof(p->field), "%.*s: ",
-				 len > 12 ? 12 : (int)len, key);
+			snprintf(p->field, sizeof(p->field), "%.*s: ", len > 12 ? 12 : (int)len,
+				 key);
 			return false;
 		}
 		json_take(js, ',');
@@ -178,8 +177,7 @@ static enum step parse_step(struct json *js, struct sel4_json *p)
 		p->bare = json_peek(js) == '[';
 		p->state = p->bare ? AT_SAMPLES : AT_TOP;
 		return json_take(js, p->bare ? '[' : '{') ? STEP_ON : STEP_FAILED;
-	case AT_TOP:
-		return parse_top(js, p) ? STEP_ON : STEP_FAILED;
+	case AT_TOP: return parse_top(js, p) ? STEP_ON : STEP_FAILED;
 	case AT_SAMPLES:
 		if (json_take(js, ',') || js->cut)
 			return js->cut ? STEP_FAILED : STEP_ON;
@@ -188,8 +186,7 @@ static enum step parse_step(struct json *js, struct sel4_json *p)
 			return STEP_ON;
 		}
 		return parse_sample(js, p) ? STEP_SAMPLE : STEP_FAILED;
-	default:
-		return STEP_FAILED;
+	default: return STEP_FAILED;
 	}
 }
 
@@ -397,7 +394,9 @@ int sel4_json_mappings(const char *path, struct sel4 *s, struct err *err)
 	*s = p.sel4;
 	if (step == STEP_FAILED)
 		err_at(err, ERR_INPUT, path, (uint64_t)(js.at - start), "%s",
-		       js.wrong ? js.wrong : js.cut ? "the file is cut short" : "not JSON");
+		       js.wrong ? js.wrong
+		       : js.cut ? "the file is cut short"
+				: "not JSON");
 	buf_release(&p.text);
 	in_close(&in);
 	return err->code ? -1 : 0;

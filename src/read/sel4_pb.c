@@ -41,24 +41,12 @@ static bool parse_message(const uint8_t *data, size_t len, struct sel4_sample *s
 			return false;
 		last = field.number;
 		switch (field.number) {
-		case 1:
-			sample->chain[0] = field.value;
-			break;
-		case 2:
-			sample->pid = (uint32_t)field.value;
-			break;
-		case 3:
-			sample->time = field.value;
-			break;
-		case 4:
-			sample->cpu = (uint32_t)field.value;
-			break;
-		case 5:
-			sample->period = field.value;
-			break;
-		case 6:
-			sample->nr = field.value;
-			break;
+		case 1: sample->chain[0] = field.value; break;
+		case 2: sample->pid = (uint32_t)field.value; break;
+		case 3: sample->time = field.value; break;
+		case 4: sample->cpu = (uint32_t)field.value; break;
+		case 5: sample->period = field.value; break;
+		case 6: sample->nr = field.value; break;
 		case 7:
 			while (field.bytes.at < field.bytes.end) {
 				if (sample->nr_ips == SEL4_MAX_DEPTH ||
@@ -98,7 +86,7 @@ static size_t mapping_at(struct sel4 *s, const uint8_t *data, size_t len)
 
 	if (!end)
 		return 0;
-	while (at < end && *at > ' ' && *at < 0x7f && *at != ':')
+	while (at<end && * at> ' ' && *at < 0x7f && *at != ':')
 		at++;
 	if (at == data || end - at < 3 || at[0] != ':' || at[1] != ' ')
 		return 0;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * sel4_serial: what the seL4 profiler prints on a serial line: a {...} a sample that looks like JSON
- * and is not: no commas, and the ip is hexadecimal without saying so. Other output of the system
- * may stand between the samples, and a line may be damaged in transmission.
+ * sel4_serial: what the seL4 profiler prints on a serial line: a {...} a sample, which looks like
+ * JSON and is not: no commas, and the ip is hexadecimal without saying so. Other output of the
+ * system may stand between the samples and inside them, and a line may be damaged or lost.
  */
 #include <string.h>
 
@@ -11,16 +11,25 @@
 #include "base/text.h"
 #include "read/sel4.h"
 
-enum field { FIELD_IP, FIELD_PID, FIELD_TIME, FIELD_CPU, FIELD_PERIOD, FIELD_NR, FIELD_IPS, FIELDS };
+enum field {
+	FIELD_IP,
+	FIELD_PID,
+	FIELD_TIME,
+	FIELD_CPU,
+	FIELD_PERIOD,
+	FIELD_NR,
+	FIELD_IPS,
+	FIELDS
+};
 
 struct sel4_serial {
 	struct sel4 sel4;
 	bool in_sample, in_ips, bad;
-	unsigned seen;	/* a bit for each enum field */
-	uint64_t start; /* of the sample at hand */
-	uint64_t depth; /* addresses that a sample has */
+	unsigned seen;	 /* a bit for each enum field */
+	uint64_t start;	 /* of the sample at hand */
+	uint64_t depth;	 /* addresses that a sample has */
 	struct buf line; /* without what a terminal would not show */
-	size_t at;	/* how much of it was looked at */
+	size_t at;	 /* how much of it was looked at */
 	uint64_t offset; /* of the line */
 };
 
@@ -90,26 +99,21 @@ static bool set_field(struct sel4_serial *p, enum field field, const char *value
 
 	p->seen |= 1U << field;
 	switch (field) {
-	case FIELD_IP:
-		return hex(value, len, &sample->chain[0]);
-	case FIELD_PID:
-		return number32(value, len, &sample->pid);
-	case FIELD_TIME:
-		return number(value, len, &sample->time);
-	case FIELD_CPU:
-		return number32(value, len, &sample->cpu);
-	case FIELD_PERIOD:
-		return number(value, len, &sample->period);
-	case FIELD_NR:
-		return number(value, len, &sample->nr);
-	default:
-		return false;
+	case FIELD_IP: return hex(value, len, &sample->chain[0]);
+	case FIELD_PID: return number32(value, len, &sample->pid);
+	case FIELD_TIME: return number(value, len, &sample->time);
+	case FIELD_CPU: return number32(value, len, &sample->cpu);
+	case FIELD_PERIOD: return number(value, len, &sample->period);
+	case FIELD_NR: return number(value, len, &sample->nr);
+	default: return false;
 	}
 }
 
 static enum field field_of(const char *key, size_t len)
 {
-	static const char *const names[FIELDS] = { "ip", "pid", "time", "cpu", "period", "nr", "ips" };
+	static const char *const names[FIELDS] = {
+		"ip", "pid", "time", "cpu", "period", "nr", "ips"
+	};
 	unsigned i = 0;
 
 	while (i < FIELDS && (strlen(names[i]) != len || memcmp(names[i], key, len) != 0))
@@ -147,7 +151,8 @@ static void add_ip(struct sel4_serial *p, const char *text, size_t len)
 {
 	struct sel4_sample *sample = &p->sel4.sample;
 
-	if (sample->nr_ips == SEL4_MAX_DEPTH || !number(text, len, &sample->chain[1 + sample->nr_ips]))
+	if (sample->nr_ips == SEL4_MAX_DEPTH ||
+	    !number(text, len, &sample->chain[1 + sample->nr_ips]))
 		p->bad = true;
 	else
 		sample->nr_ips++;
@@ -201,7 +206,8 @@ static int end_sample(struct reader *r, struct event *ev)
 	struct sel4_serial *p = r->priv;
 
 	if (!is_whole(p))
-		return bad_sample(r, ev, in_offset(r->in), "a sample with lines damaged or missing");
+		return bad_sample(r, ev, in_offset(r->in),
+				  "a sample with lines damaged or missing");
 	p->in_sample = false;
 	sel4_event(r, &p->sel4, ev);
 	return 1;
@@ -220,7 +226,8 @@ static int scan_line(struct reader *r, struct event *ev)
 		p->at = (size_t)(s - p->line.data);
 		if (c == '{') {
 			bool open = p->in_sample;
-			int ret = open ? bad_sample(r, ev, p->offset, "a sample without its end") : 0;
+			int ret =
+				open ? bad_sample(r, ev, p->offset, "a sample without its end") : 0;
 
 			begin_sample(p, p->offset);
 			if (open)

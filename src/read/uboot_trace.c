@@ -35,7 +35,7 @@ struct uboot {
 	struct bare bare;
 	bool big, old;
 	uint64_t base;
-	uint64_t left; /* calls of this chunk that are to come */
+	uint64_t left;	/* calls of this chunk that are to come */
 	uint64_t calls; /* of this chunk */
 	uint32_t last_time;
 	uint64_t wraps;
@@ -255,8 +255,9 @@ static int uboot_next(struct reader *r, struct event *ev)
 		if (kind <= KIND_ENTRY)
 			tell(u, data, flags, ev);
 		in_skip(r->in, CALL);
-		return kind <= KIND_ENTRY ? 1 : reader_damage(r, ev, offset, 1, CALL,
-							      "neither an entry nor an exit");
+		return kind <= KIND_ENTRY ? 1
+					  : reader_damage(r, ev, offset, 1, CALL,
+							  "neither an entry nor an exit");
 	}
 	return 0;
 }

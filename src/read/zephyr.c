@@ -18,9 +18,9 @@
 
 struct zephyr {
 	struct bare bare;
-	uint64_t left;	   /* words of this dump that are to come */
-	uint64_t want;	   /* frames of the sample at hand */
-	uint64_t start;	   /* its offset */
+	uint64_t left;	/* words of this dump that are to come */
+	uint64_t want;	/* frames of the sample at hand */
+	uint64_t start; /* its offset */
 	uint64_t *ips;
 	uint32_t nr;
 	size_t cap;

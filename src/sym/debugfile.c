@@ -15,7 +15,7 @@
 #include "sym/internal.h"
 
 #define SYSTEM_FOLDER "/usr/lib/debug"
-#define LINKS_MAX     8
+#define LINKS_MAX 8
 
 /* The CRC-32 of zlib, bit by bit into a table: no library for one polynomial. */
 static void crc_table(uint32_t table[256])

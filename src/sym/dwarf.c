@@ -26,13 +26,13 @@
 #include "base/mem.h"
 
 /* Far above what compilers make; what is beyond is left out. */
-#define DEPTH_MAX     1024
+#define DEPTH_MAX 1024
 #define INTERVALS_MAX ((size_t)8 << 20)
-#define FUNCS_MAX     ((size_t)64 << 20)
-#define UNITS_MAX     ((size_t)4 << 20)
-#define SECTIONS_MAX  10000 /* libdw may read all their names for each of them */
+#define FUNCS_MAX ((size_t)64 << 20)
+#define UNITS_MAX ((size_t)4 << 20)
+#define SECTIONS_MAX 10000 /* libdw may read all their names for each of them */
 /* When the first unit that claims an address does not know it, others may. */
-#define OTHER_UNITS_MAX	 8
+#define OTHER_UNITS_MAX 8
 #define OTHER_CLAIMS_MAX 4096
 
 struct func {
@@ -121,10 +121,8 @@ static bool language_mangles(int language)
 	case DW_LANG_C:
 	case DW_LANG_C99:
 	case DW_LANG_C11:
-	case DW_LANG_Mips_Assembler:
-		return false;
-	default:
-		return true;
+	case DW_LANG_Mips_Assembler: return false;
+	default: return true;
 	}
 }
 
@@ -272,15 +270,9 @@ static int take_attr(Dwarf_Attribute *attr, void *arg)
 		a->high = *attr;
 		a->has_high = true;
 		break;
-	case DW_AT_ranges:
-		a->has_ranges = true;
-		break;
-	case DW_AT_call_line:
-		a->call_line = small_number(attr);
-		break;
-	case DW_AT_call_file:
-		a->call_file = small_number(attr);
-		break;
+	case DW_AT_ranges: a->has_ranges = true; break;
+	case DW_AT_call_line: a->call_line = small_number(attr); break;
+	case DW_AT_call_file: a->call_file = small_number(attr); break;
 	}
 	return DWARF_CB_OK;
 }
@@ -349,12 +341,9 @@ static uint32_t visit(struct walk *w, int tag)
 {
 	switch (tag) {
 	case DW_TAG_subprogram:
-	case DW_TAG_entry_point:
-		return add_func(w, false);
-	case DW_TAG_inlined_subroutine:
-		return add_func(w, true);
-	default:
-		return w->scope[w->depth];
+	case DW_TAG_entry_point: return add_func(w, false);
+	case DW_TAG_inlined_subroutine: return add_func(w, true);
+	default: return w->scope[w->depth];
 	}
 }
 

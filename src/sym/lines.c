@@ -209,12 +209,8 @@ static void run_extended(struct run *run)
 	}
 	run->p.code.at = r.end;
 	switch (get_uint(&r, 1)) {
-	case END_SEQUENCE:
-		end_sequence(run);
-		break;
-	case SET_ADDRESS:
-		run->now.addr = get_uint(&r, len <= 9 ? len - 1 : 8);
-		break;
+	case END_SEQUENCE: end_sequence(run); break;
+	case SET_ADDRESS: run->now.addr = get_uint(&r, len <= 9 ? len - 1 : 8); break;
 	}
 }
 
@@ -223,25 +219,15 @@ static void run_standard(struct run *run, uint8_t opcode)
 	struct reader *code = &run->p.code;
 
 	switch (opcode) {
-	case COPY:
-		add_row(run);
-		break;
-	case ADVANCE_PC:
-		run->now.addr += get_uleb(code) * run->p.min_length;
-		break;
-	case ADVANCE_LINE:
-		run->now.line += (uint32_t)get_leb(code, true);
-		break;
-	case SET_FILE:
-		run->now.file = (uint32_t)get_uleb(code);
-		break;
+	case COPY: add_row(run); break;
+	case ADVANCE_PC: run->now.addr += get_uleb(code) * run->p.min_length; break;
+	case ADVANCE_LINE: run->now.line += (uint32_t)get_leb(code, true); break;
+	case SET_FILE: run->now.file = (uint32_t)get_uleb(code); break;
 	case CONST_ADD_PC:
 		run->now.addr += (uint64_t)((255 - run->p.opcode_base) / run->p.line_range) *
 				 run->p.min_length;
 		break;
-	case FIXED_ADVANCE_PC:
-		run->now.addr += get_uint(code, 2);
-		break;
+	case FIXED_ADVANCE_PC: run->now.addr += get_uint(code, 2); break;
 	default:
 		for (unsigned int i = 0; i < run->p.operands[opcode] && !code->bad; i++)
 			get_uleb(code);

@@ -183,7 +183,8 @@ static const char *without_version(struct symfile *sf, const char *linkage)
 {
 	const char *at = strchr(linkage, '@');
 
-	return at && at > linkage ? arena_strndup(&sf->arena, linkage, (size_t)(at - linkage)) : linkage;
+	return at && at > linkage ? arena_strndup(&sf->arena, linkage, (size_t)(at - linkage))
+				  : linkage;
 }
 
 /* Linkage names live as long as the symfile and are shared, so the pointer is the key. */

@@ -31,12 +31,12 @@ struct sym_segment { /* an executable PT_LOAD */
 };
 
 struct sym_frame {
-	const char *name;    /* demangled; never NULL */
-	const char *linkage; /* as in the symbol table or DW_AT_linkage_name, else same as name */
-	const char *file;    /* source file, NULL if unknown */
-	uint32_t line;	     /* of the pc in the innermost frame, of the call site in outer ones */
-	bool inlined;	     /* into the next frame */
-	bool label;	     /* the symbol has no size, in a table where others have: assembly */
+	const char *name;     /* demangled; never NULL */
+	const char *linkage;  /* as in the symbol table or DW_AT_linkage_name, else same as name */
+	const char *file;     /* source file, NULL if unknown */
+	uint32_t line;	      /* of the pc in the innermost frame, of the call site in outer ones */
+	bool inlined;	      /* into the next frame */
+	bool label;	      /* the symbol has no size, in a table where others have: assembly */
 	uint64_t start, size; /* of the enclosing function that has a symbol of its own */
 };
 

@@ -247,9 +247,7 @@ static int dump_put(struct writer *w, const struct event *ev)
 		put_text(d, "key", ev->meta.key);
 		put_text(d, "value", ev->meta.value);
 		break;
-	case EVENT_SOURCE:
-		put_source(d, &ev->source);
-		break;
+	case EVENT_SOURCE: put_source(d, &ev->source); break;
 	case EVENT_COMM:
 		put_text(d, "name", ev->comm.comm);
 		if (ev->comm.exec)
@@ -262,35 +260,20 @@ static int dump_put(struct writer *w, const struct event *ev)
 		if (ev->fork.fresh)
 			buf_adds(&d->line, " fresh");
 		break;
-	case EVENT_MAP:
-		put_map(d, &ev->map);
-		break;
-	case EVENT_SAMPLE:
-		put_sample(d, w->world, &ev->sample);
-		break;
+	case EVENT_MAP: put_map(d, &ev->map); break;
+	case EVENT_SAMPLE: put_sample(d, w->world, &ev->sample); break;
 	case EVENT_LOST:
 		put_number(d, "count", ev->lost.count);
 		put_number(d, "bytes", ev->lost.bytes);
 		if (ev->lost.damage)
 			buf_adds(&d->line, " damage");
 		break;
-	case EVENT_ALLOC:
-		put_alloc(d, w->world, &ev->alloc);
-		break;
-	case EVENT_CALL:
-		put_call(d, &ev->call);
-		break;
-	case EVENT_SYMBOL:
-		put_symbol(d, &ev->symbol);
-		break;
-	case EVENT_SWITCH:
-		put_switch(d, &ev->sched);
-		break;
-	case EVENT_AUX:
-		put_aux(d, &ev->aux);
-		break;
-	default:
-		break;
+	case EVENT_ALLOC: put_alloc(d, w->world, &ev->alloc); break;
+	case EVENT_CALL: put_call(d, &ev->call); break;
+	case EVENT_SYMBOL: put_symbol(d, &ev->symbol); break;
+	case EVENT_SWITCH: put_switch(d, &ev->sched); break;
+	case EVENT_AUX: put_aux(d, &ev->aux); break;
+	default: break;
 	}
 	buf_addc(&d->line, '\n');
 	out_write(w->out, d->line.data, d->line.len);

@@ -50,8 +50,8 @@ static uint32_t blend(uint32_t a, uint32_t b, double t)
 
 static uint32_t on_ramp(const struct ramp *ramp, double t)
 {
-	return t < 0.5 ? blend(ramp->from, ramp->middle, t * 2) :
-			 blend(ramp->middle, ramp->to, t * 2 - 1);
+	return t < 0.5 ? blend(ramp->from, ramp->middle, t * 2)
+		       : blend(ramp->middle, ramp->to, t * 2 - 1);
 }
 
 static uint32_t from_hsl(double hue, double saturation, double lightness)
@@ -92,21 +92,19 @@ uint32_t flame_kind_color(enum tree_kind kind)
 uint32_t flame_color(const struct tree *tree, const struct tree_node *node,
 		     enum flame_colors palette)
 {
-	double shade = shade_of(name_hash(str_text(tree->names, node->name),
-					  str_len(tree->names, node->name)));
+	double shade = shade_of(
+		name_hash(str_text(tree->names, node->name), str_len(tree->names, node->name)));
 	uint32_t color;
 
 	switch (palette) {
-	case FLAME_MEM:
-		return on_ramp(&mem, shade);
+	case FLAME_MEM: return on_ramp(&mem, shade);
 	case FLAME_KERNEL_USER:
 		color = on_ramp(&kinds[node->kind < TREE_KINDS ? node->kind : TREE_PLAIN], shade);
 		return node->inlined ? blend(color, 0xffffff, 0.4) : color;
 	case FLAME_BY_BINARY:
 		return binary_shade(str_text(tree->names, node->binary),
 				    str_len(tree->names, node->binary), shade);
-	default:
-		return on_ramp(&hot, shade);
+	default: return on_ramp(&hot, shade);
 	}
 }
 

@@ -64,7 +64,7 @@ struct drawing {
 	const struct flame_style *style;
 	const char *unit;
 	unsigned width;
-	uint64_t least; /* the smallest total that is kept */
+	uint64_t least;		/* the smallest total that is kept */
 	double greatest_change; /* of a share, in a differential graph */
 	struct frame *frames;
 	size_t nr, cap;
@@ -144,8 +144,8 @@ static double share(uint64_t part, uint64_t all)
 static double change_of(const struct drawing *d, const struct tree_node *node)
 {
 	const struct tree_node *root = node_of(d, 0);
-	double change = share(node->total, root->total) -
-			share(node->before_total, root->before_total);
+	double change =
+		share(node->total, root->total) - share(node->before_total, root->before_total);
 
 	return d->style->negate ? -change : change;
 }
@@ -242,7 +242,10 @@ static uint32_t next_kept(struct drawing *d, uint32_t id, struct frame *parent)
  */
 static void choose_frames(struct drawing *d)
 {
-	struct { size_t frame; uint64_t right; } *open = NULL;
+	struct {
+		size_t frame;
+		uint64_t right;
+	} *open = NULL;
 	size_t cap = 0;
 	uint32_t depth = 0, next;
 
@@ -290,7 +293,8 @@ struct extent {
 
 static uint64_t to_hundredths(const struct drawing *d, uint64_t weight)
 {
-	return (uint64_t)(share(weight, node_of(d, 0)->total) * (d->width - 2 * MARGIN) * 100 + 0.5);
+	return (uint64_t)(share(weight, node_of(d, 0)->total) * (d->width - 2 * MARGIN) * 100 +
+			  0.5);
 }
 
 /* Both edges are rounded, never a width: so neighbours touch and children stay inside. */
@@ -305,7 +309,8 @@ static struct extent extent_of(const struct drawing *d, const struct frame *fram
 static bool is_drawn(const struct drawing *d, const struct frame *frame)
 {
 	return share(node_of(d, frame->node)->total, node_of(d, 0)->total) *
-		       (d->width - 2 * MARGIN) >= DRAW_MIN;
+		       (d->width - 2 * MARGIN) >=
+	       DRAW_MIN;
 }
 
 static uint32_t row_top(const struct drawing *d, uint32_t depth)
@@ -384,7 +389,8 @@ static void draw_frames(struct drawing *d)
 	draw_layer(d, NARROW);
 	buf_adds(&d->buf, "</g>\n<g class=\"wide\">\n");
 	draw_layer(d, WIDE);
-	buf_adds(&d->buf, "</g>\n<g class=\"labels\" font-family=\"monospace\" font-size=\"12\">\n");
+	buf_adds(&d->buf,
+		 "</g>\n<g class=\"labels\" font-family=\"monospace\" font-size=\"12\">\n");
 	draw_layer(d, LABELS);
 	buf_adds(&d->buf, "</g>\n</g>\n");
 }
@@ -446,7 +452,8 @@ static double add_swatch(struct drawing *d, double x, uint32_t color, const char
 {
 	if (x + 20 + (double)len * CELL > d->width)
 		return x;
-	buf_addf(&d->buf, "<rect x=\"%.1f\" y=\"3\" width=\"11\" height=\"11\" rx=\"2\" fill=\"", x);
+	buf_addf(&d->buf, "<rect x=\"%.1f\" y=\"3\" width=\"11\" height=\"11\" rx=\"2\" fill=\"",
+		 x);
 	add_color(&d->buf, color);
 	buf_addf(&d->buf, "\"/><text x=\"%.1f\" y=\"13\">", x + 16);
 	svg_escape(&d->buf, label, len);
@@ -558,8 +565,8 @@ static void add_notes(struct drawing *d, unsigned y)
 		if (d->style->notes && *d->style->notes)
 			buf_adds(&d->buf, " \xc2\xb7 ");
 		buf_addf(&d->buf, "frames under %g %% are counted in their callers but not drawn",
-			 d->style->min_width_percent > 0 ? d->style->min_width_percent :
-							   FLAME_MIN_WIDTH_PERCENT);
+			 d->style->min_width_percent > 0 ? d->style->min_width_percent
+							 : FLAME_MIN_WIDTH_PERCENT);
 	}
 	buf_adds(&d->buf, "</text>\n");
 }
@@ -661,8 +668,8 @@ static void add_data(struct drawing *d)
 
 static void prepare(struct drawing *d)
 {
-	double percent = d->style->min_width_percent > 0 ? d->style->min_width_percent :
-							   FLAME_MIN_WIDTH_PERCENT;
+	double percent = d->style->min_width_percent > 0 ? d->style->min_width_percent
+							 : FLAME_MIN_WIDTH_PERCENT;
 	double least = ceil((double)node_of(d, 0)->total * percent / 100);
 
 	d->least = least < 1 ? 1 : least < 0x1p63 ? (uint64_t)least : UINT64_MAX;

@@ -20,7 +20,12 @@ static uint32_t next_char(const uint8_t *text, size_t len, size_t *at)
 {
 	static const uint32_t least[] = { 0, 0x80, 0x800, 0x10000 };
 	uint32_t c = text[(*at)++];
-	unsigned more = c < 0x80 ? 0 : c < 0xc0 ? 4 : c < 0xe0 ? 1 : c < 0xf0 ? 2 : c < 0xf8 ? 3 : 4;
+	unsigned more = c < 0x80   ? 0
+			: c < 0xc0 ? 4
+			: c < 0xe0 ? 1
+			: c < 0xf0 ? 2
+			: c < 0xf8 ? 3
+				   : 4;
 
 	if (more == 4 || more > len - *at)
 		return REPLACEMENT;
@@ -44,26 +49,13 @@ static size_t cells_of(uint32_t c)
 static void add_char(struct buf *buf, const char *from, size_t len, uint32_t c)
 {
 	switch (c) {
-	case '&':
-		buf_adds(buf, "&amp;");
-		break;
-	case '<':
-		buf_adds(buf, "&lt;");
-		break;
-	case '>':
-		buf_adds(buf, "&gt;");
-		break;
-	case '"':
-		buf_adds(buf, "&quot;");
-		break;
-	case '\'':
-		buf_adds(buf, "&#39;");
-		break;
-	case REPLACEMENT:
-		buf_adds(buf, "\xef\xbf\xbd");
-		break;
-	default:
-		buf_add(buf, from, len);
+	case '&': buf_adds(buf, "&amp;"); break;
+	case '<': buf_adds(buf, "&lt;"); break;
+	case '>': buf_adds(buf, "&gt;"); break;
+	case '"': buf_adds(buf, "&quot;"); break;
+	case '\'': buf_adds(buf, "&#39;"); break;
+	case REPLACEMENT: buf_adds(buf, "\xef\xbf\xbd"); break;
+	default: buf_add(buf, from, len);
 	}
 }
 

@@ -41,7 +41,8 @@ static void add_name(struct buf *line, const char *name, size_t len)
 static void write_tree(struct out *out, const struct tree *tree)
 {
 	struct buf line = { 0 };
-	size_t *starts = xcalloc((size_t)tree->depth + 2, sizeof(*starts)); /* of each level's name */
+	size_t *starts =
+		xcalloc((size_t)tree->depth + 2, sizeof(*starts)); /* of each level's name */
 	uint32_t node = tree->nodes[0].child;
 	size_t depth = 0;
 

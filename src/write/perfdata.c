@@ -16,8 +16,7 @@
 #include "model/world.h"
 
 #define ATTRS_RESERVED 64 /* more sources than that put the attributes behind the data */
-#define SAMPLE_TYPE                                                                        \
-	(PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_PERIOD)
+#define SAMPLE_TYPE (PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_PERIOD)
 #define RECORD_MAX 65528 /* the size field has 16 bits, and records are a multiple of 8 */
 
 struct perfdata {
@@ -25,11 +24,11 @@ struct perfdata {
 	uint64_t first_time, last_time;
 	uint32_t nr_cpus;
 	bool kernel_seen;
-	bool started; /* a record was written: the fields of the first source are settled */
+	bool started;	/* a record was written: the fields of the first source are settled */
 	unsigned lacks; /* what it does not have; nor has what follows other records */
 	bool switches;
 	bool arm_settled, arm; /* samples have a branch stack, if only an empty one */
-	struct hash mapped; /* images that a map has named: they get a build id */
+	struct hash mapped;    /* images that a map has named: they get a build id */
 };
 
 static const uint8_t zeros[8];
@@ -94,7 +93,7 @@ static void end_with_id(struct writer *w, const struct event *ev)
 		put_u64(&p->record, ev->time == NO_TIME ? 0 : ev->time);
 	if (!(lacks & LACKS_CPU))
 		put_u64(&p->record, ev->cpu == NO_CPU ? 0 : ev->cpu); /* and a reserved word */
-	put_u64(&p->record, 1); /* the first attribute's id */
+	put_u64(&p->record, 1);					      /* the first attribute's id */
 	end(w);
 }
 
@@ -296,12 +295,9 @@ static void put_switch(struct writer *w, const struct event *ev)
 static uint16_t mode_of(uint64_t context)
 {
 	switch (context) {
-	case IP_KERNEL:
-		return PERF_MISC_KERNEL;
-	case IP_GUEST_KERNEL:
-		return PERF_MISC_GUEST_KERNEL;
-	case IP_GUEST_USER:
-		return PERF_MISC_GUEST_USER;
+	case IP_KERNEL: return PERF_MISC_KERNEL;
+	case IP_GUEST_KERNEL: return PERF_MISC_GUEST_KERNEL;
+	case IP_GUEST_USER: return PERF_MISC_GUEST_USER;
 	}
 	return PERF_MISC_USER;
 }
@@ -364,8 +360,8 @@ static void put_chain(struct writer *w, const struct event_sample *sample, uint3
 
 	out_write(w->out, sample->ips, (size_t)(nr - found) * 8);
 	for (uint32_t i = nr - found; i < nr; i++) {
-		bool call = i > 0 && !ip_is_marker(sample->ips[i]) &&
-			    !ip_is_marker(sample->ips[i - 1]);
+		bool call =
+			i > 0 && !ip_is_marker(sample->ips[i]) && !ip_is_marker(sample->ips[i - 1]);
 		uint64_t ip = sample->ips[i] - call;
 
 		out_write(w->out, &ip, sizeof(ip));
@@ -441,25 +437,13 @@ static int perfdata_put(struct writer *w, const struct event *ev)
 			put_comm(w, ev);
 		break;
 	case EVENT_FORK:
-	case EVENT_EXIT:
-		put_task(w, ev);
-		break;
-	case EVENT_MAP:
-		put_map(w, ev);
-		break;
-	case EVENT_SAMPLE:
-		return put_sample(w, ev);
-	case EVENT_LOST:
-		put_lost(w, ev);
-		break;
-	case EVENT_SYMBOL:
-		put_symbol(w, ev);
-		break;
-	case EVENT_SWITCH:
-		put_switch(w, ev);
-		break;
-	default:
-		break;
+	case EVENT_EXIT: put_task(w, ev); break;
+	case EVENT_MAP: put_map(w, ev); break;
+	case EVENT_SAMPLE: return put_sample(w, ev);
+	case EVENT_LOST: put_lost(w, ev); break;
+	case EVENT_SYMBOL: put_symbol(w, ev); break;
+	case EVENT_SWITCH: put_switch(w, ev); break;
+	default: break;
 	}
 	return 0;
 }
@@ -610,9 +594,9 @@ static void feature_event_desc(struct writer *w, struct buf *to)
 
 		buf_add(to, &attr, sizeof(attr));
 		put_u32(to, 1); /* ids */
-		feature_text(to, known ? str_text(w->world->strings,
-						  source_name(w->world, (uint32_t)i))
-				       : "cycles");
+		feature_text(to,
+			     known ? str_text(w->world->strings, source_name(w->world, (uint32_t)i))
+				   : "cycles");
 		put_u64(to, i);
 	}
 }

@@ -157,32 +157,15 @@ int main(int argc, char **argv)
 
 	while ((c = getopt(argc, argv, "Ceis:d:f:b:v")) != -1) {
 		switch (c) {
-		case 'C':
-			opt.demangled = true;
-			break;
-		case 'e':
-			opt.extent = true;
-			break;
-		case 'i':
-			opt.headers = true;
-			break;
-		case 's':
-			opt.where.symfs = optarg;
-			break;
-		case 'd':
-			opt.where.folder = optarg;
-			break;
-		case 'f':
-			opt.find = optarg;
-			break;
-		case 'b':
-			opt.repeat = strtoul(optarg, NULL, 10);
-			break;
-		case 'v':
-			log_level++;
-			break;
-		default:
-			return ERR_USAGE;
+		case 'C': opt.demangled = true; break;
+		case 'e': opt.extent = true; break;
+		case 'i': opt.headers = true; break;
+		case 's': opt.where.symfs = optarg; break;
+		case 'd': opt.where.folder = optarg; break;
+		case 'f': opt.find = optarg; break;
+		case 'b': opt.repeat = strtoul(optarg, NULL, 10); break;
+		case 'v': log_level++; break;
+		default: return ERR_USAGE;
 		}
 	}
 	if (optind + 1 != argc) {

@@ -13,7 +13,8 @@
 
 static bool json_number(const char *text, uint64_t *value)
 {
-	struct json js = { .at = (const uint8_t *)text, .end = (const uint8_t *)text + strlen(text) };
+	struct json js = { .at = (const uint8_t *)text,
+			   .end = (const uint8_t *)text + strlen(text) };
 
 	return json_u64(&js, value);
 }
@@ -41,7 +42,8 @@ static void test_json_numbers(void)
 /* Cut anywhere, the scanner asks for more and never takes a part for the whole. */
 static void test_json_cuts(void)
 {
-	static const char text[] = " { \"k\\\"\\u00e9\" : [ 1 , \"two\", {} , [ ] , null , -3e5 ] } ";
+	static const char text[] =
+		" { \"k\\\"\\u00e9\" : [ 1 , \"two\", {} , [ ] , null , -3e5 ] } ";
 	size_t whole = strlen(text) - 1;
 	bool good = true;
 
@@ -62,10 +64,12 @@ static void test_json_cuts(void)
 static void test_json_strings(void)
 {
 	static const char text[] = "\"a\\n\\\"\\u0041\\u00e9\\u20ac\" \"\\x\" ";
-	struct json js = { .at = (const uint8_t *)text, .end = (const uint8_t *)text + strlen(text) };
+	struct json js = { .at = (const uint8_t *)text,
+			   .end = (const uint8_t *)text + strlen(text) };
 	struct buf buf = { 0 };
 
-	check("json: escapes", json_string(&js, &buf) && !strcmp(buf.data, "a\n\"A\xc3\xa9\xe2\x82\xac"));
+	check("json: escapes",
+	      json_string(&js, &buf) && !strcmp(buf.data, "a\n\"A\xc3\xa9\xe2\x82\xac"));
 	check("json: a broken escape", !json_string(&js, &buf) && js.wrong);
 	buf_release(&buf);
 }
@@ -107,7 +111,9 @@ static void test_lines(void)
 static void test_pb(void)
 {
 	static const uint8_t max[] = { 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01 };
-	static const uint8_t over[] = { 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x02 };
+	static const uint8_t over[] = {
+		0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x02
+	};
 	static const uint8_t lying[] = { 0x0a, 0x05, 1, 2 };
 	struct pb pb = { max, max + sizeof(max) };
 	struct pb_field field;

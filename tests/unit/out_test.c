@@ -17,13 +17,13 @@
 
 static int failures;
 
-#define CHECK(cond)                                                                             \
-	do {                                                                                    \
-		if (!(cond)) {                                                                  \
-			printf("not ok out.%s: line %d: %s\n", __func__, __LINE__, #cond);      \
-			failures++;                                                             \
-			return;                                                                 \
-		}                                                                               \
+#define CHECK(cond)                                                                        \
+	do {                                                                               \
+		if (!(cond)) {                                                             \
+			printf("not ok out.%s: line %d: %s\n", __func__, __LINE__, #cond); \
+			failures++;                                                        \
+			return;                                                            \
+		}                                                                          \
 	} while (0)
 
 #define PASSED() printf("ok out.%s\n", __func__)

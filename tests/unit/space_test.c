@@ -14,8 +14,9 @@ static bool agrees(const struct space *space, const struct map *at)
 
 		if (!map != !at[addr].image)
 			return false;
-		if (map && (map->image != at[addr].image ||
-			    addr - map->start + map->offset != addr - at[addr].start + at[addr].offset))
+		if (map &&
+		    (map->image != at[addr].image ||
+		     addr - map->start + map->offset != addr - at[addr].start + at[addr].offset))
 			return false;
 	}
 	for (size_t i = 1; i < space->nr; i++) {
@@ -35,7 +36,9 @@ static void test_random(void)
 	for (uint32_t round = 1; round <= 3000; round++) {
 		uint64_t start = next_random(&state) % SIZE;
 		uint64_t len = next_random(&state) % (round % 10 ? 20 : 200) + 1;
-		struct map map = { .start = start, .last = start + len - 1, .offset = round * 1000,
+		struct map map = { .start = start,
+				   .last = start + len - 1,
+				   .offset = round * 1000,
 				   .image = round };
 
 		space_map(&space, map);
@@ -54,11 +57,12 @@ static void test_edges(void)
 	space_map(&space, (struct map){ .start = 0, .last = UINT64_MAX, .image = 1 });
 	check("space: everything is mapped", space_find(&space, UINT64_MAX)->image == 1);
 	space_map(&space, (struct map){ .start = UINT64_MAX, .last = UINT64_MAX, .image = 2 });
-	check("space: the last byte is another", space_find(&space, UINT64_MAX)->image == 2 &&
-						 space_find(&space, UINT64_MAX - 1)->image == 1);
+	check("space: the last byte is another",
+	      space_find(&space, UINT64_MAX)->image == 2 &&
+		      space_find(&space, UINT64_MAX - 1)->image == 1);
 	space_map(&space, (struct map){ .start = 0, .last = 0, .image = 3 });
-	check("space: the first, too", space_find(&space, 0)->image == 3 &&
-				       space_find(&space, 1)->offset == 1);
+	check("space: the first, too",
+	      space_find(&space, 0)->image == 3 && space_find(&space, 1)->offset == 1);
 	space_copy(&copy, &space);
 	space_clear(&space);
 	check("space: cleared", !space_find(&space, 5));
