@@ -34,6 +34,7 @@ struct machine {
 	uint8_t nr;
 	uint8_t pc;	    /* perf's number; it has none in DWARF */
 	uint8_t sp, fp, ra; /* DWARF's; ra is a register that holds the return address, or NONE */
+	uint32_t kept;	    /* bits: registers that a function leaves as they were */
 };
 
 #define NONE 255
@@ -43,8 +44,8 @@ static const uint8_t arm64[] = { 0,  1,	 2,  3,	 4,  5,	 6,  7,	 8,  9,	 10, 11,
 				 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31 };
 
 static const struct machine machines[] = {
-	{ "x86_64", x86_64, sizeof(x86_64), 8, 7, 6, NONE },
-	{ "aarch64", arm64, sizeof(arm64), 32, 31, 29, 30 },
+	{ "x86_64", x86_64, sizeof(x86_64), 8, 7, 6, NONE, 0xf048 },	 /* rbx rbp r12-r15 */
+	{ "aarch64", arm64, sizeof(arm64), 32, 31, 29, 30, 0x3ff80000 }, /* x19-x29 */
 };
 
 struct state { /* of the registers, in one frame */
@@ -291,8 +292,13 @@ static void restore(const struct walk *w, Dwarf_Frame *rules, unsigned nr, const
 	if (dwarf_frame_register(rules, (int)nr, room, &ops, &nr_ops) < 0)
 		return;
 	if (!nr_ops) {
-		/* The same as here; or, with room in ops, lost. */
-		if (ops || !reg_value(s, nr, &value))
+		/*
+		 * The same as here; or, with room in ops, lost. But libdw takes rax for rbx when
+		 * it fills in what the ABI says, so that has to be known here.
+		 */
+		bool same = !ops || (nr < 32 && w->machine->kept >> nr & 1);
+
+		if (!same || !reg_value(s, nr, &value))
 			return;
 	} else if (!evaluate(w, s, ops, nr_ops, &value, &direct) ||
 		   (!direct && !read_word(w, value, &value))) {
