@@ -12,6 +12,7 @@
 
 #define BASE 0x555555554000ULL
 #define MAX_FUNCTIONS 100000
+#define ROUND 10000 /* samples; without rounds perf keeps the whole file in memory */
 
 static uint64_t functions[MAX_FUNCTIONS];
 static unsigned nr_functions;
@@ -108,6 +109,7 @@ int main(int argc, char **argv)
 	uint64_t stacks = argc == 5 ? strtoull(argv[3], NULL, 10) : 0;
 	unsigned depth = argc == 5 ? (unsigned)atoi(argv[4]) : 0;
 	uint64_t state = 42, ips[128], id = 1;
+	struct perf_record round = { PERF_RECORD_FINISHED_ROUND, 0, sizeof(round) };
 	struct perf_header header = { .magic = PERF_MAGIC,
 				      .size = sizeof(header),
 				      .attr_size = sizeof(struct perf_file_attr) };
@@ -134,7 +136,8 @@ int main(int argc, char **argv)
 	header.data.offset = header.attrs.offset + sizeof(attr);
 	/* Every record's size is known before, so that the output may be a pipe. */
 	header.data.size = sizeof(struct comm) + sizeof(struct map) +
-			   samples * (sizeof(struct sample) + 8ULL * depth);
+			   samples * (sizeof(struct sample) + 8ULL * depth) +
+			   samples / ROUND * sizeof(round);
 	fwrite(&header, sizeof(header), 1, stdout);
 	fwrite(&id, sizeof(id), 1, stdout);
 	fwrite(&attr, sizeof(attr), 1, stdout);
@@ -160,6 +163,8 @@ int main(int argc, char **argv)
 		sample.ip = ips[0];
 		fwrite(&sample, sizeof(sample), 1, stdout);
 		fwrite(ips, 8, depth, stdout);
+		if (i % ROUND == ROUND - 1)
+			fwrite(&round, sizeof(round), 1, stdout);
 	}
 	return fflush(stdout) ? 1 : 0;
 }

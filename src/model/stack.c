@@ -22,6 +22,7 @@ void stacks_init(struct stacks *stacks)
 void stacks_release(struct stacks *stacks)
 {
 	free(stacks->all);
+	free(stacks->path);
 	hash_release(&stacks->index);
 	hash_release(&stacks->memo);
 	memset(stacks, 0, sizeof(*stacks));

@@ -16,7 +16,13 @@ struct stack {
 	uint32_t child, sibling; /* the first child, and the next of the same parent; 0: none */
 };
 
+struct stack_step {
+	uint32_t frame, stack;
+};
+
 struct stacks {
+	struct stack_step *path; /* the last stack of named frames, from the root */
+	size_t nr_path, cap_path;
 	struct stack *all;
 	size_t nr, cap;
 	struct hash index; /* (parent, frame) to stack; not of first children, which most are */

@@ -372,6 +372,25 @@ static uint32_t stack_of(struct world *world, const struct event_sample *sample,
 	return stack;
 }
 
+/* Folded stacks come sorted: most of one is that of the one before. */
+static uint32_t named_stack(struct stacks *stacks, const struct event_sample *sample)
+{
+	const uint64_t *root = sample->ips + sample->nr - 1;
+	uint32_t same = 0, stack;
+
+	while (same < sample->nr && same < stacks->nr_path &&
+	       stacks->path[same].frame == *(root - same))
+		same++;
+	stack = same ? stacks->path[same - 1].stack : 0;
+	GROW(stacks->path, sample->nr, stacks->cap_path);
+	for (; same < sample->nr; same++) {
+		stack = stack_push(stacks, stack, (uint32_t) * (root - same));
+		stacks->path[same] = (struct stack_step){ (uint32_t) * (root - same), stack };
+	}
+	stacks->nr_path = sample->nr;
+	return stack;
+}
+
 /* A cache in front of stack_of(), as long as it pays: data that was summed up does not repeat. */
 uint32_t world_stack(struct world *world, const struct event *ev)
 {
@@ -382,6 +401,9 @@ uint32_t world_stack(struct world *world, const struct event *ev)
 			     world->spaces[SPACE_KERNEL].version, sample->context };
 	uint32_t *memo;
 
+	/* Summed up before: no chain comes twice. */
+	if (sample->context == IP_NAMED && sample->count > 1 && !ip_is_marker(sample->ips[0]))
+		return named_stack(stacks, sample);
 	if (stacks->asked >= MEMO_TRIAL && stacks->hits < stacks->asked / 4)
 		return stack_of(world, sample, space);
 	memo = hash_at(&stacks->memo,

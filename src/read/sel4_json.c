@@ -205,7 +205,7 @@ static const uint8_t *find_mapping(const uint8_t *data, size_t len)
 static int mapping_at_end(struct reader *r, struct sel4 *found)
 {
 	struct sel4_json *p = r->priv;
-	uint64_t size = r->in->size;
+	uint64_t size = r->in->size, start = in_offset(r->in);
 	const uint8_t *tail, *at;
 	size_t have;
 
@@ -221,7 +221,7 @@ static int mapping_at_end(struct reader *r, struct sel4 *found)
 		if (json_take(&js, ':'))
 			parse_mappings(&js, found, &p->text);
 	}
-	return in_seek(r->in, 0, &r->err);
+	return in_seek(r->in, start, &r->err);
 }
 
 static int sel4_json_open(struct reader *r)

@@ -29,7 +29,10 @@ struct perfdata {
 	bool switches;
 	bool arm_settled, arm; /* samples have a branch stack, if only an empty one */
 	struct hash mapped;    /* images that a map has named: they get a build id */
+	uint32_t in_round;     /* samples since the last end of a round */
 };
+
+#define ROUND 65536
 
 static const uint8_t zeros[8];
 
@@ -368,6 +371,21 @@ static void put_chain(struct writer *w, const struct event_sample *sample, uint3
 	}
 }
 
+/*
+ * Without the end of a round now and then, perf keeps the whole file in memory to sort it. It sorts
+ * what is within two of them.
+ */
+static void count_round(struct writer *w)
+{
+	struct perfdata *p = w->priv;
+
+	if (++p->in_round < ROUND)
+		return;
+	p->in_round = 0;
+	begin(p, PERF_RECORD_FINISHED_ROUND, 0);
+	end(w);
+}
+
 static int put_sample(struct writer *w, const struct event *ev)
 {
 	struct perfdata *p = w->priv;
@@ -408,6 +426,7 @@ static int put_sample(struct writer *w, const struct event *ev)
 		out_write(w->out, &nr_branches, 8);
 		out_write(w->out, sample->branches, nr_branches * sizeof(struct branch));
 	}
+	count_round(w);
 	return 0;
 }
 

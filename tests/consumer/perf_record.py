@@ -4,6 +4,7 @@
 
 Compared sample by sample: time, cpu, pid, tid, task name, event, period, the address and binary
 of every frame, and its symbol where both have one. What may differ, and why, is in explained().
+Whole machines are recorded, so this runs alone.
 """
 import os
 import re

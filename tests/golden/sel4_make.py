@@ -83,6 +83,8 @@ def make_broken_json():
     put("sel4-json-twice", "input.json", 2 * (head + ", ".join(five[:2]) + tail))
     put("sel4-json-more-behind", "input.json", head + five[0] + tail + "trailing words\n")
     put("sel4-json-byte-order-mark", "input.json", b"\xef\xbb\xbf" + (head + five[0] + tail).encode())
+    put("sel4-json-mark-and-late-mapping", "input.json", b"\xef\xbb\xbf" + (
+        f'{{"samples": [{five[0]}], "elf_tcb_mappings": {{"a.elf": 1}}}}').encode())
     put("sel4-json-names", "input.json", '{"elf_tcb_mappings": {"\\ud83d\\ude00\\u00e9\\ud800.elf": 1}, '
         f'"samples": [{five[0]}]}}')
     put("sel4-json-pauses", "input.json", document([sample(time=str(t * 3 * 10 ** 9 % 2 ** 32), cpu=c)

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 """perf.data in, perf.data out: perf script prints the same of both, and kscope writes the same
-bytes when it runs again. The exceptions are in same_text()."""
+bytes when it runs again. The exceptions are in same_text().
+Whole machines are recorded, so this runs alone.
+"""
 import os
 import subprocess
 import sys

@@ -1,0 +1,39 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Without any optional library kscope builds, works, and says what it cannot do."""
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from lib import DEMO, ROOT, check, equal, finish, run, scratch
+
+ELFS = os.path.join(DEMO, "64k")
+
+
+def main():
+    with scratch() as folder:
+        env = {k: v for k, v in os.environ.items() if k not in ("CFLAGS", "BUILD", "MAKEFLAGS")}
+        none = [f"HAVE_{name}=" for name in ("LIBDW", "LIBIBERTY", "ZSTD", "ZLIB")]
+        built = run("make", "-C", ROOT, "-j2", f"BUILD={folder}/build", "CFLAGS=-O0 -Werror", *none,
+                    env=env, timeout=300)
+        if not check("it builds", built.returncode == 0, built.stderr[-500:]):
+            finish()
+        bare = os.path.join(folder, "build", "kscope")
+        run(sys.executable, os.path.join(ROOT, "demo", "sel4", "generate.py"), ELFS, folder)
+        samples = os.path.join(folder, "samples.json")
+        done = run(bare, "convert", samples, "-b", ELFS, "-t", "folded", "-o", "-")
+        check("it says why there are no names", done.returncode == 1 and "built without lib" in
+              done.stderr, done.stderr)
+        equal("every sample is there all the same",
+              sum(int(line.rsplit(" ", 1)[1]) for line in done.stdout.splitlines()), 10000)
+        packed = os.path.join(folder, "a.zst")
+        with open(packed, "wb") as f:
+            f.write(run("zstd", "-c", samples, binary=True).stdout)
+        done = run(bare, "info", packed)
+        check("it says why it cannot unpack", done.returncode == 3 and "built without" in done.stderr,
+              done.stderr)
+    finish()
+
+
+if __name__ == "__main__":
+    main()
