@@ -95,7 +95,7 @@ run-tests:
 	@BUILD=$(abspath $(BUILD)) tests/run $(TESTS)
 
 tests/node_modules/.done: tests/package.json
-	cd tests && npm install --silent --no-audit --no-fund
+	cd tests && npm install --loglevel=error --no-audit --no-fund >/dev/null
 	@touch $@
 
 bench:
