@@ -132,7 +132,7 @@ FUZZ ?= $(READERS)
 SECONDS ?= 20
 FUZZ_CFLAGS := -O1 -g -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined
 fuzz:
-	@tools/install-deps build demo
+	@tools/install-deps build demo fuzz
 	@$(MAKE) --no-print-directory fuzz-build
 	@for reader in $(FUZZ); do fuzz/run $(BUILD)/fuzz $$reader $(SECONDS) || exit 1; done
 

@@ -218,8 +218,8 @@ static bool climb(struct walk *w, const uint8_t *at)
 /* Nothing inside these can be code. */
 static bool is_skipped(int tag)
 {
-	return tag == DW_TAG_enumeration_type || tag == DW_TAG_subroutine_type ||
-	       tag == DW_TAG_call_site || tag == DW_TAG_GNU_call_site || tag == DW_TAG_array_type;
+	return tag == DW_TAG_subroutine_type || tag == DW_TAG_call_site ||
+	       tag == DW_TAG_GNU_call_site || tag == DW_TAG_array_type;
 }
 
 /* In the order of the file, which never goes back: a lying DW_AT_sibling cannot make a loop. */
