@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/spool.h"
 
 #define WINDOW ((size_t)128 << 10)
 #define PACKED WINDOW
@@ -236,23 +237,6 @@ static bool write_all(int fd, const uint8_t *data, size_t len)
 	return true;
 }
 
-static int unnamed_file(void)
-{
-	const char *set = getenv("TMPDIR"), *dir = set && *set ? set : "/tmp";
-	char *name;
-	int fd;
-
-	fd = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-	if (fd >= 0)
-		return fd;
-	name = xasprintf("%s/kscope-XXXXXX", dir);
-	fd = mkostemp(name, O_CLOEXEC);
-	if (fd >= 0)
-		unlink(name);
-	free(name);
-	return fd;
-}
-
 static bool seekable(const struct in *in)
 {
 	return !in->unpack && in->fd >= 0 && lseek(in->fd, 0, SEEK_CUR) >= 0;
@@ -262,7 +246,7 @@ static bool seekable(const struct in *in)
 static int spool(struct in *in, struct err *err)
 {
 	uint64_t start = in_offset(in);
-	int fd = unnamed_file();
+	int fd = spool_file();
 	size_t have;
 
 	if (fd < 0 || lseek(fd, (off_t)start, SEEK_SET) < 0)

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/spool.h"
 
 #define BUFFER ((size_t)256 << 10)
 #define MAX_LINKS 40 /* as many symbolic links as the kernel follows */
@@ -142,25 +143,6 @@ static int open_named(struct out *out)
 	return out->fd;
 }
 
-static int open_spool(void)
-{
-	const char *dir = getenv("TMPDIR");
-	char *name;
-	int fd;
-
-	if (!dir || !*dir)
-		dir = "/tmp";
-	fd = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-	if (fd >= 0)
-		return fd;
-	name = xasprintf("%s/kscope-XXXXXX", dir);
-	fd = mkostemp(name, O_CLOEXEC);
-	if (fd >= 0)
-		unlink(name);
-	free(name);
-	return fd;
-}
-
 static bool is_stdout(const char *path)
 {
 	return !strcmp(path, "-") || !strcmp(path, "/dev/stdout");
@@ -185,7 +167,7 @@ static int open_any(struct out *out, bool need_seek)
 		}
 	}
 	out->spooled = need_seek;
-	out->fd = need_seek ? open_spool() : open_stream(out);
+	out->fd = need_seek ? spool_file() : open_stream(out);
 	return out->fd;
 }
 
