@@ -66,3 +66,15 @@ def read_folded(path_or_text):
         stack, _, count = line.rpartition(" ")
         stacks[stack] = stacks.get(stack, 0) + int(count)
     return stacks
+
+
+def svg_numbers(text):
+    """The numbers that a flame graph keeps of its frames, five bits a character."""
+    value = shift = 0
+    for char in text:
+        digit = ord(char) - 63
+        value |= (digit & 31) << shift
+        shift += 5
+        if digit < 32:
+            yield value
+            value = shift = 0

@@ -96,13 +96,6 @@ uint32_t hash_get(const struct hash *hash, struct hash_key key)
 	return hash->slots ? find(hash, key)->value : 0;
 }
 
-void hash_clear(struct hash *hash)
-{
-	if (hash->slots)
-		memset(hash->slots, 0, (hash->mask + 1) * sizeof(*hash->slots));
-	hash->nr = 0;
-}
-
 void hash_release(struct hash *hash)
 {
 	free(hash->slots);

@@ -31,7 +31,6 @@ struct hash_key hash_words(const uint64_t *words, size_t nr, uint64_t seed);
 /* The value's place. A new key gets a place holding 0: store a value there before the next call. */
 uint32_t *hash_at(struct hash *hash, struct hash_key key);
 uint32_t hash_get(const struct hash *hash, struct hash_key key); /* 0 if absent */
-void hash_clear(struct hash *hash);
 void hash_release(struct hash *hash);
 
 #endif

@@ -13,6 +13,9 @@ import sys
 import tempfile
 import xml.etree.ElementTree as ElementTree
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..'))
+from lib import svg_numbers
+
 KSCOPE = os.path.abspath(os.environ.get('KSCOPE', 'build/kscope'))
 SVG = '{http://www.w3.org/2000/svg}'
 failures = 0
@@ -95,26 +98,15 @@ def original_total(names):
     return runs
 
 
-def numbers(text):
-    value = shift = 0
-    for char in text:
-        digit = ord(char) - 63
-        value |= (digit & 31) << shift
-        shift += 5
-        if digit < 32:
-            yield value
-            value = shift = 0
-
-
 def svg_stacks(path):
     root = ElementTree.parse(path).getroot()
     data = {it.get('class'): it.text or '' for it in root.iter(SVG + 'metadata')}
     if 'frames' not in data:
         return {}, root
     names = data['names'].split('\n')
-    flat = list(numbers(data['looks']))
+    flat = list(svg_numbers(data['looks']))
     looks = [names[flat[i]] for i in range(0, len(flat), 4)]
-    stream = numbers(data['frames'])
+    stream = svg_numbers(data['frames'])
     way, stacks, first = [], {}, True
     for head in stream:
         if first:

@@ -10,6 +10,9 @@ import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..'))
+from lib import svg_numbers
+
 TOOL = sys.argv[1] if len(sys.argv) > 1 else os.environ.get('BUILD', 'build') + '/tests/flametool'
 SVG = '{http://www.w3.org/2000/svg}'
 failures = 0
@@ -41,17 +44,6 @@ def totals_of(stacks):
     return totals
 
 
-def numbers(text):
-    value = shift = 0
-    for char in text:
-        digit = ord(char) - 63
-        value |= (digit & 31) << shift
-        shift += 5
-        if digit < 32:
-            yield value
-            value = shift = 0
-
-
 def metadata(root):
     return {it.get('class'): it.text or '' for it in root.iter(SVG + 'metadata')}
 
@@ -60,9 +52,9 @@ def decode(root):
     """[(path, self, hidden)] of a graph that is not differential, in the file's order."""
     data = metadata(root)
     names = data['names'].split('\n')
-    flat = list(numbers(data['looks']))
+    flat = list(svg_numbers(data['looks']))
     looks = [names[flat[i]] for i in range(0, len(flat), 4)]
-    stream = numbers(data['frames'])
+    stream = svg_numbers(data['frames'])
     path, frames = [], []
     for head in stream:
         if frames:
