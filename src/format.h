@@ -73,9 +73,9 @@ struct reader_ops {
 };
 
 enum writer_needs {
-	WRITER_SEEK = 1,      /* patches what it has written */
-	WRITER_TEXT = 2,      /* fit for a terminal */
-	WRITER_RAW = 64,      /* takes events as they were read, not what passes make of them */
+	WRITER_SEEK = 1, /* patches what it has written */
+	WRITER_TEXT = 2, /* fit for a terminal */
+	WRITER_RAW = 64, /* takes events as they were read, not what passes make of them */
 };
 
 struct writer {
