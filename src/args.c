@@ -65,6 +65,8 @@ enum option_code {
 	OPT_VALUE,
 	OPT_LIVE_OVER_TIME,
 	OPT_BUILDID_CACHE,
+	OPT_SLIDE,
+	OPT_UNWIND,
 };
 
 static const struct option_row {
@@ -86,7 +88,11 @@ static const struct option_row {
 	{ "kernel", OPT_KERNEL, "FILE", ALL, "the kernel's ELF, kallsyms or System.map" },
 	{ "vmlinux", OPT_KERNEL, "FILE", ALL, NULL },
 	{ "kallsyms", OPT_KERNEL, "FILE", ALL, NULL },
-	{ "elf", OPT_ELF, "PID=FILE", ALL, "this process runs this binary (may be repeated)" },
+	{ "elf", OPT_ELF, "FILE", ALL, "a binary that ran; PID=FILE: in this process" },
+	{ "slide", OPT_SLIDE, "BYTES", ALL,
+	  "how far the kernel is from where it was linked (default: auto)" },
+	{ "unwind", OPT_UNWIND, "HOW", ALL,
+	  "stacks of registers and memory: auto (default), fp, cfi or orc" },
 	{ "tick-hz", OPT_TICK_HZ, "HZ", SELECTS,
 	  "the data counts time in ticks of this frequency" },
 	{ "event-name", OPT_EVENT_NAME, "NAME", SELECTS,
@@ -161,10 +167,12 @@ void args_help(const struct command *command)
 static int add_elf(struct args *args, const char *arg, struct err *err)
 {
 	const char *equals = strchr(arg, '=');
-	struct elf_option elf = { .path = equals ? equals + 1 : NULL };
+	struct elf_option elf = { .pid = NO_TASK, .path = arg };
 
-	if (!equals || !*elf.path || !text_u32(arg, (size_t)(equals - arg), &elf.pid))
-		return err_set(err, ERR_USAGE, "--elf wants PID=FILE, not '%s'", arg);
+	if (equals && text_u32(arg, (size_t)(equals - arg), &elf.pid))
+		elf.path = equals + 1;
+	if (!*elf.path)
+		return err_set(err, ERR_USAGE, "--elf wants FILE or PID=FILE, not '%s'", arg);
 	GROW(args->options.elfs, args->options.nr_elfs + 1, args->cap_elfs);
 	args->options.elfs[args->options.nr_elfs++] = elf;
 	return 0;
@@ -205,6 +213,7 @@ static int set_word(struct args *args, int code, const char *arg, struct err *er
 	static const char *const bys[] = { "function", "binary", "task", "cpu", NULL };
 	static const char *const values[] = { "live", "total", "count", "peak", NULL };
 	static const char *const sorts[] = { "self", "total", "name", NULL };
+	static const char *const unwinds[] = { "auto", "fp", "cfi", "orc", NULL };
 	int place;
 
 	switch (code) {
@@ -219,6 +228,10 @@ static int set_word(struct args *args, int code, const char *arg, struct err *er
 	case OPT_VALUE:
 		place = choose("value", arg, values, err);
 		args->options.value = place < 0 ? VALUE_LIVE : (enum value)place;
+		return place;
+	case OPT_UNWIND:
+		place = choose("unwind", arg, unwinds, err);
+		args->options.unwind = place < 0 ? UNWIND_AUTO : (enum unwind_method)place;
 		return place;
 	default:
 		place = choose("sort", arg, sorts, err);
@@ -238,6 +251,11 @@ static int set_number(struct args *args, int code, const char *arg, struct err *
 		if (ret == 0 && !args->options.tick_hz)
 			ret = err_set(err, ERR_USAGE, "--tick-hz cannot be 0");
 		return ret;
+	case OPT_SLIDE:
+		args->options.slide_given = strcmp(arg, "auto") != 0;
+		return args->options.slide_given
+			       ? number("slide", arg, UINT64_MAX, &args->options.slide, err)
+			       : 0;
 	case OPT_WIDTH:
 		ret = number("width", arg, 100000, &value, err);
 		args->options.width = (unsigned)value;
@@ -300,6 +318,7 @@ static int set_option(struct args *args, int code, const char *arg, struct err *
 	case OPT_ROOT:
 	case OPT_BY:
 	case OPT_VALUE:
+	case OPT_UNWIND:
 	case OPT_SORT: return set_word(args, code, arg, err) < 0 ? -1 : 0;
 	default: return set_number(args, code, arg, err);
 	}

@@ -49,7 +49,7 @@ static int put(struct job *job, struct writer *writer, struct event *ev)
 		if (!select_keeps(job->selection, &job->world, ev))
 			return 0;
 		job->selected += ev->sample.count;
-		if (ev->sample.user)
+		if (ev->sample.state)
 			unwind_sample(&job->unwind, ev);
 	} else if (ev->kind == EVENT_LOST) {
 		job->lost += ev->lost.count;

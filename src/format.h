@@ -18,8 +18,8 @@
 struct world;
 struct frames;
 
-struct elf_option { /* --elf PID=FILE */
-	uint32_t pid;
+struct elf_option {   /* --elf [PID=]FILE */
+	uint32_t pid; /* NO_TASK: whoever runs it */
 	const char *path;
 };
 
@@ -27,7 +27,10 @@ struct elf_option { /* --elf PID=FILE */
 struct options {
 	const char *build_dir;
 	const char *symfs;
-	const char *kernel; /* the kernel's ELF or kallsyms */
+	const char *kernel; /* the kernel's ELF, its compressed image, or kallsyms */
+	bool slide_given;
+	uint64_t slide; /* how far the kernel is from where it was linked; not given: found */
+	enum unwind_method { UNWIND_AUTO, UNWIND_FP, UNWIND_CFI, UNWIND_ORC } unwind;
 	struct elf_option *elfs;
 	size_t nr_elfs;
 	uint64_t tick_hz;   /* of the recording's clock; 0: it counts nanoseconds */

@@ -24,6 +24,7 @@ enum event_kind {
 	EVENT_SWITCH, /* a task goes on or off its cpu */
 	EVENT_ALLOC,  /* memory is taken or given back */
 	EVENT_CALL,   /* a function is entered or left */
+	EVENT_BRANCH, /* control goes elsewhere: traced flow */
 	EVENT_AUX,    /* bytes of a hardware trace, for a pass to decode */
 	EVENT_KINDS
 };
@@ -118,11 +119,17 @@ struct branch {			  /* taken, newest first: Intel LBR and its kin */
 	uint64_t from, to, flags; /* flags as perf has them */
 };
 
-/* What a user stack can be unwound from: the registers, and a copy of the stack from sp up. */
-struct user_state {
+/* What a stack can be unwound from: the registers, and a copy of the stack from sp up. */
+struct cpu_state {
 	uint64_t abi;  /* perf's: 1 for 32, 2 for 64 bits */
-	uint64_t mask; /* which of perf's registers regs has, lowest first */
+	uint64_t mask; /* which registers regs has, lowest first */
 	const uint64_t *regs;
+	/*
+	 * perf keeps the user's registers, by numbers of its own, beside a chain of the kernel's.
+	 * Otherwise they are the cpu's at the moment of the sample, in whatever context it was, by
+	 * DWARF's numbers; the chain is only the pc, and all of it is to be found.
+	 */
+	bool whole;
 	const uint8_t *stack;
 	uint64_t stack_len;
 };
@@ -142,7 +149,7 @@ struct event_sample {
 	const struct branch *branches; /* NULL: this source records none */
 	uint32_t nr_branches;
 	uint32_t nr_unwound;	       /* how many of the last ips pass/unwind has found */
-	const struct user_state *user; /* NULL: the chain is all there is */
+	const struct cpu_state *state; /* NULL: the chain is all there is */
 };
 
 struct event_lost {
@@ -178,6 +185,27 @@ struct event_alloc {
 	const uint64_t *ips; /* as in a sample */
 	uint32_t nr;
 	uint64_t context;
+	const struct cpu_state *state; /* likewise */
+};
+
+enum branch_kind {
+	BRANCH_JUMP,
+	BRANCH_CALL,
+	BRANCH_RETURN,
+	BRANCH_ENTER, /* an exception, an interrupt or a system call */
+	BRANCH_LEAVE, /* the return from one */
+	BRANCH_BEGIN, /* tracing begins at `to` */
+	BRANCH_END,   /* tracing ends after `from` */
+};
+
+/* A cpu leaves one straight run of instructions for another. */
+struct event_branch {
+	enum branch_kind kind;
+	uint64_t from, to;     /* addresses: of the branch itself, of where it leads; 0 unknown */
+	uint64_t instructions; /* that this cpu ran since its last branch event */
+	uint64_t next;	       /* behind a call: where it should return to; 0 unknown */
+	uint64_t sp;	       /* at `to`; 0 unknown */
+	uint64_t context;      /* IP_KERNEL or IP_USER, of `to` */
 };
 
 struct event_call {
@@ -211,6 +239,7 @@ struct event {
 		struct event_switch sched;
 		struct event_alloc alloc;
 		struct event_call call;
+		struct event_branch branch;
 		struct event_aux aux;
 	};
 };

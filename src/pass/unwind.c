@@ -58,7 +58,7 @@ struct state { /* of the registers, in one frame */
 struct walk {
 	struct unwind *unwind;
 	const struct machine *machine;
-	const struct user_state *user;
+	const struct cpu_state *user;
 	uint64_t stack; /* where the copy begins */
 	uint32_t pid;
 };
@@ -366,7 +366,7 @@ static bool step(struct walk *w, struct state *s, bool first, bool *signal)
 	return step_by_frame_pointer(w, s);
 }
 
-static uint64_t perf_register(const struct user_state *user, unsigned nr, bool *known)
+static uint64_t perf_register(const struct cpu_state *user, unsigned nr, bool *known)
 {
 	*known = user->mask >> nr & 1;
 	return *known ? user->regs[__builtin_popcountll(user->mask & ((1ULL << nr) - 1))] : 0;
@@ -421,7 +421,7 @@ void unwind_sample(struct unwind *u, struct event *ev)
 	struct walk w = {
 		.unwind = u,
 		.machine = machine_of(u->world),
-		.user = sample->user,
+		.user = sample->state,
 		.pid = ev->pid,
 	};
 	uint32_t nr = sample->nr, marked;

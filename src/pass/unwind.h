@@ -29,7 +29,7 @@ struct unwind { /* zeroed but for the world: ready */
 };
 
 /*
- * Completes the chain of a sample that has ev->sample.user. Before the world changes: the maps
+ * Completes the chain of a sample that has ev->sample.state. Before the world changes: the maps
  * have to be those of the moment. What it lends stays until the next call.
  */
 void unwind_sample(struct unwind *unwind, struct event *ev);

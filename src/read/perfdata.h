@@ -113,7 +113,7 @@ struct perfdata {
 
 	struct buf text; /* of the event at hand */
 	struct build_id build_id;
-	struct user_state user;
+	struct cpu_state user;
 	uint64_t *ips, *regs;
 	size_t cap_ips, cap_regs;
 	struct branch *branches;

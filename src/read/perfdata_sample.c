@@ -137,7 +137,7 @@ static void take_user(struct perfdata *p, struct cursor *c, const struct perf_at
 	const uint8_t *regs = NULL;
 	unsigned nr = 0;
 
-	p->user = (struct user_state){ .mask = attr->sample_regs_user };
+	p->user = (struct cpu_state){ .mask = attr->sample_regs_user };
 	if (type & PERF_SAMPLE_REGS_USER)
 		regs = take_regs(c, attr->sample_regs_user, &p->user.abi, &nr);
 	if (type & PERF_SAMPLE_STACK_USER)
@@ -145,7 +145,7 @@ static void take_user(struct perfdata *p, struct cursor *c, const struct perf_at
 	if (c->bad || !regs || !nr || !p->user.stack_len)
 		return;
 	p->user.regs = words_of(regs, nr, p->swap, &p->regs, &p->cap_regs);
-	sample->user = &p->user;
+	sample->state = &p->user;
 }
 
 struct chain {
