@@ -50,7 +50,7 @@ struct wire_code {
 	struct pb bytes;
 };
 
-/* wire_message.c; false: not protobuf. What a message does not have is 0. */
+/* wire_message.c; false: not protobuf. What a message does not have is 0 or empty. */
 bool wire_sample(struct pb message, struct wire_sample *sample);
 bool wire_alloc(struct pb message, struct wire_alloc *alloc);
 bool wire_code(struct pb message, struct wire_code *code);

@@ -38,7 +38,7 @@ bool wire_alloc(struct pb message, struct wire_alloc *alloc)
 	struct pb_field field;
 	int ret;
 
-	*alloc = (struct wire_alloc){ 0 };
+	*alloc = (struct wire_alloc){ .allocator = { message.at, message.at } };
 	while ((ret = pb_next(&message, &field)) > 0) {
 		switch (field.number) {
 		case 1: alloc->op = field.value; break;
@@ -56,7 +56,7 @@ bool wire_code(struct pb message, struct wire_code *code)
 	struct pb_field field;
 	int ret;
 
-	*code = (struct wire_code){ 0 };
+	*code = (struct wire_code){ .bytes = { message.at, message.at } };
 	while ((ret = pb_next(&message, &field)) > 0) {
 		switch (field.number) {
 		case 1: code->time = field.value; break;
