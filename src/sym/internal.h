@@ -98,8 +98,6 @@ void symtab_release(struct symtab *tab);
 
 #define BUILD_ID_MAX 64
 
-struct Elf;
-
 struct object {
 	char *path;
 	int fd;
@@ -123,6 +121,7 @@ int open_regular(const char *path, struct err *err);
 /* Takes over the fd, also on failure. */
 struct object *object_open(const char *path, int fd, struct err *err);
 void object_close(struct object *obj);
+bool object_section(const struct object *obj, const char *name, struct sym_section *out);
 /* Reads .symtab, or .dynsym if there is no .symtab; tab is finished. */
 void object_read_symbols(const struct object *obj, struct symtab *tab);
 

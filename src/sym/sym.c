@@ -280,3 +280,32 @@ bool symfile_find(struct symfile *sf, const char *linkage, uint64_t *vaddr)
 		*vaddr = sym->addr;
 	return sym != NULL;
 }
+
+bool symfile_function(struct symfile *sf, uint64_t vaddr, uint64_t *start)
+{
+	const struct symbol *sym;
+
+	read_tables(sf);
+	sym = symtab_find(&sf->symbols, vaddr);
+	if (sym)
+		*start = sym->addr;
+	return sym != NULL;
+}
+
+bool symfile_section(struct symfile *sf, const char *name, struct sym_section *out)
+{
+	read_tables(sf);
+	return (sf->obj && object_section(sf->obj, name, out)) ||
+	       (sf->debug && object_section(sf->debug, name, out));
+}
+
+struct Elf *symfile_elf(struct symfile *sf)
+{
+	return sf->obj ? sf->obj->elf : NULL;
+}
+
+struct Elf *symfile_debug_elf(struct symfile *sf)
+{
+	read_tables(sf);
+	return sf->debug ? sf->debug->elf : NULL;
+}
