@@ -126,15 +126,41 @@ static int make_folder(struct record_files *files, struct err *err)
 	return 0;
 }
 
+static bool is_socket(const char *path)
+{
+	struct stat st;
+
+	return lstat(path, &st) == 0 && S_ISSOCK(st.st_mode);
+}
+
+/* One that a guest has left behind is removed; one that works belongs to somebody. */
+static int use_socket(struct record_files *files, const char *path, struct err *err)
+{
+	struct control other = { .fd = -1 };
+	struct err unused = { 0 };
+	char *whole = files_absolute(path);
+
+	if (control_path_fits(whole, err) < 0) {
+		free(whole);
+		return -1;
+	}
+	if (is_socket(whole) && control_connect(&other, whole, 1, &unused) < 0)
+		unlink(whole);
+	control_close(&other);
+	if (access(whole, F_OK) == 0) {
+		free(whole);
+		return err_set(err, ERR_USAGE, "--control %s: it is there already", path);
+	}
+	files->control = whole;
+	return 0;
+}
+
 int files_prepare(struct record_files *files, const char *raw, const char *output,
 		  const char *control, struct err *err)
 {
 	if ((raw ? use_named(files, raw, err) : use_temporary(files, output, err)) < 0)
 		return -1;
-	if (!control)
-		return make_folder(files, err);
-	files->control = files_absolute(control);
-	return control_path_fits(files->control, err);
+	return control ? use_socket(files, control, err) : make_folder(files, err);
 }
 
 bool files_written(const struct record_files *files)
@@ -153,10 +179,10 @@ void files_release(struct record_files *files)
 {
 	if (files->raw && !files->raw_stays)
 		unlink(files->raw);
-	if (files->folder) {
+	if (files->control && is_socket(files->control))
 		unlink(files->control);
+	if (files->folder)
 		rmdir(files->folder);
-	}
 	free(files->plugin);
 	free(files->raw);
 	free(files->control);
