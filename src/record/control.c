@@ -2,6 +2,7 @@
 #include "record/control.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/time.h>
@@ -65,13 +66,11 @@ int control_connect(struct control *control, const char *path, unsigned patience
 static int send_line(const struct control *control, const char *command, struct err *err)
 {
 	char line[CONTROL_LINE];
-	size_t len = strlen(command);
+	int len = snprintf(line, sizeof(line), "%s\n", command);
 
-	if (len + 1 >= sizeof(line))
+	if (len < 0 || (size_t)len >= sizeof(line))
 		return err_set(err, ERR_USAGE, "too long a command: %s", command);
-	memcpy(line, command, len);
-	line[len++] = '\n';
-	if (send(control->fd, line, len, MSG_NOSIGNAL) != (ssize_t)len)
+	if (send(control->fd, line, (size_t)len, MSG_NOSIGNAL) != len)
 		return err_set(err, ERR_INPUT, "the guest does not listen any more: %s",
 			       strerror(errno));
 	return 0;

@@ -77,10 +77,8 @@ static int use_named(struct record_files *files, const char *raw, struct err *er
 	files->raw = files_absolute(raw);
 	files->raw_stays = true;
 	files->was_there = stat(files->raw, &files->before) == 0;
-	if (files->was_there && S_ISDIR(files->before.st_mode)) {
-		errno = EISDIR;
-		return cannot_write(raw, err);
-	}
+	if (files->was_there && !S_ISREG(files->before.st_mode))
+		return err_set(err, ERR_OUTPUT, "%s: the raw stream wants a regular file", raw);
 	folder = folder_of(files->raw);
 	ret = files->was_there ? access(files->raw, W_OK) : access(folder, W_OK | X_OK);
 	free(folder);
@@ -168,9 +166,9 @@ bool files_written(const struct record_files *files)
 	const struct stat *before = &files->before;
 	struct stat st;
 
-	if (stat(files->raw, &st) || (S_ISREG(st.st_mode) && !st.st_size))
+	if (stat(files->raw, &st) || !st.st_size)
 		return false;
-	return !files->was_there || !S_ISREG(st.st_mode) || st.st_ino != before->st_ino ||
+	return !files->was_there || st.st_ino != before->st_ino ||
 	       st.st_mtim.tv_sec != before->st_mtim.tv_sec ||
 	       st.st_mtim.tv_nsec != before->st_mtim.tv_nsec;
 }

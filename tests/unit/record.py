@@ -266,8 +266,9 @@ def test_refusals(place):
           os.listdir(place.folder))
     flag = place.path("started")
     for output, words in (("no/x.data", ("no/x.data", "No such file")), ("no/x.kscope", ("No such",)),
+                          ("/dev/null", ("regular file",)),
                           ("bin/", ("bin/",))):
-        more = ["-t", "perfdata"] if output == "bin/" else []
+        more = {"bin/": ["-t", "perfdata"], "/dev/null": ["-t", "kscope"]}.get(output, [])
         said(f"refused: {output} cannot be written",
              place.record("-o", output, *more, emulator=["-args", flag]), 4, *words)
     check("refused: that is said before the guest starts", not os.path.exists(flag))
