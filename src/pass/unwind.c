@@ -38,7 +38,7 @@ static const struct map *find_map(const struct walk *w, uint64_t address)
 	return world_map(world, w->pid, address);
 }
 
-struct place *walk_place(const struct walk *w, uint64_t address)
+struct spot *walk_spot(const struct walk *w, uint64_t address)
 {
 	struct unwind *u = w->unwind;
 	const struct map *map = find_map(w, address);
@@ -48,56 +48,83 @@ struct place *walk_place(const struct walk *w, uint64_t address)
 	if (!map)
 		return NULL;
 	offset = address - map->start + map->offset;
-	at = hash_at(&u->place_index, (struct hash_key){ offset, map->image });
+	at = hash_at(&u->spot_index, (struct hash_key){ offset, map->image });
 	if (!*at) {
-		GROW(u->places, u->nr_places + 2, u->cap_places);
-		*at = (uint32_t)++u->nr_places;
-		u->places[*at] = arena_alloc(&u->arena, sizeof(struct place));
-		*u->places[*at] = (struct place){
+		GROW(u->spots, u->nr_spots + 2, u->cap_spots);
+		*at = (uint32_t)++u->nr_spots;
+		u->spots[*at] = arena_alloc(&u->arena, sizeof(struct spot));
+		*u->spots[*at] = (struct spot){
 			.image = map->image,
 			.vaddr = image_vaddr(&u->world->images, map->image, offset),
 		};
 	}
-	return u->places[*at];
+	return u->spots[*at];
 }
 
-struct place *walk_place_of(const struct walk *w, const struct state *s)
+struct spot *walk_spot_of(const struct walk *w, const struct state *s)
 {
-	return walk_place(w, s->exact ? s->pc : s->pc - 1);
+	return walk_spot(w, s->exact ? s->pc : s->pc - 1);
 }
 
-static struct place *place_with_function(const struct walk *w, uint64_t address)
+static struct spot *spot_with_function(const struct walk *w, uint64_t address)
 {
-	struct place *place = walk_place(w, address);
+	struct spot *spot = walk_spot(w, address);
 	struct symfile *symfile;
 
-	if (!place || place->has_function)
-		return place;
-	place->has_function = true;
-	symfile = image_symfile(&w->unwind->world->images, place->image);
-	if (symfile && !symfile_function(symfile, place->vaddr, &place->function, &place->label))
-		place->function = 0;
-	return place;
+	if (!spot || spot->has_function)
+		return spot;
+	spot->has_function = true;
+	symfile = image_symfile(&w->unwind->world->images, spot->image);
+	if (symfile && !symfile_function(symfile, spot->vaddr, &spot->function, &spot->label))
+		spot->function = 0;
+	return spot;
 }
 
 uint64_t walk_function(const struct walk *w, uint64_t address)
 {
-	const struct place *place = place_with_function(w, address);
+	const struct spot *spot = spot_with_function(w, address);
 
-	return place ? place->function : 0;
+	return spot ? spot->function : 0;
+}
+
+/* Is the address in a part of its binary that holds code? A list of symbols has only names. */
+static bool spot_is_code(const struct walk *w, uint64_t address)
+{
+	const struct spot *spot = walk_spot(w, address);
+	const struct sym_segment *segments = NULL;
+	struct symfile *symfile = NULL;
+	size_t nr = 0;
+
+	if (spot)
+		symfile = image_symfile(&w->unwind->world->images, spot->image);
+	if (symfile)
+		segments = symfile_segments(symfile, &nr);
+	for (size_t i = 0; i < nr; i++) {
+		if (spot->vaddr - segments[i].vaddr < segments[i].memsz)
+			return true;
+	}
+	return symfile && !nr && walk_function(w, address);
 }
 
 /* Halves of the address space are told apart by the highest bit of a real address. */
-static bool same_half(const struct machine *m, uint64_t a, uint64_t b)
+static bool same_half(const struct walk *w, uint64_t address)
 {
-	return m->word == 4 || (a >> 47 & 1) == (b >> 47 & 1);
+	if (w->machine->word == 4)
+		return address >> 30 >= w->start >> 30;
+	return (address >> 47 & 1) == (w->start >> 47 & 1);
 }
 
 bool walk_is_code(const struct walk *w, uint64_t address)
 {
-	if (find_map(w, address))
+	if (spot_is_code(w, address))
 		return true;
-	return !w->mapped && address && same_half(w->machine, address, w->start);
+	/* Where nothing is known about binaries, anything may be. */
+	return !w->known && address && same_half(w, address);
+}
+
+bool walk_is_user(const struct walk *w, uint64_t address)
+{
+	return address && !walk_is_code(w, address) && !same_half(w, address);
 }
 
 uint64_t walk_return(const struct walk *w, uint64_t address)
@@ -116,9 +143,9 @@ uint64_t walk_return(const struct walk *w, uint64_t address)
 /* Assembly that has no rules, where other code has, or that has not even an end. */
 static bool may_be_trap(const struct walk *w, const struct state *s)
 {
-	const struct place *place = place_with_function(w, s->exact ? s->pc : s->pc - 1);
+	const struct spot *spot = spot_with_function(w, s->exact ? s->pc : s->pc - 1);
 
-	return place && (place->label || cfi_present(w, s));
+	return spot && (spot->label || cfi_present(w, s));
 }
 
 /* Which methods take part, in which order. Rules of the kernel are not those of its users. */
@@ -163,7 +190,7 @@ static bool start(struct walk *w, uint64_t pc, struct state *s)
 	s->cfa = s->reg[m->sp];
 	w->stack = s->reg[m->sp];
 	w->start = s->pc;
-	w->mapped = find_map(w, s->pc) != NULL;
+	w->known = spot_is_code(w, s->pc);
 	return (w->cpu->whole || known) && s->known >> m->sp & 1;
 }
 
@@ -251,7 +278,7 @@ static void unwind_user(struct unwind *u, struct walk *w, struct subject *subjec
 	struct state s;
 
 	w->context = IP_USER;
-	/* Without a chain the pc was put in its place; it comes again from the registers. */
+	/* Without a chain the pc was put in its spot; it comes again from the registers. */
 	if (nr == 1 && subject->context == IP_USER && !ip_is_marker(subject->ips[0]))
 		nr = 0;
 	GROW(u->ips, nr + 1 + 2 * MAX_FRAMES + 2, u->cap_ips);
@@ -325,7 +352,7 @@ void unwind_release(struct unwind *u)
 	cfi_release(u);
 	orc_release(u);
 	arena_release(&u->arena);
-	free(u->places);
+	free(u->spots);
 	free(u->ips);
-	hash_release(&u->place_index);
+	hash_release(&u->spot_index);
 }

@@ -19,7 +19,7 @@
 #include "format.h"
 #include "model/world.h"
 
-struct place;
+struct spot;
 
 struct unwind_count {
 	uint64_t chains; /* that were unwound */
@@ -31,11 +31,11 @@ struct unwind { /* zeroed but for the world and the method: ready */
 	enum unwind_method method;
 	struct unwind_count kernel, user; /* by where the pc was */
 
-	struct place **places; /* once for every address; [0] is none */
-	struct arena arena;    /* they are in here */
-	size_t nr_places, cap_places;
-	struct hash place_index; /* (offset, image) to places */
-	struct cfi_image *cfis;	 /* by the image's handle */
+	struct spot **spots; /* once for every address; [0] is none */
+	struct arena arena;  /* they are in here */
+	size_t nr_spots, cap_spots;
+	struct hash spot_index; /* (offset, image) to spots */
+	struct cfi_image *cfis; /* by the image's handle */
 	size_t nr_cfis;
 	struct orc_table *orcs; /* likewise */
 	size_t nr_orcs;

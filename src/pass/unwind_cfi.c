@@ -382,23 +382,23 @@ static enum step finish(const struct walk *w, const struct cfi_row *row, struct 
 		return STEP_END;
 	if (!row->signal)
 		return STEP_CALLER;
-	return w->context == IP_KERNEL && !walk_is_code(w, caller->pc) ? STEP_USER : STEP_TRAP;
+	return w->context == IP_KERNEL && walk_is_user(w, caller->pc) ? STEP_USER : STEP_TRAP;
 }
 
 enum step cfi_step(const struct walk *w, struct state *s)
 {
 	const struct machine *m = w->machine;
-	struct place *place = walk_place_of(w, s);
+	struct spot *spot = walk_spot_of(w, s);
 	struct state caller = { .known = 0 };
 	const struct cfi_row *row;
 	uint64_t value;
 
-	if (!place)
+	if (!spot)
 		return STEP_NONE;
-	if (!place->has_cfi)
-		place->cfi = find_row(m, image_of(w->unwind, place->image), place->vaddr);
-	place->has_cfi = true;
-	row = place->cfi;
+	if (!spot->has_cfi)
+		spot->cfi = find_row(m, image_of(w->unwind, spot->image), spot->vaddr);
+	spot->has_cfi = true;
+	row = spot->cfi;
 	if (!row)
 		return STEP_NONE;
 	if (!apply(w, &row->cfa, s, &s->cfa))
@@ -424,8 +424,8 @@ enum step cfi_step(const struct walk *w, struct state *s)
 
 bool cfi_present(const struct walk *w, const struct state *s)
 {
-	struct place *place = walk_place_of(w, s);
-	const struct cfi_image *image = place ? image_of(w->unwind, place->image) : NULL;
+	struct spot *spot = walk_spot_of(w, s);
+	const struct cfi_image *image = spot ? image_of(w->unwind, spot->image) : NULL;
 
 	return image && (image->file[0].eh || image->file[0].debug || image->file[1].debug);
 }
@@ -443,8 +443,8 @@ static void free_row(struct cfi_row *row)
 
 void cfi_release(struct unwind *u)
 {
-	for (size_t i = 1; i <= u->nr_places; i++)
-		free_row(u->places[i]->cfi);
+	for (size_t i = 1; i <= u->nr_spots; i++)
+		free_row(u->spots[i]->cfi);
 	for (size_t i = 0; i < u->nr_cfis; i++) {
 		for (unsigned n = 0; n < 2; n++) {
 			if (u->cfis[i].file[n].eh)

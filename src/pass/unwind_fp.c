@@ -94,18 +94,18 @@ static bool follows_call(const uint8_t *end)
 	       (end[-7] == 0xff && (end[-6] & 0x38) == 0x10);
 }
 
-static const uint8_t *code_at(const struct walk *w, const struct place *place, uint64_t vaddr,
+static const uint8_t *code_at(const struct walk *w, const struct spot *spot, uint64_t vaddr,
 			      size_t len)
 {
-	struct symfile *symfile = image_symfile(&w->unwind->world->images, place->image);
+	struct symfile *symfile = image_symfile(&w->unwind->world->images, spot->image);
 
 	return symfile ? symfile_code(symfile, vaddr, len) : NULL;
 }
 
 static bool is_return_address(const struct walk *w, uint64_t address)
 {
-	const struct place *place = walk_place(w, address - 1);
-	const uint8_t *code = place ? code_at(w, place, place->vaddr + 1 - 7, 7) : NULL;
+	const struct spot *spot = walk_spot(w, address - 1);
+	const uint8_t *code = spot ? code_at(w, spot, spot->vaddr + 1 - 7, 7) : NULL;
 
 	return code && follows_call(code + 7);
 }
@@ -124,22 +124,22 @@ static bool sets_frame_pointer(const uint8_t *code, size_t len, bool is_64bit)
 }
 
 /* On x86: is there a frame yet, and still? Where the code is not known, probably. */
-static bool has_frame(const struct walk *w, const struct place *place, uint64_t function)
+static bool has_frame(const struct walk *w, const struct spot *spot, uint64_t function)
 {
-	uint64_t before = place->vaddr - function;
+	uint64_t before = spot->vaddr - function;
 	const uint8_t *code;
 
-	code = code_at(w, place, place->vaddr, 1);
+	code = code_at(w, spot, spot->vaddr, 1);
 	if (code && code[0] == 0xc3) /* ret */
 		return false;
 	if (before > PROLOGUE_BYTES)
 		before = PROLOGUE_BYTES;
-	code = code_at(w, place, function, before);
+	code = code_at(w, spot, function, before);
 	return !code || sets_frame_pointer(code, before, w->machine->word == 8);
 }
 
 /* x86: the return address is on top of the stack, or a few words from there. */
-static enum step leaf_by_stack(const struct walk *w, struct state *s, const struct place *place)
+static enum step leaf_by_stack(const struct walk *w, struct state *s, const struct spot *spot)
 {
 	unsigned word = w->machine->word;
 	uint64_t function = walk_function(w, s->pc), fp, sp, pc;
@@ -148,9 +148,9 @@ static enum step leaf_by_stack(const struct walk *w, struct state *s, const stru
 		return STEP_NONE;
 	if (!reg_value(s, w->machine->fp, &fp))
 		fp = 0;
-	if (place->vaddr == function)
+	if (spot->vaddr == function)
 		return to_caller(w, s, pc, sp + word, fp);
-	if (has_frame(w, place, function))
+	if (has_frame(w, spot, function))
 		return STEP_NONE;
 	for (unsigned i = 0; i < MAX_PUSHED && walk_word(w, sp + i * word, &pc); i++) {
 		if (is_return_address(w, pc))
@@ -164,7 +164,7 @@ static enum step leaf_by_stack(const struct walk *w, struct state *s, const stru
  * restoring at the end. In between it points into the function itself, and there is a frame. Where
  * there is a frame already, and no call yet, the frame has the same address.
  */
-static enum step leaf_by_link(const struct walk *w, struct state *s, const struct place *place)
+static enum step leaf_by_link(const struct walk *w, struct state *s, const struct spot *spot)
 {
 	uint64_t function = walk_function(w, s->pc), lr, fp, sp;
 	struct record r;
@@ -176,7 +176,7 @@ static enum step leaf_by_link(const struct walk *w, struct state *s, const struc
 		return STEP_NONE;
 	if (!reg_value(s, w->machine->fp, &fp))
 		fp = 0;
-	if (place->vaddr == function)
+	if (spot->vaddr == function)
 		return to_caller(w, s, lr, sp, fp);
 	if (walk_function(w, lr - 1) == function)
 		return STEP_NONE;
@@ -191,11 +191,11 @@ static enum step leaf_by_link(const struct walk *w, struct state *s, const struc
 
 static enum step leaf_step(const struct walk *w, struct state *s)
 {
-	struct place *place = walk_place(w, s->pc);
+	struct spot *spot = walk_spot(w, s->pc);
 
-	if (!place)
+	if (!spot)
 		return STEP_NONE;
-	return w->machine->lr == NO_REG ? leaf_by_stack(w, s, place) : leaf_by_link(w, s, place);
+	return w->machine->lr == NO_REG ? leaf_by_stack(w, s, spot) : leaf_by_link(w, s, spot);
 }
 
 enum step fp_step(const struct walk *w, struct state *s)

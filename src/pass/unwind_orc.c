@@ -262,17 +262,17 @@ static void restore_registers(const struct walk *w, uint64_t regs, struct state 
 
 enum step orc_step(const struct walk *w, struct state *s)
 {
-	struct place *place = walk_place_of(w, s);
+	struct spot *spot = walk_spot_of(w, s);
 	const struct orc_row *row;
 	enum step step;
 	uint64_t sp;
 
-	if (w->machine->kind != X86_64 || !place)
+	if (w->machine->kind != X86_64 || !spot)
 		return STEP_NONE;
-	if (!place->has_orc)
-		place->orc = find_row(table_of(w->unwind, place->image), place->vaddr);
-	place->has_orc = true;
-	row = &place->orc;
+	if (!spot->has_orc)
+		spot->orc = find_row(table_of(w->unwind, spot->image), spot->vaddr);
+	spot->has_orc = true;
+	row = &spot->orc;
 	if (row->type == ORC_NONE || row->type > ORC_REGS_PARTIAL)
 		return STEP_NONE;
 	if (row->type == ORC_END)

@@ -49,9 +49,9 @@ static bool is_pushed(const struct walk *w, uint64_t at, const struct pushed *p)
 	uint64_t end = at + p->words * w->machine->word;
 
 	if (p->cs & 3)
-		return p->ip && !walk_place(w, p->ip);
+		return p->ip && !walk_is_code(w, p->ip);
 	/* The processor first makes the stack even. */
-	return walk_place(w, p->ip) && p->sp >= end && p->sp - end < 16;
+	return walk_is_code(w, p->ip) && p->sp >= end && p->sp - end < 16;
 }
 
 enum step trap_step(const struct walk *w, struct state *s)

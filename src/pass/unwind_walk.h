@@ -42,7 +42,7 @@ struct state {
 };
 
 /* What is known about one address of code; asked for once. */
-struct place {
+struct spot {
 	uint32_t image;
 	bool has_function, has_cfi, has_orc; /* it was looked for */
 	bool label;			     /* the function has no size: it is assembly */
@@ -63,7 +63,7 @@ struct walk {
 	uint64_t stack;	  /* where the copy begins */
 	uint64_t context; /* IP_KERNEL or IP_USER */
 	uint64_t start;	  /* the pc of the sample */
-	bool mapped;	  /* there is a binary for that */
+	bool known;	  /* there is a binary for that */
 	uint32_t pid;
 };
 
@@ -81,13 +81,15 @@ const struct machine *machine_by_arch(const char *arch); /* NULL: not one of our
 /* A word of the stack, or false: it is not in the copy. */
 bool walk_word(const struct walk *w, uint64_t address, uint64_t *value);
 /* The rules cached for an address of the code that is walked through; NULL: nothing is mapped. */
-struct place *walk_place(const struct walk *w, uint64_t address);
+struct spot *walk_spot(const struct walk *w, uint64_t address);
 /* The place of a frame's code: a return address may be just behind the function of the call. */
-struct place *walk_place_of(const struct walk *w, const struct state *s);
+struct spot *walk_spot_of(const struct walk *w, const struct state *s);
 /* Where the function begins that an address is in; 0: unknown. */
 uint64_t walk_function(const struct walk *w, uint64_t address);
 /* Could the kernel, or the process, run code there? Not more than that. */
 bool walk_is_code(const struct walk *w, uint64_t address);
+/* An address that the kernel has nothing at, among those where user code is. */
+bool walk_is_user(const struct walk *w, uint64_t address);
 /* A return address without what the machine mixes into it. */
 uint64_t walk_return(const struct walk *w, uint64_t address);
 
