@@ -222,6 +222,14 @@ void object_close(struct object *obj)
 	free(obj);
 }
 
+const uint8_t *object_bytes(const struct object *obj, uint64_t offset, size_t len)
+{
+	size_t size = 0;
+	const char *all = elf_rawfile(obj->elf, &size);
+
+	return all && offset < size && len <= size - offset ? (const uint8_t *)all + offset : NULL;
+}
+
 bool object_section(const struct object *obj, const char *name, struct sym_section *out)
 {
 	struct strings names;
@@ -395,6 +403,12 @@ struct object *object_open(const char *path, int fd, struct err *err)
 void object_close(struct object *obj)
 {
 	(void)obj;
+}
+
+const uint8_t *object_bytes(const struct object *obj, uint64_t offset, size_t len)
+{
+	(void)obj, (void)offset, (void)len;
+	return NULL;
 }
 
 bool object_section(const struct object *obj, const char *name, struct sym_section *out)

@@ -281,15 +281,32 @@ bool symfile_find(struct symfile *sf, const char *linkage, uint64_t *vaddr)
 	return sym != NULL;
 }
 
-bool symfile_function(struct symfile *sf, uint64_t vaddr, uint64_t *start)
+bool symfile_function(struct symfile *sf, uint64_t vaddr, uint64_t *start, bool *label)
 {
 	const struct symbol *sym;
 
 	read_tables(sf);
 	sym = symtab_find(&sf->symbols, vaddr);
-	if (sym)
-		*start = sym->addr;
-	return sym != NULL;
+	if (!sym)
+		return false;
+	*start = sym->addr;
+	*label = sym->label;
+	return true;
+}
+
+const uint8_t *symfile_code(const struct symfile *sf, uint64_t vaddr, size_t len)
+{
+	const struct sym_segment *segments;
+	size_t nr;
+
+	segments = symfile_segments(sf, &nr);
+	for (size_t i = 0; i < nr; i++) {
+		uint64_t at = vaddr - segments[i].vaddr;
+
+		if (at < segments[i].filesz && len <= segments[i].filesz - at)
+			return object_bytes(sf->obj, segments[i].offset + at, len);
+	}
+	return NULL;
 }
 
 bool symfile_section(struct symfile *sf, const char *name, struct sym_section *out)
