@@ -114,3 +114,18 @@ void reader_missing(struct reader *r, const char *fmt, ...)
 	log_warn("%s", text);
 	r->partial = true;
 }
+
+int reader_needs_pids(struct reader *r)
+{
+	for (size_t i = 0; i < r->options->nr_elfs; i++) {
+		const char *path = r->options->elfs[i].path;
+
+		if (r->options->elfs[i].pid == NO_TASK)
+			return err_set(
+				&r->err, ERR_USAGE,
+				"--elf %s: which process runs it? Data of the format %s wants "
+				"--elf PID=FILE",
+				path, r->ops->name);
+	}
+	return 0;
+}

@@ -115,6 +115,8 @@ const struct writer_ops *writer_by_extension(const char *path);
  */
 int reader_damage(struct reader *r, struct event *ev, uint64_t offset, uint64_t count,
 		  uint64_t bytes, const char *fmt, ...) __attribute__((format(printf, 6, 7)));
+/* For readers whose data tells binaries apart by process: --elf must have named one each time. */
+int reader_needs_pids(struct reader *r);
 /* For readers: something the input refers to is missing. Warns and is told by the exit code. */
 void reader_missing(struct reader *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 

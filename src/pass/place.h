@@ -29,6 +29,9 @@ void place_vote(struct place *place, uint64_t pc);
  */
 bool place_slide(struct place *place, uint64_t *slide, uint64_t *hits, uint64_t *votes);
 
+/* A function of the kernel, and where it was linked; false: it has none. */
+bool place_anchor(struct place *place, const char **name, uint64_t *vaddr);
+
 /*
  * Bytes of code that ran at `address` (a page's first). True: they are of one of the binaries;
  * *map is then filled, all but pid: the whole binary, where this page says that it is. The same

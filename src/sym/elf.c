@@ -233,6 +233,41 @@ void object_close(struct object *obj)
 	free(obj);
 }
 
+const uint8_t *object_bytes(const struct object *obj, uint64_t offset, size_t len)
+{
+	if (!obj->file || offset > obj->file_len || len > obj->file_len - offset)
+		return NULL;
+	return obj->file + offset;
+}
+
+bool object_section(const struct object *obj, const char *name, struct sym_section *out)
+{
+	struct strings names;
+	Elf_Scn *scn = NULL;
+	size_t index = 0;
+
+	if (elf_getshdrstrndx(obj->elf, &index) < 0)
+		return false;
+	names = find_strings(obj, index);
+	for (size_t i = 0; i < SECTIONS_MAX && (scn = elf_nextscn(obj->elf, scn)); i++) {
+		const char *its_name;
+		Elf_Data *data;
+		GElf_Shdr sh;
+
+		if (!gelf_getshdr(scn, &sh) || sh.sh_type == SHT_NOBITS)
+			continue;
+		its_name = string_at(&names, sh.sh_name);
+		if (!its_name || strcmp(its_name, name) != 0)
+			continue;
+		data = elf_rawdata(scn, NULL);
+		if (!data || !data->d_buf)
+			return false;
+		*out = (struct sym_section){ section_address(obj, &sh), data->d_buf, data->d_size };
+		return true;
+	}
+	return false;
+}
+
 /* $a, $t, $d, $x, also as "$d.42" or "$xrv64gc": where code changes its kind, not a name. */
 static bool is_mapping_symbol(uint16_t machine, const char *name)
 {
@@ -392,6 +427,18 @@ struct object *object_open(const char *path, int fd, struct err *err)
 void object_close(struct object *obj)
 {
 	(void)obj;
+}
+
+const uint8_t *object_bytes(const struct object *obj, uint64_t offset, size_t len)
+{
+	(void)obj, (void)offset, (void)len;
+	return NULL;
+}
+
+bool object_section(const struct object *obj, const char *name, struct sym_section *out)
+{
+	(void)obj, (void)name, (void)out;
+	return false;
 }
 
 void object_read_symbols(const struct object *obj, struct symtab *tab)

@@ -101,8 +101,6 @@ void symtab_release(struct symtab *tab);
 
 #define BUILD_ID_MAX 64
 
-struct Elf;
-
 struct object {
 	char *path;
 	int fd;
@@ -130,6 +128,9 @@ int open_regular(const char *path, struct err *err);
 /* Takes over the fd, also on failure. */
 struct object *object_open(const char *path, int fd, struct err *err);
 void object_close(struct object *obj);
+/* Bytes of the file; NULL: it ends before. They live as long as the object. */
+const uint8_t *object_bytes(const struct object *obj, uint64_t offset, size_t len);
+bool object_section(const struct object *obj, const char *name, struct sym_section *out);
 /* Reads .symtab, or .dynsym if there is no .symtab; tab is finished. */
 void object_read_symbols(const struct object *obj, struct symtab *tab);
 struct ksyms;

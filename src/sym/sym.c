@@ -378,39 +378,50 @@ const uint64_t *symfile_starts(struct symfile *sf, size_t *nr)
 	return sf->starts;
 }
 
-static const uint8_t *bytes_in(const uint8_t *file, size_t file_len, const struct sym_segment *load,
-			       uint64_t vaddr, size_t len)
+bool symfile_function(struct symfile *sf, uint64_t vaddr, uint64_t *start, bool *label)
 {
-	uint64_t into = vaddr - load->vaddr;
+	const struct symbol *sym;
 
-	if (vaddr < load->vaddr || into > load->filesz || len > load->filesz - into)
-		return NULL;
-	if (load->offset > file_len || into > file_len - load->offset ||
-	    len > file_len - load->offset - into)
-		return NULL;
-	return file + load->offset + into;
+	read_tables(sf);
+	sym = symtab_find(&sf->symbols, vaddr);
+	if (!sym)
+		return false;
+	*start = sym->addr;
+	*label = sym->label;
+	return true;
 }
 
-const uint8_t *symfile_bytes(const struct symfile *sf, uint64_t vaddr, size_t len)
+const uint8_t *symfile_code(const struct symfile *sf, uint64_t vaddr, size_t len)
 {
-	const struct object *obj = sf->obj;
-	const struct sym_segment *loads;
+	const struct sym_segment *segments;
 	size_t nr;
 
-	if (sf->flat) {
-		struct sym_segment all = { .vaddr = sf->flat->vaddr, .filesz = sf->flat->len };
-
-		return bytes_in(sf->flat->data, sf->flat->len, &all, vaddr, len);
-	}
-	if (!obj || !obj->file)
-		return NULL;
-	loads = obj->type == ELF_TYPE_REL ? obj->segments : obj->loads;
-	nr = obj->type == ELF_TYPE_REL ? obj->nr_segments : obj->nr_loads;
+	segments = symfile_segments(sf, &nr);
 	for (size_t i = 0; i < nr; i++) {
-		const uint8_t *found = bytes_in(obj->file, obj->file_len, &loads[i], vaddr, len);
+		uint64_t at = vaddr - segments[i].vaddr;
 
-		if (found)
-			return found;
+		if (at >= segments[i].filesz || len > segments[i].filesz - at)
+			continue;
+		return sf->flat ? sf->flat->data + segments[i].offset + at
+				: object_bytes(sf->obj, segments[i].offset + at, len);
 	}
 	return NULL;
+}
+
+bool symfile_section(struct symfile *sf, const char *name, struct sym_section *out)
+{
+	read_tables(sf);
+	return (sf->obj && object_section(sf->obj, name, out)) ||
+	       (sf->debug && object_section(sf->debug, name, out));
+}
+
+struct Elf *symfile_elf(struct symfile *sf)
+{
+	return sf->obj ? sf->obj->elf : NULL;
+}
+
+struct Elf *symfile_debug_elf(struct symfile *sf)
+{
+	read_tables(sf);
+	return sf->debug ? sf->debug->elf : NULL;
 }

@@ -21,6 +21,7 @@
 #include "base/err.h"
 
 struct symfile;
+struct Elf;
 
 /* Where separate debug files may be; the strings must live as long as the symfile. */
 struct sym_search {
@@ -30,6 +31,12 @@ struct sym_search {
 
 struct sym_segment { /* an executable PT_LOAD */
 	uint64_t vaddr, offset, filesz, memsz;
+};
+
+struct sym_section { /* of an ELF, as it is in memory at run time */
+	uint64_t addr;
+	const uint8_t *data; /* lives as long as the symfile */
+	size_t len;
 };
 
 struct sym_frame {
@@ -64,11 +71,21 @@ size_t symfile_lookup(struct symfile *sf, uint64_t vaddr, struct sym_frame *out,
 
 /* The address of a function by its linkage name. */
 bool symfile_find(struct symfile *sf, const char *linkage, uint64_t *vaddr);
+/* Where the function begins that an address is in, by the symbols alone. label: see sym_frame. */
+bool symfile_function(struct symfile *sf, uint64_t vaddr, uint64_t *start, bool *label);
+/* The bytes of code at an address, lent as a section is. NULL: they are not in the file. */
+const uint8_t *symfile_code(const struct symfile *sf, uint64_t vaddr, size_t len);
+
+/* A section with contents, of the file or else of its separate debug file. */
+bool symfile_section(struct symfile *sf, const char *name, struct sym_section *out);
+/*
+ * The file as libelf has it, and its separate debug file: for who reads more of them than sym does.
+ * Lent, for as long as the symfile lives. NULL: there is none.
+ */
+struct Elf *symfile_elf(struct symfile *sf);
+struct Elf *symfile_debug_elf(struct symfile *sf);
 
 /* Where functions start: in order, without repeats, for as long as the symfile lives. */
 const uint64_t *symfile_starts(struct symfile *sf, size_t *nr);
-
-/* What the file has at these addresses; NULL if not all of it is there. Lives likewise. */
-const uint8_t *symfile_bytes(const struct symfile *sf, uint64_t vaddr, size_t len);
 
 #endif

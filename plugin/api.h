@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * api: QEMU as the plugin sees it, the same for every version from 7.2 to 11.1. Every function is
+ * looked up by name when the plugin is loaded; one that this QEMU has not is NULL, and whether a
+ * thing can be done is asked of the function, never of a version number. Functions that are not part
+ * of QEMU's plugin interface are exported by builds with modules (Debian's, for one).
+ */
+#ifndef KSCOPE_PLUGIN_API_H
+#define KSCOPE_PLUGIN_API_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct qemu_plugin_tb;
+struct qemu_plugin_insn;
+struct qemu_plugin_scoreboard;
+struct CPUState;
+
+typedef struct {
+	struct qemu_plugin_scoreboard *score;
+	size_t offset;
+} api_u64;
+
+/* GLib's, as far as it is public. */
+typedef struct {
+	uint8_t *data;
+	unsigned len;
+} GByteArray;
+typedef struct {
+	char *data;
+	unsigned len;
+} GArray;
+
+enum { API_NO_REGS, API_R_REGS, API_RW_REGS };
+enum {
+	API_COND_NEVER,
+	API_COND_ALWAYS,
+	API_COND_EQ,
+	API_COND_NE,
+	API_COND_LT,
+	API_COND_LE,
+	API_COND_GT,
+	API_COND_GE
+};
+enum { API_ADD_U64, API_STORE_U64 };
+enum { API_CLOCK_REALTIME, API_CLOCK_VIRTUAL };
+
+typedef void api_exec_cb(unsigned cpu, void *data);
+typedef void api_work_cb(struct CPUState *cpu, void *data); /* data: run_on_cpu_data, a union */
+
+struct api {
+	/* What is known of the host. */
+	bool user_mode;
+	bool callbacks_have_data; /* 11.1 and later */
+	char arch[16];		  /* as uname -m says it */
+	char version[32];	  /* "7.2.22", or "" */
+	unsigned cpus;		  /* at the start; 0 in user mode */
+	unsigned max_cpus;
+
+	/* QEMU's plugin interface, what every version has. */
+	size_t (*tb_n_insns)(const struct qemu_plugin_tb *);
+	uint64_t (*tb_vaddr)(const struct qemu_plugin_tb *);
+	struct qemu_plugin_insn *(*tb_get_insn)(const struct qemu_plugin_tb *, size_t);
+	size_t (*insn_size)(const struct qemu_plugin_insn *);
+	uint64_t (*insn_vaddr)(const struct qemu_plugin_insn *);
+	const char *(*insn_symbol)(const struct qemu_plugin_insn *);
+	void (*tb_exec_cb)(struct qemu_plugin_tb *, api_exec_cb *, int flags, void *);
+	void (*insn_exec_cb)(struct qemu_plugin_insn *, api_exec_cb *, int flags, void *);
+
+	/* From 9.0. */
+	GArray *(*get_registers)(void);
+	struct qemu_plugin_scoreboard *(*scoreboard_new)(size_t);
+	void *(*scoreboard_find)(struct qemu_plugin_scoreboard *, unsigned);
+	uint64_t (*u64_get)(api_u64, unsigned);
+	void (*u64_set)(api_u64, unsigned, uint64_t);
+	void (*tb_exec_inline)(struct qemu_plugin_tb *, int op, api_u64, uint64_t);
+	void (*insn_exec_inline)(struct qemu_plugin_insn *, int op, api_u64, uint64_t);
+
+	/* From 9.1. */
+	void (*tb_exec_cond_cb)(struct qemu_plugin_tb *, api_exec_cb *, int flags, int cond,
+				api_u64, uint64_t, void *);
+	void (*insn_exec_cond_cb)(struct qemu_plugin_insn *, api_exec_cb *, int flags, int cond,
+				  api_u64, uint64_t, void *);
+
+	/* From 9.2. */
+	bool (*read_memory)(uint64_t, GByteArray *, size_t);
+
+	/* Exported by some builds. */
+	void (*async_run_on_cpu)(struct CPUState *, api_work_cb *, void *);
+	struct CPUState *(*get_cpu)(int);
+	int (*memory_rw_debug)(struct CPUState *, uint64_t, void *, size_t, bool);
+	int (*gdb_read)(struct CPUState *, GByteArray *, int); /* of the target's architecture */
+	bool (*runstate_is_running)(void);
+	int64_t (*clock_ns)(int);
+	int64_t (*icount_raw)(void);
+	void (*timer_init)(void *timer, void *lists, int clock, int scale, int attributes,
+			   void (*)(void *), void *);
+	void (*timer_mod)(void *timer, int64_t);
+
+	/* GLib, which every QEMU has. */
+	GByteArray *(*byte_array_new)(void);
+	GByteArray *(*byte_array_set_size)(GByteArray *, unsigned);
+	unsigned (*array_element_size)(GArray *);
+	char *(*array_free)(GArray *, int);
+};
+
+extern struct api api;
+
+/* What QEMU tells, by the same functions whatever its version. NULL: not wanted. */
+struct api_hooks {
+	void (*cpu_init)(unsigned cpu);
+	void (*cpu_exit)(unsigned cpu);
+	void (*cpu_idle)(unsigned cpu);
+	void (*cpu_resume)(unsigned cpu);
+	void (*translate)(struct qemu_plugin_tb *tb);
+	void (*flush)(void); /* all blocks are gone */
+	void (*exit)(void);
+	void (*syscall)(unsigned cpu, bool returns); /* user mode */
+};
+
+/* To be called by qemu_plugin_install(). */
+struct qemu_info;
+int api_open(const struct qemu_info *info); /* 0, or -1 after a message */
+void api_hook(uint64_t id, const struct api_hooks *hooks);
+
+/* The bytes of an instruction, at most `size`; how many there are. */
+size_t api_insn_data(const struct qemu_plugin_insn *insn, void *bytes, size_t size);
+/* A public register of the vCPU whose callback this is, by QEMU's handle. Bytes, or 0. */
+size_t api_read_register(void *handle, GByteArray *into);
+/* False in a work item that QEMU runs in another vCPU's turn; true if it cannot be known. */
+bool api_is_current(struct CPUState *cpu);
+
+#endif

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* args: what the user wrote behind the plugin's name. Strings point into QEMU's argv. */
+#ifndef KSCOPE_PLUGIN_ARGS_H
+#define KSCOPE_PLUGIN_ARGS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "../wire/wire.h"
+
+#define ARGS_LIST_MAX 64
+#define ARGS_STACK_MAX 65536
+
+/* A place in the guest's code: an address, or a symbol that QEMU knows. */
+struct args_place {
+	uint64_t address;
+	const char *symbol; /* NULL: the address counts */
+};
+
+enum args_hook_kind { HOOK_ALLOC, HOOK_REALLOC, HOOK_FREE };
+
+/* alloc=FUNC:argN:ret, realloc=FUNC:argP:argS:ret, free=FUNC:argN */
+struct args_hook {
+	enum args_hook_kind kind;
+	struct args_place place;
+	unsigned pointer, size; /* numbers of arguments */
+	char name[64];		/* FUNC as it was written */
+};
+
+struct args {
+	const char *out, *control, *kernel;
+	const char *elf[ARGS_LIST_MAX];
+	size_t n_elf;
+	bool maestro, trace, paused, jitter;
+	enum wire_clock clock;
+	uint64_t period;
+	size_t stack;
+	bool user, kernel_level; /* which levels are wanted */
+	uint8_t cpus[4096 / 8];
+	bool all_cpus;
+	struct args_place from[ARGS_LIST_MAX], to[ARGS_LIST_MAX];
+	size_t n_from, n_to;
+	struct args_hook hooks[ARGS_LIST_MAX];
+	size_t n_hooks;
+};
+
+extern struct args args;
+
+/* 0, or -1 after a message that says what is wrong. */
+int args_parse(int argc, char **argv);
+bool args_wants_cpu(unsigned cpu);
+bool args_wants_level(unsigned level);
+
+#endif
