@@ -36,6 +36,8 @@ $(eval $(call optional,LIBDW,elfutils/libdw.h,-ldw -lelf,libdw-dev))
 $(eval $(call optional,LIBIBERTY,libiberty/demangle.h,-liberty,libiberty-dev))
 $(eval $(call optional,ZSTD,zstd.h,-lzstd,libzstd-dev))
 $(eval $(call optional,ZLIB,zlib.h,-lz,zlib1g-dev))
+$(eval $(call optional,LZ4,lz4.h,-llz4,liblz4-dev))
+$(eval $(call optional,LZMA,lzma.h,-llzma,liblzma-dev))
 
 SRC := $(wildcard src/*.c src/*/*.c)
 OBJ := $(SRC:%.c=$(BUILD)/obj/%.o)
@@ -88,11 +90,19 @@ demo:
 
 test:
 	@tools/install-deps build demo test
-	@$(MAKE) --no-print-directory -j2 all test-tools demo-elfs tests/node_modules/.done
+	@$(MAKE) --no-print-directory -j2 all test-tools test-guests demo-elfs tests/node_modules/.done
 	@$(MAKE) --no-print-directory run-tests
 
 run-tests:
 	@BUILD=$(abspath $(BUILD)) tests/run $(TESTS)
+
+# Guests, and a second QEMU to boot them with; fetched from Debian, not installed.
+.PHONY: test-guests
+test-guests: $(BUILD)/guests/version $(BUILD)/qemu-backports/version
+$(BUILD)/guests/version: tools/get-guests tools/debian.py $(wildcard tests/guests/*)
+	@tools/get-guests $(@D)
+$(BUILD)/qemu-backports/version: tools/get-qemu tools/debian.py
+	@tools/get-qemu $(@D)
 
 tests/node_modules/.done: tests/package.json
 	cd tests && npm install --loglevel=error --no-audit --no-fund >/dev/null
