@@ -138,6 +138,16 @@ uint64_t walk_return(const struct walk *w, uint64_t address)
 	}
 }
 
+#define NEAR ((uint64_t)4 << 30) /* modules of a kernel are not further away */
+
+/* Of a kernel whose binary is known, a step has to lead to code: to its own, or a module's. */
+static bool is_plausible(const struct walk *w, uint64_t pc)
+{
+	if (w->context != IP_KERNEL || !w->known)
+		return true;
+	return walk_is_code(w, pc) || pc - w->start < NEAR || w->start - pc < NEAR;
+}
+
 /* ---- one step ---- */
 
 /* Assembly that has no rules, where other code has, or that has not even an end. */
@@ -146,6 +156,23 @@ static bool may_be_trap(const struct walk *w, const struct state *s)
 	const struct spot *spot = spot_with_function(w, s->exact ? s->pc : s->pc - 1);
 
 	return spot && (spot->label || cfi_present(w, s));
+}
+
+/* Assembly: the stub of an interrupt, or a plain function. */
+static enum step step_without_rules(const struct walk *w, struct state *s)
+{
+	bool trap = w->context == IP_KERNEL && may_be_trap(w, s);
+	enum step step = STEP_NONE;
+
+	if (trap)
+		step = trap_pushed(w, s, s->exact ? TRAP_AT_ENTRY : TRAP_ANYWHERE);
+	if (trap && step == STEP_NONE)
+		step = trap_syscall(w, s);
+	if (step == STEP_NONE)
+		step = fp_leaf(w, s);
+	if (trap && step == STEP_NONE && s->exact)
+		step = trap_pushed(w, s, TRAP_ANYWHERE);
+	return step;
 }
 
 /* Which methods take part, in which order. Rules of the kernel are not those of its users. */
@@ -160,8 +187,8 @@ static enum step take_step(const struct walk *w, struct state *s)
 		step = orc_step(w, s);
 	if (step == STEP_NONE && (method == UNWIND_AUTO || method == UNWIND_CFI))
 		step = cfi_step(w, s);
-	if (step == STEP_NONE && w->context == IP_KERNEL && may_be_trap(w, s))
-		step = trap_step(w, s);
+	if (step == STEP_NONE)
+		step = step_without_rules(w, s);
 	if (step == STEP_NONE && (method == UNWIND_AUTO || method == UNWIND_FP))
 		step = fp_step(w, s);
 	return step;
@@ -213,7 +240,7 @@ static void walk_stack(struct walk *w, struct state *s, unsigned max, struct cha
 
 		add_ip(chain, pc);
 		step = take_step(w, s);
-		if (step == STEP_TRAP)
+		if (step == STEP_TRAP && is_plausible(w, s->pc))
 			add_ip(chain, w->context); /* what follows is no return address */
 		if (step == STEP_USER && s->pc && !ip_is_marker(s->pc)) {
 			add_ip(chain, IP_USER);
@@ -221,7 +248,7 @@ static void walk_stack(struct walk *w, struct state *s, unsigned max, struct cha
 		}
 		chain->ended = step == STEP_END || step == STEP_USER;
 		if ((step != STEP_CALLER && step != STEP_TRAP) ||
-		    (s->pc == pc && s->reg[w->machine->sp] == sp))
+		    (s->pc == pc && s->reg[w->machine->sp] == sp) || !is_plausible(w, s->pc))
 			return;
 	}
 	chain->ended |= !s->pc;

@@ -102,7 +102,7 @@ static const uint8_t *code_at(const struct walk *w, const struct spot *spot, uin
 	return symfile ? symfile_code(symfile, vaddr, len) : NULL;
 }
 
-static bool is_return_address(const struct walk *w, uint64_t address)
+bool walk_is_return(const struct walk *w, uint64_t address)
 {
 	const struct spot *spot = walk_spot(w, address - 1);
 	const uint8_t *code = spot ? code_at(w, spot, spot->vaddr + 1 - 7, 7) : NULL;
@@ -148,12 +148,12 @@ static enum step leaf_by_stack(const struct walk *w, struct state *s, const stru
 		return STEP_NONE;
 	if (!reg_value(s, w->machine->fp, &fp))
 		fp = 0;
-	if (spot->vaddr == function)
-		return to_caller(w, s, pc, sp + word, fp);
-	if (has_frame(w, spot, function))
+	if (spot->vaddr != function && has_frame(w, spot, function))
 		return STEP_NONE;
-	for (unsigned i = 0; i < MAX_PUSHED && walk_word(w, sp + i * word, &pc); i++) {
-		if (is_return_address(w, pc))
+	if (walk_is_code(w, pc))
+		return to_caller(w, s, pc, sp + word, fp);
+	for (unsigned i = 1; i < MAX_PUSHED && walk_word(w, sp + i * word, &pc); i++) {
+		if (walk_is_return(w, pc))
 			return to_caller(w, s, pc, sp + (i + 1) * word, fp);
 	}
 	return STEP_NONE;
@@ -189,9 +189,9 @@ static enum step leaf_by_link(const struct walk *w, struct state *s, const struc
 	return to_caller(w, s, lr, sp, fp);
 }
 
-static enum step leaf_step(const struct walk *w, struct state *s)
+enum step fp_leaf(const struct walk *w, struct state *s)
 {
-	struct spot *spot = walk_spot(w, s->pc);
+	struct spot *spot = s->exact && w->cpu->whole ? walk_spot(w, s->pc) : NULL;
 
 	if (!spot)
 		return STEP_NONE;
@@ -201,12 +201,10 @@ static enum step leaf_step(const struct walk *w, struct state *s)
 enum step fp_step(const struct walk *w, struct state *s)
 {
 	const struct machine *m = w->machine;
-	enum step step = s->exact && w->cpu->whole ? leaf_step(w, s) : STEP_NONE;
+	enum step step;
 	struct record r;
 	uint64_t fp;
 
-	if (step != STEP_NONE)
-		return step;
 	if (!reg_value(s, m->fp, &fp))
 		return STEP_LOST;
 	if (!fp)

@@ -260,6 +260,29 @@ static void restore_registers(const struct walk *w, uint64_t regs, struct state 
 
 #define IRET_FRAME 128 /* in struct pt_regs */
 
+/*
+ * Where the table sees an end. That is right at the root of a thread. But a thunk for indirect calls
+ * has no frame, and who called it is on top of the stack; and where the kernel is entered from user
+ * code, or about to go back, there is more to know.
+ */
+static enum step step_at_end(const struct walk *w, struct state *s)
+{
+	enum step step = trap_syscall(w, s);
+	uint64_t sp, pc;
+
+	if (step != STEP_NONE)
+		return step;
+	if (!s->exact || !reg_value(s, w->machine->sp, &sp) || !walk_word(w, sp, &pc) ||
+	    !walk_is_return(w, pc))
+		return STEP_END;
+	s->pc = pc;
+	s->cfa = sp + 8;
+	s->exact = false;
+	s->known &= w->machine->kept;
+	reg_set(s, w->machine->sp, sp + 8);
+	return STEP_CALLER;
+}
+
 enum step orc_step(const struct walk *w, struct state *s)
 {
 	struct spot *spot = walk_spot_of(w, s);
@@ -276,7 +299,7 @@ enum step orc_step(const struct walk *w, struct state *s)
 	if (row->type == ORC_NONE || row->type > ORC_REGS_PARTIAL)
 		return STEP_NONE;
 	if (row->type == ORC_END)
-		return STEP_END;
+		return step_at_end(w, s);
 	if (!previous_sp(w, s, row, &sp))
 		return STEP_LOST;
 	if (row->type == ORC_CALL)

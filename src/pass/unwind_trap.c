@@ -8,7 +8,6 @@
 
 /* ---- what x86 pushes: ip, cs, flags, and mostly sp, ss ---- */
 
-#define SEARCHED_WORDS 40 /* Linux saves 21, and has little above that */
 #define FLAGS_ALWAYS 0x2
 #define FLAGS_NEVER UINT64_C(0xffffffffffc08028)
 #define SELECTOR_MAX 0x400
@@ -54,7 +53,7 @@ static bool is_pushed(const struct walk *w, uint64_t at, const struct pushed *p)
 	return walk_is_code(w, p->ip) && p->sp >= end && p->sp - end < 16;
 }
 
-enum step trap_step(const struct walk *w, struct state *s)
+enum step trap_pushed(const struct walk *w, struct state *s, unsigned words)
 {
 	unsigned word = w->machine->word;
 	struct pushed p;
@@ -63,7 +62,7 @@ enum step trap_step(const struct walk *w, struct state *s)
 	if ((w->machine->kind != X86_64 && w->machine->kind != I386) ||
 	    !reg_value(s, w->machine->sp, &sp))
 		return STEP_NONE;
-	for (unsigned i = 0; i < SEARCHED_WORDS; i++) {
+	for (unsigned i = 0; i < words; i++) {
 		if (!read_pushed(w, sp + i * word, &p) || !is_pushed(w, sp + i * word, &p))
 			continue;
 		s->pc = p.ip;
@@ -74,6 +73,20 @@ enum step trap_step(const struct walk *w, struct state *s)
 		return p.cs & 3 ? STEP_USER : STEP_TRAP;
 	}
 	return STEP_NONE;
+}
+
+#define RCX 2
+
+/* The instruction syscall leaves the stack alone and puts the return address into rcx. */
+enum step trap_syscall(const struct walk *w, struct state *s)
+{
+	uint64_t sp, rcx;
+
+	if (w->machine->kind != X86_64 || !s->exact || !reg_value(s, w->machine->sp, &sp) ||
+	    !walk_is_user(w, sp) || !reg_value(s, RCX, &rcx) || !walk_is_user(w, rcx))
+		return STEP_NONE;
+	s->pc = rcx;
+	return STEP_USER;
 }
 
 /* ---- struct pt_regs of Linux on x86, found by an encoded frame pointer ---- */

@@ -90,6 +90,8 @@ uint64_t walk_function(const struct walk *w, uint64_t address);
 bool walk_is_code(const struct walk *w, uint64_t address);
 /* An address that the kernel has nothing at, among those where user code is. */
 bool walk_is_user(const struct walk *w, uint64_t address);
+/* On x86: is there a call before the address? Linux changes calls at run time. */
+bool walk_is_return(const struct walk *w, uint64_t address);
 /* A return address without what the machine mixes into it. */
 uint64_t walk_return(const struct walk *w, uint64_t address);
 
@@ -116,9 +118,16 @@ enum step orc_step(const struct walk *w, struct state *s);
 void orc_release(struct unwind *u);
 
 enum step fp_step(const struct walk *w, struct state *s);
+/* Only if there is no frame: at a function's entry, or in a leaf without one. */
+enum step fp_leaf(const struct walk *w, struct state *s);
 
-/* The frame of a trap that lies on the stack, known by its looks. */
-enum step trap_step(const struct walk *w, struct state *s);
+#define TRAP_AT_ENTRY 2	 /* words of the stack: nothing but an error code was pushed yet */
+#define TRAP_ANYWHERE 40 /* Linux saves 21 words, and has little below that */
+
+/* On x86: what the processor pushes, known by its looks, among the next `words` of the stack. */
+enum step trap_pushed(const struct walk *w, struct state *s, unsigned words);
+/* On x86-64: kernel mode, but the stack is still the user's. */
+enum step trap_syscall(const struct walk *w, struct state *s);
 /* Linux's struct pt_regs on arm64, by the frame record inside of it. */
 enum step trap_record(const struct walk *w, struct state *s, uint64_t record);
 /* Linux's struct pt_regs on x86, where a frame pointer says that it points to one. */
