@@ -36,6 +36,8 @@ $(eval $(call optional,LIBDW,elfutils/libdw.h,-ldw -lelf,libdw-dev))
 $(eval $(call optional,LIBIBERTY,libiberty/demangle.h,-liberty,libiberty-dev))
 $(eval $(call optional,ZSTD,zstd.h,-lzstd,libzstd-dev))
 $(eval $(call optional,ZLIB,zlib.h,-lz,zlib1g-dev))
+$(eval $(call optional,LZ4,lz4.h,-llz4,liblz4-dev))
+$(eval $(call optional,LZMA,lzma.h,-llzma,liblzma-dev))
 
 SRC := $(wildcard src/*.c src/*/*.c)
 OBJ := $(SRC:%.c=$(BUILD)/obj/%.o)

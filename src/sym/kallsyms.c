@@ -71,24 +71,29 @@ static bool is_mark(const char *name)
 	return name[0] == '$' || !strncmp(name, ".L", 2);
 }
 
+void kallsyms_add(struct symtab *tab, uint64_t addr, char type, const char *name)
+{
+	struct symbol sym = { .addr = addr, .name = name };
+
+	if (is_mark(name))
+		return;
+	if (is_code(type))
+		sym.rank = type == 'T' ? 3 : type == 't' ? 1 : 2;
+	else if (type == 'A' || type == 'a' || type == 'U')
+		return;
+	/* Data stays in until the ends of functions are known: rank 0. */
+	sym.limit = addr + LAST_SYMBOL_SIZE < addr ? UINT64_MAX : addr + LAST_SYMBOL_SIZE;
+	symtab_add(tab, sym);
+}
+
 static void add_line(struct symtab *tab, const struct line *line, char *end)
 {
 	char *stop = line->name;
-	struct symbol sym = { .addr = line->addr, .name = line->name };
 
 	while (stop < end && (uint8_t)*stop > ' ')
 		stop++;
 	*stop = '\0';
-	if (is_mark(line->name))
-		return;
-	if (is_code(line->type))
-		sym.rank = line->type == 'T' ? 3 : line->type == 't' ? 1 : 2;
-	else if (line->type == 'A' || line->type == 'a' || line->type == 'U')
-		return;
-	/* Data stays in until the ends of functions are known: rank 0. */
-	sym.limit = line->addr + LAST_SYMBOL_SIZE < line->addr ? UINT64_MAX
-							       : line->addr + LAST_SYMBOL_SIZE;
-	symtab_add(tab, sym);
+	kallsyms_add(tab, line->addr, line->type, line->name);
 }
 
 /* A function ends where the next symbol begins, whatever that is. */
@@ -126,6 +131,13 @@ static bool all_zero(const struct symtab *tab)
 	return true;
 }
 
+void kallsyms_finish(struct symtab *tab)
+{
+	open_limits(tab);
+	symtab_finish(tab);
+	drop_data(tab);
+}
+
 int kallsyms_read(char *text, size_t len, const char *path, struct symtab *tab, struct err *err)
 {
 	char *end = text + len;
@@ -149,9 +161,7 @@ int kallsyms_read(char *text, size_t len, const char *path, struct symtab *tab, 
 			       "%s: every address is 0: the kernel hides them (kptr_restrict); "
 			       "read the file as root",
 			       path);
-	open_limits(tab);
-	symtab_finish(tab);
-	drop_data(tab);
+	kallsyms_finish(tab);
 	if (!tab->nr)
 		return err_set(err, ERR_INPUT, "%s: no functions in this list of symbols", path);
 	return 0;
