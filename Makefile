@@ -16,7 +16,7 @@ Q := $(if $(V),,@)
 say = $(if $(V),,@echo "  $(1)	$@")
 
 .PHONY: all
-all: $(BUILD)/kscope
+all: $(BUILD)/kscope $(BUILD)/kscope-qemu.so
 
 # Optional libraries. Each is used by one source file, which also builds without it.
 # Make 4.3 changed what \# means in a function; a variable means the same in all.
@@ -62,6 +62,16 @@ $(BUILD)/kscope: $(OBJ)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $^ -o $@ $(LIBS) -lm
 
 -include $(OBJ:.o=.d)
+
+# The plugin for QEMU: needs nothing of src/, and neither QEMU nor GLib to be built.
+PLUGIN_SRC := $(wildcard plugin/*.c)
+PLUGIN_OBJ := $(PLUGIN_SRC:%.c=$(BUILD)/obj/%.o)
+$(PLUGIN_OBJ): KSCOPE_CFLAGS += -fPIC -fvisibility=hidden -pthread
+$(BUILD)/kscope-qemu.so: $(PLUGIN_OBJ)
+	$(call say,LD)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -shared -pthread $^ -o $@ -ldl
+
+-include $(PLUGIN_OBJ:.o=.d)
 
 # Programs that only the tests use: tools in tests/tools, tests of a module in tests/unit.
 TEST_SRC := $(wildcard tests/tools/*.c tests/unit/*.c)
@@ -125,17 +135,17 @@ check:
 	@$(MAKE) --no-print-directory check-layers check-headers check-format check-tidy
 check-layers:
 	@tools/check-layers
-HEADERS := $(wildcard src/*.h src/*/*.h)
+HEADERS := $(wildcard src/*.h src/*/*.h plugin/*.h wire/*.h)
 check-headers:
 	@for header in $(HEADERS); do \
 		echo "#include \"$$header\"" | $(CC) $(KSCOPE_CFLAGS) -MF /dev/null -I. -x c -fsyntax-only - || \
 			exit 1; done
-FORMATTED := $(SRC) $(HEADERS) $(wildcard tests/*/*.[ch] fuzz/*.c bench/*.c demo/*/*.[ch] \
-	demo/kernel/*/*.[ch])
+FORMATTED := $(SRC) $(PLUGIN_SRC) $(HEADERS) $(wildcard tests/*/*.[ch] fuzz/*.c bench/*.c \
+	demo/*/*.[ch] demo/kernel/*/*.[ch])
 check-format:
 	@clang-format --dry-run -Werror $(FORMATTED)
 check-tidy:
-	@clang-tidy --quiet $(SRC) -- $(KSCOPE_CFLAGS) 2>/dev/null
+	@clang-tidy --quiet $(SRC) $(PLUGIN_SRC) -- $(KSCOPE_CFLAGS) 2>/dev/null
 
 # Every reader of the table, and the flags it is fuzzed for: make fuzz FUZZ=sel4_json SECONDS=60
 READERS := $(shell sed -n 's/^READER(\(.*\))/\1/p' src/formats.def)
@@ -166,8 +176,9 @@ $(BUILD)/fuzz_%: fuzz/fuzz_reader.c $(LIBOBJ)
 # The drop-ins work by their names.
 DROP_INS := toperf kprof2perf kern-profile
 install: all
-	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/man/man1
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/kscope $(DESTDIR)$(PREFIX)/share/man/man1
 	install -m 755 $(BUILD)/kscope $(DESTDIR)$(PREFIX)/bin/kscope
+	install -m 755 $(BUILD)/kscope-qemu.so $(DESTDIR)$(PREFIX)/lib/kscope/kscope-qemu.so
 	for name in $(DROP_INS); do ln -sf kscope $(DESTDIR)$(PREFIX)/bin/$$name; done
 	install -m 644 man/*.1 $(DESTDIR)$(PREFIX)/share/man/man1
 
