@@ -245,7 +245,9 @@ $(BUILD)/demo/kernel/$(1)/kernel-$(2).elf: $$(KERNEL_DIR_$(1)_$(2))/kernel.lds \
 	$$(call say,LLD)
 	$$(Q)ld.lld --build-id -z max-page-size=4096 -T $$< $$(KERNEL_OBJ_$(1)_$(2)) -o $$@
 DEMO_KERNELS += $(BUILD)/demo/kernel/$(1)/kernel-$(2).elf
--include $$(KERNEL_OBJ_$(1)_$(2):.o=.d)
+KERNEL_USER_OBJ_$(1)_$(2) := $(KERNEL_USER:%=$$(KERNEL_DIR_$(1)_$(2))/user/%.c.o)
+.SECONDARY: $$(KERNEL_USER_OBJ_$(1)_$(2))
+-include $$(KERNEL_OBJ_$(1)_$(2):.o=.d) $$(KERNEL_USER_OBJ_$(1)_$(2):.o=.d)
 endef
 $(foreach machine,x86_64 aarch64,$(foreach frames,fp nofp,\
 	$(eval $(call demo_kernel,$(machine),$(frames)))))

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* A game of dice: eight throws. */
+#define PROGRAM "dice"
 #include "user.h"
 
 static volatile uint64_t eyes;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* A sock of four rows with eight stitches. */
+#define PROGRAM "knit"
 #include "user.h"
 
 static volatile uint64_t wool;
