@@ -151,6 +151,12 @@ void count_translate(struct qemu_plugin_tb *tb)
 	}
 }
 
+void count_correct(struct vcpu *vcpu)
+{
+	if (count.open && api.max_cpus == 1 && api.icount_raw && api_counts_time())
+		atomic_store(&vcpu->ran, (uint64_t)api.icount_raw());
+}
+
 /* What ran since the last look. */
 void count_close(void)
 {
@@ -163,6 +169,7 @@ void count_close(void)
 		if (count.inlined && vcpu->armed)
 			atomic_fetch_add(&vcpu->ran,
 					 api.u64_get(count.counter, cpu) - (LIMIT - vcpu->armed));
+		count_correct(vcpu);
 		if (track && args.clock == WIRE_INSTRUCTIONS)
 			atomic_store(&track->instructions, atomic_load(&vcpu->ran));
 	}

@@ -259,9 +259,12 @@ static void look(struct CPUState *state, void *data)
 	struct regs_view view = { vcpu->index, state };
 	struct track *track = stream_known_track(vcpu->index);
 	bool before = sample_between_blocks(true);
-	uint64_t ran = atomic_load(&vcpu->ran), weight = ran - vcpu->seen;
+	uint64_t ran, weight;
 
 	atomic_store(&vcpu->asked, false);
+	count_correct(vcpu);
+	ran = atomic_load(&vcpu->ran);
+	weight = ran - vcpu->seen;
 	if (args.clock != WIRE_INSTRUCTIONS) {
 		weight = 0;
 		if (track && sample_running() && api.cpu_is_idle && api.cpu_is_idle(state)) {

@@ -91,6 +91,11 @@ void tick_close(void);
 int count_open(void);
 void count_cpu_init(struct vcpu *vcpu);
 void count_translate(struct qemu_plugin_tb *tb);
+/*
+ * Blocks that were left in their middle, by an exception or to access a device, were counted whole.
+ * Between blocks, with -icount and one vCPU, QEMU knows it exactly.
+ */
+void count_correct(struct vcpu *vcpu);
 void count_close(void);
 
 /* maestro.c: a sample of format=maestro. */

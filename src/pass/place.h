@@ -34,8 +34,8 @@ bool place_anchor(struct place *place, const char **name, uint64_t *vaddr);
 
 /*
  * Bytes of code that ran at `address` (a page's first). True: they are of one of the binaries;
- * *map is then filled, all but pid: the whole binary, where this page says that it is. The same
- * answer is given again for the same binary at the same place; callers remember.
+ * *map is then filled: all of the segment that the page is in, where this page says that it is.
+ * The same answer is given again for the same segment at the same place; callers remember.
  */
 bool place_code(struct place *place, uint64_t address, const uint8_t *bytes, size_t len,
 		struct event_map *map);

@@ -22,6 +22,7 @@
 
 #define TEXT_MAX ((size_t)1 << 30)
 #define HEAD_LEN 512
+#define PAGE 4096
 
 #define ELF_TYPE_REL 1
 #define ELF_TYPE_DYN 3
@@ -398,12 +399,16 @@ const uint8_t *symfile_code(const struct symfile *sf, uint64_t vaddr, size_t len
 
 	segments = symfile_segments(sf, &nr);
 	for (size_t i = 0; i < nr; i++) {
-		uint64_t at = vaddr - segments[i].vaddr;
+		const struct sym_segment *segment = &segments[i];
+		/* What stands before it in its first page is mapped with it. */
+		bool as_mapped = segment->vaddr % PAGE == segment->offset % PAGE;
+		uint64_t before = as_mapped ? segment->vaddr % PAGE : 0;
+		uint64_t at = vaddr - (segment->vaddr - before), room = segment->filesz + before;
 
-		if (at >= segments[i].filesz || len > segments[i].filesz - at)
+		if (at >= room || len > room - at)
 			continue;
-		return sf->flat ? sf->flat->data + segments[i].offset + at
-				: object_bytes(sf->obj, segments[i].offset + at, len);
+		return sf->flat ? sf->flat->data + segment->offset - before + at
+				: object_bytes(sf->obj, segment->offset - before + at, len);
 	}
 	return NULL;
 }

@@ -73,7 +73,10 @@ size_t symfile_lookup(struct symfile *sf, uint64_t vaddr, struct sym_frame *out,
 bool symfile_find(struct symfile *sf, const char *linkage, uint64_t *vaddr);
 /* Where the function begins that an address is in, by the symbols alone. label: see sym_frame. */
 bool symfile_function(struct symfile *sf, uint64_t vaddr, uint64_t *start, bool *label);
-/* The bytes of code at an address, lent as a section is. NULL: they are not in the file. */
+/*
+ * The bytes of code at an address, or before it in its page, lent as a section is. NULL: they are
+ * not in the file.
+ */
 const uint8_t *symfile_code(const struct symfile *sf, uint64_t vaddr, size_t len);
 
 /* A section with contents, of the file or else of its separate debug file. */

@@ -321,7 +321,7 @@ static int open_layer(const struct file *file, const struct layer *layer, char *
 		note(how, layer, job.unpack->ops->name);
 	if (job.unpack)
 		job.unpack->ops->close(job.unpack);
-	if (ret == 0)
+	if (ret == 0 && lseek(job.to, 0, SEEK_SET) == 0)
 		return job.to;
 	if (job.to >= 0)
 		close(job.to);
