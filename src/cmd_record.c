@@ -298,19 +298,23 @@ static void say_counts(const struct recording *r, const struct job *job)
 
 static void say_next(const struct recording *r)
 {
+	const char *kernel = r->args->options.kernel;
 	const char *name = r->writer ? r->writer->name : RAW;
+	struct buf next = { 0 };
 
+	/* Of these only the raw stream says where the kernel was. */
 	if (!strcmp(name, "perfdata"))
-		log_say("%s is written; next: kscope report %s, or perf report -i %s", r->output,
-			r->output, r->output);
+		buf_addf(&next, "; next: kscope report %s%s%s, or perf report -i %s%s%s", r->output,
+			 kernel ? " -k " : "", kernel ? kernel : "", r->output,
+			 kernel ? " -k " : "", kernel ? kernel : "");
 	else if (!strcmp(name, "svg"))
-		log_say("%s is written; next: open it in a browser", r->output);
+		buf_adds(&next, "; next: open it in a browser");
 	else if (!strcmp(name, RAW))
-		log_say("%s is written; next: kscope report %s", r->output, r->output);
-	else
-		log_say("%s is written", r->output);
+		buf_addf(&next, "; next: kscope report %s", r->output);
+	log_say("%s is written%s", r->output, next.data ? next.data : "");
 	if (r->asked->keep)
 		log_say("the raw stream is %s", r->asked->keep);
+	buf_release(&next);
 }
 
 /* One more of what a recording is made of; false: it is something else. */
@@ -385,7 +389,7 @@ static int write_output(struct recording *r)
 	code = r->writer ? convert_file(&job, r->writer, r->output) : count_raw(&job, false);
 	if (code > ERR_PARTIAL) {
 		r->files.raw_stays = true;
-		log_say("the raw stream is kept: %s", r->files.raw);
+		log_say("the raw stream is kept: %s (see kscope convert)", r->files.raw);
 		return code;
 	}
 	say_counts(r, &job);

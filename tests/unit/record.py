@@ -160,7 +160,7 @@ def test_usage(place):
 def test_outputs(place):
     done = place.record(emulator=["-samples", "30", "-say", "hello\\n", "-nographic"])
     said("record: the summary", done, 0, "60 samples (by vCPU: 30 30)", "0 lost",
-         "every 1 ms of host time", "kscope report perf.data", "perf report -i perf.data")
+         "every 1 ms of host time", "next: kscope report perf.data, or perf report -i perf.data")
     equal("record: the guest's output is as it is", done.stdout, "hello\n")
     for name, more in (("x.folded", []), ("x.svg", []), ("x.kscope", []), ("x.dump", []),
                        ("y.out", ["-t", "folded"]), ("z.out", ["-t", "kscope"])):
