@@ -289,6 +289,13 @@ static void tell_kernel(const struct reader *r, struct event *ev)
 	ev->map.len = WIRE_IDLE - ev->map.addr;
 }
 
+static bool tell_module(struct wire *w, struct event *ev)
+{
+	ev->kind = EVENT_MAP;
+	return w->spaces.place && !w->info.user_mode &&
+	       place_module(w->spaces.place, w->modules_told++, &ev->map);
+}
+
 /* False: all was told. */
 static bool tell(struct reader *r, struct event *ev)
 {
@@ -323,7 +330,12 @@ static bool tell(struct reader *r, struct event *ev)
 				break;
 			tell_kernel(r, ev);
 			return true;
-		default: w->told = 6; return false;
+		case 6:
+			if (!tell_module(w, ev))
+				break;
+			w->told = 6;
+			return true;
+		default: w->told = 7; return false;
 		}
 	}
 }
