@@ -19,8 +19,9 @@
 #include "record/line.h"
 #include "record/refusal.h"
 
-#define RAW "kscope" /* the format of the plugin's stream, and its extension */
-#define PATIENCE 10  /* seconds */
+#define RAW "kscope"	/* the format of the plugin's stream, and its extension */
+#define PATIENCE 10	/* seconds */
+#define NOT_EMPTY 65536 /* bytes: so much was not written for nothing */
 
 struct recording {
 	struct args *args;
@@ -282,11 +283,15 @@ static void say_counts(const struct recording *r, const struct job *job)
 	buf_addf(&text, "%" PRIu64 " samples", job->samples);
 	for (unsigned i = 0; cpus > 1 && i <= last; i++)
 		buf_addf(&text, "%s%" PRIu64, i ? " " : " (by vCPU: ", job->by_cpu[i]);
-	buf_addf(&text, "%s, %" PRIu64 " lost, %s, in %.1f s", cpus > 1 ? ")" : "", job->lost,
+	buf_adds(&text, cpus > 1 ? ")" : "");
+	if (job->others)
+		buf_addf(&text, ", %" PRIu64 " %s", job->others,
+			 r->asked->trace ? "jumps" : "allocations");
+	buf_addf(&text, ", %" PRIu64 " lost, %s, in %.1f s", job->lost,
 		 clock_text(r->asked, clock, sizeof(clock)), (double)r->guest.took / 1e9);
 	log_say("%s", text.data);
 	buf_release(&text);
-	if (!job->samples)
+	if (!job->samples && !job->others)
 		log_warn("nothing was recorded: the guest ended too early, or ran nothing that was "
 			 "asked for");
 }
@@ -295,23 +300,39 @@ static void say_next(const struct recording *r)
 {
 	const char *kernel = r->args->options.kernel;
 	const char *name = r->writer ? r->writer->name : RAW;
+	struct buf next = { 0 };
 
+	/* Of these only the raw stream says where the kernel was. */
 	if (!strcmp(name, "perfdata"))
-		log_say("%s is written; next: kscope report %s, or perf report -i %s", r->output,
-			r->output, r->output);
+		buf_addf(&next, "; next: kscope report %s%s%s, or perf report -i %s%s%s", r->output,
+			 kernel ? " -k " : "", kernel ? kernel : "", r->output,
+			 kernel ? " -k " : "", kernel ? kernel : "");
 	else if (!strcmp(name, "svg"))
-		log_say("%s is written; next: open it in a browser", r->output);
+		buf_adds(&next, "; next: open it in a browser");
 	else if (!strcmp(name, RAW))
-		log_say("%s is written; next: kscope report %s%s%s", r->output, r->output,
-			kernel ? " --kernel " : "", kernel ? kernel : "");
-	else
-		log_say("%s is written", r->output);
+		buf_addf(&next, "; next: kscope report %s", r->output);
+	log_say("%s is written%s", r->output, next.data ? next.data : "");
 	if (r->asked->keep)
 		log_say("the raw stream is %s", r->asked->keep);
+	buf_release(&next);
 }
 
-/* The raw stream stays as it is; it is read to know what is in it. */
-static int count_raw(struct job *job)
+/* One more of what a recording is made of; false: it is something else. */
+static bool count_event(struct job *job, const struct event *ev)
+{
+	if (ev->kind == EVENT_LOST)
+		job->lost += ev->lost.count;
+	if (ev->kind == EVENT_SAMPLE) {
+		job->samples++;
+		if (ev->cpu < JOB_CPUS)
+			job->by_cpu[ev->cpu]++;
+	}
+	job->others += ev->kind == EVENT_ALLOC || ev->kind == EVENT_BRANCH;
+	return job->samples || job->others;
+}
+
+/* The raw stream stays as it is; it is read to know what is in it, or whether anything is. */
+static int count_raw(struct job *job, bool until_first)
 {
 	struct strtab strings;
 	struct event ev;
@@ -319,16 +340,8 @@ static int count_raw(struct job *job)
 
 	strtab_init(&strings);
 	ret = job_open(job, &strings);
-	while (ret == 0 && (ret = merge_next(&job->merge, &ev)) > 0) {
-		ret = 0;
-		if (ev.kind == EVENT_LOST)
-			job->lost += ev.lost.count;
-		if (ev.kind != EVENT_SAMPLE)
-			continue;
-		job->samples += ev.sample.count + !ev.sample.count;
-		if (ev.cpu < JOB_CPUS)
-			job->by_cpu[ev.cpu]++;
-	}
+	while (ret == 0 && (ret = merge_next(&job->merge, &ev)) > 0)
+		ret = count_event(job, &ev) && until_first ? 1 : 0;
 	if (ret < 0) {
 		job->err = job->err.code ? job->err : job->merge.err;
 		log_error("%s", job->err.msg);
@@ -341,20 +354,42 @@ static int count_raw(struct job *job)
 	return ret < 0 ? (int)job->err.code : job->partial ? ERR_PARTIAL : ERR_NONE;
 }
 
+static void raw_job(const struct recording *r, struct job *job, const char *const *input)
+{
+	args_job(r->args, job);
+	job->inputs = input;
+	job->nr_inputs = 1;
+	job->reader = RAW;
+}
+
+/* It loads the plugin first, and may find out afterwards that it has no such kernel. */
+static bool gave_up(const struct recording *r)
+{
+	const char *input = r->files.raw;
+	uint64_t bytes = files_written(&r->files);
+	struct job job;
+
+	if (!bytes || bytes > NOT_EMPTY)
+		return !bytes;
+	if (r->guest.why != GUEST_ENDED || !WIFEXITED(r->guest.status) ||
+	    !WEXITSTATUS(r->guest.status))
+		return false;
+	raw_job(r, &job, &input);
+	count_raw(&job, true);
+	return !job.samples && !job.others;
+}
+
 static int write_output(struct recording *r)
 {
 	const char *input = r->files.raw;
 	struct job job;
 	int code;
 
-	args_job(r->args, &job);
-	job.inputs = &input;
-	job.nr_inputs = 1;
-	job.reader = RAW;
-	code = r->writer ? convert_file(&job, r->writer, r->output) : count_raw(&job);
+	raw_job(r, &job, &input);
+	code = r->writer ? convert_file(&job, r->writer, r->output) : count_raw(&job, false);
 	if (code > ERR_PARTIAL) {
 		r->files.raw_stays = true;
-		log_say("the raw stream is kept: %s", r->files.raw);
+		log_say("the raw stream is kept: %s (see kscope convert)", r->files.raw);
 		return code;
 	}
 	say_counts(r, &job);
@@ -393,7 +428,7 @@ static int record(struct recording *r)
 		return print_line(r);
 	if (prepare(r) < 0 || run_guest(r) < 0)
 		return -1;
-	if (!files_written(&r->files)) {
+	if (gave_up(r)) {
 		refusal_explain(&r->guest, &r->line, r->files.plugin);
 		return ERR_INPUT;
 	}

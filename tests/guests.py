@@ -85,8 +85,7 @@ def gnumach():
 def demo(architecture, frames="fp", words="", cpus=4):
     """The kernel of demo/kernel: x86_64 or aarch64, with frame pointers (fp) or without (nofp)."""
     kernel = os.path.join(DEMO_KERNELS, architecture, f"kernel-{frames}.elf")
-    machine = {"x86_64": ["-M", "pc", "-vga", "none", "-net", "none",
-                          "-device", "isa-debug-exit,iobase=0xf4,iosize=4"],
+    machine = {"x86_64": ["-M", "pc", "-vga", "none", "-net", "none"],
                "aarch64": ["-M", "virt,dtb-randomness=off", "-cpu", "cortex-a72", "-net", "none"],
                }[architecture]
     return Guest(f"demo-{architecture}", f"qemu-system-{architecture}", kernel,

@@ -274,7 +274,7 @@ static void tell_kernel(const struct reader *r, struct event *ev)
 
 	ev->kind = EVENT_MAP;
 	ev->map = (struct event_map){
-		.len = UINT64_MAX,
+		.len = WIRE_IDLE, /* which has a name of its own */
 		.path = "[kernel.kallsyms]",
 		.names = wire_kernel(r),
 		.prot = PROT_READ | PROT_EXEC,
@@ -286,7 +286,7 @@ static void tell_kernel(const struct reader *r, struct event *ev)
 		return;
 	ev->map.anchor = w->anchor;
 	ev->map.addr = ev->map.offset = w->anchor_addr + w->slide;
-	ev->map.len = UINT64_MAX - ev->map.addr;
+	ev->map.len = WIRE_IDLE - ev->map.addr;
 }
 
 static bool tell_module(struct wire *w, struct event *ev)

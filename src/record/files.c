@@ -161,16 +161,18 @@ int files_prepare(struct record_files *files, const char *raw, const char *outpu
 	return control ? use_socket(files, control, err) : make_folder(files, err);
 }
 
-bool files_written(const struct record_files *files)
+uint64_t files_written(const struct record_files *files)
 {
 	const struct stat *before = &files->before;
 	struct stat st;
 
-	if (stat(files->raw, &st) || !st.st_size)
-		return false;
-	return !files->was_there || st.st_ino != before->st_ino ||
-	       st.st_mtim.tv_sec != before->st_mtim.tv_sec ||
-	       st.st_mtim.tv_nsec != before->st_mtim.tv_nsec;
+	if (stat(files->raw, &st) < 0)
+		return 0;
+	if (files->was_there && st.st_ino == before->st_ino &&
+	    st.st_mtim.tv_sec == before->st_mtim.tv_sec &&
+	    st.st_mtim.tv_nsec == before->st_mtim.tv_nsec)
+		return 0;
+	return (uint64_t)st.st_size;
 }
 
 void files_release(struct record_files *files)

@@ -7,6 +7,7 @@
 #define KSCOPE_RECORD_FILES_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/stat.h>
 
 #include "base/err.h"
@@ -32,8 +33,8 @@ char *files_absolute(const char *path);
  */
 int files_prepare(struct record_files *files, const char *raw, const char *output,
 		  const char *control, struct err *err);
-/* The plugin has written something. */
-bool files_written(const struct record_files *files);
+/* How much the plugin has written. */
+uint64_t files_written(const struct record_files *files);
 /* Removes what the user has not named. */
 void files_release(struct record_files *files);
 

@@ -52,11 +52,11 @@ static bool knows_plugins(const char *emulator)
 static void say_how_it_ended(const struct guest *guest)
 {
 	if (WIFSIGNALED(guest->status))
-		log_error("%s was ended by signal %d (%s) before the plugin had started",
+		log_error("%s was ended by signal %d (%s) before anything was recorded",
 			  guest->words[0], WTERMSIG(guest->status),
 			  strsignal(WTERMSIG(guest->status)));
 	else
-		log_error("%s ended with status %d before the plugin had started", guest->words[0],
+		log_error("%s ended with status %d before anything was recorded", guest->words[0],
 			  WEXITSTATUS(guest->status));
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* refusal: why a QEMU did not even load the plugin, and what to do then. */
+/* refusal: why a QEMU gave up before anything was recorded, and what to do then. */
 #ifndef KSCOPE_RECORD_REFUSAL_H
 #define KSCOPE_RECORD_REFUSAL_H
 

@@ -40,7 +40,7 @@ function _start
 	jmp 2b
 end _start
 
-/* edi: text. eax: 100 if it ends in "t". */
+/* edi: text. eax: 30 if it ends in "t". */
 function wants_exit
 	xorl %eax, %eax
 1:	movb (%edi), %cl
@@ -51,7 +51,7 @@ function wants_exit
 	jmp 1b
 2:	cmpb $'t', %dl
 	jne 3f
-	movl $100, %eax
+	movl $30, %eax
 3:	ret
 end wants_exit
 

@@ -160,7 +160,7 @@ def test_usage(place):
 def test_outputs(place):
     done = place.record(emulator=["-samples", "30", "-say", "hello\\n", "-nographic"])
     said("record: the summary", done, 0, "60 samples (by vCPU: 30 30)", "0 lost",
-         "every 1 ms of host time", "kscope report perf.data", "perf report -i perf.data")
+         "every 1 ms of host time", "next: kscope report perf.data, or perf report -i perf.data")
     equal("record: the guest's output is as it is", done.stdout, "hello\n")
     for name, more in (("x.folded", []), ("x.svg", []), ("x.kscope", []), ("x.dump", []),
                        ("y.out", ["-t", "folded"]), ("z.out", ["-t", "kscope"])):
@@ -180,6 +180,12 @@ def test_outputs(place):
     said("record: the exit status of the guest is said",
          place.record(emulator=["-status", "33"]), 0, "ended with status 33")
     said("record: a cut stream", place.record(emulator=["-cut"]), 1, "samples")
+    with open(place.path("perf.data"), "rb") as f:
+        good = f.read()
+    done = place.record(emulator=["-samples", "0", "-status", "1"])
+    said("record: a QEMU that gives up", done, 3, "status 1 before anything was recorded")
+    with open(place.path("perf.data"), "rb") as f:
+        check("record: and the old output is still there", f.read() == good)
     said("record: no samples", place.record(emulator=["-samples", "0"]), 0, "nothing was recorded")
 
 
