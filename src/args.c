@@ -134,7 +134,7 @@ static const struct option_row {
 	{ "root-dir", OPT_SYMFS, "DIR", NAMES, NULL },
 	{ "buildid-cache", OPT_BUILDID_CACHE, "[=DIR]", VERB_CONVERT | VERB_RECORD,
 	  "put the binaries in perf's build-id cache (~/.debug)" },
-	{ "kernel", OPT_KERNEL, "FILE", NAMES, "the kernel's ELF, kallsyms or System.map" },
+	{ "kernel", OPT_KERNEL, "FILE", NAMES, "the kernel's ELF, vmlinuz, kallsyms or System.map" },
 	{ "vmlinux", OPT_KERNEL, "FILE", NAMES, NULL },
 	{ "kallsyms", OPT_KERNEL, "FILE", NAMES, NULL },
 	{ "elf", OPT_ELF, "FILE", NAMES, "a binary that ran; PID=FILE: in this process" },

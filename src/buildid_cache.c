@@ -5,9 +5,8 @@
  *	DIR/bin/app/abcdef.../elf		a hard link to the binary, or a copy
  *	DIR/.build-id/ab/cdef...		a symbolic link to ../../bin/app/abcdef...
  *
- * The kernel is no exception: perf reads its symbols from "elf", too. Of a Linux kernel as it is
- * shipped perf reads nothing; but it reads a list of symbols, in the folder that it keeps those of
- * its own kernel in:
+ * The kernel is no exception: perf reads its symbols from "elf", too. Of a packed kernel perf cannot
+ * read that; there it gets a list of symbols, as it keeps those of the kernel it runs on:
  *
  *	DIR/[kernel.kallsyms]/abcdef.../kallsyms
  */
@@ -21,12 +20,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/in.h"
 #include "base/mem.h"
 #include "base/out.h"
 
 #define HEX (2 * BUILD_ID_MAX + 1)
-#define KALLSYMS "[kernel.kallsyms]"
 
 static void to_hex(const struct image *image, char hex[HEX])
 {
@@ -103,52 +102,41 @@ static int add_link(const char *target, char *path, struct err *err)
 	return 0;
 }
 
-/* perf goes by one of these to see how far the kernel has moved; other names may hide them. */
-static void put_anchors(struct out *out, struct symfile *sf)
+static int add_kallsyms(struct symfile *symfile, char *path, struct err *err)
 {
-	static const char *const names[] = { "_text", "_stext" };
-
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		uint64_t addr;
-
-		if (symfile_find(sf, names[i], &addr))
-			out_printf(out, "%016" PRIx64 " T %s\n", addr, names[i]);
-	}
-}
-
-static int add_kallsyms(struct symfile *sf, char *path, struct err *err)
-{
-	struct sym_frame frames[SYM_MAX_INLINE];
-	size_t nr;
-	const uint64_t *starts = symfile_starts(sf, &nr);
+	const uint64_t *starts;
+	struct buf line = { 0 };
 	struct out out;
+	size_t nr;
 
 	if (make_folders(path, err) < 0 || out_open(&out, path, false, err) < 0)
 		return -1;
-	put_anchors(&out, sf);
+	starts = symfile_starts(symfile, &nr);
 	for (size_t i = 0; i < nr; i++) {
-		size_t depth = symfile_lookup(sf, starts[i], frames, SYM_MAX_INLINE);
+		struct sym_frame frame;
 
-		if (depth)
-			out_printf(&out, "%016" PRIx64 " T %s\n", starts[i],
-				   frames[depth - 1].linkage);
+		if (!symfile_lookup(symfile, starts[i], &frame, 1))
+			continue;
+		buf_clear(&line);
+		buf_addf(&line, "%016" PRIx64 " T %s\n", starts[i], frame.linkage);
+		out_write(&out, line.data, line.len);
 	}
+	buf_release(&line);
 	return out_commit(&out, err);
 }
 
-static int add_image(const struct image *image, struct symfile *sf, const char *dir,
-		     struct err *err)
+static int add_image(const struct image *image, const char *dir, struct err *err)
 {
-	bool packed = symfile_is_packed(sf);
-	const char *file = packed ? "/" KALLSYMS : image->file;
+	bool packed = image->kernel && symfile_is_packed(image->symfile);
+	const char *where = packed ? "/[kernel.kallsyms]" : image->file;
 	char hex[HEX] = "", *path, *place, *target;
 	int ret;
 
 	to_hex(image, hex);
-	path = xasprintf("%s%s/%s/%s", dir, file, hex, packed ? "kallsyms" : "elf");
+	path = xasprintf("%s%s/%s/%s", dir, where, hex, packed ? "kallsyms" : "elf");
 	place = xasprintf("%s/.build-id/%.2s/%s", dir, hex, hex + 2);
-	target = xasprintf("../..%s/%s", file, hex);
-	ret = packed ? add_kallsyms(sf, path, err) : add_file(image->file, path, err);
+	target = xasprintf("../..%s/%s", where, hex);
+	ret = packed ? add_kallsyms(image->symfile, path, err) : add_file(image->file, path, err);
 	if (ret == 0)
 		ret = add_link(target, place, err);
 	free(path);
@@ -167,14 +155,13 @@ int buildid_cache_fill(struct images *images, const char *dir, struct err *err)
 		return err_set(err, ERR_USAGE, "no HOME: name a folder with --buildid-cache=DIR");
 	place = *dir ? xstrdup(dir) : xasprintf("%s/.debug", home);
 	for (uint32_t i = 1; i < images->nr && !err->code; i++) {
-		struct symfile *sf = image_symfile(images, i);
 		const struct image *image = &images->all[i];
 
-		if (!sf || image->build_id_len < 2)
+		if (!image_symfile(images, i) || image->build_id_len < 2)
 			continue;
 		if (!strncmp(image->file, place, strlen(place))) /* it came from there */
 			continue;
-		if (add_image(image, sf, place, err) == 0)
+		if (add_image(image, place, err) == 0)
 			nr++;
 	}
 	free(place);

@@ -36,6 +36,7 @@ struct place {
 	bool indexed;
 	uint64_t *votes;
 	size_t nr_votes, cap_votes;
+	struct arena arena;
 };
 
 struct place *place_new(const char *kernel, const char *const *elfs, size_t nr_elfs)
@@ -59,6 +60,7 @@ void place_free(struct place *place)
 	pages_release(&place->pages);
 	free(place->binaries);
 	free(place->votes);
+	arena_release(&place->arena);
 	free(place);
 }
 
@@ -152,6 +154,33 @@ bool place_anchor(struct place *place, const char **name, uint64_t *vaddr)
 		return true;
 	}
 	return false;
+}
+
+bool place_module(struct place *place, size_t n, struct event_map *map)
+{
+	struct sym_module module;
+	size_t len;
+	char *path;
+
+	if (!open_kernel(place) || !symfile_module(place->kernel, n, &module))
+		return false;
+	len = strlen(module.name);
+	path = arena_alloc(&place->arena, len + 3);
+	path[0] = '[';
+	memcpy(path + 1, module.name, len);
+	memcpy(path + 1 + len, "]", 2);
+	*map = (struct event_map){
+		.addr = module.start,
+		.len = module.end - module.start,
+		.path = path,
+		.prot = PROT_READ | PROT_EXEC,
+		.kernel = true,
+		.foreign = true,
+		.as_linked = true,
+		.anchor = "", /* the list has it where it is */
+		.names = place->kernel_path,
+	};
+	return true;
 }
 
 /* ---- programs ---- */

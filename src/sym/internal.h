@@ -80,6 +80,7 @@ struct symbol {
 	uint64_t addr, size; /* size 0 while reading: not known */
 	uint64_t limit;	     /* a symbol of unknown size ends here at the latest */
 	const char *name;    /* borrowed */
+	const char *module;  /* likewise; NULL: the kernel itself, or whatever the file is */
 	bool label;	     /* had no size, where others have one */
 	uint8_t rank;	     /* which of several names for one address is shown: the highest */
 };
@@ -165,9 +166,10 @@ int kallsyms_read(char *text, size_t len, const char *path, struct symtab *tab, 
 
 /*
  * For the same table from elsewhere: one symbol with nm's type, whatever it is, which tab borrows
- * the name of; then the end, after which only functions are left.
+ * the names of; then the end, after which only functions are left.
  */
-void kallsyms_add(struct symtab *tab, uint64_t addr, char type, const char *name);
+void kallsyms_add(struct symtab *tab, uint64_t addr, char type, const char *name,
+		  const char *module);
 void kallsyms_finish(struct symtab *tab);
 
 /* ---- the table of symbols inside a Linux kernel (ksyms.c) ---- */

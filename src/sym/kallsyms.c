@@ -71,9 +71,10 @@ static bool is_mark(const char *name)
 	return name[0] == '$' || !strncmp(name, ".L", 2);
 }
 
-void kallsyms_add(struct symtab *tab, uint64_t addr, char type, const char *name)
+void kallsyms_add(struct symtab *tab, uint64_t addr, char type, const char *name,
+		  const char *module)
 {
-	struct symbol sym = { .addr = addr, .name = name };
+	struct symbol sym = { .addr = addr, .name = name, .module = module };
 
 	if (is_mark(name))
 		return;
@@ -86,14 +87,41 @@ void kallsyms_add(struct symtab *tab, uint64_t addr, char type, const char *name
 	symtab_add(tab, sym);
 }
 
+/* The word at *at, cut off from the rest of the line; NULL if there is none. */
+static char *cut_word(char **at, char *end)
+{
+	char *word;
+
+	while (*at < end && (uint8_t) * *at <= ' ')
+		++*at;
+	word = *at;
+	while (*at < end && (uint8_t) * *at > ' ')
+		++*at;
+	if (*at == word)
+		return NULL;
+	/* The end is a line's or the text's: there is a byte. */
+	*(*at)++ = '\0';
+	return word;
+}
+
+/* "[ext4]" is of ext4 */
+static const char *module_name(char *word)
+{
+	size_t len = word ? strlen(word) : 0;
+
+	if (len < 3 || word[0] != '[' || word[len - 1] != ']')
+		return NULL;
+	word[len - 1] = '\0';
+	return word + 1;
+}
+
 static void add_line(struct symtab *tab, const struct line *line, char *end)
 {
-	char *stop = line->name;
+	char *at = line->name;
+	char *name = cut_word(&at, end);
+	const char *module = at < end ? module_name(cut_word(&at, end)) : NULL;
 
-	while (stop < end && (uint8_t)*stop > ' ')
-		stop++;
-	*stop = '\0';
-	kallsyms_add(tab, line->addr, line->type, line->name);
+	kallsyms_add(tab, line->addr, line->type, name, module);
 }
 
 /* A function ends where the next symbol begins, whatever that is. */

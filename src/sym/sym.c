@@ -45,6 +45,9 @@ struct symfile {
 	size_t nr_names, cap_names;
 	uint64_t *starts; /* made when first asked */
 	size_t nr_starts;
+	struct sym_module *modules; /* likewise */
+	size_t nr_modules;
+	bool modules_found;
 };
 
 /* ---- open ---- */
@@ -80,7 +83,7 @@ static void take_ksyms(struct symfile *sf)
 {
 	for (size_t i = 0; i < sf->ksyms.nr; i++)
 		kallsyms_add(&sf->symbols, sf->ksyms.at[i].addr, sf->ksyms.at[i].type,
-			     sf->ksyms.at[i].name);
+			     sf->ksyms.at[i].name, NULL);
 	kallsyms_finish(&sf->symbols);
 }
 
@@ -167,6 +170,7 @@ void symfile_close(struct symfile *sf)
 	flat_close(sf->flat);
 	ksyms_release(&sf->ksyms);
 	free(sf->starts);
+	free(sf->modules);
 	hash_release(&sf->shown);
 	arena_release(&sf->arena);
 	buf_release(&sf->text);
@@ -429,4 +433,42 @@ struct Elf *symfile_debug_elf(struct symfile *sf)
 {
 	read_tables(sf);
 	return sf->debug ? sf->debug->elf : NULL;
+}
+
+static bool same_module(const char *a, const char *b)
+{
+	return a == b || (a && b && !strcmp(a, b));
+}
+
+static void find_modules(struct symfile *sf)
+{
+	struct sym_module *last = NULL;
+	size_t cap = 0;
+
+	sf->modules_found = true;
+	for (size_t i = 0; i < sf->symbols.nr; i++) {
+		const struct symbol *sym = &sf->symbols.at[i];
+
+		if (last && !same_module(last->name, sym->module)) {
+			last->end = last->end < sym->addr ? last->end : sym->addr;
+			last = NULL;
+		}
+		if (!sym->module)
+			continue;
+		if (!last) {
+			GROW(sf->modules, sf->nr_modules + 1, cap);
+			last = &sf->modules[sf->nr_modules++];
+			*last = (struct sym_module){ sym->module, sym->addr, sym->addr };
+		}
+		last->end = sym->addr + sym->size > last->end ? sym->addr + sym->size : last->end;
+	}
+}
+
+bool symfile_module(struct symfile *sf, size_t n, struct sym_module *out)
+{
+	if (!sf->modules_found)
+		find_modules(sf);
+	if (n < sf->nr_modules)
+		*out = sf->modules[n];
+	return n < sf->nr_modules;
 }

@@ -88,6 +88,14 @@ bool symfile_section(struct symfile *sf, const char *name, struct sym_section *o
 struct Elf *symfile_elf(struct symfile *sf);
 struct Elf *symfile_debug_elf(struct symfile *sf);
 
+struct sym_module { /* code of a kernel's module, without that of others between */
+	const char *name;
+	uint64_t start, end;
+};
+
+/* Of a list of symbols that has them, in the order of addresses; false: there is no nth. */
+bool symfile_module(struct symfile *sf, size_t n, struct sym_module *out);
+
 /* Where functions start: in order, without repeats, for as long as the symfile lives. */
 const uint64_t *symfile_starts(struct symfile *sf, size_t *nr);
 

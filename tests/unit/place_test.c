@@ -32,7 +32,36 @@ static void write_map(const char *path)
 		fprintf(file, "%016lx T function_%zu\n", (unsigned long)at, i);
 		at += 16 * (1 + next_random(&seed) % 32);
 	}
+	fputs("ffffffffc0001000 t ext4_one\t[ext4]\n"
+	      "ffffffffc0001100 t ext4_two\t[ext4]\n"
+	      "ffffffffc0001180 t bpf_prog\t[bpf]\n"
+	      "ffffffffc0001200 t ext4_exit\t[ext4]\n"
+	      "ffffffffc0003000 t fat_one\t[fat]\n",
+	      file);
 	fclose(file);
+}
+
+static void test_modules(const char *map)
+{
+	static const struct {
+		const char *path;
+		uint64_t addr, len;
+	} want[] = {
+		{ "[ext4]", 0xffffffffc0001000, 0x180 },
+		{ "[bpf]", 0xffffffffc0001180, 0x80 },
+		{ "[ext4]", 0xffffffffc0001200, 0x1e00 },
+		{ "[fat]", 0xffffffffc0003000, 0x1000 },
+	};
+	struct place *place = place_new(map, NULL, 0);
+	struct event_map got;
+	bool good = true;
+	size_t i;
+
+	for (i = 0; i < 4 && place_module(place, i, &got); i++)
+		good &= !strcmp(got.path, want[i].path) && got.addr == want[i].addr &&
+			got.len == want[i].len && got.kernel;
+	check("modules of a list", good && i == 4 && !place_module(place, 4, &got));
+	place_free(place);
 }
 
 /* `entries` function starts and `others` addresses inside functions, moved by `slide`. */
@@ -158,6 +187,7 @@ int main(int argc, char **argv)
 	log_level = -1;
 	write_map(map);
 	test_slide(map);
+	test_modules(map);
 	test_code(argv[0]);
 	unlink(map);
 	return test_result();
