@@ -238,6 +238,12 @@ void sample_take(struct vcpu *vcpu, const struct regs_view *view, uint64_t pc, u
 	if (!track || !sample_running())
 		return;
 	regs_read(view, pc, &regs);
+	/*
+	 * Before a vCPU answers, QEMU lets it take the interrupts that are pending. The time was spent
+	 * elsewhere, where is not known any more: it goes to the next sample.
+	 */
+	if (view->state && regs.at_trap && args.clock != WIRE_INSTRUCTIONS)
+		return;
 	if (!args_wants_level(regs.level)) {
 		track_skip(track);
 		return;
