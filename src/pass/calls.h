@@ -68,6 +68,7 @@ struct calls_cpu {
 	struct calls_task *task;
 	uint64_t sp; /* of the event before, if it had one */
 	uint64_t context;
+	uint64_t since_near; /* instructions since a short call */
 	uint32_t pid;
 	bool entered; /* the event before was a trap */
 };
