@@ -47,6 +47,8 @@ void calls_release(struct calls *calls)
 		free_task(calls->cpus[i].task);
 	for (size_t i = 0; i < calls->nr_left; i++)
 		free_task(calls->left[i]);
+	for (size_t i = 0; i < CALLS_FORKS; i++)
+		free(calls->forks[i].frames);
 	free(calls->cpus);
 	free(calls->left);
 	free(calls->paths);
@@ -440,14 +442,11 @@ static void on_return(struct calls *calls, struct calls_cpu *cpu, const struct e
 		calls->stats.returns--;
 		calls->stats.beyond++;
 		task->rooted = false;
+	} else if (task->frames[task->nr - 1].kind == CALLS_TRAP && ev->branch.context == IP_USER) {
+		calls->stats.returns--; /* the end of a signal's handler */
+		calls->stats.jumps++;
 	}
 	task->counter = beside(calls, task->counter, ev);
-}
-
-static void on_enter(struct calls *calls, struct calls_cpu *cpu, const struct event *ev)
-{
-	calls->stats.traps++;
-	push(calls, cpu, ev, CALLS_TRAP);
 }
 
 /* Whether a trap may end where control goes now. Faults may go on elsewhere, and signals do. */
@@ -493,29 +492,48 @@ static bool resume_waiting(struct calls *calls, struct calls_cpu *cpu, const str
 	return false;
 }
 
+static struct calls_fork *fork_at(struct calls *calls, uint64_t resume)
+{
+	return &calls->forks[resume * 0x9e3779b97f4a7c15ull >> 58];
+}
+
+/* A program calls the system. If a process comes of it, the parent may be elsewhere by then. */
+static void note_fork(struct calls *calls, const struct calls_task *task, uint64_t resume)
+{
+	struct calls_fork *fork = fork_at(calls, resume);
+
+	GROW(fork->frames, task->nr, fork->cap);
+	if (task->nr)
+		memcpy(fork->frames, task->frames, task->nr * sizeof(*fork->frames));
+	fork->nr = task->nr;
+	fork->resume = resume;
+	fork->counter = task->counter;
+	fork->rooted = task->rooted;
+}
+
 /* A new process returns from the system call that its parent made: it has the parent's callers. */
 static struct calls_task *fork_task(struct calls *calls, const struct event *ev)
 {
 	struct calls_task *task = new_task(calls, ev, true);
+	const struct calls_fork *fork = fork_at(calls, ev->branch.to);
 
-	for (size_t i = calls->nr_left; i-- > 0;) {
-		const struct calls_task *parent = calls->left[i];
-		size_t nr = parent->nr;
-
-		while (nr && !(parent->frames[nr - 1].kind == CALLS_TRAP &&
-			       parent->frames[nr - 1].context == IP_USER &&
-			       parent->frames[nr - 1].resume == ev->branch.to))
-			nr--;
-		if (!nr)
-			continue;
-		GROW(task->frames, nr, task->cap);
-		memcpy(task->frames, parent->frames, (nr - 1) * sizeof(*task->frames));
-		task->nr = nr - 1;
-		task->counter = parent->frames[nr - 1].counter;
-		task->rooted = parent->rooted;
-		break;
-	}
+	if (!fork->resume || fork->resume != ev->branch.to)
+		return task;
+	GROW(task->frames, fork->nr, task->cap);
+	if (fork->nr)
+		memcpy(task->frames, fork->frames, fork->nr * sizeof(*task->frames));
+	task->nr = fork->nr;
+	task->counter = fork->counter;
+	task->rooted = fork->rooted;
 	return task;
+}
+
+static void on_enter(struct calls *calls, struct calls_cpu *cpu, const struct event *ev)
+{
+	calls->stats.traps++;
+	if (cpu->context == IP_USER && ev->branch.next > ev->branch.from)
+		note_fork(calls, cpu->task, ev->branch.next);
+	push(calls, cpu, ev, CALLS_TRAP);
 }
 
 /* A trap returns to where no trap came from. */
@@ -532,6 +550,18 @@ static void leave_elsewhere(struct calls *calls, struct calls_cpu *cpu, const st
 	} else {
 		task->counter = beside(calls, task->counter, ev);
 	}
+}
+
+/* A program was interrupted by a signal; when its handler is done, the system returns there. */
+static void call_handler(struct calls *calls, struct calls_cpu *cpu, const struct event *ev,
+			 uint64_t resume)
+{
+	struct event handler = *ev;
+
+	handler.branch.next = resume;
+	cpu->context = IP_USER;
+	cpu->pid = ev->pid;
+	push(calls, cpu, &handler, CALLS_TRAP);
 }
 
 static void on_leave(struct calls *calls, struct calls_cpu *cpu, const struct event *ev,
@@ -559,7 +589,11 @@ static void on_leave(struct calls *calls, struct calls_cpu *cpu, const struct ev
 	}
 	calls->stats.leaves_found++;
 	pop_to(task, frame);
-	if (task->frames[frame].resume != b->to)
+	if (task->frames[frame].resume == b->to)
+		return;
+	if (b->context == IP_USER && task->frames[frame].resume)
+		call_handler(calls, cpu, ev, task->frames[frame].resume);
+	else
 		task->counter = beside(calls, task->counter, ev);
 }
 
@@ -752,6 +786,8 @@ static void start_anew(struct calls *calls)
 		need_paths(&map, calls->cpus[i].task);
 	for (size_t i = 0; i < calls->nr_left; i++)
 		need_paths(&map, calls->left[i]);
+	for (size_t i = 0; i < CALLS_FORKS; i++)
+		calls->forks[i].resume = 0;
 	copy_paths(calls, &map);
 	for (size_t i = 0; i < calls->nr_cpus; i++)
 		remap_task(calls, &map, calls->cpus[i].task);
