@@ -111,7 +111,8 @@ static int open_stream(void)
 	snprintf(producer, sizeof(producer), "kscope-qemu " KSCOPE_VERSION ", QEMU %s",
 		 api.version[0] ? api.version : "of unknown version");
 	result = stream_open(args.out, &info, args.trace, args.maestro,
-			     (struct stream_clock){ sample_now, sample_round });
+			     (struct stream_clock){ sample_now, sample_round,
+						    args.clock != WIRE_HOST });
 	free(command);
 	return result;
 }

@@ -367,6 +367,21 @@ static unsigned read_level(const struct regs_view *view, const struct cpu *cpu,
 	return riscv_level_by_table(regs);
 }
 
+/*
+ * Arm's exceptions begin at known places in a table of vectors, in a known state: on AArch64 every
+ * 128 bytes with all interrupts masked, on Arm at offset 0x18 in a mode for them.
+ */
+static bool at_trap(const struct regs_view *view, const struct cpu *cpu, const struct regs *regs)
+{
+	uint64_t flags;
+
+	if (api.user_mode || arch->extra[CS].names || !read_extra(view, cpu, FLAGS, &flags))
+		return false;
+	if (!(flags & 0x10) && arch->word == 8)
+		return !(regs->pc & 0x7f) && (flags & 0x3c0) == 0x3c0;
+	return (regs->pc & 0x1f) == 0x18 && (flags & 0x9f) == 0x92;
+}
+
 /* What of the register names the page table: not its address-space number, which is recycled. */
 static uint64_t space_mask(const struct regs *regs)
 {
@@ -449,6 +464,7 @@ void regs_read(const struct regs_view *view, uint64_t pc, struct regs *regs)
 	read_x86_mode(view, cpu, regs);
 	read_space(view, cpu, regs);
 	regs->level = read_level(view, cpu, regs);
+	regs->at_trap = at_trap(view, cpu, regs);
 }
 
 /* Functions and their arguments */
@@ -554,8 +570,9 @@ static void note_space(struct CPUState *state, void *data)
 	atomic_store(&cpu->has_space, true);
 }
 
-static void on_space_write(unsigned cpu, void *registers)
+static void on_space_write(unsigned told, void *registers)
 {
+	unsigned cpu = api_running_cpu(told);
 	struct CPUState *state = api.get_cpu((int)cpu);
 
 	if (state)

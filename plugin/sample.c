@@ -238,6 +238,12 @@ void sample_take(struct vcpu *vcpu, const struct regs_view *view, uint64_t pc, u
 	if (!track || !sample_running())
 		return;
 	regs_read(view, pc, &regs);
+	/*
+	 * Before a vCPU answers, QEMU lets it take the interrupts that are pending. The time was spent
+	 * elsewhere, where is not known any more: it goes to the next sample.
+	 */
+	if (view->state && regs.at_trap && args.clock != WIRE_INSTRUCTIONS)
+		return;
 	if (!args_wants_level(regs.level)) {
 		track_skip(track);
 		return;
@@ -259,9 +265,12 @@ static void look(struct CPUState *state, void *data)
 	struct regs_view view = { vcpu->index, state };
 	struct track *track = stream_known_track(vcpu->index);
 	bool before = sample_between_blocks(true);
-	uint64_t ran = atomic_load(&vcpu->ran), weight = ran - vcpu->seen;
+	uint64_t ran, weight;
 
 	atomic_store(&vcpu->asked, false);
+	count_correct(vcpu);
+	ran = atomic_load(&vcpu->ran);
+	weight = ran - vcpu->seen;
 	if (args.clock != WIRE_INSTRUCTIONS) {
 		weight = 0;
 		if (track && sample_running() && api.cpu_is_idle && api.cpu_is_idle(state)) {

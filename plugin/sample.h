@@ -29,8 +29,9 @@ struct vcpu {
 	_Atomic bool idle;	/* waits for an interrupt, or for a system call to end */
 	_Atomic bool asked;	/* and has not answered yet */
 	/* Of the thread that runs it. */
-	uint64_t armed;	      /* instructions until the next look */
-	uint64_t seen;	      /* instructions at the last look */
+	uint64_t armed; /* instructions until the next look */
+	uint64_t seen;	/* instructions at the last look */
+	uint64_t random;
 	_Atomic uint64_t ran; /* instructions */
 };
 
@@ -91,6 +92,11 @@ void tick_close(void);
 int count_open(void);
 void count_cpu_init(struct vcpu *vcpu);
 void count_translate(struct qemu_plugin_tb *tb);
+/*
+ * Blocks that were left in their middle, by an exception or to access a device, were counted whole.
+ * Between blocks, with -icount and one vCPU, QEMU knows it exactly.
+ */
+void count_correct(struct vcpu *vcpu);
 void count_close(void);
 
 /* maestro.c: a sample of format=maestro. */

@@ -17,11 +17,11 @@
 
 #include "api.h"
 
-#define RECORDS_SIZE (1u << 20)
+#define RECORDS_SIZE (2u << 20)
 #define TRACE_SIZE (8u << 20)
 #define TRACE_CHUNK (1u << 20)
 #define FLUSH_MS 50
-#define PATIENCE_NS 100000000ull /* that a traced vCPU waits for the disk */
+#define PATIENCE_NS 500000000ull /* that a vCPU may wait for the disk */
 #define HEAD_SIZE 128		 /* more than a chunk needs besides its records */
 
 static struct {
@@ -418,6 +418,31 @@ static void count_drop(struct track *track)
 	atomic_fetch_add(track ? &track->dropped : &stream.homeless, 1);
 }
 
+static uint64_t host_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* A disk that was too slow once is not waited for again until it has caught up. */
+static bool wait_for_room(struct track *track, struct ring *ring, size_t size)
+{
+	uint64_t until = host_ns() + PATIENCE_NS;
+	struct timespec nap = { .tv_nsec = 200000 };
+
+	while (ring_free(ring) < size) {
+		if (track->tired || atomic_load(&stream.closed) || atomic_load(&stream.failed))
+			return false;
+		track->tired = host_ns() > until;
+		wake_writer();
+		nanosleep(&nap, NULL);
+	}
+	track->tired = false;
+	return true;
+}
+
 uint8_t *track_begin(struct track *track, size_t size)
 {
 	if (atomic_load(&stream.closed))
@@ -426,6 +451,8 @@ uint8_t *track_begin(struct track *track, size_t size)
 		count_drop(track);
 		return NULL;
 	}
+	if (stream.clock.patient && ring_free(&track->records) < size)
+		wait_for_room(track, &track->records, size);
 	pthread_mutex_lock(&track->lock);
 	if (atomic_load(&stream.closed)) {
 		pthread_mutex_unlock(&track->lock);
@@ -505,33 +532,11 @@ void track_put_alloc(struct track *track, struct wire_alloc *alloc)
 
 /* Traces */
 
-static uint64_t host_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
-static bool wait_for_room(struct track *track, size_t size)
-{
-	uint64_t until = host_ns() + PATIENCE_NS;
-	struct timespec nap = { .tv_nsec = 200000 };
-
-	while (ring_free(&track->trace) < size) {
-		if (atomic_load(&stream.closed) || atomic_load(&stream.failed) || host_ns() > until)
-			return false;
-		wake_writer();
-		nanosleep(&nap, NULL);
-	}
-	return true;
-}
-
 uint8_t *trace_room(struct track *track, size_t size)
 {
 	if (atomic_load_explicit(&stream.closed, memory_order_relaxed))
 		return NULL;
-	if (ring_free(&track->trace) < size && !wait_for_room(track, size)) {
+	if (ring_free(&track->trace) < size && !wait_for_room(track, &track->trace, size)) {
 		count_drop(track);
 		return NULL;
 	}

@@ -3,8 +3,8 @@
  * stream: what the plugin gathers, on its way into the file. Each vCPU has a track: a ring of records
  * (samples, allocations, code), which several threads may write under its lock, and in trace mode a
  * ring of trace bytes, which only the thread that runs the vCPU writes and that takes no lock. One
- * writer thread empties them at least every 100 ms. A guest never waits for a disk: what finds no
- * room is dropped and counted.
+ * writer thread empties them at least every 100 ms. A guest never waits long for a disk: what finds
+ * no room is dropped and counted.
  *
  * Tracks live until the process ends.
  */
@@ -54,6 +54,7 @@ struct track {
 	struct trace_mark marks[TRACE_MARKS];
 	_Atomic uint32_t marks_head, marks_tail;
 	uint64_t last_mark;
+	bool tired; /* of waiting for the disk */
 
 	/* Of the writer thread. */
 	uint32_t sequence;
@@ -63,6 +64,7 @@ struct track {
 struct stream_clock {
 	uint64_t (*now)(void);	 /* the time of a record */
 	uint64_t (*round)(void); /* no record gets a time before this any more; any thread */
+	bool patient; /* it stands still while the guest waits for the disk, so the guest may, a bit */
 };
 
 /*

@@ -120,6 +120,14 @@ static bool told_before(const struct images *images, uint32_t image)
 	return false;
 }
 
+static void print_unwound(struct buf *to, const char *what, const struct unwind_count *count)
+{
+	if (count->chains)
+		buf_addf(to,
+			 "unwound   %-24s %10" PRIu64 " stacks, %" PRIu64 " of them to the end\n",
+			 what, count->chains, count->ended);
+}
+
 static void print_text(struct info *info)
 {
 	struct job *job = info->job;
@@ -146,6 +154,8 @@ static void print_text(struct info *info)
 			 (double)info->last / 1e9, (double)(info->last - info->first) / 1e9);
 	if (info->cpu_seen)
 		buf_addf(to, "cpus      %" PRIu32 "\n", info->max_cpu + 1);
+	print_unwound(to, "kernel", &job->unwind.kernel);
+	print_unwound(to, "user", &job->unwind.user);
 	for (uint32_t i = 1; i < world->nr_sources; i++) {
 		struct count c = i < info->nr_sources ? info->sources[i] : (struct count){ 0 };
 
@@ -241,6 +251,16 @@ static void json_binaries(struct info *info)
 	}
 }
 
+static void json_unwound(struct buf *to, const struct unwind *unwind)
+{
+	buf_addf(to,
+		 "\"unwound\":%" PRIu64 ",\"unwound_to_end\":%" PRIu64
+		 ",\"kernel_unwound\":%" PRIu64 ",\"kernel_unwound_to_end\":%" PRIu64 ",",
+		 unwind->kernel.chains + unwind->user.chains,
+		 unwind->kernel.ended + unwind->user.ended, unwind->kernel.chains,
+		 unwind->kernel.ended);
+}
+
 static void print_json(struct info *info)
 {
 	struct job *job = info->job;
@@ -255,6 +275,7 @@ static void print_json(struct info *info)
 	if (info->time_seen)
 		buf_addf(to, "\"first_ns\":%" PRIu64 ",\"last_ns\":%" PRIu64 ",", info->first,
 			 info->last);
+	json_unwound(to, &job->unwind);
 	buf_addf(to, "\"cpus\":%" PRIu32 ",", info->cpu_seen ? info->max_cpu + 1 : 0);
 	json_text(to, "arch", world_arch(world));
 	buf_adds(to, ",\"facts\":{");

@@ -26,6 +26,7 @@ int job_open(struct job *job, struct strtab *strings)
 	world_init(&job->world, strings, &job->where);
 	alloc_init(&job->allocs);
 	job->unwind.world = &job->world;
+	job->unwind.method = options->unwind;
 	return merge_open(&job->merge, job->inputs, job->nr_inputs, job->reader, options,
 			  &job->world.frames, &job->err);
 }
@@ -46,11 +47,12 @@ static int put(struct job *job, struct writer *writer, struct event *ev)
 	if (ev->kind == EVENT_SAMPLE) {
 		ev->sample.count += !ev->sample.count;
 		job->samples += ev->sample.count;
+		if (ev->cpu < JOB_CPUS)
+			job->by_cpu[ev->cpu] += ev->sample.count;
 		if (!select_keeps(job->selection, &job->world, ev))
 			return 0;
 		job->selected += ev->sample.count;
-		if (ev->sample.state)
-			unwind_sample(&job->unwind, ev);
+		unwind_event(&job->unwind, ev);
 	} else if (ev->kind == EVENT_LOST) {
 		job->lost += ev->lost.count;
 		if (ev->lost.damage)
@@ -141,6 +143,8 @@ static int pass_on(struct job *job, struct writer *writer, struct event *ev)
 		return put_parts(job, writer, ev);
 	if (ev->kind == EVENT_CALL && !raw)
 		return put_call(job, writer, ev);
+	if (ev->kind == EVENT_ALLOC)
+		unwind_event(&job->unwind, ev);
 	if (ev->kind == EVENT_ALLOC && !raw) {
 		alloc_add(&job->allocs, ev);
 		return 0;

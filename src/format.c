@@ -82,6 +82,18 @@ const struct writer_ops *writer_by_extension(const char *path)
 	return NULL;
 }
 
+const struct writer_ops *writer_choose(const char *name, const char *path, struct err *err)
+{
+	const struct writer_ops *ops = name ? writer_by_name(name) : writer_by_extension(path);
+
+	if (!ops && name)
+		err_set(err, ERR_USAGE, "no writer '%s': see kscope formats", name);
+	else if (!ops)
+		err_set(err, ERR_USAGE, "%s: which format? Name it with -t (see kscope formats)",
+			path);
+	return ops;
+}
+
 int reader_damage(struct reader *r, struct event *ev, uint64_t offset, uint64_t count,
 		  uint64_t bytes, const char *fmt, ...)
 {
@@ -113,4 +125,19 @@ void reader_missing(struct reader *r, const char *fmt, ...)
 	va_end(ap);
 	log_warn("%s", text);
 	r->partial = true;
+}
+
+int reader_needs_pids(struct reader *r)
+{
+	for (size_t i = 0; i < r->options->nr_elfs; i++) {
+		const char *path = r->options->elfs[i].path;
+
+		if (r->options->elfs[i].pid == NO_TASK)
+			return err_set(
+				&r->err, ERR_USAGE,
+				"--elf %s: which process runs it? Data of the format %s wants "
+				"--elf PID=FILE",
+				path, r->ops->name);
+	}
+	return 0;
 }

@@ -108,6 +108,8 @@ const struct reader_ops *reader_by_name(const char *name);
 const struct reader_ops *reader_by_content(struct in *in);
 const struct writer_ops *writer_by_name(const char *name);
 const struct writer_ops *writer_by_extension(const char *path);
+/* By its name, or by the file's extension if name is NULL. NULL: err says what to do. */
+const struct writer_ops *writer_choose(const char *name, const char *path, struct err *err);
 
 /*
  * For readers: the input is damaged at `offset`. Says so (the first few times) and fills a lost
@@ -115,6 +117,8 @@ const struct writer_ops *writer_by_extension(const char *path);
  */
 int reader_damage(struct reader *r, struct event *ev, uint64_t offset, uint64_t count,
 		  uint64_t bytes, const char *fmt, ...) __attribute__((format(printf, 6, 7)));
+/* For readers whose data tells binaries apart by process: --elf must have named one each time. */
+int reader_needs_pids(struct reader *r);
 /* For readers: something the input refers to is missing. Warns and is told by the exit code. */
 void reader_missing(struct reader *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 

@@ -41,6 +41,8 @@ int pb_next(struct pb *pb, struct pb_field *field)
 		return -1;
 	field->number = (uint32_t)(tag >> 3);
 	field->wire = (enum pb_wire)(tag & 7);
+	field->value = 0;
+	field->bytes = (struct pb){ pb->at, pb->at };
 	switch (field->wire) {
 	case PB_VARINT: return pb_varint(pb, &field->value) ? 1 : -1;
 	case PB_FIXED64: return fixed(pb, 8, &field->value) ? 1 : -1;

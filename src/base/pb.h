@@ -16,8 +16,8 @@ struct pb {
 struct pb_field {
 	uint32_t number;
 	enum pb_wire wire;
-	uint64_t value;	 /* of a number */
-	struct pb bytes; /* of PB_BYTES */
+	uint64_t value;	 /* of a number, else 0 */
+	struct pb bytes; /* of PB_BYTES, else nothing */
 };
 
 bool pb_varint(struct pb *pb, uint64_t *value);

@@ -169,6 +169,12 @@ void order_round(struct order *order)
 	order->newest_before = order->newest;
 }
 
+void order_until(struct order *order, uint64_t time)
+{
+	if (time)
+		let_go(order, time - 1);
+}
+
 void order_finish(struct order *order)
 {
 	let_go(order, UINT64_MAX);

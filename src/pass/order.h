@@ -41,8 +41,9 @@ struct order { /* zeroed: empty */
 };
 
 void order_put(struct order *order, uint64_t time, uint64_t offset, const void *data, size_t len);
-void order_round(struct order *order);	/* a round has ended */
-void order_finish(struct order *order); /* nothing more will come */
+void order_round(struct order *order);		      /* a round has ended */
+void order_until(struct order *order, uint64_t time); /* nothing older will come: a better round */
+void order_finish(struct order *order);		      /* nothing more will come */
 /* NULL: nothing may go yet. Valid until the next call; take all there is before putting more. */
 const struct order_item *order_next(struct order *order);
 void order_release(struct order *order);

@@ -1,38 +1,54 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * unwind: the user part of a call chain, from registers and a copy of the stack, as perf record
- * --call-graph dwarf keeps them. The rules are those of .eh_frame and .debug_frame (libdw reads
- * them); where a binary has none the frame pointer is followed. x86-64 and arm64.
+ * unwind: the call chain from registers and a copy of the stack. perf record --call-graph dwarf
+ * keeps them of the user's side; the QEMU plugin keeps them of whatever ran, kernels included.
  *
- * Built without libdw it leaves samples as they are, and says so once.
+ * How is `method`, or, with UNWIND_AUTO, what the binary has, frame by frame: Linux's ORC tables,
+ * else the rules of .eh_frame and .debug_frame, else frame pointers. Chains of a kernel go through
+ * interrupts and system calls and end with the address of the user's code that was interrupted.
+ * x86-64 and arm64; of whole states also i386, arm and RISC-V.
+ *
+ * Built without libdw it follows frame pointers only.
  */
 #ifndef KSCOPE_PASS_UNWIND_H
 #define KSCOPE_PASS_UNWIND_H
 
 #include <stdbool.h>
 
+#include "base/mem.h"
+#include "format.h"
 #include "model/world.h"
 
-struct unwind_image;
-struct Dwarf_Frame_s;
+struct spot;
 
-struct unwind { /* zeroed but for the world: ready */
+struct unwind_count {
+	uint64_t chains; /* that were unwound */
+	uint64_t ended;	 /* of them, those that reached the root: where a thread began */
+};
+
+struct unwind { /* zeroed but for the world and the method: ready */
 	struct world *world;
-	struct unwind_image *images; /* by the image's handle */
-	size_t nr_images;
-	struct Dwarf_Frame_s **frames; /* rules, once for every address; [0] is none */
-	size_t nr_frames, cap_frames;
-	struct hash frame_index; /* (image, address) to frames */
-	uint64_t *ips;		 /* the chain that was lent with the last sample */
+	enum unwind_method method;
+	struct unwind_count kernel, user; /* by where the pc was */
+
+	struct spot **spots; /* once for every address; [0] is none */
+	struct arena arena;  /* they are in here */
+	size_t nr_spots, cap_spots;
+	struct hash spot_index; /* (offset, image) to spots */
+	struct cfi_image *cfis; /* by the image's handle */
+	size_t nr_cfis;
+	struct orc_table *orcs; /* likewise */
+	size_t nr_orcs;
+	uint64_t *ips; /* the chain that was lent with the last event */
 	size_t cap_ips;
 	bool told;
 };
 
 /*
- * Completes the chain of a sample that has ev->sample.state. Before the world changes: the maps
- * have to be those of the moment. What it lends stays until the next call.
+ * Completes the chain of a sample, or of an allocation, that has a state. Before the world changes:
+ * the maps have to be those of the moment. What it lends stays until the next call.
  */
-void unwind_sample(struct unwind *unwind, struct event *ev);
+void unwind_event(struct unwind *unwind, struct event *ev);
 void unwind_release(struct unwind *unwind);
 
 #endif

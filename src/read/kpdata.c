@@ -349,6 +349,8 @@ static int kpdata_open(struct reader *r)
 	p->seeker.fd = -1;
 	GROW(p->processes, 1, p->cap_processes);
 	memset(&p->processes[p->nr_processes++], 0, sizeof(*p->processes));
+	if (reader_needs_pids(r) < 0)
+		return -1;
 	if (in_length(r->in, &length, &r->err) < 0)
 		return -1;
 	p->version = vote(r);

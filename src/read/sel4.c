@@ -66,6 +66,8 @@ int sel4_open(struct reader *r, struct sel4 *s, bool has_mapping)
 {
 	const struct options *options = r->options;
 
+	if (reader_needs_pids(r) < 0)
+		return -1;
 	for (size_t i = 0; i < options->nr_elfs; i++) {
 		sel4_map(s, options->elfs[i].path, strlen(options->elfs[i].path),
 			 options->elfs[i].pid);

@@ -34,9 +34,20 @@ int open_regular(const char *path, struct err *err)
 #define SECTIONS_MAX ((size_t)1 << 20)
 #define NAME_LEN_MAX ((size_t)64 << 10)
 
+static void add_load(struct object *obj, const GElf_Phdr *ph, size_t *cap)
+{
+	GROW(obj->loads, obj->nr_loads + 1, *cap);
+	obj->loads[obj->nr_loads++] = (struct sym_segment){
+		.vaddr = ph->p_vaddr,
+		.offset = ph->p_offset,
+		.filesz = ph->p_filesz,
+		.memsz = ph->p_memsz,
+	};
+}
+
 static void read_segments(struct object *obj)
 {
-	size_t nr = 0, cap = 0;
+	size_t nr = 0, cap = 0, load_cap = 0;
 
 	if (elf_getphdrnum(obj->elf, &nr) < 0)
 		return;
@@ -45,15 +56,13 @@ static void read_segments(struct object *obj)
 
 		if (!gelf_getphdr(obj->elf, (int)i, &ph))
 			return;
-		if (ph.p_type != PT_LOAD || !(ph.p_flags & PF_X))
+		if (ph.p_type != PT_LOAD)
+			continue;
+		add_load(obj, &ph, &load_cap);
+		if (!(ph.p_flags & PF_X))
 			continue;
 		GROW(obj->segments, obj->nr_segments + 1, cap);
-		obj->segments[obj->nr_segments++] = (struct sym_segment){
-			.vaddr = ph.p_vaddr,
-			.offset = ph.p_offset,
-			.filesz = ph.p_filesz,
-			.memsz = ph.p_memsz,
-		};
+		obj->segments[obj->nr_segments++] = obj->loads[obj->nr_loads - 1];
 	}
 }
 
@@ -206,6 +215,7 @@ struct object *object_open(const char *path, int fd, struct err *err)
 	read_segments(obj);
 	read_sections(obj);
 	read_ids(obj);
+	obj->file = (const uint8_t *)elf_rawfile(obj->elf, &obj->file_len);
 	return obj;
 }
 
@@ -218,8 +228,44 @@ void object_close(struct object *obj)
 	close(obj->fd);
 	spans_release(&obj->loaded);
 	free(obj->segments);
+	free(obj->loads);
 	free(obj->path);
 	free(obj);
+}
+
+const uint8_t *object_bytes(const struct object *obj, uint64_t offset, size_t len)
+{
+	if (!obj->file || offset > obj->file_len || len > obj->file_len - offset)
+		return NULL;
+	return obj->file + offset;
+}
+
+bool object_section(const struct object *obj, const char *name, struct sym_section *out)
+{
+	struct strings names;
+	Elf_Scn *scn = NULL;
+	size_t index = 0;
+
+	if (elf_getshdrstrndx(obj->elf, &index) < 0)
+		return false;
+	names = find_strings(obj, index);
+	for (size_t i = 0; i < SECTIONS_MAX && (scn = elf_nextscn(obj->elf, scn)); i++) {
+		const char *its_name;
+		Elf_Data *data;
+		GElf_Shdr sh;
+
+		if (!gelf_getshdr(scn, &sh) || sh.sh_type == SHT_NOBITS)
+			continue;
+		its_name = string_at(&names, sh.sh_name);
+		if (!its_name || strcmp(its_name, name) != 0)
+			continue;
+		data = elf_rawdata(scn, NULL);
+		if (!data || !data->d_buf)
+			return false;
+		*out = (struct sym_section){ section_address(obj, &sh), data->d_buf, data->d_size };
+		return true;
+	}
+	return false;
 }
 
 /* $a, $t, $d, $x, also as "$d.42" or "$xrv64gc": where code changes its kind, not a name. */
@@ -355,6 +401,20 @@ void object_read_symbols(const struct object *obj, struct symtab *tab)
 	symtab_finish(tab);
 }
 
+int object_read_ksyms(const struct object *obj, struct ksyms *ksyms, struct err *err)
+{
+	struct ksyms_in in = {
+		.data = obj->file,
+		.len = obj->file ? obj->file_len : 0,
+		.loads = obj->loads,
+		.nr_loads = obj->nr_loads,
+		.is_64bit = obj->is_64bit,
+		.big_endian = obj->big_endian,
+	};
+
+	return ksyms_read(ksyms, &in, obj->path, err);
+}
+
 #else
 
 struct object *object_open(const char *path, int fd, struct err *err)
@@ -369,10 +429,30 @@ void object_close(struct object *obj)
 	(void)obj;
 }
 
+const uint8_t *object_bytes(const struct object *obj, uint64_t offset, size_t len)
+{
+	(void)obj, (void)offset, (void)len;
+	return NULL;
+}
+
+bool object_section(const struct object *obj, const char *name, struct sym_section *out)
+{
+	(void)obj, (void)name, (void)out;
+	return false;
+}
+
 void object_read_symbols(const struct object *obj, struct symtab *tab)
 {
 	(void)obj;
 	symtab_finish(tab);
+}
+
+int object_read_ksyms(const struct object *obj, struct ksyms *ksyms, struct err *err)
+{
+	(void)obj;
+	(void)ksyms;
+	(void)err;
+	return -1;
 }
 
 #endif

@@ -168,6 +168,11 @@ def kpdata_no_maps():
 
 
 @case
+def kpdata_elf_no_pid():
+    return kpdata_no_maps()
+
+
+@case
 def kpdata_cut():
     return (start() + blocks(3))[:-11]
 
@@ -307,7 +312,8 @@ def kphistogram_damaged():
     return rows[:128] + b"garbage\n" + rows[128:200] + b"X" + rows[201:-20]
 
 
-ARGS = {"kpdata-garbage-only": "-f kpdata", "kpdata-garbage-text": "-f kpdata"}
+ARGS = {"kpdata-garbage-only": "-f kpdata", "kpdata-garbage-text": "-f kpdata",
+        "kpdata-elf-no-pid": "--elf app.elf"}
 
 
 def main():

@@ -117,6 +117,7 @@ def make_protobuf():
                       ips=[2 ** 63 + i for i in range(16)])
     few = [frame(message(time=t)) for t in (100, 200, 300)]
     put("sel4-pb", "input.pb", hello + few[0] + b"400 ERROR\n" + few[1] + few[2])
+    put("sel4-elf-no-pid", "input.pb", hello + few[0] + b"400 ERROR\n" + few[1] + few[2])
     assert len(deep) > 99 and len(deepest) > 199
     put("sel4-pb-long-frames", "input.pb", hello + few[0] + frame(deep) + few[1] + frame(deepest) +
         few[2])

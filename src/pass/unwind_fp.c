@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Frame pointers. A function that has made its frame has stored its caller's frame pointer and its
+ * return address side by side, and points there. Execution may be where it has not, or never will:
+ * at its first instruction, in a leaf that needs no frame, before its end. There the return address
+ * is where the call left it: in the link register, or on top of the stack.
+ */
+#include <string.h>
+
+#include "pass/unwind_walk.h"
+
+#define MAX_FRAME_BYTES 0x4000 /* a frame pointer that leads further up is none */
+#define PROLOGUE_BYTES 64
+#define MAX_PUSHED 8 /* words that a function without a frame may have put on the stack */
+
+struct record {
+	uint64_t next; /* the caller's frame pointer */
+	uint64_t pc;   /* the return address */
+	uint64_t cfa;
+};
+
+static bool read_record(const struct walk *w, uint64_t next, uint64_t pc, struct record *r)
+{
+	return walk_word(w, next, &r->next) && walk_word(w, pc, &r->pc);
+}
+
+/* Does the word look like the frame pointer of a caller of the frame at fp? */
+static bool leads_up(uint64_t next, uint64_t fp)
+{
+	return !next || (next > fp && next - fp <= MAX_FRAME_BYTES);
+}
+
+/*
+ * Nobody says where r11 points to. LLVM: to the frame pointer, with lr above it. GCC: to lr, with
+ * the frame pointer below it; GCC with -mapcs-frame: to pc, with lr, sp and the frame pointer below.
+ */
+static bool read_arm_record(const struct walk *w, uint64_t fp, struct record *r)
+{
+	r->cfa = fp + 8;
+	if (read_record(w, fp, fp + 4, r) && leads_up(r->next, fp) && walk_is_code(w, r->pc))
+		return true;
+	r->cfa = fp + 4;
+	if (read_record(w, fp - 4, fp, r) && leads_up(r->next, fp) && walk_is_code(w, r->pc))
+		return true;
+	return read_record(w, fp - 12, fp - 4, r) && leads_up(r->next, fp) &&
+	       walk_is_code(w, r->pc);
+}
+
+/* The function may have kept its caller's frame pointer only: r->pc is then none. */
+static bool read_riscv_record(const struct walk *w, uint64_t fp, struct record *r)
+{
+	unsigned word = w->machine->word;
+
+	r->cfa = fp;
+	return read_record(w, fp - 2 * word, fp - word, r);
+}
+
+static bool read_frame(const struct walk *w, const struct state *s, struct record *r)
+{
+	const struct machine *m = w->machine;
+	uint64_t fp, sp;
+
+	if (!reg_value(s, m->fp, &fp) || !reg_value(s, m->sp, &sp) || fp < sp ||
+	    fp - sp > MAX_FRAME_BYTES)
+		return false;
+	if (m->kind == ARM)
+		return read_arm_record(w, fp, r);
+	if (m->kind == RISCV64 || m->kind == RISCV32)
+		return read_riscv_record(w, fp, r);
+	r->cfa = fp + 2 * m->word;
+	return read_record(w, fp, fp + m->word, r);
+}
+
+/* The state after a return by `pc`, with the stack as high as `sp`. */
+static enum step to_caller(const struct walk *w, struct state *s, uint64_t pc, uint64_t sp,
+			   uint64_t fp)
+{
+	s->known = 0;
+	reg_set(s, w->machine->fp, fp);
+	reg_set(s, w->machine->sp, sp);
+	s->cfa = sp;
+	s->pc = pc;
+	s->exact = false;
+	return pc ? STEP_CALLER : STEP_END;
+}
+
+/* Does the code before the return address end in a call? */
+static bool follows_call(const uint8_t *end)
+{
+	return end[-5] == 0xe8 || /* call rel32; below: call through a register or memory */
+	       (end[-2] == 0xff && (end[-1] & 0x38) == 0x10) ||
+	       (end[-3] == 0xff && (end[-2] & 0x38) == 0x10) ||
+	       (end[-6] == 0xff && (end[-5] & 0x38) == 0x10) ||
+	       (end[-7] == 0xff && (end[-6] & 0x38) == 0x10);
+}
+
+static const uint8_t *code_at(const struct walk *w, const struct spot *spot, uint64_t vaddr,
+			      size_t len)
+{
+	struct symfile *symfile = image_symfile(&w->unwind->world->images, spot->image);
+
+	return symfile ? symfile_code(symfile, vaddr, len) : NULL;
+}
+
+bool walk_is_return(const struct walk *w, uint64_t address)
+{
+	const struct spot *spot = walk_spot(w, address - 1);
+	const uint8_t *code = spot ? code_at(w, spot, spot->vaddr + 1 - 7, 7) : NULL;
+
+	return code && follows_call(code + 7);
+}
+
+/* mov %rsp,%rbp in either encoding; without the prefix, of 32 bits */
+static bool sets_frame_pointer(const uint8_t *code, size_t len, bool is_64bit)
+{
+	for (size_t i = is_64bit; i + 1 < len; i++) {
+		if (is_64bit && code[i - 1] != 0x48)
+			continue;
+		if ((code[i] == 0x89 && code[i + 1] == 0xe5) ||
+		    (code[i] == 0x8b && code[i + 1] == 0xec))
+			return true;
+	}
+	return false;
+}
+
+/* On x86: is there a frame yet, and still? Where the code is not known, probably. */
+static bool has_frame(const struct walk *w, const struct spot *spot, uint64_t function)
+{
+	uint64_t before = spot->vaddr - function;
+	const uint8_t *code;
+
+	code = code_at(w, spot, spot->vaddr, 1);
+	if (code && code[0] == 0xc3) /* ret */
+		return false;
+	if (before > PROLOGUE_BYTES)
+		before = PROLOGUE_BYTES;
+	code = code_at(w, spot, function, before);
+	return !code || sets_frame_pointer(code, before, w->machine->word == 8);
+}
+
+/* x86: the return address is on top of the stack, or a few words from there. */
+static enum step leaf_by_stack(const struct walk *w, struct state *s, const struct spot *spot)
+{
+	unsigned word = w->machine->word;
+	uint64_t function = walk_function(w, s->pc), fp, sp, pc;
+
+	if (!function || !reg_value(s, w->machine->sp, &sp) || !walk_word(w, sp, &pc))
+		return STEP_NONE;
+	if (!reg_value(s, w->machine->fp, &fp))
+		fp = 0;
+	if (spot->vaddr != function && has_frame(w, spot, function))
+		return STEP_NONE;
+	if (walk_is_code(w, pc))
+		return to_caller(w, s, pc, sp + word, fp);
+	for (unsigned i = 1; i < MAX_PUSHED && walk_word(w, sp + i * word, &pc); i++) {
+		if (walk_is_return(w, pc))
+			return to_caller(w, s, pc, sp + (i + 1) * word, fp);
+	}
+	return STEP_NONE;
+}
+
+/*
+ * With a link register: it holds the return address up to the first call, and again behind the
+ * restoring at the end. In between it points into the function itself, and there is a frame. Where
+ * there is a frame already, and no call yet, the frame has the same address.
+ */
+static enum step leaf_by_link(const struct walk *w, struct state *s, const struct spot *spot)
+{
+	uint64_t function = walk_function(w, s->pc), lr, fp, sp;
+	struct record r;
+
+	if (!function || !reg_value(s, w->machine->lr, &lr) || !reg_value(s, w->machine->sp, &sp))
+		return STEP_NONE;
+	lr = walk_return(w, lr);
+	if (!lr || !walk_is_code(w, lr))
+		return STEP_NONE;
+	if (!reg_value(s, w->machine->fp, &fp))
+		fp = 0;
+	if (spot->vaddr == function)
+		return to_caller(w, s, lr, sp, fp);
+	if (walk_function(w, lr - 1) == function)
+		return STEP_NONE;
+	if (read_frame(w, s, &r) && walk_return(w, r.pc) == lr)
+		return STEP_NONE;
+	/* A leaf on RISC-V that keeps the frame pointer alone has it where others have ra. */
+	if ((w->machine->kind == RISCV64 || w->machine->kind == RISCV32) && read_frame(w, s, &r) &&
+	    !walk_is_code(w, r.pc) && r.pc > fp && leads_up(r.pc, fp))
+		return to_caller(w, s, lr, fp, r.pc);
+	return to_caller(w, s, lr, sp, fp);
+}
+
+enum step fp_leaf(const struct walk *w, struct state *s)
+{
+	struct spot *spot = s->exact && w->cpu->whole ? walk_spot(w, s->pc) : NULL;
+
+	if (!spot)
+		return STEP_NONE;
+	return w->machine->lr == NO_REG ? leaf_by_stack(w, s, spot) : leaf_by_link(w, s, spot);
+}
+
+enum step fp_step(const struct walk *w, struct state *s)
+{
+	const struct machine *m = w->machine;
+	enum step step;
+	struct record r;
+	uint64_t fp;
+
+	if (!reg_value(s, m->fp, &fp))
+		return STEP_LOST;
+	if (!fp)
+		return STEP_END;
+	step = trap_encoded(w, s, fp);
+	if (step != STEP_NONE)
+		return step;
+	if (!read_frame(w, s, &r))
+		return STEP_LOST;
+	step = trap_record(w, s, fp);
+	if (step != STEP_NONE)
+		return step;
+	return to_caller(w, s, walk_return(w, r.pc), r.cfa, r.next);
+}

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Traps: where an interrupt, an exception or a system call left what was interrupted. Assembly that
+ * has no rules stands between, so its frame is known by what it looks like: what the processor of
+ * x86 pushes, and the registers that Linux saves where its frame pointers lead to them.
+ */
+#include "pass/unwind_walk.h"
+
+/* ---- what x86 pushes: ip, cs, flags, and mostly sp, ss ---- */
+
+#define FLAGS_ALWAYS 0x2
+#define FLAGS_NEVER UINT64_C(0xffffffffffc08028)
+#define SELECTOR_MAX 0x400
+
+static bool is_selector(uint64_t value, unsigned level)
+{
+	return value < SELECTOR_MAX && (value & 3) == level;
+}
+
+struct pushed {
+	uint64_t ip, cs, flags, sp, ss;
+	unsigned words;
+};
+
+static bool read_pushed(const struct walk *w, uint64_t at, struct pushed *p)
+{
+	unsigned word = w->machine->word;
+
+	if (!walk_word(w, at, &p->ip) || !walk_word(w, at + word, &p->cs) ||
+	    !walk_word(w, at + 2 * word, &p->flags))
+		return false;
+	if (p->cs < 4 || !(is_selector(p->cs, 0) || is_selector(p->cs, 3)) ||
+	    !(p->flags & FLAGS_ALWAYS) || (p->flags & FLAGS_NEVER))
+		return false;
+	p->words = 3;
+	if (word == 4 && !(p->cs & 3)) { /* the same stack goes on */
+		p->sp = at + 3 * word;
+		return true;
+	}
+	p->words = 5;
+	return walk_word(w, at + 3 * word, &p->sp) && walk_word(w, at + 4 * word, &p->ss) &&
+	       is_selector(p->ss, p->cs & 3);
+}
+
+/* Not every such row of numbers is one: the stack and the code have to fit. */
+static bool is_pushed(const struct walk *w, uint64_t at, const struct pushed *p)
+{
+	uint64_t end = at + p->words * w->machine->word;
+
+	if (p->cs & 3)
+		return p->ip && !walk_is_code(w, p->ip);
+	/* The processor first makes the stack even. */
+	return walk_is_code(w, p->ip) && p->sp >= end && p->sp - end < 16;
+}
+
+enum step trap_pushed(const struct walk *w, struct state *s, unsigned words)
+{
+	unsigned word = w->machine->word;
+	struct pushed p;
+	uint64_t sp;
+
+	if ((w->machine->kind != X86_64 && w->machine->kind != I386) ||
+	    !reg_value(s, w->machine->sp, &sp))
+		return STEP_NONE;
+	for (unsigned i = 0; i < words; i++) {
+		if (!read_pushed(w, sp + i * word, &p) || !is_pushed(w, sp + i * word, &p))
+			continue;
+		s->pc = p.ip;
+		s->cfa = p.sp;
+		s->exact = true;
+		s->known &= w->machine->kept; /* assembly on this way leaves them alone */
+		reg_set(s, w->machine->sp, p.sp);
+		return p.cs & 3 ? STEP_USER : STEP_TRAP;
+	}
+	return STEP_NONE;
+}
+
+#define RCX 2
+
+/* The instruction syscall leaves the stack alone and puts the return address into rcx. */
+enum step trap_syscall(const struct walk *w, struct state *s)
+{
+	uint64_t sp, rcx;
+
+	if (w->machine->kind != X86_64 || !s->exact || !reg_value(s, w->machine->sp, &sp) ||
+	    !walk_is_user(w, sp) || !reg_value(s, RCX, &rcx) || !walk_is_user(w, rcx))
+		return STEP_NONE;
+	s->pc = rcx;
+	return STEP_USER;
+}
+
+/* ---- struct pt_regs of Linux on x86, found by an encoded frame pointer ---- */
+
+struct regs_layout {
+	const uint8_t *order; /* DWARF's numbers, as they lie on the stack */
+	uint8_t nr;
+	uint16_t ip, cs, sp; /* offsets */
+};
+
+static const uint8_t order_64[] = { 15, 14, 13, 12, 6, 3, 11, 10, 9, 8, 0, 2, 1, 4, 5 };
+static const uint8_t order_32[] = { 3, 1, 2, 6, 7, 5, 0 };
+static const struct regs_layout layout_64 = { order_64, sizeof(order_64), 128, 136, 152 };
+static const struct regs_layout layout_32 = { order_32, sizeof(order_32), 48, 52, 60 };
+
+static enum step restore(const struct walk *w, struct state *s, uint64_t regs,
+			 const struct regs_layout *layout)
+{
+	struct state before = { .cfa = regs, .exact = true };
+	uint64_t cs, sp, value;
+
+	if (!walk_word(w, regs + layout->ip, &before.pc) || !walk_word(w, regs + layout->cs, &cs))
+		return STEP_LOST;
+	if (cs & 3) {
+		*s = before;
+		return STEP_USER;
+	}
+	if (!walk_word(w, regs + layout->sp, &sp))
+		return STEP_LOST;
+	for (unsigned i = 0; i < layout->nr; i++) {
+		if (walk_word(w, regs + i * w->machine->word, &value))
+			reg_set(&before, layout->order[i], value);
+	}
+	reg_set(&before, w->machine->sp, sp);
+	*s = before;
+	return STEP_TRAP;
+}
+
+enum step trap_encoded(const struct walk *w, struct state *s, uint64_t fp)
+{
+	uint64_t value;
+
+	if (w->context != IP_KERNEL)
+		return STEP_NONE;
+	/* With CONFIG_FRAME_POINTER: bit 0 is set, or, of 32 bits, bit 31 is not. */
+	if (w->machine->kind == X86_64 && fp & 1 && walk_word(w, fp - 1, &value))
+		return restore(w, s, fp - 1, &layout_64);
+	if (w->machine->kind == I386 && !(fp >> 31) && walk_word(w, fp | 1u << 31, &value))
+		return restore(w, s, fp | 1u << 31, &layout_32);
+	return STEP_NONE;
+}
+
+/* ---- struct pt_regs of Linux on arm64, which ends in a frame record ---- */
+
+#define ARM64_FP 232
+#define ARM64_PC 256
+#define ARM64_PSTATE 264
+#define ARM64_RECORD 304      /* up to 6.12: the interrupted pc, or 0 after user code */
+#define ARM64_RECORD_META 296 /* since 6.13: two zeroes, then what it is */
+#define META_PT_REGS 2
+
+/* Where the registers are whose record this is; 0: it is of a function. */
+static uint64_t find_registers(const struct walk *w, uint64_t record)
+{
+	uint64_t next, pc, meta, saved, regs = record - ARM64_RECORD;
+
+	if (!walk_word(w, record, &next) || !walk_word(w, record + 8, &pc))
+		return 0;
+	if (!next && !pc && walk_word(w, record + 16, &meta) && meta == META_PT_REGS)
+		return record - ARM64_RECORD_META;
+	if (!walk_word(w, regs + ARM64_PC, &saved) || !saved)
+		return 0;
+	if (!next && !pc)
+		return regs;
+	return pc == saved && walk_word(w, regs + ARM64_FP, &saved) && saved == next ? regs : 0;
+}
+
+enum step trap_record(const struct walk *w, struct state *s, uint64_t record)
+{
+	struct state before = { .exact = true };
+	uint64_t regs, pstate, value;
+
+	if (w->machine->kind != AARCH64 || w->context != IP_KERNEL)
+		return STEP_NONE;
+	regs = find_registers(w, record);
+	if (!regs || !walk_word(w, regs + ARM64_PC, &before.pc) ||
+	    !walk_word(w, regs + ARM64_PSTATE, &pstate) || pstate >> 32)
+		return STEP_NONE;
+	before.cfa = regs;
+	if (!(pstate & 15)) {
+		*s = before;
+		return STEP_USER;
+	}
+	for (unsigned i = 0; i <= 31; i++) { /* x0 to x30, sp */
+		if (walk_word(w, regs + 8 * i, &value))
+			reg_set(&before, i, value);
+	}
+	*s = before;
+	return STEP_TRAP;
+}

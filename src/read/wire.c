@@ -1,0 +1,571 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "read/wire.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "model/frame.h"
+#include "read/bare.h"
+
+/* ---- chunks ---- */
+
+static struct wire_cpu *cpu_count(struct wire *w, uint32_t cpu)
+{
+	if (cpu >= w->nr_cpus) {
+		w->cpus = xrealloc(w->cpus, cpu + 1, sizeof(*w->cpus));
+		memset(w->cpus + w->nr_cpus, 0, (cpu + 1 - w->nr_cpus) * sizeof(*w->cpus));
+		w->nr_cpus = cpu + 1;
+	}
+	return &w->cpus[cpu];
+}
+
+static void damage(struct reader *r, uint64_t offset, uint64_t count, uint64_t bytes,
+		   const char *text)
+{
+	struct wire *w = r->priv;
+	struct event *ev = wire_add(&w->before, EVENT_LOST), spare;
+
+	reader_damage(r, ev ? ev : &spare, offset, count, bytes, "%s", text);
+}
+
+/* The fields that stand before the records. */
+struct chunk_facts {
+	uint64_t cpu, sequence, dropped, trace_time;
+	bool has_cpu;
+};
+
+static void check_sequence(struct reader *r, const struct wire_chunk *chunk,
+			   const struct chunk_facts *facts)
+{
+	struct wire *w = r->priv;
+	struct wire_cpu *count = cpu_count(w, (uint32_t)facts->cpu);
+	uint32_t expected = count->sequence;
+	char text[100];
+
+	count->sequence = (uint32_t)facts->sequence + 1;
+	if (facts->sequence == expected)
+		return;
+	snprintf(text, sizeof(text),
+		 "chunk %" PRIu64 " of cpu %" PRIu64 " where %" PRIu32 " was to come",
+		 facts->sequence, facts->cpu, expected);
+	damage(r, chunk->offset, 0, 0, text);
+}
+
+static void tell_dropped(struct wire *w, const struct chunk_facts *facts)
+{
+	struct event *ev = wire_add(&w->before, EVENT_LOST);
+
+	if (!ev)
+		return;
+	ev->lost.count = facts->dropped;
+	ev->cpu = facts->has_cpu ? (uint32_t)facts->cpu : NO_CPU;
+}
+
+static void keep(struct wire *w, enum wire_record kind, uint32_t cpu, uint64_t time,
+		 uint64_t offset, struct pb message)
+{
+	struct wire_item item = { kind, cpu };
+
+	buf_clear(&w->scratch);
+	buf_add(&w->scratch, &item, sizeof(item));
+	buf_add(&w->scratch, message.at, (size_t)(message.end - message.at));
+	order_put(&w->order, time, offset, w->scratch.data, w->scratch.len);
+}
+
+/* Is the record whole? Then *time is its time. */
+static bool record_time(enum wire_record kind, struct pb message, uint64_t *time)
+{
+	struct wire_sample sample;
+	struct wire_alloc alloc;
+	struct wire_code code;
+
+	switch (kind) {
+	case WIRE_ALLOC:
+		if (!wire_alloc(message, &alloc))
+			return false;
+		message = alloc.at;
+		/* fall through */
+	case WIRE_SAMPLE:
+		if (!wire_sample(message, &sample))
+			return false;
+		*time = sample.time;
+		return true;
+	case WIRE_CODE:
+		if (!wire_code(message, &code))
+			return false;
+		*time = code.time;
+		return true;
+	case WIRE_TRACE: return true;
+	}
+	return false;
+}
+
+static void take_record(struct reader *r, const struct wire_chunk *chunk,
+			const struct chunk_facts *facts, const struct pb_field *field)
+{
+	struct wire *w = r->priv;
+	enum wire_record kind = (enum wire_record)field->number;
+	uint64_t time = facts->trace_time, offset = chunk->offset + chunk->head;
+	struct wire_cpu *count = facts->has_cpu ? cpu_count(w, (uint32_t)facts->cpu) : NULL;
+
+	if (field->wire == PB_BYTES)
+		offset += (uint64_t)(field->bytes.at - chunk->data);
+	if (field->wire != PB_BYTES || !record_time(kind, field->bytes, &time)) {
+		damage(r, offset, 1, 0, "a record that cannot be read");
+		if (count)
+			count->damaged++;
+		return;
+	}
+	if (count) {
+		count->samples += kind == WIRE_SAMPLE;
+		count->allocs += kind == WIRE_ALLOC;
+	}
+	keep(w, kind, count ? (uint32_t)facts->cpu : NO_CPU, time, offset, field->bytes);
+}
+
+static void check_count(struct reader *r, const struct wire_chunk *chunk, struct pb message)
+{
+	struct wire *w = r->priv;
+	struct pb_field field;
+	uint64_t values[7] = { 0 }, here;
+	const struct wire_cpu *seen;
+	char text[120];
+
+	while (pb_next(&message, &field) > 0) {
+		if (field.number < 7)
+			values[field.number] = field.value;
+	}
+	if (values[1] >= WIRE_MAX_CPUS)
+		return;
+	seen = cpu_count(w, (uint32_t)values[1]);
+	here = seen->samples + seen->allocs;
+	if (here + seen->damaged >= values[2] + values[6])
+		return;
+	snprintf(text, sizeof(text),
+		 "cpu %" PRIu64 " took %" PRIu64 " samples, of which %" PRIu64 " are here",
+		 values[1], values[2] + values[6], here);
+	damage(r, chunk->offset, values[2] + values[6] - here - seen->damaged, 0, text);
+}
+
+static void take_end(struct reader *r, const struct wire_chunk *chunk, struct pb message)
+{
+	struct wire *w = r->priv;
+	struct pb_field field;
+
+	w->ended = true;
+	while (pb_next(&message, &field) > 0) {
+		if (field.number == 2 && field.wire == PB_BYTES)
+			check_count(r, chunk, field.bytes);
+	}
+}
+
+static void take_field(struct reader *r, const struct wire_chunk *chunk, struct chunk_facts *facts,
+		       const struct pb_field *field)
+{
+	struct wire *w = r->priv;
+
+	switch (field->number) {
+	case 2:
+		facts->has_cpu = field->value < WIRE_MAX_CPUS;
+		facts->cpu = field->value;
+		break;
+	case 3: facts->sequence = field->value; break;
+	case 4: facts->dropped += field->value; break;
+	case WIRE_SAMPLE:
+	case WIRE_ALLOC:
+	case WIRE_CODE:
+	case WIRE_TRACE: take_record(r, chunk, facts, field); break;
+	case 10: order_until(&w->order, field->value); break;
+	case 11: take_end(r, chunk, field->bytes); break;
+	case 12: facts->trace_time = field->value; break;
+	}
+}
+
+static void finish(struct reader *r)
+{
+	struct wire *w = r->priv;
+
+	w->finished = true;
+	order_finish(&w->order);
+	if (!w->ended)
+		reader_missing(r,
+			       "%s: the recording has no end: the emulator was killed, or the "
+			       "file was copied while it ran; what is there is whole",
+			       r->in->path);
+}
+
+/* Puts the records of the next chunk into the order. Damage goes to w->before. */
+static void take_chunk(struct reader *r)
+{
+	struct chunk_facts facts = { 0 };
+	struct wire_chunk chunk;
+	struct pb_field field;
+	struct pb message;
+	uint64_t start = in_offset(r->in);
+	int ret = wire_peek(r->in, &chunk);
+
+	if (ret < 0) {
+		wire_resync(r->in);
+		damage(r, start, 0, in_offset(r->in) - start, "not a chunk of a recording");
+		return;
+	}
+	if (!ret) {
+		finish(r);
+		return;
+	}
+	message = (struct pb){ chunk.data, chunk.data + chunk.len };
+	while ((ret = pb_next(&message, &field)) > 0)
+		take_field(r, &chunk, &facts, &field);
+	if (facts.has_cpu)
+		check_sequence(r, &chunk, &facts);
+	if (facts.dropped)
+		tell_dropped(r->priv, &facts);
+	if (ret < 0)
+		damage(r, start, 0, (uint64_t)(message.end - message.at),
+		       chunk.cut ? "the recording is cut short in a chunk"
+				 : "a chunk that cannot be read to its end");
+	in_skip(r->in, chunk.head + chunk.len);
+}
+
+/* ---- what stands before the samples ---- */
+
+const char *wire_kernel(const struct reader *r)
+{
+	const struct wire *w = r->priv;
+
+	return r->options->kernel ? r->options->kernel : w->info.kernel;
+}
+
+static void tell_meta(struct event *ev, const char *key, const char *value)
+{
+	ev->kind = EVENT_META;
+	ev->meta = (struct event_meta){ key, value };
+}
+
+static void tell_source(const struct reader *r, struct event *ev)
+{
+	static const struct event_source sources[] = {
+		[WIRE_HOST] = { .name = "host-time", .type = SOURCE_SOFTWARE, .config = 0 },
+		[WIRE_GUEST] = { .name = "guest-time", .type = SOURCE_SOFTWARE, .config = 1 },
+		[WIRE_INSTRUCTIONS] = { .name = "instructions",
+					.type = SOURCE_HARDWARE,
+					.config = 1 },
+	};
+	const struct wire_info *info = &((struct wire *)r->priv)->info;
+
+	ev->kind = EVENT_SOURCE;
+	ev->source = sources[info->clock <= WIRE_INSTRUCTIONS ? info->clock : WIRE_HOST];
+	ev->source.id = 1;
+	ev->source.period = info->period;
+	if (info->event)
+		ev->source.name = info->event;
+	if (r->options->source)
+		ev->source.name = r->options->source;
+}
+
+static void tell_kernel(const struct reader *r, struct event *ev)
+{
+	const struct wire *w = r->priv;
+
+	ev->kind = EVENT_MAP;
+	ev->map = (struct event_map){
+		.len = WIRE_IDLE, /* which has a name of its own */
+		.path = "[kernel.kallsyms]",
+		.names = wire_kernel(r),
+		.prot = PROT_READ | PROT_EXEC,
+		.kernel = true,
+		.as_linked = true,
+		.foreign = true,
+	};
+	if (!w->anchor)
+		return;
+	ev->map.anchor = w->anchor;
+	ev->map.addr = ev->map.offset = w->anchor_addr + w->slide;
+	ev->map.len = WIRE_IDLE - ev->map.addr;
+}
+
+static bool tell_module(struct wire *w, struct event *ev)
+{
+	ev->kind = EVENT_MAP;
+	return w->spaces.place && !w->info.user_mode &&
+	       place_module(w->spaces.place, w->modules_told++, &ev->map);
+}
+
+/* False: all was told. */
+static bool tell(struct reader *r, struct event *ev)
+{
+	struct wire *w = r->priv;
+
+	for (;;) {
+		switch (w->told++) {
+		case 0:
+			if (!w->info.arch)
+				break;
+			tell_meta(ev, "arch", w->info.arch);
+			return true;
+		case 1:
+			if (!w->info.command)
+				break;
+			tell_meta(ev, "cmdline", w->info.command);
+			return true;
+		case 2:
+			if (!w->info.producer)
+				break;
+			tell_meta(ev, "cpudesc", w->info.producer);
+			return true;
+		case 3:
+			if (!w->info.cpus)
+				break;
+			snprintf(w->nrcpus, sizeof(w->nrcpus), "%" PRIu64, w->info.cpus);
+			tell_meta(ev, "nrcpus", w->nrcpus);
+			return true;
+		case 4: tell_source(r, ev); return true;
+		case 5:
+			if (w->info.user_mode)
+				break;
+			tell_kernel(r, ev);
+			return true;
+		case 6:
+			if (!tell_module(w, ev))
+				break;
+			w->told = 6;
+			return true;
+		default: w->told = 7; return false;
+		}
+	}
+}
+
+/* ---- the reader ---- */
+
+static int wire_probe(const uint8_t *head, size_t len)
+{
+	size_t size, message;
+
+	return wire_head(head, len, &size, &message) ? 48 : 0;
+}
+
+static void take_info(struct reader *r)
+{
+	struct wire *w = r->priv;
+	struct wire_chunk chunk;
+	struct pb_field field;
+	struct pb message;
+
+	if (wire_peek(r->in, &chunk) <= 0)
+		return;
+	message = (struct pb){ chunk.data, chunk.data + chunk.len };
+	while (pb_next(&message, &field) > 0) {
+		if (field.number == 5 && field.wire == PB_BYTES)
+			w->info.bad = !wire_info(field.bytes, &w->info);
+	}
+}
+
+static int wire_open(struct reader *r)
+{
+	struct wire *w = r->priv;
+
+	take_info(r);
+	if (w->info.version > 1)
+		return err_set(&r->err, ERR_INPUT,
+			       "%s: version %" PRIu64 " of the recording is newer than this kscope",
+			       r->in->path, w->info.version);
+	if (!w->info.told || w->info.bad)
+		reader_missing(r,
+			       "%s: its beginning, which tells what machine this was, is missing "
+			       "or damaged",
+			       r->in->path);
+	w->spaces.strings = r->frames->strings;
+	if (w->info.user_mode)
+		w->spaces.program = w->info.nr_elfs ? w->info.elfs[0] : "program";
+	return wire_place(r);
+}
+
+/* ---- records to events ---- */
+
+static void tell_idle(struct wire *w)
+{
+	struct event *ev;
+
+	if (w->idle_told)
+		return;
+	w->idle_told = true;
+	ev = wire_add(&w->before, EVENT_SYMBOL);
+	if (ev)
+		ev->symbol = (struct event_symbol){ WIRE_IDLE, 16, "[idle]", false, 1 };
+	ev = wire_add(&w->before, EVENT_COMM);
+	if (ev)
+		ev->comm.comm = "idle";
+}
+
+static uint64_t context_of(const struct wire_sample *sample)
+{
+	return sample->level == WIRE_USER ? IP_USER : IP_KERNEL;
+}
+
+/* The chain as far as it is known, and what the rest can be found from. */
+static const struct cpu_state *state_of(struct wire *w, const struct wire_sample *sample,
+					uint32_t *nr)
+{
+	size_t nr_regs = wire_words(sample->registers, w->regs, WIRE_MAX_REGS);
+	bool is_64bit = !w->info.arch || strstr(w->info.arch, "64");
+
+	GROW(w->ips, WIRE_MAX_CHAIN, w->cap_ips);
+	*nr = (uint32_t)wire_words(sample->chain, w->ips, WIRE_MAX_CHAIN);
+	if (!*nr)
+		w->ips[(*nr)++] = sample->idle ? WIRE_IDLE : sample->pc;
+	*nr = bare_chain(w->ips, *nr);
+	if (!nr_regs || sample->idle || *nr > 1)
+		return NULL;
+	w->state = (struct cpu_state){
+		.abi = is_64bit ? 2 : 1,
+		.mask = nr_regs == 64 ? UINT64_MAX : ((uint64_t)1 << nr_regs) - 1,
+		.regs = w->regs,
+		.whole = true,
+		.stack = sample->stack.at,
+		.stack_len = (uint64_t)(sample->stack.end - sample->stack.at),
+	};
+	return &w->state;
+}
+
+static void fill_place(struct wire *w, const struct wire_sample *sample, uint32_t cpu,
+		       struct event *ev)
+{
+	ev->time = sample->time;
+	ev->cpu = cpu;
+	ev->pid = sample->idle ? 0
+			       : wire_space_pid(&w->spaces, sample->no_space ? 0 : sample->space,
+						sample->level == WIRE_USER, &w->before);
+	ev->tid = sample->task ? (uint32_t)sample->task : ev->pid;
+}
+
+static void fill_sample(struct wire *w, struct pb message, uint32_t cpu, struct event *ev)
+{
+	struct wire_sample sample;
+
+	wire_sample(message, &sample);
+	if (sample.idle)
+		tell_idle(w);
+	fill_place(w, &sample, cpu, ev);
+	ev->kind = EVENT_SAMPLE;
+	ev->sample.state = state_of(w, &sample, &ev->sample.nr);
+	ev->sample.ips = w->ips;
+	ev->sample.source = 1;
+	ev->sample.weight = sample.weight ? sample.weight : w->info.period;
+	ev->sample.weight += !ev->sample.weight;
+	ev->sample.context = sample.idle ? IP_KERNEL : context_of(&sample);
+}
+
+static void fill_alloc(struct reader *r, const struct order_item *item, struct pb message,
+		       uint32_t cpu, struct event *ev)
+{
+	struct wire *w = r->priv;
+	struct strtab *strings = r->frames->strings;
+	struct wire_sample at;
+	struct wire_alloc alloc;
+	uint32_t name;
+
+	wire_alloc(message, &alloc);
+	wire_sample(alloc.at, &at);
+	fill_place(w, &at, cpu, ev);
+	name = str_intern(strings, (const char *)alloc.allocator.at,
+			  (size_t)(alloc.allocator.end - alloc.allocator.at));
+	ev->kind = EVENT_ALLOC;
+	ev->alloc = (struct event_alloc){
+		.op = (enum alloc_op)alloc.op,
+		.allocator = str_text(strings, name),
+		.ptr = alloc.pointer,
+		.size = alloc.size,
+		.offset = item->offset,
+		.context = context_of(&at),
+	};
+	ev->alloc.state = state_of(w, &at, &ev->alloc.nr);
+	ev->alloc.ips = w->ips;
+}
+
+/* False: the record is only about what others mean. */
+static bool fill(struct reader *r, const struct order_item *item, struct event *ev)
+{
+	struct wire *w = r->priv;
+	const struct wire_item *head = (const struct wire_item *)item->data;
+	struct pb message = { (const uint8_t *)(head + 1),
+			      (const uint8_t *)item->data + item->len };
+	struct wire_code code;
+
+	switch (head->kind) {
+	case WIRE_SAMPLE: fill_sample(w, message, head->cpu, ev); return true;
+	case WIRE_ALLOC: fill_alloc(r, item, message, head->cpu, ev); return true;
+	case WIRE_CODE:
+		wire_code(message, &code);
+		wire_space_code(&w->spaces, &code, &w->before);
+		return false;
+	}
+	return false;
+}
+
+static bool take_before(struct wire *w, struct event *ev)
+{
+	if (w->before.next < w->before.nr) {
+		*ev = w->before.at[w->before.next++];
+		return true;
+	}
+	w->before.nr = w->before.next = 0;
+	return false;
+}
+
+static int wire_next(struct reader *r, struct event *ev)
+{
+	struct wire *w = r->priv;
+
+	for (;;) {
+		const struct order_item *item;
+
+		if (take_before(w, ev))
+			return 1;
+		if (w->waiting) {
+			w->waiting = false;
+			*ev = w->event;
+			return 1;
+		}
+		if (tell(r, ev))
+			return 1;
+		item = order_next(&w->order);
+		if (item) {
+			w->event = *ev;
+			w->waiting = fill(r, item, &w->event);
+		} else if (w->finished) {
+			return 0;
+		} else {
+			take_chunk(r);
+		}
+	}
+}
+
+static void wire_close(struct reader *r)
+{
+	struct wire *w = r->priv;
+
+	order_release(&w->order);
+	wire_spaces_release(&w->spaces);
+	if (w->spaces.place)
+		place_free(w->spaces.place);
+	wire_info_release(&w->info);
+	buf_release(&w->scratch);
+	free(w->elfs);
+	free(w->cpus);
+	free(w->ips);
+}
+
+const struct reader_ops read_wire = {
+	.name = "kscope",
+	.about = "recordings of kscope's own QEMU plugin and on-target sampler",
+	.probe = wire_probe,
+	.priv_size = sizeof(struct wire),
+	.open = wire_open,
+	.next = wire_next,
+	.close = wire_close,
+};

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* wire_chunk: where a chunk begins and ends, in a stream that may be damaged. */
+#include <string.h>
+
+#include "read/wire.h"
+
+#define HEAD 16 /* the longest that stands before and with sync: tag, length, sync */
+#define WINDOW ((size_t)65536)
+
+bool wire_head(const uint8_t *data, size_t have, size_t *head, size_t *len)
+{
+	static const uint8_t sync[] = { 0x0d, 0x4b, 0x53, 0x43, 0x50 };
+	struct pb pb = { data + 1, data + (have < HEAD ? have : HEAD) };
+	uint64_t size;
+
+	if (have < 2 || data[0] != 0x0a || !pb_varint(&pb, &size) || size > WIRE_MAX_CHUNK)
+		return false;
+	*head = (size_t)(pb.at - data);
+	*len = (size_t)size;
+	return size >= sizeof(sync) && pb.end - pb.at >= (ptrdiff_t)sizeof(sync) &&
+	       !memcmp(pb.at, sync, sizeof(sync));
+}
+
+int wire_peek(struct in *in, struct wire_chunk *chunk)
+{
+	size_t have;
+	const uint8_t *data = in_peek(in, HEAD, &have);
+
+	if (!have)
+		return 0;
+	chunk->offset = in_offset(in);
+	if (!wire_head(data, have, &chunk->head, &chunk->len))
+		return -1;
+	data = in_peek(in, chunk->head + chunk->len, &have);
+	chunk->cut = have < chunk->head + chunk->len;
+	if (chunk->cut)
+		chunk->len = have - chunk->head;
+	chunk->data = data + chunk->head;
+	return 1;
+}
+
+void wire_resync(struct in *in)
+{
+	size_t have, head, len, at = 1;
+	const uint8_t *data = in_peek(in, WINDOW, &have), *next;
+
+	while (at < have) {
+		next = memchr(data + at, 0x0a, have - at);
+		at = next ? (size_t)(next - data) : have;
+		/* A head at the end of the window may go on behind it. */
+		if (have - at < HEAD && have >= WINDOW) {
+			in_skip(in, at);
+			data = in_peek(in, WINDOW, &have);
+			at = 0;
+		}
+		if (at < have && wire_head(data + at, have - at, &head, &len))
+			break;
+		at++;
+	}
+	in_skip(in, at);
+}

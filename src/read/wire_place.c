@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * wire_place: what a look through the samples tells before the first of them is handed on: where
+ * the kernel was, and which bits of the register tell address spaces apart.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "read/wire.h"
+
+#define MAX_VOTES 20000
+#define VOTE_BYTES ((uint64_t)256 << 20) /* of the input that are looked at */
+
+struct survey {
+	struct place *place;
+	struct hash seen;	  /* addresses that have voted */
+	uint64_t odd[2], even[2]; /* samples with bit 12 of CR3 set or not, by kernel or user */
+};
+
+static void survey_sample(struct survey *survey, const struct wire_sample *sample)
+{
+	bool user = sample->level == WIRE_USER;
+	uint32_t *slot;
+
+	if (sample->idle)
+		return;
+	if (sample->space >> 12 & 1)
+		survey->odd[user]++;
+	else
+		survey->even[user]++;
+	if (user || !survey->place || survey->seen.nr >= MAX_VOTES)
+		return;
+	slot = hash_at(&survey->seen, (struct hash_key){ sample->pc, 1 });
+	if (!*slot)
+		place_vote(survey->place, sample->pc);
+	*slot = 1;
+}
+
+static void survey_chunk(struct survey *survey, const struct wire_chunk *chunk)
+{
+	struct pb message = { chunk->data, chunk->data + chunk->len };
+	struct wire_sample sample;
+	struct pb_field field;
+
+	while (pb_next(&message, &field) > 0) {
+		if (field.number == WIRE_SAMPLE && wire_sample(field.bytes, &sample))
+			survey_sample(survey, &sample);
+	}
+}
+
+static int survey(struct reader *r, struct survey *result)
+{
+	struct wire_chunk chunk;
+	uint64_t length;
+	struct in in;
+	int ret;
+
+	if (in_length(r->in, &length, &r->err) < 0 ||
+	    in_clone(&in, r->in, (size_t)1 << 20, &r->err) < 0)
+		return -1;
+	while (in_offset(&in) < VOTE_BYTES && (ret = wire_peek(&in, &chunk)) != 0) {
+		if (ret > 0) {
+			survey_chunk(result, &chunk);
+			in_skip(&in, chunk.head + chunk.len);
+		} else {
+			wire_resync(&in);
+		}
+	}
+	in_close(&in);
+	return 0;
+}
+
+/*
+ * Which bits of the register tell address spaces apart. Linux with page table isolation has two
+ * tables a process, side by side: bit 12 of CR3 is set in user mode and clear in the kernel.
+ */
+static uint64_t space_mask(const struct wire_info *info, const struct survey *survey)
+{
+	const char *arch = info->arch ? info->arch : "";
+	bool isolated = survey->odd[true] && !survey->even[true] &&
+			survey->even[false] > survey->odd[false];
+
+	if (!strcmp(arch, "x86_64"))
+		return isolated ? 0x000fffffffffe000 : 0x000ffffffffff000;
+	if (!strcmp(arch, "aarch64"))
+		return 0x0000fffffffffffe;
+	if (!strcmp(arch, "riscv64"))
+		return 0x00000fffffffffff;
+	if (!strcmp(arch, "riscv32"))
+		return 0x003fffff;
+	if (!strcmp(arch, "i386"))
+		return 0xffffffe0;
+	if (!strcmp(arch, "arm"))
+		return 0xffffff80;
+	return UINT64_MAX;
+}
+
+static void place_kernel(struct reader *r, const struct survey *survey)
+{
+	struct wire *w = r->priv;
+	uint64_t hits, votes;
+
+	if (r->options->slide_given)
+		w->slide = r->options->slide;
+	else if (!place_slide(w->spaces.place, &w->slide, &hits, &votes)) {
+		w->slide = 0;
+		if (survey->seen.nr >= 100)
+			log_warn("%s: cannot tell where %s ran: of %" PRIu64 " addresses %" PRIu64
+				 " are the start of a function there; is it the kernel that was "
+				 "recorded? --slide says how far it was moved",
+				 r->in->path, wire_kernel(r), votes, hits);
+	}
+	if (!w->slide)
+		return;
+	if (!place_anchor(w->spaces.place, &w->anchor, &w->anchor_addr))
+		return;
+	log_note("the kernel is 0x%" PRIx64 " above where it was linked", w->slide);
+}
+
+static void find_binaries(struct reader *r)
+{
+	struct wire *w = r->priv;
+	const struct options *options = r->options;
+	const char *kernel = w->info.user_mode ? NULL : wire_kernel(r);
+	const char **elfs = xcalloc(options->nr_elfs + w->info.nr_elfs + 1, sizeof(*elfs));
+	size_t nr = 0;
+
+	for (size_t i = 0; i < options->nr_elfs; i++)
+		elfs[nr++] = options->elfs[i].path;
+	for (size_t i = 0; i < w->info.nr_elfs; i++)
+		elfs[nr++] = w->info.elfs[i];
+	if (kernel || nr)
+		w->spaces.place = place_new(kernel, elfs, nr);
+	w->elfs = elfs;
+}
+
+int wire_place(struct reader *r)
+{
+	struct wire *w = r->priv;
+	struct survey result = { 0 };
+	int ret = 0;
+
+	find_binaries(r);
+	result.place = w->spaces.place;
+	if (!w->info.user_mode)
+		ret = survey(r, &result);
+	w->spaces.mask = space_mask(&w->info, &result);
+	if (ret == 0 && w->spaces.place && wire_kernel(r) && !w->info.user_mode)
+		place_kernel(r, &result);
+	hash_release(&result.seen);
+	return ret;
+}

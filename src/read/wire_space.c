@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "model/strtab.h"
+#include "read/wire.h"
+
+struct event *wire_add(struct wire_events *events, enum event_kind kind)
+{
+	struct event *ev;
+
+	if (events->nr == sizeof(events->at) / sizeof(events->at[0]))
+		return NULL;
+	ev = &events->at[events->nr++];
+	*ev = (struct event){ .kind = kind, .time = NO_TIME, .cpu = NO_CPU };
+	return ev;
+}
+
+static void add_comm(struct wire_spaces *spaces, uint32_t pid, const char *name,
+		     struct wire_events *out)
+{
+	struct event *ev = wire_add(out, EVENT_COMM);
+
+	if (!ev)
+		return;
+	ev->pid = ev->tid = pid;
+	ev->comm.comm = str_text(spaces->strings, str_intern_z(spaces->strings, name));
+}
+
+static const char *last_part(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+static struct wire_process *process_of(struct wire_spaces *spaces, uint64_t space,
+				       struct wire_events *out)
+{
+	uint32_t *slot = hash_at(&spaces->by_space, (struct hash_key){ space & spaces->mask, 0 });
+
+	if (!*slot) {
+		spaces->nr += !spaces->nr;
+		GROW(spaces->processes, spaces->nr + 1, spaces->cap);
+		spaces->processes[spaces->nr] = (struct wire_process){ .pid = ++spaces->nr_pids };
+		*slot = (uint32_t)spaces->nr++;
+		add_comm(spaces, spaces->nr_pids,
+			 spaces->program ? last_part(spaces->program) : "kernel", out);
+	}
+	return &spaces->processes[*slot];
+}
+
+uint32_t wire_space_pid(struct wire_spaces *spaces, uint64_t space, bool user,
+			struct wire_events *out)
+{
+	struct wire_process *process = process_of(spaces, space, out);
+	char name[40];
+
+	if (user && !process->user_seen) {
+		process->user_seen = true;
+		if (!process->program && !spaces->program) {
+			snprintf(name, sizeof(name), "space-%" PRIx64, space & spaces->mask);
+			add_comm(spaces, process->pid, name, out);
+		}
+	}
+	return process->pid;
+}
+
+/* Another program, under the same value of the register: a process of its own. */
+static void begin_anew(struct wire_spaces *spaces, struct wire_process *process)
+{
+	hash_release(&process->pages);
+	*process = (struct wire_process){ .pid = ++spaces->nr_pids };
+}
+
+/* Was there other code at this page before? */
+static bool page_changed(struct wire_process *process, const struct wire_code *code)
+{
+	size_t len = (size_t)(code->bytes.end - code->bytes.at);
+	uint32_t digest = (uint32_t)hash_bytes(code->bytes.at, len) | 1;
+	uint32_t *slot = hash_at(&process->pages, (struct hash_key){ code->address, 0 });
+	bool changed = *slot && *slot != digest;
+
+	*slot = digest;
+	return changed;
+}
+
+static bool is_library(const char *path)
+{
+	const char *name = strrchr(path, '/');
+	const char *so = strstr(name ? name : path, ".so");
+
+	return so && (so[3] == '\0' || so[3] == '.');
+}
+
+static bool told(struct wire_spaces *spaces, uint32_t pid, const struct event_map *map)
+{
+	uint32_t path = str_intern_z(spaces->strings, map->path);
+	uint32_t *slot = hash_at(&spaces->maps, (struct hash_key){ (uint64_t)pid << 32 | path,
+								   map->addr ^ map->offset });
+	bool before = *slot;
+
+	*slot = 1;
+	return before;
+}
+
+static void name_process(struct wire_spaces *spaces, struct wire_process *process,
+			 const struct event_map *map, struct wire_events *out)
+{
+	uint32_t program = str_intern_z(spaces->strings, map->path);
+
+	if (process->program == program)
+		return;
+	if (process->program) {
+		begin_anew(spaces, process);
+		told(spaces, process->pid, map);
+	}
+	process->program = program;
+	add_comm(spaces, process->pid, last_part(map->path), out);
+}
+
+void wire_space_code(struct wire_spaces *spaces, const struct wire_code *code,
+		     struct wire_events *out)
+{
+	bool user = code->level == WIRE_USER, found;
+	struct wire_process *process = process_of(spaces, code->space, out);
+	struct event_map map = { 0 };
+	struct event *ev;
+
+	if (user && page_changed(process, code)) {
+		begin_anew(spaces, process);
+		page_changed(process, code);
+	}
+	found = spaces->place && place_code(spaces->place, code->address, code->bytes.at,
+					    (size_t)(code->bytes.end - code->bytes.at), &map);
+	if (!found || told(spaces, user ? process->pid : 0, &map))
+		return;
+	if (user && !is_library(map.path))
+		name_process(spaces, process, &map, out);
+	ev = wire_add(out, EVENT_MAP);
+	if (!ev)
+		return;
+	ev->map = map;
+	ev->map.kernel = !user;
+	ev->pid = ev->tid = process->pid;
+}
+
+void wire_spaces_release(struct wire_spaces *spaces)
+{
+	for (size_t i = 1; i < spaces->nr; i++)
+		hash_release(&spaces->processes[i].pages);
+	free(spaces->processes);
+	hash_release(&spaces->by_space);
+	hash_release(&spaces->maps);
+}
