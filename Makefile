@@ -66,7 +66,7 @@ $(BUILD)/kscope: $(OBJ)
 # The plugin for QEMU: needs nothing of src/, and neither QEMU nor GLib to be built.
 PLUGIN_SRC := $(wildcard plugin/*.c)
 PLUGIN_OBJ := $(PLUGIN_SRC:%.c=$(BUILD)/obj/%.o)
-$(PLUGIN_OBJ): KSCOPE_CFLAGS += -fPIC -fvisibility=hidden -pthread
+$(PLUGIN_OBJ): KSCOPE_CFLAGS += -fPIC -fvisibility=hidden -ftls-model=initial-exec -pthread
 $(BUILD)/kscope-qemu.so: $(PLUGIN_OBJ)
 	$(call say,LD)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -shared -pthread $^ -o $@ -ldl
