@@ -231,6 +231,11 @@ def test_ends(place):
     _, err = child.communicate(timeout=60)
     check("ends: twice: it is killed, what it had written stays",
           child.returncode == 1 and "was killed" in err and "20 samples" in err, err)
+    child = place.start(emulator=["-late"])
+    time.sleep(0.3)
+    child.send_signal(signal.SIGTERM)
+    _, err = child.communicate(timeout=60)
+    check("ends: before it has begun", child.returncode == 3 and "too early" in err, err)
     script = place.path("run.sh")
     with open(script, "w", encoding="ascii") as f:
         f.write(f"#!/bin/sh\n'{place.emulator}' -wait \"$@\"\necho script is done\n")
