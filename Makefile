@@ -149,7 +149,8 @@ check-tidy:
 
 # Every reader of the table, and the flags it is fuzzed for: make fuzz FUZZ=sel4_json SECONDS=60
 READERS := $(shell sed -n 's/^READER(\(.*\))/\1/p' src/formats.def)
-FUZZ ?= $(READERS)
+# "kernel" is no reader: it is what --kernel takes.
+FUZZ ?= $(READERS) kernel
 SECONDS ?= 20
 FUZZ_CFLAGS := -O1 -g -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined
 fuzz:
@@ -168,6 +169,10 @@ print-link:
 	@echo $(CC) $(CFLAGS) $(LDFLAGS) $(LIBS) -lm
 print-objects:
 	@echo $(OBJ)
+
+$(BUILD)/fuzz_kernel: fuzz/fuzz_kernel.c $(LIBOBJ)
+	$(call say,FUZZ)
+	$(Q)$(CC) $(KSCOPE_CFLAGS) -MF $@.d $(FUZZ_CFLAGS) $^ -o $@ $(LIBS) -lm
 
 $(BUILD)/fuzz_%: fuzz/fuzz_reader.c $(LIBOBJ)
 	$(call say,FUZZ)

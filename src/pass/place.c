@@ -29,7 +29,9 @@ struct binary {
 struct place {
 	const char *kernel_path;
 	struct symfile *kernel;
-	bool kernel_tried;
+	bool kernel_tried, placed;
+	uint64_t slide; /* if placed */
+	struct pages kernel_pages;
 	struct binary *binaries;
 	size_t nr;
 	struct pages pages;
@@ -58,6 +60,7 @@ void place_free(struct place *place)
 		symfile_close(place->binaries[i].symfile);
 	symfile_close(place->kernel);
 	pages_release(&place->pages);
+	pages_release(&place->kernel_pages);
 	free(place->binaries);
 	free(place->votes);
 	arena_release(&place->arena);
@@ -125,7 +128,8 @@ bool place_slide(struct place *place, uint64_t *slide, uint64_t *hits, uint64_t 
 			 "start of a function; at the next best, %" PRIu64,
 			 place->kernel_path, found.by, found.hits, place->nr_votes,
 			 found.runner_up);
-	*slide = clear ? found.by : 0;
+	place->placed = clear;
+	place->slide = *slide = clear ? found.by : 0;
 	if (hits)
 		*hits = found.hits;
 	if (votes)
@@ -207,6 +211,8 @@ static bool is_known(const struct place *place, size_t nr)
 static void index_binaries(struct place *place)
 {
 	place->indexed = true;
+	if (place->placed)
+		pages_add(&place->kernel_pages, 0, place->kernel);
 	for (size_t i = 0; i < place->nr; i++) {
 		struct binary *binary = &place->binaries[i];
 		struct err err = { 0 };
@@ -241,6 +247,25 @@ static void fill_map(const struct binary *binary, const struct page_home *home, 
 	};
 }
 
+/* perf has but one place for the kernel: this is not called by its name. */
+static void fill_alias(const struct place *place, const struct page_home *home, uint64_t address,
+		       struct event_map *map)
+{
+	size_t nr;
+	const struct sym_segment *segment = symfile_segments(place->kernel, &nr) + home->segment;
+
+	*map = (struct event_map){
+		.addr = address,
+		.len = PAGE,
+		.offset = home->vaddr - segment->vaddr + segment->offset,
+		.path = "[kernel.alias]",
+		.prot = PROT_READ | PROT_EXEC,
+		.kernel = true,
+		.foreign = true,
+		.names = place->kernel_path,
+	};
+}
+
 bool place_code(struct place *place, uint64_t address, const uint8_t *bytes, size_t len,
 		struct event_map *map)
 {
@@ -249,8 +274,13 @@ bool place_code(struct place *place, uint64_t address, const uint8_t *bytes, siz
 	if (!place->indexed)
 		index_binaries(place);
 	home = pages_find(&place->pages, bytes, len);
-	if (!home || (address - home->vaddr) % PAGE)
+	if (home && (address - home->vaddr) % PAGE == 0) {
+		fill_map(&place->binaries[home->binary], home, address, map);
+		return true;
+	}
+	home = pages_find(&place->kernel_pages, bytes, len);
+	if (!home || home->vaddr + place->slide == address)
 		return false;
-	fill_map(&place->binaries[home->binary], home, address, map);
+	fill_alias(place, home, address, map);
 	return true;
 }

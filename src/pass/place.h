@@ -42,6 +42,9 @@ bool place_module(struct place *place, size_t n, struct event_map *map);
  * Bytes of code that ran at `address` (a page's first). True: they are of one of the binaries;
  * *map is then filled: all of the segment that the page is in, where this page says that it is.
  * The same answer is given again for the same segment at the same place; callers remember.
+ *
+ * Of the kernel only what ran elsewhere than place_slide() said is an answer, and only that page:
+ * code before memory was mapped, and trampolines that user page tables have.
  */
 bool place_code(struct place *place, uint64_t address, const uint8_t *bytes, size_t len,
 		struct event_map *map);

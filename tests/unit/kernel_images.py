@@ -79,13 +79,13 @@ class Layout:
         return struct.pack(f"{self.order}{len(values)}I", *[v & 0xffffffff for v in values])
 
     def addresses(self, table, at):
-        base = min(a for a, _ in table if a > 0xffff)
+        base = min(a for a, n in table if n[0] != "A")
         if self.form == "whole":
             return self.pointer(*[a for a, _ in table])
         if self.form == "place":
             return self.words([a - (at + 4 * i) for i, (a, _) in enumerate(table)])
         if self.form == "percpu":
-            values = [a if a <= 0xffff else base - 1 - a for a, _ in table]
+            values = [a if n[0] == "A" else base - 1 - a for a, n in table]
         else:
             values = [a - base for a, _ in table]
         return self.pad(self.words(values)) + self.pointer(
@@ -98,7 +98,6 @@ class Layout:
         """The tables for a place `at` that is loaded at vaddr."""
         words = tokens()
         out = bytearray(bytes(-at % 8))
-        start = at + len(out)
         if self.where == "before":
             out += self.pad(self.addresses(table, 0))
         if self.long_markers:
@@ -124,7 +123,7 @@ class Layout:
         out += self.pad(bytes(strings))
         out += struct.pack(f"{self.order}256H", *index)
         if self.where == "after":
-            out += self.pad(self.addresses(table, vaddr + start - at + len(out) - (start - at)))
+            out += self.pad(self.addresses(table, vaddr + len(out)))
         out += bytes(random.Random(1).randrange(256) for _ in range(3 * len(table)))
         return bytes(out)
 
@@ -134,7 +133,7 @@ class Layout:
 def elf(table, layout, tables=True):
     """A vmlinux without section headers: one segment, with code and the tables behind it."""
     head = 0x1000
-    text = min(a for a, _ in table if a > 0xffff)
+    text = min(a for a, n in table if n[0] != "A")
     body = bytearray(BANNER + bytes(4096 - len(BANNER)))
     if tables:
         body += layout.build(table, head + len(body), text + len(body))
@@ -178,7 +177,7 @@ def lz4(data):
     return bytes(out)
 
 
-def image(table, layout, text_names=("_text",), pointers=True):
+def image(table, layout, pointers=True, room=1 << 16):
     """A flat kernel of arm64, with a table of pointers to its functions."""
     start = min(a for a, _ in table)
     head = bytearray(64)
@@ -187,8 +186,8 @@ def image(table, layout, text_names=("_text",), pointers=True):
     body += bytes(-len(body) % 8)
     if pointers:
         body += b"".join(struct.pack("<Q", a) for a, n in table if n[0] in "tT")
-    body = body.ljust(1 << 16, b"\0")
-    moved = [(a - start, n) for a, n in table if n[1:] not in ("_text",) or "_text" in text_names]
+    body = body.ljust(room, b"\0")
+    moved = [(a - start, n) for a, n in table]
     made = layout.build(moved if layout.form == "place" else
                         [(a + start, n) for a, n in moved], len(body), len(body))
     return (body + made).ljust(max(a for a, _ in moved) + 4096, b"\0")
@@ -374,7 +373,26 @@ def broken_tables(folder):
     return check("damage anywhere", True)
 
 
+def write_seeds(folder):
+    """Small ones, for make fuzz."""
+    table, flat = symbols(60), symbols(60, base=0xffff800080000000)
+    percpu = [(8 * i, f"Apercpu_{i}") for i in range(40)] + table
+    seeds = [elf(table, Layout("before", "whole", long_markers=True)),
+             elf(percpu, Layout("before", "percpu")), elf(table, Layout()),
+             elf(table, Layout("after", "place")), elf(symbols(60, base=0xc1000000),
+                                                       Layout(bits=32, form="place")),
+             image(flat, Layout(base=0), room=4096), image(flat, Layout(form="place"), room=4096),
+             b"ffffffff81000000 T _stext\nffffffffc0001000 t one\t[module]\n"]
+    seeds += [bzimage(pack(seeds[2])) for pack in (gzip.compress, lzma.compress, lz4)]
+    seeds += [zboot(gzip.compress(seeds[6])), gzip.compress(seeds[-1])]
+    for i, seed in enumerate(seeds):
+        with open(os.path.join(folder, f"seed-{i}"), "wb") as f:
+            f.write(seed)
+
+
 def main():
+    if sys.argv[1:]:
+        return write_seeds(sys.argv[1])
     with scratch() as folder:
         layouts(folder)
         packings(folder)
