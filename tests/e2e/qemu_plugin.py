@@ -242,7 +242,7 @@ def maestro(folder, which):
     run(*guest.command(which, f"out={out},format=maestro,delay=200"), timeout=100)
     done = kscope("report", "--kernel", guest.elf, out)
     totals = {line.split()[3]: float(line.split()[1][:-1]) for line in done.stdout.splitlines()
-              if line.strip()[:1].isdigit() and "%" in line}
+              if "%" in line and len(line.split()) > 3}
     name = f"format=maestro, QEMU of {which}"
     check(f"{name}: kscope reads it", totals.get("hot", 0) > totals.get("cold", 0) > 0, done.stdout)
     check(f"{name}: stacks", totals.get("work", 0) > totals.get("hot", 100), done.stdout)
