@@ -66,7 +66,7 @@ $(BUILD)/kscope: $(OBJ)
 # The plugin for QEMU: needs nothing of src/, and neither QEMU nor GLib to be built.
 PLUGIN_SRC := $(wildcard plugin/*.c)
 PLUGIN_OBJ := $(PLUGIN_SRC:%.c=$(BUILD)/obj/%.o)
-$(PLUGIN_OBJ): KSCOPE_CFLAGS += -fPIC -fvisibility=hidden -pthread
+$(PLUGIN_OBJ): KSCOPE_CFLAGS += -fPIC -fvisibility=hidden -ftls-model=initial-exec -pthread
 $(BUILD)/kscope-qemu.so: $(PLUGIN_OBJ)
 	$(call say,LD)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -shared -pthread $^ -o $@ -ldl
@@ -88,6 +88,11 @@ $(BUILD)/tests/$(basename $(notdir $(1))): $(BUILD)/obj/$(1:.c=.o) $(LIBOBJ)
 	$$(Q)$$(CC) $$(CFLAGS) $$(LDFLAGS) $$^ -o $$@ $$(LIBS) -lm
 endef
 $(foreach src,$(TEST_SRC),$(eval $(call test_binary,$(src))))
+
+# Hosts that load the plugin: it looks their functions up by name.
+HOST_BIN := $(filter $(BUILD)/tests/qemu_host_%,$(TEST_BIN))
+$(HOST_BIN): LDFLAGS += -rdynamic -pthread
+$(HOST_BIN): | $(BUILD)/kscope-qemu.so
 
 -include $(TEST_SRC:%.c=$(BUILD)/obj/%.d)
 

@@ -1,0 +1,351 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The plugin in real QEMUs, Debian's and the one of its backports, with the guests of tests/guest."""
+import collections
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import guests
+import wire
+from lib import BUILD, ROOT, check, equal, finish, kscope, run, scratch
+
+PLUGIN = os.path.join(BUILD, "kscope-qemu.so")
+LONG = 100000000  # rounds: a guest that does not end by itself
+VIRT = ["-M", "virt"]
+DEBUG_EXIT = ["-device", "isa-debug-exit,iobase=0xf4,iosize=4"]
+
+
+class Arch:
+    """What to expect. caller: where a function's caller is: words from its frame pointer, or "lr"."""
+
+    def __init__(self, name, machine, registers, sp, fp, level, word=8, caller=1):
+        self.name, self.machine, self.registers, self.sp, self.fp = name, machine, registers, sp, fp
+        self.level, self.word, self.caller = level, word, caller
+
+
+ARCHES = [
+    Arch("x86_64", DEBUG_EXIT, 17, 7, 6, 1),
+    Arch("i386", DEBUG_EXIT, 9, 4, 5, 1, word=4),
+    Arch("aarch64", VIRT + ["-cpu", "cortex-a57"], 33, 31, 30, 1, caller="lr"),
+    Arch("arm", VIRT + ["-cpu", "cortex-a15"], 16, 13, 14, 1, word=4, caller="lr"),
+    Arch("riscv64", VIRT + ["-bios", "none"], 32, 2, 8, 3, caller=-1),
+    Arch("riscv32", VIRT + ["-bios", "none"], 32, 2, 8, 3, word=4, caller=-1),
+]
+BY_NAME = {arch.name: arch for arch in ARCHES}
+
+
+class Guest:
+    """A guest of tests/guest, built, and its symbols."""
+
+    def __init__(self, folder, arch, rounds=20000):
+        self.arch = BY_NAME[arch]
+        self.elf = os.path.join(folder, f"{arch}-{rounds}")
+        run(os.path.join(ROOT, "tests", "guest", "build"), arch, self.elf, f"-DROUNDS={rounds}")
+        lines = run("llvm-nm", "-n", self.elf).stdout.splitlines()
+        symbols = [(int(line.split()[0], 16), line.split()[2]) for line in lines]
+        self.at = {name: address for address, name in symbols}
+        self.functions = [(a, n) for a, n in symbols if n in ("work", "hot", "cold", "guest_main")]
+
+    def function(self, address):
+        under = [name for start, name in self.functions if start <= address < start + 0x60]
+        return under[-1] if under else None
+
+    def command(self, which, plugin, *more):
+        kernel = self.elf + ".boot" if self.arch.name == "x86_64" else self.elf
+        return [guests.qemu(f"qemu-system-{self.arch.name}", which), *self.arch.machine,
+                "-kernel", kernel, "-nodefaults", "-nographic", "-plugin", f"{PLUGIN},{plugin}", *more]
+
+    def record(self, which, out, plugin="", *more):
+        done = run(*self.command(which, f"out={out},{plugin}" if plugin else f"out={out}", *more),
+                   timeout=100)
+        return wire.Stream(out), done
+
+
+def callers(guest, samples):
+    """Who called hot(), by the link register, or the frame pointer and the copy of the stack."""
+    arch, found = guest.arch, collections.Counter()
+    for sample in samples:
+        if guest.function(sample.pc) != "hot" or sample.pc == guest.at["hot"]:
+            continue
+        if arch.caller == "lr":
+            found[guest.function(sample.registers[arch.fp] - 1)] += 1
+            continue
+        place = sample.registers[arch.fp] - sample.registers[arch.sp] + arch.caller * arch.word
+        address = int.from_bytes(sample.stack[place:place + arch.word], "little")
+        found[guest.function(address - 1)] += 1
+    return found
+
+
+def code_is_right(guest, stream):
+    """Bytes of pages that the ELF has."""
+    page = guest.at["hot"] & ~4095
+    run("llvm-objcopy", "-O", "binary", guest.elf, guest.elf + ".bin")
+    with open(guest.elf + ".bin", "rb") as f:
+        want = f.read()
+    start = guest.at["_start"] & ~4095
+    return [code[5] == want[page - start:page - start + 64] for code in stream.codes
+            if code.get(4) == page]
+
+
+def one_arch(folder, arch, which):
+    name = f"{arch.name}, QEMU of {which}"
+    guest = Guest(folder, arch.name)
+    stream, done = guest.record(which, os.path.join(folder, "out"), "period=200000")
+    equal(f"{name}: nothing is missing", stream.faults(), "")
+    equal(f"{name}: the architecture", stream.info.get(2, b"").decode(), arch.name)
+    mine = [sample for sample in stream.samples if guest.function(sample.pc)]
+    where = collections.Counter(guest.function(sample.pc) for sample in mine)
+    share = where["hot"] / max(1, where["hot"] + where["cold"])
+    check(f"{name}: shares", len(mine) > 30 and 0.55 < share < 0.92, f"{where} {done.stderr}")
+    equal(f"{name}: registers", {len(sample.registers) for sample in mine}, {arch.registers})
+    spaces = {sample.space if sample.has_space else None for sample in mine}
+    table = guest.at["pml4"]
+    if arch.name.startswith("riscv"):
+        table = table >> 12 | (8 << 60 if arch.word == 8 else 1 << 31)
+    equal(f"{name}: the address space", spaces, {table})
+    equal(f"{name}: the level", {sample.level for sample in mine}, {arch.level})
+    found = callers(guest, mine)
+    check(f"{name}: the caller", found["work"] >= 0.9 * sum(found.values()) > 0, found)
+    right = code_is_right(guest, stream)
+    check(f"{name}: the code", right and all(right), right)
+    weight = sum(sample.weight for sample in stream.samples)
+    span = stream.samples[-1].time - stream.samples[0].time
+    check(f"{name}: weights are the time", span <= weight <= span * 1.1 + 10**8, (weight, span))
+
+
+def four_cpus(folder, which):
+    name = f"four vCPUs, QEMU of {which}"
+    guest = Guest(folder, "riscv64")
+    stream, _ = guest.record(which, os.path.join(folder, "out"), "period=100000", "-smp", "4")
+    equal(f"{name}: nothing is missing", stream.faults(), "")
+    equal(f"{name}: all of them", stream.cpus(), [0, 1, 2, 3])
+    busy = [len([s for s in stream.of_cpu(cpu) if not s.idle]) for cpu in range(4)]
+    check(f"{name}: each was seen", min(busy) > 20, busy)
+    stream, _ = guest.record(which, os.path.join(folder, "out"), "vcpu=1+3,period=100000", "-smp", "4")
+    equal(f"{name}: vcpu=", (stream.cpus(), stream.faults()), ([1, 3], ""))
+
+
+def deterministic(folder, which):
+    clock = ["-icount", "shift=0,sleep=off"]
+    for arch, cpus, kind in (("aarch64", 1, "guest"), ("x86_64", 1, "instructions"),
+                             ("riscv64", 4, "guest"), ("riscv64", 4, "instructions")):
+        guest = Guest(folder, arch, rounds=3000)
+        name = f"{kind} on {cpus} {arch}, QEMU of {which}"
+        twice = [guest.record(which, os.path.join(folder, "out"), f"clock={kind},period=50000",
+                              *clock, "-smp", str(cpus))[0] for _ in range(2)]
+        equal(f"{name}: nothing is missing", [stream.faults() for stream in twice], ["", ""])
+        data = [[[s.data for s in stream.of_cpu(cpu)] for cpu in range(cpus)] for stream in twice]
+        check(f"{name}: two runs are the same", data[0] == data[1] and len(data[0][0]) > 100,
+              [[len(cpu) for cpu in one] for one in data])
+        if kind == "instructions":
+            total = sum(sample.weight for sample in twice[0].samples)
+            ran = sum(count.get(4, 0) for count in twice[0].counts.values())
+            check(f"{name}: weights are the instructions", 0 <= ran - total < cpus * 100000,
+                  (total, ran))
+
+
+def exact_count(folder, which):
+    """With -icount, End has the very number of instructions; it can be worked out."""
+    counts = []
+    for rounds in (1000, 2000):
+        guest = Guest(folder, "aarch64", rounds=rounds)
+        stream, _ = guest.record(which, os.path.join(folder, "out"), "clock=instructions",
+                                 "-icount", "shift=0,sleep=off")
+        counts.append(stream.counts[0].get(4, 0))
+    listing = run("llvm-objdump", "-d", "--no-show-raw-insn", "--disassemble-symbols=hot,cold,work",
+                  guest.elf).stdout
+    check(f"exact, QEMU of {which}: a round is a whole number of instructions",
+          (counts[1] - counts[0]) % 1000 == 0, counts)
+    loop = [line for line in listing.splitlines() if "b.ne" in line]
+    per_round = (counts[1] - counts[0]) // 1000
+    check(f"exact, QEMU of {which}: 4000 loops in a round", per_round // 4000 * 4000 <= per_round <
+          per_round // 4000 * 4000 + 100 and len(loop) == 3, (per_round, loop))
+
+
+def wait_for(condition, seconds=60):
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        if condition():
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def size_of(path):
+    return os.path.getsize(path) if os.path.exists(path) else 0
+
+
+def killed(folder, which):
+    out = os.path.join(folder, "killed")
+    guest = Guest(folder, "aarch64", rounds=LONG)
+    process = subprocess.Popen(guest.command(which, f"out={out},period=100000"))
+    grown = wait_for(lambda: size_of(out) > 1000000)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    stream = wire.Stream(out)
+    check(f"killed, QEMU of {which}: what was written can be read",
+          grown and stream.info and stream.end is None and len(stream.samples) > 50,
+          (len(stream.samples), stream.cut))
+
+
+class Control:
+    def __init__(self, path):
+        self.socket = socket.socket(socket.AF_UNIX)
+        self.socket.connect(path)
+        self.file = self.socket.makefile("rw")
+
+    def ask(self, line):
+        self.file.write(line + "\n")
+        self.file.flush()
+        return self.file.readline().strip()
+
+    def status(self):
+        words = self.ask("status").split()
+        return {name: int(value) for name, value in (word.split("=") for word in words[1:])}
+
+
+def controlled(folder, which):
+    out, path = os.path.join(folder, "controlled"), os.path.join(folder, "socket")
+    guest = Guest(folder, "riscv64", rounds=LONG)
+    process = subprocess.Popen(guest.command(which, f"out={out},start=off,control={path}", "-smp", "2"))
+    name = f"control, QEMU of {which}"
+    wait_for(lambda: os.path.exists(path))
+    control = Control(path)
+    wait_for(lambda: control.status()["cpus"] == 2)
+    before = control.status()
+    equal(f"{name}: start=off", (before["running"], before["samples"]), (0, 0))
+    equal(f"{name}: start", control.ask("start"), "ok")
+    check(f"{name}: it samples", wait_for(lambda: control.status()["samples"] > 100), "")
+    equal(f"{name}: stop", control.ask("stop"), "ok")
+    time.sleep(0.1)  # who was asked before may still answer
+    at_stop = control.status()
+    equal(f"{name}: flush", control.ask("flush"), "ok")
+    stream = wire.Stream(out)
+    equal(f"{name}: all is in the file", len(stream.samples), at_stop["samples"])
+    check(f"{name}: and a round", stream.rounds, "")
+    check(f"{name}: nonsense", control.ask("dance").startswith("error "), "")
+    process.send_signal(signal.SIGTERM)
+    process.wait(30)
+    stream = wire.Stream(out)
+    equal(f"{name}: the end", (stream.faults(), len(stream.samples)), ("", at_stop["samples"]))
+    check(f"{name}: the socket is gone", not os.path.exists(path), path)
+
+
+def maestro(folder, which):
+    out = os.path.join(folder, "maestro")
+    guest = Guest(folder, "i386")
+    run(*guest.command(which, f"out={out},format=maestro,delay=200"), timeout=100)
+    done = kscope("report", "--kernel", guest.elf, out)
+    totals = {line.split()[3]: float(line.split()[1][:-1]) for line in done.stdout.splitlines()
+              if "%" in line and len(line.split()) > 3}
+    name = f"format=maestro, QEMU of {which}"
+    check(f"{name}: kscope reads it", totals.get("hot", 0) > totals.get("cold", 0) > 0, done.stdout)
+    check(f"{name}: stacks", totals.get("work", 0) > totals.get("hot", 100), done.stdout)
+
+
+def filters(folder):
+    guest = Guest(folder, "aarch64", rounds=3000)
+    out = os.path.join(folder, "out")
+    stream, _ = guest.record("debian", out, "level=user")
+    equal("level=user: a kernel has none", (len(stream.samples), stream.faults()), (0, ""))
+    stream, _ = guest.record("debian", out, "level=kernel,period=100000")
+    check("level=kernel", len(stream.samples) > 10, len(stream.samples))
+    stream, _ = guest.record("debian", out, f"to={guest.at['guest_main']:#x},period=100000")
+    check("to=", len(stream.samples) <= 2, len(stream.samples))
+    stream, _ = guest.record("debian", out, f"from={guest.at['cold']:#x},period=100000")
+    check("from=", len(stream.samples) > 10, len(stream.samples))
+    stream, _ = guest.record("debian", out, "stack=0,period=100000")
+    equal("stack=0", {len(sample.stack) for sample in stream.samples}, {0})
+
+
+def errors(folder):
+    guest = Guest(folder, "aarch64", rounds=3000)
+    for words, text in (("color=red", "color=red: not an argument"), ("period=often", "a number"),
+                        ("clock=moon", "host|guest|instructions"), ("stack=1000000", "at most 65536"),
+                        ("alloc=f:x", "FUNCTION:argN:ret"), ("out=/nowhere/at/all", "cannot write"),
+                        ("vcpu=x", "a list such as")):
+        done = run(*guest.command("debian", words), timeout=60)
+        check(f"error: {words}", done.returncode and f"kscope-qemu: {words.split('=')[0]}" in done.stderr
+              or "cannot write" in done.stderr, done.stderr)
+        check(f"error: {words} says what is wanted", text in done.stderr, done.stderr)
+
+
+PROGRAM = """
+#include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static volatile unsigned long sinks[8];
+__attribute__((noinline)) void hot(long n) { for (unsigned i = 0; i < 3000; i++) sinks[n] += i; }
+static void *work(void *n) { for (int i = 0; i < 20000; i++) hot((long)n); return 0; }
+int main(void) {
+	pthread_t threads[3];
+	for (long i = 0; i < 3; i++)
+		pthread_create(&threads[i], 0, work, (void *)i);
+	if (!fork())
+		_exit(0 * (long)work((void *)3));
+	work((void *)4);
+	for (int i = 0; i < 3; i++)
+		pthread_join(threads[i], 0);
+	wait(0);
+	usleep(100000);
+	return 0;
+}
+"""
+
+
+def user_mode(folder):
+    """The backports' QEMU for programs is linked statically and takes no plugins."""
+    program, out = os.path.join(folder, "program"), os.path.join(folder, "out")
+    run("cc", "-O1", "-static", "-pthread", "-x", "c", "-", "-o", program, input=PROGRAM.encode())
+    machine = os.uname().machine
+    start = int([line for line in run("nm", program).stdout.splitlines() if line.endswith(" hot")][0]
+                .split()[0], 16)
+    for clock in ("host", "instructions"):
+        done = run(f"qemu-{machine}", "-plugin", f"{PLUGIN},out={out},clock={clock}", program)
+        stream = wire.Stream(out)
+        equal(f"user mode, {clock}: it ends well", (done.returncode, stream.faults()), (0, ""))
+        equal(f"user mode, {clock}: threads", stream.cpus(), [0, 1, 2, 3])
+        seen = [sample for sample in stream.samples if start <= sample.pc < start + 64]
+        busy = [sample for sample in stream.samples if not sample.idle]
+        check(f"user mode, {clock}: where", len(seen) > 0.7 * len(busy) > 20, (len(seen), len(busy)))
+        equal(f"user mode, {clock}: the level", {sample.level for sample in busy}, {0})
+
+
+def protobuf_agrees(folder):
+    """What the decoder here reads is what protoc reads."""
+    guest, out = Guest(folder, "aarch64", rounds=3000), os.path.join(folder, "out")
+    stream, _ = guest.record("debian", out)
+    with open(out, "rb") as f:
+        done = run("protoc", "--decode=kscope.Stream", "-I", os.path.join(ROOT, "wire"),
+                   os.path.join(ROOT, "wire", "kscope.proto"), stdin=f)
+    lines = collections.Counter(line.strip() for line in done.stdout.splitlines())
+    equal("protoc reads the same", (done.returncode, lines["sample {"], lines["code {"]),
+          (0, len(stream.samples), len(stream.codes)))
+    check("protoc knows all fields", not any(line.strip()[:1].isdigit()
+                                             for line in done.stdout.splitlines()), done.stderr)
+
+
+def main():
+    with scratch() as folder:
+        for which in guests.QEMUS:
+            for arch in ARCHES:
+                one_arch(folder, arch, which)
+            four_cpus(folder, which)
+            deterministic(folder, which)
+            exact_count(folder, which)
+            killed(folder, which)
+            controlled(folder, which)
+            maestro(folder, which)
+        filters(folder)
+        errors(folder)
+        user_mode(folder)
+        protobuf_agrees(folder)
+    finish()
+
+
+main()

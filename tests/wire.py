@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Reads wire/kscope.proto's stream, and nothing that is not as wire/README.md says."""
+import struct
+
+SYNC = 0x5043534B
+
+
+class Cut(Exception):
+    """The file ends within a chunk."""
+
+
+def varint(data, at):
+    value = shift = 0
+    while True:
+        if at >= len(data):
+            raise Cut
+        byte = data[at]
+        at += 1
+        value |= (byte & 127) << shift
+        shift += 7
+        if byte < 128:
+            return value, at
+        if shift > 63:
+            raise ValueError("a varint of more than 64 bits")
+
+
+def fields(data):
+    at = 0
+    while at < len(data):
+        tag, at = varint(data, at)
+        number, kind = tag >> 3, tag & 7
+        if kind == 0:
+            value, at = varint(data, at)
+        elif kind in (1, 5):
+            size = 8 if kind == 1 else 4
+            if at + size > len(data):
+                raise Cut
+            value = int.from_bytes(data[at:at + size], "little")
+            at += size
+        elif kind == 2:
+            size, at = varint(data, at)
+            if at + size > len(data):
+                raise Cut
+            value = data[at:at + size]
+            at += size
+        else:
+            raise ValueError(f"no such kind of field: {kind}")
+        yield number, value
+
+
+def words(data):
+    return list(struct.unpack(f"<{len(data) // 8}Q", data))
+
+
+class Sample:
+    def __init__(self, data, cpu):
+        got = dict(fields(data))
+        self.data, self.cpu = data, cpu
+        self.time, self.pc, self.space = got.get(1, 0), got.get(2, 0), got.get(3, 0)
+        self.level, self.weight, self.idle = got.get(4, 0), got.get(5, 0), got.get(6, 0)
+        self.registers, self.stack = words(got.get(7, b"")), got.get(8, b"")
+        self.has_space = not got.get(11)
+
+
+class Stream:
+    """All of a file. `cut`: it ends within a chunk."""
+
+    def __init__(self, path):
+        with open(path, "rb") as f:
+            self.data = f.read()
+        self.info, self.end, self.counts = None, None, {}
+        self.samples, self.codes, self.rounds = [], [], []
+        self.chunks, self.dropped, self.late = {}, {}, 0
+        self.cut = False
+        at = 0
+        while at < len(self.data):
+            try:
+                tag, start = varint(self.data, at)
+                size, start = varint(self.data, start)
+            except Cut:
+                self.cut = True
+                return
+            if tag != 0x0A:
+                raise ValueError(f"no chunk at {at}")
+            if start + size > len(self.data):
+                self.cut = True
+                return
+            self.chunk(self.data[start:start + size])
+            at = start + size
+
+    def chunk(self, data):
+        got = list(fields(data))
+        if not got or got[0] != (1, SYNC) or len(data) > 4 << 20:
+            raise ValueError("not a chunk")
+        head = dict(got)
+        cpu, sequence = head.get(2), head.get(3, 0)
+        if sequence != self.chunks.get(cpu, 0):
+            raise ValueError(f"chunk {sequence} of cpu {cpu} comes at {self.chunks.get(cpu, 0)}")
+        self.chunks[cpu] = sequence + 1
+        self.dropped[cpu] = self.dropped.get(cpu, 0) + head.get(4, 0)
+        for number, value in got:
+            if number == 5:
+                self.info = dict(fields(value))
+            elif number == 6:
+                sample = Sample(value, cpu)
+                self.late += bool(self.rounds and sample.time < self.rounds[-1])
+                self.samples.append(sample)
+            elif number == 8:
+                self.codes.append(dict(fields(value)))
+            elif number == 10:
+                self.rounds.append(value)
+            elif number == 11:
+                self.end = value
+                for field, count in fields(value):
+                    if field == 2:
+                        count = dict(fields(count))
+                        self.counts[count.get(1, 0)] = count
+
+    def of_cpu(self, cpu):
+        return [sample for sample in self.samples if sample.cpu == cpu]
+
+    def cpus(self):
+        return sorted(cpu for cpu in self.chunks if cpu is not None)
+
+    def faults(self):
+        """What does not add up, as text."""
+        wrong = []
+        if self.info is None:
+            wrong.append("no info")
+        if self.end is None or self.cut:
+            wrong.append("no end")
+        if self.late:
+            wrong.append(f"{self.late} samples are older than a round before them")
+        for cpu, count in self.counts.items():
+            mine = self.of_cpu(cpu)
+            if count.get(2, 0) != len(mine):
+                wrong.append(f"cpu {cpu}: {len(mine)} samples of {count.get(2, 0)}")
+            if count.get(5, 0) != self.chunks.get(cpu, 0):
+                wrong.append(f"cpu {cpu}: {self.chunks.get(cpu, 0)} chunks of {count.get(5, 0)}")
+            if count.get(3, 0) != self.dropped.get(cpu, 0):
+                wrong.append(f"cpu {cpu}: {self.dropped.get(cpu, 0)} lost of {count.get(3, 0)}")
+            if any(a.time > b.time for a, b in zip(mine, mine[1:])):
+                wrong.append(f"cpu {cpu}: not in the order of time")
+        return "; ".join(wrong)
