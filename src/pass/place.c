@@ -231,9 +231,10 @@ static void fill_map(const struct binary *binary, const struct page_home *home, 
 	size_t nr, id_len;
 	const struct sym_segment *segment = symfile_segments(binary->symfile, &nr) + home->segment;
 	const uint8_t *id = symfile_build_id(binary->symfile, &id_len);
+	bool object = symfile_is_object(binary->symfile);
+	bool as_mapped = segment->vaddr % PAGE == segment->offset % PAGE && !object;
 	/* Like a loader, from the start of the page, if the file allows it. */
-	uint64_t before =
-		segment->vaddr % PAGE == segment->offset % PAGE ? segment->vaddr % PAGE : 0;
+	uint64_t before = as_mapped ? segment->vaddr % PAGE : 0;
 
 	*map = (struct event_map){
 		.addr = segment->vaddr - before + (address - home->vaddr),
@@ -243,6 +244,7 @@ static void fill_map(const struct binary *binary, const struct page_home *home, 
 		.build_id = id,
 		.build_id_len = (uint8_t)id_len,
 		.prot = PROT_READ | PROT_EXEC,
+		.kernel = object,
 		.given = true,
 	};
 }
@@ -269,18 +271,17 @@ static void fill_alias(const struct place *place, const struct page_home *home, 
 bool place_code(struct place *place, uint64_t address, const uint8_t *bytes, size_t len,
 		struct event_map *map)
 {
-	const struct page_home *home;
+	struct page_home home;
 
 	if (!place->indexed)
 		index_binaries(place);
-	home = pages_find(&place->pages, bytes, len);
-	if (home && (address - home->vaddr) % PAGE == 0) {
-		fill_map(&place->binaries[home->binary], home, address, map);
+	if (pages_find(&place->pages, bytes, len, &home)) {
+		fill_map(&place->binaries[home.binary], &home, address, map);
 		return true;
 	}
-	home = pages_find(&place->kernel_pages, bytes, len);
-	if (!home || home->vaddr + place->slide == address)
+	if (!pages_find(&place->kernel_pages, bytes, len, &home) ||
+	    home.vaddr + place->slide == address)
 		return false;
-	fill_alias(place, home, address, map);
+	fill_alias(place, &home, address, map);
 	return true;
 }
