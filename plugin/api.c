@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -19,6 +20,11 @@ int qemu_plugin_version = 1;
 
 struct api api;
 static struct api_hooks hooks;
+static __thread struct running {
+	struct CPUState *state;
+	unsigned cpu;
+} running;
+static _Atomic bool takes_turns; /* several vCPUs in one thread */
 
 static void *find(const char *name)
 {
@@ -36,28 +42,35 @@ void api_say(const char *format, ...)
 	fprintf(stderr, "kscope-qemu: %s\n", text);
 }
 
+/* Whether " version " at this place stands behind "emulator" or a name such as qemu-x86_64. */
+static bool is_version(const char *image, const char *at)
+{
+	const char *word = at;
+
+	while (word > image && at - word < 24 && word[-1] > ' ')
+		word--;
+	return !strncmp(word, "emulator ", 9) || !strncmp(word, "qemu-", 5);
+}
+
 /*
  * The version of the program that loads the plugin, as its --version prints it. There is no function
- * for it, but the text is in the program: in system mode "emulator version X.Y.Z", in user mode the
- * program's name and "version X.Y.Z".
+ * for it, but the text is in the program: "QEMU emulator version X.Y.Z", in user mode "qemu-x86_64
+ * version X.Y.Z".
  */
 static void find_version(const char *image, size_t size)
 {
-	static const char *const marks[] = { "emulator version ", " version " };
+	static const char mark[] = " version ";
+	const char *at = image, *end = image + size;
 
-	for (size_t i = 0; i < sizeof(marks) / sizeof(*marks); i++) {
-		const char *at = image, *end = image + size;
-		size_t length = strlen(marks[i]);
+	while ((at = memmem(at, (size_t)(end - at), mark, sizeof(mark) - 1))) {
+		bool good = is_version(image, at);
+		size_t n = 0;
 
-		while ((at = memmem(at, (size_t)(end - at), marks[i], length))) {
-			size_t n = 0;
-
-			at += length;
-			while (n < sizeof(api.version) - 1 && at + n < end &&
-			       ((at[n] >= '0' && at[n] <= '9') || (n && at[n] == '.')))
-				n++;
-			if (n < 3 || !memchr(at, '.', n))
-				continue;
+		at += sizeof(mark) - 1;
+		while (good && n < sizeof(api.version) - 1 && at + n < end &&
+		       ((at[n] >= '0' && at[n] <= '9') || (n && at[n] == '.')))
+			n++;
+		if (n >= 3 && memchr(at, '.', n)) {
 			memcpy(api.version, at, n);
 			return;
 		}
@@ -190,6 +203,19 @@ int api_open(const api_info *info)
 	return 0;
 }
 
+/* From 9.0 a vCPU is announced by its own thread, before it translates anything. */
+static void note_thread(unsigned cpu)
+{
+	static __thread unsigned first; /* vCPU of this thread, plus 1 */
+
+	if (api.user_mode || !api.get_registers)
+		return;
+	if (first && first != cpu + 1)
+		atomic_store(&takes_turns, true);
+	first = cpu + 1;
+	running.state = NULL;
+}
+
 /*
  * QEMU's callbacks. Up to 11.0 most begin with the plugin's id and have no data; from 11.1 it is the
  * other way round.
@@ -197,6 +223,7 @@ int api_open(const api_info *info)
 static void old_cpu_init(uint64_t id, unsigned cpu)
 {
 	(void)id;
+	note_thread(cpu);
 	hooks.cpu_init(cpu);
 }
 
@@ -255,6 +282,7 @@ static void old_syscall_return(uint64_t id, unsigned cpu, int64_t number, int64_
 static void new_cpu_init(unsigned cpu, void *data)
 {
 	(void)data;
+	note_thread(cpu);
 	hooks.cpu_init(cpu);
 }
 
@@ -390,13 +418,36 @@ size_t api_read_register(void *handle, GByteArray *into)
 	return into->len;
 }
 
-bool api_is_current(struct CPUState *cpu)
+static struct CPUState *current_cpu(void)
 {
 	static __thread struct CPUState **current;
 
 	if (!current)
 		current = find("current_cpu");
-	return current && *current == cpu;
+	return current ? *current : NULL;
+}
+
+bool api_is_current(struct CPUState *cpu)
+{
+	return cpu == current_cpu();
+}
+
+bool api_mixes_cpus(void)
+{
+	return atomic_load_explicit(&takes_turns, memory_order_relaxed);
+}
+
+/* Which vCPU it is changes seldom: it is remembered until the next one has its turn. */
+unsigned api_running_cpu(unsigned told)
+{
+	struct CPUState *current = api_mixes_cpus() && api.get_cpu ? current_cpu() : NULL;
+
+	if (!current)
+		return told;
+	for (unsigned cpu = 0; current != running.state && cpu < api.max_cpus; cpu++)
+		if (api.get_cpu((int)cpu) == current)
+			running = (struct running){ current, cpu };
+	return current == running.state ? running.cpu : told;
 }
 
 /* 10.1 refuses it, and brought writing along. */

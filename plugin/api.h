@@ -145,6 +145,14 @@ size_t api_insn_data(const struct qemu_plugin_insn *insn, void *bytes, size_t si
 size_t api_read_register(void *handle, GByteArray *into);
 /* Whether public functions are about this vCPU: QEMU may run a work item in another one's turn. */
 bool api_is_current(struct CPUState *cpu);
+/*
+ * True if several vCPUs take turns in one thread (-icount, thread=single), on a QEMU of 9.0 or later.
+ * From 10.0 such a QEMU tells callbacks the number of the vCPU that translated a block, not of the
+ * one that runs it, so a callback has to ask api_running_cpu() who it is; and code for scoreboards
+ * is wrong for all vCPUs but 0, to the point of a crash, so they must not be used.
+ */
+bool api_mixes_cpus(void);
+unsigned api_running_cpu(unsigned told);
 /* Whether QEMU lets a work item read public registers. */
 bool api_reads_in_work(void);
 /* Whether guest time is counted in instructions; then its clock cannot be read in a callback. */

@@ -19,21 +19,20 @@
 
 static struct {
 	bool open;
-	bool inlined;
 	api_u64 counter;
-	uint64_t random;
 } count;
 
-static uint64_t next_period(void)
+/* How vCPUs run is known only when the machine is there. */
+static bool is_inlined(void)
 {
-	return args.clock == WIRE_INSTRUCTIONS ? sample_jitter(&count.random, args.period)
-					       : LOOK_EVERY;
+	return count.counter.score && !api_mixes_cpus();
 }
 
 static void arm(struct vcpu *vcpu)
 {
-	vcpu->armed = next_period();
-	if (count.inlined)
+	vcpu->armed = args.clock == WIRE_INSTRUCTIONS ? sample_jitter(&vcpu->random, args.period)
+						      : LOOK_EVERY;
+	if (is_inlined())
 		api.u64_set(count.counter, vcpu->index, LIMIT - vcpu->armed);
 }
 
@@ -83,10 +82,10 @@ static void add(struct vcpu *vcpu, uint64_t n)
 	vcpu->armed = vcpu->armed > n ? vcpu->armed - n : 0;
 }
 
-/* Before 9.1: a block begins. Its address comes with a second callback. */
+/* Before 9.1, or with vCPUs that take turns: a block begins. Its address comes with a second callback. */
 static void on_block(unsigned cpu, void *n)
 {
-	struct vcpu *vcpu = sample_vcpu(cpu);
+	struct vcpu *vcpu = sample_vcpu(api_running_cpu(cpu));
 
 	if (vcpu)
 		add(vcpu, (uintptr_t)n);
@@ -94,7 +93,7 @@ static void on_block(unsigned cpu, void *n)
 
 static void on_block_pc(unsigned cpu, void *pc)
 {
-	struct vcpu *vcpu = sample_vcpu(cpu);
+	struct vcpu *vcpu = sample_vcpu(api_running_cpu(cpu));
 
 	if (!vcpu || vcpu->armed)
 		return;
@@ -104,7 +103,7 @@ static void on_block_pc(unsigned cpu, void *pc)
 
 static void on_block_by_work(unsigned cpu, void *n)
 {
-	struct vcpu *vcpu = sample_vcpu(cpu);
+	struct vcpu *vcpu = sample_vcpu(api_running_cpu(cpu));
 
 	if (!vcpu)
 		return;
@@ -117,20 +116,18 @@ static void on_block_by_work(unsigned cpu, void *n)
 
 int count_open(void)
 {
-	struct qemu_plugin_scoreboard *board = NULL;
-
 	if (api.tb_exec_cond_cb && api.tb_exec_inline && api.scoreboard_new && api.u64_set)
-		board = api.scoreboard_new(sizeof(uint64_t));
-	count.inlined = board != NULL;
-	count.counter = (api_u64){ board, 0 };
+		count.counter.score = api.scoreboard_new(sizeof(uint64_t));
 	count.open = true;
 	return 0;
 }
 
 void count_cpu_init(struct vcpu *vcpu)
 {
-	if (count.open)
-		arm(vcpu);
+	if (!count.open)
+		return;
+	vcpu->random = 0;
+	arm(vcpu);
 }
 
 void count_translate(struct qemu_plugin_tb *tb)
@@ -140,7 +137,7 @@ void count_translate(struct qemu_plugin_tb *tb)
 	bool by_work = sample_by_work() && args.clock == WIRE_INSTRUCTIONS;
 	int flags = by_work ? API_NO_REGS : API_R_REGS;
 
-	if (count.inlined) {
+	if (is_inlined()) {
 		api.tb_exec_inline(tb, API_ADD_U64, count.counter, n);
 		api.tb_exec_cond_cb(tb, on_limit, flags, API_COND_GE, count.counter, LIMIT, pc);
 	} else if (by_work) {
@@ -166,7 +163,7 @@ void count_close(void)
 
 		if (!vcpu)
 			continue;
-		if (count.inlined && vcpu->armed)
+		if (is_inlined() && vcpu->armed)
 			atomic_fetch_add(&vcpu->ran,
 					 api.u64_get(count.counter, cpu) - (LIMIT - vcpu->armed));
 		count_correct(vcpu);

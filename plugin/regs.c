@@ -570,8 +570,9 @@ static void note_space(struct CPUState *state, void *data)
 	atomic_store(&cpu->has_space, true);
 }
 
-static void on_space_write(unsigned cpu, void *registers)
+static void on_space_write(unsigned told, void *registers)
 {
+	unsigned cpu = api_running_cpu(told);
 	struct CPUState *state = api.get_cpu((int)cpu);
 
 	if (state)

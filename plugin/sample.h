@@ -29,8 +29,9 @@ struct vcpu {
 	_Atomic bool idle;	/* waits for an interrupt, or for a system call to end */
 	_Atomic bool asked;	/* and has not answered yet */
 	/* Of the thread that runs it. */
-	uint64_t armed;	      /* instructions until the next look */
-	uint64_t seen;	      /* instructions at the last look */
+	uint64_t armed; /* instructions until the next look */
+	uint64_t seen;	/* instructions at the last look */
+	uint64_t random;
 	_Atomic uint64_t ran; /* instructions */
 };
 

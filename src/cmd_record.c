@@ -296,17 +296,41 @@ static void say_counts(const struct recording *r, const struct job *job)
 			 "asked for");
 }
 
-static void say_next(const struct recording *r)
+static bool is_elf(const char *path)
+{
+	char magic[4] = "";
+	FILE *file = fopen(path, "rb");
+	bool read = file && fread(magic, sizeof(magic), 1, file) == 1;
+
+	if (file)
+		fclose(file);
+	return read && !memcmp(magic, "\177ELF", 4);
+}
+
+/* perf.data does not say where the kernel's symbols are, and perf reads only those of an ELF. */
+static void add_perf(struct buf *next, const struct recording *r)
 {
 	const char *kernel = r->args->options.kernel;
+
+	if (!kernel)
+		buf_addf(next, "; next: kscope report %s, or perf report -i %s", r->output,
+			 r->output);
+	else if (is_elf(kernel))
+		buf_addf(next, "; next: kscope report %s -k %s, or perf report -i %s -k %s",
+			 r->output, kernel, r->output, kernel);
+	else
+		buf_addf(next, "; next: kscope report %s -k %s%s", r->output, kernel,
+			 r->args->buildid_cache ? ", or perf report"
+						: " (names in perf, too: --buildid-cache)");
+}
+
+static void say_next(const struct recording *r)
+{
 	const char *name = r->writer ? r->writer->name : RAW;
 	struct buf next = { 0 };
 
-	/* Of these only the raw stream says where the kernel was. */
 	if (!strcmp(name, "perfdata"))
-		buf_addf(&next, "; next: kscope report %s%s%s, or perf report -i %s%s%s", r->output,
-			 kernel ? " -k " : "", kernel ? kernel : "", r->output,
-			 kernel ? " -k " : "", kernel ? kernel : "");
+		add_perf(&next, r);
 	else if (!strcmp(name, "svg"))
 		buf_adds(&next, "; next: open it in a browser");
 	else if (!strcmp(name, RAW))

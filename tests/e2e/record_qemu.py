@@ -9,6 +9,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import guests
 from lib import KSCOPE, TOOLS, check, equal, finish, kscope, read_folded, run, scratch
 
 QEMU = ["qemu-system-i386", "-display", "none", "-net", "none", "-no-reboot"]
@@ -177,7 +178,7 @@ def test_refusals(guest):
 
 def test_user_mode(guest):
     done = run(KSCOPE, "record", "qemu", "-F", "10000", "-o", "u.kscope", "--until", "kscope", "--",
-               "qemu-x86_64", KSCOPE, "--version", cwd=guest.folder)
+               "qemu-x86_64", "/bin/echo", "kscope was here", cwd=guest.folder)
     check("a user-mode QEMU", done.returncode in (0, 1) and done.stdout.startswith("kscope ") and
           "u.kscope is written" in done.stderr, done.stdout + done.stderr)
 
@@ -198,6 +199,36 @@ def test_full_disk(guest):
           (code, size, done.stderr))
 
 
+def perf_names(guest, data):
+    """{function: percent}, by perf, from nothing but the build-id cache."""
+    done = run("perf", "--buildid-dir", guest.path("cache"), "report", "-f", "-i", data, "--stdio",
+               "--no-children", "-g", "none", "--comm", "kernel", "--sort", "sym", "-F",
+               "overhead,sym", "-t", "@")
+    rows = [line.split("@") for line in done.stdout.splitlines() if "@[k]" in line]
+    return {row[1].removeprefix("[k] ").strip(): float(row[0].strip().rstrip("%")) for row in rows}
+
+
+def test_linux(guest):
+    """Debian's kernel as it is shipped, somewhere in memory: names in kscope and in perf."""
+    if guests.missing():
+        print(f"skip linux: {guests.missing()}")
+        return
+    linux, data = guests.linux("amd64", words="kscope.work=none"), guest.path("linux.data")
+    done = guests.boot(linux, before=["timeout", "120", KSCOPE, "record", "qemu", "-o", data,
+                                      f"--buildid-cache={guest.path('cache')}", "--"])
+    check("linux: it boots and is recorded", done.code == 0 and f"-k {linux.kernel}, or perf" in
+          done.errors and "0 lost" in done.errors, done.errors)
+    rows = json.loads(kscope("report", data, "-k", linux.kernel, "--json").stdout)
+    rows = {row["name"]: row["self_percent"] for row in rows["events"][0]["functions"]
+            if row["binary"] == "[kernel.kallsyms]" and not row["name"].startswith("[")}
+    theirs = perf_names(guest, data)
+    top = sorted(rows, key=rows.get, reverse=True)[:20]
+    wrong = [(name, rows[name], theirs.get(name)) for name in top
+             if abs(rows[name] - theirs.get(name, -1)) > 0.02]
+    check("linux: perf has the same names for the same shares", len(rows) > 200 and not wrong,
+          (len(rows), wrong))
+
+
 def main():
     with scratch() as folder:
         guest = Guest(os.path.realpath(folder))
@@ -207,6 +238,7 @@ def main():
         test_refusals(guest)
         test_user_mode(guest)
         test_full_disk(guest)
+        test_linux(guest)
         left = [name for name in os.listdir(folder) if name.startswith(".")]
         equal("nothing is left behind", left, [])
     finish()
