@@ -91,6 +91,13 @@ void place_vote(struct place *place, uint64_t pc)
 	place->votes[place->nr_votes++] = pc;
 }
 
+static int compare_values(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
 /* Where it was linked is the likeliest place of all: there, being the best is enough. */
 static bool is_clear(const struct slide *slide, bool clear)
 {
@@ -115,6 +122,21 @@ static bool count_votes(struct place *place, struct slide *slide)
 	return true;
 }
 
+/* Of all votes: of many, only some were counted to find it. */
+static uint64_t count_hits(const struct place *place, uint64_t slide)
+{
+	size_t nr;
+	const uint64_t *starts = symfile_starts(place->kernel, &nr);
+	uint64_t hits = 0;
+
+	for (size_t i = 0; i < place->nr_votes; i++) {
+		uint64_t want = place->votes[i] - slide;
+
+		hits += bsearch(&want, starts, nr, sizeof(*starts), compare_values) != NULL;
+	}
+	return hits;
+}
+
 bool place_slide(struct place *place, uint64_t *slide, uint64_t *hits, uint64_t *votes)
 {
 	struct slide found = { 0 };
@@ -131,7 +153,7 @@ bool place_slide(struct place *place, uint64_t *slide, uint64_t *hits, uint64_t 
 	place->placed = clear;
 	place->slide = *slide = clear ? found.by : 0;
 	if (hits)
-		*hits = found.hits;
+		*hits = clear ? count_hits(place, found.by) : found.hits;
 	if (votes)
 		*votes = place->nr_votes;
 	return clear;
