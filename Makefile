@@ -16,7 +16,7 @@ Q := $(if $(V),,@)
 say = $(if $(V),,@echo "  $(1)	$@")
 
 .PHONY: all
-all: $(BUILD)/kscope
+all: $(BUILD)/kscope $(BUILD)/kscope-qemu.so
 
 # Optional libraries. Each is used by one source file, which also builds without it.
 # Make 4.3 changed what \# means in a function; a variable means the same in all.
@@ -36,6 +36,8 @@ $(eval $(call optional,LIBDW,elfutils/libdw.h,-ldw -lelf,libdw-dev))
 $(eval $(call optional,LIBIBERTY,libiberty/demangle.h,-liberty,libiberty-dev))
 $(eval $(call optional,ZSTD,zstd.h,-lzstd,libzstd-dev))
 $(eval $(call optional,ZLIB,zlib.h,-lz,zlib1g-dev))
+$(eval $(call optional,LZ4,lz4.h,-llz4,liblz4-dev))
+$(eval $(call optional,LZMA,lzma.h,-llzma,liblzma-dev))
 
 SRC := $(wildcard src/*.c src/*/*.c)
 OBJ := $(SRC:%.c=$(BUILD)/obj/%.o)
@@ -60,6 +62,16 @@ $(BUILD)/kscope: $(OBJ)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $^ -o $@ $(LIBS) -lm
 
 -include $(OBJ:.o=.d)
+
+# The plugin for QEMU: needs nothing of src/, and neither QEMU nor GLib to be built.
+PLUGIN_SRC := $(wildcard plugin/*.c)
+PLUGIN_OBJ := $(PLUGIN_SRC:%.c=$(BUILD)/obj/%.o)
+$(PLUGIN_OBJ): KSCOPE_CFLAGS += -fPIC -fvisibility=hidden -pthread
+$(BUILD)/kscope-qemu.so: $(PLUGIN_OBJ)
+	$(call say,LD)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -shared -pthread $^ -o $@ -ldl
+
+-include $(PLUGIN_OBJ:.o=.d)
 
 # Programs that only the tests use: tools in tests/tools, tests of a module in tests/unit.
 TEST_SRC := $(wildcard tests/tools/*.c tests/unit/*.c)
@@ -88,11 +100,19 @@ demo:
 
 test:
 	@tools/install-deps build demo test
-	@$(MAKE) --no-print-directory -j2 all test-tools demo-elfs tests/node_modules/.done
+	@$(MAKE) --no-print-directory -j2 all test-tools test-guests demo-elfs tests/node_modules/.done
 	@$(MAKE) --no-print-directory run-tests
 
 run-tests:
 	@BUILD=$(abspath $(BUILD)) tests/run $(TESTS)
+
+# Guests, and a second QEMU to boot them with; fetched from Debian, not installed.
+.PHONY: test-guests
+test-guests: $(BUILD)/guests/version $(BUILD)/qemu-backports/version
+$(BUILD)/guests/version: tools/get-guests tools/debian.py $(wildcard tests/guests/*)
+	@tools/get-guests $(@D)
+$(BUILD)/qemu-backports/version: tools/get-qemu tools/debian.py
+	@tools/get-qemu $(@D)
 
 tests/node_modules/.done: tests/package.json
 	cd tests && npm install --loglevel=error --no-audit --no-fund >/dev/null
@@ -115,20 +135,22 @@ check:
 	@$(MAKE) --no-print-directory check-layers check-headers check-format check-tidy
 check-layers:
 	@tools/check-layers
-HEADERS := $(wildcard src/*.h src/*/*.h)
+HEADERS := $(wildcard src/*.h src/*/*.h plugin/*.h wire/*.h)
 check-headers:
 	@for header in $(HEADERS); do \
 		echo "#include \"$$header\"" | $(CC) $(KSCOPE_CFLAGS) -MF /dev/null -I. -x c -fsyntax-only - || \
 			exit 1; done
-FORMATTED := $(SRC) $(HEADERS) $(wildcard tests/*/*.[ch] fuzz/*.c bench/*.c demo/sel4/*.c)
+FORMATTED := $(SRC) $(PLUGIN_SRC) $(HEADERS) $(wildcard tests/*/*.[ch] fuzz/*.c bench/*.c \
+	demo/*/*.[ch] demo/kernel/*/*.[ch])
 check-format:
 	@clang-format --dry-run -Werror $(FORMATTED)
 check-tidy:
-	@clang-tidy --quiet $(SRC) -- $(KSCOPE_CFLAGS) 2>/dev/null
+	@clang-tidy --quiet $(SRC) $(PLUGIN_SRC) -- $(KSCOPE_CFLAGS) 2>/dev/null
 
 # Every reader of the table, and the flags it is fuzzed for: make fuzz FUZZ=sel4_json SECONDS=60
 READERS := $(shell sed -n 's/^READER(\(.*\))/\1/p' src/formats.def)
-FUZZ ?= $(READERS)
+# "kernel" is no reader: it is what --kernel takes.
+FUZZ ?= $(READERS) kernel
 SECONDS ?= 20
 FUZZ_CFLAGS := -O1 -g -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined
 fuzz:
@@ -148,6 +170,10 @@ print-link:
 print-objects:
 	@echo $(OBJ)
 
+$(BUILD)/fuzz_kernel: fuzz/fuzz_kernel.c $(LIBOBJ)
+	$(call say,FUZZ)
+	$(Q)$(CC) $(KSCOPE_CFLAGS) -MF $@.d $(FUZZ_CFLAGS) $^ -o $@ $(LIBS) -lm
+
 $(BUILD)/fuzz_%: fuzz/fuzz_reader.c $(LIBOBJ)
 	$(call say,FUZZ)
 	$(Q)$(CC) $(KSCOPE_CFLAGS) -MF $@.d $(FUZZ_CFLAGS) -DREADER=read_$* $^ -o $@ $(LIBS) -lm
@@ -155,8 +181,9 @@ $(BUILD)/fuzz_%: fuzz/fuzz_reader.c $(LIBOBJ)
 # The drop-ins work by their names.
 DROP_INS := toperf kprof2perf kern-profile
 install: all
-	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/man/man1
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/kscope $(DESTDIR)$(PREFIX)/share/man/man1
 	install -m 755 $(BUILD)/kscope $(DESTDIR)$(PREFIX)/bin/kscope
+	install -m 755 $(BUILD)/kscope-qemu.so $(DESTDIR)$(PREFIX)/lib/kscope/kscope-qemu.so
 	for name in $(DROP_INS); do ln -sf kscope $(DESTDIR)$(PREFIX)/bin/$$name; done
 	install -m 644 man/*.1 $(DESTDIR)$(PREFIX)/share/man/man1
 
@@ -183,4 +210,51 @@ $(eval $(call demo_elf,64k,65536))
 $(eval $(call demo_elf,4k,4096))
 .SECONDARY: $(DEMO_ELFS)
 .PHONY: demo-elfs
-demo-elfs: $(DEMO_ELFS)
+demo-elfs: $(DEMO_ELFS) demo-kernels
+
+# The demo's kernel: for two machines, with frame pointers and without, and its user programs.
+KERNEL_SRC := $(wildcard demo/kernel/*.c)
+KERNEL_USER := $(patsubst demo/kernel/user/%.c,%,$(wildcard demo/kernel/user/*.c))
+KERNEL_CFLAGS := -std=gnu11 -O2 -g -ffreestanding -fno-pic -fno-stack-protector -fno-unroll-loops \
+	-fno-optimize-sibling-calls -fasynchronous-unwind-tables -Wall -Wextra -MMD -MP \
+	'-fdebug-prefix-map=$(CURDIR)=.' -Idemo/kernel
+KERNEL_CFLAGS_fp := -fno-omit-frame-pointer
+KERNEL_CFLAGS_nofp := -fomit-frame-pointer
+KERNEL_CFLAGS_x86_64 := -mno-sse -mno-mmx -msoft-float -mno-red-zone -mcmodel=kernel
+KERNEL_CFLAGS_aarch64 := -mgeneral-regs-only
+
+# demo_kernel MACHINE fp|nofp
+define demo_kernel
+KERNEL_DIR_$(1)_$(2) := $(BUILD)/demo/kernel/$(1)/$(2)
+KERNEL_OBJ_$(1)_$(2) := $$(patsubst demo/kernel/%,$$(KERNEL_DIR_$(1)_$(2))/%.o,$(KERNEL_SRC) \
+	$$(wildcard demo/kernel/$(1)/*.[cS]))
+KERNEL_CC_$(1)_$(2) := clang --target=$(1)-none-elf $$(KERNEL_CFLAGS) $(KERNEL_CFLAGS_$(1)) \
+	$(KERNEL_CFLAGS_$(2)) -Idemo/kernel/$(1)
+
+$$(KERNEL_DIR_$(1)_$(2))/%.o: demo/kernel/%
+	@mkdir -p $$(@D)
+	$$(call say,CLANG)
+	$$(Q)$$(KERNEL_CC_$(1)_$(2)) -Wa,-I$$(KERNEL_DIR_$(1)_$(2)) -c $$< -o $$@
+$$(KERNEL_DIR_$(1)_$(2))/work.c.o: $(KERNEL_USER:%=$$(KERNEL_DIR_$(1)_$(2))/%.bin)
+$$(KERNEL_DIR_$(1)_$(2))/%.elf: $$(KERNEL_DIR_$(1)_$(2))/user/%.c.o
+	$$(call say,LLD)
+	$$(Q)ld.lld -N -Ttext=0x400000 --build-id $$< -o $$@
+$$(KERNEL_DIR_$(1)_$(2))/%.bin: $$(KERNEL_DIR_$(1)_$(2))/user/%.c.o
+	$$(call say,LLD)
+	$$(Q)ld.lld -N -Ttext=0x400000 --oformat binary $$< -o $$@
+$$(KERNEL_DIR_$(1)_$(2))/kernel.lds: demo/kernel/kernel.lds.S demo/kernel/$(1)/arch.h
+	@mkdir -p $$(@D)
+	$$(Q)$$(KERNEL_CC_$(1)_$(2)) -E -P -x assembler-with-cpp -MF /dev/null $$< -o $$@
+$(BUILD)/demo/kernel/$(1)/kernel-$(2).elf: $$(KERNEL_DIR_$(1)_$(2))/kernel.lds \
+		$$(KERNEL_OBJ_$(1)_$(2)) $(KERNEL_USER:%=$$(KERNEL_DIR_$(1)_$(2))/%.elf)
+	$$(call say,LLD)
+	$$(Q)ld.lld --build-id -z max-page-size=4096 -T $$< $$(KERNEL_OBJ_$(1)_$(2)) -o $$@
+DEMO_KERNELS += $(BUILD)/demo/kernel/$(1)/kernel-$(2).elf
+KERNEL_USER_OBJ_$(1)_$(2) := $(KERNEL_USER:%=$$(KERNEL_DIR_$(1)_$(2))/user/%.c.o)
+.SECONDARY: $$(KERNEL_USER_OBJ_$(1)_$(2))
+-include $$(KERNEL_OBJ_$(1)_$(2):.o=.d) $$(KERNEL_USER_OBJ_$(1)_$(2):.o=.d)
+endef
+$(foreach machine,x86_64 aarch64,$(foreach frames,fp nofp,\
+	$(eval $(call demo_kernel,$(machine),$(frames)))))
+.PHONY: demo-kernels
+demo-kernels: $(DEMO_KERNELS)

@@ -92,11 +92,15 @@ struct api {
 	int (*memory_rw_debug)(struct CPUState *, uint64_t, void *, size_t, bool);
 	int (*gdb_read)(struct CPUState *, GByteArray *, int); /* of the target's architecture */
 	bool (*runstate_is_running)(void);
+	bool (*cpu_is_idle)(struct CPUState *);
+	void (*physical_rw)(uint64_t, void *, uint64_t, bool);
 	int64_t (*clock_ns)(int);
 	int64_t (*icount_raw)(void);
 	void (*timer_init)(void *timer, void *lists, int clock, int scale, int attributes,
 			   void (*)(void *), void *);
 	void (*timer_mod)(void *timer, int64_t);
+	void *timer_lists; /* QEMU's main loop */
+	const int *icount; /* not 0: -icount */
 
 	/* GLib, which every QEMU has. */
 	GByteArray *(*byte_array_new)(void);
@@ -119,16 +123,41 @@ struct api_hooks {
 	void (*syscall)(unsigned cpu, bool returns); /* user mode */
 };
 
+/* What QEMU hands to qemu_plugin_install(). */
+typedef struct {
+	const char *target_name;
+	struct {
+		int min, cur;
+	} version;
+	bool system_emulation;
+	struct {
+		int smp_vcpus, max_vcpus;
+	} system;
+} api_info;
+
 /* To be called by qemu_plugin_install(). */
-struct qemu_info;
-int api_open(const struct qemu_info *info); /* 0, or -1 after a message */
+int api_open(const api_info *info); /* 0, or -1 after a message */
 void api_hook(uint64_t id, const struct api_hooks *hooks);
 
 /* The bytes of an instruction, at most `size`; how many there are. */
 size_t api_insn_data(const struct qemu_plugin_insn *insn, void *bytes, size_t size);
 /* A public register of the vCPU whose callback this is, by QEMU's handle. Bytes, or 0. */
 size_t api_read_register(void *handle, GByteArray *into);
-/* False in a work item that QEMU runs in another vCPU's turn; true if it cannot be known. */
+/* Whether public functions are about this vCPU: QEMU may run a work item in another one's turn. */
 bool api_is_current(struct CPUState *cpu);
+/*
+ * True if several vCPUs take turns in one thread (-icount, thread=single), on a QEMU of 9.0 or later.
+ * From 10.0 such a QEMU tells callbacks the number of the vCPU that translated a block, not of the
+ * one that runs it, so a callback has to ask api_running_cpu() who it is; and code for scoreboards
+ * is wrong for all vCPUs but 0, to the point of a crash, so they must not be used.
+ */
+bool api_mixes_cpus(void);
+unsigned api_running_cpu(unsigned told);
+/* Whether QEMU lets a work item read public registers. */
+bool api_reads_in_work(void);
+/* Whether guest time is counted in instructions; then its clock cannot be read in a callback. */
+bool api_counts_time(void);
+/* A message on stderr, with the plugin's name in front and a newline behind. */
+void api_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* args: what the user wrote behind the plugin's name. Strings point into QEMU's argv. */
+/* args: what the user wrote behind the plugin's name. Strings live as long as the process. */
 #ifndef KSCOPE_PLUGIN_ARGS_H
 #define KSCOPE_PLUGIN_ARGS_H
 

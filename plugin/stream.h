@@ -3,8 +3,8 @@
  * stream: what the plugin gathers, on its way into the file. Each vCPU has a track: a ring of records
  * (samples, allocations, code), which several threads may write under its lock, and in trace mode a
  * ring of trace bytes, which only the thread that runs the vCPU writes and that takes no lock. One
- * writer thread empties them at least every 100 ms. A guest never waits for a disk: what finds no
- * room is dropped and counted.
+ * writer thread empties them at least every 100 ms. A guest never waits long for a disk: what finds
+ * no room is dropped and counted.
  *
  * Tracks live until the process ends.
  */
@@ -45,6 +45,7 @@ struct track {
 	pthread_mutex_t lock; /* for records and everything down to `marks` */
 	struct ring records;
 	uint64_t samples, allocs;      /* in the file or on the way */
+	uint64_t last;		       /* when the last sample was: weights count from there */
 	_Atomic uint64_t instructions; /* that were traced, or counted */
 	_Atomic uint64_t branches;     /* events in the trace, for the status line */
 	_Atomic uint64_t dropped;
@@ -53,19 +54,25 @@ struct track {
 	struct trace_mark marks[TRACE_MARKS];
 	_Atomic uint32_t marks_head, marks_tail;
 	uint64_t last_mark;
+	bool tired; /* of waiting for the disk */
 
 	/* Of the writer thread. */
 	uint32_t sequence;
 	uint64_t told_dropped;
 };
 
+struct stream_clock {
+	uint64_t (*now)(void);	 /* the time of a record */
+	uint64_t (*round)(void); /* no record gets a time before this any more; any thread */
+	bool patient; /* it stands still while the guest waits for the disk, so the guest may, a bit */
+};
+
 /*
- * Opens the file and writes its first chunk. `now` is the clock of the records' times, safe to call
- * from the writer thread. 0, or -1 after a message on stderr. raw: no chunks, the records go into
- * the file as they are (format=maestro).
+ * Opens the file and writes its first chunk. 0, or -1 after a message on stderr. raw: no chunks, the
+ * records go into the file as they are (format=maestro).
  */
 int stream_open(const char *path, const struct wire_info *info, bool trace, bool raw,
-		uint64_t (*now)(void));
+		struct stream_clock clock);
 /* Writes everything that is left, and the end. No record may be put any more. */
 void stream_close(const char *reason);
 /* Writes everything gathered so far and waits for it. False: the file cannot be written. */
@@ -84,9 +91,14 @@ struct track *stream_known_track(unsigned cpu);
  */
 uint8_t *track_begin(struct track *track, size_t size);
 void track_end(struct track *track, uint8_t *end);
-/* The same for records that are counted. */
-void track_put_sample(struct track *track, const struct wire_sample *sample);
-void track_put_alloc(struct track *track, const struct wire_alloc *alloc);
+/*
+ * The same for records that are counted. They get their time here, if they have none yet. A sample
+ * without a weight gets the time since the last sample of this track.
+ */
+void track_put_sample(struct track *track, struct wire_sample *sample);
+void track_put_alloc(struct track *track, struct wire_alloc *alloc);
+/* The time since the last sample stands for nothing: the guest was stopped, or nobody wants it. */
+void track_skip(struct track *track);
 
 /*
  * Trace bytes, from the vCPU's own thread: ask for room, write there, say how much. False/NULL: no

@@ -18,6 +18,7 @@
 #define SELECTS (VERB_CONVERT | VERB_REPORT | VERB_FLAME | VERB_INFO)
 #define DRAWS (VERB_CONVERT | VERB_REPORT | VERB_FLAME)
 #define PICTURES (VERB_CONVERT | VERB_FLAME)
+#define NAMES (ALL | VERB_RECORD)
 
 /* clang-format off: tables are read by the row. */
 enum option_code {
@@ -67,6 +68,25 @@ enum option_code {
 	OPT_BUILDID_CACHE,
 	OPT_SLIDE,
 	OPT_UNWIND,
+	OPT_FREQ = 'F',
+	OPT_PERIOD = 512,
+	OPT_CLOCK,
+	OPT_TRACE,
+	OPT_START_AT,
+	OPT_STOP_AT,
+	OPT_ALLOC,
+	OPT_FREE,
+	OPT_REALLOC,
+	OPT_STACK,
+	OPT_VCPU,
+	OPT_LEVEL,
+	OPT_DURATION,
+	OPT_UNTIL,
+	OPT_KEEP,
+	OPT_PAUSED,
+	OPT_CONTROL,
+	OPT_ATTACH,
+	OPT_PRINT,
 };
 
 static const struct option_row {
@@ -77,21 +97,50 @@ static const struct option_row {
 	const char *about; /* NULL: an old or foreign spelling, not shown */
 } rows[] = {
 	{ "output", OPT_OUTPUT, "FILE", VERB_CONVERT | VERB_FLAME, "write here; - is stdout" },
+	{ "output", OPT_OUTPUT, "FILE", VERB_RECORD,
+	  "write here (default perf.data); .kscope: the raw stream" },
+	{ "type", OPT_WRITER, "FORMAT", VERB_RECORD,
+	  "write this format (default: by the extension)" },
+	{ "freq", OPT_FREQ, "HZ", VERB_RECORD, "samples a second of each vCPU (default 1000)" },
+	{ "period", OPT_PERIOD, "N", VERB_RECORD,
+	  "a sample every N nanoseconds, or instructions (default 1000000)" },
+	{ "clock", OPT_CLOCK, "WHAT", VERB_RECORD,
+	  "what is counted: host time (default), guest time or instructions" },
+	{ "trace", OPT_TRACE, NULL, VERB_RECORD, "record every call and jump instead of samples" },
+	{ "from", OPT_START_AT, "PLACE", VERB_RECORD,
+	  "begin when the guest comes to this symbol or address (may be repeated)" },
+	{ "to", OPT_STOP_AT, "PLACE", VERB_RECORD, "pause when it comes to this one" },
+	{ "alloc", OPT_ALLOC, "FUNC", VERB_RECORD,
+	  "allocations, too, by FUNC[:argN:ret] (may be repeated)" },
+	{ "free", OPT_FREE, "FUNC", VERB_RECORD, "what frees them: FUNC[:argN]" },
+	{ "realloc", OPT_REALLOC, "FUNC", VERB_RECORD, "what resizes: FUNC[:argP:argS:ret]" },
+	{ "stack", OPT_STACK, "BYTES", VERB_RECORD,
+	  "copied with each sample (default 8192, 0: none)" },
+	{ "vcpu", OPT_VCPU, "LIST", VERB_RECORD, "only these vCPUs, such as 0,2-3" },
+	{ "level", OPT_LEVEL, "WHAT", VERB_RECORD, "only user or kernel code; all (default)" },
+	{ "duration", OPT_DURATION, "SECONDS", VERB_RECORD, "then end the guest" },
+	{ "until", OPT_UNTIL, "TEXT", VERB_RECORD, "end the guest when it prints this" },
+	{ "keep", OPT_KEEP, "FILE", VERB_RECORD, "keep the raw stream, too" },
+	{ "control", OPT_CONTROL, "SOCKET", VERB_RECORD, "make this socket, for --attach" },
+	{ "paused", OPT_PAUSED, NULL, VERB_RECORD, "record nothing until told to start" },
+	{ "attach", OPT_ATTACH, "SOCKET", VERB_RECORD,
+	  "tell a guest that runs: start, stop, flush or status" },
+	{ "print", OPT_PRINT, NULL, VERB_RECORD, "only print the command line, for scripts" },
 	{ "to", OPT_WRITER, "FORMAT", VERB_CONVERT,
 	  "write this format (default: by the extension)" },
 	{ "from", OPT_READER, "FORMAT", ALL, "read this format (default: by the content)" },
-	{ "build-dir", OPT_BUILD_DIR, "DIR", ALL, "where the binaries named in the data are" },
-	{ "symfs", OPT_SYMFS, "DIR", ALL, "look for binaries and debug files under DIR first" },
-	{ "root-dir", OPT_SYMFS, "DIR", ALL, NULL },
-	{ "buildid-cache", OPT_BUILDID_CACHE, "[=DIR]", VERB_CONVERT,
+	{ "build-dir", OPT_BUILD_DIR, "DIR", NAMES, "where the binaries named in the data are" },
+	{ "symfs", OPT_SYMFS, "DIR", NAMES, "look for binaries and debug files under DIR first" },
+	{ "root-dir", OPT_SYMFS, "DIR", NAMES, NULL },
+	{ "buildid-cache", OPT_BUILDID_CACHE, "[=DIR]", VERB_CONVERT | VERB_RECORD,
 	  "put the binaries in perf's build-id cache (~/.debug)" },
-	{ "kernel", OPT_KERNEL, "FILE", ALL, "the kernel's ELF, kallsyms or System.map" },
-	{ "vmlinux", OPT_KERNEL, "FILE", ALL, NULL },
-	{ "kallsyms", OPT_KERNEL, "FILE", ALL, NULL },
-	{ "elf", OPT_ELF, "FILE", ALL, "a binary that ran; PID=FILE: in this process" },
-	{ "slide", OPT_SLIDE, "BYTES", ALL,
+	{ "kernel", OPT_KERNEL, "FILE", NAMES, "the kernel's ELF, vmlinuz, kallsyms or System.map" },
+	{ "vmlinux", OPT_KERNEL, "FILE", NAMES, NULL },
+	{ "kallsyms", OPT_KERNEL, "FILE", NAMES, NULL },
+	{ "elf", OPT_ELF, "FILE", NAMES, "a binary that ran; PID=FILE: in this process" },
+	{ "slide", OPT_SLIDE, "BYTES", NAMES,
 	  "how far the kernel is from where it was linked (default: auto)" },
-	{ "unwind", OPT_UNWIND, "HOW", ALL,
+	{ "unwind", OPT_UNWIND, "HOW", NAMES,
 	  "stacks of registers and memory: auto (default), fp, cfi or orc" },
 	{ "tick-hz", OPT_TICK_HZ, "HZ", SELECTS,
 	  "the data counts time in ticks of this frequency" },
@@ -136,9 +185,9 @@ static const struct option_row {
 	{ "no-tree", OPT_NO_TREE, NULL, VERB_REPORT, "leave the call tree out" },
 	{ "min-percent", OPT_MIN_PERCENT, "PERCENT", VERB_REPORT,
 	  "of the call tree (default 0.5)" },
-	{ "verbose", OPT_VERBOSE, NULL, ALL | VERB_FORMATS, "say more" },
-	{ "quiet", OPT_QUIET, NULL, ALL | VERB_FORMATS, "say only errors" },
-	{ "help", OPT_HELP, NULL, ALL | VERB_FORMATS, "this text" },
+	{ "verbose", OPT_VERBOSE, NULL, NAMES | VERB_FORMATS, "say more" },
+	{ "quiet", OPT_QUIET, NULL, NAMES | VERB_FORMATS, "say only errors" },
+	{ "help", OPT_HELP, NULL, NAMES | VERB_FORMATS, "this text" },
 };
 
 /* clang-format on */
@@ -207,6 +256,20 @@ static int percent(const char *option, const char *arg, double *value, struct er
 	return 0;
 }
 
+static int above_0(const char *option, const char *arg, uint64_t most, uint64_t *value,
+		   struct err *err)
+{
+	if (number(option, arg, most, value, err) < 0)
+		return -1;
+	return *value ? 0 : err_set(err, ERR_USAGE, "--%s cannot be 0", option);
+}
+
+static void add_hook(struct record_options *record, enum hook_kind kind, const char *text)
+{
+	GROW(record->hooks, record->nr_hooks + 1, record->cap_hooks);
+	record->hooks[record->nr_hooks++] = (struct hook_option){ kind, text };
+}
+
 static int set_word(struct args *args, int code, const char *arg, struct err *err)
 {
 	static const char *const roots[] = { "comm", "pid", "tid", "none", NULL };
@@ -214,6 +277,8 @@ static int set_word(struct args *args, int code, const char *arg, struct err *er
 	static const char *const values[] = { "live", "total", "count", "peak", NULL };
 	static const char *const sorts[] = { "self", "total", "name", NULL };
 	static const char *const unwinds[] = { "auto", "fp", "cfi", "orc", NULL };
+	static const char *const clocks[] = { "host", "guest", "instructions", NULL };
+	static const char *const levels[] = { "user", "kernel", "all", NULL };
 	int place;
 
 	switch (code) {
@@ -233,6 +298,11 @@ static int set_word(struct args *args, int code, const char *arg, struct err *er
 		place = choose("unwind", arg, unwinds, err);
 		args->options.unwind = place < 0 ? UNWIND_AUTO : (enum unwind_method)place;
 		return place;
+	case OPT_CLOCK:
+		place = choose("clock", arg, clocks, err);
+		args->record.clock = place < 0 ? CLOCK_HOST : (enum record_clock)place;
+		return place;
+	case OPT_LEVEL: args->record.level = arg; return choose("level", arg, levels, err);
 	default:
 		place = choose("sort", arg, sorts, err);
 		args->sort = place < 0 ? FLAT_SELF : (enum flat_sort)place;
@@ -246,11 +316,7 @@ static int set_number(struct args *args, int code, const char *arg, struct err *
 	int ret;
 
 	switch (code) {
-	case OPT_TICK_HZ:
-		ret = number("tick-hz", arg, UINT64_MAX, &args->options.tick_hz, err);
-		if (ret == 0 && !args->options.tick_hz)
-			ret = err_set(err, ERR_USAGE, "--tick-hz cannot be 0");
-		return ret;
+	case OPT_TICK_HZ: return above_0("tick-hz", arg, UINT64_MAX, &args->options.tick_hz, err);
 	case OPT_SLIDE:
 		args->options.slide_given = strcmp(arg, "auto") != 0;
 		return args->options.slide_given
@@ -272,6 +338,41 @@ static int set_number(struct args *args, int code, const char *arg, struct err *
 }
 
 /* clang-format off: a row an option. */
+static int set_record(struct record_options *record, int code, const char *arg, struct err *err)
+{
+	struct id_set checked = { 0 };
+	int ret;
+
+	switch (code) {
+	case OPT_TRACE: record->trace = true; return 0;
+	case OPT_START_AT: add_hook(record, HOOK_FROM, arg); return 0;
+	case OPT_STOP_AT: add_hook(record, HOOK_TO, arg); return 0;
+	case OPT_ALLOC: add_hook(record, HOOK_ALLOC, arg); return 0;
+	case OPT_FREE: add_hook(record, HOOK_FREE, arg); return 0;
+	case OPT_REALLOC: add_hook(record, HOOK_REALLOC, arg); return 0;
+	case OPT_UNTIL: record->until = arg; return 0;
+	case OPT_KEEP: record->keep = arg; return 0;
+	case OPT_PAUSED: record->paused = true; return 0;
+	case OPT_CONTROL: record->control = arg; return 0;
+	case OPT_ATTACH: record->attach = arg; return 0;
+	case OPT_PRINT: record->print = true; return 0;
+	case OPT_FREQ: return above_0("freq", arg, 1000000000, &record->freq, err);
+	case OPT_PERIOD: return above_0("period", arg, INT64_MAX, &record->period, err);
+	case OPT_STACK:
+		record->stack_given = true;
+		return number("stack", arg, 65536, &record->stack, err);
+	case OPT_DURATION:
+		if (!text_seconds(arg, strlen(arg), &record->duration) || !record->duration)
+			return err_set(err, ERR_USAGE, "--duration wants seconds, not '%s'", arg);
+		return 0;
+	default: /* OPT_VCPU */
+		record->vcpus = arg;
+		ret = select_ids(&checked, "--vcpu", arg, err);
+		free(checked.ranges);
+		return ret;
+	}
+}
+
 static int set_option(struct args *args, int code, const char *arg, struct err *err)
 {
 	struct options *options = &args->options;
@@ -319,8 +420,13 @@ static int set_option(struct args *args, int code, const char *arg, struct err *
 	case OPT_BY:
 	case OPT_VALUE:
 	case OPT_UNWIND:
+	case OPT_CLOCK:
+	case OPT_LEVEL:
 	case OPT_SORT: return set_word(args, code, arg, err) < 0 ? -1 : 0;
-	default: return set_number(args, code, arg, err);
+	case OPT_FREQ: return set_record(&args->record, code, arg, err);
+	default:
+		return code >= OPT_PERIOD ? set_record(&args->record, code, arg, err)
+					  : set_number(args, code, arg, err);
 	}
 }
 
@@ -334,8 +440,12 @@ static int wants(const char *arg)
 /* clang-format on */
 
 /* getopt's own tables, with the options of one verb. */
-static void getopt_tables(enum verb verb, struct option *longs, char *shorts)
+static void getopt_tables(const struct command *command, struct option *longs, char *shorts)
 {
+	enum verb verb = command->verb;
+
+	if (command->first)
+		*shorts++ = '+';
 	*shorts++ = ':';
 	for (size_t i = 0; i < NR_ROWS; i++) {
 		if (!(rows[i].verbs & verb))
@@ -391,19 +501,31 @@ int args_check(const struct options *options, struct err *err)
 	return 0;
 }
 
+/* As getopt_long(), which stops at the first word of a verb that has one: options follow it, too. */
+static int next_option(struct args *args, const struct command *command, int argc, char **argv,
+		       const char *shorts, const struct option *longs)
+{
+	int opt = getopt_long(argc, argv, shorts, longs, NULL);
+
+	if (opt != -1 || !command->first || args->record.source || optind == argc)
+		return opt;
+	args->record.source = argv[optind++];
+	return getopt_long(argc, argv, shorts, longs, NULL);
+}
+
 int args_parse(struct args *args, const struct command *command, int argc, char **argv, int *code)
 {
 	struct option longs[NR_ROWS + 1];
-	char shorts[3 * NR_ROWS], message[300];
+	char shorts[3 * NR_ROWS + 2], message[300];
 	struct err err = { 0 };
 	int opt;
 
 	memset(args, 0, sizeof(*args));
 	args->limit = 20;
 	args->min_percent = 0.5;
-	getopt_tables(command->verb, longs, shorts);
+	getopt_tables(command, longs, shorts);
 	opterr = 0;
-	while ((opt = getopt_long(argc, argv, shorts, longs, NULL)) != -1) {
+	while ((opt = next_option(args, command, argc, argv, shorts, longs)) != -1) {
 		if (opt == OPT_HELP) {
 			args_help(command);
 			*code = ERR_NONE;
@@ -427,7 +549,11 @@ int args_parse(struct args *args, const struct command *command, int argc, char 
 		GROW(args->inputs, args->nr_inputs + 1, args->cap_inputs);
 		args->inputs[args->nr_inputs++] = argv[optind];
 	}
-	if (!args->nr_inputs && command->verb != VERB_FORMATS)
+	if (command->first && !args->record.source) {
+		snprintf(message, sizeof(message), "record what? Name %s", command->first);
+		return wrong(command, message, code);
+	}
+	if (!args->nr_inputs && command->verb != VERB_FORMATS && !command->first)
 		return wrong(command, "no input file is named; - is stdin", code);
 	if (args_check(&args->options, &err) < 0)
 		return wrong(command, err.msg, code);
@@ -438,6 +564,7 @@ void args_release(struct args *args)
 {
 	free(args->inputs);
 	free(args->options.elfs);
+	free(args->record.hooks);
 	selection_release(&args->selection);
 }
 

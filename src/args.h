@@ -10,6 +10,7 @@
 #include "format.h"
 #include "pass/flat.h"
 #include "pass/select.h"
+#include "record/record.h"
 
 enum verb {
 	VERB_CONVERT = 1,
@@ -17,6 +18,7 @@ enum verb {
 	VERB_FLAME = 4,
 	VERB_INFO = 8,
 	VERB_FORMATS = 16,
+	VERB_RECORD = 64,
 	VERB_ALLOC = 128,
 };
 
@@ -37,6 +39,7 @@ struct args {
 	bool tree, no_tree;
 	double min_percent; /* of the call tree */
 	unsigned points;    /* alloc --live-over-time */
+	struct record_options record;
 };
 
 struct command {
@@ -44,6 +47,11 @@ struct command {
 	enum verb verb;
 	const char *usage, *about;
 	const char *examples; /* shown as they are */
+	/*
+	 * What the first word names, if the words after the options are a command line of its own,
+	 * which begins at the first word that is no option.
+	 */
+	const char *first;
 	int (*run)(struct args *args);
 };
 

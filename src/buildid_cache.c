@@ -5,17 +5,22 @@
  *	DIR/bin/app/abcdef.../elf		a hard link to the binary, or a copy
  *	DIR/.build-id/ab/cdef...		a symbolic link to ../../bin/app/abcdef...
  *
- * The kernel is no exception: perf reads its symbols from "elf", too.
+ * The kernel is no exception: perf reads its symbols from "elf", too. Of a packed kernel perf cannot
+ * read that; there it gets a list of symbols, as it keeps those of the kernel it runs on:
+ *
+ *	DIR/[kernel.kallsyms]/abcdef.../kallsyms
  */
 #include "buildid_cache.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/in.h"
 #include "base/mem.h"
 #include "base/out.h"
@@ -97,16 +102,41 @@ static int add_link(const char *target, char *path, struct err *err)
 	return 0;
 }
 
+static int add_kallsyms(struct symfile *symfile, char *path, struct err *err)
+{
+	const uint64_t *starts;
+	struct buf line = { 0 };
+	struct out out;
+	size_t nr;
+
+	if (make_folders(path, err) < 0 || out_open(&out, path, false, err) < 0)
+		return -1;
+	starts = symfile_starts(symfile, &nr);
+	for (size_t i = 0; i < nr; i++) {
+		struct sym_frame frame;
+
+		if (!symfile_lookup(symfile, starts[i], &frame, 1))
+			continue;
+		buf_clear(&line);
+		buf_addf(&line, "%016" PRIx64 " T %s\n", starts[i], frame.linkage);
+		out_write(&out, line.data, line.len);
+	}
+	buf_release(&line);
+	return out_commit(&out, err);
+}
+
 static int add_image(const struct image *image, const char *dir, struct err *err)
 {
+	bool packed = image->kernel && symfile_is_packed(image->symfile);
+	const char *where = packed ? "/[kernel.kallsyms]" : image->file;
 	char hex[HEX] = "", *path, *place, *target;
 	int ret;
 
 	to_hex(image, hex);
-	path = xasprintf("%s%s/%s/elf", dir, image->file, hex);
+	path = xasprintf("%s%s/%s/%s", dir, where, hex, packed ? "kallsyms" : "elf");
 	place = xasprintf("%s/.build-id/%.2s/%s", dir, hex, hex + 2);
-	target = xasprintf("../..%s/%s", image->file, hex);
-	ret = add_file(image->file, path, err);
+	target = xasprintf("../..%s/%s", where, hex);
+	ret = packed ? add_kallsyms(image->symfile, path, err) : add_file(image->file, path, err);
 	if (ret == 0)
 		ret = add_link(target, place, err);
 	free(path);

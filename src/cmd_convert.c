@@ -5,23 +5,6 @@
 #include "base/log.h"
 #include "cmd.h"
 
-static const struct writer_ops *choose_writer(const struct args *args, struct err *err)
-{
-	const struct writer_ops *ops;
-
-	if (args->writer) {
-		ops = writer_by_name(args->writer);
-		if (!ops)
-			err_set(err, ERR_USAGE, "no writer '%s': see kscope formats", args->writer);
-		return ops;
-	}
-	ops = writer_by_extension(args->output);
-	if (!ops)
-		err_set(err, ERR_USAGE, "%s: which format? Name it with -t (see kscope formats)",
-			args->output);
-	return ops;
-}
-
 static int run(struct args *args)
 {
 	struct err err = { 0 };
@@ -31,7 +14,7 @@ static int run(struct args *args)
 	if (!args->output)
 		err_set(&err, ERR_USAGE, "where to? Name a file with -o; - is stdout");
 	else
-		ops = choose_writer(args, &err);
+		ops = writer_choose(args->writer, args->output, &err);
 	if (!ops) {
 		log_error("%s", err.msg);
 		return err.code;

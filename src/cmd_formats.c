@@ -31,7 +31,8 @@ static int run(struct args *args)
 	for (size_t i = 0; writers[i]; i++)
 		printf("  %-12s %-8s %s\n", writers[i]->name,
 		       writers[i]->extension ? writers[i]->extension : "", writers[i]->about);
-	printf("\nInput packed with zstd or gzip is unpacked on the way.\n");
+	printf("\nInput packed with zstd, gzip, xz, lzma or lz4 (of kernels) is unpacked on the "
+	       "way.\n");
 	return 0;
 }
 

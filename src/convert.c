@@ -47,6 +47,8 @@ static int put(struct job *job, struct writer *writer, struct event *ev)
 	if (ev->kind == EVENT_SAMPLE) {
 		ev->sample.count += !ev->sample.count;
 		job->samples += ev->sample.count;
+		if (ev->cpu < JOB_CPUS)
+			job->by_cpu[ev->cpu] += ev->sample.count;
 		if (!select_keeps(job->selection, &job->world, ev))
 			return 0;
 		job->selected += ev->sample.count;

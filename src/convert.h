@@ -14,6 +14,8 @@
 #include "pass/select.h"
 #include "pass/unwind.h"
 
+#define JOB_CPUS 256
+
 struct job {
 	const char *const *inputs;
 	size_t nr_inputs;
@@ -31,9 +33,10 @@ struct job {
 	struct calltime calls;	  /* likewise */
 	struct unwind unwind;
 	uint64_t samples, selected, lost, damaged_bytes;
-	uint64_t others;  /* allocations and calls that were read */
-	uint64_t damaged; /* places */
-	bool partial;	  /* something was damaged or missing */
+	uint64_t by_cpu[JOB_CPUS]; /* samples; those of higher numbers are not told apart */
+	uint64_t others;	   /* allocations and calls that were read */
+	uint64_t damaged;	   /* places */
+	bool partial;		   /* something was damaged or missing */
 	struct err err;
 };
 

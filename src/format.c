@@ -82,6 +82,18 @@ const struct writer_ops *writer_by_extension(const char *path)
 	return NULL;
 }
 
+const struct writer_ops *writer_choose(const char *name, const char *path, struct err *err)
+{
+	const struct writer_ops *ops = name ? writer_by_name(name) : writer_by_extension(path);
+
+	if (!ops && name)
+		err_set(err, ERR_USAGE, "no writer '%s': see kscope formats", name);
+	else if (!ops)
+		err_set(err, ERR_USAGE, "%s: which format? Name it with -t (see kscope formats)",
+			path);
+	return ops;
+}
+
 int reader_damage(struct reader *r, struct event *ev, uint64_t offset, uint64_t count,
 		  uint64_t bytes, const char *fmt, ...)
 {

@@ -5,8 +5,9 @@
 #include "base/log.h"
 #include "cmd.h"
 
-static const struct command *const commands[] = { &cmd_convert, &cmd_report, &cmd_flame,
-						  &cmd_alloc,	&cmd_info,   &cmd_formats };
+static const struct command *const commands[] = { &cmd_record, &cmd_convert, &cmd_report,
+						  &cmd_flame,  &cmd_alloc,   &cmd_info,
+						  &cmd_formats };
 
 /* Tools that kscope replaces: under their name, by a link or as a verb, they work as before. */
 static const struct drop_in {

@@ -143,5 +143,6 @@ Debug::NoLocking "true";
 
 
 def unpack(files, folder):
+    os.makedirs(folder, exist_ok=True)
     for path in files:
         subprocess.run(["dpkg-deb", "-x", path, folder], check=True)

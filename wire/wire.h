@@ -68,7 +68,7 @@ struct wire_alloc {
 	enum wire_alloc_op op;
 	const char *allocator;
 	uint64_t pointer, size;
-	const struct wire_sample *at; /* may be NULL */
+	struct wire_sample *at; /* may be NULL */
 };
 
 struct wire_code {

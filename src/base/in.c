@@ -135,7 +135,7 @@ uint64_t in_skip(struct in *in, uint64_t n)
 static int start_unpacking(struct in *in, struct err *err)
 {
 	size_t have;
-	const uint8_t *head = in_peek(in, 4, &have);
+	const uint8_t *head = in_peek(in, UNPACK_HEAD, &have);
 	const struct unpack_ops *ops = unpack_probe(head, have);
 
 	if (!ops)

@@ -30,4 +30,5 @@ static void say(int level, const char *kind, const char *fmt, va_list ap)
 
 LOG(log_error, 0, "error: ")
 LOG(log_warn, 1, "warning: ")
+LOG(log_say, 1, "")
 LOG(log_note, 2, "")

@@ -210,6 +210,7 @@ struct event_branch {
 	uint64_t next;	       /* behind a call: where it should return to; 0 unknown */
 	uint64_t sp;	       /* at `to`; 0 unknown */
 	uint64_t context;      /* IP_KERNEL or IP_USER, of `to` */
+	uint64_t space;	       /* the register that names the address space, at `to`; 0 unknown */
 };
 
 struct event_call {

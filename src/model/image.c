@@ -150,8 +150,8 @@ static char *try_file(struct images *images, struct image *image, char *path)
 	return NULL;
 }
 
-/* perf's own store: ~/.debug/.build-id/xx/yyyy/elf, for the kernel as well */
-static char *cached_path(const struct image *image)
+/* perf's own store: ~/.debug/.build-id/xx/yyyy/elf, for the kernel as well, which may be kallsyms */
+static char *cached_path(const struct image *image, const char *file)
 {
 	const char *home = getenv("HOME");
 	char hex[2 * BUILD_ID_MAX + 1] = "";
@@ -165,7 +165,7 @@ static char *cached_path(const struct image *image)
 		hex[2 * i + 1] = digits[image->build_id[i] & 15];
 		hex[2 * i + 2] = '\0';
 	}
-	return xasprintf("%s/.debug/.build-id/%.2s/%s/elf", home, hex, hex + 2);
+	return xasprintf("%s/.debug/.build-id/%.2s/%s/%s", home, hex, hex + 2, file);
 }
 
 /* The build id of the kernel that runs here is in a note of its own. */
@@ -208,7 +208,9 @@ static char *find_kernel(struct images *images, struct image *image, const char 
 	if (!file && !image_is_pseudo(path))
 		return NULL; /* a module's own file is looked for as any other */
 	if (!file)
-		file = try_file(images, image, cached_path(image));
+		file = try_file(images, image, cached_path(image, "elf"));
+	if (!file)
+		file = try_file(images, image, cached_path(image, "kallsyms"));
 	if (!file && image->moved && is_running_kernel(images, image))
 		file = try_file(images, image, xstrdup("/proc/kallsyms"));
 	return file;
@@ -238,7 +240,7 @@ static char *find_file(struct images *images, struct image *image)
 	if (!file && !image->foreign && !image->given)
 		file = try_file(images, image, xstrdup(path));
 	if (!file)
-		file = try_file(images, image, cached_path(image));
+		file = try_file(images, image, cached_path(image, "elf"));
 	return file;
 }
 

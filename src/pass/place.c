@@ -1,55 +1,286 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "pass/place.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
 
+#include "base/log.h"
 #include "base/mem.h"
+#include "base/slide.h"
+#include "pass/pages.h"
+#include "sym/sym.h"
+
+#define PAGE 4096
+#define VOTES_MAX 65536
+/*
+ * Linux moves by 2 MB, on arm64 by 64 KB at least. Others may move by a page: then there are many
+ * more distances, and accidents, and the winner has to be clearer.
+ */
+#define STEP_USUAL 65536
+#define HITS_BY_PAGE 16
+
+struct binary {
+	const char *path;
+	struct symfile *symfile; /* NULL: not readable */
+};
 
 struct place {
-	uint64_t votes;
+	const char *kernel_path;
+	struct symfile *kernel;
+	bool kernel_tried, placed;
+	uint64_t slide; /* if placed */
+	struct pages kernel_pages;
+	struct binary *binaries;
+	size_t nr;
+	struct pages pages;
+	bool indexed;
+	uint64_t *votes;
+	size_t nr_votes, cap_votes;
+	struct arena arena;
 };
 
 struct place *place_new(const char *kernel, const char *const *elfs, size_t nr_elfs)
 {
-	(void)kernel;
-	(void)elfs;
-	(void)nr_elfs;
-	return xcalloc(1, sizeof(struct place));
+	struct place *place = xcalloc(1, sizeof(*place));
+
+	place->kernel_path = kernel;
+	place->binaries = xcalloc(nr_elfs ? nr_elfs : 1, sizeof(*place->binaries));
+	for (size_t i = 0; i < nr_elfs; i++)
+		place->binaries[place->nr++].path = elfs[i];
+	return place;
 }
 
 void place_free(struct place *place)
 {
+	if (!place)
+		return;
+	for (size_t i = 0; i < place->nr; i++)
+		symfile_close(place->binaries[i].symfile);
+	symfile_close(place->kernel);
+	pages_release(&place->pages);
+	pages_release(&place->kernel_pages);
+	free(place->binaries);
+	free(place->votes);
+	arena_release(&place->arena);
 	free(place);
+}
+
+/* ---- the kernel ---- */
+
+/* Read when first needed: unpacking one takes a while. */
+static struct symfile *open_kernel(struct place *place)
+{
+	struct err err = { 0 };
+
+	if (place->kernel_tried || !place->kernel_path)
+		return place->kernel;
+	place->kernel_tried = true;
+	place->kernel = symfile_open(place->kernel_path, NULL, &err);
+	if (!place->kernel)
+		log_warn("%s", err.msg);
+	return place->kernel;
 }
 
 void place_vote(struct place *place, uint64_t pc)
 {
-	(void)pc;
-	place->votes++;
+	if (place->nr_votes >= VOTES_MAX)
+		return;
+	GROW(place->votes, place->nr_votes + 1, place->cap_votes);
+	place->votes[place->nr_votes++] = pc;
+}
+
+/* Where it was linked is the likeliest place of all: there, being the best is enough. */
+static bool is_clear(const struct slide *slide, bool clear)
+{
+	return clear || (slide->by == 0 && slide->hits > slide->runner_up);
+}
+
+static bool count_votes(struct place *place, struct slide *slide)
+{
+	struct slide by_page;
+	const uint64_t *starts;
+	size_t nr;
+	bool clear;
+
+	starts = symfile_starts(place->kernel, &nr);
+	clear = slide_find(starts, nr, place->votes, place->nr_votes, STEP_USUAL, slide);
+	if (is_clear(slide, clear))
+		return true;
+	clear = slide_find(starts, nr, place->votes, place->nr_votes, PAGE, &by_page);
+	if (!clear || by_page.hits < HITS_BY_PAGE || by_page.hits < 4 * by_page.runner_up)
+		return false;
+	*slide = by_page;
+	return true;
 }
 
 bool place_slide(struct place *place, uint64_t *slide, uint64_t *hits, uint64_t *votes)
 {
-	(void)place;
-	*slide = *hits = *votes = 0;
+	struct slide found = { 0 };
+	bool clear = false;
+
+	place->nr_votes = sort_unique(place->votes, place->nr_votes);
+	if (open_kernel(place))
+		clear = count_votes(place, &found);
+	if (clear)
+		log_note("%s: at a slide of 0x%" PRIx64 " %" PRIu64 " of %zu addresses are the "
+			 "start of a function; at the next best, %" PRIu64,
+			 place->kernel_path, found.by, found.hits, place->nr_votes,
+			 found.runner_up);
+	place->placed = clear;
+	place->slide = *slide = clear ? found.by : 0;
+	if (hits)
+		*hits = found.hits;
+	if (votes)
+		*votes = place->nr_votes;
+	return clear;
+}
+
+/* The lowest one that can be found by its name: what is below has no names anyway. */
+bool place_anchor(struct place *place, const char **name, uint64_t *vaddr)
+{
+	const uint64_t *starts;
+	size_t nr;
+
+	if (!open_kernel(place))
+		return false;
+	starts = symfile_starts(place->kernel, &nr);
+	for (size_t i = 0; i < nr; i++) {
+		struct sym_frame frames[SYM_MAX_INLINE];
+		size_t depth = symfile_lookup(place->kernel, starts[i], frames, SYM_MAX_INLINE);
+
+		if (!depth || !symfile_find(place->kernel, frames[depth - 1].linkage, vaddr))
+			continue;
+		if (*vaddr != starts[i])
+			continue;
+		*name = frames[depth - 1].linkage;
+		return true;
+	}
+	return false;
+}
+
+bool place_module(struct place *place, size_t n, struct event_map *map)
+{
+	struct sym_module module;
+	size_t len;
+	char *path;
+
+	if (!open_kernel(place) || !symfile_module(place->kernel, n, &module))
+		return false;
+	len = strlen(module.name);
+	path = arena_alloc(&place->arena, len + 3);
+	path[0] = '[';
+	memcpy(path + 1, module.name, len);
+	memcpy(path + 1 + len, "]", 2);
+	*map = (struct event_map){
+		.addr = module.start,
+		.len = module.end - module.start,
+		.path = path,
+		.prot = PROT_READ | PROT_EXEC,
+		.kernel = true,
+		.foreign = true,
+		.as_linked = true,
+		.anchor = "", /* the list has it where it is */
+		.names = place->kernel_path,
+	};
 	return true;
 }
 
-bool place_anchor(struct place *place, const char **name, uint64_t *vaddr)
+/* ---- programs ---- */
+
+/* Whether one of the first nr binaries is the same: no page of two copies would be found. */
+static bool is_known(const struct place *place, size_t nr)
 {
-	(void)place;
-	(void)name;
-	(void)vaddr;
+	const struct binary *binary = &place->binaries[nr];
+	size_t len, its_len;
+	const uint8_t *id = symfile_build_id(binary->symfile, &len);
+
+	for (size_t i = 0; i < nr; i++) {
+		const struct binary *other = &place->binaries[i];
+		const uint8_t *its_id =
+			other->symfile ? symfile_build_id(other->symfile, &its_len) : NULL;
+
+		if (!strcmp(other->path, binary->path) ||
+		    (id && its_id && len == its_len && !memcmp(id, its_id, len)))
+			return true;
+	}
 	return false;
+}
+
+static void index_binaries(struct place *place)
+{
+	place->indexed = true;
+	if (place->placed)
+		pages_add(&place->kernel_pages, 0, place->kernel);
+	for (size_t i = 0; i < place->nr; i++) {
+		struct binary *binary = &place->binaries[i];
+		struct err err = { 0 };
+
+		binary->symfile = symfile_open(binary->path, NULL, &err);
+		if (!binary->symfile)
+			log_warn("%s", err.msg);
+		else if (!is_known(place, i))
+			pages_add(&place->pages, (uint32_t)i, binary->symfile);
+	}
+}
+
+static void fill_map(const struct binary *binary, const struct page_home *home, uint64_t address,
+		     struct event_map *map)
+{
+	size_t nr, id_len;
+	const struct sym_segment *segment = symfile_segments(binary->symfile, &nr) + home->segment;
+	const uint8_t *id = symfile_build_id(binary->symfile, &id_len);
+	/* Like a loader, from the start of the page, if the file allows it. */
+	uint64_t before =
+		segment->vaddr % PAGE == segment->offset % PAGE ? segment->vaddr % PAGE : 0;
+
+	*map = (struct event_map){
+		.addr = segment->vaddr - before + (address - home->vaddr),
+		.len = segment->memsz + before,
+		.offset = segment->offset - before,
+		.path = binary->path,
+		.build_id = id,
+		.build_id_len = (uint8_t)id_len,
+		.prot = PROT_READ | PROT_EXEC,
+		.given = true,
+	};
+}
+
+/* perf has but one place for the kernel: this is not called by its name. */
+static void fill_alias(const struct place *place, const struct page_home *home, uint64_t address,
+		       struct event_map *map)
+{
+	size_t nr;
+	const struct sym_segment *segment = symfile_segments(place->kernel, &nr) + home->segment;
+
+	*map = (struct event_map){
+		.addr = address,
+		.len = PAGE,
+		.offset = home->vaddr - segment->vaddr + segment->offset,
+		.path = "[kernel.alias]",
+		.prot = PROT_READ | PROT_EXEC,
+		.kernel = true,
+		.foreign = true,
+		.names = place->kernel_path,
+	};
 }
 
 bool place_code(struct place *place, uint64_t address, const uint8_t *bytes, size_t len,
 		struct event_map *map)
 {
-	(void)place;
-	(void)address;
-	(void)bytes;
-	(void)len;
-	(void)map;
-	return false;
+	const struct page_home *home;
+
+	if (!place->indexed)
+		index_binaries(place);
+	home = pages_find(&place->pages, bytes, len);
+	if (home && (address - home->vaddr) % PAGE == 0) {
+		fill_map(&place->binaries[home->binary], home, address, map);
+		return true;
+	}
+	home = pages_find(&place->kernel_pages, bytes, len);
+	if (!home || home->vaddr + place->slide == address)
+		return false;
+	fill_alias(place, home, address, map);
+	return true;
 }

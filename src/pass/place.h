@@ -33,9 +33,18 @@ bool place_slide(struct place *place, uint64_t *slide, uint64_t *hits, uint64_t 
 bool place_anchor(struct place *place, const char **name, uint64_t *vaddr);
 
 /*
+ * The kernel's modules, if the file is a list of symbols that has them: the map of the nth, whose
+ * path, such as "[ext4]", lives as long as the place. False: there are no more.
+ */
+bool place_module(struct place *place, size_t n, struct event_map *map);
+
+/*
  * Bytes of code that ran at `address` (a page's first). True: they are of one of the binaries;
- * *map is then filled, all but pid: the whole binary, where this page says that it is. The same
- * answer is given again for the same binary at the same place; callers remember.
+ * *map is then filled: all of the segment that the page is in, where this page says that it is.
+ * The same answer is given again for the same segment at the same place; callers remember.
+ *
+ * Of the kernel only what ran elsewhere than place_slide() said is an answer, and only that page:
+ * code before memory was mapped, and trampolines that user page tables have.
  */
 bool place_code(struct place *place, uint64_t address, const uint8_t *bytes, size_t len,
 		struct event_map *map);

@@ -274,7 +274,7 @@ static void tell_kernel(const struct reader *r, struct event *ev)
 
 	ev->kind = EVENT_MAP;
 	ev->map = (struct event_map){
-		.len = UINT64_MAX,
+		.len = WIRE_IDLE, /* which has a name of its own */
 		.path = "[kernel.kallsyms]",
 		.names = wire_kernel(r),
 		.prot = PROT_READ | PROT_EXEC,
@@ -286,7 +286,14 @@ static void tell_kernel(const struct reader *r, struct event *ev)
 		return;
 	ev->map.anchor = w->anchor;
 	ev->map.addr = ev->map.offset = w->anchor_addr + w->slide;
-	ev->map.len = UINT64_MAX - ev->map.addr;
+	ev->map.len = WIRE_IDLE - ev->map.addr;
+}
+
+static bool tell_module(struct wire *w, struct event *ev)
+{
+	ev->kind = EVENT_MAP;
+	return w->spaces.place && !w->info.user_mode &&
+	       place_module(w->spaces.place, w->modules_told++, &ev->map);
 }
 
 /* False: all was told. */
@@ -323,7 +330,12 @@ static bool tell(struct reader *r, struct event *ev)
 				break;
 			tell_kernel(r, ev);
 			return true;
-		default: w->told = 6; return false;
+		case 6:
+			if (!tell_module(w, ev))
+				break;
+			w->told = 6;
+			return true;
+		default: w->told = 7; return false;
 		}
 	}
 }

@@ -117,6 +117,7 @@ struct wire {
 	struct wire_cpu *cpus;
 	size_t nr_cpus;
 	unsigned told; /* how much of the preamble */
+	size_t modules_told;
 	bool ended, finished, idle_told;
 	char nrcpus[21];
 	const char **elfs; /* borrowed strings */

@@ -34,9 +34,20 @@ int open_regular(const char *path, struct err *err)
 #define SECTIONS_MAX ((size_t)1 << 20)
 #define NAME_LEN_MAX ((size_t)64 << 10)
 
+static void add_load(struct object *obj, const GElf_Phdr *ph, size_t *cap)
+{
+	GROW(obj->loads, obj->nr_loads + 1, *cap);
+	obj->loads[obj->nr_loads++] = (struct sym_segment){
+		.vaddr = ph->p_vaddr,
+		.offset = ph->p_offset,
+		.filesz = ph->p_filesz,
+		.memsz = ph->p_memsz,
+	};
+}
+
 static void read_segments(struct object *obj)
 {
-	size_t nr = 0, cap = 0;
+	size_t nr = 0, cap = 0, load_cap = 0;
 
 	if (elf_getphdrnum(obj->elf, &nr) < 0)
 		return;
@@ -45,15 +56,13 @@ static void read_segments(struct object *obj)
 
 		if (!gelf_getphdr(obj->elf, (int)i, &ph))
 			return;
-		if (ph.p_type != PT_LOAD || !(ph.p_flags & PF_X))
+		if (ph.p_type != PT_LOAD)
+			continue;
+		add_load(obj, &ph, &load_cap);
+		if (!(ph.p_flags & PF_X))
 			continue;
 		GROW(obj->segments, obj->nr_segments + 1, cap);
-		obj->segments[obj->nr_segments++] = (struct sym_segment){
-			.vaddr = ph.p_vaddr,
-			.offset = ph.p_offset,
-			.filesz = ph.p_filesz,
-			.memsz = ph.p_memsz,
-		};
+		obj->segments[obj->nr_segments++] = obj->loads[obj->nr_loads - 1];
 	}
 }
 
@@ -206,6 +215,7 @@ struct object *object_open(const char *path, int fd, struct err *err)
 	read_segments(obj);
 	read_sections(obj);
 	read_ids(obj);
+	obj->file = (const uint8_t *)elf_rawfile(obj->elf, &obj->file_len);
 	return obj;
 }
 
@@ -218,16 +228,16 @@ void object_close(struct object *obj)
 	close(obj->fd);
 	spans_release(&obj->loaded);
 	free(obj->segments);
+	free(obj->loads);
 	free(obj->path);
 	free(obj);
 }
 
 const uint8_t *object_bytes(const struct object *obj, uint64_t offset, size_t len)
 {
-	size_t size = 0;
-	const char *all = elf_rawfile(obj->elf, &size);
-
-	return all && offset < size && len <= size - offset ? (const uint8_t *)all + offset : NULL;
+	if (!obj->file || offset > obj->file_len || len > obj->file_len - offset)
+		return NULL;
+	return obj->file + offset;
 }
 
 bool object_section(const struct object *obj, const char *name, struct sym_section *out)
@@ -391,6 +401,20 @@ void object_read_symbols(const struct object *obj, struct symtab *tab)
 	symtab_finish(tab);
 }
 
+int object_read_ksyms(const struct object *obj, struct ksyms *ksyms, struct err *err)
+{
+	struct ksyms_in in = {
+		.data = obj->file,
+		.len = obj->file ? obj->file_len : 0,
+		.loads = obj->loads,
+		.nr_loads = obj->nr_loads,
+		.is_64bit = obj->is_64bit,
+		.big_endian = obj->big_endian,
+	};
+
+	return ksyms_read(ksyms, &in, obj->path, err);
+}
+
 #else
 
 struct object *object_open(const char *path, int fd, struct err *err)
@@ -421,6 +445,14 @@ void object_read_symbols(const struct object *obj, struct symtab *tab)
 {
 	(void)obj;
 	symtab_finish(tab);
+}
+
+int object_read_ksyms(const struct object *obj, struct ksyms *ksyms, struct err *err)
+{
+	(void)obj;
+	(void)ksyms;
+	(void)err;
+	return -1;
 }
 
 #endif

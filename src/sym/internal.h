@@ -6,6 +6,9 @@
  *	lines	the line table of a unit of DWARF
  *	symtab	functions by address and by name, whatever they were read from
  *	object	one open ELF file (elf.c)
+ *	ksyms	the symbols that a Linux kernel has in its read-only data
+ *	flat	a kernel image that is no ELF
+ *	wrap	what is inside a packed file or a kernel that unpacks itself
  *	dwarf	functions, inlined calls and lines of one object (dwarf.c)
  */
 #ifndef KSCOPE_SYM_INTERNAL_H
@@ -77,6 +80,7 @@ struct symbol {
 	uint64_t addr, size; /* size 0 while reading: not known */
 	uint64_t limit;	     /* a symbol of unknown size ends here at the latest */
 	const char *name;    /* borrowed */
+	const char *module;  /* likewise; NULL: the kernel itself, or whatever the file is */
 	bool label;	     /* had no size, where others have one */
 	uint8_t rank;	     /* which of several names for one address is shown: the highest */
 };
@@ -107,6 +111,10 @@ struct object {
 	bool is_64bit, big_endian;
 	struct sym_segment *segments; /* executable ones */
 	size_t nr_segments;
+	struct sym_segment *loads; /* all that are loaded */
+	size_t nr_loads;
+	const uint8_t *file; /* all of it, as long as the object is open; NULL: not to be had */
+	size_t file_len;
 	uint8_t build_id[BUILD_ID_MAX];
 	size_t build_id_len;
 	const char *debuglink; /* NULL if none */
@@ -126,6 +134,9 @@ const uint8_t *object_bytes(const struct object *obj, uint64_t offset, size_t le
 bool object_section(const struct object *obj, const char *name, struct sym_section *out);
 /* Reads .symtab, or .dynsym if there is no .symtab; tab is finished. */
 void object_read_symbols(const struct object *obj, struct symtab *tab);
+struct ksyms;
+/* Reads what a kernel without .symtab still has; see ksyms_read(). */
+int object_read_ksyms(const struct object *obj, struct ksyms *ksyms, struct err *err);
 
 /* ---- DWARF ---- */
 
@@ -152,6 +163,73 @@ const char *demangle(struct arena *arena, const char *name);
 bool kallsyms_probe(const char *text, size_t len);
 /* Cuts the text into names, which tab borrows; tab is finished. -1 if it has no functions. */
 int kallsyms_read(char *text, size_t len, const char *path, struct symtab *tab, struct err *err);
+
+/*
+ * For the same table from elsewhere: one symbol with nm's type, whatever it is, which tab borrows
+ * the names of; then the end, after which only functions are left.
+ */
+void kallsyms_add(struct symtab *tab, uint64_t addr, char type, const char *name,
+		  const char *module);
+void kallsyms_finish(struct symtab *tab);
+
+/* ---- the table of symbols inside a Linux kernel (ksyms.c) ---- */
+
+struct ksyms_in {
+	const uint8_t *data; /* of the file, all of it */
+	size_t len;
+	const struct sym_segment *loads; /* what of it is loaded where; none: at 0 */
+	size_t nr_loads;
+	bool is_64bit, big_endian;
+};
+
+struct ksym {
+	uint64_t addr;
+	const char *name;
+	char type; /* as nm has it */
+};
+
+struct ksyms {
+	struct ksym *at;
+	size_t nr;
+	char *names;
+	bool unplaced; /* addresses are relative to the image's start: the loader fills them in */
+};
+
+/* 0; -1: there is none that could be understood, and err says what was found. */
+int ksyms_read(struct ksyms *ksyms, const struct ksyms_in *in, const char *path, struct err *err);
+void ksyms_release(struct ksyms *ksyms);
+/* "6.1.0-54-cloud-amd64", in scratch, which the kernel says of itself; "" if it does not. */
+const char *kernel_release(const uint8_t *data, size_t len, char *scratch, size_t room);
+
+/* ---- a kernel without an ELF header (flat.c) ---- */
+
+struct flat {
+	uint8_t *data; /* mapped */
+	size_t len;
+	uint64_t vaddr; /* of its first byte */
+	uint16_t machine;
+	bool is_64bit;
+	struct sym_segment segments[2]; /* code: what stays, and what is dropped after the start */
+	size_t nr_segments;
+};
+
+/* The machine of a kernel that begins with these bytes; 0: it is none of those known. */
+uint16_t flat_machine(const uint8_t *head, size_t len);
+/* The fd stays the caller's. Symbols go to tab, which is finished. */
+struct flat *flat_open(const char *path, int fd, uint16_t machine, struct ksyms *ksyms,
+		       struct err *err);
+void flat_close(struct flat *flat);
+
+/* ---- files inside files (wrap.c) ---- */
+
+#define WRAP_TEXT 64
+
+/*
+ * What is inside a kernel image that unpacks itself, or any packed file, as a file without a name.
+ * Takes over the fd and gives back the same one if there was nothing to unpack. -1: err is set.
+ * `how` says what was unpacked, such as "bzImage, xz"; or "".
+ */
+int wrap_open(const char *path, int fd, char how[WRAP_TEXT], uint16_t *machine, struct err *err);
 
 /* The separate file with the DWARF of obj, or NULL. */
 struct object *debug_file_find(const struct object *obj, const struct sym_search *where);

@@ -71,24 +71,57 @@ static bool is_mark(const char *name)
 	return name[0] == '$' || !strncmp(name, ".L", 2);
 }
 
-static void add_line(struct symtab *tab, const struct line *line, char *end)
+void kallsyms_add(struct symtab *tab, uint64_t addr, char type, const char *name,
+		  const char *module)
 {
-	char *stop = line->name;
-	struct symbol sym = { .addr = line->addr, .name = line->name };
+	struct symbol sym = { .addr = addr, .name = name, .module = module };
 
-	while (stop < end && (uint8_t)*stop > ' ')
-		stop++;
-	*stop = '\0';
-	if (is_mark(line->name))
+	if (is_mark(name))
 		return;
-	if (is_code(line->type))
-		sym.rank = line->type == 'T' ? 3 : line->type == 't' ? 1 : 2;
-	else if (line->type == 'A' || line->type == 'a' || line->type == 'U')
+	if (is_code(type))
+		sym.rank = type == 'T' ? 3 : type == 't' ? 1 : 2;
+	else if (type == 'A' || type == 'a' || type == 'U')
 		return;
 	/* Data stays in until the ends of functions are known: rank 0. */
-	sym.limit = line->addr + LAST_SYMBOL_SIZE < line->addr ? UINT64_MAX
-							       : line->addr + LAST_SYMBOL_SIZE;
+	sym.limit = addr + LAST_SYMBOL_SIZE < addr ? UINT64_MAX : addr + LAST_SYMBOL_SIZE;
 	symtab_add(tab, sym);
+}
+
+/* The word at *at, cut off from the rest of the line; NULL if there is none. */
+static char *cut_word(char **at, char *end)
+{
+	char *word;
+
+	while (*at < end && (uint8_t) * *at <= ' ')
+		++*at;
+	word = *at;
+	while (*at < end && (uint8_t) * *at > ' ')
+		++*at;
+	if (*at == word)
+		return NULL;
+	/* The end is a line's or the text's: there is a byte. */
+	*(*at)++ = '\0';
+	return word;
+}
+
+/* "[ext4]" is of ext4 */
+static const char *module_name(char *word)
+{
+	size_t len = word ? strlen(word) : 0;
+
+	if (len < 3 || word[0] != '[' || word[len - 1] != ']')
+		return NULL;
+	word[len - 1] = '\0';
+	return word + 1;
+}
+
+static void add_line(struct symtab *tab, const struct line *line, char *end)
+{
+	char *at = line->name;
+	char *name = cut_word(&at, end);
+	const char *module = at < end ? module_name(cut_word(&at, end)) : NULL;
+
+	kallsyms_add(tab, line->addr, line->type, name, module);
 }
 
 /* A function ends where the next symbol begins, whatever that is. */
@@ -126,6 +159,13 @@ static bool all_zero(const struct symtab *tab)
 	return true;
 }
 
+void kallsyms_finish(struct symtab *tab)
+{
+	open_limits(tab);
+	symtab_finish(tab);
+	drop_data(tab);
+}
+
 int kallsyms_read(char *text, size_t len, const char *path, struct symtab *tab, struct err *err)
 {
 	char *end = text + len;
@@ -149,9 +189,7 @@ int kallsyms_read(char *text, size_t len, const char *path, struct symtab *tab, 
 			       "%s: every address is 0: the kernel hides them (kptr_restrict); "
 			       "read the file as root",
 			       path);
-	open_limits(tab);
-	symtab_finish(tab);
-	drop_data(tab);
+	kallsyms_finish(tab);
 	if (!tab->nr)
 		return err_set(err, ERR_INPUT, "%s: no functions in this list of symbols", path);
 	return 0;

@@ -22,6 +22,7 @@
 
 #define TEXT_MAX ((size_t)1 << 30)
 #define HEAD_LEN 512
+#define PAGE 4096
 
 #define ELF_TYPE_REL 1
 #define ELF_TYPE_DYN 3
@@ -29,7 +30,10 @@
 struct symfile {
 	char *path;
 	struct sym_search where;
-	struct object *obj;   /* NULL: the file is text */
+	char how[WRAP_TEXT];  /* what was unpacked to get at it; "" */
+	struct object *obj;   /* NULL: the file is text, or flat */
+	struct flat *flat;    /* NULL: it is text, or an ELF */
+	struct ksyms ksyms;   /* names that symbols borrows */
 	struct object *debug; /* NULL: none found, or not looked for yet */
 	struct dwarf *dwarf;
 	struct buf text;
@@ -39,6 +43,11 @@ struct symfile {
 	struct hash shown; /* by the address of a linkage name: its index in names, + 1 */
 	const char **names;
 	size_t nr_names, cap_names;
+	uint64_t *starts; /* made when first asked */
+	size_t nr_starts;
+	struct sym_module *modules; /* likewise */
+	size_t nr_modules;
+	bool modules_found;
 };
 
 /* ---- open ---- */
@@ -60,24 +69,61 @@ static int read_text(struct symfile *sf, int fd, struct err *err)
 	return kallsyms_read(sf->text.data, sf->text.len, sf->path, &sf->symbols, err);
 }
 
+/* "Linux kernel 6.1.0, bzImage, xz, 98765 symbols of its own" */
+static void say_kernel(const struct symfile *sf, const uint8_t *data, size_t len)
+{
+	char release[100];
+
+	log_note("%s: Linux kernel %s%s%s, %zu symbols of its own", sf->path,
+		 kernel_release(data, len, release, sizeof(release)), *sf->how ? ", " : "", sf->how,
+		 sf->ksyms.nr);
+}
+
+static void take_ksyms(struct symfile *sf)
+{
+	for (size_t i = 0; i < sf->ksyms.nr; i++)
+		kallsyms_add(&sf->symbols, sf->ksyms.at[i].addr, sf->ksyms.at[i].type,
+			     sf->ksyms.at[i].name, NULL);
+	kallsyms_finish(&sf->symbols);
+}
+
+static int read_flat(struct symfile *sf, int fd, uint16_t machine, struct err *err)
+{
+	sf->flat = flat_open(sf->path, fd, machine, &sf->ksyms, err);
+	if (!sf->flat)
+		return -1;
+	take_ksyms(sf);
+	say_kernel(sf, sf->flat->data, sf->flat->len);
+	return 0;
+}
+
 /* Closes the fd, or hands it on. */
 static int read_head(struct symfile *sf, int fd, struct err *err)
 {
 	char head[HEAD_LEN];
-	ssize_t len = pread(fd, head, sizeof(head), 0);
+	uint16_t machine;
+	ssize_t len;
 	int rc = -1;
 
+	fd = wrap_open(sf->path, fd, sf->how, &machine, err);
+	if (fd < 0)
+		return -1;
+	len = pread(fd, head, sizeof(head), 0);
 	if (len >= 4 && !memcmp(head, "\177ELF", 4)) {
 		sf->obj = object_open(sf->path, fd, err);
 		return sf->obj ? 0 : -1;
 	}
+	if (len > 0 && !machine)
+		machine = flat_machine((const uint8_t *)head, (size_t)len);
 	if (len < 0)
 		err_set(err, ERR_INPUT, "%s: %s", sf->path, strerror(errno));
+	else if (machine)
+		rc = read_flat(sf, fd, machine, err);
 	else if (kallsyms_probe(head, (size_t)len))
 		rc = read_text(sf, fd, err);
 	else
 		err_set(err, ERR_INPUT,
-			"%s: neither an ELF file nor a list of symbols as in "
+			"%s: neither an ELF file, nor a Linux kernel, nor a list of symbols as in "
 			"/proc/kallsyms or System.map",
 			sf->path);
 	close(fd);
@@ -121,6 +167,10 @@ void symfile_close(struct symfile *sf)
 	symtab_release(&sf->symbols);
 	object_close(sf->debug);
 	object_close(sf->obj);
+	flat_close(sf->flat);
+	ksyms_release(&sf->ksyms);
+	free(sf->starts);
+	free(sf->modules);
 	hash_release(&sf->shown);
 	arena_release(&sf->arena);
 	buf_release(&sf->text);
@@ -133,6 +183,10 @@ void symfile_close(struct symfile *sf)
 
 const struct sym_segment *symfile_segments(const struct symfile *sf, size_t *nr)
 {
+	if (sf->flat) {
+		*nr = sf->flat->nr_segments;
+		return sf->flat->segments;
+	}
 	*nr = sf->obj ? sf->obj->nr_segments : 0;
 	return sf->obj ? sf->obj->segments : NULL;
 }
@@ -145,15 +199,24 @@ const uint8_t *symfile_build_id(const struct symfile *sf, size_t *len)
 
 uint16_t symfile_machine(const struct symfile *sf)
 {
+	if (sf->flat)
+		return sf->flat->machine;
 	return sf->obj ? sf->obj->machine : 0;
 }
 
 bool symfile_is_64bit(const struct symfile *sf)
 {
+	if (sf->flat)
+		return sf->flat->is_64bit;
 	/* A list of symbols does not say; addresses above 4 GB do. */
 	if (!sf->obj)
 		return sf->symbols.nr && sf->symbols.at[sf->symbols.nr - 1].addr > UINT32_MAX;
 	return sf->obj->is_64bit;
+}
+
+bool symfile_is_packed(const struct symfile *sf)
+{
+	return *sf->how;
 }
 
 bool symfile_is_relocatable(const struct symfile *sf)
@@ -162,6 +225,27 @@ bool symfile_is_relocatable(const struct symfile *sf)
 }
 
 /* ---- lookup ---- */
+
+static bool is_linux(const struct object *obj)
+{
+	char release[2];
+
+	return obj->file && obj->nr_loads &&
+	       *kernel_release(obj->file, obj->file_len, release, sizeof(release));
+}
+
+static void read_own_symbols(struct symfile *sf)
+{
+	struct err err = { 0 };
+
+	if (object_read_ksyms(sf->obj, &sf->ksyms, &err) < 0) {
+		log_warn("%s", err.msg);
+		return;
+	}
+	symtab_release(&sf->symbols);
+	take_ksyms(sf);
+	say_kernel(sf, sf->obj->file, sf->obj->file_len);
+}
 
 static void read_tables(struct symfile *sf)
 {
@@ -176,6 +260,8 @@ static void read_tables(struct symfile *sf)
 	if (!sf->obj->has_symtab && sf->debug && sf->debug->has_symtab)
 		named = sf->debug;
 	object_read_symbols(named, &sf->symbols);
+	if (!sf->symbols.nr && !named->has_symtab && is_linux(sf->obj))
+		read_own_symbols(sf);
 }
 
 /* memcpy of memcpy@@GLIBC_2.14: which version it is does not matter to a profile. */
@@ -281,6 +367,22 @@ bool symfile_find(struct symfile *sf, const char *linkage, uint64_t *vaddr)
 	return sym != NULL;
 }
 
+const uint64_t *symfile_starts(struct symfile *sf, size_t *nr)
+{
+	read_tables(sf);
+	if (!sf->starts) {
+		sf->starts = xmalloc((sf->symbols.nr + 1) * sizeof(*sf->starts));
+		for (size_t i = 0; i < sf->symbols.nr; i++) {
+			uint64_t addr = sf->symbols.at[i].addr; /* they are in order */
+
+			if (!sf->nr_starts || sf->starts[sf->nr_starts - 1] != addr)
+				sf->starts[sf->nr_starts++] = addr;
+		}
+	}
+	*nr = sf->nr_starts;
+	return sf->starts;
+}
+
 bool symfile_function(struct symfile *sf, uint64_t vaddr, uint64_t *start, bool *label)
 {
 	const struct symbol *sym;
@@ -301,10 +403,16 @@ const uint8_t *symfile_code(const struct symfile *sf, uint64_t vaddr, size_t len
 
 	segments = symfile_segments(sf, &nr);
 	for (size_t i = 0; i < nr; i++) {
-		uint64_t at = vaddr - segments[i].vaddr;
+		const struct sym_segment *segment = &segments[i];
+		/* What stands before it in its first page is mapped with it. */
+		bool as_mapped = segment->vaddr % PAGE == segment->offset % PAGE;
+		uint64_t before = as_mapped ? segment->vaddr % PAGE : 0;
+		uint64_t at = vaddr - (segment->vaddr - before), room = segment->filesz + before;
 
-		if (at < segments[i].filesz && len <= segments[i].filesz - at)
-			return object_bytes(sf->obj, segments[i].offset + at, len);
+		if (at >= room || len > room - at)
+			continue;
+		return sf->flat ? sf->flat->data + segment->offset - before + at
+				: object_bytes(sf->obj, segment->offset - before + at, len);
 	}
 	return NULL;
 }
@@ -325,4 +433,42 @@ struct Elf *symfile_debug_elf(struct symfile *sf)
 {
 	read_tables(sf);
 	return sf->debug ? sf->debug->elf : NULL;
+}
+
+static bool same_module(const char *a, const char *b)
+{
+	return a == b || (a && b && !strcmp(a, b));
+}
+
+static void find_modules(struct symfile *sf)
+{
+	struct sym_module *last = NULL;
+	size_t cap = 0;
+
+	sf->modules_found = true;
+	for (size_t i = 0; i < sf->symbols.nr; i++) {
+		const struct symbol *sym = &sf->symbols.at[i];
+
+		if (last && !same_module(last->name, sym->module)) {
+			last->end = last->end < sym->addr ? last->end : sym->addr;
+			last = NULL;
+		}
+		if (!sym->module)
+			continue;
+		if (!last) {
+			GROW(sf->modules, sf->nr_modules + 1, cap);
+			last = &sf->modules[sf->nr_modules++];
+			*last = (struct sym_module){ sym->module, sym->addr, sym->addr };
+		}
+		last->end = sym->addr + sym->size > last->end ? sym->addr + sym->size : last->end;
+	}
+}
+
+bool symfile_module(struct symfile *sf, size_t n, struct sym_module *out)
+{
+	if (!sf->modules_found)
+		find_modules(sf);
+	if (n < sf->nr_modules)
+		*out = sf->modules[n];
+	return n < sf->nr_modules;
 }

@@ -3,8 +3,10 @@
  * sym: names for the addresses of one binary. Addresses are the ELF's own virtual addresses.
  * Headers are read when the file is opened; symbols and DWARF only when a lookup asks.
  *
- * A file may be an ELF (32 or 64 bits, either byte order) or the text of /proc/kallsyms or
- * System.map, which has no segments. A broken one gives what could be read and a warning.
+ * A file may be an ELF (32 or 64 bits, either byte order), the text of /proc/kallsyms or
+ * System.map, which has no segments, or a Linux kernel as it is shipped (vmlinuz, bzImage, Image,
+ * zImage), whose symbols are those that it has of itself. Any of them may be packed. A broken one
+ * gives what could be read and a warning.
  *
  * An object file (ET_REL, such as a kernel module) has no addresses: the place in the file stands
  * for them, and its code sections are its segments. Its DWARF is not used.
@@ -49,7 +51,7 @@ struct sym_frame {
 
 #define SYM_MAX_INLINE 64
 
-/* NULL on failure: not readable, or neither ELF nor kallsyms. */
+/* NULL on failure: not readable, or none of these. */
 struct symfile *symfile_open(const char *path, const struct sym_search *where, struct err *err);
 void symfile_close(struct symfile *sf);
 
@@ -57,6 +59,7 @@ const struct sym_segment *symfile_segments(const struct symfile *sf, size_t *nr)
 const uint8_t *symfile_build_id(const struct symfile *sf, size_t *len); /* NULL if none */
 uint16_t symfile_machine(const struct symfile *sf);			/* e_machine, 0 for text */
 bool symfile_is_64bit(const struct symfile *sf);
+bool symfile_is_packed(const struct symfile *sf);      /* the file itself is not what was read */
 bool symfile_is_relocatable(const struct symfile *sf); /* ET_DYN or ET_REL: has no fixed address */
 
 /*
@@ -70,7 +73,10 @@ size_t symfile_lookup(struct symfile *sf, uint64_t vaddr, struct sym_frame *out,
 bool symfile_find(struct symfile *sf, const char *linkage, uint64_t *vaddr);
 /* Where the function begins that an address is in, by the symbols alone. label: see sym_frame. */
 bool symfile_function(struct symfile *sf, uint64_t vaddr, uint64_t *start, bool *label);
-/* The bytes of code at an address, lent as a section is. NULL: they are not in the file. */
+/*
+ * The bytes of code at an address, or before it in its page, lent as a section is. NULL: they are
+ * not in the file.
+ */
 const uint8_t *symfile_code(const struct symfile *sf, uint64_t vaddr, size_t len);
 
 /* A section with contents, of the file or else of its separate debug file. */
@@ -81,5 +87,16 @@ bool symfile_section(struct symfile *sf, const char *name, struct sym_section *o
  */
 struct Elf *symfile_elf(struct symfile *sf);
 struct Elf *symfile_debug_elf(struct symfile *sf);
+
+struct sym_module { /* code of a kernel's module, without that of others between */
+	const char *name;
+	uint64_t start, end;
+};
+
+/* Of a list of symbols that has them, in the order of addresses; false: there is no nth. */
+bool symfile_module(struct symfile *sf, size_t n, struct sym_module *out);
+
+/* Where functions start: in order, without repeats, for as long as the symfile lives. */
+const uint64_t *symfile_starts(struct symfile *sf, size_t *nr);
 
 #endif

@@ -7,6 +7,7 @@
  *	-s DIR, -d DIR	symfs, folder with debug files
  *	-i		what the headers say, and no lookup
  *	-f NAME		the address of a function
+ *	-l		where functions start, and what they are called
  *	-b N		repeat the lookups N times and say how long they take
  *	-v		say more
  */
@@ -23,7 +24,7 @@
 #include "sym/sym.h"
 
 struct options {
-	bool demangled, extent, headers;
+	bool demangled, extent, headers, list;
 	const char *find;
 	unsigned long repeat;
 	struct sym_search where;
@@ -114,6 +115,19 @@ static uint64_t *read_addresses(size_t *nr)
 	return addrs;
 }
 
+static void list_all(struct symfile *sf)
+{
+	size_t nr;
+	const uint64_t *starts = symfile_starts(sf, &nr);
+
+	for (size_t i = 0; i < nr; i++) {
+		struct sym_frame frames[SYM_MAX_INLINE];
+		size_t depth = symfile_lookup(sf, starts[i], frames, SYM_MAX_INLINE);
+
+		printf("%016" PRIx64 " %s\n", starts[i], depth ? frames[depth - 1].linkage : "??");
+	}
+}
+
 static void lookup_all(const struct options *opt, struct symfile *sf)
 {
 	size_t nr;
@@ -137,7 +151,9 @@ static int run(const struct options *opt, const char *path)
 		log_error("%s", err.msg);
 		return (int)err.code;
 	}
-	if (opt->headers) {
+	if (opt->list) {
+		list_all(sf);
+	} else if (opt->headers) {
 		print_headers(sf);
 	} else if (opt->find) {
 		rc = symfile_find(sf, opt->find, &addr) ? 0 : 1;
@@ -155,11 +171,12 @@ int main(int argc, char **argv)
 	struct options opt = { 0 };
 	int c;
 
-	while ((c = getopt(argc, argv, "Ceis:d:f:b:v")) != -1) {
+	while ((c = getopt(argc, argv, "Ceils:d:f:b:v")) != -1) {
 		switch (c) {
 		case 'C': opt.demangled = true; break;
 		case 'e': opt.extent = true; break;
 		case 'i': opt.headers = true; break;
+		case 'l': opt.list = true; break;
 		case 's': opt.where.symfs = optarg; break;
 		case 'd': opt.where.folder = optarg; break;
 		case 'f': opt.find = optarg; break;

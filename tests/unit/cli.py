@@ -11,7 +11,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from lib import BUILD, DEMO, KSCOPE, ROOT, check, equal, finish, kscope, read_folded, run, scratch
 
 ELFS = os.path.join(DEMO, "64k")
-VERBS = ["convert", "report", "flame", "info", "alloc", "formats"]
+VERBS = ["record", "convert", "report", "flame", "info", "alloc", "formats"]
 
 
 def said(name, done, code, *words):

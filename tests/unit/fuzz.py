@@ -18,7 +18,7 @@ def main():
     env = {k: v for k, v in os.environ.items() if k not in ("CC", "CFLAGS", "BUILD", "MAKEFLAGS")}
     build = run("make", "-C", ROOT, "-j2", "fuzz-build", env=env, timeout=500)
     check("the fuzzers build", build.returncode == 0, build.stderr[-500:])
-    for reader in readers:
+    for reader in readers + ["kernel"]:
         done = run(os.path.join(ROOT, "fuzz", "run"), os.path.join(ROOT, "build", "fuzz"), reader,
                    str(SECONDS), env=env)
         check(reader, done.returncode == 0 and "Done" in done.stdout, done.stdout[-500:])

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * A small kernel with several cpus, tasks and address spaces, whose work is known exactly: README.md.
+ * What the parts have of each other; arch.h is the machine's.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "arch.h"
+
+#define MAX_CPUS 8
+#define MAX_TASKS 16
+#define NOINLINE __attribute__((noinline))
+
+/* Work comes in units. Each is 32 times ROUNDS rounds of mix(), whatever it is called. */
+#define ROUNDS 1000
+
+/*
+ * One thing that all work consists of, so that equal work takes equal time. Debug information does
+ * not know it: it is part of the function it stands in, and that function's line.
+ */
+static inline __attribute__((always_inline, nodebug)) uint64_t mix(uint64_t seed, uint64_t rounds)
+{
+	do {
+		seed ^= seed << 13;
+		seed ^= seed >> 7;
+		seed ^= seed << 17;
+	} while (--rounds);
+	return seed;
+}
+
+/* What a unit does: how often a function is called, and the rounds it does itself. */
+struct truth {
+	const char *function;
+	unsigned calls;
+	unsigned rounds; /* in thousands: times ROUNDS */
+};
+
+struct work {
+	const char *name;
+	void (*unit)(void);		      /* in the kernel, or */
+	const uint8_t *program, *program_end; /* a user program */
+	struct truth truth[8];
+};
+
+/* At the bottom of its stack. */
+struct task {
+	void *sp;		 /* while it does not run */
+	struct task *next;	 /* on the same cpu */
+	const struct work *work; /* none: it idles */
+	uint64_t space;
+	unsigned units;
+	unsigned cpu;
+	bool done;
+};
+
+union stack {
+	struct task task;
+	uint8_t bytes[STACK_SIZE];
+};
+
+/* main.c */
+void kernel_main(uintptr_t boot_info);
+_Noreturn void panic(const char *why, uintptr_t where);
+
+/* sched.c: the stacks of the idle tasks come first, one for each cpu */
+extern union stack stacks[MAX_CPUS + MAX_TASKS];
+extern unsigned ticks[MAX_CPUS];
+struct task *current(void);
+void *stack_top(struct task *task);
+void idle_create(unsigned cpu);
+void task_create(const struct work *work, unsigned cpu, unsigned units);
+bool tasks_done(void);
+void task_run(void);
+_Noreturn void task_exit(void);
+void tick(void);
+void schedule(void);
+
+/* work.c */
+extern const struct work compress, checksum, route, cache, dice, knit;
+
+/* heap.c */
+void *kmalloc(size_t size);
+void kfree(void *memory);
+
+/* print.c: %s, %u and %x (pointers and 64 bits, all of them) */
+void print(const char *format, ...);
+
+/* The machine: x86_64/, aarch64/ */
+void put_char(char c);
+const char *command_line(uintptr_t boot_info);
+unsigned count_cpus(void);
+void cpu_init(unsigned cpu);
+void cpu_start(unsigned cpu, void *stack);
+void cpu_idle(void);
+_Noreturn void power_off(void);
+void switch_to(void **from_sp, void *to_sp);
+void use_space(uint64_t space, void *kernel_stack);
+uint64_t kernel_space(void);
+uint64_t user_space(unsigned number, uint8_t *memory);
+void *kernel_context(void *stack);
+void *user_context(void *stack, uint64_t argument);

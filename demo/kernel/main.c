@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* The plan: what runs where, and what must come out of it. */
+#include "kernel.h"
+
+static const struct {
+	const struct work *work;
+	unsigned cpu;
+	unsigned units; /* times `scale` of the command line */
+} plan[] = {
+	{ &compress, 0, 40 }, { &checksum, 0, 30 }, { &route, 0, 20 },
+	{ &cache, 0, 10 },    { &compress, 1, 40 }, { &dice, 1, 60 },
+	{ &route, 2, 50 },    { &knit, 2, 50 },	    { &checksum, 3, 50 },
+};
+#define PLANNED (sizeof(plan) / sizeof(plan[0]))
+
+static unsigned cpus, scale;
+
+/* A number of the command line: name=123 */
+static unsigned option(const char *line, const char *name, unsigned otherwise)
+{
+	for (; *line; line++) {
+		const char *at = line, *c = name;
+		unsigned value = 0;
+
+		while (*c && *at == *c)
+			at++, c++;
+		if (*c || *at++ != '=')
+			continue;
+		while (*at >= '0' && *at <= '9')
+			value = value * 10 + (unsigned)(*at++ - '0');
+		return value;
+	}
+	return otherwise;
+}
+
+static void print_truth(const struct work *work)
+{
+	unsigned units = 0;
+
+	for (size_t i = 0; i < PLANNED; i++)
+		units += plan[i].work == work ? plan[i].units * scale : 0;
+	for (const struct truth *t = work->truth; t->function; t++)
+		print("truth: %s %s %u %u\n", work->name, t->function, t->calls * units,
+		      t->rounds * units);
+}
+
+static _Noreturn void finish(void)
+{
+	static const struct work *const all[] = {
+		&compress, &checksum, &route, &cache, &dice, &knit
+	};
+
+	print("demo: end\n");
+	for (size_t i = 0; i < PLANNED; i++)
+		print("plan: %u %s %u\n", plan[i].cpu % cpus, plan[i].work->name,
+		      plan[i].units * scale);
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+		print_truth(all[i]);
+	for (unsigned cpu = 0; cpu < cpus; cpu++)
+		print("ticks: %u %u\n", cpu, ticks[cpu]);
+	power_off();
+}
+
+static _Noreturn void idle(void)
+{
+	for (;;) {
+		if (current()->cpu == 0 && tasks_done())
+			finish();
+		cpu_idle();
+	}
+}
+
+static void first_cpu(uintptr_t boot_info)
+{
+	scale = option(command_line(boot_info), "scale", 100);
+	cpus = count_cpus();
+	print("demo: begin, %u cpus, scale %u\n", cpus, scale);
+	for (unsigned cpu = 0; cpu < cpus; cpu++)
+		idle_create(cpu);
+	for (size_t i = 0; i < PLANNED; i++)
+		task_create(plan[i].work, plan[i].cpu % cpus, plan[i].units * scale);
+	cpu_init(0);
+	for (unsigned cpu = 1; cpu < cpus; cpu++)
+		cpu_start(cpu, stack_top(&stacks[cpu].task));
+}
+
+/* Every cpu comes here on the stack of its idle task, the first with what the machine tells. */
+void kernel_main(uintptr_t boot_info)
+{
+	if (boot_info)
+		first_cpu(boot_info);
+	else
+		cpu_init(current()->cpu);
+	idle();
+}
+
+_Noreturn void panic(const char *why, uintptr_t where)
+{
+	print("panic: %s at %x\n", why, where);
+	power_off();
+}

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Tasks, in a ring for each cpu; the timer's interrupt goes on to the next. */
+#include "kernel.h"
+
+union stack stacks[MAX_CPUS + MAX_TASKS] __attribute__((aligned(STACK_SIZE)));
+unsigned ticks[MAX_CPUS];
+
+/* Memory of the user programs: code, data and stack, a large page each. */
+static uint8_t user_memory[2][USER_SIZE] __attribute__((aligned(USER_SIZE)));
+static unsigned tasks, users, unfinished;
+
+struct task *current(void)
+{
+	return (struct task *)(stack_pointer() & ~(uintptr_t)(STACK_SIZE - 1));
+}
+
+void *stack_top(struct task *task)
+{
+	return (uint8_t *)task + STACK_SIZE;
+}
+
+void idle_create(unsigned cpu)
+{
+	stacks[cpu].task =
+		(struct task){ .next = &stacks[cpu].task, .cpu = cpu, .space = kernel_space() };
+}
+
+static uint64_t load_program(const struct work *work)
+{
+	uint8_t *memory = user_memory[users++];
+
+	for (size_t i = 0; work->program + i < work->program_end; i++)
+		memory[i] = work->program[i];
+	return user_space(users, memory);
+}
+
+void task_create(const struct work *work, unsigned cpu, unsigned units)
+{
+	struct task *task = &stacks[MAX_CPUS + tasks++].task, *idle = &stacks[cpu].task;
+
+	*task = (struct task){ .next = idle->next, .work = work, .units = units, .cpu = cpu };
+	if (work->program) {
+		task->space = load_program(work);
+		task->sp = user_context(stack_top(task), units);
+	} else {
+		task->space = kernel_space();
+		task->sp = kernel_context(stack_top(task));
+	}
+	idle->next = task;
+	unfinished++;
+}
+
+bool tasks_done(void)
+{
+	return __atomic_load_n(&unfinished, __ATOMIC_ACQUIRE) == 0;
+}
+
+/* Where a task of the kernel begins. */
+void task_run(void)
+{
+	struct task *task = current();
+
+	for (unsigned i = 0; i < task->units; i++)
+		task->work->unit();
+	task_exit();
+}
+
+/* Interrupts are off: the cpu must not come back after the count is right. */
+_Noreturn void task_exit(void)
+{
+	interrupts_off();
+	current()->done = true;
+	__atomic_sub_fetch(&unfinished, 1, __ATOMIC_RELEASE);
+	schedule();
+	__builtin_unreachable();
+}
+
+static struct task *next_task(struct task *from)
+{
+	struct task *to = from->next;
+
+	while (to != from && (to->done || !to->work))
+		to = to->next;
+	return to->done || !to->work ? &stacks[from->cpu].task : to;
+}
+
+/* With interrupts off. */
+void schedule(void)
+{
+	struct task *from = current(), *to = next_task(from);
+
+	if (to == from)
+		return;
+	use_space(to->space, stack_top(to));
+	switch_to(&from->sp, to->sp);
+}
+
+void tick(void)
+{
+	ticks[current()->cpu]++;
+	schedule();
+}

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* x86-64: descriptors, the local APIC, address spaces, QEMU's devices. */
+#include "kernel.h"
+
+#define SERIAL 0x3f8
+#define FW_CFG 0x510 /* QEMU tells here how many cpus there are */
+#define FW_CFG_CPUS 5
+#define POWER 0x604
+#define APIC ((volatile uint32_t *)0xfffffffffee00000)
+#define PRESENT_WRITE_USER 7
+#define LARGE_PAGE 0x80
+
+enum apic {
+	APIC_END = 0xb0,
+	APIC_SPURIOUS = 0xf0,
+	APIC_COMMAND = 0x300,
+	APIC_COMMAND_CPU = 0x310,
+	APIC_TIMER = 0x320,
+	APIC_TIMER_COUNT = 0x380,
+	APIC_TIMER_DIVIDE = 0x3e0
+};
+
+struct frame { /* what trap_entry leaves on the stack */
+	uint64_t r15, r14, r13, r12, r11, r10, r9, r8, rbp, rdi, rsi, rdx, rcx, rbx, rax;
+	uint64_t vector, error, rip, cs, rflags, rsp, ss;
+};
+
+struct __attribute__((packed)) tss {
+	uint32_t unused;
+	uint64_t rsp0;
+	uint64_t other[11];
+	uint32_t io_map;
+};
+
+struct __attribute__((packed)) pointer {
+	uint16_t limit;
+	void *base;
+};
+
+struct gate {
+	uint16_t low, selector, flags, middle;
+	uint32_t high, unused;
+};
+
+extern uint64_t boot_pml4[512];
+extern void *boot_stack;
+extern const uint8_t trampoline[], trampoline_end[], trap_stubs[], trap_return[], task_start[];
+void trap(struct frame *frame);
+
+static struct tss tss[MAX_CPUS];
+static struct gate idt[VECTORS];
+static uint64_t gdt[5 + 2 * MAX_CPUS] = {
+	0,
+	0x00af9b000000ffff, /* KERNEL_CODE */
+	0x00cf93000000ffff, /* KERNEL_DATA */
+	0x00affb000000ffff, /* USER_CODE */
+	0x00cff3000000ffff, /* USER_DATA */
+};
+static uint64_t tables[3 * 4][512] __attribute__((aligned(4096)));
+static volatile unsigned started;
+
+static void out8(uint16_t port, uint8_t value)
+{
+	__asm__ volatile("outb %0, %1" : : "a"(value), "Nd"(port));
+}
+
+static void out16(uint16_t port, uint16_t value)
+{
+	__asm__ volatile("outw %0, %1" : : "a"(value), "Nd"(port));
+}
+
+static uint8_t in8(uint16_t port)
+{
+	uint8_t value;
+
+	__asm__ volatile("inb %1, %0" : "=a"(value) : "Nd"(port));
+	return value;
+}
+
+static uint64_t physical(const void *address)
+{
+	return (uintptr_t)address - KERNEL_OFFSET;
+}
+
+void put_char(char c)
+{
+	while (!(in8(SERIAL + 5) & 0x20))
+		;
+	out8(SERIAL, (uint8_t)c);
+}
+
+/* PVH's start info: the address of the command line is its fourth 64 bits. */
+const char *command_line(uintptr_t boot_info)
+{
+	const uint64_t *info = (const uint64_t *)(boot_info + KERNEL_OFFSET);
+
+	return info[3] ? (const char *)(info[3] + KERNEL_OFFSET) : "";
+}
+
+unsigned count_cpus(void)
+{
+	unsigned cpus;
+
+	out16(FW_CFG, FW_CFG_CPUS);
+	cpus = in8(FW_CFG + 1);
+	return cpus > MAX_CPUS ? MAX_CPUS : cpus;
+}
+
+static void apic_write(enum apic what, uint32_t value)
+{
+	APIC[what / 4] = value;
+}
+
+static void idt_init(void)
+{
+	for (unsigned i = 0; i < VECTORS; i++) {
+		uintptr_t stub = (uintptr_t)trap_stubs + 16 * i;
+
+		idt[i] = (struct gate){ .low = (uint16_t)stub,
+					.selector = KERNEL_CODE,
+					.flags = i == VECTOR_EXIT ? 0xee00 : 0x8e00,
+					.middle = (uint16_t)(stub >> 16),
+					.high = (uint32_t)(stub >> 32) };
+	}
+}
+
+void cpu_init(unsigned cpu)
+{
+	uint64_t base = (uintptr_t)&tss[cpu];
+	struct pointer gdt_pointer = { sizeof(gdt) - 1, gdt };
+	struct pointer idt_pointer = { sizeof(idt) - 1, idt };
+
+	gdt[5 + 2 * cpu] = (sizeof(tss[0]) - 1) | (base & 0xffffff) << 16 | 0x89ull << 40 |
+			   (base >> 24 & 0xff) << 56;
+	gdt[6 + 2 * cpu] = base >> 32;
+	tss[cpu].io_map = sizeof(tss[0]) << 16;
+	if (cpu == 0) {
+		idt_init();
+		out8(0x21, 0xff); /* the old interrupt controllers are quiet */
+		out8(0xa1, 0xff);
+	}
+	__asm__ volatile("lgdt %0" : : "m"(gdt_pointer));
+	__asm__ volatile("lidt %0" : : "m"(idt_pointer));
+	__asm__ volatile("ltr %w0" : : "r"(FIRST_TSS + 16 * cpu));
+	apic_write(APIC_SPURIOUS, 0x100 | VECTOR_SPURIOUS);
+	apic_write(APIC_TIMER_DIVIDE, 0xb); /* by one: QEMU counts ns */
+	apic_write(APIC_TIMER, 0x20000 | VECTOR_TIMER);
+	apic_write(APIC_TIMER_COUNT, 10000000);
+	started = cpu;
+}
+
+void cpu_start(unsigned cpu, void *stack)
+{
+	uint8_t *low = (uint8_t *)(TRAMPOLINE + KERNEL_OFFSET);
+
+	for (size_t i = 0; trampoline + i < trampoline_end; i++)
+		low[i] = trampoline[i];
+	boot_stack = stack;
+	apic_write(APIC_COMMAND_CPU, cpu << 24);
+	apic_write(APIC_COMMAND, 0x4500); /* INIT */
+	apic_write(APIC_COMMAND_CPU, cpu << 24);
+	apic_write(APIC_COMMAND, 0x4600 | TRAMPOLINE >> 12);
+	while (started != cpu)
+		__asm__ volatile("pause");
+}
+
+void cpu_idle(void)
+{
+	__asm__ volatile("sti; hlt; cli" ::: "memory");
+}
+
+_Noreturn void power_off(void)
+{
+	out16(POWER, 0x2000);
+	for (;;)
+		__asm__ volatile("cli; hlt");
+}
+
+void use_space(uint64_t space, void *kernel_stack)
+{
+	tss[current()->cpu].rsp0 = (uintptr_t)kernel_stack;
+	__asm__ volatile("mov %0, %%cr3" : : "r"(space) : "memory");
+}
+
+uint64_t kernel_space(void)
+{
+	return physical(boot_pml4);
+}
+
+/* One large page at USER_TEXT; the kernel above as everywhere. */
+uint64_t user_space(unsigned number, uint8_t *memory)
+{
+	uint64_t *pml4 = tables[3 * number], *pdpt = tables[3 * number + 1],
+		 *pd = tables[3 * number + 2];
+
+	pd[USER_TEXT / USER_SIZE] = physical(memory) | LARGE_PAGE | PRESENT_WRITE_USER;
+	pdpt[0] = physical(pd) | PRESENT_WRITE_USER;
+	pml4[0] = physical(pdpt) | PRESENT_WRITE_USER;
+	pml4[511] = boot_pml4[511];
+	return physical(pml4);
+}
+
+/* As switch_to leaves a task: six registers and where it goes on. */
+static void *switch_context(void *stack, const void *where)
+{
+	uint64_t *sp = stack;
+
+	*--sp = (uintptr_t)where;
+	for (unsigned i = 0; i < 6; i++)
+		*--sp = 0;
+	return sp;
+}
+
+void *kernel_context(void *stack)
+{
+	return switch_context(stack, task_start);
+}
+
+void *user_context(void *stack, uint64_t argument)
+{
+	struct frame *frame = (struct frame *)stack - 1;
+
+	*frame = (struct frame){ .rip = USER_TEXT,
+				 .rdi = argument,
+				 .cs = USER_CODE,
+				 .ss = USER_DATA,
+				 .rflags = 0x202,
+				 .rsp = USER_TEXT + USER_SIZE };
+	return switch_context(frame, trap_return);
+}
+
+void trap(struct frame *frame)
+{
+	switch (frame->vector) {
+	case VECTOR_TIMER:
+		apic_write(APIC_END, 0);
+		tick();
+		break;
+	case VECTOR_EXIT: task_exit();
+	case VECTOR_SPURIOUS: break;
+	default: panic("exception", frame->rip);
+	}
+}

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "block.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api.h"
+
+#define CPUS_INSIDE 8
+#define THREADS_MAX 256 /* of a program: nobody says how many there will be */
+#define BUCKETS_FIRST 65536
+#define INSN_MAX 16 /* bytes */
+#define COUNT_MAX 1024
+
+unsigned block_cpus;
+
+static unsigned max_cpus;
+static enum insn_set set;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct block **buckets;
+static size_t n_buckets, n_blocks;
+
+/* A block before it is known whether there is one like it. */
+struct draft {
+	struct block block;
+	uint8_t sizes[COUNT_MAX];
+};
+
+int block_open(void)
+{
+	set = insn_set_of(api.arch);
+	max_cpus = api.max_cpus ? api.max_cpus : THREADS_MAX;
+	block_cpus = max_cpus < CPUS_INSIDE ? max_cpus : CPUS_INSIDE;
+	n_buckets = BUCKETS_FIRST;
+	buckets = calloc(n_buckets, sizeof(struct block *));
+	return buckets ? 0 : -1;
+}
+
+/* Arm code and Thumb code look the same from outside; a block is all of one kind. */
+static enum insn_set set_of(const struct qemu_plugin_tb *tb, size_t count)
+{
+	if (set != INSN_ARM)
+		return set;
+	for (size_t i = 0; i < count; i++) {
+		struct qemu_plugin_insn *insn = api.tb_get_insn(tb, i);
+		uint8_t bytes[4] = { 0 };
+
+		if (api.insn_size(insn) == 2 || api.insn_vaddr(insn) & 2)
+			return INSN_THUMB;
+		api_insn_data(insn, bytes, sizeof(bytes));
+		if (bytes[1] >> 3 < 0x1d || bytes[3] >> 4 == 14)
+			return INSN_ARM; /* not the first half of a long Thumb instruction */
+	}
+	return INSN_THUMB;
+}
+
+static bool draft_block(struct draft *draft, const struct qemu_plugin_tb *tb)
+{
+	struct block *block = &draft->block;
+	size_t count = api.tb_n_insns(tb);
+	enum insn_set decode = set_of(tb, count);
+	struct insn insn = { .flow = FLOW_JUMP_ANY };
+
+	if (!count || count > COUNT_MAX)
+		return false;
+	*block = (struct block){ .start = api.tb_vaddr(tb), .count = (uint16_t)count };
+	for (size_t i = 0; i < count; i++) {
+		const struct qemu_plugin_insn *handle = api.tb_get_insn(tb, i);
+		size_t size = api.insn_size(handle);
+		uint8_t bytes[INSN_MAX];
+
+		draft->sizes[i] = (uint8_t)size;
+		if (decode != INSN_OTHER)
+			insn_decode(decode, block->start + block->size, bytes,
+				    api_insn_data(handle, bytes, sizeof(bytes)), &insn);
+		block->size += (uint32_t)size;
+		block->flags |= insn.flags & INSN_STATE;
+		block->last = (uint8_t)size;
+	}
+	block->flow = (uint8_t)insn.flow;
+	block->flags |= (uint8_t)insn.flags;
+	block->target = insn.target;
+	return true;
+}
+
+static uint64_t mix(uint64_t hash, uint64_t value)
+{
+	hash = (hash ^ value) * 0x9e3779b97f4a7c15ull;
+	return hash ^ hash >> 29;
+}
+
+static uint64_t hash_block(const struct block *block)
+{
+	return mix(mix(mix(0, block->start), block->size), block->target ^ block->flow);
+}
+
+static bool same(const struct block *a, const struct block *b, const uint8_t *sizes)
+{
+	return a->start == b->start && a->target == b->target && a->size == b->size &&
+	       a->count == b->count && a->flow == b->flow && a->flags == b->flags &&
+	       !memcmp(a->sizes, sizes, a->count);
+}
+
+static enum way way_of(const struct block *block)
+{
+	static const uint8_t ways[FLOW_KINDS] = {
+		[FLOW_JUMP_ANY] = WAY_ANY,  [FLOW_CALL] = WAY_CALL,  [FLOW_CALL_ANY] = WAY_CALL,
+		[FLOW_RETURN] = WAY_RETURN, [FLOW_ENTER] = WAY_SLOW, [FLOW_LEAVE] = WAY_SLOW,
+	};
+
+	return block->flags ? WAY_SLOW : (enum way)ways[block->flow];
+}
+
+static void init_node(struct node *node, struct block *block)
+{
+	node->start = block->start;
+	node->end = block->start + block->size;
+	node->count = block->count;
+	node->way = (uint8_t)way_of(block);
+	node->block = block;
+}
+
+static struct block *keep(const struct draft *draft)
+{
+	size_t bytes = sizeof(struct block) + block_cpus * sizeof(struct node);
+	uint8_t *memory = calloc(1, bytes + draft->block.count);
+	struct block *block = (struct block *)(void *)memory;
+
+	if (!block)
+		return NULL;
+	*block = draft->block;
+	memcpy(memory + bytes, draft->sizes, block->count);
+	block->sizes = memory + bytes;
+	for (unsigned i = 0; i < block_cpus; i++)
+		init_node(&block->nodes[i], block);
+	return block;
+}
+
+static void grow(void)
+{
+	size_t wanted = n_buckets * 2;
+	struct block **bigger = calloc(wanted, sizeof(struct block *));
+
+	if (!bigger)
+		return; /* longer chains, no harm */
+	for (size_t i = 0; i < n_buckets; i++) {
+		for (struct block *block = buckets[i], *next; block; block = next) {
+			struct block **bucket = &bigger[hash_block(block) & (wanted - 1)];
+
+			next = block->chain;
+			block->chain = *bucket;
+			*bucket = block;
+		}
+	}
+	free(buckets);
+	buckets = bigger;
+	n_buckets = wanted;
+}
+
+static struct block *find_or_keep(const struct draft *draft)
+{
+	uint64_t hash = hash_block(&draft->block);
+	struct block *block = buckets[hash & (n_buckets - 1)];
+
+	while (block && !same(block, &draft->block, draft->sizes))
+		block = block->chain;
+	if (block)
+		return block;
+	block = keep(draft);
+	if (!block)
+		return NULL;
+	if (++n_blocks > n_buckets)
+		grow();
+	block->chain = buckets[hash & (n_buckets - 1)];
+	buckets[hash & (n_buckets - 1)] = block;
+	return block;
+}
+
+struct block *block_of(const struct qemu_plugin_tb *tb)
+{
+	struct draft draft;
+	struct block *block;
+
+	if (!draft_block(&draft, tb))
+		return NULL;
+	pthread_mutex_lock(&lock);
+	block = find_or_keep(&draft);
+	pthread_mutex_unlock(&lock);
+	return block;
+}
+
+struct node *block_more(struct block *block, unsigned cpu)
+{
+	struct node *node;
+
+	if (cpu >= max_cpus)
+		return NULL;
+	if (!block->more) {
+		pthread_mutex_lock(&lock);
+		if (!block->more)
+			block->more = calloc(max_cpus, sizeof(*block->more));
+		pthread_mutex_unlock(&lock);
+		if (!block->more)
+			return NULL;
+	}
+	node = block->more[cpu];
+	if (!node) {
+		node = calloc(1, sizeof(*node));
+		if (!node)
+			return NULL;
+		init_node(node, block);
+		block->more[cpu] = node;
+	}
+	return node;
+}
+
+int block_index(const struct block *block, uint64_t address)
+{
+	uint64_t at = block->start;
+
+	for (int i = 0; i < block->count; i++) {
+		if (at == address)
+			return i;
+		at += block->sizes[i];
+	}
+	return -1;
+}

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * code: the first bytes of each page that a sample was in, once, and again if they change: they tell
+ * which binary it is. What was told is remembered in a small table; a page that had to make room
+ * for another is told again.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "sample.h"
+
+#define CODE_BYTES 64
+#define TABLE_SIZE 2048
+
+struct told {
+	uint64_t page, space, digest;
+};
+
+static _Atomic(struct told *) tables[STREAM_CPUS_MAX];
+
+static uint64_t mix(uint64_t hash, uint64_t value)
+{
+	hash = (hash ^ value) * 0x9fb21c651e98df25;
+	return hash ^ hash >> 32;
+}
+
+static struct told *table_of(unsigned cpu)
+{
+	struct told *table = atomic_load(&tables[cpu]);
+
+	if (!table) {
+		table = calloc(TABLE_SIZE, sizeof(*table));
+		atomic_store(&tables[cpu], table); /* only the vCPU's own thread comes here */
+	}
+	return table;
+}
+
+static void put_code(struct track *track, const struct regs *regs, uint64_t page,
+		     const uint8_t *bytes, size_t size)
+{
+	struct wire_code code = { 0, regs->space, page, regs->level, bytes, size };
+	size_t room = 2 * WIRE_SAMPLE_HEAD + CODE_BYTES;
+	uint8_t *at = track_begin(track, room);
+	struct wire w = wire_into(at, room);
+
+	if (!at)
+		return;
+	code.time = sample_now();
+	wire_code(&w, WIRE_CHUNK_CODE, &code);
+	track_end(track, w.full ? at : w.at);
+}
+
+void code_note(struct track *track, const struct regs_view *view, const struct regs *regs)
+{
+	uint64_t page = regs->pc & ~(uint64_t)(REGS_PAGE - 1);
+	/* The kernel is the same in every address space. */
+	uint64_t space = regs->level ? 0 : regs->space, digest = 1;
+	struct told *table = table_of(track->cpu), *told;
+	uint64_t bytes[CODE_BYTES / 8];
+
+	if (!table || regs_memory(view, page, bytes, sizeof(bytes)) != sizeof(bytes))
+		return;
+	for (size_t i = 0; i < CODE_BYTES / 8; i++)
+		digest = mix(digest, bytes[i]);
+	told = &table[mix(mix(regs->level, space), page) % TABLE_SIZE];
+	if (told->digest == digest && told->page == page && told->space == space)
+		return;
+	*told = (struct told){ page, space, digest };
+	put_code(track, regs, page, (const uint8_t *)bytes, sizeof(bytes));
+}

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "emit.h"
+
+#define PIECE 16384 /* how much is committed at once */
+
+void emit_commit(struct emit_out *out)
+{
+	size_t size = (size_t)(out->at - out->begin);
+
+	out->run = NULL;
+	if (!size)
+		return;
+	trace_commit(out->track, size);
+	out->since_sync += size;
+	out->begin = out->at = out->end = NULL;
+}
+
+bool emit_room(struct emit_out *out)
+{
+	if (out->end - out->at >= CODE_ROOM)
+		return true;
+	emit_commit(out);
+	out->begin = out->at = trace_room(out->track, PIECE);
+	out->end = out->at ? out->at + PIECE : NULL;
+	return out->at;
+}
+
+void emit_close_steps(struct emit_out *out)
+{
+	out->run = NULL;
+	if (!out->n_steps)
+		return;
+	emit_byte(out, (uint8_t)(CODE_FEW | out->n_steps));
+	for (unsigned i = 0; i < out->n_steps; i += 8) {
+		emit_byte(out, (uint8_t)out->steps);
+		out->steps >>= 8;
+	}
+	out->steps = 0;
+	out->n_steps = 0;
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * emit: writes the language of the trace, which wire/README.md describes, into the ring of a track.
+ * What it writes stays private to the vCPU's thread until emit_commit().
+ */
+#ifndef KSCOPE_PLUGIN_EMIT_H
+#define KSCOPE_PLUGIN_EMIT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "stream.h"
+
+enum code {
+	/* 0x01 to 0x7f: that many times 64 steps; 0x81 to 0xbf: 1 to 63 steps */
+	CODE_FEW = 0x80,
+	CODE_GO = 0xc0,
+	CODE_NEW = 0xc1,
+	CODE_SHORT = 0xc2,
+	CODE_TRAP = 0xc3,
+	CODE_TIME = 0xc4,
+	CODE_STATE = 0xc5,
+	CODE_BEGIN = 0xc6,
+	CODE_END = 0xc7,
+};
+
+enum emit_begin { BEGIN_GOES_ON = 1, BEGIN_EMPTY = 2 };
+enum emit_state { STATE_SP = 1, STATE_SPACE = 2, STATE_LEVEL = 4, STATE_SHIFT = 8 };
+
+#define CODE_WORDS_MAX 0x7f
+#define CODE_ROOM 256 /* enough for everything that is written between two looks at the room */
+
+struct emit_out {
+	struct track *track;
+	uint8_t *begin, *at, *end; /* begin: what is not committed yet */
+	uint8_t *run;		   /* the head of the words being written, or NULL */
+	uint64_t steps;		   /* not written yet, the first in bit 0 */
+	unsigned n_steps;
+	uint64_t since_sync; /* bytes */
+};
+
+/* Makes everything so far visible to the writer thread. */
+void emit_commit(struct emit_out *out);
+/* At least CODE_ROOM bytes. False: there is no room, and the trace has to begin anew. */
+bool emit_room(struct emit_out *out);
+/* The steps that are left, before anything else is written. */
+void emit_close_steps(struct emit_out *out);
+
+static inline void emit_byte(struct emit_out *out, uint8_t byte)
+{
+	*out->at++ = byte;
+}
+
+static inline void emit_number(struct emit_out *out, uint64_t value)
+{
+	for (; value > 0x7f; value >>= 7)
+		*out->at++ = (uint8_t)(value | 0x80);
+	*out->at++ = (uint8_t)value;
+}
+
+/* A difference: small ones of both signs are short. */
+static inline void emit_signed(struct emit_out *out, uint64_t value)
+{
+	emit_number(out, value << 1 ^ (uint64_t)((int64_t)value >> 63));
+}
+
+/* 64 steps are full. */
+static inline void emit_word(struct emit_out *out)
+{
+	if (!out->run || *out->run == CODE_WORDS_MAX) {
+		out->run = out->at++;
+		*out->run = 0;
+	}
+	++*out->run;
+	memcpy(out->at, &out->steps, 8);
+	out->at += 8;
+	out->steps = 0;
+	out->n_steps = 0;
+}
+
+#endif

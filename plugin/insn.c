@@ -1,0 +1,513 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "insn.h"
+
+#include <string.h>
+
+enum insn_set insn_set_of(const char *arch)
+{
+	static const struct {
+		const char *arch;
+		enum insn_set set;
+	} sets[] = {
+		{ "x86_64", INSN_X86_64 }, { "i386", INSN_I386 },	{ "aarch64", INSN_AARCH64 },
+		{ "arm", INSN_ARM },	   { "riscv64", INSN_RISCV64 }, { "riscv32", INSN_RISCV32 },
+	};
+
+	for (size_t i = 0; i < sizeof(sets) / sizeof(sets[0]); i++) {
+		if (!strcmp(arch, sets[i].arch))
+			return sets[i].set;
+	}
+	return INSN_OTHER;
+}
+
+static uint64_t little(const uint8_t *bytes, size_t size)
+{
+	uint64_t value = 0;
+
+	for (size_t i = 0; i < size && i < 8; i++)
+		value |= (uint64_t)bytes[i] << 8 * i;
+	return value;
+}
+
+/* The number in the lowest `bits`, with its sign. */
+static uint64_t sign(uint64_t value, unsigned bits)
+{
+	uint64_t top = 1ull << (bits - 1);
+
+	value &= top | (top - 1);
+	return (value ^ top) - top;
+}
+
+static void go(struct insn *insn, enum flow flow, uint64_t target)
+{
+	insn->flow = flow;
+	insn->target = target;
+}
+
+/* x86. What follows the prefixes, and what the prefixes were. */
+struct x86 {
+	const uint8_t *at, *end;
+	uint64_t address, next;
+	uint8_t rex;
+	bool rep;
+};
+
+static bool is_prefix(uint8_t byte)
+{
+	switch (byte) {
+	case 0x26:
+	case 0x2e:
+	case 0x36:
+	case 0x3e:
+	case 0x64:
+	case 0x65:
+	case 0x66:
+	case 0x67:
+	case 0xf0:
+	case 0xf2:
+	case 0xf3: return true;
+	default: return false;
+	}
+}
+
+static void skip_prefixes(struct x86 *x, bool wide)
+{
+	for (; x->at + 1 < x->end && is_prefix(*x->at); x->at++)
+		x->rep |= *x->at == 0xf2 || *x->at == 0xf3;
+	if (wide && x->at + 1 < x->end && (*x->at & 0xf0) == 0x40)
+		x->rex = *x->at++;
+}
+
+/* The immediate at the end says where to go; how long it is depends on the mode. */
+static uint64_t x86_target(const struct x86 *x, size_t opcode)
+{
+	size_t size = (size_t)(x->end - x->at) - opcode;
+
+	if (!size || size > 4)
+		return 0;
+	return x->next + sign(little(x->at + opcode, size), (unsigned)size * 8);
+}
+
+/* Whether an instruction with a modrm byte moves something other than a frame pointer into sp. */
+static bool moves_to_sp(const struct x86 *x, uint8_t opcode, uint8_t modrm)
+{
+	unsigned mod = modrm >> 6, reg = modrm >> 3 & 7, rm = modrm & 7;
+	bool rex_r = x->rex & 4, rex_b = x->rex & 1;
+
+	switch (opcode) {
+	case 0x8b: return reg == 4 && !rex_r && !(mod == 3 && rm == 5 && !rex_b);
+	case 0x89: return mod == 3 && rm == 4 && !rex_b && !(reg == 5 && !rex_r);
+	case 0x87: return (reg == 4 && !rex_r) || (mod == 3 && rm == 4 && !rex_b);
+	case 0x8d: return reg == 4 && !rex_r && rm != 4 && rm != 5;
+	case 0x8f: return mod == 3 && rm == 4 && !rex_b;
+	default: return false;
+	}
+}
+
+static void x86_two_bytes(const struct x86 *x, struct insn *insn)
+{
+	uint8_t opcode = x->at + 1 < x->end ? x->at[1] : 0;
+	uint8_t modrm = x->at + 2 < x->end ? x->at[2] : 0;
+
+	if (opcode >= 0x80 && opcode <= 0x8f) {
+		go(insn, FLOW_COND, x86_target(x, 2));
+		return;
+	}
+	switch (opcode) {
+	case 0x05: /* syscall, sysenter */
+	case 0x34: go(insn, FLOW_ENTER, 0); break;
+	case 0x07: /* sysret, sysexit */
+	case 0x35: go(insn, FLOW_LEAVE, 0); break;
+	case 0x0b: /* ud2, ud1, ud0 */
+	case 0xb9:
+	case 0xff: go(insn, FLOW_ENTER, 0); break;
+	case 0x22: /* to cr3 */
+		if ((modrm & 0x38) == 0x18)
+			insn->flags |= INSN_STATE;
+		break;
+	default: break;
+	}
+}
+
+static void x86_ff(const struct x86 *x, struct insn *insn)
+{
+	switch (x->at + 1 < x->end ? x->at[1] >> 3 & 7 : 0) {
+	case 2: go(insn, FLOW_CALL_ANY, 0); break;
+	case 3:
+		go(insn, FLOW_CALL_ANY, 0);
+		insn->flags |= INSN_STATE;
+		break;
+	case 4: go(insn, FLOW_JUMP_ANY, 0); break;
+	case 5:
+		go(insn, FLOW_JUMP_ANY, 0);
+		insn->flags |= INSN_STATE;
+		break;
+	default: break;
+	}
+}
+
+static bool is_string(uint8_t opcode)
+{
+	return (opcode >= 0x6c && opcode <= 0x6f) || (opcode >= 0xa4 && opcode <= 0xa7) ||
+	       (opcode >= 0xaa && opcode <= 0xaf);
+}
+
+static void x86_one_byte(const struct x86 *x, struct insn *insn)
+{
+	uint8_t opcode = *x->at;
+
+	if ((opcode >= 0x70 && opcode <= 0x7f) || (opcode >= 0xe0 && opcode <= 0xe3)) {
+		go(insn, FLOW_COND, x86_target(x, 1));
+		return;
+	}
+	if (x->rep && is_string(opcode)) { /* each turn is a block of its own to QEMU */
+		go(insn, FLOW_COND, x->address);
+		return;
+	}
+	switch (opcode) {
+	case 0x0f: x86_two_bytes(x, insn); break;
+	case 0xe8: go(insn, FLOW_CALL, x86_target(x, 1)); break;
+	case 0xe9:
+	case 0xeb: go(insn, FLOW_JUMP, x86_target(x, 1)); break;
+	case 0xc2:
+	case 0xc3: go(insn, FLOW_RETURN, 0); break;
+	case 0xca: /* far */
+	case 0xcb:
+	case 0xea:
+		go(insn, FLOW_JUMP_ANY, 0);
+		insn->flags |= INSN_STATE;
+		break;
+	case 0x9a:
+		go(insn, FLOW_CALL_ANY, 0);
+		insn->flags |= INSN_STATE;
+		break;
+	case 0xcc:
+	case 0xcd: go(insn, FLOW_ENTER, 0); break;
+	case 0xcf: go(insn, FLOW_LEAVE, 0); break;
+	case 0xf4: go(insn, FLOW_WAIT, 0); break;
+	case 0xff: x86_ff(x, insn); break;
+	case 0x5c: /* pop to sp; xchg with ax */
+	case 0x94:
+		if (!(x->rex & 1))
+			insn->flags |= INSN_STATE;
+		break;
+	default: break;
+	}
+	if (x->at + 1 < x->end && moves_to_sp(x, opcode, x->at[1]))
+		insn->flags |= INSN_STATE;
+}
+
+static void decode_x86(bool wide, uint64_t address, const uint8_t *bytes, size_t size,
+		       struct insn *insn)
+{
+	struct x86 x = { bytes, bytes + size, address, address + size, 0, false };
+
+	skip_prefixes(&x, wide);
+	x86_one_byte(&x, insn);
+}
+
+static void decode_aarch64(uint64_t address, uint32_t w, struct insn *insn)
+{
+	unsigned rn = w >> 5 & 31;
+
+	if (w >> 26 == 0x25)
+		go(insn, FLOW_CALL, address + sign(w, 26) * 4);
+	else if (w >> 26 == 0x05)
+		go(insn, FLOW_JUMP, address + sign(w, 26) * 4);
+	else if ((w & 0xff000000) == 0x54000000 || (w & 0x7e000000) == 0x34000000)
+		go(insn, FLOW_COND, address + sign(w >> 5, 19) * 4);
+	else if ((w & 0x7e000000) == 0x36000000)
+		go(insn, FLOW_COND, address + sign(w >> 5, 14) * 4);
+	else if ((w & 0xfffffc1f) == 0xd61f0000 || (w & 0xfefff800) == 0xd61f0800)
+		go(insn, FLOW_JUMP_ANY, 0);
+	else if ((w & 0xfffffc1f) == 0xd63f0000 || (w & 0xfefff800) == 0xd63f0800)
+		go(insn, FLOW_CALL_ANY, 0);
+	else if ((w & 0xfffffc1f) == 0xd65f0000 || (w & 0xfffffbff) == 0xd65f0bff)
+		go(insn, FLOW_RETURN, 0);
+	else if (w == 0xd69f03e0 || (w & 0xfffffbff) == 0xd69f0bff)
+		go(insn, FLOW_LEAVE, 0);
+	else if ((w & 0xff000000) == 0xd4000000 || w <= 0xffff) /* svc, hvc, smc, brk, hlt, udf */
+		go(insn, FLOW_ENTER, 0);
+	else if (w == 0xd503207f || w == 0xd503205f) /* wfi, wfe */
+		go(insn, FLOW_WAIT, 0);
+	if ((w & 0xbf80001f) == 0x9100001f && rn != 31 && rn != 29) /* add or sub to sp */
+		insn->flags |= INSN_STATE;
+	if ((w & 0xffffffc0) == 0xd5182000) /* msr ttbr0_el1, ttbr1_el1 */
+		insn->flags |= INSN_STATE;
+}
+
+static void arm_to_pc(uint32_t w, struct insn *insn)
+{
+	bool from_sp = (w >> 16 & 15) == 13;
+
+	if ((w & 0x0ffffff0) == 0x012fff10) /* bx */
+		go(insn, (w & 15) == 14 ? FLOW_RETURN : FLOW_JUMP_ANY, 0);
+	else if ((w & 0x0ffffff0) == 0x012fff30) /* blx */
+		go(insn, FLOW_CALL_ANY, 0);
+	else if ((w & 0x0fffffff) == 0x01a0f00e) /* mov pc, lr */
+		go(insn, FLOW_RETURN, 0);
+	else if ((w & 0x0e508000) == 0x08508000) /* ldm ^ with pc */
+		go(insn, FLOW_LEAVE, 0);
+	else if ((w & 0x0e108000) == 0x08108000) /* ldm with pc */
+		go(insn, from_sp ? FLOW_RETURN : FLOW_JUMP_ANY, 0);
+	else if ((w & 0x0c50f000) == 0x0410f000) /* ldr pc */
+		go(insn, from_sp ? FLOW_RETURN : FLOW_JUMP_ANY, 0);
+	else if ((w & 0x0c10f000) == 0x0010f000 && (w & 0x01800000) != 0x01000000 &&
+		 (w & 0x90) != 0x90) /* movs pc, subs pc */
+		go(insn, FLOW_LEAVE, 0);
+	else if ((w & 0x0c10f000) == 0x0000f000 && (w & 0x01800000) != 0x01000000 &&
+		 (w & 0x90) != 0x90)
+		go(insn, FLOW_JUMP_ANY, 0);
+}
+
+static void arm_state(uint32_t w, struct insn *insn)
+{
+	unsigned rn = w >> 16 & 15;
+
+	if ((w & 0x0ffffff0) == 0x01a0d000 && (w & 15) != 11) /* mov sp, not from fp */
+		insn->flags |= INSN_STATE;
+	else if ((w & 0x0e102000) == 0x08102000 && rn != 13 && rn != 11) /* ldm with sp */
+		insn->flags |= INSN_STATE;
+	else if ((w & 0x0c50f000) == 0x0410d000) /* ldr sp */
+		insn->flags |= INSN_STATE;
+	else if ((w & 0x0fff0fff) == 0x0e020f10) /* mcr p15, 0, rt, c2, c0, 0 */
+		insn->flags |= INSN_STATE;
+}
+
+static void decode_arm(uint64_t address, uint32_t w, struct insn *insn)
+{
+	unsigned cond = w >> 28;
+
+	if (cond == 15) {
+		if ((w & 0xfe000000) == 0xfa000000) /* blx */
+			go(insn, FLOW_CALL, address + 8 + sign(w, 24) * 4 + (w >> 23 & 2));
+		else if ((w & 0xfe50ffff) == 0xf8100a00) /* rfe */
+			go(insn, FLOW_LEAVE, 0);
+		return;
+	}
+	if ((w & 0x0f000000) == 0x0b000000)
+		go(insn, FLOW_CALL, address + 8 + sign(w, 24) * 4);
+	else if ((w & 0x0f000000) == 0x0a000000)
+		go(insn, cond == 14 ? FLOW_JUMP : FLOW_COND, address + 8 + sign(w, 24) * 4);
+	else if ((w & 0x0f000000) == 0x0f000000 || (w & 0x0ff000f0) == 0x01200070) /* svc, bkpt */
+		go(insn, FLOW_ENTER, 0);
+	else if ((w & 0x0fffffff) == 0x0320f003) /* wfi */
+		go(insn, FLOW_WAIT, 0);
+	else
+		arm_to_pc(w, insn);
+	arm_state(w, insn);
+	if (cond != 14 && insn->flow != FLOW_ON && insn->flow != FLOW_COND)
+		insn->flags |= INSN_MAYBE;
+}
+
+static void decode_thumb16(uint64_t address, uint32_t h, struct insn *insn)
+{
+	uint64_t pc = address + 4;
+
+	if ((h & 0xf000) == 0xd000 && (h >> 8 & 15) < 14)
+		go(insn, FLOW_COND, pc + sign(h, 8) * 2);
+	else if ((h & 0xff00) == 0xdf00 || (h & 0xff00) == 0xbe00) /* svc, bkpt */
+		go(insn, FLOW_ENTER, 0);
+	else if ((h & 0xf800) == 0xe000)
+		go(insn, FLOW_JUMP, pc + sign(h, 11) * 2);
+	else if ((h & 0xf500) == 0xb100) /* cbz, cbnz */
+		go(insn, FLOW_COND, pc + (h >> 3 & 31) * 2 + (h >> 9 & 1) * 64);
+	else if ((h & 0xff87) == 0x4700 || (h & 0xff87) == 0x4687) /* bx, mov pc */
+		go(insn, (h >> 3 & 15) == 14 ? FLOW_RETURN : FLOW_JUMP_ANY, 0);
+	else if ((h & 0xff87) == 0x4780)
+		go(insn, FLOW_CALL_ANY, 0);
+	else if ((h & 0xff00) == 0xbd00) /* pop with pc */
+		go(insn, FLOW_RETURN, 0);
+	else if (h == 0xbf30) /* wfi */
+		go(insn, FLOW_WAIT, 0);
+	if ((h & 0xff87) == 0x4685 && (h >> 3 & 15) != 7) /* mov sp, not from fp */
+		insn->flags |= INSN_STATE;
+}
+
+static uint64_t thumb_far(uint32_t a, uint32_t b)
+{
+	uint64_t s = a >> 10 & 1, i1 = !((b >> 13 & 1) ^ s), i2 = !((b >> 11 & 1) ^ s);
+
+	return sign(s << 24 | i1 << 23 | i2 << 22 | (uint64_t)(a & 0x3ff) << 12 | (b & 0x7ff) << 1,
+		    25);
+}
+
+static uint64_t thumb_near(uint32_t a, uint32_t b)
+{
+	uint64_t s = a >> 10 & 1, j1 = b >> 13 & 1, j2 = b >> 11 & 1;
+
+	return sign(s << 20 | j2 << 19 | j1 << 18 | (uint64_t)(a & 0x3f) << 12 | (b & 0x7ff) << 1,
+		    21);
+}
+
+static void thumb_branch(uint64_t pc, uint32_t a, uint32_t b, struct insn *insn)
+{
+	if ((b & 0xd000) == 0xd000)
+		go(insn, FLOW_CALL, pc + thumb_far(a, b));
+	else if ((b & 0xd001) == 0xc000)
+		go(insn, FLOW_CALL, (pc & ~3ull) + thumb_far(a, b));
+	else if ((b & 0xd000) == 0x9000)
+		go(insn, FLOW_JUMP, pc + thumb_far(a, b));
+	else if ((b & 0xd000) == 0x8000 && (a >> 6 & 15) < 14)
+		go(insn, FLOW_COND, pc + thumb_near(a, b));
+	else if (a == 0xf3de && (b & 0xff00) == 0x8f00) /* subs pc, lr */
+		go(insn, FLOW_LEAVE, 0);
+}
+
+static void decode_thumb32(uint64_t address, uint32_t a, uint32_t b, struct insn *insn)
+{
+	bool from_sp = (a & 15) == 13;
+
+	if ((a & 0xf800) == 0xf000 && b & 0x8000)
+		thumb_branch(address + 4, a, b, insn);
+	else if ((a & 0xffd0) == 0xe890 && b & 0x8000) /* ldm with pc */
+		go(insn, from_sp ? FLOW_RETURN : FLOW_JUMP_ANY, 0);
+	else if ((a & 0xffd0) == 0xe910 && b & 0x8000)
+		go(insn, FLOW_JUMP_ANY, 0);
+	else if ((a & 0xff70) == 0xf850 && b >> 12 == 15) /* ldr pc */
+		go(insn, from_sp ? FLOW_RETURN : FLOW_JUMP_ANY, 0);
+	else if ((a & 0xfff0) == 0xe8d0 && (b & 0xffe0) == 0xf000) /* tbb, tbh */
+		go(insn, FLOW_JUMP_ANY, 0);
+	else if ((a & 0xffd0) == 0xe990 && b == 0xc000) /* rfe */
+		go(insn, FLOW_LEAVE, 0);
+	if ((a & 0xff70) == 0xf850 && b >> 12 == 13) /* ldr sp */
+		insn->flags |= INSN_STATE;
+	else if (a == 0xee02 && (b & 0x0fff) == 0x0f10)
+		insn->flags |= INSN_STATE;
+}
+
+static bool is_link(unsigned reg)
+{
+	return reg == 1 || reg == 5;
+}
+
+static uint64_t jal_target(uint32_t w)
+{
+	return sign((w >> 31 & 1) << 20 | (w >> 12 & 0xff) << 12 | (w >> 20 & 1) << 11 |
+			    (w >> 21 & 0x3ff) << 1,
+		    21);
+}
+
+static uint64_t branch_target(uint32_t w)
+{
+	return sign((w >> 31 & 1) << 12 | (w >> 7 & 1) << 11 | (w >> 25 & 0x3f) << 5 |
+			    (w >> 8 & 15) << 1,
+		    13);
+}
+
+static void riscv_system(uint32_t w, struct insn *insn)
+{
+	if (w == 0x00000073 || w == 0x00100073) /* ecall, ebreak */
+		go(insn, FLOW_ENTER, 0);
+	else if (w == 0x10200073 || w == 0x30200073 || w == 0x00200073) /* sret, mret, uret */
+		go(insn, FLOW_LEAVE, 0);
+	else if (w == 0x10500073)
+		go(insn, FLOW_WAIT, 0);
+	else if ((w >> 12 & 3) && ((w >> 7 & 31) == 2 || w >> 20 == 0x180)) /* sp, satp */
+		insn->flags |= INSN_STATE;
+}
+
+static void decode_riscv(uint64_t address, uint32_t w, struct insn *insn)
+{
+	unsigned rd = w >> 7 & 31, rs1 = w >> 15 & 31;
+
+	switch (w & 0x7f) {
+	case 0x6f: go(insn, is_link(rd) ? FLOW_CALL : FLOW_JUMP, address + jal_target(w)); break;
+	case 0x67:
+		go(insn,
+		   is_link(rd)	  ? FLOW_CALL_ANY
+		   : is_link(rs1) ? FLOW_RETURN
+				  : FLOW_JUMP_ANY,
+		   0);
+		break;
+	case 0x63: go(insn, FLOW_COND, address + branch_target(w)); break;
+	case 0x73: riscv_system(w, insn); break;
+	case 0x03: /* a load; sp is also what a trap returns with */
+		if (rd == 2)
+			insn->flags |= INSN_STATE;
+		break;
+	case 0x13: /* addi */
+		if (rd == 2 && !(w >> 12 & 7) && rs1 != 2 && rs1 != 8)
+			insn->flags |= INSN_STATE;
+		break;
+	default: break;
+	}
+}
+
+static uint64_t short_jump(uint32_t h)
+{
+	return sign((h >> 12 & 1) << 11 | (h >> 11 & 1) << 4 | (h >> 9 & 3) << 8 |
+			    (h >> 8 & 1) << 10 | (h >> 7 & 1) << 6 | (h >> 6 & 1) << 7 |
+			    (h >> 3 & 7) << 1 | (h >> 2 & 1) << 5,
+		    12);
+}
+
+static uint64_t short_branch(uint32_t h)
+{
+	return sign((h >> 12 & 1) << 8 | (h >> 10 & 3) << 3 | (h >> 5 & 3) << 6 |
+			    (h >> 3 & 3) << 1 | (h >> 2 & 1) << 5,
+		    9);
+}
+
+static void decode_riscv16(bool wide, uint64_t address, uint32_t h, struct insn *insn)
+{
+	unsigned reg = h >> 7 & 31, rs2 = h >> 2 & 31;
+
+	switch ((h & 3) << 3 | h >> 13) {
+	case 1 << 3 | 1: /* c.jal; c.addiw in RV64 */
+		if (!wide)
+			go(insn, FLOW_CALL, address + short_jump(h));
+		break;
+	case 1 << 3 | 5: go(insn, FLOW_JUMP, address + short_jump(h)); break;
+	case 1 << 3 | 6:
+	case 1 << 3 | 7: go(insn, FLOW_COND, address + short_branch(h)); break;
+	case 2 << 3 | 2: /* c.lwsp, c.ldsp to sp */
+	case 2 << 3 | 3:
+		if (reg == 2)
+			insn->flags |= INSN_STATE;
+		break;
+	case 2 << 3 | 4:
+		if (h == 0x9002)
+			go(insn, FLOW_ENTER, 0);
+		else if (!rs2 && h & 0x1000)
+			go(insn, FLOW_CALL_ANY, 0);
+		else if (!rs2)
+			go(insn, is_link(reg) ? FLOW_RETURN : FLOW_JUMP_ANY, 0);
+		else if (!(h & 0x1000) && reg == 2 && rs2 != 8) /* c.mv sp */
+			insn->flags |= INSN_STATE;
+		break;
+	default: break;
+	}
+}
+
+void insn_decode(enum insn_set set, uint64_t address, const uint8_t *bytes, size_t size,
+		 struct insn *insn)
+{
+	uint32_t w = (uint32_t)little(bytes, size);
+
+	*insn = (struct insn){ .flow = FLOW_ON };
+	if (!size)
+		return;
+	switch (set) {
+	case INSN_X86_64: decode_x86(true, address, bytes, size, insn); break;
+	case INSN_I386: decode_x86(false, address, bytes, size, insn); break;
+	case INSN_AARCH64: decode_aarch64(address, w, insn); break;
+	case INSN_ARM: decode_arm(address, w, insn); break;
+	case INSN_THUMB:
+		if (size == 2)
+			decode_thumb16(address, w, insn);
+		else
+			decode_thumb32(address, w & 0xffff, w >> 16, insn);
+		break;
+	case INSN_RISCV64:
+	case INSN_RISCV32:
+		if (size == 2)
+			decode_riscv16(set == INSN_RISCV64, address, w, insn);
+		else
+			decode_riscv(address, w, insn);
+		break;
+	default: break;
+	}
+	if (set == INSN_I386 || set == INSN_ARM || set == INSN_THUMB || set == INSN_RISCV32)
+		insn->target &= 0xffffffff;
+}

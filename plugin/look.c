@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "look.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api.h"
+#include "insn.h"
+#include "regs.h"
+#include "stream.h"
+
+#define PAGE_MASK 0xfffull
+
+enum reg { REG_PC, REG_SP, REG_SPACE, REG_LEVEL, REG_LINK, REG_MODE, REG_KINDS };
+
+/* Where the registers are, by QEMU's names and by gdb's numbers. -1: has none. */
+struct reg_name {
+	const char *names[3];
+	int gdb;
+};
+
+static const struct reg_name names[][REG_KINDS] = {
+	[INSN_X86_64] = { { { "rip" }, 16 },
+			  { { "rsp" }, 7 },
+			  { { "cr3" }, 29 },
+			  { { "cs" }, 18 },
+			  { { NULL }, -1 },
+			  { { "efer" }, 32 } },
+	[INSN_I386] = { { { "eip" }, 8 },
+			{ { "esp" }, 4 },
+			{ { "cr3" }, 21 },
+			{ { "cs" }, 10 },
+			{ { NULL }, -1 },
+			{ { NULL }, -1 } },
+	[INSN_AARCH64] = { { { "pc" }, 32 },
+			   { { "sp" }, 31 },
+			   { { "TTBR0_EL1" }, -1 },
+			   { { "cpsr" }, 33 },
+			   { { "ELR_EL1" }, -1 },
+			   { { NULL }, -1 } },
+	[INSN_ARM] = { { { "pc" }, 15 },
+		       { { "sp" }, 13 },
+		       { { "TTBR0_EL1", "TTBR0" }, -1 },
+		       { { "cpsr" }, 25 },
+		       { { "lr" }, 14 },
+		       { { NULL }, -1 } },
+	[INSN_THUMB] = { { { NULL }, 0 } },
+	[INSN_RISCV64] = { { { "pc" }, 32 },
+			   { { "sp" }, 2 },
+			   { { "satp" }, -1 },
+			   { { "priv" }, -1 },
+			   { { "sepc" }, -1 },
+			   { { NULL }, -1 } },
+	[INSN_RISCV32] = { { { "pc" }, 32 },
+			   { { "sp" }, 2 },
+			   { { "satp" }, -1 },
+			   { { "priv" }, -1 },
+			   { { "sepc" }, -1 },
+			   { { NULL }, -1 } },
+};
+
+/* As QEMU's plugin interface has it; later versions add to its end. */
+struct register_descriptor {
+	void *handle;
+	const char *name, *feature;
+};
+
+static enum insn_set set;
+static atomic_bool moves;	 /* until the opposite is seen */
+static void *handles[REG_KINDS]; /* the same for all vCPUs */
+static bool has_handle[REG_KINDS];
+static struct CPUState *states[STREAM_CPUS_MAX];
+static _Thread_local GByteArray *scratch;
+
+void look_open(void)
+{
+	set = insn_set_of(api.arch);
+	atomic_store(&moves, !api.user_mode);
+}
+
+static bool is_named(const struct reg_name *reg, const char *name)
+{
+	for (size_t i = 0; i < sizeof(reg->names) / sizeof(*reg->names); i++) {
+		if (reg->names[i] && !strcmp(reg->names[i], name))
+			return true;
+	}
+	return false;
+}
+
+static void find_handles(void)
+{
+	GArray *list = api.get_registers();
+	unsigned size = list ? api.array_element_size(list) : 0;
+
+	for (unsigned i = 0; list && i < list->len; i++) {
+		const struct register_descriptor *reg =
+			(const void *)(list->data + (size_t)i * size);
+
+		for (int kind = 0; kind < REG_KINDS; kind++) {
+			if (has_handle[kind] || !is_named(&names[set][kind], reg->name))
+				continue;
+			handles[kind] = reg->handle;
+			has_handle[kind] = true;
+		}
+	}
+	if (list)
+		api.array_free(list, 1);
+}
+
+void look_cpu_init(unsigned cpu)
+{
+	if (api.get_registers && set != INSN_OTHER)
+		find_handles();
+	if (cpu < STREAM_CPUS_MAX && api.get_cpu)
+		states[cpu] = api.get_cpu((int)cpu);
+}
+
+static uint64_t little(const uint8_t *bytes, size_t size)
+{
+	uint64_t value = 0;
+
+	memcpy(&value, bytes, size < 8 ? size : 8);
+	return value;
+}
+
+static bool read_reg(unsigned cpu, enum reg kind, uint64_t *value)
+{
+	int number = names[set][kind].gdb;
+	size_t size = 0;
+
+	if (!scratch)
+		scratch = api.byte_array_new();
+	api.byte_array_set_size(scratch, 0);
+	if (has_handle[kind]) {
+		size = api_read_register(handles[kind], scratch);
+	} else if (number >= 0 && set != INSN_OTHER && api.gdb_read && cpu < STREAM_CPUS_MAX) {
+		if (!states[cpu] && api.get_cpu)
+			states[cpu] = api.get_cpu((int)cpu);
+		if (states[cpu])
+			size = (size_t)api.gdb_read(states[cpu], scratch, number);
+	}
+	if (!size || size > scratch->len)
+		return false;
+	*value = little(scratch->data, size);
+	return true;
+}
+
+static bool read_words(unsigned cpu, uint64_t address, uint64_t *words, size_t n)
+{
+	size_t word = set == INSN_X86_64 || set == INSN_AARCH64 || set == INSN_RISCV64 ? 8 : 4;
+	uint8_t bytes[64];
+
+	if (api.memory_rw_debug && cpu < STREAM_CPUS_MAX && states[cpu]) {
+		if (api.memory_rw_debug(states[cpu], address, bytes, n * word, false) < 0)
+			return false;
+	} else if (api.read_memory) {
+		if (!scratch)
+			scratch = api.byte_array_new();
+		api.byte_array_set_size(scratch, 0);
+		if (!api.read_memory(address, scratch, n * word) || scratch->len < n * word)
+			return false;
+		memcpy(bytes, scratch->data, n * word);
+	} else {
+		return false;
+	}
+	for (size_t i = 0; i < n; i++)
+		words[i] = little(bytes + i * word, word);
+	return true;
+}
+
+static unsigned level_of(uint64_t value)
+{
+	switch (set) {
+	case INSN_X86_64:
+	case INSN_I386: return (value & 3) != 3;
+	case INSN_AARCH64: return value & 0x10 ? (value & 15) != 0 : value >> 2 & 3;
+	case INSN_ARM:
+		switch (value & 0x1f) {
+		case 0x10: return 0;
+		case 0x1a: return 2;
+		case 0x16: return 3;
+		default: return 1;
+		}
+	case INSN_RISCV64:
+	case INSN_RISCV32: return value & 3;
+	default: return 1;
+	}
+}
+
+/* What of the register names the page table: not its address-space number, which is recycled. */
+static uint64_t space_mask(void)
+{
+	switch (set) {
+	case INSN_X86_64: return 0x000ffffffffff000;
+	case INSN_AARCH64: return 0x0000fffffffff000;
+	case INSN_I386: return 0xffffffe0;
+	case INSN_RISCV64: return ~(0xffffull << 44);
+	case INSN_RISCV32: return ~(0x1ffull << 22);
+	default: return 0xffffffffff80;
+	}
+}
+
+/* What this QEMU does not list is found out by regs.h, with more effort. */
+static void look_harder(unsigned cpu, uint64_t pc, struct look *look)
+{
+	struct regs_view view = { .cpu = cpu };
+	struct regs regs;
+
+	regs_read(&view, pc, &regs);
+	look->sp = regs.sp;
+	look->space = regs.space;
+	look->level = regs.level;
+}
+
+void look_at(unsigned cpu, uint64_t pc, struct look *look)
+{
+	uint64_t value;
+
+	*look = (struct look){ 0 };
+	if (api.user_mode) {
+		read_reg(cpu, REG_SP, &look->sp);
+		return;
+	}
+	if (!read_reg(cpu, REG_SP, &look->sp) || !read_reg(cpu, REG_SPACE, &look->space) ||
+	    !read_reg(cpu, REG_LEVEL, &value)) {
+		look_harder(cpu, pc, look);
+		return;
+	}
+	look->space &= space_mask();
+	look->level = level_of(value);
+}
+
+uint64_t look_pc(unsigned cpu, uint64_t start)
+{
+	uint64_t pc, mode;
+
+	if (!atomic_load_explicit(&moves, memory_order_relaxed) || !read_reg(cpu, REG_PC, &pc) ||
+	    pc == start)
+		return start;
+	/* Segments have a base, except in long mode. */
+	if (set == INSN_I386 ||
+	    (set == INSN_X86_64 && (!read_reg(cpu, REG_MODE, &mode) || !(mode & 1u << 10))))
+		return start;
+	if ((pc ^ start) & PAGE_MASK) {
+		atomic_store(&moves, false);
+		return start;
+	}
+	return pc;
+}
+
+bool look_moves(void)
+{
+	return atomic_load_explicit(&moves, memory_order_relaxed);
+}
+
+/* The cpu pushed (error code,) ip, cs, flags; in 64 bits also sp and ss. */
+static bool is_x86_frame(const uint64_t *words, bool wide)
+{
+	uint64_t cs = words[1], flags = words[2];
+
+	if (cs > 0xffff || cs < 8 || !(flags & 2) || flags & 0x8028 || flags >> 22)
+		return false;
+	return !wide || words[4] <= 0xffff;
+}
+
+static bool x86_trap(unsigned cpu, uint64_t sp, uint64_t *resume)
+{
+	bool wide = set == INSN_X86_64;
+	uint64_t words[6];
+
+	if (!read_words(cpu, sp, words, 6))
+		return false;
+	for (size_t i = 0; i < 2; i++) {
+		if (is_x86_frame(words + i, wide)) {
+			*resume = words[i];
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool arm_trap(unsigned cpu, uint64_t pc, uint64_t *resume)
+{
+	static const uint8_t back[8] = { 0, 0, 0, 4, 8, 0, 4, 4 };
+
+	if ((pc & ~0x1cull) != 0 && (pc & ~0x1cull) != 0xffff0000)
+		return false;
+	if (!read_reg(cpu, REG_LINK, resume))
+		return false;
+	*resume -= back[pc >> 2 & 7];
+	return true;
+}
+
+bool look_for_trap(unsigned cpu, uint64_t pc, uint64_t sp, uint64_t *resume)
+{
+	switch (set) {
+	case INSN_X86_64:
+	case INSN_I386: return x86_trap(cpu, sp, resume);
+	case INSN_AARCH64: return !(pc & 0x7f) && read_reg(cpu, REG_LINK, resume);
+	case INSN_ARM: return arm_trap(cpu, pc, resume);
+	case INSN_RISCV64:
+	case INSN_RISCV32: return !(pc & 3) && read_reg(cpu, REG_LINK, resume);
+	default: return false;
+	}
+}
+
+bool look_returned(unsigned cpu, uint64_t sp, uint64_t pc)
+{
+	uint64_t word, size = set == INSN_X86_64 ? 8 : 4;
+
+	if (set != INSN_X86_64 && set != INSN_I386)
+		return false;
+	return read_words(cpu, sp - size, &word, 1) && word == pc;
+}
+
+bool look_called(unsigned cpu, uint64_t sp, uint64_t next)
+{
+	uint64_t word;
+
+	if (set != INSN_X86_64 && set != INSN_I386)
+		return false;
+	return read_words(cpu, sp, &word, 1) && word == next;
+}

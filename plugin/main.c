@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* kscope-qemu.so: what QEMU calls, and who in the plugin hears of it. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "api.h"
+#include "args.h"
+#include "control.h"
+#include "range.h"
+#include "regs.h"
+#include "sample.h"
+#include "stream.h"
+#include "trace.h"
+
+#define EXPORT __attribute__((visibility("default")))
+
+EXPORT int qemu_plugin_install(uint64_t id, const api_info *info, int argc, char **argv);
+
+static void on_cpu_init(unsigned cpu)
+{
+	regs_cpu_init(cpu);
+	if (args_wants_cpu(cpu))
+		stream_track(cpu);
+	sample_cpu_init(cpu);
+	trace_cpu_init(cpu);
+	alloc_cpu_init(cpu);
+}
+
+static void on_cpu_exit(unsigned cpu)
+{
+	sample_cpu_exit(cpu);
+	trace_cpu_exit(cpu);
+}
+
+static void on_cpu_idle(unsigned cpu)
+{
+	sample_cpu_idle(cpu);
+	trace_cpu_idle(cpu);
+}
+
+static void on_translate(struct qemu_plugin_tb *tb)
+{
+	regs_translate(tb);
+	range_translate(tb);
+	sample_translate(tb);
+	trace_translate(tb);
+	alloc_translate(tb);
+}
+
+static void on_flush(void)
+{
+	trace_flush();
+	alloc_flush();
+}
+
+static void on_exit_of_qemu(void)
+{
+	control_close();
+	sample_close();
+	trace_close();
+	stream_close("guest ended");
+}
+
+/* The command line, words separated by spaces, or NULL. The caller frees it. */
+static char *command_line(void)
+{
+	int fd = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+	size_t size = 65536;
+	char *text = malloc(size);
+	ssize_t have = fd >= 0 && text ? read(fd, text, size - 1) : -1;
+
+	if (fd >= 0)
+		close(fd);
+	if (have <= 0) {
+		free(text);
+		return NULL;
+	}
+	text[have] = 0;
+	for (ssize_t i = 0; i + 1 < have; i++)
+		if (!text[i])
+			text[i] = ' ';
+	return text;
+}
+
+static int open_stream(void)
+{
+	struct timespec now;
+	char producer[96];
+	char *command = command_line();
+	struct wire_info info = {
+		.arch = api.arch,
+		.producer = producer,
+		.command = command,
+		.kernel = args.kernel,
+		.elf = args.elf,
+		.n_elf = args.n_elf,
+		.cpus = api.cpus,
+		.clock = args.clock,
+		.period = args.trace ? 0 : args.period,
+		.user_mode = api.user_mode,
+		.trace = args.trace,
+	};
+	int result;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	info.start = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+	snprintf(producer, sizeof(producer), "kscope-qemu " KSCOPE_VERSION ", QEMU %s",
+		 api.version[0] ? api.version : "of unknown version");
+	result = stream_open(args.out, &info, args.trace, args.maestro,
+			     (struct stream_clock){ sample_now, sample_round,
+						    args.clock != WIRE_HOST });
+	free(command);
+	return result;
+}
+
+int qemu_plugin_install(uint64_t id, const api_info *info, int argc, char **argv)
+{
+	struct api_hooks hooks = {
+		.cpu_init = on_cpu_init,
+		.cpu_exit = on_cpu_exit,
+		.cpu_idle = on_cpu_idle,
+		.cpu_resume = sample_cpu_resume,
+		.translate = on_translate,
+		.flush = on_flush,
+		.exit = on_exit_of_qemu,
+	};
+
+	if (api_open(info) || args_parse(argc, argv))
+		return -1;
+	regs_open();
+	if (sample_open() || (args.trace && trace_open()) || alloc_open() || open_stream() ||
+	    control_open())
+		return -1;
+	if (api.user_mode)
+		hooks.syscall = sample_syscall;
+	api_hook(id, &hooks);
+	return 0;
+}

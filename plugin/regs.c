@@ -1,0 +1,626 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* See regs.h. */
+#include "regs.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api.h"
+#include "stream.h"
+#include "../wire/wire.h"
+
+/* Registers that are read besides DWARF's. */
+enum extra { PC, FLAGS, CS, CR0, EFER, SPACE, PRIVILEGE, EXTRAS };
+
+struct where {
+	const char *names; /* in QEMU's list; the first of several that is there */
+	int gdb;	   /* gdb's number among the core registers, or -1 */
+};
+
+struct arch {
+	const char *name;
+	unsigned word, n;
+	unsigned sp, fp, result; /* DWARF's numbers */
+	int link;		 /* register with the return address, or -1: it is on the stack */
+	const int8_t *arguments; /* registers, up to -1; the rest is on the stack */
+	const struct where *dwarf;
+	struct where extra[EXTRAS];
+};
+
+static const struct where x86_64_regs[] = {
+	{ "rax", 0 },  { "rdx", 3 },  { "rcx", 2 },  { "rbx", 1 },  { "rsi", 4 },  { "rdi", 5 },
+	{ "rbp", 6 },  { "rsp", 7 },  { "r8", 8 },   { "r9", 9 },   { "r10", 10 }, { "r11", 11 },
+	{ "r12", 12 }, { "r13", 13 }, { "r14", 14 }, { "r15", 15 }, { "rip", 16 },
+};
+static const struct where i386_regs[] = {
+	{ "eax", 0 }, { "ecx", 1 }, { "edx", 2 }, { "ebx", 3 }, { "esp", 4 },
+	{ "ebp", 5 }, { "esi", 6 }, { "edi", 7 }, { "eip", 8 },
+};
+static const struct where aarch64_regs[] = {
+	{ "x0", 0 },   { "x1", 1 },   { "x2", 2 },   { "x3", 3 },   { "x4", 4 },   { "x5", 5 },
+	{ "x6", 6 },   { "x7", 7 },   { "x8", 8 },   { "x9", 9 },   { "x10", 10 }, { "x11", 11 },
+	{ "x12", 12 }, { "x13", 13 }, { "x14", 14 }, { "x15", 15 }, { "x16", 16 }, { "x17", 17 },
+	{ "x18", 18 }, { "x19", 19 }, { "x20", 20 }, { "x21", 21 }, { "x22", 22 }, { "x23", 23 },
+	{ "x24", 24 }, { "x25", 25 }, { "x26", 26 }, { "x27", 27 }, { "x28", 28 }, { "x29", 29 },
+	{ "x30", 30 }, { "sp", 31 },  { "pc", 32 },
+};
+static const struct where arm_regs[] = {
+	{ "r0", 0 },   { "r1", 1 },  { "r2", 2 },  { "r3", 3 },	 { "r4", 4 },	{ "r5", 5 },
+	{ "r6", 6 },   { "r7", 7 },  { "r8", 8 },  { "r9", 9 },	 { "r10", 10 }, { "r11", 11 },
+	{ "r12", 12 }, { "sp", 13 }, { "lr", 14 }, { "pc", 15 },
+};
+static const struct where riscv_regs[] = {
+	{ "zero", 0 }, { "ra", 1 },  { "sp", 2 },    { "gp", 3 },   { "tp", 4 },  { "t0", 5 },
+	{ "t1", 6 },   { "t2", 7 },  { "fp|s0", 8 }, { "s1", 9 },   { "a0", 10 }, { "a1", 11 },
+	{ "a2", 12 },  { "a3", 13 }, { "a4", 14 },   { "a5", 15 },  { "a6", 16 }, { "a7", 17 },
+	{ "s2", 18 },  { "s3", 19 }, { "s4", 20 },   { "s5", 21 },  { "s6", 22 }, { "s7", 23 },
+	{ "s8", 24 },  { "s9", 25 }, { "s10", 26 },  { "s11", 27 }, { "t3", 28 }, { "t4", 29 },
+	{ "t5", 30 },  { "t6", 31 },
+};
+
+static const int8_t x86_64_arguments[] = { 5, 4, 1, 2, 8, 9, -1 };
+static const int8_t no_arguments[] = { -1 };
+static const int8_t aarch64_arguments[] = { 0, 1, 2, 3, 4, 5, 6, 7, -1 };
+static const int8_t arm_arguments[] = { 0, 1, 2, 3, -1 };
+static const int8_t riscv_arguments[] = { 10, 11, 12, 13, 14, 15, 16, 17, -1 };
+
+#define NOWHERE          \
+	{                \
+		NULL, -1 \
+	}
+#define RISCV(name, word)                                                                 \
+	{                                                                                 \
+		name, word, 32, 2, 8, 10, 1, riscv_arguments, riscv_regs,                 \
+		{                                                                         \
+			{ "pc", 32 }, NOWHERE, NOWHERE, NOWHERE, NOWHERE, { "satp", -1 }, \
+			{                                                                 \
+				"priv", -1                                                \
+			}                                                                 \
+		}                                                                         \
+	}
+
+static const struct arch arches[] = {
+	{ "x86_64",
+	  8,
+	  17,
+	  7,
+	  6,
+	  0,
+	  -1,
+	  x86_64_arguments,
+	  x86_64_regs,
+	  { { "rip", 16 },
+	    { "eflags", 17 },
+	    { "cs", 18 },
+	    { "cr0", 27 },
+	    { "efer", 32 },
+	    { "cr3", 29 },
+	    NOWHERE } },
+	{ "i386",
+	  4,
+	  9,
+	  4,
+	  5,
+	  0,
+	  -1,
+	  no_arguments,
+	  i386_regs,
+	  { { "eip", 8 },
+	    { "eflags", 9 },
+	    { "cs", 10 },
+	    { "cr0", 19 },
+	    NOWHERE,
+	    { "cr3", 21 },
+	    NOWHERE } },
+	{ "aarch64",
+	  8,
+	  33,
+	  31,
+	  29,
+	  0,
+	  30,
+	  aarch64_arguments,
+	  aarch64_regs,
+	  { { "pc", 32 },
+	    { "cpsr", 33 },
+	    NOWHERE,
+	    NOWHERE,
+	    NOWHERE,
+	    { "TTBR0_EL1", -1 },
+	    NOWHERE } },
+	{ "arm",
+	  4,
+	  16,
+	  13,
+	  11,
+	  0,
+	  14,
+	  arm_arguments,
+	  arm_regs,
+	  { { "pc", 15 },
+	    { "cpsr", 25 },
+	    NOWHERE,
+	    NOWHERE,
+	    NOWHERE,
+	    { "TTBR0|TTBR0_EL1|TTBR0_S", -1 },
+	    NOWHERE } },
+	RISCV("riscv64", 8),
+	RISCV("riscv32", 4),
+};
+/* What a target without an entry here can tell, if QEMU lists its registers. */
+static const struct where any_pc = { "pc|rpc|nip|pswa|PC", -1 };
+
+/* Of one vCPU. */
+struct cpu {
+	void *dwarf[REGS_MAX], *extra[EXTRAS]; /* QEMU's handles */
+	_Atomic uint64_t space;		       /* as the hooks saw it written */
+	_Atomic bool has_space;
+};
+
+static const struct arch *arch;
+static _Atomic(struct cpu *) cpus[STREAM_CPUS_MAX];
+static __thread GByteArray *scratch;
+
+void regs_open(void)
+{
+	for (size_t i = 0; i < sizeof(arches) / sizeof(*arches); i++)
+		if (!strcmp(api.arch, arches[i].name))
+			arch = &arches[i];
+}
+
+static struct cpu *cpu_of(unsigned index)
+{
+	struct cpu *cpu, *none = NULL;
+
+	if (index >= STREAM_CPUS_MAX)
+		return NULL;
+	cpu = atomic_load(&cpus[index]);
+	if (cpu)
+		return cpu;
+	cpu = calloc(1, sizeof(*cpu));
+	if (!cpu || atomic_compare_exchange_strong(&cpus[index], &none, cpu))
+		return cpu;
+	free(cpu);
+	return none;
+}
+
+static GByteArray *buffer(void)
+{
+	if (!scratch)
+		scratch = api.byte_array_new();
+	api.byte_array_set_size(scratch, 0);
+	return scratch;
+}
+
+bool regs_in_callback(void)
+{
+	return api.get_registers != NULL;
+}
+
+bool regs_in_work(void)
+{
+	return arch && api.gdb_read && api.memory_rw_debug;
+}
+
+bool regs_at_block(void)
+{
+	return regs_in_callback() || (regs_in_work() && api.get_cpu);
+}
+
+/* Handles */
+
+static bool is_named(const char *names, const char *name)
+{
+	size_t length = strlen(name);
+
+	for (; *names; names += names[0] == '|') {
+		size_t word = strcspn(names, "|");
+
+		if (word == length && !strncmp(names, name, length))
+			return true;
+		names += word;
+	}
+	return false;
+}
+
+static void *find_handle(GArray *list, const char *names)
+{
+	unsigned stride = api.array_element_size(list);
+
+	for (unsigned i = 0; names && i < list->len; i++) {
+		struct {
+			void *handle;
+			const char *name;
+		} entry;
+
+		memcpy(&entry, list->data + (size_t)i * stride, sizeof(entry));
+		if (entry.name && is_named(names, entry.name))
+			return entry.handle;
+	}
+	return NULL;
+}
+
+void regs_cpu_init(unsigned index)
+{
+	struct cpu *cpu = cpu_of(index);
+	GArray *list;
+
+	if (!cpu)
+		return;
+	atomic_store(&cpu->has_space, false);
+	list = api.get_registers ? api.get_registers() : NULL;
+	if (!list)
+		return;
+	for (unsigned i = 0; arch && i < arch->n; i++)
+		cpu->dwarf[i] = find_handle(list, arch->dwarf[i].names);
+	for (unsigned i = 0; arch && i < EXTRAS; i++)
+		cpu->extra[i] = find_handle(list, arch->extra[i].names);
+	if (!arch)
+		cpu->extra[PC] = find_handle(list, any_pc.names);
+	api.array_free(list, 1);
+}
+
+/* Reading */
+
+static bool number(const GByteArray *bytes, uint64_t *value)
+{
+	*value = 0;
+	if (bytes->len != 1 && bytes->len != 2 && bytes->len != 4 && bytes->len != 8)
+		return false;
+	for (unsigned i = 0; i < bytes->len; i++) /* the targets known here are little-endian */
+		*value |= (uint64_t)bytes->data[i] << 8 * i;
+	return true;
+}
+
+/* The CPUState by which exported functions can be asked, or NULL. */
+static struct CPUState *state_of(const struct regs_view *view)
+{
+	if (view->state)
+		return view->state;
+	return api.get_cpu ? api.get_cpu((int)view->cpu) : NULL;
+}
+
+static bool read_one(const struct regs_view *view, void *handle, const struct where *where,
+		     uint64_t *value)
+{
+	bool public = !view->state || (api_reads_in_work() && api_is_current(view->state));
+	struct CPUState *state;
+	GByteArray *bytes;
+
+	*value = 0;
+	if (handle && public && api_read_register(handle, buffer()))
+		return number(scratch, value);
+	state = where->gdb >= 0 && api.gdb_read ? state_of(view) : NULL;
+	if (!state)
+		return false;
+	bytes = buffer();
+	return api.gdb_read(state, bytes, where->gdb) && number(bytes, value);
+}
+
+static bool read_extra(const struct regs_view *view, const struct cpu *cpu, enum extra which,
+		       uint64_t *value)
+{
+	return read_one(view, cpu->extra[which], arch ? &arch->extra[which] : &any_pc, value);
+}
+
+static unsigned arm_level(uint64_t mode)
+{
+	switch (mode & 0x1f) {
+	case 0x10: return WIRE_USER;
+	case 0x16: return WIRE_FIRMWARE;
+	case 0x1a: return WIRE_HYPERVISOR;
+	}
+	return WIRE_KERNEL;
+}
+
+/*
+ * RISC-V where QEMU does not tell the mode: code of a user's page runs only in user mode, and
+ * code that is not mapped only in machine mode.
+ */
+static unsigned riscv_level_by_table(const struct regs *regs)
+{
+	bool wide = arch->word == 8;
+	unsigned mode = (unsigned)(wide ? regs->space >> 60 : regs->space >> 31);
+	unsigned levels = !wide ? 2 : mode == 8 ? 3 : mode == 9 ? 4 : 5;
+	unsigned bits = wide ? 9 : 10, size = wide ? 8 : 4;
+	uint64_t table = (regs->space & (wide ? (1ull << 44) - 1 : (1u << 22) - 1)) << 12;
+
+	if (!regs->has_space || !mode || !api.physical_rw)
+		return WIRE_FIRMWARE;
+	while (levels--) {
+		uint64_t index = regs->pc >> (12 + bits * levels) & ((1u << bits) - 1);
+		uint64_t entry = 0;
+
+		api.physical_rw(table + index * size, &entry, size, false);
+		if (!(entry & 1))
+			return WIRE_FIRMWARE;
+		if (entry & 0xe)
+			return entry & 0x10 ? WIRE_USER : WIRE_KERNEL;
+		table = (entry >> 10 & ((1ull << 44) - 1)) << 12;
+	}
+	return WIRE_FIRMWARE;
+}
+
+static unsigned read_level(const struct regs_view *view, const struct cpu *cpu,
+			   const struct regs *regs)
+{
+	uint64_t value, flags;
+
+	if (api.user_mode)
+		return WIRE_USER;
+	if (!arch)
+		return WIRE_KERNEL;
+	if (arch->extra[CS].names) {
+		read_extra(view, cpu, CS, &value);
+		read_extra(view, cpu, FLAGS, &flags);
+		return (value & 3) == 3 || flags & 1u << 17 ? WIRE_USER : WIRE_KERNEL;
+	}
+	if (arch->extra[FLAGS].names) {
+		if (!read_extra(view, cpu, FLAGS, &value))
+			return WIRE_KERNEL;
+		return arch->word == 8 && !(value & 0x10) ? (unsigned)(value >> 2 & 3)
+							  : arm_level(value);
+	}
+	if (read_extra(view, cpu, PRIVILEGE, &value))
+		return (unsigned)(value & 3);
+	return riscv_level_by_table(regs);
+}
+
+/*
+ * Arm's exceptions begin at known places in a table of vectors, in a known state: on AArch64 every
+ * 128 bytes with all interrupts masked, on Arm at offset 0x18 in a mode for them.
+ */
+static bool at_trap(const struct regs_view *view, const struct cpu *cpu, const struct regs *regs)
+{
+	uint64_t flags;
+
+	if (api.user_mode || arch->extra[CS].names || !read_extra(view, cpu, FLAGS, &flags))
+		return false;
+	if (!(flags & 0x10) && arch->word == 8)
+		return !(regs->pc & 0x7f) && (flags & 0x3c0) == 0x3c0;
+	return (regs->pc & 0x1f) == 0x18 && (flags & 0x9f) == 0x92;
+}
+
+/* What of the register names the page table: not its address-space number, which is recycled. */
+static uint64_t space_mask(const struct regs *regs)
+{
+	if (arch->extra[PRIVILEGE].names)
+		return arch->word == 8 ? ~(0xffffull << 44) : ~(0x1ffull << 22);
+	if (arch->extra[CS].names)
+		return regs->word == 8 ? 0x000ffffffffff000 : 0xffffffe0;
+	return arch->word == 8 ? 0x0000fffffffff000 : 0xffffffffff80;
+}
+
+static void read_space(const struct regs_view *view, const struct cpu *cpu, struct regs *regs)
+{
+	if (!arch || api.user_mode)
+		return;
+	regs->has_space = read_extra(view, cpu, SPACE, &regs->space);
+	if (!regs->has_space && atomic_load(&cpu->has_space)) {
+		regs->has_space = true;
+		regs->space = atomic_load(&cpu->space);
+	}
+	if (regs->has_space)
+		regs->space &= space_mask(regs);
+}
+
+/* A 64-bit x86 that runs as a 32-bit one has that one's registers, and numbers. */
+static void make_narrow(struct regs *regs)
+{
+	static const uint8_t order[] = { 0, 2, 1, 3, 7, 6, 4, 5, 16 };
+	uint64_t wide[REGS_MAX];
+
+	memcpy(wide, regs->dwarf, sizeof(wide));
+	for (size_t i = 0; i < sizeof(order); i++)
+		regs->dwarf[i] = wide[order[i]] & 0xffffffff;
+	regs->n = sizeof(order);
+	regs->word = 4;
+}
+
+static void read_x86_mode(const struct regs_view *view, const struct cpu *cpu, struct regs *regs)
+{
+	uint64_t value, cs;
+
+	if (!arch->extra[CS].names || api.user_mode)
+		return;
+	if (read_extra(view, cpu, EFER, &value) && !(value & 1u << 10))
+		make_narrow(regs);
+	/* Real mode, where firmware starts: addresses are relative to the segment. */
+	if (read_extra(view, cpu, CR0, &value) && !(value & 1) && read_extra(view, cpu, CS, &cs))
+		regs->pc += cs << 4;
+}
+
+void regs_read(const struct regs_view *view, uint64_t pc, struct regs *regs)
+{
+	const struct cpu *cpu = cpu_of(view->cpu);
+	bool at_block = !view->state && !regs_in_callback();
+
+	memset(regs, 0, offsetof(struct regs, dwarf));
+	regs->pc = pc;
+	regs->word = arch ? arch->word : 8;
+	if (!cpu)
+		return;
+	/* At the start of a block QEMU may not have stored the pc, but then the caller knows it. */
+	if (!at_block || !pc) {
+		uint64_t value;
+
+		if (read_extra(view, cpu, PC, &value))
+			regs->pc = value;
+	}
+	if (!arch) {
+		regs->level = api.user_mode ? WIRE_USER : WIRE_KERNEL;
+		return;
+	}
+	while (regs->n < arch->n &&
+	       read_one(view, cpu->dwarf[regs->n], &arch->dwarf[regs->n], &regs->dwarf[regs->n]))
+		regs->n++;
+	if (regs->n < arch->n) {
+		regs->n = 0;
+		return;
+	}
+	regs->sp = regs->dwarf[arch->sp];
+	regs->fp = regs->dwarf[arch->fp];
+	read_x86_mode(view, cpu, regs);
+	read_space(view, cpu, regs);
+	regs->level = read_level(view, cpu, regs);
+	regs->at_trap = at_trap(view, cpu, regs);
+}
+
+/* Functions and their arguments */
+
+static bool is_i386(const struct regs *regs)
+{
+	return arch->extra[CS].names && regs->word == 4;
+}
+
+bool regs_pointer(const struct regs_view *view, const struct regs *regs, uint64_t address,
+		  uint64_t *value)
+{
+	*value = 0;
+	return regs_memory(view, address, value, regs->word) == regs->word;
+}
+
+bool regs_argument(const struct regs_view *view, const struct regs *regs, unsigned n,
+		   uint64_t *value)
+{
+	const int8_t *registers = regs->n && is_i386(regs) ? no_arguments
+				  : arch		   ? arch->arguments
+							   : NULL;
+	unsigned i = 0;
+
+	if (!regs->n || !registers)
+		return false;
+	for (; i < n && registers[i] >= 0; i++)
+		;
+	if (registers[i] >= 0) {
+		*value = regs->dwarf[registers[i]];
+		return true;
+	}
+	n -= i;
+	if (arch->link < 0)
+		n++; /* the return address lies before them */
+	return regs_pointer(view, regs, regs->sp + (uint64_t)n * regs->word, value);
+}
+
+bool regs_return_address(const struct regs_view *view, const struct regs *regs, uint64_t *address)
+{
+	if (!regs->n)
+		return false;
+	if (arch->link < 0)
+		return regs_pointer(view, regs, regs->sp, address);
+	*address = regs->dwarf[arch->link];
+	return true;
+}
+
+uint64_t regs_result(const struct regs *regs)
+{
+	return regs->n ? regs->dwarf[arch->result] : 0;
+}
+
+/* Memory */
+
+static bool read_part(const struct regs_view *view, uint64_t address, void *bytes, size_t size)
+{
+	struct CPUState *state = api.memory_rw_debug ? state_of(view) : NULL;
+
+	if (state)
+		return !api.memory_rw_debug(state, address, bytes, size, false);
+	if (view->state || !api.read_memory || !api.read_memory(address, buffer(), size) ||
+	    scratch->len < size)
+		return false;
+	memcpy(bytes, scratch->data, size);
+	return true;
+}
+
+size_t regs_memory(const struct regs_view *view, uint64_t address, void *bytes, size_t size)
+{
+	size_t done = 0;
+
+	while (done < size) {
+		size_t part = REGS_PAGE - (size_t)((address + done) & (REGS_PAGE - 1));
+
+		if (part > size - done)
+			part = size - done;
+		if (!read_part(view, address + done, (uint8_t *)bytes + done, part))
+			break;
+		done += part;
+	}
+	return done;
+}
+
+/*
+ * Writes of the address space. The instruction ends its block, so in a work item, which runs before
+ * the next one, its source register still has the value. A callback's data are two numbers of
+ * registers, the upper half's shifted by 8; 0xff is none.
+ */
+static void note_space(struct CPUState *state, void *data)
+{
+	uintptr_t packed = (uintptr_t)data;
+	unsigned index = (unsigned)(packed >> 16), low = packed & 0xff, high = packed >> 8 & 0xff;
+	struct regs_view view = { index, state };
+	struct cpu *cpu = cpu_of(index);
+	uint64_t value, upper = 0;
+
+	if (!cpu || !read_one(&view, cpu->dwarf[low], &arch->dwarf[low], &value))
+		return;
+	if (high != 0xff && read_one(&view, cpu->dwarf[high], &arch->dwarf[high], &upper))
+		value |= upper << 32;
+	atomic_store(&cpu->space, value);
+	atomic_store(&cpu->has_space, true);
+}
+
+static void on_space_write(unsigned told, void *registers)
+{
+	unsigned cpu = api_running_cpu(told);
+	struct CPUState *state = api.get_cpu((int)cpu);
+
+	if (state)
+		api.async_run_on_cpu(state, note_space,
+				     (void *)((uintptr_t)registers | (uintptr_t)cpu << 16));
+}
+
+/* The registers that an instruction writes to the address space, 0 if it does not. */
+static unsigned written_to_space(uint32_t code)
+{
+	unsigned from = code >> 15 & 31, to = code >> 7 & 31;
+
+	if (arch->extra[PRIVILEGE].names) /* csrrw TO, satp, FROM */
+		return (code & 0xfff0707f) == 0x18001073 && (from != to || !from) ? 0xff00 | from
+										  : 0;
+	if (arch->word == 8) /* msr ttbr0_el1, XT */
+		return (code & 0xffffffe0) == 0xd5182000 && (code & 31) != 31 ? 0xff00 | (code & 31)
+									      : 0;
+	if ((code & 0x0fff0fff) == 0x0e020f10) /* mcr p15, 0, RT, c2, c0, 0 */
+		return 0xff00 | (code >> 12 & 15);
+	if ((code & 0x0ff00fff) == 0x0c400f02) /* mcrr p15, 0, RT, RT2, c2 */
+		return (code >> 16 & 15) << 8 | (code >> 12 & 15);
+	return 0;
+}
+
+void regs_translate(struct qemu_plugin_tb *tb)
+{
+	size_t n;
+
+	if (!arch || api.user_mode || arch->extra[CS].names || !regs_in_work() ||
+	    !api.async_run_on_cpu || !api.get_cpu)
+		return;
+	/* Only the last instruction of a block can be one. */
+	n = api.tb_n_insns(tb);
+	if (n) {
+		struct qemu_plugin_insn *insn = api.tb_get_insn(tb, n - 1);
+		uint32_t code = 0;
+		size_t size = api_insn_data(insn, &code, sizeof(code));
+		unsigned registers;
+
+		if (size != 4)
+			return;
+		registers = written_to_space(code);
+		if (!registers &&
+		    arch->dwarf == arm_regs) /* Thumb's halves are the other way round */
+			registers = written_to_space(code << 16 | code >> 16);
+		if (registers)
+			api.insn_exec_cb(insn, on_space_write, API_NO_REGS,
+					 (void *)(uintptr_t)registers);
+	}
+}

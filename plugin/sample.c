@@ -1,0 +1,361 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* See sample.h. */
+#include "sample.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+#include "api.h"
+#include "args.h"
+#include "trace.h"
+
+static struct {
+	_Atomic(struct vcpu *) vcpus[STREAM_CPUS_MAX];
+	_Atomic unsigned n;
+	_Atomic bool running;
+	_Atomic bool started;
+	_Atomic uint64_t guest_time; /* as it was last read between blocks */
+} sampler;
+
+static __thread bool between_blocks;
+static __thread uint8_t *stack_copy;
+
+/* Time */
+
+static uint64_t host_now(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+bool sample_between_blocks(bool yes)
+{
+	bool before = between_blocks;
+
+	between_blocks = yes;
+	return before;
+}
+
+uint64_t sample_now(void)
+{
+	if (args.clock == WIRE_HOST || !api.clock_ns)
+		return host_now();
+	if (!api_counts_time())
+		return (uint64_t)api.clock_ns(API_CLOCK_VIRTUAL);
+	if (between_blocks)
+		atomic_store(&sampler.guest_time, (uint64_t)api.clock_ns(API_CLOCK_VIRTUAL));
+	return atomic_load(&sampler.guest_time);
+}
+
+uint64_t sample_round(void)
+{
+	return sample_now();
+}
+
+/* vCPUs */
+
+struct vcpu *sample_vcpu(unsigned cpu)
+{
+	struct vcpu *vcpu, *none = NULL;
+	unsigned n = atomic_load(&sampler.n);
+
+	if (cpu >= STREAM_CPUS_MAX)
+		return NULL;
+	vcpu = atomic_load_explicit(&sampler.vcpus[cpu], memory_order_acquire);
+	if (vcpu)
+		return vcpu;
+	vcpu = calloc(1, sizeof(*vcpu));
+	if (!vcpu)
+		return NULL;
+	vcpu->index = cpu;
+	pthread_mutex_init(&vcpu->lock, NULL);
+	if (!atomic_compare_exchange_strong(&sampler.vcpus[cpu], &none, vcpu)) {
+		free(vcpu);
+		return none;
+	}
+	while (n <= cpu && !atomic_compare_exchange_weak(&sampler.n, &n, cpu + 1))
+		;
+	return vcpu;
+}
+
+unsigned sample_vcpus(void)
+{
+	return atomic_load(&sampler.n);
+}
+
+uint64_t sample_instructions(void)
+{
+	uint64_t sum = 0;
+
+	for (unsigned cpu = 0; cpu < sample_vcpus(); cpu++) {
+		struct vcpu *vcpu = atomic_load(&sampler.vcpus[cpu]);
+
+		sum += vcpu ? atomic_load(&vcpu->ran) : 0;
+	}
+	return sum;
+}
+
+/* In a child of the emulated program a lock may be held by a thread that it does not have. */
+static void in_child(void)
+{
+	for (unsigned cpu = 0; cpu < sample_vcpus(); cpu++) {
+		struct vcpu *vcpu = atomic_load(&sampler.vcpus[cpu]);
+
+		if (vcpu)
+			pthread_mutex_init(&vcpu->lock, NULL);
+	}
+}
+
+static void set_here(struct vcpu *vcpu, bool here)
+{
+	pthread_mutex_lock(&vcpu->lock);
+	vcpu->here = here;
+	if (!here)
+		vcpu->state = NULL;
+	pthread_mutex_unlock(&vcpu->lock);
+}
+
+/*
+ * Up to 8.2 this comes from whoever makes the vCPU, before its thread is there. While the machine is
+ * being built that is harmless, since nobody is asked before it runs. One that comes later is asked
+ * only after it was idle, as it is at first.
+ */
+void sample_cpu_init(unsigned cpu)
+{
+	struct vcpu *vcpu = sample_vcpu(cpu);
+	struct track *track = stream_known_track(cpu);
+	bool early = !api.get_registers && api.runstate_is_running && api.runstate_is_running();
+
+	if (!vcpu)
+		return;
+	atomic_store(&vcpu->idle, false);
+	atomic_store(&vcpu->asked, false);
+	if (track)
+		track_skip(track);
+	count_cpu_init(vcpu);
+	set_here(vcpu, !early);
+}
+
+void sample_cpu_exit(unsigned cpu)
+{
+	struct vcpu *vcpu = sample_vcpu(cpu);
+
+	if (vcpu)
+		set_here(vcpu, false);
+}
+
+void sample_cpu_idle(unsigned cpu)
+{
+	struct vcpu *vcpu = sample_vcpu(cpu);
+
+	if (!vcpu)
+		return;
+	atomic_store(&vcpu->idle, true);
+	if (!vcpu->here)
+		set_here(vcpu, true);
+}
+
+void sample_cpu_resume(unsigned cpu)
+{
+	struct vcpu *vcpu = sample_vcpu(cpu);
+
+	if (vcpu)
+		atomic_store(&vcpu->idle, false);
+}
+
+void sample_syscall(unsigned cpu, bool returns)
+{
+	struct vcpu *vcpu = sample_vcpu(cpu);
+
+	if (vcpu)
+		atomic_store(&vcpu->idle, !returns);
+}
+
+/* Looks */
+
+bool sample_by_work(void)
+{
+	return api.async_run_on_cpu && api.get_cpu && regs_in_work();
+}
+
+uint64_t sample_jitter(uint64_t *state, uint64_t period)
+{
+	if (!args.jitter || period < 2)
+		return period;
+	if (!*state)
+		*state = 0x9e3779b97f4a7c15;
+	*state ^= *state << 13;
+	*state ^= *state >> 7;
+	*state ^= *state << 17;
+	return period - period / 2 + *state % (period / 2 * 2 + 1);
+}
+
+size_t sample_stack(const struct regs_view *view, const struct regs *regs, const uint8_t **stack)
+{
+	if (!stack_copy && args.stack)
+		stack_copy = malloc(args.stack);
+	*stack = stack_copy;
+	if (!stack_copy || !regs->n)
+		return 0;
+	return regs_memory(view, regs->sp, stack_copy, args.stack);
+}
+
+void sample_from_regs(struct wire_sample *sample, const struct regs_view *view,
+		      const struct regs *regs)
+{
+	const uint8_t *stack;
+
+	*sample = (struct wire_sample){
+		.pc = regs->pc,
+		.space = regs->space,
+		.level = regs->level,
+		.no_space = !regs->has_space,
+		.registers = regs->dwarf,
+		.n_registers = regs->n,
+	};
+	sample->stack_size = sample_stack(view, regs, &stack);
+	sample->stack = stack;
+}
+
+static void put_idle(struct track *track, uint64_t weight)
+{
+	struct wire_sample sample = { .idle = true, .weight = weight };
+
+	if (args.maestro || !args.user || !args.kernel_level)
+		track_skip(track);
+	else
+		track_put_sample(track, &sample);
+}
+
+void sample_take(struct vcpu *vcpu, const struct regs_view *view, uint64_t pc, uint64_t weight)
+{
+	struct track *track = stream_known_track(vcpu->index);
+	struct wire_sample sample;
+	struct regs regs;
+
+	if (!track || !sample_running())
+		return;
+	regs_read(view, pc, &regs);
+	/*
+	 * Before a vCPU answers, QEMU lets it take the interrupts that are pending. The time was spent
+	 * elsewhere, where is not known any more: it goes to the next sample.
+	 */
+	if (view->state && regs.at_trap && args.clock != WIRE_INSTRUCTIONS)
+		return;
+	if (!args_wants_level(regs.level)) {
+		track_skip(track);
+		return;
+	}
+	if (args.maestro) {
+		maestro_put(track, view, &regs);
+		return;
+	}
+	code_note(track, view, &regs);
+	sample_from_regs(&sample, view, &regs);
+	sample.weight = weight;
+	track_put_sample(track, &sample);
+}
+
+/* A work item: the vCPU is between two blocks. */
+static void look(struct CPUState *state, void *data)
+{
+	struct vcpu *vcpu = data;
+	struct regs_view view = { vcpu->index, state };
+	struct track *track = stream_known_track(vcpu->index);
+	bool before = sample_between_blocks(true);
+	uint64_t ran, weight;
+
+	atomic_store(&vcpu->asked, false);
+	count_correct(vcpu);
+	ran = atomic_load(&vcpu->ran);
+	weight = ran - vcpu->seen;
+	if (args.clock != WIRE_INSTRUCTIONS) {
+		weight = 0;
+		if (track && sample_running() && api.cpu_is_idle && api.cpu_is_idle(state)) {
+			if (!api.runstate_is_running || api.runstate_is_running())
+				put_idle(track, 0);
+			track = NULL;
+		}
+	}
+	vcpu->seen = ran;
+	if (track)
+		sample_take(vcpu, &view, 0, weight);
+	sample_between_blocks(before);
+}
+
+static bool is_idle(struct vcpu *vcpu)
+{
+	return atomic_load(&vcpu->idle) || (api.cpu_is_idle && api.cpu_is_idle(vcpu->state));
+}
+
+void sample_ask(struct vcpu *vcpu)
+{
+	struct track *track = stream_known_track(vcpu->index);
+
+	if (!track || atomic_load(&vcpu->asked))
+		return;
+	pthread_mutex_lock(&vcpu->lock);
+	if (vcpu->here && !vcpu->state && api.get_cpu)
+		vcpu->state = api.get_cpu((int)vcpu->index);
+	if (!vcpu->here || (sample_by_work() && !vcpu->state)) {
+		pthread_mutex_unlock(&vcpu->lock);
+		return;
+	}
+	if (args.clock != WIRE_INSTRUCTIONS && is_idle(vcpu)) {
+		put_idle(track, 0);
+	} else {
+		atomic_store(&vcpu->asked, true);
+		if (sample_by_work())
+			api.async_run_on_cpu(vcpu->state, look, vcpu);
+	}
+	pthread_mutex_unlock(&vcpu->lock);
+}
+
+/* Start and stop */
+
+bool sample_running(void)
+{
+	return atomic_load_explicit(&sampler.running, memory_order_relaxed);
+}
+
+void sample_set_running(bool on)
+{
+	for (unsigned cpu = 0; on && cpu < sample_vcpus(); cpu++) {
+		struct track *track = stream_known_track(cpu);
+
+		if (track)
+			track_skip(track);
+	}
+	atomic_store(&sampler.running, on);
+	trace_set_running(on);
+}
+
+int sample_open(void)
+{
+	atomic_store(&sampler.running, !args.paused && !args.n_from);
+	pthread_atfork(NULL, NULL, in_child);
+	if (args.trace)
+		return 0;
+	if (args.clock == WIRE_INSTRUCTIONS || !sample_by_work())
+		return count_open() || (args.clock != WIRE_INSTRUCTIONS && tick_open()) ? -1 : 0;
+	return tick_open();
+}
+
+void sample_translate(struct qemu_plugin_tb *tb)
+{
+	if (args.trace)
+		return;
+	if (args.clock != WIRE_INSTRUCTIONS && !atomic_exchange(&sampler.started, true))
+		tick_start();
+	if (args.clock == WIRE_INSTRUCTIONS || !sample_by_work())
+		count_translate(tb);
+}
+
+void sample_close(void)
+{
+	tick_close();
+	count_close();
+	atomic_store(&sampler.running, false);
+}

@@ -1,0 +1,722 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * The control flow of a vCPU, block by block. What followed a block before usually follows it again,
+ * and then one bit says so; the reader learns the same successors by the same rules. Only what is new
+ * or cannot be explained by the code takes the slow way, where registers are read.
+ */
+#include "trace.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "api.h"
+#include "args.h"
+#include "block.h"
+#include "emit.h"
+#include "look.h"
+#include "range.h"
+#include "sample.h"
+#include "stream.h"
+
+#define likely(x) __builtin_expect(!!(x), 1)
+#define unlikely(x) __builtin_expect(!!(x), 0)
+
+#define CALLS 256	      /* that the return predictor knows; a power of two */
+#define SYNC_BYTES (1u << 20) /* after which a reader can begin anew */
+#define CLOCK_NS 100000
+#define RETRY_BLOCKS 4096 /* after a loss */
+#define PAGE_MASK 0xfffull
+
+struct tracer {
+	struct node *cur; /* the block that runs; NULL: not tracing */
+	struct emit_out out;
+	struct node *calls[CALLS];
+	unsigned n_calls;
+	bool careful;	      /* code may run at other addresses than it was translated for */
+	bool wanted;	      /* this vCPU is */
+	unsigned retry;	      /* after a loss: blocks until there may be room again */
+	struct node *unheard; /* the block that runs, at a level that is not wanted; or NULL */
+	unsigned cpu;
+	uint32_t dictionary, n_ids;
+	uint64_t shift;	  /* how far the code at hand is from where it was translated */
+	uint64_t time;	  /* last told */
+	uint64_t defined; /* where the last block that was defined ends */
+	uint64_t total;	  /* instructions, with those of the block that runs */
+	uint64_t resume;  /* where the last trap returns to */
+	struct look told;
+};
+
+/* What led from one block to the next. */
+struct step {
+	struct node *to;
+	uint64_t pc; /* where it really is */
+	int ran;     /* instructions of the block before */
+	bool trap;
+	uint64_t resume; /* 0: not known */
+	bool state;	 /* registers are in `look` */
+	struct look look;
+};
+
+/* A place inside a block where tracing begins or ends. */
+struct place {
+	struct block *block;
+	unsigned index;
+	bool end;
+};
+
+static struct tracer *_Atomic tracers[STREAM_CPUS_MAX];
+static atomic_bool running;
+static _Atomic uint64_t clock_now, clock_last;
+static atomic_bool stopping;
+static pthread_t clock_thread;
+static bool has_clock;
+
+/* Time */
+
+static void *clock_main(void *unused)
+{
+	struct timespec nap = { .tv_nsec = CLOCK_NS };
+
+	(void)unused;
+	while (!atomic_load(&stopping)) {
+		atomic_store_explicit(&clock_now, sample_now(), memory_order_relaxed);
+		nanosleep(&nap, NULL);
+	}
+	return NULL;
+}
+
+static int start_clock(void)
+{
+	sigset_t all, before;
+	int result;
+
+	sigfillset(&all); /* signals are QEMU's */
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	result = pthread_create(&clock_thread, NULL, clock_main, NULL);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	has_clock = !result;
+	return result ? -1 : 0;
+}
+
+/* A time that no other vCPU has told, so that a task is seen to leave before it is seen to come. */
+static uint64_t exact_time(void)
+{
+	uint64_t last = atomic_load_explicit(&clock_last, memory_order_relaxed);
+	uint64_t now = atomic_load_explicit(&clock_now, memory_order_relaxed);
+
+	if (args.clock == WIRE_HOST)
+		now = sample_now();
+	do {
+		if (now <= last)
+			now = last + 1;
+	} while (!atomic_compare_exchange_weak(&clock_last, &last, now));
+	return now;
+}
+
+static void put_time(struct tracer *t, uint64_t now)
+{
+	if (now <= t->time)
+		return;
+	emit_close_steps(&t->out);
+	emit_byte(&t->out, CODE_TIME);
+	emit_number(&t->out, now - t->time);
+	t->time = now;
+}
+
+/* What is written */
+
+static void put_state(struct tracer *t, const struct look *look, uint64_t shift)
+{
+	unsigned mask = 0;
+
+	mask |= look->sp != t->told.sp ? STATE_SP : 0;
+	mask |= look->space != t->told.space ? STATE_SPACE : 0;
+	mask |= look->level != t->told.level ? STATE_LEVEL : 0;
+	mask |= shift != t->shift ? STATE_SHIFT : 0;
+	emit_byte(&t->out, CODE_STATE);
+	emit_byte(&t->out, (uint8_t)mask);
+	if (mask & STATE_SP)
+		emit_signed(&t->out, look->sp - t->told.sp);
+	if (mask & STATE_SPACE)
+		emit_number(&t->out, look->space);
+	if (mask & STATE_LEVEL)
+		emit_number(&t->out, look->level);
+	if (mask & STATE_SHIFT)
+		emit_signed(&t->out, shift);
+	t->told = *look;
+	t->shift = shift;
+}
+
+static void put_definition(struct tracer *t, const struct block *block)
+{
+	emit_signed(&t->out, block->start - t->defined);
+	emit_byte(&t->out, (uint8_t)(block->flow | block->flags << 4));
+	emit_number(&t->out, block->count);
+	emit_number(&t->out, block->size);
+	emit_number(&t->out, block->last);
+	t->defined = block->start + block->size;
+	if (block->flow == FLOW_JUMP || block->flow == FLOW_COND || block->flow == FLOW_CALL)
+		emit_signed(&t->out, block->target - t->defined);
+}
+
+static void put_go(struct tracer *t, struct node *to)
+{
+	if (to->dictionary == t->dictionary) {
+		emit_byte(&t->out, CODE_GO);
+		emit_number(&t->out, to->id);
+		return;
+	}
+	to->dictionary = t->dictionary;
+	to->id = t->n_ids++;
+	to->next[0] = to->next[1] = NULL;
+	emit_byte(&t->out, CODE_NEW);
+	put_definition(t, to->block);
+}
+
+/* Beginning and ending */
+
+static void set_careful(struct tracer *t)
+{
+	t->careful = t->shift || (!t->told.level && look_moves());
+}
+
+static void put_begin(struct tracer *t, struct node *at, unsigned skip, unsigned flags)
+{
+	struct look look = t->told;
+	uint64_t shift = t->shift;
+
+	t->shift = 0;
+	t->told = (struct look){ 0 };
+	emit_byte(&t->out, CODE_BEGIN);
+	emit_byte(&t->out, (uint8_t)flags);
+	emit_number(&t->out, skip);
+	emit_number(&t->out, t->total - at->count + skip);
+	put_state(t, &look, shift);
+	put_go(t, at);
+}
+
+/* A new dictionary: the reader needs nothing of what was before. */
+static bool put_sync(struct tracer *t, struct node *at, unsigned skip, unsigned flags)
+{
+	emit_commit(&t->out);
+	t->time = exact_time();
+	if (!trace_sync(t->out.track, t->time) || !emit_room(&t->out))
+		return false;
+	t->out.since_sync = 0;
+	t->dictionary++;
+	t->n_ids = 0;
+	t->n_calls = 0;
+	memset(t->calls, 0, sizeof(t->calls));
+	t->defined = 0;
+	put_begin(t, at, skip, flags | BEGIN_EMPTY);
+	return true;
+}
+
+static void give_up(struct tracer *t)
+{
+	t->cur = NULL;
+	t->retry = RETRY_BLOCKS;
+	t->out.n_steps = 0;
+	t->out.steps = 0;
+	t->out.run = NULL;
+	t->out.at = t->out.begin;
+	t->out.since_sync = SYNC_BYTES; /* what comes next needs a new dictionary */
+}
+
+static void tell_counts(struct tracer *t)
+{
+	atomic_store_explicit(&t->out.track->instructions, t->total, memory_order_relaxed);
+}
+
+static uint64_t real_pc(const struct tracer *t, const struct node *node)
+{
+	return look_pc(t->cpu, node->start);
+}
+
+static void begin(struct tracer *t, struct node *node, unsigned skip)
+{
+	uint64_t pc = skip ? node->start : real_pc(t, node);
+	bool fits;
+
+	look_at(t->cpu, pc, &t->told);
+	t->unheard = NULL;
+	if (!args_wants_level(t->told.level)) {
+		t->unheard = node;
+		return;
+	}
+	t->shift = pc - node->start;
+	t->total += node->count - skip;
+	if (t->out.since_sync >= SYNC_BYTES) {
+		fits = put_sync(t, node, skip, 0);
+	} else {
+		fits = emit_room(&t->out);
+		if (fits) {
+			put_time(t, exact_time());
+			put_begin(t, node, skip, 0);
+		}
+	}
+	if (!fits) {
+		t->total -= node->count - skip;
+		give_up(t);
+		return;
+	}
+	t->cur = node;
+	set_careful(t);
+}
+
+/* The trace ends after `ran` instructions of the block that runs. */
+static void end(struct tracer *t, unsigned ran)
+{
+	struct node *cur = t->cur;
+
+	t->unheard = NULL;
+	if (!cur)
+		return;
+	if (!emit_room(&t->out)) {
+		give_up(t);
+		return;
+	}
+	put_time(t, exact_time());
+	emit_close_steps(&t->out);
+	emit_byte(&t->out, CODE_END);
+	emit_number(&t->out, ran);
+	t->total -= cur->count - ran;
+	t->cur = NULL;
+	tell_counts(t);
+}
+
+/* What happened between two blocks */
+
+static bool is_direct(const struct block *block)
+{
+	return block->flow == FLOW_ON || block->flow == FLOW_WAIT || block->flow == FLOW_JUMP ||
+	       block->flow == FLOW_COND || block->flow == FLOW_CALL;
+}
+
+/* Whether the code of a block says that control may go to an address. */
+static bool leads_to(const struct block *block, uint64_t address)
+{
+	uint64_t after = block->start + block->size;
+
+	switch (block->flow) {
+	case FLOW_ON:
+	case FLOW_WAIT: return address == after;
+	case FLOW_COND: return address == after || address == block->target;
+	case FLOW_JUMP:
+	case FLOW_CALL:
+		return address == block->target || (block->flags & INSN_MAYBE && address == after);
+	default: return true;
+	}
+}
+
+/* A trap returns to `resume`: how much of the block had been done when it came? */
+static void count_trap(const struct tracer *t, struct step *step)
+{
+	const struct block *block = t->cur->block;
+	uint64_t resume = step->resume - t->shift;
+	int index = block_index(block, resume);
+	bool next = is_direct(block) && leads_to(block, resume);
+	uint8_t seen = atomic_load(&step->to->block->vector);
+
+	step->trap = true;
+	if (index < 0) {
+		if (next)
+			atomic_store(&step->to->block->vector, seen | VECTOR_INTERRUPT);
+		return;
+	}
+	/* A block that jumps to itself may be done, or not: go by what this vector was before. */
+	if (next && seen != VECTOR_FAULT)
+		return;
+	if (!next)
+		atomic_store(&step->to->block->vector, seen | VECTOR_FAULT);
+	step->ran = index;
+}
+
+static void explain_direct(const struct tracer *t, struct step *step)
+{
+	uint64_t address = step->pc - t->shift;
+	int index = block_index(t->cur->block, address);
+
+	if (leads_to(t->cur->block, address))
+		return;
+	if (index > 0) { /* QEMU left the block to do it again in smaller parts */
+		step->ran = index;
+		return;
+	}
+	if (look_for_trap(t->cpu, step->pc, step->look.sp, &step->resume)) {
+		count_trap(t, step);
+	} else if (index == 0) {
+		step->ran = 0;
+	} else {
+		step->trap = true;
+		step->resume = 0;
+	}
+}
+
+/* Whether what should have been a jump, a call or a return was not, but a trap came. */
+static bool is_trap(const struct tracer *t, const struct step *step)
+{
+	const struct block *block = t->cur->block;
+	int index = block_index(block, step->resume - t->shift);
+
+	if (block->flow == FLOW_ENTER)
+		return index >= 0 && index < block->count - 1;
+	if (atomic_load(&step->to->block->vector))
+		return true;
+	switch (block->flow) {
+	case FLOW_RETURN: return !look_returned(t->cpu, step->look.sp, step->pc);
+	case FLOW_CALL_ANY:
+		return !look_called(t->cpu, step->look.sp, block->start + block->size + t->shift);
+	case FLOW_JUMP_ANY: return step->resume != t->resume;
+	default: return false;
+	}
+}
+
+static void explain_any(const struct tracer *t, struct step *step)
+{
+	if (look_for_trap(t->cpu, step->pc, step->look.sp, &step->resume) && is_trap(t, step))
+		count_trap(t, step);
+	else
+		step->resume = 0;
+}
+
+/* The rules by which the reader learns, too: wire/README.md. */
+static void learn(struct tracer *t, struct node *cur, struct node *to)
+{
+	struct node *call;
+
+	if (cur->block->flags & INSN_MAYBE && to->start == cur->end)
+		return; /* it did not call or return */
+	switch (cur->block->flow) {
+	case FLOW_CALL:
+	case FLOW_CALL_ANY:
+		t->calls[t->n_calls++ % CALLS] = cur;
+		if (!(to->block->flags & INSN_STATE))
+			cur->next[0] = to;
+		return;
+	case FLOW_RETURN:
+		call = t->calls[--t->n_calls % CALLS];
+		t->calls[t->n_calls % CALLS] = NULL;
+		if (to->block->flags & INSN_STATE)
+			return;
+		if (call && call->end == to->start)
+			call->next[1] = to;
+		else
+			cur->next[1] = to;
+		return;
+	default:
+		if (to->block->flags & INSN_STATE)
+			return;
+		cur->next[1] = cur->next[0];
+		cur->next[0] = to;
+	}
+}
+
+static void put_step(struct tracer *t, const struct step *step)
+{
+	struct node *cur = t->cur;
+	uint64_t shift = step->pc - step->to->start;
+
+	if (step->state)
+		put_time(t, exact_time());
+	emit_close_steps(&t->out);
+	if (step->ran != cur->count) {
+		emit_byte(&t->out, CODE_SHORT);
+		emit_number(&t->out, (uint64_t)step->ran);
+		t->total -= (unsigned)(cur->count - step->ran);
+	}
+	if (step->trap) {
+		emit_byte(&t->out, CODE_TRAP);
+		emit_byte(&t->out, step->resume != 0);
+		if (step->resume)
+			emit_signed(&t->out, step->resume - (cur->start + t->shift));
+		t->resume = step->resume;
+	}
+	if (step->state || shift != t->shift)
+		put_state(t, step->state ? &step->look : &t->told, shift);
+	put_go(t, step->to);
+	if (!step->trap && step->ran == cur->count)
+		learn(t, cur, step->to);
+	t->total += step->to->count;
+	t->cur = step->to;
+}
+
+static void explain(const struct tracer *t, struct step *step)
+{
+	const struct block *from = t->cur->block;
+	bool direct = is_direct(from);
+
+	step->pc = real_pc(t, step->to);
+	step->state = from->flags & INSN_STATE || step->to->block->flags & INSN_STATE ||
+		      from->flow == FLOW_ENTER || from->flow == FLOW_LEAVE;
+	if (direct && leads_to(from, step->pc - t->shift) && !step->state)
+		return;
+	look_at(t->cpu, step->pc, &step->look);
+	if (direct)
+		explain_direct(t, step);
+	else
+		explain_any(t, step);
+	step->state |= step->trap;
+}
+
+/* The block at hand is left for one that was not expected, or the state has to be read. */
+static __attribute__((noinline)) void slow_step(struct tracer *t, struct node *to)
+{
+	struct step step = { .to = to, .ran = t->cur->count };
+
+	if (!atomic_load_explicit(&running, memory_order_relaxed)) {
+		end(t, t->cur->count);
+		return;
+	}
+	explain(t, &step);
+	if (step.state && !args_wants_level(step.look.level)) {
+		end(t, (unsigned)step.ran);
+		t->unheard = to;
+		return;
+	}
+	if (!emit_room(&t->out)) {
+		give_up(t);
+		return;
+	}
+	put_step(t, &step);
+	set_careful(t);
+	if (t->out.since_sync >= SYNC_BYTES && !put_sync(t, to, 0, BEGIN_GOES_ON))
+		give_up(t);
+}
+
+/* 64 steps are full. */
+static __attribute__((noinline)) void full_word(struct tracer *t)
+{
+	uint64_t now = atomic_load_explicit(&clock_now, memory_order_relaxed);
+
+	emit_word(&t->out);
+	if (unlikely(now > t->time))
+		put_time(t, now);
+	atomic_fetch_add_explicit(&t->out.track->branches, 64, memory_order_relaxed);
+	tell_counts(t);
+	if (!emit_room(&t->out))
+		give_up(t);
+	else if (!atomic_load_explicit(&running, memory_order_relaxed))
+		end(t, t->cur->count);
+}
+
+/* Not traced, now. */
+static __attribute__((noinline)) void idle_step(struct tracer *t, struct node *to)
+{
+	const struct node *before = t->unheard;
+	struct look look;
+
+	if (!t->wanted || !atomic_load_explicit(&running, memory_order_relaxed))
+		return;
+	if (t->retry) {
+		t->retry--;
+		return;
+	}
+	if (!before) {
+		begin(t, to, 0);
+		return;
+	}
+	t->unheard = to;
+	if (is_direct(before->block) && leads_to(before->block, to->start))
+		return;
+	look_at(t->cpu, to->start, &look);
+	if (args_wants_level(look.level))
+		begin(t, to, 0);
+}
+
+/* Whether this step led to code that is elsewhere, by another distance than the code before. */
+static bool is_moved(struct tracer *t, const struct node *from, const struct node *to)
+{
+	if (is_direct(from->block) && (!t->shift || !((from->start ^ to->start) & ~PAGE_MASK)))
+		return false;
+	return real_pc(t, to) - to->start != t->shift;
+}
+
+static void on_block(unsigned cpu, void *data)
+{
+	struct tracer *t = atomic_load_explicit(&tracers[cpu], memory_order_relaxed);
+	struct node *to = block_node(data, cpu), *cur, *guess;
+	uint64_t other = 0;
+
+	if (unlikely(!t || !to))
+		return;
+	cur = t->cur;
+	if (unlikely(!cur)) {
+		idle_step(t, to);
+		return;
+	}
+	if (unlikely(t->careful && is_moved(t, cur, to))) {
+		slow_step(t, to);
+		return;
+	}
+	guess = cur->next[0];
+	switch (cur->way) {
+	case WAY_CALL:
+		if (unlikely(to != guess))
+			goto slow;
+		t->calls[t->n_calls++ % CALLS] = cur;
+		break;
+	case WAY_RETURN:
+		guess = t->calls[(t->n_calls - 1) % CALLS];
+		if (unlikely(!guess || to != guess->next[1])) {
+			if (to != cur->next[1])
+				goto slow;
+			other = 1;
+		}
+		t->calls[--t->n_calls % CALLS] = NULL;
+		break;
+	case WAY_SLOW: goto slow;
+	default:
+		if (to != guess) {
+			if (unlikely(to != cur->next[1]))
+				goto slow;
+			other = 1;
+		}
+	}
+	t->total += to->count;
+	t->cur = to;
+	t->out.steps |= other << t->out.n_steps;
+	if (unlikely(++t->out.n_steps == 64))
+		full_word(t);
+	return;
+slow:
+	slow_step(t, to);
+}
+
+/* from= and to= name instructions, which may stand inside a block. */
+static void on_place(unsigned cpu, void *data)
+{
+	struct place *place = data;
+	struct tracer *t = atomic_load(&tracers[cpu]);
+	struct node *node = block_node(place->block, cpu);
+
+	if (!t || !node || !t->wanted)
+		return;
+	if (place->end)
+		end(t, place->index);
+	else if (!t->cur && !t->retry)
+		begin(t, node, place->index);
+}
+
+static void hook_place(struct block *block, struct qemu_plugin_insn *insn, unsigned index,
+		       bool ends)
+{
+	struct place *place = malloc(sizeof(*place)); /* as long as QEMU may run the code */
+
+	if (!place)
+		return;
+	*place = (struct place){ block, index, ends };
+	api.insn_exec_cb(insn, on_place, API_R_REGS, place);
+}
+
+static void hook_places(struct qemu_plugin_tb *tb, struct block *block)
+{
+	for (unsigned i = 0; i < block->count; i++) {
+		struct qemu_plugin_insn *insn = api.tb_get_insn(tb, i);
+
+		for (size_t j = 0; j < args.n_from; j++) {
+			if (range_is_at(&args.from[j], insn))
+				hook_place(block, insn, i, false);
+		}
+		for (size_t j = 0; j < args.n_to; j++) {
+			if (range_is_at(&args.to[j], insn))
+				hook_place(block, insn, i, true);
+		}
+	}
+}
+
+/* What the rest of the plugin calls */
+
+int trace_open(void)
+{
+	atomic_store(&running, !args.paused && !args.n_from);
+	look_open();
+	if (block_open() || start_clock()) {
+		api_say("cannot start tracing: no memory");
+		return -1;
+	}
+	return 0;
+}
+
+void trace_translate(struct qemu_plugin_tb *tb)
+{
+	struct block *block = args.trace ? block_of(tb) : NULL;
+
+	if (!block)
+		return;
+	api.tb_exec_cb(tb, on_block, API_R_REGS, block);
+	if (args.n_from || args.n_to)
+		hook_places(tb, block);
+}
+
+void trace_cpu_init(unsigned cpu)
+{
+	struct tracer *t;
+
+	if (!args.trace || cpu >= STREAM_CPUS_MAX || atomic_load(&tracers[cpu]))
+		return;
+	look_cpu_init(cpu);
+	t = calloc(1, sizeof(*t));
+	if (!t)
+		return;
+	t->cpu = cpu;
+	t->wanted = args_wants_cpu(cpu);
+	t->out.track = t->wanted ? stream_track(cpu) : NULL;
+	t->wanted &= t->out.track != NULL;
+	t->out.since_sync = SYNC_BYTES;
+	atomic_store(&tracers[cpu], t);
+}
+
+/* So that what was written so far is seen while the vCPU does nothing. */
+static void show(struct tracer *t)
+{
+	if (!t || !t->cur || !emit_room(&t->out))
+		return;
+	emit_close_steps(&t->out);
+	emit_commit(&t->out);
+	tell_counts(t);
+}
+
+void trace_cpu_exit(unsigned cpu)
+{
+	struct tracer *t = cpu < STREAM_CPUS_MAX ? atomic_load(&tracers[cpu]) : NULL;
+
+	if (!t || !t->wanted)
+		return;
+	if (t->cur)
+		end(t, t->cur->count);
+	emit_commit(&t->out);
+}
+
+void trace_cpu_idle(unsigned cpu)
+{
+	show(cpu < STREAM_CPUS_MAX ? atomic_load(&tracers[cpu]) : NULL);
+}
+
+void trace_flush(void)
+{
+}
+
+void trace_set_running(bool on)
+{
+	atomic_store(&running, on);
+}
+
+void trace_close(void)
+{
+	struct timespec nap = { .tv_nsec = 5000000 };
+
+	if (!has_clock)
+		return;
+	atomic_store(&running, false);
+	atomic_store(&stopping, true);
+	pthread_join(clock_thread, NULL);
+	has_clock = false;
+	nanosleep(&nap, NULL); /* vCPUs that still run end their traces themselves */
+	for (unsigned cpu = 0; cpu < STREAM_CPUS_MAX; cpu++)
+		trace_cpu_exit(cpu);
+}

@@ -1,0 +1,504 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * record: runs a QEMU with the plugin in it, and converts what the plugin has written. The parts
+ * are in record/; here is their order.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "cmd.h"
+#include "record/control.h"
+#include "record/files.h"
+#include "record/guest.h"
+#include "record/line.h"
+#include "record/refusal.h"
+
+#define RAW "kscope"	/* the format of the plugin's stream, and its extension */
+#define PATIENCE 10	/* seconds */
+#define NOT_EMPTY 65536 /* bytes: so much was not written for nothing */
+
+struct recording {
+	struct args *args;
+	const struct record_options *asked; /* of args */
+	const char *output;
+	const struct writer_ops *writer; /* NULL: the raw stream is the output */
+	struct qemu_line line;
+	struct record_files files;
+	struct buf plugin; /* its arguments */
+	struct relay relay;
+	struct guest guest;
+	struct err err;
+};
+
+static int attach(const struct args *args, struct err *err)
+{
+	static const char *const known[] = { "start", "stop", "flush", "status" };
+	struct control control = { .fd = -1 };
+	const char *command = args->nr_inputs == 1 ? args->inputs[0] : "";
+	char reply[CONTROL_LINE];
+	bool good = false;
+	int ret;
+
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+		good |= !strcmp(command, known[i]);
+	if (!good)
+		return err_set(err, ERR_USAGE,
+			       "--attach SOCKET wants one of start, stop, flush and status");
+	ret = control_connect(&control, args->record.attach, PATIENCE, err);
+	if (ret == 0)
+		ret = control_ask(&control, command, reply, err);
+	control_close(&control);
+	if (ret < 0)
+		return -1;
+	for (char *word = strtok(reply, " "); word; word = strtok(NULL, " "))
+		printf("%s\n", word);
+	return 0;
+}
+
+/* Options that do not go together. */
+static int check_options(const struct args *args, struct err *err)
+{
+	const struct record_options *asked = &args->record;
+
+	if (!args->nr_inputs)
+		return err_set(
+			err, ERR_USAGE,
+			"no command to run: kscope record qemu [options] -- qemu-system-...");
+	if (asked->freq && asked->period)
+		return err_set(err, ERR_USAGE, "either --freq or --period");
+	if (asked->freq && asked->clock == CLOCK_INSTRUCTIONS)
+		return err_set(err, ERR_USAGE,
+			       "--freq is of time; with --clock instructions say --period");
+	if (asked->paused && !asked->control)
+		return err_set(err, ERR_USAGE,
+			       "--paused needs --control SOCKET: nobody could start it otherwise");
+	if (asked->until && !*asked->until)
+		return err_set(err, ERR_USAGE, "--until wants a text");
+	if (asked->print && (asked->until || asked->duration))
+		return err_set(err, ERR_USAGE,
+			       "--until and --duration need kscope to run the guest, --print does "
+			       "not");
+	return 0;
+}
+
+static int check_line(const struct recording *r, struct err *err)
+{
+	const struct qemu_line *line = &r->line;
+
+	if (line->accelerator)
+		return err_set(err, ERR_USAGE,
+			       "%s: the plugin sees only what QEMU translates itself (TCG); leave "
+			       "the accelerator out",
+			       line->accelerator);
+	if (line->daemon && !r->asked->print)
+		return err_set(
+			err, ERR_USAGE,
+			"-daemonize: kscope has to see the guest end; leave it out, or start "
+			"QEMU yourself (--print)");
+	if (r->asked->until && line->serial == SERIAL_ELSEWHERE)
+		return err_set(err, ERR_USAGE,
+			       "--until cannot see the serial port (-serial %s): use mon:stdio or "
+			       "file:FILE",
+			       line->serial_text);
+	return 0;
+}
+
+static int choose_output(struct recording *r)
+{
+	const struct args *args = r->args;
+	size_t len;
+
+	r->output = args->output ? args->output : "perf.data";
+	len = strlen(r->output);
+	if (!strcmp(r->output, "-"))
+		return err_set(&r->err, ERR_USAGE,
+			       "standard output is the guest's: name a file with -o");
+	if (args->writer ? !strcmp(args->writer, RAW)
+			 : len > 7 && !strcmp(r->output + len - 7, "." RAW)) {
+		if (args->record.keep)
+			return err_set(&r->err, ERR_USAGE,
+				       "%s is the raw stream already: --keep has nothing to do",
+				       r->output);
+		return 0;
+	}
+	r->writer = writer_choose(args->writer, r->output, &r->err);
+	return r->writer ? 0 : -1;
+}
+
+/* The guest's own command line names binaries, too. */
+static void add_binaries(struct recording *r)
+{
+	struct options *options = &r->args->options;
+	const char *program = r->line.program;
+
+	if (!options->kernel && r->line.kernel && access(r->line.kernel, R_OK) == 0)
+		options->kernel = r->line.kernel;
+	if (!program || access(program, R_OK))
+		return;
+	GROW(options->elfs, options->nr_elfs + 1, r->args->cap_elfs);
+	options->elfs[options->nr_elfs++] = (struct elf_option){ .pid = NO_TASK, .path = program };
+}
+
+/* An output that cannot be written is better told before an hour of recording. */
+static int try_output(struct recording *r)
+{
+	struct out out;
+
+	if (!r->writer)
+		return 0;
+	if (out_open(&out, r->output, r->writer->needs & WRITER_SEEK, &r->err) < 0)
+		return -1;
+	out_abandon(&out);
+	return 0;
+}
+
+static int make_plugin_text(struct recording *r, const char *out, const char *control)
+{
+	struct plugin_paths paths = { .plugin = r->files.plugin, .out = out, .control = control };
+
+	return line_plugin(&r->plugin, &paths, &r->line, r->asked, &r->args->options, &r->err);
+}
+
+static int print_line(struct recording *r)
+{
+	const char *raw = r->asked->keep ? r->asked->keep
+			  : r->writer	 ? "recording." RAW
+					 : r->output;
+	char *out = files_absolute(raw);
+	char *control = r->asked->control ? files_absolute(r->asked->control) : NULL;
+	int ret = make_plugin_text(r, out, control);
+
+	if (ret == 0) {
+		const char **words = line_words(&r->line, r->plugin.data, NULL);
+		struct buf text = { 0 };
+
+		line_quote(&text, words);
+		printf("%s\n", text.data);
+		if (r->writer)
+			log_say("when it has ended: kscope convert %s -o %s", raw, r->output);
+		buf_release(&text);
+		free(words);
+	}
+	free(control);
+	free(out);
+	return ret;
+}
+
+static bool on_terminal(const struct recording *r)
+{
+	return r->line.user || r->line.serial == SERIAL_STDOUT;
+}
+
+static int watch_output(struct recording *r, char *serial, size_t size)
+{
+	struct guest *guest = &r->guest;
+
+	guest->relay = &r->relay;
+	if (r->line.serial == SERIAL_FILE) {
+		relay_follow(&r->relay, r->line.serial_file, r->line.serial_appends);
+		return 0;
+	}
+	guest->relay_stdout = r->line.serial == SERIAL_STDOUT;
+	if (relay_open(&r->relay, &r->err) < 0)
+		return -1;
+	if (!guest->relay_stdout)
+		snprintf(serial, size, "file:/dev/fd/%d", r->relay.into);
+	return 0;
+}
+
+static int run_guest(struct recording *r)
+{
+	char serial[40] = "";
+	const char **words;
+	int ret;
+
+	r->guest = (struct guest){
+		.control = r->files.control,
+		.duration = r->asked->duration,
+		.trace = r->asked->trace,
+		/* The guest's own output would be overwritten. */
+		.live = log_level > 0 && isatty(STDERR_FILENO) &&
+			!(on_terminal(r) && isatty(STDOUT_FILENO)),
+	};
+	if (r->asked->until && watch_output(r, serial, sizeof(serial)) < 0)
+		return -1;
+	words = line_words(&r->line, r->plugin.data, *serial ? serial : NULL);
+	r->guest.words = words;
+	ret = guest_run(&r->guest, &r->err);
+	r->guest.words = r->line.words;
+	free(words);
+	return ret;
+}
+
+/* How it ended, if that is worth a line. */
+static void say_end(const struct recording *r)
+{
+	const struct guest *guest = &r->guest;
+	const char *name = r->line.words[0];
+	bool asked = guest->why != GUEST_ENDED;
+
+	if (guest->killed)
+		log_warn("%s was killed: what it had not written yet is lost", name);
+	else if (WIFSIGNALED(guest->status) && !asked)
+		log_warn("%s was ended by signal %d (%s): what it had written is kept", name,
+			 WTERMSIG(guest->status), strsignal(WTERMSIG(guest->status)));
+	else if (WIFEXITED(guest->status) && WEXITSTATUS(guest->status))
+		log_say("%s ended with status %d", name, WEXITSTATUS(guest->status));
+}
+
+static const char *clock_text(const struct record_options *asked, char *text, size_t size)
+{
+	static const char *const names[] = { "host time", "guest time", "instructions" };
+	uint64_t period = asked->freq ? 1000000000 / asked->freq : asked->period;
+
+	period = period ? period : 1000000;
+	if (asked->trace)
+		snprintf(text, size, "every jump");
+	else if (asked->clock == CLOCK_INSTRUCTIONS)
+		snprintf(text, size, "every %" PRIu64 " instructions", period);
+	else
+		snprintf(text, size, "every %g ms of %s", (double)period / 1e6,
+			 names[asked->clock]);
+	return text;
+}
+
+static void say_counts(const struct recording *r, const struct job *job)
+{
+	struct buf text = { 0 };
+	unsigned cpus = 0, last = 0;
+	char clock[80];
+
+	for (unsigned i = 0; i < JOB_CPUS; i++) {
+		if (job->by_cpu[i]) {
+			cpus++;
+			last = i;
+		}
+	}
+	buf_addf(&text, "%" PRIu64 " samples", job->samples);
+	for (unsigned i = 0; cpus > 1 && i <= last; i++)
+		buf_addf(&text, "%s%" PRIu64, i ? " " : " (by vCPU: ", job->by_cpu[i]);
+	buf_adds(&text, cpus > 1 ? ")" : "");
+	if (job->others)
+		buf_addf(&text, ", %" PRIu64 " %s", job->others,
+			 r->asked->trace ? "jumps" : "allocations");
+	buf_addf(&text, ", %" PRIu64 " lost, %s, in %.1f s", job->lost,
+		 clock_text(r->asked, clock, sizeof(clock)), (double)r->guest.took / 1e9);
+	log_say("%s", text.data);
+	buf_release(&text);
+	if (!job->samples && !job->others)
+		log_warn("nothing was recorded: the guest ended too early, or ran nothing that was "
+			 "asked for");
+}
+
+static bool is_elf(const char *path)
+{
+	char magic[4] = "";
+	FILE *file = fopen(path, "rb");
+	bool read = file && fread(magic, sizeof(magic), 1, file) == 1;
+
+	if (file)
+		fclose(file);
+	return read && !memcmp(magic, "\177ELF", 4);
+}
+
+/* perf.data does not say where the kernel's symbols are, and perf reads only those of an ELF. */
+static void add_perf(struct buf *next, const struct recording *r)
+{
+	const char *kernel = r->args->options.kernel;
+
+	if (!kernel)
+		buf_addf(next, "; next: kscope report %s, or perf report -i %s", r->output,
+			 r->output);
+	else if (is_elf(kernel))
+		buf_addf(next, "; next: kscope report %s -k %s, or perf report -i %s -k %s",
+			 r->output, kernel, r->output, kernel);
+	else
+		buf_addf(next, "; next: kscope report %s -k %s%s", r->output, kernel,
+			 r->args->buildid_cache ? ", or perf report"
+						: " (names in perf, too: --buildid-cache)");
+}
+
+static void say_next(const struct recording *r)
+{
+	const char *name = r->writer ? r->writer->name : RAW;
+	struct buf next = { 0 };
+
+	if (!strcmp(name, "perfdata"))
+		add_perf(&next, r);
+	else if (!strcmp(name, "svg"))
+		buf_adds(&next, "; next: open it in a browser");
+	else if (!strcmp(name, RAW))
+		buf_addf(&next, "; next: kscope report %s", r->output);
+	log_say("%s is written%s", r->output, next.data ? next.data : "");
+	if (r->asked->keep)
+		log_say("the raw stream is %s", r->asked->keep);
+	buf_release(&next);
+}
+
+/* One more of what a recording is made of; false: it is something else. */
+static bool count_event(struct job *job, const struct event *ev)
+{
+	if (ev->kind == EVENT_LOST)
+		job->lost += ev->lost.count;
+	if (ev->kind == EVENT_SAMPLE) {
+		job->samples++;
+		if (ev->cpu < JOB_CPUS)
+			job->by_cpu[ev->cpu]++;
+	}
+	job->others += ev->kind == EVENT_ALLOC || ev->kind == EVENT_BRANCH;
+	return job->samples || job->others;
+}
+
+/* The raw stream stays as it is; it is read to know what is in it, or whether anything is. */
+static int count_raw(struct job *job, bool until_first)
+{
+	struct strtab strings;
+	struct event ev;
+	int ret;
+
+	strtab_init(&strings);
+	ret = job_open(job, &strings);
+	while (ret == 0 && (ret = merge_next(&job->merge, &ev)) > 0)
+		ret = count_event(job, &ev) && until_first ? 1 : 0;
+	if (ret < 0) {
+		job->err = job->err.code ? job->err : job->merge.err;
+		log_error("%s", job->err.msg);
+	} else {
+		job->partial = job->merge.inputs[0].reader.partial ||
+			       job->merge.inputs[0].reader.nr_damaged;
+	}
+	job_release(job);
+	strtab_release(&strings);
+	return ret < 0 ? (int)job->err.code : job->partial ? ERR_PARTIAL : ERR_NONE;
+}
+
+static void raw_job(const struct recording *r, struct job *job, const char *const *input)
+{
+	args_job(r->args, job);
+	job->inputs = input;
+	job->nr_inputs = 1;
+	job->reader = RAW;
+}
+
+/* It loads the plugin first, and may find out afterwards that it has no such kernel. */
+static bool gave_up(const struct recording *r)
+{
+	const char *input = r->files.raw;
+	uint64_t bytes = files_written(&r->files);
+	struct job job;
+
+	if (!bytes || bytes > NOT_EMPTY)
+		return !bytes;
+	if (r->guest.why != GUEST_ENDED || !WIFEXITED(r->guest.status) ||
+	    !WEXITSTATUS(r->guest.status))
+		return false;
+	raw_job(r, &job, &input);
+	count_raw(&job, true);
+	return !job.samples && !job.others;
+}
+
+static int write_output(struct recording *r)
+{
+	const char *input = r->files.raw;
+	struct job job;
+	int code;
+
+	raw_job(r, &job, &input);
+	code = r->writer ? convert_file(&job, r->writer, r->output) : count_raw(&job, false);
+	if (code > ERR_PARTIAL) {
+		r->files.raw_stays = true;
+		log_say("the raw stream is kept: %s (see kscope convert)", r->files.raw);
+		return code;
+	}
+	say_counts(r, &job);
+	say_next(r);
+	if (r->asked->until && !r->relay.found && r->guest.why != GUEST_WAS_INTERRUPTED) {
+		log_warn("the guest has not printed '%s'", r->asked->until);
+		code = ERR_PARTIAL;
+	}
+	return code;
+}
+
+/* 0, or an exit code with its message in r->err. */
+static int prepare(struct recording *r)
+{
+	const char *raw = r->writer ? r->asked->keep : r->output;
+
+	if (try_output(r) < 0 ||
+	    files_prepare(&r->files, raw, r->output, r->asked->control, &r->err) < 0)
+		return -1;
+	return make_plugin_text(r, r->files.raw, r->files.control);
+}
+
+/* The exit code; negative if r->err has it. */
+static int record(struct recording *r)
+{
+	if (check_options(r->args, &r->err) < 0)
+		return -1;
+	line_read(&r->line, r->args->inputs, r->args->nr_inputs);
+	if (check_line(r, &r->err) < 0 || choose_output(r) < 0)
+		return -1;
+	add_binaries(r);
+	r->files.plugin = files_plugin(&r->err);
+	if (!r->files.plugin)
+		return -1;
+	if (r->asked->print)
+		return print_line(r);
+	if (prepare(r) < 0 || run_guest(r) < 0)
+		return -1;
+	if (gave_up(r)) {
+		refusal_explain(&r->guest, &r->line, r->files.plugin);
+		return ERR_INPUT;
+	}
+	say_end(r);
+	return write_output(r);
+}
+
+static int run(struct args *args)
+{
+	struct recording r = { .args = args, .asked = &args->record };
+	int code;
+
+	relay_init(&r.relay, args->record.until);
+	if (strcmp(args->record.source, "qemu") != 0)
+		code = err_set(&r.err, ERR_USAGE, "record what? Only qemu is known, not '%s'",
+			       args->record.source);
+	else
+		code = args->record.attach ? attach(args, &r.err) : record(&r);
+	if (code < 0) {
+		log_error("%s", r.err.msg);
+		code = r.err.code;
+	}
+	relay_release(&r.relay);
+	files_release(&r.files);
+	line_release(&r.line);
+	buf_release(&r.plugin);
+	return code;
+}
+
+const struct command cmd_record = {
+	.name = "record",
+	.verb = VERB_RECORD,
+	.usage = "record qemu [options] [--] QEMU...",
+	.about =
+		"Record what a guest of QEMU does, without touching the guest.\n"
+		"QEMU... is its command line as ever; the plugin is put in, the kernel taken from\n"
+		"its -kernel. When the guest ends, the result is written. Ctrl-C ends the guest.",
+	.examples =
+		"  kscope record qemu -- qemu-system-x86_64 -kernel vmlinuz -nographic\n"
+		"  kscope record qemu -F 5000 --until 'login:' -o boot.svg -- qemu-system-aarch64 "
+		"...\n"
+		"  kscope record qemu --clock instructions --period 10000 -- qemu-riscv64 "
+		"./program\n"
+		"  kscope record qemu --alloc kmalloc --free kfree --elf init -- ./run-qemu.sh\n"
+		"  kscope record qemu --paused --control ctl -- qemu-system-x86_64 ... &\n"
+		"  kscope record qemu --attach ctl start\n",
+	.first = "qemu",
+	.run = run,
+};

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * calls: call stacks from traced branches, and how many instructions were spent in each of them.
+ *
+ * Every task has its own stack of calls. Nobody says which task runs: a switch is a change of the
+ * stack pointer to where another task left it, and a new task is a return on a stack that nobody was
+ * on before. Instructions are summed up for each pair of a path (the return addresses) and a leaf,
+ * so memory follows the code; if even that is too much, calls_full() asks to take the sums away.
+ */
+#ifndef KSCOPE_PASS_CALLS_H
+#define KSCOPE_PASS_CALLS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/hash.h"
+#include "model/event.h"
+
+#define CALLS_SOURCE (UINT32_MAX - 1) /* the source's id */
+
+struct calls_path { /* from the root: where the callers go on */
+	uint64_t resume;
+	uint64_t context;
+	uint32_t parent;
+	uint32_t pid, tid;
+	bool trap; /* interrupted there, and did not call */
+};
+
+struct calls_counter {
+	uint64_t leaf, context;
+	uint64_t count;
+	uint32_t path;
+};
+
+enum calls_kind { CALLS_CALL, CALLS_NEAR, CALLS_TRAP };
+
+struct calls_frame {
+	uint64_t resume; /* where it returns to; 0 if not known */
+	uint64_t target; /* what was called */
+	uint64_t context;
+	uint32_t counter; /* of the caller */
+	uint32_t pid;	  /* of the caller */
+	enum calls_kind kind;
+};
+
+struct calls_mark { /* where a task went on another stack */
+	size_t depth;
+	uint64_t sp; /* that it left */
+	bool resumed;
+};
+
+#define CALLS_MARKS 8
+
+struct calls_task {
+	struct calls_frame *frames; /* from the root */
+	size_t nr, cap;
+	struct calls_mark marks[CALLS_MARKS];
+	unsigned nr_marks;
+	uint32_t counter; /* that runs */
+	uint64_t sp;	  /* where it was left; 0: not by a switch of stacks */
+	uint64_t used;	  /* when it was left, in switches */
+	bool rooted;	  /* its first frame is where it began */
+	bool ended;	  /* left because the trace did not go on */
+};
+
+struct calls_cpu {
+	struct calls_task *task;
+	uint64_t sp; /* of the event before, if it had one */
+	uint64_t context;
+	uint32_t pid;
+	bool entered; /* the event before was a trap */
+};
+
+struct calls_stats {
+	uint64_t branches, instructions;
+	uint64_t rooted;	 /* instructions in stacks that begin where their task began */
+	uint64_t returns, found; /* that found their call */
+	uint64_t jumps;		 /* returns that are jumps: retpolines */
+	uint64_t beyond;	 /* returns to callers from before the trace */
+	uint64_t traps, leaves, leaves_found;
+	uint64_t switches, tasks;
+};
+
+struct calls_memo {
+	uint64_t resume, to;
+	uint32_t from, counter;
+};
+
+struct calls {
+	/*
+	 * Optional: the first address of the function that an address is in, 0 if that is not known.
+	 * Instructions are then counted by function and not by where a jump led to.
+	 */
+	uint64_t (*function)(void *data, uint64_t address, uint64_t context, uint32_t pid);
+	void *data;
+
+	struct calls_path *paths;
+	size_t nr_paths, cap_paths;
+	struct calls_counter *counters;
+	size_t nr_counters, cap_counters;
+	struct hash path_by_key, counter_by_key;
+	struct calls_memo *memo;
+	struct calls_cpu *cpus;
+	size_t nr_cpus;
+	struct calls_task **left; /* tasks that do not run */
+	size_t nr_left, cap_left;
+	struct calls_stats stats;
+	uint64_t *chain;
+	size_t cap_chain;
+	size_t emitted; /* counters that were handed out */
+	bool told;
+};
+
+void calls_init(struct calls *calls);
+void calls_release(struct calls *calls);
+/* The event that stands before the first sample. */
+void calls_source(struct calls *calls, struct event *ev);
+/* Takes in an EVENT_BRANCH. Those of one cpu come in order, those of several by time. */
+void calls_add(struct calls *calls, const struct event *ev);
+/* Too much is kept: call calls_sample() until it says false. */
+bool calls_full(const struct calls *calls);
+/* The sums, one after the other; after the last it is false, and summing begins anew. */
+bool calls_sample(struct calls *calls, struct event *ev);
+
+#endif

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * pages: which of several binaries a page of code is from, by its first bytes. Only what occurs
+ * once is an answer: padding, and pages that two binaries share, are none.
+ */
+#ifndef KSCOPE_PASS_PAGES_H
+#define KSCOPE_PASS_PAGES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/hash.h"
+#include "sym/sym.h"
+
+#define PAGE_HEAD 64 /* bytes that are compared */
+
+struct page_home {
+	uint32_t binary; /* as pages_add() was told */
+	uint32_t segment;
+	uint64_t vaddr; /* in the binary */
+	bool twice;
+};
+
+struct pages { /* zeroed: ready */
+	struct page_home *homes;
+	size_t nr, cap;
+	struct hash index; /* by the bytes */
+};
+
+void pages_add(struct pages *pages, uint32_t binary, const struct symfile *symfile);
+/* NULL: it is of none of them, or could be of several. */
+const struct page_home *pages_find(const struct pages *pages, const uint8_t *bytes, size_t len);
+void pages_release(struct pages *pages);
+
+#endif

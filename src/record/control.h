@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* control: what the plugin in a running QEMU is told, over its socket: a line each way. */
+#ifndef KSCOPE_RECORD_CONTROL_H
+#define KSCOPE_RECORD_CONTROL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+
+#define CONTROL_LINE 512
+
+struct control {
+	int fd;	    /* -1: not connected */
+	pid_t peer; /* QEMU itself; 0: not known */
+};
+
+struct control_status {
+	bool running;
+	uint64_t cpus, samples, allocs, branches, dropped, bytes, time, instructions;
+};
+
+/* The address has room for about a hundred bytes; longer ones are refused. */
+int control_path_fits(const char *path, struct err *err);
+/* patience: seconds until an answer is given up. */
+int control_connect(struct control *control, const char *path, unsigned patience, struct err *err);
+/* What follows `ok` is left in reply, which has room for CONTROL_LINE bytes. */
+int control_ask(struct control *control, const char *command, char *reply, struct err *err);
+/* Words that are not known are passed over. */
+void control_parse(const char *reply, struct control_status *status);
+void control_close(struct control *control);
+
+#endif

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "record/files.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "record/control.h"
+
+#define PLUGIN "kscope-qemu.so"
+
+/* With its slash; empty for a bare name. Owned by the caller. */
+static char *folder_of(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? xstrndup(path, (size_t)(slash + 1 - path)) : xstrdup("");
+}
+
+char *files_plugin(struct err *err)
+{
+	static const char *const places[] = { PLUGIN, "../lib/kscope/" PLUGIN };
+	const char *set = getenv("KSCOPE_PLUGIN");
+	char self[4096], *folder;
+	ssize_t len = readlink("/proc/self/exe", self, sizeof(self) - 1);
+
+	if (set && *set) {
+		if (access(set, R_OK) == 0)
+			return files_absolute(set);
+		err_set(err, ERR_INPUT, "%s (named by KSCOPE_PLUGIN): %s", set, strerror(errno));
+		return NULL;
+	}
+	self[len > 0 ? len : 0] = '\0';
+	folder = folder_of(self);
+	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+		char *path = xasprintf("%s%s", folder, places[i]);
+
+		if (access(path, R_OK) == 0) {
+			free(folder);
+			return path;
+		}
+		free(path);
+	}
+	err_set(err, ERR_INPUT,
+		"the QEMU plugin is missing: neither %s%s nor %s%s is there; build it with make, "
+		"or "
+		"name it with KSCOPE_PLUGIN=FILE",
+		folder, places[0], folder, places[1]);
+	free(folder);
+	return NULL;
+}
+
+char *files_absolute(const char *path)
+{
+	char *here, *whole;
+
+	if (*path == '/')
+		return xstrdup(path);
+	here = getcwd(NULL, 0);
+	whole = xasprintf("%s/%s", here ? here : "", path);
+	free(here);
+	return whole;
+}
+
+static int cannot_write(const char *path, struct err *err)
+{
+	return err_set(err, ERR_OUTPUT, "%s: cannot write: %s", path, strerror(errno));
+}
+
+static int use_named(struct record_files *files, const char *raw, struct err *err)
+{
+	char *folder;
+	int ret;
+
+	files->raw = files_absolute(raw);
+	files->raw_stays = true;
+	files->was_there = stat(files->raw, &files->before) == 0;
+	if (files->was_there && !S_ISREG(files->before.st_mode))
+		return err_set(err, ERR_OUTPUT, "%s: the raw stream wants a regular file", raw);
+	folder = folder_of(files->raw);
+	ret = files->was_there ? access(files->raw, W_OK) : access(folder, W_OK | X_OK);
+	free(folder);
+	return ret < 0 ? cannot_write(raw, err) : 0;
+}
+
+/* Beside the output, where there is room for much; a device has nothing beside it. */
+static int use_temporary(struct record_files *files, const char *output, struct err *err)
+{
+	const char *temp = getenv("TMPDIR"), *slash = strrchr(output, '/');
+	const char *name = slash ? slash + 1 : output;
+	struct stat st;
+	char *whole = files_absolute(output), *folder = folder_of(whole);
+	int fd;
+
+	if (stat(output, &st) == 0 && !S_ISREG(st.st_mode)) {
+		free(folder);
+		folder = xasprintf("%s/", temp && *temp ? temp : "/tmp");
+	}
+	free(whole);
+	files->raw = xasprintf("%s.%.200s-XXXXXX.kscope", folder, name);
+	free(folder);
+	fd = mkstemps(files->raw, 7);
+	if (fd < 0) {
+		free(files->raw);
+		files->raw = NULL;
+		return cannot_write(output, err);
+	}
+	close(fd);
+	return 0;
+}
+
+static int make_folder(struct record_files *files, struct err *err)
+{
+	files->folder = xstrdup("/tmp/kscope-XXXXXX");
+	if (!mkdtemp(files->folder)) {
+		free(files->folder);
+		files->folder = NULL;
+		return err_set(err, ERR_OUTPUT, "/tmp: no folder for a socket: %s",
+			       strerror(errno));
+	}
+	files->control = xasprintf("%s/control", files->folder);
+	return 0;
+}
+
+static bool is_socket(const char *path)
+{
+	struct stat st;
+
+	return lstat(path, &st) == 0 && S_ISSOCK(st.st_mode);
+}
+
+/* One that a guest has left behind is removed; one that works belongs to somebody. */
+static int use_socket(struct record_files *files, const char *path, struct err *err)
+{
+	struct control other = { .fd = -1 };
+	struct err unused = { 0 };
+	char *whole = files_absolute(path);
+
+	if (control_path_fits(whole, err) < 0) {
+		free(whole);
+		return -1;
+	}
+	if (is_socket(whole) && control_connect(&other, whole, 1, &unused) < 0)
+		unlink(whole);
+	control_close(&other);
+	if (access(whole, F_OK) == 0) {
+		free(whole);
+		return err_set(err, ERR_USAGE, "--control %s: it is there already", path);
+	}
+	files->control = whole;
+	return 0;
+}
+
+int files_prepare(struct record_files *files, const char *raw, const char *output,
+		  const char *control, struct err *err)
+{
+	if ((raw ? use_named(files, raw, err) : use_temporary(files, output, err)) < 0)
+		return -1;
+	return control ? use_socket(files, control, err) : make_folder(files, err);
+}
+
+uint64_t files_written(const struct record_files *files)
+{
+	const struct stat *before = &files->before;
+	struct stat st;
+
+	if (stat(files->raw, &st) < 0)
+		return 0;
+	if (files->was_there && st.st_ino == before->st_ino &&
+	    st.st_mtim.tv_sec == before->st_mtim.tv_sec &&
+	    st.st_mtim.tv_nsec == before->st_mtim.tv_nsec)
+		return 0;
+	return (uint64_t)st.st_size;
+}
+
+void files_release(struct record_files *files)
+{
+	if (files->raw && !files->raw_stays)
+		unlink(files->raw);
+	if (files->control && is_socket(files->control))
+		unlink(files->control);
+	if (files->folder)
+		rmdir(files->folder);
+	free(files->plugin);
+	free(files->raw);
+	free(files->control);
+	free(files->folder);
+	memset(files, 0, sizeof(*files));
+}

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "record/hooks.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/text.h"
+#include "sym/sym.h"
+
+struct lookup {
+	const struct options *options;
+	struct symfile *kernel; /* NULL: none, or not opened yet */
+	bool opened;
+	bool warned;
+	bool moves;
+	struct err *err;
+};
+
+/* What the plugin calls it, and what stands behind the name if the user does not say. */
+static const struct {
+	const char *option, *otherwise;
+} kinds[HOOK_KINDS] = {
+	[HOOK_FROM] = { "from", "" },
+	[HOOK_TO] = { "to", "" },
+	[HOOK_ALLOC] = { "alloc", ":arg0:ret" },
+	[HOOK_FREE] = { "free", ":arg0" },
+	[HOOK_REALLOC] = { "realloc", ":arg0:arg1:ret" },
+};
+
+static struct symfile *open_file(const struct lookup *at, const char *path)
+{
+	struct sym_search where = { .symfs = at->options->symfs, .folder = at->options->build_dir };
+	struct err err = { 0 };
+	struct symfile *file = symfile_open(path, &where, &err);
+
+	if (!file)
+		log_warn("%s", err.msg);
+	return file;
+}
+
+static struct symfile *kernel_file(struct lookup *at)
+{
+	if (!at->opened && at->options->kernel)
+		at->kernel = open_file(at, at->options->kernel);
+	at->opened = true;
+	return at->kernel;
+}
+
+/* A Linux that moves itself at boot is not where its file says. */
+static void warn_of_kaslr(struct lookup *at)
+{
+	uint64_t unused;
+
+	if (!at->moves || at->warned || at->options->slide_given ||
+	    !symfile_find(at->kernel, "start_kernel", &unused))
+		return;
+	at->warned = true;
+	log_warn("%s may move itself at boot (KASLR), then its symbols are not found: say nokaslr "
+		 "in -append, or --slide",
+		 at->options->kernel);
+}
+
+static bool find_in_elfs(const struct lookup *at, const char *name, uint64_t *address, bool *moved)
+{
+	for (size_t i = 0; i < at->options->nr_elfs; i++) {
+		struct symfile *file = open_file(at, at->options->elfs[i].path);
+		bool found = file && symfile_find(file, name, address);
+
+		*moved = found && symfile_is_relocatable(file);
+		symfile_close(file);
+		if (found)
+			return true;
+	}
+	return false;
+}
+
+/* Appends the address of a name, or the name where only QEMU can know the address. */
+static int add_place(struct lookup *at, struct buf *line, const char *name)
+{
+	struct symfile *kernel = kernel_file(at);
+	uint64_t address;
+	bool moved;
+
+	if (text_u64(name, strlen(name), &address)) {
+		buf_addx(line, address);
+	} else if (kernel && symfile_find(kernel, name, &address)) {
+		warn_of_kaslr(at);
+		buf_addx(line, address + at->options->slide);
+	} else if (find_in_elfs(at, name, &address, &moved)) {
+		if (moved)
+			buf_adds(line, name);
+		else
+			buf_addx(line, address);
+	} else if (!kernel && !at->options->nr_elfs) {
+		buf_adds(line, name);
+	} else {
+		return err_set(at->err, ERR_USAGE, "no function %s in %s%s", name,
+			       kernel ? at->options->kernel : at->options->elfs[0].path,
+			       !!kernel + at->options->nr_elfs > 1 ? " nor the other binaries"
+								   : "");
+	}
+	return 0;
+}
+
+/* "argN" and "ret" behind the name, each after a colon: so many as the plugin wants. */
+static bool right_places(const char *given, const char *want)
+{
+	while (*want) {
+		size_t wanted = strcspn(want + 1, ":"), have;
+		bool ret = wanted == 3 && !memcmp(want + 1, "ret", 3);
+		uint32_t nr;
+
+		if (*given != ':')
+			return false;
+		have = strcspn(given + 1, ":");
+		if (ret ? have != 3 || memcmp(given + 1, "ret", 3) != 0
+			: have < 4 || memcmp(given + 1, "arg", 3) != 0 ||
+				    !text_u32(given + 4, have - 3, &nr))
+			return false;
+		given += 1 + have;
+		want += 1 + wanted;
+	}
+	return !*given;
+}
+
+static int add_hook(struct lookup *at, struct buf *line, const struct hook_option *hook)
+{
+	const char *otherwise = kinds[hook->kind].otherwise;
+	size_t len = *otherwise ? strcspn(hook->text, ":") : strlen(hook->text);
+	const char *places = hook->text[len] ? hook->text + len : otherwise;
+	struct buf name = { 0 };
+	int ret;
+
+	buf_add(&name, hook->text, len);
+	if (!len || strpbrk(name.data, ",+"))
+		ret = err_set(at->err, ERR_USAGE, "--%s wants a symbol or an address, not '%s'",
+			      kinds[hook->kind].option, hook->text);
+	else if (*otherwise && !right_places(places, otherwise))
+		ret = err_set(at->err, ERR_USAGE, "--%s wants FUNC or FUNC%s, not '%s'",
+			      kinds[hook->kind].option, otherwise, hook->text);
+	else
+		ret = add_place(at, line, name.data);
+	buf_adds(line, places);
+	buf_release(&name);
+	return ret;
+}
+
+/* Several places to begin at are one argument, with a plus between. */
+static int add_kind(struct lookup *at, struct buf *line, const struct record_options *record,
+		    enum hook_kind kind)
+{
+	bool list = kind == HOOK_FROM || kind == HOOK_TO, first = true;
+
+	for (size_t i = 0; i < record->nr_hooks; i++) {
+		if (record->hooks[i].kind != kind)
+			continue;
+		if (list && !first)
+			buf_addc(line, '+');
+		else
+			buf_addf(line, ",%s=", kinds[kind].option);
+		first = false;
+		if (add_hook(at, line, &record->hooks[i]) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+int hooks_add(struct buf *line, const struct record_options *record, const struct options *options,
+	      bool moves, struct err *err)
+{
+	struct lookup at = { .options = options, .moves = moves, .err = err };
+	int ret = 0;
+
+	for (unsigned kind = 0; kind < HOOK_KINDS && ret == 0; kind++)
+		ret = add_kind(&at, line, record, (enum hook_kind)kind);
+	symfile_close(at.kernel);
+	return ret;
+}

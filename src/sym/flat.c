@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * A kernel as it lies in memory, without the headers of an ELF: Image of arm64 and RISC-V, and what
+ * is in a zImage. Where it was linked is told by its own table of symbols or, if a loader has yet
+ * to fill that in, by the pointers to its functions.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include "base/slide.h"
+#include "sym/internal.h"
+
+#define FLAT_MAX ((off_t)1 << 30)
+#define POINTERS_MAX 20000
+#define STEP_64K 65536
+/* On Arm a kernel is linked 32 KB behind the start of memory, which is at a multiple of 256 MB. */
+#define ARM_MEMORY 0xf0000000
+#define ARM_TEXT_OFFSET 0x8000
+
+enum { MACHINE_ARM = 40, MACHINE_AARCH64 = 183, MACHINE_RISCV = 243 };
+
+uint16_t flat_machine(const uint8_t *head, size_t len)
+{
+	if (len < 64)
+		return 0;
+	if (!memcmp(head + 56, "ARM\x64", 4))
+		return MACHINE_AARCH64;
+	if (!memcmp(head + 56, "RSC\x05", 4) || !memcmp(head + 48, "RISCV\0\0\0", 8))
+		return MACHINE_RISCV;
+	return 0;
+}
+
+static const struct ksym *find(const struct ksyms *ksyms, const char *name)
+{
+	for (size_t i = 0; i < ksyms->nr; i++) {
+		if (!strcmp(ksyms->at[i].name, name))
+			return &ksyms->at[i];
+	}
+	return NULL;
+}
+
+/* The distance between what may be pointers, anywhere in the image, and what functions there are. */
+static bool find_place(const struct flat *flat, const struct ksyms *ksyms, uint64_t *place)
+{
+	uint64_t *starts = xmalloc(ksyms->nr * sizeof(*starts));
+	uint64_t *seen = xmalloc((flat->len / 8 + 1) * sizeof(*seen));
+	size_t nr_starts = 0, nr_seen = 0, stride, kept = 0;
+	struct slide slide;
+	bool good;
+
+	for (size_t i = 0; i < ksyms->nr; i++) {
+		if (ksyms->at[i].type == 't' || ksyms->at[i].type == 'T')
+			starts[nr_starts++] = ksyms->at[i].addr;
+	}
+	for (size_t at = 0; at + 8 <= flat->len; at += 8) {
+		uint64_t value;
+
+		memcpy(&value, flat->data + at, sizeof(value));
+		if (value >> 32 >= 0xffff0000 && value < UINT64_MAX - UINT32_MAX / 4)
+			seen[nr_seen++] = value;
+	}
+	nr_starts = sort_unique(starts, nr_starts);
+	nr_seen = sort_unique(seen, nr_seen);
+	stride = nr_seen / POINTERS_MAX + 1;
+	for (size_t i = 0; i < nr_seen; i += stride)
+		seen[kept++] = seen[i];
+	good = slide_find(starts, nr_starts, seen, kept, STEP_64K, &slide);
+	*place = slide.by;
+	free(starts);
+	free(seen);
+	return good;
+}
+
+static void move(struct ksyms *ksyms, uint64_t by)
+{
+	for (size_t i = 0; i < ksyms->nr; i++)
+		ksyms->at[i].addr += by;
+}
+
+static void add_segment(struct flat *flat, const struct ksyms *ksyms, const char *from,
+			const char *to)
+{
+	const struct ksym *start = find(ksyms, from), *end = find(ksyms, to);
+
+	if (!start || !end || start->addr < flat->vaddr || end->addr <= start->addr ||
+	    end->addr - flat->vaddr > flat->len)
+		return;
+	flat->segments[flat->nr_segments++] = (struct sym_segment){
+		.vaddr = start->addr,
+		.offset = start->addr - flat->vaddr,
+		.filesz = end->addr - start->addr,
+		.memsz = end->addr - start->addr,
+	};
+}
+
+/*
+ * Where the code begins that _stext names. Kernels that can be started by EFI say so in their
+ * second header; others of arm64 have it at the first place that is aligned for any page size.
+ */
+static uint64_t text_offset(const struct flat *flat)
+{
+	uint32_t header = 0, code = 0;
+
+	if (flat->len >= 64)
+		memcpy(&header, flat->data + 60, sizeof(header));
+	if (header && header < flat->len && flat->len - header >= 64 &&
+	    !memcmp(flat->data + header, "PE\0\0", 4))
+		memcpy(&code, flat->data + header + 44, sizeof(code));
+	return code ? code : STEP_64K;
+}
+
+/* Of a kernel that has only names for its functions, the start may have none. */
+static bool find_first(const struct flat *flat, const struct ksyms *ksyms, uint64_t *vaddr)
+{
+	const struct ksym *found = NULL;
+
+	/* RISC-V has its first code before what it calls its text. */
+	if (flat->machine == MACHINE_RISCV)
+		found = find(ksyms, "_start");
+	if (!found)
+		found = find(ksyms, "_text");
+	if (found) {
+		*vaddr = found->addr;
+		return true;
+	}
+	found = find(ksyms, "_stext");
+	if (!found || flat->machine == MACHINE_RISCV)
+		return false;
+	if (flat->machine == MACHINE_AARCH64)
+		*vaddr = found->addr - text_offset(flat);
+	else
+		*vaddr = (found->addr & ARM_MEMORY) + ARM_TEXT_OFFSET;
+	return true;
+}
+
+static int place(struct flat *flat, struct ksyms *ksyms, const char *path, struct err *err)
+{
+	if (ksyms->unplaced && flat->is_64bit) {
+		if (!find_place(flat, ksyms, &flat->vaddr))
+			return err_set(err, ERR_INPUT,
+				       "%s: where this kernel was linked cannot be found out",
+				       path);
+		move(ksyms, flat->vaddr);
+	}
+	if (!find_first(flat, ksyms, &flat->vaddr))
+		return err_set(err, ERR_INPUT,
+			       "%s: this kernel's symbols do not say where it begins", path);
+	add_segment(flat, ksyms, "_stext", "_etext");
+	add_segment(flat, ksyms, "_sinittext", "_einittext");
+	return 0;
+}
+
+static uint8_t *map_file(const char *path, int fd, size_t *len, struct err *err)
+{
+	struct stat st;
+	void *data;
+
+	if (fstat(fd, &st) < 0 || st.st_size <= 0 || st.st_size > FLAT_MAX) {
+		err_set(err, ERR_INPUT, "%s: too large for a kernel", path);
+		return NULL;
+	}
+	data = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+	if (data == MAP_FAILED) {
+		err_set(err, ERR_INPUT, "%s: %s", path, strerror(errno));
+		return NULL;
+	}
+	*len = (size_t)st.st_size;
+	return data;
+}
+
+struct flat *flat_open(const char *path, int fd, uint16_t machine, struct ksyms *ksyms,
+		       struct err *err)
+{
+	struct flat *flat = xcalloc(1, sizeof(*flat));
+	struct ksyms_in in;
+
+	memset(ksyms, 0, sizeof(*ksyms));
+	flat->machine = machine;
+	flat->is_64bit = machine != MACHINE_ARM;
+	flat->data = map_file(path, fd, &flat->len, err);
+	in = (struct ksyms_in){ .data = flat->data, .len = flat->len, .is_64bit = flat->is_64bit };
+	if (flat->data && ksyms_read(ksyms, &in, path, err) == 0 &&
+	    place(flat, ksyms, path, err) == 0)
+		return flat;
+	flat_close(flat);
+	ksyms_release(ksyms);
+	return NULL;
+}
+
+void flat_close(struct flat *flat)
+{
+	if (!flat)
+		return;
+	if (flat->data)
+		munmap(flat->data, flat->len);
+	free(flat);
+}

@@ -1,0 +1,248 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""kscope record qemu with a real QEMU and the real plugin, and the smallest of guests."""
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import guests
+from lib import KSCOPE, TOOLS, check, equal, finish, kscope, read_folded, run, scratch
+
+QEMU = ["qemu-system-i386", "-display", "none", "-net", "none", "-no-reboot"]
+EXIT = ["-append", "exit", "-device", "isa-debug-exit,iobase=0xf4,iosize=1"]
+SERIAL = ["-serial", "stdio"]
+
+
+def build(folder):
+    elf = os.path.join(folder, "tiny.elf")
+    for command in (["clang", "--target=i386-none-elf", "-c", os.path.join(TOOLS, "tiny_guest.S"),
+                     "-o", elf + ".o"],
+                    ["ld.lld", "-m", "elf_i386", "--image-base=0x100000", "-z", "separate-code", "-z",
+                     "max-page-size=0x1000", elf + ".o", "-o", elf]):
+        done = run(*command)
+        if done.returncode:
+            check("the guest is built", False, done.stderr)
+            finish()
+    return elf
+
+
+class Guest:
+    def __init__(self, folder):
+        self.folder = folder
+        self.elf = build(folder)
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def words(self, options, more):
+        # Whatever goes wrong, no guest outlives the test.
+        return ["timeout", "60", KSCOPE, "record", "qemu", *options, "--", *QEMU, "-kernel", self.elf,
+                *more]
+
+    def record(self, *options, more=(), **how):
+        return run(*self.words(options, more), cwd=self.folder, **how)
+
+    def start(self, *options, more=()):
+        return subprocess.Popen(self.words(options, more)[2:], cwd=self.folder, text=True,
+                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE)
+
+    def samples(self, name):
+        done = kscope("info", "--json", self.path(name), "--kernel", self.elf)
+        return json.loads(done.stdout)["samples"] if done.returncode < 2 else done.stderr
+
+
+def said(name, done, code, *words):
+    return check(name, done.returncode == code and all(word in done.stderr for word in words),
+                 f"exit code {done.returncode}, stderr: {done.stderr}")
+
+
+def shares(stacks):
+    """Of the two functions that the guest works in: three parts and one."""
+    leaves = {"heavy": 0, "light": 0}
+    for stack, count in stacks.items():
+        leaf = stack.split(";")[-1]
+        if leaf in leaves:
+            leaves[leaf] += count
+    both = sum(leaves.values())
+    return both, leaves["heavy"] / both if both else 0
+
+
+def test_whole_run(guest):
+    done = guest.record(more=EXIT + SERIAL)
+    said("a guest that ends by itself", done, 0, "samples", "ended with status 33",
+         f"kscope report perf.data -k {guest.elf}")
+    equal("its output", done.stdout, "ready\ndone\n")
+    folded = kscope("convert", guest.path("perf.data"), "-k", guest.elf, "-t", "folded", "-o", "-")
+    both, share = shares(read_folded(folded.stdout))
+    check("the work it did", both >= 50 and 0.6 < share < 0.9, (both, share, folded.stderr))
+    done = run("perf", "report", "-f", "-i", guest.path("perf.data"), "-k", guest.elf, "--stdio")
+    check("perf reads it", done.returncode == 0 and "heavy" in done.stdout, done.stdout + done.stderr)
+    for name in ("x.folded", "x.svg", "x.kscope"):
+        said(f"output: {name}", guest.record("-o", name, more=EXIT + SERIAL), 0, f"{name} is written")
+    both, share = shares(read_folded(guest.path("x.folded")))
+    check("folded: the work it did", both >= 50 and 0.6 < share < 0.9, (both, share))
+    with open(guest.path("x.svg"), encoding="utf-8") as f:
+        check("svg: the work it did", "heavy" in f.read())
+    check("kscope: it has samples", guest.samples("x.kscope") >= 50, guest.samples("x.kscope"))
+    done = guest.record("--clock", "instructions", "--period", "100000", "-o", "i.folded",
+                        more=EXIT + SERIAL)
+    both, share = shares(read_folded(guest.path("i.folded")))
+    check("by instructions: exactly the work it did", done.returncode == 0 and
+          2280 < both < 2520 and 0.72 < share < 0.78, (both, share, done.stderr))
+
+
+def test_ends(guest):
+    done = guest.record("--until", "ready", "--duration", "50", more=SERIAL)
+    said("until it says so", done, 0, "samples")
+    equal("until: its output goes through", done.stdout.strip(), "ready")
+    done = guest.record("--until", "ready", "--duration", "50")
+    said("until, on a port that is added", done, 0, "samples")
+    equal("until: what it says there is shown", done.stdout.strip(), "ready")
+    said("until, in a file", guest.record("--until", "ready", "--duration", "50",
+                                          more=["-serial", "file:serial.txt"]), 0, "samples")
+    said("duration", guest.record("--duration", "1"), 0, "samples")
+    child = guest.start("-o", "c.kscope", more=SERIAL)
+    child.stdout.readline()
+    time.sleep(0.5)
+    child.send_signal(signal.SIGINT)
+    _, err = child.communicate(timeout=60)
+    check("Ctrl-C: the result is written", child.returncode == 0 and "c.kscope is written" in err and
+          guest.samples("c.kscope") > 10, err)
+    child = guest.start("-o", "k.folded", "--control", "k.ctl", more=SERIAL)
+    child.stdout.readline()
+    time.sleep(0.5)
+    kscope("record", "qemu", "--attach", guest.path("k.ctl"), "flush")
+    kill_qemu(guest.path("k.ctl"))
+    _, err = child.communicate(timeout=60)
+    check("a QEMU that is killed: what it had written is there", child.returncode == 1 and
+          "signal 9" in err and shares(read_folded(guest.path("k.folded")))[0] > 10, err)
+
+
+def kill_qemu(control):
+    """The process that listens there."""
+    import socket
+    import struct
+    with socket.socket(socket.AF_UNIX) as peer:
+        peer.connect(control)
+        pid = struct.unpack("iii", peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0]
+    os.kill(pid, signal.SIGKILL)
+
+
+def status(guest):
+    done = kscope("record", "qemu", "--attach", guest.path("ctl"), "status")
+    return dict(line.split("=") for line in done.stdout.split())
+
+
+def test_attach(guest):
+    child = guest.start("-o", "a.kscope", "--control", "ctl", "--paused", more=SERIAL)
+    child.stdout.readline()
+    time.sleep(0.3)
+    first = status(guest)
+    equal("attach: it is paused", (first.get("running"), first.get("samples")), ("0", "0"))
+
+    def tell(word):
+        return kscope("record", "qemu", "--attach", guest.path("ctl"), word).returncode
+
+    equal("attach: start", (tell("start"), status(guest).get("running")), (0, "1"))
+    end = time.monotonic() + 30
+    while int(status(guest).get("samples", 0)) < 50 and time.monotonic() < end:
+        time.sleep(0.1)
+    equal("attach: flush", tell("flush"), 0)
+    count = guest.samples("a.kscope")
+    check("attach: what was flushed can be read while it runs", isinstance(count, int) and
+          count >= 50, count)
+    equal("attach: stop", (tell("stop"), status(guest).get("running")), (0, "0"))
+    time.sleep(0.2)
+    before = status(guest)["samples"]
+    time.sleep(0.3)
+    equal("attach: and it has stopped", status(guest)["samples"], before)
+    child.terminate()
+    _, err = child.communicate(timeout=60)
+    check("attach: every sample is in the file", child.returncode == 0 and
+          str(guest.samples("a.kscope")) == before, (before, guest.samples("a.kscope"), err))
+
+
+def test_refusals(guest):
+    said("refused: a wrong option", guest.record(more=["-frobnicate"]), 3, "-frobnicate",
+         "before anything was recorded", "without kscope")
+    env = dict(os.environ, KSCOPE_PLUGIN=guest.elf)
+    said("refused: a plugin that is none", guest.record(env=env), 3, "plugin", guest.elf)
+    said("refused: a kernel that is none", guest.record(more=["-kernel", guest.path("no.elf")]), 3,
+         "no.elf")
+
+
+def test_user_mode(guest):
+    done = run(KSCOPE, "record", "qemu", "-F", "10000", "-o", "u.kscope", "--until", "kscope", "--",
+               "qemu-x86_64", "/bin/echo", "kscope was here", cwd=guest.folder)
+    check("a user-mode QEMU", done.returncode in (0, 1) and done.stdout.startswith("kscope ") and
+          "u.kscope is written" in done.stderr, done.stdout + done.stderr)
+
+
+def test_full_disk(guest):
+    small = guest.path("small")
+    os.mkdir(small)
+    words = guest.words(["--duration", "1", "-F", "10000", "-o", "small/f.kscope"], [])
+    done = run("unshare", "-r", "-m", "sh", "-c",
+               f"mount -t tmpfs -o size=1m none '{small}' && \"$@\"; echo $? $(stat -c %s small/*)",
+               "sh", *words, cwd=guest.folder)
+    if "unshare" in done.stderr or "mount" in done.stderr:
+        print(f"skip a full disk: {done.stderr.strip()}")
+        return
+    code, size = (int(word) for word in done.stdout.split())
+    check("a full disk: what found room is there, and it is said", code == 1 and
+          "No space left" in done.stderr and "samples" in done.stderr and size > 500000,
+          (code, size, done.stderr))
+
+
+def perf_names(guest, data):
+    """{function: percent}, by perf, from nothing but the build-id cache."""
+    done = run("perf", "--buildid-dir", guest.path("cache"), "report", "-f", "-i", data, "--stdio",
+               "--no-children", "-g", "none", "--comm", "kernel", "--sort", "sym", "-F",
+               "overhead,sym", "-t", "@")
+    rows = [line.split("@") for line in done.stdout.splitlines() if "@[k]" in line]
+    return {row[1].removeprefix("[k] ").strip(): float(row[0].strip().rstrip("%")) for row in rows}
+
+
+def test_linux(guest):
+    """Debian's kernel as it is shipped, somewhere in memory: names in kscope and in perf."""
+    if guests.missing():
+        print(f"skip linux: {guests.missing()}")
+        return
+    linux, data = guests.linux("amd64", words="kscope.work=none"), guest.path("linux.data")
+    done = guests.boot(linux, before=["timeout", "120", KSCOPE, "record", "qemu", "-o", data,
+                                      f"--buildid-cache={guest.path('cache')}", "--"])
+    check("linux: it boots and is recorded", done.code == 0 and f"-k {linux.kernel}, or perf" in
+          done.errors and "0 lost" in done.errors, done.errors)
+    rows = json.loads(kscope("report", data, "-k", linux.kernel, "--json").stdout)
+    rows = {row["name"]: row["self_percent"] for row in rows["events"][0]["functions"]
+            if row["binary"] == "[kernel.kallsyms]" and not row["name"].startswith("[")}
+    theirs = perf_names(guest, data)
+    top = sorted(rows, key=rows.get, reverse=True)[:20]
+    wrong = [(name, rows[name], theirs.get(name)) for name in top
+             if abs(rows[name] - theirs.get(name, -1)) > 0.02]
+    check("linux: perf has the same names for the same shares", len(rows) > 200 and not wrong,
+          (len(rows), wrong))
+
+
+def main():
+    with scratch() as folder:
+        guest = Guest(os.path.realpath(folder))
+        test_whole_run(guest)
+        test_ends(guest)
+        test_attach(guest)
+        test_refusals(guest)
+        test_user_mode(guest)
+        test_full_disk(guest)
+        test_linux(guest)
+        left = [name for name in os.listdir(folder) if name.startswith(".")]
+        equal("nothing is left behind", left, [])
+    finish()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Guests and the QEMUs to boot them with, for the tests.
+
+    guest = guests.linux("amd64", words="kscope.work=zero")
+    done = guests.boot(guest, "backports", ["-plugin", ...])
+    done.serial, done.code
+
+tools/get-guests and tools/get-qemu fetch them (`make test` does); missing() says what is not there.
+"""
+import base64
+import gzip
+import os
+import re
+import select
+import subprocess
+import time
+from dataclasses import dataclass, field
+
+from lib import BUILD
+
+GUESTS = os.path.join(BUILD, "guests")
+DEMO_KERNELS = os.path.join(BUILD, "demo", "kernel")
+# Where their programs are; "" is the machine's own.
+QEMUS = {"debian": "", "backports": os.path.join(BUILD, "qemu-backports", "bin")}
+BEGIN, END = "kscope: begin", "kscope: end"
+
+
+@dataclass
+class Guest:
+    """A machine to boot, and the binaries that run in it."""
+    name: str
+    program: str  # qemu-system-...
+    kernel: str
+    args: list
+    elfs: list = field(default_factory=list)  # user programs of the guest
+    until: str = ""  # the guest does not end by itself, but says this when it is done
+
+
+@dataclass
+class Boot:
+    serial: str
+    errors: str
+    code: int  # None: it was ended, because it had said what it was waited for, or took too long
+    ended: bool  # by itself, or after `until`
+
+
+def missing():
+    """What is not there, or None."""
+    for path in [os.path.join(GUESTS, "version"), os.path.join(BUILD, "qemu-backports", "version")]:
+        if not os.path.exists(path):
+            return f"{path} is not there: make test-guests"
+    return None
+
+
+def qemu(program, which="debian"):
+    return os.path.join(QEMUS[which], program)
+
+
+def linux(architecture, words="", cpus=2):
+    """A Debian cloud kernel with the work of tests/guests/init: amd64 or arm64."""
+    folder = os.path.join(GUESTS, f"linux-{architecture}")
+    program, machine, console = {
+        "amd64": ("qemu-system-x86_64", ["-M", "pc", "-vga", "none", "-net", "none"], "ttyS0"),
+        "arm64": ("qemu-system-aarch64", ["-M", "virt,dtb-randomness=off", "-cpu", "cortex-a72",
+                                          "-net", "none"], "ttyAMA0"),
+    }[architecture]
+    kernel = os.path.join(folder, "vmlinuz")
+    return Guest(f"linux-{architecture}", program, kernel,
+                 [*machine, "-m", "512", "-smp", str(cpus), "-no-reboot", "-kernel", kernel,
+                  "-initrd", os.path.join(folder, "initrd"),
+                  "-append", f"console={console} quiet panic=-1 {words}".strip()],
+                 [os.path.join(folder, "work"), os.path.join(folder, "busybox")])
+
+
+def gnumach():
+    """GNU Mach with tests/guests/bootstrap.c as its only task."""
+    folder = os.path.join(GUESTS, "gnumach-i386")
+    kernel, task = os.path.join(folder, "gnumach-dbg"), os.path.join(folder, "bootstrap")
+    return Guest("gnumach", "qemu-system-i386", kernel,
+                 ["-m", "256", "-vga", "none", "-net", "none", "-no-reboot", "-kernel", kernel,
+                  "-append", "console=com0", "-initrd", f"{task} $(task-create) $(task-resume)"],
+                 [task], until=END)
+
+
+def demo(architecture, frames="fp", words="", cpus=4):
+    """The kernel of demo/kernel: x86_64 or aarch64, with frame pointers (fp) or without (nofp)."""
+    kernel = os.path.join(DEMO_KERNELS, architecture, f"kernel-{frames}.elf")
+    machine = {"x86_64": ["-M", "pc", "-vga", "none", "-net", "none"],
+               "aarch64": ["-M", "virt,dtb-randomness=off", "-cpu", "cortex-a72", "-net", "none"],
+               }[architecture]
+    return Guest(f"demo-{architecture}", f"qemu-system-{architecture}", kernel,
+                 [*machine, "-m", "128", "-smp", str(cpus), "-no-reboot", "-kernel", kernel,
+                  "-append", words])
+
+
+def command(guest, which="debian", more=()):
+    """The command line, with the serial port on stdout and nothing else there."""
+    return [qemu(guest.program, which), "-accel", "tcg", "-display", "none", "-serial", "stdio",
+            "-monitor", "none", *guest.args, *more]
+
+
+def boot(guest, which="debian", more=(), timeout=120, before=()):
+    """Boots a guest to its end. `before` stands before QEMU's command: another program runs it."""
+    process = subprocess.Popen([*before, *command(guest, which, more)], stdin=subprocess.DEVNULL,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    until, deadline = guest.until.encode(), time.monotonic() + timeout
+    streams = {process.stdout: bytearray(), process.stderr: bytearray()}
+    serial, errors = streams.values()
+    open_streams = list(streams)
+    seen = False
+    while open_streams and not seen:
+        ready = select.select(open_streams, [], [], max(0, deadline - time.monotonic()))[0]
+        if not ready:
+            break
+        for stream in ready:
+            data = os.read(stream.fileno(), 65536)
+            streams[stream] += data
+            if not data:
+                open_streams.remove(stream)
+        seen = bool(until) and until in serial
+    ended = seen or not open_streams
+    if open_streams:
+        process.terminate()
+    try:
+        rest = process.communicate(timeout=30)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        rest = process.communicate()
+    serial += rest[0] or b""
+    errors += rest[1] or b""
+    return Boot(serial.decode(errors="replace").replace("\r", ""), errors.decode(errors="replace"),
+                process.returncode if not open_streams else None, ended)
+
+
+def kallsyms(serial):
+    """The guest's own /proc/kallsyms (words="kscope.kallsyms"), as text."""
+    found = re.search(r"kscope: kallsyms\n(.*?)kscope: end of kallsyms", serial, re.S)
+    return gzip.decompress(base64.b64decode(found[1])).decode() if found else ""

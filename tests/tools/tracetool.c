@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * tracetool FILE [events]: the traces in a recording of the QEMU plugin, decoded: what there is of
+ * them, what call stacks they make, and the events themselves as lines.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <fcntl.h>
+
+#include "base/pb.h"
+#include "pass/calls.h"
+#include "read/wire_trace.h"
+
+#define MAX_CPUS 64
+
+static struct wire_trace traces[MAX_CPUS];
+static uint64_t bytes, kinds[8], chunks;
+static bool show, nocalls;
+static struct calls calls;
+static uint64_t spaces[4096];
+
+static uint32_t pid_of(uint64_t space)
+{
+	uint32_t i = 0;
+
+	while (i < 4095 && spaces[i] && spaces[i] != space)
+		i++;
+	spaces[i] = space;
+	return i + 1;
+}
+
+static void print(const struct event *ev)
+{
+	static const char *const names[] = { "jump",  "call",  "return", "enter",
+					     "leave", "begin", "end" };
+	const struct event_branch *b = &ev->branch;
+
+	kinds[b->kind]++;
+	if (show)
+		printf("%" PRIu64 ".%09" PRIu64 " cpu%u %-6s %" PRIx64 " -> %" PRIx64 " n=%" PRIu64
+		       " next=%" PRIx64 " sp=%" PRIx64 " %s space=%" PRIx64 "\n",
+		       ev->time / 1000000000, ev->time % 1000000000, ev->cpu, names[b->kind],
+		       b->from, b->to, b->instructions, b->next, b->sp,
+		       b->context == IP_KERNEL ? "kernel" : "user", b->space);
+}
+
+static void decode(struct wire_trace *trace, struct pb data, uint64_t time)
+{
+	struct event ev = { 0 };
+	int ret;
+
+	bytes += (uint64_t)(data.end - data.at);
+	wire_trace_feed(trace, data.at, (size_t)(data.end - data.at), time);
+	while ((ret = wire_trace_next(trace, &ev)) > 0) {
+		struct calls_stats was = calls.stats;
+
+		print(&ev);
+		if (nocalls)
+			continue;
+		ev.pid = ev.tid = pid_of(ev.branch.space);
+		calls_add(&calls, &ev);
+		if (show && calls.stats.returns - was.returns != calls.stats.found - was.found)
+			printf("NOT FOUND\n");
+		if (show && calls.stats.beyond != was.beyond)
+			printf("BEYOND\n");
+		if (show && calls.stats.tasks != was.tasks)
+			printf("NEW TASK %s\n", calls.cpus[0].task ? "" : "?");
+		if (show && calls.stats.switches != was.switches)
+			printf("SWITCH\n");
+	}
+	if (ret < 0)
+		printf("damage: %s at %zu of %zu\n", trace->wrong, (size_t)(trace->at - data.at),
+		       (size_t)(data.end - data.at));
+}
+
+static void chunk(struct pb pb)
+{
+	struct pb_field f;
+	uint64_t time = NO_TIME, cpu = NO_CPU;
+	struct pb trace = { 0 };
+
+	while (pb_next(&pb, &f) > 0) {
+		if (f.number == 2)
+			cpu = f.value;
+		else if (f.number == 12)
+			time = f.value;
+		else if (f.number == 9)
+			trace = f.bytes;
+		else if (f.number == 4)
+			printf("dropped %" PRIu64 "\n", f.value);
+	}
+	chunks++;
+	if (trace.at && cpu < MAX_CPUS)
+		decode(&traces[cpu], trace, time);
+}
+
+int main(int argc, char **argv)
+{
+	int fd = argc > 1 ? open(argv[1], O_RDONLY) : -1;
+	struct stat st;
+	struct pb_field f;
+	struct pb pb;
+	uint64_t events = 0;
+
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return 2;
+	show = argc > 2 && !strcmp(argv[2], "events");
+	nocalls = argc > 2 && !strcmp(argv[2], "nocalls");
+	calls_init(&calls);
+	pb.at = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+	pb.end = pb.at + st.st_size;
+	for (uint32_t i = 0; i < MAX_CPUS; i++)
+		wire_trace_init(&traces[i], i);
+	while (pb_next(&pb, &f) > 0)
+		chunk(f.bytes);
+	for (uint32_t i = 0; i < MAX_CPUS; i++) {
+		if (!traces[i].nr_events)
+			continue;
+		printf("cpu %u instructions %" PRIu64 " missing %" PRIu64 " steps %" PRIu64
+		       " events %" PRIu64 "\n",
+		       i, traces[i].total, traces[i].missing, traces[i].nr_steps_taken,
+		       traces[i].nr_events);
+		events += traces[i].nr_events;
+	}
+	printf("bytes %" PRIu64 " chunks %" PRIu64 " bytes/event %.3f\n", bytes, chunks,
+	       events ? (double)bytes / (double)events : 0);
+	for (int i = 0; i < 7; i++)
+		printf("%s%" PRIu64,
+		       i ? " " : "jump call return enter leave begin end: ", kinds[i]);
+	printf("\n");
+	printf("returns %" PRIu64 " found %" PRIu64 " missed %" PRIu64 " (%.5f%%) jumps %" PRIu64
+	       " beyond %" PRIu64 " traps %" PRIu64 " leaves %" PRIu64 " found %" PRIu64
+	       " switches %" PRIu64 " tasks %" PRIu64 " instructions %" PRIu64 " rooted %" PRIu64
+	       " paths %zu counters %zu left %zu\n",
+	       calls.stats.returns, calls.stats.found, calls.stats.returns - calls.stats.found,
+	       100.0 * (double)calls.stats.found / (double)(calls.stats.returns + 1e-9),
+	       calls.stats.jumps, calls.stats.beyond, calls.stats.traps, calls.stats.leaves,
+	       calls.stats.leaves_found, calls.stats.switches, calls.stats.tasks,
+	       calls.stats.instructions, calls.stats.rooted, calls.nr_paths, calls.nr_counters,
+	       calls.nr_left);
+	calls_release(&calls);
+	return 0;
+}
