@@ -457,6 +457,9 @@ static const struct cpu_state *state_of(struct wire *w, const struct wire_sample
 		.whole = true,
 		.stack = sample->stack.at,
 		.stack_len = (uint64_t)(sample->stack.end - sample->stack.at),
+		.outer_addr = sample->outer_address,
+		.outer = sample->outer.at,
+		.outer_len = (uint64_t)(sample->outer.end - sample->outer.at),
 	};
 	return &w->state;
 }

@@ -38,7 +38,8 @@ enum wire_level { WIRE_USER, WIRE_KERNEL, WIRE_HYPERVISOR, WIRE_FIRMWARE };
 struct wire_sample { /* pointers lead into the message */
 	uint64_t time, pc, space, weight, level, task;
 	bool idle, no_space;
-	struct pb registers, stack, chain;
+	uint64_t outer_address;
+	struct pb registers, stack, outer, chain;
 };
 
 struct wire_alloc {
