@@ -264,7 +264,7 @@ static bool is_x86_frame(const uint64_t *words, bool wide)
 	return !wide || words[4] <= 0xffff;
 }
 
-static bool x86_trap(unsigned cpu, uint64_t sp, uint64_t *resume)
+static bool x86_trap(unsigned cpu, uint64_t sp, uint64_t *resume, unsigned *level)
 {
 	bool wide = set == INSN_X86_64;
 	uint64_t words[6];
@@ -274,6 +274,7 @@ static bool x86_trap(unsigned cpu, uint64_t sp, uint64_t *resume)
 	for (size_t i = 0; i < 2; i++) {
 		if (is_x86_frame(words + i, wide)) {
 			*resume = words[i];
+			*level = (words[i + 1] & 3) != 3;
 			return true;
 		}
 	}
@@ -292,11 +293,11 @@ static bool arm_trap(unsigned cpu, uint64_t pc, uint64_t *resume)
 	return true;
 }
 
-bool look_for_trap(unsigned cpu, uint64_t pc, uint64_t sp, uint64_t *resume)
+bool look_for_trap(unsigned cpu, uint64_t pc, uint64_t sp, uint64_t *resume, unsigned *level)
 {
 	switch (set) {
 	case INSN_X86_64:
-	case INSN_I386: return x86_trap(cpu, sp, resume);
+	case INSN_I386: return x86_trap(cpu, sp, resume, level);
 	case INSN_AARCH64: return !(pc & 0x7f) && read_reg(cpu, REG_LINK, resume);
 	case INSN_ARM: return arm_trap(cpu, pc, resume);
 	case INSN_RISCV64:

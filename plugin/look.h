@@ -26,10 +26,11 @@ void look_at(unsigned cpu, uint64_t pc, struct look *look);
 uint64_t look_pc(unsigned cpu, uint64_t start);
 bool look_moves(void); /* whether it may be elsewhere at all */
 /*
- * An exception or interrupt seems to have led to `pc`: finds the address that it returns to. False
- * if there is no sign of one. sp is where the stack is now.
+ * An exception or interrupt seems to have led to `pc`: finds the address that it returns to, and the
+ * level if it is known, else that stays. False if there is no sign of one. sp is where the stack is
+ * now.
  */
-bool look_for_trap(unsigned cpu, uint64_t pc, uint64_t sp, uint64_t *resume);
+bool look_for_trap(unsigned cpu, uint64_t pc, uint64_t sp, uint64_t *resume, unsigned *level);
 /* After a return or a call through a register: whether memory says that it was one. */
 bool look_returned(unsigned cpu, uint64_t sp, uint64_t pc);
 bool look_called(unsigned cpu, uint64_t sp, uint64_t next);

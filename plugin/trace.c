@@ -57,6 +57,7 @@ struct step {
 	int ran;     /* instructions of the block before */
 	bool trap;
 	uint64_t resume; /* 0: not known */
+	unsigned level;	 /* that a trap came from */
 	bool state;	 /* registers are in `look` */
 	struct look look;
 };
@@ -347,7 +348,7 @@ static void explain_direct(const struct tracer *t, struct step *step)
 		step->ran = index;
 		return;
 	}
-	if (look_for_trap(t->cpu, step->pc, step->look.sp, &step->resume)) {
+	if (look_for_trap(t->cpu, step->pc, step->look.sp, &step->resume, &step->level)) {
 		count_trap(t, step);
 	} else if (index == 0) {
 		step->ran = 0;
@@ -378,7 +379,8 @@ static bool is_trap(const struct tracer *t, const struct step *step)
 
 static void explain_any(const struct tracer *t, struct step *step)
 {
-	if (look_for_trap(t->cpu, step->pc, step->look.sp, &step->resume) && is_trap(t, step))
+	if (look_for_trap(t->cpu, step->pc, step->look.sp, &step->resume, &step->level) &&
+	    is_trap(t, step))
 		count_trap(t, step);
 	else
 		step->resume = 0;
@@ -431,7 +433,7 @@ static void put_step(struct tracer *t, const struct step *step)
 	}
 	if (step->trap) {
 		emit_byte(&t->out, CODE_TRAP);
-		emit_byte(&t->out, step->resume != 0);
+		emit_byte(&t->out, (uint8_t)(step->level << 1 | (step->resume != 0)));
 		if (step->resume)
 			emit_signed(&t->out, step->resume - (cur->start + t->shift));
 		t->resume = step->resume;
@@ -450,6 +452,8 @@ static void explain(const struct tracer *t, struct step *step)
 	const struct block *from = t->cur->block;
 	bool direct = is_direct(from);
 
+	/* What a program was just given back is the program's, unless the trap says better. */
+	step->level = from->flow == FLOW_LEAVE ? 0 : t->told.level;
 	step->pc = real_pc(t, step->to);
 	step->state = from->flags & INSN_STATE || step->to->block->flags & INSN_STATE ||
 		      from->flow == FLOW_ENTER || from->flow == FLOW_LEAVE;
@@ -494,8 +498,10 @@ static __attribute__((noinline)) void full_word(struct tracer *t)
 	uint64_t now = atomic_load_explicit(&clock_now, memory_order_relaxed);
 
 	emit_word(&t->out);
-	if (unlikely(now > t->time))
+	if (unlikely(now > t->time)) {
 		put_time(t, now);
+		emit_commit(&t->out);
+	}
 	atomic_fetch_add_explicit(&t->out.track->branches, 64, memory_order_relaxed);
 	tell_counts(t);
 	if (!emit_room(&t->out))

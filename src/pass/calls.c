@@ -12,7 +12,9 @@
 #define MAX_ENTRIES (4u << 20) /* paths or counters, before they are handed out */
 #define MEMO_SIZE 65536
 #define NEAR 64		/* bytes: a call this short may be no call at all */
+#define RETPOLINE 8	/* instructions between such a call and its return */
 #define SAME_STACK 4096 /* bytes: a smaller step of the stack pointer is no switch */
+#define FIXUP 65536	/* bytes: so far away a fault may be mended */
 #define SLACK 1024	/* bytes: what a switch saves on the stack */
 
 /* 0 is no path, and no counter. */
@@ -45,6 +47,8 @@ void calls_release(struct calls *calls)
 		free_task(calls->cpus[i].task);
 	for (size_t i = 0; i < calls->nr_left; i++)
 		free_task(calls->left[i]);
+	for (size_t i = 0; i < CALLS_FORKS; i++)
+		free(calls->forks[i].frames);
 	free(calls->cpus);
 	free(calls->left);
 	free(calls->paths);
@@ -70,6 +74,11 @@ void calls_source(struct calls *calls, struct event *ev)
 		.unit = "instructions",
 		.lacks = LACKS_TIME | LACKS_CPU,
 	};
+}
+
+static uint64_t distance(uint64_t a, uint64_t b)
+{
+	return a > b ? a - b : b - a;
 }
 
 /* Paths and counters */
@@ -192,8 +201,20 @@ static void evict_oldest(struct calls *calls)
 	calls->left[oldest] = calls->left[--calls->nr_left];
 }
 
+/* No two tasks are on one stack: those that were left there before have ended. */
+static void drop_ended(struct calls *calls, uint64_t sp)
+{
+	for (size_t i = calls->nr_left; sp && i-- > 0;) {
+		if (!calls->left[i]->sp || distance(calls->left[i]->sp, sp) > SLACK / 2)
+			continue;
+		free_task(calls->left[i]);
+		calls->left[i] = calls->left[--calls->nr_left];
+	}
+}
+
 static void leave_task(struct calls *calls, struct calls_task *task, uint64_t sp)
 {
+	drop_ended(calls, sp);
 	if (calls->nr_left == MAX_LEFT)
 		evict_oldest(calls);
 	task->sp = sp;
@@ -227,11 +248,6 @@ static void drop_marks(struct calls_task *task)
 		task->nr_marks--;
 }
 
-static uint64_t distance(uint64_t a, uint64_t b)
-{
-	return a > b ? a - b : b - a;
-}
-
 /* The task that was left nearest to a stack pointer; nr_left if none was left near it. */
 static size_t nearest_task(const struct calls *calls, uint64_t sp, uint64_t *best)
 {
@@ -242,9 +258,7 @@ static size_t nearest_task(const struct calls *calls, uint64_t sp, uint64_t *bes
 		const struct calls_task *task = calls->left[i];
 		uint64_t away = distance(task->sp, sp);
 
-		/* Of two that were left there, the one that came later: the other one is gone. */
-		if (task->sp && (away < *best || (away == *best && found < calls->nr_left &&
-						  task->used > calls->left[found]->used))) {
+		if (task->sp && away < *best) {
 			*best = away;
 			found = i;
 		}
@@ -262,26 +276,45 @@ static void resume_task(struct calls *calls, struct calls_cpu *cpu, size_t i)
 	add_mark(next, 0, true);
 }
 
-/* The stack pointer went from one place to another between two events. */
-static void check_switch(struct calls *calls, struct calls_cpu *cpu, uint64_t sp)
+/* The mark where the task left a stack near a stack pointer; nr_marks if there is none. */
+static unsigned nearest_mark(const struct calls_task *task, uint64_t sp, uint64_t *best)
 {
-	struct calls_task *task = cpu->task;
-	uint64_t step = distance(sp, cpu->sp), best;
-	size_t other = cpu->entered ? calls->nr_left : nearest_task(calls, sp, &best);
+	unsigned found = task->nr_marks;
 
-	if (other < calls->nr_left && best < step) {
-		resume_task(calls, cpu, other);
-		return;
-	}
-	if (step < SAME_STACK)
-		return;
+	*best = SLACK + 1;
 	for (unsigned i = task->nr_marks; i-- > 0;) {
-		if (!task->marks[i].resumed && distance(task->marks[i].sp, sp) <= SLACK) {
-			task->nr_marks = i; /* back from a stack for interrupts */
-			return;
+		uint64_t away = distance(task->marks[i].sp, sp);
+
+		if (!task->marks[i].resumed && away < *best) {
+			*best = away;
+			found = i;
 		}
 	}
+	return found;
+}
+
+/* The stack pointer went from one place to another between two events. True: to a new stack. */
+static bool check_switch(struct calls *calls, struct calls_cpu *cpu, uint64_t sp)
+{
+	struct calls_task *task = cpu->task;
+	uint64_t step = distance(sp, cpu->sp), to_task, to_mark;
+	unsigned mark = nearest_mark(task, sp, &to_mark);
+	size_t other = nearest_task(calls, sp, &to_task);
+
+	if (step < SAME_STACK && step <= to_task)
+		return false;
+	if (mark < task->nr_marks && to_mark <= to_task) {
+		task->nr_marks = mark; /* back from a stack for interrupts */
+		return false;
+	}
+	if (other < calls->nr_left && !cpu->entered) {
+		resume_task(calls, cpu, other);
+		return true;
+	}
+	if (step < SAME_STACK)
+		return false;
 	add_mark(task, cpu->sp, false);
+	return true;
 }
 
 /* The task at hand turned out to be another one, which nobody has seen before. */
@@ -351,6 +384,8 @@ static void on_call(struct calls *calls, struct calls_cpu *cpu, const struct eve
 	if (near && top && top->kind == CALLS_NEAR && distance(top->target, ev->branch.from) < NEAR)
 		pop_to(task, task->nr - 1);
 	push(calls, cpu, ev, near ? CALLS_NEAR : CALLS_CALL);
+	if (near)
+		cpu->since_near = 0;
 }
 
 static bool is_at_mark(const struct calls_task *task)
@@ -370,6 +405,15 @@ static size_t find_call(const struct calls_task *task, uint64_t to)
 	return task->nr;
 }
 
+/* A call to the next lines, which put another address in the place of theirs and return to it. */
+static bool is_retpoline(const struct calls_cpu *cpu)
+{
+	const struct calls_task *task = cpu->task;
+
+	return task->nr && task->frames[task->nr - 1].kind == CALLS_NEAR &&
+	       cpu->since_near <= RETPOLINE;
+}
+
 static void on_return(struct calls *calls, struct calls_cpu *cpu, const struct event *ev)
 {
 	struct calls_task *task = cpu->task;
@@ -381,62 +425,148 @@ static void on_return(struct calls *calls, struct calls_cpu *cpu, const struct e
 		pop_to(task, frame);
 		return;
 	}
-	if (task->nr && task->frames[task->nr - 1].kind == CALLS_NEAR) { /* a retpoline */
+	if (is_retpoline(cpu)) {
 		calls->stats.returns--;
 		calls->stats.jumps++;
 		pop_to(task, task->nr - 1);
-	} else if (is_at_mark(task)) {
+		task->counter = beside(calls, task->counter, ev);
+		return;
+	}
+	while (task->nr && task->frames[task->nr - 1].kind == CALLS_NEAR)
+		pop_to(task, task->nr - 1); /* it was no call */
+	if (is_at_mark(task)) {
 		calls->stats.returns--;
 		start_task(calls, cpu, ev);
 		return;
-	} else if (!task->nr) {
+	}
+	if (!task->nr) {
 		calls->stats.returns--;
 		calls->stats.beyond++;
 		task->rooted = false;
+	} else if (task->frames[task->nr - 1].kind == CALLS_TRAP && ev->branch.context == IP_USER) {
+		calls->stats.returns--; /* the end of a signal's handler */
+		calls->stats.jumps++;
 	}
 	task->counter = beside(calls, task->counter, ev);
 }
 
-static void on_enter(struct calls *calls, struct calls_cpu *cpu, const struct event *ev)
+/* Whether a trap may end where control goes now. Faults may go on elsewhere, and signals do. */
+static bool may_end(const struct calls_frame *frame, const struct event *ev, bool exact)
 {
-	calls->stats.traps++;
-	push(calls, cpu, ev, CALLS_TRAP);
+	const struct event_branch *b = &ev->branch;
+
+	if (frame->kind != CALLS_TRAP || frame->context != b->context)
+		return false;
+	if (frame->context == IP_USER && frame->pid != ev->pid)
+		return false;
+	if (frame->resume == b->to)
+		return true;
+	return !exact && (!frame->resume || frame->context == IP_USER ||
+			  distance(frame->resume, b->to) < FIXUP);
 }
 
-/* The trap that was taken in a context, of the task at hand; task->nr if there is none. */
+/* The trap that ends, among those of a task; task->nr if there is none. */
 static size_t find_trap(const struct calls_task *task, const struct event *ev, bool exact)
 {
 	for (size_t i = task->nr; i-- > 0;) {
-		const struct calls_frame *frame = &task->frames[i];
-
-		if (frame->kind != CALLS_TRAP || frame->context != ev->branch.context)
-			continue;
-		if (frame->context == IP_USER && frame->pid != ev->pid)
-			continue;
-		if (!exact || frame->resume == ev->branch.to)
+		if (may_end(&task->frames[i], ev, exact))
 			return i;
 	}
 	return task->nr;
 }
 
-/* Another task waits for its system call or interrupt to end here. */
+/* A task that left the cpu without a switch of stacks waits for its system call to end here. */
 static bool resume_waiting(struct calls *calls, struct calls_cpu *cpu, const struct event *ev)
 {
 	for (size_t i = calls->nr_left; i-- > 0;) {
 		struct calls_task *task = calls->left[i];
-		size_t frame = find_trap(task, ev, true);
+		size_t frame = task->sp ? task->nr : find_trap(task, ev, true);
 
 		if (frame == task->nr)
 			continue;
+		task = take_task(calls, i);
 		leave_task(calls, cpu->task, 0);
-		cpu->task = take_task(calls, i);
-		pop_to(cpu->task, frame);
+		cpu->task = task;
+		pop_to(task, frame);
 		return true;
 	}
 	return false;
 }
 
-static void on_leave(struct calls *calls, struct calls_cpu *cpu, const struct event *ev)
+static struct calls_fork *fork_at(struct calls *calls, uint64_t resume)
+{
+	return &calls->forks[resume * 0x9e3779b97f4a7c15ull >> 58];
+}
+
+/* A program calls the system. If a process comes of it, the parent may be elsewhere by then. */
+static void note_fork(struct calls *calls, const struct calls_task *task, uint64_t resume)
+{
+	struct calls_fork *fork = fork_at(calls, resume);
+
+	GROW(fork->frames, task->nr, fork->cap);
+	if (task->nr)
+		memcpy(fork->frames, task->frames, task->nr * sizeof(*fork->frames));
+	fork->nr = task->nr;
+	fork->resume = resume;
+	fork->counter = task->counter;
+	fork->rooted = task->rooted;
+}
+
+/* A new process returns from the system call that its parent made: it has the parent's callers. */
+static struct calls_task *fork_task(struct calls *calls, const struct event *ev)
+{
+	struct calls_task *task = new_task(calls, ev, true);
+	const struct calls_fork *fork = fork_at(calls, ev->branch.to);
+
+	if (!fork->resume || fork->resume != ev->branch.to)
+		return task;
+	GROW(task->frames, fork->nr, task->cap);
+	if (fork->nr)
+		memcpy(task->frames, fork->frames, fork->nr * sizeof(*task->frames));
+	task->nr = fork->nr;
+	task->counter = fork->counter;
+	task->rooted = fork->rooted;
+	return task;
+}
+
+static void on_enter(struct calls *calls, struct calls_cpu *cpu, const struct event *ev)
+{
+	calls->stats.traps++;
+	if (cpu->context == IP_USER && ev->branch.next > ev->branch.from)
+		note_fork(calls, cpu->task, ev->branch.next);
+	push(calls, cpu, ev, CALLS_TRAP);
+}
+
+/* A trap returns to where no trap came from. */
+static void leave_elsewhere(struct calls *calls, struct calls_cpu *cpu, const struct event *ev,
+			    bool switched)
+{
+	struct calls_task *task = cpu->task;
+
+	if (ev->branch.context == IP_USER) { /* a program begins, or a process */
+		cpu->task = fork_task(calls, ev);
+		free_task(task);
+	} else if (switched && is_at_mark(task)) {
+		start_task(calls, cpu, ev);
+	} else {
+		task->counter = beside(calls, task->counter, ev);
+	}
+}
+
+/* A program was interrupted by a signal; when its handler is done, the system returns there. */
+static void call_handler(struct calls *calls, struct calls_cpu *cpu, const struct event *ev,
+			 uint64_t resume)
+{
+	struct event handler = *ev;
+
+	handler.branch.next = resume;
+	cpu->context = IP_USER;
+	cpu->pid = ev->pid;
+	push(calls, cpu, &handler, CALLS_TRAP);
+}
+
+static void on_leave(struct calls *calls, struct calls_cpu *cpu, const struct event *ev,
+		     bool switched)
 {
 	const struct event_branch *b = &ev->branch;
 	struct calls_task *task = cpu->task;
@@ -452,22 +582,20 @@ static void on_leave(struct calls *calls, struct calls_cpu *cpu, const struct ev
 		calls->stats.leaves_found++;
 		return;
 	}
-	if (frame == task->nr) /* it goes on elsewhere: a handler, or after a fault */
+	if (frame == task->nr)
 		frame = find_trap(task, ev, false);
-	if (frame < task->nr) {
-		calls->stats.leaves_found++;
-		pop_to(task, frame);
-		if (task->frames[frame].resume != b->to)
-			task->counter = beside(calls, task->counter, ev);
+	if (frame == task->nr) {
+		leave_elsewhere(calls, cpu, ev, switched);
 		return;
 	}
-	if (b->context == cpu->context && is_at_mark(task)) {
-		start_task(calls, cpu, ev);
+	calls->stats.leaves_found++;
+	pop_to(task, frame);
+	if (task->frames[frame].resume == b->to)
 		return;
-	}
-	/* A program begins. */
-	free_task(task);
-	cpu->task = new_task(calls, ev, true);
+	if (b->context == IP_USER && task->frames[frame].resume)
+		call_handler(calls, cpu, ev, task->frames[frame].resume);
+	else
+		task->counter = beside(calls, task->counter, ev);
 }
 
 static void on_begin(struct calls *calls, struct calls_cpu *cpu, const struct event *ev)
@@ -513,7 +641,7 @@ static void charge(struct calls *calls, const struct calls_task *task, uint64_t 
 {
 	calls->stats.instructions += instructions;
 	calls->counters[task->counter].count += instructions;
-	if (task->rooted)
+	if (task->rooted || (task->nr_marks && !task->marks[0].resumed))
 		calls->stats.rooted += instructions;
 }
 
@@ -521,6 +649,7 @@ void calls_add(struct calls *calls, const struct event *ev)
 {
 	const struct event_branch *b = &ev->branch;
 	struct calls_cpu *cpu = cpu_of(calls, ev->cpu);
+	bool switched = false;
 
 	calls->stats.branches++;
 	if (b->kind == BRANCH_BEGIN && cpu->task) { /* something is missing before */
@@ -534,14 +663,15 @@ void calls_add(struct calls *calls, const struct event *ev)
 		goto done;
 	}
 	charge(calls, cpu->task, b->instructions);
+	cpu->since_near += b->instructions;
 	if (b->sp && cpu->sp && b->kind != BRANCH_ENTER)
-		check_switch(calls, cpu, b->sp);
+		switched = check_switch(calls, cpu, b->sp);
 	switch (b->kind) {
 	case BRANCH_JUMP: cpu->task->counter = beside(calls, cpu->task->counter, ev); break;
 	case BRANCH_CALL: on_call(calls, cpu, ev); break;
 	case BRANCH_RETURN: on_return(calls, cpu, ev); break;
 	case BRANCH_ENTER: on_enter(calls, cpu, ev); break;
-	case BRANCH_LEAVE: on_leave(calls, cpu, ev); break;
+	case BRANCH_LEAVE: on_leave(calls, cpu, ev, switched); break;
 	case BRANCH_END: on_end(calls, cpu); break;
 	default: break;
 	}
@@ -657,6 +787,8 @@ static void start_anew(struct calls *calls)
 		need_paths(&map, calls->cpus[i].task);
 	for (size_t i = 0; i < calls->nr_left; i++)
 		need_paths(&map, calls->left[i]);
+	for (size_t i = 0; i < CALLS_FORKS; i++)
+		calls->forks[i].resume = 0;
 	copy_paths(calls, &map);
 	for (size_t i = 0; i < calls->nr_cpus; i++)
 		remap_task(calls, &map, calls->cpus[i].task);

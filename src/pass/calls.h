@@ -64,10 +64,22 @@ struct calls_task {
 	bool ended;	  /* left because the trace did not go on */
 };
 
+#define CALLS_FORKS 64
+
+/* The callers of a system call, for the child that may return from it, too. */
+struct calls_fork {
+	uint64_t resume;
+	struct calls_frame *frames;
+	size_t nr, cap;
+	uint32_t counter;
+	bool rooted;
+};
+
 struct calls_cpu {
 	struct calls_task *task;
 	uint64_t sp; /* of the event before, if it had one */
 	uint64_t context;
+	uint64_t since_near; /* instructions since a short call */
 	uint32_t pid;
 	bool entered; /* the event before was a trap */
 };
@@ -105,6 +117,7 @@ struct calls {
 	size_t nr_cpus;
 	struct calls_task **left; /* tasks that do not run */
 	size_t nr_left, cap_left;
+	struct calls_fork forks[CALLS_FORKS]; /* by where they return to */
 	struct calls_stats stats;
 	uint64_t *chain;
 	size_t cap_chain;

@@ -258,7 +258,7 @@ static bool branch_before_trap(struct wire_trace *trace, const struct wire_trace
 	    cur->flow == FLOW_ENTER)
 		return false;
 	fill(trace, ev, kind_of(cur), cur->last + shift, to);
-	ev->branch.context = trace->from_level ? IP_KERNEL : IP_USER;
+	ev->branch.context = trace->trap_level ? IP_KERNEL : IP_USER;
 	if (ev->branch.kind == BRANCH_CALL)
 		ev->branch.next = cur->end + shift;
 	return true;
@@ -327,7 +327,6 @@ static bool take(struct wire_trace *trace, uint32_t to, uint64_t shift, struct e
 	else
 		got = plain_step(trace, to, shift, ev);
 	trace->cur = to;
-	trace->from_level = trace->level;
 	trace->trap = trace->has_state = false;
 	trace->ran = -1;
 	trace->resume = 0;
@@ -341,7 +340,6 @@ static bool begin(struct wire_trace *trace, uint32_t to, struct event *ev)
 
 	trace->begins = trace->has_state = trace->trap = false;
 	trace->cur = to;
-	trace->from_level = trace->level;
 	if (goes_on)
 		return false;
 	if (trace->begin_total > trace->total)
@@ -421,14 +419,15 @@ static bool get_trap(struct wire_trace *trace)
 {
 	const struct wire_trace_block *cur;
 	uint64_t distance;
-	unsigned known;
+	unsigned about;
 
-	if (!trace->cur || !get_byte(trace, &known))
+	if (!trace->cur || !get_byte(trace, &about) || about > 7)
 		return false;
 	cur = &trace->blocks[trace->cur - 1];
 	trace->trap = true;
+	trace->trap_level = about >> 1;
 	trace->resume = 0;
-	if (!known)
+	if (!(about & 1))
 		return true;
 	if (!get_signed(trace, &distance))
 		return false;

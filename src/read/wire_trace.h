@@ -41,7 +41,7 @@ struct wire_trace {
 	unsigned nr_steps, nr_words;
 
 	uint64_t time, sp, space, shift;
-	unsigned level, from_level; /* of the next block, of the one at hand */
+	unsigned level, trap_level; /* of the next block, of what a trap interrupted */
 
 	/* What was said of the next step. */
 	bool trap, has_state, begins;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * tracetool FILE [events]: the traces in a recording of the QEMU plugin, decoded: what there is of
+ * tracetool FILE [events|nocalls|misses N]: the traces in a recording of the QEMU plugin, decoded: what there is of
  * them, what call stacks they make, and the events themselves as lines.
  */
 #include <inttypes.h>
@@ -16,10 +16,12 @@
 #include "read/wire_trace.h"
 
 #define MAX_CPUS 64
+#define RECENT 24
 
 static struct wire_trace traces[MAX_CPUS];
 static uint64_t bytes, kinds[8], chunks;
 static bool show, nocalls;
+static unsigned misses;
 static struct calls calls;
 static uint64_t spaces[4096];
 
@@ -33,19 +35,48 @@ static uint32_t pid_of(uint64_t space)
 	return i + 1;
 }
 
+static struct event recent[RECENT];
+static size_t nr_recent;
+
 static void print(const struct event *ev)
 {
 	static const char *const names[] = { "jump",  "call",  "return", "enter",
 					     "leave", "begin", "end" };
 	const struct event_branch *b = &ev->branch;
 
-	kinds[b->kind]++;
-	if (show)
-		printf("%" PRIu64 ".%09" PRIu64 " cpu%u %-6s %" PRIx64 " -> %" PRIx64 " n=%" PRIu64
-		       " next=%" PRIx64 " sp=%" PRIx64 " %s space=%" PRIx64 "\n",
-		       ev->time / 1000000000, ev->time % 1000000000, ev->cpu, names[b->kind],
-		       b->from, b->to, b->instructions, b->next, b->sp,
-		       b->context == IP_KERNEL ? "kernel" : "user", b->space);
+	printf("%" PRIu64 ".%09" PRIu64 " cpu%u %-6s %" PRIx64 " -> %" PRIx64 " n=%" PRIu64
+	       " next=%" PRIx64 " sp=%" PRIx64 " %s space=%" PRIx64 "\n",
+	       ev->time / 1000000000, ev->time % 1000000000, ev->cpu, names[b->kind], b->from,
+	       b->to, b->instructions, b->next, b->sp, b->context == IP_KERNEL ? "kernel" : "user",
+	       b->space);
+}
+
+static void print_recent(const char *why)
+{
+	if (!misses)
+		return;
+	misses--;
+	printf("%s after\n", why);
+	for (size_t i = nr_recent < RECENT ? 0 : nr_recent - RECENT; i < nr_recent; i++)
+		print(&recent[i % RECENT]);
+}
+
+static void add_calls(struct event *ev)
+{
+	struct calls_stats was = calls.stats;
+
+	ev->pid = ev->tid = pid_of(ev->branch.space);
+	calls_add(&calls, ev);
+	if (ev->branch.kind != BRANCH_JUMP || ev->branch.sp)
+		recent[nr_recent++ % RECENT] = *ev;
+	if (calls.stats.returns - was.returns != calls.stats.found - was.found)
+		print_recent("a return without a call");
+	if (calls.stats.beyond != was.beyond)
+		print_recent("a return beyond the root");
+	if (calls.stats.leaves - was.leaves != calls.stats.leaves_found - was.leaves_found)
+		print_recent("a program begins");
+	else if (calls.stats.tasks != was.tasks)
+		print_recent("a task begins");
 }
 
 static void decode(struct wire_trace *trace, struct pb data, uint64_t time)
@@ -56,21 +87,11 @@ static void decode(struct wire_trace *trace, struct pb data, uint64_t time)
 	bytes += (uint64_t)(data.end - data.at);
 	wire_trace_feed(trace, data.at, (size_t)(data.end - data.at), time);
 	while ((ret = wire_trace_next(trace, &ev)) > 0) {
-		struct calls_stats was = calls.stats;
-
-		print(&ev);
-		if (nocalls)
-			continue;
-		ev.pid = ev.tid = pid_of(ev.branch.space);
-		calls_add(&calls, &ev);
-		if (show && calls.stats.returns - was.returns != calls.stats.found - was.found)
-			printf("NOT FOUND\n");
-		if (show && calls.stats.beyond != was.beyond)
-			printf("BEYOND\n");
-		if (show && calls.stats.tasks != was.tasks)
-			printf("NEW TASK %s\n", calls.cpus[0].task ? "" : "?");
-		if (show && calls.stats.switches != was.switches)
-			printf("SWITCH\n");
+		kinds[ev.branch.kind]++;
+		if (show)
+			print(&ev);
+		if (!nocalls)
+			add_calls(&ev);
 	}
 	if (ret < 0)
 		printf("damage: %s at %zu of %zu\n", trace->wrong, (size_t)(trace->at - data.at),
@@ -110,6 +131,7 @@ int main(int argc, char **argv)
 		return 2;
 	show = argc > 2 && !strcmp(argv[2], "events");
 	nocalls = argc > 2 && !strcmp(argv[2], "nocalls");
+	misses = argc > 3 ? (unsigned)atoi(argv[3]) : 0;
 	calls_init(&calls);
 	pb.at = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
 	pb.end = pb.at + st.st_size;
