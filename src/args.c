@@ -134,7 +134,8 @@ static const struct option_row {
 	{ "root-dir", OPT_SYMFS, "DIR", NAMES, NULL },
 	{ "buildid-cache", OPT_BUILDID_CACHE, "[=DIR]", VERB_CONVERT | VERB_RECORD,
 	  "put the binaries in perf's build-id cache (~/.debug)" },
-	{ "kernel", OPT_KERNEL, "FILE", NAMES, "the kernel's ELF, vmlinuz, kallsyms or System.map" },
+	{ "kernel", OPT_KERNEL, "FILE", NAMES,
+	  "the kernel's ELF, vmlinuz, kallsyms or System.map" },
 	{ "vmlinux", OPT_KERNEL, "FILE", NAMES, NULL },
 	{ "kallsyms", OPT_KERNEL, "FILE", NAMES, NULL },
 	{ "elf", OPT_ELF, "FILE", NAMES, "a binary that ran; PID=FILE: in this process" },
@@ -356,7 +357,7 @@ static int set_record(struct record_options *record, int code, const char *arg, 
 	case OPT_CONTROL: record->control = arg; return 0;
 	case OPT_ATTACH: record->attach = arg; return 0;
 	case OPT_PRINT: record->print = true; return 0;
-	case OPT_FREQ: return above_0("freq", arg, 1000000000, &record->freq, err);
+	case OPT_FREQ: return above_0("freq", arg, 1000000, &record->freq, err);
 	case OPT_PERIOD: return above_0("period", arg, INT64_MAX, &record->period, err);
 	case OPT_STACK:
 		record->stack_given = true;

@@ -75,6 +75,8 @@ static int check_options(const struct args *args, struct err *err)
 	if (asked->freq && asked->clock == CLOCK_INSTRUCTIONS)
 		return err_set(err, ERR_USAGE,
 			       "--freq is of time; with --clock instructions say --period");
+	if (asked->period && asked->period < 1000 && asked->clock != CLOCK_INSTRUCTIONS)
+		return err_set(err, ERR_USAGE, "--period: at least 1000 ns are between samples");
 	if (asked->paused && !asked->control)
 		return err_set(err, ERR_USAGE,
 			       "--paused needs --control SOCKET: nobody could start it otherwise");

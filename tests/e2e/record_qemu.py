@@ -96,6 +96,14 @@ def test_whole_run(guest):
           2280 < both < 2520 and 0.72 < share < 0.78, (both, share, done.stderr))
 
 
+def test_places(guest):
+    done = guest.record("-F", "10000", "--from", "light", "--to", "heavy", "-o", "p.folded",
+                        more=EXIT + SERIAL)
+    both, share = shares(read_folded(guest.path("p.folded")))
+    check("from one function to the other", done.returncode == 0 and both > 10 and share < 0.1,
+          (both, share, done.stderr))
+
+
 def test_ends(guest):
     done = guest.record("--until", "ready", "--duration", "50", more=SERIAL)
     said("until it says so", done, 0, "samples")
@@ -233,6 +241,7 @@ def main():
     with scratch() as folder:
         guest = Guest(os.path.realpath(folder))
         test_whole_run(guest)
+        test_places(guest)
         test_ends(guest)
         test_attach(guest)
         test_refusals(guest)
