@@ -217,6 +217,7 @@ void sample_from_regs(struct wire_sample *sample, const struct regs_view *view,
 	};
 	sample->stack_size = sample_stack(view, regs, &stack);
 	sample->stack = stack;
+	outer_stack(sample, view, regs);
 }
 
 static void put_idle(struct track *track, uint64_t weight)

@@ -168,6 +168,7 @@ static void print_text(struct info *info)
 		buf_addf(to, "cpus      %" PRIu32 "\n", info->max_cpu + 1);
 	print_unwound(to, "kernel", &job->unwind.kernel);
 	print_unwound(to, "user", &job->unwind.user);
+	print_unwound(to, "unknown binaries", &job->unwind.elsewhere);
 	print_flow(to, &job->flow.stats);
 	for (uint32_t i = 1; i < world->nr_sources; i++) {
 		struct count c = i < info->nr_sources ? info->sources[i] : (struct count){ 0 };
@@ -269,9 +270,9 @@ static void json_unwound(struct buf *to, const struct unwind *unwind)
 	buf_addf(to,
 		 "\"unwound\":%" PRIu64 ",\"unwound_to_end\":%" PRIu64
 		 ",\"kernel_unwound\":%" PRIu64 ",\"kernel_unwound_to_end\":%" PRIu64 ",",
-		 unwind->kernel.chains + unwind->user.chains,
-		 unwind->kernel.ended + unwind->user.ended, unwind->kernel.chains,
-		 unwind->kernel.ended);
+		 unwind->kernel.chains + unwind->user.chains + unwind->elsewhere.chains,
+		 unwind->kernel.ended + unwind->user.ended + unwind->elsewhere.ended,
+		 unwind->kernel.chains, unwind->kernel.ended);
 }
 
 static void json_flow(struct buf *to, const struct calls_stats *flow)

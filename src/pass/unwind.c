@@ -274,7 +274,9 @@ struct subject { /* the parts of an event that matter here */
 
 static void count(struct unwind *u, const struct walk *w, const struct chain *chain)
 {
-	struct unwind_count *to = w->context == IP_KERNEL ? &u->kernel : &u->user;
+	struct unwind_count *to = !w->known		    ? &u->elsewhere
+				  : w->context == IP_KERNEL ? &u->kernel
+							    : &u->user;
 
 	to->chains++;
 	to->ended += chain->ended;
