@@ -89,6 +89,11 @@ $(BUILD)/tests/$(basename $(notdir $(1))): $(BUILD)/obj/$(1:.c=.o) $(LIBOBJ)
 endef
 $(foreach src,$(TEST_SRC),$(eval $(call test_binary,$(src))))
 
+# Hosts that load the plugin: it looks their functions up by name.
+HOST_BIN := $(filter $(BUILD)/tests/qemu_host_%,$(TEST_BIN))
+$(HOST_BIN): LDFLAGS += -rdynamic -pthread
+$(HOST_BIN): | $(BUILD)/kscope-qemu.so
+
 -include $(TEST_SRC:%.c=$(BUILD)/obj/%.d)
 
 # Set-up comes first and make starts anew after it: what is installed decides what is built.

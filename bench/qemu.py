@@ -40,9 +40,9 @@ def event_size(build, recording):
     done = subprocess.run([os.path.join(build, "kscope"), "info", "--json", recording], check=True,
                           stdout=subprocess.PIPE, text=True)
     info = json.loads(done.stdout)
-    events = info["calls"]["branches"]
+    events = info["branches"]
     print(f"  the trace: {events} events, {os.path.getsize(recording) / events:.2f} bytes an event; "
-          f"{info['calls']['returns']} returns, {info['calls']['unmatched']} of them without their "
+          f"{info['returns']} returns, {info['unmatched_returns']} of them without their "
           "call")
 
 

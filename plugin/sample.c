@@ -217,6 +217,7 @@ void sample_from_regs(struct wire_sample *sample, const struct regs_view *view,
 	};
 	sample->stack_size = sample_stack(view, regs, &stack);
 	sample->stack = stack;
+	outer_stack(sample, view, regs);
 }
 
 static void put_idle(struct track *track, uint64_t weight)
@@ -270,7 +271,8 @@ static void look(struct CPUState *state, void *data)
 	atomic_store(&vcpu->asked, false);
 	count_correct(vcpu);
 	ran = atomic_load(&vcpu->ran);
-	weight = ran - vcpu->seen;
+	/* What was counted while nothing was recorded may have been too much: see count_correct(). */
+	weight = ran > vcpu->seen ? ran - vcpu->seen : 1;
 	if (args.clock != WIRE_INSTRUCTIONS) {
 		weight = 0;
 		if (track && sample_running() && api.cpu_is_idle && api.cpu_is_idle(state)) {

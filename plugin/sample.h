@@ -80,6 +80,9 @@ size_t sample_stack(const struct regs_view *view, const struct regs *regs, const
 void sample_from_regs(struct wire_sample *sample, const struct regs_view *view,
 		      const struct regs *regs);
 
+/* outer.c: the stack that the one in `sample` was entered from, borrowed likewise. */
+void outer_stack(struct wire_sample *sample, const struct regs_view *view, const struct regs *regs);
+
 /* code.c: notes the code at regs->pc, if it was not yet, or has changed. */
 void code_note(struct track *track, const struct regs_view *view, const struct regs *regs);
 

@@ -481,7 +481,8 @@ void track_end(struct track *track, uint8_t *end)
 
 static size_t sample_size(const struct wire_sample *sample)
 {
-	return WIRE_SAMPLE_HEAD + 8 * (sample->n_registers + sample->n_chain) + sample->stack_size;
+	return WIRE_SAMPLE_HEAD + 8 * (sample->n_registers + sample->n_chain) + sample->stack_size +
+	       sample->outer_size;
 }
 
 static void stamp(struct track *track, struct wire_sample *sample)

@@ -66,6 +66,7 @@ enum option_code {
 	OPT_VALUE,
 	OPT_LIVE_OVER_TIME,
 	OPT_BUILDID_CACHE,
+	OPT_NO_BUILDID_CACHE,
 	OPT_SLIDE,
 	OPT_UNWIND,
 	OPT_FREQ = 'F',
@@ -134,7 +135,10 @@ static const struct option_row {
 	{ "root-dir", OPT_SYMFS, "DIR", NAMES, NULL },
 	{ "buildid-cache", OPT_BUILDID_CACHE, "[=DIR]", VERB_CONVERT | VERB_RECORD,
 	  "put the binaries in perf's build-id cache (~/.debug)" },
-	{ "kernel", OPT_KERNEL, "FILE", NAMES, "the kernel's ELF, vmlinuz, kallsyms or System.map" },
+	{ "no-buildid-cache", OPT_NO_BUILDID_CACHE, NULL, VERB_RECORD,
+	  "leave it alone: otherwise a perf.data's binaries go there" },
+	{ "kernel", OPT_KERNEL, "FILE", NAMES,
+	  "the kernel's ELF, vmlinuz, kallsyms or System.map" },
 	{ "vmlinux", OPT_KERNEL, "FILE", NAMES, NULL },
 	{ "kallsyms", OPT_KERNEL, "FILE", NAMES, NULL },
 	{ "elf", OPT_ELF, "FILE", NAMES, "a binary that ran; PID=FILE: in this process" },
@@ -356,7 +360,7 @@ static int set_record(struct record_options *record, int code, const char *arg, 
 	case OPT_CONTROL: record->control = arg; return 0;
 	case OPT_ATTACH: record->attach = arg; return 0;
 	case OPT_PRINT: record->print = true; return 0;
-	case OPT_FREQ: return above_0("freq", arg, 1000000000, &record->freq, err);
+	case OPT_FREQ: return above_0("freq", arg, 1000000, &record->freq, err);
 	case OPT_PERIOD: return above_0("period", arg, INT64_MAX, &record->period, err);
 	case OPT_STACK:
 		record->stack_given = true;
@@ -391,6 +395,7 @@ static int set_option(struct args *args, int code, const char *arg, struct err *
 	case OPT_NOTES: options->notes = arg; return 0;
 	case OPT_PALETTE: options->palette = arg; return 0;
 	case OPT_BUILDID_CACHE: args->buildid_cache = arg ? arg : ""; return 0;
+	case OPT_NO_BUILDID_CACHE: args->no_buildid_cache = true; return 0;
 	case OPT_DIFF: args->before = arg; return 0;
 	case OPT_NEGATE: args->negate = true; return 0;
 	case OPT_JSON: args->json = true; return 0;

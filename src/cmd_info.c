@@ -128,6 +128,18 @@ static void print_unwound(struct buf *to, const char *what, const struct unwind_
 			 what, count->chains, count->ended);
 }
 
+static void print_flow(struct buf *to, const struct calls_stats *flow)
+{
+	if (!flow->branches)
+		return;
+	buf_addf(to,
+		 "traced    %" PRIu64 " branches, %" PRIu64 " instructions, %" PRIu64
+		 " of them under the root of their task\n",
+		 flow->branches, flow->instructions, flow->rooted);
+	buf_addf(to, "returns   %" PRIu64 ", %" PRIu64 " of them without their call\n",
+		 flow->returns, flow->returns - flow->found);
+}
+
 static void print_text(struct info *info)
 {
 	struct job *job = info->job;
@@ -156,6 +168,8 @@ static void print_text(struct info *info)
 		buf_addf(to, "cpus      %" PRIu32 "\n", info->max_cpu + 1);
 	print_unwound(to, "kernel", &job->unwind.kernel);
 	print_unwound(to, "user", &job->unwind.user);
+	print_unwound(to, "unknown binaries", &job->unwind.elsewhere);
+	print_flow(to, &job->flow.stats);
 	for (uint32_t i = 1; i < world->nr_sources; i++) {
 		struct count c = i < info->nr_sources ? info->sources[i] : (struct count){ 0 };
 
@@ -256,9 +270,18 @@ static void json_unwound(struct buf *to, const struct unwind *unwind)
 	buf_addf(to,
 		 "\"unwound\":%" PRIu64 ",\"unwound_to_end\":%" PRIu64
 		 ",\"kernel_unwound\":%" PRIu64 ",\"kernel_unwound_to_end\":%" PRIu64 ",",
-		 unwind->kernel.chains + unwind->user.chains,
-		 unwind->kernel.ended + unwind->user.ended, unwind->kernel.chains,
-		 unwind->kernel.ended);
+		 unwind->kernel.chains + unwind->user.chains + unwind->elsewhere.chains,
+		 unwind->kernel.ended + unwind->user.ended + unwind->elsewhere.ended,
+		 unwind->kernel.chains, unwind->kernel.ended);
+}
+
+static void json_flow(struct buf *to, const struct calls_stats *flow)
+{
+	buf_addf(to,
+		 "\"branches\":%" PRIu64 ",\"instructions\":%" PRIu64 ",\"rooted\":%" PRIu64
+		 ",\"returns\":%" PRIu64 ",\"unmatched_returns\":%" PRIu64 ",",
+		 flow->branches, flow->instructions, flow->rooted, flow->returns,
+		 flow->returns - flow->found);
 }
 
 static void print_json(struct info *info)
@@ -276,6 +299,7 @@ static void print_json(struct info *info)
 		buf_addf(to, "\"first_ns\":%" PRIu64 ",\"last_ns\":%" PRIu64 ",", info->first,
 			 info->last);
 	json_unwound(to, &job->unwind);
+	json_flow(to, &job->flow.stats);
 	buf_addf(to, "\"cpus\":%" PRIu32 ",", info->cpu_seen ? info->max_cpu + 1 : 0);
 	json_text(to, "arch", world_arch(world));
 	buf_adds(to, ",\"facts\":{");

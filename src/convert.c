@@ -13,6 +13,11 @@
 #include "pass/split.h"
 #include "buildid_cache.h"
 
+static uint64_t function_at(void *data, uint64_t address, uint64_t context, uint32_t pid)
+{
+	return world_function(data, pid, context, address);
+}
+
 int job_open(struct job *job, struct strtab *strings)
 {
 	const struct options *options = job->options;
@@ -25,6 +30,9 @@ int job_open(struct job *job, struct strtab *strings)
 	};
 	world_init(&job->world, strings, &job->where);
 	alloc_init(&job->allocs);
+	calls_init(&job->flow);
+	job->flow.function = function_at;
+	job->flow.data = &job->world;
 	job->unwind.world = &job->world;
 	job->unwind.method = options->unwind;
 	return merge_open(&job->merge, job->inputs, job->nr_inputs, job->reader, options,
@@ -37,6 +45,7 @@ void job_release(struct job *job)
 	hash_release(&job->whole);
 	alloc_release(&job->allocs);
 	calltime_release(&job->calls);
+	calls_release(&job->flow);
 	unwind_release(&job->unwind);
 	world_release(&job->world);
 }
@@ -131,18 +140,44 @@ static int put_call(struct job *job, struct writer *writer, const struct event *
 	return put(job, writer, &sample);
 }
 
+/* The instructions of a trace, summed up by the stacks that they were run in. */
+static int put_flow(struct job *job, struct writer *writer)
+{
+	struct event ev;
+
+	if (!job->flow.stats.branches)
+		return 0;
+	if (!job->flow.told) {
+		calls_source(&job->flow, &ev);
+		ev.input = (uint32_t)job->merge.nr;
+		if (put(job, writer, &ev) < 0)
+			return -1;
+	}
+	while (calls_sample(&job->flow, &ev)) {
+		ev.input = (uint32_t)job->merge.nr;
+		if (put(job, writer, &ev) < 0)
+			return -1;
+	}
+	return 0;
+}
+
 /* The way of an event to the writer: through the passes that it needs, if the writer wants them. */
 static int pass_on(struct job *job, struct writer *writer, struct event *ev)
 {
 	bool raw = writer->ops->needs & WRITER_RAW;
 
-	job->others += ev->kind == EVENT_ALLOC || ev->kind == EVENT_CALL;
+	job->others +=
+		ev->kind == EVENT_ALLOC || ev->kind == EVENT_CALL || ev->kind == EVENT_BRANCH;
 	if (ev->kind == EVENT_MAP && ev->map.whole)
 		return put_whole_map(job, writer, ev);
 	if (ev->kind == EVENT_SAMPLE && ev->sample.split_unknown && !raw && !job->options->no_split)
 		return put_parts(job, writer, ev);
 	if (ev->kind == EVENT_CALL && !raw)
 		return put_call(job, writer, ev);
+	if (ev->kind == EVENT_BRANCH && !raw) {
+		calls_add(&job->flow, ev);
+		return calls_full(&job->flow) ? put_flow(job, writer) : 0;
+	}
 	if (ev->kind == EVENT_ALLOC)
 		unwind_event(&job->unwind, ev);
 	if (ev->kind == EVENT_ALLOC && !raw) {
@@ -233,7 +268,7 @@ int job_run(struct job *job, struct writer *writer)
 		job->partial |= job->merge.inputs[i].reader.partial;
 	}
 	job->partial |= job->damaged > 0;
-	if (ret == 0 && put_allocs(job, writer) < 0) {
+	if (ret == 0 && (put_flow(job, writer) < 0 || put_allocs(job, writer) < 0)) {
 		job->err = writer->err;
 		ret = -1;
 	}
@@ -267,11 +302,15 @@ static int report_error(const struct err *err)
 
 static int fill_cache(struct job *job)
 {
+	const struct images *images = &job->world.images;
 	int nr = buildid_cache_fill(&job->world.images, job->buildid_cache, &job->err);
 
 	if (nr < 0)
 		return -1;
-	if (!nr)
+	for (size_t i = 1; i < images->nr; i++)
+		job->kernel_cached |= images->all[i].kernel && images->all[i].symfile &&
+				      images->all[i].build_id_len;
+	if (!nr && !job->cache_unasked)
 		log_warn("no binary for the build-id cache: none was found that has a build id");
 	return 0;
 }

@@ -9,6 +9,7 @@
 #include "format.h"
 #include "model/world.h"
 #include "pass/alloc.h"
+#include "pass/calls.h"
 #include "pass/calltime.h"
 #include "pass/merge.h"
 #include "pass/select.h"
@@ -23,6 +24,7 @@ struct job {
 	const struct options *options;
 	const struct selection *selection;
 	const char *buildid_cache; /* folder for the binaries used; "": perf's own; NULL: none */
+	bool cache_unasked;	   /* nobody asked for that: no word if there is nothing to put */
 
 	/* Results. */
 	struct world world; /* valid from job_open() to job_release() */
@@ -31,11 +33,13 @@ struct job {
 	struct hash whole;	  /* by pid: the binary that an input says it is, and which input */
 	struct alloc_pass allocs; /* unless the writer takes them raw */
 	struct calltime calls;	  /* likewise */
+	struct calls flow;	  /* likewise, of traced branches */
 	struct unwind unwind;
 	uint64_t samples, selected, lost, damaged_bytes;
 	uint64_t by_cpu[JOB_CPUS]; /* samples; those of higher numbers are not told apart */
-	uint64_t others;	   /* allocations and calls that were read */
+	uint64_t others;	   /* allocations, calls and branches that were read */
 	uint64_t damaged;	   /* places */
+	bool kernel_cached;	   /* the kernel's symbols are in the build-id cache */
 	bool partial;		   /* something was damaged or missing */
 	struct err err;
 };

@@ -16,13 +16,15 @@ import subprocess
 import time
 from dataclasses import dataclass, field
 
-from lib import BUILD
+from lib import BUILD, KSCOPE
 
 GUESTS = os.path.join(BUILD, "guests")
 DEMO_KERNELS = os.path.join(BUILD, "demo", "kernel")
 # Where their programs are; "" is the machine's own.
 QEMUS = {"debian": "", "backports": os.path.join(BUILD, "qemu-backports", "bin")}
 BEGIN, END = "kscope: begin", "kscope: end"
+# The same in every run: time is counted in instructions.
+ICOUNT = ["-icount", "shift=0,sleep=off", "-rtc", "clock=vm"]
 
 
 @dataclass
@@ -90,7 +92,9 @@ def demo(architecture, frames="fp", words="", cpus=4):
                }[architecture]
     return Guest(f"demo-{architecture}", f"qemu-system-{architecture}", kernel,
                  [*machine, "-m", "128", "-smp", str(cpus), "-no-reboot", "-kernel", kernel,
-                  "-append", words])
+                  "-append", words],
+                 [os.path.join(DEMO_KERNELS, architecture, frames, name)
+                  for name in ["dice.elf", "knit.elf"]])
 
 
 def command(guest, which="debian", more=()):
@@ -130,6 +134,13 @@ def boot(guest, which="debian", more=(), timeout=120, before=()):
     errors += rest[1] or b""
     return Boot(serial.decode(errors="replace").replace("\r", ""), errors.decode(errors="replace"),
                 process.returncode if not open_streams else None, ended)
+
+
+def record(guest, out, options=(), which="debian", more=(), timeout=120):
+    """kscope record qemu; its own words are in `errors`."""
+    elfs = [word for path in guest.elfs for word in ("--elf", path)]
+    return boot(guest, which, more, timeout,
+                before=[KSCOPE, "record", "qemu", "-o", out, *options, *elfs, "--"])
 
 
 def kallsyms(serial):

@@ -60,8 +60,9 @@ struct wire_sample {
 	bool idle, no_space;
 	const uint64_t *registers, *chain;
 	size_t n_registers, n_chain;
-	const void *stack;
-	size_t stack_size;
+	const void *stack, *outer; /* outer: of the stack that this one was entered from */
+	size_t stack_size, outer_size;
+	uint64_t outer_address;
 };
 
 struct wire_alloc {
@@ -83,8 +84,8 @@ struct wire_count {
 	uint64_t samples, dropped, instructions, chunks, allocs;
 };
 
-/* No sample takes more than this, besides its registers, chain and stack. */
-#define WIRE_SAMPLE_HEAD 96
+/* No sample takes more than this, besides its registers, chain and stacks. */
+#define WIRE_SAMPLE_HEAD 112
 
 static inline struct wire wire_into(void *memory, size_t size)
 {
@@ -247,6 +248,10 @@ static inline void wire_sample(struct wire *w, uint32_t field, const struct wire
 	wire_packed64(w, 9, sample->chain, sample->n_chain);
 	wire_uint(w, 10, sample->task);
 	wire_uint(w, 11, sample->no_space);
+	if (sample->outer_size) {
+		wire_fixed64(w, 12, sample->outer_address);
+		wire_bytes(w, 13, sample->outer, sample->outer_size);
+	}
 	wire_close(w, opened);
 }
 

@@ -132,6 +132,10 @@ struct cpu_state {
 	bool whole;
 	const uint8_t *stack;
 	uint64_t stack_len;
+	/* The stack that this one was entered from, if it is another: interrupts may have their own. */
+	uint64_t outer_addr;
+	const uint8_t *outer;
+	uint64_t outer_len;
 };
 
 struct event_sample {

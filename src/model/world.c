@@ -47,6 +47,8 @@ void world_release(struct world *world)
 	free(world->sources);
 	free(world->facts);
 	free(world->scratch);
+	free(world->functions);
+	hash_release(&world->function_index);
 	hash_release(&world->space_by_pid);
 	hash_release(&world->task_by_id);
 	hash_release(&world->source_by_name);
@@ -101,6 +103,36 @@ const struct map *world_map(const struct world *world, uint32_t pid, uint64_t ad
 	uint32_t space = hash_get(&world->space_by_pid, (struct hash_key){ pid, 0 });
 
 	return space_find(&world->spaces[space], addr);
+}
+
+/* From an address to where its function begins; UINT64_MAX: not known. */
+static uint64_t distance_to_start(struct world *world, uint32_t image, uint64_t offset)
+{
+	struct symfile *symfile = image_symfile(&world->images, image);
+	uint64_t vaddr = symfile ? image_vaddr(&world->images, image, offset) : 0, start;
+	bool label;
+
+	if (!symfile || !symfile_function(symfile, vaddr, &start, &label))
+		return UINT64_MAX;
+	return vaddr - start;
+}
+
+uint64_t world_function(struct world *world, uint32_t pid, uint64_t context, uint64_t addr)
+{
+	uint32_t space = context == IP_KERNEL ? SPACE_KERNEL : space_of(world, pid), *at;
+	const struct map *map = space_find(&world->spaces[space], addr);
+	uint64_t offset;
+
+	if (!map)
+		return 0;
+	offset = addr - map->start + map->offset;
+	at = hash_at(&world->function_index, (struct hash_key){ offset, map->image });
+	if (!*at) {
+		GROW(world->functions, world->nr_functions + 2, world->cap_functions);
+		*at = (uint32_t)++world->nr_functions;
+		world->functions[*at] = distance_to_start(world, map->image, offset);
+	}
+	return world->functions[*at] == UINT64_MAX ? 0 : addr - world->functions[*at];
 }
 
 const char *world_fact(const struct world *world, const char *key)

@@ -61,6 +61,10 @@ struct world {
 	struct fact *facts;
 	size_t nr_facts, cap_facts;
 
+	struct hash function_index; /* (image, address) to functions */
+	uint64_t *functions; /* distances from an address to its function's first; [0] none */
+	size_t nr_functions, cap_functions;
+
 	uint64_t *scratch; /* contexts of the chain at hand */
 	size_t cap_scratch;
 };
@@ -93,6 +97,10 @@ uint32_t world_task(const struct world *world, uint32_t pid, uint32_t tid); /* 0
 uint32_t world_comm(const struct world *world, uint32_t pid, uint32_t tid); /* handle or 0 */
 /* What is mapped there in a process, NULL if nothing. Valid until the world changes. */
 const struct map *world_map(const struct world *world, uint32_t pid, uint64_t addr);
+/*
+ * Where the function begins that an address of a process, or of the kernel, is in; 0: not known.
+ */
+uint64_t world_function(struct world *world, uint32_t pid, uint64_t context, uint64_t addr);
 const char *world_fact(const struct world *world, const char *key); /* NULL if unknown */
 /* As uname -m says it; "" if unknown. */
 const char *world_arch(const struct world *world);

@@ -72,6 +72,7 @@ void calls_source(struct calls *calls, struct event *ev)
 		.name = "instructions",
 		.type = SOURCE_HARDWARE,
 		.config = 1,
+		.unit = "instructions",
 		.lacks = LACKS_TIME | LACKS_CPU,
 	};
 }

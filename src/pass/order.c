@@ -11,18 +11,22 @@
 struct order_chunk {
 	struct order_chunk *next; /* idle ones */
 	size_t used, live;	  /* bytes, items */
+	bool large;		  /* made for one item that does not fit into the others */
 	uint64_t data[];
 };
 
-static struct order_chunk *new_chunk(struct order *order)
+/* Room for `size` bytes at least. */
+static struct order_chunk *new_chunk(struct order *order, size_t size)
 {
-	struct order_chunk *chunk = order->idle;
+	bool large = size > CHUNK - sizeof(struct order_chunk);
+	struct order_chunk *chunk = large ? NULL : order->idle;
 
 	if (chunk)
 		order->idle = chunk->next;
 	else
-		chunk = xmalloc(CHUNK);
+		chunk = xmalloc(large ? sizeof(*chunk) + size : CHUNK);
 	chunk->next = NULL;
+	chunk->large = large;
 	chunk->used = sizeof(*chunk);
 	chunk->live = 0;
 	return chunk;
@@ -30,6 +34,10 @@ static struct order_chunk *new_chunk(struct order *order)
 
 static void put_idle(struct order *order, struct order_chunk *chunk)
 {
+	if (chunk->large) {
+		free(chunk);
+		return;
+	}
 	chunk->next = order->idle;
 	order->idle = chunk;
 }
@@ -42,7 +50,7 @@ static struct order_item *new_item(struct order *order, size_t len)
 	if (!order->current || order->current->used + size > CHUNK) {
 		if (order->current && !order->current->live)
 			put_idle(order, order->current);
-		order->current = new_chunk(order);
+		order->current = new_chunk(order, size);
 	}
 	item = (struct order_item *)((uint8_t *)order->current + order->current->used);
 	item->chunk = order->current;

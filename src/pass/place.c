@@ -91,6 +91,13 @@ void place_vote(struct place *place, uint64_t pc)
 	place->votes[place->nr_votes++] = pc;
 }
 
+static int compare_values(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
 /* Where it was linked is the likeliest place of all: there, being the best is enough. */
 static bool is_clear(const struct slide *slide, bool clear)
 {
@@ -115,6 +122,21 @@ static bool count_votes(struct place *place, struct slide *slide)
 	return true;
 }
 
+/* Of all votes: of many, only some were counted to find it. */
+static uint64_t count_hits(const struct place *place, uint64_t slide)
+{
+	size_t nr;
+	const uint64_t *starts = symfile_starts(place->kernel, &nr);
+	uint64_t hits = 0;
+
+	for (size_t i = 0; i < place->nr_votes; i++) {
+		uint64_t want = place->votes[i] - slide;
+
+		hits += bsearch(&want, starts, nr, sizeof(*starts), compare_values) != NULL;
+	}
+	return hits;
+}
+
 bool place_slide(struct place *place, uint64_t *slide, uint64_t *hits, uint64_t *votes)
 {
 	struct slide found = { 0 };
@@ -131,7 +153,7 @@ bool place_slide(struct place *place, uint64_t *slide, uint64_t *hits, uint64_t 
 	place->placed = clear;
 	place->slide = *slide = clear ? found.by : 0;
 	if (hits)
-		*hits = found.hits;
+		*hits = clear ? count_hits(place, found.by) : found.hits;
 	if (votes)
 		*votes = place->nr_votes;
 	return clear;
@@ -231,9 +253,10 @@ static void fill_map(const struct binary *binary, const struct page_home *home, 
 	size_t nr, id_len;
 	const struct sym_segment *segment = symfile_segments(binary->symfile, &nr) + home->segment;
 	const uint8_t *id = symfile_build_id(binary->symfile, &id_len);
+	bool object = symfile_is_object(binary->symfile);
+	bool as_mapped = segment->vaddr % PAGE == segment->offset % PAGE && !object;
 	/* Like a loader, from the start of the page, if the file allows it. */
-	uint64_t before =
-		segment->vaddr % PAGE == segment->offset % PAGE ? segment->vaddr % PAGE : 0;
+	uint64_t before = as_mapped ? segment->vaddr % PAGE : 0;
 
 	*map = (struct event_map){
 		.addr = segment->vaddr - before + (address - home->vaddr),
@@ -243,6 +266,7 @@ static void fill_map(const struct binary *binary, const struct page_home *home, 
 		.build_id = id,
 		.build_id_len = (uint8_t)id_len,
 		.prot = PROT_READ | PROT_EXEC,
+		.kernel = object,
 		.given = true,
 	};
 }
@@ -269,18 +293,17 @@ static void fill_alias(const struct place *place, const struct page_home *home, 
 bool place_code(struct place *place, uint64_t address, const uint8_t *bytes, size_t len,
 		struct event_map *map)
 {
-	const struct page_home *home;
+	struct page_home home;
 
 	if (!place->indexed)
 		index_binaries(place);
-	home = pages_find(&place->pages, bytes, len);
-	if (home && (address - home->vaddr) % PAGE == 0) {
-		fill_map(&place->binaries[home->binary], home, address, map);
+	if (pages_find(&place->pages, bytes, len, &home)) {
+		fill_map(&place->binaries[home.binary], &home, address, map);
 		return true;
 	}
-	home = pages_find(&place->kernel_pages, bytes, len);
-	if (!home || home->vaddr + place->slide == address)
+	if (!pages_find(&place->kernel_pages, bytes, len, &home) ||
+	    home.vaddr + place->slide == address)
 		return false;
-	fill_alias(place, home, address, map);
+	fill_alias(place, &home, address, map);
 	return true;
 }

@@ -13,20 +13,29 @@
 
 /* ---- what the methods ask for ---- */
 
-bool walk_word(const struct walk *w, uint64_t address, uint64_t *value)
+static bool read_copy(const uint8_t *copy, uint64_t len, uint64_t at, unsigned word,
+		      uint64_t *value)
 {
-	uint64_t at = address - w->stack;
 	uint32_t narrow;
 
-	if (at >= w->cpu->stack_len || w->cpu->stack_len - at < w->machine->word)
+	if (at >= len || len - at < word)
 		return false;
-	if (w->machine->word == 8) {
-		memcpy(value, w->cpu->stack + at, 8);
+	if (word == 8) {
+		memcpy(value, copy + at, 8);
 		return true;
 	}
-	memcpy(&narrow, w->cpu->stack + at, 4);
+	memcpy(&narrow, copy + at, 4);
 	*value = narrow;
 	return true;
+}
+
+bool walk_word(const struct walk *w, uint64_t address, uint64_t *value)
+{
+	const struct cpu_state *cpu = w->cpu;
+	unsigned word = w->machine->word;
+
+	return read_copy(cpu->stack, cpu->stack_len, address - w->stack, word, value) ||
+	       read_copy(cpu->outer, cpu->outer_len, address - cpu->outer_addr, word, value);
 }
 
 static const struct map *find_map(const struct walk *w, uint64_t address)
@@ -150,12 +159,12 @@ static bool is_plausible(const struct walk *w, uint64_t pc)
 
 /* ---- one step ---- */
 
-/* Assembly that has no rules, where other code has, or that has not even an end. */
+/* Assembly: it has not even an end, or no rules where other code has. */
 static bool may_be_trap(const struct walk *w, const struct state *s)
 {
 	const struct spot *spot = spot_with_function(w, s->exact ? s->pc : s->pc - 1);
 
-	return spot && (spot->label || cfi_present(w, s));
+	return spot && (spot->label || (w->unwind->method != UNWIND_FP && cfi_present(w, s)));
 }
 
 /* Assembly: the stub of an interrupt, or a plain function. */
@@ -265,7 +274,9 @@ struct subject { /* the parts of an event that matter here */
 
 static void count(struct unwind *u, const struct walk *w, const struct chain *chain)
 {
-	struct unwind_count *to = w->context == IP_KERNEL ? &u->kernel : &u->user;
+	struct unwind_count *to = !w->known		    ? &u->elsewhere
+				  : w->context == IP_KERNEL ? &u->kernel
+							    : &u->user;
 
 	to->chains++;
 	to->ended += chain->ended;

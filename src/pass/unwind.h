@@ -29,7 +29,8 @@ struct unwind_count {
 struct unwind { /* zeroed but for the world and the method: ready */
 	struct world *world;
 	enum unwind_method method;
-	struct unwind_count kernel, user; /* by where the pc was */
+	/* By where the pc was; elsewhere: in no binary that is known, such as firmware. */
+	struct unwind_count kernel, user, elsewhere;
 
 	struct spot **spots; /* once for every address; [0] is none */
 	struct arena arena;  /* they are in here */

@@ -159,6 +159,40 @@ static enum step leaf_by_stack(const struct walk *w, struct state *s, const stru
 	return STEP_NONE;
 }
 
+/* The target of the BL before an address, whose bit 0 says that it is Thumb. */
+static bool arm_call_target(const uint8_t *code, uint64_t end, uint64_t *target)
+{
+	uint32_t word = (uint32_t)(code[0] | code[1] << 8 | code[2] << 16) | (uint32_t)code[3]
+										     << 24;
+	uint32_t high = word & 0xffff, low = word >> 16, sign = high >> 10 & 1, distance;
+
+	if (!(end & 1)) {
+		distance = word << 8; /* 24 bits with their sign, in words */
+		*target = (uint32_t)(end - 4 + 8 + (uint32_t)((int32_t)distance >> 6));
+		return (word & 0x0f000000) == 0x0b000000;
+	}
+	distance = sign << 24 | ((low >> 13 & 1) == sign) << 23 | ((low >> 11 & 1) == sign) << 22 |
+		   (high & 0x3ff) << 12 | (low & 0x7ff) << 1;
+	*target = (uint32_t)((end & ~UINT64_C(1)) + (uint32_t)((int32_t)(distance << 7) >> 7));
+	if (!(low >> 12 & 1)) /* BLX, to code that is not Thumb */
+		*target &= ~UINT64_C(3);
+	return (high & 0xf800) == 0xf000 && (low & 0xc000) == 0xc000;
+}
+
+/*
+ * On Arm a return does not need lr, so that it may be left over from any call further down. It is
+ * the return address if the call before it was of this very function.
+ */
+static bool arm_called_from(const struct walk *w, uint64_t lr, uint64_t function)
+{
+	const struct spot *spot = walk_spot(w, (lr & ~UINT64_C(1)) - 4);
+	const uint8_t *code = spot ? code_at(w, spot, spot->vaddr, 4) : NULL;
+	uint64_t target;
+
+	return code && arm_call_target(code, (spot->vaddr + 4) | (lr & 1), &target) &&
+	       target == function;
+}
+
 /*
  * With a link register: it holds the return address up to the first call, and again behind the
  * restoring at the end. In between it points into the function itself, and there is a frame. Where
@@ -170,6 +204,8 @@ static enum step leaf_by_link(const struct walk *w, struct state *s, const struc
 	struct record r;
 
 	if (!function || !reg_value(s, w->machine->lr, &lr) || !reg_value(s, w->machine->sp, &sp))
+		return STEP_NONE;
+	if (w->machine->kind == ARM && spot->vaddr != function && !arm_called_from(w, lr, function))
 		return STEP_NONE;
 	lr = walk_return(w, lr);
 	if (!lr || !walk_is_code(w, lr))

@@ -272,8 +272,7 @@ static enum step step_at_end(const struct walk *w, struct state *s)
 
 	if (step != STEP_NONE)
 		return step;
-	if (!s->exact || !reg_value(s, w->machine->sp, &sp) || !walk_word(w, sp, &pc) ||
-	    !walk_is_return(w, pc))
+	if (!reg_value(s, w->machine->sp, &sp) || !walk_word(w, sp, &pc) || !walk_is_return(w, pc))
 		return STEP_END;
 	s->pc = pc;
 	s->cfa = sp + 8;

@@ -12,9 +12,10 @@
 #define FLAGS_NEVER UINT64_C(0xffffffffffc08028)
 #define SELECTOR_MAX 0x400
 
+/* Of the global table: bit 2 would say otherwise. */
 static bool is_selector(uint64_t value, unsigned level)
 {
-	return value < SELECTOR_MAX && (value & 3) == level;
+	return value < SELECTOR_MAX && (value & 7) == level;
 }
 
 struct pushed {
@@ -29,7 +30,7 @@ static bool read_pushed(const struct walk *w, uint64_t at, struct pushed *p)
 	if (!walk_word(w, at, &p->ip) || !walk_word(w, at + word, &p->cs) ||
 	    !walk_word(w, at + 2 * word, &p->flags))
 		return false;
-	if (p->cs < 4 || !(is_selector(p->cs, 0) || is_selector(p->cs, 3)) ||
+	if (p->cs < 8 || !(is_selector(p->cs, 0) || is_selector(p->cs, 3)) ||
 	    !(p->flags & FLAGS_ALWAYS) || (p->flags & FLAGS_NEVER))
 		return false;
 	p->words = 3;

@@ -36,11 +36,12 @@ static void damage(struct reader *r, uint64_t offset, uint64_t count, uint64_t b
 /* The fields that stand before the records. */
 struct chunk_facts {
 	uint64_t cpu, sequence, dropped, trace_time;
-	bool has_cpu;
+	bool has_cpu, hole;
+	struct pb trace;
 };
 
 static void check_sequence(struct reader *r, const struct wire_chunk *chunk,
-			   const struct chunk_facts *facts)
+			   struct chunk_facts *facts)
 {
 	struct wire *w = r->priv;
 	struct wire_cpu *count = cpu_count(w, (uint32_t)facts->cpu);
@@ -50,6 +51,7 @@ static void check_sequence(struct reader *r, const struct wire_chunk *chunk,
 	count->sequence = (uint32_t)facts->sequence + 1;
 	if (facts->sequence == expected)
 		return;
+	facts->hole = true;
 	snprintf(text, sizeof(text),
 		 "chunk %" PRIu64 " of cpu %" PRIu64 " where %" PRIu32 " was to come",
 		 facts->sequence, facts->cpu, expected);
@@ -66,13 +68,11 @@ static void tell_dropped(struct wire *w, const struct chunk_facts *facts)
 	ev->cpu = facts->has_cpu ? (uint32_t)facts->cpu : NO_CPU;
 }
 
-static void keep(struct wire *w, enum wire_record kind, uint32_t cpu, uint64_t time,
-		 uint64_t offset, struct pb message)
+static void keep(struct wire *w, const struct wire_item *item, uint64_t time, uint64_t offset,
+		 struct pb message)
 {
-	struct wire_item item = { kind, cpu };
-
 	buf_clear(&w->scratch);
-	buf_add(&w->scratch, &item, sizeof(item));
+	buf_add(&w->scratch, item, sizeof(*item));
 	buf_add(&w->scratch, message.at, (size_t)(message.end - message.at));
 	order_put(&w->order, time, offset, w->scratch.data, w->scratch.len);
 }
@@ -100,9 +100,8 @@ static bool record_time(enum wire_record kind, struct pb message, uint64_t *time
 			return false;
 		*time = code.time;
 		return true;
-	case WIRE_TRACE: return true;
+	default: return false;
 	}
-	return false;
 }
 
 static void take_record(struct reader *r, const struct wire_chunk *chunk,
@@ -110,8 +109,9 @@ static void take_record(struct reader *r, const struct wire_chunk *chunk,
 {
 	struct wire *w = r->priv;
 	enum wire_record kind = (enum wire_record)field->number;
-	uint64_t time = facts->trace_time, offset = chunk->offset + chunk->head;
+	uint64_t time = 0, offset = chunk->offset + chunk->head;
 	struct wire_cpu *count = facts->has_cpu ? cpu_count(w, (uint32_t)facts->cpu) : NULL;
+	struct wire_item item = { .kind = kind, .cpu = count ? (uint32_t)facts->cpu : NO_CPU };
 
 	if (field->wire == PB_BYTES)
 		offset += (uint64_t)(field->bytes.at - chunk->data);
@@ -125,7 +125,27 @@ static void take_record(struct reader *r, const struct wire_chunk *chunk,
 		count->samples += kind == WIRE_SAMPLE;
 		count->allocs += kind == WIRE_ALLOC;
 	}
-	keep(w, kind, count ? (uint32_t)facts->cpu : NO_CPU, time, offset, field->bytes);
+	/* A piece of trace comes as a whole: what it needs to know of code has to stand before. */
+	if (kind == WIRE_CODE && w->info.trace)
+		time = w->round;
+	keep(w, &item, time, offset, field->bytes);
+}
+
+static void take_trace(struct wire *w, const struct wire_chunk *chunk,
+		       const struct chunk_facts *facts)
+{
+	struct wire_cpu *cpu = cpu_count(w, (uint32_t)facts->cpu);
+	struct wire_item item = {
+		.kind = WIRE_TRACE,
+		.cpu = (uint32_t)facts->cpu,
+		.time = facts->trace_time,
+		.hole = facts->hole,
+	};
+
+	if (facts->trace_time != NO_TIME)
+		cpu->traced = facts->trace_time;
+	keep(w, &item, cpu->traced,
+	     chunk->offset + chunk->head + (uint64_t)(facts->trace.at - chunk->data), facts->trace);
 }
 
 static void check_count(struct reader *r, const struct wire_chunk *chunk, struct pb message)
@@ -178,9 +198,12 @@ static void take_field(struct reader *r, const struct wire_chunk *chunk, struct 
 	case 4: facts->dropped += field->value; break;
 	case WIRE_SAMPLE:
 	case WIRE_ALLOC:
-	case WIRE_CODE:
-	case WIRE_TRACE: take_record(r, chunk, facts, field); break;
-	case 10: order_until(&w->order, field->value); break;
+	case WIRE_CODE: take_record(r, chunk, facts, field); break;
+	case WIRE_TRACE: facts->trace = field->bytes; break;
+	case 10:
+		w->round = field->value;
+		order_until(&w->order, field->value);
+		break;
 	case 11: take_end(r, chunk, field->bytes); break;
 	case 12: facts->trace_time = field->value; break;
 	}
@@ -202,7 +225,7 @@ static void finish(struct reader *r)
 /* Puts the records of the next chunk into the order. Damage goes to w->before. */
 static void take_chunk(struct reader *r)
 {
-	struct chunk_facts facts = { 0 };
+	struct chunk_facts facts = { .trace_time = NO_TIME };
 	struct wire_chunk chunk;
 	struct pb_field field;
 	struct pb message;
@@ -223,6 +246,8 @@ static void take_chunk(struct reader *r)
 		take_field(r, &chunk, &facts, &field);
 	if (facts.has_cpu)
 		check_sequence(r, &chunk, &facts);
+	if (facts.has_cpu && facts.trace.at != facts.trace.end)
+		take_trace(r->priv, &chunk, &facts);
 	if (facts.dropped)
 		tell_dropped(r->priv, &facts);
 	if (ret < 0)
@@ -324,7 +349,11 @@ static bool tell(struct reader *r, struct event *ev)
 			snprintf(w->nrcpus, sizeof(w->nrcpus), "%" PRIu64, w->info.cpus);
 			tell_meta(ev, "nrcpus", w->nrcpus);
 			return true;
-		case 4: tell_source(r, ev); return true;
+		case 4:
+			if (w->info.trace && !w->info.period)
+				break;
+			tell_source(r, ev);
+			return true;
 		case 5:
 			if (w->info.user_mode)
 				break;
@@ -428,6 +457,9 @@ static const struct cpu_state *state_of(struct wire *w, const struct wire_sample
 		.whole = true,
 		.stack = sample->stack.at,
 		.stack_len = (uint64_t)(sample->stack.end - sample->stack.at),
+		.outer_addr = sample->outer_address,
+		.outer = sample->outer.at,
+		.outer_len = (uint64_t)(sample->outer.end - sample->outer.at),
 	};
 	return &w->state;
 }
@@ -487,6 +519,48 @@ static void fill_alloc(struct reader *r, const struct order_item *item, struct p
 	ev->alloc.ips = w->ips;
 }
 
+static void begin_trace(struct wire *w, const struct wire_item *head, struct pb bytes)
+{
+	struct wire_cpu *cpu = cpu_count(w, head->cpu);
+
+	if (!cpu->trace) {
+		cpu->trace = xmalloc(sizeof(*cpu->trace));
+		wire_trace_init(cpu->trace, head->cpu);
+	}
+	if (head->hole)
+		wire_trace_hole(cpu->trace);
+	wire_trace_feed(cpu->trace, bytes.at, (size_t)(bytes.end - bytes.at), head->time);
+	w->tracing = cpu;
+}
+
+/* The next event of the trace at hand; false: there is none, perhaps because of damage. */
+static bool next_branch(struct reader *r, struct event *ev)
+{
+	struct wire *w = r->priv;
+	struct wire_cpu *cpu = w->tracing;
+	int ret = wire_trace_next(cpu->trace, ev);
+	bool user;
+
+	if (ret <= 0) {
+		size_t left = wire_trace_left(cpu->trace);
+		uint64_t end =
+			w->trace_item->offset + w->trace_item->len - sizeof(struct wire_item);
+
+		if (ret < 0)
+			damage(r, end - left, 0, left, cpu->trace->wrong);
+		w->tracing = NULL;
+		return false;
+	}
+	user = ev->branch.context == IP_USER;
+	if (!cpu->pid || cpu->space != ev->branch.space || cpu->user != user) {
+		cpu->space = ev->branch.space;
+		cpu->user = user;
+		cpu->pid = wire_space_pid(&w->spaces, cpu->space, user, &w->before);
+	}
+	ev->pid = ev->tid = cpu->pid;
+	return true;
+}
+
 /* False: the record is only about what others mean. */
 static bool fill(struct reader *r, const struct order_item *item, struct event *ev)
 {
@@ -502,6 +576,10 @@ static bool fill(struct reader *r, const struct order_item *item, struct event *
 	case WIRE_CODE:
 		wire_code(message, &code);
 		wire_space_code(&w->spaces, &code, &w->before);
+		return false;
+	case WIRE_TRACE:
+		w->trace_item = item;
+		begin_trace(w, head, message);
 		return false;
 	}
 	return false;
@@ -533,6 +611,11 @@ static int wire_next(struct reader *r, struct event *ev)
 		}
 		if (tell(r, ev))
 			return 1;
+		if (w->tracing) {
+			w->event = *ev;
+			w->waiting = next_branch(r, &w->event);
+			continue;
+		}
 		item = order_next(&w->order);
 		if (item) {
 			w->event = *ev;
@@ -556,6 +639,11 @@ static void wire_close(struct reader *r)
 	wire_info_release(&w->info);
 	buf_release(&w->scratch);
 	free(w->elfs);
+	for (size_t i = 0; i < w->nr_cpus; i++) {
+		if (w->cpus[i].trace)
+			wire_trace_release(w->cpus[i].trace);
+		free(w->cpus[i].trace);
+	}
 	free(w->cpus);
 	free(w->ips);
 }

@@ -13,6 +13,7 @@
 #include "format.h"
 #include "pass/order.h"
 #include "pass/place.h"
+#include "read/wire_trace.h"
 
 #define WIRE_SYNC 0x5043534b
 #define WIRE_MAX_CHUNK ((size_t)8 << 20)
@@ -37,7 +38,8 @@ enum wire_level { WIRE_USER, WIRE_KERNEL, WIRE_HYPERVISOR, WIRE_FIRMWARE };
 struct wire_sample { /* pointers lead into the message */
 	uint64_t time, pc, space, weight, level, task;
 	bool idle, no_space;
-	struct pb registers, stack, chain;
+	uint64_t outer_address;
+	struct pb registers, stack, outer, chain;
 };
 
 struct wire_alloc {
@@ -99,11 +101,18 @@ enum wire_record { WIRE_SAMPLE = 6, WIRE_ALLOC = 7, WIRE_CODE = 8, WIRE_TRACE = 
 
 struct wire_item { /* what waits in the order; the message follows */
 	uint32_t kind, cpu;
+	uint64_t time; /* of a trace: where it begins; NO_TIME: it goes on */
+	uint64_t hole; /* of a trace: a chunk is missing before it */
 };
 
 struct wire_cpu {
 	uint32_t sequence; /* of the next chunk */
 	uint64_t samples, allocs, damaged;
+	uint64_t traced; /* up to this time */
+	struct wire_trace *trace;
+	uint64_t space; /* that ran last in the trace, and its process; pid 0: none */
+	uint32_t pid;
+	bool user;
 };
 
 struct wire {
@@ -115,7 +124,10 @@ struct wire {
 	struct event event;
 	struct wire_cpu *cpus;
 	size_t nr_cpus;
-	unsigned told; /* how much of the preamble */
+	struct wire_cpu *tracing;	     /* whose trace is at hand; NULL: none's */
+	const struct order_item *trace_item; /* and its place */
+	uint64_t round;			     /* the last one: nothing older comes */
+	unsigned told;			     /* how much of the preamble */
 	size_t modules_told;
 	bool ended, finished, idle_told;
 	char nrcpus[21];

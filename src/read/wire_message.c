@@ -28,6 +28,8 @@ bool wire_sample(struct pb message, struct wire_sample *sample)
 		case 9: sample->chain = field.bytes; break;
 		case 10: sample->task = field.value; break;
 		case 11: sample->no_space = field.value; break;
+		case 12: sample->outer_address = field.value; break;
+		case 13: sample->outer = field.bytes; break;
 		}
 	}
 	return ret == 0;

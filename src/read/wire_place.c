@@ -12,47 +12,73 @@
 #include "read/wire.h"
 
 #define MAX_VOTES 20000
+#define SURVEY_CPUS 16
 #define VOTE_BYTES ((uint64_t)256 << 20) /* of the input that are looked at */
+#define TRACE_BYTES ((uint64_t)32 << 20) /* likewise, of traces */
 
 struct survey {
 	struct place *place;
 	struct hash seen;	  /* addresses that have voted */
 	uint64_t odd[2], even[2]; /* samples with bit 12 of CR3 set or not, by kernel or user */
+	struct wire_trace traces[SURVEY_CPUS];
 };
 
-static void survey_sample(struct survey *survey, const struct wire_sample *sample)
+static void see(struct survey *survey, uint64_t pc, uint64_t space, bool user)
 {
-	bool user = sample->level == WIRE_USER;
 	uint32_t *slot;
 
-	if (sample->idle)
-		return;
-	if (sample->space >> 12 & 1)
+	if (space >> 12 & 1)
 		survey->odd[user]++;
 	else
 		survey->even[user]++;
 	if (user || !survey->place || survey->seen.nr >= MAX_VOTES)
 		return;
-	slot = hash_at(&survey->seen, (struct hash_key){ sample->pc, 1 });
+	slot = hash_at(&survey->seen, (struct hash_key){ pc, 1 });
 	if (!*slot)
-		place_vote(survey->place, sample->pc);
+		place_vote(survey->place, pc);
 	*slot = 1;
+}
+
+static void see_trace(struct survey *survey, uint64_t cpu, struct pb bytes, uint64_t time)
+{
+	struct event ev = { 0 };
+	struct wire_trace *trace;
+
+	if (cpu >= SURVEY_CPUS || bytes.at == bytes.end)
+		return;
+	trace = &survey->traces[cpu];
+	wire_trace_feed(trace, bytes.at, (size_t)(bytes.end - bytes.at), time);
+	while (wire_trace_next(trace, &ev) > 0) {
+		if (ev.branch.kind == BRANCH_CALL || ev.branch.context == IP_USER)
+			see(survey, ev.branch.to, ev.branch.space, ev.branch.context == IP_USER);
+	}
 }
 
 static void survey_chunk(struct survey *survey, const struct wire_chunk *chunk)
 {
 	struct pb message = { chunk->data, chunk->data + chunk->len };
+	uint64_t cpu = UINT64_MAX, time = NO_TIME;
+	struct pb trace = { 0 };
 	struct wire_sample sample;
 	struct pb_field field;
 
 	while (pb_next(&message, &field) > 0) {
-		if (field.number == WIRE_SAMPLE && wire_sample(field.bytes, &sample))
-			survey_sample(survey, &sample);
+		switch (field.number) {
+		case 2: cpu = field.value; break;
+		case 12: time = field.value; break;
+		case WIRE_TRACE: trace = field.bytes; break;
+		case WIRE_SAMPLE:
+			if (wire_sample(field.bytes, &sample) && !sample.idle)
+				see(survey, sample.pc, sample.space, sample.level == WIRE_USER);
+			break;
+		}
 	}
+	see_trace(survey, cpu, trace, time);
 }
 
 static int survey(struct reader *r, struct survey *result)
 {
+	struct wire *w = r->priv;
 	struct wire_chunk chunk;
 	uint64_t length;
 	struct in in;
@@ -61,7 +87,8 @@ static int survey(struct reader *r, struct survey *result)
 	if (in_length(r->in, &length, &r->err) < 0 ||
 	    in_clone(&in, r->in, (size_t)1 << 20, &r->err) < 0)
 		return -1;
-	while (in_offset(&in) < VOTE_BYTES && (ret = wire_peek(&in, &chunk)) != 0) {
+	while (in_offset(&in) < (w->info.trace ? TRACE_BYTES : VOTE_BYTES) &&
+	       (ret = wire_peek(&in, &chunk)) != 0) {
 		if (ret > 0) {
 			survey_chunk(result, &chunk);
 			in_skip(&in, chunk.head + chunk.len);
@@ -145,11 +172,15 @@ int wire_place(struct reader *r)
 
 	find_binaries(r);
 	result.place = w->spaces.place;
+	for (uint32_t i = 0; i < SURVEY_CPUS; i++)
+		wire_trace_init(&result.traces[i], i);
 	if (!w->info.user_mode)
 		ret = survey(r, &result);
 	w->spaces.mask = space_mask(&w->info, &result);
 	if (ret == 0 && w->spaces.place && wire_kernel(r) && !w->info.user_mode)
 		place_kernel(r, &result);
+	for (uint32_t i = 0; i < SURVEY_CPUS; i++)
+		wire_trace_release(&result.traces[i]);
 	hash_release(&result.seen);
 	return ret;
 }

@@ -18,10 +18,12 @@
 #include "record/control.h"
 
 #define SECOND 1000000000ULL
-#define TICK (SECOND / 10)	  /* a file that is followed is looked at */
+#define TICK (SECOND / 10)	  /* what nobody tells of is looked at */
 #define STATUS_EVERY (SECOND / 2) /* the line is written anew */
 #define TIME_TO_END (10 * SECOND) /* from the question to the kill */
-#define PATIENCE 2		  /* seconds: for an answer of the plugin */
+#define TIME_TO_LOAD \
+	(20 * SECOND) /* for the plugin; a duration counts from then on at the latest */
+#define PATIENCE 2    /* seconds: for an answer of the plugin */
 
 struct session {
 	struct guest *guest;
@@ -31,7 +33,8 @@ struct session {
 	bool asked;		/* the guest was told to end */
 	bool over;		/* and has */
 	bool shown;		/* the line is there */
-	uint64_t start, end_by; /* end_by: killed after that, if asked */
+	uint64_t start, loaded; /* loaded: when the plugin was first seen; 0: not yet */
+	uint64_t end_by;	/* killed after that, if asked */
 	uint64_t next_status;
 	unsigned silent; /* answers that did not come */
 };
@@ -214,13 +217,21 @@ static void earlier(uint64_t *time, uint64_t other)
 		*time = other;
 }
 
+/* When the time is up: it counts from when the plugin is there. */
+static uint64_t deadline(const struct session *s)
+{
+	uint64_t from = s->loaded ? s->loaded : s->start + TIME_TO_LOAD;
+
+	return s->guest->duration < UINT64_MAX - from ? from + s->guest->duration : UINT64_MAX;
+}
+
 static int wait_ms(const struct session *s, uint64_t time)
 {
 	const struct guest *guest = s->guest;
 	uint64_t until = time + 60 * SECOND;
 
 	if (guest->duration && !s->asked)
-		earlier(&until, s->start + guest->duration);
+		earlier(&until, s->loaded ? deadline(s) : time + TICK);
 	if (s->asked)
 		earlier(&until, s->end_by);
 	if (guest->live)
@@ -257,7 +268,9 @@ static void stay(struct session *s)
 		time = now();
 		if (guest->relay && guest->relay->found && !s->over)
 			end_guest(s, GUEST_SAID_IT);
-		if (guest->duration && time - s->start >= guest->duration && !s->over)
+		if (guest->duration && !s->loaded && access(guest->control, F_OK) == 0)
+			s->loaded = time;
+		if (guest->duration && time >= deadline(s) && !s->over)
 			end_guest(s, GUEST_TIME_IS_UP);
 		if (s->asked && !s->over && time >= s->end_by) {
 			log_warn("%s did not end when it was asked to", guest->words[0]);

@@ -17,7 +17,7 @@ enum guest_reason { GUEST_ENDED, GUEST_TIME_IS_UP, GUEST_SAID_IT, GUEST_WAS_INTE
 struct guest {
 	const char *const *words; /* its command line, NULL at the end */
 	const char *control;	  /* the plugin's socket */
-	uint64_t duration;	  /* ns; 0: as long as it runs */
+	uint64_t duration;	  /* ns from when the plugin is there; 0: as long as it runs */
 	struct relay *relay;	  /* NULL: its output is not watched */
 	bool relay_stdout;	  /* the relay is its standard output */
 	bool live;		  /* show a line that says how it goes */

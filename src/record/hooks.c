@@ -9,6 +9,8 @@
 #include "base/text.h"
 #include "sym/sym.h"
 
+#define MOST_ARG 7 /* the plugin knows where as many arguments are */
+
 struct lookup {
 	const struct options *options;
 	struct symfile *kernel; /* NULL: none, or not opened yet */
@@ -117,7 +119,7 @@ static bool right_places(const char *given, const char *want)
 		have = strcspn(given + 1, ":");
 		if (ret ? have != 3 || memcmp(given + 1, "ret", 3) != 0
 			: have < 4 || memcmp(given + 1, "arg", 3) != 0 ||
-				    !text_u32(given + 4, have - 3, &nr))
+				    !text_u32(given + 4, have - 3, &nr) || nr > MOST_ARG)
 			return false;
 		given += 1 + have;
 		want += 1 + wanted;

@@ -63,7 +63,9 @@ static void say_how_it_ended(const struct guest *guest)
 void refusal_explain(const struct guest *guest, const struct qemu_line *line, const char *plugin)
 {
 	say_how_it_ended(guest);
-	if (line->script)
+	if (guest->why != GUEST_ENDED && !line->script)
+		log_say("it was ended from here; was that too early?");
+	else if (line->script)
 		log_say("is it a script? It must hand its last arguments, which are -plugin and "
 			"what belongs to it, on to QEMU: see kscope record qemu --print");
 	else if (!knows_plugins(line->words[0]))

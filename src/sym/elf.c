@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/slide.h"
 #include "sym/internal.h"
 
 int open_regular(const char *path, struct err *err)
@@ -401,6 +402,63 @@ void object_read_symbols(const struct object *obj, struct symtab *tab)
 	symtab_finish(tab);
 }
 
+struct patches {
+	uint64_t *at;
+	size_t nr, cap;
+};
+
+/* The section that these relocations are for, if it is code. */
+static bool patched_section(const struct object *obj, const GElf_Shdr *sh, GElf_Shdr *code)
+{
+	Elf_Scn *scn;
+
+	if (sh->sh_type != SHT_REL && sh->sh_type != SHT_RELA)
+		return false;
+	scn = elf_getscn(obj->elf, sh->sh_info);
+	return scn && gelf_getshdr(scn, code) && (code->sh_flags & SHF_EXECINSTR);
+}
+
+static void add_patches(Elf_Data *data, const GElf_Shdr *sh, const GElf_Shdr *code,
+			struct patches *out)
+{
+	size_t nr = sh->sh_entsize ? data->d_size / sh->sh_entsize : 0;
+
+	for (size_t i = 0; i < nr && i < INT32_MAX; i++) {
+		GElf_Rela rela;
+		GElf_Rel rel;
+		bool good = sh->sh_type == SHT_RELA ? gelf_getrela(data, (int)i, &rela) != NULL
+						    : gelf_getrel(data, (int)i, &rel) != NULL;
+		uint64_t offset;
+
+		if (!good)
+			return;
+		offset = sh->sh_type == SHT_RELA ? rela.r_offset : rel.r_offset;
+		if (offset >= code->sh_size)
+			continue;
+		GROW(out->at, out->nr + 1, out->cap);
+		out->at[out->nr++] = code->sh_offset + offset;
+	}
+}
+
+uint64_t *object_patches(const struct object *obj, size_t *nr)
+{
+	struct patches all = { 0 };
+	Elf_Scn *scn = NULL;
+
+	for (size_t i = 0; i < SECTIONS_MAX && (scn = elf_nextscn(obj->elf, scn)); i++) {
+		GElf_Shdr sh, code;
+		Elf_Data *data;
+
+		if (!gelf_getshdr(scn, &sh) || !patched_section(obj, &sh, &code))
+			continue;
+		data = elf_getdata(scn, NULL);
+		if (data)
+			add_patches(data, &sh, &code, &all);
+	}
+	*nr = sort_unique(all.at, all.nr);
+	return all.at;
+}
+
 int object_read_ksyms(const struct object *obj, struct ksyms *ksyms, struct err *err)
 {
 	struct ksyms_in in = {
@@ -445,6 +503,13 @@ void object_read_symbols(const struct object *obj, struct symtab *tab)
 {
 	(void)obj;
 	symtab_finish(tab);
+}
+
+uint64_t *object_patches(const struct object *obj, size_t *nr)
+{
+	(void)obj;
+	*nr = 0;
+	return NULL;
 }
 
 int object_read_ksyms(const struct object *obj, struct ksyms *ksyms, struct err *err)

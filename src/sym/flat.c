@@ -14,11 +14,10 @@
 #include "sym/internal.h"
 
 #define FLAT_MAX ((off_t)1 << 30)
-#define POINTERS_MAX 20000
+#define PAGE 4096
+#define VOTES_MAX 20000
+#define LAST_GB ((uint64_t)-1 << 30) /* small negative numbers, not pointers */
 #define STEP_64K 65536
-/* On Arm a kernel is linked 32 KB behind the start of memory, which is at a multiple of 256 MB. */
-#define ARM_MEMORY 0xf0000000
-#define ARM_TEXT_OFFSET 0x8000
 
 enum { MACHINE_ARM = 40, MACHINE_AARCH64 = 183, MACHINE_RISCV = 243 };
 
@@ -42,32 +41,46 @@ static const struct ksym *find(const struct ksyms *ksyms, const char *name)
 	return NULL;
 }
 
+static uint64_t *functions(const struct ksyms *ksyms, size_t *nr)
+{
+	uint64_t *starts = xmalloc(ksyms->nr * sizeof(*starts));
+
+	*nr = 0;
+	for (size_t i = 0; i < ksyms->nr; i++) {
+		if (ksyms->at[i].type == 't' || ksyms->at[i].type == 'T')
+			starts[(*nr)++] = ksyms->at[i].addr;
+	}
+	*nr = sort_unique(starts, *nr);
+	return starts;
+}
+
+/* Sorts, and leaves as many as are enough for a vote. */
+static size_t thin_out(uint64_t *values, size_t nr)
+{
+	size_t stride, kept = 0;
+
+	nr = sort_unique(values, nr);
+	stride = nr / VOTES_MAX + 1;
+	for (size_t i = 0; i < nr; i += stride)
+		values[kept++] = values[i];
+	return kept;
+}
+
 /* The distance between what may be pointers, anywhere in the image, and what functions there are. */
 static bool find_place(const struct flat *flat, const struct ksyms *ksyms, uint64_t *place)
 {
-	uint64_t *starts = xmalloc(ksyms->nr * sizeof(*starts));
 	uint64_t *seen = xmalloc((flat->len / 8 + 1) * sizeof(*seen));
-	size_t nr_starts = 0, nr_seen = 0, stride, kept = 0;
+	size_t nr = 0, nr_starts;
+	uint64_t *starts = functions(ksyms, &nr_starts);
 	struct slide slide;
 	bool good;
 
-	for (size_t i = 0; i < ksyms->nr; i++) {
-		if (ksyms->at[i].type == 't' || ksyms->at[i].type == 'T')
-			starts[nr_starts++] = ksyms->at[i].addr;
-	}
 	for (size_t at = 0; at + 8 <= flat->len; at += 8) {
-		uint64_t value;
-
-		memcpy(&value, flat->data + at, sizeof(value));
-		if (value >> 32 >= 0xffff0000 && value < UINT64_MAX - UINT32_MAX / 4)
-			seen[nr_seen++] = value;
+		memcpy(&seen[nr], flat->data + at, sizeof(seen[nr]));
+		nr += seen[nr] >> 48 == 0xffff && seen[nr] < LAST_GB;
 	}
-	nr_starts = sort_unique(starts, nr_starts);
-	nr_seen = sort_unique(seen, nr_seen);
-	stride = nr_seen / POINTERS_MAX + 1;
-	for (size_t i = 0; i < nr_seen; i += stride)
-		seen[kept++] = seen[i];
-	good = slide_find(starts, nr_starts, seen, kept, STEP_64K, &slide);
+	nr = thin_out(seen, nr);
+	good = slide_find(starts, nr_starts, seen, nr, STEP_64K, &slide);
 	*place = slide.by;
 	free(starts);
 	free(seen);
@@ -96,23 +109,42 @@ static void add_segment(struct flat *flat, const struct ksyms *ksyms, const char
 	};
 }
 
-/*
- * Where the code begins that _stext names. Kernels that can be started by EFI say so in their
- * second header; others of arm64 have it at the first place that is aligned for any page size.
- */
-static uint64_t text_offset(const struct flat *flat)
+/* Where in the image a call leads to; false: this is none. */
+static bool call_target(const struct flat *flat, size_t at, uint64_t *target)
 {
-	uint32_t header = 0, code = 0;
+	uint32_t word;
+	int32_t words;
 
-	if (flat->len >= 64)
-		memcpy(&header, flat->data + 60, sizeof(header));
-	if (header && header < flat->len && flat->len - header >= 64 &&
-	    !memcmp(flat->data + header, "PE\0\0", 4))
-		memcpy(&code, flat->data + header + 44, sizeof(code));
-	return code ? code : STEP_64K;
+	memcpy(&word, flat->data + at, sizeof(word));
+	if (flat->machine == MACHINE_AARCH64 && word >> 26 == 0x25) /* bl */
+		words = (int32_t)(word << 6) >> 6;
+	else if (flat->machine == MACHINE_ARM && word >> 24 == 0xeb) /* bl; the pc is two ahead */
+		words = ((int32_t)(word << 8) >> 8) + 2;
+	else
+		return false;
+	*target = at + 4 * (uint64_t)(int64_t)words;
+	return *target < flat->len;
 }
 
-/* Of a kernel that has only names for its functions, the start may have none. */
+/* A kernel that has only names for its functions has none for its start: its calls tell. */
+static bool find_by_calls(const struct flat *flat, const struct ksyms *ksyms, uint64_t *vaddr)
+{
+	uint64_t *seen = xmalloc((flat->len / 4 + 1) * sizeof(*seen));
+	size_t nr = 0, nr_starts;
+	uint64_t *starts = functions(ksyms, &nr_starts);
+	struct slide slide;
+	bool good;
+
+	for (size_t at = 0; at + 4 <= flat->len; at += 4)
+		nr += call_target(flat, at, &seen[nr]);
+	nr = thin_out(seen, nr);
+	good = slide_find(starts, nr_starts, seen, nr, PAGE, &slide);
+	*vaddr = -slide.by;
+	free(starts);
+	free(seen);
+	return good;
+}
+
 static bool find_first(const struct flat *flat, const struct ksyms *ksyms, uint64_t *vaddr)
 {
 	const struct ksym *found = NULL;
@@ -122,18 +154,9 @@ static bool find_first(const struct flat *flat, const struct ksyms *ksyms, uint6
 		found = find(ksyms, "_start");
 	if (!found)
 		found = find(ksyms, "_text");
-	if (found) {
+	if (found)
 		*vaddr = found->addr;
-		return true;
-	}
-	found = find(ksyms, "_stext");
-	if (!found || flat->machine == MACHINE_RISCV)
-		return false;
-	if (flat->machine == MACHINE_AARCH64)
-		*vaddr = found->addr - text_offset(flat);
-	else
-		*vaddr = (found->addr & ARM_MEMORY) + ARM_TEXT_OFFSET;
-	return true;
+	return found || find_by_calls(flat, ksyms, vaddr);
 }
 
 static int place(struct flat *flat, struct ksyms *ksyms, const char *path, struct err *err)

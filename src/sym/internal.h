@@ -132,6 +132,8 @@ void object_close(struct object *obj);
 /* Bytes of the file; NULL: it ends before. They live as long as the object. */
 const uint8_t *object_bytes(const struct object *obj, uint64_t offset, size_t len);
 bool object_section(const struct object *obj, const char *name, struct sym_section *out);
+/* See symfile_patches(). */
+uint64_t *object_patches(const struct object *obj, size_t *nr);
 /* Reads .symtab, or .dynsym if there is no .symtab; tab is finished. */
 void object_read_symbols(const struct object *obj, struct symtab *tab);
 struct ksyms;

@@ -224,6 +224,11 @@ bool symfile_is_relocatable(const struct symfile *sf)
 	return sf->obj && (sf->obj->type == ELF_TYPE_DYN || sf->obj->type == ELF_TYPE_REL);
 }
 
+bool symfile_is_object(const struct symfile *sf)
+{
+	return sf->obj && sf->obj->type == ELF_TYPE_REL;
+}
+
 /* ---- lookup ---- */
 
 static bool is_linux(const struct object *obj)
@@ -471,4 +476,10 @@ bool symfile_module(struct symfile *sf, size_t n, struct sym_module *out)
 	if (n < sf->nr_modules)
 		*out = sf->modules[n];
 	return n < sf->nr_modules;
+}
+
+uint64_t *symfile_patches(const struct symfile *sf, size_t *nr)
+{
+	*nr = 0;
+	return symfile_is_object(sf) ? object_patches(sf->obj, nr) : NULL;
 }

@@ -61,6 +61,7 @@ uint16_t symfile_machine(const struct symfile *sf);			/* e_machine, 0 for text *
 bool symfile_is_64bit(const struct symfile *sf);
 bool symfile_is_packed(const struct symfile *sf);      /* the file itself is not what was read */
 bool symfile_is_relocatable(const struct symfile *sf); /* ET_DYN or ET_REL: has no fixed address */
+bool symfile_is_object(const struct symfile *sf);      /* ET_REL */
 
 /*
  * The functions at an address, innermost inlined one first, at most `max`; of more than that the
@@ -87,6 +88,12 @@ bool symfile_section(struct symfile *sf, const char *name, struct sym_section *o
  */
 struct Elf *symfile_elf(struct symfile *sf);
 struct Elf *symfile_debug_elf(struct symfile *sf);
+
+/*
+ * Of an object file: where in its code the loader fills something in. In order; the caller frees
+ * it. NULL: nowhere.
+ */
+uint64_t *symfile_patches(const struct symfile *sf, size_t *nr);
 
 struct sym_module { /* code of a kernel's module, without that of others between */
 	const char *name;

@@ -240,12 +240,13 @@ def maestro(folder, which):
     out = os.path.join(folder, "maestro")
     guest = Guest(folder, "i386")
     run(*guest.command(which, f"out={out},format=maestro,delay=200"), timeout=100)
-    done = kscope("report", "--kernel", guest.elf, out)
-    totals = {line.split()[3]: float(line.split()[1][:-1]) for line in done.stdout.splitlines()
-              if line.strip()[:1].isdigit() and "%" in line}
-    name = f"format=maestro, QEMU of {which}"
-    check(f"{name}: kscope reads it", totals.get("hot", 0) > totals.get("cold", 0) > 0, done.stdout)
-    check(f"{name}: stacks", totals.get("work", 0) > totals.get("hot", 100), done.stdout)
+    done = kscope("convert", "--kernel", guest.elf, out, "-t", "folded", "-o", "-")
+    stacks = collections.Counter()
+    for line in done.stdout.splitlines():
+        stacks[line.rsplit(" ", 1)[0].split(";", 1)[-1]] += int(line.rsplit(" ", 1)[1])
+    hot, cold = (sum(n for stack, n in stacks.items() if stack.endswith(f"guest_main;work;{name}"))
+                 for name in ("hot", "cold"))
+    check(f"format=maestro, QEMU of {which}: kscope reads its stacks", hot > cold > 5, stacks)
 
 
 def filters(folder):

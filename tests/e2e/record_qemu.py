@@ -96,6 +96,14 @@ def test_whole_run(guest):
           2280 < both < 2520 and 0.72 < share < 0.78, (both, share, done.stderr))
 
 
+def test_places(guest):
+    done = guest.record("-F", "10000", "--from", "light", "--to", "heavy", "-o", "p.folded",
+                        more=EXIT + SERIAL)
+    both, share = shares(read_folded(guest.path("p.folded")))
+    check("from one function to the other", done.returncode == 0 and both > 10 and share < 0.1,
+          (both, share, done.stderr))
+
+
 def test_ends(guest):
     done = guest.record("--until", "ready", "--duration", "50", more=SERIAL)
     said("until it says so", done, 0, "samples")
@@ -216,8 +224,9 @@ def test_linux(guest):
     linux, data = guests.linux("amd64", words="kscope.work=none"), guest.path("linux.data")
     done = guests.boot(linux, before=["timeout", "120", KSCOPE, "record", "qemu", "-o", data,
                                       f"--buildid-cache={guest.path('cache')}", "--"])
-    check("linux: it boots and is recorded", done.code == 0 and f"-k {linux.kernel}, or perf" in
-          done.errors and "0 lost" in done.errors, done.errors)
+    check("linux: it boots and is recorded", done.code == 0 and
+          f"kscope report {data}, or perf report -i {data}\n" in done.errors and
+          "0 lost" in done.errors, done.errors)
     rows = json.loads(kscope("report", data, "-k", linux.kernel, "--json").stdout)
     rows = {row["name"]: row["self_percent"] for row in rows["events"][0]["functions"]
             if row["binary"] == "[kernel.kallsyms]" and not row["name"].startswith("[")}
@@ -233,6 +242,7 @@ def main():
     with scratch() as folder:
         guest = Guest(os.path.realpath(folder))
         test_whole_run(guest)
+        test_places(guest)
         test_ends(guest)
         test_attach(guest)
         test_refusals(guest)

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Makes the inputs of wire-* here, so that they can be read and remade. wire/kscope.proto has the
-numbers."""
+"""Makes the inputs of wire-* here, so that they can be read and remade."""
 import os
-import struct
+import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.dirname(HERE))
+# pylint: disable=wrong-import-position
+from wirefile import alloc, chunk, content, end, info, number, round_, sample
 
 
 def put(name, data, args=''):
@@ -16,72 +18,6 @@ def put(name, data, args=''):
     if args:
         with open(os.path.join(folder, 'args'), 'w', encoding='ascii') as out:
             out.write(args + '\n')
-
-
-def varint(value):
-    out = b''
-    while value > 0x7f:
-        out += bytes([value & 0x7f | 0x80])
-        value >>= 7
-    return out + bytes([value])
-
-
-def number(field, value):
-    return varint(field << 3) + varint(value) if value else b''
-
-
-def fixed(field, value):
-    return varint(field << 3 | 1) + struct.pack('<Q', value)
-
-
-def content(field, data):
-    data = data.encode() if isinstance(data, str) else data
-    return varint(field << 3 | 2) + varint(len(data)) + data
-
-
-def words(field, values):
-    return content(field, struct.pack('<%dQ' % len(values), *values))
-
-
-def chunk(*fields, cpu=None, sequence=0, dropped=0):
-    message = b'\x0d' + b'KSCP'
-    if cpu is not None:
-        message += varint(2 << 3) + varint(cpu)
-    message += number(3, sequence) + number(4, dropped) + b''.join(fields)
-    return content(1, message)
-
-
-def info(arch='x86_64', cpus=2, clock=0, period=1000000, version=1, user_mode=0, command='qemu'):
-    return content(5, number(1, version) + content(2, arch) + content(3, 'kscope-qemu, QEMU 7.2') +
-                   number(4, cpus) + number(5, clock) + number(6, period) + number(7, user_mode) +
-                   content(9, command))
-
-
-def look(time, pc, space=0x1000000, level=1, weight=1000000, registers=(), stack=b'', chain=(),
-         idle=0, task=0):
-    return (number(1, time) + fixed(2, pc) + number(3, space) + number(4, level) +
-            number(5, weight) + number(6, idle) + (words(7, registers) if registers else b'') +
-            (content(8, stack) if stack else b'') + (words(9, chain) if chain else b'') +
-            number(10, task))
-
-
-def sample(*args, **kwargs):
-    return content(6, look(*args, **kwargs))
-
-
-def alloc(op, pointer, size, time, pc, **kwargs):
-    return content(7, number(1, op) + content(2, 'kmalloc') + number(3, pointer) +
-                   number(4, size) + content(5, look(time, pc, **kwargs)))
-
-
-def end(*counts):
-    return chunk(content(11, content(1, 'guest ended') + b''.join(
-        content(2, number(1, cpu) + number(2, samples) + number(6, allocs))
-        for cpu, samples, allocs in counts)))
-
-
-def round_(time):
-    return chunk(number(10, time))
 
 
 PC = 0xffffffff81000000

@@ -7,6 +7,7 @@ the name of an emulator, it takes -plugin and answers at its socket. Its other w
     -wait            until SIGTERM
     -deaf            SIGTERM does not end it
     -status N        its exit status
+    -late            does nothing for a long time
     -no-stream       ends before the plugin is loaded
     -cut             the stream has no end
     -samples N       of each of two vCPUs
@@ -118,6 +119,8 @@ class Guest:
         if "-args" in self.words:
             with open(self.value("-args"), "w", encoding="utf-8") as f:
                 json.dump({"words": self.words, "terminal": os.isatty(1)}, f)
+        if "-late" in self.words:
+            time.sleep(60)
         if "-no-stream" in self.words:
             print("stand-in: I do not like this", file=sys.stderr)
             return int(self.value("-status", "1"))

@@ -177,15 +177,18 @@ def lz4(data):
     return bytes(out)
 
 
-def image(table, layout, pointers=True, room=1 << 16):
-    """A flat kernel of arm64, with a table of pointers to its functions."""
-    start = min(a for a, _ in table)
+def image(table, layout, pointers=True, room=1 << 16, start=None):
+    """A flat kernel of arm64, with pointers to its functions, and calls of them."""
+    start = min(a for a, _ in table) if start is None else start
     head = bytearray(64)
     head[56:60] = b"ARM\x64"
     body = bytes(head) + BANNER
     body += bytes(-len(body) % 8)
     if pointers:
         body += b"".join(struct.pack("<Q", a) for a, n in table if n[0] in "tT")
+    for address, name in table:
+        if name[0] in "tT":
+            body += struct.pack("<I", 0x94000000 | (address - start - len(body)) // 4 & 0x3ffffff)
     body = body.ljust(room, b"\0")
     moved = [(a - start, n) for a, n in table]
     made = layout.build(moved if layout.form == "place" else
@@ -272,6 +275,11 @@ def flat_images(folder):
     end = next(a for a, n in table if n == "T_etext")
     equal("Image, its code", headers.splitlines()[2:],
           [f"segment {start:#x} 0 {end - start:#x} {end - start:#x}"])
+    nameless = [(a + 0x10000, n) for a, n in table if n != "T_text"]
+    data = image(nameless, Layout(base=0), room=1 << 18, start=start)
+    same(folder, "Image, its start has no name", data, nameless)
+    equal("Image, its start by its calls", ask(folder, data, "-i").stdout.splitlines()[2:],
+          [f"segment {start + 0x10000:#x} 0x10000 {end - start:#x} {end - start:#x}"])
     done = ask(folder, image(table, Layout(base=0), pointers=False))
     check("Image that says nowhere where it is", done.returncode == 3 and
           "where this kernel was linked cannot be found out" in done.stderr, done.stderr)

@@ -113,6 +113,12 @@ def test_install():
             done = run(os.path.join(programs, name), "-h")
             check(f"install: {name} runs by its name", done.returncode == 0 and
                   done.stdout.startswith(f"Usage: {name} "), done.stdout + done.stderr)
+        env.pop("KSCOPE_PLUGIN", None)
+        done = run(os.path.join(programs, "kscope"), "record", "qemu", "--print", "--", "qemu-i386",
+                   env=env)
+        plugin = os.path.join(os.path.realpath(folder), "p/lib/kscope/kscope-qemu.so")
+        check("install: the plugin is found", f"file={plugin}," in done.stdout and
+              os.path.exists(plugin), done.stdout + done.stderr)
         done = run(os.path.join(programs, "toperf"), "--help")
         check("install: toperf --help", done.returncode == 0 and "--samples-path" in done.stdout,
               done.stderr)

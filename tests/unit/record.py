@@ -120,6 +120,7 @@ def test_hooks(place):
                         (("--alloc", "_start:arg0"), "--alloc wants FUNC or FUNC:arg0:ret"),
                         (("--alloc", "_start:ret:arg0"), "--alloc wants"),
                         (("--free", "_start:argx"), "--free wants"),
+                        (("--free", "_start:arg8"), "--free wants"),
                         (("--free", "_start:arg0:ret"), "--free wants"),
                         (("--from", ""), "--from wants a symbol")):
         got = hooks(*words)
@@ -130,7 +131,7 @@ def test_usage(place):
     for words, emulator, want in (
             (["-F", "5", "--period", "5"], [], "either --freq or --period"),
             (["-F", "5", "--clock", "instructions"], [], "--period"),
-            (["-F", "0"], [], "--freq cannot be 0"),
+            (["-F", "0"], [], "--freq cannot be 0"), (["--period", "999"], [], "1000 ns"),
             (["--period", "x"], [], "--period wants a number"),
             (["--stack", "65537"], [], "--stack wants a number up to 65536"),
             (["--clock", "sun"], [], "'sun'"), (["--level", "low"], [], "'low'"),
@@ -231,6 +232,11 @@ def test_ends(place):
     _, err = child.communicate(timeout=60)
     check("ends: twice: it is killed, what it had written stays",
           child.returncode == 1 and "was killed" in err and "20 samples" in err, err)
+    child = place.start(emulator=["-late"])
+    time.sleep(0.3)
+    child.send_signal(signal.SIGTERM)
+    _, err = child.communicate(timeout=60)
+    check("ends: before it has begun", child.returncode == 3 and "too early" in err, err)
     script = place.path("run.sh")
     with open(script, "w", encoding="ascii") as f:
         f.write(f"#!/bin/sh\n'{place.emulator}' -wait \"$@\"\necho script is done\n")

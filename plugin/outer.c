@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * outer: kernels take interrupts on a stack of their own. What was interrupted is on another one,
+ * which goes with the sample too. Where it is: Linux on x86-64 puts that into the topmost word of
+ * the interrupt's stack; on machines with a link register the frame pointers lead from one to the
+ * other.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "api.h"
+#include "args.h"
+#include "sample.h"
+
+#define FRAMES_MAX 128
+
+static __thread uint8_t *outer_copy;
+
+static bool word_at(const struct regs *regs, const struct wire_sample *sample, uint64_t address,
+		    uint64_t *value)
+{
+	uint64_t at = address - regs->sp;
+
+	*value = 0;
+	if (at >= sample->stack_size || sample->stack_size - at < regs->word)
+		return false;
+	memcpy(value, (const uint8_t *)sample->stack + at, regs->word);
+	return true;
+}
+
+/* The copy ended where memory does, so its last word is the topmost of the stack. */
+static uint64_t by_top_word(const struct regs *regs, const struct wire_sample *sample)
+{
+	uint64_t top = 0;
+
+	if (sample->stack_size < args.stack)
+		word_at(regs, sample, regs->sp + sample->stack_size - regs->word, &top);
+	return top;
+}
+
+/* The first frame that is not in the copy. */
+static uint64_t by_frame_pointer(const struct regs *regs, const struct wire_sample *sample)
+{
+	uint64_t below = strncmp(api.arch, "riscv", 5) ? 0 : 2 * regs->word;
+	uint64_t fp = regs->fp, next;
+
+	for (unsigned n = 0; n < FRAMES_MAX; n++) {
+		if (!word_at(regs, sample, fp - below, &next))
+			return fp - below;
+		fp = next;
+	}
+	return 0;
+}
+
+static bool is_outer(const struct regs *regs, const struct wire_sample *sample, uint64_t address)
+{
+	unsigned top = 8 * regs->word - 1;
+
+	return address && !(address & (regs->word - 1)) && address >> top == regs->sp >> top &&
+	       address - regs->sp >= sample->stack_size;
+}
+
+void outer_stack(struct wire_sample *sample, const struct regs_view *view, const struct regs *regs)
+{
+	uint64_t address = 0;
+
+	if (!sample->stack_size || !regs->level)
+		return;
+	if (!strcmp(api.arch, "x86_64"))
+		address = by_top_word(regs, sample);
+	else if (!strcmp(api.arch, "aarch64") || !strncmp(api.arch, "riscv", 5))
+		address = by_frame_pointer(regs, sample);
+	if (!is_outer(regs, sample, address))
+		return;
+	if (!outer_copy)
+		outer_copy = malloc(args.stack);
+	if (!outer_copy)
+		return;
+	sample->outer_size = regs_memory(view, address, outer_copy, args.stack);
+	sample->outer_address = address;
+	sample->outer = outer_copy;
+}

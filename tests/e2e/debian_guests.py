@@ -1,0 +1,116 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Kernels that nobody here wrote, from Debian, on two QEMUs: the work that they do is what shows.
+
+Linux (amd64, arm64; without debug package, moved by KASLR) and GNU Mach (i386). tests/guests has the
+work: reading /dev/zero and /dev/urandom, hashing in busybox, a program with names; in Mach memory
+that is taken, touched and given back.
+"""
+import collections
+import hashlib
+import math
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import guests
+from lib import check, finish, kscope, read_folded, scratch
+
+# By one of its callers, the function that must be on top below it.
+LINUX_WORK = {"amd64": {"read_zero": "clear_user_rep_good",
+                        "get_random_bytes_user": "chacha_permute"},
+              "arm64": {"read_zero": "__arch_clear_user",
+                        "get_random_bytes_user": "chacha_permute"}}
+# Where stacks of Linux begin: in user mode, or at one of these.
+LINUX_ROOTS = {"ret_from_fork", "secondary_startup_64_no_verify", "secondary_startup_64",
+               "__secondary_switched", "__primary_switched"}
+
+
+def leaves(stacks, below=""):
+    """Samples by function, of the stacks that have `below` in them."""
+    count = collections.Counter()
+    for stack, samples in stacks.items():
+        frames = stack.split(";")
+        if not below or below in frames[:-1]:
+            count[frames[-1]] += samples
+    return count
+
+
+def is_share(part, whole, share, sigmas):
+    return whole and abs(part - whole * share) <= sigmas * math.sqrt(whole * share * (1 - share))
+
+
+def record(guest, which, folder):
+    """The stacks of a boot, and what the guest said."""
+    out = os.path.join(folder, f"{guest.name}-{which}.kscope")
+    boot = guests.record(guest, out, ["-F", "2000"], which)
+    check(f"{guest.name}, {which}: runs to its end",
+          boot.ended and guests.END in boot.serial and ", 0 lost," in boot.errors,
+          f"{boot.code} {boot.errors} {boot.serial[-300:]}")
+    done = kscope("convert", out, "-t", "folded", "-o", "-")
+    return read_folded(done.stdout or "\n"), boot.serial
+
+
+def test_linux(architecture, which, folder):
+    name = f"linux-{architecture}, {which}"
+    guest = guests.linux(architecture)
+    stacks, serial = record(guest, which, folder)
+    for caller, function in LINUX_WORK[architecture].items():
+        top = leaves(stacks, caller).most_common(3)
+        check(f"{name}: {function} is on top", top and top[0][0] == function and top[0][1] > 100, top)
+    work = leaves({s: n for s, n in stacks.items() if s.startswith("work;_start;begin;user_round")})
+    mix, both = work["user_mix"], work["user_mix"] + work["user_sum"]
+    check(f"{name}: user_mix is three quarters of the program work",
+          both > 100 and is_share(mix, both, 0.75, 6), work.most_common(4))
+    with open(guest.elfs[1], "rb") as f:
+        digest = hashlib.sha256(f.read()).hexdigest()
+    in_busybox = sum(n for s, n in stacks.items()
+                     if s.startswith("busybox;") and s.rpartition(";")[2].startswith("busybox"))
+    check(f"{name}: busybox hashes", digest in serial and in_busybox > 200,
+          f"{in_busybox} samples, {digest} in {serial[-600:]}")
+    test_linux_stacks(name, stacks)
+
+
+def test_linux_stacks(name, stacks):
+    """Of the programs' samples in the kernel, nearly all lead to where they came from."""
+    whole = cut = 0
+    examples = collections.Counter()
+    for stack, samples in stacks.items():
+        frames = stack.split(";")
+        if frames[0] not in ("work", "busybox") or frames[-1].startswith("busybox"):
+            continue
+        if frames[1] in LINUX_ROOTS or frames[1] == "_start" or frames[1].startswith("busybox"):
+            whole += samples
+        else:
+            cut += samples
+            examples[stack] += samples
+    check(f"{name}: stacks are whole", whole > 500 and whole >= 0.9 * (whole + cut),
+          f"{whole} of {whole + cut}; {examples.most_common(5)}")
+
+
+def test_mach(which, folder):
+    name = f"gnumach, {which}"
+    stacks, _ = record(guests.gnumach(), which, folder)
+    faults = leaves(stacks, "vm_fault")
+    check(f"{name}: touching memory fills it with zeros",
+          faults and faults.most_common(1)[0][0] == "memset" and faults["memset"] > 100,
+          faults.most_common(5))
+    user = stacks.get("bootstrap;_start;begin;user_mix", 0)
+    check(f"{name}: user_mix is the work in user mode", user > 100, user)
+    check(f"{name}: memory is given back", leaves(stacks, "vm_deallocate"),
+          "nothing below vm_deallocate")
+
+
+def main():
+    if guests.missing():
+        print(f"skip debian_guests: {guests.missing()}")
+        finish()
+    with scratch() as folder:
+        for which in guests.QEMUS:
+            test_linux("amd64", which, folder)
+            test_linux("arm64", which, folder)
+            test_mach(which, folder)
+    finish()
+
+
+main()

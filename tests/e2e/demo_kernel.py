@@ -1,0 +1,152 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The demo's kernel, whose work is known: what is recorded of it is what it does.
+
+Shares are tested with the numbers of samples that each function must get if they are drawn by chance:
+by instructions, with -icount, they are the same in every run, so the bound can be sharp; by host time
+it is wide.
+"""
+import math
+import os
+import re
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import guests
+from lib import check, equal, finish, kscope, read_folded, scratch
+
+TASK = "kernel;task_start;task_run"
+TREE = ";".join(["checksum_tree"] * 4)
+# Every stack in which rounds are done: share of the 350 units that it has.
+STACKS = {
+    f"{TASK};compress_file;compress_block;find_match": 60,
+    f"{TASK};compress_file;compress_block;encode_bits": 20,
+    f"{TASK};checksum_disk;{TREE};checksum_page": 80,
+    f"{TASK};route_packets;route_ipv4;lookup_prefix": 70 * 3 / 4,
+    f"{TASK};route_packets;route_ipv6;lookup_prefix": 70 / 4,
+    f"{TASK};cache_warm;cache_insert;fill_entry": 10,
+    "dice.elf;_start;user_main;play_game;throw_dice": 60,
+    "knit.elf;_start;user_main;knit_sock;knit_row;knit_stitch": 50,
+}
+UNITS = sum(STACKS.values())
+BY_INSTRUCTIONS = ["--clock", "instructions", "--period", "100000"]
+
+
+def folded(path, *options):
+    done = kscope("convert", path, "-t", "folded", "-o", "-", *options)
+    return read_folded(done.stdout) if done.stdout else {}
+
+
+def own(stacks):
+    """Without the firmware before the kernel, which has neither frame pointers nor CFI."""
+    return {stack: n for stack, n in stacks.items() if "]+0x" not in stack}
+
+
+def leaf(stack):
+    return stack.rpartition(";")[2]
+
+
+def shares_are_known(name, stacks, sigmas, least):
+    """Each stack has its share of the samples, give or take `sigmas` standard deviations."""
+    got = {stack: sum(n for s, n in stacks.items() if s == stack) for stack in STACKS}
+    busy = sum(got.values())
+    wrong = []
+    for stack, units in STACKS.items():
+        share = units / UNITS
+        off = (got[stack] - busy * share) / math.sqrt(max(busy, 1) * share * (1 - share))
+        if abs(off) > sigmas:
+            wrong.append(f"{leaf(stack)}: {got[stack]} of {busy}, {off:+.1f} sigma")
+    check(name, busy >= least and not wrong, f"{busy} samples; {wrong}")
+    # Whatever else there is is not in the leaves: a leaf is always seen with its whole stack.
+    leaves = {leaf(stack) for stack in STACKS}
+    lost = {s: n for s, n in stacks.items() if leaf(s) in leaves and s not in STACKS}
+    check(f"{name}, stacks", sum(lost.values()) <= busy / 1000, lost)
+
+
+def ended(name, boot):
+    return check(name, boot.code == 0 and "demo: end" in boot.serial and ", 0 lost," in boot.errors,
+                 f"{boot.code} {boot.errors} {boot.serial[-200:]}")
+
+
+def test_shares(folder, machine):
+    out = os.path.join(folder, f"{machine}.kscope")
+    first = None
+    for frames, which in [("fp", "debian"), ("nofp", "debian"), ("nofp", "backports")]:
+        name = f"{machine}, {frames}, {which}"
+        guest = guests.demo(machine, frames, words="scale=5")
+        ended(f"{name}: runs", guests.record(guest, out, BY_INSTRUCTIONS, which, guests.ICOUNT))
+        stacks = folded(out)
+        shares_are_known(f"{name}: shares by instructions", stacks, 3.5, 2000)
+        if frames == "fp":
+            first = stacks
+            equal(f"{name}: frame pointers and CFI agree", own(folded(out, "--unwind", "fp")),
+                  own(folded(out, "--unwind", "cfi")))
+    guests.record(guests.demo(machine, "fp", words="scale=5"), out, BY_INSTRUCTIONS, "debian",
+                  guests.ICOUNT)
+    equal(f"{machine}: the same again", folded(out), first)
+
+
+def test_host_time(folder, machine, which):
+    out = os.path.join(folder, f"{machine}-host.kscope")
+    ended(f"{machine}, {which}: runs by host time",
+          guests.record(guests.demo(machine, "nofp", words="scale=60"), out, ["-F", "2000"], which))
+    shares_are_known(f"{machine}, {which}: shares by host time", folded(out), 7, 500)
+
+
+def test_traps(folder, machine):
+    """From the timer's interrupt to the switch of tasks: stacks go through the trap."""
+    out = os.path.join(folder, f"{machine}-traps.kscope")
+    handler = {"x86_64": ";trap_entry;trap;tick",
+               "aarch64": ";trap_entry;trap;interrupt;tick"}[machine]
+    for frames in ["fp", "nofp"]:
+        # On one cpu, where every interrupt finds another task to switch to.
+        guests.record(guests.demo(machine, frames, words="scale=5", cpus=1), out,
+                      ["--clock", "instructions", "--period", "5", "--from", "tick",
+                       "--to", "use_space"], "debian", guests.ICOUNT)
+        good, bad = 0, {}
+        for stack, count in folded(out).items():
+            before, found, _ = stack.partition(handler)
+            if not found:
+                continue
+            # Of a user program the kernel knows only where it was.
+            if before in STACKS or before.count(";") == 1:
+                good += count
+            else:
+                bad[stack] = count
+        check(f"{machine}, {frames}: stacks go through traps",
+              good > 50 and sum(bad.values()) <= good / 20, f"{good} good, bad: {bad}")
+
+
+def truth(serial):
+    """{function: (calls, rounds)} as the guest tells them."""
+    return {function: (int(calls), 1000 * int(rounds)) for function, calls, rounds
+            in re.findall(r"^truth: \S+ (\S+) (\d+) (\d+)$", serial, re.M)}
+
+
+def test_allocations(folder, machine, which):
+    out = os.path.join(folder, f"{machine}-alloc.kscope")
+    boot = guests.record(guests.demo(machine, "nofp", words="scale=2"), out,
+                         ["--alloc", "kmalloc", "--free", "kfree"], which)
+    known = truth(boot.serial)
+    taken, given = known["kmalloc"][0], known["kfree"][0]
+    text = kscope("convert", out, "-t", "dump", "-o", "-").stdout
+    equal(f"{machine}, {which}: every allocation", text.count("\nalloc "), taken)
+    stacks = folded(out, "--event", "leak")
+    check(f"{machine}, {which}: what is forgotten", sum(stacks.values()) == 64 * (taken - given),
+          stacks)
+
+
+def main():
+    if guests.missing():
+        print(f"skip demo_kernel: {guests.missing()}")
+        finish()
+    with scratch() as folder:
+        for machine in ["x86_64", "aarch64"]:
+            test_shares(folder, machine)
+            test_traps(folder, machine)
+            for which in guests.QEMUS:
+                test_host_time(folder, machine, which)
+    finish()
+
+
+main()

@@ -1,0 +1,244 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Stacks of every machine, from its real registers and memory.
+
+A program without any library, in which every function has one caller, is run step by step in QEMU's
+user mode, and looked at through its gdb server wherever a block of code begins, as the plugin does:
+so it is known what the stack has to be. It is built with and without frame pointers.
+"""
+import os
+import re
+import shutil
+import socket
+import struct
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+# pylint: disable=wrong-import-position
+import wirefile
+from lib import check, finish, kscope, read_folded, run, scratch
+
+STEPS = 500
+STACK = 2048
+SOURCE = r"""
+volatile int sink;
+#define FUNCTION __attribute__((noinline)) int
+FUNCTION leaf(int n)
+{
+	for (int i = 0; i < (n & 3); i++)
+		sink ^= i;
+	return n + 1;
+}
+FUNCTION twice(int n)
+{
+	int first = leaf(n);
+
+	return first ^ leaf(sink);
+}
+FUNCTION wide(int a, int b, int c, int d, int e, int f, int g, int h, int i, int j)
+{
+	volatile int room[40];
+
+	room[a & 31] = b + c + d + e + f + g + h + i + j;
+	return twice(room[a & 31]) + room[b & 31] + (c ^ d ^ e ^ f ^ g ^ h);
+}
+FUNCTION early(int n)
+{
+	if (n & 1)
+		return n;
+	sink++;
+	return n + wide(n, 1, 2, 3, sink, sink, 6, 7, 8, 9) + sink;
+}
+FUNCTION varying(int n)
+{
+	volatile char *room = __builtin_alloca((n & 15) * 16 + 16);
+
+	room[3] = (char)n;
+	return early(n) + room[3];
+}
+int work(void);
+int work(void)
+{
+	for (int n = 0;; n++)
+		sink += varying(n);
+}
+__asm__(".globl _start\n.type _start, %function\n_start:\n.cfi_startproc\n" START
+	".cfi_endproc\n.size _start, . - _start\n");
+"""
+CALLERS = ["leaf", "twice", "wide", "early", "varying", "work", "_start"]
+
+
+def x86_64(regs):
+    """DWARF's order of the registers, and the pc, out of gdb's."""
+    ax, bx, cx, dx, si, di, bp, sp, *more = struct.unpack_from("<17Q", regs)
+    return [ax, dx, cx, bx, si, di, bp, sp] + more[:8], more[8]
+
+
+def in_order(form, pc):
+    def parse(regs):
+        values = list(struct.unpack_from("<" + form, regs))
+        return values[:pc], values[pc]
+    return parse
+
+
+# target, qemu, how the program begins, registers, which of them is sp
+MACHINES = {
+    "x86_64": ("x86_64-linux-gnu", "qemu-x86_64", x86_64, 7,
+               ".cfi_undefined rip\\n xor %ebp, %ebp\\n call work\\n hlt\\n"),
+    "i386": ("i386-linux-gnu", "qemu-i386", in_order("9I", 8), 4,
+             ".cfi_undefined eip\\n xor %ebp, %ebp\\n call work\\n hlt\\n"),
+    "aarch64": ("aarch64-linux-gnu", "qemu-aarch64", in_order("33Q", 32), 31,
+                ".cfi_undefined x30\\n mov x29, #0\\n mov x30, #0\\n bl work\\n brk #0\\n"),
+    "arm": ("armv7-linux-gnueabi", "qemu-arm", in_order("16I", 15), 13,
+            ".cfi_undefined lr\\n mov r11, #0\\n mov lr, #0\\n bl work\\n udf #0\\n"),
+    "riscv64": ("riscv64-linux-gnu", "qemu-riscv64", in_order("33Q", 32), 2,
+                ".cfi_undefined ra\\n li s0, 0\\n li ra, 0\\n call work\\n ebreak\\n"),
+    "riscv32": ("riscv32-linux-gnu", "qemu-riscv32", in_order("33I", 32), 2,
+                ".cfi_undefined ra\\n li s0, 0\\n li ra, 0\\n call work\\n ebreak\\n"),
+}
+# With frame pointers the rules are in .debug_frame, without them in .eh_frame; Arm has no such.
+BUILDS = {
+    "frame pointers": ["-fno-omit-frame-pointer", "-g", "-fno-asynchronous-unwind-tables"],
+    "no frame pointers": ["-fomit-frame-pointer", "-fasynchronous-unwind-tables", "-g"],
+}
+
+
+class Gdb:
+    """As much of gdb's remote protocol as it takes to step and look."""
+
+    def __init__(self, path):
+        self.socket = socket.socket(socket.AF_UNIX)
+        self.socket.settimeout(60)
+        for _ in range(200):
+            try:
+                self.socket.connect(path)
+                break
+            except OSError:
+                time.sleep(0.05)
+        self.got = b""
+
+    def ask(self, words):
+        words = words.encode()
+        self.socket.sendall(b"$" + words + b"#%02x" % (sum(words) & 255))
+        while True:
+            packet = re.search(rb"\$([^#]*)#..", self.got)
+            if packet:
+                self.got = self.got[packet.end():]
+                self.socket.sendall(b"+")
+                return packet.group(1).decode()
+            more = self.socket.recv(65536)
+            if not more:
+                raise EOFError("QEMU has ended")
+            self.got += more
+
+    def registers(self):
+        return bytes.fromhex(self.ask("g").replace("x", "0"))
+
+    def stack(self, address):
+        """At most STACK bytes, up to the end of the stack."""
+        copy = b""
+        while len(copy) < STACK:
+            at = address + len(copy)
+            reply = self.ask(f"m{at:x},{256 - at % 256:x}")
+            if not reply or reply.startswith("E"):
+                break
+            copy += bytes.fromhex(reply)
+        return copy
+
+
+def build(folder, arch, name, flags):
+    target, _, _, _, start = MACHINES[arch]
+    source, elf = os.path.join(folder, "p.c"), os.path.join(folder, f"{arch}-{name[:2]}.elf")
+    with open(source, "w", encoding="ascii") as out:
+        out.write(SOURCE)
+    for command in (
+            ["clang", f"--target={target}", "-O2", "-ffreestanding", "-fno-pic", "-fno-stack-protector",
+             "-Wno-unused-command-line-argument", *(["-msoft-float"] if arch == "arm" else []),
+             f'-DSTART="{start}"', *flags, "-c", source, "-o", elf + ".o"],
+            ["ld.lld", "-static", "--defsym=__aeabi_unwind_cpp_pr0=0",
+             "--defsym=__aeabi_unwind_cpp_pr1=0", elf + ".o", "-o", elf]):
+        done = run(*command)
+        if done.returncode:
+            raise RuntimeError(done.stderr)
+    return elf
+
+
+def follow(folder, arch, elf):
+    """(pc, registers, stack) wherever a block of code begins."""
+    _, qemu, parse, sp, _ = MACHINES[arch]
+    path = os.path.join(folder, "gdb")
+    with subprocess.Popen(["timeout", "60", qemu, "-g", path, elf], stdin=subprocess.DEVNULL,
+                          stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as guest:
+        looks, before = [], 0
+        try:
+            gdb = Gdb(path)
+            for _ in range(STEPS):
+                regs, pc = parse(gdb.registers())
+                if not before < pc <= before + 8:
+                    looks.append((pc, regs, gdb.stack(regs[sp])))
+                before = pc
+                gdb.ask("s")
+        finally:
+            guest.kill()
+    return looks
+
+
+def record(path, arch, elf, looks):
+    """The looks as the plugin would have written them, of a kernel, one task for each."""
+    samples = [wirefile.sample(at + 1, pc, registers=regs, stack=stack, weight=1)
+               for at, (pc, regs, stack) in enumerate(looks)]
+    with open(path, "wb") as out:
+        out.write(wirefile.chunk(wirefile.info(arch=arch, cpus=1, kernel=elf)))
+        out.write(wirefile.chunk(*samples, cpu=0) + wirefile.end((0, len(samples), 0)))
+
+
+def stacks(path, *options):
+    """The folded stacks, without the task."""
+    done = kscope("convert", path, "--to", "folded", "--root", "none", "-o", "-", *options)
+    if done.returncode:
+        raise RuntimeError(done.stderr)
+    return read_folded(done.stdout)
+
+
+def is_right(stack):
+    frames = stack.split(";")
+    return frames[0] == "_start" and frames[::-1] == CALLERS[-len(frames):]
+
+
+def judge(name, path, *options):
+    found = stacks(path, *options)
+    wrong = {stack: count for stack, count in found.items() if not is_right(stack)}
+    check(name, not wrong and len(found) == len(CALLERS),
+          f"{sum(wrong.values())} of {sum(found.values())} are not so: {wrong}; {len(found)} stacks")
+    return found
+
+
+def test_machine(folder, arch):
+    path, found = os.path.join(folder, "recording"), {}
+    for name, flags in BUILDS.items():
+        elf = build(folder, arch, name, flags)
+        record(path, arch, elf, follow(folder, arch, elf))
+        found[name] = judge(f"{arch}, {name}: by CFI", path, "--unwind", "cfi")
+        judge(f"{arch}, {name}: by the best there is", path)
+        if name == "frame pointers":
+            by_fp = judge(f"{arch}: by frame pointers", path, "--unwind", "fp")
+            check(f"{arch}: CFI and frame pointers say the same", by_fp == found[name])
+        os.unlink(os.path.join(folder, "gdb"))
+    check(f"{arch}: the same stacks without frame pointers",
+          set(found["frame pointers"]) == set(found["no frame pointers"]))
+
+
+def main():
+    with scratch() as folder:
+        for arch, machine in MACHINES.items():
+            if not shutil.which(machine[1]):
+                print(f"skip {arch}: {machine[1]} is not installed")
+                continue
+            test_machine(folder, arch)
+    finish()
+
+
+if __name__ == "__main__":
+    main()
