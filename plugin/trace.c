@@ -590,12 +590,19 @@ slow:
 	slow_step(t, to);
 }
 
+/* Where QEMU says the wrong number. */
+static void on_mixed_block(unsigned cpu, void *data)
+{
+	on_block(api_running_cpu(cpu), data);
+}
+
 /* from= and to= name instructions, which may stand inside a block. */
 static void on_place(unsigned cpu, void *data)
 {
-	struct place *place = data;
-	struct tracer *t = atomic_load(&tracers[cpu]);
-	struct node *node = block_node(place->block, cpu);
+	const struct place *place = data;
+	unsigned running_cpu = api_running_cpu(cpu);
+	struct tracer *t = atomic_load(&tracers[running_cpu]);
+	struct node *node = block_node(place->block, running_cpu);
 
 	if (!t || !node || !t->wanted)
 		return;
@@ -651,7 +658,7 @@ void trace_translate(struct qemu_plugin_tb *tb)
 
 	if (!block)
 		return;
-	api.tb_exec_cb(tb, on_block, API_R_REGS, block);
+	api.tb_exec_cb(tb, api_mixes_cpus() ? on_mixed_block : on_block, API_R_REGS, block);
 	if (args.n_from || args.n_to)
 		hook_places(tb, block);
 }
