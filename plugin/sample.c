@@ -117,6 +117,14 @@ static void set_here(struct vcpu *vcpu, bool here)
 	pthread_mutex_unlock(&vcpu->lock);
 }
 
+/* By the clock: the first one who comes starts it. */
+static void start_ticking(void)
+{
+	if (!args.trace && args.clock != WIRE_INSTRUCTIONS &&
+	    !atomic_exchange(&sampler.started, true))
+		tick_start();
+}
+
 /*
  * Up to 8.2 this comes from whoever makes the vCPU, before its thread is there. While the machine is
  * being built that is harmless, since nobody is asked before it runs. One that comes later is asked
@@ -136,6 +144,8 @@ void sample_cpu_init(unsigned cpu)
 		track_skip(track);
 	count_cpu_init(vcpu);
 	set_here(vcpu, !early);
+	if (!tick_wants_blocks())
+		start_ticking();
 }
 
 void sample_cpu_exit(unsigned cpu)
@@ -345,12 +355,16 @@ int sample_open(void)
 	return tick_open();
 }
 
+bool sample_wants_blocks(void)
+{
+	return args.clock == WIRE_INSTRUCTIONS || !sample_by_work() || tick_wants_blocks();
+}
+
 void sample_translate(struct qemu_plugin_tb *tb)
 {
 	if (args.trace)
 		return;
-	if (args.clock != WIRE_INSTRUCTIONS && !atomic_exchange(&sampler.started, true))
-		tick_start();
+	start_ticking();
 	if (args.clock == WIRE_INSTRUCTIONS || !sample_by_work())
 		count_translate(tb);
 }
