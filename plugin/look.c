@@ -306,12 +306,15 @@ bool look_for_trap(unsigned cpu, uint64_t pc, uint64_t sp, uint64_t *resume, uns
 	}
 }
 
+bool look_is_sure(void)
+{
+	return set == INSN_X86_64 || set == INSN_I386;
+}
+
 bool look_returned(unsigned cpu, uint64_t sp, uint64_t pc)
 {
 	uint64_t word, size = set == INSN_X86_64 ? 8 : 4;
 
-	if (set != INSN_X86_64 && set != INSN_I386)
-		return false;
 	return read_words(cpu, sp - size, &word, 1) && word == pc;
 }
 
@@ -319,7 +322,5 @@ bool look_called(unsigned cpu, uint64_t sp, uint64_t next)
 {
 	uint64_t word;
 
-	if (set != INSN_X86_64 && set != INSN_I386)
-		return false;
 	return read_words(cpu, sp, &word, 1) && word == next;
 }

@@ -31,6 +31,8 @@ bool look_moves(void); /* whether it may be elsewhere at all */
  * now.
  */
 bool look_for_trap(unsigned cpu, uint64_t pc, uint64_t sp, uint64_t *resume, unsigned *level);
+/* Whether a sign of a trap is there only after one, and not for good once there was one. */
+bool look_is_sure(void);
 /* After a return or a call through a register: whether memory says that it was one. */
 bool look_returned(unsigned cpu, uint64_t sp, uint64_t pc);
 bool look_called(unsigned cpu, uint64_t sp, uint64_t next);

@@ -271,7 +271,8 @@ static void look(struct CPUState *state, void *data)
 	atomic_store(&vcpu->asked, false);
 	count_correct(vcpu);
 	ran = atomic_load(&vcpu->ran);
-	weight = ran - vcpu->seen;
+	/* What was counted while nothing was recorded may have been too much: see count_correct(). */
+	weight = ran > vcpu->seen ? ran - vcpu->seen : 1;
 	if (args.clock != WIRE_INSTRUCTIONS) {
 		weight = 0;
 		if (track && sample_running() && api.cpu_is_idle && api.cpu_is_idle(state)) {

@@ -30,6 +30,7 @@
 #define CLOCK_NS 100000
 #define RETRY_BLOCKS 4096 /* after a loss */
 #define PAGE_MASK 0xfffull
+#define REAL_MODE_END 0x110000
 
 struct tracer {
 	struct node *cur; /* the block that runs; NULL: not tracing */
@@ -298,6 +299,14 @@ static bool is_direct(const struct block *block)
 	       block->flow == FLOW_COND || block->flow == FLOW_CALL;
 }
 
+/* In real mode, jumps wrap around at the end of their segment. */
+static bool is_target(const struct block *block, uint64_t address)
+{
+	return address == block->target ||
+	       (address < REAL_MODE_END &&
+		(address == block->target + 0x10000 || address + 0x10000 == block->target));
+}
+
 /* Whether the code of a block says that control may go to an address. */
 static bool leads_to(const struct block *block, uint64_t address)
 {
@@ -306,10 +315,10 @@ static bool leads_to(const struct block *block, uint64_t address)
 	switch (block->flow) {
 	case FLOW_ON:
 	case FLOW_WAIT: return address == after;
-	case FLOW_COND: return address == after || address == block->target;
+	case FLOW_COND: return address == after || is_target(block, address);
 	case FLOW_JUMP:
 	case FLOW_CALL:
-		return address == block->target || (block->flags & INSN_MAYBE && address == after);
+		return is_target(block, address) || (block->flags & INSN_MAYBE && address == after);
 	default: return true;
 	}
 }
@@ -368,6 +377,8 @@ static bool is_trap(const struct tracer *t, const struct step *step)
 		return index >= 0 && index < block->count - 1;
 	if (atomic_load(&step->to->block->vector))
 		return true;
+	if (!look_is_sure())
+		return false;
 	switch (block->flow) {
 	case FLOW_RETURN: return !look_returned(t->cpu, step->look.sp, step->pc);
 	case FLOW_CALL_ANY:
@@ -379,6 +390,12 @@ static bool is_trap(const struct tracer *t, const struct step *step)
 
 static void explain_any(const struct tracer *t, struct step *step)
 {
+	int index = block_index(t->cur->block, step->pc - t->shift);
+
+	if (index > 0) {
+		step->ran = index;
+		return;
+	}
 	if (look_for_trap(t->cpu, step->pc, step->look.sp, &step->resume, &step->level) &&
 	    is_trap(t, step))
 		count_trap(t, step);

@@ -66,6 +66,7 @@ enum option_code {
 	OPT_VALUE,
 	OPT_LIVE_OVER_TIME,
 	OPT_BUILDID_CACHE,
+	OPT_NO_BUILDID_CACHE,
 	OPT_SLIDE,
 	OPT_UNWIND,
 	OPT_FREQ = 'F',
@@ -134,6 +135,8 @@ static const struct option_row {
 	{ "root-dir", OPT_SYMFS, "DIR", NAMES, NULL },
 	{ "buildid-cache", OPT_BUILDID_CACHE, "[=DIR]", VERB_CONVERT | VERB_RECORD,
 	  "put the binaries in perf's build-id cache (~/.debug)" },
+	{ "no-buildid-cache", OPT_NO_BUILDID_CACHE, NULL, VERB_RECORD,
+	  "leave it alone: otherwise a perf.data's binaries go there" },
 	{ "kernel", OPT_KERNEL, "FILE", NAMES,
 	  "the kernel's ELF, vmlinuz, kallsyms or System.map" },
 	{ "vmlinux", OPT_KERNEL, "FILE", NAMES, NULL },
@@ -392,6 +395,7 @@ static int set_option(struct args *args, int code, const char *arg, struct err *
 	case OPT_NOTES: options->notes = arg; return 0;
 	case OPT_PALETTE: options->palette = arg; return 0;
 	case OPT_BUILDID_CACHE: args->buildid_cache = arg ? arg : ""; return 0;
+	case OPT_NO_BUILDID_CACHE: args->no_buildid_cache = true; return 0;
 	case OPT_DIFF: args->before = arg; return 0;
 	case OPT_NEGATE: args->negate = true; return 0;
 	case OPT_JSON: args->json = true; return 0;

@@ -30,6 +30,7 @@ struct args {
 	size_t cap_elfs;
 	struct selection selection;
 	const char *buildid_cache;
+	bool no_buildid_cache;
 	const char *before; /* flame --diff */
 	bool negate;
 	bool json;

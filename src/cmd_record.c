@@ -282,6 +282,12 @@ static void say_counts(const struct recording *r, const struct job *job)
 			last = i;
 		}
 	}
+	/* A trace that is kept as it is was not read through: that takes longer than to record it. */
+	if (r->asked->trace && !r->writer) {
+		log_say("%.1f MB of trace, in %.1f s", (double)files_written(&r->files) / 1e6,
+			(double)r->guest.took / 1e9);
+		return;
+	}
 	buf_addf(&text, "%" PRIu64 " samples", job->samples);
 	for (unsigned i = 0; cpus > 1 && i <= last; i++)
 		buf_addf(&text, "%s%" PRIu64, i ? " " : " (by vCPU: ", job->by_cpu[i]);
@@ -298,41 +304,23 @@ static void say_counts(const struct recording *r, const struct job *job)
 			 "asked for");
 }
 
-static bool is_elf(const char *path)
+/* perf.data does not say where the kernel's symbols are: they are in the cache, or to be named. */
+static void add_perf(struct buf *next, const struct recording *r, const struct job *job)
 {
-	char magic[4] = "";
-	FILE *file = fopen(path, "rb");
-	bool read = file && fread(magic, sizeof(magic), 1, file) == 1;
+	const char *kernel = job->kernel_cached ? NULL : r->args->options.kernel;
 
-	if (file)
-		fclose(file);
-	return read && !memcmp(magic, "\177ELF", 4);
+	buf_addf(next, "; next: kscope report %s%s%s, or perf report -i %s%s%s", r->output,
+		 kernel ? " -k " : "", kernel ? kernel : "", r->output, kernel ? " -k " : "",
+		 kernel ? kernel : "");
 }
 
-/* perf.data does not say where the kernel's symbols are, and perf reads only those of an ELF. */
-static void add_perf(struct buf *next, const struct recording *r)
-{
-	const char *kernel = r->args->options.kernel;
-
-	if (!kernel)
-		buf_addf(next, "; next: kscope report %s, or perf report -i %s", r->output,
-			 r->output);
-	else if (is_elf(kernel))
-		buf_addf(next, "; next: kscope report %s -k %s, or perf report -i %s -k %s",
-			 r->output, kernel, r->output, kernel);
-	else
-		buf_addf(next, "; next: kscope report %s -k %s%s", r->output, kernel,
-			 r->args->buildid_cache ? ", or perf report"
-						: " (names in perf, too: --buildid-cache)");
-}
-
-static void say_next(const struct recording *r)
+static void say_next(const struct recording *r, const struct job *job)
 {
 	const char *name = r->writer ? r->writer->name : RAW;
 	struct buf next = { 0 };
 
 	if (!strcmp(name, "perfdata"))
-		add_perf(&next, r);
+		add_perf(&next, r, job);
 	else if (!strcmp(name, "svg"))
 		buf_adds(&next, "; next: open it in a browser");
 	else if (!strcmp(name, RAW))
@@ -405,6 +393,17 @@ static bool gave_up(const struct recording *r)
 	return !job.samples && !job.others;
 }
 
+/* As perf record does: the binaries of a perf.data go into perf's cache, where perf looks for them. */
+static void fill_cache_unasked(const struct recording *r, struct job *job)
+{
+	bool perfdata = r->writer && !strcmp(r->writer->name, "perfdata");
+
+	if (job->buildid_cache || r->args->no_buildid_cache || !perfdata || !getenv("HOME"))
+		return;
+	job->buildid_cache = "";
+	job->cache_unasked = true;
+}
+
 static int write_output(struct recording *r)
 {
 	const char *input = r->files.raw;
@@ -412,14 +411,16 @@ static int write_output(struct recording *r)
 	int code;
 
 	raw_job(r, &job, &input);
-	code = r->writer ? convert_file(&job, r->writer, r->output) : count_raw(&job, false);
+	fill_cache_unasked(r, &job);
+	code = r->writer ? convert_file(&job, r->writer, r->output)
+			 : count_raw(&job, r->asked->trace);
 	if (code > ERR_PARTIAL) {
 		r->files.raw_stays = true;
 		log_say("the raw stream is kept: %s (see kscope convert)", r->files.raw);
 		return code;
 	}
 	say_counts(r, &job);
-	say_next(r);
+	say_next(r, &job);
 	if (r->asked->until && !r->relay.found && r->guest.why != GUEST_WAS_INTERRUPTED) {
 		log_warn("the guest has not printed '%s'", r->asked->until);
 		code = ERR_PARTIAL;

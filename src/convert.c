@@ -302,11 +302,15 @@ static int report_error(const struct err *err)
 
 static int fill_cache(struct job *job)
 {
+	const struct images *images = &job->world.images;
 	int nr = buildid_cache_fill(&job->world.images, job->buildid_cache, &job->err);
 
 	if (nr < 0)
 		return -1;
-	if (!nr)
+	for (size_t i = 1; i < images->nr; i++)
+		job->kernel_cached |= images->all[i].kernel && images->all[i].symfile &&
+				      images->all[i].build_id_len;
+	if (!nr && !job->cache_unasked)
 		log_warn("no binary for the build-id cache: none was found that has a build id");
 	return 0;
 }

@@ -24,6 +24,7 @@ struct job {
 	const struct options *options;
 	const struct selection *selection;
 	const char *buildid_cache; /* folder for the binaries used; "": perf's own; NULL: none */
+	bool cache_unasked;	   /* nobody asked for that: no word if there is nothing to put */
 
 	/* Results. */
 	struct world world; /* valid from job_open() to job_release() */
@@ -38,6 +39,7 @@ struct job {
 	uint64_t by_cpu[JOB_CPUS]; /* samples; those of higher numbers are not told apart */
 	uint64_t others;	   /* allocations, calls and branches that were read */
 	uint64_t damaged;	   /* places */
+	bool kernel_cached;	   /* the kernel's symbols are in the build-id cache */
 	bool partial;		   /* something was damaged or missing */
 	struct err err;
 };

@@ -12,6 +12,7 @@
 #define MAX_ENTRIES (4u << 20) /* paths or counters, before they are handed out */
 #define MEMO_SIZE 65536
 #define NEAR 64		/* bytes: a call this short may be no call at all */
+#define ONWARD 16	/* bytes: a return this far ahead pushed its own address */
 #define RETPOLINE 8	/* instructions between such a call and its return */
 #define SAME_STACK 4096 /* bytes: a smaller step of the stack pointer is no switch */
 #define FIXUP 65536	/* bytes: so far away a fault may be mended */
@@ -357,6 +358,7 @@ static void push(struct calls *calls, struct calls_cpu *cpu, const struct event 
 		task->nr_marks = 0;
 		task->rooted = false;
 	}
+	task->called = true;
 	GROW(task->frames, task->nr + 1, task->cap);
 	task->frames[task->nr++] = frame;
 	task->counter =
@@ -414,6 +416,14 @@ static bool is_retpoline(const struct calls_cpu *cpu)
 	       cpu->since_near <= RETPOLINE;
 }
 
+/* A return that is only a jump, to an address that was pushed for it. */
+static bool is_jump(const struct calls_cpu *cpu, const struct event *ev)
+{
+	const struct event_branch *b = &ev->branch;
+
+	return is_retpoline(cpu) || (b->to > b->from && b->to - b->from <= ONWARD);
+}
+
 static void on_return(struct calls *calls, struct calls_cpu *cpu, const struct event *ev)
 {
 	struct calls_task *task = cpu->task;
@@ -425,10 +435,11 @@ static void on_return(struct calls *calls, struct calls_cpu *cpu, const struct e
 		pop_to(task, frame);
 		return;
 	}
-	if (is_retpoline(cpu)) {
+	if (is_jump(cpu, ev)) {
 		calls->stats.returns--;
 		calls->stats.jumps++;
-		pop_to(task, task->nr - 1);
+		if (is_retpoline(cpu))
+			pop_to(task, task->nr - 1);
 		task->counter = beside(calls, task->counter, ev);
 		return;
 	}
@@ -442,7 +453,7 @@ static void on_return(struct calls *calls, struct calls_cpu *cpu, const struct e
 	if (!task->nr) {
 		calls->stats.returns--;
 		calls->stats.beyond++;
-		task->rooted = false;
+		task->rooted &= !task->called; /* what never called was jumped to */
 	} else if (task->frames[task->nr - 1].kind == CALLS_TRAP && ev->branch.context == IP_USER) {
 		calls->stats.returns--; /* the end of a signal's handler */
 		calls->stats.jumps++;

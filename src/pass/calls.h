@@ -61,6 +61,7 @@ struct calls_task {
 	uint64_t sp;	  /* where it was left; 0: not by a switch of stacks */
 	uint64_t used;	  /* when it was left, in switches */
 	bool rooted;	  /* its first frame is where it began */
+	bool called;	  /* it did, ever */
 	bool ended;	  /* left because the trace did not go on */
 };
 

@@ -224,8 +224,9 @@ def test_linux(guest):
     linux, data = guests.linux("amd64", words="kscope.work=none"), guest.path("linux.data")
     done = guests.boot(linux, before=["timeout", "120", KSCOPE, "record", "qemu", "-o", data,
                                       f"--buildid-cache={guest.path('cache')}", "--"])
-    check("linux: it boots and is recorded", done.code == 0 and f"-k {linux.kernel}, or perf" in
-          done.errors and "0 lost" in done.errors, done.errors)
+    check("linux: it boots and is recorded", done.code == 0 and
+          f"kscope report {data}, or perf report -i {data}\n" in done.errors and
+          "0 lost" in done.errors, done.errors)
     rows = json.loads(kscope("report", data, "-k", linux.kernel, "--json").stdout)
     rows = {row["name"]: row["self_percent"] for row in rows["events"][0]["functions"]
             if row["binary"] == "[kernel.kallsyms]" and not row["name"].startswith("[")}
