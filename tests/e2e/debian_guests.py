@@ -8,6 +8,7 @@ memory that is taken, touched and given back.
 """
 import collections
 import hashlib
+import json
 import math
 import os
 import sys
@@ -47,6 +48,11 @@ def record(guest, which, folder):
     check(f"{guest.name}, {which}: runs to its end",
           boot.ended and guests.END in boot.serial and ", 0 lost," in boot.errors,
           f"{boot.code} {boot.errors} {boot.serial[-300:]}")
+    ends = json.loads(kscope("info", out, "--json").stdout or "{}")
+    check(f"{guest.name}, {which}: the kernel's stacks are found to their end",
+          ends.get("kernel_unwound", 0) > 500 and
+          ends["kernel_unwound_to_end"] >= 0.95 * ends["kernel_unwound"],
+          {key: value for key, value in ends.items() if "unwound" in key})
     done = kscope("convert", out, "-t", "folded", "-o", "-")
     return read_folded(done.stdout or "\n"), boot.serial
 
