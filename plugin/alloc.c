@@ -1,20 +1,233 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* See trace.h. */
-#include "trace.h"
+/*
+ * alloc: allocators hooked by alloc=, realloc= and free=. What a function is asked for is known at its
+ * entry, the pointer at its return. Where it will return to is known at its entry, too, but the code
+ * there may have been translated long before, so all blocks have a small callback that looks at one
+ * bit. A call waits for its return by that address and the stack pointer, which tells apart tasks,
+ * nested calls and recursion.
+ */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "api.h"
 #include "args.h"
+#include "range.h"
+#include "regs.h"
+#include "sample.h"
+#include "stream.h"
+#include "trace.h"
+
+#define WAITING 4096	   /* calls that have not returned; a power of two */
+#define PROBES 8	   /* places where one may wait */
+#define RETURN_BITS 65536  /* by which blocks are told that nobody returns to */
+#define STACK_ARGUMENTS 64 /* bytes that a callee may take off the stack on its return */
+
+struct call {
+	uint64_t next, sp, space; /* next 0: the place is free */
+	uint64_t pointer, size;
+	uint64_t serial;
+	const struct args_hook *hook;
+};
+
+/* What one function allocates another one frees: all hooks are of one heap, named after the first. */
+static const char *heap;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct call calls[WAITING];
+static uint64_t n_calls;
+static _Atomic uint64_t returns[RETURN_BITS / 64];
+
+static uint64_t mix(uint64_t value)
+{
+	value *= 0x9e3779b97f4a7c15ull;
+	return value ^ value >> 32;
+}
+
+static bool may_return_to(uint64_t address)
+{
+	uint64_t bit = mix(address) % RETURN_BITS;
+
+	return atomic_load_explicit(&returns[bit / 64], memory_order_relaxed) >> bit % 64 & 1;
+}
+
+static void note_return(uint64_t address)
+{
+	uint64_t bit = mix(address) % RETURN_BITS;
+
+	atomic_fetch_or_explicit(&returns[bit / 64], 1ull << bit % 64, memory_order_relaxed);
+}
+
+/* The place of a new call: a free one, the same call's that never returned, or the oldest. */
+static void wait_for(const struct call *call)
+{
+	struct call *best = NULL;
+
+	pthread_mutex_lock(&lock);
+	for (uint64_t i = 0; i < PROBES; i++) {
+		struct call *at = &calls[(mix(call->next) + i) % WAITING];
+
+		if (!at->next ||
+		    (at->next == call->next && at->sp == call->sp && at->space == call->space)) {
+			best = at;
+			break;
+		}
+		if (!best || at->serial < best->serial)
+			best = at;
+	}
+	*best = *call;
+	best->serial = ++n_calls;
+	pthread_mutex_unlock(&lock);
+}
+
+/* The kernel's addresses are the same in every address space, and its tasks change theirs. */
+static uint64_t space_of(const struct regs *regs)
+{
+	return regs->level == WIRE_USER ? regs->space : 0;
+}
+
+static bool take_call(uint64_t next, const struct regs *regs, struct call *call)
+{
+	bool found = false;
+
+	pthread_mutex_lock(&lock);
+	for (uint64_t i = 0; i < PROBES && !found; i++) {
+		struct call *at = &calls[(mix(next) + i) % WAITING];
+
+		/* A return address on the stack is taken off it, and perhaps arguments are. */
+		if (at->next != next || at->space != space_of(regs) || regs->sp < at->sp ||
+		    regs->sp - at->sp > regs->word + STACK_ARGUMENTS)
+			continue;
+		*call = *at;
+		at->next = 0;
+		found = true;
+	}
+	pthread_mutex_unlock(&lock);
+	return found;
+}
+
+static void put(unsigned cpu, const struct regs_view *view, const struct regs *regs,
+		enum wire_alloc_op op, uint64_t pointer, uint64_t size)
+{
+	struct wire_sample at = { .time = sample_now() };
+	struct wire_alloc alloc = { op, heap, pointer, size, &at };
+	struct track *track = stream_known_track(cpu);
+
+	if (!track)
+		return;
+	sample_from_regs(&at, view, regs);
+	code_note(track, view, regs);
+	track_put_alloc(track, &alloc);
+}
+
+static bool is_wanted(unsigned cpu)
+{
+	return sample_running() && args_wants_cpu(cpu);
+}
+
+static void on_entry(unsigned cpu, void *data)
+{
+	const struct args_hook *hook = data;
+	struct regs_view view = { .cpu = cpu = api_running_cpu(cpu) };
+	struct call call = { .hook = hook };
+	struct regs regs;
+
+	if (!is_wanted(cpu))
+		return;
+	regs_read(&view, hook->place.address, &regs);
+	if (!args_wants_level(regs.level))
+		return;
+	if (hook->kind != HOOK_ALLOC && !regs_argument(&view, &regs, hook->pointer, &call.pointer))
+		return;
+	if (hook->kind == HOOK_FREE) {
+		if (call.pointer)
+			put(cpu, &view, &regs, WIRE_FREE, call.pointer, 0);
+		return;
+	}
+	if (!regs_argument(&view, &regs, hook->size, &call.size) ||
+	    !regs_return_address(&view, &regs, &call.next))
+		return;
+	call.sp = regs.sp;
+	call.space = space_of(&regs);
+	wait_for(&call);
+	note_return(call.next);
+}
+
+/* A block that may have moved is put where its result is of use: the one it was, or a new one. */
+static void put_resized(unsigned cpu, const struct regs_view *view, const struct regs *regs,
+			const struct call *call, uint64_t result)
+{
+	if (!result) {
+		if (!call->size && call->pointer) /* which is how some free */
+			put(cpu, view, regs, WIRE_FREE, call->pointer, 0);
+		return;
+	}
+	if (result == call->pointer) {
+		put(cpu, view, regs, WIRE_RESIZE, result, call->size);
+		return;
+	}
+	if (call->pointer)
+		put(cpu, view, regs, WIRE_FREE, call->pointer, 0);
+	put(cpu, view, regs, WIRE_NEW, result, call->size);
+}
+
+static __attribute__((noinline)) void on_return(unsigned cpu, uint64_t address)
+{
+	struct regs_view view = { .cpu = cpu = api_running_cpu(cpu) };
+	struct regs regs;
+	struct call call;
+	uint64_t result;
+
+	regs_read(&view, address, &regs);
+	if (!regs.n || !take_call(address, &regs, &call) || !is_wanted(cpu))
+		return;
+	result = regs_result(&regs);
+	if (call.hook->kind == HOOK_REALLOC)
+		put_resized(cpu, &view, &regs, &call, result);
+	else if (result)
+		put(cpu, &view, &regs, WIRE_NEW, result, call.size);
+}
+
+static void on_block(unsigned cpu, void *data)
+{
+	uint64_t address = (uint64_t)(uintptr_t)data;
+
+	if (__builtin_expect(may_return_to(address), 0))
+		on_return(cpu, address);
+}
 
 int alloc_open(void)
 {
-	if (args.n_hooks)
-		api_say("alloc=, realloc= and free= are not part of this build");
-	return args.n_hooks ? -1 : 0;
+	for (size_t i = args.n_hooks; i-- > 0;) {
+		if (args.hooks[i].kind == HOOK_ALLOC || !heap)
+			heap = args.hooks[i].name;
+	}
+	if (!args.n_hooks || regs_at_block())
+		return 0;
+	api_say("alloc=, realloc= and free= need registers, which this QEMU does not give");
+	return -1;
 }
 
 void alloc_translate(struct qemu_plugin_tb *tb)
 {
-	(void)tb;
+	size_t n = args.n_hooks ? api.tb_n_insns(tb) : 0;
+
+	if (!n)
+		return;
+	/* Before the hooks: a function that is entered by its own return returns first. */
+	api.tb_exec_cb(tb, on_block, API_R_REGS, (void *)(uintptr_t)api.tb_vaddr(tb));
+	for (size_t i = 0; i < n; i++) {
+		struct qemu_plugin_insn *insn = api.tb_get_insn(tb, i);
+
+		for (size_t j = 0; j < args.n_hooks; j++) {
+			if (!range_is_at(&args.hooks[j].place, insn))
+				continue;
+			if (i == 0)
+				api.tb_exec_cb(tb, on_entry, API_R_REGS, &args.hooks[j]);
+			else
+				api.insn_exec_cb(insn, on_entry, API_R_REGS, &args.hooks[j]);
+		}
+	}
 }
 
 void alloc_cpu_init(unsigned cpu)

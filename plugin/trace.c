@@ -6,8 +6,6 @@
  */
 #include "trace.h"
 
-#include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,6 +26,7 @@
 #define CALLS 256	      /* that the return predictor knows; a power of two */
 #define SYNC_BYTES (1u << 20) /* after which a reader can begin anew */
 #define CLOCK_NS 100000
+#define CLOCK_WORDS 16	  /* of steps, between looks at the clock */
 #define RETRY_BLOCKS 4096 /* after a loss */
 #define PAGE_MASK 0xfffull
 #define REAL_MODE_END 0x110000
@@ -43,11 +42,13 @@ struct tracer {
 	struct node *unheard; /* the block that runs, at a level that is not wanted; or NULL */
 	unsigned cpu;
 	uint32_t dictionary, n_ids;
-	uint64_t shift;	  /* how far the code at hand is from where it was translated */
-	uint64_t time;	  /* last told */
-	uint64_t defined; /* where the last block that was defined ends */
-	uint64_t total;	  /* instructions, with those of the block that runs */
-	uint64_t resume;  /* where the last trap returns to */
+	uint64_t shift;	   /* how far the code at hand is from where it was translated */
+	uint64_t time;	   /* last told */
+	uint64_t defined;  /* where the last block that was defined ends */
+	unsigned words;	   /* since the clock was looked at */
+	uint64_t branches; /* in words that are full */
+	uint64_t total;	   /* instructions, with those of the block that runs */
+	uint64_t resume;   /* where the last trap returns to */
 	struct look told;
 };
 
@@ -72,46 +73,16 @@ struct place {
 
 static struct tracer *_Atomic tracers[STREAM_CPUS_MAX];
 static atomic_bool running;
-static _Atomic uint64_t clock_now, clock_last;
-static atomic_bool stopping;
-static pthread_t clock_thread;
-static bool has_clock;
+static _Atomic uint64_t clock_last;
 
 /* Time */
-
-static void *clock_main(void *unused)
-{
-	struct timespec nap = { .tv_nsec = CLOCK_NS };
-
-	(void)unused;
-	while (!atomic_load(&stopping)) {
-		atomic_store_explicit(&clock_now, sample_now(), memory_order_relaxed);
-		nanosleep(&nap, NULL);
-	}
-	return NULL;
-}
-
-static int start_clock(void)
-{
-	sigset_t all, before;
-	int result;
-
-	sigfillset(&all); /* signals are QEMU's */
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	result = pthread_create(&clock_thread, NULL, clock_main, NULL);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	has_clock = !result;
-	return result ? -1 : 0;
-}
 
 /* A time that no other vCPU has told, so that a task is seen to leave before it is seen to come. */
 static uint64_t exact_time(void)
 {
 	uint64_t last = atomic_load_explicit(&clock_last, memory_order_relaxed);
-	uint64_t now = atomic_load_explicit(&clock_now, memory_order_relaxed);
+	uint64_t now = sample_now();
 
-	if (args.clock == WIRE_HOST)
-		now = sample_now();
 	do {
 		if (now <= last)
 			now = last + 1;
@@ -232,6 +203,7 @@ static void give_up(struct tracer *t)
 static void tell_counts(struct tracer *t)
 {
 	atomic_store_explicit(&t->out.track->instructions, t->total, memory_order_relaxed);
+	atomic_store_explicit(&t->out.track->branches, t->branches, memory_order_relaxed);
 }
 
 static uint64_t real_pc(const struct tracer *t, const struct node *node)
@@ -509,21 +481,29 @@ static __attribute__((noinline)) void slow_step(struct tracer *t, struct node *t
 		give_up(t);
 }
 
+/* The time now and then, not more often than somebody may want to know. */
+static void tell_time(struct tracer *t)
+{
+	uint64_t now = sample_now();
+
+	t->words = 0;
+	if (now < t->time + CLOCK_NS)
+		return;
+	put_time(t, now);
+	emit_commit(&t->out);
+	tell_counts(t);
+}
+
 /* 64 steps are full. */
 static __attribute__((noinline)) void full_word(struct tracer *t)
 {
-	uint64_t now = atomic_load_explicit(&clock_now, memory_order_relaxed);
-
 	emit_word(&t->out);
-	if (unlikely(now > t->time)) {
-		put_time(t, now);
-		emit_commit(&t->out);
-	}
-	atomic_fetch_add_explicit(&t->out.track->branches, 64, memory_order_relaxed);
-	tell_counts(t);
-	if (!emit_room(&t->out))
+	t->branches += 64;
+	if (unlikely(++t->words == CLOCK_WORDS))
+		tell_time(t);
+	if (unlikely(!emit_room(&t->out)))
 		give_up(t);
-	else if (!atomic_load_explicit(&running, memory_order_relaxed))
+	else if (unlikely(!atomic_load_explicit(&running, memory_order_relaxed)))
 		end(t, t->cur->count);
 }
 
@@ -610,12 +590,19 @@ slow:
 	slow_step(t, to);
 }
 
+/* Where QEMU says the wrong number. */
+static void on_mixed_block(unsigned cpu, void *data)
+{
+	on_block(api_running_cpu(cpu), data);
+}
+
 /* from= and to= name instructions, which may stand inside a block. */
 static void on_place(unsigned cpu, void *data)
 {
-	struct place *place = data;
-	struct tracer *t = atomic_load(&tracers[cpu]);
-	struct node *node = block_node(place->block, cpu);
+	const struct place *place = data;
+	unsigned running_cpu = api_running_cpu(cpu);
+	struct tracer *t = atomic_load(&tracers[running_cpu]);
+	struct node *node = block_node(place->block, running_cpu);
 
 	if (!t || !node || !t->wanted)
 		return;
@@ -658,7 +645,7 @@ int trace_open(void)
 {
 	atomic_store(&running, !args.paused && !args.n_from);
 	look_open();
-	if (block_open() || start_clock()) {
+	if (block_open()) {
 		api_say("cannot start tracing: no memory");
 		return -1;
 	}
@@ -671,7 +658,7 @@ void trace_translate(struct qemu_plugin_tb *tb)
 
 	if (!block)
 		return;
-	api.tb_exec_cb(tb, on_block, API_R_REGS, block);
+	api.tb_exec_cb(tb, api_mixes_cpus() ? on_mixed_block : on_block, API_R_REGS, block);
 	if (args.n_from || args.n_to)
 		hook_places(tb, block);
 }
@@ -733,12 +720,9 @@ void trace_close(void)
 {
 	struct timespec nap = { .tv_nsec = 5000000 };
 
-	if (!has_clock)
+	if (!args.trace)
 		return;
 	atomic_store(&running, false);
-	atomic_store(&stopping, true);
-	pthread_join(clock_thread, NULL);
-	has_clock = false;
 	nanosleep(&nap, NULL); /* vCPUs that still run end their traces themselves */
 	for (unsigned cpu = 0; cpu < STREAM_CPUS_MAX; cpu++)
 		trace_cpu_exit(cpu);

@@ -404,6 +404,44 @@ static bool call_word(struct event_call *call, const struct word *word)
 	return true;
 }
 
+static bool branch_kind(const struct word *word, enum branch_kind *kind)
+{
+	static const char *const kinds[] = { "jump",  "call",  "return", "enter",
+					     "leave", "begin", "end" };
+
+	for (unsigned i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		if (!word->value && is(word, kinds[i])) {
+			*kind = (enum branch_kind)i;
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool flow_word(struct event_branch *branch, const struct word *word)
+{
+	uint64_t context;
+
+	if (is(word, "from"))
+		return number(word, &branch->from);
+	if (is(word, "to"))
+		return number(word, &branch->to);
+	if (is(word, "next"))
+		return number(word, &branch->next);
+	if (is(word, "sp"))
+		return number(word, &branch->sp);
+	if (is(word, "space"))
+		return number(word, &branch->space);
+	if (is(word, "instructions"))
+		return number(word, &branch->instructions);
+	if (branch_kind(word, &branch->kind))
+		return true;
+	if (word->value || !context_of(word, &context))
+		return false;
+	branch->context = context;
+	return true;
+}
+
 static bool symbol_word(struct dump *d, struct event_symbol *symbol, const struct word *word)
 {
 	uint64_t type;
@@ -518,6 +556,7 @@ static bool event_word(struct reader *r, struct event *ev, const struct word *wo
 		return true;
 	case EVENT_ALLOC: return alloc_word(r, &ev->alloc, word);
 	case EVENT_CALL: return call_word(&ev->call, word);
+	case EVENT_BRANCH: return flow_word(&ev->branch, word);
 	case EVENT_SYMBOL: return symbol_word(d, &ev->symbol, word);
 	case EVENT_SWITCH: return switch_word(&ev->sched, word);
 	case EVENT_AUX: return aux_word(d, &ev->aux, word);
@@ -535,6 +574,7 @@ static bool complete(const struct event *ev)
 	case EVENT_SAMPLE: return ev->sample.ips;
 	case EVENT_ALLOC: return ev->alloc.allocator && ev->alloc.ips;
 	case EVENT_CALL: return ev->call.context;
+	case EVENT_BRANCH: return ev->branch.context;
 	case EVENT_SYMBOL: return ev->symbol.name;
 	case EVENT_AUX: return ev->aux.kind;
 	default: return true;

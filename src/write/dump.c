@@ -229,6 +229,26 @@ static void put_call(struct dump *d, const struct event_call *call)
 	put_context(d, call->context);
 }
 
+static void put_branch(struct dump *d, const struct event_branch *branch)
+{
+	static const char *const kinds[] = { " jump",  " call",	 " return", " enter",
+					     " leave", " begin", " end" };
+
+	buf_adds(&d->line, kinds[branch->kind]);
+	if (branch->from)
+		put_hex(d, "from", branch->from);
+	if (branch->to)
+		put_hex(d, "to", branch->to);
+	if (branch->next)
+		put_hex(d, "next", branch->next);
+	if (branch->sp)
+		put_hex(d, "sp", branch->sp);
+	if (branch->space)
+		put_hex(d, "space", branch->space);
+	put_number(d, "instructions", branch->instructions);
+	put_context(d, branch->context);
+}
+
 static int dump_open(struct writer *w)
 {
 	out_puts(w->out, "kscope-dump 1\n");
@@ -270,6 +290,7 @@ static int dump_put(struct writer *w, const struct event *ev)
 		break;
 	case EVENT_ALLOC: put_alloc(d, w->world, &ev->alloc); break;
 	case EVENT_CALL: put_call(d, &ev->call); break;
+	case EVENT_BRANCH: put_branch(d, &ev->branch); break;
 	case EVENT_SYMBOL: put_symbol(d, &ev->symbol); break;
 	case EVENT_SWITCH: put_switch(d, &ev->sched); break;
 	case EVENT_AUX: put_aux(d, &ev->aux); break;

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Kernels that nobody here wrote, from Debian, on two QEMUs: the work that they do is what shows.
 
-Linux (amd64, arm64; without debug package, moved by KASLR) and GNU Mach (i386). tests/guests has the
-work: reading /dev/zero and /dev/urandom, hashing in busybox, a program with names; in Mach memory
-that is taken, touched and given back.
+Linux (amd64, arm64; without debug package, moved by KASLR) and GNU Mach (i386). tests/guests has
+the work: reading /dev/zero and /dev/urandom, hashing in busybox, a program with names; in Mach
+memory that is taken, touched and given back.
 """
 import collections
 import hashlib
@@ -63,7 +63,8 @@ def test_linux(architecture, which, folder):
     stacks, serial = record(guest, which, folder)
     for caller, function in LINUX_WORK[architecture].items():
         top = leaves(stacks, caller).most_common(3)
-        check(f"{name}: {function} is on top", top and top[0][0] == function and top[0][1] > 100, top)
+        check(f"{name}: {function} is on top",
+              top and top[0][0] == function and top[0][1] > 100, top)
     work = leaves({s: n for s, n in stacks.items() if s.startswith("work;_start;begin;user_round")})
     mix, both = work["user_mix"], work["user_mix"] + work["user_sum"]
     check(f"{name}: user_mix is three quarters of the program work",

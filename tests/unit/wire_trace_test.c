@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* The language of traces: by hand, cut at every byte, and damaged. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "read/wire_trace.h"
+#include "test.h"
+
+/*
+ * main at 0x1000: 3 instructions, 8 bytes, the last of 5 calls f; behind it a loop of 2 instructions
+ * that goes on to the end of main.
+ * f at 0x2000: 2 instructions, 4 bytes, the last of 1 returns.
+ */
+static const uint8_t trace_bytes[] = {
+	0xc6, 2,    0,	  0,				/* begin, nothing is known */
+	0xc5, 5,    0x80, 0x80, 0x02, 1,		/* sp 0x4000, kernel */
+	0xc1, 0x80, 0x40, 4,	3,    8, 5, 0xf0, 0x3f, /* main, 0x1000, calls */
+	0xc1, 0xf0, 0x3f, 6,	2,    4, 1,		/* f returns */
+	0xc1, 0xf7, 0x3f, 2,	2,    4, 2, 7,		/* the loop, to its beginning */
+	0xc0, 2,					/* once more */
+	0x83, 0x00,					/* and three times more */
+	0xc4, 100,					/* 100 ns later */
+	0xc2, 1,    0xc3, 3,	4,			/* after one of 2, a trap, at 0x100a */
+	0xc5, 1,    0xff, 0x01,				/* sp 0x3f80 */
+	0xc1, 0xe8, 0xbf, 0x01, 8,    3, 6, 2,		/* the handler, at 0x4000, leaves */
+	0xc5, 1,    0x80, 0x02,				/* sp 0x4000 */
+	0xc1, 0xf7, 0xbf, 0x01, 0,    1, 2, 2,		/* back at 0x100a */
+	0xc0, 2,    0xc7, 2,				/* end, both done */
+};
+
+struct want {
+	enum branch_kind kind;
+	uint64_t from, to, instructions, next, sp, time;
+};
+
+static const struct want wanted[] = {
+	{ BRANCH_BEGIN, 0, 0x1000, 0, 0, 0x4000, 7 },
+	{ BRANCH_CALL, 0x1003, 0x2000, 3, 0x1008, 0, 7 },
+	{ BRANCH_RETURN, 0x2003, 0x1008, 2, 0, 0, 7 },
+	{ BRANCH_JUMP, 0x100a, 0x1008, 2, 0, 0, 7 },
+	{ BRANCH_JUMP, 0x100a, 0x1008, 2, 0, 0, 7 },
+	{ BRANCH_JUMP, 0x100a, 0x1008, 2, 0, 0, 7 },
+	{ BRANCH_JUMP, 0x100a, 0x1008, 2, 0, 0, 7 },
+	{ BRANCH_ENTER, 0x100a, 0x4000, 1, 0x100a, 0x3f80, 107 },
+	{ BRANCH_LEAVE, 0x4004, 0x100a, 3, 0, 0x4000, 107 },
+	{ BRANCH_JUMP, 0x100a, 0x1008, 1, 0, 0, 107 },
+	{ BRANCH_END, 0x100a, 0, 2, 0, 0, 107 },
+};
+#define NR_WANTED (sizeof(wanted) / sizeof(wanted[0]))
+
+static bool is(const struct event *ev, const struct want *want)
+{
+	const struct event_branch *b = &ev->branch;
+	bool same = b->kind == want->kind && b->from == want->from && b->to == want->to &&
+		    b->instructions == want->instructions && b->next == want->next &&
+		    b->sp == want->sp && ev->time == want->time && b->context == IP_KERNEL;
+
+	if (!same)
+		printf("# %d %lx -> %lx n %lu next %lx sp %lx time %lu\n", b->kind, b->from, b->to,
+		       b->instructions, b->next, b->sp, ev->time);
+	return same;
+}
+
+static void test_events(void)
+{
+	struct wire_trace trace;
+	struct event ev = { 0 };
+	bool good = true;
+
+	wire_trace_init(&trace, 0);
+	wire_trace_feed(&trace, trace_bytes, sizeof(trace_bytes), 7);
+	for (size_t i = 0; i < NR_WANTED; i++)
+		good &= wire_trace_next(&trace, &ev) == 1 && is(&ev, &wanted[i]);
+	check("trace: every event", good && wire_trace_next(&trace, &ev) == 0);
+	check("trace: every instruction", trace.total == 20);
+	wire_trace_release(&trace);
+}
+
+/* A cut inside a code is damage, one between codes is the end of a chunk; nothing is read beyond. */
+static void test_cuts(void)
+{
+	bool good = true;
+
+	for (size_t len = 0; len < sizeof(trace_bytes); len++) {
+		uint8_t *copy = malloc(len + !len); /* so that ASan sees a byte too far */
+		struct wire_trace trace;
+		struct event ev = { 0 };
+		size_t n = 0;
+		int ret;
+
+		memcpy(copy, trace_bytes, len);
+		wire_trace_init(&trace, 0);
+		wire_trace_feed(&trace, copy, len, 7);
+		while ((ret = wire_trace_next(&trace, &ev)) > 0 && n < NR_WANTED)
+			good &= is(&ev, &wanted[n++]);
+		good &= ret <= 0 && n < NR_WANTED;
+		wire_trace_release(&trace);
+		free(copy);
+	}
+	check("trace: cut at every byte", good);
+}
+
+static void test_holes(void)
+{
+	struct wire_trace trace;
+	struct event ev = { 0 };
+	static const uint8_t steps[] = { 0x81, 0 };
+
+	wire_trace_init(&trace, 0);
+	wire_trace_feed(&trace, steps, sizeof(steps), NO_TIME);
+	check("trace: bytes without a beginning are left out", wire_trace_next(&trace, &ev) == 0);
+	wire_trace_feed(&trace, trace_bytes, 40, 7);
+	while (wire_trace_next(&trace, &ev) > 0)
+		;
+	wire_trace_hole(&trace);
+	wire_trace_feed(&trace, steps, sizeof(steps), NO_TIME);
+	check("trace: and so is what follows a hole", wire_trace_next(&trace, &ev) == 0);
+	wire_trace_feed(&trace, trace_bytes, sizeof(trace_bytes), 9);
+	check("trace: up to the next beginning",
+	      wire_trace_next(&trace, &ev) == 1 && ev.branch.kind == BRANCH_BEGIN && ev.time == 9);
+	wire_trace_release(&trace);
+}
+
+static void test_garbage(void)
+{
+	uint64_t seed = 1;
+	uint8_t bytes[sizeof(trace_bytes)];
+	bool good = true;
+
+	for (int round = 0; round < 20000; round++) {
+		struct wire_trace trace;
+		struct event ev = { 0 };
+		int ret, n = 0;
+
+		memcpy(bytes, trace_bytes, sizeof(bytes));
+		for (int i = 0; i < 4; i++)
+			bytes[next_random(&seed) % sizeof(bytes)] = (uint8_t)next_random(&seed);
+		wire_trace_init(&trace, 0);
+		wire_trace_feed(&trace, bytes, sizeof(bytes), 7);
+		while ((ret = wire_trace_next(&trace, &ev)) > 0)
+			n++;
+		good &= n < 100000 && (ret == 0 || trace.wrong);
+		wire_trace_release(&trace);
+	}
+	check("trace: damage anywhere", good);
+}
+
+int main(void)
+{
+	test_events();
+	test_cuts();
+	test_holes();
+	test_garbage();
+	return test_result();
+}
