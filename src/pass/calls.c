@@ -11,7 +11,7 @@
 #define MAX_LEFT 4096	       /* tasks that do not run */
 #define MAX_ENTRIES (4u << 20) /* paths or counters, before they are handed out */
 #define MEMO_SIZE 65536
-#define NEAR 64		/* bytes: a call this short may be no call at all */
+#define NEAR 16		/* bytes: a call this short may be no call at all */
 #define ONWARD 16	/* bytes: a return this far ahead pushed its own address */
 #define RETPOLINE 8	/* instructions between such a call and its return */
 #define SAME_STACK 4096 /* bytes: a smaller step of the stack pointer is no switch */
