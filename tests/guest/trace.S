@@ -5,7 +5,7 @@
  * instructions, devices, and timer interrupts that come anywhere. With -icount the time stamp counter
  * counts instructions; their number goes to port 0xe9 in hexadecimal.
  */
-	.section .multiboot, "a"
+	.section .boot, "a"
 	.align 4
 	.long 0x1badb002, 0, -0x1badb002
 
@@ -83,6 +83,7 @@ end:
 	jmp 2b
 
 	.globl work
+	.type work, @function
 work:
 	mov $100, %ecx
 1:	call leaf
@@ -92,6 +93,7 @@ work:
 	call *%eax
 	jmp leaf
 	.globl leaf
+	.type leaf, @function
 leaf:
 	mov $5, %edx
 1:	dec %edx
@@ -99,6 +101,7 @@ leaf:
 	ret
 
 	.globl faults
+	.type faults, @function
 faults:
 	mov $1, %eax
 	xor %ecx, %ecx
@@ -113,6 +116,7 @@ faults:
 	ret
 
 	.globl strings
+	.type strings, @function
 strings:
 	push %esi
 	push %edi
@@ -129,6 +133,7 @@ strings:
 	ret
 
 	.globl devices
+	.type devices, @function
 devices:
 	nop
 	in $0x61, %al	/* QEMU leaves a block at a device and goes on in another */
