@@ -358,14 +358,15 @@ static void set_callback(uint64_t id, const char *name, void *old, void *new, bo
 
 #define SET(member, name, old, new, old_has_data)                                     \
 	do {                                                                          \
-		if (wanted->member)                                                   \
+		if (wanted->member) {                                                 \
+			hooks.member = wanted->member;                                \
 			set_callback(id, "qemu_plugin_register_" name, (void *)(old), \
 				     (void *)(new), old_has_data);                    \
+		}                                                                     \
 	} while (0)
 
 void api_hook(uint64_t id, const struct api_hooks *wanted)
 {
-	hooks = *wanted;
 	SET(cpu_init, "vcpu_init_cb", old_cpu_init, new_cpu_init, false);
 	SET(cpu_exit, "vcpu_exit_cb", old_cpu_exit, new_cpu_exit, false);
 	SET(cpu_idle, "vcpu_idle_cb", old_cpu_idle, new_cpu_idle, false);

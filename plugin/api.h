@@ -137,6 +137,7 @@ typedef struct {
 
 /* To be called by qemu_plugin_install(). */
 int api_open(const api_info *info); /* 0, or -1 after a message */
+/* May be called again for more of them. */
 void api_hook(uint64_t id, const struct api_hooks *hooks);
 
 /* The bytes of an instruction, at most `size`; how many there are. */

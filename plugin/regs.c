@@ -598,12 +598,19 @@ static unsigned written_to_space(uint32_t code)
 	return 0;
 }
 
+bool regs_wants_blocks(void)
+{
+	if (!arch || api.user_mode || arch->extra[CS].names || !regs_in_work() ||
+	    !api.async_run_on_cpu || !api.get_cpu)
+		return false;
+	return !api_reads_in_work() || api_mixes_cpus();
+}
+
 void regs_translate(struct qemu_plugin_tb *tb)
 {
 	size_t n;
 
-	if (!arch || api.user_mode || arch->extra[CS].names || !regs_in_work() ||
-	    !api.async_run_on_cpu || !api.get_cpu)
+	if (!regs_wants_blocks())
 		return;
 	/* Only the last instruction of a block can be one. */
 	n = api.tb_n_insns(tb);

@@ -43,6 +43,7 @@ void regs_cpu_init(unsigned cpu);
  * cannot be asked for it at any time.
  */
 void regs_translate(struct qemu_plugin_tb *tb);
+bool regs_wants_blocks(void);
 
 /* Where registers can be read: in a callback that asked for API_R_REGS; in a work item. */
 bool regs_in_callback(void);

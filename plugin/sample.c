@@ -9,12 +9,15 @@
 #include "args.h"
 #include "trace.h"
 
+#define GUEST_JUMP 1000000
+
 static struct {
 	_Atomic(struct vcpu *) vcpus[STREAM_CPUS_MAX];
 	_Atomic unsigned n;
 	_Atomic bool running;
 	_Atomic bool started;
-	_Atomic uint64_t guest_time; /* as it was last read between blocks */
+	_Atomic uint64_t guest_time;  /* as it was last read */
+	_Atomic uint64_t guest_shift; /* what its jumps back add up to */
 } sampler;
 
 static __thread bool between_blocks;
@@ -38,15 +41,32 @@ bool sample_between_blocks(bool yes)
 	return before;
 }
 
+/*
+ * The guest's clock goes back when a snapshot is loaded; the time of records goes on from where it
+ * was. Threads may read it in another order than they come here, which is no jump.
+ */
+static uint64_t guest_now(void)
+{
+	uint64_t time = (uint64_t)api.clock_ns(API_CLOCK_VIRTUAL);
+	uint64_t before = atomic_load(&sampler.guest_time);
+
+	time += atomic_load(&sampler.guest_shift);
+	if (time + GUEST_JUMP < before) {
+		atomic_fetch_add(&sampler.guest_shift, before - time);
+		time = before;
+	}
+	if (time > before)
+		atomic_store(&sampler.guest_time, time);
+	return time;
+}
+
 uint64_t sample_now(void)
 {
 	if (args.clock == WIRE_HOST || !api.clock_ns)
 		return host_now();
-	if (!api_counts_time())
-		return (uint64_t)api.clock_ns(API_CLOCK_VIRTUAL);
-	if (between_blocks)
-		atomic_store(&sampler.guest_time, (uint64_t)api.clock_ns(API_CLOCK_VIRTUAL));
-	return atomic_load(&sampler.guest_time);
+	if (!between_blocks && api_counts_time())
+		return atomic_load(&sampler.guest_time);
+	return guest_now();
 }
 
 uint64_t sample_round(void)
@@ -117,6 +137,14 @@ static void set_here(struct vcpu *vcpu, bool here)
 	pthread_mutex_unlock(&vcpu->lock);
 }
 
+/* By the clock: the first one who comes starts it. */
+static void start_ticking(void)
+{
+	if (!args.trace && args.clock != WIRE_INSTRUCTIONS &&
+	    !atomic_exchange(&sampler.started, true))
+		tick_start();
+}
+
 /*
  * Up to 8.2 this comes from whoever makes the vCPU, before its thread is there. While the machine is
  * being built that is harmless, since nobody is asked before it runs. One that comes later is asked
@@ -136,6 +164,8 @@ void sample_cpu_init(unsigned cpu)
 		track_skip(track);
 	count_cpu_init(vcpu);
 	set_here(vcpu, !early);
+	if (!tick_wants_blocks())
+		start_ticking();
 }
 
 void sample_cpu_exit(unsigned cpu)
@@ -345,12 +375,16 @@ int sample_open(void)
 	return tick_open();
 }
 
+bool sample_wants_blocks(void)
+{
+	return args.clock == WIRE_INSTRUCTIONS || !sample_by_work() || tick_wants_blocks();
+}
+
 void sample_translate(struct qemu_plugin_tb *tb)
 {
 	if (args.trace)
 		return;
-	if (args.clock != WIRE_INSTRUCTIONS && !atomic_exchange(&sampler.started, true))
-		tick_start();
+	start_ticking();
 	if (args.clock == WIRE_INSTRUCTIONS || !sample_by_work())
 		count_translate(tb);
 }

@@ -42,6 +42,7 @@ void sample_cpu_idle(unsigned cpu);
 void sample_cpu_resume(unsigned cpu);
 void sample_syscall(unsigned cpu, bool returns);
 void sample_translate(struct qemu_plugin_tb *tb);
+bool sample_wants_blocks(void);
 /* Stops the threads; no sample comes after it. */
 void sample_close(void);
 
@@ -88,7 +89,8 @@ void code_note(struct track *track, const struct regs_view *view, const struct r
 
 /* tick.c: the ticker thread, or a timer of the guest's clock. */
 int tick_open(void);
-void tick_start(void); /* at the first translation: QEMU is ready */
+void tick_start(void);
+bool tick_wants_blocks(void); /* starts only at the first translation: earlier QEMU is not ready */
 void tick_close(void);
 
 /* count.c: counts instructions in blocks, for clock=instructions and for looks in callbacks. */

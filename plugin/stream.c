@@ -489,6 +489,8 @@ static void stamp(struct track *track, struct wire_sample *sample)
 {
 	if (!sample->time)
 		sample->time = stream.clock.now();
+	if (sample->time < track->last)
+		sample->time = track->last;
 	if (!sample->weight)
 		sample->weight = sample->time - track->last;
 	track->last = sample->time;

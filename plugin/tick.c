@@ -122,6 +122,11 @@ static bool has_timer(void)
 	       api.timer_mod && api.timer_lists && api.clock_ns;
 }
 
+bool tick_wants_blocks(void)
+{
+	return has_timer() || (!api.user_mode && !api.runstate_is_running);
+}
+
 int tick_open(void)
 {
 	if (args.clock == WIRE_GUEST && !has_timer())

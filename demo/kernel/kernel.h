@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * A small kernel with several cpus, tasks and address spaces, whose work is known exactly: README.md.
- * What the parts have of each other; arch.h is the machine's.
+ * A small kernel with several cpus, tasks and address spaces, whose work is known: README.md.
+ * This is what its parts have of each other; arch.h is the machine's.
  */
 #pragma once
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The work. Leaves do rounds and nothing else; above them stand chains, a recursion and calls through
- * pointers. A unit is 32 * ROUNDS rounds in all of them, and `truth` says who does how many.
+ * The work. Leaves do rounds and nothing else; above them stand chains, a recursion and calls
+ * through pointers. A unit is 32 * ROUNDS rounds in all of them, and `truth` says who does how
+ * many.
  */
 #include "kernel.h"
 

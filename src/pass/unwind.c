@@ -75,7 +75,7 @@ struct spot *walk_spot_of(const struct walk *w, const struct state *s)
 	return walk_spot(w, s->exact ? s->pc : s->pc - 1);
 }
 
-static struct spot *spot_with_function(const struct walk *w, uint64_t address)
+struct spot *walk_spot_named(const struct walk *w, uint64_t address)
 {
 	struct spot *spot = walk_spot(w, address);
 	struct symfile *symfile;
@@ -91,7 +91,7 @@ static struct spot *spot_with_function(const struct walk *w, uint64_t address)
 
 uint64_t walk_function(const struct walk *w, uint64_t address)
 {
-	const struct spot *spot = spot_with_function(w, address);
+	const struct spot *spot = walk_spot_named(w, address);
 
 	return spot ? spot->function : 0;
 }
@@ -115,12 +115,12 @@ static bool spot_is_code(const struct walk *w, uint64_t address)
 	return symfile && !nr && walk_function(w, address);
 }
 
-/* Halves of the address space are told apart by the highest bit of a real address. */
+/* A bit above the highest of any real address tells halves of the address space apart. */
 static bool same_half(const struct walk *w, uint64_t address)
 {
 	if (w->machine->word == 4)
 		return address >> 30 >= w->start >> 30;
-	return (address >> 47 & 1) == (w->start >> 47 & 1);
+	return (address >> 55 & 1) == (w->start >> 55 & 1);
 }
 
 bool walk_is_code(const struct walk *w, uint64_t address)
@@ -162,7 +162,7 @@ static bool is_plausible(const struct walk *w, uint64_t pc)
 /* Assembly: it has not even an end, or no rules where other code has. */
 static bool may_be_trap(const struct walk *w, const struct state *s)
 {
-	const struct spot *spot = spot_with_function(w, s->exact ? s->pc : s->pc - 1);
+	const struct spot *spot = walk_spot_named(w, s->exact ? s->pc : s->pc - 1);
 
 	return spot && (spot->label || (w->unwind->method != UNWIND_FP && cfi_present(w, s)));
 }

@@ -403,9 +403,15 @@ enum step cfi_step(const struct walk *w, struct state *s)
 		return STEP_NONE;
 	if (!apply(w, &row->cfa, s, &s->cfa))
 		return STEP_LOST;
+	caller.by_record = s->by_record;
 	for (unsigned i = 0; i < row->nr; i++) {
-		if (apply(w, &row->rules[i], s, &value))
-			reg_set(&caller, row->rules[i].reg, value);
+		const struct cfi_rule *rule = &row->rules[i];
+
+		if (!apply(w, rule, s, &value))
+			continue;
+		reg_set(&caller, rule->reg, value);
+		if (rule->reg == m->fp)
+			caller.by_record |= rule->how != RULE_SAME;
 	}
 	if (row->no_caller && is_root(w, s, &caller.pc))
 		return STEP_END;

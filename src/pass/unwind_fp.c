@@ -60,8 +60,9 @@ static bool read_frame(const struct walk *w, const struct state *s, struct recor
 	const struct machine *m = w->machine;
 	uint64_t fp, sp;
 
-	if (!reg_value(s, m->fp, &fp) || !reg_value(s, m->sp, &sp) || fp < sp ||
-	    fp - sp > MAX_FRAME_BYTES)
+	if (!reg_value(s, m->fp, &fp) || !reg_value(s, m->sp, &sp))
+		return false;
+	if ((fp < sp || fp - sp > MAX_FRAME_BYTES) && fp - w->cpu->outer_addr > w->cpu->outer_len)
 		return false;
 	if (m->kind == ARM)
 		return read_arm_record(w, fp, r);
@@ -80,7 +81,7 @@ static enum step to_caller(const struct walk *w, struct state *s, uint64_t pc, u
 	reg_set(s, w->machine->sp, sp);
 	s->cfa = sp;
 	s->pc = pc;
-	s->exact = false;
+	s->exact = s->by_record = false;
 	return pc ? STEP_CALLER : STEP_END;
 }
 
@@ -234,6 +235,22 @@ enum step fp_leaf(const struct walk *w, struct state *s)
 	return w->machine->lr == NO_REG ? leaf_by_stack(w, s, spot) : leaf_by_link(w, s, spot);
 }
 
+/*
+ * The first frame of all has none above it: its frame pointer is 0, or, where the kernel was entered
+ * from user code, still that code's. In code without frame pointers the register may be anything.
+ */
+static bool is_root(const struct walk *w, const struct state *s, uint64_t fp)
+{
+	const struct spot *spot = walk_spot_named(w, s->exact ? s->pc : s->pc - 1);
+	uint64_t lr;
+
+	if (fp && (w->context != IP_KERNEL || !walk_is_user(w, fp)))
+		return false;
+	if (s->by_record || (spot && spot->label))
+		return true;
+	return s->exact && reg_value(s, w->machine->lr, &lr) && (!lr || walk_is_user(w, lr));
+}
+
 enum step fp_step(const struct walk *w, struct state *s)
 {
 	const struct machine *m = w->machine;
@@ -243,7 +260,7 @@ enum step fp_step(const struct walk *w, struct state *s)
 
 	if (!reg_value(s, m->fp, &fp))
 		return STEP_LOST;
-	if (!fp)
+	if (is_root(w, s, fp))
 		return STEP_END;
 	step = trap_encoded(w, s, fp);
 	if (step != STEP_NONE)
@@ -253,5 +270,7 @@ enum step fp_step(const struct walk *w, struct state *s)
 	step = trap_record(w, s, fp);
 	if (step != STEP_NONE)
 		return step;
-	return to_caller(w, s, walk_return(w, r.pc), r.cfa, r.next);
+	step = to_caller(w, s, walk_return(w, r.pc), r.cfa, r.next);
+	s->by_record = true;
+	return step;
 }

@@ -38,7 +38,8 @@ struct state {
 	uint64_t known; /* bits */
 	uint64_t pc;
 	uint64_t cfa;
-	bool exact; /* execution was at pc itself; otherwise pc is a return address */
+	bool exact;	/* execution was at pc itself; otherwise pc is a return address */
+	bool by_record; /* the frame pointer was stored by a function that had a frame */
 };
 
 /* What is known about one address of code; asked for once. */
@@ -84,6 +85,8 @@ bool walk_word(const struct walk *w, uint64_t address, uint64_t *value);
 struct spot *walk_spot(const struct walk *w, uint64_t address);
 /* The place of a frame's code: a return address may be just behind the function of the call. */
 struct spot *walk_spot_of(const struct walk *w, const struct state *s);
+/* As walk_spot(), with the function. */
+struct spot *walk_spot_named(const struct walk *w, uint64_t address);
 /* Where the function begins that an address is in; 0: unknown. */
 uint64_t walk_function(const struct walk *w, uint64_t address);
 /* Could the kernel, or the process, run code there? Not more than that. */

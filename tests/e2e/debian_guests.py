@@ -2,12 +2,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Kernels that nobody here wrote, from Debian, on two QEMUs: the work that they do is what shows.
 
-Linux (amd64, arm64; without debug package, moved by KASLR) and GNU Mach (i386). tests/guests has the
-work: reading /dev/zero and /dev/urandom, hashing in busybox, a program with names; in Mach memory
-that is taken, touched and given back.
+Linux (amd64, arm64; without debug package, moved by KASLR) and GNU Mach (i386). tests/guests has
+the work: reading /dev/zero and /dev/urandom, hashing in busybox, a program with names; in Mach
+memory that is taken, touched and given back.
 """
 import collections
 import hashlib
+import json
 import math
 import os
 import sys
@@ -47,6 +48,11 @@ def record(guest, which, folder):
     check(f"{guest.name}, {which}: runs to its end",
           boot.ended and guests.END in boot.serial and ", 0 lost," in boot.errors,
           f"{boot.code} {boot.errors} {boot.serial[-300:]}")
+    ends = json.loads(kscope("info", out, "--json").stdout or "{}")
+    check(f"{guest.name}, {which}: the kernel's stacks are found to their end",
+          ends.get("kernel_unwound", 0) > 500 and
+          ends["kernel_unwound_to_end"] >= 0.95 * ends["kernel_unwound"],
+          {key: value for key, value in ends.items() if "unwound" in key})
     done = kscope("convert", out, "-t", "folded", "-o", "-")
     return read_folded(done.stdout or "\n"), boot.serial
 
@@ -57,7 +63,8 @@ def test_linux(architecture, which, folder):
     stacks, serial = record(guest, which, folder)
     for caller, function in LINUX_WORK[architecture].items():
         top = leaves(stacks, caller).most_common(3)
-        check(f"{name}: {function} is on top", top and top[0][0] == function and top[0][1] > 100, top)
+        check(f"{name}: {function} is on top",
+              top and top[0][0] == function and top[0][1] > 100, top)
     work = leaves({s: n for s, n in stacks.items() if s.startswith("work;_start;begin;user_round")})
     mix, both = work["user_mix"], work["user_mix"] + work["user_sum"]
     check(f"{name}: user_mix is three quarters of the program work",

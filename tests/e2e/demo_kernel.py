@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The demo's kernel, whose work is known: what is recorded of it is what it does.
 
-Shares are tested with the numbers of samples that each function must get if they are drawn by chance:
-by instructions, with -icount, they are the same in every run, so the bound can be sharp; by host time
-it is wide.
+Shares are tested with the numbers of samples that each function must get if they are drawn by
+chance: by instructions, with -icount, they are the same in every run, so the bound can be sharp; by
+host time it is wide.
 """
+import collections
 import math
 import os
 import re
@@ -13,7 +14,7 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 import guests
-from lib import check, equal, finish, kscope, read_folded, scratch
+from lib import check, equal, finish, kscope, read_folded, run, scratch
 
 TASK = "kernel;task_start;task_run"
 TREE = ";".join(["checksum_tree"] * 4)
@@ -123,17 +124,69 @@ def truth(serial):
             in re.findall(r"^truth: \S+ (\S+) (\d+) (\d+)$", serial, re.M)}
 
 
+def disassemble(path, function):
+    """[(address, where it jumps to in the function or None)], up to the last return."""
+    text = run("llvm-objdump", "-d", "--no-show-raw-insn", f"--disassemble-symbols={function}",
+               path).stdout
+    code, end = [], 0
+    for address, name, operands in re.findall(r"^ *([0-9a-f]+):[ \t]+(\S+)[ \t]*(.*)$", text, re.M):
+        jump = re.match(r"0x([0-9a-f]+)", operands) if re.match(r"j|b\.", name) else None
+        code.append((int(address, 16), int(jump[1], 16) if jump else None))
+        end = len(code) if name.startswith("ret") else end
+    return code[:end]
+
+
+def instructions(path, function, calls, rounds):
+    """What `calls` of a function execute that has one loop, `rounds` times in all, or none."""
+    code = disassemble(path, function)
+    loops = [(target, address) for address, target in code if target is not None]
+    if not loops:
+        return len(code) * calls
+    (first, last), = loops
+    loop = sum(first <= address <= last for address, _ in code)
+    return (len(code) - loop) * calls + loop * rounds
+
+
+# Functions with a loop over calls: how often it goes round in a call.
+CALL_LOOPS = {"compress_file": 8, "route_packets": 16, "cache_warm": 32}
+# Those of which the number of instructions is not known by calls and loops alone.
+BRANCHY = {"checksum_tree", "cache_insert", "kmalloc", "kfree"}
+USER = {"play_game", "throw_dice", "knit_sock", "knit_row", "knit_stitch"}
+
+
+def test_trace(folder, machine, frames, which, more=()):
+    """Every function has executed exactly the instructions that its calls and loops need."""
+    name = f"{machine}, {frames}, {which}{', icount' if more else ''}"
+    out = os.path.join(folder, f"{machine}-trace.kscope")
+    guest = guests.demo(machine, frames, words="scale=1")
+    boot = guests.record(guest, out, ["--trace"], which, more)
+    counted = collections.Counter()
+    for stack, weight in folded(out, "--weight").items():
+        counted[leaf(stack)] += weight
+    want = {}
+    for function, (calls, rounds) in truth(boot.serial).items():
+        if function in BRANCHY or function in USER:
+            continue
+        rounds = rounds or CALL_LOOPS.get(function, 0) * calls
+        want[function] = instructions(guest.kernel, function, calls, rounds)
+    check(f"{name}: what is traced is known", len(want) == 12, boot.serial[-300:])
+    equal(f"{name}: instructions of every function", {f: counted[f] for f in want}, want)
+
+
 def test_allocations(folder, machine, which):
+    name = f"{machine}, {which}"
     out = os.path.join(folder, f"{machine}-alloc.kscope")
     boot = guests.record(guests.demo(machine, "nofp", words="scale=2"), out,
-                         ["--alloc", "kmalloc", "--free", "kfree"], which)
+                         ["--alloc", "kmalloc", "--free", "kfree", "--stack", "512"], which)
     known = truth(boot.serial)
     taken, given = known["kmalloc"][0], known["kfree"][0]
-    text = kscope("convert", out, "-t", "dump", "-o", "-").stdout
-    equal(f"{machine}, {which}: every allocation", text.count("\nalloc "), taken)
-    stacks = folded(out, "--event", "leak")
-    check(f"{machine}, {which}: what is forgotten", sum(stacks.values()) == 64 * (taken - given),
-          stacks)
+    report = kscope("alloc", out).stdout
+    check(f"{name}: every call of the allocator",
+          f"{taken} allocated, 0 resized, {given} freed" in report, report)
+    left = re.search(r"(\d+) +(\d+)  (cache_insert <- .*)", report)
+    equal(f"{name}: what is forgotten, and by whom", left.groups() if left else report,
+          (str(64 * (taken - given)), str(taken - given),
+           "cache_insert <- cache_warm <- task_run <- task_start"))
 
 
 def main():
@@ -144,8 +197,11 @@ def main():
         for machine in ["x86_64", "aarch64"]:
             test_shares(folder, machine)
             test_traps(folder, machine)
+            test_trace(folder, machine, "fp", "debian", guests.ICOUNT)
             for which in guests.QEMUS:
                 test_host_time(folder, machine, which)
+                test_trace(folder, machine, "nofp", which)
+                test_allocations(folder, machine, which)
     finish()
 
 

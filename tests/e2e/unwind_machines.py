@@ -169,7 +169,7 @@ def follow(folder, arch, elf):
     """(pc, registers, stack) wherever a block of code begins."""
     _, qemu, parse, sp, _ = MACHINES[arch]
     path = os.path.join(folder, "gdb")
-    with subprocess.Popen(["timeout", "60", qemu, "-g", path, elf], stdin=subprocess.DEVNULL,
+    with subprocess.Popen([qemu, "-g", path, elf], stdin=subprocess.DEVNULL,
                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as guest:
         looks, before = [], 0
         try:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// Interrupts, exceptions and the switch between tasks. The .cfi lines let a debugger, and kscope, see
-// through them; where frame pointers are used, so does the chain.
+// Interrupts, exceptions and the switch between tasks. The .cfi lines let a debugger, and kscope,
+// see through them; where frame pointers are used, so does their chain.
 #include "arch.h"
 
 	.macro vector kind

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * How a user program begins, at the first byte of its text: user_main(units), then it ends. Its name
- * is near, so that two programs differ from the start.
+ * How a user program begins, at the first byte of its text: user_main(units), then it ends. Its
+ * name is near, so that two programs differ from the start.
  */
 #pragma once
 

@@ -1,0 +1,613 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Stacks made by hand: frame pointers as every machine and compiler lays them out, Linux's ORC tables
+ * in all three forms, traps, and stacks and tables that lie. What is real is in e2e/.
+ */
+#include <elf.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "model/world.h"
+#include "pass/unwind.h"
+#include "test.h"
+
+#define TABLE_DISTANCE 0x1000000 /* from the code to the tables */
+#define TEXT_LEN 0x1000
+#define MAX_LINES 16
+#define WORDS 512
+
+/* ---- a kernel of a few functions, and perhaps a table of ORC ---- */
+
+enum { ROOT = 0x100, OUTER = 0x200, MIDDLE = 0x300, LEAF = 0x400, STUB = 0x500 };
+
+struct orc_line {
+	uint32_t at;
+	int16_t sp_offset, bp_offset;
+	uint16_t flags;
+};
+
+static const char names[] = "\0root\0outer\0middle\0leaf\0stub";
+static const char section_names[] =
+	"\0.text\0.symtab\0.strtab\0.shstrtab\0.orc_unwind_ip\0.orc_unwind";
+
+struct file {
+	Elf64_Ehdr eh;
+	Elf64_Phdr ph;
+	Elf64_Shdr sh[7];
+	Elf64_Sym symbols[6];
+	char names[sizeof(names)], section_names[sizeof(section_names)];
+	int32_t ips[MAX_LINES];
+	uint8_t entries[6 * MAX_LINES], text[TEXT_LEN];
+};
+
+static uint32_t name_at(const char *all, size_t len, const char *name)
+{
+	const char *found = memmem(all, len, name, strlen(name) + 1);
+
+	return (uint32_t)(found - all);
+}
+
+static void put_section(struct file *f, unsigned nr, const char *name, uint32_t type, uint64_t addr,
+			const void *data, size_t len)
+{
+	f->sh[nr] = (Elf64_Shdr){
+		.sh_name = name_at(section_names, sizeof(section_names), name),
+		.sh_type = type,
+		.sh_flags = addr ? SHF_ALLOC : 0,
+		.sh_addr = addr,
+		.sh_offset = (uint64_t)((const char *)data - (const char *)f),
+		.sh_size = len,
+	};
+}
+
+static void put_symbol(struct file *f, unsigned nr, const char *name, uint64_t addr, uint64_t size)
+{
+	f->symbols[nr] = (Elf64_Sym){
+		.st_name = name_at(names, sizeof(names), name),
+		.st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC),
+		.st_shndx = 1,
+		.st_value = addr,
+		.st_size = size,
+	};
+}
+
+static void put_table(struct file *f, uint64_t text, const struct orc_line *lines, size_t nr)
+{
+	for (size_t i = 0; i < nr; i++) {
+		uint64_t here = text + TABLE_DISTANCE + 4 * i;
+
+		f->ips[i] = (int32_t)(text + lines[i].at - here);
+		memcpy(f->entries + 6 * i, &lines[i].sp_offset, 2);
+		memcpy(f->entries + 6 * i + 2, &lines[i].bp_offset, 2);
+		memcpy(f->entries + 6 * i + 4, &lines[i].flags, 2);
+	}
+	put_section(f, 5, ".orc_unwind_ip", SHT_PROGBITS, text + TABLE_DISTANCE, f->ips, 4 * nr);
+	put_section(f, 6, ".orc_unwind", SHT_PROGBITS, text + 2 * TABLE_DISTANCE, f->entries,
+		    6 * nr);
+}
+
+/* Its path; to be removed and freed. */
+static char *write_kernel(uint16_t machine, uint64_t text, const struct orc_line *lines, size_t nr)
+{
+	struct file *f = calloc(1, sizeof(*f));
+	char *path = strdup("/tmp/kscope-unwind-XXXXXX");
+	int fd = mkstemp(path);
+
+	memcpy(f->eh.e_ident, "\177ELF\2\1\1", 7);
+	f->eh.e_type = ET_EXEC;
+	f->eh.e_machine = machine;
+	f->eh.e_version = EV_CURRENT;
+	f->eh.e_phoff = offsetof(struct file, ph);
+	f->eh.e_shoff = offsetof(struct file, sh);
+	f->eh.e_ehsize = sizeof(f->eh);
+	f->eh.e_phentsize = sizeof(f->ph);
+	f->eh.e_phnum = 1;
+	f->eh.e_shentsize = sizeof(f->sh[0]);
+	f->eh.e_shnum = lines ? 7 : 5;
+	f->eh.e_shstrndx = 4;
+	f->ph = (Elf64_Phdr){
+		PT_LOAD, PF_R | PF_X, offsetof(struct file, text), text, text, TEXT_LEN, TEXT_LEN, 1
+	};
+	memcpy(f->names, names, sizeof(names));
+	memcpy(f->section_names, section_names, sizeof(section_names));
+	put_symbol(f, 1, "root", text + ROOT, 0x100);
+	put_symbol(f, 2, "outer", text + OUTER, 0x100);
+	put_symbol(f, 3, "middle", text + MIDDLE, 0x100);
+	put_symbol(f, 4, "leaf", text + LEAF, 0x100);
+	put_symbol(f, 5, "stub", text + STUB, 0); /* no size: assembly */
+	put_section(f, 1, ".text", SHT_PROGBITS, text, f->text, TEXT_LEN);
+	f->sh[1].sh_flags |= SHF_EXECINSTR;
+	put_section(f, 2, ".symtab", SHT_SYMTAB, 0, f->symbols, sizeof(f->symbols));
+	f->sh[2].sh_link = 3;
+	f->sh[2].sh_info = 1;
+	f->sh[2].sh_entsize = sizeof(f->symbols[0]);
+	put_section(f, 3, ".strtab", SHT_STRTAB, 0, f->names, sizeof(names));
+	put_section(f, 4, ".shstrtab", SHT_STRTAB, 0, f->section_names, sizeof(section_names));
+	/* For x86: push %rbp; mov %rsp,%rbp; the same of 32 bits. */
+	memcpy(f->text + LEAF, machine == EM_X86_64 ? "\x55\x48\x89\xe5" : "\x55\x89\xe5\x90", 4);
+	if (lines)
+		put_table(f, text, lines, nr);
+	if (write(fd, f, sizeof(*f)) != sizeof(*f))
+		abort();
+	close(fd);
+	free(f);
+	return path;
+}
+
+/* ---- a world with that kernel, and one sample of it ---- */
+
+struct scene {
+	struct strtab strings;
+	struct image_search where;
+	struct world world;
+	struct unwind unwind;
+	char *path;
+	unsigned word;
+	uint64_t text, stack; /* addresses */
+	uint64_t regs[33];
+	uint8_t memory[8 * WORDS], outer[8 * WORDS];
+	struct cpu_state cpu;
+	struct event ev;
+	uint64_t pc;
+};
+
+static void scene_open(struct scene *s, const char *arch, const struct orc_line *lines, size_t nr)
+{
+	bool is_64bit = strstr(arch, "64");
+	struct event ev = { .kind = EVENT_META, .meta = { "arch", arch } };
+
+	memset(s, 0, sizeof(*s));
+	s->word = is_64bit ? 8 : 4;
+	s->text = is_64bit ? 0xffffffff81000000 : 0xc0100000;
+	s->stack = is_64bit ? 0xffffc90000001000 : 0xc8001000;
+	s->path = write_kernel(is_64bit ? EM_X86_64 : EM_386, s->text, lines, nr);
+	strtab_init(&s->strings);
+	world_init(&s->world, &s->strings, &s->where);
+	world_apply(&s->world, &ev);
+	ev = (struct event){ .kind = EVENT_MAP };
+	ev.map = (struct event_map){ .len = UINT64_MAX,
+				     .path = "[kernel.kallsyms]",
+				     .names = s->path,
+				     .kernel = true,
+				     .as_linked = true,
+				     .foreign = true };
+	world_apply(&s->world, &ev);
+	s->unwind.world = &s->world;
+	s->cpu = (struct cpu_state){ .whole = true,
+				     .mask = (UINT64_C(1) << 33) - 1,
+				     .regs = s->regs,
+				     .stack = s->memory,
+				     .stack_len = sizeof(s->memory) };
+}
+
+static void scene_close(struct scene *s)
+{
+	unwind_release(&s->unwind);
+	world_release(&s->world);
+	strtab_release(&s->strings);
+	unlink(s->path);
+	free(s->path);
+}
+
+static void poke(struct scene *s, unsigned word, uint64_t value)
+{
+	memcpy(s->memory + word * s->word, &value, s->word);
+}
+
+static uint64_t place(const struct scene *s, unsigned word)
+{
+	return s->stack + word * s->word;
+}
+
+static const struct event_sample *look(struct scene *s, uint64_t pc)
+{
+	s->pc = pc;
+	s->ev = (struct event){ .kind = EVENT_SAMPLE };
+	s->ev.sample = (struct event_sample){
+		.ips = &s->pc, .nr = 1, .context = IP_KERNEL, .state = &s->cpu
+	};
+	unwind_event(&s->unwind, &s->ev);
+	return &s->ev.sample;
+}
+
+/* The chain as offsets in the code; markers as they are. The last of `want` is 0. */
+static bool chain_is(struct scene *s, const struct event_sample *sample, const uint64_t *want)
+{
+	for (uint32_t i = 0; i < sample->nr; i++) {
+		uint64_t ip = sample->ips[i], offset = ip - s->text;
+
+		if (!want[i] || (ip != want[i] && offset != want[i]))
+			return false;
+	}
+	return !want[sample->nr];
+}
+
+#define CHAIN(...) ((const uint64_t[]){ __VA_ARGS__, 0 })
+
+/* ---- frame pointers ---- */
+
+struct layout {
+	const char *arch, *what;
+	unsigned sp, fp, lr; /* numbers; lr 0: none */
+	int ra, next;	     /* from the frame pointer, in words */
+};
+
+static const struct layout layouts[] = {
+	{ "x86_64", "", 7, 6, 0, 1, 0 },
+	{ "i386", "", 4, 5, 0, 1, 0 },
+	{ "aarch64", "", 31, 29, 30, 1, 0 },
+	{ "arm", " as LLVM does", 13, 11, 14, 1, 0 },
+	{ "arm", " as GCC does", 13, 11, 14, 0, -1 },
+	{ "arm", " of the APCS", 13, 11, 14, -1, -3 },
+	{ "riscv64", "", 2, 8, 1, -1, -2 },
+	{ "riscv32", "", 2, 8, 1, -1, -2 },
+};
+
+/* Frames at words 20, 40 and 60; leaf called by middle called by outer called by root. */
+static void put_frames(struct scene *s, const struct layout *l)
+{
+	static const unsigned at[] = { 20, 40, 60 };
+	const uint64_t callers[] = { MIDDLE + 0x10, OUTER + 0x10, ROOT + 0x10 };
+
+	for (unsigned i = 0; i < 3; i++) {
+		uint64_t next = i < 2 ? place(s, at[i + 1]) : 0;
+
+		if (l->ra == -1 && l->next == -3) { /* the APCS has pc and sp besides */
+			poke(s, at[i], s->text + LEAF + 8);
+			poke(s, at[i] - 2, place(s, at[i] + 1));
+		}
+		poke(s, (unsigned)((int)at[i] + l->ra), s->text + callers[i]);
+		poke(s, (unsigned)((int)at[i] + l->next), next);
+	}
+	s->regs[l->sp] = place(s, 0);
+	s->regs[l->fp] = place(s, at[0]);
+	if (l->lr)
+		s->regs[l->lr] = s->text + LEAF + 0x40; /* the leaf has called before */
+}
+
+static void test_frame_pointers(void)
+{
+	for (size_t i = 0; i < sizeof(layouts) / sizeof(*layouts); i++) {
+		const struct layout *l = &layouts[i];
+		struct scene s;
+		char text[100];
+
+		scene_open(&s, l->arch, NULL, 0);
+		put_frames(&s, l);
+		snprintf(text, sizeof(text), "%s: frame pointers%s", l->arch, l->what);
+		s.unwind.method = UNWIND_FP;
+		check(text,
+		      chain_is(&s, look(&s, s.text + LEAF + 0x20),
+			       CHAIN(LEAF + 0x20, MIDDLE + 0x10, OUTER + 0x10, ROOT + 0x10)) &&
+			      s.unwind.kernel.ended == 1);
+		/* At its entry the leaf has no frame yet: the first one is middle's. */
+		poke(&s, 0, s.text + MIDDLE + 0x30);
+		if (l->lr)
+			s.regs[l->lr] = s.text + MIDDLE + 0x30;
+		s.regs[l->fp] = place(&s, 40);
+		snprintf(text, sizeof(text), "%s: a function's entry%s", l->arch, l->what);
+		check(text, chain_is(&s, look(&s, s.text + LEAF),
+				     CHAIN(LEAF, MIDDLE + 0x30, OUTER + 0x10, ROOT + 0x10)));
+		/* A circle, and one that leads back. */
+		poke(&s, (unsigned)(40 + l->next), place(&s, 40));
+		snprintf(text, sizeof(text), "%s: a circle ends%s", l->arch, l->what);
+		check(text, look(&s, s.text + LEAF)->nr < 20);
+		poke(&s, (unsigned)(40 + l->next), place(&s, 20));
+		snprintf(text, sizeof(text), "%s: a way back ends%s", l->arch, l->what);
+		check(text, look(&s, s.text + LEAF)->nr < 20);
+		/* The copy ends in the middle of a frame. */
+		s.cpu.stack_len = 40 * s.word + 1;
+		snprintf(text, sizeof(text), "%s: a short copy%s", l->arch, l->what);
+		check(text, look(&s, s.text + LEAF)->nr <= 3);
+		s.cpu.stack_len = 0;
+		snprintf(text, sizeof(text), "%s: no copy%s", l->arch, l->what);
+		check(text, look(&s, s.text + LEAF)->nr <= 2);
+		scene_close(&s);
+	}
+}
+
+/* A leaf without a frame on a machine with a link register. */
+static void test_leaf(void)
+{
+	struct scene s;
+
+	scene_open(&s, "aarch64", NULL, 0);
+	s.unwind.method = UNWIND_FP;
+	put_frames(&s, &layouts[2]);
+	s.regs[29] = place(&s, 40);
+	s.regs[30] = s.text + MIDDLE + 0x30;
+	check("aarch64: a leaf without a frame",
+	      chain_is(&s, look(&s, s.text + LEAF + 0x20),
+		       CHAIN(LEAF + 0x20, MIDDLE + 0x30, OUTER + 0x10, ROOT + 0x10)));
+	s.regs[30] |= UINT64_C(0x2a) << 48; /* it stays: all ones */
+	s.regs[30] &= ~(UINT64_C(0x15) << 48);
+	check("aarch64: authenticated pointers",
+	      chain_is(&s, look(&s, s.text + LEAF + 0x20),
+		       CHAIN(LEAF + 0x20, MIDDLE + 0x30, OUTER + 0x10, ROOT + 0x10)));
+	scene_close(&s);
+}
+
+/* ---- traps ---- */
+
+/* struct pt_regs of arm64, whose last part is a frame record. */
+static void test_arm64_trap(unsigned record, bool meta)
+{
+	unsigned regs = 30, at = regs + record / 8;
+	struct scene s;
+
+	scene_open(&s, "aarch64", NULL, 0);
+	put_frames(&s, &layouts[2]);
+	s.regs[29] = place(&s, at);
+	poke(&s, at, meta ? 0 : place(&s, 100));
+	poke(&s, at + 1, meta ? 0 : s.text + OUTER + 0x20);
+	poke(&s, at + 2, meta ? 2 : 0);
+	poke(&s, regs + 29, place(&s, 100));
+	poke(&s, regs + 30, s.text + OUTER + 0x44);
+	poke(&s, regs + 31, place(&s, 90));
+	poke(&s, regs + 32, s.text + OUTER + 0x20);
+	poke(&s, regs + 33, 0x60000005);
+	poke(&s, 100, 0);
+	poke(&s, 101, s.text + ROOT + 0x10);
+	check(meta ? "aarch64: a trap, Linux 6.13" : "aarch64: a trap, Linux 6.1",
+	      chain_is(&s, look(&s, s.text + LEAF + 0x20),
+		       CHAIN(LEAF + 0x20, IP_KERNEL, OUTER + 0x20, ROOT + 0x10)));
+	poke(&s, at, 0);
+	poke(&s, at + 1, 0);
+	poke(&s, regs + 32, 0xaaaa1234);
+	poke(&s, regs + 33, 0x60000000);
+	check(meta ? "aarch64: from user mode, Linux 6.13" : "aarch64: from user mode, Linux 6.1",
+	      chain_is(&s, look(&s, s.text + LEAF + 0x20),
+		       CHAIN(LEAF + 0x20, IP_USER, 0xaaaa1234)) &&
+		      s.unwind.kernel.ended == 2);
+	scene_close(&s);
+}
+
+/* What x86 pushes, below a stub that saved four registers. */
+static void test_pushed(const char *arch, unsigned sp, unsigned fp)
+{
+	struct scene s;
+	char text[100];
+
+	scene_open(&s, arch, NULL, 0);
+	s.regs[sp] = place(&s, 0);
+	s.regs[fp] = place(&s, 20);
+	poke(&s, 20, place(&s, 60)); /* middle's frame: it was called by the stub */
+	poke(&s, 21, s.text + STUB + 0x10);
+	for (unsigned i = 0; i < 4; i++)
+		poke(&s, 22 + i, i * 1000);
+	poke(&s, 26, s.text + OUTER + 0x20);
+	poke(&s, 27, 0x10);
+	poke(&s, 28, 0x246);
+	poke(&s, 29, place(&s, 31));
+	poke(&s, 30, 0x18);
+	poke(&s, 60, 0);
+	poke(&s, 61, s.text + ROOT + 0x10);
+	snprintf(text, sizeof(text), "%s: through a trap", arch);
+	check(text, chain_is(&s, look(&s, s.text + MIDDLE),
+			     CHAIN(MIDDLE, STUB + 0x10, IP_KERNEL, OUTER + 0x20, ROOT + 0x10)));
+	poke(&s, 26, 0x401000);
+	poke(&s, 27, 0x33);
+	poke(&s, 29, 0x7fff1000);
+	poke(&s, 30, 0x2b);
+	snprintf(text, sizeof(text), "%s: to user mode", arch);
+	check(text, chain_is(&s, look(&s, s.text + MIDDLE),
+			     CHAIN(MIDDLE, STUB + 0x10, IP_USER, 0x401000)));
+	scene_close(&s);
+}
+
+/* ---- ORC ---- */
+
+enum version { OLD, SIX_THREE, NEW };
+enum { UNDEFINED, PREV_SP, DX, DI, BP, SP, R10, R13, BP_INDIRECT, SP_INDIRECT };
+enum { CALL, REGS, PARTIAL, END, NOTHING };
+
+static uint16_t flags(enum version version, unsigned sp, unsigned bp, unsigned type)
+{
+	static const uint16_t new_types[] = { 2, 3, 4, 1, 0 };
+	unsigned low = sp | bp << 4;
+
+	if (version == NEW)
+		return (uint16_t)(low | new_types[type] << 8);
+	if (type == END)
+		return (uint16_t)(version == OLD ? 1 << 10 : 1 << 11);
+	if (type == NOTHING)
+		return 0;
+	return (uint16_t)(low | type << 8);
+}
+
+static size_t make_lines(enum version v, struct orc_line *lines)
+{
+	const struct orc_line all[] = {
+		{ ROOT, 0, 0, flags(v, UNDEFINED, 0, END) },
+		{ OUTER, 16, 0, flags(v, SP, UNDEFINED, CALL) },
+		{ MIDDLE, 16, -16, flags(v, BP, PREV_SP, CALL) },
+		{ LEAF, 8, 0, flags(v, SP, UNDEFINED, CALL) },
+		{ LEAF + 0x20, 40, 0, flags(v, SP, UNDEFINED, CALL) },
+		{ LEAF + 0x80, 0, 0, flags(v, SP_INDIRECT, UNDEFINED, CALL) },
+		{ LEAF + 0x90, 16, 0, flags(v, R13, UNDEFINED, CALL) },
+		{ STUB, 0, 0, flags(v, SP, UNDEFINED, REGS) },
+		{ STUB + 0x40, 8, 0, flags(v, SP, UNDEFINED, PARTIAL) },
+		{ STUB + 0x80, 0, 0, flags(v, UNDEFINED, 0, NOTHING) },
+	};
+
+	memcpy(lines, all, sizeof(all));
+	return sizeof(all) / sizeof(*all);
+}
+
+static void put_trap(struct scene *s, unsigned at, uint64_t ip, uint64_t cs, unsigned sp)
+{
+	poke(s, at, ip);
+	poke(s, at + 1, cs);
+	poke(s, at + 2, 0x246);
+	poke(s, at + 3, place(s, sp));
+	poke(s, at + 4, cs + 8);
+}
+
+static void test_orc_version(enum version v, bool sorted)
+{
+	static const char *const of[] = { "4.14", "6.3", "6.4" };
+	struct orc_line lines[MAX_LINES];
+	size_t nr = make_lines(v, lines);
+	struct scene s;
+	char text[100];
+
+	for (size_t i = 0; !sorted && i < nr / 2; i++) {
+		struct orc_line line = lines[i];
+
+		lines[i] = lines[nr - 1 - i];
+		lines[nr - 1 - i] = line;
+	}
+	scene_open(&s, "x86_64", lines, nr);
+	s.unwind.method = UNWIND_ORC;
+#define NAME(what)                                                                                \
+	(snprintf(text, sizeof(text), "orc of %s%s: " what, of[v], sorted ? "" : ", not sorted"), \
+	 text)
+	s.regs[7] = place(&s, 0);
+	s.regs[6] = place(&s, 20);
+	poke(&s, 4, s.text + MIDDLE + 0x10); /* leaf's */
+	poke(&s, 20, 77);
+	poke(&s, 21, s.text + OUTER + 0x10);
+	poke(&s, 23, s.text + ROOT + 0x10);
+	check(NAME("calls"),
+	      chain_is(&s, look(&s, s.text + LEAF + 0x24),
+		       CHAIN(LEAF + 0x24, MIDDLE + 0x10, OUTER + 0x10, ROOT + 0x10)) &&
+		      s.unwind.kernel.ended == 1);
+	/* The whole of pt_regs, then the rest of the same stack. */
+	poke(&s, 4 - 4, s.text + STUB + 0x10);
+	for (unsigned i = 0; i < 15; i++)
+		poke(&s, 1 + i, i == 4 ? place(&s, 40) : 1000 + i);
+	put_trap(&s, 17, s.text + MIDDLE + 0x20, 0x10, 30);
+	poke(&s, 41, s.text + OUTER + 0x10);
+	poke(&s, 43, s.text + ROOT + 0x10);
+	check(NAME("registers of a trap"),
+	      chain_is(&s, look(&s, s.text + LEAF),
+		       CHAIN(LEAF, STUB + 0x10, IP_KERNEL, MIDDLE + 0x20, OUTER + 0x10,
+			     ROOT + 0x10)));
+	put_trap(&s, 17, 0x401000, 0x33, 30);
+	check(NAME("from user mode"),
+	      chain_is(&s, look(&s, s.text + LEAF), CHAIN(LEAF, STUB + 0x10, IP_USER, 0x401000)));
+	put_trap(&s, 1, 0x402000, 0x33, 30);
+	check(NAME("what the processor pushed"),
+	      chain_is(&s, look(&s, s.text + STUB + 0x44), CHAIN(STUB + 0x44, IP_USER, 0x402000)));
+	check(NAME("no rule"), look(&s, s.text + STUB + 0x84)->nr >= 1);
+	/* From the interrupt's stack to the one that it was entered from. */
+	s.cpu.outer = s.outer;
+	s.cpu.outer_addr = s.stack + 0x10000;
+	s.cpu.outer_len = sizeof(s.outer);
+	poke(&s, 0, s.cpu.outer_addr + 64);
+	memcpy(s.outer + 56, &(uint64_t){ s.text + ROOT + 0x10 }, 8);
+	check(NAME("another stack"),
+	      chain_is(&s, look(&s, s.text + LEAF + 0x84), CHAIN(LEAF + 0x84, ROOT + 0x10)));
+	s.cpu.outer_len = 0;
+	check(NAME("another stack that is not there"),
+	      chain_is(&s, look(&s, s.text + LEAF + 0x84), CHAIN(LEAF + 0x84)));
+	s.regs[13] = place(&s, 50);
+	poke(&s, 51, s.text + ROOT + 0x10);
+	check(NAME("by r13"),
+	      chain_is(&s, look(&s, s.text + LEAF + 0x94), CHAIN(LEAF + 0x94, ROOT + 0x10)));
+#undef NAME
+	scene_close(&s);
+}
+
+/* ---- lies ---- */
+
+static uint64_t any_value(struct scene *s, uint64_t *random)
+{
+	uint32_t what = next_random(random) % 8;
+
+	if (what < 3)
+		return place(s, next_random(random) % WORDS);
+	if (what < 6)
+		return s->text + next_random(random) % 0x600;
+	return what == 6 ? next_random(random) % 64 : (uint64_t)next_random(random) << 33;
+}
+
+static void test_random(const char *arch, enum unwind_method method)
+{
+	static const char *const methods[] = { "auto", "fp", "cfi", "orc" };
+	struct orc_line lines[MAX_LINES];
+	uint64_t random = 7, longest = 0;
+	struct scene s;
+	char text[100];
+
+	for (unsigned i = 0; i < MAX_LINES; i++)
+		lines[i] = (struct orc_line){ next_random(&random) % 0x600,
+					      (int16_t)(next_random(&random) % 64 * 8 - 64),
+					      (int16_t)(next_random(&random) % 64 * 8 - 64),
+					      (uint16_t)next_random(&random) };
+	scene_open(&s, arch, lines, MAX_LINES);
+	s.unwind.method = method;
+	for (unsigned round = 0; round < 3000; round++) {
+		uint32_t nr;
+
+		for (unsigned i = 0; i < WORDS; i++)
+			poke(&s, i, any_value(&s, &random));
+		for (unsigned i = 0; i < 33; i++)
+			s.regs[i] = any_value(&s, &random);
+		s.cpu.stack_len = next_random(&random) % sizeof(s.memory);
+		s.cpu.mask = round % 3 ? UINT64_MAX >> 31 : (uint64_t)next_random(&random) << 1;
+		nr = look(&s, any_value(&s, &random))->nr;
+		longest = nr > longest ? nr : longest;
+	}
+	snprintf(text, sizeof(text), "%s: 3000 stacks of lies by %s", arch, methods[method]);
+	check(text, longest > 1 && longest < 1100);
+	scene_close(&s);
+}
+
+static void test_nothing_known(void)
+{
+	struct scene s;
+
+	scene_open(&s, "x86_64", NULL, 0);
+	s.cpu.mask = 0;
+	check("no registers", look(&s, s.text + LEAF)->nr == 1);
+	s.cpu.mask = UINT64_MAX >> 31;
+	s.ev.sample.nr = 0;
+	check("a pc of 0", look(&s, 0)->nr == 1);
+	scene_close(&s);
+	scene_open(&s, "alpha", NULL, 0);
+	check("a machine that is not known", look(&s, s.text + LEAF)->nr == 1);
+	scene_close(&s);
+}
+
+/* The stack of an allocation is found in the same way. */
+static void test_alloc(void)
+{
+	struct scene s;
+
+	scene_open(&s, "aarch64", NULL, 0);
+	put_frames(&s, &layouts[2]);
+	s.pc = s.text + LEAF + 0x20;
+	s.ev = (struct event){ .kind = EVENT_ALLOC };
+	s.ev.alloc = (struct event_alloc){
+		.ips = &s.pc, .nr = 1, .context = IP_KERNEL, .state = &s.cpu
+	};
+	unwind_event(&s.unwind, &s.ev);
+	check("an allocation", s.ev.alloc.nr == 4 && s.ev.alloc.ips[3] == s.text + ROOT + 0x10);
+	scene_close(&s);
+}
+
+int main(void)
+{
+	static const char *const archs[] = { "x86_64", "i386",	  "aarch64",
+					     "arm",    "riscv64", "riscv32" };
+
+	test_frame_pointers();
+	test_leaf();
+	test_alloc();
+	test_arm64_trap(304, false);
+	test_arm64_trap(296, true);
+	test_pushed("x86_64", 7, 6);
+	test_pushed("i386", 4, 5);
+	for (enum version v = OLD; v <= NEW; v++) {
+		test_orc_version(v, true);
+		test_orc_version(v, false);
+	}
+	for (size_t i = 0; i < sizeof(archs) / sizeof(*archs); i++) {
+		for (enum unwind_method m = UNWIND_AUTO; m <= UNWIND_ORC; m++)
+			test_random(archs[i], m);
+	}
+	test_nothing_known();
+	return test_result();
+}
