@@ -193,14 +193,20 @@ static void print_section(struct report *report, struct tally *part)
 {
 	struct args *args = report->args;
 	bool weight = counts_weight(report, part);
+	const char *unit = tally_unit(part, weight);
 	uint64_t samples, events;
 
 	sum(part, &samples, &events);
 	buf_addf(&report->text, "%" PRIu64 " samples of %s", samples,
 		 text_of(report, source_name(&report->job->world, source_of(part))));
-	if (weight && events != samples)
-		buf_addf(&report->text, ", %" PRIu64 " %s", events, tally_unit(part, true));
-	buf_addf(&report->text, "; shares are of %s\n", tally_unit(part, weight));
+	if (weight && !strcmp(unit, "ns")) {
+		buf_adds(&report->text, ", ");
+		text_duration(&report->text, events);
+		unit = "time";
+	} else if (weight && events != samples) {
+		buf_addf(&report->text, ", %" PRIu64 " %s", events, unit);
+	}
+	buf_addf(&report->text, "; shares are of %s\n", unit);
 	if (!args->tree)
 		print_table(report, part);
 	if (!args->no_tree)

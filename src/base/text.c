@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "base/text.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 static int digit_of(char c)
@@ -139,6 +140,18 @@ const char *text_plain(struct buf *scratch, const char *s)
 			*c = '?';
 	}
 	return scratch->data;
+}
+
+void text_duration(struct buf *buf, uint64_t ns)
+{
+	if (ns >= 1000000000)
+		buf_addf(buf, "%.3f s", (double)ns / 1e9);
+	else if (ns >= 1000000)
+		buf_addf(buf, "%.3f ms", (double)ns / 1e6);
+	else if (ns >= 1000)
+		buf_addf(buf, "%.3f us", (double)ns / 1e3);
+	else
+		buf_addf(buf, "%" PRIu64 " ns", ns);
 }
 
 bool text_line(struct in *in, const char **line, size_t *len)

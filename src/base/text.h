@@ -24,6 +24,9 @@ void text_quote_json(struct buf *buf, const char *s);
 /* For people: control bytes, which a terminal might obey, become '?'. Kept in scratch. */
 const char *text_plain(struct buf *scratch, const char *s);
 
+/* Nanoseconds for people: "1.234 s", "56.7 ms". */
+void text_duration(struct buf *buf, uint64_t ns);
+
 /*
  * The next line without its end, NUL not included; false at the end of the input. It stays until
  * the next in_ call. A line longer than IN_MAX_PEEK comes in pieces.

@@ -205,6 +205,8 @@ static void add_source(struct world *world, uint32_t input, struct event_source 
 		};
 	}
 	/* What one input does not tell, another of the same name may. */
+	if (from->unit && !world->sources[*handle].unit)
+		world->sources[*handle].unit = str_intern_z(world->strings, from->unit);
 	world->sources[*handle].lacks &= from->lacks;
 	world->sources[*handle].branches |= from->branches;
 	*hash_at(&world->source_by_id, (struct hash_key){ input, from->id }) = *handle;

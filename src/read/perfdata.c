@@ -419,6 +419,7 @@ static int tell_source(struct perfdata *p, struct event *ev)
 	ev->source = (struct event_source){
 		.id = (uint32_t)p->told_attrs,
 		.name = attr->name,
+		.unit = attr->unit,
 		.type = attr->raw.type,
 		.config = attr->raw.config,
 		.period = attr->raw.sample_period,

@@ -113,8 +113,10 @@ static void add_id(struct perfdata *p, uint64_t id, uint32_t attr)
 
 void header_release(struct perfdata *p)
 {
-	for (size_t i = 0; i < p->nr_attrs; i++)
+	for (size_t i = 0; i < p->nr_attrs; i++) {
 		free(p->attrs[i].name);
+		free(p->attrs[i].unit);
+	}
 	for (size_t i = 0; i < p->nr_facts; i++)
 		free(p->facts[i].value);
 	free(p->attrs);
@@ -157,18 +159,36 @@ bool header_attr_record(struct perfdata *p, const struct record *rec)
 	return true;
 }
 
+/* It may have been told without: then it is told again. */
+static void set_unit(struct perfdata *p, size_t attr, char *unit)
+{
+	if (attr >= p->nr_attrs || p->attrs[attr].unit) {
+		free(unit);
+		return;
+	}
+	p->attrs[attr].unit = unit;
+	if (p->told_attrs > attr)
+		p->told_attrs = attr;
+}
+
 bool header_update_record(struct perfdata *p, const struct record *rec)
 {
 	struct cursor c = record_body(p, rec);
 	uint64_t type = cursor_u64(&c), id = cursor_u64(&c);
 	const struct known_id *known = c.bad ? NULL : header_id(p, id);
+	char *text;
 
 	if (c.bad)
 		return false;
-	if (type == PERF_EVENT_UPDATE_NAME && known && c.at < c.end)
-		header_name(p, known->attr,
-			    xstrndup((const char *)c.at,
-				     strnlen((const char *)c.at, (size_t)(c.end - c.at))));
+	if (!known || c.at == c.end)
+		return true;
+	text = xstrndup((const char *)c.at, strnlen((const char *)c.at, (size_t)(c.end - c.at)));
+	if (type == PERF_EVENT_UPDATE_NAME)
+		header_name(p, known->attr, text);
+	else if (type == PERF_EVENT_UPDATE_UNIT && *text)
+		set_unit(p, known->attr, text);
+	else
+		free(text);
 	return true;
 }
 

@@ -267,12 +267,20 @@ static void tell_meta(struct event *ev, const char *key, const char *value)
 	ev->meta = (struct event_meta){ key, value };
 }
 
+/*
+ * Samples are not an equal time apart: a vCPU that waits for its turn on the host is looked at when
+ * it runs again. So they have a unit, which makes pictures weigh them.
+ */
 static void tell_source(const struct reader *r, struct event *ev)
 {
 	static const struct event_source sources[] = {
-		[WIRE_HOST] = { .name = "host-time", .type = SOURCE_SOFTWARE, .config = 0 },
-		[WIRE_GUEST] = { .name = "guest-time", .type = SOURCE_SOFTWARE, .config = 1 },
+		[WIRE_HOST] = { .name = "host-time", .unit = "ns", .type = SOURCE_SOFTWARE },
+		[WIRE_GUEST] = { .name = "guest-time",
+				 .unit = "ns",
+				 .type = SOURCE_SOFTWARE,
+				 .config = 1 },
 		[WIRE_INSTRUCTIONS] = { .name = "instructions",
+					.unit = "instructions",
 					.type = SOURCE_HARDWARE,
 					.config = 1 },
 	};

@@ -107,7 +107,13 @@
 	// Text
 
 	const plural = (value) => value === 1 ? setting.unit.replace(/s$/, '') : setting.unit;
-	const amount = (value) => value.toLocaleString('en-US') + ' ' + plural(value);
+	const SCALES = [[1e9, 's'], [1e6, 'ms'], [1e3, '\u00b5s'], [1, 'ns']];
+	const duration = (ns) => {
+		const [scale, unit] = SCALES.find(([size]) => ns >= size) || SCALES[3];
+		return (ns / scale).toFixed(scale > 1 ? 3 : 0) + ' ' + unit;
+	};
+	const amount = (value) => setting.unit === 'ns' ? duration(value) :
+		value.toLocaleString('en-US') + ' ' + plural(value);
 	const percent = (part, all) => (all ? 100 * part / all : 0).toFixed(2) + ' %';
 
 	function changeOf(i) {

@@ -25,6 +25,7 @@
 #include "base/buf.h"
 #include "base/hash.h"
 #include "base/mem.h"
+#include "base/text.h"
 #include "flame_css.h"
 #include "flame_js.h"
 #include "write/flame_color.h"
@@ -415,9 +416,13 @@ static void add_subtitle(struct drawing *d)
 		buf_adds(buf, " \xc2\xb7 ");
 	}
 	buf_adds(buf, "width: share of ");
-	add_grouped(buf, node_of(d, 0)->total);
-	buf_addc(buf, ' ');
-	svg_escape_z(buf, d->unit);
+	if (!strcmp(d->unit, "ns")) {
+		text_duration(buf, node_of(d, 0)->total);
+	} else {
+		add_grouped(buf, node_of(d, 0)->total);
+		buf_addc(buf, ' ');
+		svg_escape_z(buf, d->unit);
+	}
 	if (d->style->inverted)
 		buf_adds(buf, ", merged from the leaves");
 	if (d->style->differential) {

@@ -447,9 +447,24 @@ static int perfdata_open(struct writer *w)
 	return 0;
 }
 
+/* What the weight of a source counts, if not its events: for whoever reads the file again. */
+static void put_unit(struct writer *w, const struct event *ev)
+{
+	struct perfdata *p = w->priv;
+
+	if (!ev->source.unit)
+		return;
+	begin(p, PERF_RECORD_EVENT_UPDATE, 0);
+	put_u64(&p->record, PERF_EVENT_UPDATE_UNIT);
+	put_u64(&p->record, ev->source.id);
+	put_padded(&p->record, ev->source.unit, 100);
+	end(w);
+}
+
 static int perfdata_put(struct writer *w, const struct event *ev)
 {
 	switch (ev->kind) {
+	case EVENT_SOURCE: put_unit(w, ev); break;
 	case EVENT_COMM:
 		/* perf knows the idle task by itself. */
 		if (ev->tid || ev->time != NO_TIME || strcmp(ev->comm.comm, "swapper"))
