@@ -146,9 +146,18 @@ static bool read_reg(unsigned cpu, enum reg kind, uint64_t *value)
 	return true;
 }
 
-static bool read_words(unsigned cpu, uint64_t address, uint64_t *words, size_t n)
+/* Bytes of a word on the stack, as the cpu runs now. */
+static size_t word_size(unsigned cpu)
 {
-	size_t word = set == INSN_X86_64 || set == INSN_AARCH64 || set == INSN_RISCV64 ? 8 : 4;
+	uint64_t mode;
+
+	if (set == INSN_X86_64)
+		return !read_reg(cpu, REG_MODE, &mode) || mode & 1u << 10 ? 8 : 4;
+	return set == INSN_AARCH64 || set == INSN_RISCV64 ? 8 : 4;
+}
+
+static bool read_words(unsigned cpu, uint64_t address, size_t word, uint64_t *words, size_t n)
+{
 	uint8_t bytes[64];
 
 	if (api.memory_rw_debug && cpu < STREAM_CPUS_MAX && states[cpu]) {
@@ -266,10 +275,11 @@ static bool is_x86_frame(const uint64_t *words, bool wide)
 
 static bool x86_trap(unsigned cpu, uint64_t sp, uint64_t *resume, unsigned *level)
 {
-	bool wide = set == INSN_X86_64;
+	size_t word = word_size(cpu);
+	bool wide = word == 8;
 	uint64_t words[6];
 
-	if (!read_words(cpu, sp, words, 6))
+	if (!read_words(cpu, sp, word, words, 6))
 		return false;
 	for (size_t i = 0; i < 2; i++) {
 		if (is_x86_frame(words + i, wide)) {
@@ -313,14 +323,15 @@ bool look_is_sure(void)
 
 bool look_returned(unsigned cpu, uint64_t sp, uint64_t pc)
 {
-	uint64_t word, size = set == INSN_X86_64 ? 8 : 4;
+	size_t size = word_size(cpu);
+	uint64_t word;
 
-	return read_words(cpu, sp - size, &word, 1) && word == pc;
+	return read_words(cpu, sp - size, size, &word, 1) && word == pc;
 }
 
 bool look_called(unsigned cpu, uint64_t sp, uint64_t next)
 {
 	uint64_t word;
 
-	return read_words(cpu, sp, &word, 1) && word == next;
+	return read_words(cpu, sp, word_size(cpu), &word, 1) && word == next;
 }

@@ -11,7 +11,7 @@
 #define MAX_LEFT 4096	       /* tasks that do not run */
 #define MAX_ENTRIES (4u << 20) /* paths or counters, before they are handed out */
 #define MEMO_SIZE 65536
-#define NEAR 64		/* bytes: a call this short may be no call at all */
+#define NEAR 16		/* bytes: a call this short may be no call at all */
 #define ONWARD 16	/* bytes: a return this far ahead pushed its own address */
 #define RETPOLINE 8	/* instructions between such a call and its return */
 #define SAME_STACK 4096 /* bytes: a smaller step of the stack pointer is no switch */
@@ -343,6 +343,36 @@ static void pop_to(struct calls_task *task, size_t depth)
 	drop_marks(task);
 }
 
+/* The same leaf on another path. */
+static uint32_t moved(struct calls *calls, uint32_t counter, uint32_t path)
+{
+	struct calls_counter old = calls->counters[counter];
+
+	return counter_at(calls, path, old.leaf, old.context);
+}
+
+/* Too deep: what remains is the newest half, as if it began there. */
+static void forget_half(struct calls *calls, struct calls_task *task)
+{
+	uint32_t path = calls->counters[task->frames[0].counter].path;
+
+	task->nr -= MAX_DEPTH / 2;
+	memmove(task->frames, task->frames + MAX_DEPTH / 2, task->nr * sizeof(*task->frames));
+	task->nr_marks = 0;
+	task->rooted = false;
+	for (size_t i = 0; i < task->nr; i++) {
+		struct calls_frame *frame = &task->frames[i];
+		struct calls_path next = { .resume = frame->resume,
+					   .context = frame->context,
+					   .parent = path,
+					   .trap = frame->kind == CALLS_TRAP };
+
+		frame->counter = moved(calls, frame->counter, path);
+		path = path_of(calls, &next);
+	}
+	task->counter = moved(calls, task->counter, path);
+}
+
 static void push(struct calls *calls, struct calls_cpu *cpu, const struct event *ev,
 		 enum calls_kind kind)
 {
@@ -351,12 +381,9 @@ static void push(struct calls *calls, struct calls_cpu *cpu, const struct event 
 	struct calls_frame frame = { b->next, b->to, cpu->context, task->counter, cpu->pid, kind };
 	bool trap = kind == CALLS_TRAP;
 
-	if (task->nr == MAX_DEPTH) { /* forget the oldest half, not the newest */
-		memmove(task->frames, task->frames + MAX_DEPTH / 2,
-			MAX_DEPTH / 2 * sizeof(*task->frames));
-		task->nr = MAX_DEPTH / 2;
-		task->nr_marks = 0;
-		task->rooted = false;
+	if (task->nr == MAX_DEPTH) {
+		forget_half(calls, task);
+		frame.counter = task->counter;
 	}
 	task->called = true;
 	GROW(task->frames, task->nr + 1, task->cap);

@@ -125,7 +125,7 @@ static void take_record(struct reader *r, const struct wire_chunk *chunk,
 		count->samples += kind == WIRE_SAMPLE;
 		count->allocs += kind == WIRE_ALLOC;
 	}
-	/* A piece of trace comes as a whole: what it needs to know of code has to stand before. */
+	/* What a trace needs to know of code has to stand before it. */
 	if (kind == WIRE_CODE && w->info.trace)
 		time = w->round;
 	keep(w, &item, time, offset, field->bytes);
@@ -134,18 +134,11 @@ static void take_record(struct reader *r, const struct wire_chunk *chunk,
 static void take_trace(struct wire *w, const struct wire_chunk *chunk,
 		       const struct chunk_facts *facts)
 {
-	struct wire_cpu *cpu = cpu_count(w, (uint32_t)facts->cpu);
-	struct wire_item item = {
-		.kind = WIRE_TRACE,
-		.cpu = (uint32_t)facts->cpu,
-		.time = facts->trace_time,
-		.hole = facts->hole,
-	};
+	uint64_t offset = chunk->offset + chunk->head + (uint64_t)(facts->trace.at - chunk->data);
 
-	if (facts->trace_time != NO_TIME)
-		cpu->traced = facts->trace_time;
-	keep(w, &item, cpu->traced,
-	     chunk->offset + chunk->head + (uint64_t)(facts->trace.at - chunk->data), facts->trace);
+	wire_merge_add(&w->traces, (uint32_t)facts->cpu, facts->trace.at,
+		       (size_t)(facts->trace.end - facts->trace.at), facts->trace_time, facts->hole,
+		       offset);
 }
 
 static void check_count(struct reader *r, const struct wire_chunk *chunk, struct pb message)
@@ -203,6 +196,7 @@ static void take_field(struct reader *r, const struct wire_chunk *chunk, struct 
 	case 10:
 		w->round = field->value;
 		order_until(&w->order, field->value);
+		wire_merge_until(&w->traces, field->value);
 		break;
 	case 11: take_end(r, chunk, field->bytes); break;
 	case 12: facts->trace_time = field->value; break;
@@ -215,6 +209,7 @@ static void finish(struct reader *r)
 
 	w->finished = true;
 	order_finish(&w->order);
+	wire_merge_until(&w->traces, UINT64_MAX);
 	if (!w->ended)
 		reader_missing(r,
 			       "%s: the recording has no end: the emulator was killed, or the "
@@ -527,38 +522,20 @@ static void fill_alloc(struct reader *r, const struct order_item *item, struct p
 	ev->alloc.ips = w->ips;
 }
 
-static void begin_trace(struct wire *w, const struct wire_item *head, struct pb bytes)
-{
-	struct wire_cpu *cpu = cpu_count(w, head->cpu);
-
-	if (!cpu->trace) {
-		cpu->trace = xmalloc(sizeof(*cpu->trace));
-		wire_trace_init(cpu->trace, head->cpu);
-	}
-	if (head->hole)
-		wire_trace_hole(cpu->trace);
-	wire_trace_feed(cpu->trace, bytes.at, (size_t)(bytes.end - bytes.at), head->time);
-	w->tracing = cpu;
-}
-
-/* The next event of the trace at hand; false: there is none, perhaps because of damage. */
-static bool next_branch(struct reader *r, struct event *ev)
+/* The next event of the traces, or damage to them. False: nothing is ready. */
+static bool next_branch(struct reader *r)
 {
 	struct wire *w = r->priv;
-	struct wire_cpu *cpu = w->tracing;
-	int ret = wire_trace_next(cpu->trace, ev);
+	struct event *ev = &w->event;
+	int ret = wire_merge_next(&w->traces, ev);
+	struct wire_cpu *cpu;
 	bool user;
 
-	if (ret <= 0) {
-		size_t left = wire_trace_left(cpu->trace);
-		uint64_t end =
-			w->trace_item->offset + w->trace_item->len - sizeof(struct wire_item);
-
-		if (ret < 0)
-			damage(r, end - left, 0, left, cpu->trace->wrong);
-		w->tracing = NULL;
-		return false;
-	}
+	if (ret < 0)
+		damage(r, w->traces.wrong_offset, 0, w->traces.wrong_bytes, w->traces.wrong);
+	if (ret <= 0)
+		return ret < 0;
+	cpu = cpu_count(w, ev->cpu);
 	user = ev->branch.context == IP_USER;
 	if (!cpu->pid || cpu->space != ev->branch.space || cpu->user != user) {
 		cpu->space = ev->branch.space;
@@ -566,6 +543,7 @@ static bool next_branch(struct reader *r, struct event *ev)
 		cpu->pid = wire_space_pid(&w->spaces, cpu->space, user, &w->before);
 	}
 	ev->pid = ev->tid = cpu->pid;
+	w->waiting = true;
 	return true;
 }
 
@@ -584,10 +562,6 @@ static bool fill(struct reader *r, const struct order_item *item, struct event *
 	case WIRE_CODE:
 		wire_code(message, &code);
 		wire_space_code(&w->spaces, &code, &w->before);
-		return false;
-	case WIRE_TRACE:
-		w->trace_item = item;
-		begin_trace(w, head, message);
 		return false;
 	}
 	return false;
@@ -619,15 +593,12 @@ static int wire_next(struct reader *r, struct event *ev)
 		}
 		if (tell(r, ev))
 			return 1;
-		if (w->tracing) {
-			w->event = *ev;
-			w->waiting = next_branch(r, &w->event);
-			continue;
-		}
+		w->event = *ev;
 		item = order_next(&w->order);
 		if (item) {
-			w->event = *ev;
 			w->waiting = fill(r, item, &w->event);
+		} else if (next_branch(r)) {
+			continue;
 		} else if (w->finished) {
 			return 0;
 		} else {
@@ -647,11 +618,7 @@ static void wire_close(struct reader *r)
 	wire_info_release(&w->info);
 	buf_release(&w->scratch);
 	free(w->elfs);
-	for (size_t i = 0; i < w->nr_cpus; i++) {
-		if (w->cpus[i].trace)
-			wire_trace_release(w->cpus[i].trace);
-		free(w->cpus[i].trace);
-	}
+	wire_merge_release(&w->traces);
 	free(w->cpus);
 	free(w->ips);
 }

@@ -2,7 +2,7 @@
 /*
  * wire: what the files of the wire reader share. wire.c reads chunks and puts their records in the
  * order of time, wire_message.c takes records apart, wire_space.c tells processes apart by their
- * address spaces, wire_trace.c decodes traced control flow. wire/README.md describes the stream.
+ * address spaces, wire_trace.c and wire_merge.c decode traced control flow. wire/README.md describes the stream.
  */
 #ifndef KSCOPE_READ_WIRE_H
 #define KSCOPE_READ_WIRE_H
@@ -13,7 +13,7 @@
 #include "format.h"
 #include "pass/order.h"
 #include "pass/place.h"
-#include "read/wire_trace.h"
+#include "read/wire_merge.h"
 
 #define WIRE_SYNC 0x5043534b
 #define WIRE_MAX_CHUNK ((size_t)8 << 20)
@@ -101,15 +101,11 @@ enum wire_record { WIRE_SAMPLE = 6, WIRE_ALLOC = 7, WIRE_CODE = 8, WIRE_TRACE = 
 
 struct wire_item { /* what waits in the order; the message follows */
 	uint32_t kind, cpu;
-	uint64_t time; /* of a trace: where it begins; NO_TIME: it goes on */
-	uint64_t hole; /* of a trace: a chunk is missing before it */
 };
 
 struct wire_cpu {
 	uint32_t sequence; /* of the next chunk */
 	uint64_t samples, allocs, damaged;
-	uint64_t traced; /* up to this time */
-	struct wire_trace *trace;
 	uint64_t space; /* that ran last in the trace, and its process; pid 0: none */
 	uint32_t pid;
 	bool user;
@@ -124,10 +120,9 @@ struct wire {
 	struct event event;
 	struct wire_cpu *cpus;
 	size_t nr_cpus;
-	struct wire_cpu *tracing;	     /* whose trace is at hand; NULL: none's */
-	const struct order_item *trace_item; /* and its place */
-	uint64_t round;			     /* the last one: nothing older comes */
-	unsigned told;			     /* how much of the preamble */
+	struct wire_merge traces;
+	uint64_t round; /* the last one: nothing older comes */
+	unsigned told;	/* how much of the preamble */
 	size_t modules_told;
 	bool ended, finished, idle_told;
 	char nrcpus[21];

@@ -296,9 +296,11 @@ static bool plain_step(struct wire_trace *trace, uint32_t to, uint64_t shift, st
 	const struct wire_trace_block *cur = &trace->blocks[trace->cur - 1];
 	const struct wire_trace_block *next = &trace->blocks[to - 1];
 	bool on = next->start + trace->shift == cur->end + shift;
+	bool maybe = cur->flow == FLOW_ON || cur->flow == FLOW_WAIT || cur->flow == FLOW_COND ||
+		     cur->flags & BLOCK_MAYBE;
 	enum branch_kind kind = kind_of(cur);
 
-	if (on && (kind == BRANCH_JUMP || cur->flags & BLOCK_MAYBE)) {
+	if (on && maybe) {
 		if (!trace->has_state)
 			return false;
 		kind = BRANCH_JUMP;

@@ -13,12 +13,12 @@
 
 #include "base/pb.h"
 #include "pass/calls.h"
-#include "read/wire_trace.h"
+#include "read/wire_merge.h"
 
 #define MAX_CPUS 64
 #define RECENT 24
 
-static struct wire_trace traces[MAX_CPUS];
+static struct wire_merge merge;
 static uint64_t bytes, kinds[8], chunks;
 static bool show, nocalls;
 static unsigned misses;
@@ -79,23 +79,23 @@ static void add_calls(struct event *ev)
 		print_recent("a task begins");
 }
 
-static void decode(struct wire_trace *trace, struct pb data, uint64_t time)
+static void decode(void)
 {
 	struct event ev = { 0 };
 	int ret;
 
-	bytes += (uint64_t)(data.end - data.at);
-	wire_trace_feed(trace, data.at, (size_t)(data.end - data.at), time);
-	while ((ret = wire_trace_next(trace, &ev)) > 0) {
+	while ((ret = wire_merge_next(&merge, &ev))) {
+		if (ret < 0) {
+			printf("damage: %s at %" PRIu64 ", %" PRIu64 " bytes\n", merge.wrong,
+			       merge.wrong_offset, merge.wrong_bytes);
+			continue;
+		}
 		kinds[ev.branch.kind]++;
 		if (show)
 			print(&ev);
 		if (!nocalls)
 			add_calls(&ev);
 	}
-	if (ret < 0)
-		printf("damage: %s at %zu of %zu\n", trace->wrong, (size_t)(trace->at - data.at),
-		       (size_t)(data.end - data.at));
 }
 
 static void chunk(struct pb pb)
@@ -111,12 +111,18 @@ static void chunk(struct pb pb)
 			time = f.value;
 		else if (f.number == 9)
 			trace = f.bytes;
+		else if (f.number == 10)
+			wire_merge_until(&merge, f.value);
 		else if (f.number == 4)
 			printf("dropped %" PRIu64 "\n", f.value);
 	}
 	chunks++;
-	if (trace.at && cpu < MAX_CPUS)
-		decode(&traces[cpu], trace, time);
+	if (trace.at && cpu < MAX_CPUS) {
+		bytes += (uint64_t)(trace.end - trace.at);
+		wire_merge_add(&merge, (uint32_t)cpu, trace.at, (size_t)(trace.end - trace.at),
+			       time, false, 0);
+	}
+	decode();
 }
 
 int main(int argc, char **argv)
@@ -135,18 +141,19 @@ int main(int argc, char **argv)
 	calls_init(&calls);
 	pb.at = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
 	pb.end = pb.at + st.st_size;
-	for (uint32_t i = 0; i < MAX_CPUS; i++)
-		wire_trace_init(&traces[i], i);
 	while (pb_next(&pb, &f) > 0)
 		chunk(f.bytes);
-	for (uint32_t i = 0; i < MAX_CPUS; i++) {
-		if (!traces[i].nr_events)
+	wire_merge_until(&merge, UINT64_MAX);
+	decode();
+	for (uint32_t i = 0; i < merge.nr; i++) {
+		const struct wire_trace *trace = merge.cpus[i] ? &merge.cpus[i]->trace : NULL;
+
+		if (!trace)
 			continue;
 		printf("cpu %u instructions %" PRIu64 " missing %" PRIu64 " steps %" PRIu64
 		       " events %" PRIu64 "\n",
-		       i, traces[i].total, traces[i].missing, traces[i].nr_steps_taken,
-		       traces[i].nr_events);
-		events += traces[i].nr_events;
+		       i, trace->total, trace->missing, trace->nr_steps_taken, trace->nr_events);
+		events += trace->nr_events;
 	}
 	printf("bytes %" PRIu64 " chunks %" PRIu64 " bytes/event %.3f\n", bytes, chunks,
 	       events ? (double)bytes / (double)events : 0);
@@ -165,5 +172,6 @@ int main(int argc, char **argv)
 	       calls.stats.instructions, calls.stats.rooted, calls.nr_paths, calls.nr_counters,
 	       calls.nr_left);
 	calls_release(&calls);
+	wire_merge_release(&merge);
 	return 0;
 }

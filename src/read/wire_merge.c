@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "read/wire_merge.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+/* ns: what a cpu has not handed over yet when a round is told may be this much older. */
+#define LATE 2000000
+
+static void release_cpu(struct wire_merge_cpu *cpu)
+{
+	if (!cpu)
+		return;
+	for (size_t i = cpu->next; i < cpu->nr; i++)
+		free(cpu->pieces[i].data);
+	free(cpu->piece.data);
+	free(cpu->pieces);
+	wire_trace_release(&cpu->trace);
+	free(cpu);
+}
+
+void wire_merge_release(struct wire_merge *merge)
+{
+	for (size_t i = 0; i < merge->nr; i++)
+		release_cpu(merge->cpus[i]);
+	free(merge->cpus);
+	memset(merge, 0, sizeof(*merge));
+}
+
+static struct wire_merge_cpu *cpu_of(struct wire_merge *merge, uint32_t number)
+{
+	if (number >= merge->nr) {
+		merge->cpus = xrealloc(merge->cpus, number + 1, sizeof(*merge->cpus));
+		memset(merge->cpus + merge->nr, 0, (number + 1 - merge->nr) * sizeof(*merge->cpus));
+		merge->nr = number + 1;
+	}
+	if (!merge->cpus[number]) {
+		merge->cpus[number] = xcalloc(1, sizeof(**merge->cpus));
+		wire_trace_init(&merge->cpus[number]->trace, number);
+	}
+	return merge->cpus[number];
+}
+
+void wire_merge_add(struct wire_merge *merge, uint32_t cpu, const uint8_t *data, size_t len,
+		    uint64_t time, bool hole, uint64_t offset)
+{
+	struct wire_merge_cpu *at = cpu_of(merge, cpu);
+	struct wire_piece piece = { xmalloc(len), len, time, offset, hole };
+
+	memcpy(piece.data, data, len);
+	GROW(at->pieces, at->nr + 1, at->cap);
+	at->pieces[at->nr++] = piece;
+	merge->current = NULL; /* it may be older than what others have */
+}
+
+void wire_merge_until(struct wire_merge *merge, uint64_t time)
+{
+	uint64_t until = time == UINT64_MAX || time < LATE ? time : time - LATE;
+
+	if (until > merge->until)
+		merge->until = until;
+	merge->current = NULL;
+}
+
+static bool next_piece(struct wire_merge_cpu *cpu)
+{
+	free(cpu->piece.data);
+	cpu->piece.data = NULL;
+	if (cpu->next == cpu->nr) {
+		cpu->nr = cpu->next = 0;
+		return false;
+	}
+	cpu->piece = cpu->pieces[cpu->next++];
+	if (cpu->piece.hole)
+		wire_trace_hole(&cpu->trace);
+	wire_trace_feed(&cpu->trace, cpu->piece.data, cpu->piece.len, cpu->piece.time);
+	return true;
+}
+
+/* Decodes a cpu's next event, if it has none. False: damage. */
+static bool fill(struct wire_merge *merge, struct wire_merge_cpu *cpu)
+{
+	while (!cpu->has_event) {
+		int ret = wire_trace_next(&cpu->trace, &cpu->event);
+
+		if (ret < 0) {
+			merge->wrong = cpu->trace.wrong;
+			merge->wrong_bytes = wire_trace_left(&cpu->trace);
+			merge->wrong_offset =
+				cpu->piece.offset + cpu->piece.len - merge->wrong_bytes;
+			wire_trace_feed(&cpu->trace, cpu->piece.data, 0, NO_TIME);
+			return false;
+		}
+		cpu->has_event = ret > 0;
+		if (!ret && !next_piece(cpu))
+			break;
+	}
+	return true;
+}
+
+/* Whose event is the oldest, and until when there is none older. False: damage. */
+static bool choose(struct wire_merge *merge)
+{
+	merge->current = NULL;
+	merge->limit = merge->until;
+	for (size_t i = 0; i < merge->nr; i++) {
+		struct wire_merge_cpu *cpu = merge->cpus[i];
+
+		if (!cpu)
+			continue;
+		if (!fill(merge, cpu)) {
+			merge->current = NULL;
+			return false;
+		}
+		if (!cpu->has_event)
+			continue;
+		if (!merge->current || cpu->event.time < merge->current->event.time) {
+			if (merge->current && merge->current->event.time < merge->limit)
+				merge->limit = merge->current->event.time;
+			merge->current = cpu;
+		} else if (cpu->event.time < merge->limit) {
+			merge->limit = cpu->event.time;
+		}
+	}
+	return true;
+}
+
+int wire_merge_next(struct wire_merge *merge, struct event *ev)
+{
+	struct wire_merge_cpu *cpu = merge->current;
+
+	if (cpu && !fill(merge, cpu))
+		return -1;
+	if (!cpu || !cpu->has_event || cpu->event.time > merge->limit) {
+		if (!choose(merge))
+			return -1;
+		cpu = merge->current;
+	}
+	if (!cpu || cpu->event.time > merge->until)
+		return 0;
+	*ev = cpu->event;
+	cpu->has_event = false;
+	return 1;
+}

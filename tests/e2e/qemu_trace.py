@@ -1,0 +1,159 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""mode=trace and alloc= of the plugin: exact counts, in real QEMUs, and a Debian kernel's boot."""
+import json
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import guests
+from lib import BUILD, ROOT, check, equal, finish, kscope, read_folded, run, scratch
+
+PLUGIN = os.path.join(BUILD, "kscope-qemu.so")
+EXIT = ["-device", "isa-debug-exit,iobase=0xf4,iosize=4"]
+ICOUNT = ["-icount", "shift=0,sleep=off"]
+ROUNDS = 2000  # of tests/guest/trace.S
+MACHINES = {
+    "x86_64": EXIT,
+    "i386": EXIT,
+    "aarch64": ["-M", "virt", "-cpu", "cortex-a57"],
+    "arm": ["-M", "virt", "-cpu", "cortex-a15"],
+    "riscv64": ["-M", "virt", "-bios", "none"],
+    "riscv32": ["-M", "virt", "-bios", "none"],
+}
+
+
+def symbols(elf):
+    lines = run("llvm-nm", elf).stdout.splitlines()
+    return {line.split()[2]: int(line.split()[0], 16) for line in lines}
+
+
+def trace(arch, which, kernel, out, options, *more):
+    return run(guests.qemu(f"qemu-system-{arch}", which), *MACHINES[arch], "-display", "none",
+               "-kernel", kernel, *more, "-plugin", f"{PLUGIN},mode=trace,out={out}{options}")
+
+
+def info(recording, *more):
+    done = kscope("info", "--json", recording, *more)
+    return json.loads(done.stdout) if done.returncode == 0 else {"error": done.stderr}
+
+
+def by_function(recording, elf):
+    """{function: instructions}, of the function itself, by the last frame of every stack."""
+    done = kscope("convert", recording, "--kernel", elf, "-t", "folded", "-o", "-", "--weight")
+    sums = {}
+    for stack, count in read_folded(done.stdout).items():
+        name = stack.split(";")[-1].removesuffix("_[k]")
+        sums[name] = sums.get(name, 0) + count
+    return sums
+
+
+def test_hard_counts(folder, which, arch):
+    """Interrupts, faults, string instructions and devices: the guest's own count is the truth."""
+    name = f"{which} {arch}"
+    elf, recording = os.path.join(folder, "trace.elf"), os.path.join(folder, "trace.kscope")
+    told = os.path.join(folder, "told")
+    at = symbols(elf)
+    trace(arch, which, elf, recording, f",from={at['begin']:#x},to={at['end']:#x}", *ICOUNT,
+          "-debugcon", f"file:{told}")
+    with open(told, encoding="ascii") as f:
+        want = int(f.read(), 16)
+    got = info(recording)
+    equal(f"{name}: as many instructions as the guest counted", got.get("instructions"), want)
+    equal(f"{name}: every return has its call", got.get("unmatched_returns"), 0)
+    equal(f"{name}: all under one root", got.get("rooted"), want)
+    sums = by_function(recording, elf)
+    equal(f"{name}: the sum over all functions", sum(sums.values()), want)
+    # leaf() is 12 instructions; it is called 102 times by work(), once by a trap, and by the timer.
+    timer = sums["leaf"] // 12 - 103 * ROUNDS
+    check(f"{name}: leaf", sums["leaf"] % 12 == 0 and 0 < timer < 100, sums)
+    equal(f"{name}: work", sums["work"], ROUNDS * (1 + 3 * 100 + 3))
+    equal(f"{name}: faults", sums["faults"], ROUNDS * 10)
+    # QEMU counts the turn that finds nothing left, too.
+    equal(f"{name}: strings", sums["strings"], ROUNDS * (11 + 21 + 8))
+    equal(f"{name}: devices", sums["devices"], ROUNDS * 7)
+
+
+def test_loops(folder, which, arch):
+    """tests/guest: hot() turns 3000 times where cold() turns 1000 times, in the same loop."""
+    rounds = 100
+    elf, recording = os.path.join(folder, arch), os.path.join(folder, "loops.kscope")
+    run(os.path.join(ROOT, "tests", "guest", "build"), arch, elf, f"-DROUNDS={rounds}")
+    trace(arch, which, elf + ".boot" if arch == "x86_64" else elf, recording, "")
+    sums = by_function(recording, elf)
+    hot, cold = sums.get("hot", 0), sums.get("cold", 0)
+    turn = (hot - cold) // (2000 * rounds)
+    frames = [(hot - 3000 * turn * rounds) / rounds, (cold - 1000 * turn * rounds) / rounds]
+    check(f"{which} {arch}: loops to the instruction",
+          turn and all(frame == int(frame) and 0 <= frame < 40 for frame in frames), sums)
+
+
+def test_levels(folder):
+    """Only the kernel, and only one vCPU of two."""
+    recording = os.path.join(folder, "linux.kscope")
+    guest = guests.linux("amd64", "kscope.work=none")
+    done = guests.boot(guest, more=["-plugin", f"{PLUGIN},mode=trace,out={recording},vcpu=1,"
+                                    "level=user"])
+    check("Debian: boots with filters", done.ended, done.errors)
+    dump = kscope("convert", recording, "-t", "folded", "-o", "-", "--weight")
+    stacks = read_folded(dump.stdout)
+    check("Debian: nothing of the kernel is in a trace of programs",
+          stacks and not any("_[k]" in stack for stack in stacks), list(stacks)[:3])
+
+
+def test_boot(folder, which):
+    recording = os.path.join(folder, "linux.kscope")
+    guest = guests.linux("amd64", "kscope.work=none")
+    done = guests.boot(guest, which, ["-plugin", f"{PLUGIN},mode=trace,out={recording}"])
+    check(f"{which} Debian: boots to its end", done.ended, done.errors)
+    got = info(recording, "--kernel", guest.kernel)
+    missed, returns = got.get("unmatched_returns", 1), got.get("returns", 0)
+    check(f"{which} Debian: nothing is lost", got.get("lost") == 0, got)
+    check(f"{which} Debian: of 10000 returns at most one has no call",
+          returns > 1000000 and missed * 10000 <= returns, f"{missed} of {returns}")
+    check(f"{which} Debian: stacks are rooted in their task",
+          got.get("rooted", 0) > 0.99 * got.get("instructions", 1), got)
+    size, events = os.path.getsize(recording), got.get("branches", 1)
+    check(f"{which} Debian: under 5 bytes an event", size < 5 * events, f"{size} of {events}")
+
+
+def test_alloc(folder):
+    """A function of the guest taken for an allocator: cold() is called once a round, so is hot()."""
+    elf, recording = os.path.join(folder, "aarch64"), os.path.join(folder, "alloc.kscope")
+    at = symbols(elf)
+    for which in guests.QEMUS:
+        run(guests.qemu("qemu-system-aarch64", which), *MACHINES["aarch64"], "-display", "none",
+            "-kernel", elf, "-plugin",
+            f"{PLUGIN},out={recording},period=10000000,alloc={at['hot']:#x}:arg0:ret,"
+            f"free={at['cold']:#x}:arg0")
+        dump = kscope("convert", recording, "-t", "dump", "-o", "-").stdout.splitlines()
+        news = [line for line in dump if line.startswith("alloc ") and " new " in line]
+        frees = [line for line in dump if line.startswith("alloc ") and " free " in line]
+        equal(f"{which}: hooked calls that returned, and calls", (len(news), len(frees)), (100, 100))
+
+
+def main():
+    if guests.missing():
+        print(f"skip qemu_trace: {guests.missing()}")
+        return
+    with scratch() as folder:
+        made = [run("clang", "--target=i386-elf", "-c", os.path.join(ROOT, "tests/guest/trace.S"),
+                    "-o", os.path.join(folder, "trace.o")),
+                run("ld.lld", "--defsym=BASE=0x100000", "-T",
+                    os.path.join(ROOT, "tests/guest/guest.ld"), os.path.join(folder, "trace.o"),
+                    "-o", os.path.join(folder, "trace.elf"))]
+        if not check("the guest is built", not any(one.returncode for one in made),
+                     made[0].stderr + made[1].stderr):
+            finish()
+        for which in guests.QEMUS:
+            for arch in ["i386", "x86_64"]:
+                test_hard_counts(folder, which, arch)
+            for arch in MACHINES:
+                test_loops(folder, which, arch)
+        test_alloc(folder)
+        test_boot(folder, "debian")
+        test_levels(folder)
+    finish()
+
+
+main()
