@@ -50,6 +50,7 @@ struct tracer {
 	uint64_t total;	   /* instructions, with those of the block that runs */
 	uint64_t resume;   /* where the last trap returns to */
 	struct look told;
+	uint64_t noted_page, noted_space; /* of the code that was noted last */
 };
 
 /* What led from one block to the next. */
@@ -124,6 +125,24 @@ static void put_state(struct tracer *t, const struct look *look, uint64_t shift)
 	t->shift = shift;
 }
 
+/*
+ * The code at an address, for whoever names it: where a block is new, and where a program goes on, which
+ * may be another one of the same blocks in another address space.
+ */
+static void note_code(struct tracer *t, uint64_t pc, const struct look *look)
+{
+	struct regs_view view = { .cpu = t->cpu };
+	struct regs regs = { .pc = pc, .space = look->space, .level = look->level };
+	uint64_t page = pc & ~PAGE_MASK;
+
+	/* Most system calls go on where the last one did. */
+	if (page == t->noted_page && look->space == t->noted_space)
+		return;
+	t->noted_page = page;
+	t->noted_space = look->space;
+	code_note(t->out.track, &view, &regs);
+}
+
 static void put_definition(struct tracer *t, const struct block *block)
 {
 	emit_signed(&t->out, block->start - t->defined);
@@ -148,6 +167,7 @@ static void put_go(struct tracer *t, struct node *to)
 	to->next[0] = to->next[1] = NULL;
 	emit_byte(&t->out, CODE_NEW);
 	put_definition(t, to->block);
+	note_code(t, to->start + t->shift, &t->told);
 }
 
 /* Beginning and ending */
@@ -475,6 +495,8 @@ static __attribute__((noinline)) void slow_step(struct tracer *t, struct node *t
 		give_up(t);
 		return;
 	}
+	if (step.state && t->told.level && !step.look.level)
+		note_code(t, step.pc, &step.look);
 	put_step(t, &step);
 	set_careful(t);
 	if (t->out.since_sync >= SYNC_BYTES && !put_sync(t, to, 0, BEGIN_GOES_ON))
