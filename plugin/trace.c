@@ -376,8 +376,9 @@ static void explain_any(const struct tracer *t, struct step *step)
 }
 
 /* The rules by which the reader learns, too: wire/README.md. */
-static void learn(struct tracer *t, struct node *cur, struct node *to)
+static void learn(struct tracer *t, struct node *cur, struct node *to, bool moved)
 {
+	bool keep = !moved && !(to->block->flags & INSN_STATE);
 	struct node *call;
 
 	if (cur->block->flags & INSN_MAYBE && to->start == cur->end)
@@ -386,13 +387,13 @@ static void learn(struct tracer *t, struct node *cur, struct node *to)
 	case FLOW_CALL:
 	case FLOW_CALL_ANY:
 		t->calls[t->n_calls++ % CALLS] = cur;
-		if (!(to->block->flags & INSN_STATE))
+		if (keep)
 			cur->next[0] = to;
 		return;
 	case FLOW_RETURN:
 		call = t->calls[--t->n_calls % CALLS];
 		t->calls[t->n_calls % CALLS] = NULL;
-		if (to->block->flags & INSN_STATE)
+		if (!keep)
 			return;
 		if (call && call->end == to->start)
 			call->next[1] = to;
@@ -400,7 +401,7 @@ static void learn(struct tracer *t, struct node *cur, struct node *to)
 			cur->next[1] = to;
 		return;
 	default:
-		if (to->block->flags & INSN_STATE)
+		if (!keep)
 			return;
 		cur->next[1] = cur->next[0];
 		cur->next[0] = to;
@@ -411,6 +412,7 @@ static void put_step(struct tracer *t, const struct step *step)
 {
 	struct node *cur = t->cur;
 	uint64_t shift = step->pc - step->to->start;
+	bool moved = shift != t->shift;
 
 	if (step->state)
 		put_time(t, exact_time());
@@ -427,11 +429,11 @@ static void put_step(struct tracer *t, const struct step *step)
 			emit_signed(&t->out, step->resume - (cur->start + t->shift));
 		t->resume = step->resume;
 	}
-	if (step->state || shift != t->shift)
+	if (step->state || moved)
 		put_state(t, step->state ? &step->look : &t->told, shift);
 	put_go(t, step->to);
 	if (!step->trap && step->ran == cur->count)
-		learn(t, cur, step->to);
+		learn(t, cur, step->to, moved);
 	t->total += step->to->count;
 	t->cur = step->to;
 }
@@ -456,10 +458,20 @@ static void explain(const struct tracer *t, struct step *step)
 	step->state |= step->trap;
 }
 
+/* Code that exceptions lead to and return to tells which kernel and which programs run here. */
+static void note_code(const struct tracer *t, const struct step *step)
+{
+	struct regs_view view = { .cpu = t->cpu };
+	struct regs regs = { .pc = step->pc, .space = step->look.space, .level = step->look.level };
+
+	code_note(t->out.track, &view, &regs);
+}
+
 /* The block at hand is left for one that was not expected, or the state has to be read. */
 static __attribute__((noinline)) void slow_step(struct tracer *t, struct node *to)
 {
 	struct step step = { .to = to, .ran = t->cur->count };
+	bool leaves;
 
 	if (!atomic_load_explicit(&running, memory_order_relaxed)) {
 		end(t, t->cur->count);
@@ -475,8 +487,11 @@ static __attribute__((noinline)) void slow_step(struct tracer *t, struct node *t
 		give_up(t);
 		return;
 	}
+	leaves = t->cur->block->flow == FLOW_LEAVE || step.trap;
 	put_step(t, &step);
 	set_careful(t);
+	if (leaves)
+		note_code(t, &step);
 	if (t->out.since_sync >= SYNC_BYTES && !put_sync(t, to, 0, BEGIN_GOES_ON))
 		give_up(t);
 }
