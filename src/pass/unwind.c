@@ -226,7 +226,7 @@ static bool start(struct walk *w, uint64_t pc, struct state *s)
 	s->cfa = s->reg[m->sp];
 	w->stack = s->reg[m->sp];
 	w->start = s->pc;
-	w->known = spot_is_code(w, s->pc);
+	w->known = !w->cpu->whole || spot_is_code(w, s->pc);
 	return (w->cpu->whole || known) && s->known >> m->sp & 1;
 }
 

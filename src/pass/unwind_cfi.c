@@ -18,8 +18,8 @@
 #define MAX_OPS 64 /* depth of the stack of an expression, and its length */
 
 struct cfi_image {
-	bool opened;
 	struct cfi_file { /* the binary, and its separate debug file */
+		bool opened;
 		Dwarf *dwarf;
 		Dwarf_CFI *eh, *debug;
 	} file[2];
@@ -312,6 +312,7 @@ static struct cfi_row *make_row(const struct machine *m, Dwarf_Frame *frame)
 
 static void open_file(struct cfi_file *file, struct Elf *elf)
 {
+	file->opened = true;
 	if (!elf)
 		return;
 	file->eh = dwarf_getcfi_elf(elf);
@@ -320,45 +321,40 @@ static void open_file(struct cfi_file *file, struct Elf *elf)
 		file->debug = dwarf_getcfi(file->dwarf);
 }
 
-static struct cfi_image *image_of(struct unwind *u, uint32_t handle)
+/* The binary, or its debug file, which is looked for only if the binary has no answer. */
+static struct cfi_file *file_of(struct unwind *u, uint32_t handle, bool debug)
 {
 	struct images *images = &u->world->images;
-	struct cfi_image *image;
+	struct cfi_file *file;
 
 	if (handle >= u->nr_cfis) {
 		u->cfis = xrealloc(u->cfis, images->nr, sizeof(*u->cfis));
 		memset(u->cfis + u->nr_cfis, 0, (images->nr - u->nr_cfis) * sizeof(*u->cfis));
 		u->nr_cfis = images->nr;
 	}
-	image = &u->cfis[handle];
-	if (!image->opened) {
+	file = &u->cfis[handle].file[debug];
+	if (!file->opened) {
 		struct symfile *symfile = image_symfile(images, handle);
 
-		image->opened = true;
-		if (symfile) {
-			open_file(&image->file[0], symfile_elf(symfile));
-			open_file(&image->file[1], symfile_debug_elf(symfile));
-		}
+		open_file(file, !symfile ? NULL
+				: debug	 ? symfile_debug_elf(symfile)
+					 : symfile_elf(symfile));
 	}
-	return image;
+	return file;
 }
 
-static struct cfi_row *find_row(const struct machine *m, const struct cfi_image *image,
-				uint64_t vaddr)
+static struct cfi_row *find_row(const struct walk *w, const struct spot *spot, bool debug)
 {
-	for (unsigned i = 0; i < 2; i++) {
-		const struct cfi_file *file = &image->file[i];
-		Dwarf_Frame *frame = NULL;
-		struct cfi_row *row;
+	const struct cfi_file *file = file_of(w->unwind, spot->image, debug);
+	Dwarf_Frame *frame = NULL;
+	struct cfi_row *row;
 
-		if ((!file->eh || dwarf_cfi_addrframe(file->eh, vaddr, &frame)) &&
-		    (!file->debug || dwarf_cfi_addrframe(file->debug, vaddr, &frame)))
-			continue;
-		row = make_row(m, frame);
-		free(frame);
-		return row;
-	}
-	return NULL;
+	if ((!file->eh || dwarf_cfi_addrframe(file->eh, spot->vaddr, &frame)) &&
+	    (!file->debug || dwarf_cfi_addrframe(file->debug, spot->vaddr, &frame)))
+		return NULL;
+	row = make_row(w->machine, frame);
+	free(frame);
+	return row;
 }
 
 /* ---- a step ---- */
@@ -396,7 +392,9 @@ enum step cfi_step(const struct walk *w, struct state *s)
 	if (!spot)
 		return STEP_NONE;
 	if (!spot->has_cfi)
-		spot->cfi = find_row(m, image_of(w->unwind, spot->image), spot->vaddr);
+		spot->cfi = find_row(w, spot, false);
+	if (!spot->has_cfi && !spot->cfi && w->cpu->whole)
+		spot->cfi = find_row(w, spot, true);
 	spot->has_cfi = true;
 	row = spot->cfi;
 	if (!row)
@@ -431,9 +429,14 @@ enum step cfi_step(const struct walk *w, struct state *s)
 bool cfi_present(const struct walk *w, const struct state *s)
 {
 	struct spot *spot = walk_spot_of(w, s);
-	const struct cfi_image *image = spot ? image_of(w->unwind, spot->image) : NULL;
+	bool present = false;
 
-	return image && (image->file[0].eh || image->file[0].debug || image->file[1].debug);
+	for (unsigned i = 0; i < 2 && spot && !present; i++) {
+		const struct cfi_file *file = file_of(w->unwind, spot->image, i);
+
+		present = file->eh || file->debug;
+	}
+	return present;
 }
 
 static void free_row(struct cfi_row *row)

@@ -241,12 +241,15 @@ enum step fp_leaf(const struct walk *w, struct state *s)
  */
 static bool is_root(const struct walk *w, const struct state *s, uint64_t fp)
 {
-	const struct spot *spot = walk_spot_named(w, s->exact ? s->pc : s->pc - 1);
+	const struct spot *spot;
 	uint64_t lr;
 
 	if (fp && (w->context != IP_KERNEL || !walk_is_user(w, fp)))
 		return false;
-	if (s->by_record || (spot && spot->label))
+	if (s->by_record)
+		return true;
+	spot = walk_spot_named(w, s->exact ? s->pc : s->pc - 1);
+	if (spot && spot->label)
 		return true;
 	return s->exact && reg_value(s, w->machine->lr, &lr) && (!lr || walk_is_user(w, lr));
 }

@@ -64,7 +64,7 @@ struct walk {
 	uint64_t stack;	  /* where the copy begins */
 	uint64_t context; /* IP_KERNEL or IP_USER */
 	uint64_t start;	  /* the pc of the sample */
-	bool known;	  /* there is a binary for that */
+	bool known;	  /* there is a binary for that; perf tells all there are */
 	uint32_t pid;
 };
 

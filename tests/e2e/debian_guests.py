@@ -53,7 +53,7 @@ def record(guest, which, folder):
           ends.get("kernel_unwound", 0) > 500 and
           ends["kernel_unwound_to_end"] >= 0.95 * ends["kernel_unwound"],
           {key: value for key, value in ends.items() if "unwound" in key})
-    done = kscope("convert", out, "-t", "folded", "-o", "-")
+    done = kscope("convert", out, "--samples", "-t", "folded", "-o", "-")
     return read_folded(done.stdout or "\n"), boot.serial
 
 

@@ -34,7 +34,8 @@ BY_INSTRUCTIONS = ["--clock", "instructions", "--period", "100000"]
 
 
 def folded(path, *options):
-    done = kscope("convert", path, "-t", "folded", "-o", "-", *options)
+    """Counts of samples, for statistics, unless told otherwise."""
+    done = kscope("convert", path, "-t", "folded", "-o", "-", *(options or ["--samples"]))
     return read_folded(done.stdout) if done.stdout else {}
 
 
@@ -80,8 +81,8 @@ def test_shares(folder, machine):
         shares_are_known(f"{name}: shares by instructions", stacks, 3.5, 2000)
         if frames == "fp":
             first = stacks
-            equal(f"{name}: frame pointers and CFI agree", own(folded(out, "--unwind", "fp")),
-                  own(folded(out, "--unwind", "cfi")))
+            equal(f"{name}: frame pointers and CFI agree", own(folded(out, "--samples", "--unwind", "fp")),
+                  own(folded(out, "--samples", "--unwind", "cfi")))
     guests.record(guests.demo(machine, "fp", words="scale=5"), out, BY_INSTRUCTIONS, "debian",
                   guests.ICOUNT)
     equal(f"{machine}: the same again", folded(out), first)
