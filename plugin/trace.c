@@ -396,8 +396,9 @@ static void explain_any(const struct tracer *t, struct step *step)
 }
 
 /* The rules by which the reader learns, too: wire/README.md. */
-static void learn(struct tracer *t, struct node *cur, struct node *to)
+static void learn(struct tracer *t, struct node *cur, struct node *to, bool moved)
 {
+	bool keep = !moved && !(to->block->flags & INSN_STATE);
 	struct node *call;
 
 	if (cur->block->flags & INSN_MAYBE && to->start == cur->end)
@@ -406,13 +407,13 @@ static void learn(struct tracer *t, struct node *cur, struct node *to)
 	case FLOW_CALL:
 	case FLOW_CALL_ANY:
 		t->calls[t->n_calls++ % CALLS] = cur;
-		if (!(to->block->flags & INSN_STATE))
+		if (keep)
 			cur->next[0] = to;
 		return;
 	case FLOW_RETURN:
 		call = t->calls[--t->n_calls % CALLS];
 		t->calls[t->n_calls % CALLS] = NULL;
-		if (to->block->flags & INSN_STATE)
+		if (!keep)
 			return;
 		if (call && call->end == to->start)
 			call->next[1] = to;
@@ -420,7 +421,7 @@ static void learn(struct tracer *t, struct node *cur, struct node *to)
 			cur->next[1] = to;
 		return;
 	default:
-		if (to->block->flags & INSN_STATE)
+		if (!keep)
 			return;
 		cur->next[1] = cur->next[0];
 		cur->next[0] = to;
@@ -431,6 +432,7 @@ static void put_step(struct tracer *t, const struct step *step)
 {
 	struct node *cur = t->cur;
 	uint64_t shift = step->pc - step->to->start;
+	bool moved = shift != t->shift;
 
 	if (step->state)
 		put_time(t, exact_time());
@@ -447,11 +449,11 @@ static void put_step(struct tracer *t, const struct step *step)
 			emit_signed(&t->out, step->resume - (cur->start + t->shift));
 		t->resume = step->resume;
 	}
-	if (step->state || shift != t->shift)
+	if (step->state || moved)
 		put_state(t, step->state ? &step->look : &t->told, shift);
 	put_go(t, step->to);
 	if (!step->trap && step->ran == cur->count)
-		learn(t, cur, step->to);
+		learn(t, cur, step->to, moved);
 	t->total += step->to->count;
 	t->cur = step->to;
 }

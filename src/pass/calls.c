@@ -11,8 +11,9 @@
 #define MAX_LEFT 4096	       /* tasks that do not run */
 #define MAX_ENTRIES (4u << 20) /* paths or counters, before they are handed out */
 #define MEMO_SIZE 65536
-#define NEAR 16		/* bytes: a call this short may be no call at all */
-#define ONWARD 16	/* bytes: a return this far ahead pushed its own address */
+#define NEAR 16 /* bytes: a call this short may be no call at all */
+#define ONWARD \
+	3 /* bytes: a return this far ahead is one to the next line, whose address it pushed */
 #define RETPOLINE 8	/* instructions between such a call and its return */
 #define SAME_STACK 4096 /* bytes: a smaller step of the stack pointer is no switch */
 #define FIXUP 65536	/* bytes: so far away a fault may be mended */

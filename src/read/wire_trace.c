@@ -60,7 +60,7 @@ static void forget(struct wire_trace *trace)
 	trace->nr = 0;
 	trace->cur = 0;
 	trace->nr_steps = trace->nr_words = 0;
-	trace->trap = trace->has_state = trace->begins = false;
+	trace->trap = trace->has_state = trace->begins = trace->moved = false;
 	trace->ran = -1;
 }
 
@@ -179,7 +179,7 @@ static void fill(struct wire_trace *trace, struct event *ev, enum branch_kind ki
 static void learn(struct wire_trace *trace, uint32_t from, uint32_t to)
 {
 	struct wire_trace_block *cur = &trace->blocks[from - 1], *next = &trace->blocks[to - 1];
-	bool keep = !(next->flags & BLOCK_STATE);
+	bool keep = !trace->moved && !(next->flags & BLOCK_STATE);
 	uint32_t call;
 
 	if (cur->flags & BLOCK_MAYBE && next->start == cur->end)
@@ -329,7 +329,7 @@ static bool take(struct wire_trace *trace, uint32_t to, uint64_t shift, struct e
 	else
 		got = plain_step(trace, to, shift, ev);
 	trace->cur = to;
-	trace->trap = trace->has_state = false;
+	trace->trap = trace->has_state = trace->moved = false;
 	trace->ran = -1;
 	trace->resume = 0;
 	return got;
@@ -340,7 +340,7 @@ static bool begin(struct wire_trace *trace, uint32_t to, struct event *ev)
 	const struct wire_trace_block *block = &trace->blocks[to - 1];
 	bool goes_on = trace->begin_flags & BEGIN_GOES_ON && !trace->lost;
 
-	trace->begins = trace->has_state = trace->trap = false;
+	trace->begins = trace->has_state = trace->trap = trace->moved = false;
 	trace->cur = to;
 	if (goes_on)
 		return false;
@@ -392,6 +392,7 @@ static bool get_state(struct wire_trace *trace)
 	}
 	if (mask & STATE_SHIFT && !get_signed(trace, &trace->shift))
 		return false;
+	trace->moved = mask & STATE_SHIFT;
 	trace->has_state = true;
 	return true;
 }

@@ -44,7 +44,7 @@ struct wire_trace {
 	unsigned level, trap_level; /* of the next block, of what a trap interrupted */
 
 	/* What was said of the next step. */
-	bool trap, has_state, begins;
+	bool trap, has_state, moved, begins;
 	unsigned begin_flags, skip;
 	uint64_t begin_total, resume; /* resume 0: not known */
 	int64_t ran;		      /* -1: all */

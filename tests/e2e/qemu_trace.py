@@ -89,7 +89,7 @@ def test_loops(folder, which, arch):
 
 
 def test_levels(folder):
-    """Only the kernel, and only one vCPU of two."""
+    """Only programs, and only on one vCPU of two."""
     recording = os.path.join(folder, "linux.kscope")
     guest = guests.linux("amd64", "kscope.work=none")
     done = guests.boot(guest, more=["-plugin", f"{PLUGIN},mode=trace,out={recording},vcpu=1,"
@@ -101,20 +101,20 @@ def test_levels(folder):
           stacks and not any("_[k]" in stack for stack in stacks), list(stacks)[:3])
 
 
-def test_boot(folder, which):
+def test_boot(folder, which, arch):
     recording = os.path.join(folder, "linux.kscope")
-    guest = guests.linux("amd64", "kscope.work=none")
+    guest = guests.linux(arch, "kscope.work=none")
     done = guests.boot(guest, which, ["-plugin", f"{PLUGIN},mode=trace,out={recording}"])
-    check(f"{which} Debian: boots to its end", done.ended, done.errors)
+    check(f"{which} Debian {arch}: boots to its end", done.ended, done.errors)
     got = info(recording, "--kernel", guest.kernel)
     missed, returns = got.get("unmatched_returns", 1), got.get("returns", 0)
-    check(f"{which} Debian: nothing is lost", got.get("lost") == 0, got)
-    check(f"{which} Debian: of 10000 returns at most one has no call",
+    check(f"{which} Debian {arch}: nothing is lost", got.get("lost") == 0, got)
+    check(f"{which} Debian {arch}: of 10000 returns at most one has no call",
           returns > 1000000 and missed * 10000 <= returns, f"{missed} of {returns}")
-    check(f"{which} Debian: stacks are rooted in their task",
+    check(f"{which} Debian {arch}: stacks are rooted in their task",
           got.get("rooted", 0) > 0.99 * got.get("instructions", 1), got)
     size, events = os.path.getsize(recording), got.get("branches", 1)
-    check(f"{which} Debian: under 5 bytes an event", size < 5 * events, f"{size} of {events}")
+    check(f"{which} Debian {arch}: under 5 bytes an event", size < 5 * events, f"{size} of {events}")
 
 
 def test_alloc(folder):
@@ -151,7 +151,8 @@ def main():
             for arch in MACHINES:
                 test_loops(folder, which, arch)
         test_alloc(folder)
-        test_boot(folder, "debian")
+        test_boot(folder, "debian", "amd64")
+        test_boot(folder, "backports", "arm64")
         test_levels(folder)
     finish()
 
