@@ -71,3 +71,23 @@ put('odd-values', HEAD + chunk(sample((1 << 64) - 1, (1 << 64) - 1, space=(1 << 
                                sample(5, PC, registers=[1] * 70),
                                alloc(3, 1, 1, 1, 1), cpu=0) + end((0, 2, 1)))
 put('empty-sample', HEAD + chunk(content(6, b''), cpu=0) + end((0, 1, 0)))
+
+# What the plugin wrote of a RISC-V machine's first steps: reset code, a jump into RAM, a loop.
+TRACE = bytes.fromhex(
+    'c6020000c50403c1804000030c04c10006030c04c4a19c06c500c1d0bfffff0f20071c04c4cb79c5028180a0808080'
+    '80808001c10000010404c100020e38040fc10f020208040fc0055000000000000000000000000000000000')
+MACHINE = chunk(info(arch='riscv64', cpus=1) + content(5, number(12, 1)))
+
+
+def traced(data, sequence=0, time=1000):
+    return chunk(content(9, data), number(12, time), cpu=0, sequence=sequence)
+
+
+put('trace', MACHINE + traced(TRACE) + end((0, 0, 0)))
+put('trace-goes-on', MACHINE + traced(TRACE[:-8]) + traced(TRACE[-8:], 1, 0) + end((0, 0, 0)))
+put('trace-cut', MACHINE + traced(TRACE)[:-30])
+put('trace-hole', MACHINE + traced(TRACE[:40]) + traced(TRACE[60:], 2, 0) +
+    traced(TRACE, 3, 5000) + end((0, 0, 0)))
+put('trace-garbage', MACHINE + traced(TRACE[:50] + b'\xff' * 20 + TRACE[50:]) +
+    traced(TRACE, 1, 5000) + end((0, 0, 0)))
+put('trace-two-beginnings', MACHINE + traced(TRACE[:60] + TRACE) + end((0, 0, 0)))
