@@ -509,8 +509,10 @@ void track_put_sample(struct track *track, struct wire_sample *sample)
 	uint8_t *at = track_begin(track, size);
 	struct wire w = wire_into(at, size);
 
-	if (!at)
+	if (!at) {
+		track_skip(track); /* the next one must not stand for the time of this one, too */
 		return;
+	}
 	stamp(track, sample);
 	wire_sample(&w, WIRE_CHUNK_SAMPLE, sample);
 	track->samples += !w.full;
