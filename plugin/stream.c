@@ -491,7 +491,8 @@ static void stamp(struct track *track, struct wire_sample *sample)
 		sample->time = stream.clock.now();
 	if (sample->time < track->last)
 		sample->time = track->last;
-	if (!sample->weight)
+	/* A weight in time is not more than passed: what was skipped, or idle, is not told again. */
+	if (!sample->weight || (stream.clock.weighs && sample->weight > sample->time - track->last))
 		sample->weight = sample->time - track->last;
 	track->last = sample->time;
 }
