@@ -243,10 +243,10 @@ $$(KERNEL_DIR_$(1)_$(2))/%.o: demo/kernel/%
 $$(KERNEL_DIR_$(1)_$(2))/work.c.o: $(KERNEL_USER:%=$$(KERNEL_DIR_$(1)_$(2))/%.bin)
 $$(KERNEL_DIR_$(1)_$(2))/%.elf: $$(KERNEL_DIR_$(1)_$(2))/user/%.c.o
 	$$(call say,LLD)
-	$$(Q)ld.lld -N -Ttext=0x400000 --build-id $$< -o $$@
+	$$(Q)ld.lld -N -Ttext=0x400000 -Tbss=0x401000 --build-id $$< -o $$@
 $$(KERNEL_DIR_$(1)_$(2))/%.bin: $$(KERNEL_DIR_$(1)_$(2))/user/%.c.o
 	$$(call say,LLD)
-	$$(Q)ld.lld -N -Ttext=0x400000 --oformat binary $$< -o $$@
+	$$(Q)ld.lld -N -Ttext=0x400000 -Tbss=0x401000 --oformat binary $$< -o $$@
 $$(KERNEL_DIR_$(1)_$(2))/kernel.lds: demo/kernel/kernel.lds.S demo/kernel/$(1)/arch.h
 	@mkdir -p $$(@D)
 	$$(Q)$$(KERNEL_CC_$(1)_$(2)) -E -P -x assembler-with-cpp -MF /dev/null $$< -o $$@

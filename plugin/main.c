@@ -132,7 +132,8 @@ static int open_stream(void)
 		 api.version[0] ? api.version : "of unknown version");
 	result = stream_open(args.out, &info, args.trace, args.maestro,
 			     (struct stream_clock){ sample_now, sample_round,
-						    args.clock != WIRE_HOST });
+						    args.clock != WIRE_HOST,
+						    args.clock != WIRE_INSTRUCTIONS });
 	free(command);
 	return result;
 }

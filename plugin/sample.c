@@ -33,6 +33,26 @@ static uint64_t host_now(void)
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
+/*
+ * What the vCPU's thread ran since this was last asked, without the time that the host gave to
+ * others: on a busy host that is much, and says nothing of the guest. 0: not known, because it is
+ * the first time or because vCPUs share the thread.
+ */
+static uint64_t ran_since(struct vcpu *vcpu)
+{
+	static __thread const struct vcpu *last;
+	static __thread bool shared;
+	struct timespec now;
+	uint64_t before = vcpu->cpu_time;
+
+	shared |= last && last != vcpu;
+	last = vcpu;
+	if (shared || clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now))
+		return 0;
+	vcpu->cpu_time = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+	return before && before < vcpu->cpu_time ? vcpu->cpu_time - before : 0;
+}
+
 bool sample_between_blocks(bool yes)
 {
 	bool before = between_blocks;
@@ -275,6 +295,8 @@ void sample_take(struct vcpu *vcpu, const struct regs_view *view, uint64_t pc, u
 	 */
 	if (view->state && regs.at_trap && args.clock != WIRE_INSTRUCTIONS)
 		return;
+	if (args.clock == WIRE_HOST)
+		weight = ran_since(vcpu);
 	if (!args_wants_level(regs.level)) {
 		track_skip(track);
 		return;

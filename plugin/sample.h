@@ -32,6 +32,7 @@ struct vcpu {
 	uint64_t armed; /* instructions until the next look */
 	uint64_t seen;	/* instructions at the last look */
 	uint64_t random;
+	uint64_t cpu_time;    /* of the thread, at the last sample */
 	_Atomic uint64_t ran; /* instructions */
 };
 

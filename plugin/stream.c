@@ -491,7 +491,8 @@ static void stamp(struct track *track, struct wire_sample *sample)
 		sample->time = stream.clock.now();
 	if (sample->time < track->last)
 		sample->time = track->last;
-	if (!sample->weight)
+	/* A weight in time is not more than passed: what was skipped, or idle, is not told again. */
+	if (!sample->weight || (stream.clock.weighs && sample->weight > sample->time - track->last))
 		sample->weight = sample->time - track->last;
 	track->last = sample->time;
 }
@@ -509,8 +510,10 @@ void track_put_sample(struct track *track, struct wire_sample *sample)
 	uint8_t *at = track_begin(track, size);
 	struct wire w = wire_into(at, size);
 
-	if (!at)
+	if (!at) {
+		track_skip(track); /* the next one must not stand for the time of this one, too */
 		return;
+	}
 	stamp(track, sample);
 	wire_sample(&w, WIRE_CHUNK_SAMPLE, sample);
 	track->samples += !w.full;

@@ -113,8 +113,26 @@ bool image_is_pseudo(const char *path)
 	       !strncmp(path, "/memfd:", 7) || !strncmp(path, "/SYSV", 5);
 }
 
+/*
+ * perf names the code of a kernel that has no build id by the kernel that runs where perf does. So
+ * one that has none in its file, because that is a list of symbols, gets one that is made of them.
+ */
+static void make_build_id(struct image *image, struct symfile *symfile)
+{
+	uint8_t id[20] = { 0 };
+	uint64_t hash;
+	size_t nr;
+	const uint64_t *starts = symfile_starts(symfile, &nr);
+
+	for (size_t at = 0; at + sizeof(hash) <= sizeof(id); at += sizeof(hash)) {
+		hash = hash_bytes(starts, nr * sizeof(*starts)) + at;
+		memcpy(id + at, &hash, sizeof(hash));
+	}
+	set_build_id(image, id, sizeof(id));
+}
+
 /* Takes over the file, if it is the one that was recorded. */
-static bool adopt(struct image *image, struct symfile *symfile, const char *path)
+static bool adopt(struct image *image, struct symfile *symfile, const char *path, bool this_machine)
 {
 	size_t len;
 	const uint8_t *id = symfile_build_id(symfile, &len);
@@ -126,6 +144,8 @@ static bool adopt(struct image *image, struct symfile *symfile, const char *path
 		return false;
 	}
 	set_build_id(image, id, len);
+	if (!image->build_id_len && image->kernel && symfile_is_packed(symfile) && !this_machine)
+		make_build_id(image, symfile);
 	image->symfile = symfile;
 	return true;
 }
@@ -140,7 +160,7 @@ static char *try_file(struct images *images, struct image *image, char *path)
 	if (!real)
 		return NULL;
 	symfile = symfile_open(real, &images->where->debug, &err);
-	if (symfile && adopt(image, symfile, real))
+	if (symfile && adopt(image, symfile, real, images->this_machine))
 		return real;
 	if (symfile)
 		symfile_close(symfile);

@@ -70,12 +70,17 @@ static void give_back(struct order *order, struct order_item *item)
 		put_idle(order, chunk);
 }
 
+static bool goes_first(const struct order_entry *a, const struct order_entry *b)
+{
+	return a->time != b->time ? a->time < b->time : a->rank <= b->rank;
+}
+
 /* Where the ascending run that starts at `from` ends. */
 static size_t run_end(const struct order_entry *at, size_t from, size_t nr)
 {
 	size_t i = from + 1;
 
-	while (i < nr && at[i - 1].time <= at[i].time)
+	while (i < nr && goes_first(&at[i - 1], &at[i]))
 		i++;
 	return i < nr ? i : nr;
 }
@@ -84,7 +89,7 @@ static void merge_runs(struct order_entry *to, const struct order_entry *a, size
 		       const struct order_entry *b, size_t nr_b)
 {
 	while (nr_a && nr_b) {
-		if (a->time <= b->time) {
+		if (goes_first(a, b)) {
 			*to++ = *a++;
 			nr_a--;
 		} else {
@@ -156,7 +161,8 @@ static void let_half_go(struct order *order)
 	order->ready = (order->nr + 1) / 2;
 }
 
-void order_put(struct order *order, uint64_t time, uint64_t offset, const void *data, size_t len)
+void order_put(struct order *order, uint64_t time, uint32_t rank, uint64_t offset, const void *data,
+	       size_t len)
 {
 	struct order_item *item = new_item(order, len);
 
@@ -164,7 +170,7 @@ void order_put(struct order *order, uint64_t time, uint64_t offset, const void *
 	memcpy(item->data, data, len);
 	drop_taken(order);
 	GROW(order->entries, order->nr + 1, order->cap);
-	order->entries[order->nr++] = (struct order_entry){ time, item };
+	order->entries[order->nr++] = (struct order_entry){ time, rank, item };
 	if (time > order->newest)
 		order->newest = time;
 	if (order->bytes > ORDER_MAX)

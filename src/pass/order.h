@@ -6,6 +6,9 @@
  *
  * Memory is bounded: data without rounds, or with very long ones, goes by halves, the older first,
  * once ORDER_MAX bytes wait. A record that comes later than that keeps its place in the file.
+ *
+ * Records of the same time go by their rank, those of the same rank as they came. With the number of
+ * the cpu as the rank the order does not depend on how the buffers happened to be emptied.
  */
 #ifndef KSCOPE_PASS_ORDER_H
 #define KSCOPE_PASS_ORDER_H
@@ -27,6 +30,7 @@ struct order_item {
 
 struct order_entry {
 	uint64_t time;
+	uint32_t rank;
 	struct order_item *item;
 };
 
@@ -40,7 +44,8 @@ struct order { /* zeroed: empty */
 	size_t bytes;
 };
 
-void order_put(struct order *order, uint64_t time, uint64_t offset, const void *data, size_t len);
+void order_put(struct order *order, uint64_t time, uint32_t rank, uint64_t offset, const void *data,
+	       size_t len);
 void order_round(struct order *order);		      /* a round has ended */
 void order_until(struct order *order, uint64_t time); /* nothing older will come: a better round */
 void order_finish(struct order *order);		      /* nothing more will come */

@@ -215,7 +215,7 @@ static void kernel_record(struct perfdata *p, const struct record *rec)
 	uint64_t time = record_time(p, rec);
 
 	if (time && time != NO_TIME) {
-		order_put(&p->order, time, rec->offset, rec->data, rec->size);
+		order_put(&p->order, time, 0, rec->offset, rec->data, rec->size);
 		if (time > p->s->newest)
 			p->s->newest = time;
 		return;

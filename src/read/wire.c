@@ -74,7 +74,9 @@ static void keep(struct wire *w, const struct wire_item *item, uint64_t time, ui
 	buf_clear(&w->scratch);
 	buf_add(&w->scratch, item, sizeof(*item));
 	buf_add(&w->scratch, message.at, (size_t)(message.end - message.at));
-	order_put(&w->order, time, offset, w->scratch.data, w->scratch.len);
+	/* A trace needs what was told of code before it, whichever cpu told it. */
+	order_put(&w->order, time, w->info.trace ? 0 : item->cpu, offset, w->scratch.data,
+		  w->scratch.len);
 }
 
 /* Is the record whole? Then *time is its time. */

@@ -18,6 +18,7 @@
 #define VOTES_MAX 20000
 #define LAST_GB ((uint64_t)-1 << 30) /* small negative numbers, not pointers */
 #define STEP_64K 65536
+#define BUILD_ID_LEN 20
 
 enum { MACHINE_ARM = 40, MACHINE_AARCH64 = 183, MACHINE_RISCV = 243 };
 
@@ -159,6 +160,31 @@ static bool find_first(const struct flat *flat, const struct ksyms *ksyms, uint6
 	return found || find_by_calls(flat, ksyms, vaddr);
 }
 
+/*
+ * The image also carries small ELF files, for programs to map, with build ids of their own: these
+ * begin their page. Of any other there must be one only.
+ */
+static void find_build_id(struct flat *flat)
+{
+	static const uint8_t note[] = "\4\0\0\0\24\0\0\0\3\0\0\0GNU";
+	const uint8_t *at = flat->data, *end = at + flat->len, *found = NULL;
+
+	while ((at = memmem(at, (size_t)(end - at), note, sizeof(note)))) {
+		const uint8_t *page = at - (size_t)(at - flat->data) % PAGE;
+
+		at += sizeof(note);
+		if (end - at < BUILD_ID_LEN || !memcmp(page, "\177ELF", 4))
+			continue;
+		if (found)
+			return;
+		found = at;
+	}
+	if (!found)
+		return;
+	memcpy(flat->build_id, found, BUILD_ID_LEN);
+	flat->build_id_len = BUILD_ID_LEN;
+}
+
 static int place(struct flat *flat, struct ksyms *ksyms, const char *path, struct err *err)
 {
 	if (ksyms->unplaced && flat->is_64bit) {
@@ -173,6 +199,7 @@ static int place(struct flat *flat, struct ksyms *ksyms, const char *path, struc
 			       "%s: this kernel's symbols do not say where it begins", path);
 	add_segment(flat, ksyms, "_stext", "_etext");
 	add_segment(flat, ksyms, "_sinittext", "_einittext");
+	find_build_id(flat);
 	return 0;
 }
 

@@ -213,6 +213,8 @@ struct flat {
 	bool is_64bit;
 	struct sym_segment segments[2]; /* code: what stays, and what is dropped after the start */
 	size_t nr_segments;
+	uint8_t build_id[BUILD_ID_MAX];
+	size_t build_id_len;
 };
 
 /* The machine of a kernel that begins with these bytes; 0: it is none of those known. */

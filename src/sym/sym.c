@@ -193,8 +193,10 @@ const struct sym_segment *symfile_segments(const struct symfile *sf, size_t *nr)
 
 const uint8_t *symfile_build_id(const struct symfile *sf, size_t *len)
 {
-	*len = sf->obj ? sf->obj->build_id_len : 0;
-	return *len ? sf->obj->build_id : NULL;
+	*len = sf->flat ? sf->flat->build_id_len : sf->obj ? sf->obj->build_id_len : 0;
+	if (!*len)
+		return NULL;
+	return sf->flat ? sf->flat->build_id : sf->obj->build_id;
 }
 
 uint16_t symfile_machine(const struct symfile *sf)
@@ -216,7 +218,7 @@ bool symfile_is_64bit(const struct symfile *sf)
 
 bool symfile_is_packed(const struct symfile *sf)
 {
-	return *sf->how;
+	return *sf->how || !sf->obj;
 }
 
 bool symfile_is_relocatable(const struct symfile *sf)

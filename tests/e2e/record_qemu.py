@@ -216,15 +216,16 @@ def perf_names(guest, data):
     return {row[1].removeprefix("[k] ").strip(): float(row[0].strip().rstrip("%")) for row in rows}
 
 
-def test_linux(guest):
+def test_linux(guest, architecture):
     """Debian's kernel as it is shipped, somewhere in memory: names in kscope and in perf."""
     if guests.missing():
         print(f"skip linux: {guests.missing()}")
         return
-    linux, data = guests.linux("amd64", words="kscope.work=none"), guest.path("linux.data")
+    name, data = f"linux, {architecture}", guest.path("linux.data")
+    linux = guests.linux(architecture, words="kscope.work=none")
     done = guests.boot(linux, before=["timeout", "120", KSCOPE, "record", "qemu", "-o", data,
                                       f"--buildid-cache={guest.path('cache')}", "--"])
-    check("linux: it boots and is recorded", done.code == 0 and
+    check(f"{name}: it boots and is recorded", done.code == 0 and
           f"kscope report {data}, or perf report -i {data}\n" in done.errors and
           "0 lost" in done.errors, done.errors)
     rows = json.loads(kscope("report", data, "-k", linux.kernel, "--json").stdout)
@@ -234,7 +235,7 @@ def test_linux(guest):
     top = sorted(rows, key=rows.get, reverse=True)[:20]
     wrong = [(name, rows[name], theirs.get(name)) for name in top
              if abs(rows[name] - theirs.get(name, -1)) > 0.02]
-    check("linux: perf has the same names for the same shares", len(rows) > 200 and not wrong,
+    check(f"{name}: perf has the same names for the same shares", len(rows) > 200 and not wrong,
           (len(rows), wrong))
 
 
@@ -248,7 +249,8 @@ def main():
         test_refusals(guest)
         test_user_mode(guest)
         test_full_disk(guest)
-        test_linux(guest)
+        for architecture in ["amd64", "arm64"]:
+            test_linux(guest, architecture)
         left = [name for name in os.listdir(folder) if name.startswith(".")]
         equal("nothing is left behind", left, [])
     finish()

@@ -13,7 +13,7 @@ static void put(struct order *order, uint64_t time, size_t len)
 	uint8_t *data = xmalloc(len + 1);
 
 	memset(data, (int)(time & 0xff), len);
-	order_put(order, time, time, data, len);
+	order_put(order, time, 0, time, data, len);
 	free(data);
 }
 
@@ -79,9 +79,32 @@ static void test_until(void)
 	order_release(&order);
 }
 
+/* Two cpus' records of the same times, in two orders that their buffers may be written in. */
+static void test_same_time(void)
+{
+	static const uint32_t written[2][4] = { { 0, 1, 0, 1 }, { 1, 0, 1, 0 } };
+	bool good = true;
+
+	for (size_t way = 0; way < 2; way++) {
+		struct order order = { 0 };
+		const struct order_item *item;
+		uint64_t nr = 0;
+
+		for (size_t i = 0; i < 4; i++)
+			order_put(&order, 10 + i / 2, written[way][i], written[way][i], "", 0);
+		order_finish(&order);
+		for (; (item = order_next(&order)); nr++)
+			good &= item->offset == nr % 2;
+		good &= nr == 4;
+		order_release(&order);
+	}
+	check("of the same time the lower rank goes first", good);
+}
+
 int main(void)
 {
 	test_sizes();
 	test_until();
+	test_same_time();
 	return test_result();
 }
