@@ -75,7 +75,7 @@ put('empty-sample', HEAD + chunk(content(6, b''), cpu=0) + end((0, 1, 0)))
 # What the plugin wrote of a RISC-V machine's first steps: reset code, a jump into RAM, a loop.
 TRACE = bytes.fromhex(
     'c6020000c50403c1804000030c04c10006030c04c4a19c06c500c1d0bfffff0f20071c04c4cb79c5028180a0808080'
-    '80808001c10000010404c100020e38040fc10f020208040fc0055000000000000000000000000000000000')
+    '80808001c10000010404c100020e38040fc10f020208040fc005')
 MACHINE = chunk(info(arch='riscv64', cpus=1) + content(5, number(12, 1)))
 
 
