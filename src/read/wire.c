@@ -219,13 +219,22 @@ static void finish(struct reader *r)
 			       r->in->path);
 }
 
+/* A trace is good up to where it is cut off; records are not. */
+static void take_cut_trace(struct chunk_facts *facts, struct pb rest)
+{
+	uint64_t tag, len;
+
+	if (pb_varint(&rest, &tag) && tag == (WIRE_TRACE << 3 | PB_BYTES) && pb_varint(&rest, &len))
+		facts->trace = rest;
+}
+
 /* Puts the records of the next chunk into the order. Damage goes to w->before. */
 static void take_chunk(struct reader *r)
 {
 	struct chunk_facts facts = { .trace_time = NO_TIME };
 	struct wire_chunk chunk;
 	struct pb_field field;
-	struct pb message;
+	struct pb message, rest;
 	uint64_t start = in_offset(r->in);
 	int ret = wire_peek(r->in, &chunk);
 
@@ -238,9 +247,13 @@ static void take_chunk(struct reader *r)
 		finish(r);
 		return;
 	}
-	message = (struct pb){ chunk.data, chunk.data + chunk.len };
-	while ((ret = pb_next(&message, &field)) > 0)
+	message = rest = (struct pb){ chunk.data, chunk.data + chunk.len };
+	while ((ret = pb_next(&message, &field)) > 0) {
 		take_field(r, &chunk, &facts, &field);
+		rest = message;
+	}
+	if (ret < 0 && chunk.cut)
+		take_cut_trace(&facts, rest);
 	if (facts.has_cpu)
 		check_sequence(r, &chunk, &facts);
 	if (facts.has_cpu && facts.trace.at != facts.trace.end)

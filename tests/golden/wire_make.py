@@ -80,12 +80,12 @@ MACHINE = chunk(info(arch='riscv64', cpus=1) + content(5, number(12, 1)))
 
 
 def traced(data, sequence=0, time=1000):
-    return chunk(content(9, data), number(12, time), cpu=0, sequence=sequence)
+    return chunk(number(12, time), content(9, data), cpu=0, sequence=sequence)
 
 
 put('trace', MACHINE + traced(TRACE) + end((0, 0, 0)))
 put('trace-goes-on', MACHINE + traced(TRACE[:-8]) + traced(TRACE[-8:], 1, 0) + end((0, 0, 0)))
-put('trace-cut', MACHINE + traced(TRACE)[:-30])
+put('trace-cut', MACHINE + traced(TRACE)[:-20])
 put('trace-hole', MACHINE + traced(TRACE[:40]) + traced(TRACE[60:], 2, 0) +
     traced(TRACE, 3, 5000) + end((0, 0, 0)))
 put('trace-garbage', MACHINE + traced(TRACE[:50] + b'\xff' * 20 + TRACE[50:]) +
