@@ -6,6 +6,7 @@
  *
  * Memory is bounded: data without rounds, or with very long ones, goes by halves, the older first,
  * once ORDER_MAX bytes wait. A record that comes later than that keeps its place in the file.
+ * Time is bounded, too: what ends a round waits for the next one if there is little new to sort.
  */
 #ifndef KSCOPE_PASS_ORDER_H
 #define KSCOPE_PASS_ORDER_H
@@ -33,6 +34,7 @@ struct order_entry {
 struct order { /* zeroed: empty */
 	struct order_entry *entries, *scratch;
 	size_t nr, cap, cap_scratch;
+	size_t fresh;			/* entries that came since the others were sorted */
 	size_t at, ready;		/* entries[at..ready) may go */
 	uint64_t newest, newest_before; /* time, now and at the end of the last round */
 	struct order_chunk *current, *idle;
