@@ -184,6 +184,9 @@ def test_attach(guest):
 def test_refusals(guest):
     said("refused: a wrong option", guest.record(more=["-frobnicate"]), 3, "-frobnicate",
          "before anything was recorded", "without kscope")
+    said("refused: with a raw stream", guest.record(
+        "-o", "none.kscope", more=["-kernel", guest.path("no.elf")]), 3, "no.elf")
+    check("refused: nothing is left", not os.path.exists(guest.path("none.kscope")))
     env = dict(os.environ, KSCOPE_PLUGIN=guest.elf)
     said("refused: a plugin that is none", guest.record(env=env), 3, "plugin", guest.elf)
     said("refused: a kernel that is none", guest.record(more=["-kernel", guest.path("no.elf")]), 3,
