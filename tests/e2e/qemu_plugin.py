@@ -229,6 +229,15 @@ def controlled(folder, which):
     equal(f"{name}: all is in the file", len(stream.samples), at_stop["samples"])
     check(f"{name}: and a round", stream.rounds, "")
     check(f"{name}: nonsense", control.ask("dance").startswith("error "), "")
+    mute = Control(path)  # asks and does not read: is left, and QEMU ends all the same
+    mute.socket.settimeout(30)
+    try:
+        for _ in range(10000):
+            mute.socket.sendall(b"status\n" * 30)
+        left = False
+    except (BrokenPipeError, ConnectionResetError, TimeoutError) as why:
+        left = not isinstance(why, TimeoutError)
+    check(f"{name}: a client that does not read is left", left, "")
     process.send_signal(signal.SIGTERM)
     process.wait(30)
     stream = wire.Stream(out)
@@ -267,6 +276,9 @@ def filters(folder):
 
 def errors(folder):
     guest = Guest(folder, "aarch64", rounds=3000)
+    done = run(*guest.command("debian", f"control={guest.elf}"), timeout=60)
+    check("error: control= a file that is no socket", done.returncode and "control=" in done.stderr and
+          os.path.exists(guest.elf), done.stderr)
     for words, text in (("color=red", "color=red: not an argument"), ("period=often", "a number"),
                         ("clock=moon", "host|guest|instructions"), ("stack=1000000", "at most 65536"),
                         ("alloc=f:x", "FUNCTION:argN:ret"), ("out=/nowhere/at/all", "cannot write"),
