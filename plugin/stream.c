@@ -252,9 +252,27 @@ static void in_parent(void)
 	pthread_mutex_unlock(&stream.lock);
 }
 
-/* A child of the emulated program has no writer, and shares the rings with its parent. */
+static void ring_unshare(struct ring *ring)
+{
+	if (ring->memory)
+		mmap(ring->memory, 2 * ring->size, PROT_READ | PROT_WRITE,
+		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+}
+
+/*
+ * A child of the emulated program has no writer. It may still have room in a ring, and what it puts
+ * there must not come to its parent, whose memory that is.
+ */
 static void in_child(void)
 {
+	for (unsigned cpu = 0; cpu < atomic_load(&stream.n_tracks); cpu++) {
+		struct track *track = atomic_load(&stream.tracks[cpu]);
+
+		if (track) {
+			ring_unshare(&track->records);
+			ring_unshare(&track->trace);
+		}
+	}
 	pthread_mutex_unlock(&stream.lock);
 	atomic_store(&stream.closed, true);
 	atomic_store(&stream.failed, true);

@@ -312,6 +312,35 @@ int main(void) {
 """
 
 
+FORKS = """
+#include <sys/wait.h>
+#include <unistd.h>
+static volatile long sink;
+__attribute__((noinline)) void work(int n) { for (int i = 0; i < n; i++) sink += i; }
+int main(void) {
+	for (int i = 0; i < 50; i++) {
+		pid_t child = fork();
+		for (int n = 0; n < 3000; n++)
+			work(child ? i % 5 : i % 7);
+		if (!child)
+			_exit(0);
+		waitpid(child, 0, 0);
+	}
+	return 0;
+}
+"""
+
+
+def forks_traced(folder):
+    """What children do is not traced, and does not get into the trace of their parent."""
+    program, out = os.path.join(folder, "forks"), os.path.join(folder, "forks.kscope")
+    run("cc", "-O1", "-static", "-x", "c", "-", "-o", program, input=FORKS.encode())
+    run(f"qemu-{os.uname().machine}", "-plugin", f"{PLUGIN},out={out},mode=trace", program)
+    done = kscope("info", out)
+    check("user mode, traced: children leave their parent alone", done.returncode == 0 and
+          " 0 of them without" in done.stdout, done.stdout + done.stderr)
+
+
 def user_mode(folder):
     """The backports' QEMU for programs is linked statically and takes no plugins."""
     program, out = os.path.join(folder, "program"), os.path.join(folder, "out")
@@ -358,6 +387,7 @@ def main():
         filters(folder)
         errors(folder)
         user_mode(folder)
+        forks_traced(folder)
         protobuf_agrees(folder)
     finish()
 
