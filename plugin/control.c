@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -78,7 +79,8 @@ static bool serve(struct client *client)
 		if (end > client->line && end[-1] == '\r')
 			end[-1] = 0;
 		answer(client->line, reply, sizeof(reply));
-		if (send(client->fd, reply, strlen(reply), MSG_NOSIGNAL) < 0)
+		/* One that asks and does not read must not keep QEMU from its end. */
+		if (send(client->fd, reply, strlen(reply), MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
 			return false;
 		client->have -= (size_t)(end + 1 - client->line);
 		memmove(client->line, end + 1, client->have);
@@ -133,6 +135,7 @@ static void *control_main(void *unused)
 static int listen_at(const char *path)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	struct stat st;
 
 	if (strlen(path) >= sizeof(address.sun_path)) {
 		api_say("control=%s: the path of a socket has at most %zu characters", path,
@@ -140,7 +143,8 @@ static int listen_at(const char *path)
 		return -1;
 	}
 	strcpy(address.sun_path, path);
-	unlink(path);
+	if (!lstat(path, &st) && S_ISSOCK(st.st_mode))
+		unlink(path); /* that a guest has left behind */
 	control.listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (control.listener < 0 ||
 	    bind(control.listener, (struct sockaddr *)&address, sizeof(address)) ||

@@ -241,9 +241,39 @@ static void *writer_main(void *unused)
 	return NULL;
 }
 
-/* A child of the emulated program has no writer, and shares the rings with its parent. */
+/* A child must not find the lock in the hands of a thread that it does not have. */
+static void before_fork(void)
+{
+	pthread_mutex_lock(&stream.lock);
+}
+
+static void in_parent(void)
+{
+	pthread_mutex_unlock(&stream.lock);
+}
+
+static void ring_unshare(struct ring *ring)
+{
+	if (ring->memory)
+		mmap(ring->memory, 2 * ring->size, PROT_READ | PROT_WRITE,
+		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+}
+
+/*
+ * A child of the emulated program has no writer. It may still have room in a ring, and what it puts
+ * there must not come to its parent, whose memory that is.
+ */
 static void in_child(void)
 {
+	for (unsigned cpu = 0; cpu < atomic_load(&stream.n_tracks); cpu++) {
+		struct track *track = atomic_load(&stream.tracks[cpu]);
+
+		if (track) {
+			ring_unshare(&track->records);
+			ring_unshare(&track->trace);
+		}
+	}
+	pthread_mutex_unlock(&stream.lock);
 	atomic_store(&stream.closed, true);
 	atomic_store(&stream.failed, true);
 	stream.has_writer = false;
@@ -296,7 +326,7 @@ int stream_open(const char *path, const struct wire_info *info, bool trace, bool
 	stream.wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (!raw)
 		write_info(info);
-	pthread_atfork(NULL, NULL, in_child);
+	pthread_atfork(before_fork, in_parent, in_child);
 	if (stream.wake < 0 || start_writer()) {
 		api_say("cannot start the thread that writes %s: %s", path, strerror(errno));
 		return -1;

@@ -7,6 +7,8 @@
 #include "base/mem.h"
 
 #define CHUNK ((size_t)512 << 10)
+#define FEW 1024 /* entries: these are sorted at any time */
+#define SHARE 16 /* of more than that, one in so many has to be new */
 
 struct order_chunk {
 	struct order_chunk *next; /* idle ones */
@@ -101,9 +103,18 @@ static void merge_runs(struct order_entry *to, const struct order_entry *a, size
 	memcpy(to + nr_a, b, nr_b * sizeof(*b));
 }
 
+/* Each look costs as much as all that waits: a stream of nothing but rounds must not buy it. */
+static bool worth_a_look(const struct order *order)
+{
+	size_t waiting = order->nr - order->at;
+
+	return waiting <= FEW || order->fresh >= waiting / SHARE;
+}
+
 /* Merges neighbouring runs until one is left: each cpu's records are such a run already. */
 static void sort(struct order *order)
 {
+	order->fresh = 0;
 	while (run_end(order->entries, 0, order->nr) < order->nr) {
 		struct order_entry *from = order->entries, *to;
 		size_t at = 0, cap = order->cap;
@@ -171,21 +182,23 @@ void order_put(struct order *order, uint64_t time, uint32_t rank, uint64_t offse
 	drop_taken(order);
 	GROW(order->entries, order->nr + 1, order->cap);
 	order->entries[order->nr++] = (struct order_entry){ time, rank, item };
+	order->fresh++;
 	if (time > order->newest)
 		order->newest = time;
-	if (order->bytes > ORDER_MAX)
+	if (order->bytes > ORDER_MAX && worth_a_look(order))
 		let_half_go(order);
 }
 
 void order_round(struct order *order)
 {
-	let_go(order, order->newest_before);
+	if (worth_a_look(order))
+		let_go(order, order->newest_before);
 	order->newest_before = order->newest;
 }
 
 void order_until(struct order *order, uint64_t time)
 {
-	if (time)
+	if (time && worth_a_look(order))
 		let_go(order, time - 1);
 }
 

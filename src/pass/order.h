@@ -6,6 +6,7 @@
  *
  * Memory is bounded: data without rounds, or with very long ones, goes by halves, the older first,
  * once ORDER_MAX bytes wait. A record that comes later than that keeps its place in the file.
+ * Time is bounded, too: what ends a round waits for the next one if there is little new to sort.
  *
  * Records of the same time go by their rank, those of the same rank as they came. With the number of
  * the cpu as the rank the order does not depend on how the buffers happened to be emptied.
@@ -37,6 +38,7 @@ struct order_entry {
 struct order { /* zeroed: empty */
 	struct order_entry *entries, *scratch;
 	size_t nr, cap, cap_scratch;
+	size_t fresh;			/* entries that came since the others were sorted */
 	size_t at, ready;		/* entries[at..ready) may go */
 	uint64_t newest, newest_before; /* time, now and at the end of the last round */
 	struct order_chunk *current, *idle;

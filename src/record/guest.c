@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <termios.h>
@@ -80,6 +81,7 @@ static void become_guest(const struct guest *guest, const sigset_t *mask, int te
 	else if (guest->relay && guest->relay->into >= 0)
 		fcntl(guest->relay->into, F_SETFD, 0); /* opened by its number */
 	sigprocmask(SIG_SETMASK, mask, NULL);
+	prctl(PR_SET_PDEATHSIG, SIGTERM); /* if kscope is killed, nobody else would end the guest */
 	execvp(guest->words[0], (char *const *)guest->words);
 	error = errno;
 	if (write(tell, &error, sizeof(error)) < 0)

@@ -36,15 +36,36 @@ static bool is_flag(const char *word, const char *flag)
 	return *word == '-' && !strcmp(word + (word[1] == '-' ? 2 : 1), flag);
 }
 
+/* A value of a list: up to a comma, but two commas are one; owned by the caller. */
+static char *copy_value(const char *from)
+{
+	char *value = xmalloc(strlen(from) + 1), *to = value;
+
+	for (; *from; from++) {
+		if (*from == ',' && *++from != ',')
+			break;
+		*to++ = *from;
+	}
+	*to = '\0';
+	return value;
+}
+
+/* The part behind the next comma that ends a value; NULL: there is none. */
+static const char *next_part(const char *at)
+{
+	while ((at = strchr(at, ',')) && at[1] == ',')
+		at += 2;
+	return at ? at + 1 : NULL;
+}
+
 /* "name=value" in a list with commas; owned by the caller. NULL: there is none. */
 static char *list_value(const char *list, const char *name)
 {
 	size_t len = strlen(name);
 
-	for (const char *at = list; at; at = strchr(at, ',')) {
-		at += *at == ',';
+	for (const char *at = list; at; at = next_part(at)) {
 		if (!strncmp(at, name, len) && at[len] == '=')
-			return xstrndup(at + len + 1, strcspn(at + len + 1, ","));
+			return copy_value(at + len + 1);
 	}
 	return NULL;
 }

@@ -203,10 +203,12 @@ static bool markers_agree(const struct tables *t, size_t names, size_t nr, size_
 	for (size_t i = 0; i < nr; i++) {
 		size_t marker = markers + i / 256 * size;
 		uint64_t want = size == 8 ? get64(t->in, marker) : get32(t->in, marker);
+		size_t len;
 
 		if (i % 256 == 0 && want != at - names)
 			return false;
-		at += name_length(t, &at, t->tokens);
+		len = name_length(t, &at, t->tokens);
+		at += len;
 	}
 	return true;
 }
@@ -236,6 +238,7 @@ static bool find_names(struct tables *t)
 		uint32_t nr;
 
 		at -= 4;
+		t->steps++;
 		nr = get32(t->in, at);
 		if (nr < SYMBOLS_MIN || nr > SYMBOLS_MAX || nr > (t->tokens - at) / 2)
 			continue;

@@ -229,6 +229,15 @@ def controlled(folder, which):
     equal(f"{name}: all is in the file", len(stream.samples), at_stop["samples"])
     check(f"{name}: and a round", stream.rounds, "")
     check(f"{name}: nonsense", control.ask("dance").startswith("error "), "")
+    mute = Control(path)  # asks and does not read: is left, and QEMU ends all the same
+    mute.socket.settimeout(30)
+    try:
+        for _ in range(10000):
+            mute.socket.sendall(b"status\n" * 30)
+        left = False
+    except (BrokenPipeError, ConnectionResetError, TimeoutError) as why:
+        left = not isinstance(why, TimeoutError)
+    check(f"{name}: a client that does not read is left", left, "")
     process.send_signal(signal.SIGTERM)
     process.wait(30)
     stream = wire.Stream(out)
@@ -267,6 +276,9 @@ def filters(folder):
 
 def errors(folder):
     guest = Guest(folder, "aarch64", rounds=3000)
+    done = run(*guest.command("debian", f"control={guest.elf}"), timeout=60)
+    check("error: control= a file that is no socket", done.returncode and "control=" in done.stderr and
+          os.path.exists(guest.elf), done.stderr)
     for words, text in (("color=red", "color=red: not an argument"), ("period=often", "a number"),
                         ("clock=moon", "host|guest|instructions"), ("stack=1000000", "at most 65536"),
                         ("alloc=f:x", "FUNCTION:argN:ret"), ("out=/nowhere/at/all", "cannot write"),
@@ -298,6 +310,35 @@ int main(void) {
 	return 0;
 }
 """
+
+
+FORKS = """
+#include <sys/wait.h>
+#include <unistd.h>
+static volatile long sink;
+__attribute__((noinline)) void work(int n) { for (int i = 0; i < n; i++) sink += i; }
+int main(void) {
+	for (int i = 0; i < 50; i++) {
+		pid_t child = fork();
+		for (int n = 0; n < 3000; n++)
+			work(child ? i % 5 : i % 7);
+		if (!child)
+			_exit(0);
+		waitpid(child, 0, 0);
+	}
+	return 0;
+}
+"""
+
+
+def forks_traced(folder):
+    """What children do is not traced, and does not get into the trace of their parent."""
+    program, out = os.path.join(folder, "forks"), os.path.join(folder, "forks.kscope")
+    run("cc", "-O1", "-static", "-x", "c", "-", "-o", program, input=FORKS.encode())
+    run(f"qemu-{os.uname().machine}", "-plugin", f"{PLUGIN},out={out},mode=trace", program)
+    done = kscope("info", out)
+    check("user mode, traced: children leave their parent alone", done.returncode == 0 and
+          " 0 of them without" in done.stdout, done.stdout + done.stderr)
 
 
 def user_mode(folder):
@@ -346,6 +387,7 @@ def main():
         filters(folder)
         errors(folder)
         user_mode(folder)
+        forks_traced(folder)
         protobuf_agrees(folder)
     finish()
 

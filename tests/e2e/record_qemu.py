@@ -113,6 +113,12 @@ def test_ends(guest):
     equal("until: what it says there is shown", done.stdout.strip(), "ready")
     said("until, in a file", guest.record("--until", "ready", "--duration", "50",
                                           more=["-serial", "file:serial.txt"]), 0, "samples")
+    with open(guest.path("a"), "w", encoding="utf-8") as f:
+        f.write("another's\n")
+    said("until, in a file with a comma", guest.record(
+        "--until", "ready", "--duration", "50",
+        more=["-chardev", "file,path=a,,b.txt,id=s0", "-serial", "chardev:s0"]), 0, "samples")
+    check("until: no other file is emptied", os.path.getsize(guest.path("a")) > 0)
     said("duration", guest.record("--duration", "1"), 0, "samples")
     child = guest.start("-o", "c.kscope", more=SERIAL)
     child.stdout.readline()
@@ -178,6 +184,9 @@ def test_attach(guest):
 def test_refusals(guest):
     said("refused: a wrong option", guest.record(more=["-frobnicate"]), 3, "-frobnicate",
          "before anything was recorded", "without kscope")
+    said("refused: with a raw stream", guest.record(
+        "-o", "none.kscope", more=["-kernel", guest.path("no.elf")]), 3, "no.elf")
+    check("refused: nothing is left", not os.path.exists(guest.path("none.kscope")))
     env = dict(os.environ, KSCOPE_PLUGIN=guest.elf)
     said("refused: a plugin that is none", guest.record(env=env), 3, "plugin", guest.elf)
     said("refused: a kernel that is none", guest.record(more=["-kernel", guest.path("no.elf")]), 3,

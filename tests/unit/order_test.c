@@ -101,10 +101,32 @@ static void test_same_time(void)
 	check("of the same time the lower rank goes first", good);
 }
 
+/* Would take minutes if each of them looked at all that waits. */
+static void test_rounds(void)
+{
+	enum { NR = 200000 };
+	struct order order = { 0 };
+	uint64_t last = 0;
+	bool good = true;
+	size_t nr = 0;
+
+	for (uint64_t i = 0; i < NR; i++)
+		put(&order, 2 * NR - i, 1);
+	for (uint64_t i = 0; i < NR; i++) {
+		order_until(&order, NR + i);
+		nr += take(&order, &last, &good);
+	}
+	order_finish(&order);
+	nr += take(&order, &last, &good);
+	check("rounds without anything new do no harm", good && nr == NR);
+	order_release(&order);
+}
+
 int main(void)
 {
 	test_sizes();
 	test_until();
 	test_same_time();
+	test_rounds();
 	return test_result();
 }
