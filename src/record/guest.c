@@ -26,7 +26,7 @@
 	(20 * SECOND) /* for the plugin; a duration counts from then on at the latest */
 #define PATIENCE 2    /* seconds: for an answer of the plugin */
 
-struct session {
+struct watch {
 	struct guest *guest;
 	pid_t child;
 	int signals; /* a signalfd */
@@ -90,7 +90,7 @@ static void become_guest(const struct guest *guest, const sigset_t *mask, int te
 }
 
 /* The other end of the pipe closes when the new program runs; before that it tells why not. */
-static int start(struct session *s, const sigset_t *mask, struct err *err)
+static int start(struct watch *s, const sigset_t *mask, struct err *err)
 {
 	int tell[2], error = 0;
 
@@ -113,7 +113,7 @@ static int start(struct session *s, const sigset_t *mask, struct err *err)
 	return 0;
 }
 
-static bool connected(struct session *s)
+static bool connected(struct watch *s)
 {
 	struct err unused = { 0 };
 
@@ -121,7 +121,7 @@ static bool connected(struct session *s)
 	       control_connect(&s->control, s->guest->control, PATIENCE, &unused) == 0;
 }
 
-static bool ask(struct session *s, const char *command, char *reply)
+static bool ask(struct watch *s, const char *command, char *reply)
 {
 	struct err unused = { 0 };
 
@@ -134,7 +134,7 @@ static bool ask(struct session *s, const char *command, char *reply)
 }
 
 /* Also QEMU itself, if a script has started it. */
-static void signal_guest(const struct session *s, int signal)
+static void signal_guest(const struct watch *s, int signal)
 {
 	if (s->control.peer > 1 && s->control.peer != s->child)
 		kill(s->control.peer, signal);
@@ -142,7 +142,7 @@ static void signal_guest(const struct session *s, int signal)
 		kill(s->child, signal);
 }
 
-static void kill_guest(struct session *s)
+static void kill_guest(struct watch *s)
 {
 	s->guest->killed = true;
 	s->end_by = UINT64_MAX;
@@ -153,7 +153,7 @@ static void kill_guest(struct session *s)
  * What was recorded is in the file before the guest is asked to end: a machine writes the rest when
  * it ends, but the QEMU of a single program just goes.
  */
-static void end_guest(struct session *s, enum guest_reason why)
+static void end_guest(struct watch *s, enum guest_reason why)
 {
 	char reply[CONTROL_LINE];
 
@@ -167,13 +167,13 @@ static void end_guest(struct session *s, enum guest_reason why)
 	s->end_by = now() + TIME_TO_END;
 }
 
-static void reap(struct session *s)
+static void reap(struct watch *s)
 {
 	if (waitpid(s->child, &s->guest->status, WNOHANG) == s->child)
 		s->over = true;
 }
 
-static void take_signal(struct session *s)
+static void take_signal(struct watch *s)
 {
 	struct signalfd_siginfo info;
 
@@ -189,7 +189,7 @@ static void take_signal(struct session *s)
 		end_guest(s, GUEST_WAS_INTERRUPTED);
 }
 
-static void show_status(struct session *s, uint64_t time)
+static void show_status(struct watch *s, uint64_t time)
 {
 	struct control_status status;
 	char reply[CONTROL_LINE];
@@ -220,14 +220,14 @@ static void earlier(uint64_t *time, uint64_t other)
 }
 
 /* When the time is up: it counts from when the plugin is there. */
-static uint64_t deadline(const struct session *s)
+static uint64_t deadline(const struct watch *s)
 {
 	uint64_t from = s->loaded ? s->loaded : s->start + TIME_TO_LOAD;
 
 	return s->guest->duration < UINT64_MAX - from ? from + s->guest->duration : UINT64_MAX;
 }
 
-static int wait_ms(const struct session *s, uint64_t time)
+static int wait_ms(const struct watch *s, uint64_t time)
 {
 	const struct guest *guest = s->guest;
 	uint64_t until = time + 60 * SECOND;
@@ -243,7 +243,7 @@ static int wait_ms(const struct session *s, uint64_t time)
 	return until <= time ? 0 : (int)((until - time) / 1000000 + 1);
 }
 
-static void wait_for_something(struct session *s)
+static void wait_for_something(struct watch *s)
 {
 	struct relay *relay = s->guest->relay;
 	struct pollfd fds[] = {
@@ -259,7 +259,7 @@ static void wait_for_something(struct session *s)
 		relay_move(relay);
 }
 
-static void stay(struct session *s)
+static void stay(struct watch *s)
 {
 	struct guest *guest = s->guest;
 
@@ -297,7 +297,7 @@ static void forget_pending(const sigset_t *signals)
 
 int guest_run(struct guest *guest, struct err *err)
 {
-	struct session s = { .guest = guest, .control.fd = -1, .start = now() };
+	struct watch s = { .guest = guest, .control.fd = -1, .start = now() };
 	struct terminal terminal;
 	sigset_t mine, before;
 	int ret;
