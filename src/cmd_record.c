@@ -456,7 +456,7 @@ static int record(struct recording *r)
 	if (prepare(r) < 0 || run_guest(r) < 0)
 		return -1;
 	if (gave_up(r)) {
-		r->files.raw_stays = r->files.was_there;
+		files_restore(&r->files);
 		refusal_explain(&r->guest, &r->line, r->files.plugin);
 		return ERR_INPUT;
 	}

@@ -28,7 +28,8 @@ static void damage(struct reader *r, uint64_t offset, uint64_t count, uint64_t b
 		   const char *text)
 {
 	struct wire *w = r->priv;
-	struct event *ev = wire_add(&w->before, EVENT_LOST), spare;
+	bool room = w->before.nr + 1 < WIRE_EVENTS; /* the last is for what the recording lost */
+	struct event *ev = room ? wire_add(&w->before, EVENT_LOST) : NULL, spare;
 
 	reader_damage(r, ev ? ev : &spare, offset, count, bytes, "%s", text);
 }

@@ -19,6 +19,7 @@
 #define WIRE_MAX_CHUNK ((size_t)8 << 20)
 #define WIRE_MAX_CPUS 4096
 #define WIRE_MAX_REGS 64
+#define WIRE_EVENTS 8
 #define WIRE_MAX_CHAIN 4096
 #define WIRE_IDLE ((uint64_t)-0x20000) /* an address that stands for waiting */
 
@@ -85,7 +86,7 @@ struct wire_spaces { /* zeroed but for the first four: ready */
 };
 
 struct wire_events { /* a few events that stand before the one at hand; what they point to lives on */
-	struct event at[8];
+	struct event at[WIRE_EVENTS];
 	size_t nr, next;
 };
 

@@ -12,7 +12,7 @@ struct event *wire_add(struct wire_events *events, enum event_kind kind)
 {
 	struct event *ev;
 
-	if (events->nr == sizeof(events->at) / sizeof(events->at[0]))
+	if (events->nr == WIRE_EVENTS)
 		return NULL;
 	ev = &events->at[events->nr++];
 	*ev = (struct event){ .kind = kind, .time = NO_TIME, .cpu = NO_CPU };

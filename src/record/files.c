@@ -2,8 +2,10 @@
 #include "record/files.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/mem.h"
@@ -69,20 +71,32 @@ static int cannot_write(const char *path, struct err *err)
 	return err_set(err, ERR_OUTPUT, "%s: cannot write: %s", path, strerror(errno));
 }
 
+/* The plugin writes into the file itself: one that is there waits under another name. */
 static int use_named(struct record_files *files, const char *raw, struct err *err)
 {
 	char *folder;
+	struct stat st;
+	bool there;
 	int ret;
 
 	files->raw = files_absolute(raw);
 	files->raw_stays = true;
-	files->was_there = stat(files->raw, &files->before) == 0;
-	if (files->was_there && !S_ISREG(files->before.st_mode))
+	there = stat(files->raw, &st) == 0;
+	if (there && !S_ISREG(st.st_mode))
 		return err_set(err, ERR_OUTPUT, "%s: the raw stream wants a regular file", raw);
 	folder = folder_of(files->raw);
-	ret = files->was_there ? access(files->raw, W_OK) : access(folder, W_OK | X_OK);
+	ret = access(folder, W_OK | X_OK);
 	free(folder);
-	return ret < 0 ? cannot_write(raw, err) : 0;
+	if (ret < 0 || (there && access(files->raw, W_OK) < 0))
+		return cannot_write(raw, err);
+	if (!there)
+		return 0;
+	files->old = xasprintf("%s.old", files->raw);
+	if (rename(files->raw, files->old) == 0)
+		return 0;
+	free(files->old);
+	files->old = NULL;
+	return cannot_write(raw, err);
 }
 
 /* Beside the output, where there is room for much; a device has nothing beside it. */
@@ -163,22 +177,25 @@ int files_prepare(struct record_files *files, const char *raw, const char *outpu
 
 uint64_t files_written(const struct record_files *files)
 {
-	const struct stat *before = &files->before;
 	struct stat st;
 
-	if (stat(files->raw, &st) < 0)
-		return 0;
-	if (files->was_there && st.st_ino == before->st_ino &&
-	    st.st_mtim.tv_sec == before->st_mtim.tv_sec &&
-	    st.st_mtim.tv_nsec == before->st_mtim.tv_nsec)
-		return 0;
-	return (uint64_t)st.st_size;
+	return stat(files->raw, &st) < 0 ? 0 : (uint64_t)st.st_size;
+}
+
+void files_restore(struct record_files *files)
+{
+	files->raw_stays = false;
 }
 
 void files_release(struct record_files *files)
 {
 	if (files->raw && !files->raw_stays)
 		unlink(files->raw);
+	if (files->old && access(files->raw, F_OK) < 0)
+		rename(files->old, files->raw);
+	else if (files->old)
+		unlink(files->old);
+	free(files->old);
 	if (files->control && is_socket(files->control))
 		unlink(files->control);
 	if (files->folder)

@@ -8,7 +8,6 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <sys/stat.h>
 
 #include "base/err.h"
 
@@ -18,8 +17,7 @@ struct record_files {
 	bool raw_stays; /* the user has named it */
 	char *control;	/* absolute */
 	char *folder;	/* a private one for the socket; NULL: the user has named one */
-	bool was_there; /* the raw file, before */
-	struct stat before;
+	char *old;	/* what was under the name of raw before; NULL: nothing */
 };
 
 /* $KSCOPE_PLUGIN, beside the program, or where make install puts it. Owned by the caller. */
@@ -35,6 +33,8 @@ int files_prepare(struct record_files *files, const char *raw, const char *outpu
 		  const char *control, struct err *err);
 /* How much the plugin has written. */
 uint64_t files_written(const struct record_files *files);
+/* Nothing was recorded: what was under the name before comes back in files_release(). */
+void files_restore(struct record_files *files);
 /* Removes what the user has not named. */
 void files_release(struct record_files *files);
 

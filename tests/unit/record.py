@@ -187,6 +187,14 @@ def test_outputs(place):
     said("record: a QEMU that gives up", done, 3, "status 1 before anything was recorded")
     with open(place.path("perf.data"), "rb") as f:
         check("record: and the old output is still there", f.read() == good)
+    with open(place.path("raw.kscope"), "rb") as f:
+        good = f.read()
+    said("record: a QEMU that gives up, over a raw stream", place.record(
+        "-o", "raw.kscope", emulator=["-samples", "0", "-status", "1"]), 3, "status 1")
+    with open(place.path("raw.kscope"), "rb") as f:
+        check("record: and the old stream is still there", f.read() == good)
+    said("record: over a raw stream", place.record("-o", "raw.kscope"), 0, "raw.kscope is written")
+    check("record: nothing of the old one is left", not os.path.exists(place.path("raw.kscope.old")))
     said("record: no samples", place.record(emulator=["-samples", "0"]), 0, "nothing was recorded")
 
 
