@@ -358,7 +358,9 @@ void sample_ask(struct vcpu *vcpu)
 		return;
 	}
 	if (args.clock != WIRE_INSTRUCTIONS && is_idle(vcpu)) {
-		put_idle(track, 0);
+		/* A program's thread that waits for the system is no cpu that idles. */
+		if (!api.user_mode)
+			put_idle(track, 0);
 	} else {
 		atomic_store(&vcpu->asked, true);
 		if (sample_by_work())
