@@ -66,6 +66,8 @@ $(BUILD)/kscope: $(OBJ)
 # The plugin for QEMU: needs nothing of src/, and neither QEMU nor GLib to be built.
 PLUGIN_SRC := $(wildcard plugin/*.c)
 PLUGIN_OBJ := $(PLUGIN_SRC:%.c=$(BUILD)/obj/%.o)
+# QEMU loads it, and QEMU has no sanitizers in it.
+$(PLUGIN_OBJ) $(BUILD)/kscope-qemu.so: override CFLAGS := $(filter-out -fsanitize% -fno-sanitize%,$(CFLAGS))
 $(PLUGIN_OBJ): KSCOPE_CFLAGS += -fPIC -fvisibility=hidden -ftls-model=initial-exec -pthread
 $(BUILD)/kscope-qemu.so: $(PLUGIN_OBJ)
 	$(call say,LD)
