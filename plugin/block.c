@@ -23,8 +23,8 @@ static size_t n_buckets, n_blocks;
 
 /* A block before it is known whether there is one like it. */
 struct draft {
-	struct block block;
 	uint8_t sizes[COUNT_MAX];
+	struct block block; /* without nodes */
 };
 
 int block_open(void)
