@@ -159,6 +159,11 @@ bool place_slide(struct place *place, uint64_t *slide, uint64_t *hits, uint64_t 
 	return clear;
 }
 
+bool place_read_kernel(struct place *place)
+{
+	return !place->kernel_path || open_kernel(place);
+}
+
 /* The lowest one that can be found by its name: what is below has no names anyway. */
 bool place_anchor(struct place *place, const char **name, uint64_t *vaddr)
 {
