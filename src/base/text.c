@@ -154,6 +154,13 @@ void text_duration(struct buf *buf, uint64_t ns)
 		buf_addf(buf, "%" PRIu64 " ns", ns);
 }
 
+const char *text_last_part(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
 bool text_line(struct in *in, const char **line, size_t *len)
 {
 	size_t want = 1, have = 0, seen = 0;

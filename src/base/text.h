@@ -27,6 +27,9 @@ const char *text_plain(struct buf *scratch, const char *s);
 /* Nanoseconds for people: "1.234 s", "56.7 ms". */
 void text_duration(struct buf *buf, uint64_t ns);
 
+/* What follows the last slash of a path. */
+const char *text_last_part(const char *path);
+
 /*
  * The next line without its end, NUL not included; false at the end of the input. It stays until
  * the next in_ call. A line longer than IN_MAX_PEEK comes in pieces.

@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/text.h"
 
 #define PAGE 4096
 
@@ -30,13 +31,6 @@ void images_release(struct images *images)
 	free(images->all);
 	hash_release(&images->index);
 	memset(images, 0, sizeof(*images));
-}
-
-static const char *last_part(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash && slash[1] && path[0] != '[' ? slash + 1 : path;
 }
 
 static bool build_id_differs(const struct image *image, const uint8_t *id, size_t len)
@@ -72,7 +66,7 @@ uint32_t image_intern(struct images *images, const char *path, const uint8_t *bu
 		GROW(images->all, images->nr + 1, images->cap);
 		images->all[images->nr++] = (struct image){
 			.path = name,
-			.name = str_intern_z(images->strings, last_part(path)),
+			.name = str_intern_z(images->strings, text_last_part(path)),
 			.as_linked = as_linked,
 			.kernel = kernel,
 		};

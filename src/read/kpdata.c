@@ -35,6 +35,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/text.h"
 #include "format.h"
 #include "model/frame.h"
 #include "model/source.h"
@@ -515,13 +516,6 @@ static struct process *process_of(struct kpdata *p, uint32_t pid)
 	return &p->processes[*handle];
 }
 
-static const char *last_part(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash && slash[1] ? slash + 1 : path;
-}
-
 /* The one to look at for the maps of a child with the same path. */
 static void remember_path(struct kpdata *p, const struct process *process)
 {
@@ -556,7 +550,7 @@ static bool process_event(struct reader *r, const char *path, struct event *ev)
 		return true;
 	remember_path(p, process);
 	ev->kind = EVENT_COMM;
-	ev->comm.comm = last_part(path);
+	ev->comm.comm = text_last_part(path);
 	return false;
 }
 
@@ -584,7 +578,7 @@ static bool map_event(struct reader *r, const struct kp_record *record, const ch
 	}
 	if (exec) {
 		ev->kind = EVENT_COMM;
-		ev->comm = (struct event_comm){ .comm = last_part(path), .exec = true };
+		ev->comm = (struct event_comm){ .comm = text_last_part(path), .exec = true };
 		return true;
 	}
 	ev->kind = EVENT_MAP;
@@ -666,7 +660,7 @@ static void tell_elf(struct reader *r, const struct elf_option *elf, bool map, s
 	ev->pid = ev->tid = elf->pid;
 	if (!map) {
 		ev->kind = EVENT_COMM;
-		ev->comm.comm = last_part(elf->path);
+		ev->comm.comm = text_last_part(elf->path);
 		return;
 	}
 	process->main_path = str_intern_z(r->frames->strings, elf->path);

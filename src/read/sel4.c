@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/text.h"
 #include "model/source.h"
 #include "read/sel4_json.h"
 
@@ -94,12 +95,11 @@ static void tell_source(const struct reader *r, struct event *ev)
 static void tell_mapping(struct sel4 *s, struct event *ev)
 {
 	struct sel4_mapping *mapping = &s->mappings[s->told - 2];
-	const char *slash = strrchr(mapping->elf, '/');
 
 	ev->pid = ev->tid = mapping->pid;
 	if (s->comm_next) {
 		ev->kind = EVENT_COMM;
-		ev->comm.comm = slash ? slash + 1 : mapping->elf;
+		ev->comm.comm = text_last_part(mapping->elf);
 		s->told++;
 	} else {
 		ev->kind = EVENT_MAP;

@@ -15,7 +15,6 @@
 #include "pass/place.h"
 #include "read/wire_merge.h"
 
-#define WIRE_SYNC 0x5043534b
 #define WIRE_MAX_CHUNK ((size_t)8 << 20)
 #define WIRE_MAX_CPUS 4096
 #define WIRE_MAX_REGS 64

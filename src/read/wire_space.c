@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/text.h"
 #include "model/strtab.h"
 #include "read/wire.h"
 
@@ -30,13 +31,6 @@ static void add_comm(struct wire_spaces *spaces, uint32_t pid, const char *name,
 	ev->comm.comm = str_text(spaces->strings, str_intern_z(spaces->strings, name));
 }
 
-static const char *last_part(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
 static struct wire_process *process_of(struct wire_spaces *spaces, uint64_t space,
 				       struct wire_events *out)
 {
@@ -48,7 +42,7 @@ static struct wire_process *process_of(struct wire_spaces *spaces, uint64_t spac
 		spaces->processes[spaces->nr] = (struct wire_process){ .pid = ++spaces->nr_pids };
 		*slot = (uint32_t)spaces->nr++;
 		add_comm(spaces, spaces->nr_pids,
-			 spaces->program ? last_part(spaces->program) : "kernel", out);
+			 spaces->program ? text_last_part(spaces->program) : "kernel", out);
 	}
 	return &spaces->processes[*slot];
 }
@@ -90,8 +84,7 @@ static bool page_changed(struct wire_process *process, const struct wire_code *c
 
 static bool is_library(const char *path)
 {
-	const char *name = strrchr(path, '/');
-	const char *so = strstr(name ? name : path, ".so");
+	const char *so = strstr(text_last_part(path), ".so");
 
 	return so && (so[3] == '\0' || so[3] == '.');
 }
@@ -119,7 +112,7 @@ static void name_process(struct wire_spaces *spaces, struct wire_process *proces
 		told(spaces, process->pid, map);
 	}
 	process->program = program;
-	add_comm(spaces, process->pid, last_part(map->path), out);
+	add_comm(spaces, process->pid, text_last_part(map->path), out);
 }
 
 void wire_space_code(struct wire_spaces *spaces, const struct wire_code *code,

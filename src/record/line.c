@@ -6,18 +6,12 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/text.h"
 #include "record/hooks.h"
 
 static bool starts(const char *text, const char *with)
 {
 	return !strncmp(text, with, strlen(with));
-}
-
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
 }
 
 /* The word after the one at i, if that is this option, with one dash or two; else NULL. */
@@ -197,7 +191,7 @@ static void find_facts(struct qemu_line *line)
 
 void line_read(struct qemu_line *line, const char *const *words, size_t nr)
 {
-	const char *name = base_name(words[0]);
+	const char *name = text_last_part(words[0]);
 
 	*line = (struct qemu_line){ .words = words, .nr = nr };
 	line->user = starts(name, "qemu-") && !starts(name, "qemu-system-");

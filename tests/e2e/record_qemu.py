@@ -77,23 +77,24 @@ def test_whole_run(guest):
     said("a guest that ends by itself", done, 0, "samples", "ended with status 33",
          f"kscope report perf.data -k {guest.elf}")
     equal("its output", done.stdout, "ready\ndone\n")
-    folded = kscope("convert", guest.path("perf.data"), "-k", guest.elf, "-t", "folded", "-o", "-")
+    folded = kscope("convert", guest.path("perf.data"), "-k", guest.elf, "--samples", "-t", "folded",
+                    "-o", "-")
     both, share = shares(read_folded(folded.stdout))
-    check("the work it did", both >= 50e6 and 0.6 < share < 0.9, (both, share, folded.stderr))
+    check("the work it did", both >= 50 and abs(share - 0.75) < 7 * (0.75 * 0.25 / both) ** 0.5,
+          (both, share, folded.stderr))
     done = run("perf", "report", "-f", "-i", guest.path("perf.data"), "-k", guest.elf, "--stdio")
     check("perf reads it", done.returncode == 0 and "heavy" in done.stdout, done.stdout + done.stderr)
+    # By instructions the shares do not depend on what else the machine does.
+    by_instructions = ["--clock", "instructions", "--period", "100000"]
     for name in ("x.folded", "x.svg", "x.kscope"):
-        said(f"output: {name}", guest.record("-o", name, more=EXIT + SERIAL), 0, f"{name} is written")
+        said(f"output: {name}", guest.record(*by_instructions, "-o", name, more=EXIT + SERIAL), 0,
+             f"{name} is written")
     both, share = shares(read_folded(guest.path("x.folded")))
-    check("folded: the work it did", both >= 50e6 and 0.6 < share < 0.9, (both, share))
+    check("folded: exactly the work it did", 228e6 < both < 252e6 and 0.72 < share < 0.78,
+          (both, share))
     with open(guest.path("x.svg"), encoding="utf-8") as f:
         check("svg: the work it did", "heavy" in f.read())
     check("kscope: it has samples", guest.samples("x.kscope") >= 50, guest.samples("x.kscope"))
-    done = guest.record("--clock", "instructions", "--period", "100000", "-o", "i.folded",
-                        more=EXIT + SERIAL)
-    both, share = shares(read_folded(guest.path("i.folded")))
-    check("by instructions: exactly the work it did", done.returncode == 0 and
-          228e6 < both < 252e6 and 0.72 < share < 0.78, (both, share, done.stderr))
 
 
 def test_places(guest):
