@@ -26,7 +26,7 @@ void calls_release(struct calls *calls)
 		task_free(calls->cpus[i].task);
 	for (size_t i = 0; i < calls->nr_left; i++)
 		task_free(calls->left[i]);
-	for (size_t i = 0; i < CALLS_FORKS; i++)
+	for (size_t i = 0; calls->forks && i < CALLS_FORKS; i++)
 		free(calls->forks[i].frames);
 	free(calls->forks);
 	free(calls->cpus);

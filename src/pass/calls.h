@@ -56,7 +56,7 @@ struct calls {
 };
 
 void calls_init(struct calls *calls);
-void calls_release(struct calls *calls);
+void calls_release(struct calls *calls); /* harmless on a zeroed one */
 /* The event that stands before the first sample. */
 void calls_source(struct calls *calls, struct event *ev);
 /* Takes in an EVENT_BRANCH. Those of one cpu come in order, those of several by time. */
