@@ -81,15 +81,7 @@ static int info_put(struct writer *w, const struct event *ev)
 	return 0;
 }
 
-static int info_finish(struct writer *w)
-{
-	(void)w;
-	return 0;
-}
-
-static const struct writer_ops info_ops = { .name = "info",
-					    .put = info_put,
-					    .finish = info_finish };
+static const struct writer_ops info_ops = { .name = "info", .put = info_put };
 
 static const char *text_of(const struct info *info, uint32_t handle)
 {

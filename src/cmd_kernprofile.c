@@ -57,15 +57,7 @@ static int pictures_put(struct writer *w, const struct event *ev)
 	return 0;
 }
 
-static int pictures_finish(struct writer *w)
-{
-	(void)w;
-	return 0;
-}
-
-static const struct writer_ops pictures_ops = { .name = "pictures",
-						.put = pictures_put,
-						.finish = pictures_finish };
+static const struct writer_ops pictures_ops = { .name = "pictures", .put = pictures_put };
 
 /* The name is the data's: it must not lead out of the folder. */
 static char *mem_name(const char *allocator)

@@ -30,15 +30,7 @@ static int report_put(struct writer *w, const struct event *ev)
 	return 0;
 }
 
-static int report_finish(struct writer *w)
-{
-	(void)w;
-	return 0;
-}
-
-static const struct writer_ops report_ops = { .name = "report",
-					      .put = report_put,
-					      .finish = report_finish };
+static const struct writer_ops report_ops = { .name = "report", .put = report_put };
 
 static const char *text_of(const struct report *report, uint32_t handle)
 {

@@ -272,7 +272,7 @@ int job_run(struct job *job, struct writer *writer)
 		job->err = writer->err;
 		ret = -1;
 	}
-	if (ret == 0 && writer->ops->finish(writer) < 0) {
+	if (ret == 0 && writer->ops->finish && writer->ops->finish(writer) < 0) {
 		job->err = writer->err;
 		ret = -1;
 	}
@@ -339,7 +339,7 @@ int convert_file(struct job *job, const struct writer_ops *ops, const char *path
 		ret = out_open(&out, path, ops->needs & WRITER_SEEK, &job->err);
 	if (ret == 0) {
 		opened = true;
-		ret = ops->open(&writer);
+		ret = ops->open ? ops->open(&writer) : 0;
 		if (ret < 0)
 			job->err = writer.err;
 	}
@@ -350,7 +350,7 @@ int convert_file(struct job *job, const struct writer_ops *ops, const char *path
 	if (ret == 0 && job->buildid_cache)
 		ret = fill_cache(job);
 	out_abandon(&out);
-	if (opened)
+	if (opened && ops->close)
 		ops->close(&writer);
 	ret = ret < 0 ? report_error(&job->err) : job_summary(job);
 	free(writer.priv);
