@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "base/log.h"
 #include "base/mem.h"
 #include "base/text.h"
 #include "cmd.h"
@@ -330,11 +329,8 @@ static int run(struct args *args)
 		else
 			print_text(&info);
 		fwrite(info.text.data, 1, info.text.len, stdout);
-		ret = job_summary(&job);
-	} else {
-		log_error("%s", job.err.msg);
-		ret = job.err.code;
 	}
+	ret = job_result(&job, ret);
 	free(info.sources);
 	free(info.tasks);
 	hash_release(&info.task_index);

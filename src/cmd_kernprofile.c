@@ -139,12 +139,7 @@ static int run(const char *profile, const char *elf, bool alloc)
 		ret = job_run(&job, &writer);
 	if (ret == 0)
 		ret = draw_all(&pictures, &args.options, alloc, &job.err);
-	if (ret < 0) {
-		log_error("%s", job.err.msg);
-		ret = job.err.code;
-	} else {
-		ret = job_summary(&job);
-	}
+	ret = job_result(&job, ret);
 	for (size_t i = 0; i < pictures.nr; i++)
 		tally_release(&pictures.tallies[i]);
 	free(pictures.tallies);

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "base/buf.h"
-#include "base/log.h"
 #include "base/mem.h"
 #include "base/text.h"
 #include "cmd.h"
@@ -334,13 +333,9 @@ static int run(struct args *args)
 			   tally_by_options(&args->options) | BY_COMM | BY_PID | BY_CPU);
 		ret = job_run(&job, &writer);
 	}
-	if (ret == 0) {
+	if (ret == 0)
 		print_all(&report);
-		ret = job_summary(&job);
-	} else {
-		log_error("%s", job.err.msg);
-		ret = job.err.code;
-	}
+	ret = job_result(&job, ret);
 	tally_release(&report.tally);
 	buf_release(&report.text);
 	buf_release(&report.scratch[0]);

@@ -294,10 +294,12 @@ int job_summary(const struct job *job)
 	return job->partial ? ERR_PARTIAL : ERR_NONE;
 }
 
-static int report_error(const struct err *err)
+int job_result(const struct job *job, int ret)
 {
-	log_error("%s", err->msg);
-	return err->code;
+	if (ret == 0)
+		return job_summary(job);
+	log_error("%s", job->err.msg);
+	return job->err.code;
 }
 
 static int fill_cache(struct job *job)
@@ -352,7 +354,7 @@ int convert_file(struct job *job, const struct writer_ops *ops, const char *path
 	out_abandon(&out);
 	if (opened && ops->close)
 		ops->close(&writer);
-	ret = ret < 0 ? report_error(&job->err) : job_summary(job);
+	ret = job_result(job, ret);
 	free(writer.priv);
 	job_release(job);
 	strtab_release(&strings);

@@ -2,7 +2,8 @@
 /*
  * wire: what the files of the wire reader share. wire.c reads chunks and puts their records in the
  * order of time, wire_message.c takes records apart, wire_space.c tells processes apart by their
- * address spaces, wire_trace.c and wire_merge.c decode traced control flow. wire/README.md describes the stream.
+ * address spaces, wire_trace.c and wire_merge.c decode traced control flow. wire/README.md describes
+ * the stream.
  */
 #ifndef KSCOPE_READ_WIRE_H
 #define KSCOPE_READ_WIRE_H
