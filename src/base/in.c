@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "base/mem.h"
 #include "base/spool.h"
 
@@ -222,21 +223,6 @@ void in_close(struct in *in)
 	in->fd = -1;
 }
 
-static bool write_all(int fd, const uint8_t *data, size_t len)
-{
-	while (len) {
-		ssize_t put = write(fd, data, len);
-
-		if (put < 0 && errno == EINTR)
-			continue;
-		if (put <= 0)
-			return false;
-		data += put;
-		len -= (size_t)put;
-	}
-	return true;
-}
-
 static bool seekable(const struct in *in)
 {
 	return !in->unpack && in->fd >= 0 && lseek(in->fd, 0, SEEK_CUR) >= 0;
@@ -256,7 +242,8 @@ static int spool(struct in *in, struct err *err)
 
 		if (!have)
 			break;
-		if (!write_all(fd, data, have))
+		errno = fd_write(fd, data, have);
+		if (errno)
 			goto fail;
 		in_skip(in, have);
 	}
