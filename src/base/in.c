@@ -43,34 +43,35 @@ static size_t read_fd(struct in *in, uint8_t *to, size_t len)
 
 static size_t read_packed(struct in *in, uint8_t *to, size_t len)
 {
+	const struct unpack_ops *ops = in->unpack->ops;
 	struct packed *packed = in->packed;
+	size_t src, dst;
 
-	for (;;) {
-		size_t src = packed->end - packed->at, dst = len;
+	do {
 		int ret;
 
-		if (!src) {
+		if (packed->at == packed->end) {
 			packed->at = 0;
-			packed->end = src = read_fd(in, packed->data, PACKED);
-			if (!src) {
-				if (!packed->ended)
-					err_at(&in->err, ERR_INPUT, in->path, in->taken,
-					       "the %s stream is cut short", in->unpack->ops->name);
-				return 0;
-			}
+			packed->end = read_fd(in, packed->data, PACKED);
 		}
-		ret = in->unpack->ops->step(in->unpack, packed->data + packed->at, &src, to, &dst);
+		src = packed->end - packed->at;
+		dst = len;
+		/* Also when all was read: some of what it becomes may not have been handed out. */
+		ret = ops->step(in->unpack, packed->data + packed->at, &src, to, &dst);
 		if (ret < 0) {
 			err_at(&in->err, ERR_INPUT, in->path,
 			       in->taken - (packed->end - packed->at), "the %s stream is damaged",
-			       in->unpack->ops->name);
+			       ops->name);
 			return 0;
 		}
 		packed->at += src;
-		packed->ended = ret == 1;
-		if (dst)
-			return dst;
-	}
+		if (src || dst)
+			packed->ended = ret == 1;
+	} while (!dst && src);
+	if (!dst && !packed->ended)
+		err_at(&in->err, ERR_INPUT, in->path, in->taken, "the %s stream is cut short",
+		       ops->name);
+	return dst;
 }
 
 static void make_room(struct in *in, size_t want)
