@@ -125,7 +125,7 @@ def same_frames(ours, theirs, unwound, child, names):
         return None
     # A value that looks like a context and is none, from following a frame pointer that was
     # no such: perf then throws the whole chain away.
-    if not theirs.frames and any(f[1].startswith("marker-") for f in ours.frames):
+    if not theirs.frames and any(f[1] == "none" for f in ours.frames):
         return None
     if unwound:
         # Where the copy of the stack ends, perf with libunwind has one more frame at address -1.

@@ -65,8 +65,8 @@ def shares_are_known(name, stacks, sigmas, least):
     check(f"{name}, stacks", sum(lost.values()) <= busy / 1000, lost)
 
 
-def ended(name, boot):
-    return check(name, boot.code == 0 and "demo: end" in boot.serial and ", 0 lost," in boot.errors,
+def ended(name, boot, told=", 0 lost,"):
+    return check(name, boot.code == 0 and "demo: end" in boot.serial and told in boot.errors,
                  f"{boot.code} {boot.errors} {boot.serial[-200:]}")
 
 
@@ -90,9 +90,12 @@ def test_shares(folder, machine):
 
 def test_host_time(folder, machine, which):
     out = os.path.join(folder, f"{machine}-host.kscope")
+    # Not so often that many samples are of one turn that a vCPU has on a busy host: those would
+    # not be drawn by chance. And by host time nobody waits for the disk.
     ended(f"{machine}, {which}: runs by host time",
-          guests.record(guests.demo(machine, "nofp", words="scale=60"), out, ["-F", "2000"], which))
-    shares_are_known(f"{machine}, {which}: shares by host time", folded(out), 7, 500)
+          guests.record(guests.demo(machine, "nofp", words="scale=60"), out, ["-F", "500"], which),
+          " lost,")
+    shares_are_known(f"{machine}, {which}: shares by host time", folded(out), 7, 100)
 
 
 def test_traps(folder, machine):
