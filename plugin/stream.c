@@ -256,9 +256,12 @@ static void in_parent(void)
 
 static void ring_unshare(struct ring *ring)
 {
-	if (ring->memory)
-		mmap(ring->memory, 2 * ring->size, PROT_READ | PROT_WRITE,
-		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+	int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
+
+	if (!ring->memory)
+		return;
+	if (mmap(ring->memory, 2 * ring->size, PROT_READ | PROT_WRITE, flags, -1, 0) == MAP_FAILED)
+		atomic_store(&ring->head, atomic_load(&ring->tail) + ring->size); /* full */
 }
 
 /*

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "base/buf.h"
-#include "base/log.h"
 #include "base/mem.h"
 #include "base/text.h"
 #include "cmd.h"
@@ -30,15 +29,7 @@ static int report_put(struct writer *w, const struct event *ev)
 	return 0;
 }
 
-static int report_finish(struct writer *w)
-{
-	(void)w;
-	return 0;
-}
-
-static const struct writer_ops report_ops = { .name = "report",
-					      .put = report_put,
-					      .finish = report_finish };
+static const struct writer_ops report_ops = { .name = "report", .put = report_put };
 
 static const char *text_of(const struct report *report, uint32_t handle)
 {
@@ -342,13 +333,9 @@ static int run(struct args *args)
 			   tally_by_options(&args->options) | BY_COMM | BY_PID | BY_CPU);
 		ret = job_run(&job, &writer);
 	}
-	if (ret == 0) {
+	if (ret == 0)
 		print_all(&report);
-		ret = job_summary(&job);
-	} else {
-		log_error("%s", job.err.msg);
-		ret = job.err.code;
-	}
+	ret = job_result(&job, ret);
 	tally_release(&report.tally);
 	buf_release(&report.text);
 	buf_release(&report.scratch[0]);

@@ -107,12 +107,6 @@ static int memtrace_probe(const uint8_t *head, size_t len)
 	return 60;
 }
 
-static int memtrace_open(struct reader *r)
-{
-	(void)r;
-	return 0;
-}
-
 static int resync(struct reader *r, struct event *ev, const char *why)
 {
 	uint64_t start = in_offset(r->in);
@@ -195,17 +189,10 @@ static int memtrace_next(struct reader *r, struct event *ev)
 	return 1;
 }
 
-static void memtrace_close(struct reader *r)
-{
-	(void)r;
-}
-
 const struct reader_ops read_memtrace = {
 	.name = "memtrace",
 	.about = "Maestro memtrace, allocations from its serial port",
 	.probe = memtrace_probe,
 	.priv_size = sizeof(struct memtrace),
-	.open = memtrace_open,
 	.next = memtrace_next,
-	.close = memtrace_close,
 };
