@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What the tests in Python share: running programs, and saying how it went."""
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -64,8 +65,12 @@ def kscope(*words, **more):
 
 
 def scratch():
-    """A folder that goes away with the test."""
-    return tempfile.TemporaryDirectory(prefix="kscope-test-")
+    """A folder that goes away with the test.
+
+    In memory if there is room: what a recording loses must not hang on a disk that others use."""
+    memory = "/dev/shm"
+    roomy = os.path.isdir(memory) and shutil.disk_usage(memory).free > 4 << 30
+    return tempfile.TemporaryDirectory(prefix="kscope-test-", dir=memory if roomy else None)
 
 
 def read_folded(path_or_text):

@@ -90,7 +90,7 @@ class Stream:
 
     def chunk(self, data):
         got = list(fields(data))
-        if not got or got[0] != (1, SYNC) or len(data) > 4 << 20:
+        if not got or got[0] != (1, SYNC) or len(data) > 16 << 20:
             raise ValueError("not a chunk")
         head = dict(got)
         cpu, sequence = head.get(2), head.get(3, 0)

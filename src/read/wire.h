@@ -15,7 +15,7 @@
 #include "pass/place.h"
 #include "read/wire_merge.h"
 
-#define WIRE_MAX_CHUNK ((size_t)8 << 20)
+#define WIRE_MAX_CHUNK ((size_t)16 << 20) /* as wire/kscope.proto has it */
 #define WIRE_MAX_CPUS 4096
 #define WIRE_MAX_REGS 64
 #define WIRE_EVENTS 8

@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The plugin in real QEMUs, Debian's and the one of its backports, with the guests of tests/guest."""
 import collections
+import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -243,6 +245,26 @@ def controlled(folder, which):
     check(f"{name}: the socket is gone", not os.path.exists(path), path)
 
 
+def stalled(folder):
+    """The other end of a pipe reads nothing until samples are lost."""
+    out, path, copy = (os.path.join(folder, name) for name in ("pipe", "socket", "stalled"))
+    guest = Guest(folder, "aarch64", rounds=LONG)
+    os.mkfifo(out)
+    process = subprocess.Popen(guest.command("debian", f"out={out},period=50000,control={path}"))
+    with open(out, "rb") as pipe, open(copy, "wb") as file:
+        control = Control(path)
+        lost = wait_for(lambda: control.status()["dropped"] > 10)
+        process.send_signal(signal.SIGTERM)
+        shutil.copyfileobj(pipe, file)
+    process.wait(HANGS)
+    stream = wire.Stream(copy)
+    check("a pipe that is not read: losses are counted", lost and not stream.faults(), stream.faults())
+    info = json.loads(kscope("info", copy, "--json").stdout)
+    equal("a pipe that is not read: kscope reads all that was there",
+          (info["samples"], info["lost"], info["damaged"]),
+          (len(stream.samples), sum(stream.dropped.values()), 0))
+
+
 def maestro(folder, which):
     out = os.path.join(folder, "maestro")
     guest = Guest(folder, "i386")
@@ -277,14 +299,14 @@ def filters(folder):
 
 def errors(folder):
     guest = Guest(folder, "aarch64", rounds=3000)
-    done = run(*guest.command("debian", f"control={guest.elf}"))
+    done = run(*guest.command("debian", f"control={guest.elf}"), cwd=folder)
     check("error: control= a file that is no socket", done.returncode and "control=" in done.stderr and
           os.path.exists(guest.elf), done.stderr)
     for words, text in (("color=red", "color=red: not an argument"), ("period=often", "a number"),
                         ("clock=moon", "host|guest|instructions"), ("stack=1000000", "at most 65536"),
                         ("alloc=f:x", "FUNCTION:argN:ret"), ("out=/nowhere/at/all", "cannot write"),
                         ("vcpu=x", "a list such as")):
-        done = run(*guest.command("debian", words))
+        done = run(*guest.command("debian", words), cwd=folder)
         check(f"error: {words}", done.returncode and f"kscope-qemu: {words.split('=')[0]}" in done.stderr
               or "cannot write" in done.stderr, done.stderr)
         check(f"error: {words} says what is wanted", text in done.stderr, done.stderr)
@@ -389,6 +411,7 @@ def main():
             killed(folder, which)
             controlled(folder, which)
             maestro(folder, which)
+        stalled(folder)
         filters(folder)
         errors(folder)
         user_mode(folder)

@@ -256,7 +256,7 @@ def test_linux(guest, architecture):
                                       f"--buildid-cache={guest.path('cache')}", "--"])
     check(f"{name}: it boots and is recorded", done.code == 0 and
           f"kscope report {data}, or perf report -i {data}\n" in done.errors and
-          "0 lost" in done.errors, done.errors)
+          ", 0 lost," in done.errors, done.errors)
     rows = json.loads(kscope("report", data, "-k", linux.kernel, "-n", "0", "--json").stdout)
     rows = {row["name"]: row["self"] for row in rows["events"][0]["functions"]
             if row["binary"] == "[kernel.kallsyms]" and row["self"]}
