@@ -36,10 +36,15 @@ RECORDINGS = [
 LEAST = 5  # samples: a tenth of what a machine has that is not fast
 
 
+def in_folded(name):
+    """As a frame of folded text, where our names are from: a semicolon ends a frame there."""
+    return name.replace(";", ":")
+
+
 def explained(i, ours, theirs, name):
     """Is a difference between our name and perf's for frame i one that we mean?"""
     _, symbol, offset, dso = theirs[i]
-    symbol = symbol.split("@")[0]
+    symbol = in_folded(symbol.split("@")[0])
     if symbol == "[unknown]" or name == "[unknown]" or "+0x" in name:
         return True  # one of both does not know
     # A call at the very end of a function: perf looks for the return address, which is already
@@ -183,7 +188,7 @@ def compare(path, folder, cpu, unwound):
             continue
         for i, frame in enumerate(b.frames):
             name = names[nr][i]
-            if name != frame[1] and not explained(i, a.frames, b.frames, name):
+            if name != in_folded(frame[1]) and not explained(i, a.frames, b.frames, name):
                 problems.append("sample %d frame %d is %s, perf has %s" % (nr, i, name, frame[1]))
     return problems
 
