@@ -110,7 +110,7 @@ def test_mach(which, folder):
           faults and faults.most_common(1)[0][0] == "memset" and faults["memset"] > 100,
           faults.most_common(5))
     user = stacks.get("bootstrap;_start;begin;user_mix", 0)
-    check(f"{name}: user_mix is the work in user mode", user > 100, user)
+    check(f"{name}: user_mix is the work in user mode", user > 50, user)
     check(f"{name}: memory is given back", leaves(stacks, "vm_deallocate"),
           "nothing below vm_deallocate")
 

@@ -303,14 +303,14 @@ def filters(folder):
 
 def errors(folder):
     guest = Guest(folder, "aarch64", rounds=3000)
-    done = run(*guest.command("debian", f"control={guest.elf}"))
+    done = run(*guest.command("debian", f"control={guest.elf}"), cwd=folder)
     check("error: control= a file that is no socket", done.returncode and "control=" in done.stderr and
           os.path.exists(guest.elf), done.stderr)
     for words, text in (("color=red", "color=red: not an argument"), ("period=often", "a number"),
                         ("clock=moon", "host|guest|instructions"), ("stack=1000000", "at most 65536"),
                         ("alloc=f:x", "FUNCTION:argN:ret"), ("out=/nowhere/at/all", "cannot write"),
                         ("vcpu=x", "a list such as")):
-        done = run(*guest.command("debian", words))
+        done = run(*guest.command("debian", words), cwd=folder)
         check(f"error: {words}", done.returncode and f"kscope-qemu: {words.split('=')[0]}" in done.stderr
               or "cannot write" in done.stderr, done.stderr)
         check(f"error: {words} says what is wanted", text in done.stderr, done.stderr)
