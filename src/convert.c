@@ -35,8 +35,14 @@ int job_open(struct job *job, struct strtab *strings)
 	job->flow.data = &job->world;
 	job->unwind.world = &job->world;
 	job->unwind.method = options->unwind;
-	return merge_open(&job->merge, job->inputs, job->nr_inputs, job->reader, options,
-			  &job->world.frames, &job->err);
+	if (merge_open(&job->merge, job->inputs, job->nr_inputs, job->reader, options,
+		       &job->world.frames, &job->err) < 0)
+		return -1;
+	for (size_t i = 0; i < job->merge.nr; i++) {
+		if (job->merge.inputs[i].reader.no_kernel)
+			job->where.kernel = NULL;
+	}
+	return 0;
 }
 
 void job_release(struct job *job)

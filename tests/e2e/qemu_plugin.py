@@ -267,6 +267,23 @@ def stalled(folder):
           (len(stream.samples), sum(stream.dropped.values()), 0))
 
 
+def masked(folder, which):
+    """A loop without interrupts, at an address where the entry for them could be."""
+    image, path = os.path.join(folder, "image"), os.path.join(folder, "socket")
+    with open(image, "wb") as f:
+        f.write(bytes.fromhex("a0000014").ljust(0x280, b"\0") + bytes.fromhex("00000014"))
+    process = subprocess.Popen([guests.qemu("qemu-system-aarch64", which), *BY_NAME["aarch64"].machine,
+                                "-display", "none", "-kernel", image, "-plugin",
+                                f"{PLUGIN},out={image}.out,control={path}"])
+    wait_for(lambda: os.path.exists(path))
+    control = Control(path)
+    check(f"masked, QEMU of {which}: it samples", wait_for(lambda: control.status()["samples"] > 20))
+    process.send_signal(signal.SIGTERM)
+    process.wait(HANGS)
+    places = collections.Counter(sample.pc for sample in wire.Stream(image + ".out").samples)
+    check(f"masked, QEMU of {which}: where it is", places[0x40080280] > 15, places)
+
+
 def maestro(folder, which):
     out = os.path.join(folder, "maestro")
     guest = Guest(folder, "i386")
@@ -415,6 +432,7 @@ def main():
             killed(folder, which)
             controlled(folder, which)
             maestro(folder, which)
+            masked(folder, which)
         stalled(folder)
         filters(folder)
         errors(folder)
