@@ -81,7 +81,8 @@ def test_missing_binaries(samples, folder):
     with open(os.path.join(fake, "echo.elf"), "w", encoding="ascii") as f:
         f.write("this is no ELF\n")
     done = kscope("convert", samples, "-b", fake, "--no-inline", "-t", "folded", "-o", "-")
-    said("an ELF that is not one", done, 1, "echo.elf", "neither an ELF")
+    said("an ELF that is not one", done, 1, "echo.elf", "neither an ELF",
+         "--elf 52=FILE")
     stacks = read_folded(done.stdout)
     equal("its samples keep addresses, the others their names",
           (sum(stacks.values()), sum(n for s, n in stacks.items() if "echo.elf+0x" in s),
