@@ -292,7 +292,8 @@ class View:
                 sample.frames.append((address, context, here))
             else:
                 context = word
-                if word.startswith("marker-"):
+                # -32, the hypervisor, is one that perf knows, wherever it comes from.
+                if word.startswith("marker-") and word != "marker-32":
                     sample.frames.append((0, word, None))
         self.samples.append(sample)
 
