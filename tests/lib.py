@@ -4,12 +4,15 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 BUILD = os.environ.get("BUILD", os.path.join(ROOT, "build"))
 KSCOPE = os.environ.get("KSCOPE", os.path.join(BUILD, "kscope"))
 TOOLS = os.path.join(ROOT, "tests", "tools")
 DEMO = os.path.join(BUILD, "demo")
+# Seconds that nothing takes, however slow and busy the machine is: what does hangs.
+HANGS = 500
 
 _failed = []
 
@@ -36,7 +39,7 @@ def finish():
 def run(*command, **more):
     """Runs a program; stdout and stderr as text, unless binary=True."""
     binary = more.pop("binary", False)
-    more.setdefault("timeout", 120)
+    more.setdefault("timeout", HANGS)
     if "input" not in more:
         more.setdefault("stdin", subprocess.DEVNULL)
     done = subprocess.run([str(word) for word in command], capture_output=True, check=False, **more)
@@ -44,6 +47,16 @@ def run(*command, **more):
         done.stdout = done.stdout.decode(errors="surrogateescape")
         done.stderr = done.stderr.decode(errors="surrogateescape")
     return done
+
+
+def wait_for(condition):
+    """Until it holds; False if it never does."""
+    end = time.monotonic() + HANGS
+    while not condition():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.02)
+    return True
 
 
 def kscope(*words, **more):

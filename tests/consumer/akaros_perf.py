@@ -45,7 +45,7 @@ def check(condition, message):
 
 
 def run(command, **more):
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, **more)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=500, check=False, **more)
     check(done.returncode == 0, f"{command[:3]}: exit code {done.returncode}: {done.stderr[:300]}")
     check(done.stderr == "", f"{command[:3]}: stderr is not empty: {done.stderr[:300]}")
     return done.stdout

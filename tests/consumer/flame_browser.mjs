@@ -177,6 +177,12 @@ async function checkLabels(page, what) {
 	equal(bad.join('|'), '', `${what}: labels that overflow`);
 }
 
+async function resize(page, width) {
+	await page.setViewportSize({ width, height: 800 });
+	await page.waitForFunction((w) => Math.abs(w - document.documentElement.width.baseVal.value) < 30,
+		width);
+}
+
 const plain = picture('plain', stacks, ['--title', 'Plain', '--subtitle', 'made up', '--min', '0.001']);
 const nasty = picture('nasty', nastyStacks, ['--title', '</title><b>"&\'', '--notes', ']]><i>']);
 
@@ -352,9 +358,7 @@ await test('the URL restores zoom and search', async () => {
 await test('labels fit at every width and follow the window', async () => {
 	const page = await open(plain);
 	for (const width of [1200, 1900, 700, 420]) {
-		await page.setViewportSize({ width, height: 800 });
-		await page.waitForFunction((w) => Math.abs(w - document.documentElement.width.baseVal.value) < 30,
-			width);
+		await resize(page, width);
 		await checkLabels(page, `${width} px`);
 		const root = await frame(page, 'all');
 		near(root.width, width - 24, 30, 'root');
@@ -368,6 +372,20 @@ await test('a fixed width stays', async () => {
 	const page = await open(picture('fixed', stacks, ['--width', '900']));
 	near((await frame(page, 'all')).width, 876, 1, 'root');
 	await checkLabels(page, 'fixed');
+	await close(page);
+});
+
+await test('the lines around the graph fit', async () => {
+	const long = (word) => `${word} & <more> `.repeat(60).trim();
+	const page = await open(picture('lines', stacks,
+		['--title', long('title'), '--subtitle', long('subtitle'), '--notes', long('notes')]));
+	for (const size of [1900, 400, 1200]) {
+		await resize(page, size);
+		const ends = await page.evaluate(() => ['.title', '.sub', '.notes'].map((line) =>
+			document.querySelector(line).getBoundingClientRect().right));
+		check(ends.every((end) => end > size / 3 && end <= size - 12), `at ${size}: ${ends}`);
+	}
+	equal(await page.locator('.title title').textContent(), long('title'), 'what was cut');
 	await close(page);
 });
 

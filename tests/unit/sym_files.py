@@ -98,7 +98,7 @@ def check(name, good, why):
 
 def run(*command, cwd=None, data=None):
     return subprocess.run(command, cwd=cwd, input=data, capture_output=True, text=True,
-                          errors="replace", timeout=120)
+                          errors="replace", timeout=500)
 
 
 def must(*command, cwd=None):
