@@ -209,6 +209,7 @@ static void add_source(struct world *world, uint32_t input, struct event_source 
 		world->sources[*handle].unit = str_intern_z(world->strings, from->unit);
 	world->sources[*handle].lacks &= from->lacks;
 	world->sources[*handle].branches |= from->branches;
+	world->sources[*handle].raw |= from->raw;
 	*hash_at(&world->source_by_id, (struct hash_key){ input, from->id }) = *handle;
 	from->id = *handle;
 }

@@ -103,6 +103,8 @@ struct perfdata {
 	bool told_idle, idle_waits;
 	struct event idle_sample; /* waits until the name of its task is told */
 	char *kallsyms;		  /* in a folder that perf recorded to */
+	struct buf tracing;	  /* how the bytes of tracepoints are read */
+	bool told_tracing;
 	const char *aux_kind;
 
 	struct order order;
