@@ -544,6 +544,12 @@ int args_parse(struct args *args, const struct command *command, int argc, char 
 	}
 	if (!args->nr_inputs && command->verb != VERB_FORMATS && !command->first)
 		return wrong(command, "no input file is named; - is stdin", code);
+	if (args->nr_inputs && command->verb == VERB_FORMATS)
+		return wrong(command, "formats reads no file; kscope info does", code);
+	if (args->tree && args->no_tree)
+		return wrong(command, "--tree and --no-tree leave nothing to show", code);
+	if (args->negate && !args->before)
+		return wrong(command, "--negate wants --diff BEFORE", code);
 	if (args_check(&args->options, &err) < 0)
 		return wrong(command, err.msg, code);
 	return 0;

@@ -98,15 +98,16 @@ static void print_table(struct report *report, const struct tally *part)
 	flat_release(&flat);
 }
 
-/* Children with the largest totals first. */
+/* Children with the largest totals first, and of the same in the order of their names. */
 static int by_total(const void *va, const void *vb, void *arg)
 {
-	const struct tree_node *nodes = arg;
-	uint32_t a = *(const uint32_t *)va, b = *(const uint32_t *)vb;
+	const struct tree *tree = arg;
+	const struct tree_node *a = &tree->nodes[*(const uint32_t *)va];
+	const struct tree_node *b = &tree->nodes[*(const uint32_t *)vb];
 
-	if (nodes[a].total != nodes[b].total)
-		return nodes[a].total > nodes[b].total ? -1 : 1;
-	return a < b ? -1 : 1;
+	if (a->total != b->total)
+		return a->total > b->total ? -1 : 1;
+	return strcmp(str_text(tree->names, a->name), str_text(tree->names, b->name));
 }
 
 static size_t sorted_children(const struct tree *tree, uint32_t node, uint32_t **children)
@@ -119,7 +120,7 @@ static size_t sorted_children(const struct tree *tree, uint32_t node, uint32_t *
 		(*children)[nr++] = c;
 	}
 	if (nr)
-		qsort_r(*children, nr, sizeof(**children), by_total, tree->nodes);
+		qsort_r(*children, nr, sizeof(**children), by_total, (void *)tree);
 	return nr;
 }
 

@@ -35,8 +35,14 @@ int job_open(struct job *job, struct strtab *strings)
 	job->flow.data = &job->world;
 	job->unwind.world = &job->world;
 	job->unwind.method = options->unwind;
-	return merge_open(&job->merge, job->inputs, job->nr_inputs, job->reader, options,
-			  &job->world.frames, &job->err);
+	if (merge_open(&job->merge, job->inputs, job->nr_inputs, job->reader, options,
+		       &job->world.frames, &job->err) < 0)
+		return -1;
+	for (size_t i = 0; i < job->merge.nr; i++) {
+		if (job->merge.inputs[i].reader.no_kernel)
+			job->where.kernel = NULL;
+	}
+	return 0;
 }
 
 void job_release(struct job *job)
@@ -91,6 +97,18 @@ static int check_pid(struct job *job, const struct event *whole)
 	return 0;
 }
 
+static void warn_of_missing(const struct job *job, const struct event *whole)
+{
+	if (job->options->build_dir)
+		log_warn("no usable binary %s for pid %" PRIu32
+			 " in %s: its samples have no names; give one with --elf %" PRIu32 "=FILE",
+			 whole->map.path, whole->pid, job->options->build_dir, whole->pid);
+	else
+		log_warn("no usable binary %s for pid %" PRIu32
+			 ": its samples have no names; say where it is with --build-dir",
+			 whole->map.path, whole->pid);
+}
+
 static int put_whole_map(struct job *job, struct writer *writer, const struct event *whole)
 {
 	struct event ev;
@@ -100,9 +118,7 @@ static int put_whole_map(struct job *job, struct writer *writer, const struct ev
 
 	for (size_t n = 0; world_segment(&job->world, whole, n, &ev); n++) {
 		if (ev.map.as_linked) {
-			log_warn("no usable binary %s for pid %" PRIu32
-				 ": its samples have no names; say where it is with --build-dir",
-				 whole->map.path, whole->pid);
+			warn_of_missing(job, whole);
 			job->partial = true;
 		}
 		if (put(job, writer, &ev) < 0)

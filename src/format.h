@@ -61,6 +61,7 @@ struct reader {
 	struct err err;
 	uint64_t nr_damaged; /* places where the input was damaged */
 	bool partial;	     /* something the input refers to could not be used */
+	bool no_kernel;	     /* the one that was named cannot be read, and that was said */
 	void *priv;
 };
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -89,6 +90,7 @@ int main(int argc, char **argv)
 {
 	const char *self = text_last_part(argv[0]);
 
+	signal(SIGXFSZ, SIG_IGN); /* a limit on files is an error of write(2), which is told */
 	if (find_drop_in(self))
 		return flush_stdout(run_verb(self, argc, argv));
 	if (argc < 2) {

@@ -81,7 +81,7 @@ static void system_calls(void)
 
 		memset(room, i, 1 << 22);
 		if (pipe(ends) == 0) {
-			for (int j = 0; j < 50; j++)
+			for (int j = 0; j < 500; j++)
 				if (write(ends[1], room, 512) < 0 || read(ends[0], room, 512) < 0)
 					break;
 			close(ends[0]);
