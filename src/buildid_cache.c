@@ -25,14 +25,6 @@
 #include "base/mem.h"
 #include "base/out.h"
 
-#define HEX (2 * BUILD_ID_MAX + 1)
-
-static void to_hex(const struct image *image, char hex[HEX])
-{
-	for (unsigned i = 0; i < image->build_id_len; i++)
-		snprintf(hex + 2 * i, 3, "%02x", image->build_id[i]);
-}
-
 static int failed(struct err *err, const char *path)
 {
 	return err_set(err, ERR_OUTPUT, "%s: cannot add to the build-id cache: %s", path,
@@ -129,10 +121,10 @@ static int add_image(const struct image *image, const char *dir, struct err *err
 {
 	bool packed = image->kernel && symfile_is_packed(image->symfile);
 	const char *where = packed ? "/[kernel.kallsyms]" : image->file;
-	char hex[HEX] = "", *path, *place, *target;
+	char hex[BUILD_ID_TEXT], *path, *place, *target;
 	int ret;
 
-	to_hex(image, hex);
+	image_build_id(image, hex);
 	path = xasprintf("%s%s/%s/%s", dir, where, hex, packed ? "kallsyms" : "elf");
 	place = xasprintf("%s/.build-id/%.2s/%s", dir, hex, hex + 2);
 	target = xasprintf("../..%s/%s", where, hex);

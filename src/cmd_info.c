@@ -238,6 +238,7 @@ static void json_tasks(struct info *info)
 static void json_binaries(struct info *info)
 {
 	struct images *images = &info->job->world.images;
+	char build_id[BUILD_ID_TEXT];
 
 	for (uint32_t i = 1; i < images->nr; i++) {
 		struct image *image = &images->all[i];
@@ -249,10 +250,8 @@ static void json_binaries(struct info *info)
 		json_text(&info->text, "path", text_of(info, image->path));
 		buf_addc(&info->text, ',');
 		json_text(&info->text, "file", image->file ? image->file : "");
-		buf_adds(&info->text, ",\"build_id\":\"");
-		for (unsigned b = 0; b < image->build_id_len; b++)
-			buf_addf(&info->text, "%02x", image->build_id[b]);
-		buf_adds(&info->text, "\"}");
+		image_build_id(image, build_id);
+		buf_addf(&info->text, ",\"build_id\":\"%s\"}", build_id);
 	}
 }
 

@@ -13,6 +13,7 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "base/spool.h"
+#include "base/text.h"
 
 #define BUFFER ((size_t)256 << 10)
 #define MAX_LINKS 40 /* as many symbolic links as the kernel follows */
@@ -52,14 +53,6 @@ static void release(struct out *out)
 	memset(out, 0, sizeof(*out));
 }
 
-/* The folder of `path`, with its slash; empty for a bare name. Freed by the caller. */
-static char *folder_of(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? xstrndup(path, (size_t)(slash + 1 - path)) : xstrdup("");
-}
-
 /* The file that a chain of symbolic links ends in, whether it exists or not; NULL for a loop. */
 static char *follow_links(const char *path)
 {
@@ -73,7 +66,7 @@ static char *follow_links(const char *path)
 		if (len < 0)
 			return at;
 		link[len] = '\0';
-		folder = folder_of(at);
+		folder = text_folder(at);
 		next = link[0] == '/' ? xstrdup(link) : xasprintf("%s%s", folder, link);
 		free(folder);
 		free(at);
@@ -86,7 +79,7 @@ static char *follow_links(const char *path)
 
 static char *temp_name(const char *target, int nr)
 {
-	char *folder = folder_of(target);
+	char *folder = text_folder(target);
 	char *name = xasprintf("%s.kscope-%ld-%d.tmp", folder, (long)getpid(), nr);
 
 	free(folder);
@@ -96,7 +89,7 @@ static char *temp_name(const char *target, int nr)
 /* A file without a name needs /proc to get one later. */
 static int open_nameless(const char *target)
 {
-	char *folder = folder_of(target);
+	char *folder = text_folder(target);
 	int fd = open(*folder ? folder : ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0666);
 	char proc[40];
 

@@ -7,9 +7,16 @@
 
 #include "base/mem.h"
 
+const char *spool_folder(void)
+{
+	const char *set = getenv("TMPDIR");
+
+	return set && *set ? set : "/tmp";
+}
+
 int spool_file(void)
 {
-	const char *set = getenv("TMPDIR"), *dir = set && *set ? set : "/tmp";
+	const char *dir = spool_folder();
 	char *name;
 	int fd;
 

@@ -3,7 +3,9 @@
 #ifndef KSCOPE_BASE_SPOOL_H
 #define KSCOPE_BASE_SPOOL_H
 
-/* Under $TMPDIR or /tmp; -1 and errno if there is none to be had. It goes when it is closed. */
+/* $TMPDIR, or /tmp. */
+const char *spool_folder(void);
+/* There; -1 and errno if there is none to be had. It goes when it is closed. */
 int spool_file(void);
 
 #endif

@@ -4,6 +4,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/mem.h"
+
 static int digit_of(char c)
 {
 	if (c >= '0' && c <= '9')
@@ -159,6 +161,11 @@ const char *text_last_part(const char *path)
 	const char *slash = strrchr(path, '/');
 
 	return slash ? slash + 1 : path;
+}
+
+char *text_folder(const char *path)
+{
+	return xstrndup(path, (size_t)(text_last_part(path) - path));
 }
 
 bool text_line(struct in *in, const char **line, size_t *len)

@@ -29,6 +29,8 @@ void text_duration(struct buf *buf, uint64_t ns);
 
 /* What follows the last slash of a path. */
 const char *text_last_part(const char *path);
+/* What stands before that, with the slash; "" for a bare name. Owned by the caller. */
+char *text_folder(const char *path);
 
 /*
  * The next line without its end, NUL not included; false at the end of the input. It stays until

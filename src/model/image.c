@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -111,6 +112,13 @@ void image_names(struct images *images, uint32_t handle, const char *file)
 	images->all[handle].names = str_intern_z(images->strings, file);
 }
 
+void image_build_id(const struct image *image, char text[BUILD_ID_TEXT])
+{
+	text[0] = '\0';
+	for (unsigned i = 0; i < image->build_id_len; i++)
+		snprintf(text + 2 * i, 3, "%02x", image->build_id[i]);
+}
+
 bool image_is_pseudo(const char *path)
 {
 	return path[0] == '\0' || path[0] == '[' || !strncmp(path, "//", 2) ||
@@ -179,17 +187,11 @@ static char *try_file(struct images *images, struct image *image, char *path)
 static char *cached_path(const struct image *image, const char *file)
 {
 	const char *home = getenv("HOME");
-	char hex[2 * BUILD_ID_MAX + 1] = "";
+	char hex[BUILD_ID_TEXT];
 
 	if (!home || image->build_id_len < 2)
 		return NULL;
-	for (unsigned i = 0; i < image->build_id_len; i++) {
-		static const char digits[] = "0123456789abcdef";
-
-		hex[2 * i] = digits[image->build_id[i] >> 4];
-		hex[2 * i + 1] = digits[image->build_id[i] & 15];
-		hex[2 * i + 2] = '\0';
-	}
+	image_build_id(image, hex);
 	return xasprintf("%s/.debug/.build-id/%.2s/%s/%s", home, hex, hex + 2, file);
 }
 

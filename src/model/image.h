@@ -15,6 +15,7 @@
 #include "sym/sym.h"
 
 #define BUILD_ID_MAX 20
+#define BUILD_ID_TEXT (2 * BUILD_ID_MAX + 1)
 
 struct image {
 	uint32_t path; /* handle: as the data names it */
@@ -72,6 +73,8 @@ uint64_t image_vaddr(struct images *images, uint32_t image, uint64_t addr);
  */
 bool image_extent(struct images *images, uint32_t image, uint64_t *vaddr, uint64_t *len);
 bool image_landmark(struct images *images, uint32_t image, const char **name, uint64_t *vaddr);
+/* In hexadecimal, as perf and debug files have it in their paths; "" if it is not known. */
+void image_build_id(const struct image *image, char text[BUILD_ID_TEXT]);
 /* Names such as [vdso], //anon or [heap] that stand for no file. */
 bool image_is_pseudo(const char *path);
 

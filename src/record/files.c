@@ -9,17 +9,11 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/spool.h"
+#include "base/text.h"
 #include "record/control.h"
 
 #define PLUGIN "kscope-qemu.so"
-
-/* With its slash; empty for a bare name. Owned by the caller. */
-static char *folder_of(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? xstrndup(path, (size_t)(slash + 1 - path)) : xstrdup("");
-}
 
 char *files_plugin(struct err *err)
 {
@@ -35,7 +29,7 @@ char *files_plugin(struct err *err)
 		return NULL;
 	}
 	self[len > 0 ? len : 0] = '\0';
-	folder = folder_of(self);
+	folder = text_folder(self);
 	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
 		char *path = xasprintf("%s%s", folder, places[i]);
 
@@ -84,7 +78,7 @@ static int use_named(struct record_files *files, const char *raw, struct err *er
 	there = stat(files->raw, &st) == 0;
 	if (there && !S_ISREG(st.st_mode))
 		return err_set(err, ERR_OUTPUT, "%s: the raw stream wants a regular file", raw);
-	folder = folder_of(files->raw);
+	folder = text_folder(files->raw);
 	ret = access(folder, W_OK | X_OK);
 	free(folder);
 	if (ret < 0 || (there && access(files->raw, W_OK) < 0))
@@ -102,18 +96,16 @@ static int use_named(struct record_files *files, const char *raw, struct err *er
 /* Beside the output, where there is room for much; a device has nothing beside it. */
 static int use_temporary(struct record_files *files, const char *output, struct err *err)
 {
-	const char *temp = getenv("TMPDIR"), *slash = strrchr(output, '/');
-	const char *name = slash ? slash + 1 : output;
 	struct stat st;
-	char *whole = files_absolute(output), *folder = folder_of(whole);
+	char *whole = files_absolute(output), *folder = text_folder(whole);
 	int fd;
 
 	if (stat(output, &st) == 0 && !S_ISREG(st.st_mode)) {
 		free(folder);
-		folder = xasprintf("%s/", temp && *temp ? temp : "/tmp");
+		folder = xasprintf("%s/", spool_folder());
 	}
 	free(whole);
-	files->raw = xasprintf("%s.%.200s-XXXXXX.kscope", folder, name);
+	files->raw = xasprintf("%s.%.200s-XXXXXX.kscope", folder, text_last_part(output));
 	free(folder);
 	fd = mkstemps(files->raw, 7);
 	if (fd < 0) {
