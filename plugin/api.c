@@ -4,6 +4,7 @@
 
 #include <dlfcn.h>
 #include <link.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -37,6 +38,18 @@ void api_say(const char *format, ...)
 	vsnprintf(text, sizeof(text), format, list);
 	va_end(list);
 	fprintf(stderr, "kscope-qemu: %s\n", text);
+}
+
+int api_thread(pthread_t *thread, void *(*body)(void *))
+{
+	sigset_t all, before;
+	int result;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	result = pthread_create(thread, NULL, body, NULL);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return result;
 }
 
 /* Whether " version " at this place stands behind "emulator" or a name such as qemu-x86_64. */

@@ -8,6 +8,7 @@
 #ifndef KSCOPE_PLUGIN_API_H
 #define KSCOPE_PLUGIN_API_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -160,5 +161,7 @@ bool api_reads_in_work(void);
 bool api_counts_time(void);
 /* A message on stderr, with the plugin's name in front and a newline behind. */
 void api_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* A thread of our own, which leaves signals to QEMU. 0, or an errno. */
+int api_thread(pthread_t *thread, void *(*body)(void *));
 
 #endif

@@ -6,7 +6,6 @@
 #include <inttypes.h>
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -162,7 +161,6 @@ static void in_child(void)
 
 int control_open(void)
 {
-	sigset_t all, before;
 	int result;
 
 	if (!args.control)
@@ -171,10 +169,7 @@ int control_open(void)
 		return -1;
 	control.wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	pthread_atfork(NULL, NULL, in_child);
-	sigfillset(&all); /* signals are QEMU's */
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	result = pthread_create(&control.thread, NULL, control_main, NULL);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	result = api_thread(&control.thread, control_main);
 	control.has_thread = !result;
 	if (result)
 		api_say("control=%s: cannot start a thread: %s", args.control, strerror(result));

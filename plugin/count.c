@@ -114,12 +114,11 @@ static void on_block_by_work(unsigned cpu, void *n)
 	}
 }
 
-int count_open(void)
+void count_open(void)
 {
 	if (api.tb_exec_cond_cb && api.tb_exec_inline && api.scoreboard_new && api.u64_set)
 		count.counter.score = api.scoreboard_new(sizeof(uint64_t));
 	count.open = true;
-	return 0;
 }
 
 void count_cpu_init(struct vcpu *vcpu)

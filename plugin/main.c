@@ -152,8 +152,8 @@ int qemu_plugin_install(uint64_t id, const api_info *info, int argc, char **argv
 	if (api_open(info) || args_parse(argc, argv))
 		return -1;
 	regs_open();
-	if (sample_open() || (args.trace && trace_open()) || alloc_open() || open_stream() ||
-	    control_open())
+	sample_open();
+	if ((args.trace && trace_open()) || alloc_open() || open_stream() || control_open())
 		return -1;
 	if (api.user_mode)
 		hooks.syscall = sample_syscall;

@@ -393,15 +393,16 @@ void sample_set_running(bool on)
 	trace_set_running(on);
 }
 
-int sample_open(void)
+void sample_open(void)
 {
 	atomic_store(&sampler.running, !args.paused && !args.n_from);
 	pthread_atfork(NULL, NULL, in_child);
 	if (args.trace)
-		return 0;
+		return;
 	if (args.clock == WIRE_INSTRUCTIONS || !sample_by_work())
-		return count_open() || (args.clock != WIRE_INSTRUCTIONS && tick_open()) ? -1 : 0;
-	return tick_open();
+		count_open();
+	if (args.clock != WIRE_INSTRUCTIONS)
+		tick_open();
 }
 
 bool sample_wants_blocks(void)

@@ -37,7 +37,7 @@ struct vcpu {
 	_Atomic uint64_t ran; /* instructions */
 };
 
-int sample_open(void); /* 0, or -1 after a message */
+void sample_open(void);
 void sample_cpu_init(unsigned cpu);
 void sample_cpu_exit(unsigned cpu);
 void sample_cpu_idle(unsigned cpu);
@@ -90,13 +90,13 @@ void outer_stack(struct wire_sample *sample, const struct regs_view *view, const
 void code_note(struct track *track, const struct regs_view *view, const struct regs *regs);
 
 /* tick.c: the ticker thread, or a timer of the guest's clock. */
-int tick_open(void);
+void tick_open(void);
 void tick_start(void);
 bool tick_wants_blocks(void); /* starts only at the first translation: earlier QEMU is not ready */
 void tick_close(void);
 
 /* count.c: counts instructions in blocks, for clock=instructions and for looks in callbacks. */
-int count_open(void);
+void count_open(void);
 void count_cpu_init(struct vcpu *vcpu);
 void count_translate(struct qemu_plugin_tb *tb);
 /*

@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -286,15 +285,8 @@ static void in_child(void)
 
 static int start_writer(void)
 {
-	sigset_t all, before;
-	int result;
-
-	sigfillset(&all); /* signals are QEMU's */
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	result = pthread_create(&stream.writer, NULL, writer_main, NULL);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	stream.has_writer = !result;
-	return result ? -1 : 0;
+	stream.has_writer = !api_thread(&stream.writer, writer_main);
+	return stream.has_writer ? 0 : -1;
 }
 
 static void write_info(const struct wire_info *info)

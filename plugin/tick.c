@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
@@ -127,12 +126,11 @@ bool tick_wants_blocks(void)
 	return has_timer() || (!api.user_mode && !api.runstate_is_running);
 }
 
-int tick_open(void)
+void tick_open(void)
 {
 	if (args.clock == WIRE_GUEST && !has_timer())
 		api_say("this QEMU has no timers for plugins: samples come by host time while the "
 			"guest runs; with -icount use clock=instructions");
-	return 0;
 }
 
 static void in_child(void)
@@ -142,15 +140,11 @@ static void in_child(void)
 
 static void start_thread(void)
 {
-	sigset_t all, before;
 	int result;
 
 	ticker.wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	pthread_atfork(NULL, NULL, in_child);
-	sigfillset(&all); /* signals are QEMU's */
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	result = pthread_create(&ticker.thread, NULL, ticker_main, NULL);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	result = api_thread(&ticker.thread, ticker_main);
 	ticker.has_thread = !result;
 	if (result)
 		api_say("cannot start a thread: %s; there will be no samples", strerror(result));
