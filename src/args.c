@@ -198,7 +198,7 @@ static const struct option_row {
 
 #define NR_ROWS (sizeof(rows) / sizeof(rows[0]))
 
-void args_help(const struct command *command)
+static void help(const struct command *command)
 {
 	printf("Usage: kscope %s\n%s\n\nOptions:\n", command->usage, command->about);
 	for (size_t i = 0; i < NR_ROWS; i++) {
@@ -516,7 +516,7 @@ int args_parse(struct args *args, const struct command *command, int argc, char 
 	opterr = 0;
 	while ((opt = next_option(args, command, argc, argv, shorts, longs)) != -1) {
 		if (opt == OPT_HELP) {
-			args_help(command);
+			help(command);
 			*code = ERR_NONE;
 			return -1;
 		}

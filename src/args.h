@@ -64,7 +64,6 @@ int args_parse(struct args *args, const struct command *command, int argc, char 
 /* Folders and files that options name have to be there. For drop-ins, which parse by themselves. */
 int args_check(const struct options *options, struct err *err);
 void args_release(struct args *args);
-void args_help(const struct command *command);
 /* Fills a job from the arguments. */
 void args_job(const struct args *args, struct job *job);
 

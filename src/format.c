@@ -69,7 +69,7 @@ const struct writer_ops *writer_by_name(const char *name)
 	return NULL;
 }
 
-const struct writer_ops *writer_by_extension(const char *path)
+static const struct writer_ops *by_extension(const char *path)
 {
 	size_t len = strlen(path);
 
@@ -84,7 +84,7 @@ const struct writer_ops *writer_by_extension(const char *path)
 
 const struct writer_ops *writer_choose(const char *name, const char *path, struct err *err)
 {
-	const struct writer_ops *ops = name ? writer_by_name(name) : writer_by_extension(path);
+	const struct writer_ops *ops = name ? writer_by_name(name) : by_extension(path);
 
 	if (!ops && name)
 		err_set(err, ERR_USAGE, "no writer '%s': see kscope formats", name);

@@ -110,7 +110,6 @@ extern const struct writer_ops *const writers[];
 const struct reader_ops *reader_by_name(const char *name);
 const struct reader_ops *reader_by_content(struct in *in);
 const struct writer_ops *writer_by_name(const char *name);
-const struct writer_ops *writer_by_extension(const char *path);
 /* By its name, or by the file's extension if name is NULL. NULL: err says what to do. */
 const struct writer_ops *writer_choose(const char *name, const char *path, struct err *err);
 

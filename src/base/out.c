@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -204,28 +203,6 @@ void out_write(struct out *out, const void *data, size_t len)
 void out_puts(struct out *out, const char *s)
 {
 	out_write(out, s, strlen(s));
-}
-
-void out_printf(struct out *out, const char *fmt, ...)
-{
-	char small[512], *text = small;
-	va_list ap;
-	int len;
-
-	va_start(ap, fmt);
-	len = vsnprintf(small, sizeof(small), fmt, ap);
-	va_end(ap);
-	if (len < 0)
-		return;
-	if ((size_t)len >= sizeof(small)) {
-		text = xmalloc((size_t)len + 1);
-		va_start(ap, fmt);
-		vsnprintf(text, (size_t)len + 1, fmt, ap);
-		va_end(ap);
-	}
-	out_write(out, text, (size_t)len);
-	if (text != small)
-		free(text);
 }
 
 uint64_t out_offset(const struct out *out)

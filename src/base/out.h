@@ -30,7 +30,6 @@ struct out {
 int out_open(struct out *out, const char *path, bool need_seek, struct err *err);
 void out_write(struct out *out, const void *data, size_t len);
 void out_puts(struct out *out, const char *s);
-void out_printf(struct out *out, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 uint64_t out_offset(const struct out *out);
 /* Overwrites bytes written before. */
 void out_patch(struct out *out, uint64_t offset, const void *data, size_t len);

@@ -74,8 +74,3 @@ uint32_t str_intern_z(struct strtab *st, const char *text)
 {
 	return str_intern(st, text, strlen(text));
 }
-
-uint32_t str_find(const struct strtab *st, const char *text, size_t len)
-{
-	return st->slots[find_slot(st, text, len, (uint32_t)hash_bytes(text, len))];
-}

@@ -28,7 +28,6 @@ void strtab_init(struct strtab *st);
 void strtab_release(struct strtab *st);
 uint32_t str_intern(struct strtab *st, const char *text, size_t len);
 uint32_t str_intern_z(struct strtab *st, const char *text);
-uint32_t str_find(const struct strtab *st, const char *text, size_t len); /* 0 if absent */
 
 static inline const char *str_text(const struct strtab *st, uint32_t handle)
 {

@@ -85,7 +85,7 @@ static struct task *task_of(struct world *world, uint32_t pid, uint32_t tid)
 	return &world->tasks[*handle];
 }
 
-uint32_t world_task(const struct world *world, uint32_t pid, uint32_t tid)
+static uint32_t known_task(const struct world *world, uint32_t pid, uint32_t tid)
 {
 	return hash_get(&world->task_by_id, task_key(pid, tid));
 }
@@ -93,9 +93,9 @@ uint32_t world_task(const struct world *world, uint32_t pid, uint32_t tid)
 /* A thread without a name of its own goes by its process's. */
 uint32_t world_comm(const struct world *world, uint32_t pid, uint32_t tid)
 {
-	uint32_t comm = world->tasks[world_task(world, pid, tid)].comm;
+	uint32_t comm = world->tasks[known_task(world, pid, tid)].comm;
 
-	return comm ? comm : world->tasks[world_task(world, pid, pid)].comm;
+	return comm ? comm : world->tasks[known_task(world, pid, pid)].comm;
 }
 
 const struct map *world_map(const struct world *world, uint32_t pid, uint64_t addr)

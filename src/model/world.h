@@ -93,7 +93,6 @@ uint32_t world_stack(struct world *world, const struct event *sample);
 /* The frame of one address in the space of the event's task. */
 uint32_t world_frame(struct world *world, const struct event *ev, uint64_t context, uint64_t ip,
 		     bool is_return);
-uint32_t world_task(const struct world *world, uint32_t pid, uint32_t tid); /* 0 if unknown */
 uint32_t world_comm(const struct world *world, uint32_t pid, uint32_t tid); /* handle or 0 */
 /* What is mapped there in a process, NULL if nothing. Valid until the world changes. */
 const struct map *world_map(const struct world *world, uint32_t pid, uint64_t addr);

@@ -140,7 +140,7 @@ static void patched_before_and_after_a_flush(void)
 	out_patch(&out, 0, "Z", 1);
 	out_patch(&out, 600000, "mid", 3);
 	out_write(&out, big, 1000000);
-	out_printf(&out, "%s", big + 999000);
+	out_puts(&out, big + 999000);
 	CHECK(!out_commit(&out, &err));
 	fd = open("patched", O_RDONLY);
 	CHECK(fd >= 0 && !fstat(fd, &st) && st.st_size > 4 + 1999900);
