@@ -2,6 +2,7 @@
 """What the tests in Python share: running programs, and saying how it went."""
 import os
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
@@ -96,3 +97,14 @@ def svg_numbers(text):
         if digit < 32:
             yield value
             value = shift = 0
+
+
+def lz4(data):
+    """Packed as kernels are, in blocks of nothing but literals."""
+    out = bytearray(b"\x02\x21\x4c\x18")
+    for at in range(0, len(data), 1 << 20):
+        block = data[at:at + (1 << 20)]
+        rest = len(block) - 15
+        packed = b"\xf0" + b"\xff" * (rest // 255) + bytes([rest % 255]) + block
+        out += struct.pack("<I", len(packed)) + packed
+    return bytes(out)

@@ -168,6 +168,9 @@ def compare(path, folder, cpu, unwound):
     problems = []
     if view.code or (view.stderr and "the recording itself lost" not in view.stderr):
         problems.append("kscope exits with %d: %s" % (view.code, view.stderr.strip()))
+    # perf's unit of cpu-clock, ms, is that of perf stat: weights are ns.
+    if any(line.startswith("source ") and " unit=" in line for line in view.lines):
+        problems.append("a unit that the weights do not have")
     own = sum(sample.comm == "load" for sample in theirs)
     if own < LEAST:
         problems.append("only %d samples of the program were recorded" % own)

@@ -9,11 +9,13 @@ memory that is taken, touched and given back.
 import collections
 import hashlib
 import json
+import math
 import os
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 import guests
+import wire
 from lib import check, finish, kscope, read_folded, scratch
 
 # By one of its callers, the function that must be on top below it.
@@ -36,8 +38,16 @@ def leaves(stacks, below=""):
     return count
 
 
+def is_share(part, whole, share, sigmas):
+    return whole and abs(part - whole * share) <= sigmas * math.sqrt(whole * share * (1 - share))
+
+
+def folded(path, *options):
+    return read_folded(kscope("convert", path, "-t", "folded", "-o", "-", *options).stdout or "\n")
+
+
 def record(guest, which, folder):
-    """The stacks of a boot, and what the guest said."""
+    """The stacks of a boot, by samples and by weight, and what the guest said."""
     out = os.path.join(folder, f"{guest.name}-{which}.kscope")
     boot = guests.record(guest, out, ["-F", "2000"], which)
     # By host time nobody waits for the disk: what it is too slow for is lost, and counted.
@@ -49,24 +59,23 @@ def record(guest, which, folder):
           ends.get("kernel_unwound", 0) > 500 and
           ends["kernel_unwound_to_end"] >= 0.95 * ends["kernel_unwound"],
           {key: value for key, value in ends.items() if "unwound" in key})
-    done = kscope("convert", out, "--samples", "-t", "folded", "-o", "-")
-    return read_folded(done.stdout or "\n"), boot.serial
+    chance = wire.Stream(out).chance()
+    weighed = {stack: weight * chance for stack, weight in folded(out, "--weight").items()}
+    return folded(out, "--samples"), weighed, boot.serial
 
 
 def test_linux(architecture, which, folder):
     name = f"linux-{architecture}, {which}"
     guest = guests.linux(architecture)
-    stacks, serial = record(guest, which, folder)
+    stacks, weighed, serial = record(guest, which, folder)
     for caller, function in LINUX_WORK[architecture].items():
         top = leaves(stacks, caller).most_common(3)
         check(f"{name}: {function} is on top",
               top and top[0][0] == function and top[0][1] > 100, top)
-    work = leaves({s: n for s, n in stacks.items() if s.startswith("work;_start;begin;user_round")})
+    work = leaves({s: n for s, n in weighed.items() if s.startswith("work;_start;begin;user_round")})
     mix, both = work["user_mix"], work["user_mix"] + work["user_sum"]
-    # How often a busy host lets the sampler look differs from one to the next of its 20 rounds, by
-    # half at most: 7 standard deviations of that.
     check(f"{name}: user_mix is three quarters of the program work",
-          both > 100 and abs(mix / both - 0.75) < 0.2, work.most_common(4))
+          both > 1 and is_share(mix, both, 0.75, 7), work.most_common(4))
     with open(guest.elfs[1], "rb") as f:
         digest = hashlib.sha256(f.read()).hexdigest()
     in_busybox = sum(n for s, n in stacks.items()
@@ -95,7 +104,7 @@ def test_linux_stacks(name, stacks):
 
 def test_mach(which, folder):
     name = f"gnumach, {which}"
-    stacks, _ = record(guests.gnumach(), which, folder)
+    stacks, _, _ = record(guests.gnumach(), which, folder)
     faults = leaves(stacks, "vm_fault")
     check(f"{name}: touching memory fills it with zeros",
           faults and faults.most_common(1)[0][0] == "memset" and faults["memset"] > 100,

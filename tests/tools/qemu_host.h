@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -530,7 +531,7 @@ static void *run_cpu(void *number)
 }
 
 /* Two vCPUs at once, exactly counted. */
-static void test_instructions(const char *program, const char *out)
+static void test_instructions(char *program, const char *out)
 {
 	const char *arguments[] = { "clock=instructions", "period=1000", "jitter=off",
 				    "stack=8192" };
@@ -605,24 +606,48 @@ static void test_host_time(const char *program, const char *out)
 	       seen.idle[1]);
 }
 
-int main(int argc, char **argv)
+/* As a program is run whose own loader the machine has not: the process is the loader's. */
+static void test_loader(char *program, const char *out)
 {
-	char out[] = "/tmp/kscope-test-XXXXXX";
-	int fd = mkstemp(out), status = 0;
+	const void *base = (const void *)getauxval(AT_BASE);
+	Dl_info loader;
+
+	if (dladdr(base, &loader))
+		execl(loader.dli_fname, loader.dli_fname, program, out, NULL);
+	expect(false, "by a loader", 0);
+}
+
+/* A plugin is loaded once in a process. */
+static void in_child(void (*test)(char *, const char *), char *program, const char *out)
+{
+	int status = 0;
 	pid_t child;
 
-	(void)argc;
-	if (fd < 0)
-		return 1;
-	close(fd);
 	fflush(stdout);
-	child = fork(); /* a plugin is loaded once in a process */
+	child = fork();
 	if (!child) {
-		test_instructions(argv[0], out);
+		test(program, out);
 		exit(failures > 0);
 	}
 	waitpid(child, &status, 0);
 	failures += status != 0;
+}
+
+int main(int argc, char **argv)
+{
+	char out[] = "/tmp/kscope-test-XXXXXX";
+	int fd;
+
+	if (argc > 1) {
+		load(argv[0], argv[1], NULL, 0);
+		return failures > 0;
+	}
+	fd = mkstemp(out);
+	if (fd < 0)
+		return 1;
+	close(fd);
+	in_child(test_instructions, argv[0], out);
+	in_child(test_loader, argv[0], out);
 	test_host_time(argv[0], out);
 	unlink(out);
 	return failures > 0;
