@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """kscope record qemu, as far as it does not need a QEMU: its command line, the guest's output and
 end, the socket, and what is said when something is wrong. tests/e2e/record_qemu.py has the rest."""
+import fcntl
 import json
 import os
 import pty
@@ -11,8 +12,10 @@ import shlex
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import sys
+import termios
 import threading
 import time
 
@@ -257,6 +260,40 @@ def test_ends(place):
     equal("ends: nothing is left", place.litter(), [])
 
 
+def fill(stream):
+    """Waits until a pipe takes no more: of many small pieces, that is less than its size."""
+    def waiting():
+        return struct.unpack("i", fcntl.ioctl(stream, termios.FIONREAD, bytes(4)))[0]
+    wait_for(waiting)
+    before = 0
+    while waiting() > before:
+        before = waiting()
+        time.sleep(0.3)
+
+
+def test_reader(place):
+    """Of the guest's output: one that does not read."""
+    text = "x" * 120000
+    guest = ["-wait", "-nographic", "-say", text]
+    child = place.start("--until", "y", emulator=guest)
+    fill(child.stdout)
+    child.send_signal(signal.SIGTERM)
+    check("no reader: it ends when it is told to", wait_for(lambda: child.poll() is not None))
+    _, err = child.communicate()
+    check("no reader: the result is written", child.returncode == 0 and "20 samples" in err, err)
+    child = place.start("--until", "y", "--duration", "1", "-o", "read.folded", emulator=guest)
+    check("no reader: the result is written before it",
+          wait_for(lambda: os.path.exists(place.path("read.folded"))))
+    out, err = child.communicate(timeout=60)
+    check("no reader: nothing is lost for one that comes late", out == text, (len(out), err))
+    child = place.start("--until", "y", emulator=guest)
+    fill(child.stdout)
+    child.stdout.close()
+    child.send_signal(signal.SIGTERM)
+    err = child.stderr.read()
+    check("no reader: one that goes", child.wait(60) in (0, 1) and "20 samples" in err, err)
+
+
 def test_refusals(place):
     said("refused: the plugin is missing", run(KSCOPE, "record", "qemu", "--", place.emulator,
                                                env=dict(place.env, KSCOPE_PLUGIN="nowhere.so")), 3,
@@ -393,6 +430,7 @@ def main():
         test_outputs(place)
         test_until(place)
         test_ends(place)
+        test_reader(place)
         test_refusals(place)
         test_attach(place)
         test_terminal(place)
