@@ -65,6 +65,7 @@ struct reader {
 	void *priv;
 };
 
+/* open and close may be NULL: there is nothing to do. */
 struct reader_ops {
 	const char *name, *about;
 	/* How many bits of the input's first bytes speak for this format; 0: it is not. */
@@ -79,7 +80,7 @@ struct reader_ops {
 enum writer_needs {
 	WRITER_SEEK = 1, /* patches what it has written */
 	WRITER_TEXT = 2, /* fit for a terminal */
-	WRITER_RAW = 64, /* takes events as they were read, not what passes make of them */
+	WRITER_RAW = 4,	 /* takes events as they were read, not what passes make of them */
 };
 
 struct writer {
@@ -91,6 +92,7 @@ struct writer {
 	void *priv;
 };
 
+/* open, finish and close may be NULL: there is nothing to do. */
 struct writer_ops {
 	const char *name, *about;
 	const char *extension; /* with the dot; NULL: not guessed from a file's name */
