@@ -107,8 +107,8 @@ def test_hooks(place):
           [f"from={start}+0x10", f"to={fill}"])
     equal("hooks: allocators", hooks("--alloc", "_start", "--free", "fill_block:arg2", "--realloc",
                                      "_start:arg3:arg1:ret", "--alloc", "32:arg1:ret"),
-          [f"alloc={start}:arg0:ret", "alloc=0x20:arg1:ret", f"free={fill}:arg2",
-           f"realloc={start}:arg3:arg1:ret"])
+          [f"alloc=_start@{start}:arg0:ret", "alloc=0x20:arg1:ret", f"free=fill_block@{fill}:arg2",
+           f"realloc=_start@{start}:arg3:arg1:ret"])
     equal("hooks: --slide moves the kernel", hooks("--from", "_start", "--slide", "0x1000"),
           [f"from={int(start, 16) + 0x1000:#x}"])
     for words, want in ((("--from", "no_such"), f"no function no_such in {ELF}"),
