@@ -296,6 +296,8 @@ def maestro(folder, which):
             stacks[line.rsplit(" ", 1)[0].split(";", 1)[-1]] += int(line.rsplit(" ", 1)[1])
         hot, cold = (sum(n for stack, n in stacks.items() if stack.endswith(f"guest_main;work;{name}"))
                      for name in ("hot", "cold"))
+        equal(f"format=maestro,{how}, QEMU of {which}: nothing in it looks damaged",
+              (done.returncode, done.stderr), (0, ""))
         check(f"format=maestro,{how}, QEMU of {which}: kscope reads its stacks", hot + cold > least and
               (how.startswith("delay") or is_three_quarters(hot, cold)), stacks)
 
