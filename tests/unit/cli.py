@@ -248,9 +248,13 @@ def test_flame(samples, folder):
 def test_toperf(samples, folder):
     link = os.path.join(folder, "toperf")
     os.symlink(os.path.abspath(KSCOPE), link)
-    done = run(link, "--samples-path", samples, "--build-dir", ELFS, "-p", cwd=folder)
+    done = run(link, "--samples-path", samples, "--build-dir", ELFS, cwd=folder)
     check("toperf: perf.data here by default", done.returncode == 0 and
           os.path.exists(os.path.join(folder, "perf.data")), done.stderr)
+    done = run(link, f"-s={samples}", f"-b={ELFS}", "-o=short.data", cwd=folder)
+    check("toperf: values after an equals sign", done.returncode == 0 and
+          os.path.exists(os.path.join(folder, "short.data")), done.stderr)
+    done = run(link, "--samples-path", samples, "--build-dir", ELFS, "-p", cwd=folder)
     equal("toperf: the summary has every sample", done.stdout.count("\nsample "), 10000)
     said("toperf: needs its arguments", run(link, "-s", samples), 2, "--build-dir")
     check("toperf: help", "--print-summary" in run(link, "--help").stdout)
