@@ -241,6 +241,11 @@ def test_flame(samples, folder):
         text = f.read()
     check("flame: it tells the change", "40.00" in text or "+40" in text or "differ" in text.lower(),
           text[:600])
+    for name, kinds in (("f_[k]", 1), ("f_[i]", 0)):
+        with open(before, "w", encoding="ascii") as f:
+            f.write(f"main;{name} 1\n")
+        text = kscope("flame", before, "--palette", "kernel-user", "-o", "-").stdout
+        equal(f"flame: {name} in the legend", text.count(">kernel<"), kinds)
     said("flame: no such file to compare with", kscope("flame", after, "--diff", "nowhere", "-o", svg),
          3, "nowhere")
 
