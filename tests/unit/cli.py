@@ -246,6 +246,8 @@ def test_flame(samples, folder):
             f.write(f"main;{name} 1\n")
         text = kscope("flame", before, "--palette", "kernel-user", "-o", "-").stdout
         equal(f"flame: {name} in the legend", text.count(">kernel<"), kinds)
+    check("report: samples of nobody knows what", kscope("report", before).stdout.startswith(
+        "1 samples; shares are of samples\n"))
     said("flame: no such file to compare with", kscope("flame", after, "--diff", "nowhere", "-o", svg),
          3, "nowhere")
 
