@@ -193,8 +193,8 @@ static void print_section(struct report *report, struct tally *part)
 {
 	struct args *args = report->args;
 	bool weight = counts_weight(report, part);
-	const char *unit = tally_unit(part, weight);
-	const char *name = text_of(report, source_name(&report->job->world, source_of(part)));
+	const char *unit = text_plain(&report->scratch[0], tally_unit(part, weight));
+	const char *name = plain_of(report, 1, source_name(&report->job->world, source_of(part)));
 	uint64_t samples, events;
 
 	sum(part, &samples, &events);

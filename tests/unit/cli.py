@@ -202,6 +202,12 @@ def test_report(samples, truth):
     nasty = run(KSCOPE, "report", "-", input=b"evil\x1b[2J\xff;\xc3\xa9 3\n")
     check("report: nothing that a terminal obeys", "\033" not in nasty.stdout and
           "evil?[2J" in nasty.stdout, nasty.stdout)
+    events = (b'kscope-dump 1\nmeta key="a\\u001bb" value="\\u001bc"\nsource id=1 name="\\u001b[2J" type=0 '
+              b'config=0x0\nnonsense\x1b[2J\nsample source=1 weight=1 : user 0x10\n')
+    for verb in ("report", "info"):
+        nasty = run(KSCOPE, verb, "-", input=events)
+        check(f"{verb}: not in names of events and facts nor in messages", nasty.returncode == 1 and
+              "\033" not in nasty.stdout + nasty.stderr, (nasty.stdout, nasty.stderr))
     nasty = run(KSCOPE, "report", "-", "--json", input=b"evil\x1b[2J\xff;\xc3\xa9 3\n", binary=True)
     names = [row["name"] for row in json.loads(nasty.stdout.decode())["events"][0]["functions"]]
     equal("report: valid JSON whatever the names", names, ["\u00e9", "evil\x1b[2J\ufffd"])
