@@ -254,6 +254,8 @@ def test_flame(samples, folder):
         equal(f"flame: {name} in the legend", text.count(">kernel<"), kinds)
     check("report: samples of nobody knows what", kscope("report", before).stdout.startswith(
         "1 samples; shares are of samples\n"))
+    check("flame: upside down by another name", "<title>Icicle graph</title>" in
+          kscope("flame", before, "--icicle", "-o", "-").stdout)
     said("flame: no such file to compare with", kscope("flame", after, "--diff", "nowhere", "-o", svg),
          3, "nowhere")
 
