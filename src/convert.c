@@ -35,8 +35,14 @@ int job_open(struct job *job, struct strtab *strings)
 	job->flow.data = &job->world;
 	job->unwind.world = &job->world;
 	job->unwind.method = options->unwind;
-	return merge_open(&job->merge, job->inputs, job->nr_inputs, job->reader, options,
-			  &job->world.frames, &job->err);
+	if (merge_open(&job->merge, job->inputs, job->nr_inputs, job->reader, options,
+		       &job->world.frames, &job->err) < 0)
+		return -1;
+	for (size_t i = 0; i < job->merge.nr; i++) {
+		if (job->merge.inputs[i].reader.no_kernel)
+			job->where.kernel = NULL;
+	}
+	return 0;
 }
 
 void job_release(struct job *job)
@@ -296,7 +302,7 @@ int job_run(struct job *job, struct writer *writer)
 		job->err = writer->err;
 		ret = -1;
 	}
-	if (ret == 0 && writer->ops->finish(writer) < 0) {
+	if (ret == 0 && writer->ops->finish && writer->ops->finish(writer) < 0) {
 		job->err = writer->err;
 		ret = -1;
 	}
@@ -318,10 +324,12 @@ int job_summary(const struct job *job)
 	return job->partial ? ERR_PARTIAL : ERR_NONE;
 }
 
-static int report_error(const struct err *err)
+int job_result(const struct job *job, int ret)
 {
-	log_error("%s", err->msg);
-	return err->code;
+	if (ret == 0)
+		return job_summary(job);
+	log_error("%s", job->err.msg);
+	return job->err.code;
 }
 
 static int fill_cache(struct job *job)
@@ -363,7 +371,7 @@ int convert_file(struct job *job, const struct writer_ops *ops, const char *path
 		ret = out_open(&out, path, ops->needs & WRITER_SEEK, &job->err);
 	if (ret == 0) {
 		opened = true;
-		ret = ops->open(&writer);
+		ret = ops->open ? ops->open(&writer) : 0;
 		if (ret < 0)
 			job->err = writer.err;
 	}
@@ -374,9 +382,9 @@ int convert_file(struct job *job, const struct writer_ops *ops, const char *path
 	if (ret == 0 && job->buildid_cache)
 		ret = fill_cache(job);
 	out_abandon(&out);
-	if (opened)
+	if (opened && ops->close)
 		ops->close(&writer);
-	ret = ret < 0 ? report_error(&job->err) : job_summary(job);
+	ret = job_result(job, ret);
 	free(writer.priv);
 	job_release(job);
 	strtab_release(&strings);

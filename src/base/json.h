@@ -25,7 +25,7 @@ int json_peek_after_space(struct json *js);
 /* The next byte that is not white space, not consumed; 0 and cut at the end. */
 static inline int json_peek(struct json *js)
 {
-	if (js->at<js->end && * js->at> ' ')
+	if (js->end > js->at && js->at[0] > ' ')
 		return *js->at;
 	return json_peek_after_space(js);
 }

@@ -162,13 +162,23 @@ bool header_attr_record(struct perfdata *p, const struct record *rec)
 /* It may have been told without: then it is told again. */
 static void set_unit(struct perfdata *p, size_t attr, char *unit)
 {
-	if (attr >= p->nr_attrs || p->attrs[attr].unit) {
+	if (attr >= p->nr_attrs || p->attrs[attr].unit || p->attrs[attr].scaled) {
 		free(unit);
 		return;
 	}
 	p->attrs[attr].unit = unit;
 	if (p->told_attrs > attr)
 		p->told_attrs = attr;
+}
+
+/* The unit, told before, is of what perf stat prints, cpu-clock's ms say, and not of weights. */
+static void set_scaled(struct perfdata *p, size_t attr)
+{
+	if (attr >= p->nr_attrs)
+		return;
+	free(p->attrs[attr].unit);
+	p->attrs[attr].unit = NULL;
+	p->attrs[attr].scaled = true;
 }
 
 bool header_update_record(struct perfdata *p, const struct record *rec)
@@ -182,6 +192,10 @@ bool header_update_record(struct perfdata *p, const struct record *rec)
 		return false;
 	if (!known || c.at == c.end)
 		return true;
+	if (type == PERF_EVENT_UPDATE_SCALE) {
+		set_scaled(p, known->attr);
+		return true;
+	}
 	text = xstrndup((const char *)c.at, strnlen((const char *)c.at, (size_t)(c.end - c.at)));
 	if (type == PERF_EVENT_UPDATE_NAME)
 		header_name(p, known->attr, text);

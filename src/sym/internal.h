@@ -161,6 +161,10 @@ size_t dwarf_lookup(struct dwarf *dw, uint64_t addr, struct sym_frame *out, size
 /* The readable form of a C++ or Rust name in the arena, or NULL if it is none. */
 const char *demangle(struct arena *arena, const char *name);
 
+/* By its name: /tmp/perf-PID.map. As kallsyms_read(). */
+bool perfmap_probe(const char *path);
+int perfmap_read(char *text, size_t len, const char *path, struct symtab *tab, struct err *err);
+
 /* True if the text could be /proc/kallsyms or System.map. */
 bool kallsyms_probe(const char *text, size_t len);
 /* Cuts the text into names, which tab borrows; tab is finished. -1 if it has no functions. */

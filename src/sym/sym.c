@@ -66,6 +66,8 @@ static int read_text(struct symfile *sf, int fd, struct err *err)
 				       sf->path);
 	} while (len);
 	sf->text.data[sf->text.len] = '\0';
+	if (perfmap_probe(sf->path))
+		return perfmap_read(sf->text.data, sf->text.len, sf->path, &sf->symbols, err);
 	return kallsyms_read(sf->text.data, sf->text.len, sf->path, &sf->symbols, err);
 }
 
@@ -119,7 +121,7 @@ static int read_head(struct symfile *sf, int fd, struct err *err)
 		err_set(err, ERR_INPUT, "%s: %s", sf->path, strerror(errno));
 	else if (machine)
 		rc = read_flat(sf, fd, machine, err);
-	else if (kallsyms_probe(head, (size_t)len))
+	else if (perfmap_probe(sf->path) || kallsyms_probe(head, (size_t)len))
 		rc = read_text(sf, fd, err);
 	else
 		err_set(err, ERR_INPUT,
@@ -274,7 +276,7 @@ static void read_tables(struct symfile *sf)
 /* memcpy of memcpy@@GLIBC_2.14: which version it is does not matter to a profile. */
 static const char *without_version(struct symfile *sf, const char *linkage)
 {
-	const char *at = strchr(linkage, '@');
+	const char *at = sf->obj ? strchr(linkage, '@') : NULL;
 
 	return at && at > linkage ? arena_strndup(&sf->arena, linkage, (size_t)(at - linkage))
 				  : linkage;

@@ -1,14 +1,17 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The command line: verbs, selection, exit codes, and what it says when something is wrong."""
+import gzip
 import json
+import lzma
 import os
 import re
 import shutil
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from lib import BUILD, DEMO, KSCOPE, ROOT, check, equal, finish, kscope, read_folded, run, scratch
+from lib import (BUILD, DEMO, KSCOPE, ROOT, check, equal, finish, kscope, lz4, read_folded, run,
+                 scratch)
 
 ELFS = os.path.join(DEMO, "64k")
 VERBS = ["record", "convert", "report", "flame", "info", "alloc", "formats"]
@@ -120,10 +123,13 @@ def test_input_forms(samples, folder):
         data = f.read()
     done = run(KSCOPE, "convert", "-", "-b", ELFS, "-t", "folded", "-o", "-", input=data)
     equal("from stdin", done.stdout, want)
-    for packer, ending in (("zstd", "zst"), ("gzip", "gz")):
-        packed = os.path.join(folder, f"samples.json.{ending}")
+    forms = {"zstd": run("zstd", "-c", samples, binary=True).stdout, "gzip": gzip.compress(data),
+             "xz": lzma.compress(data), "lzma": lzma.compress(data, lzma.FORMAT_ALONE),
+             "lz4": lz4(data)}
+    for packer, content in forms.items():
+        packed = os.path.join(folder, f"samples.json.{packer}")
         with open(packed, "wb") as f:
-            f.write(run(packer, "-c", samples, binary=True).stdout)
+            f.write(content)
         done = kscope("convert", packed, "-b", ELFS, "-t", "folded", "-o", "-")
         equal(f"packed with {packer}", (done.stdout, done.stderr), (want, ""))
         with open(packed, "r+b") as f:

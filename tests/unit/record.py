@@ -17,7 +17,8 @@ import threading
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from lib import DEMO, KSCOPE, TOOLS, check, equal, finish, read_folded, run, scratch
+from lib import (DEMO, HANGS, KSCOPE, TOOLS, check, equal, finish, read_folded, run, scratch,
+                 wait_for)
 
 ELF = os.path.join(DEMO, "64k", "hasher.elf")
 
@@ -63,15 +64,6 @@ def values(text):
     """The plugin's arguments as QEMU takes them apart: two commas are one."""
     parts = text.replace(",,", "\0").split(",")
     return [part.replace("\0", ",") for part in parts]
-
-
-def wait_for(condition, seconds=30):
-    end = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.02)
-    return True
 
 
 def test_line(place):
@@ -225,26 +217,25 @@ def test_ends(place):
     said("duration", done, 0, "20 samples")
     check("duration: not before", time.monotonic() - started >= 0.5)
     for name in ("SIGINT", "SIGTERM", "SIGHUP"):
-        flag = place.path(f"{name}.args")
-        child = place.start(emulator=["-wait", "-args", flag])
-        wait_for(lambda: os.path.exists(flag) and os.path.getsize(flag))
-        time.sleep(0.2)
+        child = place.start(emulator=["-wait", "-nographic", "-say", "running\\n"])
+        child.stdout.readline()
         child.send_signal(getattr(signal, name))
-        _, err = child.communicate(timeout=60)
+        _, err = child.communicate(timeout=HANGS)
         check(f"ends: {name}: the guest ends, the result is written",
               child.returncode == 0 and "20 samples" in err, err)
     child = place.start("--until", "up", emulator=["-deaf", "-nographic", "-say", "running\\n"])
     child.stdout.readline()
-    for _ in range(2):
-        child.send_signal(signal.SIGINT)
-        time.sleep(0.5)
-    _, err = child.communicate(timeout=60)
+    child.send_signal(signal.SIGINT)
+    equal("ends: once: it is asked to", child.stdout.readline(), "deaf\n")
+    child.send_signal(signal.SIGINT)
+    _, err = child.communicate(timeout=HANGS)
     check("ends: twice: it is killed, what it had written stays",
           child.returncode == 1 and "was killed" in err and "20 samples" in err, err)
-    child = place.start(emulator=["-late"])
-    time.sleep(0.3)
+    flag = place.path("late.args")
+    child = place.start(emulator=["-late", "-args", flag])
+    wait_for(lambda: os.path.exists(flag))
     child.send_signal(signal.SIGTERM)
-    _, err = child.communicate(timeout=60)
+    _, err = child.communicate(timeout=HANGS)
     check("ends: before it has begun", child.returncode == 3 and "too early" in err, err)
     script = place.path("run.sh")
     with open(script, "w", encoding="ascii") as f:
@@ -304,15 +295,13 @@ def test_attach(place):
     ctl = place.path("ctl")
     with socket.socket(socket.AF_UNIX) as left_behind:
         left_behind.bind(ctl)
-    flag = place.path("attach.args")
-    child = place.start("--control", "ctl", "--paused",
-                        emulator=["-wait", "-no-flush", "-args", flag])
-    wait_for(lambda: os.path.exists(flag) and os.path.exists(ctl))
-    said("attach: somebody has the socket", place.record("--control", "ctl"), 2, "there already")
+    child = place.start("--control", "ctl", "--paused", emulator=["-wait", "-no-flush"])
 
     def attach(*words):
         return run(KSCOPE, "record", "qemu", "--attach", ctl, *words)
 
+    wait_for(lambda: attach("status").returncode == 0)
+    said("attach: somebody has the socket", place.record("--control", "ctl"), 2, "there already")
     check("attach: status", "running=0\n" in attach("status").stdout)
     equal("attach: start", (attach("start").returncode, "running=1\n" in attach("status").stdout),
           (0, True))
@@ -321,7 +310,7 @@ def test_attach(place):
     said("attach: an error of the guest's", attach("flush"), 3, "flush: the disk? is full")
     said("attach: another word", attach("jump"), 2, "start, stop, flush and status")
     child.terminate()
-    child.communicate(timeout=60)
+    child.communicate(timeout=HANGS)
     said("attach: it has ended", attach("status"), 3, "ctl", "still run")
     with socket.socket(socket.AF_UNIX) as dead:
         dead.bind(place.path("dead"))
@@ -354,7 +343,7 @@ def in_terminal(place, words, emulator, until):
                   place.env)
     shown, sent = b"", False
     while True:
-        ready, _, _ = select.select([terminal], [], [], 60)
+        ready, _, _ = select.select([terminal], [], [], HANGS)
         try:
             data = os.read(terminal, 4096) if ready else b""
         except OSError:

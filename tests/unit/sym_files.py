@@ -98,7 +98,7 @@ def check(name, good, why):
 
 def run(*command, cwd=None, data=None):
     return subprocess.run(command, cwd=cwd, input=data, capture_output=True, text=True,
-                          errors="replace", timeout=120)
+                          errors="replace", timeout=500)
 
 
 def must(*command, cwd=None):
@@ -361,6 +361,24 @@ def kallsyms(top):
     check("kallsyms-garbage", done.returncode == 0 and not crashed(done), done.stderr)
 
 
+def perf_map(top):
+    path = os.path.join(top, "perf-123.map")
+    with open(path, "wb") as f:
+        f.write(b"1000 10 a\n1000 20 moved here\n0x2000 0x8 f@1 (int)\nno\n3000 0 empty\n"
+                b"\0\xff\n4000 ffffffffffffffff to the top")
+    want = {0xfff: "??", 0x1000: "moved here", 0x101f: "moved here", 0x1020: "??",
+            0x2007: "f@1 (int)", 0x2008: "??", 0x3000: "??", 0x4000: "to the top",
+            0xfffffffffffffff0: "to the top"}
+    got = [n[0] for n in names(path, want)]
+    check("perf-map", got == list(want.values()), got)
+    done = sym(path, addresses=[0x1000])
+    check("perf-map-garbage", "2 lines are not" in done.stderr, done.stderr)
+    with open(path, "w") as f:
+        f.write("")
+    done = sym(path)
+    check("perf-map-empty", done.returncode == 3 and "no functions" in done.stderr, done.stderr)
+
+
 # ---- what is no ELF, or only half of one ----
 
 def strange_files(top):
@@ -439,7 +457,7 @@ def main():
             guarded("arch-" + arch, one_target, top, arch, flags)
             guarded("assembler-" + arch, assembler, top, arch, flags)
         for test in (debug_links, build_ids, symfs, circles, demangling, hostile_names, kallsyms,
-                     strange_files, truncated, object_file):
+                     perf_map, strange_files, truncated, object_file):
             guarded(test.__name__, test, top)
 
 
