@@ -180,6 +180,7 @@ void sample_cpu_init(unsigned cpu)
 		return;
 	atomic_store(&vcpu->idle, false);
 	atomic_store(&vcpu->asked, false);
+	vcpu->masked = true;
 	if (track)
 		track_skip(track);
 	count_cpu_init(vcpu);
@@ -285,15 +286,19 @@ void sample_take(struct vcpu *vcpu, const struct regs_view *view, uint64_t pc, u
 	struct track *track = stream_known_track(vcpu->index);
 	struct wire_sample sample;
 	struct regs regs;
+	bool was_masked;
 
 	if (!track || !sample_running())
 		return;
 	regs_read(view, pc, &regs);
 	/*
 	 * Before a vCPU answers, QEMU lets it take the interrupts that are pending. The time was spent
-	 * elsewhere, where is not known any more: it goes to the next sample.
+	 * elsewhere, where is not known any more: it goes to the next sample. Code of a guest that
+	 * lets no interrupts in may only look like that.
 	 */
-	if (view->state && regs.at_trap && args.clock != WIRE_INSTRUCTIONS)
+	was_masked = vcpu->masked;
+	vcpu->masked = regs.masked;
+	if (view->state && regs.at_trap && !was_masked && args.clock != WIRE_INSTRUCTIONS)
 		return;
 	if (args.clock == WIRE_HOST)
 		weight = ran_since(vcpu);

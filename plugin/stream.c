@@ -17,12 +17,14 @@
 
 #include "api.h"
 
-#define RECORDS_SIZE (2u << 20)
+#define RECORDS_SIZE (8u << 20) /* a second of samples with their stacks, every ms */
 #define TRACE_SIZE (8u << 20)
 #define TRACE_CHUNK (1u << 20)
 #define FLUSH_MS 50
-#define PATIENCE_NS 500000000ull /* that a vCPU may wait for the disk */
-#define HEAD_SIZE 128		 /* more than a chunk needs besides its records */
+#define PATIENCE_NS 2000000000ull /* that a vCPU may wait for the disk */
+#define HEAD_SIZE 128		  /* more than a chunk needs besides its records */
+
+_Static_assert(RECORDS_SIZE + HEAD_SIZE <= WIRE_CHUNK_MAX, "a full ring is one chunk");
 
 static struct {
 	int fd, wake;
@@ -254,9 +256,12 @@ static void in_parent(void)
 
 static void ring_unshare(struct ring *ring)
 {
-	if (ring->memory)
-		mmap(ring->memory, 2 * ring->size, PROT_READ | PROT_WRITE,
-		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+	int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
+
+	if (!ring->memory)
+		return;
+	if (mmap(ring->memory, 2 * ring->size, PROT_READ | PROT_WRITE, flags, -1, 0) == MAP_FAILED)
+		atomic_store(&ring->head, atomic_load(&ring->tail) + ring->size); /* full */
 }
 
 /*

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "base/log.h"
 #include "base/mem.h"
 #include "base/text.h"
 #include "cmd.h"
@@ -81,15 +80,7 @@ static int info_put(struct writer *w, const struct event *ev)
 	return 0;
 }
 
-static int info_finish(struct writer *w)
-{
-	(void)w;
-	return 0;
-}
-
-static const struct writer_ops info_ops = { .name = "info",
-					    .put = info_put,
-					    .finish = info_finish };
+static const struct writer_ops info_ops = { .name = "info", .put = info_put };
 
 static const char *text_of(const struct info *info, uint32_t handle)
 {
@@ -338,11 +329,8 @@ static int run(struct args *args)
 		else
 			print_text(&info);
 		fwrite(info.text.data, 1, info.text.len, stdout);
-		ret = job_summary(&job);
-	} else {
-		log_error("%s", job.err.msg);
-		ret = job.err.code;
 	}
+	ret = job_result(&job, ret);
 	free(info.sources);
 	free(info.tasks);
 	hash_release(&info.task_index);

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "base/buf.h"
-#include "base/log.h"
 #include "base/mem.h"
 #include "base/text.h"
 #include "cmd.h"
@@ -30,15 +29,7 @@ static int report_put(struct writer *w, const struct event *ev)
 	return 0;
 }
 
-static int report_finish(struct writer *w)
-{
-	(void)w;
-	return 0;
-}
-
-static const struct writer_ops report_ops = { .name = "report",
-					      .put = report_put,
-					      .finish = report_finish };
+static const struct writer_ops report_ops = { .name = "report", .put = report_put };
 
 static const char *text_of(const struct report *report, uint32_t handle)
 {
@@ -107,15 +98,16 @@ static void print_table(struct report *report, const struct tally *part)
 	flat_release(&flat);
 }
 
-/* Children with the largest totals first. */
+/* Children with the largest totals first, and of the same in the order of their names. */
 static int by_total(const void *va, const void *vb, void *arg)
 {
-	const struct tree_node *nodes = arg;
-	uint32_t a = *(const uint32_t *)va, b = *(const uint32_t *)vb;
+	const struct tree *tree = arg;
+	const struct tree_node *a = &tree->nodes[*(const uint32_t *)va];
+	const struct tree_node *b = &tree->nodes[*(const uint32_t *)vb];
 
-	if (nodes[a].total != nodes[b].total)
-		return nodes[a].total > nodes[b].total ? -1 : 1;
-	return a < b ? -1 : 1;
+	if (a->total != b->total)
+		return a->total > b->total ? -1 : 1;
+	return strcmp(str_text(tree->names, a->name), str_text(tree->names, b->name));
 }
 
 static size_t sorted_children(const struct tree *tree, uint32_t node, uint32_t **children)
@@ -128,7 +120,7 @@ static size_t sorted_children(const struct tree *tree, uint32_t node, uint32_t *
 		(*children)[nr++] = c;
 	}
 	if (nr)
-		qsort_r(*children, nr, sizeof(**children), by_total, tree->nodes);
+		qsort_r(*children, nr, sizeof(**children), by_total, (void *)tree);
 	return nr;
 }
 
@@ -342,13 +334,9 @@ static int run(struct args *args)
 			   tally_by_options(&args->options) | BY_COMM | BY_PID | BY_CPU);
 		ret = job_run(&job, &writer);
 	}
-	if (ret == 0) {
+	if (ret == 0)
 		print_all(&report);
-		ret = job_summary(&job);
-	} else {
-		log_error("%s", job.err.msg);
-		ret = job.err.code;
-	}
+	ret = job_result(&job, ret);
 	tally_release(&report.tally);
 	buf_release(&report.text);
 	buf_release(&report.scratch[0]);

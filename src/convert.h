@@ -53,5 +53,7 @@ void job_release(struct job *job);
 int convert_file(struct job *job, const struct writer_ops *ops, const char *path);
 /* What was lost and damaged, on stderr; returns ERR_PARTIAL if the result is not whole. */
 int job_summary(const struct job *job);
+/* Of a job that came to this: the error if it is -1, else the summary. Returns the exit code. */
+int job_result(const struct job *job, int ret);
 
 #endif

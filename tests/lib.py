@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What the tests in Python share: running programs, and saying how it went."""
 import os
+import shutil
+import struct
 import subprocess
 import sys
 import tempfile
@@ -64,8 +66,12 @@ def kscope(*words, **more):
 
 
 def scratch():
-    """A folder that goes away with the test."""
-    return tempfile.TemporaryDirectory(prefix="kscope-test-")
+    """A folder that goes away with the test.
+
+    In memory if there is room: what a recording loses must not hang on a disk that others use."""
+    memory = "/dev/shm"
+    roomy = os.path.isdir(memory) and shutil.disk_usage(memory).free > 4 << 30
+    return tempfile.TemporaryDirectory(prefix="kscope-test-", dir=memory if roomy else None)
 
 
 def read_folded(path_or_text):
@@ -91,3 +97,14 @@ def svg_numbers(text):
         if digit < 32:
             yield value
             value = shift = 0
+
+
+def lz4(data):
+    """Packed as kernels are, in blocks of nothing but literals."""
+    out = bytearray(b"\x02\x21\x4c\x18")
+    for at in range(0, len(data), 1 << 20):
+        block = data[at:at + (1 << 20)]
+        rest = len(block) - 15
+        packed = b"\xf0" + b"\xff" * (rest // 255) + bytes([rest % 255]) + block
+        out += struct.pack("<I", len(packed)) + packed
+    return bytes(out)

@@ -16,12 +16,24 @@ static inline uint64_t fold(uint64_t a, uint64_t b)
 	return (uint64_t)product ^ (uint64_t)(product >> 64);
 }
 
-static inline uint64_t load(const uint8_t *p, size_t len)
+static inline uint64_t load(const uint8_t *p)
 {
-	uint64_t word = 0;
+	uint64_t word;
 
-	memcpy(&word, p, len);
+	memcpy(&word, p, sizeof(word));
 	return word;
+}
+
+/* Up to eight bytes: those of four and more by two loads that may overlap. */
+static inline uint64_t load_short(const uint8_t *p, size_t len)
+{
+	uint32_t first, last;
+
+	if (len < 4)
+		return len ? p[0] | (uint64_t)p[len / 2] << 8 | (uint64_t)p[len - 1] << 16 : 0;
+	memcpy(&first, p, sizeof(first));
+	memcpy(&last, p + len - sizeof(last), sizeof(last));
+	return first | (uint64_t)last << 32;
 }
 
 uint64_t hash_bytes(const void *data, size_t len)
@@ -30,10 +42,10 @@ uint64_t hash_bytes(const void *data, size_t len)
 	uint64_t h = len * K2;
 
 	for (; len > 16; p += 16, len -= 16)
-		h = fold(load(p, 8) ^ K1, load(p + 8, 8) ^ h);
+		h = fold(load(p) ^ K1, load(p + 8) ^ h);
 	if (len > 8)
-		return fold(fold(load(p, 8) ^ K1, load(p + len - 8, 8) ^ h), K2);
-	return fold(fold(load(p, len) ^ K1, h ^ K2), K1);
+		return fold(fold(load(p) ^ K1, load(p + len - 8) ^ h), K2);
+	return fold(fold(load_short(p, len) ^ K1, h ^ K2), K1);
 }
 
 struct hash_key hash_words(const uint64_t *words, size_t nr, uint64_t seed)

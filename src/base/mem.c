@@ -5,7 +5,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
+#define PAGE 4096
+#define LARGE ((size_t)2 << 20)
 #define ARENA_BLOCK ((size_t)64 << 10)
 
 struct arena_block {
@@ -22,6 +25,19 @@ static void *or_die(void *p)
 	return p;
 }
 
+/*
+ * Large tables are hit all over: in large pages they cost fewer faults and cache misses. All of the
+ * block is marked, for only then can it be moved by moving its pages when it grows.
+ */
+static void *in_large_pages(void *p, size_t size)
+{
+	size_t before = (uintptr_t)p % PAGE;
+
+	if (size >= LARGE)
+		madvise((uint8_t *)p - before, size + before, MADV_HUGEPAGE);
+	return p;
+}
+
 void *xmalloc(size_t size)
 {
 	return or_die(malloc(size ? size : 1));
@@ -29,12 +45,12 @@ void *xmalloc(size_t size)
 
 void *xcalloc(size_t nr, size_t size)
 {
-	return or_die(calloc(nr ? nr : 1, size ? size : 1));
+	return in_large_pages(or_die(calloc(nr ? nr : 1, size ? size : 1)), nr * size);
 }
 
 void *xrealloc(void *old, size_t nr, size_t size)
 {
-	return or_die(reallocarray(old, nr ? nr : 1, size));
+	return in_large_pages(or_die(reallocarray(old, nr ? nr : 1, size)), nr * size);
 }
 
 char *xstrdup(const char *s)

@@ -41,10 +41,7 @@ uint32_t stack_push(struct stacks *stacks, uint32_t parent, uint32_t frame)
 	if (stacks->all[child].frame == frame)
 		return child;
 	handle = hash_at(&stacks->index, (struct hash_key){ parent, frame });
-	if (!*handle) {
+	if (!*handle)
 		*handle = add(stacks, parent, frame);
-		stacks->all[*handle].sibling = stacks->all[child].sibling;
-		stacks->all[child].sibling = *handle;
-	}
 	return *handle;
 }

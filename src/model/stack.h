@@ -13,7 +13,7 @@
 
 struct stack {
 	uint32_t parent, frame;
-	uint32_t child, sibling; /* the first child, and the next of the same parent; 0: none */
+	uint32_t child; /* the first that was made; 0: none */
 };
 
 struct stack_step {

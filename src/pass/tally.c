@@ -114,9 +114,11 @@ static bool same_group(const struct tally_entry *a, const struct tally_entry *b)
 	return a->source == b->source && a->comm == b->comm && a->pid == b->pid && a->tid == b->tid;
 }
 
-struct grown { /* a stack in the group at hand */
+/* A stack in the group at hand. */
+struct grown {
 	uint64_t total;
-	uint32_t group; /* which group that was: all this is of no meaning in another */
+	uint32_t child;	  /* one of its callees in the group; 0: none */
+	uint32_t sibling; /* the next of the same caller, the last one's is itself; 0: not here */
 };
 
 struct bud { /* a stack, and where it is in the tree */
@@ -135,11 +137,8 @@ struct growing {
 	const struct tally_view *view;
 	const struct options *options;
 	bool several_sources;
-	uint32_t root, group_nr;
-	struct grown *at; /* by stack */
-	/* Stacks as they were met: runs from a leaf up, each ending below one met before. */
-	uint32_t *met;
-	size_t nr_met, cap_met;
+	uint32_t root;
+	struct grown *at; /* by stack; zeros but for the group at hand */
 	struct buds level, next;
 };
 
@@ -219,6 +218,11 @@ static uint32_t add_frame(struct growing *g, uint32_t parent, uint32_t frame, bo
 	return parent;
 }
 
+static uint64_t value_of(const struct growing *g, const struct tally_entry *entry)
+{
+	return g->view->weight ? entry->weight : entry->samples;
+}
+
 static void add_value(const struct growing *g, uint32_t node, uint64_t value)
 {
 	if (g->view->before)
@@ -227,38 +231,27 @@ static void add_value(const struct growing *g, uint32_t node, uint64_t value)
 		g->tree->nodes[node].self += value;
 }
 
-/* Notes a stack's own value, and that it and its callers belong to the group. */
+/* Adds a value to a stack and its callers, which from now on belong to the group. */
 static void note_stack(struct growing *g, uint32_t stack, uint64_t value)
 {
 	const struct stack *all = g->tally->world->stacks.all;
 
-	for (uint32_t s = stack; g->at[s].group != g->group_nr; s = all[s].parent) {
-		g->at[s] = (struct grown){ .group = g->group_nr };
-		GROW(g->met, g->nr_met + 1, g->cap_met);
-		g->met[g->nr_met++] = s;
-		if (!s)
-			break;
+	g->at[0].total += value;
+	for (uint32_t s = stack; s; s = all[s].parent) {
+		struct grown *at = &g->at[s], *caller = &g->at[all[s].parent];
+
+		at->total += value;
+		if (at->sibling)
+			continue;
+		at->sibling = caller->child ? caller->child : s;
+		caller->child = s;
 	}
-	g->at[stack].total += value;
 }
 
-/* From the last run to the first, and each from its leaf up: callees come before callers. */
-static void sum_totals(struct growing *g)
+/* The next of the same caller; 0: none. */
+static uint32_t next_sibling(const struct growing *g, uint32_t stack)
 {
-	const struct stack *all = g->tally->world->stacks.all;
-
-	for (size_t end = g->nr_met, start; end; end = start) {
-		for (start = end - 1; start; start--) {
-			if (all[g->met[start - 1]].parent != g->met[start])
-				break;
-		}
-		for (size_t i = start; i < end; i++) {
-			uint32_t stack = g->met[i];
-
-			if (stack)
-				g->at[all[stack].parent].total += g->at[stack].total;
-		}
-	}
+	return g->at[stack].sibling == stack ? 0 : g->at[stack].sibling;
 }
 
 static void add_bud(struct buds *buds, uint32_t stack, uint32_t node)
@@ -273,12 +266,9 @@ static void grow_calls(struct growing *g, struct bud bud)
 	const struct stack *all = g->tally->world->stacks.all;
 	uint64_t own = g->at[bud.stack].total;
 
-	for (uint32_t s = all[bud.stack].child; s; s = all[s].sibling) {
-		uint32_t node;
+	for (uint32_t s = g->at[bud.stack].child; s; s = next_sibling(g, s)) {
+		uint32_t node = add_frame(g, bud.node, all[s].frame, false);
 
-		if (g->at[s].group != g->group_nr)
-			continue;
-		node = add_frame(g, bud.node, all[s].frame, false);
 		g->tree->nodes[node].total += g->at[s].total;
 		own -= g->at[s].total;
 		add_bud(&g->next, s, node);
@@ -290,12 +280,8 @@ static void grow_calls(struct growing *g, struct bud bud)
  * Level by level, as several stacks may be one node: only when all of them are added up does it
  * show whether the node is wide enough to look into.
  */
-static void grow_group(struct growing *g)
+static void grow_levels(struct growing *g)
 {
-	if (!g->nr_met)
-		return;
-	sum_totals(g);
-	g->nr_met = 0;
 	g->level.nr = 0;
 	add_bud(&g->level, 0, g->root);
 	while (g->level.nr) {
@@ -325,17 +311,6 @@ static uint32_t node_inverted(struct growing *g, const struct tally_entry *entry
 	return task ? add_node(g, node, task, TREE_TASK) : node;
 }
 
-static void begin_group(struct growing *g, const struct tally_entry *entry, uint32_t task)
-{
-	g->group_nr++;
-	g->root = 0;
-	if (g->several_sources)
-		g->root = add_node(g, g->root, source_name(g->tally->world, entry->source),
-				   TREE_TASK);
-	if (task && !g->options->inverted)
-		g->root = add_node(g, g->root, task, TREE_TASK);
-}
-
 uint64_t tally_total(const struct tally *tally, bool weight)
 {
 	uint64_t total = 0;
@@ -343,6 +318,38 @@ uint64_t tally_total(const struct tally *tally, bool weight)
 	for (size_t i = 0; i < tally->nr; i++)
 		total += weight ? tally->entries[i].weight : tally->entries[i].samples;
 	return total;
+}
+
+static void grow_group(struct growing *g, const struct tally_entry *first, size_t nr)
+{
+	uint32_t task = task_name(g, first);
+
+	g->root = 0;
+	if (g->several_sources)
+		g->root = add_node(g, g->root, source_name(g->tally->world, first->source),
+				   TREE_TASK);
+	if (g->options->inverted) {
+		for (size_t i = 0; i < nr; i++)
+			add_value(g, node_inverted(g, &first[i], task), value_of(g, &first[i]));
+		return;
+	}
+	if (task)
+		g->root = add_node(g, g->root, task, TREE_TASK);
+	/* From the last to the first, so that the first to come is the first of its siblings. */
+	for (size_t i = nr; i-- > 0;)
+		note_stack(g, first[i].stack, value_of(g, &first[i]));
+	grow_levels(g);
+}
+
+static void forget_group(struct growing *g, const struct tally_entry *first, size_t nr)
+{
+	const struct stack *all = g->tally->world->stacks.all;
+
+	g->at[0] = (struct grown){ 0 };
+	for (size_t i = 0; i < nr; i++) {
+		for (uint32_t s = first[i].stack; g->at[s].sibling; s = all[s].parent)
+			g->at[s] = (struct grown){ 0 };
+	}
 }
 
 void tally_tree(struct tally *tally, struct tree *tree, const struct tally_view *view)
@@ -354,31 +361,23 @@ void tally_tree(struct tally *tally, struct tree *tree, const struct tally_view 
 		.options = view->options,
 		.at = xcalloc(tally->world->stacks.nr, sizeof(*g.at)),
 	};
-	uint32_t task = 0;
+	const struct tally_entry *entries = tally->entries;
 
 	if (tally->nr)
 		qsort(tally->entries, tally->nr, sizeof(*tally->entries), by_group);
 	/* The order has changed, and with it what the index says. */
 	hash_release(&tally->index);
-	g.several_sources =
-		tally->nr && tally->entries[0].source != tally->entries[tally->nr - 1].source;
-	for (size_t i = 0; i < tally->nr; i++) {
-		const struct tally_entry *entry = &tally->entries[i];
-		uint64_t value = view->weight ? entry->weight : entry->samples;
-
-		if (!i || !same_group(entry, entry - 1)) {
-			grow_group(&g);
-			task = task_name(&g, entry);
-			begin_group(&g, entry, task);
+	g.several_sources = tally->nr && entries[0].source != entries[tally->nr - 1].source;
+	for (size_t start = 0, end; start < tally->nr; start = end) {
+		for (end = start + 1; end < tally->nr; end++) {
+			if (!same_group(&entries[start], &entries[end]))
+				break;
 		}
-		if (view->options->inverted)
-			add_value(&g, node_inverted(&g, entry, task), value);
-		else
-			note_stack(&g, entry->stack, value);
+		grow_group(&g, &entries[start], end - start);
+		if (end < tally->nr)
+			forget_group(&g, &entries[start], end - start);
 	}
-	grow_group(&g);
 	free(g.at);
-	free(g.met);
 	free(g.level.all);
 	free(g.next.all);
 }

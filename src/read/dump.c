@@ -39,12 +39,6 @@ static int dump_probe(const uint8_t *head, size_t len)
 	return len >= 12 && !memcmp(head, "kscope-dump ", 12) ? 96 : 0;
 }
 
-static int dump_open(struct reader *r)
-{
-	(void)r;
-	return 0;
-}
-
 static void unescape(struct buf *to, const char *s, size_t len)
 {
 	buf_clear(to);
@@ -684,7 +678,6 @@ const struct reader_ops read_dump = {
 	.about = "events as text, one a line",
 	.probe = dump_probe,
 	.priv_size = sizeof(struct dump),
-	.open = dump_open,
 	.next = dump_next,
 	.close = dump_close,
 };

@@ -78,12 +78,6 @@ static int folded_probe(const uint8_t *head, size_t len)
 	return 4 * good + (frames ? 8 : 0);
 }
 
-static int folded_open(struct reader *r)
-{
-	(void)r;
-	return 0;
-}
-
 /* How many of the last line's frames this line begins with. */
 static size_t shared_frames(const struct folded *f, const char *line, size_t len)
 {
@@ -209,7 +203,6 @@ const struct reader_ops read_folded = {
 	.about = "stacks as text, one a line, as flame graph tools write",
 	.probe = folded_probe,
 	.priv_size = sizeof(struct folded),
-	.open = folded_open,
 	.next = folded_next,
 	.close = folded_close,
 };

@@ -72,12 +72,6 @@ static int kphistogram_probe(const uint8_t *head, size_t len)
 	return nr && is_named((const char *)head, "Total") ? 72 + 2 * nr : nr > 1 ? 16 * nr : 0;
 }
 
-static int kphistogram_open(struct reader *r)
-{
-	(void)r;
-	return 0;
-}
-
 static void sample(struct kphistogram *p, uint64_t frame, uint64_t context, uint64_t ticks,
 		   struct event *ev)
 {
@@ -231,17 +225,10 @@ static int kphistogram_next(struct reader *r, struct event *ev)
 	}
 }
 
-static void kphistogram_close(struct reader *r)
-{
-	(void)r;
-}
-
 const struct reader_ops read_kphistogram = {
 	.name = "kphistogram",
 	.about = "Akaros kpdata of 2015 and before, a table of text",
 	.probe = kphistogram_probe,
 	.priv_size = sizeof(struct kphistogram),
-	.open = kphistogram_open,
 	.next = kphistogram_next,
-	.close = kphistogram_close,
 };

@@ -132,12 +132,6 @@ static int memtrace_probe(const uint8_t *head, size_t len)
 	return cut ? 48 : 24;
 }
 
-static int memtrace_open(struct reader *r)
-{
-	(void)r;
-	return 0;
-}
-
 static int resync(struct reader *r, struct event *ev, const char *why)
 {
 	uint64_t start = in_offset(r->in);
@@ -220,17 +214,10 @@ static int memtrace_next(struct reader *r, struct event *ev)
 	return 1;
 }
 
-static void memtrace_close(struct reader *r)
-{
-	(void)r;
-}
-
 const struct reader_ops read_memtrace = {
 	.name = "memtrace",
 	.about = "Maestro memtrace, allocations from its serial port",
 	.probe = memtrace_probe,
 	.priv_size = sizeof(struct memtrace),
-	.open = memtrace_open,
 	.next = memtrace_next,
-	.close = memtrace_close,
 };

@@ -745,12 +745,6 @@ static int perfscript_next(struct reader *r, struct event *ev)
 	}
 }
 
-static int perfscript_open(struct reader *r)
-{
-	(void)r;
-	return 0;
-}
-
 static void perfscript_close(struct reader *r)
 {
 	struct perfscript *p = r->priv;
@@ -806,7 +800,6 @@ const struct reader_ops read_perfscript = {
 	.about = "the text of perf script",
 	.probe = perfscript_probe,
 	.priv_size = sizeof(struct perfscript),
-	.open = perfscript_open,
 	.next = perfscript_next,
 	.close = perfscript_close,
 };

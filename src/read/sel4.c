@@ -160,8 +160,24 @@ static uint64_t unwrap(struct sel4 *s, uint64_t time, uint32_t cpu)
 static uint64_t to_ns(const struct reader *r, uint64_t ticks)
 {
 	uint64_t hz = r->options->tick_hz;
+	__uint128_t ns = hz ? (__uint128_t)ticks * 1000000000 / hz : ticks;
 
-	return hz ? (uint64_t)((__uint128_t)ticks * 1000000000 / hz) : ticks;
+	return ns < NO_TIME ? (uint64_t)ns : NO_TIME;
+}
+
+/* How much of the chain counts, without the ip itself. */
+static uint64_t chain_length(const struct sel4_sample *sample)
+{
+	uint64_t nr = sample->nr < sample->nr_ips ? sample->nr : sample->nr_ips;
+
+	if (sample->nr == SEL4_NOT_COUNTED) {
+		for (nr = 0; nr < sample->nr_ips && sample->chain[nr + 1];)
+			nr++;
+	}
+	/* A stack ends in zeros where the walk found no more. */
+	while (nr && sample->chain[nr] == 0)
+		nr--;
+	return nr;
 }
 
 static void count_unmapped(struct sel4 *s, uint32_t pid)
@@ -185,11 +201,8 @@ static void count_unmapped(struct sel4 *s, uint32_t pid)
 void sel4_event(struct reader *r, struct sel4 *s, struct event *ev)
 {
 	struct sel4_sample *sample = &s->sample;
-	uint64_t nr = sample->nr < sample->nr_ips ? sample->nr : sample->nr_ips;
+	uint64_t nr = chain_length(sample);
 
-	/* A stack ends in zeros where the walk found no more; what follows is stale. */
-	while (nr && sample->chain[nr] == 0)
-		nr--;
 	for (uint64_t i = 0; i <= nr; i++) {
 		if (ip_is_marker(sample->chain[i])) /* no address is that high */
 			sample->chain[i] = 0;
@@ -220,7 +233,7 @@ void sel4_end(struct reader *r, struct sel4 *s)
 			reader_missing(r,
 				       "%s: pid %" PRIu32 " has no ELF: its %" PRIu64
 				       " samples have no names; give one with --elf %" PRIu32
-				       "=FILE",
+				       "=FILE, or a --build-dir with a sample_header.json",
 				       r->in->path, none->pid, none->samples, none->pid);
 	}
 	if (s->more_unmapped)

@@ -11,9 +11,11 @@
 
 #define SEL4_CPUS 256
 #define SEL4_MAX_DEPTH 1024 /* the original sends 16 */
+#define SEL4_NOT_COUNTED UINT64_MAX
 
 struct sel4_sample { /* absent fields are 0, as in protobuf */
-	uint64_t time, period, nr;
+	uint64_t time, period;
+	uint64_t nr; /* of the ips that count; SEL4_NOT_COUNTED: those before the first 0 */
 	uint32_t pid, cpu;
 	uint64_t nr_ips;
 	uint64_t chain[1 + SEL4_MAX_DEPTH]; /* ip, then ips */

@@ -3,13 +3,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <termios.h>
 #include <unistd.h>
+
+#include "base/fd.h"
 
 #define CHUNK 65536
 
@@ -98,26 +99,6 @@ static void watch(struct relay *relay, const char *data, size_t len)
 	relay->seen.len = keep;
 }
 
-/* False: nobody reads it any more. QEMU may have made our own output one that does not wait. */
-static bool pass_on(const char *data, size_t len)
-{
-	while (len) {
-		ssize_t did = write(STDOUT_FILENO, data, len);
-
-		if (did > 0) {
-			data += did;
-			len -= (size_t)did;
-		} else if (did < 0 && errno == EAGAIN) {
-			struct pollfd wait = { .fd = STDOUT_FILENO, .events = POLLOUT };
-
-			poll(&wait, 1, -1);
-		} else if (did < 0 && errno != EINTR) {
-			return false;
-		}
-	}
-	return true;
-}
-
 static void move_pipe(struct relay *relay)
 {
 	char data[CHUNK];
@@ -125,7 +106,8 @@ static void move_pipe(struct relay *relay)
 
 	while ((got = read(relay->from, data, sizeof(data))) > 0) {
 		watch(relay, data, (size_t)got);
-		if (!pass_on(data, (size_t)got))
+		/* QEMU may have made our own output one that does not wait. */
+		if (fd_write(STDOUT_FILENO, data, (size_t)got))
 			break;
 	}
 	if (got < 0 && (errno == EAGAIN || errno == EINTR))

@@ -322,12 +322,6 @@ static int dump_put(struct writer *w, const struct event *ev)
 	return 0;
 }
 
-static int dump_finish(struct writer *w)
-{
-	(void)w;
-	return 0;
-}
-
 static void dump_close(struct writer *w)
 {
 	buf_release(&((struct dump *)w->priv)->line);
@@ -341,6 +335,5 @@ const struct writer_ops write_dump = {
 	.priv_size = sizeof(struct dump),
 	.open = dump_open,
 	.put = dump_put,
-	.finish = dump_finish,
 	.close = dump_close,
 };

@@ -13,6 +13,7 @@ const TOOL = process.argv[2] || `${process.env.BUILD || 'build'}/tests/flametool
 const BROWSER = process.env.CHROMIUM || '/usr/bin/chromium';
 const FLAGS = ['--headless', '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run',
 	'--disable-background-networking', '--disable-component-update', '--disable-sync'];
+const HANGS = 500000; // ms that nothing takes, however slow and busy the machine is
 
 function skip(reason) {
 	console.log(`skip flame_browser: ${reason}`);
@@ -37,7 +38,7 @@ if (!existsSync(TOOL))
 	skip(`${TOOL} is not built`);
 
 const folder = mkdtempSync(join(tmpdir(), 'kscope-flame-'));
-const browser = await chromium.launch({ executablePath: BROWSER, args: FLAGS });
+const browser = await chromium.launch({ executablePath: BROWSER, args: FLAGS, timeout: HANGS });
 let failures = 0;
 
 async function test(name, body) {
@@ -58,6 +59,11 @@ function equal(got, wanted, what) {
 function check(condition, what) {
 	if (!condition)
 		throw new Error(what);
+}
+
+async function wait(condition, what) {
+	for (const end = Date.now() + HANGS; !await condition();)
+		check(Date.now() < end, what);
 }
 
 function near(got, wanted, by, what) {
@@ -111,6 +117,7 @@ function picture(name, lines, options = []) {
 
 async function open(file, { width = 1200, height = 800, hash = '' } = {}) {
 	const page = await browser.newPage({ viewport: { width, height } });
+	page.setDefaultTimeout(HANGS);
 	page.complaints = [];
 	page.on('console', (message) => page.complaints.push(message.text()));
 	page.on('pageerror', (error) => page.complaints.push(error.message));
@@ -346,7 +353,7 @@ await test('the URL restores zoom and search', async () => {
 	await page.goto('file://' + plain);
 	await click(page, 'do_1_0');
 	await page.goBack();
-	check((await frame(page, 'do_1_0')).width < 1100, 'back zooms out');
+	await wait(async () => (await frame(page, 'do_1_0')).width < 1100, 'back zooms out');
 	await close(page);
 	for (const bad of ['#zoom=99999999', '#zoom=-1', '#zoom=x', '#zoom=1.5', '#%%%', '#search=(']) {
 		const tried = await open(plain, { hash: bad });

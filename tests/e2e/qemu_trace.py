@@ -89,9 +89,9 @@ def test_loops(folder, which, arch):
 
 
 def test_levels(folder):
-    """Only programs, and only on one vCPU of two."""
+    """Only programs, and only on one vCPU of two, which is where all of them run."""
     recording = os.path.join(folder, "linux.kscope")
-    guest = guests.linux("amd64", "kscope.work=none")
+    guest = guests.linux("amd64", "kscope.work=none isolcpus=0")
     done = guests.boot(guest, more=["-plugin", f"{PLUGIN},mode=trace,out={recording},vcpu=1,"
                                     "level=user"])
     check("Debian: boots with filters", done.ended, done.errors)

@@ -205,6 +205,17 @@ def test_refusals(guest):
     said("refused: a plugin that is none", guest.record(env=env), 3, "plugin", guest.elf)
     said("refused: a kernel that is none", guest.record(more=["-kernel", guest.path("no.elf")]), 3,
          "no.elf")
+    with open(guest.path("blob"), "wb") as f:
+        f.write(bytes(100000))
+    for option in ("--kernel", "--elf"):
+        done = guest.record(option, "blob")
+        said(f"refused: {option} that has no symbols", done, 3, "neither an ELF file")
+        check(f"refused: {option}, said once, before the guest runs", done.stderr.count("\n") == 1,
+              done.stderr)
+    done = run("timeout", "60", KSCOPE, "record", "qemu", "--duration", "1", "--", "qemu-system-aarch64",
+               "-M", "virt", "-display", "none", "-kernel", "blob", cwd=guest.folder)
+    said("a guest's own kernel without symbols runs", done, 0, "perf.data is written")
+    equal("and that is said once", done.stderr.count("neither an ELF file"), 1)
 
 
 def test_user_mode(guest):
@@ -256,7 +267,7 @@ def test_linux(guest, architecture):
                                       f"--buildid-cache={guest.path('cache')}", "--"])
     check(f"{name}: it boots and is recorded", done.code == 0 and
           f"kscope report {data}, or perf report -i {data}\n" in done.errors and
-          "0 lost" in done.errors, done.errors)
+          ", 0 lost," in done.errors, done.errors)
     rows = json.loads(kscope("report", data, "-k", linux.kernel, "-n", "0", "--json").stdout)
     rows = {row["name"]: row["self"] for row in rows["events"][0]["functions"]
             if row["binary"] == "[kernel.kallsyms]" and row["self"]}

@@ -1,14 +1,17 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The command line: verbs, selection, exit codes, and what it says when something is wrong."""
+import gzip
 import json
+import lzma
 import os
 import re
 import shutil
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from lib import BUILD, DEMO, KSCOPE, ROOT, check, equal, finish, kscope, read_folded, run, scratch
+from lib import (BUILD, DEMO, KSCOPE, ROOT, check, equal, finish, kscope, lz4, read_folded, run,
+                 scratch)
 
 ELFS = os.path.join(DEMO, "64k")
 VERBS = ["record", "convert", "report", "flame", "info", "alloc", "formats"]
@@ -31,6 +34,9 @@ def test_help():
     said("unknown option", kscope("report", "--frobnicate", "x"), 2, "--frobnicate", "--help")
     said("a value is missing", kscope("report", "x", "--time"), 2, "--time")
     said("no input", kscope("report"), 2, "no input")
+    said("formats of a file", kscope("formats", "x"), 2, "no file")
+    said("neither tree nor table", kscope("report", "x", "--tree", "--no-tree"), 2, "--no-tree")
+    said("nothing to negate", kscope("flame", "x", "--negate"), 2, "--diff")
     check("version", re.match(r"kscope \d+\.\d+\.\d+$", kscope("--version").stdout))
     formats = json.loads(kscope("formats", "--json").stdout)
     names = [reader["name"] for reader in formats["readers"]]
@@ -81,7 +87,8 @@ def test_missing_binaries(samples, folder):
     with open(os.path.join(fake, "echo.elf"), "w", encoding="ascii") as f:
         f.write("this is no ELF\n")
     done = kscope("convert", samples, "-b", fake, "--no-inline", "-t", "folded", "-o", "-")
-    said("an ELF that is not one", done, 1, "echo.elf", "neither an ELF")
+    said("an ELF that is not one", done, 1, "echo.elf", "neither an ELF",
+         "--elf 52=FILE")
     stacks = read_folded(done.stdout)
     equal("its samples keep addresses, the others their names",
           (sum(stacks.values()), sum(n for s, n in stacks.items() if "echo.elf+0x" in s),
@@ -91,6 +98,10 @@ def test_missing_binaries(samples, folder):
 def test_output(samples, folder):
     said("a full disk", kscope("convert", samples, "-b", ELFS, "-t", "perfdata", "-o", "/dev/full"), 4,
          "/dev/full", "No space")
+    path = os.path.join(folder, "limited.data")
+    done = run("sh", "-c", f"ulimit -f 8; exec {KSCOPE} convert {samples} -b {ELFS} -o {path}")
+    said("a limit on files", done, 4, path, "ulimit")
+    check("leaves nothing behind", not [name for name in os.listdir(folder) if "limited" in name])
     for verb in ("report", "info"):
         with open("/dev/full", "w", encoding="ascii") as full:
             import subprocess
@@ -112,10 +123,13 @@ def test_input_forms(samples, folder):
         data = f.read()
     done = run(KSCOPE, "convert", "-", "-b", ELFS, "-t", "folded", "-o", "-", input=data)
     equal("from stdin", done.stdout, want)
-    for packer, ending in (("zstd", "zst"), ("gzip", "gz")):
-        packed = os.path.join(folder, f"samples.json.{ending}")
+    forms = {"zstd": run("zstd", "-c", samples, binary=True).stdout, "gzip": gzip.compress(data),
+             "xz": lzma.compress(data), "lzma": lzma.compress(data, lzma.FORMAT_ALONE),
+             "lz4": lz4(data)}
+    for packer, content in forms.items():
+        packed = os.path.join(folder, f"samples.json.{packer}")
         with open(packed, "wb") as f:
-            f.write(run(packer, "-c", samples, binary=True).stdout)
+            f.write(content)
         done = kscope("convert", packed, "-b", ELFS, "-t", "folded", "-o", "-")
         equal(f"packed with {packer}", (done.stdout, done.stderr), (want, ""))
         with open(packed, "r+b") as f:

@@ -13,7 +13,7 @@ import struct
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from lib import BUILD, check, equal, finish, run, scratch
+from lib import BUILD, check, equal, finish, lz4, run, scratch
 
 SYMTOOL = os.path.join(BUILD, "tests", "symtool")
 BASE = 0xffffffff81000000
@@ -164,17 +164,6 @@ def bzimage(payload, mark=True, offset=None, length=None, version=0x20f, magic=b
 def zboot(payload):
     head = b"MZ\0\0zimg" + struct.pack("<IIII", 0x200, len(payload), 0, 0) + b"gzip\0"
     return head.ljust(0x200, b"\0") + payload
-
-
-def lz4(data):
-    """Blocks of nothing but literals."""
-    out = bytearray(b"\x02\x21\x4c\x18")
-    for at in range(0, len(data), 1 << 20):
-        block = data[at:at + (1 << 20)]
-        rest = len(block) - 15
-        packed = b"\xf0" + b"\xff" * (rest // 255) + bytes([rest % 255]) + block
-        out += struct.pack("<I", len(packed)) + packed
-    return bytes(out)
 
 
 def image(table, layout, pointers=True, room=1 << 16, start=None):

@@ -451,6 +451,7 @@ def truncated(top):
         if crashed(done):
             return check("truncated", False, f"at {cut} of {len(whole)}: {done.stderr}")
     say("ok", "truncated")
+    check("truncated-is-said", "cut short" in done.stderr, done.stderr)
 
 
 def object_file(top):
