@@ -374,13 +374,13 @@ static bool count_event(struct job *job, const struct event *ev)
 static int count_raw(struct job *job, bool until_first)
 {
 	struct strtab strings;
-	struct event ev;
+	struct event *ev;
 	int ret;
 
 	strtab_init(&strings);
 	ret = job_open(job, &strings);
 	while (ret == 0 && (ret = merge_next(&job->merge, &ev)) > 0)
-		ret = count_event(job, &ev) && until_first ? 1 : 0;
+		ret = count_event(job, ev) && until_first ? 1 : 0;
 	if (ret < 0) {
 		job->err = job->err.code ? job->err : job->merge.err;
 		log_error("%s", job->err.msg);

@@ -264,12 +264,12 @@ static uint64_t bytes_taken(const struct job *job, uint64_t *all)
 static int run_loop(struct job *job, struct writer *writer)
 {
 	struct progress progress;
-	struct event ev;
+	struct event *ev;
 	int ret;
 
 	progress_start(&progress, "reading");
 	while ((ret = merge_next(&job->merge, &ev)) > 0) {
-		ret = pass_on(job, writer, &ev);
+		ret = pass_on(job, writer, ev);
 		if (ret < 0) {
 			if (!job->err.code)
 				job->err = writer->err;
