@@ -8,47 +8,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "abi/perf_file.h"
-#include "base/buf.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/text.h"
-#include "format.h"
 #include "model/source.h"
-#include "model/world.h"
+#include "write/perfdata.h"
 
 #define ATTRS_RESERVED 64 /* more sources than that put the attributes behind the data */
 #define SAMPLE_TYPE (PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_PERIOD)
 #define RECORD_MAX 65528 /* the size field has 16 bits, and records are a multiple of 8 */
 
-struct perfdata {
-	struct buf record;
-	uint64_t first_time, last_time;
-	uint32_t nr_cpus;
-	bool kernel_seen;
-	bool started;	/* a record was written: the fields of the first source are settled */
-	unsigned lacks; /* what it does not have; nor has what follows other records */
-	bool switches;
-	bool arm_settled, arm; /* samples have a branch stack, if only an empty one */
-	struct hash mapped;    /* images that a map has named: they get a build id */
-	uint32_t in_round;     /* samples since the last end of a round */
-	struct buf tracing;    /* how the bytes of tracepoints are read */
-	uint64_t left_out;     /* bytes of hardware traces */
-};
-
 #define ROUND 65536
 
 static const uint8_t zeros[8];
-
-static void put_u32(struct buf *buf, uint32_t value)
-{
-	buf_add(buf, &value, sizeof(value));
-}
-
-static void put_u64(struct buf *buf, uint64_t value)
-{
-	buf_add(buf, &value, sizeof(value));
-}
 
 /* A string in a record: NUL, then up to a multiple of 8. */
 static void put_padded(struct buf *buf, const char *text, size_t max)
@@ -159,11 +131,7 @@ static uint32_t mapped_image(struct writer *w, const struct event_map *map)
 	return handle;
 }
 
-/*
- * perf looks for a binary under the name in the map: a bare name becomes the file that we found.
- * Paths stay, those of another machine in any case: perf puts its --symfs before them.
- */
-static const char *image_filename(const struct world *world, const struct image *image)
+const char *perfout_filename(const struct world *world, const struct image *image)
 {
 	const char *path = str_text(world->strings, image->path);
 	bool bare = path[0] != '/' && !image->kernel && !image->foreign;
@@ -235,7 +203,7 @@ static void put_map(struct writer *w, const struct event *ev)
 		put_moved_map(w, ev);
 		return;
 	}
-	place.path = image_filename(w->world, image);
+	place.path = perfout_filename(w->world, image);
 	if (map->kernel && map->as_linked && !strcmp(place.path, "[kernel.kallsyms]"))
 		place = kernel_map(w, handle, name, sizeof(name));
 	if (image->build_id_len)
@@ -530,7 +498,7 @@ static int perfdata_put(struct writer *w, const struct event *ev)
 	return 0;
 }
 
-static struct perf_attr attr_of(struct writer *w, uint32_t handle, const struct source *source)
+struct perf_attr perfout_attr(struct writer *w, uint32_t handle, const struct source *source)
 {
 	struct perfdata *p = w->priv;
 	unsigned lacks = lacks_of(p, w->world, handle);
@@ -569,15 +537,14 @@ static struct perf_attr attr_of(struct writer *w, uint32_t handle, const struct 
 	return attr;
 }
 
-/* A file without samples still wants one event. */
-static struct source nth_source(const struct world *world, size_t n)
+struct source perfout_source(const struct world *world, size_t n)
 {
 	if (world->nr_sources > 1)
 		return world->sources[n];
 	return (struct source){ .type = SOURCE_HARDWARE };
 }
 
-static size_t count_sources(const struct world *world)
+size_t perfout_nr_sources(const struct world *world)
 {
 	return world->nr_sources > 1 ? world->nr_sources - 1 : 1;
 }
@@ -585,199 +552,19 @@ static size_t count_sources(const struct world *world)
 /* Ids are the sources' handles: 1, 2, 3... */
 static void add_attrs(struct writer *w, struct buf *to, uint64_t ids_offset)
 {
-	size_t nr = count_sources(w->world);
+	size_t nr = perfout_nr_sources(w->world);
 
 	for (size_t i = 1; i <= nr; i++)
 		put_u64(to, i);
 	for (size_t i = 1; i <= nr; i++) {
-		struct source source = nth_source(w->world, i);
+		struct source source = perfout_source(w->world, i);
 		struct perf_file_attr attr = {
-			.attr = attr_of(w, (uint32_t)i, &source),
+			.attr = perfout_attr(w, (uint32_t)i, &source),
 			.ids = { ids_offset + (i - 1) * sizeof(uint64_t), sizeof(uint64_t) },
 		};
 
 		buf_add(to, &attr, sizeof(attr));
 	}
-}
-
-/* Features have strings as a length, which includes the padding, and the text. */
-static void feature_text(struct buf *to, const char *text)
-{
-	size_t len = strlen(text) + 1, padded = (len + 63) & ~(size_t)63;
-	char *room;
-
-	put_u32(to, (uint32_t)padded);
-	room = buf_reserve(to, padded);
-	memset(room, 0, padded);
-	memcpy(room, text, len);
-	to->len += padded;
-}
-
-static void fact_feature(struct writer *w, struct buf *to, const char *key, const char *otherwise)
-{
-	const char *value = world_fact(w->world, key);
-
-	feature_text(to, value ? value : otherwise);
-}
-
-static void feature_tracing_data(struct writer *w, struct buf *to)
-{
-	const struct perfdata *p = w->priv;
-
-	if (p->tracing.len)
-		buf_add(to, p->tracing.data, p->tracing.len);
-}
-
-static void feature_hostname(struct writer *w, struct buf *to)
-{
-	fact_feature(w, to, "hostname", "unknown");
-}
-
-static void feature_osrelease(struct writer *w, struct buf *to)
-{
-	fact_feature(w, to, "osrelease", "unknown");
-}
-
-static void feature_version(struct writer *w, struct buf *to)
-{
-	(void)w;
-	feature_text(to, "kscope " KSCOPE_VERSION);
-}
-
-static void feature_arch(struct writer *w, struct buf *to)
-{
-	const char *arch = world_arch(w->world);
-
-	feature_text(to, *arch ? arch : "unknown");
-}
-
-static void feature_nrcpus(struct writer *w, struct buf *to)
-{
-	struct perfdata *p = w->priv;
-	const char *fact = world_fact(w->world, "nrcpus");
-	uint32_t nr = p->nr_cpus ? p->nr_cpus : 1, told;
-
-	if (fact && text_u32(fact, strlen(fact), &told) && told > nr)
-		nr = told;
-	put_u32(to, nr); /* available, then online */
-	put_u32(to, nr);
-}
-
-static void feature_cpudesc(struct writer *w, struct buf *to)
-{
-	const char *arch = world_arch(w->world);
-
-	fact_feature(w, to, "cpudesc", *arch ? arch : "unknown");
-}
-
-static void feature_cmdline(struct writer *w, struct buf *to)
-{
-	const char *line = world_fact(w->world, "cmdline");
-
-	put_u32(to, 1);
-	feature_text(to, line ? line : "kscope convert");
-}
-
-static void feature_event_desc(struct writer *w, struct buf *to)
-{
-	size_t nr = count_sources(w->world);
-
-	put_u32(to, (uint32_t)nr);
-	put_u32(to, sizeof(struct perf_attr));
-	for (size_t i = 1; i <= nr; i++) {
-		bool known = w->world->nr_sources > 1;
-		struct source source = nth_source(w->world, i);
-		struct perf_attr attr = attr_of(w, (uint32_t)i, &source);
-
-		buf_add(to, &attr, sizeof(attr));
-		put_u32(to, 1); /* ids */
-		feature_text(to,
-			     known ? str_text(w->world->strings, source_name(w->world, (uint32_t)i))
-				   : "cycles");
-		put_u64(to, i);
-	}
-}
-
-static void feature_build_id(struct writer *w, struct buf *to)
-{
-	struct perfdata *p = w->priv;
-	struct world *world = w->world;
-
-	for (uint32_t i = 1; i < world->images.nr; i++) {
-		const struct image *image = &world->images.all[i];
-		const char *name = image_filename(world, image);
-		struct perf_record head = {
-			.misc = (uint16_t)((image->kernel ? PERF_MISC_KERNEL : PERF_MISC_USER) |
-					   PERF_MISC_BUILD_ID_SIZE),
-		};
-		uint8_t id[24] = { 0 };
-		size_t len = strnlen(name, 4095) + 1, padded = (len + 63) & ~(size_t)63;
-
-		if (!image->build_id_len || !hash_get(&p->mapped, (struct hash_key){ i, 0 }))
-			continue;
-		memcpy(id, image->build_id, image->build_id_len);
-		id[20] = image->build_id_len;
-		head.size = (uint16_t)(sizeof(head) + 4 + sizeof(id) + padded);
-		buf_add(to, &head, sizeof(head));
-		put_u32(to, UINT32_MAX); /* of all processes */
-		buf_add(to, id, sizeof(id));
-		buf_add(to, name, len - 1);
-		for (size_t n = len - 1; n < padded; n++)
-			buf_addc(to, '\0');
-	}
-}
-
-static void feature_sample_time(struct writer *w, struct buf *to)
-{
-	struct perfdata *p = w->priv;
-
-	if (p->first_time > p->last_time)
-		return;
-	put_u64(to, p->first_time);
-	put_u64(to, p->last_time);
-}
-
-/* In the order of their bits. A feature that adds nothing is left out. */
-static const struct {
-	unsigned bit;
-	void (*add)(struct writer *w, struct buf *to);
-} features[] = {
-	{ PERF_FEATURE_TRACING_DATA, feature_tracing_data },
-	{ PERF_FEATURE_BUILD_ID, feature_build_id },
-	{ PERF_FEATURE_HOSTNAME, feature_hostname },
-	{ PERF_FEATURE_OSRELEASE, feature_osrelease },
-	{ PERF_FEATURE_VERSION, feature_version },
-	{ PERF_FEATURE_ARCH, feature_arch },
-	{ PERF_FEATURE_NRCPUS, feature_nrcpus },
-	{ PERF_FEATURE_CPUDESC, feature_cpudesc },
-	{ PERF_FEATURE_CMDLINE, feature_cmdline },
-	{ PERF_FEATURE_EVENT_DESC, feature_event_desc },
-	{ PERF_FEATURE_SAMPLE_TIME, feature_sample_time },
-};
-
-#define NR_FEATURES (sizeof(features) / sizeof(features[0]))
-
-/* After the data: a table of sections, then the sections. */
-static void write_features(struct writer *w, struct perf_header *header)
-{
-	struct perf_section table[NR_FEATURES];
-	struct buf body = { 0 };
-	size_t nr = 0;
-
-	for (size_t i = 0; i < NR_FEATURES; i++) {
-		size_t start = body.len;
-
-		features[i].add(w, &body);
-		if (body.len == start)
-			continue;
-		table[nr++] = (struct perf_section){ start, body.len - start };
-		header->features[features[i].bit / 64] |= 1ULL << features[i].bit % 64;
-	}
-	for (size_t i = 0; i < nr; i++)
-		table[i].offset += out_offset(w->out) + nr * sizeof(table[0]);
-	out_write(w->out, table, nr * sizeof(table[0]));
-	out_write(w->out, body.data, body.len);
-	buf_release(&body);
 }
 
 /* perf takes a file without any record for one that was not finished. */
@@ -794,7 +581,7 @@ static void put_something(struct writer *w)
 static int perfdata_finish(struct writer *w)
 {
 	const struct perfdata *p = w->priv;
-	size_t nr = count_sources(w->world);
+	size_t nr = perfout_nr_sources(w->world);
 	struct perf_header header = {
 		.magic = PERF_MAGIC,
 		.size = sizeof(header),
@@ -809,7 +596,7 @@ static int perfdata_finish(struct writer *w)
 		log_warn("%" PRIu64 " bytes of hardware trace are not in the output", p->left_out);
 	put_something(w);
 	header.data.size = out_offset(w->out) - data_offset();
-	write_features(w, &header);
+	perfout_features(w, &header);
 	ids = nr <= ATTRS_RESERVED ? sizeof(header) : out_offset(w->out);
 	header.attrs.offset = ids + nr * sizeof(uint64_t);
 	add_attrs(w, &attrs, ids);
