@@ -429,7 +429,7 @@ size_t api_read_register(void *handle, GByteArray *into)
 
 	if (!found)
 		found = find("qemu_plugin_read_register");
-	if (!found || !handle)
+	if (!found)
 		return 0;
 	memcpy(&read, &found, sizeof(found));
 	api.byte_array_set_size(into, 0);

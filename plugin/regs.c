@@ -151,10 +151,16 @@ static const struct arch arches[] = {
 /* What a target without an entry here can tell, if QEMU lists its registers. */
 static const struct where any_pc = { "pc|rpc|nip|pswa|PC", -1 };
 
+/* QEMU's of a register. NULL may be one. */
+struct handle {
+	void *value;
+	bool known;
+};
+
 /* Of one vCPU. */
 struct cpu {
-	void *dwarf[REGS_MAX], *extra[EXTRAS]; /* QEMU's handles */
-	_Atomic uint64_t space;		       /* as the hooks saw it written */
+	struct handle dwarf[REGS_MAX], extra[EXTRAS];
+	_Atomic uint64_t space; /* as the hooks saw it written */
 	_Atomic bool has_space;
 };
 
@@ -224,7 +230,7 @@ static bool is_named(const char *names, const char *name)
 	return false;
 }
 
-static void *find_handle(GArray *list, const char *names)
+static struct handle find_handle(GArray *list, const char *names)
 {
 	unsigned stride = api.array_element_size(list);
 
@@ -236,9 +242,9 @@ static void *find_handle(GArray *list, const char *names)
 
 		memcpy(&entry, list->data + (size_t)i * stride, sizeof(entry));
 		if (entry.name && is_named(names, entry.name))
-			return entry.handle;
+			return (struct handle){ entry.handle, true };
 	}
-	return NULL;
+	return (struct handle){ 0 };
 }
 
 void regs_cpu_init(unsigned index)
@@ -281,7 +287,7 @@ static struct CPUState *state_of(const struct regs_view *view)
 	return api.get_cpu ? api.get_cpu((int)view->cpu) : NULL;
 }
 
-static bool read_one(const struct regs_view *view, void *handle, const struct where *where,
+static bool read_one(const struct regs_view *view, struct handle handle, const struct where *where,
 		     uint64_t *value)
 {
 	bool public = !view->state || (api_reads_in_work() && api_is_current(view->state));
@@ -289,7 +295,7 @@ static bool read_one(const struct regs_view *view, void *handle, const struct wh
 	GByteArray *bytes;
 
 	*value = 0;
-	if (handle && public && api_read_register(handle, buffer()))
+	if (handle.known && public && api_read_register(handle.value, buffer()))
 		return number(scratch, value);
 	state = where->gdb >= 0 && api.gdb_read ? state_of(view) : NULL;
 	if (!state)
@@ -441,15 +447,18 @@ static void read_x86_mode(const struct regs_view *view, const struct cpu *cpu, s
 void regs_read(const struct regs_view *view, uint64_t pc, struct regs *regs)
 {
 	const struct cpu *cpu = cpu_of(view->cpu);
-	bool at_block = !view->state && !regs_in_callback();
+	/*
+	 * At the start of a block QEMU may not have stored the pc, but then the caller knows it. In
+	 * machines of the targets here blocks may run at several addresses, so it is always stored.
+	 */
+	bool stored = view->state || (regs_in_callback() && arch && !api.user_mode);
 
 	memset(regs, 0, offsetof(struct regs, dwarf));
 	regs->pc = pc;
 	regs->word = arch ? arch->word : 8;
 	if (!cpu)
 		return;
-	/* At the start of a block QEMU may not have stored the pc, but then the caller knows it. */
-	if (!at_block || !pc) {
+	if (stored || !pc) {
 		uint64_t value;
 
 		if (read_extra(view, cpu, PC, &value))
