@@ -4,6 +4,7 @@
  * are in record/; here is their order.
  */
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -504,8 +505,11 @@ static int run(struct args *args)
 		log_error("%s", r.err.msg);
 		code = r.err.code;
 	}
-	relay_release(&r.relay);
 	files_release(&r.files);
+	signal(SIGPIPE, SIG_IGN);
+	if (r.guest.why != GUEST_WAS_INTERRUPTED)
+		relay_finish(&r.relay, -1);
+	relay_release(&r.relay);
 	line_release(&r.line);
 	buf_release(&r.plugin);
 	return code;

@@ -486,12 +486,15 @@ static bool ask_binary(struct world *world, const struct frame *frame, uint64_t 
 	struct sym_frame found[SYM_MAX_INLINE];
 	struct symfile *symfile = image_symfile(&world->images, frame->image);
 	struct strtab *strings = world->strings;
+	bool call = frame->flags & FRAME_RETURN;
 	size_t nr;
 
 	if (!symfile)
 		return false;
-	nr = symfile_lookup(symfile, frame->flags & FRAME_RETURN ? vaddr - 1 : vaddr, found,
-			    SYM_MAX_INLINE);
+	nr = symfile_lookup(symfile, call ? vaddr - 1 : vaddr, found, SYM_MAX_INLINE);
+	/* No call stands between functions: this is the function itself, as a signal's return is. */
+	if (!nr && call)
+		nr = symfile_lookup(symfile, vaddr, found, SYM_MAX_INLINE);
 	for (size_t i = 0; i < nr; i++)
 		add_symbol(&world->frames,
 			   (struct symbol){

@@ -641,7 +641,7 @@ static void wire_close(struct reader *r)
 
 const struct reader_ops read_wire = {
 	.name = "kscope",
-	.about = "recordings of kscope's own QEMU plugin and on-target sampler",
+	.about = "recordings of kscope's own QEMU plugin",
 	.probe = wire_probe,
 	.priv_size = sizeof(struct wire),
 	.open = wire_open,

@@ -134,6 +134,8 @@ const uint8_t *object_bytes(const struct object *obj, uint64_t offset, size_t le
 bool object_section(const struct object *obj, const char *name, struct sym_section *out);
 /* See symfile_patches(). */
 uint64_t *object_patches(const struct object *obj, size_t *nr);
+/* Adds names for the stubs of calls into libraries. */
+void object_read_plt(const struct object *obj, struct arena *arena, struct symtab *tab);
 /* Reads .symtab, or .dynsym if there is no .symtab; tab is finished. */
 void object_read_symbols(const struct object *obj, struct symtab *tab);
 struct ksyms;

@@ -3,12 +3,14 @@
  * perfdata: a perf.data file that stock perf takes without a warning. Records go out as they come;
  * room for the attributes is left before them, because some readers of the format do not seek back.
  */
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "abi/perf_file.h"
 #include "base/buf.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/text.h"
 #include "format.h"
@@ -31,6 +33,7 @@ struct perfdata {
 	struct hash mapped;    /* images that a map has named: they get a build id */
 	uint32_t in_round;     /* samples since the last end of a round */
 	struct buf tracing;    /* how the bytes of tracepoints are read */
+	uint64_t left_out;     /* bytes of hardware traces */
 };
 
 #define ROUND 65536
@@ -492,12 +495,16 @@ static void put_unit(struct writer *w, const struct event *ev)
 	end(w);
 }
 
-/* It is a feature of the file, and only one can be: that of the first input. */
-static void keep_tracing(struct writer *w, const struct event *ev)
+/* A feature of the file, and only one can be: that of the first input. */
+static void put_aux(struct writer *w, const struct event *ev)
 {
 	struct perfdata *p = w->priv;
 
-	if (!strcmp(ev->aux.kind, "tracing_data") && ev->aux.data && !p->tracing.len)
+	if (!ev->aux.data)
+		return;
+	if (strcmp(ev->aux.kind, "tracing_data"))
+		p->left_out += ev->aux.len;
+	else if (!p->tracing.len)
 		buf_add(&p->tracing, ev->aux.data, ev->aux.len);
 }
 
@@ -517,7 +524,7 @@ static int perfdata_put(struct writer *w, const struct event *ev)
 	case EVENT_LOST: put_lost(w, ev); break;
 	case EVENT_SYMBOL: put_symbol(w, ev); break;
 	case EVENT_SWITCH: put_switch(w, ev); break;
-	case EVENT_AUX: keep_tracing(w, ev); break;
+	case EVENT_AUX: put_aux(w, ev); break;
 	default: break;
 	}
 	return 0;
@@ -786,6 +793,7 @@ static void put_something(struct writer *w)
 
 static int perfdata_finish(struct writer *w)
 {
+	const struct perfdata *p = w->priv;
 	size_t nr = count_sources(w->world);
 	struct perf_header header = {
 		.magic = PERF_MAGIC,
@@ -797,6 +805,8 @@ static int perfdata_finish(struct writer *w)
 	struct buf attrs = { 0 };
 	uint64_t ids;
 
+	if (p->left_out)
+		log_warn("%" PRIu64 " bytes of hardware trace are not in the output", p->left_out);
 	put_something(w);
 	header.data.size = out_offset(w->out) - data_offset();
 	write_features(w, &header);

@@ -4,6 +4,7 @@
 symbols, and files that are broken. A build with -fsanitize=address makes the broken ones worth
 more: SYMTOOL=build-asan/tests/symtool tests/unit/sym_files.py"""
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -379,6 +380,30 @@ def perf_map(top):
     check("perf-map-empty", done.returncode == 3 and "no functions" in done.stderr, done.stderr)
 
 
+def stubs(top):
+    """Calls into libraries: where the call leads is named after the function that is called."""
+    source = "".join(f"void ext_{c}(int); void call_{c}(void) {{ ext_{c}({i}); ext_{c}(9); }}\n"
+                     for i, c in enumerate("dacb"))
+    path = os.path.join(top, "stubs.c")
+    with open(path, "w") as f:
+        f.write(source)
+    for arch, more in (("x86_64", []), ("x86_64", ["-fcf-protection", "-Wl,-z,force-ibt"]),
+                       ("i386", []), ("aarch64", []), ("arm", [])):
+        elf = os.path.join(top, "stubs-" + arch)
+        must("clang", *TARGETS[arch], *more, "-O1", "-nostdlib", "-shared", "-fPIC",
+             "-fuse-ld=lld", path, "-o", elf)
+        text = must("llvm-objdump", "-d", "--no-show-raw-insn", elf)
+        called = {}
+        for function, body in re.findall(r"<call_(.)>:\n(.*?)\n\n", text + "\n\n", re.S):
+            # Every call and jump out of the function; the address is printed with or without 0x.
+            leads = re.findall(r"(?:call\w*|jmp|bl?|b)\s+#?(?:0x)?([0-9a-f]{4,})\b", body)
+            called.update({int(a, 16): f"ext_{function}@plt" for a in leads
+                           if f" {a}:" not in body})
+        got = [n[0] for n in names(elf, called)]
+        check("stubs-" + " ".join([arch, *more[:1]]),
+              got == list(called.values()) and len(called) == 4, f"{got} {called}")
+
+
 # ---- what is no ELF, or only half of one ----
 
 def strange_files(top):
@@ -457,7 +482,7 @@ def main():
             guarded("arch-" + arch, one_target, top, arch, flags)
             guarded("assembler-" + arch, assembler, top, arch, flags)
         for test in (debug_links, build_ids, symfs, circles, demangling, hostile_names, kallsyms,
-                     perf_map, strange_files, truncated, object_file):
+                     perf_map, stubs, strange_files, truncated, object_file):
             guarded(test.__name__, test, top)
 
 
