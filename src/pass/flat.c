@@ -109,13 +109,14 @@ static void add_cpu(struct flat *flat, const struct tally *tally, const struct t
 void flat_make(struct flat *flat, const struct tally *tally, enum flat_by by,
 	       const struct options *options)
 {
+	bool weigh = tally_counts_weight(tally, options, MEASURE_WEIGHT);
 	struct seen seen = { 0 };
 
 	memset(flat, 0, sizeof(*flat));
 	for (size_t i = 0; i < tally->nr; i++) {
 		struct tally_entry entry = tally->entries[i];
 
-		if (options->measure == MEASURE_SAMPLES)
+		if (!weigh)
 			entry.weight = entry.samples;
 		flat->weight += entry.weight;
 		flat->samples += entry.samples;

@@ -66,11 +66,13 @@ bool tally_counts_weight(const struct tally *tally, const struct options *option
 			 enum measure otherwise)
 {
 	enum measure measure = options->measure ? options->measure : otherwise;
+	bool has_unit = tally->nr && tally->world->sources[tally->entries[0].source].unit;
 
 	/* Where the weight has a unit of its own, bytes say, it is what the data is about. */
-	if (!options->measure && tally->nr && tally->world->sources[tally->entries[0].source].unit)
+	if (!options->measure && has_unit)
 		return true;
-	return measure == MEASURE_WEIGHT;
+	/* Akaros's own kprof2perf, for one, does not tell what a sample stands for. */
+	return measure == MEASURE_WEIGHT && (has_unit || tally_total(tally, true));
 }
 
 const char *tally_unit(const struct tally *tally, bool weight)

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/text.h"
 #include "format.h"
@@ -12,6 +13,7 @@
 
 struct folded {
 	bool told;
+	bool pairs;    /* each line has a count before and one after, as difffolded.pl writes it */
 	uint64_t *ips; /* leaf first: filled from the end */
 	size_t cap;
 	/*
@@ -76,6 +78,42 @@ static int folded_probe(const uint8_t *head, size_t len)
 	if (bad >= good && (bad || !frames))
 		return 0;
 	return 4 * good + (frames ? 8 : 0);
+}
+
+/* Does every whole line here, and more than one, have two counts? */
+static bool has_pairs(const char *line, size_t len)
+{
+	const char *newline;
+	size_t stack, lines = 0;
+	uint64_t count;
+
+	while ((newline = memchr(line, '\n', len))) {
+		size_t size = (size_t)(newline - line);
+
+		if (size && *line != '#') {
+			if (!split(line, size, &stack, &count) ||
+			    !split(line, stack, &stack, &count))
+				return false;
+			lines++;
+		}
+		line += size + 1;
+		len -= size + 1;
+	}
+	return lines > 1;
+}
+
+static int folded_open(struct reader *r)
+{
+	struct folded *f = r->priv;
+	size_t have;
+	const char *head = (const char *)in_peek(r->in, 1, &have);
+
+	f->pairs = has_pairs(head, have);
+	if (f->pairs)
+		log_warn("%s: lines with two counts: the second is taken; to see the change, give "
+			 "both profiles: kscope flame AFTER --diff BEFORE",
+			 r->in->path);
+	return 0;
 }
 
 /* How many of the last line's frames this line begins with. */
@@ -165,6 +203,7 @@ static int folded_next(struct reader *r, struct event *ev)
 	struct folded *f = r->priv;
 	const char *line;
 	size_t len, stack;
+	uint64_t before;
 
 	if (!f->told) {
 		f->told = true;
@@ -181,7 +220,8 @@ static int folded_next(struct reader *r, struct event *ev)
 			return 0;
 		if (!len || *line == '#')
 			continue;
-		if (!split(line, len, &stack, &ev->sample.weight))
+		if (!split(line, len, &stack, &ev->sample.weight) ||
+		    (f->pairs && !split(line, stack, &stack, &before)))
 			return reader_damage(r, ev, offset, 1, len, "not 'stack count': %.*s",
 					     len > 60 ? 60 : (int)len, line);
 		if (!ev->sample.weight)
@@ -213,5 +253,6 @@ const struct reader_ops read_folded = {
 	.probe = folded_probe,
 	.priv_size = sizeof(struct folded),
 	.next = folded_next,
+	.open = folded_open,
 	.close = folded_close,
 };

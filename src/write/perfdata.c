@@ -121,11 +121,11 @@ static uint32_t mapped_image(struct writer *w, const struct event_map *map)
 	uint32_t handle = image_intern(&world->images, map->path, map->build_id, map->build_id_len,
 				       map->as_linked, map->kernel);
 
-	/* A name that is no path leads nowhere unless we look now. */
-	if (map->path[0] != '/' && !image_is_pseudo(map->path))
-		image_symfile(&world->images, handle);
 	*hash_at(&p->mapped, (struct hash_key){ handle, 0 }) = 1;
-	/* Nobody on a foreign machine took note of build ids; with them perf's cache is enough. */
+	/*
+	 * A name that is no path leads nowhere unless we look now. Nobody on a foreign machine took
+	 * note of build ids; with them perf's cache is enough.
+	 */
 	if (map->foreign || map->path[0] != '/')
 		image_symfile(&world->images, handle);
 	return handle;
@@ -134,7 +134,7 @@ static uint32_t mapped_image(struct writer *w, const struct event_map *map)
 const char *perfout_filename(const struct world *world, const struct image *image)
 {
 	const char *path = str_text(world->strings, image->path);
-	bool bare = path[0] != '/' && !image->kernel && !image->foreign;
+	bool bare = path[0] != '/' && !image_is_pseudo(path) && !image->kernel && !image->foreign;
 
 	return bare && image->file ? image->file : path;
 }

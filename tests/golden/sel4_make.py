@@ -167,6 +167,7 @@ def make_serial():
 
 def make_others():
     put("folded", "input.folded", "a;b;c 3\na;b 2\nmain loop;f(int, char) 1\n\n# comment\na;b;c 4\n")
+    put("folded-pairs", "input.folded", "# before, after\na;b 5 7\na;thread 3 2 0\na;c 0 1.5\n")
     put("folded-windows", "input.folded", b"\xef\xbb\xbfa;b 1\r\nc 2\r\n")
     put("folded-too-much", "input.folded", "b 18446744073709551615\nb 1\nc 2\n")
     put("folded-bad", "input.folded", "a;b;c 3\nno number here\na;b x\na;b 12.5\n;; 1\na 0\nlast 2")
@@ -182,6 +183,8 @@ DUMP = """kscope-dump 1
 meta key="arch" value="riscv64"
 source id=1 name="cycles" type=0 config=0x0 period=1000
 source id=2 type=4 config=0x11 freq=99
+source id=3 name="sched:sched_switch" type=2 config=0x174 period=1 raw
+aux kind="tracing_data" offset=0x0 len=0x3 data=170844
 comm time=0.000000001 task=7/8 name="say \\"hi\\" \\\\ \\u0001" exec
 fork time=0.000000002 task=9/9 parent=7/8
 map time=0.000000003 task=7/7 addr=0x1000 len=0x2000 offset=0x0 prot=r-x path="/x/y z"
@@ -189,6 +192,8 @@ map task=7/7 addr=0xffffffff80000000 len=0x1000 offset=0x0 prot=r-x kernel linke
 sample time=1.500000000 cpu=3 task=7/8 source=1 weight=1000 : kernel 0xffffffff80000010 user 0x1010 0x1020
 sample time=2.000000000 source=2 weight=5 count=5 : named "leaf"@"lib" "root"
 sample source=2 weight=1 : user 0x99 marker-100 0x98
+sample time=2.500000000 task=7/8 source=3 weight=1 pc=0xffffffff80000014 in=kernel raw=0badcafe : user 0x1010
+sample time=2.600000000 task=7/8 source=3 weight=1 no-chain raw=00 : user 0x1010
 lost time=3.000000000 cpu=1 count=4 bytes=0
 lost count=0 bytes=17 damage
 exit time=4.000000000 task=9/9

@@ -262,6 +262,11 @@ def test_flame(samples, folder):
         "1 samples; shares are of samples\n"))
     check("flame: upside down by another name", "<title>Icicle graph</title>" in
           kscope("flame", before, "--icicle", "-o", "-").stdout)
+    with open(before, "w", encoding="ascii") as f:
+        f.write('kscope-dump 1\nsource id=1 name="cycles" type=0 config=0x0\n'
+                'sample source=1 weight=0 : named "f"\n')
+    check("report: samples that stand for nothing are counted", " 100.00%  100.00%          1  f\n" in
+          kscope("report", before).stdout, kscope("report", before).stdout)
     said("flame: no such file to compare with", kscope("flame", after, "--diff", "nowhere", "-o", svg),
          3, "nowhere")
 
