@@ -166,7 +166,7 @@ static uint32_t mapped_image(struct writer *w, const struct event_map *map)
 static const char *image_filename(const struct world *world, const struct image *image)
 {
 	const char *path = str_text(world->strings, image->path);
-	bool bare = path[0] != '/' && !image->kernel && !image->foreign;
+	bool bare = path[0] != '/' && !image->kernel && !image->foreign && !image_is_pseudo(path);
 
 	return bare && image->file ? image->file : path;
 }
