@@ -26,7 +26,7 @@ RECORDINGS = [
 ]
 # Not every kernel has them; perf prints their own bytes, too.
 if os.path.exists("/sys/kernel/tracing/events/sched"):
-    RECORDINGS.append(("tracepoints", ["-e", "cpu-clock,sched:sched_switch", "-g", "-a"], "TFSL"))
+    RECORDINGS.append(("tracepoints", ["-e", "cpu-clock,sched:sched_switch", "-g"], "TF"))
 
 
 def lines(path, *args):
