@@ -140,9 +140,10 @@ static void print_text(struct info *info)
 	for (size_t i = 0; i < job->merge.nr; i++)
 		buf_addf(to, "file      %s (%s)\n", job->merge.inputs[i].in.path,
 			 job->merge.inputs[i].reader.ops->name);
-	for (size_t i = 0; i < world->nr_facts; i++)
-		buf_addf(to, "%-9s %s\n", text_of(info, world->facts[i].key),
-			 plain_of(info, world->facts[i].value));
+	for (size_t i = 0; i < world->nr_facts; i++) {
+		buf_addf(to, "%-9s ", plain_of(info, world->facts[i].key));
+		buf_addf(to, "%s\n", plain_of(info, world->facts[i].value));
+	}
 	if (*world_arch(world) && !world_fact(world, "arch"))
 		buf_addf(to, "arch      %s\n", world_arch(world));
 	buf_addf(to, "samples   %" PRIu64, job->selected);

@@ -4,6 +4,7 @@
  * are in record/; here is their order.
  */
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -373,13 +374,13 @@ static bool count_event(struct job *job, const struct event *ev)
 static int count_raw(struct job *job, bool until_first)
 {
 	struct strtab strings;
-	struct event ev;
+	struct event *ev;
 	int ret;
 
 	strtab_init(&strings);
 	ret = job_open(job, &strings);
 	while (ret == 0 && (ret = merge_next(&job->merge, &ev)) > 0)
-		ret = count_event(job, &ev) && until_first ? 1 : 0;
+		ret = count_event(job, ev) && until_first ? 1 : 0;
 	if (ret < 0) {
 		job->err = job->err.code ? job->err : job->merge.err;
 		log_error("%s", job->err.msg);
@@ -504,8 +505,11 @@ static int run(struct args *args)
 		log_error("%s", r.err.msg);
 		code = r.err.code;
 	}
-	relay_release(&r.relay);
 	files_release(&r.files);
+	signal(SIGPIPE, SIG_IGN);
+	if (r.guest.why != GUEST_WAS_INTERRUPTED)
+		relay_finish(&r.relay, -1);
+	relay_release(&r.relay);
 	line_release(&r.line);
 	buf_release(&r.plugin);
 	return code;

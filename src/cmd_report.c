@@ -185,12 +185,14 @@ static void print_section(struct report *report, struct tally *part)
 {
 	struct args *args = report->args;
 	bool weight = counts_weight(report, part);
-	const char *unit = tally_unit(part, weight);
+	const char *unit = text_plain(&report->scratch[0], tally_unit(part, weight));
+	const char *name = plain_of(report, 1, source_name(&report->job->world, source_of(part)));
 	uint64_t samples, events;
 
 	sum(part, &samples, &events);
-	buf_addf(&report->text, "%" PRIu64 " samples of %s", samples,
-		 text_of(report, source_name(&report->job->world, source_of(part))));
+	buf_addf(&report->text, "%" PRIu64 " samples", samples);
+	if (strcmp(name, "samples") != 0) /* folded stacks do not say of what */
+		buf_addf(&report->text, " of %s", name);
 	if (weight && !strcmp(unit, "ns")) {
 		buf_adds(&report->text, ", ");
 		text_duration(&report->text, events);

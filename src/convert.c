@@ -56,12 +56,26 @@ void job_release(struct job *job)
 	world_release(&job->world);
 }
 
+/* Adds what still fits into 64 bits, so that no sum of it, whoever makes it, can be too large. */
+static uint64_t add_up(struct job *job, uint64_t *sum, uint64_t more)
+{
+	if (more > UINT64_MAX - *sum) {
+		if (!job->overflowed)
+			log_warn("the samples add up to more than 64 bits hold: from here on they "
+				 "count for nothing");
+		job->overflowed = job->partial = true;
+		more = UINT64_MAX - *sum;
+	}
+	*sum += more;
+	return more;
+}
+
 static int put(struct job *job, struct writer *writer, struct event *ev)
 {
 	world_apply(&job->world, ev);
 	if (ev->kind == EVENT_SAMPLE) {
-		ev->sample.count += !ev->sample.count;
-		job->samples += ev->sample.count;
+		ev->sample.count = add_up(job, &job->samples, ev->sample.count + !ev->sample.count);
+		ev->sample.weight = add_up(job, &job->weight, ev->sample.weight);
 		if (ev->cpu < JOB_CPUS)
 			job->by_cpu[ev->cpu] += ev->sample.count;
 		if (!select_keeps(job->selection, &job->world, ev))
@@ -250,12 +264,12 @@ static uint64_t bytes_taken(const struct job *job, uint64_t *all)
 static int run_loop(struct job *job, struct writer *writer)
 {
 	struct progress progress;
-	struct event ev;
+	struct event *ev;
 	int ret;
 
 	progress_start(&progress, "reading");
 	while ((ret = merge_next(&job->merge, &ev)) > 0) {
-		ret = pass_on(job, writer, &ev);
+		ret = pass_on(job, writer, ev);
 		if (ret < 0) {
 			if (!job->err.code)
 				job->err = writer->err;

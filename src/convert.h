@@ -36,6 +36,8 @@ struct job {
 	struct calls flow;	  /* likewise, of traced branches */
 	struct unwind unwind;
 	uint64_t samples, selected, lost, damaged_bytes;
+	uint64_t weight;	   /* of the samples */
+	bool overflowed;	   /* there would be more of them than 64 bits hold */
 	uint64_t by_cpu[JOB_CPUS]; /* samples; those of higher numbers are not told apart */
 	uint64_t others;	   /* allocations, calls and branches that were read */
 	uint64_t damaged;	   /* places */

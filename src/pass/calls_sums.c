@@ -220,8 +220,6 @@ static void start_anew(struct calls *calls)
 	struct remap map = { calls->paths, calls->counters, calls->nr_paths,
 			     xcalloc(calls->nr_paths, sizeof(uint32_t)) };
 
-	hash_release(&calls->path_by_key);
-	hash_release(&calls->counter_by_key);
 	memset(calls->memo, 0, MEMO_SIZE * sizeof(*calls->memo));
 	calls->paths = NULL;
 	calls->counters = NULL;
@@ -250,6 +248,9 @@ bool calls_sample(struct calls *calls, struct event *ev)
 	const struct calls_path *root;
 	size_t nr;
 
+	/* Nothing is looked up while the sums are handed out, and then all begins anew. */
+	hash_release(&calls->path_by_key);
+	hash_release(&calls->counter_by_key);
 	while (calls->emitted < calls->nr_counters && !calls->counters[calls->emitted].count)
 		calls->emitted++;
 	if (calls->emitted == calls->nr_counters) {

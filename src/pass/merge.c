@@ -106,7 +106,7 @@ static int fill(struct merge *merge, size_t i)
 	return ret;
 }
 
-int merge_next(struct merge *merge, struct event *ev)
+int merge_next(struct merge *merge, struct event **ev)
 {
 	struct merge_input *first = NULL;
 
@@ -125,7 +125,7 @@ int merge_next(struct merge *merge, struct event *ev)
 	if (!first)
 		return 0;
 	merge->last = (size_t)(first - merge->inputs);
-	*ev = first->next;
+	*ev = &first->next;
 	return 1;
 }
 

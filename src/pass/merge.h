@@ -25,8 +25,8 @@ struct merge {
 /* format: NULL to guess. The readers borrow options and frames. */
 int merge_open(struct merge *merge, const char *const *paths, size_t nr, const char *format,
 	       const struct options *options, struct frames *frames, struct err *err);
-/* 1: *ev, 0: the end, -1: merge->err. What *ev borrows stays until the next call. */
-int merge_next(struct merge *merge, struct event *ev);
+/* 1: *ev, 0: the end, -1: merge->err. The event and what it borrows stay until the next call. */
+int merge_next(struct merge *merge, struct event **ev);
 void merge_close(struct merge *merge);
 
 #endif

@@ -100,6 +100,14 @@ static size_t shared_frames(const struct folded *f, const char *line, size_t len
 	return low;
 }
 
+/* Other collapsers can mark the kernel's functions: vfs_read_[k] */
+static uint8_t flags_of(const char *name)
+{
+	size_t len = strlen(name);
+
+	return len > 4 && !strcmp(name + len - 4, "_[k]") ? FRAME_KERNEL : 0;
+}
+
 static uint32_t frame_of_name(struct reader *r, uint32_t name)
 {
 	struct folded *f = r->priv;
@@ -112,7 +120,8 @@ static uint32_t frame_of_name(struct reader *r, uint32_t name)
 		f->nr_known = nr;
 	}
 	if (!f->known[name])
-		f->known[name] = frame_named(r->frames, name, 0, 0);
+		f->known[name] = frame_named(r->frames, name, 0,
+					     flags_of(str_text(r->frames->strings, name)));
 	return f->known[name];
 }
 

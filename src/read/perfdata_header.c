@@ -319,6 +319,16 @@ static int read_feature_section(struct reader *r, unsigned bit, struct perf_sect
 	return 0;
 }
 
+/* Does any feature from this bit on tell something that is of use here? */
+static bool some_wanted(const struct perf_header *header, unsigned bit)
+{
+	for (; bit < PERF_FEATURES; bit++) {
+		if ((header->features[bit / 64] >> bit % 64 & 1) && feature_wanted(bit))
+			return true;
+	}
+	return false;
+}
+
 /* After the data: one section for each bit, in their order. */
 static int read_features(struct reader *r, const struct perf_header *header, uint64_t length)
 {
@@ -336,10 +346,13 @@ static int read_features(struct reader *r, const struct perf_header *header, uin
 			return -1;
 		c.end = c.at + have;
 		if (have < sizeof(struct perf_section)) {
-			reader_missing(r,
-				       "%s: byte %" PRIu64 ": the table of features is cut short; "
-				       "features from %u on are left out",
-				       r->in->path, table, bit);
+			/* toperf claims one that nobody knows, and writes none. */
+			if (some_wanted(header, bit))
+				reader_missing(r,
+					       "%s: byte %" PRIu64
+					       ": the table of features is cut short; features "
+					       "from %u on are left out",
+					       r->in->path, table, bit);
 			return 0;
 		}
 		if (read_feature_section(r, bit, take_section(&c), length) < 0)

@@ -231,6 +231,23 @@ static uint64_t first_address(const struct event_sample *sample)
 	return 0;
 }
 
+/*
+ * A kernel's chain begins with a marker and the sampled pc. toperf's has only the callers: without
+ * the pc, who called stands for whom it called.
+ */
+static void put_pc_first(struct perfdata *p, struct event_sample *sample, uint64_t ip)
+{
+	bool in_place = sample->ips == p->ips;
+
+	if (!ip || ip_is_marker(sample->ips[0]) || sample->ips[0] == ip)
+		return;
+	GROW(p->ips, sample->nr + 1, p->cap_ips);
+	memmove(p->ips + 1, in_place ? p->ips : sample->ips, (size_t)sample->nr * 8);
+	p->ips[0] = ip;
+	sample->ips = p->ips;
+	sample->nr++;
+}
+
 /* The sampled pc, the chain if there is one, and what was promised of it. */
 static void set_chain(struct perfdata *p, struct event_sample *sample, const struct chain *chain,
 		      uint64_t ip, bool complete)
@@ -248,6 +265,8 @@ static void set_chain(struct perfdata *p, struct event_sample *sample, const str
 	}
 	sample->ips = words_of(chain->at, nr, p->swap, &p->ips, &p->cap_ips);
 	sample->nr = (uint32_t)nr;
+	if (!complete)
+		put_pc_first(p, sample, ip);
 	if (first_address(sample) != ip)
 		sample->pc = ip;
 	if (!complete)

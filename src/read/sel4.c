@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -85,6 +86,16 @@ void sel4_close(struct sel4 *s)
 	free(s->unmapped);
 }
 
+enum { TELL_SYSTEM, TELL_CLOCK, TELL_SOURCE, TELL_MAPPINGS };
+
+static void tell_clock(const struct reader *r, struct sel4 *s, struct event *ev)
+{
+	snprintf(s->clock, sizeof(s->clock), "ticks of %" PRIu64 " Hz, made ns",
+		 r->options->tick_hz);
+	ev->kind = EVENT_META;
+	ev->meta = (struct event_meta){ "clock", s->clock };
+}
+
 static void tell_source(const struct reader *r, struct event *ev)
 {
 	ev->kind = EVENT_SOURCE;
@@ -94,7 +105,7 @@ static void tell_source(const struct reader *r, struct event *ev)
 
 static void tell_mapping(struct sel4 *s, struct event *ev)
 {
-	struct sel4_mapping *mapping = &s->mappings[s->told - 2];
+	struct sel4_mapping *mapping = &s->mappings[s->told - TELL_MAPPINGS];
 
 	ev->pid = ev->tid = mapping->pid;
 	if (s->comm_next) {
@@ -112,20 +123,22 @@ static void tell_mapping(struct sel4 *s, struct event *ev)
 
 bool sel4_tell(struct reader *r, struct sel4 *s, struct event *ev)
 {
-	if (s->told == 0) {
+	if (s->told == TELL_CLOCK && !r->options->tick_hz)
+		s->told++;
+	switch (s->told) {
+	case TELL_SYSTEM:
 		ev->kind = EVENT_META;
 		ev->meta = (struct event_meta){ "osrelease", "seL4" };
-		s->told++;
+		break;
+	case TELL_CLOCK: tell_clock(r, s, ev); break;
+	case TELL_SOURCE: tell_source(r, ev); break;
+	default:
+		if (s->told - TELL_MAPPINGS >= s->nr_mappings)
+			return false;
+		tell_mapping(s, ev);
 		return true;
 	}
-	if (s->told == 1) {
-		tell_source(r, ev);
-		s->told++;
-		return true;
-	}
-	if (s->told - 2 >= s->nr_mappings)
-		return false;
-	tell_mapping(s, ev);
+	s->told++;
 	return true;
 }
 

@@ -31,7 +31,8 @@ struct sel4 {
 	struct sel4_sample sample;
 	struct sel4_mapping *mappings;
 	size_t nr_mappings, cap_mappings;
-	size_t told;	/* events of the preamble and the mappings handed out so far */
+	size_t told;	/* steps of the preamble, then mappings, handed out so far */
+	char clock[48]; /* in words */
 	bool comm_next; /* a mapping's map was told, its name is next */
 	uint64_t last[SEL4_CPUS], newest, wraps; /* of the clock */
 	bool wide;		   /* times beyond 32 bits were seen: it does not wrap */

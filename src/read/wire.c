@@ -539,10 +539,9 @@ static void fill_alloc(struct reader *r, const struct order_item *item, struct p
 }
 
 /* The next event of the traces, or damage to them. False: nothing is ready. */
-static bool next_branch(struct reader *r)
+static bool next_branch(struct reader *r, struct event *ev)
 {
 	struct wire *w = r->priv;
-	struct event *ev = &w->event;
 	int ret = wire_merge_next(&w->traces, ev);
 	struct wire_cpu *cpu;
 	bool user;
@@ -609,17 +608,20 @@ static int wire_next(struct reader *r, struct event *ev)
 		}
 		if (tell(r, ev))
 			return 1;
-		w->event = *ev;
 		item = order_next(&w->order);
 		if (item) {
-			w->waiting = fill(r, item, &w->event);
-		} else if (next_branch(r)) {
-			continue;
-		} else if (w->finished) {
-			return 0;
-		} else {
+			w->waiting = fill(r, item, ev);
+		} else if (!next_branch(r, ev)) {
+			if (w->finished)
+				return 0;
 			take_chunk(r);
 		}
+		if (w->waiting && !w->before.nr) {
+			w->waiting = false;
+			return 1;
+		}
+		if (w->waiting)
+			w->event = *ev;
 	}
 }
 
@@ -641,7 +643,7 @@ static void wire_close(struct reader *r)
 
 const struct reader_ops read_wire = {
 	.name = "kscope",
-	.about = "recordings of kscope's own QEMU plugin and on-target sampler",
+	.about = "recordings of kscope's own QEMU plugin",
 	.probe = wire_probe,
 	.priv_size = sizeof(struct wire),
 	.open = wire_open,

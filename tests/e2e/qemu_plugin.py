@@ -296,6 +296,8 @@ def maestro(folder, which):
             stacks[line.rsplit(" ", 1)[0].split(";", 1)[-1]] += int(line.rsplit(" ", 1)[1])
         hot, cold = (sum(n for stack, n in stacks.items() if stack.endswith(f"guest_main;work;{name}"))
                      for name in ("hot", "cold"))
+        equal(f"format=maestro,{how}, QEMU of {which}: nothing in it looks damaged",
+              (done.returncode, done.stderr), (0, ""))
         check(f"format=maestro,{how}, QEMU of {which}: kscope reads its stacks", hot + cold > least and
               (how.startswith("delay") or is_three_quarters(hot, cold)), stacks)
 
@@ -314,6 +316,11 @@ def filters(folder):
     check("to=", len(inside) <= 2, len(inside))
     stream, _ = guest.record("debian", out, f"from={guest.at['cold']:#x},{often}")
     check("from=", len(stream.samples) > 10, len(stream.samples))
+    for which in guests.QEMUS:  # in and out much faster than the clock ticks
+        stream, _ = guest.record(which, out, f"from={guest.at['cold']:#x},to={guest.at['hot']:#x},"
+                                 "clock=guest,period=50000", "-icount", "shift=0,sleep=off")
+        share = sum(sample.weight for sample in stream.samples) / stream.samples[-1].time
+        check(f"from= to=, QEMU of {which}: the time between them", 0.22 < share < 0.28, share)
     stream, _ = guest.record("debian", out, f"stack=0,{often}")
     equal("stack=0", {len(sample.stack) for sample in stream.samples}, {0})
 

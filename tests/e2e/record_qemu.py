@@ -225,6 +225,43 @@ def test_user_mode(guest):
           "u.kscope is written" in done.stderr, done.stdout + done.stderr)
 
 
+# Allocators that call each other, and more in a short time than a disk takes at once.
+HEAP = """
+#include <string.h>
+static char pool[1 << 20];
+static unsigned long at;
+static volatile long sink;
+__attribute__((noinline)) void *take(unsigned long n) { at += n; return pool + at % 1000000; }
+__attribute__((noinline)) void give(void *p) { sink += *(char *)p; }
+__attribute__((noinline)) void *take_zeroed(unsigned long n) { return memset(take(n), 0, n); }
+__attribute__((noinline)) void *change(void *p, unsigned long n, int keep) {
+	void *q = keep ? p : take(n);
+	if (!keep)
+		give(p);
+	return q;
+}
+int main(void) {
+	for (int i = 0; i < 3000; i++)
+		give(change(i % 2 ? take_zeroed(16) : take(16), 64, i % 3 == 0));
+	return 0;
+}
+"""
+
+
+def test_heap(guest):
+    source = guest.path("heap.c")
+    with open(source, "w", encoding="ascii") as f:
+        f.write(HEAP)
+    run("cc", "-O1", "-static", "-no-pie", source, "-o", guest.path("heap"))
+    done = run(KSCOPE, "record", "qemu", "-o", "heap.kscope", "--alloc", "take", "--alloc", "take_zeroed",
+               "--free", "give", "--realloc", "change", "--", "qemu-x86_64", "./heap", cwd=guest.folder)
+    check("heap: nothing is lost", done.returncode == 0 and " 0 lost" in done.stderr, done.stderr)
+    report = kscope("alloc", guest.path("heap.kscope")).stdout
+    check("heap: what allocators do for each other counts once",
+          "take: 5000 allocated, 3000 resized, 5000 freed\n" in report and
+          "at the end               0 bytes" in report and "not in order" not in report, report)
+
+
 def test_full_disk(guest):
     small = guest.path("small")
     os.mkdir(small)
@@ -287,6 +324,7 @@ def main():
         test_attach(guest)
         test_refusals(guest)
         test_user_mode(guest)
+        test_heap(guest)
         test_full_disk(guest)
         for architecture in ["amd64", "arm64"]:
             test_linux(guest, architecture)

@@ -208,6 +208,12 @@ def test_report(samples, truth):
     nasty = run(KSCOPE, "report", "-", input=b"evil\x1b[2J\xff;\xc3\xa9 3\n")
     check("report: nothing that a terminal obeys", "\033" not in nasty.stdout and
           "evil?[2J" in nasty.stdout, nasty.stdout)
+    events = (b'kscope-dump 1\nmeta key="a\\u001bb" value="\\u001bc"\nsource id=1 name="\\u001b[2J" type=0 '
+              b'config=0x0\nnonsense\x1b[2J\nsample source=1 weight=1 : user 0x10\n')
+    for verb in ("report", "info"):
+        nasty = run(KSCOPE, verb, "-", input=events)
+        check(f"{verb}: not in names of events and facts nor in messages", nasty.returncode == 1 and
+              "\033" not in nasty.stdout + nasty.stderr, (nasty.stdout, nasty.stderr))
     nasty = run(KSCOPE, "report", "-", "--json", input=b"evil\x1b[2J\xff;\xc3\xa9 3\n", binary=True)
     names = [row["name"] for row in json.loads(nasty.stdout.decode())["events"][0]["functions"]]
     equal("report: valid JSON whatever the names", names, ["\u00e9", "evil\x1b[2J\ufffd"])
@@ -247,6 +253,15 @@ def test_flame(samples, folder):
         text = f.read()
     check("flame: it tells the change", "40.00" in text or "+40" in text or "differ" in text.lower(),
           text[:600])
+    for name, kinds in (("f_[k]", 1), ("f_[i]", 0)):
+        with open(before, "w", encoding="ascii") as f:
+            f.write(f"main;{name} 1\n")
+        text = kscope("flame", before, "--palette", "kernel-user", "-o", "-").stdout
+        equal(f"flame: {name} in the legend", text.count(">kernel<"), kinds)
+    check("report: samples of nobody knows what", kscope("report", before).stdout.startswith(
+        "1 samples; shares are of samples\n"))
+    check("flame: upside down by another name", "<title>Icicle graph</title>" in
+          kscope("flame", before, "--icicle", "-o", "-").stdout)
     said("flame: no such file to compare with", kscope("flame", after, "--diff", "nowhere", "-o", svg),
          3, "nowhere")
 
@@ -254,9 +269,13 @@ def test_flame(samples, folder):
 def test_toperf(samples, folder):
     link = os.path.join(folder, "toperf")
     os.symlink(os.path.abspath(KSCOPE), link)
-    done = run(link, "--samples-path", samples, "--build-dir", ELFS, "-p", cwd=folder)
+    done = run(link, "--samples-path", samples, "--build-dir", ELFS, cwd=folder)
     check("toperf: perf.data here by default", done.returncode == 0 and
           os.path.exists(os.path.join(folder, "perf.data")), done.stderr)
+    done = run(link, f"-s={samples}", f"-b={ELFS}", "-o=short.data", cwd=folder)
+    check("toperf: values after an equals sign", done.returncode == 0 and
+          os.path.exists(os.path.join(folder, "short.data")), done.stderr)
+    done = run(link, "--samples-path", samples, "--build-dir", ELFS, "-p", cwd=folder)
     equal("toperf: the summary has every sample", done.stdout.count("\nsample "), 10000)
     said("toperf: needs its arguments", run(link, "-s", samples), 2, "--build-dir")
     check("toperf: help", "--print-summary" in run(link, "--help").stdout)

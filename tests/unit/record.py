@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """kscope record qemu, as far as it does not need a QEMU: its command line, the guest's output and
 end, the socket, and what is said when something is wrong. tests/e2e/record_qemu.py has the rest."""
+import fcntl
 import json
 import os
 import pty
@@ -11,8 +12,10 @@ import shlex
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import sys
+import termios
 import threading
 import time
 
@@ -104,8 +107,8 @@ def test_hooks(place):
           [f"from={start}+0x10", f"to={fill}"])
     equal("hooks: allocators", hooks("--alloc", "_start", "--free", "fill_block:arg2", "--realloc",
                                      "_start:arg3:arg1:ret", "--alloc", "32:arg1:ret"),
-          [f"alloc={start}:arg0:ret", "alloc=0x20:arg1:ret", f"free={fill}:arg2",
-           f"realloc={start}:arg3:arg1:ret"])
+          [f"alloc=_start@{start}:arg0:ret", "alloc=0x20:arg1:ret", f"free=fill_block@{fill}:arg2",
+           f"realloc=_start@{start}:arg3:arg1:ret"])
     equal("hooks: --slide moves the kernel", hooks("--from", "_start", "--slide", "0x1000"),
           [f"from={int(start, 16) + 0x1000:#x}"])
     for words, want in ((("--from", "no_such"), f"no function no_such in {ELF}"),
@@ -248,6 +251,40 @@ def test_ends(place):
     equal("ends: nothing is left", place.litter(), [])
 
 
+def fill(stream):
+    """Waits until a pipe takes no more: of many small pieces, that is less than its size."""
+    def waiting():
+        return struct.unpack("i", fcntl.ioctl(stream, termios.FIONREAD, bytes(4)))[0]
+    wait_for(waiting)
+    before = 0
+    while waiting() > before:
+        before = waiting()
+        time.sleep(0.3)
+
+
+def test_reader(place):
+    """Of the guest's output: one that does not read."""
+    text = "x" * 120000
+    guest = ["-wait", "-nographic", "-say", text]
+    child = place.start("--until", "y", emulator=guest)
+    fill(child.stdout)
+    child.send_signal(signal.SIGTERM)
+    check("no reader: it ends when it is told to", wait_for(lambda: child.poll() is not None))
+    _, err = child.communicate()
+    check("no reader: the result is written", child.returncode == 0 and "20 samples" in err, err)
+    child = place.start("--until", "y", "--duration", "1", "-o", "read.folded", emulator=guest)
+    check("no reader: the result is written before it",
+          wait_for(lambda: os.path.exists(place.path("read.folded"))))
+    out, err = child.communicate(timeout=HANGS)
+    check("no reader: nothing is lost for one that comes late", out == text, (len(out), err))
+    child = place.start("--until", "y", emulator=guest)
+    fill(child.stdout)
+    child.stdout.close()
+    child.send_signal(signal.SIGTERM)
+    err = child.stderr.read()
+    check("no reader: one that goes", child.wait(HANGS) in (0, 1) and "20 samples" in err, err)
+
+
 def test_refusals(place):
     said("refused: the plugin is missing", run(KSCOPE, "record", "qemu", "--", place.emulator,
                                                env=dict(place.env, KSCOPE_PLUGIN="nowhere.so")), 3,
@@ -382,6 +419,7 @@ def main():
         test_outputs(place)
         test_until(place)
         test_ends(place)
+        test_reader(place)
         test_refusals(place)
         test_attach(place)
         test_terminal(place)
