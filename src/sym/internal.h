@@ -136,6 +136,8 @@ bool object_section(const struct object *obj, const char *name, struct sym_secti
 uint64_t *object_patches(const struct object *obj, size_t *nr);
 /* Adds names for the stubs of calls into libraries. */
 void object_read_plt(const struct object *obj, struct arena *arena, struct symtab *tab);
+const char *stub_name(struct arena *arena, const char *symbol);
+bool is_stub(const char *name);
 /* Reads .symtab, or .dynsym if there is no .symtab; tab is finished. */
 void object_read_symbols(const struct object *obj, struct symtab *tab);
 struct ksyms;

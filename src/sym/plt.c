@@ -4,6 +4,7 @@
  * belongs to the nth relocation of .rela.plt, and is named after its symbol: memcpy@plt, as perf
  * and objdump do it.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -13,6 +14,7 @@
 #define MACHINE_AARCH64 183
 #define MACHINE_RISCV 243
 #define NAME_MAX_LEN 4096
+#define STUB "@plt"
 
 struct plt {
 	struct sym_section relocations, symbols, strings;
@@ -64,14 +66,20 @@ static const char *nth_name(const struct plt *plt, size_t n)
 	return strnlen(name, at) < at && strnlen(name, NAME_MAX_LEN) < NAME_MAX_LEN ? name : "";
 }
 
-static const char *stub_name(struct arena *arena, const char *symbol)
+const char *stub_name(struct arena *arena, const char *symbol)
 {
-	size_t len = strlen(symbol);
-	char *name = arena_alloc(arena, len + sizeof("@plt"));
+	size_t size = strlen(symbol) + sizeof(STUB);
+	char *name = arena_alloc(arena, size);
 
-	memcpy(name, symbol, len);
-	memcpy(name + len, "@plt", sizeof("@plt"));
+	snprintf(name, size, "%s" STUB, symbol);
 	return name;
+}
+
+bool is_stub(const char *name)
+{
+	size_t len = strlen(name), end = strlen(STUB);
+
+	return len > end && !strcmp(name + len - end, STUB);
 }
 
 /* `head` bytes, then the stubs. */

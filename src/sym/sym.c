@@ -283,24 +283,6 @@ static const char *without_version(struct symfile *sf, const char *linkage)
 				  : linkage;
 }
 
-/* See sym/plt.c. */
-static bool is_stub(const char *linkage)
-{
-	size_t len = strlen(linkage);
-
-	return len > 4 && !strcmp(linkage + len - 4, "@plt");
-}
-
-static const char *stub_name(struct symfile *sf, const char *plain)
-{
-	size_t len = strlen(plain);
-	char *name = arena_alloc(&sf->arena, len + sizeof("@plt"));
-
-	memcpy(name, plain, len);
-	memcpy(name + len, "@plt", sizeof("@plt"));
-	return name;
-}
-
 /* Linkage names live as long as the symfile and are shared, so the pointer is the key. */
 static const char *shown_name(struct symfile *sf, const char *linkage)
 {
@@ -313,7 +295,7 @@ static const char *shown_name(struct symfile *sf, const char *linkage)
 		if (!plain)
 			plain = bare;
 		if (is_stub(linkage))
-			plain = stub_name(sf, plain);
+			plain = stub_name(&sf->arena, plain);
 		GROW(sf->names, sf->nr_names + 1, sf->cap_names);
 		sf->names[sf->nr_names++] = plain;
 		*at = (uint32_t)sf->nr_names;

@@ -218,6 +218,16 @@ def kcore(folder, load):
     return []
 
 
+def vdso(folder, load):
+    """perf keeps a copy of it, with its symbols, when it has recorded something there."""
+    path = os.path.join(folder, "vdso.data")
+    t.run(["perf", "record", "-q", "-e", "cpu-clock", "-o", path, load, "V"])
+    theirs = {f[1] for s in t.perf_samples(path, False) for f in s.frames if f[3] == "[vdso]"}
+    ours = t.run([t.KSCOPE, "convert", path, "-t", "folded", "-o", "-"]).stdout.decode()
+    missing = [name for name in theirs if ";%s " % name not in ours]
+    return ["no %s in %s" % (missing, ours)] if missing else []
+
+
 def main():
     report = t.Report()
     why = t.why_not()
@@ -247,6 +257,7 @@ def main():
         else:
             report.check("folder of several streams", compare(path, folder, True, False))
         report.check("folder with kallsyms", kcore(folder, load))
+        report.check("code of the kernel in processes", vdso(folder, load))
     return 1 if report.failed else 0
 
 

@@ -19,6 +19,7 @@ WORKLOAD = r"""
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 volatile unsigned long sink;
 __attribute__((noinline)) void leaf(int n)
@@ -92,6 +93,13 @@ static void system_calls(void)
 	}
 	free(room);
 }
+static void clocks(void)
+{
+	struct timespec now;
+
+	for (int i = 0; i < 2000000; i++)
+		sink += clock_gettime(CLOCK_MONOTONIC, &now);
+}
 int main(int argc, char **argv)
 {
 	const char *what = argc > 1 ? argv[1] : "";
@@ -104,6 +112,8 @@ int main(int argc, char **argv)
 		forks(60, argv[0]);
 	if (strchr(what, 'S'))
 		system_calls();
+	if (strchr(what, 'V'))
+		clocks();
 	deep(20, strchr(what, 'L') ? 1500 : 60);
 	return 0;
 }

@@ -13,7 +13,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import perftest as t
 
 RECORDINGS = [
-    ("plain", ["-e", "cpu-clock"], "L"),
+    ("plain", ["-e", "cpu-clock"], "LV"),
     ("frame pointers", ["-e", "cpu-clock", "-g", "--sample-cpu"], "TSL"),
     ("fixed period", ["-e", "cpu-clock", "-c", "500000", "-g"], "FL"),
     ("all cpus, compressed", ["-z", "-e", "cpu-clock", "-g", "-a"], "TFSL"),
@@ -26,7 +26,7 @@ RECORDINGS = [
 ]
 # Not every kernel has them; perf prints their own bytes, too.
 if os.path.exists("/sys/kernel/tracing/events/sched"):
-    RECORDINGS.append(("tracepoints", ["-e", "cpu-clock,sched:sched_switch", "-g", "-a"], "TFSL"))
+    RECORDINGS.append(("tracepoints", ["-e", "cpu-clock,sched:sched_switch", "-g"], "TF"))
 
 
 def lines(path, *args):
