@@ -15,8 +15,13 @@ KSCOPE_CFLAGS := -std=gnu11 $(WARNINGS) -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -Is
 Q := $(if $(V),,@)
 say = $(if $(V),,@echo "  $(1)	$@")
 
+ifneq ($(words $(BUILD)),1)
+$(error BUILD=$(BUILD): make needs a name without spaces)
+endif
+
 .PHONY: all
 all: $(BUILD)/kscope $(BUILD)/kscope-qemu.so
+	$(if $(MISSING),@echo "Built without what was not found: $(strip $(MISSING)); see doc/dependencies.md")
 
 # Optional libraries. Each is used by one source file, which also builds without it.
 # Make 4.3 changed what \# means in a function; a variable means the same in all.
@@ -39,11 +44,17 @@ $(eval $(call optional,ZLIB,zlib.h,-lz,zlib1g-dev))
 $(eval $(call optional,LZ4,lz4.h,-llz4,liblz4-dev))
 $(eval $(call optional,LZMA,lzma.h,-llzma,liblzma-dev))
 
+# What was built before a library was there is built again when it is.
+$(BUILD)/libs: FORCE
+	@mkdir -p $(@D)
+	@echo '$(LIBS)' | cmp -s - $@ || echo '$(LIBS)' >$@
+.PHONY: FORCE
+
 SRC := $(wildcard src/*.c src/*/*.c)
 OBJ := $(SRC:%.c=$(BUILD)/obj/%.o)
 LIBOBJ := $(filter-out $(BUILD)/obj/src/main.o,$(OBJ))
 
-$(BUILD)/obj/%.o: %.c Makefile
+$(BUILD)/obj/%.o: %.c Makefile $(BUILD)/libs
 	@mkdir -p $(@D)
 	$(call say,CC)
 	$(Q)$(CC) $(KSCOPE_CFLAGS) $(CFLAGS) -c $< -o $@
@@ -111,7 +122,7 @@ test:
 	@$(MAKE) --no-print-directory run-tests
 
 run-tests:
-	@BUILD=$(abspath $(BUILD)) tests/run $(TESTS)
+	@BUILD='$(abspath $(BUILD))' tests/run $(TESTS)
 
 # Guests, and a second QEMU to boot them with; fetched from Debian, not installed.
 .PHONY: test-guests
@@ -187,12 +198,13 @@ $(BUILD)/fuzz_%: fuzz/fuzz_reader.c $(LIBOBJ)
 
 # The drop-ins work by their names.
 DROP_INS := toperf kprof2perf kern-profile
+PLACE = $(DESTDIR)$(PREFIX)
 install: all
-	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/kscope $(DESTDIR)$(PREFIX)/share/man/man1
-	install -m 755 $(BUILD)/kscope $(DESTDIR)$(PREFIX)/bin/kscope
-	install -m 755 $(BUILD)/kscope-qemu.so $(DESTDIR)$(PREFIX)/lib/kscope/kscope-qemu.so
-	for name in $(DROP_INS); do ln -sf kscope $(DESTDIR)$(PREFIX)/bin/$$name; done
-	install -m 644 man/*.1 $(DESTDIR)$(PREFIX)/share/man/man1
+	install -d "$(PLACE)/bin" "$(PLACE)/lib/kscope" "$(PLACE)/share/man/man1"
+	install -m 755 $(BUILD)/kscope "$(PLACE)/bin/kscope"
+	install -m 755 $(BUILD)/kscope-qemu.so "$(PLACE)/lib/kscope/kscope-qemu.so"
+	for name in $(DROP_INS); do ln -sf kscope "$(PLACE)/bin/$$name"; done
+	install -m 644 man/*.1 "$(PLACE)/share/man/man1"
 
 clean:
 	rm -rf $(BUILD) demo/out

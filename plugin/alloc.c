@@ -31,12 +31,19 @@ struct call {
 	const struct args_hook *hook;
 };
 
+/* The last one of a vCPU: allocators call each other, and what the inner one did is done. */
+struct deed {
+	uint64_t pointer;
+	uint64_t serial; /* of the last call before it */
+};
+
 /* What one function allocates another one frees: all hooks are of one heap, named after the first. */
 static const char *heap;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct call calls[WAITING];
-static uint64_t n_calls;
+static _Atomic uint64_t n_calls;
 static _Atomic uint64_t returns[RETURN_BITS / 64];
+static struct deed deeds[STREAM_CPUS_MAX][WIRE_FREE + 1];
 
 static uint64_t mix(uint64_t value)
 {
@@ -115,6 +122,7 @@ static void put(unsigned cpu, const struct regs_view *view, const struct regs *r
 
 	if (!track)
 		return;
+	deeds[cpu][op] = (struct deed){ pointer, atomic_load(&n_calls) };
 	sample_from_regs(&at, view, regs);
 	code_note(track, view, regs);
 	track_put_alloc(track, &alloc);
@@ -153,22 +161,27 @@ static void on_entry(unsigned cpu, void *data)
 	note_return(call.next);
 }
 
+static bool was_done_inside(const struct call *call, unsigned cpu, enum wire_alloc_op op,
+			    uint64_t pointer)
+{
+	const struct deed *deed = &deeds[cpu][op];
+
+	return cpu < STREAM_CPUS_MAX && deed->pointer == pointer && deed->serial >= call->serial;
+}
+
 /* A block that may have moved is put where its result is of use: the one it was, or a new one. */
 static void put_resized(unsigned cpu, const struct regs_view *view, const struct regs *regs,
 			const struct call *call, uint64_t result)
 {
-	if (!result) {
-		if (!call->size && call->pointer) /* which is how some free */
-			put(cpu, view, regs, WIRE_FREE, call->pointer, 0);
-		return;
-	}
-	if (result == call->pointer) {
-		put(cpu, view, regs, WIRE_RESIZE, result, call->size);
-		return;
-	}
-	if (call->pointer)
+	bool freed = !call->pointer || was_done_inside(call, cpu, WIRE_FREE, call->pointer);
+	bool made = result == call->pointer || was_done_inside(call, cpu, WIRE_NEW, result);
+
+	if (!result && call->size)
+		return; /* without a size is how some free */
+	if (result != call->pointer && !freed)
 		put(cpu, view, regs, WIRE_FREE, call->pointer, 0);
-	put(cpu, view, regs, WIRE_NEW, result, call->size);
+	if (result)
+		put(cpu, view, regs, made ? WIRE_RESIZE : WIRE_NEW, result, call->size);
 }
 
 static __attribute__((noinline)) void on_return(unsigned cpu, uint64_t address)
@@ -184,7 +197,7 @@ static __attribute__((noinline)) void on_return(unsigned cpu, uint64_t address)
 	result = regs_result(&regs);
 	if (call.hook->kind == HOOK_REALLOC)
 		put_resized(cpu, &view, &regs, &call, result);
-	else if (result)
+	else if (result && !was_done_inside(&call, cpu, WIRE_NEW, result))
 		put(cpu, &view, &regs, WIRE_NEW, result, call.size);
 }
 

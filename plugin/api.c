@@ -3,14 +3,11 @@
 #include "api.h"
 
 #include <dlfcn.h>
-#include <fcntl.h>
+#include <link.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -77,22 +74,31 @@ static void find_version(const char *image, size_t size)
 	}
 }
 
+/* Only what QEMU itself does not write to: its text and constants. */
+static int search_object(struct dl_phdr_info *object, size_t size, void *function)
+{
+	const ElfW(Phdr) *part = object->dlpi_phdr, *end = part + object->dlpi_phnum;
+	uintptr_t at = (uintptr_t)function - object->dlpi_addr;
+	bool is_qemu = false;
+
+	(void)size;
+	for (const ElfW(Phdr) *p = part; p < end; p++)
+		is_qemu |= p->p_type == PT_LOAD && at - p->p_vaddr < p->p_memsz;
+	for (; is_qemu && part < end && !api.version[0]; part++) {
+		if (part->p_type == PT_LOAD && part->p_flags & PF_R && !(part->p_flags & PF_W))
+			find_version((const char *)(object->dlpi_addr + part->p_vaddr),
+				     part->p_filesz);
+	}
+	return is_qemu;
+}
+
+/* In memory: /proc/self/exe may be missing, or be a loader that was told to run QEMU. */
 static void read_version(void)
 {
-	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
-	struct stat status;
-	void *image;
+	void *function = find("qemu_plugin_tb_vaddr");
 
-	if (fd < 0)
-		return;
-	if (!fstat(fd, &status) && status.st_size > 0) {
-		image = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-		if (image != MAP_FAILED) {
-			find_version(image, (size_t)status.st_size);
-			munmap(image, (size_t)status.st_size);
-		}
-	}
-	close(fd);
+	if (function && !api.version[0])
+		dl_iterate_phdr(search_object, function);
 }
 
 /* dlopen() runs this before QEMU asks which version of its interface the plugin speaks. */
@@ -192,8 +198,7 @@ int api_open(const api_info *info)
 		}
 		memcpy(symbols[i].slot, &found, sizeof(found));
 	}
-	if (!api.version[0])
-		read_version();
+	read_version();
 	set_arch(info->target_name);
 	read = find_gdb_read();
 	memcpy(&api.gdb_read, &read, sizeof(read));

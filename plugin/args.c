@@ -113,7 +113,7 @@ static int set_hook(const char *name, char *value, enum args_hook_kind kind)
 	static const char *const forms[] = { "FUNCTION:argN:ret is wanted, N from 0 to 7",
 					     "FUNCTION:argN:argN:ret is wanted: pointer, size",
 					     "FUNCTION:argN is wanted, N from 0 to 7" };
-	char *rest = NULL, *function, *word;
+	char *rest = NULL, *function, *word, *at;
 	bool good;
 
 	if (args.n_hooks == ARGS_LIST_MAX)
@@ -122,7 +122,9 @@ static int set_hook(const char *name, char *value, enum args_hook_kind kind)
 	if (!function)
 		return bad(name, value, forms[kind]);
 	hook->kind = kind;
-	snprintf(hook->name, sizeof(hook->name), "%s", function);
+	at = strrchr(function, '@');
+	snprintf(hook->name, sizeof(hook->name), "%.*s",
+		 (int)(at ? (size_t)(at - function) : strlen(function)), function);
 	good = argument(strtok_r(NULL, ":", &rest),
 			kind == HOOK_ALLOC ? &hook->size : &hook->pointer);
 	if (kind == HOOK_REALLOC)
@@ -133,7 +135,7 @@ static int set_hook(const char *name, char *value, enum args_hook_kind kind)
 	if (!good || strtok_r(NULL, ":", &rest))
 		return bad(name, function, forms[kind]);
 	args.n_hooks++;
-	return set_place(name, function, &hook->place);
+	return set_place(name, at ? at + 1 : function, &hook->place);
 }
 
 /* The elements of a structure that only hold what the user wrote. */

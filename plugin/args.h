@@ -20,7 +20,10 @@ struct args_place {
 
 enum args_hook_kind { HOOK_ALLOC, HOOK_REALLOC, HOOK_FREE };
 
-/* alloc=FUNC:argN:ret, realloc=FUNC:argP:argS:ret, free=FUNC:argN */
+/*
+ * alloc=FUNC:argN:ret, realloc=FUNC:argP:argS:ret, free=FUNC:argN. FUNC is a symbol, an address, or
+ * both: NAME@ADDRESS.
+ */
 struct args_hook {
 	enum args_hook_kind kind;
 	struct args_place place;

@@ -48,12 +48,16 @@ static unsigned walk(const struct regs_view *view, const struct regs *regs, uint
 	return n;
 }
 
+/*
+ * The format has no checks of its own, so its readers take a leaf in the first page for damage. It
+ * is firmware's 16-bit code, relative to a segment that nobody knows.
+ */
 void maestro_put(struct track *track, const struct regs_view *view, const struct regs *regs)
 {
 	uint64_t frames[FRAMES_MAX];
 	unsigned n = walk(view, regs, frames);
 	size_t size = 1 + n * sizeof(*frames);
-	uint8_t *at = track_begin(track, size);
+	uint8_t *at = regs->pc < REGS_PAGE ? NULL : track_begin(track, size);
 	struct wire w = wire_into(at, size);
 
 	if (!at)

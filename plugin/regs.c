@@ -368,18 +368,25 @@ static unsigned read_level(const struct regs_view *view, const struct cpu *cpu,
 }
 
 /*
- * Arm's exceptions begin at known places in a table of vectors, in a known state: on AArch64 every
- * 128 bytes with all interrupts masked, on Arm at offset 0x18 in a mode for them.
+ * Arm's interrupts begin at known places in a table of vectors, in a known state: on AArch64 the
+ * second and third of every four entries of 128 bytes, with all of them masked, on Arm at offset
+ * 0x18 in a mode for them.
  */
-static bool at_trap(const struct regs_view *view, const struct cpu *cpu, const struct regs *regs)
+static void read_trap(const struct regs_view *view, const struct cpu *cpu, struct regs *regs)
 {
 	uint64_t flags;
 
 	if (api.user_mode || arch->extra[CS].names || !read_extra(view, cpu, FLAGS, &flags))
-		return false;
-	if (!(flags & 0x10) && arch->word == 8)
-		return !(regs->pc & 0x7f) && (flags & 0x3c0) == 0x3c0;
-	return (regs->pc & 0x1f) == 0x18 && (flags & 0x9f) == 0x92;
+		return;
+	if (!(flags & 0x10) && arch->word == 8) {
+		unsigned entry = regs->pc >> 7 & 3;
+
+		regs->masked = (flags & 0x3c0) == 0x3c0;
+		regs->at_trap = regs->masked && !(regs->pc & 0x7f) && (entry == 1 || entry == 2);
+	} else {
+		regs->masked = flags & 0x80;
+		regs->at_trap = (regs->pc & 0x1f) == 0x18 && (flags & 0x9f) == 0x92;
+	}
 }
 
 /* What of the register names the page table: not its address-space number, which is recycled. */
@@ -464,7 +471,7 @@ void regs_read(const struct regs_view *view, uint64_t pc, struct regs *regs)
 	read_x86_mode(view, cpu, regs);
 	read_space(view, cpu, regs);
 	regs->level = read_level(view, cpu, regs);
-	regs->at_trap = at_trap(view, cpu, regs);
+	read_trap(view, cpu, regs);
 }
 
 /* Functions and their arguments */

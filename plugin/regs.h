@@ -28,7 +28,8 @@ struct regs {
 	uint64_t space; /* the address of the page table, and on RISC-V its mode */
 	unsigned level; /* enum wire_level */
 	bool has_space;
-	bool at_trap;  /* an interrupt has just been taken, and nothing of its handler has run */
+	bool masked;  /* interrupts, on Arm */
+	bool at_trap; /* an interrupt may have just been taken, and nothing of its handler has run */
 	unsigned word; /* bytes of a pointer, as the vCPU runs now */
 	unsigned n;    /* 0: only the pc is known */
 	uint64_t dwarf[REGS_MAX];

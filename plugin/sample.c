@@ -35,8 +35,8 @@ static uint64_t host_now(void)
 
 /*
  * What the vCPU's thread ran since this was last asked, without the time that the host gave to
- * others: on a busy host that is much, and says nothing of the guest. 0: not known, because it is
- * the first time or because vCPUs share the thread.
+ * others: on a busy host that is much, and says nothing of the guest. The first time it may have
+ * done anything before; so a period. 0: not known, because vCPUs share the thread.
  */
 static uint64_t ran_since(struct vcpu *vcpu)
 {
@@ -50,7 +50,7 @@ static uint64_t ran_since(struct vcpu *vcpu)
 	if (shared || clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now))
 		return 0;
 	vcpu->cpu_time = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-	return before && before < vcpu->cpu_time ? vcpu->cpu_time - before : 0;
+	return before && before < vcpu->cpu_time ? vcpu->cpu_time - before : args.period;
 }
 
 bool sample_between_blocks(bool yes)
@@ -180,6 +180,7 @@ void sample_cpu_init(unsigned cpu)
 		return;
 	atomic_store(&vcpu->idle, false);
 	atomic_store(&vcpu->asked, false);
+	vcpu->masked = true;
 	if (track)
 		track_skip(track);
 	count_cpu_init(vcpu);
@@ -270,14 +271,22 @@ void sample_from_regs(struct wire_sample *sample, const struct regs_view *view,
 	outer_stack(sample, view, regs);
 }
 
-static void put_idle(struct track *track, uint64_t weight)
+static void put_idle(struct track *track)
 {
-	struct wire_sample sample = { .idle = true, .weight = weight };
+	struct wire_sample sample = { .idle = true };
 
-	if (args.maestro || !args.user || !args.kernel_level)
+	if (args.maestro || !args.user || !args.kernel_level || !sample_running())
 		track_skip(track);
 	else
 		track_put_sample(track, &sample);
+}
+
+/* A look while nothing is recorded: a sample stands for the time since the last look. */
+static void skip(struct vcpu *vcpu, struct track *track)
+{
+	if (args.clock == WIRE_HOST)
+		ran_since(vcpu);
+	track_skip(track);
 }
 
 void sample_take(struct vcpu *vcpu, const struct regs_view *view, uint64_t pc, uint64_t weight)
@@ -285,15 +294,23 @@ void sample_take(struct vcpu *vcpu, const struct regs_view *view, uint64_t pc, u
 	struct track *track = stream_known_track(vcpu->index);
 	struct wire_sample sample;
 	struct regs regs;
+	bool was_masked;
 
-	if (!track || !sample_running())
+	if (!track)
 		return;
+	if (!sample_running()) {
+		skip(vcpu, track);
+		return;
+	}
 	regs_read(view, pc, &regs);
 	/*
 	 * Before a vCPU answers, QEMU lets it take the interrupts that are pending. The time was spent
-	 * elsewhere, where is not known any more: it goes to the next sample.
+	 * elsewhere, where is not known any more: it goes to the next sample. Code of a guest that
+	 * lets no interrupts in may only look like that.
 	 */
-	if (view->state && regs.at_trap && args.clock != WIRE_INSTRUCTIONS)
+	was_masked = vcpu->masked;
+	vcpu->masked = regs.masked;
+	if (view->state && regs.at_trap && !was_masked && args.clock != WIRE_INSTRUCTIONS)
 		return;
 	if (args.clock == WIRE_HOST)
 		weight = ran_since(vcpu);
@@ -327,9 +344,9 @@ static void look(struct CPUState *state, void *data)
 	weight = ran > vcpu->seen ? ran - vcpu->seen : 1;
 	if (args.clock != WIRE_INSTRUCTIONS) {
 		weight = 0;
-		if (track && sample_running() && api.cpu_is_idle && api.cpu_is_idle(state)) {
+		if (track && api.cpu_is_idle && api.cpu_is_idle(state)) {
 			if (!api.runstate_is_running || api.runstate_is_running())
-				put_idle(track, 0);
+				put_idle(track);
 			track = NULL;
 		}
 	}
@@ -360,7 +377,7 @@ void sample_ask(struct vcpu *vcpu)
 	if (args.clock != WIRE_INSTRUCTIONS && is_idle(vcpu)) {
 		/* A program's thread that waits for the system is no cpu that idles. */
 		if (!api.user_mode)
-			put_idle(track, 0);
+			put_idle(track);
 	} else {
 		atomic_store(&vcpu->asked, true);
 		if (sample_by_work())
@@ -378,12 +395,6 @@ bool sample_running(void)
 
 void sample_set_running(bool on)
 {
-	for (unsigned cpu = 0; on && cpu < sample_vcpus(); cpu++) {
-		struct track *track = stream_known_track(cpu);
-
-		if (track)
-			track_skip(track);
-	}
 	atomic_store(&sampler.running, on);
 	trace_set_running(on);
 }

@@ -33,6 +33,7 @@ struct vcpu {
 	uint64_t seen;	/* instructions at the last look */
 	uint64_t random;
 	uint64_t cpu_time;    /* of the thread, at the last sample */
+	bool masked;	      /* interrupts, at the last look */
 	_Atomic uint64_t ran; /* instructions */
 };
 

@@ -17,12 +17,14 @@
 
 #include "api.h"
 
-#define RECORDS_SIZE (2u << 20)
+#define RECORDS_SIZE (8u << 20) /* a second of samples with their stacks, every ms */
 #define TRACE_SIZE (8u << 20)
 #define TRACE_CHUNK (1u << 20)
 #define FLUSH_MS 50
-#define PATIENCE_NS 500000000ull /* that a vCPU may wait for the disk */
-#define HEAD_SIZE 128		 /* more than a chunk needs besides its records */
+#define PATIENCE_NS 2000000000ull /* that a vCPU may wait for the disk */
+#define HEAD_SIZE 128		  /* more than a chunk needs besides its records */
+
+_Static_assert(RECORDS_SIZE + HEAD_SIZE <= WIRE_CHUNK_MAX, "a full ring is one chunk");
 
 static struct {
 	int fd, wake;
@@ -254,9 +256,12 @@ static void in_parent(void)
 
 static void ring_unshare(struct ring *ring)
 {
-	if (ring->memory)
-		mmap(ring->memory, 2 * ring->size, PROT_READ | PROT_WRITE,
-		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+	int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
+
+	if (!ring->memory)
+		return;
+	if (mmap(ring->memory, 2 * ring->size, PROT_READ | PROT_WRITE, flags, -1, 0) == MAP_FAILED)
+		atomic_store(&ring->head, atomic_load(&ring->tail) + ring->size); /* full */
 }
 
 /*
@@ -554,11 +559,16 @@ void track_put_alloc(struct track *track, struct wire_alloc *alloc)
 {
 	size_t size = 64 + (alloc->allocator ? strlen(alloc->allocator) : 0) +
 		      (alloc->at ? sample_size(alloc->at) : 0);
-	uint8_t *at = track_begin(track, size);
-	struct wire w = wire_into(at, size);
+	struct wire w;
+	uint8_t *at;
 
+	/* A sample more or less does not matter; an allocation that is missing makes sums wrong. */
+	if (ring_free(&track->records) < size)
+		wait_for_room(track, &track->records, size);
+	at = track_begin(track, size);
 	if (!at)
 		return;
+	w = wire_into(at, size);
 	if (alloc->at && !alloc->at->time)
 		alloc->at->time = stream.clock.now();
 	wire_alloc(&w, WIRE_CHUNK_ALLOC, alloc);

@@ -3,7 +3,7 @@
  * stream: what the plugin gathers, on its way into the file. Each vCPU has a track: a ring of records
  * (samples, allocations, code), which several threads may write under its lock, and in trace mode a
  * ring of trace bytes, which only the thread that runs the vCPU writes and that takes no lock. One
- * writer thread empties them at least every 100 ms. A guest never waits long for a disk: what finds
+ * writer thread empties them every 50 ms, or sooner. A guest never waits long for a disk: what finds
  * no room is dropped and counted.
  *
  * Tracks live until the process ends.

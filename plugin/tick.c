@@ -36,10 +36,14 @@ static void skip_all(void)
 	}
 }
 
-/* A vCPU whose thread does not run yet must not be asked: QEMU would abort. */
+/*
+ * A vCPU whose thread does not run yet must not be asked: QEMU would abort. One that comes and goes
+ * between from= and to=, maybe much faster than the clock ticks, has to be asked to know where it is.
+ */
 static bool guest_runs(void)
 {
-	return sample_running() && (!api.runstate_is_running || api.runstate_is_running());
+	return (sample_running() || args.n_from || args.n_to) &&
+	       (!api.runstate_is_running || api.runstate_is_running());
 }
 
 static void tick(void)

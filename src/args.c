@@ -231,14 +231,16 @@ static int add_elf(struct args *args, const char *arg, struct err *err)
 	return 0;
 }
 
-/* The place of arg in a list of words. */
-static int choose(const char *option, const char *arg, const char *const *words, struct err *err)
+/* The place of arg in a list of words; if it is none of them, 0 and an error. */
+static unsigned choose(const char *option, const char *arg, const char *const *words,
+		       struct err *err)
 {
-	for (int i = 0; words[i]; i++) {
+	for (unsigned i = 0; words[i]; i++) {
 		if (!strcmp(arg, words[i]))
 			return i;
 	}
-	return err_set(err, ERR_USAGE, "--%s does not know '%s'; see --help", option, arg);
+	err_set(err, ERR_USAGE, "--%s does not know '%s'; see --help", option, arg);
+	return 0;
 }
 
 static int number(const char *option, const char *arg, uint64_t most, uint64_t *value,
@@ -283,35 +285,17 @@ static int set_word(struct args *args, int code, const char *arg, struct err *er
 	static const char *const unwinds[] = { "auto", "fp", "cfi", "orc", NULL };
 	static const char *const clocks[] = { "host", "guest", "instructions", NULL };
 	static const char *const levels[] = { "user", "kernel", "all", NULL };
-	int place;
 
 	switch (code) {
-	case OPT_ROOT:
-		place = choose("root", arg, roots, err);
-		args->options.root = place < 0 ? ROOT_COMM : (enum root)place;
-		return place;
-	case OPT_BY:
-		place = choose("by", arg, bys, err);
-		args->by = place < 0 ? FLAT_FUNCTION : (enum flat_by)place;
-		return place;
-	case OPT_VALUE:
-		place = choose("value", arg, values, err);
-		args->options.value = place < 0 ? VALUE_LIVE : (enum value)place;
-		return place;
-	case OPT_UNWIND:
-		place = choose("unwind", arg, unwinds, err);
-		args->options.unwind = place < 0 ? UNWIND_AUTO : (enum unwind_method)place;
-		return place;
-	case OPT_CLOCK:
-		place = choose("clock", arg, clocks, err);
-		args->record.clock = place < 0 ? CLOCK_HOST : (enum record_clock)place;
-		return place;
-	case OPT_LEVEL: args->record.level = arg; return choose("level", arg, levels, err);
-	default:
-		place = choose("sort", arg, sorts, err);
-		args->sort = place < 0 ? FLAT_SELF : (enum flat_sort)place;
-		return place;
+	case OPT_ROOT: args->options.root = choose("root", arg, roots, err); break;
+	case OPT_BY: args->by = choose("by", arg, bys, err); break;
+	case OPT_VALUE: args->options.value = choose("value", arg, values, err); break;
+	case OPT_UNWIND: args->options.unwind = choose("unwind", arg, unwinds, err); break;
+	case OPT_CLOCK: args->record.clock = choose("clock", arg, clocks, err); break;
+	case OPT_LEVEL: args->record.level = levels[choose("level", arg, levels, err)]; break;
+	default: args->sort = choose("sort", arg, sorts, err); break;
 	}
+	return err->code ? -1 : 0;
 }
 
 static int set_number(struct args *args, int code, const char *arg, struct err *err)
@@ -427,7 +411,7 @@ static int set_option(struct args *args, int code, const char *arg, struct err *
 	case OPT_UNWIND:
 	case OPT_CLOCK:
 	case OPT_LEVEL:
-	case OPT_SORT: return set_word(args, code, arg, err) < 0 ? -1 : 0;
+	case OPT_SORT: return set_word(args, code, arg, err);
 	case OPT_FREQ: return set_record(&args->record, code, arg, err);
 	default:
 		return code >= OPT_PERIOD ? set_record(&args->record, code, arg, err)
@@ -560,6 +544,12 @@ int args_parse(struct args *args, const struct command *command, int argc, char 
 	}
 	if (!args->nr_inputs && command->verb != VERB_FORMATS && !command->first)
 		return wrong(command, "no input file is named; - is stdin", code);
+	if (args->nr_inputs && command->verb == VERB_FORMATS)
+		return wrong(command, "formats reads no file; kscope info does", code);
+	if (args->tree && args->no_tree)
+		return wrong(command, "--tree and --no-tree leave nothing to show", code);
+	if (args->negate && !args->before)
+		return wrong(command, "--negate wants --diff BEFORE", code);
 	if (args_check(&args->options, &err) < 0)
 		return wrong(command, err.msg, code);
 	return 0;

@@ -18,8 +18,8 @@ enum verb {
 	VERB_FLAME = 4,
 	VERB_INFO = 8,
 	VERB_FORMATS = 16,
-	VERB_RECORD = 64,
-	VERB_ALLOC = 128,
+	VERB_RECORD = 32,
+	VERB_ALLOC = 64,
 };
 
 struct args {

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "base/log.h"
 #include "base/mem.h"
 #include "base/text.h"
 #include "cmd.h"
@@ -315,13 +314,9 @@ static int run(struct args *args)
 	ret = job_open(&job, &strings);
 	if (ret == 0)
 		ret = job_run(&job, &writer);
-	if (ret == 0) {
+	if (ret == 0)
 		print_all(&a);
-		ret = job_summary(&job);
-	} else {
-		log_error("%s", job.err.msg);
-		ret = job.err.code;
-	}
+	ret = job_result(&job, ret);
 	alloc_release(&a.pass);
 	free(a.order);
 	buf_release(&a.text);

@@ -15,13 +15,7 @@ static int put_sample(struct writer *w, const struct event *ev)
 	return 0;
 }
 
-static int finish(struct writer *w)
-{
-	(void)w;
-	return 0;
-}
-
-static const struct writer_ops tally_ops = { .name = "tally", .put = put_sample, .finish = finish };
+static const struct writer_ops tally_ops = { .name = "tally", .put = put_sample };
 
 /* One side of the comparison, added to the tree. */
 static int add_side(struct job *job, struct strtab *strings, struct tree *tree, bool before,

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "base/log.h"
 #include "base/mem.h"
 #include "base/text.h"
 #include "cmd.h"
@@ -81,15 +80,7 @@ static int info_put(struct writer *w, const struct event *ev)
 	return 0;
 }
 
-static int info_finish(struct writer *w)
-{
-	(void)w;
-	return 0;
-}
-
-static const struct writer_ops info_ops = { .name = "info",
-					    .put = info_put,
-					    .finish = info_finish };
+static const struct writer_ops info_ops = { .name = "info", .put = info_put };
 
 static const char *text_of(const struct info *info, uint32_t handle)
 {
@@ -149,9 +140,10 @@ static void print_text(struct info *info)
 	for (size_t i = 0; i < job->merge.nr; i++)
 		buf_addf(to, "file      %s (%s)\n", job->merge.inputs[i].in.path,
 			 job->merge.inputs[i].reader.ops->name);
-	for (size_t i = 0; i < world->nr_facts; i++)
-		buf_addf(to, "%-9s %s\n", text_of(info, world->facts[i].key),
-			 plain_of(info, world->facts[i].value));
+	for (size_t i = 0; i < world->nr_facts; i++) {
+		buf_addf(to, "%-9s ", plain_of(info, world->facts[i].key));
+		buf_addf(to, "%s\n", plain_of(info, world->facts[i].value));
+	}
 	if (*world_arch(world) && !world_fact(world, "arch"))
 		buf_addf(to, "arch      %s\n", world_arch(world));
 	buf_addf(to, "samples   %" PRIu64, job->selected);
@@ -338,11 +330,8 @@ static int run(struct args *args)
 		else
 			print_text(&info);
 		fwrite(info.text.data, 1, info.text.len, stdout);
-		ret = job_summary(&job);
-	} else {
-		log_error("%s", job.err.msg);
-		ret = job.err.code;
 	}
+	ret = job_result(&job, ret);
 	free(info.sources);
 	free(info.tasks);
 	hash_release(&info.task_index);

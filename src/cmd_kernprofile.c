@@ -57,15 +57,7 @@ static int pictures_put(struct writer *w, const struct event *ev)
 	return 0;
 }
 
-static int pictures_finish(struct writer *w)
-{
-	(void)w;
-	return 0;
-}
-
-static const struct writer_ops pictures_ops = { .name = "pictures",
-						.put = pictures_put,
-						.finish = pictures_finish };
+static const struct writer_ops pictures_ops = { .name = "pictures", .put = pictures_put };
 
 /* The name is the data's: it must not lead out of the folder. */
 static char *mem_name(const char *allocator)
@@ -147,12 +139,7 @@ static int run(const char *profile, const char *elf, bool alloc)
 		ret = job_run(&job, &writer);
 	if (ret == 0)
 		ret = draw_all(&pictures, &args.options, alloc, &job.err);
-	if (ret < 0) {
-		log_error("%s", job.err.msg);
-		ret = job.err.code;
-	} else {
-		ret = job_summary(&job);
-	}
+	ret = job_result(&job, ret);
 	for (size_t i = 0; i < pictures.nr; i++)
 		tally_release(&pictures.tallies[i]);
 	free(pictures.tallies);

@@ -4,6 +4,7 @@
  * are in record/; here is their order.
  */
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +19,7 @@
 #include "record/guest.h"
 #include "record/line.h"
 #include "record/refusal.h"
+#include "sym/sym.h"
 
 #define RAW "kscope"	/* the format of the plugin's stream, and its extension */
 #define PATIENCE 10	/* seconds */
@@ -133,14 +135,37 @@ static int choose_output(struct recording *r)
 	return r->writer ? 0 : -1;
 }
 
-/* The guest's own command line names binaries, too. */
+static bool is_readable(const char *path, struct err *err)
+{
+	struct symfile *file = symfile_open(path, NULL, err);
+
+	symfile_close(file);
+	return file;
+}
+
+/* A wrong binary is better told before an hour of recording. */
+static int check_binaries(const struct options *options, struct err *err)
+{
+	if (options->kernel && !is_readable(options->kernel, err))
+		return -1;
+	for (size_t i = 0; i < options->nr_elfs; i++) {
+		if (!is_readable(options->elfs[i].path, err))
+			return -1;
+	}
+	return 0;
+}
+
+/* The guest's own command line names binaries, too. QEMU runs more than has symbols. */
 static void add_binaries(struct recording *r)
 {
 	struct options *options = &r->args->options;
-	const char *program = r->line.program;
+	const char *kernel = options->kernel ? NULL : r->line.kernel, *program = r->line.program;
+	struct err err = { 0 };
 
-	if (!options->kernel && r->line.kernel && access(r->line.kernel, R_OK) == 0)
-		options->kernel = r->line.kernel;
+	if (kernel && is_readable(kernel, &err))
+		options->kernel = kernel;
+	else if (kernel && access(kernel, R_OK) == 0)
+		log_warn("%s; name its symbols with --kernel", err.msg);
 	if (!program || access(program, R_OK))
 		return;
 	GROW(options->elfs, options->nr_elfs + 1, r->args->cap_elfs);
@@ -445,7 +470,8 @@ static int record(struct recording *r)
 	if (check_options(r->args, &r->err) < 0)
 		return -1;
 	line_read(&r->line, r->args->inputs, r->args->nr_inputs);
-	if (check_line(r, &r->err) < 0 || choose_output(r) < 0)
+	if (check_line(r, &r->err) < 0 || choose_output(r) < 0 ||
+	    check_binaries(&r->args->options, &r->err) < 0)
 		return -1;
 	add_binaries(r);
 	r->files.plugin = files_plugin(&r->err);
@@ -479,8 +505,11 @@ static int run(struct args *args)
 		log_error("%s", r.err.msg);
 		code = r.err.code;
 	}
-	relay_release(&r.relay);
 	files_release(&r.files);
+	signal(SIGPIPE, SIG_IGN);
+	if (r.guest.why != GUEST_WAS_INTERRUPTED)
+		relay_finish(&r.relay, -1);
+	relay_release(&r.relay);
 	line_release(&r.line);
 	buf_release(&r.plugin);
 	return code;

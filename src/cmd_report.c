@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "base/buf.h"
-#include "base/log.h"
 #include "base/mem.h"
 #include "base/text.h"
 #include "cmd.h"
@@ -30,15 +29,7 @@ static int report_put(struct writer *w, const struct event *ev)
 	return 0;
 }
 
-static int report_finish(struct writer *w)
-{
-	(void)w;
-	return 0;
-}
-
-static const struct writer_ops report_ops = { .name = "report",
-					      .put = report_put,
-					      .finish = report_finish };
+static const struct writer_ops report_ops = { .name = "report", .put = report_put };
 
 static const char *text_of(const struct report *report, uint32_t handle)
 {
@@ -194,12 +185,14 @@ static void print_section(struct report *report, struct tally *part)
 {
 	struct args *args = report->args;
 	bool weight = counts_weight(report, part);
-	const char *unit = tally_unit(part, weight);
+	const char *unit = text_plain(&report->scratch[0], tally_unit(part, weight));
+	const char *name = plain_of(report, 1, source_name(&report->job->world, source_of(part)));
 	uint64_t samples, events;
 
 	sum(part, &samples, &events);
-	buf_addf(&report->text, "%" PRIu64 " samples of %s", samples,
-		 text_of(report, source_name(&report->job->world, source_of(part))));
+	buf_addf(&report->text, "%" PRIu64 " samples", samples);
+	if (strcmp(name, "samples") != 0) /* folded stacks do not say of what */
+		buf_addf(&report->text, " of %s", name);
 	if (weight && !strcmp(unit, "ns")) {
 		buf_adds(&report->text, ", ");
 		text_duration(&report->text, events);
@@ -343,13 +336,9 @@ static int run(struct args *args)
 			   tally_by_options(&args->options) | BY_COMM | BY_PID | BY_CPU);
 		ret = job_run(&job, &writer);
 	}
-	if (ret == 0) {
+	if (ret == 0)
 		print_all(&report);
-		ret = job_summary(&job);
-	} else {
-		log_error("%s", job.err.msg);
-		ret = job.err.code;
-	}
+	ret = job_result(&job, ret);
 	tally_release(&report.tally);
 	buf_release(&report.text);
 	buf_release(&report.scratch[0]);

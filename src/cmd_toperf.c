@@ -35,6 +35,12 @@ static int print_summary(const char *data)
 	return convert_file(&job, writer_by_name("dump"), "-");
 }
 
+/* The original also takes -s=FILE. */
+static const char *value_of(const char *arg)
+{
+	return arg + (arg[0] == '=');
+}
+
 int cmd_toperf(int argc, char **argv)
 {
 	static const struct option longs[] = {
@@ -57,9 +63,9 @@ int cmd_toperf(int argc, char **argv)
 
 	while ((opt = getopt_long(argc, argv, "o:s:b:phV", longs, NULL)) != -1) {
 		switch (opt) {
-		case 'o': args.output = optarg; break;
-		case 's': samples = optarg; break;
-		case 'b': args.options.build_dir = optarg; break;
+		case 'o': args.output = value_of(optarg); break;
+		case 's': samples = value_of(optarg); break;
+		case 'b': args.options.build_dir = value_of(optarg); break;
 		case 'p': summary = true; break;
 		case 'h': fputs(usage, stdout); return 0;
 		case 'V': printf("toperf (kscope %s)\n", KSCOPE_VERSION); return 0;

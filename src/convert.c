@@ -35,8 +35,14 @@ int job_open(struct job *job, struct strtab *strings)
 	job->flow.data = &job->world;
 	job->unwind.world = &job->world;
 	job->unwind.method = options->unwind;
-	return merge_open(&job->merge, job->inputs, job->nr_inputs, job->reader, options,
-			  &job->world.frames, &job->err);
+	if (merge_open(&job->merge, job->inputs, job->nr_inputs, job->reader, options,
+		       &job->world.frames, &job->err) < 0)
+		return -1;
+	for (size_t i = 0; i < job->merge.nr; i++) {
+		if (job->merge.inputs[i].reader.no_kernel)
+			job->where.kernel = NULL;
+	}
+	return 0;
 }
 
 void job_release(struct job *job)
@@ -50,12 +56,26 @@ void job_release(struct job *job)
 	world_release(&job->world);
 }
 
+/* Adds what still fits into 64 bits, so that no sum of it, whoever makes it, can be too large. */
+static uint64_t add_up(struct job *job, uint64_t *sum, uint64_t more)
+{
+	if (more > UINT64_MAX - *sum) {
+		if (!job->overflowed)
+			log_warn("the samples add up to more than 64 bits hold: from here on they "
+				 "count for nothing");
+		job->overflowed = job->partial = true;
+		more = UINT64_MAX - *sum;
+	}
+	*sum += more;
+	return more;
+}
+
 static int put(struct job *job, struct writer *writer, struct event *ev)
 {
 	world_apply(&job->world, ev);
 	if (ev->kind == EVENT_SAMPLE) {
-		ev->sample.count += !ev->sample.count;
-		job->samples += ev->sample.count;
+		ev->sample.count = add_up(job, &job->samples, ev->sample.count + !ev->sample.count);
+		ev->sample.weight = add_up(job, &job->weight, ev->sample.weight);
 		if (ev->cpu < JOB_CPUS)
 			job->by_cpu[ev->cpu] += ev->sample.count;
 		if (!select_keeps(job->selection, &job->world, ev))
@@ -91,6 +111,18 @@ static int check_pid(struct job *job, const struct event *whole)
 	return 0;
 }
 
+static void warn_of_missing(const struct job *job, const struct event *whole)
+{
+	if (job->options->build_dir)
+		log_warn("no usable binary %s for pid %" PRIu32
+			 " in %s: its samples have no names; give one with --elf %" PRIu32 "=FILE",
+			 whole->map.path, whole->pid, job->options->build_dir, whole->pid);
+	else
+		log_warn("no usable binary %s for pid %" PRIu32
+			 ": its samples have no names; say where it is with --build-dir",
+			 whole->map.path, whole->pid);
+}
+
 static int put_whole_map(struct job *job, struct writer *writer, const struct event *whole)
 {
 	struct event ev;
@@ -100,9 +132,7 @@ static int put_whole_map(struct job *job, struct writer *writer, const struct ev
 
 	for (size_t n = 0; world_segment(&job->world, whole, n, &ev); n++) {
 		if (ev.map.as_linked) {
-			log_warn("no usable binary %s for pid %" PRIu32
-				 ": its samples have no names; say where it is with --build-dir",
-				 whole->map.path, whole->pid);
+			warn_of_missing(job, whole);
 			job->partial = true;
 		}
 		if (put(job, writer, &ev) < 0)
@@ -272,7 +302,7 @@ int job_run(struct job *job, struct writer *writer)
 		job->err = writer->err;
 		ret = -1;
 	}
-	if (ret == 0 && writer->ops->finish(writer) < 0) {
+	if (ret == 0 && writer->ops->finish && writer->ops->finish(writer) < 0) {
 		job->err = writer->err;
 		ret = -1;
 	}
@@ -294,10 +324,12 @@ int job_summary(const struct job *job)
 	return job->partial ? ERR_PARTIAL : ERR_NONE;
 }
 
-static int report_error(const struct err *err)
+int job_result(const struct job *job, int ret)
 {
-	log_error("%s", err->msg);
-	return err->code;
+	if (ret == 0)
+		return job_summary(job);
+	log_error("%s", job->err.msg);
+	return job->err.code;
 }
 
 static int fill_cache(struct job *job)
@@ -339,7 +371,7 @@ int convert_file(struct job *job, const struct writer_ops *ops, const char *path
 		ret = out_open(&out, path, ops->needs & WRITER_SEEK, &job->err);
 	if (ret == 0) {
 		opened = true;
-		ret = ops->open(&writer);
+		ret = ops->open ? ops->open(&writer) : 0;
 		if (ret < 0)
 			job->err = writer.err;
 	}
@@ -350,9 +382,9 @@ int convert_file(struct job *job, const struct writer_ops *ops, const char *path
 	if (ret == 0 && job->buildid_cache)
 		ret = fill_cache(job);
 	out_abandon(&out);
-	if (opened)
+	if (opened && ops->close)
 		ops->close(&writer);
-	ret = ret < 0 ? report_error(&job->err) : job_summary(job);
+	ret = job_result(job, ret);
 	free(writer.priv);
 	job_release(job);
 	strtab_release(&strings);

@@ -36,6 +36,8 @@ struct job {
 	struct calls flow;	  /* likewise, of traced branches */
 	struct unwind unwind;
 	uint64_t samples, selected, lost, damaged_bytes;
+	uint64_t weight;	   /* of the samples */
+	bool overflowed;	   /* there would be more of them than 64 bits hold */
 	uint64_t by_cpu[JOB_CPUS]; /* samples; those of higher numbers are not told apart */
 	uint64_t others;	   /* allocations, calls and branches that were read */
 	uint64_t damaged;	   /* places */
@@ -53,5 +55,7 @@ void job_release(struct job *job);
 int convert_file(struct job *job, const struct writer_ops *ops, const char *path);
 /* What was lost and damaged, on stderr; returns ERR_PARTIAL if the result is not whole. */
 int job_summary(const struct job *job);
+/* Of a job that came to this: the error if it is -1, else the summary. Returns the exit code. */
+int job_result(const struct job *job, int ret);
 
 #endif

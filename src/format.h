@@ -61,9 +61,11 @@ struct reader {
 	struct err err;
 	uint64_t nr_damaged; /* places where the input was damaged */
 	bool partial;	     /* something the input refers to could not be used */
+	bool no_kernel;	     /* the one that was named cannot be read, and that was said */
 	void *priv;
 };
 
+/* open and close may be NULL: there is nothing to do. */
 struct reader_ops {
 	const char *name, *about;
 	/* How many bits of the input's first bytes speak for this format; 0: it is not. */
@@ -78,7 +80,7 @@ struct reader_ops {
 enum writer_needs {
 	WRITER_SEEK = 1, /* patches what it has written */
 	WRITER_TEXT = 2, /* fit for a terminal */
-	WRITER_RAW = 64, /* takes events as they were read, not what passes make of them */
+	WRITER_RAW = 4,	 /* takes events as they were read, not what passes make of them */
 };
 
 struct writer {
@@ -90,6 +92,7 @@ struct writer {
 	void *priv;
 };
 
+/* open, finish and close may be NULL: there is nothing to do. */
 struct writer_ops {
 	const char *name, *about;
 	const char *extension; /* with the dot; NULL: not guessed from a file's name */

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/log.h"
+#include "base/text.h"
 #include "cmd.h"
 
 static const struct command *const commands[] = { &cmd_record, &cmd_convert, &cmd_report,
@@ -86,9 +88,9 @@ static int flush_stdout(int code)
 
 int main(int argc, char **argv)
 {
-	const char *slash = strrchr(argv[0], '/');
-	const char *self = slash ? slash + 1 : argv[0];
+	const char *self = text_last_part(argv[0]);
 
+	signal(SIGXFSZ, SIG_IGN); /* a limit on files is an error of write(2), which is told */
 	if (find_drop_in(self))
 		return flush_stdout(run_verb(self, argc, argv));
 	if (argc < 2) {

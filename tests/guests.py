@@ -16,15 +16,15 @@ import subprocess
 import time
 from dataclasses import dataclass, field
 
-from lib import BUILD, KSCOPE
+from lib import BUILD, HANGS, KSCOPE
 
 GUESTS = os.path.join(BUILD, "guests")
 DEMO_KERNELS = os.path.join(BUILD, "demo", "kernel")
 # Where their programs are; "" is the machine's own.
 QEMUS = {"debian": "", "backports": os.path.join(BUILD, "qemu-backports", "bin")}
 BEGIN, END = "kscope: begin", "kscope: end"
-# The same in every run: time is counted in instructions.
-ICOUNT = ["-icount", "shift=0,sleep=off", "-rtc", "clock=vm"]
+# The same in every run: time is counted in instructions, and it is always the same day.
+ICOUNT = ["-icount", "shift=0,sleep=off", "-rtc", "base=2020-02-20,clock=vm"]
 
 
 @dataclass
@@ -103,11 +103,11 @@ def command(guest, which="debian", more=()):
             "-monitor", "none", *guest.args, *more]
 
 
-def boot(guest, which="debian", more=(), timeout=120, before=()):
+def boot(guest, which="debian", more=(), before=()):
     """Boots a guest to its end. `before` stands before QEMU's command: another program runs it."""
     process = subprocess.Popen([*before, *command(guest, which, more)], stdin=subprocess.DEVNULL,
                                stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    until, deadline = guest.until.encode(), time.monotonic() + timeout
+    until, deadline = guest.until.encode(), time.monotonic() + HANGS
     streams = {process.stdout: bytearray(), process.stderr: bytearray()}
     serial, errors = streams.values()
     open_streams = list(streams)
@@ -126,7 +126,7 @@ def boot(guest, which="debian", more=(), timeout=120, before=()):
     if open_streams:
         process.terminate()
     try:
-        rest = process.communicate(timeout=30)
+        rest = process.communicate(timeout=HANGS)
     except subprocess.TimeoutExpired:
         process.kill()
         rest = process.communicate()
@@ -136,10 +136,10 @@ def boot(guest, which="debian", more=(), timeout=120, before=()):
                 process.returncode if not open_streams else None, ended)
 
 
-def record(guest, out, options=(), which="debian", more=(), timeout=120):
+def record(guest, out, options=(), which="debian", more=()):
     """kscope record qemu; its own words are in `errors`."""
     elfs = [word for path in guest.elfs for word in ("--elf", path)]
-    return boot(guest, which, more, timeout,
+    return boot(guest, which, more,
                 before=[KSCOPE, "record", "qemu", "-o", out, *options, *elfs, "--"])
 
 

@@ -1,15 +1,20 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What the tests in Python share: running programs, and saying how it went."""
 import os
+import shutil
+import struct
 import subprocess
 import sys
 import tempfile
+import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 BUILD = os.environ.get("BUILD", os.path.join(ROOT, "build"))
 KSCOPE = os.environ.get("KSCOPE", os.path.join(BUILD, "kscope"))
 TOOLS = os.path.join(ROOT, "tests", "tools")
 DEMO = os.path.join(BUILD, "demo")
+# Seconds that nothing takes, however slow and busy the machine is: what does hangs.
+HANGS = 500
 
 _failed = []
 
@@ -36,7 +41,7 @@ def finish():
 def run(*command, **more):
     """Runs a program; stdout and stderr as text, unless binary=True."""
     binary = more.pop("binary", False)
-    more.setdefault("timeout", 120)
+    more.setdefault("timeout", HANGS)
     if "input" not in more:
         more.setdefault("stdin", subprocess.DEVNULL)
     done = subprocess.run([str(word) for word in command], capture_output=True, check=False, **more)
@@ -46,13 +51,27 @@ def run(*command, **more):
     return done
 
 
+def wait_for(condition):
+    """Until it holds; False if it never does."""
+    end = time.monotonic() + HANGS
+    while not condition():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.02)
+    return True
+
+
 def kscope(*words, **more):
     return run(KSCOPE, *words, **more)
 
 
 def scratch():
-    """A folder that goes away with the test."""
-    return tempfile.TemporaryDirectory(prefix="kscope-test-")
+    """A folder that goes away with the test.
+
+    In memory if there is room: what a recording loses must not hang on a disk that others use."""
+    memory = "/dev/shm"
+    roomy = os.path.isdir(memory) and shutil.disk_usage(memory).free > 4 << 30
+    return tempfile.TemporaryDirectory(prefix="kscope-test-", dir=memory if roomy else None)
 
 
 def read_folded(path_or_text):
@@ -78,3 +97,14 @@ def svg_numbers(text):
         if digit < 32:
             yield value
             value = shift = 0
+
+
+def lz4(data):
+    """Packed as kernels are, in blocks of nothing but literals."""
+    out = bytearray(b"\x02\x21\x4c\x18")
+    for at in range(0, len(data), 1 << 20):
+        block = data[at:at + (1 << 20)]
+        rest = len(block) - 15
+        packed = b"\xf0" + b"\xff" * (rest // 255) + bytes([rest % 255]) + block
+        out += struct.pack("<I", len(packed)) + packed
+    return bytes(out)

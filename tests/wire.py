@@ -90,7 +90,7 @@ class Stream:
 
     def chunk(self, data):
         got = list(fields(data))
-        if not got or got[0] != (1, SYNC) or len(data) > 4 << 20:
+        if not got or got[0] != (1, SYNC) or len(data) > 16 << 20:
             raise ValueError("not a chunk")
         head = dict(got)
         cpu, sequence = head.get(2), head.get(3, 0)
@@ -118,6 +118,14 @@ class Stream:
 
     def of_cpu(self, cpu):
         return [sample for sample in self.samples if sample.cpu == cpu]
+
+    def chance(self):
+        """What a unit of weight is worth in samples that are drawn by chance.
+
+        All have the same weight on an idle host. On a busy one a few stand for much: then all of them
+        together say no more than fewer equal ones would (Kish's effective sample size)."""
+        weights = [sample.weight for sample in self.samples if not sample.idle]
+        return sum(weights) / sum(weight * weight for weight in weights) if weights else 0
 
     def cpus(self):
         return sorted(cpu for cpu in self.chunks if cpu is not None)

@@ -18,7 +18,7 @@
 #define WIRE_SYNC 0x5043534bu
 #define WIRE_VERSION 1
 #define WIRE_STREAM_CHUNK 1 /* the field of Stream that a chunk is */
-#define WIRE_CHUNK_MAX (4u << 20)
+#define WIRE_CHUNK_MAX (16u << 20)
 
 enum wire_chunk_field {
 	WIRE_CHUNK_SYNC = 1,

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "base/mem.h"
 #include "base/spool.h"
 
@@ -42,34 +43,35 @@ static size_t read_fd(struct in *in, uint8_t *to, size_t len)
 
 static size_t read_packed(struct in *in, uint8_t *to, size_t len)
 {
+	const struct unpack_ops *ops = in->unpack->ops;
 	struct packed *packed = in->packed;
+	size_t src, dst;
 
-	for (;;) {
-		size_t src = packed->end - packed->at, dst = len;
+	do {
 		int ret;
 
-		if (!src) {
+		if (packed->at == packed->end) {
 			packed->at = 0;
-			packed->end = src = read_fd(in, packed->data, PACKED);
-			if (!src) {
-				if (!packed->ended)
-					err_at(&in->err, ERR_INPUT, in->path, in->taken,
-					       "the %s stream is cut short", in->unpack->ops->name);
-				return 0;
-			}
+			packed->end = read_fd(in, packed->data, PACKED);
 		}
-		ret = in->unpack->ops->step(in->unpack, packed->data + packed->at, &src, to, &dst);
+		src = packed->end - packed->at;
+		dst = len;
+		/* Also when all was read: some of what it becomes may not have been handed out. */
+		ret = ops->step(in->unpack, packed->data + packed->at, &src, to, &dst);
 		if (ret < 0) {
 			err_at(&in->err, ERR_INPUT, in->path,
 			       in->taken - (packed->end - packed->at), "the %s stream is damaged",
-			       in->unpack->ops->name);
+			       ops->name);
 			return 0;
 		}
 		packed->at += src;
-		packed->ended = ret == 1;
-		if (dst)
-			return dst;
-	}
+		if (src || dst)
+			packed->ended = ret == 1;
+	} while (!dst && src);
+	if (!dst && !packed->ended)
+		err_at(&in->err, ERR_INPUT, in->path, in->taken, "the %s stream is cut short",
+		       ops->name);
+	return dst;
 }
 
 static void make_room(struct in *in, size_t want)
@@ -222,21 +224,6 @@ void in_close(struct in *in)
 	in->fd = -1;
 }
 
-static bool write_all(int fd, const uint8_t *data, size_t len)
-{
-	while (len) {
-		ssize_t put = write(fd, data, len);
-
-		if (put < 0 && errno == EINTR)
-			continue;
-		if (put <= 0)
-			return false;
-		data += put;
-		len -= (size_t)put;
-	}
-	return true;
-}
-
 static bool seekable(const struct in *in)
 {
 	return !in->unpack && in->fd >= 0 && lseek(in->fd, 0, SEEK_CUR) >= 0;
@@ -256,7 +243,8 @@ static int spool(struct in *in, struct err *err)
 
 		if (!have)
 			break;
-		if (!write_all(fd, data, have))
+		errno = fd_write(fd, data, have);
+		if (errno)
 			goto fail;
 		in_skip(in, have);
 	}

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * in: bytes to look at and then skip. A file, a pipe, stdin ("-") and their packed forms (zstd,
- * gzip, xz, lzma, lz4) look alike. Nothing is kept but a window, so memory does not follow the size of the input.
+ * gzip, xz, lzma, lz4) look alike. Nothing is kept but a window, so memory does not follow the size
+ * of the input.
  */
 #ifndef KSCOPE_BASE_IN_H
 #define KSCOPE_BASE_IN_H

@@ -60,9 +60,12 @@ bool json_raw_string(struct json *js, const char **text, size_t *len)
 	if (!json_take(js, '"'))
 		return js->cut ? false : json_fail(js, "expected a string");
 	start = js->at;
+	js->escaped = false;
 	for (at = start; at < js->end && *at != '"'; at++) {
-		if (*at == '\\')
+		if (*at == '\\') {
+			js->escaped = true;
 			at++; /* whatever it escapes is part of the string */
+		}
 	}
 	if (at >= js->end)
 		return run_out(js);
@@ -171,6 +174,36 @@ bool json_string(struct json *js, struct buf *text)
 	return true;
 }
 
+bool json_key(struct json *js, struct buf *text, const char **key, size_t *len)
+{
+	struct json before = *js;
+
+	if (!json_raw_string(js, key, len))
+		return false;
+	if (js->escaped) {
+		*js = before;
+		if (!json_string(js, text))
+			return false;
+		*key = text->data;
+		*len = text->len;
+	}
+	if (json_take(js, ':'))
+		return true;
+	return js->cut ? false : json_fail(js, "expected ':'");
+}
+
+bool json_null(struct json *js)
+{
+	if (json_peek(js) != 'n')
+		return false;
+	if (js->end - js->at < 4)
+		return run_out(js);
+	if (memcmp(js->at, "null", 4) != 0)
+		return false;
+	js->at += 4;
+	return true;
+}
+
 static bool hex_digits(struct json *js, uint64_t *value)
 {
 	const uint8_t *start = js->at;
@@ -213,6 +246,64 @@ static bool digits(struct json *js, uint64_t *value)
 	return at > start || json_fail(js, "expected a whole number");
 }
 
+/* The digits behind a decimal point, as if there were none, and how many they are. */
+static bool fraction(struct json *js, uint64_t *value, int *nr)
+{
+	const uint8_t *start = js->at;
+	unsigned digit;
+
+	for (; js->at < js->end && (digit = *js->at - (unsigned)'0') <= 9; js->at++) {
+		if (__builtin_mul_overflow(*value, 10, value) ||
+		    __builtin_add_overflow(*value, digit, value))
+			return json_fail(js, "a number beyond 64 bits");
+	}
+	*nr = (int)(js->at - start);
+	return *nr || json_fail(js, "expected a digit");
+}
+
+/* What follows an e, with its sign. */
+static bool exponent(struct json *js, int *value)
+{
+	bool negative = js->at < js->end && *js->at == '-';
+	const uint8_t *start;
+	int sum = 0;
+
+	js->at += negative || (js->at < js->end && *js->at == '+');
+	for (start = js->at; js->at < js->end && *js->at >= '0' && *js->at <= '9'; js->at++) {
+		if (sum < 1000)
+			sum = sum * 10 + (*js->at - '0');
+	}
+	*value = negative ? -sum : sum;
+	return js->at > start || json_fail(js, "expected a digit");
+}
+
+/* The rest of 1.2e6 or 1200000.0, as some tools write whole numbers; others are wrong. */
+static bool scale(struct json *js, uint64_t *value)
+{
+	int places = 0, power = 0;
+
+	if (*js->at == '.') {
+		js->at++;
+		if (!fraction(js, value, &places))
+			return js->at == js->end ? run_out(js) : false;
+	}
+	if (js->at < js->end && (*js->at | 0x20) == 'e') {
+		js->at++;
+		if (!exponent(js, &power))
+			return js->at == js->end ? run_out(js) : false;
+	}
+	for (power -= places; *value && power > 0; power--) {
+		if (__builtin_mul_overflow(*value, 10, value))
+			return json_fail(js, "a number beyond 64 bits");
+	}
+	for (; *value && power < 0; power++) {
+		if (*value % 10)
+			return json_fail(js, "expected a whole number");
+		*value /= 10;
+	}
+	return true;
+}
+
 static bool number(struct json *js, uint64_t *value)
 {
 	bool quoted = json_peek(js) == '"', negative, ok;
@@ -230,6 +321,8 @@ static bool number(struct json *js, uint64_t *value)
 	} else {
 		ok = digits(js, value);
 	}
+	if (ok && js->at < js->end && (*js->at == '.' || (*js->at | 0x20) == 'e'))
+		ok = scale(js, value);
 	if (!ok)
 		return false;
 	if (negative)
@@ -238,8 +331,6 @@ static bool number(struct json *js, uint64_t *value)
 		return run_out(js);
 	if (quoted)
 		return *js->at++ == '"' || (js->at--, json_fail(js, "expected a whole number"));
-	if (*js->at == '.' || (*js->at | 0x20) == 'e')
-		return json_fail(js, "expected a whole number");
 	return true;
 }
 

@@ -15,6 +15,11 @@ static void say(int level, const char *kind, const char *fmt, va_list ap)
 	int at = snprintf(line, sizeof(line), "kscope: %s", kind);
 
 	vsnprintf(line + at, sizeof(line) - (size_t)at, fmt, ap);
+	/* Some of it comes from the input: a terminal must not obey it. */
+	for (char *c = line; *c; c++) {
+		if (((unsigned char)*c < ' ' && *c != '\n' && *c != '\t') || *c == 0x7f)
+			*c = '?';
+	}
 	fprintf(stderr, "%s\n", line);
 }
 

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "base/mem.h"
 #include "base/spool.h"
 
@@ -185,30 +185,10 @@ int out_open(struct out *out, const char *path, bool need_seek, struct err *err)
 	return 0;
 }
 
-/* 0, or the errno of what went wrong. */
-static int write_fully(int fd, const uint8_t *data, size_t len)
-{
-	while (len) {
-		ssize_t did = write(fd, data, len);
-
-		if (did > 0) {
-			data += did;
-			len -= (size_t)did;
-		} else if (did < 0 && errno == EAGAIN) {
-			struct pollfd wait = { .fd = fd, .events = POLLOUT };
-
-			poll(&wait, 1, -1);
-		} else if (did < 0 && errno != EINTR) {
-			return errno;
-		}
-	}
-	return 0;
-}
-
 static void flush(struct out *out)
 {
 	if (!out->failed)
-		out->failed = write_fully(out->fd, out->data, out->len);
+		out->failed = fd_write(out->fd, out->data, out->len);
 	out->flushed += out->len;
 	out->len = 0;
 }
@@ -224,7 +204,7 @@ void out_write(struct out *out, const void *data, size_t len)
 		return;
 	}
 	if (!out->failed)
-		out->failed = write_fully(out->fd, data, len);
+		out->failed = fd_write(out->fd, data, len);
 	out->flushed += len;
 }
 
@@ -302,7 +282,7 @@ static int copy_all(int from, int to, uint8_t *buffer)
 			continue;
 		if (got <= 0)
 			return got < 0 ? errno : 0;
-		error = write_fully(to, buffer, (size_t)got);
+		error = fd_write(to, buffer, (size_t)got);
 		if (error)
 			return error;
 		offset += (uint64_t)got;

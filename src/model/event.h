@@ -25,7 +25,7 @@ enum event_kind {
 	EVENT_ALLOC,  /* memory is taken or given back */
 	EVENT_CALL,   /* a function is entered or left */
 	EVENT_BRANCH, /* control goes elsewhere: traced flow */
-	EVENT_AUX,    /* bytes of a hardware trace, for a pass to decode */
+	EVENT_AUX,    /* bytes that one who knows their kind can read: a hardware trace, say */
 	EVENT_KINDS
 };
 
@@ -75,6 +75,7 @@ struct event_source {
 	const char *unit; /* of a sample's weight; NULL: events of this source */
 	unsigned lacks;	  /* enum source_lacks */
 	bool branches;	  /* samples have a branch stack */
+	bool raw;	  /* samples have bytes of their own, as tracepoints do */
 };
 
 struct event_comm {
@@ -142,6 +143,8 @@ struct event_sample {
 	const uint64_t *ips; /* leaf first, the sampled pc being the first, with markers */
 	uint32_t nr;
 	uint32_t source;
+	uint64_t pc;	 /* if the chain begins elsewhere; 0: it does not */
+	bool no_chain;	 /* none was recorded here: ips is the pc */
 	uint64_t weight; /* how much it stands for in events of its source: perf's period */
 	uint64_t count; /* of samples: more than one in data that was summed up before; 0 means 1 */
 	uint64_t context; /* IP_KERNEL or IP_USER...: where the pc was */
@@ -152,6 +155,8 @@ struct event_sample {
 	bool split_unknown;
 	const struct branch *branches; /* NULL: this source records none */
 	uint32_t nr_branches;
+	const uint8_t *raw; /* NULL: this source has none */
+	uint32_t raw_len;
 	uint32_t nr_unwound;	       /* how many of the last ips pass/unwind has found */
 	const struct cpu_state *state; /* NULL: the chain is all there is */
 };
@@ -220,7 +225,7 @@ struct event_call {
 };
 
 struct event_aux {
-	const char *kind;     /* "intel_pt", ... */
+	const char *kind;     /* "intel_pt"...; "tracing_data": how tracepoints' bytes are read */
 	const uint8_t *data;  /* a piece; NULL: only the fact that this much was recorded */
 	uint64_t len, offset; /* offset in the stream of this cpu or task */
 	uint64_t flags;

@@ -2,6 +2,7 @@
 #include "model/image.h"
 
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -73,6 +74,16 @@ uint32_t image_intern(struct images *images, const char *path, const uint8_t *bu
 	}
 	set_build_id(&images->all[*handle], build_id, build_id_len);
 	return *handle;
+}
+
+uint32_t image_of_memory(struct images *images, const char *path, uint32_t pid)
+{
+	char *names = xasprintf("/tmp/perf-%" PRIu32 ".map", pid);
+	uint32_t handle = image_intern(images, names, NULL, 0, true, false);
+
+	images->all[handle].name = str_intern_z(images->strings, text_last_part(path));
+	free(names);
+	return handle;
 }
 
 uint32_t image_of_symbol(struct images *images, const char *name)
@@ -164,7 +175,7 @@ static char *try_file(struct images *images, struct image *image, char *path)
 	return NULL;
 }
 
-/* perf's own store: ~/.debug/.build-id/xx/yyyy/elf, for the kernel as well, which may be kallsyms */
+/* perf's own store: ~/.debug/.build-id/xx/yyyy/elf; the kernel may be kallsyms there, or vdso */
 static char *cached_path(const struct image *image, const char *file)
 {
 	const char *home = getenv("HOME");
@@ -234,12 +245,15 @@ static char *find_file(struct images *images, struct image *image)
 {
 	const struct image_search *where = images->where;
 	const char *path = str_text(images->strings, image->path);
-	const char *name = str_text(images->strings, image->name);
+	const char *name = text_last_part(path);
 	const char *folders[] = { where->symfs, where->build_dir };
 	char *file = NULL;
 
 	if (image->kernel)
 		file = find_kernel(images, image, path);
+	/* The kernel hands it to every process; perf keeps a copy. */
+	if (!strcmp(path, "[vdso]"))
+		file = try_file(images, image, cached_path(image, "vdso"));
 	if (image_is_pseudo(path))
 		return file;
 	if (image->given)

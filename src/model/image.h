@@ -56,6 +56,8 @@ void images_init(struct images *images, struct strtab *strings, const struct ima
 void images_release(struct images *images);
 uint32_t image_intern(struct images *images, const char *path, const uint8_t *build_id,
 		      size_t build_id_len, bool as_linked, bool kernel);
+/* Code that a process made at run time: a file that perf knows, too, may name it. */
+uint32_t image_of_memory(struct images *images, const char *path, uint32_t pid);
 uint32_t image_of_symbol(struct images *images, const char *name);
 /* Addresses are those of the ELF but for a shift. anchor NULL: there is none. */
 void image_moved(struct images *images, uint32_t image, const char *anchor, uint64_t anchor_addr);

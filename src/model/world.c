@@ -209,8 +209,27 @@ static void add_source(struct world *world, uint32_t input, struct event_source 
 		world->sources[*handle].unit = str_intern_z(world->strings, from->unit);
 	world->sources[*handle].lacks &= from->lacks;
 	world->sources[*handle].branches |= from->branches;
+	world->sources[*handle].raw |= from->raw;
 	*hash_at(&world->source_by_id, (struct hash_key){ input, from->id }) = *handle;
 	from->id = *handle;
+}
+
+/* Memory without a file, as the kernel names it in its records of maps. */
+static bool is_anonymous(const char *path)
+{
+	return !strncmp(path, "//anon", 6) || !strncmp(path, "/dev/zero", 9) ||
+	       !strncmp(path, "/anon_hugepage", 14) || !strncmp(path, "[heap]", 6) ||
+	       !strncmp(path, "[stack", 6) || !strncmp(path, "/SYSV", 5);
+}
+
+static uint32_t image_of(struct world *world, const struct event *ev)
+{
+	const struct event_map *map = &ev->map;
+
+	if (map->prot & PROT_EXEC && !map->kernel && !map->guest && is_anonymous(map->path))
+		return image_of_memory(&world->images, map->path, ev->pid);
+	return image_intern(&world->images, map->path, map->build_id, map->build_id_len,
+			    map->as_linked, map->kernel);
 }
 
 static void add_map(struct world *world, const struct event *ev)
@@ -223,20 +242,20 @@ static void add_map(struct world *world, const struct event *ev)
 
 	if (!map->len)
 		return;
-	image = image_intern(&world->images, map->path, map->build_id, map->build_id_len,
-			     map->as_linked, map->kernel);
+	image = image_of(world, ev);
 	world->images.all[image].foreign |= map->foreign;
 	image_moved(&world->images, image, map->anchor, map->offset);
 	if (map->names)
 		image_names(&world->images, image, map->names);
-	space_map(&world->spaces[space], (struct map){
-						 .start = map->addr,
-						 .last = map->len - 1 > UINT64_MAX - map->addr
-								 ? UINT64_MAX
-								 : map->addr + (map->len - 1),
-						 .offset = map->as_linked ? map->addr : map->offset,
-						 .image = image,
-					 });
+	space_map(&world->spaces[space],
+		  (struct map){
+			  .start = map->addr,
+			  .last = map->len - 1 > UINT64_MAX - map->addr
+					  ? UINT64_MAX
+					  : map->addr + (map->len - 1),
+			  .offset = world->images.all[image].as_linked ? map->addr : map->offset,
+			  .image = image,
+		  });
 }
 
 /* Code with a name and no file is an image of its own, whose every address has that name. */
@@ -467,12 +486,15 @@ static bool ask_binary(struct world *world, const struct frame *frame, uint64_t 
 	struct sym_frame found[SYM_MAX_INLINE];
 	struct symfile *symfile = image_symfile(&world->images, frame->image);
 	struct strtab *strings = world->strings;
+	bool call = frame->flags & FRAME_RETURN;
 	size_t nr;
 
 	if (!symfile)
 		return false;
-	nr = symfile_lookup(symfile, frame->flags & FRAME_RETURN ? vaddr - 1 : vaddr, found,
-			    SYM_MAX_INLINE);
+	nr = symfile_lookup(symfile, call ? vaddr - 1 : vaddr, found, SYM_MAX_INLINE);
+	/* No call stands between functions: this is the function itself, as a signal's return is. */
+	if (!nr && call)
+		nr = symfile_lookup(symfile, vaddr, found, SYM_MAX_INLINE);
 	for (size_t i = 0; i < nr; i++)
 		add_symbol(&world->frames,
 			   (struct symbol){

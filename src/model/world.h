@@ -18,7 +18,7 @@ struct source {
 	uint32_t name, unit; /* handles */
 	uint32_t type;
 	uint64_t config, period;
-	bool freq, branches;
+	bool freq, branches, raw;
 	unsigned lacks; /* enum source_lacks */
 };
 

@@ -19,72 +19,6 @@
 
 #define CALLS_SOURCE (UINT32_MAX - 1) /* the source's id */
 
-struct calls_path { /* from the root: where the callers go on */
-	uint64_t resume;
-	uint64_t context;
-	uint32_t parent;
-	uint32_t pid, tid;
-	bool trap; /* interrupted there, and did not call */
-};
-
-struct calls_counter {
-	uint64_t leaf, context;
-	uint64_t count;
-	uint32_t path;
-};
-
-enum calls_kind { CALLS_CALL, CALLS_NEAR, CALLS_TRAP };
-
-struct calls_frame {
-	uint64_t resume; /* where it returns to; 0 if not known */
-	uint64_t target; /* what was called */
-	uint64_t context;
-	uint32_t counter; /* of the caller */
-	uint32_t pid;	  /* of the caller */
-	enum calls_kind kind;
-};
-
-struct calls_mark { /* where a task went on another stack */
-	size_t depth;
-	uint64_t sp; /* that it left */
-	bool resumed;
-};
-
-#define CALLS_MARKS 8
-
-struct calls_task {
-	struct calls_frame *frames; /* from the root */
-	size_t nr, cap;
-	struct calls_mark marks[CALLS_MARKS];
-	unsigned nr_marks;
-	uint32_t counter; /* that runs */
-	uint64_t sp;	  /* where it was left; 0: not by a switch of stacks */
-	uint64_t used;	  /* when it was left, in switches */
-	bool rooted;	  /* its first frame is where it began */
-	bool called;	  /* it did, ever */
-	bool ended;	  /* left because the trace did not go on */
-};
-
-#define CALLS_FORKS 64
-
-/* The callers of a system call, for the child that may return from it, too. */
-struct calls_fork {
-	uint64_t resume;
-	struct calls_frame *frames;
-	size_t nr, cap;
-	uint32_t counter;
-	bool rooted;
-};
-
-struct calls_cpu {
-	struct calls_task *task;
-	uint64_t sp; /* of the event before, if it had one */
-	uint64_t context;
-	uint64_t since_near; /* instructions since a short call */
-	uint32_t pid;
-	bool entered; /* the event before was a trap */
-};
-
 struct calls_stats {
 	uint64_t branches, instructions;
 	uint64_t rooted;	 /* instructions in stacks that begin where their task began */
@@ -93,11 +27,6 @@ struct calls_stats {
 	uint64_t beyond;	 /* returns to callers from before the trace */
 	uint64_t traps, leaves, leaves_found;
 	uint64_t switches, tasks;
-};
-
-struct calls_memo {
-	uint64_t resume, to;
-	uint32_t from, counter;
 };
 
 struct calls {
@@ -118,7 +47,7 @@ struct calls {
 	size_t nr_cpus;
 	struct calls_task **left; /* tasks that do not run */
 	size_t nr_left, cap_left;
-	struct calls_fork forks[CALLS_FORKS]; /* by where they return to */
+	struct calls_fork *forks; /* by where they return to */
 	struct calls_stats stats;
 	uint64_t *chain;
 	size_t cap_chain;
@@ -127,7 +56,7 @@ struct calls {
 };
 
 void calls_init(struct calls *calls);
-void calls_release(struct calls *calls);
+void calls_release(struct calls *calls); /* harmless on a zeroed one */
 /* The event that stands before the first sample. */
 void calls_source(struct calls *calls, struct event *ev);
 /* Takes in an EVENT_BRANCH. Those of one cpu come in order, those of several by time. */

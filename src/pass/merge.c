@@ -59,7 +59,7 @@ static int open_input(struct merge_input *input, const char *path, const char *f
 	r->in = &input->in;
 	r->frames = frames;
 	r->priv = xcalloc(1, r->ops->priv_size);
-	if (r->ops->open(r) < 0) {
+	if (r->ops->open && r->ops->open(r) < 0) {
 		*err = r->err;
 		return -1;
 	}
@@ -134,7 +134,7 @@ void merge_close(struct merge *merge)
 	for (size_t i = 0; i < merge->nr; i++) {
 		struct reader *r = &merge->inputs[i].reader;
 
-		if (r->priv)
+		if (r->priv && r->ops->close)
 			r->ops->close(r);
 		free(r->priv);
 		in_close(&merge->inputs[i].in);

@@ -29,8 +29,8 @@ struct binary {
 struct place {
 	const char *kernel_path;
 	struct symfile *kernel;
-	bool kernel_tried, placed;
-	uint64_t slide; /* if placed */
+	bool kernel_tried, placed, unread; /* unread: one of the files is not readable */
+	uint64_t slide;			   /* if placed */
 	struct pages kernel_pages;
 	struct binary *binaries;
 	size_t nr;
@@ -78,6 +78,7 @@ static struct symfile *open_kernel(struct place *place)
 		return place->kernel;
 	place->kernel_tried = true;
 	place->kernel = symfile_open(place->kernel_path, NULL, &err);
+	place->unread |= !place->kernel;
 	if (!place->kernel)
 		log_warn("%s", err.msg);
 	return place->kernel;
@@ -159,9 +160,9 @@ bool place_slide(struct place *place, uint64_t *slide, uint64_t *hits, uint64_t 
 	return clear;
 }
 
-bool place_read_kernel(struct place *place)
+bool place_has_kernel(struct place *place)
 {
-	return !place->kernel_path || open_kernel(place);
+	return open_kernel(place);
 }
 
 /* The lowest one that can be found by its name: what is below has no names anyway. */
@@ -245,11 +246,20 @@ static void index_binaries(struct place *place)
 		struct err err = { 0 };
 
 		binary->symfile = symfile_open(binary->path, NULL, &err);
+		place->unread |= !binary->symfile;
 		if (!binary->symfile)
 			log_warn("%s", err.msg);
 		else if (!is_known(place, i))
 			pages_add(&place->pages, (uint32_t)i, binary->symfile);
 	}
+}
+
+bool place_read(struct place *place)
+{
+	open_kernel(place);
+	if (!place->indexed)
+		index_binaries(place);
+	return !place->unread;
 }
 
 static void fill_map(const struct binary *binary, const struct page_home *home, uint64_t address,

@@ -29,8 +29,10 @@ void place_vote(struct place *place, uint64_t pc);
  */
 bool place_slide(struct place *place, uint64_t *slide, uint64_t *hits, uint64_t *votes);
 
-/* Whether the kernel's file, if one was named, could be read. */
-bool place_read_kernel(struct place *place);
+/* Whether there is a kernel and its file can be read. */
+bool place_has_kernel(struct place *place);
+/* Whether all files that were named can be read. To be asked after the kernel's slide. */
+bool place_read(struct place *place);
 /* A function of the kernel, and where it was linked; false: it has none. */
 bool place_anchor(struct place *place, const char **name, uint64_t *vaddr);
 

@@ -23,13 +23,6 @@ void tally_release(struct tally *tally)
 	memset(tally, 0, sizeof(*tally));
 }
 
-/* A sum that does not fit stays at the most there is: better too small than next to nothing. */
-static void add_up(uint64_t *sum, uint64_t more)
-{
-	if (__builtin_add_overflow(*sum, more, sum))
-		*sum = UINT64_MAX;
-}
-
 void tally_add(struct tally *tally, const struct event *ev)
 {
 	uint32_t comm = tally->by & BY_COMM ? world_comm(tally->world, ev->pid, ev->tid) : 0;
@@ -54,8 +47,8 @@ void tally_add(struct tally *tally, const struct event *ev)
 		GROW(tally->entries, tally->nr + 1, tally->cap);
 		tally->entries[tally->nr++] = entry;
 	}
-	add_up(&tally->entries[*handle - 1].samples, ev->sample.count);
-	add_up(&tally->entries[*handle - 1].weight, ev->sample.weight);
+	tally->entries[*handle - 1].samples += ev->sample.count;
+	tally->entries[*handle - 1].weight += ev->sample.weight;
 }
 
 unsigned tally_by_options(const struct options *options)

@@ -39,12 +39,6 @@ static int dump_probe(const uint8_t *head, size_t len)
 	return len >= 12 && !memcmp(head, "kscope-dump ", 12) ? 96 : 0;
 }
 
-static int dump_open(struct reader *r)
-{
-	(void)r;
-	return 0;
-}
-
 static void unescape(struct buf *to, const char *s, size_t len)
 {
 	buf_clear(to);
@@ -172,6 +166,8 @@ static bool source_word(struct dump *d, struct event_source *source, const struc
 	}
 	if (is(word, "branches"))
 		source->branches = true;
+	else if (is(word, "raw"))
+		source->raw = true;
 	else if (is(word, "no-chain"))
 		source->lacks |= LACKS_CHAIN;
 	else if (is(word, "no-time"))
@@ -336,9 +332,34 @@ static bool branch_list(struct dump *d, struct event_sample *sample)
 	return ret > 0;
 }
 
+static bool hex_bytes(struct dump *d, const struct word *word)
+{
+	if (!word->value || word->value_len % 2)
+		return false;
+	buf_clear(&d->bytes);
+	for (size_t i = 0; i < word->value_len; i += 2) {
+		uint64_t byte;
+
+		if (!text_hex(word->value + i, 2, &byte))
+			return false;
+		buf_addc(&d->bytes, (char)byte);
+	}
+	return true;
+}
+
+static bool raw_bytes(struct dump *d, struct event_sample *sample, const struct word *word)
+{
+	if (!hex_bytes(d, word) || d->bytes.len > UINT32_MAX)
+		return false;
+	sample->raw = (uint8_t *)d->bytes.data;
+	sample->raw_len = (uint32_t)d->bytes.len;
+	return true;
+}
+
 static bool sample_word(struct reader *r, struct event_sample *sample, const struct word *word)
 {
 	struct dump *d = r->priv;
+	uint64_t context = 0;
 
 	if (is(word, "source"))
 		return number32(word, &sample->source);
@@ -346,14 +367,23 @@ static bool sample_word(struct reader *r, struct event_sample *sample, const str
 		return number(word, &sample->weight);
 	if (is(word, "count"))
 		return number(word, &sample->count);
+	if (is(word, "pc"))
+		return number(word, &sample->pc);
+	if (is(word, "in"))
+		return word->value &&
+		       (sample->context = ip_marker_by_name(word->value, word->value_len));
+	if (is(word, "raw"))
+		return raw_bytes(d, sample, word);
 	if (is(word, "["))
 		return branch_list(r->priv, sample);
-	if (is(word, "split")) {
-		sample->split_unknown = true;
-		return true;
-	}
-	if (!is(word, ":") || !chain(r, &sample->context))
+	if (is(word, "split"))
+		return sample->split_unknown = true;
+	if (is(word, "no-chain"))
+		return sample->no_chain = true;
+	if (!is(word, ":") || !chain(r, &context))
 		return false;
+	if (!sample->context)
+		sample->context = context;
 	sample->ips = d->ips;
 	sample->nr = (uint32_t)d->nr_ips;
 	return !sample->split_unknown || without_markers(sample);
@@ -477,23 +507,6 @@ static bool switch_word(struct event_switch *sched, const struct word *word)
 	return true;
 }
 
-static bool trace_bytes(struct dump *d, struct event_aux *aux, const struct word *word)
-{
-	if (!word->value || word->value_len % 2)
-		return false;
-	buf_clear(&d->bytes);
-	for (size_t i = 0; i < word->value_len; i += 2) {
-		uint64_t byte;
-
-		if (!text_hex(word->value + i, 2, &byte))
-			return false;
-		buf_addc(&d->bytes, (char)byte);
-	}
-	aux->data = (uint8_t *)d->bytes.data;
-	aux->len = d->bytes.len;
-	return true;
-}
-
 static bool aux_word(struct dump *d, struct event_aux *aux, const struct word *word)
 {
 	if (is(word, "offset"))
@@ -502,8 +515,13 @@ static bool aux_word(struct dump *d, struct event_aux *aux, const struct word *w
 		return number(word, &aux->len);
 	if (is(word, "flags"))
 		return number(word, &aux->flags);
-	if (is(word, "data"))
-		return trace_bytes(d, aux, word);
+	if (is(word, "data")) {
+		if (!hex_bytes(d, word))
+			return false;
+		aux->data = (uint8_t *)d->bytes.data;
+		aux->len = d->bytes.len;
+		return true;
+	}
 	if (!is(word, "kind") || !word->quoted)
 		return false;
 	aux->kind = keep(d, word);
@@ -660,7 +678,6 @@ const struct reader_ops read_dump = {
 	.about = "events as text, one a line",
 	.probe = dump_probe,
 	.priv_size = sizeof(struct dump),
-	.open = dump_open,
 	.next = dump_next,
 	.close = dump_close,
 };

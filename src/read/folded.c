@@ -78,12 +78,6 @@ static int folded_probe(const uint8_t *head, size_t len)
 	return 4 * good + (frames ? 8 : 0);
 }
 
-static int folded_open(struct reader *r)
-{
-	(void)r;
-	return 0;
-}
-
 /* How many of the last line's frames this line begins with. */
 static size_t shared_frames(const struct folded *f, const char *line, size_t len)
 {
@@ -106,6 +100,14 @@ static size_t shared_frames(const struct folded *f, const char *line, size_t len
 	return low;
 }
 
+/* Other collapsers can mark the kernel's functions: vfs_read_[k] */
+static uint8_t flags_of(const char *name)
+{
+	size_t len = strlen(name);
+
+	return len > 4 && !strcmp(name + len - 4, "_[k]") ? FRAME_KERNEL : 0;
+}
+
 static uint32_t frame_of_name(struct reader *r, uint32_t name)
 {
 	struct folded *f = r->priv;
@@ -118,7 +120,8 @@ static uint32_t frame_of_name(struct reader *r, uint32_t name)
 		f->nr_known = nr;
 	}
 	if (!f->known[name])
-		f->known[name] = frame_named(r->frames, name, 0, 0);
+		f->known[name] = frame_named(r->frames, name, 0,
+					     flags_of(str_text(r->frames->strings, name)));
 	return f->known[name];
 }
 
@@ -209,7 +212,6 @@ const struct reader_ops read_folded = {
 	.about = "stacks as text, one a line, as flame graph tools write",
 	.probe = folded_probe,
 	.priv_size = sizeof(struct folded),
-	.open = folded_open,
 	.next = folded_next,
 	.close = folded_close,
 };

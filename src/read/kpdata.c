@@ -104,20 +104,23 @@ struct kpdata {
 
 /* ---- how much speaks for this format ---- */
 
-/* Records in a row, up to 4. */
+/* Records in a row, up to 4; a single one counts if the file ends with it or in the next. */
 static int records_at(const uint8_t *head, size_t len)
 {
+	enum kp_result ret = KP_GOOD;
 	struct kp_record record;
 	const char *why;
 	size_t at = 0, need;
 	int nr = 0;
 
-	while (nr < 4 && at < len &&
-	       kp_parse(head + at, len - at, KP_ANY, &record, &need, &why) == KP_GOOD) {
+	while (nr < 4) {
+		ret = kp_parse(head + at, len - at, KP_ANY, &record, &need, &why);
+		if (ret != KP_GOOD)
+			break;
 		nr++;
 		at += record.size;
 	}
-	return nr > 1 || at == len ? nr : 0;
+	return nr > 1 || ret == KP_CUT ? nr : 0;
 }
 
 /* A file whose beginning is damaged is still one, if nothing else fits. */

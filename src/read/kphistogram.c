@@ -7,13 +7,14 @@
  *	ffffffffc2000000                         Total 00000000000003e8
  *
  * The first row has the sum and the second the ticks outside of the kernel, in place of the first
- * two buckets. Rows become samples with names, since no binary is needed for those; a tick is a
- * sample. Ticks of the sum that no row has were in those two buckets, or in rows that are damaged:
+ * two buckets. Rows become samples with names, since no binary is needed for those, or with
+ * addresses if the user gives the kernel; a tick is a sample. Ticks of the sum that no row has were in those two buckets, or in rows that are damaged:
  * they are lost.
  */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "base/text.h"
 #include "format.h"
@@ -26,11 +27,11 @@
 #define NUMBER 16
 
 struct kphistogram {
-	bool told;
+	unsigned told;
 	uint64_t row;
 	uint64_t total, sum; /* ticks: as the first row says, and of the other rows */
 	bool has_total;
-	uint64_t frame;
+	uint64_t frame; /* or an address */
 };
 
 static bool parse_row(const char *row, uint64_t *addr, uint64_t *ticks)
@@ -71,21 +72,12 @@ static int kphistogram_probe(const uint8_t *head, size_t len)
 	return nr && is_named((const char *)head, "Total") ? 72 + 2 * nr : nr > 1 ? 16 * nr : 0;
 }
 
-static int kphistogram_open(struct reader *r)
-{
-	(void)r;
-	return 0;
-}
-
-static void sample(struct reader *r, const char *name, size_t len, uint64_t ticks, bool kernel,
+static void sample(struct kphistogram *p, uint64_t frame, uint64_t context, uint64_t ticks,
 		   struct event *ev)
 {
-	struct kphistogram *p = r->priv;
-	struct strtab *strings = r->frames->strings;
-	uint32_t binary = kernel ? str_intern_z(strings, "[kernel]") : 0;
-
-	p->frame = frame_named(r->frames, str_intern(strings, name, len), binary,
-			       kernel ? FRAME_KERNEL : 0);
+	p->frame = frame;
+	if (context != IP_NAMED)
+		ev->pid = ev->tid = 0;
 	ev->kind = EVENT_SAMPLE;
 	ev->sample = (struct event_sample){
 		.ips = &p->frame,
@@ -93,8 +85,17 @@ static void sample(struct reader *r, const char *name, size_t len, uint64_t tick
 		.source = 1,
 		.weight = ticks,
 		.count = ticks,
-		.context = IP_NAMED,
+		.context = context,
 	};
+}
+
+static uint32_t named(struct reader *r, const char *name, size_t len, bool kernel)
+{
+	struct strtab *strings = r->frames->strings;
+	uint32_t binary = kernel ? str_intern_z(strings, "[kernel]") : 0;
+
+	return frame_named(r->frames, str_intern(strings, name, len), binary,
+			   kernel ? FRAME_KERNEL : 0);
 }
 
 /* A bucket without a function still has an address. */
@@ -105,11 +106,23 @@ static void bucket(struct reader *r, const char *row, uint64_t addr, uint64_t ti
 	size_t len;
 	const char *name = name_of(row, &len);
 
+	if (r->options->kernel) {
+		sample(r->priv, addr, IP_KERNEL, ticks, ev);
+		return;
+	}
 	if (!len) {
 		len = (size_t)snprintf(text, sizeof(text), "0x%" PRIx64, addr);
 		name = text;
 	}
-	sample(r, name, len, ticks, true, ev);
+	sample(r->priv, named(r, name, len, true), IP_NAMED, ticks, ev);
+}
+
+static void user(struct reader *r, uint64_t ticks, struct event *ev)
+{
+	if (r->options->kernel)
+		sample(r->priv, 0, IP_USER, ticks, ev);
+	else
+		sample(r->priv, named(r, "[user]", 6, false), IP_NAMED, ticks, ev);
 }
 
 /* True: the row makes an event. */
@@ -128,7 +141,7 @@ static bool take_row(struct reader *r, const char *row, uint64_t addr, uint64_t 
 		return false;
 	p->sum += ticks;
 	if (nr == 1 && is_named(row, "User"))
-		sample(r, "[user]", 6, ticks, false, ev);
+		user(r, ticks, ev);
 	else
 		bucket(r, row, addr, ticks, ev);
 	return true;
@@ -157,19 +170,44 @@ static int finish(struct kphistogram *p, struct event *ev)
 	return 1;
 }
 
-static int kphistogram_next(struct reader *r, struct event *ev)
+static bool tell(struct reader *r, struct event *ev)
 {
 	struct kphistogram *p = r->priv;
 
-	if (!p->told) {
-		p->told = true;
+	if (p->told && !r->options->kernel)
+		return false;
+	switch (p->told++) {
+	case 0:
 		ev->kind = EVENT_SOURCE;
 		ev->source = (struct event_source){
 			.id = 1, .type = SOURCE_SOFTWARE, .config = 9, .unit = "ticks"
 		};
 		ev->source.name = r->options->source ? r->options->source : "timer";
-		return 1;
+		return true;
+	case 1:
+		ev->kind = EVENT_MAP;
+		ev->map = (struct event_map){ .len = UINT64_MAX,
+					      .path = "[kernel.kallsyms]",
+					      .prot = PROT_READ | PROT_EXEC,
+					      .kernel = true,
+					      .as_linked = true,
+					      .foreign = true };
+		return true;
+	case 2:
+		ev->kind = EVENT_COMM;
+		ev->pid = ev->tid = 0;
+		ev->comm.comm = "akaros";
+		return true;
+	default: return false;
 	}
+}
+
+static int kphistogram_next(struct reader *r, struct event *ev)
+{
+	struct kphistogram *p = r->priv;
+
+	if (tell(r, ev))
+		return 1;
 	for (;;) {
 		uint64_t addr, ticks;
 		size_t have;
@@ -187,17 +225,10 @@ static int kphistogram_next(struct reader *r, struct event *ev)
 	}
 }
 
-static void kphistogram_close(struct reader *r)
-{
-	(void)r;
-}
-
 const struct reader_ops read_kphistogram = {
 	.name = "kphistogram",
 	.about = "Akaros kpdata of 2015 and before, a table of text",
 	.probe = kphistogram_probe,
 	.priv_size = sizeof(struct kphistogram),
-	.open = kphistogram_open,
 	.next = kphistogram_next,
-	.close = kphistogram_close,
 };

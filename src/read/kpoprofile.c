@@ -76,12 +76,6 @@ static int kpoprofile_probe(const uint8_t *head, size_t len)
 	return nr ? 32 + 4 * nr : 0;
 }
 
-static int kpoprofile_open(struct reader *r)
-{
-	(void)r;
-	return 0;
-}
-
 static bool tell(struct reader *r, struct event *ev)
 {
 	struct kpoprofile *p = r->priv;
@@ -213,17 +207,10 @@ static int kpoprofile_next(struct reader *r, struct event *ev)
 			     skipped);
 }
 
-static void kpoprofile_close(struct reader *r)
-{
-	(void)r;
-}
-
 const struct reader_ops read_kpoprofile = {
 	.name = "kpoprofile",
 	.about = "Akaros profiles before kpdata",
 	.probe = kpoprofile_probe,
 	.priv_size = sizeof(struct kpoprofile),
-	.open = kpoprofile_open,
 	.next = kpoprofile_next,
-	.close = kpoprofile_close,
 };

@@ -65,12 +65,6 @@ static int maestro_probe(const uint8_t *head, size_t len)
 	return 4 + 3 * (int)nr;
 }
 
-static int maestro_open(struct reader *r)
-{
-	(void)r;
-	return 0;
-}
-
 /* Goes on where several records in a row make sense, or the last ones end where the file does. */
 static int resync(struct reader *r, struct event *ev)
 {
@@ -139,17 +133,10 @@ static int maestro_next(struct reader *r, struct event *ev)
 	return 1;
 }
 
-static void maestro_close(struct reader *r)
-{
-	(void)r;
-}
-
 const struct reader_ops read_maestro = {
 	.name = "maestro",
 	.about = "Maestro kern-profile raw data, from its QEMU plugin",
 	.probe = maestro_probe,
 	.priv_size = sizeof(struct maestro),
-	.open = maestro_open,
 	.next = maestro_next,
-	.close = maestro_close,
 };

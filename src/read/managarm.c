@@ -189,11 +189,6 @@ static int managarm_next(struct reader *r, struct event *ev)
 	return 1;
 }
 
-static void managarm_close(struct reader *r)
-{
-	(void)r;
-}
-
 const struct reader_ops read_managarm = {
 	.name = "managarm",
 	.about = "Managarm kernel-profile stream, all generations",
@@ -201,5 +196,4 @@ const struct reader_ops read_managarm = {
 	.priv_size = sizeof(struct managarm),
 	.open = managarm_open,
 	.next = managarm_next,
-	.close = managarm_close,
 };

@@ -4,6 +4,7 @@
  * port: for every allocation, resize and free a record of the allocator's name, the operation, the
  * pointer, the size and the stack. Serial lines lose bytes: the names are where it goes on.
  */
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -17,6 +18,7 @@
 #define MAX_SIZE ((uint64_t)1 << 52) /* bytes, or pages: no machine has more */
 #define PAGE 4096
 #define CUT SIZE_MAX
+#define PROOF 3 /* records in a row of a name that is not known */
 
 struct memtrace {
 	struct bare bare;
@@ -78,39 +80,56 @@ static size_t parse(const uint8_t *data, size_t len, struct record *rec, const c
 	return size > len ? CUT : size;
 }
 
-/* A record of an allocator that is known begins here. */
-static bool begins(const uint8_t *data, size_t len)
+/* Another allocator, of a changed kernel say: then several records have to speak for it. */
+static bool name_likely(const uint8_t *name, size_t len)
 {
-	struct record rec;
-	const char *why;
-
-	return len > 6 && name_known(data + 1, data[0]) && parse(data, len, &rec, &why);
+	for (size_t i = 0; i < len; i++) {
+		if (!isalnum(name[i]) && !strchr("_-.:", name[i]))
+			return false;
+	}
+	return len > 2;
 }
 
-static int memtrace_probe(const uint8_t *head, size_t len)
+/* Whole records that follow each other from here, up to `most`; or up to the end, where one is. */
+static unsigned walk(const uint8_t *data, size_t len, unsigned most, bool *cut)
 {
 	struct record rec;
 	const char *why;
 	unsigned nr = 0;
 
-	if (!begins(head, len))
-		return 0;
-	while (len && nr < 4) {
-		size_t size = parse(head, len, &rec, &why);
+	for (*cut = false; len && nr < most; nr++) {
+		size_t size = parse(data, len, &rec, &why);
 
-		if (!size || size == CUT)
-			return size ? 48 : 24;
-		head += size;
+		*cut = size == CUT;
+		if (!size || *cut || !name_likely(rec.name, rec.name_len))
+			return nr;
+		data += size;
 		len -= size;
-		nr++;
 	}
-	return 60;
+	return most;
 }
 
-static int memtrace_open(struct reader *r)
+/* A record of an allocator that is known begins here, or several of another. */
+static bool begins(const uint8_t *data, size_t len)
 {
-	(void)r;
-	return 0;
+	struct record rec;
+	const char *why;
+	bool cut;
+
+	if (len > 6 && name_known(data + 1, data[0]))
+		return parse(data, len, &rec, &why);
+	return len && walk(data, len, PROOF, &cut) == PROOF;
+}
+
+static int memtrace_probe(const uint8_t *head, size_t len)
+{
+	bool cut;
+
+	if (!begins(head, len))
+		return 0;
+	if (walk(head, len, 4, &cut) == 4)
+		return 60;
+	return cut ? 48 : 24;
 }
 
 static int resync(struct reader *r, struct event *ev, const char *why)
@@ -195,17 +214,10 @@ static int memtrace_next(struct reader *r, struct event *ev)
 	return 1;
 }
 
-static void memtrace_close(struct reader *r)
-{
-	(void)r;
-}
-
 const struct reader_ops read_memtrace = {
 	.name = "memtrace",
 	.about = "Maestro memtrace, allocations from its serial port",
 	.probe = memtrace_probe,
 	.priv_size = sizeof(struct memtrace),
-	.open = memtrace_open,
 	.next = memtrace_next,
-	.close = memtrace_close,
 };

@@ -168,12 +168,31 @@ static int next_aux(struct reader *r, struct event *ev)
 	return 1;
 }
 
+/* How to read the bytes of tracepoints. They follow the record, too. */
 static bool tracing_data(struct perfdata *p, struct reader *r, const struct record *rec)
 {
 	struct cursor c = record_body(p, rec);
-	uint64_t len = ((uint64_t)cursor_u32(&c) + 7) & ~(uint64_t)7;
+	uint64_t len = cursor_u32(&c), padded = (len + 7) & ~(uint64_t)7;
+	size_t have = 0;
+	const uint8_t *data = NULL;
 
-	return !c.bad && in_skip(r->in, len) == len;
+	if (!c.bad && padded <= IN_MAX_PEEK)
+		data = in_peek(r->in, (size_t)padded, &have);
+	if (have >= padded && !p->tracing.len)
+		buf_add(&p->tracing, data, (size_t)len);
+	return !c.bad && in_skip(r->in, padded) == padded;
+}
+
+static int tell_tracing(struct perfdata *p, struct event *ev)
+{
+	p->told_tracing = true;
+	ev->kind = EVENT_AUX;
+	ev->aux = (struct event_aux){
+		.kind = "tracing_data",
+		.data = (const uint8_t *)p->tracing.data,
+		.len = p->tracing.len,
+	};
+	return 1;
 }
 
 /* perf's own records. -1: damaged. */
@@ -428,6 +447,7 @@ static int tell_source(struct perfdata *p, struct event *ev)
 			 (type & PERF_SAMPLE_TIME ? 0 : LACKS_TIME) |
 			 (type & PERF_SAMPLE_CPU ? 0 : LACKS_CPU),
 		.branches = type & PERF_SAMPLE_BRANCH_STACK,
+		.raw = type & PERF_SAMPLE_RAW,
 	};
 	return 1;
 }
@@ -500,6 +520,8 @@ static int perfdata_next(struct reader *r, struct event *ev)
 			return ret;
 		if (p->told_facts < p->nr_facts)
 			return tell_fact(p, ev);
+		if (p->tracing.len && !p->told_tracing)
+			return tell_tracing(p, ev);
 		if (p->now.size || p->ended) {
 			/* In a pipe the events get their names only after their description. */
 			if (p->told_attrs < p->nr_attrs)
@@ -560,6 +582,7 @@ static void perfdata_close(struct reader *r)
 	free(p->streams);
 	buf_release(&p->scratch);
 	buf_release(&p->text);
+	buf_release(&p->tracing);
 }
 
 const struct reader_ops read_perfdata = {

@@ -30,6 +30,7 @@ struct attr {
 	struct perf_attr raw; /* in this machine's byte order, as a little-endian one has it */
 	char *name;	      /* NULL: not told */
 	char *unit;	      /* likewise */
+	bool scaled;	      /* units were told for what is shown, not for weights */
 	/* Where in a sample, or before the end of any other record; 0: not there. */
 	uint32_t sample_id, sample_time;
 	uint32_t back_id, back_time, back_cpu, back_task, back_all;
@@ -102,6 +103,8 @@ struct perfdata {
 	bool told_idle, idle_waits;
 	struct event idle_sample; /* waits until the name of its task is told */
 	char *kallsyms;		  /* in a folder that perf recorded to */
+	struct buf tracing;	  /* how the bytes of tracepoints are read */
+	bool told_tracing;
 	const char *aux_kind;
 
 	struct order order;

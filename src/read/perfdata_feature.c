@@ -194,6 +194,10 @@ static bool feature_clock(struct perfdata *p, struct cursor *c)
 bool feature_read(struct perfdata *p, unsigned bit, struct cursor *c)
 {
 	switch (bit) {
+	case PERF_FEATURE_TRACING_DATA:
+		buf_clear(&p->tracing);
+		buf_add(&p->tracing, c->at, (size_t)(c->end - c->at));
+		return true;
 	case PERF_FEATURE_BUILD_ID: return feature_build_ids(p, c);
 	case PERF_FEATURE_HOSTNAME: return text_fact(p, c, "hostname");
 	case PERF_FEATURE_OSRELEASE: return text_fact(p, c, "osrelease");
@@ -212,6 +216,7 @@ bool feature_read(struct perfdata *p, unsigned bit, struct cursor *c)
 bool feature_wanted(unsigned bit)
 {
 	switch (bit) {
+	case PERF_FEATURE_TRACING_DATA:
 	case PERF_FEATURE_BUILD_ID:
 	case PERF_FEATURE_HOSTNAME:
 	case PERF_FEATURE_OSRELEASE:

@@ -162,13 +162,23 @@ bool header_attr_record(struct perfdata *p, const struct record *rec)
 /* It may have been told without: then it is told again. */
 static void set_unit(struct perfdata *p, size_t attr, char *unit)
 {
-	if (attr >= p->nr_attrs || p->attrs[attr].unit) {
+	if (attr >= p->nr_attrs || p->attrs[attr].unit || p->attrs[attr].scaled) {
 		free(unit);
 		return;
 	}
 	p->attrs[attr].unit = unit;
 	if (p->told_attrs > attr)
 		p->told_attrs = attr;
+}
+
+/* The unit, told before, is of what perf stat prints, cpu-clock's ms say, and not of weights. */
+static void set_scaled(struct perfdata *p, size_t attr)
+{
+	if (attr >= p->nr_attrs)
+		return;
+	free(p->attrs[attr].unit);
+	p->attrs[attr].unit = NULL;
+	p->attrs[attr].scaled = true;
 }
 
 bool header_update_record(struct perfdata *p, const struct record *rec)
@@ -182,6 +192,10 @@ bool header_update_record(struct perfdata *p, const struct record *rec)
 		return false;
 	if (!known || c.at == c.end)
 		return true;
+	if (type == PERF_EVENT_UPDATE_SCALE) {
+		set_scaled(p, known->attr);
+		return true;
+	}
 	text = xstrndup((const char *)c.at, strnlen((const char *)c.at, (size_t)(c.end - c.at)));
 	if (type == PERF_EVENT_UPDATE_NAME)
 		header_name(p, known->attr, text);
@@ -305,6 +319,16 @@ static int read_feature_section(struct reader *r, unsigned bit, struct perf_sect
 	return 0;
 }
 
+/* Does any feature from this bit on tell something that is of use here? */
+static bool some_wanted(const struct perf_header *header, unsigned bit)
+{
+	for (; bit < PERF_FEATURES; bit++) {
+		if ((header->features[bit / 64] >> bit % 64 & 1) && feature_wanted(bit))
+			return true;
+	}
+	return false;
+}
+
 /* After the data: one section for each bit, in their order. */
 static int read_features(struct reader *r, const struct perf_header *header, uint64_t length)
 {
@@ -322,10 +346,13 @@ static int read_features(struct reader *r, const struct perf_header *header, uin
 			return -1;
 		c.end = c.at + have;
 		if (have < sizeof(struct perf_section)) {
-			reader_missing(r,
-				       "%s: byte %" PRIu64 ": the table of features is cut short; "
-				       "features from %u on are left out",
-				       r->in->path, table, bit);
+			/* toperf claims one that nobody knows, and writes none. */
+			if (some_wanted(header, bit))
+				reader_missing(r,
+					       "%s: byte %" PRIu64
+					       ": the table of features is cut short; features "
+					       "from %u on are left out",
+					       r->in->path, table, bit);
 			return 0;
 		}
 		if (read_feature_section(r, bit, take_section(&c), length) < 0)

@@ -90,10 +90,15 @@ static void take_trailer(const struct perfdata *p, const struct record *rec, str
 		c->end = at;
 }
 
-/* The rest of the record as a string. */
-static char *take_text(struct perfdata *p, struct cursor *c)
+/*
+ * The rest of the record as a string. toperf leaves too little room for what sample_id_all puts
+ * behind it: what ends inside the record is a string, as it is for perf.
+ */
+static char *take_text(struct perfdata *p, const struct record *rec, struct cursor *c)
 {
-	size_t len = strnlen((const char *)c->at, (size_t)(c->end - c->at));
+	const uint8_t *end = rec->data + rec->size;
+	const uint8_t *null = memchr(c->at, '\0', (size_t)(end - c->at));
+	size_t len = (size_t)((null ? null : c->end) - c->at);
 
 	buf_clear(&p->text);
 	buf_add(&p->text, c->at, len);
@@ -111,7 +116,7 @@ static void comm_event(struct perfdata *p, const struct record *rec, struct curs
 {
 	take_task(c, ev);
 	ev->kind = EVENT_COMM;
-	ev->comm.comm = take_text(p, c);
+	ev->comm.comm = take_text(p, rec, c);
 	ev->comm.exec = rec->misc & PERF_MISC_COMM_EXEC;
 }
 
@@ -198,7 +203,7 @@ static void map_event(struct perfdata *p, const struct record *rec, struct curso
 		map->build_id = id + 4;
 		map->build_id_len = id[0];
 	}
-	path = take_text(p, c);
+	path = take_text(p, rec, c);
 	map->path = path;
 	map->guest = mode == PERF_MISC_GUEST_KERNEL || mode == PERF_MISC_GUEST_USER;
 	if (mode == PERF_MISC_KERNEL || mode == PERF_MISC_GUEST_KERNEL)
@@ -231,7 +236,8 @@ static void switch_event(const struct record *rec, struct cursor *c, struct even
 	}
 }
 
-static void symbol_event(struct perfdata *p, struct cursor *c, struct event *ev)
+static void symbol_event(struct perfdata *p, const struct record *rec, struct cursor *c,
+			 struct event *ev)
 {
 	ev->pid = ev->tid = NO_TASK;
 	ev->kind = EVENT_SYMBOL;
@@ -239,7 +245,7 @@ static void symbol_event(struct perfdata *p, struct cursor *c, struct event *ev)
 	ev->symbol.len = cursor_u32(c);
 	ev->symbol.type = cursor_u16(c);
 	ev->symbol.gone = cursor_u16(c) & PERF_KSYMBOL_UNREGISTER;
-	ev->symbol.name = take_text(p, c);
+	ev->symbol.name = take_text(p, rec, c);
 }
 
 static void aux_event(const struct perfdata *p, struct cursor *c, struct event *ev)
@@ -268,7 +274,7 @@ int record_event(struct reader *r, const struct record *rec, struct event *ev)
 	case PERF_RECORD_LOST_SAMPLES: lost_event(rec, &c, ev); break;
 	case PERF_RECORD_SWITCH:
 	case PERF_RECORD_SWITCH_CPU_WIDE: switch_event(rec, &c, ev); break;
-	case PERF_RECORD_KSYMBOL: symbol_event(p, &c, ev); break;
+	case PERF_RECORD_KSYMBOL: symbol_event(p, rec, &c, ev); break;
 	case PERF_RECORD_AUX: aux_event(p, &c, ev); break;
 	case PERF_RECORD_CALLCHAIN_DEFERRED:
 		*ev = blank;

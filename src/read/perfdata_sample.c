@@ -190,8 +190,10 @@ static void take_fields(struct perfdata *p, struct cursor *c, const struct perf_
 		chain->nr = cursor_u64(c);
 		chain->at = take_words(c, chain->nr);
 	}
-	if (type & PERF_SAMPLE_RAW)
-		cursor_bytes(c, cursor_u32(c));
+	if (type & PERF_SAMPLE_RAW) {
+		sample->raw_len = cursor_u32(c);
+		sample->raw = cursor_bytes(c, sample->raw_len);
+	}
 	if (type & PERF_SAMPLE_BRANCH_STACK)
 		take_branches(p, c, attr->branch_sample_type, sample);
 	if (type & (PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER))
@@ -220,6 +222,32 @@ static void hold(struct perfdata *p, const struct record *rec, uint32_t tid, uin
 	p->held[p->nr_held++] = held;
 }
 
+static uint64_t first_address(const struct event_sample *sample)
+{
+	for (uint32_t i = 0; i < sample->nr; i++) {
+		if (!ip_is_marker(sample->ips[i]))
+			return sample->ips[i];
+	}
+	return 0;
+}
+
+/*
+ * A kernel's chain begins with a marker and the sampled pc. toperf's has only the callers: without
+ * the pc, who called stands for whom it called.
+ */
+static void put_pc_first(struct perfdata *p, struct event_sample *sample, uint64_t ip)
+{
+	bool in_place = sample->ips == p->ips;
+
+	if (!ip || ip_is_marker(sample->ips[0]) || sample->ips[0] == ip)
+		return;
+	GROW(p->ips, sample->nr + 1, p->cap_ips);
+	memmove(p->ips + 1, in_place ? p->ips : sample->ips, (size_t)sample->nr * 8);
+	p->ips[0] = ip;
+	sample->ips = p->ips;
+	sample->nr++;
+}
+
 /* The sampled pc, the chain if there is one, and what was promised of it. */
 static void set_chain(struct perfdata *p, struct event_sample *sample, const struct chain *chain,
 		      uint64_t ip, bool complete)
@@ -237,6 +265,10 @@ static void set_chain(struct perfdata *p, struct event_sample *sample, const str
 	}
 	sample->ips = words_of(chain->at, nr, p->swap, &p->ips, &p->cap_ips);
 	sample->nr = (uint32_t)nr;
+	if (!complete)
+		put_pc_first(p, sample, ip);
+	if (first_address(sample) != ip)
+		sample->pc = ip;
 	if (!complete)
 		return;
 	nr -= 2;
@@ -296,6 +328,8 @@ static int parse(struct reader *r, const struct record *rec, struct event *ev, b
 	ev->sample.source = (uint32_t)(attr - p->attrs) + 1;
 	ev->sample.context = context_of(rec->misc, ip);
 	set_chain(p, &ev->sample, &chain, ip, deferred);
+	ev->sample.no_chain =
+		attr->raw.sample_type & PERF_SAMPLE_CALLCHAIN && !chain.nr && !ev->sample.state;
 	if (!p->nr_reads)
 		return 1;
 	p->leader = *ev;

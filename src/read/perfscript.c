@@ -3,7 +3,7 @@
  * perfscript: what perf script prints, of any version and with most of its options. A sample is a
  * line that says who and when, a line for each frame, and an empty one; or all on one line, if
  * there is no call chain. Lines in between that are neither (source lines, registers, dumps) are
- * passed over.
+ * passed over. With -F any part of the first line may be missing, or all of it.
  *
  * Frames go by name and binary. Their addresses are not used: some versions of perf print them
  * relative to the file and others do not, and the text does not say which.
@@ -25,6 +25,7 @@ struct start { /* of a sample: its first line */
 	uint32_t cpu, pid, tid;
 	uint32_t comm, event; /* handles; 0: not told */
 	bool skip;	      /* not a sample, whatever follows */
+	bool bare;	      /* only who: it is one if frames follow */
 };
 
 struct place { /* what the text of a frame says */
@@ -38,6 +39,8 @@ enum stage { STAGE_READ, STAGE_SOURCE, STAGE_COMM, STAGE_SAMPLE };
 struct perfscript {
 	struct start now;
 	bool open, ended;
+	bool tabs; /* the sample's frames are indented by them */
+	uint64_t bare_at;
 	enum stage stage;
 	struct place *places; /* every text once; [0] none */
 	size_t nr_places, cap_places;
@@ -48,7 +51,7 @@ struct perfscript {
 	size_t cap_ips;
 	struct hash comms;   /* tid to the comm that was told */
 	struct hash sources; /* event's name to the id, which is the name's handle */
-	struct buf text;
+	struct buf text, bare;
 };
 
 struct span {
@@ -135,19 +138,37 @@ static bool mode_word(struct span word)
 	return *word.at >= 'A' && *word.at <= 'Z';
 }
 
-/* What stands before the time: COMM TID [CPU] MODE, the last two if at all. */
+/* The last of a date and a time of the day. */
+static bool clock_word(struct span word)
+{
+	return span_len(word) > 8 && digit(*word.at) && word.at[2] == ':' && word.at[5] == ':';
+}
+
+/* What stands before the time: COMM TID [CPU] MODE DATE, all but the task if at all. */
 static bool who(struct span left, struct start *start, struct span *comm)
 {
 	struct span word = last_word(&left);
 
+	if (clock_word(word)) {
+		last_word(&left);
+		word = last_word(&left);
+	}
 	if (mode_word(word))
 		word = last_word(&left);
 	if (cpu_word(word, &start->cpu))
 		word = last_word(&left);
-	if (!task_word(word, start))
-		return false;
 	*comm = trim(left);
-	return comm->at < comm->end;
+	return task_word(word, start);
+}
+
+/* Likewise, with no task. */
+static void who_else(struct span left, struct start *start, struct span *comm)
+{
+	struct span rest = trim(left);
+
+	if (cpu_word(last_word(&rest), &start->cpu))
+		left = rest;
+	*comm = trim(left);
 }
 
 /* The number that ends before the colon at `colon`, if it is a time: seconds and 6 or 9 digits. */
@@ -193,7 +214,7 @@ static void take_period(struct span *right, struct start *start)
 	at = right->at;
 	while (at < right->end && digit(*at))
 		at++;
-	if (at > right->at && at < right->end && blank(*at) &&
+	if (at > right->at && (at == right->end || blank(*at)) &&
 	    text_u64(right->at, (size_t)(at - right->at), &start->period))
 		right->at = at;
 }
@@ -201,6 +222,40 @@ static void take_period(struct span *right, struct start *start)
 static bool begins(struct span s, const char *with)
 {
 	return span_len(s) >= strlen(with) && !memcmp(s.at, with, strlen(with));
+}
+
+static size_t hex_digits(struct span s)
+{
+	const char *at = s.at;
+
+	while (at < s.end && (digit(*at) || ((*at | 0x20) >= 'a' && (*at | 0x20) <= 'f')))
+		at++;
+	return (size_t)(at - s.at);
+}
+
+/* What follows the address of a frame; false if the line is none. */
+static bool frame_text(struct span line, struct span *text)
+{
+	bool tab = line.at < line.end && *line.at == '\t';
+	size_t digits;
+
+	line = trim(line);
+	digits = hex_digits(line);
+	if (!digits || digits > 16)
+		return false;
+	*text = (struct span){ line.at + digits, line.end };
+	if (text->at == text->end)
+		return tab; /* only the address */
+	return blank(*text->at) && !begins(trim(*text), "insn:");
+}
+
+/* A frame as perf lays it out: a tab, and the address to the right in 16 columns. */
+static bool clear_frame(struct span line)
+{
+	struct span text;
+
+	return span_len(line) >= 1 + 16 && *line.at == '\t' && frame_text(line, &text) &&
+	       text.at == line.at + 1 + 16;
 }
 
 struct first_line {
@@ -219,12 +274,14 @@ static bool what(struct span right, struct first_line *first)
 		return true;
 	}
 	if (!event_name(&right, &first->event)) {
-		/* Without the event, only the period may stand there. */
+		/* Without the event, only the period and a frame may stand there. */
+		struct span text;
+
 		first->event = (struct span){ right.at, right.at };
-		if (right.at < right.end)
+		if (right.at < right.end && !frame_text(right, &text))
 			return false;
 	}
-	first->tail = trim(right);
+	first->tail = right;
 	return true;
 }
 
@@ -232,8 +289,8 @@ static const struct start no_start = {
 	.time = NO_TIME, .period = 1, .cpu = NO_CPU, .pid = NO_TASK, .tid = NO_TASK
 };
 
-/* The first time on the line before which a task is told. */
-static bool timed_start(struct span line, struct first_line *first)
+/* The first time on the line before which a task is told; or any, if it need not be. */
+static bool timed_start(struct span line, bool task, struct first_line *first)
 {
 	for (const char *c = line.at; c < line.end; c++) {
 		const char *at;
@@ -245,8 +302,14 @@ static bool timed_start(struct span line, struct first_line *first)
 			continue;
 		first->start = no_start;
 		at = time_before(line.at, c, &first->start.time);
-		if (at && who((struct span){ line.at, at }, &first->start, &first->comm))
-			return what((struct span){ c + 1, line.end }, first);
+		if (!at)
+			continue;
+		if (!who((struct span){ line.at, at }, &first->start, &first->comm)) {
+			if (task)
+				continue;
+			who_else((struct span){ line.at, at }, &first->start, &first->comm);
+		}
+		return what((struct span){ c + 1, line.end }, first);
 	}
 	return false;
 }
@@ -265,15 +328,15 @@ static bool timeless_start(struct span line, struct first_line *first)
 		first->start = no_start;
 		left = (struct span){ line.at, c };
 		first->event = last_word(&left);
-		first->tail = trim((struct span){ c + 1, line.end });
-		if (who(left, &first->start, &first->comm)) {
+		first->tail = (struct span){ c + 1, line.end };
+		if (who(left, &first->start, &first->comm) && span_len(first->comm)) {
 			/* Two numbers: the second is the period. */
 			struct start other = first->start;
 			struct span comm, before = left;
 
 			word = last_word(&before);
 			if (text_u64(word.at, span_len(word), &other.period) &&
-			    who(before, &other, &comm)) {
+			    who(before, &other, &comm) && span_len(comm)) {
 				first->start = other;
 				first->comm = comm;
 			}
@@ -284,28 +347,6 @@ static bool timeless_start(struct span line, struct first_line *first)
 }
 
 /* ---- frames ---- */
-
-static size_t hex_digits(struct span s)
-{
-	const char *at = s.at;
-
-	while (at < s.end && (digit(*at) || ((*at | 0x20) >= 'a' && (*at | 0x20) <= 'f')))
-		at++;
-	return (size_t)(at - s.at);
-}
-
-/* What follows the address of a frame; NULL if the line is none. */
-static bool frame_text(struct span line, struct span *text)
-{
-	size_t digits;
-
-	line = trim(line);
-	digits = hex_digits(line);
-	if (!digits || digits > 16 || line.at + digits >= line.end || !blank(line.at[digits]))
-		return false;
-	*text = (struct span){ line.at + digits + 1, line.end };
-	return !begins(trim(*text), "insn:");
-}
 
 /* Where the parenthesis that closes at the end was opened; NULL if none was. */
 static const char *opening(struct span s)
@@ -460,8 +501,17 @@ static bool take_title(struct perfscript *p, struct span line, struct event *ev)
 
 static bool read_start(struct span line, struct first_line *first)
 {
-	return timed_start(line, first) ||
+	return timed_start(line, true, first) || timed_start(line, false, first) ||
 	       (line.at < line.end && !blank(*line.at) && timeless_start(line, first));
+}
+
+/* A frame behind the rest of the first line: with its binary, or to the right in 16 columns. */
+static bool tail_frame(const struct first_line *first, struct span *text)
+{
+	struct span tail = trim(first->tail);
+
+	return !first->start.skip && span_len(tail) && frame_text(tail, text) &&
+	       (!span_len(first->event) || tail.end[-1] == ')' || text->at - first->tail.at > 16);
 }
 
 static void begin_sample(struct reader *r, const struct first_line *first)
@@ -470,13 +520,38 @@ static void begin_sample(struct reader *r, const struct first_line *first)
 	struct span text;
 
 	p->now = first->start;
-	p->now.comm = intern(r, first->comm);
+	p->now.comm = span_len(first->comm) ? intern(r, first->comm) : 0;
 	p->now.event = span_len(first->event) ? intern(r, first->event) : 0;
+	if (p->now.tid == NO_TASK && p->now.comm)
+		p->now.pid = p->now.tid = p->now.comm; /* a number to tell tasks apart by */
 	p->open = true;
 	p->nr = 0;
-	if (!p->now.skip && span_len(first->tail) && first->tail.end[-1] == ')' &&
-	    frame_text(first->tail, &text))
+	if (tail_frame(first, &text))
 		add_frame(r, text);
+}
+
+/* -F without time and event: the line may be anything, until a frame follows. */
+static void begin_bare(struct reader *r, struct span line, uint64_t offset)
+{
+	struct perfscript *p = r->priv;
+	struct first_line first = { .start = no_start };
+
+	if (!who(line, &first.start, &first.comm))
+		who_else(line, &first.start, &first.comm);
+	first.start.bare = true;
+	begin_sample(r, &first);
+	p->bare_at = offset;
+	buf_clear(&p->bare);
+	buf_add(&p->bare, line.at, span_len(line));
+}
+
+static int not_bare(struct reader *r, struct event *ev)
+{
+	struct perfscript *p = r->priv;
+
+	p->open = false;
+	return reader_damage(r, ev, p->bare_at, 0, p->bare.len, "not from perf script: %.60s",
+			     p->bare.data);
 }
 
 /* The sample at hand is complete. False: it is none that counts. */
@@ -497,6 +572,18 @@ static void anonymous_sample(struct perfscript *p)
 	p->nr = 0;
 }
 
+/* Registers, physical addresses and the like may look like frames, but have no tab before them. */
+static void take_frame(struct reader *r, struct span line, struct span text)
+{
+	struct perfscript *p = r->priv;
+	bool tab = *line.at == '\t';
+
+	if (!p->nr)
+		p->tabs = tab;
+	if (p->tabs == tab)
+		add_frame(r, text);
+}
+
 /*
  * One line. 1: an event is in *ev, 0: go on. A line that begins a sample while another is open
  * ends that one, and is read once more after it was told.
@@ -511,11 +598,15 @@ static int take_line(struct reader *r, struct span line, uint64_t offset, bool *
 	*again = false;
 	if (line.at < line.end && *line.at == '#')
 		return take_title(p, line, ev);
+	if (p->open && p->now.bare && !p->nr && !clear_frame(line)) {
+		*again = true;
+		return not_bare(r, ev);
+	}
 	if (!span_len(trim(line))) {
 		end_sample(p);
 		return 0;
 	}
-	if (timed_start(line, &first) ||
+	if (timed_start(line, true, &first) ||
 	    (!(p->open && frame_text(line, &text)) && read_start(line, &first))) {
 		if (end_sample(p))
 			*again = true;
@@ -523,16 +614,15 @@ static int take_line(struct reader *r, struct span line, uint64_t offset, bool *
 			begin_sample(r, &first);
 		return 0;
 	}
-	if (frame_text(line, &text)) {
+	/* Outside of a sample a word of hexadecimal digits may be a name. */
+	if ((p->open || blank(*line.at)) && frame_text(line, &text)) {
 		if (!p->open)
 			anonymous_sample(p);
-		add_frame(r, text);
-		return 0;
+		take_frame(r, line, text);
+	} else if (!p->open) {
+		begin_bare(r, line, offset);
 	}
-	if (p->open)
-		return 0;
-	return reader_damage(r, ev, offset, 0, span_len(line), "not from perf script: %.*s",
-			     span_len(line) > 60 ? 60 : (int)span_len(line), line.at);
+	return 0;
 }
 
 /* ---- events ---- */
@@ -641,6 +731,8 @@ static int perfscript_next(struct reader *r, struct event *ev)
 			return 0;
 		if (!text_line(r->in, &line.at, &len)) {
 			p->ended = true;
+			if (p->open && p->now.bare && !p->nr)
+				return not_bare(r, ev);
 			end_sample(p);
 			continue;
 		}
@@ -651,12 +743,6 @@ static int perfscript_next(struct reader *r, struct event *ev)
 		if (ret)
 			return ret;
 	}
-}
-
-static int perfscript_open(struct reader *r)
-{
-	(void)r;
-	return 0;
 }
 
 static void perfscript_close(struct reader *r)
@@ -670,6 +756,16 @@ static void perfscript_close(struct reader *r)
 	hash_release(&p->comms);
 	hash_release(&p->sources);
 	buf_release(&p->text);
+	buf_release(&p->bare);
+}
+
+static struct span next_line(struct span *rest)
+{
+	const char *newline = memchr(rest->at, '\n', span_len(*rest));
+	struct span line = { rest->at, newline ? newline : rest->end };
+
+	rest->at = newline ? newline + 1 : rest->end;
+	return line;
 }
 
 static int perfscript_probe(const uint8_t *head, size_t len)
@@ -679,25 +775,22 @@ static int perfscript_probe(const uint8_t *head, size_t len)
 	struct first_line first;
 
 	while (rest.at < rest.end) {
-		const char *newline = memchr(rest.at, '\n', span_len(rest));
-		struct span line = { rest.at, newline ? newline : rest.end };
+		struct span line = next_line(&rest), second, text;
 
-		rest.at = newline ? newline + 1 : rest.end;
 		if (memchr(line.at, '\0', span_len(line)))
 			return 0;
 		if (!span_len(trim(line)) || *line.at == '#')
 			continue;
-		if (timed_start(line, &first))
+		if (timed_start(line, true, &first))
 			return 72;
 		/* Weak on its own: a frame has to follow. */
-		if (read_start(line, &first) && rest.at < rest.end && blank(*rest.at)) {
-			struct span text, second = rest;
-
-			newline = memchr(rest.at, '\n', span_len(rest));
-			second.end = newline ? newline : rest.end;
-			return frame_text(second, &text) ? 40 : 0;
-		}
-		return 0;
+		second = next_line(&rest);
+		if (clear_frame(line) || clear_frame(second))
+			return 40;
+		return read_start(line, &first) && second.at < second.end && blank(*second.at) &&
+				       frame_text(second, &text)
+			       ? 40
+			       : 0;
 	}
 	return titled ? 48 : 0;
 }
@@ -707,7 +800,6 @@ const struct reader_ops read_perfscript = {
 	.about = "the text of perf script",
 	.probe = perfscript_probe,
 	.priv_size = sizeof(struct perfscript),
-	.open = perfscript_open,
 	.next = perfscript_next,
 	.close = perfscript_close,
 };

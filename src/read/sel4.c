@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -85,6 +86,16 @@ void sel4_close(struct sel4 *s)
 	free(s->unmapped);
 }
 
+enum { TELL_SYSTEM, TELL_CLOCK, TELL_SOURCE, TELL_MAPPINGS };
+
+static void tell_clock(const struct reader *r, struct sel4 *s, struct event *ev)
+{
+	snprintf(s->clock, sizeof(s->clock), "ticks of %" PRIu64 " Hz, made ns",
+		 r->options->tick_hz);
+	ev->kind = EVENT_META;
+	ev->meta = (struct event_meta){ "clock", s->clock };
+}
+
 static void tell_source(const struct reader *r, struct event *ev)
 {
 	ev->kind = EVENT_SOURCE;
@@ -94,7 +105,7 @@ static void tell_source(const struct reader *r, struct event *ev)
 
 static void tell_mapping(struct sel4 *s, struct event *ev)
 {
-	struct sel4_mapping *mapping = &s->mappings[s->told - 2];
+	struct sel4_mapping *mapping = &s->mappings[s->told - TELL_MAPPINGS];
 
 	ev->pid = ev->tid = mapping->pid;
 	if (s->comm_next) {
@@ -112,20 +123,22 @@ static void tell_mapping(struct sel4 *s, struct event *ev)
 
 bool sel4_tell(struct reader *r, struct sel4 *s, struct event *ev)
 {
-	if (s->told == 0) {
+	if (s->told == TELL_CLOCK && !r->options->tick_hz)
+		s->told++;
+	switch (s->told) {
+	case TELL_SYSTEM:
 		ev->kind = EVENT_META;
 		ev->meta = (struct event_meta){ "osrelease", "seL4" };
-		s->told++;
+		break;
+	case TELL_CLOCK: tell_clock(r, s, ev); break;
+	case TELL_SOURCE: tell_source(r, ev); break;
+	default:
+		if (s->told - TELL_MAPPINGS >= s->nr_mappings)
+			return false;
+		tell_mapping(s, ev);
 		return true;
 	}
-	if (s->told == 1) {
-		tell_source(r, ev);
-		s->told++;
-		return true;
-	}
-	if (s->told - 2 >= s->nr_mappings)
-		return false;
-	tell_mapping(s, ev);
+	s->told++;
 	return true;
 }
 
@@ -160,8 +173,24 @@ static uint64_t unwrap(struct sel4 *s, uint64_t time, uint32_t cpu)
 static uint64_t to_ns(const struct reader *r, uint64_t ticks)
 {
 	uint64_t hz = r->options->tick_hz;
+	__uint128_t ns = hz ? (__uint128_t)ticks * 1000000000 / hz : ticks;
 
-	return hz ? (uint64_t)((__uint128_t)ticks * 1000000000 / hz) : ticks;
+	return ns < NO_TIME ? (uint64_t)ns : NO_TIME;
+}
+
+/* How much of the chain counts, without the ip itself. */
+static uint64_t chain_length(const struct sel4_sample *sample)
+{
+	uint64_t nr = sample->nr < sample->nr_ips ? sample->nr : sample->nr_ips;
+
+	if (sample->nr == SEL4_NOT_COUNTED) {
+		for (nr = 0; nr < sample->nr_ips && sample->chain[nr + 1];)
+			nr++;
+	}
+	/* A stack ends in zeros where the walk found no more. */
+	while (nr && sample->chain[nr] == 0)
+		nr--;
+	return nr;
 }
 
 static void count_unmapped(struct sel4 *s, uint32_t pid)
@@ -185,11 +214,8 @@ static void count_unmapped(struct sel4 *s, uint32_t pid)
 void sel4_event(struct reader *r, struct sel4 *s, struct event *ev)
 {
 	struct sel4_sample *sample = &s->sample;
-	uint64_t nr = sample->nr < sample->nr_ips ? sample->nr : sample->nr_ips;
+	uint64_t nr = chain_length(sample);
 
-	/* A stack ends in zeros where the walk found no more; what follows is stale. */
-	while (nr && sample->chain[nr] == 0)
-		nr--;
 	for (uint64_t i = 0; i <= nr; i++) {
 		if (ip_is_marker(sample->chain[i])) /* no address is that high */
 			sample->chain[i] = 0;
@@ -220,7 +246,7 @@ void sel4_end(struct reader *r, struct sel4 *s)
 			reader_missing(r,
 				       "%s: pid %" PRIu32 " has no ELF: its %" PRIu64
 				       " samples have no names; give one with --elf %" PRIu32
-				       "=FILE",
+				       "=FILE, or a --build-dir with a sample_header.json",
 				       r->in->path, none->pid, none->samples, none->pid);
 	}
 	if (s->more_unmapped)

@@ -11,9 +11,11 @@
 
 #define SEL4_CPUS 256
 #define SEL4_MAX_DEPTH 1024 /* the original sends 16 */
+#define SEL4_NOT_COUNTED UINT64_MAX
 
 struct sel4_sample { /* absent fields are 0, as in protobuf */
-	uint64_t time, period, nr;
+	uint64_t time, period;
+	uint64_t nr; /* of the ips that count; SEL4_NOT_COUNTED: those before the first 0 */
 	uint32_t pid, cpu;
 	uint64_t nr_ips;
 	uint64_t chain[1 + SEL4_MAX_DEPTH]; /* ip, then ips */
@@ -29,7 +31,8 @@ struct sel4 {
 	struct sel4_sample sample;
 	struct sel4_mapping *mappings;
 	size_t nr_mappings, cap_mappings;
-	size_t told;	/* events of the preamble and the mappings handed out so far */
+	size_t told;	/* steps of the preamble, then mappings, handed out so far */
+	char clock[48]; /* in words */
 	bool comm_next; /* a mapping's map was told, its name is next */
 	uint64_t last[SEL4_CPUS], newest, wraps; /* of the clock */
 	bool wide;		   /* times beyond 32 bits were seen: it does not wrap */

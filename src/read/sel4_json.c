@@ -22,13 +22,38 @@ enum step { STEP_ON, STEP_SAMPLE, STEP_FAILED };
 struct sel4_json {
 	struct sel4 sel4;
 	enum state state;
-	bool bare;	/* a list of samples without the object around it */
-	char field[16]; /* the last one looked at: for messages */
-	bool has_ip;	/* the sample at hand has one */
-	bool again;	/* a document begins inside a sample: netconn was told to connect twice */
-	bool listed;	/* the list of samples was seen */
+	bool bare;		      /* a list of samples without the object around it */
+	char field[16];		      /* the last one looked at: for messages */
+	bool has_ip, has_cpu, has_nr; /* what the sample at hand has */
+	bool again;  /* a document begins inside a sample: netconn was told to connect twice */
+	bool listed; /* the list of samples was seen */
 	struct buf text;
 };
+
+static bool key_is(const char *key, size_t len, const char *name)
+{
+	return len == strlen(name) && !memcmp(key, name, len);
+}
+
+/* The older name is of the first weeks of the first generation. */
+static bool is_mapping(const char *key, size_t len)
+{
+	return key_is(key, len, "elf_tcb_mappings") || key_is(key, len, "pd_mappings");
+}
+
+/* Behind the key of the mapping, if it is in these bytes. */
+static const uint8_t *find_mapping(const uint8_t *data, size_t len)
+{
+	static const char *const keys[] = { "\"elf_tcb_mappings\"", "\"pd_mappings\"" };
+
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+		const uint8_t *found = memmem(data, len, keys[i], strlen(keys[i]));
+
+		if (found)
+			return found + strlen(keys[i]);
+	}
+	return NULL;
+}
 
 static int sel4_json_probe(const uint8_t *head, size_t len)
 {
@@ -38,14 +63,9 @@ static int sel4_json_probe(const uint8_t *head, size_t len)
 		i++;
 	if (i == len || (head[i] != '{' && head[i] != '['))
 		return 0;
-	if (memmem(head, len, "\"elf_tcb_mappings\"", 18) || memmem(head, len, "\"samples\"", 9))
+	if (find_mapping(head, len) || memmem(head, len, "\"samples\"", 9))
 		return 72;
 	return head[i] == '[' && memmem(head, len, "\"ip\"", 4) ? 40 : 0;
-}
-
-static bool key_is(const char *key, size_t len, const char *name)
-{
-	return len == strlen(name) && !memcmp(key, name, len);
 }
 
 static bool parse_ips(struct json *js, struct sel4_sample *sample)
@@ -69,6 +89,8 @@ static bool parse_field(struct json *js, struct sel4_json *p, const char *key, s
 {
 	struct sel4_sample *sample = &p->sel4.sample;
 
+	if (json_null(js) || js->cut)
+		return !js->cut;
 	if (key_is(key, len, "ips"))
 		return parse_ips(js, sample);
 	if (key_is(key, len, "ip")) {
@@ -79,13 +101,17 @@ static bool parse_field(struct json *js, struct sel4_json *p, const char *key, s
 		return json_u32(js, &sample->pid);
 	if (key_is(key, len, "time") || key_is(key, len, "timestamp"))
 		return json_u64(js, &sample->time);
-	if (key_is(key, len, "cpu"))
+	if (key_is(key, len, "cpu")) {
+		p->has_cpu = true;
 		return json_u32(js, &sample->cpu);
+	}
 	if (key_is(key, len, "period"))
 		return json_u64(js, &sample->period);
-	if (key_is(key, len, "nr"))
+	if (key_is(key, len, "nr")) {
+		p->has_nr = true;
 		return json_u64(js, &sample->nr);
-	if (key_is(key, len, "samples") || key_is(key, len, "elf_tcb_mappings")) {
+	}
+	if (key_is(key, len, "samples") || is_mapping(key, len)) {
 		p->again = true;
 		return json_fail(js, "another document begins inside the list of samples");
 	}
@@ -107,14 +133,12 @@ static bool parse_sample(struct json *js, struct sel4_json *p)
 
 	reset(sample);
 	p->field[0] = '\0';
-	p->has_ip = p->again = false;
+	p->has_ip = p->has_cpu = p->has_nr = p->again = false;
 	if (!json_take(js, '{'))
 		return js->cut ? false : json_fail(js, "expected a sample, an object");
 	while (!json_take(js, '}')) {
-		if (js->cut || !json_raw_string(js, &key, &len))
+		if (js->cut || !json_key(js, &p->text, &key, &len))
 			return false;
-		if (!json_take(js, ':'))
-			return js->cut ? false : json_fail(js, "expected ':'");
 		if (!parse_field(js, p, key, len)) {
 			snprintf(p->field, sizeof(p->field), "%.*s: ", len > 12 ? 12 : (int)len,
 				 key);
@@ -122,6 +146,9 @@ static bool parse_sample(struct json *js, struct sel4_json *p)
 		}
 		json_take(js, ',');
 	}
+	/* Who leaves out zeros leaves out the cpu, too; if only nr is not there, nobody counted. */
+	if (p->has_cpu && !p->has_nr)
+		sample->nr = SEL4_NOT_COUNTED;
 	return p->has_ip || json_fail(js, "a sample without its ip");
 }
 
@@ -130,7 +157,7 @@ static bool parse_mappings(struct json *js, struct sel4 *s, struct buf *name)
 	uint32_t pid;
 
 	if (!json_take(js, '{'))
-		return js->cut ? false : json_fail(js, "'elf_tcb_mappings' must be an object");
+		return js->cut ? false : json_fail(js, "the mapping must be an object");
 	while (!json_take(js, '}')) {
 		if (js->cut || !json_string(js, name))
 			return false;
@@ -155,11 +182,9 @@ static bool parse_top(struct json *js, struct sel4_json *p)
 	}
 	if (js->cut || json_take(js, ','))
 		return !js->cut;
-	if (!json_raw_string(js, &key, &len))
+	if (!json_key(js, &p->text, &key, &len))
 		return false;
-	if (!json_take(js, ':'))
-		return js->cut ? false : json_fail(js, "expected ':'");
-	if (key_is(key, len, "elf_tcb_mappings"))
+	if (is_mapping(key, len))
 		return parse_mappings(js, &p->sel4, &p->text);
 	if (!key_is(key, len, "samples"))
 		return json_skip(js);
@@ -188,14 +213,6 @@ static enum step parse_step(struct json *js, struct sel4_json *p)
 		return parse_sample(js, p) ? STEP_SAMPLE : STEP_FAILED;
 	default: return STEP_FAILED;
 	}
-}
-
-static const uint8_t *find_mapping(const uint8_t *data, size_t len)
-{
-	static const char key[] = "\"elf_tcb_mappings\"";
-	const uint8_t *found = memmem(data, len, key, sizeof(key) - 1);
-
-	return found ? found + sizeof(key) - 1 : NULL;
 }
 
 /*

@@ -26,7 +26,21 @@ static bool is_digit(uint8_t c)
 	return c >= '0' && c <= '9';
 }
 
-/* Fields come in order, each at most once, and no others: that is how the sender encodes. */
+static bool parse_ips(struct pb packed, struct sel4_sample *sample)
+{
+	while (packed.at < packed.end) {
+		if (sample->nr_ips == SEL4_MAX_DEPTH ||
+		    !pb_varint(&packed, &sample->chain[1 + sample->nr_ips]))
+			return false;
+		sample->nr_ips++;
+	}
+	return true;
+}
+
+/*
+ * Fields come in order, each at most once, and no others: that is how the sender encodes. The first
+ * one had no nr, and its ips were field 6.
+ */
 static bool parse_message(const uint8_t *data, size_t len, struct sel4_sample *sample)
 {
 	struct pb pb = { data, data + len };
@@ -36,25 +50,21 @@ static bool parse_message(const uint8_t *data, size_t len, struct sel4_sample *s
 
 	memset(sample, 0, offsetof(struct sel4_sample, chain) + sizeof(sample->chain[0]));
 	while ((ret = pb_next(&pb, &field)) > 0) {
-		if (field.number <= last || field.number > 7 ||
-		    field.wire != (field.number == 7 ? PB_BYTES : PB_VARINT))
+		bool ips = field.wire == PB_BYTES;
+
+		if (field.number <= last || field.number > 7 || field.number < (ips ? 6 : 1) ||
+		    (!ips && (field.wire != PB_VARINT || field.number == 7)))
 			return false;
-		last = field.number;
+		last = ips ? 7 : field.number;
+		if (ips && !parse_ips(field.bytes, sample))
+			return false;
 		switch (field.number) {
 		case 1: sample->chain[0] = field.value; break;
 		case 2: sample->pid = (uint32_t)field.value; break;
 		case 3: sample->time = field.value; break;
 		case 4: sample->cpu = (uint32_t)field.value; break;
 		case 5: sample->period = field.value; break;
-		case 6: sample->nr = field.value; break;
-		case 7:
-			while (field.bytes.at < field.bytes.end) {
-				if (sample->nr_ips == SEL4_MAX_DEPTH ||
-				    !pb_varint(&field.bytes, &sample->chain[1 + sample->nr_ips]))
-					return false;
-				sample->nr_ips++;
-			}
-			break;
+		case 6: sample->nr = ips ? SEL4_NOT_COUNTED : field.value; break;
 		}
 	}
 	return ret == 0 && last > 0;

@@ -158,17 +158,25 @@ static void add_ip(struct sel4_serial *p, const char *text, size_t len)
 		sample->nr_ips++;
 }
 
-/* A quoted text: a key, if a colon follows, or an address of the list. */
-static const char *take_text(struct sel4_serial *p, const char *s)
+/* A quoted text: a key, if a colon follows, an address of the list, or somebody else's. */
+static const char *take_text(struct sel4_serial *p, const char *s, bool foreign)
 {
 	size_t len = strcspn(s, "\"");
 	const char *behind = skip_blanks(s + len + (s[len] == '"'));
 
 	if (*behind == ':')
 		return take_value(p, s, len, behind + 1);
-	if (p->in_ips)
+	if (p->in_ips && !foreign &&
+	    (!*behind || *behind == ',' || *behind == ']' || *behind == '"'))
 		add_ip(p, s, len);
 	return s + len + (s[len] == '"');
+}
+
+/* Ours are followed by a key or nothing; a log's {name}, by its name. */
+static bool opens_sample(const char *behind)
+{
+	behind = skip_blanks(behind);
+	return !*behind || *behind == '"';
 }
 
 static void begin_sample(struct sel4_serial *p, uint64_t offset)
@@ -218,13 +226,18 @@ static int scan_line(struct reader *r, struct event *ev)
 {
 	struct sel4_serial *p = r->priv;
 	const char *s = p->line.data + p->at;
-	bool foreign = false; /* inside brackets that are no list of ours, such as a time stamp's */
+	/* Inside brackets that are not ours, such as those around a time stamp. */
+	bool foreign = false, foreign_brace = false;
 
 	while (*s) {
 		char c = *s++;
 
 		p->at = (size_t)(s - p->line.data);
-		if (c == '{') {
+		if (c == '{' && !opens_sample(s)) {
+			foreign_brace = true;
+		} else if (c == '}' && foreign_brace) {
+			foreign_brace = false;
+		} else if (c == '{') {
 			bool open = p->in_sample;
 			int ret =
 				open ? bad_sample(r, ev, p->offset, "a sample without its end") : 0;
@@ -235,7 +248,7 @@ static int scan_line(struct reader *r, struct event *ev)
 		} else if (!p->in_sample) {
 			continue;
 		} else if (c == '"') {
-			s = take_text(p, s);
+			s = take_text(p, s, foreign);
 		} else if (c == '[') {
 			foreign = true;
 		} else if (c == ']') {

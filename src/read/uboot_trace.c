@@ -262,11 +262,6 @@ static int uboot_next(struct reader *r, struct event *ev)
 	return 0;
 }
 
-static void uboot_close(struct reader *r)
-{
-	(void)r;
-}
-
 const struct reader_ops read_uboot_trace = {
 	.name = "uboot-trace",
 	.about = "U-Boot trace calls, the buffer as saved",
@@ -274,5 +269,4 @@ const struct reader_ops read_uboot_trace = {
 	.priv_size = sizeof(struct uboot),
 	.open = uboot_open,
 	.next = uboot_next,
-	.close = uboot_close,
 };

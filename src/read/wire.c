@@ -320,7 +320,7 @@ static void tell_kernel(const struct reader *r, struct event *ev)
 	ev->map = (struct event_map){
 		.len = WIRE_IDLE, /* which has a name of its own */
 		.path = "[kernel.kallsyms]",
-		.names = wire_kernel(r),
+		.names = r->no_kernel ? NULL : wire_kernel(r),
 		.prot = PROT_READ | PROT_EXEC,
 		.kernel = true,
 		.as_linked = true,
@@ -643,7 +643,7 @@ static void wire_close(struct reader *r)
 
 const struct reader_ops read_wire = {
 	.name = "kscope",
-	.about = "recordings of kscope's own QEMU plugin and on-target sampler",
+	.about = "recordings of kscope's own QEMU plugin",
 	.probe = wire_probe,
 	.priv_size = sizeof(struct wire),
 	.open = wire_open,

@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * wire: what the files of the wire reader share. wire.c reads chunks and puts their records in the
- * order of time, wire_message.c takes records apart, wire_space.c tells processes apart by their
- * address spaces, wire_trace.c and wire_merge.c decode traced control flow. wire/README.md describes the stream.
+ * What the files of the wire reader share. wire/README.md describes the stream.
+ *
+ *	wire		the reader: records in the order of time, as events
+ *	wire_chunk	where a chunk begins and ends
+ *	wire_message	the records of a chunk
+ *	wire_place	where the kernel was, found before the first sample is handed on
+ *	wire_space	processes, told apart by their address spaces
+ *	wire_trace	the control flow of one cpu
+ *	wire_merge	that of several cpus, in the order of time
  */
 #ifndef KSCOPE_READ_WIRE_H
 #define KSCOPE_READ_WIRE_H
@@ -15,7 +21,7 @@
 #include "pass/place.h"
 #include "read/wire_merge.h"
 
-#define WIRE_MAX_CHUNK ((size_t)8 << 20)
+#define WIRE_MAX_CHUNK ((size_t)16 << 20) /* as wire/kscope.proto has it */
 #define WIRE_MAX_CPUS 4096
 #define WIRE_MAX_REGS 64
 #define WIRE_EVENTS 8

@@ -130,11 +130,14 @@ static void place_kernel(struct reader *r, const struct survey *survey)
 	struct wire *w = r->priv;
 	uint64_t hits, votes;
 
+	r->no_kernel = !place_has_kernel(w->spaces.place);
+	if (r->no_kernel)
+		return;
 	if (r->options->slide_given)
 		w->slide = r->options->slide;
 	else if (!place_slide(w->spaces.place, &w->slide, &hits, &votes)) {
 		w->slide = 0;
-		if (survey->seen.nr >= 100 && place_read_kernel(w->spaces.place))
+		if (survey->seen.nr >= 100)
 			log_warn("%s: cannot tell where %s ran: of %" PRIu64 " addresses %" PRIu64
 				 " are the start of a function there; is it the kernel that was "
 				 "recorded? --slide says how far it was moved",
@@ -179,7 +182,7 @@ int wire_place(struct reader *r)
 	w->spaces.mask = space_mask(&w->info, &result);
 	if (ret == 0 && w->spaces.place && wire_kernel(r) && !w->info.user_mode)
 		place_kernel(r, &result);
-	if (ret == 0 && w->spaces.place && !place_read_kernel(w->spaces.place))
+	if (ret == 0 && w->spaces.place && !place_read(w->spaces.place))
 		r->partial = true; /* it was said */
 	for (uint32_t i = 0; i < SURVEY_CPUS; i++)
 		wire_trace_release(&result.traces[i]);

@@ -81,12 +81,6 @@ static int zephyr_probe(const uint8_t *head, size_t len)
 	return 0;
 }
 
-static int zephyr_open(struct reader *r)
-{
-	(void)r;
-	return 0;
-}
-
 /* A dump ended, or another began, before all its words came. */
 static int missing(struct reader *r, struct event *ev, uint64_t offset)
 {
@@ -184,7 +178,6 @@ const struct reader_ops read_zephyr = {
 	.about = "Zephyr perf printbuf, a log of its console",
 	.probe = zephyr_probe,
 	.priv_size = sizeof(struct zephyr),
-	.open = zephyr_open,
 	.next = zephyr_next,
 	.close = zephyr_close,
 };

@@ -25,6 +25,8 @@
 #define TIME_TO_LOAD \
 	(20 * SECOND) /* for the plugin; a duration counts from then on at the latest */
 #define PATIENCE 2    /* seconds: for an answer of the plugin */
+#define TIME_TO_READ \
+	500 /* ms: for who reads the guest's output; then the result comes before the rest */
 
 struct watch {
 	struct guest *guest;
@@ -161,6 +163,8 @@ static void end_guest(struct watch *s, enum guest_reason why)
 		return;
 	s->asked = true;
 	s->guest->why = why;
+	if (s->guest->relay)
+		s->guest->relay->ends = true;
 	if (ask(s, "stop", reply))
 		ask(s, "flush", reply);
 	signal_guest(s, SIGTERM);
@@ -246,12 +250,11 @@ static int wait_ms(const struct watch *s, uint64_t time)
 static void wait_for_something(struct watch *s)
 {
 	struct relay *relay = s->guest->relay;
-	struct pollfd fds[] = {
-		{ .fd = s->signals, .events = POLLIN },
-		{ .fd = relay ? relay->from : -1, .events = POLLIN },
-	};
+	struct pollfd fds[3] = { { .fd = s->signals, .events = POLLIN } };
 
-	if (poll(fds, 2, wait_ms(s, now())) < 0)
+	if (relay)
+		relay_poll(relay, fds + 1);
+	if (poll(fds, relay ? 3 : 1, wait_ms(s, now())) < 0)
 		return;
 	if (fds[0].revents)
 		take_signal(s);
@@ -318,7 +321,7 @@ int guest_run(struct guest *guest, struct err *err)
 	if (ret == 0) {
 		stay(&s);
 		if (guest->relay)
-			relay_move(guest->relay);
+			relay_finish(guest->relay, TIME_TO_READ);
 		restore_terminal(&terminal);
 	}
 	control_close(&s.control);

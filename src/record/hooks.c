@@ -78,9 +78,20 @@ static bool find_in_elfs(const struct lookup *at, const char *name, uint64_t *ad
 	return false;
 }
 
-/* Appends the address of a name, or the name where only QEMU can know the address. */
-static int add_place(struct lookup *at, struct buf *line, const char *name)
+static void add_address(struct buf *line, const char *name, uint64_t address)
 {
+	if (name)
+		buf_addf(line, "%s@", name);
+	buf_addx(line, address);
+}
+
+/*
+ * Appends the address of a name, or the name where only QEMU can know the address. Both, if it is to
+ * be shown.
+ */
+static int add_place(struct lookup *at, struct buf *line, const char *name, bool shown)
+{
+	const char *front = shown ? name : NULL;
 	struct symfile *kernel = kernel_file(at);
 	uint64_t address;
 	bool moved;
@@ -89,12 +100,12 @@ static int add_place(struct lookup *at, struct buf *line, const char *name)
 		buf_addx(line, address);
 	} else if (kernel && symfile_find(kernel, name, &address)) {
 		warn_of_kaslr(at);
-		buf_addx(line, address + at->options->slide);
+		add_address(line, front, address + at->options->slide);
 	} else if (find_in_elfs(at, name, &address, &moved)) {
 		if (moved)
 			buf_adds(line, name);
 		else
-			buf_addx(line, address);
+			add_address(line, front, address);
 	} else if (!kernel && !at->options->nr_elfs) {
 		buf_adds(line, name);
 	} else {
@@ -143,7 +154,7 @@ static int add_hook(struct lookup *at, struct buf *line, const struct hook_optio
 		ret = err_set(at->err, ERR_USAGE, "--%s wants FUNC or FUNC%s, not '%s'",
 			      kinds[hook->kind].option, otherwise, hook->text);
 	else
-		ret = add_place(at, line, name.data);
+		ret = add_place(at, line, name.data, *otherwise);
 	buf_adds(line, places);
 	buf_release(&name);
 	return ret;

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #define CHUNK 65536
+#define HELD_MOST ((size_t)1 << 20) /* of the output of a guest that ends */
 
 void relay_init(struct relay *relay, const char *text)
 {
@@ -98,40 +99,64 @@ static void watch(struct relay *relay, const char *data, size_t len)
 	relay->seen.len = keep;
 }
 
-/* False: nobody reads it any more. QEMU may have made our own output one that does not wait. */
-static bool pass_on(const char *data, size_t len)
+/* Others may have the same standard output: it is one that does not wait only for a moment. */
+static ssize_t write_now(const struct buf *held)
 {
-	while (len) {
-		ssize_t did = write(STDOUT_FILENO, data, len);
+	int flags = fcntl(STDOUT_FILENO, F_GETFL), error;
+	ssize_t did;
+
+	fcntl(STDOUT_FILENO, F_SETFL, flags | O_NONBLOCK);
+	did = write(STDOUT_FILENO, held->data, held->len);
+	error = errno;
+	fcntl(STDOUT_FILENO, F_SETFL, flags);
+	errno = error;
+	return did;
+}
+
+/* As much as is taken. False: nobody reads it any more. */
+static bool pass_on(struct buf *held)
+{
+	while (held->len) {
+		ssize_t did = write_now(held);
 
 		if (did > 0) {
-			data += did;
-			len -= (size_t)did;
+			held->len -= (size_t)did;
+			memmove(held->data, held->data + did, held->len);
 		} else if (did < 0 && errno == EAGAIN) {
-			struct pollfd wait = { .fd = STDOUT_FILENO, .events = POLLOUT };
-
-			poll(&wait, 1, -1);
+			return true;
 		} else if (did < 0 && errno != EINTR) {
+			held->len = 0;
 			return false;
 		}
 	}
 	return true;
 }
 
+/* A guest whose output is not read waits, as it would without us. One that is to end must not. */
+static bool wants_more(const struct relay *relay)
+{
+	return relay->from >= 0 && relay->held.len < (relay->ends ? HELD_MOST : 1);
+}
+
 static void move_pipe(struct relay *relay)
 {
 	char data[CHUNK];
-	ssize_t got;
+	bool wanted = pass_on(&relay->held);
+	ssize_t got = 1;
 
-	while ((got = read(relay->from, data, sizeof(data))) > 0) {
-		watch(relay, data, (size_t)got);
-		if (!pass_on(data, (size_t)got))
+	while (wanted && got > 0 && wants_more(relay)) {
+		got = read(relay->from, data, sizeof(data));
+		if (got <= 0)
 			break;
+		watch(relay, data, (size_t)got);
+		buf_add(&relay->held, data, (size_t)got);
+		wanted = pass_on(&relay->held);
 	}
-	if (got < 0 && (errno == EAGAIN || errno == EINTR))
+	if (wanted && (got > 0 || (got < 0 && (errno == EAGAIN || errno == EINTR))))
 		return;
 	/* The end (EIO of a pty). A guest that still writes learns that nobody reads. */
-	close(relay->from);
+	if (relay->from >= 0)
+		close(relay->from);
 	relay->from = -1;
 }
 
@@ -150,16 +175,35 @@ static void move_file(struct relay *relay)
 	close(fd);
 }
 
+void relay_poll(const struct relay *relay, struct pollfd fds[2])
+{
+	fds[0] = (struct pollfd){ .fd = wants_more(relay) ? relay->from : -1, .events = POLLIN };
+	fds[1] = (struct pollfd){ .fd = relay->held.len ? STDOUT_FILENO : -1, .events = POLLOUT };
+}
+
 void relay_move(struct relay *relay)
 {
-	if (relay->from >= 0)
+	if (relay->from >= 0 || relay->held.len)
 		move_pipe(relay);
 	if (relay->file)
 		move_file(relay);
 }
 
+void relay_finish(struct relay *relay, int patience_ms)
+{
+	struct pollfd fds[2];
+
+	relay->ends = true;
+	for (relay_move(relay); relay->held.len; relay_move(relay)) {
+		relay_poll(relay, fds);
+		if (poll(&fds[1], 1, patience_ms) <= 0)
+			return;
+	}
+}
+
 void relay_release(struct relay *relay)
 {
+	buf_release(&relay->held);
 	relay_close_into(relay);
 	if (relay->from >= 0)
 		close(relay->from);

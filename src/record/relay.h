@@ -7,6 +7,7 @@
 #ifndef KSCOPE_RECORD_RELAY_H
 #define KSCOPE_RECORD_RELAY_H
 
+#include <poll.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -19,6 +20,8 @@ struct relay {
 	const char *file; /* the guest's own: read along, not passed on; borrowed */
 	uint64_t offset;  /* read so far of the file */
 	struct buf seen;  /* the end of what came, shorter than the text */
+	struct buf held;  /* what standard output has not taken yet */
+	bool ends;	  /* the guest was told to end, or has: it does not wait for our reader */
 	bool found;
 };
 
@@ -29,8 +32,12 @@ int relay_open(struct relay *relay, struct err *err);
 void relay_follow(struct relay *relay, const char *file, bool appends);
 /* The child has it now. */
 void relay_close_into(struct relay *relay);
+/* What to wait for before the next move: the guest's output, and ours. */
+void relay_poll(const struct relay *relay, struct pollfd fds[2]);
 /* Passes on what is there, without waiting. */
 void relay_move(struct relay *relay);
+/* The rest, as long as somebody takes of it every so often; -1: as long as it takes. */
+void relay_finish(struct relay *relay, int patience_ms);
 void relay_release(struct relay *relay);
 
 #endif

@@ -191,6 +191,10 @@ static int read_header(struct object *obj, struct err *err)
 	if (!gelf_getehdr(obj->elf, &eh))
 		return err_set(err, ERR_INPUT, "%s: broken ELF header: %s", obj->path,
 			       elf_errmsg(-1));
+	obj->file = (const uint8_t *)elf_rawfile(obj->elf, &obj->file_len);
+	if (eh.e_shoff > obj->file_len ||
+	    obj->file_len - eh.e_shoff < (uint64_t)eh.e_shnum * eh.e_shentsize)
+		log_warn("%s: the file is cut short: what has its names is missing", obj->path);
 	obj->machine = eh.e_machine;
 	obj->type = eh.e_type;
 	obj->is_64bit = eh.e_ident[EI_CLASS] == ELFCLASS64;
@@ -216,7 +220,6 @@ struct object *object_open(const char *path, int fd, struct err *err)
 	read_segments(obj);
 	read_sections(obj);
 	read_ids(obj);
-	obj->file = (const uint8_t *)elf_rawfile(obj->elf, &obj->file_len);
 	return obj;
 }
 

@@ -134,6 +134,8 @@ const uint8_t *object_bytes(const struct object *obj, uint64_t offset, size_t le
 bool object_section(const struct object *obj, const char *name, struct sym_section *out);
 /* See symfile_patches(). */
 uint64_t *object_patches(const struct object *obj, size_t *nr);
+/* Adds names for the stubs of calls into libraries. */
+void object_read_plt(const struct object *obj, struct arena *arena, struct symtab *tab);
 /* Reads .symtab, or .dynsym if there is no .symtab; tab is finished. */
 void object_read_symbols(const struct object *obj, struct symtab *tab);
 struct ksyms;
@@ -160,6 +162,10 @@ size_t dwarf_lookup(struct dwarf *dw, uint64_t addr, struct sym_frame *out, size
 
 /* The readable form of a C++ or Rust name in the arena, or NULL if it is none. */
 const char *demangle(struct arena *arena, const char *name);
+
+/* By its name: /tmp/perf-PID.map. As kallsyms_read(). */
+bool perfmap_probe(const char *path);
+int perfmap_read(char *text, size_t len, const char *path, struct symtab *tab, struct err *err);
 
 /* True if the text could be /proc/kallsyms or System.map. */
 bool kallsyms_probe(const char *text, size_t len);

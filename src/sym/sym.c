@@ -66,6 +66,8 @@ static int read_text(struct symfile *sf, int fd, struct err *err)
 				       sf->path);
 	} while (len);
 	sf->text.data[sf->text.len] = '\0';
+	if (perfmap_probe(sf->path))
+		return perfmap_read(sf->text.data, sf->text.len, sf->path, &sf->symbols, err);
 	return kallsyms_read(sf->text.data, sf->text.len, sf->path, &sf->symbols, err);
 }
 
@@ -119,7 +121,7 @@ static int read_head(struct symfile *sf, int fd, struct err *err)
 		err_set(err, ERR_INPUT, "%s: %s", sf->path, strerror(errno));
 	else if (machine)
 		rc = read_flat(sf, fd, machine, err);
-	else if (kallsyms_probe(head, (size_t)len))
+	else if (perfmap_probe(sf->path) || kallsyms_probe(head, (size_t)len))
 		rc = read_text(sf, fd, err);
 	else
 		err_set(err, ERR_INPUT,
@@ -266,6 +268,7 @@ static void read_tables(struct symfile *sf)
 	sf->dwarf = dwarf_open(sf->debug ? sf->debug : sf->obj);
 	if (!sf->obj->has_symtab && sf->debug && sf->debug->has_symtab)
 		named = sf->debug;
+	object_read_plt(sf->obj, &sf->arena, &sf->symbols);
 	object_read_symbols(named, &sf->symbols);
 	if (!sf->symbols.nr && !named->has_symtab && is_linux(sf->obj))
 		read_own_symbols(sf);
@@ -274,10 +277,28 @@ static void read_tables(struct symfile *sf)
 /* memcpy of memcpy@@GLIBC_2.14: which version it is does not matter to a profile. */
 static const char *without_version(struct symfile *sf, const char *linkage)
 {
-	const char *at = strchr(linkage, '@');
+	const char *at = sf->obj ? strchr(linkage, '@') : NULL;
 
 	return at && at > linkage ? arena_strndup(&sf->arena, linkage, (size_t)(at - linkage))
 				  : linkage;
+}
+
+/* See sym/plt.c. */
+static bool is_stub(const char *linkage)
+{
+	size_t len = strlen(linkage);
+
+	return len > 4 && !strcmp(linkage + len - 4, "@plt");
+}
+
+static const char *stub_name(struct symfile *sf, const char *plain)
+{
+	size_t len = strlen(plain);
+	char *name = arena_alloc(&sf->arena, len + sizeof("@plt"));
+
+	memcpy(name, plain, len);
+	memcpy(name + len, "@plt", sizeof("@plt"));
+	return name;
 }
 
 /* Linkage names live as long as the symfile and are shared, so the pointer is the key. */
@@ -289,8 +310,12 @@ static const char *shown_name(struct symfile *sf, const char *linkage)
 		const char *bare = without_version(sf, linkage);
 		const char *plain = demangle(&sf->arena, bare);
 
+		if (!plain)
+			plain = bare;
+		if (is_stub(linkage))
+			plain = stub_name(sf, plain);
 		GROW(sf->names, sf->nr_names + 1, sf->cap_names);
-		sf->names[sf->nr_names++] = plain ? plain : bare;
+		sf->names[sf->nr_names++] = plain;
 		*at = (uint32_t)sf->nr_names;
 	}
 	return sf->names[*at - 1];

@@ -3,8 +3,8 @@
  * sym: names for the addresses of one binary. Addresses are the ELF's own virtual addresses.
  * Headers are read when the file is opened; symbols and DWARF only when a lookup asks.
  *
- * A file may be an ELF (32 or 64 bits, either byte order), the text of /proc/kallsyms or
- * System.map, which has no segments, or a Linux kernel as it is shipped (vmlinuz, bzImage, Image,
+ * A file may be an ELF (32 or 64 bits, either byte order), the text of /proc/kallsyms,
+ * System.map or perf-PID.map, which has no segments, or a Linux kernel as it is shipped (vmlinuz, bzImage, Image,
  * zImage), whose symbols are those that it has of itself. Any of them may be packed. A broken one
  * gives what could be read and a warning.
  *

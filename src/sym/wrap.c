@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "base/mem.h"
 #include "base/spool.h"
 #include "base/unpack.h"
@@ -183,23 +184,17 @@ struct job {
 
 static int put(struct job *job, const uint8_t *data, size_t len, struct err *err)
 {
+	int error;
+
 	job->done += len;
 	if (job->done > UNPACKED_MAX)
 		return err_set(err, ERR_INPUT, "%s: more than %u MB when unpacked: not a kernel",
 			       job->path, (unsigned)(UNPACKED_MAX >> 20));
-	while (len) {
-		ssize_t done = write(job->to, data, len);
-
-		if (done < 0 && errno == EINTR)
-			continue;
-		if (done <= 0)
-			return err_set(err, ERR_INPUT,
-				       "%s: cannot unpack to a temporary file: %s (set TMPDIR?)",
-				       job->path, strerror(errno));
-		data += done;
-		len -= (size_t)done;
-	}
-	return 0;
+	error = fd_write(job->to, data, len);
+	return error ? err_set(err, ERR_INPUT,
+			       "%s: cannot unpack to a temporary file: %s (set TMPDIR?)", job->path,
+			       strerror(error))
+		     : 0;
 }
 
 /* All of src, or up to the end of the packed stream. 1: it ended, or may end here. */

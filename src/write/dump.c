@@ -77,6 +77,8 @@ static void put_source(struct dump *d, const struct event_source *source)
 		put_text(d, "unit", source->unit);
 	if (source->branches)
 		buf_adds(&d->line, " branches");
+	if (source->raw)
+		buf_adds(&d->line, " raw");
 	if (source->lacks & LACKS_CHAIN)
 		buf_adds(&d->line, " no-chain");
 	if (source->lacks & LACKS_TIME)
@@ -189,14 +191,33 @@ static void put_chain(struct dump *d, const struct world *world, uint64_t contex
 	}
 }
 
+/* Where a pc can be; but for what a broken file says. */
+static const char *context_name(uint64_t context)
+{
+	const char *name = ip_marker_name(context);
+
+	return name ? name : "user";
+}
+
 static void put_sample(struct dump *d, const struct world *world, const struct event_sample *sample)
 {
 	put_number(d, "source", sample->source);
 	put_number(d, "weight", sample->weight);
 	if (sample->count > 1)
 		put_number(d, "count", sample->count);
+	if (sample->pc) {
+		put_hex(d, "pc", sample->pc);
+		buf_adds(&d->line, " in=");
+		buf_adds(&d->line, context_name(sample->context));
+	}
+	if (sample->no_chain)
+		buf_adds(&d->line, " no-chain");
 	if (sample->split_unknown)
 		buf_adds(&d->line, " split");
+	if (sample->raw) {
+		buf_adds(&d->line, " raw=");
+		put_bytes(d, sample->raw, sample->raw_len);
+	}
 	if (sample->branches) {
 		buf_adds(&d->line, " [");
 		for (uint32_t i = 0; i < sample->nr_branches; i++)
@@ -301,12 +322,6 @@ static int dump_put(struct writer *w, const struct event *ev)
 	return 0;
 }
 
-static int dump_finish(struct writer *w)
-{
-	(void)w;
-	return 0;
-}
-
 static void dump_close(struct writer *w)
 {
 	buf_release(&((struct dump *)w->priv)->line);
@@ -320,6 +335,5 @@ const struct writer_ops write_dump = {
 	.priv_size = sizeof(struct dump),
 	.open = dump_open,
 	.put = dump_put,
-	.finish = dump_finish,
 	.close = dump_close,
 };

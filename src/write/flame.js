@@ -248,6 +248,28 @@
 		setHeight(rows);
 	}
 
+	// The lines around the graph; what is cut shows whole under the pointer.
+	function fitLine(line) {
+		const whole = line.dataset.full, chars = Array.from(whole);
+		const beside = line.dataset.tools && width >= 2 * TOOLS ? TOOLS : 0;
+		const fits = (text) => {
+			line.textContent = text;
+			return line.getComputedTextLength() <= width - 2 * MARGIN - beside;
+		};
+		const cutTo = (count) => chars.slice(0, count).join('') + '\u2026';
+		if (fits(whole))
+			return;
+		let least = 0, most = chars.length - 1;
+		while (least < most) {
+			const middle = Math.ceil((least + most) / 2);
+			if (fits(cutTo(middle)))
+				least = middle;
+			else
+				most = middle - 1;
+		}
+		line.replaceChildren(cutTo(least), make('title', {}, [whole]));
+	}
+
 	function setHeight(rows) {
 		const top = HEADER + (width < 2 * TOOLS ? TOOLBAR : 0);
 		height = top + ROW * rows + FOOTER;
@@ -537,6 +559,7 @@
 			width = left;
 			refresh();
 		}
+		svg.querySelectorAll('[data-full]').forEach(fitLine);
 	}
 
 	function measureFont() {

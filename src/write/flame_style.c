@@ -15,7 +15,7 @@ static const char *const palettes[] = {
 int flame_style_from(struct flame_style *style, const struct options *options, struct err *err)
 {
 	*style = (struct flame_style){
-		.title = options->title ? options->title : "Flame graph",
+		.title = options->title,
 		.subtitle = options->subtitle,
 		.notes = options->notes,
 		.icicle = options->icicle,

@@ -41,6 +41,7 @@
 #define TEXT_BASELINE 12
 #define CELL 7.3	/* of the 12 px monospaced font; most have 7.2 */
 #define TITLE_CELL 10.0 /* of the bold 17 px title: on the safe side */
+#define LINE_CELL 6.8	/* of the 12 px lines around the graph */
 #define TOOLS_WIDTH 430
 #define FOOTER_LINE 20
 #define STATUS_HEIGHT 30
@@ -406,31 +407,45 @@ static void count_rows(struct drawing *d)
 
 /* What stands around the graph */
 
+/*
+ * A line of text around the graph. Here it is cut for the width that the picture has without its
+ * script; flame.js, which is given all of it, measures.
+ */
+static void add_line(struct drawing *d, const char *name, unsigned y, const struct buf *text)
+{
+	bool title = !strcmp(name, "title"), beside_tools = strcmp(name, "notes") != 0;
+	double room = d->width - 2.0 * MARGIN - (beside_tools ? TOOLS_WIDTH : 0);
+	double cells = room / (title ? TITLE_CELL : LINE_CELL);
+
+	buf_addf(&d->buf, "<text class=\"%s\" x=\"%d\" y=\"%u\" data-full=\"", name, MARGIN, y);
+	svg_escape(&d->buf, text->data, text->len);
+	buf_adds(&d->buf, beside_tools ? "\" data-tools=\"1\">" : "\">");
+	svg_fit(&d->buf, text->data, text->len, cells > 10 ? (size_t)cells : 10);
+	buf_adds(&d->buf, "</text>\n");
+}
+
 static void add_subtitle(struct drawing *d)
 {
-	struct buf *buf = &d->buf;
+	struct buf line = { 0 };
 
-	buf_addf(buf, "<text class=\"sub\" x=\"%d\" y=\"48\">", MARGIN);
-	if (d->style->subtitle && *d->style->subtitle) {
-		svg_escape_z(buf, d->style->subtitle);
-		buf_adds(buf, " \xc2\xb7 ");
-	}
-	buf_adds(buf, "width: share of ");
+	if (d->style->subtitle && *d->style->subtitle)
+		buf_addf(&line, "%s \xc2\xb7 ", d->style->subtitle);
+	buf_adds(&line, "width: share of ");
 	if (!strcmp(d->unit, "ns")) {
-		text_duration(buf, node_of(d, 0)->total);
+		text_duration(&line, node_of(d, 0)->total);
 	} else {
-		add_grouped(buf, node_of(d, 0)->total);
-		buf_addc(buf, ' ');
-		svg_escape_z(buf, d->unit);
+		add_grouped(&line, node_of(d, 0)->total);
+		buf_addf(&line, " %s", d->unit);
 	}
 	if (d->style->inverted)
-		buf_adds(buf, ", merged from the leaves");
+		buf_adds(&line, ", merged from the leaves");
 	if (d->style->differential) {
-		buf_addf(buf, " \xc2\xb7 colour: change of share %s a profile of ",
+		buf_addf(&line, " \xc2\xb7 colour: change of share %s a profile of ",
 			 d->style->negate ? "until" : "since");
-		add_grouped(buf, node_of(d, 0)->before_total);
+		add_grouped(&line, node_of(d, 0)->before_total);
 	}
-	buf_adds(buf, "</text>\n");
+	add_line(d, "sub", 48, &line);
+	buf_release(&line);
 }
 
 static const char *title_of(const struct drawing *d)
@@ -442,13 +457,12 @@ static const char *title_of(const struct drawing *d)
 
 static void add_header(struct drawing *d)
 {
-	const char *title = title_of(d);
-	double room = (d->width - 2.0 * MARGIN - TOOLS_WIDTH) / TITLE_CELL;
+	struct buf title = { 0 };
 
+	buf_adds(&title, title_of(d));
 	buf_adds(&d->buf, "<rect class=\"back\" width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n");
-	buf_addf(&d->buf, "<text class=\"title\" x=\"%d\" y=\"28\">", MARGIN);
-	svg_fit(&d->buf, title, strlen(title), room > 10 ? (size_t)room : 10);
-	buf_adds(&d->buf, "</text>\n");
+	add_line(d, "title", 28, &title);
+	buf_release(&title);
 	add_subtitle(d);
 }
 
@@ -563,17 +577,17 @@ static bool has_notes(const struct drawing *d)
 
 static void add_notes(struct drawing *d, unsigned y)
 {
-	buf_addf(&d->buf, "<text x=\"%d\" y=\"%u\">", MARGIN, y);
+	struct buf line = { 0 };
+
 	if (d->style->notes)
-		svg_escape_z(&d->buf, d->style->notes);
-	if (d->dropped) {
-		if (d->style->notes && *d->style->notes)
-			buf_adds(&d->buf, " \xc2\xb7 ");
-		buf_addf(&d->buf, "frames under %g %% are counted in their callers but not drawn",
+		buf_adds(&line, d->style->notes);
+	if (d->dropped)
+		buf_addf(&line, "%sframes under %g %% are counted in their callers but not drawn",
+			 line.len ? " \xc2\xb7 " : "",
 			 d->style->min_width_percent > 0 ? d->style->min_width_percent
 							 : FLAME_MIN_WIDTH_PERCENT);
-	}
-	buf_adds(&d->buf, "</text>\n");
+	add_line(d, "notes", y, &line);
+	buf_release(&line);
 }
 
 static unsigned footer_height(const struct drawing *d)

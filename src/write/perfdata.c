@@ -3,12 +3,14 @@
  * perfdata: a perf.data file that stock perf takes without a warning. Records go out as they come;
  * room for the attributes is left before them, because some readers of the format do not seek back.
  */
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "abi/perf_file.h"
 #include "base/buf.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/text.h"
 #include "format.h"
@@ -30,6 +32,8 @@ struct perfdata {
 	bool arm_settled, arm; /* samples have a branch stack, if only an empty one */
 	struct hash mapped;    /* images that a map has named: they get a build id */
 	uint32_t in_round;     /* samples since the last end of a round */
+	struct buf tracing;    /* how the bytes of tracepoints are read */
+	uint64_t left_out;     /* bytes of hardware traces */
 };
 
 #define ROUND 65536
@@ -305,8 +309,10 @@ static uint16_t mode_of(uint64_t context)
 	return PERF_MISC_USER;
 }
 
-static uint64_t first_address(const struct event_sample *sample)
+static uint64_t pc_of(const struct event_sample *sample)
 {
+	if (sample->pc)
+		return sample->pc;
 	for (uint32_t i = 0; i < sample->nr; i++) {
 		if (!ip_is_marker(sample->ips[i]))
 			return sample->ips[i];
@@ -343,7 +349,7 @@ static size_t put_fixed(struct writer *w, const struct event *ev, uint64_t *to)
 	size_t nr = 0;
 
 	to[nr++] = sample->source;
-	to[nr++] = first_address(sample);
+	to[nr++] = pc_of(sample);
 	memcpy(&to[nr++], task, sizeof(task));
 	if (!(lacks & LACKS_TIME))
 		to[nr++] = ev->time == NO_TIME ? 0 : ev->time;
@@ -386,13 +392,37 @@ static void count_round(struct writer *w)
 	end(w);
 }
 
+static bool has_raw(const struct world *world, uint32_t source)
+{
+	return source < world->nr_sources && world->sources[source].raw;
+}
+
+/* A length and the bytes, both together a multiple of 8. */
+static uint32_t raw_room(const struct event_sample *sample)
+{
+	uint32_t len = sample->raw_len < RECORD_MAX / 2 ? sample->raw_len : RECORD_MAX / 2;
+
+	return (4 + len + 7) & ~7U;
+}
+
+static void put_raw(struct writer *w, const struct event_sample *sample)
+{
+	uint32_t room = raw_room(sample) - 4;
+	uint32_t len = sample->raw_len < room ? sample->raw_len : room;
+
+	out_write(w->out, &room, sizeof(room));
+	if (len)
+		out_write(w->out, sample->raw, len);
+	out_write(w->out, zeros, room - len);
+}
+
 static int put_sample(struct writer *w, const struct event *ev)
 {
 	struct perfdata *p = w->priv;
 	const struct event_sample *sample = &ev->sample;
 	bool chain = !(lacks_of(p, w->world, sample->source) & LACKS_CHAIN);
-	bool branches = has_branches(w, sample->source);
-	bool marked = sample->nr && ip_is_marker(sample->ips[0]);
+	bool branches = has_branches(w, sample->source), raw = has_raw(w->world, sample->source);
+	bool marked = sample->no_chain || (sample->nr && ip_is_marker(sample->ips[0]));
 	uint64_t fixed[8], nr_branches = branches ? sample->nr_branches : 0, words;
 	size_t nr_fixed = put_fixed(w, ev, fixed), used;
 	struct perf_record head = { .type = PERF_RECORD_SAMPLE, .misc = mode_of(sample->context) };
@@ -405,13 +435,15 @@ static int put_sample(struct writer *w, const struct event *ev)
 	see(p, ev);
 	if (sample->context == IP_KERNEL || sample->context == IP_GUEST_KERNEL)
 		p->kernel_seen = true;
-	if (nr_branches > RECORD_MAX / 2 / sizeof(struct branch))
-		nr_branches = RECORD_MAX / 2 / sizeof(struct branch);
+	if (nr_branches > RECORD_MAX / 4 / sizeof(struct branch))
+		nr_branches = RECORD_MAX / 4 / sizeof(struct branch);
 	used = sizeof(head) + nr_fixed * 8;
 	if (branches)
 		used += 8 + nr_branches * sizeof(struct branch);
+	if (raw)
+		used += raw_room(sample);
 	room = (uint32_t)((RECORD_MAX - used) / 8 - 2);
-	nr = !chain ? 0 : sample->nr < room ? sample->nr : room;
+	nr = !chain || sample->no_chain ? 0 : sample->nr < room ? sample->nr : room;
 	words = nr + !marked;
 	head.size = (uint16_t)(used + (chain ? 8 + words * 8 : 0));
 	out_write(w->out, &head, sizeof(head));
@@ -422,6 +454,8 @@ static int put_sample(struct writer *w, const struct event *ev)
 			out_write(w->out, &sample->context, 8);
 		put_chain(w, sample, nr);
 	}
+	if (raw)
+		put_raw(w, sample);
 	if (branches) {
 		out_write(w->out, &nr_branches, 8);
 		out_write(w->out, sample->branches, nr_branches * sizeof(struct branch));
@@ -461,6 +495,19 @@ static void put_unit(struct writer *w, const struct event *ev)
 	end(w);
 }
 
+/* A feature of the file, and only one can be: that of the first input. */
+static void put_aux(struct writer *w, const struct event *ev)
+{
+	struct perfdata *p = w->priv;
+
+	if (!ev->aux.data)
+		return;
+	if (strcmp(ev->aux.kind, "tracing_data"))
+		p->left_out += ev->aux.len;
+	else if (!p->tracing.len)
+		buf_add(&p->tracing, ev->aux.data, ev->aux.len);
+}
+
 static int perfdata_put(struct writer *w, const struct event *ev)
 {
 	switch (ev->kind) {
@@ -477,6 +524,7 @@ static int perfdata_put(struct writer *w, const struct event *ev)
 	case EVENT_LOST: put_lost(w, ev); break;
 	case EVENT_SYMBOL: put_symbol(w, ev); break;
 	case EVENT_SWITCH: put_switch(w, ev); break;
+	case EVENT_AUX: put_aux(w, ev); break;
 	default: break;
 	}
 	return 0;
@@ -504,6 +552,13 @@ static struct perf_attr attr_of(struct writer *w, uint32_t handle, const struct 
 		attr.sample_type |= PERF_SAMPLE_CPU;
 	if (has_branches(w, handle))
 		attr.sample_type |= PERF_SAMPLE_BRANCH_STACK;
+	if (has_raw(w->world, handle))
+		attr.sample_type |= PERF_SAMPLE_RAW;
+	/* perf refuses a file with tracepoints that it cannot read the bytes of. */
+	if (attr.type == SOURCE_TRACEPOINT && !p->tracing.len) {
+		attr.type = SOURCE_SOFTWARE;
+		attr.config = 9; /* perf's dummy: no event of its own */
+	}
 	if (p->switches)
 		attr.flags |= PERF_ATTR_CONTEXT_SWITCH;
 	if (source->freq)
@@ -563,6 +618,14 @@ static void fact_feature(struct writer *w, struct buf *to, const char *key, cons
 	const char *value = world_fact(w->world, key);
 
 	feature_text(to, value ? value : otherwise);
+}
+
+static void feature_tracing_data(struct writer *w, struct buf *to)
+{
+	const struct perfdata *p = w->priv;
+
+	if (p->tracing.len)
+		buf_add(to, p->tracing.data, p->tracing.len);
 }
 
 static void feature_hostname(struct writer *w, struct buf *to)
@@ -679,6 +742,7 @@ static const struct {
 	unsigned bit;
 	void (*add)(struct writer *w, struct buf *to);
 } features[] = {
+	{ PERF_FEATURE_TRACING_DATA, feature_tracing_data },
 	{ PERF_FEATURE_BUILD_ID, feature_build_id },
 	{ PERF_FEATURE_HOSTNAME, feature_hostname },
 	{ PERF_FEATURE_OSRELEASE, feature_osrelease },
@@ -729,6 +793,7 @@ static void put_something(struct writer *w)
 
 static int perfdata_finish(struct writer *w)
 {
+	const struct perfdata *p = w->priv;
 	size_t nr = count_sources(w->world);
 	struct perf_header header = {
 		.magic = PERF_MAGIC,
@@ -740,6 +805,8 @@ static int perfdata_finish(struct writer *w)
 	struct buf attrs = { 0 };
 	uint64_t ids;
 
+	if (p->left_out)
+		log_warn("%" PRIu64 " bytes of hardware trace are not in the output", p->left_out);
 	put_something(w);
 	header.data.size = out_offset(w->out) - data_offset();
 	write_features(w, &header);
@@ -760,6 +827,7 @@ static void perfdata_close(struct writer *w)
 	struct perfdata *p = w->priv;
 
 	buf_release(&p->record);
+	buf_release(&p->tracing);
 	hash_release(&p->mapped);
 }
 

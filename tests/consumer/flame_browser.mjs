@@ -13,6 +13,7 @@ const TOOL = process.argv[2] || `${process.env.BUILD || 'build'}/tests/flametool
 const BROWSER = process.env.CHROMIUM || '/usr/bin/chromium';
 const FLAGS = ['--headless', '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run',
 	'--disable-background-networking', '--disable-component-update', '--disable-sync'];
+const HANGS = 500000; // ms that nothing takes, however slow and busy the machine is
 
 function skip(reason) {
 	console.log(`skip flame_browser: ${reason}`);
@@ -37,7 +38,7 @@ if (!existsSync(TOOL))
 	skip(`${TOOL} is not built`);
 
 const folder = mkdtempSync(join(tmpdir(), 'kscope-flame-'));
-const browser = await chromium.launch({ executablePath: BROWSER, args: FLAGS });
+const browser = await chromium.launch({ executablePath: BROWSER, args: FLAGS, timeout: HANGS });
 let failures = 0;
 
 async function test(name, body) {
@@ -58,6 +59,11 @@ function equal(got, wanted, what) {
 function check(condition, what) {
 	if (!condition)
 		throw new Error(what);
+}
+
+async function wait(condition, what) {
+	for (const end = Date.now() + HANGS; !await condition();)
+		check(Date.now() < end, what);
 }
 
 function near(got, wanted, by, what) {
@@ -111,6 +117,7 @@ function picture(name, lines, options = []) {
 
 async function open(file, { width = 1200, height = 800, hash = '' } = {}) {
 	const page = await browser.newPage({ viewport: { width, height } });
+	page.setDefaultTimeout(HANGS);
 	page.complaints = [];
 	page.on('console', (message) => page.complaints.push(message.text()));
 	page.on('pageerror', (error) => page.complaints.push(error.message));
@@ -175,6 +182,12 @@ async function checkLabels(page, what) {
 	const { bad, count } = await overflowing(page);
 	check(count > 0, `${what}: no labels`);
 	equal(bad.join('|'), '', `${what}: labels that overflow`);
+}
+
+async function resize(page, width) {
+	await page.setViewportSize({ width, height: 800 });
+	await page.waitForFunction((w) => Math.abs(w - document.documentElement.width.baseVal.value) < 30,
+		width);
 }
 
 const plain = picture('plain', stacks, ['--title', 'Plain', '--subtitle', 'made up', '--min', '0.001']);
@@ -340,7 +353,7 @@ await test('the URL restores zoom and search', async () => {
 	await page.goto('file://' + plain);
 	await click(page, 'do_1_0');
 	await page.goBack();
-	check((await frame(page, 'do_1_0')).width < 1100, 'back zooms out');
+	await wait(async () => (await frame(page, 'do_1_0')).width < 1100, 'back zooms out');
 	await close(page);
 	for (const bad of ['#zoom=99999999', '#zoom=-1', '#zoom=x', '#zoom=1.5', '#%%%', '#search=(']) {
 		const tried = await open(plain, { hash: bad });
@@ -352,9 +365,7 @@ await test('the URL restores zoom and search', async () => {
 await test('labels fit at every width and follow the window', async () => {
 	const page = await open(plain);
 	for (const width of [1200, 1900, 700, 420]) {
-		await page.setViewportSize({ width, height: 800 });
-		await page.waitForFunction((w) => Math.abs(w - document.documentElement.width.baseVal.value) < 30,
-			width);
+		await resize(page, width);
 		await checkLabels(page, `${width} px`);
 		const root = await frame(page, 'all');
 		near(root.width, width - 24, 30, 'root');
@@ -368,6 +379,20 @@ await test('a fixed width stays', async () => {
 	const page = await open(picture('fixed', stacks, ['--width', '900']));
 	near((await frame(page, 'all')).width, 876, 1, 'root');
 	await checkLabels(page, 'fixed');
+	await close(page);
+});
+
+await test('the lines around the graph fit', async () => {
+	const long = (word) => `${word} & <more> `.repeat(60).trim();
+	const page = await open(picture('lines', stacks,
+		['--title', long('title'), '--subtitle', long('subtitle'), '--notes', long('notes')]));
+	for (const size of [1900, 400, 1200]) {
+		await resize(page, size);
+		const ends = await page.evaluate(() => ['.title', '.sub', '.notes'].map((line) =>
+			document.querySelector(line).getBoundingClientRect().right));
+		check(ends.every((end) => end > size / 3 && end <= size - 12), `at ${size}: ${ends}`);
+	}
+	equal(await page.locator('.title title').textContent(), long('title'), 'what was cut');
 	await close(page);
 });
 

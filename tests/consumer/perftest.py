@@ -81,7 +81,7 @@ static void system_calls(void)
 
 		memset(room, i, 1 << 22);
 		if (pipe(ends) == 0) {
-			for (int j = 0; j < 50; j++)
+			for (int j = 0; j < 500; j++)
 				if (write(ends[1], room, 512) < 0 || read(ends[0], room, 512) < 0)
 					break;
 			close(ends[0]);
@@ -237,6 +237,10 @@ def signed(number):
     return number - (1 << 32) if number >= 1 << 31 else number
 
 
+# Those that perf knows; 32 is the hypervisor.
+CONTEXTS = ("user", "kernel", "marker-32")
+
+
 class View:
     """kscope's events, and the samples among them."""
 
@@ -292,8 +296,8 @@ class View:
                 sample.frames.append((address, context, here))
             else:
                 context = word
-                if word.startswith("marker-"):
-                    sample.frames.append((0, word, None))
+                if word not in CONTEXTS:
+                    sample.frames.append((0, "none", None))
         self.samples.append(sample)
 
     def names(self, path, folder):

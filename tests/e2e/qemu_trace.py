@@ -7,6 +7,7 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 import guests
+import wire_trace
 from lib import BUILD, ROOT, check, equal, finish, kscope, read_folded, run, scratch
 
 PLUGIN = os.path.join(BUILD, "kscope-qemu.so")
@@ -62,6 +63,8 @@ def test_hard_counts(folder, which, arch):
     equal(f"{name}: as many instructions as the guest counted", got.get("instructions"), want)
     equal(f"{name}: every return has its call", got.get("unmatched_returns"), 0)
     equal(f"{name}: all under one root", got.get("rooted"), want)
+    equal(f"{name}: a decoder after wire/README.md counts the same",
+          wire_trace.instructions(recording), ({0: want}, {0: want}))
     sums = by_function(recording, elf)
     equal(f"{name}: the sum over all functions", sum(sums.values()), want)
     # leaf() is 12 instructions; it is called 102 times by work(), once by a trap, and by the timer.
@@ -80,6 +83,9 @@ def test_loops(folder, which, arch):
     elf, recording = os.path.join(folder, arch), os.path.join(folder, "loops.kscope")
     run(os.path.join(ROOT, "tests", "guest", "build"), arch, elf, f"-DROUNDS={rounds}")
     trace(arch, which, elf + ".boot" if arch == "x86_64" else elf, recording, "")
+    counted, told = wire_trace.instructions(recording)
+    check(f"{which} {arch}: a decoder after wire/README.md counts what the recording tells",
+          counted and counted == told, f"{counted}, {told}")
     sums = by_function(recording, elf)
     hot, cold = sums.get("hot", 0), sums.get("cold", 0)
     turn = (hot - cold) // (2000 * rounds)
@@ -89,9 +95,9 @@ def test_loops(folder, which, arch):
 
 
 def test_levels(folder):
-    """Only programs, and only on one vCPU of two."""
+    """Only programs, and only on one vCPU of two, which is where all of them run."""
     recording = os.path.join(folder, "linux.kscope")
-    guest = guests.linux("amd64", "kscope.work=none")
+    guest = guests.linux("amd64", "kscope.work=none isolcpus=0")
     done = guests.boot(guest, more=["-plugin", f"{PLUGIN},mode=trace,out={recording},vcpu=1,"
                                     "level=user"])
     check("Debian: boots with filters", done.ended, done.errors)
@@ -111,8 +117,10 @@ def test_boot(folder, which, arch):
     check(f"{which} Debian {arch}: nothing is lost", got.get("lost") == 0, got)
     check(f"{which} Debian {arch}: of 10000 returns at most one has no call",
           returns > 1000000 and missed * 10000 <= returns, f"{missed} of {returns}")
+    # But for a PC's firmware: some 4 million instructions, however many the guest then waits away.
+    instructions = got.get("instructions", 0)
     check(f"{which} Debian {arch}: stacks are rooted in their task",
-          got.get("rooted", 0) > 0.99 * got.get("instructions", 1), got)
+          instructions - got.get("rooted", 0) < max(10000000, instructions / 100), got)
     size, events = os.path.getsize(recording), got.get("branches", 1)
     check(f"{which} Debian {arch}: under 5 bytes an event", size < 5 * events, f"{size} of {events}")
 

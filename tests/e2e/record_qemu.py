@@ -11,7 +11,8 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 import guests
-from lib import KSCOPE, TOOLS, check, equal, finish, kscope, read_folded, run, scratch
+from lib import (HANGS, KSCOPE, TOOLS, check, equal, finish, kscope, read_folded, run, scratch,
+                 wait_for)
 
 QEMU = ["qemu-system-i386", "-display", "none", "-net", "none", "-no-reboot"]
 EXIT = ["-append", "exit", "-device", "isa-debug-exit,iobase=0xf4,iosize=1"]
@@ -41,7 +42,7 @@ class Guest:
 
     def words(self, options, more):
         # Whatever goes wrong, no guest outlives the test.
-        return ["timeout", "60", KSCOPE, "record", "qemu", *options, "--", *QEMU, "-kernel", self.elf,
+        return ["timeout", str(HANGS), KSCOPE, "record", "qemu", *options, "--", *QEMU, "-kernel", self.elf,
                 *more]
 
     def record(self, *options, more=(), **how):
@@ -62,13 +63,19 @@ def said(name, done, code, *words):
                  f"exit code {done.returncode}, stderr: {done.stderr}")
 
 
-def shares(stacks):
-    """Of the two functions that the guest works in: three parts and one."""
+def leaf_weights(stacks):
+    """Of the two functions that the guest works in."""
     leaves = {"heavy": 0, "light": 0}
     for stack, count in stacks.items():
         leaf = stack.split(";")[-1]
         if leaf in leaves:
             leaves[leaf] += count
+    return leaves
+
+
+def shares(stacks):
+    """Three parts and one."""
+    leaves = leaf_weights(stacks)
     both = sum(leaves.values())
     return both, leaves["heavy"] / both if both else 0
 
@@ -90,9 +97,12 @@ def test_whole_run(guest):
     for name in ("x.folded", "x.svg", "x.kscope"):
         said(f"output: {name}", guest.record(*by_instructions, "-o", name, more=EXIT + SERIAL), 0,
              f"{name} is written")
-    both, share = shares(read_folded(guest.path("x.folded")))
-    check("folded: exactly the work it did", 228e6 < both < 252e6 and 0.72 < share < 0.78,
-          (both, share))
+    # 30 rounds of 8 million instructions. Each sample stands for all since the one before it, at
+    # most one and a half periods and a block: who ran is mistaken only where functions change.
+    mistaken = 31 * 160000
+    leaves = leaf_weights(read_folded(guest.path("x.folded")))
+    check("folded: exactly the work it did", abs(leaves["heavy"] - 180e6) < mistaken and
+          abs(leaves["light"] - 60e6) < mistaken, leaves)
     with open(guest.path("x.svg"), encoding="utf-8") as f:
         check("svg: the work it did", "heavy" in f.read())
     check("kscope: it has samples", guest.samples("x.kscope") >= 50, guest.samples("x.kscope"))
@@ -122,21 +132,21 @@ def test_ends(guest):
         more=["-chardev", "file,path=a,,b.txt,id=s0", "-serial", "chardev:s0"]), 0, "samples")
     check("until: no other file is emptied", os.path.getsize(guest.path("a")) > 0)
     said("duration", guest.record("--duration", "1"), 0, "samples")
-    child = guest.start("-o", "c.kscope", more=SERIAL)
-    child.stdout.readline()
-    time.sleep(0.5)
+    child = guest.start("-o", "c.kscope", "--control", "c.ctl", more=SERIAL)
+    wait_for(lambda: samples_so_far(guest, "c.ctl") > 50)
     child.send_signal(signal.SIGINT)
-    _, err = child.communicate(timeout=60)
+    _, err = child.communicate(timeout=HANGS)
     check("Ctrl-C: the result is written", child.returncode == 0 and "c.kscope is written" in err and
-          guest.samples("c.kscope") > 10, err)
+          guest.samples("c.kscope") > 50, err)
     child = guest.start("-o", "k.folded", "--control", "k.ctl", more=SERIAL)
     child.stdout.readline()
-    time.sleep(0.5)
+    at_ready = samples_so_far(guest, "k.ctl")
+    wait_for(lambda: samples_so_far(guest, "k.ctl") > at_ready + 50)
     kscope("record", "qemu", "--attach", guest.path("k.ctl"), "flush")
     kill_qemu(guest.path("k.ctl"))
-    _, err = child.communicate(timeout=60)
+    _, err = child.communicate(timeout=HANGS)
     check("a QEMU that is killed: what it had written is there", child.returncode == 1 and
-          "signal 9" in err and shares(read_folded(guest.path("k.folded")))[0] > 10e6, err)
+          "signal 9" in err and shares(read_folded(guest.path("k.folded")))[0] > 0, err)
 
 
 def kill_qemu(control):
@@ -149,9 +159,13 @@ def kill_qemu(control):
     os.kill(pid, signal.SIGKILL)
 
 
-def status(guest):
-    done = kscope("record", "qemu", "--attach", guest.path("ctl"), "status")
+def status(guest, control="ctl"):
+    done = kscope("record", "qemu", "--attach", guest.path(control), "status")
     return dict(line.split("=") for line in done.stdout.split())
+
+
+def samples_so_far(guest, control="ctl"):
+    return int(status(guest, control).get("samples", 0))
 
 
 def test_attach(guest):
@@ -165,22 +179,20 @@ def test_attach(guest):
         return kscope("record", "qemu", "--attach", guest.path("ctl"), word).returncode
 
     equal("attach: start", (tell("start"), status(guest).get("running")), (0, "1"))
-    end = time.monotonic() + 30
-    while int(status(guest).get("samples", 0)) < 50 and time.monotonic() < end:
-        time.sleep(0.1)
+    wait_for(lambda: samples_so_far(guest) >= 50)
     equal("attach: flush", tell("flush"), 0)
     count = guest.samples("a.kscope")
     check("attach: what was flushed can be read while it runs", isinstance(count, int) and
           count >= 50, count)
     equal("attach: stop", (tell("stop"), status(guest).get("running")), (0, "0"))
-    time.sleep(0.2)
-    before = status(guest)["samples"]
+    before = samples_so_far(guest)
     time.sleep(0.3)
-    equal("attach: and it has stopped", status(guest)["samples"], before)
+    # One may have been on its way.
+    check("attach: and it has stopped", before <= samples_so_far(guest) <= before + 1, before)
     child.terminate()
-    _, err = child.communicate(timeout=60)
+    _, err = child.communicate(timeout=HANGS)
     check("attach: every sample is in the file", child.returncode == 0 and
-          str(guest.samples("a.kscope")) == before, (before, guest.samples("a.kscope"), err))
+          before <= guest.samples("a.kscope") <= before + 1, (before, guest.samples("a.kscope"), err))
 
 
 def test_refusals(guest):
@@ -193,6 +205,17 @@ def test_refusals(guest):
     said("refused: a plugin that is none", guest.record(env=env), 3, "plugin", guest.elf)
     said("refused: a kernel that is none", guest.record(more=["-kernel", guest.path("no.elf")]), 3,
          "no.elf")
+    with open(guest.path("blob"), "wb") as f:
+        f.write(bytes(100000))
+    for option in ("--kernel", "--elf"):
+        done = guest.record(option, "blob")
+        said(f"refused: {option} that has no symbols", done, 3, "neither an ELF file")
+        check(f"refused: {option}, said once, before the guest runs", done.stderr.count("\n") == 1,
+              done.stderr)
+    done = run("timeout", "60", KSCOPE, "record", "qemu", "--duration", "1", "--", "qemu-system-aarch64",
+               "-M", "virt", "-display", "none", "-kernel", "blob", cwd=guest.folder)
+    said("a guest's own kernel without symbols runs", done, 0, "perf.data is written")
+    equal("and that is said once", done.stderr.count("neither an ELF file"), 1)
 
 
 def test_user_mode(guest):
@@ -202,10 +225,48 @@ def test_user_mode(guest):
           "u.kscope is written" in done.stderr, done.stdout + done.stderr)
 
 
+# Allocators that call each other, and more in a short time than a disk takes at once.
+HEAP = """
+#include <string.h>
+static char pool[1 << 20];
+static unsigned long at;
+static volatile long sink;
+__attribute__((noinline)) void *take(unsigned long n) { at += n; return pool + at % 1000000; }
+__attribute__((noinline)) void give(void *p) { sink += *(char *)p; }
+__attribute__((noinline)) void *take_zeroed(unsigned long n) { return memset(take(n), 0, n); }
+__attribute__((noinline)) void *change(void *p, unsigned long n, int keep) {
+	void *q = keep ? p : take(n);
+	if (!keep)
+		give(p);
+	return q;
+}
+int main(void) {
+	for (int i = 0; i < 3000; i++)
+		give(change(i % 2 ? take_zeroed(16) : take(16), 64, i % 3 == 0));
+	return 0;
+}
+"""
+
+
+def test_heap(guest):
+    source = guest.path("heap.c")
+    with open(source, "w", encoding="ascii") as f:
+        f.write(HEAP)
+    run("cc", "-O1", "-static", "-no-pie", source, "-o", guest.path("heap"))
+    done = run(KSCOPE, "record", "qemu", "-o", "heap.kscope", "--alloc", "take", "--alloc", "take_zeroed",
+               "--free", "give", "--realloc", "change", "--", "qemu-x86_64", "./heap", cwd=guest.folder)
+    check("heap: nothing is lost", done.returncode == 0 and " 0 lost" in done.stderr, done.stderr)
+    report = kscope("alloc", guest.path("heap.kscope")).stdout
+    check("heap: what allocators do for each other counts once",
+          "take: 5000 allocated, 3000 resized, 5000 freed\n" in report and
+          "at the end               0 bytes" in report and "not in order" not in report, report)
+
+
 def test_full_disk(guest):
     small = guest.path("small")
     os.mkdir(small)
-    words = guest.words(["--duration", "1", "-F", "10000", "-o", "small/f.kscope"], [])
+    words = guest.words(["--clock", "instructions", "--period", "100000", "-o", "small/f.kscope"],
+                        EXIT)
     done = run("unshare", "-r", "-m", "sh", "-c",
                f"mount -t tmpfs -o size=1m none '{small}' && \"$@\"; echo $? $(stat -c %s small/*)",
                "sh", *words, cwd=guest.folder)
@@ -243,7 +304,7 @@ def test_linux(guest, architecture):
                                       f"--buildid-cache={guest.path('cache')}", "--"])
     check(f"{name}: it boots and is recorded", done.code == 0 and
           f"kscope report {data}, or perf report -i {data}\n" in done.errors and
-          "0 lost" in done.errors, done.errors)
+          ", 0 lost," in done.errors, done.errors)
     rows = json.loads(kscope("report", data, "-k", linux.kernel, "-n", "0", "--json").stdout)
     rows = {row["name"]: row["self"] for row in rows["events"][0]["functions"]
             if row["binary"] == "[kernel.kallsyms]" and row["self"]}
@@ -263,6 +324,7 @@ def main():
         test_attach(guest)
         test_refusals(guest)
         test_user_mode(guest)
+        test_heap(guest)
         test_full_disk(guest)
         for architecture in ["amd64", "arm64"]:
             test_linux(guest, architecture)

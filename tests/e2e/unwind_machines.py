@@ -13,12 +13,11 @@ import socket
 import struct
 import subprocess
 import sys
-import time
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 # pylint: disable=wrong-import-position
 import wirefile
-from lib import check, finish, kscope, read_folded, run, scratch
+from lib import HANGS, check, finish, kscope, read_folded, run, scratch, wait_for
 
 STEPS = 500
 STACK = 2048
@@ -110,13 +109,8 @@ class Gdb:
 
     def __init__(self, path):
         self.socket = socket.socket(socket.AF_UNIX)
-        self.socket.settimeout(60)
-        for _ in range(200):
-            try:
-                self.socket.connect(path)
-                break
-            except OSError:
-                time.sleep(0.05)
+        self.socket.settimeout(HANGS)
+        wait_for(lambda: self.socket.connect_ex(path) == 0)
         self.got = b""
 
     def ask(self, words):

@@ -243,6 +243,20 @@ def deferred():
                   f.sample([KERNEL, TEXT + 8, DEFERRED_MARK, 0x78], 4000, KERNEL_MODE))
 
 
+def toperf():
+    """As the seL4 profiler's converter writes it: names into what sample_id_all has behind them, a
+    chain without the pc, and a feature that is not there."""
+    f = File(sample_type=IP | TID | TIME | CALLCHAIN | CPU | PERIOD)
+
+    def sample(ip, *callers):
+        return f.record(SAMPLE, f.pack("QIIQQQQ", ip, 1, 1, 1000, 0, 1200000, len(callers)) +
+                        b"".join(f.pack("Q", ip) for ip in callers), USER_MODE)
+    return f.file(f.record(COMM, f.pack("II32s", 1, 1, b"dummy_prog2.elf"), KERNEL_MODE | 1 << 13) +
+                  f.record(MMAP, f.pack("IIQQQ", 1, 1, 0x1f0000, 0x3252d00, 0) +
+                           f.text("build/dummy_prog2.elf") + bytes(16), USER_MODE) +
+                  sample(0x2000c0) + sample(0x200074, 0x2003c8, 0x2003f0), features={32: b""})[:-16]
+
+
 def set_to(**values):
     return lambda header: header.update(values)
 
@@ -259,6 +273,7 @@ def cases():
     yield "groups", groups()
     yield "branches", branches()
     yield "deferred", deferred()
+    yield "toperf", toperf()
     yield "no-time", (lambda f: f.file(f.record(COMM, f.pack("II", 1, 1) + f.text("x") +
                                                 f.trailer(1, 1)) +
                                        f.record(SAMPLE, f.pack("QQII", 7, 0x400100, 1, 1), 2)))(

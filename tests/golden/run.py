@@ -38,7 +38,7 @@ def run(folder):
     inputs = [os.path.basename(path) for path in sorted(glob.glob(f"{glob.escape(folder)}/input*"))]
     command = [KSCOPE, "convert", *inputs, "-t", "dump", "-o", "-",
                *shlex.split(read(folder, "args"))]
-    done = subprocess.run(command, cwd=folder, capture_output=True, timeout=60, check=False)
+    done = subprocess.run(command, cwd=folder, capture_output=True, timeout=500, check=False)
     return (done.stdout.decode(errors="surrogateescape"),
             done.stderr.decode(errors="surrogateescape"), f"{done.returncode}\n")
 

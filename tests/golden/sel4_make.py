@@ -40,6 +40,17 @@ def make_json():
         {"pid": 1}]}))
     put("sel4-json-first-generation", "input.json", '{"elf_tcb_mappings": {"a.elf": 0}, "samples": ['
         '{"ip": 0, "pd": 0, "timestamp": 5, "cpu": 0, "period": 300}]}')
+    old = {"ip": "2097236", "pid": 1, "time": "145672893", "period": "1200000",
+           "ips": ["2098088", "2098000", "0", "2097000"], "cpu": 0}
+    put("sel4-json-not-counted", "input.json", '{\n"pd_mappings": {\n"a.elf":  0,\n"b.elf":  1,\n},\n'
+        f'"samples": [\n{json.dumps(old, indent=2)},{json.dumps({**old, "pid": 0})}]\n}}\n')
+    put("sel4-json-no-zeros", "input.json", document([
+        {key: value for key, value in sample(nr="0").items() if key not in ("nr", "cpu")}]))
+    put("sel4-json-escaped-keys", "input.json", document([sample()]).replace('"samples"', '"s\\u0061mples"')
+        .replace('"ip"', '"\\u0069p"').replace('"elf_', '"elf\\u005f'))
+    args("sel4-json-escaped-keys", "-f sel4-json")
+    put("sel4-json-null", "input.json", document([
+        {**sample(), "cpu": None, "ips": None, "extra": None}, sample(ip=None)]))
     put("sel4-json-wrap", "input.json", document([sample(time=str(t)) for t in (
         4294967000, 4294967290, 100, 4294967295, 200, 3000000000, 50)]))
     put("sel4-json-ticks", "input.json", document([sample(time=str(t)) for t in (24000000, 36000000)]))
@@ -122,6 +133,8 @@ def make_protobuf():
     put("sel4-pb-long-frames", "input.pb", hello + few[0] + frame(deep) + few[1] + frame(deepest) +
         few[2])
     put("sel4-pb-garbage", "input.pb", hello + few[0] + b"\xff\xfe12junk" + few[1] + few[2])
+    old = b"\x08\x98\x81\x80\x01\x10\x01\x18\x64\x28\x80\x9fI\x32\x07\xf8\x81\x80\x01\x00\x00\x00"
+    put("sel4-pb-not-counted", "input.pb", hello + 2 * frame(old))
     put("sel4-pb-cut", "input.pb", hello + few[0] + few[1][:-5])
 
 
@@ -141,12 +154,14 @@ def make_serial():
     noisy = noisy.replace('\t\t"2097500"', "[    1.234567] other noise\n\t\t\"2097500\"")
     put("sel4-serial-noise", "input.txt", noisy + "}\n\x1b[32m" + two.replace("\n", "\x1b[0m\n") +
         "[ 1.5] " + two.replace("\n", "\n[ 1.5] ").rstrip("[ 1.5]") + "\n" + one.replace("\n]", "]"))
+    braces = 'client {state} = "up" [ok "1"]\nset {a} {b\n'
+    put("sel4-serial-braces", "input.txt", braces + one.replace("\n", "\n" + braces) + two)
     put("sel4-serial-one-line", "input.txt", " ".join(one.split()) + "\n" + " ".join(two.split()) + "\n")
     put("sel4-serial-missing", "input.txt", "".join(
         "".join(line + "\n" for line in one.splitlines() if f'"{key}"' not in line)
         for key in ("ip", "time", "cpu", "2097400")) + two[2:])
     for name in ("sel4-serial", "sel4-serial-damaged", "sel4-serial-negative", "sel4-serial-noise",
-                 "sel4-serial-one-line", "sel4-serial-missing"):
+                 "sel4-serial-braces", "sel4-serial-one-line", "sel4-serial-missing"):
         args(name, options)
 
 

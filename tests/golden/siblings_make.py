@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Makes the inputs of qperf-*, zephyr-*, managarm-* and uboot-* here, so that they can be read and
-remade."""
+"""Makes the inputs of qperf-*, zephyr-*, managarm-* and uboot-trace-* here, so that they can be
+read and remade."""
 import os
 import struct
 
@@ -133,16 +133,17 @@ def functions(*records):
             b''.join(struct.pack('<2I', *it) for it in records))
 
 
-put('uboot', calls(*CALLS))
-put('uboot-big-endian', calls(*CALLS, order='>'))
-put('uboot-old', old((BASE * 4 & 0xffffffff, 0, TEXT_BASE), *CALLS))
-put('uboot-functions-first', functions((0x100, 3), (0x120, 1)) + calls(*CALLS))
-put('uboot-whole-buffer', calls(*CALLS) + b'\0' * 60 + b'\x5a' * 33)
-put('uboot-two-chunks', calls(*CALLS) + b'\x11' * 12 + calls(*CALLS[1:3]))
-put('uboot-wrap', calls((0x100, 0, ENTRY | (1 << 30) - 3), (0x100, 0, EXIT | 2)))
-put('uboot-caller-from-elsewhere', calls((0x100, 0xfffff000, ENTRY | 5), (0x100, 0x20, EXIT | 6)))
-put('uboot-cut', calls(*CALLS)[:-5])
-put('uboot-lying-count', calls(*CALLS, count=1000000))
-put('uboot-unknown-kind', calls(CALLS[0], (1, 2, 3 << 30 | 6), CALLS[3]), '-f uboot-trace')
-put('uboot-functions-only', functions((0x100, 3)), '-f uboot-trace')
-put('uboot-empty', calls(), '-f uboot-trace')
+put('uboot-trace', calls(*CALLS))
+put('uboot-trace-big-endian', calls(*CALLS, order='>'))
+put('uboot-trace-old', old((BASE * 4 & 0xffffffff, 0, TEXT_BASE), *CALLS))
+put('uboot-trace-functions-first', functions((0x100, 3), (0x120, 1)) + calls(*CALLS))
+put('uboot-trace-whole-buffer', calls(*CALLS) + b'\0' * 60 + b'\x5a' * 33)
+put('uboot-trace-two-chunks', calls(*CALLS) + b'\x11' * 12 + calls(*CALLS[1:3]))
+put('uboot-trace-wrap', calls((0x100, 0, ENTRY | (1 << 30) - 3), (0x100, 0, EXIT | 2)))
+put('uboot-trace-caller-from-elsewhere',
+    calls((0x100, 0xfffff000, ENTRY | 5), (0x100, 0x20, EXIT | 6)))
+put('uboot-trace-cut', calls(*CALLS)[:-5])
+put('uboot-trace-lying-count', calls(*CALLS, count=1000000))
+put('uboot-trace-unknown-kind', calls(CALLS[0], (1, 2, 3 << 30 | 6), CALLS[3]), '-f uboot-trace')
+put('uboot-trace-functions-only', functions((0x100, 3)), '-f uboot-trace')
+put('uboot-trace-empty', calls(), '-f uboot-trace')

@@ -26,6 +26,8 @@ TWO = [chunk(sample(100, PC), sample(300, PC + 0x10), cpu=0),
        chunk(sample(200, 0x401000, level=0), sample(400, PC + 0x20), cpu=1)]
 put('two-cpus', HEAD + b''.join(TWO) + round_(500) + chunk(sample(600, PC), cpu=0, sequence=1) +
     end((0, 3, 0), (1, 2, 0)))
+put('no-binaries', HEAD + chunk(sample(100, PC), cpu=0) + end((0, 1, 0)),
+    '--kernel args --elf expected.code')
 put('idle', HEAD + chunk(sample(100, 0, idle=1), sample(200, PC), sample(300, 0, idle=1), cpu=0) +
     end((0, 3, 0)))
 put('chain', chunk(info(arch='riscv64', clock=2)) + chunk(

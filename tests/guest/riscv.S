@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * RISC-V, QEMU's virt machine without firmware: every hart comes here, in machine mode. The last one
- * that is done switches the machine off.
+ * RISC-V, QEMU's virt machine without firmware: every hart comes here, in machine mode, and waits
+ * until all CPUS of them are here. The last one that is done switches the machine off.
  */
+#ifndef CPUS
+#define CPUS 1
+#endif
 	.section .boot, "ax"
 	.global _start
 _start:
@@ -24,15 +27,16 @@ _start:
 	la t0, present
 	li t1, 1
 	amoadd.w zero, t1, (t0)
-	li t2, 2000000 /* until all are here */
-1:	addi t2, t2, -1
-	bnez t2, 1b
+	li t1, CPUS
+1:	lw t2, (t0)
+	bne t1, t2, 1b
 	call guest_main
-	la t0, present
-	li t1, -1
+	la t0, done
+	li t1, 1
 	amoadd.w t2, t1, (t0)
-	addi t2, t2, -1
-	bnez t2, 2f
+	addi t2, t2, 1
+	li t1, CPUS
+	bne t1, t2, 2f
 	li t0, 0x100000
 	li t1, 0x5555
 	sw t1, (t0)
@@ -44,3 +48,4 @@ _start:
 pml4:	.skip 4096
 stacks:	.skip 16384 * 8
 present: .skip 4
+done:	.skip 4

@@ -38,6 +38,17 @@ def main():
             want = f.read()
         equal("every kind of event", kscope("convert", golden, "-t", "dump", "-o", "-").stdout, want)
 
+        # What describes the bytes of tracepoints is missing: perf still reads the rest.
+        write(text, 'kscope-dump 1\nsource id=1 name="sched:sched_switch" type=2 config=0x174 raw\n'
+              'aux kind="intel_pt" offset=0x0 len=0x2 data=0203\n'
+              "sample task=7/7 source=1 weight=1 raw=0badcafe : user 0x1010\n")
+        said = kscope("convert", text, "-o", direct).stderr
+        equal("a trace that is left out", said,
+              "kscope: warning: 2 bytes of hardware trace are not in the output\n")
+        equal("a tracepoint that perf cannot read the bytes of",
+              run("perf", "script", "-i", direct, "-F", "tid,event").stdout.split(),
+              ["7", "sched:sched_switch:"])
+
         folded = "a;b 2\na;b;c 3\nb::x<int, 2>;f(char const*) 1\n"
         path = os.path.join(folder, "a.folded")
         write(path, folded)

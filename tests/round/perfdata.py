@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 """perf.data in, perf.data out: perf script prints the same of both, and kscope writes the same
-bytes when it runs again. The exceptions are in compare() and with_pcs().
+bytes when it runs again. The exceptions are in compare().
 Whole machines are recorded, so this runs alone.
 """
 import os
@@ -20,26 +20,18 @@ RECORDINGS = [
     ("several events", ["-e", "cpu-clock,page-faults,context-switches", "-g", "--sample-cpu",
                         "--switch-events"], "TFSL"),
     ("without a chain", ["-e", "cpu-clock,page-faults", "-a"], "TFSL"),
+    ("chains of the kernel", ["-e", "cpu-clock", "-g", "--kernel-callchains"], "SL"),
+    ("chains of the user", ["-e", "cpu-clock", "-g", "--user-callchains"], "SL"),
     ("DWARF", ["-e", "cpu-clock", "--call-graph", "dwarf"], "TSL"),
 ]
+# Not every kernel has them; perf prints their own bytes, too.
+if os.path.exists("/sys/kernel/tracing/events/sched"):
+    RECORDINGS.append(("tracepoints", ["-e", "cpu-clock,sched:sched_switch", "-g", "-a"], "TFSL"))
 
 
 def lines(path, *args):
     text, err = t.perf_script(path, *args)
     return text.split("\n"), err
-
-
-def with_pcs(a, b):
-    """a, with the frame that b has where perf prints none: of an empty chain (the stack could not
-    be copied, say) kscope keeps the sampled pc, and writes it as the chain."""
-    result, at = [], 0
-    for line, following in zip(a, a[1:] + [""]):
-        result.append(line)
-        at += 1
-        if line.endswith(": ") and not following and at < len(b) and b[at].startswith("\t"):
-            result.append(b[at])
-            at += 1
-    return result
 
 
 def same_text(a, b):
@@ -61,13 +53,14 @@ def compare(path, again, unwound):
         if a.read() != b.read():
             return ["the output differs from run to run"]
     problems = []
-    for args in (("-F", "+pid"), ("-F", "+pid", "--show-task-events", "--show-switch-events")):
+    for args in (("-F", "+pid"), ("-F", "+pid", "--show-task-events", "--show-switch-events"),
+                 ("-G", "-F", "comm,tid,event,ip,sym")):
         a, before = lines(path, *args)
         b, err = lines(again, *args)
         if unwound:
             # Where the copy of the stack ended, perf with libunwind adds a frame at -1.
             a = [x for x in a if "ffffffffffffffff [unknown]" not in x]
-        problems += same_text(with_pcs(a, b), b)
+        problems += same_text(a, b)
         if err and not before:  # that the recording has lost something is said of both
             problems.append("perf says " + err.strip())
     return problems

@@ -5,7 +5,7 @@ the name of an emulator, it takes -plugin and answers at its socket. Its other w
 
     -say TEXT        prints it (on -serial file:FILE, if that is given)
     -wait            until SIGTERM
-    -deaf            SIGTERM does not end it
+    -deaf            SIGTERM does not end it; it prints "deaf" then
     -status N        its exit status
     -late            does nothing for a long time
     -no-stream       ends before the plugin is loaded
@@ -126,7 +126,7 @@ class Guest:
             return int(self.value("-status", "1"))
         ended = threading.Event()
         if "-deaf" in self.words:
-            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            signal.signal(signal.SIGTERM, lambda *_: print("deaf", flush=True))
             signal.signal(signal.SIGINT, signal.SIG_IGN)
         else:
             signal.signal(signal.SIGTERM, lambda *_: ended.set())

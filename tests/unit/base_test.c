@@ -33,7 +33,13 @@ static void test_json_numbers(void)
 	check("json: hexadecimal beyond 64 bits", !json_number("\"0x10000000000000000\" ,", &v));
 	check("json: negative", json_number("\"-1\" ,", &v) && v == UINT64_MAX);
 	check("json: a fraction", !json_number("1.5 ,", &v));
-	check("json: an exponent", !json_number("1e5 ,", &v));
+	check("json: an exponent", json_number("1.2e6 ,", &v) && v == 1200000);
+	check("json: whole all the same", json_number("\"1200.000E-2\" ,", &v) && v == 12);
+	check("json: not whole", !json_number("12e-1 ,", &v));
+	check("json: nothing however often", json_number("0e999999999999 ,", &v) && v == 0);
+	check("json: an exponent beyond 64 bits", !json_number("1e20 ,", &v));
+	check("json: an exponent without digits", !json_number("1e+ ,", &v));
+	check("json: a point without digits", !json_number("1. ,", &v));
 	check("json: a word", !json_number("true ,", &v));
 	check("json: nothing", !json_number("\"\" ,", &v));
 	check("json: half a number", !json_number("\"12x\" ,", &v));

@@ -1,14 +1,17 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The command line: verbs, selection, exit codes, and what it says when something is wrong."""
+import gzip
 import json
+import lzma
 import os
 import re
 import shutil
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from lib import BUILD, DEMO, KSCOPE, ROOT, check, equal, finish, kscope, read_folded, run, scratch
+from lib import (BUILD, DEMO, KSCOPE, ROOT, check, equal, finish, kscope, lz4, read_folded, run,
+                 scratch)
 
 ELFS = os.path.join(DEMO, "64k")
 VERBS = ["record", "convert", "report", "flame", "info", "alloc", "formats"]
@@ -31,6 +34,9 @@ def test_help():
     said("unknown option", kscope("report", "--frobnicate", "x"), 2, "--frobnicate", "--help")
     said("a value is missing", kscope("report", "x", "--time"), 2, "--time")
     said("no input", kscope("report"), 2, "no input")
+    said("formats of a file", kscope("formats", "x"), 2, "no file")
+    said("neither tree nor table", kscope("report", "x", "--tree", "--no-tree"), 2, "--no-tree")
+    said("nothing to negate", kscope("flame", "x", "--negate"), 2, "--diff")
     check("version", re.match(r"kscope \d+\.\d+\.\d+$", kscope("--version").stdout))
     formats = json.loads(kscope("formats", "--json").stdout)
     names = [reader["name"] for reader in formats["readers"]]
@@ -81,7 +87,8 @@ def test_missing_binaries(samples, folder):
     with open(os.path.join(fake, "echo.elf"), "w", encoding="ascii") as f:
         f.write("this is no ELF\n")
     done = kscope("convert", samples, "-b", fake, "--no-inline", "-t", "folded", "-o", "-")
-    said("an ELF that is not one", done, 1, "echo.elf", "neither an ELF")
+    said("an ELF that is not one", done, 1, "echo.elf", "neither an ELF",
+         "--elf 52=FILE")
     stacks = read_folded(done.stdout)
     equal("its samples keep addresses, the others their names",
           (sum(stacks.values()), sum(n for s, n in stacks.items() if "echo.elf+0x" in s),
@@ -91,6 +98,10 @@ def test_missing_binaries(samples, folder):
 def test_output(samples, folder):
     said("a full disk", kscope("convert", samples, "-b", ELFS, "-t", "perfdata", "-o", "/dev/full"), 4,
          "/dev/full", "No space")
+    path = os.path.join(folder, "limited.data")
+    done = run("sh", "-c", f"ulimit -f 8; exec {KSCOPE} convert {samples} -b {ELFS} -o {path}")
+    said("a limit on files", done, 4, path, "ulimit")
+    check("leaves nothing behind", not [name for name in os.listdir(folder) if "limited" in name])
     for verb in ("report", "info"):
         with open("/dev/full", "w", encoding="ascii") as full:
             import subprocess
@@ -112,10 +123,13 @@ def test_input_forms(samples, folder):
         data = f.read()
     done = run(KSCOPE, "convert", "-", "-b", ELFS, "-t", "folded", "-o", "-", input=data)
     equal("from stdin", done.stdout, want)
-    for packer, ending in (("zstd", "zst"), ("gzip", "gz")):
-        packed = os.path.join(folder, f"samples.json.{ending}")
+    forms = {"zstd": run("zstd", "-c", samples, binary=True).stdout, "gzip": gzip.compress(data),
+             "xz": lzma.compress(data), "lzma": lzma.compress(data, lzma.FORMAT_ALONE),
+             "lz4": lz4(data)}
+    for packer, content in forms.items():
+        packed = os.path.join(folder, f"samples.json.{packer}")
         with open(packed, "wb") as f:
-            f.write(run(packer, "-c", samples, binary=True).stdout)
+            f.write(content)
         done = kscope("convert", packed, "-b", ELFS, "-t", "folded", "-o", "-")
         equal(f"packed with {packer}", (done.stdout, done.stderr), (want, ""))
         with open(packed, "r+b") as f:
@@ -194,6 +208,12 @@ def test_report(samples, truth):
     nasty = run(KSCOPE, "report", "-", input=b"evil\x1b[2J\xff;\xc3\xa9 3\n")
     check("report: nothing that a terminal obeys", "\033" not in nasty.stdout and
           "evil?[2J" in nasty.stdout, nasty.stdout)
+    events = (b'kscope-dump 1\nmeta key="a\\u001bb" value="\\u001bc"\nsource id=1 name="\\u001b[2J" type=0 '
+              b'config=0x0\nnonsense\x1b[2J\nsample source=1 weight=1 : user 0x10\n')
+    for verb in ("report", "info"):
+        nasty = run(KSCOPE, verb, "-", input=events)
+        check(f"{verb}: not in names of events and facts nor in messages", nasty.returncode == 1 and
+              "\033" not in nasty.stdout + nasty.stderr, (nasty.stdout, nasty.stderr))
     nasty = run(KSCOPE, "report", "-", "--json", input=b"evil\x1b[2J\xff;\xc3\xa9 3\n", binary=True)
     names = [row["name"] for row in json.loads(nasty.stdout.decode())["events"][0]["functions"]]
     equal("report: valid JSON whatever the names", names, ["\u00e9", "evil\x1b[2J\ufffd"])
@@ -250,6 +270,15 @@ def test_flame(samples, folder):
         text = f.read()
     check("flame: it tells the change", "40.00" in text or "+40" in text or "differ" in text.lower(),
           text[:600])
+    for name, kinds in (("f_[k]", 1), ("f_[i]", 0)):
+        with open(before, "w", encoding="ascii") as f:
+            f.write(f"main;{name} 1\n")
+        text = kscope("flame", before, "--palette", "kernel-user", "-o", "-").stdout
+        equal(f"flame: {name} in the legend", text.count(">kernel<"), kinds)
+    check("report: samples of nobody knows what", kscope("report", before).stdout.startswith(
+        "1 samples; shares are of samples\n"))
+    check("flame: upside down by another name", "<title>Icicle graph</title>" in
+          kscope("flame", before, "--icicle", "-o", "-").stdout)
     said("flame: no such file to compare with", kscope("flame", after, "--diff", "nowhere", "-o", svg),
          3, "nowhere")
 
@@ -257,9 +286,13 @@ def test_flame(samples, folder):
 def test_toperf(samples, folder):
     link = os.path.join(folder, "toperf")
     os.symlink(os.path.abspath(KSCOPE), link)
-    done = run(link, "--samples-path", samples, "--build-dir", ELFS, "-p", cwd=folder)
+    done = run(link, "--samples-path", samples, "--build-dir", ELFS, cwd=folder)
     check("toperf: perf.data here by default", done.returncode == 0 and
           os.path.exists(os.path.join(folder, "perf.data")), done.stderr)
+    done = run(link, f"-s={samples}", f"-b={ELFS}", "-o=short.data", cwd=folder)
+    check("toperf: values after an equals sign", done.returncode == 0 and
+          os.path.exists(os.path.join(folder, "short.data")), done.stderr)
+    done = run(link, "--samples-path", samples, "--build-dir", ELFS, "-p", cwd=folder)
     equal("toperf: the summary has every sample", done.stdout.count("\nsample "), 10000)
     said("toperf: needs its arguments", run(link, "-s", samples), 2, "--build-dir")
     check("toperf: help", "--print-summary" in run(link, "--help").stdout)

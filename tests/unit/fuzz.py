@@ -1,27 +1,74 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Every reader, for a few seconds each, with whatever bytes the fuzzer finds."""
+"""Every reader, with the golden inputs and hundreds of damaged ones, the same every time. It is
+make fuzz that looks for new ones."""
 import os
+import random
 import re
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from lib import ROOT, check, finish, run
+from lib import HANGS, ROOT, check, finish, run, scratch
 
-SECONDS = 2
+DAMAGED = 500
+BUILD = os.path.join(ROOT, "build", "fuzz")
+# Its own build, always with clang, whatever the tests themselves are built with.
+ENV = {k: v for k, v in os.environ.items() if k not in ("CC", "CFLAGS", "BUILD", "MAKEFLAGS")}
+
+
+def damage(rng, data, other):
+    """A byte, a number, a piece that is lost, doubled or of another input, or the end."""
+    at, size = rng.randrange(len(data) + 1), rng.choice((1, 2, 4, 8, 100))
+    kind = rng.randrange(6)
+    if kind == 0:
+        data[at:at + 1] = [rng.randrange(256)]
+    elif kind == 1:
+        data[at:at + size] = rng.choice((b"\0", b"\xff", b"\x7f", b"\x80", b"9")) * size
+    elif kind == 2:
+        del data[at:at + size]
+    elif kind == 3:
+        data[at:at] = data[at:at + size]
+    elif kind == 4:
+        start = rng.randrange(len(other) + 1)
+        data[at:at] = other[start:start + size]
+    else:
+        del data[at:]
+
+
+def write_damaged(folder, seeds):
+    rng = random.Random(1)
+    for i in range(DAMAGED):
+        data = bytearray(rng.choice(seeds))
+        for _ in range(rng.choice((1, 1, 2, 8, 64))):
+            damage(rng, data, rng.choice(seeds))
+        with open(os.path.join(folder, str(i)), "wb") as f:
+            f.write(data)
+
+
+def fuzz(reader, folder):
+    """Runs what is there: the seeds and the folder."""
+    done = run(os.path.join(ROOT, "fuzz", "run"), BUILD, reader, "0", "-runs=0", f"-timeout={HANGS}",
+               env=dict(ENV, CORPUS=folder))
+    return done.returncode == 0 and "Done" in done.stdout, done.stdout[-500:]
+
+
+def read_seeds(reader):
+    folder = os.path.join(BUILD, "seeds", reader)
+    for name in sorted(os.listdir(folder)):
+        with open(os.path.join(folder, name), "rb") as f:
+            yield f.read()
 
 
 def main():
     with open(os.path.join(ROOT, "src", "formats.def"), encoding="utf-8") as f:
         readers = re.findall(r"^READER\((\w+)\)", f.read(), re.M)
-    # Its own build, always with clang, whatever the tests themselves are built with.
-    env = {k: v for k, v in os.environ.items() if k not in ("CC", "CFLAGS", "BUILD", "MAKEFLAGS")}
-    build = run("make", "-C", ROOT, "-j2", "fuzz-build", env=env, timeout=500)
+    build = run("make", "-C", ROOT, "-j2", "fuzz-build", env=ENV)
     check("the fuzzers build", build.returncode == 0, build.stderr[-500:])
     for reader in readers + ["kernel"]:
-        done = run(os.path.join(ROOT, "fuzz", "run"), os.path.join(ROOT, "build", "fuzz"), reader,
-                   str(SECONDS), env=env)
-        check(reader, done.returncode == 0 and "Done" in done.stdout, done.stdout[-500:])
+        with scratch() as folder:
+            check(f"{reader}: golden inputs", *fuzz(reader, folder))
+            write_damaged(folder, list(read_seeds(reader)))
+            check(f"{reader}: damaged ones", *fuzz(reader, folder))
     finish()
 
 

@@ -13,7 +13,7 @@ import struct
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from lib import BUILD, check, equal, finish, run, scratch
+from lib import BUILD, check, equal, finish, lz4, run, scratch
 
 SYMTOOL = os.path.join(BUILD, "tests", "symtool")
 BASE = 0xffffffff81000000
@@ -166,17 +166,6 @@ def zboot(payload):
     return head.ljust(0x200, b"\0") + payload
 
 
-def lz4(data):
-    """Blocks of nothing but literals."""
-    out = bytearray(b"\x02\x21\x4c\x18")
-    for at in range(0, len(data), 1 << 20):
-        block = data[at:at + (1 << 20)]
-        rest = len(block) - 15
-        packed = b"\xf0" + b"\xff" * (rest // 255) + bytes([rest % 255]) + block
-        out += struct.pack("<I", len(packed)) + packed
-    return bytes(out)
-
-
 def image(table, layout, pointers=True, room=1 << 16, start=None):
     """A flat kernel of arm64, with pointers to its functions, and calls of them."""
     start = min(a for a, _ in table) if start is None else start
@@ -205,8 +194,8 @@ def write(folder, data):
     return path
 
 
-def ask(folder, data, *words, **more):
-    return run(SYMTOOL, *words, write(folder, data), **more)
+def ask(folder, data, *words):
+    return run(SYMTOOL, *words, write(folder, data))
 
 
 def listed(folder, data):
@@ -366,7 +355,7 @@ def broken_tables(folder):
     data = elf(table, layout)
     at = data.index(struct.pack("<I", len(table)))
     worst = data[:0x2000] + b"\3\3\3\0" * (4 << 20) + data[0x2000:at] + b"\3\3\3\0" + data[at + 4:]
-    done = ask(folder, worst, "-l", timeout=60)
+    done = ask(folder, worst, "-l")
     check("false starts", done.returncode == 0, done.stderr)
     rng = random.Random(7)
     whole = elf(symbols(300), layout)

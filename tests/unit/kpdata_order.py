@@ -58,7 +58,7 @@ def dump_of(folder, data):
     with open(path, "wb") as f:
         f.write(data)
     done = subprocess.run([KSCOPE, "convert", path, "-t", "dump", "-o", "-"], capture_output=True,
-                          text=True, timeout=60, check=False)
+                          text=True, timeout=500, check=False)
     return samples(done.stdout), done
 
 

@@ -102,7 +102,7 @@ def test_install():
         env = {key: value for key, value in os.environ.items() if not key.startswith("MAKE") and
                key not in ("MFLAGS", "DESTDIR", "PREFIX")}
         done = run("make", "-C", ROOT, "install", f"BUILD={BUILD}", f"DESTDIR={folder}", "PREFIX=/p",
-                   env=env, timeout=600)
+                   env=env)
         check("install: make is content", done.returncode == 0, done.stderr)
         programs, pages = os.path.join(folder, "p/bin"), os.path.join(folder, "p/share/man/man1")
         equal("install: programs", sorted(os.listdir(programs)), sorted(["kscope"] + DROP_INS))

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """kscope record qemu, as far as it does not need a QEMU: its command line, the guest's output and
 end, the socket, and what is said when something is wrong. tests/e2e/record_qemu.py has the rest."""
+import fcntl
 import json
 import os
 import pty
@@ -11,13 +12,16 @@ import shlex
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import sys
+import termios
 import threading
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from lib import DEMO, KSCOPE, TOOLS, check, equal, finish, read_folded, run, scratch
+from lib import (DEMO, HANGS, KSCOPE, TOOLS, check, equal, finish, read_folded, run, scratch,
+                 wait_for)
 
 ELF = os.path.join(DEMO, "64k", "hasher.elf")
 
@@ -65,15 +69,6 @@ def values(text):
     return [part.replace("\0", ",") for part in parts]
 
 
-def wait_for(condition, seconds=30):
-    end = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.02)
-    return True
-
-
 def test_line(place):
     words, _ = place.printed("-o", "a,b.kscope", "--vcpu", "0,2-3", "--level", "kernel", "-F", "5000",
                              "--stack", "0", "--control", "ctl", "--", "qemu-system-x86_64",
@@ -112,8 +107,8 @@ def test_hooks(place):
           [f"from={start}+0x10", f"to={fill}"])
     equal("hooks: allocators", hooks("--alloc", "_start", "--free", "fill_block:arg2", "--realloc",
                                      "_start:arg3:arg1:ret", "--alloc", "32:arg1:ret"),
-          [f"alloc={start}:arg0:ret", "alloc=0x20:arg1:ret", f"free={fill}:arg2",
-           f"realloc={start}:arg3:arg1:ret"])
+          [f"alloc=_start@{start}:arg0:ret", "alloc=0x20:arg1:ret", f"free=fill_block@{fill}:arg2",
+           f"realloc=_start@{start}:arg3:arg1:ret"])
     equal("hooks: --slide moves the kernel", hooks("--from", "_start", "--slide", "0x1000"),
           [f"from={int(start, 16) + 0x1000:#x}"])
     for words, want in ((("--from", "no_such"), f"no function no_such in {ELF}"),
@@ -225,26 +220,25 @@ def test_ends(place):
     said("duration", done, 0, "20 samples")
     check("duration: not before", time.monotonic() - started >= 0.5)
     for name in ("SIGINT", "SIGTERM", "SIGHUP"):
-        flag = place.path(f"{name}.args")
-        child = place.start(emulator=["-wait", "-args", flag])
-        wait_for(lambda: os.path.exists(flag) and os.path.getsize(flag))
-        time.sleep(0.2)
+        child = place.start(emulator=["-wait", "-nographic", "-say", "running\\n"])
+        child.stdout.readline()
         child.send_signal(getattr(signal, name))
-        _, err = child.communicate(timeout=60)
+        _, err = child.communicate(timeout=HANGS)
         check(f"ends: {name}: the guest ends, the result is written",
               child.returncode == 0 and "20 samples" in err, err)
     child = place.start("--until", "up", emulator=["-deaf", "-nographic", "-say", "running\\n"])
     child.stdout.readline()
-    for _ in range(2):
-        child.send_signal(signal.SIGINT)
-        time.sleep(0.5)
-    _, err = child.communicate(timeout=60)
+    child.send_signal(signal.SIGINT)
+    equal("ends: once: it is asked to", child.stdout.readline(), "deaf\n")
+    child.send_signal(signal.SIGINT)
+    _, err = child.communicate(timeout=HANGS)
     check("ends: twice: it is killed, what it had written stays",
           child.returncode == 1 and "was killed" in err and "20 samples" in err, err)
-    child = place.start(emulator=["-late"])
-    time.sleep(0.3)
+    flag = place.path("late.args")
+    child = place.start(emulator=["-late", "-args", flag])
+    wait_for(lambda: os.path.exists(flag))
     child.send_signal(signal.SIGTERM)
-    _, err = child.communicate(timeout=60)
+    _, err = child.communicate(timeout=HANGS)
     check("ends: before it has begun", child.returncode == 3 and "too early" in err, err)
     script = place.path("run.sh")
     with open(script, "w", encoding="ascii") as f:
@@ -255,6 +249,40 @@ def test_ends(place):
     said("ends: the QEMU of a script ends, and then the script", done, 0, "20 samples")
     equal("ends: the script goes on", done.stdout, "script is done\n")
     equal("ends: nothing is left", place.litter(), [])
+
+
+def fill(stream):
+    """Waits until a pipe takes no more: of many small pieces, that is less than its size."""
+    def waiting():
+        return struct.unpack("i", fcntl.ioctl(stream, termios.FIONREAD, bytes(4)))[0]
+    wait_for(waiting)
+    before = 0
+    while waiting() > before:
+        before = waiting()
+        time.sleep(0.3)
+
+
+def test_reader(place):
+    """Of the guest's output: one that does not read."""
+    text = "x" * 120000
+    guest = ["-wait", "-nographic", "-say", text]
+    child = place.start("--until", "y", emulator=guest)
+    fill(child.stdout)
+    child.send_signal(signal.SIGTERM)
+    check("no reader: it ends when it is told to", wait_for(lambda: child.poll() is not None))
+    _, err = child.communicate()
+    check("no reader: the result is written", child.returncode == 0 and "20 samples" in err, err)
+    child = place.start("--until", "y", "--duration", "1", "-o", "read.folded", emulator=guest)
+    check("no reader: the result is written before it",
+          wait_for(lambda: os.path.exists(place.path("read.folded"))))
+    out, err = child.communicate(timeout=HANGS)
+    check("no reader: nothing is lost for one that comes late", out == text, (len(out), err))
+    child = place.start("--until", "y", emulator=guest)
+    fill(child.stdout)
+    child.stdout.close()
+    child.send_signal(signal.SIGTERM)
+    err = child.stderr.read()
+    check("no reader: one that goes", child.wait(HANGS) in (0, 1) and "20 samples" in err, err)
 
 
 def test_refusals(place):
@@ -304,15 +332,13 @@ def test_attach(place):
     ctl = place.path("ctl")
     with socket.socket(socket.AF_UNIX) as left_behind:
         left_behind.bind(ctl)
-    flag = place.path("attach.args")
-    child = place.start("--control", "ctl", "--paused",
-                        emulator=["-wait", "-no-flush", "-args", flag])
-    wait_for(lambda: os.path.exists(flag) and os.path.exists(ctl))
-    said("attach: somebody has the socket", place.record("--control", "ctl"), 2, "there already")
+    child = place.start("--control", "ctl", "--paused", emulator=["-wait", "-no-flush"])
 
     def attach(*words):
         return run(KSCOPE, "record", "qemu", "--attach", ctl, *words)
 
+    wait_for(lambda: attach("status").returncode == 0)
+    said("attach: somebody has the socket", place.record("--control", "ctl"), 2, "there already")
     check("attach: status", "running=0\n" in attach("status").stdout)
     equal("attach: start", (attach("start").returncode, "running=1\n" in attach("status").stdout),
           (0, True))
@@ -321,7 +347,7 @@ def test_attach(place):
     said("attach: an error of the guest's", attach("flush"), 3, "flush: the disk? is full")
     said("attach: another word", attach("jump"), 2, "start, stop, flush and status")
     child.terminate()
-    child.communicate(timeout=60)
+    child.communicate(timeout=HANGS)
     said("attach: it has ended", attach("status"), 3, "ctl", "still run")
     with socket.socket(socket.AF_UNIX) as dead:
         dead.bind(place.path("dead"))
@@ -354,7 +380,7 @@ def in_terminal(place, words, emulator, until):
                   place.env)
     shown, sent = b"", False
     while True:
-        ready, _, _ = select.select([terminal], [], [], 60)
+        ready, _, _ = select.select([terminal], [], [], HANGS)
         try:
             data = os.read(terminal, 4096) if ready else b""
         except OSError:
@@ -393,6 +419,7 @@ def main():
         test_outputs(place)
         test_until(place)
         test_ends(place)
+        test_reader(place)
         test_refusals(place)
         test_attach(place)
         test_terminal(place)

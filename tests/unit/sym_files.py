@@ -4,6 +4,7 @@
 symbols, and files that are broken. A build with -fsanitize=address makes the broken ones worth
 more: SYMTOOL=build-asan/tests/symtool tests/unit/sym_files.py"""
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -98,7 +99,7 @@ def check(name, good, why):
 
 def run(*command, cwd=None, data=None):
     return subprocess.run(command, cwd=cwd, input=data, capture_output=True, text=True,
-                          errors="replace", timeout=120)
+                          errors="replace", timeout=500)
 
 
 def must(*command, cwd=None):
@@ -361,6 +362,48 @@ def kallsyms(top):
     check("kallsyms-garbage", done.returncode == 0 and not crashed(done), done.stderr)
 
 
+def perf_map(top):
+    path = os.path.join(top, "perf-123.map")
+    with open(path, "wb") as f:
+        f.write(b"1000 10 a\n1000 20 moved here\n0x2000 0x8 f@1 (int)\nno\n3000 0 empty\n"
+                b"\0\xff\n4000 ffffffffffffffff to the top")
+    want = {0xfff: "??", 0x1000: "moved here", 0x101f: "moved here", 0x1020: "??",
+            0x2007: "f@1 (int)", 0x2008: "??", 0x3000: "??", 0x4000: "to the top",
+            0xfffffffffffffff0: "to the top"}
+    got = [n[0] for n in names(path, want)]
+    check("perf-map", got == list(want.values()), got)
+    done = sym(path, addresses=[0x1000])
+    check("perf-map-garbage", "2 lines are not" in done.stderr, done.stderr)
+    with open(path, "w") as f:
+        f.write("")
+    done = sym(path)
+    check("perf-map-empty", done.returncode == 3 and "no functions" in done.stderr, done.stderr)
+
+
+def stubs(top):
+    """Calls into libraries: where the call leads is named after the function that is called."""
+    source = "".join(f"void ext_{c}(int); void call_{c}(void) {{ ext_{c}({i}); ext_{c}(9); }}\n"
+                     for i, c in enumerate("dacb"))
+    path = os.path.join(top, "stubs.c")
+    with open(path, "w") as f:
+        f.write(source)
+    for arch, more in (("x86_64", []), ("x86_64", ["-fcf-protection", "-Wl,-z,force-ibt"]),
+                       ("i386", []), ("aarch64", []), ("arm", [])):
+        elf = os.path.join(top, "stubs-" + arch)
+        must("clang", *TARGETS[arch], *more, "-O1", "-nostdlib", "-shared", "-fPIC",
+             "-fuse-ld=lld", path, "-o", elf)
+        text = must("llvm-objdump", "-d", "--no-show-raw-insn", elf)
+        called = {}
+        for function, body in re.findall(r"<call_(.)>:\n(.*?)\n\n", text + "\n\n", re.S):
+            # Every call and jump out of the function; the address is printed with or without 0x.
+            leads = re.findall(r"(?:call\w*|jmp|bl?|b)\s+#?(?:0x)?([0-9a-f]{4,})\b", body)
+            called.update({int(a, 16): f"ext_{function}@plt" for a in leads
+                           if f" {a}:" not in body})
+        got = [n[0] for n in names(elf, called)]
+        check("stubs-" + " ".join([arch, *more[:1]]),
+              got == list(called.values()) and len(called) == 4, f"{got} {called}")
+
+
 # ---- what is no ELF, or only half of one ----
 
 def strange_files(top):
@@ -408,6 +451,7 @@ def truncated(top):
         if crashed(done):
             return check("truncated", False, f"at {cut} of {len(whole)}: {done.stderr}")
     say("ok", "truncated")
+    check("truncated-is-said", "cut short" in done.stderr, done.stderr)
 
 
 def object_file(top):
@@ -438,7 +482,7 @@ def main():
             guarded("arch-" + arch, one_target, top, arch, flags)
             guarded("assembler-" + arch, assembler, top, arch, flags)
         for test in (debug_links, build_ids, symfs, circles, demangling, hostile_names, kallsyms,
-                     strange_files, truncated, object_file):
+                     perf_map, stubs, strange_files, truncated, object_file):
             guarded(test.__name__, test, top)
 
 

@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Decodes traces, after wire/README.md and not after src/read: what is written there is enough."""
+from wire import fields, varint
+
+CALL, CALL_ANY, RETURN = 4, 5, 6
+HAS_TARGET = (1, 2, 4)
+MAYBE, STATE = 1, 2
+STACK = 256
+
+
+class Block:
+    def __init__(self, start, about, count, size):
+        self.start, self.end, self.count = start, start + size, count
+        self.flow, self.flags = about & 15, about >> 4
+        self.next = [None, None]
+
+
+class Cpu:
+    """What is known of one cpu's trace between two of its bytes."""
+
+    def __init__(self):
+        self.total = self.skip = 0
+        self.cur = None
+        self.forget()
+        self.clear()
+
+    def forget(self):
+        self.blocks, self.last_end = [], 0
+        self.calls, self.depth = [None] * STACK, 0
+
+    def clear(self):
+        """What was told of the next go or new, which has been."""
+        self.ran, self.trap, self.begins, self.moved = None, False, False, False
+
+    def feed(self, data):
+        self.data, self.at = data, 0
+        while self.at < len(data):
+            self.code(self.byte())
+
+    def byte(self):
+        self.at += 1
+        return self.data[self.at - 1]
+
+    def number(self):
+        value, self.at = varint(self.data, self.at)
+        return value
+
+    def signed(self):
+        value = self.number()
+        return value >> 1 ^ -(value & 1)
+
+    def code(self, code):
+        if code < 0xc0:
+            self.steps(code * 64 if code < 0x80 else code & 63)
+        elif code == 0xc0:
+            self.go(self.blocks[self.number()])
+        elif code == 0xc1:
+            self.go(self.define())
+        elif code == 0xc2:
+            self.ran = self.number()
+        elif code == 0xc3:
+            self.trap = True
+            if self.byte() & 1:
+                self.signed()
+        elif code == 0xc4:
+            self.number()
+        elif code == 0xc5:
+            self.state(self.byte())
+        elif code == 0xc6:
+            self.begin(self.byte())
+        elif code == 0xc7:
+            self.leave(self.number())
+            self.cur = None
+        else:
+            raise ValueError(f"no such code: {code:#x}")
+
+    def steps(self, count):
+        for first in range(0, count, 8):
+            bits = self.byte()
+            for place in range(min(8, count - first)):
+                self.step(bits >> place & 1)
+
+    def define(self):
+        start = self.last_end + self.signed()
+        block = Block(start, self.byte(), self.number(), self.number())
+        self.number()  # the size of the last instruction
+        if block.flow in HAS_TARGET:
+            self.signed()
+        self.blocks.append(block)
+        self.last_end = block.end
+        return block
+
+    def state(self, mask):
+        for bit, read in ((1, self.signed), (2, self.number), (4, self.number), (8, self.signed)):
+            if mask & bit:
+                read()
+        self.moved = bool(mask & 8)
+
+    def begin(self, flags):
+        self.skip, total = self.number(), self.number()
+        if total != self.total:
+            raise ValueError(f"{self.total} instructions, and {total} are told")
+        if flags & 2:
+            self.forget()
+        self.begins = True
+
+    def leave(self, ran):
+        self.total += ran - self.skip
+        self.skip = 0
+
+    def call_stack(self):
+        """Keeps the stack of calls; the call that a return belongs to, if it is known."""
+        cur = self.cur
+        if cur.flow in (CALL, CALL_ANY):
+            self.calls[self.depth % STACK] = cur
+            self.depth += 1
+        elif cur.flow == RETURN:
+            self.depth -= 1
+            call, self.calls[self.depth % STACK] = self.calls[self.depth % STACK], None
+            return call
+        return None
+
+    def was_taken(self, to):
+        return not (self.cur.flags & MAYBE and to.start == self.cur.end)
+
+    def step(self, bit):
+        cur = self.cur
+        if cur.flow == RETURN and not bit:
+            to = self.calls[(self.depth - 1) % STACK].next[1]
+        else:
+            to = cur.next[bit]
+        self.leave(cur.count)
+        if self.was_taken(to):
+            self.call_stack()
+        self.cur = to
+
+    def learn(self, to):
+        cur, call = self.cur, self.call_stack()
+        if self.moved or to.flags & STATE:
+            return
+        if cur.flow in (CALL, CALL_ANY):
+            cur.next[0] = to
+        elif cur.flow == RETURN:
+            (call if call and call.end == to.start else cur).next[1] = to
+        else:
+            cur.next = [to, cur.next[0]]
+
+    def go(self, to):
+        if not self.begins:
+            self.leave(self.cur.count if self.ran is None else self.ran)
+            if self.ran is None and not self.trap and self.was_taken(to):
+                self.learn(to)
+        self.cur = to
+        self.clear()
+
+
+def instructions(path):
+    """How many were traced by each cpu: counted block by block, and as the recording tells it."""
+    with open(path, "rb") as f:
+        data = f.read()
+    cpus, told = {}, {}
+    for _, chunk in fields(data):
+        got = dict(fields(chunk))
+        if 9 in got:
+            cpus.setdefault(got.get(2), Cpu()).feed(got[9])
+        for number, value in fields(got.get(11, b"")):
+            if number == 2:
+                count = dict(fields(value))
+                told[count.get(1, 0)] = count.get(4, 0)
+    return {cpu: state.total for cpu, state in cpus.items()}, told
