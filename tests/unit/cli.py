@@ -217,6 +217,10 @@ def test_report(samples, truth):
     nasty = run(KSCOPE, "report", "-", "--json", input=b"evil\x1b[2J\xff;\xc3\xa9 3\n", binary=True)
     names = [row["name"] for row in json.loads(nasty.stdout.decode())["events"][0]["functions"]]
     equal("report: valid JSON whatever the names", names, ["\u00e9", "evil\x1b[2J\ufffd"])
+    orders = [run(KSCOPE, "report", "-", "--tree", input=text).stdout
+              for text in (b"b;x 1\na;z 1\na;y 1\n", b"a;y 1\nb;x 1\na;z 1\n")]
+    check("report: what is equal stands in the order of names, not of the data",
+          orders[0] == orders[1] and re.search(r" a\n.* y .*\n.* z .*\n.* b\n", orders[0]), orders)
     text = kscope("report", samples, "-b", ELFS, "--by", "task", "--no-tree").stdout
     check("report: by task", re.search(r" 30\.00% .* sorter\.elf \(pid 2\)", text), text)
     text = kscope("report", samples, "-b", ELFS, "--inverted", "--tree", "--no-inline").stdout
@@ -235,6 +239,19 @@ def test_report(samples, truth):
     text = kscope("convert", samples, "-b", ELFS, "--weight", "--no-inline", "-t", "folded", "-o",
                   "-").stdout
     equal("weights", read_folded(text)["hasher.elf;_start;fill_block"], 500 * 1200000)
+
+
+def test_many_tasks():
+    """Tasks that share callers, or all, or nothing; as many of them as a host runs in a week."""
+    lines = ['kscope-dump 1', 'source id=1 name="cycles" type=0 config=0x0']
+    truth = {}
+    for pid in range(1, 100001):
+        root = f"root{pid % 50000}" if pid % 3 else "main"
+        for leaf in ("a", "b"):
+            lines.append(f'sample task={pid}/{pid} source=1 weight=1 : named "{leaf}" "{root}"')
+            truth[f"pid {pid};{root};{leaf}"] = 1
+    text = run(KSCOPE, "convert", "-", "-t", "folded", "-o", "-", input="\n".join(lines).encode()).stdout
+    check("many tasks: each has its own stacks", read_folded(text) == truth, text[:300])
 
 
 def test_flame(samples, folder):
@@ -301,6 +318,7 @@ def main():
         test_selection(samples)
         test_merge(samples, folder)
         test_report(samples, truth)
+        test_many_tasks()
         test_flame(samples, folder)
         test_toperf(samples, folder)
     finish()
