@@ -131,7 +131,7 @@ def test_ends(guest):
         "--until", "ready", "--duration", "50",
         more=["-chardev", "file,path=a,,b.txt,id=s0", "-serial", "chardev:s0"]), 0, "samples")
     check("until: no other file is emptied", os.path.getsize(guest.path("a")) > 0)
-    said("duration", guest.record("--duration", "1"), 0, "samples")
+    said("duration", guest.record("--duration", "3"), 0, "samples")
     child = guest.start("-o", "c.kscope", "--control", "c.ctl", more=SERIAL)
     wait_for(lambda: samples_so_far(guest, "c.ctl") > 50)
     child.send_signal(signal.SIGINT)
@@ -212,8 +212,8 @@ def test_refusals(guest):
         said(f"refused: {option} that has no symbols", done, 3, "neither an ELF file")
         check(f"refused: {option}, said once, before the guest runs", done.stderr.count("\n") == 1,
               done.stderr)
-    done = run("timeout", "60", KSCOPE, "record", "qemu", "--duration", "1", "--", "qemu-system-aarch64",
-               "-M", "virt", "-display", "none", "-kernel", "blob", cwd=guest.folder)
+    done = run("timeout", str(HANGS), KSCOPE, "record", "qemu", "--duration", "3", "--",
+               "qemu-system-aarch64", "-M", "virt", "-display", "none", "-kernel", "blob", cwd=guest.folder)
     said("a guest's own kernel without symbols runs", done, 0, "perf.data is written")
     equal("and that is said once", done.stderr.count("neither an ELF file"), 1)
 
