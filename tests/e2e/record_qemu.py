@@ -282,13 +282,14 @@ def test_full_disk(guest):
 def perf_names(guest, data):
     """{function: weight}, by perf, from nothing but the build-id cache.
 
-    perf has a row for each of several functions of one name."""
+    perf has a row for each of several functions of one name, and of each address without one: 0x...,
+    or only zeros."""
     done = run("perf", "--buildid-dir", guest.path("cache"), "report", "-f", "-i", data, "--stdio",
                "--no-children", "-g", "none", "--sort", "sym", "-F", "period,sym", "-t", "@")
     names = collections.Counter()
     for line in done.stdout.splitlines():
         weight, mark, name = line.partition("@[k] ")
-        if mark and not name.startswith(("0x", "[idle]")):
+        if mark and not name.startswith(("0x", "00", "[idle]")):
             names[name.strip()] += int(weight)
     return names
 
