@@ -62,7 +62,8 @@ def read_seeds(reader):
 def main():
     with open(os.path.join(ROOT, "src", "formats.def"), encoding="utf-8") as f:
         readers = re.findall(r"^READER\((\w+)\)", f.read(), re.M)
-    build = run("make", "-C", ROOT, "-j2", "fuzz-build", env=ENV)
+    # As long as it takes: a compiler does not hang, and the host may have much else to do.
+    build = run("make", "-C", ROOT, "-j2", "fuzz-build", env=ENV, timeout=None)
     check("the fuzzers build", build.returncode == 0, build.stderr[-500:])
     for reader in readers + ["kernel"]:
         with scratch() as folder:
