@@ -124,6 +124,11 @@ static int open_stream(void)
 		.user_mode = api.user_mode,
 		.trace = args.trace,
 	};
+	/*
+	 * Other clocks than the host's stand still while the guest waits. And a sample more or less does
+	 * not matter, but an allocation that is missing makes sums wrong.
+	 */
+	bool patient = args.clock != WIRE_HOST || args.n_hooks;
 	int result;
 
 	clock_gettime(CLOCK_REALTIME, &now);
@@ -131,8 +136,7 @@ static int open_stream(void)
 	snprintf(producer, sizeof(producer), "kscope-qemu " KSCOPE_VERSION ", QEMU %s",
 		 api.version[0] ? api.version : "of unknown version");
 	result = stream_open(args.out, &info, args.trace, args.maestro,
-			     (struct stream_clock){ sample_now, sample_round,
-						    args.clock != WIRE_HOST,
+			     (struct stream_clock){ sample_now, sample_round, patient,
 						    args.clock != WIRE_INSTRUCTIONS });
 	free(command);
 	return result;

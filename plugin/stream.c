@@ -551,16 +551,11 @@ void track_put_alloc(struct track *track, struct wire_alloc *alloc)
 {
 	size_t size = 64 + (alloc->allocator ? strlen(alloc->allocator) : 0) +
 		      (alloc->at ? sample_size(alloc->at) : 0);
-	struct wire w;
-	uint8_t *at;
+	uint8_t *at = track_begin(track, size);
+	struct wire w = wire_into(at, size);
 
-	/* A sample more or less does not matter; an allocation that is missing makes sums wrong. */
-	if (ring_free(&track->records) < size)
-		wait_for_room(track, &track->records, size);
-	at = track_begin(track, size);
 	if (!at)
 		return;
-	w = wire_into(at, size);
 	if (alloc->at && !alloc->at->time)
 		alloc->at->time = stream.clock.now();
 	wire_alloc(&w, WIRE_CHUNK_ALLOC, alloc);

@@ -64,8 +64,8 @@ struct track {
 struct stream_clock {
 	uint64_t (*now)(void);	 /* the time of a record */
 	uint64_t (*round)(void); /* no record gets a time before this any more; any thread */
-	bool patient; /* it stands still while the guest waits for the disk, so the guest may, a bit */
-	bool weighs; /* weights of samples are of this time, too */
+	bool patient;		 /* the guest may wait for the disk, a bit */
+	bool weighs;		 /* weights of samples are of this time, too */
 };
 
 /*

@@ -78,7 +78,7 @@ def test_hard_counts(folder, which, arch):
 
 
 def test_loops(folder, which, arch):
-    """tests/guest: hot() turns 3000 times where cold() turns 1000 times, in the same loop."""
+    """tests/guest: hot() turns 300 times where cold() turns 100 times, in the same loop."""
     rounds = 100
     elf, recording = os.path.join(folder, arch), os.path.join(folder, "loops.kscope")
     run(os.path.join(ROOT, "tests", "guest", "build"), arch, elf, f"-DROUNDS={rounds}")
@@ -88,8 +88,8 @@ def test_loops(folder, which, arch):
           counted and counted == told, f"{counted}, {told}")
     sums = by_function(recording, elf)
     hot, cold = sums.get("hot", 0), sums.get("cold", 0)
-    turn = (hot - cold) // (2000 * rounds)
-    frames = [(hot - 3000 * turn * rounds) / rounds, (cold - 1000 * turn * rounds) / rounds]
+    turn = (hot - cold) // (200 * rounds)
+    frames = [(hot - 300 * turn * rounds) / rounds, (cold - 100 * turn * rounds) / rounds]
     check(f"{which} {arch}: loops to the instruction",
           turn and all(frame == int(frame) and 0 <= frame < 40 for frame in frames), sums)
 
