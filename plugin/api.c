@@ -63,6 +63,23 @@ static bool is_version(const char *image, const char *at)
 }
 
 /*
+ * As memmem(), which a program with AddressSanitizer has replaced by one that does not like it that
+ * all its constants are searched, and what is between them.
+ */
+static const char *find_text(const char *at, const char *end, const char *text, size_t n)
+{
+	for (; (size_t)(end - at) >= n; at++) {
+		size_t same = 0;
+
+		while (same < n && at[same] == text[same])
+			same++;
+		if (same == n)
+			return at;
+	}
+	return NULL;
+}
+
+/*
  * The version of the program that loads the plugin, as its --version prints it. There is no function
  * for it, but the text is in the program: "QEMU emulator version X.Y.Z", in user mode "qemu-x86_64
  * version X.Y.Z".
@@ -72,7 +89,7 @@ static void find_version(const char *image, size_t size)
 	static const char mark[] = " version ";
 	const char *at = image, *end = image + size;
 
-	while ((at = memmem(at, (size_t)(end - at), mark, sizeof(mark) - 1))) {
+	while ((at = find_text(at, end, mark, sizeof(mark) - 1))) {
 		bool good = is_version(image, at);
 		size_t n = 0;
 
