@@ -18,7 +18,7 @@
 
 #define RECORDS_SIZE (8u << 20) /* a second of samples with their stacks, every ms */
 #define TRACE_SIZE (8u << 20)
-#define TRACE_CHUNK (1u << 20)
+#define CHUNK (1u << 20) /* that the writer is woken for: what is not written a kill takes away */
 #define FLUSH_MS 50
 #define PATIENCE_NS 2000000000ull /* that a vCPU may wait for the disk */
 #define HEAD_SIZE 128		  /* more than a chunk needs besides its records */
@@ -74,10 +74,15 @@ static uint8_t *ring_at(const struct ring *ring, uint64_t place)
 	return ring->memory + (place & (ring->size - 1));
 }
 
+static size_t ring_used(struct ring *ring)
+{
+	return (size_t)(atomic_load_explicit(&ring->head, memory_order_relaxed) -
+			atomic_load_explicit(&ring->tail, memory_order_acquire));
+}
+
 static size_t ring_free(struct ring *ring)
 {
-	return ring->size - (size_t)(atomic_load_explicit(&ring->head, memory_order_relaxed) -
-				     atomic_load_explicit(&ring->tail, memory_order_acquire));
+	return ring->size - ring_used(ring);
 }
 
 static void wake_writer(void)
@@ -497,11 +502,11 @@ void track_end(struct track *track, uint8_t *end)
 {
 	struct ring *ring = &track->records;
 	uint64_t head = atomic_load(&ring->head);
-	bool was_low = ring_free(ring) >= ring->size / 2;
+	bool was_low = ring_used(ring) < CHUNK;
 
 	atomic_store_explicit(&ring->head, head + (uint64_t)(end - ring_at(ring, head)),
 			      memory_order_release);
-	if (was_low && ring_free(ring) < ring->size / 2)
+	if (was_low && ring_used(ring) >= CHUNK)
 		wake_writer();
 	pthread_mutex_unlock(&track->lock);
 }
@@ -593,7 +598,7 @@ void trace_commit(struct track *track, size_t size)
 {
 	uint64_t head = atomic_load_explicit(&track->trace.head, memory_order_relaxed) + size;
 
-	if (head - track->last_mark >= TRACE_CHUNK) {
+	if (head - track->last_mark >= CHUNK) {
 		put_mark(track, head, UINT64_MAX);
 		wake_writer();
 	}
