@@ -5,6 +5,19 @@
 
 #include "model/source.h"
 
+void bare_map(struct event *ev)
+{
+	ev->kind = EVENT_MAP;
+	ev->map = (struct event_map){
+		.len = UINT64_MAX,
+		.path = "[kernel.kallsyms]",
+		.prot = PROT_READ | PROT_EXEC,
+		.kernel = true,
+		.as_linked = true,
+		.foreign = true,
+	};
+}
+
 bool bare_tell(const struct reader *r, struct bare *bare, const char *source, struct event *ev)
 {
 	if (bare->told == 0) {

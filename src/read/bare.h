@@ -14,6 +14,8 @@ struct bare {
 	unsigned told;
 };
 
+/* All of a kernel that ran on another machine: at the addresses of its ELF, as perf names it. */
+void bare_map(struct event *ev);
 /*
  * What stands before the samples: the kernel's map, and a source with id 1 unless `source` is
  * NULL. False: all of it was told.

@@ -39,6 +39,7 @@
 #include "format.h"
 #include "model/frame.h"
 #include "model/source.h"
+#include "read/bare.h"
 #include "read/kpdata_record.h"
 
 #define MAX_RUNS ((size_t)1 << 20)   /* blocks have 16 KiB at least: 16 GiB of them */
@@ -694,13 +695,7 @@ static bool tell(struct reader *r, struct event *ev)
 		return true;
 	}
 	if ((n -= elfs) == 0 && p->has_kernel) {
-		ev->kind = EVENT_MAP;
-		ev->map = (struct event_map){ .len = UINT64_MAX,
-					      .path = "[kernel.kallsyms]",
-					      .prot = PROT_READ | PROT_EXEC,
-					      .kernel = true,
-					      .as_linked = true,
-					      .foreign = true };
+		bare_map(ev);
 		return true;
 	}
 	if (n <= 1 && p->has_kernel_task) {

@@ -14,11 +14,11 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "base/text.h"
 #include "format.h"
 #include "model/frame.h"
+#include "read/bare.h"
 
 #define ROW 64
 #define NAME 17
@@ -184,15 +184,7 @@ static bool tell(struct reader *r, struct event *ev)
 		};
 		ev->source.name = r->options->source ? r->options->source : "timer";
 		return true;
-	case 1:
-		ev->kind = EVENT_MAP;
-		ev->map = (struct event_map){ .len = UINT64_MAX,
-					      .path = "[kernel.kallsyms]",
-					      .prot = PROT_READ | PROT_EXEC,
-					      .kernel = true,
-					      .as_linked = true,
-					      .foreign = true };
-		return true;
+	case 1: bare_map(ev); return true;
 	case 2:
 		ev->kind = EVENT_COMM;
 		ev->pid = ev->tid = 0;

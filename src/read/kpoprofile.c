@@ -14,10 +14,10 @@
  */
 #include <inttypes.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "format.h"
 #include "model/source.h"
+#include "read/bare.h"
 
 #define MAX_FRAMES 16 /* of the kernel that wrote it */
 #define ENOUGH_RECORDS 16
@@ -95,15 +95,7 @@ static bool tell(struct reader *r, struct event *ev)
 		ev->source.unit = "ticks";
 		source_from_name(&ev->source, r->options->source ? r->options->source : "timer");
 		break;
-	case 3:
-		ev->kind = EVENT_MAP;
-		ev->map = (struct event_map){ .len = UINT64_MAX,
-					      .path = "[kernel.kallsyms]",
-					      .prot = PROT_READ | PROT_EXEC,
-					      .kernel = true,
-					      .as_linked = true,
-					      .foreign = true };
-		break;
+	case 3: bare_map(ev); break;
 	case 4:
 		ev->kind = EVENT_COMM;
 		ev->pid = ev->tid = 0;

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "base/log.h"
 #include "base/mem.h"
@@ -316,16 +315,9 @@ static void tell_kernel(const struct reader *r, struct event *ev)
 {
 	const struct wire *w = r->priv;
 
-	ev->kind = EVENT_MAP;
-	ev->map = (struct event_map){
-		.len = WIRE_IDLE, /* which has a name of its own */
-		.path = "[kernel.kallsyms]",
-		.names = r->no_kernel ? NULL : wire_kernel(r),
-		.prot = PROT_READ | PROT_EXEC,
-		.kernel = true,
-		.as_linked = true,
-		.foreign = true,
-	};
+	bare_map(ev);
+	ev->map.len = WIRE_IDLE; /* which has a name of its own */
+	ev->map.names = r->no_kernel ? NULL : wire_kernel(r);
 	if (!w->anchor)
 		return;
 	ev->map.anchor = w->anchor;
