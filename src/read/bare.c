@@ -22,14 +22,9 @@ bool bare_tell(const struct reader *r, struct bare *bare, const char *source, st
 {
 	if (bare->told == 0) {
 		bare->told++;
-		ev->kind = EVENT_MAP;
-		ev->map = (struct event_map){
-			.len = UINT64_MAX,
-			.path = "[kernel]",
-			.prot = PROT_READ | PROT_EXEC,
-			.kernel = true,
-			.as_linked = true,
-		};
+		bare_map(ev);
+		ev->map.path = "[kernel]";
+		ev->map.foreign = false;
 		return true;
 	}
 	if (bare->told == 1 && source) {
