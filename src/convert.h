@@ -13,7 +13,7 @@
 #include "pass/calltime.h"
 #include "pass/merge.h"
 #include "pass/select.h"
-#include "pass/unwind.h"
+#include "unwind/unwind.h"
 
 #define JOB_CPUS 256
 

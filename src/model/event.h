@@ -157,7 +157,7 @@ struct event_sample {
 	uint32_t nr_branches;
 	const uint8_t *raw; /* NULL: this source has none */
 	uint32_t raw_len;
-	uint32_t nr_unwound;	       /* how many of the last ips pass/unwind has found */
+	uint32_t nr_unwound;	       /* how many of the last ips src/unwind has found */
 	const struct cpu_state *state; /* NULL: the chain is all there is */
 };
 

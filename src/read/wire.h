@@ -18,7 +18,7 @@
 #include "base/pb.h"
 #include "format.h"
 #include "pass/order.h"
-#include "pass/place.h"
+#include "place/place.h"
 #include "read/wire_merge.h"
 
 #define WIRE_MAX_CHUNK ((size_t)16 << 20) /* as wire/kscope.proto has it */

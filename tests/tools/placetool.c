@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * placetool KERNEL [ELF...] < input: what pass/place makes of addresses that ran, and of code. For
+ * placetool KERNEL [ELF...] < input: what src/place makes of addresses that ran, and of code. For
  * the tests. Lines of input:
  *
  *	ADDRESS			a vote
@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "pass/place.h"
+#include "place/place.h"
 
 #define CODE_MAX 64
 

@@ -3,7 +3,7 @@
  * place: a made-up kernel is found wherever it was moved to, and not where nothing speaks for it;
  * this program is found by its own code where it runs.
  */
-#include "pass/place.h"
+#include "place/place.h"
 
 #include <link.h>
 #include <stdlib.h>

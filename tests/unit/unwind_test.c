@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "model/world.h"
-#include "pass/unwind.h"
+#include "unwind/unwind.h"
 #include "test.h"
 
 #define TABLE_DISTANCE 0x1000000 /* from the code to the tables */

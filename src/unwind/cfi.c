@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "pass/unwind_walk.h"
+#include "unwind/walk.h"
 
 #ifdef HAVE_LIBDW
 #include <dwarf.h>

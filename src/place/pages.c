@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "pass/pages.h"
+#include "place/pages.h"
 
 #include <elf.h>
 #include <stdlib.h>

@@ -3,16 +3,16 @@
  * What the files of the unwinder share.
  *
  *	unwind		the walk from frame to frame; which method takes which step
- *	unwind_machine	the registers of the machines
- *	unwind_cfi	a step by the rules of .eh_frame and .debug_frame (libdw reads them)
- *	unwind_orc	a step by the rules of Linux on x86-64, .orc_unwind
- *	unwind_fp	a step along the frame pointers, and what a leaf needs besides
- *	unwind_trap	a step out of an interrupt, an exception or a system call, without rules
+ *	machine		the registers of the machines
+ *	cfi		a step by the rules of .eh_frame and .debug_frame (libdw reads them)
+ *	orc		a step by the rules of Linux on x86-64, .orc_unwind
+ *	fp		a step along the frame pointers, and what a leaf needs besides
+ *	trap		a step out of an interrupt, an exception or a system call, without rules
  */
-#ifndef KSCOPE_PASS_UNWIND_WALK_H
-#define KSCOPE_PASS_UNWIND_WALK_H
+#ifndef KSCOPE_UNWIND_WALK_H
+#define KSCOPE_UNWIND_WALK_H
 
-#include "pass/unwind.h"
+#include "unwind/unwind.h"
 
 #define MAX_REGS 33
 #define NO_REG 255

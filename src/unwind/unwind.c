@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "pass/unwind.h"
+#include "unwind/unwind.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
 #include "base/mem.h"
-#include "pass/unwind_walk.h"
+#include "unwind/walk.h"
 
 #define MAX_FRAMES 127	     /* as perf has it */
 #define MAX_WHOLE_FRAMES 512 /* the copy of a stack has room for so many */

@@ -2,7 +2,7 @@
 /* The registers of the machines whose stacks can be unwound. */
 #include <string.h>
 
-#include "pass/unwind_walk.h"
+#include "unwind/walk.h"
 
 static const uint8_t perf_x86_64[] = { 0, 3, 2, 1, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23 };
 static const uint8_t perf_arm64[] = { 0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10,

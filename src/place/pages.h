@@ -6,8 +6,8 @@
  * An object file, such as a kernel's module, has no pages yet: the loader puts its sections one
  * behind the other and fills in addresses. It is searched for the bytes but for those.
  */
-#ifndef KSCOPE_PASS_PAGES_H
-#define KSCOPE_PASS_PAGES_H
+#ifndef KSCOPE_PLACE_PAGES_H
+#define KSCOPE_PLACE_PAGES_H
 
 #include <stdbool.h>
 #include <stddef.h>

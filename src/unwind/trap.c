@@ -4,7 +4,7 @@
  * has no rules stands between, so its frame is known by what it looks like: what the processor of
  * x86 pushes, and the registers that Linux saves where its frame pointers lead to them.
  */
-#include "pass/unwind_walk.h"
+#include "unwind/walk.h"
 
 /* ---- what x86 pushes: ip, cs, flags, and mostly sp, ss ---- */
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "pass/place.h"
+#include "place/place.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/slide.h"
-#include "pass/pages.h"
+#include "place/pages.h"
 #include "sym/sym.h"
 
 #define PAGE 4096

@@ -7,7 +7,7 @@
  */
 #include <string.h>
 
-#include "pass/unwind_walk.h"
+#include "unwind/walk.h"
 
 #define MAX_FRAME_BYTES 0x4000 /* a frame pointer that leads further up is none */
 #define PROLOGUE_BYTES 64

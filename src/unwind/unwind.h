@@ -10,8 +10,8 @@
  *
  * Built without libdw it follows frame pointers only.
  */
-#ifndef KSCOPE_PASS_UNWIND_H
-#define KSCOPE_PASS_UNWIND_H
+#ifndef KSCOPE_UNWIND_UNWIND_H
+#define KSCOPE_UNWIND_UNWIND_H
 
 #include <stdbool.h>
 

@@ -16,7 +16,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "pass/unwind_walk.h"
+#include "unwind/walk.h"
 
 #define ENTRIES_MAX ((size_t)1 << 26)
 #define ENTRY_LEN 6

@@ -5,8 +5,8 @@
  * which most of them are the first byte of a function. Programs are found by the code that ran:
  * the first bytes of a page, looked up among the pages of the binaries.
  */
-#ifndef KSCOPE_PASS_PLACE_H
-#define KSCOPE_PASS_PLACE_H
+#ifndef KSCOPE_PLACE_PLACE_H
+#define KSCOPE_PLACE_PLACE_H
 
 #include <stdbool.h>
 #include <stddef.h>
