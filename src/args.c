@@ -13,9 +13,10 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/text.h"
+#include "pass/alloc.h"
 
 #define ALL (VERB_CONVERT | VERB_REPORT | VERB_FLAME | VERB_INFO | VERB_ALLOC)
-#define SELECTS (VERB_CONVERT | VERB_REPORT | VERB_FLAME | VERB_INFO)
+#define SELECTS ALL
 #define DRAWS (VERB_CONVERT | VERB_REPORT | VERB_FLAME)
 #define PICTURES (VERB_CONVERT | VERB_FLAME)
 #define NAMES (ALL | VERB_RECORD)
@@ -97,7 +98,9 @@ static const struct option_row {
 	unsigned verbs;
 	const char *about; /* NULL: an old or foreign spelling, not shown */
 } rows[] = {
-	{ "output", OPT_OUTPUT, "FILE", VERB_CONVERT | VERB_FLAME, "write here; - is stdout" },
+	{ "output", OPT_OUTPUT, "FILE", VERB_CONVERT,
+	  "write this file; - is stdout (may be repeated)" },
+	{ "output", OPT_OUTPUT, "FILE", VERB_FLAME, "write this file; - is stdout" },
 	{ "output", OPT_OUTPUT, "FILE", VERB_RECORD,
 	  "write here (default perf.data); .kscope: the raw stream" },
 	{ "type", OPT_WRITER, "FORMAT", VERB_RECORD,
@@ -118,7 +121,8 @@ static const struct option_row {
 	{ "stack", OPT_STACK, "BYTES", VERB_RECORD,
 	  "copied with each sample (default 8192, 0: none)" },
 	{ "vcpu", OPT_VCPU, "LIST", VERB_RECORD, "only these vCPUs, such as 0,2-3" },
-	{ "level", OPT_LEVEL, "WHAT", VERB_RECORD, "only user or kernel code; all (default)" },
+	{ "level", OPT_LEVEL, "WHAT", SELECTS | VERB_RECORD,
+	  "only user or kernel code; all (default)" },
 	{ "duration", OPT_DURATION, "SECONDS", VERB_RECORD, "then end the guest" },
 	{ "until", OPT_UNTIL, "TEXT", VERB_RECORD, "end the guest when it prints this" },
 	{ "keep", OPT_KEEP, "FILE", VERB_RECORD, "keep the raw stream, too" },
@@ -284,7 +288,7 @@ static int set_word(struct args *args, int code, const char *arg, struct err *er
 	static const char *const sorts[] = { "self", "total", "name", NULL };
 	static const char *const unwinds[] = { "auto", "fp", "cfi", "orc", NULL };
 	static const char *const clocks[] = { "host", "guest", "instructions", NULL };
-	static const char *const levels[] = { "user", "kernel", "all", NULL };
+	static const char *const levels[] = { "all", "user", "kernel", NULL };
 
 	switch (code) {
 	case OPT_ROOT: args->options.root = choose("root", arg, roots, err); break;
@@ -292,7 +296,10 @@ static int set_word(struct args *args, int code, const char *arg, struct err *er
 	case OPT_VALUE: args->options.value = choose("value", arg, values, err); break;
 	case OPT_UNWIND: args->options.unwind = choose("unwind", arg, unwinds, err); break;
 	case OPT_CLOCK: args->record.clock = choose("clock", arg, clocks, err); break;
-	case OPT_LEVEL: args->record.level = levels[choose("level", arg, levels, err)]; break;
+	case OPT_LEVEL:
+		args->selection.level = choose("level", arg, levels, err);
+		args->record.level = levels[args->selection.level];
+		break;
 	default: args->sort = choose("sort", arg, sorts, err); break;
 	}
 	return err->code ? -1 : 0;
@@ -361,13 +368,29 @@ static int set_record(struct record_options *record, int code, const char *arg, 
 	}
 }
 
+/* -t belongs to the -o that follows it, or to the last one. */
+static void add_output(struct args *args, const char *path)
+{
+	GROW(args->outputs, args->nr_outputs + 1, args->cap_outputs);
+	args->outputs[args->nr_outputs++] = (struct output_option){ path, args->writer };
+	args->writer = NULL;
+}
+
+static void settle_writer(struct args *args)
+{
+	if (!args->nr_outputs || !args->writer)
+		return;
+	args->outputs[args->nr_outputs - 1].writer = args->writer;
+	args->writer = NULL;
+}
+
 static int set_option(struct args *args, int code, const char *arg, struct err *err)
 {
 	struct options *options = &args->options;
 	struct selection *sel = &args->selection;
 
 	switch (code) {
-	case OPT_OUTPUT: args->output = arg; return 0;
+	case OPT_OUTPUT: add_output(args, arg); return 0;
 	case OPT_READER: args->reader = arg; return 0;
 	case OPT_WRITER: args->writer = arg; return 0;
 	case OPT_BUILD_DIR: options->build_dir = arg; return 0;
@@ -550,6 +573,7 @@ int args_parse(struct args *args, const struct command *command, int argc, char 
 		return wrong(command, "--tree and --no-tree leave nothing to show", code);
 	if (args->negate && !args->before)
 		return wrong(command, "--negate wants --diff BEFORE", code);
+	settle_writer(args);
 	if (args_check(&args->options, &err) < 0)
 		return wrong(command, err.msg, code);
 	return 0;
@@ -558,9 +582,27 @@ int args_parse(struct args *args, const struct command *command, int argc, char 
 void args_release(struct args *args)
 {
 	free(args->inputs);
+	free(args->outputs);
 	free(args->options.elfs);
 	free(args->record.hooks);
 	selection_release(&args->selection);
+}
+
+struct output *args_outputs(const struct args *args, struct err *err)
+{
+	struct output *outputs = xcalloc(args->nr_outputs, sizeof(*outputs));
+
+	for (size_t i = 0; i < args->nr_outputs; i++) {
+		const struct output_option *option = &args->outputs[i];
+
+		outputs[i].path = option->path;
+		outputs[i].ops = writer_choose(option->writer, option->path, err);
+		if (!outputs[i].ops) {
+			free(outputs);
+			return NULL;
+		}
+	}
+	return outputs;
 }
 
 void args_job(const struct args *args, struct job *job)

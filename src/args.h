@@ -6,8 +6,8 @@
 #ifndef KSCOPE_ARGS_H
 #define KSCOPE_ARGS_H
 
-#include "convert.h"
 #include "format.h"
+#include "output.h"
 #include "pass/flat.h"
 #include "pass/select.h"
 #include "record/record.h"
@@ -25,7 +25,12 @@ enum verb {
 struct args {
 	const char **inputs;
 	size_t nr_inputs, cap_inputs;
-	const char *reader, *writer, *output;
+	const char *reader;
+	struct output_option {
+		const char *path, *writer; /* writer NULL: by the extension */
+	} * outputs;
+	size_t nr_outputs, cap_outputs;
+	const char *writer; /* -t without an -o that it belongs to */
 	struct options options;
 	size_t cap_elfs;
 	struct selection selection;
@@ -64,6 +69,8 @@ int args_parse(struct args *args, const struct command *command, int argc, char 
 /* Folders and files that options name have to be there. For drop-ins, which parse by themselves. */
 int args_check(const struct options *options, struct err *err);
 void args_release(struct args *args);
+/* The writers of the -o options. The array is the caller's to free; NULL: err says why. */
+struct output *args_outputs(const struct args *args, struct err *err);
 /* Fills a job from the arguments. */
 void args_job(const struct args *args, struct job *job);
 

@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "base/text.h"
 #include "cmd.h"
+#include "pass/alloc.h"
 
 #define MAX_SHOWN_FRAMES 12
 #define BAR 50
@@ -26,8 +27,7 @@ static int allocs_put(struct writer *w, const struct event *ev)
 {
 	struct allocs *a = w->priv;
 
-	if (ev->kind == EVENT_ALLOC)
-		alloc_add(&a->pass, ev);
+	alloc_add(&a->pass, ev);
 	return 0;
 }
 
@@ -40,7 +40,10 @@ static int allocs_finish(struct writer *w)
 }
 
 static const struct writer_ops allocs_ops = {
-	.name = "alloc", .needs = WRITER_RAW, .put = allocs_put, .finish = allocs_finish
+	.name = "alloc",
+	.takes = EVENT_BIT(EVENT_ALLOC),
+	.put = allocs_put,
+	.finish = allocs_finish,
 };
 
 static int by_live(const void *va, const void *vb, void *arg)
@@ -73,15 +76,9 @@ static size_t each_frame(struct allocs *a, uint32_t handle,
 {
 	const struct alloc_site *site = &a->pass.sites[handle];
 	struct world *world = &a->job->world;
-	struct event ev = {
-		.kind = EVENT_SAMPLE,
-		.pid = site->pid,
-		.tid = site->tid,
-		.sample = { .ips = site->ips, .nr = site->nr, .context = site->context },
-	};
 	size_t nr = 0;
 
-	for (uint32_t s = world_stack(world, &ev); s; s = world->stacks.all[s].parent) {
+	for (uint32_t s = site->stack; s; s = world->stacks.all[s].parent) {
 		uint32_t frame = world->stacks.all[s].frame;
 		size_t nr_symbols = 1;
 
@@ -309,11 +306,11 @@ static int run(struct args *args)
 	int ret;
 
 	strtab_init(&strings);
-	alloc_init(&a.pass);
 	args_job(args, &job);
 	ret = job_open(&job, &strings);
+	alloc_init(&a.pass, &job.world);
 	if (ret == 0)
-		ret = job_run(&job, &writer);
+		ret = job_run(&job, (struct writer *[]){ &writer }, 1);
 	if (ret == 0)
 		print_all(&a);
 	ret = job_result(&job, ret);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* convert: any format that kscope reads into any that it writes. */
-#include <stdio.h>
+#include <stdlib.h>
 
 #include "base/log.h"
 #include "cmd.h"
@@ -8,29 +8,33 @@
 static int run(struct args *args)
 {
 	struct err err = { 0 };
-	const struct writer_ops *ops = NULL;
+	struct output *outputs = NULL;
 	struct job job;
+	int code;
 
-	if (!args->output)
-		err_set(&err, ERR_USAGE, "where to? Name a file with -o; - is stdout");
+	if (!args->nr_outputs)
+		err_set(&err, ERR_USAGE, "no output file: use -o FILE; - is stdout");
 	else
-		ops = writer_choose(args->writer, args->output, &err);
-	if (!ops) {
+		outputs = args_outputs(args, &err);
+	if (!outputs) {
 		log_error("%s", err.msg);
 		return err.code;
 	}
 	args_job(args, &job);
-	return convert_file(&job, ops, args->output);
+	code = convert_files(&job, outputs, args->nr_outputs);
+	free(outputs);
+	return code;
 }
 
 const struct command cmd_convert = {
 	.name = "convert",
 	.verb = VERB_CONVERT,
-	.usage = "convert IN... -o OUT [-f READER] [-t WRITER] [options]",
+	.usage = "convert IN... -o OUT [-o OUT]... [options]",
 	.about = "Convert profiles. Formats are told by content and extension; several inputs are\n"
 		 "merged by time.",
 	.examples = "  kscope convert samples.json --build-dir build -o perf.data\n"
 		    "  kscope convert capture.bin --elf 1=a.elf --elf 2=b.elf -o stacks.folded\n"
-		    "  kscope convert perf.data --comm echo.elf --time 1.5,2 -t folded -o -\n",
+		    "  kscope convert perf.data --comm echo.elf --time 1.5,2 -t folded -o -\n"
+		    "  kscope convert boot.kscope -o perf.data -o boot.svg -o boot.folded\n",
 	.run = run,
 };

@@ -10,12 +10,13 @@
 
 static int put_sample(struct writer *w, const struct event *ev)
 {
-	if (ev->kind == EVENT_SAMPLE)
-		tally_add(w->priv, ev);
+	tally_add(w->priv, ev);
 	return 0;
 }
 
-static const struct writer_ops tally_ops = { .name = "tally", .put = put_sample };
+static const struct writer_ops tally_ops = { .name = "tally",
+					     .takes = EVENT_BIT(EVENT_SAMPLE),
+					     .put = put_sample };
 
 /* One side of the comparison, added to the tree. */
 static int add_side(struct job *job, struct strtab *strings, struct tree *tree, bool before,
@@ -29,7 +30,7 @@ static int add_side(struct job *job, struct strtab *strings, struct tree *tree, 
 
 	tally_init(&tally, &job->world, tally_by_options(job->options));
 	if (ret == 0)
-		ret = job_run(job, &writer);
+		ret = job_run(job, (struct writer *[]){ &writer }, 1);
 	if (ret == 0) {
 		struct tally_view view = {
 			.options = job->options,
@@ -56,7 +57,7 @@ static int draw(const struct tree *tree, const struct flame_style *style, const 
 	return out_commit(&out, err);
 }
 
-static int run_diff(struct args *args)
+static int run_diff(struct args *args, const char *output)
 {
 	struct job before, after;
 	struct flame_style style;
@@ -84,7 +85,7 @@ static int run_diff(struct args *args)
 	}
 	if (ret == 0) {
 		tree_finish(&tree);
-		ret = draw(&tree, &style, args->output, &err);
+		ret = draw(&tree, &style, output, &err);
 	}
 	if (ret < 0) {
 		log_error("%s", err.msg);
@@ -101,14 +102,20 @@ static int run_diff(struct args *args)
 
 static int run(struct args *args)
 {
+	const char *output = "flame.svg";
 	struct job job;
 
-	if (!args->output)
-		args->output = "flame.svg";
+	if (args->nr_outputs > 1) {
+		log_error("flame draws one picture: use one -o, or kscope convert for several "
+			  "outputs");
+		return ERR_USAGE;
+	}
+	if (args->nr_outputs)
+		output = args->outputs[0].path;
 	if (args->before)
-		return run_diff(args);
+		return run_diff(args, output);
 	args_job(args, &job);
-	return convert_file(&job, writer_by_name("svg"), args->output);
+	return convert_file(&job, writer_by_name("svg"), output);
 }
 
 const struct command cmd_flame = {

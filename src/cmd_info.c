@@ -10,6 +10,8 @@
 #include "base/text.h"
 #include "cmd.h"
 #include "model/source.h"
+#include "pass/calls.h"
+#include "unwind/unwind.h"
 
 struct count {
 	uint64_t samples, weight;
@@ -62,8 +64,6 @@ static int info_put(struct writer *w, const struct event *ev)
 {
 	struct info *info = w->priv;
 
-	if (ev->kind != EVENT_SAMPLE)
-		return 0;
 	add(source_count(info, ev->sample.source), &ev->sample);
 	add(task_count(info, ev->pid, ev->tid), &ev->sample);
 	if (ev->cpu != NO_CPU) {
@@ -80,7 +80,9 @@ static int info_put(struct writer *w, const struct event *ev)
 	return 0;
 }
 
-static const struct writer_ops info_ops = { .name = "info", .put = info_put };
+static const struct writer_ops info_ops = { .name = "info",
+					    .takes = EVENT_BIT(EVENT_SAMPLE),
+					    .put = info_put };
 
 static const char *text_of(const struct info *info, uint32_t handle)
 {
@@ -109,6 +111,22 @@ static bool told_before(const struct images *images, uint32_t image)
 			return true;
 	}
 	return false;
+}
+
+static const struct unwind *unwind_of(const struct job *job)
+{
+	static const struct unwind nothing;
+	const struct unwind *unwind = chain_find(&job->chain, &stage_unwind);
+
+	return unwind ? unwind : &nothing;
+}
+
+static const struct calls_stats *flow_of(const struct job *job)
+{
+	static const struct calls_stats nothing;
+	const struct calls *calls = chain_find(&job->chain, &stage_calls);
+
+	return calls ? &calls->stats : &nothing;
 }
 
 static void print_unwound(struct buf *to, const char *what, const struct unwind_count *count)
@@ -146,9 +164,9 @@ static void print_text(struct info *info)
 	}
 	if (*world_arch(world) && !world_fact(world, "arch"))
 		buf_addf(to, "arch      %s\n", world_arch(world));
-	buf_addf(to, "samples   %" PRIu64, job->selected);
-	if (job->selected != job->samples)
-		buf_addf(to, " of %" PRIu64 " that are there", job->samples);
+	buf_addf(to, "samples   %" PRIu64, job->count.samples);
+	if (job->chain.unselected)
+		buf_addf(to, " of %" PRIu64 " that are there", job_samples(job));
 	buf_addc(to, '\n');
 	buf_addf(to, "lost      %" PRIu64 "\n", job->lost);
 	buf_addf(to, "damage    %" PRIu64 " places, %" PRIu64 " bytes\n", job->damaged,
@@ -158,10 +176,10 @@ static void print_text(struct info *info)
 			 (double)info->last / 1e9, (double)(info->last - info->first) / 1e9);
 	if (info->cpu_seen)
 		buf_addf(to, "cpus      %" PRIu32 "\n", info->max_cpu + 1);
-	print_unwound(to, "kernel", &job->unwind.kernel);
-	print_unwound(to, "user", &job->unwind.user);
-	print_unwound(to, "unknown binaries", &job->unwind.elsewhere);
-	print_flow(to, &job->flow.stats);
+	print_unwound(to, "kernel", &unwind_of(job)->kernel);
+	print_unwound(to, "user", &unwind_of(job)->user);
+	print_unwound(to, "unknown binaries", &unwind_of(job)->elsewhere);
+	print_flow(to, flow_of(job));
 	for (uint32_t i = 1; i < world->nr_sources; i++) {
 		struct count c = i < info->nr_sources ? info->sources[i] : (struct count){ 0 };
 
@@ -284,13 +302,13 @@ static void print_json(struct info *info)
 	buf_addf(to,
 		 "{\"samples\":%" PRIu64 ",\"unselected\":%" PRIu64 ",\"lost\":%" PRIu64
 		 ",\"damaged\":%" PRIu64 ",\"damaged_bytes\":%" PRIu64 ",",
-		 job->selected, job->samples - job->selected, job->lost, job->damaged,
+		 job->count.samples, job->chain.unselected, job->lost, job->damaged,
 		 job->damaged_bytes);
 	if (info->time_seen)
 		buf_addf(to, "\"first_ns\":%" PRIu64 ",\"last_ns\":%" PRIu64 ",", info->first,
 			 info->last);
-	json_unwound(to, &job->unwind);
-	json_flow(to, &job->flow.stats);
+	json_unwound(to, unwind_of(job));
+	json_flow(to, flow_of(job));
 	buf_addf(to, "\"cpus\":%" PRIu32 ",", info->cpu_seen ? info->max_cpu + 1 : 0);
 	json_text(to, "arch", world_arch(world));
 	buf_adds(to, ",\"facts\":{");
@@ -322,7 +340,7 @@ static int run(struct args *args)
 	args_job(args, &job);
 	ret = job_open(&job, &strings);
 	if (ret == 0)
-		ret = job_run(&job, &writer);
+		ret = job_run(&job, (struct writer *[]){ &writer }, 1);
 	if (ret == 0) {
 		if (args->json)
 			print_json(&info);

@@ -57,7 +57,11 @@ static int pictures_put(struct writer *w, const struct event *ev)
 	return 0;
 }
 
-static const struct writer_ops pictures_ops = { .name = "pictures", .put = pictures_put };
+static const struct writer_ops pictures_ops = {
+	.name = "pictures",
+	.takes = EVENT_BIT(EVENT_SOURCE) | EVENT_BIT(EVENT_SAMPLE),
+	.put = pictures_put,
+};
 
 /* The name is the data's: it must not lead out of the folder. */
 static char *mem_name(const char *allocator)
@@ -136,7 +140,7 @@ static int run(const char *profile, const char *elf, bool alloc)
 	strtab_init(&strings);
 	ret = job_open(&job, &strings);
 	if (ret == 0)
-		ret = job_run(&job, &writer);
+		ret = job_run(&job, (struct writer *[]){ &writer }, 1);
 	if (ret == 0)
 		ret = draw_all(&pictures, &args.options, alloc, &job.err);
 	ret = job_result(&job, ret);

@@ -36,8 +36,8 @@ static int wrong(const char *message)
 int cmd_kprof2perf(int argc, char **argv)
 {
 	static const struct option help[] = { { "help", no_argument, NULL, 'h' }, { 0 } };
-	const char *input = "-";
-	struct args args = { .output = "-", .inputs = &input, .nr_inputs = 1 };
+	const char *input = "-", *output = "-";
+	struct args args = { .inputs = &input, .nr_inputs = 1 };
 	struct err err = { 0 };
 	struct job job;
 	int opt;
@@ -46,7 +46,7 @@ int cmd_kprof2perf(int argc, char **argv)
 		switch (opt) {
 		case 'k': args.options.kernel = optarg; break;
 		case 'i': input = optarg; break;
-		case 'o': args.output = optarg; break;
+		case 'o': output = optarg; break;
 		case 's': break;
 		case 'D': log_level = 1 + atoi(optarg); break;
 		case 'h': fputs(usage, stdout); return 0;
@@ -60,5 +60,5 @@ int cmd_kprof2perf(int argc, char **argv)
 		return err.code;
 	}
 	args_job(&args, &job);
-	return convert_file(&job, writer_by_name("perfdata"), args.output);
+	return convert_file(&job, writer_by_name("perfdata"), output);
 }

@@ -28,8 +28,9 @@
 struct recording {
 	struct args *args;
 	const struct record_options *asked; /* of args */
-	const char *output;
-	const struct writer_ops *writer; /* NULL: the raw stream is the output */
+	struct output *outputs;		    /* those that are converted; owned */
+	size_t nr_outputs;
+	const char *raw; /* the output, or --keep, that is the raw stream; NULL: it is removed */
 	struct qemu_line line;
 	struct record_files files;
 	struct buf plugin; /* its arguments */
@@ -113,26 +114,48 @@ static int check_line(const struct recording *r, struct err *err)
 	return 0;
 }
 
-static int choose_output(struct recording *r)
+static bool is_raw(const struct output_option *option)
 {
-	const struct args *args = r->args;
-	size_t len;
+	size_t len = strlen(option->path);
 
-	r->output = args->output ? args->output : "perf.data";
-	len = strlen(r->output);
-	if (!strcmp(r->output, "-"))
+	return option->writer ? !strcmp(option->writer, RAW)
+			      : len > 7 && !strcmp(option->path + len - 7, "." RAW);
+}
+
+static int add_output(struct recording *r, const struct output_option *option)
+{
+	struct output *output = &r->outputs[r->nr_outputs];
+
+	if (!strcmp(option->path, "-"))
 		return err_set(&r->err, ERR_USAGE,
 			       "standard output is the guest's: name a file with -o");
-	if (args->writer ? !strcmp(args->writer, RAW)
-			 : len > 7 && !strcmp(r->output + len - 7, "." RAW)) {
-		if (args->record.keep)
-			return err_set(&r->err, ERR_USAGE,
-				       "%s is the raw stream already: --keep has nothing to do",
-				       r->output);
+	if (is_raw(option) && r->raw)
+		return err_set(&r->err, ERR_USAGE, "%s and %s: the raw stream is written once",
+			       r->raw, option->path);
+	if (is_raw(option)) {
+		r->raw = option->path;
 		return 0;
 	}
-	r->writer = writer_choose(args->writer, r->output, &r->err);
-	return r->writer ? 0 : -1;
+	output->path = option->path;
+	output->ops = writer_choose(option->writer, option->path, &r->err);
+	r->nr_outputs += output->ops != NULL;
+	return output->ops ? 0 : -1;
+}
+
+static int choose_outputs(struct recording *r)
+{
+	struct args *args = r->args;
+	const struct output_option unnamed = { "perf.data", args->writer };
+	const struct output_option *options = args->nr_outputs ? args->outputs : &unnamed;
+	size_t nr = args->nr_outputs ? args->nr_outputs : 1;
+
+	r->raw = args->record.keep;
+	r->outputs = xcalloc(nr, sizeof(*r->outputs));
+	for (size_t i = 0; i < nr; i++) {
+		if (add_output(r, &options[i]) < 0)
+			return -1;
+	}
+	return 0;
 }
 
 static bool is_readable(const char *path, struct err *err)
@@ -173,15 +196,16 @@ static void add_binaries(struct recording *r)
 }
 
 /* An output that cannot be written is better told before an hour of recording. */
-static int try_output(struct recording *r)
+static int try_outputs(struct recording *r)
 {
-	struct out out;
+	for (size_t i = 0; i < r->nr_outputs; i++) {
+		const struct output *output = &r->outputs[i];
+		struct out out;
 
-	if (!r->writer)
-		return 0;
-	if (out_open(&out, r->output, r->writer->needs & WRITER_SEEK, &r->err) < 0)
-		return -1;
-	out_abandon(&out);
+		if (out_open(&out, output->path, output->ops->needs & WRITER_SEEK, &r->err) < 0)
+			return -1;
+		out_abandon(&out);
+	}
 	return 0;
 }
 
@@ -192,11 +216,19 @@ static int make_plugin_text(struct recording *r, const char *out, const char *co
 	return line_plugin(&r->plugin, &paths, &r->line, r->asked, &r->args->options, &r->err);
 }
 
+static void say_conversion(const struct recording *r, const char *raw)
+{
+	struct buf text = { 0 };
+
+	for (size_t i = 0; i < r->nr_outputs; i++)
+		buf_addf(&text, " -o %s", r->outputs[i].path);
+	log_say("when it has ended: kscope convert %s%s", raw, text.data);
+	buf_release(&text);
+}
+
 static int print_line(struct recording *r)
 {
-	const char *raw = r->asked->keep ? r->asked->keep
-			  : r->writer	 ? "recording." RAW
-					 : r->output;
+	const char *raw = r->raw ? r->raw : "recording." RAW;
 	char *out = files_absolute(raw);
 	char *control = r->asked->control ? files_absolute(r->asked->control) : NULL;
 	int ret = make_plugin_text(r, out, control);
@@ -207,8 +239,8 @@ static int print_line(struct recording *r)
 
 		line_quote(&text, words);
 		printf("%s\n", text.data);
-		if (r->writer)
-			log_say("when it has ended: kscope convert %s -o %s", raw, r->output);
+		if (r->nr_outputs)
+			say_conversion(r, raw);
 		buf_release(&text);
 		free(words);
 	}
@@ -297,63 +329,67 @@ static const char *clock_text(const struct record_options *asked, char *text, si
 
 static void say_counts(const struct recording *r, const struct job *job)
 {
+	uint64_t samples = job_samples(job), others = job_others(job);
+	const uint64_t *by_cpu = job->count.by_cpu;
 	struct buf text = { 0 };
 	unsigned cpus = 0, last = 0;
 	char clock[80];
 
-	for (unsigned i = 0; i < JOB_CPUS; i++) {
-		if (job->by_cpu[i]) {
+	for (unsigned i = 0; i < COUNT_CPUS; i++) {
+		if (by_cpu[i]) {
 			cpus++;
 			last = i;
 		}
 	}
 	/* A trace that is kept as it is was not read through: that takes longer than to record it. */
-	if (r->asked->trace && !r->writer) {
+	if (r->asked->trace && !r->nr_outputs) {
 		log_say("%.1f MB of trace, in %.1f s", (double)files_written(&r->files) / 1e6,
 			(double)r->guest.took / 1e9);
 		return;
 	}
-	buf_addf(&text, "%" PRIu64 " samples", job->samples);
+	buf_addf(&text, "%" PRIu64 " samples", samples);
 	for (unsigned i = 0; cpus > 1 && i <= last; i++)
-		buf_addf(&text, "%s%" PRIu64, i ? " " : " (by vCPU: ", job->by_cpu[i]);
+		buf_addf(&text, "%s%" PRIu64, i ? " " : " (by vCPU: ", by_cpu[i]);
 	buf_adds(&text, cpus > 1 ? ")" : "");
-	if (job->others)
-		buf_addf(&text, ", %" PRIu64 " %s", job->others,
+	if (others)
+		buf_addf(&text, ", %" PRIu64 " %s", others,
 			 r->asked->trace ? "jumps" : "allocations");
 	buf_addf(&text, ", %" PRIu64 " lost, %s, in %.1f s", job->lost,
 		 clock_text(r->asked, clock, sizeof(clock)), (double)r->guest.took / 1e9);
 	log_say("%s", text.data);
 	buf_release(&text);
-	if (!job->samples && !job->others)
+	if (!samples && !others)
 		log_warn("nothing was recorded: the guest ended too early, or ran nothing that was "
 			 "asked for");
 }
 
-/* perf.data does not say where the kernel's symbols are: they are in the cache, or to be named. */
-static void add_perf(struct buf *next, const struct recording *r, const struct job *job)
+/* perf.data does not say where the kernel's symbols are: in perf's cache, or in the file after -k. */
+static void say_perf(const struct recording *r, const struct job *job, const char *path)
 {
 	const char *kernel = job->kernel_cached ? NULL : r->args->options.kernel;
+	const char *option = kernel ? " -k " : "";
 
-	buf_addf(next, "; next: kscope report %s%s%s, or perf report -i %s%s%s", r->output,
-		 kernel ? " -k " : "", kernel ? kernel : "", r->output, kernel ? " -k " : "",
-		 kernel ? kernel : "");
+	kernel = kernel ? kernel : "";
+	log_say("%s is written; next: kscope report %s%s%s, or perf report -i %s%s%s", path, path,
+		option, kernel, path, option, kernel);
 }
 
 static void say_next(const struct recording *r, const struct job *job)
 {
-	const char *name = r->writer ? r->writer->name : RAW;
-	struct buf next = { 0 };
+	for (size_t i = 0; i < r->nr_outputs; i++) {
+		const struct output *output = &r->outputs[i];
 
-	if (!strcmp(name, "perfdata"))
-		add_perf(&next, r, job);
-	else if (!strcmp(name, "svg"))
-		buf_adds(&next, "; next: open it in a browser");
-	else if (!strcmp(name, RAW))
-		buf_addf(&next, "; next: kscope report %s", r->output);
-	log_say("%s is written%s", r->output, next.data ? next.data : "");
-	if (r->asked->keep)
-		log_say("the raw stream is %s", r->asked->keep);
-	buf_release(&next);
+		if (output->ops->needs & WRITER_SYMBOLS)
+			say_perf(r, job, output->path);
+		else
+			log_say("%s is written%s%s", output->path,
+				output->ops->next ? "; next: " : "",
+				output->ops->next ? output->ops->next : "");
+	}
+	if (r->raw && r->nr_outputs)
+		log_say("the raw stream is %s", r->raw);
+	else if (r->raw)
+		log_say("%s is written; next: kscope report %s", r->raw, r->raw);
 }
 
 /* One more of what a recording is made of; false: it is something else. */
@@ -362,12 +398,12 @@ static bool count_event(struct job *job, const struct event *ev)
 	if (ev->kind == EVENT_LOST)
 		job->lost += ev->lost.count;
 	if (ev->kind == EVENT_SAMPLE) {
-		job->samples++;
-		if (ev->cpu < JOB_CPUS)
-			job->by_cpu[ev->cpu]++;
+		job->count.samples++;
+		if (ev->cpu < COUNT_CPUS)
+			job->count.by_cpu[ev->cpu]++;
 	}
-	job->others += ev->kind == EVENT_ALLOC || ev->kind == EVENT_BRANCH;
-	return job->samples || job->others;
+	job->read[ev->kind]++;
+	return job->count.samples || job_others(job);
 }
 
 /* The raw stream stays as it is; it is read to know what is in it, or whether anything is. */
@@ -395,10 +431,13 @@ static int count_raw(struct job *job, bool until_first)
 
 static void raw_job(const struct recording *r, struct job *job, const char *const *input)
 {
+	static const struct selection everything;
+
 	args_job(r->args, job);
 	job->inputs = input;
 	job->nr_inputs = 1;
 	job->reader = RAW;
+	job->selection = &everything; /* --level has done its work in the plugin */
 }
 
 /* It loads the plugin first, and may find out afterwards that it has no such kernel. */
@@ -415,15 +454,17 @@ static bool gave_up(const struct recording *r)
 		return false;
 	raw_job(r, &job, &input);
 	count_raw(&job, true);
-	return !job.samples && !job.others;
+	return !job.count.samples && !job_others(&job);
 }
 
 /* As perf record does: the binaries of a perf.data go into perf's cache, where perf looks for them. */
 static void fill_cache_unasked(const struct recording *r, struct job *job)
 {
-	bool perfdata = r->writer && !strcmp(r->writer->name, "perfdata");
+	bool wanted = false;
 
-	if (job->buildid_cache || r->args->no_buildid_cache || !perfdata || !getenv("HOME"))
+	for (size_t i = 0; i < r->nr_outputs; i++)
+		wanted |= r->outputs[i].ops->needs & WRITER_SYMBOLS;
+	if (job->buildid_cache || r->args->no_buildid_cache || !wanted || !getenv("HOME"))
 		return;
 	job->buildid_cache = "";
 	job->cache_unasked = true;
@@ -437,8 +478,8 @@ static int write_output(struct recording *r)
 
 	raw_job(r, &job, &input);
 	fill_cache_unasked(r, &job);
-	code = r->writer ? convert_file(&job, r->writer, r->output)
-			 : count_raw(&job, r->asked->trace);
+	code = r->nr_outputs ? convert_files(&job, r->outputs, r->nr_outputs)
+			     : count_raw(&job, r->asked->trace);
 	if (code > ERR_PARTIAL) {
 		r->files.raw_stays = true;
 		log_say("the raw stream is kept: %s (see kscope convert)", r->files.raw);
@@ -456,10 +497,10 @@ static int write_output(struct recording *r)
 /* 0, or an exit code with its message in r->err. */
 static int prepare(struct recording *r)
 {
-	const char *raw = r->writer ? r->asked->keep : r->output;
+	const char *beside = r->nr_outputs ? r->outputs[0].path : r->raw;
 
-	if (try_output(r) < 0 ||
-	    files_prepare(&r->files, raw, r->output, r->asked->control, &r->err) < 0)
+	if (try_outputs(r) < 0 ||
+	    files_prepare(&r->files, r->raw, beside, r->asked->control, &r->err) < 0)
 		return -1;
 	return make_plugin_text(r, r->files.raw, r->files.control);
 }
@@ -470,7 +511,7 @@ static int record(struct recording *r)
 	if (check_options(r->args, &r->err) < 0)
 		return -1;
 	line_read(&r->line, r->args->inputs, r->args->nr_inputs);
-	if (check_line(r, &r->err) < 0 || choose_output(r) < 0 ||
+	if (check_line(r, &r->err) < 0 || choose_outputs(r) < 0 ||
 	    check_binaries(&r->args->options, &r->err) < 0)
 		return -1;
 	add_binaries(r);
@@ -511,6 +552,7 @@ static int run(struct args *args)
 		relay_finish(&r.relay, -1);
 	relay_release(&r.relay);
 	line_release(&r.line);
+	free(r.outputs);
 	buf_release(&r.plugin);
 	return code;
 }

@@ -24,12 +24,13 @@ static int report_put(struct writer *w, const struct event *ev)
 {
 	struct report *report = w->priv;
 
-	if (ev->kind == EVENT_SAMPLE)
-		tally_add(&report->tally, ev);
+	tally_add(&report->tally, ev);
 	return 0;
 }
 
-static const struct writer_ops report_ops = { .name = "report", .put = report_put };
+static const struct writer_ops report_ops = { .name = "report",
+					      .takes = EVENT_BIT(EVENT_SAMPLE),
+					      .put = report_put };
 
 static const char *text_of(const struct report *report, uint32_t handle)
 {
@@ -299,7 +300,7 @@ static void print_all(struct report *report)
 		buf_addf(&report->text,
 			 "{\"samples\":%" PRIu64 ",\"unselected\":%" PRIu64 ",\"lost\":%" PRIu64
 			 ",\"damaged\":%" PRIu64 ",\"events\":[\n",
-			 job->selected, job->samples - job->selected, job->lost, job->damaged);
+			 job->count.samples, job->chain.unselected, job->lost, job->damaged);
 		each_source(report, json_section);
 		buf_adds(&report->text, "]}\n");
 	} else {
@@ -334,7 +335,7 @@ static int run(struct args *args)
 	if (ret == 0) {
 		tally_init(&report.tally, &job.world,
 			   tally_by_options(&args->options) | BY_COMM | BY_PID | BY_CPU);
-		ret = job_run(&job, &writer);
+		ret = job_run(&job, (struct writer *[]){ &writer }, 1);
 	}
 	if (ret == 0)
 		print_all(&report);

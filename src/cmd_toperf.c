@@ -54,8 +54,8 @@ int cmd_toperf(int argc, char **argv)
 		{ "version", no_argument, NULL, 'V' },
 		{ 0 },
 	};
-	const char *samples = NULL;
-	struct args args = { .output = "perf.data", .inputs = &samples, .nr_inputs = 1 };
+	const char *samples = NULL, *output = "perf.data";
+	struct args args = { .inputs = &samples, .nr_inputs = 1 };
 	struct err err = { 0 };
 	bool summary = false;
 	struct job job;
@@ -63,7 +63,7 @@ int cmd_toperf(int argc, char **argv)
 
 	while ((opt = getopt_long(argc, argv, "o:s:b:phV", longs, NULL)) != -1) {
 		switch (opt) {
-		case 'o': args.output = value_of(optarg); break;
+		case 'o': output = value_of(optarg); break;
 		case 's': samples = value_of(optarg); break;
 		case 'b': args.options.build_dir = value_of(optarg); break;
 		case 'p': summary = true; break;
@@ -77,7 +77,7 @@ int cmd_toperf(int argc, char **argv)
 		fputs(usage, stderr);
 		return ERR_USAGE;
 	}
-	if (summary && !strcmp(args.output, "-")) {
+	if (summary && !strcmp(output, "-")) {
 		log_error("--print-summary and --output - would both go to stdout");
 		return ERR_USAGE;
 	}
@@ -86,8 +86,8 @@ int cmd_toperf(int argc, char **argv)
 		return err.code;
 	}
 	args_job(&args, &job);
-	code = convert_file(&job, writer_by_name("perfdata"), args.output);
+	code = convert_file(&job, writer_by_name("perfdata"), output);
 	if (summary && code <= ERR_PARTIAL)
-		print_summary(args.output);
+		print_summary(output);
 	return code;
 }

@@ -3,11 +3,15 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/log.h"
+#include "base/mem.h"
 
 #define MAX_COMPLAINTS 8
+#define HEAD 4096 /* bytes at the start of an input that tell its format */
 
 #define READER(name) extern const struct reader_ops read_##name;
 #define WRITER(name) extern const struct writer_ops write_##name;
@@ -45,19 +49,39 @@ const struct reader_ops *reader_by_name(const char *name)
 const struct reader_ops *reader_by_content(struct in *in)
 {
 	const struct reader_ops *best = NULL;
+	size_t len = 0, want = 1;
 	int most = 0;
-	size_t len;
-	const uint8_t *head = in_peek(in, 4096, &len);
 
-	for (size_t i = 0; readers[i]; i++) {
-		int bits = readers[i]->probe(head, len);
+	/* A reader of live input decides by the first bytes; the others see all of the head. */
+	while (want && !(best && best->live)) {
+		const uint8_t *head = in_peek(in, want, &len);
 
-		if (bits > most) {
-			most = bits;
-			best = readers[i];
+		best = NULL;
+		most = 0;
+		for (size_t i = 0; readers[i]; i++) {
+			int bits = readers[i]->probe(head, len < HEAD ? len : HEAD);
+
+			if (bits > most) {
+				most = bits;
+				best = readers[i];
+			}
 		}
+		want = len < want || len >= HEAD ? 0 : len + 1;
 	}
 	return best;
+}
+
+char *reader_folder_file(const char *path)
+{
+	for (size_t i = 0; readers[i]; i++) {
+		const char *name = readers[i]->folder_file;
+		char *file = name ? xasprintf("%s/%s", path, name) : NULL;
+
+		if (file && access(file, F_OK) == 0)
+			return file;
+		free(file);
+	}
+	return NULL;
 }
 
 const struct writer_ops *writer_by_name(const char *name)

@@ -53,6 +53,8 @@ struct options {
 	unsigned width;	  /* pixels; 0: fluid */
 };
 
+#define READER_AGAIN 2
+
 struct reader {
 	const struct reader_ops *ops;
 	const struct options *options;
@@ -70,17 +72,23 @@ struct reader_ops {
 	const char *name, *about;
 	/* How many bits of the input's first bytes speak for this format; 0: it is not. */
 	int (*probe)(const uint8_t *head, size_t len);
+	/* next() may return READER_AGAIN, and the first bytes suffice for probe() to be sure. */
+	bool live;
+	const char *folder_file; /* a folder with a file of this name is read by it; NULL: none */
 	size_t priv_size;
 	int (*open)(struct reader *r);
-	/* 1: *ev is filled, 0: the end, -1: r->err. ev is zeroed, its time and cpu "unknown". */
+	/*
+	 * 1: *ev is filled, 0: the end, -1: r->err. READER_AGAIN: the input is still being written,
+	 * and there is nothing yet. ev is zeroed, its time and cpu "unknown".
+	 */
 	int (*next)(struct reader *r, struct event *ev);
 	void (*close)(struct reader *r);
 };
 
 enum writer_needs {
-	WRITER_SEEK = 1, /* patches what it has written */
-	WRITER_TEXT = 2, /* fit for a terminal */
-	WRITER_RAW = 4,	 /* takes events as they were read, not what passes make of them */
+	WRITER_SEEK = 1,    /* patches what it has written */
+	WRITER_TEXT = 2,    /* fit for a terminal */
+	WRITER_SYMBOLS = 4, /* its reader finds symbols in perf's build-id cache only */
 };
 
 struct writer {
@@ -97,6 +105,8 @@ struct writer_ops {
 	const char *name, *about;
 	const char *extension; /* with the dot; NULL: not guessed from a file's name */
 	unsigned needs;	       /* enum writer_needs */
+	uint32_t takes;	       /* EVENT_BIT()s of what put() gets */
+	const char *next;      /* what to do with the file, for messages: "open it in a browser" */
 	size_t priv_size;
 	int (*open)(struct writer *w);
 	int (*put)(struct writer *w, const struct event *ev);
@@ -108,7 +118,10 @@ extern const struct reader_ops *const readers[];
 extern const struct writer_ops *const writers[];
 
 const struct reader_ops *reader_by_name(const char *name);
+/* As few bytes as decide it: the input may still be being written. */
 const struct reader_ops *reader_by_content(struct in *in);
+/* The file that holds the data if `path` is a folder that a reader knows, else NULL. Owned by the caller. */
+char *reader_folder_file(const char *path);
 const struct writer_ops *writer_by_name(const char *name);
 /* By its name, or by the file's extension if name is NULL. NULL: err says what to do. */
 const struct writer_ops *writer_choose(const char *name, const char *path, struct err *err);

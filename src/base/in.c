@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -96,20 +97,51 @@ static void make_room(struct in *in, size_t want)
 	in->end = have;
 }
 
-const uint8_t *in_peek(struct in *in, size_t want, size_t *have)
+/* Reads once; `want` is what the caller hopes to have in the window in the end. */
+static void read_more(struct in *in, size_t want)
+{
+	size_t got;
+
+	make_room(in, want);
+	got = in->unpack ? read_packed(in, in->data + in->end, in->cap - in->end)
+			 : read_fd(in, in->data + in->end, in->cap - in->end);
+	if (!got)
+		in->eof = true;
+	in->end += got;
+}
+
+/* Files are always readable, and so is a pipe that has ended. */
+static bool can_read(const struct in *in, int timeout)
+{
+	struct pollfd fd = { .fd = in->fd, .events = POLLIN };
+
+	return in->fd < 0 || (in->packed && in->packed->at < in->packed->end) ||
+	       poll(&fd, 1, timeout) != 0;
+}
+
+bool in_ready(struct in *in, size_t want)
 {
 	if (want > IN_MAX_PEEK)
 		want = IN_MAX_PEEK;
 	while (in->end - in->at < want && !in->eof) {
-		size_t got;
-
-		make_room(in, want);
-		got = in->unpack ? read_packed(in, in->data + in->end, in->cap - in->end)
-				 : read_fd(in, in->data + in->end, in->cap - in->end);
-		if (!got)
-			in->eof = true;
-		in->end += got;
+		if (!can_read(in, 0))
+			return false;
+		read_more(in, want);
 	}
+	return true;
+}
+
+void in_wait(struct in *in)
+{
+	can_read(in, -1);
+}
+
+const uint8_t *in_peek(struct in *in, size_t want, size_t *have)
+{
+	if (want > IN_MAX_PEEK)
+		want = IN_MAX_PEEK;
+	while (in->end - in->at < want && !in->eof)
+		read_more(in, want);
 	*have = in->end - in->at;
 	return in->data + in->at;
 }
@@ -227,6 +259,11 @@ void in_close(struct in *in)
 static bool seekable(const struct in *in)
 {
 	return !in->unpack && in->fd >= 0 && lseek(in->fd, 0, SEEK_CUR) >= 0;
+}
+
+bool in_streams(const struct in *in)
+{
+	return in->fd >= 0 && lseek(in->fd, 0, SEEK_CUR) < 0;
 }
 
 /* The stream from here to its end goes to a file; what was skipped before is not needed again. */

@@ -41,6 +41,15 @@ void in_close(struct in *in);
  * Fewer than `want` means the stream ends there. The bytes stay until the next in_ call.
  */
 const uint8_t *in_peek(struct in *in, size_t want, size_t *have);
+/*
+ * Whether in_peek() can answer without waiting for a pipe's writer: `want` bytes are at hand, or the
+ * stream has ended.
+ */
+bool in_ready(struct in *in, size_t want);
+/* Waits until the pipe's writer has written more, or closed it. */
+void in_wait(struct in *in);
+/* True if the bytes come from a pipe or a device: the stream may be read only once. */
+bool in_streams(const struct in *in);
 /* Returns how much was skipped: less than n only at the end. */
 uint64_t in_skip(struct in *in, uint64_t n);
 static inline uint64_t in_offset(const struct in *in)

@@ -233,6 +233,12 @@ void out_patch(struct out *out, uint64_t offset, const void *data, size_t len)
 	}
 }
 
+void out_flush(struct out *out)
+{
+	if (!out->named && !out->spooled)
+		flush(out);
+}
+
 bool out_failed(const struct out *out)
 {
 	return out->failed != 0;

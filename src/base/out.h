@@ -33,6 +33,8 @@ void out_puts(struct out *out, const char *s);
 uint64_t out_offset(const struct out *out);
 /* Overwrites bytes written before. */
 void out_patch(struct out *out, uint64_t offset, const void *data, size_t len);
+/* Sends on what waits in the buffer, if somebody may be reading along: of a pipe or a device. */
+void out_flush(struct out *out);
 /* True once writing has failed: a long job may stop early. */
 bool out_failed(const struct out *out);
 /* Makes the file appear. After -1 nothing of it is left. Either way the out is released. */

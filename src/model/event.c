@@ -8,7 +8,7 @@ const char *const event_names[EVENT_KINDS] = {
 	[EVENT_FORK] = "fork",	   [EVENT_EXIT] = "exit",     [EVENT_MAP] = "map",
 	[EVENT_SAMPLE] = "sample", [EVENT_LOST] = "lost",     [EVENT_SYMBOL] = "symbol",
 	[EVENT_SWITCH] = "switch", [EVENT_ALLOC] = "alloc",   [EVENT_CALL] = "call",
-	[EVENT_BRANCH] = "branch", [EVENT_AUX] = "aux",
+	[EVENT_BRANCH] = "branch", [EVENT_AUX] = "aux",	      [EVENT_CHAIN] = "sample",
 };
 
 static const struct {

@@ -25,9 +25,18 @@ enum event_kind {
 	EVENT_ALLOC,  /* memory is taken or given back */
 	EVENT_CALL,   /* a function is entered or left */
 	EVENT_BRANCH, /* control goes elsewhere: traced flow */
-	EVENT_AUX,    /* bytes that one who knows their kind can read: a hardware trace, say */
+	EVENT_AUX,    /* bytes of a kind that its decoder knows: a hardware trace, say */
+	EVENT_CHAIN,  /* a sample whose chain may run through interrupts; pass/split splits it */
 	EVENT_KINDS
 };
+
+#define EVENT_BIT(kind) ((uint32_t)1 << (kind))
+#define EVENT_ALL (EVENT_BIT(EVENT_KINDS) - 1)
+/* What the world learns from, whatever else a run needs. */
+#define EVENT_STATE                                                                \
+	(EVENT_BIT(EVENT_META) | EVENT_BIT(EVENT_SOURCE) | EVENT_BIT(EVENT_COMM) | \
+	 EVENT_BIT(EVENT_FORK) | EVENT_BIT(EVENT_EXIT) | EVENT_BIT(EVENT_MAP) |    \
+	 EVENT_BIT(EVENT_SYMBOL))
 
 #define NO_TIME UINT64_MAX
 #define NO_CPU UINT32_MAX
@@ -139,6 +148,10 @@ struct cpu_state {
 	uint64_t outer_len;
 };
 
+/*
+ * Also of EVENT_CHAIN, whose chain has no markers: there, frames in no function separate the stack of
+ * an interrupt handler from the stack that it interrupted.
+ */
 struct event_sample {
 	const uint64_t *ips; /* leaf first, the sampled pc being the first, with markers */
 	uint32_t nr;
@@ -149,10 +162,10 @@ struct event_sample {
 	uint64_t count; /* of samples: more than one in data that was summed up before; 0 means 1 */
 	uint64_t context; /* IP_KERNEL or IP_USER...: where the pc was */
 	/*
-	 * The chain, which has no markers, may run through interrupts: frames that are in no
-	 * function separate one stack from the next. pass/split takes it apart.
+	 * The stack of the chain, interned by the maps of its time; 0: not yet. Samples that sum up
+	 * earlier events have it, because the maps of now may be others.
 	 */
-	bool split_unknown;
+	uint32_t stack;
 	const struct branch *branches; /* NULL: this source records none */
 	uint32_t nr_branches;
 	const uint8_t *raw; /* NULL: this source has none */
@@ -231,12 +244,23 @@ struct event_aux {
 	uint64_t flags;
 };
 
+/*
+ * Why an event is not selected. Calls, branches and allocations that are not still pass, because
+ * stages follow the state that they change; they count for nothing.
+ */
+enum outside {
+	OUTSIDE_WHEN = 1, /* another time or cpu */
+	OUTSIDE_WHO = 2,  /* another process, thread or level */
+};
+
 struct event {
 	enum event_kind kind;
 	uint32_t input; /* which of several inputs; set by pass/merge */
 	uint64_t time;	/* ns; NO_TIME if unknown or before everything */
 	uint32_t cpu;	/* NO_CPU if unknown */
 	uint32_t pid, tid;
+	uint32_t made_of; /* EVENT_BIT()s of the events that a stage made it of; 0: it was read */
+	uint8_t outside;  /* enum outside */
 	union {
 		struct event_meta meta;
 		struct event_source source;

@@ -13,6 +13,10 @@
 
 #define MEMO_MAX ((size_t)2 << 20) /* entries: 96 MB at the most */
 #define MEMO_TRIAL 10000
+/* Events that may change what is mapped somewhere. */
+#define REMAPS                                                                  \
+	(EVENT_BIT(EVENT_FORK) | EVENT_BIT(EVENT_EXIT) | EVENT_BIT(EVENT_MAP) | \
+	 EVENT_BIT(EVENT_SYMBOL))
 #define PAGE 4096
 #define ENDED_KEPT 4096 /* processes */
 
@@ -317,6 +321,8 @@ static void add_exit(struct world *world, const struct event *ev)
 
 void world_apply(struct world *world, struct event *ev)
 {
+	if (EVENT_BIT(ev->kind) & REMAPS)
+		world->version++;
 	switch (ev->kind) {
 	case EVENT_META: add_fact(world, &ev->meta); break;
 	case EVENT_SOURCE: add_source(world, ev->input, &ev->source); break;
@@ -329,6 +335,7 @@ void world_apply(struct world *world, struct event *ev)
 	case EVENT_MAP: add_map(world, ev); break;
 	case EVENT_SYMBOL: add_symbol_map(world, &ev->symbol); break;
 	case EVENT_SAMPLE:
+	case EVENT_CHAIN:
 		ev->sample.source = hash_get(&world->source_by_id,
 					     (struct hash_key){ ev->input, ev->sample.source });
 		break;
@@ -454,6 +461,8 @@ uint32_t world_stack(struct world *world, const struct event *ev)
 			     world->spaces[SPACE_KERNEL].version, sample->context };
 	uint32_t *memo;
 
+	if (sample->stack)
+		return sample->stack;
 	/* Summed up before: no chain comes twice. */
 	if (sample->context == IP_NAMED && sample->count > 1 && !ip_is_marker(sample->ips[0]))
 		return named_stack(stacks, sample);

@@ -40,6 +40,7 @@ struct world {
 	struct space *spaces; /* [0] none, [1] the kernel, [2] guests, then one a process */
 	size_t nr_spaces, cap_spaces;
 	struct hash space_by_pid;
+	uint32_t version; /* changes whenever any of them does */
 
 	/*
 	 * Processes that have ended keep their maps for a while: samples of their last moments come

@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "pass/alloc.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/log.h"
+#include "pass/merge.h"
+#include "stage.h"
 
 #define MAX_HEAPS 256
 
@@ -13,10 +18,11 @@ const char *const finding_names[FINDING_KINDS] = {
 	[FINDING_OVERLAP] = "new block over a live one",
 };
 
-void alloc_init(struct alloc_pass *pass)
+void alloc_init(struct alloc_pass *pass, struct world *world)
 {
-	*pass = (struct alloc_pass){ .nr_heaps = 1, .nr_sites = 1, .nr_blocks = 1, .stretch = 1 };
-	pass->emitted = 1;
+	*pass = (struct alloc_pass){
+		.world = world, .nr_heaps = 1, .nr_sites = 1, .nr_blocks = 1, .stretch = 1
+	};
 }
 
 void alloc_release(struct alloc_pass *pass)
@@ -76,8 +82,14 @@ static uint32_t heap_of(struct alloc_pass *pass, const char *name)
 static uint32_t site_of(struct alloc_pass *pass, const struct event *ev, uint32_t heap)
 {
 	const struct event_alloc *alloc = &ev->alloc;
-	uint64_t who[] = { heap, (uint64_t)ev->pid << 32 | ev->tid, alloc->context };
-	struct hash_key key = hash_words(alloc->ips, alloc->nr, hash_words(who, 3, 0).a);
+	struct event sample = {
+		.pid = ev->pid,
+		.tid = ev->tid,
+		.sample = { .ips = alloc->ips, .nr = alloc->nr, .context = alloc->context },
+	};
+	uint32_t stack = world_stack(pass->world, &sample);
+	uint64_t who[] = { heap, (uint64_t)ev->pid << 32 | ev->tid, alloc->context, stack };
+	struct hash_key key = hash_words(alloc->ips, alloc->nr, hash_words(who, 4, 0).a);
 	uint32_t *handle = hash_at(&pass->site_by_stack, key);
 
 	if (!*handle) {
@@ -92,6 +104,7 @@ static uint32_t site_of(struct alloc_pass *pass, const struct event *ev, uint32_
 			.pid = ev->pid,
 			.tid = ev->tid,
 			.context = alloc->context,
+			.stack = stack,
 			.ips = ips,
 			.nr = alloc->nr,
 		};
@@ -142,6 +155,8 @@ static void draw_to(struct alloc_pass *pass, struct alloc_heap *heap)
 static void find(struct alloc_heap *heap, const struct event *ev, enum finding_kind kind,
 		 uint32_t site)
 {
+	if (ev->outside)
+		return;
 	heap->found[kind]++;
 	if (heap->nr_findings == ALLOC_MAX_FINDINGS)
 		return;
@@ -227,13 +242,16 @@ static void begin_block(struct alloc_pass *pass, const struct event *ev, uint32_
 		.born = pass->events,
 		.site = site,
 		.live = true,
+		.outside = ev->outside,
 	};
-	grow(pass->heaps[heap], &pass->sites[site], ev->alloc.size, 1);
+	if (!ev->outside)
+		grow(pass->heaps[heap], &pass->sites[site], ev->alloc.size, 1);
 }
 
 static void end_block(struct alloc_pass *pass, uint32_t heap, struct alloc_block *block)
 {
-	shrink(pass->heaps[heap], &pass->sites[block->site], block->size, 1);
+	if (!block->outside)
+		shrink(pass->heaps[heap], &pass->sites[block->site], block->size, 1);
 	block->live = false;
 }
 
@@ -259,7 +277,7 @@ static uint32_t guess(struct alloc_pass *pass, uint32_t heap, uint64_t ptr)
 		handle = unqueue(pass, &h->resized);
 	if (!handle)
 		return 0;
-	h->guesses++;
+	h->guesses += !pass->blocks[handle].outside;
 	pass->blocks[handle].ptr = ptr;
 	pass->blocks[handle].queued = false;
 	*hash_at(&pass->block_by_ptr, ptr_key(heap, ptr)) = handle;
@@ -273,13 +291,15 @@ static void resize(struct alloc_pass *pass, const struct event *ev, uint32_t hea
 	uint64_t size = ev->alloc.size;
 	bool grows = size > block->size;
 
-	if (grows)
-		grow(pass->heaps[heap], site, size - block->size, 0);
-	else
-		shrink(pass->heaps[heap], site, block->size - size, 0);
+	if (!block->outside) {
+		if (grows)
+			grow(pass->heaps[heap], site, size - block->size, 0);
+		else
+			shrink(pass->heaps[heap], site, block->size - size, 0);
+		pass->heaps[heap]->sum.resizes++;
+		site->sum.resizes++;
+	}
 	block->size = size;
-	pass->heaps[heap]->sum.resizes++;
-	site->sum.resizes++;
 	if (grows && !block->queued) { /* what shrinks stays where it is */
 		block->queued = true;
 		queue(pass, &pass->heaps[heap]->resized, handle);
@@ -311,11 +331,13 @@ static void apply(struct alloc_pass *pass, const struct event *ev, uint32_t heap
 		find(h, ev, FINDING_UNKNOWN_RESIZE, site);
 		begin_block(pass, ev, heap, site);
 	} else if (live) {
-		h->sum.frees++;
-		pass->sites[pass->blocks[handle].site].sum.frees++;
+		if (!pass->blocks[handle].outside) {
+			h->sum.frees++;
+			pass->sites[pass->blocks[handle].site].sum.frees++;
+		}
 		end_block(pass, heap, &pass->blocks[handle]);
 	} else {
-		h->sum.frees++;
+		h->sum.frees += !ev->outside;
 		find(h, ev, handle ? FINDING_DOUBLE_FREE : FINDING_UNKNOWN_FREE, site);
 	}
 }
@@ -371,41 +393,99 @@ static void measure(const struct alloc_sum *sum, enum value value, struct event_
 	}
 }
 
-static void tell_site(const struct alloc_site *site, enum value value, struct event *ev)
+/* ---- the stage ---- */
+
+static int alloc_open(struct stage *s)
 {
-	ev->kind = EVENT_SAMPLE;
-	ev->pid = site->pid;
-	ev->tid = site->tid;
-	ev->sample = (struct event_sample){
+	alloc_init(s->priv, s->chain->world);
+	return 0;
+}
+
+static int alloc_push(struct stage *s, struct event *ev)
+{
+	alloc_add(s->priv, ev);
+	return 0;
+}
+
+static void warn_of_findings(const struct stage *s, const struct alloc_heap *heap)
+{
+	const struct alloc_finding *first = heap->findings;
+	uint64_t all = 0;
+
+	for (unsigned i = 0; i < FINDING_KINDS; i++)
+		all += heap->found[i];
+	if (all)
+		log_warn("%s: byte %" PRIu64 ": %s: %s 0x%" PRIx64 ", the first of %" PRIu64
+			 " findings; kscope alloc tells the others",
+			 s->chain->merge->inputs[first->input].in.path, first->offset, heap->name,
+			 finding_names[first->kind], first->ptr, all);
+}
+
+static int emit_heap(struct stage *s, struct alloc_heap *heap, uint32_t id)
+{
+	struct event_source source = {
+		.id = id,
+		.name = heap->name,
+		.type = SOURCE_SOFTWARE,
+		.config = 9, /* perf's dummy: no event of its own */
+		.unit = s->chain->options->value == VALUE_COUNT ? "allocations" : "bytes",
+	};
+
+	return stage_source(s, &source, &heap->source);
+}
+
+static int emit_site(struct stage *s, const struct alloc_site *site)
+{
+	struct alloc_pass *pass = s->priv;
+	struct event ev;
+
+	stage_event(s, &ev, EVENT_SAMPLE);
+	ev.pid = site->pid;
+	ev.tid = site->tid;
+	ev.sample = (struct event_sample){
 		.ips = site->ips,
 		.nr = site->nr,
-		.source = site->allocator,
+		.stack = site->stack,
+		.source = pass->heaps[site->allocator]->source,
 		.context = site->context,
 	};
-	measure(&site->sum, value, &ev->sample);
+	measure(&site->sum, s->chain->options->value, &ev.sample);
+	return ev.sample.count ? stage_emit(s, &ev) : 0;
 }
 
-bool alloc_sample(struct alloc_pass *pass, enum value value, struct event *ev)
+/* What was allocated reaches writers of samples at the end. */
+static int alloc_flush(struct stage *s, uint64_t until)
 {
-	*ev = (struct event){ .time = NO_TIME, .cpu = NO_CPU, .pid = NO_TASK, .tid = NO_TASK };
-	if (pass->emitted < pass->nr_heaps) {
-		ev->kind = EVENT_SOURCE;
-		ev->source = (struct event_source){
-			.id = (uint32_t)pass->emitted,
-			.name = pass->heaps[pass->emitted]->name,
-			.type = SOURCE_SOFTWARE,
-			.config = 9, /* perf's dummy: no event of its own */
-			.unit = value == VALUE_COUNT ? "allocations" : "bytes",
-		};
-		pass->emitted++;
-		return true;
-	}
-	while (pass->emitted - pass->nr_heaps + 1 < pass->nr_sites) {
-		const struct alloc_site *site = &pass->sites[pass->emitted++ - pass->nr_heaps + 1];
+	struct alloc_pass *pass = s->priv;
 
-		tell_site(site, value, ev);
-		if (ev->sample.count)
-			return true;
+	if (until != UINT64_MAX)
+		return 0;
+	alloc_finish(pass);
+	for (size_t i = 1; i < pass->nr_heaps; i++)
+		warn_of_findings(s, pass->heaps[i]);
+	for (size_t i = 1; i < pass->nr_heaps; i++) {
+		if (emit_heap(s, pass->heaps[i], (uint32_t)i) < 0)
+			return -1;
 	}
-	return false;
+	for (size_t i = 1; i < pass->nr_sites; i++) {
+		if (emit_site(s, &pass->sites[i]) < 0)
+			return -1;
+	}
+	return 0;
 }
+
+static void alloc_close(struct stage *s)
+{
+	alloc_release(s->priv);
+}
+
+const struct stage_ops stage_alloc = {
+	.name = "alloc",
+	.takes = EVENT_BIT(EVENT_ALLOC),
+	.makes = EVENT_BIT(EVENT_SOURCE) | EVENT_BIT(EVENT_SAMPLE),
+	.priv_size = sizeof(struct alloc_pass),
+	.open = alloc_open,
+	.push = alloc_push,
+	.flush = alloc_flush,
+	.close = alloc_close,
+};

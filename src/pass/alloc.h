@@ -14,6 +14,7 @@
 #include "base/hash.h"
 #include "base/mem.h"
 #include "format.h"
+#include "model/world.h"
 
 #define ALLOC_SERIES 1024
 #define ALLOC_MAX_FINDINGS 100 /* kept for each allocator; all are counted */
@@ -30,6 +31,7 @@ struct alloc_site {
 	uint64_t peak_nr; /* the allocator's peak that sum.peak is of */
 	uint32_t allocator, pid, tid;
 	uint64_t context;
+	uint32_t stack; /* interned by the maps of its time; 0 without a world */
 	const uint64_t *ips;
 	uint32_t nr;
 };
@@ -59,6 +61,7 @@ struct alloc_queue { /* blocks that may have moved, oldest first */
 
 struct alloc_heap { /* one allocator */
 	const char *name;
+	uint32_t source; /* of the samples that are made of it */
 	struct alloc_sum sum;
 	uint64_t peak_nr, peak_event;
 	uint64_t found[FINDING_KINDS];
@@ -75,9 +78,11 @@ struct alloc_block {
 	uint64_t born; /* the event that made it: tells a reused slot from the old block */
 	uint32_t site;
 	bool live, queued;
+	bool outside; /* not selected: it is followed, but counts for nothing */
 };
 
 struct alloc_pass {
+	struct world *world;	   /* borrowed; names the stacks */
 	struct alloc_heap **heaps; /* [0] unused */
 	size_t nr_heaps, cap_heaps;
 	struct alloc_site *sites; /* [0] unused */
@@ -87,20 +92,16 @@ struct alloc_pass {
 	struct hash heap_by_name, site_by_stack, block_by_ptr;
 	struct arena arena;
 	uint64_t events, stretch; /* events of one point of a series */
-	size_t emitted;		  /* heaps and then sites handed out by alloc_sample() */
 };
 
-void alloc_init(struct alloc_pass *pass);
+void alloc_init(struct alloc_pass *pass, struct world *world);
 void alloc_release(struct alloc_pass *pass);
-void alloc_add(struct alloc_pass *pass, const struct event *ev); /* an EVENT_ALLOC */
+/*
+ * An EVENT_ALLOC. A block counts if its allocation is selected, whenever and by whomever it is freed.
+ */
+void alloc_add(struct alloc_pass *pass, const struct event *ev);
 /* Brings peaks and series up to date; before any of the numbers are read. */
 void alloc_finish(struct alloc_pass *pass);
-/*
- * After alloc_finish(): a source for each allocator, then a sample for each site. False: that
- * was all.
- */
-bool alloc_sample(struct alloc_pass *pass, enum value value, struct event *ev);
-
 extern const char *const finding_names[FINDING_KINDS];
 
 #endif

@@ -5,7 +5,9 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "model/world.h"
 #include "pass/calls_parts.h"
+#include "stage.h"
 
 #define MAX_CPUS 4096
 #define NEAR 16	    /* bytes: a call this short may be no call at all */
@@ -16,6 +18,8 @@
 void calls_init(struct calls *calls)
 {
 	memset(calls, 0, sizeof(*calls));
+	calls->at = &calls->stats;
+	calls->version = 1;
 	calls->forks = xcalloc(CALLS_FORKS, sizeof(*calls->forks));
 	sums_init(calls);
 }
@@ -33,22 +37,6 @@ void calls_release(struct calls *calls)
 	free(calls->left);
 	sums_release(calls);
 	memset(calls, 0, sizeof(*calls));
-}
-
-void calls_source(struct calls *calls, struct event *ev)
-{
-	calls->told = true;
-	*ev = (struct event){
-		.kind = EVENT_SOURCE, .time = NO_TIME, .cpu = NO_CPU, .pid = NO_TASK, .tid = NO_TASK
-	};
-	ev->source = (struct event_source){
-		.id = CALLS_SOURCE,
-		.name = "instructions",
-		.type = SOURCE_HARDWARE,
-		.config = 1,
-		.unit = "instructions",
-		.lacks = LACKS_TIME | LACKS_CPU,
-	};
 }
 
 static bool is_near(const struct calls *calls, const struct event *ev)
@@ -110,15 +98,15 @@ static void on_return(struct calls *calls, struct calls_cpu *cpu, const struct e
 	struct calls_task *task = cpu->task;
 	size_t frame = find_call(task, ev->branch.to);
 
-	calls->stats.returns++;
+	calls->at->returns++;
 	if (frame < task->nr) {
-		calls->stats.found++;
+		calls->at->found++;
 		task_pop(task, frame);
 		return;
 	}
 	if (is_jump(cpu, ev)) {
-		calls->stats.returns--;
-		calls->stats.jumps++;
+		calls->at->returns--;
+		calls->at->jumps++;
 		if (is_retpoline(cpu))
 			task_pop(task, task->nr - 1);
 		task->counter = counter_beside(calls, task->counter, ev);
@@ -127,17 +115,17 @@ static void on_return(struct calls *calls, struct calls_cpu *cpu, const struct e
 	while (task->nr && task->frames[task->nr - 1].kind == CALLS_NEAR)
 		task_pop(task, task->nr - 1); /* it was no call */
 	if (task_at_mark(task)) {
-		calls->stats.returns--;
+		calls->at->returns--;
 		task_start(calls, cpu, ev);
 		return;
 	}
 	if (!task->nr) {
-		calls->stats.returns--;
-		calls->stats.beyond++;
+		calls->at->returns--;
+		calls->at->beyond++;
 		task->rooted &= !task->called; /* what never called was jumped to */
 	} else if (task->frames[task->nr - 1].kind == CALLS_TRAP && ev->branch.context == IP_USER) {
-		calls->stats.returns--; /* the end of a signal's handler */
-		calls->stats.jumps++;
+		calls->at->returns--; /* the end of a signal's handler */
+		calls->at->jumps++;
 	}
 	task->counter = counter_beside(calls, task->counter, ev);
 }
@@ -223,7 +211,7 @@ static struct calls_task *fork_task(struct calls *calls, const struct event *ev)
 
 static void on_enter(struct calls *calls, struct calls_cpu *cpu, const struct event *ev)
 {
-	calls->stats.traps++;
+	calls->at->traps++;
 	if (cpu->context == IP_USER && ev->branch.next > ev->branch.from)
 		note_fork(calls, cpu->task, ev->branch.next);
 	task_push(calls, cpu, ev, CALLS_TRAP);
@@ -269,9 +257,9 @@ static void on_leave(struct calls *calls, struct calls_cpu *cpu, const struct ev
 		task->counter = counter_beside(calls, task->counter, ev);
 		return;
 	}
-	calls->stats.leaves++;
+	calls->at->leaves++;
 	if (frame == task->nr && resume_waiting(calls, cpu, ev)) {
-		calls->stats.leaves_found++;
+		calls->at->leaves_found++;
 		return;
 	}
 	if (frame == task->nr)
@@ -280,7 +268,7 @@ static void on_leave(struct calls *calls, struct calls_cpu *cpu, const struct ev
 		leave_elsewhere(calls, cpu, ev, switched);
 		return;
 	}
-	calls->stats.leaves_found++;
+	calls->at->leaves_found++;
 	task_pop(task, frame);
 	if (task->frames[frame].resume == b->to)
 		return;
@@ -341,10 +329,12 @@ static struct calls_cpu *cpu_of(struct calls *calls, uint32_t number)
 
 static void charge(struct calls *calls, const struct calls_task *task, uint64_t instructions)
 {
-	calls->stats.instructions += instructions;
+	calls->at->instructions += instructions;
+	if (calls->at == &calls->unselected)
+		return;
 	calls->counters[task->counter].count += instructions;
 	if (task->rooted || (task->nr_marks && !task->marks[0].resumed))
-		calls->stats.rooted += instructions;
+		calls->at->rooted += instructions;
 }
 
 static void on_branch(struct calls *calls, struct calls_cpu *cpu, const struct event *ev)
@@ -372,7 +362,8 @@ void calls_add(struct calls *calls, const struct event *ev)
 	const struct event_branch *b = &ev->branch;
 	struct calls_cpu *cpu = cpu_of(calls, ev->cpu);
 
-	calls->stats.branches++;
+	calls->at = ev->outside & OUTSIDE_WHEN ? &calls->unselected : &calls->stats;
+	calls->at->branches++;
 	if (b->kind == BRANCH_BEGIN) { /* if there is a task, something is missing before */
 		task_free(cpu->task);
 		cpu->task = NULL;
@@ -389,3 +380,102 @@ void calls_add(struct calls *calls, const struct event *ev)
 	if (b->context == IP_USER || !cpu->pid)
 		cpu->pid = ev->pid;
 }
+
+/* ---- the stage ---- */
+
+struct calls_stage {
+	struct calls calls; /* first: chain_find() returns it */
+	uint32_t source;    /* 0: not announced yet */
+};
+
+static uint64_t function_at(void *data, uint64_t address, uint64_t context, uint32_t pid)
+{
+	return world_function(data, pid, context, address);
+}
+
+static uint32_t frame_at(void *data, uint64_t address, uint64_t context, uint32_t pid,
+			 bool is_return)
+{
+	struct event at = { .pid = pid };
+
+	return world_frame(data, &at, context, address, is_return);
+}
+
+static int calls_open(struct stage *s)
+{
+	struct calls_stage *cs = s->priv;
+
+	calls_init(&cs->calls);
+	cs->calls.function = function_at;
+	cs->calls.frame = frame_at;
+	cs->calls.data = s->chain->world;
+	return 0;
+}
+
+/* The stack of the sample at hand, by the frames that were interned while it ran. */
+static uint32_t stack_of(struct stacks *stacks, const struct calls *calls)
+{
+	uint32_t stack = 0;
+
+	for (size_t i = calls->nr_frames; i-- > 0;)
+		stack = stack_push(stacks, stack, calls->frames[i]);
+	return stack;
+}
+
+/* The instructions of a trace so far, summed up by the stacks that they ran in. */
+static int emit_sums(struct stage *s)
+{
+	static const struct event_source source = {
+		.id = 2,
+		.name = "instructions",
+		.type = SOURCE_HARDWARE,
+		.config = 1,
+		.unit = "instructions",
+		.lacks = LACKS_TIME | LACKS_CPU,
+	};
+	struct calls_stage *cs = s->priv;
+	struct event ev;
+
+	if (!cs->calls.stats.branches)
+		return 0;
+	if (!cs->source && stage_source(s, &source, &cs->source) < 0)
+		return -1;
+	stage_event(s, &ev, EVENT_SAMPLE);
+	while (calls_sample(&cs->calls, &ev)) {
+		ev.sample.source = cs->source;
+		ev.sample.stack = stack_of(&s->chain->world->stacks, &cs->calls);
+		if (stage_emit(s, &ev) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static int calls_push(struct stage *s, struct event *ev)
+{
+	struct calls *calls = &((struct calls_stage *)s->priv)->calls;
+
+	calls->version = s->chain->world->version;
+	calls_add(calls, ev);
+	return calls_full(calls) ? emit_sums(s) : 0;
+}
+
+static int calls_flush(struct stage *s, uint64_t until)
+{
+	return until == UINT64_MAX ? emit_sums(s) : 0;
+}
+
+static void calls_close(struct stage *s)
+{
+	calls_release(&((struct calls_stage *)s->priv)->calls);
+}
+
+const struct stage_ops stage_calls = {
+	.name = "calls",
+	.takes = EVENT_BIT(EVENT_BRANCH),
+	.makes = EVENT_BIT(EVENT_SOURCE) | EVENT_BIT(EVENT_SAMPLE),
+	.priv_size = sizeof(struct calls_stage),
+	.open = calls_open,
+	.push = calls_push,
+	.flush = calls_flush,
+	.close = calls_close,
+};

@@ -17,8 +17,6 @@
 #include "base/hash.h"
 #include "model/event.h"
 
-#define CALLS_SOURCE (UINT32_MAX - 1) /* the source's id */
-
 struct calls_stats {
 	uint64_t branches, instructions;
 	uint64_t rooted;	 /* instructions in stacks that begin where their task began */
@@ -35,7 +33,14 @@ struct calls {
 	 * Instructions are then counted by function and not by where a jump led to.
 	 */
 	uint64_t (*function)(void *data, uint64_t address, uint64_t context, uint32_t pid);
+	/*
+	 * Optional: the handle of the frame at an address, by what is mapped there now. Sums keep
+	 * it, so that code which is unmapped later keeps its name.
+	 */
+	uint32_t (*frame)(void *data, uint64_t address, uint64_t context, uint32_t pid,
+			  bool is_return);
 	void *data;
+	uint32_t version; /* of what is mapped; the caller changes it when that changes */
 
 	struct calls_path *paths;
 	size_t nr_paths, cap_paths;
@@ -48,22 +53,25 @@ struct calls {
 	struct calls_task **left; /* tasks that do not run */
 	size_t nr_left, cap_left;
 	struct calls_fork *forks; /* by where they return to */
-	struct calls_stats stats;
-	uint64_t *chain;
-	size_t cap_chain;
+	struct calls_stats stats, unselected;
+	struct calls_stats *at; /* the one that the event at hand counts for */
+	uint64_t *chain;	/* of the sample at hand, leaf first */
+	uint32_t *frames;	/* their handles, without the markers */
+	size_t cap_chain, cap_frames, nr_frames;
+	uint64_t nr_switches;
 	size_t emitted; /* counters that were handed out */
-	bool told;
 };
 
 void calls_init(struct calls *calls);
 void calls_release(struct calls *calls); /* harmless on a zeroed one */
-/* The event that stands before the first sample. */
-void calls_source(struct calls *calls, struct event *ev);
-/* Takes in an EVENT_BRANCH. Those of one cpu come in order, those of several by time. */
+/*
+ * Takes in an EVENT_BRANCH. Those of one cpu come in order, those of several by time. The
+ * instructions of one that is OUTSIDE_WHEN do not count.
+ */
 void calls_add(struct calls *calls, const struct event *ev);
 /* Too much is kept: call calls_sample() until it says false. */
 bool calls_full(const struct calls *calls);
-/* The sums, one after the other; after the last it is false, and summing begins anew. */
+/* Fills in the sums as samples, one after the other. False after the last; summing then starts anew. */
 bool calls_sample(struct calls *calls, struct event *ev);
 
 #endif

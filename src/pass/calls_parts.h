@@ -18,19 +18,22 @@ struct calls_path { /* from the root: where the callers go on */
 	uint64_t resume;
 	uint64_t context;
 	uint32_t parent;
-	uint32_t pid, tid;
-	bool trap; /* interrupted there, and did not call */
+	uint32_t frame;	   /* the handle of `resume` */
+	uint32_t pid, tid; /* of the root */
+	bool trap;	   /* interrupted there, and did not call */
 };
 
 struct calls_counter {
 	uint64_t leaf, context;
 	uint64_t count;
 	uint32_t path;
+	uint32_t frame; /* the handle of `leaf` */
 };
 
 struct calls_memo {
 	uint64_t resume, to;
 	uint32_t from, counter;
+	uint32_t version;
 };
 
 enum calls_kind { CALLS_CALL, CALLS_NEAR, CALLS_TRAP };
@@ -88,16 +91,16 @@ static inline uint64_t distance(uint64_t a, uint64_t b)
 
 void sums_init(struct calls *calls);
 void sums_release(struct calls *calls);
-/* The path that continues its parent's; those who ask for the same get the same. */
+/* The path, or counter, like `want`; there is one of each. */
 uint32_t path_at(struct calls *calls, const struct calls_path *want);
-uint32_t counter_at(struct calls *calls, uint32_t path, uint64_t leaf, uint64_t context);
+uint32_t counter_at(struct calls *calls, const struct calls_counter *want);
 /* The counter of the first thing that a task does. */
 uint32_t counter_root(struct calls *calls, const struct event *ev);
 /* The counter of another leaf on the same path. */
 uint32_t counter_beside(struct calls *calls, uint32_t from, const struct event *ev);
-/* The counter of what was called, or interrupted, to go on at `resume` some day. */
-uint32_t counter_below(struct calls *calls, uint32_t from, uint64_t resume, bool trap,
-		       uint64_t context, const struct event *ev);
+/* The counter of what was called, or interrupted, by a caller that goes on where `caller` says. */
+uint32_t counter_below(struct calls *calls, uint32_t from, const struct calls_frame *caller,
+		       const struct event *ev);
 
 /* A task that nobody has seen before; the cpu that runs it owns it, or the list of those left. */
 struct calls_task *task_new(struct calls *calls, const struct event *ev);

@@ -31,6 +31,7 @@ void sums_release(struct calls *calls)
 	free(calls->counters);
 	free(calls->memo);
 	free(calls->chain);
+	free(calls->frames);
 	hash_release(&calls->path_by_key);
 	hash_release(&calls->counter_by_key);
 }
@@ -38,11 +39,11 @@ void sums_release(struct calls *calls)
 uint32_t path_at(struct calls *calls, const struct calls_path *want)
 {
 	struct hash_key key = { want->resume ^ (uint64_t)want->trap << 63,
-				(uint64_t)want->parent << 32 | want->pid };
+				(uint64_t)want->parent << 32 | want->frame };
 	uint32_t *handle;
 
 	if (!want->parent)
-		key.a = want->tid;
+		key = (struct hash_key){ want->tid, want->pid };
 	handle = hash_at(&calls->path_by_key, key);
 	if (!*handle) {
 		GROW(calls->paths, calls->nr_paths + 1, calls->cap_paths);
@@ -52,15 +53,16 @@ uint32_t path_at(struct calls *calls, const struct calls_path *want)
 	return *handle;
 }
 
-uint32_t counter_at(struct calls *calls, uint32_t path, uint64_t leaf, uint64_t context)
+uint32_t counter_at(struct calls *calls, const struct calls_counter *want)
 {
-	struct hash_key key = { leaf, (uint64_t)path << 1 | (context == IP_USER) };
+	struct hash_key key = { want->leaf, (uint64_t)want->frame << 32 | want->path << 1 |
+						    (want->context == IP_USER) };
 	uint32_t *handle = hash_at(&calls->counter_by_key, key);
 
 	if (!*handle) {
 		GROW(calls->counters, calls->nr_counters + 1, calls->cap_counters);
-		calls->counters[calls->nr_counters] =
-			(struct calls_counter){ .leaf = leaf, .context = context, .path = path };
+		calls->counters[calls->nr_counters] = *want;
+		calls->counters[calls->nr_counters].count = 0;
 		*handle = (uint32_t)calls->nr_counters++;
 	}
 	return *handle;
@@ -73,6 +75,24 @@ static uint64_t leaf_of(const struct calls *calls, uint64_t address, uint64_t co
 	return start ? start : address;
 }
 
+static uint32_t frame_of(const struct calls *calls, uint64_t address, uint64_t context,
+			 uint32_t pid, bool is_return)
+{
+	return calls->frame ? calls->frame(calls->data, address, context, pid, is_return) : 0;
+}
+
+/* The counter of where an event leads, on a path. */
+static uint32_t counter_on(struct calls *calls, uint32_t path, const struct event *ev)
+{
+	const struct event_branch *b = &ev->branch;
+	struct calls_counter want = { .leaf = leaf_of(calls, b->to, b->context, ev->pid),
+				      .context = b->context,
+				      .path = path };
+
+	want.frame = frame_of(calls, want.leaf, b->context, ev->pid, false);
+	return counter_at(calls, &want);
+}
+
 static struct calls_memo *memo_of(struct calls *calls, uint32_t from, uint64_t resume, uint64_t to)
 {
 	uint64_t hash = (to ^ resume * 31 ^ (uint64_t)from << 20) * 0x9e3779b97f4a7c15ull;
@@ -80,41 +100,55 @@ static struct calls_memo *memo_of(struct calls *calls, uint32_t from, uint64_t r
 	return &calls->memo[hash >> 48 & (MEMO_SIZE - 1)];
 }
 
-static bool is_memo(const struct calls_memo *memo, uint32_t from, uint64_t resume, uint64_t to)
+static bool is_memo(const struct calls *calls, const struct calls_memo *memo, uint32_t from,
+		    uint64_t resume, uint64_t to)
 {
-	return memo->counter && memo->from == from && memo->resume == resume && memo->to == to;
+	return memo->counter && memo->from == from && memo->resume == resume && memo->to == to &&
+	       memo->version == calls->version;
 }
 
 uint32_t counter_beside(struct calls *calls, uint32_t from, const struct event *ev)
 {
-	const struct event_branch *b = &ev->branch;
-	struct calls_memo *memo = memo_of(calls, from, 0, b->to);
+	uint64_t to = ev->branch.to;
+	struct calls_memo *memo = memo_of(calls, from, 0, to);
 
-	if (!is_memo(memo, from, 0, b->to)) {
-		uint64_t leaf = leaf_of(calls, b->to, b->context, ev->pid);
-		uint32_t counter = counter_at(calls, calls->counters[from].path, leaf, b->context);
-
-		*memo = (struct calls_memo){ 0, b->to, from, counter };
-	}
+	if (!is_memo(calls, memo, from, 0, to))
+		*memo = (struct calls_memo){ 0, to, from,
+					     counter_on(calls, calls->counters[from].path, ev),
+					     calls->version };
 	return memo->counter;
 }
 
-uint32_t counter_below(struct calls *calls, uint32_t from, uint64_t resume, bool trap,
-		       uint64_t context, const struct event *ev)
+/* The path of what a caller calls: the caller's own, and where it goes on. */
+static uint32_t path_below(struct calls *calls, uint32_t from, const struct calls_frame *caller,
+			   uint64_t context)
+{
+	uint32_t parent = calls->counters[from].path;
+	bool trap = caller->kind == CALLS_TRAP, fresh = caller->context != context;
+	struct calls_path path = { .resume = caller->resume,
+				   .context = caller->context,
+				   .parent = parent,
+				   .pid = calls->paths[parent].pid,
+				   .tid = calls->paths[parent].tid,
+				   .trap = trap };
+
+	path.frame =
+		frame_of(calls, path.resume + (trap && !fresh), path.context, caller->pid, !fresh);
+	return path_at(calls, &path);
+}
+
+uint32_t counter_below(struct calls *calls, uint32_t from, const struct calls_frame *caller,
+		       const struct event *ev)
 {
 	const struct event_branch *b = &ev->branch;
-	uint64_t key = resume ^ (uint64_t)trap << 63;
+	uint64_t key = caller->resume ^ (uint64_t)(caller->kind == CALLS_TRAP) << 63;
 	struct calls_memo *memo = memo_of(calls, from, key, b->to);
 
-	if (!is_memo(memo, from, key, b->to)) {
-		struct calls_path path = { .resume = resume,
-					   .context = context,
-					   .parent = calls->counters[from].path,
-					   .trap = trap };
-		uint64_t leaf = leaf_of(calls, b->to, b->context, ev->pid);
-		uint32_t counter = counter_at(calls, path_at(calls, &path), leaf, b->context);
+	if (!is_memo(calls, memo, from, key, b->to)) {
+		uint32_t path = path_below(calls, from, caller, b->context);
 
-		*memo = (struct calls_memo){ key, b->to, from, counter };
+		*memo = (struct calls_memo){ key, b->to, from, counter_on(calls, path, ev),
+					     calls->version };
 	}
 	return memo->counter;
 }
@@ -122,9 +156,8 @@ uint32_t counter_below(struct calls *calls, uint32_t from, uint64_t resume, bool
 uint32_t counter_root(struct calls *calls, const struct event *ev)
 {
 	struct calls_path root = { .pid = ev->pid, .tid = ev->tid };
-	uint64_t leaf = leaf_of(calls, ev->branch.to, ev->branch.context, ev->pid);
 
-	return counter_at(calls, path_at(calls, &root), leaf, ev->branch.context);
+	return counter_on(calls, path_at(calls, &root), ev);
 }
 
 /* Samples */
@@ -140,6 +173,13 @@ static void add_ip(struct calls *calls, size_t *nr, uint64_t ip)
 	calls->chain[(*nr)++] = ip;
 }
 
+static void add_frame(struct calls *calls, size_t *nr, uint64_t ip, uint32_t frame)
+{
+	add_ip(calls, nr, ip);
+	GROW(calls->frames, calls->nr_frames + 1, calls->cap_frames);
+	calls->frames[calls->nr_frames++] = frame;
+}
+
 /* The chain of a counter, leaf first, with markers; returns the root of its path. */
 static const struct calls_path *make_chain(struct calls *calls, const struct calls_counter *counter,
 					   size_t *nr)
@@ -147,9 +187,9 @@ static const struct calls_path *make_chain(struct calls *calls, const struct cal
 	const struct calls_path *path = &calls->paths[counter->path];
 	uint64_t context = counter->context;
 
-	*nr = 0;
+	*nr = calls->nr_frames = 0;
 	add_ip(calls, nr, context);
-	add_ip(calls, nr, counter->leaf);
+	add_frame(calls, nr, counter->leaf, counter->frame);
 	for (; path->parent; path = &calls->paths[path->parent]) {
 		bool fresh = path->context != context;
 
@@ -157,7 +197,7 @@ static const struct calls_path *make_chain(struct calls *calls, const struct cal
 			add_ip(calls, nr, path->context);
 		context = path->context;
 		/* Callers are looked up a byte before; what was interrupted is no caller. */
-		add_ip(calls, nr, path->resume + (path->trap && !fresh));
+		add_frame(calls, nr, path->resume + (path->trap && !fresh), path->frame);
 	}
 	return path;
 }
@@ -200,9 +240,10 @@ static void copy_paths(struct calls *calls, struct remap *map)
 
 static void remap_counter(struct calls *calls, const struct remap *map, uint32_t *counter)
 {
-	const struct calls_counter *old = &map->counters[*counter];
+	struct calls_counter want = map->counters[*counter];
 
-	*counter = counter_at(calls, map->path[old->path], old->leaf, old->context);
+	want.path = map->path[want.path];
+	*counter = counter_at(calls, &want);
 }
 
 static void remap_task(struct calls *calls, const struct remap *map, struct calls_task *task)
@@ -259,15 +300,12 @@ bool calls_sample(struct calls *calls, struct event *ev)
 	}
 	counter = &calls->counters[calls->emitted++];
 	root = make_chain(calls, counter, &nr);
-	*ev = (struct event){ .kind = EVENT_SAMPLE,
-			      .time = NO_TIME,
-			      .cpu = NO_CPU,
-			      .pid = root->pid,
-			      .tid = root->tid };
+	ev->kind = EVENT_SAMPLE;
+	ev->pid = root->pid;
+	ev->tid = root->tid;
 	ev->sample = (struct event_sample){
 		.ips = calls->chain,
 		.nr = (uint32_t)nr,
-		.source = CALLS_SOURCE,
 		.weight = counter->count,
 		.context = counter->context,
 	};

@@ -24,7 +24,7 @@ struct calls_task *task_new(struct calls *calls, const struct event *ev)
 
 	task->counter = counter_root(calls, ev);
 	task->rooted = true;
-	calls->stats.tasks++;
+	calls->at->tasks++;
 	return task;
 }
 
@@ -63,7 +63,8 @@ void task_leave(struct calls *calls, struct calls_task *task, uint64_t sp)
 	if (calls->nr_left == MAX_LEFT)
 		evict_oldest(calls);
 	task->sp = sp;
-	task->used = ++calls->stats.switches;
+	calls->at->switches++;
+	task->used = ++calls->nr_switches;
 	GROW(calls->left, calls->nr_left + 1, calls->cap_left);
 	calls->left[calls->nr_left++] = task;
 }
@@ -182,9 +183,10 @@ void task_pop(struct calls_task *task, size_t depth)
 /* The same leaf on another path. */
 static uint32_t moved(struct calls *calls, uint32_t counter, uint32_t path)
 {
-	struct calls_counter old = calls->counters[counter];
+	struct calls_counter want = calls->counters[counter];
 
-	return counter_at(calls, path, old.leaf, old.context);
+	want.path = path;
+	return counter_at(calls, &want);
 }
 
 /* Too deep: what remains is the newest half, as if it began there. */
@@ -197,13 +199,11 @@ static void forget_half(struct calls *calls, struct calls_task *task)
 	task->nr_marks = 0;
 	task->rooted = false;
 	for (size_t i = 0; i < task->nr; i++) {
-		struct calls_frame *frame = &task->frames[i];
-		struct calls_path next = { .resume = frame->resume,
-					   .context = frame->context,
-					   .parent = path,
-					   .trap = frame->kind == CALLS_TRAP };
+		uint32_t below = i + 1 < task->nr ? task->frames[i + 1].counter : task->counter;
+		struct calls_path next = calls->paths[calls->counters[below].path];
 
-		frame->counter = moved(calls, frame->counter, path);
+		next.parent = path;
+		task->frames[i].counter = moved(calls, task->frames[i].counter, path);
 		path = path_at(calls, &next);
 	}
 	task->counter = moved(calls, task->counter, path);
@@ -215,7 +215,7 @@ void task_push(struct calls *calls, struct calls_cpu *cpu, const struct event *e
 	const struct event_branch *b = &ev->branch;
 	struct calls_task *task = cpu->task;
 	struct calls_frame frame = { b->next, b->to, cpu->context, task->counter, cpu->pid, kind };
-	bool trap = kind == CALLS_TRAP;
+	struct calls_frame caller = frame;
 
 	if (task->nr == MAX_DEPTH) {
 		forget_half(calls, task);
@@ -224,6 +224,6 @@ void task_push(struct calls *calls, struct calls_cpu *cpu, const struct event *e
 	task->called = true;
 	GROW(task->frames, task->nr + 1, task->cap);
 	task->frames[task->nr++] = frame;
-	task->counter = counter_below(calls, task->counter, b->next ? b->next : b->from, trap,
-				      cpu->context, ev);
+	caller.resume = b->next ? b->next : b->from;
+	task->counter = counter_below(calls, task->counter, &caller, ev);
 }

@@ -1,35 +1,60 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "pass/calltime.h"
+/*
+ * calltime: entries and exits of functions as samples: what passed between two of them was spent
+ * in the stack of that moment. For writers of samples; timelines take the calls themselves.
+ *
+ * Calls and returns need not match: recordings begin and end in the middle and leave out what is
+ * too deep. An exit leaves everything above its function; one that was never entered says nothing.
+ */
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/mem.h"
+#include "pass/merge.h"
+#include "pass/select.h"
+#include "stage.h"
 
 #define MAX_DEPTH 4096 /* entries without exits must not grow for ever */
 
-void calltime_release(struct calltime *ct)
+struct calltime_task {
+	uint64_t *ips; /* from the root */
+	size_t nr, cap;
+	uint64_t context, since;
+};
+
+struct calltime {
+	struct calltime_task *tasks; /* one for each cpu and thread */
+	size_t nr, cap;
+	struct hash task_by_id;
+	uint64_t *chain; /* of the sample at hand, leaf first */
+	size_t cap_chain;
+	uint32_t source;
+};
+
+static int calltime_open(struct stage *s)
 {
+	static const struct event_source source = {
+		.id = 1,
+		.name = "call-time",
+		.type = SOURCE_SOFTWARE,
+		.unit = "ns",
+	};
+	struct calltime *ct = s->priv;
+
+	return stage_source(s, &source, &ct->source);
+}
+
+static void calltime_close(struct stage *s)
+{
+	struct calltime *ct = s->priv;
+
 	for (size_t i = 0; i < ct->nr; i++)
 		free(ct->tasks[i].ips);
 	free(ct->tasks);
 	free(ct->chain);
 	hash_release(&ct->task_by_id);
-	memset(ct, 0, sizeof(*ct));
-}
-
-void calltime_source(struct calltime *ct, struct event *ev)
-{
-	ct->told = true;
-	*ev = (struct event){
-		.kind = EVENT_SOURCE, .time = NO_TIME, .cpu = NO_CPU, .pid = NO_TASK, .tid = NO_TASK
-	};
-	ev->source = (struct event_source){
-		.id = CALLTIME_SOURCE,
-		.name = "call-time",
-		.type = SOURCE_SOFTWARE,
-		.unit = "ns",
-	};
 }
 
 static struct calltime_task *task_of(struct calltime *ct, const struct event *call)
@@ -63,36 +88,54 @@ static void apply(struct calltime_task *task, const struct event_call *call)
 	}
 }
 
-static void fill(struct calltime *ct, const struct calltime_task *task, const struct event *call,
-		 struct event *sample)
+/* What passed since the last call or return of a task was spent in the stack of that moment. */
+static int emit_span(struct stage *s, const struct calltime_task *task, const struct event *call)
 {
+	struct calltime *ct = s->priv;
+	uint64_t from = task->since, until = call->time;
+	struct event ev = *call;
+
+	if (!select_clip(s->chain->selection, &from, &until))
+		return 0;
 	GROW(ct->chain, task->nr, ct->cap_chain);
 	/* Callers are looked up one byte before, as return addresses; these are none. */
 	for (size_t i = 0; i < task->nr; i++)
 		ct->chain[i] = task->ips[task->nr - 1 - i] + (i > 0);
-	*sample = *call;
-	sample->kind = EVENT_SAMPLE;
-	sample->time = task->since;
-	sample->sample = (struct event_sample){
+	ev.kind = EVENT_SAMPLE;
+	ev.input = (uint32_t)s->chain->merge->nr;
+	ev.time = from;
+	ev.outside = 0;
+	ev.sample = (struct event_sample){
 		.ips = ct->chain,
 		.nr = (uint32_t)task->nr,
-		.source = CALLTIME_SOURCE,
-		.weight = call->time - task->since,
+		.source = ct->source,
+		.weight = until - from,
 		.context = task->context,
 	};
+	return stage_emit(s, &ev);
 }
 
-bool calltime_next(struct calltime *ct, const struct event *call, struct event *sample)
+static int calltime_push(struct stage *s, struct event *ev)
 {
-	struct calltime_task *task = task_of(ct, call);
-	/* Where a clock was replaced by another, time may step back. */
-	bool spent = task->nr && call->time != NO_TIME && call->time >= task->since;
+	struct calltime_task *task = task_of(s->priv, ev);
+	/* Where one clock replaces another, time may step back. */
+	bool spent = task->nr && ev->time != NO_TIME && ev->time >= task->since;
 
-	if (spent)
-		fill(ct, task, call, sample);
-	apply(task, &call->call);
-	task->context = call->call.context;
-	if (call->time != NO_TIME)
-		task->since = call->time;
-	return spent;
+	if (spent && emit_span(s, task, ev) < 0)
+		return -1;
+	apply(task, &ev->call);
+	task->context = ev->call.context;
+	if (ev->time != NO_TIME)
+		task->since = ev->time;
+	return 0;
 }
+
+const struct stage_ops stage_calltime = {
+	.name = "calltime",
+	.takes = EVENT_BIT(EVENT_CALL),
+	.makes = EVENT_BIT(EVENT_SOURCE) | EVENT_BIT(EVENT_SAMPLE),
+	.priv_size = sizeof(struct calltime),
+	.open = calltime_open,
+	.push = calltime_push,
+	.close = calltime_close,
+};

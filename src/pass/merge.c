@@ -3,7 +3,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/log.h"
 #include "base/mem.h"
@@ -35,22 +34,15 @@ static const struct reader_ops *choose(struct in *in, const char *format, struct
 	return NULL;
 }
 
-/* perf can record to a folder: the data is then in a file of this name. */
-static int open_bytes(struct in *in, const char *path, struct err *err)
-{
-	char *file = xasprintf("%s/data", path);
-	int ret = in_open(in, strcmp(path, "-") && access(file, F_OK) == 0 ? file : path, err);
-
-	free(file);
-	return ret;
-}
-
 static int open_input(struct merge_input *input, const char *path, const char *format,
 		      const struct options *options, struct frames *frames, struct err *err)
 {
 	struct reader *r = &input->reader;
+	char *file = strcmp(path, "-") ? reader_folder_file(path) : NULL;
+	int ret = in_open(&input->in, file ? file : path, err);
 
-	if (open_bytes(&input->in, path, err) < 0)
+	free(file);
+	if (ret < 0)
 		return -1;
 	r->ops = choose(&input->in, format, err);
 	if (!r->ops)
@@ -93,6 +85,9 @@ static int fill(struct merge *merge, size_t i)
 	input->next.cpu = NO_CPU;
 	input->next.pid = input->next.tid = NO_TASK;
 	ret = r->ops->next(r, &input->next);
+	input->waits = ret == READER_AGAIN;
+	if (input->waits)
+		return MERGE_AGAIN;
 	input->next.input = (uint32_t)i;
 	input->pending = ret > 0;
 	input->ended = ret <= 0;
@@ -109,24 +104,42 @@ static int fill(struct merge *merge, size_t i)
 int merge_next(struct merge *merge, struct event **ev)
 {
 	struct merge_input *first = NULL;
+	bool again = false;
 
 	/* What an event borrows must not go before it has been used: refill only now. */
 	if (merge->last < merge->nr)
 		merge->inputs[merge->last].pending = false;
+	merge->last = merge->nr;
 	for (size_t i = 0; i < merge->nr; i++) {
 		struct merge_input *input = &merge->inputs[i];
 
-		if (!input->pending && !input->ended && fill(merge, i) < 0)
-			return -1;
+		if (!input->pending && !input->ended) {
+			int ret = fill(merge, i);
+
+			if (ret < 0)
+				return -1;
+			again |= ret == MERGE_AGAIN;
+		}
 		/* NO_TIME + 1 is 0: it comes first. */
 		if (input->pending && (!first || input->next.time + 1 < first->next.time + 1))
 			first = input;
 	}
+	/* What comes next cannot be known before every input has said what it has. */
+	if (again)
+		return MERGE_AGAIN;
 	if (!first)
 		return 0;
 	merge->last = (size_t)(first - merge->inputs);
 	*ev = &first->next;
 	return 1;
+}
+
+void merge_wait(struct merge *merge)
+{
+	for (size_t i = 0; i < merge->nr; i++) {
+		if (merge->inputs[i].waits)
+			in_wait(&merge->inputs[i].in);
+	}
 }
 
 void merge_close(struct merge *merge)

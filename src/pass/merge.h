@@ -13,6 +13,7 @@ struct merge_input {
 	struct reader reader;
 	struct event next;
 	bool pending, ended;
+	bool waits; /* it had nothing when it was last asked, and has not ended */
 };
 
 struct merge {
@@ -25,8 +26,15 @@ struct merge {
 /* format: NULL to guess. The readers borrow options and frames. */
 int merge_open(struct merge *merge, const char *const *paths, size_t nr, const char *format,
 	       const struct options *options, struct frames *frames, struct err *err);
-/* 1: *ev, 0: the end, -1: merge->err. The event and what it borrows stay until the next call. */
+#define MERGE_AGAIN READER_AGAIN
+
+/*
+ * 1: *ev, 0: the end, -1: merge->err, MERGE_AGAIN: nothing yet. The event and what it borrows stay
+ * until the next call.
+ */
 int merge_next(struct merge *merge, struct event **ev);
+/* Blocks until every input that had nothing has more, or ends. */
+void merge_wait(struct merge *merge);
 void merge_close(struct merge *merge);
 
 #endif

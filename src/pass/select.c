@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "model/source.h"
 #include "model/world.h"
+#include "stage.h"
 
 void selection_release(struct selection *sel)
 {
@@ -89,15 +90,93 @@ static bool in_list(const char **list, size_t nr, const char *text)
 	return nr == 0;
 }
 
-bool select_keeps(const struct selection *sel, struct world *world, const struct event *ev)
+bool select_clip(const struct selection *sel, uint64_t *from, uint64_t *until)
 {
-	if (ev->kind != EVENT_SAMPLE)
+	if (!sel->timed)
 		return true;
-	if (sel->timed && (ev->time == NO_TIME || ev->time < sel->from || ev->time > sel->until))
-		return false;
-	if (!in_set(&sel->cpus, ev->cpu) || !in_set(&sel->pids, ev->pid) ||
-	    !in_set(&sel->tids, ev->tid))
-		return false;
+	if (*from == *until) /* an empty span belongs to the moment that it begins in */
+		return *from >= sel->from && (*from < sel->until || sel->until == UINT64_MAX);
+	*from = *from < sel->from ? sel->from : *from;
+	*until = *until > sel->until ? sel->until : *until;
+	return *from < *until;
+}
+
+static bool right_time(const struct selection *sel, const struct event *ev)
+{
+	return !sel->timed || (ev->time != NO_TIME && ev->time >= sel->from &&
+			       (ev->time < sel->until || sel->until == UINT64_MAX));
+}
+
+static bool right_level(const struct selection *sel, const struct event *ev)
+{
+	uint64_t context;
+
+	switch (ev->kind) {
+	case EVENT_ALLOC: context = ev->alloc.context; break;
+	case EVENT_CALL: context = ev->call.context; break;
+	case EVENT_BRANCH: context = ev->branch.context; break;
+	default: context = ev->sample.context; break;
+	}
+	switch (sel->level) {
+	case LEVEL_USER: return context == IP_USER || context == IP_GUEST_USER;
+	case LEVEL_KERNEL: return context == IP_KERNEL || context == IP_GUEST_KERNEL;
+	default: return true;
+	}
+}
+
+static bool right_task(const struct selection *sel, const struct event *ev)
+{
+	return in_set(&sel->pids, ev->pid) && in_set(&sel->tids, ev->tid) && right_level(sel, ev);
+}
+
+static int drop(struct stage *s, const struct event *sample)
+{
+	s->chain->unselected += sample->sample.count + !sample->sample.count;
+	return 0;
+}
+
+/* ---- select: by what an event itself says, before anything is made of it ---- */
+
+static bool selects_early(const struct chain *chain)
+{
+	const struct selection *sel = chain->selection;
+
+	return sel->timed || sel->cpus.nr || sel->pids.nr || sel->tids.nr || sel->level;
+}
+
+static int select_push(struct stage *s, struct event *ev)
+{
+	const struct selection *sel = s->chain->selection;
+
+	if (!right_time(sel, ev) || !in_set(&sel->cpus, ev->cpu))
+		ev->outside |= OUTSIDE_WHEN;
+	if (!right_task(sel, ev))
+		ev->outside |= OUTSIDE_WHO;
+	if (ev->outside && (ev->kind == EVENT_SAMPLE || ev->kind == EVENT_CHAIN))
+		return drop(s, ev);
+	return stage_emit(s, ev);
+}
+
+const struct stage_ops stage_select = {
+	.name = "select",
+	.takes = EVENT_BIT(EVENT_SAMPLE) | EVENT_BIT(EVENT_CHAIN) | EVENT_BIT(EVENT_ALLOC) |
+		 EVENT_BIT(EVENT_CALL) | EVENT_BIT(EVENT_BRANCH),
+	.needed = selects_early,
+	.push = select_push,
+};
+
+/* ---- pick: by names, and by the task of samples that stages have made ---- */
+
+static bool selects_late(const struct chain *chain)
+{
+	const struct selection *sel = chain->selection;
+
+	return sel->nr_comms || sel->nr_sources || sel->cpus.nr || sel->pids.nr || sel->tids.nr ||
+	       sel->level;
+}
+
+static bool right_names(const struct selection *sel, struct world *world, const struct event *ev)
+{
 	if (sel->nr_comms &&
 	    !in_list(sel->comms, sel->nr_comms,
 		     str_text(world->strings, world_comm(world, ev->pid, ev->tid))))
@@ -106,3 +185,22 @@ bool select_keeps(const struct selection *sel, struct world *world, const struct
 	       in_list(sel->sources, sel->nr_sources,
 		       str_text(world->strings, source_name(world, ev->sample.source)));
 }
+
+static int pick_push(struct stage *s, struct event *ev)
+{
+	const struct selection *sel = s->chain->selection;
+
+	if (ev->made_of &&
+	    (!right_task(sel, ev) || (ev->cpu != NO_CPU && !in_set(&sel->cpus, ev->cpu))))
+		return drop(s, ev);
+	if (!right_names(sel, s->chain->world, ev))
+		return drop(s, ev);
+	return stage_emit(s, ev);
+}
+
+const struct stage_ops stage_pick = {
+	.name = "pick",
+	.takes = EVENT_BIT(EVENT_SAMPLE) | EVENT_BIT(EVENT_CHAIN),
+	.needed = selects_late,
+	.push = pick_push,
+};

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* select: which samples the user wants. Everything that is not a sample always passes. */
+/*
+ * select: the events that the user wants. Two stages do it: `select` goes by what an event itself
+ * says, before anything else happens to it; `pick` goes by names, when they are known. Events that
+ * are neither samples, allocations, calls nor branches always pass.
+ */
 #ifndef KSCOPE_PASS_SELECT_H
 #define KSCOPE_PASS_SELECT_H
 
@@ -10,8 +14,6 @@
 #include "base/err.h"
 #include "model/event.h"
 
-struct world;
-
 struct id_range {
 	uint32_t first, last;
 };
@@ -21,9 +23,12 @@ struct id_set {
 	size_t nr, cap;
 };
 
+enum level { LEVEL_ALL, LEVEL_USER, LEVEL_KERNEL };
+
 struct selection {
 	bool timed;
-	uint64_t from, until; /* ns, both included, as in perf */
+	uint64_t from, until; /* ns; until is excluded, unless it is UINT64_MAX: no end */
+	enum level level;     /* where the pc was */
 	struct id_set cpus, pids, tids;
 	const char **comms, **sources; /* any of them; borrowed strings */
 	size_t nr_comms, nr_sources, cap_comms, cap_sources;
@@ -37,7 +42,7 @@ int select_ids(struct id_set *set, const char *what, const char *arg, struct err
 void select_comm(struct selection *sel, const char *comm);
 void select_source(struct selection *sel, const char *source);
 
-/* After world_apply(): sources are handles, names are known. */
-bool select_keeps(const struct selection *sel, struct world *world, const struct event *ev);
+/* Clips a span of time to what is selected; false: nothing is left of it. */
+bool select_clip(const struct selection *sel, uint64_t *from, uint64_t *until);
 
 #endif

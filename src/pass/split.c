@@ -1,5 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "pass/split.h"
+/*
+ * split: takes apart a chain that was walked by frame pointers through an interrupt: the handler's
+ * stack, and the stack of what it interrupted. Needs the binary's symbols; without them the chain
+ * stays as it is.
+ *
+ * This follows Maestro's aggregator: frames in no function separate stacks and are dropped, and
+ * each stack counts as one sample, so that the total may exceed the number of records. On purpose
+ * it differs in these:
+ *  - A record without a single function, one in user mode mostly, counts as one sample outside the
+ *    kernel. There it vanished.
+ *  - A return address in an assembler label, a symbol without a size, ends a stack as it did there,
+ *    but is kept as the root: isr_14 says more than nothing. A pc in one (memcpy in assembly) is an
+ *    ordinary leaf; there it was dropped.
+ *  - Return addresses are looked up one byte before, where the call is.
+ */
+#include "model/world.h"
+#include "stage.h"
 
 enum place { PLACE_FUNCTION, PLACE_LABEL, PLACE_NOWHERE };
 
@@ -49,31 +65,51 @@ static uint32_t find_end(struct world *world, const struct event *ev, uint32_t s
 	return i;
 }
 
-bool split_next(struct world *world, const struct event *whole, uint32_t *at, struct event *part)
+/* One stack of the chain: from `start` up to `end`. */
+static int emit_part(struct stage *s, const struct event *whole, uint32_t start, uint32_t end)
 {
-	const struct event_sample *sample = &whole->sample;
-	uint32_t start, end;
+	struct event part = *whole;
 
-	if (*at >= sample->nr)
-		return false;
-	*part = *whole;
-	part->sample.split_unknown = false;
-	if (*at == 0 && !has_symbols(world, whole)) {
-		*at = sample->nr;
-		return true;
-	}
-	start = find_start(world, whole, *at);
-	if (start == sample->nr) {
-		bool nothing = *at == 0;
-
-		*at = sample->nr;
-		part->sample.nr = 1;
-		part->sample.context = IP_USER;
-		return nothing;
-	}
-	end = find_end(world, whole, start);
-	part->sample.ips = sample->ips + start;
-	part->sample.nr = end - start;
-	*at = end;
-	return true;
+	part.kind = EVENT_SAMPLE;
+	part.sample.ips += start;
+	part.sample.nr = end - start;
+	return stage_emit(s, &part);
 }
+
+/* A record without a single function. */
+static int emit_elsewhere(struct stage *s, const struct event *whole)
+{
+	struct event ev = *whole;
+
+	ev.kind = EVENT_SAMPLE;
+	ev.sample.nr = 1;
+	ev.sample.context = IP_USER;
+	return stage_emit(s, &ev);
+}
+
+static int split_push(struct stage *s, struct event *ev)
+{
+	struct world *world = s->chain->world;
+	uint32_t nr = ev->sample.nr, start, end;
+
+	if (!nr)
+		return 0;
+	if (s->chain->options->no_split || !has_symbols(world, ev))
+		return emit_part(s, ev, 0, nr);
+	start = find_start(world, ev, 0);
+	if (start == nr)
+		return emit_elsewhere(s, ev);
+	for (; start < nr; start = find_start(world, ev, end)) {
+		end = find_end(world, ev, start);
+		if (emit_part(s, ev, start, end) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+const struct stage_ops stage_split = {
+	.name = "split",
+	.takes = EVENT_BIT(EVENT_CHAIN),
+	.makes = EVENT_BIT(EVENT_SAMPLE),
+	.push = split_push,
+};

@@ -24,6 +24,7 @@ struct dump {
 	size_t nr_branches, cap_branches;
 	struct buf bytes; /* of a hardware trace */
 	bool headed;
+	bool split; /* the sample at hand is a chain to be split */
 };
 
 struct word {
@@ -377,7 +378,7 @@ static bool sample_word(struct reader *r, struct event_sample *sample, const str
 	if (is(word, "["))
 		return branch_list(r->priv, sample);
 	if (is(word, "split"))
-		return sample->split_unknown = true;
+		return d->split = true;
 	if (is(word, "no-chain"))
 		return sample->no_chain = true;
 	if (!is(word, ":") || !chain(r, &context))
@@ -386,7 +387,7 @@ static bool sample_word(struct reader *r, struct event_sample *sample, const str
 		sample->context = context;
 	sample->ips = d->ips;
 	sample->nr = (uint32_t)d->nr_ips;
-	return !sample->split_unknown || without_markers(sample);
+	return !d->split || without_markers(sample);
 }
 
 static bool alloc_word(struct reader *r, struct event_alloc *alloc, const struct word *word)
@@ -617,6 +618,7 @@ static bool parse_line(struct reader *r, struct event *ev)
 	int ret;
 
 	d->nr_strings = 0;
+	d->split = false;
 	if (next_word(d, &word) != 1 || !kind_of(&word, &ev->kind))
 		return false;
 	if (ev->kind == EVENT_SWITCH)
@@ -628,7 +630,11 @@ static bool parse_line(struct reader *r, struct event *ev)
 	/* More texts than an event has: the first ones are gone. A sample's are kept elsewhere. */
 	if (d->nr_strings > NR_STRINGS && ev->kind != EVENT_SAMPLE)
 		return false;
-	return ret == 0 && complete(ev);
+	if (ret != 0 || !complete(ev))
+		return false;
+	if (d->split)
+		ev->kind = EVENT_CHAIN;
+	return true;
 }
 
 static int dump_next(struct reader *r, struct event *ev)

@@ -97,7 +97,7 @@ static int maestro_cut(struct reader *r, struct event *ev, size_t have)
 		m->cut_at = offset;
 		m->cut_bytes = (have - 1) % 8;
 		bare_sample(ev, m->ips, (uint32_t)frames);
-		ev->sample.split_unknown = true;
+		ev->kind = EVENT_CHAIN;
 		return 1;
 	}
 	return reader_damage(r, ev, offset, 1, have, "the file is cut short in a record");
@@ -128,7 +128,7 @@ static int maestro_next(struct reader *r, struct event *ev)
 	if (size > have)
 		return maestro_cut(r, ev, have);
 	bare_sample(ev, m->ips, data[0]);
-	ev->sample.split_unknown = true;
+	ev->kind = EVENT_CHAIN;
 	in_skip(r->in, size);
 	return 1;
 }

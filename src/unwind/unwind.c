@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "stage.h"
 #include "unwind/walk.h"
 
 #define MAX_FRAMES 127	     /* as perf has it */
@@ -230,18 +231,18 @@ static bool start(struct walk *w, uint64_t pc, struct state *s)
 	return (w->cpu->whole || known) && s->known >> m->sp & 1;
 }
 
-struct chain {
+struct walked {
 	uint64_t *ips;
 	uint32_t nr;
 	bool ended;
 };
 
-static void add_ip(struct chain *chain, uint64_t ip)
+static void add_ip(struct walked *chain, uint64_t ip)
 {
 	chain->ips[chain->nr++] = ip;
 }
 
-static void walk_stack(struct walk *w, struct state *s, unsigned max, struct chain *chain)
+static void walk_stack(struct walk *w, struct state *s, unsigned max, struct walked *chain)
 {
 	for (unsigned depth = 0; depth < max && s->pc && !ip_is_marker(s->pc); depth++) {
 		uint64_t sp = s->reg[w->machine->sp], pc = s->pc;
@@ -272,7 +273,7 @@ struct subject { /* the parts of an event that matter here */
 	uint64_t context;
 };
 
-static void count(struct unwind *u, const struct walk *w, const struct chain *chain)
+static void count(struct unwind *u, const struct walk *w, const struct walked *chain)
 {
 	struct unwind_count *to = !w->known		    ? &u->elsewhere
 				  : w->context == IP_KERNEL ? &u->kernel
@@ -285,7 +286,7 @@ static void count(struct unwind *u, const struct walk *w, const struct chain *ch
 /* All of the chain is to be found; only the pc is known. */
 static void unwind_whole(struct unwind *u, struct walk *w, struct subject *subject)
 {
-	struct chain chain;
+	struct walked chain;
 	struct state s;
 	uint32_t at = 0;
 
@@ -296,7 +297,7 @@ static void unwind_whole(struct unwind *u, struct walk *w, struct subject *subje
 	w->context = subject->context;
 	GROW(u->ips, at + 2 * MAX_WHOLE_FRAMES + 2, u->cap_ips);
 	memcpy(u->ips, subject->ips, at * sizeof(*u->ips));
-	chain = (struct chain){ .ips = u->ips, .nr = at };
+	chain = (struct walked){ .ips = u->ips, .nr = at };
 	if (!start(w, subject->ips[at], &s))
 		return;
 	walk_stack(w, &s, MAX_WHOLE_FRAMES, &chain);
@@ -312,7 +313,7 @@ static void unwind_whole(struct unwind *u, struct walk *w, struct subject *subje
 static void unwind_user(struct unwind *u, struct walk *w, struct subject *subject)
 {
 	uint32_t nr = subject->nr, marked;
-	struct chain chain;
+	struct walked chain;
 	struct state s;
 
 	w->context = IP_USER;
@@ -328,7 +329,7 @@ static void unwind_user(struct unwind *u, struct walk *w, struct subject *subjec
 	}
 	u->ips[nr] = IP_USER;
 	marked = nr + 1;
-	chain = (struct chain){ .ips = u->ips, .nr = marked };
+	chain = (struct walked){ .ips = u->ips, .nr = marked };
 	if (!start(w, 0, &s))
 		return;
 	walk_stack(w, &s, MAX_FRAMES, &chain);
@@ -394,3 +395,32 @@ void unwind_release(struct unwind *u)
 	free(u->ips);
 	hash_release(&u->spot_index);
 }
+
+static int unwind_open(struct stage *s)
+{
+	struct unwind *u = s->priv;
+
+	u->world = s->chain->world;
+	u->method = s->chain->options->unwind;
+	return 0;
+}
+
+static int unwind_push(struct stage *s, struct event *ev)
+{
+	unwind_event(s->priv, ev);
+	return stage_emit(s, ev);
+}
+
+static void unwind_close(struct stage *s)
+{
+	unwind_release(s->priv);
+}
+
+const struct stage_ops stage_unwind = {
+	.name = "unwind",
+	.takes = EVENT_BIT(EVENT_SAMPLE) | EVENT_BIT(EVENT_ALLOC),
+	.priv_size = sizeof(struct unwind),
+	.open = unwind_open,
+	.push = unwind_push,
+	.close = unwind_close,
+};

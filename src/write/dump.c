@@ -199,8 +199,10 @@ static const char *context_name(uint64_t context)
 	return name ? name : "user";
 }
 
-static void put_sample(struct dump *d, const struct world *world, const struct event_sample *sample)
+static void put_sample(struct dump *d, const struct world *world, const struct event *ev)
 {
+	const struct event_sample *sample = &ev->sample;
+
 	put_number(d, "source", sample->source);
 	put_number(d, "weight", sample->weight);
 	if (sample->count > 1)
@@ -212,7 +214,7 @@ static void put_sample(struct dump *d, const struct world *world, const struct e
 	}
 	if (sample->no_chain)
 		buf_adds(&d->line, " no-chain");
-	if (sample->split_unknown)
+	if (ev->kind == EVENT_CHAIN)
 		buf_adds(&d->line, " split");
 	if (sample->raw) {
 		buf_adds(&d->line, " raw=");
@@ -302,7 +304,8 @@ static int dump_put(struct writer *w, const struct event *ev)
 			buf_adds(&d->line, " fresh");
 		break;
 	case EVENT_MAP: put_map(d, &ev->map); break;
-	case EVENT_SAMPLE: put_sample(d, w->world, &ev->sample); break;
+	case EVENT_SAMPLE:
+	case EVENT_CHAIN: put_sample(d, w->world, ev); break;
 	case EVENT_LOST:
 		put_number(d, "count", ev->lost.count);
 		put_number(d, "bytes", ev->lost.bytes);
@@ -331,7 +334,8 @@ const struct writer_ops write_dump = {
 	.name = "dump",
 	.about = "events as text, one a line",
 	.extension = ".dump",
-	.needs = WRITER_TEXT | WRITER_RAW,
+	.needs = WRITER_TEXT,
+	.takes = EVENT_ALL,
 	.priv_size = sizeof(struct dump),
 	.open = dump_open,
 	.put = dump_put,

@@ -19,8 +19,7 @@ static int flame_open(struct writer *w)
 
 static int flame_put(struct writer *w, const struct event *ev)
 {
-	if (ev->kind == EVENT_SAMPLE)
-		tally_add(w->priv, ev);
+	tally_add(w->priv, ev);
 	return 0;
 }
 
@@ -57,6 +56,8 @@ const struct writer_ops write_flame = {
 	.about = "flame graph, a picture for a browser",
 	.extension = ".svg",
 	.needs = WRITER_TEXT,
+	.next = "open it in a browser",
+	.takes = EVENT_BIT(EVENT_SAMPLE),
 	.priv_size = sizeof(struct tally),
 	.open = flame_open,
 	.put = flame_put,

@@ -16,8 +16,7 @@ static int folded_open(struct writer *w)
 
 static int folded_put(struct writer *w, const struct event *ev)
 {
-	if (ev->kind == EVENT_SAMPLE)
-		tally_add(w->priv, ev);
+	tally_add(w->priv, ev);
 	return 0;
 }
 
@@ -105,6 +104,7 @@ const struct writer_ops write_folded = {
 	.about = "stacks as text, one a line, for flame graph tools",
 	.extension = ".folded",
 	.needs = WRITER_TEXT,
+	.takes = EVENT_BIT(EVENT_SAMPLE),
 	.priv_size = sizeof(struct tally),
 	.open = folded_open,
 	.put = folded_put,

@@ -622,7 +622,9 @@ const struct writer_ops write_perfdata = {
 	.name = "perfdata",
 	.about = "perf.data, for perf report and everything that reads it",
 	.extension = ".data",
-	.needs = WRITER_SEEK,
+	.needs = WRITER_SEEK | WRITER_SYMBOLS,
+	.takes = EVENT_STATE | EVENT_BIT(EVENT_SAMPLE) | EVENT_BIT(EVENT_LOST) |
+		 EVENT_BIT(EVENT_SWITCH) | EVENT_BIT(EVENT_AUX),
 	.priv_size = sizeof(struct perfdata),
 	.open = perfdata_open,
 	.put = perfdata_put,

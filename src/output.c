@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "output.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "buildid_cache.h"
+
+static int fill_cache(struct job *job)
+{
+	const struct images *images = &job->world.images;
+	int nr = buildid_cache_fill(&job->world.images, job->buildid_cache, &job->err);
+
+	if (nr < 0)
+		return -1;
+	for (size_t i = 1; i < images->nr; i++)
+		job->kernel_cached |= images->all[i].kernel && images->all[i].symfile &&
+				      images->all[i].build_id_len;
+	if (!nr && !job->cache_unasked)
+		log_warn("no binary for the build-id cache: none was found that has a build id");
+	return 0;
+}
+
+struct file { /* an output while it is being written */
+	struct writer writer;
+	struct out out;
+	bool opened;
+};
+
+static int check_outputs(const struct output *outputs, size_t nr, struct err *err)
+{
+	unsigned nr_stdout = 0;
+
+	for (size_t i = 0; i < nr; i++) {
+		if (strcmp(outputs[i].path, "-") != 0)
+			continue;
+		if (!(outputs[i].ops->needs & WRITER_TEXT) && isatty(STDOUT_FILENO))
+			return err_set(
+				err, ERR_USAGE,
+				"%s is not for a terminal: name a file with -o, or use a pipe",
+				outputs[i].ops->name);
+		if (nr_stdout++)
+			return err_set(err, ERR_USAGE, "only one output can be stdout");
+	}
+	return 0;
+}
+
+static int open_file(struct job *job, const struct output *output, struct file *file)
+{
+	const struct writer_ops *ops = output->ops;
+
+	file->out.fd = -1;
+	file->writer = (struct writer){
+		.ops = ops,
+		.options = job->options,
+		.world = &job->world,
+		.out = &file->out,
+		.priv = xcalloc(1, ops->priv_size),
+	};
+	if (out_open(&file->out, output->path, ops->needs & WRITER_SEEK, &job->err) < 0)
+		return -1;
+	file->opened = true;
+	if (ops->open && ops->open(&file->writer) < 0) {
+		job->err = file->writer.err;
+		return -1;
+	}
+	return 0;
+}
+
+static void close_file(struct file *file)
+{
+	const struct writer_ops *ops = file->writer.ops;
+
+	out_abandon(&file->out);
+	if (file->opened && ops->close)
+		ops->close(&file->writer);
+	free(file->writer.priv);
+}
+
+static int run_files(struct job *job, const struct output *outputs, struct file *files, size_t nr)
+{
+	struct writer **to = xcalloc(nr, sizeof(*to));
+	int ret = 0;
+
+	for (size_t i = 0; ret == 0 && i < nr; i++) {
+		ret = open_file(job, &outputs[i], &files[i]);
+		to[i] = &files[i].writer;
+	}
+	if (ret == 0)
+		ret = job_run(job, to, nr);
+	for (size_t i = 0; ret == 0 && i < nr; i++)
+		ret = out_commit(&files[i].out, &job->err);
+	if (ret == 0 && job->buildid_cache)
+		ret = fill_cache(job);
+	free(to);
+	return ret;
+}
+
+int convert_files(struct job *job, const struct output *outputs, size_t nr)
+{
+	struct file *files = xcalloc(nr, sizeof(*files));
+	struct strtab strings;
+	int ret;
+
+	strtab_init(&strings);
+	ret = check_outputs(outputs, nr, &job->err);
+	if (ret == 0)
+		ret = job_open(job, &strings);
+	if (ret == 0)
+		ret = run_files(job, outputs, files, nr);
+	ret = job_result(job, ret);
+	for (size_t i = 0; i < nr && files[i].writer.ops; i++)
+		close_file(&files[i]);
+	free(files);
+	job_release(job);
+	strtab_release(&strings);
+	return ret;
+}
+
+int convert_file(struct job *job, const struct writer_ops *ops, const char *path)
+{
+	return convert_files(job, &(struct output){ path, ops }, 1);
+}

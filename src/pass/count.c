@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "pass/count.h"
+
+#include "base/log.h"
+#include "stage.h"
+
+/* Adds only what still fits into 64 bits, so that no sum of any writer overflows. */
+static uint64_t add_up(struct stage *s, uint64_t *sum, uint64_t more)
+{
+	struct sample_count *count = s->priv;
+
+	if (more > UINT64_MAX - *sum) {
+		if (!count->overflowed)
+			log_warn("the samples add up to more than 64 bits hold: from here on they "
+				 "count for nothing");
+		count->overflowed = s->chain->partial = true;
+		more = UINT64_MAX - *sum;
+	}
+	*sum += more;
+	return more;
+}
+
+static int count_push(struct stage *s, struct event *ev)
+{
+	struct sample_count *count = s->priv;
+	struct event_sample *sample = &ev->sample;
+
+	sample->count = add_up(s, &count->samples, sample->count + !sample->count);
+	sample->weight = add_up(s, &count->weight, sample->weight);
+	if (ev->cpu < COUNT_CPUS)
+		count->by_cpu[ev->cpu] += sample->count;
+	return stage_emit(s, ev);
+}
+
+const struct stage_ops stage_count = {
+	.name = "count",
+	.takes = EVENT_BIT(EVENT_SAMPLE) | EVENT_BIT(EVENT_CHAIN),
+	.priv_size = sizeof(struct sample_count),
+	.push = count_push,
+};

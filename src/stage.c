@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "stage.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "model/world.h"
+#include "pass/merge.h"
+
+static const struct stage_ops *const stages[] = {
+#define STAGE(name) &stage_##name,
+#include "stages.def"
+#undef STAGE
+};
+
+#define NR_STAGES (sizeof(stages) / sizeof(stages[0]))
+
+/* Marks the stages without which a writer would miss events, from the last to the first. */
+static void mark_needed(const struct chain *chain, uint32_t wants, bool *needed)
+{
+	uint32_t wanted = wants;
+
+	for (size_t i = NR_STAGES; i-- > 0;) {
+		const struct stage_ops *ops = stages[i];
+		/* A writer that takes the original has no use for what is made of it. */
+		bool useful = ops->makes ? ops->makes & wanted && !(ops->takes & wants)
+					 : ops->takes & (wanted | EVENT_STATE);
+
+		if (!useful || (ops->needed && !ops->needed(chain)))
+			continue;
+		needed[i] = true;
+		if (ops->makes)
+			wanted |= ops->takes;
+	}
+}
+
+/* Who takes each kind of event among the stages from `from` on. */
+static void link_to(const struct chain *chain, size_t from, struct stage **next)
+{
+	for (unsigned kind = 0; kind < EVENT_KINDS; kind++) {
+		next[kind] = NULL;
+		for (size_t i = from; i < chain->nr && !next[kind]; i++) {
+			if (chain->stages[i].ops->takes & EVENT_BIT(kind))
+				next[kind] = &chain->stages[i];
+		}
+	}
+}
+
+void chain_init(struct chain *chain, int (*sink)(struct stage *s, struct event *ev), void *priv,
+		const uint32_t *wants, size_t nr_wants)
+{
+	bool needed[NR_STAGES] = { 0 };
+
+	chain->sink = (struct stage_ops){ .name = "sink", .push = sink };
+	for (size_t i = 0; i < nr_wants; i++) {
+		mark_needed(chain, wants[i], needed);
+		chain->sink.takes |= wants[i];
+	}
+	chain->stages = xcalloc(NR_STAGES + 1, sizeof(*chain->stages));
+	chain->nr = 0;
+	for (size_t i = 0; i < NR_STAGES; i++) {
+		if (needed[i])
+			chain->stages[chain->nr++].ops = stages[i];
+	}
+	chain->stages[chain->nr++] =
+		(struct stage){ .ops = &chain->sink, .priv = priv, .opened = true };
+	link_to(chain, 0, chain->first);
+	for (size_t i = 0; i < chain->nr; i++) {
+		chain->stages[i].chain = chain;
+		link_to(chain, i + 1, chain->stages[i].next);
+	}
+}
+
+static int open_stage(struct stage *s)
+{
+	s->opened = true;
+	if (!s->priv && s->ops->priv_size)
+		s->priv = xcalloc(1, s->ops->priv_size);
+	return s->ops->open ? s->ops->open(s) : 0;
+}
+
+/* Listeners see the event on its way; the first stage that is none decides how it goes on. */
+static int push(struct stage *s, struct event *ev)
+{
+	while (s) {
+		if (!s->opened && open_stage(s) < 0)
+			return -1;
+		if (!s->ops->makes)
+			return s->ops->push(s, ev);
+		if (s->ops->push(s, ev) < 0)
+			return -1;
+		s = s->next[ev->kind];
+	}
+	return 0;
+}
+
+int chain_push(struct chain *chain, struct event *ev)
+{
+	return push(chain->first[ev->kind], ev);
+}
+
+int stage_emit(struct stage *s, struct event *ev)
+{
+	if (s->ops->makes)
+		ev->made_of |= s->ops->takes;
+	return push(s->next[ev->kind], ev);
+}
+
+void stage_event(const struct stage *s, struct event *ev, enum event_kind kind)
+{
+	*ev = (struct event){ .kind = kind,
+			      .input = (uint32_t)s->chain->merge->nr,
+			      .time = NO_TIME,
+			      .cpu = NO_CPU,
+			      .pid = NO_TASK,
+			      .tid = NO_TASK };
+}
+
+int stage_source(struct stage *s, const struct event_source *source, uint32_t *handle)
+{
+	struct event ev;
+
+	stage_event(s, &ev, EVENT_SOURCE);
+	ev.source = *source;
+	world_apply(s->chain->world, &ev);
+	*handle = ev.source.id;
+	return stage_emit(s, &ev);
+}
+
+int chain_flush(struct chain *chain, uint64_t until)
+{
+	for (size_t i = 0; i < chain->nr; i++) {
+		struct stage *s = &chain->stages[i];
+
+		if (s->opened && s->ops->flush && s->ops->flush(s, until) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+void chain_release(struct chain *chain)
+{
+	for (size_t i = 0; i < chain->nr; i++) {
+		struct stage *s = &chain->stages[i];
+
+		if (s->opened && s->ops->close)
+			s->ops->close(s);
+		if (s->ops->priv_size)
+			free(s->priv);
+	}
+	free(chain->stages);
+	chain->stages = NULL;
+	chain->nr = 0;
+}
+
+const void *chain_find(const struct chain *chain, const struct stage_ops *ops)
+{
+	for (size_t i = 0; i < chain->nr; i++) {
+		if (chain->stages[i].ops == ops && chain->stages[i].opened)
+			return chain->stages[i].priv;
+	}
+	return NULL;
+}

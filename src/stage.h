@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * stage: everything between the readers and the writers. A stage is one file that defines its ops;
+ * stages.def lists all stages in the order in which events pass them.
+ *
+ * A stage with `makes` 0 hands on what it takes: changed, several times, or not at all. Any other
+ * stage is a listener: what it takes goes on to the next stage as well, and it makes events of its
+ * own out of it. A writer that takes the original does not get what was made of it.
+ */
+#ifndef KSCOPE_STAGE_H
+#define KSCOPE_STAGE_H
+
+#include "format.h"
+#include "model/event.h"
+
+struct chain;
+struct merge;
+struct selection;
+struct stage;
+
+struct stage_ops {
+	const char *name;
+	uint32_t takes, makes; /* EVENT_BIT()s */
+	size_t priv_size;
+	/* Whether this run needs the stage at all; NULL: always. */
+	bool (*needed)(const struct chain *chain);
+	/* All of these return 0, or -1 with chain->err set. NULL: nothing to do. */
+	int (*open)(struct stage *s);			/* before the first event that it takes */
+	int (*push)(struct stage *s, struct event *ev); /* calls stage_emit() any number of times */
+	int (*flush)(struct stage *s,
+		     uint64_t until); /* nothing older comes; UINT64_MAX: the end */
+	void (*close)(struct stage *s);
+};
+
+/* What all stages of one run share. */
+struct chain {
+	struct world *world;
+	const struct options *options;
+	const struct selection *selection;
+	const struct merge *merge; /* for the names of inputs in messages */
+	struct stage_ops sink;
+	struct stage *stages; /* those that this run needs, in order; the last is the sink */
+	size_t nr;
+	struct stage *first[EVENT_KINDS]; /* who takes an event that was read; NULL: nobody */
+	uint64_t unselected;		  /* samples that the selection leaves out */
+	bool partial;			  /* something that the input refers to is missing */
+	struct err err;
+};
+
+struct stage {
+	const struct stage_ops *ops;
+	struct chain *chain;
+	struct stage *next[EVENT_KINDS]; /* who takes an event that this stage emits */
+	void *priv;			 /* zeroed before open() */
+	bool opened;
+};
+
+/*
+ * Builds the chain in front of a sink, whose push() hands events to the writers. wants[] has the
+ * EVENT_BIT()s that each of them takes: a stage whose product nobody wants is left out.
+ */
+void chain_init(struct chain *chain, int (*sink)(struct stage *s, struct event *ev), void *priv,
+		const uint32_t *wants, size_t nr_wants);
+/* An event that was read enters the chain. */
+int chain_push(struct chain *chain, struct event *ev);
+/* Nothing older than `until` comes. */
+int chain_flush(struct chain *chain, uint64_t until);
+void chain_release(struct chain *chain);
+/* The private state of a stage, for its statistics; NULL if no event has reached it. */
+const void *chain_find(const struct chain *chain, const struct stage_ops *ops);
+
+/* Hands an event to the stages behind this one. */
+int stage_emit(struct stage *s, struct event *ev);
+/* Fills an event that a stage makes by itself: of no input, without time, cpu and task. */
+void stage_event(const struct stage *s, struct event *ev, enum event_kind kind);
+/* Announces what triggers the samples that a stage makes; they refer to it by *handle. */
+int stage_source(struct stage *s, const struct event_source *source, uint32_t *handle);
+
+#define STAGE(name) extern const struct stage_ops stage_##name;
+#include "stages.def"
+#undef STAGE
+
+#endif
