@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* alloc: what allocators did: how much is live, where it came from, and what went wrong. */
+/* alloc: shows how much memory each allocator handed out, to which stacks, and what went wrong. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/json_out.h"
 #include "base/mem.h"
 #include "base/text.h"
 #include "cmd.h"
@@ -19,7 +20,8 @@ struct allocs {
 	struct job *job;
 	struct alloc_pass pass;
 	struct buf text;
-	uint32_t *order; /* the sites of one allocator */
+	struct json_out json; /* into text */
+	uint32_t *order;      /* the sites of one allocator */
 	size_t nr_order, cap_order;
 };
 
@@ -56,7 +58,7 @@ static int by_live(const void *va, const void *vb, void *arg)
 	return a < b ? -1 : a > b;
 }
 
-/* The sites of this allocator that have live blocks, the largest first. */
+/* Collects the sites of this allocator that have live blocks, the largest first. */
 static void order_sites(struct allocs *a, uint32_t heap)
 {
 	a->nr_order = 0;
@@ -70,9 +72,9 @@ static void order_sites(struct allocs *a, uint32_t heap)
 		qsort_r(a->order, a->nr_order, sizeof(*a->order), by_live, a->pass.sites);
 }
 
-/* Calls each(name) for the functions of a stack, from the leaf; returns how many there are. */
-static size_t each_frame(struct allocs *a, uint32_t handle,
-			 void (*each)(struct allocs *a, const char *name, size_t nr))
+/* Calls each() for the functions of a site's stack, leaf first. */
+static void each_frame(struct allocs *a, uint32_t handle,
+		       void (*each)(struct allocs *a, const char *name, size_t nr))
 {
 	const struct alloc_site *site = &a->pass.sites[handle];
 	struct world *world = &a->job->world;
@@ -89,21 +91,14 @@ static size_t each_frame(struct allocs *a, uint32_t handle,
 				each(a, str_text(world->strings, symbol->name), nr++);
 		}
 	}
-	return nr;
 }
 
 static void text_frame(struct allocs *a, const char *name, size_t nr)
 {
-	if (nr < MAX_SHOWN_FRAMES)
-		buf_addf(&a->text, "%s%s", nr ? " <- " : "", name);
-	else if (nr == MAX_SHOWN_FRAMES)
-		buf_adds(&a->text, " <- ...");
-}
-
-static void json_frame(struct allocs *a, const char *name, size_t nr)
-{
-	buf_adds(&a->text, nr ? "," : "");
-	text_quote_json(&a->text, name);
+	if (nr > MAX_SHOWN_FRAMES)
+		return;
+	buf_adds(&a->text, nr ? " <- " : "");
+	text_add_plain(&a->text, nr < MAX_SHOWN_FRAMES ? name : "...");
 }
 
 static void print_leaks(struct allocs *a)
@@ -135,7 +130,7 @@ static void print_findings(struct allocs *a, const struct alloc_heap *heap)
 		all += heap->found[i];
 	if (!all)
 		return;
-	buf_adds(&a->text, "\n  not in order\n");
+	buf_adds(&a->text, "\n  problems found\n");
 	for (unsigned i = 0; i < FINDING_KINDS; i++) {
 		if (heap->found[i])
 			buf_addf(&a->text, "  %12" PRIu64 "  %s\n", heap->found[i],
@@ -155,7 +150,7 @@ static void print_findings(struct allocs *a, const struct alloc_heap *heap)
 		buf_addf(&a->text, "  (%" PRIu64 " more)\n", all - limit);
 }
 
-/* The most that was live in the nth of `points` parts of the recording. */
+/* The maximum that was live in the nth of `points` intervals of the recording. */
 static uint64_t live_at(const struct alloc_heap *heap, unsigned points, unsigned n)
 {
 	size_t from = heap->nr_series * n / points, until = heap->nr_series * (n + 1) / points;
@@ -177,7 +172,7 @@ static void print_series(struct allocs *a, const struct alloc_heap *heap)
 
 	if (!points)
 		return;
-	buf_adds(&a->text, "\n  live over time: the most in each stretch of events\n"
+	buf_adds(&a->text, "\n  live over time: the maximum in each interval of events\n"
 			   "    up to event        bytes\n");
 	for (unsigned i = 0; i < points; i++) {
 		uint64_t live = live_at(heap, points, i);
@@ -195,18 +190,19 @@ static void print_heap(struct allocs *a, uint32_t handle)
 	const struct alloc_heap *heap = a->pass.heaps[handle];
 	const struct alloc_sum *sum = &heap->sum;
 
+	text_add_plain(&a->text, heap->name);
 	buf_addf(&a->text,
-		 "%s: %" PRIu64 " allocated, %" PRIu64 " resized, %" PRIu64 " freed\n"
+		 ": %" PRIu64 " allocated, %" PRIu64 " resized, %" PRIu64 " freed\n"
 		 "  in all        %12" PRIu64 " bytes\n"
 		 "  at the peak   %12" PRIu64 " bytes in %" PRIu64 " blocks, after event %" PRIu64
 		 "\n"
 		 "  at the end    %12" PRIu64 " bytes in %" PRIu64 " blocks\n",
-		 heap->name, sum->allocs, sum->resizes, sum->frees, sum->total, sum->peak,
-		 sum->peak_blocks, heap->peak_event + 1, sum->live, sum->live_blocks);
+		 sum->allocs, sum->resizes, sum->frees, sum->total, sum->peak, sum->peak_blocks,
+		 heap->peak_event + 1, sum->live, sum->live_blocks);
 	if (heap->guesses)
 		buf_addf(&a->text,
 			 "  approximate: %" PRIu64
-			 " blocks moved in a resize, which says not where to\n",
+			 " blocks moved in a resize, and the data lacks their new address\n",
 			 heap->guesses);
 	print_series(a, heap);
 	order_sites(a, handle);
@@ -215,83 +211,123 @@ static void print_heap(struct allocs *a, uint32_t handle)
 	buf_addc(&a->text, '\n');
 }
 
+static void json_frame(struct allocs *a, const char *name, size_t nr)
+{
+	(void)nr;
+	json_out_text(&a->json, NULL, name);
+}
+
+static void json_stack(struct allocs *a, uint32_t site)
+{
+	json_out_array(&a->json, "stack");
+	each_frame(a, site, json_frame);
+	json_out_end(&a->json);
+}
+
 static void json_leaks(struct allocs *a)
 {
-	buf_adds(&a->text, ",\n\"never_freed\":[");
+	struct json_out *to = &a->json;
+
+	json_out_array(to, "never_freed");
 	for (size_t i = 0; i < a->nr_order; i++) {
 		const struct alloc_sum *sum = &a->pass.sites[a->order[i]].sum;
 
-		buf_addf(&a->text, "%s\n{\"bytes\":%" PRIu64 ",\"blocks\":%" PRIu64 ",\"stack\":[",
-			 i ? "," : "", sum->live, sum->live_blocks);
-		each_frame(a, a->order[i], json_frame);
-		buf_adds(&a->text, "]}");
+		json_out_object(to, NULL);
+		json_out_u64(to, "bytes", sum->live);
+		json_out_u64(to, "blocks", sum->live_blocks);
+		json_stack(a, a->order[i]);
+		json_out_end(to);
 	}
-	buf_addc(&a->text, ']');
+	json_out_end(to);
 }
 
 static void json_findings(struct allocs *a, const struct alloc_heap *heap)
 {
-	buf_addf(&a->text,
-		 ",\n\"double_frees\":%" PRIu64 ",\"unknown_frees\":%" PRIu64
-		 ",\"unknown_resizes\":%" PRIu64 ",\"overlaps\":%" PRIu64 ",\"findings\":[",
-		 heap->found[FINDING_DOUBLE_FREE], heap->found[FINDING_UNKNOWN_FREE],
-		 heap->found[FINDING_UNKNOWN_RESIZE], heap->found[FINDING_OVERLAP]);
+	struct json_out *to = &a->json;
+
+	json_out_u64(to, "double_frees", heap->found[FINDING_DOUBLE_FREE]);
+	json_out_u64(to, "unknown_frees", heap->found[FINDING_UNKNOWN_FREE]);
+	json_out_u64(to, "unknown_resizes", heap->found[FINDING_UNKNOWN_RESIZE]);
+	json_out_u64(to, "overlaps", heap->found[FINDING_OVERLAP]);
+	json_out_array(to, "findings");
 	for (size_t i = 0; i < heap->nr_findings; i++) {
 		const struct alloc_finding *f = &heap->findings[i];
 
-		buf_addf(&a->text,
-			 "%s\n{\"what\":\"%s\",\"ptr\":%" PRIu64 ",\"offset\":%" PRIu64
-			 ",\"stack\":[",
-			 i ? "," : "", finding_names[f->kind], f->ptr, f->offset);
-		each_frame(a, f->site, json_frame);
-		buf_adds(&a->text, "]}");
+		json_out_object(to, NULL);
+		json_out_text(to, "what", finding_names[f->kind]);
+		json_out_u64(to, "ptr", f->ptr);
+		json_out_u64(to, "offset", f->offset);
+		json_stack(a, f->site);
+		json_out_end(to);
 	}
-	buf_addc(&a->text, ']');
+	json_out_end(to);
+}
+
+static void json_series(struct allocs *a, const struct alloc_heap *heap)
+{
+	unsigned points = nr_points(a, heap);
+
+	json_out_array(&a->json, "live_over_time");
+	for (unsigned i = 0; i < points; i++)
+		json_out_u64(&a->json, NULL, live_at(heap, points, i));
+	json_out_end(&a->json);
 }
 
 static void json_heap(struct allocs *a, uint32_t handle)
 {
 	const struct alloc_heap *heap = a->pass.heaps[handle];
 	const struct alloc_sum *sum = &heap->sum;
-	unsigned points = nr_points(a, heap);
+	struct json_out *to = &a->json;
 
-	buf_adds(&a->text, handle > 1 ? ",\n{\"name\":" : "{\"name\":");
-	text_quote(&a->text, heap->name, strlen(heap->name));
-	buf_addf(&a->text,
-		 ",\"allocs\":%" PRIu64 ",\"resizes\":%" PRIu64 ",\"frees\":%" PRIu64
-		 ",\"total_bytes\":%" PRIu64 ",\"live_bytes\":%" PRIu64 ",\"live_blocks\":%" PRIu64
-		 ",\"peak_bytes\":%" PRIu64 ",\"peak_blocks\":%" PRIu64 ",\"peak_event\":%" PRIu64
-		 ",\"guesses\":%" PRIu64,
-		 sum->allocs, sum->resizes, sum->frees, sum->total, sum->live, sum->live_blocks,
-		 sum->peak, sum->peak_blocks, heap->peak_event + 1, heap->guesses);
+	json_out_object(to, NULL);
+	json_out_text(to, "name", heap->name);
+	json_out_u64(to, "allocs", sum->allocs);
+	json_out_u64(to, "resizes", sum->resizes);
+	json_out_u64(to, "frees", sum->frees);
+	json_out_u64(to, "total_bytes", sum->total);
+	json_out_u64(to, "live_bytes", sum->live);
+	json_out_u64(to, "live_blocks", sum->live_blocks);
+	json_out_u64(to, "peak_bytes", sum->peak);
+	json_out_u64(to, "peak_blocks", sum->peak_blocks);
+	json_out_u64(to, "peak_event", heap->peak_event + 1);
+	json_out_u64(to, "guesses", heap->guesses);
 	order_sites(a, handle);
 	json_leaks(a);
 	json_findings(a, heap);
-	buf_adds(&a->text, ",\n\"live_over_time\":[");
-	for (unsigned i = 0; i < points; i++)
-		buf_addf(&a->text, "%s%" PRIu64, i ? "," : "", live_at(heap, points, i));
-	buf_adds(&a->text, "]}");
+	json_series(a, heap);
+	json_out_end(to);
+}
+
+static void print_json(struct allocs *a)
+{
+	struct json_out *to = &a->json;
+
+	to->to = &a->text;
+	json_out_object(to, NULL);
+	json_out_u64(to, "events", a->pass.events);
+	json_out_u64(to, "lost", a->job->lost);
+	json_out_u64(to, "damaged", a->job->damaged);
+	json_out_array(to, "allocators");
+	for (uint32_t i = 1; i < a->pass.nr_heaps; i++)
+		json_heap(a, i);
+	json_out_end(to);
+	json_out_end(to);
+}
+
+static void print_text(struct allocs *a)
+{
+	for (uint32_t i = 1; i < a->pass.nr_heaps; i++)
+		print_heap(a, i);
+	if (!a->pass.events)
+		buf_adds(&a->text, "no allocations\n");
 }
 
 static void print_all(struct allocs *a)
 {
-	bool json = a->args->json;
-
-	if (json)
-		buf_addf(&a->text,
-			 "{\"events\":%" PRIu64 ",\"lost\":%" PRIu64 ",\"damaged\":%" PRIu64
-			 ",\"allocators\":[\n",
-			 a->pass.events, a->job->lost, a->job->damaged);
-	for (uint32_t i = 1; i < a->pass.nr_heaps; i++) {
-		if (json)
-			json_heap(a, i);
-		else
-			print_heap(a, i);
-	}
-	if (json)
-		buf_adds(&a->text, "]}\n");
-	else if (!a->pass.events)
-		buf_adds(&a->text, "no allocations\n");
+	if (a->args->json)
+		print_json(a);
+	else
+		print_text(a);
 	fwrite(a->text.data, 1, a->text.len, stdout);
 }
 
@@ -326,8 +362,7 @@ const struct command cmd_alloc = {
 	.name = "alloc",
 	.verb = VERB_ALLOC,
 	.usage = "alloc IN... [--kernel ELF] [options]",
-	.about = "Tell what allocators did: totals, peak, what was never freed, what was freed "
-		 "twice.",
+	.about = "Show what allocators did: totals, peak, blocks never freed, blocks freed twice.",
 	.examples = "  kscope alloc memtrace --kernel maestro\n"
 		    "  kscope alloc memtrace --kernel maestro --live-over-time 40\n"
 		    "  kscope alloc memtrace --kernel maestro --json | python3 -m json.tool\n"

@@ -1,21 +1,40 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* formats: what kscope reads and writes. */
+/* formats: lists what kscope reads and writes. */
 #include <stdio.h>
 
+#include "base/buf.h"
+#include "base/json_out.h"
 #include "cmd.h"
+
+static void json_format(struct json_out *to, const char *name, const char *about)
+{
+	json_out_object(to, NULL);
+	json_out_text(to, "name", name);
+	json_out_text(to, "about", about);
+}
 
 static void print_json(void)
 {
-	printf("{\"readers\":[");
-	for (size_t i = 0; readers[i]; i++)
-		printf("%s{\"name\":\"%s\",\"about\":\"%s\"}", i ? "," : "", readers[i]->name,
-		       readers[i]->about);
-	printf("],\"writers\":[");
-	for (size_t i = 0; writers[i]; i++)
-		printf("%s{\"name\":\"%s\",\"about\":\"%s\",\"extension\":\"%s\"}", i ? "," : "",
-		       writers[i]->name, writers[i]->about,
-		       writers[i]->extension ? writers[i]->extension : "");
-	printf("]}\n");
+	struct buf text = { 0 };
+	struct json_out to = { .to = &text };
+
+	json_out_object(&to, NULL);
+	json_out_array(&to, "readers");
+	for (size_t i = 0; readers[i]; i++) {
+		json_format(&to, readers[i]->name, readers[i]->about);
+		json_out_end(&to);
+	}
+	json_out_end(&to);
+	json_out_array(&to, "writers");
+	for (size_t i = 0; writers[i]; i++) {
+		json_format(&to, writers[i]->name, writers[i]->about);
+		json_out_text(&to, "extension", writers[i]->extension ? writers[i]->extension : "");
+		json_out_end(&to);
+	}
+	json_out_end(&to);
+	json_out_end(&to);
+	fwrite(text.data, 1, text.len, stdout);
+	buf_release(&text);
 }
 
 static int run(struct args *args)
@@ -27,12 +46,12 @@ static int run(struct args *args)
 	printf("Reads (-f):\n");
 	for (size_t i = 0; readers[i]; i++)
 		printf("  %-12s %s\n", readers[i]->name, readers[i]->about);
-	printf("\nWrites (-t, or by the extension):\n");
+	printf("\nWrites (-t, or by the file's extension):\n");
 	for (size_t i = 0; writers[i]; i++)
 		printf("  %-12s %-8s %s\n", writers[i]->name,
 		       writers[i]->extension ? writers[i]->extension : "", writers[i]->about);
-	printf("\nInput packed with zstd, gzip, xz, lzma or lz4 (of kernels) is unpacked on the "
-	       "way.\n");
+	printf("\nkscope unpacks input that is compressed with zstd, gzip, xz, lzma or lz4 (as "
+	       "kernels use it).\n");
 	return 0;
 }
 

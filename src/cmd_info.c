@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* info: what is in a file, without drawing it. */
+/* info: shows what a file contains, without drawing it. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/json_out.h"
 #include "base/mem.h"
 #include "base/text.h"
 #include "cmd.h"
@@ -19,7 +20,7 @@ struct count {
 
 struct info {
 	struct job *job;
-	uint64_t first, last; /* time */
+	uint64_t first, last; /* times of samples */
 	uint32_t max_cpu;
 	bool cpu_seen, time_seen;
 	struct count *sources; /* by handle */
@@ -27,7 +28,7 @@ struct info {
 	struct task_count {
 		uint32_t pid, tid;
 		struct count count;
-	} * tasks; /* as they were met; the index holds places + 1 */
+	} * tasks; /* in order of appearance; task_index holds positions + 1 */
 	size_t nr_tasks, cap_tasks;
 	struct hash task_index;
 	struct buf text, scratch;
@@ -89,7 +90,7 @@ static const char *text_of(const struct info *info, uint32_t handle)
 	return str_text(info->job->world.strings, handle);
 }
 
-/* Names come from the data: what a terminal might obey has to go. */
+/* Names come from the data and may contain terminal escapes. */
 static const char *plain_of(struct info *info, uint32_t handle)
 {
 	return text_plain(&info->scratch, text_of(info, handle));
@@ -102,8 +103,8 @@ static const char *task_name(const struct info *info, const struct task_count *t
 	return comm ? text_of(info, comm) : "[no name]";
 }
 
-/* A binary that was not found may stand twice: as the file it should be, and as mere addresses. */
-static bool told_before(const struct images *images, uint32_t image)
+/* The table may hold a binary that was not found twice: as a file and as a range of addresses. */
+static bool listed_before(const struct images *images, uint32_t image)
 {
 	for (uint32_t i = 1; i < image; i++) {
 		if (images->all[i].path == images->all[image].path && !images->all[image].file &&
@@ -145,7 +146,7 @@ static void print_flow(struct buf *to, const struct calls_stats *flow)
 		 "traced    %" PRIu64 " branches, %" PRIu64 " instructions, %" PRIu64
 		 " of them under the root of their task\n",
 		 flow->branches, flow->instructions, flow->rooted);
-	buf_addf(to, "returns   %" PRIu64 ", %" PRIu64 " of them without their call\n",
+	buf_addf(to, "returns   %" PRIu64 ", %" PRIu64 " of them without a matching call\n",
 		 flow->returns, flow->returns - flow->found);
 }
 
@@ -156,17 +157,18 @@ static void print_text(struct info *info)
 	struct buf *to = &info->text;
 
 	for (size_t i = 0; i < job->merge.nr; i++)
-		buf_addf(to, "file      %s (%s)\n", job->merge.inputs[i].in.path,
+		buf_addf(to, "file      %s (%s)\n",
+			 text_plain(&info->scratch, job->merge.inputs[i].in.path),
 			 job->merge.inputs[i].reader.ops->name);
 	for (size_t i = 0; i < world->nr_facts; i++) {
 		buf_addf(to, "%-9s ", plain_of(info, world->facts[i].key));
 		buf_addf(to, "%s\n", plain_of(info, world->facts[i].value));
 	}
 	if (*world_arch(world) && !world_fact(world, "arch"))
-		buf_addf(to, "arch      %s\n", world_arch(world));
+		buf_addf(to, "arch      %s\n", text_plain(&info->scratch, world_arch(world)));
 	buf_addf(to, "samples   %" PRIu64, job->count.samples);
 	if (job->chain.unselected)
-		buf_addf(to, " of %" PRIu64 " that are there", job_samples(job));
+		buf_addf(to, " of %" PRIu64 " in the input", job_samples(job));
 	buf_addc(to, '\n');
 	buf_addf(to, "lost      %" PRIu64 "\n", job->lost);
 	buf_addf(to, "damage    %" PRIu64 " places, %" PRIu64 " bytes\n", job->damaged,
@@ -199,133 +201,141 @@ static void print_text(struct info *info)
 		struct image *image = &world->images.all[i];
 
 		image_symfile(&world->images, i);
-		if (told_before(&world->images, i))
+		if (listed_before(&world->images, i))
 			continue;
-		buf_addf(to, "binary    %-24s %s\n", plain_of(info, image->path),
-			 image->file ? image->file : "(not found)");
+		buf_addf(to, "binary    %-24s ", plain_of(info, image->path));
+		text_add_plain(to, image->file ? image->file : "(not found)");
+		buf_addc(to, '\n');
 	}
 }
 
-static void json_text(struct buf *to, const char *key, const char *value)
-{
-	text_quote_json(to, key);
-	buf_addc(to, ':');
-	text_quote_json(to, value);
-}
-
-static void json_inputs(struct info *info)
-{
-	struct merge *merge = &info->job->merge;
-
-	for (size_t i = 0; i < merge->nr; i++) {
-		buf_adds(&info->text, i ? ",{" : "{");
-		json_text(&info->text, "path", merge->inputs[i].in.path);
-		buf_addc(&info->text, ',');
-		json_text(&info->text, "format", merge->inputs[i].reader.ops->name);
-		buf_addc(&info->text, '}');
-	}
-}
-
-static void json_sources(struct info *info)
+static void json_facts(struct info *info, struct json_out *to)
 {
 	struct world *world = &info->job->world;
 
+	json_out_object(to, "facts");
+	for (size_t i = 0; i < world->nr_facts; i++)
+		json_out_text(to, text_of(info, world->facts[i].key),
+			      text_of(info, world->facts[i].value));
+	json_out_end(to);
+}
+
+static void json_inputs(struct info *info, struct json_out *to)
+{
+	struct merge *merge = &info->job->merge;
+
+	json_out_array(to, "inputs");
+	for (size_t i = 0; i < merge->nr; i++) {
+		json_out_object(to, NULL);
+		json_out_text(to, "path", merge->inputs[i].in.path);
+		json_out_text(to, "format", merge->inputs[i].reader.ops->name);
+		json_out_end(to);
+	}
+	json_out_end(to);
+}
+
+static void json_sources(struct info *info, struct json_out *to)
+{
+	struct world *world = &info->job->world;
+
+	json_out_array(to, "events");
 	for (uint32_t i = 1; i < world->nr_sources; i++) {
 		struct count c = i < info->nr_sources ? info->sources[i] : (struct count){ 0 };
 
-		buf_adds(&info->text, i > 1 ? ",{" : "{");
-		json_text(&info->text, "name", text_of(info, source_name(world, i)));
-		buf_addf(&info->text, ",\"samples\":%" PRIu64 ",\"weight\":%" PRIu64 "}", c.samples,
-			 c.weight);
+		json_out_object(to, NULL);
+		json_out_text(to, "name", text_of(info, source_name(world, i)));
+		json_out_u64(to, "samples", c.samples);
+		json_out_u64(to, "weight", c.weight);
+		json_out_end(to);
 	}
+	json_out_end(to);
 }
 
-static void json_tasks(struct info *info)
+static void json_tasks(struct info *info, struct json_out *to)
 {
+	json_out_array(to, "tasks");
 	for (size_t i = 0; i < info->nr_tasks; i++) {
 		const struct task_count *task = &info->tasks[i];
 
-		buf_adds(&info->text, i ? ",{" : "{");
-		json_text(&info->text, "comm", task_name(info, task));
-		if (task->pid != NO_TASK)
-			buf_addf(&info->text, ",\"pid\":%" PRIu32 ",\"tid\":%" PRIu32, task->pid,
-				 task->tid);
-		buf_addf(&info->text, ",\"samples\":%" PRIu64 "}", task->count.samples);
+		json_out_object(to, NULL);
+		json_out_text(to, "comm", task_name(info, task));
+		if (task->pid != NO_TASK) {
+			json_out_u64(to, "pid", task->pid);
+			json_out_u64(to, "tid", task->tid);
+		}
+		json_out_u64(to, "samples", task->count.samples);
+		json_out_end(to);
 	}
+	json_out_end(to);
 }
 
-static void json_binaries(struct info *info)
+static void json_binaries(struct info *info, struct json_out *to)
 {
 	struct images *images = &info->job->world.images;
 	char build_id[BUILD_ID_TEXT];
 
+	json_out_array(to, "binaries");
 	for (uint32_t i = 1; i < images->nr; i++) {
 		struct image *image = &images->all[i];
 
 		image_symfile(images, i);
-		if (told_before(images, i))
+		if (listed_before(images, i))
 			continue;
-		buf_adds(&info->text, i > 1 ? ",{" : "{");
-		json_text(&info->text, "path", text_of(info, image->path));
-		buf_addc(&info->text, ',');
-		json_text(&info->text, "file", image->file ? image->file : "");
 		image_build_id(image, build_id);
-		buf_addf(&info->text, ",\"build_id\":\"%s\"}", build_id);
+		json_out_object(to, NULL);
+		json_out_text(to, "path", text_of(info, image->path));
+		json_out_text(to, "file", image->file ? image->file : "");
+		json_out_text(to, "build_id", build_id);
+		json_out_end(to);
 	}
+	json_out_end(to);
 }
 
-static void json_unwound(struct buf *to, const struct unwind *unwind)
+static void json_unwound(struct json_out *to, const struct unwind *unwind)
 {
-	buf_addf(to,
-		 "\"unwound\":%" PRIu64 ",\"unwound_to_end\":%" PRIu64
-		 ",\"kernel_unwound\":%" PRIu64 ",\"kernel_unwound_to_end\":%" PRIu64 ",",
-		 unwind->kernel.chains + unwind->user.chains + unwind->elsewhere.chains,
-		 unwind->kernel.ended + unwind->user.ended + unwind->elsewhere.ended,
-		 unwind->kernel.chains, unwind->kernel.ended);
+	json_out_u64(to, "unwound",
+		     unwind->kernel.chains + unwind->user.chains + unwind->elsewhere.chains);
+	json_out_u64(to, "unwound_to_end",
+		     unwind->kernel.ended + unwind->user.ended + unwind->elsewhere.ended);
+	json_out_u64(to, "kernel_unwound", unwind->kernel.chains);
+	json_out_u64(to, "kernel_unwound_to_end", unwind->kernel.ended);
 }
 
-static void json_flow(struct buf *to, const struct calls_stats *flow)
+static void json_flow(struct json_out *to, const struct calls_stats *flow)
 {
-	buf_addf(to,
-		 "\"branches\":%" PRIu64 ",\"instructions\":%" PRIu64 ",\"rooted\":%" PRIu64
-		 ",\"returns\":%" PRIu64 ",\"unmatched_returns\":%" PRIu64 ",",
-		 flow->branches, flow->instructions, flow->rooted, flow->returns,
-		 flow->returns - flow->found);
+	json_out_u64(to, "branches", flow->branches);
+	json_out_u64(to, "instructions", flow->instructions);
+	json_out_u64(to, "rooted", flow->rooted);
+	json_out_u64(to, "returns", flow->returns);
+	json_out_u64(to, "unmatched_returns", flow->returns - flow->found);
 }
 
 static void print_json(struct info *info)
 {
+	struct json_out json = { .to = &info->text };
+	struct json_out *to = &json;
 	struct job *job = info->job;
-	struct world *world = &job->world;
-	struct buf *to = &info->text;
 
-	buf_addf(to,
-		 "{\"samples\":%" PRIu64 ",\"unselected\":%" PRIu64 ",\"lost\":%" PRIu64
-		 ",\"damaged\":%" PRIu64 ",\"damaged_bytes\":%" PRIu64 ",",
-		 job->count.samples, job->chain.unselected, job->lost, job->damaged,
-		 job->damaged_bytes);
-	if (info->time_seen)
-		buf_addf(to, "\"first_ns\":%" PRIu64 ",\"last_ns\":%" PRIu64 ",", info->first,
-			 info->last);
+	json_out_object(to, NULL);
+	json_out_u64(to, "samples", job->count.samples);
+	json_out_u64(to, "unselected", job->chain.unselected);
+	json_out_u64(to, "lost", job->lost);
+	json_out_u64(to, "damaged", job->damaged);
+	json_out_u64(to, "damaged_bytes", job->damaged_bytes);
+	if (info->time_seen) {
+		json_out_u64(to, "first_ns", info->first);
+		json_out_u64(to, "last_ns", info->last);
+	}
 	json_unwound(to, unwind_of(job));
 	json_flow(to, flow_of(job));
-	buf_addf(to, "\"cpus\":%" PRIu32 ",", info->cpu_seen ? info->max_cpu + 1 : 0);
-	json_text(to, "arch", world_arch(world));
-	buf_adds(to, ",\"facts\":{");
-	for (size_t i = 0; i < world->nr_facts; i++) {
-		buf_adds(to, i ? "," : "");
-		json_text(to, text_of(info, world->facts[i].key),
-			  text_of(info, world->facts[i].value));
-	}
-	buf_adds(to, "},\n\"inputs\":[");
-	json_inputs(info);
-	buf_adds(to, "],\n\"events\":[");
-	json_sources(info);
-	buf_adds(to, "],\n\"tasks\":[");
-	json_tasks(info);
-	buf_adds(to, "],\n\"binaries\":[");
-	json_binaries(info);
-	buf_adds(to, "]}\n");
+	json_out_u64(to, "cpus", info->cpu_seen ? info->max_cpu + 1 : 0);
+	json_out_text(to, "arch", world_arch(&job->world));
+	json_facts(info, to);
+	json_inputs(info, to);
+	json_sources(info, to);
+	json_tasks(info, to);
+	json_binaries(info, to);
+	json_out_end(to);
 }
 
 static int run(struct args *args)
@@ -363,7 +373,8 @@ const struct command cmd_info = {
 	.name = "info",
 	.verb = VERB_INFO,
 	.usage = "info IN... [--json]",
-	.about = "Tell what is in a file: format, events, tasks, binaries, time, losses, damage.",
+	.about =
+		"Show what a file contains: format, events, tasks, binaries, time, losses, damage.",
 	.examples = "  kscope info samples.json --build-dir build\n"
 		    "  kscope info perf.data --json\n",
 	.run = run,

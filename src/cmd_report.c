@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* report: tables and call trees for a terminal, or JSON for programs; a section an event. */
+/* report: for each event, a table and a call tree for people, or JSON for programs. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/json_out.h"
 #include "base/mem.h"
 #include "base/text.h"
 #include "cmd.h"
@@ -17,6 +18,7 @@ struct report {
 	struct job *job;
 	struct tally tally;
 	struct buf text, scratch[2];
+	struct json_out json; /* into text */
 	bool colors;
 };
 
@@ -37,7 +39,7 @@ static const char *text_of(const struct report *report, uint32_t handle)
 	return str_text(report->job->world.strings, handle);
 }
 
-/* Names come from the data: what a terminal might obey has to go. Two at a time. */
+/* Names come from the data and may contain terminal escapes. There is room for two at a time. */
 static const char *plain_of(struct report *report, unsigned which, uint32_t handle)
 {
 	return text_plain(&report->scratch[which], text_of(report, handle));
@@ -99,7 +101,7 @@ static void print_table(struct report *report, const struct tally *part)
 	flat_release(&flat);
 }
 
-/* Children with the largest totals first, and of the same in the order of their names. */
+/* The largest total first; equal totals in the order of their names. */
 static int by_total(const void *va, const void *vb, void *arg)
 {
 	const struct tree *tree = arg;
@@ -125,7 +127,7 @@ static size_t sorted_children(const struct tree *tree, uint32_t node, uint32_t *
 	return nr;
 }
 
-#define TREE_MAX_DEPTH 200 /* deeper lines would not fit any terminal */
+#define TREE_MAX_DEPTH 200 /* deeper lines do not fit on any terminal */
 
 static void print_subtree(struct report *report, const struct tree *tree, uint32_t node,
 			  unsigned depth)
@@ -192,7 +194,7 @@ static void print_section(struct report *report, struct tally *part)
 
 	sum(part, &samples, &events);
 	buf_addf(&report->text, "%" PRIu64 " samples", samples);
-	if (strcmp(name, "samples") != 0) /* folded stacks do not say of what */
+	if (strcmp(name, "samples") != 0) /* folded stacks name no event */
 		buf_addf(&report->text, " of %s", name);
 	if (weight && !strcmp(unit, "ns")) {
 		buf_adds(&report->text, ", ");
@@ -209,10 +211,23 @@ static void print_section(struct report *report, struct tally *part)
 	buf_addc(&report->text, '\n');
 }
 
-static void json_text(struct report *report, const char *key, const char *value)
+static void json_row(struct report *report, const struct flat *flat, const struct flat_row *row,
+		     enum flat_by by)
 {
-	buf_addf(&report->text, "\"%s\":", key);
-	text_quote_json(&report->text, value);
+	struct json_out *to = &report->json;
+
+	json_out_object(to, NULL);
+	json_out_text(to, "name", text_of(report, row->name));
+	if (by == FLAT_FUNCTION)
+		json_out_text(to, "binary", text_of(report, row->binary));
+	if (by == FLAT_TASK && row->pid != NO_TASK)
+		json_out_u64(to, "pid", row->pid);
+	json_out_u64(to, "self", row->self);
+	json_out_u64(to, "total", row->total);
+	json_out_u64(to, "samples", row->samples);
+	json_out_double(to, "self_percent", share(row->self, flat->weight), 4);
+	json_out_double(to, "total_percent", share(row->total, flat->weight), 4);
+	json_out_end(to);
 }
 
 static void json_rows(struct report *report, const struct tally *part, const char *key,
@@ -223,42 +238,29 @@ static void json_rows(struct report *report, const struct tally *part, const cha
 
 	flat_make(&flat, part, by, &args->options);
 	flat_sort_rows(&flat, report->job->world.strings, args->sort);
-	buf_addf(&report->text, ",\"%s\":[", key);
-	for (size_t i = 0; i < flat.nr; i++) {
-		const struct flat_row *row = &flat.rows[i];
-
-		buf_adds(&report->text, i ? ",\n{" : "\n{");
-		json_text(report, "name", text_of(report, row->name));
-		if (by == FLAT_FUNCTION) {
-			buf_addc(&report->text, ',');
-			json_text(report, "binary", text_of(report, row->binary));
-		}
-		if (by == FLAT_TASK && row->pid != NO_TASK)
-			buf_addf(&report->text, ",\"pid\":%" PRIu32, row->pid);
-		buf_addf(&report->text,
-			 ",\"self\":%" PRIu64 ",\"total\":%" PRIu64 ",\"samples\":%" PRIu64
-			 ",\"self_percent\":%.4f,\"total_percent\":%.4f}",
-			 row->self, row->total, row->samples, share(row->self, flat.weight),
-			 share(row->total, flat.weight));
-	}
-	buf_adds(&report->text, "]");
+	json_out_array(&report->json, key);
+	for (size_t i = 0; i < flat.nr; i++)
+		json_row(report, &flat, &flat.rows[i], by);
+	json_out_end(&report->json);
 	flat_release(&flat);
 }
 
 static void json_section(struct report *report, struct tally *part)
 {
+	struct json_out *to = &report->json;
 	uint64_t samples, weight;
 
 	sum(part, &samples, &weight);
-	buf_addc(&report->text, '{');
-	json_text(report, "name",
-		  text_of(report, source_name(&report->job->world, source_of(part))));
-	buf_addf(&report->text, ",\"samples\":%" PRIu64 ",\"weight\":%" PRIu64, samples, weight);
+	json_out_object(to, NULL);
+	json_out_text(to, "name",
+		      text_of(report, source_name(&report->job->world, source_of(part))));
+	json_out_u64(to, "samples", samples);
+	json_out_u64(to, "weight", weight);
 	json_rows(report, part, "functions", FLAT_FUNCTION);
 	json_rows(report, part, "binaries", FLAT_BINARY);
 	json_rows(report, part, "tasks", FLAT_TASK);
 	json_rows(report, part, "cpus", FLAT_CPU);
-	buf_addc(&report->text, '}');
+	json_out_end(to);
 }
 
 static int by_source(const void *va, const void *vb)
@@ -268,7 +270,7 @@ static int by_source(const void *va, const void *vb)
 	return a->source < b->source ? -1 : a->source > b->source;
 }
 
-/* Calls section() with the entries of one event after the other. */
+/* Calls section() for each event, with its entries. */
 static void each_source(struct report *report, void (*section)(struct report *, struct tally *))
 {
 	struct tally *all = &report->tally;
@@ -286,32 +288,39 @@ static void each_source(struct report *report, void (*section)(struct report *, 
 				break;
 		}
 		part.nr = end - first;
-		if (first && report->args->json)
-			buf_adds(&report->text, ",\n");
 		section(report, &part);
 	}
 }
 
-static void print_all(struct report *report)
+static void print_json(struct report *report)
 {
+	struct json_out *to = &report->json;
 	struct job *job = report->job;
 
-	if (report->args->json) {
-		buf_addf(&report->text,
-			 "{\"samples\":%" PRIu64 ",\"unselected\":%" PRIu64 ",\"lost\":%" PRIu64
-			 ",\"damaged\":%" PRIu64 ",\"events\":[\n",
-			 job->count.samples, job->chain.unselected, job->lost, job->damaged);
-		each_source(report, json_section);
-		buf_adds(&report->text, "]}\n");
-	} else {
+	to->to = &report->text;
+	json_out_object(to, NULL);
+	json_out_u64(to, "samples", job->count.samples);
+	json_out_u64(to, "unselected", job->chain.unselected);
+	json_out_u64(to, "lost", job->lost);
+	json_out_u64(to, "damaged", job->damaged);
+	json_out_array(to, "events");
+	each_source(report, json_section);
+	json_out_end(to);
+	json_out_end(to);
+}
+
+static void print_all(struct report *report)
+{
+	if (report->args->json)
+		print_json(report);
+	else if (report->tally.nr)
 		each_source(report, print_section);
-		if (!report->tally.nr)
-			buf_adds(&report->text, "no samples\n");
-	}
+	else
+		buf_adds(&report->text, "no samples\n");
 	fwrite(report->text.data, 1, report->text.len, stdout);
 }
 
-/* no-color.org: set, and not to nothing. */
+/* As no-color.org defines it: set and not empty. */
 static bool no_color(void)
 {
 	const char *set = getenv("NO_COLOR");

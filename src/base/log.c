@@ -4,23 +4,23 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "base/text.h"
+
 int log_level = 1;
 
 static void say(int level, const char *kind, const char *fmt, va_list ap)
 {
 	if (level > log_level)
 		return;
-	/* One write a line, so that lines of several processes do not mix. */
+	/* One write per line, so that lines of several processes do not mix. */
+	struct buf plain = { 0 };
 	char line[1200];
 	int at = snprintf(line, sizeof(line), "kscope: %s", kind);
 
 	vsnprintf(line + at, sizeof(line) - (size_t)at, fmt, ap);
-	/* Some of it comes from the input: a terminal must not obey it. */
-	for (char *c = line; *c; c++) {
-		if (((unsigned char)*c < ' ' && *c != '\n' && *c != '\t') || *c == 0x7f)
-			*c = '?';
-	}
-	fprintf(stderr, "%s\n", line);
+	/* Names in messages come from the input and may contain terminal escapes or line breaks. */
+	fprintf(stderr, "%s\n", text_plain(&plain, line));
+	buf_release(&plain);
 }
 
 #define LOG(name, level, kind)             \

@@ -96,9 +96,10 @@ void text_quote(struct buf *buf, const char *s, size_t len)
 	buf_addc(buf, '"');
 }
 
-/* The length of the UTF-8 character at s, 0 if it is none. Rejects what RFC 3629 does. */
-static size_t utf8_len(const unsigned char *s)
+/* Rejects what RFC 3629 does: overlong forms, surrogates, code points above U+10FFFF. */
+size_t text_utf8_len(const char *text)
 {
+	const unsigned char *s = (const unsigned char *)text;
 	size_t len = s[0] < 0x80   ? 1
 		     : s[0] < 0xc2 ? 0
 		     : s[0] < 0xe0 ? 2
@@ -116,31 +117,31 @@ static size_t utf8_len(const unsigned char *s)
 	return len;
 }
 
-void text_quote_json(struct buf *buf, const char *s)
+bool text_is_control(const char *text)
 {
-	struct buf valid = { 0 };
+	const unsigned char *s = (const unsigned char *)text;
 
-	while (*s) {
-		size_t len = utf8_len((const unsigned char *)s);
+	return s[0] < ' ' || s[0] == 0x7f || (s[0] == 0xc2 && s[1] >= 0x80 && s[1] < 0xa0);
+}
 
-		if (len)
-			buf_add(&valid, s, len);
+void text_add_plain(struct buf *buf, const char *s)
+{
+	size_t len;
+
+	for (; *s; s += len ? len : 1) {
+		len = text_utf8_len(s);
+		if (!len || text_is_control(s))
+			buf_addc(buf, '?');
 		else
-			buf_adds(&valid, "\xef\xbf\xbd");
-		s += len ? len : 1;
+			buf_add(buf, s, len);
 	}
-	text_quote(buf, valid.data ? valid.data : "", valid.len);
-	buf_release(&valid);
 }
 
 const char *text_plain(struct buf *scratch, const char *s)
 {
 	buf_clear(scratch);
-	buf_adds(scratch, s);
-	for (char *c = scratch->data; *c; c++) {
-		if ((unsigned char)*c < ' ' || *c == 0x7f)
-			*c = '?';
-	}
+	buf_add(scratch, "", 0); /* s may be empty */
+	text_add_plain(scratch, s);
 	return scratch->data;
 }
 

@@ -17,11 +17,19 @@ bool text_u32(const char *s, size_t len, uint32_t *value);
 /* Seconds with up to nine decimals, as nanoseconds. */
 bool text_seconds(const char *s, size_t len, uint64_t *ns);
 
-/* Appends s in double quotes; quotes, backslashes and control bytes are escaped as in JSON. */
+/*
+ * Appends s as a string of the dump format: in double quotes, with quotes, backslashes and control
+ * bytes escaped. All other bytes stay, so that the reader gets s back. For JSON see json_out.h.
+ */
 void text_quote(struct buf *buf, const char *s, size_t len);
-/* The same, and bytes that are not UTF-8 become U+FFFD: valid JSON whatever s is. */
-void text_quote_json(struct buf *buf, const char *s);
-/* For people: control bytes, which a terminal might obey, become '?'. Kept in scratch. */
+
+/* The length in bytes of the UTF-8 character at s; 0 if there is none. */
+size_t text_utf8_len(const char *s);
+/* Is the character at s a control character (C0, DEL or C1), which a terminal might obey? */
+bool text_is_control(const char *s);
+/* Appends s for a terminal: control characters and bytes that are not UTF-8 become '?'. */
+void text_add_plain(struct buf *buf, const char *s);
+/* The same, alone in `scratch`, which owns the result. */
 const char *text_plain(struct buf *scratch, const char *s);
 
 /* Nanoseconds for people: "1.234 s", "56.7 ms". */

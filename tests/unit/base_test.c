@@ -95,6 +95,11 @@ static void test_text(void)
 	check("text: not a number", !text_u64("12a", 3, &v) && !text_u64("", 0, &v));
 	text_quote(&buf, "a\"b\\\n", 5);
 	check("text: quotes", !strcmp(buf.data, "\"a\\\"b\\\\\\u000a\""));
+	check("text: plain", !strcmp(text_plain(&buf, "\x1b[2J\n\x7f\xc3\xa9"), "?[2J??\xc3\xa9"));
+	check("text: plain C1 controls",
+	      !strcmp(text_plain(&buf, "\xc2\x9b|\xc2\xa0"), "?|\xc2\xa0"));
+	check("text: plain stray bytes", !strcmp(text_plain(&buf, "\x9b|\xe2\x82"), "?|??"));
+	check("text: plain nothing", !strcmp(text_plain(&buf, ""), ""));
 	buf_release(&buf);
 }
 
