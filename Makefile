@@ -21,7 +21,7 @@ endif
 
 .PHONY: all
 all: $(BUILD)/kscope $(BUILD)/kscope-qemu.so
-	$(if $(MISSING),@echo "Built without what was not found: $(strip $(MISSING)); see doc/dependencies.md")
+	$(if $(MISSING),@echo "Built without these optional libraries: $(strip $(MISSING)); see doc/dependencies.md")
 
 # Optional libraries. Each is used by one source file, which also builds without it.
 # Make 4.3 changed what \# means in a function; a variable means the same in all.

@@ -68,7 +68,8 @@ def test_names():
         check(f"kscope.1 names {name}", f"{name} (1)" in plain(page("kscope")))
     formats = plain(page("kscope-formats"))
     for line in re.findall(r"^  (\S+) ", kscope("formats").stdout, re.M):
-        check(f"kscope-formats.1 names {line}", re.search(rf"^\.BR? {line}\b", formats, re.M))
+        check(f"kscope-formats.1 describes {line}",
+              re.search(rf"^\.TP\n\.BR? {line}(?: \"|$)", formats, re.M))
 
 
 def test_pages():
