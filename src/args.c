@@ -102,100 +102,109 @@ static const struct option_row {
 	  "write this file; - is stdout (may be repeated)" },
 	{ "output", OPT_OUTPUT, "FILE", VERB_FLAME, "write this file; - is stdout" },
 	{ "output", OPT_OUTPUT, "FILE", VERB_RECORD,
-	  "write here (default perf.data); .kscope: the raw stream" },
+	  "write to FILE (default perf.data; .kscope: the raw stream)" },
 	{ "type", OPT_WRITER, "FORMAT", VERB_RECORD,
-	  "write this format (default: by the extension)" },
-	{ "freq", OPT_FREQ, "HZ", VERB_RECORD, "samples a second of each vCPU (default 1000)" },
+	  "write this format (default: from the extension)" },
+	{ "freq", OPT_FREQ, "HZ", VERB_RECORD,
+	  "take this many samples per second of each vCPU (default 1000)" },
 	{ "period", OPT_PERIOD, "N", VERB_RECORD,
-	  "a sample every N nanoseconds, or instructions (default 1000000)" },
-	{ "clock", OPT_CLOCK, "WHAT", VERB_RECORD,
-	  "what is counted: host time (default), guest time or instructions" },
+	  "take a sample every N ns or instructions (default 1000000)" },
+	{ "clock", OPT_CLOCK, "CLOCK", VERB_RECORD,
+	  "sample by host (default), guest or instructions" },
 	{ "trace", OPT_TRACE, NULL, VERB_RECORD, "record every call and jump instead of samples" },
-	{ "from", OPT_START_AT, "PLACE", VERB_RECORD,
-	  "begin when the guest comes to this symbol or address (may be repeated)" },
-	{ "to", OPT_STOP_AT, "PLACE", VERB_RECORD, "pause when it comes to this one" },
+	{ "from", OPT_START_AT, "LOCATION", VERB_RECORD,
+	  "start when the guest reaches this function or address (may be repeated)" },
+	{ "to", OPT_STOP_AT, "LOCATION", VERB_RECORD,
+	  "pause when the guest reaches this function or address" },
 	{ "alloc", OPT_ALLOC, "FUNC", VERB_RECORD,
-	  "allocations, too, by FUNC[:argN:ret] (may be repeated)" },
-	{ "free", OPT_FREE, "FUNC", VERB_RECORD, "what frees them: FUNC[:argN]" },
-	{ "realloc", OPT_REALLOC, "FUNC", VERB_RECORD, "what resizes: FUNC[:argP:argS:ret]" },
+	  "also record allocations by FUNC[:argN:ret] (may be repeated)" },
+	{ "free", OPT_FREE, "FUNC", VERB_RECORD, "also record frees by FUNC[:argN]" },
+	{ "realloc", OPT_REALLOC, "FUNC", VERB_RECORD,
+	  "also record resizes by FUNC[:argP:argS:ret]" },
 	{ "stack", OPT_STACK, "BYTES", VERB_RECORD,
-	  "copied with each sample (default 8192, 0: none)" },
-	{ "vcpu", OPT_VCPU, "LIST", VERB_RECORD, "only these vCPUs, such as 0,2-3" },
+	  "copy this much stack with each sample (default 8192, 0: none)" },
+	{ "vcpu", OPT_VCPU, "LIST", VERB_RECORD, "record only these vCPUs, such as 0,2-3" },
 	{ "level", OPT_LEVEL, "WHAT", SELECTS | VERB_RECORD,
-	  "only user or kernel code; all (default)" },
-	{ "duration", OPT_DURATION, "SECONDS", VERB_RECORD, "then end the guest" },
-	{ "until", OPT_UNTIL, "TEXT", VERB_RECORD, "end the guest when it prints this" },
-	{ "keep", OPT_KEEP, "FILE", VERB_RECORD, "keep the raw stream, too" },
-	{ "control", OPT_CONTROL, "SOCKET", VERB_RECORD, "make this socket, for --attach" },
-	{ "paused", OPT_PAUSED, NULL, VERB_RECORD, "record nothing until told to start" },
+	  "record only user or kernel code, or all (default)" },
+	{ "duration", OPT_DURATION, "SECONDS", VERB_RECORD, "end the guest after this time" },
+	{ "until", OPT_UNTIL, "TEXT", VERB_RECORD, "end the guest when it prints TEXT" },
+	{ "keep", OPT_KEEP, "FILE", VERB_RECORD, "also keep the raw stream" },
+	{ "control", OPT_CONTROL, "SOCKET", VERB_RECORD, "create this socket for --attach" },
+	{ "paused", OPT_PAUSED, NULL, VERB_RECORD, "record nothing until --attach SOCKET start" },
 	{ "attach", OPT_ATTACH, "SOCKET", VERB_RECORD,
-	  "tell a guest that runs: start, stop, flush or status" },
-	{ "print", OPT_PRINT, NULL, VERB_RECORD, "only print the command line, for scripts" },
+	  "send start, stop, flush or status to a running guest" },
+	{ "print", OPT_PRINT, NULL, VERB_RECORD, "print the QEMU command line and exit" },
 	{ "to", OPT_WRITER, "FORMAT", VERB_CONVERT,
-	  "write this format (default: by the extension)" },
-	{ "from", OPT_READER, "FORMAT", ALL, "read this format (default: by the content)" },
-	{ "build-dir", OPT_BUILD_DIR, "DIR", NAMES, "where the binaries named in the data are" },
-	{ "symfs", OPT_SYMFS, "DIR", NAMES, "look for binaries and debug files under DIR first" },
+	  "write this format (default: from the extension)" },
+	{ "from", OPT_READER, "FORMAT", ALL, "read this format (default: detect it)" },
+	{ "build-dir", OPT_BUILD_DIR, "DIR", NAMES,
+	  "search DIR for the binaries that the data names" },
+	{ "symfs", OPT_SYMFS, "DIR", NAMES, "search DIR for binaries and debug files first" },
 	{ "root-dir", OPT_SYMFS, "DIR", NAMES, NULL },
 	{ "buildid-cache", OPT_BUILDID_CACHE, "[=DIR]", VERB_CONVERT | VERB_RECORD,
-	  "put the binaries in perf's build-id cache (~/.debug)" },
+	  "add the binaries to perf's build-id cache (~/.debug)" },
 	{ "no-buildid-cache", OPT_NO_BUILDID_CACHE, NULL, VERB_RECORD,
-	  "leave it alone: otherwise a perf.data's binaries go there" },
+	  "do not add the binaries of perf.data to that cache" },
 	{ "kernel", OPT_KERNEL, "FILE", NAMES,
-	  "the kernel's ELF, vmlinuz, kallsyms or System.map" },
+	  "read kernel symbols from an ELF, vmlinuz, kallsyms or System.map" },
 	{ "vmlinux", OPT_KERNEL, "FILE", NAMES, NULL },
 	{ "kallsyms", OPT_KERNEL, "FILE", NAMES, NULL },
-	{ "elf", OPT_ELF, "FILE", NAMES, "a binary that ran; PID=FILE: in this process" },
+	{ "elf", OPT_ELF, "FILE", NAMES,
+	  "use the symbols of this binary; PID=FILE: of this process" },
 	{ "slide", OPT_SLIDE, "BYTES", NAMES,
-	  "how far the kernel is from where it was linked (default: auto)" },
-	{ "unwind", OPT_UNWIND, "HOW", NAMES,
-	  "stacks of registers and memory: auto (default), fp, cfi or orc" },
-	{ "tick-hz", OPT_TICK_HZ, "HZ", SELECTS,
-	  "the data counts time in ticks of this frequency" },
+	  "set how far the kernel was relocated (default: auto)" },
+	{ "unwind", OPT_UNWIND, "METHOD", NAMES,
+	  "unwind stacks by auto (default), fp, cfi or orc" },
+	{ "tick-hz", OPT_TICK_HZ, "HZ", SELECTS, "interpret times as ticks of this frequency" },
 	{ "event-name", OPT_EVENT_NAME, "NAME", SELECTS,
-	  "what was sampled, if the data does not say" },
+	  "set the name of the event, if the data has none" },
 	{ "time", OPT_TIME, "A,B", SELECTS,
-	  "only samples from A to B seconds; either may be left out" },
-	{ "cpu", OPT_CPU, "LIST", SELECTS, "only these CPUs, such as 0,2-3" },
-	{ "pid", OPT_PID, "LIST", SELECTS, "only these processes" },
-	{ "tid", OPT_TID, "LIST", SELECTS, "only these threads" },
-	{ "comm", OPT_COMM, "NAME", SELECTS, "only tasks of this name (may be repeated)" },
-	{ "event", OPT_EVENT, "NAME", SELECTS, "only samples of this event (may be repeated)" },
-	{ "samples", OPT_SAMPLES, NULL, DRAWS, "count samples: the default of pictures" },
-	{ "weight", OPT_WEIGHT, NULL, DRAWS,
-	  "count what samples stand for: the default of report" },
-	{ "value", OPT_VALUE, "WHAT", DRAWS,
-	  "of allocations: live (default), total, count or peak" },
-	{ "no-split", OPT_NO_SPLIT, NULL, DRAWS, "do not split stacks where an interrupt came in" },
-	{ "root", OPT_ROOT, "WHAT", DRAWS, "outermost frame: comm (default), pid, tid or none" },
-	{ "no-inline", OPT_NO_INLINE, NULL, DRAWS, "no frames for inlined functions" },
-	{ "lines", OPT_LINES, NULL, DRAWS, "tell source lines apart" },
-	{ "inverted", OPT_INVERTED, NULL, DRAWS, "merge by leaf: who called this" },
-	{ "icicle", OPT_ICICLE, NULL, PICTURES, "draw the root on top" },
-	{ "title", OPT_TITLE, "TEXT", PICTURES, "title of the picture" },
-	{ "subtitle", OPT_SUBTITLE, "TEXT", PICTURES, "line under the title" },
-	{ "notes", OPT_NOTES, "TEXT", PICTURES, "line under the graph" },
-	{ "palette", OPT_PALETTE, "NAME", PICTURES, "hot, mem, kernel-user or by-binary" },
+	  "select samples from A to B seconds; either may be omitted" },
+	{ "cpu", OPT_CPU, "LIST", SELECTS, "select samples on these CPUs, such as 0,2-3" },
+	{ "pid", OPT_PID, "LIST", SELECTS, "select samples of these processes" },
+	{ "tid", OPT_TID, "LIST", SELECTS, "select samples of these threads" },
+	{ "comm", OPT_COMM, "NAME", SELECTS,
+	  "select samples of tasks with this name (may be repeated)" },
+	{ "event", OPT_EVENT, "NAME", SELECTS, "select samples of this event (may be repeated)" },
+	{ "samples", OPT_SAMPLES, NULL, DRAWS,
+	  "count samples (default for flame graphs and folded stacks)" },
+	{ "weight", OPT_WEIGHT, NULL, DRAWS, "count what samples stand for (default for report)" },
+	{ "value", OPT_VALUE, "KIND", DRAWS,
+	  "show live (default), total, count or peak of allocations" },
+	{ "no-split", OPT_NO_SPLIT, NULL, DRAWS, "do not split stacks at interrupts" },
+	{ "root", OPT_ROOT, "KIND", DRAWS,
+	  "show comm (default), pid, tid or none as outermost frame" },
+	{ "no-inline", OPT_NO_INLINE, NULL, DRAWS, "omit inlined functions" },
+	{ "lines", OPT_LINES, NULL, DRAWS, "add the source line to function names" },
+	{ "inverted", OPT_INVERTED, NULL, DRAWS, "merge stacks from the leaf, to show callers" },
+	{ "icicle", OPT_ICICLE, NULL, PICTURES, "draw the root at the top" },
+	{ "title", OPT_TITLE, "TEXT", PICTURES, "set the title" },
+	{ "subtitle", OPT_SUBTITLE, "TEXT", PICTURES, "add a line below the title" },
+	{ "notes", OPT_NOTES, "TEXT", PICTURES, "add a line below the graph" },
+	{ "palette", OPT_PALETTE, "NAME", PICTURES,
+	  "select the colours: hot, mem, kernel-user or by-binary" },
 	{ "colors", OPT_PALETTE, "NAME", PICTURES, NULL },
-	{ "min-width", OPT_MIN_WIDTH, "PERCENT", PICTURES, "leave out narrower frames" },
-	{ "width", OPT_WIDTH, "PIXELS", PICTURES, "of the picture (default: the window's)" },
-	{ "diff", OPT_DIFF, "BEFORE", VERB_FLAME, "colour by the change against this file" },
-	{ "negate", OPT_NEGATE, NULL, VERB_FLAME, "with --diff: widths are those of BEFORE" },
+	{ "min-width", OPT_MIN_WIDTH, "PERCENT", PICTURES, "omit narrower frames (default 0.01)" },
+	{ "width", OPT_WIDTH, "PIXELS", PICTURES,
+	  "set the width of the picture (default: fit the window)" },
+	{ "diff", OPT_DIFF, "BEFORE", VERB_FLAME, "colour frames by the change against BEFORE" },
+	{ "negate", OPT_NEGATE, NULL, VERB_FLAME, "with --diff, draw the widths of BEFORE" },
 	{ "json", OPT_JSON, NULL, VERB_REPORT | VERB_INFO | VERB_ALLOC | VERB_FORMATS,
-	  "for programs" },
-	{ "by", OPT_BY, "WHAT", VERB_REPORT,
-	  "a row for each function (default), binary, task or cpu" },
-	{ "sort", OPT_SORT, "COLUMN", VERB_REPORT, "self (default), total or name" },
+	  "print JSON" },
+	{ "by", OPT_BY, "KEY", VERB_REPORT,
+	  "print a row for each function (default), binary, task or cpu" },
+	{ "sort", OPT_SORT, "COLUMN", VERB_REPORT, "sort by self (default), total or name" },
 	{ "limit", OPT_LIMIT, "N", VERB_REPORT | VERB_ALLOC,
-	  "rows of a table (default 20, 0: all)" },
-	{ "live-over-time", OPT_LIVE_OVER_TIME, "N", VERB_ALLOC, "show what was live at N points" },
-	{ "tree", OPT_TREE, NULL, VERB_REPORT, "show only the call tree" },
-	{ "no-tree", OPT_NO_TREE, NULL, VERB_REPORT, "leave the call tree out" },
+	  "print at most N rows (default 20, 0: all)" },
+	{ "live-over-time", OPT_LIVE_OVER_TIME, "N", VERB_ALLOC,
+	  "show live memory in N intervals" },
+	{ "tree", OPT_TREE, NULL, VERB_REPORT, "print only the call tree" },
+	{ "no-tree", OPT_NO_TREE, NULL, VERB_REPORT, "print only the table" },
 	{ "min-percent", OPT_MIN_PERCENT, "PERCENT", VERB_REPORT,
-	  "of the call tree (default 0.5)" },
-	{ "verbose", OPT_VERBOSE, NULL, NAMES | VERB_FORMATS, "say more" },
-	{ "quiet", OPT_QUIET, NULL, NAMES | VERB_FORMATS, "say only errors" },
-	{ "help", OPT_HELP, NULL, NAMES | VERB_FORMATS, "this text" },
+	  "omit smaller branches of the call tree (default 0.5)" },
+	{ "verbose", OPT_VERBOSE, NULL, NAMES | VERB_FORMATS, "print more messages" },
+	{ "quiet", OPT_QUIET, NULL, NAMES | VERB_FORMATS, "print only errors" },
+	{ "help", OPT_HELP, NULL, NAMES | VERB_FORMATS, "print this help" },
 };
 
 /* clang-format on */
@@ -229,7 +238,7 @@ static int add_elf(struct args *args, const char *arg, struct err *err)
 	if (equals && text_u32(arg, (size_t)(equals - arg), &elf.pid))
 		elf.path = equals + 1;
 	if (!*elf.path)
-		return err_set(err, ERR_USAGE, "--elf wants FILE or PID=FILE, not '%s'", arg);
+		return err_set(err, ERR_USAGE, "--elf expects FILE or PID=FILE, not '%s'", arg);
 	GROW(args->options.elfs, args->options.nr_elfs + 1, args->cap_elfs);
 	args->options.elfs[args->options.nr_elfs++] = elf;
 	return 0;
@@ -243,7 +252,7 @@ static unsigned choose(const char *option, const char *arg, const char *const *w
 		if (!strcmp(arg, words[i]))
 			return i;
 	}
-	err_set(err, ERR_USAGE, "--%s does not know '%s'; see --help", option, arg);
+	err_set(err, ERR_USAGE, "--%s: unknown value '%s'; see --help", option, arg);
 	return 0;
 }
 
@@ -251,7 +260,7 @@ static int number(const char *option, const char *arg, uint64_t most, uint64_t *
 		  struct err *err)
 {
 	if (!text_u64(arg, strlen(arg), value) || *value > most)
-		return err_set(err, ERR_USAGE, "--%s wants a number up to %" PRIu64 ", not '%s'",
+		return err_set(err, ERR_USAGE, "--%s expects a number up to %" PRIu64 ", not '%s'",
 			       option, most, arg);
 	return 0;
 }
@@ -262,7 +271,7 @@ static int percent(const char *option, const char *arg, double *value, struct er
 
 	*value = strtod(arg, &end);
 	if (end == arg || *end || !(*value >= 0 && *value <= 100))
-		return err_set(err, ERR_USAGE, "--%s wants a percentage, not '%s'", option, arg);
+		return err_set(err, ERR_USAGE, "--%s expects a percentage, not '%s'", option, arg);
 	return 0;
 }
 
@@ -271,7 +280,7 @@ static int above_0(const char *option, const char *arg, uint64_t most, uint64_t 
 {
 	if (number(option, arg, most, value, err) < 0)
 		return -1;
-	return *value ? 0 : err_set(err, ERR_USAGE, "--%s cannot be 0", option);
+	return *value ? 0 : err_set(err, ERR_USAGE, "--%s must not be 0", option);
 }
 
 static void add_hook(struct record_options *record, enum hook_kind kind, const char *text)
@@ -358,7 +367,7 @@ static int set_record(struct record_options *record, int code, const char *arg, 
 		return number("stack", arg, 65536, &record->stack, err);
 	case OPT_DURATION:
 		if (!text_seconds(arg, strlen(arg), &record->duration) || !record->duration)
-			return err_set(err, ERR_USAGE, "--duration wants seconds, not '%s'", arg);
+			return err_set(err, ERR_USAGE, "--duration expects seconds, not '%s'", arg);
 		return 0;
 	default: /* OPT_VCPU */
 		record->vcpus = arg;
@@ -491,7 +500,7 @@ static int check_folder(const char *option, const char *path, struct err *err)
 	if (stat(path, &st) < 0)
 		return err_set(err, ERR_USAGE, "%s %s: %s", option, path, strerror(errno));
 	if (!S_ISDIR(st.st_mode))
-		return err_set(err, ERR_USAGE, "%s %s: not a folder", option, path);
+		return err_set(err, ERR_USAGE, "%s %s: not a directory", option, path);
 	if (access(path, R_OK | X_OK) < 0)
 		return err_set(err, ERR_USAGE, "%s %s: %s", option, path, strerror(errno));
 	return 0;
@@ -544,8 +553,7 @@ int args_parse(struct args *args, const struct command *command, int argc, char 
 			return -1;
 		}
 		if (opt == ':' || opt == '?') {
-			const char *what =
-				opt == ':' ? "a value is missing after" : "no such option:";
+			const char *what = opt == ':' ? "missing value after" : "unknown option";
 
 			/* A short option may stand in a cluster; a long one is the word before. */
 			if (optopt && optopt < 256)
@@ -562,17 +570,18 @@ int args_parse(struct args *args, const struct command *command, int argc, char 
 		args->inputs[args->nr_inputs++] = argv[optind];
 	}
 	if (command->first && !args->record.source) {
-		snprintf(message, sizeof(message), "record what? Name %s", command->first);
+		snprintf(message, sizeof(message), "nothing to record: use kscope record %s",
+			 command->first);
 		return wrong(command, message, code);
 	}
 	if (!args->nr_inputs && command->verb != VERB_FORMATS && !command->first)
-		return wrong(command, "no input file is named; - is stdin", code);
+		return wrong(command, "no input file (- is stdin)", code);
 	if (args->nr_inputs && command->verb == VERB_FORMATS)
-		return wrong(command, "formats reads no file; kscope info does", code);
+		return wrong(command, "formats takes no input file; use kscope info FILE", code);
 	if (args->tree && args->no_tree)
-		return wrong(command, "--tree and --no-tree leave nothing to show", code);
+		return wrong(command, "--tree and --no-tree exclude each other", code);
 	if (args->negate && !args->before)
-		return wrong(command, "--negate wants --diff BEFORE", code);
+		return wrong(command, "--negate needs --diff BEFORE", code);
 	settle_writer(args);
 	if (args_check(&args->options, &err) < 0)
 		return wrong(command, err.msg, code);

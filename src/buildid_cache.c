@@ -144,7 +144,7 @@ int buildid_cache_fill(struct images *images, const char *dir, struct err *err)
 	int nr = 0;
 
 	if (!*dir && !home)
-		return err_set(err, ERR_USAGE, "no HOME: name a folder with --buildid-cache=DIR");
+		return err_set(err, ERR_USAGE, "HOME is not set: use --buildid-cache=DIR");
 	place = *dir ? xstrdup(dir) : xasprintf("%s/.debug", home);
 	for (uint32_t i = 1; i < images->nr && !err->code; i++) {
 		const struct image *image = &images->all[i];

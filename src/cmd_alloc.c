@@ -108,7 +108,8 @@ static void print_leaks(struct allocs *a)
 
 	if (!a->nr_order)
 		return;
-	buf_adds(&a->text, "\n  never freed, by the stack that allocated it\n"
+	buf_adds(&a->text, "\n"
+			   "  never freed, by allocating stack\n"
 			   "         bytes     blocks\n");
 	for (size_t i = 0; i < limit; i++) {
 		const struct alloc_sum *sum = &a->pass.sites[a->order[i]].sum;
@@ -361,7 +362,7 @@ static int run(struct args *args)
 const struct command cmd_alloc = {
 	.name = "alloc",
 	.verb = VERB_ALLOC,
-	.usage = "alloc IN... [--kernel ELF] [options]",
+	.usage = "alloc INPUT... [--kernel FILE] [OPTIONS]",
 	.about = "Show what allocators did: totals, peak, blocks never freed, blocks freed twice.",
 	.examples = "  kscope alloc memtrace --kernel maestro\n"
 		    "  kscope alloc memtrace --kernel maestro --live-over-time 40\n"

@@ -30,8 +30,9 @@ const struct command cmd_convert = {
 	.name = "convert",
 	.verb = VERB_CONVERT,
 	.usage = "convert IN... -o OUT [-o OUT]... [options]",
-	.about = "Convert profiles. Formats are told by content and extension; several inputs are\n"
-		 "merged by time.",
+	.about = "Convert profiles to another format. kscope detects input formats from the "
+		 "content, selects\nthe output format by the extension, and merges several inputs "
+		 "by time.",
 	.examples = "  kscope convert samples.json --build-dir build -o perf.data\n"
 		    "  kscope convert capture.bin --elf 1=a.elf --elf 2=b.elf -o stacks.folded\n"
 		    "  kscope convert perf.data --comm echo.elf --time 1.5,2 -t folded -o -\n"

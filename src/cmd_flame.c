@@ -121,10 +121,9 @@ static int run(struct args *args)
 const struct command cmd_flame = {
 	.name = "flame",
 	.verb = VERB_FLAME,
-	.usage = "flame IN... [-o flame.svg] [options]",
-	.about =
-		"Draw a flame graph. Widths are samples, or bytes or time where the data is about\n"
-		"those; --weight makes them cycles or whatever was counted.",
+	.usage = "flame INPUT... [-o FILE] [OPTIONS]",
+	.about = "Draw a flame graph. Widths are samples, or bytes or time if the data is about "
+		 "those; with\n--weight they are cycles or whatever was counted.",
 	.examples = "  kscope flame samples.json --build-dir build -o flame.svg\n"
 		    "  kscope flame perf.data --inverted --palette by-binary -o leaves.svg\n"
 		    "  kscope flame new.folded --diff old.folded -o change.svg\n",

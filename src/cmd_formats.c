@@ -43,7 +43,7 @@ static int run(struct args *args)
 		print_json();
 		return 0;
 	}
-	printf("Reads (-f):\n");
+	printf("Input formats (-f):\n");
 	for (size_t i = 0; readers[i]; i++)
 		printf("  %-12s %s\n", readers[i]->name, readers[i]->about);
 	printf("\nWrites (-t, or by the file's extension):\n");

@@ -133,9 +133,8 @@ static const struct calls_stats *flow_of(const struct job *job)
 static void print_unwound(struct buf *to, const char *what, const struct unwind_count *count)
 {
 	if (count->chains)
-		buf_addf(to,
-			 "unwound   %-24s %10" PRIu64 " stacks, %" PRIu64 " of them to the end\n",
-			 what, count->chains, count->ended);
+		buf_addf(to, "unwound   %-24s %10" PRIu64 " stacks, %" PRIu64 " to the end\n", what,
+			 count->chains, count->ended);
 }
 
 static void print_flow(struct buf *to, const struct calls_stats *flow)
@@ -144,7 +143,7 @@ static void print_flow(struct buf *to, const struct calls_stats *flow)
 		return;
 	buf_addf(to,
 		 "traced    %" PRIu64 " branches, %" PRIu64 " instructions, %" PRIu64
-		 " of them under the root of their task\n",
+		 " in stacks with a known root\n",
 		 flow->branches, flow->instructions, flow->rooted);
 	buf_addf(to, "returns   %" PRIu64 ", %" PRIu64 " of them without a matching call\n",
 		 flow->returns, flow->returns - flow->found);
@@ -185,7 +184,7 @@ static void print_text(struct info *info)
 	for (uint32_t i = 1; i < world->nr_sources; i++) {
 		struct count c = i < info->nr_sources ? info->sources[i] : (struct count){ 0 };
 
-		buf_addf(to, "event     %-24s %10" PRIu64 " samples %16" PRIu64 " in all\n",
+		buf_addf(to, "event     %-24s %10" PRIu64 " samples %16" PRIu64 " total\n",
 			 plain_of(info, source_name(world, i)), c.samples, c.weight);
 	}
 	for (size_t i = 0; i < info->nr_tasks; i++) {
@@ -372,7 +371,7 @@ static int run(struct args *args)
 const struct command cmd_info = {
 	.name = "info",
 	.verb = VERB_INFO,
-	.usage = "info IN... [--json]",
+	.usage = "info INPUT... [OPTIONS]",
 	.about =
 		"Show what a file contains: format, events, tasks, binaries, time, losses, damage.",
 	.examples = "  kscope info samples.json --build-dir build\n"

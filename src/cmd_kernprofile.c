@@ -21,22 +21,25 @@
 static const char usage[] =
 	"Usage: kern-profile [--alloc] PROFILE ELF\n"
 	"\n"
-	"Draws flame graphs of a kernel under QEMU, into the current directory: cpu.svg, or with\n"
-	"--alloc a mem-ALLOCATOR.svg for each allocator, of the bytes that were never freed.\n"
+	"Draw flame graphs of a Maestro kernel into the current directory: cpu.svg, or with "
+	"--alloc one\n"
+	"mem-ALLOCATOR.svg for each allocator, with the bytes that were never freed.\n"
 	"\n"
-	"  PROFILE    the plugin's output; with --alloc what the kernel's memtrace sent\n"
-	"  ELF        the kernel, with its symbols\n"
+	"  PROFILE    output of the QEMU plugin; with --alloc, data that the kernel's memtrace "
+	"sent\n"
+	"  ELF        the kernel with its symbols\n"
 	"\n"
 	"Options:\n"
-	"      --alloc      PROFILE is a memtrace\n"
+	"      --alloc      read PROFILE as a memtrace\n"
 	"  -h, --help       Print help\n"
 	"  -V, --version    Print version\n"
 	"\n"
 	"Example:\n"
 	"  kern-profile raw-data target/x86/debug/maestro && firefox cpu.svg\n"
 	"\n"
-	"This is kscope under another name: kscope flame --help and kscope alloc --help tell what\n"
-	"else it does with such data.\n";
+	"kern-profile is kscope under another name; see kscope flame --help and kscope alloc "
+	"--help for\n"
+	"more options.\n";
 
 struct pictures {
 	struct tally *tallies; /* by source */
@@ -105,7 +108,7 @@ static int draw_all(struct pictures *p, const struct options *options, bool allo
 		int ret;
 
 		if (source > MAX_PICTURES) {
-			log_warn("only the first %d of %zu allocators are drawn", MAX_PICTURES,
+			log_warn("drew only the first %d of %zu allocators", MAX_PICTURES,
 				 p->nr - 1);
 			break;
 		}
@@ -184,7 +187,7 @@ int cmd_kernprofile(int argc, char **argv)
 		}
 	}
 	if (argc - optind != 2) {
-		log_error("kern-profile needs a profile and the kernel's ELF, and nothing else");
+		log_error("kern-profile expects PROFILE and ELF, and no other arguments");
 		fputs(usage, stderr);
 		return ERR_USAGE;
 	}

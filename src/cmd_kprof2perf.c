@@ -12,18 +12,19 @@ static const char usage[] =
 	"Usage: kprof2perf [-k KERNEL_ELF] [-i KPDATA] [-o PERF_DATA]\n"
 	"\n"
 	"Options:\n"
-	"  -i FILE   what was copied from /prof/kpdata [default: stdin]\n"
+	"  -i FILE   copy of /prof/kpdata to read [default: stdin]\n"
 	"  -o FILE   perf.data file to write [default: stdout]\n"
-	"  -k FILE   the kernel's ELF\n"
-	"  -s SIZE   taken and not needed: memory does not depend on it\n"
-	"  -D LEVEL  say more\n"
-	"  -h        this text\n"
+	"  -k FILE   ELF file of the kernel\n"
+	"  -s SIZE   accepted for compatibility, without effect\n"
+	"  -D LEVEL  print more messages\n"
+	"  -h        print this help\n"
 	"\n"
-	"Example, where DIR has the files of the machine that was profiled:\n"
+	"Example; DIR contains the files of the profiled machine:\n"
 	"  kprof2perf -k obj/kern/akaros-kernel-64b -i kpdata.data -o perf.data\n"
 	"  perf report --vmlinux $PWD/obj/kern/akaros-kernel-64b --symfs DIR -g\n"
 	"\n"
-	"This is kscope under another name; kscope convert --help tells what else it does.\n";
+	"kprof2perf is kscope under another name; see kscope convert --help for more formats and "
+	"options.\n";
 
 static int wrong(const char *message)
 {
@@ -54,7 +55,7 @@ int cmd_kprof2perf(int argc, char **argv)
 		}
 	}
 	if (optind < argc)
-		return wrong("kprof2perf takes nothing but flags");
+		return wrong("kprof2perf takes only options");
 	if (args_check(&args.options, &err) < 0) {
 		log_error("%s", err.msg);
 		return err.code;

@@ -52,7 +52,7 @@ static int attach(const struct args *args, struct err *err)
 		good |= !strcmp(command, known[i]);
 	if (!good)
 		return err_set(err, ERR_USAGE,
-			       "--attach SOCKET wants one of start, stop, flush and status");
+			       "--attach SOCKET expects start, stop, flush or status");
 	ret = control_connect(&control, args->record.attach, PATIENCE, err);
 	if (ret == 0)
 		ret = control_ask(&control, command, reply, err);
@@ -72,23 +72,23 @@ static int check_options(const struct args *args, struct err *err)
 	if (!args->nr_inputs)
 		return err_set(
 			err, ERR_USAGE,
-			"no command to run: kscope record qemu [options] -- qemu-system-...");
+			"no QEMU command: use kscope record qemu [OPTIONS] -- qemu-system-...");
 	if (asked->freq && asked->period)
-		return err_set(err, ERR_USAGE, "either --freq or --period");
+		return err_set(err, ERR_USAGE, "--freq and --period exclude each other");
 	if (asked->freq && asked->clock == CLOCK_INSTRUCTIONS)
 		return err_set(err, ERR_USAGE,
-			       "--freq is of time; with --clock instructions say --period");
+			       "--freq does not work with --clock instructions: use --period");
 	if (asked->period && asked->period < 1000 && asked->clock != CLOCK_INSTRUCTIONS)
-		return err_set(err, ERR_USAGE, "--period: at least 1000 ns are between samples");
+		return err_set(err, ERR_USAGE, "--period must be at least 1000 ns");
 	if (asked->paused && !asked->control)
 		return err_set(err, ERR_USAGE,
-			       "--paused needs --control SOCKET: nobody could start it otherwise");
+			       "--paused needs --control SOCKET, to start the recording later");
 	if (asked->until && !*asked->until)
-		return err_set(err, ERR_USAGE, "--until wants a text");
+		return err_set(err, ERR_USAGE, "--until expects a text");
 	if (asked->print && (asked->until || asked->duration))
 		return err_set(err, ERR_USAGE,
-			       "--until and --duration need kscope to run the guest, --print does "
-			       "not");
+			       "--until and --duration do not work with --print, which does not "
+			       "run the guest");
 	return 0;
 }
 
@@ -98,18 +98,17 @@ static int check_line(const struct recording *r, struct err *err)
 
 	if (line->accelerator)
 		return err_set(err, ERR_USAGE,
-			       "%s: the plugin sees only what QEMU translates itself (TCG); leave "
-			       "the accelerator out",
+			       "%s: the plugin sees only code that QEMU translates itself (TCG); "
+			       "omit the accelerator",
 			       line->accelerator);
 	if (line->daemon && !r->asked->print)
-		return err_set(
-			err, ERR_USAGE,
-			"-daemonize: kscope has to see the guest end; leave it out, or start "
-			"QEMU yourself (--print)");
+		return err_set(err, ERR_USAGE,
+			       "-daemonize: kscope must see the guest end; omit the option, or "
+			       "start QEMU yourself (see --print)");
 	if (r->asked->until && line->serial == SERIAL_ELSEWHERE)
 		return err_set(err, ERR_USAGE,
-			       "--until cannot see the serial port (-serial %s): use mon:stdio or "
-			       "file:FILE",
+			       "--until cannot watch the serial port (-serial %s): use mon:stdio "
+			       "or file:FILE",
 			       line->serial_text);
 	return 0;
 }
@@ -128,7 +127,7 @@ static int add_output(struct recording *r, const struct output_option *option)
 
 	if (!strcmp(option->path, "-"))
 		return err_set(&r->err, ERR_USAGE,
-			       "standard output is the guest's: name a file with -o");
+			       "standard output belongs to the guest: use -o FILE");
 	if (is_raw(option) && r->raw)
 		return err_set(&r->err, ERR_USAGE, "%s and %s: the raw stream is written once",
 			       r->raw, option->path);
@@ -188,7 +187,7 @@ static void add_binaries(struct recording *r)
 	if (kernel && is_readable(kernel, &err))
 		options->kernel = kernel;
 	else if (kernel && access(kernel, R_OK) == 0)
-		log_warn("%s; name its symbols with --kernel", err.msg);
+		log_warn("%s; give its symbols with --kernel FILE", err.msg);
 	if (!program || access(program, R_OK))
 		return;
 	GROW(options->elfs, options->nr_elfs + 1, r->args->cap_elfs);
@@ -303,12 +302,12 @@ static void say_end(const struct recording *r)
 	bool asked = guest->why != GUEST_ENDED;
 
 	if (guest->killed)
-		log_warn("%s was killed: what it had not written yet is lost", name);
+		log_warn("%s was killed: data that it had not written yet is lost", name);
 	else if (WIFSIGNALED(guest->status) && !asked)
-		log_warn("%s was ended by signal %d (%s): what it had written is kept", name,
-			 WTERMSIG(guest->status), strsignal(WTERMSIG(guest->status)));
+		log_warn("%s was terminated by signal %d (%s): data that it had written is kept",
+			 name, WTERMSIG(guest->status), strsignal(WTERMSIG(guest->status)));
 	else if (WIFEXITED(guest->status) && WEXITSTATUS(guest->status))
-		log_say("%s ended with status %d", name, WEXITSTATUS(guest->status));
+		log_say("%s exited with status %d", name, WEXITSTATUS(guest->status));
 }
 
 static const char *clock_text(const struct record_options *asked, char *text, size_t size)
@@ -343,7 +342,7 @@ static void say_counts(const struct recording *r, const struct job *job)
 	}
 	/* A trace that is kept as it is was not read through: that takes longer than to record it. */
 	if (r->asked->trace && !r->nr_outputs) {
-		log_say("%.1f MB of trace, in %.1f s", (double)files_written(&r->files) / 1e6,
+		log_say("%.1f MB of trace in %.1f s", (double)files_written(&r->files) / 1e6,
 			(double)r->guest.took / 1e9);
 		return;
 	}
@@ -359,8 +358,8 @@ static void say_counts(const struct recording *r, const struct job *job)
 	log_say("%s", text.data);
 	buf_release(&text);
 	if (!samples && !others)
-		log_warn("nothing was recorded: the guest ended too early, or ran nothing that was "
-			 "asked for");
+		log_warn("nothing was recorded: the guest ended too early, or ran no code that the "
+			 "options select");
 }
 
 /* perf.data does not say where the kernel's symbols are: in perf's cache, or in the file after -k. */
@@ -387,7 +386,7 @@ static void say_next(const struct recording *r, const struct job *job)
 				output->ops->next ? output->ops->next : "");
 	}
 	if (r->raw && r->nr_outputs)
-		log_say("the raw stream is %s", r->raw);
+		log_say("kept the raw stream: %s", r->raw);
 	else if (r->raw)
 		log_say("%s is written; next: kscope report %s", r->raw, r->raw);
 }
@@ -482,13 +481,13 @@ static int write_output(struct recording *r)
 			     : count_raw(&job, r->asked->trace);
 	if (code > ERR_PARTIAL) {
 		r->files.raw_stays = true;
-		log_say("the raw stream is kept: %s (see kscope convert)", r->files.raw);
+		log_say("kept the raw stream: %s (see kscope convert)", r->files.raw);
 		return code;
 	}
 	say_counts(r, &job);
 	say_next(r, &job);
 	if (r->asked->until && !r->relay.found && r->guest.why != GUEST_WAS_INTERRUPTED) {
-		log_warn("the guest has not printed '%s'", r->asked->until);
+		log_warn("the guest did not print '%s'", r->asked->until);
 		code = ERR_PARTIAL;
 	}
 	return code;
@@ -538,7 +537,7 @@ static int run(struct args *args)
 
 	relay_init(&r.relay, args->record.until);
 	if (strcmp(args->record.source, "qemu") != 0)
-		code = err_set(&r.err, ERR_USAGE, "record what? Only qemu is known, not '%s'",
+		code = err_set(&r.err, ERR_USAGE, "cannot record '%s': only qemu is supported",
 			       args->record.source);
 	else
 		code = args->record.attach ? attach(args, &r.err) : record(&r);
@@ -560,11 +559,11 @@ static int run(struct args *args)
 const struct command cmd_record = {
 	.name = "record",
 	.verb = VERB_RECORD,
-	.usage = "record qemu [options] [--] QEMU...",
-	.about =
-		"Record what a guest of QEMU does, without touching the guest.\n"
-		"QEMU... is its command line as ever; the plugin is put in, the kernel taken from\n"
-		"its -kernel. When the guest ends, the result is written. Ctrl-C ends the guest.",
+	.usage = "record qemu [OPTIONS] [--] QEMU...",
+	.about = "Record a guest of QEMU, without changes to the guest.\n"
+		 "QEMU... is the usual QEMU command line. kscope adds its plugin, takes the "
+		 "kernel's symbols\n"
+		 "from -kernel, and writes the output when the guest ends. Ctrl-C ends the guest.",
 	.examples =
 		"  kscope record qemu -- qemu-system-x86_64 -kernel vmlinuz -nographic\n"
 		"  kscope record qemu -F 5000 --until 'login:' -o boot.svg -- qemu-system-aarch64 "

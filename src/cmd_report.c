@@ -361,8 +361,8 @@ static int run(struct args *args)
 const struct command cmd_report = {
 	.name = "report",
 	.verb = VERB_REPORT,
-	.usage = "report IN... [options]",
-	.about = "Show where time went: a table and a call tree for each event.",
+	.usage = "report INPUT... [OPTIONS]",
+	.about = "Show where the time went: a table and a call tree for each event.",
 	.examples = "  kscope report samples.json --build-dir build\n"
 		    "  kscope report perf.data --by task --no-tree\n"
 		    "  kscope report perf.data --inverted --tree --comm echo.elf\n"

@@ -14,8 +14,8 @@ static const char usage[] =
 	"  -o, --output <OUTPUT>              perf.data file to write [default: perf.data]\n"
 	"  -s, --samples-path <SAMPLES_PATH>  samples of the seL4 profiler: JSON, or a capture of "
 	"its\n"
-	"                                     TCP stream or serial line\n"
-	"  -b, --build-dir <BUILD_DIR>        where the ELFs named in the samples are\n"
+	"                                     TCP stream or serial output\n"
+	"  -b, --build-dir <BUILD_DIR>        directory of the ELF files that the samples name\n"
 	"  -p, --print-summary                print the samples to stdout\n"
 	"  -h, --help                         Print help\n"
 	"  -V, --version                      Print version\n"
@@ -23,7 +23,8 @@ static const char usage[] =
 	"Example:\n"
 	"  toperf -s samples.json -b build -o perf.data && perf report\n"
 	"\n"
-	"This is kscope under another name; kscope convert --help tells what else it does.\n";
+	"toperf is kscope under another name; see kscope convert --help for more formats and "
+	"options.\n";
 
 /* What is printed is what perf will read: the file that was just written. */
 static int print_summary(const char *data)
@@ -73,12 +74,12 @@ int cmd_toperf(int argc, char **argv)
 		}
 	}
 	if (optind < argc || !samples || !args.options.build_dir) {
-		log_error("toperf needs --samples-path and --build-dir, and nothing else");
+		log_error("toperf expects --samples-path and --build-dir, and no other arguments");
 		fputs(usage, stderr);
 		return ERR_USAGE;
 	}
 	if (summary && !strcmp(output, "-")) {
-		log_error("--print-summary and --output - would both go to stdout");
+		log_error("--print-summary and --output - both write to stdout");
 		return ERR_USAGE;
 	}
 	if (args_check(&args.options, &err) < 0) {

@@ -111,9 +111,10 @@ const struct writer_ops *writer_choose(const char *name, const char *path, struc
 	const struct writer_ops *ops = name ? writer_by_name(name) : by_extension(path);
 
 	if (!ops && name)
-		err_set(err, ERR_USAGE, "no writer '%s': see kscope formats", name);
+		err_set(err, ERR_USAGE, "unknown output format '%s': see kscope formats", name);
 	else if (!ops)
-		err_set(err, ERR_USAGE, "%s: which format? Name it with -t (see kscope formats)",
+		err_set(err, ERR_USAGE,
+			"%s: the extension selects no format: use -t FORMAT (see kscope formats)",
 			path);
 	return ops;
 }
@@ -133,7 +134,8 @@ int reader_damage(struct reader *r, struct event *ev, uint64_t offset, uint64_t 
 	if (r->nr_damaged <= MAX_COMPLAINTS)
 		log_warn("%s", err.msg);
 	else if (r->nr_damaged == MAX_COMPLAINTS + 1)
-		log_warn("%s: more damage follows; it is only counted from here on", r->in->path);
+		log_warn("%s: more damage follows; kscope only counts it from here on",
+			 r->in->path);
 	ev->kind = EVENT_LOST;
 	ev->lost = (struct event_lost){ .count = count, .bytes = bytes, .damage = true };
 	return 1;
@@ -157,11 +159,9 @@ int reader_needs_pids(struct reader *r)
 		const char *path = r->options->elfs[i].path;
 
 		if (r->options->elfs[i].pid == NO_TASK)
-			return err_set(
-				&r->err, ERR_USAGE,
-				"--elf %s: which process runs it? Data of the format %s wants "
-				"--elf PID=FILE",
-				path, r->ops->name);
+			return err_set(&r->err, ERR_USAGE,
+				       "--elf %s: %s needs a process ID: use --elf PID=FILE", path,
+				       r->ops->name);
 	}
 	return 0;
 }

@@ -16,10 +16,10 @@ static const struct drop_in {
 	const char *name, *about;
 	int (*run)(int argc, char **argv);
 } drop_ins[] = {
-	{ "toperf", "the seL4 profiler's samples.json to perf.data", cmd_toperf },
-	{ "kern-profile", "Maestro's raw data to cpu.svg, memtrace to mem-ALLOCATOR.svg",
+	{ "toperf", "Convert the seL4 profiler's samples.json to perf.data", cmd_toperf },
+	{ "kern-profile", "Draw Maestro's raw data as cpu.svg, memtrace as mem-ALLOCATOR.svg",
 	  cmd_kernprofile },
-	{ "kprof2perf", "the Akaros profiler's kpdata to perf.data", cmd_kprof2perf },
+	{ "kprof2perf", "Convert the Akaros profiler's kpdata to perf.data", cmd_kprof2perf },
 };
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -27,23 +27,28 @@ static const struct drop_in {
 static void help(FILE *to)
 {
 	fprintf(to,
-		"kscope %s: profile the kernels that perf cannot reach\n\n"
-		"Usage: kscope VERB [options]\n\n",
+		"kscope %s: profile kernels that perf cannot reach\n"
+		"\n"
+		"Usage: kscope COMMAND [OPTIONS]\n"
+		"\n",
 		KSCOPE_VERSION);
 	for (size_t i = 0; i < COUNT(commands); i++)
 		fprintf(to, "  %-10s %.*s\n", commands[i]->name,
 			(int)strcspn(commands[i]->about, ".\n"), commands[i]->about);
-	fprintf(to, "\nDrop-ins for older tools, also by their own names:\n");
+	fprintf(to, "\n"
+		    "Drop-ins for older tools, also installed under their own names:\n");
 	for (size_t i = 0; i < COUNT(drop_ins); i++)
 		fprintf(to, "  %-12s %s\n", drop_ins[i].name, drop_ins[i].about);
-	fprintf(to, "\nExamples:\n"
+	fprintf(to, "\n"
+		    "Examples:\n"
 		    "  kscope report samples.json --build-dir build\n"
 		    "  kscope flame samples.json --build-dir build -o flame.svg\n"
 		    "  kscope convert samples.json --build-dir build -o perf.data && perf report\n"
-		    "\nkscope VERB --help tells more. Exit codes: 0 done; 1 done, but something in "
-		    "the\n"
-		    "input was damaged or missing; 2 wrong usage; 3 unusable input; 4 output "
-		    "failed.\n");
+		    "\n"
+		    "For more, see kscope COMMAND --help. Exit codes: 0 success; 1 success, but "
+		    "part of the\n"
+		    "input was damaged or missing; 2 wrong command line; 3 unusable input; 4 "
+		    "output failed.\n");
 }
 
 static const struct drop_in *find_drop_in(const char *name)
@@ -72,7 +77,7 @@ static int run_verb(const char *name, int argc, char **argv)
 		args_release(&args);
 		return code;
 	}
-	log_error("no such verb: %s", name);
+	log_error("unknown command: %s", name);
 	help(stderr);
 	return ERR_USAGE;
 }

@@ -20,7 +20,7 @@ static int fill_cache(struct job *job)
 		job->kernel_cached |= images->all[i].kernel && images->all[i].symfile &&
 				      images->all[i].build_id_len;
 	if (!nr && !job->cache_unasked)
-		log_warn("no binary for the build-id cache: none was found that has a build id");
+		log_warn("nothing to add to the build-id cache: found no binary with a build ID");
 	return 0;
 }
 
@@ -38,10 +38,9 @@ static int check_outputs(const struct output *outputs, size_t nr, struct err *er
 		if (strcmp(outputs[i].path, "-") != 0)
 			continue;
 		if (!(outputs[i].ops->needs & WRITER_TEXT) && isatty(STDOUT_FILENO))
-			return err_set(
-				err, ERR_USAGE,
-				"%s is not for a terminal: name a file with -o, or use a pipe",
-				outputs[i].ops->name);
+			return err_set(err, ERR_USAGE,
+				       "cannot write %s to a terminal: use -o FILE or a pipe",
+				       outputs[i].ops->name);
 		if (nr_stdout++)
 			return err_set(err, ERR_USAGE, "only one output can be stdout");
 	}

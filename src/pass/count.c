@@ -11,8 +11,8 @@ static uint64_t add_up(struct stage *s, uint64_t *sum, uint64_t more)
 
 	if (more > UINT64_MAX - *sum) {
 		if (!count->overflowed)
-			log_warn("the samples add up to more than 64 bits hold: from here on they "
-				 "count for nothing");
+			log_warn("the sum of the samples exceeds 64 bits: later samples are not "
+				 "counted");
 		count->overflowed = s->chain->partial = true;
 		more = UINT64_MAX - *sum;
 	}

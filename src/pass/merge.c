@@ -15,7 +15,8 @@ static const struct reader_ops *choose(struct in *in, const char *format, struct
 	if (format) {
 		ops = reader_by_name(format);
 		if (!ops)
-			err_set(err, ERR_USAGE, "no reader '%s': see kscope formats", format);
+			err_set(err, ERR_USAGE, "unknown input format '%s': see kscope formats",
+				format);
 		return ops;
 	}
 	ops = reader_by_content(in);
@@ -25,11 +26,10 @@ static const struct reader_ops *choose(struct in *in, const char *format, struct
 	if (in->err.code)
 		*err = in->err;
 	else if (!have)
-		err_set(err, ERR_INPUT, "%s: empty", in->path);
+		err_set(err, ERR_INPUT, "%s: the input is empty", in->path);
 	else
 		err_set(err, ERR_INPUT,
-			"%s: not a format kscope knows; name one with -f if it is (see kscope "
-			"formats)",
+			"%s: unknown format; if you know it, use -f FORMAT (see kscope formats)",
 			in->path);
 	return NULL;
 }

@@ -43,11 +43,11 @@ static void warn_of_missing(const struct chain *chain, const struct event *whole
 
 	if (folder)
 		log_warn("no usable binary %s for pid %" PRIu32
-			 " in %s: its samples have no names; give one with --elf %" PRIu32 "=FILE",
+			 " in %s: its samples have no names; use --elf %" PRIu32 "=FILE",
 			 whole->map.path, whole->pid, folder, whole->pid);
 	else
 		log_warn("no usable binary %s for pid %" PRIu32
-			 ": its samples have no names; say where it is with --build-dir",
+			 ": its samples have no names; use --build-dir DIR",
 			 whole->map.path, whole->pid);
 }
 

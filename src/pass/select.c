@@ -31,7 +31,8 @@ int select_time(struct selection *sel, const char *arg, struct err *err)
 	sel->until = UINT64_MAX;
 	if ((len && !text_seconds(arg, len, &sel->from)) ||
 	    (*until && !text_seconds(until, strlen(until), &sel->until)) || sel->from > sel->until)
-		return err_set(err, ERR_USAGE, "--time wants START,END in seconds, not '%s'", arg);
+		return err_set(err, ERR_USAGE, "--time expects START,END in seconds, not '%s'",
+			       arg);
 	return 0;
 }
 
@@ -57,7 +58,7 @@ int select_ids(struct id_set *set, const char *what, const char *arg, struct err
 			return 0;
 		at += len + 1;
 	}
-	return err_set(err, ERR_USAGE, "%s wants numbers such as 1,3-5, not '%s'", what, arg);
+	return err_set(err, ERR_USAGE, "%s expects numbers such as 1,3-5, not '%s'", what, arg);
 }
 
 void select_comm(struct selection *sel, const char *comm)

@@ -82,7 +82,7 @@ def shares(stacks):
 
 def test_whole_run(guest):
     done = guest.record(more=EXIT + SERIAL)
-    said("a guest that ends by itself", done, 0, "samples", "ended with status 33",
+    said("a guest that ends by itself", done, 0, "samples", "exited with status 33",
          f"kscope report perf.data -k {guest.elf}")
     equal("its output", done.stdout, "ready\ndone\n")
     folded = kscope("convert", guest.path("perf.data"), "-k", guest.elf, "--samples", "-t", "folded",
@@ -96,7 +96,7 @@ def test_whole_run(guest):
     by_instructions = ["--clock", "instructions", "--period", "100000"]
     for name in ("x.folded", "x.svg", "x.kscope"):
         said(f"output: {name}", guest.record(*by_instructions, "-o", name, more=EXIT + SERIAL), 0,
-             f"{name} is written")
+             f"wrote {name}")
     # 30 rounds of 8 million instructions. Each sample stands for all since the one before it, at
     # most one and a half periods and a block: who ran is mistaken only where functions change.
     mistaken = 31 * 160000
@@ -136,7 +136,7 @@ def test_ends(guest):
     wait_for(lambda: samples_so_far(guest, "c.ctl") > 50)
     child.send_signal(signal.SIGINT)
     _, err = child.communicate(timeout=HANGS)
-    check("Ctrl-C: the result is written", child.returncode == 0 and "c.kscope is written" in err and
+    check("Ctrl-C: the result is written", child.returncode == 0 and "wrote c.kscope" in err and
           guest.samples("c.kscope") > 50, err)
     child = guest.start("-o", "k.folded", "--control", "k.ctl", more=SERIAL)
     child.stdout.readline()
@@ -214,7 +214,7 @@ def test_refusals(guest):
               done.stderr)
     done = run("timeout", str(HANGS), KSCOPE, "record", "qemu", "--duration", "3", "--",
                "qemu-system-aarch64", "-M", "virt", "-display", "none", "-kernel", "blob", cwd=guest.folder)
-    said("a guest's own kernel without symbols runs", done, 0, "perf.data is written")
+    said("a guest's own kernel without symbols runs", done, 0, "wrote perf.data")
     equal("and that is said once", done.stderr.count("neither an ELF file"), 1)
 
 
@@ -222,7 +222,7 @@ def test_user_mode(guest):
     done = run(KSCOPE, "record", "qemu", "-F", "10000", "-o", "u.kscope", "--until", "kscope", "--",
                "qemu-x86_64", "/bin/echo", "kscope was here", cwd=guest.folder)
     check("a user-mode QEMU", done.returncode in (0, 1) and done.stdout.startswith("kscope ") and
-          "u.kscope is written" in done.stderr, done.stdout + done.stderr)
+          "wrote u.kscope" in done.stderr, done.stdout + done.stderr)
 
 
 # Allocators that call each other, and more in a short time than a disk takes at once.

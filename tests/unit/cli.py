@@ -34,7 +34,7 @@ def test_help():
     said("unknown option", kscope("report", "--frobnicate", "x"), 2, "--frobnicate", "--help")
     said("a value is missing", kscope("report", "x", "--time"), 2, "--time")
     said("no input", kscope("report"), 2, "no input")
-    said("formats of a file", kscope("formats", "x"), 2, "no file")
+    said("formats of a file", kscope("formats", "x"), 2, "no input file")
     said("neither tree nor table", kscope("report", "x", "--tree", "--no-tree"), 2, "--no-tree")
     said("nothing to negate", kscope("flame", "x", "--negate"), 2, "--diff")
     check("version", re.match(r"kscope \d+\.\d+\.\d+$", kscope("--version").stdout))
@@ -57,7 +57,7 @@ def test_wrong_input(samples, folder):
     said("no such build dir", kscope("convert", samples, "-b", "nowhere", "-o", out), 2, "nowhere",
          "No such file")
     said("a file as build dir", kscope("convert", samples, "-b", samples, "-o", out), 2,
-         "not a folder")
+         "not a directory")
     said("no such symfs", kscope("report", samples, "--symfs", "nowhere"), 2, "nowhere")
     said("no such kernel", kscope("report", samples, "--kernel", "nowhere"), 2, "nowhere")
     said("a broken --elf", kscope("report", samples, "--elf", "x"), 2, "PID=FILE")
@@ -179,7 +179,7 @@ def test_merge(samples, folder):
     with open(half[1], "w", encoding="utf-8") as f:
         json.dump({"elf_tcb_mappings": {"sorter.elf": 1}, "samples": data["samples"][:2]}, f)
     said("a pid that is two things cannot be merged",
-         kscope("convert", *half, "-b", ELFS, "-t", "dump", "-o", "-"), 3, "pid 1", "one by one")
+         kscope("convert", *half, "-b", ELFS, "-t", "dump", "-o", "-"), 3, "pid 1", "separately")
 
 
 def test_report(samples, truth):

@@ -124,19 +124,19 @@ def test_hooks(place):
 
 def test_usage(place):
     for words, emulator, want in (
-            (["-F", "5", "--period", "5"], [], "either --freq or --period"),
+            (["-F", "5", "--period", "5"], [], "--freq and --period exclude each other"),
             (["-F", "5", "--clock", "instructions"], [], "--period"),
-            (["-F", "0"], [], "--freq cannot be 0"), (["--period", "999"], [], "1000 ns"),
-            (["--period", "x"], [], "--period wants a number"),
-            (["--stack", "65537"], [], "--stack wants a number up to 65536"),
+            (["-F", "0"], [], "--freq must not be 0"), (["--period", "999"], [], "1000 ns"),
+            (["--period", "x"], [], "--period expects a number"),
+            (["--stack", "65537"], [], "--stack expects a number up to 65536"),
             (["--clock", "sun"], [], "'sun'"), (["--level", "low"], [], "'low'"),
-            (["--vcpu", "1-x"], [], "--vcpu"), (["--duration", "0"], [], "--duration wants seconds"),
+            (["--vcpu", "1-x"], [], "--vcpu"), (["--duration", "0"], [], "--duration expects seconds"),
             (["--paused"], [], "--control"), (["--until", ""], [], "--until"),
             (["--print", "--until", "x"], [], "--print"), (["-o", "-"], [], "standard output"),
-            (["-o", "x.xyz"], [], "which format"), (["-t", "xyz"], [], "no writer 'xyz'"),
+            (["-o", "x.xyz"], [], "use -t FORMAT"), (["-t", "xyz"], [], "unknown output format 'xyz'"),
             (["-o", "x.kscope", "--keep", "y"], [], "--keep"),
             (["--control", "x" * 200], [], "at most 107 bytes"),
-            (["--attach", "x"], ["start"], "start, stop, flush and status"),
+            (["--attach", "x"], ["start"], "start, stop, flush or status"),
             ([], ["-enable-kvm"], "TCG"), ([], ["-accel", "kvm"], "TCG"),
             ([], ["-M", "q35,accel=kvm:tcg"], "TCG"), ([], ["-daemonize"], "-daemonize"),
             (["--until", "x"], ["-serial", "pty"], "mon:stdio"),
@@ -144,7 +144,7 @@ def test_usage(place):
             (["--kernel", "nowhere"], [], "nowhere")):
         said(f"usage: {' '.join(words + emulator)[:60]}",
              place.record(*words, emulator=emulator), 2, want)
-    said("usage: no source", run(KSCOPE, "record"), 2, "Name qemu")
+    said("usage: no source", run(KSCOPE, "record"), 2, "kscope record qemu")
     said("usage: another source", run(KSCOPE, "record", "vmware", "--", "x"), 2, "vmware")
     said("usage: no command", run(KSCOPE, "record", "qemu", "-F", "5"), 2, "qemu-system-")
     done = run(KSCOPE, "record", "-F", "100", "qemu", "--print", "qemu-i386", "-h", env=place.env)
@@ -161,7 +161,7 @@ def test_outputs(place):
     for name, more in (("x.folded", []), ("x.svg", []), ("x.kscope", []), ("x.dump", []),
                        ("y.out", ["-t", "folded"]), ("z.out", ["-t", "kscope"])):
         done = place.record("-o", name, *more)
-        said(f"record: {name}", done, 0, "20 samples", f"{name} is written")
+        said(f"record: {name}", done, 0, "20 samples", f"wrote {name}")
     for name in ("perf.data", "x.kscope", "z.out"):
         info = run(KSCOPE, "info", "--json", name, cwd=place.folder)
         check(f"record: {name} can be read", info.returncode == 0 and
@@ -175,7 +175,7 @@ def test_outputs(place):
     check("record: --keep", run(KSCOPE, "info", place.path("raw.kscope")).returncode == 0)
     equal("record: nothing else is left", place.litter(), [])
     said("record: the exit status of the guest is said",
-         place.record(emulator=["-status", "33"]), 0, "ended with status 33")
+         place.record(emulator=["-status", "33"]), 0, "exited with status 33")
     said("record: a cut stream", place.record(emulator=["-cut"]), 1, "samples")
     with open(place.path("perf.data"), "rb") as f:
         good = f.read()
@@ -189,7 +189,7 @@ def test_outputs(place):
         "-o", "raw.kscope", emulator=["-samples", "0", "-status", "1"]), 3, "status 1")
     with open(place.path("raw.kscope"), "rb") as f:
         check("record: and the old stream is still there", f.read() == good)
-    said("record: over a raw stream", place.record("-o", "raw.kscope"), 0, "raw.kscope is written")
+    said("record: over a raw stream", place.record("-o", "raw.kscope"), 0, "wrote raw.kscope")
     check("record: nothing of the old one is left", not os.path.exists(place.path("raw.kscope.old")))
     said("record: no samples", place.record(emulator=["-samples", "0"]), 0, "nothing was recorded")
 
@@ -211,7 +211,7 @@ def test_until(place):
                             emulator=["-wait", "-say", text, *how])
         equal(f"until: {name}", (done.returncode, done.stdout), (0, ""))
     done = place.record("--until", "password", "--duration", "60", emulator=["-say", text])
-    said("until: it does not come", done, 1, "has not printed 'password'", "20 samples")
+    said("until: it does not come", done, 1, "did not print 'password'", "20 samples")
 
 
 def test_ends(place):
@@ -322,8 +322,8 @@ def test_refusals(place):
              place.record("-o", output, *more, emulator=["-args", flag]), 4, *words)
     check("refused: that is said before the guest starts", not os.path.exists(flag))
     done = place.record("-o", "/dev/full", "-t", "perfdata")
-    said("a full disk: the raw stream is kept", done, 4, "/dev/full", "the raw stream is kept: ")
-    raw = re.search(r"is kept: (\S+)", done.stderr)
+    said("a full disk: the raw stream is kept", done, 4, "/dev/full", "kept the raw stream: ")
+    raw = re.search(r"kept the raw stream: (\S+)", done.stderr)
     if check("a full disk: it can be read", raw and run(KSCOPE, "info", raw[1]).returncode == 0):
         os.unlink(raw[1])
 
@@ -345,7 +345,7 @@ def test_attach(place):
     equal("attach: stop", (attach("stop").returncode, "running=0\n" in attach("status").stdout),
           (0, True))
     said("attach: an error of the guest's", attach("flush"), 3, "flush: the disk? is full")
-    said("attach: another word", attach("jump"), 2, "start, stop, flush and status")
+    said("attach: another word", attach("jump"), 2, "start, stop, flush or status")
     child.terminate()
     child.communicate(timeout=HANGS)
     said("attach: it has ended", attach("status"), 3, "ctl", "still run")
