@@ -10,12 +10,12 @@ static void say(int level, const char *kind, const char *fmt, va_list ap)
 {
 	if (level > log_level)
 		return;
-	/* One write a line, so that lines of several processes do not mix. */
+	/* One write per line, so that lines of several processes do not mix. */
 	char line[1200];
 	int at = snprintf(line, sizeof(line), "kscope: %s", kind);
 
 	vsnprintf(line + at, sizeof(line) - (size_t)at, fmt, ap);
-	/* Some of it comes from the input: a terminal must not obey it. */
+	/* Input may end up in a message: do not let it send escape sequences to the terminal. */
 	for (char *c = line; *c; c++) {
 		if (((unsigned char)*c < ' ' && *c != '\n' && *c != '\t') || *c == 0x7f)
 			*c = '?';

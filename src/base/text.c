@@ -96,7 +96,7 @@ void text_quote(struct buf *buf, const char *s, size_t len)
 	buf_addc(buf, '"');
 }
 
-/* The length of the UTF-8 character at s, 0 if it is none. Rejects what RFC 3629 does. */
+/* The length of the UTF-8 character at s, 0 if it is invalid by RFC 3629. */
 static size_t utf8_len(const unsigned char *s)
 {
 	size_t len = s[0] < 0x80   ? 1
