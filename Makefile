@@ -11,7 +11,7 @@ WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpo
 KSCOPE_CFLAGS := -std=gnu11 $(WARNINGS) -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -Isrc \
 	-DKSCOPE_VERSION='"$(VERSION)"' -I$(BUILD)/gen -MMD -MP
 
-# One short line a command; make V=1 shows them whole.
+# Prints one short line per command; make V=1 prints the commands.
 Q := $(if $(V),,@)
 say = $(if $(V),,@echo "  $(1)	$@")
 
@@ -21,10 +21,10 @@ endif
 
 .PHONY: all
 all: $(BUILD)/kscope $(BUILD)/kscope-qemu.so
-	$(if $(MISSING),@echo "Built without what was not found: $(strip $(MISSING)); see doc/dependencies.md")
+	$(if $(MISSING),@echo "Built without optional libraries: $(strip $(MISSING)); see doc/dependencies.md")
 
 # Optional libraries. Each is used by one source file, which also builds without it.
-# Make 4.3 changed what \# means in a function; a variable means the same in all.
+# Make 4.3 changed the meaning of \# in a function; a variable works in all versions.
 HASH := \#
 have = $(shell printf '$(HASH)include <$(1)>\nint main(void) { return 0; }\n' | \
 	$(CC) $(CFLAGS) -x c - -o /dev/null $(2) 2>/dev/null && echo yes)
@@ -44,7 +44,7 @@ $(eval $(call optional,ZLIB,zlib.h,-lz,zlib1g-dev))
 $(eval $(call optional,LZ4,lz4.h,-llz4,liblz4-dev))
 $(eval $(call optional,LZMA,lzma.h,-llzma,liblzma-dev))
 
-# What was built before a library was there is built again when it is.
+# Rebuild when the set of available libraries changes.
 $(BUILD)/libs: FORCE
 	@mkdir -p $(@D)
 	@echo '$(LIBS)' | cmp -s - $@ || echo '$(LIBS)' >$@
@@ -59,7 +59,7 @@ $(BUILD)/obj/%.o: %.c Makefile $(BUILD)/libs
 	$(call say,CC)
 	$(Q)$(CC) $(KSCOPE_CFLAGS) $(CFLAGS) -c $< -o $@
 
-# Text that goes into the flame graphs, as a C string without its comment lines and indentation.
+# Text for the flame graphs, as a C string without comment lines and indentation.
 as_string = @mkdir -p $(@D) && { echo '\#define $(1) \\'; sed -e '/^[[:space:]]*\/[\/*]/d' \
 	-e 's/^[[:space:]]*//' -e '/^$$/d' -e 's/[\\"]/\\&/g' -e 's/.*/"&\\n" \\/' $<; echo '""'; } >$@
 $(BUILD)/gen/flame_js.h: src/write/flame.js Makefile
@@ -74,10 +74,10 @@ $(BUILD)/kscope: $(OBJ)
 
 -include $(OBJ:.o=.d)
 
-# The plugin for QEMU: needs nothing of src/, and neither QEMU nor GLib to be built.
+# The QEMU plugin: uses nothing from src/, and builds without QEMU and GLib.
 PLUGIN_SRC := $(wildcard plugin/*.c)
 PLUGIN_OBJ := $(PLUGIN_SRC:%.c=$(BUILD)/obj/%.o)
-# QEMU loads it, and QEMU has no sanitizers in it.
+# QEMU loads it, and QEMU is built without sanitizers.
 $(PLUGIN_OBJ) $(BUILD)/kscope-qemu.so: override CFLAGS := $(filter-out -fsanitize% -fno-sanitize%,$(CFLAGS))
 $(PLUGIN_OBJ): KSCOPE_CFLAGS += -fPIC -fvisibility=hidden -ftls-model=initial-exec -pthread
 $(BUILD)/kscope-qemu.so: $(PLUGIN_OBJ)
@@ -86,7 +86,7 @@ $(BUILD)/kscope-qemu.so: $(PLUGIN_OBJ)
 
 -include $(PLUGIN_OBJ:.o=.d)
 
-# Programs that only the tests use: tools in tests/tools, tests of a module in tests/unit.
+# Programs for the tests: tools in tests/tools, unit tests in tests/unit.
 TEST_SRC := $(wildcard tests/tools/*.c tests/unit/*.c)
 TEST_BIN := $(patsubst %.c,$(BUILD)/tests/%,$(notdir $(TEST_SRC)))
 
@@ -102,14 +102,14 @@ $(BUILD)/tests/$(basename $(notdir $(1))): $(BUILD)/obj/$(1:.c=.o) $(LIBOBJ)
 endef
 $(foreach src,$(TEST_SRC),$(eval $(call test_binary,$(src))))
 
-# Hosts that load the plugin: it looks their functions up by name.
+# Test programs that load the plugin, which looks up their functions by name.
 HOST_BIN := $(filter $(BUILD)/tests/qemu_host_%,$(TEST_BIN))
 $(HOST_BIN): LDFLAGS += -rdynamic -pthread
 $(HOST_BIN): | $(BUILD)/kscope-qemu.so
 
 -include $(TEST_SRC:%.c=$(BUILD)/obj/%.d)
 
-# Set-up comes first and make starts anew after it: what is installed decides what is built.
+# Install dependencies first, then restart make: it looks for optional libraries when it starts.
 .PHONY: demo test run-tests install check bench fuzz clean
 demo:
 	@tools/install-deps build demo
@@ -124,7 +124,7 @@ test:
 run-tests:
 	@BUILD='$(abspath $(BUILD))' tests/run $(TESTS)
 
-# Guests, and a second QEMU to boot them with; fetched from Debian, not installed.
+# Guests, and a second QEMU to boot them; fetched from Debian, not installed.
 .PHONY: test-guests
 test-guests: $(BUILD)/guests/version $(BUILD)/qemu-backports/version
 $(BUILD)/guests/version: tools/get-guests tools/debian.py $(wildcard tests/guests/*)
@@ -146,7 +146,7 @@ $(BUILD)/bench/make_perfdata: bench/make_perfdata.c src/abi/perf_file.h
 	$(call say,CC)
 	$(Q)$(CC) -O2 -Isrc $< -o $@
 
-# check: the layers, headers that stand alone, format and lint.
+# check: layers, self-contained headers, format and lint.
 .PHONY: check-layers check-headers check-format check-tidy
 check:
 	@tools/install-deps build demo check
@@ -165,9 +165,9 @@ check-format:
 check-tidy:
 	@clang-tidy --quiet $(SRC) $(PLUGIN_SRC) -- $(KSCOPE_CFLAGS) 2>/dev/null
 
-# Every reader of the table, and the flags it is fuzzed for: make fuzz FUZZ=sel4_json SECONDS=60
+# Fuzzes every reader, or only those named: make fuzz FUZZ=sel4_json SECONDS=60
 READERS := $(shell sed -n 's/^READER(\(.*\))/\1/p' src/formats.def)
-# "kernel" is no reader: it is what --kernel takes.
+# "kernel" is not a reader: it fuzzes the files for --kernel.
 FUZZ ?= $(READERS) kernel
 SECONDS ?= 20
 FUZZ_CFLAGS := -O1 -g -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined
@@ -182,7 +182,7 @@ fuzz-build:
 		CFLAGS="-O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined" \
 		$(FUZZ:%=$(BUILD)/fuzz/fuzz_%)
 
-# For tests that build something more.
+# For tests that build more programs.
 print-link:
 	@echo $(CC) $(CFLAGS) $(LDFLAGS) $(LIBS) -lm
 print-objects:
@@ -196,7 +196,7 @@ $(BUILD)/fuzz_%: fuzz/fuzz_reader.c $(LIBOBJ)
 	$(call say,FUZZ)
 	$(Q)$(CC) $(KSCOPE_CFLAGS) -MF $@.d $(FUZZ_CFLAGS) -DREADER=read_$* $^ -o $@ $(LIBS) -lm
 
-# The drop-ins work by their names.
+# kscope acts as one of these tools when called by its name.
 DROP_INS := toperf kprof2perf kern-profile
 PLACE = $(DESTDIR)$(PREFIX)
 install: all
@@ -231,7 +231,7 @@ $(eval $(call demo_elf,4k,4096))
 .PHONY: demo-elfs
 demo-elfs: $(DEMO_ELFS) demo-kernels
 
-# The demo's kernel: for two machines, with frame pointers and without, and its user programs.
+# The demo's kernel and its user programs, for two machines, with and without frame pointers.
 KERNEL_SRC := $(wildcard demo/kernel/*.c)
 KERNEL_USER := $(patsubst demo/kernel/user/%.c,%,$(wildcard demo/kernel/user/*.c))
 KERNEL_CFLAGS := -std=gnu11 -O2 -g -ffreestanding -fno-pic -fno-stack-protector -fno-unroll-loops \
