@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * A QEMU plugin that samples the way one would first think of: a callback on every instruction
- * reads the clock and looks whether it is time. It is what kscope's plugin is measured against;
- * for QEMU 6.2 to 8.2. It records nothing but the number of samples.
+ * A QEMU plugin that samples in the obvious way: a callback on every instruction reads the clock
+ * and checks whether a sample is due. The baseline for kscope's plugin, for QEMU 6.2 to 8.2. It
+ * only counts samples.
  */
 #include <stdint.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * make_perfdata ELF SAMPLES STACKS DEPTH < symbols > perf.data: a recording of one x86-64 program
- * with this many samples of this many different stacks, for benchmarks. `symbols` is what
- * `nm --defined-only -S` prints; the program is taken to be loaded at 0x555555554000.
+ * with this many samples and different stacks, for benchmarks. `symbols` is the output of
+ * `nm --defined-only -S`; the program's load address is 0x555555554000.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,7 +35,7 @@ static void read_functions(void)
 	}
 }
 
-/* Stacks are paths in a tree with many branches, like those of a program. */
+/* Stacks are paths in a tree with many branches, as in a real program. */
 static void fill_stack(uint64_t *ips, unsigned depth, uint64_t id)
 {
 	uint64_t state = 1;
@@ -134,7 +134,7 @@ int main(int argc, char **argv)
 		return 2;
 	header.attrs = (struct perf_section){ sizeof(header) + sizeof(id), sizeof(attr) };
 	header.data.offset = header.attrs.offset + sizeof(attr);
-	/* Every record's size is known before, so that the output may be a pipe. */
+	/* Computed in advance, so that the output may be a pipe. */
 	header.data.size = sizeof(struct comm) + sizeof(struct map) +
 			   samples * (sizeof(struct sample) + 8ULL * depth) +
 			   samples / ROUND * sizeof(round);

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What recording costs a guest in QEMU: CPU and wall time against the same boot without a plugin.
+"""The cost of recording a guest in QEMU: CPU and wall time against the same boot without a plugin.
 
-The guest is a Debian kernel that boots, does the work of tests/guests/init and powers off. Each way
-runs once a round and the best round counts, so that what else the machine does meets all alike.
+The guest is a Debian kernel that boots, does the work of tests/guests/init and powers off. Each
+variant runs once per round and the best round counts, so that other load on the machine affects all
+of them alike.
 """
 import json
 import os
@@ -36,14 +37,13 @@ def every_instruction(build):
 
 
 def event_size(build, recording):
-    """Bytes of a trace by event, and how many events, returns and lost returns it has."""
+    """Prints the bytes per event of a trace, and its number of events, returns and lost returns."""
     done = subprocess.run([os.path.join(build, "kscope"), "info", "--json", recording], check=True,
                           stdout=subprocess.PIPE, text=True)
     info = json.loads(done.stdout)
     events = info["branches"]
-    print(f"  the trace: {events} events, {os.path.getsize(recording) / events:.2f} bytes an event; "
-          f"{info['returns']} returns, {info['unmatched_returns']} of them without their "
-          "call")
+    print(f"  the trace: {events} events, {os.path.getsize(recording) / events:.2f} bytes per event; "
+          f"{info['returns']} returns, {info['unmatched_returns']} of them without a matching call")
 
 
 def bench(build, quick):
@@ -67,7 +67,7 @@ def bench(build, quick):
     for number in range(2 if quick else ROUNDS):
         for name, words in ways.items():
             if name.startswith("a clock") and (number or quick):
-                continue  # minutes: once is enough, or too much
+                continue  # it takes minutes: run it once, or not at all
             cpu, wall = run(guests.command(guest, more=["-plugin", words] if words else []))
             old = best.get(name, (cpu, wall))
             best[name] = min(old[0], cpu), min(old[1], wall)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* fuzz_kernel: any file that --kernel might name: ELF, kernel image, list of symbols; packed or not. */
+/* fuzz_kernel: any file for --kernel: ELF, kernel image, symbol list; compressed or not. */
 #include <stdio.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -30,7 +30,7 @@ static void ask(struct symfile *sf)
 		sum ^= (uint8_t)module.name[0];
 	if (symfile_section(sf, ".orc_unwind", &section) && section.len)
 		sum ^= section.data[section.len - 1];
-	/* Nobody looks at the sum; that it is made shows that all of it could be read. */
+	/* The sum itself is unused: it forces all bytes to be read. */
 	__asm__ volatile("" ::"r"(sum));
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * fuzz_reader: one reader of the table (-DREADER=read_...) against whatever bytes the fuzzer finds,
- * then everything behind it: the world, the selection of stacks, and the dump.
+ * fuzz_reader: feeds the fuzzer's bytes to one reader (-DREADER=read_...), and its events to the
+ * world and the dump writer.
  */
 
 #include <stdlib.h>
@@ -17,7 +17,7 @@ extern const struct writer_ops write_dump;
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-#define MAX_EVENTS 200000 /* a reader that makes more of so few bytes does not end */
+#define MAX_EVENTS 200000 /* more from such a short input is an endless loop */
 
 static void drain(struct reader *r, struct writer *w)
 {

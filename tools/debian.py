@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Debian packages beside the machine's own: fetched and unpacked, never installed.
+"""Fetches and unpacks Debian packages without installing them.
 
-apt runs with the machine's own settings, keys and mirrors; its sources, lists and archives are
-private, so that another suite or architecture does not touch the machine.
+apt uses the machine's settings, keys and mirrors, but private sources, lists and archives, so that
+another suite or architecture does not affect the machine.
 """
 import os
 import re
@@ -42,7 +42,7 @@ def read_stanzas(text):
 
 
 def read_lines(text):
-    """The form of a source a line: deb [option=value...] URI SUITE COMPONENT..."""
+    """The one-line format: deb [option=value...] URI SUITE COMPONENT..."""
     for options, uri, suite in re.findall(r"^deb\s+(?:\[(.*?)\]\s+)?(\S+)\s+(\S+)", text, re.M):
         source = {"Types": "deb", "Uris": uri, "Suites": suite}
         for option in options.split():
@@ -53,7 +53,7 @@ def read_lines(text):
 
 
 def machine_source(suite):
-    """The machine's own source of a suite, as fields."""
+    """The fields of the machine's apt source for a suite."""
     for path in source_files():
         read = {".sources": read_stanzas, ".list": read_lines}.get(os.path.splitext(path)[1])
         if not read:
@@ -116,13 +116,13 @@ Debug::NoLocking "true";
         self.run("apt-get", "update", "-qq", "--error-on=any")
 
     def depends(self, package):
-        """The packages that a package needs itself, without alternatives and versions."""
+        """The direct dependencies of a package, without alternatives and versions."""
         text = self.run("apt-cache", "show", "--no-all-versions", package)
         needs = re.search(r"^Depends: (.*)", text, re.M)
         return re.findall(r"(?:^|, )([\w.+-]+)", needs[1]) if needs else []
 
     def download(self, *packages):
-        """Files of the packages, without what they need."""
+        """Downloads the packages without their dependencies; returns the files."""
         folder = os.path.join(self.folder, "archives")
         before = set(os.listdir(folder))
         self.run("apt-get", "download", "-qq", *packages, cwd=folder)
@@ -130,7 +130,7 @@ Debug::NoLocking "true";
                       if name.endswith(".deb"))
 
     def download_missing(self, suite, *packages):
-        """Files of the packages in a suite, and of what the machine lacks for them."""
+        """Downloads packages of a suite and dependencies that the machine lacks; returns the files."""
         self.run("apt-get", "install", "-qq", "-y", "--download-only", "--no-install-recommends",
                  "-t", suite, *packages)
         folder = os.path.join(self.folder, "archives")
@@ -138,7 +138,7 @@ Debug::NoLocking "true";
                       if name.endswith(".deb"))
 
     def remove(self):
-        """Lists and archives are large, and of no use once all is unpacked."""
+        """Removes lists and archives, which are large and useless after unpacking."""
         shutil.rmtree(self.folder)
 
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * An allocator: lists of free blocks by power of two, refilled from one piece of memory. It has no
- * lock: only one task uses it.
+ * An allocator: free lists by power of two, refilled from one chunk of memory. It has no lock,
+ * because only one task uses it.
  */
 #include "kernel.h"
 

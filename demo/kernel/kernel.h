@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * A small kernel with several cpus, tasks and address spaces, whose work is known: README.md.
- * This is what its parts have of each other; arch.h is the machine's.
+ * Interfaces between its parts; arch.h has the machine's constants.
  */
 #pragma once
 
@@ -15,12 +15,12 @@
 #define MAX_TASKS 16
 #define NOINLINE __attribute__((noinline))
 
-/* Work comes in units. Each is 32 times ROUNDS rounds of mix(), whatever it is called. */
+/* Work comes in units of 32 * ROUNDS rounds of mix(), whatever the functions are called. */
 #define ROUNDS 1000
 
 /*
- * One thing that all work consists of, so that equal work takes equal time. Debug information does
- * not know it: it is part of the function it stands in, and that function's line.
+ * All work consists of this, so that equal work takes equal time. It has no debug information: it
+ * counts as part of the function around it, at that function's line.
  */
 static inline __attribute__((always_inline, nodebug)) uint64_t mix(uint64_t seed, uint64_t rounds)
 {
@@ -32,7 +32,7 @@ static inline __attribute__((always_inline, nodebug)) uint64_t mix(uint64_t seed
 	return seed;
 }
 
-/* What a unit does: how often a function is called, and the rounds it does itself. */
+/* What a unit does: the calls of a function, and the rounds it does itself. */
 struct truth {
 	const char *function;
 	unsigned calls;
@@ -46,11 +46,11 @@ struct work {
 	struct truth truth[8];
 };
 
-/* At the bottom of its stack. */
+/* Lies at the bottom of the task's stack. */
 struct task {
-	void *sp;		 /* while it does not run */
+	void *sp;		 /* while it is not running */
 	struct task *next;	 /* on the same cpu */
-	const struct work *work; /* none: it idles */
+	const struct work *work; /* NULL: the idle task */
 	uint64_t space;
 	unsigned units;
 	unsigned cpu;
@@ -86,7 +86,7 @@ extern const struct work compress, checksum, route, cache, dice, knit;
 void *kmalloc(size_t size);
 void kfree(void *memory);
 
-/* print.c: %s, %u and %x (pointers and 64 bits, all of them) */
+/* print.c: supports %s, %u and %x (always 64 bits) */
 void print(const char *format, ...);
 
 /* The machine: x86_64/, aarch64/ */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The plan: what runs where, and what must come out of it. */
+/* The plan: what runs on which cpu, and the expected result. */
 #include "kernel.h"
 
 static const struct {
@@ -15,7 +15,7 @@ static const struct {
 
 static unsigned cpus, scale;
 
-/* A number of the command line: name=123 */
+/* A number on the command line: name=123 */
 static unsigned option(const char *line, const char *name, unsigned otherwise)
 {
 	for (; *line; line++) {
@@ -84,7 +84,7 @@ static void first_cpu(uintptr_t boot_info)
 		cpu_start(cpu, stack_top(&stacks[cpu].task));
 }
 
-/* Every cpu comes here on the stack of its idle task, the first with what the machine tells. */
+/* Every cpu starts here on the stack of its idle task. Only the first gets boot_info. */
 void kernel_main(uintptr_t boot_info)
 {
 	if (boot_info)

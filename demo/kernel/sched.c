@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Tasks, in a ring for each cpu; the timer's interrupt goes on to the next. */
+/* Tasks, in a ring per cpu; the timer interrupt switches to the next. */
 #include "kernel.h"
 
 union stack stacks[MAX_CPUS + MAX_TASKS] __attribute__((aligned(STACK_SIZE)));
 unsigned ticks[MAX_CPUS];
 
-/* Memory of the user programs: code, data and stack, a large page each. */
+/* Memory of the user programs, one large page each for code, data and stack together. */
 static uint8_t user_memory[2][USER_SIZE] __attribute__((aligned(USER_SIZE)));
 static unsigned tasks, users, unfinished;
 
@@ -55,7 +55,7 @@ bool tasks_done(void)
 	return __atomic_load_n(&unfinished, __ATOMIC_ACQUIRE) == 0;
 }
 
-/* Where a task of the kernel begins. */
+/* The entry of a kernel task. */
 void task_run(void)
 {
 	struct task *task = current();
@@ -65,7 +65,7 @@ void task_run(void)
 	task_exit();
 }
 
-/* Interrupts are off: the cpu must not come back after the count is right. */
+/* With interrupts off: preempted between setting done and the count, it would never be counted. */
 _Noreturn void task_exit(void)
 {
 	interrupts_off();
@@ -84,7 +84,7 @@ static struct task *next_task(struct task *from)
 	return to->done || !to->work ? &stacks[from->cpu].task : to;
 }
 
-/* With interrupts off. */
+/* Call it with interrupts off. */
 void schedule(void)
 {
 	struct task *from = current(), *to = next_task(from);

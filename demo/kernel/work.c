@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The work. Leaves do rounds and nothing else; above them stand chains, a recursion and calls
- * through pointers. A unit is 32 * ROUNDS rounds in all of them, and `truth` says who does how
- * many.
+ * The work. Only leaf functions do rounds; their callers are chains, a recursion and calls through
+ * pointers. A unit is 32 * ROUNDS rounds in all of them, and `truth` lists how many each function
+ * does.
  */
 #include "kernel.h"
 
@@ -108,7 +108,7 @@ const struct work route = {
 		   { "lookup_prefix", 16, 32 } },
 };
 
-/* cache: takes memory, uses it, and forgets to give every eighth piece back */
+/* cache: allocates memory, uses it, and leaks every eighth block */
 
 #define ENTRY_SIZE 64
 

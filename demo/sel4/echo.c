@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* echo: a small TCP echo server's path from the driver's ring to the wire and back. */
+/* echo: a small TCP echo server, from the receive ring of the driver to the transmit ring. */
 #include <stdint.h>
 
 #define RING 64

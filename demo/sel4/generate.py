@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Makes seL4 profiler data with a known truth, in every form the profiler has had.
+"""Makes seL4 profiler data with known contents, in every format the profiler has had.
 
 generate.py ELF_DIR OUT_DIR [--form json|json-last|json2|pb|serial] [--scale N] [--plan FILE]
 
-The plan says how many samples each stack has; addresses come from the ELFs: the leaf's is any
-instruction of the function, a caller's is behind a call of the next. Writes the samples and
-truth.folded, what a correct reader makes of them. Everything is the same in every run.
+The plan says how many samples each stack has. Addresses come from the ELFs: for the leaf any
+instruction of the function, for a caller a return address after a call of the next function. Writes
+the samples, and truth.folded with the stacks that a correct reader finds. The output is the same in
+every run.
 """
 import argparse
 import json
@@ -48,7 +49,7 @@ class Elf:
         raise ValueError(f"no code at {address:#x}")
 
     def returns(self, caller, callee):
-        """Return addresses in `caller` behind its calls (bl) of `callee`."""
+        """Return addresses in `caller` after its calls (bl) of `callee`."""
         start, size = self.functions[caller]
         found = []
         for pc in range(start, start + size, 4):
@@ -83,7 +84,7 @@ def make_samples(plan, elf_dir, scale):
 
 
 def padded(sample):
-    """The profiler always sends 16 addresses; what lies behind nr is left from before."""
+    """The profiler always sends 16 addresses; those after nr are left over from before."""
     return (sample["ips"] + [0xdead0000 + i for i in range(16)])[:16]
 
 
@@ -139,7 +140,7 @@ def write_protobuf(path, samples, mappings):
             f.write(f"{name}: {pid}\n".encode())
         for i, sample in enumerate(samples):
             message = as_protobuf(sample)
-            # Two digits, whatever the length: that is what the board sends.
+            # The board sends only two digits, whatever the length.
             f.write(str(len(message)).zfill(2)[:2].encode() + message)
             if i % 1000 == 999:
                 f.write(b"400 ERROR\n")
@@ -174,14 +175,14 @@ def main():
     with open(args.plan, encoding="utf-8") as f:
         plan = json.load(f)
     os.makedirs(args.out_dir, exist_ok=True)
-    if args.form == "json2":  # there, a pid is the place among the children of the profiler
+    if args.form == "json2":  # there, a pid is the index among the profiler's children
         for place, program in enumerate(plan["programs"].values()):
             program["pid"] = place
     samples = make_samples(plan, args.elf_dir, args.scale)
     mappings = {name: program["pid"] for name, program in plan["programs"].items()}
     out = os.path.join(args.out_dir, "samples.json")
     if args.form == "json2":
-        for sample in samples:  # nanoseconds that went through 32 bits
+        for sample in samples:  # nanoseconds, truncated to 32 bits
             sample["time"] = sample["time"] * 100 & 0xffffffff
         write_json(out, samples, mappings, "apart")
     elif args.form.startswith("json"):

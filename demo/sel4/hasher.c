@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* hasher: a protection domain that hashes without end. Built to be sampled, never run. */
+/* hasher: a protection domain that hashes forever. Only its addresses are used: it never runs. */
 #include <stdint.h>
 
 static uint8_t block[4096];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* sorter: a protection domain that sorts without end, by a function that calls itself. */
+/* sorter: a protection domain that sorts forever, with a recursive function. */
 #include <stdint.h>
 
 #define COUNT 1024

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * perf_file: the layout of a perf.data file, as perf(1) writes it. Facts only: numbers and
- * structures, little or big endian as the machine that recorded.
+ * perf_file: the layout of a perf.data file, as perf(1) writes it. Only numbers and structures, in
+ * the byte order of the recording machine.
  */
 #ifndef KSCOPE_ABI_PERF_FILE_H
 #define KSCOPE_ABI_PERF_FILE_H
@@ -9,8 +9,8 @@
 #include <stdint.h>
 
 #define PERF_MAGIC "PERFILE2"
-#define PERF_PIPE_HEADER 16   /* magic and size: records follow at once */
-#define PERF_ATTR_SIZE_MIN 64 /* of perf_event_attr, in its first version */
+#define PERF_PIPE_HEADER 16   /* magic and size, directly followed by records */
+#define PERF_ATTR_SIZE_MIN 64 /* the first version of perf_event_attr */
 
 struct perf_section {
 	uint64_t offset, size;
@@ -21,7 +21,7 @@ struct perf_header {
 	uint64_t size;	    /* of this header: 104 in a file, 16 in a pipe */
 	uint64_t attr_size; /* of struct perf_file_attr */
 	struct perf_section attrs, data, event_types;
-	uint64_t features[4]; /* a bit each; one section each after the data */
+	uint64_t features[4]; /* one bit each; each has a section after the data */
 };
 
 struct perf_attr { /* perf_event_attr up to PERF_ATTR_SIZE_VER5 */
@@ -61,7 +61,7 @@ enum {
 	PERF_ATTR_KSYMBOL = 1 << 29,
 };
 
-/* attr.sample_type: the fields of a sample, in the order they stand in it */
+/* attr.sample_type: the fields of a sample, not in their order in the record */
 #define PERF_SAMPLE_IP (1ULL << 0)
 #define PERF_SAMPLE_TID (1ULL << 1)
 #define PERF_SAMPLE_TIME (1ULL << 2)
@@ -97,11 +97,11 @@ enum {
 	PERF_READ_LOST = 16,
 };
 
-/* attr.branch_sample_type: what adds words to a branch stack */
+/* attr.branch_sample_type: bits that add words to a branch stack */
 #define PERF_BRANCH_HW_INDEX (1ULL << 17)
 #define PERF_BRANCH_COUNTERS (1ULL << 19)
 
-/* In a call chain: the rest follows later, in a record with the cookie that comes next. */
+/* In a call chain: the next word is the cookie of a later record with the rest of the chain. */
 #define PERF_CONTEXT_USER_DEFERRED ((uint64_t)-640)
 
 struct perf_record {
@@ -132,7 +132,7 @@ enum perf_record_type {
 	PERF_RECORD_TEXT_POKE = 20,
 	PERF_RECORD_AUX_OUTPUT_HW_ID = 21,
 	PERF_RECORD_CALLCHAIN_DEFERRED = 22,
-	/* Made by perf itself. */
+	/* Records that perf itself writes, not the kernel. */
 	PERF_RECORD_HEADER_ATTR = 64,
 	PERF_RECORD_HEADER_EVENT_TYPE = 65,
 	PERF_RECORD_HEADER_TRACING_DATA = 66,
@@ -156,7 +156,7 @@ enum perf_record_type {
 	PERF_RECORD_KNOWN_USER_END,
 };
 
-/* Of what kind the hardware trace is, in PERF_RECORD_AUXTRACE_INFO. */
+/* The type of the hardware trace in PERF_RECORD_AUXTRACE_INFO */
 enum {
 	PERF_AUXTRACE_INTEL_PT = 1,
 	PERF_AUXTRACE_INTEL_BTS = 2,
@@ -186,7 +186,7 @@ enum {
 	PERF_MISC_GUEST_KERNEL = 4,
 	PERF_MISC_GUEST_USER = 5,
 	PERF_MISC_COMM_EXEC = 1 << 13,
-	PERF_MISC_FORK_EXEC = 1 << 13, /* made up by perf: without the parent's maps */
+	PERF_MISC_FORK_EXEC = 1 << 13, /* synthesized by perf: without the parent's maps */
 	PERF_MISC_SWITCH_OUT = 1 << 13,
 	PERF_MISC_SWITCH_OUT_PREEMPT = 1 << 14,
 	PERF_MISC_MMAP_DATA = 1 << 13,

@@ -13,7 +13,7 @@ struct buf {
 
 void buf_release(struct buf *buf);
 void buf_clear(struct buf *buf);
-/* Room for `extra` more bytes; returns where they start. Not counted in len until you do. */
+/* Makes room for `extra` more bytes and returns where they start. The caller updates len. */
 char *buf_reserve(struct buf *buf, size_t extra);
 void buf_add(struct buf *buf, const void *data, size_t len);
 void buf_addc(struct buf *buf, char c);

@@ -10,10 +10,10 @@
 
 enum err_code {
 	ERR_NONE = 0,
-	ERR_PARTIAL = 1, /* the result stands, but something in the input was damaged or missing */
+	ERR_PARTIAL = 1, /* the result is valid, but some input was damaged or missing */
 	ERR_USAGE = 2,	 /* the command line is wrong */
-	ERR_INPUT = 3,	 /* an input cannot be opened or understood */
-	ERR_OUTPUT = 4,	 /* the output cannot be written; nothing was left behind */
+	ERR_INPUT = 3,	 /* an input cannot be opened or parsed */
+	ERR_OUTPUT = 4,	 /* the output cannot be written; no partial file remains */
 };
 
 struct err {
@@ -24,7 +24,7 @@ struct err {
 /* Both return -1, so that a caller can fail with `return err_set(...)`. */
 int err_set(struct err *err, enum err_code code, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
-/* The message says the place: "FILE: byte OFFSET: ...". */
+/* Prefixes the message with its location: "FILE: byte OFFSET: ...". */
 int err_at(struct err *err, enum err_code code, const char *file, uint64_t offset, const char *fmt,
 	   ...) __attribute__((format(printf, 5, 6)));
 

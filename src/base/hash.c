@@ -24,7 +24,7 @@ static inline uint64_t load(const uint8_t *p)
 	return word;
 }
 
-/* Up to eight bytes: those of four and more by two loads that may overlap. */
+/* Up to eight bytes: four or more take two loads, which may overlap. */
 static inline uint64_t load_short(const uint8_t *p, size_t len)
 {
 	uint32_t first, last;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hash: mixing, and an open-addressing map from a 128-bit key to a handle. Every table of the
- * model fits: (image, address), (parent, frame), the 128-bit digest of a raw stack. Why by hand:
- * doc/dependencies.md.
+ * hash: hash functions, and an open-addressing map from a 128-bit key to a handle. Every table of
+ * the model fits: (image, address), (parent, frame), the 128-bit digest of a raw stack.
+ * doc/dependencies.md says why it is not a library.
  */
 #ifndef KSCOPE_BASE_HASH_H
 #define KSCOPE_BASE_HASH_H
@@ -25,10 +25,10 @@ struct hash {
 };
 
 uint64_t hash_bytes(const void *data, size_t len);
-/* A digest wide enough to stand for the words themselves. */
+/* A digest wide enough to be used in place of the words themselves. */
 struct hash_key hash_words(const uint64_t *words, size_t nr, uint64_t seed);
 
-/* The value's place. A new key gets a place holding 0: store a value there before the next call. */
+/* Returns the slot of the value. A new key's slot holds 0: store a value before the next call. */
 uint32_t *hash_at(struct hash *hash, struct hash_key key);
 uint32_t hash_get(const struct hash *hash, struct hash_key key); /* 0 if absent */
 void hash_release(struct hash *hash);

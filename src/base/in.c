@@ -17,7 +17,7 @@
 #define WINDOW ((size_t)128 << 10)
 #define PACKED WINDOW
 
-/* A packed stream: what was read of it and not yet unpacked. */
+/* Compressed bytes that were read but not yet decompressed. */
 struct packed {
 	uint8_t data[PACKED];
 	size_t at, end;
@@ -57,7 +57,7 @@ static size_t read_packed(struct in *in, uint8_t *to, size_t len)
 		}
 		src = packed->end - packed->at;
 		dst = len;
-		/* Also when all was read: some of what it becomes may not have been handed out. */
+		/* Even at end of file: the decompressor may still hold output. */
 		ret = ops->step(in->unpack, packed->data + packed->at, &src, to, &dst);
 		if (ret < 0) {
 			err_at(&in->err, ERR_INPUT, in->path,
@@ -176,9 +176,10 @@ static int start_unpacking(struct in *in, struct err *err)
 		return 0;
 	in->unpack = ops->open();
 	if (!in->unpack)
-		return err_set(err, ERR_INPUT, "%s: packed with %s, and kscope is built without it",
-			       in->path, ops->name);
-	/* What the first peek read is packed too: the window is never larger than PACKED here. */
+		return err_set(err, ERR_INPUT,
+			       "%s: compressed with %s, but kscope was built without it", in->path,
+			       ops->name);
+	/* The first peek read compressed bytes. They fit: the window is not larger than PACKED. */
 	in->packed = xmalloc(sizeof(*in->packed));
 	memcpy(in->packed->data, head, have);
 	in->packed->at = 0;
@@ -189,7 +190,7 @@ static int start_unpacking(struct in *in, struct err *err)
 	return 0;
 }
 
-/* Some editors put it before text; no binary format begins with it. */
+/* Some editors write one at the start of a text file; no binary format begins with it. */
 static void skip_byte_order_mark(struct in *in)
 {
 	size_t have;
@@ -266,7 +267,7 @@ bool in_streams(const struct in *in)
 	return in->fd >= 0 && lseek(in->fd, 0, SEEK_CUR) < 0;
 }
 
-/* The stream from here to its end goes to a file; what was skipped before is not needed again. */
+/* Copies the rest of the stream to a temporary file; skipped bytes are not needed again. */
 static int spool(struct in *in, struct err *err)
 {
 	uint64_t start = in_offset(in);
@@ -306,7 +307,7 @@ int in_seek(struct in *in, uint64_t offset, struct err *err)
 		in->at = (size_t)(offset - in->base);
 		return 0;
 	}
-	if (in->fd < 0) { /* memory: the end is as far as it goes */
+	if (in->fd < 0) { /* memory: cannot seek past the end */
 		in->at = in->end;
 		return 0;
 	}
@@ -345,12 +346,11 @@ int in_clone(struct in *copy, struct in *in, size_t window, struct err *err)
 		in_open_memory(copy, in->path, in->data, in->end);
 		return 0;
 	}
-	/* A dup would share the file position; opening it again does not. */
+	/* A dup would share the file position; a new open does not. */
 	snprintf(link, sizeof(link), "/proc/self/fd/%d", in->fd);
 	fd = open(link, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
-		return err_set(err, ERR_INPUT, "%s: cannot open again: %s", in->path,
-			       strerror(errno));
+		return err_set(err, ERR_INPUT, "%s: cannot reopen: %s", in->path, strerror(errno));
 	init(copy, in->path, fd, window);
 	return 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * in: bytes to look at and then skip. A file, a pipe, stdin ("-") and their packed forms (zstd,
- * gzip, xz, lzma, lz4) look alike. Nothing is kept but a window, so memory does not follow the size
+ * in: an input stream to peek at and then skip. A file, a pipe, stdin ("-") and their compressed
+ * forms (zstd, gzip, xz, lzma, lz4) look alike. Only a window is kept in memory, whatever the size
  * of the input.
  */
 #ifndef KSCOPE_BASE_IN_H
@@ -19,26 +19,26 @@ struct in {
 	int fd;
 	uint64_t size;	       /* of the file, 0 if unknown: for progress */
 	uint64_t taken;	       /* bytes read from fd so far: for progress */
-	struct unpack *unpack; /* and what was read but not unpacked yet */
-	struct packed *packed;
-	uint8_t *data; /* the window: data[at..end) is not skipped yet */
+	struct unpack *unpack; /* NULL if the input is not compressed */
+	struct packed *packed; /* bytes that were read but not decompressed yet */
+	uint8_t *data;	       /* the window: data[at..end) is not skipped yet */
 	size_t at, end, cap;
-	uint64_t base; /* offset of data[0] in the (unpacked) stream */
+	uint64_t base; /* offset of data[0] in the (decompressed) stream */
 	bool eof;
-	struct err err; /* a read or unpack error; the stream then ends there */
+	struct err err; /* a read or decompression error, which also ends the stream */
 };
 
-/* The longest window a peek may ask for: a bound for every length read from input. */
+/* The most a peek may ask for: bounds every length read from the input. */
 #define IN_MAX_PEEK ((size_t)64 << 20)
 
 int in_open(struct in *in, const char *path, struct err *err);
-/* Reads from memory instead, which must outlive the in. For fuzzing and nested data. */
+/* Reads from a copy of `data` instead of a file. For fuzzing and nested data. */
 void in_open_memory(struct in *in, const char *name, const void *data, size_t len);
 void in_close(struct in *in);
 
 /*
- * At least `want` bytes if there are as many, and however many more are at hand: *have tells.
- * Fewer than `want` means the stream ends there. The bytes stay until the next in_ call.
+ * Returns at least `want` bytes if the stream has them, and any more that are buffered; *have is
+ * how many. Fewer than `want` means the stream ends there. Valid until the next in_ call.
  */
 const uint8_t *in_peek(struct in *in, size_t want, size_t *have);
 /*
@@ -50,16 +50,16 @@ bool in_ready(struct in *in, size_t want);
 void in_wait(struct in *in);
 /* True if the bytes come from a pipe or a device: the stream may be read only once. */
 bool in_streams(const struct in *in);
-/* Returns how much was skipped: less than n only at the end. */
+/* Returns how many bytes were skipped: fewer than n only at the end. */
 uint64_t in_skip(struct in *in, uint64_t n);
 static inline uint64_t in_offset(const struct in *in)
 {
 	return in->base + in->at;
 }
 
-/* Forward and back. Packed and piped input is first copied to an unlinked temporary file. */
+/* Forward or back. Copies compressed and piped input to an unlinked temporary file first. */
 int in_seek(struct in *in, uint64_t offset, struct err *err);
-/* The length of the whole (unpacked) stream, by the same means. */
+/* The length of the whole (decompressed) stream; may copy it to a file as in_seek() does. */
 int in_length(struct in *in, uint64_t *length, struct err *err);
 /* A second, independent view of the same bytes, after in_length(). */
 int in_clone(struct in *copy, struct in *in, size_t window, struct err *err);

@@ -118,7 +118,7 @@ static bool code_unit(const char *at, const char *end, uint32_t *code)
 	return true;
 }
 
-/* Beyond 16 bits a character is two units; half of one is no character. */
+/* Joins a surrogate pair; an unpaired surrogate becomes U+FFFD. */
 static uint32_t whole_character(uint32_t code, const char **at, const char *end)
 {
 	uint32_t low;
@@ -168,7 +168,7 @@ bool json_string(struct json *js, struct buf *text)
 			break;
 		at = escape + 1;
 		if (!add_escape(text, &at, end))
-			return json_fail(js, "a string with a broken escape");
+			return json_fail(js, "invalid escape in a string");
 	}
 	buf_add(text, "", 0);
 	return true;
@@ -215,7 +215,7 @@ static bool hex_digits(struct json *js, uint64_t *value)
 		if (digit > 15)
 			break;
 		if (sum >> 60)
-			return json_fail(js, "a number beyond 64 bits");
+			return json_fail(js, "number does not fit in 64 bits");
 		sum = sum << 4 | digit;
 	}
 	*value = sum;
@@ -237,7 +237,7 @@ static bool digits(struct json *js, uint64_t *value)
 	for (; at < end && (digit = *at - (unsigned)'0') <= 9; at++) {
 		if (__builtin_mul_overflow(sum, 10, &sum) ||
 		    __builtin_add_overflow(sum, digit, &sum))
-			return json_fail(js, "a number beyond 64 bits");
+			return json_fail(js, "number does not fit in 64 bits");
 	}
 	js->at = at;
 	*value = sum;
@@ -246,7 +246,7 @@ static bool digits(struct json *js, uint64_t *value)
 	return at > start || json_fail(js, "expected a whole number");
 }
 
-/* The digits behind a decimal point, as if there were none, and how many they are. */
+/* Appends the digits after a decimal point to *value; *nr is how many there are. */
 static bool fraction(struct json *js, uint64_t *value, int *nr)
 {
 	const uint8_t *start = js->at;
@@ -255,13 +255,13 @@ static bool fraction(struct json *js, uint64_t *value, int *nr)
 	for (; js->at < js->end && (digit = *js->at - (unsigned)'0') <= 9; js->at++) {
 		if (__builtin_mul_overflow(*value, 10, value) ||
 		    __builtin_add_overflow(*value, digit, value))
-			return json_fail(js, "a number beyond 64 bits");
+			return json_fail(js, "number does not fit in 64 bits");
 	}
 	*nr = (int)(js->at - start);
 	return *nr || json_fail(js, "expected a digit");
 }
 
-/* What follows an e, with its sign. */
+/* The digits after an e, with an optional sign. */
 static bool exponent(struct json *js, int *value)
 {
 	bool negative = js->at < js->end && *js->at == '-';
@@ -277,7 +277,10 @@ static bool exponent(struct json *js, int *value)
 	return js->at > start || json_fail(js, "expected a digit");
 }
 
-/* The rest of 1.2e6 or 1200000.0, as some tools write whole numbers; others are wrong. */
+/*
+ * The rest of 1.2e6 or 1200000.0, as some tools write whole numbers. Fails if the number is not
+ * whole.
+ */
 static bool scale(struct json *js, uint64_t *value)
 {
 	int places = 0, power = 0;
@@ -294,7 +297,7 @@ static bool scale(struct json *js, uint64_t *value)
 	}
 	for (power -= places; *value && power > 0; power--) {
 		if (__builtin_mul_overflow(*value, 10, value))
-			return json_fail(js, "a number beyond 64 bits");
+			return json_fail(js, "number does not fit in 64 bits");
 	}
 	for (; *value && power < 0; power++) {
 		if (*value % 10)
@@ -326,7 +329,7 @@ static bool number(struct json *js, uint64_t *value)
 	if (!ok)
 		return false;
 	if (negative)
-		*value = -*value; /* printed as signed by a sender in C */
+		*value = -*value; /* a C program printed it as signed */
 	if (js->at == js->end)
 		return run_out(js);
 	if (quoted)
@@ -340,7 +343,7 @@ bool json_u64(struct json *js, uint64_t *value)
 	uint64_t sum = 0;
 	unsigned digit, nr = 0;
 
-	/* By far the most common: a few digits in quotes. Everything else takes its time. */
+	/* Fast path for by far the most common form: a few digits in quotes. */
 	if (json_peek(js) == '"' && js->end - js->at > 20) {
 		for (at = js->at + 1; nr < 18 && (digit = *at - (unsigned)'0') <= 9; at++, nr++)
 			sum = sum * 10 + digit;
@@ -362,7 +365,7 @@ bool json_u32(struct json *js, uint32_t *value)
 		return false;
 	if (wide > UINT32_MAX) {
 		js->at = start;
-		return json_fail(js, "a number beyond 32 bits");
+		return json_fail(js, "number does not fit in 32 bits");
 	}
 	*value = (uint32_t)wide;
 	return true;
@@ -379,7 +382,7 @@ static bool skip_word(struct json *js)
 	return js->at > start || json_fail(js, "expected a value");
 }
 
-/* Which brackets are open: a bit each, set for [ ]. */
+/* The open brackets, one bit each: set for [, clear for {. */
 struct nesting {
 	uint8_t lists[MAX_NESTING / 8];
 	unsigned depth;
@@ -390,7 +393,7 @@ static bool open_bracket(struct json *js, struct nesting *open, int c)
 	unsigned bit = open->depth % 8;
 
 	if (open->depth == MAX_NESTING)
-		return json_fail(js, "values nested too deep");
+		return json_fail(js, "values nested too deeply");
 	open->lists[open->depth / 8] &= (uint8_t) ~(1U << bit);
 	open->lists[open->depth++ / 8] |= (uint8_t)((c == '[') << bit);
 	js->at++;
@@ -403,7 +406,7 @@ static bool close_bracket(struct json *js, struct nesting *open, int c)
 		return json_fail(js, "expected a value");
 	open->depth--;
 	if ((open->lists[open->depth / 8] >> open->depth % 8 & 1) != (c == ']'))
-		return json_fail(js, "a bracket that closes another kind");
+		return json_fail(js, "mismatched bracket");
 	js->at++;
 	return true;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * log: what the tool says on stderr while it works. The level is the program's only mutable
- * global: 0 errors, 1 warnings and results (the default), 2 notes (-v).
+ * log: messages on stderr. The level is the program's only mutable global: 0 errors, 1 warnings
+ * and results (the default), 2 notes (-v).
  */
 #ifndef KSCOPE_BASE_LOG_H
 #define KSCOPE_BASE_LOG_H

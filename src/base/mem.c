@@ -26,8 +26,8 @@ static void *or_die(void *p)
 }
 
 /*
- * Large tables are hit all over: in large pages they cost fewer faults and cache misses. All of the
- * block is marked, for only then can it be moved by moving its pages when it grows.
+ * Accesses to large tables are scattered: huge pages save faults and TLB misses. Mark the whole
+ * block, or mremap() cannot move its pages when it grows.
  */
 static void *in_large_pages(void *p, size_t size)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * mem: allocation that does not fail (out of memory ends the tool with a message), growing
- * arrays, and an arena for what lives as long as its owner.
+ * mem: allocation that does not fail (out of memory aborts with a message), growing arrays, and an
+ * arena for objects that live as long as their owner.
  */
 #ifndef KSCOPE_BASE_MEM_H
 #define KSCOPE_BASE_MEM_H
@@ -18,7 +18,7 @@ char *xasprintf(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 size_t grown_capacity(size_t have, size_t want);
 
-/* Make room for `want` elements in the array `ptr`, whose capacity is kept in `cap`. */
+/* Makes room for `want` elements in the array `ptr`, whose capacity is `cap`. */
 #define GROW(ptr, want, cap)                                            \
 	do {                                                            \
 		if ((size_t)(want) > (size_t)(cap)) {                   \
@@ -33,7 +33,7 @@ struct arena {
 	size_t left;
 };
 
-/* Zeroed storage is not promised; alignment to 8 is. Everything goes at once in the release. */
+/* Aligned to 8 bytes, not zeroed. arena_release() frees everything at once. */
 void *arena_alloc(struct arena *arena, size_t size);
 char *arena_strndup(struct arena *arena, const char *s, size_t len);
 void arena_release(struct arena *arena);

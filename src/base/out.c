@@ -28,9 +28,9 @@ static const char *hint(int error)
 	case ENOENT:
 	case ENOTDIR: return " (the folder must exist)";
 	case EISDIR: return " (name a file inside it)";
-	case EROFS: return " (name a file on a disk that can be written)";
+	case EROFS: return " (name a file on a writable disk)";
 	case EFBIG: return " (see ulimit -f)";
-	case EPIPE: return " (who reads the output went away)";
+	case EPIPE: return " (the reader closed the pipe)";
 	default: return "";
 	}
 }
@@ -52,7 +52,7 @@ static void release(struct out *out)
 	memset(out, 0, sizeof(*out));
 }
 
-/* The file that a chain of symbolic links ends in, whether it exists or not; NULL for a loop. */
+/* The target of a chain of symbolic links, whether it exists or not; NULL for a loop. */
 static char *follow_links(const char *path)
 {
 	char *at = xstrdup(path);
@@ -85,7 +85,7 @@ static char *temp_name(const char *target, int nr)
 	return name;
 }
 
-/* A file without a name needs /proc to get one later. */
+/* Needs /proc: linkat() names the file later by its path there. */
 static int open_nameless(const char *target)
 {
 	char *folder = text_folder(target);
@@ -125,7 +125,7 @@ static int open_named(struct out *out)
 	out->target = follow_links(out->path);
 	if (!out->target)
 		return -1;
-	/* The rename would replace even a file that its owner has protected. */
+	/* The rename would replace even a write-protected file. */
 	if (access(out->target, W_OK) && errno != ENOENT)
 		return -1;
 	out->named = true;
@@ -244,7 +244,7 @@ bool out_failed(const struct out *out)
 	return out->failed != 0;
 }
 
-/* What follows returns 0 or an errno. */
+/* The commit functions below return 0 or an errno. */
 
 static int copy_all(int from, int to, uint8_t *buffer)
 {
@@ -278,8 +278,8 @@ static int commit_spool(struct out *out)
 }
 
 /*
- * A name that is free is taken at once. One that is not must be replaced, for which the file
- * needs a temporary name first: linking never replaces.
+ * Links the file directly if the name is free. linkat() never replaces a file, so otherwise link
+ * it under a temporary name and rename that.
  */
 static int name_nameless(struct out *out)
 {
@@ -295,7 +295,7 @@ static int name_nameless(struct out *out)
 			return rename(out->temp, out->target) ? errno : 0;
 	}
 	free(out->temp);
-	out->temp = NULL; /* not ours to remove */
+	out->temp = NULL; /* the name is not ours: do not unlink it */
 	return errno;
 }
 
@@ -305,7 +305,7 @@ static int commit_named(struct out *out)
 
 	if (!out->temp)
 		return name_nameless(out);
-	/* Network file systems tell of a full disk only here. */
+	/* Network file systems may report a full disk only here. */
 	out->fd = -1;
 	if (close(fd))
 		return errno;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * out: buffered output that is whole or absent. A regular file is written under no name (or a
- * temporary one) and takes its name in out_commit(); "-" is stdout, and devices and pipes are
- * written as they are. Errors stick: write on, and look once at the result of out_commit().
+ * out: buffered output, complete or absent. A regular file is written without a name (or under a
+ * temporary one) and gets its name in out_commit(); "-" is stdout; devices and pipes are written
+ * directly. Errors stick: keep writing and check only the result of out_commit().
  */
 #ifndef KSCOPE_BASE_OUT_H
 #define KSCOPE_BASE_OUT_H
@@ -16,10 +16,10 @@
 struct out {
 	const char *path; /* borrowed: must outlive the out */
 	int fd;
-	bool named;   /* takes its name in the commit */
-	bool spooled; /* a seekable stand-in for stdout or a pipe, copied there in the commit */
+	bool named;   /* a regular file, which gets its name in the commit */
+	bool spooled; /* a seekable temporary file; the commit copies it to stdout or the pipe */
 	char *target; /* `path` with its symbolic links followed; only if named */
-	char *temp;   /* the temporary name, where the file system cannot do without */
+	char *temp;   /* a temporary name, if O_TMPFILE does not work here */
 	uint8_t *data;
 	size_t len;
 	uint64_t flushed; /* bytes before data[0] */
@@ -31,15 +31,15 @@ int out_open(struct out *out, const char *path, bool need_seek, struct err *err)
 void out_write(struct out *out, const void *data, size_t len);
 void out_puts(struct out *out, const char *s);
 uint64_t out_offset(const struct out *out);
-/* Overwrites bytes written before. */
+/* Overwrites bytes that were already written. */
 void out_patch(struct out *out, uint64_t offset, const void *data, size_t len);
 /* Sends on what waits in the buffer, if somebody may be reading along: of a pipe or a device. */
 void out_flush(struct out *out);
-/* True once writing has failed: a long job may stop early. */
+/* True once a write has failed, so that a long job can stop early. */
 bool out_failed(const struct out *out);
-/* Makes the file appear. After -1 nothing of it is left. Either way the out is released. */
+/* Makes the file appear. On -1 no partial file remains. Always releases the out. */
 int out_commit(struct out *out, struct err *err);
-/* Drops what was written. Harmless after out_commit() and on a zeroed out. */
+/* Discards the output. Harmless after out_commit() and on a zeroed out. */
 void out_abandon(struct out *out);
 
 #endif

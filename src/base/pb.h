@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* pb: reading protobuf, one field at a time, from memory. */
+/* pb: reads protobuf from memory, one field at a time. */
 #ifndef KSCOPE_BASE_PB_H
 #define KSCOPE_BASE_PB_H
 
@@ -16,12 +16,12 @@ struct pb {
 struct pb_field {
 	uint32_t number;
 	enum pb_wire wire;
-	uint64_t value;	 /* of a number, else 0 */
-	struct pb bytes; /* of PB_BYTES, else nothing */
+	uint64_t value;	 /* 0 for PB_BYTES */
+	struct pb bytes; /* empty unless PB_BYTES */
 };
 
 bool pb_varint(struct pb *pb, uint64_t *value);
-/* 1: a field, 0: the end, -1: not protobuf. */
+/* Returns 1 for a field, 0 at the end, -1 if the bytes are not protobuf. */
 int pb_next(struct pb *pb, struct pb_field *field);
 
 #endif

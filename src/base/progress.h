@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* progress: one line on a terminal, when a job takes over a second. */
+/* progress: a progress line on a terminal, for jobs that take over a second. */
 #ifndef KSCOPE_BASE_PROGRESS_H
 #define KSCOPE_BASE_PROGRESS_H
 
@@ -14,7 +14,7 @@ struct progress {
 };
 
 void progress_start(struct progress *p, const char *what);
-/* Cheap: looks at the clock once in a few thousand calls. */
+/* Cheap: reads the clock once every few thousand calls. */
 bool progress_due(struct progress *p);
 void progress_show(struct progress *p, uint64_t done, uint64_t all);
 void progress_end(struct progress *p);

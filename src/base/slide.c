@@ -31,11 +31,11 @@ size_t sort_unique(uint64_t *values, size_t nr)
 	return left;
 }
 
-/* Starts that lie at the same place in a step are candidates for the same addresses. */
+/* Starts that are equal modulo the step are candidates for the same addresses. */
 struct classes {
 	const uint64_t *starts;
 	uint64_t mask;
-	uint32_t *order; /* of the starts, by their place in a step */
+	uint32_t *order; /* indices of the starts, sorted modulo the step */
 	size_t nr;
 };
 
@@ -59,7 +59,7 @@ static void classes_init(struct classes *classes, const uint64_t *starts, size_t
 	qsort_r(classes->order, nr, sizeof(*classes->order), by_class, classes);
 }
 
-/* The first in order whose place in a step is at least this. */
+/* Index in `order` of the first start that is at least `place` modulo the step. */
 static size_t first_at(const struct classes *classes, uint64_t place)
 {
 	size_t lo = 0, hi = classes->nr;
@@ -100,7 +100,7 @@ static void vote(const struct classes *classes, uint64_t seen, struct hash *vote
 	}
 }
 
-/* Of equals the smallest distance, so that the answer does not depend on the table. */
+/* The smallest distance wins a tie, so that the result does not depend on the hash order. */
 static void pick(const struct hash *votes, struct slide *slide)
 {
 	for (size_t i = 0; votes->slots && i <= votes->mask; i++) {

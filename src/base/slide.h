@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * slide: how far code was moved as a whole, by votes. Every address that was seen speaks for each
- * distance that would make it the first byte of a function; the true distance gets a vote from
- * every function entry among them, a false one only by accident.
+ * slide: finds how far code was relocated as a whole, by voting. Each address that was seen votes
+ * for every distance that would make it the first byte of a function. The true distance gets a
+ * vote from every function entry among them, a wrong one only by coincidence.
  */
 #ifndef KSCOPE_BASE_SLIDE_H
 #define KSCOPE_BASE_SLIDE_H
@@ -12,20 +12,20 @@
 #include <stdint.h>
 
 struct slide {
-	uint64_t by;	    /* to add to where a function was linked */
-	uint64_t hits;	    /* addresses that are then the first byte of one */
-	uint64_t runner_up; /* the hits of the next best distance */
+	uint64_t by;	    /* add this to a function's link address */
+	uint64_t hits;	    /* addresses that are a function's first byte at this distance */
+	uint64_t runner_up; /* hits of the second best distance */
 };
 
 /*
- * Starts and seen are sorted and without repeats; distances are multiples of `step`, a power of
- * two. False: there is no clear winner; *slide then tells how close it was. Where there are more
- * than some millions of distances to count, only every so many-th address is asked.
+ * starts and seen are sorted and unique; distances are multiples of `step`, a power of two. False:
+ * no clear winner; *slide then shows how close it was. With more than a few million votes to
+ * count, only a regular subset of the addresses votes.
  */
 bool slide_find(const uint64_t *starts, size_t nr_starts, const uint64_t *seen, size_t nr_seen,
 		uint64_t step, struct slide *slide);
 
-/* Sorts, and removes repeats; returns how many are left. */
+/* Sorts and removes duplicates; returns how many are left. */
 size_t sort_unique(uint64_t *values, size_t nr);
 
 #endif

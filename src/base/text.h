@@ -10,11 +10,11 @@
 #include "base/buf.h"
 #include "base/in.h"
 
-/* The whole of [s, s+len) as a number: decimal, or hexadecimal after 0x. False: it is not one. */
+/* Parses all of [s, s+len) as a number: decimal, or hexadecimal after 0x. False: not a number. */
 bool text_u64(const char *s, size_t len, uint64_t *value);
 bool text_hex(const char *s, size_t len, uint64_t *value); /* without 0x */
 bool text_u32(const char *s, size_t len, uint32_t *value);
-/* Seconds with up to nine decimals, as nanoseconds. */
+/* Seconds with up to nine decimals; *ns is in nanoseconds. */
 bool text_seconds(const char *s, size_t len, uint64_t *ns);
 
 /*
@@ -32,17 +32,17 @@ void text_add_plain(struct buf *buf, const char *s);
 /* The same, alone in `scratch`, which owns the result. */
 const char *text_plain(struct buf *scratch, const char *s);
 
-/* Nanoseconds for people: "1.234 s", "56.7 ms". */
+/* Human-readable nanoseconds: "1.234 s", "56.700 ms". */
 void text_duration(struct buf *buf, uint64_t ns);
 
-/* What follows the last slash of a path. */
+/* The part of a path after its last slash. */
 const char *text_last_part(const char *path);
-/* What stands before that, with the slash; "" for a bare name. Owned by the caller. */
+/* The part up to and including the last slash; "" if there is none. The caller frees it. */
 char *text_folder(const char *path);
 
 /*
- * The next line without its end, NUL not included; false at the end of the input. It stays until
- * the next in_ call. A line longer than IN_MAX_PEEK comes in pieces.
+ * The next line without its newline, not NUL-terminated; false at the end of the input. Valid until
+ * the next in_ call. A line longer than IN_MAX_PEEK is returned in pieces.
  */
 bool text_line(struct in *in, const char **line, size_t *len);
 

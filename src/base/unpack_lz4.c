@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * lz4 in the form that kernels are packed with (lz4 -l): blocks of up to 8 MB when unpacked, each
- * after its packed length. Nothing marks the end.
+ * lz4 in the legacy format used for kernels (lz4 -l): blocks of up to 8 MB when decompressed, each
+ * preceded by its compressed length. Nothing marks the end.
  */
 #include "base/unpack.h"
 
@@ -26,9 +26,9 @@ static bool lz4_magic(const uint8_t *head, size_t len)
 struct lz4 {
 	struct unpack unpack;
 	uint8_t *packed, *block;
-	bool in_block;	   /* packed is to become a block; otherwise its length, or the magic */
-	size_t have, want; /* of packed */
-	size_t at, end;	   /* of block: what is to be handed out */
+	bool in_block;	   /* packed collects a block; otherwise a length, or the magic number */
+	size_t have, want; /* bytes in packed */
+	size_t at, end;	   /* block[at..end) is not returned yet */
 	bool begun;
 };
 

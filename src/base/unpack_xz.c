@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* xz, and the older lzma that kernels may still be packed with. One library reads both. */
+/* xz, and the older lzma that some kernels still use. One library reads both. */
 #include "base/unpack.h"
 
 #include <string.h>
 
 /*
- * Six bytes, two that say how the contents are checked, and the checksum of these. Decompressors
- * have the six bytes as well, inside their code.
+ * Six bytes, two flag bytes that name the integrity check, and the CRC of the flags. The six bytes
+ * alone are not enough: the code of a decompressor contains them too.
  */
 static bool xz_magic(const uint8_t *head, size_t len)
 {
@@ -27,9 +27,9 @@ static bool xz_magic(const uint8_t *head, size_t len)
 }
 
 /*
- * lzma has no magic: a byte of properties, which is the same for all that was ever packed with the
- * defaults, the size of the dictionary, a power of two of at most 128 MB, and the length, which is
- * left open where the packer wrote to a pipe.
+ * lzma has no magic number. Its header is a byte of properties, always the same with default
+ * settings; the dictionary size, a power of two of at most 128 MB; and the length, all ones if the
+ * compressor wrote to a pipe.
  */
 static bool lzma_magic(const uint8_t *head, size_t len)
 {
@@ -50,7 +50,7 @@ static bool lzma_magic(const uint8_t *head, size_t len)
 
 #include "base/mem.h"
 
-#define MEMORY_MAX ((uint64_t)256 << 20) /* of the dictionary: hostile headers ask for 4 GB */
+#define MEMORY_MAX ((uint64_t)256 << 20) /* for the dictionary: hostile headers ask for 4 GB */
 
 struct xz {
 	struct unpack unpack;

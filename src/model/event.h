@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * event: what readers make and writers take. Everything an event points to is borrowed: it is
- * valid until the reader is asked for the next one. Addresses are as in the data, ids as in the
- * data; names come later (model/frame).
+ * event: what readers produce and writers consume. Everything an event points to is borrowed and
+ * valid until the reader returns the next one. Addresses and ids are as in the data; names come
+ * later (model/frame).
  */
 #ifndef KSCOPE_MODEL_EVENT_H
 #define KSCOPE_MODEL_EVENT_H
@@ -20,11 +20,11 @@ enum event_kind {
 	EVENT_MAP,    /* a binary is mapped */
 	EVENT_SAMPLE, /* a call stack and its weight */
 	EVENT_LOST,   /* samples or bytes that are missing here */
-	EVENT_SYMBOL, /* code that no file holds has a name from now on */
-	EVENT_SWITCH, /* a task goes on or off its cpu */
-	EVENT_ALLOC,  /* memory is taken or given back */
+	EVENT_SYMBOL, /* code that is in no file has this name from now on */
+	EVENT_SWITCH, /* a task starts or stops running on a cpu */
+	EVENT_ALLOC,  /* memory is allocated or freed */
 	EVENT_CALL,   /* a function is entered or left */
-	EVENT_BRANCH, /* control goes elsewhere: traced flow */
+	EVENT_BRANCH, /* a branch in a control flow trace */
 	EVENT_AUX,    /* bytes of a kind that its decoder knows: a hardware trace, say */
 	EVENT_CHAIN,  /* a sample whose chain may run through interrupts; pass/split splits it */
 	EVENT_KINDS
@@ -40,12 +40,12 @@ enum event_kind {
 
 #define NO_TIME UINT64_MAX
 #define NO_CPU UINT32_MAX
-#define NO_TASK UINT32_MAX /* pid and tid of data that does not tell */
+#define NO_TASK UINT32_MAX /* pid and tid, if unknown */
 
 /*
  * Markers inside a call chain: the addresses that follow are of this kind. Values are those of
- * perf, so chains pass through unchanged; IP_NAMED is ours: what follows are handles of frames
- * that the reader made itself because its data has names in place of addresses.
+ * perf, so chains pass through unchanged. IP_NAMED is ours: handles of frames follow, which the
+ * reader created because its data has names instead of addresses.
  */
 #define IP_MARKERS ((uint64_t)-4095) /* this and above are markers */
 #define IP_KERNEL ((uint64_t)-128)
@@ -68,15 +68,15 @@ struct event_meta { /* keys: arch, hostname, osrelease, cmdline, cpudesc, nrcpus
 	const char *key, *value;
 };
 
-enum source_lacks {		     /* what samples of a source do not tell */
+enum source_lacks {		     /* what samples of a source do not have */
 		    LACKS_CHAIN = 1, /* only the pc */
 		    LACKS_TIME = 2,
 		    LACKS_CPU = 4,
 };
 
 struct event_source {
-	uint32_t id;	  /* the reader's own number; samples refer to it */
-	const char *name; /* NULL: named after type, config and the architecture */
+	uint32_t id;	  /* assigned by the reader; samples refer to it */
+	const char *name; /* NULL: derived from type, config and the architecture */
 	uint32_t type;
 	uint64_t config;
 	uint64_t period;  /* 0: varies, or unknown */
@@ -84,21 +84,21 @@ struct event_source {
 	const char *unit; /* of a sample's weight; NULL: events of this source */
 	unsigned lacks;	  /* enum source_lacks */
 	bool branches;	  /* samples have a branch stack */
-	bool raw;	  /* samples have bytes of their own, as tracepoints do */
+	bool raw;	  /* samples have raw data, as tracepoints do */
 };
 
 struct event_comm {
 	const char *comm;
 	/*
-	 * It runs another binary from now on. The old maps stay until new ones hide them: what the
-	 * kernel still does on behalf of the old binary, execve() itself, is seen after this.
+	 * The task called execve(). The old maps stay until new ones replace them, because samples
+	 * of the rest of execve(), on behalf of the old binary, still follow.
 	 */
 	bool exec;
 };
 
-struct event_fork { /* also of EVENT_EXIT, where the parent may be 0: unknown */
+struct event_fork { /* also for EVENT_EXIT, where the parent may be 0: unknown */
 	uint32_t parent_pid, parent_tid;
-	bool fresh; /* it was there before the recording: it has maps of its own */
+	bool fresh; /* it existed before the recording: do not copy the parent's maps */
 };
 
 struct event_map {
@@ -108,41 +108,41 @@ struct event_map {
 	uint8_t build_id_len;
 	uint8_t prot;	/* PROT_* of mmap(2) */
 	bool kernel;	/* in the kernel's space: shared by all tasks */
-	bool foreign;	/* the path is of another system: what this machine has there is not it */
-	bool as_linked; /* addresses are those of the ELF itself: offset means nothing */
+	bool foreign;	/* the path is on another system: do not use this machine's file */
+	bool as_linked; /* addresses are the ELF's own: offset is unused, except with an anchor */
 	/*
-	 * The whole image, for the whole life of the task: addr, len and offset are not known and
+	 * The whole image, for the whole life of the task: addr, len and offset are unknown and
 	 * come from the program headers.
 	 */
 	bool whole;
-	bool given; /* the user named this very file: it is looked for as it is first */
-	bool guest; /* of a virtual machine */
+	bool given; /* the user named this file: try its path first */
+	bool guest; /* in a virtual machine */
 	/*
-	 * The image is not where it was linked, but moved as a whole: this symbol is at `offset`.
-	 * With as_linked. "" stands for the start of a kernel module.
+	 * With as_linked: the image was relocated as a whole, and this symbol is at `offset`. "" is
+	 * the start of a kernel module.
 	 */
 	const char *anchor;
-	const char *names; /* a file, brought along with the data, that names the code; or NULL */
+	const char *names; /* a file with symbols that came with the data, or NULL */
 };
 
-struct branch {			  /* taken, newest first: Intel LBR and its kin */
-	uint64_t from, to, flags; /* flags as perf has them */
+struct branch {			  /* taken, newest first: Intel LBR and the like */
+	uint64_t from, to, flags; /* flags as in perf */
 };
 
-/* What a stack can be unwound from: the registers, and a copy of the stack from sp up. */
+/* Input for the unwinder: the registers, and a copy of the stack from sp up. */
 struct cpu_state {
 	uint64_t abi;  /* perf's: 1 for 32, 2 for 64 bits */
 	uint64_t mask; /* which registers regs has, lowest first */
 	const uint64_t *regs;
 	/*
-	 * perf keeps the user's registers, by numbers of its own, beside a chain of the kernel's.
-	 * Otherwise they are the cpu's at the moment of the sample, in whatever context it was, by
-	 * DWARF's numbers; the chain is only the pc, and all of it is to be found.
+	 * False: perf's user registers, in perf's numbering, to extend a kernel chain. True: the
+	 * cpu's registers at the sample, in any context, in DWARF's numbering; the chain has only
+	 * the pc, and the unwinder has to find the rest.
 	 */
 	bool whole;
 	const uint8_t *stack;
 	uint64_t stack_len;
-	/* The stack that this one was entered from, if it is another: interrupts may have their own. */
+	/* The interrupted stack, if interrupts run on their own. */
 	uint64_t outer_addr;
 	const uint8_t *outer;
 	uint64_t outer_len;
@@ -156,10 +156,10 @@ struct event_sample {
 	const uint64_t *ips; /* leaf first, the sampled pc being the first, with markers */
 	uint32_t nr;
 	uint32_t source;
-	uint64_t pc;	 /* if the chain begins elsewhere; 0: it does not */
-	bool no_chain;	 /* none was recorded here: ips is the pc */
-	uint64_t weight; /* how much it stands for in events of its source: perf's period */
-	uint64_t count; /* of samples: more than one in data that was summed up before; 0 means 1 */
+	uint64_t pc;	  /* if the chain does not begin with it; else 0 */
+	bool no_chain;	  /* no chain was recorded: ips has only the pc */
+	uint64_t weight;  /* in events of its source: perf's period */
+	uint64_t count;	  /* number of samples, more than 1 in aggregated data; 0 means 1 */
 	uint64_t context; /* IP_KERNEL or IP_USER...: where the pc was */
 	/*
 	 * The stack of the chain, interned by the maps of its time; 0: not yet. Samples that sum up
@@ -170,20 +170,20 @@ struct event_sample {
 	uint32_t nr_branches;
 	const uint8_t *raw; /* NULL: this source has none */
 	uint32_t raw_len;
-	uint32_t nr_unwound;	       /* how many of the last ips src/unwind has found */
-	const struct cpu_state *state; /* NULL: the chain is all there is */
+	uint32_t nr_unwound;	       /* how many of the last ips src/unwind found */
+	const struct cpu_state *state; /* NULL: nothing to unwind from */
 };
 
 struct event_lost {
 	uint64_t count; /* samples; 0 if only bytes are known */
 	uint64_t bytes;
-	bool damage; /* lost here, by damage to the input, and not while recording */
+	bool damage; /* lost by damage to the input, not while recording */
 };
 
 struct event_symbol {
 	uint64_t addr, len;
 	const char *name;
-	bool gone;     /* from now on it has not */
+	bool gone;     /* the code is removed */
 	uint16_t type; /* perf's: 1 for BPF */
 };
 
@@ -195,7 +195,7 @@ struct event_switch {
 
 enum alloc_op {
 	ALLOC_NEW,
-	ALLOC_RESIZE, /* ptr is the old one; whether the block moved is not told */
+	ALLOC_RESIZE, /* ptr is the old one; the block may have moved */
 	ALLOC_FREE,
 };
 
@@ -223,9 +223,9 @@ enum branch_kind {
 /* A cpu leaves one straight run of instructions for another. */
 struct event_branch {
 	enum branch_kind kind;
-	uint64_t from, to;     /* addresses: of the branch itself, of where it leads; 0 unknown */
-	uint64_t instructions; /* that this cpu ran since its last branch event */
-	uint64_t next;	       /* behind a call: where it should return to; 0 unknown */
+	uint64_t from, to;     /* addresses of the branch and of its target; 0 unknown */
+	uint64_t instructions; /* executed by this cpu since its last branch event */
+	uint64_t next;	       /* of a call: the return address; 0 unknown */
 	uint64_t sp;	       /* at `to`; 0 unknown */
 	uint64_t context;      /* IP_KERNEL or IP_USER, of `to` */
 	uint64_t space;	       /* the register that names the address space, at `to`; 0 unknown */
@@ -238,8 +238,8 @@ struct event_call {
 };
 
 struct event_aux {
-	const char *kind;     /* "intel_pt"...; "tracing_data": how tracepoints' bytes are read */
-	const uint8_t *data;  /* a piece; NULL: only the fact that this much was recorded */
+	const char *kind;     /* "intel_pt"...; "tracing_data": the format of tracepoint data */
+	const uint8_t *data;  /* a piece; NULL: not stored, only the length is known */
 	uint64_t len, offset; /* offset in the stream of this cpu or task */
 	uint64_t flags;
 };
@@ -284,7 +284,7 @@ static inline bool ip_is_marker(uint64_t ip)
 }
 
 extern const char *const event_names[EVENT_KINDS];
-const char *ip_marker_name(uint64_t marker);		  /* NULL: an unknown one */
+const char *ip_marker_name(uint64_t marker);		  /* NULL: unknown */
 uint64_t ip_marker_by_name(const char *name, size_t len); /* 0: none */
 
 #endif

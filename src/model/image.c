@@ -127,8 +127,8 @@ bool image_is_pseudo(const char *path)
 }
 
 /*
- * perf names the code of a kernel that has no build id by the kernel that runs where perf does. So
- * one that has none in its file, because that is a list of symbols, gets one that is made of them.
+ * perf symbolizes a kernel without a build ID with the kernel that is running. So give a kernel
+ * whose file is a symbol list, which has no build ID, one that is derived from the symbols.
  */
 static void make_build_id(struct image *image, struct symfile *symfile)
 {
@@ -144,7 +144,7 @@ static void make_build_id(struct image *image, struct symfile *symfile)
 	set_build_id(image, id, sizeof(id));
 }
 
-/* Takes over the file, if it is the one that was recorded. */
+/* Takes ownership of the file if it is the one that was recorded. */
 static bool adopt(struct image *image, struct symfile *symfile, const char *path, bool this_machine)
 {
 	size_t len;
@@ -153,7 +153,7 @@ static bool adopt(struct image *image, struct symfile *symfile, const char *path
 	if (!id || len > BUILD_ID_MAX)
 		len = id ? BUILD_ID_MAX : 0;
 	if (build_id_differs(image, id, len)) {
-		log_warn("%s: is not the binary that was recorded: its build id differs", path);
+		log_warn("%s: not the binary that was recorded: its build ID differs", path);
 		return false;
 	}
 	set_build_id(image, id, len);
@@ -183,7 +183,7 @@ static char *try_file(struct images *images, struct image *image, char *path)
 	return NULL;
 }
 
-/* perf's own store: ~/.debug/.build-id/xx/yyyy/elf; the kernel may be kallsyms there, or vdso */
+/* perf's build ID cache: ~/.debug/.build-id/xx/yyyy/elf, or .../kallsyms, or .../vdso */
 static char *cached_path(const struct image *image, const char *file)
 {
 	const char *home = getenv("HOME");
@@ -195,7 +195,7 @@ static char *cached_path(const struct image *image, const char *file)
 	return xasprintf("%s/.debug/.build-id/%.2s/%s/%s", home, hex, hex + 2, file);
 }
 
-/* The build id of the kernel that runs here is in a note of its own. */
+/* The kernel exports its ELF notes, build ID included, in /sys. */
 static bool is_running_kernel(const struct images *images, const struct image *image)
 {
 	uint8_t notes[1024];
@@ -213,8 +213,8 @@ static bool is_running_kernel(const struct images *images, const struct image *i
 }
 
 /*
- * The kernel and its modules. Lists of symbols have them all, at the addresses they ran at; an ELF
- * has only one of them.
+ * The kernel and its modules. A symbol list has all of them, at their run-time addresses; an ELF
+ * has only one.
  */
 static char *find_kernel(struct images *images, struct image *image, const char *path)
 {
@@ -233,7 +233,7 @@ static char *find_kernel(struct images *images, struct image *image, const char 
 		file = NULL;
 	}
 	if (!file && !image_is_pseudo(path))
-		return NULL; /* a module's own file is looked for as any other */
+		return NULL; /* find_file() searches for a module's own file like any other */
 	if (!file)
 		file = try_file(images, image, cached_path(image, "elf"));
 	if (!file)
@@ -253,7 +253,7 @@ static char *find_file(struct images *images, struct image *image)
 
 	if (image->kernel)
 		file = find_kernel(images, image, path);
-	/* The kernel hands it to every process; perf keeps a copy. */
+	/* The kernel maps it into every process; perf caches a copy. */
 	if (!strcmp(path, "[vdso]"))
 		file = try_file(images, image, cached_path(image, "vdso"));
 	if (image_is_pseudo(path))
@@ -295,7 +295,7 @@ static uint64_t image_shift(const struct image *image, const struct strtab *stri
 
 	if (!image->moved)
 		return 0;
-	/* A list of symbols of the running kernel has modules where they are. */
+	/* A symbol list of the running kernel has modules at their run-time addresses. */
 	if (!image->anchor)
 		return symfile_machine(image->symfile) ? image->anchor_addr : 0;
 	if (!symfile_find(image->symfile, str_text(strings, image->anchor), &linked))
@@ -324,7 +324,7 @@ uint64_t image_vaddr(struct images *images, uint32_t handle, uint64_t addr)
 	return addr;
 }
 
-#define LANDMARK_STEP 16		    /* functions are mostly aligned to that */
+#define LANDMARK_STEP 16		    /* the usual alignment of functions */
 #define LANDMARK_SEARCH ((uint64_t)1 << 20) /* symbols are sparse only in assembly at the start */
 
 bool image_extent(struct images *images, uint32_t handle, uint64_t *vaddr, uint64_t *len)
@@ -349,7 +349,7 @@ bool image_extent(struct images *images, uint32_t handle, uint64_t *vaddr, uint6
 	return true;
 }
 
-/* Functions that kernels tend to have; whichever comes first in the code otherwise. */
+/* Symbols that most kernels have. */
 static bool usual_landmark(struct symfile *symfile, const char **name, uint64_t *vaddr)
 {
 	static const char *const usual[] = { "_text", "_stext", "_start", "kernel_init" };

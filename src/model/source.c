@@ -94,7 +94,7 @@ static const struct named_event x86_architectural[] = {
 };
 
 static const struct pmu {
-	const char *arch; /* how world_arch() begins */
+	const char *arch; /* a prefix of world_arch() */
 	const struct named_event *events;
 	size_t nr;
 } pmus[] = {
@@ -136,7 +136,7 @@ uint32_t source_name(struct world *world, uint32_t handle)
 			 source->type == SOURCE_RAW ? "raw " : "event ", source->config);
 		name = text;
 	}
-	/* Until the architecture is known a raw event's name may still change. */
+	/* A raw event's name may still change when the architecture becomes known. */
 	if (name != text)
 		source->name = str_intern_z(world->strings, name);
 	return str_intern_z(world->strings, name);
@@ -160,7 +160,7 @@ void source_from_name(struct event_source *source, const char *name)
 		source->type = SOURCE_HARDWARE;
 		return;
 	}
-	/* rHEX, as perf record -e takes it */
+	/* rHEX, as in perf record -e */
 	if (name[0] == 'r' && text_hex(name + 1, strlen(name + 1), &source->config)) {
 		source->type = SOURCE_RAW;
 		source->name = NULL;
@@ -176,6 +176,6 @@ void source_from_name(struct event_source *source, const char *name)
 			return;
 		}
 	}
-	/* cpu-clock: perf goes by the name; of the dummy event perf script prints no chains. */
+	/* cpu-clock: perf shows the name. Not dummy: perf script prints no chains for that. */
 	source->config = 0;
 }

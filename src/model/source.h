@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* source: the name of what triggered a sample, from perf's numbers or the PMU's own. */
+/* source: the name of the event that triggered a sample, from perf's or the PMU's numbers. */
 #ifndef KSCOPE_MODEL_SOURCE_H
 #define KSCOPE_MODEL_SOURCE_H
 
 #include "model/world.h"
 
-/* The name's handle. */
+/* Returns the handle of the name. */
 uint32_t source_name(struct world *world, uint32_t source);
-/* For formats that carry only a name: fills type and config, as perf would parse it. */
+/* For formats that have only a name: sets type and config, parsing the name as perf does. */
 void source_from_name(struct event_source *source, const char *name);
 
 #endif

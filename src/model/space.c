@@ -53,7 +53,7 @@ static struct map tail_of(struct map map, uint64_t start)
 void space_map(struct space *space, struct map map)
 {
 	size_t first = first_from(space, map.start), end = first;
-	struct map keep[3]; /* what remains of the maps hidden in part, around the new one */
+	struct map keep[3]; /* the new map, and the remains of old ones on either side */
 	size_t nr_keep = 0;
 
 	while (end < space->nr && space->maps[end].start <= map.last)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* space: what is mapped where in one address space, as of now. */
+/* space: the current maps of one address space. */
 #ifndef KSCOPE_MODEL_SPACE_H
 #define KSCOPE_MODEL_SPACE_H
 
@@ -17,14 +17,14 @@ struct space {
 	struct map *maps; /* sorted, never overlapping */
 	size_t nr, cap;
 	uint32_t version; /* changes with every change of the maps */
-	int32_t threads;  /* that are known to run besides the first */
+	int32_t threads;  /* known running threads besides the first */
 };
 
 void space_release(struct space *space);
 void space_clear(struct space *space);
-/* A newer map hides the older ones, or the part of them, where it lies. */
+/* Replaces older maps, or parts of them, that the new one overlaps. */
 void space_map(struct space *space, struct map map);
-/* The map that begins there is gone. */
+/* Removes the map that begins at `start`, if any. */
 void space_unmap(struct space *space, uint64_t start);
 void space_copy(struct space *to, const struct space *from);
 const struct map *space_find(const struct space *space, uint64_t addr); /* NULL: nothing there */

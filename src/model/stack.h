@@ -13,7 +13,7 @@
 
 struct stack {
 	uint32_t parent, frame;
-	uint32_t child; /* the first that was made; 0: none */
+	uint32_t child; /* the first child; 0: none */
 };
 
 struct stack_step {
@@ -25,7 +25,7 @@ struct stacks {
 	size_t nr_path, cap_path;
 	struct stack *all;
 	size_t nr, cap;
-	struct hash index; /* (parent, frame) to stack; not of first children, which most are */
+	struct hash index; /* (parent, frame) to stack; without first children, which most are */
 	struct hash memo; /* digest of a raw chain to stack; a cache, emptied when it grows large */
 	uint64_t asked, hits; /* of the memo */
 };

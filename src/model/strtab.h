@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * strtab: every string once. Handles are dense, start at 1 and stay; 0 is "none" and reads as "".
- * Text is owned by the table and lives as long as it does.
+ * strtab: stores every string once. Handles are dense, start at 1 and stay valid; 0 is "none" and
+ * reads as "". The table owns the text.
  */
 #ifndef KSCOPE_MODEL_STRTAB_H
 #define KSCOPE_MODEL_STRTAB_H

@@ -11,7 +11,7 @@
 
 #include "base/mem.h"
 
-#define MEMO_MAX ((size_t)2 << 20) /* entries: 96 MB at the most */
+#define MEMO_MAX ((size_t)2 << 20) /* entries: at most 96 MB */
 #define MEMO_TRIAL 10000
 /* Events that may change what is mapped somewhere. */
 #define REMAPS                                                                  \
@@ -94,7 +94,7 @@ static uint32_t known_task(const struct world *world, uint32_t pid, uint32_t tid
 	return hash_get(&world->task_by_id, task_key(pid, tid));
 }
 
-/* A thread without a name of its own goes by its process's. */
+/* A thread without a name uses its process's. */
 uint32_t world_comm(const struct world *world, uint32_t pid, uint32_t tid)
 {
 	uint32_t comm = world->tasks[known_task(world, pid, tid)].comm;
@@ -109,7 +109,7 @@ const struct map *world_map(const struct world *world, uint32_t pid, uint64_t ad
 	return space_find(&world->spaces[space], addr);
 }
 
-/* From an address to where its function begins; UINT64_MAX: not known. */
+/* The distance from the start of its function to an address; UINT64_MAX: unknown. */
 static uint64_t distance_to_start(struct world *world, uint32_t image, uint64_t offset)
 {
 	struct symfile *symfile = image_symfile(&world->images, image);
@@ -164,7 +164,7 @@ const char *world_arch(const struct world *world)
 	return "";
 }
 
-/* Recorded here, on the kernel that runs: its symbols are those of the data. */
+/* Recorded on this machine, with the running kernel: its symbols match the data. */
 static bool is_this_machine(const struct world *world)
 {
 	const char *host = world_fact(world, "hostname"), *release = world_fact(world, "osrelease");
@@ -174,7 +174,7 @@ static bool is_this_machine(const struct world *world)
 	       !strcmp(release, here.release);
 }
 
-/* The first input to state a fact is believed. */
+/* If inputs disagree, the first one wins. */
 static void add_fact(struct world *world, const struct event_meta *meta)
 {
 	if (world_fact(world, meta->key))
@@ -187,7 +187,7 @@ static void add_fact(struct world *world, const struct event_meta *meta)
 	world->images.this_machine = is_this_machine(world);
 }
 
-/* Sources of several inputs are one if they have the same name. */
+/* Merges sources with the same name from several inputs. */
 static void add_source(struct world *world, uint32_t input, struct event_source *from)
 {
 	uint32_t name = from->name ? str_intern_z(world->strings, from->name) : 0;
@@ -208,7 +208,7 @@ static void add_source(struct world *world, uint32_t input, struct event_source 
 			.lacks = from->lacks,
 		};
 	}
-	/* What one input does not tell, another of the same name may. */
+	/* Another input may have fields that the first one lacks. */
 	if (from->unit && !world->sources[*handle].unit)
 		world->sources[*handle].unit = str_intern_z(world->strings, from->unit);
 	world->sources[*handle].lacks &= from->lacks;
@@ -218,7 +218,7 @@ static void add_source(struct world *world, uint32_t input, struct event_source 
 	from->id = *handle;
 }
 
-/* Memory without a file, as the kernel names it in its records of maps. */
+/* The kernel's names for memory without a file. */
 static bool is_anonymous(const char *path)
 {
 	return !strncmp(path, "//anon", 6) || !strncmp(path, "/dev/zero", 9) ||
@@ -262,7 +262,7 @@ static void add_map(struct world *world, const struct event *ev)
 		  });
 }
 
-/* Code with a name and no file is an image of its own, whose every address has that name. */
+/* Code with a name but no file becomes an image where every address has that name. */
 static void add_symbol_map(struct world *world, const struct event_symbol *symbol)
 {
 	struct space *kernel = &world->spaces[SPACE_KERNEL];
@@ -298,7 +298,7 @@ static void add_fork(struct world *world, const struct event *ev)
 	space_copy(&world->spaces[child], &world->spaces[parent]);
 }
 
-/* The maps of the process that ended longest ago go, unless threads of it still run. */
+/* Frees the maps of the process that ended longest ago, unless it has running threads. */
 static void add_exit(struct world *world, const struct event *ev)
 {
 	uint32_t space = hash_get(&world->space_by_pid, (struct hash_key){ ev->pid, 0 });
@@ -371,7 +371,7 @@ bool world_segment(struct world *world, const struct event *whole, size_t n, str
 	if (n >= nr)
 		return false;
 	segment += n;
-	/* Like a loader, from the start of the page, if the file allows it. */
+	/* Start at the page boundary like a loader, if the file allows it. */
 	before = segment->vaddr % PAGE == segment->offset % PAGE ? segment->vaddr % PAGE : 0;
 	ev->map.addr = segment->vaddr - before;
 	ev->map.len = segment->memsz + before;
@@ -406,7 +406,7 @@ uint32_t world_frame(struct world *world, const struct event *ev, uint64_t conte
 	return frame_at(world, space_of(world, ev->pid), context, ip, is_return);
 }
 
-/* From the root to the leaf, so that stacks share the callers they have in common. */
+/* Builds the stack from root to leaf, so that stacks share common callers. */
 static uint32_t stack_of(struct world *world, const struct event_sample *sample, uint32_t space)
 {
 	uint64_t context = sample->context;
@@ -423,7 +423,7 @@ static uint32_t stack_of(struct world *world, const struct event_sample *sample,
 
 		if (ip_is_marker(sample->ips[i]))
 			continue;
-		/* The first address in each context is where execution was. */
+		/* The first address in each context is a pc, not a return address. */
 		is_return = i > 0 && !ip_is_marker(sample->ips[i - 1]);
 		stack = stack_push(&world->stacks, stack,
 				   frame_at(world, space, world->scratch[i], sample->ips[i],
@@ -432,7 +432,7 @@ static uint32_t stack_of(struct world *world, const struct event_sample *sample,
 	return stack;
 }
 
-/* Folded stacks come sorted: most of one is that of the one before. */
+/* Folded stacks are sorted, so each shares most frames with the previous one. */
 static uint32_t named_stack(struct stacks *stacks, const struct event_sample *sample)
 {
 	const uint64_t *root = sample->ips + sample->nr - 1;
@@ -451,7 +451,7 @@ static uint32_t named_stack(struct stacks *stacks, const struct event_sample *sa
 	return stack;
 }
 
-/* A cache in front of stack_of(), as long as it pays: data that was summed up does not repeat. */
+/* Caches stack_of() as long as that pays off: in aggregated data stacks do not repeat. */
 uint32_t world_stack(struct world *world, const struct event *ev)
 {
 	const struct event_sample *sample = &ev->sample;
@@ -463,7 +463,7 @@ uint32_t world_stack(struct world *world, const struct event *ev)
 
 	if (sample->stack)
 		return sample->stack;
-	/* Summed up before: no chain comes twice. */
+	/* Aggregated data: no chain occurs twice. */
 	if (sample->context == IP_NAMED && sample->count > 1 && !ip_is_marker(sample->ips[0]))
 		return named_stack(stacks, sample);
 	if (stacks->asked >= MEMO_TRIAL && stacks->hits < stacks->asked / 4)
@@ -489,7 +489,7 @@ static void add_symbol(struct frames *frames, struct symbol symbol)
 	frames->symbols[frames->nr_symbols++] = symbol;
 }
 
-/* Asks the binary. False: it has no answer. */
+/* Looks the frame up in its binary. False: not found. */
 static bool ask_binary(struct world *world, const struct frame *frame, uint64_t vaddr)
 {
 	struct sym_frame found[SYM_MAX_INLINE];
@@ -501,7 +501,7 @@ static bool ask_binary(struct world *world, const struct frame *frame, uint64_t 
 	if (!symfile)
 		return false;
 	nr = symfile_lookup(symfile, call ? vaddr - 1 : vaddr, found, SYM_MAX_INLINE);
-	/* No call stands between functions: this is the function itself, as a signal's return is. */
+	/* No call before it: this is the start of a function, such as a signal trampoline. */
 	if (!nr && call)
 		nr = symfile_lookup(symfile, vaddr, found, SYM_MAX_INLINE);
 	for (size_t i = 0; i < nr; i++)
@@ -531,7 +531,7 @@ static void name_by_address(struct world *world, const struct frame *frame, uint
 				   });
 }
 
-/* Maps for the whole life of a task may have come after its samples: look once more. */
+/* A map for the whole life of a task may come after its samples: look again. */
 static void bind_late(struct world *world, struct frame *frame)
 {
 	const struct map *map = space_find(&world->spaces[frame->image], frame->addr);

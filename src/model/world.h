@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * world: everything that is known about the recorded machine at this point of the event stream:
- * tasks and their names, what is mapped where, sources, and the tables of frames and stacks.
- * Handles are uint32_t, 0 means none, and stay valid; pointers into tables do not.
+ * world: the state of the recorded machine at this point of the event stream: tasks and their
+ * names, maps, sources, and the tables of frames and stacks. Handles are uint32_t, 0 means none,
+ * and stay valid; pointers into tables do not.
  */
 #ifndef KSCOPE_MODEL_WORLD_H
 #define KSCOPE_MODEL_WORLD_H
@@ -24,7 +24,7 @@ struct source {
 
 struct task {
 	uint32_t pid, tid;
-	uint32_t comm; /* handle, 0 if no name is known */
+	uint32_t comm; /* handle, 0 if unknown */
 };
 
 struct fact { /* handles */
@@ -37,19 +37,19 @@ struct world {
 	struct frames frames;
 	struct stacks stacks;
 
-	struct space *spaces; /* [0] none, [1] the kernel, [2] guests, then one a process */
+	struct space *spaces; /* [0] none, [1] the kernel, [2] guests, then one per process */
 	size_t nr_spaces, cap_spaces;
 	struct hash space_by_pid;
 	uint32_t version; /* changes whenever any of them does */
 
 	/*
-	 * Processes that have ended keep their maps for a while: samples of their last moments come
-	 * after the end. Without a bound, memory would follow the number of processes.
+	 * Processes that have ended keep their maps for a while, because samples of their last
+	 * moments come after the exit. A ring, or memory would grow with the number of processes.
 	 */
 	struct ended {
-		uint32_t space, version; /* version: at the end; another one means a new life */
+		uint32_t space, version; /* version: at exit; if it changed, the pid was reused */
 	} * ended;
-	size_t nr_ended; /* since the beginning */
+	size_t nr_ended; /* in total */
 
 	struct task *tasks; /* [0] none */
 	size_t nr_tasks, cap_tasks;
@@ -63,30 +63,29 @@ struct world {
 	size_t nr_facts, cap_facts;
 
 	struct hash function_index; /* (image, address) to functions */
-	uint64_t *functions; /* distances from an address to its function's first; [0] none */
+	uint64_t *functions;	    /* distance of an address from its function's start; [0] none */
 	size_t nr_functions, cap_functions;
 
-	uint64_t *scratch; /* contexts of the chain at hand */
+	uint64_t *scratch; /* context of each address in the current chain */
 	size_t cap_scratch;
 };
 
 #define SPACE_KERNEL 1
-#define SPACE_GUEST 2 /* of all virtual machines: the data rarely tells them apart */
+#define SPACE_GUEST 2 /* all virtual machines: the data rarely tells them apart */
 #define SPACES_FIXED 3
 
 void world_init(struct world *world, struct strtab *strings, const struct image_search *where);
 void world_release(struct world *world);
 
 /*
- * Takes in what an event tells. A source's id, and a sample's, which were the reader's own numbers,
- * are replaced by the world's handle. Maps of whole images have to be taken apart before: see
- * world_segment().
+ * Updates the world with an event. Replaces the reader's source id, in a source or a sample, with
+ * the world's handle. The caller must split maps of whole images first: see world_segment().
  */
 void world_apply(struct world *world, struct event *ev);
 
 /*
- * The nth executable segment of a `whole` map as a map of its own; false after the last. An image
- * that cannot be read gives one map over all user addresses, so that at least its name is told.
+ * The nth executable segment of a `whole` map as a map; false after the last. An image that cannot
+ * be read yields one map over all user addresses, so that at least the binary's name is shown.
  */
 bool world_segment(struct world *world, const struct event *whole, size_t n, struct event *ev);
 
@@ -95,14 +94,12 @@ uint32_t world_stack(struct world *world, const struct event *sample);
 uint32_t world_frame(struct world *world, const struct event *ev, uint64_t context, uint64_t ip,
 		     bool is_return);
 uint32_t world_comm(const struct world *world, uint32_t pid, uint32_t tid); /* handle or 0 */
-/* What is mapped there in a process, NULL if nothing. Valid until the world changes. */
+/* The map at an address of a process; NULL: none. Valid until the world changes. */
 const struct map *world_map(const struct world *world, uint32_t pid, uint64_t addr);
-/*
- * Where the function begins that an address of a process, or of the kernel, is in; 0: not known.
- */
+/* The start of the function around an address of a process or of the kernel; 0: unknown. */
 uint64_t world_function(struct world *world, uint32_t pid, uint64_t context, uint64_t addr);
 const char *world_fact(const struct world *world, const char *key); /* NULL if unknown */
-/* As uname -m says it; "" if unknown. */
+/* As printed by uname -m; "" if unknown. */
 const char *world_arch(const struct world *world);
 
 /* The functions at a frame, innermost first; at least one. Valid until the next call. */

@@ -9,11 +9,11 @@
 
 #define PAGE 4096
 #define LOOSE_MAX ((uint64_t)64 << 20)
-#define KNOWN_MIN 32		    /* bytes that have to agree */
+#define KNOWN_MIN 32		    /* bytes that have to match */
 #define SECTION_ALIGN 4		    /* at least */
-#define PAGES_MAX ((size_t)1 << 20) /* of all binaries: 4 GB of code */
+#define PAGES_MAX ((size_t)1 << 20) /* in all binaries: 4 GB of code */
 
-/* Filled with one value, or a short pattern: padding, which is alike everywhere. */
+/* Filled with one value or a short pattern: padding, which looks the same everywhere. */
 static bool is_filling(const uint8_t *bytes)
 {
 	for (size_t period = 1; period <= 8; period *= 2) {
@@ -65,7 +65,7 @@ static void add_segment(struct pages *pages, uint32_t binary, const struct symfi
 
 		if (bytes)
 			add_page(pages, bytes, home);
-		else if (at) /* the file ends before it should */
+		else if (at) /* the file is cut short */
 			break;
 	}
 }
@@ -73,8 +73,8 @@ static void add_segment(struct pages *pages, uint32_t binary, const struct symfi
 /* ---- object files ---- */
 
 /*
- * What a relocation may change: 4 bytes, mostly. On x86 also the byte before them, where a call is
- * made a jump or nothing; on RISC-V two instructions share one.
+ * The bytes that a relocation may change: mostly 4. On x86 also the byte before them, because Linux
+ * turns calls into jumps or nops; on RISC-V one relocation covers two instructions.
  */
 struct patch {
 	uint8_t before, len;
@@ -148,7 +148,7 @@ static bool looks_like(const struct loose *loose, size_t at, const uint64_t *wor
 	return known >= KNOWN_MIN;
 }
 
-/* How many places it could be from; *home is the last of them. */
+/* Returns how many places match; *home is the last one. */
 static size_t search(const struct loose *loose, const uint64_t *words, struct page_home *home)
 {
 	size_t found = 0;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * pages: which of several binaries a page of code is from, by its first bytes. Only what occurs
- * once is an answer: padding, and pages that two binaries share, are none.
+ * pages: finds which of several binaries a page of code is from, by its first bytes. Ignores
+ * padding, and pages that occur more than once.
  *
- * An object file, such as a kernel's module, has no pages yet: the loader puts its sections one
- * behind the other and fills in addresses. It is searched for the bytes but for those.
+ * An object file, such as a kernel module, has no pages yet: the loader concatenates its sections
+ * and relocates them. Its sections are searched for the bytes, ignoring relocated ones.
  */
 #ifndef KSCOPE_PLACE_PAGES_H
 #define KSCOPE_PLACE_PAGES_H
@@ -19,20 +19,20 @@
 #define PAGE_HEAD 64 /* bytes that are compared */
 
 struct page_home {
-	uint32_t binary; /* as pages_add() was told */
+	uint32_t binary; /* the argument of pages_add() */
 	uint32_t segment;
 	uint64_t vaddr; /* in the binary */
-	bool twice;
+	bool twice;	/* ambiguous: occurs more than once */
 };
 
-struct loose { /* a section of code in an object file */
+struct loose { /* a code section of an object file */
 	uint32_t binary, segment;
 	uint64_t vaddr;
 	size_t len;
-	uint8_t *code, *mask; /* mask: 0xff where the loader leaves the code alone; else both 0 */
+	uint8_t *code, *mask; /* mask: 0xff, but both 0 where the loader may change the code */
 };
 
-struct pages { /* zeroed: ready */
+struct pages { /* to initialize, zero it */
 	struct page_home *homes;
 	size_t nr, cap;
 	struct hash index; /* by the bytes */
@@ -41,7 +41,7 @@ struct pages { /* zeroed: ready */
 };
 
 void pages_add(struct pages *pages, uint32_t binary, const struct symfile *symfile);
-/* False: it is of none of them, or could be of several. */
+/* False: in none of the binaries, or ambiguous. */
 bool pages_find(const struct pages *pages, const uint8_t *bytes, size_t len,
 		struct page_home *home);
 void pages_release(struct pages *pages);

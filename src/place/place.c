@@ -15,8 +15,8 @@
 #define PAGE 4096
 #define VOTES_MAX 65536
 /*
- * Linux moves by 2 MB, on arm64 by 64 KB at least. Others may move by a page: then there are many
- * more distances, and accidents, and the winner has to be clearer.
+ * KASLR of Linux uses steps of 2 MB, or of at least 64 KB on arm64. Other kernels may use pages:
+ * then there are many more distances and coincidences, so the winner has to be clearer.
  */
 #define STEP_USUAL 65536
 #define HITS_BY_PAGE 16
@@ -69,7 +69,7 @@ void place_free(struct place *place)
 
 /* ---- the kernel ---- */
 
-/* Read when first needed: unpacking one takes a while. */
+/* Opens it on first use: decompressing a kernel takes a while. */
 static struct symfile *open_kernel(struct place *place)
 {
 	struct err err = { 0 };
@@ -99,7 +99,7 @@ static int compare_values(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Where it was linked is the likeliest place of all: there, being the best is enough. */
+/* The link address is the most likely place: no clear lead is needed there. */
 static bool is_clear(const struct slide *slide, bool clear)
 {
 	return clear || (slide->by == 0 && slide->hits > slide->runner_up);
@@ -123,7 +123,7 @@ static bool count_votes(struct place *place, struct slide *slide)
 	return true;
 }
 
-/* Of all votes: of many, only some were counted to find it. */
+/* Counts all votes; slide_find() may have skipped some. */
 static uint64_t count_hits(const struct place *place, uint64_t slide)
 {
 	size_t nr;
@@ -147,8 +147,8 @@ bool place_slide(struct place *place, uint64_t *slide, uint64_t *hits, uint64_t 
 	if (open_kernel(place))
 		clear = count_votes(place, &found);
 	if (clear)
-		log_note("%s: at a slide of 0x%" PRIx64 " %" PRIu64 " of %zu addresses are the "
-			 "start of a function; at the next best, %" PRIu64,
+		log_note("%s: at a slide of 0x%" PRIx64 ", %" PRIu64 " of %zu addresses are the "
+			 "start of a function; at the next best slide, %" PRIu64,
 			 place->kernel_path, found.by, found.hits, place->nr_votes,
 			 found.runner_up);
 	place->placed = clear;
@@ -165,7 +165,7 @@ bool place_has_kernel(struct place *place)
 	return open_kernel(place);
 }
 
-/* The lowest one that can be found by its name: what is below has no names anyway. */
+/* The lowest one that can be found by name: code below it has no symbols anyway. */
 bool place_anchor(struct place *place, const char **name, uint64_t *vaddr)
 {
 	const uint64_t *starts;
@@ -209,7 +209,7 @@ bool place_module(struct place *place, size_t n, struct event_map *map)
 		.kernel = true,
 		.foreign = true,
 		.as_linked = true,
-		.anchor = "", /* the list has it where it is */
+		.anchor = "", /* the list has its run-time address */
 		.names = place->kernel_path,
 	};
 	return true;
@@ -217,7 +217,7 @@ bool place_module(struct place *place, size_t n, struct event_map *map)
 
 /* ---- programs ---- */
 
-/* Whether one of the first nr binaries is the same: no page of two copies would be found. */
+/* Whether one of the first nr binaries is the same: pages of two copies would be ambiguous. */
 static bool is_known(const struct place *place, size_t nr)
 {
 	const struct binary *binary = &place->binaries[nr];
@@ -270,7 +270,7 @@ static void fill_map(const struct binary *binary, const struct page_home *home, 
 	const uint8_t *id = symfile_build_id(binary->symfile, &id_len);
 	bool object = symfile_is_object(binary->symfile);
 	bool as_mapped = segment->vaddr % PAGE == segment->offset % PAGE && !object;
-	/* Like a loader, from the start of the page, if the file allows it. */
+	/* Start at the page boundary like a loader, if the file allows it. */
 	uint64_t before = as_mapped ? segment->vaddr % PAGE : 0;
 
 	*map = (struct event_map){
@@ -286,7 +286,7 @@ static void fill_map(const struct binary *binary, const struct page_home *home, 
 	};
 }
 
-/* perf has but one place for the kernel: this is not called by its name. */
+/* perf supports only one map of the kernel, so this one needs another name. */
 static void fill_alias(const struct place *place, const struct page_home *home, uint64_t address,
 		       struct event_map *map)
 {

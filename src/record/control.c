@@ -17,16 +17,16 @@ int control_path_fits(const char *path, struct err *err)
 
 	if (strlen(path) < sizeof(address.sun_path))
 		return 0;
-	return err_set(err, ERR_USAGE, "%s: a socket's path has at most %zu bytes", path,
+	return err_set(err, ERR_USAGE, "%s: too long for a socket path (at most %zu bytes)", path,
 		       sizeof(address.sun_path) - 1);
 }
 
 static const char *hint(int error)
 {
 	switch (error) {
-	case ENOENT: return " (was the guest started with --control, and does it still run?)";
-	case ECONNREFUSED: return " (nobody listens: the guest has ended)";
-	case EACCES: return " (the guest belongs to somebody else)";
+	case ENOENT: return " (was the guest started with --control, and is it still running?)";
+	case ECONNREFUSED: return " (the guest has ended)";
+	case EACCES: return " (the guest belongs to another user)";
 	default: return "";
 	}
 }
@@ -50,7 +50,7 @@ int control_connect(struct control *control, const char *path, unsigned patience
 	memcpy(address.sun_path, path, strlen(path) + 1);
 	control->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (control->fd < 0)
-		return err_set(err, ERR_INPUT, "no socket: %s", strerror(errno));
+		return err_set(err, ERR_INPUT, "cannot create a socket: %s", strerror(errno));
 	setsockopt(control->fd, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof(wait));
 	setsockopt(control->fd, SOL_SOCKET, SO_SNDTIMEO, &wait, sizeof(wait));
 	if (connect(control->fd, (struct sockaddr *)&address, sizeof(address)) < 0) {
@@ -69,10 +69,9 @@ static int send_line(const struct control *control, const char *command, struct 
 	int len = snprintf(line, sizeof(line), "%s\n", command);
 
 	if (len < 0 || (size_t)len >= sizeof(line))
-		return err_set(err, ERR_USAGE, "too long a command: %s", command);
+		return err_set(err, ERR_USAGE, "command too long: %s", command);
 	if (send(control->fd, line, (size_t)len, MSG_NOSIGNAL) != len)
-		return err_set(err, ERR_INPUT, "the guest does not listen any more: %s",
-			       strerror(errno));
+		return err_set(err, ERR_INPUT, "cannot send to the guest: %s", strerror(errno));
 	return 0;
 }
 
@@ -114,7 +113,7 @@ int control_ask(struct control *control, const char *command, char *reply, struc
 	if (!strncmp(line, "error ", 6))
 		ret = err_set(err, ERR_INPUT, "%s: %s", command, text_plain(&plain, line + 6));
 	else
-		ret = err_set(err, ERR_INPUT, "%s: no answer that kscope knows: %s", command,
+		ret = err_set(err, ERR_INPUT, "%s: unexpected answer: %s", command,
 			      text_plain(&plain, line));
 	buf_release(&plain);
 	return ret;

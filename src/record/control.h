@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* control: what the plugin in a running QEMU is told, over its socket: a line each way. */
+/* control: sends commands to the plugin in a running QEMU over its socket, one line each way. */
 #ifndef KSCOPE_RECORD_CONTROL_H
 #define KSCOPE_RECORD_CONTROL_H
 
@@ -14,7 +14,7 @@
 
 struct control {
 	int fd;	    /* -1: not connected */
-	pid_t peer; /* QEMU itself; 0: not known */
+	pid_t peer; /* QEMU itself; 0: unknown */
 };
 
 struct control_status {
@@ -22,13 +22,13 @@ struct control_status {
 	uint64_t cpus, samples, allocs, branches, dropped, bytes, time, instructions;
 };
 
-/* The address has room for about a hundred bytes; longer ones are refused. */
+/* Fails if the path is too long for a socket address (about a hundred bytes). */
 int control_path_fits(const char *path, struct err *err);
-/* patience: seconds until an answer is given up. */
+/* patience: seconds to wait for an answer. */
 int control_connect(struct control *control, const char *path, unsigned patience, struct err *err);
-/* What follows `ok` is left in reply, which has room for CONTROL_LINE bytes. */
+/* Stores what follows `ok` in reply, which has room for CONTROL_LINE bytes. */
 int control_ask(struct control *control, const char *command, char *reply, struct err *err);
-/* Words that are not known are passed over. */
+/* Ignores unknown words. */
 void control_parse(const char *reply, struct control_status *status);
 void control_close(struct control *control);
 

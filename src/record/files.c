@@ -25,7 +25,7 @@ char *files_plugin(struct err *err)
 	if (set && *set) {
 		if (access(set, R_OK) == 0)
 			return files_absolute(set);
-		err_set(err, ERR_INPUT, "%s (named by KSCOPE_PLUGIN): %s", set, strerror(errno));
+		err_set(err, ERR_INPUT, "%s (from KSCOPE_PLUGIN): %s", set, strerror(errno));
 		return NULL;
 	}
 	self[len > 0 ? len : 0] = '\0';
@@ -40,9 +40,8 @@ char *files_plugin(struct err *err)
 		free(path);
 	}
 	err_set(err, ERR_INPUT,
-		"the QEMU plugin is missing: neither %s%s nor %s%s is there; build it with make, "
-		"or "
-		"name it with KSCOPE_PLUGIN=FILE",
+		"cannot find the QEMU plugin: neither %s%s nor %s%s exists; build it with make, or "
+		"set KSCOPE_PLUGIN=FILE",
 		folder, places[0], folder, places[1]);
 	free(folder);
 	return NULL;
@@ -65,7 +64,7 @@ static int cannot_write(const char *path, struct err *err)
 	return err_set(err, ERR_OUTPUT, "%s: cannot write: %s", path, strerror(errno));
 }
 
-/* The plugin writes into the file itself: one that is there waits under another name. */
+/* The plugin writes directly to the file, so rename an existing one until it succeeds. */
 static int use_named(struct record_files *files, const char *raw, struct err *err)
 {
 	char *folder;
@@ -77,7 +76,7 @@ static int use_named(struct record_files *files, const char *raw, struct err *er
 	files->raw_stays = true;
 	there = stat(files->raw, &st) == 0;
 	if (there && !S_ISREG(st.st_mode))
-		return err_set(err, ERR_OUTPUT, "%s: the raw stream wants a regular file", raw);
+		return err_set(err, ERR_OUTPUT, "%s: the raw stream needs a regular file", raw);
 	folder = text_folder(files->raw);
 	ret = access(folder, W_OK | X_OK);
 	free(folder);
@@ -93,7 +92,7 @@ static int use_named(struct record_files *files, const char *raw, struct err *er
 	return cannot_write(raw, err);
 }
 
-/* Beside the output, where there is room for much; a device has nothing beside it. */
+/* Next to the output, where there is room for a large file, unless the output is a device. */
 static int use_temporary(struct record_files *files, const char *output, struct err *err)
 {
 	struct stat st;
@@ -123,7 +122,7 @@ static int make_folder(struct record_files *files, struct err *err)
 	if (!mkdtemp(files->folder)) {
 		free(files->folder);
 		files->folder = NULL;
-		return err_set(err, ERR_OUTPUT, "/tmp: no folder for a socket: %s",
+		return err_set(err, ERR_OUTPUT, "/tmp: cannot create a folder for the socket: %s",
 			       strerror(errno));
 	}
 	files->control = xasprintf("%s/control", files->folder);
@@ -137,7 +136,7 @@ static bool is_socket(const char *path)
 	return lstat(path, &st) == 0 && S_ISSOCK(st.st_mode);
 }
 
-/* One that a guest has left behind is removed; one that works belongs to somebody. */
+/* Removes a stale socket; one that accepts a connection is in use. */
 static int use_socket(struct record_files *files, const char *path, struct err *err)
 {
 	struct control other = { .fd = -1 };
@@ -153,7 +152,7 @@ static int use_socket(struct record_files *files, const char *path, struct err *
 	control_close(&other);
 	if (access(whole, F_OK) == 0) {
 		free(whole);
-		return err_set(err, ERR_USAGE, "--control %s: it is there already", path);
+		return err_set(err, ERR_USAGE, "--control %s: already exists", path);
 	}
 	files->control = whole;
 	return 0;

@@ -19,30 +19,28 @@
 #include "record/control.h"
 
 #define SECOND 1000000000ULL
-#define TICK (SECOND / 10)	  /* what nobody tells of is looked at */
-#define STATUS_EVERY (SECOND / 2) /* the line is written anew */
-#define TIME_TO_END (10 * SECOND) /* from the question to the kill */
-#define TIME_TO_LOAD \
-	(20 * SECOND) /* for the plugin; a duration counts from then on at the latest */
-#define PATIENCE 2    /* seconds: for an answer of the plugin */
-#define TIME_TO_READ \
-	500 /* ms: for who reads the guest's output; then the result comes before the rest */
+#define TICK (SECOND / 10)	   /* to poll for things that send no event */
+#define STATUS_EVERY (SECOND / 2)  /* to update the status line */
+#define TIME_TO_END (10 * SECOND)  /* from SIGTERM to SIGKILL */
+#define TIME_TO_LOAD (20 * SECOND) /* the plugin; a duration starts after this at the latest */
+#define PATIENCE 2		   /* seconds, for an answer of the plugin */
+#define TIME_TO_READ 500 /* ms, for a reader of the guest's output; the rest follows the result */
 
 struct watch {
 	struct guest *guest;
 	pid_t child;
 	int signals; /* a signalfd */
 	struct control control;
-	bool asked;		/* the guest was told to end */
-	bool over;		/* and has */
-	bool shown;		/* the line is there */
+	bool asked;		/* we sent the guest SIGTERM */
+	bool over;		/* the guest has ended */
+	bool shown;		/* the status line is visible */
 	uint64_t start, loaded; /* loaded: when the plugin was first seen; 0: not yet */
-	uint64_t end_by;	/* killed after that, if asked */
+	uint64_t end_by;	/* if asked: when to send SIGKILL */
 	uint64_t next_status;
-	unsigned silent; /* answers that did not come */
+	unsigned silent; /* commands without an answer in a row */
 };
 
-/* What QEMU changes at the terminal, and does not undo if it is killed. */
+/* Terminal settings that QEMU changes, and does not restore if it is killed. */
 struct terminal {
 	bool is_one;
 	struct termios modes;
@@ -81,9 +79,9 @@ static void become_guest(const struct guest *guest, const sigset_t *mask, int te
 	if (guest->relay_stdout)
 		dup2(guest->relay->into, STDOUT_FILENO);
 	else if (guest->relay && guest->relay->into >= 0)
-		fcntl(guest->relay->into, F_SETFD, 0); /* opened by its number */
+		fcntl(guest->relay->into, F_SETFD, 0); /* QEMU opens it as /dev/fd/N */
 	sigprocmask(SIG_SETMASK, mask, NULL);
-	prctl(PR_SET_PDEATHSIG, SIGTERM); /* if kscope is killed, nobody else would end the guest */
+	prctl(PR_SET_PDEATHSIG, SIGTERM); /* end the guest if kscope is killed */
 	execvp(guest->words[0], (char *const *)guest->words);
 	error = errno;
 	if (write(tell, &error, sizeof(error)) < 0)
@@ -91,13 +89,13 @@ static void become_guest(const struct guest *guest, const sigset_t *mask, int te
 	_exit(127);
 }
 
-/* The other end of the pipe closes when the new program runs; before that it tells why not. */
+/* The child sends errno through the pipe if exec fails; a successful exec closes the pipe. */
 static int start(struct watch *s, const sigset_t *mask, struct err *err)
 {
 	int tell[2], error = 0;
 
 	if (pipe2(tell, O_CLOEXEC) < 0)
-		return err_set(err, ERR_INPUT, "no pipe: %s", strerror(errno));
+		return err_set(err, ERR_INPUT, "cannot create a pipe: %s", strerror(errno));
 	s->child = fork();
 	if (s->child == 0)
 		become_guest(s->guest, mask, tell[1]);
@@ -135,7 +133,7 @@ static bool ask(struct watch *s, const char *command, char *reply)
 	return false;
 }
 
-/* Also QEMU itself, if a script has started it. */
+/* If a script started QEMU, signals QEMU itself; SIGKILL goes to both. */
 static void signal_guest(const struct watch *s, int signal)
 {
 	if (s->control.peer > 1 && s->control.peer != s->child)
@@ -152,8 +150,8 @@ static void kill_guest(struct watch *s)
 }
 
 /*
- * What was recorded is in the file before the guest is asked to end: a machine writes the rest when
- * it ends, but the QEMU of a single program just goes.
+ * Flushes the recording before the signal: a system-mode QEMU writes the rest when it exits, but a
+ * user-mode QEMU just dies.
  */
 static void end_guest(struct watch *s, enum guest_reason why)
 {
@@ -223,7 +221,7 @@ static void earlier(uint64_t *time, uint64_t other)
 		*time = other;
 }
 
-/* When the time is up: it counts from when the plugin is there. */
+/* The duration counts from when the plugin is loaded. */
 static uint64_t deadline(const struct watch *s)
 {
 	uint64_t from = s->loaded ? s->loaded : s->start + TIME_TO_LOAD;
@@ -278,7 +276,7 @@ static void stay(struct watch *s)
 		if (guest->duration && time >= deadline(s) && !s->over)
 			end_guest(s, GUEST_TIME_IS_UP);
 		if (s->asked && !s->over && time >= s->end_by) {
-			log_warn("%s did not end when it was asked to", guest->words[0]);
+			log_warn("%s did not end on SIGTERM; killing it", guest->words[0]);
 			kill_guest(s);
 		}
 		if (guest->live && !s->over && time >= s->next_status)
@@ -289,7 +287,7 @@ static void stay(struct watch *s)
 		fputs("\r\033[K", stderr);
 }
 
-/* Those that came while nobody looked: they were meant for the guest. */
+/* Discards signals that arrived after the guest ended: they were meant for it. */
 static void forget_pending(const sigset_t *signals)
 {
 	struct timespec at_once = { 0 };
@@ -311,7 +309,7 @@ int guest_run(struct guest *guest, struct err *err)
 	sigaddset(&mine, SIGHUP);
 	sigaddset(&mine, SIGCHLD);
 	s.signals = signalfd(-1, &mine, SFD_CLOEXEC);
-	sigaddset(&mine, SIGPIPE); /* seen where it is written */
+	sigaddset(&mine, SIGPIPE); /* write() reports EPIPE */
 	sigprocmask(SIG_BLOCK, &mine, &before);
 	s.next_status = s.start + STATUS_EVERY;
 	keep_terminal(&terminal);

@@ -9,7 +9,7 @@
 #include "base/text.h"
 #include "sym/sym.h"
 
-#define MOST_ARG 7 /* the plugin knows where as many arguments are */
+#define MOST_ARG 7 /* the highest argument that the plugin can read */
 
 struct lookup {
 	const struct options *options;
@@ -20,7 +20,7 @@ struct lookup {
 	struct err *err;
 };
 
-/* What the plugin calls it, and what stands behind the name if the user does not say. */
+/* The plugin's option, and the default arguments if the user gives none. */
 static const struct {
 	const char *option, *otherwise;
 } kinds[HOOK_KINDS] = {
@@ -50,7 +50,7 @@ static struct symfile *kernel_file(struct lookup *at)
 	return at->kernel;
 }
 
-/* A Linux that moves itself at boot is not where its file says. */
+/* Linux with KASLR does not run at its link address. */
 static void warn_of_kaslr(struct lookup *at)
 {
 	uint64_t unused;
@@ -59,8 +59,8 @@ static void warn_of_kaslr(struct lookup *at)
 	    !symfile_find(at->kernel, "start_kernel", &unused))
 		return;
 	at->warned = true;
-	log_warn("%s may move itself at boot (KASLR), then its symbols are not found: say nokaslr "
-		 "in -append, or --slide",
+	log_warn("%s may use KASLR, then its functions are not found: add nokaslr to -append, "
+		 "or use --slide",
 		 at->options->kernel);
 }
 
@@ -86,8 +86,8 @@ static void add_address(struct buf *line, const char *name, uint64_t address)
 }
 
 /*
- * Appends the address of a name, or the name where only QEMU can know the address. Both, if it is to
- * be shown.
+ * Appends the address of a name, or just the name if only QEMU can know the address. With `shown`,
+ * appends both.
  */
 static int add_place(struct lookup *at, struct buf *line, const char *name, bool shown)
 {
@@ -111,13 +111,12 @@ static int add_place(struct lookup *at, struct buf *line, const char *name, bool
 	} else {
 		return err_set(at->err, ERR_USAGE, "no function %s in %s%s", name,
 			       kernel ? at->options->kernel : at->options->elfs[0].path,
-			       !!kernel + at->options->nr_elfs > 1 ? " nor the other binaries"
-								   : "");
+			       !!kernel + at->options->nr_elfs > 1 ? " or the other binaries" : "");
 	}
 	return 0;
 }
 
-/* "argN" and "ret" behind the name, each after a colon: so many as the plugin wants. */
+/* Whether `given` has the form of `want`: ":argN" and ":ret", with any N that the plugin reads. */
 static bool right_places(const char *given, const char *want)
 {
 	while (*want) {
@@ -160,7 +159,7 @@ static int add_hook(struct lookup *at, struct buf *line, const struct hook_optio
 	return ret;
 }
 
-/* Several places to begin at are one argument, with a plus between. */
+/* Several --from, or --to, become one argument, separated by plus signs. */
 static int add_kind(struct lookup *at, struct buf *line, const struct record_options *record,
 		    enum hook_kind kind)
 {

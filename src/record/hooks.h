@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hooks: functions of the guest by name, for the plugin, which knows only addresses. Names are
- * looked up in the kernel and then in the other binaries, before the guest starts.
+ * hooks: looks up functions of the guest for the plugin, which knows only addresses: in the kernel
+ * and then in the other binaries, before the guest starts.
  */
 #ifndef KSCOPE_RECORD_HOOKS_H
 #define KSCOPE_RECORD_HOOKS_H
@@ -11,7 +11,7 @@
 #include "format.h"
 #include "record/record.h"
 
-/* Appends ",alloc=0x...:arg0:ret" and the like. `moves`: the kernel may not be where it is linked. */
+/* Appends ",alloc=0x...:arg0:ret" and the like. `moves`: the kernel may use KASLR. */
 int hooks_add(struct buf *line, const struct record_options *record, const struct options *options,
 	      bool moves, struct err *err);
 

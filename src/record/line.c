@@ -14,7 +14,7 @@ static bool starts(const char *text, const char *with)
 	return !strncmp(text, with, strlen(with));
 }
 
-/* The word after the one at i, if that is this option, with one dash or two; else NULL. */
+/* The word after word i, if word i is this option, with one dash or two; else NULL. */
 static const char *value_of(const struct qemu_line *line, size_t i, const char *option)
 {
 	const char *word = line->words[i];
@@ -30,7 +30,7 @@ static bool is_flag(const char *word, const char *flag)
 	return *word == '-' && !strcmp(word + (word[1] == '-' ? 2 : 1), flag);
 }
 
-/* A value of a list: up to a comma, but two commas are one; owned by the caller. */
+/* A value in a list: ends at a comma, but two commas mean one. The caller frees it. */
 static char *copy_value(const char *from)
 {
 	char *value = xmalloc(strlen(from) + 1), *to = value;
@@ -44,7 +44,7 @@ static char *copy_value(const char *from)
 	return value;
 }
 
-/* The part behind the next comma that ends a value; NULL: there is none. */
+/* The part after the next comma that ends a value; NULL: none. */
 static const char *next_part(const char *at)
 {
 	while ((at = strchr(at, ',')) && at[1] == ',')
@@ -52,7 +52,7 @@ static const char *next_part(const char *at)
 	return at ? at + 1 : NULL;
 }
 
-/* "name=value" in a list with commas; owned by the caller. NULL: there is none. */
+/* The value of "name=value" in a list with commas. The caller frees it. NULL: none. */
 static char *list_value(const char *list, const char *name)
 {
 	size_t len = strlen(name);
@@ -64,7 +64,7 @@ static char *list_value(const char *list, const char *name)
 	return NULL;
 }
 
-/* Accelerators run the guest's code as it is: nothing is translated that a plugin could see. */
+/* Hardware accelerators do not translate the guest's code, so a plugin sees nothing. */
 static bool is_hardware(const char *name)
 {
 	return starts(name, "kvm") || starts(name, "hvf") || starts(name, "whpx") ||
@@ -123,7 +123,7 @@ static const char *chardev(const struct qemu_line *line, const char *id)
 	return NULL;
 }
 
-/* The first serial port, or whatever writes to standard output if there is none. */
+/* The first serial port or, if there is none, whatever writes to standard output. */
 static void find_serial(struct qemu_line *line)
 {
 	const char *first = NULL, *other = NULL;
@@ -149,7 +149,7 @@ static void find_serial(struct qemu_line *line)
 		set_serial(line, first);
 }
 
-/* Options of a user-mode QEMU that have no value; all others have one. */
+/* Options of a user-mode QEMU without a value; all others have one. */
 static bool stands_alone(const char *word)
 {
 	static const char *const flags[] = { "h",	"help",	   "singlestep",
@@ -212,7 +212,7 @@ void line_release(struct qemu_line *line)
 	line->serial_file = NULL;
 }
 
-/* A comma ends a value, two are one. */
+/* QEMU ends a value at a comma, and reads two commas as one. */
 static void add(struct buf *text, const char *name, const char *value)
 {
 	if (!value)
@@ -266,7 +266,7 @@ int line_plugin(struct buf *text, const struct plugin_paths *paths, const struct
 const char **line_words(const struct qemu_line *line, const char *plugin, const char *serial)
 {
 	const char **words = xcalloc(line->nr + 5, sizeof(*words));
-	/* A script sees its own arguments first; a program of the guest has all that follow it. */
+	/* A script's own arguments come first; a user program takes all arguments after it. */
 	size_t before = line->script ? line->nr : 1, at = before;
 
 	memcpy(words, line->words, before * sizeof(*words));

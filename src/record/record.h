@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* record: what `kscope record qemu` was asked for. Strings are those of the command line. */
+/* record: the options of `kscope record qemu`. Strings point into the command line. */
 #ifndef KSCOPE_RECORD_RECORD_H
 #define KSCOPE_RECORD_RECORD_H
 
@@ -12,13 +12,13 @@ enum hook_kind { HOOK_FROM, HOOK_TO, HOOK_ALLOC, HOOK_FREE, HOOK_REALLOC, HOOK_K
 
 struct hook_option {
 	enum hook_kind kind;
-	const char *text; /* SYMBOL or ADDRESS, and for allocators where their arguments are */
+	const char *text; /* SYMBOL or ADDRESS; for allocators also where their arguments are */
 };
 
 enum record_clock { CLOCK_HOST, CLOCK_GUEST, CLOCK_INSTRUCTIONS };
 
 struct record_options {
-	const char *source; /* what is recorded: "qemu" */
+	const char *source; /* what to record: "qemu" */
 
 	enum record_clock clock;
 	uint64_t freq, period; /* 0: not given */
@@ -30,11 +30,11 @@ struct record_options {
 	const char *vcpus, *level; /* NULL: all */
 
 	uint64_t duration; /* ns; 0: as long as the guest runs */
-	const char *until; /* what the guest prints last */
+	const char *until; /* stop when the guest prints this */
 
 	bool paused, print;
 	const char *control, *attach; /* sockets */
-	const char *keep;	      /* where the raw stream stays */
+	const char *keep;	      /* keep the raw stream in this file */
 };
 
 #endif

@@ -22,7 +22,7 @@ static void become_help(const char *emulator, int out)
 	_exit(127);
 }
 
-/* Whether its own help knows -plugin. One that has no help is given the benefit of the doubt. */
+/* Whether its -help mentions -plugin. Assumes so if there is no help. */
 static bool knows_plugins(const char *emulator)
 {
 	struct buf help = { 0 };
@@ -52,7 +52,7 @@ static bool knows_plugins(const char *emulator)
 static void say_how_it_ended(const struct guest *guest)
 {
 	if (WIFSIGNALED(guest->status))
-		log_error("%s was ended by signal %d (%s) before anything was recorded",
+		log_error("%s was killed by signal %d (%s) before anything was recorded",
 			  guest->words[0], WTERMSIG(guest->status),
 			  strsignal(WTERMSIG(guest->status)));
 	else
@@ -64,16 +64,16 @@ void refusal_explain(const struct guest *guest, const struct qemu_line *line, co
 {
 	say_how_it_ended(guest);
 	if (guest->why != GUEST_ENDED && !line->script)
-		log_say("it was ended from here; was that too early?");
+		log_say("kscope stopped it; was that too early?");
 	else if (line->script)
-		log_say("is it a script? It must hand its last arguments, which are -plugin and "
-			"what belongs to it, on to QEMU: see kscope record qemu --print");
+		log_say("is it a script? It must pass its last arguments, -plugin and its value, "
+			"on to QEMU: see kscope record qemu --print");
 	else if (!knows_plugins(line->words[0]))
-		log_say("this QEMU was built without plugins for TCG: take one that has them "
-			"(Debian's has), or build it with --enable-plugins");
+		log_say("this QEMU was built without TCG plugins: use one that has them "
+			"(Debian's does), or build it with --enable-plugins");
 	else
-		log_say("what it said stands above. If it is an option of QEMU's, try the command "
-			"without kscope first. If it could not load the plugin (%s), that is of "
-			"another kscope or made for another machine: build both anew",
+		log_say("see its messages above. If it rejects an option, try the command without "
+			"kscope first. If it could not load the plugin (%s), the plugin belongs to "
+			"another version of kscope or to another architecture: rebuild both",
 			plugin);
 }

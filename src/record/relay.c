@@ -12,14 +12,14 @@
 #include <unistd.h>
 
 #define CHUNK 65536
-#define HELD_MOST ((size_t)1 << 20) /* of the output of a guest that ends */
+#define HELD_MOST ((size_t)1 << 20) /* buffered output of a guest that is ending */
 
 void relay_init(struct relay *relay, const char *text)
 {
 	*relay = (struct relay){ .text = text, .from = -1, .into = -1 };
 }
 
-/* Hands on what is written as it is: the terminal behind it does what terminals do. */
+/* In raw mode: the real terminal does the output processing. */
 static int open_pty(struct relay *relay)
 {
 	struct termios modes;
@@ -63,7 +63,7 @@ int relay_open(struct relay *relay, struct err *err)
 		ret = open_pipe(relay);
 	}
 	if (ret < 0)
-		return err_set(err, ERR_INPUT, "no pipe for the guest's output: %s",
+		return err_set(err, ERR_INPUT, "cannot create a pipe for the guest's output: %s",
 			       strerror(errno));
 	fcntl(relay->from, F_SETFL, O_NONBLOCK);
 	return 0;
@@ -99,7 +99,7 @@ static void watch(struct relay *relay, const char *data, size_t len)
 	relay->seen.len = keep;
 }
 
-/* Others may have the same standard output: it is one that does not wait only for a moment. */
+/* Other processes may share our standard output: make it non-blocking only for this write. */
 static ssize_t write_now(const struct buf *held)
 {
 	int flags = fcntl(STDOUT_FILENO, F_GETFL), error;
@@ -113,7 +113,7 @@ static ssize_t write_now(const struct buf *held)
 	return did;
 }
 
-/* As much as is taken. False: nobody reads it any more. */
+/* Writes as much as possible without blocking. False: the reader is gone. */
 static bool pass_on(struct buf *held)
 {
 	while (held->len) {
@@ -132,7 +132,7 @@ static bool pass_on(struct buf *held)
 	return true;
 }
 
-/* A guest whose output is not read waits, as it would without us. One that is to end must not. */
+/* A guest whose output nobody reads blocks, as it would without us. An ending one must not. */
 static bool wants_more(const struct relay *relay)
 {
 	return relay->from >= 0 && relay->held.len < (relay->ends ? HELD_MOST : 1);
@@ -154,7 +154,7 @@ static void move_pipe(struct relay *relay)
 	}
 	if (wanted && (got > 0 || (got < 0 && (errno == EAGAIN || errno == EINTR))))
 		return;
-	/* The end (EIO of a pty). A guest that still writes learns that nobody reads. */
+	/* The end (EIO on a pty), or our reader is gone: a guest that still writes must fail. */
 	if (relay->from >= 0)
 		close(relay->from);
 	relay->from = -1;
@@ -167,7 +167,7 @@ static void move_file(struct relay *relay)
 	int fd = open(relay->file, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 
 	if (fd < 0)
-		return; /* QEMU has not made it yet */
+		return; /* QEMU has not created it yet */
 	while ((got = pread(fd, data, sizeof(data), (off_t)relay->offset)) > 0) {
 		watch(relay, data, (size_t)got);
 		relay->offset += (uint64_t)got;

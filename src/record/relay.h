@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * relay: what the guest prints, passed on byte for byte, and watched for a text on the way. It
- * comes through a pipe, or a pty where standard output is a terminal, or is read from the file
- * that QEMU writes it to.
+ * relay: passes on what the guest prints, byte for byte, and watches it for a text. The output
+ * comes through a pipe, or a pty if our standard output is a terminal, or from the file that QEMU
+ * writes it to.
  */
 #ifndef KSCOPE_RECORD_RELAY_H
 #define KSCOPE_RECORD_RELAY_H
@@ -16,27 +16,27 @@
 
 struct relay {
 	const char *text; /* to watch for; borrowed */
-	int from, into;	  /* what is read; where the guest writes. -1: none */
-	const char *file; /* the guest's own: read along, not passed on; borrowed */
-	uint64_t offset;  /* read so far of the file */
-	struct buf seen;  /* the end of what came, shorter than the text */
-	struct buf held;  /* what standard output has not taken yet */
-	bool ends;	  /* the guest was told to end, or has: it does not wait for our reader */
+	int from, into;	  /* the read end; the guest's write end. -1: none */
+	const char *file; /* QEMU's output file: watched, not passed on; borrowed */
+	uint64_t offset;  /* bytes of the file read so far */
+	struct buf seen;  /* the last bytes of the output, shorter than the text */
+	struct buf held;  /* bytes not yet written to standard output */
+	bool ends;	  /* the guest is ending or has ended: it must not wait for our reader */
 	bool found;
 };
 
 void relay_init(struct relay *relay, const char *text);
-/* Stands in for standard output. */
+/* Creates the pipe or pty that replaces the guest's standard output. */
 int relay_open(struct relay *relay, struct err *err);
-/* The file is emptied first, as QEMU would do, unless it appends. */
+/* Watches a file. Empties it first, as QEMU would do, unless QEMU appends. */
 void relay_follow(struct relay *relay, const char *file, bool appends);
-/* The child has it now. */
+/* Closes our copy of the write end, after the fork. */
 void relay_close_into(struct relay *relay);
-/* What to wait for before the next move: the guest's output, and ours. */
+/* Sets what to wait for before the next move: the guest's output, and ours. */
 void relay_poll(const struct relay *relay, struct pollfd fds[2]);
-/* Passes on what is there, without waiting. */
+/* Passes on what is available, without blocking. */
 void relay_move(struct relay *relay);
-/* The rest, as long as somebody takes of it every so often; -1: as long as it takes. */
+/* Writes the rest; gives up when the reader takes nothing for patience_ms (-1: never). */
 void relay_finish(struct relay *relay, int patience_ms);
 void relay_release(struct relay *relay);
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Where the DWARF of a stripped file is, in the order of gdb: by build id, then by the name in
- * .gnu_debuglink. A file found by name counts only if it is the right one: the same build id, or
- * the checksum that the link asks for. A debug file may link on; a circle ends with a warning.
+ * Finds the DWARF of a stripped file in gdb's order: by build ID, then by the name in
+ * .gnu_debuglink. A file counts only if it matches: the same build ID, or the link's checksum. A
+ * debug file may have a link itself; a loop ends with a warning.
  */
 #include <limits.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@
 #define SYSTEM_FOLDER "/usr/lib/debug"
 #define LINKS_MAX 8
 
-/* The CRC-32 of zlib, bit by bit into a table: no library for one polynomial. */
+/* zlib's CRC-32, not worth a library. */
 static void crc_table(uint32_t table[256])
 {
 	for (uint32_t i = 0; i < 256; i++) {
@@ -60,17 +60,17 @@ static bool is_right(const struct object *from, const struct object *to)
 	if (from->build_id_len && to->build_id_len) {
 		if (same_build_id(from, to))
 			return true;
-		log_warn("%s: not the debug file of %s: another build id", to->path, from->path);
+		log_warn("%s: not the debug file of %s: build ID differs", to->path, from->path);
 		return false;
 	}
 	if (from->debuglink && crc_of_file(to->fd, &crc) && crc == from->debuglink_crc)
 		return true;
-	log_warn("%s: not the debug file of %s: another checksum", to->path, from->path);
+	log_warn("%s: not the debug file of %s: checksum differs", to->path, from->path);
 	return false;
 }
 
 struct hunt {
-	const struct object *chain[LINKS_MAX + 1]; /* the files of the links so far */
+	const struct object *chain[LINKS_MAX + 1]; /* the files followed so far */
 	size_t nr;
 	const struct sym_search *where;
 	bool circle;
@@ -86,7 +86,7 @@ static bool seen(struct hunt *hunt, const struct object *obj)
 	return false;
 }
 
-/* Opens hunt->path if it is what the last file of the chain asks for. */
+/* Opens hunt->path if it is the debug file of the chain's last file. */
 static struct object *try_path(struct hunt *hunt)
 {
 	const struct object *from = hunt->chain[hunt->nr - 1];
@@ -159,7 +159,7 @@ static struct object *by_build_id(struct hunt *hunt)
 	return obj ? obj : try_build_id(hunt, "", SYSTEM_FOLDER);
 }
 
-/* The folder of a file, absolute if it can be made so; to be freed. */
+/* The folder of a file, absolute if possible. The caller frees it. */
 static char *folder_of(const char *path)
 {
 	char *real = realpath(path, NULL);
@@ -173,7 +173,7 @@ static char *folder_of(const char *path)
 	return folder;
 }
 
-/* What the folder is called inside symfs. */
+/* The path of the folder inside symfs. */
 static const char *inside(const char *symfs, const char *folder)
 {
 	size_t len = strlen(symfs);
@@ -188,7 +188,7 @@ static struct object *by_link(struct hunt *hunt)
 	struct object *obj;
 	char *own;
 
-	/* A link is a file name; a path in it would lead anywhere. */
+	/* A link is a bare file name; a path could point anywhere. */
 	if (!from->debuglink || !from->debuglink[0] || strchr(from->debuglink, '/'))
 		return NULL;
 	own = folder_of(from->path);
@@ -224,9 +224,9 @@ struct object *debug_file_find(const struct object *obj, const struct sym_search
 		found = NULL;
 	}
 	if (!found && (hunt.circle || hunt.nr > LINKS_MAX))
-		log_warn("%s: its debug links go in a circle or too far; no debug file used",
+		log_warn("%s: debug links form a loop or a long chain; not using a debug file",
 			 obj->path);
-	/* A file on the way may have the symbol table, if nothing has more. */
+	/* Without DWARF, a file on the way may at least have the symbol table. */
 	for (size_t i = hunt.nr; i-- > 1;) {
 		struct object *way = (struct object *)hunt.chain[i];
 

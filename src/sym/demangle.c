@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Readable C++ and Rust names, by libiberty. The rules are those of addr2line -C: parameters
- * are shown, the hash at the end of a Rust name is not, a clone of the compiler (.isra.0, .cold)
- * is marked as such.
+ * Readable C++ and Rust names, by libiberty. The rules are those of addr2line -C: show parameters,
+ * drop the hash at the end of a Rust name, mark compiler clones (.isra.0, .cold).
  */
 #ifdef HAVE_LIBIBERTY
-/* libiberty.h, included by that header, has an xrealloc of its own, which nothing here calls. */
+/* demangle.h includes libiberty.h, whose xrealloc clashes with ours. */
 #define xrealloc libiberty_xrealloc
 #include <libiberty/demangle.h>
 #undef xrealloc
@@ -21,14 +20,14 @@
 #include "base/buf.h"
 
 /*
- * A few hundred bytes of mangled name can stand for gigabytes (a substitution of substitutions),
- * and libiberty cannot be told to stop. It keeps its state on the stack when it calls back (but
- * for a punycode identifier of Rust, which is lost then), so it can be left with longjmp.
+ * A few hundred bytes of mangled name can expand to gigabytes (nested substitutions), and libiberty
+ * has no way to stop. It keeps its state on the stack during a callback (except for a punycode
+ * identifier of Rust, which leaks), so longjmp can leave it.
  */
 #define OUTPUT_MAX ((size_t)64 << 10)
 /*
- * libiberty refuses names over 1024 bytes unless told otherwise, as its stack use follows the
- * length. Templates make longer ones; this much stays below 2 MB of stack.
+ * By default libiberty refuses names over 1024 bytes, because its stack use grows with the length.
+ * Templates have longer names; this limit keeps the stack below 2 MB.
  */
 #define INPUT_MAX 4096
 

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Functions, inlined calls and lines from DWARF. libdw parses; the tables are ours, because its
- * own searches take up to a millisecond an address. Only the units that hold an address asked
- * for are read, each once:
+ * Functions, inlined calls and lines from DWARF. libdw parses; the tables are ours, because libdw's
+ * own lookups take up to a millisecond per address. Reads only units that contain an address that
+ * was looked up, each once:
  *
  *	units	all of them, from their headers: which addresses each has
- *	unit	functions and inlined calls as a tree, and who owns which address in it
+ *	unit	functions and inlined calls as a tree, and which of them owns an address
  *	lines	its line table
  *
- * Names are read when a lookup first shows them. Split DWARF (.dwo) is not followed: the path in
- * the file could name anything, and what the skeleton says is used.
+ * A function's name is read when a lookup first returns it. Split DWARF (.dwo) is not followed,
+ * because the path in the file could name anything; only the skeleton is used.
  */
 #include "sym/internal.h"
 
@@ -25,22 +25,22 @@
 #include "base/log.h"
 #include "base/mem.h"
 
-/* Far above what compilers make; what is beyond is left out. */
+/* Far above what compilers emit; anything over a limit is dropped. */
 #define DEPTH_MAX 1024
 #define INTERVALS_MAX ((size_t)8 << 20)
 #define FUNCS_MAX ((size_t)64 << 20)
 #define UNITS_MAX ((size_t)4 << 20)
-#define SECTIONS_MAX 10000 /* libdw may read all their names for each of them */
-/* When the first unit that claims an address does not know it, others may. */
+#define SECTIONS_MAX 10000 /* libdw may read all section names for each section */
+/* If the first unit that claims an address has nothing for it, others may. */
 #define OTHER_UNITS_MAX 8
 #define OTHER_CLAIMS_MAX 4096
 
 struct func {
-	uint64_t die;	     /* where its name is found */
+	uint64_t die;	     /* offset of the DIE with its name */
 	uint64_t lo, hi;     /* the first of its ranges */
-	const char *linkage; /* NULL: unknown; and not looked for unless named */
+	const char *linkage; /* NULL: unknown, or not read yet (see named) */
 	const char *name;
-	uint32_t parent; /* inlined into this one; 0: a function of its own */
+	uint32_t parent; /* the function it is inlined into; 0: not inlined */
 	uint32_t call_line, call_file;
 	bool named;
 };
@@ -55,7 +55,7 @@ struct unit {
 	size_t nr_funcs, cap_funcs;
 	struct spans owners; /* ids are indices of funcs + 1 */
 	struct lines lines;
-	Dwarf_Files *files; /* read when a name is first asked for */
+	Dwarf_Files *files; /* read on first use */
 	size_t nr_files;
 };
 
@@ -69,11 +69,11 @@ struct dwarf {
 	struct interval *claims; /* of units, by start */
 	size_t nr_claims;
 	struct spans claimed;	/* the most likely unit of each address */
-	struct spans unclaimed; /* what functions of vague units have */
+	struct spans unclaimed; /* addresses of functions in vague units */
 	bool vague_walked;
 };
 
-/* Code that the linker dropped is still described, at address 0, 1 or -1. */
+/* DWARF still describes code that the linker dropped, at address 0, 1 or -1. */
 static bool is_loaded(const struct dwarf *d, uint64_t addr)
 {
 	return spans_find(&d->obj->loaded, addr) != 0;
@@ -84,7 +84,7 @@ static bool is_loaded(const struct dwarf *d, uint64_t addr)
 struct interval_list {
 	struct interval *at;
 	size_t nr, cap;
-	size_t seen; /* read, the dead ones too */
+	size_t seen; /* ranges read, including dead ones */
 };
 
 static void add_interval(struct interval_list *list, const struct interval *new)
@@ -136,7 +136,7 @@ static void add_unit(struct dwarf *d, const struct unit *new, struct interval_li
 	unit.mangles = language_mangles(dwarf_srclang(die));
 	GROW(d->units, d->nr_units + 1, d->cap_units);
 	unit.vague |= !add_ranges(d, die, model, claims);
-	/* The smallest claim is the most likely to be true, and the first of equal ones. */
+	/* The smallest claim is the most likely one. */
 	for (size_t i = first; i < claims->nr; i++)
 		claims->at[i].rank = UINT64_MAX - (claims->at[i].hi - claims->at[i].lo);
 	d->units[d->nr_units++] = unit;
@@ -160,7 +160,7 @@ static void read_units(struct dwarf *d)
 	while (d->nr_units < UNITS_MAX &&
 	       (rc = dwarf_next_unit(d->dw, at, &next, &header, &version, NULL, NULL, NULL, NULL,
 				     NULL)) == 0) {
-		/* DWARF 2 has one range a unit; templates and the like are elsewhere. */
+		/* DWARF 2 has one range per unit; templates and the like are elsewhere. */
 		struct unit unit = { .end = next, .vague = version < 3 };
 
 		if (next <= at)
@@ -198,9 +198,9 @@ static const uint8_t *unit_end(const struct unit *unit)
 }
 
 /*
- * The next DIE after the end of a list of children, whose closing zero is at `at`. Going on from
- * there, instead of from the parent, spares reading everything once a level; libdw tells the
- * place, but does not promise to.
+ * Moves to the next DIE after a list of children, whose terminating zero is at `at`. Continuing
+ * from there instead of from the parent avoids reading everything once per level. That
+ * dwarf_siblingof() returns this position is undocumented.
  */
 static bool climb(struct walk *w, const uint8_t *at)
 {
@@ -215,14 +215,14 @@ static bool climb(struct walk *w, const uint8_t *at)
 	return true;
 }
 
-/* Nothing inside these can be code. */
+/* These contain no code. */
 static bool is_skipped(int tag)
 {
 	return tag == DW_TAG_subroutine_type || tag == DW_TAG_call_site ||
 	       tag == DW_TAG_GNU_call_site || tag == DW_TAG_array_type;
 }
 
-/* In the order of the file, which never goes back: a lying DW_AT_sibling cannot make a loop. */
+/* Only ever moves forward in the file, so a bogus DW_AT_sibling cannot make a loop. */
 static bool step(struct walk *w, int tag, uint32_t scope)
 {
 	const void *from = w->die.addr;
@@ -306,8 +306,8 @@ static void add_live(struct walk *w, struct func_attrs *a, struct interval model
 }
 
 /*
- * The new function's id, or 0 if it has no code here. An inlined call in several pieces has no
- * range in DWARF 2, but those inlined into it do, and are shown through it.
+ * Returns the new function's id, or 0 if it has no code here. An inlined call in several pieces has
+ * no range in DWARF 2. It is kept as the parent of calls inlined into it, which may have one.
  */
 static uint32_t add_func(struct walk *w, bool inlined)
 {
@@ -400,7 +400,7 @@ static const char *file_name(struct unit *unit, uint32_t file)
 
 /* ---- names ---- */
 
-/* libdw does not look whether a string that stands in .debug_info itself has an end. */
+/* libdw does not check that a string stored in .debug_info itself is terminated. */
 static bool has_end(const struct dwarf *d, const Dwarf_Attribute *attr)
 {
 	if (attr->form != DW_FORM_string || attr->valp < d->info || attr->valp >= d->info_end)
@@ -497,7 +497,7 @@ static void claim_owned(const struct unit *unit, uint32_t id, struct interval_li
 	}
 }
 
-/* Old compilers do not say all the addresses of a unit: only its functions do. */
+/* Old compilers do not list all addresses of a unit: collect those of its functions. */
 static void walk_vague(struct dwarf *d)
 {
 	struct interval_list claims = { 0 };
@@ -532,7 +532,7 @@ static void set_extent(const struct place *place, const struct func *f, uint64_t
 {
 	uint64_t lo = f->lo, hi = f->hi;
 
-	/* The part that was moved away (.cold) has no function around it to tell its size. */
+	/* A part that was split off (.cold) is outside the first range: use the piece at addr. */
 	if (addr < lo || addr >= hi)
 		spans_piece(&place->unit->owners, addr, &lo, &hi);
 	out->start = lo;
@@ -566,7 +566,7 @@ size_t dwarf_lookup(struct dwarf *d, uint64_t addr, struct sym_frame *out, size_
 		*entry = f->lo;
 		if (!f->parent)
 			set_extent(&place, f, addr, &where);
-		/* Of a chain that is too long the outermost function is kept. */
+		/* If the chain is too long, keep the outermost function. */
 		out[nr < max ? nr : max - 1] = where;
 		nr++;
 		where.file = file_name(place.unit, f->call_file);
@@ -576,7 +576,7 @@ size_t dwarf_lookup(struct dwarf *d, uint64_t addr, struct sym_frame *out, size_
 	return nr < max ? nr : max;
 }
 
-/* libdw has decompressed them in place if need be, but has no call for them. */
+/* libdw has already decompressed the section in place if needed, but has no accessor for it. */
 static Elf_Data *section_data(const struct dwarf *d, size_t index)
 {
 	Elf_Scn *scn = index ? elf_getscn(d->obj->elf, index) : NULL;
@@ -606,16 +606,16 @@ struct dwarf *dwarf_open(const struct object *obj)
 	struct dwarf *d;
 	Dwarf *dw;
 
-	/* An object file's DWARF makes sense only after relocation, which nobody did. */
+	/* DWARF of an object file is useless without relocation, which kscope does not do. */
 	if (!obj->has_dwarf || obj->type == ET_REL)
 		return NULL;
 	if (obj->nr_sections > SECTIONS_MAX) {
-		log_warn("%s: too many sections; its DWARF is not used", obj->path);
+		log_warn("%s: too many sections; not using its DWARF", obj->path);
 		return NULL;
 	}
 	dw = dwarf_begin_elf(obj->elf, DWARF_C_READ, NULL);
 	if (!dw) {
-		log_warn("%s: DWARF cannot be read: %s", obj->path, dwarf_errmsg(-1));
+		log_warn("%s: cannot read DWARF: %s", obj->path, dwarf_errmsg(-1));
 		return NULL;
 	}
 	d = xcalloc(1, sizeof(*d));

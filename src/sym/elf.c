@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* What the headers of one ELF file say, and its symbol table. libelf reads. */
+/* The headers and symbol table of one ELF file, read with libelf. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -31,7 +31,7 @@ int open_regular(const char *path, struct err *err)
 #include <elfutils/libdwelf.h>
 #include <gelf.h>
 
-/* A hostile header may name 2^32 sections; libelf has them only if they fit into the file. */
+/* A hostile header may claim 2^32 sections; libelf returns only those that fit into the file. */
 #define SECTIONS_MAX ((size_t)1 << 20)
 #define NAME_LEN_MAX ((size_t)64 << 10)
 
@@ -67,7 +67,7 @@ static void read_segments(struct object *obj)
 	}
 }
 
-/* An object file has no addresses yet; the place in the file tells its sections apart. */
+/* An object file has no addresses yet; file offsets tell its sections apart. */
 static uint64_t section_address(const struct object *obj, const GElf_Shdr *sh)
 {
 	return obj->type == ET_REL ? sh->sh_offset : sh->sh_addr;
@@ -93,7 +93,7 @@ static void add_code_section(struct object *obj, const GElf_Shdr *sh, size_t *ca
 	};
 }
 
-/* Strings of one section. Not elf_strptr(), which looks for the last NUL in every call. */
+/* Strings of one section. elf_strptr() would search for the last NUL in every call. */
 struct strings {
 	const char *at;
 	size_t len; /* up to the last NUL */
@@ -194,7 +194,7 @@ static int read_header(struct object *obj, struct err *err)
 	obj->file = (const uint8_t *)elf_rawfile(obj->elf, &obj->file_len);
 	if (eh.e_shoff > obj->file_len ||
 	    obj->file_len - eh.e_shoff < (uint64_t)eh.e_shnum * eh.e_shentsize)
-		log_warn("%s: the file is cut short: what has its names is missing", obj->path);
+		log_warn("%s: the file is cut short: its section headers are missing", obj->path);
 	obj->machine = eh.e_machine;
 	obj->type = eh.e_type;
 	obj->is_64bit = eh.e_ident[EI_CLASS] == ELFCLASS64;
@@ -272,7 +272,7 @@ bool object_section(const struct object *obj, const char *name, struct sym_secti
 	return false;
 }
 
-/* $a, $t, $d, $x, also as "$d.42" or "$xrv64gc": where code changes its kind, not a name. */
+/* $a, $t, $d, $x, also as "$d.42" or "$xrv64gc": marks a switch between code and data. */
 static bool is_mapping_symbol(uint16_t machine, const char *name)
 {
 	if (machine != EM_ARM && machine != EM_AARCH64 && machine != EM_RISCV)
@@ -281,7 +281,7 @@ static bool is_mapping_symbol(uint16_t machine, const char *name)
 	       (!name[2] || name[2] == '.' || machine == EM_RISCV);
 }
 
-/* The names shown first are those that a linker would take. */
+/* Prefers the name that a linker would pick. */
 static uint8_t symbol_rank(const GElf_Sym *sym)
 {
 	int type = GELF_ST_TYPE(sym->st_info), bind = GELF_ST_BIND(sym->st_info);
@@ -307,7 +307,7 @@ static bool is_function(const struct object *obj, const GElf_Sym *sym, const cha
 	return !is_mapping_symbol(obj->machine, name);
 }
 
-/* -1: the symbol is not in a section that is loaded and, if a mere label, executable. */
+/* Returns -1 unless the symbol's section is loaded and, for an untyped symbol, executable. */
 static int home_section(const struct object *obj, const GElf_Sym *sym, size_t index, GElf_Shdr *sh)
 {
 	Elf_Scn *scn;
@@ -336,7 +336,7 @@ static bool convert(const struct object *obj, const GElf_Sym *sym, size_t index,
 	out->size = sym->st_size;
 	out->limit = section_end(obj, &sh);
 	out->rank = symbol_rank(sym);
-	/* The end of a section, as linker scripts mark it, is not a function in it. */
+	/* A linker script's symbol for the end of a section is not a function in it. */
 	return out->addr >= section_address(obj, &sh) && out->addr < out->limit;
 }
 
@@ -410,7 +410,7 @@ struct patches {
 	size_t nr, cap;
 };
 
-/* The section that these relocations are for, if it is code. */
+/* True if these relocations apply to a code section. */
 static bool patched_section(const struct object *obj, const GElf_Shdr *sh, GElf_Shdr *code)
 {
 	Elf_Scn *scn;

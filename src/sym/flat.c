@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * A kernel as it lies in memory, without the headers of an ELF: Image of arm64 and RISC-V, and what
- * is in a zImage. Where it was linked is told by its own table of symbols or, if a loader has yet
- * to fill that in, by the pointers to its functions.
+ * A raw memory image of a kernel, without ELF headers: Image of arm64 and RISC-V, and the contents
+ * of a zImage. The link address comes from the kernel's own symbol table or, if the loader has yet
+ * to fill that in, from pointers to its functions.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -55,7 +55,7 @@ static uint64_t *functions(const struct ksyms *ksyms, size_t *nr)
 	return starts;
 }
 
-/* Sorts, and leaves as many as are enough for a vote. */
+/* Sorts, and keeps as many as a vote needs. */
 static size_t thin_out(uint64_t *values, size_t nr)
 {
 	size_t stride, kept = 0;
@@ -67,7 +67,7 @@ static size_t thin_out(uint64_t *values, size_t nr)
 	return kept;
 }
 
-/* The distance between what may be pointers, anywhere in the image, and what functions there are. */
+/* Finds the distance between likely pointers anywhere in the image and the known functions. */
 static bool find_place(const struct flat *flat, const struct ksyms *ksyms, uint64_t *place)
 {
 	uint64_t *seen = xmalloc((flat->len / 8 + 1) * sizeof(*seen));
@@ -110,7 +110,7 @@ static void add_segment(struct flat *flat, const struct ksyms *ksyms, const char
 	};
 }
 
-/* Where in the image a call leads to; false: this is none. */
+/* The offset in the image that a call jumps to; false: not a call. */
 static bool call_target(const struct flat *flat, size_t at, uint64_t *target)
 {
 	uint32_t word;
@@ -127,7 +127,7 @@ static bool call_target(const struct flat *flat, size_t at, uint64_t *target)
 	return *target < flat->len;
 }
 
-/* A kernel that has only names for its functions has none for its start: its calls tell. */
+/* If only functions have symbols, the start has none: derive it from calls. */
 static bool find_by_calls(const struct flat *flat, const struct ksyms *ksyms, uint64_t *vaddr)
 {
 	uint64_t *seen = xmalloc((flat->len / 4 + 1) * sizeof(*seen));
@@ -150,7 +150,7 @@ static bool find_first(const struct flat *flat, const struct ksyms *ksyms, uint6
 {
 	const struct ksym *found = NULL;
 
-	/* RISC-V has its first code before what it calls its text. */
+	/* On RISC-V the first code comes before _text. */
 	if (flat->machine == MACHINE_RISCV)
 		found = find(ksyms, "_start");
 	if (!found)
@@ -161,8 +161,8 @@ static bool find_first(const struct flat *flat, const struct ksyms *ksyms, uint6
 }
 
 /*
- * The image also carries small ELF files, for programs to map, with build ids of their own: these
- * begin their page. Of any other there must be one only.
+ * The image also contains small ELF files for programs to map (the vDSO), with their own build IDs:
+ * skip those, whose ELF header starts the page. Any other build ID must be the only one.
  */
 static void find_build_id(struct flat *flat)
 {
@@ -190,13 +190,12 @@ static int place(struct flat *flat, struct ksyms *ksyms, const char *path, struc
 	if (ksyms->unplaced && flat->is_64bit) {
 		if (!find_place(flat, ksyms, &flat->vaddr))
 			return err_set(err, ERR_INPUT,
-				       "%s: where this kernel was linked cannot be found out",
-				       path);
+				       "%s: cannot determine where this kernel was linked", path);
 		move(ksyms, flat->vaddr);
 	}
 	if (!find_first(flat, ksyms, &flat->vaddr))
-		return err_set(err, ERR_INPUT,
-			       "%s: this kernel's symbols do not say where it begins", path);
+		return err_set(err, ERR_INPUT, "%s: cannot determine where this kernel starts",
+			       path);
 	add_segment(flat, ksyms, "_stext", "_etext");
 	add_segment(flat, ksyms, "_sinittext", "_einittext");
 	find_build_id(flat);

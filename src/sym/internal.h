@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the files of sym/ share.
+ * Interfaces between the files of sym/.
  *
  *	spans	which of many overlapping ranges owns an address
- *	lines	the line table of a unit of DWARF
- *	symtab	functions by address and by name, whatever they were read from
+ *	lines	the line table of a DWARF unit
+ *	symtab	functions by address and by name, from any source
  *	object	one open ELF file (elf.c)
- *	ksyms	the symbols that a Linux kernel has in its read-only data
- *	flat	a kernel image that is no ELF
- *	wrap	what is inside a packed file or a kernel that unpacks itself
+ *	ksyms	the symbols in a Linux kernel's read-only data
+ *	flat	a kernel image that is not an ELF
+ *	wrap	the contents of a compressed file or a self-extracting kernel
  *	dwarf	functions, inlined calls and lines of one object (dwarf.c)
  */
 #ifndef KSCOPE_SYM_INTERNAL_H
@@ -26,7 +26,7 @@
 
 struct interval {
 	uint64_t lo, hi; /* hi is not part of it */
-	uint64_t rank;	 /* where intervals overlap the highest wins; of equals the later id */
+	uint64_t rank;	 /* where intervals overlap the highest wins; at a tie the higher id */
 	uint32_t id;	 /* not 0 */
 };
 
@@ -43,7 +43,7 @@ struct spans {
 /* Reorders `intervals`; they may be freed afterwards. */
 void spans_build(struct spans *spans, struct interval *intervals, size_t nr);
 uint32_t spans_find(const struct spans *spans, uint64_t addr);
-/* As spans_find(); also the piece of address space, without holes, that has this owner. */
+/* Like spans_find(); [*lo, *hi) is the contiguous piece around addr with this owner. */
 uint32_t spans_piece(const struct spans *spans, uint64_t addr, uint64_t *lo, uint64_t *hi);
 void spans_release(struct spans *spans);
 
@@ -51,7 +51,7 @@ void spans_release(struct spans *spans);
 
 struct row {
 	uint64_t addr;
-	uint32_t line, file; /* file: as the unit numbers its files */
+	uint32_t line, file; /* file: index in the unit's file table */
 };
 
 struct lines {
@@ -68,7 +68,7 @@ struct line_section { /* .debug_line */
 	bool big_endian;
 };
 
-/* Reads the table at `offset`, but for sequences that do not begin in a loaded section. */
+/* Reads the table at `offset`, except for sequences that do not start in a loaded section. */
 void lines_read(struct lines *lines, const struct line_section *from, uint64_t offset,
 		const struct spans *loaded);
 const struct row *lines_find(const struct lines *lines, uint64_t addr);
@@ -80,20 +80,20 @@ struct symbol {
 	uint64_t addr, size; /* size 0 while reading: not known */
 	uint64_t limit;	     /* a symbol of unknown size ends here at the latest */
 	const char *name;    /* borrowed */
-	const char *module;  /* likewise; NULL: the kernel itself, or whatever the file is */
-	bool label;	     /* had no size, where others have one */
-	uint8_t rank;	     /* which of several names for one address is shown: the highest */
+	const char *module;  /* likewise; NULL: not in a kernel module */
+	bool label;	     /* had no size, in a table where others have one */
+	uint8_t rank;	     /* of several names for one address, the highest is shown */
 };
 
 struct symtab {
 	struct symbol *at;
 	size_t nr, cap;
 	struct spans spans;
-	uint32_t *by_name; /* made when first asked */
+	uint32_t *by_name; /* built on first use */
 };
 
 void symtab_add(struct symtab *tab, struct symbol sym);
-void symtab_finish(struct symtab *tab); /* after the last symtab_add(); makes the sizes known */
+void symtab_finish(struct symtab *tab); /* after the last symtab_add(); fills in missing sizes */
 const struct symbol *symtab_find(const struct symtab *tab, uint64_t addr);
 const struct symbol *symtab_by_name(struct symtab *tab, const char *name);
 void symtab_release(struct symtab *tab);
@@ -113,7 +113,7 @@ struct object {
 	size_t nr_segments;
 	struct sym_segment *loads; /* all that are loaded */
 	size_t nr_loads;
-	const uint8_t *file; /* all of it, as long as the object is open; NULL: not to be had */
+	const uint8_t *file; /* the whole file, while the object is open; NULL: not available */
 	size_t file_len;
 	uint8_t build_id[BUILD_ID_MAX];
 	size_t build_id_len;
@@ -121,73 +121,73 @@ struct object {
 	uint32_t debuglink_crc;
 	bool has_symtab, has_dwarf;
 	size_t nr_sections, info_section, line_section; /* of DWARF; 0: none */
-	struct spans loaded; /* the sections that are in memory at run time */
+	struct spans loaded;				/* the sections loaded at run time */
 };
 
-/* Opens only a regular file, and never blocks. -1 with err set. */
+/* Opens only a regular file, and never blocks. Returns -1 and sets err on error. */
 int open_regular(const char *path, struct err *err);
-/* Takes over the fd, also on failure. */
+/* Takes ownership of the fd, also on failure. */
 struct object *object_open(const char *path, int fd, struct err *err);
 void object_close(struct object *obj);
-/* Bytes of the file; NULL: it ends before. They live as long as the object. */
+/* Bytes of the file, valid as long as the object; NULL: beyond the end of the file. */
 const uint8_t *object_bytes(const struct object *obj, uint64_t offset, size_t len);
 bool object_section(const struct object *obj, const char *name, struct sym_section *out);
 /* See symfile_patches(). */
 uint64_t *object_patches(const struct object *obj, size_t *nr);
-/* Adds names for the stubs of calls into libraries. */
+/* Adds names for the PLT stubs. */
 void object_read_plt(const struct object *obj, struct arena *arena, struct symtab *tab);
 const char *stub_name(struct arena *arena, const char *symbol);
 bool is_stub(const char *name);
 /* Reads .symtab, or .dynsym if there is no .symtab; tab is finished. */
 void object_read_symbols(const struct object *obj, struct symtab *tab);
 struct ksyms;
-/* Reads what a kernel without .symtab still has; see ksyms_read(). */
+/* Reads the built-in symbols of a kernel without .symtab; see ksyms_read(). */
 int object_read_ksyms(const struct object *obj, struct ksyms *ksyms, struct err *err);
 
 /* ---- DWARF ---- */
 
 struct dwarf;
 
-/* NULL if the object has none that can be read. The object must outlive it. */
+/* NULL if the object has no readable DWARF. The object must outlive it. */
 struct dwarf *dwarf_open(const struct object *obj);
 void dwarf_close(struct dwarf *dw);
 /*
- * Like symfile_lookup(), but `linkage` is NULL where DWARF knows only the plain name, in a
- * language that mangles, and `name` too where it knows only the line. start and size are set in
- * the last frame only: the function's own range that holds the address. `entry` is where that
- * function begins, which may be elsewhere if it was split.
+ * Like symfile_lookup(), but `linkage` is NULL if the language mangles names and DWARF has only the
+ * plain one, and `name` too if DWARF has only the line. start and size are set in the last frame
+ * only: the function's range that contains the address. *entry is where that function begins, which
+ * is outside this range if the function was split.
  */
 size_t dwarf_lookup(struct dwarf *dw, uint64_t addr, struct sym_frame *out, size_t max,
 		    uint64_t *entry);
 
 /* ---- the rest ---- */
 
-/* The readable form of a C++ or Rust name in the arena, or NULL if it is none. */
+/* The readable form of a C++ or Rust name, in the arena; NULL if the name is not mangled. */
 const char *demangle(struct arena *arena, const char *name);
 
-/* By its name: /tmp/perf-PID.map. As kallsyms_read(). */
+/* Detects /tmp/perf-PID.map by its name. perfmap_read() works like kallsyms_read(). */
 bool perfmap_probe(const char *path);
 int perfmap_read(char *text, size_t len, const char *path, struct symtab *tab, struct err *err);
 
 /* True if the text could be /proc/kallsyms or System.map. */
 bool kallsyms_probe(const char *text, size_t len);
-/* Cuts the text into names, which tab borrows; tab is finished. -1 if it has no functions. */
+/* Splits the text into names, which tab borrows; finishes tab. -1 if there are no functions. */
 int kallsyms_read(char *text, size_t len, const char *path, struct symtab *tab, struct err *err);
 
 /*
- * For the same table from elsewhere: one symbol with nm's type, whatever it is, which tab borrows
- * the names of; then the end, after which only functions are left.
+ * The same for a table from elsewhere: add every symbol, with nm's type for it, then finish, which
+ * keeps only the functions. tab borrows the strings.
  */
 void kallsyms_add(struct symtab *tab, uint64_t addr, char type, const char *name,
 		  const char *module);
 void kallsyms_finish(struct symtab *tab);
 
-/* ---- the table of symbols inside a Linux kernel (ksyms.c) ---- */
+/* ---- the symbol table inside a Linux kernel (ksyms.c) ---- */
 
 struct ksyms_in {
-	const uint8_t *data; /* of the file, all of it */
+	const uint8_t *data; /* the whole file */
 	size_t len;
-	const struct sym_segment *loads; /* what of it is loaded where; none: at 0 */
+	const struct sym_segment *loads; /* its loaded parts; none: all of it at 0 */
 	size_t nr_loads;
 	bool is_64bit, big_endian;
 };
@@ -195,20 +195,20 @@ struct ksyms_in {
 struct ksym {
 	uint64_t addr;
 	const char *name;
-	char type; /* as nm has it */
+	char type; /* as in nm */
 };
 
 struct ksyms {
 	struct ksym *at;
 	size_t nr;
 	char *names;
-	bool unplaced; /* addresses are relative to the image's start: the loader fills them in */
+	bool unplaced; /* addresses are relative to the image's start until the loader relocates */
 };
 
-/* 0; -1: there is none that could be understood, and err says what was found. */
+/* Returns 0, or -1 and sets err if there is no usable table. */
 int ksyms_read(struct ksyms *ksyms, const struct ksyms_in *in, const char *path, struct err *err);
 void ksyms_release(struct ksyms *ksyms);
-/* "6.1.0-54-cloud-amd64", in scratch, which the kernel says of itself; "" if it does not. */
+/* The release in the kernel's banner, such as "6.1.0-54-cloud-amd64", in scratch; "" if none. */
 const char *kernel_release(const uint8_t *data, size_t len, char *scratch, size_t room);
 
 /* ---- a kernel without an ELF header (flat.c) ---- */
@@ -219,15 +219,15 @@ struct flat {
 	uint64_t vaddr; /* of its first byte */
 	uint16_t machine;
 	bool is_64bit;
-	struct sym_segment segments[2]; /* code: what stays, and what is dropped after the start */
+	struct sym_segment segments[2]; /* code: .text, and .init.text, which is freed after boot */
 	size_t nr_segments;
 	uint8_t build_id[BUILD_ID_MAX];
 	size_t build_id_len;
 };
 
-/* The machine of a kernel that begins with these bytes; 0: it is none of those known. */
+/* The machine of a kernel that begins with these bytes; 0: not a known kernel image. */
 uint16_t flat_machine(const uint8_t *head, size_t len);
-/* The fd stays the caller's. Symbols go to tab, which is finished. */
+/* The caller keeps the fd, and releases *ksyms on success. */
 struct flat *flat_open(const char *path, int fd, uint16_t machine, struct ksyms *ksyms,
 		       struct err *err);
 void flat_close(struct flat *flat);
@@ -237,9 +237,9 @@ void flat_close(struct flat *flat);
 #define WRAP_TEXT 64
 
 /*
- * What is inside a kernel image that unpacks itself, or any packed file, as a file without a name.
- * Takes over the fd and gives back the same one if there was nothing to unpack. -1: err is set.
- * `how` says what was unpacked, such as "bzImage, xz"; or "".
+ * Extracts a self-extracting kernel image, or any compressed file, to an unlinked temporary file.
+ * Takes ownership of the fd and returns the same one if there is nothing to extract. Returns -1 and
+ * sets err on error. `how` lists the layers, such as "bzImage, xz", or is "".
  */
 int wrap_open(const char *path, int fd, char how[WRAP_TEXT], uint16_t *machine, struct err *err);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * /proc/kallsyms, System.map and what nm prints: "ADDRESS TYPE NAME [MODULE]" a line, with no
- * sizes. Types as nm(1) has them; t, T, w and W are code.
+ * /proc/kallsyms, System.map and the output of nm: lines of "ADDRESS TYPE NAME [MODULE]", without
+ * sizes. Types are those of nm(1); t, T, w and W are code.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "sym/internal.h"
 
-#define LAST_SYMBOL_SIZE 4096 /* nothing says where the last one ends; perf takes a page too */
+#define LAST_SYMBOL_SIZE 4096 /* the end of the last one is unknown; perf assumes a page too */
 
 struct line {
 	uint64_t addr;
@@ -25,7 +25,7 @@ static int hex_digit(char c)
 	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* Digits read; 0 if there is no number of 1 to 16 digits. */
+/* Returns the number of digits; 0 unless there are 1 to 16. */
 static size_t read_hex(const char *at, const char *end, uint64_t *value)
 {
 	size_t nr = 0;
@@ -36,7 +36,7 @@ static size_t read_hex(const char *at, const char *end, uint64_t *value)
 	return nr <= 16 ? nr : 0;
 }
 
-/* `end` is the end of the line. The name is left as it is, up to the end or a blank. */
+/* `end` is the end of the line. The name is not terminated: it ends at a blank or at `end`. */
 static bool read_line(char *at, const char *end, struct line *line)
 {
 	size_t digits = read_hex(at, end, &line->addr);
@@ -56,7 +56,7 @@ bool kallsyms_probe(const char *text, size_t len)
 	const char *end = memchr(text, '\n', len);
 	struct line line;
 
-	/* read_line() only reads; the cast is for the pointer it hands back. */
+	/* read_line() only reads; the cast is for the pointer it returns. */
 	return read_line((char *)text, end ? end : text + len, &line);
 }
 
@@ -65,7 +65,7 @@ static bool is_code(char type)
 	return type == 't' || type == 'T' || type == 'w' || type == 'W';
 }
 
-/* Assembler marks of Arm and RISC-V, and local labels: no functions. */
+/* Mapping symbols of Arm and RISC-V, and local labels: not functions. */
 static bool is_mark(const char *name)
 {
 	return name[0] == '$' || !strncmp(name, ".L", 2);
@@ -82,12 +82,12 @@ void kallsyms_add(struct symtab *tab, uint64_t addr, char type, const char *name
 		sym.rank = type == 'T' ? 3 : type == 't' ? 1 : 2;
 	else if (type == 'A' || type == 'a' || type == 'U')
 		return;
-	/* Data stays in until the ends of functions are known: rank 0. */
+	/* Keep data, at rank 0, until the ends of functions are known. */
 	sym.limit = addr + LAST_SYMBOL_SIZE < addr ? UINT64_MAX : addr + LAST_SYMBOL_SIZE;
 	symtab_add(tab, sym);
 }
 
-/* The word at *at, cut off from the rest of the line; NULL if there is none. */
+/* Terminates and returns the word at *at; NULL if there is none. */
 static char *cut_word(char **at, char *end)
 {
 	char *word;
@@ -99,12 +99,12 @@ static char *cut_word(char **at, char *end)
 		++*at;
 	if (*at == word)
 		return NULL;
-	/* The end is a line's or the text's: there is a byte. */
+	/* `end` is a newline or the text's NUL, so this byte exists. */
 	*(*at)++ = '\0';
 	return word;
 }
 
-/* "[ext4]" is of ext4 */
+/* "[ext4]" -> "ext4" */
 static const char *module_name(char *word)
 {
 	size_t len = word ? strlen(word) : 0;
@@ -124,7 +124,7 @@ static void add_line(struct symtab *tab, const struct line *line, char *end)
 	kallsyms_add(tab, line->addr, line->type, name, module);
 }
 
-/* A function ends where the next symbol begins, whatever that is. */
+/* Drops data symbols, which were needed only to find where functions end. */
 static void drop_data(struct symtab *tab)
 {
 	struct symtab code = { 0 };
@@ -183,7 +183,7 @@ int kallsyms_read(char *text, size_t len, const char *path, struct symtab *tab, 
 			bad++;
 	}
 	if (bad)
-		log_warn("%s: %zu lines are not \"address type name\"; left out", path, bad);
+		log_warn("%s: skipped %zu lines that are not \"address type name\"", path, bad);
 	if (tab->nr && all_zero(tab))
 		return err_set(err, ERR_INPUT,
 			       "%s: every address is 0: the kernel hides them (kptr_restrict); "
@@ -191,6 +191,6 @@ int kallsyms_read(char *text, size_t len, const char *path, struct symtab *tab, 
 			       path);
 	kallsyms_finish(tab);
 	if (!tab->nr)
-		return err_set(err, ERR_INPUT, "%s: no functions in this list of symbols", path);
+		return err_set(err, ERR_INPUT, "%s: no functions in this symbol list", path);
 	return 0;
 }

@@ -1,24 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The symbols that a Linux kernel carries in its own read-only data (CONFIG_KALLSYMS), which is all
- * there is in a kernel as it is shipped. Nothing points to the tables, so they are found by what
- * they look like, and by each other:
+ * The symbols in a Linux kernel's read-only data (CONFIG_KALLSYMS), the only ones a distribution
+ * kernel has. Nothing points to the tables, so we recognize them by their contents and by their
+ * position relative to each other:
  *
  *	token_table	256 strings, most of them parts of names
- *	token_index	where each begins: 256 u16, right behind. This is what is looked for first.
- *	num_syms	how many symbols there are: somewhere before, and right behind it
- *	names		length, bytes; each byte is a token. The first letter is the type, as nm has it.
- *	markers		where every 256th name begins, right behind. They prove that all of it is true.
+ *	token_index	the offset of each: 256 u16, right after the table. Searched for first.
+ *	num_syms	the number of symbols, somewhere before the tokens
+ *	names		right after num_syms: length, then one token per byte. The first letter is
+ *			the type, as in nm.
+ *	markers		the offset of every 256th name, right after the names. A match confirms
+ *			num_syms and names.
  *	offsets		addresses, in order, in one of these forms:
  *
- *	  Linux     where                  what
- *	  2.6..     before num_syms        whole addresses
- *	  4.6..     before num_syms        u32 and a base behind them; x86-64 until 6.14: negative ones
- *	                                   count down from the base, others are per-cpu addresses
- *	  6.4..     behind token_index     the same
- *	  7.0..     behind token_index     i32, each relative to its own place; without a base
+ *	  Linux     position               contents
+ *	  2.6..     before num_syms        full addresses
+ *	  4.6..     before num_syms        u32, then a base; x86-64 until 6.14: negative ones count
+ *	                                   down from the base, others are per-cpu addresses
+ *	  6.4..     after token_index      the same
+ *	  7.0..     after token_index      i32, each relative to its own address; no base
  *
- * A base is 0 in an image whose loader relocates it: addresses are then relative to its start.
+ * The base is 0 in an image that its loader relocates: addresses are then relative to its start.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -31,7 +33,7 @@
 #define NAME_LEN_MAX 2048
 #define SYMBOLS_MIN 32
 #define SYMBOLS_MAX (4 << 20)
-#define NAMES_MAX ((size_t)256 << 20)  /* of all names together, unpacked */
+#define NAMES_MAX ((size_t)256 << 20)  /* bytes of all expanded names */
 #define WALK_MAX ((uint64_t)256 << 20) /* steps; a hostile image has many false starts */
 
 struct tables {
@@ -126,7 +128,7 @@ static bool is_token_table(const struct ksyms_in *in, size_t tokens, size_t inde
 
 		if (len == room || (want && len + 1 != want))
 			return false;
-		/* Behind the last one there is nothing but what aligns the index. */
+		/* After the last one there is only alignment for the index. */
 		if (!want && align_up(tokens + start + len + 1, 8) < index)
 			return false;
 	}
@@ -157,7 +159,7 @@ static const char *token(const struct tables *t, uint8_t code)
 
 /* ---- names ---- */
 
-/* The length of the name at `at`, which is moved behind it; 0 if there can be none. */
+/* Reads the length of a name and moves *at to its first byte; returns 0 if it cannot be one. */
 static size_t name_length(const struct tables *t, size_t *at, size_t end)
 {
 	const uint8_t *data = t->in->data;
@@ -166,7 +168,7 @@ static size_t name_length(const struct tables *t, size_t *at, size_t end)
 	if (*at >= end)
 		return 0;
 	len = data[(*at)++];
-	if (len & 0x80) { /* since 6.1; before that no name was as long */
+	if (len & 0x80) { /* since 6.1; names were shorter before that */
 		if (*at >= end)
 			return 0;
 		len = (len & 0x7f) | (size_t)data[(*at)++] << 7;
@@ -179,7 +181,7 @@ static bool is_type(char c)
 	return c && strchr("aAbBcCdDgGiInNpPrRsStTuUvVwW?-", c);
 }
 
-/* Where the nr names at `at` end; 0: they are none. */
+/* Returns where the nr names at `at` end; 0: these are not names. */
 static size_t walk_names(struct tables *t, size_t at, size_t nr)
 {
 	for (size_t i = 0; i < nr; i++) {
@@ -192,7 +194,7 @@ static size_t walk_names(struct tables *t, size_t at, size_t nr)
 	return at;
 }
 
-/* Markers of `size` bytes each, which tell where every 256th name begins. */
+/* Checks markers of `size` bytes against the offset of every 256th name. */
 static bool markers_agree(const struct tables *t, size_t names, size_t nr, size_t markers,
 			  size_t size)
 {
@@ -278,7 +280,7 @@ static uint64_t address(const struct tables *t, const struct addresses *from, si
 	return t->in->is_64bit ? addr : addr & UINT32_MAX;
 }
 
-/* Addresses are in order. A rare exception does no harm, a wrong guess has hundreds. */
+/* Addresses ascend. Tolerates rare exceptions: a wrong guess has hundreds. */
 static bool in_order(const struct tables *t, const struct addresses *from)
 {
 	uint64_t first = address(t, from, 0), last = first;
@@ -293,7 +295,7 @@ static bool in_order(const struct tables *t, const struct addresses *from)
 	return wrong * 1000 <= t->nr && last > first && last - first >= t->nr;
 }
 
-/* A kernel is in the upper half, if it is placed at all. */
+/* A kernel is linked high in the address space; the base is 0 before relocation. */
 static bool is_base(const struct ksyms_in *in, uint64_t base)
 {
 	return !base || (in->is_64bit ? base >> 63 : base >> 28);
@@ -317,11 +319,11 @@ static bool try_form(const struct tables *t, struct addresses *out, enum form fo
 	return in_order(t, out);
 }
 
-/* The forms hide each other only in this order: what is far from its place is near to it, too. */
+/* The order matters: offsets from a base also ascend if taken as relative to their own address. */
 static bool find_addresses(const struct tables *t, struct addresses *out)
 {
 	size_t pointer = pointer_size(t->in), after = t->token_index + 2 * TOKENS;
-	size_t end = t->num_syms / pointer * pointer; /* of what stands before it */
+	size_t end = t->num_syms / pointer * pointer; /* of the table before num_syms */
 	size_t offsets = align_up(4 * t->nr, pointer), whole = t->nr * pointer;
 
 	if (try_form(t, out, FORM_OFFSET, after, after + offsets) ||
@@ -338,7 +340,7 @@ static bool find_addresses(const struct tables *t, struct addresses *out)
 	       try_form(t, out, FORM_PLACE, after, 0);
 }
 
-/* Where the first byte of the file is, of what is an ELF but has yet to be relocated. */
+/* The start of the image: the base of an ELF that is not relocated yet. */
 static uint64_t lowest_load(const struct ksyms_in *in)
 {
 	uint64_t lowest = UINT64_MAX;
@@ -350,7 +352,7 @@ static uint64_t lowest_load(const struct ksyms_in *in)
 
 /* ---- all together ---- */
 
-/* Appends the name without its type, which is returned; 0: it is too long. */
+/* Appends the name without its type and returns the type; 0: the name is too long. */
 static char expand(const struct tables *t, size_t at, size_t len, char *to, size_t *used)
 {
 	size_t start = *used;
@@ -389,7 +391,7 @@ static int read_all(const struct tables *t, const struct addresses *from, struct
 		if (!type || used > NAMES_MAX) {
 			free(starts);
 			return err_at(err, ERR_INPUT, path, at,
-				      "a name in the kernel's table of symbols is too long");
+				      "a name in the kernel's symbol table is too long");
 		}
 		ksyms->at[i] = (struct ksym){ .addr = address(t, from, i), .type = type };
 		at += len;
@@ -419,16 +421,15 @@ int ksyms_read(struct ksyms *ksyms, const struct ksyms_in *in, const char *path,
 	memset(ksyms, 0, sizeof(*ksyms));
 	if (!find_tables(&t, in))
 		return err_set(err, ERR_INPUT,
-			       t.tokens ? "%s: the table of symbols in this kernel is damaged"
-					: "%s: no table of symbols in this kernel "
+			       t.tokens ? "%s: the symbol table in this kernel is damaged"
+					: "%s: no symbol table in this kernel "
 					  "(built without CONFIG_KALLSYMS?)",
 			       path);
 	if (!find_addresses(&t, &from))
-		return err_at(
-			err, ERR_INPUT, path, t.names,
-			"names of %zu symbols in this kernel, but no addresses in a form that "
-			"is known",
-			t.nr);
+		return err_at(err, ERR_INPUT, path, t.names,
+			      "found the names of %zu symbols in this kernel, but no addresses "
+			      "in a known format",
+			      t.nr);
 	ksyms->unplaced = !in->nr_loads &&
 			  (from.form == FORM_PLACE || (from.form == FORM_OFFSET && !from.base));
 	if (from.form == FORM_OFFSET && !from.base && in->nr_loads)

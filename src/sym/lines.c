@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The line table of one unit: .debug_line of DWARF 2 to 5. By hand, because libdw sorts the rows
- * of all sequences into one list: functions that the linker dropped, which are left at address 0,
- * then mix with live code that lies below their size. Here a sequence stays together, and a dead
- * one goes.
+ * The line table of one unit: .debug_line of DWARF 2 to 5. Not read with libdw, which sorts the
+ * rows of all sequences into one list: functions that the linker dropped stay at address 0 and then
+ * mix with live code at low addresses. Here a sequence stays together, and dead ones are dropped.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +15,7 @@
 struct reader {
 	const uint8_t *at, *end;
 	bool big_endian;
-	bool bad; /* read over the end: everything since is 0 */
+	bool bad; /* read past the end: all further reads return 0 */
 };
 
 static uint64_t get_uint(struct reader *r, size_t len)
@@ -78,7 +77,7 @@ static bool read_opcodes(struct program *p, struct reader *r, unsigned int versi
 {
 	p->min_length = (uint8_t)get_uint(r, 1);
 	if (version >= 4)
-		get_uint(r, 1); /* operations an instruction: only VLIW has more than one */
+		get_uint(r, 1); /* operations per instruction: more than one only on VLIW */
 	get_uint(r, 1);		/* default is_stmt */
 	p->line_base = (int8_t)get_uint(r, 1);
 	p->line_range = (uint8_t)get_uint(r, 1);
@@ -141,7 +140,7 @@ static void add_row(struct run *run)
 	struct row row = { .addr = run->now.addr, .line = run->now.line, .file = run->now.file };
 
 	if (l->nr > run->first && l->rows[l->nr - 1].addr >= row.addr) {
-		/* Of several rows for one address the last is in force; none may go back. */
+		/* Of several rows for one address the last wins. Ignore rows that go back. */
 		if (l->rows[l->nr - 1].addr == row.addr)
 			l->rows[l->nr - 1] = row;
 		return;
@@ -163,7 +162,7 @@ static void end_sequence(struct run *run)
 		GROW(run->found, l->nr_sequences + 1, run->cap_found);
 		l->starts[l->nr_sequences] = run->first;
 		l->starts[l->nr_sequences + 1] = l->nr;
-		/* Should live sequences overlap, the first one wins. */
+		/* If live sequences overlap, the first one wins. */
 		run->found[l->nr_sequences] = (struct interval){
 			.lo = l->rows[run->first].addr,
 			.hi = end,
@@ -258,7 +257,7 @@ void lines_read(struct lines *lines, const struct line_section *from, uint64_t o
 		else
 			run_extended(&run);
 	}
-	lines->nr = run.first; /* a sequence without an end does not say where it ends */
+	lines->nr = run.first; /* drop the rows of an unterminated sequence */
 	spans_build(&lines->sequences, run.found, lines->nr_sequences);
 	free(run.found);
 	lines->rows = xrealloc(lines->rows, lines->nr, sizeof(*lines->rows));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * /tmp/perf-PID.map: where a compiler of code at run time tells perf what it made: "START SIZE
- * NAME" a line, the numbers in hexadecimal, and the rest of the line is the name. Memory is used
- * again: what was told last counts.
+ * /tmp/perf-PID.map: where a JIT compiler lists its code for perf, as lines of "START SIZE NAME".
+ * Numbers are hexadecimal; the name is the rest of the line. JITs reuse memory, so the last entry
+ * for an address wins.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +20,7 @@ bool perfmap_probe(const char *path)
 	return len > 9 && !strncmp(name, "perf-", 5) && !strcmp(name + len - 4, ".map");
 }
 
-/* A number and the blank behind it. */
+/* A number and the blank after it. */
 static bool take_hex(char **at, const char *end, uint64_t *value)
 {
 	char *blank = memchr(*at, ' ', (size_t)(end - *at));
@@ -62,7 +62,7 @@ int perfmap_read(char *text, size_t len, const char *path, struct symtab *tab, s
 
 		eol = memchr(at, '\n', (size_t)(end - at));
 		if (!eol)
-			eol = end; /* where there is a NUL already */
+			eol = end; /* the text's NUL */
 		if (take_hex(&at, eol, &sym.addr) && take_hex(&at, eol, &sym.size) && at < eol) {
 			*eol = '\0';
 			sym.name = at;
@@ -73,11 +73,11 @@ int perfmap_read(char *text, size_t len, const char *path, struct symtab *tab, s
 		}
 	}
 	if (bad)
-		log_warn("%s: %zu lines are not \"address size name\"; left out", path, bad);
+		log_warn("%s: skipped %zu lines that are not \"address size name\"", path, bad);
 	if (all.nr)
 		keep_last(&all, tab);
 	symtab_release(&all);
 	if (!tab->nr)
-		return err_set(err, ERR_INPUT, "%s: no functions in this list of symbols", path);
+		return err_set(err, ERR_INPUT, "%s: no functions in this symbol list", path);
 	return 0;
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * plt: the stubs through which a program calls its libraries have no symbols. The nth of them
- * belongs to the nth relocation of .rela.plt, and is named after its symbol: memcpy@plt, as perf
- * and objdump do it.
+ * plt: the stubs through which a program calls its libraries have no symbols. The nth stub belongs
+ * to the nth relocation of .rela.plt and is named after its symbol: memcpy@plt, as in perf and
+ * objdump.
  */
 #include <stdio.h>
 #include <string.h>
@@ -35,7 +35,7 @@ static bool find_plt(const struct object *obj, struct plt *plt)
 {
 	bool addend = object_section(obj, ".rela.plt", &plt->relocations);
 
-	/* Big-endian machines lay their tables out in ways of their own. */
+	/* Big-endian machines have different PLT layouts. */
 	if (obj->big_endian || (!addend && !object_section(obj, ".rel.plt", &plt->relocations)) ||
 	    !object_section(obj, ".dynsym", &plt->symbols) ||
 	    !object_section(obj, ".dynstr", &plt->strings))
@@ -47,7 +47,7 @@ static bool find_plt(const struct object *obj, struct plt *plt)
 	return plt->nr > 0;
 }
 
-/* "" if it has none: the address is then found out by a function. */
+/* "" if it has no symbol: an IFUNC, which is resolved at run time. */
 static const char *nth_name(const struct plt *plt, size_t n)
 {
 	size_t word = plt->wide ? 8 : 4;
@@ -91,7 +91,7 @@ static void add_stubs(const struct plt *plt, const struct sym_section *code, siz
 	if (size < least)
 		return;
 	if (size > 2 * least)
-		size = least; /* something else follows them */
+		size = least; /* something else follows the stubs */
 	for (size_t i = 0; i < plt->nr; i++)
 		symtab_add(tab, (struct symbol){ .addr = code->addr + head + i * size,
 						 .size = size,
@@ -109,7 +109,7 @@ void object_read_plt(const struct object *obj, struct arena *arena, struct symta
 		return;
 	if (object_section(obj, ".plt", &code))
 		add_stubs(&plt, &code, arm ? 20 : risc ? 32 : 16, arm ? 12 : 16, arena, tab);
-	/* With this, calls go here, and .plt is only the slow way. */
+	/* If there is a .plt.sec, calls go there; .plt is only for lazy binding. */
 	if (object_section(obj, ".plt.sec", &code))
 		add_stubs(&plt, &code, 0, 16, arena, tab);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Overlapping ranges are cut into pieces with one owner each, so that a lookup is one binary
- * search however ranges nest. The sweep needs no proper nesting: broken input is as good as any.
+ * Cuts overlapping ranges into pieces with one owner each, so that a lookup is one binary search
+ * however ranges nest. Ranges need not nest properly, so broken input does no harm.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +30,7 @@ static bool beats(const struct interval *x, const struct interval *y)
 	return x->rank != y->rank ? x->rank > y->rank : x->id > y->id;
 }
 
-/* A heap of the intervals that have begun; ended ones leave when they come to the top. */
+/* A heap of the intervals that have begun; ended ones are removed when they reach the top. */
 struct begun {
 	const struct interval **at;
 	size_t nr;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * A symfile is the file asked for, perhaps a separate debug file, and the tables made of both.
+ * A symfile is the requested file, possibly a separate debug file, and the tables built from both.
  *
- * Whose name wins: DWARF's, as in addr2line, for inlined frames and for the function around them:
- * foo.isra.0 and foo.cold are shown as foo, so that a flame graph has one box for what was one
- * function in the source. The symbol table gives the extent of the function, names what DWARF
- * does not cover, and gives the linkage name where DWARF has only a plain one.
+ * DWARF's names win, as in addr2line, for inlined frames and for the function around them:
+ * foo.isra.0 and foo.cold are shown as foo, so that a flame graph has one box for one function of
+ * the source. The symbol table provides the extent of the function, names for code that DWARF does
+ * not cover, and the linkage name where DWARF has only a plain one.
  */
 #include "sym/sym.h"
 
@@ -30,10 +30,10 @@
 struct symfile {
 	char *path;
 	struct sym_search where;
-	char how[WRAP_TEXT];  /* what was unpacked to get at it; "" */
+	char how[WRAP_TEXT];  /* the layers that were extracted, see wrap_open(); "" */
 	struct object *obj;   /* NULL: the file is text, or flat */
 	struct flat *flat;    /* NULL: it is text, or an ELF */
-	struct ksyms ksyms;   /* names that symbols borrows */
+	struct ksyms ksyms;   /* owns names in symbols */
 	struct object *debug; /* NULL: none found, or not looked for yet */
 	struct dwarf *dwarf;
 	struct buf text;
@@ -43,7 +43,7 @@ struct symfile {
 	struct hash shown; /* by the address of a linkage name: its index in names, + 1 */
 	const char **names;
 	size_t nr_names, cap_names;
-	uint64_t *starts; /* made when first asked */
+	uint64_t *starts; /* built on first use */
 	size_t nr_starts;
 	struct sym_module *modules; /* likewise */
 	size_t nr_modules;
@@ -62,8 +62,7 @@ static int read_text(struct symfile *sf, int fd, struct err *err)
 			return err_set(err, ERR_INPUT, "%s: %s", sf->path, strerror(errno));
 		sf->text.len += (size_t)len;
 		if (sf->text.len > TEXT_MAX)
-			return err_set(err, ERR_INPUT, "%s: too large for a list of symbols",
-				       sf->path);
+			return err_set(err, ERR_INPUT, "%s: too large for a symbol list", sf->path);
 	} while (len);
 	sf->text.data[sf->text.len] = '\0';
 	if (perfmap_probe(sf->path))
@@ -71,12 +70,12 @@ static int read_text(struct symfile *sf, int fd, struct err *err)
 	return kallsyms_read(sf->text.data, sf->text.len, sf->path, &sf->symbols, err);
 }
 
-/* "Linux kernel 6.1.0, bzImage, xz, 98765 symbols of its own" */
+/* "Linux kernel 6.1.0, bzImage, xz, 98765 built-in symbols" */
 static void say_kernel(const struct symfile *sf, const uint8_t *data, size_t len)
 {
 	char release[100];
 
-	log_note("%s: Linux kernel %s%s%s, %zu symbols of its own", sf->path,
+	log_note("%s: Linux kernel %s%s%s, %zu built-in symbols", sf->path,
 		 kernel_release(data, len, release, sizeof(release)), *sf->how ? ", " : "", sf->how,
 		 sf->ksyms.nr);
 }
@@ -99,7 +98,7 @@ static int read_flat(struct symfile *sf, int fd, uint16_t machine, struct err *e
 	return 0;
 }
 
-/* Closes the fd, or hands it on. */
+/* Takes ownership of the fd. */
 static int read_head(struct symfile *sf, int fd, struct err *err)
 {
 	char head[HEAD_LEN];
@@ -125,14 +124,14 @@ static int read_head(struct symfile *sf, int fd, struct err *err)
 		rc = read_text(sf, fd, err);
 	else
 		err_set(err, ERR_INPUT,
-			"%s: neither an ELF file, nor a Linux kernel, nor a list of symbols as in "
+			"%s: neither an ELF file, nor a Linux kernel, nor a symbol list like "
 			"/proc/kallsyms or System.map",
 			sf->path);
 	close(fd);
 	return rc;
 }
 
-/* The path below symfs if there is such a file, else the path itself; to be freed. */
+/* The path below symfs if that file exists, else the path itself. The caller frees it. */
 static char *real_place(const char *path, const struct sym_search *where)
 {
 	char *below;
@@ -181,7 +180,7 @@ void symfile_close(struct symfile *sf)
 	free(sf);
 }
 
-/* ---- what the headers say ---- */
+/* ---- headers ---- */
 
 const struct sym_segment *symfile_segments(const struct symfile *sf, size_t *nr)
 {
@@ -212,7 +211,7 @@ bool symfile_is_64bit(const struct symfile *sf)
 {
 	if (sf->flat)
 		return sf->flat->is_64bit;
-	/* A list of symbols does not say; addresses above 4 GB do. */
+	/* A symbol list does not say; addresses above 4 GB imply it. */
 	if (!sf->obj)
 		return sf->symbols.nr && sf->symbols.at[sf->symbols.nr - 1].addr > UINT32_MAX;
 	return sf->obj->is_64bit;
@@ -274,7 +273,7 @@ static void read_tables(struct symfile *sf)
 		read_own_symbols(sf);
 }
 
-/* memcpy of memcpy@@GLIBC_2.14: which version it is does not matter to a profile. */
+/* memcpy@@GLIBC_2.14 -> memcpy: the version does not matter in a profile. */
 static const char *without_version(struct symfile *sf, const char *linkage)
 {
 	const char *at = sf->obj ? strchr(linkage, '@') : NULL;
@@ -308,7 +307,7 @@ static void finish_frame(struct symfile *sf, struct sym_frame *frame)
 	if (frame->linkage)
 		frame->name = shown_name(sf, frame->linkage);
 	else if (!frame->name)
-		frame->name = "??"; /* DWARF has the frame but not its name, as addr2line says */
+		frame->name = "??"; /* DWARF has the frame but no name; the same as in addr2line */
 	if (!frame->linkage)
 		frame->linkage = frame->name;
 }
@@ -321,7 +320,7 @@ static bool is_clone(const char *symbol, const char *name)
 	return !strncmp(symbol, name, len) && symbol[len] == '.';
 }
 
-/* The linkage name of a function that DWARF only has a plain name for. */
+/* The linkage name of a function for which DWARF has only a plain name. */
 static const char *name_at_entry(const struct symfile *sf, const char *plain, uint64_t entry)
 {
 	const struct symbol *sym = symtab_find(&sf->symbols, entry);
@@ -329,7 +328,7 @@ static const char *name_at_entry(const struct symfile *sf, const char *plain, ui
 	return sym && sym->addr == entry && !is_clone(sym->name, plain) ? sym->name : NULL;
 }
 
-/* The function around all: where DWARF is silent the symbol table has a word. */
+/* Fills in the outermost frame: its extent, and names that DWARF does not have. */
 static void consult_symbols(const struct symfile *sf, const struct symbol *sym, uint64_t entry,
 			    struct sym_frame *outer)
 {
@@ -356,7 +355,7 @@ size_t symfile_lookup(struct symfile *sf, uint64_t vaddr, struct sym_frame *out,
 	if (sf->dwarf)
 		nr = dwarf_lookup(sf->dwarf, vaddr, out, max, &entry);
 	sym = symtab_find(&sf->symbols, vaddr);
-	/* A line without a function is worth nothing to a profile. */
+	/* A line without a function is useless in a profile. */
 	if (!sym && (!nr || (nr == 1 && !out[0].name && !out[0].linkage)))
 		return 0;
 	if (!nr)
@@ -387,7 +386,7 @@ const uint64_t *symfile_starts(struct symfile *sf, size_t *nr)
 	if (!sf->starts) {
 		sf->starts = xmalloc((sf->symbols.nr + 1) * sizeof(*sf->starts));
 		for (size_t i = 0; i < sf->symbols.nr; i++) {
-			uint64_t addr = sf->symbols.at[i].addr; /* they are in order */
+			uint64_t addr = sf->symbols.at[i].addr; /* sorted */
 
 			if (!sf->nr_starts || sf->starts[sf->nr_starts - 1] != addr)
 				sf->starts[sf->nr_starts++] = addr;
@@ -418,7 +417,7 @@ const uint8_t *symfile_code(const struct symfile *sf, uint64_t vaddr, size_t len
 	segments = symfile_segments(sf, &nr);
 	for (size_t i = 0; i < nr; i++) {
 		const struct sym_segment *segment = &segments[i];
-		/* What stands before it in its first page is mapped with it. */
+		/* The bytes before the segment in its first page are mapped with it. */
 		bool as_mapped = segment->vaddr % PAGE == segment->offset % PAGE;
 		uint64_t before = as_mapped ? segment->vaddr % PAGE : 0;
 		uint64_t at = vaddr - (segment->vaddr - before), room = segment->filesz + before;

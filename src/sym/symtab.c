@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * A symbol with a size owns its bytes; inside it the symbol that starts last wins, so that an
- * entry point in the middle of a function is seen. A symbol without a size, as assembler labels
- * are, owns what nobody else does, up to the next symbol.
+ * A symbol with a size owns its bytes; where symbols overlap the one that starts last wins, so that
+ * an entry point in the middle of a function is found. A symbol without a size, such as an
+ * assembler label, owns the bytes up to the next symbol that no other symbol owns.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +26,7 @@ static int by_address(const void *a, const void *b)
 		return x->addr < y->addr ? -1 : 1;
 	if (x->rank != y->rank)
 		return x->rank > y->rank ? -1 : 1;
-	/* By place, not by letters: a hostile table has a million names that differ at the end. */
+	/* By pointer, not strcmp(): a hostile table has a million names that differ at the end. */
 	return (x->name > y->name) - (x->name < y->name);
 }
 
@@ -35,7 +35,7 @@ static uint64_t add_capped(uint64_t a, uint64_t b)
 	return a + b < a ? UINT64_MAX : a + b;
 }
 
-/* The interval of the best symbol of an address, which is the first in the order above. */
+/* The interval of the best symbol at an address, which by_address() sorts first. */
 static struct interval owned(const struct symtab *tab, size_t i, uint64_t next)
 {
 	const struct symbol *sym = &tab->at[i];
@@ -93,7 +93,7 @@ static int by_name(const void *a, const void *b, void *arg)
 	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
 	int order = strcmp(tab->at[x].name, tab->at[y].name);
 
-	/* Of several functions with one name the global one is meant. */
+	/* Of several functions with one name, prefer the global one. */
 	if (!order)
 		order = tab->at[y].rank - tab->at[x].rank;
 	return order ? order : (x > y) - (x < y);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Files inside files. A kernel is shipped as a small program that unpacks the kernel behind it;
- * its header says where that is, but for 32-bit Arm, where it is looked for. Modules and lists of
- * symbols may be packed as well. What was unpacked goes to a file without a name.
+ * Files inside files. A kernel image is a small program that decompresses the kernel that follows
+ * it. Its header says where that is, except on 32-bit Arm, where we search for it. Modules and
+ * symbol lists may be compressed too. The result goes to an unlinked temporary file.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -27,10 +27,10 @@
 #define MACHINE_ARM 40
 
 struct layer {
-	const char *name; /* "" for a file that is only packed */
+	const char *name; /* "" for a file that is just compressed */
 	uint64_t offset, len;
-	uint64_t size_mark; /* bytes at the end that tell how long it is when unpacked */
-	uint16_t machine;   /* of what is inside, if that does not tell itself */
+	uint64_t size_mark; /* trailing bytes that hold the decompressed size */
+	uint16_t machine;   /* of the contents, if they do not identify it; else 0 */
 };
 
 struct file {
@@ -63,16 +63,16 @@ static int look(struct file *file, struct err *err)
 	return 0;
 }
 
-/* ---- what is known ---- */
+/* ---- known images ---- */
 
-/* 1: *layer is filled; 0: the file is something else; -1: it is broken. */
+/* Like the find_ functions: 1: *layer is valid, 0: something else, -1: broken, and err is set. */
 static int inside(const struct file *file, struct layer *layer, struct err *err)
 {
 	if (layer->offset <= file->size && layer->len <= file->size - layer->offset)
 		return 1;
 	return err_set(err, ERR_INPUT,
-		       "%s: %s cut short: its kernel, %" PRIu64 " bytes at %" PRIu64
-		       ", is not all in these %" PRIu64 " bytes",
+		       "%s: %s is cut short: its kernel is %" PRIu64 " bytes at offset %" PRIu64
+		       ", but the file has only %" PRIu64 " bytes",
 		       file->path, layer->name, layer->len, layer->offset, file->size);
 }
 
@@ -89,14 +89,14 @@ static int find_bzimage(const struct file *file, struct layer *layer, struct err
 	sectors = head[0x1f1] ? head[0x1f1] : 4;
 	if (version < X86_PAYLOAD_SINCE)
 		return err_set(err, ERR_INPUT,
-			       "%s: a kernel of before 2.6.24 (boot protocol %u.%02u) does not say "
-			       "where its parts are",
+			       "%s: boot protocol %u.%02u is too old: expected 2.08 (Linux 2.6.24) "
+			       "or later",
 			       file->path, version >> 8, version & 0xff);
 	*layer = (struct layer){
 		.name = "bzImage",
 		.offset = (sectors + 1) * UINT64_C(512) + get32(head + 0x248),
 		.len = get32(head + 0x24c),
-		.size_mark = 4, /* of gzip it is a part */
+		.size_mark = 4, /* in gzip it is part of the stream */
 	};
 	return inside(file, layer, err);
 }
@@ -115,7 +115,7 @@ static int find_zboot(const struct file *file, struct layer *layer, struct err *
 	return inside(file, layer, err);
 }
 
-/* lzma says too little of itself to be looked for. */
+/* Not lzma: its header is too weak to search for. */
 static bool starts_packed(const uint8_t *at, size_t len)
 {
 	const struct unpack_ops *ops = unpack_probe(at, len);
@@ -139,7 +139,7 @@ static int find_zimage(const struct file *file, struct layer *layer, struct err 
 	}
 	free(bytes);
 	if (!layer->offset)
-		return err_set(err, ERR_INPUT, "%s: a zImage, but its kernel was not found in it",
+		return err_set(err, ERR_INPUT, "%s: no compressed kernel found in this zImage",
 			       file->path);
 	layer->len = file->size - layer->offset;
 	return 1;
@@ -172,12 +172,12 @@ static int find_layer(const struct file *file, struct layer *layer, struct err *
 	return 0;
 }
 
-/* ---- unpacking ---- */
+/* ---- decompression ---- */
 
 struct job {
 	const char *path;
 	int from, to;
-	uint64_t at, end; /* of what is packed */
+	uint64_t at, end; /* offsets of the compressed bytes */
 	uint64_t done;
 	struct unpack *unpack;
 };
@@ -188,16 +188,16 @@ static int put(struct job *job, const uint8_t *data, size_t len, struct err *err
 
 	job->done += len;
 	if (job->done > UNPACKED_MAX)
-		return err_set(err, ERR_INPUT, "%s: more than %u MB when unpacked: not a kernel",
+		return err_set(err, ERR_INPUT, "%s: decompresses to over %u MB: not a kernel",
 			       job->path, (unsigned)(UNPACKED_MAX >> 20));
 	error = fd_write(job->to, data, len);
 	return error ? err_set(err, ERR_INPUT,
-			       "%s: cannot unpack to a temporary file: %s (set TMPDIR?)", job->path,
-			       strerror(error))
+			       "%s: cannot decompress to a temporary file: %s (set TMPDIR?)",
+			       job->path, strerror(error))
 		     : 0;
 }
 
-/* All of src, or up to the end of the packed stream. 1: it ended, or may end here. */
+/* Decompresses all of src, or up to the end of the stream. 1: it ended, or may end here. */
 static int feed(struct job *job, const uint8_t *src, size_t len, uint8_t *dst, struct err *err)
 {
 	const struct unpack_ops *ops = job->unpack->ops;
@@ -241,7 +241,7 @@ static int unpack_all(struct job *job, struct err *err)
 	return ret < 0 ? -1 : 0;
 }
 
-/* Ways to pack a kernel that nobody has asked for yet. */
+/* Kernel compression formats that are not supported. */
 static const char *foreign_packing(const uint8_t *head, size_t len)
 {
 	static const struct {
@@ -271,22 +271,25 @@ static int start(const struct file *file, const struct layer *layer, struct job 
 	foreign = foreign_packing(head, (size_t)len);
 	if (!ops && foreign)
 		return err_set(err, ERR_INPUT,
-			       "%s: packed with %s, which kscope does not read; give it the "
-			       "kernel's vmlinux",
+			       "%s: compressed with %s, which kscope does not support; use the "
+			       "kernel's vmlinux instead",
 			       file->path, foreign);
 	if (!ops)
 		return err_at(err, ERR_INPUT, file->path, layer->offset,
-			      "the kernel in this %s is packed in an unknown way", layer->name);
+			      "the kernel in this %s is compressed in an unknown format",
+			      layer->name);
 	job->unpack = ops->open();
 	if (!job->unpack)
-		return err_set(err, ERR_INPUT, "%s: packed with %s, and kscope is built without it",
+		return err_set(err, ERR_INPUT,
+			       "%s: compressed with %s, but kscope was built without it",
 			       file->path, ops->name);
 	if (ops->endless && layer->size_mark < layer->len)
 		job->end -= layer->size_mark;
 	job->to = spool_file();
 	if (job->to < 0)
-		return err_set(err, ERR_INPUT, "%s: cannot make a temporary file: %s (set TMPDIR?)",
-			       file->path, strerror(errno));
+		return err_set(err, ERR_INPUT,
+			       "%s: cannot create a temporary file: %s (set TMPDIR?)", file->path,
+			       strerror(errno));
 	return 0;
 }
 
@@ -347,5 +350,5 @@ int wrap_open(const char *path, int fd, char how[WRAP_TEXT], uint16_t *machine, 
 		*machine = layer.machine;
 	}
 	close(file.fd);
-	return err_set(err, ERR_INPUT, "%s: packed more than %u times", path, LAYERS_MAX);
+	return err_set(err, ERR_INPUT, "%s: more than %u layers of compression", path, LAYERS_MAX);
 }

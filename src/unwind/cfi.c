@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The rules of .eh_frame and .debug_frame. libdw finds and runs them; what it says about one
- * address is kept in a short form, because the same addresses come again and again.
+ * The rules of .eh_frame and .debug_frame. libdw finds and interprets them; the result for an
+ * address is cached in a compact form, because the same addresses recur.
  *
- * Built without libdw there are no rules.
+ * Without libdw there are no rules.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +15,7 @@
 #include <dwarf.h>
 #include <elfutils/libdw.h>
 
-#define MAX_OPS 64 /* depth of the stack of an expression, and its length */
+#define MAX_OPS 64 /* in an expression, and on its stack */
 
 struct cfi_image {
 	struct cfi_file { /* the binary, and its separate debug file */
@@ -25,28 +25,28 @@ struct cfi_image {
 	} file[2];
 };
 
-/* How the caller's value of a register is found. */
+/* How to find the caller's value of a register. */
 struct cfi_rule {
-	uint8_t reg; /* whose */
+	uint8_t reg;
 	enum {
 		RULE_SAME,
 		RULE_AT_CFA,  /* in memory, at cfa + offset */
 		RULE_CFA,     /* it is cfa + offset */
 		RULE_COPY,    /* it is register `from` + offset */
-		RULE_ADDRESS, /* in memory, where the expression says */
-		RULE_VALUE,   /* what the expression says */
+		RULE_ADDRESS, /* in memory, at the value of the expression */
+		RULE_VALUE,   /* it is the value of the expression */
 	} how;
 	uint8_t from;
 	uint64_t offset;
 	Dwarf_Op *ops; /* of an expression */
 	size_t nr_ops;
-	bool own_ops; /* to be freed */
+	bool own_ops; /* ops is allocated */
 };
 
 struct cfi_row {
-	uint8_t ra;	/* the register that the rules have the return address in */
-	bool signal;	/* the caller was interrupted, and did not call */
-	bool no_caller; /* the rules say that there is no return address */
+	uint8_t ra;	/* the register whose rule gives the return address */
+	bool signal;	/* a signal frame: the caller was interrupted */
+	bool no_caller; /* the return address is undefined */
 	struct cfi_rule cfa;
 	unsigned nr;
 	struct cfi_rule rules[];
@@ -94,7 +94,7 @@ static bool two_operands(struct operands *s, uint8_t op)
 	return false;
 }
 
-/* A register as seen by rules, where the pc may have a number. */
+/* The value of a register in a rule, where the pc may have a number. */
 static bool rule_register(const struct walk *w, const struct state *s, uint64_t nr, uint64_t *value)
 {
 	if (nr == w->machine->pc) {
@@ -204,7 +204,7 @@ static bool is_register(const Dwarf_Op *op, uint64_t *reg)
 	return op->atom == DW_OP_regx;
 }
 
-/* Is it `cfa + offset`, perhaps as a value? */
+/* Is it `cfa + offset`? */
 static bool is_cfa(const Dwarf_Op *ops, size_t nr, uint64_t *offset)
 {
 	if (ops[0].atom != DW_OP_call_frame_cfa)
@@ -214,8 +214,8 @@ static bool is_cfa(const Dwarf_Op *ops, size_t nr, uint64_t *offset)
 }
 
 /*
- * The short form of what libdw says. The operations are libdw's for good, but for those in `room`,
- * which was the caller's. False: too long to be meant.
+ * Converts libdw's operations to a rule. libdw owns the operations and keeps them, except if they
+ * are in `room`, the caller's buffer. False: empty, or implausibly long.
  */
 static bool make_rule(struct cfi_rule *rule, Dwarf_Op *ops, size_t nr, const Dwarf_Op *room)
 {
@@ -261,12 +261,12 @@ static bool make_cfa_rule(struct cfi_rule *rule, Dwarf_Frame *frame)
 	}
 	if (!make_rule(rule, ops, nr, NULL))
 		return false;
-	if (rule->how == RULE_ADDRESS) /* an expression gives the cfa itself */
+	if (rule->how == RULE_ADDRESS) /* the expression's value is the cfa itself */
 		rule->how = RULE_VALUE;
 	return true;
 }
 
-/* One register's rule goes to the end of the row; a register that is lost has none. */
+/* Appends the rule of one register to the row, unless its value is lost. */
 static void add_rule(struct cfi_row *row, const struct machine *m, Dwarf_Frame *frame, unsigned nr)
 {
 	struct cfi_rule rule = { .reg = (uint8_t)nr };
@@ -281,8 +281,8 @@ static void add_rule(struct cfi_row *row, const struct machine *m, Dwarf_Frame *
 		return;
 	}
 	/*
-	 * The same as here; or, with room in ops, lost. But libdw takes rax for rbx when it fills
-	 * in what the ABI says, so that has to be known here.
+	 * No operations: unchanged if ops is NULL, else undefined. But libdw's ABI defaults have
+	 * rax in place of rbx, so check here which registers the ABI preserves.
 	 */
 	rule.how = RULE_SAME;
 	if (!ops || (nr < 32 && m->kept >> nr & 1))
@@ -308,7 +308,7 @@ static struct cfi_row *make_row(const struct machine *m, Dwarf_Frame *frame)
 	return row;
 }
 
-/* ---- where they are ---- */
+/* ---- files with rules ---- */
 
 static void open_file(struct cfi_file *file, struct Elf *elf)
 {
@@ -321,7 +321,7 @@ static void open_file(struct cfi_file *file, struct Elf *elf)
 		file->debug = dwarf_getcfi(file->dwarf);
 }
 
-/* The binary, or its debug file, which is looked for only if the binary has no answer. */
+/* The binary, or its debug file, which is opened only if the binary has no rule. */
 static struct cfi_file *file_of(struct unwind *u, uint32_t handle, bool debug)
 {
 	struct images *images = &u->world->images;
@@ -360,8 +360,8 @@ static struct cfi_row *find_row(const struct walk *w, const struct spot *spot, b
 /* ---- a step ---- */
 
 /*
- * A leaf never stored its return address, and rules that were written by hand may not mention it.
- * At the root of a thread the link register is left from the last call that it made.
+ * Rules without a return address mark the root of a thread, where the link register is left over
+ * from the last call. But hand-written rules may also omit it in a leaf, which never stores it.
  */
 static bool is_root(const struct walk *w, const struct state *s, uint64_t *lr)
 {
@@ -418,7 +418,7 @@ enum step cfi_step(const struct walk *w, struct state *s)
 	caller.pc = walk_return(w, caller.pc);
 	if (row->ra >= m->nr)
 		caller.known &= ~(1ULL << row->ra);
-	/* The stack pointer of the caller is what the CFA is defined to be. */
+	/* By definition the CFA is the caller's stack pointer. */
 	if (!row->signal)
 		reg_set(&caller, m->sp, s->cfa);
 	caller.cfa = s->cfa;

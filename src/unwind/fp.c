@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Frame pointers. A function that has made its frame has stored its caller's frame pointer and its
- * return address side by side, and points there. Execution may be where it has not, or never will:
- * at its first instruction, in a leaf that needs no frame, before its end. There the return address
- * is where the call left it: in the link register, or on top of the stack.
+ * Frame pointers. A function with a frame has stored its caller's frame pointer and its return
+ * address next to each other, and its frame pointer points there. At the first instruction, in a
+ * leaf that needs no frame and just before the return there is no frame. The return address is then
+ * where the call left it: in the link register, or on top of the stack.
  */
 #include <string.h>
 
 #include "unwind/walk.h"
 
-#define MAX_FRAME_BYTES 0x4000 /* a frame pointer that leads further up is none */
+#define MAX_FRAME_BYTES 0x4000 /* a frame pointer that points further up is not one */
 #define PROLOGUE_BYTES 64
-#define MAX_PUSHED 8 /* words that a function without a frame may have put on the stack */
+#define MAX_PUSHED 8 /* words that a function without a frame may have pushed */
 
 struct record {
 	uint64_t next; /* the caller's frame pointer */
@@ -24,15 +24,16 @@ static bool read_record(const struct walk *w, uint64_t next, uint64_t pc, struct
 	return walk_word(w, next, &r->next) && walk_word(w, pc, &r->pc);
 }
 
-/* Does the word look like the frame pointer of a caller of the frame at fp? */
+/* Does it look like the frame pointer of the caller of the frame at fp? */
 static bool leads_up(uint64_t next, uint64_t fp)
 {
 	return !next || (next > fp && next - fp <= MAX_FRAME_BYTES);
 }
 
 /*
- * Nobody says where r11 points to. LLVM: to the frame pointer, with lr above it. GCC: to lr, with
- * the frame pointer below it; GCC with -mapcs-frame: to pc, with lr, sp and the frame pointer below.
+ * No standard defines where r11 points. LLVM: to the frame pointer, with lr above it. GCC: to lr,
+ * with the frame pointer below it. GCC with -mapcs-frame: to pc, with lr, sp and the frame pointer
+ * below.
  */
 static bool read_arm_record(const struct walk *w, uint64_t fp, struct record *r)
 {
@@ -46,7 +47,7 @@ static bool read_arm_record(const struct walk *w, uint64_t fp, struct record *r)
 	       walk_is_code(w, r->pc);
 }
 
-/* The function may have kept its caller's frame pointer only: r->pc is then none. */
+/* The function may have saved only its caller's frame pointer: then r->pc is not an address. */
 static bool read_riscv_record(const struct walk *w, uint64_t fp, struct record *r)
 {
 	unsigned word = w->machine->word;
@@ -72,7 +73,7 @@ static bool read_frame(const struct walk *w, const struct state *s, struct recor
 	return read_record(w, fp, fp + m->word, r);
 }
 
-/* The state after a return by `pc`, with the stack as high as `sp`. */
+/* Sets the state after a return to `pc`. */
 static enum step to_caller(const struct walk *w, struct state *s, uint64_t pc, uint64_t sp,
 			   uint64_t fp)
 {
@@ -111,7 +112,7 @@ bool walk_is_return(const struct walk *w, uint64_t address)
 	return code && follows_call(code + 7);
 }
 
-/* mov %rsp,%rbp in either encoding; without the prefix, of 32 bits */
+/* mov %rsp,%rbp in either encoding; on 32 bits mov %esp,%ebp, without the prefix */
 static bool sets_frame_pointer(const uint8_t *code, size_t len, bool is_64bit)
 {
 	for (size_t i = is_64bit; i + 1 < len; i++) {
@@ -124,7 +125,7 @@ static bool sets_frame_pointer(const uint8_t *code, size_t len, bool is_64bit)
 	return false;
 }
 
-/* On x86: is there a frame yet, and still? Where the code is not known, probably. */
+/* On x86: does the function have a frame at this point? Assumes so if the code is unknown. */
 static bool has_frame(const struct walk *w, const struct spot *spot, uint64_t function)
 {
 	uint64_t before = spot->vaddr - function;
@@ -160,7 +161,7 @@ static enum step leaf_by_stack(const struct walk *w, struct state *s, const stru
 	return STEP_NONE;
 }
 
-/* The target of the BL before an address, whose bit 0 says that it is Thumb. */
+/* The target of the BL that ends at `end`, where bit 0 means Thumb. */
 static bool arm_call_target(const uint8_t *code, uint64_t end, uint64_t *target)
 {
 	uint32_t word = (uint32_t)(code[0] | code[1] << 8 | code[2] << 16) | (uint32_t)code[3]
@@ -181,8 +182,8 @@ static bool arm_call_target(const uint8_t *code, uint64_t end, uint64_t *target)
 }
 
 /*
- * On Arm a return does not need lr, so that it may be left over from any call further down. It is
- * the return address if the call before it was of this very function.
+ * On Arm a function can return without lr, which may then be left over from any deeper call. It is
+ * the return address if the call before it goes to this function.
  */
 static bool arm_called_from(const struct walk *w, uint64_t lr, uint64_t function)
 {
@@ -195,9 +196,9 @@ static bool arm_called_from(const struct walk *w, uint64_t lr, uint64_t function
 }
 
 /*
- * With a link register: it holds the return address up to the first call, and again behind the
- * restoring at the end. In between it points into the function itself, and there is a frame. Where
- * there is a frame already, and no call yet, the frame has the same address.
+ * The link register holds the return address up to the first call, and again after it is restored
+ * at the end. In between it points into the function itself, and there is a frame. If there is a
+ * frame already, but was no call yet, the frame has the same address.
  */
 static enum step leaf_by_link(const struct walk *w, struct state *s, const struct spot *spot)
 {
@@ -219,7 +220,7 @@ static enum step leaf_by_link(const struct walk *w, struct state *s, const struc
 		return STEP_NONE;
 	if (read_frame(w, s, &r) && walk_return(w, r.pc) == lr)
 		return STEP_NONE;
-	/* A leaf on RISC-V that keeps the frame pointer alone has it where others have ra. */
+	/* On RISC-V a leaf that saves only the frame pointer has it in the place of ra. */
 	if ((w->machine->kind == RISCV64 || w->machine->kind == RISCV32) && read_frame(w, s, &r) &&
 	    !walk_is_code(w, r.pc) && r.pc > fp && leads_up(r.pc, fp))
 		return to_caller(w, s, lr, fp, r.pc);
@@ -236,8 +237,8 @@ enum step fp_leaf(const struct walk *w, struct state *s)
 }
 
 /*
- * The first frame of all has none above it: its frame pointer is 0, or, where the kernel was entered
- * from user code, still that code's. In code without frame pointers the register may be anything.
+ * At the root the frame pointer is 0 or, where the kernel was entered from user code, still that
+ * code's. In code without frame pointers the register may have any value.
  */
 static bool is_root(const struct walk *w, const struct state *s, uint64_t fp)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The registers of the machines whose stacks can be unwound. */
+/* Registers of the machines that the unwinder supports. */
 #include <string.h>
 
 #include "unwind/walk.h"
@@ -64,7 +64,7 @@ static const struct machine machines[] = {
 		      .kept = 0xffc0318 },
 };
 
-/* As uname -m has them; of 32-bit ones there are many. */
+/* i386 to i686, as printed by uname -m */
 static bool is_i386(const char *arch)
 {
 	return arch[0] == 'i' && arch[1] >= '3' && arch[1] <= '6' && !strcmp(arch + 2, "86");

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * ORC: how Linux on x86-64 unwinds itself. Two sections beside each other: .orc_unwind_ip has, for
- * entry i, where the code begins that entry i of .orc_unwind is about, as a distance from its own
- * place. An entry is two offsets and 16 bits:
+ * ORC: the unwind tables of Linux on x86-64, two parallel sections. Entry i of .orc_unwind_ip is
+ * the start of the code that entry i of .orc_unwind describes, relative to its own address. An
+ * entry of .orc_unwind is two offsets and 16 bits:
  *
  *	Linux	     0-3     4-7     8    9    10   11
  *	4.14 - 6.2   sp_reg  bp_reg  type      end
  *	6.3	     sp_reg  bp_reg  type      sig  end
  *	6.4 -	     sp_reg  bp_reg  type           sig
  *
- * The kernel's version need not be known: nearly all entries are of plain calls, whose type is 0
- * in the old order and 2 in the new one; and only 6.3 has bit 11 with a type of 2 bits.
+ * The contents reveal the version: nearly all entries are for plain calls, whose type is 0 in the
+ * old encoding and 2 in the new one, and only 6.3 has bit 11 together with a 2-bit type.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -32,7 +32,7 @@ struct orc_table {
 	bool opened;
 	enum orc_version version;
 	struct sym_section ips, entries;
-	uint32_t *order; /* by address; NULL: as they stand. Linux before 5.6 sorted at boot */
+	uint32_t *order; /* by address; NULL: already sorted. Linux before 5.6 sorted at boot */
 	size_t nr;
 };
 
@@ -77,7 +77,7 @@ static int by_ip(const void *a, const void *b, void *table)
 
 	if (ip_x != ip_y)
 		return ip_x < ip_y ? -1 : 1;
-	/* Where an entry without a rule ends one function, the one that begins there counts. */
+	/* An entry without a rule ends a function: sort it before one that begins there. */
 	if (!(entry_flags(table, x) & 15) != !(entry_flags(table, y) & 15))
 		return entry_flags(table, x) & 15 ? 1 : -1;
 	return x < y ? -1 : 1;
@@ -164,7 +164,7 @@ static struct orc_row find_row(const struct orc_table *t, uint64_t vaddr)
 	return decode(t, t->order ? t->order[lo - 1] : lo - 1);
 }
 
-/* DWARF's numbers of the registers that a frame may be found by. */
+/* The DWARF number of a base register. */
 static uint64_t base_register(uint8_t base)
 {
 	static const uint8_t numbers[] = { NO_REG, NO_REG, 1, 5, 6, 7, 10, 13, 6, 7 };
@@ -172,7 +172,7 @@ static uint64_t base_register(uint8_t base)
 	return base < sizeof(numbers) ? numbers[base] : NO_REG;
 }
 
-/* Where the caller's stack, or the registers of a trap, are. */
+/* The caller's stack pointer, or the address of a trap's registers. */
 static bool previous_sp(const struct walk *w, const struct state *s, const struct orc_row *row,
 			uint64_t *sp)
 {
@@ -180,7 +180,7 @@ static bool previous_sp(const struct walk *w, const struct state *s, const struc
 
 	if (!reg_value(s, base_register(row->sp_reg), sp))
 		return false;
-	if (row->sp_reg == BASE_SP_INDIRECT) { /* the stack changed: its top says where from */
+	if (row->sp_reg == BASE_SP_INDIRECT) { /* another stack: its top has the old pointer */
 		if (!walk_word(w, *sp, sp))
 			return false;
 		*sp += offset;
@@ -190,7 +190,7 @@ static bool previous_sp(const struct walk *w, const struct state *s, const struc
 	return row->sp_reg != BASE_BP_INDIRECT || walk_word(w, *sp, sp);
 }
 
-/* What the caller had in rbp. */
+/* Restores the caller's rbp. */
 static void restore_bp(const struct walk *w, const struct state *s, const struct orc_row *row,
 		       uint64_t sp, struct state *caller)
 {
@@ -223,7 +223,7 @@ static enum step step_to_caller(const struct walk *w, struct state *s, const str
 	return STEP_CALLER;
 }
 
-/* What the processor itself puts on the stack: rip, cs, rflags, rsp, ss. */
+/* Reads what the processor pushed: rip, cs, rflags, rsp, ss. */
 static enum step step_out_of_trap(const struct walk *w, struct state *s, const struct orc_row *row,
 				  uint64_t frame)
 {
@@ -245,7 +245,7 @@ static enum step step_out_of_trap(const struct walk *w, struct state *s, const s
 	return STEP_TRAP;
 }
 
-/* struct pt_regs: DWARF's numbers in the order in which they lie on the stack. */
+/* struct pt_regs: DWARF's register numbers in stack order. */
 static void restore_registers(const struct walk *w, uint64_t regs, struct state *s)
 {
 	static const uint8_t order[] = { 15, 14, 13, 12, 6, 3, 11, 10, 9, 8, 0, 2, 1, 4, 5 };
@@ -258,12 +258,12 @@ static void restore_registers(const struct walk *w, uint64_t regs, struct state 
 	}
 }
 
-#define IRET_FRAME 128 /* in struct pt_regs */
+#define IRET_FRAME 128 /* offset in struct pt_regs */
 
 /*
- * Where the table sees an end. That is right at the root of a thread. But a thunk for indirect calls
- * has no frame, and who called it is on top of the stack; and where the kernel is entered from user
- * code, or about to go back, there is more to know.
+ * The table has an end here, which is right at the root of a thread. But a thunk for indirect calls
+ * has no frame either, and its return address is on top of the stack. And right after a system
+ * call, or just before its return, the user's pc is still in a register.
  */
 static enum step step_at_end(const struct walk *w, struct state *s)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Traps: where an interrupt, an exception or a system call left what was interrupted. Assembly that
- * has no rules stands between, so its frame is known by what it looks like: what the processor of
- * x86 pushes, and the registers that Linux saves where its frame pointers lead to them.
+ * Traps: finds the code that an interrupt, an exception or a system call interrupted. The assembly
+ * in between has no rules, so we recognize its frame by its contents: the words that an x86
+ * processor pushes, and the registers that Linux saves where its frame pointers lead to them.
  */
 #include "unwind/walk.h"
 
@@ -12,7 +12,7 @@
 #define FLAGS_NEVER UINT64_C(0xffffffffffc08028)
 #define SELECTOR_MAX 0x400
 
-/* Of the global table: bit 2 would say otherwise. */
+/* A selector of the GDT: bit 2 would mean the LDT. */
 static bool is_selector(uint64_t value, unsigned level)
 {
 	return value < SELECTOR_MAX && (value & 7) == level;
@@ -34,7 +34,7 @@ static bool read_pushed(const struct walk *w, uint64_t at, struct pushed *p)
 	    !(p->flags & FLAGS_ALWAYS) || (p->flags & FLAGS_NEVER))
 		return false;
 	p->words = 3;
-	if (word == 4 && !(p->cs & 3)) { /* the same stack goes on */
+	if (word == 4 && !(p->cs & 3)) { /* no stack switch: sp and ss are not pushed */
 		p->sp = at + 3 * word;
 		return true;
 	}
@@ -43,14 +43,14 @@ static bool read_pushed(const struct walk *w, uint64_t at, struct pushed *p)
 	       is_selector(p->ss, p->cs & 3);
 }
 
-/* Not every such row of numbers is one: the stack and the code have to fit. */
+/* Other data may look the same: the stack pointer and the code must match as well. */
 static bool is_pushed(const struct walk *w, uint64_t at, const struct pushed *p)
 {
 	uint64_t end = at + p->words * w->machine->word;
 
 	if (p->cs & 3)
 		return p->ip && !walk_is_code(w, p->ip);
-	/* The processor first makes the stack even. */
+	/* The processor may align the stack before it pushes. */
 	return walk_is_code(w, p->ip) && p->sp >= end && p->sp - end < 16;
 }
 
@@ -69,7 +69,7 @@ enum step trap_pushed(const struct walk *w, struct state *s, unsigned words)
 		s->pc = p.ip;
 		s->cfa = p.sp;
 		s->exact = true;
-		s->known &= w->machine->kept; /* assembly on this way leaves them alone */
+		s->known &= w->machine->kept; /* the assembly in between preserves these */
 		reg_set(s, w->machine->sp, p.sp);
 		return p.cs & 3 ? STEP_USER : STEP_TRAP;
 	}
@@ -78,7 +78,7 @@ enum step trap_pushed(const struct walk *w, struct state *s, unsigned words)
 
 #define RCX 2
 
-/* The instruction syscall leaves the stack alone and puts the return address into rcx. */
+/* The syscall instruction does not switch the stack, and puts the return address into rcx. */
 enum step trap_syscall(const struct walk *w, struct state *s)
 {
 	uint64_t sp, rcx;
@@ -93,7 +93,7 @@ enum step trap_syscall(const struct walk *w, struct state *s)
 /* ---- struct pt_regs of Linux on x86, found by an encoded frame pointer ---- */
 
 struct regs_layout {
-	const uint8_t *order; /* DWARF's numbers, as they lie on the stack */
+	const uint8_t *order; /* DWARF's register numbers in stack order */
 	uint8_t nr;
 	uint16_t ip, cs, sp; /* offsets */
 };
@@ -132,7 +132,7 @@ enum step trap_encoded(const struct walk *w, struct state *s, uint64_t fp)
 
 	if (w->context != IP_KERNEL)
 		return STEP_NONE;
-	/* With CONFIG_FRAME_POINTER: bit 0 is set, or, of 32 bits, bit 31 is not. */
+	/* With CONFIG_FRAME_POINTER: bit 0 is set or, on 32 bits, bit 31 is clear. */
 	if (w->machine->kind == X86_64 && fp & 1 && walk_word(w, fp - 1, &value))
 		return restore(w, s, fp - 1, &layout_64);
 	if (w->machine->kind == I386 && !(fp >> 31) && walk_word(w, fp | 1u << 31, &value))
@@ -146,10 +146,10 @@ enum step trap_encoded(const struct walk *w, struct state *s, uint64_t fp)
 #define ARM64_PC 256
 #define ARM64_PSTATE 264
 #define ARM64_RECORD 304      /* up to 6.12: the interrupted pc, or 0 after user code */
-#define ARM64_RECORD_META 296 /* since 6.13: two zeroes, then what it is */
+#define ARM64_RECORD_META 296 /* since 6.13: two zeroes, then the type */
 #define META_PT_REGS 2
 
-/* Where the registers are whose record this is; 0: it is of a function. */
+/* The address of the registers that this record belongs to; 0: it is a function's. */
 static uint64_t find_registers(const struct walk *w, uint64_t record)
 {
 	uint64_t next, pc, meta, saved, regs = record - ARM64_RECORD;

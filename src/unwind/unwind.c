@@ -9,10 +9,10 @@
 #include "stage.h"
 #include "unwind/walk.h"
 
-#define MAX_FRAMES 127	     /* as perf has it */
-#define MAX_WHOLE_FRAMES 512 /* the copy of a stack has room for so many */
+#define MAX_FRAMES 127	     /* the same as in perf */
+#define MAX_WHOLE_FRAMES 512 /* more do not fit into the copy of a stack */
 
-/* ---- what the methods ask for ---- */
+/* ---- helpers of the methods ---- */
 
 static bool read_copy(const uint8_t *copy, uint64_t len, uint64_t at, unsigned word,
 		      uint64_t *value)
@@ -97,7 +97,7 @@ uint64_t walk_function(const struct walk *w, uint64_t address)
 	return spot ? spot->function : 0;
 }
 
-/* Is the address in a part of its binary that holds code? A list of symbols has only names. */
+/* Is the address in a code segment of its binary or, in a symbol list, in a function? */
 static bool spot_is_code(const struct walk *w, uint64_t address)
 {
 	const struct spot *spot = walk_spot(w, address);
@@ -116,7 +116,7 @@ static bool spot_is_code(const struct walk *w, uint64_t address)
 	return symfile && !nr && walk_function(w, address);
 }
 
-/* A bit above the highest of any real address tells halves of the address space apart. */
+/* Is the address in the same half of the address space as the sample, or above it on 32 bits? */
 static bool same_half(const struct walk *w, uint64_t address)
 {
 	if (w->machine->word == 4)
@@ -128,7 +128,7 @@ bool walk_is_code(const struct walk *w, uint64_t address)
 {
 	if (spot_is_code(w, address))
 		return true;
-	/* Where nothing is known about binaries, anything may be. */
+	/* Without a known binary any address may be code. */
 	return !w->known && address && same_half(w, address);
 }
 
@@ -150,7 +150,7 @@ uint64_t walk_return(const struct walk *w, uint64_t address)
 
 #define NEAR ((uint64_t)4 << 30) /* modules of a kernel are not further away */
 
-/* Of a kernel whose binary is known, a step has to lead to code: to its own, or a module's. */
+/* In a kernel whose binary is known, a step must lead to code of the kernel or of a module. */
 static bool is_plausible(const struct walk *w, uint64_t pc)
 {
 	if (w->context != IP_KERNEL || !w->known)
@@ -160,7 +160,7 @@ static bool is_plausible(const struct walk *w, uint64_t pc)
 
 /* ---- one step ---- */
 
-/* Assembly: it has not even an end, or no rules where other code has. */
+/* Is it assembly: a symbol without a size, or no rules in a binary that has some? */
 static bool may_be_trap(const struct walk *w, const struct state *s)
 {
 	const struct spot *spot = walk_spot_named(w, s->exact ? s->pc : s->pc - 1);
@@ -168,7 +168,7 @@ static bool may_be_trap(const struct walk *w, const struct state *s)
 	return spot && (spot->label || (w->unwind->method != UNWIND_FP && cfi_present(w, s)));
 }
 
-/* Assembly: the stub of an interrupt, or a plain function. */
+/* Code without rules: an interrupt stub, or a plain function. */
 static enum step step_without_rules(const struct walk *w, struct state *s)
 {
 	bool trap = w->context == IP_KERNEL && may_be_trap(w, s);
@@ -185,7 +185,7 @@ static enum step step_without_rules(const struct walk *w, struct state *s)
 	return step;
 }
 
-/* Which methods take part, in which order. Rules of the kernel are not those of its users. */
+/* Tries the methods in order. ORC is only for the kernel: user code then uses UNWIND_AUTO. */
 static enum step take_step(const struct walk *w, struct state *s)
 {
 	enum unwind_method method = w->unwind->method;
@@ -212,7 +212,7 @@ static uint64_t nth_register(const struct cpu_state *cpu, unsigned nr, bool *kno
 	return *known ? cpu->regs[__builtin_popcountll(cpu->mask & ((1ULL << nr) - 1))] : 0;
 }
 
-/* The registers as they were. The pc of a whole state is the first address of its chain. */
+/* Sets the initial state. The pc of a whole state is the first address of its chain. */
 static bool start(struct walk *w, uint64_t pc, struct state *s)
 {
 	const struct machine *m = w->machine;
@@ -251,7 +251,7 @@ static void walk_stack(struct walk *w, struct state *s, unsigned max, struct wal
 		add_ip(chain, pc);
 		step = take_step(w, s);
 		if (step == STEP_TRAP && is_plausible(w, s->pc))
-			add_ip(chain, w->context); /* what follows is no return address */
+			add_ip(chain, w->context); /* the next ip is not a return address */
 		if (step == STEP_USER && s->pc && !ip_is_marker(s->pc)) {
 			add_ip(chain, IP_USER);
 			add_ip(chain, s->pc);
@@ -283,7 +283,7 @@ static void count(struct unwind *u, const struct walk *w, const struct walked *c
 	to->ended += chain->ended;
 }
 
-/* All of the chain is to be found; only the pc is known. */
+/* Finds the whole chain; only the pc is known. */
 static void unwind_whole(struct unwind *u, struct walk *w, struct subject *subject)
 {
 	struct walked chain;
@@ -309,7 +309,7 @@ static void unwind_whole(struct unwind *u, struct walk *w, struct subject *subje
 	subject->unwound = chain.nr - at;
 }
 
-/* The user's side is added to what the kernel has found of its own. */
+/* Adds the user's stack to the kernel's part of the chain. */
 static void unwind_user(struct unwind *u, struct walk *w, struct subject *subject)
 {
 	uint32_t nr = subject->nr, marked;
@@ -317,12 +317,12 @@ static void unwind_user(struct unwind *u, struct walk *w, struct subject *subjec
 	struct state s;
 
 	w->context = IP_USER;
-	/* Without a chain the pc was put in its spot; it comes again from the registers. */
+	/* Without a recorded chain ips is the pc, which the registers have, too. */
 	if (nr == 1 && subject->context == IP_USER && !ip_is_marker(subject->ips[0]))
 		nr = 0;
 	GROW(u->ips, nr + 1 + 2 * MAX_FRAMES + 2, u->cap_ips);
 	memcpy(u->ips, subject->ips, nr * sizeof(*u->ips));
-	/* What the kernel found of the user's stack itself, if anything, is only its beginning. */
+	/* Drop the user part of the recorded chain: it is only the beginning. */
 	for (uint32_t i = 0; i < nr; i++) {
 		if (u->ips[i] == IP_USER)
 			nr = i;
@@ -356,11 +356,11 @@ static void unwind_subject(struct unwind *u, uint32_t pid, struct subject *subje
 	} else if (w.machine && w.machine->perf && cpu->abi == 2) {
 		unwind_user(u, &w, subject);
 	} else {
-		if (!u->told)
-			log_warn("stacks of this machine (%s) cannot be unwound: "
-				 "they stay as they are",
+		if (!u->warned)
+			log_warn("cannot unwind stacks of this machine (%s); "
+				 "keeping them as recorded",
 				 world_arch(u->world));
-		u->told = true;
+		u->warned = true;
 	}
 }
 

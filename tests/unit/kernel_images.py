@@ -248,7 +248,7 @@ def packings(folder):
         same(folder, f"EFI zboot, {name}", zboot(data), table)
     done = ask(folder, bzimage(packed["xz"][0]), "-v", "-l")
     check("the log tells", "Linux kernel 9.8.7-test, bzImage, xz, "
-          f"{len(table)} symbols of its own" in done.stderr, done.stderr)
+          f"{len(table)} built-in symbols" in done.stderr, done.stderr)
     same(folder, "System.map.gz", gzip.compress(
         "".join(f"{a:016x} {n[0]} {n[1:]}\n" for a, n in table).encode()), table)
 
@@ -271,7 +271,7 @@ def flat_images(folder):
           [f"segment {start + 0x10000:#x} 0x10000 {end - start:#x} {end - start:#x}"])
     done = ask(folder, image(table, Layout(base=0), pointers=False))
     check("Image that says nowhere where it is", done.returncode == 3 and
-          "where this kernel was linked cannot be found out" in done.stderr, done.stderr)
+          "cannot determine where this kernel was linked" in done.stderr, done.stderr)
 
 
 # ---- hostile ones ----
@@ -296,25 +296,27 @@ def broken(folder):
     whole = bzimage(packed)
     size = len(packed) + 4
     refused(folder, "cut short", whole[:3000],
-            f"bzImage cut short: its kernel, {size} bytes at 1280, is not all in these 3000 bytes")
+            f"bzImage is cut short: its kernel is {size} bytes at offset 1280, but the file has "
+            "only 3000 bytes")
     refused(folder, "a length that lies", bzimage(packed, length=0xffffffff),
-            "bzImage cut short: its kernel, 4294967295 bytes at 1280, is not all in these "
-            f"{len(whole)} bytes")
+            "bzImage is cut short: its kernel is 4294967295 bytes at offset 1280, but the file has "
+            f"only {len(whole)} bytes")
     refused(folder, "an offset that lies", bzimage(packed, offset=0xfffffff0),
-            f"bzImage cut short: its kernel, {size} bytes at 4294968304, is not all in these "
-            f"{len(whole)} bytes")
+            f"bzImage is cut short: its kernel is {size} bytes at offset 4294968304, but the file "
+            f"has only {len(whole)} bytes")
     refused(folder, "a length too short", bzimage(packed, length=500),
             "byte 1780: the xz stream is cut short")
     refused(folder, "an empty payload", bzimage(packed, length=0),
             "byte 1280: the xz stream is cut short")
     refused(folder, "an old boot protocol", bzimage(packed, version=0x203),
-            "a kernel of before 2.6.24 (boot protocol 2.03) does not say where its parts are")
+            "boot protocol 2.03 is too old: expected 2.08 (Linux 2.6.24) or later")
     refused(folder, "lzo", bzimage(b"\x89LZO\0\r\n\x1a\n"),
-            "packed with lzo, which kscope does not read; give it the kernel's vmlinux")
+            "compressed with lzo, which kscope does not support; use the kernel's vmlinux instead")
     refused(folder, "bzip2", bzimage(bz2.compress(plain)),
-            "packed with bzip2, which kscope does not read; give it the kernel's vmlinux")
+            "compressed with bzip2, which kscope does not support; use the kernel's vmlinux "
+            "instead")
     refused(folder, "unknown packing", bzimage(b"abcdefghijklmnop"),
-            "byte 1280: the kernel in this bzImage is packed in an unknown way")
+            "byte 1280: the kernel in this bzImage is compressed in an unknown format")
     damaged = bytearray(gzip.compress(plain))
     damaged[2000:2010] = b"\xff" * 10
     done = ask(folder, bzimage(bytes(damaged), mark=False))
@@ -323,16 +325,16 @@ def broken(folder):
     five = plain
     for _ in range(5):
         five = gzip.compress(five)
-    refused(folder, "packed too often", five, "packed more than 4 times")
+    refused(folder, "packed too often", five, "more than 4 layers of compression")
     refused(folder, "nothing inside", bzimage(gzip.compress(b"hello"), False),
-            "neither an ELF file, nor a Linux kernel, nor a list of symbols as in /proc/kallsyms "
+            "neither an ELF file, nor a Linux kernel, nor a symbol list like /proc/kallsyms "
             "or System.map")
     refused(folder, "a zImage without a kernel", bytes(0x24) + struct.pack("<I", 0x016f2818) +
-            bytes(4000), "a zImage, but its kernel was not found in it")
+            bytes(4000), "no compressed kernel found in this zImage")
     refused(folder, "a bomb", bzimage(gzip.compress(bytes(600 << 20), 1), False),
-            "more than 512 MB when unpacked: not a kernel")
+            "decompresses to over 512 MB: not a kernel")
     warned(folder, "no table", elf(table, Layout(), tables=False),
-           "no table of symbols in this kernel (built without CONFIG_KALLSYMS?)")
+           "no symbol table in this kernel (built without CONFIG_KALLSYMS?)")
 
 
 def broken_tables(folder):
@@ -343,14 +345,14 @@ def broken_tables(folder):
     data = bytearray(elf(table, layout))
     data[names + 5000] = 0
     warned(folder, "names with a hole", bytes(data),
-           "the table of symbols in this kernel is damaged")
+           "the symbol table in this kernel is damaged")
     shuffled = table[:]
     random.Random(5).shuffle(shuffled)
     data = elf(shuffled, layout)
     done = ask(folder, data, "-l")
     check("addresses in no order", done.returncode == 0 and not done.stdout and
-          f"names of {len(table)} symbols in this kernel, but no addresses in a form that is known"
-          in done.stderr, done.stderr)
+          f"found the names of {len(table)} symbols in this kernel, but no addresses in a known "
+          "format" in done.stderr, done.stderr)
     # Every word could be a count of names that are all there: many false starts, and an end.
     data = elf(table, layout)
     at = data.index(struct.pack("<I", len(table)))

@@ -307,7 +307,7 @@ def test_refusals(place):
          "Permission denied")
     done = place.record("-o", "n.data", emulator=["-no-stream"])
     said("refused: a QEMU without plugins", done, 3, "I do not like this", "status 1",
-         "built without plugins", "--enable-plugins")
+         "built without TCG plugins", "--enable-plugins")
     said("refused: a script that keeps the plugin to itself",
          run(KSCOPE, "record", "qemu", "--", "true", cwd=place.folder, env=place.env), 3, "script",
          "--print")
@@ -338,7 +338,7 @@ def test_attach(place):
         return run(KSCOPE, "record", "qemu", "--attach", ctl, *words)
 
     wait_for(lambda: attach("status").returncode == 0)
-    said("attach: somebody has the socket", place.record("--control", "ctl"), 2, "there already")
+    said("attach: somebody has the socket", place.record("--control", "ctl"), 2, "already exists")
     check("attach: status", "running=0\n" in attach("status").stdout)
     equal("attach: start", (attach("start").returncode, "running=1\n" in attach("status").stdout),
           (0, True))

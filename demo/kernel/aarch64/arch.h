@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* AArch64: where things are on QEMU's virt machine, for C, assembly and the linker. */
+/* AArch64: the memory layout on QEMU's virt machine, for C, assembly and the linker. */
 #pragma once
 
 #define KERNEL_OFFSET 0xffffff8000000000
@@ -9,7 +9,7 @@
 #define USER_TEXT 0x400000
 #define USER_SIZE 0x200000
 
-/* What kind of trap; the vectors tell. */
+/* The kind of trap, passed by the vectors */
 #define TRAP_SYNC 0
 #define TRAP_INTERRUPT 1
 #define TRAP_OTHER 2

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// From QEMU's start in EL1, without address translation, to kernel_main.
+// From QEMU's entry in EL1, with the MMU off, to kernel_main.
 #include "arch.h"
 
 	.section .text.boot, "ax"

@@ -22,7 +22,7 @@
 #define USER_PAGE 0x741 /* a block, normal memory, shared, for the user too */
 #define TABLE 3
 
-#define SYSCALL 0x15 /* why an exception came: svc */
+#define SYSCALL 0x15 /* exception class of svc */
 
 struct frame { /* what trap_entry leaves on the stack */
 	uint64_t x[31], sp_el0, elr, spsr;
@@ -67,7 +67,7 @@ static bool same(const char *a, const char *b)
 	return *a == *b;
 }
 
-/* The device tree's bootargs. Names of nodes are text, and so never look like a property. */
+/* The device tree's bootargs. Node names are text and cannot be mistaken for a property token. */
 const char *command_line(uintptr_t boot_info)
 {
 	const uint32_t *tree = (const uint32_t *)(boot_info + KERNEL_OFFSET);
@@ -134,7 +134,7 @@ _Noreturn void power_off(void)
 
 void use_space(uint64_t space, void *kernel_stack)
 {
-	(void)kernel_stack; /* the stack pointer of EL1 is that already */
+	(void)kernel_stack; /* SP_EL1 already points there */
 	__asm__ volatile("msr ttbr0_el1, %0; isb" : : "r"(space) : "memory");
 }
 
@@ -143,7 +143,7 @@ uint64_t kernel_space(void)
 	return physical(boot_low);
 }
 
-/* One large page at USER_TEXT. The number is the space's own in the TLB. */
+/* One large page at USER_TEXT. The number is the ASID. */
 uint64_t user_space(unsigned number, uint8_t *memory)
 {
 	uint64_t *first = tables[2 * number], *second = tables[2 * number + 1];
@@ -154,7 +154,7 @@ uint64_t user_space(unsigned number, uint8_t *memory)
 	return physical(first) | (uint64_t)number << 48;
 }
 
-/* As switch_to leaves a task: x19 to x29, and where it goes on. */
+/* The stack that switch_to expects: x19 to x29, and where to continue. */
 static void *switch_context(void *stack, const void *where)
 {
 	uint64_t *sp = (uint64_t *)stack - 12;

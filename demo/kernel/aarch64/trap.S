@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// Interrupts, exceptions and the switch between tasks. The .cfi lines let a debugger, and kscope,
-// see through them; where frame pointers are used, so does their chain.
+// Interrupts, exceptions and the task switch. Debuggers and kscope unwind through them by the .cfi
+// directives or, in builds with frame pointers, by the chain of those.
 #include "arch.h"
 
 	.macro vector kind
@@ -16,10 +16,10 @@
 	.globl vectors
 	.type vectors, %function
 vectors:
-	.rept 4				// this level, on the other stack: never
+	.rept 4				// EL1 with SP_EL0: never
 	vector TRAP_OTHER
 	.endr
-	.rept 2				// this level, then the user's
+	.rept 2				// EL1, then EL0
 	vector TRAP_SYNC
 	vector TRAP_INTERRUPT
 	vector TRAP_OTHER
@@ -64,7 +64,7 @@ trap_entry:
 		23, 24, 25, 26, 27, 28, 29, 30
 	.cfi_offset \number, 8 * \number - FRAME_SIZE
 	.endr
-	// A link of the chain of frame pointers to where the interrupt came, if that is in the kernel.
+	// Links the interrupted frame into the frame pointer chain, if it is in the kernel.
 	tst x4, #0xf
 	csel x3, xzr, x3, eq
 	csel x5, xzr, x29, eq
@@ -121,7 +121,7 @@ switch_to:
 	.cfi_endproc
 	.size switch_to, . - switch_to
 
-	// A new task of the kernel comes here from switch_to.
+	// A new kernel task starts here, from switch_to.
 	.globl task_start
 	.type task_start, %function
 task_start:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * How a user program begins, at the first byte of its text: user_main(units), then it ends. Its
- * name is near, so that two programs differ from the start.
+ * The entry of a user program, at the first byte of its text: calls user_main(units), then exits.
+ * The program's name follows, so that two programs differ in their first bytes.
  */
 #pragma once
 

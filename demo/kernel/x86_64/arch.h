@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* x86-64: where things are, for C, assembly and the linker. */
+/* x86-64: the memory layout, for C, assembly and the linker. */
 #pragma once
 
 #define KERNEL_OFFSET 0xffffffff80000000
@@ -16,7 +16,7 @@
 #define FIRST_TSS 0x28
 
 #define VECTOR_TIMER 32
-#define VECTOR_EXIT 33 /* int $33: a user program ends */
+#define VECTOR_EXIT 33 /* int $33: a user program exits */
 #define VECTOR_SPURIOUS 47
 #define VECTORS 48
 

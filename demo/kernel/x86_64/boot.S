@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// From the 32 bits that QEMU starts a PVH kernel in, and the 16 of a further cpu, to kernel_main.
+// From PVH's 32-bit entry, and the 16-bit entry of a secondary cpu, to kernel_main.
 #include "arch.h"
 
 	.section .note.pvh, "a", @note
@@ -10,7 +10,7 @@
 	.section .text.boot, "ax"
 	.code32
 	.globl boot_entry
-boot_entry:			// ebx: what the machine tells
+boot_entry:			// ebx: PVH start info
 	cli
 	cld
 	mov %ebx, %edi
@@ -51,7 +51,7 @@ high:
 	.cfi_endproc
 	.size high, . - high
 
-	// Copied to TRAMPOLINE: a further cpu begins here.
+	// Copied to TRAMPOLINE: the entry of a secondary cpu.
 	.section .rodata
 	.code16
 	.globl trampoline, trampoline_end
@@ -86,7 +86,7 @@ boot_gdt_pointer:
 boot_stack:
 	.quad stacks + STACK_SIZE
 
-	// The first GB, where it is and at KERNEL_OFFSET; above that the local APIC.
+	// The first GB, identity-mapped and at KERNEL_OFFSET; above that the local APIC.
 	.balign 4096
 	.globl boot_pml4
 boot_pml4:

@@ -3,7 +3,7 @@
 #include "kernel.h"
 
 #define SERIAL 0x3f8
-#define FW_CFG 0x510 /* QEMU tells here how many cpus there are */
+#define FW_CFG 0x510 /* QEMU reports the number of cpus here */
 #define FW_CFG_CPUS 5
 #define POWER 0x604
 #define APIC ((volatile uint32_t *)0xfffffffffee00000)
@@ -136,14 +136,14 @@ void cpu_init(unsigned cpu)
 	tss[cpu].io_map = sizeof(tss[0]) << 16;
 	if (cpu == 0) {
 		idt_init();
-		out8(0x21, 0xff); /* the old interrupt controllers are quiet */
+		out8(0x21, 0xff); /* mask the legacy PICs */
 		out8(0xa1, 0xff);
 	}
 	__asm__ volatile("lgdt %0" : : "m"(gdt_pointer));
 	__asm__ volatile("lidt %0" : : "m"(idt_pointer));
 	__asm__ volatile("ltr %w0" : : "r"(FIRST_TSS + 16 * cpu));
 	apic_write(APIC_SPURIOUS, 0x100 | VECTOR_SPURIOUS);
-	apic_write(APIC_TIMER_DIVIDE, 0xb); /* by one: QEMU counts ns */
+	apic_write(APIC_TIMER_DIVIDE, 0xb); /* by 1: QEMU counts ns */
 	apic_write(APIC_TIMER, 0x20000 | VECTOR_TIMER);
 	apic_write(APIC_TIMER_COUNT, 10000000);
 	started = cpu;
@@ -187,7 +187,7 @@ uint64_t kernel_space(void)
 	return physical(boot_pml4);
 }
 
-/* One large page at USER_TEXT; the kernel above as everywhere. */
+/* One large page at USER_TEXT; the kernel is mapped above, as in every space. */
 uint64_t user_space(unsigned number, uint8_t *memory)
 {
 	uint64_t *pml4 = tables[3 * number], *pdpt = tables[3 * number + 1],
@@ -200,7 +200,7 @@ uint64_t user_space(unsigned number, uint8_t *memory)
 	return physical(pml4);
 }
 
-/* As switch_to leaves a task: six registers and where it goes on. */
+/* The stack that switch_to expects: six registers and where to continue. */
 static void *switch_context(void *stack, const void *where)
 {
 	uint64_t *sp = stack;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// Interrupts, exceptions and the switch between tasks. The .cfi lines let a debugger, and kscope,
-// see through them; where frame pointers are used, so does their chain.
+// Interrupts, exceptions and the task switch. Debuggers and kscope unwind through them by the .cfi
+// directives or, in builds with frame pointers, by the chain of those.
 #include "arch.h"
 
 	.text
@@ -53,7 +53,7 @@ trap_entry:
 	.endr
 	cld
 	mov %rsp, %rdi
-	// A link of the chain of frame pointers to where the interrupt came, if that is in the kernel.
+	// Links the interrupted frame into the frame pointer chain, if it is in the kernel.
 	testb $3, 18 * 8(%rsp)
 	jnz 1f
 	push 17 * 8(%rsp)
@@ -98,7 +98,7 @@ switch_to:
 	.cfi_endproc
 	.size switch_to, . - switch_to
 
-	// A new task of the kernel comes here from switch_to.
+	// A new kernel task starts here, from switch_to.
 	.globl task_start
 	.type task_start, @function
 task_start:
