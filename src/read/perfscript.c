@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * perfscript: what perf script prints, of any version and with most of its options. A sample is a
- * line that says who and when, a line for each frame, and an empty one; or all on one line, if
- * there is no call chain. Lines in between that are neither (source lines, registers, dumps) are
- * passed over. With -F any part of the first line may be missing, or all of it.
+ * perfscript: the output of perf script, of any version and with most of its options. A sample is
+ * a first line with the task and the time, a line for each frame, and an empty line; without a
+ * call chain all of it is on one line. The reader skips other lines inside a sample (source lines,
+ * registers, dumps). With -F any part of the first line may be missing, or all of it.
  *
- * Frames go by name and binary. Their addresses are not used: some versions of perf print them
- * relative to the file and others do not, and the text does not say which.
+ * Frames are identified by name and binary. The reader ignores their addresses: some versions of
+ * perf print them relative to the file and others do not, and the text does not say which.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -20,15 +20,15 @@
 
 #define MAX_FRAMES 65536
 
-struct start { /* of a sample: its first line */
+struct start { /* the first line of a sample */
 	uint64_t time, period;
 	uint32_t cpu, pid, tid;
-	uint32_t comm, event; /* handles; 0: not told */
-	bool skip;	      /* not a sample, whatever follows */
-	bool bare;	      /* only who: it is one if frames follow */
+	uint32_t comm, event; /* handles; 0: missing */
+	bool skip;	      /* not a sample, even if frames follow */
+	bool bare;	      /* no time and no event: a sample only if frames follow */
 };
 
-struct place { /* what the text of a frame says */
+struct place { /* a parsed frame */
 	uint32_t name, binary;
 	uint8_t flags;
 	bool inlined;
@@ -39,18 +39,18 @@ enum stage { STAGE_READ, STAGE_SOURCE, STAGE_COMM, STAGE_SAMPLE };
 struct perfscript {
 	struct start now;
 	bool open, ended;
-	bool tabs; /* the sample's frames are indented by them */
+	bool tabs; /* the sample's frames are indented with tabs */
 	uint64_t bare_at;
 	enum stage stage;
-	struct place *places; /* every text once; [0] none */
+	struct place *places; /* one for each distinct text; [0] is unused */
 	size_t nr_places, cap_places;
 	struct hash place_index;
 	uint32_t *chain; /* places */
 	size_t nr, cap_chain;
 	uint64_t *ips;
 	size_t cap_ips;
-	struct hash comms;   /* tid to the comm that was told */
-	struct hash sources; /* event's name to the id, which is the name's handle */
+	struct hash comms;   /* pid and tid to the comm last emitted */
+	struct hash sources; /* event names whose source was emitted */
 	struct buf text, bare;
 };
 
@@ -82,7 +82,7 @@ static size_t span_len(struct span s)
 	return (size_t)(s.end - s.at);
 }
 
-/* Cuts the last word off. */
+/* Removes the last word from *s and returns it. */
 static struct span last_word(struct span *s)
 {
 	struct span word;
@@ -116,7 +116,7 @@ static bool task_word(struct span word, struct start *start)
 		       task_number((struct span){ slash + 1, word.end }, &start->tid);
 	if (!task_number(word, &start->tid))
 		return false;
-	start->pid = start->tid; /* the process is not told */
+	start->pid = start->tid; /* the pid is unknown */
 	return true;
 }
 
@@ -126,7 +126,7 @@ static bool cpu_word(struct span word, uint32_t *cpu)
 	       text_u32(word.at + 1, span_len(word) - 2, cpu);
 }
 
-/* K, U, GK, Sp...: in what mode the cpu was. */
+/* The cpu mode: K, U, GK, Sp... */
 static bool mode_word(struct span word)
 {
 	if (span_len(word) == 0 || span_len(word) > 4)
@@ -138,13 +138,13 @@ static bool mode_word(struct span word)
 	return *word.at >= 'A' && *word.at <= 'Z';
 }
 
-/* The last of a date and a time of the day. */
+/* A time of day, which follows a date. */
 static bool clock_word(struct span word)
 {
 	return span_len(word) > 8 && digit(*word.at) && word.at[2] == ':' && word.at[5] == ':';
 }
 
-/* What stands before the time: COMM TID [CPU] MODE DATE, all but the task if at all. */
+/* The part before the time: COMM TID [CPU] MODE DATE, of which only the task is mandatory. */
 static bool who(struct span left, struct start *start, struct span *comm)
 {
 	struct span word = last_word(&left);
@@ -161,7 +161,7 @@ static bool who(struct span left, struct start *start, struct span *comm)
 	return task_word(word, start);
 }
 
-/* Likewise, with no task. */
+/* The same without a task: COMM [CPU]. */
 static void who_else(struct span left, struct start *start, struct span *comm)
 {
 	struct span rest = trim(left);
@@ -171,7 +171,7 @@ static void who_else(struct span left, struct start *start, struct span *comm)
 	*comm = trim(left);
 }
 
-/* The number that ends before the colon at `colon`, if it is a time: seconds and 6 or 9 digits. */
+/* The time that ends at `colon`, seconds with 6 or 9 decimals; NULL if there is none. */
 static const char *time_before(const char *line, const char *colon, uint64_t *ns)
 {
 	const char *at = colon;
@@ -191,7 +191,7 @@ static const char *time_before(const char *line, const char *colon, uint64_t *ns
 	return at;
 }
 
-/* The event: up to a colon that a blank follows, or the end. */
+/* The event name ends at a colon that is followed by a blank or the end of the line. */
 static bool event_name(struct span *right, struct span *name)
 {
 	*right = trim(*right);
@@ -233,7 +233,7 @@ static size_t hex_digits(struct span s)
 	return (size_t)(at - s.at);
 }
 
-/* What follows the address of a frame; false if the line is none. */
+/* The text after the address of a frame; false if the line is not a frame. */
 static bool frame_text(struct span line, struct span *text)
 {
 	bool tab = line.at < line.end && *line.at == '\t';
@@ -249,7 +249,7 @@ static bool frame_text(struct span line, struct span *text)
 	return blank(*text->at) && !begins(trim(*text), "insn:");
 }
 
-/* A frame as perf lays it out: a tab, and the address to the right in 16 columns. */
+/* A frame in perf's usual layout: a tab, then the address right-aligned in 16 columns. */
 static bool clear_frame(struct span line)
 {
 	struct span text;
@@ -263,7 +263,7 @@ struct first_line {
 	struct span comm, event, tail;
 };
 
-/* What follows the time. */
+/* The part after the time: PERIOD EVENT: and maybe a frame. */
 static bool what(struct span right, struct first_line *first)
 {
 	take_period(&right, &first->start);
@@ -274,7 +274,7 @@ static bool what(struct span right, struct first_line *first)
 		return true;
 	}
 	if (!event_name(&right, &first->event)) {
-		/* Without the event, only the period and a frame may stand there. */
+		/* Without an event only a frame may follow. */
 		struct span text;
 
 		first->event = (struct span){ right.at, right.at };
@@ -289,7 +289,7 @@ static const struct start no_start = {
 	.time = NO_TIME, .period = 1, .cpu = NO_CPU, .pid = NO_TASK, .tid = NO_TASK
 };
 
-/* The first time on the line before which a task is told; or any, if it need not be. */
+/* Finds the first time on the line; `task`: the first one that follows a task. */
 static bool timed_start(struct span line, bool task, struct first_line *first)
 {
 	for (const char *c = line.at; c < line.end; c++) {
@@ -314,7 +314,7 @@ static bool timed_start(struct span line, bool task, struct first_line *first)
 	return false;
 }
 
-/* Old or reduced text: COMM TID [CPU] PERIOD EVENT: with no time. */
+/* Old or reduced output without a time: COMM TID [CPU] PERIOD EVENT: */
 static bool timeless_start(struct span line, struct first_line *first)
 {
 	for (const char *c = line.at; c < line.end; c++) {
@@ -348,7 +348,7 @@ static bool timeless_start(struct span line, struct first_line *first)
 
 /* ---- frames ---- */
 
-/* Where the parenthesis that closes at the end was opened; NULL if none was. */
+/* The parenthesis that matches the one at the end, or NULL. */
 static const char *opening(struct span s)
 {
 	int depth = 0;
@@ -388,7 +388,7 @@ static bool is_kernel(struct span binary)
 		if (begins(binary, users[i]))
 			return false;
 	}
-	/* A module is in brackets, or has its file's ending. */
+	/* A module is in brackets or ends in .ko. */
 	return begins(binary, "[") || memmem(binary.at, span_len(binary), "vmlinux", 7) ||
 	       (span_len(binary) > 3 && !memcmp(binary.end - 3, ".ko", 3));
 }
@@ -505,7 +505,7 @@ static bool read_start(struct span line, struct first_line *first)
 	       (line.at < line.end && !blank(*line.at) && timeless_start(line, first));
 }
 
-/* A frame behind the rest of the first line: with its binary, or to the right in 16 columns. */
+/* A frame at the end of the first line: it has a binary, or 16 columns for its address. */
 static bool tail_frame(const struct first_line *first, struct span *text)
 {
 	struct span tail = trim(first->tail);
@@ -523,14 +523,14 @@ static void begin_sample(struct reader *r, const struct first_line *first)
 	p->now.comm = span_len(first->comm) ? intern(r, first->comm) : 0;
 	p->now.event = span_len(first->event) ? intern(r, first->event) : 0;
 	if (p->now.tid == NO_TASK && p->now.comm)
-		p->now.pid = p->now.tid = p->now.comm; /* a number to tell tasks apart by */
+		p->now.pid = p->now.tid = p->now.comm; /* keeps tasks of different names apart */
 	p->open = true;
 	p->nr = 0;
 	if (tail_frame(first, &text))
 		add_frame(r, text);
 }
 
-/* -F without time and event: the line may be anything, until a frame follows. */
+/* -F without time and event: the line may be anything. A frame must follow. */
 static void begin_bare(struct reader *r, struct span line, uint64_t offset)
 {
 	struct perfscript *p = r->priv;
@@ -550,11 +550,11 @@ static int not_bare(struct reader *r, struct event *ev)
 	struct perfscript *p = r->priv;
 
 	p->open = false;
-	return reader_damage(r, ev, p->bare_at, 0, p->bare.len, "not from perf script: %.60s",
+	return reader_damage(r, ev, p->bare_at, 0, p->bare.len, "not perf script output: %.60s",
 			     p->bare.data);
 }
 
-/* The sample at hand is complete. False: it is none that counts. */
+/* Ends the current sample. False: there is none, or it is not a sample. */
 static bool end_sample(struct perfscript *p)
 {
 	bool counts = p->open && !p->now.skip;
@@ -572,7 +572,7 @@ static void anonymous_sample(struct perfscript *p)
 	p->nr = 0;
 }
 
-/* Registers, physical addresses and the like may look like frames, but have no tab before them. */
+/* Registers, physical addresses and the like may look like frames, but are indented differently. */
 static void take_frame(struct reader *r, struct span line, struct span text)
 {
 	struct perfscript *p = r->priv;
@@ -585,8 +585,8 @@ static void take_frame(struct reader *r, struct span line, struct span text)
 }
 
 /*
- * One line. 1: an event is in *ev, 0: go on. A line that begins a sample while another is open
- * ends that one, and is read once more after it was told.
+ * Takes one line. 1: *ev is filled, 0: continue. A line that begins a sample while another is open
+ * ends that one; *again then asks the caller to read the line again afterwards.
  */
 static int take_line(struct reader *r, struct span line, uint64_t offset, bool *again,
 		     struct event *ev)
@@ -614,7 +614,7 @@ static int take_line(struct reader *r, struct span line, uint64_t offset, bool *
 			begin_sample(r, &first);
 		return 0;
 	}
-	/* Outside of a sample a word of hexadecimal digits may be a name. */
+	/* Outside of a sample, a word of hexadecimal digits at the start may be a comm. */
 	if ((p->open || blank(*line.at)) && frame_text(line, &text)) {
 		if (!p->open)
 			anonymous_sample(p);
@@ -653,7 +653,7 @@ static int tell_comm(struct reader *r, struct event *ev)
 	if (*known == p->now.comm)
 		return 0;
 	*known = p->now.comm;
-	/* perf has no name for it either. */
+	/* perf prints :PID for a task without a name. */
 	if (*str_text(r->frames->strings, p->now.comm) == ':')
 		return 0;
 	ev->kind = EVENT_COMM;
@@ -664,7 +664,7 @@ static int tell_comm(struct reader *r, struct event *ev)
 	return 1;
 }
 
-/* Inlined functions are in the binary of the function around them, which comes after. */
+/* An inlined function has the binary of its caller, which comes after it in the chain. */
 static void tell_sample(struct reader *r, struct event *ev)
 {
 	struct perfscript *p = r->priv;
@@ -783,7 +783,7 @@ static int perfscript_probe(const uint8_t *head, size_t len)
 			continue;
 		if (timed_start(line, true, &first))
 			return 72;
-		/* Weak on its own: a frame has to follow. */
+		/* Anything else is weak evidence: a frame has to follow. */
 		second = next_line(&rest);
 		if (clear_frame(line) || clear_frame(second))
 			return 40;
@@ -797,7 +797,7 @@ static int perfscript_probe(const uint8_t *head, size_t len)
 
 const struct reader_ops read_perfscript = {
 	.name = "perfscript",
-	.about = "the text of perf script",
+	.about = "output of perf script",
 	.probe = perfscript_probe,
 	.priv_size = sizeof(struct perfscript),
 	.next = perfscript_next,
