@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * bare: what readers of data from one bare kernel share. Such data has addresses and nothing else:
- * no maps, no tasks, one ELF that the user names with --kernel.
+ * bare: helpers shared by the readers of bare-kernel data. Such data has only addresses: no maps,
+ * no tasks, and a single ELF, which the user names with --kernel.
  */
 #ifndef KSCOPE_READ_BARE_H
 #define KSCOPE_READ_BARE_H
@@ -11,26 +11,26 @@
 #include "format.h"
 
 struct bare {
-	unsigned told;
+	unsigned told; /* events of the preamble that were emitted */
 };
 
-/* All of a kernel that ran on another machine: at the addresses of its ELF, as perf names it. */
+/* A map of a whole kernel of another machine, at the addresses of its ELF and under perf's name. */
 void bare_map(struct event *ev);
 /*
- * What stands before the samples: the kernel's map, and a source with id 1 unless `source` is
- * NULL. False: all of it was told.
+ * Emits the next event of the preamble: the kernel's map, then a source with id 1 unless `source`
+ * is NULL. Returns false when nothing is left.
  */
 bool bare_tell(const struct reader *r, struct bare *bare, const char *source, struct event *ev);
 
-/* Fills a sample of source 1 in the kernel. The ips are made safe: see bare_chain(). */
+/* Fills a kernel sample of source 1. Sanitizes the ips with bare_chain(). */
 void bare_sample(struct event *ev, uint64_t *ips, uint32_t nr);
 /*
- * Walkers run past the root: the zeros at the end go, and garbage that would read as a marker
- * becomes 0. Returns what is left of nr, at least 1.
+ * Stack walkers run past the root: drops trailing zeros, and replaces garbage that looks like a
+ * marker with 0. Returns the new length, at least 1.
  */
 uint32_t bare_chain(uint64_t *ips, uint32_t nr);
 
-/* An address that an x86-64, and so every 32-bit, processor can execute from. */
+/* Is this an address that an x86-64 cpu (or any 32-bit one) can execute from? */
 static inline bool bare_canonical(uint64_t ip)
 {
 	return ip < (uint64_t)1 << 47 || (ip >= (uint64_t)-1 << 47 && !ip_is_marker(ip));

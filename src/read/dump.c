@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* dump: events as text, one a line; doc/dump.md describes it. The language of the tests. */
+/* dump: events as text, one per line. See doc/dump.md. The tests write their input in it. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -11,18 +11,18 @@
 #include "model/frame.h"
 
 #define MAX_CHAIN 65536
-#define NR_STRINGS 4 /* texts that an event may have */
+#define NR_STRINGS 4 /* strings an event may have */
 
 struct dump {
-	const char *at, *end;		/* what is left of the line */
-	struct buf strings[NR_STRINGS]; /* unquoted texts of the event at hand */
+	const char *at, *end;		/* the rest of the line */
+	struct buf strings[NR_STRINGS]; /* unquoted strings of the current event */
 	unsigned nr_strings;
 	uint64_t *ips;
 	size_t nr_ips, cap_ips;
 	uint8_t build_id[20];
 	struct branch *branches;
 	size_t nr_branches, cap_branches;
-	struct buf bytes; /* of a hardware trace */
+	struct buf bytes; /* decoded raw= or data= of the current event */
 	bool headed;
 	bool split; /* the sample at hand is a chain to be split */
 };
@@ -60,7 +60,7 @@ static void unescape(struct buf *to, const char *s, size_t len)
 	buf_add(to, "", 0);
 }
 
-/* The end of a quoted text that starts at s; NULL if it has none. */
+/* The closing quote of the string that starts at s, or NULL. */
 static const char *quote_end(const char *s, const char *end)
 {
 	for (s++; s < end && *s != '"'; s++) {
@@ -70,7 +70,7 @@ static const char *quote_end(const char *s, const char *end)
 	return s < end ? s : NULL;
 }
 
-/* 1: a word, 0: the end of the line, -1: an open quote. */
+/* 1: a word, 0: the end of the line, -1: an unterminated quote. */
 static int next_word(struct dump *d, struct word *word)
 {
 	const char *start;
@@ -254,7 +254,7 @@ static bool named_frame(struct reader *r, const struct word *word, uint64_t *ip)
 	return true;
 }
 
-/* The rest of the line; the ips are d->ips. */
+/* Parses the rest of the line as a call chain, into d->ips. */
 static bool chain(struct reader *r, uint64_t *first_context)
 {
 	struct dump *d = r->priv;
@@ -283,7 +283,7 @@ static bool chain(struct reader *r, uint64_t *first_context)
 	return ret == 0 && d->nr_ips > 0;
 }
 
-/* The context is said by the sample; a chain that is to be split has no other. */
+/* Drops the leading context marker. False if there are others: pass/split wants none. */
 static bool without_markers(struct event_sample *sample)
 {
 	sample->ips++;
@@ -316,7 +316,7 @@ static bool branch_word(struct dump *d, const struct word *word)
 	return true;
 }
 
-/* What stands in brackets. */
+/* The branches up to the closing bracket. */
 static bool branch_list(struct dump *d, struct event_sample *sample)
 {
 	struct word word;
@@ -412,7 +412,7 @@ static bool alloc_word(struct reader *r, struct event_alloc *alloc, const struct
 	}
 	if (!is(word, ":") || !chain(r, &alloc->context))
 		return false;
-	/* Without any address there is still the marker that says the context. */
+	/* A chain without addresses still has its context marker. */
 	alloc->ips = d->ips;
 	alloc->nr = (uint32_t)d->nr_ips;
 	return true;
@@ -512,7 +512,7 @@ static bool aux_word(struct dump *d, struct event_aux *aux, const struct word *w
 {
 	if (is(word, "offset"))
 		return number(word, &aux->offset);
-	if (is(word, "len") && !aux->data) /* the bytes know better */
+	if (is(word, "len") && !aux->data) /* data= implies the length */
 		return number(word, &aux->len);
 	if (is(word, "flags"))
 		return number(word, &aux->flags);
@@ -583,7 +583,7 @@ static bool event_word(struct reader *r, struct event *ev, const struct word *wo
 	}
 }
 
-/* What an event cannot do without. */
+/* Does the event have all mandatory words? */
 static bool complete(const struct event *ev)
 {
 	switch (ev->kind) {
@@ -627,7 +627,7 @@ static bool parse_line(struct reader *r, struct event *ev)
 		if (!event_word(r, ev, &word))
 			return false;
 	}
-	/* More texts than an event has: the first ones are gone. A sample's are kept elsewhere. */
+	/* Too many strings: the first were overwritten. A sample's strings are interned instead. */
 	if (d->nr_strings > NR_STRINGS && ev->kind != EVENT_SAMPLE)
 		return false;
 	if (ret != 0 || !complete(ev))
@@ -653,7 +653,7 @@ static int dump_next(struct reader *r, struct event *ev)
 			d->headed = true;
 			if (len != 13 || memcmp(line, "kscope-dump 1", 13) != 0)
 				return err_at(&r->err, ERR_INPUT, r->in->path, offset,
-					      "not a kscope dump of version 1");
+					      "expected \"kscope-dump 1\" on the first line");
 			continue;
 		}
 		if (!len || line[0] == '#')
@@ -663,7 +663,7 @@ static int dump_next(struct reader *r, struct event *ev)
 		if (parse_line(r, ev))
 			return 1;
 		*ev = blank;
-		return reader_damage(r, ev, offset, 1, len, "not an event: %.*s",
+		return reader_damage(r, ev, offset, 1, len, "invalid event: %.*s",
 				     len > 60 ? 60 : (int)len, line);
 	}
 }
@@ -681,7 +681,7 @@ static void dump_close(struct reader *r)
 
 const struct reader_ops read_dump = {
 	.name = "dump",
-	.about = "events as text, one a line",
+	.about = "events as text, one per line",
 	.probe = dump_probe,
 	.priv_size = sizeof(struct dump),
 	.next = dump_next,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* folded: one line a stack, root;...;leaf COUNT, as flame graph tools write them. */
+/* folded: one stack per line, root;...;leaf COUNT, as flame graph tools write them. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,22 +13,22 @@
 
 struct folded {
 	bool told;
-	bool pairs;    /* each line has a count before and one after, as difffolded.pl writes it */
+	bool pairs;    /* each line has two counts, before and after: difffolded.pl's output */
 	uint64_t *ips; /* leaf first: filled from the end */
 	size_t cap;
 	/*
-	 * The line before: lines are mostly sorted, so most of a stack is that of its neighbour.
-	 * ends[i] is where its frame i ends, frames[i] what it is, both from the root.
+	 * The previous line: lines are mostly sorted, so neighbours share most of their frames.
+	 * Its frame i, counted from the root, is frames[i] and ends at last[ends[i]].
 	 */
 	char *last;
 	size_t last_len, cap_last;
 	uint32_t *ends, *frames;
 	size_t nr, cap_ends, cap_frames;
-	uint32_t *known; /* by name: its frame */
+	uint32_t *known; /* name handle to frame, 0: none yet */
 	size_t nr_known;
 };
 
-/* The count after the last blank, and the length of the stack before it. 12.5 counts as 12. */
+/* Finds the count after the last blank and the length of the stack before it. 12.5 becomes 12. */
 static bool split(const char *line, size_t len, size_t *stack, uint64_t *count)
 {
 	const char *blank, *dot;
@@ -53,7 +53,7 @@ static bool split(const char *line, size_t len, size_t *stack, uint64_t *count)
 	return *stack && text_u64(blank + 1, digits, count);
 }
 
-/* Text has no magic: most of the first lines have to be stacks. */
+/* There is no magic number: require that most of the first lines are stacks. */
 static int folded_probe(const uint8_t *head, size_t len)
 {
 	const char *line = (const char *)head, *end = line + len;
@@ -69,7 +69,7 @@ static int folded_probe(const uint8_t *head, size_t len)
 		if (size && *line != '#') {
 			if (split(line, size, &stack, &count))
 				good++;
-			else if (newline) /* else it may only be cut by the end of the head */
+			else if (newline) /* without one, the line may go on after the head */
 				bad++;
 			frames += memchr(line, ';', size) != NULL;
 		}
@@ -80,7 +80,7 @@ static int folded_probe(const uint8_t *head, size_t len)
 	return 4 * good + (frames ? 8 : 0);
 }
 
-/* Does every whole line here, and more than one, have two counts? */
+/* Do all complete lines, and at least two, have two counts? */
 static bool has_pairs(const char *line, size_t len)
 {
 	const char *newline;
@@ -110,13 +110,13 @@ static int folded_open(struct reader *r)
 
 	f->pairs = has_pairs(head, have);
 	if (f->pairs)
-		log_warn("%s: lines with two counts: the second is taken; to see the change, give "
-			 "both profiles: kscope flame AFTER --diff BEFORE",
+		log_warn("%s: lines have two counts, using the second; to show the change, run "
+			 "kscope flame AFTER --diff BEFORE",
 			 r->in->path);
 	return 0;
 }
 
-/* How many of the last line's frames this line begins with. */
+/* The number of leading frames this line has in common with the previous one. */
 static size_t shared_frames(const struct folded *f, const char *line, size_t len)
 {
 	size_t low = 0, high = f->nr, same = 0;
@@ -126,7 +126,7 @@ static size_t shared_frames(const struct folded *f, const char *line, size_t len
 		same += 8;
 	while (same < most && line[same] == f->last[same])
 		same++;
-	/* The number of frames that end, with their semicolon, inside what is the same. */
+	/* Count the frames that end, including their semicolon, inside the common part. */
 	while (low < high) {
 		size_t mid = low + (high - low) / 2;
 
@@ -138,7 +138,7 @@ static size_t shared_frames(const struct folded *f, const char *line, size_t len
 	return low;
 }
 
-/* Other collapsers can mark the kernel's functions: vfs_read_[k] */
+/* stackcollapse scripts can mark kernel functions: vfs_read_[k] */
 static uint8_t flags_of(const char *name)
 {
 	size_t len = strlen(name);
@@ -222,12 +222,13 @@ static int folded_next(struct reader *r, struct event *ev)
 			continue;
 		if (!split(line, len, &stack, &ev->sample.weight) ||
 		    (f->pairs && !split(line, stack, &stack, &before)))
-			return reader_damage(r, ev, offset, 1, len, "not 'stack count': %.*s",
+			return reader_damage(r, ev, offset, 1, len,
+					     "expected 'STACK COUNT', found: %.*s",
 					     len > 60 ? 60 : (int)len, line);
 		if (!ev->sample.weight)
 			continue;
 		if (!parse_stack(r, line, stack))
-			return reader_damage(r, ev, offset, 1, len, "a stack deeper than %d frames",
+			return reader_damage(r, ev, offset, 1, len, "stack deeper than %d frames",
 					     MAX_DEPTH);
 		ev->kind = EVENT_SAMPLE;
 		ev->sample.count = ev->sample.weight;
@@ -249,7 +250,7 @@ static void folded_close(struct reader *r)
 
 const struct reader_ops read_folded = {
 	.name = "folded",
-	.about = "stacks as text, one a line, as flame graph tools write",
+	.about = "folded stacks, one per line, as flame graph tools write them",
 	.probe = folded_probe,
 	.priv_size = sizeof(struct folded),
 	.next = folded_next,

@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * maestro: the raw data of Maestro's QEMU plugin kern-profile: a byte n, then n addresses of 8
- * bytes, the leaf first. No magic, no time, no cpu; kernel and user mode are not told apart. The
- * walk by frame pointers goes through interrupts and past the root, so that a chain may hold
- * several stacks and end in garbage: pass/split takes it apart where symbols are known.
+ * maestro: raw data of Maestro's QEMU plugin kern-profile. A record is a byte n, then n addresses
+ * of 8 bytes, leaf first. There is no magic, no time and no cpu, and nothing separates kernel from
+ * user mode. The plugin's frame pointer walk runs through interrupts and past the root, so a chain
+ * may hold several stacks and end in garbage: pass/split splits it once symbols are known.
  */
 #include "base/mem.h"
 #include "read/bare.h"
 
 #define MAX_FRAMES 64
 #define RECORD_MAX (1 + 8 * MAX_FRAMES)
-#define CHAIN_PROOF 4 /* records in a row, from which on the stream is believed again */
+#define CHAIN_PROOF 4 /* valid records in a row that end a search after damage */
 #define LOWEST_PC 0x1000
 
 struct maestro {
 	struct bare bare;
 	uint64_t ips[MAX_FRAMES];
-	bool cut; /* the last record was cut in the middle, here: */
+	bool cut; /* the last record is truncated; report that after its sample */
 	uint64_t cut_at;
 	size_t cut_bytes;
 };
 
-/* The executed instruction is a real address even where the rest of the walk is garbage. */
+/* The first address is the executed instruction: it is valid even if the rest is garbage. */
 static bool record_plausible(const uint8_t *data, size_t len)
 {
 	uint64_t pc;
@@ -34,7 +34,10 @@ static bool record_plausible(const uint8_t *data, size_t len)
 	return pc >= LOWEST_PC && bare_canonical(pc);
 }
 
-/* How many records follow each other from here; *left: bytes of a cut one at the end. */
+/*
+ * Counts consecutive records, up to `most`; 0 if any of them is invalid. *left: the bytes of a
+ * truncated record at the end.
+ */
 static unsigned walk(const uint8_t *data, size_t len, unsigned most, size_t *left)
 {
 	unsigned nr = 0;
@@ -54,7 +57,7 @@ static unsigned walk(const uint8_t *data, size_t len, unsigned most, size_t *lef
 	return nr;
 }
 
-/* Three of four bytes cannot start a record, and most words are no address. */
+/* Three bytes in four cannot start a record, and most words are not addresses: some evidence. */
 static int maestro_probe(const uint8_t *head, size_t len)
 {
 	size_t left;
@@ -65,7 +68,7 @@ static int maestro_probe(const uint8_t *head, size_t len)
 	return 4 + 3 * (int)nr;
 }
 
-/* Goes on where several records in a row make sense, or the last ones end where the file does. */
+/* Skips to several valid records in a row, or to the last ones if they end with the file. */
 static int resync(struct reader *r, struct event *ev)
 {
 	uint64_t start = in_offset(r->in);
@@ -79,12 +82,12 @@ static int resync(struct reader *r, struct event *ev)
 	} while (have && (!walk(data, have, CHAIN_PROOF, &left) || left));
 	if (n < 1 || n > MAX_FRAMES)
 		return reader_damage(r, ev, start, 1, in_offset(r->in) - start,
-				     "a stack of %u frames: 1 to %u are possible", n, MAX_FRAMES);
+				     "invalid frame count %u (expected 1 to %u)", n, MAX_FRAMES);
 	return reader_damage(r, ev, start, 1, in_offset(r->in) - start,
-			     "a stack that starts at no possible address");
+			     "stack starts at an invalid address");
 }
 
-/* As the original does: of a record that is cut at the end of the file the whole frames count. */
+/* Keeps the complete frames of a record truncated by the end of the file, as kern-profile does. */
 static int maestro_cut(struct reader *r, struct event *ev, size_t have)
 {
 	struct maestro *m = r->priv;
@@ -100,7 +103,7 @@ static int maestro_cut(struct reader *r, struct event *ev, size_t have)
 		ev->kind = EVENT_CHAIN;
 		return 1;
 	}
-	return reader_damage(r, ev, offset, 1, have, "the file is cut short in a record");
+	return reader_damage(r, ev, offset, 1, have, "truncated record");
 }
 
 static int maestro_next(struct reader *r, struct event *ev)
@@ -114,9 +117,8 @@ static int maestro_next(struct reader *r, struct event *ev)
 	data = in_peek(r->in, RECORD_MAX, &have);
 	if (!have && m->cut) {
 		m->cut = false;
-		return reader_damage(
-			r, ev, m->cut_at, 0, m->cut_bytes,
-			"the file is cut short in a record; its whole frames are kept");
+		return reader_damage(r, ev, m->cut_at, 0, m->cut_bytes,
+				     "truncated record; keeping its complete frames");
 	}
 	if (!have)
 		return 0;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * managarm: the kernel-profile stream of Managarm's kernel: words of 8 bytes, a head with the
- * number of frames and flags, then the addresses, the leaf first. Its first generation is only
- * addresses, one a sample. Other streams may come through the same port, so it has to find its way.
+ * managarm: the kernel-profile stream of Managarm's kernel, in words of 8 bytes: a head with the
+ * number of frames and flags, then the addresses, leaf first. The first generation has only
+ * addresses, one per sample. Other streams may share the port, so the reader resynchronizes.
  */
 #include "base/mem.h"
 #include "read/bare.h"
@@ -19,7 +19,7 @@ enum { SOURCE_ALL = 1, SOURCE_NO_INTERRUPTS = 2 };
 struct managarm {
 	struct bare bare;
 	bool addresses_only; /* the first generation */
-	bool second_told;    /* the source of samples with interrupts off */
+	bool second_told;    /* emitted the source of samples with interrupts off */
 	uint64_t ips[MAX_FRAMES];
 };
 
@@ -28,7 +28,7 @@ static bool head_possible(uint64_t head)
 	return (uint32_t)head >= 1 && (uint32_t)head <= MAX_FRAMES && head >> 32 <= MAX_FLAGS;
 }
 
-/* The record's length; 0: not a record; CUT: the bytes end before it does. */
+/* The record's length; 0: not a record; CUT: truncated. */
 static size_t parse(const uint8_t *data, size_t len)
 {
 	uint64_t head;
@@ -43,14 +43,14 @@ static size_t parse(const uint8_t *data, size_t len)
 	for (uint32_t i = 1; i <= nr && 8 * (i + 1) <= len; i++) {
 		uint64_t ip = bare_le64(data + 8 * (size_t)i);
 
-		/* No address reads as a head: then the count was wrong. */
+		/* An address that is a valid head: the frame count was wrong. */
 		if (!bare_canonical(ip) || head_possible(ip))
 			return 0;
 	}
 	return len < 8 + 8 * (size_t)nr ? CUT : 8 + 8 * (size_t)nr;
 }
 
-/* Nearly all words are addresses in the kernel, and the first is no head. */
+/* First generation: nearly all words are kernel addresses, and the first is not a head. */
 static bool looks_like_addresses(const uint8_t *data, size_t len)
 {
 	size_t kernel = 0, words = len / 8;
@@ -118,7 +118,7 @@ static int resync(struct reader *r, struct event *ev, const char *why)
 		data = in_peek(r->in, 2 * RECORD_MAX, &have);
 	} while (have && !believable(data, have));
 	return reader_damage(r, ev, start, 1, in_offset(r->in) - start, "%s",
-			     have ? "not a sample" : why);
+			     have ? "invalid sample" : why);
 }
 
 static void tell(struct managarm *m, uint32_t nr, bool no_interrupts, struct event *ev)
@@ -141,10 +141,10 @@ static int next_address(struct reader *r, struct event *ev)
 		return 0;
 	in_skip(r->in, have < 8 ? have : 8);
 	if (have < 8)
-		return reader_damage(r, ev, offset, 1, have, "the file is cut short in an address");
+		return reader_damage(r, ev, offset, 1, have, "truncated address");
 	m->ips[0] = bare_le64(data);
 	if (!bare_canonical(m->ips[0]))
-		return reader_damage(r, ev, offset, 1, 8, "no address where a sample should be");
+		return reader_damage(r, ev, offset, 1, 8, "invalid address");
 	tell(m, 1, false, ev);
 	return 1;
 }
@@ -176,7 +176,7 @@ static int managarm_next(struct reader *r, struct event *ev)
 		return 0;
 	size = parse(data, have);
 	if (!size || size == CUT)
-		return resync(r, ev, size ? "the file is cut short in a sample" : "not a sample");
+		return resync(r, ev, size ? "truncated sample" : "invalid sample");
 	head = bare_le64(data);
 	if (head >> 32 & FLAG_NO_INTERRUPTS && !m->second_told) {
 		tell_second_source(m, ev);

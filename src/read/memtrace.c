@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * memtrace: what a Maestro kernel built with the feature of that name sends over its second serial
- * port: for every allocation, resize and free a record of the allocator's name, the operation, the
- * pointer, the size and the stack. Serial lines lose bytes: the names are where it goes on.
+ * memtrace: what a Maestro kernel built with the feature `memtrace` sends over its second serial
+ * port: for every alloc, realloc and free, a record of the allocator's name, the operation, the
+ * pointer, the size and the stack. Serial lines lose bytes: the reader resumes at the next name.
  */
 #include <ctype.h>
 #include <inttypes.h>
@@ -15,10 +15,10 @@
 #define MAX_NAME 64
 #define FIXED 19 /* bytes of a record besides the name and the frames */
 #define RECORD_MAX (FIXED + 255 + 8 * 255)
-#define MAX_SIZE ((uint64_t)1 << 52) /* bytes, or pages: no machine has more */
+#define MAX_SIZE ((uint64_t)1 << 52) /* bytes or pages; larger sizes are damage */
 #define PAGE 4096
 #define CUT SIZE_MAX
-#define PROOF 3 /* records in a row of a name that is not known */
+#define PROOF 3 /* valid records in a row that we require for an unknown allocator */
 
 struct memtrace {
 	struct bare bare;
@@ -42,18 +42,18 @@ static bool name_plausible(const uint8_t *name, size_t len)
 	return true;
 }
 
-/* The allocators that the kernel has. */
+/* Maestro's own allocators. */
 static bool name_known(const uint8_t *name, size_t len)
 {
 	return (len == 6 && !memcmp(name, "malloc", 6)) || (len == 5 && !memcmp(name, "buddy", 5));
 }
 
-/* The record's length; 0: not a record, and *why; CUT: the bytes end before it does. */
+/* The record's length; 0: not a record, and *why says why; CUT: truncated. */
 static size_t parse(const uint8_t *data, size_t len, struct record *rec, const char **why)
 {
 	size_t name_len = data[0], size;
 
-	*why = "no allocator's name where a record should begin";
+	*why = "record has no valid allocator name";
 	if (!name_len || name_len > MAX_NAME)
 		return 0;
 	if (!name_plausible(data + 1, len - 1 < name_len ? len - 1 : name_len))
@@ -61,7 +61,7 @@ static size_t parse(const uint8_t *data, size_t len, struct record *rec, const c
 	if (len < 2 + name_len)
 		return CUT;
 	*rec = (struct record){ .name = data + 1, .name_len = data[0], .op = data[1 + name_len] };
-	*why = "an operation that is none of alloc, realloc and free";
+	*why = "unknown operation (expected alloc, realloc or free)";
 	if (rec->op > 2)
 		return 0;
 	if (len < FIXED + name_len)
@@ -70,17 +70,17 @@ static size_t parse(const uint8_t *data, size_t len, struct record *rec, const c
 	rec->size = bare_le64(data + 10 + name_len);
 	rec->nr = data[18 + name_len];
 	rec->frames = data + FIXED + name_len;
-	*why = "a size that no memory has";
+	*why = "impossible allocation size";
 	if (rec->size > MAX_SIZE)
 		return 0;
-	*why = "a stack of more than 64 frames";
+	*why = "stack of more than 64 frames";
 	if (rec->nr > MAX_FRAMES)
 		return 0;
 	size = FIXED + name_len + 8 * (size_t)rec->nr;
 	return size > len ? CUT : size;
 }
 
-/* Another allocator, of a changed kernel say: then several records have to speak for it. */
+/* May this name an allocator we do not know, for example of a modified kernel? */
 static bool name_likely(const uint8_t *name, size_t len)
 {
 	for (size_t i = 0; i < len; i++) {
@@ -90,7 +90,7 @@ static bool name_likely(const uint8_t *name, size_t len)
 	return len > 2;
 }
 
-/* Whole records that follow each other from here, up to `most`; or up to the end, where one is. */
+/* Counts consecutive complete records, up to `most`. Returns `most` if they end with the data. */
 static unsigned walk(const uint8_t *data, size_t len, unsigned most, bool *cut)
 {
 	struct record rec;
@@ -109,7 +109,7 @@ static unsigned walk(const uint8_t *data, size_t len, unsigned most, bool *cut)
 	return most;
 }
 
-/* A record of an allocator that is known begins here, or several of another. */
+/* Does a record of a known allocator start here, or PROOF records of unknown ones? */
 static bool begins(const uint8_t *data, size_t len)
 {
 	struct record rec;
@@ -143,14 +143,13 @@ static int resync(struct reader *r, struct event *ev, const char *why)
 		data = in_peek(r->in, RECORD_MAX, &have);
 	} while (have && !begins(data, have));
 	if (!why)
-		why = have ? "a record that lacks some bytes"
-			   : "the stream is cut short in a record";
+		why = have ? "record has missing bytes" : "truncated record";
 	return reader_damage(r, ev, start, 1, in_offset(r->in) - start, "%s", why);
 }
 
 /*
- * Where the line lost bytes, a record seems to reach into the next one. Then the place after it
- * is none for a record, and one begins inside.
+ * If the line lost bytes, the record seems to reach into the next one: then no record starts
+ * after it, but one starts inside it.
  */
 static bool reaches_too_far(const uint8_t *data, size_t have, size_t size)
 {
@@ -182,7 +181,7 @@ static void tell(struct memtrace *m, const struct record *rec, uint64_t offset, 
 		.op = ops[rec->op],
 		.allocator = m->name,
 		.ptr = rec->ptr,
-		/* This one counts in pages. */
+		/* The buddy allocator counts pages. */
 		.size = rec->size * (!strcmp(m->name, "buddy") ? PAGE : 1),
 		.offset = offset,
 		.ips = m->ips,

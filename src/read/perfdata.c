@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * perfdata: what perf record has written, to a file, a folder or a pipe, on a machine of either
- * byte order. Records are unpacked if they are compressed, wait in pass/order until nothing older
- * can come, and are then turned into events.
+ * perfdata: what perf record writes to a file, a directory or a pipe, in either byte order. The
+ * reader decompresses records, holds them in pass/order until nothing older can come, and then
+ * turns them into events.
  *
- * What kscope has no event for is passed over: THROTTLE, READ, NAMESPACES, CGROUP, BPF_EVENT,
- * TEXT_POKE and perf's own notes about cpus and threads. Types that nobody knows are counted.
+ * It skips records that kscope has no event for: THROTTLE, READ, NAMESPACES, CGROUP, BPF_EVENT,
+ * TEXT_POKE and perf's own records about cpus and threads. It counts records of unknown type.
  */
 #include "read/perfdata.h"
 
@@ -15,7 +15,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 
-#define PLAIN_MAX ((size_t)256 << 10) /* more than four records of the largest kind */
+#define PLAIN_MAX ((size_t)256 << 10) /* room for four records of the maximum size */
 #define AUX_PIECE ((size_t)64 << 10)
 #define HEAD sizeof(struct perf_record)
 
@@ -47,7 +47,7 @@ static int perfdata_open(struct reader *r)
 
 /* ---- compressed records ---- */
 
-/* The next record out of the compressed ones, or NULL: the next one of the file is needed. */
+/* The next decompressed record. NULL: read the next record of the file. */
 static const uint8_t *next_plain(const struct perfdata *p, struct stream *s)
 {
 	while (s->unpack) {
@@ -83,7 +83,7 @@ static const uint8_t *next_plain(const struct perfdata *p, struct stream *s)
 	return NULL;
 }
 
-/* 0: taken in, -1: there is no library for it, or nothing in it */
+/* 0: started, -1: kscope has no zstd, or the record is damaged */
 static int start_unpacking(struct perfdata *p, const struct record *rec)
 {
 	struct stream *s = p->s;
@@ -120,7 +120,7 @@ static const char *aux_kind(uint32_t type)
 	return "unknown";
 }
 
-/* Its bytes follow the record and are not part of its size. */
+/* The trace data follows the record and does not count in its size. */
 static bool begin_aux(struct perfdata *p, const struct record *rec)
 {
 	struct cursor c = record_body(p, rec);
@@ -143,7 +143,7 @@ static int next_aux(struct reader *r, struct event *ev)
 	const uint8_t *data;
 	uint64_t left = p->aux_left;
 
-	/* The bytes lent with the last piece are no longer needed. */
+	/* The caller is done with the previous piece. */
 	in_skip(r->in, p->aux_at);
 	data = in_peek(r->in, left < AUX_PIECE ? (size_t)left : AUX_PIECE, &have);
 	p->aux_at = have < left ? have : left;
@@ -152,11 +152,12 @@ static int next_aux(struct reader *r, struct event *ev)
 	if (!p->aux_at) {
 		p->aux_left = 0;
 		return reader_damage(r, ev, in_offset(r->in), 0, left,
-				     "%" PRIu64 " bytes of hardware trace are missing", left);
+				     "truncated: %" PRIu64 " bytes of hardware trace are missing",
+				     left);
 	}
 	ev->kind = EVENT_AUX;
 	ev->cpu = p->aux_cpu;
-	ev->pid = ev->tid = p->aux_tid; /* only the thread is told */
+	ev->pid = ev->tid = p->aux_tid; /* the record has only the tid */
 	ev->aux = (struct event_aux){
 		.kind = p->aux_kind ? p->aux_kind : "unknown",
 		.data = data,
@@ -168,7 +169,7 @@ static int next_aux(struct reader *r, struct event *ev)
 	return 1;
 }
 
-/* How to read the bytes of tracepoints. They follow the record, too. */
+/* The formats of tracepoints. They follow the record, too. */
 static bool tracing_data(struct perfdata *p, struct reader *r, const struct record *rec)
 {
 	struct cursor c = record_body(p, rec);
@@ -208,7 +209,7 @@ static int user_record(struct reader *r, const struct record *rec)
 	case PERF_RECORD_HEADER_BUILD_ID: return header_build_id_record(p, rec) ? 0 : -1;
 	case PERF_RECORD_HEADER_TRACING_DATA: return tracing_data(p, r, rec) ? 0 : -1;
 	case PERF_RECORD_FINISHED_ROUND:
-		/* It speaks of one stream only. */
+		/* A round is about its own stream only. */
 		if (p->nr_streams == 1)
 			order_round(&p->order);
 		return 0;
@@ -228,7 +229,7 @@ static bool known_type(uint32_t type)
 	       (type >= PERF_RECORD_HEADER_ATTR && type < PERF_RECORD_KNOWN_USER_END);
 }
 
-/* Waits for its turn, or is to be told at once: then it is copied to where it is aligned. */
+/* Queues a record that has a time; any other becomes p->now at once, as an aligned copy. */
 static void kernel_record(struct perfdata *p, const struct record *rec)
 {
 	uint64_t time = record_time(p, rec);
@@ -254,14 +255,13 @@ static int bad_record(struct reader *r, struct event *ev, const struct record *r
 {
 	if (is_packed(rec) && !unpack_zstd.step) {
 		return err_at(&r->err, ERR_INPUT, r->in->path, rec->offset,
-			      "compressed records, and kscope is built without zstd");
+			      "compressed records, but kscope was built without zstd");
 	}
-	return reader_damage(r, ev, rec->offset, 0, rec->size,
-			     "a record of type %" PRIu32 " does not hold what it should",
+	return reader_damage(r, ev, rec->offset, 0, rec->size, "damaged record of type %" PRIu32,
 			     rec->type);
 }
 
-/* 1: an event, 0: go on, -1: r->err */
+/* 1: an event, 0: call again, -1: r->err */
 static int take_record(struct reader *r, const struct record *rec, struct event *ev)
 {
 	struct perfdata *p = r->priv;
@@ -278,7 +278,7 @@ static int take_record(struct reader *r, const struct record *rec, struct event 
 	return user_record(r, rec) < 0 ? bad_record(r, ev, rec) : 0;
 }
 
-/* Of one stream; of the last one, too. */
+/* Ends the current stream, and the whole input if it was the last. */
 static int end_of_data(struct reader *r)
 {
 	struct perfdata *p = r->priv;
@@ -295,13 +295,13 @@ static int end_of_data(struct reader *r)
 	p->ended = true;
 	order_finish(&p->order);
 	if (p->unknown)
-		log_warn("%s: %" PRIu64 " records of types unknown to kscope were skipped "
-			 "(the first is of type %" PRIu32 ")",
+		log_warn("%s: skipped %" PRIu64 " records of unknown type (the first is type "
+			 "%" PRIu32 ")",
 			 r->in->path, p->unknown, p->unknown_type);
 	return 0;
 }
 
-/* Where records are cannot be told any more: the rest is lost. */
+/* The next record cannot be found: the rest is lost. */
 static int lose_rest(struct reader *r, struct event *ev, uint64_t offset, const char *why)
 {
 	struct perfdata *p = r->priv;
@@ -310,7 +310,7 @@ static int lose_rest(struct reader *r, struct event *ev, uint64_t offset, const 
 	in_skip(r->in, end == UINT64_MAX ? end : end - in_offset(r->in));
 	rest = in_offset(r->in) - offset;
 	end_of_data(r);
-	return reader_damage(r, ev, offset, 0, rest, "%s; %" PRIu64 " bytes cannot be read", why,
+	return reader_damage(r, ev, offset, 0, rest, "%s; the last %" PRIu64 " bytes are lost", why,
 			     rest);
 }
 
@@ -323,12 +323,12 @@ static int plain_record(struct reader *r, const uint8_t *data, struct event *ev)
 		p->s->packed_bad = true;
 		p->s->plain.len = p->s->plain_at = p->s->packed.len = 0;
 		return reader_damage(r, ev, rec.offset, 0, 0,
-				     "a compressed record has a size of %u; what is compressed "
-				     "from here on cannot be read",
+				     "record in compressed data has size %u; skipping all "
+				     "compressed data from here on",
 				     rec.size);
 	}
 	p->s->plain_at += rec.size;
-	/* Bytes that follow them would have to come from elsewhere; perf never does this. */
+	/* perf never compresses these: their data could not follow them. */
 	if (is_packed(&rec) || rec.type == PERF_RECORD_AUXTRACE ||
 	    rec.type == PERF_RECORD_HEADER_TRACING_DATA)
 		return bad_record(r, ev, &rec);
@@ -343,7 +343,7 @@ static int lose_packed(struct reader *r, const struct record *rec, struct event 
 	return 1;
 }
 
-/* A whole record of the file. It stays in the window while it is used. */
+/* A complete record. Skip it only after use, so that it stays in the window. */
 static int file_record(struct reader *r, struct record *rec, struct event *ev)
 {
 	struct perfdata *p = r->priv;
@@ -352,7 +352,7 @@ static int file_record(struct reader *r, struct record *rec, struct event *ev)
 	if (p->s->packed_bad && is_packed(rec))
 		return lose_packed(r, rec, ev);
 	if (rec->type == PERF_RECORD_HEADER_TRACING_DATA) {
-		/* What follows has to be skipped while the record is at hand: take a copy. */
+		/* Its data has to be skipped while the record is in use: take a copy. */
 		buf_clear(&p->scratch);
 		buf_add(&p->scratch, rec->data, rec->size);
 		rec->data = (uint8_t *)p->scratch.data;
@@ -364,7 +364,7 @@ static int file_record(struct reader *r, struct record *rec, struct event *ev)
 	return ret;
 }
 
-/* Several streams go on together: the one that lags behind in time is read next. */
+/* With several streams, read the one that is the furthest behind in time. */
 static void choose_stream(struct reader *r)
 {
 	struct perfdata *p = r->priv;
@@ -380,7 +380,7 @@ static void choose_stream(struct reader *r)
 	r->in = best->in;
 }
 
-/* 1: an event, 0: go on, -1: r->err */
+/* 1: an event, 0: call again, -1: r->err */
 static int read_record(struct reader *r, struct event *ev)
 {
 	struct perfdata *p = r->priv;
@@ -395,8 +395,8 @@ static int read_record(struct reader *r, struct event *ev)
 	if (s->packed_bad && s->packed.len) {
 		s->packed.len = 0;
 		return reader_damage(r, ev, offset, 0, 0,
-				     "damaged compression; what is compressed from here on cannot "
-				     "be read");
+				     "damaged compressed data; skipping all compressed data from "
+				     "here on");
 	}
 	if (offset >= s->data_end)
 		return end_of_data(r);
@@ -407,13 +407,13 @@ static int read_record(struct reader *r, struct event *ev)
 	if (!have && s->data_end == UINT64_MAX)
 		return end_of_data(r);
 	if (have < HEAD)
-		return lose_rest(r, ev, offset, "the data ends in the head of a record");
+		return lose_rest(r, ev, offset, "truncated record header");
 	rec = record_at(p, data, offset);
 	if (rec.size < HEAD)
-		return lose_rest(r, ev, offset, "a record shorter than its head");
+		return lose_rest(r, ev, offset, "record shorter than its header");
 	rec.data = in_peek(r->in, rec.size, &have);
 	if (have < rec.size || left < rec.size)
-		return lose_rest(r, ev, offset, "the data ends inside a record");
+		return lose_rest(r, ev, offset, "truncated record");
 	return file_record(r, &rec, ev);
 }
 
@@ -452,7 +452,7 @@ static int tell_source(struct perfdata *p, struct event *ev)
 	return 1;
 }
 
-/* The task of an idle cpu has a name that no record tells. */
+/* No record names the idle task: emit its comm before its first sample. */
 static int tell_idle(struct perfdata *p, const struct event *sample, struct event *ev)
 {
 	p->told_idle = true;
@@ -474,7 +474,7 @@ static int tell_now(struct reader *r, struct event *ev)
 	p->now.size = 0;
 	if (rec.type != PERF_RECORD_SAMPLE) {
 		ret = record_event(r, &rec, ev);
-		/* Other kernels have tasks of that number that do have a name. */
+		/* Other kernels have a named task with pid 0. */
 		p->told_idle |= ret > 0 && ev->kind == EVENT_COMM && !ev->pid && !ev->tid;
 		return ret;
 	}
@@ -488,7 +488,7 @@ static int tell_now(struct reader *r, struct event *ev)
 	return ret;
 }
 
-/* What is left of a record that stands for several events. */
+/* The next event of a record that makes several. */
 static int next_of_same(struct reader *r, struct event *ev)
 {
 	struct perfdata *p = r->priv;
@@ -523,7 +523,7 @@ static int perfdata_next(struct reader *r, struct event *ev)
 		if (p->tracing.len && !p->told_tracing)
 			return tell_tracing(p, ev);
 		if (p->now.size || p->ended) {
-			/* In a pipe the events get their names only after their description. */
+			/* In a pipe, event names come after the attributes. */
 			if (p->told_attrs < p->nr_attrs)
 				return tell_source(p, ev);
 		}
@@ -539,7 +539,7 @@ static int perfdata_next(struct reader *r, struct event *ev)
 			continue;
 		}
 		if (p->ended) {
-			/* Samples whose chains were never completed. */
+			/* Emit samples whose deferred chain never came. */
 			for (size_t i = 0; i < p->nr_held; i++)
 				p->held[i].due = true;
 			p->nr_tail = 0;
@@ -587,7 +587,7 @@ static void perfdata_close(struct reader *r)
 
 const struct reader_ops read_perfdata = {
 	.name = "perfdata",
-	.about = "perf.data, as perf record writes it to a file, a folder or a pipe",
+	.about = "perf.data, as perf record writes it to a file, a directory or a pipe",
 	.probe = perfdata_probe,
 	.folder_file = "data", /* of perf record with an output folder */
 	.priv_size = sizeof(struct perfdata),

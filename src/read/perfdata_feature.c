@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* perfdata_feature: what perf notes about the machine, the binaries and the names of events. */
+/* perfdata_feature: the features of perf.data: machine, build ids, event names. */
 #include <inttypes.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -26,7 +26,7 @@ static struct hash_key path_key(const char *path, size_t len)
 	return (struct hash_key){ hash_bytes(path, len), len };
 }
 
-/* Without its length: garbage words at the end cannot be told, zero ones can. */
+/* Old records have no length: drop zero words at the end. Garbage there cannot be detected. */
 static uint8_t trimmed_length(const uint8_t *id)
 {
 	uint8_t len = 20;
@@ -43,7 +43,7 @@ static bool add_build_id(struct perfdata *p, struct cursor body, uint16_t misc)
 	uint32_t *at;
 	size_t len;
 
-	cursor_u32(&body); /* pid: of no use, all processes share the file */
+	cursor_u32(&body); /* pid; unused, all processes share the file */
 	id = cursor_bytes(&body, 24);
 	if (!id)
 		return false;
@@ -76,7 +76,7 @@ const struct build_id *header_build_id(const struct perfdata *p, const char *pat
 
 /* ---- features ---- */
 
-/* A length, which counts the padding, and the text. NULL: damaged. To be freed. */
+/* A length, which includes the padding, and the text. NULL: damaged. The caller frees it. */
 static char *feature_string(struct cursor *c)
 {
 	uint32_t len = cursor_u32(c);
@@ -140,7 +140,7 @@ static bool feature_cmdline(struct perfdata *p, struct cursor *c)
 	return !c->bad;
 }
 
-/* Names of events. By their ids; in order where they have none. */
+/* Event names. Finds an event by its ids, or by its position if it has none. */
 static bool feature_event_desc(struct perfdata *p, struct cursor *c)
 {
 	uint32_t nr = cursor_u32(c), size = cursor_u32(c);
@@ -172,7 +172,7 @@ static bool feature_compressed(struct perfdata *p, struct cursor *c)
 	(void)p;
 	cursor_u32(c); /* version */
 	type = cursor_u32(c);
-	return !c->bad && type == 1; /* zstd; there is no other */
+	return !c->bad && type == 1; /* zstd is the only one */
 }
 
 static bool feature_clock(struct perfdata *p, struct cursor *c)
@@ -240,7 +240,7 @@ bool header_feature_record(struct reader *r, const struct record *rec)
 
 	if (c.bad)
 		return false;
-	/* The last one only says that it is. */
+	/* The last record has no feature: it only marks the end. */
 	if (bit >= PERF_FEATURES || c.at == c.end)
 		return true;
 	return feature_read(p, (unsigned)bit, &c);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * perfdata_header: what stands before and behind the records of a perf.data file, or comes as
- * records of its own in a pipe. A damaged feature is left out with a word; a damaged attribute
- * ends the reading, since without it no sample can be understood.
+ * perfdata_header: the header and feature sections around the records of a perf.data file, and the
+ * records that replace them in a pipe. A damaged feature is skipped with a warning. A damaged
+ * attribute is an error: without it samples cannot be parsed.
  */
 #include "read/perfdata.h"
 
@@ -17,7 +17,7 @@
 
 #define MAX_ATTRS 65536
 #define MAX_FEATURE IN_MAX_PEEK
-#define MAX_STREAMS 1024 /* a thread each */
+#define MAX_STREAMS 1024 /* one per thread of perf record */
 
 static uint64_t reverse_bits(uint64_t value)
 {
@@ -28,7 +28,7 @@ static uint64_t reverse_bits(uint64_t value)
 	return result;
 }
 
-/* The first `len` bytes of an attribute; what is missing is 0, what is unknown is left. */
+/* Decodes an attribute of `len` bytes. Missing fields are 0, unknown ones are ignored. */
 static struct perf_attr read_attr(const struct perfdata *p, const uint8_t *data, size_t len)
 {
 	struct perf_attr attr = { 0 };
@@ -43,7 +43,7 @@ static struct perf_attr read_attr(const struct perfdata *p, const uint8_t *data,
 	attr.sample_type = cursor_u64(&c);
 	attr.read_format = cursor_u64(&c);
 	attr.flags = cursor_u64(&c);
-	/* Bit fields start at the other end on a big-endian machine. */
+	/* Big-endian machines allocate bit fields from the other end. */
 	if (p->big)
 		attr.flags = reverse_bits(attr.flags);
 	attr.wakeup_events = cursor_u32(&c);
@@ -66,7 +66,7 @@ static uint32_t place(uint64_t type, uint64_t field, uint32_t *at)
 	return *at;
 }
 
-/* Places are those of the fields' starts, 8 being the first after the head of the record. */
+/* Offsets of the fields; the first one follows the 8 bytes of the record header. */
 static void find_places(struct attr *attr)
 {
 	uint64_t type = attr->raw.sample_type;
@@ -159,7 +159,7 @@ bool header_attr_record(struct perfdata *p, const struct record *rec)
 	return true;
 }
 
-/* It may have been told without: then it is told again. */
+/* If the event was already emitted without its unit, emit it again. */
 static void set_unit(struct perfdata *p, size_t attr, char *unit)
 {
 	if (attr >= p->nr_attrs || p->attrs[attr].unit || p->attrs[attr].scaled) {
@@ -171,7 +171,7 @@ static void set_unit(struct perfdata *p, size_t attr, char *unit)
 		p->told_attrs = attr;
 }
 
-/* The unit, told before, is of what perf stat prints, cpu-clock's ms say, and not of weights. */
+/* A scale: the unit is that of perf stat's output, such as ms of cpu-clock, not of weights. */
 static void set_scaled(struct perfdata *p, size_t attr)
 {
 	if (attr >= p->nr_attrs)
@@ -208,7 +208,7 @@ bool header_update_record(struct perfdata *p, const struct record *rec)
 
 /* ---- the header of a file ---- */
 
-/* At most `size` bytes at `offset`, as many as a window may have; *have tells. */
+/* Up to `size` bytes at `offset`, limited by the window; *have is how many. */
 static const uint8_t *bytes_at(struct reader *r, uint64_t offset, uint64_t size, size_t *have)
 {
 	const uint8_t *data;
@@ -245,8 +245,8 @@ static int read_ids(struct reader *r, struct perf_section section, uint64_t leng
 		return 0;
 	if (!fits(section, length) || section.size % 8)
 		return err_at(&r->err, ERR_INPUT, r->in->path, section.offset,
-			      "the ids of event %" PRIu32 " are not in the file (%" PRIu64
-			      " bytes)",
+			      "ids of event %" PRIu32 " (%" PRIu64
+			      " bytes) are outside the file or incomplete",
 			      attr, section.size);
 	c.at = bytes_at(r, section.offset, section.size, &have);
 	if (!c.at)
@@ -267,11 +267,11 @@ static int read_attrs(struct reader *r, const struct perf_header *header, uint64
 	if (size < PERF_ATTR_SIZE_MIN + sizeof(struct perf_section) || size > 4096)
 		return err_at(&r->err, ERR_INPUT, r->in->path,
 			      offsetof(struct perf_header, attr_size),
-			      "an event's description cannot have %" PRIu64 " bytes", size);
+			      "invalid event attribute size %" PRIu64, size);
 	if (!fits(header->attrs, length) || nr > MAX_ATTRS)
 		return err_at(&r->err, ERR_INPUT, r->in->path, header->attrs.offset,
-			      "the descriptions of the events (%" PRIu64
-			      " bytes) are not in the file",
+			      "event attributes (%" PRIu64
+			      " bytes) are outside the file or too many",
 			      header->attrs.size);
 	for (uint64_t i = 0; i < nr; i++) {
 		const uint8_t *data = bytes_at(r, header->attrs.offset + i * size, size, &have);
@@ -281,9 +281,9 @@ static int read_attrs(struct reader *r, const struct perf_header *header, uint64
 
 		if (!data)
 			return -1;
-		if (have < size) /* the file shrinks while we read */
+		if (have < size) /* the file shrank while we read it */
 			return err_at(&r->err, ERR_INPUT, r->in->path, header->attrs.offset,
-				      "cut short");
+				      "truncated event attributes");
 		c = (struct cursor){ data + len, data + size, p->swap, false };
 		attr = read_attr(p, data, len);
 		add_attr(p, &attr);
@@ -305,7 +305,7 @@ static int read_feature_section(struct reader *r, unsigned bit, struct perf_sect
 	if (!fits(section, length) || section.size > MAX_FEATURE) {
 		reader_missing(r,
 			       "%s: byte %" PRIu64 ": feature %u (%" PRIu64
-			       " bytes) is not in the file; left out",
+			       " bytes) is outside the file or too large; skipping it",
 			       r->in->path, section.offset, bit, section.size);
 		return 0;
 	}
@@ -314,12 +314,12 @@ static int read_feature_section(struct reader *r, unsigned bit, struct perf_sect
 		return -1;
 	c.end = c.at + have;
 	if (!feature_read(p, bit, &c))
-		reader_missing(r, "%s: byte %" PRIu64 ": feature %u is damaged; left out",
+		reader_missing(r, "%s: byte %" PRIu64 ": damaged feature %u; skipping it",
 			       r->in->path, section.offset, bit);
 	return 0;
 }
 
-/* Does any feature from this bit on tell something that is of use here? */
+/* Do we want any feature from this bit on? */
 static bool some_wanted(const struct perf_header *header, unsigned bit)
 {
 	for (; bit < PERF_FEATURES; bit++) {
@@ -329,7 +329,7 @@ static bool some_wanted(const struct perf_header *header, unsigned bit)
 	return false;
 }
 
-/* After the data: one section for each bit, in their order. */
+/* The feature table follows the data: one section per bit, in the order of the bits. */
 static int read_features(struct reader *r, const struct perf_header *header, uint64_t length)
 {
 	struct perfdata *p = r->priv;
@@ -346,12 +346,12 @@ static int read_features(struct reader *r, const struct perf_header *header, uin
 			return -1;
 		c.end = c.at + have;
 		if (have < sizeof(struct perf_section)) {
-			/* toperf claims one that nobody knows, and writes none. */
+			/* toperf sets an unknown bit and writes no section for it. */
 			if (some_wanted(header, bit))
 				reader_missing(r,
 					       "%s: byte %" PRIu64
-					       ": the table of features is cut short; features "
-					       "from %u on are left out",
+					       ": truncated feature table; skipping features "
+					       "from %u on",
 					       r->in->path, table, bit);
 			return 0;
 		}
@@ -362,7 +362,7 @@ static int read_features(struct reader *r, const struct perf_header *header, uin
 	return 0;
 }
 
-/* Written in words of 4 bytes by a big-endian machine of 32 bits. */
+/* A 32-bit big-endian machine writes the bits in words of 4 bytes: swap the halves. */
 static void settle_features(const struct perfdata *p, struct perf_header *header)
 {
 	if (!p->swap || header->features[0] & 1 << PERF_FEATURE_HOSTNAME)
@@ -388,7 +388,7 @@ static struct perf_header take_header(const struct perfdata *p, const uint8_t *d
 	return header;
 }
 
-/* Recorded to a folder: the kernel's symbols may stand beside the data. */
+/* perf record wrote a directory: it may hold the kernel's symbols. */
 static void find_folder(struct reader *r)
 {
 	struct perfdata *p = r->priv;
@@ -436,16 +436,15 @@ static int check_data(struct reader *r, const struct perf_header *header, uint64
 
 	if (header->data.offset > length)
 		return err_at(&r->err, ERR_INPUT, r->in->path, offsetof(struct perf_header, data),
-			      "the data is said to begin at byte %" PRIu64
-			      ", and the file has only %" PRIu64,
+			      "the data starts at byte %" PRIu64 ", but the file has only %" PRIu64
+			      " bytes",
 			      header->data.offset, length);
 	if (!header->data.size) {
 		p->streams->data_end = UINT64_MAX;
 		if (length > header->data.offset)
 			reader_missing(r,
-				       "%s: perf record was not ended properly: "
-				       "reading as far as the data goes, without build ids "
-				       "and event names",
+				       "%s: perf record did not finish this file: reading the data "
+				       "up to its end, without build ids and event names",
 				       r->in->path);
 		return 0;
 	}
@@ -469,7 +468,7 @@ static int read_file_header(struct reader *r)
 	if (!data)
 		return -1;
 	if (have < sizeof(header))
-		return err_at(&r->err, ERR_INPUT, r->in->path, have, "the header is cut short");
+		return err_at(&r->err, ERR_INPUT, r->in->path, have, "truncated header");
 	header = take_header(p, data);
 	find_folder(r);
 	if (check_data(r, &header, length) < 0 || read_attrs(r, &header, length) < 0)
@@ -495,10 +494,10 @@ int header_read(struct reader *r)
 	uint64_t size;
 
 	if (have < PERF_PIPE_HEADER)
-		return err_at(&r->err, ERR_INPUT, r->in->path, have, "the header is cut short");
+		return err_at(&r->err, ERR_INPUT, r->in->path, have, "truncated header");
 	if (!memcmp(head, "PERFFILE", 8))
 		return err_at(&r->err, ERR_INPUT, r->in->path, 0,
-			      "perf.data of the first version, which is not written any more");
+			      "perf.data version 1 is not supported");
 	p->streams = p->s = xcalloc(MAX_STREAMS + 1, sizeof(*p->streams));
 	p->streams->in = r->in;
 	p->nr_streams = 1;
@@ -514,7 +513,6 @@ int header_read(struct reader *r)
 	}
 	if (size != sizeof(struct perf_header))
 		return err_at(&r->err, ERR_INPUT, r->in->path, 8,
-			      "the header is said to have %" PRIu64 " bytes, and not 104 or 16",
-			      size);
+			      "invalid header size %" PRIu64 " (expected 104 or 16)", size);
 	return read_file_header(r);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* perfdata_record: what the kernel tells besides samples, as events. */
+/* perfdata_record: the kernel's records other than samples, as events. */
 #include <inttypes.h>
 #include <sys/mman.h>
 
@@ -21,7 +21,7 @@ static uint32_t u32_at(const struct perfdata *p, const uint8_t *at)
 	return p->swap ? __builtin_bswap32(value) : value;
 }
 
-/* NULL if the record is too short to have one at this place. */
+/* The field at `back` bytes before the end. NULL if the record is too short for it. */
 static const uint8_t *from_end(const struct record *rec, uint32_t back)
 {
 	return back && back + sizeof(struct perf_record) <= rec->size ? rec->data + rec->size - back
@@ -42,7 +42,7 @@ const struct attr *record_attr(const struct perfdata *p, const struct record *re
 	else if (first->sample_id && first->sample_id + 8 <= rec->size)
 		at = rec->data + first->sample_id;
 	id = at ? u64_at(p, at) : 0;
-	if (!id) /* made up by perf */
+	if (!id) /* synthesized by perf */
 		return first;
 	known = header_id(p, id);
 	return known ? &p->attrs[known->attr] : NULL;
@@ -62,7 +62,7 @@ uint64_t record_time(const struct perfdata *p, const struct record *rec)
 	return at ? u64_at(p, at) : NO_TIME;
 }
 
-/* What sample_id_all has put behind the record. The cursor then ends before it. */
+/* Takes the trailer that sample_id_all adds, and ends the cursor before it. */
 static void take_trailer(const struct perfdata *p, const struct record *rec, struct cursor *c,
 			 struct event *ev)
 {
@@ -74,7 +74,7 @@ static void take_trailer(const struct perfdata *p, const struct record *rec, str
 	at = from_end(rec, attr->back_time);
 	if (at)
 		ev->time = u64_at(p, at);
-	/* Made up before the recording began. */
+	/* Synthesized before the recording began. */
 	if (!ev->time)
 		ev->time = NO_TIME;
 	at = from_end(rec, attr->back_cpu);
@@ -91,8 +91,8 @@ static void take_trailer(const struct perfdata *p, const struct record *rec, str
 }
 
 /*
- * The rest of the record as a string. toperf leaves too little room for what sample_id_all puts
- * behind it: what ends inside the record is a string, as it is for perf.
+ * The rest of the record as a string. toperf leaves too little room for the trailer of
+ * sample_id_all, so like perf, accept a string that ends anywhere inside the record.
  */
 static char *take_text(struct perfdata *p, const struct record *rec, struct cursor *c)
 {
@@ -141,8 +141,8 @@ static bool starts(const char *text, const char *with)
 }
 
 /*
- * The kernel itself is named after where its symbols come from, with the name of one of them
- * behind it; pgoff is then where that one was. Everything else is a module.
+ * perf names the kernel itself [kernel.kallsyms], followed by the name of a symbol; pgoff is then
+ * the address of that symbol. Everything else is a module.
  */
 static void kernel_map(struct perfdata *p, struct event_map *map, char *path)
 {
@@ -161,7 +161,7 @@ static void kernel_map(struct perfdata *p, struct event_map *map, char *path)
 		map->offset = 0;
 		return;
 	}
-	/* Both in one buffer: the symbol moves up to make room for the end of the name. */
+	/* Keep both in one buffer: move the symbol up to terminate the path. */
 	buf_addc(&p->text, '\0');
 	close = strchr(p->text.data, ']');
 	memmove(close + 2, close + 1, strlen(close + 1) + 1);
@@ -288,6 +288,5 @@ int record_event(struct reader *r, const struct record *rec, struct event *ev)
 		return 1;
 	*ev = blank;
 	return reader_damage(r, ev, rec->offset, 0, rec->size,
-			     "a record of type %" PRIu32 " is shorter than what it should hold",
-			     rec->type);
+			     "record of type %" PRIu32 " is too short", rec->type);
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* perfdata_sample: samples, whose fields are those that their event's attribute asks for. */
+/* perfdata_sample: samples; the event's attribute says which fields they have. */
 #include <inttypes.h>
 #include <stdlib.h>
 
 #include "base/mem.h"
 #include "read/perfdata.h"
 
-#define MAX_HELD 4096 /* samples that wait for the rest of their call chain */
+#define MAX_HELD 4096 /* samples that wait for their deferred call chain */
 
 static uint64_t context_of(uint16_t misc, uint64_t ip)
 {
@@ -20,7 +20,7 @@ static uint64_t context_of(uint16_t misc, uint64_t ip)
 	return ip >> 63 ? IP_KERNEL : IP_USER;
 }
 
-/* Words of the record as they can be used: in place where they are aligned and in our order. */
+/* Words in host byte order: in place if they are aligned and not swapped, else a copy. */
 static const uint64_t *words_of(const uint8_t *at, uint64_t nr, bool swap, uint64_t **room,
 				size_t *cap)
 {
@@ -72,7 +72,7 @@ static void take_reads(struct perfdata *p, struct cursor *c, uint64_t format)
 	}
 }
 
-/* As little-endian machines lay the bits out. */
+/* Converts bit fields to the layout of little-endian machines. */
 static uint64_t branch_flags(uint64_t value, bool big)
 {
 	static const uint8_t widths[] = { 1, 1, 1, 1, 16, 4, 2, 4, 3, 31 };
@@ -153,7 +153,7 @@ struct chain {
 	uint64_t nr;
 };
 
-/* In the order of the fields; not all are kept. */
+/* Reads all fields in their order; some are ignored. */
 static void take_fields(struct perfdata *p, struct cursor *c, const struct perf_attr *attr,
 			struct event *ev, struct chain *chain, uint64_t *ip, uint64_t *id)
 {
@@ -198,7 +198,7 @@ static void take_fields(struct perfdata *p, struct cursor *c, const struct perf_
 		take_branches(p, c, attr->branch_sample_type, sample);
 	if (type & (PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER))
 		take_user(p, c, attr, sample);
-	/* Nothing behind these is kept. */
+	/* We need none of the fields that follow. */
 }
 
 static void hold(struct perfdata *p, const struct record *rec, uint32_t tid, uint64_t cookie)
@@ -211,7 +211,7 @@ static void hold(struct perfdata *p, const struct record *rec, uint32_t tid, uin
 	};
 
 	if (p->nr_held == MAX_HELD) {
-		/* The oldest has waited in vain. */
+		/* Give up on the oldest. */
 		p->held[0].due = true;
 		p->release_held = true;
 		p->nr_tail = 0;
@@ -232,8 +232,8 @@ static uint64_t first_address(const struct event_sample *sample)
 }
 
 /*
- * A kernel's chain begins with a marker and the sampled pc. toperf's has only the callers: without
- * the pc, who called stands for whom it called.
+ * Linux starts a chain with a marker and the sampled pc. toperf writes only the callers: without
+ * the pc, the caller would be taken for the sampled function.
  */
 static void put_pc_first(struct perfdata *p, struct event_sample *sample, uint64_t ip)
 {
@@ -248,7 +248,7 @@ static void put_pc_first(struct perfdata *p, struct event_sample *sample, uint64
 	sample->nr++;
 }
 
-/* The sampled pc, the chain if there is one, and what was promised of it. */
+/* Sets the chain, or only the pc if there is none. `complete`: adds the deferred part. */
 static void set_chain(struct perfdata *p, struct event_sample *sample, const struct chain *chain,
 		      uint64_t ip, bool complete)
 {
@@ -256,7 +256,7 @@ static void set_chain(struct perfdata *p, struct event_sample *sample, const str
 	bool in_place;
 
 	if (!nr) {
-		/* With registers and stack the whole user part is still to be found. */
+		/* If the sample has registers and a stack copy, src/unwind finds the rest. */
 		GROW(p->ips, 1, p->cap_ips);
 		p->ips[0] = ip;
 		sample->ips = p->ips;
@@ -272,7 +272,7 @@ static void set_chain(struct perfdata *p, struct event_sample *sample, const str
 	if (!complete)
 		return;
 	nr -= 2;
-	in_place = sample->ips == p->ips; /* and moves along when the room grows */
+	in_place = sample->ips == p->ips; /* then GROW moves the words along */
 	GROW(p->ips, nr + p->nr_tail + 1, p->cap_ips);
 	if (!in_place)
 		memcpy(p->ips, sample->ips, nr * 8);
@@ -308,14 +308,13 @@ static int parse(struct reader *r, const struct record *rec, struct event *ev, b
 
 	if (!attr)
 		return reader_damage(r, ev, rec->offset, 1, rec->size,
-				     "a sample of an event that the header does not describe");
+				     "sample of an event that the header does not describe");
 	p->nr_reads = p->at_read = 0;
 	take_fields(p, &c, &attr->raw, ev, &chain, &ip, &id);
 	if (c.bad) {
 		*ev = blank;
 		p->nr_reads = 0;
-		return reader_damage(r, ev, rec->offset, 1, rec->size,
-				     "a sample is shorter than what it should hold");
+		return reader_damage(r, ev, rec->offset, 1, rec->size, "sample is too short");
 	}
 	deferred = is_deferred(p, &chain, &cookie);
 	if (deferred && !complete) {
@@ -342,7 +341,7 @@ int sample_event(struct reader *r, const struct record *rec, struct event *ev)
 	return parse(r, rec, ev, false);
 }
 
-/* A counter's sample stands for what was counted since it was last read. */
+/* The weight of a counter's sample is what it counted since it was last read. */
 int sample_next_read(struct perfdata *p, struct event *ev)
 {
 	while (p->at_read < p->nr_reads) {
@@ -406,7 +405,7 @@ int sample_next_held(struct reader *r, struct event *ev)
 		if (!held.due)
 			continue;
 		memmove(p->held + i, p->held + i + 1, (--p->nr_held - i) * sizeof(held));
-		/* The event borrows from the record: it stays until the next. */
+		/* The event borrows from the record: keep it until the next call. */
 		buf_clear(&p->scratch);
 		buf_add(&p->scratch, held.bytes, held.size);
 		free(held.bytes);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * perfscript: what perf script prints, of any version and with most of its options. A sample is a
- * line that says who and when, a line for each frame, and an empty one; or all on one line, if
- * there is no call chain. Lines in between that are neither (source lines, registers, dumps) are
- * passed over. With -F any part of the first line may be missing, or all of it.
+ * perfscript: the output of perf script, of any version and with most of its options. A sample is
+ * a first line with the task and the time, a line for each frame, and an empty line; without a
+ * call chain all of it is on one line. The reader skips other lines inside a sample (source lines,
+ * registers, dumps). With -F any part of the first line may be missing, or all of it.
  *
- * Frames go by name and binary. Their addresses are not used: some versions of perf print them
- * relative to the file and others do not, and the text does not say which.
+ * Frames are identified by name and binary. The reader ignores their addresses: some versions of
+ * perf print them relative to the file and others do not, and the text does not say which.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -17,18 +17,11 @@
 #include "format.h"
 #include "model/frame.h"
 #include "model/source.h"
+#include "read/perfscript_line.h"
 
 #define MAX_FRAMES 65536
 
-struct start { /* of a sample: its first line */
-	uint64_t time, period;
-	uint32_t cpu, pid, tid;
-	uint32_t comm, event; /* handles; 0: not told */
-	bool skip;	      /* not a sample, whatever follows */
-	bool bare;	      /* only who: it is one if frames follow */
-};
-
-struct place { /* what the text of a frame says */
+struct place { /* a parsed frame */
 	uint32_t name, binary;
 	uint8_t flags;
 	bool inlined;
@@ -37,370 +30,26 @@ struct place { /* what the text of a frame says */
 enum stage { STAGE_READ, STAGE_SOURCE, STAGE_COMM, STAGE_SAMPLE };
 
 struct perfscript {
-	struct start now;
+	struct start now;     /* the current sample */
+	uint32_t comm, event; /* its handles; 0: missing */
+	bool is_bare;	      /* no time and no event: a sample only if frames follow */
 	bool open, ended;
-	bool tabs; /* the sample's frames are indented by them */
+	bool tabs; /* the sample's frames are indented with tabs */
 	uint64_t bare_at;
 	enum stage stage;
-	struct place *places; /* every text once; [0] none */
+	struct place *places; /* one for each distinct text; [0] is unused */
 	size_t nr_places, cap_places;
 	struct hash place_index;
 	uint32_t *chain; /* places */
 	size_t nr, cap_chain;
 	uint64_t *ips;
 	size_t cap_ips;
-	struct hash comms;   /* tid to the comm that was told */
-	struct hash sources; /* event's name to the id, which is the name's handle */
+	struct hash comms;   /* pid and tid to the comm last emitted */
+	struct hash sources; /* event names whose source was emitted */
 	struct buf text, bare;
 };
 
-struct span {
-	const char *at, *end;
-};
-
-static bool blank(char c)
-{
-	return c == ' ' || c == '\t';
-}
-
-static struct span trim(struct span s)
-{
-	while (s.at < s.end && blank(*s.at))
-		s.at++;
-	while (s.at < s.end && (blank(s.end[-1]) || s.end[-1] == '\r'))
-		s.end--;
-	return s;
-}
-
-static bool digit(char c)
-{
-	return c >= '0' && c <= '9';
-}
-
-static size_t span_len(struct span s)
-{
-	return (size_t)(s.end - s.at);
-}
-
-/* Cuts the last word off. */
-static struct span last_word(struct span *s)
-{
-	struct span word;
-
-	*s = trim(*s);
-	word = (struct span){ s->end, s->end };
-	while (word.at > s->at && !blank(word.at[-1]))
-		word.at--;
-	s->end = word.at;
-	return word;
-}
-
-static bool task_number(struct span word, uint32_t *number)
-{
-	bool minus = word.at < word.end && *word.at == '-';
-
-	if (!text_u32(word.at + minus, span_len(word) - minus, number) || !digit(word.at[minus]))
-		return false;
-	if (minus)
-		*number = -*number;
-	return true;
-}
-
-/* TID, or PID/TID. */
-static bool task_word(struct span word, struct start *start)
-{
-	const char *slash = memchr(word.at, '/', span_len(word));
-
-	if (slash)
-		return task_number((struct span){ word.at, slash }, &start->pid) &&
-		       task_number((struct span){ slash + 1, word.end }, &start->tid);
-	if (!task_number(word, &start->tid))
-		return false;
-	start->pid = start->tid; /* the process is not told */
-	return true;
-}
-
-static bool cpu_word(struct span word, uint32_t *cpu)
-{
-	return span_len(word) > 2 && *word.at == '[' && word.end[-1] == ']' &&
-	       text_u32(word.at + 1, span_len(word) - 2, cpu);
-}
-
-/* K, U, GK, Sp...: in what mode the cpu was. */
-static bool mode_word(struct span word)
-{
-	if (span_len(word) == 0 || span_len(word) > 4)
-		return false;
-	for (const char *c = word.at; c < word.end; c++) {
-		if ((*c | 0x20) < 'a' || (*c | 0x20) > 'z')
-			return false;
-	}
-	return *word.at >= 'A' && *word.at <= 'Z';
-}
-
-/* The last of a date and a time of the day. */
-static bool clock_word(struct span word)
-{
-	return span_len(word) > 8 && digit(*word.at) && word.at[2] == ':' && word.at[5] == ':';
-}
-
-/* What stands before the time: COMM TID [CPU] MODE DATE, all but the task if at all. */
-static bool who(struct span left, struct start *start, struct span *comm)
-{
-	struct span word = last_word(&left);
-
-	if (clock_word(word)) {
-		last_word(&left);
-		word = last_word(&left);
-	}
-	if (mode_word(word))
-		word = last_word(&left);
-	if (cpu_word(word, &start->cpu))
-		word = last_word(&left);
-	*comm = trim(left);
-	return task_word(word, start);
-}
-
-/* Likewise, with no task. */
-static void who_else(struct span left, struct start *start, struct span *comm)
-{
-	struct span rest = trim(left);
-
-	if (cpu_word(last_word(&rest), &start->cpu))
-		left = rest;
-	*comm = trim(left);
-}
-
-/* The number that ends before the colon at `colon`, if it is a time: seconds and 6 or 9 digits. */
-static const char *time_before(const char *line, const char *colon, uint64_t *ns)
-{
-	const char *at = colon;
-	size_t decimals = 0;
-
-	while (at > line && digit(at[-1]))
-		at--;
-	decimals = (size_t)(colon - at);
-	if ((decimals != 6 && decimals != 9) || at == line || at[-1] != '.')
-		return NULL;
-	at--;
-	while (at > line && digit(at[-1]))
-		at--;
-	if (*at == '.' || (at > line && !blank(at[-1])) ||
-	    !text_seconds(at, (size_t)(colon - at), ns))
-		return NULL;
-	return at;
-}
-
-/* The event: up to a colon that a blank follows, or the end. */
-static bool event_name(struct span *right, struct span *name)
-{
-	*right = trim(*right);
-	name->at = right->at;
-	for (const char *c = right->at; c < right->end; c++) {
-		if (*c == ':' && c > right->at && (c + 1 == right->end || blank(c[1]))) {
-			name->end = c;
-			right->at = c + 1;
-			return true;
-		}
-	}
-	return false;
-}
-
-static void take_period(struct span *right, struct start *start)
-{
-	const char *at;
-
-	*right = trim(*right);
-	at = right->at;
-	while (at < right->end && digit(*at))
-		at++;
-	if (at > right->at && (at == right->end || blank(*at)) &&
-	    text_u64(right->at, (size_t)(at - right->at), &start->period))
-		right->at = at;
-}
-
-static bool begins(struct span s, const char *with)
-{
-	return span_len(s) >= strlen(with) && !memcmp(s.at, with, strlen(with));
-}
-
-static size_t hex_digits(struct span s)
-{
-	const char *at = s.at;
-
-	while (at < s.end && (digit(*at) || ((*at | 0x20) >= 'a' && (*at | 0x20) <= 'f')))
-		at++;
-	return (size_t)(at - s.at);
-}
-
-/* What follows the address of a frame; false if the line is none. */
-static bool frame_text(struct span line, struct span *text)
-{
-	bool tab = line.at < line.end && *line.at == '\t';
-	size_t digits;
-
-	line = trim(line);
-	digits = hex_digits(line);
-	if (!digits || digits > 16)
-		return false;
-	*text = (struct span){ line.at + digits, line.end };
-	if (text->at == text->end)
-		return tab; /* only the address */
-	return blank(*text->at) && !begins(trim(*text), "insn:");
-}
-
-/* A frame as perf lays it out: a tab, and the address to the right in 16 columns. */
-static bool clear_frame(struct span line)
-{
-	struct span text;
-
-	return span_len(line) >= 1 + 16 && *line.at == '\t' && frame_text(line, &text) &&
-	       text.at == line.at + 1 + 16;
-}
-
-struct first_line {
-	struct start start;
-	struct span comm, event, tail;
-};
-
-/* What follows the time. */
-static bool what(struct span right, struct first_line *first)
-{
-	take_period(&right, &first->start);
-	right = trim(right);
-	first->start.skip = begins(right, "PERF_RECORD_") || begins(right, "DEFERRED CALLCHAIN");
-	if (first->start.skip) {
-		first->event = first->tail = (struct span){ right.end, right.end };
-		return true;
-	}
-	if (!event_name(&right, &first->event)) {
-		/* Without the event, only the period and a frame may stand there. */
-		struct span text;
-
-		first->event = (struct span){ right.at, right.at };
-		if (right.at < right.end && !frame_text(right, &text))
-			return false;
-	}
-	first->tail = right;
-	return true;
-}
-
-static const struct start no_start = {
-	.time = NO_TIME, .period = 1, .cpu = NO_CPU, .pid = NO_TASK, .tid = NO_TASK
-};
-
-/* The first time on the line before which a task is told; or any, if it need not be. */
-static bool timed_start(struct span line, bool task, struct first_line *first)
-{
-	for (const char *c = line.at; c < line.end; c++) {
-		const char *at;
-
-		c = memchr(c, ':', (size_t)(line.end - c));
-		if (!c)
-			return false;
-		if (c + 1 < line.end && !blank(c[1]))
-			continue;
-		first->start = no_start;
-		at = time_before(line.at, c, &first->start.time);
-		if (!at)
-			continue;
-		if (!who((struct span){ line.at, at }, &first->start, &first->comm)) {
-			if (task)
-				continue;
-			who_else((struct span){ line.at, at }, &first->start, &first->comm);
-		}
-		return what((struct span){ c + 1, line.end }, first);
-	}
-	return false;
-}
-
-/* Old or reduced text: COMM TID [CPU] PERIOD EVENT: with no time. */
-static bool timeless_start(struct span line, struct first_line *first)
-{
-	for (const char *c = line.at; c < line.end; c++) {
-		struct span left, word;
-
-		c = memchr(c, ':', (size_t)(line.end - c));
-		if (!c)
-			return false;
-		if (c + 1 < line.end && !blank(c[1]))
-			continue;
-		first->start = no_start;
-		left = (struct span){ line.at, c };
-		first->event = last_word(&left);
-		first->tail = (struct span){ c + 1, line.end };
-		if (who(left, &first->start, &first->comm) && span_len(first->comm)) {
-			/* Two numbers: the second is the period. */
-			struct start other = first->start;
-			struct span comm, before = left;
-
-			word = last_word(&before);
-			if (text_u64(word.at, span_len(word), &other.period) &&
-			    who(before, &other, &comm) && span_len(comm)) {
-				first->start = other;
-				first->comm = comm;
-			}
-			return true;
-		}
-	}
-	return false;
-}
-
 /* ---- frames ---- */
-
-/* Where the parenthesis that closes at the end was opened; NULL if none was. */
-static const char *opening(struct span s)
-{
-	int depth = 0;
-
-	for (const char *c = s.end; c > s.at; c--) {
-		if (c[-1] == ')')
-			depth++;
-		else if (c[-1] == '(' && --depth == 0)
-			return c - 1;
-	}
-	return NULL;
-}
-
-static struct span without_offset(struct span name)
-{
-	const char *at = name.end;
-
-	while (at > name.at && hex_digits((struct span){ at - 1, at }))
-		at--;
-	if (at - name.at > 3 && at < name.end && !memcmp(at - 3, "+0x", 3))
-		name.end = at - 3;
-	return name;
-}
-
-static bool is_kernel(struct span binary)
-{
-	static const char *const starts[] = { "[kernel", "[guest.kernel", "[bpf", "bpf_prog_",
-					      "bpf_trampoline_" };
-	static const char *const users[] = { "[vdso", "[vsyscall", "[unknown",
-					     "[heap", "[stack",	   "[anon" };
-
-	for (size_t i = 0; i < sizeof(starts) / sizeof(*starts); i++) {
-		if (begins(binary, starts[i]))
-			return true;
-	}
-	for (size_t i = 0; i < sizeof(users) / sizeof(*users); i++) {
-		if (begins(binary, users[i]))
-			return false;
-	}
-	/* A module is in brackets, or has its file's ending. */
-	return begins(binary, "[") || memmem(binary.at, span_len(binary), "vmlinux", 7) ||
-	       (span_len(binary) > 3 && !memcmp(binary.end - 3, ".ko", 3));
-}
-
-static struct span last_part(struct span path)
-{
-	const char *slash = memrchr(path.at, '/', span_len(path));
-
-	if (slash && slash + 1 < path.end && *path.at != '[')
-		path.at = slash + 1;
-	return path;
-}
 
 static uint32_t intern(struct reader *r, struct span s)
 {
@@ -424,29 +73,19 @@ static uint32_t unknown_name(struct reader *r, struct span binary)
 
 static struct place read_place(struct reader *r, struct span text)
 {
-	const char *open = NULL;
-	struct span name, binary = { text.end, text.end };
-	struct place place = { 0 };
+	struct frame_parts parts = script_frame_parts(text);
+	struct place place = {
+		.flags = parts.kernel ? FRAME_KERNEL : 0,
+		.inlined = parts.inlined,
+	};
 
-	text = trim(text);
-	if (text.at < text.end && text.end[-1] == ')')
-		open = opening(text);
-	if (open && (open == text.at || blank(open[-1]))) {
-		binary = (struct span){ open + 1, text.end - 1 };
-		text.end = open;
-	}
-	name = without_offset(trim(text));
-	place.inlined = span_len(binary) == 7 && begins(binary, "inlined");
-	if (place.inlined)
-		binary.at = binary.end;
-	place.flags = is_kernel(binary) ? FRAME_KERNEL : 0;
-	binary = last_part(binary);
-	if (!span_len(name) || (span_len(name) == 9 && begins(name, "[unknown]")))
-		place.name = unknown_name(r, binary);
+	if (!span_len(parts.name) ||
+	    (span_len(parts.name) == 9 && span_begins(parts.name, "[unknown]")))
+		place.name = unknown_name(r, parts.binary);
 	else
-		place.name = intern(r, name);
-	if (span_len(binary) && !begins(binary, "[unknown]"))
-		place.binary = intern(r, binary);
+		place.name = intern(r, parts.name);
+	if (span_len(parts.binary) && !span_begins(parts.binary, "[unknown]"))
+		place.binary = intern(r, parts.binary);
 	return place;
 }
 
@@ -487,9 +126,9 @@ static bool take_title(struct perfscript *p, struct span line, struct event *ev)
 	for (size_t i = 0; i < sizeof(titles) / sizeof(*titles); i++) {
 		struct span value;
 
-		if (!begins(line, titles[i].title))
+		if (!span_begins(line, titles[i].title))
 			continue;
-		value = trim((struct span){ line.at + strlen(titles[i].title), line.end });
+		value = span_trim((struct span){ line.at + strlen(titles[i].title), line.end });
 		buf_clear(&p->text);
 		buf_add(&p->text, value.at, span_len(value));
 		ev->kind = EVENT_META;
@@ -499,47 +138,32 @@ static bool take_title(struct perfscript *p, struct span line, struct event *ev)
 	return false;
 }
 
-static bool read_start(struct span line, struct first_line *first)
-{
-	return timed_start(line, true, first) || timed_start(line, false, first) ||
-	       (line.at < line.end && !blank(*line.at) && timeless_start(line, first));
-}
-
-/* A frame behind the rest of the first line: with its binary, or to the right in 16 columns. */
-static bool tail_frame(const struct first_line *first, struct span *text)
-{
-	struct span tail = trim(first->tail);
-
-	return !first->start.skip && span_len(tail) && frame_text(tail, text) &&
-	       (!span_len(first->event) || tail.end[-1] == ')' || text->at - first->tail.at > 16);
-}
-
 static void begin_sample(struct reader *r, const struct first_line *first)
 {
 	struct perfscript *p = r->priv;
 	struct span text;
 
 	p->now = first->start;
-	p->now.comm = span_len(first->comm) ? intern(r, first->comm) : 0;
-	p->now.event = span_len(first->event) ? intern(r, first->event) : 0;
-	if (p->now.tid == NO_TASK && p->now.comm)
-		p->now.pid = p->now.tid = p->now.comm; /* a number to tell tasks apart by */
+	p->comm = span_len(first->comm) ? intern(r, first->comm) : 0;
+	p->event = span_len(first->event) ? intern(r, first->event) : 0;
+	if (p->now.tid == NO_TASK && p->comm)
+		p->now.pid = p->now.tid = p->comm; /* keeps tasks of different names apart */
+	p->is_bare = false;
 	p->open = true;
 	p->nr = 0;
-	if (tail_frame(first, &text))
+	if (script_tail_frame(first, &text))
 		add_frame(r, text);
 }
 
-/* -F without time and event: the line may be anything, until a frame follows. */
+/* -F without time and event: the line may be anything. A frame must follow. */
 static void begin_bare(struct reader *r, struct span line, uint64_t offset)
 {
 	struct perfscript *p = r->priv;
-	struct first_line first = { .start = no_start };
+	struct first_line first;
 
-	if (!who(line, &first.start, &first.comm))
-		who_else(line, &first.start, &first.comm);
-	first.start.bare = true;
+	script_bare_start(line, &first);
 	begin_sample(r, &first);
+	p->is_bare = true;
 	p->bare_at = offset;
 	buf_clear(&p->bare);
 	buf_add(&p->bare, line.at, span_len(line));
@@ -550,11 +174,11 @@ static int not_bare(struct reader *r, struct event *ev)
 	struct perfscript *p = r->priv;
 
 	p->open = false;
-	return reader_damage(r, ev, p->bare_at, 0, p->bare.len, "not from perf script: %.60s",
+	return reader_damage(r, ev, p->bare_at, 0, p->bare.len, "not perf script output: %.60s",
 			     p->bare.data);
 }
 
-/* The sample at hand is complete. False: it is none that counts. */
+/* Ends the current sample. False: there is none, or it is not a sample. */
 static bool end_sample(struct perfscript *p)
 {
 	bool counts = p->open && !p->now.skip;
@@ -567,12 +191,14 @@ static bool end_sample(struct perfscript *p)
 
 static void anonymous_sample(struct perfscript *p)
 {
-	p->now = no_start;
+	p->now = script_no_start;
+	p->comm = p->event = 0;
+	p->is_bare = false;
 	p->open = true;
 	p->nr = 0;
 }
 
-/* Registers, physical addresses and the like may look like frames, but have no tab before them. */
+/* Registers, physical addresses and the like may look like frames, but are indented differently. */
 static void take_frame(struct reader *r, struct span line, struct span text)
 {
 	struct perfscript *p = r->priv;
@@ -585,8 +211,8 @@ static void take_frame(struct reader *r, struct span line, struct span text)
 }
 
 /*
- * One line. 1: an event is in *ev, 0: go on. A line that begins a sample while another is open
- * ends that one, and is read once more after it was told.
+ * Takes one line. 1: *ev is filled, 0: continue. A line that begins a sample while another is open
+ * ends that one; *again then asks the caller to read the line again afterwards.
  */
 static int take_line(struct reader *r, struct span line, uint64_t offset, bool *again,
 		     struct event *ev)
@@ -598,24 +224,24 @@ static int take_line(struct reader *r, struct span line, uint64_t offset, bool *
 	*again = false;
 	if (line.at < line.end && *line.at == '#')
 		return take_title(p, line, ev);
-	if (p->open && p->now.bare && !p->nr && !clear_frame(line)) {
+	if (p->open && p->is_bare && !p->nr && !script_usual_frame(line)) {
 		*again = true;
 		return not_bare(r, ev);
 	}
-	if (!span_len(trim(line))) {
+	if (!span_len(span_trim(line))) {
 		end_sample(p);
 		return 0;
 	}
-	if (timed_start(line, true, &first) ||
-	    (!(p->open && frame_text(line, &text)) && read_start(line, &first))) {
+	if (script_timed_start(line, &first) ||
+	    (!(p->open && script_frame(line, &text)) && script_start(line, &first))) {
 		if (end_sample(p))
 			*again = true;
 		else
 			begin_sample(r, &first);
 		return 0;
 	}
-	/* Outside of a sample a word of hexadecimal digits may be a name. */
-	if ((p->open || blank(*line.at)) && frame_text(line, &text)) {
+	/* Outside of a sample, a word of hexadecimal digits at the start may be a comm. */
+	if ((p->open || is_blank(*line.at)) && script_frame(line, &text)) {
 		if (!p->open)
 			anonymous_sample(p);
 		take_frame(r, line, text);
@@ -630,15 +256,15 @@ static int take_line(struct reader *r, struct span line, uint64_t offset, bool *
 static int tell_source(struct reader *r, struct event *ev)
 {
 	struct perfscript *p = r->priv;
-	uint32_t *known = hash_at(&p->sources, (struct hash_key){ p->now.event, 1 });
+	uint32_t *known = hash_at(&p->sources, (struct hash_key){ p->event, 1 });
 
 	if (*known)
 		return 0;
-	*known = p->now.event + 1;
+	*known = p->event + 1;
 	ev->kind = EVENT_SOURCE;
-	ev->source.id = p->now.event + 1;
+	ev->source.id = p->event + 1;
 	source_from_name(&ev->source,
-			 p->now.event ? str_text(r->frames->strings, p->now.event) : "samples");
+			 p->event ? str_text(r->frames->strings, p->event) : "samples");
 	return 1;
 }
 
@@ -647,24 +273,24 @@ static int tell_comm(struct reader *r, struct event *ev)
 	struct perfscript *p = r->priv;
 	uint32_t *known;
 
-	if (!p->now.comm || p->now.tid == NO_TASK)
+	if (!p->comm || p->now.tid == NO_TASK)
 		return 0;
 	known = hash_at(&p->comms, (struct hash_key){ p->now.pid, p->now.tid });
-	if (*known == p->now.comm)
+	if (*known == p->comm)
 		return 0;
-	*known = p->now.comm;
-	/* perf has no name for it either. */
-	if (*str_text(r->frames->strings, p->now.comm) == ':')
+	*known = p->comm;
+	/* perf prints :PID for a task without a name. */
+	if (*str_text(r->frames->strings, p->comm) == ':')
 		return 0;
 	ev->kind = EVENT_COMM;
 	ev->time = p->now.time;
 	ev->pid = p->now.pid;
 	ev->tid = p->now.tid;
-	ev->comm.comm = str_text(r->frames->strings, p->now.comm);
+	ev->comm.comm = str_text(r->frames->strings, p->comm);
 	return 1;
 }
 
-/* Inlined functions are in the binary of the function around them, which comes after. */
+/* An inlined function has the binary of its caller, which comes after it in the chain. */
 static void tell_sample(struct reader *r, struct event *ev)
 {
 	struct perfscript *p = r->priv;
@@ -689,7 +315,7 @@ static void tell_sample(struct reader *r, struct event *ev)
 	ev->sample = (struct event_sample){
 		.ips = p->ips,
 		.nr = (uint32_t)p->nr,
-		.source = p->now.event + 1,
+		.source = p->event + 1,
 		.weight = p->now.period,
 		.context = IP_NAMED,
 	};
@@ -731,7 +357,7 @@ static int perfscript_next(struct reader *r, struct event *ev)
 			return 0;
 		if (!text_line(r->in, &line.at, &len)) {
 			p->ended = true;
-			if (p->open && p->now.bare && !p->nr)
+			if (p->open && p->is_bare && !p->nr)
 				return not_bare(r, ev);
 			end_sample(p);
 			continue;
@@ -771,7 +397,7 @@ static struct span next_line(struct span *rest)
 static int perfscript_probe(const uint8_t *head, size_t len)
 {
 	struct span rest = { (const char *)head, (const char *)head + len };
-	bool titled = begins(rest, "# ========");
+	bool titled = span_begins(rest, "# ========");
 	struct first_line first;
 
 	while (rest.at < rest.end) {
@@ -779,16 +405,16 @@ static int perfscript_probe(const uint8_t *head, size_t len)
 
 		if (memchr(line.at, '\0', span_len(line)))
 			return 0;
-		if (!span_len(trim(line)) || *line.at == '#')
+		if (!span_len(span_trim(line)) || *line.at == '#')
 			continue;
-		if (timed_start(line, true, &first))
+		if (script_timed_start(line, &first))
 			return 72;
-		/* Weak on its own: a frame has to follow. */
+		/* Anything else is weak evidence: a frame has to follow. */
 		second = next_line(&rest);
-		if (clear_frame(line) || clear_frame(second))
+		if (script_usual_frame(line) || script_usual_frame(second))
 			return 40;
-		return read_start(line, &first) && second.at < second.end && blank(*second.at) &&
-				       frame_text(second, &text)
+		return script_start(line, &first) && second.at < second.end &&
+				       is_blank(*second.at) && script_frame(second, &text)
 			       ? 40
 			       : 0;
 	}
@@ -797,7 +423,7 @@ static int perfscript_probe(const uint8_t *head, size_t len)
 
 const struct reader_ops read_perfscript = {
 	.name = "perfscript",
-	.about = "the text of perf script",
+	.about = "output of perf script",
 	.probe = perfscript_probe,
 	.priv_size = sizeof(struct perfscript),
 	.next = perfscript_next,

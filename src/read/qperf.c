@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * qperf: what the QEMU plugin of rCore's qperf writes: records one after the other, without a
- * header, each number packed as Rust's bincode does. Of its three versions the newest has the time
- * and the cpu. Which one it is says the summary beside the file, or whatever fits the bytes best.
+ * qperf: what the QEMU plugin of rCore's qperf writes: records without a file header, each number
+ * encoded as a bincode varint. Version 2 added the time, version 3 the pc and the cpu. The summary
+ * file next to the data names the version; without it, the version that fits the bytes best wins.
  */
 #include <stdlib.h>
 #include <unistd.h>
@@ -11,17 +11,17 @@
 #include "base/text.h"
 #include "read/bare.h"
 
-#define MAX_DEPTH 29000 /* qperf's own tools refuse longer records */
+#define MAX_DEPTH 29000 /* qperf's own tools reject longer records */
 #define MAX_CPU 4096
 #define RECORD_MAX ((size_t)256 << 10)
-#define SCORED ((size_t)64 << 10) /* bytes by which the version is guessed */
+#define SCORED ((size_t)64 << 10) /* bytes used to guess the version */
 #define LOWEST_PC 0x1000
 #define CUT SIZE_MAX
 
 struct qperf {
 	struct bare bare;
 	unsigned version;
-	uint64_t hz, dropped; /* from the summary; 0 unknown */
+	uint64_t hz, dropped; /* from the summary; 0: unknown */
 	char arch[32];
 	uint64_t *ips;
 	size_t cap_ips;
@@ -81,10 +81,10 @@ static void parse_fixed(struct cursor *c, unsigned version, struct record *rec)
 	cpu = number(c);
 	c->bad |= cpu >= MAX_CPU;
 	rec->cpu = (uint32_t)cpu;
-	c->bad |= number(c) > 1; /* how the chain was made; as one byte it reads the same */
+	c->bad |= number(c) > 1; /* how the chain was unwound: one byte, same as a varint */
 }
 
-/* The record's length; 0: not a record; CUT: the bytes end before it does. */
+/* The record's length; 0: not a record; CUT: truncated. */
 static size_t parse(const uint8_t *data, size_t len, unsigned version, struct record *rec)
 {
 	struct cursor c = { .at = data, .end = data + len };
@@ -105,7 +105,7 @@ static size_t parse(const uint8_t *data, size_t len, unsigned version, struct re
 	return c.cut ? CUT : (size_t)(c.at - data);
 }
 
-/* How many bytes, and records, from the start on make sense as this version. */
+/* How many bytes, and records, at the start are valid in this version. */
 static size_t score(const uint8_t *data, size_t len, unsigned version, unsigned *records)
 {
 	size_t taken = 0;
@@ -143,7 +143,7 @@ static unsigned best_version(const uint8_t *data, size_t len, size_t *taken, uns
 	return best;
 }
 
-/* That the pc comes twice in a record speaks for the third; the others have nothing like it. */
+/* A version 3 record has the pc twice: strong evidence. The others have nothing like it. */
 static int qperf_probe(const uint8_t *head, size_t len)
 {
 	size_t taken;
@@ -178,7 +178,7 @@ static void take_fact(struct qperf *q, const char *line, size_t len)
 	}
 }
 
-/* NAME.bin has NAME.summary.txt beside it, if QEMU ended in an orderly way. */
+/* If QEMU exited cleanly, NAME.summary.txt is next to NAME.bin. */
 static void read_summary(struct reader *r)
 {
 	const char *dot = strrchr(r->in->path, '.'), *slash = strrchr(r->in->path, '/');
@@ -213,7 +213,7 @@ static int qperf_open(struct reader *r)
 	return 0;
 }
 
-/* A record here, and another behind it or the end: chance alone rarely does that. */
+/* A record followed by another one or by the end is unlikely to be chance. */
 static bool believable(const struct qperf *q, const uint8_t *data, size_t have)
 {
 	struct record rec;
@@ -236,7 +236,7 @@ static int resync(struct reader *r, struct event *ev, const char *why)
 		data = in_peek(r->in, 4096, &have);
 	} while (have && !believable(q, data, have));
 	return reader_damage(r, ev, start, 1, in_offset(r->in) - start, "%s",
-			     have ? "not a sample" : why);
+			     have ? "invalid sample" : why);
 }
 
 static void tell(struct qperf *q, const struct record *rec, const uint8_t *end, struct event *ev)
@@ -248,7 +248,7 @@ static void tell(struct qperf *q, const struct record *rec, const uint8_t *end, 
 	for (uint64_t i = 0; i < rec->nr; i++) {
 		uint64_t ip = number(&c);
 
-		if (ip && ip != UINT64_MAX) /* neither is a frame, for qperf's own tools */
+		if (ip && ip != UINT64_MAX) /* qperf's own tools ignore both, too */
 			q->ips[nr++] = ip;
 	}
 	bare_sample(ev, q->ips, nr);
@@ -299,9 +299,9 @@ static int qperf_next(struct reader *r, struct event *ev)
 			break;
 	}
 	if (!size)
-		return resync(r, ev, "not a sample");
+		return resync(r, ev, "invalid sample");
 	if (size == CUT)
-		return resync(r, ev, "the file is cut short in a sample");
+		return resync(r, ev, "truncated sample");
 	tell(q, &rec, data + size, ev);
 	in_skip(r->in, size);
 	return 1;

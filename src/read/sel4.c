@@ -39,8 +39,8 @@ void sel4_map(struct sel4 *s, const char *elf, size_t len, uint32_t pid)
 
 	if (old) {
 		if (!old->given && (strlen(old->elf) != len || memcmp(old->elf, elf, len) != 0))
-			log_warn("pid %" PRIu32 " is %s and %.*s; taken as the first", pid,
-				 old->elf, (int)len, elf);
+			log_warn("pid %" PRIu32 " is mapped to %s and to %.*s; using %s", pid,
+				 old->elf, (int)len, elf, old->elf);
 		return;
 	}
 	GROW(s->mappings, s->nr_mappings + 1, s->cap_mappings);
@@ -50,7 +50,7 @@ void sel4_map(struct sel4 *s, const char *elf, size_t len, uint32_t pid)
 	};
 }
 
-/* The second generation's mapping is written by its build. */
+/* In the second generation the profiler's build writes the mapping. */
 static int read_header_file(struct reader *r, struct sel4 *s)
 {
 	char *path = xasprintf("%s/sample_header.json", r->options->build_dir);
@@ -90,7 +90,7 @@ enum { TELL_SYSTEM, TELL_CLOCK, TELL_SOURCE, TELL_MAPPINGS };
 
 static void tell_clock(const struct reader *r, struct sel4 *s, struct event *ev)
 {
-	snprintf(s->clock, sizeof(s->clock), "ticks of %" PRIu64 " Hz, made ns",
+	snprintf(s->clock, sizeof(s->clock), "%" PRIu64 " Hz ticks, converted to ns",
 		 r->options->tick_hz);
 	ev->kind = EVENT_META;
 	ev->meta = (struct event_meta){ "clock", s->clock };
@@ -143,9 +143,9 @@ bool sel4_tell(struct reader *r, struct sel4 *s, struct event *ev)
 }
 
 /*
- * The second generation's nanoseconds pass through 32 bits and wrap every 4.29 s. The clock of one
- * cpu does not go back, but for a little, when samples come late; cpus are never far apart. The
- * first time that fits to both is the true one.
+ * The second generation stores nanoseconds in 32 bits, which wrap every 4.29 s. The clock of a cpu
+ * goes back at most by LATE, when samples arrive late, and cpus are less than half a wrap apart.
+ * The first time that satisfies both is the true one.
  */
 static uint64_t unwrap(struct sel4 *s, uint64_t time, uint32_t cpu)
 {
@@ -178,7 +178,7 @@ static uint64_t to_ns(const struct reader *r, uint64_t ticks)
 	return ns < NO_TIME ? (uint64_t)ns : NO_TIME;
 }
 
-/* How much of the chain counts, without the ip itself. */
+/* The number of valid callers in the chain, without the ip itself. */
 static uint64_t chain_length(const struct sel4_sample *sample)
 {
 	uint64_t nr = sample->nr < sample->nr_ips ? sample->nr : sample->nr_ips;
@@ -187,7 +187,7 @@ static uint64_t chain_length(const struct sel4_sample *sample)
 		for (nr = 0; nr < sample->nr_ips && sample->chain[nr + 1];)
 			nr++;
 	}
-	/* A stack ends in zeros where the walk found no more. */
+	/* The profiler fills unused entries with zeros. */
 	while (nr && sample->chain[nr] == 0)
 		nr--;
 	return nr;
@@ -203,7 +203,7 @@ static void count_unmapped(struct sel4 *s, uint32_t pid)
 			return;
 		}
 	}
-	if (s->nr_unmapped >= MAX_UNMAPPED) { /* enough to complain about; garbage stays cheap */
+	if (s->nr_unmapped >= MAX_UNMAPPED) { /* enough for warnings; keeps garbage cheap */
 		s->more_unmapped++;
 		return;
 	}
@@ -217,7 +217,7 @@ void sel4_event(struct reader *r, struct sel4 *s, struct event *ev)
 	uint64_t nr = chain_length(sample);
 
 	for (uint64_t i = 0; i <= nr; i++) {
-		if (ip_is_marker(sample->chain[i])) /* no address is that high */
+		if (ip_is_marker(sample->chain[i])) /* not an address: damage */
 			sample->chain[i] = 0;
 	}
 	count_unmapped(s, sample->pid);
@@ -237,20 +237,21 @@ void sel4_event(struct reader *r, struct sel4 *s, struct event *ev)
 void sel4_end(struct reader *r, struct sel4 *s)
 {
 	if (s->wraps)
-		log_warn("%s: the clock wrapped at 32 bits %" PRIu64 " time%s; repaired",
+		log_warn("%s: the 32-bit clock wrapped %" PRIu64 " time%s; times are corrected",
 			 r->in->path, s->wraps, s->wraps == 1 ? "" : "s");
 	for (size_t i = 0; i < s->nr_unmapped; i++) {
 		const struct unmapped *none = &s->unmapped[i];
 
-		if (!find_mapping(s, none->pid)) /* the mapping may have come after the samples */
+		if (!find_mapping(s, none->pid)) /* mappings may come after the samples */
 			reader_missing(r,
-				       "%s: pid %" PRIu32 " has no ELF: its %" PRIu64
-				       " samples have no names; give one with --elf %" PRIu32
-				       "=FILE, or a --build-dir with a sample_header.json",
+				       "%s: no ELF for pid %" PRIu32 ": its %" PRIu64
+				       " samples have no symbols; use --elf %" PRIu32
+				       "=FILE, or --build-dir with a sample_header.json",
 				       r->in->path, none->pid, none->samples, none->pid);
 	}
 	if (s->more_unmapped)
-		reader_missing(r, "%s: %" PRIu64 " more samples are of other pids without an ELF",
+		reader_missing(r,
+			       "%s: %" PRIu64 " more samples belong to other pids without an ELF",
 			       r->in->path, s->more_unmapped);
 	s->nr_unmapped = 0;
 	s->more_unmapped = s->wraps = 0;

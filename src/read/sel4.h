@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * sel4: what the three forms of the seL4 profiler's data have in common: the sample, the mapping
- * from protection domains to binaries, and the repair of its clock.
+ * sel4: common code for the three formats of the seL4 profiler: the sample, the mapping from
+ * protection domains to binaries, and the repair of the profiler's clock.
  */
 #ifndef KSCOPE_READ_SEL4_H
 #define KSCOPE_READ_SEL4_H
@@ -15,7 +15,7 @@
 
 struct sel4_sample { /* absent fields are 0, as in protobuf */
 	uint64_t time, period;
-	uint64_t nr; /* of the ips that count; SEL4_NOT_COUNTED: those before the first 0 */
+	uint64_t nr; /* valid ips; SEL4_NOT_COUNTED: all before the first 0 */
 	uint32_t pid, cpu;
 	uint64_t nr_ips;
 	uint64_t chain[1 + SEL4_MAX_DEPTH]; /* ip, then ips */
@@ -24,36 +24,36 @@ struct sel4_sample { /* absent fields are 0, as in protobuf */
 struct sel4_mapping {
 	uint32_t pid;
 	char *elf;
-	bool given; /* on the command line */
+	bool given; /* with --elf */
 };
 
 struct sel4 {
 	struct sel4_sample sample;
 	struct sel4_mapping *mappings;
 	size_t nr_mappings, cap_mappings;
-	size_t told;	/* steps of the preamble, then mappings, handed out so far */
-	char clock[48]; /* in words */
-	bool comm_next; /* a mapping's map was told, its name is next */
+	size_t told;	/* events of the preamble, then mappings, that were emitted */
+	char clock[48]; /* value of the meta event */
+	bool comm_next; /* the mapping's map was emitted, its comm is next */
 	uint64_t last[SEL4_CPUS], newest, wraps; /* of the clock */
-	bool wide;		   /* times beyond 32 bits were seen: it does not wrap */
-	struct unmapped *unmapped; /* pids without a binary, and how many samples each has */
+	bool wide;		   /* a time had more than 32 bits: the clock does not wrap */
+	struct unmapped *unmapped; /* pids without a binary, and their number of samples */
 	size_t nr_unmapped, cap_unmapped;
-	uint64_t more_unmapped; /* samples of those that were not noted any more */
+	uint64_t more_unmapped; /* samples of pids beyond the table's limit */
 };
 
 /*
- * Takes --elf and, unless the data has a mapping of its own, BUILD_DIR/sample_header.json. So the
- * command line is believed first, then the data, then what lies beside the binaries.
+ * Takes the mappings of --elf and, unless the data has its own, of BUILD_DIR/sample_header.json.
+ * So the command line has precedence over the data, and the data over the build directory.
  */
 int sel4_open(struct reader *r, struct sel4 *s, bool has_mapping);
 void sel4_close(struct sel4 *s);
-/* The first mapping of a pid wins, so --elf does. */
+/* The first mapping of a pid wins, so --elf has precedence. */
 void sel4_map(struct sel4 *s, const char *elf, size_t len, uint32_t pid);
-/* What is known and not told yet: the preamble, then mappings. False: nothing is. */
+/* Emits the next event of the preamble, or the next new mapping. False: there is none. */
 bool sel4_tell(struct reader *r, struct sel4 *s, struct event *ev);
-/* s->sample as an event. */
+/* Turns s->sample into an event. */
 void sel4_event(struct reader *r, struct sel4 *s, struct event *ev);
-/* At the end: says what was repaired and what was missing. */
+/* At the end of the input: warns about clock repairs and missing binaries. */
 void sel4_end(struct reader *r, struct sel4 *s);
 
 #endif

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * sel4_json: the samples.json of the seL4 profiler's host tool, of all generations: the mapping in
- * the file, before or after the samples, or elsewhere; numbers as numbers or strings; keys in any
- * order. One sample at a time, whatever the size of the file.
+ * sel4_json: samples.json of the seL4 profiler's host tool, all generations. The mapping may come
+ * before or after the samples or from another file, numbers may be strings, and keys come in any
+ * order. The reader keeps only one sample in memory.
  */
 #include "read/sel4_json.h"
 
@@ -22,11 +22,11 @@ enum step { STEP_ON, STEP_SAMPLE, STEP_FAILED };
 struct sel4_json {
 	struct sel4 sel4;
 	enum state state;
-	bool bare;		      /* a list of samples without the object around it */
-	char field[16];		      /* the last one looked at: for messages */
-	bool has_ip, has_cpu, has_nr; /* what the sample at hand has */
-	bool again;  /* a document begins inside a sample: netconn was told to connect twice */
-	bool listed; /* the list of samples was seen */
+	bool bare;		      /* a list of samples without an object around it */
+	char field[16];		      /* the field that failed to parse, for messages */
+	bool has_ip, has_cpu, has_nr; /* fields of the current sample */
+	bool again;  /* a document starts inside a sample: netconn connected twice */
+	bool listed; /* the list of samples has started */
 	struct buf text;
 };
 
@@ -35,13 +35,13 @@ static bool key_is(const char *key, size_t len, const char *name)
 	return len == strlen(name) && !memcmp(key, name, len);
 }
 
-/* The older name is of the first weeks of the first generation. */
+/* The first weeks of the first generation wrote pd_mappings. */
 static bool is_mapping(const char *key, size_t len)
 {
 	return key_is(key, len, "elf_tcb_mappings") || key_is(key, len, "pd_mappings");
 }
 
-/* Behind the key of the mapping, if it is in these bytes. */
+/* The position after the mapping's key, or NULL. */
 static const uint8_t *find_mapping(const uint8_t *data, size_t len)
 {
 	static const char *const keys[] = { "\"elf_tcb_mappings\"", "\"pd_mappings\"" };
@@ -135,7 +135,7 @@ static bool parse_sample(struct json *js, struct sel4_json *p)
 	p->field[0] = '\0';
 	p->has_ip = p->has_cpu = p->has_nr = p->again = false;
 	if (!json_take(js, '{'))
-		return js->cut ? false : json_fail(js, "expected a sample, an object");
+		return js->cut ? false : json_fail(js, "expected a sample object");
 	while (!json_take(js, '}')) {
 		if (js->cut || !json_key(js, &p->text, &key, &len))
 			return false;
@@ -146,10 +146,10 @@ static bool parse_sample(struct json *js, struct sel4_json *p)
 		}
 		json_take(js, ',');
 	}
-	/* Who leaves out zeros leaves out the cpu, too; if only nr is not there, nobody counted. */
+	/* A tool that omits zeros omits cpu 0, too: a cpu without nr means nr was never written. */
 	if (p->has_cpu && !p->has_nr)
 		sample->nr = SEL4_NOT_COUNTED;
-	return p->has_ip || json_fail(js, "a sample without its ip");
+	return p->has_ip || json_fail(js, "sample has no ip");
 }
 
 static bool parse_mappings(struct json *js, struct sel4 *s, struct buf *name)
@@ -216,8 +216,8 @@ static enum step parse_step(struct json *js, struct sel4_json *p)
 }
 
 /*
- * If the mapping is not at the beginning, it may be at the end; names are of more use before the
- * samples. Only in a plain file, which can be read from both ends.
+ * If the mapping is not at the start of the file, look for it at the end: maps should come before
+ * the samples. Works only for an uncompressed file, which can seek.
  */
 static int mapping_at_end(struct reader *r, struct sel4 *found)
 {
@@ -259,7 +259,7 @@ static int sel4_json_open(struct reader *r)
 	return ret;
 }
 
-/* The input ends in the middle of something. */
+/* The input ends inside the document. */
 static int cut_short(struct reader *r, struct event *ev, size_t rest)
 {
 	struct sel4_json *p = r->priv;
@@ -268,11 +268,12 @@ static int cut_short(struct reader *r, struct event *ev, size_t rest)
 
 	in_skip(r->in, rest);
 	p->state = AT_END;
-	return reader_damage(r, ev, offset, in_sample, rest, "the file is cut short %s",
-			     in_sample ? "in a sample" : "before its closing brackets");
+	return reader_damage(r, ev, offset, in_sample, rest, "%s",
+			     in_sample ? "truncated sample"
+				       : "truncated: closing brackets are missing");
 }
 
-/* Where to go on after damage at js->at: behind the object, if it is one, or at the next. */
+/* Where to resume after damage at js->at: after the object if it is well-formed, or at the next. */
 static const uint8_t *behind_damage(const uint8_t *start, const struct json *js)
 {
 	struct json skip = { .at = start, .end = js->end };
@@ -284,7 +285,7 @@ static const uint8_t *behind_damage(const uint8_t *start, const struct json *js)
 	return next ? next : js->end;
 }
 
-/* Not what it should be. What was read before stays, and what can be told apart after it counts. */
+/* Reports damage in or after the list of samples and skips it. Damage elsewhere is an error. */
 static int damaged(struct reader *r, struct event *ev, const uint8_t *start, const struct json *js)
 {
 	struct sel4_json *p = r->priv;
@@ -298,13 +299,14 @@ static int damaged(struct reader *r, struct event *ev, const uint8_t *start, con
 		return reader_damage(r, ev, at, 0, 0, "%s", what);
 	}
 	if (p->state == AT_TOP && p->listed) {
-		/* A bracket too many ended the list; objects are samples all the same. */
+		/* An extra bracket ended the list: treat the objects that follow as samples. */
 		const uint8_t *next = memchr(js->at, '{', (size_t)(js->end - js->at));
 
 		bytes = (size_t)((next ? next : js->end) - start);
 		in_skip(r->in, bytes);
 		p->state = AT_SAMPLES;
-		return reader_damage(r, ev, at, 0, bytes, "more behind the list of samples");
+		return reader_damage(r, ev, at, 0, bytes,
+				     "unexpected data after the list of samples");
 	}
 	if (p->state != AT_SAMPLES)
 		return err_at(&r->err, ERR_INPUT, r->in->path, at, "%s", what);
@@ -313,7 +315,7 @@ static int damaged(struct reader *r, struct event *ev, const uint8_t *start, con
 	return reader_damage(r, ev, at, 1, bytes, "%s%s", p->field, what);
 }
 
-/* Behind the end: nothing, or another whole document. 1: *ev is filled. */
+/* After the document. 0: end of input, 1: damage in *ev, 2: another document starts. */
 static int at_end(struct reader *r, struct event *ev)
 {
 	struct sel4_json *p = r->priv;
@@ -338,7 +340,7 @@ static int at_end(struct reader *r, struct event *ev)
 	}
 	offset = in_offset(r->in);
 	return reader_damage(r, ev, offset, 0, in_skip(r->in, UINT64_MAX),
-			     "something else follows the samples");
+			     "unexpected data after the document");
 }
 
 static int sel4_json_next(struct reader *r, struct event *ev)
@@ -412,7 +414,7 @@ int sel4_json_mappings(const char *path, struct sel4 *s, struct err *err)
 	if (step == STEP_FAILED)
 		err_at(err, ERR_INPUT, path, (uint64_t)(js.at - start), "%s",
 		       js.wrong ? js.wrong
-		       : js.cut ? "the file is cut short"
+		       : js.cut ? "truncated file"
 				: "not JSON");
 	buf_release(&p.text);
 	in_close(&in);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* sel4_json: the mapping alone, from a file of its own. */
+/* sel4_json: reads only the mappings, from a separate file. */
 #ifndef KSCOPE_READ_SEL4_JSON_H
 #define KSCOPE_READ_SEL4_JSON_H
 

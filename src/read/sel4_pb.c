@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * sel4_pb: a capture of the seL4 profiler's TCP socket: a greeting, answers to commands in between,
- * and samples as two digits of length and a protobuf message. The sender prints only the first two
- * digits of a length of 100 or more; its messages are so regular that the third can be found again.
+ * sel4_pb: a capture of the seL4 profiler's TCP socket: a greeting, replies to commands, and
+ * samples, each a length of two decimal digits and a protobuf message. The sender prints only the
+ * first two digits of a length of 100 or more; messages are regular enough to recover the third.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -38,8 +38,8 @@ static bool parse_ips(struct pb packed, struct sel4_sample *sample)
 }
 
 /*
- * Fields come in order, each at most once, and no others: that is how the sender encodes. The first
- * one had no nr, and its ips were field 6.
+ * The sender writes fields in order, each at most once, and no others. The first generation had no
+ * nr, and its ips were field 6.
  */
 static bool parse_message(const uint8_t *data, size_t len, struct sel4_sample *sample)
 {
@@ -70,7 +70,7 @@ static bool parse_message(const uint8_t *data, size_t len, struct sel4_sample *s
 	return ret == 0 && last > 0;
 }
 
-/* A line of the protocol: its length with the newline, 0 if there is none here. */
+/* The length of a protocol line with its newline, 0 if there is none here. */
 static size_t text_at(const uint8_t *data, size_t len)
 {
 	static const char *const answers[] = { "100 SEL4 PROFILING CLIENT", "200 OK", "400 ERROR" };
@@ -87,7 +87,7 @@ static size_t text_at(const uint8_t *data, size_t len)
 	return 0;
 }
 
-/* "echo.elf: 52\n", an answer to MAPPINGS; the length of the line, 0 if it is not one. */
+/* "echo.elf: 52\n", a reply to MAPPINGS: the length of the line, 0 if it is not one. */
 static size_t mapping_at(struct sel4 *s, const uint8_t *data, size_t len)
 {
 	const uint8_t *end = memchr(data, '\n', len < 300 ? len : 300);
@@ -110,23 +110,23 @@ static size_t mapping_at(struct sel4 *s, const uint8_t *data, size_t len)
 	return (size_t)(end - data) + 1;
 }
 
-/* May something of the protocol begin here? */
+/* Can a sample or a protocol line start here? */
 static bool plausible(const uint8_t *data, size_t len)
 {
 	return len == 0 || (is_digit(data[0]) && (len < 2 || is_digit(data[1]))) ||
 	       text_at(data, len) || mapping_at(NULL, data, len);
 }
 
-/* A message of this size, and behind it either what may follow one or, less surely, anything. */
+/* A message of this size. `sure`: only if what follows it is plausible, too. */
 static bool message_at(struct sel4_pb *p, const uint8_t *data, size_t len, size_t size, bool sure)
 {
 	if (!size || size + 2 > len || !parse_message(data + 2, size, &p->sel4.sample))
 		return false;
-	/* The addresses come last and always: a message with them is a whole one. */
+	/* Every message ends with its addresses: one that has them is complete. */
 	return sure ? plausible(data + 2 + size, len - 2 - size) : p->sel4.sample.nr_ips > 0;
 }
 
-/* The length of the frame here with its digits, 0 if there is none. */
+/* The length of the frame here, with its length digits; 0 if there is none. */
 static size_t frame_at(struct sel4_pb *p, const uint8_t *data, size_t len)
 {
 	size_t size;
@@ -161,7 +161,7 @@ static int sel4_pb_open(struct reader *r)
 	return sel4_open(r, r->priv, false);
 }
 
-/* Finds where the stream makes sense again; never the place where it is. */
+/* Skips at least one byte, then to the next frame or protocol line. */
 static int resync(struct reader *r, struct event *ev)
 {
 	struct sel4_pb *p = r->priv;
@@ -173,12 +173,10 @@ static int resync(struct reader *r, struct event *ev)
 		in_skip(r->in, 1);
 		data = in_peek(r->in, LOOKAHEAD, &have);
 	} while (have && !text_at(data, have) && !frame_at(p, data, have));
-	p->long_frames = long_frames; /* it is counted when it is read */
+	p->long_frames = long_frames; /* reading the frame counts it */
 	if (!have)
-		return reader_damage(r, ev, start, 1, in_offset(r->in) - start,
-				     "the stream is cut short in a sample");
-	return reader_damage(r, ev, start, 1, in_offset(r->in) - start,
-			     "no sample where one should begin");
+		return reader_damage(r, ev, start, 1, in_offset(r->in) - start, "truncated sample");
+	return reader_damage(r, ev, start, 1, in_offset(r->in) - start, "invalid sample");
 }
 
 static int finish(struct reader *r)
@@ -187,8 +185,8 @@ static int finish(struct reader *r)
 
 	sel4_end(r, &p->sel4);
 	if (p->long_frames && !p->ended)
-		log_warn("%s: %" PRIu64 " frames of 100 bytes or more broke the framing; all were "
-			 "found again",
+		log_warn("%s: %" PRIu64 " samples of 100 bytes or more have a truncated length; "
+			 "all were recovered",
 			 r->in->path, p->long_frames);
 	p->ended = true;
 	return 0;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * sel4_serial: what the seL4 profiler prints on a serial line: a {...} a sample, which looks like
- * JSON and is not: no commas, and the ip is hexadecimal without saying so. Other output of the
- * system may stand between the samples and inside them, and a line may be damaged or lost.
+ * sel4_serial: what the seL4 profiler prints on a serial line: one {...} per sample, which looks
+ * like JSON but has no commas and prints the ip in hexadecimal without a prefix. Other output may
+ * come between and inside samples, and lines may be damaged or lost.
  */
 #include <string.h>
 
@@ -26,11 +26,11 @@ struct sel4_serial {
 	struct sel4 sel4;
 	bool in_sample, in_ips, bad;
 	unsigned seen;	 /* a bit for each enum field */
-	uint64_t start;	 /* of the sample at hand */
-	uint64_t depth;	 /* addresses that a sample has */
-	struct buf line; /* without what a terminal would not show */
-	size_t at;	 /* how much of it was looked at */
-	uint64_t offset; /* of the line */
+	uint64_t start;	 /* offset of the current sample */
+	uint64_t depth;	 /* addresses per sample */
+	struct buf line; /* without escape sequences and control characters */
+	size_t at;	 /* how much of it was parsed */
+	uint64_t offset; /* of the line in the input */
 };
 
 static int sel4_serial_probe(const uint8_t *head, size_t len)
@@ -48,7 +48,7 @@ static int sel4_serial_open(struct reader *r)
 	return sel4_open(r, r->priv, false);
 }
 
-/* Colours and stray bytes are the console's, not the profiler's. */
+/* Removes what the console added: colours and control characters. */
 static void clean(struct buf *to, const char *line, size_t len)
 {
 	buf_clear(to);
@@ -64,7 +64,7 @@ static void clean(struct buf *to, const char *line, size_t len)
 	buf_add(to, "", 0);
 }
 
-/* The target prints with %ld: what is above 2^63 comes out negative. */
+/* The target prints with %ld: values of 2^63 and more come out negative. */
 static bool number(const char *s, size_t len, uint64_t *value)
 {
 	bool negative = len && *s == '-';
@@ -126,7 +126,7 @@ static const char *skip_blanks(const char *s)
 	return s + strspn(s, " \t");
 }
 
-/* Behind "key": what belongs to it. Returns where it ends. */
+/* Takes the value that follows "key":. Returns its end. */
 static const char *take_value(struct sel4_serial *p, const char *key, size_t key_len, const char *s)
 {
 	enum field field = field_of(key, key_len);
@@ -158,7 +158,7 @@ static void add_ip(struct sel4_serial *p, const char *text, size_t len)
 		sample->nr_ips++;
 }
 
-/* A quoted text: a key, if a colon follows, an address of the list, or somebody else's. */
+/* A quoted string: a key if a colon follows, an address of the list, or other output. */
 static const char *take_text(struct sel4_serial *p, const char *s, bool foreign)
 {
 	size_t len = strcspn(s, "\"");
@@ -172,7 +172,7 @@ static const char *take_text(struct sel4_serial *p, const char *s, bool foreign)
 	return s + len + (s[len] == '"');
 }
 
-/* Ours are followed by a key or nothing; a log's {name}, by its name. */
+/* A sample's brace is followed by a key or nothing, not by a word as in a log's {name}. */
 static bool opens_sample(const char *behind)
 {
 	behind = skip_blanks(behind);
@@ -188,7 +188,7 @@ static void begin_sample(struct sel4_serial *p, uint64_t offset)
 	p->start = offset;
 }
 
-/* Every sample has the same number of addresses, used or not: one less is a lost line. */
+/* Every sample has the same number of addresses, used or not: fewer mean a lost line. */
 static bool is_whole(struct sel4_serial *p)
 {
 	const struct sel4_sample *sample = &p->sel4.sample;
@@ -214,19 +214,18 @@ static int end_sample(struct reader *r, struct event *ev)
 	struct sel4_serial *p = r->priv;
 
 	if (!is_whole(p))
-		return bad_sample(r, ev, in_offset(r->in),
-				  "a sample with lines damaged or missing");
+		return bad_sample(r, ev, in_offset(r->in), "sample has damaged or missing lines");
 	p->in_sample = false;
 	sel4_event(r, &p->sel4, ev);
 	return 1;
 }
 
-/* Goes on in the line at hand. 1: *ev is filled, 0: the line is used up. */
+/* Parses the rest of the line. 1: *ev is filled, 0: the line ended. */
 static int scan_line(struct reader *r, struct event *ev)
 {
 	struct sel4_serial *p = r->priv;
 	const char *s = p->line.data + p->at;
-	/* Inside brackets that are not ours, such as those around a time stamp. */
+	/* Inside brackets of other output, such as those around a time stamp. */
 	bool foreign = false, foreign_brace = false;
 
 	while (*s) {
@@ -239,8 +238,7 @@ static int scan_line(struct reader *r, struct event *ev)
 			foreign_brace = false;
 		} else if (c == '{') {
 			bool open = p->in_sample;
-			int ret =
-				open ? bad_sample(r, ev, p->offset, "a sample without its end") : 0;
+			int ret = open ? bad_sample(r, ev, p->offset, "unterminated sample") : 0;
 
 			begin_sample(p, p->offset);
 			if (open)
@@ -276,7 +274,7 @@ static int sel4_serial_next(struct reader *r, struct event *ev)
 		p->offset = in_offset(r->in);
 		if (!text_line(r->in, &line, &len))
 			break;
-		/* A key outside of any sample: its beginning was lost. */
+		/* A key outside of any sample: the start of its sample is lost. */
 		if (!p->in_sample && memmem(line, len, "\"ip\":", 5) && !memchr(line, '{', len)) {
 			begin_sample(p, p->offset);
 			p->bad = true;
@@ -285,7 +283,7 @@ static int sel4_serial_next(struct reader *r, struct event *ev)
 		p->at = 0;
 	}
 	if (p->in_sample)
-		return bad_sample(r, ev, p->offset, "the dump is cut short in a sample");
+		return bad_sample(r, ev, p->offset, "truncated sample");
 	return sel4_end(r, &p->sel4), 0;
 }
 

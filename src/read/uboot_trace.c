@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * uboot_trace: the buffer that U-Boot's `trace calls` leaves: every function's entry and exit with
- * its caller and the time in microseconds. In the byte order of the board; with a head of 32 bytes,
- * or of 8 before 2023. Function lists in between are skipped.
+ * uboot_trace: the buffer that U-Boot's `trace calls` writes: every function entry and exit with
+ * the caller and the time in microseconds, in the byte order of the board. A chunk has a head of
+ * 32 bytes, or of 8 before 2023. The reader skips function lists.
  *
- * Addresses are rounded down to what the trace keeps apart, 16 bytes or 4, so that a function's
- * lies in the one before it more often than not. Its last byte in that grain is in the function
- * itself: one that calls the tracer is longer than that. Callers are return addresses, and near
- * enough as they are. Of the text's own address old traces keep 30 bits.
+ * U-Boot rounds addresses down to a grain of 16 bytes, or 4 in old traces, so a function's address
+ * often lies in the function before it. We use the last byte of the grain instead: functions that
+ * call the tracer are longer than a grain, so that byte is in the right one. Callers are return
+ * addresses, which the rounding rarely moves out of the function. Old traces keep 30 bits of the
+ * text's own address.
  */
 #include <inttypes.h>
 
@@ -29,14 +30,14 @@
 #define KIND_ENTRY 1
 #define KIND_TEXT_BASE 2 /* in old traces only */
 #define LIST_MAX ((size_t)4 << 20)
-#define FARTHEST 0x80000000 /* of U-Boot's text: beyond are callers from elsewhere */
+#define FARTHEST 0x80000000 /* offset in U-Boot's text; callers beyond it are elsewhere */
 
 struct uboot {
 	struct bare bare;
 	bool big, old;
 	uint64_t base;
-	uint64_t left;	/* calls of this chunk that are to come */
-	uint64_t calls; /* of this chunk */
+	uint64_t left;	/* calls still to read in this chunk */
+	uint64_t calls; /* all calls of this chunk */
 	uint32_t last_time;
 	uint64_t wraps;
 };
@@ -61,7 +62,7 @@ static uint64_t get64(const uint8_t *at, bool big)
 	return big ? first << 32 | second : second << 32 | first;
 }
 
-/* Of a list of functions only the type and the number are meant; the rest is whatever was there. */
+/* In the head of a function list only type and count are set; the rest is uninitialized. */
 static bool head_at(const uint8_t *data, size_t len, bool big, struct head *head)
 {
 	if (len < HEAD)
@@ -78,7 +79,7 @@ static bool head_at(const uint8_t *data, size_t len, bool big, struct head *head
 	       !get64(data + 24, big);
 }
 
-/* Known by the record that tells where U-Boot's text is, always the first. */
+/* Old chunks always start with the record that has the address of U-Boot's text. */
 static bool old_head_at(const uint8_t *data, size_t len, bool big, struct head *head)
 {
 	if (len < OLD_HEAD + CALL || get32(data, big) != TYPE_CALLS || !get32(data + 4, big))
@@ -93,7 +94,7 @@ static bool old_head_at(const uint8_t *data, size_t len, bool big, struct head *
 	       get32(data + OLD_HEAD + 4, big) == 0;
 }
 
-/* A head with calls, in either order and form. */
+/* A head of a chunk with calls, of either byte order, old or new. */
 static bool calls_at(const uint8_t *data, size_t len, struct head *head)
 {
 	for (int big = 0; big < 2; big++) {
@@ -105,7 +106,7 @@ static bool calls_at(const uint8_t *data, size_t len, struct head *head)
 	return false;
 }
 
-/* A list of functions, if calls follow it. */
+/* A function list that is followed by calls. */
 static bool functions_at(const uint8_t *data, size_t len, struct head *head)
 {
 	for (int big = 0; big < 2; big++) {
@@ -121,7 +122,7 @@ static bool functions_at(const uint8_t *data, size_t len, struct head *head)
 	return false;
 }
 
-/* Entries and exits only, the time not running backwards, in what can be seen. */
+/* The records we can see are of known kinds, and time does not run backwards. */
 static bool calls_plausible(const struct head *head, const uint8_t *data, size_t len)
 {
 	uint32_t last = 0;
@@ -164,11 +165,11 @@ static int uboot_open(struct reader *r)
 		in_skip(r->in, HEAD + FUNCTION * head.records);
 	else if (!calls_at(data, have, &head))
 		return err_at(&r->err, ERR_INPUT, r->in->path, 0,
-			      "no head of a U-Boot trace with calls");
+			      "no header of a U-Boot call trace found");
 	return 0;
 }
 
-/* The next chunk of calls. What is between chunks, or after the last, was never written to. */
+/* The next chunk of calls. U-Boot never wrote to the space between and after chunks. */
 static bool find_chunk(struct reader *r)
 {
 	struct uboot *u = r->priv;
@@ -180,8 +181,8 @@ static bool find_chunk(struct reader *r)
 	while (data = in_peek(r->in, HEAD, &have), have && !calls_at(data, have, &head))
 		in_skip(r->in, have < 4 ? have : 4);
 	if (in_offset(r->in) > start)
-		log_note("%s: byte %" PRIu64 ": %" PRIu64 " bytes of no calls", r->in->path, start,
-			 in_offset(r->in) - start);
+		log_note("%s: byte %" PRIu64 ": skipped %" PRIu64 " bytes without calls",
+			 r->in->path, start, in_offset(r->in) - start);
 	if (!have)
 		return false;
 	u->big = head.big;
@@ -223,8 +224,8 @@ static int cut_short(struct reader *r, struct event *ev, size_t rest)
 	in_skip(r->in, rest);
 	u->left = 0;
 	return reader_damage(r, ev, offset, left, rest,
-			     "the file is cut short: %" PRIu64 " of %" PRIu64 " calls are missing",
-			     left, u->calls);
+			     "truncated: %" PRIu64 " of %" PRIu64 " calls are missing", left,
+			     u->calls);
 }
 
 static int uboot_next(struct reader *r, struct event *ev)
@@ -247,7 +248,7 @@ static int uboot_next(struct reader *r, struct event *ev)
 		flags = get32(data + 8, u->big);
 		kind = flags >> TIME_BITS;
 		if (kind == KIND_TEXT_BASE && u->old) {
-			/* It went through the same multiplication as functions do. */
+			/* U-Boot scaled it like the address of a function. */
 			u->base = get32(data, u->big) / OLD_GRAIN;
 			in_skip(r->in, CALL);
 			continue;
@@ -257,14 +258,14 @@ static int uboot_next(struct reader *r, struct event *ev)
 		in_skip(r->in, CALL);
 		return kind <= KIND_ENTRY ? 1
 					  : reader_damage(r, ev, offset, 1, CALL,
-							  "neither an entry nor an exit");
+							  "unknown record kind %" PRIu32, kind);
 	}
 	return 0;
 }
 
 const struct reader_ops read_uboot_trace = {
 	.name = "uboot-trace",
-	.about = "U-Boot trace calls, the buffer as saved",
+	.about = "U-Boot trace, the buffer that trace calls saves",
 	.probe = uboot_probe,
 	.priv_size = sizeof(struct uboot),
 	.open = uboot_open,

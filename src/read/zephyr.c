@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * zephyr: what the command `perf printbuf` of Zephyr's shell prints, in a log of the console with
- * all that goes by in between: prompts, colours, other lines. A dump is its length in words and
- * then a word a line; a sample is a count and as many addresses, the leaf first.
+ * zephyr: a console log with the output of Zephyr's shell command `perf printbuf`, between
+ * prompts, colours and other lines. A dump is its length in words, then one word per line. A
+ * sample is a frame count and that many addresses, leaf first.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -14,20 +14,20 @@
 #define HEADER "Perf buf length "
 #define WORD_DIGITS 16
 #define MAX_LINE 400
-#define LOWEST_PC 256 /* smaller numbers are counts, and no count is as large */
+#define LOWEST_PC 256 /* smaller words are counts, larger ones are addresses */
 
 struct zephyr {
 	struct bare bare;
-	uint64_t left;	/* words of this dump that are to come */
-	uint64_t want;	/* frames of the sample at hand */
+	uint64_t left;	/* words still to read in this dump */
+	uint64_t want;	/* frames of the current sample */
 	uint64_t start; /* its offset */
 	uint64_t *ips;
 	uint32_t nr;
 	size_t cap;
-	bool lost; /* its place in the dump: words go by until a count comes */
+	bool lost; /* the reader lost sync: skip words until a count comes */
 };
 
-/* Without colours, carriage returns and blanks around it. */
+/* Copies a line without colours, carriage returns and surrounding blanks. */
 static size_t strip(const char *line, size_t len, char *to)
 {
 	size_t nr = 0;
@@ -81,14 +81,14 @@ static int zephyr_probe(const uint8_t *head, size_t len)
 	return 0;
 }
 
-/* A dump ended, or another began, before all its words came. */
+/* The log ends, or another dump begins, before this dump is complete. */
 static int missing(struct reader *r, struct event *ev, uint64_t offset)
 {
 	struct zephyr *z = r->priv;
 	uint64_t words = z->left;
 
 	z->left = z->want = 0;
-	return reader_damage(r, ev, offset, 1, 0, "the dump ends here, %" PRIu64 " words early",
+	return reader_damage(r, ev, offset, 1, 0, "truncated dump: %" PRIu64 " words are missing",
 			     words);
 }
 
@@ -112,8 +112,8 @@ static int begin_sample(struct reader *r, struct event *ev, uint64_t count, uint
 	if (z->lost)
 		return told ? 0
 			    : reader_damage(r, ev, offset, 1, WORD_DIGITS,
-					    "%" PRIu64 " is no number of frames, with %" PRIu64
-					    " words left",
+					    "invalid frame count %" PRIu64 " (%" PRIu64
+					    " words left in the dump)",
 					    count, z->left);
 	z->want = count;
 	z->start = offset;
@@ -126,13 +126,13 @@ static int take_word(struct reader *r, struct event *ev, uint64_t word, uint64_t
 	struct zephyr *z = r->priv;
 
 	z->left--;
-	if (!z->want) /* while lost, only what can be a count */
+	if (!z->want) /* while lost, look only at words that can be a count */
 		return z->lost && word >= LOWEST_PC ? 0 : begin_sample(r, ev, word, offset);
 	if (word && word < LOWEST_PC && z->nr) {
 		uint64_t start = z->start;
 
 		begin_sample(r, ev, word, offset);
-		return reader_damage(r, ev, start, 1, 0, "a stack that lacks some of its lines");
+		return reader_damage(r, ev, start, 1, 0, "stack has missing lines");
 	}
 	GROW(z->ips, z->nr + 1, z->cap);
 	z->ips[z->nr++] = word;
@@ -175,7 +175,7 @@ static void zephyr_close(struct reader *r)
 
 const struct reader_ops read_zephyr = {
 	.name = "zephyr",
-	.about = "Zephyr perf printbuf, a log of its console",
+	.about = "Zephyr perf printbuf output in a console log",
 	.probe = zephyr_probe,
 	.priv_size = sizeof(struct zephyr),
 	.next = zephyr_next,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* dump: events as text, one a line; doc/dump.md describes it. Names are not asked for. */
+/* dump: events as text, one per line. See doc/dump.md. It does not look up symbols. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -191,7 +191,7 @@ static void put_chain(struct dump *d, const struct world *world, uint64_t contex
 	}
 }
 
-/* Where a pc can be; but for what a broken file says. */
+/* Damaged files may have a context without a name. */
 static const char *context_name(uint64_t context)
 {
 	const char *name = ip_marker_name(context);
@@ -332,7 +332,7 @@ static void dump_close(struct writer *w)
 
 const struct writer_ops write_dump = {
 	.name = "dump",
-	.about = "events as text, one a line",
+	.about = "events as text, one per line",
 	.extension = ".dump",
 	.needs = WRITER_TEXT,
 	.takes = EVENT_ALL,

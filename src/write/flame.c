@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* flame: a flame graph of everything that is selected. */
+/* flame: a flame graph of the selected samples. */
 #include <string.h>
 
 #include "format.h"
@@ -37,7 +37,7 @@ static int flame_finish(struct writer *w)
 	if (!w->options->palette && weight && !strcmp(style.unit, "bytes"))
 		style.palette = FLAME_MEM;
 	tree_init(&tree, w->world->strings);
-	/* What would be too narrow to draw need not be in the tree. */
+	/* The tree does not need nodes that are too narrow to draw. */
 	view.min = (uint64_t)((double)tally_total(tally, weight) * style.min_width_percent / 100);
 	tally_tree(tally, &tree, &view);
 	tree_finish(&tree);
@@ -53,7 +53,7 @@ static void flame_close(struct writer *w)
 
 const struct writer_ops write_flame = {
 	.name = "svg",
-	.about = "flame graph, a picture for a browser",
+	.about = "flame graph for a browser",
 	.extension = ".svg",
 	.needs = WRITER_TEXT,
 	.next = "open it in a browser",

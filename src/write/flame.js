@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// The moving part of a flame graph: zoom, search, keys, details, width. It replaces the frames
-// that flame_svg.c has drawn by those that can be seen now. The build drops comment lines and
-// indentation, so a line must not begin inside a string.
+// The interactive part of a flame graph: zoom, search, keys, details, width. It replaces the frames
+// that flame_svg.c drew with those that are visible now. The build drops comment lines and
+// indentation, so no string may span lines.
 (() => {
 	'use strict';
 
@@ -20,7 +20,7 @@
 	const DRAW_MIN = 0.3, OUTLINE_MIN = 3;
 	const KINDS = ['', 'user', 'kernel', 'task'];
 
-	// The data: see flame_svg.c for how it is written
+	// The data: flame_svg.c describes the encoding
 
 	function digits(query) {
 		const text = find(query).textContent;
@@ -129,7 +129,7 @@
 		const it = looks[look[i]];
 		const where = [it.binary, it.kind, it.inlined ? 'inlined' : ''].filter(Boolean);
 		const lines = where.length ? [where.join(', ')] : [];
-		lines.push(amount(total[i]) + ', ' + percent(total[i], total[0]) + ' of all');
+		lines.push(amount(total[i]) + ', ' + percent(total[i], total[0]) + ' of total');
 		if (state.zoom && i > state.zoom)
 			lines.push(percent(total[i], total[state.zoom]) + ' of the view');
 		if (self[i])
@@ -145,7 +145,7 @@
 		let room = Math.floor(pixels / cell);
 		if (room < 1)
 			return '';
-		// Only the first characters can matter: names may be very long.
+		// Names may be very long: look only at the characters that can fit.
 		const chars = Array.from(text.slice(0, 2 * room + 2));
 		const sizes = chars.map((c) => cellsOf(c.codePointAt(0)));
 		if (sizes.reduce((sum, size) => sum + size, 0) <= room)
@@ -185,7 +185,7 @@
 		return list;
 	}
 
-	// Whole subtrees too narrow to see are skipped, so the work follows what is seen.
+	// Skips subtrees that are too narrow to see, so the work depends on what is visible.
 	function chooseVisible(scale) {
 		visible = ancestorsOf(state.zoom);
 		for (let i = state.zoom; i < end[state.zoom];) {
@@ -248,7 +248,7 @@
 		setHeight(rows);
 	}
 
-	// The lines around the graph; what is cut shows whole under the pointer.
+	// The lines around the graph; a shortened one has its full text as a tooltip.
 	function fitLine(line) {
 		const whole = line.dataset.full, chars = Array.from(whole);
 		const beside = line.dataset.tools && width >= 2 * TOOLS ? TOOLS : 0;
@@ -280,24 +280,24 @@
 		svg.setAttribute('viewBox', `0 0 ${width} ${height}`);
 	}
 
-	// Panels are HTML, so that they wrap, scroll and take focus as readers expect
+	// Panels are HTML, so that they wrap, scroll and take focus as users expect
 
 	const found = html('output', {});
-	const input = html('input', { type: 'search', placeholder: 'Search, text or regex' });
+	const input = html('input', { type: 'search', placeholder: 'Search: text or regex' });
 	const caseButton = html('button', { title: 'Match case (i)', textContent: 'Aa' });
 	const resetButton = html('button', { title: 'Reset zoom and search (Esc)', textContent: 'Reset' });
-	const helpButton = html('button', { title: 'Keys (?)', textContent: '?' });
+	const helpButton = html('button', { title: 'Keyboard shortcuts (?)', textContent: '?' });
 	const status = html('div', { className: 'status' });
 	const tip = html('div', { className: 'tip' });
 	const help = html('div', { className: 'help' }, [html('table', {}, [
 		['click, Enter', 'zoom to the frame'],
 		['Esc', 'reset zoom and search'],
-		['Backspace', 'zoom out by one caller'],
+		['Backspace', 'zoom out to the caller'],
 		['arrows', 'move between frames'],
 		['/  Ctrl-F', 'search; Enter goes to the next match'],
-		['n  N', 'next match, match before'],
-		['i', 'match case or not'],
-		['?', 'these keys'],
+		['n  N', 'next match, previous match'],
+		['i', 'toggle case-sensitive search'],
+		['?', 'toggle this help'],
 	].map(([key, about]) => html('tr', {}, [
 		html('td', { textContent: key }), html('td', { textContent: about })])))]);
 
@@ -318,7 +318,7 @@
 	tipBox.style.pointerEvents = 'none';
 	tipBox.style.display = helpBox.style.display = 'none';
 
-	// The toolbar and the details stay in sight while a tall graph scrolls.
+	// The toolbar and the details stay visible while a tall graph scrolls.
 	function placePanels() {
 		const top = svg.getBoundingClientRect().top;
 		const narrow = width < 2 * TOOLS;
@@ -342,7 +342,7 @@
 			describe(state.zoom);
 		else
 			status.textContent = amount(total[0]) +
-				' in all \u00b7 click a frame to zoom, / to search, ? for all keys';
+				' in total \u00b7 click a frame to zoom, / to search, ? for all keys';
 	}
 
 	function showTip(i, x, y) {
@@ -370,14 +370,14 @@
 		try {
 			return new RegExp(state.query, flags);
 		} catch (error) {
-			// Half-typed patterns and names such as operator( are looked for as they are.
+			// Search for incomplete patterns and names such as operator( literally.
 			input.classList.add('bad');
 			return new RegExp(state.query.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'), flags);
 		}
 	}
 
-	// The share of all under matching frames, none counted twice, and the share that is too
-	// narrow to have been kept, where more might match.
+	// The total of matching frames, nested ones counted once, and the total of the frames that
+	// were dropped as too narrow, which might match, too.
 	function matched(from) {
 		let sum = 0, unknown = 0, count = 0;
 		for (let i = from; i < end[from];) {
@@ -402,8 +402,8 @@
 		hits = Uint8Array.from(looks, (it) => wanted.test(it.name) ? 1 : 0);
 		const all = matched(0);
 		found.textContent = percent(all.sum, total[0]) + ' matched';
-		found.title = amount(all.sum) + ' under ' + all.count + ' frames' + (all.unknown ?
-			'; another ' + percent(all.unknown, total[0]) + ' is too narrow to be searched' : '');
+		found.title = amount(all.sum) + ' in ' + all.count + ' frames' + (all.unknown ?
+			'; ' + percent(all.unknown, total[0]) + ' is in frames too narrow to search' : '');
 	}
 
 	function refresh() {
@@ -414,7 +414,7 @@
 		resetButton.style.display = state.zoom || state.query ? '' : 'none';
 	}
 
-	// The URL carries the state, so that reloading, going back and sending a link keep it.
+	// The URL holds the state, so that reload, back and a shared link keep it.
 
 	function save(replace) {
 		const parts = new URLSearchParams();
@@ -431,7 +431,7 @@
 			else if (location.hash !== hash)
 				history.pushState(null, '', hash);
 		} catch (error) {
-			// A sandboxed frame has no history; everything else works.
+			// A sandboxed frame has no history; everything else still works.
 		}
 	}
 
@@ -481,7 +481,7 @@
 		input.select();
 	}
 
-	// One frame at a time takes part in the Tab order; the arrows move on from it.
+	// Only one frame is in the Tab order; the arrow keys move from it.
 	function focusOn(i, options) {
 		const rect = elements.get(i), old = elements.get(focused);
 		if (!rect)
@@ -553,7 +553,7 @@
 		const room = svg.parentElement ? svg.parentElement.clientWidth : innerWidth;
 		width = setting.fluid ? Math.max(320, room) : svg.viewBox.baseVal.width;
 		refresh();
-		// A scroll bar that has just appeared takes its width.
+		// A scroll bar that has just appeared takes some of the width.
 		const left = document.documentElement.clientWidth;
 		if (setting.fluid && !svg.parentElement && left && left < width && left >= 320) {
 			width = left;

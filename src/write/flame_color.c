@@ -19,7 +19,7 @@ static const struct ramp kinds[TREE_KINDS] = {
 };
 static const struct ramp unknown_binary = { 0xdcdfe6, 0xcfd3dc, 0xc2c7d2 };
 
-/* Fixed for good (FNV-1a and a final mix): changing it would change everyone's colours. */
+/* FNV-1a with a final mix. Do not change it: that would change everyone's colours. */
 static uint32_t name_hash(const char *text, size_t len)
 {
 	uint32_t h = 2166136261u;

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#define KEEP_ALL 1e-12 /* to the picture 0 would be the default */
+#define KEEP_ALL 1e-12 /* --min-width 0; flame_svg() takes 0 as the default */
 
 static const char *const palettes[] = {
 	[FLAME_HOT] = "hot",
@@ -33,6 +33,6 @@ int flame_style_from(struct flame_style *style, const struct options *options, s
 		}
 	}
 	return err_set(err, ERR_USAGE,
-		       "no palette '%s': there are hot, mem, kernel-user and by-binary",
+		       "unknown palette '%s': use hot, mem, kernel-user or by-binary",
 		       options->palette);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* flame_style: the flame graph that the command line asks for. */
+/* flame_style: the style of a flame graph from the command line's options. */
 #ifndef KSCOPE_WRITE_FLAME_STYLE_H
 #define KSCOPE_WRITE_FLAME_STYLE_H
 

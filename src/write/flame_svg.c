@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The file has two layers. Plain rectangles and texts show what can be seen at first, whoever
- * looks. Under them, in <metadata> that only flame.js reads, every kept frame costs four or five
- * characters, so that zooming finds frames which were too narrow to draw:
+ * The file has two layers. Plain rectangles and texts show the initial view, with or without
+ * scripts. <metadata>, which only flame.js reads, holds every kept frame in four or five
+ * characters, so that zooming can show frames that were too narrow to draw at first:
  *
- *   names   every string once, one a line; the first is empty
+ *   names   every string once, one per line; the first is empty
  *   looks   (name, binary, kind * 2 + inlined, colour) of every distinct frame
  *   frames  in preorder: up * 4 + has hidden * 2 + has self, look, self?, hidden?, and in a
- *           differential graph self and hidden of the other side, always. `up` is by how many
- *           levels a frame is above a child of the one before it. `hidden` sums the children
- *           that were not kept. Totals are left to be summed up.
+ *           differential graph always self and hidden of the other side. `up` is the number of
+ *           levels to go up from the previous frame to find the parent. `hidden` sums the
+ *           children that were dropped. flame.js computes the totals.
  *
- * Numbers are written base 32, lowest digit first, in the characters from '?' (63) to '~' (126);
- * 32 is added to all digits but the last. None of these needs escaping.
+ * Numbers are base 32, lowest digit first, in the characters from '?' (63) to '~' (126); 32 is
+ * added to all digits but the last. None of these characters needs escaping.
  */
 #include "write/flame_svg.h"
 
@@ -31,7 +31,7 @@
 #include "write/flame_color.h"
 #include "write/flame_text.h"
 
-/* Pixels; flame.js is told those it needs. */
+/* Pixels; add_settings() passes on what flame.js needs. */
 #define DEFAULT_WIDTH 1200
 #define MARGIN 12
 #define HEADER 62
@@ -39,24 +39,24 @@
 #define FRAME_HEIGHT 16
 #define TEXT_PAD 4
 #define TEXT_BASELINE 12
-#define CELL 7.3	/* of the 12 px monospaced font; most have 7.2 */
-#define TITLE_CELL 10.0 /* of the bold 17 px title: on the safe side */
+#define CELL 7.3	/* character width of the 12 px monospaced font; usually 7.2 */
+#define TITLE_CELL 10.0 /* of the bold 17 px title, a safe estimate */
 #define LINE_CELL 6.8	/* of the 12 px lines around the graph */
 #define TOOLS_WIDTH 430
 #define FOOTER_LINE 20
 #define STATUS_HEIGHT 30
-#define DRAW_MIN 0.3	/* narrower frames would only be a haze */
-#define OUTLINE_MIN 3.0 /* narrower frames are drawn without a gap between them */
+#define DRAW_MIN 0.3	/* narrower frames are not drawn */
+#define OUTLINE_MIN 3.0 /* narrower frames have no outline */
 #define LEGEND_BINARIES 8
 #define FLUSH_AT ((size_t)64 << 10)
 
-/* A frame that is kept, in preorder. */
+/* A kept frame; frames are in preorder. */
 struct frame {
 	uint32_t node;
 	uint32_t look;
 	uint32_t depth;
 	uint64_t left;			/* in units of weight from the left edge */
-	uint64_t hidden, before_hidden; /* the totals of children that are not kept */
+	uint64_t hidden, before_hidden; /* totals of the dropped children */
 };
 
 struct drawing {
@@ -66,16 +66,16 @@ struct drawing {
 	const struct flame_style *style;
 	const char *unit;
 	unsigned width;
-	uint64_t least;		/* the smallest total that is kept */
+	uint64_t least;		/* frames with a smaller total are dropped */
 	double greatest_change; /* of a share, in a differential graph */
 	struct frame *frames;
 	size_t nr, cap;
-	uint64_t dropped;    /* nodes right under a kept frame that were not kept */
-	uint32_t drawn_rows; /* at first */
+	uint64_t dropped;    /* dropped children of kept frames */
+	uint32_t drawn_rows; /* in the initial view */
 	struct hash looks;
 	struct buf look_data;
 	uint32_t nr_looks;
-	uint32_t *name_ids; /* by handle, 0: not used yet */
+	uint32_t *name_ids; /* by handle; 0: none yet */
 	struct buf names;
 	uint32_t nr_names;
 };
@@ -91,7 +91,7 @@ static void add_number(struct buf *buf, uint64_t value)
 	buf->len += (size_t)(at - start);
 }
 
-/* 12345 hundredths as "123.45", without zeros at the end. */
+/* 12345 hundredths as "123.45", without trailing zeros. */
 static void add_hundredths(struct buf *buf, uint64_t value)
 {
 	unsigned rest = (unsigned)(value % 100);
@@ -152,7 +152,7 @@ static double change_of(const struct drawing *d, const struct tree_node *node)
 	return d->style->negate ? -change : change;
 }
 
-/* The square root lets small changes show beside the greatest. */
+/* The square root keeps small changes visible next to the greatest. */
 static uint32_t color_of_change(const struct drawing *d, const struct tree_node *node)
 {
 	double change = change_of(d, node);
@@ -197,7 +197,7 @@ static uint32_t look_of(struct drawing *d, uint32_t id)
 {
 	const struct tree_node *node = node_of(d, id);
 	uint32_t flags = node->kind * 2u + !!node->inlined;
-	/* The colour follows from the rest, but not in a differential graph, nor at the root. */
+	/* The other fields imply the colour, except in a differential graph and at the root. */
 	uint32_t color = d->style->differential || !id ? color_of(d, id) : 0;
 	struct hash_key key = { (uint64_t)node->name << 32 | node->binary,
 				(uint64_t)flags << 24 | color };
@@ -226,7 +226,7 @@ static void keep(struct drawing *d, uint32_t node, uint32_t depth, uint64_t left
 	d->frames[d->nr++] = (struct frame){ .node = node, .depth = depth, .left = left };
 }
 
-/* The first of `id` and its later siblings that is wide enough; the rest is added up. */
+/* The first of `id` and its later siblings that is wide enough. Sums the ones it drops. */
 static uint32_t next_kept(struct drawing *d, uint32_t id, struct frame *parent)
 {
 	while (id && node_of(d, id)->total < d->least) {
@@ -239,8 +239,8 @@ static uint32_t next_kept(struct drawing *d, uint32_t id, struct frame *parent)
 }
 
 /*
- * Depth first without recursion, since a stack may be deeper than ours. open[] holds the frames
- * from the root to here, and where the next child of each begins.
+ * Depth first without recursion, since stacks may be very deep. open[] holds the frames from the
+ * root to the current one, and the left edge of each one's next child.
  */
 static void choose_frames(struct drawing *d)
 {
@@ -299,7 +299,7 @@ static uint64_t to_hundredths(const struct drawing *d, uint64_t weight)
 			  0.5);
 }
 
-/* Both edges are rounded, never a width: so neighbours touch and children stay inside. */
+/* Rounds both edges, not the width, so that neighbours touch and children stay inside. */
 static struct extent extent_of(const struct drawing *d, const struct frame *frame)
 {
 	uint64_t left = to_hundredths(d, frame->left);
@@ -405,11 +405,11 @@ static void count_rows(struct drawing *d)
 	}
 }
 
-/* What stands around the graph */
+/* Header, legend and notes */
 
 /*
- * A line of text around the graph. Here it is cut for the width that the picture has without its
- * script; flame.js, which is given all of it, measures.
+ * A line of text around the graph, shortened to fit the width without scripts. flame.js gets the
+ * full text and measures it.
  */
 static void add_line(struct drawing *d, const char *name, unsigned y, const struct buf *text)
 {
@@ -440,8 +440,8 @@ static void add_subtitle(struct drawing *d)
 	if (d->style->inverted)
 		buf_adds(&line, ", merged from the leaves");
 	if (d->style->differential) {
-		buf_addf(&line, " \xc2\xb7 colour: change of share %s a profile of ",
-			 d->style->negate ? "until" : "since");
+		buf_addf(&line, " \xc2\xb7 colour: change in share %s profile of ",
+			 d->style->negate ? "until a later" : "since an earlier");
 		add_grouped(&line, node_of(d, 0)->before_total);
 	}
 	add_line(d, "sub", 48, &line);
@@ -466,7 +466,7 @@ static void add_header(struct drawing *d)
 	add_subtitle(d);
 }
 
-/* One swatch and its label; returns where the next begins. */
+/* One swatch and its label; returns the x of the next one. */
 static double add_swatch(struct drawing *d, double x, uint32_t color, const char *label, size_t len)
 {
 	if (x + 20 + (double)len * CELL > d->width)
@@ -512,10 +512,10 @@ static void add_kind_legend(struct drawing *d)
 				       strlen(labels[kind]));
 	}
 	if (inlined)
-		buf_addf(&d->buf, "<text x=\"%.1f\" y=\"13\">paler: inlined</text>\n", x);
+		buf_addf(&d->buf, "<text x=\"%.1f\" y=\"13\">lighter: inlined</text>\n", x);
 }
 
-/* The binaries with the most weight of their own, greatest first; returns how many. */
+/* The binaries with the largest self weight, largest first; returns how many. */
 static unsigned top_binaries(const struct drawing *d, uint32_t *top)
 {
 	uint64_t *weight = xcalloc(d->tree->names->nr, sizeof(*weight));
@@ -582,7 +582,7 @@ static void add_notes(struct drawing *d, unsigned y)
 	if (d->style->notes)
 		buf_adds(&line, d->style->notes);
 	if (d->dropped)
-		buf_addf(&line, "%sframes under %g %% are counted in their callers but not drawn",
+		buf_addf(&line, "%sframes below %g %% are counted in their callers but not drawn",
 			 line.len ? " \xc2\xb7 " : "",
 			 d->style->min_width_percent > 0 ? d->style->min_width_percent
 							 : FLAME_MIN_WIDTH_PERCENT);
@@ -652,7 +652,7 @@ static void open_svg(struct drawing *d, unsigned height)
 	buf_adds(buf, "</title>\n<style>\n" FLAME_CSS "</style>\n");
 }
 
-/* What flame.js reads */
+/* Data for flame.js */
 
 static void add_frame_data(struct drawing *d, const struct frame *frame, uint32_t depth_before)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * flame_svg: a call tree drawn as a flame graph. The picture stands without scripts, as in a
- * README; with them (flame.js) it zooms, searches and follows the window's width. Equal trees and
- * styles give equal bytes.
+ * flame_svg: draws a call tree as a flame graph. The SVG works without scripts, as in a README;
+ * with them (flame.js) it zooms, searches and adapts to the window's width. The same tree and
+ * style give the same bytes.
  */
 #ifndef KSCOPE_WRITE_FLAME_SVG_H
 #define KSCOPE_WRITE_FLAME_SVG_H
@@ -19,28 +19,28 @@ enum flame_colors {
 	FLAME_BY_BINARY,   /* a hue for each binary, shades by name */
 };
 
-enum flame_theme { FLAME_AUTO, FLAME_LIGHT, FLAME_DARK }; /* auto: as the reader's system */
+enum flame_theme { FLAME_AUTO, FLAME_LIGHT, FLAME_DARK }; /* auto: the viewer's system theme */
 
-/* All zero is a usable style. Strings are borrowed for the call; NULL where there is none. */
+/* All zero is a usable style. Strings are borrowed for the call and may be NULL. */
 struct flame_style {
 	const char *title;
-	const char *subtitle; /* stands before what the widths mean */
+	const char *subtitle; /* printed before the meaning of the widths */
 	const char *notes;    /* a line under the graph */
-	const char *unit;     /* what a width counts: "samples" (the default), "bytes", "cycles" */
+	const char *unit;     /* of the widths: "samples" (the default), "bytes", "cycles" */
 	enum flame_colors palette;
 	enum flame_theme theme;
 	bool icicle;	   /* the root on top */
-	bool inverted;	   /* the tree was built from the leaves: say so */
-	bool differential; /* colours compare with the tree's `before` side, by share of all */
-	bool negate;	   /* the tree's own side is the older one: growth is still red */
-	/* Frames of a smaller share are summed into their parent but not kept. 0: the default. */
+	bool inverted;	   /* the tree was built from the leaves: mention it */
+	bool differential; /* colours show the change in share from the tree's `before` values */
+	bool negate; /* `before` is the newer profile: reverse the sign, so growth stays red */
+	/* Drops frames with a smaller share; parents include their value. 0: the default. */
 	double min_width_percent;
-	unsigned width; /* pixels; 0: 1200, and scripts follow the window */
+	unsigned width; /* pixels; 0: 1200, and scripts adapt it to the window */
 };
 
 #define FLAME_MIN_WIDTH_PERCENT 0.01
 
-/* `tree` is finished. */
+/* Call tree_finish() on `tree` first. */
 void flame_svg(struct out *out, const struct tree *tree, const struct flame_style *style);
 
 #endif

@@ -15,7 +15,7 @@ static bool in_xml(uint32_t c)
 	return !control && !surrogate && (c & 0xfffe) != 0xfffe && c < 0x110000;
 }
 
-/* The code point at text[*at], which moves on by at least one byte. */
+/* The code point at text[*at]. Advances *at by at least one byte. */
 static uint32_t next_char(const uint8_t *text, size_t len, size_t *at)
 {
 	static const uint32_t least[] = { 0, 0x80, 0x800, 0x10000 };
@@ -40,7 +40,7 @@ static uint32_t next_char(const uint8_t *text, size_t len, size_t *at)
 	return c < least[more] || !in_xml(c) ? REPLACEMENT : c;
 }
 
-/* What browsers' fallback fonts may need; flame.js counts the same way. */
+/* Columns a character may need in a browser's fallback font. flame.js counts the same way. */
 static size_t cells_of(uint32_t c)
 {
 	return c < 0x500 ? 1 : c < 0x10000 ? 2 : 3;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * flame_text: names in SVG. A name is user data and may hold any bytes: what XML cannot say
- * (control characters, broken UTF-8) becomes U+FFFD, and what XML would read as markup is escaped,
- * for text and for attributes alike.
+ * flame_text: names in SVG. A name is user data and may hold any bytes: characters that XML does
+ * not allow (control characters, invalid UTF-8) become U+FFFD, and markup is escaped, for text and
+ * attributes alike.
  */
 #ifndef KSCOPE_WRITE_FLAME_TEXT_H
 #define KSCOPE_WRITE_FLAME_TEXT_H
@@ -13,7 +13,7 @@
 
 void svg_escape(struct buf *buf, const char *text, size_t len);
 void svg_escape_z(struct buf *buf, const char *text);
-/* The same, cut to `cells` columns of a monospaced font; the cut shows as an ellipsis. */
+/* The same, shortened with an ellipsis to `cells` columns of a monospaced font. */
 void svg_fit(struct buf *buf, const char *text, size_t len, size_t cells);
 
 #endif

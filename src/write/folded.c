@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* folded: one line a stack, root;...;leaf COUNT, in the order of their names. */
+/* folded: one stack per line, root;...;leaf COUNT, sorted by name. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,7 +20,7 @@ static int folded_put(struct writer *w, const struct event *ev)
 	return 0;
 }
 
-/* A semicolon would end the frame, and a newline the stack. */
+/* A semicolon would end the frame, a newline the stack: replace them. */
 static void add_name(struct buf *line, const char *name, size_t len)
 {
 	size_t start = line->len;
@@ -36,12 +36,12 @@ static void add_name(struct buf *line, const char *name, size_t len)
 		buf_addc(line, '?');
 }
 
-/* Depth first, without recursion: stacks may be as deep as the data likes. */
+/* Depth first, without recursion: the input decides how deep stacks are. */
 static void write_tree(struct out *out, const struct tree *tree)
 {
 	struct buf line = { 0 };
 	size_t *starts =
-		xcalloc((size_t)tree->depth + 2, sizeof(*starts)); /* of each level's name */
+		xcalloc((size_t)tree->depth + 2, sizeof(*starts)); /* offset of each level's name */
 	uint32_t node = tree->nodes[0].child;
 	size_t depth = 0;
 
@@ -101,7 +101,7 @@ static void folded_close(struct writer *w)
 
 const struct writer_ops write_folded = {
 	.name = "folded",
-	.about = "stacks as text, one a line, for flame graph tools",
+	.about = "folded stacks, one per line, for flame graph tools",
 	.extension = ".folded",
 	.needs = WRITER_TEXT,
 	.takes = EVENT_BIT(EVENT_SAMPLE),

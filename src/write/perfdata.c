@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * perfdata: a perf.data file that stock perf takes without a warning. Records go out as they come;
- * room for the attributes is left before them, because some readers of the format do not seek back.
+ * perfdata: a perf.data file that stock perf reads without a warning. Records are written as they
+ * come. Space for the attributes is reserved before them: some readers cannot seek back.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@
 #include "model/source.h"
 #include "write/perfdata.h"
 
-#define ATTRS_RESERVED 64 /* more sources than that put the attributes behind the data */
+#define ATTRS_RESERVED 64 /* with more sources the attributes follow the data */
 #define SAMPLE_TYPE (PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_PERIOD)
 #define RECORD_MAX 65528 /* the size field has 16 bits, and records are a multiple of 8 */
 
@@ -22,7 +22,7 @@
 
 static const uint8_t zeros[8];
 
-/* A string in a record: NUL, then up to a multiple of 8. */
+/* A string in a record: NUL-terminated and padded to a multiple of 8. */
 static void put_padded(struct buf *buf, const char *text, size_t max)
 {
 	size_t len = strnlen(text, max);
@@ -48,7 +48,7 @@ static void end(struct writer *w)
 	out_write(w->out, p->record.data, p->record.len);
 }
 
-/* What perf is to expect of samples of a source, once the first record is written. */
+/* The fields that samples of a source lack. Those of source 1 are fixed by the first record. */
 static unsigned lacks_of(struct perfdata *p, const struct world *world, uint32_t source)
 {
 	if (!p->started) {
@@ -58,12 +58,12 @@ static unsigned lacks_of(struct perfdata *p, const struct world *world, uint32_t
 	return source == 1 || source >= world->nr_sources ? p->lacks : world->sources[source].lacks;
 }
 
-/* What sample_id_all puts behind every record that is not a sample. */
+/* Ends a record that is not a sample: adds the trailer of sample_id_all. */
 static void end_with_id(struct writer *w, const struct event *ev)
 {
 	struct perfdata *p = w->priv;
 	unsigned lacks = lacks_of(p, w->world, 1);
-	/* Who did it. What was there before the recording nobody did. */
+	/* The task that caused the event; none for events from before the recording. */
 	bool forks = ev->kind == EVENT_FORK, none = ev->time == NO_TIME || ev->pid == NO_TASK;
 
 	put_u32(&p->record, none ? 0 : forks ? ev->fork.parent_pid : ev->pid);
@@ -71,8 +71,8 @@ static void end_with_id(struct writer *w, const struct event *ev)
 	if (!(lacks & LACKS_TIME))
 		put_u64(&p->record, ev->time == NO_TIME ? 0 : ev->time);
 	if (!(lacks & LACKS_CPU))
-		put_u64(&p->record, ev->cpu == NO_CPU ? 0 : ev->cpu); /* and a reserved word */
-	put_u64(&p->record, 1);					      /* the first attribute's id */
+		put_u64(&p->record, ev->cpu == NO_CPU ? 0 : ev->cpu); /* with a reserved word */
+	put_u64(&p->record, 1); /* id of the first attribute */
 	end(w);
 }
 
@@ -123,8 +123,8 @@ static uint32_t mapped_image(struct writer *w, const struct event_map *map)
 
 	*hash_at(&p->mapped, (struct hash_key){ handle, 0 }) = 1;
 	/*
-	 * A name that is no path leads nowhere unless we look now. Nobody on a foreign machine took
-	 * note of build ids; with them perf's cache is enough.
+	 * Look for the binary now if the name is not a path, since perf would not find it, or if
+	 * it is of another machine, whose data has no build ids: perf's cache needs only those.
 	 */
 	if (map->foreign || map->path[0] != '/')
 		image_symfile(&world->images, handle);
@@ -140,13 +140,13 @@ const char *perfout_filename(const struct world *world, const struct image *imag
 }
 
 /*
- * A kernel that runs where it was linked: its map is where the ELF's program headers put its code,
- * or all addresses if there is no ELF. (The size of the file says nothing: the code may be linked
- * far above the base, and perf finds no name for what is outside the map.) perf reads what follows
- * [kernel.kallsyms] in the name as a symbol, and pgoff as its address, and moves the kernel by the
- * difference to that symbol in its ELF or kallsyms. Without one it warns that addresses were
- * hidden; with one that the kernel does not have it finds no names at all. So it has to be a symbol
- * of this kernel, and then --vmlinux, --kallsyms, annotate and the build-id cache alone all work.
+ * A kernel that runs where it was linked: map the code at the addresses of the ELF's program
+ * headers, or map all addresses if there is no ELF. (Do not use the size of the file: the code may
+ * be linked far above the base, and perf finds no symbols outside the map.) perf reads the text
+ * after [kernel.kallsyms] as a symbol and pgoff as its address, and moves the kernel by the
+ * difference to that symbol in the ELF or kallsyms. Without a symbol perf warns that addresses are
+ * restricted; with one that the kernel lacks it finds no symbols at all. So use a symbol of this
+ * kernel: then --vmlinux, --kallsyms, annotate and the build-id cache alone all work.
  */
 static struct event_map kernel_map(struct writer *w, uint32_t handle, char *name, size_t size)
 {
@@ -168,7 +168,7 @@ static uint16_t map_mode(const struct event_map *map)
 	return map->kernel ? PERF_MISC_KERNEL : PERF_MISC_USER;
 }
 
-/* Linux, whose symbols perf has elsewhere: the record tells where one of them was. */
+/* A relocated Linux kernel, or a module. perf has the symbols; pgoff is the address of one. */
 static void put_moved_map(struct writer *w, const struct event *ev)
 {
 	struct perfdata *p = w->priv;
@@ -289,8 +289,8 @@ static uint64_t pc_of(const struct event_sample *sample)
 }
 
 /*
- * perf 6.1 takes arm64 call chains for the start of an unwinding that it cannot do on another
- * machine, and warns. Samples with a branch stack, if only an empty one, it takes as they are.
+ * perf 6.1 tries to unwind further from an arm64 call chain, cannot do that on another machine, and
+ * warns. It leaves samples with a branch stack alone, even with an empty one.
  */
 static bool has_branches(struct writer *w, uint32_t source)
 {
@@ -299,17 +299,17 @@ static bool has_branches(struct writer *w, uint32_t source)
 	const char *arch = world_arch(w->world);
 
 	if (!p->arm_settled)
-		p->arm = !*arch || !strcmp(arch, "aarch64"); /* unknown yet: it may be */
+		p->arm = !*arch || !strcmp(arch, "aarch64"); /* not known yet: assume so */
 	p->arm_settled = true;
 	return p->arm || (source < w->world->nr_sources && w->world->sources[source].branches);
 }
 
-/* The words of a sample before its call chain. */
+/* Fills the words of a sample before its call chain; returns how many. */
 static size_t put_fixed(struct writer *w, const struct event *ev, uint64_t *to)
 {
 	const struct event_sample *sample = &ev->sample;
 	unsigned lacks = lacks_of(w->priv, w->world, sample->source);
-	/* Data that names tasks but not this one's: it was about to vanish, which is -1 to perf. */
+	/* If the data has tasks, a sample without one is of an exiting task: -1 to perf. */
 	uint32_t none = ev->pid != NO_TASK || w->world->nr_tasks > 1 ? NO_TASK : 0;
 	uint32_t task[2] = { ev->pid == NO_TASK ? none : ev->pid,
 			     ev->tid == NO_TASK ? none : ev->tid };
@@ -328,8 +328,8 @@ static size_t put_fixed(struct writer *w, const struct event *ev, uint64_t *to)
 }
 
 /*
- * The last nr words of a chain. What was unwound is written as perf prints it, which is the
- * address of the call and not of the return; but for the first, where execution was.
+ * The first nr words of a chain. Frames that kscope unwound are written as perf prints its own:
+ * with the address of the call instead of the return address. The first of a context is a pc.
  */
 static void put_chain(struct writer *w, const struct event_sample *sample, uint32_t nr)
 {
@@ -346,8 +346,8 @@ static void put_chain(struct writer *w, const struct event_sample *sample, uint3
 }
 
 /*
- * Without the end of a round now and then, perf keeps the whole file in memory to sort it. It sorts
- * what is within two of them.
+ * perf sorts records within two rounds. Without FINISHED_ROUND records it would keep the whole file
+ * in memory.
  */
 static void count_round(struct writer *w)
 {
@@ -365,7 +365,7 @@ static bool has_raw(const struct world *world, uint32_t source)
 	return source < world->nr_sources && world->sources[source].raw;
 }
 
-/* A length and the bytes, both together a multiple of 8. */
+/* The size of raw data with its length field: a multiple of 8. */
 static uint32_t raw_room(const struct event_sample *sample)
 {
 	uint32_t len = sample->raw_len < RECORD_MAX / 2 ? sample->raw_len : RECORD_MAX / 2;
@@ -398,7 +398,7 @@ static int put_sample(struct writer *w, const struct event *ev)
 
 	if (sample->context == IP_NAMED)
 		return err_set(&w->err, ERR_USAGE,
-			       "perf.data holds addresses, and this input has only names: "
+			       "perf.data needs addresses, but this input has only names: "
 			       "write folded stacks or a flame graph instead");
 	see(p, ev);
 	if (sample->context == IP_KERNEL || sample->context == IP_GUEST_KERNEL)
@@ -449,7 +449,7 @@ static int perfdata_open(struct writer *w)
 	return 0;
 }
 
-/* What the weight of a source counts, if not its events: for whoever reads the file again. */
+/* The unit of the source's weights, if they do not count events. kscope reads it back. */
 static void put_unit(struct writer *w, const struct event *ev)
 {
 	struct perfdata *p = w->priv;
@@ -463,7 +463,7 @@ static void put_unit(struct writer *w, const struct event *ev)
 	end(w);
 }
 
-/* A feature of the file, and only one can be: that of the first input. */
+/* Tracing data becomes a feature. A file has only one: that of the first input. */
 static void put_aux(struct writer *w, const struct event *ev)
 {
 	struct perfdata *p = w->priv;
@@ -481,7 +481,7 @@ static int perfdata_put(struct writer *w, const struct event *ev)
 	switch (ev->kind) {
 	case EVENT_SOURCE: put_unit(w, ev); break;
 	case EVENT_COMM:
-		/* perf knows the idle task by itself. */
+		/* perf names the idle task without a record. */
 		if (ev->tid || ev->time != NO_TIME || strcmp(ev->comm.comm, "swapper"))
 			put_comm(w, ev);
 		break;
@@ -522,16 +522,16 @@ struct perf_attr perfout_attr(struct writer *w, uint32_t handle, const struct so
 		attr.sample_type |= PERF_SAMPLE_BRANCH_STACK;
 	if (has_raw(w->world, handle))
 		attr.sample_type |= PERF_SAMPLE_RAW;
-	/* perf refuses a file with tracepoints that it cannot read the bytes of. */
+	/* perf rejects a file with tracepoints but without their formats. */
 	if (attr.type == SOURCE_TRACEPOINT && !p->tracing.len) {
 		attr.type = SOURCE_SOFTWARE;
-		attr.config = 9; /* perf's dummy: no event of its own */
+		attr.config = 9; /* PERF_COUNT_SW_DUMMY */
 	}
 	if (p->switches)
 		attr.flags |= PERF_ATTR_CONTEXT_SWITCH;
 	if (source->freq)
 		attr.flags |= PERF_ATTR_FREQ;
-	/* Without this perf misses a kernel map in a file that has nothing of the kernel. */
+	/* Without this perf warns about a missing kernel map, even if no sample needs it. */
 	if (!p->kernel_seen)
 		attr.flags |= PERF_ATTR_EXCLUDE_KERNEL | PERF_ATTR_EXCLUDE_HV;
 	return attr;
@@ -567,7 +567,7 @@ static void add_attrs(struct writer *w, struct buf *to, uint64_t ids_offset)
 	}
 }
 
-/* perf takes a file without any record for one that was not finished. */
+/* perf treats a file without records as unfinished. */
 static void put_something(struct writer *w)
 {
 	struct perfdata *p = w->priv;
@@ -620,7 +620,7 @@ static void perfdata_close(struct writer *w)
 
 const struct writer_ops write_perfdata = {
 	.name = "perfdata",
-	.about = "perf.data, for perf report and everything that reads it",
+	.about = "perf.data, for perf report and other tools that read it",
 	.extension = ".data",
 	.needs = WRITER_SEEK | WRITER_SYMBOLS,
 	.takes = EVENT_STATE | EVENT_BIT(EVENT_SAMPLE) | EVENT_BIT(EVENT_LOST) |

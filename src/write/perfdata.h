@@ -3,7 +3,7 @@
  * What the files of the perf.data writer share.
  *
  *	perfdata		records and attributes
- *	perfdata_feature	the features behind them
+ *	perfdata_feature	the features that follow them
  */
 #ifndef KSCOPE_WRITE_PERFDATA_H
 #define KSCOPE_WRITE_PERFDATA_H
@@ -19,14 +19,14 @@ struct perfdata {
 	uint64_t first_time, last_time;
 	uint32_t nr_cpus;
 	bool kernel_seen;
-	bool started;	/* a record was written: the fields of the first source are settled */
-	unsigned lacks; /* what it does not have; nor has what follows other records */
+	bool started;	/* a record was written: the fields of source 1 are fixed */
+	unsigned lacks; /* fields that source 1, and so the trailer of other records, lacks */
 	bool switches;
-	bool arm_settled, arm; /* samples have a branch stack, if only an empty one */
-	struct hash mapped;    /* images that a map has named: they get a build id */
-	uint32_t in_round;     /* samples since the last end of a round */
-	struct buf tracing;    /* how the bytes of tracepoints are read */
-	uint64_t left_out;     /* bytes of hardware traces */
+	bool arm_settled, arm; /* write a branch stack with every sample, even if empty */
+	struct hash mapped;    /* images that have a map: they get a build id */
+	uint32_t in_round;     /* samples since the last FINISHED_ROUND */
+	struct buf tracing;    /* the formats of tracepoints */
+	uint64_t left_out;     /* bytes of hardware trace that were not written */
 };
 
 static inline void put_u32(struct buf *buf, uint32_t value)
@@ -39,13 +39,13 @@ static inline void put_u64(struct buf *buf, uint64_t value)
 	buf_add(buf, &value, sizeof(value));
 }
 
-/* Sources are numbered from 1. A file without samples still wants one event. */
+/* Sources are numbered from 1. A file without samples still needs one event. */
 size_t perfout_nr_sources(const struct world *world);
 struct source perfout_source(const struct world *world, size_t n);
 struct perf_attr perfout_attr(struct writer *w, uint32_t handle, const struct source *source);
 /*
- * perf looks for a binary under the name in the map: a bare name becomes the file that we found.
- * Paths stay, those of another machine in any case: perf puts its --symfs before them.
+ * perf looks for a binary under the name in the map, so a bare name becomes the path of the file
+ * that we found. Paths stay, and so do all names of another machine: perf prepends its --symfs.
  */
 const char *perfout_filename(const struct world *world, const struct image *image);
 /* After the data: a table of sections, then the sections. */

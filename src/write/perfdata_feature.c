@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* perfdata_feature: what perf.data tells besides the records: the machine, the binaries, the events. */
+/* perfdata_feature: the features of perf.data: machine, build ids, event names. */
 #include <string.h>
 
 #include "base/text.h"
 #include "model/source.h"
 #include "write/perfdata.h"
 
-/* Features have strings as a length, which includes the padding, and the text. */
+/* A string in a feature: a length, which includes the padding, and the text. */
 static void feature_text(struct buf *to, const char *text)
 {
 	size_t len = strlen(text) + 1, padded = (len + 63) & ~(size_t)63;
@@ -96,7 +96,7 @@ static void feature_event_desc(struct writer *w, struct buf *to)
 		struct perf_attr attr = perfout_attr(w, (uint32_t)i, &source);
 
 		buf_add(to, &attr, sizeof(attr));
-		put_u32(to, 1); /* ids */
+		put_u32(to, 1); /* number of ids */
 		feature_text(to,
 			     known ? str_text(w->world->strings, source_name(w->world, (uint32_t)i))
 				   : "cycles");
@@ -143,7 +143,7 @@ static void feature_sample_time(struct writer *w, struct buf *to)
 	put_u64(to, p->last_time);
 }
 
-/* In the order of their bits. A feature that adds nothing is left out. */
+/* In the order of their bits. A feature that adds nothing is omitted. */
 static const struct {
 	unsigned bit;
 	void (*add)(struct writer *w, struct buf *to);

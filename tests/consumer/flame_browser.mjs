@@ -197,13 +197,13 @@ await test('hover shows details', async () => {
 	const page = await open(plain);
 	await pointAt(page, 'main');
 	const total = underName('main').toLocaleString('en-US');
-	check((await status(page)).startsWith(`main — ${total} samples, 100.00 % of all`),
+	check((await status(page)).startsWith(`main — ${total} samples, 100.00 % of total`),
 		await status(page));
 	check(await page.locator('.tip').isVisible(), 'no tip');
-	check((await page.locator('.tip').textContent()).includes('100.00 % of all'), 'tip');
+	check((await page.locator('.tip').textContent()).includes('100.00 % of total'), 'tip');
 	await page.mouse.move(5, 5);
 	check(!await page.locator('.tip').isVisible(), 'the tip stays');
-	check((await status(page)).startsWith(`${total} samples in all`), await status(page));
+	check((await status(page)).startsWith(`${total} samples in total`), await status(page));
 	await close(page);
 });
 
@@ -218,7 +218,7 @@ await test('click zooms and keeps the ancestors', async () => {
 	near((await frame(page, 'all')).width, 1176, 2, 'root');
 	const percent = (100 * underName('do_1_0') / all).toFixed(2);
 	await pointAt(page, 'do_1_0');
-	check((await status(page)).includes(`${percent} % of all`), await status(page));
+	check((await status(page)).includes(`${percent} % of total`), await status(page));
 	await checkLabels(page, 'zoomed');
 	await close(page);
 });

@@ -120,7 +120,7 @@ def test_form(folder, form, pages):
 
     done = kscope("convert", source, *more, "-o", data)
     equal(f"{name}: convert succeeds", done.returncode, 0)
-    repaired = "the clock wrapped at 32 bits 2 times; repaired" if form == "json2" else ""
+    repaired = "the 32-bit clock wrapped 2 times; times are corrected" if form == "json2" else ""
     check(f"{name}: and says what it should", repaired in done.stderr and
           bool(done.stderr) == bool(repaired), done.stderr)
     done = kscope("convert", source, *more, "--no-inline", "-t", "folded", "-o", "-")

@@ -200,7 +200,7 @@ def every_style_is_well_formed():
             ElementTree.fromstring(draw(stacks, '--marks', palette, theme))
     for more in ((), ('--negate',)):
         root = ElementTree.fromstring(draw(b'a;b 1 2\na;c 5 1\n', '--diff', *more))
-        assert 'change of share' in ''.join(root.itertext())
+        assert 'change in share' in ''.join(root.itertext())
 
 
 def a_function_keeps_its_colour():
