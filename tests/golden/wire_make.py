@@ -6,8 +6,7 @@ import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.dirname(HERE))
-# pylint: disable=wrong-import-position
-from wirefile import alloc, chunk, content, end, info, number, round_, sample
+from kit.wire_write import alloc, chunk, content, end, info, number, round_, sample
 
 
 def put(name, data, args=''):
