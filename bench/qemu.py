@@ -47,7 +47,7 @@ def event_size(build, recording):
 
 
 def bench(build, quick):
-    import guests  # pylint: disable=import-outside-toplevel
+    from kit import guests  # pylint: disable=import-outside-toplevel
     missing = guests.missing()
     if missing:
         print(f"\nRecording a guest: {missing}")

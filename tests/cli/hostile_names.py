@@ -9,8 +9,8 @@ import shutil
 import struct
 import sys
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from lib import DEMO, KSCOPE, check, equal, finish, run, scratch
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from kit import DEMO, KSCOPE, check, equal, finish, run, scratch
 
 # Every kind of trouble, and characters that have to survive.
 EVIL = (b"\x1b[31m \x9b31m \xc2\x9b31m \x7f \"quoted\" back\\slash new\nline \r\t "

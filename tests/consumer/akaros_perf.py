@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Akaros profiles in stock perf: names, shares, call chains and annotation.
 
-Binaries are real ones, the kernel's text linked 32 MiB above its base as that of Akaros is; the
-profiles of all three versions are made here with known shares, and everything that is asserted is
-what perf itself prints. perf has to be silent on stderr in all of it.
+The binaries are real; the kernel's text is linked 32 MiB above its base, as that of Akaros is. The
+test makes profiles of all three versions with known shares, and checks what perf prints. perf must
+print nothing on stderr.
 """
 import os
 import shutil
@@ -12,18 +12,15 @@ import subprocess
 import sys
 import tempfile
 
-sys.dont_write_bytecode = True
-HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(HERE, "../golden"))
-import kpdata_make as kp  # noqa: E402
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from kit import KSCOPE, finish, kpdata as kp, passes, skip
 
-KSCOPE = os.path.abspath(os.environ.get("KSCOPE", os.path.join(HERE, "../../build/kscope")))
 KERNEL_BASE = 0xFFFFFFFFC0000000
 LIB_BASE = 0x7F0000000000
 FLAGS = ["-g", "-O1", "-fno-omit-frame-pointer", "-ffreestanding", "-nostdlib", "-fuse-ld=lld",
          "-Wl,--build-id=sha1", "-Wl,-z,max-page-size=4096"]
 
-# Who calls whom, leaf first, and how many samples of 1000 each stack has.
+# The stacks, leaf first, and how many of 1000 samples each has.
 STACKS = [
     ("kernel", ["spin_lock", "rx_packet", "trap_entry"], 300),
     ("kernel", ["rx_packet", "trap_entry"], 100),
@@ -35,24 +32,20 @@ SHARES = {"spin_lock": 30.0, "rx_packet": 10.0, "leaf_work": 35.0, "mid_work": 1
           "lib_hash": 10.0}
 
 
-class Failed(Exception):
-    pass
-
-
-def check(condition, message):
+def need(condition, message):
     if not condition:
-        raise Failed(message)
+        raise AssertionError(message)
 
 
 def run(command, **more):
     done = subprocess.run(command, capture_output=True, text=True, timeout=500, check=False, **more)
-    check(done.returncode == 0, f"{command[:3]}: exit code {done.returncode}: {done.stderr[:300]}")
-    check(done.stderr == "", f"{command[:3]}: stderr is not empty: {done.stderr[:300]}")
+    need(done.returncode == 0, f"{command[:3]}: exit code {done.returncode}: {done.stderr[:300]}")
+    need(done.stderr == "", f"{command[:3]}: stderr is not empty: {done.stderr[:300]}")
     return done.stdout
 
 
 def source(names):
-    """A chain of functions, the last calling the one before it and so on."""
+    """A chain of functions: each calls the one before it."""
     text = "#define F(n, call) __attribute__((noinline)) int n(int x) " \
            "{ volatile int i = x; i++; call; return i; }\n"
     callee = ""
@@ -85,11 +78,11 @@ def text_segment(path):
         words = line.split()
         if words[:1] == ["LOAD"] and "E" in words[6:8]:
             return int(words[1], 16), int(words[2], 16)
-    raise Failed(f"{path} has no code")
+    raise AssertionError(f"{path} has no code")
 
 
 class Machine:
-    """The binaries, and the addresses in the profile: those where they ran."""
+    """The binaries, and the addresses where they ran."""
 
     def __init__(self, folder):
         self.root = os.path.join(folder, "root")
@@ -121,10 +114,10 @@ class Machine:
         return [self.addr[names[0]] + 4] + [self.addr[name] + 9 for name in names[1:]]
 
     def profile(self, version):
-        """Kernel samples on core 1, others on core 0; blocks of both; the maps come last."""
+        """Kernel samples on core 1, others on core 0, in blocks; the maps come last."""
         leaf = (lambda pcs: pcs) if version == 3 else kp.twice
         samples = []
-        for nth in range(1000):  # a permutation, so that stacks alternate
+        for nth in range(1000):  # permuted, so that the stacks alternate
             at = nth * 7 % 1000
             for where, names, count in STACKS:
                 if at < count:
@@ -149,7 +142,7 @@ def rows(report):
             continue
         percent, comm, binary, symbol = (part.strip() for part in line.split("|"))
         name = symbol.split()[1]
-        check(name not in found, f"{name} twice")
+        need(name not in found, f"{name} twice")
         found[name] = (float(percent.rstrip("%")), comm, binary, symbol.split()[0])
     return found
 
@@ -175,20 +168,20 @@ class Tests:
         self.data[version] = os.path.join(self.folder, f"perf{version}.data")
         out = run([KSCOPE, "kprof2perf", "-k", self.machine.kernel, "-i", path, "-o",
                    self.data[version]], env=self.env)
-        check(out == "", "kprof2perf prints something")
+        need(out == "", "kprof2perf prints something")
 
     def shares(self, found, version, names=tuple(SHARES)):
         for name in names:
-            check(name in found, f"v{version}: no row for {name} in {sorted(found)}")
+            need(name in found, f"v{version}: no row for {name} in {sorted(found)}")
             percent, comm, binary, mode = found[name]
             in_kernel = name in ("spin_lock", "rx_packet")
-            check(percent == SHARES[name], f"v{version}: {name} has {percent}%")
-            check(comm == ("[kernel]" if in_kernel and version < 3 else "app"),
-                  f"v{version}: {name} in {comm}")
-            check(binary == ("[kernel.kallsyms]" if in_kernel else
-                             "libwork.so" if name == "lib_hash" else "app"),
-                  f"v{version}: {name} in {binary}")
-            check(mode == ("[k]" if in_kernel else "[.]"), f"v{version}: {name} is {mode}")
+            need(percent == SHARES[name], f"v{version}: {name} has {percent}%")
+            need(comm == ("[kernel]" if in_kernel and version < 3 else "app"),
+                 f"v{version}: {name} in {comm}")
+            need(binary == ("[kernel.kallsyms]" if in_kernel else
+                            "libwork.so" if name == "lib_hash" else "app"),
+                 f"v{version}: {name} in {binary}")
+            need(mode == ("[k]" if in_kernel else "[.]"), f"v{version}: {name} is {mode}")
 
     def test_vmlinux_symfs(self, version):
         self.convert(version)
@@ -196,7 +189,7 @@ class Tests:
                            "--symfs", self.machine.root)
         found = rows(report)
         self.shares(found, version)
-        check(len(found) == len(SHARES), f"rows: {sorted(found)}")
+        need(len(found) == len(SHARES), f"rows: {sorted(found)}")
 
     def test_kallsyms(self, version):
         report = self.perf(*REPORT, "-i", self.data[version], "--kallsyms", self.machine.kallsyms,
@@ -215,28 +208,28 @@ class Tests:
                 found[name] = found.get(name, 0) + float(percent.strip().rstrip("%"))
         want = {"trap_entry": 40.0, "rx_packet": 40.0, "spin_lock": 30.0, "user_main": 50.0,
                 "mid_work": 50.0, "leaf_work": 35.0, "lib_open": 10.0, "lib_hash": 10.0}
-        check(found == want, f"{found}")
+        need(found == want, f"{found}")
 
     def test_script(self, version):
-        """In the order of time, whole chains, the leaf once."""
+        """Samples are in the order of time, chains are complete, and the leaf is there once."""
         out = self.perf("script", "-F", "time,ip,sym", "-i", self.data[version], "--vmlinux",
                         self.machine.kernel, "--symfs", self.machine.root)
         last, nr, counts = -1.0, 0, {}
         for block in out.strip().split("\n\n"):
             lines = block.splitlines()
             time = float(lines[0].split(":")[0])
-            check(time >= last, f"{time} after {last}")
+            need(time >= last, f"{time} after {last}")
             last, nr = time, nr + 1
             chain = tuple(line.split()[1] for line in lines[1:])
             counts[chain] = counts.get(chain, 0) + 1
-        check(nr == 1000, f"{nr} samples")
-        check(counts == {tuple(names): count for _, names, count in STACKS}, f"{counts}")
+        need(nr == 1000, f"{nr} samples")
+        need(counts == {tuple(names): count for _, names, count in STACKS}, f"{counts}")
 
     def annotated(self, *words):
         out = self.perf(*words)
         lines = [line for line in out.splitlines() if line.strip().startswith("100.00")]
-        check(len(lines) == 1, f"annotation has {len(lines)} lines of 100%")
-        check("volatile int i" in out, "no source lines")
+        need(len(lines) == 1, f"annotation has {len(lines)} lines of 100%")
+        need("volatile int i" in out, "no source lines")
 
     def test_annotate(self, version):
         self.annotated("annotate", "--stdio", "-i", self.data[version], "--vmlinux",
@@ -250,10 +243,10 @@ class Tests:
         out = self.perf("script", "-F", "event,period", "-i", self.data[version],
                         "--vmlinux", self.machine.kernel)
         want = "1 timer:" if version == 1 else "1000000 cpu-clock:"
-        check({line.strip() for line in out.splitlines() if line.strip()} == {want}, out[:100])
+        need({line.strip() for line in out.splitlines() if line.strip()} == {want}, out[:100])
 
     def test_cache_alone(self, version):
-        """Everything from the build-id cache, with the binaries gone."""
+        """perf finds everything in the build-id cache after the binaries were removed."""
         gone = os.path.join(self.folder, f"gone{version}")
         cache = os.path.join(self.folder, f"cache{version}")
         data = os.path.join(self.folder, f"cached{version}.data")
@@ -262,14 +255,14 @@ class Tests:
         out = run([KSCOPE, "convert", os.path.join(self.folder, f"kpdata{version}"), "-k",
                    gone + "/kernel", "--root-dir", gone, f"--buildid-cache={cache}", "-o", data],
                   env=self.env)
-        check(out == "", "convert prints something")
+        need(out == "", "convert prints something")
         shutil.rmtree(gone)
         self.shares(rows(self.perf("--buildid-dir", cache, *REPORT, "-i", data)), version)
         for name in ("spin_lock", "leaf_work", "lib_hash"):
             self.annotated("--buildid-dir", cache, "annotate", "--stdio", "-i", data, "-s", name)
 
     def test_home_cache(self, version):
-        """The same with perf's own place for it, and filled twice."""
+        """The same with perf's default cache, filled twice."""
         data = os.path.join(self.folder, f"home{version}.data")
         command = [KSCOPE, "convert", os.path.join(self.folder, f"kpdata{version}"), "-k",
                    self.machine.kernel, "--symfs", self.machine.root, "--buildid-cache", "-o", data]
@@ -279,16 +272,16 @@ class Tests:
         shutil.rmtree(os.path.join(self.folder, ".debug"))
 
     def test_pipe(self, version):
-        """stdin to stdout, as the old tool's default was."""
+        """From stdin to stdout, the default of the original tool."""
         with open(os.path.join(self.folder, f"kpdata{version}"), "rb") as f:
             done = subprocess.run([KSCOPE, "kprof2perf", "-k", self.machine.kernel], stdin=f,
                                   capture_output=True, check=False, env=self.env)
         with open(self.data[version], "rb") as f:
-            check(done.returncode == 0 and done.stdout == f.read(), "not the same bytes")
-        check(done.stderr == b"", done.stderr)
+            need(done.returncode == 0 and done.stdout == f.read(), "not the same bytes")
+        need(done.stderr == b"", done.stderr)
 
     def test_host_files(self, version):
-        """A file of this machine at the path of one of that machine is not it."""
+        """A file of this machine is not used for a path of the recorded machine."""
         path = os.path.join(self.folder, "host.kpdata")
         with open(path, "wb") as f:
             f.write(kp.mapping(1, 5, 0x400000, 0x1000, 0, "/bin/sh") +
@@ -296,10 +289,10 @@ class Tests:
         data = os.path.join(self.folder, "host.data")
         run([KSCOPE, "kprof2perf", "-i", path, "-o", data], env=self.env)
         out = self.perf("buildid-list", "-i", data)
-        check(out.split() == ["/bin/sh"], f"a build id of this machine: {out}")
+        need(out.split() == ["/bin/sh"], f"a build id of this machine: {out}")
 
     def test_histogram(self, version):
-        """The oldest table: its addresses, with the kernel's whole names."""
+        """The oldest table: its addresses get the kernel's complete names."""
         path, data = os.path.join(self.folder, "histogram"), os.path.join(self.folder, "h.data")
         ticks = {"spin_lock": 100 * version, "rx_packet": 100}
         with open(path, "w", encoding="ascii") as f:
@@ -310,7 +303,7 @@ class Tests:
         found = rows(self.perf(*REPORT, "-i", data, "--vmlinux", self.machine.kernel))
         want = {name: (round(nr / (version + 1), 2), "akaros", "[kernel.kallsyms]", "[k]")
                 for name, nr in ticks.items()}
-        check(found == want, f"{found}")
+        need(found == want, f"{found}")
 
 
 NAMES = [name for name in vars(Tests) if name.startswith("test_")]
@@ -320,22 +313,15 @@ def main():
     missing = [tool for tool in ("perf", "clang", "ld.lld", "nm", "readelf", "objdump")
                if not shutil.which(tool)]
     if missing:
-        print(f"skip akaros_perf: no {', '.join(missing)}")
-        return 0
-    failed = False
+        skip("akaros_perf", f"no {', '.join(missing)}")
+        finish()
     with tempfile.TemporaryDirectory() as folder:
         tests = Tests(folder)
         for version in (1, 2, 3):
             for name in NAMES:
-                label = f"akaros_v{version}_{name[5:]}"
-                try:
-                    getattr(tests, name)(version)
-                    print(f"ok {label}")
-                except (Failed, subprocess.SubprocessError) as error:
-                    failed = True
-                    print(f"not ok {label}: {error}")
-    return failed
+                passes(f"akaros_v{version}_{name[5:]}", getattr(tests, name), version)
+    finish()
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Maestro's data through the drop-in, the flame graphs, the folded text and the allocation report,
-against a model of the same made here: kernels of 32 and 64 bits with Rust names, known stacks.
+"""Maestro's data through the drop-in, flame graphs, folded text and the allocation report, against
+a model of each: kernels of 32 and 64 bits with Rust names, and known stacks.
 """
 import json
 import os
@@ -13,12 +13,8 @@ import sys
 import tempfile
 import xml.etree.ElementTree as ElementTree
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..'))
-from lib import svg_numbers
-
-KSCOPE = os.path.abspath(os.environ.get('KSCOPE', 'build/kscope'))
-SVG = '{http://www.w3.org/2000/svg}'
-failures = 0
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from kit import KSCOPE, finish, passes, skip, svg
 
 # Mangled name, name shown, size; None: an assembler label without a size.
 FUNCTIONS = [
@@ -57,7 +53,7 @@ class Kernel:
                        check=True)
 
     def chain(self, *names):
-        """Addresses inside the functions; numbers stay as they are."""
+        """Addresses in the functions of these names; numbers are not changed."""
         return [self.at[it] + 5 if isinstance(it, str) else it for it in names]
 
 
@@ -71,7 +67,7 @@ def trace(name, op, ptr, size, ips):
 
 
 def split(names):
-    """As pass/split is documented: stacks, root first."""
+    """The stacks of a record, root first, split as pass/split is documented."""
     stacks, ended = [], True
     for i, it in enumerate(names):
         label = it == 'isr_32' and i > 0
@@ -89,7 +85,7 @@ def split(names):
 
 
 def original_total(names):
-    """How many stacks Maestro's own aggregator counts in a record: runs of sized symbols."""
+    """The number of stacks that Maestro's own aggregator counts: runs of sized symbols."""
     runs, inside = 0, False
     for it in names:
         named = isinstance(it, str) and it != 'isr_32'
@@ -100,26 +96,9 @@ def original_total(names):
 
 def svg_stacks(path):
     root = ElementTree.parse(path).getroot()
-    data = {it.get('class'): it.text or '' for it in root.iter(SVG + 'metadata')}
-    if 'frames' not in data:
-        return {}, root
-    names = data['names'].split('\n')
-    flat = list(svg_numbers(data['looks']))
-    looks = [names[flat[i]] for i in range(0, len(flat), 4)]
-    stream = svg_numbers(data['frames'])
-    way, stacks, first = [], {}, True
-    for head in stream:
-        if first:
-            next(stream)
-        else:
-            way = way[:len(way) - head // 4]
-            way.append(looks[next(stream)])
-        first = False
-        own = next(stream) if head & 1 else 0
-        assert not head & 2, 'frames were left out'
-        if own:
-            stacks[tuple(way)] = own
-    return stacks, root
+    frames = svg.frames(root)
+    assert not any(hidden for _, _, hidden in frames), 'frames were left out'
+    return {path: own for path, own, _ in frames if own}, root
 
 
 def run(*args, cwd=None, code=0):
@@ -147,16 +126,16 @@ RECORDS = [
     [MAIN],
     [ALLOC, OPEN, MAIN],
     [IDLE, MAIN],
-    [TICK, FIRE, ISR, OPEN, MAIN],           # an interrupt came in while a file was opened
-    [TICK, FIRE, 0x1234, IDLE, MAIN],        # through code that has no symbol
-    [TICK, ISR, ISR, FIRE, ISR, MAIN, 0, 0], # twice over, and zeros at the end
-    [ISR],                                   # the pc itself in assembly
+    [TICK, FIRE, ISR, OPEN, MAIN],           # an interrupt while a file was opened
+    [TICK, FIRE, 0x1234, IDLE, MAIN],        # through code without a symbol
+    [TICK, ISR, ISR, FIRE, ISR, MAIN, 0, 0], # two interrupts, and zeros at the end
+    [ISR],                                   # the pc is in assembly
     [ISR, MAIN],
     [OUTSIDE],
     [OUTSIDE, OUTSIDE + 64, 0],
     [OUTSIDE, MAIN],
     [MAIN] * 64,
-    [ALLOC, 0xfffffffffffff000 + 17, MAIN],  # garbage that reads as a marker
+    [ALLOC, 0xfffffffffffff000 + 17, MAIN],  # garbage that looks like a marker
 ]
 
 
@@ -174,7 +153,7 @@ def cpu(kernel, folder):
     assert f'{sum(wanted.values()):,} samples' in ''.join(root.itertext())
     assert folded(path, kernel, '-f', 'maestro') == wanted
     assert folded(path, kernel) == wanted, 'not recognised'
-    # The original counts the same but for records in no function and a pc in assembly.
+    # The original does not count records without a function and those whose pc is in assembly.
     more = sum(it[0] == ISR and (len(it) == 1 or it[1] == ISR) or
                not any(isinstance(frame, str) for frame in it) for it in names)
     assert sum(wanted.values()) == sum(map(original_total, names)) + more
@@ -183,7 +162,7 @@ def cpu(kernel, folder):
 
 
 class Model:
-    """The allocator's books, in the plainest way."""
+    """A simple model of what kscope alloc computes for one allocator."""
 
     def __init__(self):
         self.blocks, self.freed = {}, set()
@@ -224,7 +203,7 @@ class Model:
 
 
 def some_allocations(kernel, seed, nr, page=1):
-    """(op, ptr, size, stack) of one allocator, with a few wrongs in it; and the books."""
+    """The model, and the events [(op, ptr, size, stack)], of one allocator."""
     rng = random.Random(seed)
     stacks = [(ALLOC, OPEN, MAIN), (ALLOC, FIRE, MAIN), (ALLOC, IDLE), (ALLOC, MAIN)]
     model, events = Model(), []
@@ -267,9 +246,9 @@ def mem(kernel, folder):
         wanted = total(((name,) + stack, number) for name, model in books.items()
                        for stack, number in getattr(model, field).items())
         assert folded(path, kernel, '--value', value) == wanted, value
-    told = json.loads(run(KSCOPE, 'alloc', path, '--kernel', kernel.path, '--json',
+    report = json.loads(run(KSCOPE, 'alloc', path, '--kernel', kernel.path, '--json',
                           '--live-over-time', '64').stdout)
-    for heap in told['allocators']:
+    for heap in report['allocators']:
         model = books[heap['name']]
         assert heap['allocs'] == sum(model.allocs.values())
         assert heap['frees'] == model.frees and heap['resizes'] == model.resizes
@@ -279,7 +258,7 @@ def mem(kernel, folder):
         leaks = total((tuple(reversed(it['stack'])), it['bytes']) for it in heap['never_freed'])
         assert leaks == total(model.sites.items())
         assert not heap['findings'] and not heap['guesses']
-    assert {it['name'] for it in told['allocators']} == set(books)
+    assert {it['name'] for it in report['allocators']} == set(books)
 
 
 def wrongs(kernel, folder):
@@ -288,7 +267,7 @@ def wrongs(kernel, folder):
     events = [(0, 0x1000, 64), (2, 0x1000, 0), (2, 0x1000, 0),    # freed twice
               (2, 0x5000, 0),                                     # never allocated
               (0, 0x2000, 100), (0, 0x2000, 7),                   # a free was missed
-              (1, 0x7000, 10)]                                    # resized out of nowhere
+              (1, 0x7000, 10)]                                    # resize of an unknown pointer
     data = [trace('malloc', op, ptr, size, stack) for op, ptr, size in events]
     with open(path, 'wb') as out:
         out.write(b''.join(data))
@@ -309,7 +288,7 @@ def wrongs(kernel, folder):
 
 
 def moved(kernel, folder):
-    """A resize that moved the block: the free comes under a pointer nobody announced."""
+    """A resize moves the block: the free has a pointer that no event announced."""
     path = os.path.join(folder, 'moved')
     stack, other = kernel.chain(ALLOC, OPEN, MAIN), kernel.chain(ALLOC, MAIN)
     events = [(0, 0x1000, 64, stack), (1, 0x1000, 128, stack), (2, 0x3000, 0, other),
@@ -339,7 +318,7 @@ def names_stay_in_the_folder(kernel, folder):
 
 
 def damage_costs_little(kernel, folder):
-    """Lost bytes in the serial line cost the records they are in, and no other."""
+    """Bytes that the serial line lost damage the records that they are in, and no others."""
     rng = random.Random(9)
     good = [trace('malloc', 0, 0x1000 + 64 * i, 16, kernel.chain(ALLOC, OPEN, MAIN))
             for i in range(1000)]
@@ -378,28 +357,20 @@ def usage(kernel, folder):
     os.unlink(link)
 
 
-def test(body, arch, kernel):
-    global failures
-    name = f'maestro_svg.{body.__name__}.{arch}'
-    with tempfile.TemporaryDirectory() as folder:
-        try:
-            body(kernel, folder)
-            print('ok', name)
-        except Exception as error:
-            failures += 1
-            print(f'not ok {name}: {type(error).__name__} {str(error)[:2000]}')
+def main():
+    missing = [tool for tool in ('clang', 'ld.lld') if not shutil.which(tool)]
+    if missing:
+        skip('maestro_svg', f'no {" ".join(missing)}')
+        finish()
+    with tempfile.TemporaryDirectory() as top:
+        for arch in BASES:
+            kernel = Kernel(arch, top)
+            for test in (cpu, mem, wrongs, moved, names_stay_in_the_folder, damage_costs_little,
+                         usage):
+                with tempfile.TemporaryDirectory() as folder:
+                    passes(f'maestro_svg.{test.__name__}.{arch}', test, kernel, folder)
+    finish()
 
 
-if not os.path.exists(KSCOPE):
-    print(f'skip maestro_svg: {KSCOPE} is not built')
-    sys.exit(0)
-for tool in ('clang', 'ld.lld'):
-    if not shutil.which(tool):
-        print(f'skip maestro_svg: no {tool}')
-        sys.exit(0)
-with tempfile.TemporaryDirectory() as top:
-    for arch_ in BASES:
-        kernel_ = Kernel(arch_, top)
-        for each in (cpu, mem, wrongs, moved, names_stay_in_the_folder, damage_costs_little, usage):
-            test(each, arch_, kernel_)
-sys.exit(1 if failures else 0)
+if __name__ == '__main__':
+    main()

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Recordings made here and now by perf record: kscope's samples are those of perf script.
+"""Records with perf record, and compares kscope's samples with those of perf script.
 
-Compared sample by sample: time, cpu, pid, tid, task name, event, period, the address and binary
-of every frame, and its symbol where both have one. What may differ, and why, is in explained().
-Whole machines are recorded, so this runs alone; of programs that just happened to run, with whatever
-is in their memory and files, frames are not compared.
+It compares of each sample time, cpu, pid, tid, task name, event, period, the address and binary of
+every frame, and its symbol if both have one. explained() has the differences that are intended.
+The test records whole machines, so it runs alone. It does not compare the frames of programs that
+happened to run at the same time, whose memory and files it does not know.
 """
 import os
 import re
@@ -13,8 +13,8 @@ import subprocess
 import sys
 import tempfile
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-import perftest as t
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from kit import finish, kscope, no_problems, perf, run, skip
 
 RECORDINGS = [
     # name, arguments of perf record, what the program does
@@ -34,34 +34,34 @@ RECORDINGS = [
     ("DWARF, small stack", ["-e", "cpu-clock", "--call-graph", "dwarf,1024"], "TL"),
     ("DWARF, forks", ["-e", "cpu-clock", "--call-graph", "dwarf"], "FL"),
 ]
-LEAST = 5  # samples: a tenth of what a machine has that is not fast
+LEAST = 5  # samples: a tenth of what a slow machine records
 
 
 def in_folded(name):
-    """As a frame of folded text, where our names are from: a semicolon ends a frame there."""
+    """A name as it is in folded text, where our names come from and a semicolon ends a frame."""
     return name.replace(";", ":")
 
 
 def explained(i, ours, theirs, name):
-    """Is a difference between our name and perf's for frame i one that we mean?"""
+    """Whether the difference between our name and perf's for frame i is intended."""
     _, symbol, offset, dso = theirs[i]
     symbol = in_folded(symbol.split("@")[0])
     if symbol == "[unknown]" or name == "[unknown]" or "+0x" in name:
-        return True  # one of both does not know
-    # A call at the very end of a function: perf looks for the return address, which is already
-    # in the next function; kscope looks for the call.
+        return True  # one of the two has no name
+    # A call at the very end of a function: perf looks up the return address, which is in the next
+    # function; kscope looks up the call.
     if i > 0 and offset == 0:
         return True
-    # DWARF names the function of the source, the symbol table its clone or its part.
+    # DWARF has the name of the source, the symbol table that of a clone or a part.
     if symbol.split(".")[0] == name.split(".")[0]:
         return True
-    # perf leaves out the parameters and the result of C++ functions, and does not demangle Rust.
+    # perf omits the parameters and the result of C++ functions, and does not demangle Rust.
     if symbol + "(" in name or symbol.startswith("_R"):
         return True
     return same_address(symbol, name, dso)
 
 
-ALIASES = {}  # by binary: a name's addresses
+ALIASES = {}  # {binary: {name: addresses}}
 
 
 def symbols_of(dso):
@@ -69,12 +69,12 @@ def symbols_of(dso):
         with open("/proc/kallsyms") as f:
             return [line.split()[2::-2] for line in f]
     files, pairs = [dso], []
-    notes = t.run(["readelf", "-n", dso]).stdout.decode()
+    notes = run("readelf", "-n", dso).stdout
     found = re.search(r"Build ID: (..)(\S+)", notes)
     if found:
         files.append("/usr/lib/debug/.build-id/%s/%s.debug" % found.groups())
     for file in files:
-        for line in t.run(["readelf", "-sW", file]).stdout.decode().splitlines():
+        for line in run("readelf", "-sW", file).stdout.splitlines():
             words = line.split()
             if len(words) == 8 and words[3] in ("FUNC", "NOTYPE", "IFUNC"):
                 pairs.append((words[7].split("@")[0], words[1]))
@@ -82,18 +82,18 @@ def symbols_of(dso):
 
 
 def demangled(pairs):
-    """With and without parameters, as kscope and perf have them."""
+    """The names with parameters, as kscope has them, and without, as perf has them."""
     mangled = [p for p in pairs if p[0].startswith("_Z")]
     text = "\n".join(p[0] for p in mangled).encode()
     result = []
     for args in ((), ("-p",)):
-        names = t.run(["c++filt", *args], input=text).stdout.decode().split("\n")
+        names = run("c++filt", *args, input=text).stdout.split("\n")
         result += [(name, p[1]) for name, p in zip(names, mangled)]
     return result
 
 
 def same_address(a, b, dso):
-    """Two names of one address: perf and kscope may prefer different ones."""
+    """Whether both names have the same address: perf and kscope may prefer different ones."""
     if dso not in ALIASES:
         ALIASES[dso] = {}
         for name, address in symbols_of(dso):
@@ -105,11 +105,11 @@ OUTERMOST = {"_start", "_dl_start", "_dl_start_user", "clone3", "__clone3", "__G
 
 
 def as_perf_prints(ours, theirs, unwound):
-    """Address and binary of our frames, as perf 6.1 would print them."""
+    """Address and binary of our frames, as perf 6.1 prints them."""
     result = []
     for i, frame in enumerate(ours.frames):
-        address = t.relative(frame, theirs.one_line)
-        # What perf has unwound it prints as the address of the call, not of the return.
+        address = perf.relative(frame, theirs.one_line)
+        # perf prints a frame that it has unwound with the address of the call, not of the return.
         first = i == 0 or ours.frames[i - 1][1] != frame[1]
         if unwound and frame[1] == "user" and not first:
             address -= 1
@@ -126,27 +126,27 @@ def in_order(few, many):
 
 
 def same_frames(ours, theirs, unwound, child, names):
-    """Makes theirs.frames as long as ours; what is wrong, or None."""
-    # An empty chain: perf prints no frame, kscope keeps the sampled pc.
+    """The difference, or None. Makes theirs.frames as long as ours."""
+    # An empty chain: perf prints no frame, kscope prints the sampled pc.
     if not theirs.frames and len(ours.frames) == 1:
         return None
-    # A value that looks like a context and is none, from following a frame pointer that was
-    # no such: perf then throws the whole chain away.
+    # A value that looks like a context marker, because the kernel followed a register that is not a
+    # frame pointer: perf discards the whole chain.
     if not theirs.frames and any(f[1] == "none" for f in ours.frames):
         return None
     if unwound:
-        # Where the copy of the stack ends, perf with libunwind has one more frame at address -1.
+        # At the end of the copied stack, perf with libunwind adds a frame at address -1.
         real = [f for f in theirs.frames if f[0] != (1 << 64) - 1]
         cut = len(real) < len(theirs.frames)
         theirs.frames = real
     mine = as_perf_prints(ours, theirs, unwound)
     if unwound and cut and len(mine) == len(theirs.frames) + 1:
-        mine.pop()  # and perf takes the last word of the copy for outside
+        mine.pop()  # perf does not read the last word of the copy
     if unwound and child and len(mine) > len(theirs.frames):
-        # After fork and exec libunwind in perf often finds no rules any more and follows frame
-        # pointers, which leaves frames out and ends in something that is none. Ours must reach
-        # the outermost function, and have all that perf has. (Records of the fork or the exec
-        # may be lost: all but the first process count.)
+        # After fork and exec, libunwind in perf often finds no rules and follows frame pointers,
+        # which omits frames and ends at an address that is not a frame. Our chain must reach the
+        # outermost function and have all frames of perf's. (Records of the fork or the exec may be
+        # lost: this applies to all processes but the first.)
         real = [f[0] for f in theirs.frames if f[1] != "[unknown]"]
         if names[-1] in OUTERMOST and in_order(real, [f[0] for f in mine]):
             theirs.frames = []
@@ -164,11 +164,11 @@ def same_frames(ours, theirs, unwound, child, names):
 
 
 def compare(path, folder, cpu, unwound):
-    theirs, view = t.perf_samples(path, cpu), t.View(path)
+    theirs, view = perf.perf_samples(path, cpu), perf.View(path)
     problems = []
     if view.code or (view.stderr and "the recording itself lost" not in view.stderr):
         problems.append("kscope exits with %d: %s" % (view.code, view.stderr.strip()))
-    # perf's unit of cpu-clock, ms, is that of perf stat: weights are ns.
+    # perf's unit of cpu-clock, ms, belongs to perf stat: weights are ns.
     if any(line.startswith("source ") and " unit=" in line for line in view.lines):
         problems.append("a unit that the weights do not have")
     own = sum(sample.comm == "load" for sample in theirs)
@@ -201,16 +201,15 @@ def compare(path, folder, cpu, unwound):
 
 
 def kcore(folder, load):
-    """As perf record --kcore leaves it; there may be no /proc/kcore here, but that is not read."""
+    """A folder as perf record --kcore writes it, but without kcore, which is not read."""
     path = os.path.join(folder, "kcore.data")
     os.makedirs(os.path.join(path, "kcore_dir"))
-    t.run(["perf", "record", "-q", "-e", "cpu-clock", "-g", "-a", "-o", os.path.join(path, "data"),
-           load, "SL"])
-    before = t.run([t.KSCOPE, "convert", path, "-t", "folded", "-o", "-"]).stdout.decode()
+    perf.record(os.path.join(path, "data"), ["-e", "cpu-clock", "-g", "-a"], load, "SL")
+    before = kscope("convert", path, "-t", "folded", "-o", "-").stdout
     with open("/proc/kallsyms") as f, open(os.path.join(path, "kcore_dir/kallsyms"), "w") as to:
         for line in f:
             to.write(line.replace(" do_syscall_64", " renamed_in_the_folder"))
-    after = t.run([t.KSCOPE, "convert", path, "-t", "folded", "-o", "-"]).stdout.decode()
+    after = kscope("convert", path, "-t", "folded", "-o", "-").stdout
     if "do_syscall_64" not in before:
         return ["no system call was sampled"]
     if "renamed_in_the_folder" not in after or "do_syscall_64" in after:
@@ -219,46 +218,45 @@ def kcore(folder, load):
 
 
 def vdso(folder, load):
-    """perf keeps a copy of it, with its symbols, when it has recorded something there."""
+    """perf keeps a copy of the vdso and its symbols if it recorded samples in it."""
     path = os.path.join(folder, "vdso.data")
-    t.run(["perf", "record", "-q", "-e", "cpu-clock", "-o", path, load, "V"])
-    theirs = {f[1] for s in t.perf_samples(path, False) for f in s.frames if f[3] == "[vdso]"}
-    ours = t.run([t.KSCOPE, "convert", path, "-t", "folded", "-o", "-"]).stdout.decode()
+    perf.record(path, ["-e", "cpu-clock"], load, "V")
+    theirs = {f[1] for s in perf.perf_samples(path, False) for f in s.frames if f[3] == "[vdso]"}
+    ours = kscope("convert", path, "-t", "folded", "-o", "-").stdout
     missing = [name for name in theirs if ";%s " % name not in ours]
     return ["no %s in %s" % (missing, ours)] if missing else []
 
 
 def main():
-    report = t.Report()
-    why = t.why_not()
+    why = perf.why_not()
     if why:
-        report.skip("perf record", why)
-        return 0
+        skip("perf record", why)
+        finish()
     with tempfile.TemporaryDirectory(prefix="kscope-perf-") as folder:
-        load = t.build(folder)
+        load = perf.build(folder)
         for name, args, what in RECORDINGS:
             path = os.path.join(folder, "perf.data")
-            made = t.run(["perf", "record", "-q", *args, "-o", path, load, what])
+            made = perf.record(path, args, load, what)
             if made.returncode:
-                report.skip(name, "perf record says " + made.stderr.decode().strip()[:200])
+                skip(name, "perf record says " + made.stderr.strip()[:200])
                 continue
             cpu = "-a" in args or "--sample-cpu" in args
-            report.check(name, compare(path, folder, cpu, "dwarf" in " ".join(args)))
+            no_problems(name, compare(path, folder, cpu, "dwarf" in " ".join(args)))
         path = os.path.join(folder, "pipe.data")
         with open(path, "wb") as f:
             subprocess.run(["perf", "record", "-q", "-e", "cpu-clock", "-g", "-a", "-o", "-", load,
                             "TFSL"], stdout=f, stderr=subprocess.DEVNULL)
-        report.check("pipe", compare(path, folder, True, False))
+        no_problems("pipe", compare(path, folder, True, False))
         path = os.path.join(folder, "threads.data")
-        made = t.run(["perf", "record", "-q", "--threads", "-e", "cpu-clock", "-g", "-a", "-o",
-                      path, load, "TFSL"])
+        made = perf.record(path, ["--threads", "-e", "cpu-clock", "-g", "-a"], load, "TFSL")
         if made.returncode:
-            report.skip("folder of several streams", made.stderr.decode().strip()[:200])
+            skip("folder of several streams", made.stderr.strip()[:200])
         else:
-            report.check("folder of several streams", compare(path, folder, True, False))
-        report.check("folder with kallsyms", kcore(folder, load))
-        report.check("code of the kernel in processes", vdso(folder, load))
-    return 1 if report.failed else 0
+            no_problems("folder of several streams", compare(path, folder, True, False))
+        no_problems("folder with kallsyms", kcore(folder, load))
+        no_problems("code of the kernel in processes", vdso(folder, load))
+    finish()
 
 
-sys.exit(main())
+if __name__ == "__main__":
+    main()

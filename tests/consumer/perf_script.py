@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""perf script's text, in the variations that this perf can print, read by kscope: the samples are
-those that perf printed, and those that kscope reads from the perf.data itself."""
+"""kscope reads the text of perf script, in the variations that this perf can print: its samples are
+those of perf, and those that kscope reads from perf.data."""
 import collections
 import os
 import sys
 import tempfile
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-import perftest as t
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from kit import finish, kscope, no_problems, perf, run, skip
 
 VARIATIONS = [
     ("default", []),
@@ -30,7 +30,7 @@ def folded(text):
 
 
 def expected(samples):
-    """What the text means, by the rules that perfscript.c has for frames without a name."""
+    """The stacks of the text, by the rules of perfscript.c for frames without a name."""
     stacks = collections.Counter()
     several = len({s.event for s in samples}) > 1
     for s in samples:
@@ -52,44 +52,43 @@ def differences(ours, theirs):
 
 
 def main():
-    report = t.Report()
-    why = t.why_not()
+    why = perf.why_not()
     if why:
-        report.skip("perf script", why)
-        return 0
+        skip("perf script", why)
+        finish()
     with tempfile.TemporaryDirectory(prefix="kscope-script-") as folder:
-        load = t.build(folder)
+        load = perf.build(folder)
         for name, args in (("chains", ["-g"]), ("single lines", [])):
             path = os.path.join(folder, "perf.data")
-            t.run(["perf", "record", "-q", "-e", "cpu-clock,page-faults", "--sample-cpu", *args,
-                   "-o", path, load, "TFSL"])
-            samples = t.perf_samples(path)
-            view = t.View(path)
+            perf.record(path, ["-e", "cpu-clock,page-faults", "--sample-cpu", *args], load, "TFSL")
+            samples = perf.perf_samples(path)
+            view = perf.View(path)
             for variation, more in VARIATIONS:
                 text = os.path.join(folder, "perf.txt")
                 inline = ["--no-inline"] if more is not None else []
-                made = t.run(["perf", "script", "-i", path, *inline, *(more or [])])
+                made = run("perf", "script", "-i", path, *inline, *(more or []), binary=True)
                 with open(text, "wb") as f:
                     f.write(made.stdout)
                 title = "%s, %s" % (name, variation)
                 if not made.stdout:
-                    report.skip(title, made.stderr.decode().strip()[:100])
+                    skip(title, made.stderr.decode().strip()[:100])
                     continue
-                result = t.run([t.KSCOPE, "convert", text, "-t", "folded", "-o", "-"])
+                done = kscope("convert", text, "-t", "folded", "-o", "-")
                 problems = []
-                if result.returncode or result.stderr:
-                    problems.append("kscope says " + result.stderr.decode().strip())
+                if done.returncode or done.stderr:
+                    problems.append("kscope says " + done.stderr.strip())
                 if more is not None:
-                    problems += differences(folded(result.stdout.decode()), expected(samples))
-                dump = t.View(text)
+                    problems += differences(folded(done.stdout), expected(samples))
+                dump = perf.View(text)
                 if len(dump.samples) != len(view.samples):
                     problems.append("%d samples of %d" % (len(dump.samples), len(view.samples)))
                 for a, b in zip(dump.samples, view.samples):
                     same = abs(a.time - b.time) < 1000 and a.tid == b.tid and a.event == b.event
                     if not same or (variation != "no period" and a.period != b.period):
                         problems.append("%r is not %r" % (a.key(), b.key()))
-                report.check(title, problems)
-    return 1 if report.failed else 0
+                no_problems(title, problems)
+    finish()
 
 
-sys.exit(main())
+if __name__ == "__main__":
+    main()

@@ -1,27 +1,28 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""seL4 samples with a known truth: what perf, Perfetto and hotspot read from our perf.data."""
+"""seL4 samples whose stacks are known: perf, Perfetto and hotspot read them from our perf.data."""
 import json
 import os
 import re
 import shutil
 import sys
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from lib import DEMO, ROOT, TOOLS, check, equal, finish, kscope, read_folded, run, scratch
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from kit import DEMO, KSCOPE, ROOT, TOOLS, check, equal, finish, kscope, read_folded, run, scratch
 
 GENERATE = os.path.join(ROOT, "demo", "sel4", "generate.py")
-FORMS = {"json": "samples.json", "json-last": "samples.json", "json2": "samples.json", "pb": "samples.pb", "serial": "samples.txt"}
+FORMS = {"json": "samples.json", "json-last": "samples.json", "json2": "samples.json",
+         "pb": "samples.pb", "serial": "samples.txt"}
 ELF_OPTIONS = ["--elf", "1=hasher.elf", "--elf", "2=sorter.elf", "--elf", "52=echo.elf"]
 
 
 def perf(*words):
-    """perf must not say anything on stderr: that is where its warnings go."""
+    """Runs perf; its warnings are on stderr."""
     return run("perf", *words, env=dict(os.environ, PAGER="cat", PERF_PAGER="cat"))
 
 
 def leaves(truth):
-    """{(program, function): samples} of the stacks' last frames."""
+    """{(program, function): samples} of the last frames."""
     out = {}
     for stack, count in truth.items():
         frames = stack.split(";")
@@ -49,7 +50,7 @@ def test_report(name, data, truth):
 
 
 def test_script(name, data, truth):
-    """The stacks as perf script prints them, every frame with its name."""
+    """Compares the stacks that perf script prints, with the name of every frame."""
     done = perf("script", "-i", data, "-F", "comm,pid,time,event,period,ip,sym")
     stacks = {}
     for block in done.stdout.strip().split("\n\n"):
@@ -110,7 +111,7 @@ def test_form(folder, form, pages):
     made = run(sys.executable, GENERATE, elfs, work, "--form", form)
     if not check(f"{name}: samples are made", made.returncode == 0, made.stderr):
         return
-    if form == "json2":  # its mapping lies beside the binaries
+    if form == "json2":  # its mapping file is in the folder of the binaries
         for elf in os.listdir(elfs):
             shutil.copy(os.path.join(elfs, elf), work)
         elfs = work
@@ -135,7 +136,7 @@ def test_form(folder, form, pages):
         with open(data, "rb") as a, open(again, "rb") as b:
             check(f"{name}: the same bytes every time", a.read() == b.read())
         drop_in = os.path.join(work, "toperf")
-        os.symlink(os.path.abspath(os.environ.get("KSCOPE", "build/kscope")), drop_in)
+        os.symlink(KSCOPE, drop_in)
         done = run(drop_in, "-s", source, "-b", elfs, "-o", again)
         with open(data, "rb") as a, open(again, "rb") as b:
             check(f"{name}: toperf as a drop-in", done.returncode == 0 and a.read() == b.read(),

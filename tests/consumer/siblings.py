@@ -9,13 +9,14 @@ import subprocess
 import sys
 import tempfile
 
-KSCOPE = os.path.abspath(os.environ.get('KSCOPE', 'build/kscope'))
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from kit import finish, kscope, passes, skip
+
 BASE = 0x43e00000
-# U-Boot's functions need not start where its trace can tell: at a multiple of 16.
+# U-Boot's trace has addresses in units of 16 bytes; functions may start anywhere.
 FUNCTIONS = [('start', 0x0, 0x44), ('board_init', 0x44, 0x58), ('do_boot', 0x9c, 0x31),
              ('puts', 0xcd, 0x26), ('udelay', 0xf3, 0x70), ('memcpy', 0x163, 0x40)]
 HIGH = 0xffffffff00000000  # added for the kernels of Managarm and qperf
-failures = 0
 
 
 def build(folder, base, name):
@@ -32,15 +33,14 @@ def build(folder, base, name):
 
 
 def folded(path, elf, *options):
-    done = subprocess.run([KSCOPE, 'convert', path, '--kernel', elf, '-t', 'folded', '-o', '-',
-                           *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=True)
-    assert not done.stderr, done.stderr
+    done = kscope('convert', path, '--kernel', elf, '-t', 'folded', '-o', '-', *options)
+    assert done.returncode == 0 and not done.stderr, (done.returncode, done.stderr)
     return {tuple(line.rpartition(' ')[0].split(';')): int(line.rpartition(' ')[2])
-            for line in done.stdout.decode().splitlines()}
+            for line in done.stdout.splitlines()}
 
 
 def some_stacks(base):
-    """(names root first, addresses leaf first): the leaf anywhere, callers behind a call."""
+    """Yields (names root first, addresses leaf first); a caller's address is behind a call."""
     rng = random.Random(4)
     for _ in range(500):
         chosen = [rng.choice(FUNCTIONS) for _ in range(rng.randint(1, 9))]
@@ -64,7 +64,7 @@ def write(folder, data):
 
 
 def varint(value):
-    """As Rust's bincode packs a number."""
+    """A number in the encoding of Rust's bincode."""
     if value < 251:
         return bytes([value])
     size = 2 if value < 1 << 16 else 4 if value < 1 << 32 else 8
@@ -120,24 +120,16 @@ def uboot(folder):
     assert folded(write(folder, data), build(folder, BASE, 'low')) == counts(spent)
 
 
-def test(body):
-    global failures
-    with tempfile.TemporaryDirectory() as folder:
-        try:
-            body(folder)
-            print(f'ok siblings.{body.__name__}')
-        except Exception as error:
-            failures += 1
-            print(f'not ok siblings.{body.__name__}: {type(error).__name__} {str(error)[:500]}')
+def main():
+    missing = [tool for tool in ('clang', 'ld.lld') if not shutil.which(tool)]
+    if missing:
+        skip('siblings', f'no {" ".join(missing)}')
+        finish()
+    for test in (qperf, zephyr, managarm, uboot):
+        with tempfile.TemporaryDirectory() as folder:
+            passes(f'siblings.{test.__name__}', test, folder)
+    finish()
 
 
-if not os.path.exists(KSCOPE):
-    print(f'skip siblings: {KSCOPE} is not built')
-    sys.exit(0)
-for tool in ('clang', 'ld.lld'):
-    if not shutil.which(tool):
-        print(f'skip siblings: no {tool}')
-        sys.exit(0)
-for each in (qperf, zephyr, managarm, uboot):
-    test(each)
-sys.exit(1 if failures else 0)
+if __name__ == '__main__':
+    main()

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Several event sources, several cpus, losses and times: what the readers of perf.data see of them."""
+"""Several events and cpus, lost samples and times: how the readers of perf.data count them."""
 import json
 import os
 import re
 import sys
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from lib import DEMO, TOOLS, check, equal, finish, kscope, run, scratch
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from kit import DEMO, TOOLS, check, equal, finish, kscope, run, scratch
 
 ELF = os.path.join(DEMO, "4k", "hasher.elf")
 SOURCES = {1: ('type=4 config=0x11 period=1000', "cpu_cycles", 30),

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Kernels that nobody here wrote, from Debian, on two QEMUs: the work that they do is what shows.
+"""Records Debian's kernels on two QEMUs, and looks for the work that they do.
 
-Linux (amd64, arm64; without debug package, moved by KASLR) and GNU Mach (i386). tests/guests has
-the work: reading /dev/zero and /dev/urandom, hashing in busybox, a program with names; in Mach
-memory that is taken, touched and given back.
+The kernels are Linux (amd64, arm64; without debug package, moved by KASLR) and GNU Mach (i386).
+tests/guests has the work. Linux reads /dev/zero and /dev/urandom, hashes in busybox, and runs a
+program with symbols; Mach allocates, touches and frees memory.
 """
 import collections
 import hashlib
@@ -13,23 +13,22 @@ import math
 import os
 import sys
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-import guests
-import wire
-from lib import check, finish, kscope, read_folded, scratch
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from kit import check, finish, guests, kscope, read_folded, scratch, skip
+from kit.wire_read import Stream
 
-# By one of its callers, the function that must be on top below it.
+# {a caller: the function below it that must have the most samples}
 LINUX_WORK = {"amd64": {"read_zero": "clear_user_rep_good",
                         "get_random_bytes_user": "chacha_permute"},
               "arm64": {"read_zero": "__arch_clear_user",
                         "get_random_bytes_user": "chacha_permute"}}
-# Where stacks of Linux begin: in user mode, or at one of these.
+# The functions in which Linux's stacks begin, if they do not begin in user mode.
 LINUX_ROOTS = {"ret_from_fork", "secondary_startup_64_no_verify", "secondary_startup_64",
                "__secondary_switched", "__primary_switched"}
 
 
 def leaves(stacks, below=""):
-    """Samples by function, of the stacks that have `below` in them."""
+    """Samples by function, of the stacks in which `below` is a caller."""
     count = collections.Counter()
     for stack, samples in stacks.items():
         frames = stack.split(";")
@@ -47,10 +46,10 @@ def folded(path, *options):
 
 
 def record(guest, which, folder):
-    """The stacks of a boot, by samples and by weight, and what the guest said."""
+    """The stacks of a boot, by samples and by weight, and the guest's output."""
     out = os.path.join(folder, f"{guest.name}-{which}.kscope")
     boot = guests.record(guest, out, ["-F", "2000"], which)
-    # By host time nobody waits for the disk: what it is too slow for is lost, and counted.
+    # By host time QEMU does not wait for a slow disk: samples may be lost, and are counted.
     check(f"{guest.name}, {which}: runs to its end",
           boot.ended and guests.END in boot.serial and " lost," in boot.errors,
           f"{boot.code} {boot.errors} {boot.serial[-300:]}")
@@ -59,7 +58,7 @@ def record(guest, which, folder):
           ends.get("kernel_unwound", 0) > 500 and
           ends["kernel_unwound_to_end"] >= 0.95 * ends["kernel_unwound"],
           {key: value for key, value in ends.items() if "unwound" in key})
-    chance = wire.Stream(out).chance()
+    chance = Stream(out).chance()
     weighed = {stack: weight * chance for stack, weight in folded(out, "--weight").items()}
     return folded(out, "--samples"), weighed, boot.serial
 
@@ -86,7 +85,7 @@ def test_linux(architecture, which, folder):
 
 
 def test_linux_stacks(name, stacks):
-    """Of the programs' samples in the kernel, nearly all lead to where they came from."""
+    """Nearly all stacks of the programs' samples in the kernel begin in user mode or at a root."""
     whole = cut = 0
     examples = collections.Counter()
     for stack, samples in stacks.items():
@@ -117,7 +116,7 @@ def test_mach(which, folder):
 
 def main():
     if guests.missing():
-        print(f"skip debian_guests: {guests.missing()}")
+        skip("debian_guests", guests.missing())
         finish()
     with scratch() as folder:
         for which in guests.QEMUS:
@@ -127,4 +126,5 @@ def main():
     finish()
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The demo's kernel, whose work is known: what is recorded of it is what it does.
+"""Records the demo's kernel, whose work is known, and compares the recording with that work.
 
-Shares are tested with the numbers of samples that each function must get if they are drawn by
-chance: by instructions, with -icount, they are the same in every run, so the bound can be sharp; by
-host time it is wide.
+Shares are compared with the number of samples that each function gets at random: by instructions,
+with -icount, they are the same in every run, so the bound is narrow; by host time it is wide.
 """
 import collections
 import math
@@ -12,14 +11,13 @@ import os
 import re
 import sys
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-import guests
-import wire
-from lib import check, equal, finish, kscope, read_folded, run, scratch
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from kit import check, equal, finish, guests, kscope, read_folded, run, scratch, skip
+from kit.wire_read import Stream
 
 TASK = "kernel;task_start;task_run"
 TREE = ";".join(["checksum_tree"] * 4)
-# Every stack in which rounds are done: share of the 350 units that it has.
+# {stack that does work: its share of the 350 units}
 STACKS = {
     f"{TASK};compress_file;compress_block;find_match": 60,
     f"{TASK};compress_file;compress_block;encode_bits": 20,
@@ -35,13 +33,13 @@ BY_INSTRUCTIONS = ["--clock", "instructions", "--period", "100000"]
 
 
 def folded(path, *options):
-    """Counts of samples, for statistics, unless told otherwise."""
+    """The stacks, by the number of samples unless the options change that."""
     done = kscope("convert", path, "-t", "folded", "-o", "-", *(options or ["--samples"]))
     return read_folded(done.stdout) if done.stdout else {}
 
 
 def own(stacks):
-    """Without the firmware before the kernel, which has neither frame pointers nor CFI."""
+    """The stacks without those of the firmware, which has neither frame pointers nor CFI."""
     return {stack: n for stack, n in stacks.items() if "]+0x" not in stack}
 
 
@@ -50,7 +48,7 @@ def leaf(stack):
 
 
 def shares_are_known(name, stacks, sigmas, least):
-    """Each stack has its share of the samples, give or take `sigmas` standard deviations."""
+    """Checks that each stack has its share of the samples, within `sigmas` standard deviations."""
     got = {stack: sum(n for s, n in stacks.items() if s == stack) for stack in STACKS}
     busy = sum(got.values())
     wrong = []
@@ -63,15 +61,15 @@ def shares_are_known(name, stacks, sigmas, least):
 
 
 def stacks_are_whole(name, stacks):
-    """Whatever else there is is not in the leaves: a leaf is always seen with its whole stack."""
+    """Checks that the functions that work are only seen with their complete stacks."""
     leaves = {leaf(stack) for stack in STACKS}
     mine = {stack: n for stack, n in stacks.items() if leaf(stack) in leaves}
     cut = {stack: n for stack, n in mine.items() if stack not in STACKS}
     check(f"{name}, stacks", sum(cut.values()) <= sum(mine.values()) / 1000, cut)
 
 
-def ended(name, boot, told=", 0 lost,"):
-    return check(name, boot.code == 0 and "demo: end" in boot.serial and told in boot.errors,
+def ended(name, boot, lost=", 0 lost,"):
+    return check(name, boot.code == 0 and "demo: end" in boot.serial and lost in boot.errors,
                  f"{boot.code} {boot.errors} {boot.serial[-200:]}")
 
 
@@ -96,23 +94,23 @@ def test_shares(folder, machine):
 
 def test_host_time(folder, machine, which):
     out = os.path.join(folder, f"{machine}-host.kscope")
-    # By host time nobody waits for the disk.
+    # By host time QEMU does not wait for a slow disk.
     ended(f"{machine}, {which}: runs by host time",
           guests.record(guests.demo(machine, "nofp", words="scale=60"), out, ["-F", "2000"], which),
           " lost,")
-    chance = wire.Stream(out).chance()
+    chance = Stream(out).chance()
     stacks = {stack: weight * chance for stack, weight in folded(out, "--weight").items()}
     shares_are_known(f"{machine}, {which}: shares by host time", stacks, 7, 1)
     stacks_are_whole(f"{machine}, {which}: by host time", folded(out))
 
 
 def test_traps(folder, machine):
-    """From the timer's interrupt to the switch of tasks: stacks go through the trap."""
+    """From the timer's interrupt to the switch of tasks, stacks continue through the trap."""
     out = os.path.join(folder, f"{machine}-traps.kscope")
     handler = {"x86_64": ";trap_entry;trap;tick",
                "aarch64": ";trap_entry;trap;interrupt;tick"}[machine]
     for frames in ["fp", "nofp"]:
-        # On one cpu, where every interrupt finds another task to switch to.
+        # On one cpu, every interrupt switches to another task.
         guests.record(guests.demo(machine, frames, words="scale=5", cpus=1), out,
                       ["--clock", "instructions", "--period", "5", "--from", "tick",
                        "--to", "use_space"], "debian", guests.ICOUNT)
@@ -121,7 +119,7 @@ def test_traps(folder, machine):
             before, found, _ = stack.partition(handler)
             if not found:
                 continue
-            # Of a user program the kernel knows only where it was.
+            # Of a user program there is only the frame that was interrupted.
             if before in STACKS or before.count(";") == 1:
                 good += count
             else:
@@ -131,13 +129,13 @@ def test_traps(folder, machine):
 
 
 def truth(serial):
-    """{function: (calls, rounds)} as the guest tells them."""
+    """{function: (calls, rounds)} that the guest prints."""
     return {function: (int(calls), 1000 * int(rounds)) for function, calls, rounds
             in re.findall(r"^truth: \S+ (\S+) (\d+) (\d+)$", serial, re.M)}
 
 
 def disassemble(path, function):
-    """[(address, where it jumps to in the function or None)], up to the last return."""
+    """[(address, the target if it is a jump, or None)], up to the last return."""
     text = run("llvm-objdump", "-d", "--no-show-raw-insn", f"--disassemble-symbols={function}",
                path).stdout
     code, end = [], 0
@@ -149,7 +147,7 @@ def disassemble(path, function):
 
 
 def instructions(path, function, calls, rounds):
-    """What `calls` of a function execute that has one loop, `rounds` times in all, or none."""
+    """The instructions that `calls` of a function execute, with `rounds` of its loop in all."""
     code = disassemble(path, function)
     loops = [(target, address) for address, target in code if target is not None]
     if not loops:
@@ -159,15 +157,15 @@ def instructions(path, function, calls, rounds):
     return (len(code) - loop) * calls + loop * rounds
 
 
-# Functions with a loop over calls: how often it goes round in a call.
+# {function with a loop over calls: rounds of the loop in one call}
 CALL_LOOPS = {"compress_file": 8, "route_packets": 16, "cache_warm": 32}
-# Those of which the number of instructions is not known by calls and loops alone.
+# Functions whose instructions depend on more than calls and loops.
 BRANCHY = {"checksum_tree", "cache_insert", "kmalloc", "kfree"}
 USER = {"play_game", "throw_dice", "knit_sock", "knit_row", "knit_stitch"}
 
 
 def test_trace(folder, machine, frames, which, more=()):
-    """Every function has executed exactly the instructions that its calls and loops need."""
+    """Each function executed exactly the instructions of its calls and loops."""
     name = f"{machine}, {frames}, {which}{', icount' if more else ''}"
     out = os.path.join(folder, f"{machine}-trace.kscope")
     guest = guests.demo(machine, frames, words="scale=1")
@@ -203,7 +201,7 @@ def test_allocations(folder, machine, which):
 
 def main():
     if guests.missing():
-        print(f"skip demo_kernel: {guests.missing()}")
+        skip("demo_kernel", guests.missing())
         finish()
     with scratch() as folder:
         for machine in ["x86_64", "aarch64"]:
@@ -217,4 +215,5 @@ def main():
     finish()
 
 
-main()
+if __name__ == "__main__":
+    main()

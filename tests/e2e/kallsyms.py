@@ -1,20 +1,19 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Debian's kernels, as they are shipped, against what they say of themselves when they run."""
+"""The symbols of Debian's kernel images against the /proc/kallsyms of the running kernels."""
 import os
 import random
 import sys
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-import guests
-from lib import BUILD, check, equal, finish, run, scratch
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from kit import BUILD, check, equal, finish, guests, run, scratch, skip
 
 SYMTOOL = os.path.join(BUILD, "tests", "symtool")
 PLACETOOL = os.path.join(BUILD, "tests", "placetool")
 
 
 def own_names(text):
-    """{address: names} of the functions of the kernel itself, and modules left out."""
+    """{address: names} of the kernel's functions, without those of modules."""
     found = {}
     for line in text.splitlines():
         words = line.split()
@@ -24,7 +23,7 @@ def own_names(text):
 
 
 def compare(name, kernel, theirs):
-    """Every function at its place. Returns how far the kernel had moved."""
+    """Checks that every function is at its address. Returns how far the kernel was moved."""
     lines = run(SYMTOOL, "-l", kernel).stdout.splitlines()
     ours = {int(line.split()[0], 16): line.split()[1] for line in lines}
     slide = min(theirs) - min(ours)
@@ -44,9 +43,9 @@ def place(kernel, addresses):
 
 
 def ran(theirs, nr, seed):
-    """Addresses that could have run: a few function starts, and many others."""
+    """Addresses that could be sampled: a few starts of functions, and many others."""
     rng = random.Random(seed)
-    starts = sorted(theirs)[: len(theirs) * 3 // 4]  # not those that run only once, at the start
+    starts = sorted(theirs)[: len(theirs) * 3 // 4]  # without those that run only once, at boot
     return [rng.choice(starts) + (0 if i % 5 == 0 else 4 * rng.randrange(1, 60)) for i in range(nr)]
 
 
@@ -71,12 +70,12 @@ def find_slide(name, folder, kernel, text, slide):
 
 def main():
     if guests.missing():
-        print(f"skip kallsyms: {guests.missing()}")
-        return
+        skip("kallsyms", guests.missing())
+        finish()
     with scratch() as folder:
         for architecture in ("amd64", "arm64"):
             guest = guests.linux(architecture, words="kscope.kallsyms kscope.work=none", cpus=1)
-            # A machine that is the same in every run would have the kernel where it was linked.
+            # Without randomness, the kernel would be where it was linked.
             guest.args = [word.replace(",dtb-randomness=off", "") for word in guest.args]
             text = guests.kallsyms(guests.boot(guest).serial)
             if not check(f"{architecture}: it tells", text):

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The plugin in real QEMUs, Debian's and the one of its backports, with the guests of tests/guest."""
+"""The plugin in two QEMUs, of Debian and of its backports, with the guests of tests/guest."""
 import collections
 import json
 import os
@@ -10,19 +10,20 @@ import socket
 import subprocess
 import sys
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-import guests
-import wire
-from lib import BUILD, HANGS, ROOT, check, equal, finish, kscope, run, scratch, wait_for
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from kit import BUILD, HANGS, ROOT, check, equal, finish, guests, kscope, run, scratch, wait_for
+from kit.wire_read import Stream
 
 PLUGIN = os.path.join(BUILD, "kscope-qemu.so")
-LONG = 100000000  # rounds: a guest that does not end by itself
+LONG = 100000000  # rounds of a guest that does not end
 VIRT = ["-M", "virt"]
 DEBUG_EXIT = ["-device", "isa-debug-exit,iobase=0xf4,iosize=4"]
 
 
 class Arch:
-    """What to expect. caller: where a function's caller is: words from its frame pointer, or "lr"."""
+    """A machine and what its samples have.
+
+    caller: where the address of a function's caller is: words from its frame pointer, or "lr"."""
 
     def __init__(self, name, machine, registers, sp, fp, level, word=8, caller=1):
         self.name, self.machine, self.registers, self.sp, self.fp = name, machine, registers, sp, fp
@@ -41,7 +42,7 @@ BY_NAME = {arch.name: arch for arch in ARCHES}
 
 
 class Guest:
-    """A guest of tests/guest, built, and its symbols."""
+    """Builds a guest of tests/guest, and reads its symbols."""
 
     def __init__(self, folder, arch, rounds=20000, cpus=1):
         self.arch = BY_NAME[arch]
@@ -64,11 +65,11 @@ class Guest:
 
     def record(self, which, out, plugin="", *more):
         done = run(*self.command(which, f"out={out},{plugin}" if plugin else f"out={out}", *more))
-        return wire.Stream(out), done
+        return Stream(out), done
 
 
 def callers(guest, samples):
-    """Who called hot(), by the link register, or the frame pointer and the copy of the stack."""
+    """The callers of hot(), from the link register, or the frame pointer and the copied stack."""
     arch, found = guest.arch, collections.Counter()
     for sample in samples:
         if guest.function(sample.pc) != "hot" or sample.pc == guest.at["hot"]:
@@ -83,13 +84,13 @@ def callers(guest, samples):
 
 
 def is_three_quarters(part, rest):
-    """The share of samples that are drawn by chance, give or take 7 standard deviations."""
+    """Whether the share is 3/4, within 7 standard deviations of random samples."""
     whole = part + rest
     return whole and abs(part / whole - 0.75) < 7 * (0.75 * 0.25 / whole) ** 0.5
 
 
 def code_is_right(guest, stream):
-    """Bytes of pages that the ELF has."""
+    """For each copy of a page of the guest's code, whether it is what the ELF has."""
     page = guest.at["hot"] & ~4095
     run("llvm-objcopy", "-O", "binary", guest.elf, guest.elf + ".bin")
     with open(guest.elf + ".bin", "rb") as f:
@@ -122,7 +123,7 @@ def one_arch(folder, arch, which):
     check(f"{name}: the caller", found["work"] >= 0.9 * sum(found.values()) > 0, found)
     right = code_is_right(guest, stream)
     check(f"{name}: the code", right and all(right), right)
-    # What a thread ran is not more than passed since the sample before.
+    # A thread cannot run longer than the time since the sample before.
     late = [(a.time, b.time, b.weight) for a, b in zip(stream.samples, stream.samples[1:])
             if not 0 < b.weight <= b.time - a.time]
     check(f"{name}: weights are of the time", not late, late[:5])
@@ -159,7 +160,7 @@ def deterministic(folder, which):
 
 
 def exact_count(folder, which):
-    """With -icount, End has the very number of instructions; it can be worked out."""
+    """With -icount, End has the exact number of instructions, which can be computed."""
     counts = []
     for rounds in (1000, 2000):
         guest = Guest(folder, "aarch64", rounds=rounds)
@@ -184,10 +185,10 @@ def killed(folder, which):
     out = os.path.join(folder, "killed")
     guest = Guest(folder, "aarch64", rounds=LONG)
     process = subprocess.Popen(guest.command(which, f"out={out},period=100000"))
-    grown = wait_for(lambda: size_of(out) > 1000000 and len(wire.Stream(out).samples) > 50)
+    grown = wait_for(lambda: size_of(out) > 1000000 and len(Stream(out).samples) > 50)
     process.send_signal(signal.SIGKILL)
     process.wait()
-    stream = wire.Stream(out)
+    stream = Stream(out)
     check(f"killed, QEMU of {which}: what was written can be read",
           grown and stream.info and stream.end is None and len(stream.samples) > 50,
           (len(stream.samples), stream.cut))
@@ -222,15 +223,15 @@ def controlled(folder, which):
     check(f"{name}: it samples", wait_for(lambda: control.status()["samples"] > 100), "")
     equal(f"{name}: stop", control.ask("stop"), "ok")
     at_stop = control.status()["samples"]
-    # Each vCPU may have been about to answer.
+    # Each vCPU may take one more sample.
     possible = range(at_stop, at_stop + 3)
     equal(f"{name}: flush", control.ask("flush"), "ok")
-    stream = wire.Stream(out)
+    stream = Stream(out)
     check(f"{name}: all is in the file", len(stream.samples) in possible,
           (len(stream.samples), possible))
     check(f"{name}: and a round", stream.rounds, "")
     check(f"{name}: nonsense", control.ask("dance").startswith("error "), "")
-    mute = Control(path)  # asks and does not read: is left, and QEMU ends all the same
+    mute = Control(path)  # sends but does not read: the plugin disconnects it, and QEMU can end
     mute.socket.settimeout(HANGS)
     try:
         for _ in range(10000):
@@ -241,14 +242,14 @@ def controlled(folder, which):
     check(f"{name}: a client that does not read is left", left, "")
     process.send_signal(signal.SIGTERM)
     process.wait(HANGS)
-    stream = wire.Stream(out)
+    stream = Stream(out)
     check(f"{name}: the end", not stream.faults() and len(stream.samples) in possible,
           (stream.faults(), len(stream.samples), possible))
     check(f"{name}: the socket is gone", not os.path.exists(path), path)
 
 
 def stalled(folder):
-    """The other end of a pipe reads nothing until samples are lost."""
+    """Nothing reads the pipe until samples are lost."""
     out, path, copy = (os.path.join(folder, name) for name in ("pipe", "socket", "stalled"))
     guest = Guest(folder, "aarch64", rounds=LONG)
     os.mkfifo(out)
@@ -259,7 +260,7 @@ def stalled(folder):
         process.send_signal(signal.SIGTERM)
         shutil.copyfileobj(pipe, file)
     process.wait(HANGS)
-    stream = wire.Stream(copy)
+    stream = Stream(copy)
     check("a pipe that is not read: losses are counted", lost and not stream.faults(), stream.faults())
     info = json.loads(kscope("info", copy, "--json").stdout)
     equal("a pipe that is not read: kscope reads all that was there",
@@ -268,7 +269,7 @@ def stalled(folder):
 
 
 def masked(folder, which):
-    """A loop without interrupts, at an address where the entry for them could be."""
+    """A loop with interrupts disabled, at an address where their entry could be."""
     image, path = os.path.join(folder, "image"), os.path.join(folder, "socket")
     with open(image, "wb") as f:
         f.write(bytes.fromhex("a0000014").ljust(0x280, b"\0") + bytes.fromhex("00000014"))
@@ -280,14 +281,14 @@ def masked(folder, which):
     check(f"masked, QEMU of {which}: it samples", wait_for(lambda: control.status()["samples"] > 20))
     process.send_signal(signal.SIGTERM)
     process.wait(HANGS)
-    places = collections.Counter(sample.pc for sample in wire.Stream(image + ".out").samples)
+    places = collections.Counter(sample.pc for sample in Stream(image + ".out").samples)
     check(f"masked, QEMU of {which}: where it is", places[0x40080280] > 15, places)
 
 
 def maestro(folder, which):
     out = os.path.join(folder, "maestro")
     guest = Guest(folder, "i386")
-    # Its samples have no weight, so that on a busy host only those by instructions are by chance.
+    # Its samples have no weight: on a busy host only those by instructions are random.
     for how, least in (("delay=200", 30), ("clock=instructions,period=20000", 1000)):
         run(*guest.command(which, f"out={out},format=maestro,{how}"))
         done = kscope("convert", "--kernel", guest.elf, out, "-t", "folded", "-o", "-")
@@ -305,7 +306,7 @@ def maestro(folder, which):
 def filters(folder):
     guest = Guest(folder, "aarch64", rounds=3000)
     out = os.path.join(folder, "out")
-    # As many samples as it takes, however little of the host the guest gets.
+    # Samples by instructions: their number does not depend on the host's load.
     often = "clock=instructions,period=100000"
     stream, _ = guest.record("debian", out, f"level=user,{often}")
     equal("level=user: a kernel has none", (len(stream.samples), stream.faults()), (0, ""))
@@ -316,7 +317,7 @@ def filters(folder):
     check("to=", len(inside) <= 2, len(inside))
     stream, _ = guest.record("debian", out, f"from={guest.at['cold']:#x},{often}")
     check("from=", len(stream.samples) > 10, len(stream.samples))
-    for which in guests.QEMUS:  # in and out much faster than the clock ticks
+    for which in guests.QEMUS:  # the range is entered and left much faster than the clock ticks
         stream, _ = guest.record(which, out, f"from={guest.at['cold']:#x},to={guest.at['hot']:#x},"
                                  "clock=guest,period=50000", "-icount", "shift=0,sleep=off")
         share = sum(sample.weight for sample in stream.samples) / stream.samples[-1].time
@@ -387,7 +388,7 @@ int main(void) {
 
 
 def forks_traced(folder):
-    """What children do is not traced, and does not get into the trace of their parent."""
+    """Children are not traced, and do not change the trace of their parent."""
     program, out = os.path.join(folder, "forks"), os.path.join(folder, "forks.kscope")
     run("cc", "-O1", "-static", "-x", "c", "-", "-o", program, input=FORKS.encode())
     run(f"qemu-{os.uname().machine}", "-plugin", f"{PLUGIN},out={out},mode=trace", program)
@@ -397,7 +398,7 @@ def forks_traced(folder):
 
 
 def user_mode(folder):
-    """The backports' QEMU for programs is linked statically and takes no plugins."""
+    """Programs in QEMU's user mode. That of the backports is static and loads no plugins."""
     program, out = os.path.join(folder, "program"), os.path.join(folder, "out")
     run("cc", "-O1", "-static", "-pthread", "-x", "c", "-", "-o", program, input=PROGRAM.encode())
     machine = os.uname().machine
@@ -405,7 +406,7 @@ def user_mode(folder):
                 .split()[0], 16)
     for clock in ("host", "instructions"):
         done = run(f"qemu-{machine}", "-plugin", f"{PLUGIN},out={out},clock={clock}", program)
-        stream = wire.Stream(out)
+        stream = Stream(out)
         equal(f"user mode, {clock}: it ends well", (done.returncode, stream.faults()), (0, ""))
         equal(f"user mode, {clock}: threads", stream.cpus(), [0, 1, 2, 3])
         seen = [sample for sample in stream.samples if start <= sample.pc < start + 64]
@@ -415,7 +416,7 @@ def user_mode(folder):
 
 
 def protobuf_agrees(folder):
-    """What the decoder here reads is what protoc reads."""
+    """kit.wire_read and protoc read the same."""
     guest, out = Guest(folder, "aarch64", rounds=3000), os.path.join(folder, "out")
     stream, _ = guest.record("debian", out)
     with open(out, "rb") as f:
@@ -449,4 +450,5 @@ def main():
     finish()
 
 
-main()
+if __name__ == "__main__":
+    main()

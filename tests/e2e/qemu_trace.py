@@ -1,14 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""mode=trace and alloc= of the plugin: exact counts, in real QEMUs, and a Debian kernel's boot."""
+"""mode=trace and alloc= of the plugin: exact counts in two QEMUs, and a boot of Debian's kernel."""
 import json
 import os
 import sys
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-import guests
-import wire_trace
-from lib import BUILD, ROOT, check, equal, finish, kscope, read_folded, run, scratch
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from kit import (BUILD, ROOT, check, equal, finish, guests, kscope, read_folded, run, scratch, skip,
+                 wire_trace)
 
 PLUGIN = os.path.join(BUILD, "kscope-qemu.so")
 EXIT = ["-device", "isa-debug-exit,iobase=0xf4,iosize=4"]
@@ -40,7 +39,7 @@ def info(recording, *more):
 
 
 def by_function(recording, elf):
-    """{function: instructions}, of the function itself, by the last frame of every stack."""
+    """{function: instructions} of the function itself: the last frame of every stack."""
     done = kscope("convert", recording, "--kernel", elf, "-t", "folded", "-o", "-", "--weight")
     sums = {}
     for stack, count in read_folded(done.stdout).items():
@@ -50,14 +49,14 @@ def by_function(recording, elf):
 
 
 def test_hard_counts(folder, which, arch):
-    """Interrupts, faults, string instructions and devices: the guest's own count is the truth."""
+    """Interrupts, faults, string instructions and devices, against what the guest counts."""
     name = f"{which} {arch}"
     elf, recording = os.path.join(folder, "trace.elf"), os.path.join(folder, "trace.kscope")
-    told = os.path.join(folder, "told")
+    printed = os.path.join(folder, "printed")
     at = symbols(elf)
     trace(arch, which, elf, recording, f",from={at['begin']:#x},to={at['end']:#x}", *ICOUNT,
-          "-debugcon", f"file:{told}")
-    with open(told, encoding="ascii") as f:
+          "-debugcon", f"file:{printed}")
+    with open(printed, encoding="ascii") as f:
         want = int(f.read(), 16)
     got = info(recording)
     equal(f"{name}: as many instructions as the guest counted", got.get("instructions"), want)
@@ -67,25 +66,25 @@ def test_hard_counts(folder, which, arch):
           wire_trace.instructions(recording), ({0: want}, {0: want}))
     sums = by_function(recording, elf)
     equal(f"{name}: the sum over all functions", sum(sums.values()), want)
-    # leaf() is 12 instructions; it is called 102 times by work(), once by a trap, and by the timer.
+    # leaf() has 12 instructions; work() calls it 102 times, a trap once, and so does the timer.
     timer = sums["leaf"] // 12 - 103 * ROUNDS
     check(f"{name}: leaf", sums["leaf"] % 12 == 0 and 0 < timer < 100, sums)
     equal(f"{name}: work", sums["work"], ROUNDS * (1 + 3 * 100 + 3))
     equal(f"{name}: faults", sums["faults"], ROUNDS * 10)
-    # QEMU counts the turn that finds nothing left, too.
+    # QEMU also counts the iteration that finds nothing left.
     equal(f"{name}: strings", sums["strings"], ROUNDS * (11 + 21 + 8))
     equal(f"{name}: devices", sums["devices"], ROUNDS * 7)
 
 
 def test_loops(folder, which, arch):
-    """tests/guest: hot() turns 300 times where cold() turns 100 times, in the same loop."""
+    """tests/guest: the loop of hot() runs 300 times, the same loop of cold() 100 times."""
     rounds = 100
     elf, recording = os.path.join(folder, arch), os.path.join(folder, "loops.kscope")
     run(os.path.join(ROOT, "tests", "guest", "build"), arch, elf, f"-DROUNDS={rounds}")
     trace(arch, which, elf + ".boot" if arch == "x86_64" else elf, recording, "")
-    counted, told = wire_trace.instructions(recording)
+    counted, recorded = wire_trace.instructions(recording)
     check(f"{which} {arch}: a decoder after wire/README.md counts what the recording tells",
-          counted and counted == told, f"{counted}, {told}")
+          counted and counted == recorded, f"{counted}, {recorded}")
     sums = by_function(recording, elf)
     hot, cold = sums.get("hot", 0), sums.get("cold", 0)
     turn = (hot - cold) // (200 * rounds)
@@ -95,7 +94,7 @@ def test_loops(folder, which, arch):
 
 
 def test_levels(folder):
-    """Only programs, and only on one vCPU of two, which is where all of them run."""
+    """Traces only user mode, on the one vCPU of two on which all programs run."""
     recording = os.path.join(folder, "linux.kscope")
     guest = guests.linux("amd64", "kscope.work=none isolcpus=0")
     done = guests.boot(guest, more=["-plugin", f"{PLUGIN},mode=trace,out={recording},vcpu=1,"
@@ -117,8 +116,8 @@ def test_boot(folder, which, arch):
     check(f"{which} Debian {arch}: nothing is lost", got.get("lost") == 0, got)
     check(f"{which} Debian {arch}: of 10000 returns at most one has no call",
           returns > 1000000 and missed * 10000 <= returns, f"{missed} of {returns}")
-    # But for a PC's firmware, some 4 million instructions, and a cpu that waits in a stack whose
-    # beginning was not seen: how long is the host's affair (3 % once, 0.05 % as a rule).
+    # Except for a PC's firmware, about 4 million instructions, and for a cpu that waits in a stack
+    # whose beginning was not traced: how long depends on the host (3 % once, usually 0.05 %).
     instructions = got.get("instructions", 0)
     check(f"{which} Debian {arch}: stacks are rooted in their task",
           instructions - got.get("rooted", 0) < max(10000000, instructions / 10), got)
@@ -127,7 +126,7 @@ def test_boot(folder, which, arch):
 
 
 def test_alloc(folder):
-    """A function of the guest taken for an allocator: cold() is called once a round, so is hot()."""
+    """Takes hot() for an allocator, and cold() for its free: each is called once in a round."""
     elf, recording = os.path.join(folder, "aarch64"), os.path.join(folder, "alloc.kscope")
     at = symbols(elf)
     for which in guests.QEMUS:
@@ -143,8 +142,8 @@ def test_alloc(folder):
 
 def main():
     if guests.missing():
-        print(f"skip qemu_trace: {guests.missing()}")
-        return
+        skip("qemu_trace", guests.missing())
+        finish()
     with scratch() as folder:
         made = [run("clang", "--target=i386-elf", "-c", os.path.join(ROOT, "tests/guest/trace.S"),
                     "-o", os.path.join(folder, "trace.o")),
@@ -166,4 +165,5 @@ def main():
     finish()
 
 
-main()
+if __name__ == "__main__":
+    main()

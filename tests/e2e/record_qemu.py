@@ -1,18 +1,19 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""kscope record qemu with a real QEMU and the real plugin, and the smallest of guests."""
+"""kscope record qemu with a real QEMU, the plugin and a tiny guest. tests/cli has the rest."""
 import collections
 import json
 import os
 import signal
+import socket
+import struct
 import subprocess
 import sys
 import time
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-import guests
-from lib import (HANGS, KSCOPE, TOOLS, check, equal, finish, kscope, read_folded, run, scratch,
-                 wait_for)
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from kit import (HANGS, KSCOPE, TOOLS, check, equal, exits, finish, guests, kscope, read_folded,
+                 run, scratch, skip, wait_for)
 
 QEMU = ["qemu-system-i386", "-display", "none", "-net", "none", "-no-reboot"]
 EXIT = ["-append", "exit", "-device", "isa-debug-exit,iobase=0xf4,iosize=1"]
@@ -41,9 +42,9 @@ class Guest:
         return os.path.join(self.folder, name)
 
     def words(self, options, more):
-        # Whatever goes wrong, no guest outlives the test.
-        return ["timeout", str(HANGS), KSCOPE, "record", "qemu", *options, "--", *QEMU, "-kernel", self.elf,
-                *more]
+        # timeout: if something goes wrong, no guest outlives the test.
+        return ["timeout", str(HANGS), KSCOPE, "record", "qemu", *options, "--", *QEMU, "-kernel",
+                self.elf, *more]
 
     def record(self, *options, more=(), **how):
         return run(*self.words(options, more), cwd=self.folder, **how)
@@ -58,13 +59,8 @@ class Guest:
         return json.loads(done.stdout)["samples"] if done.returncode < 2 else done.stderr
 
 
-def said(name, done, code, *words):
-    return check(name, done.returncode == code and all(word in done.stderr for word in words),
-                 f"exit code {done.returncode}, stderr: {done.stderr}")
-
-
 def leaf_weights(stacks):
-    """Of the two functions that the guest works in."""
+    """The weights of the two functions that the guest works in."""
     leaves = {"heavy": 0, "light": 0}
     for stack, count in stacks.items():
         leaf = stack.split(";")[-1]
@@ -74,7 +70,7 @@ def leaf_weights(stacks):
 
 
 def shares(stacks):
-    """Three parts and one."""
+    """The weight of both functions, and the share of heavy, which should be 3/4."""
     leaves = leaf_weights(stacks)
     both = sum(leaves.values())
     return both, leaves["heavy"] / both if both else 0
@@ -82,8 +78,8 @@ def shares(stacks):
 
 def test_whole_run(guest):
     done = guest.record(more=EXIT + SERIAL)
-    said("a guest that ends by itself", done, 0, "samples", "exited with status 33",
-         f"kscope report perf.data -k {guest.elf}")
+    exits("a guest that ends by itself", done, 0, "samples", "exited with status 33",
+          f"kscope report perf.data -k {guest.elf}")
     equal("its output", done.stdout, "ready\ndone\n")
     folded = kscope("convert", guest.path("perf.data"), "-k", guest.elf, "--samples", "-t", "folded",
                     "-o", "-")
@@ -92,13 +88,13 @@ def test_whole_run(guest):
           (both, share, folded.stderr))
     done = run("perf", "report", "-f", "-i", guest.path("perf.data"), "-k", guest.elf, "--stdio")
     check("perf reads it", done.returncode == 0 and "heavy" in done.stdout, done.stdout + done.stderr)
-    # By instructions the shares do not depend on what else the machine does.
+    # By instructions the shares do not depend on the host's load.
     by_instructions = ["--clock", "instructions", "--period", "100000"]
     for name in ("x.folded", "x.svg", "x.kscope"):
-        said(f"output: {name}", guest.record(*by_instructions, "-o", name, more=EXIT + SERIAL), 0,
-             f"wrote {name}")
-    # 30 rounds of 8 million instructions. Each sample stands for all since the one before it, at
-    # most one and a half periods and a block: who ran is mistaken only where functions change.
+        exits(f"output: {name}", guest.record(*by_instructions, "-o", name, more=EXIT + SERIAL), 0,
+              f"wrote {name}")
+    # 30 rounds of 8 million instructions. A sample stands for all instructions since the one before
+    # it, at most one and a half periods and a block: it is wrong only where functions change.
     mistaken = 31 * 160000
     leaves = leaf_weights(read_folded(guest.path("x.folded")))
     check("folded: exactly the work it did", abs(leaves["heavy"] - 180e6) < mistaken and
@@ -118,20 +114,20 @@ def test_places(guest):
 
 def test_ends(guest):
     done = guest.record("--until", "ready", "--duration", "50", more=SERIAL)
-    said("until it says so", done, 0, "samples")
+    exits("until it says so", done, 0, "samples")
     equal("until: its output goes through", done.stdout.strip(), "ready")
     done = guest.record("--until", "ready", "--duration", "50")
-    said("until, on a port that is added", done, 0, "samples")
+    exits("until, on a port that is added", done, 0, "samples")
     equal("until: what it says there is shown", done.stdout.strip(), "ready")
-    said("until, in a file", guest.record("--until", "ready", "--duration", "50",
-                                          more=["-serial", "file:serial.txt"]), 0, "samples")
+    exits("until, in a file", guest.record("--until", "ready", "--duration", "50",
+                                           more=["-serial", "file:serial.txt"]), 0, "samples")
     with open(guest.path("a"), "w", encoding="utf-8") as f:
         f.write("another's\n")
-    said("until, in a file with a comma", guest.record(
+    exits("until, in a file with a comma", guest.record(
         "--until", "ready", "--duration", "50",
         more=["-chardev", "file,path=a,,b.txt,id=s0", "-serial", "chardev:s0"]), 0, "samples")
     check("until: no other file is emptied", os.path.getsize(guest.path("a")) > 0)
-    said("duration", guest.record("--duration", "3"), 0, "samples")
+    exits("duration", guest.record("--duration", "3"), 0, "samples")
     child = guest.start("-o", "c.kscope", "--control", "c.ctl", more=SERIAL)
     wait_for(lambda: samples_so_far(guest, "c.ctl") > 50)
     child.send_signal(signal.SIGINT)
@@ -150,9 +146,7 @@ def test_ends(guest):
 
 
 def kill_qemu(control):
-    """The process that listens there."""
-    import socket
-    import struct
+    """Kills the process that listens on the socket."""
     with socket.socket(socket.AF_UNIX) as peer:
         peer.connect(control)
         pid = struct.unpack("iii", peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0]
@@ -187,7 +181,7 @@ def test_attach(guest):
     equal("attach: stop", (tell("stop"), status(guest).get("running")), (0, "0"))
     before = samples_so_far(guest)
     time.sleep(0.3)
-    # One may have been on its way.
+    # One more sample may have been under way.
     check("attach: and it has stopped", before <= samples_so_far(guest) <= before + 1, before)
     child.terminate()
     _, err = child.communicate(timeout=HANGS)
@@ -196,25 +190,25 @@ def test_attach(guest):
 
 
 def test_refusals(guest):
-    said("refused: a wrong option", guest.record(more=["-frobnicate"]), 3, "-frobnicate",
-         "before anything was recorded", "without kscope")
-    said("refused: with a raw stream", guest.record(
+    exits("refused: a wrong option", guest.record(more=["-frobnicate"]), 3, "-frobnicate",
+          "before anything was recorded", "without kscope")
+    exits("refused: with a raw stream", guest.record(
         "-o", "none.kscope", more=["-kernel", guest.path("no.elf")]), 3, "no.elf")
     check("refused: nothing is left", not os.path.exists(guest.path("none.kscope")))
     env = dict(os.environ, KSCOPE_PLUGIN=guest.elf)
-    said("refused: a plugin that is none", guest.record(env=env), 3, "plugin", guest.elf)
-    said("refused: a kernel that is none", guest.record(more=["-kernel", guest.path("no.elf")]), 3,
-         "no.elf")
+    exits("refused: a plugin that is none", guest.record(env=env), 3, "plugin", guest.elf)
+    exits("refused: a kernel that is none", guest.record(more=["-kernel", guest.path("no.elf")]), 3,
+          "no.elf")
     with open(guest.path("blob"), "wb") as f:
         f.write(bytes(100000))
     for option in ("--kernel", "--elf"):
         done = guest.record(option, "blob")
-        said(f"refused: {option} that has no symbols", done, 3, "neither an ELF file")
+        exits(f"refused: {option} that has no symbols", done, 3, "neither an ELF file")
         check(f"refused: {option}, said once, before the guest runs", done.stderr.count("\n") == 1,
               done.stderr)
     done = run("timeout", str(HANGS), KSCOPE, "record", "qemu", "--duration", "3", "--",
                "qemu-system-aarch64", "-M", "virt", "-display", "none", "-kernel", "blob", cwd=guest.folder)
-    said("a guest's own kernel without symbols runs", done, 0, "wrote perf.data")
+    exits("a guest's own kernel without symbols runs", done, 0, "wrote perf.data")
     equal("and that is said once", done.stderr.count("neither an ELF file"), 1)
 
 
@@ -225,7 +219,7 @@ def test_user_mode(guest):
           "wrote u.kscope" in done.stderr, done.stdout + done.stderr)
 
 
-# Allocators that call each other, and more in a short time than a disk takes at once.
+# Allocators that call each other, so often that a disk cannot follow.
 HEAP = """
 #include <string.h>
 static char pool[1 << 20];
@@ -271,7 +265,7 @@ def test_full_disk(guest):
                f"mount -t tmpfs -o size=1m none '{small}' && \"$@\"; echo $? $(stat -c %s small/*)",
                "sh", *words, cwd=guest.folder)
     if "unshare" in done.stderr or "mount" in done.stderr:
-        print(f"skip a full disk: {done.stderr.strip()}")
+        skip("a full disk", done.stderr.strip())
         return
     code, size = (int(word) for word in done.stdout.split())
     check("a full disk: what found room is there, and it is said", code == 1 and
@@ -280,10 +274,10 @@ def test_full_disk(guest):
 
 
 def perf_names(guest, data):
-    """{function: weight}, by perf, from nothing but the build-id cache.
+    """{function: weight} of perf report, which has only the build-id cache.
 
-    perf has a row for each of several functions of one name, and of each address without one: 0x...,
-    or only zeros."""
+    perf has one row for each function of several with the same name, and one for each address
+    without a name: 0x..., or zeros."""
     done = run("perf", "--buildid-dir", guest.path("cache"), "report", "-f", "-i", data, "--stdio",
                "--no-children", "-g", "none", "--sort", "sym", "-F", "period,sym", "-t", "@")
     names = collections.Counter()
@@ -295,9 +289,9 @@ def perf_names(guest, data):
 
 
 def test_linux(guest, architecture):
-    """Debian's kernel as it is shipped, somewhere in memory: names in kscope and in perf."""
+    """Debian's kernel, moved by KASLR: kscope and perf have the same names."""
     if guests.missing():
-        print(f"skip linux: {guests.missing()}")
+        skip("linux", guests.missing())
         return
     name, data = f"linux, {architecture}", guest.path("linux.data")
     linux = guests.linux(architecture, words="kscope.work=none")

@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Stacks of every machine, from its real registers and memory.
 
-A program without any library, in which every function has one caller, is run step by step in QEMU's
-user mode, and looked at through its gdb server wherever a block of code begins, as the plugin does:
-so it is known what the stack has to be. It is built with and without frame pointers.
+QEMU's user mode runs a program step by step. Through its gdb server, the test takes a sample
+wherever a block of code begins, as the plugin does. The program has no libraries, and every
+function in it has one caller, so the correct stacks are known. It is built with and without frame
+pointers.
 """
 import os
 import re
@@ -15,9 +16,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-# pylint: disable=wrong-import-position
-import wirefile
-from lib import HANGS, check, finish, kscope, read_folded, run, scratch, wait_for
+from kit import HANGS, check, finish, kscope, read_folded, run, scratch, skip, wait_for, wire_write
 
 STEPS = 500
 STACK = 2048
@@ -70,7 +69,7 @@ CALLERS = ["leaf", "twice", "wide", "early", "varying", "work", "_start"]
 
 
 def x86_64(regs):
-    """DWARF's order of the registers, and the pc, out of gdb's."""
+    """The registers in the order of DWARF, and the pc, from those in the order of gdb."""
     ax, bx, cx, dx, si, di, bp, sp, *more = struct.unpack_from("<17Q", regs)
     return [ax, dx, cx, bx, si, di, bp, sp] + more[:8], more[8]
 
@@ -82,7 +81,7 @@ def in_order(form, pc):
     return parse
 
 
-# target, qemu, how the program begins, registers, which of them is sp
+# target, QEMU, parser of the registers, index of sp, first instructions of the program
 MACHINES = {
     "x86_64": ("x86_64-linux-gnu", "qemu-x86_64", x86_64, 7,
                ".cfi_undefined rip\\n xor %ebp, %ebp\\n call work\\n hlt\\n"),
@@ -97,7 +96,7 @@ MACHINES = {
     "riscv32": ("riscv32-linux-gnu", "qemu-riscv32", in_order("33I", 32), 2,
                 ".cfi_undefined ra\\n li s0, 0\\n li ra, 0\\n call work\\n ebreak\\n"),
 }
-# With frame pointers the rules are in .debug_frame, without them in .eh_frame; Arm has no such.
+# With frame pointers the CFI is in .debug_frame, without them in .eh_frame (Arm has none).
 BUILDS = {
     "frame pointers": ["-fno-omit-frame-pointer", "-g", "-fno-asynchronous-unwind-tables"],
     "no frame pointers": ["-fomit-frame-pointer", "-fasynchronous-unwind-tables", "-g"],
@@ -105,7 +104,7 @@ BUILDS = {
 
 
 class Gdb:
-    """As much of gdb's remote protocol as it takes to step and look."""
+    """The part of gdb's remote protocol that steps and reads registers and memory."""
 
     def __init__(self, path):
         self.socket = socket.socket(socket.AF_UNIX)
@@ -131,7 +130,7 @@ class Gdb:
         return bytes.fromhex(self.ask("g").replace("x", "0"))
 
     def stack(self, address):
-        """At most STACK bytes, up to the end of the stack."""
+        """The stack from the address to its end, at most about STACK bytes."""
         copy = b""
         while len(copy) < STACK:
             at = address + len(copy)
@@ -160,7 +159,7 @@ def build(folder, arch, name, flags):
 
 
 def follow(folder, arch, elf):
-    """(pc, registers, stack) wherever a block of code begins."""
+    """[(pc, registers, stack)] wherever a block of code begins."""
     _, qemu, parse, sp, _ = MACHINES[arch]
     path = os.path.join(folder, "gdb")
     with subprocess.Popen([qemu, "-g", path, elf], stdin=subprocess.DEVNULL,
@@ -180,12 +179,12 @@ def follow(folder, arch, elf):
 
 
 def record(path, arch, elf, looks):
-    """The looks as the plugin would have written them, of a kernel, one task for each."""
-    samples = [wirefile.sample(at + 1, pc, registers=regs, stack=stack, weight=1)
+    """Writes them as the plugin writes samples of a kernel."""
+    samples = [wire_write.sample(at + 1, pc, registers=regs, stack=stack, weight=1)
                for at, (pc, regs, stack) in enumerate(looks)]
     with open(path, "wb") as out:
-        out.write(wirefile.chunk(wirefile.info(arch=arch, cpus=1, kernel=elf)))
-        out.write(wirefile.chunk(*samples, cpu=0) + wirefile.end((0, len(samples), 0)))
+        out.write(wire_write.chunk(wire_write.info(arch=arch, cpus=1, kernel=elf)))
+        out.write(wire_write.chunk(*samples, cpu=0) + wire_write.end((0, len(samples), 0)))
 
 
 def stacks(path, *options):
@@ -228,7 +227,7 @@ def main():
     with scratch() as folder:
         for arch, machine in MACHINES.items():
             if not shutil.which(machine[1]):
-                print(f"skip {arch}: {machine[1]} is not installed")
+                skip(arch, f"{machine[1]} is not installed")
                 continue
             test_machine(folder, arch)
     finish()

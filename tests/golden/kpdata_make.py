@@ -1,73 +1,15 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Makes the inputs of the golden tests kpdata-*, kpoprofile-* and kphistogram-*.
-
-The functions that write records are also used by tests/consumer/akaros_perf.py.
-"""
+"""Makes the inputs of kpdata-*, kpoprofile-* and kphistogram-*."""
 import os
 import random
 import struct
+import sys
 
-KERNEL, USER, MAP, PROCESS = 1, 2, 3, 4
-NO_PID = 0xFFFFFFFF
-TIMER_1MS = 1 << 60 | 1000
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from kit.inputs import put
+from kit.kpdata import (K, KERNEL, MAP, NO_PID, PROCESS, TIMER_1MS, U, USER, chain, histogram_row,
+                        kernel, leb128, mapping, oprofile, process, record, start, twice, user)
 
-
-def leb128(value):
-    out = b""
-    while value > 0x7F:
-        out += bytes([value & 0x7F | 0x80])
-        value >>= 7
-    return out + bytes([value])
-
-
-def record(kind, body):
-    return leb128(kind) + leb128(len(body)) + body
-
-
-def addresses(pcs):
-    return struct.pack("<%dQ" % len(pcs), *pcs)
-
-
-def kernel(version, time, cpu, pcs, pid=NO_PID, info=TIMER_1MS, n=None):
-    """A kernel trace; n: what it says the number of addresses is."""
-    head = b"" if version == 1 else struct.pack("<Q", info)
-    head += struct.pack("<Q", time)
-    if version == 3:
-        head += struct.pack("<I", pid)
-    head += struct.pack("<HH", cpu, len(pcs) if n is None else n)
-    return record(KERNEL, head + addresses(pcs))
-
-
-def user(version, time, pid, cpu, pcs, info=TIMER_1MS, n=None):
-    head = b"" if version == 1 else struct.pack("<Q", info)
-    head += struct.pack("<QIHH", time, pid, cpu, len(pcs) if n is None else n)
-    return record(USER, head + addresses(pcs))
-
-
-def mapping(time, pid, addr, size, offset, path):
-    return record(MAP, struct.pack("<QQQQI", time, addr, size, offset, pid) + path.encode() + b"\0")
-
-
-def process(time, pid, path):
-    return record(PROCESS, struct.pack("<QI", time, pid) + path.encode() + b"\0")
-
-
-def twice(pcs):
-    """The leaf stored twice, as kernels up to 2016-07 did if they could walk the stack."""
-    return pcs[:1] + pcs if len(pcs) > 1 else pcs
-
-
-def oprofile(core, time, pcs):
-    return struct.pack("<QQ", 0xEE01 << 48 | core << 16 | len(pcs), time) + addresses(pcs)
-
-
-def histogram_row(pc, name, ticks):
-    return b"%016x %29.29s %016x\n" % (pc, name.encode(), ticks)
-
-
-HERE = os.path.dirname(os.path.abspath(__file__))
-K, U = 0xFFFFFFFFC2001180, 0x401180
 CASES = {}
 
 
@@ -76,17 +18,8 @@ def case(function):
     return function
 
 
-def start(pid=5, path="/bin/app", time=1000):
-    """A process that is started maps its binary first and is announced then."""
-    return mapping(time, pid, 0x401000, 0x1000, 0x1000, path) + process(time + 500, pid, path)
-
-
-def chain(leaf, depth=3):
-    return [leaf + 4] + [leaf + 0x12 + 0x30 * i for i in range(depth - 1)]
-
-
 def blocks(version, leaf=lambda pcs: pcs):
-    """Two cores, two blocks each: neither the file nor the cores are in order, the blocks are."""
+    """Two cores with two blocks each: times are in order in a block, but not in the file."""
     out = b""
     for block in range(2):
         for cpu in (1, 0):
@@ -120,7 +53,7 @@ def kpdata_v3_leaf_twice():
 
 @case
 def kpdata_leaf_recursion():
-    """Two equal addresses in a file that does not store the leaf twice stay."""
+    """Two equal addresses are kept, in a file that does not store the leaf twice."""
     return start() + blocks(3) + user(3, 30000, 5, 0, [U + 4, U + 4, U + 0x42])
 
 
@@ -136,7 +69,7 @@ def kpdata_kernel_task():
 
 @case
 def kpdata_sources():
-    """Timer, PMU, fixed counters, opaque pointers, and what somebody wrote to the file."""
+    """Timer, PMU, fixed counters, opaque pointers, and values that are none of these."""
     infos = [TIMER_1MS, 1 << 60 | 250, 2 << 60 | 0x3C, 2 << 60 | 0x412E, 2 << 60 | 0x1B0,
              2 << 60 | 1 << 16 | 0, 2 << 60 | 1 << 16 | 1, 2 << 60 | 1 << 16 | 2,
              2 << 60 | 1 << 16 | 3, 0x7F0012345678, 0x7F0012349999, 0, 1 << 60, 2 << 60 | 1 << 20]
@@ -162,7 +95,7 @@ def kpdata_fork_exec():
 
 @case
 def kpdata_no_maps():
-    """Processes that ran before the recording."""
+    """Processes that started before the recording."""
     return (start() + user(3, 10000, 5, 0, chain(U)) + user(3, 10001, 7, 0, chain(U)) +
             user(3, 10002, 8, 0, chain(U)) + user(3, 10003, 8, 0, chain(U)))
 
@@ -175,6 +108,13 @@ def kpdata_elf_no_pid():
 @case
 def kpdata_cut():
     return (start() + blocks(3))[:-11]
+
+
+@case
+def kpdata_one_record():
+    """The second record is cut."""
+    return (process(10**9, 7, "/bin/foo") +
+            mapping(10**9 + 1, 7, 0x401000, 0x1000, 0x1000, "/bin/foo")[:10])
 
 
 @case
@@ -219,7 +159,7 @@ def kpdata_no_addresses():
 
 @case
 def kpdata_huge_size():
-    """More than a record can have, and more than the file has."""
+    """A size larger than a record can be, and one larger than the rest of the file."""
     return (start() + blocks(3) + b"\x02" + leb128(1 << 62) + blocks(3) +
             b"\x02" + leb128(500000) + user(3, 50000, 5, 0, chain(U)) * 3)
 
@@ -245,7 +185,7 @@ def kpdata_bad_paths():
 
 @case
 def kpdata_broken_off():
-    """What an overflow did: a block begins in the middle of a record of another."""
+    """After an overflow, a block begins in the middle of a record of another."""
     whole = user(3, 15000, 5, 0, chain(U, 9))
     return start() + blocks(3) + whole[:40] + user(3, 20000, 5, 1, chain(U, 9)) * 4
 
@@ -258,7 +198,7 @@ def kpdata_much_damage():
 
 @case
 def kpdata_other_version():
-    """The most traces decide; those of another version are damage."""
+    """The version of most traces wins; traces of another version are damage."""
     return start() + blocks(3) + kernel(1, 40000, 0, chain(K)) + blocks(3)
 
 
@@ -318,13 +258,7 @@ ARGS = {"kpdata-garbage-only": "-f kpdata", "kpdata-garbage-text": "-f kpdata",
 
 def main():
     for name, make in CASES.items():
-        folder = os.path.join(HERE, name)
-        os.makedirs(folder, exist_ok=True)
-        with open(os.path.join(folder, "input.bin"), "wb") as f:
-            f.write(make())
-        if ARGS.get(name):
-            with open(os.path.join(folder, "args"), "w", encoding="utf-8") as f:
-                f.write(ARGS[name] + "\n")
+        put(name, "input.bin", make(), ARGS.get(name, ""))
 
 
 if __name__ == "__main__":

@@ -1,10 +1,12 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Makes the inputs of maestro-* and memtrace-* here, so that they can be read and remade."""
+"""Makes the inputs of maestro, maestro-*, memtrace and memtrace-*."""
 import os
 import struct
+import sys
 
-HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from kit import inputs
+
 PC, CALLER, ROOT = 0xc0100010, 0xc0100080, 0xc0100800
 
 
@@ -17,13 +19,7 @@ def trace(name, op, ptr, size, *ips, n=None):
 
 
 def put(name, data, args=''):
-    folder = os.path.join(HERE, name)
-    os.makedirs(folder, exist_ok=True)
-    with open(os.path.join(folder, 'input.bin'), 'wb') as out:
-        out.write(data)
-    if args:
-        with open(os.path.join(folder, 'args'), 'w', encoding='ascii') as out:
-            out.write(args + '\n')
+    inputs.put(name, 'input.bin', data, args)
 
 
 GOOD = stack(PC, CALLER, ROOT) * 3
@@ -33,7 +29,7 @@ FREE = trace(b'malloc', 2, 0xc0d01000, 0, ROOT)
 put('maestro', GOOD + stack(PC) + stack(*range(PC, PC + 64)))
 put('maestro-64-bit', (stack(0xffffffff80100010, 0xffffffff80100080) + stack(0x401000)) * 2)
 put('maestro-one-record', stack(PC, CALLER))
-# The walk went on past the root: zeros, words that are no address, ones that read as markers.
+# The walk continued past the root: zeros, words that are not addresses, and values of markers.
 put('maestro-garbage-tail', GOOD + stack(PC, CALLER, 0, 0) + stack(PC, 0x1122334455667788, CALLER) +
     stack(PC, 0xffffffffffffff80, CALLER) + GOOD)
 put('maestro-cut-in-count', GOOD + b'\x03')
@@ -68,3 +64,8 @@ put('memtrace-cut', NEW + FREE[:-2])
 put('memtrace-cut-in-name', NEW + FREE[:4])
 put('memtrace-lying-frames', NEW + trace(b'malloc', 0, 0xc0d03000, 5, PC, n=3) + FREE * 3)
 put('memtrace-nothing', b'', '-f memtrace')
+put('memtrace-other-allocator', trace(b'slab', 0, 0xc0200000, 64, PC) +
+    trace(b'slab', 0, 0xc0201000, 32, PC, PC + 0x10) +
+    trace(b'vm_area', 0, 0xc0300000, 100, PC + 0x20) +
+    trace(b'slab', 2, 0xc0200000, 0, PC)[:-5] + trace(b'slab', 2, 0xc0201000, 0, PC) +
+    trace(b'slab', 1, 0xc0200000, 99, PC) + trace(b'vm_area', 2, 0xc0300000, 0, PC + 0x20))

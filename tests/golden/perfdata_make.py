@@ -1,14 +1,11 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Makes tests/golden/perfdata-*/input.data, which are too binary to be read: read this instead.
-
-    tests/golden/perfdata_make.py [FOLDER]
-
-Expected outputs are not made here: they were looked through when they were made by kscope.
-"""
+"""Makes the inputs of perfdata-*."""
 import os
 import struct
 import sys
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from kit.inputs import put
 
 IP, TID, TIME, ADDR, READ, CALLCHAIN, ID, CPU, PERIOD, STREAM_ID, RAW, BRANCH, REGS_USER, \
     STACK_USER = (1 << i for i in range(14))
@@ -151,7 +148,7 @@ class File:
 
 
 def usual(f):
-    """Two tasks, the kernel, and rounds in which the cpus' records are not in the order of time."""
+    """Two tasks and the kernel; in a round, the records of the cpus are not in order."""
     return b"".join([
         f.kernel(),
         f.comm("a b 1"),
@@ -205,7 +202,7 @@ def zstd_block(data):
 
 
 def compressed(f, damaged=False):
-    """One zstd stream over two records, with a perf record cut in two between them."""
+    """One zstd stream in two records; a perf record continues from the first to the second."""
     data = usual(f)
     cut = len(data) // 2 + 4
     start = b"\x28\xb5\x2f\xfd\x00\x38"
@@ -244,8 +241,8 @@ def deferred():
 
 
 def toperf():
-    """As the seL4 profiler's converter writes it: names into what sample_id_all has behind them, a
-    chain without the pc, and a feature that is not there."""
+    """What the seL4 profiler's converter writes: names that overlap the fields of sample_id_all, a
+    chain without the pc, and a feature without data."""
     f = File(sample_type=IP | TID | TIME | CALLCHAIN | CPU | PERIOD)
 
     def sample(ip, *callers):
@@ -308,13 +305,5 @@ def cases():
     yield "version-1", b"PERFFILE" + le.file(data)[8:]
 
 
-def main():
-    folder = sys.argv[1] if len(sys.argv) > 1 else os.path.dirname(os.path.abspath(__file__))
-    for name, data in cases():
-        place = os.path.join(folder, "perfdata-" + name)
-        os.makedirs(place, exist_ok=True)
-        with open(os.path.join(place, "input.data"), "wb") as f:
-            f.write(data)
-
-
-main()
+for name, content in cases():
+    put("perfdata-" + name, "input.data", content)

@@ -1,19 +1,24 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Golden files: what a reader makes of an input, good or bad, and what it says.
+"""Golden files: what kscope makes of an input, good or bad, and its messages.
 
-Each folder here has input.* (or none: then args name everything), args (words for the command
-line), expected.dump (stdout), expected.err (stderr; nothing if absent) and expected.code (0 if
-absent). `run.py --update [NAME...]` writes what is: look at the diff before you commit it.
+Each folder here has input.* (or none, if args names all files), args (words for the command line),
+expected.dump (stdout), expected.err (stderr; empty if absent) and expected.code (0 if absent).
+`run.py --update [NAME...]` writes the current output to them: look at the diff before you commit it.
 """
+import difflib
 import glob
 import os
 import shlex
-import subprocess
 import sys
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-KSCOPE = os.path.abspath(os.environ.get("KSCOPE", os.path.join(HERE, "../../build/kscope")))
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from kit import check, finish, kscope
+from kit.inputs import GOLDEN, unpacked
+
+# Files, and what they have if they are absent; None: the file is always there.
+EXPECTED = {"expected.dump": None, "expected.err": "", "expected.code": "0\n"}
+DIFF_LINES = 60
 
 
 def read(folder, name, default=""):
@@ -24,9 +29,9 @@ def read(folder, name, default=""):
         return f.read()
 
 
-def write(folder, name, text, default=""):
+def write(folder, name, text):
     path = os.path.join(folder, name)
-    if text == default:
+    if text == EXPECTED[name]:
         if os.path.exists(path):
             os.unlink(path)
         return
@@ -35,38 +40,44 @@ def write(folder, name, text, default=""):
 
 
 def run(folder):
-    inputs = [os.path.basename(path) for path in sorted(glob.glob(f"{glob.escape(folder)}/input*"))]
-    command = [KSCOPE, "convert", *inputs, "-t", "dump", "-o", "-",
-               *shlex.split(read(folder, "args"))]
-    done = subprocess.run(command, cwd=folder, capture_output=True, timeout=500, check=False)
-    return (done.stdout.decode(errors="surrogateescape"),
-            done.stderr.decode(errors="surrogateescape"), f"{done.returncode}\n")
+    """{name of the file: what it should have}"""
+    with unpacked(folder) as place:
+        inputs = sorted(map(os.path.basename, glob.glob(f"{glob.escape(place)}/input*")))
+        done = kscope("convert", *inputs, "-t", "dump", "-o", "-",
+                      *shlex.split(read(place, "args")), cwd=place)
+    return dict(zip(EXPECTED, (done.stdout, done.stderr, f"{done.returncode}\n")))
+
+
+def visible(line):
+    return "".join(c if c.isprintable() or c == "\t" else ascii(c)[1:-1] for c in line)
+
+
+def difference(got, want):
+    """A unified diff of all files, with its first lines only."""
+    lines = [visible(line) for name in EXPECTED
+             for line in difflib.unified_diff(want[name].split("\n"), got[name].split("\n"), name,
+                                              "now", lineterm="")]
+    more = len(lines) - DIFF_LINES
+    return lines[:DIFF_LINES] + ([f"... {more} more lines"] if more > 0 else [])
 
 
 def main():
     words = sys.argv[1:]
     update = words[:1] == ["--update"]
-    failed = False
-    for name in words[1:] if update and words[1:] else sorted(os.listdir(HERE)):
-        folder = os.path.join(HERE, name)
-        if not os.path.isdir(folder):
+    for name in words[update:] or sorted(os.listdir(GOLDEN)):
+        folder = os.path.join(GOLDEN, name)
+        if not os.path.isdir(folder) or name == "__pycache__":
             continue
         got = run(folder)
         if update:
-            for file, text, default in zip(("expected.dump", "expected.err", "expected.code"), got,
-                                           (None, "", "0\n")):
-                write(folder, file, text, default)
+            for file, text in got.items():
+                write(folder, file, text)
             continue
-        want = (read(folder, "expected.dump"), read(folder, "expected.err"),
-                read(folder, "expected.code", "0\n"))
-        if got == want:
-            print(f"ok {name}")
-            continue
-        failed = True
-        what = [kind for kind, g, w in zip(("stdout", "stderr", "exit code"), got, want) if g != w]
-        print(f"not ok {name}: {', '.join(what)} differ; see git diff after run.py --update {name}")
-    return failed
+        want = {file: read(folder, file, default or "") for file, default in EXPECTED.items()}
+        if not check(name, got == want, f"output differs; golden/run.py --update {name} accepts it"):
+            print("\n".join(f"  {line}" for line in difference(got, want)), flush=True)
+    finish()
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -1,18 +1,13 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Makes the seL4 inputs of the golden folders, good and bad. Run it where it stands."""
+"""Makes the inputs of sel4-*, folded, folded-*, dump, dump-*, not-known and empty."""
 import json
 import os
+import sys
 
-HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from kit.inputs import put
+
 MAPPINGS = {"a.elf": 1, "b.elf": 2}
-
-
-def put(name, file, data):
-    folder = os.path.join(HERE, name)
-    os.makedirs(folder, exist_ok=True)
-    with open(os.path.join(folder, file), "wb") as f:
-        f.write(data if isinstance(data, bytes) else data.encode())
 
 
 def args(name, words):
@@ -78,7 +73,7 @@ def make_json():
 
 
 def make_broken_json():
-    """One thing wrong in a list of five: the other four have to come through."""
+    """One of five samples is wrong: kscope must read the other four."""
     five = [json.dumps(sample(time=str(100 * i))) for i in range(1, 6)]
     head, tail = '{"elf_tcb_mappings": {"a.elf": 1}, "samples": [', "]}\n"
 
@@ -128,7 +123,8 @@ def make_protobuf():
                       ips=[2 ** 63 + i for i in range(16)])
     few = [frame(message(time=t)) for t in (100, 200, 300)]
     put("sel4-pb", "input.pb", hello + few[0] + b"400 ERROR\n" + few[1] + few[2])
-    put("sel4-elf-no-pid", "input.pb", hello + few[0] + b"400 ERROR\n" + few[1] + few[2])
+    put("sel4-elf-no-pid", "input.pb", hello + few[0] + b"400 ERROR\n" + few[1] + few[2],
+        "--elf 3=b.elf --elf app.elf")
     assert len(deep) > 99 and len(deepest) > 199
     put("sel4-pb-long-frames", "input.pb", hello + few[0] + frame(deep) + few[1] + frame(deepest) +
         few[2])

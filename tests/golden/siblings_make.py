@@ -1,21 +1,16 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Makes the inputs of qperf-*, zephyr-*, managarm-* and uboot-trace-* here, so that they can be
-read and remade."""
+"""Makes the inputs of qperf-*, zephyr, zephyr-*, managarm, managarm-*, uboot-trace and
+uboot-trace-*."""
 import os
 import struct
+import sys
 
-HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from kit import inputs
 
 
-def put(name, data, args='', more=()):
-    folder = os.path.join(HERE, name)
-    os.makedirs(folder, exist_ok=True)
-    suffix = 'bin' if isinstance(data, bytes) else 'txt'
-    files = [(f'input.{suffix}', data), *more] + ([('args', args + '\n')] if args else [])
-    for file, content in files:
-        with open(os.path.join(folder, file), 'wb') as out:
-            out.write(content if isinstance(content, bytes) else content.encode())
+def put(name, data, args=''):
+    inputs.put(name, 'input.bin' if isinstance(data, bytes) else 'input.txt', data, args)
 
 
 # ---- qperf ----
@@ -50,11 +45,9 @@ put('qperf-3', b''.join(THREE))
 put('qperf-3-low-addresses', b''.join(v3(i * 10, 0, 0x80200000 + i, 0x80200100) for i in range(5)))
 put('qperf-2', b''.join(v2(1000000 * i, PC, CALLER) for i in range(1, 12)))
 put('qperf-1', trace(PC, CALLER) * 12)
-put('qperf-summary', b''.join(THREE), 'samples.bin', [
-    ('samples.bin', b''.join(THREE)),
-    ('samples.summary.txt', 'qperf_format_version = 3\nfrequency_hz = 99\ndropped_samples = 7\n'
-                            'arch = riscv64\nno equals sign\nfrequency_hz\n')])
-os.unlink(os.path.join(HERE, 'qperf-summary', 'input.bin'))  # args name the samples: see run.py
+inputs.put('qperf-summary', 'samples.bin', b''.join(THREE), 'samples.bin')
+inputs.put('qperf-summary', 'samples.summary.txt', 'qperf_format_version = 3\nfrequency_hz = 99\n'
+           'dropped_samples = 7\narch = riscv64\nno equals sign\nfrequency_hz\n')
 put('qperf-cut', b''.join(THREE)[:-4])
 put('qperf-two-pcs', b''.join(THREE[:3]) + v3(9, 0, PC, CALLER, pc=PC + 4) + b''.join(THREE[3:]),
     '-f qperf')

@@ -1,23 +1,15 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Makes the inputs of wire-* here, so that they can be read and remade."""
+"""Makes the inputs of wire-*."""
 import os
 import sys
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.dirname(HERE))
-# pylint: disable=wrong-import-position
-from wirefile import alloc, chunk, content, end, info, number, round_, sample
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from kit import inputs
+from kit.wire_write import alloc, chunk, content, end, info, number, round_, sample
 
 
 def put(name, data, args=''):
-    folder = os.path.join(HERE, 'wire-' + name)
-    os.makedirs(folder, exist_ok=True)
-    with open(os.path.join(folder, 'input.kscope'), 'wb') as out:
-        out.write(data)
-    if args:
-        with open(os.path.join(folder, 'args'), 'w', encoding='ascii') as out:
-            out.write(args + '\n')
+    inputs.put('wire-' + name, 'input.kscope', data, args)
 
 
 PC = 0xffffffff81000000
@@ -35,7 +27,7 @@ put('chain', chunk(info(arch='riscv64', clock=2)) + chunk(
 put('allocs', HEAD + chunk(alloc(0, 0xffff888000001000, 64, 100, PC),
                            alloc(2, 0xffff888000001000, 0, 200, PC + 0x40), cpu=0) +
     end((0, 0, 2)))
-# One process, whose tables in the kernel and in user mode differ in bit 12; another one.
+# Two processes, whose page tables in the kernel and in user mode differ in bit 12.
 put('isolation', HEAD + chunk(sample(100, PC, space=0x1000000), sample(110, PC, space=0x3000000),
                               sample(200, 0x401000, space=0x1001000, level=0),
                               sample(300, PC, space=0x1000000),
@@ -49,7 +41,7 @@ put('user-mode', chunk(info(arch='aarch64', cpus=1, user_mode=1)) + chunk(
     sample(100, 0x400000, level=0, space=0), cpu=0) + end((0, 1, 0)))
 put('dropped', HEAD + chunk(sample(100, PC), cpu=0, dropped=12) + end((0, 1, 0)))
 put('no-rounds', HEAD + TWO[1] + TWO[0] + end((0, 2, 0), (1, 2, 0)))
-put('unknown-fields', HEAD + chunk(content(99, b'later'), sample(100, PC) , number(98, 5), cpu=0) +
+put('unknown-fields', HEAD + chunk(content(99, b'later'), sample(100, PC), number(98, 5), cpu=0) +
     end((0, 1, 0)))
 put('many-dropped', HEAD + chunk(*[number(4, 1)] * 20, sample(100, PC), cpu=0) + end((0, 1, 0)))
 
@@ -74,7 +66,7 @@ put('odd-values', HEAD + chunk(sample((1 << 64) - 1, (1 << 64) - 1, space=(1 << 
                                alloc(3, 1, 1, 1, 1), cpu=0) + end((0, 2, 1)))
 put('empty-sample', HEAD + chunk(content(6, b''), cpu=0) + end((0, 1, 0)))
 
-# What the plugin wrote of a RISC-V machine's first steps: reset code, a jump into RAM, a loop.
+# The plugin wrote this for the first steps of a RISC-V machine: reset code, a jump to RAM, a loop.
 TRACE = bytes.fromhex(
     'c6020000c50403c1804000030c04c10006030c04c4a19c06c500c1d0bfffff0f20071c04c4cb79c5028180a0808080'
     '80808001c10000010404c100020e38040fc10f020208040fc005')

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""There and back: dump and folded text come out as they went in, and perf.data is the same by way
-of a dump."""
+"""Conversions to the same format: dump and folded text do not change, and perf.data made from a
+dump is the same as that made from the original."""
 import os
 import re
 import shutil
 import sys
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from lib import DEMO, KSCOPE, ROOT, check, equal, finish, kscope, run, scratch
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from kit import DEMO, KSCOPE, ROOT, check, demo_samples, equal, finish, kscope, run, scratch
 
 ELFS = os.path.join(DEMO, "4k")
 
@@ -19,7 +19,7 @@ def write(path, text):
 
 
 def pseudo(dump, folder):
-    """What is no file keeps its name, though a copy of it may lie in perf's cache."""
+    """[vdso] is not a file and keeps its name, even if perf's cache has a copy of it."""
     hex_id, path = re.search('build-id=([0-9a-f]+) path="(.*)"', dump).groups()
     cached = os.path.join(folder, ".debug", ".build-id", hex_id[:2], hex_id[2:])
     os.makedirs(cached)
@@ -34,8 +34,7 @@ def pseudo(dump, folder):
 
 def main():
     with scratch() as folder:
-        run(sys.executable, os.path.join(ROOT, "demo", "sel4", "generate.py"), ELFS, folder)
-        samples, text = os.path.join(folder, "samples.json"), os.path.join(folder, "a.dump")
+        samples, text = demo_samples(folder, ELFS), os.path.join(folder, "a.dump")
         direct, detour = os.path.join(folder, "a.data"), os.path.join(folder, "b.data")
         dump = kscope("convert", samples, "-b", ELFS, "-t", "dump", "-o", "-").stdout
         check("the dump has every sample", dump.count("\nsample ") == 10000)
@@ -43,7 +42,7 @@ def main():
         equal("dump to dump", kscope("convert", text, "-t", "dump", "-o", "-").stdout == dump, True)
         kscope("convert", samples, "-b", ELFS, "-o", direct)
         kscope("convert", text, "-b", ELFS, "-o", detour)
-        # The image's file is found on the way from the JSON; the dump already has the segments.
+        # kscope looks for the binaries of the JSON; the dump has their segments.
         scripts = [run("perf", "script", "-i", path, "-F", "comm,pid,tid,cpu,time,period,event,ip,sym")
                    for path in (direct, detour)]
         equal("perf.data by way of a dump: perf script prints the same",
@@ -55,7 +54,7 @@ def main():
             want = f.read()
         equal("every kind of event", kscope("convert", golden, "-t", "dump", "-o", "-").stdout, want)
 
-        # What describes the bytes of tracepoints is missing: perf still reads the rest.
+        # Without the description of a tracepoint's bytes perf reads the rest.
         write(text, 'kscope-dump 1\nsource id=1 name="sched:sched_switch" type=2 config=0x174 raw\n'
               'aux kind="intel_pt" offset=0x0 len=0x2 data=0203\n'
               "sample task=7/7 source=1 weight=1 raw=0badcafe : user 0x1010\n")

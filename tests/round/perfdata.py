@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""perf.data in, perf.data out: perf script prints the same of both, and kscope writes the same
-bytes when it runs again. The exceptions are in compare().
-Whole machines are recorded, so this runs alone.
+"""Converts perf.data to perf.data: perf script prints the same text for both, and a second run
+writes the same bytes. compare() has the exceptions.
+The test records whole machines, so it runs alone.
 """
 import os
 import subprocess
 import sys
 import tempfile
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "consumer"))
-import perftest as t
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from kit import finish, kscope, no_problems, perf, skip
 
 RECORDINGS = [
     ("plain", ["-e", "cpu-clock"], "LV"),
@@ -24,13 +24,13 @@ RECORDINGS = [
     ("chains of the user", ["-e", "cpu-clock", "-g", "--user-callchains"], "SL"),
     ("DWARF", ["-e", "cpu-clock", "--call-graph", "dwarf"], "TSL"),
 ]
-# Not every kernel has them; perf prints their own bytes, too.
+# Not every kernel has tracepoints; perf prints their raw bytes, too.
 if os.path.exists("/sys/kernel/tracing/events/sched"):
     RECORDINGS.append(("tracepoints", ["-e", "cpu-clock,sched:sched_switch", "-g"], "TF"))
 
 
 def lines(path, *args):
-    text, err = t.perf_script(path, *args)
+    text, err = perf.perf_script(path, *args)
     return text.split("\n"), err
 
 
@@ -46,9 +46,9 @@ def same_text(a, b):
 
 def compare(path, again, unwound):
     for out in (again, again + "2"):
-        made = t.run([t.KSCOPE, "convert", path, "-t", "perfdata", "-o", out])
-        if made.returncode or (made.stderr and b"recording itself lost" not in made.stderr):
-            return ["kscope exits with %d: %s" % (made.returncode, made.stderr.decode())]
+        made = kscope("convert", path, "-t", "perfdata", "-o", out)
+        if made.returncode or (made.stderr and "recording itself lost" not in made.stderr):
+            return ["kscope exits with %d: %s" % (made.returncode, made.stderr)]
     with open(again, "rb") as a, open(again + "2", "rb") as b:
         if a.read() != b.read():
             return ["the output differs from run to run"]
@@ -58,34 +58,34 @@ def compare(path, again, unwound):
         a, before = lines(path, *args)
         b, err = lines(again, *args)
         if unwound:
-            # Where the copy of the stack ended, perf with libunwind adds a frame at -1.
+            # At the end of the copied stack, perf with libunwind adds a frame at -1.
             a = [x for x in a if "ffffffffffffffff [unknown]" not in x]
         problems += same_text(a, b)
-        if err and not before:  # that the recording has lost something is said of both
+        if err and not before:  # if the recording lost something, perf warns of both
             problems.append("perf says " + err.strip())
     return problems
 
 
 def main():
-    report = t.Report()
-    why = t.why_not()
+    why = perf.why_not()
     if why:
-        report.skip("perf.data", why)
-        return 0
+        skip("perf.data", why)
+        finish()
     with tempfile.TemporaryDirectory(prefix="kscope-round-") as folder:
-        load = t.build(folder)
+        load = perf.build(folder)
         path, again = os.path.join(folder, "perf.data"), os.path.join(folder, "again.data")
         for name, args, what in RECORDINGS:
-            made = t.run(["perf", "record", "-q", *args, "-o", path, load, what])
+            made = perf.record(path, args, load, what)
             if made.returncode:
-                report.skip(name, "perf record says " + made.stderr.decode().strip()[:200])
+                skip(name, "perf record says " + made.stderr.strip()[:200])
                 continue
-            report.check(name, compare(path, again, name == "DWARF"))
+            no_problems(name, compare(path, again, name == "DWARF"))
         with open(path, "wb") as f:
             subprocess.run(["perf", "record", "-q", "-e", "cpu-clock", "-g", "-a", "-o", "-", load,
                             "TFSL"], stdout=f, stderr=subprocess.DEVNULL)
-        report.check("pipe", compare(path, again, False))
-    return 1 if report.failed else 0
+        no_problems("pipe", compare(path, again, False))
+    finish()
 
 
-sys.exit(main())
+if __name__ == "__main__":
+    main()

@@ -1,27 +1,23 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Without any optional library kscope builds, works, and says what it cannot do."""
+"""kscope builds and works without the optional libraries, and its messages name what is missing."""
 import os
 import sys
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from lib import DEMO, ROOT, check, equal, finish, run, scratch
-
-ELFS = os.path.join(DEMO, "64k")
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from kit import ELFS, ROOT, check, demo_samples, equal, finish, run, scratch
 
 
 def main():
     with scratch() as folder:
         env = {k: v for k, v in os.environ.items() if k not in ("CFLAGS", "BUILD", "MAKEFLAGS")}
-        none = [f"HAVE_{name}=" for name in ("LIBDW", "LIBIBERTY", "ZSTD", "ZLIB", "LZMA",
-                                          "LZ4")]
+        none = [f"HAVE_{name}=" for name in ("LIBDW", "LIBIBERTY", "ZSTD", "ZLIB", "LZMA", "LZ4")]
         built = run("make", "-C", ROOT, "-j2", f"BUILD={folder}/build", "CFLAGS=-O0 -Werror", *none,
                     env=env)
         if not check("it builds", built.returncode == 0, built.stderr[-500:]):
             finish()
         bare = os.path.join(folder, "build", "kscope")
-        run(sys.executable, os.path.join(ROOT, "demo", "sel4", "generate.py"), ELFS, folder)
-        samples = os.path.join(folder, "samples.json")
+        samples = demo_samples(folder)
         done = run(bare, "convert", samples, "-b", ELFS, "-t", "folded", "-o", "-")
         check("it says why there are no names", done.returncode == 1 and "built without lib" in
               done.stderr, done.stderr)

@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The format that CONTRIBUTING.md adds works, with the file and the line that it shows."""
+"""The example of CONTRIBUTING.md works: a format that one file and one line add."""
 import os
 import re
 import struct
 import sys
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from lib import BUILD, ROOT, check, equal, finish, run, scratch
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from kit import BUILD, ROOT, check, equal, finish, run, scratch
 
 
 def ask_make(target):
-    """What the Makefile found on this machine."""
+    """The words that a target of the Makefile prints."""
     done = run("make", "-C", ROOT, "--no-print-directory", "-s", target, f"BUILD={BUILD}")
     return done.stdout.split()
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The flame graph as a file: well-formed, complete, equal to the folded text it came from.
+"""The flame graph as a file: well-formed, complete, and equal to the folded text that it shows.
 
 Usage: flame_svg.py [path of flametool]
 """
@@ -10,12 +10,11 @@ import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..'))
-from lib import svg_numbers
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from kit import BUILD, finish, passes, skip
+from kit.svg import SVG, frames as decode
 
-TOOL = sys.argv[1] if len(sys.argv) > 1 else os.environ.get('BUILD', 'build') + '/tests/flametool'
-SVG = '{http://www.w3.org/2000/svg}'
-failures = 0
+TOOL = sys.argv[1] if len(sys.argv) > 1 else os.path.join(BUILD, 'tests', 'flametool')
 
 
 def draw(folded, *options):
@@ -35,37 +34,13 @@ def some_stacks(count, seed=1):
 
 
 def totals_of(stacks):
-    """The sum of every path; the root's is ()."""
+    """The sum of every path; the path of the root is ()."""
     totals = {}
     for stack, count in stacks:
         for end in range(len(stack) + 1):
             path = tuple(stack[:end])
             totals[path] = totals.get(path, 0) + count
     return totals
-
-
-def metadata(root):
-    return {it.get('class'): it.text or '' for it in root.iter(SVG + 'metadata')}
-
-
-def decode(root):
-    """[(path, self, hidden)] of a graph that is not differential, in the file's order."""
-    data = metadata(root)
-    names = data['names'].split('\n')
-    flat = list(svg_numbers(data['looks']))
-    looks = [names[flat[i]] for i in range(0, len(flat), 4)]
-    stream = svg_numbers(data['frames'])
-    path, frames = [], []
-    for head in stream:
-        if frames:
-            path = path[:len(path) - head // 4]
-            path.append(looks[next(stream)])
-        else:
-            next(stream)
-        own = next(stream) if head & 1 else 0
-        hidden = next(stream) if head & 2 else 0
-        frames.append((tuple(path), own, hidden))
-    return frames
 
 
 def decoded_totals(root):
@@ -81,23 +56,12 @@ def layer(root, name):
 
 
 def rectangles(root):
-    """(row from the root, left, right), in hundredths of a pixel, sorted."""
+    """[(row from the root, left, right)], in hundredths of a pixel, sorted."""
     found = [(int(it.get('y')), round(float(it.get('x')) * 100),
               round(float(it.get('x')) * 100) + round(float(it.get('width')) * 100))
              for name in ('narrow', 'wide') for it in layer(root, name)]
     ground = max(y for y, _, _ in found)
     return sorted(((ground - y) // 17, left, right) for y, left, right in found)
-
-
-def test(body):
-    global failures
-    name = 'flame_svg.' + body.__name__
-    try:
-        body()
-        print('ok', name)
-    except Exception as error:  # a crash of the tool is a failure too
-        failures += 1
-        print(f'not ok {name}: {type(error).__name__} {error}')
 
 
 def data_equals_input():
@@ -172,7 +136,7 @@ def same_bytes_whatever_the_order():
     stacks = some_stacks(1000, seed=6)
     first = draw(folded_of(stacks))
     assert first == draw(folded_of(stacks))
-    # Only the order of children counts, and that is the order of names.
+    # Children are in the order of names, not of the input.
     random.Random(7).shuffle(stacks)
     assert first == draw(folded_of(stacks))
 
@@ -222,12 +186,17 @@ def full_disk_is_told():
     assert run.returncode == 4 and b'/dev/full: cannot write: No space' in run.stderr, run
 
 
-if not os.path.exists(TOOL):
-    print(f'skip flame_svg: {TOOL} is not built')
-    sys.exit(0)
-for each in (data_equals_input, siblings_in_order_of_bytes, narrow_frames_are_counted,
-             rectangles_nest, widths_are_shares, any_bytes_are_well_formed,
-             same_bytes_whatever_the_order, empty_says_so, deep_and_huge,
-             every_style_is_well_formed, a_function_keeps_its_colour, full_disk_is_told):
-    test(each)
-sys.exit(1 if failures else 0)
+def main():
+    if not os.path.exists(TOOL):
+        skip('flame_svg', f'{TOOL} is not built')
+        finish()
+    for test in (data_equals_input, siblings_in_order_of_bytes, narrow_frames_are_counted,
+                 rectangles_nest, widths_are_shares, any_bytes_are_well_formed,
+                 same_bytes_whatever_the_order, empty_says_so, deep_and_huge,
+                 every_style_is_well_formed, a_function_keeps_its_colour, full_disk_is_told):
+        passes('flame_svg.' + test.__name__, test)
+    finish()
+
+
+if __name__ == '__main__':
+    main()

@@ -1,23 +1,23 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Every reader, with the golden inputs and hundreds of damaged ones, the same every time. It is
-make fuzz that looks for new ones."""
+"""Runs the fuzzer of each reader on the golden inputs and on hundreds of damaged ones, the same in
+every run. make fuzz searches for new inputs."""
 import os
 import random
 import re
 import sys
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from lib import HANGS, ROOT, check, finish, run, scratch
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from kit import HANGS, ROOT, check, finish, run, scratch
 
 DAMAGED = 500
 BUILD = os.path.join(ROOT, "build", "fuzz")
-# Its own build, always with clang, whatever the tests themselves are built with.
+# The fuzzers have a build of their own, with clang, whatever built the rest.
 ENV = {k: v for k, v in os.environ.items() if k not in ("CC", "CFLAGS", "BUILD", "MAKEFLAGS")}
 
 
 def damage(rng, data, other):
-    """A byte, a number, a piece that is lost, doubled or of another input, or the end."""
+    """Changes a byte or a number; drops, doubles or inserts a piece; or cuts the end off."""
     at, size = rng.randrange(len(data) + 1), rng.choice((1, 2, 4, 8, 100))
     kind = rng.randrange(6)
     if kind == 0:
@@ -46,7 +46,7 @@ def write_damaged(folder, seeds):
 
 
 def fuzz(reader, folder):
-    """Runs what is there: the seeds and the folder."""
+    """Runs the seeds and the files of the folder, without a search for new ones."""
     done = run(os.path.join(ROOT, "fuzz", "run"), BUILD, reader, "0", "-runs=0", f"-timeout={HANGS}",
                env=dict(ENV, CORPUS=folder))
     return done.returncode == 0 and "Done" in done.stdout, done.stdout[-500:]
@@ -62,7 +62,7 @@ def read_seeds(reader):
 def main():
     with open(os.path.join(ROOT, "src", "formats.def"), encoding="utf-8") as f:
         readers = re.findall(r"^READER\((\w+)\)", f.read(), re.M)
-    # As long as it takes: a compiler does not hang, and the host may have much else to do.
+    # No timeout: a compiler does not hang, and the host may be busy.
     build = run("make", "-C", ROOT, "-j2", "fuzz-build", env=ENV, timeout=None)
     check("the fuzzers build", build.returncode == 0, build.stderr[-500:])
     for reader in readers + ["kernel"]:

@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Kernel images as they are shipped: made-up ones of every layout and packing, and hostile ones.
-
-tests/e2e/kallsyms.py has real ones.
+"""Kernel images as distributions ship them: generated ones of every layout and packing, and hostile
+ones. tests/e2e/kallsyms.py has real ones.
 """
 import bz2
 import gzip
@@ -12,8 +11,9 @@ import random
 import struct
 import sys
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from lib import BUILD, check, equal, finish, lz4, run, scratch
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from kit import BUILD, check, equal, finish, run, scratch
+from kit.pack import lz4
 
 SYMTOOL = os.path.join(BUILD, "tests", "symtool")
 BASE = 0xffffffff81000000
@@ -21,10 +21,10 @@ BANNER = b"Linux version 9.8.7-test (nobody@nowhere)\0"
 WORDS = ["do", "sys", "kmem", "cache", "alloc", "free", "ext4", "inode", "page", "lock", "tcp"]
 
 
-# ---- the tables of kallsyms, as scripts/kallsyms writes them ----
+# ---- the tables of kallsyms, as scripts/kallsyms of the kernel writes them ----
 
 def symbols(nr=1000, base=BASE):
-    """[(address, type and name)] in order, with some that share an address, and data at the end."""
+    """[(address, type and name)] in order; some share an address, and data comes last."""
     rng = random.Random(nr)
     found, at = [(base, "T_text"), (base, "T_stext")], base
     for i in range(nr):
@@ -44,7 +44,7 @@ def functions(table):
 
 
 def tokens():
-    """Every letter is itself, and the codes that are left stand for words."""
+    """The token table: a letter stands for itself, and the other codes for words."""
     found = [chr(code) if 32 < code < 127 else "" for code in range(256)]
     for code, word in zip(range(128, 256), [f"_{w}" for w in WORDS] + WORDS + ["T", "ab"]):
         found[code] = word
@@ -63,7 +63,9 @@ def pack_name(name, table):
 
 
 class Layout:
-    """where: before or after the names; form: offset, percpu, whole, place."""
+    """A layout of the tables.
+
+    where: the addresses are before or after the names; form: offset, percpu, whole or place."""
 
     def __init__(self, where="after", form="offset", bits=64, order="<", long_markers=False,
                  base=None):
@@ -95,7 +97,7 @@ class Layout:
         return data + bytes(-len(data) % (4 if self.form == "place" else self.bits // 8))
 
     def build(self, table, at, vaddr):
-        """The tables for a place `at` that is loaded at vaddr."""
+        """The tables, for offset `at` in a file that is loaded at vaddr."""
         words = tokens()
         out = bytearray(bytes(-at % 8))
         if self.where == "before":
@@ -128,10 +130,10 @@ class Layout:
         return bytes(out)
 
 
-# ---- what is around them ----
+# ---- the files that contain the tables ----
 
 def elf(table, layout, tables=True):
-    """A vmlinux without section headers: one segment, with code and the tables behind it."""
+    """A vmlinux without section headers: one segment with code, then the tables."""
     head = 0x1000
     text = min(a for a, n in table if n[0] != "A")
     body = bytearray(BANNER + bytes(4096 - len(BANNER)))
@@ -167,7 +169,7 @@ def zboot(payload):
 
 
 def image(table, layout, pointers=True, room=1 << 16, start=None):
-    """A flat kernel of arm64, with pointers to its functions, and calls of them."""
+    """A flat arm64 kernel, with pointers to its functions and calls of them."""
     start = min(a for a, _ in table) if start is None else start
     head = bytearray(64)
     head[56:60] = b"ARM\x64"
@@ -185,7 +187,7 @@ def image(table, layout, pointers=True, room=1 << 16, start=None):
     return (body + made).ljust(max(a for a, _ in moved) + 4096, b"\0")
 
 
-# ---- asking ----
+# ---- what symtool finds ----
 
 def write(folder, data):
     path = os.path.join(folder, "vmlinuz")
@@ -274,7 +276,7 @@ def flat_images(folder):
           "cannot determine where this kernel was linked" in done.stderr, done.stderr)
 
 
-# ---- hostile ones ----
+# ---- hostile files ----
 
 def refused(folder, name, data, why):
     done = ask(folder, data)
@@ -351,9 +353,9 @@ def broken_tables(folder):
     data = elf(shuffled, layout)
     done = ask(folder, data, "-l")
     check("addresses in no order", done.returncode == 0 and not done.stdout and
-          f"found the names of {len(table)} symbols in this kernel, but no addresses in a known "
-          "format" in done.stderr, done.stderr)
-    # Every word could be a count of names that are all there: many false starts, and an end.
+          f"names of {len(table)} symbols in this kernel, but no addresses in a form that is known"
+          in done.stderr, done.stderr)
+    # Every word could be the number of names that follow: many false starts, then the end.
     data = elf(table, layout)
     at = data.index(struct.pack("<I", len(table)))
     worst = data[:0x2000] + b"\3\3\3\0" * (4 << 20) + data[0x2000:at] + b"\3\3\3\0" + data[at + 4:]
@@ -373,7 +375,7 @@ def broken_tables(folder):
 
 
 def write_seeds(folder):
-    """Small ones, for make fuzz."""
+    """Writes small images for make fuzz."""
     table, flat = symbols(60), symbols(60, base=0xffff800080000000)
     percpu = [(8 * i, f"Apercpu_{i}") for i in range(40)] + table
     seeds = [elf(table, Layout("before", "whole", long_markers=True)),

@@ -1,35 +1,26 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""kpdata: what is intact comes out whole and in the order of time, whatever is around it; and
-memory does not follow the size of the file."""
+"""kpdata: intact records come out complete and in the order of time, whatever is around them; and
+memory does not grow with the file."""
 import os
 import random
 import re
 import resource
-import subprocess
 import sys
-import tempfile
 
-sys.dont_write_bytecode = True
-HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(HERE, "../golden"))
-import kpdata_make as kp  # noqa: E402
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from kit import KSCOPE, finish, kpdata as kp, kscope, passes, scratch
 
-KSCOPE = os.path.abspath(os.environ.get("KSCOPE", os.path.join(HERE, "../../build/kscope")))
 SAMPLE = re.compile(r"^sample time=(\d+)\.(\d{9}) cpu=(\d+) .* : (\w+) (.*)$")
 
 
-class Failed(Exception):
-    pass
-
-
-def check(condition, message):
+def need(condition, message):
     if not condition:
-        raise Failed(message)
+        raise AssertionError(message)
 
 
 def random_block(rng, version, cpu, nr, seen):
-    """Records of one core in the order of time; what they are goes to seen."""
+    """Records of one core in the order of time; adds the samples in them to seen."""
     out, time = [], rng.randrange(10**9)
     for _ in range(nr):
         time += rng.randrange(10**6)
@@ -57,13 +48,12 @@ def dump_of(folder, data):
     path = os.path.join(folder, "input")
     with open(path, "wb") as f:
         f.write(data)
-    done = subprocess.run([KSCOPE, "convert", path, "-t", "dump", "-o", "-"], capture_output=True,
-                          text=True, timeout=500, check=False)
+    done = kscope("convert", path, "-t", "dump", "-o", "-")
     return samples(done.stdout), done
 
 
 def test_order(folder):
-    """More blocks at the same time than windows of full size, and records longer than a window."""
+    """More blocks at the same time than there are full windows, and records longer than a window."""
     for seed in range(12):
         rng, seen = random.Random(seed), []
         version = 1 + seed % 3
@@ -71,13 +61,13 @@ def test_order(folder):
                   for cpu in range(rng.choice([1, 10, 200]))]
         data = kp.start() + b"".join(b"".join(block) for block in blocks)
         found, done = dump_of(folder, data)
-        check(done.returncode == 0 and not done.stderr, f"seed {seed}: {done.stderr[:200]}")
-        check(found == sorted(found, key=lambda sample: sample[0]), f"seed {seed}: not in order")
-        check(sorted(found) == sorted(seen), f"seed {seed}: {len(found)} of {len(seen)} samples")
+        need(done.returncode == 0 and not done.stderr, f"seed {seed}: {done.stderr[:200]}")
+        need(found == sorted(found, key=lambda sample: sample[0]), f"seed {seed}: not in order")
+        need(sorted(found) == sorted(seen), f"seed {seed}: {len(found)} of {len(seen)} samples")
 
 
 def damage(rng, record):
-    """Bytes in front of a block: garbage, or the beginning of a record that breaks off."""
+    """Bytes before a block: garbage, or a record that is cut short."""
     if rng.random() < 0.5:
         return bytes(rng.randrange(256) for _ in range(rng.randrange(1, 3000)))
     return record[:rng.randrange(1, len(record))]
@@ -96,13 +86,13 @@ def test_damage(folder):
             data += b"".join(block)
         found, done = dump_of(folder, data)
         missing = set(seen) - set(found)
-        check(done.returncode == (1 if places else 0), f"seed {seed}: code {done.returncode}")
-        check(not missing, f"seed {seed}: {len(missing)} intact samples are missing")
-        check(len(found) - len(seen) <= places, f"seed {seed}: {len(found)} of {len(seen)}")
+        need(done.returncode == (1 if places else 0), f"seed {seed}: code {done.returncode}")
+        need(not missing, f"seed {seed}: {len(missing)} intact samples are missing")
+        need(len(found) - len(seen) <= places, f"seed {seed}: {len(found)} of {len(seen)}")
 
 
 def big_file(path, size):
-    """Eight cores, blocks of 64 KiB, as a recording has them."""
+    """Eight cores with blocks of 64 KiB, as in a recording."""
     blocks, time, written = [bytearray() for _ in range(8)], 10000, 0
     pcs = [kp.K + 16 * i for i in range(16)]
     with open(path, "wb") as f:
@@ -117,41 +107,33 @@ def big_file(path, size):
 
 
 def peak(path, out):
-    """KiB of the child that converts."""
+    """The most memory that kscope uses for the file, in KiB."""
     pid = os.fork()
     if pid == 0:
         os.execv(KSCOPE, [KSCOPE, "convert", path, "-t", "perfdata", "-o", out])
     _, status, usage = os.wait4(pid, 0)
-    check(status == 0, f"status {status}")
+    need(status == 0, f"status {status}")
     return usage.ru_maxrss
 
 
 def test_memory(folder):
-    # The address sanitizer keeps what was freed, unless it is told not to.
+    # The address sanitizer keeps freed memory by default.
     os.environ["ASAN_OPTIONS"] = "quarantine_size_mb=0:thread_local_quarantine_size_kb=0"
     small, large = os.path.join(folder, "small"), os.path.join(folder, "large")
     big_file(small, 2 << 20)
     big_file(large, 40 << 20)
     first = peak(small, os.path.join(folder, "small.data"))
     second = peak(large, os.path.join(folder, "large.data"))
-    check(second < first + 2048, f"{first} KiB for 2 MiB and {second} KiB for 40 MiB")
+    need(second < first + 2048, f"{first} KiB for 2 MiB and {second} KiB for 40 MiB")
 
 
 def main():
-    failed = False
     resource.setrlimit(resource.RLIMIT_NOFILE, (32, 32))  # overlapping blocks need no files
-    for name, test in sorted(globals().items()):
-        if not name.startswith("test_"):
-            continue
-        with tempfile.TemporaryDirectory() as folder:
-            try:
-                test(folder)
-                print(f"ok kpdata_{name[5:]}")
-            except Failed as error:
-                failed = True
-                print(f"not ok kpdata_{name[5:]}: {error}")
-    return failed
+    for test in (test_damage, test_memory, test_order):
+        with scratch() as folder:
+            passes(f"kpdata_{test.__name__[5:]}", test, folder)
+    finish()
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

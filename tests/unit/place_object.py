@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Code of an object file is known again after a loader has filled in its addresses."""
+"""kscope recognizes the code of an object file after a loader has relocated it."""
 import os
 import sys
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from lib import BUILD, check, equal, finish, run, scratch
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from kit import BUILD, check, equal, finish, run, scratch
 
 PLACETOOL = os.path.join(BUILD, "tests", "placetool")
 TARGETS = {"x86-64": ["--target=x86_64-linux-gnu", "-mcmodel=kernel"],
@@ -24,7 +24,7 @@ def source():
 
 
 def pages(path, name):
-    """The place of a section in the file, and its pages: [(offset in it, first bytes)]."""
+    """The offset and size of a section, and its pages: [(offset in the section, first bytes)]."""
     for line in run("llvm-readelf", "-SW", path).stdout.splitlines():
         words = line.replace("[ ", "[").split()
         if len(words) > 5 and words[1] == name:

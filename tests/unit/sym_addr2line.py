@@ -2,39 +2,39 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Names, inlined frames and lines of src/sym against `addr2line -afi`.
 
-Usage: sym_addr2line.py [ELF...]
+Usage: sym_addr2line.py [-v] [ELF...]
 
-Without arguments: the tool itself, C and C++ programs compiled here with gcc and clang as DWARF 4
-and 5, a Rust program if there is a rustc, and a libpython with DWARF if there is one. For each
-function the first, the middle and the last byte are asked, and some more in large ones.
+Without arguments, it compares the tool itself, C and C++ programs compiled by gcc and clang as
+DWARF 4 and 5, Rust programs if there is a rustc, and the C library if it has a debug file. It asks
+for the first, the middle and the last byte of each function, and for more bytes of large ones.
 
-Where the two differ, llvm-symbolizer is the referee: each name and each line of ours must be said by
-one of the two, in a chain of the same length. What was seen with binutils 2.40 (symptoms; its
-source was not read):
-  - an inlined function that has no linkage name (extern "C", clang -gline-tables-only) is shown
-    with the symbol of the function around it: "fold" inlined into "fold";
-  - clang's DWARF 5: some inlined frames are missing, seen where DW_AT_ranges is an index;
+If the two differ, llvm-symbolizer decides: each of our names and lines must be in the output of one
+of the two, in a chain of the same length. These differences were seen with binutils 2.40 (only the
+symptoms; its source was not read):
+  - an inlined function without a linkage name (extern "C", clang -gline-tables-only) gets the
+    symbol of the function around it: "fold" inlined into "fold";
+  - clang's DWARF 5: some inlined frames are missing, where DW_AT_ranges is an index;
   - gcc's DWARF 5: some rows of the line table get the main file of the unit with the line of a
-    header, though readelf --debug-dump=decodedline shows the header there;
+    header, though readelf --debug-dump=decodedline shows the header;
   - without DWARF, of several symbols for one address a local one (.localalias) is shown;
-  - code dropped by the linker stays described at address 0, over live code that comes soon after;
+  - code that the linker dropped stays described at address 0, over live code that follows soon;
   - DWARF 5 in .zdebug sections is not read;
-  - DWARF 2: what is outside of the one range of a unit is not found.
-A difference in which the referee confirms us is counted, and shown with -v; any other fails.
+  - DWARF 2: addresses outside of the first range of a unit are not found.
+A difference in which llvm-symbolizer agrees with kscope is counted, and shown with -v; any other
+fails.
 """
 import os
 import re
 import shutil
-import subprocess
 import sys
 import tempfile
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-SYMTOOL = os.environ.get("SYMTOOL") or os.path.join(
-    os.environ.get("BUILD", os.path.join(ROOT, "build")), "tests", "symtool")
-LIMIT = int(os.environ.get("SYM_ADDRESSES", "6000"))  # a binary
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from kit import BUILD, ROOT, check, finish, run, skip
+
+SYMTOOL = os.environ.get("SYMTOOL") or os.path.join(BUILD, "tests", "symtool")
+LIMIT = int(os.environ.get("SYM_ADDRESSES", "6000"))  # addresses of one binary
 VERBOSE = "-v" in sys.argv
-failed = False
 
 CPP = r"""
 #include <algorithm>
@@ -125,15 +125,9 @@ fn main() {
 """
 
 
-def say(verdict, name, why=""):
-    global failed
-    failed |= verdict == "not ok"
-    print(f"{verdict} {name}" + (f": {why}" if why else ""), flush=True)
-
-
 def functions(elf):
     """(start, size) of functions with a size, in order."""
-    out = subprocess.run(["nm", "-S", "--defined-only", elf], capture_output=True, text=True).stdout
+    out = run("nm", "-S", "--defined-only", elf).stdout
     found = set()
     for line in out.splitlines():
         part = line.split()
@@ -143,7 +137,7 @@ def functions(elf):
 
 
 def sample(elf):
-    """The same addresses every time: starts, middles and ends, and bytes in between."""
+    """The same addresses in every run: starts, middles and ends, and bytes in between."""
     all_functions = functions(elf)
     addresses = set()
     for start, size in all_functions:
@@ -156,16 +150,16 @@ def sample(elf):
 
 def ask(command, addresses):
     text = "".join(f"{a:#x}\n" for a in addresses)
-    run = subprocess.run(command, input=text, capture_output=True, text=True, errors="replace")
-    if run.returncode:
-        raise RuntimeError(f"{command[0]}: exit {run.returncode}: {run.stderr[:300]}")
-    return run.stdout
+    done = run(*command, input=text.encode())
+    if done.returncode:
+        raise RuntimeError(f"{command[0]}: exit code {done.returncode}: {done.stderr[:300]}")
+    return done.stdout
 
 
 def place(text):
-    """(file name, line): the folder is spelled in too many ways; a discriminator is no line."""
+    """(file name, line), without the folder, which has several spellings, and the discriminator."""
     path, _, line = text.split(" (disc")[0].rpartition(":")
-    # Without a line addr2line shows the STT_FILE symbol, which may be just an object file.
+    # If it has no line, addr2line shows the STT_FILE symbol, which may be an object file.
     return (os.path.basename(path), line) if line not in ("?", "", "0") else ("?", "0")
 
 
@@ -190,18 +184,20 @@ def referee_chains(elf, addresses):
 
 
 def unclone(name):
-    """foo of foo.isra.0.cold and of foo@VERSION, and one name for C1 and C2 constructors: llvm takes the outermost
-    name from the symbol table, where several may stand for one address."""
+    """foo of foo.isra.0.cold and of foo@VERSION, and one name for C1 and C2 constructors.
+
+    llvm takes the outermost name from the symbol table, which may have several for one address."""
     return re.sub(r"([CD])[0124](?=E|I)", r"\1x", re.split("[.@]", name)[0] or name)
 
 
 def confirmed(ours, binutils, llvm):
-    """Everything we say is said by one of the two."""
+    """Whether each of our names and lines is in one of the other two chains."""
     if not ours or len(ours) not in (len(binutils or []), len(llvm or [])):
         return False
     for i, (name, where) in enumerate(ours):
-        said = [c[i] for c in (binutils, llvm) if c and len(c) == len(ours)]
-        if unclone(name) not in [unclone(s[0]) for s in said] or where not in [s[1] for s in said]:
+        others = [c[i] for c in (binutils, llvm) if c and len(c) == len(ours)]
+        if (unclone(name) not in [unclone(other[0]) for other in others] or
+                where not in [other[1] for other in others]):
             return False
     return True
 
@@ -210,13 +206,13 @@ def compare(name, elf, symbols=None):
     """symbols: the file that lists the functions, if elf itself is stripped."""
     addresses = sample(symbols or elf)
     if not addresses:
-        return say("skip", name, "no functions with a size")
+        return skip(name, "no functions with a size")
     ours = chains(ask([SYMTOOL, elf], addresses))
     theirs = chains(ask(["addr2line", "-afi", "-e", elf], addresses))
     differ = [a for a in addresses if ours.get(a) != theirs.get(a)]
     wrong = []
     if differ and not shutil.which("llvm-symbolizer"):
-        return say("skip", name, f"{len(differ)} differences, and no llvm-symbolizer to judge them")
+        return skip(name, f"{len(differ)} differences, and no llvm-symbolizer to judge them")
     if differ:
         referee = referee_chains(elf, differ)
         wrong = [a for a in differ if not confirmed(ours.get(a), theirs.get(a), referee.get(a))]
@@ -225,23 +221,20 @@ def compare(name, elf, symbols=None):
                   f"\n#   llvm     {referee.get(a)}")
     frames = sum(len(c) for c in ours.values())
     summary = f"{len(addresses)} addresses, {frames} frames, {len(differ)} differ from addr2line"
-    if wrong:
-        return say("not ok", name, f"{summary}, {len(wrong)} of them unexplained")
-    print(f"# {summary}; the referee confirms ours" if differ else f"# {summary}")
-    say("ok", name)
+    if check(name, not wrong, f"{summary}, {len(wrong)} of them unexplained"):
+        print(f"# {summary}; llvm-symbolizer confirms ours" if differ else f"# {summary}")
 
 
 def compile_and_compare(name, command, source, suffix, folder):
     if not shutil.which(command[0]):
-        return say("skip", name, f"no {command[0]}")
+        return skip(name, f"no {command[0]}")
     path = os.path.join(folder, name + suffix)
     elf = os.path.join(folder, name)
     with open(path, "w") as f:
         f.write(source)
-    run = subprocess.run(command + [path, "-o", elf], capture_output=True, text=True, cwd=folder,
-                         env=dict(os.environ, RUSTC_BOOTSTRAP="1"))
-    if run.returncode:
-        return say("skip", name, f"{command[0]} failed: {run.stderr.strip()[:200]!r}")
+    done = run(*command, path, "-o", elf, cwd=folder, env=dict(os.environ, RUSTC_BOOTSTRAP="1"))
+    if done.returncode:
+        return skip(name, f"{command[0]} failed: {done.stderr.strip()[:200]!r}")
     compare(name, elf)
 
 
@@ -252,24 +245,23 @@ def tool_sources():
 
 
 def compile_tool(name, command, folder):
-    """Our own C, without the libraries: it needs no headers that may be missing."""
+    """Compiles our own C without the libraries, whose headers may be missing."""
     if not shutil.which(command[0]):
-        return say("skip", name, f"no {command[0]}")
+        return skip(name, f"no {command[0]}")
     elf = os.path.join(folder, name)
-    run = subprocess.run(command + ["-std=gnu11", "-D_GNU_SOURCE", "-I", os.path.join(ROOT, "src"),
-                                    os.path.join(ROOT, "tests/tools/symtool.c")] + tool_sources() +
-                         ["-o", elf], capture_output=True, text=True)
-    if run.returncode:
-        return say("not ok", name, run.stderr[:500])
-    compare(name, elf)
+    done = run(*command, "-std=gnu11", "-D_GNU_SOURCE", "-I", os.path.join(ROOT, "src"),
+               os.path.join(ROOT, "tests/tools/symtool.c"), *tool_sources(), "-o", elf)
+    if done.returncode:
+        return check(name, False, done.stderr)
+    return compare(name, elf)
 
 
 def large_library():
-    """The C library, whose debug file (Debian: libc6-dbg) is found by its build id."""
-    for line in subprocess.run(["ldd", SYMTOOL], capture_output=True, text=True).stdout.splitlines():
+    """The C library and its debug file (Debian: libc6-dbg), which its build id names."""
+    for line in run("ldd", SYMTOOL).stdout.splitlines():
         if line.strip().startswith("libc.so"):
             path = line.split("=>")[1].split()[0]
-            note = subprocess.run(["readelf", "-n", path], capture_output=True, text=True).stdout
+            note = run("readelf", "-n", path).stdout
             build_id = note.partition("Build ID: ")[2].split()[0]
             debug = f"/usr/lib/debug/.build-id/{build_id[:2]}/{build_id[2:]}.debug"
             return (path, debug) if os.path.exists(debug) else None
@@ -303,20 +295,22 @@ def standard_set(folder):
     if library:
         compare("large-library", *library)
     else:
-        say("skip", "large-library", "no debug file of the C library (Debian: libc6-dbg)")
+        skip("large-library", "no debug file of the C library (Debian: libc6-dbg)")
 
 
 def main():
-    for need in ("addr2line", "nm", "readelf"):
-        if not shutil.which(need):
-            return say("skip", "sym_addr2line", f"no {need}")
     given = [a for a in sys.argv[1:] if a != "-v"]
+    missing = [need for need in ("addr2line", "nm", "readelf") if not shutil.which(need)]
+    if missing:
+        skip("sym_addr2line", f"no {' '.join(missing)}")
+        finish()
     for elf in given:
         compare(os.path.basename(elf), elf)
     if not given:
         with tempfile.TemporaryDirectory() as folder:
             standard_set(os.environ.get("KEEP") or folder)
+    finish()
 
 
-main()
-sys.exit(1 if failed else 0)
+if __name__ == "__main__":
+    main()

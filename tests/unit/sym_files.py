@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 """src/sym with every kind of file: architectures, stripped ones, separate debug files, lists of
-symbols, and files that are broken. A build with -fsanitize=address makes the broken ones worth
-more: SYMTOOL=build-asan/tests/symtool tests/unit/sym_files.py"""
+symbols, and broken files. For those a build with sanitizers finds more:
+SYMTOOL=build/asan/tests/symtool tests/unit/sym_files.py"""
 import os
 import re
 import shutil
@@ -10,10 +10,10 @@ import subprocess
 import sys
 import tempfile
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-SYMTOOL = os.environ.get("SYMTOOL") or os.path.join(
-    os.environ.get("BUILD", os.path.join(ROOT, "build")), "tests", "symtool")
-failed = False
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from kit import BUILD, check, finish, run, skip
+
+SYMTOOL = os.environ.get("SYMTOOL") or os.path.join(BUILD, "tests", "symtool")
 
 SOURCE = r"""
 static inline __attribute__((always_inline)) int inner(int x) { return x * 5 + (x ^ 3); }
@@ -32,7 +32,7 @@ __attribute__((noinline, weak)) int other(volatile int *p) { return *p + 1; }
 void _start(void) { volatile int n = 9; n = outer(&n) + other(&n); for (;;) ; }
 """
 
-# Labels without type or size, a local label inside a sized function, names for one address.
+# Labels without type or size, a local label in a sized function, and several names of one address.
 ASSEMBLER = r"""
 	.text
 	.globl label_one
@@ -87,21 +87,6 @@ ffffffffc0001080 T module_other\t[loop]
 """
 
 
-def say(verdict, name, why=""):
-    global failed
-    failed |= verdict == "not ok"
-    print(f"{verdict} {name}" + (f": {why}" if why else ""), flush=True)
-
-
-def check(name, good, why):
-    say("ok" if good else "not ok", name, "" if good else str(why)[:600])
-
-
-def run(*command, cwd=None, data=None):
-    return subprocess.run(command, cwd=cwd, input=data, capture_output=True, text=True,
-                          errors="replace", timeout=500)
-
-
 def must(*command, cwd=None):
     done = run(*command, cwd=cwd)
     if done.returncode:
@@ -110,7 +95,7 @@ def must(*command, cwd=None):
 
 
 def sym(path, *options, addresses=()):
-    return run(SYMTOOL, *options, path, data="".join(f"{a:#x}\n" for a in addresses))
+    return run(SYMTOOL, *options, path, input="".join(f"{a:#x}\n" for a in addresses).encode())
 
 
 def names(path, addresses, *options):
@@ -169,12 +154,13 @@ def clang(folder, name, source, flags, suffix=".c"):
 
 def llvm_chains(elf, addresses):
     out = run("llvm-symbolizer", f"--obj={elf}", "--output-style=GNU", "--no-demangle", "--inlines",
-              "--functions=linkage", "--addresses", data="".join(f"{a:#x}\n" for a in addresses))
+              "--functions=linkage", "--addresses",
+              input="".join(f"{a:#x}\n" for a in addresses).encode())
     return [line.split(" (disc")[0] for line in out.stdout.splitlines() if line]
 
 
 def normal(lines):
-    """Addresses are printed with different widths, and unknown lines as 0 or ?."""
+    """Makes the width of addresses, and 0 and ? for unknown lines, the same."""
     return [hex(int(l, 16)) if l.startswith("0x") else l[:-2] + ":0" if l.endswith(":?") else l
             for l in lines]
 
@@ -183,7 +169,7 @@ def one_target(folder, arch, flags):
     try:
         elf = clang(folder, "prog-" + arch, SOURCE, flags)
     except RuntimeError as why:
-        return say("skip", "arch-" + arch, why)
+        return skip("arch-" + arch, why)
     start = find(elf, "outer")
     if start is None or start & 1:
         return check("arch-" + arch, False, f"outer is at {start}")
@@ -201,7 +187,7 @@ def assembler(folder, arch, flags):
     try:
         elf = clang(folder, "asm-" + arch, ASSEMBLER, flags + ["-g0"], ".s")
     except RuntimeError as why:
-        return say("skip", "assembler-" + arch, why)
+        return skip("assembler-" + arch, why)
     base = find(elf, "label_one")
     want = {0: "label_one", 15: "label_one", 16: "label_two", 23: "label_two", 24: "sized",
             32: "sized", 39: "sized", 40: "_start", 43: "_start", 44: "last", 55: "last", 56: "??"}
@@ -212,7 +198,7 @@ def assembler(folder, arch, flags):
 # ---- separate debug files ----
 
 def split_debug(folder, build_id):
-    """prog, and prog.debug with its DWARF and symbols; prog has neither."""
+    """Makes prog, which is stripped, and prog.debug with its DWARF and symbols."""
     os.makedirs(folder)
     source = os.path.join(folder, "prog.c")
     with open(source, "w") as f:
@@ -292,7 +278,7 @@ def symfs(top):
 
 
 def circles(top):
-    """Links that lead back. Only a build id can make such a file pass as the right one."""
+    """Debug links in a circle. Only its build id makes such a file pass as the right one."""
     prog, asked, _ = split_debug(os.path.join(top, "circle"), "sha1")
     folder = os.path.dirname(prog)
     shutil.copy(os.path.join(folder, "bare"), os.path.join(folder, "b"))
@@ -315,13 +301,13 @@ def demangling(top):
     asked = [find(elf, n) for n in NAMES]
     got = [n[0] for n in names(elf, asked, "-C")]
     if got == list(NAMES):
-        return say("skip", "demangle", "built without libiberty")
+        return skip("demangle", "built without libiberty")
     check("demangle", got == list(NAMES.values()), got)
     check("demangle-linkage", [n[0] for n in names(elf, asked)] == list(NAMES), "changed")
 
 
 def hostile_names(top):
-    """Deep, exponential and overlong names: no crash, and an end."""
+    """Deep, exponential and overlong names: kscope neither crashes nor hangs."""
     digits = "0123456789ABCDEFGHIJKLMNOP"
     hostile = {"deep": "_Z1f" + "P" * 4000 + "i", "deepest": "_Z1f" + "P" * 60000 + "i",
                "nested": "_ZN" + "1aI" * 1300 + "iE" * 1300 + "E",
@@ -346,7 +332,7 @@ def kallsyms(top):
             0xffffffffc000107f: "module_func", 0xffffffffc0001080: "module_other",
             0xffffffffc000207f: "module_other", 0xffffffffc0002080: "??", 0: "??"}
     got = [n[0] for n in names(path, want)]
-    # Two global names for one address: either may come first, but always the same.
+    # Of two global names for one address, either may win, but always the same one.
     got = ["_stext" if n == "startup_64" else n for n in got]
     check("kallsyms", got == list(want.values()), got)
     check("kallsyms-find", find(path, "weak_one") == base + 0x200, find(path, "weak_one"))
@@ -381,7 +367,7 @@ def perf_map(top):
 
 
 def stubs(top):
-    """Calls into libraries: where the call leads is named after the function that is called."""
+    """Calls into libraries: the stub is named after the function that it calls."""
     source = "".join(f"void ext_{c}(int); void call_{c}(void) {{ ext_{c}({i}); ext_{c}(9); }}\n"
                      for i, c in enumerate("dacb"))
     path = os.path.join(top, "stubs.c")
@@ -395,7 +381,7 @@ def stubs(top):
         text = must("llvm-objdump", "-d", "--no-show-raw-insn", elf)
         called = {}
         for function, body in re.findall(r"<call_(.)>:\n(.*?)\n\n", text + "\n\n", re.S):
-            # Every call and jump out of the function; the address is printed with or without 0x.
+            # All calls and jumps out of the function; addresses are printed with or without 0x.
             leads = re.findall(r"(?:call\w*|jmp|bl?|b)\s+#?(?:0x)?([0-9a-f]{4,})\b", body)
             called.update({int(a, 16): f"ext_{function}@plt" for a in leads
                            if f" {a}:" not in body})
@@ -404,7 +390,7 @@ def stubs(top):
               got == list(called.values()) and len(called) == 4, f"{got} {called}")
 
 
-# ---- what is no ELF, or only half of one ----
+# ---- files that are not an ELF, or only a part of one ----
 
 def strange_files(top):
     cases = {"text": b"hello, world\n", "empty": b"", "magic": b"\177ELF", "zeros": bytes(4096),
@@ -428,7 +414,7 @@ def strange_files(top):
     with open(locked, "w") as f:
         f.write("x")
     os.chmod(locked, 0)
-    if os.access(locked, os.R_OK):  # root may, whatever the mode says: ask as somebody else
+    if os.access(locked, os.R_OK):  # root may read any file: run as another user
         tool = shutil.copy(SYMTOOL, top)
         for path in (top, tool):
             os.chmod(path, 0o755)
@@ -450,7 +436,7 @@ def truncated(top):
         done = sym(path, addresses=asked)
         if crashed(done):
             return check("truncated", False, f"at {cut} of {len(whole)}: {done.stderr}")
-    say("ok", "truncated")
+    check("truncated", True)
     check("truncated-is-said", "cut short" in done.stderr, done.stderr)
 
 
@@ -472,7 +458,7 @@ def guarded(name, test, *args):
     except subprocess.TimeoutExpired as why:
         check(name, False, why)
     except (RuntimeError, FileNotFoundError) as why:
-        say("skip", name, str(why)[:200])
+        skip(name, str(why)[:200])
 
 
 def main():
@@ -484,7 +470,8 @@ def main():
         for test in (debug_links, build_ids, symfs, circles, demangling, hostile_names, kallsyms,
                      perf_map, stubs, strange_files, truncated, object_file):
             guarded(test.__name__, test, top)
+    finish()
 
 
-main()
-sys.exit(1 if failed else 0)
+if __name__ == "__main__":
+    main()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Decodes traces, after wire/README.md and not after src/read: what is written there is enough."""
-from wire import fields, varint
+"""Decodes traces by what wire/README.md says of them, independently of src/read."""
+from .wire_read import fields, varint
 
 CALL, CALL_ANY, RETURN = 4, 5, 6
 HAS_TARGET = (1, 2, 4)
@@ -16,7 +16,7 @@ class Block:
 
 
 class Cpu:
-    """What is known of one cpu's trace between two of its bytes."""
+    """The state of one cpu's decoder."""
 
     def __init__(self):
         self.total = self.skip = 0
@@ -29,7 +29,7 @@ class Cpu:
         self.calls, self.depth = [None] * STACK, 0
 
     def clear(self):
-        """What was told of the next go or new, which has been."""
+        """Forgets what applied to the block that was just entered."""
         self.ran, self.trap, self.begins, self.moved = None, False, False, False
 
     def feed(self, data):
@@ -99,7 +99,7 @@ class Cpu:
     def begin(self, flags):
         self.skip, total = self.number(), self.number()
         if total != self.total:
-            raise ValueError(f"{self.total} instructions, and {total} are told")
+            raise ValueError(f"{self.total} instructions were decoded, the trace counts {total}")
         if flags & 2:
             self.forget()
         self.begins = True
@@ -109,7 +109,7 @@ class Cpu:
         self.skip = 0
 
     def call_stack(self):
-        """Keeps the stack of calls; the call that a return belongs to, if it is known."""
+        """Updates the stack of calls. Returns the call that a return belongs to, if it is known."""
         cur = self.cur
         if cur.flow in (CALL, CALL_ANY):
             self.calls[self.depth % STACK] = cur
@@ -155,10 +155,10 @@ class Cpu:
 
 
 def instructions(path):
-    """How many were traced by each cpu: counted block by block, and as the recording tells it."""
+    """{cpu: instructions} counted block by block, and the same as the recording counts them."""
     with open(path, "rb") as f:
         data = f.read()
-    cpus, told = {}, {}
+    cpus, recorded = {}, {}
     for _, chunk in fields(data):
         got = dict(fields(chunk))
         if 9 in got:
@@ -166,5 +166,5 @@ def instructions(path):
         for number, value in fields(got.get(11, b"")):
             if number == 2:
                 count = dict(fields(value))
-                told[count.get(1, 0)] = count.get(4, 0)
-    return {cpu: state.total for cpu, state in cpus.items()}, told
+                recorded[count.get(1, 0)] = count.get(4, 0)
+    return {cpu: state.total for cpu, state in cpus.items()}, recorded

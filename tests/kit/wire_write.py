@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Writes recordings as kscope's QEMU plugin does, piece by piece. wire/kscope.proto has the numbers."""
+"""Writes a recording as the QEMU plugin does, message by message; see wire/kscope.proto."""
 import struct
 
 

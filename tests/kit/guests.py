@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Guests and the QEMUs to boot them with, for the tests.
+"""Guests and the QEMUs that boot them.
 
     guest = guests.linux("amd64", words="kscope.work=zero")
     done = guests.boot(guest, "backports", ["-plugin", ...])
     done.serial, done.code
 
-tools/get-guests and tools/get-qemu fetch them (`make test` does); missing() says what is not there.
+tools/get-guests and tools/get-qemu download them (`make test` runs both); missing() names what is
+missing.
 """
 import base64
 import gzip
@@ -16,14 +17,14 @@ import subprocess
 import time
 from dataclasses import dataclass, field
 
-from lib import BUILD, HANGS, KSCOPE
+from . import BUILD, HANGS, KSCOPE
 
 GUESTS = os.path.join(BUILD, "guests")
 DEMO_KERNELS = os.path.join(BUILD, "demo", "kernel")
-# Where their programs are; "" is the machine's own.
+# The folder of the programs of each QEMU; "" stands for $PATH.
 QEMUS = {"debian": "", "backports": os.path.join(BUILD, "qemu-backports", "bin")}
 BEGIN, END = "kscope: begin", "kscope: end"
-# The same in every run: time is counted in instructions, and it is always the same day.
+# Makes every run the same: instructions count as time, and the date is fixed.
 ICOUNT = ["-icount", "shift=0,sleep=off", "-rtc", "base=2020-02-20,clock=vm"]
 
 
@@ -35,22 +36,22 @@ class Guest:
     kernel: str
     args: list
     elfs: list = field(default_factory=list)  # user programs of the guest
-    until: str = ""  # the guest does not end by itself, but says this when it is done
+    until: str = ""  # a guest that does not power off prints this when it is done
 
 
 @dataclass
 class Boot:
     serial: str
     errors: str
-    code: int  # None: it was ended, because it had said what it was waited for, or took too long
-    ended: bool  # by itself, or after `until`
+    code: int  # None: the guest was terminated, because it printed `until` or took too long
+    ended: bool  # the guest powered off or printed `until`
 
 
 def missing():
-    """What is not there, or None."""
+    """What is missing, or None."""
     for path in [os.path.join(GUESTS, "version"), os.path.join(BUILD, "qemu-backports", "version")]:
         if not os.path.exists(path):
-            return f"{path} is not there: make test-guests"
+            return f"{path} is missing: run make test-guests"
     return None
 
 
@@ -59,7 +60,7 @@ def qemu(program, which="debian"):
 
 
 def linux(architecture, words="", cpus=2):
-    """A Debian cloud kernel with the work of tests/guests/init: amd64 or arm64."""
+    """A Debian cloud kernel that runs tests/guests/init: amd64 or arm64."""
     folder = os.path.join(GUESTS, f"linux-{architecture}")
     program, machine, console = {
         "amd64": ("qemu-system-x86_64", ["-M", "pc", "-vga", "none", "-net", "none"], "ttyS0"),
@@ -75,7 +76,7 @@ def linux(architecture, words="", cpus=2):
 
 
 def gnumach():
-    """GNU Mach with tests/guests/bootstrap.c as its only task."""
+    """GNU Mach, whose only task is tests/guests/bootstrap.c."""
     folder = os.path.join(GUESTS, "gnumach-i386")
     kernel, task = os.path.join(folder, "gnumach-dbg"), os.path.join(folder, "bootstrap")
     return Guest("gnumach", "qemu-system-i386", kernel,
@@ -98,13 +99,13 @@ def demo(architecture, frames="fp", words="", cpus=4):
 
 
 def command(guest, which="debian", more=()):
-    """The command line, with the serial port on stdout and nothing else there."""
+    """The command line; stdout has the serial port and nothing else."""
     return [qemu(guest.program, which), "-accel", "tcg", "-display", "none", "-serial", "stdio",
             "-monitor", "none", *guest.args, *more]
 
 
 def boot(guest, which="debian", more=(), before=()):
-    """Boots a guest to its end. `before` stands before QEMU's command: another program runs it."""
+    """Boots a guest and waits for its end. `before` is the command of a program that runs QEMU."""
     process = subprocess.Popen([*before, *command(guest, which, more)], stdin=subprocess.DEVNULL,
                                stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     until, deadline = guest.until.encode(), time.monotonic() + HANGS
@@ -137,13 +138,13 @@ def boot(guest, which="debian", more=(), before=()):
 
 
 def record(guest, out, options=(), which="debian", more=()):
-    """kscope record qemu; its own words are in `errors`."""
+    """Records a boot with kscope record qemu, whose messages are in `errors`."""
     elfs = [word for path in guest.elfs for word in ("--elf", path)]
     return boot(guest, which, more,
                 before=[KSCOPE, "record", "qemu", "-o", out, *options, *elfs, "--"])
 
 
 def kallsyms(serial):
-    """The guest's own /proc/kallsyms (words="kscope.kallsyms"), as text."""
+    """The text of the guest's /proc/kallsyms, if it was booted with words="kscope.kallsyms"."""
     found = re.search(r"kscope: kallsyms\n(.*?)kscope: end of kallsyms", serial, re.S)
     return gzip.decompress(base64.b64decode(found[1])).decode() if found else ""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Reads wire/kscope.proto's stream, and nothing that is not as wire/README.md says."""
+"""Reads a recording (wire/kscope.proto). Raises if it breaks a rule of wire/README.md."""
 import struct
 
 SYNC = 0x5043534B
@@ -63,7 +63,7 @@ class Sample:
 
 
 class Stream:
-    """All of a file. `cut`: it ends within a chunk."""
+    """A whole file. `cut`: it ends within a chunk."""
 
     def __init__(self, path):
         with open(path, "rb") as f:
@@ -120,10 +120,10 @@ class Stream:
         return [sample for sample in self.samples if sample.cpu == cpu]
 
     def chance(self):
-        """What a unit of weight is worth in samples that are drawn by chance.
+        """How many random samples a unit of weight is worth.
 
-        All have the same weight on an idle host. On a busy one a few stand for much: then all of them
-        together say no more than fewer equal ones would (Kish's effective sample size)."""
+        All samples have the same weight on an idle host. On a busy host a few have a large weight:
+        then all of them are worth as much as fewer equal ones (Kish's effective sample size)."""
         weights = [sample.weight for sample in self.samples if not sample.idle]
         return sum(weights) / sum(weight * weight for weight in weights) if weights else 0
 
@@ -131,7 +131,7 @@ class Stream:
         return sorted(cpu for cpu in self.chunks if cpu is not None)
 
     def faults(self):
-        """What does not add up, as text."""
+        """The counts and orders that are wrong, as text."""
         wrong = []
         if self.info is None:
             wrong.append("no info")

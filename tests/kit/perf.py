@@ -1,18 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the tests around perf share: recordings made on the spot, and both sides' view of them.
+"""Records a program with perf, and reads the samples as perf and as kscope print them.
 
 perf 6.1 prints user addresses of call chains relative to the file (address - start of the map +
-offset in the file), and those of samples without a chain as they are. View.relative() does the
-same to kscope's addresses, from the maps that kscope itself tells.
+offset in the file), and those of samples without a chain unchanged. relative() does the same to
+kscope's addresses, with the maps that kscope prints.
 """
 import bisect
 import os
 import re
 import shutil
 import subprocess
-import sys
 
-KSCOPE = os.environ.get("KSCOPE", "build/kscope")
+from . import kscope, run
 
 WORKLOAD = r"""
 #include <pthread.h>
@@ -120,46 +119,24 @@ int main(int argc, char **argv)
 """
 
 
-class Report:
-    def __init__(self):
-        self.failed = 0
-
-    def ok(self, name):
-        print("ok", name, flush=True)
-
-    def not_ok(self, name, why):
-        self.failed += 1
-        print("not ok %s: %s" % (name, why), flush=True)
-
-    def skip(self, name, why):
-        print("skip %s: %s" % (name, why), flush=True)
-
-    def check(self, name, problems):
-        if problems:
-            self.not_ok(name, "; ".join(str(p) for p in problems[:4]) +
-                        (" (and %d more)" % (len(problems) - 4) if len(problems) > 4 else ""))
-        else:
-            self.ok(name)
-
-
-def run(args, **more):
-    return subprocess.run(args, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **more)
-
-
 def build(folder, name="load", flags=("-O1", "-g", "-fno-omit-frame-pointer")):
     source = os.path.join(folder, name + ".c")
-    with open(source, "w") as f:
+    with open(source, "w", encoding="ascii") as f:
         f.write(WORKLOAD)
     binary = os.path.join(folder, name)
     subprocess.run(["cc", *flags, source, "-o", binary, "-lpthread"], check=True)
     return binary
 
 
+def record(path, options, *command):
+    return run("perf", "record", "-q", *options, "-o", path, *command)
+
+
 def why_not():
-    """A reason to skip, or None."""
+    """The reason why perf record cannot be tested here, or None."""
     if not shutil.which("perf"):
         return "perf is not installed"
-    if run(["perf", "record", "-q", "-e", "cpu-clock", "-o", "/dev/null", "true"]).returncode:
+    if record("/dev/null", ["-e", "cpu-clock"], "true").returncode:
         return "perf record does not work here"
     if not shutil.which("cc"):
         return "no C compiler"
@@ -191,8 +168,8 @@ def frame_of(line):
 
 
 def perf_script(path, *more):
-    result = run(["perf", "script", "-i", path, "--ns", "--no-inline", *more])
-    return result.stdout.decode(errors="replace"), result.stderr.decode(errors="replace")
+    done = run("perf", "script", "-i", path, "--ns", "--no-inline", *more)
+    return done.stdout, done.stderr
 
 
 def perf_samples(path, cpu=True):
@@ -215,7 +192,7 @@ def perf_samples(path, cpu=True):
 
 
 class Maps:
-    """As of now, in one process: later maps hide earlier ones."""
+    """The maps of one process at a point of the recording: later maps hide earlier ones."""
 
     def __init__(self, other=None):
         self.all = list(other.all) if other else []
@@ -247,19 +224,19 @@ def signed(number):
     return number - (1 << 32) if number >= 1 << 31 else number
 
 
-# Those that perf knows; 32 is the hypervisor.
+# The contexts that perf knows; 32 is the hypervisor.
 CONTEXTS = ("user", "kernel", "marker-32")
 
 
 class View:
-    """kscope's events, and the samples among them."""
+    """The events of a recording as kscope dumps them, and the samples among them."""
 
     def __init__(self, path, *args):
-        result = run([KSCOPE, "convert", path, "-t", "dump", "-o", "-", *args])
-        self.code, self.stderr = result.returncode, result.stderr.decode()
-        self.lines = result.stdout.decode(errors="replace").split("\n")
+        done = kscope("convert", path, "-t", "dump", "-o", "-", *args)
+        self.code, self.stderr = done.returncode, done.stderr
+        self.lines = done.stdout.split("\n")
         self.samples, self.maps, self.sources, self.comms = [], {}, {}, {}
-        self.execed = []  # pids; the first is the program that perf started
+        self.execed = []  # pids; the first is that of the program that perf started
         for line in self.lines:
             self.take(line)
 
@@ -274,7 +251,7 @@ class View:
             self.comms[tid] = words["name"]
             if head.endswith(" exec"):
                 self.execed.append(pid)
-            # Maps stay after an exec, until others hide them, as with perf.
+            # As in perf, maps stay after an exec until others hide them.
         elif kind == "fork":
             parent, parent_tid = (signed(int(n)) for n in words["parent"].split("/"))
             self.comms[tid] = self.comms.get(parent_tid)
@@ -282,8 +259,8 @@ class View:
                 self.maps[pid] = Maps(self.maps.get(parent))
         elif kind == "map" and " kernel " not in head:
             start, offset, path = int(words["addr"], 16), int(words["offset"], 16), words["path"]
-            # Memory without a file: perf leaves addresses as they are, and names what is anonymous
-            # after the file in which a compiler of code at run time would list its symbols.
+            # Memory without a file: perf does not change its addresses, and names anonymous memory
+            # after the file in which a JIT compiler lists its symbols.
             if path.startswith(("//anon", "/dev/zero", "/anon_hugepage")):
                 offset, path = start, "/tmp/perf-%d.map" % pid
             elif path.startswith(("[stack", "/SYSV", "[heap]")):
@@ -311,7 +288,9 @@ class View:
         self.samples.append(sample)
 
     def names(self, path, folder):
-        """The name of every frame of every sample: each sample gets a task name of its own."""
+        """The names of the frames of each sample, leaf first.
+
+        Folded text has them by task: each sample gets a task name of its own first."""
         numbered, nr = [], 0
         for line in self.lines:
             if line.startswith("sample "):
@@ -321,12 +300,12 @@ class View:
                 nr += 1
             numbered.append(line)
         text = os.path.join(folder, "numbered.dump")
-        with open(text, "w") as f:
+        with open(text, "w", encoding="utf-8", errors="surrogateescape") as f:
             f.write("\n".join(numbered))
-        result = run([KSCOPE, "convert", text, "-t", "folded", "-o", "-", "--no-inline"])
+        done = kscope("convert", text, "-t", "folded", "-o", "-", "--no-inline")
         stacks = {}
         several = len({s.event for s in self.samples}) > 1
-        for line in result.stdout.decode().splitlines():
+        for line in done.stdout.splitlines():
             words = line.rpartition(" ")[0].split(";")
             if several:
                 words = words[1:]
@@ -339,9 +318,3 @@ def relative(frame, one_line):
     if here and not one_line:
         return address - here[0] + here[2]
     return address
-
-
-def need(condition, why):
-    if not condition:
-        print("not ok setup: " + why)
-        sys.exit(1)

@@ -1,0 +1,74 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What kscope writes: failures to write, perf.data on stdout, and the options of folded stacks."""
+import os
+import re
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from kit import (ELFS, KSCOPE, check, demo_samples, equal, exits, finish, kscope, read_folded, run,
+                 scratch)
+
+
+def test_output(samples, folder):
+    exits("a full disk",
+          kscope("convert", samples, "-b", ELFS, "-t", "perfdata", "-o", "/dev/full"), 4,
+          "/dev/full", "No space")
+    path = os.path.join(folder, "limited.data")
+    done = run("sh", "-c", f"ulimit -f 8; exec {KSCOPE} convert {samples} -b {ELFS} -o {path}")
+    exits("a limit on files", done, 4, path, "ulimit")
+    check("leaves nothing behind", not [name for name in os.listdir(folder) if "limited" in name])
+    for verb in ("report", "info"):
+        with open("/dev/full", "w", encoding="ascii") as full:
+            done = subprocess.run([KSCOPE, verb, samples, "-b", ELFS], stdout=full,
+                                  stderr=subprocess.PIPE, check=False)
+        equal(f"a full disk behind {verb}", done.returncode, 4)
+    exits("no such folder", kscope("convert", samples, "-b", ELFS, "-o", f"{folder}/no/x.data"), 4,
+          "no/x.data", "No such file")
+    done = kscope("convert", samples, "-b", ELFS, "-t", "perfdata", "-o", "-", binary=True)
+    path = os.path.join(folder, "direct.data")
+    kscope("convert", samples, "-b", ELFS, "-o", path)
+    with open(path, "rb") as f:
+        check("perf.data on stdout is the same", done.stdout == f.read())
+
+
+def test_folded(samples):
+    def folded(*options):
+        return kscope("convert", samples, "-b", ELFS, *options, "-t", "folded", "-o", "-").stdout
+
+    text = folded("--lines")
+    check("lines", re.search(r"mix_round hasher\.c:\d+", text), text[:300])
+    equal("no root frame",
+          read_folded(folded("--root", "none", "--no-inline"))["_start;fill_block"], 500)
+    equal("pid as the root frame",
+          read_folded(folded("--root", "pid", "--no-inline"))["hasher.elf 1;_start;fill_block"],
+          500)
+    equal("weights", read_folded(folded("--weight", "--no-inline"))["hasher.elf;_start;fill_block"],
+          500 * 1200000)
+
+
+def test_many_tasks():
+    """As many tasks as a host runs in a week; some share their callers, and some all frames."""
+    lines = ['kscope-dump 1', 'source id=1 name="cycles" type=0 config=0x0']
+    truth = {}
+    for pid in range(1, 100001):
+        root = f"root{pid % 50000}" if pid % 3 else "main"
+        for leaf in ("a", "b"):
+            lines.append(f'sample task={pid}/{pid} source=1 weight=1 : named "{leaf}" "{root}"')
+            truth[f"pid {pid};{root};{leaf}"] = 1
+    text = kscope("convert", "-", "-t", "folded", "-o", "-", input="\n".join(lines).encode()).stdout
+    check("many tasks: each has its own stacks", read_folded(text) == truth, text[:300])
+
+
+def main():
+    with scratch() as folder:
+        samples = demo_samples(folder)
+        test_output(samples, folder)
+        test_folded(samples)
+        test_many_tasks()
+    finish()
+
+
+if __name__ == "__main__":
+    main()

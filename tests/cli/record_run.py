@@ -1,0 +1,163 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""kscope record: the files that it writes, the guest's output, and the end of a recording."""
+import fcntl
+import json
+import os
+import signal
+import struct
+import sys
+import termios
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from kit import (HANGS, KSCOPE, check, equal, exits, finish, read_folded, run, scratch,
+                 wait_for)
+from kit.stand_in import Place
+
+
+def test_outputs(place):
+    done = place.record(emulator=["-samples", "30", "-say", "hello\\n", "-nographic"])
+    exits("record: the summary", done, 0, "60 samples (by vCPU: 30 30)", "0 lost",
+          "every 1 ms of host time", "next: kscope report perf.data, or perf report -i perf.data")
+    equal("record: the guest's output is as it is", done.stdout, "hello\n")
+    for name, more in (("x.folded", []), ("x.svg", []), ("x.kscope", []), ("x.dump", []),
+                       ("y.out", ["-t", "folded"]), ("z.out", ["-t", "kscope"])):
+        done = place.record("-o", name, *more)
+        exits(f"record: {name}", done, 0, "20 samples", f"wrote {name}")
+    for name in ("perf.data", "x.kscope", "z.out"):
+        info = run(KSCOPE, "info", "--json", name, cwd=place.folder)
+        check(f"record: {name} can be read", info.returncode == 0 and
+              json.loads(info.stdout)["samples"] == (60 if name == "perf.data" else 20),
+              info.stdout + info.stderr)
+    for name in ("x.folded", "y.out"):
+        equal(f"record: {name} has the samples", sum(read_folded(place.path(name)).values()),
+              20 * 1000000)
+    done = place.record("-q", "-o", "q.folded", "--keep", "raw.kscope")
+    equal("record: quiet", (done.returncode, done.stderr, done.stdout), (0, "", ""))
+    check("record: --keep", run(KSCOPE, "info", place.path("raw.kscope")).returncode == 0)
+    equal("record: nothing else is left", place.litter(), [])
+    exits("record: the exit status of the guest is said",
+          place.record(emulator=["-status", "33"]), 0, "exited with status 33")
+    exits("record: a cut stream", place.record(emulator=["-cut"]), 1, "samples")
+    with open(place.path("perf.data"), "rb") as f:
+        good = f.read()
+    done = place.record(emulator=["-samples", "0", "-status", "1"])
+    exits("record: a QEMU that gives up", done, 3, "status 1 before anything was recorded")
+    with open(place.path("perf.data"), "rb") as f:
+        check("record: and the old output is still there", f.read() == good)
+    with open(place.path("raw.kscope"), "rb") as f:
+        good = f.read()
+    exits("record: a QEMU that gives up, over a raw stream", place.record(
+        "-o", "raw.kscope", emulator=["-samples", "0", "-status", "1"]), 3, "status 1")
+    with open(place.path("raw.kscope"), "rb") as f:
+        check("record: and the old stream is still there", f.read() == good)
+    exits("record: over a raw stream", place.record("-o", "raw.kscope"), 0, "wrote raw.kscope")
+    check("record: nothing of the old one is left",
+          not os.path.exists(place.path("raw.kscope.old")))
+    exits("record: no samples", place.record(emulator=["-samples", "0"]), 0, "nothing was recorded")
+
+
+def test_until(place):
+    text = "\\x1b[2J one\\r\\n\\x00\\xfflogin: \\n"
+    raw = text.encode().decode("unicode_escape").encode("latin-1")
+    for name, how in (("nographic", ["-nographic"]), ("stdio", ["-serial", "mon:stdio"]),
+                      ("chardev", ["-chardev", "stdio,id=a,mux=on", "-serial", "chardev:a"]),
+                      ("a port that is added", [])):
+        done = place.record("--until", "login:", "--duration", "60", binary=True,
+                            emulator=["-wait", "-say", text, *how])
+        equal(f"until: {name}: the guest ends and its output is the same",
+              (done.returncode, done.stdout), (0, raw))
+    for name, how in (("a file", ["-serial", "file:serial.log"]),):
+        with open(place.path("serial.log"), "w", encoding="ascii") as f:
+            f.write("login: of yesterday")
+        done = place.record("--until", "login:", "--duration", "60",
+                            emulator=["-wait", "-say", text, *how])
+        equal(f"until: {name}", (done.returncode, done.stdout), (0, ""))
+    done = place.record("--until", "password", "--duration", "60", emulator=["-say", text])
+    exits("until: it does not come", done, 1, "did not print 'password'", "20 samples")
+
+
+def test_ends(place):
+    started = time.monotonic()
+    done = place.record("--duration", "0.5", emulator=["-wait"])
+    exits("duration", done, 0, "20 samples")
+    check("duration: not before", time.monotonic() - started >= 0.5)
+    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+        child = place.start(emulator=["-wait", "-nographic", "-say", "running\\n"])
+        child.stdout.readline()
+        child.send_signal(getattr(signal, name))
+        _, err = child.communicate(timeout=HANGS)
+        check(f"ends: {name}: the guest ends, the result is written",
+              child.returncode == 0 and "20 samples" in err, err)
+    child = place.start("--until", "up", emulator=["-deaf", "-nographic", "-say", "running\\n"])
+    child.stdout.readline()
+    child.send_signal(signal.SIGINT)
+    equal("ends: once: it is asked to", child.stdout.readline(), "deaf\n")
+    child.send_signal(signal.SIGINT)
+    _, err = child.communicate(timeout=HANGS)
+    check("ends: twice: it is killed, what it had written stays",
+          child.returncode == 1 and "was killed" in err and "20 samples" in err, err)
+    flag = place.path("late.args")
+    child = place.start(emulator=["-late", "-args", flag])
+    wait_for(lambda: os.path.exists(flag))
+    child.send_signal(signal.SIGTERM)
+    _, err = child.communicate(timeout=HANGS)
+    check("ends: before it has begun", child.returncode == 3 and "too early" in err, err)
+    script = place.path("run.sh")
+    with open(script, "w", encoding="ascii") as f:
+        f.write(f"#!/bin/sh\n'{place.emulator}' -wait \"$@\"\necho script is done\n")
+    os.chmod(script, 0o755)
+    done = run(KSCOPE, "record", "qemu", "--duration", "0.5", "--", script, cwd=place.folder,
+               env=place.env)
+    exits("ends: the QEMU of a script ends, and then the script", done, 0, "20 samples")
+    equal("ends: the script goes on", done.stdout, "script is done\n")
+    equal("ends: nothing is left", place.litter(), [])
+
+
+def fill(stream):
+    """Waits until a pipe is full, which many small writes are before they reach its size."""
+    def waiting():
+        return struct.unpack("i", fcntl.ioctl(stream, termios.FIONREAD, bytes(4)))[0]
+    wait_for(waiting)
+    before = 0
+    while waiting() > before:
+        before = waiting()
+        time.sleep(0.3)
+
+
+def test_reader(place):
+    """The reader of the guest's output does not read."""
+    text = "x" * 120000
+    guest = ["-wait", "-nographic", "-say", text]
+    child = place.start("--until", "y", emulator=guest)
+    fill(child.stdout)
+    child.send_signal(signal.SIGTERM)
+    check("no reader: it ends when it is told to", wait_for(lambda: child.poll() is not None))
+    _, err = child.communicate()
+    check("no reader: the result is written", child.returncode == 0 and "20 samples" in err, err)
+    child = place.start("--until", "y", "--duration", "1", "-o", "read.folded", emulator=guest)
+    check("no reader: the result is written before it",
+          wait_for(lambda: os.path.exists(place.path("read.folded"))))
+    out, err = child.communicate(timeout=HANGS)
+    check("no reader: nothing is lost for one that comes late", out == text, (len(out), err))
+    child = place.start("--until", "y", emulator=guest)
+    fill(child.stdout)
+    child.stdout.close()
+    child.send_signal(signal.SIGTERM)
+    err = child.stderr.read()
+    check("no reader: one that goes", child.wait(HANGS) in (0, 1) and "20 samples" in err, err)
+
+
+def main():
+    with scratch() as folder:
+        place = Place(folder)
+        test_outputs(place)
+        test_until(place)
+        test_ends(place)
+        test_reader(place)
+    finish()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What the Python tests share. Every test begins with
+
+    sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    from kit import check, finish, kscope
+
+and ends with finish(). This module has the paths, the results and what runs programs; the others:
+
+    guests      guests and the QEMUs that boot them
+    inputs      where a maker of golden inputs writes to
+    kpdata      Akaros profiles, record by record
+    pack        data packed as kernels are
+    perf        perf record, and its samples next to those of kscope
+    stand_in    kscope record with a program in place of QEMU
+    svg         the frames of a flame graph
+    wire_read   reads a recording, wire_write writes one, wire_trace decodes its traces
+"""
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+BUILD = os.path.abspath(os.environ.get("BUILD", os.path.join(ROOT, "build")))
+KSCOPE = os.path.abspath(os.environ.get("KSCOPE", os.path.join(BUILD, "kscope")))
+TOOLS = os.path.join(ROOT, "tests", "tools")
+DEMO = os.path.join(BUILD, "demo")
+# The binaries that the demo's samples are of.
+ELFS = os.path.join(DEMO, "64k")
+# Seconds that no program needs, however slow and busy the machine is: one that takes longer hangs.
+HANGS = 500
+
+_failed = []
+
+
+def check(name, good, why=""):
+    """Prints one result. Returns whether it is good."""
+    if good:
+        print(f"ok {name}", flush=True)
+    else:
+        _failed.append(name)
+        why = str(why).replace("\n", " | ")[:600].encode(errors="backslashreplace").decode()
+        print(f"not ok {name}: {why}", flush=True)
+    return bool(good)
+
+
+def equal(name, got, want):
+    return check(name, got == want, f"got {got!r}, want {want!r}")
+
+
+def exits(name, done, code, *words):
+    """Checks a program's exit code, and that these words are on its stderr."""
+    return check(name, done.returncode == code and all(word in done.stderr for word in words),
+                 f"exit code {done.returncode}, stderr: {done.stderr}")
+
+
+def no_problems(name, problems):
+    """Checks that the list is empty."""
+    more = f" (and {len(problems) - 4} more)" if len(problems) > 4 else ""
+    return check(name, not problems, "; ".join(map(str, problems[:4])) + more)
+
+
+def passes(name, body, *args):
+    """Checks that a function returns: whatever it raises is a failure."""
+    try:
+        body(*args)
+    except Exception as error:  # pylint: disable=broad-exception-caught
+        return check(name, False, f"{type(error).__name__} {error}")
+    return check(name, True)
+
+
+def skip(name, why):
+    print(f"skip {name}: {why}", flush=True)
+
+
+def finish():
+    sys.exit(1 if _failed else 0)
+
+
+def run(*command, **more):
+    """Runs a program; stdout and stderr are text, unless binary=True."""
+    binary = more.pop("binary", False)
+    more.setdefault("timeout", HANGS)
+    if "input" not in more:
+        more.setdefault("stdin", subprocess.DEVNULL)
+    done = subprocess.run([str(word) for word in command], capture_output=True, check=False, **more)
+    if not binary:
+        done.stdout = done.stdout.decode(errors="surrogateescape")
+        done.stderr = done.stderr.decode(errors="surrogateescape")
+    return done
+
+
+def kscope(*words, **more):
+    return run(KSCOPE, *words, **more)
+
+
+def wait_for(condition):
+    """Waits until the condition holds; returns False if it never does."""
+    end = time.monotonic() + HANGS
+    while not condition():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def scratch():
+    """A folder that is removed after the test.
+
+    It is in memory if there is room: what a recording loses must not depend on a disk that others
+    use."""
+    memory = "/dev/shm"
+    roomy = os.path.isdir(memory) and shutil.disk_usage(memory).free > 4 << 30
+    return tempfile.TemporaryDirectory(prefix="kscope-test-", dir=memory if roomy else None)
+
+
+def demo_samples(folder, elfs=ELFS):
+    """Writes the demo's seL4 recording, samples.json, 10000 samples, and its stacks, truth.folded.
+
+    Returns the path of the recording."""
+    done = run(sys.executable, os.path.join(ROOT, "demo", "sel4", "generate.py"), elfs, folder)
+    if done.returncode:
+        raise RuntimeError(done.stderr)
+    return os.path.join(folder, "samples.json")
+
+
+def read_folded(path_or_text):
+    """{stack: count}"""
+    text = path_or_text
+    if "\n" not in text:
+        with open(text, encoding="utf-8") as f:
+            text = f.read()
+    stacks = {}
+    for line in text.splitlines():
+        stack, _, count = line.rpartition(" ")
+        stacks[stack] = stacks.get(stack, 0) + int(count)
+    return stacks
