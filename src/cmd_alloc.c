@@ -43,6 +43,7 @@ static int allocs_finish(struct writer *w)
 
 static const struct writer_ops allocs_ops = {
 	.name = "alloc",
+	.needs = WRITER_OUTSIDE,
 	.takes = EVENT_BIT(EVENT_ALLOC),
 	.put = allocs_put,
 	.finish = allocs_finish,

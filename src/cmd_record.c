@@ -369,7 +369,7 @@ static void say_perf(const struct recording *r, const struct job *job, const cha
 	const char *option = kernel ? " -k " : "";
 
 	kernel = kernel ? kernel : "";
-	log_say("%s is written; next: kscope report %s%s%s, or perf report -i %s%s%s", path, path,
+	log_say("wrote %s; next: kscope report %s%s%s, or perf report -i %s%s%s", path, path,
 		option, kernel, path, option, kernel);
 }
 
@@ -381,14 +381,14 @@ static void say_next(const struct recording *r, const struct job *job)
 		if (output->ops->needs & WRITER_SYMBOLS)
 			say_perf(r, job, output->path);
 		else
-			log_say("%s is written%s%s", output->path,
+			log_say("wrote %s%s%s", output->path,
 				output->ops->next ? "; next: " : "",
 				output->ops->next ? output->ops->next : "");
 	}
 	if (r->raw && r->nr_outputs)
 		log_say("kept the raw stream: %s", r->raw);
 	else if (r->raw)
-		log_say("%s is written; next: kscope report %s", r->raw, r->raw);
+		log_say("wrote %s; next: kscope report %s", r->raw, r->raw);
 }
 
 /* One more of what a recording is made of; false: it is something else. */

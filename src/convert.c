@@ -47,15 +47,17 @@ struct sink {
 /* A writer that takes an event does not get what a stage made of it. */
 static bool wants(const struct writer *writer, const struct event *ev)
 {
-	return writer->ops->takes & EVENT_BIT(ev->kind) && !(writer->ops->takes & ev->made_of);
+	const struct writer_ops *ops = writer->ops;
+
+	if (ev->outside && !(ops->needs & WRITER_OUTSIDE))
+		return false;
+	return ops->takes & EVENT_BIT(ev->kind) && !(ops->takes & ev->made_of);
 }
 
 static int sink_push(struct stage *s, struct event *ev)
 {
 	const struct sink *sink = s->priv;
 
-	if (ev->outside)
-		return 0;
 	for (size_t i = 0; i < sink->nr; i++) {
 		struct writer *writer = sink->writers[i];
 

@@ -88,7 +88,8 @@ struct reader_ops {
 enum writer_needs {
 	WRITER_SEEK = 1,    /* patches what it has written */
 	WRITER_TEXT = 2,    /* fit for a terminal */
-	WRITER_SYMBOLS = 4, /* its reader finds symbols in perf's build-id cache only */
+	WRITER_SYMBOLS = 4, /* its consumer finds symbols in perf's build-id cache */
+	WRITER_OUTSIDE = 8, /* also gets events outside the selection, to follow their state */
 };
 
 struct writer {

@@ -30,7 +30,7 @@ static int check_pid(struct stage *s, const struct event *whole)
 	input = hash_at(&segments->binary_by_pid, (struct hash_key){ whole->pid, 1 });
 	if (before && before != path && *input != whole->input + 1)
 		return err_set(&chain->err, ERR_INPUT,
-			       "pid %" PRIu32 " is %s in %s, but %s in %s: convert them one by one",
+			       "pid %" PRIu32 " is %s in %s, but %s in %s: convert them separately",
 			       whole->pid, str_text(strings, before), inputs[*input - 1].in.path,
 			       whole->map.path, inputs[whole->input].in.path);
 	*input = whole->input + 1;

@@ -78,7 +78,7 @@ def test_usage(place):
             (["--paused"], [], "--control"), (["--until", ""], [], "--until"),
             (["--print", "--until", "x"], [], "--print"), (["-o", "-"], [], "standard output"),
             (["-o", "x.xyz"], [], "use -t FORMAT"), (["-t", "xyz"], [], "unknown output format 'xyz'"),
-            (["-o", "x.kscope", "--keep", "y"], [], "--keep"),
+            (["-o", "x.kscope", "--keep", "y"], [], "the raw stream is written once"),
             (["--control", "x" * 200], [], "at most 107 bytes"),
             (["--attach", "x"], ["start"], "start, stop, flush or status"),
             ([], ["-enable-kvm"], "TCG"), ([], ["-accel", "kvm"], "TCG"),

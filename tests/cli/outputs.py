@@ -1,0 +1,70 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Several outputs of one reading: each has what it would have alone, and all are there or none."""
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from kit import ELFS, check, demo_samples, equal, exits, finish, kscope, scratch
+
+# A sample through an interrupt, a call, a branch and an allocation: a dump shows them as they are,
+# a flame graph the samples that are made of them.
+RAW = """kscope-dump 1
+source id=1 name="cycles" type=0 config=0x0
+sample time=0.000000001 cpu=0 task=1/1 source=1 weight=5 split : kernel 0x1000 0x2000
+call time=0.000000002 cpu=0 task=1/1 enter function=0x1000 caller=0x0 kernel
+call time=0.000000009 cpu=0 task=1/1 leave function=0x1000 caller=0x0 kernel
+branch time=0.000000010 cpu=0 task=1/1 begin to=0x3000 instructions=0 kernel
+branch time=0.000000020 cpu=0 task=1/1 jump from=0x3004 to=0x4000 instructions=3 kernel
+alloc time=0.000000030 cpu=0 task=1/1 new by="kmalloc" ptr=0x10 size=64 at=0 : kernel 0x5000
+"""
+
+
+def read(path):
+    with open(path, "rb") as f:
+        return f.read()
+
+
+def convert(folder, data, more, names):
+    """Converts into all names at once, and into each alone; both must be the same."""
+    words = [word for name in names for word in ("-o", os.path.join(folder, name))]
+    done = kscope("convert", data, *more, *words)
+    check(f"{' '.join(names)}: done", done.returncode == 0, done.stderr)
+    for name in names:
+        alone = os.path.join(folder, "alone-" + name)
+        kscope("convert", data, *more, "-o", alone)
+        equal(f"{name}: as if it were the only output", read(os.path.join(folder, name)), read(alone))
+
+
+with scratch() as folder:
+    samples = demo_samples(folder)
+    raw = os.path.join(folder, "raw.dump")
+    with open(raw, "w", encoding="utf-8") as f:
+        f.write(RAW)
+    convert(folder, samples, ["-b", ELFS], ["a.data", "b.svg", "c.folded", "d.dump"])
+    convert(folder, raw, [], ["e.svg", "f.dump", "g.folded"])
+    check("a dump next to a flame graph has no samples that were made",
+          read(os.path.join(folder, "f.dump")).count(b"sample") == 1)
+    check("a flame graph next to a dump has them",
+          read(os.path.join(folder, "g.folded")).count(b"\n") >= 4)
+
+    # Formats.
+    out = os.path.join(folder, "x")
+    done = kscope("convert", raw, "-t", "folded", "-o", out, "-o", os.path.join(folder, "y.dump"))
+    exits("-t belongs to the -o behind it", done, 0)
+    equal("... and not to the next", read(os.path.join(folder, "y.dump")),
+          read(os.path.join(folder, "f.dump")))
+    equal("... which has its format", read(out), read(os.path.join(folder, "g.folded")))
+    done = kscope("convert", raw, "-o", os.path.join(folder, "z.svg"), "-o", "-", "-t", "folded")
+    equal("-t at the end belongs to the last -o", done.stdout.encode(), read(out))
+    exits("an output without a format", kscope("convert", raw, "-o", out, "-o", "h.svg"), 2, "-t")
+    exits("stdout twice", kscope("convert", raw, "-t", "dump", "-o", "-", "-t", "folded", "-o", "-"),
+          2, "stdout")
+
+    # All or none.
+    names = [os.path.join(folder, name) for name in ("first.svg", "no/second.data", "third.folded")]
+    done = kscope("convert", samples, "-b", ELFS, *(w for n in names for w in ("-o", n)))
+    exits("an output that cannot be written", done, 4, "no/second.data")
+    check("... takes the others along", not any(map(os.path.exists, names)))
+    exits("flame has one picture", kscope("flame", raw, "-o", "a.svg", "-o", "b.svg"), 2, "one")
+finish()
