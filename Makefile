@@ -27,7 +27,7 @@ all: $(BUILD)/kscope $(BUILD)/kscope-qemu.so
 # Make 4.3 changed what \# means in a function; a variable means the same in all.
 HASH := \#
 have = $(shell printf '$(HASH)include <$(1)>\nint main(void) { return 0; }\n' | \
-	$(CC) $(CFLAGS) -x c - -o /dev/null $(2) 2>/dev/null && echo yes)
+	$(CC) $(CPPFLAGS) $(CFLAGS) -x c - -o /dev/null $(2) 2>/dev/null && echo yes)
 define optional
 HAVE_$(1) := $$(call have,$(2),$(3))
 ifeq ($$(HAVE_$(1)),yes)
@@ -57,7 +57,7 @@ LIBOBJ := $(filter-out $(BUILD)/obj/src/main.o,$(OBJ))
 $(BUILD)/obj/%.o: %.c Makefile $(BUILD)/libs
 	@mkdir -p $(@D)
 	$(call say,CC)
-	$(Q)$(CC) $(KSCOPE_CFLAGS) $(CFLAGS) -c $< -o $@
+	$(Q)$(CC) $(KSCOPE_CFLAGS) $(CPPFLAGS) $(CFLAGS) -c $< -o $@
 
 # Text that goes into the flame graphs, as a C string without its comment lines and indentation.
 as_string = @mkdir -p $(@D) && { echo '\#define $(1) \\'; sed -e '/^[[:space:]]*\/[\/*]/d' \
