@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-# kscope: make, make demo, make test, make install, make bench, make fuzz, make check.
+# kscope: make, make demo, make test, make install, make deb, make bench, make fuzz, make check.
 
 VERSION := 0.1.0
 PREFIX ?= /usr/local
@@ -110,7 +110,7 @@ $(HOST_BIN): | $(BUILD)/kscope-qemu.so
 -include $(TEST_SRC:%.c=$(BUILD)/obj/%.d)
 
 # Set-up comes first and make starts anew after it: what is installed decides what is built.
-.PHONY: demo test run-tests install check bench fuzz clean
+.PHONY: demo test run-tests install deb check bench fuzz clean
 demo:
 	@tools/install-deps build demo
 	@$(MAKE) --no-print-directory all demo-elfs
@@ -205,6 +205,11 @@ install: all
 	install -m 755 $(BUILD)/kscope-qemu.so "$(PLACE)/lib/kscope/kscope-qemu.so"
 	for name in $(DROP_INS); do ln -sf kscope "$(PLACE)/bin/$$name"; done
 	install -m 644 man/*.1 "$(PLACE)/share/man/man1"
+
+# A package for Debian: it has what install installs.
+deb:
+	@tools/install-deps build deb
+	@tools/build-deb $(BUILD)
 
 clean:
 	rm -rf $(BUILD) demo/out
