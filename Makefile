@@ -117,8 +117,9 @@ demo:
 	@demo/run $(BUILD)
 
 test:
-	@tools/install-deps build demo test
-	@$(MAKE) --no-print-directory -j2 all test-tools test-guests demo-elfs tests/node_modules/.done
+	@tools/install-deps build demo deb test
+	@$(MAKE) --no-print-directory -j2 all test-tools test-guests $(BUILD)/root.tar demo-elfs \
+		tests/node_modules/.done
 	@$(MAKE) --no-print-directory run-tests
 
 run-tests:
@@ -131,6 +132,11 @@ $(BUILD)/guests/version: tools/get-guests tools/debian.py $(wildcard tests/guest
 	@tools/get-guests $(@D)
 $(BUILD)/qemu-backports/version: tools/get-qemu tools/debian.py
 	@tools/get-qemu $(@D)
+
+# A small Debian, to install kscope's package in.
+$(BUILD)/root.tar: tools/get-root tools/debian.py
+	@mkdir -p $(@D)
+	@tools/get-root $@
 
 tests/node_modules/.done: tests/package.json
 	cd tests && npm install --loglevel=error --no-audit --no-fund >/dev/null
