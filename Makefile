@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-# kscope: make, make demo, make test, make install, make bench, make fuzz, make check.
+# kscope: make, make demo, make test, make install, make deb, make bench, make fuzz, make check.
 
 VERSION := 0.1.0
 PREFIX ?= /usr/local
@@ -27,7 +27,7 @@ all: $(BUILD)/kscope $(BUILD)/kscope-qemu.so
 # Make 4.3 changed what \# means in a function; a variable means the same in all.
 HASH := \#
 have = $(shell printf '$(HASH)include <$(1)>\nint main(void) { return 0; }\n' | \
-	$(CC) $(CFLAGS) -x c - -o /dev/null $(2) 2>/dev/null && echo yes)
+	$(CC) $(CPPFLAGS) $(CFLAGS) -x c - -o /dev/null $(2) 2>/dev/null && echo yes)
 define optional
 HAVE_$(1) := $$(call have,$(2),$(3))
 ifeq ($$(HAVE_$(1)),yes)
@@ -57,7 +57,7 @@ LIBOBJ := $(filter-out $(BUILD)/obj/src/main.o,$(OBJ))
 $(BUILD)/obj/%.o: %.c Makefile $(BUILD)/libs
 	@mkdir -p $(@D)
 	$(call say,CC)
-	$(Q)$(CC) $(KSCOPE_CFLAGS) $(CFLAGS) -c $< -o $@
+	$(Q)$(CC) $(KSCOPE_CFLAGS) $(CPPFLAGS) $(CFLAGS) -c $< -o $@
 
 # Text that goes into the flame graphs, as a C string without its comment lines and indentation.
 as_string = @mkdir -p $(@D) && { echo '\#define $(1) \\'; sed -e '/^[[:space:]]*\/[\/*]/d' \
@@ -110,15 +110,16 @@ $(HOST_BIN): | $(BUILD)/kscope-qemu.so
 -include $(TEST_SRC:%.c=$(BUILD)/obj/%.d)
 
 # Set-up comes first and make starts anew after it: what is installed decides what is built.
-.PHONY: demo test run-tests install check bench fuzz clean
+.PHONY: demo test run-tests install deb check bench fuzz clean
 demo:
 	@tools/install-deps build demo
 	@$(MAKE) --no-print-directory all demo-elfs
 	@demo/run $(BUILD)
 
 test:
-	@tools/install-deps build demo test
-	@$(MAKE) --no-print-directory -j2 all test-tools test-guests demo-elfs tests/node_modules/.done
+	@tools/install-deps build demo deb test
+	@$(MAKE) --no-print-directory -j2 all test-tools test-guests $(BUILD)/root.tar demo-elfs \
+		tests/node_modules/.done
 	@$(MAKE) --no-print-directory run-tests
 
 run-tests:
@@ -131,6 +132,11 @@ $(BUILD)/guests/version: tools/get-guests tools/debian.py $(wildcard tests/guest
 	@tools/get-guests $(@D)
 $(BUILD)/qemu-backports/version: tools/get-qemu tools/debian.py
 	@tools/get-qemu $(@D)
+
+# A small Debian, to install kscope's package in.
+$(BUILD)/root.tar: tools/get-root tools/debian.py
+	@mkdir -p $(@D)
+	@tools/get-root $@
 
 tests/node_modules/.done: tests/package.json
 	cd tests && npm install --loglevel=error --no-audit --no-fund >/dev/null
@@ -205,6 +211,11 @@ install: all
 	install -m 755 $(BUILD)/kscope-qemu.so "$(PLACE)/lib/kscope/kscope-qemu.so"
 	for name in $(DROP_INS); do ln -sf kscope "$(PLACE)/bin/$$name"; done
 	install -m 644 man/*.1 "$(PLACE)/share/man/man1"
+
+# A package for Debian: it has what install installs.
+deb:
+	@tools/install-deps build deb
+	@tools/build-deb $(BUILD)
 
 clean:
 	rm -rf $(BUILD) demo/out

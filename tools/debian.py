@@ -18,6 +18,10 @@ def stop(message):
     sys.exit(f"{os.path.basename(sys.argv[0])}: {message}")
 
 
+def output(*command):
+    return subprocess.run(command, text=True, check=True, stdout=subprocess.PIPE).stdout.strip()
+
+
 def release_name():
     with open("/etc/os-release", encoding="utf-8") as f:
         found = re.search(r'^VERSION_CODENAME="?(\w+)', f.read(), re.M)
@@ -66,6 +70,15 @@ def machine_source(suite):
     return stop(f"no source of {suite} in {' or '.join(APT_SOURCES)}")
 
 
+def write_source(path, architectures, suites):
+    """A file for apt: these suites, where the machine has its own from."""
+    source = machine_source(release_name())
+    source.update({"Types": "deb", "Suites": " ".join(suites), "Components": "main",
+                   "Architectures": " ".join(architectures)})
+    with open(path, "w", encoding="utf-8") as f:
+        f.writelines(f"{name}: {value}\n" for name, value in source.items())
+
+
 class Apt:
     """apt with a private folder."""
 
@@ -73,7 +86,7 @@ class Apt:
         self.folder = os.path.abspath(folder)
         for part in ["lists/partial", "archives/partial", "sources"]:
             os.makedirs(os.path.join(self.folder, part), exist_ok=True)
-        self.write_source(architectures, suites)
+        write_source(os.path.join(self.folder, "sources", "debian.sources"), architectures, suites)
         self.config = os.path.join(self.folder, "apt.conf")
         with open(self.config, "w", encoding="utf-8") as f:
             f.write(f"""
@@ -95,14 +108,6 @@ Debug::NoLocking "true";
 #clear APT::Update::Post-Invoke;
 #clear APT::Update::Post-Invoke-Success;
 """)
-
-    def write_source(self, architectures, suites):
-        source = machine_source(release_name())
-        source.update({"Types": "deb", "Suites": " ".join(suites), "Components": "main",
-                       "Architectures": " ".join(architectures)})
-        with open(os.path.join(self.folder, "sources", "debian.sources"), "w",
-                  encoding="utf-8") as f:
-            f.writelines(f"{name}: {value}\n" for name, value in source.items())
 
     def run(self, program, *words, cwd=None):
         done = subprocess.run([program, "-c", self.config, *words], cwd=cwd or self.folder,
