@@ -72,7 +72,7 @@ struct place {
 	bool end;
 };
 
-static struct tracer *_Atomic tracers[STREAM_CPUS_MAX];
+static struct tracer *_Atomic tracers[WIRE_CPUS_MAX];
 static atomic_bool running;
 static _Atomic uint64_t clock_last;
 
@@ -174,7 +174,7 @@ static void put_go(struct tracer *t, struct node *to)
 
 static void set_careful(struct tracer *t)
 {
-	t->careful = t->shift || (!t->told.level && look_moves());
+	t->careful = t->shift || (t->told.level == WIRE_LEVEL_USER && look_moves());
 }
 
 static void put_begin(struct tracer *t, struct node *at, unsigned skip, unsigned flags)
@@ -464,7 +464,7 @@ static void explain(const struct tracer *t, struct step *step)
 	bool direct = is_direct(from);
 
 	/* What a program was just given back is the program's, unless the trap says better. */
-	step->level = from->flow == FLOW_LEAVE ? 0 : t->told.level;
+	step->level = from->flow == FLOW_LEAVE ? WIRE_LEVEL_USER : t->told.level;
 	step->pc = real_pc(t, step->to);
 	step->state = from->flags & INSN_STATE || step->to->block->flags & INSN_STATE ||
 		      from->flow == FLOW_ENTER || from->flow == FLOW_LEAVE;
@@ -497,7 +497,7 @@ static __attribute__((noinline)) void slow_step(struct tracer *t, struct node *t
 		give_up(t);
 		return;
 	}
-	if (step.state && t->told.level && !step.look.level)
+	if (step.state && t->told.level != WIRE_LEVEL_USER && step.look.level == WIRE_LEVEL_USER)
 		note_code(t, step.pc, &step.look);
 	put_step(t, &step);
 	set_careful(t);
@@ -691,7 +691,7 @@ void trace_cpu_init(unsigned cpu)
 {
 	struct tracer *t;
 
-	if (!args.trace || cpu >= STREAM_CPUS_MAX || atomic_load(&tracers[cpu]))
+	if (!args.trace || cpu >= WIRE_CPUS_MAX || atomic_load(&tracers[cpu]))
 		return;
 	look_cpu_init(cpu);
 	t = calloc(1, sizeof(*t));
@@ -717,7 +717,7 @@ static void show(struct tracer *t)
 
 void trace_cpu_exit(unsigned cpu)
 {
-	struct tracer *t = cpu < STREAM_CPUS_MAX ? atomic_load(&tracers[cpu]) : NULL;
+	struct tracer *t = cpu < WIRE_CPUS_MAX ? atomic_load(&tracers[cpu]) : NULL;
 
 	if (!t || !t->wanted)
 		return;
@@ -728,7 +728,7 @@ void trace_cpu_exit(unsigned cpu)
 
 void trace_cpu_idle(unsigned cpu)
 {
-	show(cpu < STREAM_CPUS_MAX ? atomic_load(&tracers[cpu]) : NULL);
+	show(cpu < WIRE_CPUS_MAX ? atomic_load(&tracers[cpu]) : NULL);
 }
 
 void trace_flush(void)
@@ -748,6 +748,6 @@ void trace_close(void)
 		return;
 	atomic_store(&running, false);
 	nanosleep(&nap, NULL); /* vCPUs that still run end their traces themselves */
-	for (unsigned cpu = 0; cpu < STREAM_CPUS_MAX; cpu++)
+	for (unsigned cpu = 0; cpu < WIRE_CPUS_MAX; cpu++)
 		trace_cpu_exit(cpu);
 }
