@@ -8,7 +8,7 @@ BUILD ?= build
 CFLAGS ?= -O2 -g
 WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith \
 	-Wwrite-strings -Wundef -Wformat=2 -Wno-format-nonliteral -Wvla
-KSCOPE_CFLAGS := -std=gnu11 $(WARNINGS) -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -Isrc \
+KSCOPE_CFLAGS := -std=gnu11 $(WARNINGS) -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -Isrc -I. \
 	-DKSCOPE_VERSION='"$(VERSION)"' -I$(BUILD)/gen -MMD -MP
 
 # One short line a command; make V=1 shows them whole.
@@ -162,7 +162,7 @@ check-layers:
 HEADERS := $(wildcard src/*.h src/*/*.h plugin/*.h wire/*.h)
 check-headers:
 	@for header in $(HEADERS); do \
-		echo "#include \"$$header\"" | $(CC) $(KSCOPE_CFLAGS) -MF /dev/null -I. -x c -fsyntax-only - || \
+		echo "#include \"$$header\"" | $(CC) $(KSCOPE_CFLAGS) -MF /dev/null -x c -fsyntax-only - || \
 			exit 1; done
 FORMATTED := $(SRC) $(PLUGIN_SRC) $(HEADERS) $(wildcard tests/*/*.[ch] fuzz/*.c bench/*.c \
 	demo/*/*.[ch] demo/kernel/*/*.[ch])

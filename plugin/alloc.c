@@ -43,7 +43,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct call calls[WAITING];
 static _Atomic uint64_t n_calls;
 static _Atomic uint64_t returns[RETURN_BITS / 64];
-static struct deed deeds[STREAM_CPUS_MAX][WIRE_FREE + 1];
+static struct deed deeds[WIRE_CPUS_MAX][WIRE_OP_FREE + 1];
 
 static uint64_t mix(uint64_t value)
 {
@@ -90,7 +90,7 @@ static void wait_for(const struct call *call)
 /* The kernel's addresses are the same in every address space, and its tasks change theirs. */
 static uint64_t space_of(const struct regs *regs)
 {
-	return regs->level == WIRE_USER ? regs->space : 0;
+	return regs->level == WIRE_LEVEL_USER ? regs->space : 0;
 }
 
 static bool take_call(uint64_t next, const struct regs *regs, struct call *call)
@@ -114,7 +114,7 @@ static bool take_call(uint64_t next, const struct regs *regs, struct call *call)
 }
 
 static void put(unsigned cpu, const struct regs_view *view, const struct regs *regs,
-		enum wire_alloc_op op, uint64_t pointer, uint64_t size)
+		enum wire_op op, uint64_t pointer, uint64_t size)
 {
 	struct wire_sample at = { .time = sample_now() };
 	struct wire_alloc alloc = { op, heap, pointer, size, &at };
@@ -149,7 +149,7 @@ static void on_entry(unsigned cpu, void *data)
 		return;
 	if (hook->kind == HOOK_FREE) {
 		if (call.pointer)
-			put(cpu, &view, &regs, WIRE_FREE, call.pointer, 0);
+			put(cpu, &view, &regs, WIRE_OP_FREE, call.pointer, 0);
 		return;
 	}
 	if (!regs_argument(&view, &regs, hook->size, &call.size) ||
@@ -161,27 +161,27 @@ static void on_entry(unsigned cpu, void *data)
 	note_return(call.next);
 }
 
-static bool was_done_inside(const struct call *call, unsigned cpu, enum wire_alloc_op op,
+static bool was_done_inside(const struct call *call, unsigned cpu, enum wire_op op,
 			    uint64_t pointer)
 {
 	const struct deed *deed = &deeds[cpu][op];
 
-	return cpu < STREAM_CPUS_MAX && deed->pointer == pointer && deed->serial >= call->serial;
+	return cpu < WIRE_CPUS_MAX && deed->pointer == pointer && deed->serial >= call->serial;
 }
 
 /* A block that may have moved is put where its result is of use: the one it was, or a new one. */
 static void put_resized(unsigned cpu, const struct regs_view *view, const struct regs *regs,
 			const struct call *call, uint64_t result)
 {
-	bool freed = !call->pointer || was_done_inside(call, cpu, WIRE_FREE, call->pointer);
-	bool made = result == call->pointer || was_done_inside(call, cpu, WIRE_NEW, result);
+	bool freed = !call->pointer || was_done_inside(call, cpu, WIRE_OP_FREE, call->pointer);
+	bool made = result == call->pointer || was_done_inside(call, cpu, WIRE_OP_NEW, result);
 
 	if (!result && call->size)
 		return; /* without a size is how some free */
 	if (result != call->pointer && !freed)
-		put(cpu, view, regs, WIRE_FREE, call->pointer, 0);
+		put(cpu, view, regs, WIRE_OP_FREE, call->pointer, 0);
 	if (result)
-		put(cpu, view, regs, made ? WIRE_RESIZE : WIRE_NEW, result, call->size);
+		put(cpu, view, regs, made ? WIRE_OP_RESIZE : WIRE_OP_NEW, result, call->size);
 }
 
 static __attribute__((noinline)) void on_return(unsigned cpu, uint64_t address)
@@ -197,8 +197,8 @@ static __attribute__((noinline)) void on_return(unsigned cpu, uint64_t address)
 	result = regs_result(&regs);
 	if (call.hook->kind == HOOK_REALLOC)
 		put_resized(cpu, &view, &regs, &call, result);
-	else if (result && !was_done_inside(&call, cpu, WIRE_NEW, result))
-		put(cpu, &view, &regs, WIRE_NEW, result, call.size);
+	else if (result && !was_done_inside(&call, cpu, WIRE_OP_NEW, result))
+		put(cpu, &view, &regs, WIRE_OP_NEW, result, call.size);
 }
 
 static void on_block(unsigned cpu, void *data)

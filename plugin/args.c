@@ -162,7 +162,7 @@ static int set_word(const char *name, const char *value)
 	} known[] = {
 		{ "format", "kscope|maestro" },
 		{ "mode", "sample|trace" },
-		{ "clock", "host|guest|instructions" },
+		{ "clock", "host|guest|instructions" }, /* enum wire_clock */
 		{ "jitter", "off|on" },
 		{ "level", "all|user|kernel" },
 		{ "start", "on|off" },
@@ -250,7 +250,7 @@ static int finish(void)
 		args.out = args.maestro ? "qemu-profile" : "kscope.out";
 	if (!args.period)
 		args.period = args.maestro ? 10000 : DEFAULT_PERIOD;
-	if (args.clock != WIRE_INSTRUCTIONS && args.period < PERIOD_MIN) {
+	if (args.clock != WIRE_CLOCK_INSTRUCTIONS && args.period < PERIOD_MIN) {
 		api_say("period=%llu: at least 1000 ns are between samples",
 			(unsigned long long)args.period);
 		return -1;
@@ -293,5 +293,5 @@ bool args_wants_cpu(unsigned cpu)
 
 bool args_wants_level(unsigned level)
 {
-	return level ? args.kernel_level : args.user;
+	return level == WIRE_LEVEL_USER ? args.user : args.kernel_level;
 }

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "../wire/wire.h"
+#include "wire/wire.h"
 
 #define ARGS_LIST_MAX 64
 #define ARGS_STACK_MAX 65536
@@ -40,7 +40,7 @@ struct args {
 	uint64_t period;
 	size_t stack;
 	bool user, kernel_level; /* which levels are wanted */
-	uint8_t cpus[4096 / 8];
+	uint8_t cpus[WIRE_CPUS_MAX / 8];
 	bool all_cpus;
 	struct args_place from[ARGS_LIST_MAX], to[ARGS_LIST_MAX];
 	size_t n_from, n_to;

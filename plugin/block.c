@@ -13,6 +13,9 @@
 #define INSN_MAX 16 /* bytes */
 #define COUNT_MAX 1024
 
+_Static_assert(COUNT_MAX <= WIRE_BLOCK_COUNT_MAX && COUNT_MAX * INSN_MAX <= WIRE_BLOCK_SIZE_MAX,
+	       "readers refuse larger blocks");
+
 unsigned block_cpus;
 
 static unsigned max_cpus;
@@ -60,7 +63,7 @@ static bool draft_block(struct draft *draft, const struct qemu_plugin_tb *tb)
 	struct block *block = &draft->block;
 	size_t count = api.tb_n_insns(tb);
 	enum insn_set decode = set_of(tb, count);
-	struct insn insn = { .flow = FLOW_JUMP_ANY };
+	struct insn insn = { .flow = WIRE_FLOW_JUMP_ANY };
 
 	if (!count || count > COUNT_MAX)
 		return false;
@@ -75,7 +78,7 @@ static bool draft_block(struct draft *draft, const struct qemu_plugin_tb *tb)
 			insn_decode(decode, block->start + block->size, bytes,
 				    api_insn_data(handle, bytes, sizeof(bytes)), &insn);
 		block->size += (uint32_t)size;
-		block->flags |= insn.flags & INSN_STATE;
+		block->flags |= insn.flags & WIRE_BLOCK_STATE;
 		block->last = (uint8_t)size;
 	}
 	block->flow = (uint8_t)insn.flow;
@@ -102,22 +105,13 @@ static bool same(const struct block *a, const struct block *b, const uint8_t *si
 	       !memcmp(a->sizes, sizes, a->count);
 }
 
-static enum way way_of(const struct block *block)
-{
-	static const uint8_t ways[FLOW_KINDS] = {
-		[FLOW_JUMP_ANY] = WAY_ANY,  [FLOW_CALL] = WAY_CALL,  [FLOW_CALL_ANY] = WAY_CALL,
-		[FLOW_RETURN] = WAY_RETURN, [FLOW_ENTER] = WAY_SLOW, [FLOW_LEAVE] = WAY_SLOW,
-	};
-
-	return block->flags ? WAY_SLOW : (enum way)ways[block->flow];
-}
-
 static void init_node(struct node *node, struct block *block)
 {
-	node->start = block->start;
-	node->end = block->start + block->size;
-	node->count = block->count;
-	node->way = (uint8_t)way_of(block);
+	node->wire.start = block->start;
+	node->wire.end = block->start + block->size;
+	node->wire.count = block->count;
+	node->wire.flow = block->flow;
+	node->wire.flags = block->flags;
 	node->block = block;
 }
 

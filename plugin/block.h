@@ -16,23 +16,10 @@
 
 struct qemu_plugin_tb;
 
-/* What a vCPU has to do when it leaves a block. */
-enum way {
-	WAY_PLAIN,  /* compare with what followed before */
-	WAY_ANY,    /* likewise, but the target is not in the code */
-	WAY_CALL,   /* and remember where it returns to */
-	WAY_RETURN, /* compare with what followed the call */
-	WAY_SLOW,   /* look closely */
-};
-
 struct node {
-	struct node
-		*next[2]; /* what followed; of a call: the callee, and what followed its return */
-	uint64_t start, end;
-	uint32_t dictionary; /* the one that it is defined in, with this id */
+	struct wire_block wire; /* what the reader knows, too */
+	uint32_t dictionary;	/* the one that it is defined in, with this id */
 	uint32_t id;
-	uint16_t count; /* of instructions */
-	uint8_t way;
 	struct block *block;
 };
 

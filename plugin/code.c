@@ -9,14 +9,13 @@
 
 #include "sample.h"
 
-#define CODE_BYTES 64
 #define TABLE_SIZE 2048
 
 struct told {
 	uint64_t page, space, digest;
 };
 
-static _Atomic(struct told *) tables[STREAM_CPUS_MAX];
+static _Atomic(struct told *) tables[WIRE_CPUS_MAX];
 
 static uint64_t mix(uint64_t hash, uint64_t value)
 {
@@ -39,7 +38,7 @@ static void put_code(struct track *track, const struct regs *regs, uint64_t page
 		     const uint8_t *bytes, size_t size)
 {
 	struct wire_code code = { 0, regs->space, page, regs->level, bytes, size };
-	size_t room = 2 * WIRE_SAMPLE_HEAD + CODE_BYTES;
+	size_t room = 2 * WIRE_SAMPLE_HEAD + WIRE_CODE_SIZE;
 	uint8_t *at = track_begin(track, room);
 	struct wire w = wire_into(at, room);
 
@@ -54,13 +53,13 @@ void code_note(struct track *track, const struct regs_view *view, const struct r
 {
 	uint64_t page = regs->pc & ~(uint64_t)(REGS_PAGE - 1);
 	/* The kernel is the same in every address space. */
-	uint64_t space = regs->level ? 0 : regs->space, digest = 1;
+	uint64_t space = regs->level == WIRE_LEVEL_USER ? regs->space : 0, digest = 1;
 	struct told *table = table_of(track->cpu), *told;
-	uint64_t bytes[CODE_BYTES / 8];
+	uint64_t bytes[WIRE_CODE_SIZE / 8];
 
 	if (!table || regs_memory(view, page, bytes, sizeof(bytes)) != sizeof(bytes))
 		return;
-	for (size_t i = 0; i < CODE_BYTES / 8; i++)
+	for (size_t i = 0; i < WIRE_CODE_SIZE / 8; i++)
 		digest = mix(digest, bytes[i]);
 	told = &table[mix(mix(regs->level, space), page) % TABLE_SIZE];
 	if (told->digest == digest && told->page == page && told->space == space)

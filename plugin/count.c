@@ -30,8 +30,9 @@ static bool is_inlined(void)
 
 static void arm(struct vcpu *vcpu)
 {
-	vcpu->armed = args.clock == WIRE_INSTRUCTIONS ? sample_jitter(&vcpu->random, args.period)
-						      : LOOK_EVERY;
+	vcpu->armed = args.clock == WIRE_CLOCK_INSTRUCTIONS
+			      ? sample_jitter(&vcpu->random, args.period)
+			      : LOOK_EVERY;
 	if (is_inlined())
 		api.u64_set(count.counter, vcpu->index, LIMIT - vcpu->armed);
 }
@@ -43,7 +44,7 @@ static void look(struct vcpu *vcpu, uint64_t pc)
 	uint64_t ran = atomic_load_explicit(&vcpu->ran, memory_order_relaxed);
 	uint64_t weight = 0;
 
-	if (args.clock == WIRE_INSTRUCTIONS) {
+	if (args.clock == WIRE_CLOCK_INSTRUCTIONS) {
 		if (!args_wants_cpu(vcpu->index) || !sample_running()) {
 			vcpu->seen = ran;
 			return;
@@ -133,7 +134,7 @@ void count_translate(struct qemu_plugin_tb *tb)
 {
 	uint64_t n = api.tb_n_insns(tb);
 	void *pc = (void *)(uintptr_t)api.tb_vaddr(tb);
-	bool by_work = sample_by_work() && args.clock == WIRE_INSTRUCTIONS;
+	bool by_work = sample_by_work() && args.clock == WIRE_CLOCK_INSTRUCTIONS;
 	int flags = by_work ? API_NO_REGS : API_R_REGS;
 
 	if (is_inlined()) {
@@ -166,7 +167,7 @@ void count_close(void)
 			atomic_fetch_add(&vcpu->ran,
 					 api.u64_get(count.counter, cpu) - (LIMIT - vcpu->armed));
 		count_correct(vcpu);
-		if (track && args.clock == WIRE_INSTRUCTIONS)
+		if (track && args.clock == WIRE_CLOCK_INSTRUCTIONS)
 			atomic_store(&track->instructions, atomic_load(&vcpu->ran));
 	}
 	count.open = false;

@@ -30,7 +30,7 @@ void emit_close_steps(struct emit_out *out)
 	out->run = NULL;
 	if (!out->n_steps)
 		return;
-	emit_byte(out, (uint8_t)(CODE_FEW | out->n_steps));
+	emit_byte(out, (uint8_t)(WIRE_TRACE_STEPS | out->n_steps));
 	for (unsigned i = 0; i < out->n_steps; i += 8) {
 		emit_byte(out, (uint8_t)out->steps);
 		out->steps >>= 8;

@@ -11,24 +11,8 @@
 #include <string.h>
 
 #include "stream.h"
+#include "wire/trace.h"
 
-enum code {
-	/* 0x01 to 0x7f: that many times 64 steps; 0x81 to 0xbf: 1 to 63 steps */
-	CODE_FEW = 0x80,
-	CODE_GO = 0xc0,
-	CODE_NEW = 0xc1,
-	CODE_SHORT = 0xc2,
-	CODE_TRAP = 0xc3,
-	CODE_TIME = 0xc4,
-	CODE_STATE = 0xc5,
-	CODE_BEGIN = 0xc6,
-	CODE_END = 0xc7,
-};
-
-enum emit_begin { BEGIN_GOES_ON = 1, BEGIN_EMPTY = 2 };
-enum emit_state { STATE_SP = 1, STATE_SPACE = 2, STATE_LEVEL = 4, STATE_SHIFT = 8 };
-
-#define CODE_WORDS_MAX 0x7f
 #define CODE_ROOM 256 /* enough for everything that is written between two looks at the room */
 
 struct emit_out {
@@ -59,16 +43,15 @@ static inline void emit_number(struct emit_out *out, uint64_t value)
 	*out->at++ = (uint8_t)value;
 }
 
-/* A difference: small ones of both signs are short. */
 static inline void emit_signed(struct emit_out *out, uint64_t value)
 {
-	emit_number(out, value << 1 ^ (uint64_t)((int64_t)value >> 63));
+	emit_number(out, wire_zigzag(value));
 }
 
 /* 64 steps are full. */
 static inline void emit_word(struct emit_out *out)
 {
-	if (!out->run || *out->run == CODE_WORDS_MAX) {
+	if (!out->run || *out->run == WIRE_TRACE_WORDS_MAX) {
 		out->run = out->at++;
 		*out->run = 0;
 	}

@@ -38,7 +38,7 @@ static uint64_t sign(uint64_t value, unsigned bits)
 	return (value ^ top) - top;
 }
 
-static void go(struct insn *insn, enum flow flow, uint64_t target)
+static void go(struct insn *insn, enum wire_flow flow, uint64_t target)
 {
 	insn->flow = flow;
 	insn->target = target;
@@ -110,20 +110,20 @@ static void x86_two_bytes(const struct x86 *x, struct insn *insn)
 	uint8_t modrm = x->at + 2 < x->end ? x->at[2] : 0;
 
 	if (opcode >= 0x80 && opcode <= 0x8f) {
-		go(insn, FLOW_COND, x86_target(x, 2));
+		go(insn, WIRE_FLOW_COND, x86_target(x, 2));
 		return;
 	}
 	switch (opcode) {
 	case 0x05: /* syscall, sysenter */
-	case 0x34: go(insn, FLOW_ENTER, 0); break;
+	case 0x34: go(insn, WIRE_FLOW_ENTER, 0); break;
 	case 0x07: /* sysret, sysexit */
-	case 0x35: go(insn, FLOW_LEAVE, 0); break;
+	case 0x35: go(insn, WIRE_FLOW_LEAVE, 0); break;
 	case 0x0b: /* ud2, ud1, ud0 */
 	case 0xb9:
-	case 0xff: go(insn, FLOW_ENTER, 0); break;
+	case 0xff: go(insn, WIRE_FLOW_ENTER, 0); break;
 	case 0x22: /* to cr3 */
 		if ((modrm & 0x38) == 0x18)
-			insn->flags |= INSN_STATE;
+			insn->flags |= WIRE_BLOCK_STATE;
 		break;
 	default: break;
 	}
@@ -132,15 +132,15 @@ static void x86_two_bytes(const struct x86 *x, struct insn *insn)
 static void x86_ff(const struct x86 *x, struct insn *insn)
 {
 	switch (x->at + 1 < x->end ? x->at[1] >> 3 & 7 : 0) {
-	case 2: go(insn, FLOW_CALL_ANY, 0); break;
+	case 2: go(insn, WIRE_FLOW_CALL_ANY, 0); break;
 	case 3:
-		go(insn, FLOW_CALL_ANY, 0);
-		insn->flags |= INSN_STATE;
+		go(insn, WIRE_FLOW_CALL_ANY, 0);
+		insn->flags |= WIRE_BLOCK_STATE;
 		break;
-	case 4: go(insn, FLOW_JUMP_ANY, 0); break;
+	case 4: go(insn, WIRE_FLOW_JUMP_ANY, 0); break;
 	case 5:
-		go(insn, FLOW_JUMP_ANY, 0);
-		insn->flags |= INSN_STATE;
+		go(insn, WIRE_FLOW_JUMP_ANY, 0);
+		insn->flags |= WIRE_BLOCK_STATE;
 		break;
 	default: break;
 	}
@@ -157,44 +157,44 @@ static void x86_one_byte(const struct x86 *x, struct insn *insn)
 	uint8_t opcode = *x->at;
 
 	if ((opcode >= 0x70 && opcode <= 0x7f) || (opcode >= 0xe0 && opcode <= 0xe3)) {
-		go(insn, FLOW_COND, x86_target(x, 1));
+		go(insn, WIRE_FLOW_COND, x86_target(x, 1));
 		return;
 	}
 	if (x->rep && is_string(opcode)) { /* each turn is a block of its own to QEMU */
-		go(insn, FLOW_COND, x->address);
+		go(insn, WIRE_FLOW_COND, x->address);
 		return;
 	}
 	switch (opcode) {
 	case 0x0f: x86_two_bytes(x, insn); break;
-	case 0xe8: go(insn, FLOW_CALL, x86_target(x, 1)); break;
+	case 0xe8: go(insn, WIRE_FLOW_CALL, x86_target(x, 1)); break;
 	case 0xe9:
-	case 0xeb: go(insn, FLOW_JUMP, x86_target(x, 1)); break;
+	case 0xeb: go(insn, WIRE_FLOW_JUMP, x86_target(x, 1)); break;
 	case 0xc2:
-	case 0xc3: go(insn, FLOW_RETURN, 0); break;
+	case 0xc3: go(insn, WIRE_FLOW_RETURN, 0); break;
 	case 0xca: /* far */
 	case 0xcb:
 	case 0xea:
-		go(insn, FLOW_JUMP_ANY, 0);
-		insn->flags |= INSN_STATE;
+		go(insn, WIRE_FLOW_JUMP_ANY, 0);
+		insn->flags |= WIRE_BLOCK_STATE;
 		break;
 	case 0x9a:
-		go(insn, FLOW_CALL_ANY, 0);
-		insn->flags |= INSN_STATE;
+		go(insn, WIRE_FLOW_CALL_ANY, 0);
+		insn->flags |= WIRE_BLOCK_STATE;
 		break;
 	case 0xcc:
-	case 0xcd: go(insn, FLOW_ENTER, 0); break;
-	case 0xcf: go(insn, FLOW_LEAVE, 0); break;
-	case 0xf4: go(insn, FLOW_WAIT, 0); break;
+	case 0xcd: go(insn, WIRE_FLOW_ENTER, 0); break;
+	case 0xcf: go(insn, WIRE_FLOW_LEAVE, 0); break;
+	case 0xf4: go(insn, WIRE_FLOW_WAIT, 0); break;
 	case 0xff: x86_ff(x, insn); break;
 	case 0x5c: /* pop to sp; xchg with ax */
 	case 0x94:
 		if (!(x->rex & 1))
-			insn->flags |= INSN_STATE;
+			insn->flags |= WIRE_BLOCK_STATE;
 		break;
 	default: break;
 	}
 	if (x->at + 1 < x->end && moves_to_sp(x, opcode, x->at[1]))
-		insn->flags |= INSN_STATE;
+		insn->flags |= WIRE_BLOCK_STATE;
 }
 
 static void decode_x86(bool wide, uint64_t address, const uint8_t *bytes, size_t size,
@@ -211,29 +211,29 @@ static void decode_aarch64(uint64_t address, uint32_t w, struct insn *insn)
 	unsigned rn = w >> 5 & 31;
 
 	if (w >> 26 == 0x25)
-		go(insn, FLOW_CALL, address + sign(w, 26) * 4);
+		go(insn, WIRE_FLOW_CALL, address + sign(w, 26) * 4);
 	else if (w >> 26 == 0x05)
-		go(insn, FLOW_JUMP, address + sign(w, 26) * 4);
+		go(insn, WIRE_FLOW_JUMP, address + sign(w, 26) * 4);
 	else if ((w & 0xff000000) == 0x54000000 || (w & 0x7e000000) == 0x34000000)
-		go(insn, FLOW_COND, address + sign(w >> 5, 19) * 4);
+		go(insn, WIRE_FLOW_COND, address + sign(w >> 5, 19) * 4);
 	else if ((w & 0x7e000000) == 0x36000000)
-		go(insn, FLOW_COND, address + sign(w >> 5, 14) * 4);
+		go(insn, WIRE_FLOW_COND, address + sign(w >> 5, 14) * 4);
 	else if ((w & 0xfffffc1f) == 0xd61f0000 || (w & 0xfefff800) == 0xd61f0800)
-		go(insn, FLOW_JUMP_ANY, 0);
+		go(insn, WIRE_FLOW_JUMP_ANY, 0);
 	else if ((w & 0xfffffc1f) == 0xd63f0000 || (w & 0xfefff800) == 0xd63f0800)
-		go(insn, FLOW_CALL_ANY, 0);
+		go(insn, WIRE_FLOW_CALL_ANY, 0);
 	else if ((w & 0xfffffc1f) == 0xd65f0000 || (w & 0xfffffbff) == 0xd65f0bff)
-		go(insn, FLOW_RETURN, 0);
+		go(insn, WIRE_FLOW_RETURN, 0);
 	else if (w == 0xd69f03e0 || (w & 0xfffffbff) == 0xd69f0bff)
-		go(insn, FLOW_LEAVE, 0);
+		go(insn, WIRE_FLOW_LEAVE, 0);
 	else if ((w & 0xff000000) == 0xd4000000 || w <= 0xffff) /* svc, hvc, smc, brk, hlt, udf */
-		go(insn, FLOW_ENTER, 0);
+		go(insn, WIRE_FLOW_ENTER, 0);
 	else if (w == 0xd503207f || w == 0xd503205f) /* wfi, wfe */
-		go(insn, FLOW_WAIT, 0);
+		go(insn, WIRE_FLOW_WAIT, 0);
 	if ((w & 0xbf80001f) == 0x9100001f && rn != 31 && rn != 29) /* add or sub to sp */
-		insn->flags |= INSN_STATE;
+		insn->flags |= WIRE_BLOCK_STATE;
 	if ((w & 0xffffffc0) == 0xd5182000) /* msr ttbr0_el1, ttbr1_el1 */
-		insn->flags |= INSN_STATE;
+		insn->flags |= WIRE_BLOCK_STATE;
 }
 
 static void arm_to_pc(uint32_t w, struct insn *insn)
@@ -241,23 +241,23 @@ static void arm_to_pc(uint32_t w, struct insn *insn)
 	bool from_sp = (w >> 16 & 15) == 13;
 
 	if ((w & 0x0ffffff0) == 0x012fff10) /* bx */
-		go(insn, (w & 15) == 14 ? FLOW_RETURN : FLOW_JUMP_ANY, 0);
+		go(insn, (w & 15) == 14 ? WIRE_FLOW_RETURN : WIRE_FLOW_JUMP_ANY, 0);
 	else if ((w & 0x0ffffff0) == 0x012fff30) /* blx */
-		go(insn, FLOW_CALL_ANY, 0);
+		go(insn, WIRE_FLOW_CALL_ANY, 0);
 	else if ((w & 0x0fffffff) == 0x01a0f00e) /* mov pc, lr */
-		go(insn, FLOW_RETURN, 0);
+		go(insn, WIRE_FLOW_RETURN, 0);
 	else if ((w & 0x0e508000) == 0x08508000) /* ldm ^ with pc */
-		go(insn, FLOW_LEAVE, 0);
+		go(insn, WIRE_FLOW_LEAVE, 0);
 	else if ((w & 0x0e108000) == 0x08108000) /* ldm with pc */
-		go(insn, from_sp ? FLOW_RETURN : FLOW_JUMP_ANY, 0);
+		go(insn, from_sp ? WIRE_FLOW_RETURN : WIRE_FLOW_JUMP_ANY, 0);
 	else if ((w & 0x0c50f000) == 0x0410f000) /* ldr pc */
-		go(insn, from_sp ? FLOW_RETURN : FLOW_JUMP_ANY, 0);
+		go(insn, from_sp ? WIRE_FLOW_RETURN : WIRE_FLOW_JUMP_ANY, 0);
 	else if ((w & 0x0c10f000) == 0x0010f000 && (w & 0x01800000) != 0x01000000 &&
 		 (w & 0x90) != 0x90) /* movs pc, subs pc */
-		go(insn, FLOW_LEAVE, 0);
+		go(insn, WIRE_FLOW_LEAVE, 0);
 	else if ((w & 0x0c10f000) == 0x0000f000 && (w & 0x01800000) != 0x01000000 &&
 		 (w & 0x90) != 0x90)
-		go(insn, FLOW_JUMP_ANY, 0);
+		go(insn, WIRE_FLOW_JUMP_ANY, 0);
 }
 
 static void arm_state(uint32_t w, struct insn *insn)
@@ -265,13 +265,13 @@ static void arm_state(uint32_t w, struct insn *insn)
 	unsigned rn = w >> 16 & 15;
 
 	if ((w & 0x0ffffff0) == 0x01a0d000 && (w & 15) != 11) /* mov sp, not from fp */
-		insn->flags |= INSN_STATE;
+		insn->flags |= WIRE_BLOCK_STATE;
 	else if ((w & 0x0e102000) == 0x08102000 && rn != 13 && rn != 11) /* ldm with sp */
-		insn->flags |= INSN_STATE;
+		insn->flags |= WIRE_BLOCK_STATE;
 	else if ((w & 0x0c50f000) == 0x0410d000) /* ldr sp */
-		insn->flags |= INSN_STATE;
+		insn->flags |= WIRE_BLOCK_STATE;
 	else if ((w & 0x0fff0fff) == 0x0e020f10) /* mcr p15, 0, rt, c2, c0, 0 */
-		insn->flags |= INSN_STATE;
+		insn->flags |= WIRE_BLOCK_STATE;
 }
 
 static void decode_arm(uint64_t address, uint32_t w, struct insn *insn)
@@ -280,24 +280,25 @@ static void decode_arm(uint64_t address, uint32_t w, struct insn *insn)
 
 	if (cond == 15) {
 		if ((w & 0xfe000000) == 0xfa000000) /* blx */
-			go(insn, FLOW_CALL, address + 8 + sign(w, 24) * 4 + (w >> 23 & 2));
+			go(insn, WIRE_FLOW_CALL, address + 8 + sign(w, 24) * 4 + (w >> 23 & 2));
 		else if ((w & 0xfe50ffff) == 0xf8100a00) /* rfe */
-			go(insn, FLOW_LEAVE, 0);
+			go(insn, WIRE_FLOW_LEAVE, 0);
 		return;
 	}
 	if ((w & 0x0f000000) == 0x0b000000)
-		go(insn, FLOW_CALL, address + 8 + sign(w, 24) * 4);
+		go(insn, WIRE_FLOW_CALL, address + 8 + sign(w, 24) * 4);
 	else if ((w & 0x0f000000) == 0x0a000000)
-		go(insn, cond == 14 ? FLOW_JUMP : FLOW_COND, address + 8 + sign(w, 24) * 4);
+		go(insn, cond == 14 ? WIRE_FLOW_JUMP : WIRE_FLOW_COND,
+		   address + 8 + sign(w, 24) * 4);
 	else if ((w & 0x0f000000) == 0x0f000000 || (w & 0x0ff000f0) == 0x01200070) /* svc, bkpt */
-		go(insn, FLOW_ENTER, 0);
+		go(insn, WIRE_FLOW_ENTER, 0);
 	else if ((w & 0x0fffffff) == 0x0320f003) /* wfi */
-		go(insn, FLOW_WAIT, 0);
+		go(insn, WIRE_FLOW_WAIT, 0);
 	else
 		arm_to_pc(w, insn);
 	arm_state(w, insn);
-	if (cond != 14 && insn->flow != FLOW_ON && insn->flow != FLOW_COND)
-		insn->flags |= INSN_MAYBE;
+	if (cond != 14 && insn->flow != WIRE_FLOW_ON && insn->flow != WIRE_FLOW_COND)
+		insn->flags |= WIRE_BLOCK_MAYBE;
 }
 
 static void decode_thumb16(uint64_t address, uint32_t h, struct insn *insn)
@@ -305,23 +306,23 @@ static void decode_thumb16(uint64_t address, uint32_t h, struct insn *insn)
 	uint64_t pc = address + 4;
 
 	if ((h & 0xf000) == 0xd000 && (h >> 8 & 15) < 14)
-		go(insn, FLOW_COND, pc + sign(h, 8) * 2);
+		go(insn, WIRE_FLOW_COND, pc + sign(h, 8) * 2);
 	else if ((h & 0xff00) == 0xdf00 || (h & 0xff00) == 0xbe00) /* svc, bkpt */
-		go(insn, FLOW_ENTER, 0);
+		go(insn, WIRE_FLOW_ENTER, 0);
 	else if ((h & 0xf800) == 0xe000)
-		go(insn, FLOW_JUMP, pc + sign(h, 11) * 2);
+		go(insn, WIRE_FLOW_JUMP, pc + sign(h, 11) * 2);
 	else if ((h & 0xf500) == 0xb100) /* cbz, cbnz */
-		go(insn, FLOW_COND, pc + (h >> 3 & 31) * 2 + (h >> 9 & 1) * 64);
+		go(insn, WIRE_FLOW_COND, pc + (h >> 3 & 31) * 2 + (h >> 9 & 1) * 64);
 	else if ((h & 0xff87) == 0x4700 || (h & 0xff87) == 0x4687) /* bx, mov pc */
-		go(insn, (h >> 3 & 15) == 14 ? FLOW_RETURN : FLOW_JUMP_ANY, 0);
+		go(insn, (h >> 3 & 15) == 14 ? WIRE_FLOW_RETURN : WIRE_FLOW_JUMP_ANY, 0);
 	else if ((h & 0xff87) == 0x4780)
-		go(insn, FLOW_CALL_ANY, 0);
+		go(insn, WIRE_FLOW_CALL_ANY, 0);
 	else if ((h & 0xff00) == 0xbd00) /* pop with pc */
-		go(insn, FLOW_RETURN, 0);
+		go(insn, WIRE_FLOW_RETURN, 0);
 	else if (h == 0xbf30) /* wfi */
-		go(insn, FLOW_WAIT, 0);
+		go(insn, WIRE_FLOW_WAIT, 0);
 	if ((h & 0xff87) == 0x4685 && (h >> 3 & 15) != 7) /* mov sp, not from fp */
-		insn->flags |= INSN_STATE;
+		insn->flags |= WIRE_BLOCK_STATE;
 }
 
 static uint64_t thumb_far(uint32_t a, uint32_t b)
@@ -343,15 +344,15 @@ static uint64_t thumb_near(uint32_t a, uint32_t b)
 static void thumb_branch(uint64_t pc, uint32_t a, uint32_t b, struct insn *insn)
 {
 	if ((b & 0xd000) == 0xd000)
-		go(insn, FLOW_CALL, pc + thumb_far(a, b));
+		go(insn, WIRE_FLOW_CALL, pc + thumb_far(a, b));
 	else if ((b & 0xd001) == 0xc000)
-		go(insn, FLOW_CALL, (pc & ~3ull) + thumb_far(a, b));
+		go(insn, WIRE_FLOW_CALL, (pc & ~3ull) + thumb_far(a, b));
 	else if ((b & 0xd000) == 0x9000)
-		go(insn, FLOW_JUMP, pc + thumb_far(a, b));
+		go(insn, WIRE_FLOW_JUMP, pc + thumb_far(a, b));
 	else if ((b & 0xd000) == 0x8000 && (a >> 6 & 15) < 14)
-		go(insn, FLOW_COND, pc + thumb_near(a, b));
+		go(insn, WIRE_FLOW_COND, pc + thumb_near(a, b));
 	else if (a == 0xf3de && (b & 0xff00) == 0x8f00) /* subs pc, lr */
-		go(insn, FLOW_LEAVE, 0);
+		go(insn, WIRE_FLOW_LEAVE, 0);
 }
 
 static void decode_thumb32(uint64_t address, uint32_t a, uint32_t b, struct insn *insn)
@@ -361,19 +362,19 @@ static void decode_thumb32(uint64_t address, uint32_t a, uint32_t b, struct insn
 	if ((a & 0xf800) == 0xf000 && b & 0x8000)
 		thumb_branch(address + 4, a, b, insn);
 	else if ((a & 0xffd0) == 0xe890 && b & 0x8000) /* ldm with pc */
-		go(insn, from_sp ? FLOW_RETURN : FLOW_JUMP_ANY, 0);
+		go(insn, from_sp ? WIRE_FLOW_RETURN : WIRE_FLOW_JUMP_ANY, 0);
 	else if ((a & 0xffd0) == 0xe910 && b & 0x8000)
-		go(insn, FLOW_JUMP_ANY, 0);
+		go(insn, WIRE_FLOW_JUMP_ANY, 0);
 	else if ((a & 0xff70) == 0xf850 && b >> 12 == 15) /* ldr pc */
-		go(insn, from_sp ? FLOW_RETURN : FLOW_JUMP_ANY, 0);
+		go(insn, from_sp ? WIRE_FLOW_RETURN : WIRE_FLOW_JUMP_ANY, 0);
 	else if ((a & 0xfff0) == 0xe8d0 && (b & 0xffe0) == 0xf000) /* tbb, tbh */
-		go(insn, FLOW_JUMP_ANY, 0);
+		go(insn, WIRE_FLOW_JUMP_ANY, 0);
 	else if ((a & 0xffd0) == 0xe990 && b == 0xc000) /* rfe */
-		go(insn, FLOW_LEAVE, 0);
+		go(insn, WIRE_FLOW_LEAVE, 0);
 	if ((a & 0xff70) == 0xf850 && b >> 12 == 13) /* ldr sp */
-		insn->flags |= INSN_STATE;
+		insn->flags |= WIRE_BLOCK_STATE;
 	else if (a == 0xee02 && (b & 0x0fff) == 0x0f10)
-		insn->flags |= INSN_STATE;
+		insn->flags |= WIRE_BLOCK_STATE;
 }
 
 static bool is_link(unsigned reg)
@@ -398,13 +399,13 @@ static uint64_t branch_target(uint32_t w)
 static void riscv_system(uint32_t w, struct insn *insn)
 {
 	if (w == 0x00000073 || w == 0x00100073) /* ecall, ebreak */
-		go(insn, FLOW_ENTER, 0);
+		go(insn, WIRE_FLOW_ENTER, 0);
 	else if (w == 0x10200073 || w == 0x30200073 || w == 0x00200073) /* sret, mret, uret */
-		go(insn, FLOW_LEAVE, 0);
+		go(insn, WIRE_FLOW_LEAVE, 0);
 	else if (w == 0x10500073)
-		go(insn, FLOW_WAIT, 0);
+		go(insn, WIRE_FLOW_WAIT, 0);
 	else if ((w >> 12 & 3) && ((w >> 7 & 31) == 2 || w >> 20 == 0x180)) /* sp, satp */
-		insn->flags |= INSN_STATE;
+		insn->flags |= WIRE_BLOCK_STATE;
 }
 
 static void decode_riscv(uint64_t address, uint32_t w, struct insn *insn)
@@ -412,23 +413,25 @@ static void decode_riscv(uint64_t address, uint32_t w, struct insn *insn)
 	unsigned rd = w >> 7 & 31, rs1 = w >> 15 & 31;
 
 	switch (w & 0x7f) {
-	case 0x6f: go(insn, is_link(rd) ? FLOW_CALL : FLOW_JUMP, address + jal_target(w)); break;
+	case 0x6f:
+		go(insn, is_link(rd) ? WIRE_FLOW_CALL : WIRE_FLOW_JUMP, address + jal_target(w));
+		break;
 	case 0x67:
 		go(insn,
-		   is_link(rd)	  ? FLOW_CALL_ANY
-		   : is_link(rs1) ? FLOW_RETURN
-				  : FLOW_JUMP_ANY,
+		   is_link(rd)	  ? WIRE_FLOW_CALL_ANY
+		   : is_link(rs1) ? WIRE_FLOW_RETURN
+				  : WIRE_FLOW_JUMP_ANY,
 		   0);
 		break;
-	case 0x63: go(insn, FLOW_COND, address + branch_target(w)); break;
+	case 0x63: go(insn, WIRE_FLOW_COND, address + branch_target(w)); break;
 	case 0x73: riscv_system(w, insn); break;
 	case 0x03: /* a load; sp is also what a trap returns with */
 		if (rd == 2)
-			insn->flags |= INSN_STATE;
+			insn->flags |= WIRE_BLOCK_STATE;
 		break;
 	case 0x13: /* addi */
 		if (rd == 2 && !(w >> 12 & 7) && rs1 != 2 && rs1 != 8)
-			insn->flags |= INSN_STATE;
+			insn->flags |= WIRE_BLOCK_STATE;
 		break;
 	default: break;
 	}
@@ -456,25 +459,25 @@ static void decode_riscv16(bool wide, uint64_t address, uint32_t h, struct insn 
 	switch ((h & 3) << 3 | h >> 13) {
 	case 1 << 3 | 1: /* c.jal; c.addiw in RV64 */
 		if (!wide)
-			go(insn, FLOW_CALL, address + short_jump(h));
+			go(insn, WIRE_FLOW_CALL, address + short_jump(h));
 		break;
-	case 1 << 3 | 5: go(insn, FLOW_JUMP, address + short_jump(h)); break;
+	case 1 << 3 | 5: go(insn, WIRE_FLOW_JUMP, address + short_jump(h)); break;
 	case 1 << 3 | 6:
-	case 1 << 3 | 7: go(insn, FLOW_COND, address + short_branch(h)); break;
+	case 1 << 3 | 7: go(insn, WIRE_FLOW_COND, address + short_branch(h)); break;
 	case 2 << 3 | 2: /* c.lwsp, c.ldsp to sp */
 	case 2 << 3 | 3:
 		if (reg == 2)
-			insn->flags |= INSN_STATE;
+			insn->flags |= WIRE_BLOCK_STATE;
 		break;
 	case 2 << 3 | 4:
 		if (h == 0x9002)
-			go(insn, FLOW_ENTER, 0);
+			go(insn, WIRE_FLOW_ENTER, 0);
 		else if (!rs2 && h & 0x1000)
-			go(insn, FLOW_CALL_ANY, 0);
+			go(insn, WIRE_FLOW_CALL_ANY, 0);
 		else if (!rs2)
-			go(insn, is_link(reg) ? FLOW_RETURN : FLOW_JUMP_ANY, 0);
+			go(insn, is_link(reg) ? WIRE_FLOW_RETURN : WIRE_FLOW_JUMP_ANY, 0);
 		else if (!(h & 0x1000) && reg == 2 && rs2 != 8) /* c.mv sp */
-			insn->flags |= INSN_STATE;
+			insn->flags |= WIRE_BLOCK_STATE;
 		break;
 	default: break;
 	}
@@ -485,7 +488,7 @@ void insn_decode(enum insn_set set, uint64_t address, const uint8_t *bytes, size
 {
 	uint32_t w = (uint32_t)little(bytes, size);
 
-	*insn = (struct insn){ .flow = FLOW_ON };
+	*insn = (struct insn){ .flow = WIRE_FLOW_ON };
 	if (!size)
 		return;
 	switch (set) {

@@ -11,27 +11,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* How control leaves a block. These numbers are in the trace: wire/README.md. */
-enum flow {
-	FLOW_ON,       /* into what follows */
-	FLOW_JUMP,     /* to `target` */
-	FLOW_COND,     /* to `target`, or on */
-	FLOW_JUMP_ANY, /* to wherever a register or memory says */
-	FLOW_CALL,     /* to `target`, and back some day */
-	FLOW_CALL_ANY, /* likewise, of any target */
-	FLOW_RETURN,
-	FLOW_ENTER, /* a system call, or a trap that is meant */
-	FLOW_LEAVE, /* the return from an exception */
-	FLOW_WAIT,  /* on, but an interrupt is more likely to be next */
-	FLOW_KINDS
-};
-
-#define INSN_MAYBE 1 /* the call or return is conditional: control may go on instead */
-#define INSN_STATE 2 /* the stack or the address space may be another one afterwards */
+#include "wire/trace.h"
 
 struct insn {
-	enum flow flow;
-	unsigned flags;
+	enum wire_flow flow;
+	unsigned flags; /* enum wire_block_flag */
 	uint64_t target;
 };
 

@@ -70,7 +70,7 @@ static enum insn_set set;
 static atomic_bool moves;	 /* until the opposite is seen */
 static void *handles[REG_KINDS]; /* the same for all vCPUs */
 static bool has_handle[REG_KINDS];
-static struct CPUState *states[STREAM_CPUS_MAX];
+static struct CPUState *states[WIRE_CPUS_MAX];
 static _Thread_local GByteArray *scratch;
 
 void look_open(void)
@@ -112,7 +112,7 @@ void look_cpu_init(unsigned cpu)
 {
 	if (api.get_registers && set != INSN_OTHER)
 		find_handles();
-	if (cpu < STREAM_CPUS_MAX && api.get_cpu)
+	if (cpu < WIRE_CPUS_MAX && api.get_cpu)
 		states[cpu] = api.get_cpu((int)cpu);
 }
 
@@ -134,7 +134,7 @@ static bool read_reg(unsigned cpu, enum reg kind, uint64_t *value)
 	api.byte_array_set_size(scratch, 0);
 	if (has_handle[kind]) {
 		size = api_read_register(handles[kind], scratch);
-	} else if (number >= 0 && set != INSN_OTHER && api.gdb_read && cpu < STREAM_CPUS_MAX) {
+	} else if (number >= 0 && set != INSN_OTHER && api.gdb_read && cpu < WIRE_CPUS_MAX) {
 		if (!states[cpu] && api.get_cpu)
 			states[cpu] = api.get_cpu((int)cpu);
 		if (states[cpu])
@@ -160,7 +160,7 @@ static bool read_words(unsigned cpu, uint64_t address, size_t word, uint64_t *wo
 {
 	uint8_t bytes[64];
 
-	if (api.memory_rw_debug && cpu < STREAM_CPUS_MAX && states[cpu]) {
+	if (api.memory_rw_debug && cpu < WIRE_CPUS_MAX && states[cpu]) {
 		if (api.memory_rw_debug(states[cpu], address, bytes, n * word, false) < 0)
 			return false;
 	} else if (api.read_memory) {
@@ -178,22 +178,27 @@ static bool read_words(unsigned cpu, uint64_t address, size_t word, uint64_t *wo
 	return true;
 }
 
+static enum wire_level x86_level(uint64_t cs)
+{
+	return (cs & 3) == 3 ? WIRE_LEVEL_USER : WIRE_LEVEL_KERNEL;
+}
+
 static unsigned level_of(uint64_t value)
 {
 	switch (set) {
 	case INSN_X86_64:
-	case INSN_I386: return (value & 3) != 3;
+	case INSN_I386: return x86_level(value);
 	case INSN_AARCH64: return value & 0x10 ? (value & 15) != 0 : value >> 2 & 3;
 	case INSN_ARM:
 		switch (value & 0x1f) {
-		case 0x10: return 0;
-		case 0x1a: return 2;
-		case 0x16: return 3;
-		default: return 1;
+		case 0x10: return WIRE_LEVEL_USER;
+		case 0x1a: return WIRE_LEVEL_HYPERVISOR;
+		case 0x16: return WIRE_LEVEL_FIRMWARE;
+		default: return WIRE_LEVEL_KERNEL;
 		}
 	case INSN_RISCV64:
 	case INSN_RISCV32: return value & 3;
-	default: return 1;
+	default: return WIRE_LEVEL_KERNEL;
 	}
 }
 
@@ -284,7 +289,7 @@ static bool x86_trap(unsigned cpu, uint64_t sp, uint64_t *resume, unsigned *leve
 	for (size_t i = 0; i < 2; i++) {
 		if (is_x86_frame(words + i, wide)) {
 			*resume = words[i];
-			*level = (words[i + 1] & 3) != 3;
+			*level = x86_level(words[i + 1]);
 			return true;
 		}
 	}

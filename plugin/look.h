@@ -12,7 +12,7 @@
 
 struct look {
 	uint64_t sp, space;
-	unsigned level; /* as in Sample */
+	unsigned level; /* enum wire_level */
 };
 
 void look_open(void);

@@ -128,7 +128,7 @@ static int open_stream(void)
 	 * Other clocks than the host's stand still while the guest waits. And a sample more or less does
 	 * not matter, but an allocation that is missing makes sums wrong.
 	 */
-	bool patient = args.clock != WIRE_HOST || args.n_hooks;
+	bool patient = args.clock != WIRE_CLOCK_HOST || args.n_hooks;
 	int result;
 
 	clock_gettime(CLOCK_REALTIME, &now);
@@ -137,7 +137,7 @@ static int open_stream(void)
 		 api.version[0] ? api.version : "of unknown version");
 	result = stream_open(args.out, &info, args.trace, args.maestro,
 			     (struct stream_clock){ sample_now, sample_round, patient,
-						    args.clock != WIRE_INSTRUCTIONS });
+						    args.clock != WIRE_CLOCK_INSTRUCTIONS });
 	free(command);
 	return result;
 }

@@ -64,7 +64,7 @@ void outer_stack(struct wire_sample *sample, const struct regs_view *view, const
 {
 	uint64_t address = 0;
 
-	if (!sample->stack_size || !regs->level)
+	if (!sample->stack_size || regs->level == WIRE_LEVEL_USER)
 		return;
 	if (!strcmp(api.arch, "x86_64"))
 		address = by_top_word(regs, sample);

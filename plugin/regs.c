@@ -8,7 +8,9 @@
 
 #include "api.h"
 #include "stream.h"
-#include "../wire/wire.h"
+#include "wire/wire.h"
+
+_Static_assert(REGS_MAX <= WIRE_REGISTERS_MAX, "readers ignore the rest");
 
 /* Registers that are read besides DWARF's. */
 enum extra { PC, FLAGS, CS, CR0, EFER, SPACE, PRIVILEGE, EXTRAS };
@@ -165,7 +167,7 @@ struct cpu {
 };
 
 static const struct arch *arch;
-static _Atomic(struct cpu *) cpus[STREAM_CPUS_MAX];
+static _Atomic(struct cpu *) cpus[WIRE_CPUS_MAX];
 static __thread GByteArray *scratch;
 
 void regs_open(void)
@@ -179,7 +181,7 @@ static struct cpu *cpu_of(unsigned index)
 {
 	struct cpu *cpu, *none = NULL;
 
-	if (index >= STREAM_CPUS_MAX)
+	if (index >= WIRE_CPUS_MAX)
 		return NULL;
 	cpu = atomic_load(&cpus[index]);
 	if (cpu)
@@ -313,11 +315,11 @@ static bool read_extra(const struct regs_view *view, const struct cpu *cpu, enum
 static unsigned arm_level(uint64_t mode)
 {
 	switch (mode & 0x1f) {
-	case 0x10: return WIRE_USER;
-	case 0x16: return WIRE_FIRMWARE;
-	case 0x1a: return WIRE_HYPERVISOR;
+	case 0x10: return WIRE_LEVEL_USER;
+	case 0x16: return WIRE_LEVEL_FIRMWARE;
+	case 0x1a: return WIRE_LEVEL_HYPERVISOR;
 	}
-	return WIRE_KERNEL;
+	return WIRE_LEVEL_KERNEL;
 }
 
 /*
@@ -333,19 +335,19 @@ static unsigned riscv_level_by_table(const struct regs *regs)
 	uint64_t table = (regs->space & (wide ? (1ull << 44) - 1 : (1u << 22) - 1)) << 12;
 
 	if (!regs->has_space || !mode || !api.physical_rw)
-		return WIRE_FIRMWARE;
+		return WIRE_LEVEL_FIRMWARE;
 	while (levels--) {
 		uint64_t index = regs->pc >> (12 + bits * levels) & ((1u << bits) - 1);
 		uint64_t entry = 0;
 
 		api.physical_rw(table + index * size, &entry, size, false);
 		if (!(entry & 1))
-			return WIRE_FIRMWARE;
+			return WIRE_LEVEL_FIRMWARE;
 		if (entry & 0xe)
-			return entry & 0x10 ? WIRE_USER : WIRE_KERNEL;
+			return entry & 0x10 ? WIRE_LEVEL_USER : WIRE_LEVEL_KERNEL;
 		table = (entry >> 10 & ((1ull << 44) - 1)) << 12;
 	}
-	return WIRE_FIRMWARE;
+	return WIRE_LEVEL_FIRMWARE;
 }
 
 static unsigned read_level(const struct regs_view *view, const struct cpu *cpu,
@@ -354,17 +356,17 @@ static unsigned read_level(const struct regs_view *view, const struct cpu *cpu,
 	uint64_t value, flags;
 
 	if (api.user_mode)
-		return WIRE_USER;
+		return WIRE_LEVEL_USER;
 	if (!arch)
-		return WIRE_KERNEL;
+		return WIRE_LEVEL_KERNEL;
 	if (arch->extra[CS].names) {
 		read_extra(view, cpu, CS, &value);
 		read_extra(view, cpu, FLAGS, &flags);
-		return (value & 3) == 3 || flags & 1u << 17 ? WIRE_USER : WIRE_KERNEL;
+		return (value & 3) == 3 || flags & 1u << 17 ? WIRE_LEVEL_USER : WIRE_LEVEL_KERNEL;
 	}
 	if (arch->extra[FLAGS].names) {
 		if (!read_extra(view, cpu, FLAGS, &value))
-			return WIRE_KERNEL;
+			return WIRE_LEVEL_KERNEL;
 		return arch->word == 8 && !(value & 0x10) ? (unsigned)(value >> 2 & 3)
 							  : arm_level(value);
 	}
@@ -465,7 +467,7 @@ void regs_read(const struct regs_view *view, uint64_t pc, struct regs *regs)
 			regs->pc = value;
 	}
 	if (!arch) {
-		regs->level = api.user_mode ? WIRE_USER : WIRE_KERNEL;
+		regs->level = api.user_mode ? WIRE_LEVEL_USER : WIRE_LEVEL_KERNEL;
 		return;
 	}
 	while (regs->n < arch->n &&

@@ -12,7 +12,7 @@
 #define GUEST_JUMP 1000000
 
 static struct {
-	_Atomic(struct vcpu *) vcpus[STREAM_CPUS_MAX];
+	_Atomic(struct vcpu *) vcpus[WIRE_CPUS_MAX];
 	_Atomic unsigned n;
 	_Atomic bool running;
 	_Atomic bool started;
@@ -82,7 +82,7 @@ static uint64_t guest_now(void)
 
 uint64_t sample_now(void)
 {
-	if (args.clock == WIRE_HOST || !api.clock_ns)
+	if (args.clock == WIRE_CLOCK_HOST || !api.clock_ns)
 		return host_now();
 	if (!between_blocks && api_counts_time())
 		return atomic_load(&sampler.guest_time);
@@ -101,7 +101,7 @@ struct vcpu *sample_vcpu(unsigned cpu)
 	struct vcpu *vcpu, *none = NULL;
 	unsigned n = atomic_load(&sampler.n);
 
-	if (cpu >= STREAM_CPUS_MAX)
+	if (cpu >= WIRE_CPUS_MAX)
 		return NULL;
 	vcpu = atomic_load_explicit(&sampler.vcpus[cpu], memory_order_acquire);
 	if (vcpu)
@@ -160,7 +160,7 @@ static void set_here(struct vcpu *vcpu, bool here)
 /* By the clock: the first one who comes starts it. */
 static void start_ticking(void)
 {
-	if (!args.trace && args.clock != WIRE_INSTRUCTIONS &&
+	if (!args.trace && args.clock != WIRE_CLOCK_INSTRUCTIONS &&
 	    !atomic_exchange(&sampler.started, true))
 		tick_start();
 }
@@ -284,7 +284,7 @@ static void put_idle(struct track *track)
 /* A look while nothing is recorded: a sample stands for the time since the last look. */
 static void skip(struct vcpu *vcpu, struct track *track)
 {
-	if (args.clock == WIRE_HOST)
+	if (args.clock == WIRE_CLOCK_HOST)
 		ran_since(vcpu);
 	track_skip(track);
 }
@@ -310,9 +310,9 @@ void sample_take(struct vcpu *vcpu, const struct regs_view *view, uint64_t pc, u
 	 */
 	was_masked = vcpu->masked;
 	vcpu->masked = regs.masked;
-	if (view->state && regs.at_trap && !was_masked && args.clock != WIRE_INSTRUCTIONS)
+	if (view->state && regs.at_trap && !was_masked && args.clock != WIRE_CLOCK_INSTRUCTIONS)
 		return;
-	if (args.clock == WIRE_HOST)
+	if (args.clock == WIRE_CLOCK_HOST)
 		weight = ran_since(vcpu);
 	if (!args_wants_level(regs.level)) {
 		track_skip(track);
@@ -342,7 +342,7 @@ static void look(struct CPUState *state, void *data)
 	ran = atomic_load(&vcpu->ran);
 	/* What was counted while nothing was recorded may have been too much: see count_correct(). */
 	weight = ran > vcpu->seen ? ran - vcpu->seen : 1;
-	if (args.clock != WIRE_INSTRUCTIONS) {
+	if (args.clock != WIRE_CLOCK_INSTRUCTIONS) {
 		weight = 0;
 		if (track && api.cpu_is_idle && api.cpu_is_idle(state)) {
 			if (!api.runstate_is_running || api.runstate_is_running())
@@ -374,7 +374,7 @@ void sample_ask(struct vcpu *vcpu)
 		pthread_mutex_unlock(&vcpu->lock);
 		return;
 	}
-	if (args.clock != WIRE_INSTRUCTIONS && is_idle(vcpu)) {
+	if (args.clock != WIRE_CLOCK_INSTRUCTIONS && is_idle(vcpu)) {
 		/* A program's thread that waits for the system is no cpu that idles. */
 		if (!api.user_mode)
 			put_idle(track);
@@ -405,15 +405,15 @@ void sample_open(void)
 	pthread_atfork(NULL, NULL, in_child);
 	if (args.trace)
 		return;
-	if (args.clock == WIRE_INSTRUCTIONS || !sample_by_work())
+	if (args.clock == WIRE_CLOCK_INSTRUCTIONS || !sample_by_work())
 		count_open();
-	if (args.clock != WIRE_INSTRUCTIONS)
+	if (args.clock != WIRE_CLOCK_INSTRUCTIONS)
 		tick_open();
 }
 
 bool sample_wants_blocks(void)
 {
-	return args.clock == WIRE_INSTRUCTIONS || !sample_by_work() || tick_wants_blocks();
+	return args.clock == WIRE_CLOCK_INSTRUCTIONS || !sample_by_work() || tick_wants_blocks();
 }
 
 void sample_translate(struct qemu_plugin_tb *tb)
@@ -421,7 +421,7 @@ void sample_translate(struct qemu_plugin_tb *tb)
 	if (args.trace)
 		return;
 	start_ticking();
-	if (args.clock == WIRE_INSTRUCTIONS || !sample_by_work())
+	if (args.clock == WIRE_CLOCK_INSTRUCTIONS || !sample_by_work())
 		count_translate(tb);
 }
 

@@ -35,7 +35,7 @@ static struct {
 	pthread_t writer;
 	bool has_writer;
 	pthread_mutex_t lock; /* for the list of tracks and the file */
-	_Atomic(struct track *) tracks[STREAM_CPUS_MAX];
+	_Atomic(struct track *) tracks[WIRE_CPUS_MAX];
 	_Atomic unsigned n_tracks; /* the highest one plus 1 */
 	uint32_t sequence;	   /* of chunks without a cpu */
 	_Atomic uint64_t bytes;
@@ -156,8 +156,7 @@ static void write_chunk(struct track *track, struct ring *ring, size_t size, uin
 	if (ring == &track->trace) {
 		if (time != UINT64_MAX)
 			wire_number(&w, WIRE_CHUNK_TRACE_TIME, time);
-		wire_tag(&w, WIRE_CHUNK_TRACE, 2);
-		wire_varint(&w, size);
+		wire_bytes_head(&w, WIRE_CHUNK_TRACE, size);
 	}
 	wire_length4(opened - 4, (size_t)(w.at - opened) + size);
 	write_all((struct iovec[]){ { head, (size_t)(w.at - head) },
@@ -422,16 +421,15 @@ fail:
 
 struct track *stream_known_track(unsigned cpu)
 {
-	return cpu < STREAM_CPUS_MAX
-		       ? atomic_load_explicit(&stream.tracks[cpu], memory_order_acquire)
-		       : NULL;
+	return cpu < WIRE_CPUS_MAX ? atomic_load_explicit(&stream.tracks[cpu], memory_order_acquire)
+				   : NULL;
 }
 
 struct track *stream_track(unsigned cpu)
 {
 	struct track *track = stream_known_track(cpu);
 
-	if (track || cpu >= STREAM_CPUS_MAX)
+	if (track || cpu >= WIRE_CPUS_MAX)
 		return track;
 	pthread_mutex_lock(&stream.lock);
 	track = atomic_load(&stream.tracks[cpu]);

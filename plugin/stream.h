@@ -17,9 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "../wire/wire.h"
-
-#define STREAM_CPUS_MAX 4096
+#include "wire/wire.h"
 
 /*
  * A ring of bytes. Its memory is mapped twice, one behind the other, so that every stretch of it is

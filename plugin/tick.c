@@ -121,8 +121,8 @@ static void arm_timer(struct CPUState *state, void *unused)
 
 static bool has_timer(void)
 {
-	return args.clock == WIRE_GUEST && !api.user_mode && sample_by_work() && api.timer_init &&
-	       api.timer_mod && api.timer_lists && api.clock_ns;
+	return args.clock == WIRE_CLOCK_GUEST && !api.user_mode && sample_by_work() &&
+	       api.timer_init && api.timer_mod && api.timer_lists && api.clock_ns;
 }
 
 bool tick_wants_blocks(void)
@@ -132,7 +132,7 @@ bool tick_wants_blocks(void)
 
 void tick_open(void)
 {
-	if (args.clock == WIRE_GUEST && !has_timer())
+	if (args.clock == WIRE_CLOCK_GUEST && !has_timer())
 		api_say("this QEMU has no timers for plugins: samples come by host time while the "
 			"guest runs; with -icount use clock=instructions");
 }

@@ -8,7 +8,6 @@
 
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include "api.h"
@@ -20,10 +19,8 @@
 #include "sample.h"
 #include "stream.h"
 
-#define likely(x) __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
 
-#define CALLS 256	      /* that the return predictor knows; a power of two */
 #define SYNC_BYTES (1u << 20) /* after which a reader can begin anew */
 #define CLOCK_NS 100000
 #define CLOCK_WORDS 16	  /* of steps, between looks at the clock */
@@ -34,8 +31,7 @@
 struct tracer {
 	struct node *cur; /* the block that runs; NULL: not tracing */
 	struct emit_out out;
-	struct node *calls[CALLS];
-	unsigned n_calls;
+	struct wire_calls calls;
 	bool careful;	      /* code may run at other addresses than it was translated for */
 	bool wanted;	      /* this vCPU is */
 	unsigned retry;	      /* after a loss: blocks until there may be room again */
@@ -72,7 +68,7 @@ struct place {
 	bool end;
 };
 
-static struct tracer *_Atomic tracers[STREAM_CPUS_MAX];
+static struct tracer *_Atomic tracers[WIRE_CPUS_MAX];
 static atomic_bool running;
 static _Atomic uint64_t clock_last;
 
@@ -96,7 +92,7 @@ static void put_time(struct tracer *t, uint64_t now)
 	if (now <= t->time)
 		return;
 	emit_close_steps(&t->out);
-	emit_byte(&t->out, CODE_TIME);
+	emit_byte(&t->out, WIRE_TRACE_TIME);
 	emit_number(&t->out, now - t->time);
 	t->time = now;
 }
@@ -107,19 +103,19 @@ static void put_state(struct tracer *t, const struct look *look, uint64_t shift)
 {
 	unsigned mask = 0;
 
-	mask |= look->sp != t->told.sp ? STATE_SP : 0;
-	mask |= look->space != t->told.space ? STATE_SPACE : 0;
-	mask |= look->level != t->told.level ? STATE_LEVEL : 0;
-	mask |= shift != t->shift ? STATE_SHIFT : 0;
-	emit_byte(&t->out, CODE_STATE);
+	mask |= look->sp != t->told.sp ? WIRE_STATE_SP : 0;
+	mask |= look->space != t->told.space ? WIRE_STATE_SPACE : 0;
+	mask |= look->level != t->told.level ? WIRE_STATE_LEVEL : 0;
+	mask |= shift != t->shift ? WIRE_STATE_SHIFT : 0;
+	emit_byte(&t->out, WIRE_TRACE_STATE);
 	emit_byte(&t->out, (uint8_t)mask);
-	if (mask & STATE_SP)
+	if (mask & WIRE_STATE_SP)
 		emit_signed(&t->out, look->sp - t->told.sp);
-	if (mask & STATE_SPACE)
+	if (mask & WIRE_STATE_SPACE)
 		emit_number(&t->out, look->space);
-	if (mask & STATE_LEVEL)
+	if (mask & WIRE_STATE_LEVEL)
 		emit_number(&t->out, look->level);
-	if (mask & STATE_SHIFT)
+	if (mask & WIRE_STATE_SHIFT)
 		emit_signed(&t->out, shift);
 	t->told = *look;
 	t->shift = shift;
@@ -146,35 +142,35 @@ static void note_code(struct tracer *t, uint64_t pc, const struct look *look)
 static void put_definition(struct tracer *t, const struct block *block)
 {
 	emit_signed(&t->out, block->start - t->defined);
-	emit_byte(&t->out, (uint8_t)(block->flow | block->flags << 4));
+	emit_byte(&t->out, (uint8_t)(block->flow | block->flags << WIRE_FLAGS_SHIFT));
 	emit_number(&t->out, block->count);
 	emit_number(&t->out, block->size);
 	emit_number(&t->out, block->last);
 	t->defined = block->start + block->size;
-	if (block->flow == FLOW_JUMP || block->flow == FLOW_COND || block->flow == FLOW_CALL)
+	if (wire_flow_has_target(block->flow))
 		emit_signed(&t->out, block->target - t->defined);
 }
 
 static void put_go(struct tracer *t, struct node *to)
 {
 	if (to->dictionary == t->dictionary) {
-		emit_byte(&t->out, CODE_GO);
+		emit_byte(&t->out, WIRE_TRACE_GO);
 		emit_number(&t->out, to->id);
 		return;
 	}
 	to->dictionary = t->dictionary;
 	to->id = t->n_ids++;
-	to->next[0] = to->next[1] = NULL;
-	emit_byte(&t->out, CODE_NEW);
+	to->wire.next[0] = to->wire.next[1] = NULL;
+	emit_byte(&t->out, WIRE_TRACE_NEW);
 	put_definition(t, to->block);
-	note_code(t, to->start + t->shift, &t->told);
+	note_code(t, to->wire.start + t->shift, &t->told);
 }
 
 /* Beginning and ending */
 
 static void set_careful(struct tracer *t)
 {
-	t->careful = t->shift || (!t->told.level && look_moves());
+	t->careful = t->shift || (t->told.level == WIRE_LEVEL_USER && look_moves());
 }
 
 static void put_begin(struct tracer *t, struct node *at, unsigned skip, unsigned flags)
@@ -184,10 +180,10 @@ static void put_begin(struct tracer *t, struct node *at, unsigned skip, unsigned
 
 	t->shift = 0;
 	t->told = (struct look){ 0 };
-	emit_byte(&t->out, CODE_BEGIN);
+	emit_byte(&t->out, WIRE_TRACE_BEGIN);
 	emit_byte(&t->out, (uint8_t)flags);
 	emit_number(&t->out, skip);
-	emit_number(&t->out, t->total - at->count + skip);
+	emit_number(&t->out, t->total - at->wire.count + skip);
 	put_state(t, &look, shift);
 	put_go(t, at);
 }
@@ -202,10 +198,9 @@ static bool put_sync(struct tracer *t, struct node *at, unsigned skip, unsigned 
 	t->out.since_sync = 0;
 	t->dictionary++;
 	t->n_ids = 0;
-	t->n_calls = 0;
-	memset(t->calls, 0, sizeof(t->calls));
+	t->calls = (struct wire_calls){ 0 };
 	t->defined = 0;
-	put_begin(t, at, skip, flags | BEGIN_EMPTY);
+	put_begin(t, at, skip, flags | WIRE_BEGIN_EMPTY);
 	return true;
 }
 
@@ -228,12 +223,12 @@ static void tell_counts(struct tracer *t)
 
 static uint64_t real_pc(const struct tracer *t, const struct node *node)
 {
-	return look_pc(t->cpu, node->start);
+	return look_pc(t->cpu, node->wire.start);
 }
 
 static void begin(struct tracer *t, struct node *node, unsigned skip)
 {
-	uint64_t pc = skip ? node->start : real_pc(t, node);
+	uint64_t pc = skip ? node->wire.start : real_pc(t, node);
 	bool fits;
 
 	look_at(t->cpu, pc, &t->told);
@@ -242,8 +237,8 @@ static void begin(struct tracer *t, struct node *node, unsigned skip)
 		t->unheard = node;
 		return;
 	}
-	t->shift = pc - node->start;
-	t->total += node->count - skip;
+	t->shift = pc - node->wire.start;
+	t->total += node->wire.count - skip;
 	if (t->out.since_sync >= SYNC_BYTES) {
 		fits = put_sync(t, node, skip, 0);
 	} else {
@@ -254,7 +249,7 @@ static void begin(struct tracer *t, struct node *node, unsigned skip)
 		}
 	}
 	if (!fits) {
-		t->total -= node->count - skip;
+		t->total -= node->wire.count - skip;
 		give_up(t);
 		return;
 	}
@@ -276,9 +271,9 @@ static void end(struct tracer *t, unsigned ran)
 	}
 	put_time(t, exact_time());
 	emit_close_steps(&t->out);
-	emit_byte(&t->out, CODE_END);
+	emit_byte(&t->out, WIRE_TRACE_END);
 	emit_number(&t->out, ran);
-	t->total -= cur->count - ran;
+	t->total -= cur->wire.count - ran;
 	t->cur = NULL;
 	tell_counts(t);
 }
@@ -287,8 +282,9 @@ static void end(struct tracer *t, unsigned ran)
 
 static bool is_direct(const struct block *block)
 {
-	return block->flow == FLOW_ON || block->flow == FLOW_WAIT || block->flow == FLOW_JUMP ||
-	       block->flow == FLOW_COND || block->flow == FLOW_CALL;
+	return block->flow == WIRE_FLOW_ON || block->flow == WIRE_FLOW_WAIT ||
+	       block->flow == WIRE_FLOW_JUMP || block->flow == WIRE_FLOW_COND ||
+	       block->flow == WIRE_FLOW_CALL;
 }
 
 /* In real mode, jumps wrap around at the end of their segment. */
@@ -305,12 +301,13 @@ static bool leads_to(const struct block *block, uint64_t address)
 	uint64_t after = block->start + block->size;
 
 	switch (block->flow) {
-	case FLOW_ON:
-	case FLOW_WAIT: return address == after;
-	case FLOW_COND: return address == after || is_target(block, address);
-	case FLOW_JUMP:
-	case FLOW_CALL:
-		return is_target(block, address) || (block->flags & INSN_MAYBE && address == after);
+	case WIRE_FLOW_ON:
+	case WIRE_FLOW_WAIT: return address == after;
+	case WIRE_FLOW_COND: return address == after || is_target(block, address);
+	case WIRE_FLOW_JUMP:
+	case WIRE_FLOW_CALL:
+		return is_target(block, address) ||
+		       (block->flags & WIRE_BLOCK_MAYBE && address == after);
 	default: return true;
 	}
 }
@@ -365,17 +362,17 @@ static bool is_trap(const struct tracer *t, const struct step *step)
 	const struct block *block = t->cur->block;
 	int index = block_index(block, step->resume - t->shift);
 
-	if (block->flow == FLOW_ENTER)
+	if (block->flow == WIRE_FLOW_ENTER)
 		return index >= 0 && index < block->count - 1;
 	if (atomic_load(&step->to->block->vector))
 		return true;
 	if (!look_is_sure())
 		return false;
 	switch (block->flow) {
-	case FLOW_RETURN: return !look_returned(t->cpu, step->look.sp, step->pc);
-	case FLOW_CALL_ANY:
+	case WIRE_FLOW_RETURN: return !look_returned(t->cpu, step->look.sp, step->pc);
+	case WIRE_FLOW_CALL_ANY:
 		return !look_called(t->cpu, step->look.sp, block->start + block->size + t->shift);
-	case FLOW_JUMP_ANY: return step->resume != t->resume;
+	case WIRE_FLOW_JUMP_ANY: return step->resume != t->resume;
 	default: return false;
 	}
 }
@@ -395,66 +392,34 @@ static void explain_any(const struct tracer *t, struct step *step)
 		step->resume = 0;
 }
 
-/* The rules by which the reader learns, too: wire/README.md. */
-static void learn(struct tracer *t, struct node *cur, struct node *to, bool moved)
-{
-	bool keep = !moved && !(to->block->flags & INSN_STATE);
-	struct node *call;
-
-	if (cur->block->flags & INSN_MAYBE && to->start == cur->end)
-		return; /* it did not call or return */
-	switch (cur->block->flow) {
-	case FLOW_CALL:
-	case FLOW_CALL_ANY:
-		t->calls[t->n_calls++ % CALLS] = cur;
-		if (keep)
-			cur->next[0] = to;
-		return;
-	case FLOW_RETURN:
-		call = t->calls[--t->n_calls % CALLS];
-		t->calls[t->n_calls % CALLS] = NULL;
-		if (!keep)
-			return;
-		if (call && call->end == to->start)
-			call->next[1] = to;
-		else
-			cur->next[1] = to;
-		return;
-	default:
-		if (!keep)
-			return;
-		cur->next[1] = cur->next[0];
-		cur->next[0] = to;
-	}
-}
-
 static void put_step(struct tracer *t, const struct step *step)
 {
 	struct node *cur = t->cur;
-	uint64_t shift = step->pc - step->to->start;
+	uint64_t shift = step->pc - step->to->wire.start;
 	bool moved = shift != t->shift;
 
 	if (step->state)
 		put_time(t, exact_time());
 	emit_close_steps(&t->out);
-	if (step->ran != cur->count) {
-		emit_byte(&t->out, CODE_SHORT);
+	if (step->ran != cur->wire.count) {
+		emit_byte(&t->out, WIRE_TRACE_SHORT);
 		emit_number(&t->out, (uint64_t)step->ran);
-		t->total -= (unsigned)(cur->count - step->ran);
+		t->total -= (unsigned)(cur->wire.count - step->ran);
 	}
 	if (step->trap) {
-		emit_byte(&t->out, CODE_TRAP);
-		emit_byte(&t->out, (uint8_t)(step->level << 1 | (step->resume != 0)));
+		emit_byte(&t->out, WIRE_TRACE_TRAP);
+		emit_byte(&t->out, (uint8_t)(step->level << WIRE_TRAP_LEVEL_SHIFT |
+					     (step->resume ? WIRE_TRAP_RESUME : 0)));
 		if (step->resume)
-			emit_signed(&t->out, step->resume - (cur->start + t->shift));
+			emit_signed(&t->out, step->resume - (cur->wire.start + t->shift));
 		t->resume = step->resume;
 	}
 	if (step->state || moved)
 		put_state(t, step->state ? &step->look : &t->told, shift);
 	put_go(t, step->to);
-	if (!step->trap && step->ran == cur->count)
-		learn(t, cur, step->to, moved);
-	t->total += step->to->count;
+	if (!step->trap && step->ran == cur->wire.count)
+		wire_learn(&t->calls, &cur->wire, &step->to->wire, moved);
+	t->total += step->to->wire.count;
 	t->cur = step->to;
 }
 
@@ -464,10 +429,10 @@ static void explain(const struct tracer *t, struct step *step)
 	bool direct = is_direct(from);
 
 	/* What a program was just given back is the program's, unless the trap says better. */
-	step->level = from->flow == FLOW_LEAVE ? 0 : t->told.level;
+	step->level = from->flow == WIRE_FLOW_LEAVE ? WIRE_LEVEL_USER : t->told.level;
 	step->pc = real_pc(t, step->to);
-	step->state = from->flags & INSN_STATE || step->to->block->flags & INSN_STATE ||
-		      from->flow == FLOW_ENTER || from->flow == FLOW_LEAVE;
+	step->state = from->flags & WIRE_BLOCK_STATE || step->to->block->flags & WIRE_BLOCK_STATE ||
+		      from->flow == WIRE_FLOW_ENTER || from->flow == WIRE_FLOW_LEAVE;
 	if (direct && leads_to(from, step->pc - t->shift) && !step->state)
 		return;
 	look_at(t->cpu, step->pc, &step->look);
@@ -481,10 +446,10 @@ static void explain(const struct tracer *t, struct step *step)
 /* The block at hand is left for one that was not expected, or the state has to be read. */
 static __attribute__((noinline)) void slow_step(struct tracer *t, struct node *to)
 {
-	struct step step = { .to = to, .ran = t->cur->count };
+	struct step step = { .to = to, .ran = t->cur->wire.count };
 
 	if (!atomic_load_explicit(&running, memory_order_relaxed)) {
-		end(t, t->cur->count);
+		end(t, t->cur->wire.count);
 		return;
 	}
 	explain(t, &step);
@@ -497,11 +462,11 @@ static __attribute__((noinline)) void slow_step(struct tracer *t, struct node *t
 		give_up(t);
 		return;
 	}
-	if (step.state && t->told.level && !step.look.level)
+	if (step.state && t->told.level != WIRE_LEVEL_USER && step.look.level == WIRE_LEVEL_USER)
 		note_code(t, step.pc, &step.look);
 	put_step(t, &step);
 	set_careful(t);
-	if (t->out.since_sync >= SYNC_BYTES && !put_sync(t, to, 0, BEGIN_GOES_ON))
+	if (t->out.since_sync >= SYNC_BYTES && !put_sync(t, to, 0, WIRE_BEGIN_GOES_ON))
 		give_up(t);
 }
 
@@ -528,7 +493,7 @@ static __attribute__((noinline)) void full_word(struct tracer *t)
 	if (unlikely(!emit_room(&t->out)))
 		give_up(t);
 	else if (unlikely(!atomic_load_explicit(&running, memory_order_relaxed)))
-		end(t, t->cur->count);
+		end(t, t->cur->wire.count);
 }
 
 /* Not traced, now. */
@@ -548,9 +513,9 @@ static __attribute__((noinline)) void idle_step(struct tracer *t, struct node *t
 		return;
 	}
 	t->unheard = to;
-	if (is_direct(before->block) && leads_to(before->block, to->start))
+	if (is_direct(before->block) && leads_to(before->block, to->wire.start))
 		return;
-	look_at(t->cpu, to->start, &look);
+	look_at(t->cpu, to->wire.start, &look);
 	if (args_wants_level(look.level))
 		begin(t, to, 0);
 }
@@ -558,16 +523,17 @@ static __attribute__((noinline)) void idle_step(struct tracer *t, struct node *t
 /* Whether this step led to code that is elsewhere, by another distance than the code before. */
 static bool is_moved(struct tracer *t, const struct node *from, const struct node *to)
 {
-	if (is_direct(from->block) && (!t->shift || !((from->start ^ to->start) & ~PAGE_MASK)))
+	if (is_direct(from->block) &&
+	    (!t->shift || !((from->wire.start ^ to->wire.start) & ~PAGE_MASK)))
 		return false;
-	return real_pc(t, to) - to->start != t->shift;
+	return real_pc(t, to) - to->wire.start != t->shift;
 }
 
 static void on_block(unsigned cpu, void *data)
 {
 	struct tracer *t = atomic_load_explicit(&tracers[cpu], memory_order_relaxed);
-	struct node *to = block_node(data, cpu), *cur, *guess;
-	uint64_t other = 0;
+	struct node *to = block_node(data, cpu), *cur;
+	int bit;
 
 	if (unlikely(!t || !to))
 		return;
@@ -580,38 +546,16 @@ static void on_block(unsigned cpu, void *data)
 		slow_step(t, to);
 		return;
 	}
-	guess = cur->next[0];
-	switch (cur->way) {
-	case WAY_CALL:
-		if (unlikely(to != guess))
-			goto slow;
-		t->calls[t->n_calls++ % CALLS] = cur;
-		break;
-	case WAY_RETURN:
-		guess = t->calls[(t->n_calls - 1) % CALLS];
-		if (unlikely(!guess || to != guess->next[1])) {
-			if (to != cur->next[1])
-				goto slow;
-			other = 1;
-		}
-		t->calls[--t->n_calls % CALLS] = NULL;
-		break;
-	case WAY_SLOW: goto slow;
-	default:
-		if (to != guess) {
-			if (unlikely(to != cur->next[1]))
-				goto slow;
-			other = 1;
-		}
+	bit = wire_step_bit(&t->calls, &cur->wire, &to->wire);
+	if (unlikely(bit < 0)) {
+		slow_step(t, to);
+		return;
 	}
-	t->total += to->count;
+	t->total += to->wire.count;
 	t->cur = to;
-	t->out.steps |= other << t->out.n_steps;
+	t->out.steps |= (uint64_t)bit << t->out.n_steps;
 	if (unlikely(++t->out.n_steps == 64))
 		full_word(t);
-	return;
-slow:
-	slow_step(t, to);
 }
 
 /* Where QEMU says the wrong number. */
@@ -691,7 +635,7 @@ void trace_cpu_init(unsigned cpu)
 {
 	struct tracer *t;
 
-	if (!args.trace || cpu >= STREAM_CPUS_MAX || atomic_load(&tracers[cpu]))
+	if (!args.trace || cpu >= WIRE_CPUS_MAX || atomic_load(&tracers[cpu]))
 		return;
 	look_cpu_init(cpu);
 	t = calloc(1, sizeof(*t));
@@ -717,18 +661,18 @@ static void show(struct tracer *t)
 
 void trace_cpu_exit(unsigned cpu)
 {
-	struct tracer *t = cpu < STREAM_CPUS_MAX ? atomic_load(&tracers[cpu]) : NULL;
+	struct tracer *t = cpu < WIRE_CPUS_MAX ? atomic_load(&tracers[cpu]) : NULL;
 
 	if (!t || !t->wanted)
 		return;
 	if (t->cur)
-		end(t, t->cur->count);
+		end(t, t->cur->wire.count);
 	emit_commit(&t->out);
 }
 
 void trace_cpu_idle(unsigned cpu)
 {
-	show(cpu < STREAM_CPUS_MAX ? atomic_load(&tracers[cpu]) : NULL);
+	show(cpu < WIRE_CPUS_MAX ? atomic_load(&tracers[cpu]) : NULL);
 }
 
 void trace_flush(void)
@@ -748,6 +692,6 @@ void trace_close(void)
 		return;
 	atomic_store(&running, false);
 	nanosleep(&nap, NULL); /* vCPUs that still run end their traces themselves */
-	for (unsigned cpu = 0; cpu < STREAM_CPUS_MAX; cpu++)
+	for (unsigned cpu = 0; cpu < WIRE_CPUS_MAX; cpu++)
 		trace_cpu_exit(cpu);
 }

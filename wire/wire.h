@@ -15,10 +15,22 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define WIRE_SYNC 0x5043534bu
 #define WIRE_VERSION 1
-#define WIRE_STREAM_CHUNK 1 /* the field of Stream that a chunk is */
-#define WIRE_CHUNK_MAX (16u << 20)
+#define WIRE_SYNC 0x5043534bu /* "KSCP" */
+
+/* Limits. A reader takes a larger chunk for damage, and ignores cpus, registers and frames beyond. */
+#define WIRE_CHUNK_MAX (16u << 20) /* bytes */
+#define WIRE_CPUS_MAX 4096
+#define WIRE_REGISTERS_MAX 64
+#define WIRE_CHAIN_MAX 4096
+#define WIRE_CODE_SIZE 64 /* bytes of a page that Code has */
+
+/* How protobuf encodes the value of a field. */
+enum wire_type { WIRE_VARINT = 0, WIRE_FIXED64 = 1, WIRE_BYTES = 2, WIRE_FIXED32 = 5 };
+#define WIRE_TAG(field, type) ((uint32_t)(field) << 3 | (uint32_t)(type))
+
+/* Field numbers, named as in kscope.proto: WIRE_, the message, the field. */
+enum wire_stream_field { WIRE_STREAM_CHUNK = 1 };
 
 enum wire_chunk_field {
 	WIRE_CHUNK_SYNC = 1,
@@ -35,9 +47,76 @@ enum wire_chunk_field {
 	WIRE_CHUNK_TRACE_TIME = 12,
 };
 
-enum wire_clock { WIRE_HOST = 0, WIRE_GUEST = 1, WIRE_INSTRUCTIONS = 2 };
-enum wire_alloc_op { WIRE_NEW = 0, WIRE_RESIZE = 1, WIRE_FREE = 2 };
-enum wire_level { WIRE_USER = 0, WIRE_KERNEL = 1, WIRE_HYPERVISOR = 2, WIRE_FIRMWARE = 3 };
+enum wire_info_field {
+	WIRE_INFO_VERSION = 1,
+	WIRE_INFO_ARCH = 2,
+	WIRE_INFO_PRODUCER = 3,
+	WIRE_INFO_CPUS = 4,
+	WIRE_INFO_CLOCK = 5,
+	WIRE_INFO_PERIOD = 6,
+	WIRE_INFO_USER_MODE = 7,
+	WIRE_INFO_START = 8,
+	WIRE_INFO_COMMAND = 9,
+	WIRE_INFO_KERNEL = 10,
+	WIRE_INFO_ELF = 11,
+	WIRE_INFO_TRACE = 12,
+	WIRE_INFO_EVENT = 13,
+};
+
+enum wire_sample_field {
+	WIRE_SAMPLE_TIME = 1,
+	WIRE_SAMPLE_PC = 2,
+	WIRE_SAMPLE_SPACE = 3,
+	WIRE_SAMPLE_LEVEL = 4,
+	WIRE_SAMPLE_WEIGHT = 5,
+	WIRE_SAMPLE_IDLE = 6,
+	WIRE_SAMPLE_REGISTERS = 7,
+	WIRE_SAMPLE_STACK = 8,
+	WIRE_SAMPLE_CHAIN = 9,
+	WIRE_SAMPLE_TASK = 10,
+	WIRE_SAMPLE_NO_SPACE = 11,
+	WIRE_SAMPLE_OUTER_ADDRESS = 12,
+	WIRE_SAMPLE_OUTER = 13,
+};
+
+enum wire_alloc_field {
+	WIRE_ALLOC_OP = 1,
+	WIRE_ALLOC_ALLOCATOR = 2,
+	WIRE_ALLOC_POINTER = 3,
+	WIRE_ALLOC_SIZE = 4,
+	WIRE_ALLOC_AT = 5,
+};
+
+enum wire_code_field {
+	WIRE_CODE_TIME = 1,
+	WIRE_CODE_SPACE = 2,
+	WIRE_CODE_LEVEL = 3,
+	WIRE_CODE_ADDRESS = 4,
+	WIRE_CODE_BYTES = 5,
+};
+
+enum wire_end_field {
+	WIRE_END_REASON = 1,
+	WIRE_END_COUNT = 2,
+};
+
+enum wire_count_field {
+	WIRE_COUNT_CPU = 1,
+	WIRE_COUNT_SAMPLES = 2,
+	WIRE_COUNT_DROPPED = 3,
+	WIRE_COUNT_INSTRUCTIONS = 4,
+	WIRE_COUNT_CHUNKS = 5,
+	WIRE_COUNT_ALLOCS = 6,
+};
+
+enum wire_clock { WIRE_CLOCK_HOST = 0, WIRE_CLOCK_GUEST = 1, WIRE_CLOCK_INSTRUCTIONS = 2 };
+enum wire_op { WIRE_OP_NEW = 0, WIRE_OP_RESIZE = 1, WIRE_OP_FREE = 2 };
+enum wire_level {
+	WIRE_LEVEL_USER = 0,
+	WIRE_LEVEL_KERNEL = 1,
+	WIRE_LEVEL_HYPERVISOR = 2,
+	WIRE_LEVEL_FIRMWARE = 3,
+};
 
 struct wire {
 	uint8_t *at, *end;
@@ -66,7 +145,7 @@ struct wire_sample {
 };
 
 struct wire_alloc {
-	enum wire_alloc_op op;
+	enum wire_op op;
 	const char *allocator;
 	uint64_t pointer, size;
 	struct wire_sample *at; /* may be NULL */
@@ -111,7 +190,7 @@ static inline void wire_varint(struct wire *w, uint64_t value)
 
 static inline void wire_tag(struct wire *w, uint32_t field, uint32_t type)
 {
-	wire_varint(w, field << 3 | type);
+	wire_varint(w, WIRE_TAG(field, type));
 }
 
 static inline void wire_raw(struct wire *w, const void *bytes, size_t size)
@@ -133,7 +212,7 @@ static inline void wire_little(struct wire *w, uint64_t value, size_t size)
 /* A number that is there even if it is 0. */
 static inline void wire_number(struct wire *w, uint32_t field, uint64_t value)
 {
-	wire_tag(w, field, 0);
+	wire_tag(w, field, WIRE_VARINT);
 	wire_varint(w, value);
 }
 
@@ -146,22 +225,28 @@ static inline void wire_uint(struct wire *w, uint32_t field, uint64_t value)
 
 static inline void wire_fixed32(struct wire *w, uint32_t field, uint32_t value)
 {
-	wire_tag(w, field, 5);
+	wire_tag(w, field, WIRE_FIXED32);
 	wire_little(w, value, 4);
 }
 
 static inline void wire_fixed64(struct wire *w, uint32_t field, uint64_t value)
 {
-	wire_tag(w, field, 1);
+	wire_tag(w, field, WIRE_FIXED64);
 	wire_little(w, value, 8);
+}
+
+/* `size` bytes of the field have to follow. */
+static inline void wire_bytes_head(struct wire *w, uint32_t field, size_t size)
+{
+	wire_tag(w, field, WIRE_BYTES);
+	wire_varint(w, size);
 }
 
 static inline void wire_bytes(struct wire *w, uint32_t field, const void *bytes, size_t size)
 {
 	if (!size)
 		return;
-	wire_tag(w, field, 2);
-	wire_varint(w, size);
+	wire_bytes_head(w, field, size);
 	wire_raw(w, bytes, size);
 }
 
@@ -180,8 +265,7 @@ static inline void wire_packed64(struct wire *w, uint32_t field, const uint64_t 
 {
 	if (!n)
 		return;
-	wire_tag(w, field, 2);
-	wire_varint(w, n * 8);
+	wire_bytes_head(w, field, n * 8);
 	for (size_t i = 0; i < n; i++)
 		wire_little(w, values[i], 8);
 }
@@ -198,7 +282,7 @@ static inline void wire_length4(uint8_t *at, size_t size)
 /* Opens a nested message and returns what wire_close() needs. */
 static inline uint8_t *wire_open(struct wire *w, uint32_t field)
 {
-	wire_tag(w, field, 2);
+	wire_tag(w, field, WIRE_BYTES);
 	if (!wire_room(w, 4))
 		return NULL;
 	w->at += 4;
@@ -215,20 +299,20 @@ static inline void wire_info(struct wire *w, uint32_t field, const struct wire_i
 {
 	uint8_t *opened = wire_open(w, field);
 
-	wire_uint(w, 1, WIRE_VERSION);
-	wire_string(w, 2, info->arch);
-	wire_string(w, 3, info->producer);
-	wire_uint(w, 4, info->cpus);
-	wire_uint(w, 5, info->clock);
-	wire_uint(w, 6, info->period);
-	wire_uint(w, 7, info->user_mode);
-	wire_uint(w, 8, info->start);
-	wire_string(w, 9, info->command);
-	wire_string(w, 10, info->kernel);
+	wire_uint(w, WIRE_INFO_VERSION, WIRE_VERSION);
+	wire_string(w, WIRE_INFO_ARCH, info->arch);
+	wire_string(w, WIRE_INFO_PRODUCER, info->producer);
+	wire_uint(w, WIRE_INFO_CPUS, info->cpus);
+	wire_uint(w, WIRE_INFO_CLOCK, info->clock);
+	wire_uint(w, WIRE_INFO_PERIOD, info->period);
+	wire_uint(w, WIRE_INFO_USER_MODE, info->user_mode);
+	wire_uint(w, WIRE_INFO_START, info->start);
+	wire_string(w, WIRE_INFO_COMMAND, info->command);
+	wire_string(w, WIRE_INFO_KERNEL, info->kernel);
 	for (size_t i = 0; i < info->n_elf; i++)
-		wire_string(w, 11, info->elf[i]);
-	wire_uint(w, 12, info->trace);
-	wire_string(w, 13, info->event);
+		wire_string(w, WIRE_INFO_ELF, info->elf[i]);
+	wire_uint(w, WIRE_INFO_TRACE, info->trace);
+	wire_string(w, WIRE_INFO_EVENT, info->event);
 	wire_close(w, opened);
 }
 
@@ -236,21 +320,21 @@ static inline void wire_sample(struct wire *w, uint32_t field, const struct wire
 {
 	uint8_t *opened = wire_open(w, field);
 
-	wire_uint(w, 1, sample->time);
+	wire_uint(w, WIRE_SAMPLE_TIME, sample->time);
 	if (!sample->idle)
-		wire_fixed64(w, 2, sample->pc);
-	wire_uint(w, 3, sample->space);
-	wire_uint(w, 4, sample->level);
-	wire_uint(w, 5, sample->weight);
-	wire_uint(w, 6, sample->idle);
-	wire_packed64(w, 7, sample->registers, sample->n_registers);
-	wire_bytes(w, 8, sample->stack, sample->stack_size);
-	wire_packed64(w, 9, sample->chain, sample->n_chain);
-	wire_uint(w, 10, sample->task);
-	wire_uint(w, 11, sample->no_space);
+		wire_fixed64(w, WIRE_SAMPLE_PC, sample->pc);
+	wire_uint(w, WIRE_SAMPLE_SPACE, sample->space);
+	wire_uint(w, WIRE_SAMPLE_LEVEL, sample->level);
+	wire_uint(w, WIRE_SAMPLE_WEIGHT, sample->weight);
+	wire_uint(w, WIRE_SAMPLE_IDLE, sample->idle);
+	wire_packed64(w, WIRE_SAMPLE_REGISTERS, sample->registers, sample->n_registers);
+	wire_bytes(w, WIRE_SAMPLE_STACK, sample->stack, sample->stack_size);
+	wire_packed64(w, WIRE_SAMPLE_CHAIN, sample->chain, sample->n_chain);
+	wire_uint(w, WIRE_SAMPLE_TASK, sample->task);
+	wire_uint(w, WIRE_SAMPLE_NO_SPACE, sample->no_space);
 	if (sample->outer_size) {
-		wire_fixed64(w, 12, sample->outer_address);
-		wire_bytes(w, 13, sample->outer, sample->outer_size);
+		wire_fixed64(w, WIRE_SAMPLE_OUTER_ADDRESS, sample->outer_address);
+		wire_bytes(w, WIRE_SAMPLE_OUTER, sample->outer, sample->outer_size);
 	}
 	wire_close(w, opened);
 }
@@ -259,12 +343,12 @@ static inline void wire_alloc(struct wire *w, uint32_t field, const struct wire_
 {
 	uint8_t *opened = wire_open(w, field);
 
-	wire_uint(w, 1, alloc->op);
-	wire_string(w, 2, alloc->allocator);
-	wire_uint(w, 3, alloc->pointer);
-	wire_uint(w, 4, alloc->size);
+	wire_uint(w, WIRE_ALLOC_OP, alloc->op);
+	wire_string(w, WIRE_ALLOC_ALLOCATOR, alloc->allocator);
+	wire_uint(w, WIRE_ALLOC_POINTER, alloc->pointer);
+	wire_uint(w, WIRE_ALLOC_SIZE, alloc->size);
 	if (alloc->at)
-		wire_sample(w, 5, alloc->at);
+		wire_sample(w, WIRE_ALLOC_AT, alloc->at);
 	wire_close(w, opened);
 }
 
@@ -272,11 +356,11 @@ static inline void wire_code(struct wire *w, uint32_t field, const struct wire_c
 {
 	uint8_t *opened = wire_open(w, field);
 
-	wire_uint(w, 1, code->time);
-	wire_uint(w, 2, code->space);
-	wire_uint(w, 3, code->level);
-	wire_uint(w, 4, code->address);
-	wire_bytes(w, 5, code->bytes, code->size);
+	wire_uint(w, WIRE_CODE_TIME, code->time);
+	wire_uint(w, WIRE_CODE_SPACE, code->space);
+	wire_uint(w, WIRE_CODE_LEVEL, code->level);
+	wire_uint(w, WIRE_CODE_ADDRESS, code->address);
+	wire_bytes(w, WIRE_CODE_BYTES, code->bytes, code->size);
 	wire_close(w, opened);
 }
 
@@ -285,16 +369,16 @@ static inline void wire_end(struct wire *w, uint32_t field, const char *reason,
 {
 	uint8_t *opened = wire_open(w, field);
 
-	wire_string(w, 1, reason);
+	wire_string(w, WIRE_END_REASON, reason);
 	for (size_t i = 0; i < n; i++) {
-		uint8_t *count = wire_open(w, 2);
+		uint8_t *count = wire_open(w, WIRE_END_COUNT);
 
-		wire_number(w, 1, counts[i].cpu);
-		wire_uint(w, 2, counts[i].samples);
-		wire_uint(w, 3, counts[i].dropped);
-		wire_uint(w, 4, counts[i].instructions);
-		wire_uint(w, 5, counts[i].chunks);
-		wire_uint(w, 6, counts[i].allocs);
+		wire_number(w, WIRE_COUNT_CPU, counts[i].cpu);
+		wire_uint(w, WIRE_COUNT_SAMPLES, counts[i].samples);
+		wire_uint(w, WIRE_COUNT_DROPPED, counts[i].dropped);
+		wire_uint(w, WIRE_COUNT_INSTRUCTIONS, counts[i].instructions);
+		wire_uint(w, WIRE_COUNT_CHUNKS, counts[i].chunks);
+		wire_uint(w, WIRE_COUNT_ALLOCS, counts[i].allocs);
 		wire_close(w, count);
 	}
 	wire_close(w, opened);

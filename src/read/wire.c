@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "read/wire.h"
+#include "read/wire_parts.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -11,9 +11,11 @@
 #include "model/frame.h"
 #include "read/bare.h"
 
+#define IDLE_ADDRESS ((uint64_t)-0x20000) /* of the frame "[idle]" */
+
 /* ---- chunks ---- */
 
-static struct wire_cpu *cpu_count(struct wire *w, uint32_t cpu)
+static struct wire_cpu *cpu_count(struct wire_reader *w, uint32_t cpu)
 {
 	if (cpu >= w->nr_cpus) {
 		w->cpus = xrealloc(w->cpus, cpu + 1, sizeof(*w->cpus));
@@ -26,7 +28,7 @@ static struct wire_cpu *cpu_count(struct wire *w, uint32_t cpu)
 static void damage(struct reader *r, uint64_t offset, uint64_t count, uint64_t bytes,
 		   const char *text)
 {
-	struct wire *w = r->priv;
+	struct wire_reader *w = r->priv;
 	bool room = w->before.nr + 1 < WIRE_EVENTS; /* the last is for what the recording lost */
 	struct event *ev = room ? wire_add(&w->before, EVENT_LOST) : NULL, spare;
 
@@ -43,7 +45,7 @@ struct chunk_facts {
 static void check_sequence(struct reader *r, const struct wire_chunk *chunk,
 			   struct chunk_facts *facts)
 {
-	struct wire *w = r->priv;
+	struct wire_reader *w = r->priv;
 	struct wire_cpu *count = cpu_count(w, (uint32_t)facts->cpu);
 	uint32_t expected = count->sequence;
 	char text[100];
@@ -58,7 +60,7 @@ static void check_sequence(struct reader *r, const struct wire_chunk *chunk,
 	damage(r, chunk->offset, 0, 0, text);
 }
 
-static void tell_dropped(struct wire *w, const struct chunk_facts *facts)
+static void tell_dropped(struct wire_reader *w, const struct chunk_facts *facts)
 {
 	struct event *ev = wire_add(&w->before, EVENT_LOST);
 
@@ -68,8 +70,8 @@ static void tell_dropped(struct wire *w, const struct chunk_facts *facts)
 	ev->cpu = facts->has_cpu ? (uint32_t)facts->cpu : NO_CPU;
 }
 
-static void keep(struct wire *w, const struct wire_item *item, uint64_t time, uint64_t offset,
-		 struct pb message)
+static void keep(struct wire_reader *w, const struct wire_item *item, uint64_t time,
+		 uint64_t offset, struct pb message)
 {
 	buf_clear(&w->scratch);
 	buf_add(&w->scratch, item, sizeof(*item));
@@ -80,25 +82,25 @@ static void keep(struct wire *w, const struct wire_item *item, uint64_t time, ui
 }
 
 /* Is the record whole? Then *time is its time. */
-static bool record_time(enum wire_record kind, struct pb message, uint64_t *time)
+static bool record_time(enum wire_chunk_field kind, struct pb message, uint64_t *time)
 {
-	struct wire_sample sample;
-	struct wire_alloc alloc;
-	struct wire_code code;
+	struct sample_message sample;
+	struct alloc_message alloc;
+	struct code_message code;
 
 	switch (kind) {
-	case WIRE_ALLOC:
-		if (!wire_alloc(message, &alloc))
+	case WIRE_CHUNK_ALLOC:
+		if (!wire_get_alloc(message, &alloc))
 			return false;
 		message = alloc.at;
 		/* fall through */
-	case WIRE_SAMPLE:
-		if (!wire_sample(message, &sample))
+	case WIRE_CHUNK_SAMPLE:
+		if (!wire_get_sample(message, &sample))
 			return false;
 		*time = sample.time;
 		return true;
-	case WIRE_CODE:
-		if (!wire_code(message, &code))
+	case WIRE_CHUNK_CODE:
+		if (!wire_get_code(message, &code))
 			return false;
 		*time = code.time;
 		return true;
@@ -109,8 +111,8 @@ static bool record_time(enum wire_record kind, struct pb message, uint64_t *time
 static void take_record(struct reader *r, const struct wire_chunk *chunk,
 			const struct chunk_facts *facts, const struct pb_field *field)
 {
-	struct wire *w = r->priv;
-	enum wire_record kind = (enum wire_record)field->number;
+	struct wire_reader *w = r->priv;
+	enum wire_chunk_field kind = (enum wire_chunk_field)field->number;
 	uint64_t time = 0, offset = chunk->offset + chunk->head;
 	struct wire_cpu *count = facts->has_cpu ? cpu_count(w, (uint32_t)facts->cpu) : NULL;
 	struct wire_item item = { .kind = kind, .cpu = count ? (uint32_t)facts->cpu : NO_CPU };
@@ -124,16 +126,16 @@ static void take_record(struct reader *r, const struct wire_chunk *chunk,
 		return;
 	}
 	if (count) {
-		count->samples += kind == WIRE_SAMPLE;
-		count->allocs += kind == WIRE_ALLOC;
+		count->samples += kind == WIRE_CHUNK_SAMPLE;
+		count->allocs += kind == WIRE_CHUNK_ALLOC;
 	}
 	/* What a trace needs to know of code has to stand before it. */
-	if (kind == WIRE_CODE && w->info.trace)
+	if (kind == WIRE_CHUNK_CODE && w->info.trace)
 		time = w->round;
 	keep(w, &item, time, offset, field->bytes);
 }
 
-static void take_trace(struct wire *w, const struct wire_chunk *chunk,
+static void take_trace(struct wire_reader *w, const struct wire_chunk *chunk,
 		       const struct chunk_facts *facts)
 {
 	uint64_t offset = chunk->offset + chunk->head + (uint64_t)(facts->trace.at - chunk->data);
@@ -145,36 +147,40 @@ static void take_trace(struct wire *w, const struct wire_chunk *chunk,
 
 static void check_count(struct reader *r, const struct wire_chunk *chunk, struct pb message)
 {
-	struct wire *w = r->priv;
+	struct wire_reader *w = r->priv;
 	struct pb_field field;
-	uint64_t values[7] = { 0 }, here;
+	uint64_t cpu = 0, samples = 0, allocs = 0, taken, here;
 	const struct wire_cpu *seen;
 	char text[120];
 
 	while (pb_next(&message, &field) > 0) {
-		if (field.number < 7)
-			values[field.number] = field.value;
+		switch (field.number) {
+		case WIRE_COUNT_CPU: cpu = field.value; break;
+		case WIRE_COUNT_SAMPLES: samples = field.value; break;
+		case WIRE_COUNT_ALLOCS: allocs = field.value; break;
+		}
 	}
-	if (values[1] >= WIRE_MAX_CPUS)
+	if (cpu >= WIRE_CPUS_MAX)
 		return;
-	seen = cpu_count(w, (uint32_t)values[1]);
+	seen = cpu_count(w, (uint32_t)cpu);
+	taken = samples + allocs;
 	here = seen->samples + seen->allocs;
-	if (here + seen->damaged >= values[2] + values[6])
+	if (here + seen->damaged >= taken)
 		return;
 	snprintf(text, sizeof(text),
-		 "cpu %" PRIu64 " took %" PRIu64 " samples, of which %" PRIu64 " are here",
-		 values[1], values[2] + values[6], here);
-	damage(r, chunk->offset, values[2] + values[6] - here - seen->damaged, 0, text);
+		 "cpu %" PRIu64 " took %" PRIu64 " samples, of which %" PRIu64 " are here", cpu,
+		 taken, here);
+	damage(r, chunk->offset, taken - here - seen->damaged, 0, text);
 }
 
 static void take_end(struct reader *r, const struct wire_chunk *chunk, struct pb message)
 {
-	struct wire *w = r->priv;
+	struct wire_reader *w = r->priv;
 	struct pb_field field;
 
 	w->ended = true;
 	while (pb_next(&message, &field) > 0) {
-		if (field.number == 2 && field.wire == PB_BYTES)
+		if (field.number == WIRE_END_COUNT && field.wire == PB_BYTES)
 			check_count(r, chunk, field.bytes);
 	}
 }
@@ -182,32 +188,32 @@ static void take_end(struct reader *r, const struct wire_chunk *chunk, struct pb
 static void take_field(struct reader *r, const struct wire_chunk *chunk, struct chunk_facts *facts,
 		       const struct pb_field *field)
 {
-	struct wire *w = r->priv;
+	struct wire_reader *w = r->priv;
 
 	switch (field->number) {
-	case 2:
-		facts->has_cpu = field->value < WIRE_MAX_CPUS;
+	case WIRE_CHUNK_CPU:
+		facts->has_cpu = field->value < WIRE_CPUS_MAX;
 		facts->cpu = field->value;
 		break;
-	case 3: facts->sequence = field->value; break;
-	case 4: facts->dropped += field->value; break;
-	case WIRE_SAMPLE:
-	case WIRE_ALLOC:
-	case WIRE_CODE: take_record(r, chunk, facts, field); break;
-	case WIRE_TRACE: facts->trace = field->bytes; break;
-	case 10:
+	case WIRE_CHUNK_SEQUENCE: facts->sequence = field->value; break;
+	case WIRE_CHUNK_DROPPED: facts->dropped += field->value; break;
+	case WIRE_CHUNK_SAMPLE:
+	case WIRE_CHUNK_ALLOC:
+	case WIRE_CHUNK_CODE: take_record(r, chunk, facts, field); break;
+	case WIRE_CHUNK_TRACE: facts->trace = field->bytes; break;
+	case WIRE_CHUNK_ROUND:
 		w->round = field->value;
 		order_until(&w->order, field->value);
 		wire_merge_until(&w->traces, field->value);
 		break;
-	case 11: take_end(r, chunk, field->bytes); break;
-	case 12: facts->trace_time = field->value; break;
+	case WIRE_CHUNK_END: take_end(r, chunk, field->bytes); break;
+	case WIRE_CHUNK_TRACE_TIME: facts->trace_time = field->value; break;
 	}
 }
 
 static void finish(struct reader *r)
 {
-	struct wire *w = r->priv;
+	struct wire_reader *w = r->priv;
 
 	w->finished = true;
 	order_finish(&w->order);
@@ -224,7 +230,8 @@ static void take_cut_trace(struct chunk_facts *facts, struct pb rest)
 {
 	uint64_t tag, len;
 
-	if (pb_varint(&rest, &tag) && tag == (WIRE_TRACE << 3 | PB_BYTES) && pb_varint(&rest, &len))
+	if (pb_varint(&rest, &tag) && tag == WIRE_TAG(WIRE_CHUNK_TRACE, WIRE_BYTES) &&
+	    pb_varint(&rest, &len))
 		facts->trace = rest;
 }
 
@@ -271,7 +278,7 @@ static void take_chunk(struct reader *r)
 
 const char *wire_kernel(const struct reader *r)
 {
-	const struct wire *w = r->priv;
+	const struct wire_reader *w = r->priv;
 
 	return r->options->kernel ? r->options->kernel : w->info.kernel;
 }
@@ -289,20 +296,21 @@ static void tell_meta(struct event *ev, const char *key, const char *value)
 static void tell_source(const struct reader *r, struct event *ev)
 {
 	static const struct event_source sources[] = {
-		[WIRE_HOST] = { .name = "host-time", .unit = "ns", .type = SOURCE_SOFTWARE },
-		[WIRE_GUEST] = { .name = "guest-time",
-				 .unit = "ns",
-				 .type = SOURCE_SOFTWARE,
-				 .config = 1 },
-		[WIRE_INSTRUCTIONS] = { .name = "instructions",
-					.unit = "instructions",
-					.type = SOURCE_HARDWARE,
-					.config = 1 },
+		[WIRE_CLOCK_HOST] = { .name = "host-time", .unit = "ns", .type = SOURCE_SOFTWARE },
+		[WIRE_CLOCK_GUEST] = { .name = "guest-time",
+				       .unit = "ns",
+				       .type = SOURCE_SOFTWARE,
+				       .config = 1 },
+		[WIRE_CLOCK_INSTRUCTIONS] = { .name = "instructions",
+					      .unit = "instructions",
+					      .type = SOURCE_HARDWARE,
+					      .config = 1 },
 	};
-	const struct wire_info *info = &((struct wire *)r->priv)->info;
+	const struct info_message *info = &((struct wire_reader *)r->priv)->info;
 
 	ev->kind = EVENT_SOURCE;
-	ev->source = sources[info->clock <= WIRE_INSTRUCTIONS ? info->clock : WIRE_HOST];
+	ev->source =
+		sources[info->clock <= WIRE_CLOCK_INSTRUCTIONS ? info->clock : WIRE_CLOCK_HOST];
 	ev->source.id = 1;
 	ev->source.period = info->period;
 	if (info->event)
@@ -313,19 +321,19 @@ static void tell_source(const struct reader *r, struct event *ev)
 
 static void tell_kernel(const struct reader *r, struct event *ev)
 {
-	const struct wire *w = r->priv;
+	const struct wire_reader *w = r->priv;
 
 	bare_map(ev);
-	ev->map.len = WIRE_IDLE; /* which has a name of its own */
+	ev->map.len = IDLE_ADDRESS; /* which has a name of its own */
 	ev->map.names = r->no_kernel ? NULL : wire_kernel(r);
 	if (!w->anchor)
 		return;
 	ev->map.anchor = w->anchor;
 	ev->map.addr = ev->map.offset = w->anchor_addr + w->slide;
-	ev->map.len = WIRE_IDLE - ev->map.addr;
+	ev->map.len = IDLE_ADDRESS - ev->map.addr;
 }
 
-static bool tell_module(struct wire *w, struct event *ev)
+static bool tell_module(struct wire_reader *w, struct event *ev)
 {
 	ev->kind = EVENT_MAP;
 	return w->spaces.place && !w->info.user_mode &&
@@ -335,7 +343,7 @@ static bool tell_module(struct wire *w, struct event *ev)
 /* False: all was told. */
 static bool tell(struct reader *r, struct event *ev)
 {
-	struct wire *w = r->priv;
+	struct wire_reader *w = r->priv;
 
 	for (;;) {
 		switch (w->told++) {
@@ -382,7 +390,7 @@ static bool tell(struct reader *r, struct event *ev)
 
 /* ---- the reader ---- */
 
-static int wire_probe(const uint8_t *head, size_t len)
+static int wire_reader_probe(const uint8_t *head, size_t len)
 {
 	size_t size, message;
 
@@ -391,7 +399,7 @@ static int wire_probe(const uint8_t *head, size_t len)
 
 static void take_info(struct reader *r)
 {
-	struct wire *w = r->priv;
+	struct wire_reader *w = r->priv;
 	struct wire_chunk chunk;
 	struct pb_field field;
 	struct pb message;
@@ -400,17 +408,17 @@ static void take_info(struct reader *r)
 		return;
 	message = (struct pb){ chunk.data, chunk.data + chunk.len };
 	while (pb_next(&message, &field) > 0) {
-		if (field.number == 5 && field.wire == PB_BYTES)
-			w->info.bad = !wire_info(field.bytes, &w->info);
+		if (field.number == WIRE_CHUNK_INFO && field.wire == PB_BYTES)
+			w->info.bad = !wire_get_info(field.bytes, &w->info);
 	}
 }
 
-static int wire_open(struct reader *r)
+static int wire_reader_open(struct reader *r)
 {
-	struct wire *w = r->priv;
+	struct wire_reader *w = r->priv;
 
 	take_info(r);
-	if (w->info.version > 1)
+	if (w->info.version > WIRE_VERSION)
 		return err_set(&r->err, ERR_INPUT,
 			       "%s: version %" PRIu64 " of the recording is newer than this kscope",
 			       r->in->path, w->info.version);
@@ -427,7 +435,7 @@ static int wire_open(struct reader *r)
 
 /* ---- records to events ---- */
 
-static void tell_idle(struct wire *w)
+static void tell_idle(struct wire_reader *w)
 {
 	struct event *ev;
 
@@ -436,34 +444,34 @@ static void tell_idle(struct wire *w)
 	w->idle_told = true;
 	ev = wire_add(&w->before, EVENT_SYMBOL);
 	if (ev)
-		ev->symbol = (struct event_symbol){ WIRE_IDLE, 16, "[idle]", false, 1 };
+		ev->symbol = (struct event_symbol){ IDLE_ADDRESS, 16, "[idle]", false, 1 };
 	ev = wire_add(&w->before, EVENT_COMM);
 	if (ev)
 		ev->comm.comm = "idle";
 }
 
-static uint64_t context_of(const struct wire_sample *sample)
+static uint64_t context_of(const struct sample_message *sample)
 {
-	return sample->level == WIRE_USER ? IP_USER : IP_KERNEL;
+	return sample->level == WIRE_LEVEL_USER ? IP_USER : IP_KERNEL;
 }
 
 /* The chain as far as it is known, and what the rest can be found from. */
-static const struct cpu_state *state_of(struct wire *w, const struct wire_sample *sample,
+static const struct cpu_state *state_of(struct wire_reader *w, const struct sample_message *sample,
 					uint32_t *nr)
 {
-	size_t nr_regs = wire_words(sample->registers, w->regs, WIRE_MAX_REGS);
+	size_t nr_regs = wire_words(sample->registers, w->regs, WIRE_REGISTERS_MAX);
 	bool is_64bit = !w->info.arch || strstr(w->info.arch, "64");
 
-	GROW(w->ips, WIRE_MAX_CHAIN, w->cap_ips);
-	*nr = (uint32_t)wire_words(sample->chain, w->ips, WIRE_MAX_CHAIN);
+	GROW(w->ips, WIRE_CHAIN_MAX, w->cap_ips);
+	*nr = (uint32_t)wire_words(sample->chain, w->ips, WIRE_CHAIN_MAX);
 	if (!*nr)
-		w->ips[(*nr)++] = sample->idle ? WIRE_IDLE : sample->pc;
+		w->ips[(*nr)++] = sample->idle ? IDLE_ADDRESS : sample->pc;
 	*nr = bare_chain(w->ips, *nr);
 	if (!nr_regs || sample->idle || *nr > 1)
 		return NULL;
 	w->state = (struct cpu_state){
 		.abi = is_64bit ? 2 : 1,
-		.mask = nr_regs == 64 ? UINT64_MAX : ((uint64_t)1 << nr_regs) - 1,
+		.mask = nr_regs == WIRE_REGISTERS_MAX ? UINT64_MAX : ((uint64_t)1 << nr_regs) - 1,
 		.regs = w->regs,
 		.whole = true,
 		.stack = sample->stack.at,
@@ -475,22 +483,22 @@ static const struct cpu_state *state_of(struct wire *w, const struct wire_sample
 	return &w->state;
 }
 
-static void fill_place(struct wire *w, const struct wire_sample *sample, uint32_t cpu,
+static void fill_place(struct wire_reader *w, const struct sample_message *sample, uint32_t cpu,
 		       struct event *ev)
 {
 	ev->time = sample->time;
 	ev->cpu = cpu;
 	ev->pid = sample->idle ? 0
 			       : wire_space_pid(&w->spaces, sample->no_space ? 0 : sample->space,
-						sample->level == WIRE_USER, &w->before);
+						sample->level == WIRE_LEVEL_USER, &w->before);
 	ev->tid = sample->task ? (uint32_t)sample->task : ev->pid;
 }
 
-static void fill_sample(struct wire *w, struct pb message, uint32_t cpu, struct event *ev)
+static void fill_sample(struct wire_reader *w, struct pb message, uint32_t cpu, struct event *ev)
 {
-	struct wire_sample sample;
+	struct sample_message sample;
 
-	wire_sample(message, &sample);
+	wire_get_sample(message, &sample);
 	if (sample.idle)
 		tell_idle(w);
 	fill_place(w, &sample, cpu, ev);
@@ -506,20 +514,25 @@ static void fill_sample(struct wire *w, struct pb message, uint32_t cpu, struct 
 static void fill_alloc(struct reader *r, const struct order_item *item, struct pb message,
 		       uint32_t cpu, struct event *ev)
 {
-	struct wire *w = r->priv;
+	static const enum alloc_op ops[] = {
+		[WIRE_OP_NEW] = ALLOC_NEW,
+		[WIRE_OP_RESIZE] = ALLOC_RESIZE,
+		[WIRE_OP_FREE] = ALLOC_FREE,
+	};
+	struct wire_reader *w = r->priv;
 	struct strtab *strings = r->frames->strings;
-	struct wire_sample at;
-	struct wire_alloc alloc;
+	struct sample_message at;
+	struct alloc_message alloc;
 	uint32_t name;
 
-	wire_alloc(message, &alloc);
-	wire_sample(alloc.at, &at);
+	wire_get_alloc(message, &alloc);
+	wire_get_sample(alloc.at, &at);
 	fill_place(w, &at, cpu, ev);
 	name = str_intern(strings, (const char *)alloc.allocator.at,
 			  (size_t)(alloc.allocator.end - alloc.allocator.at));
 	ev->kind = EVENT_ALLOC;
 	ev->alloc = (struct event_alloc){
-		.op = (enum alloc_op)alloc.op,
+		.op = ops[alloc.op],
 		.allocator = str_text(strings, name),
 		.ptr = alloc.pointer,
 		.size = alloc.size,
@@ -533,7 +546,7 @@ static void fill_alloc(struct reader *r, const struct order_item *item, struct p
 /* The next event of the traces, or damage to them. False: nothing is ready. */
 static bool next_branch(struct reader *r, struct event *ev)
 {
-	struct wire *w = r->priv;
+	struct wire_reader *w = r->priv;
 	int ret = wire_merge_next(&w->traces, ev);
 	struct wire_cpu *cpu;
 	bool user;
@@ -557,24 +570,24 @@ static bool next_branch(struct reader *r, struct event *ev)
 /* False: the record is only about what others mean. */
 static bool fill(struct reader *r, const struct order_item *item, struct event *ev)
 {
-	struct wire *w = r->priv;
+	struct wire_reader *w = r->priv;
 	const struct wire_item *head = (const struct wire_item *)item->data;
 	struct pb message = { (const uint8_t *)(head + 1),
 			      (const uint8_t *)item->data + item->len };
-	struct wire_code code;
+	struct code_message code;
 
 	switch (head->kind) {
-	case WIRE_SAMPLE: fill_sample(w, message, head->cpu, ev); return true;
-	case WIRE_ALLOC: fill_alloc(r, item, message, head->cpu, ev); return true;
-	case WIRE_CODE:
-		wire_code(message, &code);
+	case WIRE_CHUNK_SAMPLE: fill_sample(w, message, head->cpu, ev); return true;
+	case WIRE_CHUNK_ALLOC: fill_alloc(r, item, message, head->cpu, ev); return true;
+	case WIRE_CHUNK_CODE:
+		wire_get_code(message, &code);
 		wire_space_code(&w->spaces, &code, &w->before);
 		return false;
 	}
 	return false;
 }
 
-static bool take_before(struct wire *w, struct event *ev)
+static bool take_before(struct wire_reader *w, struct event *ev)
 {
 	if (w->before.next < w->before.nr) {
 		*ev = w->before.at[w->before.next++];
@@ -584,9 +597,9 @@ static bool take_before(struct wire *w, struct event *ev)
 	return false;
 }
 
-static int wire_next(struct reader *r, struct event *ev)
+static int wire_reader_next(struct reader *r, struct event *ev)
 {
-	struct wire *w = r->priv;
+	struct wire_reader *w = r->priv;
 
 	for (;;) {
 		const struct order_item *item;
@@ -617,9 +630,9 @@ static int wire_next(struct reader *r, struct event *ev)
 	}
 }
 
-static void wire_close(struct reader *r)
+static void wire_reader_close(struct reader *r)
 {
-	struct wire *w = r->priv;
+	struct wire_reader *w = r->priv;
 
 	order_release(&w->order);
 	wire_spaces_release(&w->spaces);
@@ -636,9 +649,9 @@ static void wire_close(struct reader *r)
 const struct reader_ops read_wire = {
 	.name = "kscope",
 	.about = "recordings of kscope's own QEMU plugin",
-	.probe = wire_probe,
-	.priv_size = sizeof(struct wire),
-	.open = wire_open,
-	.next = wire_next,
-	.close = wire_close,
+	.probe = wire_reader_probe,
+	.priv_size = sizeof(struct wire_reader),
+	.open = wire_reader_open,
+	.next = wire_reader_next,
+	.close = wire_reader_close,
 };

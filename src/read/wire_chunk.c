@@ -2,18 +2,21 @@
 /* wire_chunk: where a chunk begins and ends, in a stream that may be damaged. */
 #include <string.h>
 
-#include "read/wire.h"
+#include "read/wire_parts.h"
 
 #define HEAD 16 /* the longest that stands before and with sync: tag, length, sync */
 #define WINDOW ((size_t)65536)
+#define CHUNK_TAG WIRE_TAG(WIRE_STREAM_CHUNK, WIRE_BYTES)
 
 bool wire_head(const uint8_t *data, size_t have, size_t *head, size_t *len)
 {
-	static const uint8_t sync[] = { 0x0d, 0x4b, 0x53, 0x43, 0x50 };
+	static const uint8_t sync[] = { WIRE_TAG(WIRE_CHUNK_SYNC, WIRE_FIXED32), WIRE_SYNC & 0xff,
+					WIRE_SYNC >> 8 & 0xff, WIRE_SYNC >> 16 & 0xff,
+					WIRE_SYNC >> 24 };
 	struct pb pb = { data + 1, data + (have < HEAD ? have : HEAD) };
 	uint64_t size;
 
-	if (have < 2 || data[0] != 0x0a || !pb_varint(&pb, &size) || size > WIRE_MAX_CHUNK)
+	if (have < 2 || data[0] != CHUNK_TAG || !pb_varint(&pb, &size) || size > WIRE_CHUNK_MAX)
 		return false;
 	*head = (size_t)(pb.at - data);
 	*len = (size_t)size;
@@ -45,7 +48,7 @@ void wire_resync(struct in *in)
 	const uint8_t *data = in_peek(in, WINDOW, &have), *next;
 
 	while (at < have) {
-		next = memchr(data + at, 0x0a, have - at);
+		next = memchr(data + at, CHUNK_TAG, have - at);
 		at = next ? (size_t)(next - data) : have;
 		/* A head at the end of the window may go on behind it. */
 		if (have - at < HEAD && have >= WINDOW) {

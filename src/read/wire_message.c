@@ -5,67 +5,67 @@
 
 #include "base/mem.h"
 #include "read/bare.h"
-#include "read/wire.h"
+#include "read/wire_parts.h"
 
 #define MAX_ELFS 4096
 
-bool wire_sample(struct pb message, struct wire_sample *sample)
+bool wire_get_sample(struct pb message, struct sample_message *sample)
 {
 	struct pb_field field;
 	int ret;
 
-	*sample = (struct wire_sample){ 0 };
+	*sample = (struct sample_message){ 0 };
 	while ((ret = pb_next(&message, &field)) > 0) {
 		switch (field.number) {
-		case 1: sample->time = field.value; break;
-		case 2: sample->pc = field.value; break;
-		case 3: sample->space = field.value; break;
-		case 4: sample->level = field.value; break;
-		case 5: sample->weight = field.value; break;
-		case 6: sample->idle = field.value; break;
-		case 7: sample->registers = field.bytes; break;
-		case 8: sample->stack = field.bytes; break;
-		case 9: sample->chain = field.bytes; break;
-		case 10: sample->task = field.value; break;
-		case 11: sample->no_space = field.value; break;
-		case 12: sample->outer_address = field.value; break;
-		case 13: sample->outer = field.bytes; break;
+		case WIRE_SAMPLE_TIME: sample->time = field.value; break;
+		case WIRE_SAMPLE_PC: sample->pc = field.value; break;
+		case WIRE_SAMPLE_SPACE: sample->space = field.value; break;
+		case WIRE_SAMPLE_LEVEL: sample->level = field.value; break;
+		case WIRE_SAMPLE_WEIGHT: sample->weight = field.value; break;
+		case WIRE_SAMPLE_IDLE: sample->idle = field.value; break;
+		case WIRE_SAMPLE_REGISTERS: sample->registers = field.bytes; break;
+		case WIRE_SAMPLE_STACK: sample->stack = field.bytes; break;
+		case WIRE_SAMPLE_CHAIN: sample->chain = field.bytes; break;
+		case WIRE_SAMPLE_TASK: sample->task = field.value; break;
+		case WIRE_SAMPLE_NO_SPACE: sample->no_space = field.value; break;
+		case WIRE_SAMPLE_OUTER_ADDRESS: sample->outer_address = field.value; break;
+		case WIRE_SAMPLE_OUTER: sample->outer = field.bytes; break;
 		}
 	}
 	return ret == 0;
 }
 
-bool wire_alloc(struct pb message, struct wire_alloc *alloc)
+bool wire_get_alloc(struct pb message, struct alloc_message *alloc)
 {
 	struct pb_field field;
 	int ret;
 
-	*alloc = (struct wire_alloc){ .allocator = { message.at, message.at } };
+	*alloc = (struct alloc_message){ .allocator = { message.at, message.at } };
 	while ((ret = pb_next(&message, &field)) > 0) {
 		switch (field.number) {
-		case 1: alloc->op = field.value; break;
-		case 2: alloc->allocator = field.bytes; break;
-		case 3: alloc->pointer = field.value; break;
-		case 4: alloc->size = field.value; break;
-		case 5: alloc->at = field.bytes; break;
+		case WIRE_ALLOC_OP: alloc->op = field.value; break;
+		case WIRE_ALLOC_ALLOCATOR: alloc->allocator = field.bytes; break;
+		case WIRE_ALLOC_POINTER: alloc->pointer = field.value; break;
+		case WIRE_ALLOC_SIZE: alloc->size = field.value; break;
+		case WIRE_ALLOC_AT: alloc->at = field.bytes; break;
 		}
 	}
-	return ret == 0 && alloc->op <= ALLOC_FREE;
+	return ret == 0 && alloc->op <= WIRE_OP_FREE;
 }
 
-bool wire_code(struct pb message, struct wire_code *code)
+bool wire_get_code(struct pb message, struct code_message *code)
 {
 	struct pb_field field;
 	int ret;
 
-	*code = (struct wire_code){ .bytes = { message.at, message.at } };
+	*code = (struct code_message){ .bytes = { message.at, message.at } };
 	while ((ret = pb_next(&message, &field)) > 0) {
 		switch (field.number) {
-		case 1: code->time = field.value; break;
-		case 2: code->space = field.value; break;
-		case 3: code->level = field.value; break;
-		case 4: code->address = field.value; break;
-		case 5: code->bytes = field.bytes; break;
+		case WIRE_CODE_TIME: code->time = field.value; break;
+		case WIRE_CODE_SPACE: code->space = field.value; break;
+		case WIRE_CODE_LEVEL: code->level = field.value; break;
+		case WIRE_CODE_ADDRESS: code->address = field.value; break;
+		case WIRE_CODE_BYTES: code->bytes = field.bytes; break;
 		}
 	}
 	return ret == 0;
@@ -77,7 +77,7 @@ static void take_text(char **to, struct pb bytes)
 	*to = xstrndup((const char *)bytes.at, (size_t)(bytes.end - bytes.at));
 }
 
-static void add_elf(struct wire_info *info, struct pb bytes)
+static void add_elf(struct info_message *info, struct pb bytes)
 {
 	if (info->nr_elfs == MAX_ELFS)
 		return;
@@ -86,7 +86,7 @@ static void add_elf(struct wire_info *info, struct pb bytes)
 	take_text(&info->elfs[info->nr_elfs++], bytes);
 }
 
-bool wire_info(struct pb message, struct wire_info *info)
+bool wire_get_info(struct pb message, struct info_message *info)
 {
 	struct pb_field field;
 	int ret;
@@ -95,30 +95,30 @@ bool wire_info(struct pb message, struct wire_info *info)
 		bool is_text = field.wire == PB_BYTES;
 
 		switch (field.number) {
-		case 1: info->version = field.value; break;
-		case 4: info->cpus = field.value; break;
-		case 5: info->clock = field.value; break;
-		case 6: info->period = field.value; break;
-		case 7: info->user_mode = field.value; break;
-		case 8: info->start = field.value; break;
-		case 12: info->trace = field.value; break;
+		case WIRE_INFO_VERSION: info->version = field.value; break;
+		case WIRE_INFO_CPUS: info->cpus = field.value; break;
+		case WIRE_INFO_CLOCK: info->clock = field.value; break;
+		case WIRE_INFO_PERIOD: info->period = field.value; break;
+		case WIRE_INFO_USER_MODE: info->user_mode = field.value; break;
+		case WIRE_INFO_START: info->start = field.value; break;
+		case WIRE_INFO_TRACE: info->trace = field.value; break;
 		}
 		if (!is_text)
 			continue;
 		switch (field.number) {
-		case 2: take_text(&info->arch, field.bytes); break;
-		case 3: take_text(&info->producer, field.bytes); break;
-		case 9: take_text(&info->command, field.bytes); break;
-		case 10: take_text(&info->kernel, field.bytes); break;
-		case 11: add_elf(info, field.bytes); break;
-		case 13: take_text(&info->event, field.bytes); break;
+		case WIRE_INFO_ARCH: take_text(&info->arch, field.bytes); break;
+		case WIRE_INFO_PRODUCER: take_text(&info->producer, field.bytes); break;
+		case WIRE_INFO_COMMAND: take_text(&info->command, field.bytes); break;
+		case WIRE_INFO_KERNEL: take_text(&info->kernel, field.bytes); break;
+		case WIRE_INFO_ELF: add_elf(info, field.bytes); break;
+		case WIRE_INFO_EVENT: take_text(&info->event, field.bytes); break;
 		}
 	}
 	info->told = true;
 	return ret == 0;
 }
 
-void wire_info_release(struct wire_info *info)
+void wire_info_release(struct info_message *info)
 {
 	for (size_t i = 0; i < info->nr_elfs; i++)
 		free(info->elfs[i]);

@@ -9,7 +9,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
-#include "read/wire.h"
+#include "read/wire_parts.h"
 
 #define MAX_VOTES 20000
 #define SURVEY_CPUS 16
@@ -59,17 +59,18 @@ static void survey_chunk(struct survey *survey, const struct wire_chunk *chunk)
 	struct pb message = { chunk->data, chunk->data + chunk->len };
 	uint64_t cpu = UINT64_MAX, time = NO_TIME;
 	struct pb trace = { 0 };
-	struct wire_sample sample;
+	struct sample_message sample;
 	struct pb_field field;
 
 	while (pb_next(&message, &field) > 0) {
 		switch (field.number) {
-		case 2: cpu = field.value; break;
-		case 12: time = field.value; break;
-		case WIRE_TRACE: trace = field.bytes; break;
-		case WIRE_SAMPLE:
-			if (wire_sample(field.bytes, &sample) && !sample.idle)
-				see(survey, sample.pc, sample.space, sample.level == WIRE_USER);
+		case WIRE_CHUNK_CPU: cpu = field.value; break;
+		case WIRE_CHUNK_TRACE_TIME: time = field.value; break;
+		case WIRE_CHUNK_TRACE: trace = field.bytes; break;
+		case WIRE_CHUNK_SAMPLE:
+			if (wire_get_sample(field.bytes, &sample) && !sample.idle)
+				see(survey, sample.pc, sample.space,
+				    sample.level == WIRE_LEVEL_USER);
 			break;
 		}
 	}
@@ -78,7 +79,7 @@ static void survey_chunk(struct survey *survey, const struct wire_chunk *chunk)
 
 static int survey(struct reader *r, struct survey *result)
 {
-	struct wire *w = r->priv;
+	struct wire_reader *w = r->priv;
 	struct wire_chunk chunk;
 	uint64_t length;
 	struct in in;
@@ -104,7 +105,7 @@ static int survey(struct reader *r, struct survey *result)
  * Which bits of the register tell address spaces apart. Linux with page table isolation has two
  * tables a process, side by side: bit 12 of CR3 is set in user mode and clear in the kernel.
  */
-static uint64_t space_mask(const struct wire_info *info, const struct survey *survey)
+static uint64_t space_mask(const struct info_message *info, const struct survey *survey)
 {
 	const char *arch = info->arch ? info->arch : "";
 	bool isolated = survey->odd[true] && !survey->even[true] &&
@@ -127,7 +128,7 @@ static uint64_t space_mask(const struct wire_info *info, const struct survey *su
 
 static void place_kernel(struct reader *r, const struct survey *survey)
 {
-	struct wire *w = r->priv;
+	struct wire_reader *w = r->priv;
 	uint64_t hits, votes;
 
 	r->no_kernel = !place_has_kernel(w->spaces.place);
@@ -152,7 +153,7 @@ static void place_kernel(struct reader *r, const struct survey *survey)
 
 static void find_binaries(struct reader *r)
 {
-	struct wire *w = r->priv;
+	struct wire_reader *w = r->priv;
 	const struct options *options = r->options;
 	const char *kernel = w->info.user_mode ? NULL : wire_kernel(r);
 	const char **elfs = xcalloc(options->nr_elfs + w->info.nr_elfs + 1, sizeof(*elfs));
@@ -169,7 +170,7 @@ static void find_binaries(struct reader *r)
 
 int wire_place(struct reader *r)
 {
-	struct wire *w = r->priv;
+	struct wire_reader *w = r->priv;
 	struct survey result = { 0 };
 	int ret = 0;
 

@@ -7,7 +7,7 @@
 #include "base/mem.h"
 #include "base/text.h"
 #include "model/strtab.h"
-#include "read/wire.h"
+#include "read/wire_parts.h"
 
 struct event *wire_add(struct wire_events *events, enum event_kind kind)
 {
@@ -71,7 +71,7 @@ static void begin_anew(struct wire_spaces *spaces, struct wire_process *process)
 }
 
 /* Was there other code at this page before? */
-static bool page_changed(struct wire_process *process, const struct wire_code *code)
+static bool page_changed(struct wire_process *process, const struct code_message *code)
 {
 	size_t len = (size_t)(code->bytes.end - code->bytes.at);
 	uint32_t digest = (uint32_t)hash_bytes(code->bytes.at, len) | 1;
@@ -115,10 +115,10 @@ static void name_process(struct wire_spaces *spaces, struct wire_process *proces
 	add_comm(spaces, process->pid, text_last_part(map->path), out);
 }
 
-void wire_space_code(struct wire_spaces *spaces, const struct wire_code *code,
+void wire_space_code(struct wire_spaces *spaces, const struct code_message *code,
 		     struct wire_events *out)
 {
-	bool user = code->level == WIRE_USER, found;
+	bool user = code->level == WIRE_LEVEL_USER, found;
 	struct wire_process *process = process_of(spaces, code->space, out);
 	struct event_map map = { 0 };
 	struct event *ev;

@@ -4,42 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/mem.h"
-
-#define MAX_BLOCKS (4u << 20) /* in one dictionary */
-#define MAX_COUNT 65535	      /* instructions of a block */
-#define MAX_SIZE (1u << 20)   /* bytes of a block */
-
-enum flow {
-	FLOW_ON,
-	FLOW_JUMP,
-	FLOW_COND,
-	FLOW_JUMP_ANY,
-	FLOW_CALL,
-	FLOW_CALL_ANY,
-	FLOW_RETURN,
-	FLOW_ENTER,
-	FLOW_LEAVE,
-	FLOW_WAIT,
-	FLOW_KINDS
-};
-
-enum { BLOCK_MAYBE = 1, BLOCK_STATE = 2 };
-
-enum code {
-	CODE_FEW = 0x80,
-	CODE_GO = 0xc0,
-	CODE_NEW,
-	CODE_SHORT,
-	CODE_TRAP,
-	CODE_TIME,
-	CODE_STATE,
-	CODE_BEGIN,
-	CODE_END,
-};
-
-enum { BEGIN_GOES_ON = 1, BEGIN_EMPTY = 2 };
-enum { STATE_SP = 1, STATE_SPACE = 2, STATE_LEVEL = 4, STATE_SHIFT = 8 };
+#include "wire/wire.h"
 
 void wire_trace_init(struct wire_trace *trace, uint32_t cpu)
 {
@@ -51,14 +16,23 @@ void wire_trace_init(struct wire_trace *trace, uint32_t cpu)
 void wire_trace_release(struct wire_trace *trace)
 {
 	free(trace->blocks);
+	arena_release(&trace->arena);
 	memset(trace, 0, sizeof(*trace));
 }
 
-/* Forgets what the dictionary was and what was said of the next step. */
-static void forget(struct wire_trace *trace)
+/* Forgets all blocks. */
+static void forget_blocks(struct wire_trace *trace)
 {
 	trace->nr = 0;
-	trace->cur = 0;
+	trace->cur = NULL;
+	trace->calls = (struct wire_calls){ 0 };
+	trace->defined = 0;
+}
+
+/* Forgets all blocks and what was said of the next step. */
+static void forget(struct wire_trace *trace)
+{
+	forget_blocks(trace);
 	trace->nr_steps = trace->nr_words = 0;
 	trace->trap = trace->has_state = trace->begins = trace->moved = false;
 	trace->ran = -1;
@@ -124,37 +98,48 @@ static bool get_signed(struct wire_trace *trace, uint64_t *value)
 
 	if (!get_number(trace, &zigzag))
 		return false;
-	*value = zigzag >> 1 ^ -(zigzag & 1);
+	*value = wire_unzigzag(zigzag);
 	return true;
 }
 
-static bool get_definition(struct wire_trace *trace)
+static struct wire_trace_block *new_block(struct wire_trace *trace)
 {
-	struct wire_trace_block block = { 0 };
+	if (trace->nr == trace->nr_made) {
+		GROW(trace->blocks, trace->nr_made + 1, trace->cap);
+		trace->blocks[trace->nr_made++] =
+			arena_alloc(&trace->arena, sizeof(**trace->blocks));
+	}
+	return trace->blocks[trace->nr++];
+}
+
+/* NULL: damage. */
+static struct wire_trace_block *get_definition(struct wire_trace *trace)
+{
+	struct wire_trace_block block = { 0 }, *kept;
 	uint64_t distance, count, size, last;
 	unsigned kind;
 
 	if (!get_signed(trace, &distance) || !get_byte(trace, &kind) ||
 	    !get_number(trace, &count) || !get_number(trace, &size) || !get_number(trace, &last))
-		return false;
-	block.flow = kind & 15;
-	block.flags = (uint8_t)(kind >> 4);
-	if (block.flow >= FLOW_KINDS || !count || count > MAX_COUNT || size > MAX_SIZE ||
-	    last > size || trace->nr == MAX_BLOCKS)
-		return false;
-	block.start = trace->defined + distance;
-	block.end = block.start + size;
-	block.last = block.end - last;
-	block.count = (uint16_t)count;
-	if (block.flow == FLOW_JUMP || block.flow == FLOW_COND || block.flow == FLOW_CALL) {
+		return NULL;
+	block.wire.flow = kind & WIRE_FLOW_MASK;
+	block.wire.flags = (uint8_t)(kind >> WIRE_FLAGS_SHIFT);
+	if (block.wire.flow >= WIRE_FLOW_KINDS || !count || count > WIRE_BLOCK_COUNT_MAX ||
+	    size > WIRE_BLOCK_SIZE_MAX || last > size || trace->nr == WIRE_BLOCKS_MAX)
+		return NULL;
+	block.wire.start = trace->defined + distance;
+	block.wire.end = block.wire.start + size;
+	block.wire.count = (uint16_t)count;
+	block.last = block.wire.end - last;
+	if (wire_flow_has_target(block.wire.flow)) {
 		if (!get_signed(trace, &distance))
-			return false;
-		block.target = block.end + distance;
+			return NULL;
+		block.target = block.wire.end + distance;
 	}
-	trace->defined = block.end;
-	GROW(trace->blocks, trace->nr + 1, trace->cap);
-	trace->blocks[trace->nr++] = block;
-	return true;
+	trace->defined = block.wire.end;
+	kept = new_block(trace);
+	*kept = block;
+	return kept;
 }
 
 static void fill(struct wire_trace *trace, struct event *ev, enum branch_kind kind, uint64_t from,
@@ -168,80 +153,21 @@ static void fill(struct wire_trace *trace, struct event *ev, enum branch_kind ki
 		.from = from,
 		.to = to,
 		.instructions = trace->pending,
-		.context = trace->level ? IP_KERNEL : IP_USER,
+		.context = trace->level == WIRE_LEVEL_USER ? IP_USER : IP_KERNEL,
 		.space = trace->space,
 	};
 	trace->pending = 0;
 	trace->nr_events++;
 }
 
-/* The rules by which the plugin learns, too: wire/README.md. */
-static void learn(struct wire_trace *trace, uint32_t from, uint32_t to)
-{
-	struct wire_trace_block *cur = &trace->blocks[from - 1], *next = &trace->blocks[to - 1];
-	bool keep = !trace->moved && !(next->flags & BLOCK_STATE);
-	uint32_t call;
-
-	if (cur->flags & BLOCK_MAYBE && next->start == cur->end)
-		return;
-	switch (cur->flow) {
-	case FLOW_CALL:
-	case FLOW_CALL_ANY:
-		trace->calls[trace->nr_calls++ % WIRE_TRACE_CALLS] = from;
-		if (keep)
-			cur->next[0] = to;
-		return;
-	case FLOW_RETURN:
-		call = trace->calls[--trace->nr_calls % WIRE_TRACE_CALLS];
-		trace->calls[trace->nr_calls % WIRE_TRACE_CALLS] = 0;
-		if (!keep)
-			return;
-		if (call && trace->blocks[call - 1].end == next->start)
-			trace->blocks[call - 1].next[1] = to;
-		else
-			cur->next[1] = to;
-		return;
-	default:
-		if (!keep)
-			return;
-		cur->next[1] = cur->next[0];
-		cur->next[0] = to;
-	}
-}
-
-/* Where a step leads that is the usual one, or the other. 0: to nowhere. */
-static uint32_t follow(struct wire_trace *trace, bool other)
-{
-	struct wire_trace_block *cur = &trace->blocks[trace->cur - 1];
-	uint32_t *call;
-
-	switch (cur->flow) {
-	case FLOW_CALL:
-	case FLOW_CALL_ANY:
-		trace->calls[trace->nr_calls++ % WIRE_TRACE_CALLS] = trace->cur;
-		return other ? 0 : cur->next[0];
-	case FLOW_RETURN:
-		call = &trace->calls[--trace->nr_calls % WIRE_TRACE_CALLS];
-		if (!other) {
-			uint32_t to = *call ? trace->blocks[*call - 1].next[1] : 0;
-
-			*call = 0;
-			return to;
-		}
-		*call = 0;
-		return cur->next[1];
-	default: return cur->next[other];
-	}
-}
-
 static enum branch_kind kind_of(const struct wire_trace_block *block)
 {
-	switch (block->flow) {
-	case FLOW_CALL:
-	case FLOW_CALL_ANY: return BRANCH_CALL;
-	case FLOW_RETURN: return BRANCH_RETURN;
-	case FLOW_ENTER: return BRANCH_ENTER;
-	case FLOW_LEAVE: return BRANCH_LEAVE;
+	switch (block->wire.flow) {
+	case WIRE_FLOW_CALL:
+	case WIRE_FLOW_CALL_ANY: return BRANCH_CALL;
+	case WIRE_FLOW_RETURN: return BRANCH_RETURN;
+	case WIRE_FLOW_ENTER: return BRANCH_ENTER;
+	case WIRE_FLOW_LEAVE: return BRANCH_LEAVE;
 	default: return BRANCH_JUMP;
 	}
 }
@@ -252,34 +178,34 @@ static bool branch_before_trap(struct wire_trace *trace, const struct wire_trace
 {
 	uint64_t to = trace->resume;
 
-	if (!to && cur->flow == FLOW_CALL)
+	if (!to && cur->wire.flow == WIRE_FLOW_CALL)
 		to = cur->target + shift;
-	if (!to || to == cur->end + shift || cur->flow == FLOW_ON || cur->flow == FLOW_WAIT ||
-	    cur->flow == FLOW_ENTER)
+	if (!to || to == cur->wire.end + shift || cur->wire.flow == WIRE_FLOW_ON ||
+	    cur->wire.flow == WIRE_FLOW_WAIT || cur->wire.flow == WIRE_FLOW_ENTER)
 		return false;
 	fill(trace, ev, kind_of(cur), cur->last + shift, to);
-	ev->branch.context = trace->trap_level ? IP_KERNEL : IP_USER;
+	ev->branch.context = trace->trap_level == WIRE_LEVEL_USER ? IP_USER : IP_KERNEL;
 	if (ev->branch.kind == BRANCH_CALL)
-		ev->branch.next = cur->end + shift;
+		ev->branch.next = cur->wire.end + shift;
 	return true;
 }
 
 /* A step with something special to it. */
-static bool odd_step(struct wire_trace *trace, uint32_t to, uint64_t shift, struct event *ev)
+static bool odd_step(struct wire_trace *trace, struct wire_trace_block *to, uint64_t shift,
+		     struct event *ev)
 {
-	const struct wire_trace_block *cur = &trace->blocks[trace->cur - 1];
-	const struct wire_trace_block *next = &trace->blocks[to - 1];
+	const struct wire_trace_block *cur = trace->cur;
 	uint64_t from = trace->resume ? trace->resume : cur->last + shift;
 	struct event enter;
 	bool before;
 
 	if (!trace->trap) {
-		fill(trace, ev, BRANCH_JUMP, cur->last + shift, next->start + trace->shift);
+		fill(trace, ev, BRANCH_JUMP, cur->last + shift, to->wire.start + trace->shift);
 		return true;
 	}
 	before = trace->ran < 0 && branch_before_trap(trace, cur, shift, ev);
 	enter = *ev;
-	fill(trace, &enter, BRANCH_ENTER, from, next->start + trace->shift);
+	fill(trace, &enter, BRANCH_ENTER, from, to->wire.start + trace->shift);
 	enter.branch.next = trace->resume;
 	enter.branch.sp = trace->sp;
 	if (before) {
@@ -291,13 +217,13 @@ static bool odd_step(struct wire_trace *trace, uint32_t to, uint64_t shift, stru
 	return true;
 }
 
-static bool plain_step(struct wire_trace *trace, uint32_t to, uint64_t shift, struct event *ev)
+static bool plain_step(struct wire_trace *trace, struct wire_trace_block *to, uint64_t shift,
+		       struct event *ev)
 {
-	const struct wire_trace_block *cur = &trace->blocks[trace->cur - 1];
-	const struct wire_trace_block *next = &trace->blocks[to - 1];
-	bool on = next->start + trace->shift == cur->end + shift;
-	bool maybe = cur->flow == FLOW_ON || cur->flow == FLOW_WAIT || cur->flow == FLOW_COND ||
-		     cur->flags & BLOCK_MAYBE;
+	const struct wire_trace_block *cur = trace->cur;
+	bool on = to->wire.start + trace->shift == cur->wire.end + shift;
+	bool maybe = cur->wire.flow == WIRE_FLOW_ON || cur->wire.flow == WIRE_FLOW_WAIT ||
+		     cur->wire.flow == WIRE_FLOW_COND || cur->wire.flags & WIRE_BLOCK_MAYBE;
 	enum branch_kind kind = kind_of(cur);
 
 	if (on && maybe) {
@@ -305,18 +231,19 @@ static bool plain_step(struct wire_trace *trace, uint32_t to, uint64_t shift, st
 			return false;
 		kind = BRANCH_JUMP;
 	}
-	fill(trace, ev, kind, cur->last + shift, next->start + trace->shift);
+	fill(trace, ev, kind, cur->last + shift, to->wire.start + trace->shift);
 	if (kind == BRANCH_CALL || kind == BRANCH_ENTER)
-		ev->branch.next = cur->end + shift;
+		ev->branch.next = cur->wire.end + shift;
 	if (trace->has_state)
 		ev->branch.sp = trace->sp;
 	return true;
 }
 
 /* Leaves the block at hand. True: *ev is filled. shift: of the block at hand. */
-static bool take(struct wire_trace *trace, uint32_t to, uint64_t shift, struct event *ev)
+static bool take(struct wire_trace *trace, struct wire_trace_block *to, uint64_t shift,
+		 struct event *ev)
 {
-	uint64_t ran = trace->ran < 0 ? trace->blocks[trace->cur - 1].count : (uint64_t)trace->ran;
+	uint64_t ran = trace->ran < 0 ? trace->cur->wire.count : (uint64_t)trace->ran;
 	bool got;
 
 	trace->pending += ran;
@@ -335,10 +262,9 @@ static bool take(struct wire_trace *trace, uint32_t to, uint64_t shift, struct e
 	return got;
 }
 
-static bool begin(struct wire_trace *trace, uint32_t to, struct event *ev)
+static bool begin(struct wire_trace *trace, struct wire_trace_block *to, struct event *ev)
 {
-	const struct wire_trace_block *block = &trace->blocks[to - 1];
-	bool goes_on = trace->begin_flags & BEGIN_GOES_ON && !trace->lost;
+	bool goes_on = trace->begin_flags & WIRE_BEGIN_GOES_ON && !trace->lost;
 
 	trace->begins = trace->has_state = trace->trap = trace->moved = false;
 	trace->cur = to;
@@ -349,7 +275,7 @@ static bool begin(struct wire_trace *trace, uint32_t to, struct event *ev)
 	trace->total = trace->begin_total - trace->skip;
 	trace->lost = false;
 	trace->pending = 0;
-	fill(trace, ev, BRANCH_BEGIN, 0, block->start + trace->shift);
+	fill(trace, ev, BRANCH_BEGIN, 0, to->wire.start + trace->shift);
 	ev->branch.sp = trace->sp;
 	/* The first instructions were not traced; they are counted with the block. */
 	trace->pending = -(uint64_t)trace->skip;
@@ -357,17 +283,15 @@ static bool begin(struct wire_trace *trace, uint32_t to, struct event *ev)
 }
 
 /* GO and NEW: 1: an event, 0: none, -1: damage. */
-static int go(struct wire_trace *trace, uint32_t to, uint64_t shift, struct event *ev)
+static int go(struct wire_trace *trace, struct wire_trace_block *to, uint64_t shift,
+	      struct event *ev)
 {
-	uint32_t from = trace->cur;
-	bool learns = !trace->trap && trace->ran < 0;
-
 	if (trace->begins)
 		return begin(trace, to, ev);
-	if (!from)
+	if (!trace->cur)
 		return -1;
-	if (learns)
-		learn(trace, from, to);
+	if (!trace->trap && trace->ran < 0)
+		wire_learn(&trace->calls, &trace->cur->wire, &to->wire, trace->moved);
 	return take(trace, to, shift, ev);
 }
 
@@ -378,21 +302,21 @@ static bool get_state(struct wire_trace *trace)
 
 	if (!get_byte(trace, &mask))
 		return false;
-	if (mask & STATE_SP) {
+	if (mask & WIRE_STATE_SP) {
 		if (!get_signed(trace, &value))
 			return false;
 		trace->sp += value;
 	}
-	if (mask & STATE_SPACE && !get_number(trace, &trace->space))
+	if (mask & WIRE_STATE_SPACE && !get_number(trace, &trace->space))
 		return false;
-	if (mask & STATE_LEVEL) {
-		if (!get_number(trace, &value) || value > 3)
+	if (mask & WIRE_STATE_LEVEL) {
+		if (!get_number(trace, &value) || value > WIRE_LEVEL_FIRMWARE)
 			return false;
 		trace->level = (unsigned)value;
 	}
-	if (mask & STATE_SHIFT && !get_signed(trace, &trace->shift))
+	if (mask & WIRE_STATE_SHIFT && !get_signed(trace, &trace->shift))
 		return false;
-	trace->moved = mask & STATE_SHIFT;
+	trace->moved = mask & WIRE_STATE_SHIFT;
 	trace->has_state = true;
 	return true;
 }
@@ -402,39 +326,33 @@ static bool get_begin(struct wire_trace *trace)
 	uint64_t skip;
 
 	if (!get_byte(trace, &trace->begin_flags) || !get_number(trace, &skip) ||
-	    !get_number(trace, &trace->begin_total) || skip > MAX_COUNT)
+	    !get_number(trace, &trace->begin_total) || skip > WIRE_BLOCK_COUNT_MAX)
 		return false;
 	trace->skip = (unsigned)skip;
 	trace->begins = true;
 	trace->sp = trace->space = trace->shift = 0;
 	trace->level = 0;
-	if (trace->begin_flags & BEGIN_EMPTY) {
-		trace->nr = 0;
-		trace->cur = 0;
-		trace->nr_calls = 0;
-		trace->defined = 0;
-		memset(trace->calls, 0, sizeof(trace->calls));
-	}
+	if (trace->begin_flags & WIRE_BEGIN_EMPTY)
+		forget_blocks(trace);
 	return true;
 }
 
 static bool get_trap(struct wire_trace *trace)
 {
-	const struct wire_trace_block *cur;
 	uint64_t distance;
 	unsigned about;
 
-	if (!trace->cur || !get_byte(trace, &about) || about > 7)
+	if (!trace->cur || !get_byte(trace, &about) ||
+	    about >> WIRE_TRAP_LEVEL_SHIFT > WIRE_LEVEL_FIRMWARE)
 		return false;
-	cur = &trace->blocks[trace->cur - 1];
 	trace->trap = true;
-	trace->trap_level = about >> 1;
+	trace->trap_level = about >> WIRE_TRAP_LEVEL_SHIFT;
 	trace->resume = 0;
-	if (!(about & 1))
+	if (!(about & WIRE_TRAP_RESUME))
 		return true;
 	if (!get_signed(trace, &distance))
 		return false;
-	trace->resume = cur->start + trace->shift + distance;
+	trace->resume = trace->cur->wire.start + trace->shift + distance;
 	return true;
 }
 
@@ -442,7 +360,7 @@ static bool get_short(struct wire_trace *trace)
 {
 	uint64_t ran;
 
-	if (!trace->cur || !get_number(trace, &ran) || ran > trace->blocks[trace->cur - 1].count)
+	if (!trace->cur || !get_number(trace, &ran) || ran > trace->cur->wire.count)
 		return false;
 	trace->ran = (int64_t)ran;
 	return true;
@@ -450,43 +368,41 @@ static bool get_short(struct wire_trace *trace)
 
 static int end(struct wire_trace *trace, struct event *ev)
 {
-	const struct wire_trace_block *cur;
 	uint64_t ran;
 
-	if (!trace->cur || !get_number(trace, &ran) || ran > trace->blocks[trace->cur - 1].count)
+	if (!trace->cur || !get_number(trace, &ran) || ran > trace->cur->wire.count)
 		return -1;
-	cur = &trace->blocks[trace->cur - 1];
 	trace->pending += ran;
 	trace->total += ran;
-	fill(trace, ev, BRANCH_END, cur->last + trace->shift, 0);
-	trace->cur = 0;
+	fill(trace, ev, BRANCH_END, trace->cur->last + trace->shift, 0);
+	trace->cur = NULL;
 	return 1;
 }
 
 /* A code that is no steps. 1: *ev is filled, 0: it is not, -1: damage. */
 static int other_code(struct wire_trace *trace, unsigned code, uint64_t *shift, struct event *ev)
 {
+	struct wire_trace_block *block;
 	uint64_t value;
 
 	switch (code) {
-	case CODE_GO:
+	case WIRE_TRACE_GO:
 		if (!get_number(trace, &value) || value >= trace->nr)
 			return -1;
-		return go(trace, (uint32_t)value + 1, *shift, ev);
-	case CODE_NEW:
-		if (!get_definition(trace))
-			return -1;
-		return go(trace, (uint32_t)trace->nr, *shift, ev);
-	case CODE_SHORT: return get_short(trace) ? 0 : -1;
-	case CODE_TRAP: return get_trap(trace) ? 0 : -1;
-	case CODE_TIME:
+		return go(trace, trace->blocks[value], *shift, ev);
+	case WIRE_TRACE_NEW:
+		block = get_definition(trace);
+		return block ? go(trace, block, *shift, ev) : -1;
+	case WIRE_TRACE_SHORT: return get_short(trace) ? 0 : -1;
+	case WIRE_TRACE_TRAP: return get_trap(trace) ? 0 : -1;
+	case WIRE_TRACE_TIME:
 		if (!get_number(trace, &value))
 			return -1;
 		trace->time += value;
 		return 0;
-	case CODE_STATE: return get_state(trace) ? 0 : -1;
-	case CODE_BEGIN: return get_begin(trace) ? 0 : -1;
-	case CODE_END: return end(trace, ev);
+	case WIRE_TRACE_STATE: return get_state(trace) ? 0 : -1;
+	case WIRE_TRACE_BEGIN: return get_begin(trace) ? 0 : -1;
+	case WIRE_TRACE_END: return end(trace, ev);
 	default: return -1;
 	}
 }
@@ -505,15 +421,20 @@ static bool load_steps(struct wire_trace *trace, unsigned nr)
 	return true;
 }
 
+static struct wire_trace_block *follow(struct wire_trace *trace, bool bit)
+{
+	return (struct wire_trace_block *)wire_step(&trace->calls, &trace->cur->wire, bit);
+}
+
 static int take_steps(struct wire_trace *trace, struct event *ev)
 {
 	while (trace->nr_steps) {
-		bool other = trace->steps & 1;
-		uint32_t to;
+		bool bit = trace->steps & 1;
+		struct wire_trace_block *to;
 
 		trace->steps >>= 1;
 		trace->nr_steps--;
-		to = trace->cur ? follow(trace, other) : 0;
+		to = trace->cur ? follow(trace, bit) : NULL;
 		if (!to)
 			return damaged(trace, "a step that leads nowhere");
 		if (take(trace, to, trace->shift, ev))
@@ -545,16 +466,16 @@ int wire_trace_next(struct wire_trace *trace, struct event *ev)
 		}
 		if (!get_byte(trace, &code))
 			return 0;
-		if (code > CODE_FEW && code < CODE_GO) {
-			if (!load_steps(trace, code & 63))
+		if (code > WIRE_TRACE_STEPS && code < WIRE_TRACE_GO) {
+			if (!load_steps(trace, code - WIRE_TRACE_STEPS))
 				return damaged(trace, "steps are cut off");
-		} else if (code && code < CODE_FEW) {
+		} else if (code && code < WIRE_TRACE_STEPS) {
 			trace->nr_words = code;
 		} else {
 			ret = other_code(trace, code, &shift, ev);
 			if (ret < 0)
 				return damaged(trace, "not a trace");
-			if (code == CODE_GO || code == CODE_NEW)
+			if (code == WIRE_TRACE_GO || code == WIRE_TRACE_NEW)
 				shift = trace->shift;
 			if (ret)
 				return 1;

@@ -11,16 +11,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/mem.h"
 #include "model/event.h"
-
-#define WIRE_TRACE_CALLS 256
+#include "wire/trace.h"
 
 struct wire_trace_block {
-	uint64_t start, end, last; /* last: the address of the last instruction */
+	struct wire_block wire; /* first: the functions of wire/trace.h return pointers to it */
+	uint64_t last;		/* address of the last instruction */
 	uint64_t target;
-	uint32_t next[2]; /* indexes plus 1 */
-	uint16_t count;
-	uint8_t flow, flags;
 };
 
 struct wire_trace {
@@ -30,10 +28,12 @@ struct wire_trace {
 	bool lost;	   /* something is missing before the next beginning */
 	const char *wrong; /* why wire_trace_next() said -1 */
 
-	struct wire_trace_block *blocks;
-	size_t nr, cap;
-	uint32_t cur; /* index plus 1; 0: not tracing */
-	uint32_t calls[WIRE_TRACE_CALLS], nr_calls;
+	/* Blocks by id. They stay where they are, in the arena, and are used again. */
+	struct wire_trace_block **blocks;
+	size_t nr, nr_made, cap;
+	struct arena arena;
+	struct wire_trace_block *cur; /* NULL: not tracing */
+	struct wire_calls calls;
 	uint64_t defined; /* where the block that was defined last ends */
 
 	/* Steps still to be taken, the first in bit 0; then words that follow. */

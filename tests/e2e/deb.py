@@ -10,9 +10,9 @@ import re
 import shutil
 import sys
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from lib import (BUILD, DEMO, ROOT, check, equal, finish, kscope, lz4, read_folded, run,
-                 scratch)
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from kit import BUILD, DEMO, ROOT, check, equal, finish, kscope, read_folded, run, scratch
+from kit.pack import lz4
 
 DROP_INS = ["toperf", "kprof2perf", "kern-profile"]
 WORK = "/work"

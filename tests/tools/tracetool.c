@@ -14,6 +14,7 @@
 #include "base/pb.h"
 #include "pass/calls.h"
 #include "read/wire_merge.h"
+#include "wire/wire.h"
 
 #define MAX_CPUS 64
 #define RECENT 24
@@ -105,15 +106,15 @@ static void chunk(struct pb pb)
 	struct pb trace = { 0 };
 
 	while (pb_next(&pb, &f) > 0) {
-		if (f.number == 2)
+		if (f.number == WIRE_CHUNK_CPU)
 			cpu = f.value;
-		else if (f.number == 12)
+		else if (f.number == WIRE_CHUNK_TRACE_TIME)
 			time = f.value;
-		else if (f.number == 9)
+		else if (f.number == WIRE_CHUNK_TRACE)
 			trace = f.bytes;
-		else if (f.number == 10)
+		else if (f.number == WIRE_CHUNK_ROUND)
 			wire_merge_until(&merge, f.value);
-		else if (f.number == 4)
+		else if (f.number == WIRE_CHUNK_DROPPED)
 			printf("dropped %" PRIu64 "\n", f.value);
 	}
 	chunks++;

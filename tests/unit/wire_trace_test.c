@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The language of traces: by hand, cut at every byte, and damaged. */
+/* The language of traces: by hand, cut at every byte, and damaged; and the rule that it learns by. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "read/wire_trace.h"
 #include "test.h"
+#include "wire/trace.h"
 
 /*
  * main at 0x1000: 3 instructions, 8 bytes, the last of 5 calls f; behind it a loop of 2 instructions
@@ -27,6 +28,8 @@ static const uint8_t trace_bytes[] = {
 	0xc1, 0xf7, 0xbf, 0x01, 0,    1, 2, 2,		/* back at 0x100a */
 	0xc0, 2,    0xc7, 2,				/* end, both done */
 };
+
+#define NR_BLOCKS 64
 
 struct want {
 	enum branch_kind kind;
@@ -145,11 +148,85 @@ static void test_garbage(void)
 	check("trace: damage anywhere", good);
 }
 
+/* One side of a trace: blocks of all flows, in a row. */
+struct side {
+	struct wire_calls calls;
+	struct wire_block blocks[NR_BLOCKS];
+};
+
+static void init_side(struct side *side)
+{
+	uint64_t seed = 2;
+
+	memset(side, 0, sizeof(*side));
+	for (size_t i = 0; i < NR_BLOCKS; i++) {
+		side->blocks[i].start = i * 16;
+		side->blocks[i].end = i * 16 + 16;
+		side->blocks[i].flow = (uint8_t)(next_random(&seed) % WIRE_FLOW_KINDS);
+		side->blocks[i].flags = next_random(&seed) % 8 ? 0 : next_random(&seed) % 4;
+	}
+}
+
+/* Returns go behind their call; others go on, or to a place that depends on theirs; some anywhere. */
+static size_t choose(const struct side *side, size_t from, uint64_t *seed)
+{
+	const struct wire_block *call = side->calls.at[(side->calls.depth - 1) % WIRE_CALLS];
+	uint32_t chance = next_random(seed) % 16;
+
+	if (chance == 0)
+		return next_random(seed) % NR_BLOCKS;
+	if (side->blocks[from].flow == WIRE_FLOW_RETURN && call)
+		return call->end / 16 % NR_BLOCKS;
+	return (chance < 8 ? from + 1 : from * 7 + 3) % NR_BLOCKS;
+}
+
+/* What one side writes the other side understands, and both learn the same. */
+static void test_sides(void)
+{
+	static struct side writer, reader;
+	size_t steps[WIRE_FLOW_KINDS][2] = { 0 }, from = 0;
+	uint64_t seed = 3;
+	bool good = true;
+
+	init_side(&writer);
+	init_side(&reader);
+	for (int i = 0; i < 200000; i++) {
+		size_t to = choose(&writer, from, &seed);
+		struct wire_block *last = &reader.blocks[from], *next = &reader.blocks[to];
+		int bit = wire_step_bit(&writer.calls, &writer.blocks[from], &writer.blocks[to]);
+		bool moved = next_random(&seed) % 16 == 0;
+
+		if (bit < 0) {
+			wire_learn(&writer.calls, &writer.blocks[from], &writer.blocks[to], moved);
+			wire_learn(&reader.calls, last, next, moved);
+		} else {
+			steps[last->flow][bit]++;
+			good &= wire_step(&reader.calls, last, bit) == next;
+		}
+		from = to;
+	}
+	check("trace: a bit leads the reader to the block that the writer meant", good);
+	check("trace: bits stand for calls, returns and jumps",
+	      steps[WIRE_FLOW_CALL][0] && steps[WIRE_FLOW_RETURN][0] &&
+		      steps[WIRE_FLOW_RETURN][1] && steps[WIRE_FLOW_COND][0] &&
+		      steps[WIRE_FLOW_COND][1]);
+	for (size_t i = 0; i < NR_BLOCKS; i++) {
+		for (size_t j = 0; j < 2; j++) {
+			const struct wire_block *a = writer.blocks[i].next[j],
+						*b = reader.blocks[i].next[j];
+
+			good &= a ? b && a->start == b->start : !b;
+		}
+	}
+	check("trace: writer and reader learn the same successors", good);
+}
+
 int main(void)
 {
 	test_events();
 	test_cuts();
 	test_holes();
 	test_garbage();
+	test_sides();
 	return test_result();
 }

@@ -10,8 +10,8 @@
  *	wire_trace	the control flow of one cpu
  *	wire_merge	that of several cpus, in the order of time
  */
-#ifndef KSCOPE_READ_WIRE_H
-#define KSCOPE_READ_WIRE_H
+#ifndef KSCOPE_READ_WIRE_PARTS_H
+#define KSCOPE_READ_WIRE_PARTS_H
 
 #include "base/buf.h"
 #include "base/hash.h"
@@ -20,17 +20,12 @@
 #include "pass/order.h"
 #include "place/place.h"
 #include "read/wire_merge.h"
+#include "wire/wire.h"
 
-#define WIRE_MAX_CHUNK ((size_t)16 << 20) /* as wire/kscope.proto has it */
-#define WIRE_MAX_CPUS 4096
-#define WIRE_MAX_REGS 64
 #define WIRE_EVENTS 8
-#define WIRE_MAX_CHAIN 4096
-#define WIRE_IDLE ((uint64_t)-0x20000) /* an address that stands for waiting */
 
-enum wire_clock { WIRE_HOST, WIRE_GUEST, WIRE_INSTRUCTIONS };
-
-struct wire_info { /* strings are owned */
+/* Messages of kscope.proto, decoded. What a message does not have is 0 or empty. */
+struct info_message { /* strings are owned */
 	bool told;
 	char *arch, *producer, *command, *kernel, *event;
 	char **elfs;
@@ -39,31 +34,29 @@ struct wire_info { /* strings are owned */
 	bool user_mode, trace, bad;
 };
 
-enum wire_level { WIRE_USER, WIRE_KERNEL, WIRE_HYPERVISOR, WIRE_FIRMWARE };
-
-struct wire_sample { /* pointers lead into the message */
+struct sample_message { /* pointers lead into the message */
 	uint64_t time, pc, space, weight, level, task;
 	bool idle, no_space;
 	uint64_t outer_address;
 	struct pb registers, stack, outer, chain;
 };
 
-struct wire_alloc {
+struct alloc_message {
 	uint64_t op, pointer, size;
 	struct pb allocator, at;
 };
 
-struct wire_code {
+struct code_message {
 	uint64_t time, space, level, address;
 	struct pb bytes;
 };
 
-/* wire_message.c; false: not protobuf. What a message does not have is 0 or empty. */
-bool wire_sample(struct pb message, struct wire_sample *sample);
-bool wire_alloc(struct pb message, struct wire_alloc *alloc);
-bool wire_code(struct pb message, struct wire_code *code);
-bool wire_info(struct pb message, struct wire_info *info);
-void wire_info_release(struct wire_info *info);
+/* wire_message.c; false: not protobuf. */
+bool wire_get_sample(struct pb message, struct sample_message *sample);
+bool wire_get_alloc(struct pb message, struct alloc_message *alloc);
+bool wire_get_code(struct pb message, struct code_message *code);
+bool wire_get_info(struct pb message, struct info_message *info);
+void wire_info_release(struct info_message *info);
 /* Little-endian words; at most `max`. Returns how many. */
 size_t wire_words(struct pb bytes, uint64_t *words, size_t max);
 
@@ -97,16 +90,14 @@ struct wire_events { /* a few events that stand before the one at hand; what the
 
 uint32_t wire_space_pid(struct wire_spaces *spaces, uint64_t space, bool user,
 			struct wire_events *out);
-void wire_space_code(struct wire_spaces *spaces, const struct wire_code *code,
+void wire_space_code(struct wire_spaces *spaces, const struct code_message *code,
 		     struct wire_events *out);
 void wire_spaces_release(struct wire_spaces *spaces);
 struct event *wire_add(struct wire_events *events, enum event_kind kind);
 
-/* Fields of a chunk. */
-enum wire_record { WIRE_SAMPLE = 6, WIRE_ALLOC = 7, WIRE_CODE = 8, WIRE_TRACE = 9 };
-
-struct wire_item { /* what waits in the order; the message follows */
-	uint32_t kind, cpu;
+struct wire_item {     /* what waits in the order; the message follows */
+	uint32_t kind; /* enum wire_chunk_field */
+	uint32_t cpu;
 };
 
 struct wire_cpu {
@@ -117,8 +108,8 @@ struct wire_cpu {
 	bool user;
 };
 
-struct wire {
-	struct wire_info info;
+struct wire_reader {
+	struct info_message info;
 	struct order order;
 	struct wire_spaces spaces;
 	struct wire_events before; /* what stands before the record at hand */
@@ -135,7 +126,7 @@ struct wire {
 	const char **elfs; /* borrowed strings */
 	uint64_t slide, anchor_addr;
 	const char *anchor;
-	uint64_t regs[WIRE_MAX_REGS];
+	uint64_t regs[WIRE_REGISTERS_MAX];
 	uint64_t *ips;
 	size_t cap_ips;
 	struct cpu_state state;
