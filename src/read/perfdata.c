@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * perfdata: what perf record writes to a file, a directory or a pipe, in either byte order. The
- * reader decompresses records, holds them in pass/order until nothing older can come, and then
+ * reader decompresses records, holds them in base/order until nothing older can come, and then
  * turns them into events.
  *
  * It skips records that kscope has no event for: THROTTLE, READ, NAMESPACES, CGROUP, BPF_EVENT,

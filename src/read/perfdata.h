@@ -18,7 +18,7 @@
 #include "base/hash.h"
 #include "base/unpack.h"
 #include "format.h"
-#include "pass/order.h"
+#include "base/order.h"
 
 /* A bounded buffer in either byte order. Reading past the end returns 0 and sets bad. */
 struct cursor {

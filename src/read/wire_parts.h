@@ -17,7 +17,7 @@
 #include "base/hash.h"
 #include "base/pb.h"
 #include "format.h"
-#include "pass/order.h"
+#include "base/order.h"
 #include "place/place.h"
 #include "read/wire_merge.h"
 #include "wire/wire.h"

@@ -353,7 +353,7 @@ def broken_tables(folder):
     data = elf(shuffled, layout)
     done = ask(folder, data, "-l")
     check("addresses in no order", done.returncode == 0 and not done.stdout and
-          f"names of {len(table)} symbols in this kernel, but no addresses in a form that is known"
+          f"names of {len(table)} symbols in this kernel, but no addresses in a known format"
           in done.stderr, done.stderr)
     # Every word could be the number of names that follow: many false starts, then the end.
     data = elf(table, layout)

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "pass/order.h"
+#include "base/order.h"
 #include "test.h"
 
 /* Every byte of an item is that of its time, so that a torn one is seen. */

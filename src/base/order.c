@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "pass/order.h"
+#include "base/order.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -11,8 +11,8 @@
  * Records of the same time go by their rank, those of the same rank as they came. With the number of
  * the cpu as the rank the order does not depend on how the buffers happened to be emptied.
  */
-#ifndef KSCOPE_PASS_ORDER_H
-#define KSCOPE_PASS_ORDER_H
+#ifndef KSCOPE_BASE_ORDER_H
+#define KSCOPE_BASE_ORDER_H
 
 #include <stdbool.h>
 #include <stddef.h>
