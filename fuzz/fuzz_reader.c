@@ -51,9 +51,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct err err = { 0 };
 	struct out out;
 	struct in in;
-	struct reader r = {
-		.ops = &READER, .options = &options, .in = &in, .frames = &world.frames
-	};
+	struct reader r = { .ops = &READER,
+			    .options = &options,
+			    .in = &in,
+			    .frames = &world.frames,
+			    .library = &world.images.library };
 	struct writer w = { .ops = &write_dump, .options = &options, .world = &world, .out = &out };
 
 	log_level = -1;

@@ -381,8 +381,7 @@ static void say_next(const struct recording *r, const struct job *job)
 		if (output->ops->needs & WRITER_SYMBOLS)
 			say_perf(r, job, output->path);
 		else
-			log_say("wrote %s%s%s", output->path,
-				output->ops->next ? "; next: " : "",
+			log_say("wrote %s%s%s", output->path, output->ops->next ? "; next: " : "",
 				output->ops->next ? output->ops->next : "");
 	}
 	if (r->raw && r->nr_outputs)

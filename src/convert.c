@@ -20,14 +20,8 @@ int job_open(struct job *job, struct strtab *strings)
 		.debug = { .symfs = options->symfs, .folder = options->build_dir },
 	};
 	world_init(&job->world, strings, &job->where);
-	if (merge_open(&job->merge, job->inputs, job->nr_inputs, job->reader, options,
-		       &job->world.frames, &job->err) < 0)
-		return -1;
-	for (size_t i = 0; i < job->merge.nr; i++) {
-		if (job->merge.inputs[i].reader.no_kernel)
-			job->where.kernel = NULL;
-	}
-	return 0;
+	return merge_open(&job->merge, job->inputs, job->nr_inputs, job->reader, options,
+			  &job->world, &job->err);
 }
 
 void job_release(struct job *job)

@@ -17,6 +17,7 @@
 
 struct world;
 struct frames;
+struct library;
 
 struct elf_option {   /* --elf [PID=]FILE */
 	uint32_t pid; /* NO_TASK: whoever runs it */
@@ -59,11 +60,11 @@ struct reader {
 	const struct reader_ops *ops;
 	const struct options *options;
 	struct in *in;
-	struct frames *frames; /* for data with names; see IP_NAMED */
+	struct frames *frames;	 /* for data with names; see IP_NAMED */
+	struct library *library; /* for data whose code must be found in binaries */
 	struct err err;
 	uint64_t nr_damaged; /* places where the input was damaged */
 	bool partial;	     /* something the input refers to could not be used */
-	bool no_kernel;	     /* the one that was named cannot be read, and that was said */
 	void *priv;
 };
 

@@ -19,6 +19,7 @@ void images_init(struct images *images, struct strtab *strings, const struct ima
 	memset(images, 0, sizeof(*images));
 	images->strings = strings;
 	images->where = where;
+	images->library.where = where ? &where->debug : NULL;
 	GROW(images->all, 1, images->cap);
 	memset(&images->all[0], 0, sizeof(images->all[0]));
 	images->nr = 1;
@@ -26,10 +27,9 @@ void images_init(struct images *images, struct strtab *strings, const struct ima
 
 void images_release(struct images *images)
 {
-	for (size_t i = 1; i < images->nr; i++) {
-		symfile_close(images->all[i].symfile);
+	for (size_t i = 1; i < images->nr; i++)
 		free(images->all[i].file);
-	}
+	library_release(&images->library);
 	free(images->all);
 	hash_release(&images->index);
 	memset(images, 0, sizeof(*images));
@@ -144,7 +144,7 @@ static void make_build_id(struct image *image, struct symfile *symfile)
 	set_build_id(image, id, sizeof(id));
 }
 
-/* Takes ownership of the file if it is the one that was recorded. */
+/* Uses the file if it is the one that was recorded. */
 static bool adopt(struct image *image, struct symfile *symfile, const char *path, bool this_machine)
 {
 	size_t len;
@@ -165,20 +165,15 @@ static bool adopt(struct image *image, struct symfile *symfile, const char *path
 
 static char *try_file(struct images *images, struct image *image, char *path)
 {
-	struct err err = { 0 };
 	char *real = path ? realpath(path, NULL) : NULL;
 	struct symfile *symfile;
 
 	free(path);
 	if (!real)
 		return NULL;
-	symfile = symfile_open(real, &images->where->debug, &err);
+	symfile = library_open(&images->library, real);
 	if (symfile && adopt(image, symfile, real, images->this_machine))
 		return real;
-	if (symfile)
-		symfile_close(symfile);
-	else
-		log_warn("%s", err.msg);
 	free(real);
 	return NULL;
 }
@@ -227,7 +222,6 @@ static char *find_kernel(struct images *images, struct image *image, const char 
 	if (!file && where->kernel)
 		file = try_file(images, image, xstrdup(where->kernel));
 	if (file && module && symfile_machine(image->symfile)) {
-		symfile_close(image->symfile);
 		image->symfile = NULL;
 		free(file);
 		file = NULL;

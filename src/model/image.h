@@ -12,16 +12,17 @@
 
 #include "base/hash.h"
 #include "model/strtab.h"
+#include "sym/library.h"
 #include "sym/sym.h"
 
 #define BUILD_ID_MAX 20
 #define BUILD_ID_TEXT (2 * BUILD_ID_MAX + 1)
 
 struct image {
-	uint32_t path; /* handle: the path in the data */
-	uint32_t name; /* handle: its last part, for display */
-	char *file;    /* absolute path on this machine; NULL if not found */
-	struct symfile *symfile;
+	uint32_t path;		 /* handle: the path in the data */
+	uint32_t name;		 /* handle: its last part, for display */
+	char *file;		 /* absolute path on this machine; NULL if not found */
+	struct symfile *symfile; /* the library's */
 	uint8_t build_id[BUILD_ID_MAX];
 	uint8_t build_id_len;
 	bool as_linked; /* frames hold the ELF's own addresses, not offsets in the file */
@@ -40,7 +41,8 @@ struct image {
 struct images {
 	struct strtab *strings; /* borrowed */
 	const struct image_search *where;
-	struct image *all; /* [0] is none */
+	struct library library; /* of all files that are opened, also by readers */
+	struct image *all;	/* [0] is none */
 	size_t nr, cap;
 	struct hash index;
 	uint16_t machine;  /* e_machine of the first binary that was opened; 0 unknown */

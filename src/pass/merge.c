@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "model/world.h"
 
 static const struct reader_ops *choose(struct in *in, const char *format, struct err *err)
 {
@@ -35,7 +36,7 @@ static const struct reader_ops *choose(struct in *in, const char *format, struct
 }
 
 static int open_input(struct merge_input *input, const char *path, const char *format,
-		      const struct options *options, struct frames *frames, struct err *err)
+		      const struct options *options, struct world *world, struct err *err)
 {
 	struct reader *r = &input->reader;
 	char *file = strcmp(path, "-") ? reader_folder_file(path) : NULL;
@@ -49,7 +50,8 @@ static int open_input(struct merge_input *input, const char *path, const char *f
 		return -1;
 	r->options = options;
 	r->in = &input->in;
-	r->frames = frames;
+	r->frames = &world->frames;
+	r->library = &world->images.library;
 	r->priv = xcalloc(1, r->ops->priv_size);
 	if (r->ops->open && r->ops->open(r) < 0) {
 		*err = r->err;
@@ -59,14 +61,14 @@ static int open_input(struct merge_input *input, const char *path, const char *f
 }
 
 int merge_open(struct merge *merge, const char *const *paths, size_t nr, const char *format,
-	       const struct options *options, struct frames *frames, struct err *err)
+	       const struct options *options, struct world *world, struct err *err)
 {
 	memset(merge, 0, sizeof(*merge));
 	merge->inputs = xcalloc(nr, sizeof(*merge->inputs));
 	for (size_t i = 0; i < nr; i++) {
 		merge->inputs[i].in.fd = -1;
 		merge->nr++;
-		if (open_input(&merge->inputs[i], paths[i], format, options, frames, err) < 0)
+		if (open_input(&merge->inputs[i], paths[i], format, options, world, err) < 0)
 			return -1;
 	}
 	merge->last = nr;

@@ -23,9 +23,9 @@ struct merge {
 	struct err err; /* the first input's that failed */
 };
 
-/* format: NULL to guess. The readers borrow options and frames. */
+/* format: NULL to detect. The readers borrow options, and the world's frames and library. */
 int merge_open(struct merge *merge, const char *const *paths, size_t nr, const char *format,
-	       const struct options *options, struct frames *frames, struct err *err);
+	       const struct options *options, struct world *world, struct err *err);
 #define MERGE_AGAIN READER_AGAIN
 
 /*

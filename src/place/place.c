@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "base/slide.h"
 #include "place/pages.h"
+#include "sym/library.h"
 #include "sym/sym.h"
 
 #define PAGE 4096
@@ -27,6 +28,7 @@ struct binary {
 };
 
 struct place {
+	struct library *library;
 	const char *kernel_path;
 	struct symfile *kernel;
 	bool kernel_tried, placed, unread; /* unread: one of the files is not readable */
@@ -41,10 +43,12 @@ struct place {
 	struct arena arena;
 };
 
-struct place *place_new(const char *kernel, const char *const *elfs, size_t nr_elfs)
+struct place *place_new(struct library *library, const char *kernel, const char *const *elfs,
+			size_t nr_elfs)
 {
 	struct place *place = xcalloc(1, sizeof(*place));
 
+	place->library = library;
 	place->kernel_path = kernel;
 	place->binaries = xcalloc(nr_elfs ? nr_elfs : 1, sizeof(*place->binaries));
 	for (size_t i = 0; i < nr_elfs; i++)
@@ -56,9 +60,6 @@ void place_free(struct place *place)
 {
 	if (!place)
 		return;
-	for (size_t i = 0; i < place->nr; i++)
-		symfile_close(place->binaries[i].symfile);
-	symfile_close(place->kernel);
 	pages_release(&place->pages);
 	pages_release(&place->kernel_pages);
 	free(place->binaries);
@@ -72,15 +73,11 @@ void place_free(struct place *place)
 /* Opens it on first use: decompressing a kernel takes a while. */
 static struct symfile *open_kernel(struct place *place)
 {
-	struct err err = { 0 };
-
 	if (place->kernel_tried || !place->kernel_path)
 		return place->kernel;
 	place->kernel_tried = true;
-	place->kernel = symfile_open(place->kernel_path, NULL, &err);
+	place->kernel = library_open(place->library, place->kernel_path);
 	place->unread |= !place->kernel;
-	if (!place->kernel)
-		log_warn("%s", err.msg);
 	return place->kernel;
 }
 
@@ -243,13 +240,10 @@ static void index_binaries(struct place *place)
 		pages_add(&place->kernel_pages, 0, place->kernel);
 	for (size_t i = 0; i < place->nr; i++) {
 		struct binary *binary = &place->binaries[i];
-		struct err err = { 0 };
 
-		binary->symfile = symfile_open(binary->path, NULL, &err);
+		binary->symfile = library_open(place->library, binary->path);
 		place->unread |= !binary->symfile;
-		if (!binary->symfile)
-			log_warn("%s", err.msg);
-		else if (!is_known(place, i))
+		if (binary->symfile && !is_known(place, i))
 			pages_add(&place->pages, (uint32_t)i, binary->symfile);
 	}
 }

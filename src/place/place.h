@@ -15,10 +15,12 @@
 #include "base/err.h"
 #include "model/event.h"
 
+struct library;
 struct place;
 
-/* Strings are borrowed. kernel may be NULL. Unreadable files get a warning and are skipped. */
-struct place *place_new(const char *kernel, const char *const *elfs, size_t nr_elfs);
+/* The library and the strings are borrowed. kernel may be NULL. Unreadable files get a warning and are skipped. */
+struct place *place_new(struct library *library, const char *kernel, const char *const *elfs,
+			size_t nr_elfs);
 void place_free(struct place *place);
 
 /* Adds an address that ran in kernel mode. Pass each one once; only the first 65,536 count. */

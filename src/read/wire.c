@@ -325,7 +325,8 @@ static void tell_kernel(const struct reader *r, struct event *ev)
 
 	bare_map(ev);
 	ev->map.len = IDLE_ADDRESS; /* which has a name of its own */
-	ev->map.names = r->no_kernel ? NULL : wire_kernel(r);
+	if (w->spaces.place && place_has_kernel(w->spaces.place))
+		ev->map.names = wire_kernel(r);
 	if (!w->anchor)
 		return;
 	ev->map.anchor = w->anchor;

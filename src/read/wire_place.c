@@ -131,8 +131,7 @@ static void place_kernel(struct reader *r, const struct survey *survey)
 	struct wire_reader *w = r->priv;
 	uint64_t hits, votes;
 
-	r->no_kernel = !place_has_kernel(w->spaces.place);
-	if (r->no_kernel)
+	if (!place_has_kernel(w->spaces.place))
 		return;
 	if (r->options->slide_given)
 		w->slide = r->options->slide;
@@ -164,7 +163,7 @@ static void find_binaries(struct reader *r)
 	for (size_t i = 0; i < w->info.nr_elfs; i++)
 		elfs[nr++] = w->info.elfs[i];
 	if (kernel || nr)
-		w->spaces.place = place_new(kernel, elfs, nr);
+		w->spaces.place = place_new(r->library, kernel, elfs, nr);
 	w->elfs = elfs;
 }
 

@@ -15,6 +15,7 @@
 
 #include "base/log.h"
 #include "place/place.h"
+#include "sym/library.h"
 
 #define CODE_MAX 64
 
@@ -43,6 +44,7 @@ static void take(struct place *place, uint64_t address, const char *text)
 
 int main(int argc, char **argv)
 {
+	struct library library = { 0 };
 	struct place *place;
 	uint64_t by, hits, votes, at;
 	const char *name;
@@ -53,7 +55,7 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	log_level = 2;
-	place = place_new(argv[1], (const char *const *)argv + 2, (size_t)argc - 2);
+	place = place_new(&library, argv[1], (const char *const *)argv + 2, (size_t)argc - 2);
 	while (fgets(line, sizeof(line), stdin)) {
 		int used = 0;
 
@@ -67,5 +69,6 @@ int main(int argc, char **argv)
 	if (place_anchor(place, &name, &at))
 		printf("anchor %s %#" PRIx64 "\n", name, at);
 	place_free(place);
+	library_release(&library);
 	return 0;
 }

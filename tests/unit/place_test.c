@@ -12,12 +12,14 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "sym/library.h"
 #include "test.h"
 
 #define FUNCTIONS 100000
 #define BASE 0xffffffff81000000
 
 static uint64_t starts[FUNCTIONS];
+static struct library library;
 
 /* A System.map whose functions are of 16 to 512 bytes. */
 static void write_map(const char *path)
@@ -52,7 +54,7 @@ static void test_modules(const char *map)
 		{ "[ext4]", 0xffffffffc0001200, 0x1e00 },
 		{ "[fat]", 0xffffffffc0003000, 0x1000 },
 	};
-	struct place *place = place_new(map, NULL, 0);
+	struct place *place = place_new(&library, map, NULL, 0);
 	struct event_map got;
 	bool good = true;
 	size_t i;
@@ -67,7 +69,7 @@ static void test_modules(const char *map)
 /* `entries` function starts and `others` addresses inside functions, moved by `slide`. */
 static struct place *vote(const char *map, uint64_t slide, unsigned entries, unsigned others)
 {
-	struct place *place = place_new(map, NULL, 0);
+	struct place *place = place_new(&library, map, NULL, 0);
 	uint64_t seed = slide + entries;
 
 	for (unsigned i = 0; i < entries; i++)
@@ -120,7 +122,7 @@ static void test_slide(const char *map)
 	check("anchor",
 	      place_anchor(place, &name, &at) && at == BASE && !strcmp(name, "function_0"));
 	place_free(place);
-	place = place_new(NULL, NULL, 0);
+	place = place_new(&library, NULL, NULL, 0);
 	place_vote(place, BASE);
 	check("no kernel",
 	      !place_slide(place, &at, NULL, NULL) && !place_anchor(place, &name, &at));
@@ -148,7 +150,7 @@ static int find_code(struct dl_phdr_info *info, size_t size, void *arg)
 static void test_code(const char *self)
 {
 	const char *elfs[] = { "/nothing", self, self };
-	struct place *place = place_new(NULL, elfs, 3);
+	struct place *place = place_new(&library, NULL, elfs, 3);
 	uint8_t nothing[64] = { 0 };
 	struct event_map want = { 0 }, got;
 	unsigned pages = 0, found = 0, wrong = 0;
@@ -189,6 +191,7 @@ int main(int argc, char **argv)
 	test_slide(map);
 	test_modules(map);
 	test_code(argv[0]);
+	library_release(&library);
 	unlink(map);
 	return test_result();
 }
