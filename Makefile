@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-# kscope: make, make demo, make test, make install, make deb, make bench, make fuzz, make check.
+# kscope: make, make demo, make test, make test-quick, make install, make deb, make bench, make fuzz,
+# make check.
 
 VERSION := 0.1.0
 PREFIX ?= /usr/local
@@ -110,7 +111,7 @@ $(HOST_BIN): | $(BUILD)/kscope-qemu.so
 -include $(TEST_SRC:%.c=$(BUILD)/obj/%.d)
 
 # Set-up comes first and make starts anew after it: what is installed decides what is built.
-.PHONY: demo test run-tests install deb check bench fuzz clean
+.PHONY: demo test test-quick run-tests install deb check bench fuzz clean
 demo:
 	@tools/install-deps build demo
 	@$(MAKE) --no-print-directory all demo-elfs
@@ -121,6 +122,12 @@ test:
 	@$(MAKE) --no-print-directory -j2 all test-tools test-guests $(BUILD)/root.tar demo-elfs \
 		tests/node_modules/.done
 	@$(MAKE) --no-print-directory run-tests
+
+# No guests, no browsers, no readers of the output but perf: about two minutes on two cores.
+test-quick:
+	@tools/install-deps build quick
+	@$(MAKE) --no-print-directory -j2 all test-tools $(DEMO_ELFS)
+	@$(MAKE) --no-print-directory run-tests TESTS='unit/ cli/ golden/ round/'
 
 run-tests:
 	@BUILD='$(abspath $(BUILD))' tests/run $(TESTS)

@@ -4,7 +4,7 @@
 
 Each folder here has input.* (or none, if args names all files), args (words for the command line),
 expected.dump (stdout), expected.err (stderr; empty if absent) and expected.code (0 if absent).
-`run.py --update [NAME...]` writes the current output to them: look at the diff before you commit it.
+`run.py --update [NAME...]` writes the current output to them: look at the diff before you commit.
 """
 import difflib
 import glob
@@ -74,7 +74,7 @@ def main():
                 write(folder, file, text)
             continue
         want = {file: read(folder, file, default or "") for file, default in EXPECTED.items()}
-        if not check(name, got == want, f"output differs; golden/run.py --update {name} accepts it"):
+        if not check(name, got == want, f"differs; golden/run.py --update {name} accepts it"):
             print("\n".join(f"  {line}" for line in difference(got, want)), flush=True)
     finish()
 

@@ -1,17 +1,18 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Stands in for a QEMU with the plugin in it where a real one could not be made to fail: copied to
-the name of an emulator, it takes -plugin and answers at its socket. Its other words:
+"""A program in place of QEMU and the plugin, which fails where a real QEMU would not: copied to the
+name of an emulator, it accepts -plugin and answers on the control socket. Its other options:
 
-    -say TEXT        prints it (on -serial file:FILE, if that is given)
-    -wait            until SIGTERM
-    -deaf            SIGTERM does not end it; it prints "deaf" then
-    -status N        its exit status
-    -late            does nothing for a long time
+    -say TEXT        prints the text (to FILE, with -serial file:FILE)
+    -wait            ends at SIGTERM
+    -deaf            prints "deaf" at SIGTERM and does not end
+    -status N        exit status
+    -late            waits a long time before it starts
     -no-stream       ends before the plugin is loaded
+    -no-flush        the command flush fails
     -cut             the stream has no end
-    -samples N       of each of two vCPUs
-    -args FILE       writes its words there
+    -samples N       samples of each of two vCPUs
+    -args FILE       writes the command line to FILE
 """
 import json
 import os
@@ -109,9 +110,9 @@ class Guest:
         serial = self.value("-serial", "")
         if serial.startswith("file:"):
             out = open(serial[5:], "wb")
-        said = self.value("-say", "").encode().decode("unicode_escape").encode("latin-1")
-        # In pieces: a text that is waited for may come in two.
-        for piece in re.findall(b"(?s).{1,3}", said):
+        text = self.value("-say", "").encode().decode("unicode_escape").encode("latin-1")
+        # In pieces: kscope must find a text that arrives in two of them.
+        for piece in re.findall(b"(?s).{1,3}", text):
             out.write(piece)
             out.flush()
 

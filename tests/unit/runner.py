@@ -11,7 +11,8 @@ from kit import BUILD, ROOT, check, equal, finish, run, scratch
 
 PROGRAMS = {
     "good": "echo note; echo ok a; echo ok b; echo 'skip c: no reason'",
-    "failed": "echo ok a; echo 'not ok b: why'; echo '  -x'; echo '  +y'; echo ok c; echo last; exit 1",
+    "failed": "echo ok a; echo 'not ok b: why'; echo '  -x'; echo '  +y'; echo ok c; echo last; "
+              "exit 1",
     "no_result": "echo hello",
     "exit_code": "echo ok a; echo words; exit 1",
     "killed": "echo 'not ok a: why'; kill -9 $$",

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* test: what the unit tests in C share. One line a check, as tests/run expects. */
+/* test: what the unit tests in C share. One line for each check, as tests/run expects. */
 #ifndef KSCOPE_TESTS_UNIT_TEST_H
 #define KSCOPE_TESTS_UNIT_TEST_H
 
