@@ -55,8 +55,8 @@ static void check_sequence(struct reader *r, const struct wire_chunk *chunk,
 		return;
 	facts->hole = true;
 	snprintf(text, sizeof(text),
-		 "chunk %" PRIu64 " of cpu %" PRIu64 " where %" PRIu32 " was to come",
-		 facts->sequence, facts->cpu, expected);
+		 "expected chunk %" PRIu32 " of cpu %" PRIu64 ", found %" PRIu64, expected,
+		 facts->cpu, facts->sequence);
 	damage(r, chunk->offset, 0, 0, text);
 }
 
@@ -120,7 +120,7 @@ static void take_record(struct reader *r, const struct wire_chunk *chunk,
 	if (field->wire == PB_BYTES)
 		offset += (uint64_t)(field->bytes.at - chunk->data);
 	if (field->wire != PB_BYTES || !record_time(kind, field->bytes, &time)) {
-		damage(r, offset, 1, 0, "a record that cannot be read");
+		damage(r, offset, 1, 0, "cannot read this record");
 		if (count)
 			count->damaged++;
 		return;
@@ -168,8 +168,8 @@ static void check_count(struct reader *r, const struct wire_chunk *chunk, struct
 	if (here + seen->damaged >= taken)
 		return;
 	snprintf(text, sizeof(text),
-		 "cpu %" PRIu64 " took %" PRIu64 " samples, of which %" PRIu64 " are here", cpu,
-		 taken, here);
+		 "expected %" PRIu64 " records of cpu %" PRIu64 ", found %" PRIu64, taken, cpu,
+		 here);
 	damage(r, chunk->offset, taken - here - seen->damaged, 0, text);
 }
 
@@ -220,8 +220,8 @@ static void finish(struct reader *r)
 	wire_merge_until(&w->traces, UINT64_MAX);
 	if (!w->ended)
 		reader_missing(r,
-			       "%s: the recording has no end: the emulator was killed, or the "
-			       "file was copied while it ran; what is there is whole",
+			       "%s: the recording has no end: QEMU was killed, or the file was "
+			       "copied while it ran; the data up to there is intact",
 			       r->in->path);
 }
 
@@ -247,7 +247,7 @@ static void take_chunk(struct reader *r)
 
 	if (ret < 0) {
 		wire_resync(r->in);
-		damage(r, start, 0, in_offset(r->in) - start, "not a chunk of a recording");
+		damage(r, start, 0, in_offset(r->in) - start, "expected a chunk of a recording");
 		return;
 	}
 	if (!ret) {
@@ -269,8 +269,8 @@ static void take_chunk(struct reader *r)
 		tell_dropped(r->priv, &facts);
 	if (ret < 0)
 		damage(r, start, 0, (uint64_t)(message.end - message.at),
-		       chunk.cut ? "the recording is cut short in a chunk"
-				 : "a chunk that cannot be read to its end");
+		       chunk.cut ? "the recording ends inside a chunk"
+				 : "cannot read the rest of this chunk");
 	in_skip(r->in, chunk.head + chunk.len);
 }
 
@@ -420,12 +420,13 @@ static int wire_reader_open(struct reader *r)
 	take_info(r);
 	if (w->info.version > WIRE_VERSION)
 		return err_set(&r->err, ERR_INPUT,
-			       "%s: version %" PRIu64 " of the recording is newer than this kscope",
-			       r->in->path, w->info.version);
+			       "%s: the recording has version %" PRIu64
+			       ", but this kscope reads only version %d",
+			       r->in->path, w->info.version, WIRE_VERSION);
 	if (!w->info.told || w->info.bad)
 		reader_missing(r,
-			       "%s: its beginning, which tells what machine this was, is missing "
-			       "or damaged",
+			       "%s: the description of the machine, at the start, is missing or "
+			       "damaged",
 			       r->in->path);
 	w->spaces.strings = r->frames->strings;
 	if (w->info.user_mode)

@@ -139,16 +139,16 @@ static void place_kernel(struct reader *r, const struct survey *survey)
 	else if (!place_slide(w->spaces.place, &w->slide, &hits, &votes)) {
 		w->slide = 0;
 		if (survey->seen.nr >= 100)
-			log_warn("%s: cannot tell where %s ran: of %" PRIu64 " addresses %" PRIu64
-				 " are the start of a function there; is it the kernel that was "
-				 "recorded? --slide says how far it was moved",
-				 r->in->path, wire_kernel(r), votes, hits);
+			log_warn("%s: cannot find the address that %s ran at: only %" PRIu64
+				 " of %" PRIu64 " addresses match the start of a function; is it "
+				 "the kernel that was recorded? If so, use --slide",
+				 r->in->path, wire_kernel(r), hits, votes);
 	}
 	if (!w->slide)
 		return;
 	if (!place_anchor(w->spaces.place, &w->anchor, &w->anchor_addr))
 		return;
-	log_note("the kernel is 0x%" PRIx64 " above where it was linked", w->slide);
+	log_note("the kernel ran 0x%" PRIx64 " above the address it was linked for", w->slide);
 }
 
 static void find_binaries(struct reader *r)

@@ -436,7 +436,7 @@ static int take_steps(struct wire_trace *trace, struct event *ev)
 		trace->nr_steps--;
 		to = trace->cur ? follow(trace, bit) : NULL;
 		if (!to)
-			return damaged(trace, "a step that leads nowhere");
+			return damaged(trace, "a step leads to no block");
 		if (take(trace, to, trace->shift, ev))
 			return 1;
 	}
@@ -461,20 +461,20 @@ int wire_trace_next(struct wire_trace *trace, struct event *ev)
 		if (trace->nr_words) {
 			trace->nr_words--;
 			if (!load_steps(trace, 64))
-				return damaged(trace, "steps are cut off");
+				return damaged(trace, "the steps are cut short");
 			continue;
 		}
 		if (!get_byte(trace, &code))
 			return 0;
 		if (code > WIRE_TRACE_STEPS && code < WIRE_TRACE_GO) {
 			if (!load_steps(trace, code - WIRE_TRACE_STEPS))
-				return damaged(trace, "steps are cut off");
+				return damaged(trace, "the steps are cut short");
 		} else if (code && code < WIRE_TRACE_STEPS) {
 			trace->nr_words = code;
 		} else {
 			ret = other_code(trace, code, &shift, ev);
 			if (ret < 0)
-				return damaged(trace, "not a trace");
+				return damaged(trace, "cannot read the trace from here");
 			if (code == WIRE_TRACE_GO || code == WIRE_TRACE_NEW)
 				shift = trace->shift;
 			if (ret)

@@ -343,7 +343,7 @@ def errors(folder):
         done = run(*guest.command("debian", words), cwd=folder)
         check(f"error: {words}", done.returncode and f"kscope-qemu: {words.split('=')[0]}" in done.stderr
               or "cannot write" in done.stderr, done.stderr)
-        check(f"error: {words} says what is wanted", text in done.stderr, done.stderr)
+        check(f"error: {words} says what was expected", text in done.stderr, done.stderr)
 
 
 PROGRAM = """
