@@ -217,7 +217,8 @@ int alloc_open(void)
 	}
 	if (!args.n_hooks || regs_at_block())
 		return 0;
-	api_say("alloc=, realloc= and free= need registers, which this QEMU does not give");
+	api_say("alloc=, realloc= and free= need registers, but plugins cannot read them in this "
+		"QEMU");
 	return -1;
 }
 

@@ -223,7 +223,8 @@ int api_open(const api_info *info)
 		void *found = find(symbols[i].name);
 
 		if (!found && symbols[i].needed) {
-			api_say("this QEMU has no %s; QEMU 7.2 and later do", symbols[i].name);
+			api_say("this QEMU has no function %s: use QEMU 7.2 or later",
+				symbols[i].name);
 			return -1;
 		}
 		memcpy(symbols[i].slot, &found, sizeof(found));

@@ -58,26 +58,26 @@ static int set_cpus(const char *value)
 		unsigned long first = strtoul(at, &end, 10), last = first;
 
 		if (end == at)
-			return bad("vcpu", value, "a list such as 0+2-3 is wanted");
+			return bad("vcpu", value, "expected a list such as 0+2-3");
 		if (*end == '-') {
 			at = end + 1;
 			last = strtoul(at, &end, 10);
 			if (end == at)
-				return bad("vcpu", value, "a list such as 0+2-3 is wanted");
+				return bad("vcpu", value, "expected a list such as 0+2-3");
 		}
 		if (last < first || last >= sizeof(args.cpus) * 8)
-			return bad("vcpu", value, "there is no such vCPU");
+			return bad("vcpu", value, "no such vCPU");
 		for (; first <= last; first++)
 			args.cpus[first / 8] |= (uint8_t)(1 << first % 8);
 		at = end;
 	} while ((*at == '+' || *at == ',') && *++at);
-	return *at ? bad("vcpu", value, "a list such as 0+2-3 is wanted") : 0;
+	return *at ? bad("vcpu", value, "expected a list such as 0+2-3") : 0;
 }
 
 static int set_place(const char *name, const char *text, struct args_place *place)
 {
 	if (!*text)
-		return bad(name, text, "an address or a symbol is wanted");
+		return bad(name, text, "expected an address or a symbol");
 	if (*text >= '0' && *text <= '9')
 		return number(text, &place->address) ? 0 : bad(name, text, "not an address");
 	place->symbol = text;
@@ -110,9 +110,9 @@ static bool argument(const char *word, unsigned *n)
 static int set_hook(const char *name, char *value, enum args_hook_kind kind)
 {
 	struct args_hook *hook = &args.hooks[args.n_hooks];
-	static const char *const forms[] = { "FUNCTION:argN:ret is wanted, N from 0 to 7",
-					     "FUNCTION:argN:argN:ret is wanted: pointer, size",
-					     "FUNCTION:argN is wanted, N from 0 to 7" };
+	static const char *const forms[] = { "expected FUNCTION:argN:ret, N from 0 to 7",
+					     "expected FUNCTION:argN:argN:ret (pointer, size)",
+					     "expected FUNCTION:argN, N from 0 to 7" };
 	char *rest = NULL, *function, *word, *at;
 	bool good;
 
@@ -177,7 +177,7 @@ static int set_word(const char *name, const char *value)
 		return 0;
 	chosen = choice(value, known[i].words);
 	if (chosen < 0) {
-		api_say("%s=%s: %s is wanted", name, value, known[i].words);
+		api_say("%s=%s: expected %s", name, value, known[i].words);
 		return -1;
 	}
 	switch (i) {
@@ -202,7 +202,7 @@ static int set_number(const char *name, const char *value)
 	if (!stack && !delay && strcmp(name, "period"))
 		return 0;
 	if (!number(value, &n))
-		return bad(name, value, "a number is wanted");
+		return bad(name, value, "expected a number");
 	if (stack) {
 		if (n > ARGS_STACK_MAX)
 			return bad(name, value, "at most 65536 bytes");
@@ -210,7 +210,7 @@ static int set_number(const char *name, const char *value)
 		return 1;
 	}
 	if (!n || n > UINT64_MAX / 4000)
-		return bad(name, value, "not a time between samples");
+		return bad(name, value, "out of range");
 	args.period = delay ? n * 1000 : n;
 	return 1;
 }
@@ -243,7 +243,7 @@ static int set(const char *name, char *value)
 static int finish(void)
 {
 	if (args.maestro && (args.trace || args.n_hooks)) {
-		api_say("format=maestro holds samples only");
+		api_say("format=maestro supports only samples");
 		return -1;
 	}
 	if (!args.out)
@@ -251,8 +251,7 @@ static int finish(void)
 	if (!args.period)
 		args.period = args.maestro ? 10000 : DEFAULT_PERIOD;
 	if (args.clock != WIRE_CLOCK_INSTRUCTIONS && args.period < PERIOD_MIN) {
-		api_say("period=%llu: at least 1000 ns are between samples",
-			(unsigned long long)args.period);
+		api_say("period=%llu: expected at least 1000 ns", (unsigned long long)args.period);
 		return -1;
 	}
 	return 0;
@@ -274,7 +273,7 @@ int args_parse(int argc, char **argv)
 		if (!name)
 			return -1;
 		if (!value) {
-			api_say("%s: NAME=VALUE is wanted", name);
+			api_say("%s: expected NAME=VALUE", name);
 			return -1;
 		}
 		*value++ = 0;

@@ -47,7 +47,7 @@ static void answer(const char *line, char *reply, size_t size)
 		snprintf(reply, size, "ok\n");
 	} else if (!strcmp(line, "flush")) {
 		snprintf(reply, size, "%s\n",
-			 stream_flush() ? "ok" : "error the recording cannot be written");
+			 stream_flush() ? "ok" : "error cannot write the recording");
 	} else if (!strcmp(line, "status")) {
 		stream_count(&totals);
 		snprintf(reply, size,
@@ -58,7 +58,7 @@ static void answer(const char *line, char *reply, size_t size)
 			 totals.branches, totals.dropped, totals.bytes, sample_round(),
 			 args.trace ? totals.instructions : sample_instructions());
 	} else {
-		snprintf(reply, size, "error start, stop, flush or status is wanted\n");
+		snprintf(reply, size, "error expected start, stop, flush or status\n");
 	}
 }
 
@@ -137,7 +137,7 @@ static int listen_at(const char *path)
 	struct stat st;
 
 	if (strlen(path) >= sizeof(address.sun_path)) {
-		api_say("control=%s: the path of a socket has at most %zu characters", path,
+		api_say("control=%s: the path of a socket can have at most %zu characters", path,
 			sizeof(address.sun_path) - 1);
 		return -1;
 	}

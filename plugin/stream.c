@@ -97,7 +97,7 @@ static void wake_writer(void)
 
 static void fail_writing(void)
 {
-	api_say("cannot write the recording: %s; it ends here", strerror(errno));
+	api_say("cannot write the recording, which ends here: %s", strerror(errno));
 	atomic_store(&stream.failed, true);
 }
 
@@ -329,7 +329,7 @@ int stream_open(const char *path, const struct wire_info *info, bool trace, bool
 		write_info(info);
 	pthread_atfork(before_fork, in_parent, in_child);
 	if (stream.wake < 0 || start_writer()) {
-		api_say("cannot start the thread that writes %s: %s", path, strerror(errno));
+		api_say("cannot start a thread to write %s: %s", path, strerror(errno));
 		return -1;
 	}
 	return 0;

@@ -133,8 +133,9 @@ bool tick_wants_blocks(void)
 void tick_open(void)
 {
 	if (args.clock == WIRE_CLOCK_GUEST && !has_timer())
-		api_say("this QEMU has no timers for plugins: samples come by host time while the "
-			"guest runs; with -icount use clock=instructions");
+		api_say("this QEMU has no timers for plugins: clock=guest takes samples by host "
+			"time "
+			"while the guest runs; with -icount use clock=instructions");
 }
 
 static void in_child(void)
@@ -151,7 +152,7 @@ static void start_thread(void)
 	result = api_thread(&ticker.thread, ticker_main);
 	ticker.has_thread = !result;
 	if (result)
-		api_say("cannot start a thread: %s; there will be no samples", strerror(result));
+		api_say("cannot start a thread, so there will be no samples: %s", strerror(result));
 }
 
 void tick_start(void)

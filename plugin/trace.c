@@ -614,7 +614,7 @@ int trace_open(void)
 	atomic_store(&running, !args.paused && !args.n_from);
 	look_open();
 	if (block_open()) {
-		api_say("cannot start tracing: no memory");
+		api_say("cannot start tracing: out of memory");
 		return -1;
 	}
 	return 0;

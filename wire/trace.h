@@ -4,8 +4,8 @@
  * successors of a block. README.md specifies both. Freestanding: no library, no allocation.
  *
  * Writer and reader keep a struct wire_block for each block and a struct wire_calls for each cpu, and
- * call the functions below for the same steps. So each knows what the other expects, and one bit is
- * enough for a step to a block that is expected.
+ * call the functions below for the same steps. So both learn the same successors, and one bit is
+ * enough for a step to one of them.
  */
 #ifndef KSCOPE_WIRE_TRACE_H
 #define KSCOPE_WIRE_TRACE_H
@@ -28,9 +28,9 @@ enum wire_trace_code {
 	WIRE_TRACE_END = 0xc7,
 };
 
-/* The byte of a trap: whether the address to return to follows; the level it interrupted. */
+/* The byte of a trap: whether the return address follows, and the interrupted level. */
 enum { WIRE_TRAP_RESUME = 1, WIRE_TRAP_LEVEL_SHIFT = 1 };
-/* The byte of a state: which values follow, in this order. */
+/* The byte of a state: the values that follow, in this order. */
 enum { WIRE_STATE_SP = 1, WIRE_STATE_SPACE = 2, WIRE_STATE_LEVEL = 4, WIRE_STATE_SHIFT = 8 };
 /* The byte of a begin. */
 enum { WIRE_BEGIN_GOES_ON = 1, WIRE_BEGIN_EMPTY = 2 };
@@ -41,8 +41,8 @@ enum wire_flow {
 	WIRE_FLOW_JUMP = 1,	/* to `target` */
 	WIRE_FLOW_COND = 2,	/* to `target`, or on */
 	WIRE_FLOW_JUMP_ANY = 3, /* to an address in a register or in memory */
-	WIRE_FLOW_CALL = 4,	/* to `target`, which will return */
-	WIRE_FLOW_CALL_ANY = 5, /* to an address in a register or in memory, which will return */
+	WIRE_FLOW_CALL = 4,	/* to `target`, which returns */
+	WIRE_FLOW_CALL_ANY = 5, /* to an address in a register or in memory, which returns */
 	WIRE_FLOW_RETURN = 6,
 	WIRE_FLOW_ENTER = 7, /* by a system call, or an instruction that traps */
 	WIRE_FLOW_LEAVE = 8, /* by the return from an exception */
@@ -52,29 +52,29 @@ enum wire_flow {
 
 enum wire_block_flag {
 	WIRE_BLOCK_MAYBE = 1, /* the branch is conditional: control may go on instead */
-	WIRE_BLOCK_STATE = 2, /* the stack or the address space may be another one afterwards */
+	WIRE_BLOCK_STATE = 2, /* the block may switch the stack or the address space */
 };
 
-/* The byte of a definition that has both. */
+/* The byte of a definition with flow and flags. */
 #define WIRE_FLOW_MASK 15
 #define WIRE_FLAGS_SHIFT 4
 
-/* Limits: a reader takes more for damage. */
-#define WIRE_BLOCKS_MAX (4u << 20)     /* that are known at a time */
+/* Limits. Readers treat larger values as damage. */
+#define WIRE_BLOCKS_MAX (4u << 20)     /* blocks at a time */
 #define WIRE_BLOCK_COUNT_MAX 65535     /* instructions of a block */
 #define WIRE_BLOCK_SIZE_MAX (1u << 20) /* bytes of a block */
 
 #define WIRE_CALLS 256
 
 struct wire_block {
-	/* What followed, NULL at first. Of a call: the callee, and what followed its return. */
+	/* The usual successors, NULL at first. Of a call: the callee, and the block it returns to. */
 	struct wire_block *next[2];
 	uint64_t start, end;
 	uint16_t count;	     /* instructions */
 	uint8_t flow, flags; /* enum wire_flow, enum wire_block_flag */
 };
 
-/* Calls that have not returned: a stack whose oldest entry is overwritten. */
+/* The calls that have not returned: a stack in which a new call may replace the oldest one. */
 struct wire_calls {
 	struct wire_block *at[WIRE_CALLS];
 	uint32_t depth; /* may wrap around */
@@ -85,7 +85,7 @@ static inline bool wire_flow_has_target(unsigned flow)
 	return flow == WIRE_FLOW_JUMP || flow == WIRE_FLOW_COND || flow == WIRE_FLOW_CALL;
 }
 
-/* Signed numbers are written so that small ones of both signs are short. */
+/* The encoding of signed numbers, in which small ones of both signs are short. */
 static inline uint64_t wire_zigzag(uint64_t value)
 {
 	return value << 1 ^ -(value >> 63);
@@ -101,7 +101,7 @@ static inline void wire_push_call(struct wire_calls *calls, struct wire_block *c
 	calls->at[calls->depth++ % WIRE_CALLS] = call;
 }
 
-/* NULL: the call is not known. */
+/* NULL: the call is unknown. */
 static inline struct wire_block *wire_pop_call(struct wire_calls *calls)
 {
 	struct wire_block **top = &calls->at[--calls->depth % WIRE_CALLS], *call = *top;
@@ -111,8 +111,8 @@ static inline struct wire_block *wire_pop_call(struct wire_calls *calls)
 }
 
 /*
- * The writer's side of a step: the bit that stands for it, or -1: it needs a go or a new, as do all
- * steps after a system call or an exception, or from a block with a flag.
+ * For the writer: the bit that encodes a step, or -1 if the step needs a go or new. Every step from a
+ * block with a flag, a system call or a return from an exception does.
  */
 static inline int wire_step_bit(struct wire_calls *calls, struct wire_block *from,
 				const struct wire_block *to)
@@ -142,7 +142,7 @@ static inline int wire_step_bit(struct wire_calls *calls, struct wire_block *fro
 	}
 }
 
-/* The reader's side of a step: where a bit leads. NULL: the writer cannot have meant this. */
+/* For the reader: the block that a bit leads to, or NULL if the trace is damaged. */
 static inline struct wire_block *wire_step(struct wire_calls *calls, struct wire_block *from,
 					   bool bit)
 {
@@ -161,8 +161,8 @@ static inline struct wire_block *wire_step(struct wire_calls *calls, struct wire
 }
 
 /*
- * Both sides learn from each go and new that has no short, trap or begin before it. moved: its state
- * has WIRE_STATE_SHIFT.
+ * For both: call this for each go and new that has no short, trap or begin before it. moved: its
+ * state has WIRE_STATE_SHIFT.
  */
 static inline void wire_learn(struct wire_calls *calls, struct wire_block *from,
 			      struct wire_block *to, bool moved)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * wire: writes the messages of kscope.proto into memory of the caller. Freestanding: no library but
- * the memcpy that compilers ask for anyway, no allocation, nothing beyond the end of the buffer.
- * What does not fit sets `full`, and what was written since is worthless; the caller measures
- * before, or takes the record back.
+ * wire: the numbers of kscope.proto, and an encoder that writes its messages into memory of the
+ * caller. Freestanding: no allocation, and no library function but the memcpy that compilers emit
+ * anyway. The encoder never writes beyond the end of the buffer. If a message does not fit, it sets
+ * `full`, and the caller has to discard the message; or the caller checks the size first.
  *
- * The length of a nested message is not known when it is opened, so it gets four bytes: a varint may
- * have leading zeros.
+ * The length of a nested message is unknown when the message is opened, so it always takes four
+ * bytes: a varint may have leading zeros.
  */
 #ifndef KSCOPE_WIRE_H
 #define KSCOPE_WIRE_H
@@ -18,18 +18,18 @@
 #define WIRE_VERSION 1
 #define WIRE_SYNC 0x5043534bu /* "KSCP" */
 
-/* Limits. A reader takes a larger chunk for damage, and ignores cpus, registers and frames beyond. */
+/* Limits. Readers treat larger chunks as damage, and ignore cpus, registers and frames beyond these. */
 #define WIRE_CHUNK_MAX (16u << 20) /* bytes */
 #define WIRE_CPUS_MAX 4096
 #define WIRE_REGISTERS_MAX 64
 #define WIRE_CHAIN_MAX 4096
-#define WIRE_CODE_SIZE 64 /* bytes of a page that Code has */
+#define WIRE_CODE_SIZE 64 /* bytes of a page in Code */
 
-/* How protobuf encodes the value of a field. */
+/* Encodings of a field's value, by protobuf. */
 enum wire_type { WIRE_VARINT = 0, WIRE_FIXED64 = 1, WIRE_BYTES = 2, WIRE_FIXED32 = 5 };
 #define WIRE_TAG(field, type) ((uint32_t)(field) << 3 | (uint32_t)(type))
 
-/* Field numbers, named as in kscope.proto: WIRE_, the message, the field. */
+/* Field numbers. A name is WIRE_, the message and the field of kscope.proto. */
 enum wire_stream_field { WIRE_STREAM_CHUNK = 1 };
 
 enum wire_chunk_field {
@@ -139,7 +139,7 @@ struct wire_sample {
 	bool idle, no_space;
 	const uint64_t *registers, *chain;
 	size_t n_registers, n_chain;
-	const void *stack, *outer; /* outer: of the stack that this one was entered from */
+	const void *stack, *outer; /* outer: the interrupted stack */
 	size_t stack_size, outer_size;
 	uint64_t outer_address;
 };
@@ -163,7 +163,7 @@ struct wire_count {
 	uint64_t samples, dropped, instructions, chunks, allocs;
 };
 
-/* No sample takes more than this, besides its registers, chain and stacks. */
+/* The maximum size of a sample without its registers, chain and stacks. */
 #define WIRE_SAMPLE_HEAD 112
 
 static inline struct wire wire_into(void *memory, size_t size)
@@ -209,14 +209,14 @@ static inline void wire_little(struct wire *w, uint64_t value, size_t size)
 		*w->at++ = (uint8_t)(value >> 8 * i);
 }
 
-/* A number that is there even if it is 0. */
+/* A number that is written even if it is 0. */
 static inline void wire_number(struct wire *w, uint32_t field, uint64_t value)
 {
 	wire_tag(w, field, WIRE_VARINT);
 	wire_varint(w, value);
 }
 
-/* A number; 0 is what a reader takes for one that is not there. */
+/* A number. Readers take a missing one as 0. */
 static inline void wire_uint(struct wire *w, uint32_t field, uint64_t value)
 {
 	if (value)
@@ -235,7 +235,7 @@ static inline void wire_fixed64(struct wire *w, uint32_t field, uint64_t value)
 	wire_little(w, value, 8);
 }
 
-/* `size` bytes of the field have to follow. */
+/* The caller has to write `size` bytes next. */
 static inline void wire_bytes_head(struct wire *w, uint32_t field, size_t size)
 {
 	wire_tag(w, field, WIRE_BYTES);
@@ -270,7 +270,7 @@ static inline void wire_packed64(struct wire *w, uint32_t field, const uint64_t 
 		wire_little(w, values[i], 8);
 }
 
-/* Four bytes for a length that is filled in later. */
+/* A length in the four bytes that wire_open() left for it. */
 static inline void wire_length4(uint8_t *at, size_t size)
 {
 	at[0] = (uint8_t)(0x80 | (size & 0x7f));
@@ -279,7 +279,7 @@ static inline void wire_length4(uint8_t *at, size_t size)
 	at[3] = (uint8_t)(size >> 21 & 0x7f);
 }
 
-/* Opens a nested message and returns what wire_close() needs. */
+/* Opens a nested message. Returns the argument for wire_close(). */
 static inline uint8_t *wire_open(struct wire *w, uint32_t field)
 {
 	wire_tag(w, field, WIRE_BYTES);
@@ -384,7 +384,7 @@ static inline void wire_end(struct wire *w, uint32_t field, const char *reason,
 	wire_close(w, opened);
 }
 
-/* A chunk of a cpu; of none, if it is negative. Records follow, then wire_close(). */
+/* Opens a chunk of a cpu, or without a cpu if it is negative. wire_close() closes it. */
 static inline uint8_t *wire_chunk(struct wire *w, int64_t cpu, uint32_t sequence, uint64_t dropped)
 {
 	uint8_t *opened = wire_open(w, WIRE_STREAM_CHUNK);

@@ -29,13 +29,13 @@ static void damage(struct reader *r, uint64_t offset, uint64_t count, uint64_t b
 		   const char *text)
 {
 	struct wire_reader *w = r->priv;
-	bool room = w->before.nr + 1 < WIRE_EVENTS; /* the last is for what the recording lost */
+	bool room = w->before.nr + 1 < WIRE_EVENTS; /* the last one is for `dropped` */
 	struct event *ev = room ? wire_add(&w->before, EVENT_LOST) : NULL, spare;
 
 	reader_damage(r, ev ? ev : &spare, offset, count, bytes, "%s", text);
 }
 
-/* The fields that stand before the records. */
+/* The fields of a chunk other than its records. */
 struct chunk_facts {
 	uint64_t cpu, sequence, dropped, trace_time;
 	bool has_cpu, hole;
@@ -55,12 +55,12 @@ static void check_sequence(struct reader *r, const struct wire_chunk *chunk,
 		return;
 	facts->hole = true;
 	snprintf(text, sizeof(text),
-		 "chunk %" PRIu64 " of cpu %" PRIu64 " where %" PRIu32 " was to come",
-		 facts->sequence, facts->cpu, expected);
+		 "expected chunk %" PRIu32 " of cpu %" PRIu64 ", found %" PRIu64, expected,
+		 facts->cpu, facts->sequence);
 	damage(r, chunk->offset, 0, 0, text);
 }
 
-static void tell_dropped(struct wire_reader *w, const struct chunk_facts *facts)
+static void add_dropped(struct wire_reader *w, const struct chunk_facts *facts)
 {
 	struct event *ev = wire_add(&w->before, EVENT_LOST);
 
@@ -76,12 +76,12 @@ static void keep(struct wire_reader *w, const struct wire_item *item, uint64_t t
 	buf_clear(&w->scratch);
 	buf_add(&w->scratch, item, sizeof(*item));
 	buf_add(&w->scratch, message.at, (size_t)(message.end - message.at));
-	/* A trace needs what was told of code before it, whichever cpu told it. */
+	/* The code of a trace has to come before it, whichever cpu recorded it. */
 	order_put(&w->order, time, w->info.trace ? 0 : item->cpu, offset, w->scratch.data,
 		  w->scratch.len);
 }
 
-/* Is the record whole? Then *time is its time. */
+/* Gets the time of a record. False: the record is damaged. */
 static bool record_time(enum wire_chunk_field kind, struct pb message, uint64_t *time)
 {
 	struct sample_message sample;
@@ -120,7 +120,7 @@ static void take_record(struct reader *r, const struct wire_chunk *chunk,
 	if (field->wire == PB_BYTES)
 		offset += (uint64_t)(field->bytes.at - chunk->data);
 	if (field->wire != PB_BYTES || !record_time(kind, field->bytes, &time)) {
-		damage(r, offset, 1, 0, "a record that cannot be read");
+		damage(r, offset, 1, 0, "cannot read this record");
 		if (count)
 			count->damaged++;
 		return;
@@ -129,7 +129,7 @@ static void take_record(struct reader *r, const struct wire_chunk *chunk,
 		count->samples += kind == WIRE_CHUNK_SAMPLE;
 		count->allocs += kind == WIRE_CHUNK_ALLOC;
 	}
-	/* What a trace needs to know of code has to stand before it. */
+	/* The code of a trace has to come before it. */
 	if (kind == WIRE_CHUNK_CODE && w->info.trace)
 		time = w->round;
 	keep(w, &item, time, offset, field->bytes);
@@ -168,8 +168,8 @@ static void check_count(struct reader *r, const struct wire_chunk *chunk, struct
 	if (here + seen->damaged >= taken)
 		return;
 	snprintf(text, sizeof(text),
-		 "cpu %" PRIu64 " took %" PRIu64 " samples, of which %" PRIu64 " are here", cpu,
-		 taken, here);
+		 "expected %" PRIu64 " records of cpu %" PRIu64 ", found %" PRIu64, taken, cpu,
+		 here);
 	damage(r, chunk->offset, taken - here - seen->damaged, 0, text);
 }
 
@@ -220,12 +220,12 @@ static void finish(struct reader *r)
 	wire_merge_until(&w->traces, UINT64_MAX);
 	if (!w->ended)
 		reader_missing(r,
-			       "%s: the recording has no end: the emulator was killed, or the "
-			       "file was copied while it ran; what is there is whole",
+			       "%s: the recording has no end: QEMU was killed, or the file was "
+			       "copied while it ran; the data up to there is intact",
 			       r->in->path);
 }
 
-/* A trace is good up to where it is cut off; records are not. */
+/* A truncated trace is valid up to the cut; a truncated record is not. */
 static void take_cut_trace(struct chunk_facts *facts, struct pb rest)
 {
 	uint64_t tag, len;
@@ -235,7 +235,7 @@ static void take_cut_trace(struct chunk_facts *facts, struct pb rest)
 		facts->trace = rest;
 }
 
-/* Puts the records of the next chunk into the order. Damage goes to w->before. */
+/* Puts the records of the next chunk into the order, and damage into w->before. */
 static void take_chunk(struct reader *r)
 {
 	struct chunk_facts facts = { .trace_time = NO_TIME };
@@ -247,7 +247,7 @@ static void take_chunk(struct reader *r)
 
 	if (ret < 0) {
 		wire_resync(r->in);
-		damage(r, start, 0, in_offset(r->in) - start, "not a chunk of a recording");
+		damage(r, start, 0, in_offset(r->in) - start, "expected a chunk of a recording");
 		return;
 	}
 	if (!ret) {
@@ -266,15 +266,15 @@ static void take_chunk(struct reader *r)
 	if (facts.has_cpu && facts.trace.at != facts.trace.end)
 		take_trace(r->priv, &chunk, &facts);
 	if (facts.dropped)
-		tell_dropped(r->priv, &facts);
+		add_dropped(r->priv, &facts);
 	if (ret < 0)
 		damage(r, start, 0, (uint64_t)(message.end - message.at),
-		       chunk.cut ? "the recording is cut short in a chunk"
-				 : "a chunk that cannot be read to its end");
+		       chunk.cut ? "the recording ends inside a chunk"
+				 : "cannot read the rest of this chunk");
 	in_skip(r->in, chunk.head + chunk.len);
 }
 
-/* ---- what stands before the samples ---- */
+/* ---- the preamble: events before the first sample ---- */
 
 const char *wire_kernel(const struct reader *r)
 {
@@ -283,17 +283,17 @@ const char *wire_kernel(const struct reader *r)
 	return r->options->kernel ? r->options->kernel : w->info.kernel;
 }
 
-static void tell_meta(struct event *ev, const char *key, const char *value)
+static void emit_meta(struct event *ev, const char *key, const char *value)
 {
 	ev->kind = EVENT_META;
 	ev->meta = (struct event_meta){ key, value };
 }
 
 /*
- * Samples are not an equal time apart: a vCPU that waits for its turn on the host is looked at when
- * it runs again. So they have a unit, which makes pictures weigh them.
+ * Samples are not evenly spaced: a vCPU that the host does not run is sampled when it runs again. So
+ * the source has a unit, which makes flame graphs use the weights.
  */
-static void tell_source(const struct reader *r, struct event *ev)
+static void emit_source(const struct reader *r, struct event *ev)
 {
 	static const struct event_source sources[] = {
 		[WIRE_CLOCK_HOST] = { .name = "host-time", .unit = "ns", .type = SOURCE_SOFTWARE },
@@ -319,12 +319,12 @@ static void tell_source(const struct reader *r, struct event *ev)
 		ev->source.name = r->options->source;
 }
 
-static void tell_kernel(const struct reader *r, struct event *ev)
+static void emit_kernel(const struct reader *r, struct event *ev)
 {
 	const struct wire_reader *w = r->priv;
 
 	bare_map(ev);
-	ev->map.len = IDLE_ADDRESS; /* which has a name of its own */
+	ev->map.len = IDLE_ADDRESS; /* which has its own symbol */
 	if (w->spaces.place && place_has_kernel(w->spaces.place))
 		ev->map.names = wire_kernel(r);
 	if (!w->anchor)
@@ -334,57 +334,57 @@ static void tell_kernel(const struct reader *r, struct event *ev)
 	ev->map.len = IDLE_ADDRESS - ev->map.addr;
 }
 
-static bool tell_module(struct wire_reader *w, struct event *ev)
+static bool emit_module(struct wire_reader *w, struct event *ev)
 {
 	ev->kind = EVENT_MAP;
 	return w->spaces.place && !w->info.user_mode &&
-	       place_module(w->spaces.place, w->modules_told++, &ev->map);
+	       place_module(w->spaces.place, w->modules_emitted++, &ev->map);
 }
 
-/* False: all was told. */
-static bool tell(struct reader *r, struct event *ev)
+/* False: the preamble is complete. */
+static bool emit_preamble(struct reader *r, struct event *ev)
 {
 	struct wire_reader *w = r->priv;
 
 	for (;;) {
-		switch (w->told++) {
+		switch (w->preamble++) {
 		case 0:
 			if (!w->info.arch)
 				break;
-			tell_meta(ev, "arch", w->info.arch);
+			emit_meta(ev, "arch", w->info.arch);
 			return true;
 		case 1:
 			if (!w->info.command)
 				break;
-			tell_meta(ev, "cmdline", w->info.command);
+			emit_meta(ev, "cmdline", w->info.command);
 			return true;
 		case 2:
 			if (!w->info.producer)
 				break;
-			tell_meta(ev, "cpudesc", w->info.producer);
+			emit_meta(ev, "cpudesc", w->info.producer);
 			return true;
 		case 3:
 			if (!w->info.cpus)
 				break;
 			snprintf(w->nrcpus, sizeof(w->nrcpus), "%" PRIu64, w->info.cpus);
-			tell_meta(ev, "nrcpus", w->nrcpus);
+			emit_meta(ev, "nrcpus", w->nrcpus);
 			return true;
 		case 4:
 			if (w->info.trace && !w->info.period)
 				break;
-			tell_source(r, ev);
+			emit_source(r, ev);
 			return true;
 		case 5:
 			if (w->info.user_mode)
 				break;
-			tell_kernel(r, ev);
+			emit_kernel(r, ev);
 			return true;
 		case 6:
-			if (!tell_module(w, ev))
+			if (!emit_module(w, ev))
 				break;
-			w->told = 6;
+			w->preamble = 6;
 			return true;
-		default: w->told = 7; return false;
+		default: w->preamble = 7; return false;
 		}
 	}
 }
@@ -421,12 +421,13 @@ static int wire_reader_open(struct reader *r)
 	take_info(r);
 	if (w->info.version > WIRE_VERSION)
 		return err_set(&r->err, ERR_INPUT,
-			       "%s: version %" PRIu64 " of the recording is newer than this kscope",
-			       r->in->path, w->info.version);
-	if (!w->info.told || w->info.bad)
+			       "%s: the recording has version %" PRIu64
+			       ", but this kscope reads only version %d",
+			       r->in->path, w->info.version, WIRE_VERSION);
+	if (!w->info.found || w->info.bad)
 		reader_missing(r,
-			       "%s: its beginning, which tells what machine this was, is missing "
-			       "or damaged",
+			       "%s: the description of the machine, at the start, is missing or "
+			       "damaged",
 			       r->in->path);
 	w->spaces.strings = r->frames->strings;
 	if (w->info.user_mode)
@@ -436,13 +437,13 @@ static int wire_reader_open(struct reader *r)
 
 /* ---- records to events ---- */
 
-static void tell_idle(struct wire_reader *w)
+static void add_idle(struct wire_reader *w)
 {
 	struct event *ev;
 
-	if (w->idle_told)
+	if (w->idle_emitted)
 		return;
-	w->idle_told = true;
+	w->idle_emitted = true;
 	ev = wire_add(&w->before, EVENT_SYMBOL);
 	if (ev)
 		ev->symbol = (struct event_symbol){ IDLE_ADDRESS, 16, "[idle]", false, 1 };
@@ -456,7 +457,7 @@ static uint64_t context_of(const struct sample_message *sample)
 	return sample->level == WIRE_LEVEL_USER ? IP_USER : IP_KERNEL;
 }
 
-/* The chain as far as it is known, and what the rest can be found from. */
+/* Sets w->ips to the known part of the call chain. Returns the state to unwind the rest from. */
 static const struct cpu_state *state_of(struct wire_reader *w, const struct sample_message *sample,
 					uint32_t *nr)
 {
@@ -501,7 +502,7 @@ static void fill_sample(struct wire_reader *w, struct pb message, uint32_t cpu, 
 
 	wire_get_sample(message, &sample);
 	if (sample.idle)
-		tell_idle(w);
+		add_idle(w);
 	fill_place(w, &sample, cpu, ev);
 	ev->kind = EVENT_SAMPLE;
 	ev->sample.state = state_of(w, &sample, &ev->sample.nr);
@@ -544,7 +545,7 @@ static void fill_alloc(struct reader *r, const struct order_item *item, struct p
 	ev->alloc.ips = w->ips;
 }
 
-/* The next event of the traces, or damage to them. False: nothing is ready. */
+/* Takes the next event of the traces, or their damage. False: none is ready. */
 static bool next_branch(struct reader *r, struct event *ev)
 {
 	struct wire_reader *w = r->priv;
@@ -568,7 +569,7 @@ static bool next_branch(struct reader *r, struct event *ev)
 	return true;
 }
 
-/* False: the record is only about what others mean. */
+/* False: the record is no event itself. */
 static bool fill(struct reader *r, const struct order_item *item, struct event *ev)
 {
 	struct wire_reader *w = r->priv;
@@ -612,7 +613,7 @@ static int wire_reader_next(struct reader *r, struct event *ev)
 			*ev = w->event;
 			return 1;
 		}
-		if (tell(r, ev))
+		if (emit_preamble(r, ev))
 			return 1;
 		item = order_next(&w->order);
 		if (item) {

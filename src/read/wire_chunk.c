@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* wire_chunk: where a chunk begins and ends, in a stream that may be damaged. */
+/* wire_chunk: finds chunks in a stream that may be damaged. */
 #include <string.h>
 
 #include "read/wire_parts.h"
 
-#define HEAD 16 /* the longest that stands before and with sync: tag, length, sync */
+#define HEAD 16 /* maximum size of tag, length and sync */
 #define WINDOW ((size_t)65536)
 #define CHUNK_TAG WIRE_TAG(WIRE_STREAM_CHUNK, WIRE_BYTES)
 
@@ -50,7 +50,7 @@ void wire_resync(struct in *in)
 	while (at < have) {
 		next = memchr(data + at, CHUNK_TAG, have - at);
 		at = next ? (size_t)(next - data) : have;
-		/* A head at the end of the window may go on behind it. */
+		/* A head may cross the end of the window. */
 		if (have - at < HEAD && have >= WINDOW) {
 			in_skip(in, at);
 			data = in_peek(in, WINDOW, &have);

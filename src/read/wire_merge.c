@@ -6,7 +6,7 @@
 
 #include "base/mem.h"
 
-/* ns: what a cpu has not handed over yet when a round is told may be this much older. */
+/* ns: a trace that its cpu has not flushed before a round may be older than the round by this. */
 #define LATE 2000000
 
 static void release_cpu(struct wire_merge_cpu *cpu)
@@ -52,7 +52,7 @@ void wire_merge_add(struct wire_merge *merge, uint32_t cpu, const uint8_t *data,
 	memcpy(piece.data, data, len);
 	GROW(at->pieces, at->nr + 1, at->cap);
 	at->pieces[at->nr++] = piece;
-	merge->current = NULL; /* it may be older than what others have */
+	merge->current = NULL; /* the new trace may be the oldest */
 }
 
 void wire_merge_until(struct wire_merge *merge, uint64_t time)
@@ -79,7 +79,7 @@ static bool next_piece(struct wire_merge_cpu *cpu)
 	return true;
 }
 
-/* Decodes a cpu's next event, if it has none. False: damage. */
+/* Decodes the next event of a cpu that has none. False: damage. */
 static bool fill(struct wire_merge *merge, struct wire_merge_cpu *cpu)
 {
 	while (!cpu->has_event) {
@@ -100,7 +100,7 @@ static bool fill(struct wire_merge *merge, struct wire_merge_cpu *cpu)
 	return true;
 }
 
-/* Whose event is the oldest, and until when there is none older. False: damage. */
+/* Finds the cpu with the oldest event, and the time of the next oldest. False: damage. */
 static bool choose(struct wire_merge *merge)
 {
 	merge->current = NULL;

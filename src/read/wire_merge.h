@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * wire_merge: the traces of several cpus, decoded and put in the order of time, so that a task which
- * goes from one cpu to another is seen to leave before it is seen to come.
+ * wire_merge: decodes the traces of several cpus and merges them in order of time. So a task that
+ * migrates leaves the old cpu before it arrives on the new one.
  */
 #ifndef KSCOPE_READ_WIRE_MERGE_H
 #define KSCOPE_READ_WIRE_MERGE_H
 
 #include "read/wire_trace.h"
 
-struct wire_piece { /* of a trace; owned */
+struct wire_piece { /* the trace of a chunk; owned */
 	uint8_t *data;
 	size_t len;
 	uint64_t time, offset;
@@ -17,9 +17,9 @@ struct wire_piece { /* of a trace; owned */
 
 struct wire_merge_cpu {
 	struct wire_trace trace;
-	struct wire_piece *pieces; /* that were not decoded yet, after the one at hand */
+	struct wire_piece *pieces; /* to decode after `piece` */
 	size_t nr, cap, next;
-	struct wire_piece piece; /* at hand */
+	struct wire_piece piece; /* being decoded */
 	struct event event;
 	bool has_event;
 };
@@ -28,21 +28,21 @@ struct wire_merge { /* zeroed: ready */
 	struct wire_merge_cpu **cpus;
 	size_t nr;
 	struct wire_merge_cpu *current;
-	uint64_t limit; /* until which it is the current one's turn */
-	uint64_t until; /* up to here nothing can be missing */
+	uint64_t limit; /* time of the oldest event of the other cpus */
+	uint64_t until; /* all traces up to this time are known */
 
-	/* Where wire_merge_next() found damage. */
+	/* The damage, after wire_merge_next() returned -1. */
 	const char *wrong;
 	uint64_t wrong_offset, wrong_bytes;
 };
 
 void wire_merge_release(struct wire_merge *merge);
-/* The trace of a chunk, copied. time: NO_TIME if it goes on; hole: a chunk before it is missing. */
+/* Copies the trace of a chunk. time: NO_TIME if it continues; hole: the previous chunk is missing. */
 void wire_merge_add(struct wire_merge *merge, uint32_t cpu, const uint8_t *data, size_t len,
 		    uint64_t time, bool hole, uint64_t offset);
-/* Nothing that is added from now on is older. UINT64_MAX: there is nothing more. */
+/* No trace that is added later is older. UINT64_MAX: there are no more. */
 void wire_merge_until(struct wire_merge *merge, uint64_t time);
-/* 1: *ev is filled, 0: more is needed first, -1: damage; ask again. */
+/* 1: *ev is filled; 0: needs more input; -1: damage, call again. */
 int wire_merge_next(struct wire_merge *merge, struct event *ev);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* wire_message: the records of wire/kscope.proto. Unknown fields are left alone. */
+/* wire_message: decodes the messages of wire/kscope.proto, and ignores unknown fields. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -114,7 +114,7 @@ bool wire_get_info(struct pb message, struct info_message *info)
 		case WIRE_INFO_EVENT: take_text(&info->event, field.bytes); break;
 		}
 	}
-	info->told = true;
+	info->found = true;
 	return ret == 0;
 }
 

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the files of the wire reader share. wire/README.md describes the stream.
+ * The parts of the reader of kscope's own recordings. wire/README.md specifies the stream, wire/wire.h
+ * and wire/trace.h have its numbers and rules.
  *
- *	wire		the reader: records in the order of time, as events
- *	wire_chunk	where a chunk begins and ends
- *	wire_message	the records of a chunk
- *	wire_place	where the kernel was, found before the first sample is handed on
- *	wire_space	processes, told apart by their address spaces
- *	wire_trace	the control flow of one cpu
- *	wire_merge	that of several cpus, in the order of time
+ *	wire		the reader: turns records into events, in order of time
+ *	wire_chunk	finds the start and the end of chunks
+ *	wire_message	decodes messages
+ *	wire_place	finds the address of the kernel, before the first sample
+ *	wire_space	makes processes of address spaces
+ *	wire_trace	decodes the trace of one cpu
+ *	wire_merge	merges the traces of several cpus, in order of time
  */
 #ifndef KSCOPE_READ_WIRE_PARTS_H
 #define KSCOPE_READ_WIRE_PARTS_H
@@ -24,9 +25,9 @@
 
 #define WIRE_EVENTS 8
 
-/* Messages of kscope.proto, decoded. What a message does not have is 0 or empty. */
-struct info_message { /* strings are owned */
-	bool told;
+/* Decoded messages of kscope.proto. Missing fields are 0 or empty. */
+struct info_message { /* owns its strings */
+	bool found;
 	char *arch, *producer, *command, *kernel, *event;
 	char **elfs;
 	size_t nr_elfs, cap_elfs;
@@ -34,7 +35,7 @@ struct info_message { /* strings are owned */
 	bool user_mode, trace, bad;
 };
 
-struct sample_message { /* pointers lead into the message */
+struct sample_message { /* points into the message */
 	uint64_t time, pc, space, weight, level, task;
 	bool idle, no_space;
 	uint64_t outer_address;
@@ -51,39 +52,39 @@ struct code_message {
 	struct pb bytes;
 };
 
-/* wire_message.c; false: not protobuf. */
+/* wire_message.c. False: the message is damaged. */
 bool wire_get_sample(struct pb message, struct sample_message *sample);
 bool wire_get_alloc(struct pb message, struct alloc_message *alloc);
 bool wire_get_code(struct pb message, struct code_message *code);
 bool wire_get_info(struct pb message, struct info_message *info);
 void wire_info_release(struct info_message *info);
-/* Little-endian words; at most `max`. Returns how many. */
+/* Decodes at most `max` little-endian words. Returns their number. */
 size_t wire_words(struct pb bytes, uint64_t *words, size_t max);
 
 /*
- * Processes. The data has only the register that names the address space; every space gets a
- * number, and a name by the binary that runs there. A space in which another program runs than
- * before is another process: the register's value was used again.
+ * Processes. The stream has only the register of the address space. Each address space becomes a
+ * process, with a number and the name of the binary that runs in it. If another program appears in
+ * an address space, the guest has reused the register's value: that is a new process.
  */
 struct wire_process {
 	uint32_t pid;
-	uint32_t program; /* handle of its path; 0: not known */
+	uint32_t program; /* handle of its path; 0: unknown */
 	bool user_seen;
-	struct hash pages; /* of code that was told, by address */
+	struct hash pages; /* digests of its code, by address */
 };
 
-struct wire_spaces { /* zeroed but for the first four: ready */
+struct wire_spaces { /* zeroed, except for the first four members */
 	struct place *place;
-	uint64_t mask; /* of the bits of the register that tell spaces apart */
+	uint64_t mask; /* the bits of the register that identify a space */
 	struct strtab *strings;
-	const char *program;		/* that the emulator runs itself; NULL: it is a machine */
-	struct wire_process *processes; /* [0] is none */
+	const char *program;		/* in user mode: the program; NULL for a machine */
+	struct wire_process *processes; /* [0] is unused */
 	size_t nr, cap;
-	struct hash by_space, maps; /* maps: which were told, by process, place and path */
+	struct hash by_space, maps; /* maps: those emitted, by process, address and path */
 	uint32_t nr_pids;
 };
 
-struct wire_events { /* a few events that stand before the one at hand; what they point to lives on */
+struct wire_events { /* events to emit before the current one; they point to lasting data */
 	struct event at[WIRE_EVENTS];
 	size_t nr, next;
 };
@@ -95,7 +96,7 @@ void wire_space_code(struct wire_spaces *spaces, const struct code_message *code
 void wire_spaces_release(struct wire_spaces *spaces);
 struct event *wire_add(struct wire_events *events, enum event_kind kind);
 
-struct wire_item {     /* what waits in the order; the message follows */
+struct wire_item {     /* head of a record in the order; the message follows */
 	uint32_t kind; /* enum wire_chunk_field */
 	uint32_t cpu;
 };
@@ -103,7 +104,7 @@ struct wire_item {     /* what waits in the order; the message follows */
 struct wire_cpu {
 	uint32_t sequence; /* of the next chunk */
 	uint64_t samples, allocs, damaged;
-	uint64_t space; /* that ran last in the trace, and its process; pid 0: none */
+	uint64_t space; /* of the last branch, with its process; pid 0: none */
 	uint32_t pid;
 	bool user;
 };
@@ -112,16 +113,16 @@ struct wire_reader {
 	struct info_message info;
 	struct order order;
 	struct wire_spaces spaces;
-	struct wire_events before; /* what stands before the record at hand */
-	bool waiting;		   /* for that: `event` */
+	struct wire_events before; /* to emit before `event` */
+	bool waiting;		   /* `event` waits */
 	struct event event;
 	struct wire_cpu *cpus;
 	size_t nr_cpus;
 	struct wire_merge traces;
-	uint64_t round; /* the last one: nothing older comes */
-	unsigned told;	/* how much of the preamble */
-	size_t modules_told;
-	bool ended, finished, idle_told;
+	uint64_t round;	   /* no later record is older */
+	unsigned preamble; /* next part of it */
+	size_t modules_emitted;
+	bool ended, finished, idle_emitted;
 	char nrcpus[21];
 	const char **elfs; /* borrowed strings */
 	uint64_t slide, anchor_addr;
@@ -135,19 +136,19 @@ struct wire_reader {
 
 struct wire_chunk {
 	uint64_t offset;  /* of its tag */
-	size_t head, len; /* of what stands before the message, and of that */
+	size_t head, len; /* sizes of tag and length, and of the message */
 	const uint8_t *data;
-	bool cut; /* the input ends inside */
+	bool cut; /* the input ends inside the chunk */
 };
 
-/* wire_chunk.c: is this the head of a chunk? Its size is then in *head, that of the rest in *len. */
+/* wire_chunk.c: whether a chunk starts here. Sets the sizes of its head and of its message. */
 bool wire_head(const uint8_t *data, size_t have, size_t *head, size_t *len);
-/* 1: a chunk, which stays until it is skipped; 0: the end; -1: none is here. */
+/* 1: a chunk, valid until the caller skips it; 0: end of the input; -1: damage. */
 int wire_peek(struct in *in, struct wire_chunk *chunk);
-/* Goes on to the next head of a chunk, or to the end. */
+/* Skips to the next head of a chunk, or to the end. */
 void wire_resync(struct in *in);
 
-/* wire_place.c: fills spaces.place and mask, slide and anchor. */
+/* wire_place.c: sets spaces.place, spaces.mask, slide and anchor. */
 int wire_place(struct reader *r);
 const char *wire_kernel(const struct reader *r); /* the path, or NULL */
 

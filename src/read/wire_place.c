@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * wire_place: what a look through the samples tells before the first of them is handed on: where
- * the kernel was, and which bits of the register tell address spaces apart.
+ * wire_place: reads through the recording before the reader emits its first sample, to find the
+ * address that the kernel ran at and the bits of the register that identify an address space.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -13,17 +13,17 @@
 
 #define MAX_VOTES 20000
 #define SURVEY_CPUS 16
-#define VOTE_BYTES ((uint64_t)256 << 20) /* of the input that are looked at */
-#define TRACE_BYTES ((uint64_t)32 << 20) /* likewise, of traces */
+#define VOTE_BYTES ((uint64_t)256 << 20) /* of a recording of samples to read */
+#define TRACE_BYTES ((uint64_t)32 << 20) /* of a trace to read */
 
 struct survey {
 	struct place *place;
 	struct hash seen;	  /* addresses that have voted */
-	uint64_t odd[2], even[2]; /* samples with bit 12 of CR3 set or not, by kernel or user */
+	uint64_t odd[2], even[2]; /* samples with bit 12 of CR3 set and clear, by [user] */
 	struct wire_trace traces[SURVEY_CPUS];
 };
 
-static void see(struct survey *survey, uint64_t pc, uint64_t space, bool user)
+static void count_address(struct survey *survey, uint64_t pc, uint64_t space, bool user)
 {
 	uint32_t *slot;
 
@@ -39,7 +39,7 @@ static void see(struct survey *survey, uint64_t pc, uint64_t space, bool user)
 	*slot = 1;
 }
 
-static void see_trace(struct survey *survey, uint64_t cpu, struct pb bytes, uint64_t time)
+static void survey_trace(struct survey *survey, uint64_t cpu, struct pb bytes, uint64_t time)
 {
 	struct event ev = { 0 };
 	struct wire_trace *trace;
@@ -50,7 +50,8 @@ static void see_trace(struct survey *survey, uint64_t cpu, struct pb bytes, uint
 	wire_trace_feed(trace, bytes.at, (size_t)(bytes.end - bytes.at), time);
 	while (wire_trace_next(trace, &ev) > 0) {
 		if (ev.branch.kind == BRANCH_CALL || ev.branch.context == IP_USER)
-			see(survey, ev.branch.to, ev.branch.space, ev.branch.context == IP_USER);
+			count_address(survey, ev.branch.to, ev.branch.space,
+				      ev.branch.context == IP_USER);
 	}
 }
 
@@ -69,12 +70,12 @@ static void survey_chunk(struct survey *survey, const struct wire_chunk *chunk)
 		case WIRE_CHUNK_TRACE: trace = field.bytes; break;
 		case WIRE_CHUNK_SAMPLE:
 			if (wire_get_sample(field.bytes, &sample) && !sample.idle)
-				see(survey, sample.pc, sample.space,
-				    sample.level == WIRE_LEVEL_USER);
+				count_address(survey, sample.pc, sample.space,
+					      sample.level == WIRE_LEVEL_USER);
 			break;
 		}
 	}
-	see_trace(survey, cpu, trace, time);
+	survey_trace(survey, cpu, trace, time);
 }
 
 static int survey(struct reader *r, struct survey *result)
@@ -102,8 +103,8 @@ static int survey(struct reader *r, struct survey *result)
 }
 
 /*
- * Which bits of the register tell address spaces apart. Linux with page table isolation has two
- * tables a process, side by side: bit 12 of CR3 is set in user mode and clear in the kernel.
+ * The bits of the register that identify an address space. With page table isolation, Linux has two
+ * adjacent tables per process: bit 12 of CR3 is set in user mode and clear in the kernel.
  */
 static uint64_t space_mask(const struct info_message *info, const struct survey *survey)
 {
@@ -138,16 +139,16 @@ static void place_kernel(struct reader *r, const struct survey *survey)
 	else if (!place_slide(w->spaces.place, &w->slide, &hits, &votes)) {
 		w->slide = 0;
 		if (survey->seen.nr >= 100)
-			log_warn("%s: cannot tell where %s ran: of %" PRIu64 " addresses %" PRIu64
-				 " are the start of a function there; is it the kernel that was "
-				 "recorded? --slide says how far it was moved",
-				 r->in->path, wire_kernel(r), votes, hits);
+			log_warn("%s: cannot find the address that %s ran at: only %" PRIu64
+				 " of %" PRIu64 " addresses match the start of a function; is it "
+				 "the kernel that was recorded? If so, use --slide",
+				 r->in->path, wire_kernel(r), hits, votes);
 	}
 	if (!w->slide)
 		return;
 	if (!place_anchor(w->spaces.place, &w->anchor, &w->anchor_addr))
 		return;
-	log_note("the kernel is 0x%" PRIx64 " above where it was linked", w->slide);
+	log_note("the kernel ran 0x%" PRIx64 " above the address it was linked for", w->slide);
 }
 
 static void find_binaries(struct reader *r)
@@ -183,7 +184,7 @@ int wire_place(struct reader *r)
 	if (ret == 0 && w->spaces.place && wire_kernel(r) && !w->info.user_mode)
 		place_kernel(r, &result);
 	if (ret == 0 && w->spaces.place && !place_read(w->spaces.place))
-		r->partial = true; /* it was said */
+		r->partial = true; /* after a warning */
 	for (uint32_t i = 0; i < SURVEY_CPUS; i++)
 		wire_trace_release(&result.traces[i]);
 	hash_release(&result.seen);

@@ -63,14 +63,14 @@ uint32_t wire_space_pid(struct wire_spaces *spaces, uint64_t space, bool user,
 	return process->pid;
 }
 
-/* Another program, under the same value of the register: a process of its own. */
+/* Another program with the same value of the register is a new process. */
 static void begin_anew(struct wire_spaces *spaces, struct wire_process *process)
 {
 	hash_release(&process->pages);
 	*process = (struct wire_process){ .pid = ++spaces->nr_pids };
 }
 
-/* Was there other code at this page before? */
+/* Whether the page had other code before. */
 static bool page_changed(struct wire_process *process, const struct code_message *code)
 {
 	size_t len = (size_t)(code->bytes.end - code->bytes.at);
@@ -89,7 +89,7 @@ static bool is_library(const char *path)
 	return so && (so[3] == '\0' || so[3] == '.');
 }
 
-static bool told(struct wire_spaces *spaces, uint32_t pid, const struct event_map *map)
+static bool was_emitted(struct wire_spaces *spaces, uint32_t pid, const struct event_map *map)
 {
 	uint32_t path = str_intern_z(spaces->strings, map->path);
 	uint32_t *slot = hash_at(&spaces->maps, (struct hash_key){ (uint64_t)pid << 32 | path,
@@ -109,7 +109,7 @@ static void name_process(struct wire_spaces *spaces, struct wire_process *proces
 		return;
 	if (process->program) {
 		begin_anew(spaces, process);
-		told(spaces, process->pid, map);
+		was_emitted(spaces, process->pid, map);
 	}
 	process->program = program;
 	add_comm(spaces, process->pid, text_last_part(map->path), out);
@@ -129,7 +129,7 @@ void wire_space_code(struct wire_spaces *spaces, const struct code_message *code
 	}
 	found = spaces->place && place_code(spaces->place, code->address, code->bytes.at,
 					    (size_t)(code->bytes.end - code->bytes.at), &map);
-	if (!found || told(spaces, user ? process->pid : 0, &map))
+	if (!found || was_emitted(spaces, user ? process->pid : 0, &map))
 		return;
 	if (user && !is_library(map.path))
 		name_process(spaces, process, &map, out);

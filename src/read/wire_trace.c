@@ -20,7 +20,6 @@ void wire_trace_release(struct wire_trace *trace)
 	memset(trace, 0, sizeof(*trace));
 }
 
-/* Forgets all blocks. */
 static void forget_blocks(struct wire_trace *trace)
 {
 	trace->nr = 0;
@@ -29,7 +28,7 @@ static void forget_blocks(struct wire_trace *trace)
 	trace->defined = 0;
 }
 
-/* Forgets all blocks and what was said of the next step. */
+/* Forgets everything that later codes depend on. */
 static void forget(struct wire_trace *trace)
 {
 	forget_blocks(trace);
@@ -172,7 +171,7 @@ static enum branch_kind kind_of(const struct wire_trace_block *block)
 	}
 }
 
-/* The branch at the end of a block was taken, and the trap came before what it led to. */
+/* Emits the branch at the end of a block, if the trap interrupted its target before it ran. */
 static bool branch_before_trap(struct wire_trace *trace, const struct wire_trace_block *cur,
 			       uint64_t shift, struct event *ev)
 {
@@ -190,7 +189,7 @@ static bool branch_before_trap(struct wire_trace *trace, const struct wire_trace
 	return true;
 }
 
-/* A step with something special to it. */
+/* A step with a trap, or from a block that ended early. */
 static bool odd_step(struct wire_trace *trace, struct wire_trace_block *to, uint64_t shift,
 		     struct event *ev)
 {
@@ -239,7 +238,7 @@ static bool plain_step(struct wire_trace *trace, struct wire_trace_block *to, ui
 	return true;
 }
 
-/* Leaves the block at hand. True: *ev is filled. shift: of the block at hand. */
+/* Leaves the current block, whose shift is given. True: *ev is filled. */
 static bool take(struct wire_trace *trace, struct wire_trace_block *to, uint64_t shift,
 		 struct event *ev)
 {
@@ -277,12 +276,12 @@ static bool begin(struct wire_trace *trace, struct wire_trace_block *to, struct 
 	trace->pending = 0;
 	fill(trace, ev, BRANCH_BEGIN, 0, to->wire.start + trace->shift);
 	ev->branch.sp = trace->sp;
-	/* The first instructions were not traced; they are counted with the block. */
+	/* Without those that were not traced but will be counted with the block. */
 	trace->pending = -(uint64_t)trace->skip;
 	return true;
 }
 
-/* GO and NEW: 1: an event, 0: none, -1: damage. */
+/* go and new. 1: *ev is filled; 0: no event; -1: damage. */
 static int go(struct wire_trace *trace, struct wire_trace_block *to, uint64_t shift,
 	      struct event *ev)
 {
@@ -379,7 +378,7 @@ static int end(struct wire_trace *trace, struct event *ev)
 	return 1;
 }
 
-/* A code that is no steps. 1: *ev is filled, 0: it is not, -1: damage. */
+/* Any code but steps. 1: *ev is filled; 0: no event; -1: damage. */
 static int other_code(struct wire_trace *trace, unsigned code, uint64_t *shift, struct event *ev)
 {
 	struct wire_trace_block *block;
@@ -407,7 +406,7 @@ static int other_code(struct wire_trace *trace, unsigned code, uint64_t *shift, 
 	}
 }
 
-/* The next steps from the bytes; false if there are none. */
+/* Loads the bits of the next steps. False: they are cut short. */
 static bool load_steps(struct wire_trace *trace, unsigned nr)
 {
 	size_t len = (nr + 7) / 8;
@@ -436,7 +435,7 @@ static int take_steps(struct wire_trace *trace, struct event *ev)
 		trace->nr_steps--;
 		to = trace->cur ? follow(trace, bit) : NULL;
 		if (!to)
-			return damaged(trace, "a step that leads nowhere");
+			return damaged(trace, "a step leads to no block");
 		if (take(trace, to, trace->shift, ev))
 			return 1;
 	}
@@ -445,7 +444,7 @@ static int take_steps(struct wire_trace *trace, struct event *ev)
 
 int wire_trace_next(struct wire_trace *trace, struct event *ev)
 {
-	uint64_t shift = trace->shift; /* of the block at hand, while the next one's is read */
+	uint64_t shift = trace->shift; /* of the current block; a state may change trace->shift */
 	unsigned code;
 	int ret;
 
@@ -461,20 +460,20 @@ int wire_trace_next(struct wire_trace *trace, struct event *ev)
 		if (trace->nr_words) {
 			trace->nr_words--;
 			if (!load_steps(trace, 64))
-				return damaged(trace, "steps are cut off");
+				return damaged(trace, "the steps are cut short");
 			continue;
 		}
 		if (!get_byte(trace, &code))
 			return 0;
 		if (code > WIRE_TRACE_STEPS && code < WIRE_TRACE_GO) {
 			if (!load_steps(trace, code - WIRE_TRACE_STEPS))
-				return damaged(trace, "steps are cut off");
+				return damaged(trace, "the steps are cut short");
 		} else if (code && code < WIRE_TRACE_STEPS) {
 			trace->nr_words = code;
 		} else {
 			ret = other_code(trace, code, &shift, ev);
 			if (ret < 0)
-				return damaged(trace, "not a trace");
+				return damaged(trace, "cannot read the trace from here");
 			if (code == WIRE_TRACE_GO || code == WIRE_TRACE_NEW)
 				shift = trace->shift;
 			if (ret)
