@@ -37,7 +37,7 @@ struct place {
 	struct binary *binaries;
 	size_t nr;
 	struct pages pages;
-	bool indexed;
+	bool indexed, kernel_indexed;
 	uint64_t *votes;
 	size_t nr_votes, cap_votes;
 	struct arena arena;
@@ -236,8 +236,6 @@ static bool is_known(const struct place *place, size_t nr)
 static void index_binaries(struct place *place)
 {
 	place->indexed = true;
-	if (place->placed)
-		pages_add(&place->kernel_pages, 0, place->kernel);
 	for (size_t i = 0; i < place->nr; i++) {
 		struct binary *binary = &place->binaries[i];
 
@@ -306,6 +304,10 @@ bool place_code(struct place *place, uint64_t address, const uint8_t *bytes, siz
 
 	if (!place->indexed)
 		index_binaries(place);
+	if (place->placed && !place->kernel_indexed) {
+		place->kernel_indexed = true;
+		pages_add(&place->kernel_pages, 0, place->kernel);
+	}
 	if (pages_find(&place->pages, bytes, len, &home)) {
 		fill_map(&place->binaries[home.binary], &home, address, map);
 		return true;

@@ -216,6 +216,7 @@ static void finish(struct reader *r)
 	struct wire_reader *w = r->priv;
 
 	w->finished = true;
+	wire_place_end(r);
 	order_finish(&w->order);
 	wire_merge_until(&w->traces, UINT64_MAX);
 	if (!w->ended)
@@ -254,6 +255,7 @@ static void take_chunk(struct reader *r)
 		finish(r);
 		return;
 	}
+	wire_place_chunk(r, &chunk);
 	message = rest = (struct pb){ chunk.data, chunk.data + chunk.len };
 	while ((ret = pb_next(&message, &field)) > 0) {
 		take_field(r, &chunk, &facts, &field);
@@ -377,6 +379,10 @@ static bool emit_preamble(struct reader *r, struct event *ev)
 		case 5:
 			if (w->info.user_mode)
 				break;
+			if (wire_placing(w)) { /* the map can come later: it holds from the start */
+				w->preamble = 5;
+				return false;
+			}
 			emit_kernel(r, ev);
 			return true;
 		case 6:
@@ -621,6 +627,8 @@ static int wire_reader_next(struct reader *r, struct event *ev)
 		} else if (!next_branch(r, ev)) {
 			if (w->finished)
 				return 0;
+			if (!wire_ready(r->in))
+				return READER_AGAIN;
 			take_chunk(r);
 		}
 		if (w->waiting && !w->before.nr) {
@@ -636,6 +644,7 @@ static void wire_reader_close(struct reader *r)
 {
 	struct wire_reader *w = r->priv;
 
+	wire_place_release(w);
 	order_release(&w->order);
 	wire_spaces_release(&w->spaces);
 	if (w->spaces.place)
@@ -652,6 +661,7 @@ const struct reader_ops read_wire = {
 	.name = "kscope",
 	.about = "recordings of kscope's own QEMU plugin",
 	.probe = wire_reader_probe,
+	.live = true,
 	.priv_size = sizeof(struct wire_reader),
 	.open = wire_reader_open,
 	.next = wire_reader_next,

@@ -27,8 +27,11 @@ bool wire_head(const uint8_t *data, size_t have, size_t *head, size_t *len)
 int wire_peek(struct in *in, struct wire_chunk *chunk)
 {
 	size_t have;
-	const uint8_t *data = in_peek(in, HEAD, &have);
+	const uint8_t *data = in_peek(in, 1, &have);
 
+	/* A whole chunk may be shorter than the longest head, and more may not come for a while. */
+	if (!wire_head(data, have, &chunk->head, &chunk->len))
+		data = in_peek(in, HEAD, &have);
 	if (!have)
 		return 0;
 	chunk->offset = in_offset(in);
@@ -40,6 +43,17 @@ int wire_peek(struct in *in, struct wire_chunk *chunk)
 		chunk->len = have - chunk->head;
 	chunk->data = data + chunk->head;
 	return 1;
+}
+
+bool wire_ready(struct in *in)
+{
+	bool decided = in_ready(in, HEAD);
+	size_t have, head, len;
+	const uint8_t *data = in_peek(in, 0, &have);
+
+	if (wire_head(data, have, &head, &len))
+		return in_ready(in, head + len);
+	return decided && in_ready(in, WINDOW);
 }
 
 void wire_resync(struct in *in)

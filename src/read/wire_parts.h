@@ -6,7 +6,7 @@
  *	wire		the reader: turns records into events, in order of time
  *	wire_chunk	finds the start and the end of chunks
  *	wire_message	decodes messages
- *	wire_place	finds the address of the kernel, before the first sample
+ *	wire_place	finds the address of the kernel, before the first sample or on the way
  *	wire_space	makes processes of address spaces
  *	wire_trace	decodes the trace of one cpu
  *	wire_merge	merges the traces of several cpus, in order of time
@@ -124,7 +124,8 @@ struct wire_reader {
 	size_t modules_emitted;
 	bool ended, finished, idle_emitted;
 	char nrcpus[21];
-	const char **elfs; /* borrowed strings */
+	const char **elfs;	    /* borrowed strings */
+	struct wire_survey *survey; /* of a stream: what its chunks told so far; NULL: settled */
 	uint64_t slide, anchor_addr;
 	const char *anchor;
 	uint64_t regs[WIRE_REGISTERS_MAX];
@@ -145,11 +146,21 @@ struct wire_chunk {
 bool wire_head(const uint8_t *data, size_t have, size_t *head, size_t *len);
 /* 1: a chunk, valid until the caller skips it; 0: end of the input; -1: damage. */
 int wire_peek(struct in *in, struct wire_chunk *chunk);
+/* Whether wire_peek() and wire_resync() can go on without waiting for the writer of a pipe. */
+bool wire_ready(struct in *in);
 /* Skips to the next head of a chunk, or to the end. */
 void wire_resync(struct in *in);
 
-/* wire_place.c: sets spaces.place, spaces.mask, slide and anchor. */
+/*
+ * wire_place.c: sets spaces.place, spaces.mask, slide and anchor. A file is searched before the first
+ * event. A stream cannot be: its chunks are searched on the way, and the kernel's map is emitted when
+ * its place is known.
+ */
 int wire_place(struct reader *r);
+void wire_place_chunk(struct reader *r, const struct wire_chunk *chunk);
+void wire_place_end(struct reader *r);
+bool wire_placing(const struct wire_reader *w); /* the kernel's place is not known yet */
+void wire_place_release(struct wire_reader *w);
 const char *wire_kernel(const struct reader *r); /* the path, or NULL */
 
 #endif

@@ -13,17 +13,21 @@
 
 #define MAX_VOTES 20000
 #define SURVEY_CPUS 16
+#define FIRST_TRY 16			 /* votes */
+#define ENOUGH_USER 64			 /* samples of programs */
 #define VOTE_BYTES ((uint64_t)256 << 20) /* of a recording of samples to read */
 #define TRACE_BYTES ((uint64_t)32 << 20) /* of a trace to read */
 
-struct survey {
+struct wire_survey {
 	struct place *place;
 	struct hash seen;	  /* addresses that have voted */
 	uint64_t odd[2], even[2]; /* samples with bit 12 of CR3 set and clear, by [user] */
 	struct wire_trace traces[SURVEY_CPUS];
+	size_t next_try; /* on the way: votes that are enough to count them again */
+	bool found;	 /* likewise: the kernel's slide */
 };
 
-static void count_address(struct survey *survey, uint64_t pc, uint64_t space, bool user)
+static void count_address(struct wire_survey *survey, uint64_t pc, uint64_t space, bool user)
 {
 	uint32_t *slot;
 
@@ -39,7 +43,7 @@ static void count_address(struct survey *survey, uint64_t pc, uint64_t space, bo
 	*slot = 1;
 }
 
-static void survey_trace(struct survey *survey, uint64_t cpu, struct pb bytes, uint64_t time)
+static void survey_trace(struct wire_survey *survey, uint64_t cpu, struct pb bytes, uint64_t time)
 {
 	struct event ev = { 0 };
 	struct wire_trace *trace;
@@ -55,7 +59,7 @@ static void survey_trace(struct survey *survey, uint64_t cpu, struct pb bytes, u
 	}
 }
 
-static void survey_chunk(struct survey *survey, const struct wire_chunk *chunk)
+static void survey_chunk(struct wire_survey *survey, const struct wire_chunk *chunk)
 {
 	struct pb message = { chunk->data, chunk->data + chunk->len };
 	uint64_t cpu = UINT64_MAX, time = NO_TIME;
@@ -78,7 +82,7 @@ static void survey_chunk(struct survey *survey, const struct wire_chunk *chunk)
 	survey_trace(survey, cpu, trace, time);
 }
 
-static int survey(struct reader *r, struct survey *result)
+static int survey_file(struct reader *r, struct wire_survey *survey)
 {
 	struct wire_reader *w = r->priv;
 	struct wire_chunk chunk;
@@ -92,7 +96,7 @@ static int survey(struct reader *r, struct survey *result)
 	while (in_offset(&in) < (w->info.trace ? TRACE_BYTES : VOTE_BYTES) &&
 	       (ret = wire_peek(&in, &chunk)) != 0) {
 		if (ret > 0) {
-			survey_chunk(result, &chunk);
+			survey_chunk(survey, &chunk);
 			in_skip(&in, chunk.head + chunk.len);
 		} else {
 			wire_resync(&in);
@@ -106,7 +110,7 @@ static int survey(struct reader *r, struct survey *result)
  * The bits of the register that identify an address space. With page table isolation, Linux has two
  * adjacent tables per process: bit 12 of CR3 is set in user mode and clear in the kernel.
  */
-static uint64_t space_mask(const struct info_message *info, const struct survey *survey)
+static uint64_t space_mask(const struct info_message *info, const struct wire_survey *survey)
 {
 	const char *arch = info->arch ? info->arch : "";
 	bool isolated = survey->odd[true] && !survey->even[true] &&
@@ -127,28 +131,40 @@ static uint64_t space_mask(const struct info_message *info, const struct survey 
 	return UINT64_MAX;
 }
 
-static void place_kernel(struct reader *r, const struct survey *survey)
+static bool has_kernel(const struct reader *r)
+{
+	const struct wire_reader *w = r->priv;
+
+	return w->spaces.place && wire_kernel(r) && !w->info.user_mode &&
+	       place_has_kernel(w->spaces.place);
+}
+
+static void set_slide(struct reader *r, uint64_t slide)
 {
 	struct wire_reader *w = r->priv;
-	uint64_t hits, votes;
 
-	if (!place_has_kernel(w->spaces.place))
+	if (!slide || !place_anchor(w->spaces.place, &w->anchor, &w->anchor_addr))
+		return;
+	w->slide = slide;
+	log_note("the kernel ran 0x%" PRIx64 " above the address it was linked for", slide);
+}
+
+/* Decides by all votes there are. */
+static void place_kernel(struct reader *r, const struct wire_survey *survey)
+{
+	struct wire_reader *w = r->priv;
+	uint64_t slide = 0, hits, votes;
+
+	if (!has_kernel(r))
 		return;
 	if (r->options->slide_given)
-		w->slide = r->options->slide;
-	else if (!place_slide(w->spaces.place, &w->slide, &hits, &votes)) {
-		w->slide = 0;
-		if (survey->seen.nr >= 100)
-			log_warn("%s: cannot find the address that %s ran at: only %" PRIu64
-				 " of %" PRIu64 " addresses match the start of a function; is it "
-				 "the kernel that was recorded? If so, use --slide",
-				 r->in->path, wire_kernel(r), hits, votes);
-	}
-	if (!w->slide)
-		return;
-	if (!place_anchor(w->spaces.place, &w->anchor, &w->anchor_addr))
-		return;
-	log_note("the kernel ran 0x%" PRIx64 " above the address it was linked for", w->slide);
+		slide = r->options->slide;
+	else if (!place_slide(w->spaces.place, &slide, &hits, &votes) && survey->seen.nr >= 100)
+		log_warn("%s: cannot find the address that %s ran at: only %" PRIu64 " of %" PRIu64
+			 " addresses match the start of a function; is it the kernel that was "
+			 "recorded? If so, use --slide",
+			 r->in->path, wire_kernel(r), hits, votes);
+	set_slide(r, slide);
 }
 
 static void find_binaries(struct reader *r)
@@ -168,25 +184,101 @@ static void find_binaries(struct reader *r)
 	w->elfs = elfs;
 }
 
+static struct wire_survey *survey_new(struct place *place)
+{
+	struct wire_survey *survey = xcalloc(1, sizeof(*survey));
+
+	survey->place = place;
+	survey->next_try = FIRST_TRY;
+	for (uint32_t i = 0; i < SURVEY_CPUS; i++)
+		wire_trace_init(&survey->traces[i], i);
+	return survey;
+}
+
+void wire_place_release(struct wire_reader *w)
+{
+	if (!w->survey)
+		return;
+	for (uint32_t i = 0; i < SURVEY_CPUS; i++)
+		wire_trace_release(&w->survey->traces[i]);
+	hash_release(&w->survey->seen);
+	free(w->survey);
+	w->survey = NULL;
+}
+
 int wire_place(struct reader *r)
 {
 	struct wire_reader *w = r->priv;
-	struct survey result = { 0 };
 	int ret = 0;
 
 	find_binaries(r);
-	result.place = w->spaces.place;
-	for (uint32_t i = 0; i < SURVEY_CPUS; i++)
-		wire_trace_init(&result.traces[i], i);
-	if (!w->info.user_mode)
-		ret = survey(r, &result);
-	w->spaces.mask = space_mask(&w->info, &result);
-	if (ret == 0 && w->spaces.place && wire_kernel(r) && !w->info.user_mode)
-		place_kernel(r, &result);
+	w->survey = survey_new(w->spaces.place);
+	w->spaces.mask = space_mask(&w->info, w->survey);
+	if (w->info.user_mode) {
+		wire_place_release(w);
+	} else if (!in_streams(r->in)) {
+		ret = survey_file(r, w->survey);
+		wire_place_end(r);
+	} else if (!has_kernel(r) || r->options->slide_given) {
+		place_kernel(r, w->survey);
+		w->survey->found = true;
+	}
 	if (ret == 0 && w->spaces.place && !place_read(w->spaces.place))
 		r->partial = true; /* after a warning */
-	for (uint32_t i = 0; i < SURVEY_CPUS; i++)
-		wire_trace_release(&result.traces[i]);
-	hash_release(&result.seen);
 	return ret;
+}
+
+void wire_place_end(struct reader *r)
+{
+	struct wire_reader *w = r->priv;
+
+	if (!w->survey)
+		return;
+	w->spaces.mask = space_mask(&w->info, w->survey);
+	if (!w->survey->found)
+		place_kernel(r, w->survey);
+	wire_place_release(w);
+}
+
+bool wire_placing(const struct wire_reader *w)
+{
+	return w->survey && !w->survey->found;
+}
+
+/* Whether the votes so far agree; they are counted again only when there are clearly more. */
+static bool kernel_found(struct reader *r, struct wire_survey *survey)
+{
+	struct wire_reader *w = r->priv;
+	uint64_t slide;
+
+	if (survey->found || survey->seen.nr < survey->next_try)
+		return survey->found;
+	survey->next_try = survey->seen.nr + FIRST_TRY + survey->seen.nr / 8;
+	survey->found = place_slide(w->spaces.place, &slide, NULL, NULL);
+	if (survey->found)
+		set_slide(r, slide);
+	return survey->found;
+}
+
+/* Only x86-64 has to see programs, to know whether they have page tables of their own. */
+static bool mask_found(const struct wire_reader *w, const struct wire_survey *survey)
+{
+	return !w->info.arch || strcmp(w->info.arch, "x86_64") != 0 ||
+	       survey->odd[true] + survey->even[true] >= ENOUGH_USER;
+}
+
+void wire_place_chunk(struct reader *r, const struct wire_chunk *chunk)
+{
+	struct wire_reader *w = r->priv;
+	struct wire_survey *survey = w->survey;
+	bool found;
+
+	if (!survey)
+		return;
+	survey_chunk(survey, chunk);
+	w->spaces.mask = space_mask(&w->info, survey);
+	found = kernel_found(r, survey);
+	if ((found && mask_found(w, survey)) || survey->seen.nr >= MAX_VOTES ||
+	    chunk->offset >= (w->info.trace ? TRACE_BYTES : VOTE_BYTES))
+		wire_place_end(r);
 }
