@@ -29,6 +29,16 @@ struct out {
 /* need_seek: out_patch() will be called. */
 int out_open(struct out *out, const char *path, bool need_seek, struct err *err);
 void out_write(struct out *out, const void *data, size_t len);
+void out_flush(struct out *out);
+/* The next `len` bytes of the output, OUT_ROOM at most, to be filled in before the next call. */
+#define OUT_ROOM ((size_t)256 << 10)
+static inline uint8_t *out_room(struct out *out, size_t len)
+{
+	if (len > OUT_ROOM - out->len)
+		out_flush(out);
+	out->len += len;
+	return out->data + out->len - len;
+}
 void out_puts(struct out *out, const char *s);
 uint64_t out_offset(const struct out *out);
 /* Overwrites bytes written before. */
