@@ -2,18 +2,19 @@
 /*
  * kpdata: what the profiler of Akaros wrote, all three layouts of it (kpdata_record.h).
  *
- * Version: the file does not say. Every trace votes for the layouts that its size fits, and the
- * most votes win. User traces of v2 and v3 are alike, and are read alike.
+ * Version: the file does not say. Traces vote for the layouts that their size fits, and the most
+ * votes win: those at the start of the file, or all if something in the rest does not fit then. User
+ * traces of v2 and v3 are alike, and are read alike.
  *
  * Leaf: old kernels stored the first address twice. That is a property of the kernel, so it is
  * decided for the file: all traces of two addresses or more have it, or none (some room is left for
  * damage). Two equal addresses in another file are left alone.
  *
  * Order: traces were flushed in blocks, one CPU at a time, while map and process records went
- * straight out. So the file is a sequence of runs, each in the order of time. open() walks the file
- * twice, for the version and for the runs, and keeps 32 bytes for each; next() merges those runs
- * that overlap at this time, through windows that share one budget. A file with more runs than any
- * recording has keeps the rest of it in its own order, and that is said.
+ * straight out. So the file is a sequence of runs, each in the order of time. open() walks through
+ * the file and keeps 32 bytes for each run; next() merges those runs that overlap at this time,
+ * through windows that share one budget. A file with more runs than any recording has keeps the rest
+ * of it in its own order, and that is said.
  *
  * Processes: a record has a pid and no thread. Kernel traces of v1 and v2 have no pid, and neither
  * have the kernel's own tasks in v3: they belong to pid 0, which no process of that kernel has,
@@ -44,23 +45,32 @@
 
 #define MAX_RUNS ((size_t)1 << 20)   /* blocks have 16 KiB at least: 16 GiB of them */
 #define MAX_ACTIVE ((size_t)1 << 16) /* a recording has about as many as the machine has CPUs */
-#define WINDOW ((size_t)16 << 10)    /* of an active run */
+#define WINDOW ((size_t)64 << 10)    /* of an active run: a block of the default size */
 #define MIN_WINDOW ((size_t)512)
-#define WINDOWS ((size_t)16 << 20) /* of all of them; more than that and they are smaller */
-#define MAX_SOURCES 63		   /* the next one stands for all that follow */
+#define WINDOWS ((size_t)16 << 20)	/* of all of them; more than that and they are smaller */
+#define FIRST_LOOK ((uint64_t)64 << 10) /* bytes that suggest the version */
+#define MAX_SOURCES 63			/* the next one stands for all that follow */
 
 struct run {
-	uint64_t offset, end;
+	uint64_t offset;
+	uint64_t end : 63, damaged : 1;
 	uint64_t first, last; /* times; last is not needed once the runs are known */
 };
 
 struct active {
-	uint64_t time; /* of what the step is at */
-	uint64_t offset, end;
+	uint64_t end;
+	bool damaged;
 	struct kp_step step;
-	uint8_t *window; /* bytes from window_offset */
-	uint64_t window_offset;
-	size_t len, cap;
+	struct kp_bytes bytes; /* its window is `buffer` */
+	struct reader *reader;
+	uint8_t *buffer;
+	size_t cap;
+};
+
+/* Where an active run is, in the order of the merge. */
+struct place {
+	uint64_t time, offset;
+	struct active *run;
 };
 
 struct kp_source {
@@ -88,13 +98,13 @@ struct kpdata {
 	struct run *runs; /* by first time; from next_run on they were not active yet */
 	size_t nr_runs, cap_runs, next_run;
 	bool too_many;
-	struct active **heap; /* the earliest is [0] */
+	struct place *heap; /* of active runs; the earliest is [0] */
 	size_t nr_active, cap_active;
-	struct in seeker; /* fills the windows */
 
 	struct process *processes; /* [0] is none */
 	size_t nr_processes, cap_processes;
 	struct hash by_pid, by_path;
+	uint64_t mapped_pid; /* the last one that was found to have maps; UINT64_MAX: none */
 
 	unsigned told; /* events of the preamble */
 	bool second;   /* of the two events of the record at hand */
@@ -138,10 +148,8 @@ static int kpdata_probe(const uint8_t *head, size_t len)
 
 /* ---- the first walk: which version ---- */
 
-static const uint8_t *peek_in(void *ctx, uint64_t offset, size_t want, size_t *have)
+static const uint8_t *peek_input(struct reader *r, uint64_t offset, size_t want, size_t *have)
 {
-	struct reader *r = ctx;
-
 	if (in_seek(r->in, offset, &r->err) < 0) {
 		*have = 0;
 		return NULL;
@@ -149,15 +157,24 @@ static const uint8_t *peek_in(void *ctx, uint64_t offset, size_t want, size_t *h
 	return in_peek(r->in, want, have);
 }
 
-static enum kp_version vote(struct reader *r)
+static const uint8_t *peek_walk(struct kp_bytes *bytes, uint64_t offset, size_t want, size_t *have)
 {
-	struct kp_bytes bytes = { peek_in, r };
+	bytes->window = peek_input(bytes->ctx, offset, want, have);
+	bytes->window_offset = offset;
+	bytes->window_len = *have;
+	return bytes->window;
+}
+
+/* By the records that start in the first `end` bytes. */
+static enum kp_version vote(struct reader *r, uint64_t end)
+{
+	struct kp_bytes bytes = { .peek = peek_walk, .ctx = r };
 	uint64_t votes[KP_VERSIONS] = { 0 };
 	enum kp_version best = KP_V3;
-	struct kp_step step;
+	struct kp_step step = { 0 };
 
-	for (uint64_t offset = 0;; offset += step.bytes) {
-		kp_step(&bytes, offset, KP_ANY, &step);
+	for (uint64_t offset = 0; offset < end; offset += step.bytes) {
+		kp_step(&bytes, offset, KP_ANY, false, &step);
 		if (step.what == KP_END)
 			break;
 		for (unsigned v = KP_V1; step.what == KP_GOOD && v < KP_VERSIONS; v++)
@@ -267,38 +284,35 @@ static void note_source(struct reader *r, uint64_t info)
 	source->weight = 1;
 }
 
-struct leaf_votes {
-	uint64_t twice, once;
+struct walk {
+	uint64_t records, damages;
+	uint64_t leaf_twice, leaf_once;
 };
 
-static void note_trace(struct reader *r, const struct kp_record *record, const uint8_t *data,
-		       struct leaf_votes *leaf)
+static void note_trace(struct reader *r, const struct kp_record *record, const uint8_t *pcs,
+		       struct walk *walk)
 {
 	struct kpdata *p = r->priv;
-	const uint8_t *pcs = data + record->content;
 
 	note_source(r, record->info);
-	if (record->type == KP_KERNEL) {
-		p->has_kernel = true;
-		p->has_kernel_task |= record->pid == KP_NO_PID;
-	}
+	p->has_kernel |= record->type == KP_KERNEL;
+	p->has_kernel_task |= (record->type == KP_KERNEL) & (record->pid == KP_NO_PID);
 	if (record->nr < 2)
 		return;
-	if (memcmp(pcs, pcs + 8, 8))
-		leaf->once++;
+	if (kp_u64(pcs) != kp_u64(pcs + 8))
+		walk->leaf_once++;
 	else
-		leaf->twice++;
+		walk->leaf_twice++;
 }
 
-static void note_run(struct kpdata *p, uint64_t offset, uint64_t time, bool *untimed)
+static void note_run(struct kpdata *p, uint64_t offset, uint64_t time, bool first)
 {
 	struct run *run = &p->runs[p->nr_runs - 1];
 
-	if (*untimed || time >= run->last || p->nr_runs == MAX_RUNS) {
-		if (*untimed)
-			run->first = time;
-		p->too_many |= !*untimed && time < run->last;
-		*untimed = false;
+	if (first)
+		run->first = time;
+	if (first || time >= run->last || p->nr_runs == MAX_RUNS) {
+		p->too_many |= !first && time < run->last;
 		run->last = time;
 		return;
 	}
@@ -307,34 +321,61 @@ static void note_run(struct kpdata *p, uint64_t offset, uint64_t time, bool *unt
 	p->runs[p->nr_runs++] = (struct run){ .offset = offset, .first = time, .last = time };
 }
 
-/* Returns the number of records. */
-static uint64_t find_runs(struct reader *r)
+static void start_walk(struct kpdata *p, struct walk *walk)
+{
+	memset(walk, 0, sizeof(*walk));
+	memset(p->sources, 0, sizeof(p->sources));
+	p->nr_sources = p->last_source = p->nr_opaque = 0;
+	p->has_kernel = p->has_kernel_task = p->too_many = false;
+	GROW(p->runs, 1, p->cap_runs);
+	p->runs[0] = (struct run){ 0 };
+	p->nr_runs = 1;
+}
+
+static void find_runs(struct reader *r, struct walk *walk)
 {
 	struct kpdata *p = r->priv;
-	struct kp_bytes bytes = { peek_in, r };
-	struct leaf_votes leaf = { 0, 0 };
-	struct kp_step step;
-	uint64_t offset, records = 0;
-	bool untimed = true;
+	struct kp_bytes bytes = { .peek = peek_walk, .ctx = r };
+	struct kp_step step = { 0 };
+	uint64_t offset;
 	size_t have;
 
-	GROW(p->runs, 1, p->cap_runs);
-	p->runs[p->nr_runs++] = (struct run){ .offset = 0 };
+	start_walk(p, walk);
 	for (offset = 0;; offset += step.bytes) {
-		kp_step(&bytes, offset, p->version, &step);
+		const struct kp_record *record = &step.record;
+
+		kp_step(&bytes, offset, p->version, false, &step);
 		if (step.what == KP_END)
 			break;
-		if (step.what != KP_GOOD)
+		if (step.what != KP_GOOD) {
+			walk->damages++;
+			p->runs[p->nr_runs - 1].damaged = true;
 			continue;
-		records++;
-		note_run(p, offset, step.record.time, &untimed);
-		if (step.record.type == KP_KERNEL || step.record.type == KP_USER)
-			note_trace(r, &step.record, peek_in(r, offset, step.record.size, &have),
-				   &leaf);
+		}
+		note_run(p, offset, record->time, !walk->records++);
+		if (record->type == KP_KERNEL || record->type == KP_USER)
+			note_trace(r, record,
+				   kp_peek(&bytes, offset, record->size, &have) + record->content,
+				   walk);
 	}
 	p->runs[p->nr_runs - 1].end = offset;
-	p->leaf_twice = leaf.twice && leaf.once <= leaf.twice / 16;
-	return records;
+	p->leaf_twice = walk->leaf_twice && walk->leaf_once <= walk->leaf_twice / 16;
+}
+
+/* The start of the file tells the version, unless something in the rest does not fit. */
+static uint64_t look_through(struct reader *r)
+{
+	struct kpdata *p = r->priv;
+	enum kp_version guess = vote(r, FIRST_LOOK);
+	struct walk walk;
+
+	p->version = guess;
+	find_runs(r, &walk);
+	if (walk.damages)
+		p->version = vote(r, UINT64_MAX);
+	if (p->version != guess)
+		find_runs(r, &walk);
+	return walk.records;
 }
 
 static int by_first_time(const void *va, const void *vb)
@@ -351,16 +392,15 @@ static int kpdata_open(struct reader *r)
 	struct kpdata *p = r->priv;
 	uint64_t length, records;
 
-	p->seeker.fd = -1;
+	p->mapped_pid = UINT64_MAX;
 	GROW(p->processes, 1, p->cap_processes);
 	memset(&p->processes[p->nr_processes++], 0, sizeof(*p->processes));
 	if (reader_needs_pids(r) < 0)
 		return -1;
 	if (in_length(r->in, &length, &r->err) < 0)
 		return -1;
-	p->version = vote(r);
-	records = find_runs(r);
-	if (r->err.code || in_clone(&p->seeker, r->in, WINDOW, &r->err) < 0)
+	records = look_through(r);
+	if (r->err.code)
 		return -1;
 	if (!records)
 		return err_set(&r->err, ERR_INPUT, "%s: no kpdata record in its %" PRIu64 " bytes",
@@ -379,49 +419,37 @@ static int kpdata_open(struct reader *r)
 
 /* ---- the merge ---- */
 
-struct run_bytes {
-	struct reader *r;
-	struct active *active;
-};
-
 /* From the run's window; what is longer than that, straight from the input. */
-static const uint8_t *peek_run(void *ctx, uint64_t offset, size_t want, size_t *have)
+static const uint8_t *peek_run(struct kp_bytes *bytes, uint64_t offset, size_t want, size_t *have)
 {
-	struct run_bytes *bytes = ctx;
-	struct active *a = bytes->active;
-	struct kpdata *p = bytes->r->priv;
-	const uint8_t *data;
+	struct active *a = bytes->ctx;
+	uint64_t left = a->damaged ? UINT64_MAX : a->end > offset ? a->end - offset : 0;
+	size_t len = a->cap;
 
 	if (want > a->cap)
-		return peek_in(bytes->r, offset, want, have);
-	if (offset < a->window_offset || offset + want > a->window_offset + a->len) {
-		if (in_seek(&p->seeker, offset, &bytes->r->err) < 0) {
-			*have = 0;
-			return NULL;
-		}
-		data = in_peek(&p->seeker, a->cap, have);
-		a->len = *have < a->cap ? *have : a->cap;
-		a->window_offset = offset;
-		memcpy(a->window, data, a->len);
-	}
-	*have = a->len - (size_t)(offset - a->window_offset);
-	return a->window + (offset - a->window_offset);
+		return peek_input(a->reader, offset, want, have);
+	if (len > left) /* nothing beyond the run is needed, unless the file has changed */
+		len = left > want ? (size_t)left : want;
+	bytes->window_len = *have = in_copy(a->reader->in, offset, a->buffer, len);
+	bytes->window_offset = offset;
+	return bytes->window = a->buffer;
 }
 
-static bool earlier(const struct active *a, const struct active *b)
+/* Without a branch: which of two runs is the earlier cannot be predicted. */
+static inline bool earlier(const struct place *a, const struct place *b)
 {
-	return a->time != b->time ? a->time < b->time : a->offset < b->offset;
+	return ((__uint128_t)a->time << 64 | a->offset) < ((__uint128_t)b->time << 64 | b->offset);
 }
 
 static void sift_down(struct kpdata *p)
 {
-	struct active *moved = p->heap[0];
+	struct place moved = p->heap[0];
 	size_t i = 0, child;
 
 	while ((child = 2 * i + 1) < p->nr_active) {
-		if (child + 1 < p->nr_active && earlier(p->heap[child + 1], p->heap[child]))
-			child++;
-		if (!earlier(p->heap[child], moved))
+		if (child + 1 < p->nr_active)
+			child += earlier(&p->heap[child + 1], &p->heap[child]);
+		if (!earlier(&p->heap[child], &moved))
 			break;
 		p->heap[i] = p->heap[child];
 		i = child;
@@ -432,26 +460,25 @@ static void sift_down(struct kpdata *p)
 static void sift_up(struct kpdata *p)
 {
 	size_t i = p->nr_active - 1;
-	struct active *moved = p->heap[i];
+	struct place moved = p->heap[i];
 
-	for (; i && earlier(moved, p->heap[(i - 1) / 2]); i = (i - 1) / 2)
+	for (; i && earlier(&moved, &p->heap[(i - 1) / 2]); i = (i - 1) / 2)
 		p->heap[i] = p->heap[(i - 1) / 2];
 	p->heap[i] = moved;
 }
 
 /* Damage has no time of its own: it comes right after what is before it. */
-static void look(struct reader *r, struct active *a)
+static void look(struct reader *r, struct place *place)
 {
 	struct kpdata *p = r->priv;
-	struct run_bytes ctx = { r, a };
-	struct kp_bytes bytes = { peek_run, &ctx };
+	struct active *a = place->run;
 
-	kp_step(&bytes, a->offset, p->version, &a->step);
+	kp_step(&a->bytes, place->offset, p->version, !a->damaged, &a->step);
 	if (a->step.what == KP_GOOD)
-		a->time = a->step.record.time;
+		place->time = a->step.record.time;
 	if (a->step.what != KP_END)
 		return;
-	a->step.bytes = a->end - a->offset;
+	a->step.bytes = a->end - place->offset;
 	a->step.why = "the file became shorter while it was read";
 }
 
@@ -462,19 +489,20 @@ static void activate(struct reader *r, const struct run *run)
 	size_t share = WINDOWS / (p->nr_active + 1);
 
 	a->cap = share > WINDOW ? WINDOW : share < MIN_WINDOW ? MIN_WINDOW : share;
-	a->window = xmalloc(a->cap);
-	a->offset = run->offset;
+	a->buffer = xmalloc(a->cap);
+	a->bytes = (struct kp_bytes){ .peek = peek_run, .ctx = a };
+	a->reader = r;
 	a->end = run->end;
-	a->time = run->first;
-	look(r, a);
+	a->damaged = run->damaged;
 	GROW(p->heap, p->nr_active + 1, p->cap_active);
-	p->heap[p->nr_active++] = a;
+	p->heap[p->nr_active] = (struct place){ run->first, run->offset, a };
+	look(r, &p->heap[p->nr_active++]);
 	sift_up(p);
 }
 
 static void free_active(struct active *a)
 {
-	free(a->window);
+	free(a->buffer);
 	free(a);
 }
 
@@ -482,28 +510,28 @@ static void free_active(struct active *a)
 static void advance(struct reader *r)
 {
 	struct kpdata *p = r->priv;
-	struct active *a = p->heap[0];
+	struct place *first = &p->heap[0];
 
-	a->offset += a->step.bytes;
-	r->in->taken += a->step.bytes;
-	if (a->offset < a->end) {
-		look(r, a);
+	first->offset += first->run->step.bytes;
+	r->in->taken += first->run->step.bytes;
+	if (first->offset < first->run->end) {
+		look(r, first);
 	} else {
-		free_active(a);
+		free_active(first->run);
 		p->heap[0] = p->heap[--p->nr_active];
 	}
 	if (p->nr_active)
 		sift_down(p);
 }
 
-static struct active *earliest(struct reader *r)
+static struct place *earliest(struct reader *r)
 {
 	struct kpdata *p = r->priv;
 
 	while (p->next_run < p->nr_runs && p->nr_active < MAX_ACTIVE &&
-	       (!p->nr_active || p->runs[p->next_run].first <= p->heap[0]->time))
+	       (!p->nr_active || p->runs[p->next_run].first <= p->heap[0].time))
 		activate(r, &p->runs[p->next_run++]);
-	return p->nr_active ? p->heap[0] : NULL;
+	return p->nr_active ? &p->heap[0] : NULL;
 }
 
 /* ---- events ---- */
@@ -599,12 +627,16 @@ static bool map_event(struct reader *r, const struct kp_record *record, const ch
 
 static void count_bare(struct kpdata *p, const struct kp_record *record)
 {
+	/* Masked, not branched on: whether a trace is the kernel's cannot be predicted. */
+	uint64_t mask = 0 - (uint64_t)(record->type == KP_USER);
 	struct process *process;
 
-	if (record->type == KP_KERNEL)
+	if (!((record->pid ^ p->mapped_pid) & mask))
 		return;
 	process = process_of(p, record->pid);
 	process->bare += !process->main_path;
+	if (process->main_path)
+		p->mapped_pid = process->pid;
 }
 
 static void trace_event(struct reader *r, const struct kp_record *record, const uint8_t *pcs,
@@ -614,6 +646,7 @@ static void trace_event(struct reader *r, const struct kp_record *record, const 
 	const struct kp_source *source = source_of(p, record->info);
 	bool twice = p->leaf_twice && record->nr > 1 && !memcmp(pcs, pcs + 8, 8);
 	uint32_t nr = record->nr - twice;
+	uint64_t *ips;
 
 	ev->cpu = record->cpu;
 	if (!nr) { /* some kernels wrote that: a sample of nowhere */
@@ -623,28 +656,28 @@ static void trace_event(struct reader *r, const struct kp_record *record, const 
 	}
 	count_bare(p, record);
 	GROW(p->ips, nr, p->cap_ips);
+	ips = p->ips;
+	pcs += 8 * twice;
 	for (uint32_t i = 0; i < nr; i++) {
-		uint64_t pc = kp_u64(pcs + 8 * (i + twice));
+		uint64_t pc = kp_u64(pcs + 8 * (size_t)i);
 
-		p->ips[i] = ip_is_marker(pc) ? 0 : pc; /* no code is that high */
+		ips[i] = ip_is_marker(pc) ? 0 : pc; /* no code is that high */
 	}
 	ev->kind = EVENT_SAMPLE;
-	ev->sample = (struct event_sample){
-		.ips = p->ips,
-		.nr = nr,
-		.source = source ? source->event.id : 1,
-		.weight = source ? source->weight : 1,
-		.context = record->type == KP_KERNEL ? IP_KERNEL : IP_USER,
-	};
+	ev->sample.ips = ips;
+	ev->sample.nr = nr;
+	ev->sample.source = source ? source->event.id : 1;
+	ev->sample.weight = source ? source->weight : 1;
+	ev->sample.context = record->type == KP_KERNEL ? IP_KERNEL : IP_USER;
 }
 
-static void record_event(struct reader *r, struct active *a, struct event *ev)
+static void record_event(struct reader *r, struct place *place, struct event *ev)
 {
 	struct kpdata *p = r->priv;
-	const struct kp_record *record = &a->step.record;
-	struct run_bytes ctx = { r, a };
+	const struct kp_record *record = &place->run->step.record;
 	size_t have;
-	const uint8_t *content = peek_run(&ctx, a->offset, record->size, &have) + record->content;
+	const uint8_t *data = kp_peek(&place->run->bytes, place->offset, record->size, &have);
+	const uint8_t *content = data + record->content;
 
 	ev->time = record->time;
 	ev->pid = ev->tid = record->pid == KP_NO_PID ? 0 : record->pid;
@@ -733,28 +766,30 @@ static void say_bare(struct reader *r)
 static int kpdata_next(struct reader *r, struct event *ev)
 {
 	struct kpdata *p = r->priv;
-	struct active *a;
+	struct place *place;
+	const struct kp_step *step;
 
 	if (p->told < UINT32_MAX / 2 && tell(r, ev))
 		return 1;
 	if (p->busy)
 		advance(r);
 	p->busy = false;
-	a = earliest(r);
+	place = earliest(r);
 	if (r->err.code)
 		return -1;
-	if (!a) {
+	if (!place) {
 		say_bare(r);
 		return 0;
 	}
-	if (a->step.what == KP_GOOD) {
-		record_event(r, a, ev);
+	step = &place->run->step;
+	if (step->what == KP_GOOD) {
+		record_event(r, place, ev);
 		return 1;
 	}
 	p->busy = true;
-	ev->time = a->time;
-	return reader_damage(r, ev, a->offset, 1, a->step.bytes, "%s; %" PRIu64 " bytes skipped",
-			     a->step.why, a->step.bytes);
+	ev->time = place->time;
+	return reader_damage(r, ev, place->offset, 1, step->bytes, "%s; %" PRIu64 " bytes skipped",
+			     step->why, step->bytes);
 }
 
 static void kpdata_close(struct reader *r)
@@ -762,14 +797,13 @@ static void kpdata_close(struct reader *r)
 	struct kpdata *p = r->priv;
 
 	for (size_t i = 0; i < p->nr_active; i++)
-		free_active(p->heap[i]);
+		free_active(p->heap[i].run);
 	free(p->heap);
 	free(p->runs);
 	free(p->ips);
 	free(p->processes);
 	hash_release(&p->by_pid);
 	hash_release(&p->by_path);
-	in_close(&p->seeker);
 }
 
 const struct reader_ops read_kpdata = {
