@@ -57,6 +57,9 @@ struct world {
 	struct source *sources; /* [0] none */
 	size_t nr_sources, cap_sources;
 	struct hash source_by_name, source_by_id; /* by id: (input, the reader's id) */
+	struct {
+		uint32_t input, id, handle;
+	} last_source; /* of a sample: most have the same one as the one before */
 
 	struct fact *facts;
 	size_t nr_facts, cap_facts;
