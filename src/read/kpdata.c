@@ -1,32 +1,33 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * kpdata: what the profiler of Akaros wrote, all three layouts of it (kpdata_record.h).
+ * kpdata: reads the output of the Akaros profiler in its three layouts (see kpdata_record.h).
  *
- * Version: the file does not say. Traces vote for the layouts that their size fits, and the most
- * votes win: those at the start of the file, or all if something in the rest does not fit then. User
- * traces of v2 and v3 are alike, and are read alike.
+ * Version: the file does not contain one. Each trace votes for the layouts that match its size, and
+ * the layout with the most votes wins. Normally the traces at the start of the file decide; if a
+ * later record does not match their choice, all traces vote. User traces have the same layout in v2
+ * and v3.
  *
- * Leaf: old kernels stored the first address twice. That is a property of the kernel, so it is
- * decided for the file: all traces of two addresses or more have it, or none (some room is left for
- * damage). Two equal addresses in another file are left alone.
+ * Leaf: old kernels stored the first address twice. This depends on the kernel, so the reader
+ * decides it once per file: either all traces with two or more addresses repeat the leaf, with some
+ * tolerance for damage, or none does. Two equal addresses in any other file are left unchanged.
  *
- * Order: traces were flushed in blocks, one CPU at a time, while map and process records went
- * straight out. So the file is a sequence of runs, each in the order of time. open() walks through
- * the file and keeps 32 bytes for each run; next() merges those runs that overlap at this time,
- * through windows that share one budget. A file with more runs than any recording has keeps the rest
- * of it in its own order, and that is said.
+ * Order: the kernel flushed traces in blocks, one CPU at a time, but wrote map and process records
+ * immediately. The file is therefore a sequence of runs, each sorted by time. open() scans the file
+ * and stores 32 bytes per run; next() merges the runs that overlap in time. Their windows share one
+ * memory budget. If a file has more than MAX_RUNS runs, the rest of it stays in file order and the
+ * reader prints a warning.
  *
- * Processes: a record has a pid and no thread. Kernel traces of v1 and v2 have no pid, and neither
- * have the kernel's own tasks in v3: they belong to pid 0, which no process of that kernel has,
- * named [kernel]. A process that is started maps its binary first and is announced then, so its
- * name does not take away its maps. One that is announced without maps was forked: its record has
- * the path of its parent, and it gets the maps of the last process with that path. A map of another
- * file over the place of the first map of a process is an exec. Of processes that ran before the
- * recording, and of those whose records were dropped, nothing is known but the pid: their samples
- * keep bare addresses, and --elf PID=FILE helps.
+ * Processes: a record has a pid but no thread id. Kernel traces of v1 and v2 have no pid, nor have
+ * those of kernel tasks in v3; they are assigned to pid 0, named [kernel], which no Akaros process
+ * uses. A new process maps its binary before its process record appears, so that record must not
+ * drop the maps. A process record without preceding maps is a fork: it carries the path of the
+ * parent, and the child inherits the maps of the last process with that path. A map of another file
+ * that overlaps the first map of a process is an exec. For processes that started before the
+ * recording, or whose records were dropped, only the pid is known; their samples keep bare addresses
+ * unless the user gives --elf PID=FILE.
  *
- * Paths are of that machine, not of this one: binaries are only looked for where the user says.
- * The profiler was written for x86-64 alone, so that is the architecture.
+ * Paths refer to the recorded machine, so binaries are searched only where the user says. The
+ * profiler supports only x86-64.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -43,31 +44,32 @@
 #include "read/bare.h"
 #include "read/kpdata_record.h"
 
-#define MAX_RUNS ((size_t)1 << 20)   /* blocks have 16 KiB at least: 16 GiB of them */
-#define MAX_ACTIVE ((size_t)1 << 16) /* a recording has about as many as the machine has CPUs */
-#define WINDOW ((size_t)64 << 10)    /* of an active run: a block of the default size */
+#define MAX_RUNS ((size_t)1 << 20)   /* enough for 16 GiB: blocks have at least 16 KiB */
+#define MAX_ACTIVE ((size_t)1 << 16) /* a recording needs about one per CPU */
+#define WINDOW ((size_t)64 << 10)    /* per active run; the default block size */
 #define MIN_WINDOW ((size_t)512)
-#define WINDOWS ((size_t)16 << 20)	/* of all of them; more than that and they are smaller */
-#define FIRST_LOOK ((uint64_t)64 << 10) /* bytes that suggest the version */
-#define MAX_SOURCES 63			/* the next one stands for all that follow */
+#define WINDOWS ((size_t)16 << 20)	/* total budget: with many active runs, windows shrink */
+#define FIRST_LOOK ((uint64_t)64 << 10) /* bytes at the start that decide the version */
+#define PREAMBLE_DONE (UINT32_MAX / 2)
+#define MAX_SOURCES 63 /* one more source stands for all others */
 
 struct run {
 	uint64_t offset;
 	uint64_t end : 63, damaged : 1;
-	uint64_t first, last; /* times; last is not needed once the runs are known */
+	uint64_t first, last; /* times; last is used only while scanning */
 };
 
 struct active {
 	uint64_t end;
 	bool damaged;
 	struct kp_step step;
-	struct kp_bytes bytes; /* its window is `buffer` */
+	struct kp_bytes bytes; /* the window is in `buffer` */
 	struct reader *reader;
 	uint8_t *buffer;
 	size_t cap;
 };
 
-/* Where an active run is, in the order of the merge. */
+/* The position of an active run, ordered by time, then offset. */
 struct place {
 	uint64_t time, offset;
 	struct active *run;
@@ -82,10 +84,10 @@ struct kp_source {
 
 struct process {
 	uint32_t pid;
-	uint32_t path;	    /* handle; 0: not announced */
-	uint32_t main_path; /* handle of the first map; 0: no maps */
+	uint32_t path;	    /* handle; 0: no process record yet */
+	uint32_t main_path; /* handle of the path of the first map; 0: no maps */
 	uint64_t main_addr, main_last;
-	uint64_t bare; /* samples while it had no maps */
+	uint64_t bare; /* number of samples without maps */
 };
 
 struct kpdata {
@@ -95,27 +97,27 @@ struct kpdata {
 	size_t nr_sources, last_source;
 	uint32_t nr_opaque;
 
-	struct run *runs; /* by first time; from next_run on they were not active yet */
+	struct run *runs; /* sorted by first time; those before next_run have been activated */
 	size_t nr_runs, cap_runs, next_run;
 	bool too_many;
-	struct place *heap; /* of active runs; the earliest is [0] */
+	struct place *heap; /* active runs; [0] is the earliest */
 	size_t nr_active, cap_active;
 
-	struct process *processes; /* [0] is none */
+	struct process *processes; /* [0] is unused */
 	size_t nr_processes, cap_processes;
 	struct hash by_pid, by_path;
-	uint64_t mapped_pid; /* the last one that was found to have maps; UINT64_MAX: none */
+	uint64_t mapped_pid; /* the last pid that was found to have maps; UINT64_MAX: none */
 
-	unsigned told; /* events of the preamble */
-	bool second;   /* of the two events of the record at hand */
-	bool busy;     /* the record at heap[0] was handed out */
+	unsigned preamble; /* number of preamble events emitted; PREAMBLE_DONE: all */
+	bool second;	   /* the current record yields a second event */
+	bool busy;	   /* the record at heap[0] has been emitted */
 	uint64_t *ips;
 	size_t cap_ips;
 };
 
-/* ---- how much speaks for this format ---- */
+/* ---- detection ---- */
 
-/* Records in a row, up to 4; a single one counts if the file ends with it or in the next. */
+/* Counts consecutive records, up to 4. A single one counts only if the data ends in the next. */
 static int records_at(const uint8_t *head, size_t len)
 {
 	enum kp_result ret = KP_GOOD;
@@ -134,7 +136,7 @@ static int records_at(const uint8_t *head, size_t len)
 	return nr > 1 || ret == KP_CUT ? nr : 0;
 }
 
-/* A file whose beginning is damaged is still one, if nothing else fits. */
+/* A file with a damaged start is accepted if no other format matches. */
 static int kpdata_probe(const uint8_t *head, size_t len)
 {
 	int nr = records_at(head, len);
@@ -146,7 +148,7 @@ static int kpdata_probe(const uint8_t *head, size_t len)
 	return nr * 20;
 }
 
-/* ---- the first walk: which version ---- */
+/* ---- version ---- */
 
 static const uint8_t *peek_input(struct reader *r, uint64_t offset, size_t want, size_t *have)
 {
@@ -165,7 +167,7 @@ static const uint8_t *peek_walk(struct kp_bytes *bytes, uint64_t offset, size_t 
 	return bytes->window;
 }
 
-/* By the records that start in the first `end` bytes. */
+/* Decides by the records that start in the first `end` bytes. */
 static enum kp_version vote(struct reader *r, uint64_t end)
 {
 	struct kp_bytes bytes = { .peek = peek_walk, .ctx = r };
@@ -187,7 +189,7 @@ static enum kp_version vote(struct reader *r, uint64_t end)
 	return best;
 }
 
-/* ---- the second walk: runs, sources, and whether the leaf is there twice ---- */
+/* ---- scan: runs, sources, repeated leaves ---- */
 
 static void name_opaque(const struct reader *r, struct kp_source *source, uint32_t nth)
 {
@@ -203,7 +205,7 @@ static void name_opaque(const struct reader *r, struct kp_source *source, uint32
 
 static void pmu_source(struct kp_source *source, uint64_t data)
 {
-	/* Intel's fixed counters 0, 1 and 2: what perf calls them. */
+	/* perf's numbers for Intel's fixed counters 0, 1 and 2 */
 	static const uint8_t fixed[] = { 1, 0, 9 };
 	unsigned index = (unsigned)(data & 0xff);
 
@@ -221,9 +223,9 @@ static void pmu_source(struct kp_source *source, uint64_t data)
 }
 
 /*
- * v2 has the domain in the top 4 bits: 1 is the timer with its period in us, 2 the PMU. Later
- * kernels put there whatever the profiling tool gave, mostly a pointer: good only to tell one event
- * from another. v1 has the timer alone and does not tell its period: a sample is a tick.
+ * In v2 the top 4 bits of info are the domain: 1 is the timer, with its period in us, and 2 the PMU.
+ * Later kernels store whatever the profiling tool passed, usually a pointer, which only
+ * distinguishes events. v1 has only the timer, with an unknown period: a sample is a tick.
  */
 static void describe_source(struct reader *r, struct kp_source *source)
 {
@@ -244,7 +246,7 @@ static void describe_source(struct reader *r, struct kp_source *source)
 	} else if (source->info >> 60 == 2 && data < 1 << 17) {
 		pmu_source(source, data);
 	} else if (!source->info) {
-		/* Somebody wrote an address to the file kpdata. */
+		/* A user wrote an address to the kpdata file. */
 		snprintf(source->name, sizeof(source->name), "written");
 		source_from_name(&source->event, source->name);
 	} else {
@@ -362,8 +364,8 @@ static void find_runs(struct reader *r, struct walk *walk)
 	p->leaf_twice = walk->leaf_twice && walk->leaf_once <= walk->leaf_twice / 16;
 }
 
-/* The start of the file tells the version, unless something in the rest does not fit. */
-static uint64_t look_through(struct reader *r)
+/* Returns the number of records. */
+static uint64_t scan(struct reader *r)
 {
 	struct kpdata *p = r->priv;
 	enum kp_version guess = vote(r, FIRST_LOOK);
@@ -399,19 +401,19 @@ static int kpdata_open(struct reader *r)
 		return -1;
 	if (in_length(r->in, &length, &r->err) < 0)
 		return -1;
-	records = look_through(r);
+	records = scan(r);
 	if (r->err.code)
 		return -1;
 	if (!records)
-		return err_set(&r->err, ERR_INPUT, "%s: no kpdata record in its %" PRIu64 " bytes",
+		return err_set(&r->err, ERR_INPUT, "%s: no kpdata record in %" PRIu64 " bytes",
 			       r->in->path, length);
 	if (p->too_many)
 		reader_missing(r,
-			       "%s: less in order than a recording can be: the order of time is "
-			       "restored only in part",
-			       r->in->path);
+			       "%s: more than %zu blocks out of order: samples after byte %" PRIu64
+			       " are not sorted by time",
+			       r->in->path, MAX_RUNS, p->runs[p->nr_runs - 1].offset);
 	qsort(p->runs, p->nr_runs, sizeof(*p->runs), by_first_time);
-	r->in->taken = 0; /* progress is that of the merge */
+	r->in->taken = 0; /* report the progress of the merge */
 	log_note("%s: kpdata v%d, %" PRIu64 " records in %zu runs%s", r->in->path, (int)p->version,
 		 records, p->nr_runs, p->leaf_twice ? ", leaf stored twice" : "");
 	return 0;
@@ -419,7 +421,7 @@ static int kpdata_open(struct reader *r)
 
 /* ---- the merge ---- */
 
-/* From the run's window; what is longer than that, straight from the input. */
+/* Reads from the window of the run, or from the input if `want` exceeds the window. */
 static const uint8_t *peek_run(struct kp_bytes *bytes, uint64_t offset, size_t want, size_t *have)
 {
 	struct active *a = bytes->ctx;
@@ -428,14 +430,14 @@ static const uint8_t *peek_run(struct kp_bytes *bytes, uint64_t offset, size_t w
 
 	if (want > a->cap)
 		return peek_input(a->reader, offset, want, have);
-	if (len > left) /* nothing beyond the run is needed, unless the file has changed */
+	if (len > left) /* read past the run only if the file has changed */
 		len = left > want ? (size_t)left : want;
 	bytes->window_len = *have = in_copy(a->reader->in, offset, a->buffer, len);
 	bytes->window_offset = offset;
 	return bytes->window = a->buffer;
 }
 
-/* Without a branch: which of two runs is the earlier cannot be predicted. */
+/* Compares without a branch, because the result is unpredictable. */
 static inline bool earlier(const struct place *a, const struct place *b)
 {
 	return ((__uint128_t)a->time << 64 | a->offset) < ((__uint128_t)b->time << 64 | b->offset);
@@ -467,8 +469,8 @@ static void sift_up(struct kpdata *p)
 	p->heap[i] = moved;
 }
 
-/* Damage has no time of its own: it comes right after what is before it. */
-static void look(struct reader *r, struct place *place)
+/* Parses the next record of a run. Damage has no time: it keeps that of the record before it. */
+static void parse_next(struct reader *r, struct place *place)
 {
 	struct kpdata *p = r->priv;
 	struct active *a = place->run;
@@ -479,7 +481,7 @@ static void look(struct reader *r, struct place *place)
 	if (a->step.what != KP_END)
 		return;
 	a->step.bytes = a->end - place->offset;
-	a->step.why = "the file became shorter while it was read";
+	a->step.why = "the file was truncated while kscope read it";
 }
 
 static void activate(struct reader *r, const struct run *run)
@@ -496,7 +498,7 @@ static void activate(struct reader *r, const struct run *run)
 	a->damaged = run->damaged;
 	GROW(p->heap, p->nr_active + 1, p->cap_active);
 	p->heap[p->nr_active] = (struct place){ run->first, run->offset, a };
-	look(r, &p->heap[p->nr_active++]);
+	parse_next(r, &p->heap[p->nr_active++]);
 	sift_up(p);
 }
 
@@ -506,7 +508,7 @@ static void free_active(struct active *a)
 	free(a);
 }
 
-/* The earliest run goes on to what follows. */
+/* Moves the earliest run to its next record. */
 static void advance(struct reader *r)
 {
 	struct kpdata *p = r->priv;
@@ -515,7 +517,7 @@ static void advance(struct reader *r)
 	first->offset += first->run->step.bytes;
 	r->in->taken += first->run->step.bytes;
 	if (first->offset < first->run->end) {
-		look(r, first);
+		parse_next(r, first);
 	} else {
 		free_active(first->run);
 		p->heap[0] = p->heap[--p->nr_active];
@@ -548,7 +550,7 @@ static struct process *process_of(struct kpdata *p, uint32_t pid)
 	return &p->processes[*handle];
 }
 
-/* The one to look at for the maps of a child with the same path. */
+/* A child with the same path inherits the maps of this process. */
 static void remember_path(struct kpdata *p, const struct process *process)
 {
 	if (process->path && process->main_path)
@@ -571,7 +573,7 @@ static bool is_fork(struct kpdata *p, struct process *child, struct event *ev)
 	return true;
 }
 
-/* Returns whether there is a second event to come. */
+/* Returns true if the record yields a second event. */
 static bool process_event(struct reader *r, const char *path, struct event *ev)
 {
 	struct kpdata *p = r->priv;
@@ -627,7 +629,7 @@ static bool map_event(struct reader *r, const struct kp_record *record, const ch
 
 static void count_bare(struct kpdata *p, const struct kp_record *record)
 {
-	/* Masked, not branched on: whether a trace is the kernel's cannot be predicted. */
+	/* Masked instead of branched on, because the type is unpredictable. */
 	uint64_t mask = 0 - (uint64_t)(record->type == KP_USER);
 	struct process *process;
 
@@ -649,7 +651,7 @@ static void trace_event(struct reader *r, const struct kp_record *record, const 
 	uint64_t *ips;
 
 	ev->cpu = record->cpu;
-	if (!nr) { /* some kernels wrote that: a sample of nowhere */
+	if (!nr) { /* some kernels wrote traces without addresses */
 		ev->kind = EVENT_LOST;
 		ev->lost = (struct event_lost){ .count = 1, .bytes = record->size };
 		return;
@@ -661,7 +663,7 @@ static void trace_event(struct reader *r, const struct kp_record *record, const 
 	for (uint32_t i = 0; i < nr; i++) {
 		uint64_t pc = kp_u64(pcs + 8 * (size_t)i);
 
-		ips[i] = ip_is_marker(pc) ? 0 : pc; /* no code is that high */
+		ips[i] = ip_is_marker(pc) ? 0 : pc; /* never an address of code */
 	}
 	ev->kind = EVENT_SAMPLE;
 	ev->sample.ips = ips;
@@ -690,7 +692,7 @@ static void record_event(struct reader *r, struct place *place, struct event *ev
 	p->busy = !p->second;
 }
 
-static void tell_elf(struct reader *r, const struct elf_option *elf, bool map, struct event *ev)
+static void elf_event(struct reader *r, const struct elf_option *elf, bool map, struct event *ev)
 {
 	struct process *process = process_of(r->priv, elf->pid);
 
@@ -705,12 +707,12 @@ static void tell_elf(struct reader *r, const struct elf_option *elf, bool map, s
 	ev->map = (struct event_map){ .path = elf->path, .whole = true };
 }
 
-/* Facts that the file leaves to its reader to know. False: all were told. */
-static bool tell(struct reader *r, struct event *ev)
+/* Emits facts that the file does not contain. Returns false after the last one. */
+static bool preamble_event(struct reader *r, struct event *ev)
 {
 	struct kpdata *p = r->priv;
 	const struct options *options = r->options;
-	size_t n = p->told++, elfs = 2 * options->nr_elfs;
+	size_t n = p->preamble++, elfs = 2 * options->nr_elfs;
 
 	if (n < 2) {
 		ev->kind = EVENT_META;
@@ -724,7 +726,7 @@ static bool tell(struct reader *r, struct event *ev)
 		return true;
 	}
 	if ((n -= p->nr_sources) < elfs) {
-		tell_elf(r, &options->elfs[n / 2], n % 2, ev);
+		elf_event(r, &options->elfs[n / 2], n % 2, ev);
 		return true;
 	}
 	if ((n -= elfs) == 0 && p->has_kernel) {
@@ -732,17 +734,17 @@ static bool tell(struct reader *r, struct event *ev)
 		return true;
 	}
 	if (n <= 1 && p->has_kernel_task) {
-		p->told = UINT32_MAX / 2;
+		p->preamble = PREAMBLE_DONE;
 		ev->kind = EVENT_COMM;
 		ev->pid = ev->tid = 0;
 		ev->comm.comm = "[kernel]";
 		return true;
 	}
-	p->told = UINT32_MAX / 2;
+	p->preamble = PREAMBLE_DONE;
 	return false;
 }
 
-static void say_bare(struct reader *r)
+static void warn_of_bare(struct reader *r)
 {
 	struct kpdata *p = r->priv;
 	uint64_t samples = 0;
@@ -756,11 +758,10 @@ static void say_bare(struct reader *r)
 		p->processes[i].bare = 0;
 	}
 	if (nr)
-		log_warn("%s: nothing tells what %" PRIu32 " process%s mapped (pid %" PRIu32
-			 "%s): %" PRIu64 " samples keep bare addresses; --elf %" PRIu32
-			 "=FILE names a binary",
-			 r->in->path, nr, nr == 1 ? "" : "es", pid, nr == 1 ? "" : " the first",
-			 samples, pid);
+		log_warn("%s: no map records for %" PRIu32 " process%s (%spid %" PRIu32
+			 "): %" PRIu64 " sample%s without symbols; use --elf %" PRIu32 "=FILE",
+			 r->in->path, nr, nr == 1 ? "" : "es", nr == 1 ? "" : "first: ", pid,
+			 samples, samples == 1 ? "" : "s", pid);
 }
 
 static int kpdata_next(struct reader *r, struct event *ev)
@@ -769,7 +770,7 @@ static int kpdata_next(struct reader *r, struct event *ev)
 	struct place *place;
 	const struct kp_step *step;
 
-	if (p->told < UINT32_MAX / 2 && tell(r, ev))
+	if (p->preamble < PREAMBLE_DONE && preamble_event(r, ev))
 		return 1;
 	if (p->busy)
 		advance(r);
@@ -778,7 +779,7 @@ static int kpdata_next(struct reader *r, struct event *ev)
 	if (r->err.code)
 		return -1;
 	if (!place) {
-		say_bare(r);
+		warn_of_bare(r);
 		return 0;
 	}
 	step = &place->run->step;
@@ -788,8 +789,8 @@ static int kpdata_next(struct reader *r, struct event *ev)
 	}
 	p->busy = true;
 	ev->time = place->time;
-	return reader_damage(r, ev, place->offset, 1, step->bytes, "%s; %" PRIu64 " bytes skipped",
-			     step->why, step->bytes);
+	return reader_damage(r, ev, place->offset, 1, step->bytes, "%s; skipped %" PRIu64 " byte%s",
+			     step->why, step->bytes, step->bytes == 1 ? "" : "s");
 }
 
 static void kpdata_close(struct reader *r)

@@ -4,13 +4,13 @@
 #define MAX_BODY (24 + 8 * (size_t)UINT16_MAX)
 #define MAP_HEADER 36
 #define PROCESS_HEADER 12
-#define CHAIN 3			  /* records in a row that make a stretch of bytes believable */
-#define SEARCH ((size_t)64 << 10) /* how much damage is looked through at a time */
+#define CHAIN 3			  /* consecutive records needed to resume after damage */
+#define SEARCH ((size_t)64 << 10) /* bytes of damage to search at a time */
 
-/* Of a trace, by version and type. */
+/* Layouts of a trace, by version and type. */
 static const struct layout {
-	uint32_t header; /* its size, before the addresses; n is always its last field */
-	uint32_t no_pid; /* KP_NO_PID: it has none; otherwise 0 */
+	uint32_t header; /* size of what precedes the addresses; its last field is n */
+	uint32_t no_pid; /* KP_NO_PID if there is no pid, otherwise 0 */
 } layouts[KP_VERSIONS][3] = {
 	[KP_V1] = { [KP_KERNEL] = { 12, KP_NO_PID }, [KP_USER] = { 16, 0 } },
 	[KP_V2] = { [KP_KERNEL] = { 20, KP_NO_PID }, [KP_USER] = { 24, 0 } },
@@ -56,8 +56,8 @@ static inline void trace_fields(const uint8_t *body, enum kp_version version,
 }
 
 /*
- * The short way for what nearly all records are: a whole trace of this version, of less than 16 KiB.
- * False: it may still be a record.
+ * A fast path for nearly all records: complete traces of this version, smaller than 16 KiB. Returns
+ * false for anything else, which may still be a valid record.
  */
 static inline bool parse_short_trace(const uint8_t *data, size_t have, enum kp_version version,
 				     struct kp_record *record)
@@ -66,7 +66,7 @@ static inline bool parse_short_trace(const uint8_t *data, size_t have, enum kp_v
 
 	if (have < 3 || (data[0] != KP_KERNEL && data[0] != KP_USER) || data[1] & data[2] & 0x80)
 		return false;
-	second = data[1] >> 7; /* computed with, not branched on: it cannot be predicted */
+	second = data[1] >> 7; /* no branch on the length of the size field: it is unpredictable */
 	size = (data[1] & 0x7f) | (data[2] & 0x7f & (0 - second)) << 7;
 	record->type = (enum kp_type)data[0];
 	record->body = 2 + second;
@@ -96,8 +96,8 @@ static enum kp_result parse_trace(const uint8_t *body, size_t size, enum kp_vers
 		record->votes |= (unsigned)(size > layout->header) << v;
 	}
 	if (!fits)
-		return bad(why, "a trace whose size is not that of its addresses");
-	return version == KP_ANY ? KP_GOOD : bad(why, "a trace that is not of this file's version");
+		return bad(why, "the size of a trace does not match its number of addresses");
+	return version == KP_ANY ? KP_GOOD : bad(why, "a trace of another kpdata version");
 }
 
 static enum kp_result parse_named(const uint8_t *body, size_t size, size_t header,
@@ -106,23 +106,23 @@ static enum kp_result parse_named(const uint8_t *body, size_t size, size_t heade
 	const uint8_t *path = body + header;
 
 	if (*path == '\0' || memchr(path, '\0', size - header) != body + size - 1)
-		return bad(why, "a path that is empty or does not end with its record");
+		return bad(why, "a path is empty or does not end with its record");
 	record->time = kp_u64(body);
 	record->pid = u32(body + header - 4);
 	record->content = record->body + header;
 	if (record->pid == KP_NO_PID)
-		return bad(why, "a map or a name of no process");
+		return bad(why, "a map or process record without a pid");
 	if (record->type == KP_MAP) {
 		record->addr = kp_u64(body + 8);
 		record->len = kp_u64(body + 16);
 		record->offset = kp_u64(body + 24);
-		if (record->len - 1 > UINT64_MAX - record->addr) /* none, or too much */
-			return bad(why, "a map of an impossible length");
+		if (record->len - 1 > UINT64_MAX - record->addr) /* also if len is 0 */
+			return bad(why, "a map has an invalid length");
 	}
 	return KP_GOOD;
 }
 
-/* Bodies: the smallest and the largest. */
+/* Limits of the size of a body. */
 static const struct {
 	size_t least, most;
 } body_size[] = {
@@ -132,7 +132,7 @@ static const struct {
 	[KP_PROCESS] = { PROCESS_HEADER + 2, PROCESS_HEADER + 2 + KP_MAX_PATH },
 };
 
-/* The size of the body; sets record->body to where it starts. */
+/* Reads the size of the body, and sets record->body. */
 static enum kp_result parse_size(const uint8_t *data, size_t have, struct kp_record *record,
 				 size_t *size, const char **why)
 {
@@ -142,15 +142,15 @@ static enum kp_result parse_size(const uint8_t *data, size_t have, struct kp_rec
 	do {
 		if (at == have)
 			return KP_CUT;
-		if (at == 4) /* three times 7 bits are plenty */
-			return bad(why, "a record that is longer than any can be");
+		if (at == 4) /* MAX_BODY fits in 3 x 7 bits */
+			return bad(why, "a record is too long");
 		*size |= (size_t)(data[at] & 0x7f) << 7 * (at - 1);
 	} while (data[at++] & 0x80);
 	record->body = at;
 	if (*size > body_size[record->type].most)
-		return bad(why, "a record that is longer than any can be");
+		return bad(why, "a record is too long");
 	if (*size < body_size[record->type].least)
-		return bad(why, "a record that is shorter than any can be");
+		return bad(why, "a record is too short");
 	return KP_GOOD;
 }
 
@@ -165,7 +165,7 @@ enum kp_result kp_parse(const uint8_t *data, size_t have, enum kp_version versio
 	if (!have)
 		return KP_CUT;
 	if (data[0] < KP_KERNEL || data[0] > KP_PROCESS)
-		return bad(why, "not a record");
+		return bad(why, "unknown record type");
 	record->type = (enum kp_type)data[0];
 	ret = parse_size(data, have, record, &size, why);
 	if (ret != KP_GOOD)
@@ -181,7 +181,7 @@ enum kp_result kp_parse(const uint8_t *data, size_t have, enum kp_version versio
 	return parse_trace(data, size, version, record, why);
 }
 
-/* Parses at offset + at. KP_CUT: the stream ends inside the record; KP_END: it ends before. */
+/* Parses at offset + at. KP_CUT: the stream ends inside the record; KP_END: before it. */
 static enum kp_result parse_any_at(struct kp_bytes *bytes, uint64_t offset, size_t at,
 				   enum kp_version version, struct kp_record *record,
 				   const char **why)
@@ -229,7 +229,7 @@ static bool chain_at(struct kp_bytes *bytes, uint64_t offset, size_t at, enum kp
 	return true;
 }
 
-/* The first place in [from, to) where records go on; `to` if there is none. */
+/* Finds the first place in [from, to) where records resume. Returns `to` if there is none. */
 static size_t search(struct kp_bytes *bytes, uint64_t offset, size_t from, size_t to,
 		     enum kp_version version)
 {
@@ -262,7 +262,7 @@ static void skip_damage(struct kp_bytes *bytes, uint64_t offset, enum kp_version
 	} while (found == SEARCH && have);
 }
 
-/* Code of the kernel is in the upper half of the address space, and that of users in the lower. */
+/* Kernel code is in the upper half of the address space, user code in the lower half. */
 static bool has_odd_addresses(const uint8_t *data, const struct kp_record *record)
 {
 	uint64_t upper = record->type == KP_KERNEL ? UINT64_MAX >> 47 : 0;
@@ -276,9 +276,9 @@ static bool has_odd_addresses(const uint8_t *data, const struct kp_record *recor
 }
 
 /*
- * A queue that overflowed dropped blocks from its front, one of them half read: a record then
- * breaks off and another begins inside what it claims to hold. What it holds then looks odd, or
- * what follows does.
+ * When the kernel's queue overflowed, it dropped blocks from the front, even one that was partly
+ * read. Such a record is cut off, and another one starts inside its claimed size. Then either its
+ * addresses or the bytes after it look wrong.
  */
 static bool is_suspect(struct kp_bytes *bytes, uint64_t offset, enum kp_version version,
 		       struct kp_step *step)
@@ -294,8 +294,8 @@ static bool is_suspect(struct kp_bytes *bytes, uint64_t offset, enum kp_version 
 	       has_odd_addresses(kp_peek(bytes, offset, record->size, &have), record);
 }
 
-/* True: records go on inside of this one. */
-static bool breaks_off(struct kp_bytes *bytes, uint64_t offset, enum kp_version version,
+/* Returns true if other records start inside this one. */
+static bool is_cut_off(struct kp_bytes *bytes, uint64_t offset, enum kp_version version,
 		       struct kp_step *step)
 {
 	size_t size = step->record.size, found = search(bytes, offset, 1, size, version);
@@ -304,11 +304,11 @@ static bool breaks_off(struct kp_bytes *bytes, uint64_t offset, enum kp_version 
 		return false;
 	step->what = KP_BAD;
 	step->bytes = found;
-	step->why = "a record breaks off and another begins";
+	step->why = "a record is cut off by another one";
 	return true;
 }
 
-/* A record that is wrong inside, with another where it ends: no more than that one is lost. */
+/* An invalid record with a valid one where it ends: only this one is lost. */
 static bool is_framed(struct kp_bytes *bytes, uint64_t offset, enum kp_version version,
 		      struct kp_step *step)
 {
@@ -330,13 +330,13 @@ static void wrong_step(struct kp_bytes *bytes, uint64_t offset, enum kp_version 
 	size_t have;
 
 	if (!cut && is_framed(bytes, offset, version, step)) {
-		breaks_off(bytes, offset, version, step);
+		is_cut_off(bytes, offset, version, step);
 		return;
 	}
 	skip_damage(bytes, offset, version, step);
 	kp_peek(bytes, offset + step->bytes, 1, &have);
 	if (cut)
-		step->why = have ? "a record that goes beyond the end of the file"
+		step->why = have ? "a record extends past the end of the file"
 				 : "the file ends inside a record";
 }
 
@@ -358,6 +358,6 @@ void kp_step(struct kp_bytes *bytes, uint64_t offset, enum kp_version version, b
 	}
 	step->bytes = step->record.size;
 	if (!trusted && is_suspect(bytes, offset, version, step) &&
-	    breaks_off(bytes, offset, version, step))
+	    is_cut_off(bytes, offset, version, step))
 		step->knows_next = false;
 }
