@@ -81,7 +81,7 @@ static void flush_writers(const struct sink *sink)
 {
 	for (size_t i = 0; i < sink->nr; i++) {
 		if (sink->writers[i]->out)
-			out_flush(sink->writers[i]->out);
+			out_share(sink->writers[i]->out);
 	}
 }
 
@@ -211,9 +211,10 @@ int job_summary(const struct job *job)
 
 	if (job->damaged)
 		log_warn("%" PRIu64 " damaged place%s: %" PRIu64 " %s read, %" PRIu64
-			 " lost, %" PRIu64 " bytes skipped",
+			 " lost, %" PRIu64 " byte%s skipped",
 			 job->damaged, job->damaged == 1 ? "" : "s", others ? others : samples,
-			 others ? "events" : "samples", job->lost, job->damaged_bytes);
+			 others ? "events" : "samples", job->lost, job->damaged_bytes,
+			 job->damaged_bytes == 1 ? "" : "s");
 	else if (job->lost)
 		log_warn("the recording itself lost %" PRIu64 " samples", job->lost);
 	if (samples && !job->count.samples)

@@ -337,6 +337,38 @@ int in_length(struct in *in, uint64_t *length, struct err *err)
 	return 0;
 }
 
+static size_t copy_memory(const struct in *in, uint64_t offset, void *to, size_t len)
+{
+	if (offset >= in->end)
+		return 0;
+	if (len > in->end - offset)
+		len = (size_t)(in->end - offset);
+	memcpy(to, in->data + offset, len);
+	return len;
+}
+
+size_t in_copy(struct in *in, uint64_t offset, void *to, size_t len)
+{
+	size_t done = 0;
+
+	if (in->fd < 0)
+		return copy_memory(in, offset, to, len);
+	while (done < len) {
+		ssize_t got =
+			pread(in->fd, (uint8_t *)to + done, len - done, (off_t)(offset + done));
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			err_at(&in->err, ERR_INPUT, in->path, offset + done, "read failed: %s",
+			       strerror(errno));
+		if (got <= 0)
+			break;
+		done += (size_t)got;
+	}
+	return done;
+}
+
 int in_clone(struct in *copy, struct in *in, size_t window, struct err *err)
 {
 	char link[32];

@@ -61,6 +61,11 @@ static inline uint64_t in_offset(const struct in *in)
 int in_seek(struct in *in, uint64_t offset, struct err *err);
 /* The length of the whole (decompressed) stream; may copy it to a file as in_seek() does. */
 int in_length(struct in *in, uint64_t *length, struct err *err);
+/*
+ * Copies `len` bytes from `offset`, after in_length(); the window stays where it is. Returns how many
+ * there were: fewer only at the end.
+ */
+size_t in_copy(struct in *in, uint64_t offset, void *to, size_t len);
 /* A second, independent view of the same bytes, after in_length(). */
 int in_clone(struct in *copy, struct in *in, size_t window, struct err *err);
 

@@ -7,17 +7,17 @@
 #include "base/mem.h"
 
 #define CHUNK ((size_t)512 << 10)
-#define FEW 1024 /* entries: these are sorted at any time */
-#define SHARE 16 /* of more than that, one in so many has to be new */
+#define FEW 1024 /* up to this many entries are always sorted */
+#define SHARE 16 /* more are sorted only if one in SHARE is new */
 
 struct order_chunk {
-	struct order_chunk *next; /* idle ones */
-	size_t used, live;	  /* bytes, items */
-	bool large;		  /* made for one item that does not fit into the others */
+	struct order_chunk *next; /* in the idle list */
+	size_t used, live;	  /* bytes in use, items not given back */
+	bool large;		  /* for a single item that exceeds CHUNK */
 	uint64_t data[];
 };
 
-/* Room for `size` bytes at least. */
+/* Returns a chunk with room for at least `size` bytes. */
 static struct order_chunk *new_chunk(struct order *order, size_t size)
 {
 	bool large = size > CHUNK - sizeof(struct order_chunk);
@@ -77,7 +77,7 @@ static bool goes_first(const struct order_entry *a, const struct order_entry *b)
 	return a->time != b->time ? a->time < b->time : a->rank <= b->rank;
 }
 
-/* Where the ascending run that starts at `from` ends. */
+/* Returns the end of the sorted run that starts at `from`. */
 static size_t run_end(const struct order_entry *at, size_t from, size_t nr)
 {
 	size_t i = from + 1;
@@ -103,15 +103,15 @@ static void merge_runs(struct order_entry *to, const struct order_entry *a, size
 	memcpy(to + nr_a, b, nr_b * sizeof(*b));
 }
 
-/* Each look costs as much as all that waits: a stream of nothing but rounds must not buy it. */
-static bool worth_a_look(const struct order *order)
+/* Sorting costs time for all waiting entries, so a stream of empty rounds must not trigger it. */
+static bool worth_sorting(const struct order *order)
 {
 	size_t waiting = order->nr - order->at;
 
 	return waiting <= FEW || order->fresh >= waiting / SHARE;
 }
 
-/* Merges neighbouring runs until one is left: each cpu's records are such a run already. */
+/* Merges adjacent runs until one is left. The records of each cpu already form a run. */
 static void sort(struct order *order)
 {
 	order->fresh = 0;
@@ -145,7 +145,7 @@ static void drop_taken(struct order *order)
 	order->at = 0;
 }
 
-static void let_go(struct order *order, uint64_t until)
+static void release_until(struct order *order, uint64_t until)
 {
 	size_t low, high;
 
@@ -165,7 +165,7 @@ static void let_go(struct order *order, uint64_t until)
 	order->ready = low;
 }
 
-static void let_half_go(struct order *order)
+static void release_half(struct order *order)
 {
 	drop_taken(order);
 	sort(order);
@@ -185,26 +185,26 @@ void order_put(struct order *order, uint64_t time, uint32_t rank, uint64_t offse
 	order->fresh++;
 	if (time > order->newest)
 		order->newest = time;
-	if (order->bytes > ORDER_MAX && worth_a_look(order))
-		let_half_go(order);
+	if (order->bytes > ORDER_MAX && worth_sorting(order))
+		release_half(order);
 }
 
 void order_round(struct order *order)
 {
-	if (worth_a_look(order))
-		let_go(order, order->newest_before);
+	if (worth_sorting(order))
+		release_until(order, order->newest_before);
 	order->newest_before = order->newest;
 }
 
 void order_until(struct order *order, uint64_t time)
 {
-	if (time && worth_a_look(order))
-		let_go(order, time - 1);
+	if (time && worth_sorting(order))
+		release_until(order, time - 1);
 }
 
 void order_finish(struct order *order)
 {
-	let_go(order, UINT64_MAX);
+	release_until(order, UINT64_MAX);
 }
 
 const struct order_item *order_next(struct order *order)
@@ -227,7 +227,7 @@ static void free_chunks(struct order_chunk *chunk)
 
 void order_release(struct order *order)
 {
-	/* Emptying it makes every chunk idle but the current one. */
+	/* After all items are given back, every chunk except the current one is idle. */
 	order_finish(order);
 	while (order_next(order))
 		;

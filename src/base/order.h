@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * order: records that come nearly in the order of time, put into it. perf writes what it found in
- * the buffer of each cpu, one after the other, and then a mark: the end of a round. What is older
- * than all that was seen before the round can no longer be overtaken, and goes.
+ * order: sorts records that arrive nearly in time order. perf reads the buffers of all cpus, one after
+ * the other, and then writes a mark: the end of a round. No later record can be older than the newest
+ * record of the previous round, so order_round() releases all records up to that time.
  *
- * Memory is bounded: data without rounds, or with very long ones, goes by halves, the older first,
- * once ORDER_MAX bytes wait. A record that comes later than that keeps its place in the file.
- * Time is bounded, too: what ends a round waits for the next one if there is little new to sort.
+ * Memory is bounded: if ORDER_MAX bytes are waiting, because rounds are missing or too long, the older
+ * half is released. A record that arrives too late after that keeps its place in the file. Time is
+ * bounded, too: a round with few new records is not sorted until a later round.
  *
- * Records of the same time go by their rank, those of the same rank as they came. With the number of
- * the cpu as the rank the order does not depend on how the buffers happened to be emptied.
+ * Records of equal time are sorted by rank, and records of equal rank keep their order. With the cpu
+ * number as rank, the result does not depend on how perf emptied the buffers.
  */
 #ifndef KSCOPE_BASE_ORDER_H
 #define KSCOPE_BASE_ORDER_H
@@ -24,9 +24,9 @@ struct order_chunk;
 
 struct order_item {
 	struct order_chunk *chunk;
-	uint64_t offset; /* the caller's */
+	uint64_t offset; /* from order_put() */
 	size_t len;
-	uint64_t data[]; /* the bytes, aligned */
+	uint64_t data[]; /* aligned */
 };
 
 struct order_entry {
@@ -35,12 +35,12 @@ struct order_entry {
 	struct order_item *item;
 };
 
-struct order { /* zeroed: empty */
+struct order { /* zeroed: valid and empty */
 	struct order_entry *entries, *scratch;
 	size_t nr, cap, cap_scratch;
-	size_t fresh;			/* entries that came since the others were sorted */
-	size_t at, ready;		/* entries[at..ready) may go */
-	uint64_t newest, newest_before; /* time, now and at the end of the last round */
+	size_t fresh;			/* number of entries since the last sort */
+	size_t at, ready;		/* entries[at..ready) are released */
+	uint64_t newest, newest_before; /* newest time so far and up to the last round */
 	struct order_chunk *current, *idle;
 	struct order_item *lent;
 	size_t bytes;
@@ -48,10 +48,14 @@ struct order { /* zeroed: empty */
 
 void order_put(struct order *order, uint64_t time, uint32_t rank, uint64_t offset, const void *data,
 	       size_t len);
-void order_round(struct order *order);		      /* a round has ended */
-void order_until(struct order *order, uint64_t time); /* nothing older will come: a better round */
-void order_finish(struct order *order);		      /* nothing more will come */
-/* NULL: nothing may go yet. Valid until the next call; take all there is before putting more. */
+void order_round(struct order *order); /* a round has ended */
+/* No record older than `time` will follow. Releases more than order_round(). */
+void order_until(struct order *order, uint64_t time);
+void order_finish(struct order *order); /* no more records will follow */
+/*
+ * Returns the next released item, valid until the next call, or NULL. Call it until it returns NULL
+ * before putting more records.
+ */
 const struct order_item *order_next(struct order *order);
 void order_release(struct order *order);
 

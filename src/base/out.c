@@ -14,7 +14,7 @@
 #include "base/spool.h"
 #include "base/text.h"
 
-#define BUFFER ((size_t)256 << 10)
+#define BUFFER OUT_ROOM
 #define MAX_LINKS 40 /* as many symbolic links as the kernel follows */
 #define MAX_NAMES 100
 
@@ -177,7 +177,7 @@ int out_open(struct out *out, const char *path, bool need_seek, struct err *err)
 	return 0;
 }
 
-static void flush(struct out *out)
+void out_flush(struct out *out)
 {
 	if (!out->failed)
 		out->failed = fd_write(out->fd, out->data, out->len);
@@ -188,7 +188,7 @@ static void flush(struct out *out)
 void out_write(struct out *out, const void *data, size_t len)
 {
 	if (len > BUFFER - out->len)
-		flush(out);
+		out_flush(out);
 	if (len < BUFFER) {
 		if (len)
 			memcpy(out->data + out->len, data, len);
@@ -215,7 +215,7 @@ void out_patch(struct out *out, uint64_t offset, const void *data, size_t len)
 	const uint8_t *bytes = data;
 
 	if (offset < out->flushed)
-		flush(out);
+		out_flush(out);
 	if (offset >= out->flushed) {
 		memcpy(out->data + (offset - out->flushed), bytes, len);
 		return;
@@ -233,10 +233,10 @@ void out_patch(struct out *out, uint64_t offset, const void *data, size_t len)
 	}
 }
 
-void out_flush(struct out *out)
+void out_share(struct out *out)
 {
 	if (!out->named && !out->spooled)
-		flush(out);
+		out_flush(out);
 }
 
 bool out_failed(const struct out *out)
@@ -326,7 +326,7 @@ int out_commit(struct out *out, struct err *err)
 {
 	int error;
 
-	flush(out);
+	out_flush(out);
 	error = out->failed;
 	if (!error)
 		error = out->named     ? commit_named(out)

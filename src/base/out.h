@@ -29,12 +29,22 @@ struct out {
 /* need_seek: out_patch() will be called. */
 int out_open(struct out *out, const char *path, bool need_seek, struct err *err);
 void out_write(struct out *out, const void *data, size_t len);
+void out_flush(struct out *out);
+/* The next `len` bytes of the output, OUT_ROOM at most, to be filled in before the next call. */
+#define OUT_ROOM ((size_t)256 << 10)
+static inline uint8_t *out_room(struct out *out, size_t len)
+{
+	if (len > OUT_ROOM - out->len)
+		out_flush(out);
+	out->len += len;
+	return out->data + out->len - len;
+}
 void out_puts(struct out *out, const char *s);
 uint64_t out_offset(const struct out *out);
 /* Overwrites bytes that were already written. */
 void out_patch(struct out *out, uint64_t offset, const void *data, size_t len);
-/* Sends on what waits in the buffer, if somebody may be reading along: of a pipe or a device. */
-void out_flush(struct out *out);
+/* Flushes the buffer if somebody may read along: a pipe or a device, but not a file. */
+void out_share(struct out *out);
 /* True once a write has failed, so that a long job can stop early. */
 bool out_failed(const struct out *out);
 /* Makes the file appear. On -1 no partial file remains. Always releases the out. */

@@ -215,7 +215,20 @@ static void add_source(struct world *world, uint32_t input, struct event_source 
 	world->sources[*handle].branches |= from->branches;
 	world->sources[*handle].raw |= from->raw;
 	*hash_at(&world->source_by_id, (struct hash_key){ input, from->id }) = *handle;
+	world->last_source.handle = 0;
 	from->id = *handle;
+}
+
+static uint32_t source_of(struct world *world, uint32_t input, uint32_t id)
+{
+	if (world->last_source.input != input || world->last_source.id != id ||
+	    !world->last_source.handle) {
+		world->last_source.input = input;
+		world->last_source.id = id;
+		world->last_source.handle =
+			hash_get(&world->source_by_id, (struct hash_key){ input, id });
+	}
+	return world->last_source.handle;
 }
 
 /* The kernel's names for memory without a file. */
@@ -335,10 +348,7 @@ void world_apply(struct world *world, struct event *ev)
 	case EVENT_MAP: add_map(world, ev); break;
 	case EVENT_SYMBOL: add_symbol_map(world, &ev->symbol); break;
 	case EVENT_SAMPLE:
-	case EVENT_CHAIN:
-		ev->sample.source = hash_get(&world->source_by_id,
-					     (struct hash_key){ ev->input, ev->sample.source });
-		break;
+	case EVENT_CHAIN: ev->sample.source = source_of(world, ev->input, ev->sample.source); break;
 	default: break;
 	}
 }

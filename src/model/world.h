@@ -58,6 +58,9 @@ struct world {
 	struct source *sources; /* [0] none */
 	size_t nr_sources, cap_sources;
 	struct hash source_by_name, source_by_id; /* by id: (input, the reader's id) */
+	struct {
+		uint32_t input, id, handle;
+	} last_source; /* of the last sample: most samples have the source of the previous one */
 
 	struct fact *facts;
 	size_t nr_facts, cap_facts;

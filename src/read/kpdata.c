@@ -1,31 +1,33 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * kpdata: what the profiler of Akaros wrote, all three layouts of it (kpdata_record.h).
+ * kpdata: reads the output of the Akaros profiler in its three layouts (see kpdata_record.h).
  *
- * Version: the file does not say. Every trace votes for the layouts that its size fits, and the
- * most votes win. User traces of v2 and v3 are alike, and are read alike.
+ * Version: the file does not contain one. Each trace votes for the layouts that match its size, and
+ * the layout with the most votes wins. Normally the traces at the start of the file decide; if a
+ * later record does not match their choice, all traces vote. User traces have the same layout in v2
+ * and v3.
  *
- * Leaf: old kernels stored the first address twice. That is a property of the kernel, so it is
- * decided for the file: all traces of two addresses or more have it, or none (some room is left for
- * damage). Two equal addresses in another file are left alone.
+ * Leaf: old kernels stored the first address twice. This depends on the kernel, so the reader
+ * decides it once per file: either all traces with two or more addresses repeat the leaf, with some
+ * tolerance for damage, or none does. Two equal addresses in any other file are left unchanged.
  *
- * Order: traces were flushed in blocks, one CPU at a time, while map and process records went
- * straight out. So the file is a sequence of runs, each in the order of time. open() walks the file
- * twice, for the version and for the runs, and keeps 32 bytes for each; next() merges those runs
- * that overlap at this time, through windows that share one budget. A file with more runs than any
- * recording has keeps the rest of it in its own order, and that is said.
+ * Order: the kernel flushed traces in blocks, one CPU at a time, but wrote map and process records
+ * immediately. The file is therefore a sequence of runs, each sorted by time. open() scans the file
+ * and stores 32 bytes per run; next() merges the runs that overlap in time. Their windows share one
+ * memory budget. If a file has more than MAX_RUNS runs, the rest of it stays in file order and the
+ * reader prints a warning.
  *
- * Processes: a record has a pid and no thread. Kernel traces of v1 and v2 have no pid, and neither
- * have the kernel's own tasks in v3: they belong to pid 0, which no process of that kernel has,
- * named [kernel]. A process that is started maps its binary first and is announced then, so its
- * name does not take away its maps. One that is announced without maps was forked: its record has
- * the path of its parent, and it gets the maps of the last process with that path. A map of another
- * file over the place of the first map of a process is an exec. Of processes that ran before the
- * recording, and of those whose records were dropped, nothing is known but the pid: their samples
- * keep bare addresses, and --elf PID=FILE helps.
+ * Processes: a record has a pid but no thread id. Kernel traces of v1 and v2 have no pid, nor have
+ * those of kernel tasks in v3; they are assigned to pid 0, named [kernel], which no Akaros process
+ * uses. A new process maps its binary before its process record appears, so that record must not
+ * drop the maps. A process record without preceding maps is a fork: it carries the path of the
+ * parent, and the child inherits the maps of the last process with that path. A map of another file
+ * that overlaps the first map of a process is an exec. For processes that started before the
+ * recording, or whose records were dropped, only the pid is known; their samples keep bare addresses
+ * unless the user gives --elf PID=FILE.
  *
- * Paths are of that machine, not of this one: binaries are only looked for where the user says.
- * The profiler was written for x86-64 alone, so that is the architecture.
+ * Paths refer to the recorded machine, so binaries are searched only where the user says. The
+ * profiler supports only x86-64.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -42,25 +44,35 @@
 #include "read/bare.h"
 #include "read/kpdata_record.h"
 
-#define MAX_RUNS ((size_t)1 << 20)   /* blocks have 16 KiB at least: 16 GiB of them */
-#define MAX_ACTIVE ((size_t)1 << 16) /* a recording has about as many as the machine has CPUs */
-#define WINDOW ((size_t)16 << 10)    /* of an active run */
+#define MAX_RUNS ((size_t)1 << 20)   /* enough for 16 GiB: blocks have at least 16 KiB */
+#define MAX_ACTIVE ((size_t)1 << 16) /* a recording needs about one per CPU */
+#define WINDOW ((size_t)64 << 10)    /* per active run; the default block size */
 #define MIN_WINDOW ((size_t)512)
-#define WINDOWS ((size_t)16 << 20) /* of all of them; more than that and they are smaller */
-#define MAX_SOURCES 63		   /* the next one stands for all that follow */
+#define WINDOWS ((size_t)16 << 20)	/* total budget: with many active runs, windows shrink */
+#define FIRST_LOOK ((uint64_t)64 << 10) /* bytes at the start that decide the version */
+#define PREAMBLE_DONE (UINT32_MAX / 2)
+#define MAX_SOURCES 63 /* one more source stands for all others */
 
 struct run {
-	uint64_t offset, end;
-	uint64_t first, last; /* times; last is not needed once the runs are known */
+	uint64_t offset;
+	uint64_t end : 63, damaged : 1;
+	uint64_t first, last; /* times; last is used only while scanning */
 };
 
 struct active {
-	uint64_t time; /* of what the step is at */
-	uint64_t offset, end;
+	uint64_t end;
+	bool damaged;
 	struct kp_step step;
-	uint8_t *window; /* bytes from window_offset */
-	uint64_t window_offset;
-	size_t len, cap;
+	struct kp_bytes bytes; /* the window is in `buffer` */
+	struct reader *reader;
+	uint8_t *buffer;
+	size_t cap;
+};
+
+/* The position of an active run, ordered by time, then offset. */
+struct place {
+	uint64_t time, offset;
+	struct active *run;
 };
 
 struct kp_source {
@@ -72,10 +84,10 @@ struct kp_source {
 
 struct process {
 	uint32_t pid;
-	uint32_t path;	    /* handle; 0: not announced */
-	uint32_t main_path; /* handle of the first map; 0: no maps */
+	uint32_t path;	    /* handle; 0: no process record yet */
+	uint32_t main_path; /* handle of the path of the first map; 0: no maps */
 	uint64_t main_addr, main_last;
-	uint64_t bare; /* samples while it had no maps */
+	uint64_t bare; /* number of samples without maps */
 };
 
 struct kpdata {
@@ -85,27 +97,27 @@ struct kpdata {
 	size_t nr_sources, last_source;
 	uint32_t nr_opaque;
 
-	struct run *runs; /* by first time; from next_run on they were not active yet */
+	struct run *runs; /* sorted by first time; those before next_run have been activated */
 	size_t nr_runs, cap_runs, next_run;
 	bool too_many;
-	struct active **heap; /* the earliest is [0] */
+	struct place *heap; /* active runs; [0] is the earliest */
 	size_t nr_active, cap_active;
-	struct in seeker; /* fills the windows */
 
-	struct process *processes; /* [0] is none */
+	struct process *processes; /* [0] is unused */
 	size_t nr_processes, cap_processes;
 	struct hash by_pid, by_path;
+	uint64_t mapped_pid; /* the last pid that was found to have maps; UINT64_MAX: none */
 
-	unsigned told; /* events of the preamble */
-	bool second;   /* of the two events of the record at hand */
-	bool busy;     /* the record at heap[0] was handed out */
+	unsigned preamble; /* number of preamble events emitted; PREAMBLE_DONE: all */
+	bool second;	   /* the current record yields a second event */
+	bool busy;	   /* the record at heap[0] has been emitted */
 	uint64_t *ips;
 	size_t cap_ips;
 };
 
-/* ---- how much speaks for this format ---- */
+/* ---- detection ---- */
 
-/* Records in a row, up to 4; a single one counts if the file ends with it or in the next. */
+/* Counts consecutive records, up to 4. A single one counts only if the data ends in the next. */
 static int records_at(const uint8_t *head, size_t len)
 {
 	enum kp_result ret = KP_GOOD;
@@ -124,7 +136,7 @@ static int records_at(const uint8_t *head, size_t len)
 	return nr > 1 || ret == KP_CUT ? nr : 0;
 }
 
-/* A file whose beginning is damaged is still one, if nothing else fits. */
+/* A file with a damaged start is accepted if no other format matches. */
 static int kpdata_probe(const uint8_t *head, size_t len)
 {
 	int nr = records_at(head, len);
@@ -136,12 +148,10 @@ static int kpdata_probe(const uint8_t *head, size_t len)
 	return nr * 20;
 }
 
-/* ---- the first walk: which version ---- */
+/* ---- version ---- */
 
-static const uint8_t *peek_in(void *ctx, uint64_t offset, size_t want, size_t *have)
+static const uint8_t *peek_input(struct reader *r, uint64_t offset, size_t want, size_t *have)
 {
-	struct reader *r = ctx;
-
 	if (in_seek(r->in, offset, &r->err) < 0) {
 		*have = 0;
 		return NULL;
@@ -149,15 +159,24 @@ static const uint8_t *peek_in(void *ctx, uint64_t offset, size_t want, size_t *h
 	return in_peek(r->in, want, have);
 }
 
-static enum kp_version vote(struct reader *r)
+static const uint8_t *peek_walk(struct kp_bytes *bytes, uint64_t offset, size_t want, size_t *have)
 {
-	struct kp_bytes bytes = { peek_in, r };
+	bytes->window = peek_input(bytes->ctx, offset, want, have);
+	bytes->window_offset = offset;
+	bytes->window_len = *have;
+	return bytes->window;
+}
+
+/* Decides by the records that start in the first `end` bytes. */
+static enum kp_version vote(struct reader *r, uint64_t end)
+{
+	struct kp_bytes bytes = { .peek = peek_walk, .ctx = r };
 	uint64_t votes[KP_VERSIONS] = { 0 };
 	enum kp_version best = KP_V3;
-	struct kp_step step;
+	struct kp_step step = { 0 };
 
-	for (uint64_t offset = 0;; offset += step.bytes) {
-		kp_step(&bytes, offset, KP_ANY, &step);
+	for (uint64_t offset = 0; offset < end; offset += step.bytes) {
+		kp_step(&bytes, offset, KP_ANY, false, &step);
 		if (step.what == KP_END)
 			break;
 		for (unsigned v = KP_V1; step.what == KP_GOOD && v < KP_VERSIONS; v++)
@@ -170,7 +189,7 @@ static enum kp_version vote(struct reader *r)
 	return best;
 }
 
-/* ---- the second walk: runs, sources, and whether the leaf is there twice ---- */
+/* ---- scan: runs, sources, repeated leaves ---- */
 
 static void name_opaque(const struct reader *r, struct kp_source *source, uint32_t nth)
 {
@@ -186,7 +205,7 @@ static void name_opaque(const struct reader *r, struct kp_source *source, uint32
 
 static void pmu_source(struct kp_source *source, uint64_t data)
 {
-	/* Intel's fixed counters 0, 1 and 2: what perf calls them. */
+	/* perf's numbers for Intel's fixed counters 0, 1 and 2 */
 	static const uint8_t fixed[] = { 1, 0, 9 };
 	unsigned index = (unsigned)(data & 0xff);
 
@@ -204,9 +223,9 @@ static void pmu_source(struct kp_source *source, uint64_t data)
 }
 
 /*
- * v2 has the domain in the top 4 bits: 1 is the timer with its period in us, 2 the PMU. Later
- * kernels put there whatever the profiling tool gave, mostly a pointer: good only to tell one event
- * from another. v1 has the timer alone and does not tell its period: a sample is a tick.
+ * In v2 the top 4 bits of info are the domain: 1 is the timer, with its period in us, and 2 the PMU.
+ * Later kernels store whatever the profiling tool passed, usually a pointer, which only
+ * distinguishes events. v1 has only the timer, with an unknown period: a sample is a tick.
  */
 static void describe_source(struct reader *r, struct kp_source *source)
 {
@@ -227,7 +246,7 @@ static void describe_source(struct reader *r, struct kp_source *source)
 	} else if (source->info >> 60 == 2 && data < 1 << 17) {
 		pmu_source(source, data);
 	} else if (!source->info) {
-		/* Somebody wrote an address to the file kpdata. */
+		/* A user wrote an address to the kpdata file. */
 		snprintf(source->name, sizeof(source->name), "written");
 		source_from_name(&source->event, source->name);
 	} else {
@@ -267,38 +286,35 @@ static void note_source(struct reader *r, uint64_t info)
 	source->weight = 1;
 }
 
-struct leaf_votes {
-	uint64_t twice, once;
+struct walk {
+	uint64_t records, damages;
+	uint64_t leaf_twice, leaf_once;
 };
 
-static void note_trace(struct reader *r, const struct kp_record *record, const uint8_t *data,
-		       struct leaf_votes *leaf)
+static void note_trace(struct reader *r, const struct kp_record *record, const uint8_t *pcs,
+		       struct walk *walk)
 {
 	struct kpdata *p = r->priv;
-	const uint8_t *pcs = data + record->content;
 
 	note_source(r, record->info);
-	if (record->type == KP_KERNEL) {
-		p->has_kernel = true;
-		p->has_kernel_task |= record->pid == KP_NO_PID;
-	}
+	p->has_kernel |= record->type == KP_KERNEL;
+	p->has_kernel_task |= (record->type == KP_KERNEL) & (record->pid == KP_NO_PID);
 	if (record->nr < 2)
 		return;
-	if (memcmp(pcs, pcs + 8, 8))
-		leaf->once++;
+	if (kp_u64(pcs) != kp_u64(pcs + 8))
+		walk->leaf_once++;
 	else
-		leaf->twice++;
+		walk->leaf_twice++;
 }
 
-static void note_run(struct kpdata *p, uint64_t offset, uint64_t time, bool *untimed)
+static void note_run(struct kpdata *p, uint64_t offset, uint64_t time, bool first)
 {
 	struct run *run = &p->runs[p->nr_runs - 1];
 
-	if (*untimed || time >= run->last || p->nr_runs == MAX_RUNS) {
-		if (*untimed)
-			run->first = time;
-		p->too_many |= !*untimed && time < run->last;
-		*untimed = false;
+	if (first)
+		run->first = time;
+	if (first || time >= run->last || p->nr_runs == MAX_RUNS) {
+		p->too_many |= !first && time < run->last;
 		run->last = time;
 		return;
 	}
@@ -307,34 +323,61 @@ static void note_run(struct kpdata *p, uint64_t offset, uint64_t time, bool *unt
 	p->runs[p->nr_runs++] = (struct run){ .offset = offset, .first = time, .last = time };
 }
 
-/* Returns the number of records. */
-static uint64_t find_runs(struct reader *r)
+static void start_walk(struct kpdata *p, struct walk *walk)
+{
+	memset(walk, 0, sizeof(*walk));
+	memset(p->sources, 0, sizeof(p->sources));
+	p->nr_sources = p->last_source = p->nr_opaque = 0;
+	p->has_kernel = p->has_kernel_task = p->too_many = false;
+	GROW(p->runs, 1, p->cap_runs);
+	p->runs[0] = (struct run){ 0 };
+	p->nr_runs = 1;
+}
+
+static void find_runs(struct reader *r, struct walk *walk)
 {
 	struct kpdata *p = r->priv;
-	struct kp_bytes bytes = { peek_in, r };
-	struct leaf_votes leaf = { 0, 0 };
-	struct kp_step step;
-	uint64_t offset, records = 0;
-	bool untimed = true;
+	struct kp_bytes bytes = { .peek = peek_walk, .ctx = r };
+	struct kp_step step = { 0 };
+	uint64_t offset;
 	size_t have;
 
-	GROW(p->runs, 1, p->cap_runs);
-	p->runs[p->nr_runs++] = (struct run){ .offset = 0 };
+	start_walk(p, walk);
 	for (offset = 0;; offset += step.bytes) {
-		kp_step(&bytes, offset, p->version, &step);
+		const struct kp_record *record = &step.record;
+
+		kp_step(&bytes, offset, p->version, false, &step);
 		if (step.what == KP_END)
 			break;
-		if (step.what != KP_GOOD)
+		if (step.what != KP_GOOD) {
+			walk->damages++;
+			p->runs[p->nr_runs - 1].damaged = true;
 			continue;
-		records++;
-		note_run(p, offset, step.record.time, &untimed);
-		if (step.record.type == KP_KERNEL || step.record.type == KP_USER)
-			note_trace(r, &step.record, peek_in(r, offset, step.record.size, &have),
-				   &leaf);
+		}
+		note_run(p, offset, record->time, !walk->records++);
+		if (record->type == KP_KERNEL || record->type == KP_USER)
+			note_trace(r, record,
+				   kp_peek(&bytes, offset, record->size, &have) + record->content,
+				   walk);
 	}
 	p->runs[p->nr_runs - 1].end = offset;
-	p->leaf_twice = leaf.twice && leaf.once <= leaf.twice / 16;
-	return records;
+	p->leaf_twice = walk->leaf_twice && walk->leaf_once <= walk->leaf_twice / 16;
+}
+
+/* Returns the number of records. */
+static uint64_t scan(struct reader *r)
+{
+	struct kpdata *p = r->priv;
+	enum kp_version guess = vote(r, FIRST_LOOK);
+	struct walk walk;
+
+	p->version = guess;
+	find_runs(r, &walk);
+	if (walk.damages)
+		p->version = vote(r, UINT64_MAX);
+	if (p->version != guess)
+		find_runs(r, &walk);
+	return walk.records;
 }
 
 static int by_first_time(const void *va, const void *vb)
@@ -351,27 +394,26 @@ static int kpdata_open(struct reader *r)
 	struct kpdata *p = r->priv;
 	uint64_t length, records;
 
-	p->seeker.fd = -1;
+	p->mapped_pid = UINT64_MAX;
 	GROW(p->processes, 1, p->cap_processes);
 	memset(&p->processes[p->nr_processes++], 0, sizeof(*p->processes));
 	if (reader_needs_pids(r) < 0)
 		return -1;
 	if (in_length(r->in, &length, &r->err) < 0)
 		return -1;
-	p->version = vote(r);
-	records = find_runs(r);
-	if (r->err.code || in_clone(&p->seeker, r->in, WINDOW, &r->err) < 0)
+	records = scan(r);
+	if (r->err.code)
 		return -1;
 	if (!records)
-		return err_set(&r->err, ERR_INPUT, "%s: no kpdata record in its %" PRIu64 " bytes",
+		return err_set(&r->err, ERR_INPUT, "%s: no kpdata record in %" PRIu64 " bytes",
 			       r->in->path, length);
 	if (p->too_many)
 		reader_missing(r,
-			       "%s: less in order than a recording can be: the order of time is "
-			       "restored only in part",
-			       r->in->path);
+			       "%s: more than %zu blocks out of order: samples after byte %" PRIu64
+			       " are not sorted by time",
+			       r->in->path, MAX_RUNS, p->runs[p->nr_runs - 1].offset);
 	qsort(p->runs, p->nr_runs, sizeof(*p->runs), by_first_time);
-	r->in->taken = 0; /* progress is that of the merge */
+	r->in->taken = 0; /* report the progress of the merge */
 	log_note("%s: kpdata v%d, %" PRIu64 " records in %zu runs%s", r->in->path, (int)p->version,
 		 records, p->nr_runs, p->leaf_twice ? ", leaf stored twice" : "");
 	return 0;
@@ -379,49 +421,37 @@ static int kpdata_open(struct reader *r)
 
 /* ---- the merge ---- */
 
-struct run_bytes {
-	struct reader *r;
-	struct active *active;
-};
-
-/* From the run's window; what is longer than that, straight from the input. */
-static const uint8_t *peek_run(void *ctx, uint64_t offset, size_t want, size_t *have)
+/* Reads from the window of the run, or from the input if `want` exceeds the window. */
+static const uint8_t *peek_run(struct kp_bytes *bytes, uint64_t offset, size_t want, size_t *have)
 {
-	struct run_bytes *bytes = ctx;
-	struct active *a = bytes->active;
-	struct kpdata *p = bytes->r->priv;
-	const uint8_t *data;
+	struct active *a = bytes->ctx;
+	uint64_t left = a->damaged ? UINT64_MAX : a->end > offset ? a->end - offset : 0;
+	size_t len = a->cap;
 
 	if (want > a->cap)
-		return peek_in(bytes->r, offset, want, have);
-	if (offset < a->window_offset || offset + want > a->window_offset + a->len) {
-		if (in_seek(&p->seeker, offset, &bytes->r->err) < 0) {
-			*have = 0;
-			return NULL;
-		}
-		data = in_peek(&p->seeker, a->cap, have);
-		a->len = *have < a->cap ? *have : a->cap;
-		a->window_offset = offset;
-		memcpy(a->window, data, a->len);
-	}
-	*have = a->len - (size_t)(offset - a->window_offset);
-	return a->window + (offset - a->window_offset);
+		return peek_input(a->reader, offset, want, have);
+	if (len > left) /* read past the run only if the file has changed */
+		len = left > want ? (size_t)left : want;
+	bytes->window_len = *have = in_copy(a->reader->in, offset, a->buffer, len);
+	bytes->window_offset = offset;
+	return bytes->window = a->buffer;
 }
 
-static bool earlier(const struct active *a, const struct active *b)
+/* Compares without a branch, because the result is unpredictable. */
+static inline bool earlier(const struct place *a, const struct place *b)
 {
-	return a->time != b->time ? a->time < b->time : a->offset < b->offset;
+	return ((__uint128_t)a->time << 64 | a->offset) < ((__uint128_t)b->time << 64 | b->offset);
 }
 
 static void sift_down(struct kpdata *p)
 {
-	struct active *moved = p->heap[0];
+	struct place moved = p->heap[0];
 	size_t i = 0, child;
 
 	while ((child = 2 * i + 1) < p->nr_active) {
-		if (child + 1 < p->nr_active && earlier(p->heap[child + 1], p->heap[child]))
-			child++;
-		if (!earlier(p->heap[child], moved))
+		if (child + 1 < p->nr_active)
+			child += earlier(&p->heap[child + 1], &p->heap[child]);
+		if (!earlier(&p->heap[child], &moved))
 			break;
 		p->heap[i] = p->heap[child];
 		i = child;
@@ -432,27 +462,26 @@ static void sift_down(struct kpdata *p)
 static void sift_up(struct kpdata *p)
 {
 	size_t i = p->nr_active - 1;
-	struct active *moved = p->heap[i];
+	struct place moved = p->heap[i];
 
-	for (; i && earlier(moved, p->heap[(i - 1) / 2]); i = (i - 1) / 2)
+	for (; i && earlier(&moved, &p->heap[(i - 1) / 2]); i = (i - 1) / 2)
 		p->heap[i] = p->heap[(i - 1) / 2];
 	p->heap[i] = moved;
 }
 
-/* Damage has no time of its own: it comes right after what is before it. */
-static void look(struct reader *r, struct active *a)
+/* Parses the next record of a run. Damage has no time: it keeps that of the record before it. */
+static void parse_next(struct reader *r, struct place *place)
 {
 	struct kpdata *p = r->priv;
-	struct run_bytes ctx = { r, a };
-	struct kp_bytes bytes = { peek_run, &ctx };
+	struct active *a = place->run;
 
-	kp_step(&bytes, a->offset, p->version, &a->step);
+	kp_step(&a->bytes, place->offset, p->version, !a->damaged, &a->step);
 	if (a->step.what == KP_GOOD)
-		a->time = a->step.record.time;
+		place->time = a->step.record.time;
 	if (a->step.what != KP_END)
 		return;
-	a->step.bytes = a->end - a->offset;
-	a->step.why = "the file became shorter while it was read";
+	a->step.bytes = a->end - place->offset;
+	a->step.why = "the file was truncated while kscope read it";
 }
 
 static void activate(struct reader *r, const struct run *run)
@@ -462,48 +491,49 @@ static void activate(struct reader *r, const struct run *run)
 	size_t share = WINDOWS / (p->nr_active + 1);
 
 	a->cap = share > WINDOW ? WINDOW : share < MIN_WINDOW ? MIN_WINDOW : share;
-	a->window = xmalloc(a->cap);
-	a->offset = run->offset;
+	a->buffer = xmalloc(a->cap);
+	a->bytes = (struct kp_bytes){ .peek = peek_run, .ctx = a };
+	a->reader = r;
 	a->end = run->end;
-	a->time = run->first;
-	look(r, a);
+	a->damaged = run->damaged;
 	GROW(p->heap, p->nr_active + 1, p->cap_active);
-	p->heap[p->nr_active++] = a;
+	p->heap[p->nr_active] = (struct place){ run->first, run->offset, a };
+	parse_next(r, &p->heap[p->nr_active++]);
 	sift_up(p);
 }
 
 static void free_active(struct active *a)
 {
-	free(a->window);
+	free(a->buffer);
 	free(a);
 }
 
-/* The earliest run goes on to what follows. */
+/* Moves the earliest run to its next record. */
 static void advance(struct reader *r)
 {
 	struct kpdata *p = r->priv;
-	struct active *a = p->heap[0];
+	struct place *first = &p->heap[0];
 
-	a->offset += a->step.bytes;
-	r->in->taken += a->step.bytes;
-	if (a->offset < a->end) {
-		look(r, a);
+	first->offset += first->run->step.bytes;
+	r->in->taken += first->run->step.bytes;
+	if (first->offset < first->run->end) {
+		parse_next(r, first);
 	} else {
-		free_active(a);
+		free_active(first->run);
 		p->heap[0] = p->heap[--p->nr_active];
 	}
 	if (p->nr_active)
 		sift_down(p);
 }
 
-static struct active *earliest(struct reader *r)
+static struct place *earliest(struct reader *r)
 {
 	struct kpdata *p = r->priv;
 
 	while (p->next_run < p->nr_runs && p->nr_active < MAX_ACTIVE &&
-	       (!p->nr_active || p->runs[p->next_run].first <= p->heap[0]->time))
+	       (!p->nr_active || p->runs[p->next_run].first <= p->heap[0].time))
 		activate(r, &p->runs[p->next_run++]);
-	return p->nr_active ? p->heap[0] : NULL;
+	return p->nr_active ? &p->heap[0] : NULL;
 }
 
 /* ---- events ---- */
@@ -520,7 +550,7 @@ static struct process *process_of(struct kpdata *p, uint32_t pid)
 	return &p->processes[*handle];
 }
 
-/* The one to look at for the maps of a child with the same path. */
+/* A child with the same path inherits the maps of this process. */
 static void remember_path(struct kpdata *p, const struct process *process)
 {
 	if (process->path && process->main_path)
@@ -543,7 +573,7 @@ static bool is_fork(struct kpdata *p, struct process *child, struct event *ev)
 	return true;
 }
 
-/* Returns whether there is a second event to come. */
+/* Returns true if the record yields a second event. */
 static bool process_event(struct reader *r, const char *path, struct event *ev)
 {
 	struct kpdata *p = r->priv;
@@ -599,12 +629,16 @@ static bool map_event(struct reader *r, const struct kp_record *record, const ch
 
 static void count_bare(struct kpdata *p, const struct kp_record *record)
 {
+	/* Masked instead of branched on, because the type is unpredictable. */
+	uint64_t mask = 0 - (uint64_t)(record->type == KP_USER);
 	struct process *process;
 
-	if (record->type == KP_KERNEL)
+	if (!((record->pid ^ p->mapped_pid) & mask))
 		return;
 	process = process_of(p, record->pid);
 	process->bare += !process->main_path;
+	if (process->main_path)
+		p->mapped_pid = process->pid;
 }
 
 static void trace_event(struct reader *r, const struct kp_record *record, const uint8_t *pcs,
@@ -614,37 +648,38 @@ static void trace_event(struct reader *r, const struct kp_record *record, const 
 	const struct kp_source *source = source_of(p, record->info);
 	bool twice = p->leaf_twice && record->nr > 1 && !memcmp(pcs, pcs + 8, 8);
 	uint32_t nr = record->nr - twice;
+	uint64_t *ips;
 
 	ev->cpu = record->cpu;
-	if (!nr) { /* some kernels wrote that: a sample of nowhere */
+	if (!nr) { /* some kernels wrote traces without addresses */
 		ev->kind = EVENT_LOST;
 		ev->lost = (struct event_lost){ .count = 1, .bytes = record->size };
 		return;
 	}
 	count_bare(p, record);
 	GROW(p->ips, nr, p->cap_ips);
+	ips = p->ips;
+	pcs += 8 * twice;
 	for (uint32_t i = 0; i < nr; i++) {
-		uint64_t pc = kp_u64(pcs + 8 * (i + twice));
+		uint64_t pc = kp_u64(pcs + 8 * (size_t)i);
 
-		p->ips[i] = ip_is_marker(pc) ? 0 : pc; /* no code is that high */
+		ips[i] = ip_is_marker(pc) ? 0 : pc; /* never an address of code */
 	}
 	ev->kind = EVENT_SAMPLE;
-	ev->sample = (struct event_sample){
-		.ips = p->ips,
-		.nr = nr,
-		.source = source ? source->event.id : 1,
-		.weight = source ? source->weight : 1,
-		.context = record->type == KP_KERNEL ? IP_KERNEL : IP_USER,
-	};
+	ev->sample.ips = ips;
+	ev->sample.nr = nr;
+	ev->sample.source = source ? source->event.id : 1;
+	ev->sample.weight = source ? source->weight : 1;
+	ev->sample.context = record->type == KP_KERNEL ? IP_KERNEL : IP_USER;
 }
 
-static void record_event(struct reader *r, struct active *a, struct event *ev)
+static void record_event(struct reader *r, struct place *place, struct event *ev)
 {
 	struct kpdata *p = r->priv;
-	const struct kp_record *record = &a->step.record;
-	struct run_bytes ctx = { r, a };
+	const struct kp_record *record = &place->run->step.record;
 	size_t have;
-	const uint8_t *content = peek_run(&ctx, a->offset, record->size, &have) + record->content;
+	const uint8_t *data = kp_peek(&place->run->bytes, place->offset, record->size, &have);
+	const uint8_t *content = data + record->content;
 
 	ev->time = record->time;
 	ev->pid = ev->tid = record->pid == KP_NO_PID ? 0 : record->pid;
@@ -657,7 +692,7 @@ static void record_event(struct reader *r, struct active *a, struct event *ev)
 	p->busy = !p->second;
 }
 
-static void tell_elf(struct reader *r, const struct elf_option *elf, bool map, struct event *ev)
+static void elf_event(struct reader *r, const struct elf_option *elf, bool map, struct event *ev)
 {
 	struct process *process = process_of(r->priv, elf->pid);
 
@@ -672,12 +707,12 @@ static void tell_elf(struct reader *r, const struct elf_option *elf, bool map, s
 	ev->map = (struct event_map){ .path = elf->path, .whole = true };
 }
 
-/* Facts that the file leaves to its reader to know. False: all were told. */
-static bool tell(struct reader *r, struct event *ev)
+/* Emits facts that the file does not contain. Returns false after the last one. */
+static bool preamble_event(struct reader *r, struct event *ev)
 {
 	struct kpdata *p = r->priv;
 	const struct options *options = r->options;
-	size_t n = p->told++, elfs = 2 * options->nr_elfs;
+	size_t n = p->preamble++, elfs = 2 * options->nr_elfs;
 
 	if (n < 2) {
 		ev->kind = EVENT_META;
@@ -691,7 +726,7 @@ static bool tell(struct reader *r, struct event *ev)
 		return true;
 	}
 	if ((n -= p->nr_sources) < elfs) {
-		tell_elf(r, &options->elfs[n / 2], n % 2, ev);
+		elf_event(r, &options->elfs[n / 2], n % 2, ev);
 		return true;
 	}
 	if ((n -= elfs) == 0 && p->has_kernel) {
@@ -699,17 +734,17 @@ static bool tell(struct reader *r, struct event *ev)
 		return true;
 	}
 	if (n <= 1 && p->has_kernel_task) {
-		p->told = UINT32_MAX / 2;
+		p->preamble = PREAMBLE_DONE;
 		ev->kind = EVENT_COMM;
 		ev->pid = ev->tid = 0;
 		ev->comm.comm = "[kernel]";
 		return true;
 	}
-	p->told = UINT32_MAX / 2;
+	p->preamble = PREAMBLE_DONE;
 	return false;
 }
 
-static void say_bare(struct reader *r)
+static void warn_of_bare(struct reader *r)
 {
 	struct kpdata *p = r->priv;
 	uint64_t samples = 0;
@@ -723,38 +758,39 @@ static void say_bare(struct reader *r)
 		p->processes[i].bare = 0;
 	}
 	if (nr)
-		log_warn("%s: nothing tells what %" PRIu32 " process%s mapped (pid %" PRIu32
-			 "%s): %" PRIu64 " samples keep bare addresses; --elf %" PRIu32
-			 "=FILE names a binary",
-			 r->in->path, nr, nr == 1 ? "" : "es", pid, nr == 1 ? "" : " the first",
-			 samples, pid);
+		log_warn("%s: no map records for %" PRIu32 " process%s (%spid %" PRIu32
+			 "): %" PRIu64 " sample%s without symbols; use --elf %" PRIu32 "=FILE",
+			 r->in->path, nr, nr == 1 ? "" : "es", nr == 1 ? "" : "first: ", pid,
+			 samples, samples == 1 ? "" : "s", pid);
 }
 
 static int kpdata_next(struct reader *r, struct event *ev)
 {
 	struct kpdata *p = r->priv;
-	struct active *a;
+	struct place *place;
+	const struct kp_step *step;
 
-	if (p->told < UINT32_MAX / 2 && tell(r, ev))
+	if (p->preamble < PREAMBLE_DONE && preamble_event(r, ev))
 		return 1;
 	if (p->busy)
 		advance(r);
 	p->busy = false;
-	a = earliest(r);
+	place = earliest(r);
 	if (r->err.code)
 		return -1;
-	if (!a) {
-		say_bare(r);
+	if (!place) {
+		warn_of_bare(r);
 		return 0;
 	}
-	if (a->step.what == KP_GOOD) {
-		record_event(r, a, ev);
+	step = &place->run->step;
+	if (step->what == KP_GOOD) {
+		record_event(r, place, ev);
 		return 1;
 	}
 	p->busy = true;
-	ev->time = a->time;
-	return reader_damage(r, ev, a->offset, 1, a->step.bytes, "%s; %" PRIu64 " bytes skipped",
-			     a->step.why, a->step.bytes);
+	ev->time = place->time;
+	return reader_damage(r, ev, place->offset, 1, step->bytes, "%s; skipped %" PRIu64 " byte%s",
+			     step->why, step->bytes, step->bytes == 1 ? "" : "s");
 }
 
 static void kpdata_close(struct reader *r)
@@ -762,14 +798,13 @@ static void kpdata_close(struct reader *r)
 	struct kpdata *p = r->priv;
 
 	for (size_t i = 0; i < p->nr_active; i++)
-		free_active(p->heap[i]);
+		free_active(p->heap[i].run);
 	free(p->heap);
 	free(p->runs);
 	free(p->ips);
 	free(p->processes);
 	hash_release(&p->by_pid);
 	hash_release(&p->by_path);
-	in_close(&p->seeker);
 }
 
 const struct reader_ops read_kpdata = {

@@ -1,29 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "read/kpdata_record.h"
 
-#include <endian.h>
-#include <string.h>
-
 #define MAX_BODY (24 + 8 * (size_t)UINT16_MAX)
 #define MAP_HEADER 36
 #define PROCESS_HEADER 12
-#define CHAIN 3			  /* records in a row that make a stretch of bytes believable */
-#define SEARCH ((size_t)64 << 10) /* how much damage is looked through at a time */
+#define CHAIN 3			  /* consecutive records needed to resume after damage */
+#define SEARCH ((size_t)64 << 10) /* bytes of damage to search at a time */
 
-/* Size of the header before the addresses; n is always its last field. */
-static const uint8_t trace_header[KP_VERSIONS][3] = {
-	[KP_V1] = { 0, 12, 16 },
-	[KP_V2] = { 0, 20, 24 },
-	[KP_V3] = { 0, 24, 24 },
+/* Layouts of a trace, by version and type. */
+static const struct layout {
+	uint32_t header; /* size of what precedes the addresses; its last field is n */
+	uint32_t no_pid; /* KP_NO_PID if there is no pid, otherwise 0 */
+} layouts[KP_VERSIONS][3] = {
+	[KP_V1] = { [KP_KERNEL] = { 12, KP_NO_PID }, [KP_USER] = { 16, 0 } },
+	[KP_V2] = { [KP_KERNEL] = { 20, KP_NO_PID }, [KP_USER] = { 24, 0 } },
+	[KP_V3] = { [KP_KERNEL] = { 24, 0 }, [KP_USER] = { 24, 0 } },
 };
-
-uint64_t kp_u64(const uint8_t *at)
-{
-	uint64_t value;
-
-	memcpy(&value, at, sizeof(value));
-	return le64toh(value);
-}
 
 static uint32_t u32(const uint8_t *at)
 {
@@ -42,49 +34,70 @@ static enum kp_result bad(const char **why, const char *text)
 	return KP_BAD;
 }
 
-static bool trace_fits(const uint8_t *body, size_t size, size_t header)
+static bool trace_fits(const uint8_t *body, size_t size, const struct layout *layout)
 {
+	size_t header = layout->header;
+
 	return size >= header && size == header + 8 * (size_t)u16(body + header - 2);
 }
 
-static void trace_fields(const uint8_t *body, enum kp_version version, struct kp_record *record)
+static inline void trace_fields(const uint8_t *body, enum kp_version version,
+				struct kp_record *record)
 {
-	const uint8_t *at = body;
-	size_t header = trace_header[version][record->type];
+	const struct layout *layout = &layouts[version][record->type];
+	const uint8_t *at = version == KP_V1 ? body : body + 8;
 
-	if (version >= KP_V2) {
-		record->info = kp_u64(at);
-		at += 8;
-	}
+	record->info = version == KP_V1 ? 0 : kp_u64(body);
 	record->time = kp_u64(at);
-	if (record->type == KP_USER || version == KP_V3)
-		record->pid = u32(at + 8);
-	record->cpu = u16(body + header - 4);
-	record->nr = u16(body + header - 2);
-	record->content += header;
+	record->pid = u32(at + 8) | layout->no_pid;
+	record->cpu = u16(body + layout->header - 4);
+	record->nr = u16(body + layout->header - 2);
+	record->content = record->body + layout->header;
+}
+
+/*
+ * A fast path for nearly all records: complete traces of this version, smaller than 16 KiB. Returns
+ * false for anything else, which may still be a valid record.
+ */
+static inline bool parse_short_trace(const uint8_t *data, size_t have, enum kp_version version,
+				     struct kp_record *record)
+{
+	size_t second, size;
+
+	if (have < 3 || (data[0] != KP_KERNEL && data[0] != KP_USER) || data[1] & data[2] & 0x80)
+		return false;
+	second = data[1] >> 7; /* no branch on the length of the size field: it is unpredictable */
+	size = (data[1] & 0x7f) | (data[2] & 0x7f & (0 - second)) << 7;
+	record->type = (enum kp_type)data[0];
+	record->body = 2 + second;
+	record->size = record->body + size;
+	if (version == KP_ANY || have < record->size ||
+	    !trace_fits(data + record->body, size, &layouts[version][record->type]))
+		return false;
+	trace_fields(data + record->body, version, record);
+	return true;
 }
 
 static enum kp_result parse_trace(const uint8_t *body, size_t size, enum kp_version version,
 				  struct kp_record *record, const char **why)
 {
-	unsigned fits = 0;
+	bool fits = false;
 
+	if (version != KP_ANY && trace_fits(body, size, &layouts[version][record->type])) {
+		trace_fields(body, version, record);
+		return KP_GOOD;
+	}
 	for (enum kp_version v = KP_V1; v < KP_VERSIONS; v++) {
-		size_t header = trace_header[v][record->type];
+		const struct layout *layout = &layouts[v][record->type];
 
-		if (!trace_fits(body, size, header))
+		if (!trace_fits(body, size, layout))
 			continue;
-		fits |= 1U << v;
-		record->votes |= (unsigned)(size > header) << v;
+		fits = true;
+		record->votes |= (unsigned)(size > layout->header) << v;
 	}
 	if (!fits)
-		return bad(why, "a trace whose size is not that of its addresses");
-	if (version == KP_ANY)
-		return KP_GOOD;
-	if (!(fits & 1U << version))
-		return bad(why, "a trace that is not of this file's version");
-	trace_fields(body, version, record);
-	return KP_GOOD;
+		return bad(why, "the size of a trace does not match its number of addresses");
+	return version == KP_ANY ? KP_GOOD : bad(why, "a trace of another kpdata version");
 }
 
 static enum kp_result parse_named(const uint8_t *body, size_t size, size_t header,
@@ -93,53 +106,51 @@ static enum kp_result parse_named(const uint8_t *body, size_t size, size_t heade
 	const uint8_t *path = body + header;
 
 	if (*path == '\0' || memchr(path, '\0', size - header) != body + size - 1)
-		return bad(why, "a path that is empty or does not end with its record");
+		return bad(why, "a path is empty or does not end with its record");
 	record->time = kp_u64(body);
 	record->pid = u32(body + header - 4);
-	record->content += header;
+	record->content = record->body + header;
 	if (record->pid == KP_NO_PID)
-		return bad(why, "a map or a name of no process");
+		return bad(why, "a map or process record without a pid");
 	if (record->type == KP_MAP) {
 		record->addr = kp_u64(body + 8);
 		record->len = kp_u64(body + 16);
 		record->offset = kp_u64(body + 24);
-		if (record->len - 1 > UINT64_MAX - record->addr) /* none, or too much */
-			return bad(why, "a map of an impossible length");
+		if (record->len - 1 > UINT64_MAX - record->addr) /* also if len is 0 */
+			return bad(why, "a map has an invalid length");
 	}
 	return KP_GOOD;
 }
 
-static size_t smallest_body(enum kp_type type)
-{
-	switch (type) {
-	case KP_KERNEL: return 12;
-	case KP_USER: return 16;
-	case KP_MAP: return MAP_HEADER + 2;
-	default: return PROCESS_HEADER + 2;
-	}
-}
+/* Limits of the size of a body. */
+static const struct {
+	size_t least, most;
+} body_size[] = {
+	[KP_KERNEL] = { 12, MAX_BODY },
+	[KP_USER] = { 16, MAX_BODY },
+	[KP_MAP] = { MAP_HEADER + 2, MAP_HEADER + 2 + KP_MAX_PATH },
+	[KP_PROCESS] = { PROCESS_HEADER + 2, PROCESS_HEADER + 2 + KP_MAX_PATH },
+};
 
-/* The size of the body; sets record->content to where it starts. */
+/* Reads the size of the body, and sets record->body. */
 static enum kp_result parse_size(const uint8_t *data, size_t have, struct kp_record *record,
 				 size_t *size, const char **why)
 {
-	size_t most = MAX_BODY, at = 1;
+	size_t at = 1;
 
-	if (record->type == KP_MAP || record->type == KP_PROCESS)
-		most = smallest_body(record->type) + KP_MAX_PATH;
 	*size = 0;
 	do {
 		if (at == have)
 			return KP_CUT;
-		if (at == 4) /* three times 7 bits are plenty */
-			return bad(why, "a record that is longer than any can be");
+		if (at == 4) /* MAX_BODY fits in 3 x 7 bits */
+			return bad(why, "a record is too long");
 		*size |= (size_t)(data[at] & 0x7f) << 7 * (at - 1);
 	} while (data[at++] & 0x80);
-	record->content = at;
-	if (*size > most)
-		return bad(why, "a record that is longer than any can be");
-	if (*size < smallest_body(record->type))
-		return bad(why, "a record that is shorter than any can be");
+	record->body = at;
+	if (*size > body_size[record->type].most)
+		return bad(why, "a record is too long");
+	if (*size < body_size[record->type].least)
+		return bad(why, "a record is too short");
 	return KP_GOOD;
 }
 
@@ -154,15 +165,15 @@ enum kp_result kp_parse(const uint8_t *data, size_t have, enum kp_version versio
 	if (!have)
 		return KP_CUT;
 	if (data[0] < KP_KERNEL || data[0] > KP_PROCESS)
-		return bad(why, "not a record");
+		return bad(why, "unknown record type");
 	record->type = (enum kp_type)data[0];
 	ret = parse_size(data, have, record, &size, why);
 	if (ret != KP_GOOD)
 		return ret;
-	record->size = *need = record->content + size;
+	record->size = *need = record->body + size;
 	if (have < record->size)
 		return KP_CUT;
-	data += record->content;
+	data += record->body;
 	if (record->type == KP_MAP)
 		return parse_named(data, size, MAP_HEADER, record, why);
 	if (record->type == KP_PROCESS)
@@ -170,14 +181,15 @@ enum kp_result kp_parse(const uint8_t *data, size_t have, enum kp_version versio
 	return parse_trace(data, size, version, record, why);
 }
 
-/* Parses at offset + at. KP_CUT: the stream ends inside the record; KP_END: it ends before. */
-static enum kp_result parse_at(const struct kp_bytes *bytes, uint64_t offset, size_t at,
-			       enum kp_version version, struct kp_record *record, const char **why)
+/* Parses at offset + at. KP_CUT: the stream ends inside the record; KP_END: before it. */
+static enum kp_result parse_any_at(struct kp_bytes *bytes, uint64_t offset, size_t at,
+				   enum kp_version version, struct kp_record *record,
+				   const char **why)
 {
 	size_t need = 8, want, have;
 
 	for (;;) {
-		const uint8_t *data = bytes->peek(bytes->ctx, offset, want = at + need, &have);
+		const uint8_t *data = kp_peek(bytes, offset, want = at + need, &have);
 		enum kp_result ret;
 
 		if (have <= at)
@@ -188,8 +200,19 @@ static enum kp_result parse_at(const struct kp_bytes *bytes, uint64_t offset, si
 	}
 }
 
-static bool chain_at(const struct kp_bytes *bytes, uint64_t offset, size_t at,
-		     enum kp_version version)
+static inline enum kp_result parse_at(struct kp_bytes *bytes, uint64_t offset, size_t at,
+				      enum kp_version version, struct kp_record *record,
+				      const char **why)
+{
+	size_t have;
+	const uint8_t *data = kp_window(bytes, offset + at, &have);
+
+	return parse_short_trace(data, have, version, record)
+		       ? KP_GOOD
+		       : parse_any_at(bytes, offset, at, version, record, why);
+}
+
+static bool chain_at(struct kp_bytes *bytes, uint64_t offset, size_t at, enum kp_version version)
 {
 	struct kp_record record;
 	const char *why;
@@ -206,13 +229,13 @@ static bool chain_at(const struct kp_bytes *bytes, uint64_t offset, size_t at,
 	return true;
 }
 
-/* The first place in [from, to) where records go on; `to` if there is none. */
-static size_t search(const struct kp_bytes *bytes, uint64_t offset, size_t from, size_t to,
+/* Finds the first place in [from, to) where records resume. Returns `to` if there is none. */
+static size_t search(struct kp_bytes *bytes, uint64_t offset, size_t from, size_t to,
 		     enum kp_version version)
 {
 	for (size_t at = from; at < to; at++) {
 		size_t have;
-		const uint8_t *data = bytes->peek(bytes->ctx, offset, to, &have);
+		const uint8_t *data = kp_peek(bytes, offset, to, &have);
 
 		while (at < to && at < have && (data[at] < KP_KERNEL || data[at] > KP_PROCESS))
 			at++;
@@ -224,7 +247,7 @@ static size_t search(const struct kp_bytes *bytes, uint64_t offset, size_t from,
 	return to;
 }
 
-static void skip_damage(const struct kp_bytes *bytes, uint64_t offset, enum kp_version version,
+static void skip_damage(struct kp_bytes *bytes, uint64_t offset, enum kp_version version,
 			struct kp_step *step)
 {
 	size_t from = 1, found, have;
@@ -234,42 +257,45 @@ static void skip_damage(const struct kp_bytes *bytes, uint64_t offset, enum kp_v
 	do {
 		found = search(bytes, offset + step->bytes, from, SEARCH, version);
 		step->bytes += found;
-		bytes->peek(bytes->ctx, offset + step->bytes, 1, &have);
+		kp_peek(bytes, offset + step->bytes, 1, &have);
 		from = 0;
 	} while (found == SEARCH && have);
 }
 
-/* Code of the kernel is in the upper half of the address space, and that of users in the lower. */
+/* Kernel code is in the upper half of the address space, user code in the lower half. */
 static bool has_odd_addresses(const uint8_t *data, const struct kp_record *record)
 {
 	uint64_t upper = record->type == KP_KERNEL ? UINT64_MAX >> 47 : 0;
+	const uint8_t *pc = data + record->content, *end = pc + 8 * (size_t)record->nr;
 
-	for (unsigned i = 0; i < record->nr; i++) {
-		if (kp_u64(data + record->content + 8 * (size_t)i) >> 47 != upper)
+	for (; pc < end; pc += 8) {
+		if (kp_u64(pc) >> 47 != upper)
 			return true;
 	}
 	return false;
 }
 
 /*
- * A queue that overflowed dropped blocks from its front, one of them half read: a record then
- * breaks off and another begins inside what it claims to hold. What it holds then looks odd, or
- * what follows does.
+ * When the kernel's queue overflowed, it dropped blocks from the front, even one that was partly
+ * read. Such a record is cut off, and another one starts inside its claimed size. Then either its
+ * addresses or the bytes after it look wrong.
  */
-static bool is_suspect(const struct kp_bytes *bytes, uint64_t offset, enum kp_version version,
-		       const struct kp_record *record)
+static bool is_suspect(struct kp_bytes *bytes, uint64_t offset, enum kp_version version,
+		       struct kp_step *step)
 {
-	struct kp_record next;
+	const struct kp_record *record = &step->record;
+	enum kp_result next;
 	const char *why;
 	size_t have;
 
-	if (parse_at(bytes, offset, record->size, version, &next, &why) == KP_BAD)
-		return true;
-	return has_odd_addresses(bytes->peek(bytes->ctx, offset, record->size, &have), record);
+	next = parse_at(bytes, offset, record->size, version, &step->next, &why);
+	step->knows_next = next == KP_GOOD;
+	return next == KP_BAD ||
+	       has_odd_addresses(kp_peek(bytes, offset, record->size, &have), record);
 }
 
-/* True: records go on inside of this one. */
-static bool breaks_off(const struct kp_bytes *bytes, uint64_t offset, enum kp_version version,
+/* Returns true if other records start inside this one. */
+static bool is_cut_off(struct kp_bytes *bytes, uint64_t offset, enum kp_version version,
 		       struct kp_step *step)
 {
 	size_t size = step->record.size, found = search(bytes, offset, 1, size, version);
@@ -278,12 +304,12 @@ static bool breaks_off(const struct kp_bytes *bytes, uint64_t offset, enum kp_ve
 		return false;
 	step->what = KP_BAD;
 	step->bytes = found;
-	step->why = "a record breaks off and another begins";
+	step->why = "a record is cut off by another one";
 	return true;
 }
 
-/* A record that is wrong inside, with another where it ends: no more than that one is lost. */
-static bool is_framed(const struct kp_bytes *bytes, uint64_t offset, enum kp_version version,
+/* An invalid record with a valid one where it ends: only this one is lost. */
+static bool is_framed(struct kp_bytes *bytes, uint64_t offset, enum kp_version version,
 		      struct kp_step *step)
 {
 	struct kp_record next;
@@ -297,27 +323,33 @@ static bool is_framed(const struct kp_bytes *bytes, uint64_t offset, enum kp_ver
 	return ret == KP_GOOD || ret == KP_END;
 }
 
-static void wrong_step(const struct kp_bytes *bytes, uint64_t offset, enum kp_version version,
+static void wrong_step(struct kp_bytes *bytes, uint64_t offset, enum kp_version version,
 		       struct kp_step *step)
 {
 	bool cut = step->what == KP_CUT;
 	size_t have;
 
 	if (!cut && is_framed(bytes, offset, version, step)) {
-		breaks_off(bytes, offset, version, step);
+		is_cut_off(bytes, offset, version, step);
 		return;
 	}
 	skip_damage(bytes, offset, version, step);
-	bytes->peek(bytes->ctx, offset + step->bytes, 1, &have);
+	kp_peek(bytes, offset + step->bytes, 1, &have);
 	if (cut)
-		step->why = have ? "a record that goes beyond the end of the file"
+		step->why = have ? "a record extends past the end of the file"
 				 : "the file ends inside a record";
 }
 
-void kp_step(const struct kp_bytes *bytes, uint64_t offset, enum kp_version version,
+void kp_step(struct kp_bytes *bytes, uint64_t offset, enum kp_version version, bool trusted,
 	     struct kp_step *step)
 {
-	step->what = parse_at(bytes, offset, 0, version, &step->record, &step->why);
+	if (step->knows_next) {
+		step->what = KP_GOOD;
+		step->record = step->next;
+		step->knows_next = false;
+	} else {
+		step->what = parse_at(bytes, offset, 0, version, &step->record, &step->why);
+	}
 	if (step->what == KP_END)
 		return;
 	if (step->what != KP_GOOD) {
@@ -325,6 +357,7 @@ void kp_step(const struct kp_bytes *bytes, uint64_t offset, enum kp_version vers
 		return;
 	}
 	step->bytes = step->record.size;
-	if (is_suspect(bytes, offset, version, &step->record))
-		breaks_off(bytes, offset, version, step);
+	if (!trusted && is_suspect(bytes, offset, version, step) &&
+	    is_cut_off(bytes, offset, version, step))
+		step->knows_next = false;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * kpdata_record: one step through the bytes of an Akaros kpdata stream: the next record, or the
- * next stretch that is damaged. The stream has no magic number and no checksum; what vouches for a
- * record is that its size and the count or the path inside it agree, and that others follow it.
+ * kpdata_record: walks through an Akaros kpdata stream, record by record, and skips damage. The
+ * stream has no magic number and no checksum. A record is valid if its size matches the count or the
+ * path inside it, and if other records follow it.
  *
  *	record = type (1 byte), size of the body (LEB128), body
  *
@@ -12,15 +12,17 @@
  *	3 map		time addr len offset pid path
  *	4 process	time pid path
  *
- * info, time, addr, len and offset have 64 bits, pid 32, cpu and n 16, little-endian and packed; n
- * addresses of 64 bits follow in a trace; a path ends with a NUL.
+ * Fields are little-endian and packed: info, time, addr, len and offset have 64 bits, pid has 32,
+ * cpu and n have 16. n addresses of 64 bits follow in a trace. A path ends with a NUL.
  */
 #ifndef KSCOPE_READ_KPDATA_RECORD_H
 #define KSCOPE_READ_KPDATA_RECORD_H
 
+#include <endian.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 enum kp_type { KP_KERNEL = 1, KP_USER, KP_MAP, KP_PROCESS };
 enum kp_version { KP_ANY, KP_V1, KP_V2, KP_V3, KP_VERSIONS };
@@ -30,42 +32,81 @@ enum kp_version { KP_ANY, KP_V1, KP_V2, KP_V3, KP_VERSIONS };
 
 struct kp_record {
 	enum kp_type type;
-	size_t size;	/* with type and size fields */
-	size_t content; /* where the addresses or the path are, from the record's start */
+	size_t size;	/* including the type and size fields */
+	size_t body;	/* offset of the body in the record */
+	size_t content; /* offset of the addresses or the path in the record */
 	uint64_t time, info;
 	uint32_t pid; /* KP_NO_PID: the record has none */
 	uint16_t cpu, nr;
 	uint64_t addr, len, offset;
-	unsigned votes; /* a bit for each version whose traces are like this, with an address */
+	unsigned votes; /* with KP_ANY: a bit for each version whose layout fits, if n > 0 */
 };
 
 enum kp_result { KP_GOOD, KP_BAD, KP_CUT, KP_END };
 
 /*
- * The record at the start of [data, data+have). KP_CUT: more is needed to tell, *need bytes.
- * KP_BAD: *why says it in words, and record->size is what it claims to be, or 0. With KP_ANY a
- * trace may be of any version; then its other fields are not filled.
+ * Parses the record at the start of [data, data+have). KP_CUT: it takes *need bytes to decide.
+ * KP_BAD: *why is the reason, and record->size the size in the record, or 0. With KP_ANY a trace may
+ * have any version; then only type, size and votes are set.
  */
 enum kp_result kp_parse(const uint8_t *data, size_t have, enum kp_version version,
 			struct kp_record *record, size_t *need, const char **why);
 
-/* Where bytes come from: those at `offset`, at least `want` if there are as many. */
+/*
+ * Where the bytes come from. peek() returns the bytes at `offset`, at least `want` if the stream has
+ * that many. It may set a window, which stays valid until its next call; bytes inside the window
+ * need no call.
+ */
 struct kp_bytes {
-	const uint8_t *(*peek)(void *ctx, uint64_t offset, size_t want, size_t *have);
+	const uint8_t *(*peek)(struct kp_bytes *bytes, uint64_t offset, size_t want, size_t *have);
 	void *ctx;
+	const uint8_t *window; /* bytes from window_offset */
+	uint64_t window_offset;
+	size_t window_len;
 };
+
+/* The part of the window that starts at `offset`; NULL: none. */
+static inline const uint8_t *kp_window(const struct kp_bytes *bytes, uint64_t offset, size_t *have)
+{
+	uint64_t at = offset - bytes->window_offset; /* before the window this wraps */
+
+	*have = at < bytes->window_len ? bytes->window_len - (size_t)at : 0;
+	return *have ? bytes->window + at : NULL;
+}
+
+static inline const uint8_t *kp_peek(struct kp_bytes *bytes, uint64_t offset, size_t want,
+				     size_t *have)
+{
+	const uint8_t *data = kp_window(bytes, offset, have);
+
+	return *have >= want ? data : bytes->peek(bytes, offset, want, have);
+}
 
 struct kp_step {
 	enum kp_result what; /* KP_GOOD: a record; KP_BAD: a damaged stretch; or KP_END */
-	uint64_t bytes;	     /* how far the next step is */
+	uint64_t bytes;	     /* distance to the next step */
 	struct kp_record record;
-	const char *why; /* of KP_BAD */
+	const char *why; /* reason for KP_BAD */
+
+	bool knows_next; /* `next` is the record after this one */
+	struct kp_record next;
 };
 
-/* What is at `offset`. The same bytes always give the same steps, wherever a walk began. */
-void kp_step(const struct kp_bytes *bytes, uint64_t offset, enum kp_version version,
+/*
+ * Examines the bytes at `offset`. The caller zeroes `step` before the first call, and advances
+ * `offset` by step->bytes before each further one. The same bytes always give the same steps,
+ * wherever the walk starts. `trusted`: an earlier walk found an intact record here, so kp_step() does
+ * not check whether it is cut off.
+ */
+void kp_step(struct kp_bytes *bytes, uint64_t offset, enum kp_version version, bool trusted,
 	     struct kp_step *step);
 
-uint64_t kp_u64(const uint8_t *at);
+static inline uint64_t kp_u64(const uint8_t *at)
+{
+	uint64_t value;
+
+	memcpy(&value, at, sizeof(value));
+	return le64toh(value);
+}
 
 #endif

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * kphistogram: the oldest kpdata of Akaros, a table of text: the address of 8 bytes of kernel text,
- * the function there (right-aligned, cut to 29 characters) and its ticks, both numbers in
- * hexadecimal, 64 bytes a row:
+ * kphistogram: reads the oldest kpdata of Akaros, a text table. Each row has 64 bytes: the address of
+ * 8 bytes of kernel text, the function (right-aligned, cut to 29 characters) and its ticks; both
+ * numbers are hexadecimal:
  *
  *	ffffffffc2000000                         Total 00000000000003e8
  *
- * The first row has the sum and the second the ticks outside of the kernel, in place of the first
- * two buckets. Rows become samples with names, since no binary is needed for those, or with
- * addresses if the user gives the kernel; a tick is a sample. Ticks of the sum that no row has were in those two buckets, or in rows that are damaged:
- * they are lost.
+ * The first row has the total and the second the ticks outside the kernel; they replace the first two
+ * buckets. Rows become samples with names, which need no binary, or with addresses if the user gives
+ * the kernel. A tick is a sample. Ticks that are in the total but in no row belong to those two
+ * buckets or to damaged rows, and count as lost.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -27,11 +27,11 @@
 #define NUMBER 16
 
 struct kphistogram {
-	unsigned told;
+	unsigned preamble; /* number of preamble events emitted */
 	uint64_t row;
-	uint64_t total, sum; /* ticks: as the first row says, and of the other rows */
+	uint64_t total, sum; /* ticks in the first row and in all other rows */
 	bool has_total;
-	uint64_t frame; /* or an address */
+	uint64_t frame; /* frame handle or address of the sample */
 };
 
 static bool parse_row(const char *row, uint64_t *addr, uint64_t *ticks)
@@ -41,7 +41,7 @@ static bool parse_row(const char *row, uint64_t *addr, uint64_t *ticks)
 	       !memchr(row + NAME, '\n', NAME_LEN) && !memchr(row + NAME, '\0', NAME_LEN);
 }
 
-/* Without the blanks in front; a name may have some inside. */
+/* The name without leading blanks; it may contain others. */
 static const char *name_of(const char *row, size_t *len)
 {
 	size_t at = NAME;
@@ -98,7 +98,7 @@ static uint32_t named(struct reader *r, const char *name, size_t len, bool kerne
 			   kernel ? FRAME_KERNEL : 0);
 }
 
-/* A bucket without a function still has an address. */
+/* A bucket without a function is named after its address. */
 static void bucket(struct reader *r, const char *row, uint64_t addr, uint64_t ticks,
 		   struct event *ev)
 {
@@ -125,7 +125,7 @@ static void user(struct reader *r, uint64_t ticks, struct event *ev)
 		sample(r->priv, named(r, "[user]", 6, false), IP_NAMED, ticks, ev);
 }
 
-/* True: the row makes an event. */
+/* Returns true if the row yields an event. */
 static bool take_row(struct reader *r, const char *row, uint64_t addr, uint64_t ticks,
 		     struct event *ev)
 {
@@ -147,7 +147,7 @@ static bool take_row(struct reader *r, const char *row, uint64_t addr, uint64_t 
 	return true;
 }
 
-/* The next newline, or the end, is where a row can begin again. */
+/* Skips to the next newline, or to the end: rows resume there. */
 static int damaged(struct reader *r, struct event *ev)
 {
 	uint64_t offset = in_offset(r->in), skipped;
@@ -157,7 +157,7 @@ static int damaged(struct reader *r, struct event *ev)
 	((struct kphistogram *)r->priv)->row++;
 	text_line(r->in, &line, &len);
 	skipped = in_offset(r->in) - offset;
-	return reader_damage(r, ev, offset, 0, skipped, "not a row of the histogram");
+	return reader_damage(r, ev, offset, 0, skipped, "invalid histogram row");
 }
 
 static int finish(struct kphistogram *p, struct event *ev)
@@ -170,13 +170,13 @@ static int finish(struct kphistogram *p, struct event *ev)
 	return 1;
 }
 
-static bool tell(struct reader *r, struct event *ev)
+static bool preamble_event(struct reader *r, struct event *ev)
 {
 	struct kphistogram *p = r->priv;
 
-	if (p->told && !r->options->kernel)
+	if (p->preamble && !r->options->kernel)
 		return false;
-	switch (p->told++) {
+	switch (p->preamble++) {
 	case 0:
 		ev->kind = EVENT_SOURCE;
 		ev->source = (struct event_source){
@@ -198,7 +198,7 @@ static int kphistogram_next(struct reader *r, struct event *ev)
 {
 	struct kphistogram *p = r->priv;
 
-	if (tell(r, ev))
+	if (preamble_event(r, ev))
 		return 1;
 	for (;;) {
 		uint64_t addr, ticks;
@@ -219,7 +219,7 @@ static int kphistogram_next(struct reader *r, struct event *ev)
 
 const struct reader_ops read_kphistogram = {
 	.name = "kphistogram",
-	.about = "Akaros kpdata of 2015 and before, a table of text",
+	.about = "Akaros kpdata up to 2015, a text table",
 	.probe = kphistogram_probe,
 	.priv_size = sizeof(struct kphistogram),
 	.next = kphistogram_next,

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * kpoprofile: the profile stream of Akaros before kpdata, words of 64 bits:
+ * kpoprofile: reads the profile stream that Akaros had before kpdata, in words of 64 bits:
  *
  *	0xee01 << 48 | core << 16 | n,  time in ns,  n addresses, leaf first
- *	address,  time in ns		a sample that was written to the file by hand
+ *	address,  time in ns		a sample that a user wrote to the file
  *
- * There are no processes, no maps and no end of a record but its count. Blocks were flushed a core
- * at a time, and the kernel itself overwrote the ends of some; then the next descriptor is where it
- * goes on. An address tells by its upper half whether it is of the kernel. All of it belongs to
- * pid 0, named akaros: which process an address is of nothing tells.
+ * The stream has no processes and no maps, and only the count marks the end of a record. The kernel
+ * flushed blocks one core at a time and overwrote the end of some; reading resumes at the next
+ * descriptor. The upper half of the address space is the kernel's. The process is unknown, so all
+ * samples belong to pid 0, named akaros.
  *
- * Samples come in the order of the file: nothing in it (no map, no name) depends on the order.
+ * Samples are emitted in file order, because no other record depends on their order.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -19,11 +19,11 @@
 #include "model/source.h"
 #include "read/bare.h"
 
-#define MAX_FRAMES 16 /* of the kernel that wrote it */
+#define MAX_FRAMES 16 /* limit of the kernel that wrote the file */
 #define ENOUGH_RECORDS 16
 
 struct kpoprofile {
-	unsigned told;
+	unsigned preamble; /* number of preamble events emitted */
 	uint64_t ips[MAX_FRAMES];
 };
 
@@ -36,19 +36,19 @@ static uint64_t word(const uint8_t *at)
 	return value;
 }
 
-/* Bits that are always zero, and a count that was possible: 48 bits of certainty. */
+/* Checks a fixed pattern, zero bits and the range of the count: 48 bits in total. */
 static bool is_descriptor(uint64_t value)
 {
 	return value >> 32 == 0xee010000 && (value & 0xffff) <= MAX_FRAMES;
 }
 
-/* An address that code can have: the upper or the lower half, and not just a small number. */
+/* A canonical address that is not a small number. */
 static bool is_address(uint64_t value)
 {
 	return value >> 47 == 0x1ffff || (value >> 47 == 0 && value >= 4096);
 }
 
-/* By hand: an address and a time that is a multiple of 16, with something sensible after them. */
+/* A user's sample: an address and a time that is a multiple of 16, followed by a valid word. */
 static bool is_pair(const uint8_t *data, size_t have)
 {
 	uint64_t after = have >= 24 ? word(data + 16) : 0;
@@ -76,11 +76,11 @@ static int kpoprofile_probe(const uint8_t *head, size_t len)
 	return nr ? 32 + 4 * nr : 0;
 }
 
-static bool tell(struct reader *r, struct event *ev)
+static bool preamble_event(struct reader *r, struct event *ev)
 {
 	struct kpoprofile *p = r->priv;
 
-	switch (p->told) {
+	switch (p->preamble) {
 	case 0:
 		ev->kind = EVENT_META;
 		ev->meta = (struct event_meta){ "osrelease", "Akaros" };
@@ -103,7 +103,7 @@ static bool tell(struct reader *r, struct event *ev)
 		break;
 	default: return false;
 	}
-	p->told++;
+	p->preamble++;
 	return true;
 }
 
@@ -125,7 +125,7 @@ static void sample(struct kpoprofile *p, struct event *ev, uint32_t nr, uint64_t
 	};
 }
 
-/* Some kernels wrote records without an address: a sample of nowhere. */
+/* Some kernels wrote records without an address: these count as lost. */
 static void traced(struct kpoprofile *p, const uint8_t *data, uint64_t descriptor, struct event *ev)
 {
 	uint32_t nr = descriptor & 0xffff;
@@ -144,8 +144,8 @@ static void traced(struct kpoprofile *p, const uint8_t *data, uint64_t descripto
 }
 
 /*
- * The number of bytes up to the next descriptor, or to the end. Words are looked for at every byte:
- * what was lost need not have been a multiple of 8.
+ * Skips to the next descriptor, or to the end, and returns the number of bytes. Checks every byte
+ * offset, since the number of lost bytes need not be a multiple of 8.
  */
 static uint64_t skip_damage(struct in *in)
 {
@@ -171,11 +171,11 @@ static int kpoprofile_next(struct reader *r, struct event *ev)
 {
 	struct kpoprofile *p = r->priv;
 	uint64_t offset = in_offset(r->in), first, skipped;
-	const char *why = "neither a record nor an address";
+	const char *why = "expected a record or an address";
 	const uint8_t *data;
 	size_t have;
 
-	if (tell(r, ev))
+	if (preamble_event(r, ev))
 		return 1;
 	data = in_peek(r->in, record_size(MAX_FRAMES), &have);
 	if (!have)
@@ -195,13 +195,13 @@ static int kpoprofile_next(struct reader *r, struct event *ev)
 	if (is_descriptor(first) || have < 8)
 		why = "the file ends inside a record";
 	skipped = skip_damage(r->in);
-	return reader_damage(r, ev, offset, 1, skipped, "%s; %" PRIu64 " bytes skipped", why,
-			     skipped);
+	return reader_damage(r, ev, offset, 1, skipped, "%s; skipped %" PRIu64 " byte%s", why,
+			     skipped, skipped == 1 ? "" : "s");
 }
 
 const struct reader_ops read_kpoprofile = {
 	.name = "kpoprofile",
-	.about = "Akaros profiles before kpdata",
+	.about = "Akaros profile stream before kpdata",
 	.probe = kpoprofile_probe,
 	.priv_size = sizeof(struct kpoprofile),
 	.next = kpoprofile_next,

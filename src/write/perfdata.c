@@ -296,53 +296,70 @@ static bool has_branches(struct writer *w, uint32_t source)
 {
 	struct perfdata *p = w->priv;
 
-	const char *arch = world_arch(w->world);
+	if (!p->arm_settled) {
+		const char *arch = world_arch(w->world);
 
-	if (!p->arm_settled)
 		p->arm = !*arch || !strcmp(arch, "aarch64"); /* not known yet: assume so */
-	p->arm_settled = true;
-	return p->arm || (source < w->world->nr_sources && w->world->sources[source].branches);
+		p->arm_settled = true;
+	}
+	return p->arm | (source < w->world->nr_sources && w->world->sources[source].branches);
 }
 
-/* Fills the words of a sample before its call chain; returns how many. */
-static size_t put_fixed(struct writer *w, const struct event *ev, uint64_t *to)
+static uint8_t *add_bytes(uint8_t *to, const void *data, size_t len)
+{
+	if (len)
+		memcpy(to, data, len);
+	return to + len;
+}
+
+static uint8_t *add_u64(uint8_t *to, uint64_t value)
+{
+	memcpy(to, &value, sizeof(value));
+	return to + sizeof(value);
+}
+
+/* What is in a sample before its call chain. */
+static uint8_t *add_fixed(uint8_t *to, const struct writer *w, const struct event *ev,
+			  unsigned lacks)
 {
 	const struct event_sample *sample = &ev->sample;
-	unsigned lacks = lacks_of(w->priv, w->world, sample->source);
 	/* If the data has tasks, a sample without one is of an exiting task: -1 to perf. */
 	uint32_t none = ev->pid != NO_TASK || w->world->nr_tasks > 1 ? NO_TASK : 0;
 	uint32_t task[2] = { ev->pid == NO_TASK ? none : ev->pid,
 			     ev->tid == NO_TASK ? none : ev->tid };
 	uint32_t cpu[2] = { ev->cpu == NO_CPU ? 0 : ev->cpu };
-	size_t nr = 0;
 
-	to[nr++] = sample->source;
-	to[nr++] = pc_of(sample);
-	memcpy(&to[nr++], task, sizeof(task));
+	to = add_u64(to, sample->source);
+	to = add_u64(to, pc_of(sample));
+	to = add_bytes(to, task, sizeof(task));
 	if (!(lacks & LACKS_TIME))
-		to[nr++] = ev->time == NO_TIME ? 0 : ev->time;
+		to = add_u64(to, ev->time == NO_TIME ? 0 : ev->time);
 	if (!(lacks & LACKS_CPU))
-		memcpy(&to[nr++], cpu, sizeof(cpu));
-	to[nr++] = sample->weight;
-	return nr;
+		to = add_bytes(to, cpu, sizeof(cpu));
+	return add_u64(to, sample->weight);
+}
+
+static size_t fixed_size(unsigned lacks)
+{
+	return 8 * (4 + !(lacks & LACKS_TIME) + !(lacks & LACKS_CPU));
 }
 
 /*
  * The first nr words of a chain. Frames that kscope unwound are written as perf prints its own:
  * with the address of the call instead of the return address. The first of a context is a pc.
  */
-static void put_chain(struct writer *w, const struct event_sample *sample, uint32_t nr)
+static uint8_t *add_chain(uint8_t *to, const struct event_sample *sample, uint32_t nr)
 {
 	uint32_t found = sample->nr_unwound < nr ? sample->nr_unwound : nr;
 
-	out_write(w->out, sample->ips, (size_t)(nr - found) * 8);
+	to = add_bytes(to, sample->ips, (size_t)(nr - found) * 8);
 	for (uint32_t i = nr - found; i < nr; i++) {
 		bool call =
 			i > 0 && !ip_is_marker(sample->ips[i]) && !ip_is_marker(sample->ips[i - 1]);
-		uint64_t ip = sample->ips[i] - call;
 
-		out_write(w->out, &ip, sizeof(ip));
+		to = add_u64(to, sample->ips[i] - call);
 	}
+	return to;
 }
 
 /*
@@ -373,60 +390,58 @@ static uint32_t raw_room(const struct event_sample *sample)
 	return (4 + len + 7) & ~7U;
 }
 
-static void put_raw(struct writer *w, const struct event_sample *sample)
+static uint8_t *add_raw(uint8_t *to, const struct event_sample *sample)
 {
 	uint32_t room = raw_room(sample) - 4;
 	uint32_t len = sample->raw_len < room ? sample->raw_len : room;
 
-	out_write(w->out, &room, sizeof(room));
-	if (len)
-		out_write(w->out, sample->raw, len);
-	out_write(w->out, zeros, room - len);
+	to = add_bytes(to, &room, sizeof(room));
+	to = add_bytes(to, sample->raw, len);
+	return add_bytes(to, zeros, room - len);
 }
 
 static int put_sample(struct writer *w, const struct event *ev)
 {
 	struct perfdata *p = w->priv;
 	const struct event_sample *sample = &ev->sample;
-	bool chain = !(lacks_of(p, w->world, sample->source) & LACKS_CHAIN);
+	unsigned lacks = lacks_of(p, w->world, sample->source);
+	bool chain = !(lacks & LACKS_CHAIN);
 	bool branches = has_branches(w, sample->source), raw = has_raw(w->world, sample->source);
 	bool marked = sample->no_chain || (sample->nr && ip_is_marker(sample->ips[0]));
-	uint64_t fixed[8], nr_branches = branches ? sample->nr_branches : 0, words;
-	size_t nr_fixed = put_fixed(w, ev, fixed), used;
 	struct perf_record head = { .type = PERF_RECORD_SAMPLE, .misc = mode_of(sample->context) };
+	uint64_t nr_branches = branches ? sample->nr_branches : 0;
+	size_t used = sizeof(head) + fixed_size(lacks);
 	uint32_t nr, room;
+	uint8_t *to;
 
 	if (sample->context == IP_NAMED)
 		return err_set(&w->err, ERR_USAGE,
 			       "perf.data needs addresses, but this input has only names: "
 			       "write folded stacks or a flame graph instead");
 	see(p, ev);
-	if (sample->context == IP_KERNEL || sample->context == IP_GUEST_KERNEL)
-		p->kernel_seen = true;
+	p->kernel_seen |= (sample->context == IP_KERNEL) | (sample->context == IP_GUEST_KERNEL);
 	if (nr_branches > RECORD_MAX / 4 / sizeof(struct branch))
 		nr_branches = RECORD_MAX / 4 / sizeof(struct branch);
-	used = sizeof(head) + nr_fixed * 8;
 	if (branches)
 		used += 8 + nr_branches * sizeof(struct branch);
 	if (raw)
 		used += raw_room(sample);
 	room = (uint32_t)((RECORD_MAX - used) / 8 - 2);
 	nr = !chain || sample->no_chain ? 0 : sample->nr < room ? sample->nr : room;
-	words = nr + !marked;
-	head.size = (uint16_t)(used + (chain ? 8 + words * 8 : 0));
-	out_write(w->out, &head, sizeof(head));
-	out_write(w->out, fixed, nr_fixed * 8);
+	head.size = (uint16_t)(used + (chain ? 8 * (1 + !marked + nr) : 0));
+	to = add_bytes(out_room(w->out, head.size), &head, sizeof(head));
+	to = add_fixed(to, w, ev, lacks);
 	if (chain) {
-		out_write(w->out, &words, 8);
+		to = add_u64(to, nr + !marked);
 		if (!marked)
-			out_write(w->out, &sample->context, 8);
-		put_chain(w, sample, nr);
+			to = add_u64(to, sample->context);
+		to = add_chain(to, sample, nr);
 	}
 	if (raw)
-		put_raw(w, sample);
+		to = add_raw(to, sample);
 	if (branches) {
-		out_write(w->out, &nr_branches, 8);
-		out_write(w->out, sample->branches, nr_branches * sizeof(struct branch));
+		to = add_u64(to, nr_branches);
+		add_bytes(to, sample->branches, nr_branches * sizeof(struct branch));
 	}
 	count_round(w);
 	return 0;

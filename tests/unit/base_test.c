@@ -2,6 +2,7 @@
 /* The base: scanners that meet the end of their bytes anywhere, numbers at their limits, tables. */
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/hash.h"
 #include "base/in.h"
@@ -164,6 +165,39 @@ static void test_tables(void)
 	strtab_release(&st);
 }
 
+static bool copies(struct in *in, uint64_t offset, size_t len, const char *wanted)
+{
+	char got[16] = "";
+
+	return in_copy(in, offset, got, len) == strlen(wanted) && !strcmp(got, wanted);
+}
+
+static void test_copy(void)
+{
+	char path[] = "/tmp/kscope-copy-XXXXXX";
+	int fd = mkstemp(path);
+	struct err err = { 0 };
+	uint64_t length = 0;
+	struct in in;
+	size_t have;
+
+	in_open_memory(&in, "copy", "0123456789", 10);
+	check("in: a copy from memory", copies(&in, 3, 4, "3456") && copies(&in, 8, 4, "89"));
+	check("in: no copy beyond memory", copies(&in, 10, 4, "") && copies(&in, 1000, 4, ""));
+	in_close(&in);
+
+	check("in: a file", fd >= 0 && write(fd, "0123456789", 10) == 10);
+	check("in: its length",
+	      !in_open(&in, path, &err) && !in_length(&in, &length, &err) && length == 10);
+	in_skip(&in, 2);
+	check("in: a copy from a file", copies(&in, 3, 4, "3456") && copies(&in, 8, 4, "89"));
+	check("in: no copy beyond a file", copies(&in, 10, 4, "") && copies(&in, 1000, 4, ""));
+	check("in: the window stays", in_offset(&in) == 2 && *in_peek(&in, 1, &have) == '2');
+	in_close(&in);
+	close(fd);
+	unlink(path);
+}
+
 int main(void)
 {
 	test_json_numbers();
@@ -173,5 +207,6 @@ int main(void)
 	test_lines();
 	test_pb();
 	test_tables();
+	test_copy();
 	return test_result();
 }

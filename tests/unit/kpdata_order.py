@@ -66,6 +66,26 @@ def test_order(folder):
         need(sorted(found) == sorted(seen), f"seed {seed}: {len(found)} of {len(seen)} samples")
 
 
+def traces(version, kind, start, nr):
+    """One core's traces; they carry their number in the address."""
+    return b"".join(kp.kernel(version, start + i, 0, [kp.K + i], pid=5) if kind == kp.KERNEL
+                    else kp.user(version, start + i, 5, 0, [kp.U + i]) for i in range(nr))
+
+
+def test_version(folder):
+    """The start of a large file may suggest another version than the rest of it."""
+    # User traces of v2 are those of v3.
+    found, done = dump_of(folder, kp.start() + traces(2, kp.USER, 5000, 4000) +
+                          traces(2, kp.KERNEL, 9000, 10))
+    need(done.returncode == 0 and not done.stderr, f"v2: {done.stderr[:200]}")
+    need(len(found) == 4010 and found[4000][3] == (kp.K,), f"v2: {len(found)} samples")
+    # Most traces are of v3, all at the start are of v1.
+    found, done = dump_of(folder, kp.start() + traces(1, kp.KERNEL, 5000, 4000) +
+                          traces(3, kp.KERNEL, 9000, 5000))
+    kernel = [sample for sample in found if sample[0] >= 9000]
+    need(done.returncode == 1 and len(kernel) == 5000, f"v3: {len(kernel)} of 5000 samples")
+
+
 def damage(rng, record):
     """Bytes before a block: garbage, or a record that is cut short."""
     if rng.random() < 0.5:

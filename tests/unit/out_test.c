@@ -152,6 +152,36 @@ static void patched_before_and_after_a_flush(void)
 	PASSED();
 }
 
+static void room_across_flushes(void)
+{
+	struct err err = { 0 };
+	struct out out;
+	uint8_t *data;
+	bool good = true;
+	int fd;
+
+	CHECK(!out_open(&out, "room", true, &err));
+	for (uint32_t i = 0; i < 30; i++) { /* 30 x 65528 bytes do not divide the buffer evenly */
+		memset(out_room(&out, 65528), (int)i, 65528);
+		out_write(&out, "+", 1);
+	}
+	memset(out_room(&out, OUT_ROOM), 'z', OUT_ROOM);
+	CHECK(out_offset(&out) == 30 * 65529 + OUT_ROOM);
+	CHECK(!out_commit(&out, &err));
+	fd = open("room", O_RDONLY);
+	data = xmalloc(30 * 65529 + OUT_ROOM);
+	CHECK(read(fd, data, 30 * 65529 + OUT_ROOM) == 30 * 65529 + (ssize_t)OUT_ROOM);
+	for (size_t i = 0; i < 30 * 65529; i++)
+		good &= data[i] == (i % 65529 == 65528 ? '+' : i / 65529);
+	for (size_t i = 0; i < OUT_ROOM; i++)
+		good &= data[30 * 65529 + i] == 'z';
+	CHECK(good);
+	free(data);
+	close(fd);
+	unlink("room");
+	PASSED();
+}
+
 static void fifo(void)
 {
 	struct err err = { 0 };
@@ -266,6 +296,7 @@ int main(void)
 	abandoned();
 	links_are_followed();
 	patched_before_and_after_a_flush();
+	room_across_flushes();
 	fifo();
 	devices();
 	bad_places();
