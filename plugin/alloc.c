@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * alloc: allocators hooked by alloc=, realloc= and free=. What a function is asked for is known at its
- * entry, the pointer at its return. Where it will return to is known at its entry, too, but the code
- * there may have been translated long before, so all blocks have a small callback that looks at one
- * bit. A call waits for its return by that address and the stack pointer, which tells apart tasks,
- * nested calls and recursion.
+ * alloc: hooks the allocation functions that alloc=, realloc= and free= name. Their arguments are known
+ * at the entry, their results at the return. The code at the return address may have been translated
+ * long before the call, so every block has a small callback, which tests one bit. A pending call is
+ * identified by its return address and stack pointer, which differ between tasks, nested calls and
+ * recursion.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -19,31 +19,31 @@
 #include "stream.h"
 #include "trace.h"
 
-#define WAITING 4096	   /* calls that have not returned; a power of two */
-#define PROBES 8	   /* places where one may wait */
-#define RETURN_BITS 65536  /* by which blocks are told that nobody returns to */
-#define STACK_ARGUMENTS 64 /* bytes that a callee may take off the stack on its return */
+#define WAITING 4096	   /* maximum of calls that have not returned; a power of two */
+#define PROBES 8	   /* slots that a call may use */
+#define RETURN_BITS 65536  /* a filter of return addresses */
+#define STACK_ARGUMENTS 64 /* bytes of arguments that a callee may pop at its return */
 
 struct call {
-	uint64_t next, sp, space; /* next 0: the place is free */
+	uint64_t next, sp, space; /* next: return address; 0: the slot is free */
 	uint64_t pointer, size;
 	uint64_t serial;
 	const struct args_hook *hook;
 };
 
-/* The last one of a vCPU: allocators call each other, and what the inner one did is done. */
-struct deed {
+/* The last operation of a vCPU. Allocators call each other, and only the innermost one counts. */
+struct last_op {
 	uint64_t pointer;
-	uint64_t serial; /* of the last call before it */
+	uint64_t serial; /* of the last call at that time */
 };
 
-/* What one function allocates another one frees: all hooks are of one heap, named after the first. */
+/* The name of the heap, that of the first hook: one function may free what another allocated. */
 static const char *heap;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct call calls[WAITING];
 static _Atomic uint64_t n_calls;
 static _Atomic uint64_t returns[RETURN_BITS / 64];
-static struct deed deeds[WIRE_CPUS_MAX][WIRE_OP_FREE + 1];
+static struct last_op last_ops[WIRE_CPUS_MAX][WIRE_OP_FREE + 1];
 
 static uint64_t mix(uint64_t value)
 {
@@ -65,7 +65,7 @@ static void note_return(uint64_t address)
 	atomic_fetch_or_explicit(&returns[bit / 64], 1ull << bit % 64, memory_order_relaxed);
 }
 
-/* The place of a new call: a free one, the same call's that never returned, or the oldest. */
+/* Stores a new call in a free slot, in that of the same call if it never returned, or in the oldest. */
 static void wait_for(const struct call *call)
 {
 	struct call *best = NULL;
@@ -87,7 +87,7 @@ static void wait_for(const struct call *call)
 	pthread_mutex_unlock(&lock);
 }
 
-/* The kernel's addresses are the same in every address space, and its tasks change theirs. */
+/* Kernel addresses are the same in all address spaces, and kernel tasks switch between these. */
 static uint64_t space_of(const struct regs *regs)
 {
 	return regs->level == WIRE_LEVEL_USER ? regs->space : 0;
@@ -101,7 +101,7 @@ static bool take_call(uint64_t next, const struct regs *regs, struct call *call)
 	for (uint64_t i = 0; i < PROBES && !found; i++) {
 		struct call *at = &calls[(mix(next) + i) % WAITING];
 
-		/* A return address on the stack is taken off it, and perhaps arguments are. */
+		/* The return pops a return address on the stack, and maybe arguments. */
 		if (at->next != next || at->space != space_of(regs) || regs->sp < at->sp ||
 		    regs->sp - at->sp > regs->word + STACK_ARGUMENTS)
 			continue;
@@ -122,7 +122,7 @@ static void put(unsigned cpu, const struct regs_view *view, const struct regs *r
 
 	if (!track)
 		return;
-	deeds[cpu][op] = (struct deed){ pointer, atomic_load(&n_calls) };
+	last_ops[cpu][op] = (struct last_op){ pointer, atomic_load(&n_calls) };
 	sample_from_regs(&at, view, regs);
 	code_note(track, view, regs);
 	track_put_alloc(track, &alloc);
@@ -161,23 +161,23 @@ static void on_entry(unsigned cpu, void *data)
 	note_return(call.next);
 }
 
-static bool was_done_inside(const struct call *call, unsigned cpu, enum wire_op op,
-			    uint64_t pointer)
+static bool was_done_by_callee(const struct call *call, unsigned cpu, enum wire_op op,
+			       uint64_t pointer)
 {
-	const struct deed *deed = &deeds[cpu][op];
+	const struct last_op *last = &last_ops[cpu][op];
 
-	return cpu < WIRE_CPUS_MAX && deed->pointer == pointer && deed->serial >= call->serial;
+	return cpu < WIRE_CPUS_MAX && last->pointer == pointer && last->serial >= call->serial;
 }
 
-/* A block that may have moved is put where its result is of use: the one it was, or a new one. */
+/* A realloc is a resize of the block if it did not move, else a free and a new block. */
 static void put_resized(unsigned cpu, const struct regs_view *view, const struct regs *regs,
 			const struct call *call, uint64_t result)
 {
-	bool freed = !call->pointer || was_done_inside(call, cpu, WIRE_OP_FREE, call->pointer);
-	bool made = result == call->pointer || was_done_inside(call, cpu, WIRE_OP_NEW, result);
+	bool freed = !call->pointer || was_done_by_callee(call, cpu, WIRE_OP_FREE, call->pointer);
+	bool made = result == call->pointer || was_done_by_callee(call, cpu, WIRE_OP_NEW, result);
 
 	if (!result && call->size)
-		return; /* without a size is how some free */
+		return; /* it failed; with size 0 it is a free */
 	if (result != call->pointer && !freed)
 		put(cpu, view, regs, WIRE_OP_FREE, call->pointer, 0);
 	if (result)
@@ -197,7 +197,7 @@ static __attribute__((noinline)) void on_return(unsigned cpu, uint64_t address)
 	result = regs_result(&regs);
 	if (call.hook->kind == HOOK_REALLOC)
 		put_resized(cpu, &view, &regs, &call, result);
-	else if (result && !was_done_inside(&call, cpu, WIRE_OP_NEW, result))
+	else if (result && !was_done_by_callee(&call, cpu, WIRE_OP_NEW, result))
 		put(cpu, &view, &regs, WIRE_OP_NEW, result, call.size);
 }
 
@@ -228,7 +228,7 @@ void alloc_translate(struct qemu_plugin_tb *tb)
 
 	if (!n)
 		return;
-	/* Before the hooks: a function that is entered by its own return returns first. */
+	/* Before the hooks: a return may lead to the entry of a hooked function. */
 	api.tb_exec_cb(tb, on_block, API_R_REGS, (void *)(uintptr_t)api.tb_vaddr(tb));
 	for (size_t i = 0; i < n; i++) {
 		struct qemu_plugin_insn *insn = api.tb_get_insn(tb, i);

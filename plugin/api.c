@@ -12,7 +12,7 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-/* Read by QEMU after the constructor ran and before qemu_plugin_install() is called. */
+/* QEMU reads it after the constructor ran, before it calls qemu_plugin_install(). */
 EXPORT extern int qemu_plugin_version;
 int qemu_plugin_version = 1;
 
@@ -22,7 +22,7 @@ static __thread struct running {
 	struct CPUState *state;
 	unsigned cpu;
 } running;
-static _Atomic bool takes_turns; /* several vCPUs in one thread */
+static _Atomic bool takes_turns; /* several vCPUs share a thread */
 
 static void *find(const char *name)
 {
@@ -52,7 +52,7 @@ int api_thread(pthread_t *thread, void *(*body)(void *))
 	return result;
 }
 
-/* Whether " version " at this place stands behind "emulator" or a name such as qemu-x86_64. */
+/* Whether the word before " version " is "emulator" or a name such as qemu-x86_64. */
 static bool is_version(const char *image, const char *at)
 {
 	const char *word = at;
@@ -63,8 +63,8 @@ static bool is_version(const char *image, const char *at)
 }
 
 /*
- * As memmem(), which a program with AddressSanitizer has replaced by one that does not like it that
- * all its constants are searched, and what is between them.
+ * Like memmem(). The memmem() of a QEMU with AddressSanitizer reports an error, because the search also
+ * reads the gaps between constants.
  */
 static const char *find_text(const char *at, const char *end, const char *text, size_t n)
 {
@@ -80,9 +80,8 @@ static const char *find_text(const char *at, const char *end, const char *text, 
 }
 
 /*
- * The version of the program that loads the plugin, as its --version prints it. There is no function
- * for it, but the text is in the program: "QEMU emulator version X.Y.Z", in user mode "qemu-x86_64
- * version X.Y.Z".
+ * Finds the version of QEMU. There is no function for it, but the text that --version prints is in the
+ * program: "QEMU emulator version X.Y.Z", in user mode "qemu-x86_64 version X.Y.Z".
  */
 static void find_version(const char *image, size_t size)
 {
@@ -104,7 +103,7 @@ static void find_version(const char *image, size_t size)
 	}
 }
 
-/* Only what QEMU itself does not write to: its text and constants. */
+/* Searches the read-only segments of QEMU. */
 static int search_object(struct dl_phdr_info *object, size_t size, void *function)
 {
 	const ElfW(Phdr) *part = object->dlpi_phdr, *end = part + object->dlpi_phnum;
@@ -122,7 +121,7 @@ static int search_object(struct dl_phdr_info *object, size_t size, void *functio
 	return is_qemu;
 }
 
-/* In memory: /proc/self/exe may be missing, or be a loader that was told to run QEMU. */
+/* Searches memory, because /proc/self/exe may be missing, or be a loader that runs QEMU. */
 static void read_version(void)
 {
 	void *function = find("qemu_plugin_tb_vaddr");
@@ -131,7 +130,7 @@ static void read_version(void)
 		dl_iterate_phdr(search_object, function);
 }
 
-/* dlopen() runs this before QEMU asks which version of its interface the plugin speaks. */
+/* dlopen() runs this before QEMU reads qemu_plugin_version. */
 __attribute__((constructor)) static void choose_version(void)
 {
 	unsigned major = 0, minor = 0;
@@ -148,7 +147,6 @@ __attribute__((constructor)) static void choose_version(void)
 	}
 }
 
-/* QEMU's names of targets, and uname's where they differ. */
 static void set_arch(const char *target)
 {
 	snprintf(api.arch, sizeof(api.arch), "%s", target);
@@ -156,7 +154,7 @@ static void set_arch(const char *target)
 
 struct symbol {
 	const char *name;
-	void *slot; /* of a pointer to a function */
+	void *slot; /* a pointer to a function */
 	bool needed;
 };
 
@@ -197,7 +195,7 @@ static const struct symbol symbols[] = {
 	{ "g_array_free", &api.array_free, true },
 };
 
-/* The function that reads a register of this target by gdb's number. */
+/* Finds the function that reads a register of this target by its gdb number. */
 static void *find_gdb_read(void)
 {
 	static const char *const names[][2] = {
@@ -239,10 +237,10 @@ int api_open(const api_info *info)
 	return 0;
 }
 
-/* From 9.0 a vCPU is announced by its own thread, before it translates anything. */
+/* Since 9.0, the thread of a vCPU calls this before it translates any code. */
 static void note_thread(unsigned cpu)
 {
-	static __thread unsigned first; /* vCPU of this thread, plus 1 */
+	static __thread unsigned first; /* first vCPU of this thread, plus 1 */
 
 	if (api.user_mode || !api.get_registers)
 		return;
@@ -253,8 +251,8 @@ static void note_thread(unsigned cpu)
 }
 
 /*
- * QEMU's callbacks. Up to 11.0 most begin with the plugin's id and have no data; from 11.1 it is the
- * other way round.
+ * QEMU's callbacks. Up to 11.0 the first argument of most is the plugin's id and they have no data;
+ * since 11.1 they have data and no id.
  */
 static void old_cpu_init(uint64_t id, unsigned cpu)
 {
@@ -373,7 +371,7 @@ static void new_syscall_return(unsigned cpu, int64_t number, int64_t value, void
 	hooks.syscall(cpu, true);
 }
 
-/* A function that takes a callback: with data, or in old versions without. */
+/* Registers a callback, with data or, in old versions, without. */
 static void set_callback(uint64_t id, const char *name, void *old, void *new, bool old_has_data)
 {
 	void *found = find(name);
@@ -414,7 +412,7 @@ void api_hook(uint64_t id, const struct api_hooks *wanted)
 	SET(syscall, "vcpu_syscall_ret_cb", old_syscall_return, new_syscall_return, false);
 }
 
-/* 9.1 made this function copy, and brought conditional callbacks along. */
+/* Since 9.1, which also added conditional callbacks, this function copies. */
 size_t api_insn_data(const struct qemu_plugin_insn *insn, void *bytes, size_t size)
 {
 	static void *found;
@@ -437,8 +435,8 @@ size_t api_insn_data(const struct qemu_plugin_insn *insn, void *bytes, size_t si
 }
 
 /*
- * Up to 10.2 this returns how many bytes it added, 11.0 made that a bool. What was added says it for
- * both, but for what the upper bits of a bool are.
+ * Up to 10.2 QEMU's function returns the number of bytes, since 11.0 a bool. The length of the array is
+ * right for both.
  */
 size_t api_read_register(void *handle, GByteArray *into)
 {
@@ -474,20 +472,20 @@ bool api_mixes_cpus(void)
 	return atomic_load_explicit(&takes_turns, memory_order_relaxed);
 }
 
-/* Which vCPU it is changes seldom: it is remembered until the next one has its turn. */
-unsigned api_running_cpu(unsigned told)
+/* Remembers the vCPU, which changes rarely, until another one runs. */
+unsigned api_running_cpu(unsigned given)
 {
 	struct CPUState *current = api_mixes_cpus() && api.get_cpu ? current_cpu() : NULL;
 
 	if (!current)
-		return told;
+		return given;
 	for (unsigned cpu = 0; current != running.state && cpu < api.max_cpus; cpu++)
 		if (api.get_cpu((int)cpu) == current)
 			running = (struct running){ current, cpu };
-	return current == running.state ? running.cpu : told;
+	return current == running.state ? running.cpu : given;
 }
 
-/* 10.1 refuses it, and brought writing along. */
+/* 10.1, which added writing of registers, refuses it. */
 bool api_reads_in_work(void)
 {
 	static int refuses = -1;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * api: QEMU as the plugin sees it, the same for every version from 7.2 to 11.1. Every function is
- * looked up by name when the plugin is loaded; one that this QEMU has not is NULL, and whether a
- * thing can be done is asked of the function, never of a version number. Functions that are not part
- * of QEMU's plugin interface are exported by builds with modules (Debian's, for one).
+ * api: the same interface to every QEMU from 7.2 to 11.1. The plugin looks up all functions by name
+ * when it is loaded. A function that this QEMU does not have is NULL, and the plugin tests for the
+ * function, never for a version number. Builds of QEMU with modules, such as Debian's, also export
+ * functions that are not part of QEMU's plugin interface.
  */
 #ifndef KSCOPE_PLUGIN_API_H
 #define KSCOPE_PLUGIN_API_H
@@ -23,7 +23,7 @@ typedef struct {
 	size_t offset;
 } api_u64;
 
-/* GLib's, as far as it is public. */
+/* The public members of GLib's structures. */
 typedef struct {
 	uint8_t *data;
 	unsigned len;
@@ -51,15 +51,15 @@ typedef void api_exec_cb(unsigned cpu, void *data);
 typedef void api_work_cb(struct CPUState *cpu, void *data); /* data: run_on_cpu_data, a union */
 
 struct api {
-	/* What is known of the host. */
+	/* Facts about the emulator. */
 	bool user_mode;
 	bool callbacks_have_data; /* 11.1 and later */
-	char arch[16];		  /* as uname -m says it */
+	char arch[16];		  /* as in uname -m */
 	char version[32];	  /* "7.2.22", or "" */
 	unsigned cpus;		  /* at the start; 0 in user mode */
 	unsigned max_cpus;
 
-	/* QEMU's plugin interface, what every version has. */
+	/* QEMU's plugin interface: functions of every version. */
 	size_t (*tb_n_insns)(const struct qemu_plugin_tb *);
 	uint64_t (*tb_vaddr)(const struct qemu_plugin_tb *);
 	struct qemu_plugin_insn *(*tb_get_insn)(const struct qemu_plugin_tb *, size_t);
@@ -69,7 +69,7 @@ struct api {
 	void (*tb_exec_cb)(struct qemu_plugin_tb *, api_exec_cb *, int flags, void *);
 	void (*insn_exec_cb)(struct qemu_plugin_insn *, api_exec_cb *, int flags, void *);
 
-	/* From 9.0. */
+	/* Since 9.0. */
 	GArray *(*get_registers)(void);
 	struct qemu_plugin_scoreboard *(*scoreboard_new)(size_t);
 	void *(*scoreboard_find)(struct qemu_plugin_scoreboard *, unsigned);
@@ -78,13 +78,13 @@ struct api {
 	void (*tb_exec_inline)(struct qemu_plugin_tb *, int op, api_u64, uint64_t);
 	void (*insn_exec_inline)(struct qemu_plugin_insn *, int op, api_u64, uint64_t);
 
-	/* From 9.1. */
+	/* Since 9.1. */
 	void (*tb_exec_cond_cb)(struct qemu_plugin_tb *, api_exec_cb *, int flags, int cond,
 				api_u64, uint64_t, void *);
 	void (*insn_exec_cond_cb)(struct qemu_plugin_insn *, api_exec_cb *, int flags, int cond,
 				  api_u64, uint64_t, void *);
 
-	/* From 9.2. */
+	/* Since 9.2. */
 	bool (*read_memory)(uint64_t, GByteArray *, size_t);
 
 	/* Exported by some builds. */
@@ -100,7 +100,7 @@ struct api {
 	void (*timer_init)(void *timer, void *lists, int clock, int scale, int attributes,
 			   void (*)(void *), void *);
 	void (*timer_mod)(void *timer, int64_t);
-	void *timer_lists; /* QEMU's main loop */
+	void *timer_lists; /* of QEMU's main loop */
 	const int *icount; /* not 0: -icount */
 
 	/* GLib, which every QEMU has. */
@@ -112,19 +112,19 @@ struct api {
 
 extern struct api api;
 
-/* What QEMU tells, by the same functions whatever its version. NULL: not wanted. */
+/* Callbacks, the same for every version of QEMU. NULL: not needed. */
 struct api_hooks {
 	void (*cpu_init)(unsigned cpu);
 	void (*cpu_exit)(unsigned cpu);
 	void (*cpu_idle)(unsigned cpu);
 	void (*cpu_resume)(unsigned cpu);
 	void (*translate)(struct qemu_plugin_tb *tb);
-	void (*flush)(void); /* all blocks are gone */
+	void (*flush)(void); /* QEMU has discarded all blocks */
 	void (*exit)(void);
 	void (*syscall)(unsigned cpu, bool returns); /* user mode */
 };
 
-/* What QEMU hands to qemu_plugin_install(). */
+/* The argument of qemu_plugin_install(). */
 typedef struct {
 	const char *target_name;
 	struct {
@@ -136,32 +136,32 @@ typedef struct {
 	} system;
 } api_info;
 
-/* To be called by qemu_plugin_install(). */
+/* For qemu_plugin_install(). */
 int api_open(const api_info *info); /* 0, or -1 after a message */
-/* May be called again for more of them. */
+/* May be called several times, to add callbacks. */
 void api_hook(uint64_t id, const struct api_hooks *hooks);
 
-/* The bytes of an instruction, at most `size`; how many there are. */
+/* Copies at most `size` bytes of an instruction. Returns their number. */
 size_t api_insn_data(const struct qemu_plugin_insn *insn, void *bytes, size_t size);
-/* A public register of the vCPU whose callback this is, by QEMU's handle. Bytes, or 0. */
+/* In a callback: reads a register of its vCPU by QEMU's handle. Returns the number of bytes, or 0. */
 size_t api_read_register(void *handle, GByteArray *into);
-/* Whether public functions are about this vCPU: QEMU may run a work item in another one's turn. */
+/* Whether public functions act on this vCPU: QEMU may run a work item while another one is current. */
 bool api_is_current(struct CPUState *cpu);
 /*
- * True if several vCPUs take turns in one thread (-icount, thread=single), on a QEMU of 9.0 or later.
- * From 10.0 such a QEMU tells callbacks the number of the vCPU that translated a block, not of the
- * one that runs it, so a callback has to ask api_running_cpu() who it is; and code for scoreboards
- * is wrong for all vCPUs but 0, to the point of a crash, so they must not be used.
+ * True if several vCPUs share a thread (-icount, thread=single), on QEMU 9.0 or later. Since 10.0 such a
+ * QEMU passes callbacks the number of the vCPU that translated the block, not of the one that runs
+ * it; api_running_cpu() returns the right number. The code for scoreboards is wrong for all vCPUs
+ * except 0 and may crash, so the plugin does not use them there.
  */
 bool api_mixes_cpus(void);
-unsigned api_running_cpu(unsigned told);
-/* Whether QEMU lets a work item read public registers. */
+unsigned api_running_cpu(unsigned given);
+/* Whether a work item may read public registers. */
 bool api_reads_in_work(void);
-/* Whether guest time is counted in instructions; then its clock cannot be read in a callback. */
+/* Whether QEMU derives guest time from instructions: then a callback cannot read the clock. */
 bool api_counts_time(void);
-/* A message on stderr, with the plugin's name in front and a newline behind. */
+/* Prints a message on stderr, after the plugin's name. */
 void api_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* A thread of our own, which leaves signals to QEMU. 0, or an errno. */
+/* Starts a thread that blocks all signals, so that QEMU gets them. Returns 0 or an errno. */
 int api_thread(pthread_t *thread, void *(*body)(void *));
 
 #endif

@@ -32,7 +32,7 @@ static bool number(const char *text, uint64_t *value)
 	return !errno && !*end;
 }
 
-/* One of several words, separated by |; its place among them, or -1. */
+/* The index of a word in a list separated by |, or -1. */
 static int choice(const char *value, const char *words)
 {
 	size_t length = strlen(value);
@@ -138,7 +138,7 @@ static int set_hook(const char *name, char *value, enum args_hook_kind kind)
 	return set_place(name, at ? at + 1 : function, &hook->place);
 }
 
-/* The elements of a structure that only hold what the user wrote. */
+/* Arguments that are stored as they are. */
 static bool set_text(const char *name, const char *value)
 {
 	if (!strcmp(name, "out"))
@@ -154,7 +154,7 @@ static bool set_text(const char *name, const char *value)
 	return true;
 }
 
-/* Words of a fixed set. 1: done, 0: another name, -1: not one of them. */
+/* Arguments with a fixed set of words. 1: set; 0: not such an argument; -1: not such a word. */
 static int set_word(const char *name, const char *value)
 {
 	static const struct {
@@ -267,7 +267,7 @@ int args_parse(int argc, char **argv)
 		.all_cpus = true,
 	};
 	for (int i = 0; i < argc; i++) {
-		char *name = strdup(argv[i]); /* kept: strings point into it */
+		char *name = strdup(argv[i]); /* never freed: args points into it */
 		char *value = name ? strchr(name, '=') : NULL;
 
 		if (!name)

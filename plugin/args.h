@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* args: what the user wrote behind the plugin's name. Strings live as long as the process. */
+/* args: the arguments of the plugin. Strings live as long as the process. */
 #ifndef KSCOPE_PLUGIN_ARGS_H
 #define KSCOPE_PLUGIN_ARGS_H
 
@@ -12,10 +12,10 @@
 #define ARGS_LIST_MAX 64
 #define ARGS_STACK_MAX 65536
 
-/* A place in the guest's code: an address, or a symbol that QEMU knows. */
+/* A place in the guest's code: an address, or a symbol of a binary that QEMU loaded. */
 struct args_place {
 	uint64_t address;
-	const char *symbol; /* NULL: the address counts */
+	const char *symbol; /* NULL: `address` is set */
 };
 
 enum args_hook_kind { HOOK_ALLOC, HOOK_REALLOC, HOOK_FREE };
@@ -27,8 +27,8 @@ enum args_hook_kind { HOOK_ALLOC, HOOK_REALLOC, HOOK_FREE };
 struct args_hook {
 	enum args_hook_kind kind;
 	struct args_place place;
-	unsigned pointer, size; /* numbers of arguments */
-	char name[64];		/* FUNC as it was written */
+	unsigned pointer, size; /* argument numbers */
+	char name[64];		/* NAME, or FUNC */
 };
 
 struct args {
@@ -39,7 +39,7 @@ struct args {
 	enum wire_clock clock;
 	uint64_t period;
 	size_t stack;
-	bool user, kernel_level; /* which levels are wanted */
+	bool user, kernel_level; /* levels to record */
 	uint8_t cpus[WIRE_CPUS_MAX / 8];
 	bool all_cpus;
 	struct args_place from[ARGS_LIST_MAX], to[ARGS_LIST_MAX];
@@ -50,7 +50,7 @@ struct args {
 
 extern struct args args;
 
-/* 0, or -1 after a message that says what is wrong. */
+/* 0, or -1 after a message. */
 int args_parse(int argc, char **argv);
 bool args_wants_cpu(unsigned cpu);
 bool args_wants_level(unsigned level);

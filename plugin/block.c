@@ -8,7 +8,7 @@
 #include "api.h"
 
 #define CPUS_INSIDE 8
-#define THREADS_MAX 256 /* of a program: nobody says how many there will be */
+#define THREADS_MAX 256 /* of a program, whose number of threads is unknown */
 #define BUCKETS_FIRST 65536
 #define INSN_MAX 16 /* bytes */
 #define COUNT_MAX 1024
@@ -24,7 +24,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct block **buckets;
 static size_t n_buckets, n_blocks;
 
-/* A block before it is known whether there is one like it. */
+/* A block before the search for an equal one. */
 struct draft {
 	uint8_t sizes[COUNT_MAX];
 	struct block block; /* without nodes */
@@ -40,7 +40,7 @@ int block_open(void)
 	return buckets ? 0 : -1;
 }
 
-/* Arm code and Thumb code look the same from outside; a block is all of one kind. */
+/* QEMU does not say whether a block is Arm or Thumb code; it never is both. */
 static enum insn_set set_of(const struct qemu_plugin_tb *tb, size_t count)
 {
 	if (set != INSN_ARM)
@@ -53,7 +53,7 @@ static enum insn_set set_of(const struct qemu_plugin_tb *tb, size_t count)
 			return INSN_THUMB;
 		api_insn_data(insn, bytes, sizeof(bytes));
 		if (bytes[1] >> 3 < 0x1d || bytes[3] >> 4 == 14)
-			return INSN_ARM; /* not the first half of a long Thumb instruction */
+			return INSN_ARM; /* cannot be a 32-bit Thumb instruction */
 	}
 	return INSN_THUMB;
 }
@@ -137,7 +137,7 @@ static void grow(void)
 	struct block **bigger = calloc(wanted, sizeof(struct block *));
 
 	if (!bigger)
-		return; /* longer chains, no harm */
+		return; /* chains only get longer */
 	for (size_t i = 0; i < n_buckets; i++) {
 		for (struct block *block = buckets[i], *next; block; block = next) {
 			struct block **bucket = &bigger[hash_block(block) & (wanted - 1)];

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * code: the first bytes of each page that a sample was in, once, and again if they change: they tell
- * which binary it is. What was told is remembered in a small table; a page that had to make room
- * for another is told again.
+ * code: records the first bytes of each page of code that was sampled, which identify its binary. It
+ * records a page again if the bytes change. A small table holds the known pages; a page that another
+ * one has replaced there is recorded again.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -11,11 +11,11 @@
 
 #define TABLE_SIZE 2048
 
-struct told {
+struct page {
 	uint64_t page, space, digest;
 };
 
-static _Atomic(struct told *) tables[WIRE_CPUS_MAX];
+static _Atomic(struct page *) tables[WIRE_CPUS_MAX];
 
 static uint64_t mix(uint64_t hash, uint64_t value)
 {
@@ -23,13 +23,13 @@ static uint64_t mix(uint64_t hash, uint64_t value)
 	return hash ^ hash >> 32;
 }
 
-static struct told *table_of(unsigned cpu)
+static struct page *table_of(unsigned cpu)
 {
-	struct told *table = atomic_load(&tables[cpu]);
+	struct page *table = atomic_load(&tables[cpu]);
 
 	if (!table) {
 		table = calloc(TABLE_SIZE, sizeof(*table));
-		atomic_store(&tables[cpu], table); /* only the vCPU's own thread comes here */
+		atomic_store(&tables[cpu], table); /* only the thread of the vCPU runs this */
 	}
 	return table;
 }
@@ -54,16 +54,16 @@ void code_note(struct track *track, const struct regs_view *view, const struct r
 	uint64_t page = regs->pc & ~(uint64_t)(REGS_PAGE - 1);
 	/* The kernel is the same in every address space. */
 	uint64_t space = regs->level == WIRE_LEVEL_USER ? regs->space : 0, digest = 1;
-	struct told *table = table_of(track->cpu), *told;
+	struct page *table = table_of(track->cpu), *known;
 	uint64_t bytes[WIRE_CODE_SIZE / 8];
 
 	if (!table || regs_memory(view, page, bytes, sizeof(bytes)) != sizeof(bytes))
 		return;
 	for (size_t i = 0; i < WIRE_CODE_SIZE / 8; i++)
 		digest = mix(digest, bytes[i]);
-	told = &table[mix(mix(regs->level, space), page) % TABLE_SIZE];
-	if (told->digest == digest && told->page == page && told->space == space)
+	known = &table[mix(mix(regs->level, space), page) % TABLE_SIZE];
+	if (known->digest == digest && known->page == page && known->space == space)
 		return;
-	*told = (struct told){ page, space, digest };
+	*known = (struct page){ page, space, digest };
 	put_code(track, regs, page, (const uint8_t *)bytes, sizeof(bytes));
 }

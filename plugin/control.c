@@ -62,7 +62,7 @@ static void answer(const char *line, char *reply, size_t size)
 	}
 }
 
-/* Answers every whole line. False: the client is gone, or talks nonsense. */
+/* Answers all complete lines. False: the client has closed, does not read, or sent too long a line. */
 static bool serve(struct client *client)
 {
 	ssize_t got = read(client->fd, client->line + client->have,
@@ -78,7 +78,7 @@ static bool serve(struct client *client)
 		if (end > client->line && end[-1] == '\r')
 			end[-1] = 0;
 		answer(client->line, reply, sizeof(reply));
-		/* One that asks and does not read must not keep QEMU from its end. */
+		/* A client that does not read must not block the exit of QEMU. */
 		if (send(client->fd, reply, strlen(reply), MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
 			return false;
 		client->have -= (size_t)(end + 1 - client->line);
@@ -143,7 +143,7 @@ static int listen_at(const char *path)
 	}
 	strcpy(address.sun_path, path);
 	if (!lstat(path, &st) && S_ISSOCK(st.st_mode))
-		unlink(path); /* that a guest has left behind */
+		unlink(path); /* left by an earlier run */
 	control.listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (control.listener < 0 ||
 	    bind(control.listener, (struct sockaddr *)&address, sizeof(address)) ||

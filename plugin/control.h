@@ -3,7 +3,7 @@
 #ifndef KSCOPE_PLUGIN_CONTROL_H
 #define KSCOPE_PLUGIN_CONTROL_H
 
-int control_open(void); /* 0, also if no socket is wanted; -1 after a message */
+int control_open(void); /* 0, also without control=; -1 after a message */
 void control_close(void);
 
 #endif

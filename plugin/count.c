@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * count: instructions, block by block. From QEMU 9.1 generated code adds them up itself and calls
- * only when a limit is reached; before, every block calls.
+ * count: counts instructions, block by block. Since QEMU 9.1 the generated code counts and calls back
+ * only at a limit; before, every block calls back.
  *
- * Two uses: clock=instructions, and any clock on a QEMU that cannot be asked for samples from
- * outside. Then a vCPU looks now and then whether the ticker has asked.
+ * It serves clock=instructions, and any clock on a QEMU whose vCPUs cannot be interrupted for samples.
+ * There each vCPU checks after some instructions whether the ticker has asked for a sample.
  */
 #include <stddef.h>
 
@@ -12,9 +12,9 @@
 #include "args.h"
 #include "sample.h"
 
-/* A counter is set so far below this that it gets here when it is time. */
+/* Counters start below this limit, by the instructions until the next callback. */
 #define LIMIT (1ull << 62)
-/* How many instructions a vCPU may run before it sees that it was asked. */
+/* The instructions between two checks of a vCPU for a request. */
 #define LOOK_EVERY 10000
 
 static struct {
@@ -22,7 +22,7 @@ static struct {
 	api_u64 counter;
 } count;
 
-/* How vCPUs run is known only when the machine is there. */
+/* Valid only once the machine exists: before, it is unknown how vCPUs run. */
 static bool is_inlined(void)
 {
 	return count.counter.score && !api_mixes_cpus();
@@ -37,7 +37,7 @@ static void arm(struct vcpu *vcpu)
 		api.u64_set(count.counter, vcpu->index, LIMIT - vcpu->armed);
 }
 
-/* Takes a sample, if it is time for one. */
+/* Takes a sample, if one is due. */
 static void look(struct vcpu *vcpu, uint64_t pc)
 {
 	struct regs_view view = { .cpu = vcpu->index };
@@ -61,7 +61,7 @@ static void look(struct vcpu *vcpu, uint64_t pc)
 	sample_take(vcpu, &view, pc, weight);
 }
 
-/* From 9.1: the counter has reached the limit. */
+/* Since 9.1: the counter has reached the limit. */
 static void on_limit(unsigned cpu, void *pc)
 {
 	struct vcpu *vcpu = sample_vcpu(cpu);
@@ -76,14 +76,14 @@ static void on_limit(unsigned cpu, void *pc)
 
 static void add(struct vcpu *vcpu, uint64_t n)
 {
-	/* Only this thread writes it. */
+	/* Only this thread writes vcpu->ran. */
 	atomic_store_explicit(&vcpu->ran,
 			      atomic_load_explicit(&vcpu->ran, memory_order_relaxed) + n,
 			      memory_order_relaxed);
 	vcpu->armed = vcpu->armed > n ? vcpu->armed - n : 0;
 }
 
-/* Before 9.1, or with vCPUs that take turns: a block begins. Its address comes with a second callback. */
+/* Before 9.1, or if vCPUs share a thread: at the start of a block. on_block_pc() gets its address. */
 static void on_block(unsigned cpu, void *n)
 {
 	struct vcpu *vcpu = sample_vcpu(api_running_cpu(cpu));
@@ -154,7 +154,7 @@ void count_correct(struct vcpu *vcpu)
 		atomic_store(&vcpu->ran, (uint64_t)api.icount_raw());
 }
 
-/* What ran since the last look. */
+/* Adds the instructions since the last callback. */
 void count_close(void)
 {
 	for (unsigned cpu = 0; count.open && cpu < sample_vcpus(); cpu++) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "emit.h"
 
-#define PIECE 16384 /* how much is committed at once */
+#define PIECE 16384 /* bytes per commit */
 
 void emit_commit(struct emit_out *out)
 {

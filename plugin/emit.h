@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * emit: writes the language of the trace, which wire/README.md describes, into the ring of a track.
- * What it writes stays private to the vCPU's thread until emit_commit().
+ * emit: writes the codes of wire/trace.h into the ring of a track. They stay private to the thread of
+ * the vCPU until emit_commit().
  */
 #ifndef KSCOPE_PLUGIN_EMIT_H
 #define KSCOPE_PLUGIN_EMIT_H
@@ -13,22 +13,22 @@
 #include "stream.h"
 #include "wire/trace.h"
 
-#define CODE_ROOM 256 /* enough for everything that is written between two looks at the room */
+#define CODE_ROOM 256 /* more than is written between two calls of emit_room() */
 
 struct emit_out {
 	struct track *track;
-	uint8_t *begin, *at, *end; /* begin: what is not committed yet */
-	uint8_t *run;		   /* the head of the words being written, or NULL */
-	uint64_t steps;		   /* not written yet, the first in bit 0 */
+	uint8_t *begin, *at, *end; /* begin: end of the committed bytes */
+	uint8_t *run;		   /* first byte of the current steps of 64, or NULL */
+	uint64_t steps;		   /* not yet written, the first in bit 0 */
 	unsigned n_steps;
 	uint64_t since_sync; /* bytes */
 };
 
-/* Makes everything so far visible to the writer thread. */
+/* Makes the bytes so far visible to the writer thread. */
 void emit_commit(struct emit_out *out);
-/* At least CODE_ROOM bytes. False: there is no room, and the trace has to begin anew. */
+/* Makes room for CODE_ROOM bytes. False: there is none, and the trace has to start afresh. */
 bool emit_room(struct emit_out *out);
-/* The steps that are left, before anything else is written. */
+/* Writes the pending steps. To be called before any other code. */
 void emit_close_steps(struct emit_out *out);
 
 static inline void emit_byte(struct emit_out *out, uint8_t byte)
@@ -48,7 +48,7 @@ static inline void emit_signed(struct emit_out *out, uint64_t value)
 	emit_number(out, wire_zigzag(value));
 }
 
-/* 64 steps are full. */
+/* Writes 64 steps. */
 static inline void emit_word(struct emit_out *out)
 {
 	if (!out->run || *out->run == WIRE_TRACE_WORDS_MAX) {

@@ -29,7 +29,7 @@ static uint64_t little(const uint8_t *bytes, size_t size)
 	return value;
 }
 
-/* The number in the lowest `bits`, with its sign. */
+/* Sign-extends the lowest `bits`. */
 static uint64_t sign(uint64_t value, unsigned bits)
 {
 	uint64_t top = 1ull << (bits - 1);
@@ -44,7 +44,7 @@ static void go(struct insn *insn, enum wire_flow flow, uint64_t target)
 	insn->target = target;
 }
 
-/* x86. What follows the prefixes, and what the prefixes were. */
+/* An x86 instruction after its prefixes. */
 struct x86 {
 	const uint8_t *at, *end;
 	uint64_t address, next;
@@ -78,7 +78,7 @@ static void skip_prefixes(struct x86 *x, bool wide)
 		x->rex = *x->at++;
 }
 
-/* The immediate at the end says where to go; how long it is depends on the mode. */
+/* The target of a relative branch. The rest of the instruction is its immediate. */
 static uint64_t x86_target(const struct x86 *x, size_t opcode)
 {
 	size_t size = (size_t)(x->end - x->at) - opcode;
@@ -88,7 +88,7 @@ static uint64_t x86_target(const struct x86 *x, size_t opcode)
 	return x->next + sign(little(x->at + opcode, size), (unsigned)size * 8);
 }
 
-/* Whether an instruction with a modrm byte moves something other than a frame pointer into sp. */
+/* Whether an instruction with a modrm byte sets sp from anything but the frame pointer. */
 static bool moves_to_sp(const struct x86 *x, uint8_t opcode, uint8_t modrm)
 {
 	unsigned mod = modrm >> 6, reg = modrm >> 3 & 7, rm = modrm & 7;
@@ -160,7 +160,7 @@ static void x86_one_byte(const struct x86 *x, struct insn *insn)
 		go(insn, WIRE_FLOW_COND, x86_target(x, 1));
 		return;
 	}
-	if (x->rep && is_string(opcode)) { /* each turn is a block of its own to QEMU */
+	if (x->rep && is_string(opcode)) { /* QEMU runs each iteration as a block */
 		go(insn, WIRE_FLOW_COND, x->address);
 		return;
 	}
@@ -425,7 +425,7 @@ static void decode_riscv(uint64_t address, uint32_t w, struct insn *insn)
 		break;
 	case 0x63: go(insn, WIRE_FLOW_COND, address + branch_target(w)); break;
 	case 0x73: riscv_system(w, insn); break;
-	case 0x03: /* a load; sp is also what a trap returns with */
+	case 0x03: /* a load */
 		if (rd == 2)
 			insn->flags |= WIRE_BLOCK_STATE;
 		break;

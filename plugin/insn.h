@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * insn: where an instruction leads, told from its bytes, for x86, Arm and RISC-V. Only what the
- * trace needs: how control leaves a block, and whether the block may have changed the stack, the
- * address space or the level.
+ * insn: decodes instructions of x86, Arm and RISC-V as far as the trace needs it: how control leaves a
+ * block, and whether the block may switch the stack or the address space.
  */
 #ifndef KSCOPE_PLUGIN_INSN_H
 #define KSCOPE_PLUGIN_INSN_H
@@ -30,7 +29,7 @@ enum insn_set {
 	INSN_RISCV32
 };
 
-enum insn_set insn_set_of(const char *arch); /* as uname -m says it */
+enum insn_set insn_set_of(const char *arch); /* arch: as in uname -m */
 void insn_decode(enum insn_set set, uint64_t address, const uint8_t *bytes, size_t size,
 		 struct insn *insn);
 

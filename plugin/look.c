@@ -14,7 +14,7 @@
 
 enum reg { REG_PC, REG_SP, REG_SPACE, REG_LEVEL, REG_LINK, REG_MODE, REG_KINDS };
 
-/* Where the registers are, by QEMU's names and by gdb's numbers. -1: has none. */
+/* A register: QEMU's names for it, and gdb's number or -1. */
 struct reg_name {
 	const char *names[3];
 	int gdb;
@@ -60,14 +60,14 @@ static const struct reg_name names[][REG_KINDS] = {
 			   { { NULL }, -1 } },
 };
 
-/* As QEMU's plugin interface has it; later versions add to its end. */
+/* The start of QEMU's structure, to which later versions append. */
 struct register_descriptor {
 	void *handle;
 	const char *name, *feature;
 };
 
 static enum insn_set set;
-static atomic_bool moves;	 /* until the opposite is seen */
+static atomic_bool moves;	 /* see look_moves(); true until disproved */
 static void *handles[REG_KINDS]; /* the same for all vCPUs */
 static bool has_handle[REG_KINDS];
 static struct CPUState *states[WIRE_CPUS_MAX];
@@ -146,7 +146,7 @@ static bool read_reg(unsigned cpu, enum reg kind, uint64_t *value)
 	return true;
 }
 
-/* Bytes of a word on the stack, as the cpu runs now. */
+/* The size of a word on the stack in the current mode of the cpu. */
 static size_t word_size(unsigned cpu)
 {
 	uint64_t mode;
@@ -202,7 +202,7 @@ static unsigned level_of(uint64_t value)
 	}
 }
 
-/* What of the register names the page table: not its address-space number, which is recycled. */
+/* The bits of the register with the address of the page table, without the address space identifier. */
 static uint64_t space_mask(void)
 {
 	switch (set) {
@@ -215,7 +215,7 @@ static uint64_t space_mask(void)
 	}
 }
 
-/* What this QEMU does not list is found out by regs.h, with more effort. */
+/* For a QEMU that does not list a register. It is slower. */
 static void look_harder(unsigned cpu, uint64_t pc, struct look *look)
 {
 	struct regs_view view = { .cpu = cpu };
@@ -252,7 +252,7 @@ uint64_t look_pc(unsigned cpu, uint64_t start)
 	if (!atomic_load_explicit(&moves, memory_order_relaxed) || !read_reg(cpu, REG_PC, &pc) ||
 	    pc == start)
 		return start;
-	/* Segments have a base, except in long mode. */
+	/* Outside of long mode segments have a base. */
 	if (set == INSN_I386 ||
 	    (set == INSN_X86_64 && (!read_reg(cpu, REG_MODE, &mode) || !(mode & 1u << 10))))
 		return start;
@@ -268,7 +268,7 @@ bool look_moves(void)
 	return atomic_load_explicit(&moves, memory_order_relaxed);
 }
 
-/* The cpu pushed (error code,) ip, cs, flags; in 64 bits also sp and ss. */
+/* Whether these words are what an exception pushes: ip, cs, flags, and in 64-bit mode sp and ss. */
 static bool is_x86_frame(const uint64_t *words, bool wide)
 {
 	uint64_t cs = words[1], flags = words[2];

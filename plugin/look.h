@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * look: the few registers of a vCPU that the trace needs, as cheaply as they can be had, at the start
- * of a block; and where an exception that just came will return to. For whole register sets there is
- * regs.h.
+ * look: reads the few registers that the trace needs at the start of a block, as fast as possible, and
+ * finds the return address of an exception. regs.h reads all registers.
  */
 #ifndef KSCOPE_PLUGIN_LOOK_H
 #define KSCOPE_PLUGIN_LOOK_H
@@ -17,23 +16,23 @@ struct look {
 
 void look_open(void);
 void look_cpu_init(unsigned cpu);
-/* Only in a callback of this vCPU at the start of a block. `pc` is where it is. */
+/* Only in a callback of this vCPU at the start of a block. pc: the address of the block. */
 void look_at(unsigned cpu, uint64_t pc, struct look *look);
 /*
- * Where a block really is that was translated at `start`: newer QEMUs run one translation at all the
- * addresses that its page is mapped to. Their pc is right then, in older ones it may be stale.
+ * The address at which the current block runs; it was translated at `start`. Newer QEMUs run a
+ * translation at every address that its page is mapped to, and their pc is valid here. In older ones
+ * pc may be stale.
  */
 uint64_t look_pc(unsigned cpu, uint64_t start);
-bool look_moves(void); /* whether it may be elsewhere at all */
+bool look_moves(void); /* whether this QEMU does so */
 /*
- * An exception or interrupt seems to have led to `pc`: finds the address that it returns to, and the
- * level if it is known, else that stays. False if there is no sign of one. sp is where the stack is
- * now.
+ * Whether an exception or interrupt seems to have led to `pc`. Finds its return address, and the
+ * interrupted level if the stack has it. sp: the current stack pointer.
  */
 bool look_for_trap(unsigned cpu, uint64_t pc, uint64_t sp, uint64_t *resume, unsigned *level);
-/* Whether a sign of a trap is there only after one, and not for good once there was one. */
+/* Whether look_for_trap() is reliable: on other machines a register may be of an earlier trap. */
 bool look_is_sure(void);
-/* After a return or a call through a register: whether memory says that it was one. */
+/* Whether the stack shows that a return or an indirect call took place. */
 bool look_returned(unsigned cpu, uint64_t sp, uint64_t pc);
 bool look_called(unsigned cpu, uint64_t sp, uint64_t next);
 

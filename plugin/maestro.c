@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * maestro: format=maestro, the raw data of Maestro's own plugin: u8 n, u64 frame[n], leaf first, by
- * frame pointers, which the kernel must have been built with.
+ * maestro: format=maestro, the format of Maestro's own plugin: u8 n, u64 frame[n], leaf first. It follows
+ * frame pointers, so the kernel must have them.
  */
 #include <string.h>
 
@@ -10,7 +10,7 @@
 
 #define FRAMES_MAX 64
 
-/* Where, from the frame pointer, the return address and the caller's frame pointer lie, in words. */
+/* The offsets of the return address and of the caller's frame pointer from the frame pointer, in words. */
 static void frame_layout(int *address, int *next)
 {
 	*address = 1;
@@ -42,15 +42,15 @@ static unsigned walk(const struct regs_view *view, const struct regs *regs, uint
 			break;
 		frames[n++] = address;
 		if (next <= fp)
-			break; /* callers' frames lie above */
+			break; /* frames of callers have higher addresses */
 		fp = next;
 	}
 	return n;
 }
 
 /*
- * The format has no checks of its own, so its readers take a leaf in the first page for damage. It
- * is firmware's 16-bit code, relative to a segment that nobody knows.
+ * Drops samples in the first page: the format has no checksum, so readers treat such a leaf as damage.
+ * It is 16-bit code of the firmware, relative to an unknown segment.
  */
 void maestro_put(struct track *track, const struct regs_view *view, const struct regs *regs)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* kscope-qemu.so: what QEMU calls, and who in the plugin hears of it. */
+/* kscope-qemu.so: the entry point and the callbacks of QEMU. */
 #include <fcntl.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -32,14 +32,14 @@ static void on_translate(struct qemu_plugin_tb *tb)
 	alloc_translate(tb);
 }
 
-/* From 10.0 guests run slower, by up to a tenth, if a plugin only wants to hear of blocks. */
+/* Since 10.0 the callback for blocks alone slows guests down by up to 10 %. */
 static bool wants_blocks(void)
 {
 	return args.trace || args.n_hooks || args.n_from || args.n_to || sample_wants_blocks() ||
 	       regs_wants_blocks();
 }
 
-/* Some reasons are known only when vCPUs are there, but that is before there is any block. */
+/* Called again when vCPUs exist, which may give a reason, and still before the first block. */
 static void hook_blocks(void)
 {
 	static _Atomic bool hooked;
@@ -125,8 +125,8 @@ static int open_stream(void)
 		.trace = args.trace,
 	};
 	/*
-	 * Other clocks than the host's stand still while the guest waits. And a sample more or less does
-	 * not matter, but an allocation that is missing makes sums wrong.
+	 * All clocks but the host's stop while the guest waits. And a lost sample does not matter, but
+	 * a lost allocation makes the sums wrong.
 	 */
 	bool patient = args.clock != WIRE_CLOCK_HOST || args.n_hooks;
 	int result;

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * outer: kernels take interrupts on a stack of their own. What was interrupted is on another one,
- * which goes with the sample too. Where it is: Linux on x86-64 puts that into the topmost word of
- * the interrupt's stack; on machines with a link register the frame pointers lead from one to the
- * other.
+ * outer: copies the interrupted stack, for kernels that handle interrupts on a separate one. Linux on
+ * x86-64 stores its address in the topmost word of the interrupt stack; on machines with a link
+ * register the frame pointers lead to it.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +27,7 @@ static bool word_at(const struct regs *regs, const struct wire_sample *sample, u
 	return true;
 }
 
-/* The copy ended where memory does, so its last word is the topmost of the stack. */
+/* If the copy ended early, memory ends there: the last word is the topmost of the stack. */
 static uint64_t by_top_word(const struct regs *regs, const struct wire_sample *sample)
 {
 	uint64_t top = 0;
@@ -38,7 +37,7 @@ static uint64_t by_top_word(const struct regs *regs, const struct wire_sample *s
 	return top;
 }
 
-/* The first frame that is not in the copy. */
+/* The first frame outside of the copy. */
 static uint64_t by_frame_pointer(const struct regs *regs, const struct wire_sample *sample)
 {
 	uint64_t below = strncmp(api.arch, "riscv", 5) ? 0 : 2 * regs->word;

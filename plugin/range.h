@@ -13,8 +13,8 @@ struct qemu_plugin_insn;
 
 void range_translate(struct qemu_plugin_tb *tb);
 /*
- * Whether an instruction is at a place. A symbol's place is the first of its instructions that is
- * translated: that is where it is entered.
+ * Whether an instruction is at a place. The place of a symbol is the first of its instructions that QEMU
+ * translates: its entry.
  */
 bool range_is_at(struct args_place *place, const struct qemu_plugin_insn *insn);
 

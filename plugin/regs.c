@@ -12,19 +12,19 @@
 
 _Static_assert(REGS_MAX <= WIRE_REGISTERS_MAX, "readers ignore the rest");
 
-/* Registers that are read besides DWARF's. */
+/* Registers without a DWARF number. */
 enum extra { PC, FLAGS, CS, CR0, EFER, SPACE, PRIVILEGE, EXTRAS };
 
 struct where {
-	const char *names; /* in QEMU's list; the first of several that is there */
-	int gdb;	   /* gdb's number among the core registers, or -1 */
+	const char *names; /* QEMU's; the first one that exists counts */
+	int gdb;	   /* number in gdb's core registers, or -1 */
 };
 
 struct arch {
 	const char *name;
 	unsigned word, n;
-	unsigned sp, fp, result; /* DWARF's numbers */
-	int link;		 /* register with the return address, or -1: it is on the stack */
+	unsigned sp, fp, result; /* DWARF numbers */
+	int link;		 /* register with the return address; -1: on the stack */
 	const int8_t *arguments; /* registers, up to -1; the rest is on the stack */
 	const struct where *dwarf;
 	struct where extra[EXTRAS];
@@ -150,10 +150,10 @@ static const struct arch arches[] = {
 	RISCV("riscv64", 8),
 	RISCV("riscv32", 4),
 };
-/* What a target without an entry here can tell, if QEMU lists its registers. */
+/* For targets without an entry, if QEMU lists their registers. */
 static const struct where any_pc = { "pc|rpc|nip|pswa|PC", -1 };
 
-/* QEMU's of a register. NULL may be one. */
+/* QEMU's handle of a register, which may be NULL. */
 struct handle {
 	void *value;
 	bool known;
@@ -162,7 +162,7 @@ struct handle {
 /* Of one vCPU. */
 struct cpu {
 	struct handle dwarf[REGS_MAX], extra[EXTRAS];
-	_Atomic uint64_t space; /* as the hooks saw it written */
+	_Atomic uint64_t space; /* the last value that an instruction wrote */
 	_Atomic bool has_space;
 };
 
@@ -276,12 +276,12 @@ static bool number(const GByteArray *bytes, uint64_t *value)
 	*value = 0;
 	if (bytes->len != 1 && bytes->len != 2 && bytes->len != 4 && bytes->len != 8)
 		return false;
-	for (unsigned i = 0; i < bytes->len; i++) /* the targets known here are little-endian */
+	for (unsigned i = 0; i < bytes->len; i++) /* all targets here are little-endian */
 		*value |= (uint64_t)bytes->data[i] << 8 * i;
 	return true;
 }
 
-/* The CPUState by which exported functions can be asked, or NULL. */
+/* The argument for exported functions, or NULL. */
 static struct CPUState *state_of(const struct regs_view *view)
 {
 	if (view->state)
@@ -323,8 +323,8 @@ static unsigned arm_level(uint64_t mode)
 }
 
 /*
- * RISC-V where QEMU does not tell the mode: code of a user's page runs only in user mode, and
- * code that is not mapped only in machine mode.
+ * For a RISC-V whose mode QEMU does not expose: only user mode runs code in user pages, and only machine
+ * mode runs code that is not mapped.
  */
 static unsigned riscv_level_by_table(const struct regs *regs)
 {
@@ -376,9 +376,9 @@ static unsigned read_level(const struct regs_view *view, const struct cpu *cpu,
 }
 
 /*
- * Arm's interrupts begin at known places in a table of vectors, in a known state: on AArch64 the
- * second and third of every four entries of 128 bytes, with all of them masked, on Arm at offset
- * 0x18 in a mode for them.
+ * Interrupts of Arm start at known offsets in the vector table, in a known state: on AArch64 in the
+ * second and third of every four entries of 128 bytes, with all interrupts masked; on Arm at offset
+ * 0x18, in IRQ mode.
  */
 static void read_trap(const struct regs_view *view, const struct cpu *cpu, struct regs *regs)
 {
@@ -397,7 +397,7 @@ static void read_trap(const struct regs_view *view, const struct cpu *cpu, struc
 	}
 }
 
-/* What of the register names the page table: not its address-space number, which is recycled. */
+/* The bits of the register with the address of the page table, without the address space identifier. */
 static uint64_t space_mask(const struct regs *regs)
 {
 	if (arch->extra[PRIVILEGE].names)
@@ -420,7 +420,7 @@ static void read_space(const struct regs_view *view, const struct cpu *cpu, stru
 		regs->space &= space_mask(regs);
 }
 
-/* A 64-bit x86 that runs as a 32-bit one has that one's registers, and numbers. */
+/* A 64-bit x86 outside of long mode: its registers become those of i386, with their numbers. */
 static void make_narrow(struct regs *regs)
 {
 	static const uint8_t order[] = { 0, 2, 1, 3, 7, 6, 4, 5, 16 };
@@ -441,7 +441,7 @@ static void read_x86_mode(const struct regs_view *view, const struct cpu *cpu, s
 		return;
 	if (read_extra(view, cpu, EFER, &value) && !(value & 1u << 10))
 		make_narrow(regs);
-	/* Real mode, where firmware starts: addresses are relative to the segment. */
+	/* In real mode, where firmware starts, addresses are relative to the segment. */
 	if (read_extra(view, cpu, CR0, &value) && !(value & 1) && read_extra(view, cpu, CS, &cs))
 		regs->pc += cs << 4;
 }
@@ -450,8 +450,9 @@ void regs_read(const struct regs_view *view, uint64_t pc, struct regs *regs)
 {
 	const struct cpu *cpu = cpu_of(view->cpu);
 	/*
-	 * At the start of a block QEMU may not have stored the pc, but then the caller knows it. In
-	 * machines of the targets here blocks may run at several addresses, so it is always stored.
+	 * At the start of a block QEMU may not have stored the pc, so the caller passes it. In system
+	 * emulation of the targets here it is always stored, and better: a block may run at several
+	 * addresses.
 	 */
 	bool stored = view->state || (regs_in_callback() && arch && !api.user_mode);
 
@@ -517,7 +518,7 @@ bool regs_argument(const struct regs_view *view, const struct regs *regs, unsign
 	}
 	n -= i;
 	if (arch->link < 0)
-		n++; /* the return address lies before them */
+		n++; /* the return address comes first */
 	return regs_pointer(view, regs, regs->sp + (uint64_t)n * regs->word, value);
 }
 
@@ -568,9 +569,9 @@ size_t regs_memory(const struct regs_view *view, uint64_t address, void *bytes, 
 }
 
 /*
- * Writes of the address space. The instruction ends its block, so in a work item, which runs before
- * the next one, its source register still has the value. A callback's data are two numbers of
- * registers, the upper half's shifted by 8; 0xff is none.
+ * Writes to the register of the address space. Such an instruction ends its block, and a work item runs
+ * before the next block: there, the source register still has the value. The data of the callback is
+ * the DWARF number of that register, and in bits 8 to 15 that of the upper half, or 0xff.
  */
 static void note_space(struct CPUState *state, void *data)
 {
@@ -588,9 +589,9 @@ static void note_space(struct CPUState *state, void *data)
 	atomic_store(&cpu->has_space, true);
 }
 
-static void on_space_write(unsigned told, void *registers)
+static void on_space_write(unsigned given, void *registers)
 {
-	unsigned cpu = api_running_cpu(told);
+	unsigned cpu = api_running_cpu(given);
 	struct CPUState *state = api.get_cpu((int)cpu);
 
 	if (state)
@@ -598,7 +599,7 @@ static void on_space_write(unsigned told, void *registers)
 				     (void *)((uintptr_t)registers | (uintptr_t)cpu << 16));
 }
 
-/* The registers that an instruction writes to the address space, 0 if it does not. */
+/* The source registers of an instruction that sets the address space, or 0 for any other. */
 static unsigned written_to_space(uint32_t code)
 {
 	unsigned from = code >> 15 & 31, to = code >> 7 & 31;
@@ -630,7 +631,7 @@ void regs_translate(struct qemu_plugin_tb *tb)
 
 	if (!regs_wants_blocks())
 		return;
-	/* Only the last instruction of a block can be one. */
+	/* Only the last instruction of a block can set the address space. */
 	n = api.tb_n_insns(tb);
 	if (n) {
 		struct qemu_plugin_insn *insn = api.tb_get_insn(tb, n - 1);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * regs: the state of a vCPU: registers in DWARF's numbering, address space, privilege, memory. By
- * QEMU's plugin interface where it can, else by functions that QEMU exports, never by the layout of
- * its structures. A target that is not known here has only a pc.
+ * regs: reads the state of a vCPU: registers by DWARF number, address space, privilege level, memory.
+ * It uses QEMU's plugin interface where possible, else functions that QEMU exports, but never the
+ * layout of QEMU's structures. Of an unknown target it reads only the pc.
  */
 #ifndef KSCOPE_PLUGIN_REGS_H
 #define KSCOPE_PLUGIN_REGS_H
@@ -17,56 +17,56 @@ struct qemu_plugin_tb;
 #define REGS_MAX 33
 #define REGS_PAGE 4096
 
-/* Who looks: it decides which functions of QEMU may be used. */
+/* The caller, which decides what functions of QEMU are allowed. */
 struct regs_view {
 	unsigned cpu;
-	struct CPUState *state; /* of a work item; NULL: in a callback of this vCPU */
+	struct CPUState *state; /* in a work item; NULL: in a callback of this vCPU */
 };
 
 struct regs {
 	uint64_t pc, sp, fp;
-	uint64_t space; /* the address of the page table, and on RISC-V its mode */
+	uint64_t space; /* address of the page table; on RISC-V also its mode */
 	unsigned level; /* enum wire_level */
 	bool has_space;
-	bool masked;  /* interrupts, on Arm */
-	bool at_trap; /* an interrupt may have just been taken, and nothing of its handler has run */
-	unsigned word; /* bytes of a pointer, as the vCPU runs now */
+	bool masked;   /* interrupts are masked (Arm only) */
+	bool at_trap;  /* at the first instruction of an interrupt handler, probably */
+	unsigned word; /* bytes of a pointer in the current mode */
 	unsigned n;    /* 0: only the pc is known */
 	uint64_t dwarf[REGS_MAX];
 };
 
 /* The architecture is api.arch. */
 void regs_open(void);
-/* At vcpu_init: finds the handles of QEMU's registers. */
+/* When a vCPU starts: finds QEMU's handles of its registers. */
 void regs_cpu_init(unsigned cpu);
 /*
- * At translation: hooks instructions that write the register of the address space, on a QEMU that
- * cannot be asked for it at any time.
+ * At translation: hooks the instructions that write the register of the address space, on a QEMU that
+ * cannot always read it.
  */
 void regs_translate(struct qemu_plugin_tb *tb);
 bool regs_wants_blocks(void);
 
-/* Where registers can be read: in a callback that asked for API_R_REGS; in a work item. */
+/* Whether registers can be read: in a callback with API_R_REGS; in a work item. */
 bool regs_in_callback(void);
 bool regs_in_work(void);
 /*
- * The same for a callback at the start of a block, where also a QEMU without a public interface for
- * it has all registers in their place.
+ * Whether registers can be read in a callback at the start of a block. There, all registers are valid
+ * even in a QEMU without a public interface for them.
  */
 bool regs_at_block(void);
 
-/* pc: what the caller knows of it, used if QEMU cannot say better. */
+/* pc: used if QEMU does not have a better value. */
 void regs_read(const struct regs_view *view, uint64_t pc, struct regs *regs);
 
-/* For hooks at a function's entry: argument N, where it returns to; and its result there. */
+/* At the entry of a function: its argument n and its return address. At its return: the result. */
 bool regs_argument(const struct regs_view *view, const struct regs *regs, unsigned n,
 		   uint64_t *value);
 bool regs_return_address(const struct regs_view *view, const struct regs *regs, uint64_t *address);
 uint64_t regs_result(const struct regs *regs);
 
-/* Guest memory; how many bytes could be read, page by page from the front. */
+/* Reads guest memory, up to the first page that cannot be read. Returns the number of bytes. */
 size_t regs_memory(const struct regs_view *view, uint64_t address, void *bytes, size_t size);
-/* A pointer in guest memory. */
+/* Reads a pointer from guest memory. */
 bool regs_pointer(const struct regs_view *view, const struct regs *regs, uint64_t address,
 		  uint64_t *value);
 

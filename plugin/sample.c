@@ -16,8 +16,8 @@ static struct {
 	_Atomic unsigned n;
 	_Atomic bool running;
 	_Atomic bool started;
-	_Atomic uint64_t guest_time;  /* as it was last read */
-	_Atomic uint64_t guest_shift; /* what its jumps back add up to */
+	_Atomic uint64_t guest_time;  /* the last value read */
+	_Atomic uint64_t guest_shift; /* the sum of its jumps back */
 } sampler;
 
 static __thread bool between_blocks;
@@ -34,9 +34,9 @@ static uint64_t host_now(void)
 }
 
 /*
- * What the vCPU's thread ran since this was last asked, without the time that the host gave to
- * others: on a busy host that is much, and says nothing of the guest. The first time it may have
- * done anything before; so a period. 0: not known, because vCPUs share the thread.
+ * The CPU time of the vCPU's thread since the last call. It excludes the time that the host spent on
+ * other processes, which says nothing about the guest. The first call returns a period, because the
+ * thread may have done anything before. 0: unknown, because vCPUs share the thread.
  */
 static uint64_t ran_since(struct vcpu *vcpu)
 {
@@ -62,8 +62,8 @@ bool sample_between_blocks(bool yes)
 }
 
 /*
- * The guest's clock goes back when a snapshot is loaded; the time of records goes on from where it
- * was. Threads may read it in another order than they come here, which is no jump.
+ * The guest's clock jumps back when QEMU loads a snapshot, but the time of records must not. A small
+ * step back is no jump: threads may arrive here in another order than they read the clock.
  */
 static uint64_t guest_now(void)
 {
@@ -137,7 +137,7 @@ uint64_t sample_instructions(void)
 	return sum;
 }
 
-/* In a child of the emulated program a lock may be held by a thread that it does not have. */
+/* In a child of the emulated program: a thread that the child does not have may hold a lock. */
 static void in_child(void)
 {
 	for (unsigned cpu = 0; cpu < sample_vcpus(); cpu++) {
@@ -157,7 +157,7 @@ static void set_here(struct vcpu *vcpu, bool here)
 	pthread_mutex_unlock(&vcpu->lock);
 }
 
-/* By the clock: the first one who comes starts it. */
+/* Starts the ticker, once. */
 static void start_ticking(void)
 {
 	if (!args.trace && args.clock != WIRE_CLOCK_INSTRUCTIONS &&
@@ -166,9 +166,9 @@ static void start_ticking(void)
 }
 
 /*
- * Up to 8.2 this comes from whoever makes the vCPU, before its thread is there. While the machine is
- * being built that is harmless, since nobody is asked before it runs. One that comes later is asked
- * only after it was idle, as it is at first.
+ * Up to 8.2 the creator of the vCPU calls this, before the vCPU's thread exists. While QEMU builds the
+ * machine this is harmless, because the ticker waits until the machine runs. A vCPU that is added
+ * later takes requests only after its first idle callback.
  */
 void sample_cpu_init(unsigned cpu)
 {
@@ -281,7 +281,7 @@ static void put_idle(struct track *track)
 		track_put_sample(track, &sample);
 }
 
-/* A look while nothing is recorded: a sample stands for the time since the last look. */
+/* Instead of a sample while recording is stopped: the next sample must not count this time. */
 static void skip(struct vcpu *vcpu, struct track *track)
 {
 	if (args.clock == WIRE_CLOCK_HOST)
@@ -304,9 +304,9 @@ void sample_take(struct vcpu *vcpu, const struct regs_view *view, uint64_t pc, u
 	}
 	regs_read(view, pc, &regs);
 	/*
-	 * Before a vCPU answers, QEMU lets it take the interrupts that are pending. The time was spent
-	 * elsewhere, where is not known any more: it goes to the next sample. Code of a guest that
-	 * lets no interrupts in may only look like that.
+	 * Before a work item QEMU delivers pending interrupts to the vCPU. The time was spent in the
+	 * interrupted code, whose address is lost, so it goes to the next sample. If interrupts were
+	 * masked before, the code only looks like the start of a handler.
 	 */
 	was_masked = vcpu->masked;
 	vcpu->masked = regs.masked;
@@ -340,7 +340,7 @@ static void look(struct CPUState *state, void *data)
 	atomic_store(&vcpu->asked, false);
 	count_correct(vcpu);
 	ran = atomic_load(&vcpu->ran);
-	/* What was counted while nothing was recorded may have been too much: see count_correct(). */
+	/* The earlier count may have been too high: see count_correct(). */
 	weight = ran > vcpu->seen ? ran - vcpu->seen : 1;
 	if (args.clock != WIRE_CLOCK_INSTRUCTIONS) {
 		weight = 0;
@@ -375,7 +375,7 @@ void sample_ask(struct vcpu *vcpu)
 		return;
 	}
 	if (args.clock != WIRE_CLOCK_INSTRUCTIONS && is_idle(vcpu)) {
-		/* A program's thread that waits for the system is no cpu that idles. */
+		/* A thread of a program that waits in a system call is not an idle cpu. */
 		if (!api.user_mode)
 			put_idle(track);
 	} else {

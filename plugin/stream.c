@@ -16,30 +16,30 @@
 
 #include "api.h"
 
-#define RECORDS_SIZE (8u << 20) /* a second of samples with their stacks, every ms */
+#define RECORDS_SIZE (8u << 20) /* one second of samples with stacks, at one per ms */
 #define TRACE_SIZE (8u << 20)
-#define CHUNK (1u << 20) /* that the writer is woken for: what is not written a kill takes away */
+#define CHUNK (1u << 20) /* wakes the writer: if QEMU is killed, what is not written is lost */
 #define FLUSH_MS 50
-#define PATIENCE_NS 2000000000ull /* that a vCPU may wait for the disk */
-#define HEAD_SIZE 128		  /* more than a chunk needs besides its records */
+#define PATIENCE_NS 2000000000ull /* a vCPU waits at most so long for the disk */
+#define HEAD_SIZE 128		  /* more than a chunk needs without its records */
 
 _Static_assert(RECORDS_SIZE + HEAD_SIZE <= WIRE_CHUNK_MAX, "a full ring is one chunk");
 
 static struct {
 	int fd, wake;
 	bool raw, trace;
-	_Atomic bool closed; /* nothing more is taken */
-	_Atomic bool failed; /* nothing more is written */
+	_Atomic bool closed; /* takes no more records */
+	_Atomic bool failed; /* writes no more */
 	_Atomic bool stopping;
 	struct stream_clock clock;
 	pthread_t writer;
 	bool has_writer;
-	pthread_mutex_t lock; /* for the list of tracks and the file */
+	pthread_mutex_t lock; /* of the list of tracks and the file */
 	_Atomic(struct track *) tracks[WIRE_CPUS_MAX];
 	_Atomic unsigned n_tracks; /* the highest one plus 1 */
 	uint32_t sequence;	   /* of chunks without a cpu */
 	_Atomic uint64_t bytes;
-	_Atomic uint64_t homeless; /* records of vCPUs that got no track */
+	_Atomic uint64_t homeless; /* lost records of vCPUs without a track */
 } stream = { .fd = -1, .wake = -1, .lock = PTHREAD_MUTEX_INITIALIZER };
 
 /* Rings */
@@ -90,10 +90,10 @@ static void wake_writer(void)
 	uint64_t one = 1;
 
 	if (write(stream.wake, &one, sizeof(one)) < 0)
-		return; /* it is awake */
+		return; /* the counter is full, so it is awake */
 }
 
-/* The file, all with stream.lock held */
+/* The file. All of this runs with stream.lock held. */
 
 static void fail_writing(void)
 {
@@ -122,7 +122,7 @@ static void write_all(struct iovec *part, int n)
 	}
 }
 
-/* A chunk without a cpu, whose only record is in `record`. */
+/* Writes a chunk without a cpu and with one record. */
 static void write_general(const uint8_t *record, size_t size)
 {
 	uint8_t head[HEAD_SIZE];
@@ -143,7 +143,7 @@ static void write_round(uint64_t time)
 	write_general(record, (size_t)(w.at - record));
 }
 
-/* A chunk of a track: records, or a stretch of trace that begins at `time` if it is not UINT64_MAX. */
+/* Writes a chunk of records, or of a trace that begins at `time`. UINT64_MAX: that continues. */
 static void write_chunk(struct track *track, struct ring *ring, size_t size, uint64_t time)
 {
 	uint8_t head[HEAD_SIZE];
@@ -151,8 +151,8 @@ static void write_chunk(struct track *track, struct ring *ring, size_t size, uin
 	uint64_t tail = atomic_load(&ring->tail), dropped = atomic_load(&track->dropped);
 	uint8_t *opened;
 
-	opened = wire_chunk(&w, track->cpu, track->sequence++, dropped - track->told_dropped);
-	track->told_dropped = dropped;
+	opened = wire_chunk(&w, track->cpu, track->sequence++, dropped - track->reported_dropped);
+	track->reported_dropped = dropped;
 	if (ring == &track->trace) {
 		if (time != UINT64_MAX)
 			wire_number(&w, WIRE_CHUNK_TRACE_TIME, time);
@@ -170,7 +170,7 @@ static void write_records(struct track *track)
 	struct ring *ring = &track->records;
 	uint64_t head, tail = atomic_load(&ring->tail);
 
-	pthread_mutex_lock(&track->lock); /* so that no record older than now is on its way */
+	pthread_mutex_lock(&track->lock); /* all records before now are in the ring */
 	head = atomic_load(&ring->head);
 	pthread_mutex_unlock(&track->lock);
 	if (head == tail)
@@ -183,7 +183,7 @@ static void write_records(struct track *track)
 	atomic_store_explicit(&ring->tail, head, memory_order_release);
 }
 
-/* Cuts the trace at its marks: where it begins anew, and every megabyte. */
+/* Writes the trace in chunks, which start at the marks: at each sync, and every megabyte. */
 static void write_trace(struct track *track)
 {
 	uint64_t end = atomic_load_explicit(&track->trace.head, memory_order_acquire);
@@ -196,7 +196,7 @@ static void write_trace(struct track *track)
 
 		if (marked && track->marks[at % TRACE_MARKS].at == tail) {
 			if (tail == end)
-				return; /* nothing stands behind the mark yet */
+				return; /* nothing follows the mark yet */
 			if (track->marks[at % TRACE_MARKS].time != UINT64_MAX)
 				time = track->marks[at % TRACE_MARKS].time;
 			atomic_store_explicit(&track->marks_tail, at + 1, memory_order_release);
@@ -246,7 +246,7 @@ static void *writer_main(void *unused)
 	return NULL;
 }
 
-/* A child must not find the lock in the hands of a thread that it does not have. */
+/* In a child, no thread that the child does not have may hold the lock. */
 static void before_fork(void)
 {
 	pthread_mutex_lock(&stream.lock);
@@ -268,8 +268,8 @@ static void ring_unshare(struct ring *ring)
 }
 
 /*
- * A child of the emulated program has no writer. It may still have room in a ring, and what it puts
- * there must not come to its parent, whose memory that is.
+ * A child of the emulated program has no writer thread. Its rings are shared memory, so without this
+ * its records would appear in those of the parent.
  */
 static void in_child(void)
 {
@@ -347,9 +347,10 @@ static void write_end(const char *reason)
 		const struct track *track = atomic_load(&stream.tracks[cpu]);
 
 		if (track)
-			counts[n++] = (struct wire_count){ track->cpu,		track->samples,
-							   track->told_dropped, track->instructions,
-							   track->sequence,	track->allocs };
+			counts[n++] = (struct wire_count){
+				track->cpu,	     track->samples,  track->reported_dropped,
+				track->instructions, track->sequence, track->allocs
+			};
 	}
 	wire_end(&w, WIRE_CHUNK_END, reason, counts, n);
 	if (!w.full)
@@ -358,13 +359,13 @@ static void write_end(const char *reason)
 	free(counts);
 }
 
-/* Losses after a track's last chunk still have to be told. */
+/* Reports the losses after the last chunk of each track. */
 static void write_last_drops(void)
 {
 	for (unsigned cpu = 0; cpu < atomic_load(&stream.n_tracks); cpu++) {
 		struct track *track = atomic_load(&stream.tracks[cpu]);
 
-		if (track && atomic_load(&track->dropped) != track->told_dropped)
+		if (track && atomic_load(&track->dropped) != track->reported_dropped)
 			write_chunk(track, &track->records, 0, UINT64_MAX);
 	}
 }
@@ -456,7 +457,7 @@ static uint64_t host_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* A disk that was too slow once is not waited for again until it has caught up. */
+/* After a timeout, does not wait again until the disk has caught up. */
 static bool wait_for_room(struct track *track, struct ring *ring, size_t size)
 {
 	uint64_t until = host_ns() + PATIENCE_NS;
@@ -521,7 +522,7 @@ static void stamp(struct track *track, struct wire_sample *sample)
 		sample->time = stream.clock.now();
 	if (sample->time < track->last)
 		sample->time = track->last;
-	/* A weight in time is not more than passed: what was skipped, or idle, is not told again. */
+	/* A weight in time is at most the time since the last sample, idle or skipped. */
 	if (!sample->weight || (stream.clock.weighs && sample->weight > sample->time - track->last))
 		sample->weight = sample->time - track->last;
 	track->last = sample->time;
@@ -541,7 +542,7 @@ void track_put_sample(struct track *track, struct wire_sample *sample)
 	struct wire w = wire_into(at, size);
 
 	if (!at) {
-		track_skip(track); /* the next one must not stand for the time of this one, too */
+		track_skip(track); /* the next one must not include the time of this one */
 		return;
 	}
 	stamp(track, sample);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* tick: asks all vCPUs for a sample every now and then, by host time or by guest time. */
+/* tick: requests samples of all vCPUs, by host time or by guest time. */
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
@@ -20,7 +20,7 @@ static struct {
 	_Atomic bool stopping;
 	uint64_t random;
 	bool was_stopped;
-	/* QEMU's timer: a structure that only QEMU looks into, and smaller than this. */
+	/* QEMU's timer: a structure that only QEMU accesses, smaller than this. */
 	_Alignas(16) uint8_t timer[512];
 	int64_t next;
 } ticker = { .wake = -1, .was_stopped = true };
@@ -36,8 +36,8 @@ static void skip_all(void)
 }
 
 /*
- * A vCPU whose thread does not run yet must not be asked: QEMU would abort. One that comes and goes
- * between from= and to=, maybe much faster than the clock ticks, has to be asked to know where it is.
+ * While the machine does not run, a vCPU may have no thread, and a request would abort QEMU. With from=
+ * and to= the ticker always requests samples: the guest may pass both faster than the clock ticks.
  */
 static bool guest_runs(void)
 {
@@ -84,7 +84,7 @@ static void *ticker_main(void *unused)
 
 		next += (int64_t)sample_jitter(&ticker.random, args.period);
 		if (next < now)
-			next = now; /* what was missed is missed */
+			next = now; /* do not catch up */
 		wait = next - now;
 		if (wait > 0)
 			ppoll(&wake, 1, &(struct timespec){ wait / 1000000000, wait % 1000000000 },
@@ -95,7 +95,7 @@ static void *ticker_main(void *unused)
 	return NULL;
 }
 
-/* QEMU runs this in its main loop, or with -icount between two blocks. */
+/* QEMU calls this in its main loop, or with -icount between two blocks. */
 static void on_timer(void *unused)
 {
 	bool before = sample_between_blocks(true);

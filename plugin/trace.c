@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The control flow of a vCPU, block by block. What followed a block before usually follows it again,
- * and then one bit says so; the reader learns the same successors by the same rules. Only what is new
- * or cannot be explained by the code takes the slow way, where registers are read.
+ * The control flow of a vCPU, block by block. A block is usually followed by one that followed it before,
+ * and then the trace has one bit for the step: wire/trace.h. Only steps that are new, or that the code
+ * does not explain, take the slow path, which reads registers.
  */
 #include "trace.h"
 
@@ -21,47 +21,47 @@
 
 #define unlikely(x) __builtin_expect(!!(x), 0)
 
-#define SYNC_BYTES (1u << 20) /* after which a reader can begin anew */
+#define SYNC_BYTES (1u << 20) /* between two points where a reader can start */
 #define CLOCK_NS 100000
-#define CLOCK_WORDS 16	  /* of steps, between looks at the clock */
-#define RETRY_BLOCKS 4096 /* after a loss */
+#define CLOCK_WORDS 16	  /* words of steps between two readings of the clock */
+#define RETRY_BLOCKS 4096 /* blocks to skip after a loss */
 #define PAGE_MASK 0xfffull
 #define REAL_MODE_END 0x110000
 
 struct tracer {
-	struct node *cur; /* the block that runs; NULL: not tracing */
+	struct node *cur; /* the current block; NULL: not tracing */
 	struct emit_out out;
 	struct wire_calls calls;
-	bool careful;	      /* code may run at other addresses than it was translated for */
-	bool wanted;	      /* this vCPU is */
-	unsigned retry;	      /* after a loss: blocks until there may be room again */
-	struct node *unheard; /* the block that runs, at a level that is not wanted; or NULL */
+	bool careful;	       /* code may run at addresses it was not translated for */
+	bool wanted;	       /* trace this vCPU */
+	unsigned retry;	       /* after a loss: blocks to skip until there may be room */
+	struct node *unwanted; /* the current block, if its level is not traced */
 	unsigned cpu;
 	uint32_t dictionary, n_ids;
-	uint64_t shift;	   /* how far the code at hand is from where it was translated */
-	uint64_t time;	   /* last told */
-	uint64_t defined;  /* where the last block that was defined ends */
-	unsigned words;	   /* since the clock was looked at */
-	uint64_t branches; /* in words that are full */
-	uint64_t total;	   /* instructions, with those of the block that runs */
-	uint64_t resume;   /* where the last trap returns to */
-	struct look told;
-	uint64_t noted_page, noted_space; /* of the code that was noted last */
+	uint64_t shift;	     /* distance of the current block from its translated address */
+	uint64_t time;	     /* last one written */
+	uint64_t defined;    /* end of the last definition */
+	unsigned words;	     /* of steps since the last reading of the clock */
+	uint64_t branches;   /* in full words */
+	uint64_t total;	     /* instructions, including all of the current block */
+	uint64_t resume;     /* return address of the last trap */
+	struct look written; /* the last state */
+	uint64_t noted_page, noted_space; /* of the last call of code_note() */
 };
 
-/* What led from one block to the next. */
+/* How control went from one block to the next. */
 struct step {
 	struct node *to;
-	uint64_t pc; /* where it really is */
+	uint64_t pc; /* at which `to` really runs */
 	int ran;     /* instructions of the block before */
 	bool trap;
-	uint64_t resume; /* 0: not known */
-	unsigned level;	 /* that a trap came from */
-	bool state;	 /* registers are in `look` */
+	uint64_t resume; /* 0: unknown */
+	unsigned level;	 /* the interrupted one */
+	bool state;	 /* write the registers in `look` */
 	struct look look;
 };
 
-/* A place inside a block where tracing begins or ends. */
+/* An instruction where tracing begins or ends. */
 struct place {
 	struct block *block;
 	unsigned index;
@@ -74,7 +74,7 @@ static _Atomic uint64_t clock_last;
 
 /* Time */
 
-/* A time that no other vCPU has told, so that a task is seen to leave before it is seen to come. */
+/* A time that no other vCPU has written: a task that migrates leaves one before it enters another. */
 static uint64_t exact_time(void)
 {
 	uint64_t last = atomic_load_explicit(&clock_last, memory_order_relaxed);
@@ -97,33 +97,33 @@ static void put_time(struct tracer *t, uint64_t now)
 	t->time = now;
 }
 
-/* What is written */
+/* Codes */
 
 static void put_state(struct tracer *t, const struct look *look, uint64_t shift)
 {
 	unsigned mask = 0;
 
-	mask |= look->sp != t->told.sp ? WIRE_STATE_SP : 0;
-	mask |= look->space != t->told.space ? WIRE_STATE_SPACE : 0;
-	mask |= look->level != t->told.level ? WIRE_STATE_LEVEL : 0;
+	mask |= look->sp != t->written.sp ? WIRE_STATE_SP : 0;
+	mask |= look->space != t->written.space ? WIRE_STATE_SPACE : 0;
+	mask |= look->level != t->written.level ? WIRE_STATE_LEVEL : 0;
 	mask |= shift != t->shift ? WIRE_STATE_SHIFT : 0;
 	emit_byte(&t->out, WIRE_TRACE_STATE);
 	emit_byte(&t->out, (uint8_t)mask);
 	if (mask & WIRE_STATE_SP)
-		emit_signed(&t->out, look->sp - t->told.sp);
+		emit_signed(&t->out, look->sp - t->written.sp);
 	if (mask & WIRE_STATE_SPACE)
 		emit_number(&t->out, look->space);
 	if (mask & WIRE_STATE_LEVEL)
 		emit_number(&t->out, look->level);
 	if (mask & WIRE_STATE_SHIFT)
 		emit_signed(&t->out, shift);
-	t->told = *look;
+	t->written = *look;
 	t->shift = shift;
 }
 
 /*
- * The code at an address, for whoever names it: where a block is new, and where a program goes on, which
- * may be another one of the same blocks in another address space.
+ * Records the page of code at an address: for new blocks, and where a program resumes, which may be
+ * another program with the same blocks in another address space.
  */
 static void note_code(struct tracer *t, uint64_t pc, const struct look *look)
 {
@@ -131,7 +131,7 @@ static void note_code(struct tracer *t, uint64_t pc, const struct look *look)
 	struct regs regs = { .pc = pc, .space = look->space, .level = look->level };
 	uint64_t page = pc & ~PAGE_MASK;
 
-	/* Most system calls go on where the last one did. */
+	/* Most system calls return to the same page as the last one. */
 	if (page == t->noted_page && look->space == t->noted_space)
 		return;
 	t->noted_page = page;
@@ -163,23 +163,23 @@ static void put_go(struct tracer *t, struct node *to)
 	to->wire.next[0] = to->wire.next[1] = NULL;
 	emit_byte(&t->out, WIRE_TRACE_NEW);
 	put_definition(t, to->block);
-	note_code(t, to->wire.start + t->shift, &t->told);
+	note_code(t, to->wire.start + t->shift, &t->written);
 }
 
-/* Beginning and ending */
+/* Begin and end */
 
 static void set_careful(struct tracer *t)
 {
-	t->careful = t->shift || (t->told.level == WIRE_LEVEL_USER && look_moves());
+	t->careful = t->shift || (t->written.level == WIRE_LEVEL_USER && look_moves());
 }
 
 static void put_begin(struct tracer *t, struct node *at, unsigned skip, unsigned flags)
 {
-	struct look look = t->told;
+	struct look look = t->written;
 	uint64_t shift = t->shift;
 
 	t->shift = 0;
-	t->told = (struct look){ 0 };
+	t->written = (struct look){ 0 };
 	emit_byte(&t->out, WIRE_TRACE_BEGIN);
 	emit_byte(&t->out, (uint8_t)flags);
 	emit_number(&t->out, skip);
@@ -188,7 +188,7 @@ static void put_begin(struct tracer *t, struct node *at, unsigned skip, unsigned
 	put_go(t, at);
 }
 
-/* A new dictionary: the reader needs nothing of what was before. */
+/* Starts a new dictionary, which depends on nothing before it. */
 static bool put_sync(struct tracer *t, struct node *at, unsigned skip, unsigned flags)
 {
 	emit_commit(&t->out);
@@ -212,10 +212,10 @@ static void give_up(struct tracer *t)
 	t->out.steps = 0;
 	t->out.run = NULL;
 	t->out.at = t->out.begin;
-	t->out.since_sync = SYNC_BYTES; /* what comes next needs a new dictionary */
+	t->out.since_sync = SYNC_BYTES; /* the next begin needs a new dictionary */
 }
 
-static void tell_counts(struct tracer *t)
+static void publish_counts(struct tracer *t)
 {
 	atomic_store_explicit(&t->out.track->instructions, t->total, memory_order_relaxed);
 	atomic_store_explicit(&t->out.track->branches, t->branches, memory_order_relaxed);
@@ -231,10 +231,10 @@ static void begin(struct tracer *t, struct node *node, unsigned skip)
 	uint64_t pc = skip ? node->wire.start : real_pc(t, node);
 	bool fits;
 
-	look_at(t->cpu, pc, &t->told);
-	t->unheard = NULL;
-	if (!args_wants_level(t->told.level)) {
-		t->unheard = node;
+	look_at(t->cpu, pc, &t->written);
+	t->unwanted = NULL;
+	if (!args_wants_level(t->written.level)) {
+		t->unwanted = node;
 		return;
 	}
 	t->shift = pc - node->wire.start;
@@ -257,12 +257,12 @@ static void begin(struct tracer *t, struct node *node, unsigned skip)
 	set_careful(t);
 }
 
-/* The trace ends after `ran` instructions of the block that runs. */
+/* Ends the trace after `ran` instructions of the current block. */
 static void end(struct tracer *t, unsigned ran)
 {
 	struct node *cur = t->cur;
 
-	t->unheard = NULL;
+	t->unwanted = NULL;
 	if (!cur)
 		return;
 	if (!emit_room(&t->out)) {
@@ -275,10 +275,10 @@ static void end(struct tracer *t, unsigned ran)
 	emit_number(&t->out, ran);
 	t->total -= cur->wire.count - ran;
 	t->cur = NULL;
-	tell_counts(t);
+	publish_counts(t);
 }
 
-/* What happened between two blocks */
+/* Steps */
 
 static bool is_direct(const struct block *block)
 {
@@ -287,7 +287,7 @@ static bool is_direct(const struct block *block)
 	       block->flow == WIRE_FLOW_CALL;
 }
 
-/* In real mode, jumps wrap around at the end of their segment. */
+/* In real mode, jumps wrap around at the end of a segment. */
 static bool is_target(const struct block *block, uint64_t address)
 {
 	return address == block->target ||
@@ -295,7 +295,7 @@ static bool is_target(const struct block *block, uint64_t address)
 		(address == block->target + 0x10000 || address + 0x10000 == block->target));
 }
 
-/* Whether the code of a block says that control may go to an address. */
+/* Whether the last instruction of a block can lead to an address. */
 static bool leads_to(const struct block *block, uint64_t address)
 {
 	uint64_t after = block->start + block->size;
@@ -312,7 +312,7 @@ static bool leads_to(const struct block *block, uint64_t address)
 	}
 }
 
-/* A trap returns to `resume`: how much of the block had been done when it came? */
+/* Finds how many instructions of the block ran before the trap, which returns to `resume`. */
 static void count_trap(const struct tracer *t, struct step *step)
 {
 	const struct block *block = t->cur->block;
@@ -327,7 +327,7 @@ static void count_trap(const struct tracer *t, struct step *step)
 			atomic_store(&step->to->block->vector, seen | VECTOR_INTERRUPT);
 		return;
 	}
-	/* A block that jumps to itself may be done, or not: go by what this vector was before. */
+	/* A block that jumps to itself may be complete or not: an earlier trap to this vector tells. */
 	if (next && seen != VECTOR_FAULT)
 		return;
 	if (!next)
@@ -342,7 +342,7 @@ static void explain_direct(const struct tracer *t, struct step *step)
 
 	if (leads_to(t->cur->block, address))
 		return;
-	if (index > 0) { /* QEMU left the block to do it again in smaller parts */
+	if (index > 0) { /* QEMU left the block to run the rest as another one */
 		step->ran = index;
 		return;
 	}
@@ -356,7 +356,7 @@ static void explain_direct(const struct tracer *t, struct step *step)
 	}
 }
 
-/* Whether what should have been a jump, a call or a return was not, but a trap came. */
+/* Whether a trap came instead of the jump, call or return. */
 static bool is_trap(const struct tracer *t, const struct step *step)
 {
 	const struct block *block = t->cur->block;
@@ -415,7 +415,7 @@ static void put_step(struct tracer *t, const struct step *step)
 		t->resume = step->resume;
 	}
 	if (step->state || moved)
-		put_state(t, step->state ? &step->look : &t->told, shift);
+		put_state(t, step->state ? &step->look : &t->written, shift);
 	put_go(t, step->to);
 	if (!step->trap && step->ran == cur->wire.count)
 		wire_learn(&t->calls, &cur->wire, &step->to->wire, moved);
@@ -428,8 +428,8 @@ static void explain(const struct tracer *t, struct step *step)
 	const struct block *from = t->cur->block;
 	bool direct = is_direct(from);
 
-	/* What a program was just given back is the program's, unless the trap says better. */
-	step->level = from->flow == WIRE_FLOW_LEAVE ? WIRE_LEVEL_USER : t->told.level;
+	/* After a return from an exception, the interrupted level is user unless the trap has another. */
+	step->level = from->flow == WIRE_FLOW_LEAVE ? WIRE_LEVEL_USER : t->written.level;
 	step->pc = real_pc(t, step->to);
 	step->state = from->flags & WIRE_BLOCK_STATE || step->to->block->flags & WIRE_BLOCK_STATE ||
 		      from->flow == WIRE_FLOW_ENTER || from->flow == WIRE_FLOW_LEAVE;
@@ -443,7 +443,7 @@ static void explain(const struct tracer *t, struct step *step)
 	step->state |= step->trap;
 }
 
-/* The block at hand is left for one that was not expected, or the state has to be read. */
+/* A step that is no bit. */
 static __attribute__((noinline)) void slow_step(struct tracer *t, struct node *to)
 {
 	struct step step = { .to = to, .ran = t->cur->wire.count };
@@ -455,14 +455,14 @@ static __attribute__((noinline)) void slow_step(struct tracer *t, struct node *t
 	explain(t, &step);
 	if (step.state && !args_wants_level(step.look.level)) {
 		end(t, (unsigned)step.ran);
-		t->unheard = to;
+		t->unwanted = to;
 		return;
 	}
 	if (!emit_room(&t->out)) {
 		give_up(t);
 		return;
 	}
-	if (step.state && t->told.level != WIRE_LEVEL_USER && step.look.level == WIRE_LEVEL_USER)
+	if (step.state && t->written.level != WIRE_LEVEL_USER && step.look.level == WIRE_LEVEL_USER)
 		note_code(t, step.pc, &step.look);
 	put_step(t, &step);
 	set_careful(t);
@@ -470,8 +470,8 @@ static __attribute__((noinline)) void slow_step(struct tracer *t, struct node *t
 		give_up(t);
 }
 
-/* The time now and then, not more often than somebody may want to know. */
-static void tell_time(struct tracer *t)
+/* Writes the time, at most every CLOCK_NS. */
+static void update_time(struct tracer *t)
 {
 	uint64_t now = sample_now();
 
@@ -480,26 +480,26 @@ static void tell_time(struct tracer *t)
 		return;
 	put_time(t, now);
 	emit_commit(&t->out);
-	tell_counts(t);
+	publish_counts(t);
 }
 
-/* 64 steps are full. */
+/* Writes 64 steps. */
 static __attribute__((noinline)) void full_word(struct tracer *t)
 {
 	emit_word(&t->out);
 	t->branches += 64;
 	if (unlikely(++t->words == CLOCK_WORDS))
-		tell_time(t);
+		update_time(t);
 	if (unlikely(!emit_room(&t->out)))
 		give_up(t);
 	else if (unlikely(!atomic_load_explicit(&running, memory_order_relaxed)))
 		end(t, t->cur->wire.count);
 }
 
-/* Not traced, now. */
+/* A step while the trace is off. */
 static __attribute__((noinline)) void idle_step(struct tracer *t, struct node *to)
 {
-	const struct node *before = t->unheard;
+	const struct node *before = t->unwanted;
 	struct look look;
 
 	if (!t->wanted || !atomic_load_explicit(&running, memory_order_relaxed))
@@ -512,7 +512,7 @@ static __attribute__((noinline)) void idle_step(struct tracer *t, struct node *t
 		begin(t, to, 0);
 		return;
 	}
-	t->unheard = to;
+	t->unwanted = to;
 	if (is_direct(before->block) && leads_to(before->block, to->wire.start))
 		return;
 	look_at(t->cpu, to->wire.start, &look);
@@ -520,7 +520,7 @@ static __attribute__((noinline)) void idle_step(struct tracer *t, struct node *t
 		begin(t, to, 0);
 }
 
-/* Whether this step led to code that is elsewhere, by another distance than the code before. */
+/* Whether the shift of the next block is another one. */
 static bool is_moved(struct tracer *t, const struct node *from, const struct node *to)
 {
 	if (is_direct(from->block) &&
@@ -558,13 +558,13 @@ static void on_block(unsigned cpu, void *data)
 		full_word(t);
 }
 
-/* Where QEMU says the wrong number. */
+/* For a QEMU that passes the wrong number: see api_mixes_cpus(). */
 static void on_mixed_block(unsigned cpu, void *data)
 {
 	on_block(api_running_cpu(cpu), data);
 }
 
-/* from= and to= name instructions, which may stand inside a block. */
+/* At an instruction of from= or to=, which may be inside a block. */
 static void on_place(unsigned cpu, void *data)
 {
 	const struct place *place = data;
@@ -583,7 +583,7 @@ static void on_place(unsigned cpu, void *data)
 static void hook_place(struct block *block, struct qemu_plugin_insn *insn, unsigned index,
 		       bool ends)
 {
-	struct place *place = malloc(sizeof(*place)); /* as long as QEMU may run the code */
+	struct place *place = malloc(sizeof(*place)); /* never freed, as the block */
 
 	if (!place)
 		return;
@@ -607,7 +607,7 @@ static void hook_places(struct qemu_plugin_tb *tb, struct block *block)
 	}
 }
 
-/* What the rest of the plugin calls */
+/* For the rest of the plugin */
 
 int trace_open(void)
 {
@@ -649,14 +649,14 @@ void trace_cpu_init(unsigned cpu)
 	atomic_store(&tracers[cpu], t);
 }
 
-/* So that what was written so far is seen while the vCPU does nothing. */
+/* Makes the trace so far visible while the vCPU is idle. */
 static void show(struct tracer *t)
 {
 	if (!t || !t->cur || !emit_room(&t->out))
 		return;
 	emit_close_steps(&t->out);
 	emit_commit(&t->out);
-	tell_counts(t);
+	publish_counts(t);
 }
 
 void trace_cpu_exit(unsigned cpu)
@@ -691,7 +691,7 @@ void trace_close(void)
 	if (!args.trace)
 		return;
 	atomic_store(&running, false);
-	nanosleep(&nap, NULL); /* vCPUs that still run end their traces themselves */
+	nanosleep(&nap, NULL); /* running vCPUs end their own traces */
 	for (unsigned cpu = 0; cpu < WIRE_CPUS_MAX; cpu++)
 		trace_cpu_exit(cpu);
 }

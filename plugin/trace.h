@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* trace: mode=trace, the control flow of every vCPU; and alloc: allocators hooked by alloc=, free=. */
+/* trace: mode=trace, the control flow of all vCPUs. alloc: the functions of alloc=, realloc= and free=. */
 #ifndef KSCOPE_PLUGIN_TRACE_H
 #define KSCOPE_PLUGIN_TRACE_H
 

@@ -64,7 +64,7 @@ uint32_t wire_space_pid(struct wire_spaces *spaces, uint64_t space, bool user,
 }
 
 /* Another program with the same value of the register is a new process. */
-static void begin_anew(struct wire_spaces *spaces, struct wire_process *process)
+static void new_process(struct wire_spaces *spaces, struct wire_process *process)
 {
 	hash_release(&process->pages);
 	*process = (struct wire_process){ .pid = ++spaces->nr_pids };
@@ -108,7 +108,7 @@ static void name_process(struct wire_spaces *spaces, struct wire_process *proces
 	if (process->program == program)
 		return;
 	if (process->program) {
-		begin_anew(spaces, process);
+		new_process(spaces, process);
 		was_emitted(spaces, process->pid, map);
 	}
 	process->program = program;
@@ -124,7 +124,7 @@ void wire_space_code(struct wire_spaces *spaces, const struct code_message *code
 	struct event *ev;
 
 	if (user && page_changed(process, code)) {
-		begin_anew(spaces, process);
+		new_process(spaces, process);
 		page_changed(process, code);
 	}
 	found = spaces->place && place_code(spaces->place, code->address, code->bytes.at,
