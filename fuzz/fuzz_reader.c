@@ -54,7 +54,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct reader r = {
 		.ops = &READER, .options = &options, .in = &in, .frames = &world.frames
 	};
-	struct writer w = { .ops = &write_dump, .options = &options, .world = &world, .out = &out };
+	struct writer w = { .ops = &write_dump, .world = &world, .out = &out };
 
 	log_level = -1;
 	strtab_init(&strings);

@@ -11,16 +11,20 @@
 #include "format.h"
 
 struct bare {
+	const char *event_name; /* --event-name; NULL: not given */
 	unsigned told;
 };
 
 /* All of a kernel that ran on another machine: at the addresses of its ELF, as perf names it. */
 void bare_map(struct event *ev);
+/* The options of a reader whose private state has a struct bare named `bare`. */
+#define BARE_OPTIONS(priv) OPTION_USES({ &event_name_table, offsetof(priv, bare.event_name) })
+
 /*
  * What stands before the samples: the kernel's map, and a source with id 1 unless `source` is
  * NULL. False: all of it was told.
  */
-bool bare_tell(const struct reader *r, struct bare *bare, const char *source, struct event *ev);
+bool bare_tell(struct bare *bare, const char *source, struct event *ev);
 
 /* Fills a sample of source 1 in the kernel. The ips are made safe: see bare_chain(). */
 void bare_sample(struct event *ev, uint64_t *ips, uint32_t nr);

@@ -28,6 +28,8 @@ struct sel4_mapping {
 };
 
 struct sel4 {
+	const char *event_name; /* --event-name; NULL: not given */
+	uint64_t tick_hz;	/* --tick-hz: of the data's clock; 0: it counts nanoseconds */
 	struct sel4_sample sample;
 	struct sel4_mapping *mappings;
 	size_t nr_mappings, cap_mappings;
@@ -41,6 +43,14 @@ struct sel4 {
 	uint64_t more_unmapped; /* samples of those that were not noted any more */
 };
 
+extern const struct option_table sel4_tick_table; /* a uint64_t */
+
+/* The options of a reader whose private state has a struct sel4 named `sel4`. */
+#define SEL4_OPTIONS(priv)                                                  \
+	OPTION_USES({ &sel4_tick_table, offsetof(priv, sel4.tick_hz) },     \
+		    { &event_name_table, offsetof(priv, sel4.event_name) }, \
+		    { &names_table, OPTION_ELSEWHERE }, { &elf_table, OPTION_ELSEWHERE })
+
 /*
  * Takes --elf and, unless the data has a mapping of its own, BUILD_DIR/sample_header.json. So the
  * command line is believed first, then the data, then what lies beside the binaries.
@@ -50,9 +60,9 @@ void sel4_close(struct sel4 *s);
 /* The first mapping of a pid wins, so --elf does. */
 void sel4_map(struct sel4 *s, const char *elf, size_t len, uint32_t pid);
 /* What is known and not told yet: the preamble, then mappings. False: nothing is. */
-bool sel4_tell(struct reader *r, struct sel4 *s, struct event *ev);
+bool sel4_tell(struct sel4 *s, struct event *ev);
 /* s->sample as an event. */
-void sel4_event(struct reader *r, struct sel4 *s, struct event *ev);
+void sel4_event(struct sel4 *s, struct event *ev);
 /* At the end: says what was repaired and what was missing. */
 void sel4_end(struct reader *r, struct sel4 *s);
 

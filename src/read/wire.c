@@ -299,7 +299,8 @@ static void tell_source(const struct reader *r, struct event *ev)
 					.type = SOURCE_HARDWARE,
 					.config = 1 },
 	};
-	const struct wire_info *info = &((struct wire *)r->priv)->info;
+	const struct wire *w = r->priv;
+	const struct wire_info *info = &w->info;
 
 	ev->kind = EVENT_SOURCE;
 	ev->source = sources[info->clock <= WIRE_INSTRUCTIONS ? info->clock : WIRE_HOST];
@@ -307,8 +308,8 @@ static void tell_source(const struct reader *r, struct event *ev)
 	ev->source.period = info->period;
 	if (info->event)
 		ev->source.name = info->event;
-	if (r->options->source)
-		ev->source.name = r->options->source;
+	if (w->event_name)
+		ev->source.name = w->event_name;
 }
 
 static void tell_kernel(const struct reader *r, struct event *ev)
@@ -637,6 +638,9 @@ const struct reader_ops read_wire = {
 	.name = "kscope",
 	.about = "recordings of kscope's own QEMU plugin",
 	.probe = wire_probe,
+	.options =
+		OPTION_USES({ &event_name_table, offsetof(struct wire, event_name) },
+			    { &elf_table, OPTION_ELSEWHERE }, { &slide_table, OPTION_ELSEWHERE }),
 	.priv_size = sizeof(struct wire),
 	.open = wire_open,
 	.next = wire_next,

@@ -118,6 +118,7 @@ struct wire_cpu {
 };
 
 struct wire {
+	const char *event_name; /* --event-name; NULL: not given */
 	struct wire_info info;
 	struct order order;
 	struct wire_spaces spaces;
