@@ -35,6 +35,7 @@ static const struct option_table message_table = {
 /* What is the whole run's, not that of one reader, stage or writer. */
 static const struct option_use common[] = {
 	{ &input_table, 0 },
+	{ &build_dir_table, offsetof(struct args, options) },
 	{ &names_table, offsetof(struct args, options) },
 	{ &elf_table, offsetof(struct args, options) },
 	{ &slide_table, offsetof(struct args, options) },
@@ -79,6 +80,7 @@ static void offer_uses(struct offers *offers, const struct option_use *uses)
 static void offer_input(struct offers *offers)
 {
 	offer_table(offers, &input_table);
+	offer_table(offers, &build_dir_table);
 	offer_table(offers, &names_table);
 	for (size_t i = 0; readers[i]; i++)
 		offer_uses(offers, readers[i]->options);

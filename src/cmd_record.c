@@ -691,8 +691,9 @@ const struct command cmd_record = {
 		"  kscope record qemu --paused --control ctl -- qemu-system-x86_64 ... &\n"
 		"  kscope record qemu --attach ctl start\n",
 	.options = OPTION_USES({ &output_table, 0 }, { &what_table, 0 }, { &end_table, 0 },
-			       { &control_table, 0 }, { &names_table, OPTION_ELSEWHERE },
-			       { &elf_table, OPTION_ELSEWHERE }, { &slide_table, OPTION_ELSEWHERE },
+			       { &control_table, 0 }, { &build_dir_table, OPTION_ELSEWHERE },
+			       { &names_table, OPTION_ELSEWHERE }, { &elf_table, OPTION_ELSEWHERE },
+			       { &slide_table, OPTION_ELSEWHERE },
 			       { &unwind_table, OPTION_ELSEWHERE }),
 	.state_size = sizeof(struct record_options),
 	.first = "qemu",

@@ -41,11 +41,18 @@ const struct writer_ops *const writers[] = {
 /* ---- options that readers share ---- */
 
 /* clang-format off: tables are read by the row. */
-const struct option_table names_table = {
+const struct option_table build_dir_table = {
 	"Names",
 	(const struct option_row[]){
 		{ "build-dir", 'b', "DIR", "search DIR for the binaries that the data names",
 		  OPTION_TEXT(struct options, build_dir), .completion = COMPLETE_FOLDER },
+		{ 0 },
+	},
+};
+
+const struct option_table names_table = {
+	"Names",
+	(const struct option_row[]){
 		{ "symfs", 0, "DIR", "search DIR for binaries and debug files first",
 		  OPTION_TEXT(struct options, symfs), .completion = COMPLETE_FOLDER },
 		{ "root-dir", .same_as = "symfs" },

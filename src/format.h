@@ -38,8 +38,8 @@ struct options {
 };
 
 /* Options of struct options. A reader names those that it acts on, with OPTION_ELSEWHERE. */
-extern const struct option_table names_table; /* --build-dir, --symfs, --kernel */
-extern const struct option_table elf_table, slide_table;
+extern const struct option_table build_dir_table, elf_table, slide_table;
+extern const struct option_table names_table; /* --symfs, --kernel */
 /* Of readers whose data does not name the event: a const char *. */
 extern const struct option_table event_name_table;
 

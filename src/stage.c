@@ -170,6 +170,11 @@ void chain_mark_options(const struct chain *chain)
 		if (s->opened && (!s->ops->acts || s->ops->acts(s)))
 			option_mark(s->ops->options, chain->options->given);
 	}
+	/* A stage that is not needed has looked at its options: --level all. */
+	for (size_t i = 0; i < NR_STAGES; i++) {
+		if (stages[i]->needed && !stages[i]->needed(chain))
+			option_mark(stages[i]->options, chain->options->given);
+	}
 }
 
 bool chain_has_option(const struct chain *chain, const char *name)

@@ -49,7 +49,7 @@ extern const struct option_table sel4_tick_table; /* a uint64_t */
 #define SEL4_OPTIONS(priv)                                                  \
 	OPTION_USES({ &sel4_tick_table, offsetof(priv, sel4.tick_hz) },     \
 		    { &event_name_table, offsetof(priv, sel4.event_name) }, \
-		    { &names_table, OPTION_ELSEWHERE }, { &elf_table, OPTION_ELSEWHERE })
+		    { &build_dir_table, OPTION_ELSEWHERE }, { &elf_table, OPTION_ELSEWHERE })
 
 /*
  * Takes --elf and, unless the data has a mapping of its own, BUILD_DIR/sample_header.json. So the
