@@ -44,7 +44,7 @@ struct command {
 	 * which begins at the first word that is no option.
 	 */
 	const char *first;
-	const char *const *words; /* what a shell completes words with; NULL: files */
+	const char *const *words; /* that it takes in place of files, for completion; NULL: files */
 	/* What else may be wrong with the options. May be NULL. */
 	int (*check)(const struct args *args, struct err *err);
 	int (*run)(struct args *args);

@@ -697,6 +697,5 @@ const struct command cmd_record = {
 			       { &unwind_table, OPTION_ELSEWHERE }),
 	.state_size = sizeof(struct record_options),
 	.first = "qemu",
-	.words = (const char *const[]){ "qemu", NULL },
 	.run = run,
 };
