@@ -10,7 +10,7 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 from lib import BUILD, ROOT, check, equal, finish, kscope, run, scratch
 
-VERBS = ["record", "convert", "report", "flame", "alloc", "info", "formats"]
+VERBS = ["record", "convert", "report", "flame", "alloc", "info", "formats", "completion"]
 DROP_INS = ["toperf", "kprof2perf", "kern-profile"]
 ELSEWHERE = ["perf"]
 HEADINGS = ["NAME", "SYNOPSIS", "DESCRIPTION", "OPTIONS", "EXIT STATUS", "EXAMPLES", "SEE ALSO"]
