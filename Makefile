@@ -21,7 +21,7 @@ $(error BUILD=$(BUILD): make needs a name without spaces)
 endif
 
 .PHONY: all
-all: $(BUILD)/kscope $(BUILD)/kscope-qemu.so
+all: $(BUILD)/kscope $(BUILD)/kscope-qemu.so completions
 	$(if $(MISSING),@echo "Built without these optional libraries: $(strip $(MISSING)); see doc/dependencies.md")
 
 # Optional libraries. Each is used by one source file, which also builds without it.
@@ -74,6 +74,18 @@ $(BUILD)/kscope: $(OBJ)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $^ -o $@ $(LIBS) -lm
 
 -include $(OBJ:.o=.d)
+
+# Completions of shells: the program prints them, from its tables of options.
+.PHONY: completions
+completions: $(BUILD)/completions/kscope.bash $(BUILD)/completions/_kscope \
+	$(BUILD)/completions/kscope.fish
+$(BUILD)/completions/kscope.bash: SHELL_NAME := bash
+$(BUILD)/completions/_kscope: SHELL_NAME := zsh
+$(BUILD)/completions/kscope.fish: SHELL_NAME := fish
+$(BUILD)/completions/%: $(BUILD)/kscope
+	@mkdir -p $(@D)
+	$(call say,GEN)
+	$(Q)$< completion $(SHELL_NAME) >$@.new && mv $@.new $@
 
 # The plugin for QEMU: needs nothing of src/, and neither QEMU nor GLib to be built.
 PLUGIN_SRC := $(wildcard plugin/*.c)
@@ -212,12 +224,20 @@ $(BUILD)/fuzz_%: fuzz/fuzz_reader.c $(LIBOBJ)
 # The drop-ins work by their names.
 DROP_INS := toperf kprof2perf kern-profile
 PLACE = $(DESTDIR)$(PREFIX)
+# Where zsh looks: in site-functions for what is local, else where Debian's packages have theirs.
+ZSH_PLACE = $(PLACE)/share/zsh/$(if $(filter /usr/local,$(PREFIX)),site-functions,vendor-completions)
+BASH_PLACE = $(PLACE)/share/bash-completion/completions
+FISH_PLACE = $(PLACE)/share/fish/vendor_completions.d
 install: all
 	install -d "$(PLACE)/bin" "$(PLACE)/lib/kscope" "$(PLACE)/share/man/man1"
+	install -d "$(BASH_PLACE)" "$(ZSH_PLACE)" "$(FISH_PLACE)"
 	install -m 755 $(BUILD)/kscope "$(PLACE)/bin/kscope"
 	install -m 755 $(BUILD)/kscope-qemu.so "$(PLACE)/lib/kscope/kscope-qemu.so"
 	for name in $(DROP_INS); do ln -sf kscope "$(PLACE)/bin/$$name"; done
 	install -m 644 man/*.1 "$(PLACE)/share/man/man1"
+	install -m 644 $(BUILD)/completions/kscope.bash "$(BASH_PLACE)/kscope"
+	install -m 644 $(BUILD)/completions/_kscope "$(ZSH_PLACE)/_kscope"
+	install -m 644 $(BUILD)/completions/kscope.fish "$(FISH_PLACE)/kscope.fish"
 
 # A package for Debian: it has what install installs.
 deb:

@@ -56,7 +56,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			    .in = &in,
 			    .frames = &world.frames,
 			    .library = &world.images.library };
-	struct writer w = { .ops = &write_dump, .options = &options, .world = &world, .out = &out };
+	struct writer w = { .ops = &write_dump, .world = &world, .out = &out };
 
 	log_level = -1;
 	strtab_init(&strings);

@@ -15,8 +15,26 @@
 #define MAX_SHOWN_FRAMES 12
 #define BAR 50
 
+struct alloc_options {
+	bool json;
+	uint64_t limit;	 /* rows of a table; 0: all */
+	uint64_t points; /* --live-over-time */
+};
+
+static const struct option_table alloc_table = {
+	"Output",
+	(const struct option_row[]){
+		OPTION_JSON(struct alloc_options),
+		{ "limit", 'n', "N", "print at most N rows (default 20, 0: all)",
+		  OPTION_NUMBER(struct alloc_options, limit, 0, 1000000000) },
+		{ "live-over-time", 0, "N", "show live memory in N intervals",
+		  OPTION_NUMBER(struct alloc_options, points, 0, ALLOC_SERIES) },
+		{ 0 },
+	},
+};
+
 struct allocs {
-	const struct args *args;
+	const struct alloc_options *asked;
 	struct job *job;
 	struct alloc_pass pass;
 	struct buf text;
@@ -88,8 +106,7 @@ static void each_frame(struct allocs *a, uint32_t handle,
 		for (size_t i = 0; i < nr_symbols; i++) {
 			const struct symbol *symbol = &frame_symbols(world, frame, &nr_symbols)[i];
 
-			if (!symbol->inlined || !a->args->options.no_inline)
-				each(a, str_text(world->strings, symbol->name), nr++);
+			each(a, str_text(world->strings, symbol->name), nr++);
 		}
 	}
 }
@@ -105,7 +122,7 @@ static void text_frame(struct allocs *a, const char *name, size_t nr)
 static void print_leaks(struct allocs *a)
 {
 	size_t limit =
-		a->args->limit && a->args->limit < a->nr_order ? a->args->limit : a->nr_order;
+		a->asked->limit && a->asked->limit < a->nr_order ? a->asked->limit : a->nr_order;
 
 	if (!a->nr_order)
 		return;
@@ -138,8 +155,8 @@ static void print_findings(struct allocs *a, const struct alloc_heap *heap)
 			buf_addf(&a->text, "  %12" PRIu64 "  %s\n", heap->found[i],
 				 finding_names[i]);
 	}
-	if (a->args->limit && a->args->limit < limit)
-		limit = a->args->limit;
+	if (a->asked->limit && a->asked->limit < limit)
+		limit = a->asked->limit;
 	for (size_t i = 0; i < limit; i++) {
 		const struct alloc_finding *f = &heap->findings[i];
 
@@ -165,7 +182,7 @@ static uint64_t live_at(const struct alloc_heap *heap, unsigned points, unsigned
 
 static unsigned nr_points(const struct allocs *a, const struct alloc_heap *heap)
 {
-	return a->args->points < heap->nr_series ? a->args->points : (unsigned)heap->nr_series;
+	return (unsigned)(a->asked->points < heap->nr_series ? a->asked->points : heap->nr_series);
 }
 
 static void print_series(struct allocs *a, const struct alloc_heap *heap)
@@ -326,7 +343,7 @@ static void print_text(struct allocs *a)
 
 static void print_all(struct allocs *a)
 {
-	if (a->args->json)
+	if (a->asked->json)
 		print_json(a);
 	else
 		print_text(a);
@@ -336,10 +353,8 @@ static void print_all(struct allocs *a)
 static int run(struct args *args)
 {
 	struct job job;
-	struct allocs a = { .args = args, .job = &job };
-	struct writer writer = {
-		.ops = &allocs_ops, .options = &args->options, .world = &job.world, .priv = &a
-	};
+	struct allocs a = { .asked = args->state, .job = &job };
+	struct writer writer = { .ops = &allocs_ops, .world = &job.world, .priv = &a };
 	struct strtab strings;
 	int ret;
 
@@ -362,12 +377,16 @@ static int run(struct args *args)
 
 const struct command cmd_alloc = {
 	.name = "alloc",
-	.verb = VERB_ALLOC,
 	.usage = "alloc INPUT... [--kernel FILE] [OPTIONS]",
 	.about = "Show what allocators did: totals, peak, blocks never freed, blocks freed twice.",
 	.examples = "  kscope alloc memtrace --kernel maestro\n"
 		    "  kscope alloc memtrace --kernel maestro --live-over-time 40\n"
 		    "  kscope alloc memtrace --kernel maestro --json | python3 -m json.tool\n"
 		    "  kscope flame memtrace --kernel maestro --value peak -o peak.svg\n",
+	.options = OPTION_USES({ &alloc_table, 0 }),
+	.defaults = &(const struct alloc_options){ .limit = 20 },
+	.state_size = sizeof(struct alloc_options),
+	.reads = true,
+	.writers = (const struct writer_ops *const[]){ &allocs_ops, NULL },
 	.run = run,
 };

@@ -5,8 +5,29 @@
 #include "base/log.h"
 #include "cmd.h"
 
+struct convert_options {
+	const char *buildid_cache;
+};
+
+/* clang-format off: tables are read by the row. */
+static const struct option_table convert_table = {
+	"Output",
+	(const struct option_row[]){
+		OPTION_OUTPUT("write this file; - is stdout (may be repeated)"),
+		OPTION_TYPE(),
+		{ "to", .same_as = "type" },
+		{ "buildid-cache", 0, "[=DIR]",
+		  "add the binaries to perf's build-id cache (~/.debug)",
+		  OPTION_TEXT(struct convert_options, buildid_cache),
+		  .completion = COMPLETE_FOLDER },
+		{ 0 },
+	},
+};
+/* clang-format on */
+
 static int run(struct args *args)
 {
+	const struct convert_options *asked = args->state;
 	struct err err = { 0 };
 	struct output *outputs = NULL;
 	struct job job;
@@ -21,6 +42,7 @@ static int run(struct args *args)
 		return err.code;
 	}
 	args_job(args, &job);
+	job.buildid_cache = asked->buildid_cache;
 	code = convert_files(&job, outputs, args->nr_outputs);
 	free(outputs);
 	return code;
@@ -28,7 +50,6 @@ static int run(struct args *args)
 
 const struct command cmd_convert = {
 	.name = "convert",
-	.verb = VERB_CONVERT,
 	.usage = "convert IN... -o OUT [-o OUT]... [options]",
 	.about = "Convert profiles to another format. kscope detects input formats from the "
 		 "content, selects\nthe output format by the extension, and merges several inputs "
@@ -37,5 +58,9 @@ const struct command cmd_convert = {
 		    "  kscope convert capture.bin --elf 1=a.elf --elf 2=b.elf -o stacks.folded\n"
 		    "  kscope convert perf.data --comm echo.elf --time 1.5,2 -t folded -o -\n"
 		    "  kscope convert boot.kscope -o perf.data -o boot.svg -o boot.folded\n",
+	.options = OPTION_USES({ &convert_table, 0 }),
+	.state_size = sizeof(struct convert_options),
+	.reads = true,
+	.writers = writers,
 	.run = run,
 };

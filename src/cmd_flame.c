@@ -8,41 +8,71 @@
 #include "pass/tally.h"
 #include "write/flame_style.h"
 
+struct flame_verb {
+	const char *before; /* --diff */
+	bool negate;
+};
+
+static const struct option_table verb_table = {
+	"Output",
+	(const struct option_row[]){
+		OPTION_OUTPUT("write this file; - is stdout"),
+		{ "diff", 0, "BEFORE", "colour frames by the change against BEFORE",
+		  OPTION_TEXT(struct flame_verb, before), .completion = COMPLETE_FILE },
+		{ "negate", 0, NULL, "with --diff, draw the widths of BEFORE",
+		  OPTION_FLAG(struct flame_verb, negate) },
+		{ 0 },
+	},
+};
+
+struct side { /* of a comparison */
+	struct flame_options options;
+	struct tally tally;
+};
+
 static int put_sample(struct writer *w, const struct event *ev)
 {
-	tally_add(w->priv, ev);
+	struct side *side = w->priv;
+
+	tally_add(&side->tally, ev);
 	return 0;
 }
 
-static const struct writer_ops tally_ops = { .name = "tally",
-					     .takes = EVENT_BIT(EVENT_SAMPLE),
-					     .put = put_sample };
+static const struct writer_ops side_ops = {
+	.name = "svg",
+	.takes = EVENT_BIT(EVENT_SAMPLE),
+	.options = FLAME_OPTIONS(struct side, options),
+	.put = put_sample,
+};
 
 /* One side of the comparison, added to the tree. */
 static int add_side(struct job *job, struct strtab *strings, struct tree *tree, bool before,
 		    struct flame_style *style)
 {
-	struct tally tally;
-	struct writer writer = {
-		.ops = &tally_ops, .options = job->options, .world = &job->world, .priv = &tally
-	};
-	int ret = job_open(job, strings);
+	struct side side = { 0 };
+	const struct tally_options *options = &side.options.tally;
+	struct writer writer = { .ops = &side_ops, .world = &job->world, .priv = &side };
+	int ret = option_apply(side_ops.options, &side, job->options->given, &job->err);
 
-	tally_init(&tally, &job->world, tally_by_options(job->options));
+	if (ret == 0)
+		ret = job_open(job, strings);
+	tally_init(&side.tally, &job->world, tally_by_options(options));
 	if (ret == 0)
 		ret = job_run(job, (struct writer *[]){ &writer }, 1);
 	if (ret == 0) {
 		struct tally_view view = {
-			.options = job->options,
-			.weight = tally_counts_weight(&tally, job->options, MEASURE_SAMPLES),
+			.options = options,
+			.weight = tally_counts_weight(&side.tally, options, MEASURE_SAMPLES),
 			.before = before,
 		};
 
-		tally_tree(&tally, tree, &view);
-		if (!before)
-			style->unit = tally_unit(&tally, view.weight);
+		tally_tree(&side.tally, tree, &view);
+		if (!before) {
+			flame_style_from(style, &side.options);
+			style->unit = tally_unit(&side.tally, view.weight);
+		}
 	}
-	tally_release(&tally);
+	tally_release(&side.tally);
 	return ret;
 }
 
@@ -57,33 +87,32 @@ static int draw(const struct tree *tree, const struct flame_style *style, const 
 	return out_commit(&out, err);
 }
 
-static int run_diff(struct args *args, const char *output)
+static int run_diff(struct args *args, const struct flame_verb *asked, const char *output)
 {
 	struct job before, after;
-	struct flame_style style;
+	struct flame_style style = { 0 };
 	struct strtab strings;
 	struct tree tree;
 	struct err err = { 0 };
-	int ret, code;
+	int ret = 0, code;
 
 	args_job(args, &after);
 	args_job(args, &before);
-	before.inputs = &args->before;
+	before.inputs = &asked->before;
 	before.nr_inputs = 1;
 	strtab_init(&strings);
 	tree_init(&tree, &strings);
-	ret = flame_style_from(&style, &args->options, &err);
-	style.differential = true;
-	style.negate = args->negate;
-	if (ret == 0 && add_side(&before, &strings, &tree, !args->negate, &style) < 0) {
+	if (add_side(&before, &strings, &tree, !asked->negate, &style) < 0) {
 		err = before.err;
 		ret = -1;
 	}
-	if (ret == 0 && add_side(&after, &strings, &tree, args->negate, &style) < 0) {
+	if (ret == 0 && add_side(&after, &strings, &tree, asked->negate, &style) < 0) {
 		err = after.err;
 		ret = -1;
 	}
 	if (ret == 0) {
+		style.differential = true;
+		style.negate = asked->negate;
 		tree_finish(&tree);
 		ret = draw(&tree, &style, output, &err);
 	}
@@ -100,8 +129,18 @@ static int run_diff(struct args *args, const char *output)
 	return code;
 }
 
+static int check(const struct args *args, struct err *err)
+{
+	const struct flame_verb *asked = args->state;
+
+	return asked->negate && !asked->before
+		       ? err_set(err, ERR_USAGE, "--negate needs --diff BEFORE")
+		       : 0;
+}
+
 static int run(struct args *args)
 {
+	const struct flame_verb *asked = args->state;
 	const char *output = "flame.svg";
 	struct job job;
 
@@ -112,20 +151,24 @@ static int run(struct args *args)
 	}
 	if (args->nr_outputs)
 		output = args->outputs[0].path;
-	if (args->before)
-		return run_diff(args, output);
+	if (asked->before)
+		return run_diff(args, asked, output);
 	args_job(args, &job);
 	return convert_file(&job, writer_by_name("svg"), output);
 }
 
 const struct command cmd_flame = {
 	.name = "flame",
-	.verb = VERB_FLAME,
 	.usage = "flame INPUT... [-o FILE] [OPTIONS]",
 	.about = "Draw a flame graph. Widths are samples, or bytes or time if the data is about "
 		 "those; with\n--weight they are cycles or whatever was counted.",
 	.examples = "  kscope flame samples.json --build-dir build -o flame.svg\n"
 		    "  kscope flame perf.data --inverted --palette by-binary -o leaves.svg\n"
 		    "  kscope flame new.folded --diff old.folded -o change.svg\n",
+	.options = OPTION_USES({ &verb_table, 0 }),
+	.state_size = sizeof(struct flame_verb),
+	.reads = true,
+	.writers = (const struct writer_ops *const[]){ &side_ops, NULL },
+	.check = check,
 	.run = run,
 };

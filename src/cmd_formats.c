@@ -37,9 +37,27 @@ static void print_json(void)
 	buf_release(&text);
 }
 
+struct formats_options {
+	bool json;
+};
+
+static const struct option_table formats_table = {
+	"Output",
+	(const struct option_row[]){ OPTION_JSON(struct formats_options), { 0 } },
+};
+
+static int check(const struct args *args, struct err *err)
+{
+	return args->nr_inputs ? err_set(err, ERR_USAGE,
+					 "formats takes no input file; use kscope info FILE")
+			       : 0;
+}
+
 static int run(struct args *args)
 {
-	if (args->json) {
+	const struct formats_options *asked = args->state;
+
+	if (asked->json) {
 		print_json();
 		return 0;
 	}
@@ -57,9 +75,12 @@ static int run(struct args *args)
 
 const struct command cmd_formats = {
 	.name = "formats",
-	.verb = VERB_FORMATS,
 	.usage = "formats [--json]",
 	.about = "List the formats that kscope reads and writes.",
 	.examples = "  kscope formats\n",
+	.options = OPTION_USES({ &formats_table, 0 }),
+	.state_size = sizeof(struct formats_options),
+	.words = (const char *const[]){ NULL },
+	.check = check,
 	.run = run,
 };

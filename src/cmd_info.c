@@ -337,8 +337,18 @@ static void print_json(struct info *info)
 	json_out_end(to);
 }
 
+struct info_options {
+	bool json;
+};
+
+static const struct option_table info_table = {
+	"Output",
+	(const struct option_row[]){ OPTION_JSON(struct info_options), { 0 } },
+};
+
 static int run(struct args *args)
 {
+	const struct info_options *asked = args->state;
 	struct job job;
 	struct info info = { .job = &job };
 	struct writer writer = { .ops = &info_ops, .world = &job.world, .priv = &info };
@@ -351,7 +361,7 @@ static int run(struct args *args)
 	if (ret == 0)
 		ret = job_run(&job, (struct writer *[]){ &writer }, 1);
 	if (ret == 0) {
-		if (args->json)
+		if (asked->json)
 			print_json(&info);
 		else
 			print_text(&info);
@@ -370,11 +380,14 @@ static int run(struct args *args)
 
 const struct command cmd_info = {
 	.name = "info",
-	.verb = VERB_INFO,
 	.usage = "info INPUT... [OPTIONS]",
 	.about =
 		"Show what a file contains: format, events, tasks, binaries, time, losses, damage.",
 	.examples = "  kscope info samples.json --build-dir build\n"
 		    "  kscope info perf.data --json\n",
+	.options = OPTION_USES({ &info_table, 0 }),
+	.state_size = sizeof(struct info_options),
+	.reads = true,
+	.writers = (const struct writer_ops *const[]){ &info_ops, NULL },
 	.run = run,
 };

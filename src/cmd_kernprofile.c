@@ -41,6 +41,9 @@ static const char usage[] =
 	"--help for\n"
 	"more options.\n";
 
+/* As the original does it. */
+static const struct tally_options original = { .no_inline = true };
+
 struct pictures {
 	struct tally *tallies; /* by source */
 	size_t nr, cap;
@@ -53,7 +56,7 @@ static int pictures_put(struct writer *w, const struct event *ev)
 	if (ev->kind == EVENT_SOURCE && ev->source.id >= p->nr) {
 		GROW(p->tallies, ev->source.id + 1, p->cap);
 		while (p->nr <= ev->source.id)
-			tally_init(&p->tallies[p->nr++], w->world, tally_by_options(w->options));
+			tally_init(&p->tallies[p->nr++], w->world, tally_by_options(&original));
 	}
 	if (ev->kind == EVENT_SAMPLE && ev->sample.source < p->nr)
 		tally_add(&p->tallies[ev->sample.source], ev);
@@ -78,8 +81,7 @@ static char *mem_name(const char *allocator)
 	return name;
 }
 
-static int draw(struct tally *tally, const struct options *options, const char *name, bool alloc,
-		struct err *err)
+static int draw(struct tally *tally, const char *name, bool alloc, struct err *err)
 {
 	struct out out = { .fd = -1 };
 	struct flame_style style = {
@@ -87,7 +89,7 @@ static int draw(struct tally *tally, const struct options *options, const char *
 		.unit = tally_unit(tally, alloc),
 		.palette = alloc ? FLAME_MEM : FLAME_HOT,
 	};
-	struct tally_view view = { .options = options, .weight = alloc };
+	struct tally_view view = { .options = &original, .weight = alloc };
 	struct tree tree;
 
 	if (out_open(&out, name, false, err) < 0)
@@ -100,7 +102,7 @@ static int draw(struct tally *tally, const struct options *options, const char *
 	return out_commit(&out, err);
 }
 
-static int draw_all(struct pictures *p, const struct options *options, bool alloc, struct err *err)
+static int draw_all(struct pictures *p, bool alloc, struct err *err)
 {
 	for (uint32_t source = 1; source < p->nr; source++) {
 		struct world *world = p->tallies[source].world;
@@ -114,7 +116,7 @@ static int draw_all(struct pictures *p, const struct options *options, bool allo
 		}
 		name = alloc ? mem_name(str_text(world->strings, source_name(world, source)))
 			     : xstrdup("cpu.svg");
-		ret = draw(&p->tallies[source], options, name, alloc, err);
+		ret = draw(&p->tallies[source], name, alloc, err);
 		free(name);
 		if (ret < 0)
 			return -1;
@@ -128,12 +130,10 @@ static int run(const char *profile, const char *elf, bool alloc)
 		.inputs = &profile,
 		.nr_inputs = 1,
 		.reader = alloc ? "memtrace" : "maestro",
-		.options = { .kernel = elf, .no_inline = true },
+		.options = { .kernel = elf },
 	};
 	struct pictures pictures = { 0 };
-	struct writer writer = { .ops = &pictures_ops,
-				 .options = &args.options,
-				 .priv = &pictures };
+	struct writer writer = { .ops = &pictures_ops, .priv = &pictures };
 	struct strtab strings;
 	struct job job;
 	int ret;
@@ -145,7 +145,7 @@ static int run(const char *profile, const char *elf, bool alloc)
 	if (ret == 0)
 		ret = job_run(&job, (struct writer *[]){ &writer }, 1);
 	if (ret == 0)
-		ret = draw_all(&pictures, &args.options, alloc, &job.err);
+		ret = draw_all(&pictures, alloc, &job.err);
 	ret = job_result(&job, ret);
 	for (size_t i = 0; i < pictures.nr; i++)
 		tally_release(&pictures.tallies[i]);

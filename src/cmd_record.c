@@ -20,14 +20,131 @@
 #include "record/line.h"
 #include "record/refusal.h"
 #include "sym/sym.h"
+#include "unwind/unwind.h"
 
 #define RAW "kscope"	/* the format of the plugin's stream, and its extension */
 #define PATIENCE 10	/* seconds */
 #define NOT_EMPTY 65536 /* bytes: so much was not written for nothing */
 
+/* ---- options ---- */
+
+static const char *const clocks[] = { "host", "guest", "instructions", NULL };
+static const char *const raw_format[] = { RAW, NULL };
+
+/* These two go to the plugin as they are. */
+static int set_vcpus(const struct option_row *row, void *field, const char *arg, struct err *err)
+{
+	struct id_set checked = { 0 };
+	int ret = select_ids(row, &checked, arg, err);
+
+	free(checked.ranges);
+	return ret < 0 ? -1 : option_text(row, field, arg, err);
+}
+
+static int set_level(const struct option_row *row, void *field, const char *arg, struct err *err)
+{
+	enum level checked;
+
+	return option_word(row, &checked, arg, err) < 0 ? -1 : option_text(row, field, arg, err);
+}
+
+static int set_stack(const struct option_row *row, void *field, const char *arg, struct err *err)
+{
+	struct record_options *asked = field;
+
+	asked->stack_given = true;
+	return option_number(row, &asked->stack, arg, err);
+}
+
+#define OWNER struct record_options
+
+/* clang-format off: tables are read by the row. */
+static const struct option_table output_table = {
+	"Output",
+	(const struct option_row[]){
+		OPTION_OUTPUT(
+			"write to FILE (default perf.data; .kscope: raw stream; may be repeated)"),
+		OPTION_TYPE(.words = raw_format),
+		{ "keep", 0, "FILE", "also keep the raw stream", OPTION_TEXT(OWNER, keep),
+		  .completion = COMPLETE_FILE },
+		{ "buildid-cache", 0, "[=DIR]",
+		  "add the binaries to perf's build-id cache (~/.debug)",
+		  OPTION_TEXT(OWNER, buildid_cache), .completion = COMPLETE_FOLDER },
+		{ "no-buildid-cache", 0, NULL, "do not add the binaries of perf.data to that cache",
+		  OPTION_FLAG(OWNER, no_buildid_cache) },
+		{ 0 },
+	},
+};
+
+static const struct option_table what_table = {
+	"What to record",
+	(const struct option_row[]){
+		{ "freq", 'F', "HZ",
+		  "take this many samples per second of each vCPU (default 1000)",
+		  OPTION_NUMBER(OWNER, freq, 1, 1000000) },
+		{ "period", 0, "N", "take a sample every N ns or instructions (default 1000000)",
+		  OPTION_NUMBER(OWNER, period, 1, INT64_MAX) },
+		{ "clock", 0, "CLOCK", "sample by host (default), guest or instructions",
+		  OPTION_WORD(OWNER, clock, clocks) },
+		{ "trace", 0, NULL, "record every call and jump instead of samples",
+		  OPTION_FLAG(OWNER, trace) },
+		{ "start-at", 0, "LOCATION",
+		  "start when the guest reaches this function or address (may be repeated)",
+		  OPTION_APPEND(OWNER, hooks[HOOK_START]) },
+		{ "from", .same_as = "start-at" },
+		{ "stop-at", 0, "LOCATION", "pause when the guest reaches this function or address",
+		  OPTION_APPEND(OWNER, hooks[HOOK_STOP]) },
+		{ "to", .same_as = "stop-at" },
+		{ "alloc", 0, "FUNC",
+		  "also record allocations by FUNC[:argN:ret] (may be repeated)",
+		  OPTION_APPEND(OWNER, hooks[HOOK_ALLOC]) },
+		{ "free", 0, "FUNC", "also record frees by FUNC[:argN]",
+		  OPTION_APPEND(OWNER, hooks[HOOK_FREE]) },
+		{ "realloc", 0, "FUNC", "also record resizes by FUNC[:argP:argS:ret]",
+		  OPTION_APPEND(OWNER, hooks[HOOK_REALLOC]) },
+		{ "stack", 0, "BYTES",
+		  "copy this much stack with each sample (default 8192, 0: none)", .set = set_stack,
+		  .most = 65536 },
+		{ "vcpu", 0, "LIST", "record only these vCPUs, such as 0,2-3",
+		  OPTION_SET(set_vcpus, OWNER, vcpus) },
+		{ "level", 0, "LEVEL", "record only user or kernel code, or all (default)",
+		  OPTION_SET(set_level, OWNER, level), .words = select_levels },
+		{ 0 },
+	},
+};
+
+static const struct option_table end_table = {
+	"When to stop",
+	(const struct option_row[]){
+		{ "duration", 0, "SECONDS", "end the guest after this time",
+		  OPTION_SECONDS(OWNER, duration) },
+		{ "until", 0, "TEXT", "end the guest when it prints TEXT",
+		  OPTION_TEXT(OWNER, until) },
+		{ 0 },
+	},
+};
+
+static const struct option_table control_table = {
+	"Control",
+	(const struct option_row[]){
+		{ "control", 0, "SOCKET", "create this socket for --attach",
+		  OPTION_TEXT(OWNER, control), .completion = COMPLETE_FILE },
+		{ "paused", 0, NULL, "record nothing until --attach SOCKET start",
+		  OPTION_FLAG(OWNER, paused) },
+		{ "attach", 0, "SOCKET", "send start, stop, flush or status to a running guest",
+		  OPTION_TEXT(OWNER, attach), .completion = COMPLETE_FILE },
+		{ "print", 0, NULL, "print the QEMU command line and exit",
+		  OPTION_FLAG(OWNER, print) },
+		{ 0 },
+	},
+};
+/* clang-format on */
+
+/* ---- the run ---- */
+
 struct recording {
 	struct args *args;
-	const struct record_options *asked; /* of args */
+	const struct record_options *asked; /* args->state */
 	struct output *outputs;		    /* those that are converted; owned */
 	size_t nr_outputs;
 	const char *raw; /* the output, or --keep, that is the raw stream; NULL: it is removed */
@@ -39,7 +156,7 @@ struct recording {
 	struct err err;
 };
 
-static int attach(const struct args *args, struct err *err)
+static int attach(const struct args *args, const char *socket, struct err *err)
 {
 	static const char *const known[] = { "start", "stop", "flush", "status" };
 	struct control control = { .fd = -1 };
@@ -53,7 +170,7 @@ static int attach(const struct args *args, struct err *err)
 	if (!good)
 		return err_set(err, ERR_USAGE,
 			       "--attach SOCKET expects start, stop, flush or status");
-	ret = control_connect(&control, args->record.attach, PATIENCE, err);
+	ret = control_connect(&control, socket, PATIENCE, err);
 	if (ret == 0)
 		ret = control_ask(&control, command, reply, err);
 	control_close(&control);
@@ -67,7 +184,7 @@ static int attach(const struct args *args, struct err *err)
 /* Options that do not go together. */
 static int check_options(const struct args *args, struct err *err)
 {
-	const struct record_options *asked = &args->record;
+	const struct record_options *asked = args->state;
 
 	if (!args->nr_inputs)
 		return err_set(
@@ -148,7 +265,7 @@ static int choose_outputs(struct recording *r)
 	const struct output_option *options = args->nr_outputs ? args->outputs : &unnamed;
 	size_t nr = args->nr_outputs ? args->nr_outputs : 1;
 
-	r->raw = args->record.keep;
+	r->raw = r->asked->keep;
 	r->outputs = xcalloc(nr, sizeof(*r->outputs));
 	for (size_t i = 0; i < nr; i++) {
 		if (add_output(r, &options[i]) < 0)
@@ -190,7 +307,7 @@ static void add_binaries(struct recording *r)
 		log_warn("%s; give its symbols with --kernel FILE", err.msg);
 	if (!program || access(program, R_OK))
 		return;
-	GROW(options->elfs, options->nr_elfs + 1, r->args->cap_elfs);
+	GROW(options->elfs, options->nr_elfs + 1, options->cap_elfs);
 	options->elfs[options->nr_elfs++] = (struct elf_option){ .pid = NO_TASK, .path = program };
 }
 
@@ -435,6 +552,7 @@ static void raw_job(const struct recording *r, struct job *job, const char *cons
 	job->inputs = input;
 	job->nr_inputs = 1;
 	job->reader = RAW;
+	job->buildid_cache = r->asked->buildid_cache;
 	job->selection = &everything; /* --level has done its work in the plugin */
 }
 
@@ -462,7 +580,7 @@ static void fill_cache_unasked(const struct recording *r, struct job *job)
 
 	for (size_t i = 0; i < r->nr_outputs; i++)
 		wanted |= r->outputs[i].ops->needs & WRITER_SYMBOLS;
-	if (job->buildid_cache || r->args->no_buildid_cache || !wanted || !getenv("HOME"))
+	if (job->buildid_cache || r->asked->no_buildid_cache || !wanted || !getenv("HOME"))
 		return;
 	job->buildid_cache = "";
 	job->cache_unasked = true;
@@ -531,15 +649,15 @@ static int record(struct recording *r)
 
 static int run(struct args *args)
 {
-	struct recording r = { .args = args, .asked = &args->record };
+	struct recording r = { .args = args, .asked = args->state };
 	int code;
 
-	relay_init(&r.relay, args->record.until);
-	if (strcmp(args->record.source, "qemu") != 0)
+	relay_init(&r.relay, r.asked->until);
+	if (strcmp(args->first, "qemu") != 0)
 		code = err_set(&r.err, ERR_USAGE, "cannot record '%s': only qemu is supported",
-			       args->record.source);
+			       args->first);
 	else
-		code = args->record.attach ? attach(args, &r.err) : record(&r);
+		code = r.asked->attach ? attach(args, r.asked->attach, &r.err) : record(&r);
 	if (code < 0) {
 		log_error("%s", r.err.msg);
 		code = r.err.code;
@@ -557,7 +675,6 @@ static int run(struct args *args)
 
 const struct command cmd_record = {
 	.name = "record",
-	.verb = VERB_RECORD,
 	.usage = "record qemu [OPTIONS] [--] QEMU...",
 	.about = "Record a guest of QEMU, without changes to the guest.\n"
 		 "QEMU... is the usual QEMU command line. kscope adds its plugin, takes the "
@@ -572,6 +689,12 @@ const struct command cmd_record = {
 		"  kscope record qemu --alloc kmalloc --free kfree --elf init -- ./run-qemu.sh\n"
 		"  kscope record qemu --paused --control ctl -- qemu-system-x86_64 ... &\n"
 		"  kscope record qemu --attach ctl start\n",
+	.options = OPTION_USES({ &output_table, 0 }, { &what_table, 0 }, { &end_table, 0 },
+			       { &control_table, 0 }, { &build_dir_table, OPTION_ELSEWHERE },
+			       { &names_table, OPTION_ELSEWHERE }, { &elf_table, OPTION_ELSEWHERE },
+			       { &slide_table, OPTION_ELSEWHERE },
+			       { &unwind_table, OPTION_ELSEWHERE }),
+	.state_size = sizeof(struct record_options),
 	.first = "qemu",
 	.run = run,
 };

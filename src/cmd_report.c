@@ -12,9 +12,46 @@
 #include "base/text.h"
 #include "cmd.h"
 #include "model/source.h"
+#include "pass/flat.h"
+
+struct report_options {
+	bool json;
+	enum flat_by by;
+	enum flat_sort sort;
+	uint64_t limit; /* rows of a table; 0: all */
+	bool tree, no_tree;
+	double min_percent; /* of the call tree */
+};
+
+static const char *const bys[] = { "function", "binary", "task", "cpu", NULL };
+static const char *const sorts[] = { "self", "total", "name", NULL };
+
+/* clang-format off: tables are read by the row. */
+static const struct option_table report_table = {
+	"Output",
+	(const struct option_row[]){
+		OPTION_JSON(struct report_options),
+		{ "by", 0, "KEY", "print a row for each function (default), binary, task or cpu",
+		  OPTION_WORD(struct report_options, by, bys) },
+		{ "sort", 0, "COLUMN", "sort by self (default), total or name",
+		  OPTION_WORD(struct report_options, sort, sorts) },
+		{ "limit", 'n', "N", "print at most N rows (default 20, 0: all)",
+		  OPTION_NUMBER(struct report_options, limit, 0, 1000000000) },
+		{ "tree", 0, NULL, "print only the call tree",
+		  OPTION_FLAG(struct report_options, tree) },
+		{ "no-tree", 0, NULL, "print only the table",
+		  OPTION_FLAG(struct report_options, no_tree) },
+		{ "min-percent", 0, "PERCENT",
+		  "omit smaller branches of the call tree (default 0.5)",
+		  OPTION_PERCENT(struct report_options, min_percent) },
+		{ 0 },
+	},
+};
+/* clang-format on */
 
 struct report {
-	struct args *args;
+	const struct report_options *asked;
+	struct tally_options options;
 	struct job *job;
 	struct tally tally;
 	struct buf text, scratch[2];
@@ -30,9 +67,12 @@ static int report_put(struct writer *w, const struct event *ev)
 	return 0;
 }
 
-static const struct writer_ops report_ops = { .name = "report",
-					      .takes = EVENT_BIT(EVENT_SAMPLE),
-					      .put = report_put };
+static const struct writer_ops report_ops = {
+	.name = "report",
+	.takes = EVENT_BIT(EVENT_SAMPLE),
+	.options = OPTION_USES({ &tally_table, offsetof(struct report, options) }),
+	.put = report_put,
+};
 
 static const char *text_of(const struct report *report, uint32_t handle)
 {
@@ -64,7 +104,7 @@ static const char *plain(const struct report *report)
 
 static bool counts_weight(const struct report *report, const struct tally *part)
 {
-	return tally_counts_weight(part, &report->args->options, MEASURE_WEIGHT);
+	return tally_counts_weight(part, &report->options, MEASURE_WEIGHT);
 }
 
 static void print_row(struct report *report, const struct flat *flat, const struct flat_row *row)
@@ -73,7 +113,7 @@ static void print_row(struct report *report, const struct flat *flat, const stru
 
 	buf_addf(&report->text, "%s%7.2f%%%s %s%7.2f%%%s %10" PRIu64 "  ", color(report, self),
 		 self, plain(report), color(report, total), total, plain(report), row->samples);
-	if (report->args->by == FLAT_TASK && row->pid != NO_TASK)
+	if (report->asked->by == FLAT_TASK && row->pid != NO_TASK)
 		buf_addf(&report->text, "%s (pid %" PRIu32 ")\n", plain_of(report, 0, row->name),
 			 row->pid);
 	else if (row->binary)
@@ -85,15 +125,14 @@ static void print_row(struct report *report, const struct flat *flat, const stru
 
 static void print_table(struct report *report, const struct tally *part)
 {
-	static const char *const titles[] = { "function", "binary", "task", "cpu" };
-	struct args *args = report->args;
+	const struct report_options *asked = report->asked;
 	struct flat flat;
 	size_t nr;
 
-	flat_make(&flat, part, args->by, &args->options);
-	flat_sort_rows(&flat, report->job->world.strings, args->sort);
-	nr = args->limit && args->limit < flat.nr ? args->limit : flat.nr;
-	buf_addf(&report->text, "\n    self    total    samples  %s\n", titles[args->by]);
+	flat_make(&flat, part, asked->by, &report->options);
+	flat_sort_rows(&flat, report->job->world.strings, asked->sort);
+	nr = asked->limit && asked->limit < flat.nr ? asked->limit : flat.nr;
+	buf_addf(&report->text, "\n    self    total    samples  %s\n", bys[asked->by]);
 	for (size_t i = 0; i < nr; i++)
 		print_row(report, &flat, &flat.rows[i]);
 	if (nr < flat.nr)
@@ -140,7 +179,7 @@ static void print_subtree(struct report *report, const struct tree *tree, uint32
 		const struct tree_node *n = &tree->nodes[children[i]];
 		double percent = share(n->total, all);
 
-		if (percent < report->args->min_percent)
+		if (percent < report->asked->min_percent)
 			break;
 		buf_addf(&report->text, "%s%7.2f%%%s %*s%s%s%s", color(report, percent), percent,
 			 plain(report), (int)depth * 2, "", plain_of(report, 0, n->name),
@@ -156,7 +195,7 @@ static void print_subtree(struct report *report, const struct tree *tree, uint32
 static void print_tree(struct report *report, struct tally *part)
 {
 	struct tally_view view = {
-		.options = &report->args->options,
+		.options = &report->options,
 		.weight = counts_weight(report, part),
 	};
 	struct tree tree;
@@ -164,8 +203,8 @@ static void print_tree(struct report *report, struct tally *part)
 	tree_init(&tree, report->job->world.strings);
 	tally_tree(part, &tree, &view);
 	tree_finish(&tree);
-	buf_adds(&report->text, report->args->options.inverted ? "\n   total  callers\n"
-							       : "\n   total  call tree\n");
+	buf_adds(&report->text,
+		 report->options.inverted ? "\n   total  callers\n" : "\n   total  call tree\n");
 	print_subtree(report, &tree, 0, 0);
 	tree_release(&tree);
 }
@@ -186,7 +225,7 @@ static void sum(const struct tally *part, uint64_t *samples, uint64_t *weight)
 
 static void print_section(struct report *report, struct tally *part)
 {
-	struct args *args = report->args;
+	const struct report_options *asked = report->asked;
 	bool weight = counts_weight(report, part);
 	const char *unit = text_plain(&report->scratch[0], tally_unit(part, weight));
 	const char *name = plain_of(report, 1, source_name(&report->job->world, source_of(part)));
@@ -204,9 +243,9 @@ static void print_section(struct report *report, struct tally *part)
 		buf_addf(&report->text, ", %" PRIu64 " %s", events, unit);
 	}
 	buf_addf(&report->text, "; shares are of %s\n", unit);
-	if (!args->tree)
+	if (!asked->tree)
 		print_table(report, part);
-	if (!args->no_tree)
+	if (!asked->no_tree)
 		print_tree(report, part);
 	buf_addc(&report->text, '\n');
 }
@@ -233,11 +272,11 @@ static void json_row(struct report *report, const struct flat *flat, const struc
 static void json_rows(struct report *report, const struct tally *part, const char *key,
 		      enum flat_by by)
 {
-	struct args *args = report->args;
+	const struct report_options *asked = report->asked;
 	struct flat flat;
 
-	flat_make(&flat, part, by, &args->options);
-	flat_sort_rows(&flat, report->job->world.strings, args->sort);
+	flat_make(&flat, part, by, &report->options);
+	flat_sort_rows(&flat, report->job->world.strings, asked->sort);
 	json_out_array(&report->json, key);
 	for (size_t i = 0; i < flat.nr; i++)
 		json_row(report, &flat, &flat.rows[i], by);
@@ -311,7 +350,7 @@ static void print_json(struct report *report)
 
 static void print_all(struct report *report)
 {
-	if (report->args->json)
+	if (report->asked->json)
 		print_json(report);
 	else if (report->tally.nr)
 		each_source(report, print_section);
@@ -328,10 +367,19 @@ static bool no_color(void)
 	return set && *set;
 }
 
+static int check(const struct args *args, struct err *err)
+{
+	const struct report_options *asked = args->state;
+
+	return asked->tree && asked->no_tree
+		       ? err_set(err, ERR_USAGE, "--tree and --no-tree exclude each other")
+		       : 0;
+}
+
 static int run(struct args *args)
 {
 	struct job job;
-	struct report report = { .args = args,
+	struct report report = { .asked = args->state,
 				 .job = &job,
 				 .colors = isatty(STDOUT_FILENO) && !no_color() };
 	struct writer writer = { .ops = &report_ops, .world = &job.world, .priv = &report };
@@ -340,10 +388,12 @@ static int run(struct args *args)
 
 	strtab_init(&strings);
 	args_job(args, &job);
-	ret = job_open(&job, &strings);
+	ret = option_apply(report_ops.options, &report, &args->given, &job.err);
+	if (ret == 0)
+		ret = job_open(&job, &strings);
 	if (ret == 0) {
 		tally_init(&report.tally, &job.world,
-			   tally_by_options(&args->options) | BY_COMM | BY_PID | BY_CPU);
+			   tally_by_options(&report.options) | BY_COMM | BY_PID | BY_CPU);
 		ret = job_run(&job, (struct writer *[]){ &writer }, 1);
 	}
 	if (ret == 0)
@@ -360,12 +410,17 @@ static int run(struct args *args)
 
 const struct command cmd_report = {
 	.name = "report",
-	.verb = VERB_REPORT,
 	.usage = "report INPUT... [OPTIONS]",
 	.about = "Show where the time went: a table and a call tree for each event.",
 	.examples = "  kscope report samples.json --build-dir build\n"
 		    "  kscope report perf.data --by task --no-tree\n"
 		    "  kscope report perf.data --inverted --tree --comm echo.elf\n"
 		    "  kscope report perf.data --json | python3 -m json.tool\n",
+	.options = OPTION_USES({ &report_table, 0 }),
+	.defaults = &(const struct report_options){ .limit = 20, .min_percent = 0.5 },
+	.state_size = sizeof(struct report_options),
+	.reads = true,
+	.writers = (const struct writer_ops *const[]){ &report_ops, NULL },
+	.check = check,
 	.run = run,
 };

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/progress.h"
+#include "effect.h"
 
 int job_open(struct job *job, struct strtab *strings)
 {
@@ -29,6 +30,7 @@ void job_release(struct job *job)
 	chain_release(&job->chain);
 	merge_close(&job->merge);
 	world_release(&job->world);
+	free(job->to);
 }
 
 /* ---- the end of the chain: the writers ---- */
@@ -168,6 +170,7 @@ static void gather_results(struct job *job)
 	job->partial |= job->damaged > 0 || job->chain.partial;
 	if (count)
 		job->count = *count;
+	effect_mark(job);
 }
 
 int job_run(struct job *job, struct writer *const *to, size_t nr)
@@ -176,8 +179,12 @@ int job_run(struct job *job, struct writer *const *to, size_t nr)
 	uint32_t *takes = xcalloc(nr, sizeof(*takes));
 	int ret;
 
-	for (size_t i = 0; i < nr; i++)
+	job->to = xcalloc(nr, sizeof(*job->to));
+	job->nr_to = nr;
+	for (size_t i = 0; i < nr; i++) {
 		takes[i] = to[i]->ops->takes;
+		job->to[i] = to[i]->ops;
+	}
 	job->chain.world = &job->world;
 	job->chain.options = job->options;
 	job->chain.selection = job->selection;
@@ -219,6 +226,7 @@ int job_summary(const struct job *job)
 		log_warn("the recording itself lost %" PRIu64 " samples", job->lost);
 	if (samples && !job->count.samples)
 		log_warn("none of the %" PRIu64 " samples is selected", samples);
+	effect_warn(job);
 	return job->partial ? ERR_PARTIAL : ERR_NONE;
 }
 

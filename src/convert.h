@@ -27,6 +27,8 @@ struct job {
 	struct image_search where;
 	struct merge merge;
 	struct chain chain;
+	const struct writer_ops **to; /* the writers of the run */
+	size_t nr_to;
 
 	/* Results. */
 	struct sample_count count;  /* of the samples that reached the writers */
@@ -47,7 +49,7 @@ void job_release(struct job *job);
 uint64_t job_samples(const struct job *job);
 /* Allocations, calls and branches that were read. */
 uint64_t job_others(const struct job *job);
-/* Warns of what was lost and damaged; returns ERR_PARTIAL if the result is not whole. */
+/* Warns of what was lost and damaged, and of options without effect; returns ERR_PARTIAL if the result is not whole. */
 int job_summary(const struct job *job);
 /* The exit code of a job whose last step returned `ret`: reports the error, or the summary. */
 int job_result(const struct job *job, int ret);

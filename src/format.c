@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/text.h"
 
 #define MAX_COMPLAINTS 8
 #define HEAD 4096 /* bytes at the start of an input that tell its format */
@@ -36,6 +37,88 @@ const struct writer_ops *const writers[] = {
 #undef WRITER
 	NULL
 };
+
+/* ---- options that readers share ---- */
+
+/* clang-format off: tables are read by the row. */
+const struct option_table build_dir_table = {
+	"Names",
+	(const struct option_row[]){
+		{ "build-dir", 'b', "DIR", "search DIR for the binaries that the data names",
+		  OPTION_TEXT(struct options, build_dir), .completion = COMPLETE_FOLDER },
+		{ 0 },
+	},
+};
+
+const struct option_table names_table = {
+	"Names",
+	(const struct option_row[]){
+		{ "symfs", 0, "DIR", "search DIR for binaries and debug files first",
+		  OPTION_TEXT(struct options, symfs), .completion = COMPLETE_FOLDER },
+		{ "root-dir", .same_as = "symfs" },
+		{ "kernel", 'k', "FILE",
+		  "read kernel symbols from an ELF, vmlinuz, kallsyms or System.map",
+		  OPTION_TEXT(struct options, kernel), .completion = COMPLETE_FILE },
+		{ "vmlinux", .same_as = "kernel" },
+		{ "kallsyms", .same_as = "kernel" },
+		{ 0 },
+	},
+};
+
+/* clang-format on */
+
+static int set_elf(const struct option_row *row, void *field, const char *arg, struct err *err)
+{
+	struct options *options = field;
+	const char *equals = strchr(arg, '=');
+	struct elf_option elf = { .pid = NO_TASK, .path = arg };
+
+	if (equals && text_u32(arg, (size_t)(equals - arg), &elf.pid))
+		elf.path = equals + 1;
+	if (!*elf.path)
+		return err_set(err, ERR_USAGE, "--%s expects FILE or PID=FILE, not '%s'", row->name,
+			       arg);
+	GROW(options->elfs, options->nr_elfs + 1, options->cap_elfs);
+	options->elfs[options->nr_elfs++] = elf;
+	return 0;
+}
+
+const struct option_table elf_table = {
+	"Names",
+	(const struct option_row[]){
+		{ "elf", 0, "FILE", "use the symbols of this binary; PID=FILE: of this process",
+		  .set = set_elf, .completion = COMPLETE_FILE },
+		{ 0 },
+	},
+};
+
+static int set_slide(const struct option_row *row, void *field, const char *arg, struct err *err)
+{
+	struct options *options = field;
+
+	options->slide_given = strcmp(arg, "auto") != 0;
+	return options->slide_given ? option_number(row, &options->slide, arg, err) : 0;
+}
+
+const struct option_table slide_table = {
+	"Names",
+	(const struct option_row[]){
+		{ "slide", 0, "BYTES", "set how far the kernel was relocated (default: auto)",
+		  .set = set_slide, .most = UINT64_MAX },
+		{ 0 },
+	},
+};
+
+const struct option_table event_name_table = {
+	"Input",
+	(const struct option_row[]){
+		{ "event-name", 0, "NAME", "set the name of the event, if the data has none",
+		  .set = option_text },
+		{ 0 },
+	},
+};
+
+/* ---- the table of formats ---- */
 
 const struct reader_ops *reader_by_name(const char *name)
 {

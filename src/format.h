@@ -12,6 +12,7 @@
 
 #include "base/err.h"
 #include "base/in.h"
+#include "base/option.h"
 #include "base/out.h"
 #include "model/event.h"
 
@@ -24,35 +25,24 @@ struct elf_option {   /* --elf [PID=]FILE */
 	const char *path;
 };
 
-/* What the command line says to formats. Strings live as long as the program. */
+/* What the command line says to everybody. Strings live as long as the program. */
 struct options {
 	const char *build_dir;
 	const char *symfs;
 	const char *kernel; /* the kernel's ELF, its compressed image, or kallsyms */
 	bool slide_given;
 	uint64_t slide; /* how far the kernel is from where it was linked; not given: found */
-	enum unwind_method { UNWIND_AUTO, UNWIND_FP, UNWIND_CFI, UNWIND_ORC } unwind;
 	struct elf_option *elfs;
-	size_t nr_elfs;
-	uint64_t tick_hz;   /* of the recording's clock; 0: it counts nanoseconds */
-	const char *source; /* name for the event of formats that do not say */
-
-	bool no_split; /* leave chains that run through interrupts in one piece */
-	enum value { VALUE_LIVE, VALUE_TOTAL, VALUE_COUNT, VALUE_PEAK } value; /* of allocations */
-
-	/* For pictures and tables. */
-	bool no_inline; /* inlined functions are not frames */
-	bool lines;	/* file:line in names */
-	enum measure { MEASURE_DEFAULT, MEASURE_SAMPLES, MEASURE_WEIGHT } measure;
-	enum root { ROOT_COMM, ROOT_PID, ROOT_TID, ROOT_NONE } root; /* the outermost frames */
-	bool inverted;						     /* merge by leaf */
-	bool icicle;
-	const char *title, *subtitle, *notes;
-	const char *palette; /* NULL: chosen by the data */
-	bool min_width_given;
-	double min_width; /* percent */
-	unsigned width;	  /* pixels; 0: fluid */
+	size_t nr_elfs, cap_elfs;
+	/* Everything that was given, for readers, stages and writers with own options; may be NULL. */
+	struct option_line *given;
 };
+
+/* Options of struct options. A reader names those that it acts on, with OPTION_ELSEWHERE. */
+extern const struct option_table build_dir_table, elf_table, slide_table;
+extern const struct option_table names_table; /* --symfs, --kernel */
+/* Of readers whose data does not name the event: a const char *. */
+extern const struct option_table event_name_table;
 
 #define READER_AGAIN 2
 
@@ -76,6 +66,7 @@ struct reader_ops {
 	/* next() may return READER_AGAIN, and the first bytes suffice for probe() to be sure. */
 	bool live;
 	const char *folder_file; /* a folder with a file of this name is read by it; NULL: none */
+	const struct option_use *options; /* set in the private state before open(); NULL: none */
 	size_t priv_size;
 	int (*open)(struct reader *r);
 	/*
@@ -95,7 +86,6 @@ enum writer_needs {
 
 struct writer {
 	const struct writer_ops *ops;
-	const struct options *options;
 	struct world *world;
 	struct out *out;
 	struct err err;
@@ -109,6 +99,7 @@ struct writer_ops {
 	unsigned needs;	       /* enum writer_needs */
 	uint32_t takes;	       /* EVENT_BIT()s of what put() gets */
 	const char *next;      /* what to do with the file, for messages: "open it in a browser" */
+	const struct option_use *options; /* set in the private state before open(); NULL: none */
 	size_t priv_size;
 	int (*open)(struct writer *w);
 	int (*put)(struct writer *w, const struct event *ev);

@@ -7,10 +7,6 @@
 #include "base/text.h"
 #include "cmd.h"
 
-static const struct command *const commands[] = { &cmd_record, &cmd_convert, &cmd_report,
-						  &cmd_flame,  &cmd_alloc,   &cmd_info,
-						  &cmd_formats };
-
 /* Tools that kscope replaces: under their name, by a link or as a verb, they work as before. */
 static const struct drop_in {
 	const char *name, *about;
@@ -32,7 +28,7 @@ static void help(FILE *to)
 		"Usage: kscope COMMAND [OPTIONS]\n"
 		"\n",
 		KSCOPE_VERSION);
-	for (size_t i = 0; i < COUNT(commands); i++)
+	for (size_t i = 0; commands[i]; i++)
 		fprintf(to, "  %-10s %.*s\n", commands[i]->name,
 			(int)strcspn(commands[i]->about, ".\n"), commands[i]->about);
 	fprintf(to, "\n"
@@ -66,7 +62,7 @@ static int run_verb(const char *name, int argc, char **argv)
 
 	if (drop_in)
 		return drop_in->run(argc, argv);
-	for (size_t i = 0; i < COUNT(commands); i++) {
+	for (size_t i = 0; commands[i]; i++) {
 		struct args args;
 		int code;
 

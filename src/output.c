@@ -54,12 +54,12 @@ static int open_file(struct job *job, const struct output *output, struct file *
 	file->out.fd = -1;
 	file->writer = (struct writer){
 		.ops = ops,
-		.options = job->options,
 		.world = &job->world,
 		.out = &file->out,
 		.priv = xcalloc(1, ops->priv_size),
 	};
-	if (out_open(&file->out, output->path, ops->needs & WRITER_SEEK, &job->err) < 0)
+	if (option_apply(ops->options, file->writer.priv, job->options->given, &job->err) < 0 ||
+	    out_open(&file->out, output->path, ops->needs & WRITER_SEEK, &job->err) < 0)
 		return -1;
 	file->opened = true;
 	if (ops->open && ops->open(&file->writer) < 0) {

@@ -8,15 +8,16 @@
 #include "model/world.h"
 #include "pass/merge.h"
 
-static const struct stage_ops *const stages[] = {
+const struct stage_ops *const stages[NR_STAGES] = {
 #define STAGE(name) &stage_##name,
 #include "stages.def"
 #undef STAGE
 };
 
-#define NR_STAGES (sizeof(stages) / sizeof(stages[0]))
-
-/* Marks the stages without which a writer would miss events, from the last to the first. */
+/*
+ * Marks the stages without which a writer would miss events, from the last to the first. Without a
+ * chain, those that any run might need.
+ */
 static void mark_needed(const struct chain *chain, uint32_t wants, bool *needed)
 {
 	uint32_t wanted = wants;
@@ -27,12 +28,17 @@ static void mark_needed(const struct chain *chain, uint32_t wants, bool *needed)
 		bool useful = ops->makes ? ops->makes & wanted && !(ops->takes & wants)
 					 : ops->takes & (wanted | EVENT_STATE);
 
-		if (!useful || (ops->needed && !ops->needed(chain)))
+		if (!useful || (chain && ops->needed && !ops->needed(chain)))
 			continue;
 		needed[i] = true;
 		if (ops->makes)
 			wanted |= ops->takes;
 	}
+}
+
+void stages_mark(uint32_t wants, bool marks[NR_STAGES])
+{
+	mark_needed(NULL, wants, marks);
 }
 
 /* Who takes each kind of event among the stages from `from` on. */
@@ -77,6 +83,8 @@ static int open_stage(struct stage *s)
 	s->opened = true;
 	if (!s->priv && s->ops->priv_size)
 		s->priv = xcalloc(1, s->ops->priv_size);
+	if (option_apply(s->ops->options, s->priv, s->chain->options->given, &s->chain->err) < 0)
+		return -1;
 	return s->ops->open ? s->ops->open(s) : 0;
 }
 
@@ -152,6 +160,30 @@ void chain_release(struct chain *chain)
 	free(chain->stages);
 	chain->stages = NULL;
 	chain->nr = 0;
+}
+
+void chain_mark_options(const struct chain *chain)
+{
+	for (size_t i = 0; i < chain->nr; i++) {
+		const struct stage *s = &chain->stages[i];
+
+		if (s->opened && (!s->ops->acts || s->ops->acts(s)))
+			option_mark(s->ops->options, chain->options->given);
+	}
+	/* A stage that is not needed has looked at its options: --level all. */
+	for (size_t i = 0; i < NR_STAGES; i++) {
+		if (stages[i]->needed && !stages[i]->needed(chain))
+			option_mark(stages[i]->options, chain->options->given);
+	}
+}
+
+bool chain_has_option(const struct chain *chain, const char *name)
+{
+	for (size_t i = 0; i < chain->nr; i++) {
+		if (option_in(chain->stages[i].ops->options, name))
+			return true;
+	}
+	return false;
 }
 
 const void *chain_find(const struct chain *chain, const struct stage_ops *ops)

@@ -20,10 +20,13 @@ struct stage;
 
 struct stage_ops {
 	const char *name;
-	uint32_t takes, makes; /* EVENT_BIT()s */
+	uint32_t takes, makes;		  /* EVENT_BIT()s */
+	const struct option_use *options; /* set in the private state before open(); NULL: none */
 	size_t priv_size;
 	/* Whether this run needs the stage at all; NULL: always. */
 	bool (*needed)(const struct chain *chain);
+	/* At the end: whether the options mattered to what it has seen; NULL: always. */
+	bool (*acts)(const struct stage *s);
 	/* All of these return 0, or -1 with chain->err set. NULL: nothing to do. */
 	int (*open)(struct stage *s);			/* before the first event that it takes */
 	int (*push)(struct stage *s, struct event *ev); /* calls stage_emit() any number of times */
@@ -51,7 +54,7 @@ struct stage {
 	const struct stage_ops *ops;
 	struct chain *chain;
 	struct stage *next[EVENT_KINDS]; /* who takes an event that this stage emits */
-	void *priv;			 /* zeroed before open() */
+	void *priv;			 /* zeroed but for the options before open() */
 	bool opened;
 };
 
@@ -66,8 +69,24 @@ int chain_push(struct chain *chain, struct event *ev);
 /* Nothing older than `until` comes. */
 int chain_flush(struct chain *chain, uint64_t until);
 void chain_release(struct chain *chain);
+/* Marks the options of the stages that had something to do. */
+void chain_mark_options(const struct chain *chain);
+/* Whether a stage of this run has it, even if no event has reached it. */
+bool chain_has_option(const struct chain *chain, const char *name);
 /* The private state of a stage, for its statistics; NULL if no event has reached it. */
 const void *chain_find(const struct chain *chain, const struct stage_ops *ops);
+
+enum {
+#define STAGE(name) STAGE_##name,
+#include "stages.def"
+#undef STAGE
+	NR_STAGES
+};
+
+extern const struct stage_ops *const stages[NR_STAGES];
+
+/* Marks the stages that a run may need which has a writer that takes these EVENT_BIT()s. */
+void stages_mark(uint32_t wants, bool marks[NR_STAGES]);
 
 /* Hands an event to the stages behind this one. */
 int stage_emit(struct stage *s, struct event *ev);

@@ -374,6 +374,24 @@ void alloc_finish(struct alloc_pass *pass)
 	pass->events++;
 }
 
+/* ---- the stage ---- */
+
+struct alloc_stage {
+	struct alloc_pass pass; /* first: functions of the pass get s->priv */
+	enum value { VALUE_LIVE, VALUE_TOTAL, VALUE_COUNT, VALUE_PEAK } value;
+};
+
+static const char *const values[] = { "live", "total", "count", "peak", NULL };
+
+static const struct option_table value_table = {
+	"Stacks and counts",
+	(const struct option_row[]){
+		{ "value", 0, "KIND", "show live (default), total, count or peak of allocations",
+		  OPTION_WORD(struct alloc_stage, value, values) },
+		{ 0 },
+	},
+};
+
 static void measure(const struct alloc_sum *sum, enum value value, struct event_sample *sample)
 {
 	switch (value) {
@@ -392,8 +410,6 @@ static void measure(const struct alloc_sum *sum, enum value value, struct event_
 	case VALUE_COUNT: sample->weight = sample->count = sum->allocs; break;
 	}
 }
-
-/* ---- the stage ---- */
 
 static int alloc_open(struct stage *s)
 {
@@ -423,12 +439,13 @@ static void warn_of_findings(const struct stage *s, const struct alloc_heap *hea
 
 static int emit_heap(struct stage *s, struct alloc_heap *heap, uint32_t id)
 {
+	const struct alloc_stage *stage = s->priv;
 	struct event_source source = {
 		.id = id,
 		.name = heap->name,
 		.type = SOURCE_SOFTWARE,
 		.config = 9, /* perf's dummy: no event of its own */
-		.unit = s->chain->options->value == VALUE_COUNT ? "allocations" : "bytes",
+		.unit = stage->value == VALUE_COUNT ? "allocations" : "bytes",
 	};
 
 	return stage_source(s, &source, &heap->source);
@@ -436,7 +453,8 @@ static int emit_heap(struct stage *s, struct alloc_heap *heap, uint32_t id)
 
 static int emit_site(struct stage *s, const struct alloc_site *site)
 {
-	struct alloc_pass *pass = s->priv;
+	const struct alloc_stage *stage = s->priv;
+	const struct alloc_pass *pass = &stage->pass;
 	struct event ev;
 
 	stage_event(s, &ev, EVENT_SAMPLE);
@@ -449,7 +467,7 @@ static int emit_site(struct stage *s, const struct alloc_site *site)
 		.source = pass->heaps[site->allocator]->source,
 		.context = site->context,
 	};
-	measure(&site->sum, s->chain->options->value, &ev.sample);
+	measure(&site->sum, stage->value, &ev.sample);
 	return ev.sample.count ? stage_emit(s, &ev) : 0;
 }
 
@@ -483,7 +501,8 @@ const struct stage_ops stage_alloc = {
 	.name = "alloc",
 	.takes = EVENT_BIT(EVENT_ALLOC),
 	.makes = EVENT_BIT(EVENT_SOURCE) | EVENT_BIT(EVENT_SAMPLE),
-	.priv_size = sizeof(struct alloc_pass),
+	.options = OPTION_USES({ &value_table, 0 }),
+	.priv_size = sizeof(struct alloc_stage),
 	.open = alloc_open,
 	.push = alloc_push,
 	.flush = alloc_flush,

@@ -49,7 +49,7 @@ static void add_self(struct flat_row *row, const struct tally_entry *entry)
 }
 
 static void add_stack(struct flat *flat, const struct tally *tally, const struct tally_entry *entry,
-		      enum flat_by by, const struct options *options, struct seen *seen)
+		      enum flat_by by, const struct tally_options *options, struct seen *seen)
 {
 	struct world *world = tally->world;
 	const struct stacks *stacks = &world->stacks;
@@ -107,7 +107,7 @@ static void add_cpu(struct flat *flat, const struct tally *tally, const struct t
 }
 
 void flat_make(struct flat *flat, const struct tally *tally, enum flat_by by,
-	       const struct options *options)
+	       const struct tally_options *options)
 {
 	bool weigh = tally_counts_weight(tally, options, MEASURE_WEIGHT);
 	struct seen seen = { 0 };

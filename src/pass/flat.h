@@ -27,7 +27,7 @@ struct flat {
 };
 
 void flat_make(struct flat *flat, const struct tally *tally, enum flat_by by,
-	       const struct options *options);
+	       const struct tally_options *options);
 void flat_sort_rows(struct flat *flat, const struct strtab *names, enum flat_sort sort);
 void flat_release(struct flat *flat);
 

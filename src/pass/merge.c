@@ -53,7 +53,8 @@ static int open_input(struct merge_input *input, const char *path, const char *f
 	r->frames = &world->frames;
 	r->library = &world->images.library;
 	r->priv = xcalloc(1, r->ops->priv_size);
-	if (r->ops->open && r->ops->open(r) < 0) {
+	if (option_apply(r->ops->options, r->priv, options->given, &r->err) < 0 ||
+	    (r->ops->open && r->ops->open(r) < 0)) {
 		*err = r->err;
 		return -1;
 	}

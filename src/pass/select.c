@@ -15,13 +15,15 @@ void selection_release(struct selection *sel)
 	free(sel->cpus.ranges);
 	free(sel->pids.ranges);
 	free(sel->tids.ranges);
-	free(sel->comms);
-	free(sel->sources);
+	free(sel->comms.all);
+	free(sel->sources.all);
 	memset(sel, 0, sizeof(*sel));
 }
 
-int select_time(struct selection *sel, const char *arg, struct err *err)
+/* "A,B" in seconds, either may be empty. */
+static int select_time(const struct option_row *row, void *field, const char *arg, struct err *err)
 {
+	struct selection *sel = field;
 	const char *comma = strchr(arg, ',');
 	const char *until = comma ? comma + 1 : "";
 	size_t len = comma ? (size_t)(comma - arg) : strlen(arg);
@@ -31,13 +33,14 @@ int select_time(struct selection *sel, const char *arg, struct err *err)
 	sel->until = UINT64_MAX;
 	if ((len && !text_seconds(arg, len, &sel->from)) ||
 	    (*until && !text_seconds(until, strlen(until), &sel->until)) || sel->from > sel->until)
-		return err_set(err, ERR_USAGE, "--time expects START,END in seconds, not '%s'",
-			       arg);
+		return err_set(err, ERR_USAGE, "--%s expects START,END in seconds, not '%s'",
+			       row->name, arg);
 	return 0;
 }
 
-int select_ids(struct id_set *set, const char *what, const char *arg, struct err *err)
+int select_ids(const struct option_row *row, void *field, const char *arg, struct err *err)
 {
+	struct id_set *set = field;
 	const char *at = arg;
 
 	for (;;) {
@@ -58,20 +61,41 @@ int select_ids(struct id_set *set, const char *what, const char *arg, struct err
 			return 0;
 		at += len + 1;
 	}
-	return err_set(err, ERR_USAGE, "%s expects numbers such as 1,3-5, not '%s'", what, arg);
+	return err_set(err, ERR_USAGE, "--%s expects numbers such as 1,3-5, not '%s'", row->name,
+		       arg);
 }
 
-void select_comm(struct selection *sel, const char *comm)
-{
-	GROW(sel->comms, sel->nr_comms + 1, sel->cap_comms);
-	sel->comms[sel->nr_comms++] = comm;
-}
+const char *const select_levels[] = { "all", "user", "kernel", NULL };
 
-void select_source(struct selection *sel, const char *source)
-{
-	GROW(sel->sources, sel->nr_sources + 1, sel->cap_sources);
-	sel->sources[sel->nr_sources++] = source;
-}
+/* clang-format off: tables are read by the row. */
+const struct option_table select_table = {
+	"Selection",
+	(const struct option_row[]){
+		{ "time", 0, "A,B", "select events from A to B seconds; either may be omitted",
+		  .set = select_time },
+		{ "cpu", 0, "LIST", "select events on these CPUs, such as 0,2-3",
+		  OPTION_SET(select_ids, struct selection, cpus) },
+		{ "pid", 0, "LIST", "select events of these processes",
+		  OPTION_SET(select_ids, struct selection, pids) },
+		{ "tid", 0, "LIST", "select events of these threads",
+		  OPTION_SET(select_ids, struct selection, tids) },
+		{ "level", 0, "LEVEL", "select only user or kernel code, or all (default)",
+		  OPTION_WORD(struct selection, level, select_levels) },
+		{ 0 },
+	},
+};
+
+const struct option_table pick_table = {
+	"Selection",
+	(const struct option_row[]){
+		{ "comm", 0, "NAME", "select samples of tasks with this name (may be repeated)",
+		  OPTION_APPEND(struct selection, comms) },
+		{ "event", 'e', "NAME", "select samples of this event (may be repeated)",
+		  OPTION_APPEND(struct selection, sources) },
+		{ 0 },
+	},
+};
+/* clang-format on */
 
 static bool in_set(const struct id_set *set, uint32_t id)
 {
@@ -82,13 +106,13 @@ static bool in_set(const struct id_set *set, uint32_t id)
 	return set->nr == 0;
 }
 
-static bool in_list(const char **list, size_t nr, const char *text)
+static bool in_list(const struct option_list *list, const char *text)
 {
-	for (size_t i = 0; i < nr; i++) {
-		if (!strcmp(list[i], text))
+	for (size_t i = 0; i < list->nr; i++) {
+		if (!strcmp(list->all[i], text))
 			return true;
 	}
-	return nr == 0;
+	return list->nr == 0;
 }
 
 bool select_clip(const struct selection *sel, uint64_t *from, uint64_t *until)
@@ -162,6 +186,7 @@ const struct stage_ops stage_select = {
 	.name = "select",
 	.takes = EVENT_BIT(EVENT_SAMPLE) | EVENT_BIT(EVENT_CHAIN) | EVENT_BIT(EVENT_ALLOC) |
 		 EVENT_BIT(EVENT_CALL) | EVENT_BIT(EVENT_BRANCH),
+	.options = OPTION_USES({ &select_table, OPTION_ELSEWHERE }),
 	.needed = selects_early,
 	.push = select_push,
 };
@@ -172,18 +197,17 @@ static bool selects_late(const struct chain *chain)
 {
 	const struct selection *sel = chain->selection;
 
-	return sel->nr_comms || sel->nr_sources || sel->cpus.nr || sel->pids.nr || sel->tids.nr ||
+	return sel->comms.nr || sel->sources.nr || sel->cpus.nr || sel->pids.nr || sel->tids.nr ||
 	       sel->level;
 }
 
 static bool right_names(const struct selection *sel, struct world *world, const struct event *ev)
 {
-	if (sel->nr_comms &&
-	    !in_list(sel->comms, sel->nr_comms,
-		     str_text(world->strings, world_comm(world, ev->pid, ev->tid))))
+	if (sel->comms.nr &&
+	    !in_list(&sel->comms, str_text(world->strings, world_comm(world, ev->pid, ev->tid))))
 		return false;
-	return !sel->nr_sources ||
-	       in_list(sel->sources, sel->nr_sources,
+	return !sel->sources.nr ||
+	       in_list(&sel->sources,
 		       str_text(world->strings, source_name(world, ev->sample.source)));
 }
 
@@ -202,6 +226,7 @@ static int pick_push(struct stage *s, struct event *ev)
 const struct stage_ops stage_pick = {
 	.name = "pick",
 	.takes = EVENT_BIT(EVENT_SAMPLE) | EVENT_BIT(EVENT_CHAIN),
+	.options = OPTION_USES({ &pick_table, OPTION_ELSEWHERE }),
 	.needed = selects_late,
 	.push = pick_push,
 };

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "base/option.h"
 #include "model/event.h"
 
 struct id_range {
@@ -30,17 +31,15 @@ struct selection {
 	uint64_t from, until; /* ns; until is excluded, unless it is UINT64_MAX: no end */
 	enum level level;     /* where the pc was */
 	struct id_set cpus, pids, tids;
-	const char **comms, **sources; /* any of them; borrowed strings */
-	size_t nr_comms, nr_sources, cap_comms, cap_sources;
+	struct option_list comms, sources; /* any of them */
 };
 
+extern const struct option_table select_table, pick_table; /* into struct selection */
+extern const char *const select_levels[];		   /* by enum level */
+
 void selection_release(struct selection *sel);
-/* "A,B" in seconds, either may be empty. */
-int select_time(struct selection *sel, const char *arg, struct err *err);
-/* "0,2-4" */
-int select_ids(struct id_set *set, const char *what, const char *arg, struct err *err);
-void select_comm(struct selection *sel, const char *comm);
-void select_source(struct selection *sel, const char *source);
+/* For options: into a struct id_set, "0,2-4". */
+int select_ids(const struct option_row *row, void *field, const char *arg, struct err *err);
 
 /* Clips a span of time to what is selected; false: nothing is left of it. */
 bool select_clip(const struct selection *sel, uint64_t *from, uint64_t *until);

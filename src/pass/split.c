@@ -17,6 +17,19 @@
 #include "model/world.h"
 #include "stage.h"
 
+struct split {
+	bool off;
+};
+
+static const struct option_table split_table = {
+	"Stacks and counts",
+	(const struct option_row[]){
+		{ "no-split", 0, NULL, "do not split stacks at interrupts",
+		  OPTION_FLAG(struct split, off) },
+		{ 0 },
+	},
+};
+
 enum place { PLACE_FUNCTION, PLACE_LABEL, PLACE_NOWHERE };
 
 static enum place place_of(struct world *world, const struct event *ev, uint32_t i)
@@ -89,12 +102,13 @@ static int emit_elsewhere(struct stage *s, const struct event *whole)
 
 static int split_push(struct stage *s, struct event *ev)
 {
+	const struct split *split = s->priv;
 	struct world *world = s->chain->world;
 	uint32_t nr = ev->sample.nr, start, end;
 
 	if (!nr)
 		return 0;
-	if (s->chain->options->no_split || !has_symbols(world, ev))
+	if (split->off || !has_symbols(world, ev))
 		return emit_part(s, ev, 0, nr);
 	start = find_start(world, ev, 0);
 	if (start == nr)
@@ -111,5 +125,7 @@ const struct stage_ops stage_split = {
 	.name = "split",
 	.takes = EVENT_BIT(EVENT_CHAIN),
 	.makes = EVENT_BIT(EVENT_SAMPLE),
+	.options = OPTION_USES({ &split_table, 0 }),
+	.priv_size = sizeof(struct split),
 	.push = split_push,
 };

@@ -9,6 +9,29 @@
 #include "base/mem.h"
 #include "model/source.h"
 
+static const char *const roots[] = { "comm", "pid", "tid", "none", NULL };
+
+/* clang-format off: tables are read by the row. */
+const struct option_table tally_table = {
+	"Stacks and counts",
+	(const struct option_row[]){
+		{ "samples", 0, NULL, "count samples (default for flame graphs and folded stacks)",
+		  OPTION_VALUE(struct tally_options, measure, MEASURE_SAMPLES) },
+		{ "weight", 0, NULL, "count what samples stand for (default for report)",
+		  OPTION_VALUE(struct tally_options, measure, MEASURE_WEIGHT) },
+		{ "root", 0, "KIND", "show comm (default), pid, tid or none as outermost frame",
+		  OPTION_WORD(struct tally_options, root, roots) },
+		{ "no-inline", 0, NULL, "omit inlined functions",
+		  OPTION_FLAG(struct tally_options, no_inline) },
+		{ "lines", 0, NULL, "add the source line to function names",
+		  OPTION_FLAG(struct tally_options, lines) },
+		{ "inverted", 0, NULL, "merge stacks from the leaf, to show callers",
+		  OPTION_FLAG(struct tally_options, inverted) },
+		{ 0 },
+	},
+};
+/* clang-format on */
+
 void tally_init(struct tally *tally, struct world *world, unsigned by)
 {
 	memset(tally, 0, sizeof(*tally));
@@ -51,7 +74,7 @@ void tally_add(struct tally *tally, const struct event *ev)
 	tally->entries[*handle - 1].weight += ev->sample.weight;
 }
 
-unsigned tally_by_options(const struct options *options)
+unsigned tally_by_options(const struct tally_options *options)
 {
 	switch (options->root) {
 	case ROOT_COMM: return BY_SOURCE | BY_COMM;
@@ -62,7 +85,7 @@ unsigned tally_by_options(const struct options *options)
 	return BY_SOURCE;
 }
 
-bool tally_counts_weight(const struct tally *tally, const struct options *options,
+bool tally_counts_weight(const struct tally *tally, const struct tally_options *options,
 			 enum measure otherwise)
 {
 	enum measure measure = options->measure ? options->measure : otherwise;
@@ -130,7 +153,7 @@ struct growing {
 	struct tally *tally;
 	struct tree *tree;
 	const struct tally_view *view;
-	const struct options *options;
+	const struct tally_options *options;
 	bool several_sources;
 	uint32_t root;
 	struct grown *at; /* by stack; zeros but for the group at hand */

@@ -10,6 +10,17 @@
 #include "model/world.h"
 #include "pass/tree.h"
 
+/* What the numbers and frames of folded stacks, flame graphs and reports are. */
+struct tally_options {
+	bool no_inline; /* inlined functions are not frames */
+	bool lines;	/* file:line in names */
+	enum measure { MEASURE_DEFAULT, MEASURE_SAMPLES, MEASURE_WEIGHT } measure;
+	enum root { ROOT_COMM, ROOT_PID, ROOT_TID, ROOT_NONE } root; /* the outermost frames */
+	bool inverted;						     /* merge by leaf */
+};
+
+extern const struct option_table tally_table; /* into struct tally_options */
+
 enum tally_by { BY_SOURCE = 1, BY_COMM = 2, BY_PID = 4, BY_TID = 8, BY_CPU = 16 };
 
 struct tally_entry { /* what is not told apart is 0 */
@@ -30,14 +41,14 @@ void tally_release(struct tally *tally);
 void tally_add(struct tally *tally, const struct event *sample);
 
 /* What formats that draw trees have to tell apart, and what their numbers count. */
-unsigned tally_by_options(const struct options *options);
-bool tally_counts_weight(const struct tally *tally, const struct options *options,
+unsigned tally_by_options(const struct tally_options *options);
+bool tally_counts_weight(const struct tally *tally, const struct tally_options *options,
 			 enum measure otherwise);
 /* "samples", "bytes", "cycles"... */
 const char *tally_unit(const struct tally *tally, bool weight);
 
 struct tally_view {
-	const struct options *options;
+	const struct tally_options *options;
 	bool weight;  /* the numbers are weights, not samples */
 	bool before;  /* they go to the other side of a differential tree */
 	uint64_t min; /* what a narrower node calls counts as part of it; 0: keep all */

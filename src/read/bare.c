@@ -18,7 +18,7 @@ void bare_map(struct event *ev)
 	};
 }
 
-bool bare_tell(const struct reader *r, struct bare *bare, const char *source, struct event *ev)
+bool bare_tell(struct bare *bare, const char *source, struct event *ev)
 {
 	if (bare->told == 0) {
 		bare->told++;
@@ -31,7 +31,7 @@ bool bare_tell(const struct reader *r, struct bare *bare, const char *source, st
 		bare->told++;
 		ev->kind = EVENT_SOURCE;
 		ev->source.id = 1;
-		source_from_name(&ev->source, r->options->source ? r->options->source : source);
+		source_from_name(&ev->source, bare->event_name ? bare->event_name : source);
 		return true;
 	}
 	return false;

@@ -11,16 +11,20 @@
 #include "format.h"
 
 struct bare {
+	const char *event_name; /* --event-name; NULL: not given */
 	unsigned told; /* events of the preamble that were emitted */
 };
 
 /* A map of a whole kernel of another machine, at the addresses of its ELF and under perf's name. */
 void bare_map(struct event *ev);
+/* The options of a reader whose private state has a struct bare named `bare`. */
+#define BARE_OPTIONS(priv) OPTION_USES({ &event_name_table, offsetof(priv, bare.event_name) })
+
 /*
  * Emits the next event of the preamble: the kernel's map, then a source with id 1 unless `source`
  * is NULL. Returns false when nothing is left.
  */
-bool bare_tell(const struct reader *r, struct bare *bare, const char *source, struct event *ev);
+bool bare_tell(struct bare *bare, const char *source, struct event *ev);
 
 /* Fills a kernel sample of source 1. Sanitizes the ips with bare_chain(). */
 void bare_sample(struct event *ev, uint64_t *ips, uint32_t nr);

@@ -91,6 +91,7 @@ struct process {
 };
 
 struct kpdata {
+	const char *event_name; /* --event-name; NULL: not given */
 	enum kp_version version;
 	bool leaf_twice, has_kernel, has_kernel_task;
 	struct kp_source sources[MAX_SOURCES + 1];
@@ -193,7 +194,8 @@ static enum kp_version vote(struct reader *r, uint64_t end)
 
 static void name_opaque(const struct reader *r, struct kp_source *source, uint32_t nth)
 {
-	const char *given = r->options->source;
+	const struct kpdata *p = r->priv;
+	const char *given = p->event_name;
 
 	if (given && nth == 1)
 		snprintf(source->name, sizeof(source->name), "%s", given);
@@ -235,7 +237,7 @@ static void describe_source(struct reader *r, struct kp_source *source)
 	source->weight = 1;
 	if (p->version == KP_V1) {
 		snprintf(source->name, sizeof(source->name), "%s",
-			 r->options->source ? r->options->source : "timer");
+			 p->event_name ? p->event_name : "timer");
 		source_from_name(&source->event, source->name);
 		source->event.unit = "ticks";
 	} else if (source->info >> 60 == 1 && data && data <= UINT32_MAX) {
@@ -811,6 +813,8 @@ const struct reader_ops read_kpdata = {
 	.name = "kpdata",
 	.about = "Akaros kprof, all three versions",
 	.probe = kpdata_probe,
+	.options = OPTION_USES({ &event_name_table, offsetof(struct kpdata, event_name) },
+			       { &elf_table, OPTION_ELSEWHERE }),
 	.priv_size = sizeof(struct kpdata),
 	.open = kpdata_open,
 	.next = kpdata_next,

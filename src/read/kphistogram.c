@@ -27,6 +27,7 @@
 #define NUMBER 16
 
 struct kphistogram {
+	const char *event_name; /* --event-name; NULL: not given */
 	unsigned preamble; /* number of preamble events emitted */
 	uint64_t row;
 	uint64_t total, sum; /* ticks in the first row and in all other rows */
@@ -182,7 +183,7 @@ static bool preamble_event(struct reader *r, struct event *ev)
 		ev->source = (struct event_source){
 			.id = 1, .type = SOURCE_SOFTWARE, .config = 9, .unit = "ticks"
 		};
-		ev->source.name = r->options->source ? r->options->source : "timer";
+		ev->source.name = p->event_name ? p->event_name : "timer";
 		return true;
 	case 1: bare_map(ev); return true;
 	case 2:
@@ -221,6 +222,7 @@ const struct reader_ops read_kphistogram = {
 	.name = "kphistogram",
 	.about = "Akaros kpdata up to 2015, a text table",
 	.probe = kphistogram_probe,
+	.options = OPTION_USES({ &event_name_table, offsetof(struct kphistogram, event_name) }),
 	.priv_size = sizeof(struct kphistogram),
 	.next = kphistogram_next,
 };

@@ -23,6 +23,7 @@
 #define ENOUGH_RECORDS 16
 
 struct kpoprofile {
+	const char *event_name; /* --event-name; NULL: not given */
 	unsigned preamble; /* number of preamble events emitted */
 	uint64_t ips[MAX_FRAMES];
 };
@@ -93,7 +94,7 @@ static bool preamble_event(struct reader *r, struct event *ev)
 		ev->kind = EVENT_SOURCE;
 		ev->source.id = 1;
 		ev->source.unit = "ticks";
-		source_from_name(&ev->source, r->options->source ? r->options->source : "timer");
+		source_from_name(&ev->source, p->event_name ? p->event_name : "timer");
 		break;
 	case 3: bare_map(ev); break;
 	case 4:
@@ -203,6 +204,7 @@ const struct reader_ops read_kpoprofile = {
 	.name = "kpoprofile",
 	.about = "Akaros profile stream before kpdata",
 	.probe = kpoprofile_probe,
+	.options = OPTION_USES({ &event_name_table, offsetof(struct kpoprofile, event_name) }),
 	.priv_size = sizeof(struct kpoprofile),
 	.next = kpoprofile_next,
 };

@@ -112,7 +112,7 @@ static int maestro_next(struct reader *r, struct event *ev)
 	const uint8_t *data;
 	size_t have, size;
 
-	if (bare_tell(r, &m->bare, "cpu-clock", ev))
+	if (bare_tell(&m->bare, "cpu-clock", ev))
 		return 1;
 	data = in_peek(r->in, RECORD_MAX, &have);
 	if (!have && m->cut) {
@@ -139,6 +139,7 @@ const struct reader_ops read_maestro = {
 	.name = "maestro",
 	.about = "Maestro kern-profile raw data, from its QEMU plugin",
 	.probe = maestro_probe,
+	.options = BARE_OPTIONS(struct maestro),
 	.priv_size = sizeof(struct maestro),
 	.next = maestro_next,
 };

@@ -167,7 +167,7 @@ static int managarm_next(struct reader *r, struct event *ev)
 	uint64_t head;
 	size_t have, size;
 
-	if (bare_tell(r, &m->bare, "cycles", ev))
+	if (bare_tell(&m->bare, "cycles", ev))
 		return 1;
 	if (m->addresses_only)
 		return next_address(r, ev);
@@ -193,6 +193,7 @@ const struct reader_ops read_managarm = {
 	.name = "managarm",
 	.about = "Managarm kernel-profile stream, all generations",
 	.probe = managarm_probe,
+	.options = BARE_OPTIONS(struct managarm),
 	.priv_size = sizeof(struct managarm),
 	.open = managarm_open,
 	.next = managarm_next,

@@ -198,7 +198,7 @@ static int memtrace_next(struct reader *r, struct event *ev)
 	struct record rec;
 	size_t have, size;
 
-	if (bare_tell(r, &m->bare, NULL, ev))
+	if (bare_tell(&m->bare, NULL, ev))
 		return 1;
 	data = in_peek(r->in, 2 * RECORD_MAX, &have);
 	if (!have)

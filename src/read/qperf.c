@@ -262,7 +262,7 @@ static bool preamble(struct reader *r, struct event *ev)
 {
 	struct qperf *q = r->priv;
 
-	if (bare_tell(r, &q->bare, "cpu-clock", ev)) {
+	if (bare_tell(&q->bare, "cpu-clock", ev)) {
 		if (ev->kind == EVENT_SOURCE && q->hz)
 			ev->source.period = 1000000000 / q->hz;
 		return true;
@@ -316,6 +316,7 @@ const struct reader_ops read_qperf = {
 	.name = "qperf",
 	.about = "rCore qperf raw samples, versions 1 to 3",
 	.probe = qperf_probe,
+	.options = BARE_OPTIONS(struct qperf),
 	.priv_size = sizeof(struct qperf),
 	.open = qperf_open,
 	.next = qperf_next,

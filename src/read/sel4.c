@@ -24,6 +24,15 @@ struct unmapped {
 	uint64_t samples;
 };
 
+const struct option_table sel4_tick_table = {
+	"Input",
+	(const struct option_row[]){
+		{ "tick-hz", 0, "HZ", "interpret times as ticks of this frequency",
+		  .set = option_number, .least = 1, .most = UINT64_MAX },
+		{ 0 },
+	},
+};
+
 static const struct sel4_mapping *find_mapping(const struct sel4 *s, uint32_t pid)
 {
 	for (size_t i = 0; i < s->nr_mappings; i++) {
@@ -88,19 +97,18 @@ void sel4_close(struct sel4 *s)
 
 enum { TELL_SYSTEM, TELL_CLOCK, TELL_SOURCE, TELL_MAPPINGS };
 
-static void tell_clock(const struct reader *r, struct sel4 *s, struct event *ev)
+static void tell_clock(struct sel4 *s, struct event *ev)
 {
-	snprintf(s->clock, sizeof(s->clock), "%" PRIu64 " Hz ticks, converted to ns",
-		 r->options->tick_hz);
+	snprintf(s->clock, sizeof(s->clock), "%" PRIu64 " Hz ticks, converted to ns", s->tick_hz);
 	ev->kind = EVENT_META;
 	ev->meta = (struct event_meta){ "clock", s->clock };
 }
 
-static void tell_source(const struct reader *r, struct event *ev)
+static void tell_source(const struct sel4 *s, struct event *ev)
 {
 	ev->kind = EVENT_SOURCE;
 	ev->source.id = 1;
-	source_from_name(&ev->source, r->options->source ? r->options->source : "cycles");
+	source_from_name(&ev->source, s->event_name ? s->event_name : "cycles");
 }
 
 static void tell_mapping(struct sel4 *s, struct event *ev)
@@ -121,17 +129,17 @@ static void tell_mapping(struct sel4 *s, struct event *ev)
 	s->comm_next = !s->comm_next;
 }
 
-bool sel4_tell(struct reader *r, struct sel4 *s, struct event *ev)
+bool sel4_tell(struct sel4 *s, struct event *ev)
 {
-	if (s->told == TELL_CLOCK && !r->options->tick_hz)
+	if (s->told == TELL_CLOCK && !s->tick_hz)
 		s->told++;
 	switch (s->told) {
 	case TELL_SYSTEM:
 		ev->kind = EVENT_META;
 		ev->meta = (struct event_meta){ "osrelease", "seL4" };
 		break;
-	case TELL_CLOCK: tell_clock(r, s, ev); break;
-	case TELL_SOURCE: tell_source(r, ev); break;
+	case TELL_CLOCK: tell_clock(s, ev); break;
+	case TELL_SOURCE: tell_source(s, ev); break;
 	default:
 		if (s->told - TELL_MAPPINGS >= s->nr_mappings)
 			return false;
@@ -170,9 +178,9 @@ static uint64_t unwrap(struct sel4 *s, uint64_t time, uint32_t cpu)
 	return time;
 }
 
-static uint64_t to_ns(const struct reader *r, uint64_t ticks)
+static uint64_t to_ns(const struct sel4 *s, uint64_t ticks)
 {
-	uint64_t hz = r->options->tick_hz;
+	uint64_t hz = s->tick_hz;
 	__uint128_t ns = hz ? (__uint128_t)ticks * 1000000000 / hz : ticks;
 
 	return ns < NO_TIME ? (uint64_t)ns : NO_TIME;
@@ -211,7 +219,7 @@ static void count_unmapped(struct sel4 *s, uint32_t pid)
 	s->unmapped[s->nr_unmapped++] = (struct unmapped){ pid, 1 };
 }
 
-void sel4_event(struct reader *r, struct sel4 *s, struct event *ev)
+void sel4_event(struct sel4 *s, struct event *ev)
 {
 	struct sel4_sample *sample = &s->sample;
 	uint64_t nr = chain_length(sample);
@@ -222,7 +230,7 @@ void sel4_event(struct reader *r, struct sel4 *s, struct event *ev)
 	}
 	count_unmapped(s, sample->pid);
 	ev->kind = EVENT_SAMPLE;
-	ev->time = to_ns(r, unwrap(s, sample->time, sample->cpu));
+	ev->time = to_ns(s, unwrap(s, sample->time, sample->cpu));
 	ev->cpu = sample->cpu;
 	ev->pid = ev->tid = sample->pid;
 	ev->sample = (struct event_sample){

@@ -28,6 +28,8 @@ struct sel4_mapping {
 };
 
 struct sel4 {
+	const char *event_name; /* --event-name; NULL: not given */
+	uint64_t tick_hz;	/* --tick-hz: of the data's clock; 0: it counts nanoseconds */
 	struct sel4_sample sample;
 	struct sel4_mapping *mappings;
 	size_t nr_mappings, cap_mappings;
@@ -41,6 +43,14 @@ struct sel4 {
 	uint64_t more_unmapped; /* samples of pids beyond the table's limit */
 };
 
+extern const struct option_table sel4_tick_table; /* a uint64_t */
+
+/* The options of a reader whose private state has a struct sel4 named `sel4`. */
+#define SEL4_OPTIONS(priv)                                                  \
+	OPTION_USES({ &sel4_tick_table, offsetof(priv, sel4.tick_hz) },     \
+		    { &event_name_table, offsetof(priv, sel4.event_name) }, \
+		    { &build_dir_table, OPTION_ELSEWHERE }, { &elf_table, OPTION_ELSEWHERE })
+
 /*
  * Takes the mappings of --elf and, unless the data has its own, of BUILD_DIR/sample_header.json.
  * So the command line has precedence over the data, and the data over the build directory.
@@ -50,9 +60,9 @@ void sel4_close(struct sel4 *s);
 /* The first mapping of a pid wins, so --elf has precedence. */
 void sel4_map(struct sel4 *s, const char *elf, size_t len, uint32_t pid);
 /* Emits the next event of the preamble, or the next new mapping. False: there is none. */
-bool sel4_tell(struct reader *r, struct sel4 *s, struct event *ev);
+bool sel4_tell(struct sel4 *s, struct event *ev);
 /* Turns s->sample into an event. */
-void sel4_event(struct reader *r, struct sel4 *s, struct event *ev);
+void sel4_event(struct sel4 *s, struct event *ev);
 /* At the end of the input: warns about clock repairs and missing binaries. */
 void sel4_end(struct reader *r, struct sel4 *s);
 

@@ -348,7 +348,7 @@ static int sel4_json_next(struct reader *r, struct event *ev)
 	struct sel4_json *p = r->priv;
 	size_t want = 1;
 
-	while (!sel4_tell(r, &p->sel4, ev)) {
+	while (!sel4_tell(&p->sel4, ev)) {
 		struct json js = { 0 };
 		enum state state = p->state;
 		enum step step;
@@ -370,7 +370,7 @@ static int sel4_json_next(struct reader *r, struct event *ev)
 			in_skip(r->in, (uint64_t)(js.at - start));
 			want = 1;
 			if (step == STEP_SAMPLE) {
-				sel4_event(r, &p->sel4, ev);
+				sel4_event(&p->sel4, ev);
 				return 1;
 			}
 			continue;
@@ -425,6 +425,7 @@ const struct reader_ops read_sel4_json = {
 	.name = "sel4-json",
 	.about = "seL4 profiler samples.json, all generations",
 	.probe = sel4_json_probe,
+	.options = SEL4_OPTIONS(struct sel4_json),
 	.priv_size = sizeof(struct sel4_json),
 	.open = sel4_json_open,
 	.next = sel4_json_next,

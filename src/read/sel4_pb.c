@@ -196,7 +196,7 @@ static int sel4_pb_next(struct reader *r, struct event *ev)
 {
 	struct sel4_pb *p = r->priv;
 
-	while (!sel4_tell(r, &p->sel4, ev)) {
+	while (!sel4_tell(&p->sel4, ev)) {
 		size_t have, size;
 		const uint8_t *data = in_peek(r->in, LOOKAHEAD, &have);
 
@@ -215,7 +215,7 @@ static int sel4_pb_next(struct reader *r, struct event *ev)
 		if (!size)
 			return resync(r, ev);
 		in_skip(r->in, size);
-		sel4_event(r, &p->sel4, ev);
+		sel4_event(&p->sel4, ev);
 		return 1;
 	}
 	return 1;
@@ -230,6 +230,7 @@ const struct reader_ops read_sel4_pb = {
 	.name = "sel4-pb",
 	.about = "seL4 profiler protobuf stream, a capture of its TCP socket",
 	.probe = sel4_pb_probe,
+	.options = SEL4_OPTIONS(struct sel4_pb),
 	.priv_size = sizeof(struct sel4_pb),
 	.open = sel4_pb_open,
 	.next = sel4_pb_next,

@@ -216,7 +216,7 @@ static int end_sample(struct reader *r, struct event *ev)
 	if (!is_whole(p))
 		return bad_sample(r, ev, in_offset(r->in), "sample has damaged or missing lines");
 	p->in_sample = false;
-	sel4_event(r, &p->sel4, ev);
+	sel4_event(&p->sel4, ev);
 	return 1;
 }
 
@@ -266,7 +266,7 @@ static int sel4_serial_next(struct reader *r, struct event *ev)
 	const char *line;
 	size_t len;
 
-	if (sel4_tell(r, &p->sel4, ev))
+	if (sel4_tell(&p->sel4, ev))
 		return 1;
 	for (;;) {
 		if (p->at < p->line.len && scan_line(r, ev))
@@ -299,6 +299,7 @@ const struct reader_ops read_sel4_serial = {
 	.name = "sel4-serial",
 	.about = "seL4 profiler samples as printed on its serial line",
 	.probe = sel4_serial_probe,
+	.options = SEL4_OPTIONS(struct sel4_serial),
 	.priv_size = sizeof(struct sel4_serial),
 	.open = sel4_serial_open,
 	.next = sel4_serial_next,

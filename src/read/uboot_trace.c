@@ -232,7 +232,7 @@ static int uboot_next(struct reader *r, struct event *ev)
 {
 	struct uboot *u = r->priv;
 
-	if (bare_tell(r, &u->bare, NULL, ev))
+	if (bare_tell(&u->bare, NULL, ev))
 		return 1;
 	while (u->left || find_chunk(r)) {
 		uint64_t offset = in_offset(r->in);

@@ -308,7 +308,8 @@ static void emit_source(const struct reader *r, struct event *ev)
 					      .type = SOURCE_HARDWARE,
 					      .config = 1 },
 	};
-	const struct info_message *info = &((struct wire_reader *)r->priv)->info;
+	const struct wire_reader *w = r->priv;
+	const struct info_message *info = &w->info;
 
 	ev->kind = EVENT_SOURCE;
 	ev->source =
@@ -317,8 +318,8 @@ static void emit_source(const struct reader *r, struct event *ev)
 	ev->source.period = info->period;
 	if (info->event)
 		ev->source.name = info->event;
-	if (r->options->source)
-		ev->source.name = r->options->source;
+	if (w->event_name)
+		ev->source.name = w->event_name;
 }
 
 static void emit_kernel(const struct reader *r, struct event *ev)
@@ -662,6 +663,9 @@ const struct reader_ops read_wire = {
 	.about = "recordings of kscope's own QEMU plugin",
 	.probe = wire_reader_probe,
 	.live = true,
+	.options =
+		OPTION_USES({ &event_name_table, offsetof(struct wire_reader, event_name) },
+			    { &elf_table, OPTION_ELSEWHERE }, { &slide_table, OPTION_ELSEWHERE }),
 	.priv_size = sizeof(struct wire_reader),
 	.open = wire_reader_open,
 	.next = wire_reader_next,

@@ -110,6 +110,7 @@ struct wire_cpu {
 };
 
 struct wire_reader {
+	const char *event_name; /* --event-name; NULL: not given */
 	struct info_message info;
 	struct order order;
 	struct wire_spaces spaces;

@@ -150,7 +150,7 @@ static int zephyr_next(struct reader *r, struct event *ev)
 	const char *line;
 	size_t len;
 
-	if (bare_tell(r, &z->bare, "cpu-clock", ev))
+	if (bare_tell(&z->bare, "cpu-clock", ev))
 		return 1;
 	for (;;) {
 		uint64_t offset = in_offset(r->in), value;
@@ -177,6 +177,7 @@ const struct reader_ops read_zephyr = {
 	.name = "zephyr",
 	.about = "Zephyr perf printbuf output in a console log",
 	.probe = zephyr_probe,
+	.options = BARE_OPTIONS(struct zephyr),
 	.priv_size = sizeof(struct zephyr),
 	.next = zephyr_next,
 	.close = zephyr_close,

@@ -20,15 +20,15 @@ struct lookup {
 	struct err *err;
 };
 
-/* The plugin's option, and the default arguments if the user gives none. */
+/* The plugin's option, ours, and the default arguments if the user gives none. */
 static const struct {
-	const char *option, *otherwise;
+	const char *plugin, *option, *otherwise;
 } kinds[HOOK_KINDS] = {
-	[HOOK_FROM] = { "from", "" },
-	[HOOK_TO] = { "to", "" },
-	[HOOK_ALLOC] = { "alloc", ":arg0:ret" },
-	[HOOK_FREE] = { "free", ":arg0" },
-	[HOOK_REALLOC] = { "realloc", ":arg0:arg1:ret" },
+	[HOOK_START] = { "from", "start-at", "" },
+	[HOOK_STOP] = { "to", "stop-at", "" },
+	[HOOK_ALLOC] = { "alloc", "alloc", ":arg0:ret" },
+	[HOOK_FREE] = { "free", "free", ":arg0" },
+	[HOOK_REALLOC] = { "realloc", "realloc", ":arg0:arg1:ret" },
 };
 
 static struct symfile *open_file(const struct lookup *at, const char *path)
@@ -137,21 +137,21 @@ static bool right_places(const char *given, const char *want)
 	return !*given;
 }
 
-static int add_hook(struct lookup *at, struct buf *line, const struct hook_option *hook)
+static int add_hook(struct lookup *at, struct buf *line, enum hook_kind kind, const char *text)
 {
-	const char *otherwise = kinds[hook->kind].otherwise;
-	size_t len = *otherwise ? strcspn(hook->text, ":") : strlen(hook->text);
-	const char *places = hook->text[len] ? hook->text + len : otherwise;
+	const char *otherwise = kinds[kind].otherwise;
+	size_t len = *otherwise ? strcspn(text, ":") : strlen(text);
+	const char *places = text[len] ? text + len : otherwise;
 	struct buf name = { 0 };
 	int ret;
 
-	buf_add(&name, hook->text, len);
+	buf_add(&name, text, len);
 	if (!len || strpbrk(name.data, ",+"))
 		ret = err_set(at->err, ERR_USAGE, "--%s wants a symbol or an address, not '%s'",
-			      kinds[hook->kind].option, hook->text);
+			      kinds[kind].option, text);
 	else if (*otherwise && !right_places(places, otherwise))
 		ret = err_set(at->err, ERR_USAGE, "--%s wants FUNC or FUNC%s, not '%s'",
-			      kinds[hook->kind].option, otherwise, hook->text);
+			      kinds[kind].option, otherwise, text);
 	else
 		ret = add_place(at, line, name.data, *otherwise);
 	buf_adds(line, places);
@@ -159,21 +159,19 @@ static int add_hook(struct lookup *at, struct buf *line, const struct hook_optio
 	return ret;
 }
 
-/* Several --from, or --to, become one argument, separated by plus signs. */
+/* Several --start-at, or --stop-at, become one argument, separated by plus signs. */
 static int add_kind(struct lookup *at, struct buf *line, const struct record_options *record,
 		    enum hook_kind kind)
 {
-	bool list = kind == HOOK_FROM || kind == HOOK_TO, first = true;
+	const struct option_list *hooks = &record->hooks[kind];
+	bool list = kind == HOOK_START || kind == HOOK_STOP;
 
-	for (size_t i = 0; i < record->nr_hooks; i++) {
-		if (record->hooks[i].kind != kind)
-			continue;
-		if (list && !first)
+	for (size_t i = 0; i < hooks->nr; i++) {
+		if (list && i)
 			buf_addc(line, '+');
 		else
-			buf_addf(line, ",%s=", kinds[kind].option);
-		first = false;
-		if (add_hook(at, line, &record->hooks[i]) < 0)
+			buf_addf(line, ",%s=", kinds[kind].plugin);
+		if (add_hook(at, line, kind, hooks->all[i]) < 0)
 			return -1;
 	}
 	return 0;

@@ -7,24 +7,19 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Functions of the guest that the plugin watches. */
-enum hook_kind { HOOK_FROM, HOOK_TO, HOOK_ALLOC, HOOK_FREE, HOOK_REALLOC, HOOK_KINDS };
+#include "base/option.h"
 
-struct hook_option {
-	enum hook_kind kind;
-	const char *text; /* SYMBOL or ADDRESS; for allocators also where their arguments are */
-};
+/* Functions of the guest that the plugin watches. */
+enum hook_kind { HOOK_START, HOOK_STOP, HOOK_ALLOC, HOOK_FREE, HOOK_REALLOC, HOOK_KINDS };
 
 enum record_clock { CLOCK_HOST, CLOCK_GUEST, CLOCK_INSTRUCTIONS };
 
 struct record_options {
-	const char *source; /* what to record: "qemu" */
-
 	enum record_clock clock;
 	uint64_t freq, period; /* 0: not given */
 	bool trace;
-	struct hook_option *hooks;
-	size_t nr_hooks, cap_hooks;
+	/* Each a SYMBOL or ADDRESS; for allocators also where their arguments are. */
+	struct option_list hooks[HOOK_KINDS];
 	bool stack_given;
 	uint64_t stack;
 	const char *vcpus, *level; /* NULL: all */
@@ -35,6 +30,8 @@ struct record_options {
 	bool paused, print;
 	const char *control, *attach; /* sockets */
 	const char *keep;	      /* keep the raw stream in this file */
+	const char *buildid_cache;    /* folder; "": perf's own; NULL: not given */
+	bool no_buildid_cache;
 };
 
 #endif

@@ -351,6 +351,7 @@ static void unwind_subject(struct unwind *u, uint32_t pid, struct subject *subje
 		.pid = pid,
 	};
 
+	u->used = true;
 	if (w.machine && cpu->whole) {
 		unwind_whole(u, &w, subject);
 	} else if (w.machine && w.machine->perf && cpu->abi == 2) {
@@ -396,13 +397,30 @@ void unwind_release(struct unwind *u)
 	hash_release(&u->spot_index);
 }
 
+static const char *const methods[] = { "auto", "fp", "cfi", "orc", NULL };
+
+const struct option_table unwind_table = {
+	"Stacks and counts",
+	(const struct option_row[]){
+		{ "unwind", 0, "METHOD", "unwind stacks by auto (default), fp, cfi or orc",
+		  OPTION_WORD(struct unwind, method, methods) },
+		{ 0 },
+	},
+};
+
 static int unwind_open(struct stage *s)
 {
 	struct unwind *u = s->priv;
 
 	u->world = s->chain->world;
-	u->method = s->chain->options->unwind;
 	return 0;
+}
+
+static bool unwind_acts(const struct stage *s)
+{
+	const struct unwind *u = s->priv;
+
+	return u->used;
 }
 
 static int unwind_push(struct stage *s, struct event *ev)
@@ -419,6 +437,8 @@ static void unwind_close(struct stage *s)
 const struct stage_ops stage_unwind = {
 	.name = "unwind",
 	.takes = EVENT_BIT(EVENT_SAMPLE) | EVENT_BIT(EVENT_ALLOC),
+	.options = OPTION_USES({ &unwind_table, 0 }),
+	.acts = unwind_acts,
 	.priv_size = sizeof(struct unwind),
 	.open = unwind_open,
 	.push = unwind_push,

@@ -21,6 +21,10 @@
 
 struct spot;
 
+enum unwind_method { UNWIND_AUTO, UNWIND_FP, UNWIND_CFI, UNWIND_ORC };
+
+extern const struct option_table unwind_table; /* into struct unwind */
+
 struct unwind_count {
 	uint64_t chains; /* unwound */
 	uint64_t ended;	 /* those that reached the root, where a thread began */
@@ -42,6 +46,7 @@ struct unwind { /* to initialize, zero it and set world and method */
 	size_t nr_orcs;
 	uint64_t *ips; /* the chain of the last event */
 	size_t cap_ips;
+	bool used; /* there was something to unwind */
 	bool warned;
 };
 

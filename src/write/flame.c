@@ -7,34 +7,39 @@
 #include "write/flame_style.h"
 #include "write/flame_svg.h"
 
+struct flame {
+	struct flame_options options;
+	struct tally tally;
+};
+
 static int flame_open(struct writer *w)
 {
-	struct flame_style style;
+	struct flame *f = w->priv;
 
-	if (flame_style_from(&style, w->options, &w->err) < 0)
-		return -1;
-	tally_init(w->priv, w->world, tally_by_options(w->options));
+	tally_init(&f->tally, w->world, tally_by_options(&f->options.tally));
 	return 0;
 }
 
 static int flame_put(struct writer *w, const struct event *ev)
 {
-	tally_add(w->priv, ev);
+	struct flame *f = w->priv;
+
+	tally_add(&f->tally, ev);
 	return 0;
 }
 
 static int flame_finish(struct writer *w)
 {
-	struct tally *tally = w->priv;
-	bool weight = tally_counts_weight(tally, w->options, MEASURE_SAMPLES);
-	struct tally_view view = { .options = w->options, .weight = weight };
+	struct flame *f = w->priv;
+	struct tally *tally = &f->tally;
+	bool weight = tally_counts_weight(tally, &f->options.tally, MEASURE_SAMPLES);
+	struct tally_view view = { .options = &f->options.tally, .weight = weight };
 	struct flame_style style;
 	struct tree tree;
 
-	if (flame_style_from(&style, w->options, &w->err) < 0)
-		return -1;
+	flame_style_from(&style, &f->options);
 	style.unit = tally_unit(tally, weight);
-	if (!w->options->palette && weight && !strcmp(style.unit, "bytes"))
+	if (!f->options.palette && weight && !strcmp(style.unit, "bytes"))
 		style.palette = FLAME_MEM;
 	tree_init(&tree, w->world->strings);
 	/* The tree does not need nodes that are too narrow to draw. */
@@ -48,7 +53,9 @@ static int flame_finish(struct writer *w)
 
 static void flame_close(struct writer *w)
 {
-	tally_release(w->priv);
+	struct flame *f = w->priv;
+
+	tally_release(&f->tally);
 }
 
 const struct writer_ops write_flame = {
@@ -58,7 +65,8 @@ const struct writer_ops write_flame = {
 	.needs = WRITER_TEXT,
 	.next = "open it in a browser",
 	.takes = EVENT_BIT(EVENT_SAMPLE),
-	.priv_size = sizeof(struct tally),
+	.options = FLAME_OPTIONS(struct flame, options),
+	.priv_size = sizeof(struct flame),
 	.open = flame_open,
 	.put = flame_put,
 	.finish = flame_finish,

@@ -3,9 +3,25 @@
 #ifndef KSCOPE_WRITE_FLAME_STYLE_H
 #define KSCOPE_WRITE_FLAME_STYLE_H
 
-#include "format.h"
+#include "pass/tally.h"
 #include "write/flame_svg.h"
 
-int flame_style_from(struct flame_style *style, const struct options *options, struct err *err);
+struct flame_options {
+	struct tally_options tally;
+	bool icicle;
+	const char *title, *subtitle, *notes;
+	unsigned palette; /* 0: by the data, else enum flame_colors + 1 */
+	double min_width; /* percent; 0: the default */
+	uint64_t width;	  /* pixels; 0: fluid */
+};
+
+extern const struct option_table flame_table; /* into struct flame_options */
+
+/* The options of a struct that has a struct flame_options as `member`. */
+#define FLAME_OPTIONS(owner, member)                                 \
+	OPTION_USES({ &tally_table, offsetof(owner, member.tally) }, \
+		    { &flame_table, offsetof(owner, member) })
+
+void flame_style_from(struct flame_style *style, const struct flame_options *options);
 
 #endif

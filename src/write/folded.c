@@ -8,15 +8,24 @@
 #include "format.h"
 #include "pass/tally.h"
 
+struct folded {
+	struct tally_options options;
+	struct tally tally;
+};
+
 static int folded_open(struct writer *w)
 {
-	tally_init(w->priv, w->world, tally_by_options(w->options));
+	struct folded *f = w->priv;
+
+	tally_init(&f->tally, w->world, tally_by_options(&f->options));
 	return 0;
 }
 
 static int folded_put(struct writer *w, const struct event *ev)
 {
-	tally_add(w->priv, ev);
+	struct folded *f = w->priv;
+
+	tally_add(&f->tally, ev);
 	return 0;
 }
 
@@ -79,15 +88,15 @@ static void write_tree(struct out *out, const struct tree *tree)
 
 static int folded_finish(struct writer *w)
 {
-	struct tally *tally = w->priv;
+	struct folded *f = w->priv;
 	struct tally_view view = {
-		.options = w->options,
-		.weight = tally_counts_weight(tally, w->options, MEASURE_SAMPLES),
+		.options = &f->options,
+		.weight = tally_counts_weight(&f->tally, &f->options, MEASURE_SAMPLES),
 	};
 	struct tree tree;
 
 	tree_init(&tree, w->world->strings);
-	tally_tree(tally, &tree, &view);
+	tally_tree(&f->tally, &tree, &view);
 	tree_finish(&tree);
 	write_tree(w->out, &tree);
 	tree_release(&tree);
@@ -96,7 +105,9 @@ static int folded_finish(struct writer *w)
 
 static void folded_close(struct writer *w)
 {
-	tally_release(w->priv);
+	struct folded *f = w->priv;
+
+	tally_release(&f->tally);
 }
 
 const struct writer_ops write_folded = {
@@ -105,7 +116,8 @@ const struct writer_ops write_folded = {
 	.extension = ".folded",
 	.needs = WRITER_TEXT,
 	.takes = EVENT_BIT(EVENT_SAMPLE),
-	.priv_size = sizeof(struct tally),
+	.options = OPTION_USES({ &tally_table, offsetof(struct folded, options) }),
+	.priv_size = sizeof(struct folded),
 	.open = folded_open,
 	.put = folded_put,
 	.finish = folded_finish,

@@ -45,22 +45,22 @@ def test_hooks(place):
 
     nm = dict(reversed(line.split()[::2]) for line in run("nm", ELF).stdout.splitlines())
     start, fill = (f"{int(nm[name], 16):#x}" for name in ("_start", "fill_block"))
-    equal("hooks: symbols become addresses", hooks("--from", "_start", "--from", "0x10", "--to",
+    equal("hooks: symbols become addresses", hooks("--start-at", "_start", "--start-at", "0x10", "--stop-at",
                                                    "fill_block"),
           [f"from={start}+0x10", f"to={fill}"])
     equal("hooks: allocators", hooks("--alloc", "_start", "--free", "fill_block:arg2", "--realloc",
                                      "_start:arg3:arg1:ret", "--alloc", "32:arg1:ret"),
           [f"alloc=_start@{start}:arg0:ret", "alloc=0x20:arg1:ret", f"free=fill_block@{fill}:arg2",
            f"realloc=_start@{start}:arg3:arg1:ret"])
-    equal("hooks: --slide moves the kernel", hooks("--from", "_start", "--slide", "0x1000"),
+    equal("hooks: --slide moves the kernel", hooks("--start-at", "_start", "--slide", "0x1000"),
           [f"from={int(start, 16) + 0x1000:#x}"])
-    for words, want in ((("--from", "no_such"), f"no function no_such in {ELF}"),
+    for words, want in ((("--start-at", "no_such"), f"no function no_such in {ELF}"),
                         (("--alloc", "_start:arg0"), "--alloc wants FUNC or FUNC:arg0:ret"),
                         (("--alloc", "_start:ret:arg0"), "--alloc wants"),
                         (("--free", "_start:argx"), "--free wants"),
                         (("--free", "_start:arg8"), "--free wants"),
                         (("--free", "_start:arg0:ret"), "--free wants"),
-                        (("--from", ""), "--from wants a symbol")):
+                        (("--start-at", ""), "--start-at wants a symbol")):
         got = hooks(*words)
         check(f"hooks: {' '.join(words)}", want in got, got)
 

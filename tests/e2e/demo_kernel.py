@@ -112,8 +112,8 @@ def test_traps(folder, machine):
     for frames in ["fp", "nofp"]:
         # On one cpu, every interrupt switches to another task.
         guests.record(guests.demo(machine, frames, words="scale=5", cpus=1), out,
-                      ["--clock", "instructions", "--period", "5", "--from", "tick",
-                       "--to", "use_space"], "debian", guests.ICOUNT)
+                      ["--clock", "instructions", "--period", "5", "--start-at", "tick",
+                       "--stop-at", "use_space"], "debian", guests.ICOUNT)
         good, bad = 0, {}
         for stack, count in folded(out).items():
             before, found, _ = stack.partition(handler)

@@ -105,7 +105,7 @@ def test_whole_run(guest):
 
 
 def test_places(guest):
-    done = guest.record("-F", "10000", "--from", "light", "--to", "heavy", "-o", "p.folded",
+    done = guest.record("-F", "10000", "--start-at", "light", "--stop-at", "heavy", "-o", "p.folded",
                         more=EXIT + SERIAL)
     both, share = shares(read_folded(guest.path("p.folded")))
     check("from one function to the other", done.returncode == 0 and both > 1e6 and share < 0.1,

@@ -189,7 +189,7 @@ def record(path, arch, elf, looks):
 
 def stacks(path, *options):
     """The folded stacks, without the task."""
-    done = kscope("convert", path, "--to", "folded", "--root", "none", "-o", "-", *options)
+    done = kscope("convert", path, "-t", "folded", "--root", "none", "-o", "-", *options)
     if done.returncode:
         raise RuntimeError(done.stderr)
     return read_folded(done.stdout)
