@@ -33,6 +33,14 @@ def test_outputs(place):
     for name in ("x.folded", "y.out"):
         equal(f"record: {name} has the samples", sum(read_folded(place.path(name)).values()),
               20 * 1000000)
+    done = place.record("-o", "a.data", "-o", "b.folded", "-o", "c.kscope")
+    exits("record: several outputs", done, 0, "20 samples", "wrote a.data; next: kscope report a.data",
+          "wrote b.folded", "kept the raw stream: c.kscope")
+    for name in ("a.data", "c.kscope"):
+        info = run(KSCOPE, "info", "--json", name, cwd=place.folder)
+        equal(f"record: {name} of several", json.loads(info.stdout)["samples"], 20)
+    equal("record: b.folded of several", read_folded(place.path("b.folded")),
+          read_folded(place.path("x.folded")))
     done = place.record("-q", "-o", "q.folded", "--keep", "raw.kscope")
     equal("record: quiet", (done.returncode, done.stderr, done.stdout), (0, "", ""))
     check("record: --keep", run(KSCOPE, "info", place.path("raw.kscope")).returncode == 0)

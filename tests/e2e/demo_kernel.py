@@ -183,6 +183,28 @@ def test_trace(folder, machine, frames, which, more=()):
     equal(f"{name}: instructions of every function", {f: counted[f] for f in want}, want)
 
 
+def test_parts(folder, machine):
+    """Selections that partition a trace add up to the whole trace, stack by stack."""
+    path = os.path.join(folder, f"{machine}-trace.kscope")
+    rounds = Stream(path).rounds
+    third = (rounds[-1] - rounds[0]) // 3
+    edges = ["", *(f"{time / 1e9:.9f}" for time in (rounds[0] + third, rounds[-1] - third)), ""]
+    parts = {
+        "time": [["--time", f"{start},{end}"] for start, end in zip(edges, edges[1:])],
+        "cpu": [["--cpu", "0"], ["--cpu", "1-2"], ["--cpu", "3"]],
+        "pid": [["--pid", "1"], ["--pid", "2-99"]],
+        "level": [["--level", "user"], ["--level", "kernel"]],
+    }
+    whole = collections.Counter(folded(path, "--weight", "--root", "pid"))
+    for what, selections in parts.items():
+        results = [collections.Counter(folded(path, "--weight", "--root", "pid", *selection))
+                   for selection in selections]
+        check(f"{machine}: several parts by {what}", sum(map(bool, results)) > 1,
+              [len(r) for r in results])
+        check(f"{machine}: the parts by {what} add up", sum(results, collections.Counter()) == whole,
+              f"{[sum(r.values()) for r in results]} of {sum(whole.values())}")
+
+
 def test_allocations(folder, machine, which):
     name = f"{machine}, {which}"
     out = os.path.join(folder, f"{machine}-alloc.kscope")
@@ -208,6 +230,7 @@ def main():
             test_shares(folder, machine)
             test_traps(folder, machine)
             test_trace(folder, machine, "fp", "debian", guests.ICOUNT)
+            test_parts(folder, machine)
             for which in guests.QEMUS:
                 test_host_time(folder, machine, which)
                 test_trace(folder, machine, "nofp", which)
