@@ -29,8 +29,8 @@ static void each_verb(void (*each)(const struct command *command))
 		each(commands[i]);
 }
 
-/* The words that an argument may be, separated by spaces; false: there are none. */
-static bool print_words(const struct option_row *row)
+/* The words that an argument may be, separated by spaces. */
+static void print_words(const struct option_row *row)
 {
 	const char *space = "";
 
@@ -41,7 +41,6 @@ static bool print_words(const struct option_row *row)
 	for (size_t i = 0; row->completion == COMPLETE_OUTPUT_FORMAT && writers[i];
 	     i++, space = " ")
 		printf("%s%s", space, writers[i]->name);
-	return *space;
 }
 
 static bool has_words(const struct option_row *row)

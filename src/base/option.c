@@ -134,15 +134,6 @@ void option_add(struct option_line *line, const struct option_row *row, const ch
 	line->all[line->nr++] = (struct option_given){ .row = row, .arg = arg };
 }
 
-const char *option_last(const struct option_line *line, const char *name)
-{
-	for (size_t i = line->nr; i-- > 0;) {
-		if (!strcmp(line->all[i].row->name, name))
-			return line->all[i].arg;
-	}
-	return NULL;
-}
-
 int option_check(const struct option_row *row, const char *arg, struct err *err)
 {
 	_Alignas(max_align_t) char field[OPTION_FIELD] = { 0 };

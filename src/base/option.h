@@ -127,8 +127,6 @@ const struct option_row *option_find(const struct option_table *table, const cha
 bool option_in(const struct option_use *uses, const char *name);
 
 void option_add(struct option_line *line, const struct option_row *row, const char *arg);
-/* The last argument of this option; NULL: it was not given. */
-const char *option_last(const struct option_line *line, const char *name);
 /* Is the argument right? Changes nothing. */
 int option_check(const struct option_row *row, const char *arg, struct err *err);
 /* Sets in *state what was given. `uses` and `line` may be NULL: there is nothing to do. */
