@@ -12,7 +12,7 @@
 
 struct bare {
 	const char *event_name; /* --event-name; NULL: not given */
-	unsigned told; /* events of the preamble that were emitted */
+	unsigned told;		/* events of the preamble that were emitted */
 };
 
 /* A map of a whole kernel of another machine, at the addresses of its ELF and under perf's name. */

@@ -28,7 +28,7 @@
 
 struct kphistogram {
 	const char *event_name; /* --event-name; NULL: not given */
-	unsigned preamble; /* number of preamble events emitted */
+	unsigned preamble;	/* number of preamble events emitted */
 	uint64_t row;
 	uint64_t total, sum; /* ticks in the first row and in all other rows */
 	bool has_total;

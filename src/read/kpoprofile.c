@@ -24,7 +24,7 @@
 
 struct kpoprofile {
 	const char *event_name; /* --event-name; NULL: not given */
-	unsigned preamble; /* number of preamble events emitted */
+	unsigned preamble;	/* number of preamble events emitted */
 	uint64_t ips[MAX_FRAMES];
 };
 
