@@ -56,10 +56,10 @@ def test_hooks(place):
           [f"from={int(start, 16) + 0x1000:#x}"])
     for words, want in ((("--start-at", "no_such"), f"no function no_such in {ELF}"),
                         (("--alloc", "_start:arg0"), "--alloc expects FUNC or FUNC:arg0:ret"),
-                        (("--alloc", "_start:ret:arg0"), "--alloc wants"),
-                        (("--free", "_start:argx"), "--free wants"),
-                        (("--free", "_start:arg8"), "--free wants"),
-                        (("--free", "_start:arg0:ret"), "--free wants"),
+                        (("--alloc", "_start:ret:arg0"), "--alloc expects"),
+                        (("--free", "_start:argx"), "--free expects"),
+                        (("--free", "_start:arg8"), "--free expects"),
+                        (("--free", "_start:arg0:ret"), "--free expects"),
                         (("--start-at", ""), "--start-at expects a symbol")):
         got = hooks(*words)
         check(f"hooks: {' '.join(words)}", want in got, got)
