@@ -323,7 +323,7 @@ static int check(const struct args *args, struct err *err)
 {
 	return shells[find_shell(args)]
 		       ? 0
-		       : err_set(err, ERR_USAGE, "completion expects one of bash, zsh and fish");
+		       : err_set(err, ERR_USAGE, "completion expects bash, zsh or fish");
 }
 
 static int run(struct args *args)
@@ -335,7 +335,7 @@ static int run(struct args *args)
 const struct command cmd_completion = {
 	.name = "completion",
 	.usage = "completion bash|zsh|fish",
-	.about = "Print a script that makes a shell complete kscope's commands and options.",
+	.about = "Print a completion script for bash, zsh or fish.",
 	.examples = "  kscope completion bash >~/.local/share/bash-completion/completions/kscope\n"
 		    "  kscope completion zsh >~/.zfunc/_kscope # ~/.zfunc is in $fpath\n"
 		    "  kscope completion fish >~/.config/fish/completions/kscope.fish\n",

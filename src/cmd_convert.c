@@ -50,7 +50,7 @@ static int run(struct args *args)
 
 const struct command cmd_convert = {
 	.name = "convert",
-	.usage = "convert IN... -o OUT [-o OUT]... [options]",
+	.usage = "convert INPUT... -o FILE [-o FILE]... [OPTIONS]",
 	.about = "Convert profiles to another format. kscope detects input formats from the "
 		 "content, selects\nthe output format by the extension, and merges several inputs "
 		 "by time.",

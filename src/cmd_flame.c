@@ -160,8 +160,8 @@ static int run(struct args *args)
 const struct command cmd_flame = {
 	.name = "flame",
 	.usage = "flame INPUT... [-o FILE] [OPTIONS]",
-	.about = "Draw a flame graph. Widths are samples, or bytes or time if the data is about "
-		 "those; with\n--weight they are cycles or whatever was counted.",
+	.about = "Draw a flame graph. Widths show samples, or bytes or time if the data counts "
+		 "those. With\n--weight, they show the weight of the samples, such as cycles.",
 	.examples = "  kscope flame samples.json --build-dir build -o flame.svg\n"
 		    "  kscope flame perf.data --inverted --palette by-binary -o leaves.svg\n"
 		    "  kscope flame new.folded --diff old.folded -o change.svg\n",

@@ -64,12 +64,12 @@ static int run(struct args *args)
 	printf("Input formats (-f):\n");
 	for (size_t i = 0; readers[i]; i++)
 		printf("  %-12s %s\n", readers[i]->name, readers[i]->about);
-	printf("\nWrites (-t, or by the file's extension):\n");
+	printf("\nOutput formats (-t, or by the file's extension):\n");
 	for (size_t i = 0; writers[i]; i++)
 		printf("  %-12s %-8s %s\n", writers[i]->name,
 		       writers[i]->extension ? writers[i]->extension : "", writers[i]->about);
-	printf("\nkscope unpacks input that is compressed with zstd, gzip, xz, lzma or lz4 (as "
-	       "kernels use it).\n");
+	printf("\nkscope decompresses input: zstd, gzip, xz, lzma and lz4 (the legacy format of "
+	       "lz4 -l).\n");
 	return 0;
 }
 

@@ -70,7 +70,7 @@ static const struct option_table output_table = {
 		{ "buildid-cache", 0, "[=DIR]",
 		  "add the binaries to perf's build-id cache (~/.debug)",
 		  OPTION_TEXT(OWNER, buildid_cache), .completion = COMPLETE_FOLDER },
-		{ "no-buildid-cache", 0, NULL, "do not add the binaries of perf.data to that cache",
+		{ "no-buildid-cache", 0, NULL, "do not add them, even if the output is perf.data",
 		  OPTION_FLAG(OWNER, no_buildid_cache) },
 		{ 0 },
 	},
@@ -80,13 +80,13 @@ static const struct option_table what_table = {
 	"What to record",
 	(const struct option_row[]){
 		{ "freq", 'F', "HZ",
-		  "take this many samples per second of each vCPU (default 1000)",
+		  "take this many samples per second on each vCPU (default 1000)",
 		  OPTION_NUMBER(OWNER, freq, 1, 1000000) },
 		{ "period", 0, "N", "take a sample every N ns or instructions (default 1000000)",
 		  OPTION_NUMBER(OWNER, period, 1, INT64_MAX) },
 		{ "clock", 0, "CLOCK", "sample by host (default), guest or instructions",
 		  OPTION_WORD(OWNER, clock, clocks) },
-		{ "trace", 0, NULL, "record every call and jump instead of samples",
+		{ "trace", 0, NULL, "record every call, return and jump instead of samples",
 		  OPTION_FLAG(OWNER, trace) },
 		{ "start-at", 0, "LOCATION",
 		  "start when the guest reaches this function or address (may be repeated)",
@@ -191,7 +191,7 @@ static int check_options(const struct args *args, struct err *err)
 			err, ERR_USAGE,
 			"no QEMU command: use kscope record qemu [OPTIONS] -- qemu-system-...");
 	if (asked->freq && asked->period)
-		return err_set(err, ERR_USAGE, "--freq and --period exclude each other");
+		return err_set(err, ERR_USAGE, "--freq and --period cannot be used together");
 	if (asked->freq && asked->clock == CLOCK_INSTRUCTIONS)
 		return err_set(err, ERR_USAGE,
 			       "--freq does not work with --clock instructions: use --period");
@@ -246,8 +246,9 @@ static int add_output(struct recording *r, const struct output_option *option)
 		return err_set(&r->err, ERR_USAGE,
 			       "standard output belongs to the guest: use -o FILE");
 	if (is_raw(option) && r->raw)
-		return err_set(&r->err, ERR_USAGE, "%s and %s: the raw stream is written once",
-			       r->raw, option->path);
+		return err_set(&r->err, ERR_USAGE,
+			       "%s and %s: the raw stream can go to only one file", r->raw,
+			       option->path);
 	if (is_raw(option)) {
 		r->raw = option->path;
 		return 0;
@@ -338,7 +339,7 @@ static void say_conversion(const struct recording *r, const char *raw)
 
 	for (size_t i = 0; i < r->nr_outputs; i++)
 		buf_addf(&text, " -o %s", r->outputs[i].path);
-	log_say("when it has ended: kscope convert %s%s", raw, text.data);
+	log_say("when QEMU has exited, run: kscope convert %s%s", raw, text.data);
 	buf_release(&text);
 }
 
@@ -434,7 +435,7 @@ static const char *clock_text(const struct record_options *asked, char *text, si
 
 	period = period ? period : 1000000;
 	if (asked->trace)
-		snprintf(text, size, "every jump");
+		snprintf(text, size, "full trace");
 	else if (asked->clock == CLOCK_INSTRUCTIONS)
 		snprintf(text, size, "every %" PRIu64 " instructions", period);
 	else
@@ -676,7 +677,7 @@ static int run(struct args *args)
 const struct command cmd_record = {
 	.name = "record",
 	.usage = "record qemu [OPTIONS] [--] QEMU...",
-	.about = "Record a guest of QEMU, without changes to the guest.\n"
+	.about = "Record an unmodified QEMU guest.\n"
 		 "QEMU... is the usual QEMU command line. kscope adds its plugin, takes the "
 		 "kernel's symbols\n"
 		 "from -kernel, and writes the output when the guest ends. Ctrl-C ends the guest.",

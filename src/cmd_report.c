@@ -372,7 +372,7 @@ static int check(const struct args *args, struct err *err)
 	const struct report_options *asked = args->state;
 
 	return asked->tree && asked->no_tree
-		       ? err_set(err, ERR_USAGE, "--tree and --no-tree exclude each other")
+		       ? err_set(err, ERR_USAGE, "--tree and --no-tree cannot be used together")
 		       : 0;
 }
 

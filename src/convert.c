@@ -225,7 +225,7 @@ int job_summary(const struct job *job)
 	else if (job->lost)
 		log_warn("the recording itself lost %" PRIu64 " samples", job->lost);
 	if (samples && !job->count.samples)
-		log_warn("none of the %" PRIu64 " samples is selected", samples);
+		log_warn("none of the %" PRIu64 " samples matches the selection", samples);
 	effect_warn(job);
 	return job->partial ? ERR_PARTIAL : ERR_NONE;
 }

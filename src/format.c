@@ -103,7 +103,8 @@ static int set_slide(const struct option_row *row, void *field, const char *arg,
 const struct option_table slide_table = {
 	"Names",
 	(const struct option_row[]){
-		{ "slide", 0, "BYTES", "set how far the kernel was relocated (default: auto)",
+		{ "slide", 0, "BYTES",
+		  "set the kernel's relocation offset, as by KASLR (default: auto)",
 		  .set = set_slide, .most = UINT64_MAX },
 		{ 0 },
 	},
@@ -197,7 +198,8 @@ const struct writer_ops *writer_choose(const char *name, const char *path, struc
 		err_set(err, ERR_USAGE, "unknown output format '%s': see kscope formats", name);
 	else if (!ops)
 		err_set(err, ERR_USAGE,
-			"%s: the extension selects no format: use -t FORMAT (see kscope formats)",
+			"%s: cannot tell the format from the name: use -t FORMAT (see kscope "
+			"formats)",
 			path);
 	return ops;
 }

@@ -24,9 +24,9 @@ static const char *hint(int error)
 	case ENOSPC:
 	case EDQUOT: return " (free some space, or name a file on another disk)";
 	case EACCES:
-	case EPERM: return " (the file and its folder must both be writable)";
+	case EPERM: return " (the file and its directory must both be writable)";
 	case ENOENT:
-	case ENOTDIR: return " (the folder must exist)";
+	case ENOTDIR: return " (the directory must exist)";
 	case EISDIR: return " (name a file inside it)";
 	case EROFS: return " (name a file on a writable disk)";
 	case EFBIG: return " (see ulimit -f)";

@@ -432,7 +432,7 @@ static void warn_of_findings(const struct stage *s, const struct alloc_heap *hea
 		all += heap->found[i];
 	if (all)
 		log_warn("%s: byte %" PRIu64 ": %s: %s 0x%" PRIx64 ", the first of %" PRIu64
-			 " findings; kscope alloc lists the others",
+			 " problems; kscope alloc lists the others",
 			 s->chain->merge->inputs[first->input].in.path, first->offset, heap->name,
 			 finding_names[first->kind], first->ptr, all);
 }

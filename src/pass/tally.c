@@ -17,7 +17,8 @@ const struct option_table tally_table = {
 	(const struct option_row[]){
 		{ "samples", 0, NULL, "count samples (default for flame graphs and folded stacks)",
 		  OPTION_VALUE(struct tally_options, measure, MEASURE_SAMPLES) },
-		{ "weight", 0, NULL, "count what samples stand for (default for report)",
+		{ "weight", 0, NULL,
+		  "sum the weights of samples, such as cycles (default for report)",
 		  OPTION_VALUE(struct tally_options, measure, MEASURE_WEIGHT) },
 		{ "root", 0, "KIND", "show comm (default), pid, tid or none as outermost frame",
 		  OPTION_WORD(struct tally_options, root, roots) },

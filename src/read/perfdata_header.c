@@ -444,7 +444,7 @@ static int check_data(struct reader *r, const struct perf_header *header, uint64
 		if (length > header->data.offset)
 			reader_missing(r,
 				       "%s: perf record did not finish this file: reading the data "
-				       "up to its end, without build ids and event names",
+				       "up to its end, without build IDs and event names",
 				       r->in->path);
 		return 0;
 	}

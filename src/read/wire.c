@@ -220,10 +220,11 @@ static void finish(struct reader *r)
 	order_finish(&w->order);
 	wire_merge_until(&w->traces, UINT64_MAX);
 	if (!w->ended)
-		reader_missing(r,
-			       "%s: the recording has no end: QEMU was killed, or the file was "
-			       "copied while it ran; the data up to there is intact",
-			       r->in->path);
+		reader_missing(
+			r,
+			"%s: the recording was cut off: QEMU was killed, or still ran when the "
+			"file was copied; the data before the cut is intact",
+			r->in->path);
 }
 
 /* A truncated trace is valid up to the cut; a truncated record is not. */
@@ -433,7 +434,7 @@ static int wire_reader_open(struct reader *r)
 			       r->in->path, w->info.version, WIRE_VERSION);
 	if (!w->info.found || w->info.bad)
 		reader_missing(r,
-			       "%s: the description of the machine, at the start, is missing or "
+			       "%s: the first chunk, which describes the machine, is missing or "
 			       "damaged",
 			       r->in->path);
 	w->spaces.strings = r->frames->strings;

@@ -122,7 +122,8 @@ static int make_folder(struct record_files *files, struct err *err)
 	if (!mkdtemp(files->folder)) {
 		free(files->folder);
 		files->folder = NULL;
-		return err_set(err, ERR_OUTPUT, "/tmp: cannot create a folder for the socket: %s",
+		return err_set(err, ERR_OUTPUT,
+			       "/tmp: cannot create a directory for the socket: %s",
 			       strerror(errno));
 	}
 	files->control = xasprintf("%s/control", files->folder);

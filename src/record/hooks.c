@@ -59,7 +59,7 @@ static void warn_of_kaslr(struct lookup *at)
 	    !symfile_find(at->kernel, "start_kernel", &unused))
 		return;
 	at->warned = true;
-	log_warn("%s may use KASLR, then its functions are not found: add nokaslr to -append, "
+	log_warn("if %s uses KASLR, kscope cannot find its functions: add nokaslr to -append, "
 		 "or use --slide",
 		 at->options->kernel);
 }
@@ -147,10 +147,10 @@ static int add_hook(struct lookup *at, struct buf *line, enum hook_kind kind, co
 
 	buf_add(&name, text, len);
 	if (!len || strpbrk(name.data, ",+"))
-		ret = err_set(at->err, ERR_USAGE, "--%s wants a symbol or an address, not '%s'",
+		ret = err_set(at->err, ERR_USAGE, "--%s expects a symbol or an address, not '%s'",
 			      kinds[kind].option, text);
 	else if (*otherwise && !right_places(places, otherwise))
-		ret = err_set(at->err, ERR_USAGE, "--%s wants FUNC or FUNC%s, not '%s'",
+		ret = err_set(at->err, ERR_USAGE, "--%s expects FUNC or FUNC%s, not '%s'",
 			      kinds[kind].option, otherwise, text);
 	else
 		ret = add_place(at, line, name.data, *otherwise);

@@ -358,7 +358,7 @@ static void unwind_subject(struct unwind *u, uint32_t pid, struct subject *subje
 		unwind_user(u, &w, subject);
 	} else {
 		if (!u->warned)
-			log_warn("cannot unwind stacks of this machine (%s); "
+			log_warn("cannot unwind stacks of this architecture (%s); "
 				 "keeping them as recorded",
 				 world_arch(u->world));
 		u->warned = true;

@@ -173,7 +173,7 @@ def test_usage():
     for words in ([], ["tcsh"], ["bash", "zsh"]):
         done = kscope("completion", *words)
         check(f"completion {' '.join(words)}: refused", done.returncode == 2 and
-              "one of bash, zsh and fish" in done.stderr, done.stderr)
+              "expects bash, zsh or fish" in done.stderr, done.stderr)
 
 
 def test_install():

@@ -143,7 +143,7 @@ def test_broken_off(kernel):
     equal("a writer that dies: exit code", code, 1)
     check("a writer that dies: what it wrote is there", len(live.samples()) >= 2 * PER_ROUND,
           len(live.samples()))
-    check("a writer that dies: it is reported", "no end" in stderr and "damaged" in stderr, stderr)
+    check("a writer that dies: it is reported", "cut off" in stderr and "damaged" in stderr, stderr)
 
 
 def test_goldens():

@@ -55,19 +55,19 @@ def test_hooks(place):
     equal("hooks: --slide moves the kernel", hooks("--start-at", "_start", "--slide", "0x1000"),
           [f"from={int(start, 16) + 0x1000:#x}"])
     for words, want in ((("--start-at", "no_such"), f"no function no_such in {ELF}"),
-                        (("--alloc", "_start:arg0"), "--alloc wants FUNC or FUNC:arg0:ret"),
-                        (("--alloc", "_start:ret:arg0"), "--alloc wants"),
-                        (("--free", "_start:argx"), "--free wants"),
-                        (("--free", "_start:arg8"), "--free wants"),
-                        (("--free", "_start:arg0:ret"), "--free wants"),
-                        (("--start-at", ""), "--start-at wants a symbol")):
+                        (("--alloc", "_start:arg0"), "--alloc expects FUNC or FUNC:arg0:ret"),
+                        (("--alloc", "_start:ret:arg0"), "--alloc expects"),
+                        (("--free", "_start:argx"), "--free expects"),
+                        (("--free", "_start:arg8"), "--free expects"),
+                        (("--free", "_start:arg0:ret"), "--free expects"),
+                        (("--start-at", ""), "--start-at expects a symbol")):
         got = hooks(*words)
         check(f"hooks: {' '.join(words)}", want in got, got)
 
 
 def test_usage(place):
     for words, emulator, want in (
-            (["-F", "5", "--period", "5"], [], "--freq and --period exclude each other"),
+            (["-F", "5", "--period", "5"], [], "--freq and --period cannot be used together"),
             (["-F", "5", "--clock", "instructions"], [], "--period"),
             (["-F", "0"], [], "--freq must not be 0"), (["--period", "999"], [], "1000 ns"),
             (["--period", "x"], [], "--period expects a number"),
@@ -78,7 +78,7 @@ def test_usage(place):
             (["--paused"], [], "--control"), (["--until", ""], [], "--until"),
             (["--print", "--until", "x"], [], "--print"), (["-o", "-"], [], "standard output"),
             (["-o", "x.xyz"], [], "use -t FORMAT"), (["-t", "xyz"], [], "unknown output format 'xyz'"),
-            (["-o", "x.kscope", "--keep", "y"], [], "the raw stream is written once"),
+            (["-o", "x.kscope", "--keep", "y"], [], "the raw stream can go to only one file"),
             (["--control", "x" * 200], [], "at most 107 bytes"),
             (["--attach", "x"], ["start"], "start, stop, flush or status"),
             ([], ["-enable-kvm"], "TCG"), ([], ["-accel", "kvm"], "TCG"),

@@ -284,7 +284,7 @@ def wrongs(kernel, folder):
     text = run(KSCOPE, 'alloc', path, '--kernel', kernel.path).stdout.decode()
     assert 'double free 0x1000 by ' + ' <- '.join((ALLOC, OPEN, MAIN)) in text, text
     done = run(KSCOPE, 'convert', path, '-t', 'folded', '-o', '-')
-    assert b'malloc: double free 0x1000, the first of 4 findings' in done.stderr, done.stderr
+    assert b'malloc: double free 0x1000, the first of 4 problems' in done.stderr, done.stderr
 
 
 def moved(kernel, folder):

@@ -221,7 +221,7 @@ static void bad_places(void)
 	struct err missing = { 0 }, folder = { 0 };
 
 	CHECK(put("no/such/folder/x", "x", &missing) && missing.code == ERR_OUTPUT);
-	CHECK(strstr(missing.msg, "the folder must exist"));
+	CHECK(strstr(missing.msg, "the directory must exist"));
 	CHECK(put(".", "x", &folder) && strstr(folder.msg, "name a file inside it"));
 	CHECK(nr_files() == 0);
 	PASSED();
