@@ -309,8 +309,8 @@ static int settle_options(struct args *args, struct err *err)
 	for (size_t i = 0; i < args->given.nr; i++) {
 		const struct option_given *given = &args->given.all[i];
 
-		if (!option_in(command->options, given->row->name) &&
-		    !option_in(common, given->row->name) &&
+		if (!option_stored(command->options, given->row->name) &&
+		    !option_stored(common, given->row->name) &&
 		    option_check(given->row, given->arg, err) < 0)
 			return -1;
 	}

@@ -129,13 +129,29 @@ static int run_diff(struct args *args, const struct flame_verb *asked, const cha
 	return code;
 }
 
+/* Any name will do, unless it says that the file is something else. */
+static int check_extension(const char *path, struct err *err)
+{
+	struct err none = { 0 };
+	const struct writer_ops *other = writer_choose(NULL, path, &none);
+
+	if (!other || other == writer_by_name("svg"))
+		return 0;
+	return err_set(err, ERR_USAGE, "%s: flame writes SVG: use kscope convert for %s", path,
+		       other->name);
+}
+
 static int check(const struct args *args, struct err *err)
 {
 	const struct flame_verb *asked = args->state;
 
-	return asked->negate && !asked->before
-		       ? err_set(err, ERR_USAGE, "--negate needs --diff BEFORE")
-		       : 0;
+	if (asked->negate && !asked->before)
+		return err_set(err, ERR_USAGE, "--negate needs --diff BEFORE");
+	if (args->nr_outputs > 1)
+		return err_set(err, ERR_USAGE,
+			       "flame draws one picture: use one -o, or kscope convert for several "
+			       "outputs");
+	return args->nr_outputs ? check_extension(args->outputs[0].path, err) : 0;
 }
 
 static int run(struct args *args)
@@ -144,11 +160,6 @@ static int run(struct args *args)
 	const char *output = "flame.svg";
 	struct job job;
 
-	if (args->nr_outputs > 1) {
-		log_error("flame draws one picture: use one -o, or kscope convert for several "
-			  "outputs");
-		return ERR_USAGE;
-	}
 	if (args->nr_outputs)
 		output = args->outputs[0].path;
 	if (asked->before)

@@ -197,6 +197,9 @@ static int check_options(const struct args *args, struct err *err)
 			       "--freq does not work with --clock instructions: use --period");
 	if (asked->period && asked->period < 1000 && asked->clock != CLOCK_INSTRUCTIONS)
 		return err_set(err, ERR_USAGE, "--period must be at least 1000 ns");
+	if (asked->trace && (asked->freq || asked->period))
+		log_warn("--trace records every branch: --%s has no effect",
+			 asked->freq ? "freq" : "period");
 	if (asked->paused && !asked->control)
 		return err_set(err, ERR_USAGE,
 			       "--paused needs --control SOCKET, to start the recording later");
@@ -337,8 +340,14 @@ static void say_conversion(const struct recording *r, const char *raw)
 {
 	struct buf text = { 0 };
 
-	for (size_t i = 0; i < r->nr_outputs; i++)
-		buf_addf(&text, " -o %s", r->outputs[i].path);
+	for (size_t i = 0; i < r->nr_outputs; i++) {
+		const struct output *output = &r->outputs[i];
+		struct err none = { 0 };
+
+		if (writer_choose(NULL, output->path, &none) != output->ops)
+			buf_addf(&text, " -t %s", output->ops->name);
+		buf_addf(&text, " -o %s", output->path);
+	}
 	log_say("when QEMU has exited, run: kscope convert %s%s", raw, text.data);
 	buf_release(&text);
 }
@@ -639,6 +648,7 @@ static int record(struct recording *r)
 		return print_line(r);
 	if (prepare(r) < 0 || run_guest(r) < 0)
 		return -1;
+	signal(SIGPIPE, SIG_IGN); /* the result counts, even if nobody reads the messages */
 	if (gave_up(r)) {
 		files_restore(&r->files);
 		refusal_explain(&r->guest, &r->line, r->files.plugin);
@@ -664,7 +674,6 @@ static int run(struct args *args)
 		code = r.err.code;
 	}
 	files_release(&r.files);
-	signal(SIGPIPE, SIG_IGN);
 	if (r.guest.why != GUEST_WAS_INTERRUPTED)
 		relay_finish(&r.relay, -1);
 	relay_release(&r.relay);

@@ -226,6 +226,8 @@ int job_summary(const struct job *job)
 		log_warn("the recording itself lost %" PRIu64 " samples", job->lost);
 	if (samples && !job->count.samples)
 		log_warn("none of the %" PRIu64 " samples matches the selection", samples);
+	else if (!samples && others && job->chain.outside == others)
+		log_warn("none of the %" PRIu64 " events matches the selection", others);
 	effect_warn(job);
 	return job->partial ? ERR_PARTIAL : ERR_NONE;
 }

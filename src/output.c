@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -30,11 +31,34 @@ struct file { /* an output while it is being written */
 	bool opened;
 };
 
-static int check_outputs(const struct output *outputs, size_t nr, struct err *err)
+/* The output would take the place of the input. Devices and pipes may well be both. */
+static bool same_file(const char *a, const char *b)
+{
+	struct stat at_a, at_b;
+
+	return strcmp(a, "-") && strcmp(b, "-") && !stat(a, &at_a) && !stat(b, &at_b) &&
+	       S_ISREG(at_a.st_mode) && at_a.st_dev == at_b.st_dev && at_a.st_ino == at_b.st_ino;
+}
+
+static int check_inputs(const struct job *job, const struct output *output, struct err *err)
+{
+	for (size_t i = 0; i < job->nr_inputs; i++) {
+		if (same_file(job->inputs[i], output->path))
+			return err_set(err, ERR_USAGE,
+				       "%s is an input, too: use another name for the output",
+				       output->path);
+	}
+	return 0;
+}
+
+static int check_outputs(const struct job *job, const struct output *outputs, size_t nr,
+			 struct err *err)
 {
 	unsigned nr_stdout = 0;
 
 	for (size_t i = 0; i < nr; i++) {
+		if (check_inputs(job, &outputs[i], err) < 0)
+			return -1;
 		if (strcmp(outputs[i].path, "-") != 0)
 			continue;
 		if (!(outputs[i].ops->needs & WRITER_TEXT) && isatty(STDOUT_FILENO))
@@ -105,7 +129,7 @@ int convert_files(struct job *job, const struct output *outputs, size_t nr)
 	int ret;
 
 	strtab_init(&strings);
-	ret = check_outputs(outputs, nr, &job->err);
+	ret = check_outputs(job, outputs, nr, &job->err);
 	if (ret == 0)
 		ret = job_open(job, &strings);
 	if (ret == 0)

@@ -46,6 +46,7 @@ struct chain {
 	size_t nr;
 	struct stage *first[EVENT_KINDS]; /* who takes an event that was read; NULL: nobody */
 	uint64_t unselected;		  /* samples that the selection leaves out */
+	uint64_t outside;		  /* branches, calls and allocations, likewise */
 	bool partial;			  /* something that the input refers to is missing */
 	struct err err;
 };

@@ -18,6 +18,7 @@ static void say(int level, const char *kind, const char *fmt, va_list ap)
 	int at = snprintf(line, sizeof(line), "kscope: %s", kind);
 
 	vsnprintf(line + at, sizeof(line) - (size_t)at, fmt, ap);
+	fflush(stdout); /* both may be one terminal: a message must not split a line */
 	/* Names in messages come from the input and may contain terminal escapes or line breaks. */
 	fprintf(stderr, "%s\n", text_plain(&plain, line));
 	buf_release(&plain);

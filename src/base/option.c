@@ -128,6 +128,15 @@ bool option_in(const struct option_use *uses, const char *name)
 	return false;
 }
 
+bool option_stored(const struct option_use *uses, const char *name)
+{
+	for (; uses && uses->table; uses++) {
+		if (uses->at != OPTION_ELSEWHERE && option_find(uses->table, name))
+			return true;
+	}
+	return false;
+}
+
 void option_add(struct option_line *line, const struct option_row *row, const char *arg)
 {
 	GROW(line->all, line->nr + 1, line->cap);

@@ -125,6 +125,8 @@ int option_append(const struct option_row *row, void *field, const char *arg, st
 /* By the name that it is shown with; NULL: none. */
 const struct option_row *option_find(const struct option_table *table, const char *name);
 bool option_in(const struct option_use *uses, const char *name);
+/* The same, but only if option_apply() stores the value: not with OPTION_ELSEWHERE. */
+bool option_stored(const struct option_use *uses, const char *name);
 
 void option_add(struct option_line *line, const struct option_row *row, const char *arg);
 /* Is the argument right? Changes nothing. */

@@ -179,6 +179,7 @@ static int select_push(struct stage *s, struct event *ev)
 		ev->outside |= OUTSIDE_WHO;
 	if (ev->outside && (ev->kind == EVENT_SAMPLE || ev->kind == EVENT_CHAIN))
 		return drop(s, ev);
+	s->chain->outside += ev->outside != 0;
 	return stage_emit(s, ev);
 }
 

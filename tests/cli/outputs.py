@@ -61,10 +61,17 @@ with scratch() as folder:
     exits("stdout twice", kscope("convert", raw, "-t", "dump", "-o", "-", "-t", "folded", "-o", "-"),
           2, "stdout")
 
+    link = os.path.join(folder, "link.dump")
+    os.symlink(raw, link)
+
     # All or none.
     names = [os.path.join(folder, name) for name in ("first.svg", "no/second.data", "third.folded")]
     done = kscope("convert", samples, "-b", ELFS, *(w for n in names for w in ("-o", n)))
     exits("an output that cannot be written", done, 4, "no/second.data")
     check("... takes the others along", not any(map(os.path.exists, names)))
+    exits("an output that is an input", kscope("convert", raw, "-o", raw), 2, "is an input, too")
+    equal("... is not touched", read(raw), RAW.encode())
+    exits("a link to it", kscope("convert", raw, "-o", link), 2, "is an input, too")
+    exits("a picture under another format's name", kscope("flame", raw, "-o", "x.folded"), 2, "SVG")
     exits("flame has one picture", kscope("flame", raw, "-o", "a.svg", "-o", "b.svg"), 2, "one")
 finish()

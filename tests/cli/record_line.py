@@ -78,6 +78,7 @@ def test_usage(place):
             (["--paused"], [], "--control"), (["--until", ""], [], "--until"),
             (["--print", "--until", "x"], [], "--print"), (["-o", "-"], [], "standard output"),
             (["-o", "x.xyz"], [], "use -t FORMAT"), (["-t", "xyz"], [], "unknown output format 'xyz'"),
+            (["--unwind", "x"], [], "--unwind expects auto, fp, cfi or orc"),
             (["-o", "x.kscope", "--keep", "y"], [], "the raw stream can go to only one file"),
             (["--control", "x" * 200], [], "at most 107 bytes"),
             (["--attach", "x"], ["start"], "start, stop, flush or status"),
