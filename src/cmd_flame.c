@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* flame: a flame graph, of one profile or of the change between two. */
+/* flame: draws a flame graph of one profile, or of the difference between two. */
 #include <stdlib.h>
 
 #include "base/log.h"
@@ -45,7 +45,7 @@ static const struct writer_ops side_ops = {
 	.put = put_sample,
 };
 
-/* One side of the comparison, added to the tree. */
+/* Adds one side of the comparison to the tree. */
 static int add_side(struct job *job, struct strtab *strings, struct tree *tree, bool before,
 		    struct flame_style *style)
 {
@@ -160,8 +160,8 @@ static int run(struct args *args)
 const struct command cmd_flame = {
 	.name = "flame",
 	.usage = "flame INPUT... [-o FILE] [OPTIONS]",
-	.about = "Draw a flame graph. Widths are samples, or bytes or time if the data is about "
-		 "those; with\n--weight they are cycles or whatever was counted.",
+	.about = "Draw a flame graph. Widths show samples, or bytes or time if the data measures "
+		 "those. With\n--weight, they show what the event counts, such as cycles.",
 	.examples = "  kscope flame samples.json --build-dir build -o flame.svg\n"
 		    "  kscope flame perf.data --inverted --palette by-binary -o leaves.svg\n"
 		    "  kscope flame new.folded --diff old.folded -o change.svg\n",

@@ -64,7 +64,7 @@ static int run(struct args *args)
 	printf("Input formats (-f):\n");
 	for (size_t i = 0; readers[i]; i++)
 		printf("  %-12s %s\n", readers[i]->name, readers[i]->about);
-	printf("\nWrites (-t, or by the file's extension):\n");
+	printf("\nOutput formats (-t, or by the file's extension):\n");
 	for (size_t i = 0; writers[i]; i++)
 		printf("  %-12s %-8s %s\n", writers[i]->name,
 		       writers[i]->extension ? writers[i]->extension : "", writers[i]->about);

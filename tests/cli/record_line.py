@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""kscope record: its options, and the command line that it makes of them."""
+"""kscope record: its options, and the command line that it builds from them."""
 import os
 import shlex
 import sys
@@ -78,7 +78,7 @@ def test_usage(place):
             (["--paused"], [], "--control"), (["--until", ""], [], "--until"),
             (["--print", "--until", "x"], [], "--print"), (["-o", "-"], [], "standard output"),
             (["-o", "x.xyz"], [], "use -t FORMAT"), (["-t", "xyz"], [], "unknown output format 'xyz'"),
-            (["-o", "x.kscope", "--keep", "y"], [], "the raw stream is written once"),
+            (["-o", "x.kscope", "--keep", "y"], [], "only one raw stream can be written"),
             (["--control", "x" * 200], [], "at most 107 bytes"),
             (["--attach", "x"], ["start"], "start, stop, flush or status"),
             ([], ["-enable-kvm"], "TCG"), ([], ["-accel", "kvm"], "TCG"),
