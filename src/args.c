@@ -32,7 +32,7 @@ static const struct option_table message_table = {
 	},
 };
 
-/* What is the whole run's, not that of one reader, stage or writer. */
+/* Options of the whole run, as opposed to those of one reader, stage or writer. */
 static const struct option_use common[] = {
 	{ &input_table, 0 },
 	{ &build_dir_table, offsetof(struct args, options) },
@@ -60,7 +60,7 @@ static size_t find_offer(const struct offers *offers, const char *name)
 	return i;
 }
 
-/* The first of several options of one name counts: they mean the same. */
+/* Options of the same name mean the same: only the first one is added. */
 static void offer_table(struct offers *offers, const struct option_table *table)
 {
 	for (const struct option_row *row = table->rows; row->name; row++) {
@@ -128,7 +128,7 @@ static void help_row(const struct option_row *row)
 		printf("      %-22s %s\n", text, row->about);
 }
 
-/* All options under the heading of the nth, if that is the first of them. */
+/* Prints all options under the heading of the nth one, if no earlier option has that heading. */
 static void help_group(const struct offers *offers, size_t nth)
 {
 	const char *heading = offers->all[nth].heading;
@@ -154,7 +154,7 @@ static void help(const struct command *command, const struct offers *offers)
 
 /* ---- parsing ---- */
 
-#define LONG 256 /* getopt's value of a long option: this and its place */
+#define LONG 256 /* getopt's value of a long option: LONG + its index */
 
 struct parser {
 	const struct command *command;
@@ -170,7 +170,7 @@ static int wants(const char *arg)
 	return arg[0] == '[' ? optional_argument : required_argument;
 }
 
-/* getopt's own tables, with the options of one verb. */
+/* Builds getopt's tables of the options of one verb. */
 static void parser_init(struct parser *p, const struct command *command)
 {
 	char *shorts;
@@ -223,7 +223,7 @@ static int wrong(const struct command *command, const char *message, int *code)
 	return -1;
 }
 
-/* As getopt_long(), which stops at the first word of a verb that has one: options follow it, too. */
+/* Like getopt_long(), but also parses the options after the first word of a verb that has one. */
 static int next_option(struct args *args, const struct parser *p, int argc, char **argv)
 {
 	int opt = getopt_long(argc, argv, p->shorts, p->longs, NULL);
@@ -234,7 +234,7 @@ static int next_option(struct args *args, const struct parser *p, int argc, char
 	return getopt_long(argc, argv, p->shorts, p->longs, NULL);
 }
 
-/* A short option may stand in a cluster; a long one is the word before. */
+/* A short option may be one of several in a word; a long one is the previous word. */
 static int wrong_option(const struct command *command, int opt, char **argv, int *code)
 {
 	const char *what = opt == ':' ? "missing value after" : "unknown option";
@@ -247,7 +247,7 @@ static int wrong_option(const struct command *command, int opt, char **argv, int
 	return wrong(command, message, code);
 }
 
-/* The options and words of the command line, as they stand. */
+/* Collects the options and words in the order of the command line. */
 static int collect(struct args *args, const struct parser *p, int argc, char **argv, int *code)
 {
 	int opt;
@@ -299,8 +299,8 @@ static void settle_outputs(struct args *args)
 }
 
 /*
- * Takes what is the verb's and the whole run's. The rest is taken when a reader, stage or writer is
- * opened; a wrong value is reported now, even if none is.
+ * Sets the options of the verb and of the whole run. Readers, stages and writers take theirs when
+ * they are opened, but wrong values are reported now, even if none is opened.
  */
 static int settle_options(struct args *args, struct err *err)
 {
@@ -323,7 +323,7 @@ static int settle_options(struct args *args, struct err *err)
 	return args_check(&args->options, err);
 }
 
-/* Said now it is a wrong argument; later it would be many missing binaries. */
+/* Without this check, a wrong folder would only cause warnings of many missing binaries. */
 static int check_folder(const char *option, const char *path, struct err *err)
 {
 	struct stat st;
@@ -347,7 +347,7 @@ int args_check(const struct options *options, struct err *err)
 	if (options->kernel && access(options->kernel, R_OK) < 0)
 		return err_set(err, ERR_USAGE, "--kernel %s: %s", options->kernel, strerror(errno));
 	for (size_t i = 0; i < options->nr_elfs; i++) {
-		/* A bare name is looked for under --build-dir. */
+		/* A name without a slash is searched under --build-dir. */
 		if (strchr(options->elfs[i].path, '/') && access(options->elfs[i].path, R_OK) < 0)
 			return err_set(err, ERR_USAGE, "--elf %s: %s", options->elfs[i].path,
 				       strerror(errno));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * args: the command line. The options of a verb are its own, those of all readers if it reads, and
- * those of the writers that it may use and of the stages in front of them: each has a table of them
- * (base/option.h). What --help prints and what a shell completes comes from the same tables.
+ * args: parses the command line. A verb accepts its own options, those of all readers if it reads
+ * input, and those of the writers that it may use and of the stages before them. Each of these has
+ * a table of its options (base/option.h); --help and shell completion use the same tables.
  */
 #ifndef KSCOPE_ARGS_H
 #define KSCOPE_ARGS_H
@@ -14,7 +14,7 @@
 struct args {
 	const char **inputs;
 	size_t nr_inputs, cap_inputs;
-	const char *first; /* word, of a verb that has one */
+	const char *first; /* the first word, if command->first is set */
 	struct option_line given;
 	const struct command *command;
 	void *state;	    /* the verb's own options */
@@ -23,7 +23,7 @@ struct args {
 		const char *path, *writer; /* writer NULL: by the extension */
 	} * outputs;
 	size_t nr_outputs, cap_outputs;
-	const char *writer; /* -t without an -o that it belongs to */
+	const char *writer; /* -t that belongs to no -o */
 	struct options options;
 	struct selection selection;
 };
@@ -31,35 +31,35 @@ struct args {
 struct command {
 	const char *name;
 	const char *usage, *about;
-	const char *examples; /* shown as they are */
-	/* Its own options, which go into args->state. That is a copy of defaults; NULL: zeroed. */
+	const char *examples; /* printed unchanged */
+	/* Its own options, stored in args->state, which starts as a copy of defaults or zeroed. */
 	const struct option_use *options;
 	const void *defaults;
 	size_t state_size;
-	bool reads; /* the words are inputs, at least one */
-	/* Those that it may use, ending with NULL; NULL: it has none whose options are its own. */
+	bool reads; /* the words are input files; at least one is required */
+	/* The writers whose options the verb accepts, ending with NULL. NULL: none. */
 	const struct writer_ops *const *writers;
 	/*
-	 * What the first word names, if the words after the options are a command line of its own,
-	 * which begins at the first word that is no option.
+	 * The first word that the verb expects, or NULL. Options may follow it; the next word that
+	 * is not an option starts the command line of another program.
 	 */
 	const char *first;
-	const char *const *words; /* that it takes in place of files, for completion; NULL: files */
-	/* What else may be wrong with the options. May be NULL. */
+	const char *const *words; /* completed instead of files; NULL: files */
+	/* Further checks of the options. May be NULL. */
 	int (*check)(const struct args *args, struct err *err);
 	int (*run)(struct args *args);
 };
 
-/* An option that a verb takes; its old spellings are rows of their own. */
+/* An option that a verb accepts. Old spellings are separate rows. */
 struct offer {
 	const char *heading;
 	const struct option_row *row;
 };
 
-/* All of them, in the order of --help but for the headings. The array is the caller's to free. */
+/* All options of a verb, not yet grouped by heading as in --help. The caller frees the array. */
 size_t args_offers(const struct command *command, struct offer **offers);
 
-/* The rows of -o and -t, whose place on the command line matters: see args_parse(). */
+/* The rows of -o and -t. Their order matters: -t applies to the -o after it, or to the last -o. */
 #define OPTION_OUTPUT(about)                                              \
 	{                                                                 \
 		"output", 'o', "FILE", about, .completion = COMPLETE_FILE \
@@ -75,16 +75,16 @@ size_t args_offers(const struct command *command, struct offer **offers);
 	}
 
 /*
- * 0: go on and run the verb. Otherwise the exit code is *code: help was shown, or the command line
- * is wrong and that was said.
+ * Returns 0 if the verb should run. Otherwise it has printed the help or an error message, and
+ * *code is the exit code.
  */
 int args_parse(struct args *args, const struct command *command, int argc, char **argv, int *code);
-/* Folders and files that options name have to be there. For drop-ins, which parse by themselves. */
+/* Checks that given folders and files are readable. For drop-ins, which have their own parsers. */
 int args_check(const struct options *options, struct err *err);
 void args_release(struct args *args);
-/* The writers of the -o options. The array is the caller's to free; NULL: err says why. */
+/* The outputs of the -o options. The caller frees the array. NULL: see err. */
 struct output *args_outputs(const struct args *args, struct err *err);
-/* Fills a job from the arguments. */
+/* Initializes a job from the arguments. */
 void args_job(const struct args *args, struct job *job);
 
 #endif

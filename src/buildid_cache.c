@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The layout, as perf 6.1 has it, for a binary /bin/app with build id abcdef...:
+ * The layout of perf 6.1 for a binary /bin/app with build ID abcdef...:
  *
  *	DIR/bin/app/abcdef.../elf		a hard link to the binary, or a copy
  *	DIR/.build-id/ab/cdef...		a symbolic link to ../../bin/app/abcdef...
  *
- * The kernel is no exception: perf reads its symbols from "elf", too. Of a packed kernel perf cannot
- * read that; there it gets a list of symbols, as it keeps those of the kernel it runs on:
+ * perf reads a kernel's symbols from "elf", too, unless the kernel is compressed. For a compressed
+ * kernel we add a list of its symbols, where perf keeps those of the running kernel:
  *
  *	DIR/[kernel.kallsyms]/abcdef.../kallsyms
  */
@@ -31,7 +31,7 @@ static int failed(struct err *err, const char *path)
 		       strerror(errno));
 }
 
-/* Makes the folders before the last slash of path. */
+/* Creates the folders before the last slash of path. */
 static int make_folders(char *path, struct err *err)
 {
 	for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
@@ -82,7 +82,7 @@ static int add_file(const char *file, char *path, struct err *err)
 	return copy_file(file, path, err);
 }
 
-/* Another perf.data of the same binary may have led here before, from another place. */
+/* Replaces an old link: the same binary may have been added before, from another path. */
 static int add_link(const char *target, char *path, struct err *err)
 {
 	if (make_folders(path, err) < 0)
@@ -151,7 +151,7 @@ int buildid_cache_fill(struct images *images, const char *dir, struct err *err)
 
 		if (!image_symfile(images, i) || image->build_id_len < 2)
 			continue;
-		if (!strncmp(image->file, place, strlen(place))) /* it came from there */
+		if (!strncmp(image->file, place, strlen(place))) /* it came from the cache */
 			continue;
 		if (add_image(image, place, err) == 0)
 			nr++;

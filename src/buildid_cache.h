@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * buildid_cache: perf's own store of binaries, by their build ids. With the binaries in there a
- * perf.data can be read after the originals are gone, and wherever they were.
+ * buildid_cache: perf's cache of binaries, by build ID. perf reads symbols from it even if the
+ * original binaries were moved or deleted.
  */
 #ifndef KSCOPE_BUILDID_CACHE_H
 #define KSCOPE_BUILDID_CACHE_H
@@ -10,8 +10,8 @@
 #include "model/image.h"
 
 /*
- * Puts every binary that was found and has a build id under `dir`, or ~/.debug if that is "".
- * Returns the number of them, or -1.
+ * Adds every binary that was found and has a build ID to the cache in `dir`, or in ~/.debug if
+ * `dir` is "". Returns the number of binaries added, or -1 on error.
  */
 int buildid_cache_fill(struct images *images, const char *dir, struct err *err);
 

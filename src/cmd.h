@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* cmd: the verbs, one a file. */
+/* cmd: the verbs, one per file. */
 #ifndef KSCOPE_CMD_H
 #define KSCOPE_CMD_H
 
@@ -10,7 +10,7 @@ extern const struct command cmd_alloc, cmd_record, cmd_completion;
 
 extern const struct command *const commands[]; /* in the order of help; ends with NULL */
 
-/* Drop-ins for older tools: their own command lines. argv[0] is the name. */
+/* Drop-ins for older tools, with the command lines of those tools. argv[0] is the tool's name. */
 int cmd_toperf(int argc, char **argv);
 int cmd_kernprofile(int argc, char **argv);
 int cmd_kprof2perf(int argc, char **argv);

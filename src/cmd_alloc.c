@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* alloc: shows how much memory each allocator handed out, to which stacks, and what went wrong. */
+/* alloc: shows how much memory each allocator allocated, for which stacks, and what went wrong. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

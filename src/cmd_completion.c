@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * completion: prints what a shell needs to complete kscope's command line. Verbs, options and the
- * words of options come from the tables that parse them.
+ * completion: prints the script that makes a shell complete kscope's command line. Verbs, options
+ * and their words come from the tables that args.c parses with.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,7 +29,7 @@ static void each_verb(void (*each)(const struct command *command))
 		each(commands[i]);
 }
 
-/* The words that an argument may be, separated by spaces. */
+/* Prints the words that the argument may be, separated by spaces. */
 static void print_words(const struct option_row *row)
 {
 	const char *space = "";
@@ -54,7 +54,7 @@ static bool is_optional(const struct option_row *row)
 	return row->arg && row->arg[0] == '[';
 }
 
-/* The first sentence, in single quotes; a character of `special` gets a backslash. */
+/* Prints the first sentence, for single quotes; a character in `special` gets a backslash. */
 static void print_about(const char *about, const char *special)
 {
 	for (size_t i = 0; about[i] && about[i] != '\n' && strncmp(about + i, ". ", 2) != 0; i++) {
@@ -73,7 +73,7 @@ static void bash_argument(const struct command *command, const struct option_row
 	(void)command;
 	if (!row->arg)
 		return;
-	if (is_optional(row)) /* its argument never is a word of its own */
+	if (is_optional(row)) /* its argument is never a separate word */
 		printf("\t\t--%s=)", row->name);
 	else if (row->letter)
 		printf("\t\t-%c | --%s | --%s=)", row->letter, row->name, row->name);
@@ -111,7 +111,7 @@ static void bash_verb(const struct command *command)
 	printf("\t\t*)\n\t\t\toptions='");
 	each_option(command, bash_option);
 	printf("'\n");
-	if (command->first) /* what comes after it is a command line of its own */
+	if (command->first) /* after it, another program's command line follows */
 		printf("\t\t\tif ((COMP_CWORD == 2)); then words=%s; else kind=file; fi\n",
 		       command->first);
 	else if (command->words)
@@ -291,7 +291,7 @@ static void print_fish(void)
 	       "\ttest (count (commandline -opc)) -eq 1\n"
 	       "end\n"
 	       "\n"
-	       "# __kscope_verb NAME [first]: this is the verb; its first word comes next\n"
+	       "# __kscope_verb NAME [first]: NAME is the verb; first: its first word comes next\n"
 	       "function __kscope_verb\n"
 	       "\tset -l words (commandline -opc)\n"
 	       "\ttest (count $words) -gt 1; or return 1\n"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* convert: any format that kscope reads into any that it writes. */
+/* convert: converts any format that kscope reads to any format that it writes. */
 #include <stdlib.h>
 
 #include "base/log.h"

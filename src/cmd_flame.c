@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* flame: a flame graph, of one profile or of the change between two. */
+/* flame: draws a flame graph of one profile, or of the difference between two. */
 #include <stdlib.h>
 
 #include "base/log.h"
@@ -45,7 +45,7 @@ static const struct writer_ops side_ops = {
 	.put = put_sample,
 };
 
-/* One side of the comparison, added to the tree. */
+/* Adds one side of the comparison to the tree. */
 static int add_side(struct job *job, struct strtab *strings, struct tree *tree, bool before,
 		    struct flame_style *style)
 {

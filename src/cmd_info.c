@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* info: shows what a file contains, without drawing it. */
+/* info: shows what a file contains. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -103,7 +103,7 @@ static const char *task_name(const struct info *info, const struct task_count *t
 	return comm ? text_of(info, comm) : "[no name]";
 }
 
-/* The table may hold a binary that was not found twice: as a file and as a range of addresses. */
+/* A binary that was not found may be in the table twice: as a file and as an address range. */
 static bool listed_before(const struct images *images, uint32_t image)
 {
 	for (uint32_t i = 1; i < image; i++) {

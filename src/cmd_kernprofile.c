@@ -15,7 +15,7 @@
 #include "pass/tally.h"
 #include "write/flame_svg.h"
 
-#define MAX_PICTURES 64 /* names come from the data: a broken line may make up any number */
+#define MAX_PICTURES 64 /* names come from the data: if it is damaged, there may be any number */
 #define MAX_NAME 200
 
 static const char usage[] =
@@ -41,7 +41,7 @@ static const char usage[] =
 	"--help for\n"
 	"more options.\n";
 
-/* As the original does it. */
+/* As in the original tool. */
 static const struct tally_options original = { .no_inline = true };
 
 struct pictures {
@@ -69,7 +69,7 @@ static const struct writer_ops pictures_ops = {
 	.put = pictures_put,
 };
 
-/* The name is the data's: it must not lead out of the folder. */
+/* The name comes from the data: it must not lead out of the current folder. */
 static char *mem_name(const char *allocator)
 {
 	char *name = xasprintf("mem-%.*s.svg", MAX_NAME, allocator);
@@ -155,7 +155,7 @@ static int run(const char *profile, const char *elf, bool alloc)
 	return ret;
 }
 
-/* Without its names there is nothing to draw, and a warning in between would be overlooked. */
+/* Without the kernel's symbols there is nothing to draw, so that is an error, not a warning. */
 static bool kernel_usable(const char *elf)
 {
 	struct err err = { 0 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * record: runs a QEMU with the plugin in it, and converts what the plugin has written. The parts
- * are in record/; here is their order.
+ * record: runs QEMU with the plugin, then converts the plugin's output. This file calls the parts
+ * in record/ in order.
  */
 #include <inttypes.h>
 #include <signal.h>
@@ -24,14 +24,14 @@
 
 #define RAW "kscope"	/* the format of the plugin's stream, and its extension */
 #define PATIENCE 10	/* seconds */
-#define NOT_EMPTY 65536 /* bytes: so much was not written for nothing */
+#define NOT_EMPTY 65536 /* bytes: a larger recording has samples */
 
 /* ---- options ---- */
 
 static const char *const clocks[] = { "host", "guest", "instructions", NULL };
 static const char *const raw_format[] = { RAW, NULL };
 
-/* These two go to the plugin as they are. */
+/* set_vcpus() and set_level() only check the text, which goes to the plugin unchanged. */
 static int set_vcpus(const struct option_row *row, void *field, const char *arg, struct err *err)
 {
 	struct id_set checked = { 0 };
@@ -145,12 +145,12 @@ static const struct option_table control_table = {
 struct recording {
 	struct args *args;
 	const struct record_options *asked; /* args->state */
-	struct output *outputs;		    /* those that are converted; owned */
+	struct output *outputs;		    /* to convert to; owned */
 	size_t nr_outputs;
-	const char *raw; /* the output, or --keep, that is the raw stream; NULL: it is removed */
+	const char *raw; /* keep the raw stream here, by -o or --keep; NULL: remove it */
 	struct qemu_line line;
 	struct record_files files;
-	struct buf plugin; /* its arguments */
+	struct buf plugin; /* the plugin's arguments */
 	struct relay relay;
 	struct guest guest;
 	struct err err;
@@ -181,7 +181,7 @@ static int attach(const struct args *args, const char *socket, struct err *err)
 	return 0;
 }
 
-/* Options that do not go together. */
+/* Rejects options that do not work together. */
 static int check_options(const struct args *args, struct err *err)
 {
 	const struct record_options *asked = args->state;
@@ -204,7 +204,7 @@ static int check_options(const struct args *args, struct err *err)
 		return err_set(err, ERR_USAGE,
 			       "--paused needs --control SOCKET, to start the recording later");
 	if (asked->until && !*asked->until)
-		return err_set(err, ERR_USAGE, "--until expects a text");
+		return err_set(err, ERR_USAGE, "--until expects text");
 	if (asked->print && (asked->until || asked->duration))
 		return err_set(err, ERR_USAGE,
 			       "--until and --duration do not work with --print, which does not "
@@ -286,7 +286,7 @@ static bool is_readable(const char *path, struct err *err)
 	return file;
 }
 
-/* A wrong binary is better told before an hour of recording. */
+/* Report a wrong binary now, not after an hour of recording. */
 static int check_binaries(const struct options *options, struct err *err)
 {
 	if (options->kernel && !is_readable(options->kernel, err))
@@ -298,7 +298,7 @@ static int check_binaries(const struct options *options, struct err *err)
 	return 0;
 }
 
-/* The guest's own command line names binaries, too. QEMU runs more than has symbols. */
+/* Adds the binaries that QEMU's command line names; a kernel only if it is readable. */
 static void add_binaries(struct recording *r)
 {
 	struct options *options = &r->args->options;
@@ -315,7 +315,7 @@ static void add_binaries(struct recording *r)
 	options->elfs[options->nr_elfs++] = (struct elf_option){ .pid = NO_TASK, .path = program };
 }
 
-/* An output that cannot be written is better told before an hour of recording. */
+/* Report an output that cannot be written now, not after an hour of recording. */
 static int try_outputs(struct recording *r)
 {
 	for (size_t i = 0; i < r->nr_outputs; i++) {
@@ -407,7 +407,7 @@ static int run_guest(struct recording *r)
 		.control = r->files.control,
 		.duration = r->asked->duration,
 		.trace = r->asked->trace,
-		/* The guest's own output would be overwritten. */
+		/* The status line must not overwrite the guest's output. */
 		.live = log_level > 0 && isatty(STDERR_FILENO) &&
 			!(on_terminal(r) && isatty(STDOUT_FILENO)),
 	};
@@ -421,7 +421,7 @@ static int run_guest(struct recording *r)
 	return ret;
 }
 
-/* How it ended, if that is worth a line. */
+/* Reports how the guest ended, unless it ended as expected. */
 static void say_end(const struct recording *r)
 {
 	const struct guest *guest = &r->guest;
@@ -467,7 +467,7 @@ static void say_counts(const struct recording *r, const struct job *job)
 			last = i;
 		}
 	}
-	/* A trace that is kept as it is was not read through: that takes longer than to record it. */
+	/* A trace that is not converted was not read either: reading takes longer than recording. */
 	if (r->asked->trace && !r->nr_outputs) {
 		log_say("%.1f MB of trace in %.1f s", (double)files_written(&r->files) / 1e6,
 			(double)r->guest.took / 1e9);
@@ -489,7 +489,7 @@ static void say_counts(const struct recording *r, const struct job *job)
 			 "options select");
 }
 
-/* perf.data does not say where the kernel's symbols are: in perf's cache, or in the file after -k. */
+/* perf.data does not name the kernel's symbols: perf needs its cache, or -k. */
 static void say_perf(const struct recording *r, const struct job *job, const char *path)
 {
 	const char *kernel = job->kernel_cached ? NULL : r->args->options.kernel;
@@ -517,7 +517,7 @@ static void say_next(const struct recording *r, const struct job *job)
 		log_say("wrote %s; next: kscope report %s", r->raw, r->raw);
 }
 
-/* One more of what a recording is made of; false: it is something else. */
+/* Counts an event. Returns whether there was any sample, allocation, call or branch so far. */
 static bool count_event(struct job *job, const struct event *ev)
 {
 	if (ev->kind == EVENT_LOST)
@@ -531,7 +531,7 @@ static bool count_event(struct job *job, const struct event *ev)
 	return job->count.samples || job_others(job);
 }
 
-/* The raw stream stays as it is; it is read to know what is in it, or whether anything is. */
+/* Counts the events of the raw stream; until_first: only up to the first sample, call, etc. */
 static int count_raw(struct job *job, bool until_first)
 {
 	struct strtab strings;
@@ -563,10 +563,10 @@ static void raw_job(const struct recording *r, struct job *job, const char *cons
 	job->nr_inputs = 1;
 	job->reader = RAW;
 	job->buildid_cache = r->asked->buildid_cache;
-	job->selection = &everything; /* --level has done its work in the plugin */
+	job->selection = &everything; /* the plugin has applied --level already */
 }
 
-/* It loads the plugin first, and may find out afterwards that it has no such kernel. */
+/* Whether QEMU gave up before it ran code, possibly after it loaded the plugin. */
 static bool gave_up(const struct recording *r)
 {
 	const char *input = r->files.raw;
@@ -583,7 +583,7 @@ static bool gave_up(const struct recording *r)
 	return !job.count.samples && !job_others(&job);
 }
 
-/* As perf record does: the binaries of a perf.data go into perf's cache, where perf looks for them. */
+/* Like perf record, adds the binaries of a perf.data to perf's cache by default. */
 static void fill_cache_unasked(const struct recording *r, struct job *job)
 {
 	bool wanted = false;
@@ -620,7 +620,7 @@ static int write_output(struct recording *r)
 	return code;
 }
 
-/* 0, or an exit code with its message in r->err. */
+/* Returns 0, or -1 with r->err set. */
 static int prepare(struct recording *r)
 {
 	const char *beside = r->nr_outputs ? r->outputs[0].path : r->raw;
@@ -631,7 +631,7 @@ static int prepare(struct recording *r)
 	return make_plugin_text(r, r->files.raw, r->files.control);
 }
 
-/* The exit code; negative if r->err has it. */
+/* Returns the exit code, or -1 with r->err set. */
 static int record(struct recording *r)
 {
 	if (check_options(r->args, &r->err) < 0)

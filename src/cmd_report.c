@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* report: for each event, a table and a call tree for people, or JSON for programs. */
+/* report: prints a table and a call tree for each event, or JSON. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -79,7 +79,7 @@ static const char *text_of(const struct report *report, uint32_t handle)
 	return str_text(report->job->world.strings, handle);
 }
 
-/* Names come from the data and may contain terminal escapes. There is room for two at a time. */
+/* Names come from the data and may contain terminal escapes. `which` is one of two buffers. */
 static const char *plain_of(struct report *report, unsigned which, uint32_t handle)
 {
 	return text_plain(&report->scratch[which], text_of(report, handle));

@@ -26,7 +26,7 @@ static const char usage[] =
 	"toperf is kscope under another name; see kscope convert --help for more formats and "
 	"options.\n";
 
-/* What is printed is what perf will read: the file that was just written. */
+/* Prints the samples of the file that was just written, as perf will read them. */
 static int print_summary(const char *data)
 {
 	struct args args = { .inputs = &data, .nr_inputs = 1 };
@@ -36,7 +36,7 @@ static int print_summary(const char *data)
 	return convert_file(&job, writer_by_name("dump"), "-");
 }
 
-/* The original also takes -s=FILE. */
+/* The original also accepts -s=FILE. */
 static const char *value_of(const char *arg)
 {
 	return arg + (arg[0] == '=');
@@ -47,7 +47,7 @@ int cmd_toperf(int argc, char **argv)
 	static const struct option longs[] = {
 		{ "output", required_argument, NULL, 'o' },
 		{ "samples-path", required_argument, NULL, 's' },
-		{ "samples_path", required_argument, NULL, 's' }, /* as its README has it */
+		{ "samples_path", required_argument, NULL, 's' }, /* as in its README */
 		{ "build-dir", required_argument, NULL, 'b' },
 		{ "build_dir", required_argument, NULL, 'b' },
 		{ "print-summary", no_argument, NULL, 'p' },

@@ -40,7 +40,7 @@ struct sink {
 	size_t nr;
 };
 
-/* A writer that takes an event does not get what a stage made of it. */
+/* A writer that takes an event does not get the events that a stage made from it. */
 static bool wants(const struct writer *writer, const struct event *ev)
 {
 	const struct writer_ops *ops = writer->ops;
@@ -78,7 +78,7 @@ static int finish_writers(struct job *job, const struct sink *sink)
 	return 0;
 }
 
-/* The input is still being written: what is there so far must not wait in a buffer. */
+/* Called before waiting for more input: the output so far must not stay in a buffer. */
 static void flush_writers(const struct sink *sink)
 {
 	for (size_t i = 0; i < sink->nr; i++) {
@@ -200,7 +200,7 @@ int job_run(struct job *job, struct writer *const *to, size_t nr)
 	return ret == 0 ? finish_writers(job, &sink) : -1;
 }
 
-/* ---- what came of it ---- */
+/* ---- results ---- */
 
 uint64_t job_samples(const struct job *job)
 {

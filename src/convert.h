@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * convert: one run: inputs through the chain of stages to one or more writers. Every verb that
- * reads data is such a run, with writers of the format table or a sink of its own.
+ * convert: a run, which passes inputs through the chain of stages to one or more writers. Every
+ * verb that reads data does a run, with writers from the format table or with its own.
  */
 #ifndef KSCOPE_CONVERT_H
 #define KSCOPE_CONVERT_H
@@ -19,8 +19,8 @@ struct job {
 	const char *reader; /* NULL: detect */
 	const struct options *options;
 	const struct selection *selection;
-	const char *buildid_cache; /* folder for the binaries used; "": perf's own; NULL: none */
-	bool cache_unasked;	   /* the user did not ask for it: do not warn if it stays empty */
+	const char *buildid_cache; /* add the binaries to this cache; "": ~/.debug; NULL: none */
+	bool cache_unasked;	   /* not requested by the user: do not warn if it stays empty */
 
 	/* Valid from job_open() to job_release(). */
 	struct world world;
@@ -40,18 +40,21 @@ struct job {
 	struct err err;
 };
 
-/* strings is shared by the worlds of several jobs. */
+/* Several jobs may share `strings`. */
 int job_open(struct job *job, struct strtab *strings);
-/* Hands every selected event to the writers, then finishes them; commits nothing. */
+/* Passes every selected event to the writers, then finishes them. Does not commit the output. */
 int job_run(struct job *job, struct writer *const *to, size_t nr);
 void job_release(struct job *job);
-/* Samples that were read or made, selected or not. */
+/* Samples that were read or that stages made, selected or not. */
 uint64_t job_samples(const struct job *job);
 /* Allocations, calls and branches that were read. */
 uint64_t job_others(const struct job *job);
-/* Warns of what was lost and damaged, and of options without effect; returns ERR_PARTIAL if the result is not whole. */
+/*
+ * Warns of lost and damaged data and of options without effect. Returns ERR_PARTIAL if the result
+ * is not complete.
+ */
 int job_summary(const struct job *job);
-/* The exit code of a job whose last step returned `ret`: reports the error, or the summary. */
+/* Prints the error if `ret` is negative, else the summary. Returns the exit code. */
 int job_result(const struct job *job, int ret);
 
 #endif

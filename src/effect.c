@@ -6,7 +6,7 @@
 #include "base/buf.h"
 #include "base/log.h"
 
-/* Names of binaries matter to data that has binaries. */
+/* These options have an effect if the data has binaries, --kernel only if one is a kernel. */
 static void mark_names(struct job *job)
 {
 	const struct images *images = &job->world.images;
@@ -29,7 +29,7 @@ void effect_mark(struct job *job)
 	mark_names(job);
 }
 
-/* Appends a name unless it is there. */
+/* Appends a name unless it is already there. */
 static void add_name(struct buf *names, const char *name)
 {
 	size_t len = strlen(name);
@@ -41,7 +41,7 @@ static void add_name(struct buf *names, const char *name)
 	buf_addf(names, "%s%s", names->len ? ", " : "", name);
 }
 
-/* Some writer has it, or a stage that only other writers need. */
+/* Whether the option belongs to a writer, or to a stage that only other writers need. */
 static bool is_of_output(const struct job *job, const char *option)
 {
 	for (size_t i = 0; writers[i]; i++) {
@@ -73,11 +73,11 @@ void effect_warn(const struct job *job)
 	struct option_line *given = job->options->given;
 	bool empty = !job->read[EVENT_SAMPLE] && !job->read[EVENT_CHAIN] && !job_others(job);
 
-	/* Nothing has an effect on nothing. */
+	/* Without events, no option can have an effect. */
 	for (size_t i = 0; given && !empty && i < given->nr; i++) {
 		if (given->all[i].acted)
 			continue;
 		warn_of_option(job, given->all[i].row->name);
-		option_mark_name(given->all[i].row->name, given); /* once is enough */
+		option_mark_name(given->all[i].row->name, given); /* warn once */
 	}
 }

@@ -12,7 +12,7 @@
 #include "base/text.h"
 
 #define MAX_COMPLAINTS 8
-#define HEAD 4096 /* bytes at the start of an input that tell its format */
+#define HEAD 4096 /* bytes at the start of an input, to detect its format */
 
 #define READER(name) extern const struct reader_ops read_##name;
 #define WRITER(name) extern const struct writer_ops write_##name;
@@ -136,7 +136,7 @@ const struct reader_ops *reader_by_content(struct in *in)
 	size_t len = 0, want = 1;
 	int most = 0;
 
-	/* A reader of live input decides by the first bytes; the others see all of the head. */
+	/* A reader of live input decides by the first bytes; others may need the whole head. */
 	while (want && !(best && best->live)) {
 		const uint8_t *head = in_peek(in, want, &len);
 

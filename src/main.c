@@ -7,7 +7,7 @@
 #include "base/text.h"
 #include "cmd.h"
 
-/* Tools that kscope replaces: under their name, by a link or as a verb, they work as before. */
+/* Tools that kscope replaces: it acts as one of them if called by its name, or with it as verb. */
 static const struct drop_in {
 	const char *name, *about;
 	int (*run)(int argc, char **argv);
@@ -78,7 +78,7 @@ static int run_verb(const char *name, int argc, char **argv)
 	return ERR_USAGE;
 }
 
-/* Output that nobody could read is a failure, too: kscope info > /dev/full */
+/* A failed write to stdout is an error, too: kscope info > /dev/full */
 static int flush_stdout(int code)
 {
 	if (fflush(stdout) == 0 && !ferror(stdout))
@@ -91,7 +91,7 @@ int main(int argc, char **argv)
 {
 	const char *self = text_last_part(argv[0]);
 
-	signal(SIGXFSZ, SIG_IGN); /* a limit on files is an error of write(2), which is told */
+	signal(SIGXFSZ, SIG_IGN); /* write(2) then returns an error at the file size limit */
 	if (find_drop_in(self))
 		return flush_stdout(run_verb(self, argc, argv));
 	if (argc < 2) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* output: a job whose writers write files: one reading, any number of them, all whole or absent. */
+/* output: a job that reads its inputs once and writes any number of files, never partial ones. */
 #ifndef KSCOPE_OUTPUT_H
 #define KSCOPE_OUTPUT_H
 

@@ -15,8 +15,8 @@ const struct stage_ops *const stages[NR_STAGES] = {
 };
 
 /*
- * Marks the stages without which a writer would miss events, from the last to the first. Without a
- * chain, those that any run might need.
+ * Marks the stages that a writer needs, from the last to the first. If chain is NULL, marks those
+ * that any run might need.
  */
 static void mark_needed(const struct chain *chain, uint32_t wants, bool *needed)
 {
@@ -24,7 +24,7 @@ static void mark_needed(const struct chain *chain, uint32_t wants, bool *needed)
 
 	for (size_t i = NR_STAGES; i-- > 0;) {
 		const struct stage_ops *ops = stages[i];
-		/* A writer that takes the original has no use for what is made of it. */
+		/* A writer that takes an event does not get the events made from it. */
 		bool useful = ops->makes ? ops->makes & wanted && !(ops->takes & wants)
 					 : ops->takes & (wanted | EVENT_STATE);
 
@@ -41,7 +41,7 @@ void stages_mark(uint32_t wants, bool marks[NR_STAGES])
 	mark_needed(NULL, wants, marks);
 }
 
-/* Who takes each kind of event among the stages from `from` on. */
+/* Finds the first stage from `from` on that takes each kind of event. */
 static void link_to(const struct chain *chain, size_t from, struct stage **next)
 {
 	for (unsigned kind = 0; kind < EVENT_KINDS; kind++) {
@@ -88,7 +88,7 @@ static int open_stage(struct stage *s)
 	return s->ops->open ? s->ops->open(s) : 0;
 }
 
-/* Listeners see the event on its way; the first stage that is none decides how it goes on. */
+/* Passes the event to listeners up to the first filter, which decides what to emit. */
 static int push(struct stage *s, struct event *ev)
 {
 	while (s) {
@@ -170,7 +170,7 @@ void chain_mark_options(const struct chain *chain)
 		if (s->opened && (!s->ops->acts || s->ops->acts(s)))
 			option_mark(s->ops->options, chain->options->given);
 	}
-	/* A stage that is not needed has looked at its options: --level all. */
+	/* An option that makes a stage unnecessary has an effect, too: --level all. */
 	for (size_t i = 0; i < NR_STAGES; i++) {
 		if (stages[i]->needed && !stages[i]->needed(chain))
 			option_mark(stages[i]->options, chain->options->given);

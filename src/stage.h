@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * stage: everything between the readers and the writers. A stage is one file that defines its ops;
+ * stage: the steps between the readers and the writers. A stage is one file that defines its ops;
  * stages.def lists all stages in the order in which events pass them.
  *
- * A stage with `makes` 0 hands on what it takes: changed, several times, or not at all. Any other
- * stage is a listener: what it takes goes on to the next stage as well, and it makes events of its
- * own out of it. A writer that takes the original does not get what was made of it.
+ * A stage with `makes` 0 is a filter: it emits each event that it takes, changed or not, once,
+ * several times or not at all. Any other stage is a listener: the events that it takes also go to
+ * the next stage, and it makes new events from them. A writer that takes an event does not get the
+ * events made from it.
  */
 #ifndef KSCOPE_STAGE_H
 #define KSCOPE_STAGE_H
@@ -23,15 +24,15 @@ struct stage_ops {
 	uint32_t takes, makes;		  /* EVENT_BIT()s */
 	const struct option_use *options; /* set in the private state before open(); NULL: none */
 	size_t priv_size;
-	/* Whether this run needs the stage at all; NULL: always. */
+	/* Whether this run needs the stage; NULL: always. */
 	bool (*needed)(const struct chain *chain);
-	/* At the end: whether the options mattered to what it has seen; NULL: always. */
+	/* At the end: whether the options had an effect; NULL: always. */
 	bool (*acts)(const struct stage *s);
 	/* All of these return 0, or -1 with chain->err set. NULL: nothing to do. */
 	int (*open)(struct stage *s);			/* before the first event that it takes */
 	int (*push)(struct stage *s, struct event *ev); /* calls stage_emit() any number of times */
 	int (*flush)(struct stage *s,
-		     uint64_t until); /* nothing older comes; UINT64_MAX: the end */
+		     uint64_t until); /* no older event follows; UINT64_MAX: the end */
 	void (*close)(struct stage *s);
 };
 
@@ -44,8 +45,8 @@ struct chain {
 	struct stage_ops sink;
 	struct stage *stages; /* those that this run needs, in order; the last is the sink */
 	size_t nr;
-	struct stage *first[EVENT_KINDS]; /* who takes an event that was read; NULL: nobody */
-	uint64_t unselected;		  /* samples that the selection leaves out */
+	struct stage *first[EVENT_KINDS]; /* takes an event that was read; NULL: none */
+	uint64_t unselected;		  /* samples that are not selected */
 	uint64_t outside;		  /* branches, calls and allocations, likewise */
 	bool partial;			  /* something that the input refers to is missing */
 	struct err err;
@@ -54,25 +55,25 @@ struct chain {
 struct stage {
 	const struct stage_ops *ops;
 	struct chain *chain;
-	struct stage *next[EVENT_KINDS]; /* who takes an event that this stage emits */
-	void *priv;			 /* zeroed but for the options before open() */
+	struct stage *next[EVENT_KINDS]; /* takes an event that this stage emits */
+	void *priv;			 /* before open(): zeroed, except for the options */
 	bool opened;
 };
 
 /*
- * Builds the chain in front of a sink, whose push() hands events to the writers. wants[] has the
- * EVENT_BIT()s that each of them takes: a stage whose product nobody wants is left out.
+ * Builds the chain. It ends with a sink, whose push() passes events to the writers. wants[] has the
+ * EVENT_BIT()s that each writer takes: stages whose events no writer needs are left out.
  */
 void chain_init(struct chain *chain, int (*sink)(struct stage *s, struct event *ev), void *priv,
 		const uint32_t *wants, size_t nr_wants);
-/* An event that was read enters the chain. */
+/* Passes an event that was read to the first stage that takes it. */
 int chain_push(struct chain *chain, struct event *ev);
-/* Nothing older than `until` comes. */
+/* No event older than `until` follows. */
 int chain_flush(struct chain *chain, uint64_t until);
 void chain_release(struct chain *chain);
-/* Marks the options of the stages that had something to do. */
+/* Marks the options of stages that had an effect. */
 void chain_mark_options(const struct chain *chain);
-/* Whether a stage of this run has it, even if no event has reached it. */
+/* Whether a stage of this run has the option, even if no event has reached that stage. */
 bool chain_has_option(const struct chain *chain, const char *name);
 /* The private state of a stage, for its statistics; NULL if no event has reached it. */
 const void *chain_find(const struct chain *chain, const struct stage_ops *ops);
@@ -86,14 +87,14 @@ enum {
 
 extern const struct stage_ops *const stages[NR_STAGES];
 
-/* Marks the stages that a run may need which has a writer that takes these EVENT_BIT()s. */
+/* Marks the stages that a run may need if a writer takes these EVENT_BIT()s. */
 void stages_mark(uint32_t wants, bool marks[NR_STAGES]);
 
-/* Hands an event to the stages behind this one. */
+/* Passes an event to the stages after this one. */
 int stage_emit(struct stage *s, struct event *ev);
-/* Fills an event that a stage makes by itself: of no input, without time, cpu and task. */
+/* Initializes an event that a stage makes: no input, time, cpu or task. */
 void stage_event(const struct stage *s, struct event *ev, enum event_kind kind);
-/* Announces what triggers the samples that a stage makes; they refer to it by *handle. */
+/* Emits the source of the samples that a stage makes; they refer to it by *handle. */
 int stage_source(struct stage *s, const struct event_source *source, uint32_t *handle);
 
 #define STAGE(name) extern const struct stage_ops stage_##name;

@@ -37,7 +37,7 @@ def source_files():
 
 
 def read_stanzas(text):
-    """deb822: fields, continuation lines with them, stanzas between empty lines."""
+    """deb822: stanzas, separated by empty lines, of fields with continuation lines."""
     text = re.sub(r"^#.*\n", "", text, flags=re.M)
     for stanza in re.split(r"\n\s*\n", text):
         fields = re.findall(r"^([\w-]+):[ \t]*(.*(?:\n[ \t].*)*)", stanza, re.M)
@@ -71,7 +71,7 @@ def machine_source(suite):
 
 
 def write_source(path, architectures, suites):
-    """A file for apt: these suites, where the machine has its own from."""
+    """Writes a source file for apt: these suites, from the machine's own mirror."""
     source = machine_source(release_name())
     source.update({"Types": "deb", "Suites": " ".join(suites), "Components": "main",
                    "Architectures": " ".join(architectures)})

@@ -37,7 +37,7 @@ static void add_string(struct buf *to, const char *s)
 	buf_addc(to, '"');
 }
 
-/* Everything that precedes a value. */
+/* Writes the comma and the key before a value. */
 static void start(struct json_out *out, const char *key)
 {
 	must(out->depth ? (out->ends[out->depth - 1] == '}') == !!key : !key && !out->comma);
@@ -113,7 +113,7 @@ void json_out_double(struct json_out *out, const char *key, double value, unsign
 	for (const char *c = text; *c; c++) {
 		if ((*c >= '0' && *c <= '9') || *c == '-') {
 			buf_addc(out->to, *c);
-		} else if (!point) { /* the locale's, of one byte or several */
+		} else if (!point) { /* the locale's decimal point, of one or more bytes */
 			buf_addc(out->to, '.');
 			point = true;
 		}

@@ -42,7 +42,7 @@ void alloc_release(struct alloc_pass *pass)
 	arena_release(&pass->arena);
 }
 
-/* Sizes are the input's: a sum may not wrap, whatever they claim. */
+/* Sizes come from the input: saturate instead of wrapping around. */
 static void add_to(uint64_t *sum, uint64_t more)
 {
 	*sum = *sum > UINT64_MAX - more ? UINT64_MAX : *sum + more;
@@ -58,7 +58,7 @@ static struct hash_key name_key(const char *name)
 	return (struct hash_key){ hash_bytes(name, strlen(name)), strlen(name) };
 }
 
-/* A kernel has a handful of allocators; more names than that are garbage, and share a place. */
+/* A kernel has a handful of allocators; more than MAX_HEAPS names are garbage and share a heap. */
 static uint32_t heap_of(struct alloc_pass *pass, const char *name)
 {
 	uint32_t *handle, known = hash_get(&pass->heap_by_name, name_key(name));
@@ -112,7 +112,7 @@ static uint32_t site_of(struct alloc_pass *pass, const struct event *ev, uint32_
 	return *handle;
 }
 
-/* What a site had at the allocator's last peak is what it has until it changes. */
+/* Called before a site changes: until then, it has what it had at the allocator's last peak. */
 static void note_peak(const struct alloc_heap *heap, struct alloc_site *site)
 {
 	if (site->peak_nr == heap->peak_nr)
@@ -122,7 +122,7 @@ static void note_peak(const struct alloc_heap *heap, struct alloc_site *site)
 	site->sum.peak_blocks = site->sum.live_blocks;
 }
 
-/* Two points become one, for all allocators, so that they share the axis. */
+/* Halves the points of all allocators, so that they keep the same axis. */
 static void thin_out(struct alloc_pass *pass)
 {
 	for (size_t h = 1; h < pass->nr_heaps; h++) {
@@ -138,7 +138,7 @@ static void thin_out(struct alloc_pass *pass)
 	pass->stretch *= 2;
 }
 
-/* Up to the event at hand; `live` is as it was since the allocator's last event, or is now. */
+/* Extends a series with `live` up to the current event. Called before and after `live` changes. */
 static void draw_to(struct alloc_pass *pass, struct alloc_heap *heap)
 {
 	size_t point = pass->events / pass->stretch;
@@ -203,7 +203,7 @@ static void queue(struct alloc_pass *pass, struct alloc_queue *q, uint32_t block
 	q->nr++;
 }
 
-/* The oldest that is still live; 0 if there is none. */
+/* Removes and returns the oldest block that is still live; 0 if there is none. */
 static uint32_t unqueue(struct alloc_pass *pass, struct alloc_queue *q)
 {
 	while (q->nr) {
@@ -230,7 +230,7 @@ static void begin_block(struct alloc_pass *pass, const struct event *ev, uint32_
 {
 	uint32_t *handle = hash_at(&pass->block_by_ptr, ptr_key(heap, ev->alloc.ptr));
 
-	/* A live one, or one of another address by now, has moved and keeps its slot. */
+	/* A block that is live or has another address by now has moved, and keeps its slot. */
 	if (!*handle || pass->blocks[*handle].live || pass->blocks[*handle].ptr != ev->alloc.ptr) {
 		*handle = (uint32_t)pass->nr_blocks;
 		GROW(pass->blocks, pass->nr_blocks + 1, pass->cap_blocks);
@@ -255,7 +255,7 @@ static void end_block(struct alloc_pass *pass, uint32_t heap, struct alloc_block
 	block->live = false;
 }
 
-/* The address is taken: either this block had moved away, or its free was not seen. */
+/* A new block has the address of a live one, which has moved, or whose free is missing. */
 static void displace(struct alloc_pass *pass, const struct event *ev, uint32_t heap, uint32_t site,
 		     uint32_t handle)
 {
@@ -267,7 +267,7 @@ static void displace(struct alloc_pass *pass, const struct event *ev, uint32_t h
 	end_block(pass, heap, &pass->blocks[handle]);
 }
 
-/* A block that moved to this address, as far as anyone can tell; 0 if none may have. */
+/* Guesses which block moved to this address. Returns 0 if none can have. */
 static uint32_t guess(struct alloc_pass *pass, uint32_t heap, uint64_t ptr)
 {
 	struct alloc_heap *h = pass->heaps[heap];
@@ -300,7 +300,7 @@ static void resize(struct alloc_pass *pass, const struct event *ev, uint32_t hea
 		site->sum.resizes++;
 	}
 	block->size = size;
-	if (grows && !block->queued) { /* what shrinks stays where it is */
+	if (grows && !block->queued) { /* a block that shrinks does not move */
 		block->queued = true;
 		queue(pass, &pass->heaps[heap]->resized, handle);
 	}
@@ -368,7 +368,7 @@ void alloc_finish(struct alloc_pass *pass)
 		note_peak(pass->heaps[pass->sites[i].allocator], &pass->sites[i]);
 	if (!pass->events)
 		return;
-	pass->events--; /* the last one, to which all series lead */
+	pass->events--; /* extend all series to the last event */
 	for (size_t i = 1; i < pass->nr_heaps; i++)
 		draw_to(pass, pass->heaps[i]);
 	pass->events++;
@@ -377,7 +377,7 @@ void alloc_finish(struct alloc_pass *pass)
 /* ---- the stage ---- */
 
 struct alloc_stage {
-	struct alloc_pass pass; /* first: functions of the pass get s->priv */
+	struct alloc_pass pass; /* must be first: functions of the pass get s->priv */
 	enum value { VALUE_LIVE, VALUE_TOTAL, VALUE_COUNT, VALUE_PEAK } value;
 };
 
@@ -444,7 +444,7 @@ static int emit_heap(struct stage *s, struct alloc_heap *heap, uint32_t id)
 		.id = id,
 		.name = heap->name,
 		.type = SOURCE_SOFTWARE,
-		.config = 9, /* perf's dummy: no event of its own */
+		.config = 9, /* PERF_COUNT_SW_DUMMY */
 		.unit = stage->value == VALUE_COUNT ? "allocations" : "bytes",
 	};
 
@@ -471,7 +471,7 @@ static int emit_site(struct stage *s, const struct alloc_site *site)
 	return ev.sample.count ? stage_emit(s, &ev) : 0;
 }
 
-/* What was allocated reaches writers of samples at the end. */
+/* Emits the sums as samples, at the end only. */
 static int alloc_flush(struct stage *s, uint64_t until)
 {
 	struct alloc_pass *pass = s->priv;

@@ -10,10 +10,11 @@
 #include "stage.h"
 
 #define MAX_CPUS 4096
-#define NEAR 16	    /* bytes: a call this short may be no call at all */
-#define ONWARD 3    /* bytes: a return this far ahead is to the next line, by its pushed address */
-#define RETPOLINE 8 /* instructions between such a call and its return */
-#define FIXUP 65536 /* bytes: so far away a fault may be mended */
+#define NEAR 16	 /* bytes: a call over this distance may not be a real call */
+#define ONWARD 3 /* bytes: a return this far ahead goes to the next instruction: a jump */
+#define RETPOLINE \
+	8 /* maximum number of instructions between the call of a retpoline and its return */
+#define FIXUP 65536 /* bytes: maximum distance between a fault and its fixup code */
 
 void calls_init(struct calls *calls)
 {
@@ -56,7 +57,7 @@ static void on_call(struct calls *calls, struct calls_cpu *cpu, const struct eve
 	const struct calls_frame *top = task->nr ? &task->frames[task->nr - 1] : NULL;
 	bool near = is_near(calls, ev);
 
-	/* Calls that only fill the cpu's return predictor, one after the other. */
+	/* A series of calls that only fill the cpu's return predictor. */
 	if (near && top && top->kind == CALLS_NEAR && distance(top->target, ev->branch.from) < NEAR)
 		task_pop(task, task->nr - 1);
 	task_push(calls, cpu, ev, near ? CALLS_NEAR : CALLS_CALL);
@@ -64,7 +65,7 @@ static void on_call(struct calls *calls, struct calls_cpu *cpu, const struct eve
 		cpu->since_near = 0;
 }
 
-/* The frame that a return leads back to; task->nr if there is none. */
+/* Finds the frame of the call that returns to `to`. Returns task->nr if there is none. */
 static size_t find_call(const struct calls_task *task, uint64_t to)
 {
 	for (size_t i = task->nr; i-- > 0;) {
@@ -76,7 +77,7 @@ static size_t find_call(const struct calls_task *task, uint64_t to)
 	return task->nr;
 }
 
-/* A call to the next lines, which put another address in the place of theirs and return to it. */
+/* A retpoline calls the code right after it, which replaces its return address and returns. */
 static bool is_retpoline(const struct calls_cpu *cpu)
 {
 	const struct calls_task *task = cpu->task;
@@ -85,7 +86,7 @@ static bool is_retpoline(const struct calls_cpu *cpu)
 	       cpu->since_near <= RETPOLINE;
 }
 
-/* A return that is only a jump, to an address that was pushed for it. */
+/* Whether a return is only a jump, to an address that was pushed for it. */
 static bool is_jump(const struct calls_cpu *cpu, const struct event *ev)
 {
 	const struct event_branch *b = &ev->branch;
@@ -113,7 +114,7 @@ static void on_return(struct calls *calls, struct calls_cpu *cpu, const struct e
 		return;
 	}
 	while (task->nr && task->frames[task->nr - 1].kind == CALLS_NEAR)
-		task_pop(task, task->nr - 1); /* it was no call */
+		task_pop(task, task->nr - 1); /* it was not a real call */
 	if (task_at_mark(task)) {
 		calls->at->returns--;
 		task_start(calls, cpu, ev);
@@ -122,15 +123,15 @@ static void on_return(struct calls *calls, struct calls_cpu *cpu, const struct e
 	if (!task->nr) {
 		calls->at->returns--;
 		calls->at->beyond++;
-		task->rooted &= !task->called; /* what never called was jumped to */
+		task->rooted &= !task->called; /* without calls, it was a jump */
 	} else if (task->frames[task->nr - 1].kind == CALLS_TRAP && ev->branch.context == IP_USER) {
-		calls->at->returns--; /* the end of a signal's handler */
+		calls->at->returns--; /* the end of a signal handler */
 		calls->at->jumps++;
 	}
 	task->counter = counter_beside(calls, task->counter, ev);
 }
 
-/* Whether a trap may end where control goes now. Faults may go on elsewhere, and signals do. */
+/* Whether this event may end a trap. After a fault or signal, code may continue elsewhere. */
 static bool may_end(const struct calls_frame *frame, const struct event *ev, bool exact)
 {
 	const struct event_branch *b = &ev->branch;
@@ -145,7 +146,7 @@ static bool may_end(const struct calls_frame *frame, const struct event *ev, boo
 			  distance(frame->resume, b->to) < FIXUP);
 }
 
-/* The trap that ends, among those of a task; task->nr if there is none. */
+/* Finds the task's trap that ends here. Returns task->nr if there is none. */
 static size_t find_trap(const struct calls_task *task, const struct event *ev, bool exact)
 {
 	for (size_t i = task->nr; i-- > 0;) {
@@ -155,7 +156,7 @@ static size_t find_trap(const struct calls_task *task, const struct event *ev, b
 	return task->nr;
 }
 
-/* A task that left the cpu without a switch of stacks waits for its system call to end here. */
+/* Resumes a task that left its cpu without a stack switch, if its system call ends here. */
 static bool resume_waiting(struct calls *calls, struct calls_cpu *cpu, const struct event *ev)
 {
 	for (size_t i = calls->nr_left; i-- > 0;) {
@@ -178,7 +179,7 @@ static struct calls_fork *fork_at(struct calls *calls, uint64_t resume)
 	return &calls->forks[resume * 0x9e3779b97f4a7c15ull >> 58];
 }
 
-/* A program calls the system. If a process comes of it, the parent may be elsewhere by then. */
+/* Saves the callers of a system call, for a child: the parent may be elsewhere by then. */
 static void note_fork(struct calls *calls, const struct calls_task *task, uint64_t resume)
 {
 	struct calls_fork *fork = fork_at(calls, resume);
@@ -192,7 +193,7 @@ static void note_fork(struct calls *calls, const struct calls_task *task, uint64
 	fork->rooted = task->rooted;
 }
 
-/* A new process returns from the system call that its parent made: it has the parent's callers. */
+/* A new process returns from its parent's system call, so it gets the parent's callers. */
 static struct calls_task *fork_task(struct calls *calls, const struct event *ev)
 {
 	struct calls_task *task = task_new(calls, ev);
@@ -217,13 +218,13 @@ static void on_enter(struct calls *calls, struct calls_cpu *cpu, const struct ev
 	task_push(calls, cpu, ev, CALLS_TRAP);
 }
 
-/* A trap returns to where no trap came from. */
+/* A trap returns to a place where the task has no trap. */
 static void leave_elsewhere(struct calls *calls, struct calls_cpu *cpu, const struct event *ev,
 			    bool switched)
 {
 	struct calls_task *task = cpu->task;
 
-	if (ev->branch.context == IP_USER) { /* a program begins, or a process */
+	if (ev->branch.context == IP_USER) { /* a new program or process */
 		cpu->task = fork_task(calls, ev);
 		task_free(task);
 	} else if (switched && task_at_mark(task)) {
@@ -233,7 +234,7 @@ static void leave_elsewhere(struct calls *calls, struct calls_cpu *cpu, const st
 	}
 }
 
-/* A program was interrupted by a signal; when its handler is done, the system returns there. */
+/* Pushes a signal handler, which interrupted a program at `resume`. */
 static void call_handler(struct calls *calls, struct calls_cpu *cpu, const struct event *ev,
 			 uint64_t resume)
 {
@@ -252,7 +253,7 @@ static void on_leave(struct calls *calls, struct calls_cpu *cpu, const struct ev
 	struct calls_task *task = cpu->task;
 	size_t frame = find_trap(task, ev, true);
 
-	/* Linux does it to itself, to serialize. */
+	/* Linux uses iret to the next instruction to serialize the cpu. */
 	if (b->context == cpu->context && b->to > b->from && b->to - b->from <= NEAR) {
 		task->counter = counter_beside(calls, task->counter, ev);
 		return;
@@ -278,7 +279,7 @@ static void on_leave(struct calls *calls, struct calls_cpu *cpu, const struct ev
 		task->counter = counter_beside(calls, task->counter, ev);
 }
 
-/* A program whose trace ended while nothing was called; nr_left if it is none of those. */
+/* Finds the task of this process whose trace ended in user code. Returns nr_left if none. */
 static size_t find_ended(const struct calls *calls, const struct event *ev)
 {
 	size_t i;
@@ -364,7 +365,7 @@ void calls_add(struct calls *calls, const struct event *ev)
 
 	calls->at = ev->outside & OUTSIDE_WHEN ? &calls->unselected : &calls->stats;
 	calls->at->branches++;
-	if (b->kind == BRANCH_BEGIN) { /* if there is a task, something is missing before */
+	if (b->kind == BRANCH_BEGIN) { /* if there is a task, part of the trace is missing */
 		task_free(cpu->task);
 		cpu->task = NULL;
 	}
@@ -384,7 +385,7 @@ void calls_add(struct calls *calls, const struct event *ev)
 /* ---- the stage ---- */
 
 struct calls_stage {
-	struct calls calls; /* first: chain_find() returns it */
+	struct calls calls; /* must be first: chain_find() returns it */
 	uint32_t source;    /* 0: not announced yet */
 };
 
@@ -412,7 +413,7 @@ static int calls_open(struct stage *s)
 	return 0;
 }
 
-/* The stack of the sample at hand, by the frames that were interned while it ran. */
+/* The stack of the current sample, from the frames that were stored while it ran. */
 static uint32_t stack_of(struct stacks *stacks, const struct calls *calls)
 {
 	uint32_t stack = 0;
@@ -422,7 +423,7 @@ static uint32_t stack_of(struct stacks *stacks, const struct calls *calls)
 	return stack;
 }
 
-/* The instructions of a trace so far, summed up by the stacks that they ran in. */
+/* Emits the instructions so far as samples, one for each stack. */
 static int emit_sums(struct stage *s)
 {
 	static const struct event_source source = {

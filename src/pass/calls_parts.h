@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the files of calls share.
+ * Shared by the files of calls.
  *
  *	calls		what each kind of branch does
  *	calls_tasks	tasks, their stacks of calls, and which of them runs
- *	calls_sums	instructions by path and leaf, and the samples made of them
+ *	calls_sums	instructions by path and leaf, and the samples made from them
  */
 #ifndef KSCOPE_PASS_CALLS_PARTS_H
 #define KSCOPE_PASS_CALLS_PARTS_H
@@ -14,13 +14,13 @@
 #define CALLS_MARKS 8
 #define CALLS_FORKS 64
 
-struct calls_path { /* from the root: where the callers go on */
+struct calls_path { /* a node in the tree of return addresses */
 	uint64_t resume;
 	uint64_t context;
 	uint32_t parent;
 	uint32_t frame;	   /* the handle of `resume` */
 	uint32_t pid, tid; /* of the root */
-	bool trap;	   /* interrupted there, and did not call */
+	bool trap;	   /* interrupted there, without a call */
 };
 
 struct calls_counter {
@@ -47,9 +47,9 @@ struct calls_frame {
 	enum calls_kind kind;
 };
 
-struct calls_mark { /* where a task went on another stack */
+struct calls_mark { /* where a task switched to another stack */
 	size_t depth;
-	uint64_t sp; /* that it left */
+	uint64_t sp; /* of the stack that it left */
 	bool resumed;
 };
 
@@ -58,15 +58,15 @@ struct calls_task {
 	size_t nr, cap;
 	struct calls_mark marks[CALLS_MARKS];
 	unsigned nr_marks;
-	uint32_t counter; /* that runs */
-	uint64_t sp;	  /* where it was left; 0: not by a switch of stacks */
-	uint64_t used;	  /* when it was left, in switches */
+	uint32_t counter; /* of the code that runs */
+	uint64_t sp;	  /* when it was left; 0: not by a stack switch */
+	uint64_t used;	  /* calls->nr_switches when it was left */
 	bool rooted;	  /* its first frame is where it began */
-	bool called;	  /* it did, ever */
-	bool ended;	  /* left because the trace did not go on */
+	bool called;	  /* it has made a call */
+	bool ended;	  /* left because its trace ended */
 };
 
-/* The callers of a system call, for the child that may return from it, too. */
+/* The callers of a system call, for a child process that may return from it, too. */
 struct calls_fork {
 	uint64_t resume;
 	struct calls_frame *frames;
@@ -77,11 +77,11 @@ struct calls_fork {
 
 struct calls_cpu {
 	struct calls_task *task;
-	uint64_t sp; /* of the event before, if it had one */
+	uint64_t sp; /* of the previous event, if it had one */
 	uint64_t context;
-	uint64_t since_near; /* instructions since a short call */
+	uint64_t since_near; /* instructions since the last CALLS_NEAR */
 	uint32_t pid;
-	bool entered; /* the event before was a trap */
+	bool entered; /* the previous event was a trap */
 };
 
 static inline uint64_t distance(uint64_t a, uint64_t b)
@@ -91,33 +91,33 @@ static inline uint64_t distance(uint64_t a, uint64_t b)
 
 void sums_init(struct calls *calls);
 void sums_release(struct calls *calls);
-/* The path, or counter, like `want`; there is one of each. */
+/* Finds or adds the path, or counter, that equals `want`. */
 uint32_t path_at(struct calls *calls, const struct calls_path *want);
 uint32_t counter_at(struct calls *calls, const struct calls_counter *want);
-/* The counter of the first thing that a task does. */
+/* The counter of the code that a task begins with. */
 uint32_t counter_root(struct calls *calls, const struct event *ev);
 /* The counter of another leaf on the same path. */
 uint32_t counter_beside(struct calls *calls, uint32_t from, const struct event *ev);
-/* The counter of what was called, or interrupted, by a caller that goes on where `caller` says. */
+/* The counter of code that `caller` called, or that interrupted it. */
 uint32_t counter_below(struct calls *calls, uint32_t from, const struct calls_frame *caller,
 		       const struct event *ev);
 
-/* A task that nobody has seen before; the cpu that runs it owns it, or the list of those left. */
+/* Creates a task. The cpu that runs it owns it, or the list `left`. */
 struct calls_task *task_new(struct calls *calls, const struct event *ev);
 void task_free(struct calls_task *task);
-/* It does not run any more. sp: where it left its stack; 0 if that is not known. */
+/* Adds a task to `left`. sp: its stack pointer; 0 if unknown. */
 void task_leave(struct calls *calls, struct calls_task *task, uint64_t sp);
-/* One of those that were left. */
+/* Removes a task from `left`. */
 struct calls_task *task_take(struct calls *calls, size_t i);
-/* The task at hand turned out to be another one, which nobody has seen before. */
+/* The code that runs since the task's last mark turned out to be a new task. */
 void task_start(struct calls *calls, struct calls_cpu *cpu, const struct event *ev);
-/* The stack pointer went from one place to another between two events. True: to a new stack. */
+/* The stack pointer changed between two events. True: to another task's or to a new stack. */
 bool task_switch(struct calls *calls, struct calls_cpu *cpu, uint64_t sp);
-/* Nothing was called since the task came to this stack. */
+/* Whether nothing was called since the task switched to this stack. */
 bool task_at_mark(const struct calls_task *task);
 void task_push(struct calls *calls, struct calls_cpu *cpu, const struct event *ev,
 	       enum calls_kind kind);
-/* Back to the frame at this depth, which is gone, too. */
+/* Removes the frames from this depth on. */
 void task_pop(struct calls_task *task, size_t depth);
 
 #endif

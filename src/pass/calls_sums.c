@@ -6,10 +6,10 @@
 
 #include "base/mem.h"
 
-#define MAX_ENTRIES (4u << 20) /* paths or counters, before they are handed out */
+#define MAX_ENTRIES (4u << 20) /* paths or counters, before they are emitted */
 #define MEMO_SIZE 65536
 
-/* 0 is no path, and no counter. */
+/* Index 0 means no path or counter. */
 static void empty_tables(struct calls *calls)
 {
 	calls->nr_paths = calls->nr_counters = 1;
@@ -81,7 +81,7 @@ static uint32_t frame_of(const struct calls *calls, uint64_t address, uint64_t c
 	return calls->frame ? calls->frame(calls->data, address, context, pid, is_return) : 0;
 }
 
-/* The counter of where an event leads, on a path. */
+/* The counter of an event's target, on a path. */
 static uint32_t counter_on(struct calls *calls, uint32_t path, const struct event *ev)
 {
 	const struct event_branch *b = &ev->branch;
@@ -119,7 +119,7 @@ uint32_t counter_beside(struct calls *calls, uint32_t from, const struct event *
 	return memo->counter;
 }
 
-/* The path of what a caller calls: the caller's own, and where it goes on. */
+/* The path of code that `caller` calls: the caller's own path and its return address. */
 static uint32_t path_below(struct calls *calls, uint32_t from, const struct calls_frame *caller,
 			   uint64_t context)
 {
@@ -180,7 +180,7 @@ static void add_frame(struct calls *calls, size_t *nr, uint64_t ip, uint32_t fra
 	calls->frames[calls->nr_frames++] = frame;
 }
 
-/* The chain of a counter, leaf first, with markers; returns the root of its path. */
+/* Builds the chain of a counter, leaf first, with markers. Returns the root of its path. */
 static const struct calls_path *make_chain(struct calls *calls, const struct calls_counter *counter,
 					   size_t *nr)
 {
@@ -196,13 +196,13 @@ static const struct calls_path *make_chain(struct calls *calls, const struct cal
 		if (fresh)
 			add_ip(calls, nr, path->context);
 		context = path->context;
-		/* Callers are looked up a byte before; what was interrupted is no caller. */
+		/* Callers are looked up at address - 1; add 1 to where code was interrupted. */
 		add_frame(calls, nr, path->resume + (path->trap && !fresh), path->frame);
 	}
 	return path;
 }
 
-/* The tables as they were, and where their paths are now. 0: nowhere. */
+/* The old tables, and the new index of each path. 0: dropped. */
 struct remap {
 	struct calls_path *paths;
 	struct calls_counter *counters;
@@ -255,7 +255,7 @@ static void remap_task(struct calls *calls, const struct remap *map, struct call
 	remap_counter(calls, map, &task->counter);
 }
 
-/* Empty tables, in which only the stacks of the tasks are. */
+/* Replaces the tables by new ones, with only the stacks of the tasks. */
 static void start_anew(struct calls *calls)
 {
 	struct remap map = { calls->paths, calls->counters, calls->nr_paths,
@@ -289,7 +289,7 @@ bool calls_sample(struct calls *calls, struct event *ev)
 	const struct calls_path *root;
 	size_t nr;
 
-	/* Nothing is looked up while the sums are handed out, and then all begins anew. */
+	/* Nothing is looked up until start_anew(), which fills new indexes. */
 	hash_release(&calls->path_by_key);
 	hash_release(&calls->counter_by_key);
 	while (calls->emitted < calls->nr_counters && !calls->counters[calls->emitted].count)

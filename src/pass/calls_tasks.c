@@ -6,10 +6,10 @@
 
 #include "base/mem.h"
 
-#define MAX_DEPTH 8192	/* calls that never return must not grow for ever */
-#define MAX_LEFT 4096	/* tasks that do not run */
-#define SAME_STACK 4096 /* bytes: a smaller step of the stack pointer is no switch */
-#define SLACK 1024	/* bytes: what a switch saves on the stack */
+#define MAX_DEPTH 8192	/* limits stacks of calls that never return */
+#define MAX_LEFT 4096	/* tasks that are not running */
+#define SAME_STACK 4096 /* bytes: a smaller change of the stack pointer is not a switch */
+#define SLACK 1024	/* bytes: maximum that a switch saves on the stack */
 
 void task_free(struct calls_task *task)
 {
@@ -48,7 +48,7 @@ static void evict_oldest(struct calls *calls)
 	task_free(task_take(calls, oldest));
 }
 
-/* No two tasks are on one stack: those that were left there before have ended. */
+/* Two tasks cannot share a stack: tasks that were left there before have ended. */
 static void drop_ended(struct calls *calls, uint64_t sp)
 {
 	for (size_t i = calls->nr_left; sp && i-- > 0;) {
@@ -78,7 +78,7 @@ static void add_mark(struct calls_task *task, uint64_t sp, bool resumed)
 	task->marks[task->nr_marks++] = (struct calls_mark){ task->nr, sp, resumed };
 }
 
-/* Marks of frames that are gone. */
+/* Removes the marks of frames that were popped. */
 static void drop_marks(struct calls_task *task)
 {
 	while (task->nr_marks && task->marks[task->nr_marks - 1].depth > task->nr)
@@ -90,7 +90,7 @@ bool task_at_mark(const struct calls_task *task)
 	return task->nr_marks && task->marks[task->nr_marks - 1].depth == task->nr;
 }
 
-/* The task that was left nearest to a stack pointer; nr_left if none was left near it. */
+/* Finds the task that was left nearest to sp. Returns nr_left if none is within SLACK. */
 static size_t nearest_task(const struct calls *calls, uint64_t sp, uint64_t *best)
 {
 	size_t found = calls->nr_left;
@@ -118,7 +118,7 @@ static void resume_task(struct calls *calls, struct calls_cpu *cpu, size_t i)
 	add_mark(next, 0, true);
 }
 
-/* The mark where the task left a stack near a stack pointer; nr_marks if there is none. */
+/* Finds the mark where the task left a stack near sp. Returns nr_marks if there is none. */
 static unsigned nearest_mark(const struct calls_task *task, uint64_t sp, uint64_t *best)
 {
 	unsigned found = task->nr_marks;
@@ -145,7 +145,7 @@ bool task_switch(struct calls *calls, struct calls_cpu *cpu, uint64_t sp)
 	if (step < SAME_STACK && step <= to_task)
 		return false;
 	if (mark < task->nr_marks && to_mark <= to_task) {
-		task->nr_marks = mark; /* back from a stack for interrupts */
+		task->nr_marks = mark; /* returned from an interrupt stack */
 		return false;
 	}
 	if (other < calls->nr_left && !cpu->entered) {
@@ -164,7 +164,7 @@ void task_start(struct calls *calls, struct calls_cpu *cpu, const struct event *
 	struct calls_task *old = cpu->task;
 	uint64_t sp = mark->sp;
 
-	if (mark->resumed) { /* the one that was left here is gone */
+	if (mark->resumed) { /* the task that was left here has ended */
 		task_free(old);
 	} else {
 		old->nr_marks--;
@@ -189,7 +189,7 @@ static uint32_t moved(struct calls *calls, uint32_t counter, uint32_t path)
 	return counter_at(calls, &want);
 }
 
-/* Too deep: what remains is the newest half, as if it began there. */
+/* The stack is too deep: keeps the newest half, as if the task began there. */
 static void forget_half(struct calls *calls, struct calls_task *task)
 {
 	uint32_t path = calls->counters[task->frames[0].counter].path;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * calltime: entries and exits of functions as samples: what passed between two of them was spent
- * in the stack of that moment. For writers of samples; timelines take the calls themselves.
+ * calltime: turns function entries and exits into samples: the time between two of them was spent
+ * in the stack between them. For writers of samples; a writer that takes calls gets those instead.
  *
- * Calls and returns need not match: recordings begin and end in the middle and leave out what is
- * too deep. An exit leaves everything above its function; one that was never entered says nothing.
+ * Entries and exits need not match: recordings begin and end in the middle, and omit calls that are
+ * too deep. An exit also ends all functions that its function called; an exit from a function that
+ * was never entered is ignored.
  */
 
 #include <stdlib.h>
@@ -16,7 +17,7 @@
 #include "pass/select.h"
 #include "stage.h"
 
-#define MAX_DEPTH 4096 /* entries without exits must not grow for ever */
+#define MAX_DEPTH 4096 /* limits stacks of entries without exits */
 
 struct calltime_task {
 	uint64_t *ips; /* from the root */
@@ -28,7 +29,7 @@ struct calltime {
 	struct calltime_task *tasks; /* one for each cpu and thread */
 	size_t nr, cap;
 	struct hash task_by_id;
-	uint64_t *chain; /* of the sample at hand, leaf first */
+	uint64_t *chain; /* of the current sample, leaf first */
 	size_t cap_chain;
 	uint32_t source;
 };
@@ -88,7 +89,7 @@ static void apply(struct calltime_task *task, const struct event_call *call)
 	}
 }
 
-/* What passed since the last call or return of a task was spent in the stack of that moment. */
+/* Emits the time since a task's last entry or exit as a sample of its stack. */
 static int emit_span(struct stage *s, const struct calltime_task *task, const struct event *call)
 {
 	struct calltime *ct = s->priv;
@@ -98,7 +99,7 @@ static int emit_span(struct stage *s, const struct calltime_task *task, const st
 	if (!select_clip(s->chain->selection, &from, &until))
 		return 0;
 	GROW(ct->chain, task->nr, ct->cap_chain);
-	/* Callers are looked up one byte before, as return addresses; these are none. */
+	/* Callers are looked up at address - 1, as return addresses. These are not: add 1. */
 	for (size_t i = 0; i < task->nr; i++)
 		ct->chain[i] = task->ips[task->nr - 1 - i] + (i > 0);
 	ev.kind = EVENT_SAMPLE;
@@ -118,7 +119,7 @@ static int emit_span(struct stage *s, const struct calltime_task *task, const st
 static int calltime_push(struct stage *s, struct event *ev)
 {
 	struct calltime_task *task = task_of(s->priv, ev);
-	/* Where one clock replaces another, time may step back. */
+	/* Time may go back where the recording changes to another clock. */
 	bool spent = task->nr && ev->time != NO_TIME && ev->time >= task->since;
 
 	if (spent && emit_span(s, task, ev) < 0)

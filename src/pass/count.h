@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* count: how many samples reach the writers, and what they add up to. */
+/* count: counts the samples that reach the writers, and sums up their weights. */
 #ifndef KSCOPE_PASS_COUNT_H
 #define KSCOPE_PASS_COUNT_H
 
@@ -10,8 +10,8 @@
 
 struct sample_count {
 	uint64_t samples, weight;
-	uint64_t by_cpu[COUNT_CPUS]; /* samples; not of cpus with higher numbers */
-	bool overflowed;	     /* 64 bits cannot hold the sums; the rest counts for nothing */
+	uint64_t by_cpu[COUNT_CPUS]; /* samples; cpus with higher numbers are omitted */
+	bool overflowed;	     /* a sum exceeded 64 bits; the rest is not counted */
 };
 
 #endif

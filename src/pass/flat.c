@@ -22,7 +22,7 @@ static struct flat_row *row_of(struct flat *flat, uint32_t name, uint32_t binary
 	return &flat->rows[*handle - 1];
 }
 
-/* Rows of the stack at hand: each counts its total once. */
+/* Rows of the current stack, to add to the total of each only once. */
 struct seen {
 	uint32_t *rows;
 	size_t nr, cap;
@@ -159,7 +159,7 @@ void flat_sort_rows(struct flat *flat, const struct strtab *names, enum flat_sor
 {
 	struct order order = { names, sort };
 
-	hash_release(&flat->index); /* it would point to where the rows were */
+	hash_release(&flat->index); /* sorting invalidates it */
 	if (flat->nr)
 		qsort_r(flat->rows, flat->nr, sizeof(*flat->rows), compare, &order);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * flat: self and total of each function, binary, task or CPU, from a tally. A function that calls
- * itself counts once in its total.
+ * flat: computes self and total of each function, binary, task or CPU from a tally. A recursive
+ * function counts once in its total.
  */
 #ifndef KSCOPE_PASS_FLAT_H
 #define KSCOPE_PASS_FLAT_H

@@ -76,7 +76,7 @@ int merge_open(struct merge *merge, const char *const *paths, size_t nr, const c
 	return 0;
 }
 
-/* A failed input ends; the others go on, and what was read of it counts. */
+/* Reads the next event of an input. */
 static int fill(struct merge *merge, size_t i)
 {
 	struct merge_input *input = &merge->inputs[i];
@@ -97,7 +97,7 @@ static int fill(struct merge *merge, size_t i)
 	if (ret < 0 && !merge->err.code)
 		merge->err = r->err;
 	if (ret == 0 && input->in.err.code) {
-		/* The bytes stopped coming: what came before stands, but it is not all. */
+		/* A read error ended the input: keep the events before it, and count it as damage. */
 		log_warn("%s", input->in.err.msg);
 		r->nr_damaged++;
 	}
@@ -109,7 +109,7 @@ int merge_next(struct merge *merge, struct event **ev)
 	struct merge_input *first = NULL;
 	bool again = false;
 
-	/* What an event borrows must not go before it has been used: refill only now. */
+	/* The last event was valid until now: refill its input only now. */
 	if (merge->last < merge->nr)
 		merge->inputs[merge->last].pending = false;
 	merge->last = merge->nr;
@@ -123,11 +123,11 @@ int merge_next(struct merge *merge, struct event **ev)
 				return -1;
 			again |= ret == MERGE_AGAIN;
 		}
-		/* NO_TIME + 1 is 0: it comes first. */
+		/* NO_TIME + 1 is 0, so events without a time come first. */
 		if (input->pending && (!first || input->next.time + 1 < first->next.time + 1))
 			first = input;
 	}
-	/* What comes next cannot be known before every input has said what it has. */
+	/* The next event is unknown until every input has one or has ended. */
 	if (again)
 		return MERGE_AGAIN;
 	if (!first)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * merge: several inputs as one stream in the order of time. What has no time comes at once, before
- * what follows it in its own input. Each input is expected to be in order itself.
+ * merge: merges several inputs in order of time. Events without a time come at once, before the
+ * next event of their input. Each input must be in order.
  */
 #ifndef KSCOPE_PASS_MERGE_H
 #define KSCOPE_PASS_MERGE_H
@@ -13,14 +13,14 @@ struct merge_input {
 	struct reader reader;
 	struct event next;
 	bool pending, ended;
-	bool waits; /* it had nothing when it was last asked, and has not ended */
+	bool waits; /* its reader returned READER_AGAIN */
 };
 
 struct merge {
 	struct merge_input *inputs; /* fixed once opened: readers point into it */
 	size_t nr;
 	size_t last;
-	struct err err; /* the first input's that failed */
+	struct err err; /* of the first input that failed */
 };
 
 /* format: NULL to detect. The readers borrow options, and the world's frames and library. */
@@ -29,11 +29,11 @@ int merge_open(struct merge *merge, const char *const *paths, size_t nr, const c
 #define MERGE_AGAIN READER_AGAIN
 
 /*
- * 1: *ev, 0: the end, -1: merge->err, MERGE_AGAIN: nothing yet. The event and what it borrows stay
- * until the next call.
+ * Returns 1 with *ev set, 0 at the end, -1 with merge->err set, or MERGE_AGAIN if an input has
+ * nothing yet. The event is valid until the next call.
  */
 int merge_next(struct merge *merge, struct event **ev);
-/* Blocks until every input that had nothing has more, or ends. */
+/* Blocks until every input that had nothing has more data or ends. */
 void merge_wait(struct merge *merge);
 void merge_close(struct merge *merge);
 

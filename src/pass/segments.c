@@ -12,10 +12,10 @@
 #include "stage.h"
 
 struct segments {
-	struct hash binary_by_pid; /* (pid, 0): the binary, (pid, 1): the input that says so, + 1 */
+	struct hash binary_by_pid; /* (pid, 0): the binary, (pid, 1): the input that has it, + 1 */
 };
 
-/* Two recordings may give one number to different tasks; then their samples cannot be merged. */
+/* Two recordings may use the same pid for different binaries; then they cannot be merged. */
 static int check_pid(struct stage *s, const struct event *whole)
 {
 	struct segments *segments = s->priv;

@@ -119,7 +119,7 @@ bool select_clip(const struct selection *sel, uint64_t *from, uint64_t *until)
 {
 	if (!sel->timed)
 		return true;
-	if (*from == *until) /* an empty span belongs to the moment that it begins in */
+	if (*from == *until) /* an empty span cannot be clipped: select it by its time */
 		return *from >= sel->from && (*from < sel->until || sel->until == UINT64_MAX);
 	*from = *from < sel->from ? sel->from : *from;
 	*until = *until > sel->until ? sel->until : *until;
@@ -160,7 +160,7 @@ static int drop(struct stage *s, const struct event *sample)
 	return 0;
 }
 
-/* ---- select: by what an event itself says, before anything is made of it ---- */
+/* ---- select: by the fields of an event, before stages make others from it ---- */
 
 static bool selects_early(const struct chain *chain)
 {

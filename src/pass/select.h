@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * select: the events that the user wants. Two stages do it: `select` goes by what an event itself
- * says, before anything else happens to it; `pick` goes by names, when they are known. Events that
- * are neither samples, allocations, calls nor branches always pass.
+ * select: selects events, in two stages. `select` comes first and tests the fields of an event;
+ * `pick` tests names, when they are known, and the samples that stages have made. Events that are
+ * neither samples, allocations, calls nor branches always pass.
  */
 #ifndef KSCOPE_PASS_SELECT_H
 #define KSCOPE_PASS_SELECT_H
@@ -38,10 +38,10 @@ extern const struct option_table select_table, pick_table; /* into struct select
 extern const char *const select_levels[];		   /* by enum level */
 
 void selection_release(struct selection *sel);
-/* For options: into a struct id_set, "0,2-4". */
+/* Setter for options: parses "0,2-4" into a struct id_set. */
 int select_ids(const struct option_row *row, void *field, const char *arg, struct err *err);
 
-/* Clips a span of time to what is selected; false: nothing is left of it. */
+/* Clips a span of time to the selection; false: none of it is selected. */
 bool select_clip(const struct selection *sel, uint64_t *from, uint64_t *until);
 
 #endif

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * split: takes apart a chain that was walked by frame pointers through an interrupt: the handler's
- * stack, and the stack of what it interrupted. Needs the binary's symbols; without them the chain
- * stays as it is.
+ * split: splits a chain that was walked by frame pointers through an interrupt into the handler's
+ * stack and the interrupted stack. It needs the binary's symbols; without them, the chain stays
+ * unchanged.
  *
  * This follows Maestro's aggregator: frames in no function separate stacks and are dropped, and
- * each stack counts as one sample, so that the total may exceed the number of records. On purpose
- * it differs in these:
- *  - A record without a single function, one in user mode mostly, counts as one sample outside the
- *    kernel. There it vanished.
- *  - A return address in an assembler label, a symbol without a size, ends a stack as it did there,
- *    but is kept as the root: isr_14 says more than nothing. A pc in one (memcpy in assembly) is an
- *    ordinary leaf; there it was dropped.
- *  - Return addresses are looked up one byte before, where the call is.
+ * each stack counts as one sample, so the total may exceed the number of records. It differs on
+ * purpose:
+ *  - A record without any function, mostly one in user mode, counts as one sample outside the
+ *    kernel. The aggregator drops it.
+ *  - A return address in an assembler label (a symbol without a size) ends a stack, too, but is
+ *    kept as the root: isr_14 is better than nothing. A pc in a label (memcpy in assembly) is an
+ *    ordinary leaf; the aggregator drops it.
+ *  - Return addresses are looked up at address - 1, where the call is.
  */
 #include "model/world.h"
 #include "stage.h"
@@ -54,7 +54,7 @@ static bool has_symbols(struct world *world, const struct event *ev)
 	       image_symfile(&world->images, frame->image);
 }
 
-/* The first frame that can start a stack: a function's, or wherever the pc is known to be. */
+/* Finds the first frame that can start a stack: one in a function, or the pc in a label. */
 static uint32_t find_start(struct world *world, const struct event *ev, uint32_t i)
 {
 	for (; i < ev->sample.nr; i++) {
@@ -66,7 +66,7 @@ static uint32_t find_start(struct world *world, const struct event *ev, uint32_t
 	return i;
 }
 
-/* Functions, and then the labels in assembly that they were called from. */
+/* Finds the end of a stack: functions, then the assembler labels that called them. */
 static uint32_t find_end(struct world *world, const struct event *ev, uint32_t start)
 {
 	uint32_t i = start + 1;
@@ -78,7 +78,7 @@ static uint32_t find_end(struct world *world, const struct event *ev, uint32_t s
 	return i;
 }
 
-/* One stack of the chain: from `start` up to `end`. */
+/* Emits one stack of the chain: from `start` up to `end`. */
 static int emit_part(struct stage *s, const struct event *whole, uint32_t start, uint32_t end)
 {
 	struct event part = *whole;
@@ -89,7 +89,7 @@ static int emit_part(struct stage *s, const struct event *whole, uint32_t start,
 	return stage_emit(s, &part);
 }
 
-/* A record without a single function. */
+/* Emits a record without any function. */
 static int emit_elsewhere(struct stage *s, const struct event *whole)
 {
 	struct event ev = *whole;

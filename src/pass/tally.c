@@ -50,7 +50,7 @@ void tally_release(struct tally *tally)
 void tally_add(struct tally *tally, const struct event *ev)
 {
 	uint32_t comm = tally->by & BY_COMM ? world_comm(tally->world, ev->pid, ev->tid) : 0;
-	/* A task without a name goes by its number. */
+	/* Tasks without a name are distinguished by pid. */
 	bool by_pid = tally->by & BY_PID || (tally->by & BY_COMM && !comm);
 	struct tally_entry entry = {
 		.stack = world_stack(tally->world, ev),
@@ -92,10 +92,10 @@ bool tally_counts_weight(const struct tally *tally, const struct tally_options *
 	enum measure measure = options->measure ? options->measure : otherwise;
 	bool has_unit = tally->nr && tally->world->sources[tally->entries[0].source].unit;
 
-	/* Where the weight has a unit of its own, bytes say, it is what the data is about. */
+	/* If the weight has a unit, such as bytes, it is what the data measures. */
 	if (!options->measure && has_unit)
 		return true;
-	/* Akaros's own kprof2perf, for one, does not tell what a sample stands for. */
+	/* Data may have no weights, such as perf.data of Akaros's kprof2perf. */
 	return measure == MEASURE_WEIGHT && (has_unit || tally_total(tally, true));
 }
 
@@ -111,7 +111,7 @@ const char *tally_unit(const struct tally *tally, bool weight)
 	return str_text(world->strings, source_name(world, source));
 }
 
-/* Entries with the same frames under the root stand together. */
+/* Groups the entries that have the same frames under the root. */
 static int by_group(const void *va, const void *vb)
 {
 	const struct tally_entry *a = va, *b = vb;
@@ -133,14 +133,14 @@ static bool same_group(const struct tally_entry *a, const struct tally_entry *b)
 	return a->source == b->source && a->comm == b->comm && a->pid == b->pid && a->tid == b->tid;
 }
 
-/* A stack in the group at hand. */
+/* A stack in the current group. */
 struct grown {
 	uint64_t total;
 	uint32_t child;	  /* one of its callees in the group; 0: none */
-	uint32_t sibling; /* the next of the same caller, the last one's is itself; 0: not here */
+	uint32_t sibling; /* next with the same caller; of the last: itself; 0: not in the group */
 };
 
-struct bud { /* a stack, and where it is in the tree */
+struct bud { /* a stack, and its node in the tree */
 	uint32_t stack, node;
 };
 
@@ -149,7 +149,7 @@ struct buds {
 	size_t nr, cap;
 };
 
-/* A tree that is built group by group: one task of one source. */
+/* A tree while it is built, group by group. A group is one task of one source. */
 struct growing {
 	struct tally *tally;
 	struct tree *tree;
@@ -157,7 +157,7 @@ struct growing {
 	const struct tally_options *options;
 	bool several_sources;
 	uint32_t root;
-	struct grown *at; /* by stack; zeros but for the group at hand */
+	struct grown *at; /* by stack; zero outside of the current group */
 	struct buds level, next;
 };
 
@@ -217,17 +217,17 @@ static uint32_t add_symbol(struct growing *g, uint32_t parent, uint32_t frame,
 		return node;
 	n->binary = frame_binary(world, frame);
 	n->inlined = symbol->inlined;
-	/* Data with names may still tell kernel and user apart. */
+	/* Data with names may still distinguish kernel and user code. */
 	if (!(flags & FRAME_NAMED) || flags & FRAME_KERNEL || n->binary)
 		n->kind = flags & FRAME_KERNEL ? TREE_KERNEL : TREE_USER;
 	return node;
 }
 
-/* A frame is as many nodes as functions were inlined there, the outermost first. */
+/* Adds a node for each function at the frame: inlined ones below the function around them. */
 static uint32_t add_frame(struct growing *g, uint32_t parent, uint32_t frame, bool inverted)
 {
 	size_t nr;
-	/* The symbols may move when names are added, but not while one frame is at work. */
+	/* Valid until the next frame_symbols(). */
 	const struct symbol *symbols = frame_symbols(g->tally->world, frame, &nr);
 
 	if (g->options->no_inline)
@@ -250,7 +250,7 @@ static void add_value(const struct growing *g, uint32_t node, uint64_t value)
 		g->tree->nodes[node].self += value;
 }
 
-/* Adds a value to a stack and its callers, which from now on belong to the group. */
+/* Adds a value to a stack and its callers, and adds them to the group. */
 static void note_stack(struct growing *g, uint32_t stack, uint64_t value)
 {
 	const struct stack *all = g->tally->world->stacks.all;
@@ -267,7 +267,7 @@ static void note_stack(struct growing *g, uint32_t stack, uint64_t value)
 	}
 }
 
-/* The next of the same caller; 0: none. */
+/* The next stack with the same caller; 0: none. */
 static uint32_t next_sibling(const struct growing *g, uint32_t stack)
 {
 	return g->at[stack].sibling == stack ? 0 : g->at[stack].sibling;
@@ -279,7 +279,7 @@ static void add_bud(struct buds *buds, uint32_t stack, uint32_t node)
 	buds->all[buds->nr++] = (struct bud){ stack, node };
 }
 
-/* What a stack calls becomes nodes; the rest of its total is its own. */
+/* Adds nodes for the callees of a stack; the rest of its total is its own. */
 static void grow_calls(struct growing *g, struct bud bud)
 {
 	const struct stack *all = g->tally->world->stacks.all;
@@ -296,8 +296,8 @@ static void grow_calls(struct growing *g, struct bud bud)
 }
 
 /*
- * Level by level, as several stacks may be one node: only when all of them are added up does it
- * show whether the node is wide enough to look into.
+ * Builds the tree level by level. Several stacks may be one node: only when all of them are added
+ * is it known whether the node is wide enough to look into.
  */
 static void grow_levels(struct growing *g)
 {
@@ -354,7 +354,7 @@ static void grow_group(struct growing *g, const struct tally_entry *first, size_
 	}
 	if (task)
 		g->root = add_node(g, g->root, task, TREE_TASK);
-	/* From the last to the first, so that the first to come is the first of its siblings. */
+	/* In reverse, because note_stack() puts the last stack before its siblings. */
 	for (size_t i = nr; i-- > 0;)
 		note_stack(g, first[i].stack, value_of(g, &first[i]));
 	grow_levels(g);
@@ -384,7 +384,7 @@ void tally_tree(struct tally *tally, struct tree *tree, const struct tally_view 
 
 	if (tally->nr)
 		qsort(tally->entries, tally->nr, sizeof(*tally->entries), by_group);
-	/* The order has changed, and with it what the index says. */
+	/* Sorting invalidates the index. */
 	hash_release(&tally->index);
 	g.several_sources = tally->nr && entries[0].source != entries[tally->nr - 1].source;
 	for (size_t start = 0, end; start < tally->nr; start = end) {

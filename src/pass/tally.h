@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * tally: samples summed up by stack and by whatever else is asked to be told apart. What writers
- * of summed-up formats and reports keep in place of the events.
+ * tally: sums up samples by stack and by the keys in `by`. Writers of aggregated formats and
+ * reports keep a tally instead of the events.
  */
 #ifndef KSCOPE_PASS_TALLY_H
 #define KSCOPE_PASS_TALLY_H
@@ -10,7 +10,7 @@
 #include "model/world.h"
 #include "pass/tree.h"
 
-/* What the numbers and frames of folded stacks, flame graphs and reports are. */
+/* What the numbers and frames of folded stacks, flame graphs and reports mean. */
 struct tally_options {
 	bool no_inline; /* inlined functions are not frames */
 	bool lines;	/* file:line in names */
@@ -23,7 +23,7 @@ extern const struct option_table tally_table; /* into struct tally_options */
 
 enum tally_by { BY_SOURCE = 1, BY_COMM = 2, BY_PID = 4, BY_TID = 8, BY_CPU = 16 };
 
-struct tally_entry { /* what is not told apart is 0 */
+struct tally_entry { /* keys that are not in tally.by are 0 */
 	uint32_t stack, source, comm, pid, tid, cpu;
 	uint64_t samples, weight;
 };
@@ -40,7 +40,7 @@ void tally_init(struct tally *tally, struct world *world, unsigned by);
 void tally_release(struct tally *tally);
 void tally_add(struct tally *tally, const struct event *sample);
 
-/* What formats that draw trees have to tell apart, and what their numbers count. */
+/* The keys that the options need, and whether numbers are weights. */
 unsigned tally_by_options(const struct tally_options *options);
 bool tally_counts_weight(const struct tally *tally, const struct tally_options *options,
 			 enum measure otherwise);
@@ -51,15 +51,15 @@ struct tally_view {
 	const struct tally_options *options;
 	bool weight;  /* the numbers are weights, not samples */
 	bool before;  /* they go to the other side of a differential tree */
-	uint64_t min; /* what a narrower node calls counts as part of it; 0: keep all */
+	uint64_t min; /* omit the children of smaller nodes, keep their value; 0: keep all */
 };
 
 /*
- * Adds the stacks with their names to a tree: under their source if there are several, then their
- * task. The tree is not finished yet.
+ * Adds the stacks to a tree: below their source if there are several, and below their task. Does
+ * not call tree_finish().
  */
 void tally_tree(struct tally *tally, struct tree *tree, const struct tally_view *view);
-/* Of all entries. */
+/* The sum of all entries. */
 uint64_t tally_total(const struct tally *tally, bool weight);
 
 #endif

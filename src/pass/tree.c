@@ -45,8 +45,8 @@ static uint32_t add_node(struct tree *tree, uint32_t parent, uint32_t name)
 }
 
 /*
- * Until tree_finish(), `child` is the child that came first, and only the others are in the index:
- * most nodes have one child, so most never cost a place there.
+ * Until tree_finish(), `child` is the child that came first, and only the others are in the index.
+ * Most nodes have one child, so this keeps the index small.
  */
 uint32_t tree_child(struct tree *tree, uint32_t parent, uint32_t name)
 {
@@ -66,7 +66,7 @@ uint32_t tree_child(struct tree *tree, uint32_t parent, uint32_t name)
 	return *place;
 }
 
-/* Weights come from input: a sum that does not fit stays at the top instead of starting over. */
+/* Weights come from the input: saturate instead of wrapping around. */
 static uint64_t add(uint64_t a, uint64_t b)
 {
 	uint64_t sum;
@@ -74,7 +74,7 @@ static uint64_t add(uint64_t a, uint64_t b)
 	return __builtin_add_overflow(a, b, &sum) ? UINT64_MAX : sum;
 }
 
-/* A parent's id is smaller, so going backwards every child is whole before it is added. */
+/* A parent's id is smaller, so going backwards, each child is complete before it is added. */
 static void sum_and_link(struct tree *tree)
 {
 	struct tree_node *nodes = tree->nodes;

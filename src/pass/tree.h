@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * tree: the call tree of names, which folded text, flame graphs and reports draw. Addresses are
- * already resolved; inlined functions are nodes of their own. Node 0 is the root. A parent's id is
+ * tree: the call tree of names that folded text, flame graphs and reports show. Addresses are
+ * already resolved; inlined functions are separate nodes. Node 0 is the root. A parent's id is
  * always smaller than its children's.
  */
 #ifndef KSCOPE_PASS_TREE_H
@@ -29,18 +29,18 @@ struct tree {
 	struct strtab *names; /* borrowed */
 	struct tree_node *nodes;
 	uint32_t nr;
-	uint32_t depth; /* the deepest node's, the root's being 0; valid after tree_finish() */
+	uint32_t depth; /* of the deepest node; the root has 0; valid after tree_finish() */
 	size_t cap;
-	struct hash index; /* from (parent, name) to the node, but for a parent's first child */
+	struct hash index; /* from (parent, name) to the node, except for a parent's first child */
 };
 
 void tree_init(struct tree *tree, struct strtab *names);
 void tree_release(struct tree *tree);
-/* The child of this name, made if it is not there yet. Names alone tell children apart. */
+/* Finds or adds the child with this name. */
 uint32_t tree_child(struct tree *tree, uint32_t parent, uint32_t name);
 /*
- * Sums totals and links the children of each node in the order of their names' bytes. No child is
- * made after that.
+ * Sums up totals and links the children of each node, in bytewise order of their names. Do not call
+ * tree_child() after it.
  */
 void tree_finish(struct tree *tree);
 

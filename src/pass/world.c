@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* world: keeps the model of the recorded machine up to date, before anyone asks it for names. */
+/* world: updates the model of the recorded machine, before later stages look up names in it. */
 #include "model/world.h"
 
 #include "stage.h"

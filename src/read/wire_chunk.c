@@ -29,7 +29,7 @@ int wire_peek(struct in *in, struct wire_chunk *chunk)
 	size_t have;
 	const uint8_t *data = in_peek(in, 1, &have);
 
-	/* A whole chunk may be shorter than the longest head, and more may not come for a while. */
+	/* Do not wait for HEAD bytes if the chunk is shorter: the next one may come much later. */
 	if (!wire_head(data, have, &chunk->head, &chunk->len))
 		data = in_peek(in, HEAD, &have);
 	if (!have)

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * wire_place: reads through the recording before the reader emits its first sample, to find the
- * address that the kernel ran at and the bits of the register that identify an address space.
+ * wire_place: finds the address that the kernel ran at and the bits of the register that identify
+ * an address space. It searches a file before the reader emits the first sample, a stream as it
+ * arrives.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -23,8 +24,8 @@ struct wire_survey {
 	struct hash seen;	  /* addresses that have voted */
 	uint64_t odd[2], even[2]; /* samples with bit 12 of CR3 set and clear, by [user] */
 	struct wire_trace traces[SURVEY_CPUS];
-	size_t next_try; /* on the way: votes that are enough to count them again */
-	bool found;	 /* likewise: the kernel's slide */
+	size_t next_try; /* of a stream: number of votes at which to count them again */
+	bool found;	 /* of a stream: the kernel's slide is known */
 };
 
 static void count_address(struct wire_survey *survey, uint64_t pc, uint64_t space, bool user)
@@ -149,7 +150,7 @@ static void set_slide(struct reader *r, uint64_t slide)
 	log_note("the kernel ran 0x%" PRIx64 " above the address it was linked for", slide);
 }
 
-/* Decides by all votes there are. */
+/* Sets the slide: the given one, or the one that most votes agree on. */
 static void place_kernel(struct reader *r, const struct wire_survey *survey)
 {
 	struct wire_reader *w = r->priv;
@@ -245,7 +246,7 @@ bool wire_placing(const struct wire_reader *w)
 	return w->survey && !w->survey->found;
 }
 
-/* Whether the votes so far agree; they are counted again only when there are clearly more. */
+/* Whether the votes so far agree. Counts them again only when there are clearly more. */
 static bool kernel_found(struct reader *r, struct wire_survey *survey)
 {
 	struct wire_reader *w = r->priv;
@@ -260,7 +261,7 @@ static bool kernel_found(struct reader *r, struct wire_survey *survey)
 	return survey->found;
 }
 
-/* Only x86-64 has to see programs, to know whether they have page tables of their own. */
+/* The mask depends on samples of programs only on x86-64: see space_mask(). */
 static bool mask_found(const struct wire_reader *w, const struct wire_survey *survey)
 {
 	return !w->info.arch || strcmp(w->info.arch, "x86_64") != 0 ||

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Completion in the shells themselves: bash, zsh and fish complete verbs, the options of each verb,
-the words of options, formats, files and folders; and make install puts the scripts in place."""
+"""Completion in real shells: bash, zsh and fish complete verbs, the options of each verb,
+the words of options, formats, files and folders; and make install installs the scripts."""
 import json
 import os
 import pty
@@ -20,8 +20,8 @@ COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))
 _kscope
 ((${#COMPREPLY[@]} == 0)) || printf '%s\\n' "${COMPREPLY[@]}"
 """
-# compadd is what adds a match in zsh, so this one notes all of them. Those who only ask it which
-# words match (-O, -A, -D) get their answer.
+# zsh adds every match with compadd, so this replacement logs the matches. Calls that only ask which
+# words match (-O, -A, -D) are not logged.
 ZSH = """
 PROMPT= RPROMPT= LISTMAX=10000
 unsetopt beep auto_list auto_menu
@@ -44,7 +44,7 @@ print -r -- -answered- >>$PWD/.answer
 
 
 def install_scripts(folder):
-    """The scripts as the program prints them, under the names that the shells want."""
+    """Writes the scripts that the program prints, under the names that the shells expect."""
     names = {"bash": "kscope.bash", "zsh": "_kscope", "fish": "kscope.fish"}
     os.mkdir(os.path.join(folder, ".scripts"))
     for shell in SHELLS:
@@ -73,7 +73,7 @@ def ask_fish(folder, words):
 
 
 class Zsh:
-    """An interactive zsh at a terminal of its own: only there it completes."""
+    """An interactive zsh with its own terminal; zsh completes only there."""
 
     def __init__(self, folder):
         self.answer = os.path.join(folder, ".answer")
@@ -88,7 +88,7 @@ class Zsh:
         self.wait()
 
     def wait(self):
-        """The answer so far, once it is complete."""
+        """Waits for a complete answer and returns it."""
         for _ in range(HANGS * 50):
             if select.select([self.end], [], [], 0.02)[0]:
                 self.seen += os.read(self.end, 4096)
@@ -120,7 +120,7 @@ def formats(kind):
 
 
 def questions(verbs):
-    """(name, words, what is offered)"""
+    """(name, words, expected completions)"""
     yield "a verb", ["kscope", "rec"], ["record"]
     yield "all verbs", ["kscope", ""], verbs
     for verb in verbs:
@@ -144,7 +144,7 @@ def questions(verbs):
 
 
 def plain(hits, words):
-    """Without what a shell adds to folders, and without the options that zsh adds to no words."""
+    """Removes the slash after folders, and the options that zsh also offers for an empty word."""
     return sorted({hit.rstrip("/") for hit in hits
                    if hit and (words[-1].startswith("-") or not hit.startswith("-"))})
 
@@ -177,7 +177,7 @@ def test_usage():
 
 
 def test_install():
-    """What is installed is what the program prints: an option in a table is in the scripts."""
+    """The installed scripts are those that the program prints."""
     env = {key: value for key, value in os.environ.items() if not key.startswith("MAKE") and
            key not in ("MFLAGS", "DESTDIR", "PREFIX")}
     for prefix, zsh in (("/usr", "vendor-completions"), ("/usr/local", "site-functions")):

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""kscope under the name of the converter that it replaces."""
+"""kscope under the names of the converters that it replaces."""
 import os
 import sys
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Options that cannot act on an input or an output are reported, options that do act are not, and the
-old spellings of options work."""
+"""kscope warns of options that have no effect on an input or an output, and only of those. The old
+spellings of options work."""
 import glob
 import os
 import re
@@ -28,7 +28,7 @@ OPTIONS = [["--tick-hz", "1000"], ["--event-name", "x"], ["--elf", ELF], ["--elf
 
 
 def golden(name):
-    """Words that name the input, and the options that it is read with."""
+    """The words of the command line that name the input and the options of the golden test."""
     folder = os.path.join(GOLDEN, name)
     inputs = sorted(glob.glob(os.path.join(folder, "input*")))
     if not os.path.exists(os.path.join(folder, "args")):
@@ -50,7 +50,7 @@ def test_no_false_warning():
         words = golden(name)
         for kind in ("folded", "svg", "dump", "perfdata"):
             before = convert(words, kind)
-            if before.returncode > 1:  # data with names only is no perf.data
+            if before.returncode > 1:  # perf.data cannot hold names without addresses
                 continue
             for option in OPTIONS:
                 after = convert(words + option, kind)

@@ -12,7 +12,7 @@ import sys
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from kit import DEMO, KSCOPE, check, equal, finish, run, scratch
 
-# Every kind of trouble, and characters that have to survive.
+# Every kind of dangerous character, and characters that must stay unchanged.
 EVIL = (b"\x1b[31m \x9b31m \xc2\x9b31m \x7f \"quoted\" back\\slash new\nline \r\t "
         b"\xff \xc3( \xed\xa0\x80 \xc0\xaf \xf5\x80 \xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80")
 AS_JSON = ("\x1b[31m \ufffd31m \x9b31m \x7f \"quoted\" back\\slash new\nline \r\t "
@@ -38,7 +38,7 @@ def harmless(field):
 
 
 def clean(name, output):
-    """The output as text. Control characters, other than line ends, and broken UTF-8 fail."""
+    """Returns the output as text. Control characters, except line ends, and broken UTF-8 fail."""
     try:
         text = output.decode()
     except UnicodeDecodeError as error:
@@ -49,7 +49,7 @@ def clean(name, output):
 
 
 def text_of(name, words, data, want):
-    """Runs a verb in text mode; `want` are fields that it has to print. data(names) is the input."""
+    """Runs a verb in text mode on data(names). It must print the fields in `want`."""
     done = run(KSCOPE, *words, input=data(evil), binary=True)
     text = clean(f"{name}: stdout is safe", done.stdout)
     clean(f"{name}: stderr is safe", done.stderr)
@@ -78,7 +78,7 @@ def quoted(name):
 
 
 def events(name):
-    """A dump with a name in every place that has one."""
+    """A dump with a hostile name in every field that holds a name."""
     def field(what):
         return quoted(name(what))
     return b"\n".join((
@@ -104,13 +104,13 @@ def allocations(name):
 
 
 def folded(name):
-    """One line is one stack, so no line breaks; nor semicolons."""
+    """A line is a stack, so names have neither line breaks nor semicolons."""
     line = b";".join(name(field) for field in ("task", "root", "leaf"))
     return re.sub(rb"[\r\n]", b"_", line) + b" 3\n"
 
 
 def memtrace(name, *operations):
-    """The reader takes printable names only."""
+    """The reader accepts only printable names."""
     return b"".join(bytes([len(name)]) + name + struct.pack("<BQQBQ", op, ptr, 64, 1, 0xc0100018)
                     for op, ptr in operations)
 
@@ -180,7 +180,7 @@ def test_alloc(folder):
 
 
 def test_paths(folder):
-    """The inputs' own paths, and those of binaries, are no better than names."""
+    """The paths of inputs and binaries may be hostile, too."""
     place = os.path.join(folder, os.fsdecode(evil("folder")))
     os.mkdir(place)
     shutil.copy(os.path.join(DEMO, "64k", "hasher.elf"), place)
@@ -204,7 +204,7 @@ def test_paths(folder):
 
 
 def test_messages():
-    """Names of binaries that are missing are in warnings."""
+    """Warnings contain the names of missing binaries."""
     name = json.dumps(AS_JSON)
     data = ('{"elf_tcb_mappings": {%s: 1}, "samples": [{"pid": 1, "time": "0", "cpu": 0, "ip": "4096", '
             '"period": "10", "nr": "1", "ips": ["4096"]}]}' % name)

@@ -13,7 +13,7 @@ DROP_INS = ["toperf", "kprof2perf", "kern-profile"]
 
 def main():
     with scratch() as folder:
-        # If make runs this test, its variables would change where this make installs.
+        # If make runs this test, its variables would change where `make install` installs.
         env = {key: value for key, value in os.environ.items() if not key.startswith("MAKE") and
                key not in ("MFLAGS", "DESTDIR", "PREFIX")}
         done = run("make", "-C", ROOT, "install", f"BUILD={BUILD}", f"DESTDIR={folder}",

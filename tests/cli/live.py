@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Input that is still being written: kscope reads a pipe as far as it goes and hands on what it has,
-and finds the kernel on the way. What comes out in the end is what a file gives."""
+"""Input that is still being written: kscope emits the events of a pipe as they arrive and finds the
+kernel's address meanwhile. At the end, the output is the same as for a file."""
 import glob
 import os
 import random
@@ -30,7 +30,7 @@ def functions():
 
 
 def recording(kernel, first=0):
-    """A chunk a piece: what the plugin writes, of a kernel that was moved."""
+    """The chunks that the plugin writes for a relocated kernel."""
     rng = random.Random(6 + first)
     pieces = [chunk(info(cpus=1, kernel=kernel))]
     for n in range(ROUNDS):
@@ -42,7 +42,7 @@ def recording(kernel, first=0):
 
 
 class Live:
-    """kscope with pipes for inputs, and what it has printed so far."""
+    """kscope with pipes as inputs, and its output so far."""
 
     def __init__(self, *words, inputs=1):
         pipes = [os.pipe() for _ in range(inputs)]
@@ -119,7 +119,7 @@ def test_sums(folder):
 
 
 def test_merge(kernel):
-    """Nothing may overtake an input that has not spoken."""
+    """An event must wait until all other inputs have an event."""
     one, two = recording(kernel), recording(kernel, first=500)
     live = Live("-t", "dump", "-o", "-", inputs=2)
     live.write(b"".join(one[:5]), which=0)

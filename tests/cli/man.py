@@ -28,7 +28,7 @@ def plain(text):
 
 
 def tags(text, section):
-    """The options that a page describes: those in the tags of a section's paragraphs."""
+    """The options that a page describes, in the tags of a section's paragraphs."""
     body = re.split(r"^\.SH +", text, flags=re.M)
     body = [part for part in body if part.startswith((section, f'"{section}"'))][0]
     return {option for tag in re.findall(r"^\.TP\n(.*)$", body, re.M)
@@ -36,7 +36,7 @@ def tags(text, section):
 
 
 def offered(words):
-    """The options that the help lists: those that begin a line."""
+    """The options that the help lists, at the start of a line."""
     lines = re.findall(r"^ +(-.*?)(?:  .*)?$", kscope(*words).stdout, re.M)
     return {option for line in lines for option in OPTION.findall(line)}
 
@@ -44,7 +44,7 @@ def offered(words):
 def test_options():
     everything = set()
     for name in VERBS + DROP_INS:
-        # As the original, kprof2perf has no long options.
+        # Like the original, kprof2perf has no long options.
         offers = offered([name, "-h" if name == "kprof2perf" else "--help"])
         check(f"{name}: the help has options", len(offers) > 3, offers)
         described = tags(page(name if name in DROP_INS else f"kscope-{name}"), "OPTIONS")

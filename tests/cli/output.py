@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What kscope writes: failures to write, perf.data on stdout, and the options of folded stacks."""
+"""Output: write errors, perf.data on stdout, and the options of folded stacks."""
 import os
 import re
 import subprocess
@@ -49,7 +49,7 @@ def test_folded(samples):
 
 
 def test_many_tasks():
-    """As many tasks as a host runs in a week; some share their callers, and some all frames."""
+    """100000 tasks, some of which share callers or all frames."""
     lines = ['kscope-dump 1', 'source id=1 name="cycles" type=0 config=0x0']
     truth = {}
     for pid in range(1, 100001):

@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Several outputs of one reading: each has what it would have alone, and all are there or none."""
+"""Several outputs of one run: each is the same as if it were the only one. If one cannot be opened,
+none is written."""
 import os
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from kit import ELFS, check, demo_samples, equal, exits, finish, kscope, scratch
 
-# A sample through an interrupt, a call, a branch and an allocation: a dump shows them as they are,
-# a flame graph the samples that are made of them.
+# A sample through an interrupt, a call, a branch and an allocation: a dump shows these events, a
+# flame graph the samples made from them.
 RAW = """kscope-dump 1
 source id=1 name="cycles" type=0 config=0x0
 sample time=0.000000001 cpu=0 task=1/1 source=1 weight=5 split : kernel 0x1000 0x2000
@@ -26,7 +27,7 @@ def read(path):
 
 
 def convert(folder, data, more, names):
-    """Converts into all names at once, and into each alone; both must be the same."""
+    """Converts to all files at once, and to each one alone; the results must be the same."""
     words = [word for name in names for word in ("-o", os.path.join(folder, name))]
     done = kscope("convert", data, *more, *words)
     check(f"{' '.join(names)}: done", done.returncode == 0, done.stderr)

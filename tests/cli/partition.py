@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Selections that partition a recording add up to the whole, stack by stack: of samples, traced
-branches, allocations and calls, by time, cpu, process and level. The recordings are random."""
+"""Selections by time, cpu, process or level divide a recording into parts that add up to the whole,
+stack by stack. The recordings are random: samples, traced branches, allocations or calls."""
 import collections
 import os
 import random
@@ -33,7 +33,7 @@ class Recording:
             for pid in (1, 2, 3)] + [
             'map kernel addr=0x0 len=0x100000 offset=0x0 prot=r-x path="/none/kernel"']
         self.times = sorted(self.random.randrange(SECOND) for _ in range(EVENTS))
-        self.times[EVENTS // 4] = SECOND // 4  # on the edge of two parts
+        self.times[EVENTS // 4] = SECOND // 4  # on the border of two parts
         self.times.sort()
 
     def add(self, kind, time, text):
@@ -61,7 +61,7 @@ def samples():
 
 
 def allocs():
-    """Blocks are freed by whom and when it happens to be; some never."""
+    """Any process frees a block at any time; some blocks are never freed."""
     r = Recording(2)
     live = []
     for time in r.times:
@@ -95,7 +95,7 @@ def calls():
 
 
 class Cpu:
-    """A traced cpu, which stays with one process: what it calls returns."""
+    """A traced cpu that runs only one process."""
 
     def __init__(self, number):
         self.pid = number % 3 + 1
@@ -152,7 +152,7 @@ def test_parts(name, path, *words):
 
 
 def in_text(path, *words):
-    """The events that a selection leaves in the dump."""
+    """The selected events in the dump."""
     done = kscope("convert", path, "-t", "dump", "-o", "-", *words)
     return sorted(line for line in done.stdout.splitlines()[1:] if line.startswith(("sample", "alloc", "call", "branch")))
 

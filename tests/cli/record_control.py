@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""kscope record: its refusals, the control socket, and a terminal.
+"""kscope record: error messages, the control socket, and a terminal.
 
-tests/e2e/record_qemu.py has what needs a real QEMU.
+Tests that need a real QEMU are in tests/e2e/record_qemu.py.
 """
 import json
 import os
@@ -108,7 +108,7 @@ def test_attach(place):
 
 
 def in_terminal(place, words, emulator, until):
-    """Runs kscope with a terminal, and types Ctrl-C when that shows `until`.
+    """Runs kscope with a terminal, and types Ctrl-C when the terminal shows `until`.
 
     Returns what the terminal shows, and the exit code."""
     pid, terminal = pty.fork()

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""kscope record: its options, and the command line that it makes of them."""
+"""kscope record: its options, and the command line that it builds from them."""
 import os
 import shlex
 import sys

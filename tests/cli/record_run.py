@@ -124,7 +124,7 @@ def test_ends(place):
 
 
 def fill(stream):
-    """Waits until a pipe is full, which many small writes are before they reach its size."""
+    """Waits until a pipe is full. After many small writes it holds fewer bytes than its size."""
     def waiting():
         return struct.unpack("i", fcntl.ioctl(stream, termios.FIONREAD, bytes(4)))[0]
     wait_for(waiting)
@@ -135,7 +135,7 @@ def fill(stream):
 
 
 def test_reader(place):
-    """The reader of the guest's output does not read."""
+    """Nothing reads the guest's output."""
     text = "x" * 120000
     guest = ["-wait", "-nographic", "-say", text]
     child = place.start("--until", "y", emulator=guest)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The options that select samples, by what kscope info counts."""
+"""The options that select samples: kscope info counts the selected ones."""
 import json
 import os
 import sys

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Sums of traces and allocations keep the names of the time when they ran: after an exec or an
+"""Sums of traces and allocations keep the names that addresses had at the time: after an exec or an
 unload, other code may be at the same addresses."""
 import collections
 import os
@@ -50,7 +50,7 @@ with scratch() as folder:
     for path, text in ((trace, TRACE), (allocs, ALLOCS)):
         with open(path, "w", encoding="utf-8") as f:
             f.write(text)
-    # The 10 instructions before each call ran in the program of their time.
+    # The 10 instructions before each call count for the program that ran at the time.
     equal("a trace", folded(trace), {"sh": 20, "sh;libold": 100, "sh;libnew": 1000, "make": 10,
                                      "make;libnew": 5000})
     equal("allocations", folded(allocs), {"sh;libold": 100, "sh;libnew": 1000, "make;libnew": 5000})

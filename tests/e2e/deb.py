@@ -20,7 +20,7 @@ ROOT_TAR = os.path.join(BUILD, "root.tar")
 
 
 def files_in(folder, without=()):
-    """Names of everything in a folder, without some folders of it."""
+    """The names of all files and folders in a folder, without those in `without`."""
     found = set()
     for at, folders, files in os.walk(folder):
         base = os.path.relpath(at, folder)
@@ -31,7 +31,7 @@ def files_in(folder, without=()):
 
 
 def copy_sources(to):
-    """As a release has them: neither git nor what was built."""
+    """Copies the files of a release: neither git's nor built ones."""
     out = [os.path.join(ROOT, name) for name in (".git", "build", "demo/out", "tests/node_modules")]
     shutil.copytree(ROOT, to, symlinks=True, ignore=lambda folder, names: [
         name for name in names if name == "__pycache__" or
@@ -39,14 +39,14 @@ def copy_sources(to):
 
 
 def make(tree, *words):
-    """Without make's own variables, if a make runs this."""
+    """Runs make without the variables of a make that may run this test."""
     env = {key: value for key, value in os.environ.items() if not key.startswith("MAKE") and
            key not in ("MFLAGS", "DESTDIR", "PREFIX", "BUILD")}
     return run("make", "-C", tree, *words, env=env)
 
 
 def build_package(folder):
-    """Its .changes file, which names the others. The flags of another build must not matter."""
+    """Builds the package. Returns its .changes file. The flags of another build must not matter."""
     tree = os.path.join(folder, "tree")
     copy_sources(tree)
     before = files_in(tree)
@@ -70,14 +70,14 @@ def test_package(changes, package):
 class Root:
     """A small Debian to run programs in."""
 
-    # Programs there see a /proc that goes away with them.
+    # Programs there get their own /proc, which ends with them.
     UNSHARE = ["unshare", *(["--map-root-user"] if os.geteuid() else []), "--mount", "--pid",
                "--fork", "--kill-child", "--mount-proc"]
 
     def __init__(self, folder):
         self.folder = folder
         os.mkdir(folder)
-        # Devices are for root to make, and nobody needs them here.
+        # Only root can create devices, and this test does not need them.
         done = run("tar", "-x", "-C", folder, "--exclude=./dev/*", "-f", ROOT_TAR)
         if not check("there is a root", done.returncode == 0, done.stderr):
             finish()
@@ -91,7 +91,7 @@ class Root:
                    env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C.UTF-8"})
 
     def files(self):
-        """All but what this test and dpkg itself write."""
+        """All files except those that this test and dpkg itself write."""
         return files_in(self.folder, ["work", "var/lib/dpkg", "var/log"])
 
 
@@ -105,7 +105,7 @@ def test_programs(root):
 
 
 def test_files(root, before):
-    """All that make install installs, and documentation; the man pages are packed."""
+    """The package has what make install installs, and documentation; man pages are compressed."""
     with scratch() as folder:
         done = make(ROOT, "install", f"BUILD={BUILD}", f"DESTDIR={folder}", "PREFIX=/usr")
         check("make install", done.returncode == 0, done.stderr)
@@ -121,7 +121,7 @@ def test_files(root, before):
 
 
 def make_inputs(folder):
-    """The demo's recording, packed in each way, and its binaries."""
+    """The demo's recording, in every compressed form, and its binaries."""
     elfs = os.path.join(folder, "elfs")
     shutil.copytree(os.path.join(DEMO, "64k"), elfs)
     run(sys.executable, os.path.join(ROOT, "demo", "sel4", "generate.py"), elfs, folder)
@@ -137,7 +137,7 @@ def make_inputs(folder):
 
 
 def test_conversion(root):
-    """The samples are those that kscope finds here, also on the way through perf.data."""
+    """The installed kscope finds the same samples as this build, also through perf.data."""
     folder = root.path(WORK)
     inputs = make_inputs(folder)
     want = kscope("convert", "samples.json", "-b", "elfs", "-t", "folded", "-o", "-",
@@ -159,7 +159,7 @@ def test_plugin(root):
     if not check("the plugin is found", plugin and os.path.isfile(root.path(plugin[1])),
                  done.stdout + done.stderr):
         return
-    # There is no QEMU in the root; the machine's loads the plugin that belongs to this kscope.
+    # The root has no QEMU; the machine's QEMU loads the installed plugin.
     env = {key: value for key, value in os.environ.items() if key != "KSCOPE_PLUGIN"}
     done = run(root.path("usr/bin/kscope"), "record", "qemu", "--trace", "-t", "folded", "-o",
                "true.folded", "--", "qemu-x86_64", "/bin/true", cwd=root.path(WORK), env=env)

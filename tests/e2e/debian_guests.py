@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Records Debian's kernels on two QEMUs, and looks for the work that they do.
+"""Records Debian's kernels on two QEMUs, and checks that their known work is found.
 
 The kernels are Linux (amd64, arm64; without debug package, moved by KASLR) and GNU Mach (i386).
 tests/guests has the work. Linux reads /dev/zero and /dev/urandom, hashes in busybox, and runs a
@@ -49,7 +49,7 @@ def record(guest, which, folder):
     """The stacks of a boot, by samples and by weight, and the guest's output."""
     out = os.path.join(folder, f"{guest.name}-{which}.kscope")
     boot = guests.record(guest, out, ["-F", "2000"], which)
-    # By host time QEMU does not wait for a slow disk: samples may be lost, and are counted.
+    # With --clock host, QEMU does not wait for a slow disk: samples may be lost, and are counted.
     check(f"{guest.name}, {which}: runs to its end",
           boot.ended and guests.END in boot.serial and " lost," in boot.errors,
           f"{boot.code} {boot.errors} {boot.serial[-300:]}")

@@ -94,7 +94,7 @@ def test_shares(folder, machine):
 
 def test_host_time(folder, machine, which):
     out = os.path.join(folder, f"{machine}-host.kscope")
-    # By host time QEMU does not wait for a slow disk.
+    # With --clock host, QEMU does not wait for a slow disk.
     ended(f"{machine}, {which}: runs by host time",
           guests.record(guests.demo(machine, "nofp", words="scale=60"), out, ["-F", "2000"], which),
           " lost,")
@@ -119,7 +119,7 @@ def test_traps(folder, machine):
             before, found, _ = stack.partition(handler)
             if not found:
                 continue
-            # Of a user program there is only the frame that was interrupted.
+            # A user program has only the interrupted frame.
             if before in STACKS or before.count(";") == 1:
                 good += count
             else:

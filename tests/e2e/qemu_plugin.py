@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The plugin in two QEMUs, of Debian and of its backports, with the guests of tests/guest."""
+"""The plugin in two QEMUs (Debian stable and backports), with the guests of tests/guest."""
 import collections
 import json
 import os
@@ -284,7 +284,7 @@ def masked(folder, which):
         control.ask("flush")
         return collections.Counter(sample.pc for sample in Stream(image + ".out").samples)
 
-    # On a busy host the first samples are of what runs before the loop.
+    # On a busy host, the first samples are of code before the loop.
     wait_for(lambda: places()[0x40080280] > 15 or control.status()["samples"] > 2000)
     check(f"masked, QEMU of {which}: where it is", places()[0x40080280] > 15, places())
     process.send_signal(signal.SIGTERM)
@@ -294,7 +294,7 @@ def masked(folder, which):
 def maestro(folder, which):
     out = os.path.join(folder, "maestro")
     guest = Guest(folder, "i386")
-    # Its samples have no weight: on a busy host only those by instructions are random.
+    # Its samples have no weight: on a busy host, only samples by instructions are random.
     for how, least in (("delay=200", 30), ("clock=instructions,period=20000", 1000)):
         run(*guest.command(which, f"out={out},format=maestro,{how}"))
         done = kscope("convert", "--kernel", guest.elf, out, "-t", "folded", "-o", "-")
@@ -404,7 +404,7 @@ def forks_traced(folder):
 
 
 def user_mode(folder):
-    """Programs in QEMU's user mode. That of the backports is static and loads no plugins."""
+    """Programs in QEMU's user mode. The backports' qemu-user is static and loads no plugins."""
     program, out = os.path.join(folder, "program"), os.path.join(folder, "out")
     run("cc", "-O1", "-static", "-pthread", "-x", "c", "-", "-o", program, input=PROGRAM.encode())
     machine = os.uname().machine

@@ -126,7 +126,7 @@ def test_boot(folder, which, arch):
 
 
 def test_alloc(folder):
-    """Takes hot() for an allocator, and cold() for its free: each is called once in a round."""
+    """Uses hot() as allocator and cold() as its free: each is called once per round."""
     elf, recording = os.path.join(folder, "aarch64"), os.path.join(folder, "alloc.kscope")
     at = symbols(elf)
     for which in guests.QEMUS:

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""kscope record qemu with a real QEMU, the plugin and a tiny guest. tests/cli has the rest."""
+"""kscope record qemu with a real QEMU, the plugin and a tiny guest. See also tests/cli/record_*."""
 import collections
 import json
 import os
@@ -181,7 +181,7 @@ def test_attach(guest):
     equal("attach: stop", (tell("stop"), status(guest).get("running")), (0, "0"))
     before = samples_so_far(guest)
     time.sleep(0.3)
-    # One more sample may have been under way.
+    # One more sample may have been in progress.
     check("attach: and it has stopped", before <= samples_so_far(guest) <= before + 1, before)
     child.terminate()
     _, err = child.communicate(timeout=HANGS)
@@ -219,7 +219,7 @@ def test_user_mode(guest):
           "wrote u.kscope" in done.stderr, done.stdout + done.stderr)
 
 
-# Allocators that call each other, so often that a disk cannot follow.
+# Allocators that call each other, too often for a disk to keep up.
 HEAP = """
 #include <string.h>
 static char pool[1 << 20];
@@ -274,7 +274,7 @@ def test_full_disk(guest):
 
 
 def perf_names(guest, data):
-    """{function: weight} of perf report, which has only the build-id cache.
+    """{function: weight} of perf report, which finds binaries only in the build-id cache.
 
     perf has one row for each function of several with the same name, and one for each address
     without a name: 0x..., or zeros."""

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the Python tests share. Every test begins with
+"""Shared by the Python tests. Every test begins with
 
     sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     from kit import check, finish, kscope
 
-and ends with finish(). This module has the paths, the results and what runs programs; the others:
+and ends with finish(). This module has paths, prints results and runs programs. The others:
 
     guests      guests and the QEMUs that boot them
-    inputs      where a maker of golden inputs writes to
+    inputs      files of golden tests
     kpdata      Akaros profiles, record by record
     pack        data packed as kernels are
-    perf        perf record, and its samples next to those of kscope
+    perf        perf record, and its samples as perf and kscope print them
     stand_in    kscope record with a program in place of QEMU
     svg         the frames of a flame graph
     wire_read   reads a recording, wire_write writes one, wire_trace decodes its traces
@@ -27,9 +27,9 @@ BUILD = os.path.abspath(os.environ.get("BUILD", os.path.join(ROOT, "build")))
 KSCOPE = os.path.abspath(os.environ.get("KSCOPE", os.path.join(BUILD, "kscope")))
 TOOLS = os.path.join(ROOT, "tests", "tools")
 DEMO = os.path.join(BUILD, "demo")
-# The binaries that the demo's samples are of.
+# The binaries of the demo's samples.
 ELFS = os.path.join(DEMO, "64k")
-# Seconds that no program needs, however slow and busy the machine is: one that takes longer hangs.
+# Seconds after which a program hangs for sure, even on a slow and busy machine.
 HANGS = 500
 
 _failed = []
@@ -63,7 +63,7 @@ def no_problems(name, problems):
 
 
 def passes(name, body, *args):
-    """Checks that a function returns: whatever it raises is a failure."""
+    """Checks that a function returns: any exception is a failure."""
     try:
         body(*args)
     except Exception as error:  # pylint: disable=broad-exception-caught
@@ -97,7 +97,7 @@ def kscope(*words, **more):
 
 
 def wait_for(condition):
-    """Waits until the condition holds; returns False if it never does."""
+    """Waits until the condition is true; returns False if that takes longer than HANGS."""
     end = time.monotonic() + HANGS
     while not condition():
         if time.monotonic() > end:
@@ -109,8 +109,7 @@ def wait_for(condition):
 def scratch():
     """A folder that is removed after the test.
 
-    It is in memory if there is room: what a recording loses must not depend on a disk that others
-    use."""
+    It is in memory if there is room, so that lost samples do not depend on the load of the disk."""
     memory = "/dev/shm"
     roomy = os.path.isdir(memory) and shutil.disk_usage(memory).free > 4 << 30
     return tempfile.TemporaryDirectory(prefix="kscope-test-", dir=memory if roomy else None)

@@ -48,7 +48,7 @@ class Boot:
 
 
 def missing():
-    """What is missing, or None."""
+    """Names what is missing, or returns None."""
     for path in [os.path.join(GUESTS, "version"), os.path.join(BUILD, "qemu-backports", "version")]:
         if not os.path.exists(path):
             return f"{path} is missing: run make test-guests"

@@ -24,7 +24,7 @@ def addresses(pcs):
 
 
 def kernel(version, time, cpu, pcs, pid=NO_PID, info=TIMER_1MS, n=None):
-    """A kernel trace; n: what it says the number of addresses is."""
+    """A kernel trace; n: its field for the number of addresses, which may be wrong."""
     head = b"" if version == 1 else struct.pack("<Q", info)
     head += struct.pack("<Q", time)
     if version == 3:

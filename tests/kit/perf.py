@@ -290,7 +290,7 @@ class View:
     def names(self, path, folder):
         """The names of the frames of each sample, leaf first.
 
-        Folded text has them by task: each sample gets a task name of its own first."""
+        Folded text groups samples by task, so each sample gets its own task name first."""
         numbered, nr = [], 0
         for line in self.lines:
             if line.startswith("sample "):

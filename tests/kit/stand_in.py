@@ -38,7 +38,7 @@ class Place:
         return shlex.split(done.stdout), done.stderr
 
     def litter(self):
-        """Temporary files that are still there."""
+        """Temporary files that were not removed."""
         return [name for name in os.listdir(self.folder) if name.startswith(".")]
 
 

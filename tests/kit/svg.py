@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Reads the frames that a flame graph carries, not the rectangles that it draws."""
+"""Reads the frames in the data of a flame graph, not the rectangles that it draws."""
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -19,7 +19,7 @@ def numbers(text):
 def frames(root):
     """[(path from the root, own samples, hidden samples)], in the order of the file.
 
-    Of a graph that compares nothing; it is empty if the graph has no samples."""
+    Not for differential graphs. The list is empty if the graph has no samples."""
     data = {it.get("class"): it.text or "" for it in root.iter(SVG + "metadata")}
     if "frames" not in data:
         return []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Decodes traces by what wire/README.md says of them, independently of src/read."""
+"""Decodes traces as wire/README.md specifies them, independently of src/read."""
 from .wire_read import fields, varint
 
 CALL, CALL_ANY, RETURN = 4, 5, 6
@@ -155,7 +155,7 @@ class Cpu:
 
 
 def instructions(path):
-    """{cpu: instructions} counted block by block, and the same as the recording counts them."""
+    """{cpu: instructions} counted block by block, and {cpu: instructions} as recorded."""
     with open(path, "rb") as f:
         data = f.read()
     cpus, recorded = {}, {}

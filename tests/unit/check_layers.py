@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""make check-layers finds what it should: each line here breaks one of its rules."""
+"""make check-layers finds violations: each line here breaks one of its rules."""
 import os
 import shutil
 import sys

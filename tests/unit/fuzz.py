@@ -12,7 +12,7 @@ from kit import HANGS, ROOT, check, finish, run, scratch
 
 DAMAGED = 500
 BUILD = os.path.join(ROOT, "build", "fuzz")
-# The fuzzers have a build of their own, with clang, whatever built the rest.
+# The fuzzers have a separate build, always with clang.
 ENV = {k: v for k, v in os.environ.items() if k not in ("CC", "CFLAGS", "BUILD", "MAKEFLAGS")}
 
 

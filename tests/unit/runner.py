@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""tests/run counts every way to fail and shows why, and a golden test that fails shows a diff."""
+"""tests/run counts every kind of failure and shows its cause; a failed golden test shows a diff."""
 import os
 import re
 import shutil

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 """src/sym with every kind of file: architectures, stripped ones, separate debug files, lists of
-symbols, and broken files. For those a build with sanitizers finds more:
+symbols, and broken files. For broken files, a build with sanitizers finds more errors:
 SYMTOOL=build/asan/tests/symtool tests/unit/sym_files.py"""
 import os
 import re
