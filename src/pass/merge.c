@@ -79,14 +79,14 @@ int merge_open(struct merge *merge, const char *const *paths, size_t nr, const c
 /* Reads the next event of an input. */
 static int fill(struct merge *merge, size_t i)
 {
+	static const struct event blank = {
+		.time = NO_TIME, .cpu = NO_CPU, .pid = NO_TASK, .tid = NO_TASK
+	};
 	struct merge_input *input = &merge->inputs[i];
 	struct reader *r = &input->reader;
 	int ret;
 
-	memset(&input->next, 0, sizeof(input->next));
-	input->next.time = NO_TIME;
-	input->next.cpu = NO_CPU;
-	input->next.pid = input->next.tid = NO_TASK;
+	input->next = blank; /* faster than memset(): GCC makes that one slow instruction */
 	ret = r->ops->next(r, &input->next);
 	input->waits = ret == READER_AGAIN;
 	if (input->waits)
