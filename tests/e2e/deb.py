@@ -15,7 +15,7 @@ from kit import BUILD, DEMO, ROOT, check, equal, finish, kscope, read_folded, ru
 from kit.pack import lz4
 
 DROP_INS = ["toperf", "kprof2perf", "kern-profile"]
-WORK = "/work"
+WORK = "/data"
 ROOT_TAR = os.path.join(BUILD, "root.tar")
 
 
