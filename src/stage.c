@@ -41,13 +41,26 @@ void stages_mark(uint32_t wants, bool marks[NR_STAGES])
 	mark_needed(NULL, wants, marks);
 }
 
+/* Whether an event that has come to this stage is of use: to the world, a writer or a listener. */
+static bool is_live(const struct chain *chain, size_t i, uint32_t bit)
+{
+	if (bit & (EVENT_STATE | chain->sink.takes))
+		return true;
+	for (; i < chain->nr; i++) {
+		if (chain->stages[i].ops->makes && chain->stages[i].ops->takes & bit)
+			return true;
+	}
+	return false;
+}
+
 /* Finds the first stage from `from` on that takes each kind of event. */
 static void link_to(const struct chain *chain, size_t from, struct stage **next)
 {
 	for (unsigned kind = 0; kind < EVENT_KINDS; kind++) {
 		next[kind] = NULL;
 		for (size_t i = from; i < chain->nr && !next[kind]; i++) {
-			if (chain->stages[i].ops->takes & EVENT_BIT(kind))
+			if (chain->stages[i].ops->takes & EVENT_BIT(kind) &&
+			    is_live(chain, i, EVENT_BIT(kind)))
 				next[kind] = &chain->stages[i];
 		}
 	}
@@ -181,6 +194,15 @@ bool chain_has_option(const struct chain *chain, const char *name)
 {
 	for (size_t i = 0; i < chain->nr; i++) {
 		if (option_in(chain->stages[i].ops->options, name))
+			return true;
+	}
+	return false;
+}
+
+bool chain_has(const struct chain *chain, const struct stage_ops *ops)
+{
+	for (size_t i = 0; i < chain->nr; i++) {
+		if (chain->stages[i].ops == ops)
 			return true;
 	}
 	return false;

@@ -75,6 +75,8 @@ void chain_release(struct chain *chain);
 void chain_mark_options(const struct chain *chain);
 /* Whether a stage of this run has the option, even if no event has reached that stage. */
 bool chain_has_option(const struct chain *chain, const char *name);
+/* Whether this run has the stage. */
+bool chain_has(const struct chain *chain, const struct stage_ops *ops);
 /* The private state of a stage, for its statistics; NULL if no event has reached it. */
 const void *chain_find(const struct chain *chain, const struct stage_ops *ops);
 

@@ -20,11 +20,19 @@ static uint64_t add_up(struct stage *s, uint64_t *sum, uint64_t more)
 	return more;
 }
 
+/* A chain that is also split, for another writer, counts as the samples made from it. */
+static bool is_split(const struct stage *s, const struct event *ev)
+{
+	return ev->kind == EVENT_CHAIN && chain_has(s->chain, &stage_split);
+}
+
 static int count_push(struct stage *s, struct event *ev)
 {
 	struct sample_count *count = s->priv;
 	struct event_sample *sample = &ev->sample;
 
+	if (is_split(s, ev))
+		return stage_emit(s, ev);
 	sample->count = add_up(s, &count->samples, sample->count + !sample->count);
 	sample->weight = add_up(s, &count->weight, sample->weight);
 	if (ev->cpu < COUNT_CPUS)

@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Several outputs of one run: each is the same as if it were the only one. If one cannot be opened,
 none is written."""
+import json
 import os
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from kit import ELFS, check, demo_samples, equal, exits, finish, kscope, scratch
+from kit import ELFS, ROOT, check, demo_samples, equal, exits, finish, kscope, scratch
 
 # A sample through an interrupt, a call, a branch and an allocation: a dump shows these events, a
 # flame graph the samples made from them.
@@ -48,6 +49,17 @@ with scratch() as folder:
           read(os.path.join(folder, "f.dump")).count(b"sample") == 1)
     check("a flame graph next to a dump has them",
           read(os.path.join(folder, "g.folded")).count(b"\n") >= 4)
+
+    # A record through an interrupt is one sample in a dump, and two stacks in a report.
+    maestro = os.path.join(ROOT, "tests", "golden", "maestro", "input.bin")
+    samples_of = lambda *words: json.loads(kscope("report", maestro, "--json", *words).stdout)
+    for words in ([], ["--no-split"]):
+        report = samples_of(*words)
+        equal(f"a report counts each sample once {words}", report["samples"],
+              sum(event["samples"] for event in report["events"]))
+    report = samples_of("--comm", "nobody")
+    equal("and what it leaves out, once", (report["samples"], report["unselected"]),
+          (0, samples_of()["samples"]))
 
     # Formats.
     out = os.path.join(folder, "x")
