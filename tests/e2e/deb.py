@@ -92,7 +92,7 @@ class Root:
 
     def files(self):
         """All files except those that this test and dpkg itself write."""
-        return files_in(self.folder, ["work", "var/lib/dpkg", "var/log"])
+        return files_in(self.folder, [WORK.strip("/"), "var/lib/dpkg", "var/log"])
 
 
 def test_programs(root):
