@@ -437,10 +437,9 @@ static int emit_sums(struct stage *s)
 	struct calls_stage *cs = s->priv;
 	struct event ev;
 
-	if (!cs->calls.stats.branches)
-		return 0;
-	if (!cs->source && stage_source(s, &source, &cs->source) < 0)
+	if (cs->calls.stats.branches && !cs->source && stage_source(s, &source, &cs->source) < 0)
 		return -1;
+	/* Also if nothing is selected so far: the last calls_sample() empties the tables. */
 	stage_event(s, &ev, EVENT_SAMPLE);
 	while (calls_sample(&cs->calls, &ev)) {
 		ev.sample.source = cs->source;

@@ -56,7 +56,7 @@ def test_refusals(place):
         more = {"bin/": ["-t", "perfdata"], "/dev/null": ["-t", "kscope"]}.get(output, [])
         exits(f"refused: {output} cannot be written",
               place.record("-o", output, *more, emulator=["-args", flag]), 4, *words)
-    check("refused: that is said before the guest starts", not os.path.exists(flag))
+    check("refused: before the guest starts", not os.path.exists(flag))
     done = place.record("-o", "/dev/full", "-t", "perfdata")
     exits("a full disk: the raw stream is kept", done, 4, "/dev/full", "kept the raw stream: ")
     raw = re.search(r"kept the raw stream: (\S+)", done.stderr)

@@ -45,7 +45,7 @@ def test_outputs(place):
     equal("record: quiet", (done.returncode, done.stderr, done.stdout), (0, "", ""))
     check("record: --keep", run(KSCOPE, "info", place.path("raw.kscope")).returncode == 0)
     equal("record: nothing else is left", place.litter(), [])
-    exits("record: the exit status of the guest is said",
+    exits("record: the message has the exit status of the guest",
           place.record(emulator=["-status", "33"]), 0, "exited with status 33")
     exits("record: a cut stream", place.record(emulator=["-cut"]), 1, "samples")
     with open(place.path("perf.data"), "rb") as f:
@@ -141,7 +141,7 @@ def test_reader(place):
     child = place.start("--until", "y", emulator=guest)
     fill(child.stdout)
     child.send_signal(signal.SIGTERM)
-    check("no reader: it ends when it is told to", wait_for(lambda: child.poll() is not None))
+    check("no reader: it ends on SIGTERM", wait_for(lambda: child.poll() is not None))
     _, err = child.communicate()
     check("no reader: the result is written", child.returncode == 0 and "20 samples" in err, err)
     child = place.start("--until", "y", "--duration", "1", "-o", "read.folded", emulator=guest)
