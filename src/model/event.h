@@ -226,9 +226,22 @@ struct event_branch {
 	uint64_t from, to;     /* addresses of the branch and of its target; 0 unknown */
 	uint64_t instructions; /* executed by this cpu since its last branch event */
 	uint64_t next;	       /* of a call: the return address; 0 unknown */
-	uint64_t sp;	       /* at `to`; 0 unknown */
-	uint64_t context;      /* IP_KERNEL or IP_USER, of `to` */
-	uint64_t space;	       /* the register that names the address space, at `to`; 0 unknown */
+	uint64_t sp;	       /* at `to`, if it was read; else 0 */
+	/*
+	 * With sp, if an instruction replaced the stack pointer: the old value right before it, and the
+	 * new one right after it. ENTER: `left` is the interrupted code's stack pointer. 0: unknown, or
+	 * not replaced.
+	 */
+	uint64_t left, taken;
+	uint64_t context; /* IP_KERNEL or IP_USER, of `to` */
+	uint64_t space;	  /* the register that names the address space, at `to`; 0 unknown */
+	/*
+	 * By how much pushes, pops, calls and the like moved the stack pointer since the last branch
+	 * event of this cpu, including this branch.
+	 */
+	int32_t moved;
+	bool has_moved; /* false: unknown, for example after a copy from the frame pointer */
+	uint8_t pushed; /* of a call: the size of the return address on the stack; 0: in a register */
 };
 
 struct event_call {

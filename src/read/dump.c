@@ -449,6 +449,28 @@ static bool branch_kind(const struct word *word, enum branch_kind *kind)
 	return false;
 }
 
+/* By how much the stack pointer moved: down=N or up=N. */
+static bool moved_word(struct event_branch *branch, const struct word *word)
+{
+	uint32_t size;
+
+	if (!number32(word, &size) || size > INT32_MAX)
+		return false;
+	branch->moved = is(word, "up") ? (int32_t)size : -(int32_t)size;
+	branch->has_moved = true;
+	return true;
+}
+
+static bool pushed_word(struct event_branch *branch, const struct word *word)
+{
+	uint32_t size;
+
+	if (!number32(word, &size) || size > 8)
+		return false;
+	branch->pushed = (uint8_t)size;
+	return true;
+}
+
 static bool flow_word(struct event_branch *branch, const struct word *word)
 {
 	uint64_t context;
@@ -461,6 +483,14 @@ static bool flow_word(struct event_branch *branch, const struct word *word)
 		return number(word, &branch->next);
 	if (is(word, "sp"))
 		return number(word, &branch->sp);
+	if (is(word, "left"))
+		return number(word, &branch->left);
+	if (is(word, "taken"))
+		return number(word, &branch->taken);
+	if (is(word, "up") || is(word, "down"))
+		return moved_word(branch, word);
+	if (is(word, "pushed"))
+		return pushed_word(branch, word);
 	if (is(word, "space"))
 		return number(word, &branch->space);
 	if (is(word, "instructions"))

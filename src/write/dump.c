@@ -266,6 +266,15 @@ static void put_branch(struct dump *d, const struct event_branch *branch)
 		put_hex(d, "next", branch->next);
 	if (branch->sp)
 		put_hex(d, "sp", branch->sp);
+	if (branch->left)
+		put_hex(d, "left", branch->left);
+	if (branch->taken)
+		put_hex(d, "taken", branch->taken);
+	if (branch->has_moved)
+		put_number(d, branch->moved > 0 ? "up" : "down",
+			   (uint64_t)(branch->moved > 0 ? branch->moved : -(int64_t)branch->moved));
+	if (branch->pushed)
+		put_number(d, "pushed", branch->pushed);
 	if (branch->space)
 		put_hex(d, "space", branch->space);
 	put_number(d, "instructions", branch->instructions);
