@@ -12,6 +12,7 @@ struct thread {
 
 /* switch.S */
 void switch_to(void **from_sp, void *to_sp);
+void thread_start(void);
 void thread_run(void); /* thread_start calls it */
 
 static struct thread threads[THREADS + 1]; /* the last one is the boot thread */
@@ -71,7 +72,7 @@ void style_run(void)
 {
 	rounds = ROUNDS * 4 / THREADS;
 	for (unsigned i = 0; i < THREADS; i++) {
-		threads[i].sp = first_switch(stacks.thread[i] + STACK_SIZE);
+		threads[i].sp = first_switch(stacks.thread[i] + STACK_SIZE, thread_start);
 		threads[i].live = true;
 	}
 	schedule();

@@ -5,6 +5,24 @@
 
 struct stacks stacks __attribute__((aligned(4096)));
 
+/* The compiler may call these. */
+void *memset(void *to, int value, size_t len);
+void *memcpy(void *restrict to, const void *restrict from, size_t len);
+
+__attribute__((no_builtin)) void *memset(void *to, int value, size_t len)
+{
+	for (size_t i = 0; i < len; i++)
+		((volatile uint8_t *)to)[i] = (uint8_t)value;
+	return to;
+}
+
+__attribute__((no_builtin)) void *memcpy(void *restrict to, const void *restrict from, size_t len)
+{
+	for (size_t i = 0; i < len; i++)
+		((volatile uint8_t *)to)[i] = ((const uint8_t *)from)[i];
+	return to;
+}
+
 void print(const char *text)
 {
 	while (*text)

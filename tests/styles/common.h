@@ -73,10 +73,9 @@ void soft_interrupt(void); /* requests an interrupt TRAP_SOFT */
 /* The frame of a thread that will begin in `start`. */
 struct frame *first_frame(void *stack_top, void (*start)(void));
 
-/* The stack pointer of a thread that will begin when switch_to() returns to thread_start. */
-void *first_switch(void *stack_top);
-/* Where they begin, in assembly; each style has one of them. */
-extern const uint8_t frame_start[] __attribute__((weak)), thread_start[] __attribute__((weak));
+/* The stack pointer of a thread that will begin when switch_to() returns to `start`, see switch.S. */
+void *first_switch(void *stack_top, void (*start)(void));
+extern const uint8_t frame_start[]; /* where first_frame() begins, see trap.S */
 
 /* ---- the style ---- */
 

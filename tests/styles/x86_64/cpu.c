@@ -50,7 +50,8 @@ _Noreturn void power_off(bool good)
 {
 	if (good)
 		__asm__ volatile("outw %0, %1" : : "a"((uint16_t)0x2000), "d"((uint16_t)POWER));
-	out8(DEBUG_EXIT, 1);
+	else
+		out8(DEBUG_EXIT, 1);
 	for (;;)
 		__asm__ volatile("hlt");
 }
@@ -118,13 +119,13 @@ struct frame *first_frame(void *stack_top, void (*start)(void))
 }
 
 /* Six registers, and where to continue. */
-void *first_switch(void *stack_top)
+void *first_switch(void *stack_top, void (*start)(void))
 {
 	uint64_t *sp = (uint64_t *)stack_top - 9;
 
 	for (unsigned i = 0; i < 9; i++)
 		sp[i] = 0;
-	sp[6] = (uintptr_t)thread_start + 1;
+	sp[6] = (uintptr_t)start + 1;
 	return sp;
 }
 
