@@ -52,7 +52,7 @@ STYLES = {  # the architectures of each style
 
 # The functions of the workers under main, see tests/styles/work.c.
 CHAIN = "(;{0}_work(;{0}_step(;{0}_leaf)?)?)?"
-RECURSIVE = "(;{0}_work((;{0}_down)+(;{0}_leaf)?)?)?"
+RECURSIVE = "(;{0}_work((;{0}_down)*(;{0}_leaf)?)?)?"
 POINTERS = "(;{0}_work(;{0}_(left|right)(;{0}_leaf)?)?)?"
 TAIL = "(;{0}_work(;{0}_(step|leaf))?)?"
 SHAPES = {"alpha": CHAIN, "beta": RECURSIVE, "gamma": POINTERS, "delta": TAIL,
