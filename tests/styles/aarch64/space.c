@@ -25,8 +25,8 @@ static uint64_t tables[SPACES][2][512] __attribute__((aligned(4096)));
 
 static void translation_on(void)
 {
-	/* 39 bits, from level 1, pages of 4 KB */
-	__asm__ volatile("msr vtcr_el2, %0" : : "r"(0x80013559ul));
+	/* 39 bits, from level 1, pages of 4 KB, physical addresses of 40 bits */
+	__asm__ volatile("msr vtcr_el2, %0" : : "r"(0x80023559ul));
 	__asm__ volatile("msr ttbr0_el1, xzr; msr sctlr_el1, %0" : : "r"(0x30d00800ul));
 	/* stage 2 on, traps of EL0 and interrupts go to EL2, 64 bits */
 	__asm__ volatile("msr hcr_el2, %0; isb" : : "r"(0x88000039ul));
