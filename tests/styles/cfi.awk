@@ -24,7 +24,8 @@ function moves(line,    part, number)
 
 function ends()
 {
-	return $1 ~ /^(ret|b|br|j|jr|tail|bx|b\.w)$/ || ($1 ~ /^pop/ && / pc}/)
+	return $1 ~ /^(ret|b|br|j|jr|tail|bx|b\.w)$/ || ($1 ~ /^pop/ && / pc}/) || \
+		/^\tldr[\t ]*pc, \[sp\]/
 }
 
 /\.cfi_startproc/ { depth = 0; saved = ""; leaving = 0 }

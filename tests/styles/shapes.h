@@ -119,4 +119,25 @@
 	}                                                \
 	MAIN(name, seed)
 
+/* main > work > leaf, with values in registers of the FPU; work yields */
+#define FLOATS(name, seed)                                                      \
+	NOINLINE static float name##_leaf(float x)                              \
+	{                                                                       \
+		for (unsigned turn = 0; turn < 20; turn++) {                    \
+			x = x * 1.5f - (float)turn;                             \
+			__asm__ volatile("" : "+t"(x));                         \
+		}                                                               \
+		return x * 1e-4f;                                               \
+	}                                                                       \
+	NOINLINE static uint32_t name##_work(uint32_t x)                        \
+	{                                                                       \
+		float a = (float)x, b = a + 1, c = a + 2, sum = 0;              \
+                                                                                \
+		for (unsigned i = 0; i < 6; i++)                                \
+			sum += name##_leaf(a * b) + c * (float)i;               \
+		SOMETIMES(4, yield());                                          \
+		return (uint32_t)(int32_t)(name##_leaf(sum) + a * 3 + b * 5 + c * 7); \
+	}                                                                       \
+	MAIN(name, seed)
+
 #endif

@@ -10,8 +10,13 @@ POINTERS(gamma, 33)
 TAIL(delta, 44)
 CHAIN(epsilon, 55)
 RECURSIVE(zeta, 66, 9)
+#ifdef __ARM_FP
+FLOATS(eta, 77)
+FLOATS(theta, 88)
+#else
 POINTERS(eta, 77)
 TAIL(theta, 88)
+#endif
 
 const struct worker workers[WORKERS] = {
 	{ "alpha", alpha_main },     { "beta", beta_main }, { "gamma", gamma_main },
