@@ -10,7 +10,7 @@ POINTERS(gamma, 33)
 TAIL(delta, 44)
 CHAIN(epsilon, 55)
 RECURSIVE(zeta, 66, 9)
-#ifdef __ARM_FP
+#if defined(__ARM_FP) && !defined(__aarch64__)
 FLOATS(eta, 77)
 FLOATS(theta, 88)
 #else
