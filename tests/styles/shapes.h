@@ -17,31 +17,31 @@
 	}
 
 /* Every nth time. */
-#define SOMETIMES(nth, action)              \
-	do {                                \
-		static unsigned times;      \
-                                            \
-		if (++times % (nth) == 0)   \
-			action;             \
+#define SOMETIMES(nth, action)            \
+	do {                              \
+		static unsigned times;    \
+                                          \
+		if (++times % (nth) == 0) \
+			action;           \
 	} while (0)
 
-#define LEAF(name)                                      \
+#define LEAF(name)                                       \
 	NOINLINE static uint32_t name##_leaf(uint32_t x) \
-	{                                               \
-		MIX(x, 20);                             \
-		return x;                               \
+	{                                                \
+		MIX(x, 20);                              \
+		return x;                                \
 	}
 
 /* Every round has the same result, or a switch has lost a register or a part of the stack. */
-#define MAIN(name, seed)                                         \
-	NOINLINE static void name##_main(void)                   \
-	{                                                        \
-		uint32_t first = name##_work(seed);              \
-                                                                 \
-		for (unsigned i = 1; i < rounds; i++) {          \
-			if (name##_work(seed) != first)          \
-				fail("wrong result in", #name);  \
-		}                                                \
+#define MAIN(name, seed)                                        \
+	NOINLINE static void name##_main(void)                  \
+	{                                                       \
+		uint32_t first = name##_work(seed);             \
+                                                                \
+		for (unsigned i = 1; i < rounds; i++) {         \
+			if (name##_work(seed) != first)         \
+				fail("wrong result in", #name); \
+		}                                               \
 	}
 
 /* main > work > step > leaf; step yields */
@@ -62,44 +62,43 @@
 	MAIN(name, seed)
 
 /* main > work > down > down > ... > leaf; down yields at the deepest level */
-#define RECURSIVE(name, seed, depth)                                         \
-	LEAF(name)                                                           \
-	NOINLINE static uint32_t name##_down(uint32_t x, unsigned levels)    \
-	{                                                                    \
-		if (!levels) {                                               \
-			SOMETIMES(8, yield());                               \
-			return name##_leaf(x) + 1;                           \
-		}                                                            \
-		x = name##_down(x + levels, levels - 1) ^ levels;            \
-		return levels % 2 ? name##_leaf(x) + x : x;                  \
-	}                                                                    \
-	NOINLINE static uint32_t name##_work(uint32_t x)                     \
-	{                                                                    \
+#define RECURSIVE(name, seed, depth)                                          \
+	LEAF(name)                                                            \
+	NOINLINE static uint32_t name##_down(uint32_t x, unsigned levels)     \
+	{                                                                     \
+		if (!levels) {                                                \
+			SOMETIMES(8, yield());                                \
+			return name##_leaf(x) + 1;                            \
+		}                                                             \
+		x = name##_down(x + levels, levels - 1) ^ levels;             \
+		return levels % 2 ? name##_leaf(x) + x : x;                   \
+	}                                                                     \
+	NOINLINE static uint32_t name##_work(uint32_t x)                      \
+	{                                                                     \
 		return name##_down(x, depth) + name##_down(x + 1, depth / 2); \
-	}                                                                    \
+	}                                                                     \
 	MAIN(name, seed)
 
 /* main > work > left or right, by pointers > leaf; work yields */
-#define POINTERS(name, seed)                                                 \
-	LEAF(name)                                                           \
-	NOINLINE static uint32_t name##_left(uint32_t x)                     \
-	{                                                                    \
-		return name##_leaf(x) + 1;                                   \
-	}                                                                    \
-	NOINLINE static uint32_t name##_right(uint32_t x)                    \
-	{                                                                    \
-		return name##_leaf(x) ^ name##_leaf(x ^ 1);                  \
-	}                                                                    \
-	static uint32_t (*const volatile name##_ways[])(uint32_t x) = {      \
-		name##_left, name##_right                                    \
-	};                                                                   \
-	NOINLINE static uint32_t name##_work(uint32_t x)                     \
-	{                                                                    \
-		for (uint32_t i = 0; i < 6; i++)                             \
-			x = name##_ways[x >> 3 & 1](x + i) + i;              \
-		SOMETIMES(4, yield());                                       \
-		return x;                                                    \
-	}                                                                    \
+#define POINTERS(name, seed)                                                            \
+	LEAF(name)                                                                      \
+	NOINLINE static uint32_t name##_left(uint32_t x)                                \
+	{                                                                               \
+		return name##_leaf(x) + 1;                                              \
+	}                                                                               \
+	NOINLINE static uint32_t name##_right(uint32_t x)                               \
+	{                                                                               \
+		return name##_leaf(x) ^ name##_leaf(x ^ 1);                             \
+	}                                                                               \
+	static uint32_t (*const volatile name##_ways[])(uint32_t x) = { name##_left,    \
+									name##_right }; \
+	NOINLINE static uint32_t name##_work(uint32_t x)                                \
+	{                                                                               \
+		for (uint32_t i = 0; i < 6; i++)                                        \
+			x = name##_ways[x >> 3 & 1](x + i) + i;                         \
+		SOMETIMES(4, yield());                                                  \
+		return x;                                                               \
+	}                                                                               \
 	MAIN(name, seed)
 
 /* main > work > step or leaf: step ends with a jump to leaf; work yields */
@@ -120,24 +119,24 @@
 	MAIN(name, seed)
 
 /* main > work > leaf, with values in registers of the FPU; work yields */
-#define FLOATS(name, seed)                                                      \
-	NOINLINE static float name##_leaf(float x)                              \
-	{                                                                       \
-		for (unsigned turn = 0; turn < 20; turn++) {                    \
-			x = x * 1.5f - (float)turn;                             \
-			__asm__ volatile("" : "+t"(x));                         \
-		}                                                               \
-		return x * 1e-4f;                                               \
-	}                                                                       \
-	NOINLINE static uint32_t name##_work(uint32_t x)                        \
-	{                                                                       \
-		float a = (float)x, b = a + 1, c = a + 2, sum = 0;              \
-                                                                                \
-		for (unsigned i = 0; i < 6; i++)                                \
-			sum += name##_leaf(a * b) + c * (float)i;               \
-		SOMETIMES(4, yield());                                          \
+#define FLOATS(name, seed)                                                            \
+	NOINLINE static float name##_leaf(float x)                                    \
+	{                                                                             \
+		for (unsigned turn = 0; turn < 20; turn++) {                          \
+			x = x * 1.5f - (float)turn;                                   \
+			__asm__ volatile("" : "+t"(x));                               \
+		}                                                                     \
+		return x * 1e-4f;                                                     \
+	}                                                                             \
+	NOINLINE static uint32_t name##_work(uint32_t x)                              \
+	{                                                                             \
+		float a = (float)x, b = a + 1, c = a + 2, sum = 0;                    \
+                                                                                      \
+		for (unsigned i = 0; i < 6; i++)                                      \
+			sum += name##_leaf(a * b) + c * (float)i;                     \
+		SOMETIMES(4, yield());                                                \
 		return (uint32_t)(int32_t)(name##_leaf(sum) + a * 3 + b * 5 + c * 7); \
-	}                                                                       \
+	}                                                                             \
 	MAIN(name, seed)
 
 #endif

@@ -19,7 +19,7 @@ TAIL(theta, 88)
 #endif
 
 const struct worker workers[WORKERS] = {
-	{ "alpha", alpha_main },     { "beta", beta_main }, { "gamma", gamma_main },
-	{ "delta", delta_main },     { "epsilon", epsilon_main }, { "zeta", zeta_main },
-	{ "eta", eta_main },	     { "theta", theta_main },
+	{ "alpha", alpha_main }, { "beta", beta_main },	      { "gamma", gamma_main },
+	{ "delta", delta_main }, { "epsilon", epsilon_main }, { "zeta", zeta_main },
+	{ "eta", eta_main },	 { "theta", theta_main },
 };

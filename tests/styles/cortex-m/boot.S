@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // The vector table, and from reset to guest_main. All threads use PSP, all handlers MSP.
-	.cfi_sections .debug_frame
-	.syntax unified
-	.thumb
 
 	.section .text.boot, "ax"
 	.type vectors, %object

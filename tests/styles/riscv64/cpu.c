@@ -18,11 +18,11 @@ _Static_assert(offsetof(struct frame, status) == FRAME_STATUS, "mode.h");
 
 #define TEXT_(x) #x
 #define TEXT(x) TEXT_(x)
-#define READ_CSR(name)                                                           \
-	({                                                                       \
-		uint64_t value;                                                  \
-		__asm__ volatile("csrr %0, " TEXT(CSR(name)) : "=r"(value));     \
-		value;                                                           \
+#define READ_CSR(name)                                                       \
+	({                                                                   \
+		uint64_t value;                                              \
+		__asm__ volatile("csrr %0, " TEXT(CSR(name)) : "=r"(value)); \
+		value;                                                       \
 	})
 #define SET_CSR(name, bits) __asm__ volatile("csrs " TEXT(CSR(name)) ", %0" ::"r"(bits) : "memory")
 #define CLEAR_CSR(name, bits) \
