@@ -13,7 +13,11 @@
 #define STACK_SIZE 4096
 #endif
 #ifndef ROUNDS
+#ifdef __thumb__
+#define ROUNDS 8000
+#else
 #define ROUNDS 4000
+#endif
 #endif
 #define TICK 30011 /* instructions between two interrupts of the timer */
 #define INTERRUPT_STACK_SIZE 2048
