@@ -78,6 +78,17 @@ static bool in_if_then(enum insn_set decode, const uint8_t *bytes, size_t size, 
 	return false;
 }
 
+/*
+ * The size of an instruction. Before the end of a page, older QEMUs count the first half of the next
+ * Thumb instruction, too, at which they look to see whether it crosses the page.
+ */
+static size_t size_of(enum insn_set decode, const uint8_t *bytes, size_t size)
+{
+	if (decode != INSN_THUMB || size < 4)
+		return size;
+	return bytes[1] >> 3 < 0x1d ? 2 : 4;
+}
+
 static bool draft_block(struct draft *draft, const struct qemu_plugin_tb *tb)
 {
 	struct block *block = &draft->block;
@@ -91,13 +102,14 @@ static bool draft_block(struct draft *draft, const struct qemu_plugin_tb *tb)
 	*block = (struct block){ .start = api.tb_vaddr(tb), .count = (uint16_t)count };
 	for (size_t i = 0; i < count; i++) {
 		const struct qemu_plugin_insn *handle = api.tb_get_insn(tb, i);
-		size_t size = api.insn_size(handle);
 		uint8_t bytes[INSN_MAX] = { 0 };
+		size_t got = api_insn_data(handle, bytes, sizeof(bytes));
+		size_t size = size_of(decode, bytes, api.insn_size(handle));
 
 		draft->sizes[i] = (uint8_t)size;
 		if (decode != INSN_OTHER)
 			insn_decode(decode, block->start + block->size, bytes,
-				    api_insn_data(handle, bytes, sizeof(bytes)), &insn);
+				    got < size ? got : size, &insn);
 		if (in_if_then(decode, bytes, size, &conditional) && insn.flow != WIRE_FLOW_ON)
 			insn.flags |= WIRE_BLOCK_MAYBE;
 		block->size += (uint32_t)size;

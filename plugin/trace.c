@@ -47,7 +47,9 @@ struct tracer {
 	uint64_t total;	     /* instructions, including all of the current block */
 	uint64_t resume;     /* return address of the last trap */
 	struct look written; /* the last state */
-	uint64_t active[8];  /* M-profile: a bit for each exception that was entered and not left */
+	/* M-profile: a bit for each exception that was entered and not left, and its handler. */
+	uint64_t active[REGS_EXCEPTIONS / 64];
+	uint32_t handlers[REGS_EXCEPTIONS];
 	uint64_t noted_page, noted_space; /* of the last call of code_note() */
 };
 
@@ -422,9 +424,10 @@ static bool may_leave(const struct block *block)
  * M-profile: whether an exception may have returned to itself, because it was pending again. Nothing
  * but this returns to the first instruction of a handler.
  */
-static bool may_repeat(const struct node *from, const struct node *to)
+static bool may_repeat(const struct tracer *t, const struct node *to)
 {
-	return from->block->flow == WIRE_FLOW_RETURN && atomic_load(&to->block->vector);
+	return t->cur->block->flow == WIRE_FLOW_RETURN &&
+	       t->handlers[t->written.exception] == to->wire.start;
 }
 
 static void enter_exception(const struct tracer *t, struct step *step)
@@ -445,7 +448,6 @@ static void enter_exception(const struct tracer *t, struct step *step)
 	step->leave = t->written.exception && frame.exception != t->written.exception;
 	if (step->leave) {
 		step->trap = true;
-		atomic_fetch_or(&step->to->block->vector, VECTOR_INTERRUPT);
 	} else if (from->flow != WIRE_FLOW_ENTER ||
 		   (step->resume && step->resume != from->start + from->size)) {
 		count_trap(t, step);
@@ -459,7 +461,7 @@ static bool explain_exception(const struct tracer *t, struct step *step)
 	struct look_frame frame;
 
 	if (now == before &&
-	    !(now && may_repeat(t->cur, step->to) && look_frame(t->cpu, step->look.sp, &frame)))
+	    !(now && may_repeat(t, step->to) && look_frame(t->cpu, step->look.sp, &frame)))
 		return false;
 	step->state = true;
 	if (!now || (now != before && is_active(t, now)))
@@ -471,11 +473,13 @@ static bool explain_exception(const struct tracer *t, struct step *step)
 
 static void follow_exception(struct tracer *t, const struct step *step)
 {
-	unsigned before = t->written.exception;
+	unsigned before = t->written.exception, now = step->look.exception;
 
 	if (step->leave)
 		t->active[before / 64] &= ~(1ull << before % 64);
-	set_active(t, step->look.exception);
+	if (now && !is_active(t, now))
+		t->handlers[now] = (uint32_t)step->to->wire.start;
+	set_active(t, now);
 }
 
 static void put_step(struct tracer *t, const struct step *step)
@@ -625,7 +629,7 @@ static bool is_moved(struct tracer *t, const struct node *from, const struct nod
 static bool is_left(struct tracer *t, const struct node *from, const struct node *to)
 {
 	return t->written.exception && may_leave(from->block) &&
-	       (look_exception(t->cpu) != t->written.exception || may_repeat(from, to));
+	       (look_exception(t->cpu) != t->written.exception || may_repeat(t, to));
 }
 
 static void on_block(unsigned cpu, void *data)

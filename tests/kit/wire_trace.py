@@ -30,7 +30,7 @@ class Cpu:
 
     def clear(self):
         """Forgets what applied to the block that was just entered."""
-        self.ran, self.trap, self.begins, self.moved = None, False, False, False
+        self.ran, self.trap, self.left, self.begins, self.moved = None, False, False, False, False
 
     def feed(self, data):
         self.data, self.at = data, 0
@@ -71,6 +71,8 @@ class Cpu:
         elif code == 0xc7:
             self.leave(self.number())
             self.cur = None
+        elif code == 0xc9:
+            self.left = True
         else:
             raise ValueError(f"no such code: {code:#x}")
 
@@ -148,7 +150,7 @@ class Cpu:
     def go(self, to):
         if not self.begins:
             self.leave(self.cur.count if self.ran is None else self.ran)
-            if self.ran is None and not self.trap and self.was_taken(to):
+            if self.ran is None and not self.trap and not self.left and self.was_taken(to):
                 self.learn(to)
         self.cur = to
         self.clear()
