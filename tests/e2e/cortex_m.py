@@ -3,10 +3,12 @@
 """Cortex-M in two QEMUs: each exception of tests/guest/cortex_m.c in the trace, and samples."""
 import os
 import re
+import struct
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from kit import BUILD, ROOT, check, equal, finish, guests, kscope, run, scratch, skip, wire_trace
+from kit import (BUILD, ROOT, check, equal, finish, guests, kscope, run, scratch, skip, wire_read,
+                 wire_trace)
 
 PLUGIN = os.path.join(BUILD, "kscope-qemu.so")
 GUEST = os.path.join(ROOT, "tests", "guest", "cortex_m")
@@ -21,6 +23,10 @@ MACHINES = {
 }
 HANDLERS = ["svc", "switch", "tick", "fault", "high", "low"]
 FAULT_SIZE = 2  # the handler of faults skips an instruction
+THREADS_SIZE = 2 * (256 * 4 + 8)  # of the guest's array `threads`
+KERNEL = 1
+FROM_THREAD = 0xffffffad  # the value in lr that returns to a thread, without the FPU and v8-M's bit
+THUMB = 1 << 24
 ICOUNT = ["-icount", "shift=0,sleep=off"]
 
 
@@ -133,6 +139,34 @@ def test_levels(name, events, at):
           not any(to == at["on_" + handler] for handler in HANDLERS for to in user), user)
 
 
+def test_samples(folder, which, machine, elf):
+    """Registers, level and stacks. In a handler, the stack of the threads is `outer`."""
+    name = f"{which} {machine}"
+    recording = os.path.join(folder, "samples.kscope")
+    record(which, machine, elf, recording, ",clock=instructions,period=20")
+    samples, at = wire_read.Stream(recording).samples, symbols(elf)
+    stacks = range(at["threads"], at["threads"] + THREADS_SIZE)
+    in_handlers = [sample for sample in samples if sample.registers[13] not in stacks]
+    check(f"{name}: samples have registers, a stack, and one address space",
+          samples and all(len(sample.registers) == 16 and sample.stack and sample.has_space and
+                          not sample.space for sample in samples), len(samples))
+    check(f"{name}: handlers are the kernel", in_handlers and
+          all(sample.level == KERNEL for sample in in_handlers), len(in_handlers))
+    users = [sample for sample in samples if sample.level != KERNEL]
+    if which == "debian":  # 7.2 shows plugins neither CONTROL nor the threads' stack pointer
+        equal(f"{name}: everything counts as privileged", len(users), 0)
+        return
+    check(f"{name}: the second thread is not", users and
+          all(sample.registers[13] in stacks[THREADS_SIZE // 2:] for sample in users), len(users))
+    outer = [dict(wire_read.fields(sample.data)) for sample in in_handlers
+             if sample.registers[14] & ~0x50 == FROM_THREAD]
+    frames = [struct.unpack_from("<8I", one.get(13, b"").ljust(32, b"\0")) for one in outer]
+    check(f"{name}: in a handler, the interrupted stack begins with the interrupted code",
+          frames and all(one.get(12) in stacks for one in outer) and
+          all(at["reset"] <= frame[6] < at["end_of_code"] and frame[7] & THUMB
+              for frame in frames), outer[:1])
+
+
 def main():
     if guests.missing():
         skip("cortex_m", guests.missing())
@@ -141,6 +175,7 @@ def main():
         for machine in MACHINES:
             elf = build(folder, machine)
             for which in guests.QEMUS:
+                test_samples(folder, which, machine, elf)
                 enters, _, events, at = test_trace(folder, which, machine, elf)
                 if which != "debian":  # 7.2 does not show the threads' stack pointer to plugins
                     test_contexts(f"{which} {machine}", enters, events, at)
