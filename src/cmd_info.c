@@ -122,12 +122,12 @@ static const struct unwind *unwind_of(const struct job *job)
 	return unwind ? unwind : &nothing;
 }
 
-static const struct calls_stats *flow_of(const struct job *job)
+static const struct track_stats *flow_of(const struct job *job)
 {
-	static const struct calls_stats nothing;
+	static const struct track_stats nothing;
 	const struct calls *calls = chain_find(&job->chain, &stage_calls);
 
-	return calls ? &calls->stats : &nothing;
+	return calls ? &calls->track.stats : &nothing;
 }
 
 static void print_unwound(struct buf *to, const char *what, const struct unwind_count *count)
@@ -137,7 +137,7 @@ static void print_unwound(struct buf *to, const char *what, const struct unwind_
 			 count->chains, count->ended);
 }
 
-static void print_flow(struct buf *to, const struct calls_stats *flow)
+static void print_flow(struct buf *to, const struct track_stats *flow)
 {
 	if (!flow->branches)
 		return;
@@ -300,7 +300,7 @@ static void json_unwound(struct json_out *to, const struct unwind *unwind)
 	json_out_u64(to, "kernel_unwound_to_end", unwind->kernel.ended);
 }
 
-static void json_flow(struct json_out *to, const struct calls_stats *flow)
+static void json_flow(struct json_out *to, const struct track_stats *flow)
 {
 	json_out_u64(to, "branches", flow->branches);
 	json_out_u64(to, "instructions", flow->instructions);
