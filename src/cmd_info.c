@@ -147,6 +147,8 @@ static void print_flow(struct buf *to, const struct calls_stats *flow)
 		 flow->branches, flow->instructions, flow->rooted);
 	buf_addf(to, "returns   %" PRIu64 ", %" PRIu64 " of them without a matching call\n",
 		 flow->returns, flow->returns - flow->found);
+	if (flow->checks)
+		buf_addf(to, "checks    %" PRIu64 " samples inside the trace\n", flow->checks);
 }
 
 static void print_text(struct info *info)
@@ -307,6 +309,7 @@ static void json_flow(struct json_out *to, const struct calls_stats *flow)
 	json_out_u64(to, "rooted", flow->rooted);
 	json_out_u64(to, "returns", flow->returns);
 	json_out_u64(to, "unmatched_returns", flow->returns - flow->found);
+	json_out_u64(to, "checks", flow->checks);
 }
 
 static void print_json(struct info *info)

@@ -26,6 +26,7 @@ struct calls_stats {
 	uint64_t beyond;	 /* returns to callers from before the trace */
 	uint64_t traps, leaves, leaves_found;
 	uint64_t switches, tasks;
+	uint64_t checks; /* check points */
 };
 
 struct calls {
@@ -70,6 +71,8 @@ void calls_release(struct calls *calls); /* also accepts a zeroed struct */
  * instructions of an event that is OUTSIDE_WHEN are not counted.
  */
 void calls_add(struct calls *calls, const struct event *ev);
+/* An EVENT_CHECK, in order with the branches of its cpu, unwound. */
+void calls_check(struct calls *calls, const struct event *ev);
 /* The tables are too large: call calls_sample() until it returns false. */
 bool calls_full(const struct calls *calls);
 /* Fills in the next sum as a sample. Returns false after the last one, and resets the sums. */

@@ -371,7 +371,7 @@ void unwind_event(struct unwind *u, struct event *ev)
 	struct event_alloc *alloc = &ev->alloc;
 	struct subject subject;
 
-	if (ev->kind == EVENT_SAMPLE && sample->state) {
+	if ((ev->kind == EVENT_SAMPLE || ev->kind == EVENT_CHECK) && sample->state) {
 		subject = (struct subject){ sample->state, sample->ips, sample->nr,
 					    sample->nr_unwound, sample->context };
 		unwind_subject(u, ev->pid, &subject);
@@ -436,7 +436,7 @@ static void unwind_close(struct stage *s)
 
 const struct stage_ops stage_unwind = {
 	.name = "unwind",
-	.takes = EVENT_BIT(EVENT_SAMPLE) | EVENT_BIT(EVENT_ALLOC),
+	.takes = EVENT_BIT(EVENT_SAMPLE) | EVENT_BIT(EVENT_ALLOC) | EVENT_BIT(EVENT_CHECK),
 	.options = OPTION_USES({ &unwind_table, 0 }),
 	.acts = unwind_acts,
 	.priv_size = sizeof(struct unwind),
