@@ -76,6 +76,10 @@ static int calls_push(struct stage *s, struct event *ev)
 	struct calls *calls = &((struct calls_stage *)s->priv)->calls;
 
 	calls->version = s->chain->world->version;
+	if (ev->kind == EVENT_CHECK) {
+		calls_check(calls, ev);
+		return 0;
+	}
 	calls_add(calls, ev);
 	return calls_full(calls) ? emit_sums(s) : 0;
 }
@@ -92,7 +96,7 @@ static void calls_close(struct stage *s)
 
 const struct stage_ops stage_calls = {
 	.name = "calls",
-	.takes = EVENT_BIT(EVENT_BRANCH),
+	.takes = EVENT_BIT(EVENT_BRANCH) | EVENT_BIT(EVENT_CHECK),
 	.makes = EVENT_BIT(EVENT_SOURCE) | EVENT_BIT(EVENT_SAMPLE),
 	.priv_size = sizeof(struct calls_stage),
 	.open = calls_open,

@@ -16,6 +16,13 @@
 #include "model/event.h"
 #include "pass/track.h"
 
+/* Samples inside the trace, compared with the stacks that the tracker knows there. */
+struct calls_checks {
+	uint64_t equal;	    /* all callers are the same */
+	uint64_t partial;   /* the same as far as the shorter one goes, which is incomplete */
+	uint64_t different; /* one of the two is wrong */
+};
+
 struct calls {
 	/*
 	 * Optional: returns the start of the function at an address, 0 if unknown. With it,
@@ -32,6 +39,7 @@ struct calls {
 	uint32_t version; /* of the maps; the caller updates it */
 
 	struct track track;
+	struct calls_checks checks;
 	struct calls_path *paths;
 	size_t nr_paths, cap_paths;
 	struct calls_counter *counters;
@@ -48,6 +56,11 @@ void calls_init(struct calls *calls);
 void calls_release(struct calls *calls); /* also accepts a zeroed struct */
 /* Adds an EVENT_BRANCH, see track_add(). */
 void calls_add(struct calls *calls, const struct event *ev);
+/* Compares an EVENT_CHECK, in order with the branches of its cpu and unwound, with the trace. */
+void calls_check(struct calls *calls, const struct event *ev);
+/* The code at a mark: its leaf, and the addresses that it returns to, innermost first. */
+size_t calls_callers(const struct calls *calls, uint32_t mark, uint64_t *leaf, uint64_t *callers,
+		     size_t max);
 /* The tables are too large: call calls_sample() until it returns false. */
 bool calls_full(const struct calls *calls);
 /* Fills in the next sum as a sample. Returns false after the last one, and resets the sums. */

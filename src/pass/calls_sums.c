@@ -292,6 +292,18 @@ static const struct calls_path *make_chain(struct calls *calls, const struct cal
 	return path;
 }
 
+size_t calls_callers(const struct calls *calls, uint32_t mark, uint64_t *leaf, uint64_t *callers,
+		     size_t max)
+{
+	const struct calls_path *path = &calls->paths[calls->counters[mark].path];
+	size_t nr = 0;
+
+	*leaf = calls->counters[mark].leaf;
+	for (; path->parent && nr < max; path = &calls->paths[path->parent])
+		callers[nr++] = path->resume;
+	return nr;
+}
+
 /* The old tables, and the new index of each path. 0: dropped. */
 struct remap {
 	struct calls *calls;

@@ -91,6 +91,8 @@ static void decode(void)
 			       merge.wrong_offset, merge.wrong_bytes);
 			continue;
 		}
+		if (ev.kind != EVENT_BRANCH)
+			continue;
 		kinds[ev.branch.kind]++;
 		if (show)
 			print(&ev);
