@@ -173,6 +173,7 @@ struct event_sample {
 	const uint8_t *raw; /* NULL: this source has none */
 	uint32_t raw_len;
 	uint32_t nr_unwound;	       /* how many of the last ips src/unwind found */
+	bool ended;		       /* and whether it found them all */
 	const struct cpu_state *state; /* NULL: nothing to unwind from */
 };
 

@@ -271,6 +271,7 @@ struct subject { /* the parts of an event that matter here */
 	const uint64_t *ips;
 	uint32_t nr, unwound;
 	uint64_t context;
+	bool ended;
 };
 
 static void count(struct unwind *u, const struct walk *w, const struct walked *chain)
@@ -304,6 +305,7 @@ static void unwind_whole(struct unwind *u, struct walk *w, struct subject *subje
 	if (chain.nr == at)
 		return;
 	count(u, w, &chain);
+	subject->ended = chain.ended;
 	subject->ips = u->ips;
 	subject->nr = chain.nr;
 	subject->unwound = chain.nr - at;
@@ -336,6 +338,7 @@ static void unwind_user(struct unwind *u, struct walk *w, struct subject *subjec
 	if (chain.nr == marked)
 		return;
 	count(u, w, &chain);
+	subject->ended = chain.ended;
 	subject->ips = u->ips;
 	subject->nr = chain.nr;
 	subject->unwound = chain.nr - marked;
@@ -373,14 +376,15 @@ void unwind_event(struct unwind *u, struct event *ev)
 
 	if ((ev->kind == EVENT_SAMPLE || ev->kind == EVENT_CHECK) && sample->state) {
 		subject = (struct subject){ sample->state, sample->ips, sample->nr,
-					    sample->nr_unwound, sample->context };
+					    sample->nr_unwound, sample->context, false };
 		unwind_subject(u, ev->pid, &subject);
 		sample->ips = subject.ips;
 		sample->nr = subject.nr;
 		sample->nr_unwound = subject.unwound;
+		sample->ended = subject.ended;
 	} else if (ev->kind == EVENT_ALLOC && alloc->state) {
 		subject =
-			(struct subject){ alloc->state, alloc->ips, alloc->nr, 0, alloc->context };
+			(struct subject){ alloc->state, alloc->ips, alloc->nr, 0, alloc->context, false };
 		unwind_subject(u, ev->pid, &subject);
 		alloc->ips = subject.ips;
 		alloc->nr = subject.nr;
