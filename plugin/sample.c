@@ -335,7 +335,7 @@ bool sample_in_trace(struct track *track, unsigned cpu, uint64_t pc, uint64_t pl
 	struct regs regs;
 
 	regs_read(&view, pc, &regs);
-	regs.pc = pc; /* as the trace has it */
+	regs.pc = pc; /* as in the trace; in x86's real mode, the register is only an offset */
 	sample_from_regs(&sample, &view, &regs);
 	sample.place = place;
 	return track_put_sample(track, &sample);
