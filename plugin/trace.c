@@ -51,6 +51,9 @@ struct tracer {
 	uint64_t active[REGS_EXCEPTIONS / 64];
 	uint32_t handlers[REGS_EXCEPTIONS];
 	uint64_t noted_page, noted_space; /* of the last call of code_note() */
+	uint64_t check_at; /* when the next sample is due, by check_clock(); 0: not set */
+	uint64_t place;	   /* of the last sample */
+	bool in_word;	   /* take the next sample between steps that are bits */
 };
 
 /* How control went from one block to the next. */
@@ -254,6 +257,54 @@ static void give_up(struct tracer *t)
 	t->out.run = NULL;
 	t->out.at = t->out.begin;
 	t->out.since_sync = SYNC_BYTES; /* the next begin needs a new dictionary */
+}
+
+/* Check points: samples inside the trace. */
+
+/* Counts instructions as ns where these are exact, and the same in every run. */
+static uint64_t check_clock(const struct tracer *t)
+{
+	bool exact = args.clock == WIRE_CLOCK_INSTRUCTIONS ||
+		     (args.clock == WIRE_CLOCK_GUEST && api_counts_time());
+
+	return exact ? t->total : sample_now();
+}
+
+/*
+ * Whether a sample is due. They are taken by turns at slow steps, where traps and switches of the
+ * stack are, and anywhere else, unless that does not come for another period.
+ */
+static bool check_due(struct tracer *t, bool in_word)
+{
+	uint64_t now = check_clock(t);
+
+	if (!t->check_at)
+		t->check_at = now + args.check;
+	if (now < t->check_at || (in_word != t->in_word && now < t->check_at + args.check))
+		return false;
+	t->check_at = now + args.check;
+	t->in_word = !in_word;
+	return true;
+}
+
+/* Takes a sample before the current block runs, if one is due. */
+static __attribute__((noinline)) void check(struct tracer *t, bool in_word)
+{
+	uint64_t pc;
+
+	if (!t->cur || !check_due(t, in_word))
+		return;
+	if (!emit_room(&t->out)) {
+		give_up(t);
+		return;
+	}
+	put_time(t, sample_now());
+	emit_close_steps(&t->out);
+	pc = t->cur->wire.start + t->shift;
+	if (!sample_in_trace(t->out.track, t->cpu, pc, t->place + 1))
+		return;
+	emit_byte(&t->out, WIRE_TRACE_SAMPLE);
+	emit_number(&t->out, ++t->place);
 }
 
 static void publish_counts(struct tracer *t)
@@ -601,6 +652,8 @@ static __attribute__((noinline)) void slow_step(struct tracer *t, struct node *t
 	look_at(t->cpu, step.pc, &t->written); /* a reader may begin here */
 	if (!put_sync(t, to, 0, WIRE_BEGIN_GOES_ON))
 		give_up(t);
+	if (args.check)
+		check(t, false);
 }
 
 /* Writes the time, at most every CLOCK_NS. */
@@ -627,6 +680,8 @@ static __attribute__((noinline)) void full_word(struct tracer *t)
 		give_up(t);
 	else if (unlikely(!atomic_load_explicit(&running, memory_order_relaxed)))
 		end(t, t->cur->wire.count);
+	else if (unlikely(args.check))
+		check(t, true);
 }
 
 /* A step while the trace is off. */
@@ -753,6 +808,10 @@ int trace_open(void)
 {
 	atomic_store(&running, !args.paused && !args.n_from);
 	look_open();
+	if (args.check && !regs_at_block()) {
+		api_say("check=: the registers of this QEMU cannot be read inside a trace");
+		return -1;
+	}
 	if (block_open()) {
 		api_say("cannot start tracing: out of memory");
 		return -1;

@@ -26,6 +26,7 @@ enum wire_trace_code {
 	WIRE_TRACE_STATE = 0xc5,
 	WIRE_TRACE_BEGIN = 0xc6,
 	WIRE_TRACE_END = 0xc7,
+	WIRE_TRACE_SAMPLE = 0xc8,
 	WIRE_TRACE_LEAVE = 0xc9,
 };
 

@@ -485,6 +485,19 @@ static int end(struct wire_trace *trace, struct event *ev)
 	return 1;
 }
 
+/* The place of a sample. Between two steps, so it says nothing about the next one. */
+static int sample(struct wire_trace *trace, struct event *ev)
+{
+	if (!trace->cur || trace->begins || trace->trap || trace->has_state || trace->ran >= 0 ||
+	    !get_number(trace, &trace->place) || !trace->place)
+		return -1;
+	ev->kind = EVENT_CHECK;
+	ev->time = trace->time;
+	ev->cpu = trace->cpu;
+	trace->nr_events++;
+	return 1;
+}
+
 /* Any code but steps. 1: *ev is filled; 0: no event; -1: damage. */
 static int other_code(struct wire_trace *trace, unsigned code, uint64_t *shift, struct event *ev)
 {
@@ -510,6 +523,7 @@ static int other_code(struct wire_trace *trace, unsigned code, uint64_t *shift, 
 	case WIRE_TRACE_STATE: return get_state(trace) ? 0 : -1;
 	case WIRE_TRACE_BEGIN: return get_begin(trace) ? 0 : -1;
 	case WIRE_TRACE_END: return end(trace, ev);
+	case WIRE_TRACE_SAMPLE: return sample(trace, ev);
 	default: return -1;
 	}
 }
