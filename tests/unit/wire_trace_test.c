@@ -123,7 +123,7 @@ static bool has_sample(size_t at, int *end)
 	memcpy(bytes, trace_bytes, at);
 	memcpy(bytes + at, sample, sizeof(sample));
 	memcpy(bytes + at + sizeof(sample), trace_bytes + at, sizeof(trace_bytes) - at);
-	wire_trace_init(&trace, 0);
+	wire_trace_init(&trace, 0, info);
 	wire_trace_feed(&trace, bytes, sizeof(bytes), 7);
 	while ((*end = wire_trace_next(&trace, &ev)) > 0) {
 		if (ev.kind == EVENT_CHECK)
