@@ -12,7 +12,25 @@
 
 #define PAGE_MASK 0xfffull
 
-enum reg { REG_PC, REG_SP, REG_SPACE, REG_LEVEL, REG_LINK, REG_MODE, REG_KINDS };
+#define LOW_END 0x100000 /* of the memory in which 16-bit code runs */
+
+enum reg {
+	REG_PC,
+	REG_SP,
+	REG_SPACE,
+	REG_LEVEL,
+	REG_LINK,
+	REG_MODE,
+	/* AArch64: of the hypervisor and the firmware, and the stack pointers of the levels. */
+	REG_LINK_2,
+	REG_LINK_3,
+	REG_SAVED_2,
+	REG_SAVED_3,
+	REG_SP_0,
+	REG_SP_1,
+	REG_SP_2,
+	REG_KINDS
+};
 
 /* A register: QEMU's names for it, and gdb's number or -1. */
 struct reg_name {
@@ -38,7 +56,14 @@ static const struct reg_name names[][REG_KINDS] = {
 			   { { "TTBR0_EL1" }, -1 },
 			   { { "cpsr" }, 33 },
 			   { { "ELR_EL1" }, -1 },
-			   { { NULL }, -1 } },
+			   { { NULL }, -1 },
+			   { { "ELR_EL2" }, -1 },
+			   { { "ELR_EL3" }, -1 },
+			   { { "SPSR_EL2" }, -1 },
+			   { { "SPSR_EL3" }, -1 },
+			   { { "SP_EL0" }, -1 },
+			   { { "SP_EL1" }, -1 },
+			   { { "SP_EL2" }, -1 } },
 	[INSN_ARM] = { { { "pc" }, 15 },
 		       { { "sp" }, 13 },
 		       { { "TTBR0_EL1", "TTBR0" }, -1 },
@@ -71,6 +96,7 @@ static atomic_bool moves;	 /* see look_moves(); true until disproved */
 static void *handles[REG_KINDS]; /* the same for all vCPUs */
 static bool has_handle[REG_KINDS];
 static struct CPUState *states[WIRE_CPUS_MAX];
+static _Atomic uint8_t modes[8192]; /* enum insn_mode of each code segment of x86 in long mode */
 static _Thread_local GByteArray *scratch;
 
 void look_open(void)
@@ -126,7 +152,8 @@ static uint64_t little(const uint8_t *bytes, size_t size)
 
 static bool read_reg(unsigned cpu, enum reg kind, uint64_t *value)
 {
-	int number = names[set][kind].gdb;
+	const struct reg_name *name = &names[set][kind];
+	int number = name->names[0] ? name->gdb : -1;
 	size_t size = 0;
 
 	if (!scratch)
@@ -278,7 +305,19 @@ static bool is_x86_frame(const uint64_t *words, bool wide)
 	return !wide || words[4] <= 0xffff;
 }
 
-static bool x86_trap(unsigned cpu, uint64_t sp, uint64_t *resume, unsigned *level)
+/* An exception in 32-bit mode pushes sp only if the privilege changes. */
+static uint64_t x86_left(unsigned cpu, uint64_t sp, const uint64_t *words, size_t i, bool wide)
+{
+	uint64_t cs = words[i + 1], flags = words[i + 2], now;
+
+	if (wide || flags & 1u << 17)
+		return words[i + 3];
+	if (!read_reg(cpu, REG_LEVEL, &now))
+		return 0;
+	return (cs & 3) != (now & 3) ? words[i + 3] : sp + (i + 3) * 4;
+}
+
+static bool x86_trap(unsigned cpu, uint64_t sp, struct look_trap *trap)
 {
 	size_t word = word_size(cpu);
 	bool wide = word == 8;
@@ -288,36 +327,118 @@ static bool x86_trap(unsigned cpu, uint64_t sp, uint64_t *resume, unsigned *leve
 		return false;
 	for (size_t i = 0; i < 2; i++) {
 		if (is_x86_frame(words + i, wide)) {
-			*resume = words[i];
-			*level = x86_level(words[i + 1]);
+			trap->resume = words[i];
+			trap->level = x86_level(words[i + 1]);
+			trap->left = x86_left(cpu, sp, words, i, wide);
 			return true;
 		}
 	}
 	return false;
 }
 
-static bool arm_trap(unsigned cpu, uint64_t pc, uint64_t *resume)
+/* The interrupted stack pointer: which one it was, the place in the vector table tells. */
+static uint64_t aarch64_left(unsigned cpu, unsigned level, uint64_t pc, uint64_t sp)
+{
+	uint64_t saved = 0, left = 0;
+
+	switch (pc >> 9 & 3) {
+	case 1: return sp; /* of the same level */
+	case 3: return 0;  /* of 32-bit code */
+	case 2:
+		if (level > 1 && !read_reg(cpu, level == 2 ? REG_SAVED_2 : REG_SAVED_3, &saved))
+			return 0;
+		break;
+	default: break;
+	}
+	if (!(saved & 1))
+		read_reg(cpu, REG_SP_0, &left);
+	else if ((saved >> 2 & 3) == 1)
+		read_reg(cpu, REG_SP_1, &left);
+	else if ((saved >> 2 & 3) == 2)
+		read_reg(cpu, REG_SP_2, &left);
+	return left;
+}
+
+static bool aarch64_trap(unsigned cpu, uint64_t pc, uint64_t sp, struct look_trap *trap)
+{
+	uint64_t state;
+	unsigned level = read_reg(cpu, REG_LEVEL, &state) ? state >> 2 & 3 : 1;
+
+	if (pc & 0x7f)
+		return false;
+	trap->left = aarch64_left(cpu, level, pc, sp);
+	return read_reg(cpu,
+			level == 3   ? REG_LINK_3
+			: level == 2 ? REG_LINK_2
+				     : REG_LINK,
+			&trap->resume);
+}
+
+static bool arm_trap(unsigned cpu, uint64_t pc, struct look_trap *trap)
 {
 	static const uint8_t back[8] = { 0, 0, 0, 4, 8, 0, 4, 4 };
 
 	if ((pc & ~0x1cull) != 0 && (pc & ~0x1cull) != 0xffff0000)
 		return false;
-	if (!read_reg(cpu, REG_LINK, resume))
+	if (!read_reg(cpu, REG_LINK, &trap->resume))
 		return false;
-	*resume -= back[pc >> 2 & 7];
+	trap->resume -= back[pc >> 2 & 7];
 	return true;
 }
 
-bool look_for_trap(unsigned cpu, uint64_t pc, uint64_t sp, uint64_t *resume, unsigned *level)
+bool look_for_trap(unsigned cpu, uint64_t pc, uint64_t sp, struct look_trap *trap)
 {
 	switch (set) {
 	case INSN_X86_64:
-	case INSN_I386: return x86_trap(cpu, sp, resume, level);
-	case INSN_AARCH64: return !(pc & 0x7f) && read_reg(cpu, REG_LINK, resume);
-	case INSN_ARM: return arm_trap(cpu, pc, resume);
+	case INSN_I386: return x86_trap(cpu, sp, trap);
+	case INSN_AARCH64: return aarch64_trap(cpu, pc, sp, trap);
+	case INSN_ARM: return arm_trap(cpu, pc, trap);
 	case INSN_RISCV64:
-	case INSN_RISCV32: return !(pc & 3) && read_reg(cpu, REG_LINK, resume);
+	case INSN_RISCV32:
+		trap->left = sp;
+		return !(pc & 3) && read_reg(cpu, REG_LINK, &trap->resume);
 	default: return false;
+	}
+}
+
+/*
+ * QEMU does not tell whether code of x86 is 64-bit code. Some instructions do, and then the others of
+ * the same segment are, too.
+ */
+static unsigned long_mode_word(unsigned cpu, enum insn_mode mode)
+{
+	uint64_t cs;
+	_Atomic uint8_t *known;
+
+	if (!read_reg(cpu, REG_LEVEL, &cs))
+		return 0;
+	known = &modes[cs >> 3 & 8191];
+	if (mode != INSN_MODE_ANY)
+		atomic_store(known, (uint8_t)mode);
+	switch (atomic_load(known)) {
+	case INSN_MODE_64: return 8;
+	case INSN_MODE_32: return 4;
+	default: return 0;
+	}
+}
+
+unsigned look_word(unsigned cpu, uint64_t start, enum insn_mode mode)
+{
+	uint64_t value;
+
+	switch (set) {
+	case INSN_X86_64:
+		if (start >> 32 || api.user_mode)
+			return 8;
+		if (read_reg(cpu, REG_MODE, &value) && value & 1u << 10)
+			return long_mode_word(cpu, mode);
+		return start < LOW_END ? 0 : 4;
+	case INSN_I386: return start < LOW_END && !api.user_mode ? 0 : 4;
+	case INSN_AARCH64: /* or 32-bit code, which has other instructions */
+		return read_reg(cpu, REG_LEVEL, &value) && value & 0x10 ? 0 : 8;
+	case INSN_RISCV64: return 8;
+	case INSN_OTHER: return 0;
+	default: return 4;
 	}
 }
 

@@ -9,9 +9,17 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "insn.h"
+
 struct look {
 	uint64_t sp, space;
 	unsigned level; /* enum wire_level */
+};
+
+struct look_trap {
+	uint64_t resume; /* the return address */
+	uint64_t left;	 /* the interrupted stack pointer; 0: unknown */
+	unsigned level;	 /* the interrupted one */
 };
 
 void look_open(void);
@@ -27,9 +35,15 @@ uint64_t look_pc(unsigned cpu, uint64_t start);
 bool look_moves(void); /* whether this QEMU does so */
 /*
  * Whether an exception or interrupt seems to have led to `pc`. Finds its return address, and the
- * interrupted level if the stack has it. sp: the current stack pointer.
+ * interrupted level if the stack has it. Finds the interrupted stack pointer even if it cannot tell,
+ * for a caller that knows of the trap. sp: the current stack pointer.
  */
-bool look_for_trap(unsigned cpu, uint64_t pc, uint64_t sp, uint64_t *resume, unsigned *level);
+bool look_for_trap(unsigned cpu, uint64_t pc, uint64_t sp, struct look_trap *trap);
+/*
+ * The size of a word on the stack for a block that starts at `start`; 0: unknown, and so are its
+ * instructions. mode: what they give away.
+ */
+unsigned look_word(unsigned cpu, uint64_t start, enum insn_mode mode);
 /* Whether look_for_trap() is reliable: on other machines a register may be of an earlier trap. */
 bool look_is_sure(void);
 /* Whether the stack shows that a return or an indirect call took place. */

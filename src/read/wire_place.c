@@ -192,7 +192,7 @@ static struct wire_survey *survey_new(struct place *place)
 	survey->place = place;
 	survey->next_try = FIRST_TRY;
 	for (uint32_t i = 0; i < SURVEY_CPUS; i++)
-		wire_trace_init(&survey->traces[i], i);
+		wire_trace_init(&survey->traces[i], i, (struct wire_trace_info){ 0 });
 	return survey;
 }
 
