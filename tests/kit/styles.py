@@ -56,7 +56,8 @@ RECURSIVE = "(;{0}_work((;{0}_down)+(;{0}_leaf)?)?)?"
 POINTERS = "(;{0}_work(;{0}_(left|right)(;{0}_leaf)?)?)?"
 TAIL = "(;{0}_work(;{0}_(step|leaf))?)?"
 SHAPES = {"alpha": CHAIN, "beta": RECURSIVE, "gamma": POINTERS, "delta": TAIL,
-          "epsilon": CHAIN, "zeta": RECURSIVE, "eta": POINTERS, "theta": TAIL}
+          "epsilon": CHAIN, "zeta": RECURSIVE, "eta": POINTERS, "theta": TAIL,
+          "escape": RECURSIVE}
 WORKER = "(" + "|".join(f"{name}_main" + shape.format(name) for name, shape in SHAPES.items()) + ")"
 # Other functions of the guest: the scheduler and interrupts. They differ by compiler, which inlines
 # some of them. No function of a worker is called by one of them, and no thread begins in them.
@@ -115,6 +116,7 @@ STACKS = {
     "call": [BOOT, thread("thread_start", "thread_run")],
     "context": [BOOT, thread("thread_start", "thread_run")],
     "trap": [BOOT, thread("frame_start", "thread_run")],
+    "coroutines": [BOOT, thread("thread_start", "thread_run")],
     "ended": [BOOT, thread("thread_start", "thread_run")],
     "nested": [BOOT, thread("thread_start", "thread_run")],
 }

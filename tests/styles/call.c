@@ -1,12 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * call: a thread calls switch_to(), which pushes the registers that a function preserves, exchanges
- * the stack pointer, and returns in another thread. Preemption calls it inside the interrupt.
+ * call, small-call, ended, nested: a thread calls switch_to(), which pushes the registers that a function preserves, exchanges the stack pointer, and returns in another thread. Preemption calls it inside
+ * the interrupt.
+ *
+ * ended: when a thread has ended, a new one with another worker begins on its stack.
  */
 #include "common.h"
 
+#ifndef LIVES
+#define LIVES THREADS
+#endif
+
 struct thread {
 	void *sp;
+	unsigned worker;
 	bool live;
 };
 
@@ -17,6 +24,7 @@ void thread_run(void); /* thread_start calls it */
 
 static struct thread threads[THREADS + 1]; /* the last one is the boot thread */
 static struct thread *current = &threads[THREADS];
+static unsigned lives; /* threads that have begun */
 
 /* The boot thread runs again when all others have ended. */
 static struct thread *next_live(const struct thread *from)
@@ -32,11 +40,29 @@ static struct thread *next_live(const struct thread *from)
 	return &threads[THREADS];
 }
 
-NOINLINE static void schedule(void)
+static void begin(struct thread *thread)
+{
+	thread->sp = first_switch(stacks.thread[thread - threads] + STACK_SIZE, thread_start);
+	thread->worker = lives++ % WORKERS;
+	thread->live = true;
+}
+
+/* The stacks of threads that have ended are free, except the one in use. */
+static void reuse_stacks(void)
+{
+	for (unsigned i = 0; i < THREADS && lives < LIVES; i++) {
+		if (!threads[i].live && &threads[i] != current)
+			begin(&threads[i]);
+	}
+}
+
+NOINLINE void schedule(void)
 {
 	struct thread *from = current;
-	struct thread *to = next_live(from);
+	struct thread *to;
 
+	reuse_stacks();
+	to = next_live(from);
 	if (to == from)
 		return;
 	current = to;
@@ -50,30 +76,20 @@ NOINLINE void yield(void)
 	interrupts_on();
 }
 
-struct frame *style_trap(struct frame *frame, enum trap why)
-{
-	if (why != TRAP_TIMER)
-		fail("unexpected trap", "call");
-	schedule();
-	return frame;
-}
-
 void thread_run(void)
 {
 	interrupts_on();
-	workers[current - threads].main();
+	workers[current->worker].main();
 	interrupts_off();
 	current->live = false;
 	schedule();
-	fail("a thread runs after its end", "call");
+	fail("a thread runs after its end", workers[current->worker].name);
 }
 
 void style_run(void)
 {
-	rounds = ROUNDS * 4 / THREADS;
-	for (unsigned i = 0; i < THREADS; i++) {
-		threads[i].sp = first_switch(stacks.thread[i] + STACK_SIZE, thread_start);
-		threads[i].live = true;
-	}
+	rounds = ROUNDS * 4 / LIVES;
 	schedule();
+	if (lives != LIVES)
+		fail("not all threads lived", "");
 }

@@ -48,6 +48,7 @@ function ends()
 	}
 	if (leaving && ends()) {
 		print "\t.cfi_restore_state"
+		print "\t.cfi_def_cfa_offset " leaving
 		depth = leaving
 		leaving = 0
 	}

@@ -31,6 +31,14 @@
 
 /* ---- work.c ---- */
 
+/* Code that the compiler neither moves nor merges; uses no stack. */
+#define MIX(x, turns)                                     \
+	for (unsigned turn = 0; turn < (turns); turn++) { \
+		x ^= x << 13;                             \
+		x = (x ^ x >> 7) + turn;                  \
+		__asm__ volatile("" : "+r"(x));           \
+	}
+
 struct worker {
 	const char *name;
 	void (*main)(void); /* returns when the work is done and checked */
@@ -81,6 +89,7 @@ extern const uint8_t frame_start[]; /* where first_frame() begins, see trap.S */
 
 void style_run(void); /* runs all threads to their end */
 void yield(void);     /* a thread lets others run */
+void schedule(void);  /* the same with interrupts off, in the styles of call.c */
 /* Returns the frame to continue; only styles that switch in traps return another one. */
 struct frame *style_trap(struct frame *frame, enum trap why);
 

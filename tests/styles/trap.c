@@ -35,7 +35,7 @@ static struct thread *next_live(const struct thread *from)
 	return &threads[THREADS];
 }
 
-NOINLINE static struct frame *schedule(struct frame *frame)
+NOINLINE static struct frame *next_frame(struct frame *frame)
 {
 	current->frame = frame;
 	current = next_live(current);
@@ -46,7 +46,7 @@ struct frame *style_trap(struct frame *frame, enum trap why)
 {
 	if (why == TRAP_SOFT)
 		fail("unexpected trap", "trap");
-	return schedule(frame);
+	return next_frame(frame);
 }
 
 NOINLINE void yield(void)

@@ -7,13 +7,14 @@
 
 unsigned rounds = ROUNDS;
 
-/* Code that the compiler neither moves nor merges; uses no stack. */
-#define MIX(x, turns)                                     \
-	for (unsigned turn = 0; turn < (turns); turn++) { \
-		x ^= x << 13;                             \
-		x = (x ^ x >> 7) + turn;                  \
-		__asm__ volatile("" : "+r"(x));           \
-	}
+/* Every nth time. */
+#define SOMETIMES(nth, action)              \
+	do {                                \
+		static unsigned times;      \
+                                            \
+		if (++times % (nth) == 0)   \
+			action;             \
+	} while (0)
 
 #define LEAF(name)                                      \
 	NOINLINE static uint32_t name##_leaf(uint32_t x) \
@@ -40,8 +41,7 @@ unsigned rounds = ROUNDS;
 	NOINLINE static uint32_t name##_step(uint32_t x) \
 	{                                                \
 		x = name##_leaf(x) + name##_leaf(x + 1); \
-		if (x % 64 == 0)                         \
-			yield();                         \
+		SOMETIMES(16, yield());                  \
 		return x + name##_leaf(x + 2);           \
 	}                                                \
 	NOINLINE static uint32_t name##_work(uint32_t x) \
@@ -58,8 +58,7 @@ unsigned rounds = ROUNDS;
 	NOINLINE static uint32_t name##_down(uint32_t x, unsigned levels)    \
 	{                                                                    \
 		if (!levels) {                                               \
-			if (x % 64 == 1)                                     \
-				yield();                                     \
+			SOMETIMES(8, yield());                               \
 			return name##_leaf(x) + 1;                           \
 		}                                                            \
 		x = name##_down(x + levels, levels - 1) ^ levels;            \
@@ -89,13 +88,12 @@ unsigned rounds = ROUNDS;
 	{                                                                    \
 		for (uint32_t i = 0; i < 6; i++)                             \
 			x = name##_ways[x >> 3 & 1](x + i) + i;              \
-		if (x % 32 == 0)                                             \
-			yield();                                             \
+		SOMETIMES(4, yield());                                       \
 		return x;                                                    \
 	}                                                                    \
 	MAIN(name, seed)
 
-/* main > work > step or leaf: step ends with a jump to leaf; leaf yields never */
+/* main > work > step or leaf: step ends with a jump to leaf; work yields */
 #define TAIL(name, seed)                                 \
 	LEAF(name)                                       \
 	NOINLINE static uint32_t name##_step(uint32_t x) \
@@ -107,6 +105,7 @@ unsigned rounds = ROUNDS;
 	{                                                \
 		for (uint32_t i = 0; i < 6; i++)         \
 			x += name##_step(x) ^ i;         \
+		SOMETIMES(8, yield());                   \
 		return x;                                \
 	}                                                \
 	MAIN(name, seed)

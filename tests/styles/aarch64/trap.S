@@ -11,12 +11,14 @@
 	.cfi_return_column PC_COLUMN
 	.cfi_def_cfa sp, 0
 	.cfi_escape 0x14, 31, 0	// DW_CFA_val_offset: the interrupted sp is the CFA
+	.cfi_same_value PC_COLUMN	// in a register that samples do not have
 	sub sp, sp, FRAME_SIZE
 	.cfi_def_cfa_offset FRAME_SIZE
 	stp x0, x1, [sp]
 	.cfi_offset 0, -FRAME_SIZE
 	.cfi_offset 1, 8 - FRAME_SIZE
 	mrs x0, EL(elr)
+	.cfi_register PC_COLUMN, x0
 	mrs x1, EL(spsr)
 	stp x30, x0, [sp, FRAME_PC - 8]
 	.cfi_offset 30, FRAME_PC - 8 - FRAME_SIZE
@@ -82,7 +84,8 @@ trap_entry:
 	.cfi_def_cfa_offset 0
 	forget_pair 0, 1
 	for_pairs forget_pair
-	forget_pair 30, PC_COLUMN
+	.cfi_restore 30
+	.cfi_same_value PC_COLUMN
 	eret
 	.cfi_endproc
 	.size trap_entry, . - trap_entry

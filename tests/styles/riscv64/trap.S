@@ -23,11 +23,13 @@ trap_entry:
 	.cfi_return_column PC_COLUMN
 	.cfi_def_cfa sp, 0
 	.cfi_escape 0x14, 2, 0	// DW_CFA_val_offset: the interrupted sp is the CFA
+	.cfi_same_value PC_COLUMN	// in a register that samples do not have
 	addi sp, sp, -FRAME_SIZE
 	.cfi_def_cfa_offset FRAME_SIZE
 	sd t0, 8 * 5(sp)
 	.cfi_offset t0, 8 * 5 - FRAME_SIZE
 	csrr t0, CSR(epc)
+	.cfi_register PC_COLUMN, t0
 	sd t0, FRAME_PC(sp)
 	.cfi_offset PC_COLUMN, FRAME_PC - FRAME_SIZE
 	csrr t0, CSR(status)
@@ -55,7 +57,7 @@ trap_entry:
 	addi sp, sp, FRAME_SIZE
 	.cfi_def_cfa_offset 0
 	for_registers forget_register
-	.cfi_restore PC_COLUMN
+	.cfi_same_value PC_COLUMN
 	TRAP_RETURN
 	.cfi_endproc
 	.size trap_entry, . - trap_entry
