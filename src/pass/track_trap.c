@@ -282,7 +282,8 @@ static bool is_serializing(const struct track_cpu *cpu, const struct event *ev)
 {
 	const struct event_branch *b = &ev->branch;
 
-	return b->context == cpu->context && b->to > b->from && b->to - b->from <= RULE_NEAR &&
+	return !b->left && b->context == cpu->context && b->to > b->from &&
+	       b->to - b->from <= RULE_NEAR &&
 	       (!b->sp || !top_stack(cpu->task)->high || b->sp <= top_stack(cpu->task)->high);
 }
 

@@ -270,7 +270,7 @@ static bool branch_before_trap(struct wire_trace *trace, const struct wire_trace
 	ev->branch.context = trace->trap_level == WIRE_LEVEL_USER ? IP_USER : IP_KERNEL;
 	if (ev->branch.kind == BRANCH_CALL)
 		ev->branch.next = cur->wire.end + shift;
-	if (cur->wire.flags & WIRE_BLOCK_STATE)
+	if (cur->wire.flags & WIRE_BLOCK_STATE || ev->branch.kind == BRANCH_LEAVE)
 		fill_sp(trace, trace->left, &ev->branch);
 	return true;
 }
