@@ -35,6 +35,13 @@ void track_release(struct track *track)
 	memset(track, 0, sizeof(*track));
 }
 
+uint64_t track_function(const struct track *track, const struct event *ev, uint64_t address)
+{
+	return track->ops->function
+		       ? track->ops->function(track->data, address, ev->branch.context, ev->pid)
+		       : 0;
+}
+
 static void go_beside(struct track *track, struct track_task *task, const struct event *ev)
 {
 	task->mark = track->ops->beside(track->data, task->mark, ev);
@@ -203,13 +210,6 @@ static void on_return(struct track *track, struct track_cpu *cpu, const struct e
 
 /* Jumps */
 
-static uint64_t function_at(const struct track *track, const struct event *ev, uint64_t address)
-{
-	return track->ops->function
-		       ? track->ops->function(track->data, address, ev->branch.context, ev->pid)
-		       : 0;
-}
-
 /* Whether code jumps to another function on a new stack: nobody called that function. */
 static bool begins_task(const struct track *track, struct track_task *task, const struct event *ev)
 {
@@ -218,7 +218,8 @@ static bool begins_task(const struct track *track, struct track_task *task, cons
 	if (!ev->branch.taken || !task_is_fresh(task) || task->known || task->nr_stacks == 1 ||
 	    (top && top->kind == TRACK_TRAP))
 		return false;
-	return function_at(track, ev, ev->branch.to) != function_at(track, ev, ev->branch.from);
+	return track_function(track, ev, ev->branch.to) !=
+	       track_function(track, ev, ev->branch.from);
 }
 
 static void on_jump(struct track *track, struct track_cpu *cpu, const struct event *ev)
@@ -235,7 +236,7 @@ static void on_jump(struct track *track, struct track_cpu *cpu, const struct eve
 
 static bool is_known_code(const struct track *track, const struct event *ev)
 {
-	return !track->ops->function || function_at(track, ev, ev->branch.to);
+	return !track->ops->function || track_function(track, ev, ev->branch.to);
 }
 
 /* Finds the task of this process whose trace ended in user code. Returns nr_left if none. */
