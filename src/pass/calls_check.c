@@ -46,7 +46,8 @@ static void add_chain(struct buf *to, const char *what, const struct chain *chai
 		buf_adds(to, " ...");
 }
 
-static void describe(const struct event *ev, const struct chain *sampled, const struct chain *traced)
+static void describe(const struct event *ev, const struct chain *sampled,
+		     const struct chain *traced)
 {
 	struct buf text = { 0 };
 
@@ -62,13 +63,16 @@ void calls_check(struct calls *calls, const struct event *ev)
 	uint32_t mark = track_running(&calls->track, ev->cpu, &traced.whole);
 	size_t same = 0;
 
-	if (!mark)
-		return;
 	sampled_chain(&ev->sample, &sampled);
+	/* Code that is in no known binary, such as firmware, cannot be unwound. */
+	if (!mark || (calls->function &&
+		      !calls->function(calls->data, sampled.leaf, ev->sample.context, ev->pid)))
+		return;
 	traced.nr = calls_callers(calls, mark, &traced.leaf, traced.callers, MAX_CALLERS);
 	if (sampled.whole && ends_in_program(&ev->sample) && traced.nr > sampled.nr)
 		traced.nr = sampled.nr;
-	while (same < sampled.nr && same < traced.nr && sampled.callers[same] == traced.callers[same])
+	while (same < sampled.nr && same < traced.nr &&
+	       sampled.callers[same] == traced.callers[same])
 		same++;
 	if (same == sampled.nr && same == traced.nr) {
 		calls->checks.equal++;

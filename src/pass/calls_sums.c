@@ -4,7 +4,6 @@
 
 #include "base/mem.h"
 #include "pass/calls.h"
-#include "pass/track_parts.h"
 
 #define MAX_ENTRIES (4u << 20) /* paths or counters, before they are emitted */
 #define MEMO_SIZE 65536
@@ -207,24 +206,24 @@ static uint32_t moved(struct calls *calls, uint32_t counter, uint32_t path)
 	return counter_at(calls, &want);
 }
 
-/* The callers of the task's first frame are gone: its frames get paths that begin there. */
-static void counter_reroot(void *data, struct track_task *task)
+/* The frames get paths that begin at the first of them. */
+static void counter_reroot(void *data, struct track_frame *frames, size_t nr, uint32_t *mark)
 {
 	struct calls *calls = data;
-	uint32_t first = task->nr ? task->frames[0].mark : task->mark;
-	const struct calls_path *old = &calls->paths[calls->counters[first].path];
+	const struct calls_path *old =
+		&calls->paths[calls->counters[nr ? frames[0].mark : *mark].path];
 	struct calls_path root = { .pid = old->pid, .tid = old->tid };
 	uint32_t path = path_at(calls, &root);
 
-	for (size_t i = 0; i < task->nr; i++) {
-		uint32_t below = i + 1 < task->nr ? task->frames[i + 1].mark : task->mark;
+	for (size_t i = 0; i < nr; i++) {
+		uint32_t below = i + 1 < nr ? frames[i + 1].mark : *mark;
 		struct calls_path next = calls->paths[calls->counters[below].path];
 
 		next.parent = path;
-		task->frames[i].mark = moved(calls, task->frames[i].mark, path);
+		frames[i].mark = moved(calls, frames[i].mark, path);
 		path = path_at(calls, &next);
 	}
-	task->mark = moved(calls, task->mark, path);
+	*mark = moved(calls, *mark, path);
 }
 
 static void counter_run(void *data, uint32_t counter, uint64_t instructions)

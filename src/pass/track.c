@@ -149,7 +149,8 @@ static void forget_callers(struct track *track, struct track_task *task)
 		return;
 	}
 	task->rooted = false;
-	task_pop(task, nr);
+	if (nr < task->nr)
+		task_pop(task, nr);
 }
 
 static void return_elsewhere(struct track *track, struct track_cpu *cpu, const struct event *ev)
@@ -202,6 +203,12 @@ static void on_return(struct track *track, struct track_cpu *cpu, const struct e
 
 /* Begin and end */
 
+static bool is_known_code(const struct track *track, const struct event *ev)
+{
+	return !track->ops->function ||
+	       track->ops->function(track->data, ev->branch.to, ev->branch.context, ev->pid);
+}
+
 /* Finds the task of this process whose trace ended in user code. Returns nr_left if none. */
 static size_t find_ended(const struct track *track, const struct event *ev)
 {
@@ -222,6 +229,7 @@ static void on_begin(struct track *track, struct track_cpu *cpu, const struct ev
 
 	if (ended == track->nr_left) {
 		cpu->task = task_new(track, ev);
+		cpu->task->firmware = !is_known_code(track, ev);
 		return;
 	}
 	cpu->task = task_take(track, ended);
@@ -279,12 +287,30 @@ static void follow_sp(struct track *track, struct track_cpu *cpu, const struct e
 		top_stack(cpu->task)->high = cpu->sp;
 }
 
+/* Firmware hands over to the kernel, and does not wait for it to return. */
+static bool is_hand_over(const struct track *track, const struct track_task *task,
+			 const struct event *ev)
+{
+	return task->firmware && ev->branch.context == IP_KERNEL && is_known_code(track, ev);
+}
+
+static void start_kernel(struct track *track, struct track_cpu *cpu, const struct event *ev)
+{
+	task_free(cpu->task);
+	cpu->task = task_new(track, ev);
+	cpu->sp = ev->branch.sp;
+}
+
 static void on_branch(struct track *track, struct track_cpu *cpu, const struct event *ev)
 {
 	const struct event_branch *b = &ev->branch;
 
 	charge(track, cpu->task, b->instructions);
 	cpu->since_near += b->instructions;
+	if (b->kind != BRANCH_END && is_hand_over(track, cpu->task, ev)) {
+		start_kernel(track, cpu, ev);
+		return;
+	}
 	if (b->kind == BRANCH_ENTER) {
 		on_enter(track, cpu, ev);
 		return;

@@ -57,8 +57,6 @@ struct track_frame {
 	bool interrupt; /* not by an instruction */
 };
 
-struct track_task;
-
 /*
  * The listener. A mark is its handle of a piece of code below certain callers; the tracker keeps one in
  * each frame and one for the code that runs.
@@ -71,8 +69,8 @@ struct track_ops {
 	/* Code that `caller` called, or that interrupted it. */
 	uint32_t (*below)(void *data, uint32_t mark, const struct track_frame *caller,
 			  const struct event *ev);
-	/* The task's first frames are gone: replaces all its marks. */
-	void (*reroot)(void *data, struct track_task *task);
+	/* The callers of a task's first frame are gone: replaces the marks of its frames, and *mark. */
+	void (*reroot)(void *data, struct track_frame *frames, size_t nr, uint32_t *mark);
 	/* The code ran for so many instructions. */
 	void (*run)(void *data, uint32_t mark, uint64_t instructions);
 	/* Optional: the start of the function at an address, 0 if unknown. */

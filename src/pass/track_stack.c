@@ -93,7 +93,7 @@ void task_forget(struct track *track, struct track_task *task, size_t nr)
 	task->rooted = false;
 	task->fresh = NOT_FRESH;
 	task->doubt = SIZE_MAX;
-	track->ops->reroot(track->data, task);
+	track->ops->reroot(track->data, task->frames, task->nr, &task->mark);
 }
 
 struct track_task *task_split(struct track *track, struct track_task *task, size_t depth,
@@ -118,7 +118,7 @@ struct track_task *task_split(struct track *track, struct track_task *task, size
 	task->nr_stacks = first_stack;
 	if (upper->nr)
 		task_pop(task, depth);
-	track->ops->reroot(track->data, upper);
+	track->ops->reroot(track->data, upper->frames, upper->nr, &upper->mark);
 	return upper;
 }
 

@@ -44,8 +44,8 @@ struct wire_trace {
 	uint64_t time, sp, space, shift;
 	unsigned level, trap_level; /* trap_level: the interrupted one */
 
-	/* What short, trap, state and begin say about the next step. */
-	bool trap, has_state, moved, begins;
+	/* What short, trap, leave, state and begin say about the next step. */
+	bool trap, leave, has_state, moved, begins;
 	unsigned begin_flags, skip;
 	uint64_t begin_total, resume; /* resume 0: unknown */
 	int64_t ran;		      /* instructions of the current block; -1: all */
