@@ -173,7 +173,7 @@ int main(int argc, char **argv)
 	       calls.track.stats.jumps, calls.track.stats.beyond, calls.track.stats.traps, calls.track.stats.leaves,
 	       calls.track.stats.leaves_found, calls.track.stats.switches, calls.track.stats.tasks,
 	       calls.track.stats.instructions, calls.track.stats.rooted, calls.nr_paths, calls.nr_counters,
-	       calls.nr_left);
+	       calls.track.nr_left);
 	calls_release(&calls);
 	wire_merge_release(&merge);
 	return 0;
