@@ -111,6 +111,12 @@ void on_enter(struct track *track, struct track_cpu *cpu, const struct event *ev
 	struct track_task *task = cpu->task;
 	uint64_t sp = cpu->sp && b->has_moved ? cpu->sp + (uint64_t)(int64_t)b->moved : 0;
 
+	/* The machine itself did what was asked for, as QEMU does for PSCI and semihosting. */
+	if (b->to == b->next && b->context == cpu->context) {
+		task->mark = track->ops->beside(track->data, task->mark, ev);
+		cpu->sp = b->sp ? b->sp : sp;
+		return;
+	}
 	if (b->left)
 		sp = b->left;
 	track->at->traps++;
