@@ -490,8 +490,8 @@ static int end(struct wire_trace *trace, struct event *ev)
 /* The place of a sample. Between two steps, so it says nothing about the next one. */
 static int sample(struct wire_trace *trace, struct event *ev)
 {
-	if (!trace->cur || trace->begins || trace->trap || trace->has_state || trace->ran >= 0 ||
-	    !get_number(trace, &trace->place) || !trace->place)
+	if (!trace->cur || trace->begins || trace->trap || trace->leave || trace->has_state ||
+	    trace->ran >= 0 || !get_number(trace, &trace->place) || !trace->place)
 		return -1;
 	ev->kind = EVENT_CHECK;
 	ev->time = trace->time;
