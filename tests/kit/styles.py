@@ -6,7 +6,8 @@
     done = guests.record(guest, "x.kscope", ["--stack", str(styles.STACK), ...], more=guests.ICOUNT)
     problems = [stack for stack in stacks if not styles.legal(guest, stack)]
 
-A stack is text as in folded stacks, from the root, without the task's name. `python3 -m kit.styles`
+A stack is text as in folded stacks, from the root, without the task's name, with inlined functions or
+without. `python3 -m kit.styles`
 in tests/ builds all guests and prints their command lines.
 """
 import os
@@ -50,10 +51,12 @@ STYLES = {  # the architectures of each style
     "cortex": MICRO,
 }
 
+COLORS = ["red", "green", "blue"]  # the user programs of onestack
+
 # The functions of the workers under main, see tests/styles/work.c.
 CHAIN = "(;{0}_work(;{0}_step(;{0}_leaf)?)?)?"
-RECURSIVE = "(;{0}_work((;{0}_down)+(;{0}_leaf)?)?)?"
-POINTERS = "(;{0}_work(;{0}_(left|right)(;{0}_leaf)?)?)?"
+RECURSIVE = "(;{0}_work((;{0}_down)*(;{0}_leaf)?)?)?"
+POINTERS = "(;{0}_work((;{0}_(left|right))?(;{0}_leaf)?)?)?"
 TAIL = "(;{0}_work(;{0}_(step|leaf))?)?"
 SHAPES = {"alpha": CHAIN, "beta": RECURSIVE, "gamma": POINTERS, "delta": TAIL,
           "epsilon": CHAIN, "zeta": RECURSIVE, "eta": POINTERS, "theta": TAIL,
@@ -95,7 +98,7 @@ def build(arch, style, *flags, name=""):
     if not os.path.exists(kernel) or flags or \
             os.path.getmtime(kernel) < max(map(os.path.getmtime, sources())):
         subprocess.run([os.path.join(SOURCE, "build"), arch, style, kernel, *flags], check=True)
-    users = [f"{kernel}.{user}" for user in ["red", "green", "blue"]] if style == "onestack" else []
+    users = [f"{kernel}.{user}" for user in COLORS] if style == "onestack" else []
     return Style(name or name_of(arch, style), program, kernel,
                  [*machine, "-no-reboot", "-kernel", kernel], users, arch=arch, style=style,
                  start=["--start-at", "boot_entry"] if arch == "x86_64" else [],
@@ -112,6 +115,16 @@ def thread(root, *run):
     return f"{root}({names}){OTHER}*"
 
 
+def programs():
+    """Stacks of onestack's user programs, see user.c, and of its kernel."""
+    found = ["(vectors|trap_entry)(;kernel_trap" + OTHER + "*)?|restore_user"]
+    for name in COLORS:
+        call = f"(;{name}_yield)?(;user_call)?"
+        found.append(f"user_start(;user_main(;{name}_main{CHAIN.format(name)}{call}|"
+                     f";{name}_side_main{RECURSIVE.format(name + '_side')}{call}|;user_call)?)?")
+    return found
+
+
 STACKS = {
     "call": [BOOT, thread("thread_start", "thread_run")],
     "context": [BOOT, thread("thread_start", "thread_run")],
@@ -119,9 +132,10 @@ STACKS = {
     "coroutines": [BOOT, thread("thread_start", "thread_run")],
     "ended": [BOOT, thread("thread_start", "thread_run")],
     "nested": [BOOT, thread("thread_start", "thread_run")],
+    "onestack": [BOOT, *programs()],
 }
 STACKS["small-call"] = STACKS["call"]
-STACKS["small"] = STACKS["trap-direct"] = STACKS["trap"]
+STACKS["small"] = STACKS["trap-direct"] = STACKS["cortex"] = STACKS["trap"]
 
 
 # Where the interrupted pc is only in a register that samples do not have: the first instructions of
@@ -131,11 +145,15 @@ ALONE = {"aarch64": "vectors|trap_entry", "aarch64-el2": "vectors|trap_entry",
 
 
 def is_cut(guest, stack):
-    return bool(re.fullmatch(ALONE.get(guest.arch, "(?!)"), stack))
+    """Whether the sample could not have the rest of this stack. onestack's kernel begins there."""
+    return guest.style != "onestack" and bool(re.fullmatch(ALONE.get(guest.arch, "(?!)"), stack))
 
 
-def legal(guest, stack):
-    """Whether code of the guest can have this stack."""
+def legal(guest, stack, task=""):
+    """Whether code of the guest can have this stack; in onestack, in a task of this name."""
+    color = task.rpartition(".")[2]
+    if color in COLORS and re.search(f"(^|;)(?!{color})({'|'.join(COLORS)})_", stack):
+        return False
     return is_cut(guest, stack) or any(re.fullmatch(form, stack) for form in guest.stacks)
 
 

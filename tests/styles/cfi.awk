@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Completes the unwind rules in clang's assembly for Arm and RISC-V, so that they are right at every
 # instruction. Older versions of clang describe a prologue only after its end, and epilogues not at
-# all. Needs code without shrink-wrapping, alloca and frame pointers.
+# all. Needs code without shrink-wrapping and alloca: the CFA is always at a distance of sp, also in
+# functions with a frame pointer.
 
 function moves(line,    part, number)
 {
@@ -24,11 +25,12 @@ function moves(line,    part, number)
 
 function ends()
 {
-	return $1 ~ /^(ret|b|br|j|jr|tail|bx|b\.w)$/ || ($1 ~ /^pop/ && / pc}/)
+	return $1 ~ /^(ret|b|br|j|jr|tail|bx|b\.w)$/ || ($1 ~ /^pop/ && / pc}/) || \
+		/^\tldr[\t ]*pc, \[sp\]/
 }
 
 /\.cfi_startproc/ { depth = 0; saved = ""; leaving = 0 }
-/\.cfi_def_cfa_offset/ { next }
+/\.cfi_def_cfa/ { next }
 /\.cfi_offset/ { saved = saved " " $2 }
 {
 	by = /^\t[a-z]/ && !/^\t\./ ? moves($0) : 0
@@ -39,7 +41,7 @@ function ends()
 	print
 	if (by && !($1 ~ /^pop/ && / pc}/)) {
 		depth -= by
-		print "\t.cfi_def_cfa_offset " depth
+		print "\t.cfi_def_cfa sp, " depth
 		count = depth ? 0 : split(saved, names)
 		for (i = 1; i <= count; i++) {
 			sub(/,$/, "", names[i])
@@ -48,7 +50,7 @@ function ends()
 	}
 	if (leaving && ends()) {
 		print "\t.cfi_restore_state"
-		print "\t.cfi_def_cfa_offset " leaving
+		print "\t.cfi_def_cfa sp, " leaving
 		depth = leaving
 		leaving = 0
 	}

@@ -64,13 +64,18 @@ void check_stacks(void)
 	}
 }
 
+_Noreturn void guest_end(void)
+{
+	check_stacks();
+	print("kscope: end\n");
+	power_off(true);
+}
+
 void guest_main(void)
 {
 	cpu_init();
 	print("kscope: begin\n");
 	mark_stacks();
 	style_run();
-	check_stacks();
-	print("kscope: end\n");
-	power_off(true);
+	guest_end();
 }

@@ -13,7 +13,11 @@
 #define STACK_SIZE 4096
 #endif
 #ifndef ROUNDS
+#ifdef __thumb__
+#define ROUNDS 8000
+#else
 #define ROUNDS 4000
+#endif
 #endif
 #define TICK 30011 /* instructions between two interrupts of the timer */
 #define INTERRUPT_STACK_SIZE 2048
@@ -27,17 +31,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define NOINLINE __attribute__((noinline))
+#include "shapes.h"
 
 /* ---- work.c ---- */
-
-/* Code that the compiler neither moves nor merges; uses no stack. */
-#define MIX(x, turns)                                     \
-	for (unsigned turn = 0; turn < (turns); turn++) { \
-		x ^= x << 13;                             \
-		x = (x ^ x >> 7) + turn;                  \
-		__asm__ volatile("" : "+r"(x));           \
-	}
 
 struct worker {
 	const char *name;
@@ -60,6 +56,7 @@ extern struct stacks {
 } stacks;
 
 void guest_main(void);
+_Noreturn void guest_end(void); /* for styles whose style_run() does not return */
 void print(const char *text);
 _Noreturn void fail(const char *what, const char *who);
 /* To check at the end that no stack has overflowed. */
@@ -92,6 +89,20 @@ void yield(void);     /* a thread lets others run */
 void schedule(void);  /* the same with interrupts off, in the styles of call.c */
 /* Returns the frame to continue; only styles that switch in traps return another one. */
 struct frame *style_trap(struct frame *frame, enum trap why);
+
+/* ---- address spaces: space.c ---- */
+
+#define USER_BASE 0xc0000000 /* where a user program is in every space */
+#define USER_SIZE 0x200000
+#define SPACES 3
+
+/* Makes a space in which the user's memory is at USER_BASE; returns what space_use() takes. */
+uint64_t space_make(unsigned number, uint8_t **memory);
+void space_use(uint64_t space);
+/* The state of a thread at USER_BASE. */
+void user_frame(struct frame *frame, uint64_t sp, uint64_t argument);
+/* What a system call passes in its first registers. */
+uint64_t user_argument(const struct frame *frame, unsigned nr);
 
 #endif
 #endif

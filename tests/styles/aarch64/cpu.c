@@ -21,8 +21,8 @@
 
 #define CLASS_CALL 0x15 /* exception class of svc */
 
-struct frame { /* what a vector leaves on the stack */
-	uint64_t x[31], pc, status, unused;
+struct frame { /* what a vector leaves on the stack; sp_el0 only of user code */
+	uint64_t x[31], pc, status, sp_el0;
 };
 _Static_assert(sizeof(struct frame) == FRAME_SIZE, "level.h");
 _Static_assert(offsetof(struct frame, pc) == FRAME_PC, "level.h");

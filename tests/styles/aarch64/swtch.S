@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 	// void swtch(struct context *from, struct context *to)
-#include "context.h"
-
 	.text
 	.globl swtch
 	.type swtch, %function

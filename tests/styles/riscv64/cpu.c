@@ -18,11 +18,11 @@ _Static_assert(offsetof(struct frame, status) == FRAME_STATUS, "mode.h");
 
 #define TEXT_(x) #x
 #define TEXT(x) TEXT_(x)
-#define READ_CSR(name)                                                           \
-	({                                                                       \
-		uint64_t value;                                                  \
-		__asm__ volatile("csrr %0, " TEXT(CSR(name)) : "=r"(value));     \
-		value;                                                           \
+#define READ_CSR(name)                                                       \
+	({                                                                   \
+		uint64_t value;                                              \
+		__asm__ volatile("csrr %0, " TEXT(CSR(name)) : "=r"(value)); \
+		value;                                                       \
 	})
 #define SET_CSR(name, bits) __asm__ volatile("csrs " TEXT(CSR(name)) ", %0" ::"r"(bits) : "memory")
 #define CLEAR_CSR(name, bits) \
@@ -30,7 +30,7 @@ _Static_assert(offsetof(struct frame, status) == FRAME_STATUS, "mode.h");
 
 #define INTERRUPT (1ul << 63)
 #ifdef MACHINE_MODE
-enum cause { CAUSE_SOFT = 3, CAUSE_TIMER = 7, CAUSE_CALL = 11 };
+enum cause { CAUSE_SOFT = 3, CAUSE_TIMER = 7, CAUSE_USER_CALL = 8, CAUSE_CALL = 11 };
 
 static void timer_start(void)
 {
@@ -42,7 +42,7 @@ static void soft_set(bool on)
 	*CLINT_SOFT = on;
 }
 #else
-enum cause { CAUSE_SOFT = 1, CAUSE_TIMER = 5, CAUSE_CALL = 9 };
+enum cause { CAUSE_SOFT = 1, CAUSE_TIMER = 5, CAUSE_USER_CALL = 8, CAUSE_CALL = 9 };
 
 static void timer_start(void)
 {
@@ -119,12 +119,14 @@ void *first_switch(void *stack_top, void (*start)(void))
 	return sp;
 }
 
-struct frame *trap(struct frame *frame);
-struct frame *trap(struct frame *frame)
+struct frame *trap(struct frame *frame, unsigned kind);
+struct frame *trap(struct frame *frame, unsigned kind)
 {
+	(void)kind;
 	switch (READ_CSR(cause)) {
 	case INTERRUPT | CAUSE_TIMER: timer_start(); return style_trap(frame, TRAP_TIMER);
 	case INTERRUPT | CAUSE_SOFT: soft_set(false); return style_trap(frame, TRAP_SOFT);
+	case CAUSE_USER_CALL:
 	case CAUSE_CALL: frame->x[0] += 4; return style_trap(frame, TRAP_CALL);
 	}
 	fail("exception in", "riscv64");

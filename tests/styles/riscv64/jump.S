@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "context.h"
-
 	// int jump_set(struct context *here): returns 0, and once more for every jump
 	.text
 	.globl jump_set

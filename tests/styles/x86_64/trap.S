@@ -27,17 +27,6 @@ trap_stubs:			// one for each vector, 16 bytes each
 	.cfi_endproc
 	.size trap_stubs, . - trap_stubs
 
-	.macro save register
-	push %\register
-	.cfi_adjust_cfa_offset 8
-	.cfi_rel_offset \register, 0
-	.endm
-	.macro restore register
-	pop %\register
-	.cfi_adjust_cfa_offset -8
-	.cfi_restore \register
-	.endm
-
 	.type trap_entry, @function
 trap_entry:
 	.cfi_startproc simple
