@@ -4,7 +4,8 @@
 
 Each function has other rules. Every word of the stack is a return address into a function of its
 own, which pops one more word. So the names of a chain tell from which words it came: where the
-return address was, and where the stack pointer was after it.
+return address was, and where the stack pointer was after it. The same for what the hardware of
+Cortex-M stores on the stack.
 """
 import os
 import random
@@ -157,13 +158,16 @@ def chain_from(name, caller, sp):
     return ([name, f"word_{caller}"] + [f"word_{at}" for at in more])[:SHOWN]
 
 
-def record(folder, elf, name, at, thumb):
+def stack_words(at, thumb):
+    return [at[f"word_{i}"] + 4 | thumb for i in range(WORDS)]
+
+
+def record(folder, elf, pc, words, lr, outer=(0, ())):
     path = os.path.join(folder, "recording")
     regs = [0] * 16
-    regs[6], regs[13] = STACK + 4 * BASE, STACK
-    regs[14] = at[f"word_{LINK}"] + 4 | thumb
-    stack = struct.pack(f"<{WORDS}I", *(at[f"word_{i}"] + 4 | thumb for i in range(WORDS)))
-    one = wire_write.sample(1, at[name] + (2 if thumb else 4), registers=regs, stack=stack, weight=1)
+    regs[6], regs[13], regs[14] = STACK + 4 * BASE, STACK, lr
+    one = wire_write.sample(1, pc, registers=regs, stack=struct.pack(f"<{len(words)}I", *words),
+                            weight=1, outer=(outer[0], struct.pack(f"<{len(outer[1])}I", *outer[1])))
     with open(path, "wb") as out:
         out.write(wire_write.chunk(wire_write.info(arch="arm", cpus=1, kernel=elf)))
         out.write(wire_write.chunk(one, cpu=0) + wire_write.end((0, 1, 0)))
@@ -186,7 +190,8 @@ def test_mode(folder, thumb):
         name = f"case_{i}"
         rules = tables[at[name]]
         want = chain_from(name, *OWN[case]) if case in OWN else expected(name, rules)
-        got = chain(record(folder, elf, name, at, thumb))
+        words = stack_words(at, thumb)
+        got = chain(record(folder, elf, at[name] + (2 if thumb else 4), words, words[LINK]))
         found += len(got) > 1
         if case in CASES:
             check(f"{mode}: {case}", got == want, f"{got}, not {want}; {rules}")
@@ -196,10 +201,41 @@ def test_mode(folder, thumb):
     check(f"{mode}: most cases have a caller", found > len(cases) * 3 / 4, f"{found} of {len(cases)}")
 
 
+# EXC_RETURN, xPSR, where the frame begins, the stack pointer after it
+EXCEPTIONS = {
+    "plain": (0xfffffff9, 0x01000000, 0, 8),
+    "in a handler": (0xfffffff1, 0x01000003, 0, 8),
+    "aligned": (0xfffffff9, 0x01000200, 0, 9),
+    "floating point": (0xffffffe9, 0x01000000, 0, 26),
+    "floating point, aligned": (0xffffffe9, 0x01000200, 0, 27),
+    "v8-M": (0xffffffb8, 0x01000000, 0, 8),
+    "v8-M, from the other security state": (0xffffff99, 0x01000000, 10, 18),
+    "of a thread": (0xfffffffd, 0x01000000, 0, 8),
+    "of a thread, floating point": (0xffffffed, 0x01000200, 0, 27),
+}
+
+
+def test_exceptions(folder):
+    elf = build(folder, CASES, True)
+    at = symbols(elf)
+    for name, (value, xpsr, frame, after) in EXCEPTIONS.items():
+        words, other = stack_words(at, True), [1] * WORDS
+        words[0] = 0xfefa125b if frame else words[0]
+        words[frame + 6:frame + 8] = [at["case_0"] + 2, xpsr]
+        outer, on_thread = (STACK + 0x10000, words), value & 4
+        got = chain(record(folder, elf, at["case_1"], other if on_thread else words, value,
+                           outer if on_thread else (0, ())))
+        want = ["case_1", "case_0", f"word_{after}", f"word_{after + 1}"]
+        check(f"Cortex-M: {name}", got == want, f"{got}, not {want}")
+    got = chain(record(folder, elf, at["case_1"], words, 0xfffffffd))
+    check("Cortex-M: a thread's stack that is not there", got == ["case_1"], got)
+
+
 def main():
     with scratch() as folder:
         test_mode(folder, False)
         test_mode(folder, True)
+        test_exceptions(folder)
     finish()
 
 
