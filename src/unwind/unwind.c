@@ -347,6 +347,7 @@ struct subject { /* the parts of an event that matter here */
 	const uint64_t *ips;
 	uint32_t nr, unwound;
 	uint64_t context;
+	bool ended;
 };
 
 static void count(struct unwind *u, const struct walk *w, const struct walked *chain)
@@ -380,6 +381,7 @@ static void unwind_whole(struct unwind *u, struct walk *w, struct subject *subje
 	if (chain.nr == at)
 		return;
 	count(u, w, &chain);
+	subject->ended = chain.ended;
 	subject->ips = u->ips;
 	subject->nr = chain.nr;
 	subject->unwound = chain.nr - at;
@@ -412,6 +414,7 @@ static void unwind_user(struct unwind *u, struct walk *w, struct subject *subjec
 	if (chain.nr == marked)
 		return;
 	count(u, w, &chain);
+	subject->ended = chain.ended;
 	subject->ips = u->ips;
 	subject->nr = chain.nr;
 	subject->unwound = chain.nr - marked;
@@ -447,16 +450,17 @@ void unwind_event(struct unwind *u, struct event *ev)
 	struct event_alloc *alloc = &ev->alloc;
 	struct subject subject;
 
-	if (ev->kind == EVENT_SAMPLE && sample->state) {
+	if ((ev->kind == EVENT_SAMPLE || ev->kind == EVENT_CHECK) && sample->state) {
 		subject = (struct subject){ sample->state, sample->ips, sample->nr,
-					    sample->nr_unwound, sample->context };
+					    sample->nr_unwound, sample->context, false };
 		unwind_subject(u, ev->pid, &subject);
 		sample->ips = subject.ips;
 		sample->nr = subject.nr;
 		sample->nr_unwound = subject.unwound;
+		sample->ended = subject.ended;
 	} else if (ev->kind == EVENT_ALLOC && alloc->state) {
 		subject =
-			(struct subject){ alloc->state, alloc->ips, alloc->nr, 0, alloc->context };
+			(struct subject){ alloc->state, alloc->ips, alloc->nr, 0, alloc->context, false };
 		unwind_subject(u, ev->pid, &subject);
 		alloc->ips = subject.ips;
 		alloc->nr = subject.nr;
@@ -513,7 +517,7 @@ static void unwind_close(struct stage *s)
 
 const struct stage_ops stage_unwind = {
 	.name = "unwind",
-	.takes = EVENT_BIT(EVENT_SAMPLE) | EVENT_BIT(EVENT_ALLOC),
+	.takes = EVENT_BIT(EVENT_SAMPLE) | EVENT_BIT(EVENT_ALLOC) | EVENT_BIT(EVENT_CHECK),
 	.options = OPTION_USES({ &unwind_table, 0 }),
 	.acts = unwind_acts,
 	.priv_size = sizeof(struct unwind),
