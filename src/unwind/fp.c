@@ -165,28 +165,6 @@ static enum step leaf_by_stack(const struct walk *w, struct state *s, const stru
 	return STEP_NONE;
 }
 
-/* The target of the call that ends at the return address; 0: unknown. */
-static uint64_t call_target(const struct walk *w, uint64_t lr)
-{
-	struct code_kind kind = walk_code_kind(w, lr - 1);
-	const struct spot *spot = walk_spot(w, lr - 4);
-	const uint8_t *code = walk_code(w, lr - 4, 4);
-	struct insn insn;
-
-	if (!code || !insn_decode(&kind, code, 4, spot->vaddr, &insn) || insn.len != 4)
-		return 0;
-	return insn.kind == INSN_CALL ? insn.target : 0;
-}
-
-/* With lr in the function itself: is that its caller, or left over from a call that it made? */
-static bool is_recursive(const struct walk *w, const struct state *s, uint64_t lr,
-			 uint64_t function)
-{
-	uint64_t target = call_target(w, lr);
-
-	return (!target || target == function) && link_at(w, s->pc) == LINK_LIVE;
-}
-
 /*
  * On Arm a function can return without lr, which may then be left over from any deeper call. The
  * code tells; if it does not, the call before lr must go to this function.
@@ -197,13 +175,11 @@ static bool arm_link_is_live(const struct walk *w, const struct state *s, uint64
 	enum link link = link_at(w, s->pc);
 	struct record r;
 
-	if (walk_function(w, lr - 1) == function)
-		return is_recursive(w, s, lr, function);
-	if (link != LINK_UNKNOWN)
-		return link == LINK_LIVE;
+	if (link != LINK_UNKNOWN || walk_function(w, lr - 1) == function)
+		return link == LINK_LIVE && link_is_own(w, lr, function);
 	if (read_frame(w, s, &r) && walk_return(w, r.pc) == lr)
 		return false;
-	return m_profile_ends(w, lr) || call_target(w, lr) == function;
+	return m_profile_ends(w, lr) || link_call_target(w, lr) == function;
 }
 
 /*
@@ -230,7 +206,9 @@ static enum step leaf_by_link(const struct walk *w, struct state *s, const struc
 							    : STEP_NONE;
 	/* In a recursive function the caller is the function itself. */
 	if (walk_function(w, lr - 1) == function)
-		return is_recursive(w, s, lr, function) ? to_caller(w, s, lr, sp, fp) : STEP_NONE;
+		return link_at(w, s->pc) == LINK_LIVE && link_is_own(w, lr, function)
+			       ? to_caller(w, s, lr, sp, fp)
+			       : STEP_NONE;
 	if (read_frame(w, s, &r) && walk_return(w, r.pc) == lr)
 		return STEP_NONE;
 	/* On RISC-V a leaf that saves only the frame pointer has it in the place of ra. */
