@@ -371,25 +371,16 @@ static bool is_root(const struct walk *w, const struct state *s, uint64_t *lr)
 	return !walk_is_code(w, *lr) || walk_function(w, *lr - 1) == walk_function(w, s->pc);
 }
 
-/*
- * Do the rules say that the return address is in the link register, where that cannot be? Compilers
- * write such rules for functions whose prologue is hand-written assembly. A call changes the register,
- * and what is loaded from the stack later on is not in it now.
- */
+/* Do the rules take the link register for the return address, and is it something else? */
 static bool are_wrong(const struct walk *w, const struct state *s, const struct cfi_row *row)
 {
-	uint64_t lr;
-
 	if (w->machine->lr == NO_REG || row->ra != w->machine->lr || row->no_caller)
 		return false;
 	for (unsigned i = 0; i < row->nr; i++) {
 		if (row->rules[i].reg == row->ra && row->rules[i].how != RULE_SAME)
 			return false;
 	}
-	if (!s->exact || !reg_value(s, row->ra, &lr))
-		return true;
-	return link_at(w, s->pc) == LINK_SAVED ||
-	       !link_is_own(w, walk_return(w, lr), walk_function(w, s->pc));
+	return !link_may_return(w, s);
 }
 
 static enum step finish(const struct walk *w, const struct cfi_row *row, struct state *caller)

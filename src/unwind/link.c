@@ -105,3 +105,11 @@ bool link_is_own(const struct walk *w, uint64_t lr, uint64_t function)
 
 	return !target || target == function || walk_function(w, lr - 1) != function;
 }
+
+bool link_may_return(const struct walk *w, const struct state *s)
+{
+	uint64_t lr;
+
+	return s->exact && reg_value(s, w->machine->lr, &lr) && link_at(w, s->pc) != LINK_SAVED &&
+	       link_is_own(w, walk_return(w, lr), walk_function(w, s->pc));
+}

@@ -173,6 +173,12 @@ enum link link_at(const struct walk *w, uint64_t pc);
  * is in the function itself, the call before it must not go to another one.
  */
 bool link_is_own(const struct walk *w, uint64_t lr, uint64_t function);
+/*
+ * Whether a rule may say that the link register holds the return address. Compilers say so of every
+ * function whose prologue is hand-written assembly. But a call changes the register, and what is
+ * loaded from the stack later on is not in it now.
+ */
+bool link_may_return(const struct walk *w, const struct state *s);
 /* The target of the call that ends at a return address; 0: unknown. */
 uint64_t link_call_target(const struct walk *w, uint64_t lr);
 
