@@ -345,7 +345,7 @@ static void on_branch(struct track *track, struct track_cpu *cpu, const struct e
 		on_enter(track, cpu, ev);
 		return;
 	}
-	if (b->taken)
+	if (b->taken && b->kind != BRANCH_LEAVE)
 		stack_replaced(track, cpu, ev, b->left, b->taken);
 	follow_sp(track, cpu, b);
 	switch (b->kind) {
