@@ -396,6 +396,12 @@ static uint64_t branch_target(uint32_t w)
 		    13);
 }
 
+/* satp, and sscratch and mscratch: the first instruction of a trap handler swaps a register with it */
+static bool is_state(uint32_t csr)
+{
+	return csr == 0x180 || csr == 0x140 || csr == 0x340;
+}
+
 static void riscv_system(uint32_t w, struct insn *insn)
 {
 	if (w == 0x00000073 || w == 0x00100073) /* ecall, ebreak */
@@ -404,7 +410,7 @@ static void riscv_system(uint32_t w, struct insn *insn)
 		go(insn, WIRE_FLOW_LEAVE, 0);
 	else if (w == 0x10500073)
 		go(insn, WIRE_FLOW_WAIT, 0);
-	else if ((w >> 12 & 3) && ((w >> 7 & 31) == 2 || w >> 20 == 0x180)) /* sp, satp */
+	else if ((w >> 12 & 3) && ((w >> 7 & 31) == 2 || is_state(w >> 20)))
 		insn->flags |= WIRE_BLOCK_STATE;
 }
 

@@ -12,7 +12,19 @@
 
 #define PAGE_MASK 0xfffull
 
-enum reg { REG_PC, REG_SP, REG_SPACE, REG_LEVEL, REG_LINK, REG_MODE, REG_KINDS };
+enum reg {
+	REG_PC,
+	REG_SP,
+	REG_SPACE,
+	REG_LEVEL,
+	REG_LINK,
+	REG_MODE,
+	REG_VECTOR,
+	REG_FIRMWARE_LINK,
+	REG_FIRMWARE_MODE,
+	REG_FIRMWARE_VECTOR,
+	REG_KINDS
+};
 
 /* A register: QEMU's names for it, and gdb's number or -1. */
 struct reg_name {
@@ -51,13 +63,21 @@ static const struct reg_name names[][REG_KINDS] = {
 			   { { "satp" }, -1 },
 			   { { "priv" }, -1 },
 			   { { "sepc" }, -1 },
-			   { { NULL }, -1 } },
+			   { { "sstatus" }, -1 },
+			   { { "stvec" }, -1 },
+			   { { "mepc" }, -1 },
+			   { { "mstatus" }, -1 },
+			   { { "mtvec" }, -1 } },
 	[INSN_RISCV32] = { { { "pc" }, 32 },
 			   { { "sp" }, 2 },
 			   { { "satp" }, -1 },
 			   { { "priv" }, -1 },
 			   { { "sepc" }, -1 },
-			   { { NULL }, -1 } },
+			   { { "sstatus" }, -1 },
+			   { { "stvec" }, -1 },
+			   { { "mepc" }, -1 },
+			   { { "mstatus" }, -1 },
+			   { { "mtvec" }, -1 } },
 };
 
 /* The start of QEMU's structure, to which later versions append. */
@@ -308,17 +328,40 @@ static bool arm_trap(unsigned cpu, uint64_t pc, uint64_t *resume)
 	return true;
 }
 
-bool look_for_trap(unsigned cpu, uint64_t pc, uint64_t sp, uint64_t *resume, unsigned *level)
+#define RISCV_CAUSES 64
+
+/* Each level has its own vector. Interrupts may each have an entry of their own, as bit 0 tells. */
+static bool riscv_trap(unsigned cpu, uint64_t pc, unsigned at, uint64_t *resume, unsigned *level)
+{
+	bool firmware = at == WIRE_LEVEL_FIRMWARE;
+	uint64_t vector, status;
+
+	if (!read_reg(cpu, firmware ? REG_FIRMWARE_VECTOR : REG_VECTOR, &vector) ||
+	    pc & 3 || pc - (vector & ~3ull) >= (vector & 1 ? 4 * RISCV_CAUSES : 4) ||
+	    !read_reg(cpu, firmware ? REG_FIRMWARE_MODE : REG_MODE, &status) ||
+	    !read_reg(cpu, firmware ? REG_FIRMWARE_LINK : REG_LINK, resume))
+		return false;
+	*level = firmware ? status >> 11 & 3 : status >> 8 & 1;
+	return true;
+}
+
+bool look_for_trap(unsigned cpu, uint64_t pc, const struct look *look, uint64_t *resume,
+		   unsigned *level)
 {
 	switch (set) {
 	case INSN_X86_64:
-	case INSN_I386: return x86_trap(cpu, sp, resume, level);
+	case INSN_I386: return x86_trap(cpu, look->sp, resume, level);
 	case INSN_AARCH64: return !(pc & 0x7f) && read_reg(cpu, REG_LINK, resume);
 	case INSN_ARM: return arm_trap(cpu, pc, resume);
 	case INSN_RISCV64:
-	case INSN_RISCV32: return !(pc & 3) && read_reg(cpu, REG_LINK, resume);
+	case INSN_RISCV32: return riscv_trap(cpu, pc, look->level, resume, level);
 	default: return false;
 	}
+}
+
+bool look_knows_vectors(void)
+{
+	return has_handle[REG_VECTOR];
 }
 
 bool look_is_sure(void)

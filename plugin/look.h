@@ -26,11 +26,14 @@ void look_at(unsigned cpu, uint64_t pc, struct look *look);
 uint64_t look_pc(unsigned cpu, uint64_t start);
 bool look_moves(void); /* whether this QEMU does so */
 /*
- * Whether an exception or interrupt seems to have led to `pc`. Finds its return address, and the
- * interrupted level if the stack has it. sp: the current stack pointer.
+ * Whether an exception or interrupt seems to have led to `pc`, whose state is *look. Finds its return
+ * address, and the interrupted level if the stack or a register has it.
  */
-bool look_for_trap(unsigned cpu, uint64_t pc, uint64_t sp, uint64_t *resume, unsigned *level);
-/* Whether look_for_trap() is reliable: on other machines a register may be of an earlier trap. */
+bool look_for_trap(unsigned cpu, uint64_t pc, const struct look *look, uint64_t *resume,
+		   unsigned *level);
+/* Whether look_for_trap() finds only vectors, where no jump, call or return leads to. */
+bool look_knows_vectors(void);
+/* Whether look_for_trap() reads the stack: on other machines a register may be of an earlier trap. */
 bool look_is_sure(void);
 /* Whether the stack shows that a return or an indirect call took place. */
 bool look_returned(unsigned cpu, uint64_t sp, uint64_t pc);

@@ -346,7 +346,7 @@ static void explain_direct(const struct tracer *t, struct step *step)
 		step->ran = index;
 		return;
 	}
-	if (look_for_trap(t->cpu, step->pc, step->look.sp, &step->resume, &step->level)) {
+	if (look_for_trap(t->cpu, step->pc, &step->look, &step->resume, &step->level)) {
 		count_trap(t, step);
 	} else if (index == 0) {
 		step->ran = 0;
@@ -364,7 +364,7 @@ static bool is_trap(const struct tracer *t, const struct step *step)
 
 	if (block->flow == WIRE_FLOW_ENTER)
 		return index >= 0 && index < block->count - 1;
-	if (atomic_load(&step->to->block->vector))
+	if (atomic_load(&step->to->block->vector) || look_knows_vectors())
 		return true;
 	if (!look_is_sure())
 		return false;
@@ -385,7 +385,7 @@ static void explain_any(const struct tracer *t, struct step *step)
 		step->ran = index;
 		return;
 	}
-	if (look_for_trap(t->cpu, step->pc, step->look.sp, &step->resume, &step->level) &&
+	if (look_for_trap(t->cpu, step->pc, &step->look, &step->resume, &step->level) &&
 	    is_trap(t, step))
 		count_trap(t, step);
 	else
