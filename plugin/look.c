@@ -336,8 +336,8 @@ static bool riscv_trap(unsigned cpu, uint64_t pc, unsigned at, uint64_t *resume,
 	bool firmware = at == WIRE_LEVEL_FIRMWARE;
 	uint64_t vector, status;
 
-	if (!read_reg(cpu, firmware ? REG_FIRMWARE_VECTOR : REG_VECTOR, &vector) ||
-	    pc & 3 || pc - (vector & ~3ull) >= (vector & 1 ? 4 * RISCV_CAUSES : 4) ||
+	if (!read_reg(cpu, firmware ? REG_FIRMWARE_VECTOR : REG_VECTOR, &vector) || pc & 3 ||
+	    pc - (vector & ~3ull) >= (vector & 1 ? 4 * RISCV_CAUSES : 4) ||
 	    !read_reg(cpu, firmware ? REG_FIRMWARE_MODE : REG_MODE, &status) ||
 	    !read_reg(cpu, firmware ? REG_FIRMWARE_LINK : REG_LINK, resume))
 		return false;

@@ -13,7 +13,21 @@
 _Static_assert(REGS_MAX <= WIRE_REGISTERS_MAX, "readers ignore the rest");
 
 /* Registers without a DWARF number. */
-enum extra { PC, FLAGS, CS, CR0, EFER, SPACE, PRIVILEGE, EXTRAS };
+enum extra {
+	PC,
+	FLAGS,
+	CS,
+	CR0,
+	EFER,
+	SPACE,
+	PRIVILEGE,
+	STATUS,
+	VECTOR,
+	CAUSE,
+	FIRMWARE_VECTOR,
+	FIRMWARE_CAUSE,
+	EXTRAS
+};
 
 struct where {
 	const char *names; /* QEMU's; the first one that exists counts */
@@ -71,16 +85,15 @@ static const int8_t riscv_arguments[] = { 10, 11, 12, 13, 14, 15, 16, 17, -1 };
 	{                \
 		NULL, -1 \
 	}
+/* clang-format off */
 #define RISCV(name, word)                                                                 \
 	{                                                                                 \
 		name, word, 32, 2, 8, 10, 1, riscv_arguments, riscv_regs,                 \
-		{                                                                         \
-			{ "pc", 32 }, NOWHERE, NOWHERE, NOWHERE, NOWHERE, { "satp", -1 }, \
-			{                                                                 \
-				"priv", -1                                                \
-			}                                                                 \
-		}                                                                         \
+		{ { "pc", 32 }, NOWHERE, NOWHERE, NOWHERE, NOWHERE, { "satp", -1 },       \
+		  { "priv", -1 }, { "sstatus", -1 }, { "stvec", -1 }, { "scause", -1 },   \
+		  { "mtvec", -1 }, { "mcause", -1 } }                                     \
 	}
+/* clang-format on */
 
 static const struct arch arches[] = {
 	{ "x86_64",
@@ -375,6 +388,21 @@ static unsigned read_level(const struct regs_view *view, const struct cpu *cpu,
 	return riscv_level_by_table(regs);
 }
 
+/* An interrupt of RISC-V starts at the vector of its level. Firmware does not take those of the kernel. */
+static void read_riscv_trap(const struct regs_view *view, const struct cpu *cpu, struct regs *regs)
+{
+	bool firmware = regs->level == WIRE_LEVEL_FIRMWARE;
+	uint64_t status, vector, cause, entry;
+
+	if (regs->level == WIRE_LEVEL_USER || !read_extra(view, cpu, STATUS, &status) ||
+	    !read_extra(view, cpu, firmware ? FIRMWARE_VECTOR : VECTOR, &vector) ||
+	    !read_extra(view, cpu, firmware ? FIRMWARE_CAUSE : CAUSE, &cause))
+		return;
+	regs->masked = firmware || !(status & 2);
+	entry = (vector & ~3ull) + (vector & 1 ? (cause & 63) * 4 : 0);
+	regs->at_trap = regs->pc == entry && cause >> (8 * arch->word - 1) & 1;
+}
+
 /*
  * Interrupts of Arm start at known offsets in the vector table, in a known state: on AArch64 in the
  * second and third of every four entries of 128 bytes, with all interrupts masked; on Arm at offset
@@ -384,7 +412,13 @@ static void read_trap(const struct regs_view *view, const struct cpu *cpu, struc
 {
 	uint64_t flags;
 
-	if (api.user_mode || arch->extra[CS].names || !read_extra(view, cpu, FLAGS, &flags))
+	if (api.user_mode || arch->extra[CS].names)
+		return;
+	if (arch->extra[PRIVILEGE].names) {
+		read_riscv_trap(view, cpu, regs);
+		return;
+	}
+	if (!read_extra(view, cpu, FLAGS, &flags))
 		return;
 	if (!(flags & 0x10) && arch->word == 8) {
 		unsigned entry = regs->pc >> 7 & 3;

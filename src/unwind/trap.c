@@ -191,7 +191,7 @@ enum step trap_record(const struct walk *w, struct state *s, uint64_t record)
 
 /* ---- struct pt_regs of Linux on RISC-V: the pc in the place of x0, x1 to x31, status ---- */
 
-#define RISCV_STATUS 32 /* in words */
+#define RISCV_STATUS 32		      /* in words */
 #define STATUS_SPP (UINT64_C(1) << 8) /* interrupted the kernel */
 #define STATUS_SIE (UINT64_C(1) << 1) /* a trap clears it */
 #define STATUS_NEVER UINT64_C(0x7ffffffcfe000000)
