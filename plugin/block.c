@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "api.h"
+#include "regs.h"
 
 #define CPUS_INSIDE 8
 #define THREADS_MAX 256 /* of a program, whose number of threads is unknown */
@@ -45,6 +46,8 @@ static enum insn_set set_of(const struct qemu_plugin_tb *tb, size_t count)
 {
 	if (set != INSN_ARM)
 		return set;
+	if (regs_is_m_profile())
+		return INSN_THUMB;
 	for (size_t i = 0; i < count; i++) {
 		struct qemu_plugin_insn *insn = api.tb_get_insn(tb, i);
 		uint8_t bytes[4] = { 0 };
@@ -58,12 +61,30 @@ static enum insn_set set_of(const struct qemu_plugin_tb *tb, size_t count)
 	return INSN_THUMB;
 }
 
+/*
+ * Follows Thumb's it, which makes up to four instructions conditional. Returns whether this one is.
+ * `left`: how many still are.
+ */
+static bool in_if_then(enum insn_set decode, const uint8_t *bytes, size_t size, unsigned *left)
+{
+	if (decode != INSN_THUMB)
+		return false;
+	if (*left) {
+		--*left;
+		return true;
+	}
+	if (size == 2 && bytes[1] == 0xbf && bytes[0] & 15)
+		*left = 4 - (unsigned)__builtin_ctz(bytes[0] & 15);
+	return false;
+}
+
 static bool draft_block(struct draft *draft, const struct qemu_plugin_tb *tb)
 {
 	struct block *block = &draft->block;
 	size_t count = api.tb_n_insns(tb);
 	enum insn_set decode = set_of(tb, count);
 	struct insn insn = { .flow = WIRE_FLOW_JUMP_ANY };
+	unsigned conditional = 0;
 
 	if (!count || count > COUNT_MAX)
 		return false;
@@ -71,12 +92,14 @@ static bool draft_block(struct draft *draft, const struct qemu_plugin_tb *tb)
 	for (size_t i = 0; i < count; i++) {
 		const struct qemu_plugin_insn *handle = api.tb_get_insn(tb, i);
 		size_t size = api.insn_size(handle);
-		uint8_t bytes[INSN_MAX];
+		uint8_t bytes[INSN_MAX] = { 0 };
 
 		draft->sizes[i] = (uint8_t)size;
 		if (decode != INSN_OTHER)
 			insn_decode(decode, block->start + block->size, bytes,
 				    api_insn_data(handle, bytes, sizeof(bytes)), &insn);
+		if (in_if_then(decode, bytes, size, &conditional) && insn.flow != WIRE_FLOW_ON)
+			insn.flags |= WIRE_BLOCK_MAYBE;
 		block->size += (uint32_t)size;
 		block->flags |= insn.flags & WIRE_BLOCK_STATE;
 		block->last = (uint8_t)size;

@@ -206,6 +206,19 @@ static void decode_x86(bool wide, uint64_t address, const uint8_t *bytes, size_t
 	x86_one_byte(&x, insn);
 }
 
+static bool aarch64_sets_space(uint32_t w)
+{
+	switch (w & ~31u) {
+	case 0xd5182000: /* msr ttbr0_el1, ttbr1_el1, ttbr0_el12, ttbr0_el2, vttbr_el2, hcr_el2 */
+	case 0xd5182020:
+	case 0xd51d2000:
+	case 0xd51c2000:
+	case 0xd51c2100:
+	case 0xd51c1100: return true;
+	default: return false;
+	}
+}
+
 static void decode_aarch64(uint64_t address, uint32_t w, struct insn *insn)
 {
 	unsigned rn = w >> 5 & 31;
@@ -232,7 +245,7 @@ static void decode_aarch64(uint64_t address, uint32_t w, struct insn *insn)
 		go(insn, WIRE_FLOW_WAIT, 0);
 	if ((w & 0xbf80001f) == 0x9100001f && rn != 31 && rn != 29) /* add or sub to sp */
 		insn->flags |= WIRE_BLOCK_STATE;
-	if ((w & 0xffffffc0) == 0xd5182000) /* msr ttbr0_el1, ttbr1_el1 */
+	if (aarch64_sets_space(w))
 		insn->flags |= WIRE_BLOCK_STATE;
 }
 
@@ -307,9 +320,12 @@ static void decode_thumb16(uint64_t address, uint32_t h, struct insn *insn)
 
 	if ((h & 0xf000) == 0xd000 && (h >> 8 & 15) < 14)
 		go(insn, WIRE_FLOW_COND, pc + sign(h, 8) * 2);
-	else if ((h & 0xff00) == 0xdf00 || (h & 0xff00) == 0xbe00) /* svc, bkpt */
+	else if ((h & 0xff00) == 0xdf00) /* svc */
 		go(insn, WIRE_FLOW_ENTER, 0);
-	else if ((h & 0xf800) == 0xe000)
+	else if ((h & 0xff00) == 0xbe00) { /* bkpt, which semihosting passes by */
+		go(insn, WIRE_FLOW_ENTER, 0);
+		insn->flags |= WIRE_BLOCK_MAYBE;
+	} else if ((h & 0xf800) == 0xe000)
 		go(insn, WIRE_FLOW_JUMP, pc + sign(h, 11) * 2);
 	else if ((h & 0xf500) == 0xb100) /* cbz, cbnz */
 		go(insn, WIRE_FLOW_COND, pc + (h >> 3 & 31) * 2 + (h >> 9 & 1) * 64);
@@ -355,6 +371,11 @@ static void thumb_branch(uint64_t pc, uint32_t a, uint32_t b, struct insn *insn)
 		go(insn, WIRE_FLOW_LEAVE, 0);
 }
 
+static bool is_m_stack(uint32_t b)
+{
+	return (b & 0xff00) == 0x8800 && ((b & 0xff) == 8 || (b & 0xff) == 9 || (b & 0xff) == 20);
+}
+
 static void decode_thumb32(uint64_t address, uint32_t a, uint32_t b, struct insn *insn)
 {
 	bool from_sp = (a & 15) == 13;
@@ -372,6 +393,8 @@ static void decode_thumb32(uint64_t address, uint32_t a, uint32_t b, struct insn
 	else if ((a & 0xffd0) == 0xe990 && b == 0xc000) /* rfe */
 		go(insn, WIRE_FLOW_LEAVE, 0);
 	if ((a & 0xff70) == 0xf850 && b >> 12 == 13) /* ldr sp */
+		insn->flags |= WIRE_BLOCK_STATE;
+	else if ((a & 0xfff0) == 0xf380 && is_m_stack(b)) /* msr msp, psp, control */
 		insn->flags |= WIRE_BLOCK_STATE;
 	else if (a == 0xee02 && (b & 0x0fff) == 0x0f10)
 		insn->flags |= WIRE_BLOCK_STATE;
@@ -396,10 +419,15 @@ static uint64_t branch_target(uint32_t w)
 		    13);
 }
 
-/* satp, and sscratch and mscratch: the first instruction of a trap handler swaps a register with it */
-static bool is_state(uint32_t csr)
+static bool riscv_sets_space(uint32_t csr)
 {
-	return csr == 0x180 || csr == 0x140 || csr == 0x340;
+	return csr == 0x180 || csr == 0x280 || csr == 0x680; /* satp, vsatp, hgatp */
+}
+
+/* sscratch, mscratch: the first instruction of a trap handler swaps a register with it. */
+static bool riscv_may_be_trap(uint32_t csr)
+{
+	return csr == 0x140 || csr == 0x340;
 }
 
 static void riscv_system(uint32_t w, struct insn *insn)
@@ -410,7 +438,8 @@ static void riscv_system(uint32_t w, struct insn *insn)
 		go(insn, WIRE_FLOW_LEAVE, 0);
 	else if (w == 0x10500073)
 		go(insn, WIRE_FLOW_WAIT, 0);
-	else if ((w >> 12 & 3) && ((w >> 7 & 31) == 2 || is_state(w >> 20)))
+	else if ((w >> 12 & 3) &&
+		 ((w >> 7 & 31) == 2 || riscv_sets_space(w >> 20) || riscv_may_be_trap(w >> 20)))
 		insn->flags |= WIRE_BLOCK_STATE;
 }
 

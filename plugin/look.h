@@ -11,7 +11,14 @@
 
 struct look {
 	uint64_t sp, space;
-	unsigned level; /* enum wire_level */
+	unsigned level;	    /* enum wire_level */
+	unsigned exception; /* M-profile: the number of the current one; 0: none */
+};
+
+/* What an exception of M-profile interrupted. */
+struct look_frame {
+	uint64_t resume, left; /* pc and stack pointer of the interrupted code; 0 unknown */
+	unsigned level, exception;
 };
 
 void look_open(void);
@@ -26,11 +33,16 @@ void look_at(unsigned cpu, uint64_t pc, struct look *look);
 uint64_t look_pc(unsigned cpu, uint64_t start);
 bool look_moves(void); /* whether this QEMU does so */
 /*
- * Whether an exception or interrupt seems to have led to `pc`, whose state is *look. Finds its return
- * address, and the interrupted level if the stack or a register has it.
+ * Whether an exception or interrupt seems to have led to `pc`. Finds its return address, and the
+ * interrupted level if the stack or a register has it. look: the current state. Not for M-profile.
  */
 bool look_for_trap(unsigned cpu, uint64_t pc, const struct look *look, uint64_t *resume,
 		   unsigned *level);
+/* Whether the vCPUs are M-profile: the number of the exception is known at any time. */
+bool look_has_exceptions(void);
+unsigned look_exception(unsigned cpu);
+/* At the first instruction of a handler of M-profile. False: this is no such place. */
+bool look_frame(unsigned cpu, uint64_t sp, struct look_frame *frame);
 /* Whether look_for_trap() finds only vectors, where no jump, call or return leads to. */
 bool look_knows_vectors(void);
 /* Whether look_for_trap() reads the stack: on other machines a register may be of an earlier trap. */

@@ -27,6 +27,7 @@ enum event_kind {
 	EVENT_BRANCH, /* a branch in a control flow trace */
 	EVENT_AUX,    /* bytes of a kind that its decoder knows: a hardware trace, say */
 	EVENT_CHAIN,  /* a sample whose chain may run through interrupts; pass/split splits it */
+	EVENT_CHECK,  /* a sample inside a trace, to check its stacks; not part of a profile */
 	EVENT_KINDS
 };
 
@@ -150,7 +151,8 @@ struct cpu_state {
 
 /*
  * Also of EVENT_CHAIN, whose chain has no markers: there, frames in no function separate the stack of
- * an interrupt handler from the stack that it interrupted.
+ * an interrupt handler from the stack that it interrupted. And of EVENT_CHECK, which has no source and
+ * no weight: the cpu is at the start of the code that its last branch led to.
  */
 struct event_sample {
 	const uint64_t *ips; /* leaf first, the sampled pc being the first, with markers */
@@ -171,6 +173,7 @@ struct event_sample {
 	const uint8_t *raw; /* NULL: this source has none */
 	uint32_t raw_len;
 	uint32_t nr_unwound;	       /* how many of the last ips src/unwind found */
+	bool ended;		       /* and whether it found them all */
 	const struct cpu_state *state; /* NULL: nothing to unwind from */
 };
 

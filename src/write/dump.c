@@ -315,6 +315,9 @@ static int dump_put(struct writer *w, const struct event *ev)
 	case EVENT_MAP: put_map(d, &ev->map); break;
 	case EVENT_SAMPLE:
 	case EVENT_CHAIN: put_sample(d, w->world, ev); break;
+	case EVENT_CHECK:
+		put_chain(d, w->world, ev->sample.context, ev->sample.ips, ev->sample.nr);
+		break;
 	case EVENT_LOST:
 		put_number(d, "count", ev->lost.count);
 		put_number(d, "bytes", ev->lost.bytes);

@@ -19,7 +19,8 @@ class Cpu:
     """The state of one cpu's decoder."""
 
     def __init__(self):
-        self.total = self.skip = 0
+        self.total = self.skip = self.shift = 0
+        self.places = []  # of samples: the number, and where the cpu was
         self.cur = None
         self.forget()
         self.clear()
@@ -71,8 +72,15 @@ class Cpu:
         elif code == 0xc7:
             self.leave(self.number())
             self.cur = None
+        elif code == 0xc8:
+            self.sample(self.number())
         else:
             raise ValueError(f"no such code: {code:#x}")
+
+    def sample(self, place):
+        if self.cur is None or self.begins or self.trap or self.ran is not None:
+            raise ValueError(f"sample {place} is not between two steps")
+        self.places.append((place, self.cur.start + self.shift))
 
     def steps(self, count):
         for first in range(0, count, 8):
@@ -91,10 +99,12 @@ class Cpu:
         return block
 
     def state(self, mask):
-        for bit, read in ((1, self.signed), (2, self.number), (4, self.number), (8, self.signed)):
+        for bit, read in ((1, self.signed), (2, self.number), (4, self.number)):
             if mask & bit:
                 read()
         self.moved = bool(mask & 8)
+        if self.moved:
+            self.shift = self.signed()
 
     def begin(self, flags):
         self.skip, total = self.number(), self.number()
@@ -102,7 +112,7 @@ class Cpu:
             raise ValueError(f"{self.total} instructions were decoded, the trace counts {total}")
         if flags & 2:
             self.forget()
-        self.begins = True
+        self.begins, self.shift = True, 0
 
     def leave(self, ran):
         self.total += ran - self.skip
@@ -154,8 +164,8 @@ class Cpu:
         self.clear()
 
 
-def instructions(path):
-    """{cpu: instructions} counted block by block, and {cpu: instructions} as recorded."""
+def decode(path):
+    """{cpu: its decoder at the end}, and {cpu: instructions} as recorded."""
     with open(path, "rb") as f:
         data = f.read()
     cpus, recorded = {}, {}
@@ -167,4 +177,10 @@ def instructions(path):
             if number == 2:
                 count = dict(fields(value))
                 recorded[count.get(1, 0)] = count.get(4, 0)
+    return cpus, recorded
+
+
+def instructions(path):
+    """{cpu: instructions} counted block by block, and {cpu: instructions} as recorded."""
+    cpus, recorded = decode(path)
     return {cpu: state.total for cpu, state in cpus.items()}, recorded
