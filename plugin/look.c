@@ -12,19 +12,26 @@
 
 #define PAGE_MASK 0xfffull
 
+#define LOW_END 0x100000 /* of the memory in which 16-bit code runs */
+
 enum reg {
 	REG_PC,
 	REG_SP,
 	REG_LEVEL,
-	REG_MODE,   /* EFER; CONTROL of M-profile */
-	REG_LINK,   /* the return address of an exception, or lr */
-	REG_LINK2,  /* the same at the level of a hypervisor */
-	REG_LINK3,  /* at that of firmware */
+	REG_MODE, /* EFER; CONTROL of M-profile */
+	REG_LINK, /* the return address of an exception, or lr */
+	/* Of the hypervisor and the firmware, and the stack pointers of the levels. */
+	REG_LINK_2,
+	REG_LINK_3,
+	REG_SAVED_2,
+	REG_SAVED_3,
+	REG_SP_0, /* of M-profile: the one of threads */
+	REG_SP_1,
+	REG_SP_2,
 	REG_VECTOR, /* RISC-V: where traps lead to, and the level that they interrupted */
 	REG_STATUS,
-	REG_VECTOR3, /* of firmware */
-	REG_STATUS3,
-	REG_PROCESS_SP,
+	REG_VECTOR_3, /* of firmware */
+	REG_STATUS_3,
 	REG_KINDS
 };
 
@@ -38,9 +45,9 @@ struct reg_name {
 #define RISCV                                                                                  \
 	{                                                                                      \
 		[REG_PC] = { "pc", 32 }, [REG_SP] = { "sp", 2 }, [REG_LEVEL] = { "priv", -1 }, \
-		[REG_LINK] = { "sepc", -1 }, [REG_LINK3] = { "mepc", -1 },                     \
-		[REG_VECTOR] = { "stvec", -1 }, [REG_VECTOR3] = { "mtvec", -1 },               \
-		[REG_STATUS] = { "sstatus", -1 }, [REG_STATUS3] = { "mstatus", -1 },           \
+		[REG_LINK] = { "sepc", -1 }, [REG_LINK_3] = { "mepc", -1 },                    \
+		[REG_VECTOR] = { "stvec", -1 }, [REG_VECTOR_3] = { "mtvec", -1 },              \
+		[REG_STATUS] = { "sstatus", -1 }, [REG_STATUS_3] = { "mstatus", -1 },          \
 	}
 /* clang-format on */
 
@@ -56,8 +63,13 @@ static const struct reg_name names[][REG_KINDS] = {
 			   [REG_SP] = { "sp", 31 },
 			   [REG_LEVEL] = { "cpsr", 33 },
 			   [REG_LINK] = { "ELR_EL1", -1 },
-			   [REG_LINK2] = { "ELR_EL2", -1 },
-			   [REG_LINK3] = { "ELR_EL3", -1 } },
+			   [REG_LINK_2] = { "ELR_EL2", -1 },
+			   [REG_LINK_3] = { "ELR_EL3", -1 },
+			   [REG_SAVED_2] = { "SPSR_EL2", -1 },
+			   [REG_SAVED_3] = { "SPSR_EL3", -1 },
+			   [REG_SP_0] = { "SP_EL0", -1 },
+			   [REG_SP_1] = { "SP_EL1", -1 },
+			   [REG_SP_2] = { "SP_EL2", -1 } },
 	[INSN_ARM] = { [REG_PC] = { "pc", 15 },
 		       [REG_SP] = { "sp", 13 },
 		       [REG_LEVEL] = { "cpsr", 25 },
@@ -67,7 +79,7 @@ static const struct reg_name names[][REG_KINDS] = {
 			 [REG_LEVEL] = { "xpsr", 25 },
 			 [REG_MODE] = { "control", -1 },
 			 [REG_LINK] = { "lr", 14 },
-			 [REG_PROCESS_SP] = { "psp", -1 } },
+			 [REG_SP_0] = { "psp", -1 } },
 	[INSN_RISCV64] = RISCV,
 	[INSN_RISCV32] = RISCV,
 };
@@ -83,6 +95,7 @@ static atomic_bool moves;	 /* see look_moves(); true until disproved */
 static void *handles[REG_KINDS]; /* the same for all vCPUs */
 static bool has_handle[REG_KINDS];
 static struct CPUState *states[WIRE_CPUS_MAX];
+static _Atomic uint8_t modes[8192]; /* enum insn_mode of each code segment of x86 in long mode */
 static _Thread_local GByteArray *scratch;
 
 void look_open(void)
@@ -135,7 +148,8 @@ static uint64_t little(const uint8_t *bytes, size_t size)
 
 static bool read_reg(unsigned cpu, enum reg kind, uint64_t *value)
 {
-	int number = names[set][kind].gdb;
+	const struct reg_name *name = &names[set][kind];
+	int number = name->name ? name->gdb : -1;
 	size_t size = 0;
 
 	if (!scratch)
@@ -143,8 +157,7 @@ static bool read_reg(unsigned cpu, enum reg kind, uint64_t *value)
 	api.byte_array_set_size(scratch, 0);
 	if (has_handle[kind]) {
 		size = api_read_register(handles[kind], scratch);
-	} else if (names[set][kind].name && number >= 0 && set != INSN_OTHER && api.gdb_read &&
-		   cpu < WIRE_CPUS_MAX) {
+	} else if (number >= 0 && set != INSN_OTHER && api.gdb_read && cpu < WIRE_CPUS_MAX) {
 		if (!states[cpu] && api.get_cpu)
 			states[cpu] = api.get_cpu((int)cpu);
 		if (states[cpu])
@@ -276,22 +289,24 @@ enum { M_PC = 6, M_XPSR = 7, M_WORDS = 8 };
 #define M_FRAME_WITH_FP 0x68
 #define M_ALIGNED (1u << 9) /* in the stored xPSR: a word was skipped to align the frame */
 
-bool look_frame(unsigned cpu, uint64_t sp, struct look_frame *frame)
+bool look_frame(unsigned cpu, uint64_t sp, struct look_trap *trap, unsigned *exception)
 {
 	uint64_t lr, at = sp, words[M_WORDS];
 
-	*frame = (struct look_frame){ 0 };
+	*trap = (struct look_trap){ 0 };
+	*exception = 0;
 	if (!read_reg(cpu, REG_LINK, &lr) || !regs_is_exception_return(lr))
 		return false;
-	frame->level = lr & M_FROM_THREAD ? m_level(cpu, 0) : WIRE_LEVEL_KERNEL;
-	if (lr & REGS_ON_PROCESS_STACK && !read_reg(cpu, REG_PROCESS_SP, &at))
+	trap->level = lr & M_FROM_THREAD ? m_level(cpu, 0) : WIRE_LEVEL_KERNEL;
+	if (lr & REGS_ON_PROCESS_STACK && !read_reg(cpu, REG_SP_0, &at))
 		return true;
 	if (!read_words(cpu, at, 4, words, M_WORDS))
 		return true;
-	frame->resume = words[M_PC];
-	frame->left = at + (lr & M_BASIC_FRAME ? M_FRAME : M_FRAME_WITH_FP) +
-		      (words[M_XPSR] & M_ALIGNED ? 4 : 0);
-	frame->exception = lr & M_FROM_THREAD ? 0 : words[M_XPSR] & REGS_EXCEPTION;
+	trap->resume = words[M_PC];
+	trap->left = at + (lr & M_BASIC_FRAME ? M_FRAME : M_FRAME_WITH_FP) +
+		     (words[M_XPSR] & M_ALIGNED ? 4 : 0);
+	if (!(lr & M_FROM_THREAD))
+		*exception = words[M_XPSR] & REGS_EXCEPTION;
 	return true;
 }
 
@@ -328,7 +343,19 @@ static bool is_x86_frame(const uint64_t *words, bool wide)
 	return !wide || words[4] <= 0xffff;
 }
 
-static bool x86_trap(unsigned cpu, uint64_t sp, uint64_t *resume, unsigned *level)
+/* An exception in 32-bit mode pushes sp only if the privilege changes. */
+static uint64_t x86_left(unsigned cpu, uint64_t sp, const uint64_t *words, size_t i, bool wide)
+{
+	uint64_t cs = words[i + 1], flags = words[i + 2], now;
+
+	if (wide || flags & 1u << 17)
+		return words[i + 3];
+	if (!read_reg(cpu, REG_LEVEL, &now))
+		return 0;
+	return (cs & 3) != (now & 3) ? words[i + 3] : sp + (i + 3) * 4;
+}
+
+static bool x86_trap(unsigned cpu, uint64_t sp, struct look_trap *trap)
 {
 	size_t word = word_size(cpu);
 	bool wide = word == 8;
@@ -338,63 +365,95 @@ static bool x86_trap(unsigned cpu, uint64_t sp, uint64_t *resume, unsigned *leve
 		return false;
 	for (size_t i = 0; i < 2; i++) {
 		if (is_x86_frame(words + i, wide)) {
-			*resume = words[i];
-			*level = x86_level(words[i + 1]);
+			trap->resume = words[i];
+			trap->level = x86_level(words[i + 1]);
+			trap->left = x86_left(cpu, sp, words, i, wide);
 			return true;
 		}
 	}
 	return false;
 }
 
-static bool arm_trap(unsigned cpu, uint64_t pc, uint64_t *resume)
+/* The interrupted stack pointer: which one it was, the place in the vector table tells. */
+static uint64_t aarch64_left(unsigned cpu, unsigned level, uint64_t pc, uint64_t sp)
 {
-	static const uint8_t back[8] = { 0, 0, 0, 4, 8, 0, 4, 4 };
+	uint64_t saved = 0, left = 0;
 
-	if ((pc & ~0x1cull) != 0 && (pc & ~0x1cull) != 0xffff0000)
-		return false;
-	if (!read_reg(cpu, REG_LINK, resume))
-		return false;
-	*resume -= back[pc >> 2 & 7];
-	return true;
+	switch (pc >> 9 & 3) {
+	case 1: return sp; /* of the same level */
+	case 3: return 0;  /* of 32-bit code */
+	case 2:
+		if (level > 1 && !read_reg(cpu, level == 2 ? REG_SAVED_2 : REG_SAVED_3, &saved))
+			return 0;
+		break;
+	default: break;
+	}
+	if (!(saved & 1))
+		read_reg(cpu, REG_SP_0, &left);
+	else if ((saved >> 2 & 3) == 1)
+		read_reg(cpu, REG_SP_1, &left);
+	else if ((saved >> 2 & 3) == 2)
+		read_reg(cpu, REG_SP_2, &left);
+	return left;
 }
 
 /* The register with the return address of an exception that is handled at this level. */
 static enum reg link_of(unsigned level)
 {
 	switch (level) {
-	case WIRE_LEVEL_HYPERVISOR: return REG_LINK2;
-	case WIRE_LEVEL_FIRMWARE: return REG_LINK3;
+	case WIRE_LEVEL_HYPERVISOR: return REG_LINK_2;
+	case WIRE_LEVEL_FIRMWARE: return REG_LINK_3;
 	default: return REG_LINK;
 	}
+}
+
+static bool aarch64_trap(unsigned cpu, uint64_t pc, const struct look *look, struct look_trap *trap)
+{
+	if (pc & 0x7f)
+		return false;
+	trap->left = aarch64_left(cpu, look->level, pc, look->sp);
+	return read_reg(cpu, link_of(look->level), &trap->resume);
+}
+
+static bool arm_trap(unsigned cpu, uint64_t pc, struct look_trap *trap)
+{
+	static const uint8_t back[8] = { 0, 0, 0, 4, 8, 0, 4, 4 };
+
+	if ((pc & ~0x1cull) != 0 && (pc & ~0x1cull) != 0xffff0000)
+		return false;
+	if (!read_reg(cpu, REG_LINK, &trap->resume))
+		return false;
+	trap->resume -= back[pc >> 2 & 7];
+	return true;
 }
 
 #define RISCV_CAUSES 64
 
 /* Each level has its own vector. Bit 0: interrupts have entries of their own there. */
-static bool riscv_trap(unsigned cpu, uint64_t pc, unsigned at, uint64_t *resume, unsigned *level)
+static bool riscv_trap(unsigned cpu, uint64_t pc, const struct look *look, struct look_trap *trap)
 {
-	bool firmware = at == WIRE_LEVEL_FIRMWARE;
+	bool firmware = look->level == WIRE_LEVEL_FIRMWARE;
 	uint64_t vector, status;
 
-	if (pc & 3 || !read_reg(cpu, firmware ? REG_VECTOR3 : REG_VECTOR, &vector) ||
+	trap->left = look->sp;
+	if (pc & 3 || !read_reg(cpu, firmware ? REG_VECTOR_3 : REG_VECTOR, &vector) ||
 	    pc - (vector & ~3ull) >= (vector & 1 ? 4 * RISCV_CAUSES : 4) ||
-	    !read_reg(cpu, firmware ? REG_STATUS3 : REG_STATUS, &status) ||
-	    !read_reg(cpu, link_of(at), resume))
+	    !read_reg(cpu, firmware ? REG_STATUS_3 : REG_STATUS, &status) ||
+	    !read_reg(cpu, link_of(look->level), &trap->resume))
 		return false;
-	*level = firmware ? status >> 11 & 3 : status >> 8 & 1;
+	trap->level = firmware ? status >> 11 & 3 : status >> 8 & 1;
 	return true;
 }
 
-bool look_for_trap(unsigned cpu, uint64_t pc, const struct look *look, uint64_t *resume,
-		   unsigned *level)
+bool look_for_trap(unsigned cpu, uint64_t pc, const struct look *look, struct look_trap *trap)
 {
 	switch (set) {
 	case INSN_X86_64:
-	case INSN_I386: return x86_trap(cpu, look->sp, resume, level);
-	case INSN_AARCH64: return !(pc & 0x7f) && read_reg(cpu, link_of(look->level), resume);
-	case INSN_ARM: return arm_trap(cpu, pc, resume);
+	case INSN_I386: return x86_trap(cpu, look->sp, trap);
+	case INSN_AARCH64: return aarch64_trap(cpu, pc, look, trap);
+	case INSN_ARM: return arm_trap(cpu, pc, trap);
 	case INSN_RISCV64:
-	case INSN_RISCV32: return riscv_trap(cpu, pc, look->level, resume, level);
+	case INSN_RISCV32: return riscv_trap(cpu, pc, look, trap);
 	default: return false;
 	}
 }
@@ -402,6 +461,47 @@ bool look_for_trap(unsigned cpu, uint64_t pc, const struct look *look, uint64_t 
 bool look_knows_vectors(void)
 {
 	return has_handle[REG_VECTOR];
+}
+
+/*
+ * QEMU does not tell whether code of x86 is 64-bit code. Some instructions do, and then the others of
+ * the same segment are, too.
+ */
+static unsigned long_mode_word(unsigned cpu, enum insn_mode mode)
+{
+	uint64_t cs;
+	_Atomic uint8_t *known;
+
+	if (!read_reg(cpu, REG_LEVEL, &cs))
+		return 0;
+	known = &modes[cs >> 3 & 8191];
+	if (mode != INSN_MODE_ANY)
+		atomic_store(known, (uint8_t)mode);
+	switch (atomic_load(known)) {
+	case INSN_MODE_64: return 8;
+	case INSN_MODE_32: return 4;
+	default: return 0;
+	}
+}
+
+unsigned look_word(unsigned cpu, uint64_t start, enum insn_mode mode)
+{
+	uint64_t value;
+
+	switch (set) {
+	case INSN_X86_64:
+		if (start >> 32 || api.user_mode)
+			return 8;
+		if (read_reg(cpu, REG_MODE, &value) && value & 1u << 10)
+			return long_mode_word(cpu, mode);
+		return start < LOW_END ? 0 : 4;
+	case INSN_I386: return start < LOW_END && !api.user_mode ? 0 : 4;
+	case INSN_AARCH64: /* or 32-bit code, which has other instructions */
+		return read_reg(cpu, REG_LEVEL, &value) && value & 0x10 ? 0 : 8;
+	case INSN_RISCV64: return 8;
+	case INSN_OTHER: return 0;
+	default: return 4;
+	}
 }
 
 bool look_is_sure(void)

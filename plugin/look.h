@@ -9,16 +9,18 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "insn.h"
+
 struct look {
 	uint64_t sp, space;
 	unsigned level;	    /* enum wire_level */
 	unsigned exception; /* M-profile: the number of the current one; 0: none */
 };
 
-/* What an exception of M-profile interrupted. */
-struct look_frame {
-	uint64_t resume, left; /* pc and stack pointer of the interrupted code; 0 unknown */
-	unsigned level, exception;
+struct look_trap {
+	uint64_t resume; /* the return address */
+	uint64_t left;	 /* the interrupted stack pointer; 0: unknown */
+	unsigned level;	 /* the interrupted one */
 };
 
 void look_open(void);
@@ -34,15 +36,23 @@ uint64_t look_pc(unsigned cpu, uint64_t start);
 bool look_moves(void); /* whether this QEMU does so */
 /*
  * Whether an exception or interrupt seems to have led to `pc`. Finds its return address, and the
- * interrupted level if the stack or a register has it. look: the current state. Not for M-profile.
+ * interrupted level if the stack or a register has it. Finds the interrupted stack pointer even if it
+ * cannot tell, for a caller that knows of the trap. look: the current state. Not for M-profile.
  */
-bool look_for_trap(unsigned cpu, uint64_t pc, const struct look *look, uint64_t *resume,
-		   unsigned *level);
+bool look_for_trap(unsigned cpu, uint64_t pc, const struct look *look, struct look_trap *trap);
 /* Whether the vCPUs are M-profile: the number of the exception is known at any time. */
 bool look_has_exceptions(void);
 unsigned look_exception(unsigned cpu);
-/* At the first instruction of a handler of M-profile. False: this is no such place. */
-bool look_frame(unsigned cpu, uint64_t sp, struct look_frame *frame);
+/*
+ * At the first instruction of a handler of M-profile: finds what it interrupted, and the exception that
+ * was active there. False: this is no such place.
+ */
+bool look_frame(unsigned cpu, uint64_t sp, struct look_trap *trap, unsigned *exception);
+/*
+ * The size of a word on the stack for a block that starts at `start`; 0: unknown, and so are its
+ * instructions. mode: what they give away.
+ */
+unsigned look_word(unsigned cpu, uint64_t start, enum insn_mode mode);
 /* Whether look_for_trap() finds only vectors, where no jump, call or return leads to. */
 bool look_knows_vectors(void);
 /* Whether look_for_trap() reads the stack: on other machines a register may be of an earlier trap. */

@@ -560,7 +560,8 @@ static uint64_t aarch64_space(const struct regs_view *view, const struct cpu *cp
 		return host & table;
 	if (!(config & HCR_VM) || !read_extra(view, cpu, STAGE2, &stage2))
 		return space & table;
-	if (read_extra(view, cpu, STAGE1, &stage1) && !(stage1 & 1))
+	/* A register that QEMU does not list is known when it is written: stage 1 is off at first. */
+	if (!read_extra(view, cpu, STAGE1, &stage1) || !(stage1 & 1))
 		space = stage2;
 	return (space & table) | (stage2 & VMID_MASK);
 }

@@ -19,6 +19,7 @@ struct qemu_plugin_tb;
 
 /* M-profile Arm: the number of the exception in xPSR, and the value in lr that ends an exception. */
 #define REGS_EXCEPTION 0x1ffu
+#define REGS_EXCEPTIONS 512
 #define REGS_ON_PROCESS_STACK 4u
 
 /* The caller, which decides what functions of QEMU are allowed. */

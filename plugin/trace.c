@@ -47,7 +47,9 @@ struct tracer {
 	uint64_t total;	     /* instructions, including all of the current block */
 	uint64_t resume;     /* return address of the last trap */
 	struct look written; /* the last state */
-	uint64_t active[8];  /* M-profile: a bit for each exception that was entered and not left */
+	/* M-profile: a bit for each exception that was entered and not left, and its handler. */
+	uint64_t active[REGS_EXCEPTIONS / 64];
+	uint32_t handlers[REGS_EXCEPTIONS];
 	uint64_t noted_page, noted_space; /* of the last call of code_note() */
 	uint64_t check_at; /* when the next sample is due, by check_clock(); 0: not set */
 	uint64_t place;	   /* of the last sample */
@@ -60,10 +62,10 @@ struct step {
 	uint64_t pc; /* at which `to` really runs */
 	int ran;     /* instructions of the block before */
 	bool trap;
-	bool leave;	 /* M-profile: an exception returned, whatever the flow is */
-	uint64_t resume; /* 0: unknown */
-	unsigned level;	 /* the interrupted one */
-	bool state;	 /* write the registers in `look` */
+	bool leave;		/* M-profile: an exception returned, whatever the flow is */
+	bool enters;		/* by a trap or a system call */
+	struct look_trap about; /* the trap; resume 0: unknown */
+	bool state;		/* write the registers in `look` */
 	struct look look;
 };
 
@@ -105,9 +107,10 @@ static void put_time(struct tracer *t, uint64_t now)
 
 /* Codes */
 
-static void put_state(struct tracer *t, const struct look *look, uint64_t shift)
+/* left: the interrupted stack pointer, or look->sp; 0: unknown. */
+static void put_state(struct tracer *t, const struct look *look, uint64_t shift, uint64_t left)
 {
-	unsigned mask = 0;
+	unsigned mask = left != look->sp ? WIRE_STATE_LEFT : 0;
 
 	mask |= look->sp != t->written.sp ? WIRE_STATE_SP : 0;
 	mask |= look->space != t->written.space ? WIRE_STATE_SPACE : 0;
@@ -123,6 +126,8 @@ static void put_state(struct tracer *t, const struct look *look, uint64_t shift)
 		emit_number(&t->out, look->level);
 	if (mask & WIRE_STATE_SHIFT)
 		emit_signed(&t->out, shift);
+	if (mask & WIRE_STATE_LEFT)
+		emit_signed(&t->out, left ? left - look->sp : 0);
 	t->written = *look;
 	t->shift = shift;
 }
@@ -145,16 +150,34 @@ static void note_code(struct tracer *t, uint64_t pc, const struct look *look)
 	code_note(t->out.track, &view, &regs);
 }
 
+static uint64_t sum_of(const struct block_move *move, unsigned word)
+{
+	int64_t sum = move->bytes + (int64_t)move->words * word;
+	bool known = !move->unknown && word && !(sum & 1) && llabs(sum) < WIRE_STACK_MAX;
+
+	return (uint64_t)(known ? sum : WIRE_STACK_UNKNOWN);
+}
+
 static void put_definition(struct tracer *t, const struct block *block)
 {
+	unsigned word = look_word(t->cpu, block->start, block->mode), flags = block->flags;
+	uint64_t move = sum_of(&block->move, word);
+
+	if (flags & WIRE_BLOCK_STATE ? block->replaces : move)
+		flags |= WIRE_BLOCK_STACK;
 	emit_signed(&t->out, block->start - t->defined);
-	emit_byte(&t->out, (uint8_t)(block->flow | block->flags << WIRE_FLAGS_SHIFT));
+	emit_byte(&t->out, (uint8_t)(block->flow | flags << WIRE_FLAGS_SHIFT));
 	emit_number(&t->out, block->count);
 	emit_number(&t->out, block->size);
 	emit_number(&t->out, block->last);
 	t->defined = block->start + block->size;
 	if (wire_flow_has_target(block->flow))
 		emit_signed(&t->out, block->target - t->defined);
+	if (!(flags & WIRE_BLOCK_STACK))
+		return;
+	emit_signed(&t->out, move);
+	if (flags & WIRE_BLOCK_STATE)
+		emit_signed(&t->out, sum_of(&block->after, word));
 }
 
 static void put_go(struct tracer *t, struct node *to)
@@ -205,7 +228,7 @@ static void put_begin(struct tracer *t, struct node *at, unsigned skip, unsigned
 	emit_byte(&t->out, (uint8_t)flags);
 	emit_number(&t->out, skip);
 	emit_number(&t->out, t->total - at->wire.count + skip);
-	put_state(t, &look, shift);
+	put_state(t, &look, shift, look.sp);
 	put_go(t, at);
 }
 
@@ -394,7 +417,7 @@ static void note_vector(const struct step *step, enum vector kind)
 static void count_trap(const struct tracer *t, struct step *step)
 {
 	const struct block *block = t->cur->block;
-	uint64_t resume = step->resume - t->shift;
+	uint64_t resume = step->about.resume - t->shift;
 	int index = block_index(block, resume);
 	bool next = is_direct(block) && leads_to(block, resume);
 	uint8_t seen = atomic_load(&step->to->block->vector) & (VECTOR_FAULT | VECTOR_INTERRUPT);
@@ -424,14 +447,14 @@ static void explain_direct(const struct tracer *t, struct step *step)
 		step->ran = index;
 		return;
 	}
-	if (look_for_trap(t->cpu, step->pc, &step->look, &step->resume, &step->level)) {
+	if (look_for_trap(t->cpu, step->pc, &step->look, &step->about)) {
 		count_trap(t, step);
 	} else if (index == 0) {
 		step->ran = 0;
 	} else {
 		note_vector(step, VECTOR_UNEXPLAINED);
 		step->trap = true;
-		step->resume = 0;
+		step->about.resume = 0;
 	}
 }
 
@@ -439,7 +462,7 @@ static void explain_direct(const struct tracer *t, struct step *step)
 static bool is_trap(const struct tracer *t, const struct step *step)
 {
 	const struct block *block = t->cur->block;
-	int index = block_index(block, step->resume - t->shift);
+	int index = block_index(block, step->about.resume - t->shift);
 
 	if (block->flow == WIRE_FLOW_ENTER)
 		return index >= 0 && index < block->count - 1;
@@ -451,7 +474,7 @@ static bool is_trap(const struct tracer *t, const struct step *step)
 	case WIRE_FLOW_RETURN: return !look_returned(t->cpu, step->look.sp, step->pc);
 	case WIRE_FLOW_CALL_ANY:
 		return !look_called(t->cpu, step->look.sp, block->start + block->size + t->shift);
-	case WIRE_FLOW_JUMP_ANY: return step->resume != t->resume;
+	case WIRE_FLOW_JUMP_ANY: return step->about.resume != t->resume;
 	default: return false;
 	}
 }
@@ -466,12 +489,12 @@ static void explain_any(const struct tracer *t, struct step *step)
 		step->ran = index;
 		return;
 	}
-	found = look_for_trap(t->cpu, step->pc, &step->look, &step->resume, &step->level);
+	found = look_for_trap(t->cpu, step->pc, &step->look, &step->about);
 	if (found && is_trap(t, step)) {
 		count_trap(t, step);
 		return;
 	}
-	step->resume = 0;
+	step->about.resume = 0;
 	/* A QEMU that does not list the registers of a trap: known vectors must do. */
 	step->trap = !found && block->flow != WIRE_FLOW_ENTER &&
 		     atomic_load(&step->to->block->vector) & VECTOR_UNEXPLAINED;
@@ -487,44 +510,42 @@ static bool may_leave(const struct block *block)
  * M-profile: whether an exception may have returned to itself, because it was pending again. Nothing
  * but this returns to the first instruction of a handler.
  */
-static bool may_repeat(const struct node *from, const struct node *to)
+static bool may_repeat(const struct tracer *t, const struct node *to)
 {
-	return from->block->flow == WIRE_FLOW_RETURN && atomic_load(&to->block->vector);
+	return t->cur->block->flow == WIRE_FLOW_RETURN &&
+	       t->handlers[t->written.exception] == to->wire.start;
 }
 
 static void enter_exception(const struct tracer *t, struct step *step)
 {
 	const struct block *from = t->cur->block;
-	struct look_frame frame;
+	uint64_t *resume = &step->about.resume;
+	unsigned interrupted;
 
-	if (!look_frame(t->cpu, step->look.sp, &frame)) {
+	step->enters = true;
+	if (!look_frame(t->cpu, step->look.sp, &step->about, &interrupted)) {
 		step->trap = true;
 		return;
 	}
-	step->resume = frame.resume;
-	step->level = frame.level;
 	/*
 	 * The handler before it is not what it interrupted: that returned, and before an instruction
 	 * of the interrupted code ran, this exception came.
 	 */
-	step->leave = t->written.exception && frame.exception != t->written.exception;
-	if (step->leave) {
+	step->leave = t->written.exception && interrupted != t->written.exception;
+	if (step->leave)
 		step->trap = true;
-		atomic_fetch_or(&step->to->block->vector, VECTOR_INTERRUPT);
-	} else if (from->flow != WIRE_FLOW_ENTER ||
-		   (step->resume && step->resume != from->start + from->size)) {
+	else if (from->flow != WIRE_FLOW_ENTER || (*resume && *resume != from->start + from->size))
 		count_trap(t, step);
-	}
 }
 
 /* M-profile: explains a step by the number of the exception. */
 static bool explain_exception(const struct tracer *t, struct step *step)
 {
-	unsigned now = step->look.exception, before = t->written.exception;
-	struct look_frame frame;
+	unsigned now = step->look.exception, before = t->written.exception, interrupted;
+	struct look_trap trap;
 
-	if (now == before &&
-	    !(now && may_repeat(t->cur, step->to) && look_frame(t->cpu, step->look.sp, &frame)))
+	if (now == before && !(now && may_repeat(t, step->to) &&
+			       look_frame(t->cpu, step->look.sp, &trap, &interrupted)))
 		return false;
 	step->state = true;
 	if (!now || (now != before && is_active(t, now)))
@@ -536,11 +557,13 @@ static bool explain_exception(const struct tracer *t, struct step *step)
 
 static void follow_exception(struct tracer *t, const struct step *step)
 {
-	unsigned before = t->written.exception;
+	unsigned before = t->written.exception, now = step->look.exception;
 
 	if (step->leave)
 		t->active[before / 64] &= ~(1ull << before % 64);
-	set_active(t, step->look.exception);
+	if (now && !is_active(t, now))
+		t->handlers[now] = (uint32_t)step->to->wire.start;
+	set_active(t, now);
 }
 
 static void put_step(struct tracer *t, const struct step *step)
@@ -561,16 +584,16 @@ static void put_step(struct tracer *t, const struct step *step)
 		emit_byte(&t->out, WIRE_TRACE_LEAVE);
 	if (step->trap) {
 		emit_byte(&t->out, WIRE_TRACE_TRAP);
-		emit_byte(&t->out, (uint8_t)(step->level << WIRE_TRAP_LEVEL_SHIFT |
-					     (step->resume ? WIRE_TRAP_RESUME : 0)));
-		if (step->resume)
-			emit_signed(&t->out, step->resume - (cur->wire.start + t->shift));
-		t->resume = step->resume;
+		emit_byte(&t->out, (uint8_t)(step->about.level << WIRE_TRAP_LEVEL_SHIFT |
+					     (step->about.resume ? WIRE_TRAP_RESUME : 0)));
+		if (step->about.resume)
+			emit_signed(&t->out, step->about.resume - (cur->wire.start + t->shift));
+		t->resume = step->about.resume;
 	}
 	if (step->state && look_has_exceptions())
 		follow_exception(t, step);
 	if (step->state || moved)
-		put_state(t, step->state ? &step->look : &t->written, shift);
+		put_state(t, &step->look, shift, step->enters ? step->about.left : step->look.sp);
 	put_go(t, step->to);
 	if (!step->trap && !step->leave && step->ran == cur->wire.count)
 		wire_learn(&t->calls, &cur->wire, &step->to->wire, moved);
@@ -578,17 +601,32 @@ static void put_step(struct tracer *t, const struct step *step)
 	t->cur = step->to;
 }
 
+/* After the step is explained: completes what look_for_trap() found about the interrupted code. */
+static void explain_left(const struct tracer *t, struct step *step)
+{
+	const struct block *from = t->cur->block;
+	bool call = from->flow == WIRE_FLOW_ENTER && !step->trap && step->ran == from->count;
+	bool on = step->pc - t->shift == from->start + from->size;
+
+	step->enters = step->trap || (call && !(on && from->flags & WIRE_BLOCK_MAYBE));
+	if (call && (on || (from->keeps_sp && !api.user_mode)))
+		step->about.left = step->look.sp; /* the instruction does not switch the stack */
+	else if (api.user_mode)
+		step->about.left = 0;
+}
+
 static void explain(const struct tracer *t, struct step *step)
 {
 	const struct block *from = t->cur->block;
-	bool direct = is_direct(from);
+	bool direct = is_direct(from), moved;
 
 	/* After a return from an exception, the interrupted level is user unless the trap has another. */
-	step->level = from->flow == WIRE_FLOW_LEAVE ? WIRE_LEVEL_USER : t->written.level;
+	step->about.level = from->flow == WIRE_FLOW_LEAVE ? WIRE_LEVEL_USER : t->written.level;
 	step->pc = real_pc(t, step->to);
+	moved = step->pc - step->to->wire.start != t->shift;
 	step->state = from->flags & WIRE_BLOCK_STATE || step->to->block->flags & WIRE_BLOCK_STATE ||
 		      from->flow == WIRE_FLOW_ENTER || from->flow == WIRE_FLOW_LEAVE;
-	if (direct && leads_to(from, step->pc - t->shift) && !step->state)
+	if (direct && leads_to(from, step->pc - t->shift) && !step->state && !moved)
 		return;
 	look_at(t->cpu, step->pc, &step->look);
 	if (look_has_exceptions() && explain_exception(t, step))
@@ -598,6 +636,7 @@ static void explain(const struct tracer *t, struct step *step)
 	else
 		explain_any(t, step);
 	step->state |= step->trap;
+	explain_left(t, step);
 }
 
 /* A step that is no bit. */
@@ -623,7 +662,10 @@ static __attribute__((noinline)) void slow_step(struct tracer *t, struct node *t
 		note_code(t, step.pc, &step.look);
 	put_step(t, &step);
 	set_careful(t);
-	if (t->out.since_sync >= SYNC_BYTES && !put_sync(t, to, 0, WIRE_BEGIN_GOES_ON))
+	if (t->out.since_sync < SYNC_BYTES)
+		return;
+	look_at(t->cpu, step.pc, &t->written); /* a reader may begin here */
+	if (!put_sync(t, to, 0, WIRE_BEGIN_GOES_ON))
 		give_up(t);
 	if (args.check)
 		check(t, false);
@@ -694,7 +736,7 @@ static bool is_moved(struct tracer *t, const struct node *from, const struct nod
 static bool is_left(struct tracer *t, const struct node *from, const struct node *to)
 {
 	return t->written.exception && may_leave(from->block) &&
-	       (look_exception(t->cpu) != t->written.exception || may_repeat(from, to));
+	       (look_exception(t->cpu) != t->written.exception || may_repeat(t, to));
 }
 
 static void on_block(unsigned cpu, void *data)

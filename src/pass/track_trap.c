@@ -141,17 +141,43 @@ static void drop_stacks(struct track_task *task, size_t frame)
 		task->nr_stacks--;
 }
 
+/* The call or the return right before an exception, if only now it turns out that there was one. */
+static void finish_step(struct track *track, struct track_cpu *cpu, const struct track_frame *trap,
+			const struct event *ev)
+{
+	struct track_task *task = cpu->task;
+	const struct track_frame *top = top_frame(task);
+	struct event call = *ev;
+
+	if (top && top->kind != TRACK_TRAP && top->resume == ev->branch.to && top->sp &&
+	    top->sp == ev->branch.sp) {
+		task_pop(task, task->nr - 1);
+		return;
+	}
+	task->mark = track->ops->beside(track->data, task->mark, ev);
+	if (!trap->after ||
+	    track_function(track, ev, ev->branch.to) == track_function(track, ev, trap->after))
+		return;
+	call.branch.next = trap->after;
+	cpu->context = trap->context;
+	cpu->space = trap->space;
+	task_push(track, cpu, &call, TRACK_CALL, ev->branch.sp);
+}
+
 /* The code that the exception interrupted goes on. */
-static void end_trap(struct track *track, struct track_task *task, size_t frame,
+static void end_trap(struct track *track, struct track_cpu *cpu, size_t frame,
 		     const struct event *ev)
 {
-	bool elsewhere = task->frames[frame].resume != ev->branch.to;
+	struct track_task *task = cpu->task;
+	struct track_frame trap = task->frames[frame];
 
 	track->at->leaves_found++;
 	drop_stacks(task, frame);
 	task_pop(task, frame);
 	task->fresh = NOT_FRESH;
-	if (elsewhere)
+	if (!trap.resume)
+		finish_step(track, cpu, &trap, ev);
+	else if (trap.resume != ev->branch.to)
 		task->mark = track->ops->beside(track->data, task->mark, ev);
 }
 
@@ -197,7 +223,7 @@ static void resume_waiting(struct track *track, struct track_cpu *cpu, size_t i,
 	wait_in_trap(track, cpu->task, ev->branch.context);
 	cpu->task = next;
 	next->known = true;
-	end_trap(track, next, next->nr - 1, ev);
+	end_trap(track, cpu, next->nr - 1, ev);
 }
 
 /*
@@ -205,9 +231,10 @@ static void resume_waiting(struct track *track, struct track_cpu *cpu, size_t i,
  * then, it was the end of a signal handler; or the program above is another thread, which the kernel
  * returns to later.
  */
-static void return_from(struct track *track, struct track_task *task, size_t frame,
+static void return_from(struct track *track, struct track_cpu *cpu, size_t frame,
 			const struct event *ev)
 {
+	struct track_task *task = cpu->task;
 	size_t inner = trap_in(task, ev->branch.context);
 	unsigned stack = task->nr_stacks;
 
@@ -222,7 +249,7 @@ static void return_from(struct track *track, struct track_task *task, size_t fra
 			stack--;
 		task_leave(track, task_split(track, task, frame + 1, stack));
 	}
-	end_trap(track, task, frame, ev);
+	end_trap(track, cpu, frame, ev);
 }
 
 /* Pushes a signal handler, which interrupted the program at an exception of the task. */
@@ -282,7 +309,8 @@ static bool is_serializing(const struct track_cpu *cpu, const struct event *ev)
 {
 	const struct event_branch *b = &ev->branch;
 
-	return b->context == cpu->context && b->to > b->from && b->to - b->from <= RULE_NEAR &&
+	return !b->left && b->context == cpu->context && b->to > b->from &&
+	       b->to - b->from <= RULE_NEAR &&
 	       (!b->sp || !top_stack(cpu->task)->high || b->sp <= top_stack(cpu->task)->high);
 }
 
@@ -330,7 +358,7 @@ void on_leave(struct track *track, struct track_cpu *cpu, const struct event *ev
 	if (other_fit > own_fit)
 		resume_waiting(track, cpu, other, ev);
 	else if (own_fit != FIT_NONE)
-		return_from(track, task, own, ev);
+		return_from(track, cpu, own, ev);
 	else if (ev->branch.context == IP_USER)
 		leave_to_program(track, cpu, ev);
 	else

@@ -438,13 +438,14 @@ static int wire_reader_open(struct reader *r)
 	if (w->info.version > WIRE_VERSION)
 		return err_set(&r->err, ERR_INPUT,
 			       "%s: the recording has version %" PRIu64
-			       ", but this kscope reads only version %d",
+			       ", but this kscope reads only versions up to %d",
 			       r->in->path, w->info.version, WIRE_VERSION);
 	if (!w->info.found || w->info.bad)
 		reader_missing(r,
 			       "%s: the first chunk, which describes the machine, is missing or "
 			       "damaged",
 			       r->in->path);
+	w->traces.info = wire_trace_info(w->info.version, w->info.arch);
 	w->spaces.strings = r->frames->strings;
 	if (w->info.user_mode)
 		w->spaces.program = w->info.nr_elfs ? w->info.elfs[0] : "program";

@@ -38,7 +38,7 @@ static struct wire_merge_cpu *cpu_of(struct wire_merge *merge, uint32_t number)
 	}
 	if (!merge->cpus[number]) {
 		merge->cpus[number] = xcalloc(1, sizeof(**merge->cpus));
-		wire_trace_init(&merge->cpus[number]->trace, number);
+		wire_trace_init(&merge->cpus[number]->trace, number, merge->info);
 	}
 	return merge->cpus[number];
 }

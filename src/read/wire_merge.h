@@ -24,7 +24,8 @@ struct wire_merge_cpu {
 	bool has_event;
 };
 
-struct wire_merge { /* zeroed: ready */
+struct wire_merge {		     /* zeroed: ready */
+	struct wire_trace_info info; /* to be set before the first trace is added */
 	struct wire_merge_cpu **cpus;
 	size_t nr;
 	struct wire_merge_cpu *current;

@@ -4,7 +4,7 @@ from .wire_read import fields, varint
 
 CALL, CALL_ANY, RETURN = 4, 5, 6
 HAS_TARGET = (1, 2, 4)
-MAYBE, STATE = 1, 2
+MAYBE, STATE, STACK_MOVES = 1, 2, 4
 STACK = 256
 
 
@@ -31,7 +31,7 @@ class Cpu:
 
     def clear(self):
         """Forgets what applied to the block that was just entered."""
-        self.ran, self.trap, self.begins, self.moved = None, False, False, False
+        self.ran, self.trap, self.left, self.begins, self.moved = None, False, False, False, False
 
     def feed(self, data):
         self.data, self.at = data, 0
@@ -74,11 +74,13 @@ class Cpu:
             self.cur = None
         elif code == 0xc8:
             self.sample(self.number())
+        elif code == 0xc9:
+            self.left = True
         else:
             raise ValueError(f"no such code: {code:#x}")
 
     def sample(self, place):
-        if self.cur is None or self.begins or self.trap or self.ran is not None:
+        if self.cur is None or self.begins or self.trap or self.left or self.ran is not None:
             raise ValueError(f"sample {place} is not between two steps")
         self.places.append((place, self.cur.start + self.shift))
 
@@ -94,6 +96,10 @@ class Cpu:
         self.number()  # the size of the last instruction
         if block.flow in HAS_TARGET:
             self.signed()
+        if block.flags & STACK_MOVES:
+            self.signed()
+            if block.flags & STATE:
+                self.signed()
         self.blocks.append(block)
         self.last_end = block.end
         return block
@@ -105,6 +111,8 @@ class Cpu:
         self.moved = bool(mask & 8)
         if self.moved:
             self.shift = self.signed()
+        if mask & 16:
+            self.signed()
 
     def begin(self, flags):
         self.skip, total = self.number(), self.number()
@@ -158,7 +166,7 @@ class Cpu:
     def go(self, to):
         if not self.begins:
             self.leave(self.cur.count if self.ran is None else self.ran)
-            if self.ran is None and not self.trap and self.was_taken(to):
+            if self.ran is None and not self.trap and not self.left and self.was_taken(to):
                 self.learn(to)
         self.cur = to
         self.clear()

@@ -37,6 +37,8 @@ static const uint8_t trace_bytes[] = {
 
 #define NR_BLOCKS 64
 
+static const struct wire_trace_info info; /* of the first version */
+
 struct want {
 	enum branch_kind kind;
 	uint64_t from, to, instructions, next, sp, time;
@@ -76,7 +78,7 @@ static void test_events(void)
 	struct event ev = { 0 };
 	bool good = true;
 
-	wire_trace_init(&trace, 0);
+	wire_trace_init(&trace, 0, info);
 	wire_trace_feed(&trace, trace_bytes, sizeof(trace_bytes), 7);
 	for (size_t i = 0; i < NR_WANTED; i++)
 		good &= wire_trace_next(&trace, &ev) == 1 && is(&ev, &wanted[i]);
@@ -98,7 +100,7 @@ static void test_cuts(void)
 		int ret;
 
 		memcpy(copy, trace_bytes, len);
-		wire_trace_init(&trace, 0);
+		wire_trace_init(&trace, 0, info);
 		wire_trace_feed(&trace, copy, len, 7);
 		while ((ret = wire_trace_next(&trace, &ev)) > 0 && n < NR_WANTED)
 			good &= is(&ev, &wanted[n++]);
@@ -121,7 +123,7 @@ static bool has_sample(size_t at, int *end)
 	memcpy(bytes, trace_bytes, at);
 	memcpy(bytes + at, sample, sizeof(sample));
 	memcpy(bytes + at + sizeof(sample), trace_bytes + at, sizeof(trace_bytes) - at);
-	wire_trace_init(&trace, 0);
+	wire_trace_init(&trace, 0, info);
 	wire_trace_feed(&trace, bytes, sizeof(bytes), 7);
 	while ((*end = wire_trace_next(&trace, &ev)) > 0) {
 		if (ev.kind == EVENT_CHECK)
@@ -156,7 +158,7 @@ static void test_holes(void)
 	struct event ev = { 0 };
 	static const uint8_t steps[] = { 0x81, 0 };
 
-	wire_trace_init(&trace, 0);
+	wire_trace_init(&trace, 0, info);
 	wire_trace_feed(&trace, steps, sizeof(steps), NO_TIME);
 	check("trace: bytes without a beginning are left out", wire_trace_next(&trace, &ev) == 0);
 	wire_trace_feed(&trace, trace_bytes, 40, 7);
@@ -185,7 +187,7 @@ static void test_garbage(void)
 		memcpy(bytes, trace_bytes, sizeof(bytes));
 		for (int i = 0; i < 4; i++)
 			bytes[next_random(&seed) % sizeof(bytes)] = (uint8_t)next_random(&seed);
-		wire_trace_init(&trace, 0);
+		wire_trace_init(&trace, 0, info);
 		wire_trace_feed(&trace, bytes, sizeof(bytes), 7);
 		while ((ret = wire_trace_next(&trace, &ev)) > 0)
 			n++;
