@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "api.h"
+#include "regs.h"
 
 #define CPUS_INSIDE 8
 #define THREADS_MAX 256 /* of a program, whose number of threads is unknown */
@@ -45,6 +46,8 @@ static enum insn_set set_of(const struct qemu_plugin_tb *tb, size_t count)
 {
 	if (set != INSN_ARM)
 		return set;
+	if (regs_is_m_profile())
+		return INSN_THUMB;
 	for (size_t i = 0; i < count; i++) {
 		struct qemu_plugin_insn *insn = api.tb_get_insn(tb, i);
 		uint8_t bytes[4] = { 0 };
@@ -58,25 +61,73 @@ static enum insn_set set_of(const struct qemu_plugin_tb *tb, size_t count)
 	return INSN_THUMB;
 }
 
+/*
+ * The size of an instruction. Before the end of a page, older QEMUs count the first half of the next
+ * Thumb instruction, too, at which they look to see whether it crosses the page.
+ */
+static size_t size_of(enum insn_set decode, const uint8_t *bytes, size_t size)
+{
+	if (decode != INSN_THUMB || size < 4)
+		return size;
+	return bytes[1] >> 3 < 0x1d ? 2 : 4;
+}
+
+static void add_move(struct block_move *move, const struct insn *insn)
+{
+	move->unknown |= insn->stack == INSN_STACK_UNKNOWN;
+	move->words += insn->words;
+	move->bytes += insn->bytes;
+}
+
+/* Adds what an instruction does to the stack pointer. */
+static void add_stack(struct block *block, const struct insn *insn, const struct insn *before)
+{
+	bool replaces =
+		insn->stack == INSN_STACK_REPLACED || insn->stack == INSN_STACK_REPLACED_HIGH;
+
+	if (insn->mode != INSN_MODE_ANY)
+		block->mode = insn->mode;
+	block->keeps_sp = insn->stack == INSN_STACK_MOVES && !insn->words && !insn->bytes;
+	if (replaces) {
+		block->replaces = true;
+		block->after = (struct block_move){ 0 };
+	} else if (!block->replaces) {
+		add_move(&block->move, insn);
+	} else if (before->stack != INSN_STACK_REPLACED_HIGH) {
+		add_move(&block->after, insn);
+	}
+}
+
 static bool draft_block(struct draft *draft, const struct qemu_plugin_tb *tb)
 {
 	struct block *block = &draft->block;
 	size_t count = api.tb_n_insns(tb);
 	enum insn_set decode = set_of(tb, count);
-	struct insn insn = { .flow = WIRE_FLOW_JUMP_ANY };
+	struct insn insn = { .flow = WIRE_FLOW_JUMP_ANY, .stack = INSN_STACK_UNKNOWN };
+	struct insn before = { 0 };
+	unsigned ahead = 0; /* conditional instructions */
 
 	if (!count || count > COUNT_MAX)
 		return false;
 	*block = (struct block){ .start = api.tb_vaddr(tb), .count = (uint16_t)count };
 	for (size_t i = 0; i < count; i++) {
 		const struct qemu_plugin_insn *handle = api.tb_get_insn(tb, i);
-		size_t size = api.insn_size(handle);
-		uint8_t bytes[INSN_MAX];
+		uint8_t bytes[INSN_MAX] = { 0 };
+		size_t got = api_insn_data(handle, bytes, sizeof(bytes));
+		size_t size = size_of(decode, bytes, api.insn_size(handle));
 
 		draft->sizes[i] = (uint8_t)size;
 		if (decode != INSN_OTHER)
 			insn_decode(decode, block->start + block->size, bytes,
-				    api_insn_data(handle, bytes, sizeof(bytes)), &insn);
+				    got < size ? got : size, &insn);
+		if (ahead) {
+			insn_make_conditional(&insn);
+			ahead--;
+		} else {
+			ahead = insn.ahead;
+		}
+		add_stack(block, &insn, &before);
+		before = insn;
 		block->size += (uint32_t)size;
 		block->flags |= insn.flags & WIRE_BLOCK_STATE;
 		block->last = (uint8_t)size;
@@ -98,11 +149,17 @@ static uint64_t hash_block(const struct block *block)
 	return mix(mix(mix(0, block->start), block->size), block->target ^ block->flow);
 }
 
+static bool same_move(const struct block_move *a, const struct block_move *b)
+{
+	return a->bytes == b->bytes && a->words == b->words && a->unknown == b->unknown;
+}
+
 static bool same(const struct block *a, const struct block *b, const uint8_t *sizes)
 {
 	return a->start == b->start && a->target == b->target && a->size == b->size &&
 	       a->count == b->count && a->flow == b->flow && a->flags == b->flags &&
-	       !memcmp(a->sizes, sizes, a->count);
+	       a->mode == b->mode && a->replaces == b->replaces && same_move(&a->move, &b->move) &&
+	       same_move(&a->after, &b->after) && !memcmp(a->sizes, sizes, a->count);
 }
 
 static void init_node(struct node *node, struct block *block)

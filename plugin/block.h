@@ -22,8 +22,20 @@ struct node {
 	struct block *block;
 };
 
+/* A sum of what instructions add to the stack pointer. */
+struct block_move {
+	int64_t bytes; /* in addition to the words */
+	int32_t words; /* of x86, whose size depends on the mode */
+	bool unknown;
+};
+
 struct block {
 	uint64_t start, target;
+	/* Of the whole block; `replaces`: of what is before and after the instructions that replace sp. */
+	struct block_move move, after;
+	bool replaces;
+	bool keeps_sp;	     /* the last instruction adds nothing */
+	enum insn_mode mode; /* that the instructions give away */
 	uint32_t size;
 	uint16_t count;
 	uint8_t flow, flags;
@@ -36,7 +48,7 @@ struct block {
 };
 
 /* The kinds of exceptions that led to a block. */
-enum vector { VECTOR_FAULT = 1, VECTOR_INTERRUPT = 2 };
+enum vector { VECTOR_FAULT = 1, VECTOR_INTERRUPT = 2, VECTOR_UNEXPLAINED = 4 };
 
 int block_open(void); /* 0, or -1 without memory */
 /* NULL without memory. */

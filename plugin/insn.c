@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "insn_parts.h"
+
 enum insn_set insn_set_of(const char *arch)
 {
 	static const struct {
@@ -20,37 +22,11 @@ enum insn_set insn_set_of(const char *arch)
 	return INSN_OTHER;
 }
 
-static uint64_t little(const uint8_t *bytes, size_t size)
-{
-	uint64_t value = 0;
-
-	for (size_t i = 0; i < size && i < 8; i++)
-		value |= (uint64_t)bytes[i] << 8 * i;
-	return value;
-}
-
-/* Sign-extends the lowest `bits`. */
-static uint64_t sign(uint64_t value, unsigned bits)
-{
-	uint64_t top = 1ull << (bits - 1);
-
-	value &= top | (top - 1);
-	return (value ^ top) - top;
-}
-
 static void go(struct insn *insn, enum wire_flow flow, uint64_t target)
 {
 	insn->flow = flow;
 	insn->target = target;
 }
-
-/* An x86 instruction after its prefixes. */
-struct x86 {
-	const uint8_t *at, *end;
-	uint64_t address, next;
-	uint8_t rex;
-	bool rep;
-};
 
 static bool is_prefix(uint8_t byte)
 {
@@ -72,10 +48,14 @@ static bool is_prefix(uint8_t byte)
 
 static void skip_prefixes(struct x86 *x, bool wide)
 {
-	for (; x->at + 1 < x->end && is_prefix(*x->at); x->at++)
+	for (; x->at + 1 < x->end && is_prefix(*x->at); x->at++) {
 		x->rep |= *x->at == 0xf2 || *x->at == 0xf3;
+		x->small |= *x->at == 0x66;
+		x->other_address |= *x->at == 0x67;
+	}
 	if (wide && x->at + 1 < x->end && (*x->at & 0xf0) == 0x40)
 		x->rex = *x->at++;
+	x->small &= !(x->rex & 8);
 }
 
 /* The target of a relative branch. The rest of the instruction is its immediate. */
@@ -85,23 +65,7 @@ static uint64_t x86_target(const struct x86 *x, size_t opcode)
 
 	if (!size || size > 4)
 		return 0;
-	return x->next + sign(little(x->at + opcode, size), (unsigned)size * 8);
-}
-
-/* Whether an instruction with a modrm byte sets sp from anything but the frame pointer. */
-static bool moves_to_sp(const struct x86 *x, uint8_t opcode, uint8_t modrm)
-{
-	unsigned mod = modrm >> 6, reg = modrm >> 3 & 7, rm = modrm & 7;
-	bool rex_r = x->rex & 4, rex_b = x->rex & 1;
-
-	switch (opcode) {
-	case 0x8b: return reg == 4 && !rex_r && !(mod == 3 && rm == 5 && !rex_b);
-	case 0x89: return mod == 3 && rm == 4 && !rex_b && !(reg == 5 && !rex_r);
-	case 0x87: return (reg == 4 && !rex_r) || (mod == 3 && rm == 4 && !rex_b);
-	case 0x8d: return reg == 4 && !rex_r && rm != 4 && rm != 5;
-	case 0x8f: return mod == 3 && rm == 4 && !rex_b;
-	default: return false;
-	}
+	return x->next + insn_sign(insn_little(x->at + opcode, size), (unsigned)size * 8);
 }
 
 static void x86_two_bytes(const struct x86 *x, struct insn *insn)
@@ -186,38 +150,54 @@ static void x86_one_byte(const struct x86 *x, struct insn *insn)
 	case 0xcf: go(insn, WIRE_FLOW_LEAVE, 0); break;
 	case 0xf4: go(insn, WIRE_FLOW_WAIT, 0); break;
 	case 0xff: x86_ff(x, insn); break;
-	case 0x5c: /* pop to sp; xchg with ax */
-	case 0x94:
-		if (!(x->rex & 1))
-			insn->flags |= WIRE_BLOCK_STATE;
-		break;
 	default: break;
 	}
-	if (x->at + 1 < x->end && moves_to_sp(x, opcode, x->at[1]))
-		insn->flags |= WIRE_BLOCK_STATE;
+}
+
+/* Only in 64-bit mode an instruction has REX, which otherwise is an instruction of its own. */
+static enum insn_mode x86_mode(const struct x86 *x)
+{
+	if (x->rex)
+		return INSN_MODE_64;
+	return (*x->at & 0xf0) == 0x40 ? INSN_MODE_32 : INSN_MODE_ANY;
 }
 
 static void decode_x86(bool wide, uint64_t address, const uint8_t *bytes, size_t size,
 		       struct insn *insn)
 {
-	struct x86 x = { bytes, bytes + size, address, address + size, 0, false };
+	struct x86 x = {
+		.at = bytes, .end = bytes + size, .address = address, .next = address + size
+	};
 
 	skip_prefixes(&x, wide);
 	x86_one_byte(&x, insn);
+	insn_stack_x86(&x, insn);
+	insn->mode = x86_mode(&x);
+}
+
+static bool aarch64_sets_space(uint32_t w)
+{
+	switch (w & ~31u) {
+	case 0xd5182000: /* msr ttbr0_el1, ttbr1_el1, ttbr0_el12, ttbr0_el2, vttbr_el2, hcr_el2 */
+	case 0xd5182020:
+	case 0xd51d2000:
+	case 0xd51c2000:
+	case 0xd51c2100:
+	case 0xd51c1100: return true;
+	default: return false;
+	}
 }
 
 static void decode_aarch64(uint64_t address, uint32_t w, struct insn *insn)
 {
-	unsigned rn = w >> 5 & 31;
-
 	if (w >> 26 == 0x25)
-		go(insn, WIRE_FLOW_CALL, address + sign(w, 26) * 4);
+		go(insn, WIRE_FLOW_CALL, address + insn_sign(w, 26) * 4);
 	else if (w >> 26 == 0x05)
-		go(insn, WIRE_FLOW_JUMP, address + sign(w, 26) * 4);
+		go(insn, WIRE_FLOW_JUMP, address + insn_sign(w, 26) * 4);
 	else if ((w & 0xff000000) == 0x54000000 || (w & 0x7e000000) == 0x34000000)
-		go(insn, WIRE_FLOW_COND, address + sign(w >> 5, 19) * 4);
+		go(insn, WIRE_FLOW_COND, address + insn_sign(w >> 5, 19) * 4);
 	else if ((w & 0x7e000000) == 0x36000000)
-		go(insn, WIRE_FLOW_COND, address + sign(w >> 5, 14) * 4);
+		go(insn, WIRE_FLOW_COND, address + insn_sign(w >> 5, 14) * 4);
 	else if ((w & 0xfffffc1f) == 0xd61f0000 || (w & 0xfefff800) == 0xd61f0800)
 		go(insn, WIRE_FLOW_JUMP_ANY, 0);
 	else if ((w & 0xfffffc1f) == 0xd63f0000 || (w & 0xfefff800) == 0xd63f0800)
@@ -230,10 +210,9 @@ static void decode_aarch64(uint64_t address, uint32_t w, struct insn *insn)
 		go(insn, WIRE_FLOW_ENTER, 0);
 	else if (w == 0xd503207f || w == 0xd503205f) /* wfi, wfe */
 		go(insn, WIRE_FLOW_WAIT, 0);
-	if ((w & 0xbf80001f) == 0x9100001f && rn != 31 && rn != 29) /* add or sub to sp */
+	if (aarch64_sets_space(w))
 		insn->flags |= WIRE_BLOCK_STATE;
-	if ((w & 0xffffffc0) == 0xd5182000) /* msr ttbr0_el1, ttbr1_el1 */
-		insn->flags |= WIRE_BLOCK_STATE;
+	insn_stack_aarch64(w, insn);
 }
 
 static void arm_to_pc(uint32_t w, struct insn *insn)
@@ -260,18 +239,12 @@ static void arm_to_pc(uint32_t w, struct insn *insn)
 		go(insn, WIRE_FLOW_JUMP_ANY, 0);
 }
 
-static void arm_state(uint32_t w, struct insn *insn)
+void insn_make_conditional(struct insn *insn)
 {
-	unsigned rn = w >> 16 & 15;
-
-	if ((w & 0x0ffffff0) == 0x01a0d000 && (w & 15) != 11) /* mov sp, not from fp */
-		insn->flags |= WIRE_BLOCK_STATE;
-	else if ((w & 0x0e102000) == 0x08102000 && rn != 13 && rn != 11) /* ldm with sp */
-		insn->flags |= WIRE_BLOCK_STATE;
-	else if ((w & 0x0c50f000) == 0x0410d000) /* ldr sp */
-		insn->flags |= WIRE_BLOCK_STATE;
-	else if ((w & 0x0fff0fff) == 0x0e020f10) /* mcr p15, 0, rt, c2, c0, 0 */
-		insn->flags |= WIRE_BLOCK_STATE;
+	if (insn->flow != WIRE_FLOW_ON && insn->flow != WIRE_FLOW_COND)
+		insn->flags |= WIRE_BLOCK_MAYBE;
+	if (insn->stack == INSN_STACK_MOVES && (insn->words || insn->bytes))
+		insn->stack = INSN_STACK_UNKNOWN;
 }
 
 static void decode_arm(uint64_t address, uint32_t w, struct insn *insn)
@@ -280,25 +253,29 @@ static void decode_arm(uint64_t address, uint32_t w, struct insn *insn)
 
 	if (cond == 15) {
 		if ((w & 0xfe000000) == 0xfa000000) /* blx */
-			go(insn, WIRE_FLOW_CALL, address + 8 + sign(w, 24) * 4 + (w >> 23 & 2));
+			go(insn, WIRE_FLOW_CALL,
+			   address + 8 + insn_sign(w, 24) * 4 + (w >> 23 & 2));
 		else if ((w & 0xfe50ffff) == 0xf8100a00) /* rfe */
 			go(insn, WIRE_FLOW_LEAVE, 0);
+		insn_stack_arm(w, insn);
 		return;
 	}
 	if ((w & 0x0f000000) == 0x0b000000)
-		go(insn, WIRE_FLOW_CALL, address + 8 + sign(w, 24) * 4);
+		go(insn, WIRE_FLOW_CALL, address + 8 + insn_sign(w, 24) * 4);
 	else if ((w & 0x0f000000) == 0x0a000000)
 		go(insn, cond == 14 ? WIRE_FLOW_JUMP : WIRE_FLOW_COND,
-		   address + 8 + sign(w, 24) * 4);
+		   address + 8 + insn_sign(w, 24) * 4);
 	else if ((w & 0x0f000000) == 0x0f000000 || (w & 0x0ff000f0) == 0x01200070) /* svc, bkpt */
 		go(insn, WIRE_FLOW_ENTER, 0);
 	else if ((w & 0x0fffffff) == 0x0320f003) /* wfi */
 		go(insn, WIRE_FLOW_WAIT, 0);
 	else
 		arm_to_pc(w, insn);
-	arm_state(w, insn);
-	if (cond != 14 && insn->flow != WIRE_FLOW_ON && insn->flow != WIRE_FLOW_COND)
-		insn->flags |= WIRE_BLOCK_MAYBE;
+	if ((w & 0x0fff0fff) == 0x0e020f10) /* mcr p15, 0, rt, c2, c0, 0 */
+		insn->flags |= WIRE_BLOCK_STATE;
+	insn_stack_arm(w, insn);
+	if (cond != 14)
+		insn_make_conditional(insn);
 }
 
 static void decode_thumb16(uint64_t address, uint32_t h, struct insn *insn)
@@ -306,11 +283,11 @@ static void decode_thumb16(uint64_t address, uint32_t h, struct insn *insn)
 	uint64_t pc = address + 4;
 
 	if ((h & 0xf000) == 0xd000 && (h >> 8 & 15) < 14)
-		go(insn, WIRE_FLOW_COND, pc + sign(h, 8) * 2);
+		go(insn, WIRE_FLOW_COND, pc + insn_sign(h, 8) * 2);
 	else if ((h & 0xff00) == 0xdf00 || (h & 0xff00) == 0xbe00) /* svc, bkpt */
 		go(insn, WIRE_FLOW_ENTER, 0);
 	else if ((h & 0xf800) == 0xe000)
-		go(insn, WIRE_FLOW_JUMP, pc + sign(h, 11) * 2);
+		go(insn, WIRE_FLOW_JUMP, pc + insn_sign(h, 11) * 2);
 	else if ((h & 0xf500) == 0xb100) /* cbz, cbnz */
 		go(insn, WIRE_FLOW_COND, pc + (h >> 3 & 31) * 2 + (h >> 9 & 1) * 64);
 	else if ((h & 0xff87) == 0x4700 || (h & 0xff87) == 0x4687) /* bx, mov pc */
@@ -321,24 +298,27 @@ static void decode_thumb16(uint64_t address, uint32_t h, struct insn *insn)
 		go(insn, WIRE_FLOW_RETURN, 0);
 	else if (h == 0xbf30) /* wfi */
 		go(insn, WIRE_FLOW_WAIT, 0);
-	if ((h & 0xff87) == 0x4685 && (h >> 3 & 15) != 7) /* mov sp, not from fp */
-		insn->flags |= WIRE_BLOCK_STATE;
+	else if ((h & 0xff00) == 0xbf00 && h & 15) /* it */
+		insn->ahead = 4 - (unsigned)__builtin_ctz(h & 15);
+	if ((h & 0xff00) == 0xbe00) /* semihosting passes by bkpt */
+		insn->flags |= WIRE_BLOCK_MAYBE;
+	insn_stack_thumb16(h, insn);
 }
 
 static uint64_t thumb_far(uint32_t a, uint32_t b)
 {
 	uint64_t s = a >> 10 & 1, i1 = !((b >> 13 & 1) ^ s), i2 = !((b >> 11 & 1) ^ s);
 
-	return sign(s << 24 | i1 << 23 | i2 << 22 | (uint64_t)(a & 0x3ff) << 12 | (b & 0x7ff) << 1,
-		    25);
+	return insn_sign(
+		s << 24 | i1 << 23 | i2 << 22 | (uint64_t)(a & 0x3ff) << 12 | (b & 0x7ff) << 1, 25);
 }
 
 static uint64_t thumb_near(uint32_t a, uint32_t b)
 {
 	uint64_t s = a >> 10 & 1, j1 = b >> 13 & 1, j2 = b >> 11 & 1;
 
-	return sign(s << 20 | j2 << 19 | j1 << 18 | (uint64_t)(a & 0x3f) << 12 | (b & 0x7ff) << 1,
-		    21);
+	return insn_sign(
+		s << 20 | j2 << 19 | j1 << 18 | (uint64_t)(a & 0x3f) << 12 | (b & 0x7ff) << 1, 21);
 }
 
 static void thumb_branch(uint64_t pc, uint32_t a, uint32_t b, struct insn *insn)
@@ -371,10 +351,9 @@ static void decode_thumb32(uint64_t address, uint32_t a, uint32_t b, struct insn
 		go(insn, WIRE_FLOW_JUMP_ANY, 0);
 	else if ((a & 0xffd0) == 0xe990 && b == 0xc000) /* rfe */
 		go(insn, WIRE_FLOW_LEAVE, 0);
-	if ((a & 0xff70) == 0xf850 && b >> 12 == 13) /* ldr sp */
+	if (a == 0xee02 && (b & 0x0fff) == 0x0f10)
 		insn->flags |= WIRE_BLOCK_STATE;
-	else if (a == 0xee02 && (b & 0x0fff) == 0x0f10)
-		insn->flags |= WIRE_BLOCK_STATE;
+	insn_stack_thumb32(a, b, insn);
 }
 
 static bool is_link(unsigned reg)
@@ -384,16 +363,27 @@ static bool is_link(unsigned reg)
 
 static uint64_t jal_target(uint32_t w)
 {
-	return sign((w >> 31 & 1) << 20 | (w >> 12 & 0xff) << 12 | (w >> 20 & 1) << 11 |
-			    (w >> 21 & 0x3ff) << 1,
-		    21);
+	return insn_sign((w >> 31 & 1) << 20 | (w >> 12 & 0xff) << 12 | (w >> 20 & 1) << 11 |
+				 (w >> 21 & 0x3ff) << 1,
+			 21);
 }
 
 static uint64_t branch_target(uint32_t w)
 {
-	return sign((w >> 31 & 1) << 12 | (w >> 7 & 1) << 11 | (w >> 25 & 0x3f) << 5 |
-			    (w >> 8 & 15) << 1,
-		    13);
+	return insn_sign((w >> 31 & 1) << 12 | (w >> 7 & 1) << 11 | (w >> 25 & 0x3f) << 5 |
+				 (w >> 8 & 15) << 1,
+			 13);
+}
+
+static bool riscv_sets_space(uint32_t csr)
+{
+	return csr == 0x180 || csr == 0x280 || csr == 0x680; /* satp, vsatp, hgatp */
+}
+
+/* sscratch, mscratch: the first instruction of a trap handler swaps a register with it. */
+static bool riscv_may_be_trap(uint32_t csr)
+{
+	return csr == 0x140 || csr == 0x340;
 }
 
 static void riscv_system(uint32_t w, struct insn *insn)
@@ -404,7 +394,7 @@ static void riscv_system(uint32_t w, struct insn *insn)
 		go(insn, WIRE_FLOW_LEAVE, 0);
 	else if (w == 0x10500073)
 		go(insn, WIRE_FLOW_WAIT, 0);
-	else if ((w >> 12 & 3) && ((w >> 7 & 31) == 2 || w >> 20 == 0x180)) /* sp, satp */
+	else if ((w >> 12 & 3) && (riscv_sets_space(w >> 20) || riscv_may_be_trap(w >> 20)))
 		insn->flags |= WIRE_BLOCK_STATE;
 }
 
@@ -425,31 +415,24 @@ static void decode_riscv(uint64_t address, uint32_t w, struct insn *insn)
 		break;
 	case 0x63: go(insn, WIRE_FLOW_COND, address + branch_target(w)); break;
 	case 0x73: riscv_system(w, insn); break;
-	case 0x03: /* a load */
-		if (rd == 2)
-			insn->flags |= WIRE_BLOCK_STATE;
-		break;
-	case 0x13: /* addi */
-		if (rd == 2 && !(w >> 12 & 7) && rs1 != 2 && rs1 != 8)
-			insn->flags |= WIRE_BLOCK_STATE;
-		break;
 	default: break;
 	}
+	insn_stack_riscv(w, insn);
 }
 
 static uint64_t short_jump(uint32_t h)
 {
-	return sign((h >> 12 & 1) << 11 | (h >> 11 & 1) << 4 | (h >> 9 & 3) << 8 |
-			    (h >> 8 & 1) << 10 | (h >> 7 & 1) << 6 | (h >> 6 & 1) << 7 |
-			    (h >> 3 & 7) << 1 | (h >> 2 & 1) << 5,
-		    12);
+	return insn_sign((h >> 12 & 1) << 11 | (h >> 11 & 1) << 4 | (h >> 9 & 3) << 8 |
+				 (h >> 8 & 1) << 10 | (h >> 7 & 1) << 6 | (h >> 6 & 1) << 7 |
+				 (h >> 3 & 7) << 1 | (h >> 2 & 1) << 5,
+			 12);
 }
 
 static uint64_t short_branch(uint32_t h)
 {
-	return sign((h >> 12 & 1) << 8 | (h >> 10 & 3) << 3 | (h >> 5 & 3) << 6 |
-			    (h >> 3 & 3) << 1 | (h >> 2 & 1) << 5,
-		    9);
+	return insn_sign((h >> 12 & 1) << 8 | (h >> 10 & 3) << 3 | (h >> 5 & 3) << 6 |
+				 (h >> 3 & 3) << 1 | (h >> 2 & 1) << 5,
+			 9);
 }
 
 static void decode_riscv16(bool wide, uint64_t address, uint32_t h, struct insn *insn)
@@ -464,11 +447,6 @@ static void decode_riscv16(bool wide, uint64_t address, uint32_t h, struct insn 
 	case 1 << 3 | 5: go(insn, WIRE_FLOW_JUMP, address + short_jump(h)); break;
 	case 1 << 3 | 6:
 	case 1 << 3 | 7: go(insn, WIRE_FLOW_COND, address + short_branch(h)); break;
-	case 2 << 3 | 2: /* c.lwsp, c.ldsp to sp */
-	case 2 << 3 | 3:
-		if (reg == 2)
-			insn->flags |= WIRE_BLOCK_STATE;
-		break;
 	case 2 << 3 | 4:
 		if (h == 0x9002)
 			go(insn, WIRE_FLOW_ENTER, 0);
@@ -476,17 +454,16 @@ static void decode_riscv16(bool wide, uint64_t address, uint32_t h, struct insn 
 			go(insn, WIRE_FLOW_CALL_ANY, 0);
 		else if (!rs2)
 			go(insn, is_link(reg) ? WIRE_FLOW_RETURN : WIRE_FLOW_JUMP_ANY, 0);
-		else if (!(h & 0x1000) && reg == 2 && rs2 != 8) /* c.mv sp */
-			insn->flags |= WIRE_BLOCK_STATE;
 		break;
 	default: break;
 	}
+	insn_stack_riscv16(h, insn);
 }
 
 void insn_decode(enum insn_set set, uint64_t address, const uint8_t *bytes, size_t size,
 		 struct insn *insn)
 {
-	uint32_t w = (uint32_t)little(bytes, size);
+	uint32_t w = (uint32_t)insn_little(bytes, size);
 
 	*insn = (struct insn){ .flow = WIRE_FLOW_ON };
 	if (!size)
@@ -513,4 +490,6 @@ void insn_decode(enum insn_set set, uint64_t address, const uint8_t *bytes, size
 	}
 	if (set == INSN_I386 || set == INSN_ARM || set == INSN_THUMB || set == INSN_RISCV32)
 		insn->target &= 0xffffffff;
+	if (insn->stack == INSN_STACK_REPLACED || insn->stack == INSN_STACK_REPLACED_HIGH)
+		insn->flags |= WIRE_BLOCK_STATE;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * insn: decodes instructions of x86, Arm and RISC-V as far as the trace needs it: how control leaves a
- * block, and whether the block may switch the stack or the address space.
+ * block, by how much the stack pointer moves, and whether the block may switch the stack or the address
+ * space.
  */
 #ifndef KSCOPE_PLUGIN_INSN_H
 #define KSCOPE_PLUGIN_INSN_H
@@ -12,10 +13,26 @@
 
 #include "wire/trace.h"
 
+/* What an instruction does to the stack pointer. */
+enum insn_stack {
+	INSN_STACK_MOVES, /* adds words and bytes, which usually are 0 */
+	INSN_STACK_UNKNOWN,
+	INSN_STACK_REPLACED,
+	INSN_STACK_REPLACED_HIGH, /* the next instruction adds the low bits of the new address */
+};
+
+/* The mode of an x86 cpu that an instruction gives away. */
+enum insn_mode { INSN_MODE_ANY, INSN_MODE_32, INSN_MODE_64 };
+
 struct insn {
 	enum wire_flow flow;
 	unsigned flags; /* enum wire_block_flag */
 	uint64_t target;
+	enum insn_stack stack;
+	int words;     /* of x86, whose size depends on the mode */
+	int64_t bytes; /* in addition to the words */
+	enum insn_mode mode;
+	unsigned ahead; /* Thumb's it: how many instructions after it are conditional */
 };
 
 enum insn_set {
@@ -32,5 +49,7 @@ enum insn_set {
 enum insn_set insn_set_of(const char *arch); /* arch: as in uname -m */
 void insn_decode(enum insn_set set, uint64_t address, const uint8_t *bytes, size_t size,
 		 struct insn *insn);
+/* The instruction is conditional, which only an earlier one tells. */
+void insn_make_conditional(struct insn *insn);
 
 #endif

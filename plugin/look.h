@@ -9,9 +9,18 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "insn.h"
+
 struct look {
 	uint64_t sp, space;
-	unsigned level; /* enum wire_level */
+	unsigned level;	    /* enum wire_level */
+	unsigned exception; /* M-profile: the number of the current one; 0: none */
+};
+
+struct look_trap {
+	uint64_t resume; /* the return address */
+	uint64_t left;	 /* the interrupted stack pointer; 0: unknown */
+	unsigned level;	 /* the interrupted one */
 };
 
 void look_open(void);
@@ -27,10 +36,26 @@ uint64_t look_pc(unsigned cpu, uint64_t start);
 bool look_moves(void); /* whether this QEMU does so */
 /*
  * Whether an exception or interrupt seems to have led to `pc`. Finds its return address, and the
- * interrupted level if the stack has it. sp: the current stack pointer.
+ * interrupted level if the stack or a register has it. Finds the interrupted stack pointer even if it
+ * cannot tell, for a caller that knows of the trap. look: the current state. Not for M-profile.
  */
-bool look_for_trap(unsigned cpu, uint64_t pc, uint64_t sp, uint64_t *resume, unsigned *level);
-/* Whether look_for_trap() is reliable: on other machines a register may be of an earlier trap. */
+bool look_for_trap(unsigned cpu, uint64_t pc, const struct look *look, struct look_trap *trap);
+/* Whether the vCPUs are M-profile: the number of the exception is known at any time. */
+bool look_has_exceptions(void);
+unsigned look_exception(unsigned cpu);
+/*
+ * At the first instruction of a handler of M-profile: finds what it interrupted, and the exception that
+ * was active there. False: this is no such place.
+ */
+bool look_frame(unsigned cpu, uint64_t sp, struct look_trap *trap, unsigned *exception);
+/*
+ * The size of a word on the stack for a block that starts at `start`; 0: unknown, and so are its
+ * instructions. mode: what they give away.
+ */
+unsigned look_word(unsigned cpu, uint64_t start, enum insn_mode mode);
+/* Whether look_for_trap() finds only vectors, where no jump, call or return leads to. */
+bool look_knows_vectors(void);
+/* Whether look_for_trap() reads the stack: on other machines a register may be of an earlier trap. */
 bool look_is_sure(void);
 /* Whether the stack shows that a return or an indirect call took place. */
 bool look_returned(unsigned cpu, uint64_t sp, uint64_t pc);

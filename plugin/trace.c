@@ -8,6 +8,7 @@
 
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "api.h"
@@ -46,7 +47,13 @@ struct tracer {
 	uint64_t total;	     /* instructions, including all of the current block */
 	uint64_t resume;     /* return address of the last trap */
 	struct look written; /* the last state */
+	/* M-profile: a bit for each exception that was entered and not left, and its handler. */
+	uint64_t active[REGS_EXCEPTIONS / 64];
+	uint32_t handlers[REGS_EXCEPTIONS];
 	uint64_t noted_page, noted_space; /* of the last call of code_note() */
+	uint64_t check_at; /* when the next sample is due, by check_clock(); 0: not set */
+	uint64_t place;	   /* of the last sample */
+	bool in_word;	   /* take the next sample between steps that are bits */
 };
 
 /* How control went from one block to the next. */
@@ -55,9 +62,10 @@ struct step {
 	uint64_t pc; /* at which `to` really runs */
 	int ran;     /* instructions of the block before */
 	bool trap;
-	uint64_t resume; /* 0: unknown */
-	unsigned level;	 /* the interrupted one */
-	bool state;	 /* write the registers in `look` */
+	bool leave;		/* M-profile: an exception returned, whatever the flow is */
+	bool enters;		/* by a trap or a system call */
+	struct look_trap about; /* the trap; resume 0: unknown */
+	bool state;		/* write the registers in `look` */
 	struct look look;
 };
 
@@ -99,9 +107,10 @@ static void put_time(struct tracer *t, uint64_t now)
 
 /* Codes */
 
-static void put_state(struct tracer *t, const struct look *look, uint64_t shift)
+/* left: the interrupted stack pointer, or look->sp; 0: unknown. */
+static void put_state(struct tracer *t, const struct look *look, uint64_t shift, uint64_t left)
 {
-	unsigned mask = 0;
+	unsigned mask = left != look->sp ? WIRE_STATE_LEFT : 0;
 
 	mask |= look->sp != t->written.sp ? WIRE_STATE_SP : 0;
 	mask |= look->space != t->written.space ? WIRE_STATE_SPACE : 0;
@@ -117,6 +126,8 @@ static void put_state(struct tracer *t, const struct look *look, uint64_t shift)
 		emit_number(&t->out, look->level);
 	if (mask & WIRE_STATE_SHIFT)
 		emit_signed(&t->out, shift);
+	if (mask & WIRE_STATE_LEFT)
+		emit_signed(&t->out, left ? left - look->sp : 0);
 	t->written = *look;
 	t->shift = shift;
 }
@@ -139,16 +150,34 @@ static void note_code(struct tracer *t, uint64_t pc, const struct look *look)
 	code_note(t->out.track, &view, &regs);
 }
 
+static uint64_t sum_of(const struct block_move *move, unsigned word)
+{
+	int64_t sum = move->bytes + (int64_t)move->words * word;
+	bool known = !move->unknown && word && !(sum & 1) && llabs(sum) < WIRE_STACK_MAX;
+
+	return (uint64_t)(known ? sum : WIRE_STACK_UNKNOWN);
+}
+
 static void put_definition(struct tracer *t, const struct block *block)
 {
+	unsigned word = look_word(t->cpu, block->start, block->mode), flags = block->flags;
+	uint64_t move = sum_of(&block->move, word);
+
+	if (flags & WIRE_BLOCK_STATE ? block->replaces : move)
+		flags |= WIRE_BLOCK_STACK;
 	emit_signed(&t->out, block->start - t->defined);
-	emit_byte(&t->out, (uint8_t)(block->flow | block->flags << WIRE_FLAGS_SHIFT));
+	emit_byte(&t->out, (uint8_t)(block->flow | flags << WIRE_FLAGS_SHIFT));
 	emit_number(&t->out, block->count);
 	emit_number(&t->out, block->size);
 	emit_number(&t->out, block->last);
 	t->defined = block->start + block->size;
 	if (wire_flow_has_target(block->flow))
 		emit_signed(&t->out, block->target - t->defined);
+	if (!(flags & WIRE_BLOCK_STACK))
+		return;
+	emit_signed(&t->out, move);
+	if (flags & WIRE_BLOCK_STATE)
+		emit_signed(&t->out, sum_of(&block->after, word));
 }
 
 static void put_go(struct tracer *t, struct node *to)
@@ -170,7 +199,22 @@ static void put_go(struct tracer *t, struct node *to)
 
 static void set_careful(struct tracer *t)
 {
-	t->careful = t->shift || (t->written.level == WIRE_LEVEL_USER && look_moves());
+	t->careful = t->shift || t->written.exception ||
+		     (t->written.level == WIRE_LEVEL_USER && look_moves());
+}
+
+/* M-profile: the state tells that no exception is active, or that this one is. */
+static void set_active(struct tracer *t, unsigned exception)
+{
+	if (exception)
+		t->active[exception / 64] |= 1ull << exception % 64;
+	else
+		memset(t->active, 0, sizeof(t->active));
+}
+
+static bool is_active(const struct tracer *t, unsigned exception)
+{
+	return t->active[exception / 64] >> exception % 64 & 1;
 }
 
 static void put_begin(struct tracer *t, struct node *at, unsigned skip, unsigned flags)
@@ -184,7 +228,7 @@ static void put_begin(struct tracer *t, struct node *at, unsigned skip, unsigned
 	emit_byte(&t->out, (uint8_t)flags);
 	emit_number(&t->out, skip);
 	emit_number(&t->out, t->total - at->wire.count + skip);
-	put_state(t, &look, shift);
+	put_state(t, &look, shift, look.sp);
 	put_go(t, at);
 }
 
@@ -215,6 +259,54 @@ static void give_up(struct tracer *t)
 	t->out.since_sync = SYNC_BYTES; /* the next begin needs a new dictionary */
 }
 
+/* Check points: samples inside the trace. */
+
+/* Counts instructions as ns where these are exact, and the same in every run. */
+static uint64_t check_clock(const struct tracer *t)
+{
+	bool exact = args.clock == WIRE_CLOCK_INSTRUCTIONS ||
+		     (args.clock == WIRE_CLOCK_GUEST && api_counts_time());
+
+	return exact ? t->total : sample_now();
+}
+
+/*
+ * Whether a sample is due. They are taken by turns at slow steps, where traps and switches of the
+ * stack are, and anywhere else, unless that does not come for another period.
+ */
+static bool check_due(struct tracer *t, bool in_word)
+{
+	uint64_t now = check_clock(t);
+
+	if (!t->check_at)
+		t->check_at = now + args.check;
+	if (now < t->check_at || (in_word != t->in_word && now < t->check_at + args.check))
+		return false;
+	t->check_at = now + args.check;
+	t->in_word = !in_word;
+	return true;
+}
+
+/* Takes a sample before the current block runs, if one is due. */
+static __attribute__((noinline)) void check(struct tracer *t, bool in_word)
+{
+	uint64_t pc;
+
+	if (!t->cur || !check_due(t, in_word))
+		return;
+	if (!emit_room(&t->out)) {
+		give_up(t);
+		return;
+	}
+	put_time(t, sample_now());
+	emit_close_steps(&t->out);
+	pc = t->cur->wire.start + t->shift;
+	if (!sample_in_trace(t->out.track, t->cpu, pc, t->place + 1))
+		return;
+	emit_byte(&t->out, WIRE_TRACE_SAMPLE);
+	emit_number(&t->out, ++t->place);
+}
+
 static void publish_counts(struct tracer *t)
 {
 	atomic_store_explicit(&t->out.track->instructions, t->total, memory_order_relaxed);
@@ -232,6 +324,7 @@ static void begin(struct tracer *t, struct node *node, unsigned skip)
 	bool fits;
 
 	look_at(t->cpu, pc, &t->written);
+	set_active(t, 0);
 	t->unwanted = NULL;
 	if (!args_wants_level(t->written.level)) {
 		t->unwanted = node;
@@ -254,6 +347,7 @@ static void begin(struct tracer *t, struct node *node, unsigned skip)
 		return;
 	}
 	t->cur = node;
+	set_active(t, t->written.exception);
 	set_careful(t);
 }
 
@@ -312,26 +406,33 @@ static bool leads_to(const struct block *block, uint64_t address)
 	}
 }
 
+/* Notes that a trap led to the block. In a program it may be a signal handler, which is also called. */
+static void note_vector(const struct step *step, enum vector kind)
+{
+	if (!api.user_mode || kind != VECTOR_UNEXPLAINED)
+		atomic_fetch_or(&step->to->block->vector, (uint8_t)kind);
+}
+
 /* Finds how many instructions of the block ran before the trap, which returns to `resume`. */
 static void count_trap(const struct tracer *t, struct step *step)
 {
 	const struct block *block = t->cur->block;
-	uint64_t resume = step->resume - t->shift;
+	uint64_t resume = step->about.resume - t->shift;
 	int index = block_index(block, resume);
 	bool next = is_direct(block) && leads_to(block, resume);
-	uint8_t seen = atomic_load(&step->to->block->vector);
+	uint8_t seen = atomic_load(&step->to->block->vector) & (VECTOR_FAULT | VECTOR_INTERRUPT);
 
 	step->trap = true;
 	if (index < 0) {
 		if (next)
-			atomic_store(&step->to->block->vector, seen | VECTOR_INTERRUPT);
+			note_vector(step, VECTOR_INTERRUPT);
 		return;
 	}
 	/* A block that jumps to itself may be complete or not: an earlier trap to this vector tells. */
 	if (next && seen != VECTOR_FAULT)
 		return;
 	if (!next)
-		atomic_store(&step->to->block->vector, seen | VECTOR_FAULT);
+		note_vector(step, VECTOR_FAULT);
 	step->ran = index;
 }
 
@@ -346,13 +447,14 @@ static void explain_direct(const struct tracer *t, struct step *step)
 		step->ran = index;
 		return;
 	}
-	if (look_for_trap(t->cpu, step->pc, step->look.sp, &step->resume, &step->level)) {
+	if (look_for_trap(t->cpu, step->pc, &step->look, &step->about)) {
 		count_trap(t, step);
 	} else if (index == 0) {
 		step->ran = 0;
 	} else {
+		note_vector(step, VECTOR_UNEXPLAINED);
 		step->trap = true;
-		step->resume = 0;
+		step->about.resume = 0;
 	}
 }
 
@@ -360,11 +462,11 @@ static void explain_direct(const struct tracer *t, struct step *step)
 static bool is_trap(const struct tracer *t, const struct step *step)
 {
 	const struct block *block = t->cur->block;
-	int index = block_index(block, step->resume - t->shift);
+	int index = block_index(block, step->about.resume - t->shift);
 
 	if (block->flow == WIRE_FLOW_ENTER)
 		return index >= 0 && index < block->count - 1;
-	if (atomic_load(&step->to->block->vector))
+	if (atomic_load(&step->to->block->vector) || look_knows_vectors())
 		return true;
 	if (!look_is_sure())
 		return false;
@@ -372,24 +474,96 @@ static bool is_trap(const struct tracer *t, const struct step *step)
 	case WIRE_FLOW_RETURN: return !look_returned(t->cpu, step->look.sp, step->pc);
 	case WIRE_FLOW_CALL_ANY:
 		return !look_called(t->cpu, step->look.sp, block->start + block->size + t->shift);
-	case WIRE_FLOW_JUMP_ANY: return step->resume != t->resume;
+	case WIRE_FLOW_JUMP_ANY: return step->about.resume != t->resume;
 	default: return false;
 	}
 }
 
 static void explain_any(const struct tracer *t, struct step *step)
 {
-	int index = block_index(t->cur->block, step->pc - t->shift);
+	const struct block *block = t->cur->block;
+	int index = block_index(block, step->pc - t->shift);
+	bool found;
 
 	if (index > 0) {
 		step->ran = index;
 		return;
 	}
-	if (look_for_trap(t->cpu, step->pc, step->look.sp, &step->resume, &step->level) &&
-	    is_trap(t, step))
+	found = look_for_trap(t->cpu, step->pc, &step->look, &step->about);
+	if (found && is_trap(t, step)) {
 		count_trap(t, step);
+		return;
+	}
+	step->about.resume = 0;
+	/* A QEMU that does not list the registers of a trap: known vectors must do. */
+	step->trap = !found && block->flow != WIRE_FLOW_ENTER &&
+		     atomic_load(&step->to->block->vector) & VECTOR_UNEXPLAINED;
+}
+
+/* M-profile: whether the block may end with the return from an exception. */
+static bool may_leave(const struct block *block)
+{
+	return block->flow == WIRE_FLOW_RETURN || block->flow == WIRE_FLOW_JUMP_ANY;
+}
+
+/*
+ * M-profile: whether an exception may have returned to itself, because it was pending again. Nothing
+ * but this returns to the first instruction of a handler.
+ */
+static bool may_repeat(const struct tracer *t, const struct node *to)
+{
+	return t->cur->block->flow == WIRE_FLOW_RETURN &&
+	       t->handlers[t->written.exception] == to->wire.start;
+}
+
+static void enter_exception(const struct tracer *t, struct step *step)
+{
+	const struct block *from = t->cur->block;
+	uint64_t *resume = &step->about.resume;
+	unsigned interrupted;
+
+	step->enters = true;
+	if (!look_frame(t->cpu, step->look.sp, &step->about, &interrupted)) {
+		step->trap = true;
+		return;
+	}
+	/*
+	 * The handler before it is not what it interrupted: that returned, and before an instruction
+	 * of the interrupted code ran, this exception came.
+	 */
+	step->leave = t->written.exception && interrupted != t->written.exception;
+	if (step->leave)
+		step->trap = true;
+	else if (from->flow != WIRE_FLOW_ENTER || (*resume && *resume != from->start + from->size))
+		count_trap(t, step);
+}
+
+/* M-profile: explains a step by the number of the exception. */
+static bool explain_exception(const struct tracer *t, struct step *step)
+{
+	unsigned now = step->look.exception, before = t->written.exception, interrupted;
+	struct look_trap trap;
+
+	if (now == before && !(now && may_repeat(t, step->to) &&
+			       look_frame(t->cpu, step->look.sp, &trap, &interrupted)))
+		return false;
+	step->state = true;
+	if (!now || (now != before && is_active(t, now)))
+		step->leave = true;
 	else
-		step->resume = 0;
+		enter_exception(t, step);
+	return true;
+}
+
+static void follow_exception(struct tracer *t, const struct step *step)
+{
+	unsigned before = t->written.exception, now = step->look.exception;
+
+	if (step->leave)
+		t->active[before / 64] &= ~(1ull << before % 64);
+	if (now && !is_active(t, now))
+		t->handlers[now] = (uint32_t)step->to->wire.start;
+	set_active(t, now);
 }
 
 static void put_step(struct tracer *t, const struct step *step)
@@ -406,41 +580,63 @@ static void put_step(struct tracer *t, const struct step *step)
 		emit_number(&t->out, (uint64_t)step->ran);
 		t->total -= (unsigned)(cur->wire.count - step->ran);
 	}
+	if (step->leave)
+		emit_byte(&t->out, WIRE_TRACE_LEAVE);
 	if (step->trap) {
 		emit_byte(&t->out, WIRE_TRACE_TRAP);
-		emit_byte(&t->out, (uint8_t)(step->level << WIRE_TRAP_LEVEL_SHIFT |
-					     (step->resume ? WIRE_TRAP_RESUME : 0)));
-		if (step->resume)
-			emit_signed(&t->out, step->resume - (cur->wire.start + t->shift));
-		t->resume = step->resume;
+		emit_byte(&t->out, (uint8_t)(step->about.level << WIRE_TRAP_LEVEL_SHIFT |
+					     (step->about.resume ? WIRE_TRAP_RESUME : 0)));
+		if (step->about.resume)
+			emit_signed(&t->out, step->about.resume - (cur->wire.start + t->shift));
+		t->resume = step->about.resume;
 	}
+	if (step->state && look_has_exceptions())
+		follow_exception(t, step);
 	if (step->state || moved)
-		put_state(t, step->state ? &step->look : &t->written, shift);
+		put_state(t, &step->look, shift, step->enters ? step->about.left : step->look.sp);
 	put_go(t, step->to);
-	if (!step->trap && step->ran == cur->wire.count)
+	if (!step->trap && !step->leave && step->ran == cur->wire.count)
 		wire_learn(&t->calls, &cur->wire, &step->to->wire, moved);
 	t->total += step->to->wire.count;
 	t->cur = step->to;
 }
 
+/* After the step is explained: completes what look_for_trap() found about the interrupted code. */
+static void explain_left(const struct tracer *t, struct step *step)
+{
+	const struct block *from = t->cur->block;
+	bool call = from->flow == WIRE_FLOW_ENTER && !step->trap && step->ran == from->count;
+	bool on = step->pc - t->shift == from->start + from->size;
+
+	step->enters = step->trap || (call && !(on && from->flags & WIRE_BLOCK_MAYBE));
+	if (call && (on || (from->keeps_sp && !api.user_mode)))
+		step->about.left = step->look.sp; /* the instruction does not switch the stack */
+	else if (api.user_mode)
+		step->about.left = 0;
+}
+
 static void explain(const struct tracer *t, struct step *step)
 {
 	const struct block *from = t->cur->block;
-	bool direct = is_direct(from);
+	bool direct = is_direct(from), moved;
 
 	/* After a return from an exception, the interrupted level is user unless the trap has another. */
-	step->level = from->flow == WIRE_FLOW_LEAVE ? WIRE_LEVEL_USER : t->written.level;
+	step->about.level = from->flow == WIRE_FLOW_LEAVE ? WIRE_LEVEL_USER : t->written.level;
 	step->pc = real_pc(t, step->to);
+	moved = step->pc - step->to->wire.start != t->shift;
 	step->state = from->flags & WIRE_BLOCK_STATE || step->to->block->flags & WIRE_BLOCK_STATE ||
 		      from->flow == WIRE_FLOW_ENTER || from->flow == WIRE_FLOW_LEAVE;
-	if (direct && leads_to(from, step->pc - t->shift) && !step->state)
+	if (direct && leads_to(from, step->pc - t->shift) && !step->state && !moved)
 		return;
 	look_at(t->cpu, step->pc, &step->look);
+	if (look_has_exceptions() && explain_exception(t, step))
+		return;
 	if (direct)
 		explain_direct(t, step);
 	else
 		explain_any(t, step);
 	step->state |= step->trap;
+	explain_left(t, step);
 }
 
 /* A step that is no bit. */
@@ -466,8 +662,13 @@ static __attribute__((noinline)) void slow_step(struct tracer *t, struct node *t
 		note_code(t, step.pc, &step.look);
 	put_step(t, &step);
 	set_careful(t);
-	if (t->out.since_sync >= SYNC_BYTES && !put_sync(t, to, 0, WIRE_BEGIN_GOES_ON))
+	if (t->out.since_sync < SYNC_BYTES)
+		return;
+	look_at(t->cpu, step.pc, &t->written); /* a reader may begin here */
+	if (!put_sync(t, to, 0, WIRE_BEGIN_GOES_ON))
 		give_up(t);
+	if (args.check)
+		check(t, false);
 }
 
 /* Writes the time, at most every CLOCK_NS. */
@@ -494,6 +695,8 @@ static __attribute__((noinline)) void full_word(struct tracer *t)
 		give_up(t);
 	else if (unlikely(!atomic_load_explicit(&running, memory_order_relaxed)))
 		end(t, t->cur->wire.count);
+	else if (unlikely(args.check))
+		check(t, true);
 }
 
 /* A step while the trace is off. */
@@ -529,6 +732,13 @@ static bool is_moved(struct tracer *t, const struct node *from, const struct nod
 	return real_pc(t, to) - to->wire.start != t->shift;
 }
 
+/* M-profile: in a handler, whether another exception is active at the next block. */
+static bool is_left(struct tracer *t, const struct node *from, const struct node *to)
+{
+	return t->written.exception && may_leave(from->block) &&
+	       (look_exception(t->cpu) != t->written.exception || may_repeat(t, to));
+}
+
 static void on_block(unsigned cpu, void *data)
 {
 	struct tracer *t = atomic_load_explicit(&tracers[cpu], memory_order_relaxed);
@@ -542,7 +752,7 @@ static void on_block(unsigned cpu, void *data)
 		idle_step(t, to);
 		return;
 	}
-	if (unlikely(t->careful && is_moved(t, cur, to))) {
+	if (unlikely(t->careful && (is_moved(t, cur, to) || is_left(t, cur, to)))) {
 		slow_step(t, to);
 		return;
 	}
@@ -613,6 +823,10 @@ int trace_open(void)
 {
 	atomic_store(&running, !args.paused && !args.n_from);
 	look_open();
+	if (args.check && !regs_at_block()) {
+		api_say("check=: the registers of this QEMU cannot be read inside a trace");
+		return -1;
+	}
 	if (block_open()) {
 		api_say("cannot start tracing: out of memory");
 		return -1;

@@ -26,12 +26,20 @@ enum wire_trace_code {
 	WIRE_TRACE_STATE = 0xc5,
 	WIRE_TRACE_BEGIN = 0xc6,
 	WIRE_TRACE_END = 0xc7,
+	WIRE_TRACE_SAMPLE = 0xc8,
+	WIRE_TRACE_LEAVE = 0xc9,
 };
 
 /* The byte of a trap: whether the return address follows, and the interrupted level. */
 enum { WIRE_TRAP_RESUME = 1, WIRE_TRAP_LEVEL_SHIFT = 1 };
 /* The byte of a state: the values that follow, in this order. */
-enum { WIRE_STATE_SP = 1, WIRE_STATE_SPACE = 2, WIRE_STATE_LEVEL = 4, WIRE_STATE_SHIFT = 8 };
+enum {
+	WIRE_STATE_SP = 1,
+	WIRE_STATE_SPACE = 2,
+	WIRE_STATE_LEVEL = 4,
+	WIRE_STATE_SHIFT = 8,
+	WIRE_STATE_LEFT = 16
+};
 /* The byte of a begin. */
 enum { WIRE_BEGIN_GOES_ON = 1, WIRE_BEGIN_EMPTY = 2 };
 
@@ -53,7 +61,11 @@ enum wire_flow {
 enum wire_block_flag {
 	WIRE_BLOCK_MAYBE = 1, /* the branch is conditional: control may go on instead */
 	WIRE_BLOCK_STATE = 2, /* the block may switch the stack or the address space */
+	WIRE_BLOCK_STACK = 4, /* the definition says what the block does to the stack pointer */
 };
+
+/* Instead of the change of the stack pointer; a writer gives no other odd number. */
+#define WIRE_STACK_UNKNOWN 1
 
 /* The byte of a definition with flow and flags. */
 #define WIRE_FLOW_MASK 15
@@ -63,6 +75,7 @@ enum wire_block_flag {
 #define WIRE_BLOCKS_MAX (4u << 20)     /* blocks at a time */
 #define WIRE_BLOCK_COUNT_MAX 65535     /* instructions of a block */
 #define WIRE_BLOCK_SIZE_MAX (1u << 20) /* bytes of a block */
+#define WIRE_STACK_MAX (1 << 30)       /* by which a block moves the stack pointer */
 
 #define WIRE_CALLS 256
 
@@ -112,7 +125,7 @@ static inline struct wire_block *wire_pop_call(struct wire_calls *calls)
 
 /*
  * For the writer: the bit that encodes a step, or -1 if the step needs a go or new. Every step from a
- * block with a flag, a system call or a return from an exception does.
+ * block that is conditional or may switch, a system call or a return from an exception does.
  */
 static inline int wire_step_bit(struct wire_calls *calls, struct wire_block *from,
 				const struct wire_block *to)
@@ -120,7 +133,7 @@ static inline int wire_step_bit(struct wire_calls *calls, struct wire_block *fro
 	const struct wire_block *call;
 	int bit;
 
-	if (from->flags)
+	if (from->flags & (WIRE_BLOCK_MAYBE | WIRE_BLOCK_STATE))
 		return -1;
 	switch (from->flow) {
 	case WIRE_FLOW_CALL:
@@ -161,7 +174,7 @@ static inline struct wire_block *wire_step(struct wire_calls *calls, struct wire
 }
 
 /*
- * For both: call this for each go and new that has no short, trap or begin before it. moved: its
+ * For both: call this for each go and new that has no short, trap, leave or begin before it. moved: its
  * state has WIRE_STATE_SHIFT.
  */
 static inline void wire_learn(struct wire_calls *calls, struct wire_block *from,

@@ -38,7 +38,7 @@ static struct wire_merge_cpu *cpu_of(struct wire_merge *merge, uint32_t number)
 	}
 	if (!merge->cpus[number]) {
 		merge->cpus[number] = xcalloc(1, sizeof(**merge->cpus));
-		wire_trace_init(&merge->cpus[number]->trace, number);
+		wire_trace_init(&merge->cpus[number]->trace, number, merge->info);
 	}
 	return merge->cpus[number];
 }
@@ -142,5 +142,10 @@ int wire_merge_next(struct wire_merge *merge, struct event *ev)
 		return 0;
 	*ev = cpu->event;
 	cpu->has_event = false;
+	if (ev->kind == EVENT_CHECK) {
+		merge->place = cpu->trace.place;
+		merge->place_offset =
+			cpu->piece.offset + cpu->piece.len - wire_trace_left(&cpu->trace);
+	}
 	return 1;
 }

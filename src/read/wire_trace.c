@@ -6,10 +6,23 @@
 
 #include "wire/wire.h"
 
-void wire_trace_init(struct wire_trace *trace, uint32_t cpu)
+struct wire_trace_info wire_trace_info(uint64_t version, const char *arch)
+{
+	bool wide = arch && !strcmp(arch, "x86_64"), narrow = arch && !strcmp(arch, "i386");
+
+	return (struct wire_trace_info){
+		.has_moves = version >= 2,
+		.pushed = wide	   ? 8
+			  : narrow ? 4
+				   : 0,
+	};
+}
+
+void wire_trace_init(struct wire_trace *trace, uint32_t cpu, struct wire_trace_info info)
 {
 	memset(trace, 0, sizeof(*trace));
 	trace->cpu = cpu;
+	trace->info = info;
 	trace->ran = -1;
 }
 
@@ -33,7 +46,7 @@ static void forget(struct wire_trace *trace)
 {
 	forget_blocks(trace);
 	trace->nr_steps = trace->nr_words = 0;
-	trace->trap = trace->has_state = trace->begins = trace->moved = false;
+	trace->trap = trace->leave = trace->has_state = trace->begins = trace->moved = false;
 	trace->ran = -1;
 }
 
@@ -111,6 +124,27 @@ static struct wire_trace_block *new_block(struct wire_trace *trace)
 	return trace->blocks[trace->nr++];
 }
 
+static bool get_move(struct wire_trace *trace, int32_t *move)
+{
+	uint64_t value;
+
+	if (!get_signed(trace, &value))
+		return false;
+	*move = value + WIRE_STACK_MAX > 2 * (uint64_t)WIRE_STACK_MAX ? WIRE_STACK_UNKNOWN
+								      : (int32_t)value;
+	return true;
+}
+
+/* The end of a definition. */
+static bool get_stack(struct wire_trace *trace, struct wire_trace_block *block)
+{
+	if (!(block->wire.flags & WIRE_BLOCK_STACK))
+		return true;
+	block->replaces = block->wire.flags & WIRE_BLOCK_STATE;
+	return get_move(trace, &block->move) &&
+	       (!block->replaces || get_move(trace, &block->after));
+}
+
 /* NULL: damage. */
 static struct wire_trace_block *get_definition(struct wire_trace *trace)
 {
@@ -135,10 +169,55 @@ static struct wire_trace_block *get_definition(struct wire_trace *trace)
 			return NULL;
 		block.target = block.wire.end + distance;
 	}
+	if (!get_stack(trace, &block))
+		return NULL;
 	trace->defined = block.wire.end;
 	kept = new_block(trace);
 	*kept = block;
 	return kept;
+}
+
+/* Adds how the stack pointer moved in the current block. */
+static void add_move(struct wire_trace *trace)
+{
+	const struct wire_trace_block *cur = trace->cur;
+	bool all = trace->ran < 0 && !trace->skip;
+
+	if (trace->ran == 0)
+		return;
+	if (!all || trace->leave || cur->wire.flags & WIRE_BLOCK_STATE ||
+	    cur->move == WIRE_STACK_UNKNOWN)
+		trace->move_unknown = true;
+	else
+		trace->move += cur->move;
+}
+
+/* What is known about the event's move, which begins anew. */
+static void fill_move(struct wire_trace *trace, struct event_branch *branch)
+{
+	branch->has_moved = trace->info.has_moves && !trace->move_unknown &&
+			    trace->move == (int32_t)trace->move;
+	branch->moved = branch->has_moved ? (int32_t)trace->move : 0;
+	branch->pushed = branch->kind == BRANCH_CALL ? trace->info.pushed : 0;
+	trace->move = 0;
+	trace->move_unknown = false;
+}
+
+static uint64_t sum(uint64_t sp, int32_t move, int sign)
+{
+	return move == WIRE_STACK_UNKNOWN ? 0 : sp + (uint64_t)(sign * (int64_t)move);
+}
+
+/* The stack pointer after the current block. */
+static void fill_sp(const struct wire_trace *trace, uint64_t sp, struct event_branch *branch)
+{
+	const struct wire_trace_block *cur = trace->cur;
+
+	branch->sp = sp;
+	if (!sp || !cur->replaces || trace->ran >= 0 || trace->skip || trace->leave)
+		return;
+	branch->left = sum(trace->old_sp, cur->move, 1);
+	branch->taken = sum(sp, cur->after, -1);
 }
 
 static void fill(struct wire_trace *trace, struct event *ev, enum branch_kind kind, uint64_t from,
@@ -155,13 +234,17 @@ static void fill(struct wire_trace *trace, struct event *ev, enum branch_kind ki
 		.context = trace->level == WIRE_LEVEL_USER ? IP_USER : IP_KERNEL,
 		.space = trace->space,
 	};
+	fill_move(trace, &ev->branch);
 	trace->pending = 0;
 	trace->nr_events++;
 }
 
-static enum branch_kind kind_of(const struct wire_trace_block *block)
+/* Of the branch at the end of the current block. */
+static enum branch_kind kind_of(const struct wire_trace *trace)
 {
-	switch (block->wire.flow) {
+	if (trace->leave)
+		return BRANCH_LEAVE;
+	switch (trace->cur->wire.flow) {
 	case WIRE_FLOW_CALL:
 	case WIRE_FLOW_CALL_ANY: return BRANCH_CALL;
 	case WIRE_FLOW_RETURN: return BRANCH_RETURN;
@@ -171,21 +254,28 @@ static enum branch_kind kind_of(const struct wire_trace_block *block)
 	}
 }
 
-/* Emits the branch at the end of a block, if the trap interrupted its target before it ran. */
+/*
+ * Emits the branch at the end of a block, if the trap interrupted its target before it ran. A block that
+ * replaces the stack pointer counts as one, whether it ends with a branch or not.
+ */
 static bool branch_before_trap(struct wire_trace *trace, const struct wire_trace_block *cur,
 			       uint64_t shift, struct event *ev)
 {
 	uint64_t to = trace->resume;
+	bool on;
 
 	if (!to && cur->wire.flow == WIRE_FLOW_CALL)
 		to = cur->target + shift;
-	if (!to || to == cur->wire.end + shift || cur->wire.flow == WIRE_FLOW_ON ||
-	    cur->wire.flow == WIRE_FLOW_WAIT || cur->wire.flow == WIRE_FLOW_ENTER)
+	on = to == cur->wire.end + shift || cur->wire.flow == WIRE_FLOW_ON ||
+	     cur->wire.flow == WIRE_FLOW_WAIT || cur->wire.flow == WIRE_FLOW_ENTER;
+	if (!trace->leave && (!to || (on && !(cur->replaces && trace->left))))
 		return false;
-	fill(trace, ev, kind_of(cur), cur->last + shift, to);
+	fill(trace, ev, on && !trace->leave ? BRANCH_JUMP : kind_of(trace), cur->last + shift, to);
 	ev->branch.context = trace->trap_level == WIRE_LEVEL_USER ? IP_USER : IP_KERNEL;
 	if (ev->branch.kind == BRANCH_CALL)
 		ev->branch.next = cur->wire.end + shift;
+	if (cur->wire.flags & WIRE_BLOCK_STATE || ev->branch.kind == BRANCH_LEAVE)
+		fill_sp(trace, trace->left, &ev->branch);
 	return true;
 }
 
@@ -200,6 +290,7 @@ static bool odd_step(struct wire_trace *trace, struct wire_trace_block *to, uint
 
 	if (!trace->trap) {
 		fill(trace, ev, BRANCH_JUMP, cur->last + shift, to->wire.start + trace->shift);
+		ev->branch.sp = trace->sp;
 		return true;
 	}
 	before = trace->ran < 0 && branch_before_trap(trace, cur, shift, ev);
@@ -207,6 +298,9 @@ static bool odd_step(struct wire_trace *trace, struct wire_trace_block *to, uint
 	fill(trace, &enter, BRANCH_ENTER, from, to->wire.start + trace->shift);
 	enter.branch.next = trace->resume;
 	enter.branch.sp = trace->sp;
+	enter.branch.left = trace->left;
+	if (!trace->resume && trace->ran < 0 && cur->wire.flow == WIRE_FLOW_CALL_ANY)
+		enter.branch.after = cur->wire.end + shift;
 	if (before) {
 		trace->queued = enter;
 		trace->has_queued = true;
@@ -223,9 +317,9 @@ static bool plain_step(struct wire_trace *trace, struct wire_trace_block *to, ui
 	bool on = to->wire.start + trace->shift == cur->wire.end + shift;
 	bool maybe = cur->wire.flow == WIRE_FLOW_ON || cur->wire.flow == WIRE_FLOW_WAIT ||
 		     cur->wire.flow == WIRE_FLOW_COND || cur->wire.flags & WIRE_BLOCK_MAYBE;
-	enum branch_kind kind = kind_of(cur);
+	enum branch_kind kind = kind_of(trace);
 
-	if (on && maybe) {
+	if (on && maybe && !trace->leave) {
 		if (!trace->has_state)
 			return false;
 		kind = BRANCH_JUMP;
@@ -233,8 +327,13 @@ static bool plain_step(struct wire_trace *trace, struct wire_trace_block *to, ui
 	fill(trace, ev, kind, cur->last + shift, to->wire.start + trace->shift);
 	if (kind == BRANCH_CALL || kind == BRANCH_ENTER)
 		ev->branch.next = cur->wire.end + shift;
-	if (trace->has_state)
-		ev->branch.sp = trace->sp;
+	if (!trace->has_state)
+		return true;
+	fill_sp(trace, trace->sp, &ev->branch);
+	if (kind == BRANCH_ENTER) {
+		ev->branch.left = trace->left;
+		ev->branch.taken = 0;
+	}
 	return true;
 }
 
@@ -248,6 +347,7 @@ static bool take(struct wire_trace *trace, struct wire_trace_block *to, uint64_t
 	trace->pending += ran;
 	trace->total += ran;
 	trace->nr_steps_taken++;
+	add_move(trace);
 	if (trace->trap || (trace->ran >= 0 && trace->has_state))
 		got = odd_step(trace, to, shift, ev);
 	else if (trace->ran >= 0)
@@ -255,7 +355,8 @@ static bool take(struct wire_trace *trace, struct wire_trace_block *to, uint64_t
 	else
 		got = plain_step(trace, to, shift, ev);
 	trace->cur = to;
-	trace->trap = trace->has_state = trace->moved = false;
+	trace->trap = trace->leave = trace->has_state = trace->moved = false;
+	trace->skip = 0;
 	trace->ran = -1;
 	trace->resume = 0;
 	return got;
@@ -265,7 +366,7 @@ static bool begin(struct wire_trace *trace, struct wire_trace_block *to, struct 
 {
 	bool goes_on = trace->begin_flags & WIRE_BEGIN_GOES_ON && !trace->lost;
 
-	trace->begins = trace->has_state = trace->trap = trace->moved = false;
+	trace->begins = trace->has_state = trace->trap = trace->leave = trace->moved = false;
 	trace->cur = to;
 	if (goes_on)
 		return false;
@@ -289,7 +390,7 @@ static int go(struct wire_trace *trace, struct wire_trace_block *to, uint64_t sh
 		return begin(trace, to, ev);
 	if (!trace->cur)
 		return -1;
-	if (!trace->trap && trace->ran < 0)
+	if (!trace->trap && !trace->leave && trace->ran < 0)
 		wire_learn(&trace->calls, &trace->cur->wire, &to->wire, trace->moved);
 	return take(trace, to, shift, ev);
 }
@@ -301,6 +402,7 @@ static bool get_state(struct wire_trace *trace)
 
 	if (!get_byte(trace, &mask))
 		return false;
+	trace->old_sp = trace->sp;
 	if (mask & WIRE_STATE_SP) {
 		if (!get_signed(trace, &value))
 			return false;
@@ -315,6 +417,12 @@ static bool get_state(struct wire_trace *trace)
 	}
 	if (mask & WIRE_STATE_SHIFT && !get_signed(trace, &trace->shift))
 		return false;
+	trace->left = trace->info.has_moves ? trace->sp : 0;
+	if (mask & WIRE_STATE_LEFT) {
+		if (!get_signed(trace, &value))
+			return false;
+		trace->left = value ? trace->sp + value : 0;
+	}
 	trace->moved = mask & WIRE_STATE_SHIFT;
 	trace->has_state = true;
 	return true;
@@ -373,8 +481,22 @@ static int end(struct wire_trace *trace, struct event *ev)
 		return -1;
 	trace->pending += ran;
 	trace->total += ran;
+	trace->move_unknown = true;
 	fill(trace, ev, BRANCH_END, trace->cur->last + trace->shift, 0);
 	trace->cur = NULL;
+	return 1;
+}
+
+/* The place of a sample. Between two steps, so it says nothing about the next one. */
+static int sample(struct wire_trace *trace, struct event *ev)
+{
+	if (!trace->cur || trace->begins || trace->trap || trace->leave || trace->has_state ||
+	    trace->ran >= 0 || !get_number(trace, &trace->place) || !trace->place)
+		return -1;
+	ev->kind = EVENT_CHECK;
+	ev->time = trace->time;
+	ev->cpu = trace->cpu;
+	trace->nr_events++;
 	return 1;
 }
 
@@ -394,6 +516,7 @@ static int other_code(struct wire_trace *trace, unsigned code, uint64_t *shift, 
 		return block ? go(trace, block, *shift, ev) : -1;
 	case WIRE_TRACE_SHORT: return get_short(trace) ? 0 : -1;
 	case WIRE_TRACE_TRAP: return get_trap(trace) ? 0 : -1;
+	case WIRE_TRACE_LEAVE: trace->leave = true; return trace->cur ? 0 : -1;
 	case WIRE_TRACE_TIME:
 		if (!get_number(trace, &value))
 			return -1;
@@ -402,6 +525,7 @@ static int other_code(struct wire_trace *trace, unsigned code, uint64_t *shift, 
 	case WIRE_TRACE_STATE: return get_state(trace) ? 0 : -1;
 	case WIRE_TRACE_BEGIN: return get_begin(trace) ? 0 : -1;
 	case WIRE_TRACE_END: return end(trace, ev);
+	case WIRE_TRACE_SAMPLE: return sample(trace, ev);
 	default: return -1;
 	}
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * wire_trace: decodes the trace of one cpu into branch events. wire/README.md specifies the trace,
- * wire/trace.h has its codes and rules. The bytes passed to wire_trace_feed() are borrowed until
+ * wire_trace: decodes the trace of one cpu into branch events, and an EVENT_CHECK wherever a sample was
+ * taken: the caller has the sample. wire/README.md specifies the trace, wire/trace.h has its codes and
+ * rules. The bytes passed to wire_trace_feed() are borrowed until
  * wire_trace_next() returns 0 or less.
  */
 #ifndef KSCOPE_READ_WIRE_TRACE_H
@@ -19,10 +20,23 @@ struct wire_trace_block {
 	struct wire_block wire; /* first: the functions of wire/trace.h return pointers to it */
 	uint64_t last;		/* address of the last instruction */
 	uint64_t target;
+	/*
+	 * The change of the stack pointer; if the block replaces it, the one before that. Then `after`
+	 * has the one after it. WIRE_STACK_UNKNOWN: unknown.
+	 */
+	int32_t move, after;
+	bool replaces;
+};
+
+/* What the recording says about its traces. Zeroed: nothing. */
+struct wire_trace_info {
+	bool has_moves; /* moves of the stack pointer: since version 2 */
+	uint8_t pushed; /* by a call: the size of the return address */
 };
 
 struct wire_trace {
 	uint32_t cpu;
+	struct wire_trace_info info;
 	const uint8_t *data, *at, *end;
 	bool synced;	   /* the blocks are valid */
 	bool lost;	   /* something is missing before the next begin */
@@ -41,24 +55,31 @@ struct wire_trace {
 	unsigned nr_steps, nr_words;
 
 	uint64_t time, sp, space, shift;
+	uint64_t old_sp;	    /* the one before the last state */
 	unsigned level, trap_level; /* trap_level: the interrupted one */
 
-	/* What short, trap, state and begin say about the next step. */
-	bool trap, has_state, moved, begins;
+	/* What short, trap, leave, state and begin say about the next step. */
+	bool trap, leave, has_state, moved, begins;
+	uint64_t left; /* the interrupted stack pointer; 0: unknown */
 	unsigned begin_flags, skip;
 	uint64_t begin_total, resume; /* resume 0: unknown */
 	int64_t ran;		      /* instructions of the current block; -1: all */
 
 	uint64_t pending; /* instructions since the last event */
+	int64_t move;	  /* of the stack pointer since then */
+	bool move_unknown;
 	uint64_t total;	  /* traced instructions, including lost ones */
 	uint64_t missing; /* lost instructions */
 	struct event queued;
 	bool has_queued;
 
+	uint64_t place; /* of the last EVENT_CHECK */
 	uint64_t nr_events, nr_steps_taken;
 };
 
-void wire_trace_init(struct wire_trace *trace, uint32_t cpu);
+/* version and arch: of the recording's Info; 0 and NULL: unknown. */
+struct wire_trace_info wire_trace_info(uint64_t version, const char *arch);
+void wire_trace_init(struct wire_trace *trace, uint32_t cpu, struct wire_trace_info info);
 void wire_trace_release(struct wire_trace *trace);
 /* Passes the trace of a chunk. time: its trace_time, or NO_TIME if it has none. */
 void wire_trace_feed(struct wire_trace *trace, const uint8_t *data, size_t len, uint64_t time);

@@ -4,7 +4,7 @@ from .wire_read import fields, varint
 
 CALL, CALL_ANY, RETURN = 4, 5, 6
 HAS_TARGET = (1, 2, 4)
-MAYBE, STATE = 1, 2
+MAYBE, STATE, STACK_MOVES = 1, 2, 4
 STACK = 256
 
 
@@ -19,7 +19,8 @@ class Cpu:
     """The state of one cpu's decoder."""
 
     def __init__(self):
-        self.total = self.skip = 0
+        self.total = self.skip = self.shift = 0
+        self.places = []  # of samples: the number, and where the cpu was
         self.cur = None
         self.forget()
         self.clear()
@@ -30,7 +31,7 @@ class Cpu:
 
     def clear(self):
         """Forgets what applied to the block that was just entered."""
-        self.ran, self.trap, self.begins, self.moved = None, False, False, False
+        self.ran, self.trap, self.left, self.begins, self.moved = None, False, False, False, False
 
     def feed(self, data):
         self.data, self.at = data, 0
@@ -71,8 +72,17 @@ class Cpu:
         elif code == 0xc7:
             self.leave(self.number())
             self.cur = None
+        elif code == 0xc8:
+            self.sample(self.number())
+        elif code == 0xc9:
+            self.left = True
         else:
             raise ValueError(f"no such code: {code:#x}")
+
+    def sample(self, place):
+        if self.cur is None or self.begins or self.trap or self.left or self.ran is not None:
+            raise ValueError(f"sample {place} is not between two steps")
+        self.places.append((place, self.cur.start + self.shift))
 
     def steps(self, count):
         for first in range(0, count, 8):
@@ -86,15 +96,23 @@ class Cpu:
         self.number()  # the size of the last instruction
         if block.flow in HAS_TARGET:
             self.signed()
+        if block.flags & STACK_MOVES:
+            self.signed()
+            if block.flags & STATE:
+                self.signed()
         self.blocks.append(block)
         self.last_end = block.end
         return block
 
     def state(self, mask):
-        for bit, read in ((1, self.signed), (2, self.number), (4, self.number), (8, self.signed)):
+        for bit, read in ((1, self.signed), (2, self.number), (4, self.number)):
             if mask & bit:
                 read()
         self.moved = bool(mask & 8)
+        if self.moved:
+            self.shift = self.signed()
+        if mask & 16:
+            self.signed()
 
     def begin(self, flags):
         self.skip, total = self.number(), self.number()
@@ -102,7 +120,7 @@ class Cpu:
             raise ValueError(f"{self.total} instructions were decoded, the trace counts {total}")
         if flags & 2:
             self.forget()
-        self.begins = True
+        self.begins, self.shift = True, 0
 
     def leave(self, ran):
         self.total += ran - self.skip
@@ -148,14 +166,14 @@ class Cpu:
     def go(self, to):
         if not self.begins:
             self.leave(self.cur.count if self.ran is None else self.ran)
-            if self.ran is None and not self.trap and self.was_taken(to):
+            if self.ran is None and not self.trap and not self.left and self.was_taken(to):
                 self.learn(to)
         self.cur = to
         self.clear()
 
 
-def instructions(path):
-    """{cpu: instructions} counted block by block, and {cpu: instructions} as recorded."""
+def decode(path):
+    """{cpu: its decoder at the end}, and {cpu: instructions} as recorded."""
     with open(path, "rb") as f:
         data = f.read()
     cpus, recorded = {}, {}
@@ -167,4 +185,10 @@ def instructions(path):
             if number == 2:
                 count = dict(fields(value))
                 recorded[count.get(1, 0)] = count.get(4, 0)
+    return cpus, recorded
+
+
+def instructions(path):
+    """{cpu: instructions} counted block by block, and {cpu: instructions} as recorded."""
+    cpus, recorded = decode(path)
     return {cpu: state.total for cpu, state in cpus.items()}, recorded

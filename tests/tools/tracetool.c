@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * tracetool FILE [events|nocalls|misses N]: the traces in a recording of the QEMU plugin, decoded: what there is of
- * them, what call stacks they make, and the events themselves as lines.
+ * tracetool FILE [events|nocalls|moves N|misses N]: the traces in a recording of the QEMU plugin, decoded:
+ * what there is of them, what call stacks they make, and the events themselves as lines. moves: whether
+ * the moves of the stack pointer agree with its values, and the first N events that contradict.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -21,7 +22,7 @@
 
 static struct wire_merge merge;
 static uint64_t bytes, kinds[8], chunks;
-static bool show, nocalls;
+static bool show, nocalls, check_moves;
 static unsigned misses;
 static struct calls calls;
 static uint64_t spaces[4096];
@@ -46,10 +47,11 @@ static void print(const struct event *ev)
 	const struct event_branch *b = &ev->branch;
 
 	printf("%" PRIu64 ".%09" PRIu64 " cpu%u %-6s %" PRIx64 " -> %" PRIx64 " n=%" PRIu64
-	       " next=%" PRIx64 " sp=%" PRIx64 " %s space=%" PRIx64 "\n",
+	       " next=%" PRIx64 " sp=%" PRIx64 " left=%" PRIx64 " taken=%" PRIx64
+	       " moved=%s%d %s space=%" PRIx64 "\n",
 	       ev->time / 1000000000, ev->time % 1000000000, ev->cpu, names[b->kind], b->from,
-	       b->to, b->instructions, b->next, b->sp, b->context == IP_KERNEL ? "kernel" : "user",
-	       b->space);
+	       b->to, b->instructions, b->next, b->sp, b->left, b->taken, b->has_moved ? "" : "?",
+	       b->moved, b->context == IP_KERNEL ? "kernel" : "user", b->space);
 }
 
 static void print_recent(const char *why)
@@ -64,20 +66,107 @@ static void print_recent(const char *why)
 
 static void add_calls(struct event *ev)
 {
-	struct calls_stats was = calls.stats;
+	struct track_stats was = calls.track.stats;
 
 	ev->pid = ev->tid = pid_of(ev->branch.space);
 	calls_add(&calls, ev);
 	if (ev->branch.kind != BRANCH_JUMP || ev->branch.sp)
 		recent[nr_recent++ % RECENT] = *ev;
-	if (calls.stats.returns - was.returns != calls.stats.found - was.found)
+	if (calls.track.stats.returns - was.returns != calls.track.stats.found - was.found)
 		print_recent("a return without a call");
-	if (calls.stats.beyond != was.beyond)
+	if (calls.track.stats.beyond != was.beyond)
 		print_recent("a return beyond the root");
-	if (calls.stats.leaves - was.leaves != calls.stats.leaves_found - was.leaves_found)
+	if (calls.track.stats.leaves - was.leaves !=
+	    calls.track.stats.leaves_found - was.leaves_found)
 		print_recent("a program begins");
-	else if (calls.stats.tasks != was.tasks)
+	else if (calls.track.stats.tasks != was.tasks)
 		print_recent("a task begins");
+}
+
+/* What the moves say about the stack pointer of a cpu, from one value that was read to the next. */
+struct follow {
+	uint64_t sp; /* 0: unknown */
+};
+
+static struct follow follows[MAX_CPUS];
+static struct {
+	uint64_t events, moves, followed, agree, contradict, enters, lefts, replaced, leaves, back;
+	uint64_t mask; /* of addresses */
+} moved = { .mask = UINT64_MAX };
+
+/* The traps that have not returned: a hash of address and stack pointer. */
+static uint8_t waiting[1u << 22];
+
+static uint8_t *waiting_of(uint64_t address, uint64_t sp)
+{
+	uint64_t hash = (address ^ sp * 0x9e3779b97f4a7c15ull) * 0xff51afd7ed558ccdull;
+
+	return &waiting[hash >> 42];
+}
+
+/* A trap returns to where it came from, with the stack pointer that it left. */
+static void check_trap(const struct event_branch *b)
+{
+	if (b->kind == BRANCH_ENTER) {
+		moved.enters++;
+		moved.lefts += b->left != 0;
+		if (b->left && b->next)
+			*waiting_of(b->next, b->left) = 1;
+	} else if (b->kind == BRANCH_LEAVE) {
+		moved.leaves++;
+		moved.back += *waiting_of(b->to, b->sp);
+	}
+}
+
+static void check_move(const struct event *ev)
+{
+	const struct event_branch *b = &ev->branch;
+	struct follow *follow = &follows[ev->cpu % MAX_CPUS];
+	bool replaced = b->kind != BRANCH_ENTER && (b->left || b->taken);
+	bool known = follow->sp && b->has_moved && b->kind != BRANCH_BEGIN && !replaced;
+	uint64_t want = known ? (follow->sp + (uint64_t)(int64_t)b->moved) & moved.mask : 0;
+	uint64_t got = b->kind == BRANCH_ENTER ? b->left : b->sp;
+
+	moved.events++;
+	moved.moves += b->has_moved;
+	moved.replaced += replaced;
+	check_trap(b);
+	if (known && got) {
+		moved.agree += want == got;
+		moved.contradict += want != got;
+	}
+	recent[nr_recent++ % RECENT] = *ev;
+	if (known && got && want != got)
+		print_recent("a contradiction");
+	follow->sp = b->sp ? b->sp : want;
+	moved.followed += follow->sp != 0;
+}
+
+static void print_moves(void)
+{
+	printf("events %" PRIu64 " moves %" PRIu64 " followed %" PRIu64 " agree %" PRIu64
+	       " contradict %" PRIu64 " replaced %" PRIu64 " enters %" PRIu64 " lefts %" PRIu64
+	       " leaves %" PRIu64 " back %" PRIu64 "\n",
+	       moved.events, moved.moves, moved.followed, moved.agree, moved.contradict,
+	       moved.replaced, moved.enters, moved.lefts, moved.leaves, moved.back);
+}
+
+static void take_info(struct pb pb)
+{
+	struct pb_field f;
+	uint64_t version = 0;
+	char arch[16] = "";
+
+	while (pb_next(&pb, &f) > 0) {
+		if (f.number == WIRE_INFO_VERSION)
+			version = f.value;
+		else if (f.number == WIRE_INFO_ARCH)
+			snprintf(arch, sizeof(arch), "%.*s", (int)(f.bytes.end - f.bytes.at),
+				 (const char *)f.bytes.at);
+	}
+	merge.info = wire_trace_info(version, arch);
+	if (!strcmp(arch, "i386") || !strcmp(arch, "arm") || !strcmp(arch, "riscv32"))
+		moved.mask = UINT32_MAX;
 }
 
 static void decode(void)
@@ -91,10 +180,14 @@ static void decode(void)
 			       merge.wrong_offset, merge.wrong_bytes);
 			continue;
 		}
+		if (ev.kind != EVENT_BRANCH)
+			continue;
 		kinds[ev.branch.kind]++;
 		if (show)
 			print(&ev);
-		if (!nocalls)
+		if (check_moves)
+			check_move(&ev);
+		else if (!nocalls)
 			add_calls(&ev);
 	}
 }
@@ -112,6 +205,8 @@ static void chunk(struct pb pb)
 			time = f.value;
 		else if (f.number == WIRE_CHUNK_TRACE)
 			trace = f.bytes;
+		else if (f.number == WIRE_CHUNK_INFO)
+			take_info(f.bytes);
 		else if (f.number == WIRE_CHUNK_ROUND)
 			wire_merge_until(&merge, f.value);
 		else if (f.number == WIRE_CHUNK_DROPPED)
@@ -138,6 +233,7 @@ int main(int argc, char **argv)
 		return 2;
 	show = argc > 2 && !strcmp(argv[2], "events");
 	nocalls = argc > 2 && !strcmp(argv[2], "nocalls");
+	check_moves = argc > 2 && !strcmp(argv[2], "moves");
 	misses = argc > 3 ? (unsigned)atoi(argv[3]) : 0;
 	calls_init(&calls);
 	pb.at = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
@@ -162,16 +258,19 @@ int main(int argc, char **argv)
 		printf("%s%" PRIu64,
 		       i ? " " : "jump call return enter leave begin end: ", kinds[i]);
 	printf("\n");
+	if (check_moves)
+		print_moves();
 	printf("returns %" PRIu64 " found %" PRIu64 " missed %" PRIu64 " (%.5f%%) jumps %" PRIu64
 	       " beyond %" PRIu64 " traps %" PRIu64 " leaves %" PRIu64 " found %" PRIu64
 	       " switches %" PRIu64 " tasks %" PRIu64 " instructions %" PRIu64 " rooted %" PRIu64
 	       " paths %zu counters %zu left %zu\n",
-	       calls.stats.returns, calls.stats.found, calls.stats.returns - calls.stats.found,
-	       100.0 * (double)calls.stats.found / (double)(calls.stats.returns + 1e-9),
-	       calls.stats.jumps, calls.stats.beyond, calls.stats.traps, calls.stats.leaves,
-	       calls.stats.leaves_found, calls.stats.switches, calls.stats.tasks,
-	       calls.stats.instructions, calls.stats.rooted, calls.nr_paths, calls.nr_counters,
-	       calls.nr_left);
+	       calls.track.stats.returns, calls.track.stats.found,
+	       calls.track.stats.returns - calls.track.stats.found,
+	       100.0 * (double)calls.track.stats.found / (double)(calls.track.stats.returns + 1e-9),
+	       calls.track.stats.jumps, calls.track.stats.beyond, calls.track.stats.traps,
+	       calls.track.stats.leaves, calls.track.stats.leaves_found, calls.track.stats.switches,
+	       calls.track.stats.tasks, calls.track.stats.instructions, calls.track.stats.rooted,
+	       calls.nr_paths, calls.nr_counters, calls.track.nr_left);
 	calls_release(&calls);
 	wire_merge_release(&merge);
 	return 0;
