@@ -358,7 +358,7 @@ enum step exidx_step(const struct walk *w, struct state *s)
 	complete = apply_all(&f, &rules);
 	if (has_no_frame(w, s, &f))
 		f = (struct undone){ .walk = w, .state = *s, .vsp = s->reg[ARM_SP] };
-	else if (!complete)
+	else if (!complete || (!(f.popped >> ARM_LR & 3) && !link_may_return(w, s)))
 		return STEP_NONE;
 	return finish(w, &f, s);
 }

@@ -165,18 +165,6 @@ static enum step leaf_by_stack(const struct walk *w, struct state *s, const stru
 	return STEP_NONE;
 }
 
-/* Does the call before the return address go to this function? */
-static bool is_called_from(const struct walk *w, uint64_t lr, uint64_t function)
-{
-	struct code_kind kind = walk_code_kind(w, lr - 1);
-	const struct spot *spot = walk_spot(w, lr - 4);
-	const uint8_t *code = walk_code(w, lr - 4, 4);
-	struct insn insn;
-
-	return code && insn_decode(&kind, code, 4, spot->vaddr, &insn) && insn.len == 4 &&
-	       insn.kind == INSN_CALL && insn.target == function;
-}
-
 /*
  * On Arm a function can return without lr, which may then be left over from any deeper call. The
  * code tells; if it does not, the call before lr must go to this function.
@@ -187,12 +175,11 @@ static bool arm_link_is_live(const struct walk *w, const struct state *s, uint64
 	enum link link = link_at(w, s->pc);
 	struct record r;
 
-	if (link != LINK_UNKNOWN)
-		return link == LINK_LIVE;
+	if (link != LINK_UNKNOWN || walk_function(w, lr - 1) == function)
+		return link == LINK_LIVE && link_is_own(w, lr, function);
 	if (read_frame(w, s, &r) && walk_return(w, r.pc) == lr)
 		return false;
-	return m_profile_ends(w, lr) ||
-	       (walk_function(w, lr - 1) != function && is_called_from(w, lr, function));
+	return m_profile_ends(w, lr) || link_call_target(w, lr) == function;
 }
 
 /*
@@ -219,7 +206,9 @@ static enum step leaf_by_link(const struct walk *w, struct state *s, const struc
 							    : STEP_NONE;
 	/* In a recursive function the caller is the function itself. */
 	if (walk_function(w, lr - 1) == function)
-		return link_at(w, s->pc) == LINK_LIVE ? to_caller(w, s, lr, sp, fp) : STEP_NONE;
+		return link_at(w, s->pc) == LINK_LIVE && link_is_own(w, lr, function)
+			       ? to_caller(w, s, lr, sp, fp)
+			       : STEP_NONE;
 	if (read_frame(w, s, &r) && walk_return(w, r.pc) == lr)
 		return STEP_NONE;
 	/* On RISC-V a leaf that saves only the frame pointer has it in the place of ra. */

@@ -51,8 +51,8 @@ static enum link follow(const struct walk *w, const struct code_kind *kind, uint
 		switch (insn.kind) {
 		case INSN_RETURN:
 		case INSN_SAVES: return LINK_LIVE;
-		case INSN_LOADS:
-		case INSN_CALL: return LINK_SAVED;
+		case INSN_LOADS: return LINK_SAVED;
+		case INSN_CALL: return LINK_CALLS;
 		case INSN_AWAY: return LINK_UNKNOWN;
 		case INSN_JUMP: add_way(search, insn.target); return LINK_UNKNOWN;
 		case INSN_BRANCH: add_way(search, insn.target); break;
@@ -85,4 +85,31 @@ enum link link_at(const struct walk *w, uint64_t pc)
 		spot->link = find_link(w, pc);
 	spot->has_link = true;
 	return spot->link;
+}
+
+uint64_t link_call_target(const struct walk *w, uint64_t lr)
+{
+	struct code_kind kind = walk_code_kind(w, lr - 1);
+	const struct spot *spot = walk_spot(w, lr - 4);
+	const uint8_t *code = walk_code(w, lr - 4, 4);
+	struct insn insn;
+
+	if (!code || !insn_decode(&kind, code, 4, spot->vaddr, &insn) || insn.len != 4)
+		return 0;
+	return insn.kind == INSN_CALL ? insn.target : 0;
+}
+
+bool link_is_own(const struct walk *w, uint64_t lr, uint64_t function)
+{
+	uint64_t target = link_call_target(w, lr);
+
+	return !target || target == function || walk_function(w, lr - 1) != function;
+}
+
+bool link_may_return(const struct walk *w, const struct state *s)
+{
+	uint64_t lr;
+
+	return s->exact && reg_value(s, w->machine->lr, &lr) && link_at(w, s->pc) != LINK_SAVED &&
+	       link_is_own(w, walk_return(w, lr), walk_function(w, s->pc));
 }

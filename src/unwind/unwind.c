@@ -451,7 +451,7 @@ void unwind_event(struct unwind *u, struct event *ev)
 	struct subject subject;
 
 	if ((ev->kind == EVENT_SAMPLE || ev->kind == EVENT_CHECK) && sample->state) {
-		subject = (struct subject){ sample->state, sample->ips, sample->nr,
+		subject = (struct subject){ sample->state,	sample->ips,	 sample->nr,
 					    sample->nr_unwound, sample->context, false };
 		unwind_subject(u, ev->pid, &subject);
 		sample->ips = subject.ips;
@@ -459,8 +459,8 @@ void unwind_event(struct unwind *u, struct event *ev)
 		sample->nr_unwound = subject.unwound;
 		sample->ended = subject.ended;
 	} else if (ev->kind == EVENT_ALLOC && alloc->state) {
-		subject =
-			(struct subject){ alloc->state, alloc->ips, alloc->nr, 0, alloc->context, false };
+		subject = (struct subject){ alloc->state,   alloc->ips, alloc->nr, 0,
+					    alloc->context, false };
 		unwind_subject(u, ev->pid, &subject);
 		alloc->ips = subject.ips;
 		alloc->nr = subject.nr;

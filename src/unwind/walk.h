@@ -162,11 +162,25 @@ static inline void reg_set(struct state *s, unsigned nr, uint64_t value)
 enum link {
 	LINK_UNKNOWN,
 	LINK_LIVE,  /* it holds the return address */
-	LINK_SAVED, /* the return address is on the stack */
+	LINK_SAVED, /* the return address is on the stack, and is loaded from there */
+	LINK_CALLS, /* likewise, unless the call that comes first does not return */
 };
 
 /* Where the code at the pc keeps the return address, on a machine with a link register. */
 enum link link_at(const struct walk *w, uint64_t pc);
+/*
+ * Whether an address in the link register can be the return address of the function that runs: if it
+ * is in the function itself, the call before it must not go to another one.
+ */
+bool link_is_own(const struct walk *w, uint64_t lr, uint64_t function);
+/*
+ * Whether a rule may say that the link register holds the return address. Compilers say so of every
+ * function whose prologue is hand-written assembly. But a call changes the register, and what is
+ * loaded from the stack later on is not in it now.
+ */
+bool link_may_return(const struct walk *w, const struct state *s);
+/* The target of the call that ends at a return address; 0: unknown. */
+uint64_t link_call_target(const struct walk *w, uint64_t lr);
 
 enum step cfi_step(const struct walk *w, struct state *s);
 /* Whether the frame's binary has any such rules. */
