@@ -240,6 +240,7 @@ def main():
         test_alloc(folder)
         test_boot(folder, "debian", "amd64")
         test_boot(folder, "backports", "arm64")
+        test_boot(folder, "backports", "riscv64")
         test_levels(folder)
     finish()
 
