@@ -47,15 +47,16 @@ static bool is_arm_record(const struct walk *w, const struct record *r, uint64_t
  * with the frame pointer below it. GCC with -mapcs-frame: to pc, with lr, sp and the frame pointer
  * below. In Thumb code LLVM's frame pointer is r7; GCC's points to the end of the frame.
  */
-static bool read_arm_record(const struct walk *w, uint64_t fp, struct record *r)
+static bool read_arm_record(const struct walk *w, uint64_t fp, uint64_t sp, struct record *r)
 {
 	r->cfa = fp + 8;
-	if (read_record(w, fp, fp + 4, r) && is_arm_record(w, r, fp))
+	if (read_record(w, fp, fp + 4, r) &&
+	    (is_arm_record(w, r, fp) || (!r->pc && !r->next))) /* a thread's first function */
 		return true;
 	r->cfa = fp + 4;
-	if (read_record(w, fp - 4, fp, r) && is_arm_record(w, r, fp))
+	if (fp - sp >= 4 && read_record(w, fp - 4, fp, r) && is_arm_record(w, r, fp))
 		return true;
-	return read_record(w, fp - 12, fp - 4, r) && is_arm_record(w, r, fp);
+	return fp - sp >= 12 && read_record(w, fp - 12, fp - 4, r) && is_arm_record(w, r, fp);
 }
 
 #define THUMB_FP 7
@@ -86,7 +87,7 @@ static bool read_frame(const struct walk *w, const struct state *s, struct recor
 	if ((fp < sp || fp - sp > MAX_FRAME_BYTES) && fp - w->cpu->outer_addr > w->cpu->outer_len)
 		return false;
 	if (m->kind == ARM)
-		return read_arm_record(w, fp, r);
+		return read_arm_record(w, fp, sp, r);
 	if (m->kind == RISCV64 || m->kind == RISCV32)
 		return read_riscv_record(w, fp, r);
 	r->cfa = fp + 2 * m->word;

@@ -69,6 +69,7 @@ b near | jump
 bne near | branch
 push {r4, lr} | saves
 push {lr} | saves
+stm r0, {r4, lr} | saves
 str lr, [sp, #8] | saves
 pop {r4, pc} | loads
 pop {r4, lr} | loads
@@ -104,6 +105,9 @@ bne.w near | branch
 push {r4, lr} | saves
 push {lr} | saves
 push.w {r4, r8, lr} | saves
+stmdb r0!, {r4-r11, lr} | saves
+stm.w r0!, {r4, lr} | saves
+stmdb r0!, {r4-r11} | other
 str lr, [sp, #-4]! | saves
 str.w lr, [sp, #12] | saves
 strd r4, lr, [sp, #-8]! | saves
