@@ -77,14 +77,27 @@ static bool read_riscv_record(const struct walk *w, uint64_t fp, struct record *
 	return read_record(w, fp - 2 * word, fp - word, r);
 }
 
+/*
+ * May the frame be there? Frame pointers lead from the stack of interrupts to the interrupted one. But
+ * on Cortex-M the hardware's frame is in between, and what leads there is the interrupted code's.
+ */
+static bool is_near(const struct walk *w, uint64_t fp, uint64_t sp)
+{
+	const struct cpu_state *cpu = w->cpu;
+	bool outer = cpu->outer_len && fp - cpu->outer_addr <= cpu->outer_len;
+
+	if (outer && (w->machine->kind != ARM || sp - cpu->outer_addr > cpu->outer_len))
+		return w->machine->kind != ARM;
+	return fp >= sp && fp - sp <= MAX_FRAME_BYTES;
+}
+
 static bool read_frame(const struct walk *w, const struct state *s, struct record *r)
 {
 	const struct machine *m = w->machine;
 	uint64_t fp, sp;
 
-	if (!reg_value(s, frame_register(w, s), &fp) || !reg_value(s, m->sp, &sp))
-		return false;
-	if ((fp < sp || fp - sp > MAX_FRAME_BYTES) && fp - w->cpu->outer_addr > w->cpu->outer_len)
+	if (!reg_value(s, frame_register(w, s), &fp) || !reg_value(s, m->sp, &sp) ||
+	    !is_near(w, fp, sp))
 		return false;
 	if (m->kind == ARM)
 		return read_arm_record(w, fp, sp, r);

@@ -131,10 +131,17 @@ bool link_is_own(const struct walk *w, uint64_t lr, uint64_t function)
 
 bool link_may_return(const struct walk *w, const struct state *s)
 {
-	uint64_t lr;
+	uint64_t function = walk_function(w, s->pc), lr, target;
+	enum link link = link_at(w, s->pc);
 
-	return s->exact && reg_value(s, w->machine->lr, &lr) && link_at(w, s->pc) != LINK_SAVED &&
-	       link_is_own(w, walk_return(w, lr), walk_function(w, s->pc));
+	if (!s->exact || link == LINK_SAVED || !reg_value(s, w->machine->lr, &lr))
+		return false;
+	lr = walk_return(w, lr);
+	target = link_call_target(w, lr);
+	/* A function that does not return need not save it. */
+	if (link == LINK_CALLS && target && target != function)
+		return false;
+	return link_is_own(w, lr, function);
 }
 
 static void restore(const struct walk *w, struct state *s, const struct place *place, uint64_t sp)
