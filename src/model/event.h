@@ -236,6 +236,11 @@ struct event_branch {
 	 * not replaced.
 	 */
 	uint64_t left, taken;
+	/*
+	 * Of an ENTER whose return address is unknown: the return address of the call at the end of the
+	 * interrupted code, which may have been made.
+	 */
+	uint64_t after;
 	uint64_t context; /* IP_KERNEL or IP_USER, of `to` */
 	uint64_t space;	  /* the register that names the address space, at `to`; 0 unknown */
 	/*

@@ -59,8 +59,12 @@ void calls_add(struct calls *calls, const struct event *ev);
 /* Compares an EVENT_CHECK, in order with the branches of its cpu and unwound, with the trace. */
 void calls_check(struct calls *calls, const struct event *ev);
 /* The code at a mark: its leaf, and the addresses that it returns to, innermost first. */
-size_t calls_callers(const struct calls *calls, uint32_t mark, uint64_t *leaf, uint64_t *callers,
-		     size_t max);
+struct calls_caller {
+	uint64_t address, context;
+	bool guessed; /* only near it */
+};
+size_t calls_callers(const struct calls *calls, uint32_t mark, uint64_t *leaf,
+		     struct calls_caller *callers, size_t max);
 /* The tables are too large: call calls_sample() until it returns false. */
 bool calls_full(const struct calls *calls);
 /* Fills in the next sum as a sample. Returns false after the last one, and resets the sums. */

@@ -10,7 +10,8 @@
 #define MAX_NOTES 20 /* differences to describe */
 
 struct chain {
-	uint64_t leaf, callers[MAX_CALLERS];
+	uint64_t leaf;
+	struct calls_caller callers[MAX_CALLERS];
 	size_t nr;
 	bool whole; /* the last one is the first function of the task */
 };
@@ -25,7 +26,7 @@ static void sampled_chain(const struct event_sample *sample, struct chain *chain
 		if (!chain->leaf)
 			chain->leaf = sample->ips[i];
 		else if (chain->nr < MAX_CALLERS)
-			chain->callers[chain->nr++] = sample->ips[i];
+			chain->callers[chain->nr++].address = sample->ips[i];
 	}
 	chain->whole = sample->ended;
 }
@@ -41,7 +42,7 @@ static void add_chain(struct buf *to, const char *what, const struct chain *chai
 {
 	buf_addf(to, " %s %" PRIx64, what, chain->leaf);
 	for (size_t i = 0; i < chain->nr; i++)
-		buf_addf(to, " %" PRIx64, chain->callers[i]);
+		buf_addf(to, " %" PRIx64, chain->callers[i].address);
 	if (!chain->whole)
 		buf_adds(to, " ...");
 }
@@ -57,6 +58,21 @@ static void describe(const struct event *ev, const struct chain *sampled,
 	buf_release(&text);
 }
 
+static uint64_t function_of(const struct calls *calls, uint64_t address, uint64_t context,
+			    uint32_t pid)
+{
+	return calls->function ? calls->function(calls->data, address, context, pid) : 0;
+}
+
+static bool same_caller(const struct calls *calls, const struct calls_caller *traced,
+			uint64_t address, uint32_t pid)
+{
+	return traced->address == address ||
+	       (traced->guessed &&
+		function_of(calls, address, traced->context, pid) ==
+			function_of(calls, traced->address, traced->context, pid));
+}
+
 void calls_check(struct calls *calls, const struct event *ev)
 {
 	struct chain sampled, traced = { 0 };
@@ -65,14 +81,13 @@ void calls_check(struct calls *calls, const struct event *ev)
 
 	sampled_chain(&ev->sample, &sampled);
 	/* Code that is in no known binary, such as firmware, cannot be unwound. */
-	if (!mark || (calls->function &&
-		      !calls->function(calls->data, sampled.leaf, ev->sample.context, ev->pid)))
+	if (!mark || !function_of(calls, sampled.leaf, ev->sample.context, ev->pid))
 		return;
 	traced.nr = calls_callers(calls, mark, &traced.leaf, traced.callers, MAX_CALLERS);
 	if (sampled.whole && ends_in_program(&ev->sample) && traced.nr > sampled.nr)
 		traced.nr = sampled.nr;
 	while (same < sampled.nr && same < traced.nr &&
-	       sampled.callers[same] == traced.callers[same])
+	       same_caller(calls, &traced.callers[same], sampled.callers[same].address, ev->pid))
 		same++;
 	if (same == sampled.nr && same == traced.nr) {
 		calls->checks.equal++;

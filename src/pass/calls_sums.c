@@ -15,6 +15,7 @@ struct calls_path { /* a node in the tree of return addresses */
 	uint32_t frame;	   /* the handle of `resume` */
 	uint32_t pid, tid; /* of the root */
 	bool trap;	   /* interrupted there, without a call */
+	bool guessed;	   /* or near there */
 };
 
 struct calls_counter { /* a mark of the tracker is the index of one */
@@ -165,7 +166,8 @@ static uint32_t path_below(struct calls *calls, uint32_t from, const struct trac
 				   .parent = parent,
 				   .pid = calls->paths[parent].pid,
 				   .tid = calls->paths[parent].tid,
-				   .trap = trap };
+				   .trap = trap,
+				   .guessed = caller->guessed };
 
 	path.frame =
 		frame_of(calls, path.resume + (trap && !fresh), path.context, caller->pid, !fresh);
@@ -291,15 +293,15 @@ static const struct calls_path *make_chain(struct calls *calls, const struct cal
 	return path;
 }
 
-size_t calls_callers(const struct calls *calls, uint32_t mark, uint64_t *leaf, uint64_t *callers,
-		     size_t max)
+size_t calls_callers(const struct calls *calls, uint32_t mark, uint64_t *leaf,
+		     struct calls_caller *callers, size_t max)
 {
 	const struct calls_path *path = &calls->paths[calls->counters[mark].path];
 	size_t nr = 0;
 
 	*leaf = calls->counters[mark].leaf;
 	for (; path->parent && nr < max; path = &calls->paths[path->parent])
-		callers[nr++] = path->resume;
+		callers[nr++] = (struct calls_caller){ path->resume, path->context, path->guessed };
 	return nr;
 }
 

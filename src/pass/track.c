@@ -35,6 +35,13 @@ void track_release(struct track *track)
 	memset(track, 0, sizeof(*track));
 }
 
+uint64_t track_function(const struct track *track, const struct event *ev, uint64_t address)
+{
+	return track->ops->function
+		       ? track->ops->function(track->data, address, ev->branch.context, ev->pid)
+		       : 0;
+}
+
 static void go_beside(struct track *track, struct track_task *task, const struct event *ev)
 {
 	task->mark = track->ops->beside(track->data, task->mark, ev);
@@ -153,19 +160,34 @@ static void forget_callers(struct track *track, struct track_task *task)
 		task_pop(task, nr);
 }
 
+/* Without a return address on the stack, a function returns at the sp of its caller. */
+static bool returns_to_caller(struct track_task *task, uint64_t sp)
+{
+	const struct track_frame *top = top_frame(task);
+
+	return sp && task->nr > top_stack(task)->depth && top->kind != TRACK_TRAP && !top->pushed &&
+	       top->sp == sp;
+}
+
+/* Whether a task that is resumed goes on in the caller, but elsewhere: after its setjmp(). */
+static bool jumps_back(const struct track *track, const struct track_cpu *cpu,
+		       const struct event *ev)
+{
+	struct track_task *task = cpu->task;
+
+	return task->known && returns_to_caller(task, cpu->sp) &&
+	       track_function(track, ev, ev->branch.to) ==
+		       track_function(track, ev, top_frame(task)->resume - 1);
+}
+
 static void return_elsewhere(struct track *track, struct track_cpu *cpu, const struct event *ev)
 {
 	struct track_task *task = cpu->task;
 
 	track->at->returns--;
 	if (cpu->sp) {
-		size_t before = task->nr;
-
 		task_prune(task, cpu->sp);
-		/* Without a return address on the stack, a leaf returns at the sp of its caller. */
-		if (task->nr == before && before > top_stack(task)->depth &&
-		    top_frame(task)->kind != TRACK_TRAP && !top_frame(task)->pushed &&
-		    top_frame(task)->sp == cpu->sp)
+		if (returns_to_caller(task, cpu->sp))
 			task_pop(task, task->nr - 1);
 	}
 	if (!task->nr) {
@@ -193,7 +215,7 @@ static void on_return(struct track *track, struct track_cpu *cpu, const struct e
 	}
 	while (!cpu->sp && !is_retpoline(cpu) && task->nr && top_frame(task)->kind == TRACK_NEAR)
 		task_pop(task, task->nr - 1); /* it was not a real call */
-	if (task_is_fresh(task)) {
+	if (task_is_fresh(task) && !jumps_back(track, cpu, ev)) {
 		track->at->returns--;
 		task_start(track, cpu, ev);
 		return;
@@ -201,12 +223,35 @@ static void on_return(struct track *track, struct track_cpu *cpu, const struct e
 	return_elsewhere(track, cpu, ev);
 }
 
+/* Jumps */
+
+/* Whether code jumps to another function on a new stack: nobody called that function. */
+static bool begins_task(const struct track *track, struct track_task *task, const struct event *ev)
+{
+	const struct track_frame *top = top_frame(task);
+
+	if (!ev->branch.taken || !task_is_fresh(task) || task->known || task->nr_stacks == 1 ||
+	    (top && top->kind == TRACK_TRAP))
+		return false;
+	return track_function(track, ev, ev->branch.to) !=
+	       track_function(track, ev, ev->branch.from);
+}
+
+static void on_jump(struct track *track, struct track_cpu *cpu, const struct event *ev)
+{
+	if (begins_task(track, cpu->task, ev)) {
+		task_start(track, cpu, ev);
+		return;
+	}
+	task_prune(cpu->task, cpu->sp);
+	go_beside(track, cpu->task, ev);
+}
+
 /* Begin and end */
 
 static bool is_known_code(const struct track *track, const struct event *ev)
 {
-	return !track->ops->function ||
-	       track->ops->function(track->data, ev->branch.to, ev->branch.context, ev->pid);
+	return !track->ops->function || track_function(track, ev, ev->branch.to);
 }
 
 /* Finds the task of this process whose trace ended in user code. Returns nr_left if none. */
@@ -315,14 +360,11 @@ static void on_branch(struct track *track, struct track_cpu *cpu, const struct e
 		on_enter(track, cpu, ev);
 		return;
 	}
-	if (b->taken)
+	if (b->taken && b->kind != BRANCH_LEAVE)
 		stack_replaced(track, cpu, ev, b->left, b->taken);
 	follow_sp(track, cpu, b);
 	switch (b->kind) {
-	case BRANCH_JUMP:
-		task_prune(cpu->task, cpu->sp);
-		go_beside(track, cpu->task, ev);
-		break;
+	case BRANCH_JUMP: on_jump(track, cpu, ev); break;
 	case BRANCH_CALL: on_call(track, cpu, ev); break;
 	case BRANCH_RETURN: on_return(track, cpu, ev); break;
 	case BRANCH_LEAVE: on_leave(track, cpu, ev); break;

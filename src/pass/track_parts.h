@@ -88,6 +88,11 @@ static inline bool stack_has(const struct track_stack *stack, uint64_t space, ui
 	return stack->low && stack->space == space && sp >= stack->low && sp <= stack->high;
 }
 
+/* track */
+
+/* The start of the function at an address in the event's context; 0 if unknown. */
+uint64_t track_function(const struct track *track, const struct event *ev, uint64_t address);
+
 /* track_stack */
 
 /* Creates a task that begins at an event's target. The cpu that runs it owns it, or the list `left`. */

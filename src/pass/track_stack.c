@@ -130,12 +130,14 @@ void task_push(struct track *track, struct track_cpu *cpu, const struct event *e
 	struct track_frame frame = { .resume = b->next,
 				     .target = b->to,
 				     .sp = sp,
+				     .after = b->after,
 				     .context = cpu->context,
 				     .space = cpu->space,
 				     .pid = cpu->pid,
 				     .kind = (uint8_t)kind,
 				     .pushed = b->pushed,
-				     .interrupt = b->next == b->from };
+				     .interrupt = b->next == b->from,
+				     .guessed = !b->next };
 
 	if (task->nr == MAX_DEPTH)
 		task_forget(track, task, MAX_DEPTH / 2);

@@ -492,6 +492,8 @@ static bool flow_word(struct event_branch *branch, const struct word *word)
 		return number(word, &branch->left);
 	if (is(word, "taken"))
 		return number(word, &branch->taken);
+	if (is(word, "after"))
+		return number(word, &branch->after);
 	if (is(word, "up") || is(word, "down"))
 		return moved_word(branch, word);
 	if (is(word, "pushed"))

@@ -274,7 +274,7 @@ static bool branch_before_trap(struct wire_trace *trace, const struct wire_trace
 	ev->branch.context = trace->trap_level == WIRE_LEVEL_USER ? IP_USER : IP_KERNEL;
 	if (ev->branch.kind == BRANCH_CALL)
 		ev->branch.next = cur->wire.end + shift;
-	if (cur->wire.flags & WIRE_BLOCK_STATE || trace->leave)
+	if (cur->wire.flags & WIRE_BLOCK_STATE || ev->branch.kind == BRANCH_LEAVE)
 		fill_sp(trace, trace->left, &ev->branch);
 	return true;
 }
@@ -299,6 +299,8 @@ static bool odd_step(struct wire_trace *trace, struct wire_trace_block *to, uint
 	enter.branch.next = trace->resume;
 	enter.branch.sp = trace->sp;
 	enter.branch.left = trace->left;
+	if (!trace->resume && trace->ran < 0 && cur->wire.flow == WIRE_FLOW_CALL_ANY)
+		enter.branch.after = cur->wire.end + shift;
 	if (before) {
 		trace->queued = enter;
 		trace->has_queued = true;
@@ -488,8 +490,8 @@ static int end(struct wire_trace *trace, struct event *ev)
 /* The place of a sample. Between two steps, so it says nothing about the next one. */
 static int sample(struct wire_trace *trace, struct event *ev)
 {
-	if (!trace->cur || trace->begins || trace->trap || trace->has_state || trace->ran >= 0 ||
-	    !get_number(trace, &trace->place) || !trace->place)
+	if (!trace->cur || trace->begins || trace->trap || trace->leave || trace->has_state ||
+	    trace->ran >= 0 || !get_number(trace, &trace->place) || !trace->place)
 		return -1;
 	ev->kind = EVENT_CHECK;
 	ev->time = trace->time;

@@ -270,6 +270,8 @@ static void put_branch(struct dump *d, const struct event_branch *branch)
 		put_hex(d, "left", branch->left);
 	if (branch->taken)
 		put_hex(d, "taken", branch->taken);
+	if (branch->after)
+		put_hex(d, "after", branch->after);
 	if (branch->has_moved)
 		put_number(d, branch->moved > 0 ? "up" : "down",
 			   (uint64_t)(branch->moved > 0 ? branch->moved : -(int64_t)branch->moved));

@@ -150,11 +150,23 @@ def test_checks(folder, which, arch):
     check(f"{name}: those in a new call have its return address", callers[True] and
           not callers[False], callers)
     got = info(recording)
-    samples = [sample.place for sample in Stream(recording).samples]
     equal(f"{name}: all are found, and nothing is lost",
-          (got.get("checks"), got.get("lost"), got.get("damaged")), (len(samples), 0, 0))
+          (len(checks), got.get("lost"), got.get("damaged")),
+          (len(Stream(recording).samples), 0, 0))
     equal(f"{name}: none is in the profile", sum(by_function(recording, guest.kernel).values()),
           got.get("instructions"))
+
+
+def test_same_checks(folder, which, arch):
+    """By instructions, check points are the same in every run with -icount."""
+    elf, chains = os.path.join(folder, arch), []
+    for turn in range(2):
+        recording = os.path.join(folder, f"same{turn}.kscope")
+        trace(arch, which, elf, recording, ",check=50,clock=instructions", *ICOUNT)
+        dump = kscope("convert", recording, "-t", "dump", "-o", "-").stdout.splitlines()
+        chains.append([line.split(" : ")[1] for line in dump if line.startswith("check ")])
+    check(f"{which} {arch}: the same check points in every run",
+          len(chains[0]) > 10 and chains[0] == chains[1], list(map(len, chains)))
 
 
 def test_levels(folder):
@@ -224,9 +236,11 @@ def main():
                 test_loops(folder, which, arch)
             for arch in ["x86_64", "aarch64"]:
                 test_checks(folder, which, arch)
+            test_same_checks(folder, which, "aarch64")
         test_alloc(folder)
         test_boot(folder, "debian", "amd64")
         test_boot(folder, "backports", "arm64")
+        test_boot(folder, "backports", "riscv64")
         test_levels(folder)
     finish()
 

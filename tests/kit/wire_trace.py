@@ -80,7 +80,7 @@ class Cpu:
             raise ValueError(f"no such code: {code:#x}")
 
     def sample(self, place):
-        if self.cur is None or self.begins or self.trap or self.ran is not None:
+        if self.cur is None or self.begins or self.trap or self.left or self.ran is not None:
             raise ValueError(f"sample {place} is not between two steps")
         self.places.append((place, self.cur.start + self.shift))
 

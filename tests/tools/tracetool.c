@@ -76,7 +76,8 @@ static void add_calls(struct event *ev)
 		print_recent("a return without a call");
 	if (calls.track.stats.beyond != was.beyond)
 		print_recent("a return beyond the root");
-	if (calls.track.stats.leaves - was.leaves != calls.track.stats.leaves_found - was.leaves_found)
+	if (calls.track.stats.leaves - was.leaves !=
+	    calls.track.stats.leaves_found - was.leaves_found)
 		print_recent("a program begins");
 	else if (calls.track.stats.tasks != was.tasks)
 		print_recent("a task begins");
@@ -263,12 +264,13 @@ int main(int argc, char **argv)
 	       " beyond %" PRIu64 " traps %" PRIu64 " leaves %" PRIu64 " found %" PRIu64
 	       " switches %" PRIu64 " tasks %" PRIu64 " instructions %" PRIu64 " rooted %" PRIu64
 	       " paths %zu counters %zu left %zu\n",
-	       calls.track.stats.returns, calls.track.stats.found, calls.track.stats.returns - calls.track.stats.found,
+	       calls.track.stats.returns, calls.track.stats.found,
+	       calls.track.stats.returns - calls.track.stats.found,
 	       100.0 * (double)calls.track.stats.found / (double)(calls.track.stats.returns + 1e-9),
-	       calls.track.stats.jumps, calls.track.stats.beyond, calls.track.stats.traps, calls.track.stats.leaves,
-	       calls.track.stats.leaves_found, calls.track.stats.switches, calls.track.stats.tasks,
-	       calls.track.stats.instructions, calls.track.stats.rooted, calls.nr_paths, calls.nr_counters,
-	       calls.nr_left);
+	       calls.track.stats.jumps, calls.track.stats.beyond, calls.track.stats.traps,
+	       calls.track.stats.leaves, calls.track.stats.leaves_found, calls.track.stats.switches,
+	       calls.track.stats.tasks, calls.track.stats.instructions, calls.track.stats.rooted,
+	       calls.nr_paths, calls.nr_counters, calls.track.nr_left);
 	calls_release(&calls);
 	wire_merge_release(&merge);
 	return 0;
