@@ -682,11 +682,11 @@ static __attribute__((noinline)) void slow_step(struct tracer *t, struct node *t
 		note_code(t, step.pc, &step.look);
 	put_step(t, &step);
 	set_careful(t);
-	if (t->out.since_sync < SYNC_BYTES)
-		return;
-	look_at(t->cpu, step.pc, &t->written); /* a reader may begin here */
-	if (!put_sync(t, to, 0, WIRE_BEGIN_GOES_ON))
-		give_up(t);
+	if (t->out.since_sync >= SYNC_BYTES) {
+		look_at(t->cpu, step.pc, &t->written); /* a reader may begin here */
+		if (!put_sync(t, to, 0, WIRE_BEGIN_GOES_ON))
+			give_up(t);
+	}
 	if (args.check)
 		check(t, false);
 }
