@@ -687,7 +687,8 @@ static __attribute__((noinline)) void slow_step(struct tracer *t, struct node *t
 		if (!put_sync(t, to, 0, WIRE_BEGIN_GOES_ON))
 			give_up(t);
 	}
-	if (args.check)
+	/* At the first instruction of an exception, not every cpu has the interrupted address. */
+	if (args.check && !step.trap)
 		check(t, false);
 }
 
