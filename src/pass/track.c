@@ -192,7 +192,7 @@ static void return_elsewhere(struct track *track, struct track_cpu *cpu, const s
 	}
 	if (!task->nr) {
 		track->at->beyond++;
-		task->rooted &= !task->called; /* without calls, it was a jump */
+		task->rooted &= !task->met || !task->called; /* without calls, it was a jump */
 	} else if (cpu->sp || jump_by_rule(cpu, ev) ||
 		   (top_frame(task)->kind == TRACK_TRAP && ev->branch.context == IP_USER)) {
 		track->at->jumps++; /* the last case: the end of a signal handler */
@@ -274,6 +274,7 @@ static void on_begin(struct track *track, struct track_cpu *cpu, const struct ev
 
 	if (ended == track->nr_left) {
 		cpu->task = task_new(track, ev);
+		cpu->task->met = true;
 		cpu->firmware = !is_known_code(track, ev);
 		return;
 	}

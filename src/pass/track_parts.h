@@ -37,6 +37,7 @@ struct track_task {
 	size_t doubt;  /* from this depth on its frames are doubtful; SIZE_MAX: none */
 	uint64_t used; /* track->nr_switches when it was left */
 	uint32_t pid;  /* if `ended` */
+	bool met;      /* it ran when the trace began, so it may have callers from before */
 	bool known;    /* it was resumed, not met for the first time */
 	bool rooted;   /* its first frame is where it began */
 	bool called;   /* it has made a call */

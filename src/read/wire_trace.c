@@ -203,9 +203,10 @@ static void fill_move(struct wire_trace *trace, struct event_branch *branch)
 	trace->move_unknown = false;
 }
 
+/* If the move is not known, sp is near enough to tell the stack. */
 static uint64_t sum(uint64_t sp, int32_t move, int sign)
 {
-	return move == WIRE_STACK_UNKNOWN ? 0 : sp + (uint64_t)(sign * (int64_t)move);
+	return move == WIRE_STACK_UNKNOWN ? sp : sp + (uint64_t)(sign * (int64_t)move);
 }
 
 /* The stack pointer after the current block. */
