@@ -115,6 +115,9 @@ $(BUILD)/tests/$(basename $(notdir $(1))): $(BUILD)/obj/$(1:.c=.o) $(LIBOBJ)
 endef
 $(foreach src,$(TEST_SRC),$(eval $(call test_binary,$(src))))
 
+# The plugin's decoder of instructions.
+$(BUILD)/tests/insntool: $(filter $(BUILD)/obj/plugin/insn%,$(PLUGIN_OBJ))
+
 # Hosts that load the plugin: it looks their functions up by name.
 HOST_BIN := $(filter $(BUILD)/tests/qemu_host_%,$(TEST_BIN))
 $(HOST_BIN): LDFLAGS += -rdynamic -pthread

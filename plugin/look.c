@@ -12,7 +12,8 @@
 
 #define PAGE_MASK 0xfffull
 
-#define LOW_END 0x100000 /* of the memory in which 16-bit code runs */
+#define X86_VM (1u << 17) /* in eflags */
+#define LOW_END 0x100000  /* of the memory in which 16-bit code runs */
 
 enum reg {
 	REG_PC,
@@ -295,41 +296,39 @@ bool look_moves(void)
 	return atomic_load_explicit(&moves, memory_order_relaxed);
 }
 
-/* Whether these words are what an exception pushes: ip, cs, flags, and in 64-bit mode sp and ss. */
-static bool is_x86_frame(const uint64_t *words, bool wide)
+/* An exception in 32-bit mode pushes sp and ss only if the privilege changes. */
+static bool pushes_sp(unsigned cpu, const uint64_t *words, bool wide)
 {
-	uint64_t cs = words[1], flags = words[2];
+	uint64_t now;
+
+	return wide || words[2] & X86_VM ||
+	       (read_reg(cpu, REG_LEVEL, &now) && (words[1] & 3) != (now & 3));
+}
+
+/* Whether these words are what an exception pushes: ip, cs, flags, and perhaps sp and ss. */
+static bool is_x86_frame(const uint64_t *words, bool with_sp)
+{
+	uint64_t cs = words[1], flags = words[2], ss = words[4];
 
 	if (cs > 0xffff || cs < 8 || !(flags & 2) || flags & 0x8028 || flags >> 22)
 		return false;
-	return !wide || words[4] <= 0xffff;
-}
-
-/* An exception in 32-bit mode pushes sp only if the privilege changes. */
-static uint64_t x86_left(unsigned cpu, uint64_t sp, const uint64_t *words, size_t i, bool wide)
-{
-	uint64_t cs = words[i + 1], flags = words[i + 2], now;
-
-	if (wide || flags & 1u << 17)
-		return words[i + 3];
-	if (!read_reg(cpu, REG_LEVEL, &now))
-		return 0;
-	return (cs & 3) != (now & 3) ? words[i + 3] : sp + (i + 3) * 4;
+	return !with_sp || (ss <= 0xffff && (flags & X86_VM || (ss & 3) == (cs & 3)));
 }
 
 static bool x86_trap(unsigned cpu, uint64_t sp, struct look_trap *trap)
 {
 	size_t word = word_size(cpu);
-	bool wide = word == 8;
 	uint64_t words[6];
 
 	if (!read_words(cpu, sp, word, words, 6))
 		return false;
 	for (size_t i = 0; i < 2; i++) {
-		if (is_x86_frame(words + i, wide)) {
+		bool with_sp = pushes_sp(cpu, words + i, word == 8);
+
+		if (is_x86_frame(words + i, with_sp)) {
 			trap->resume = words[i];
 			trap->level = x86_level(words[i + 1]);
-			trap->left = x86_left(cpu, sp, words, i, wide);
+			trap->left = with_sp ? words[i + 3] : sp + (i + 3) * word;
 			return true;
 		}
 	}

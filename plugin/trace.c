@@ -467,7 +467,8 @@ static void explain(const struct tracer *t, struct step *step)
 	step->pc = real_pc(t, step->to);
 	moved = step->pc - step->to->wire.start != t->shift;
 	step->state = from->flags & WIRE_BLOCK_STATE || step->to->block->flags & WIRE_BLOCK_STATE ||
-		      from->flow == WIRE_FLOW_ENTER || from->flow == WIRE_FLOW_LEAVE;
+		      from->flow == WIRE_FLOW_ENTER || from->flow == WIRE_FLOW_LEAVE ||
+		      args.all_states;
 	if (direct && leads_to(from, step->pc - t->shift) && !step->state && !moved)
 		return;
 	look_at(t->cpu, step->pc, &step->look);
