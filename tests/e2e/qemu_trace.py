@@ -134,11 +134,13 @@ def test_moves(folder, guest, which):
     done = guests.boot(guest, which, ["-plugin",
                                       f"{PLUGIN},mode=trace,out={recording},state=all"])
     check(f"{name}: boots with all states", done.ended, done.errors)
-    got = check_moves(name, recording, 20000)
-    check(f"{name}: the stack pointer is known at 19 of 20 branches, and at most traps",
-          got.get("followed", 0) > 0.95 * got.get("events", 1) and
-          (got.get("lefts", 0) > 0.95 * got.get("enters", 1) or
-           (which, guest.program) == ("debian", "qemu-system-aarch64")), got)
+    got = check_moves(name, recording, 1000)
+    # Except in a PC's firmware, which runs 16-bit code.
+    check(f"{name}: the stack pointer is known at most branches",
+          got.get("followed", 0) > 0.85 * got.get("events", 1), got)
+    if (which, guest.program) != ("debian", "qemu-system-aarch64"):  # which does not tell SP_EL0
+        check(f"{name}: the interrupted stack pointer is known",
+              0 < got.get("lefts", 0) >= got.get("enters", 0) - 100, got)
     os.unlink(recording)
 
 
