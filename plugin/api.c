@@ -180,6 +180,7 @@ static const struct symbol symbols[] = {
 	{ "async_run_on_cpu", &api.async_run_on_cpu, false },
 	{ "qemu_get_cpu", &api.get_cpu, false },
 	{ "cpu_memory_rw_debug", &api.memory_rw_debug, false },
+	{ "object_property_find", &api.find_property, false },
 	{ "runstate_is_running", &api.runstate_is_running, false },
 	{ "cpu_thread_is_idle", &api.cpu_is_idle, false },
 	{ "cpu_physical_memory_rw", &api.physical_rw, false },

@@ -91,7 +91,8 @@ struct api {
 	void (*async_run_on_cpu)(struct CPUState *, api_work_cb *, void *);
 	struct CPUState *(*get_cpu)(int);
 	int (*memory_rw_debug)(struct CPUState *, uint64_t, void *, size_t, bool);
-	int (*gdb_read)(struct CPUState *, GByteArray *, int); /* of the target's architecture */
+	int (*gdb_read)(struct CPUState *, GByteArray *, int);	/* of the target's architecture */
+	void *(*find_property)(void *object, const char *name); /* a vCPU is an object */
 	bool (*runstate_is_running)(void);
 	bool (*cpu_is_idle)(struct CPUState *);
 	void (*physical_rw)(uint64_t, void *, uint64_t, bool);

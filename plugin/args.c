@@ -199,9 +199,10 @@ static int set_word(const char *name, const char *value)
 static int set_number(const char *name, const char *value)
 {
 	bool stack = !strcmp(name, "stack"), delay = !strcmp(name, "delay");
+	bool check = !strcmp(name, "check");
 	uint64_t n;
 
-	if (!stack && !delay && strcmp(name, "period"))
+	if (!stack && !delay && !check && strcmp(name, "period"))
 		return 0;
 	if (!number(value, &n))
 		return bad(name, value, "expected a number");
@@ -213,7 +214,10 @@ static int set_number(const char *name, const char *value)
 	}
 	if (!n || n > UINT64_MAX / 4000)
 		return bad(name, value, "out of range");
-	args.period = delay ? n * 1000 : n;
+	if (check)
+		args.check = n * 1000;
+	else
+		args.period = delay ? n * 1000 : n;
 	return 1;
 }
 
@@ -246,6 +250,10 @@ static int finish(void)
 {
 	if (args.maestro && (args.trace || args.n_hooks)) {
 		api_say("format=maestro supports only samples");
+		return -1;
+	}
+	if (args.check && !args.trace) {
+		api_say("check= takes samples inside a trace: it needs mode=trace");
 		return -1;
 	}
 	if (!args.out)

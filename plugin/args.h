@@ -40,6 +40,7 @@ struct args {
 	enum wire_clock clock;
 	uint64_t period;
 	size_t stack;
+	uint64_t check;		 /* ns between samples inside a trace; 0: none */
 	bool user, kernel_level; /* levels to record */
 	uint8_t cpus[WIRE_CPUS_MAX / 8];
 	bool all_cpus;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "api.h"
+#include "regs.h"
 
 #define CPUS_INSIDE 8
 #define THREADS_MAX 256 /* of a program, whose number of threads is unknown */
@@ -45,6 +46,8 @@ static enum insn_set set_of(const struct qemu_plugin_tb *tb, size_t count)
 {
 	if (set != INSN_ARM)
 		return set;
+	if (regs_is_m_profile())
+		return INSN_THUMB;
 	for (size_t i = 0; i < count; i++) {
 		struct qemu_plugin_insn *insn = api.tb_get_insn(tb, i);
 		uint8_t bytes[4] = { 0 };
@@ -56,6 +59,17 @@ static enum insn_set set_of(const struct qemu_plugin_tb *tb, size_t count)
 			return INSN_ARM; /* cannot be a 32-bit Thumb instruction */
 	}
 	return INSN_THUMB;
+}
+
+/*
+ * The size of an instruction. Before the end of a page, older QEMUs count the first half of the next
+ * Thumb instruction, too, at which they look to see whether it crosses the page.
+ */
+static size_t size_of(enum insn_set decode, const uint8_t *bytes, size_t size)
+{
+	if (decode != INSN_THUMB || size < 4)
+		return size;
+	return bytes[1] >> 3 < 0x1d ? 2 : 4;
 }
 
 static void add_move(struct block_move *move, const struct insn *insn)
@@ -98,13 +112,14 @@ static bool draft_block(struct draft *draft, const struct qemu_plugin_tb *tb)
 	*block = (struct block){ .start = api.tb_vaddr(tb), .count = (uint16_t)count };
 	for (size_t i = 0; i < count; i++) {
 		const struct qemu_plugin_insn *handle = api.tb_get_insn(tb, i);
-		size_t size = api.insn_size(handle);
-		uint8_t bytes[INSN_MAX];
+		uint8_t bytes[INSN_MAX] = { 0 };
+		size_t got = api_insn_data(handle, bytes, sizeof(bytes));
+		size_t size = size_of(decode, bytes, api.insn_size(handle));
 
 		draft->sizes[i] = (uint8_t)size;
 		if (decode != INSN_OTHER)
 			insn_decode(decode, block->start + block->size, bytes,
-				    api_insn_data(handle, bytes, sizeof(bytes)), &insn);
+				    got < size ? got : size, &insn);
 		if (ahead) {
 			insn_make_conditional(&insn);
 			ahead--;

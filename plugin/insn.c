@@ -175,6 +175,19 @@ static void decode_x86(bool wide, uint64_t address, const uint8_t *bytes, size_t
 	insn->mode = x86_mode(&x);
 }
 
+static bool aarch64_sets_space(uint32_t w)
+{
+	switch (w & ~31u) {
+	case 0xd5182000: /* msr ttbr0_el1, ttbr1_el1, ttbr0_el12, ttbr0_el2, vttbr_el2, hcr_el2 */
+	case 0xd5182020:
+	case 0xd51d2000:
+	case 0xd51c2000:
+	case 0xd51c2100:
+	case 0xd51c1100: return true;
+	default: return false;
+	}
+}
+
 static void decode_aarch64(uint64_t address, uint32_t w, struct insn *insn)
 {
 	if (w >> 26 == 0x25)
@@ -197,7 +210,7 @@ static void decode_aarch64(uint64_t address, uint32_t w, struct insn *insn)
 		go(insn, WIRE_FLOW_ENTER, 0);
 	else if (w == 0xd503207f || w == 0xd503205f) /* wfi, wfe */
 		go(insn, WIRE_FLOW_WAIT, 0);
-	if ((w & 0xffffffc0) == 0xd5182000) /* msr ttbr0_el1, ttbr1_el1 */
+	if (aarch64_sets_space(w))
 		insn->flags |= WIRE_BLOCK_STATE;
 	insn_stack_aarch64(w, insn);
 }
@@ -287,6 +300,8 @@ static void decode_thumb16(uint64_t address, uint32_t h, struct insn *insn)
 		go(insn, WIRE_FLOW_WAIT, 0);
 	else if ((h & 0xff00) == 0xbf00 && h & 15) /* it */
 		insn->ahead = 4 - (unsigned)__builtin_ctz(h & 15);
+	if ((h & 0xff00) == 0xbe00) /* semihosting passes by bkpt */
+		insn->flags |= WIRE_BLOCK_MAYBE;
 	insn_stack_thumb16(h, insn);
 }
 
@@ -360,6 +375,11 @@ static uint64_t branch_target(uint32_t w)
 			 13);
 }
 
+static bool riscv_sets_space(uint32_t csr)
+{
+	return csr == 0x180 || csr == 0x280 || csr == 0x680; /* satp, vsatp, hgatp */
+}
+
 static void riscv_system(uint32_t w, struct insn *insn)
 {
 	if (w == 0x00000073 || w == 0x00100073) /* ecall, ebreak */
@@ -368,7 +388,7 @@ static void riscv_system(uint32_t w, struct insn *insn)
 		go(insn, WIRE_FLOW_LEAVE, 0);
 	else if (w == 0x10500073)
 		go(insn, WIRE_FLOW_WAIT, 0);
-	else if ((w >> 12 & 3) && w >> 20 == 0x180) /* satp */
+	else if ((w >> 12 & 3) && riscv_sets_space(w >> 20))
 		insn->flags |= WIRE_BLOCK_STATE;
 }
 

@@ -294,6 +294,15 @@ static void thumb_access(uint32_t a, uint32_t b, struct insn *insn)
 	}
 }
 
+/*
+ * M-profile: whether msr writes msp, psp or control. A handler that prepares the stack of a thread keeps
+ * its own, which does not matter.
+ */
+static bool is_m_stack(uint32_t b)
+{
+	return (b & 0xff00) == 0x8800 && ((b & 0xff) == 8 || (b & 0xff) == 9 || (b & 0xff) == 20);
+}
+
 void insn_stack_thumb32(uint32_t a, uint32_t b, struct insn *insn)
 {
 	unsigned op = a >> 7 & 3;
@@ -301,6 +310,8 @@ void insn_stack_thumb32(uint32_t a, uint32_t b, struct insn *insn)
 	if (changes_level(insn)) {
 		insn->stack = INSN_STACK_UNKNOWN;
 	} else if (a == 0xf3af && (b & 0xd100) == 0x8100) { /* cps to a mode */
+		insn->stack = INSN_STACK_REPLACED;
+	} else if ((a & 0xfff0) == 0xf380 && is_m_stack(b)) {
 		insn->stack = INSN_STACK_REPLACED;
 	} else if ((a & 0xfff0) == 0xf380 && (b & 0xd1ff) == 0x8100) { /* msr cpsr_c */
 		insn->stack = INSN_STACK_REPLACED;

@@ -18,72 +18,63 @@
 enum reg {
 	REG_PC,
 	REG_SP,
-	REG_SPACE,
 	REG_LEVEL,
-	REG_LINK,
-	REG_MODE,
-	/* AArch64: of the hypervisor and the firmware, and the stack pointers of the levels. */
+	REG_MODE, /* EFER; CONTROL of M-profile */
+	REG_LINK, /* the return address of an exception, or lr */
+	/* Of the hypervisor and the firmware, and the stack pointers of the levels. */
 	REG_LINK_2,
 	REG_LINK_3,
 	REG_SAVED_2,
 	REG_SAVED_3,
-	REG_SP_0,
+	REG_SP_0, /* of M-profile: the one of threads */
 	REG_SP_1,
 	REG_SP_2,
 	REG_KINDS
 };
 
-/* A register: QEMU's names for it, and gdb's number or -1. */
+/* A register: QEMU's name for it, or NULL, and gdb's number or -1. */
 struct reg_name {
-	const char *names[3];
+	const char *name;
 	int gdb;
 };
 
+#define RISCV                                                                                  \
+	{                                                                                      \
+		[REG_PC] = { "pc", 32 }, [REG_SP] = { "sp", 2 }, [REG_LEVEL] = { "priv", -1 }, \
+		[REG_LINK] = { "sepc", -1 }, [REG_LINK_3] = { "mepc", -1 },                    \
+	}
+
 static const struct reg_name names[][REG_KINDS] = {
-	[INSN_X86_64] = { { { "rip" }, 16 },
-			  { { "rsp" }, 7 },
-			  { { "cr3" }, 29 },
-			  { { "cs" }, 18 },
-			  { { NULL }, -1 },
-			  { { "efer" }, 32 } },
-	[INSN_I386] = { { { "eip" }, 8 },
-			{ { "esp" }, 4 },
-			{ { "cr3" }, 21 },
-			{ { "cs" }, 10 },
-			{ { NULL }, -1 },
-			{ { NULL }, -1 } },
-	[INSN_AARCH64] = { { { "pc" }, 32 },
-			   { { "sp" }, 31 },
-			   { { "TTBR0_EL1" }, -1 },
-			   { { "cpsr" }, 33 },
-			   { { "ELR_EL1" }, -1 },
-			   { { NULL }, -1 },
-			   { { "ELR_EL2" }, -1 },
-			   { { "ELR_EL3" }, -1 },
-			   { { "SPSR_EL2" }, -1 },
-			   { { "SPSR_EL3" }, -1 },
-			   { { "SP_EL0" }, -1 },
-			   { { "SP_EL1" }, -1 },
-			   { { "SP_EL2" }, -1 } },
-	[INSN_ARM] = { { { "pc" }, 15 },
-		       { { "sp" }, 13 },
-		       { { "TTBR0_EL1", "TTBR0" }, -1 },
-		       { { "cpsr" }, 25 },
-		       { { "lr" }, 14 },
-		       { { NULL }, -1 } },
-	[INSN_THUMB] = { { { NULL }, 0 } },
-	[INSN_RISCV64] = { { { "pc" }, 32 },
-			   { { "sp" }, 2 },
-			   { { "satp" }, -1 },
-			   { { "priv" }, -1 },
-			   { { "sepc" }, -1 },
-			   { { NULL }, -1 } },
-	[INSN_RISCV32] = { { { "pc" }, 32 },
-			   { { "sp" }, 2 },
-			   { { "satp" }, -1 },
-			   { { "priv" }, -1 },
-			   { { "sepc" }, -1 },
-			   { { NULL }, -1 } },
+	[INSN_X86_64] = { [REG_PC] = { "rip", 16 },
+			  [REG_SP] = { "rsp", 7 },
+			  [REG_LEVEL] = { "cs", 18 },
+			  [REG_MODE] = { "efer", 32 } },
+	[INSN_I386] = { [REG_PC] = { "eip", 8 },
+			[REG_SP] = { "esp", 4 },
+			[REG_LEVEL] = { "cs", 10 } },
+	[INSN_AARCH64] = { [REG_PC] = { "pc", 32 },
+			   [REG_SP] = { "sp", 31 },
+			   [REG_LEVEL] = { "cpsr", 33 },
+			   [REG_LINK] = { "ELR_EL1", -1 },
+			   [REG_LINK_2] = { "ELR_EL2", -1 },
+			   [REG_LINK_3] = { "ELR_EL3", -1 },
+			   [REG_SAVED_2] = { "SPSR_EL2", -1 },
+			   [REG_SAVED_3] = { "SPSR_EL3", -1 },
+			   [REG_SP_0] = { "SP_EL0", -1 },
+			   [REG_SP_1] = { "SP_EL1", -1 },
+			   [REG_SP_2] = { "SP_EL2", -1 } },
+	[INSN_ARM] = { [REG_PC] = { "pc", 15 },
+		       [REG_SP] = { "sp", 13 },
+		       [REG_LEVEL] = { "cpsr", 25 },
+		       [REG_LINK] = { "lr", 14 } },
+	[INSN_THUMB] = { [REG_PC] = { "pc", 15 }, /* M-profile */
+			 [REG_SP] = { "sp", 13 },
+			 [REG_LEVEL] = { "xpsr", 25 },
+			 [REG_MODE] = { "control", -1 },
+			 [REG_LINK] = { "lr", 14 },
+			 [REG_SP_0] = { "psp", -1 } },
+	[INSN_RISCV64] = RISCV,
+	[INSN_RISCV32] = RISCV,
 };
 
 /* The start of QEMU's structure, to which later versions append. */
@@ -106,15 +97,6 @@ void look_open(void)
 	atomic_store(&moves, !api.user_mode);
 }
 
-static bool is_named(const struct reg_name *reg, const char *name)
-{
-	for (size_t i = 0; i < sizeof(reg->names) / sizeof(*reg->names); i++) {
-		if (reg->names[i] && !strcmp(reg->names[i], name))
-			return true;
-	}
-	return false;
-}
-
 static void find_handles(void)
 {
 	GArray *list = api.get_registers();
@@ -125,7 +107,9 @@ static void find_handles(void)
 			(const void *)(list->data + (size_t)i * size);
 
 		for (int kind = 0; kind < REG_KINDS; kind++) {
-			if (has_handle[kind] || !is_named(&names[set][kind], reg->name))
+			const char *wanted = names[set][kind].name;
+
+			if (has_handle[kind] || !wanted || strcmp(wanted, reg->name))
 				continue;
 			handles[kind] = reg->handle;
 			has_handle[kind] = true;
@@ -137,6 +121,10 @@ static void find_handles(void)
 
 void look_cpu_init(unsigned cpu)
 {
+	if (regs_is_m_profile()) {
+		set = INSN_THUMB;
+		atomic_store(&moves, false); /* there is no MMU */
+	}
 	if (api.get_registers && set != INSN_OTHER)
 		find_handles();
 	if (cpu < WIRE_CPUS_MAX && api.get_cpu)
@@ -154,7 +142,7 @@ static uint64_t little(const uint8_t *bytes, size_t size)
 static bool read_reg(unsigned cpu, enum reg kind, uint64_t *value)
 {
 	const struct reg_name *name = &names[set][kind];
-	int number = name->names[0] ? name->gdb : -1;
+	int number = name->name ? name->gdb : -1;
 	size_t size = 0;
 
 	if (!scratch)
@@ -211,7 +199,17 @@ static enum wire_level x86_level(uint64_t cs)
 	return (cs & 3) == 3 ? WIRE_LEVEL_USER : WIRE_LEVEL_KERNEL;
 }
 
-static unsigned level_of(uint64_t value)
+/* Handlers are privileged. Where CONTROL cannot be read, threads count as privileged, too. */
+static enum wire_level m_level(unsigned cpu, uint64_t xpsr)
+{
+	uint64_t control;
+
+	if (xpsr & REGS_EXCEPTION || !read_reg(cpu, REG_MODE, &control) || !(control & 1))
+		return WIRE_LEVEL_KERNEL;
+	return WIRE_LEVEL_USER;
+}
+
+static unsigned level_of(unsigned cpu, uint64_t value)
 {
 	switch (set) {
 	case INSN_X86_64:
@@ -224,22 +222,10 @@ static unsigned level_of(uint64_t value)
 		case 0x16: return WIRE_LEVEL_FIRMWARE;
 		default: return WIRE_LEVEL_KERNEL;
 		}
+	case INSN_THUMB: return m_level(cpu, value);
 	case INSN_RISCV64:
 	case INSN_RISCV32: return value & 3;
 	default: return WIRE_LEVEL_KERNEL;
-	}
-}
-
-/* The bits of the register with the address of the page table, without the address space identifier. */
-static uint64_t space_mask(void)
-{
-	switch (set) {
-	case INSN_X86_64: return 0x000ffffffffff000;
-	case INSN_AARCH64: return 0x0000fffffffff000;
-	case INSN_I386: return 0xffffffe0;
-	case INSN_RISCV64: return ~(0xffffull << 44);
-	case INSN_RISCV32: return ~(0x1ffull << 22);
-	default: return 0xffffffffff80;
 	}
 }
 
@@ -257,20 +243,64 @@ static void look_harder(unsigned cpu, uint64_t pc, struct look *look)
 
 void look_at(unsigned cpu, uint64_t pc, struct look *look)
 {
-	uint64_t value;
+	uint64_t mode;
 
 	*look = (struct look){ 0 };
 	if (api.user_mode) {
 		read_reg(cpu, REG_SP, &look->sp);
 		return;
 	}
-	if (!read_reg(cpu, REG_SP, &look->sp) || !read_reg(cpu, REG_SPACE, &look->space) ||
-	    !read_reg(cpu, REG_LEVEL, &value)) {
+	if (!read_reg(cpu, REG_SP, &look->sp) || !read_reg(cpu, REG_LEVEL, &mode) ||
+	    !regs_space(cpu, mode, &look->space)) {
 		look_harder(cpu, pc, look);
 		return;
 	}
-	look->space &= space_mask();
-	look->level = level_of(value);
+	look->level = level_of(cpu, mode);
+	if (set == INSN_THUMB)
+		look->exception = mode & REGS_EXCEPTION;
+}
+
+bool look_has_exceptions(void)
+{
+	return set == INSN_THUMB;
+}
+
+unsigned look_exception(unsigned cpu)
+{
+	uint64_t xpsr;
+
+	return read_reg(cpu, REG_LEVEL, &xpsr) ? xpsr & REGS_EXCEPTION : 0;
+}
+
+/* lr at the start of a handler. */
+#define M_FROM_THREAD 8u
+#define M_BASIC_FRAME 16u
+
+/* The words that an exception of M-profile stores: r0 to r3, r12, lr, pc, xPSR. */
+enum { M_PC = 6, M_XPSR = 7, M_WORDS = 8 };
+#define M_FRAME 0x20
+#define M_FRAME_WITH_FP 0x68
+#define M_ALIGNED (1u << 9) /* in the stored xPSR: a word was skipped to align the frame */
+
+bool look_frame(unsigned cpu, uint64_t sp, struct look_trap *trap, unsigned *exception)
+{
+	uint64_t lr, at = sp, words[M_WORDS];
+
+	*trap = (struct look_trap){ 0 };
+	*exception = 0;
+	if (!read_reg(cpu, REG_LINK, &lr) || !regs_is_exception_return(lr))
+		return false;
+	trap->level = lr & M_FROM_THREAD ? m_level(cpu, 0) : WIRE_LEVEL_KERNEL;
+	if (lr & REGS_ON_PROCESS_STACK && !read_reg(cpu, REG_SP_0, &at))
+		return true;
+	if (!read_words(cpu, at, 4, words, M_WORDS))
+		return true;
+	trap->resume = words[M_PC];
+	trap->left = at + (lr & M_BASIC_FRAME ? M_FRAME : M_FRAME_WITH_FP) +
+		     (words[M_XPSR] & M_ALIGNED ? 4 : 0);
+	if (!(lr & M_FROM_THREAD))
+		*exception = words[M_XPSR] & REGS_EXCEPTION;
+	return true;
 }
 
 uint64_t look_pc(unsigned cpu, uint64_t start)
@@ -358,19 +388,22 @@ static uint64_t aarch64_left(unsigned cpu, unsigned level, uint64_t pc, uint64_t
 	return left;
 }
 
-static bool aarch64_trap(unsigned cpu, uint64_t pc, uint64_t sp, struct look_trap *trap)
+/* The register with the return address of an exception that is handled at this level. */
+static enum reg link_of(unsigned level)
 {
-	uint64_t state;
-	unsigned level = read_reg(cpu, REG_LEVEL, &state) ? state >> 2 & 3 : 1;
+	switch (level) {
+	case WIRE_LEVEL_HYPERVISOR: return REG_LINK_2;
+	case WIRE_LEVEL_FIRMWARE: return REG_LINK_3;
+	default: return REG_LINK;
+	}
+}
 
+static bool aarch64_trap(unsigned cpu, uint64_t pc, const struct look *look, struct look_trap *trap)
+{
 	if (pc & 0x7f)
 		return false;
-	trap->left = aarch64_left(cpu, level, pc, sp);
-	return read_reg(cpu,
-			level == 3   ? REG_LINK_3
-			: level == 2 ? REG_LINK_2
-				     : REG_LINK,
-			&trap->resume);
+	trap->left = aarch64_left(cpu, look->level, pc, look->sp);
+	return read_reg(cpu, link_of(look->level), &trap->resume);
 }
 
 static bool arm_trap(unsigned cpu, uint64_t pc, struct look_trap *trap)
@@ -385,17 +418,17 @@ static bool arm_trap(unsigned cpu, uint64_t pc, struct look_trap *trap)
 	return true;
 }
 
-bool look_for_trap(unsigned cpu, uint64_t pc, uint64_t sp, struct look_trap *trap)
+bool look_for_trap(unsigned cpu, uint64_t pc, const struct look *look, struct look_trap *trap)
 {
 	switch (set) {
 	case INSN_X86_64:
-	case INSN_I386: return x86_trap(cpu, sp, trap);
-	case INSN_AARCH64: return aarch64_trap(cpu, pc, sp, trap);
+	case INSN_I386: return x86_trap(cpu, look->sp, trap);
+	case INSN_AARCH64: return aarch64_trap(cpu, pc, look, trap);
 	case INSN_ARM: return arm_trap(cpu, pc, trap);
 	case INSN_RISCV64:
 	case INSN_RISCV32:
-		trap->left = sp;
-		return !(pc & 3) && read_reg(cpu, REG_LINK, &trap->resume);
+		trap->left = look->sp;
+		return !(pc & 3) && read_reg(cpu, link_of(look->level), &trap->resume);
 	default: return false;
 	}
 }

@@ -13,7 +13,8 @@
 
 struct look {
 	uint64_t sp, space;
-	unsigned level; /* enum wire_level */
+	unsigned level;	    /* enum wire_level */
+	unsigned exception; /* M-profile: the number of the current one; 0: none */
 };
 
 struct look_trap {
@@ -36,9 +37,17 @@ bool look_moves(void); /* whether this QEMU does so */
 /*
  * Whether an exception or interrupt seems to have led to `pc`. Finds its return address, and the
  * interrupted level if the stack has it. Finds the interrupted stack pointer even if it cannot tell,
- * for a caller that knows of the trap. sp: the current stack pointer.
+ * for a caller that knows of the trap. look: the current state. Not for M-profile.
  */
-bool look_for_trap(unsigned cpu, uint64_t pc, uint64_t sp, struct look_trap *trap);
+bool look_for_trap(unsigned cpu, uint64_t pc, const struct look *look, struct look_trap *trap);
+/* Whether the vCPUs are M-profile: the number of the exception is known at any time. */
+bool look_has_exceptions(void);
+unsigned look_exception(unsigned cpu);
+/*
+ * At the first instruction of a handler of M-profile: finds what it interrupted, and the exception that
+ * was active there. False: this is no such place.
+ */
+bool look_frame(unsigned cpu, uint64_t sp, struct look_trap *trap, unsigned *exception);
 /*
  * The size of a word on the stack for a block that starts at `start`; 0: unknown, and so are its
  * instructions. mode: what they give away.

@@ -2,7 +2,7 @@
 /*
  * outer: copies the interrupted stack, for kernels that handle interrupts on a separate one. Linux on
  * x86-64 stores its address in the topmost word of the interrupt stack; on machines with a link
- * register the frame pointers lead to it.
+ * register the frame pointers lead to it. Cortex-M has a stack pointer for handlers and one for threads.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -69,7 +69,9 @@ void outer_stack(struct wire_sample *sample, const struct regs_view *view, const
 		address = by_top_word(regs, sample);
 	else if (!strcmp(api.arch, "aarch64") || !strncmp(api.arch, "riscv", 5))
 		address = by_frame_pointer(regs, sample);
-	if (!is_outer(regs, sample, address))
+	if (regs->outer) /* the unwinder needs its address, even if the copy of the stack contains it */
+		address = regs->outer;
+	else if (!is_outer(regs, sample, address))
 		return;
 	if (!outer_copy)
 		outer_copy = malloc(args.stack);

@@ -13,7 +13,22 @@
 _Static_assert(REGS_MAX <= WIRE_REGISTERS_MAX, "readers ignore the rest");
 
 /* Registers without a DWARF number. */
-enum extra { PC, FLAGS, CS, CR0, EFER, SPACE, PRIVILEGE, EXTRAS };
+enum extra {
+	PC,
+	FLAGS,
+	CS,
+	CR0,
+	EFER,
+	SPACE,
+	PRIVILEGE,
+	STAGE1,	    /* SCTLR_EL1: whether EL1's page table is in use */
+	STAGE2,	    /* the page table that a hypervisor has for its guest */
+	HYP_CONFIG, /* HCR_EL2 */
+	HYP_SPACE,  /* TTBR0_EL2: the page table of the hypervisor itself */
+	CONTROL,    /* M-profile */
+	PROCESS_SP, /* M-profile: the stack pointer of threads */
+	EXTRAS
+};
 
 struct where {
 	const char *names; /* QEMU's; the first one that exists counts */
@@ -67,19 +82,13 @@ static const int8_t aarch64_arguments[] = { 0, 1, 2, 3, 4, 5, 6, 7, -1 };
 static const int8_t arm_arguments[] = { 0, 1, 2, 3, -1 };
 static const int8_t riscv_arguments[] = { 10, 11, 12, 13, 14, 15, 16, 17, -1 };
 
-#define NOWHERE          \
-	{                \
-		NULL, -1 \
-	}
-#define RISCV(name, word)                                                                 \
-	{                                                                                 \
-		name, word, 32, 2, 8, 10, 1, riscv_arguments, riscv_regs,                 \
-		{                                                                         \
-			{ "pc", 32 }, NOWHERE, NOWHERE, NOWHERE, NOWHERE, { "satp", -1 }, \
-			{                                                                 \
-				"priv", -1                                                \
-			}                                                                 \
-		}                                                                         \
+#define RISCV(name, word)                                                         \
+	{                                                                         \
+		name, word, 32, 2, 8, 10, 1, riscv_arguments, riscv_regs,         \
+		{                                                                 \
+			[PC] = { "pc", 32 }, [SPACE] = { "satp", -1 },            \
+			[PRIVILEGE] = { "priv", -1 }, [STAGE2] = { "hgatp", -1 }, \
+		}                                                                 \
 	}
 
 static const struct arch arches[] = {
@@ -92,13 +101,12 @@ static const struct arch arches[] = {
 	  -1,
 	  x86_64_arguments,
 	  x86_64_regs,
-	  { { "rip", 16 },
-	    { "eflags", 17 },
-	    { "cs", 18 },
-	    { "cr0", 27 },
-	    { "efer", 32 },
-	    { "cr3", 29 },
-	    NOWHERE } },
+	  { [PC] = { "rip", 16 },
+	    [FLAGS] = { "eflags", 17 },
+	    [CS] = { "cs", 18 },
+	    [CR0] = { "cr0", 27 },
+	    [EFER] = { "efer", 32 },
+	    [SPACE] = { "cr3", 29 } } },
 	{ "i386",
 	  4,
 	  9,
@@ -108,13 +116,11 @@ static const struct arch arches[] = {
 	  -1,
 	  no_arguments,
 	  i386_regs,
-	  { { "eip", 8 },
-	    { "eflags", 9 },
-	    { "cs", 10 },
-	    { "cr0", 19 },
-	    NOWHERE,
-	    { "cr3", 21 },
-	    NOWHERE } },
+	  { [PC] = { "eip", 8 },
+	    [FLAGS] = { "eflags", 9 },
+	    [CS] = { "cs", 10 },
+	    [CR0] = { "cr0", 19 },
+	    [SPACE] = { "cr3", 21 } } },
 	{ "aarch64",
 	  8,
 	  33,
@@ -124,13 +130,13 @@ static const struct arch arches[] = {
 	  30,
 	  aarch64_arguments,
 	  aarch64_regs,
-	  { { "pc", 32 },
-	    { "cpsr", 33 },
-	    NOWHERE,
-	    NOWHERE,
-	    NOWHERE,
-	    { "TTBR0_EL1", -1 },
-	    NOWHERE } },
+	  { [PC] = { "pc", 32 },
+	    [FLAGS] = { "cpsr", 33 },
+	    [SPACE] = { "TTBR0_EL1", -1 },
+	    [STAGE1] = { "SCTLR_EL1|SCTLR", -1 },
+	    [STAGE2] = { "VTTBR_EL2", -1 },
+	    [HYP_CONFIG] = { "HCR_EL2", -1 },
+	    [HYP_SPACE] = { "TTBR0_EL2", -1 } } },
 	{ "arm",
 	  4,
 	  16,
@@ -140,16 +146,25 @@ static const struct arch arches[] = {
 	  14,
 	  arm_arguments,
 	  arm_regs,
-	  { { "pc", 15 },
-	    { "cpsr", 25 },
-	    NOWHERE,
-	    NOWHERE,
-	    NOWHERE,
-	    { "TTBR0|TTBR0_EL1|TTBR0_S", -1 },
-	    NOWHERE } },
+	  { [PC] = { "pc", 15 },
+	    [FLAGS] = { "cpsr", 25 },
+	    [SPACE] = { "TTBR0|TTBR0_EL1|TTBR0_S", -1 } } },
 	RISCV("riscv64", 8),
 	RISCV("riscv32", 4),
 };
+static const struct arch m_profile = { "arm",
+				       4,
+				       16,
+				       13,
+				       7, /* Thumb's frame pointer */
+				       0,
+				       14,
+				       arm_arguments,
+				       arm_regs,
+				       { [PC] = { "pc", 15 },
+					 [FLAGS] = { "xpsr", 25 },
+					 [CONTROL] = { "control", -1 },
+					 [PROCESS_SP] = { "psp", -1 } } };
 /* For targets without an entry, if QEMU lists their registers. */
 static const struct where any_pc = { "pc|rpc|nip|pswa|PC", -1 };
 
@@ -162,8 +177,8 @@ struct handle {
 /* Of one vCPU. */
 struct cpu {
 	struct handle dwarf[REGS_MAX], extra[EXTRAS];
-	_Atomic uint64_t space; /* the last value that an instruction wrote */
-	_Atomic bool has_space;
+	_Atomic uint64_t noted[EXTRAS]; /* the last values that instructions wrote */
+	_Atomic unsigned has_noted;	/* a bit for each */
 };
 
 static const struct arch *arch;
@@ -249,6 +264,22 @@ static struct handle find_handle(GArray *list, const char *names)
 	return (struct handle){ 0 };
 }
 
+/*
+ * Cortex-M is "arm" for QEMU, too. Since 9.0, it has xpsr in its list of registers, and no cpsr. Before,
+ * the property of the vCPU that sets the first vector table tells, which only M-profile has.
+ */
+static bool is_m_profile(GArray *list, unsigned index)
+{
+	struct CPUState *state;
+
+	if (strcmp(api.arch, "arm") || api.user_mode)
+		return false;
+	if (list)
+		return find_handle(list, "xpsr").known;
+	state = api.get_cpu ? api.get_cpu((int)index) : NULL;
+	return state && api.find_property && api.find_property(state, "init-nsvtor");
+}
+
 void regs_cpu_init(unsigned index)
 {
 	struct cpu *cpu = cpu_of(index);
@@ -256,8 +287,10 @@ void regs_cpu_init(unsigned index)
 
 	if (!cpu)
 		return;
-	atomic_store(&cpu->has_space, false);
+	atomic_store(&cpu->has_noted, 0);
 	list = api.get_registers ? api.get_registers() : NULL;
+	if (is_m_profile(list, index))
+		arch = &m_profile;
 	if (!list)
 		return;
 	for (unsigned i = 0; arch && i < arch->n; i++)
@@ -309,7 +342,23 @@ static bool read_one(const struct regs_view *view, struct handle handle, const s
 static bool read_extra(const struct regs_view *view, const struct cpu *cpu, enum extra which,
 		       uint64_t *value)
 {
-	return read_one(view, cpu->extra[which], arch ? &arch->extra[which] : &any_pc, value);
+	const struct where *where = arch ? &arch->extra[which] : &any_pc;
+
+	*value = 0;
+	if (!where->names)
+		return false;
+	if (read_one(view, cpu->extra[which], where, value))
+		return true;
+	if (!(atomic_load(&cpu->has_noted) & 1u << which))
+		return false;
+	*value = atomic_load(&cpu->noted[which]);
+	return true;
+}
+
+/* The register with the privilege level. */
+static bool read_mode(const struct regs_view *view, const struct cpu *cpu, uint64_t *mode)
+{
+	return read_extra(view, cpu, arch->extra[PRIVILEGE].names ? PRIVILEGE : FLAGS, mode);
 }
 
 static unsigned arm_level(uint64_t mode)
@@ -350,6 +399,16 @@ static unsigned riscv_level_by_table(const struct regs *regs)
 	return WIRE_LEVEL_FIRMWARE;
 }
 
+/* Handlers are privileged. Where CONTROL cannot be read, threads count as privileged, too. */
+static unsigned m_level(const struct regs_view *view, const struct cpu *cpu, uint64_t xpsr)
+{
+	uint64_t control;
+
+	if (xpsr & REGS_EXCEPTION || !read_extra(view, cpu, CONTROL, &control) || !(control & 1))
+		return WIRE_LEVEL_KERNEL;
+	return WIRE_LEVEL_USER;
+}
+
 static unsigned read_level(const struct regs_view *view, const struct cpu *cpu,
 			   const struct regs *regs)
 {
@@ -367,6 +426,8 @@ static unsigned read_level(const struct regs_view *view, const struct cpu *cpu,
 	if (arch->extra[FLAGS].names) {
 		if (!read_extra(view, cpu, FLAGS, &value))
 			return WIRE_LEVEL_KERNEL;
+		if (arch == &m_profile)
+			return m_level(view, cpu, value);
 		return arch->word == 8 && !(value & 0x10) ? (unsigned)(value >> 2 & 3)
 							  : arm_level(value);
 	}
@@ -397,27 +458,122 @@ static void read_trap(const struct regs_view *view, const struct cpu *cpu, struc
 	}
 }
 
+bool regs_is_m_profile(void)
+{
+	return arch == &m_profile;
+}
+
+/*
+ * An exception of M-profile leaves these registers as it stores them on the stack: at the first
+ * instruction of its handler they are the same.
+ */
+static bool is_m_entry(const struct regs_view *view, const struct regs *regs)
+{
+	static const uint8_t stored[] = { 0, 1, 2, 3, 12 };
+	uint64_t frame = regs->dwarf[14] & REGS_ON_PROCESS_STACK ? regs->outer : regs->sp;
+	uint32_t words[sizeof(stored)];
+
+	if (!frame || regs_memory(view, frame, words, sizeof(words)) < sizeof(words))
+		return false;
+	for (size_t i = 0; i < sizeof(stored); i++) {
+		if (words[i] != regs->dwarf[stored[i]])
+			return false;
+	}
+	return true;
+}
+
+static void read_m_trap(const struct regs_view *view, const struct cpu *cpu, uint64_t xpsr,
+			struct regs *regs)
+{
+	if (!(xpsr & REGS_EXCEPTION))
+		return;
+	read_extra(view, cpu, PROCESS_SP, &regs->outer);
+	regs->at_trap = regs_is_exception_return(regs->dwarf[14]) && is_m_entry(view, regs);
+}
+
 /* The bits of the register with the address of the page table, without the address space identifier. */
-static uint64_t space_mask(const struct regs *regs)
+static uint64_t space_mask(unsigned word)
 {
 	if (arch->extra[PRIVILEGE].names)
 		return arch->word == 8 ? ~(0xffffull << 44) : ~(0x1ffull << 22);
 	if (arch->extra[CS].names)
-		return regs->word == 8 ? 0x000ffffffffff000 : 0xffffffe0;
+		return word == 8 ? 0x000ffffffffff000 : 0xffffffe0;
 	return arch->word == 8 ? 0x0000fffffffff000 : 0xffffffffff80;
 }
 
-static void read_space(const struct regs_view *view, const struct cpu *cpu, struct regs *regs)
+#define HCR_VM 1u
+#define HCR_TGE (1u << 27)
+#define HCR_E2H (1ull << 34)
+#define VMID_MASK (0xffffull << 48)
+#define RISCV_GUEST 4 /* in `priv`, since QEMU 10.0 */
+
+static bool is_el2(uint64_t mode)
 {
+	return !(mode & 0x10) && (mode >> 2 & 3) == 2;
+}
+
+/*
+ * A guest of a hypervisor: the number of the guest takes the place of the address space identifier. If
+ * the guest does not translate addresses itself, the page table is the hypervisor's: so seL4 runs its
+ * own threads.
+ */
+static uint64_t aarch64_space(const struct regs_view *view, const struct cpu *cpu, uint64_t mode,
+			      uint64_t space)
+{
+	uint64_t config, stage1, stage2, host, table = space_mask(8);
+
+	if (!read_extra(view, cpu, HYP_CONFIG, &config) || !config)
+		return space & table;
+	if (config & HCR_E2H && (config & HCR_TGE || is_el2(mode)) &&
+	    read_extra(view, cpu, HYP_SPACE, &host))
+		return host & table;
+	if (!(config & HCR_VM) || !read_extra(view, cpu, STAGE2, &stage2))
+		return space & table;
+	/* A register that QEMU does not list is known when it is written: stage 1 is off at first. */
+	if (!read_extra(view, cpu, STAGE1, &stage1) || !(stage1 & 1))
+		space = stage2;
+	return (space & table) | (stage2 & VMID_MASK);
+}
+
+static uint64_t riscv_space(const struct regs_view *view, const struct cpu *cpu, uint64_t mode,
+			    uint64_t space)
+{
+	uint64_t stage2, mask = space_mask(arch->word);
+	uint64_t on = arch->word == 8 ? 15ull << 60 : 1u << 31;
+
+	if (!(mode & RISCV_GUEST) || !read_extra(view, cpu, STAGE2, &stage2) || !stage2)
+		return space & mask;
+	if (!(space & on))
+		space = stage2;
+	return (space & mask) | (stage2 & ~mask);
+}
+
+/* word: bytes of a pointer in the current mode. */
+static bool read_space(const struct regs_view *view, const struct cpu *cpu, uint64_t mode,
+		       unsigned word, uint64_t *space)
+{
+	*space = 0;
 	if (!arch || api.user_mode)
-		return;
-	regs->has_space = read_extra(view, cpu, SPACE, &regs->space);
-	if (!regs->has_space && atomic_load(&cpu->has_space)) {
-		regs->has_space = true;
-		regs->space = atomic_load(&cpu->space);
-	}
-	if (regs->has_space)
-		regs->space &= space_mask(regs);
+		return false;
+	if (arch == &m_profile) /* one space for all */
+		return true;
+	if (!read_extra(view, cpu, SPACE, space))
+		return false;
+	if (arch->extra[HYP_CONFIG].names)
+		*space = aarch64_space(view, cpu, mode, *space);
+	else if (arch->extra[PRIVILEGE].names)
+		*space = riscv_space(view, cpu, mode, *space);
+	else
+		*space &= space_mask(word);
+	return true;
+}
+
+bool regs_space(unsigned index, uint64_t mode, uint64_t *space)
+{
+	struct regs_view view = { .cpu = index };
+	const struct cpu *cpu = cpu_of(index);
+
+	return cpu && arch && read_space(&view, cpu, mode, arch->word, space);
 }
 
 /* A 64-bit x86 outside of long mode: its registers become those of i386, with their numbers. */
@@ -455,6 +611,7 @@ void regs_read(const struct regs_view *view, uint64_t pc, struct regs *regs)
 	 * addresses.
 	 */
 	bool stored = view->state || (regs_in_callback() && arch && !api.user_mode);
+	uint64_t mode;
 
 	memset(regs, 0, offsetof(struct regs, dwarf));
 	regs->pc = pc;
@@ -481,9 +638,13 @@ void regs_read(const struct regs_view *view, uint64_t pc, struct regs *regs)
 	regs->sp = regs->dwarf[arch->sp];
 	regs->fp = regs->dwarf[arch->fp];
 	read_x86_mode(view, cpu, regs);
-	read_space(view, cpu, regs);
+	read_mode(view, cpu, &mode);
+	regs->has_space = read_space(view, cpu, mode, regs->word, &regs->space);
 	regs->level = read_level(view, cpu, regs);
-	read_trap(view, cpu, regs);
+	if (arch == &m_profile)
+		read_m_trap(view, cpu, mode, regs);
+	else
+		read_trap(view, cpu, regs);
 }
 
 /* Functions and their arguments */
@@ -569,24 +730,43 @@ size_t regs_memory(const struct regs_view *view, uint64_t address, void *bytes, 
 }
 
 /*
- * Writes to the register of the address space. Such an instruction ends its block, and a work item runs
+ * Writes to the registers of the address space. Such an instruction ends its block, and a work item runs
  * before the next block: there, the source register still has the value. The data of the callback is
- * the DWARF number of that register, and in bits 8 to 15 that of the upper half, or 0xff.
+ * the DWARF number of that register or NO_REG, in bits 8 to 15 that of the upper half, NO_REG or
+ * SECOND_NAME, and in bits 16 to 23 the register that it writes, plus 1.
  */
+#define NO_REG 0xff
+#define SECOND_NAME 0xfe
+
+/* Such a host writes registers of EL2 by the names of EL1, and those of EL1 by their second names. */
+static bool is_vhe_host(const struct regs_view *view, const struct cpu *cpu)
+{
+	uint64_t mode, config;
+
+	return arch->extra[HYP_CONFIG].names && read_mode(view, cpu, &mode) && is_el2(mode) &&
+	       read_extra(view, cpu, HYP_CONFIG, &config) && config & HCR_E2H;
+}
+
 static void note_space(struct CPUState *state, void *data)
 {
 	uintptr_t packed = (uintptr_t)data;
-	unsigned index = (unsigned)(packed >> 16), low = packed & 0xff, high = packed >> 8 & 0xff;
+	unsigned index = (unsigned)(packed >> 24), which = (packed >> 16 & 0xff) - 1;
+	unsigned low = packed & 0xff, high = packed >> 8 & 0xff;
 	struct regs_view view = { index, state };
 	struct cpu *cpu = cpu_of(index);
-	uint64_t value, upper = 0;
+	uint64_t value = 0, upper = 0;
 
-	if (!cpu || !read_one(&view, cpu->dwarf[low], &arch->dwarf[low], &value))
+	if (!cpu || (low != NO_REG && !read_one(&view, cpu->dwarf[low], &arch->dwarf[low], &value)))
 		return;
-	if (high != 0xff && read_one(&view, cpu->dwarf[high], &arch->dwarf[high], &upper))
+	if (high < REGS_MAX && read_one(&view, cpu->dwarf[high], &arch->dwarf[high], &upper))
 		value |= upper << 32;
-	atomic_store(&cpu->space, value);
-	atomic_store(&cpu->has_space, true);
+	if (high == NO_REG && is_vhe_host(&view, cpu)) {
+		if (which != SPACE)
+			return;
+		which = HYP_SPACE;
+	}
+	atomic_store(&cpu->noted[which], value);
+	atomic_fetch_or(&cpu->has_noted, 1u << which);
 }
 
 static void on_space_write(unsigned given, void *registers)
@@ -596,7 +776,37 @@ static void on_space_write(unsigned given, void *registers)
 
 	if (state)
 		api.async_run_on_cpu(state, note_space,
-				     (void *)((uintptr_t)registers | (uintptr_t)cpu << 16));
+				     (void *)((uintptr_t)registers | (uintptr_t)cpu << 24));
+}
+
+static unsigned pack(enum extra which, unsigned low, unsigned high)
+{
+	return (which + 1u) << 16 | high << 8 | low;
+}
+
+/* msr to one of the registers that determine the address space. */
+static unsigned aarch64_written(uint32_t code)
+{
+	static const struct {
+		uint32_t code;
+		enum extra which;
+		unsigned name;
+	} writes[] = {
+		{ 0xd5182000, SPACE, NO_REG },	    /* ttbr0_el1 */
+		{ 0xd51d2000, SPACE, SECOND_NAME }, /* ttbr0_el12 */
+		{ 0xd51c2000, HYP_SPACE, SECOND_NAME },
+		{ 0xd51c2100, STAGE2, SECOND_NAME },
+		{ 0xd51c1100, HYP_CONFIG, SECOND_NAME },
+		{ 0xd5181000, STAGE1, NO_REG },	     /* sctlr_el1 */
+		{ 0xd51d1000, STAGE1, SECOND_NAME }, /* sctlr_el12 */
+	};
+	unsigned from = (code & 31) == 31 ? NO_REG : code & 31;
+
+	for (size_t i = 0; i < sizeof(writes) / sizeof(*writes); i++) {
+		if ((code & 0xffffffe0) == writes[i].code)
+			return pack(writes[i].which, from, writes[i].name);
+	}
+	return 0;
 }
 
 /* The source registers of an instruction that sets the address space, or 0 for any other. */
@@ -605,22 +815,22 @@ static unsigned written_to_space(uint32_t code)
 	unsigned from = code >> 15 & 31, to = code >> 7 & 31;
 
 	if (arch->extra[PRIVILEGE].names) /* csrrw TO, satp, FROM */
-		return (code & 0xfff0707f) == 0x18001073 && (from != to || !from) ? 0xff00 | from
-										  : 0;
-	if (arch->word == 8) /* msr ttbr0_el1, XT */
-		return (code & 0xffffffe0) == 0xd5182000 && (code & 31) != 31 ? 0xff00 | (code & 31)
-									      : 0;
+		return (code & 0xfff0707f) == 0x18001073 && (from != to || !from)
+			       ? pack(SPACE, from, NO_REG)
+			       : 0;
+	if (arch->word == 8)
+		return aarch64_written(code);
 	if ((code & 0x0fff0fff) == 0x0e020f10) /* mcr p15, 0, RT, c2, c0, 0 */
-		return 0xff00 | (code >> 12 & 15);
+		return pack(SPACE, code >> 12 & 15, NO_REG);
 	if ((code & 0x0ff00fff) == 0x0c400f02) /* mcrr p15, 0, RT, RT2, c2 */
-		return (code >> 16 & 15) << 8 | (code >> 12 & 15);
+		return pack(SPACE, code >> 12 & 15, code >> 16 & 15);
 	return 0;
 }
 
 bool regs_wants_blocks(void)
 {
-	if (!arch || api.user_mode || arch->extra[CS].names || !regs_in_work() ||
-	    !api.async_run_on_cpu || !api.get_cpu)
+	if (!arch || api.user_mode || !arch->extra[SPACE].names || arch->extra[CS].names ||
+	    !regs_in_work() || !api.async_run_on_cpu || !api.get_cpu)
 		return false;
 	return !api_reads_in_work() || api_mixes_cpus();
 }

@@ -17,6 +17,11 @@ struct qemu_plugin_tb;
 #define REGS_MAX 33
 #define REGS_PAGE 4096
 
+/* M-profile Arm: the number of the exception in xPSR, and the value in lr that ends an exception. */
+#define REGS_EXCEPTION 0x1ffu
+#define REGS_EXCEPTIONS 512
+#define REGS_ON_PROCESS_STACK 4u
+
 /* The caller, which decides what functions of QEMU are allowed. */
 struct regs_view {
 	unsigned cpu;
@@ -25,7 +30,9 @@ struct regs_view {
 
 struct regs {
 	uint64_t pc, sp, fp;
-	uint64_t space; /* address of the page table; on RISC-V also its mode */
+	uint64_t
+		space; /* address of the page table; on RISC-V also its mode; of a guest, its number */
+	uint64_t outer; /* M-profile, in a handler: the stack of the threads; 0 unknown */
 	unsigned level; /* enum wire_level */
 	bool has_space;
 	bool masked;   /* interrupts are masked (Arm only) */
@@ -57,6 +64,18 @@ bool regs_at_block(void);
 
 /* pc: used if QEMU does not have a better value. */
 void regs_read(const struct regs_view *view, uint64_t pc, struct regs *regs);
+/*
+ * In a callback: the address space, as regs_read() finds it. mode: the register with the level (cpsr,
+ * priv; ignored on x86).
+ */
+bool regs_space(unsigned cpu, uint64_t mode, uint64_t *space);
+/* Whether the vCPUs are Cortex-M. Known after regs_cpu_init(). */
+bool regs_is_m_profile(void);
+
+static inline bool regs_is_exception_return(uint64_t lr)
+{
+	return (lr & 0xff000000) == 0xff000000;
+}
 
 /* At the entry of a function: its argument n and its return address. At its return: the result. */
 bool regs_argument(const struct regs_view *view, const struct regs *regs, unsigned n,

@@ -328,6 +328,19 @@ void sample_take(struct vcpu *vcpu, const struct regs_view *view, uint64_t pc, u
 	track_put_sample(track, &sample);
 }
 
+bool sample_in_trace(struct track *track, unsigned cpu, uint64_t pc, uint64_t place)
+{
+	struct regs_view view = { .cpu = cpu };
+	struct wire_sample sample;
+	struct regs regs;
+
+	regs_read(&view, pc, &regs);
+	regs.pc = pc; /* as in the trace; in x86's real mode, the register is only an offset */
+	sample_from_regs(&sample, &view, &regs);
+	sample.place = place;
+	return track_put_sample(track, &sample);
+}
+
 /* A work item: the vCPU is between two blocks. */
 static void look(struct CPUState *state, void *data)
 {

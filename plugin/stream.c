@@ -184,9 +184,8 @@ static void write_records(struct track *track)
 }
 
 /* Writes the trace in chunks, which start at the marks: at each sync, and every megabyte. */
-static void write_trace(struct track *track)
+static void write_trace(struct track *track, uint64_t end)
 {
-	uint64_t end = atomic_load_explicit(&track->trace.head, memory_order_acquire);
 	uint64_t time = UINT64_MAX;
 
 	for (;;) {
@@ -218,12 +217,15 @@ static void write_tracks(void)
 
 	for (unsigned cpu = 0; cpu < atomic_load(&stream.n_tracks); cpu++) {
 		struct track *track = atomic_load(&stream.tracks[cpu]);
+		uint64_t traced;
 
 		if (!track)
 			continue;
+		/* The samples that this part of the trace refers to have to come before it. */
+		traced = atomic_load_explicit(&track->trace.head, memory_order_acquire);
 		write_records(track);
 		if (stream.trace)
-			write_trace(track);
+			write_trace(track, traced);
 	}
 	if (!stream.raw && atomic_load(&stream.bytes) != before)
 		write_round(now);
@@ -535,7 +537,7 @@ void track_skip(struct track *track)
 	pthread_mutex_unlock(&track->lock);
 }
 
-void track_put_sample(struct track *track, struct wire_sample *sample)
+bool track_put_sample(struct track *track, struct wire_sample *sample)
 {
 	size_t size = sample_size(sample);
 	uint8_t *at = track_begin(track, size);
@@ -543,12 +545,13 @@ void track_put_sample(struct track *track, struct wire_sample *sample)
 
 	if (!at) {
 		track_skip(track); /* the next one must not include the time of this one */
-		return;
+		return false;
 	}
 	stamp(track, sample);
 	wire_sample(&w, WIRE_CHUNK_SAMPLE, sample);
 	track->samples += !w.full;
 	track_end(track, w.full ? at : w.at);
+	return !w.full;
 }
 
 void track_put_alloc(struct track *track, struct wire_alloc *alloc)

@@ -91,9 +91,9 @@ uint8_t *track_begin(struct track *track, size_t size);
 void track_end(struct track *track, uint8_t *end);
 /*
  * Write a record and count it. A record without a time gets the current one; a sample without a weight
- * gets the time since the last sample of this track.
+ * gets the time since the last sample of this track. False: there was no room.
  */
-void track_put_sample(struct track *track, struct wire_sample *sample);
+bool track_put_sample(struct track *track, struct wire_sample *sample);
 void track_put_alloc(struct track *track, struct wire_alloc *alloc);
 /* The next sample does not count the time up to now: the guest was stopped, or not recorded. */
 void track_skip(struct track *track);

@@ -8,6 +8,7 @@
 
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "api.h"
@@ -46,7 +47,13 @@ struct tracer {
 	uint64_t total;	     /* instructions, including all of the current block */
 	uint64_t resume;     /* return address of the last trap */
 	struct look written; /* the last state */
+	/* M-profile: a bit for each exception that was entered and not left, and its handler. */
+	uint64_t active[REGS_EXCEPTIONS / 64];
+	uint32_t handlers[REGS_EXCEPTIONS];
 	uint64_t noted_page, noted_space; /* of the last call of code_note() */
+	uint64_t check_at; /* when the next sample is due, by check_clock(); 0: not set */
+	uint64_t place;	   /* of the last sample */
+	bool in_word;	   /* take the next sample between steps that are bits */
 };
 
 /* How control went from one block to the next. */
@@ -55,6 +62,7 @@ struct step {
 	uint64_t pc; /* at which `to` really runs */
 	int ran;     /* instructions of the block before */
 	bool trap;
+	bool leave;		/* M-profile: an exception returned, whatever the flow is */
 	bool enters;		/* by a trap or a system call */
 	struct look_trap about; /* the trap; resume 0: unknown */
 	bool state;		/* write the registers in `look` */
@@ -191,7 +199,22 @@ static void put_go(struct tracer *t, struct node *to)
 
 static void set_careful(struct tracer *t)
 {
-	t->careful = t->shift || (t->written.level == WIRE_LEVEL_USER && look_moves());
+	t->careful = t->shift || t->written.exception ||
+		     (t->written.level == WIRE_LEVEL_USER && look_moves());
+}
+
+/* M-profile: the state tells that no exception is active, or that this one is. */
+static void set_active(struct tracer *t, unsigned exception)
+{
+	if (exception)
+		t->active[exception / 64] |= 1ull << exception % 64;
+	else
+		memset(t->active, 0, sizeof(t->active));
+}
+
+static bool is_active(const struct tracer *t, unsigned exception)
+{
+	return t->active[exception / 64] >> exception % 64 & 1;
 }
 
 static void put_begin(struct tracer *t, struct node *at, unsigned skip, unsigned flags)
@@ -236,6 +259,54 @@ static void give_up(struct tracer *t)
 	t->out.since_sync = SYNC_BYTES; /* the next begin needs a new dictionary */
 }
 
+/* Check points: samples inside the trace. */
+
+/* Counts instructions as ns where these are exact, and the same in every run. */
+static uint64_t check_clock(const struct tracer *t)
+{
+	bool exact = args.clock == WIRE_CLOCK_INSTRUCTIONS ||
+		     (args.clock == WIRE_CLOCK_GUEST && api_counts_time());
+
+	return exact ? t->total : sample_now();
+}
+
+/*
+ * Whether a sample is due. They are taken by turns at slow steps, where traps and switches of the
+ * stack are, and anywhere else, unless that does not come for another period.
+ */
+static bool check_due(struct tracer *t, bool in_word)
+{
+	uint64_t now = check_clock(t);
+
+	if (!t->check_at)
+		t->check_at = now + args.check;
+	if (now < t->check_at || (in_word != t->in_word && now < t->check_at + args.check))
+		return false;
+	t->check_at = now + args.check;
+	t->in_word = !in_word;
+	return true;
+}
+
+/* Takes a sample before the current block runs, if one is due. */
+static __attribute__((noinline)) void check(struct tracer *t, bool in_word)
+{
+	uint64_t pc;
+
+	if (!t->cur || !check_due(t, in_word))
+		return;
+	if (!emit_room(&t->out)) {
+		give_up(t);
+		return;
+	}
+	put_time(t, sample_now());
+	emit_close_steps(&t->out);
+	pc = t->cur->wire.start + t->shift;
+	if (!sample_in_trace(t->out.track, t->cpu, pc, t->place + 1))
+		return;
+	emit_byte(&t->out, WIRE_TRACE_SAMPLE);
+	emit_number(&t->out, ++t->place);
+}
+
 static void publish_counts(struct tracer *t)
 {
 	atomic_store_explicit(&t->out.track->instructions, t->total, memory_order_relaxed);
@@ -253,6 +324,7 @@ static void begin(struct tracer *t, struct node *node, unsigned skip)
 	bool fits;
 
 	look_at(t->cpu, pc, &t->written);
+	set_active(t, 0);
 	t->unwanted = NULL;
 	if (!args_wants_level(t->written.level)) {
 		t->unwanted = node;
@@ -275,6 +347,7 @@ static void begin(struct tracer *t, struct node *node, unsigned skip)
 		return;
 	}
 	t->cur = node;
+	set_active(t, t->written.exception);
 	set_careful(t);
 }
 
@@ -367,7 +440,7 @@ static void explain_direct(const struct tracer *t, struct step *step)
 		step->ran = index;
 		return;
 	}
-	if (look_for_trap(t->cpu, step->pc, step->look.sp, &step->about)) {
+	if (look_for_trap(t->cpu, step->pc, &step->look, &step->about)) {
 		count_trap(t, step);
 	} else if (index == 0) {
 		step->ran = 0;
@@ -406,10 +479,76 @@ static void explain_any(const struct tracer *t, struct step *step)
 		step->ran = index;
 		return;
 	}
-	if (look_for_trap(t->cpu, step->pc, step->look.sp, &step->about) && is_trap(t, step))
+	if (look_for_trap(t->cpu, step->pc, &step->look, &step->about) && is_trap(t, step))
 		count_trap(t, step);
 	else
 		step->about.resume = 0;
+}
+
+/* M-profile: whether the block may end with the return from an exception. */
+static bool may_leave(const struct block *block)
+{
+	return block->flow == WIRE_FLOW_RETURN || block->flow == WIRE_FLOW_JUMP_ANY;
+}
+
+/*
+ * M-profile: whether an exception may have returned to itself, because it was pending again. Nothing
+ * but this returns to the first instruction of a handler.
+ */
+static bool may_repeat(const struct tracer *t, const struct node *to)
+{
+	return t->cur->block->flow == WIRE_FLOW_RETURN &&
+	       t->handlers[t->written.exception] == to->wire.start;
+}
+
+static void enter_exception(const struct tracer *t, struct step *step)
+{
+	const struct block *from = t->cur->block;
+	uint64_t *resume = &step->about.resume;
+	unsigned interrupted;
+
+	step->enters = true;
+	if (!look_frame(t->cpu, step->look.sp, &step->about, &interrupted)) {
+		step->trap = true;
+		return;
+	}
+	/*
+	 * The handler before it is not what it interrupted: that returned, and before an instruction
+	 * of the interrupted code ran, this exception came.
+	 */
+	step->leave = t->written.exception && interrupted != t->written.exception;
+	if (step->leave)
+		step->trap = true;
+	else if (from->flow != WIRE_FLOW_ENTER || (*resume && *resume != from->start + from->size))
+		count_trap(t, step);
+}
+
+/* M-profile: explains a step by the number of the exception. */
+static bool explain_exception(const struct tracer *t, struct step *step)
+{
+	unsigned now = step->look.exception, before = t->written.exception, interrupted;
+	struct look_trap trap;
+
+	if (now == before && !(now && may_repeat(t, step->to) &&
+			       look_frame(t->cpu, step->look.sp, &trap, &interrupted)))
+		return false;
+	step->state = true;
+	if (!now || (now != before && is_active(t, now)))
+		step->leave = true;
+	else
+		enter_exception(t, step);
+	return true;
+}
+
+static void follow_exception(struct tracer *t, const struct step *step)
+{
+	unsigned before = t->written.exception, now = step->look.exception;
+
+	if (step->leave)
+		t->active[before / 64] &= ~(1ull << before % 64);
+	if (now && !is_active(t, now))
+		t->handlers[now] = (uint32_t)step->to->wire.start;
+	set_active(t, now);
 }
 
 static void put_step(struct tracer *t, const struct step *step)
@@ -426,6 +565,8 @@ static void put_step(struct tracer *t, const struct step *step)
 		emit_number(&t->out, (uint64_t)step->ran);
 		t->total -= (unsigned)(cur->wire.count - step->ran);
 	}
+	if (step->leave)
+		emit_byte(&t->out, WIRE_TRACE_LEAVE);
 	if (step->trap) {
 		emit_byte(&t->out, WIRE_TRACE_TRAP);
 		emit_byte(&t->out, (uint8_t)(step->about.level << WIRE_TRAP_LEVEL_SHIFT |
@@ -434,10 +575,12 @@ static void put_step(struct tracer *t, const struct step *step)
 			emit_signed(&t->out, step->about.resume - (cur->wire.start + t->shift));
 		t->resume = step->about.resume;
 	}
+	if (step->state && look_has_exceptions())
+		follow_exception(t, step);
 	if (step->state || moved)
 		put_state(t, &step->look, shift, step->enters ? step->about.left : step->look.sp);
 	put_go(t, step->to);
-	if (!step->trap && step->ran == cur->wire.count)
+	if (!step->trap && !step->leave && step->ran == cur->wire.count)
 		wire_learn(&t->calls, &cur->wire, &step->to->wire, moved);
 	t->total += step->to->wire.count;
 	t->cur = step->to;
@@ -472,6 +615,8 @@ static void explain(const struct tracer *t, struct step *step)
 	if (direct && leads_to(from, step->pc - t->shift) && !step->state && !moved)
 		return;
 	look_at(t->cpu, step->pc, &step->look);
+	if (look_has_exceptions() && explain_exception(t, step))
+		return;
 	if (direct)
 		explain_direct(t, step);
 	else
@@ -508,6 +653,8 @@ static __attribute__((noinline)) void slow_step(struct tracer *t, struct node *t
 	look_at(t->cpu, step.pc, &t->written); /* a reader may begin here */
 	if (!put_sync(t, to, 0, WIRE_BEGIN_GOES_ON))
 		give_up(t);
+	if (args.check)
+		check(t, false);
 }
 
 /* Writes the time, at most every CLOCK_NS. */
@@ -534,6 +681,8 @@ static __attribute__((noinline)) void full_word(struct tracer *t)
 		give_up(t);
 	else if (unlikely(!atomic_load_explicit(&running, memory_order_relaxed)))
 		end(t, t->cur->wire.count);
+	else if (unlikely(args.check))
+		check(t, true);
 }
 
 /* A step while the trace is off. */
@@ -569,6 +718,13 @@ static bool is_moved(struct tracer *t, const struct node *from, const struct nod
 	return real_pc(t, to) - to->wire.start != t->shift;
 }
 
+/* M-profile: in a handler, whether another exception is active at the next block. */
+static bool is_left(struct tracer *t, const struct node *from, const struct node *to)
+{
+	return t->written.exception && may_leave(from->block) &&
+	       (look_exception(t->cpu) != t->written.exception || may_repeat(t, to));
+}
+
 static void on_block(unsigned cpu, void *data)
 {
 	struct tracer *t = atomic_load_explicit(&tracers[cpu], memory_order_relaxed);
@@ -582,7 +738,7 @@ static void on_block(unsigned cpu, void *data)
 		idle_step(t, to);
 		return;
 	}
-	if (unlikely(t->careful && is_moved(t, cur, to))) {
+	if (unlikely(t->careful && (is_moved(t, cur, to) || is_left(t, cur, to)))) {
 		slow_step(t, to);
 		return;
 	}
@@ -653,6 +809,10 @@ int trace_open(void)
 {
 	atomic_store(&running, !args.paused && !args.n_from);
 	look_open();
+	if (args.check && !regs_at_block()) {
+		api_say("check=: the registers of this QEMU cannot be read inside a trace");
+		return -1;
+	}
 	if (block_open()) {
 		api_say("cannot start tracing: out of memory");
 		return -1;

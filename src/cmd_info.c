@@ -122,12 +122,12 @@ static const struct unwind *unwind_of(const struct job *job)
 	return unwind ? unwind : &nothing;
 }
 
-static const struct calls_stats *flow_of(const struct job *job)
+static const struct calls *calls_of(const struct job *job)
 {
-	static const struct calls_stats nothing;
+	static const struct calls nothing;
 	const struct calls *calls = chain_find(&job->chain, &stage_calls);
 
-	return calls ? &calls->stats : &nothing;
+	return calls ? calls : &nothing;
 }
 
 static void print_unwound(struct buf *to, const char *what, const struct unwind_count *count)
@@ -137,8 +137,21 @@ static void print_unwound(struct buf *to, const char *what, const struct unwind_
 			 count->chains, count->ended);
 }
 
-static void print_flow(struct buf *to, const struct calls_stats *flow)
+static void print_checks(struct buf *to, const struct calls_checks *checks)
 {
+	uint64_t all = checks->equal + checks->partial + checks->different;
+
+	if (all)
+		buf_addf(to,
+			 "checks    %" PRIu64 " samples inside the trace, %" PRIu64
+			 " of them with the traced stack, %" PRIu64 " with another one\n",
+			 all, checks->equal + checks->partial, checks->different);
+}
+
+static void print_flow(struct buf *to, const struct calls *calls)
+{
+	const struct track_stats *flow = &calls->track.stats;
+
 	if (!flow->branches)
 		return;
 	buf_addf(to,
@@ -147,6 +160,10 @@ static void print_flow(struct buf *to, const struct calls_stats *flow)
 		 flow->branches, flow->instructions, flow->rooted);
 	buf_addf(to, "returns   %" PRIu64 ", %" PRIu64 " of them without a matching call\n",
 		 flow->returns, flow->returns - flow->found);
+	if (flow->doubtful)
+		buf_addf(to, "doubtful  %" PRIu64 " instructions, in stacks that may be wrong\n",
+			 flow->doubtful);
+	print_checks(to, &calls->checks);
 }
 
 static void print_text(struct info *info)
@@ -180,7 +197,7 @@ static void print_text(struct info *info)
 	print_unwound(to, "kernel", &unwind_of(job)->kernel);
 	print_unwound(to, "user", &unwind_of(job)->user);
 	print_unwound(to, "unknown binaries", &unwind_of(job)->elsewhere);
-	print_flow(to, flow_of(job));
+	print_flow(to, calls_of(job));
 	for (uint32_t i = 1; i < world->nr_sources; i++) {
 		struct count c = i < info->nr_sources ? info->sources[i] : (struct count){ 0 };
 
@@ -300,13 +317,20 @@ static void json_unwound(struct json_out *to, const struct unwind *unwind)
 	json_out_u64(to, "kernel_unwound_to_end", unwind->kernel.ended);
 }
 
-static void json_flow(struct json_out *to, const struct calls_stats *flow)
+static void json_flow(struct json_out *to, const struct calls *calls)
 {
+	const struct track_stats *flow = &calls->track.stats;
+
 	json_out_u64(to, "branches", flow->branches);
 	json_out_u64(to, "instructions", flow->instructions);
 	json_out_u64(to, "rooted", flow->rooted);
 	json_out_u64(to, "returns", flow->returns);
 	json_out_u64(to, "unmatched_returns", flow->returns - flow->found);
+	json_out_u64(to, "doubtful", flow->doubtful);
+	json_out_u64(to, "strayed", flow->strayed);
+	json_out_u64(to, "checks_equal", calls->checks.equal);
+	json_out_u64(to, "checks_partial", calls->checks.partial);
+	json_out_u64(to, "checks_different", calls->checks.different);
 }
 
 static void print_json(struct info *info)
@@ -326,7 +350,7 @@ static void print_json(struct info *info)
 		json_out_u64(to, "last_ns", info->last);
 	}
 	json_unwound(to, unwind_of(job));
-	json_flow(to, flow_of(job));
+	json_flow(to, calls_of(job));
 	json_out_u64(to, "cpus", info->cpu_seen ? info->max_cpu + 1 : 0);
 	json_out_text(to, "arch", world_arch(&job->world));
 	json_facts(info, to);

@@ -88,6 +88,9 @@ static const struct option_table what_table = {
 		  OPTION_WORD(OWNER, clock, clocks) },
 		{ "trace", 0, NULL, "record every call, return and jump instead of samples",
 		  OPTION_FLAG(OWNER, trace) },
+		{ "check", 0, "SECONDS",
+		  "with --trace: also take a sample so often, to check the trace's stacks",
+		  OPTION_SECONDS(OWNER, check) },
 		{ "start-at", 0, "LOCATION",
 		  "start when the guest reaches this function or address (may be repeated)",
 		  OPTION_APPEND(OWNER, hooks[HOOK_START]) },
@@ -200,6 +203,8 @@ static int check_options(const struct args *args, struct err *err)
 	if (asked->trace && (asked->freq || asked->period))
 		log_warn("--trace records every branch: --%s has no effect",
 			 asked->freq ? "freq" : "period");
+	if (asked->check && !asked->trace)
+		return err_set(err, ERR_USAGE, "--check takes samples inside a trace: use --trace");
 	if (asked->paused && !asked->control)
 		return err_set(err, ERR_USAGE,
 			       "--paused needs --control SOCKET, to start the recording later");

@@ -26,6 +26,8 @@ enum wire_trace_code {
 	WIRE_TRACE_STATE = 0xc5,
 	WIRE_TRACE_BEGIN = 0xc6,
 	WIRE_TRACE_END = 0xc7,
+	WIRE_TRACE_SAMPLE = 0xc8,
+	WIRE_TRACE_LEAVE = 0xc9,
 };
 
 /* The byte of a trap: whether the return address follows, and the interrupted level. */
@@ -172,7 +174,7 @@ static inline struct wire_block *wire_step(struct wire_calls *calls, struct wire
 }
 
 /*
- * For both: call this for each go and new that has no short, trap or begin before it. moved: its
+ * For both: call this for each go and new that has no short, trap, leave or begin before it. moved: its
  * state has WIRE_STATE_SHIFT.
  */
 static inline void wire_learn(struct wire_calls *calls, struct wire_block *from,

@@ -77,6 +77,7 @@ enum wire_sample_field {
 	WIRE_SAMPLE_NO_SPACE = 11,
 	WIRE_SAMPLE_OUTER_ADDRESS = 12,
 	WIRE_SAMPLE_OUTER = 13,
+	WIRE_SAMPLE_PLACE = 14,
 };
 
 enum wire_alloc_field {
@@ -135,6 +136,7 @@ struct wire_info {
 
 struct wire_sample {
 	uint64_t time, pc, space, weight;
+	uint64_t place; /* of the trace's code `sample`; 0: not taken inside a trace */
 	uint32_t level, task;
 	bool idle, no_space;
 	const uint64_t *registers, *chain;
@@ -164,7 +166,7 @@ struct wire_count {
 };
 
 /* The maximum size of a sample without its registers, chain and stacks. */
-#define WIRE_SAMPLE_HEAD 112
+#define WIRE_SAMPLE_HEAD 128
 
 static inline struct wire wire_into(void *memory, size_t size)
 {
@@ -336,6 +338,7 @@ static inline void wire_sample(struct wire *w, uint32_t field, const struct wire
 		wire_fixed64(w, WIRE_SAMPLE_OUTER_ADDRESS, sample->outer_address);
 		wire_bytes(w, WIRE_SAMPLE_OUTER, sample->outer, sample->outer_size);
 	}
+	wire_uint(w, WIRE_SAMPLE_PLACE, sample->place);
 	wire_close(w, opened);
 }
 

@@ -27,6 +27,7 @@ enum event_kind {
 	EVENT_BRANCH, /* a branch in a control flow trace */
 	EVENT_AUX,    /* bytes of a kind that its decoder knows: a hardware trace, say */
 	EVENT_CHAIN,  /* a sample whose chain may run through interrupts; pass/split splits it */
+	EVENT_CHECK,  /* a sample inside a trace, to check its stacks; not part of a profile */
 	EVENT_KINDS
 };
 
@@ -150,7 +151,8 @@ struct cpu_state {
 
 /*
  * Also of EVENT_CHAIN, whose chain has no markers: there, frames in no function separate the stack of
- * an interrupt handler from the stack that it interrupted.
+ * an interrupt handler from the stack that it interrupted. And of EVENT_CHECK, which has no source and
+ * no weight: the cpu is at the start of the code that its last branch led to.
  */
 struct event_sample {
 	const uint64_t *ips; /* leaf first, the sampled pc being the first, with markers */
@@ -171,6 +173,7 @@ struct event_sample {
 	const uint8_t *raw; /* NULL: this source has none */
 	uint32_t raw_len;
 	uint32_t nr_unwound;	       /* how many of the last ips src/unwind found */
+	bool ended;		       /* and whether it found them all */
 	const struct cpu_state *state; /* NULL: nothing to unwind from */
 };
 
@@ -233,6 +236,11 @@ struct event_branch {
 	 * not replaced.
 	 */
 	uint64_t left, taken;
+	/*
+	 * Of an ENTER whose return address is unknown: the return address of the call at the end of the
+	 * interrupted code, which may have been made.
+	 */
+	uint64_t after;
 	uint64_t context; /* IP_KERNEL or IP_USER, of `to` */
 	uint64_t space;	  /* the register that names the address space, at `to`; 0 unknown */
 	/*

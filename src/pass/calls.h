@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * calls: builds call stacks from traced branches, and counts the instructions executed in each.
- *
- * Every task has its own stack of calls. The trace does not say which task runs: if the stack
- * pointer changes to where another task left off, that task continues; a return on a stack that no
- * task used before starts a new task. Instructions are summed up for each path (the return
+ * calls: counts the instructions that were executed in each call stack of a control flow trace. It
+ * listens to pass/track, which knows the stacks. Instructions are summed up for each path (the return
  * addresses) and leaf, so memory depends on the code, not on the length of the trace. If the tables
  * still get too large, calls_full() returns true, and the caller takes the sums.
  */
@@ -17,15 +14,13 @@
 
 #include "base/hash.h"
 #include "model/event.h"
+#include "pass/track.h"
 
-struct calls_stats {
-	uint64_t branches, instructions;
-	uint64_t rooted;	 /* instructions in stacks that begin where their task began */
-	uint64_t returns, found; /* found: those with a matching call */
-	uint64_t jumps;		 /* returns that are jumps: retpolines */
-	uint64_t beyond;	 /* returns to callers from before the trace */
-	uint64_t traps, leaves, leaves_found;
-	uint64_t switches, tasks;
+/* Samples inside the trace, compared with the stacks that the tracker knows there. */
+struct calls_checks {
+	uint64_t equal;	    /* all callers are the same */
+	uint64_t partial;   /* the same as far as the shorter one goes, which is incomplete */
+	uint64_t different; /* one of the two is wrong */
 };
 
 struct calls {
@@ -43,33 +38,33 @@ struct calls {
 	void *data;
 	uint32_t version; /* of the maps; the caller updates it */
 
+	struct track track;
+	struct calls_checks checks;
 	struct calls_path *paths;
 	size_t nr_paths, cap_paths;
 	struct calls_counter *counters;
 	size_t nr_counters, cap_counters;
 	struct hash path_by_key, counter_by_key;
 	struct calls_memo *memo;
-	struct calls_cpu *cpus;
-	size_t nr_cpus;
-	struct calls_task **left; /* tasks that are not running */
-	size_t nr_left, cap_left;
-	struct calls_fork *forks; /* by return address */
-	struct calls_stats stats, unselected;
-	struct calls_stats *at; /* the one that the current event counts for */
-	uint64_t *chain;	/* of the current sample, leaf first */
-	uint32_t *frames;	/* handles of the chain's frames, without markers */
+	uint64_t *chain;  /* of the current sample, leaf first */
+	uint32_t *frames; /* handles of the chain's frames, without markers */
 	size_t cap_chain, cap_frames, nr_frames;
-	uint64_t nr_switches;
 	size_t emitted; /* counters that were returned as samples */
 };
 
 void calls_init(struct calls *calls);
 void calls_release(struct calls *calls); /* also accepts a zeroed struct */
-/*
- * Adds an EVENT_BRANCH. Those of one cpu must be in order, those of several in order of time. The
- * instructions of an event that is OUTSIDE_WHEN are not counted.
- */
+/* Adds an EVENT_BRANCH, see track_add(). */
 void calls_add(struct calls *calls, const struct event *ev);
+/* Compares an EVENT_CHECK, in order with the branches of its cpu and unwound, with the trace. */
+void calls_check(struct calls *calls, const struct event *ev);
+/* The code at a mark: its leaf, and the addresses that it returns to, innermost first. */
+struct calls_caller {
+	uint64_t address, context;
+	bool guessed; /* only near it */
+};
+size_t calls_callers(const struct calls *calls, uint32_t mark, uint64_t *leaf,
+		     struct calls_caller *callers, size_t max);
 /* The tables are too large: call calls_sample() until it returns false. */
 bool calls_full(const struct calls *calls);
 /* Fills in the next sum as a sample. Returns false after the last one, and resets the sums. */

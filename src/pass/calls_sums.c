@@ -1,13 +1,37 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "pass/calls_parts.h"
-
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
+#include "pass/calls.h"
 
 #define MAX_ENTRIES (4u << 20) /* paths or counters, before they are emitted */
 #define MEMO_SIZE 65536
+
+struct calls_path { /* a node in the tree of return addresses */
+	uint64_t resume;
+	uint64_t context;
+	uint32_t parent;
+	uint32_t frame;	   /* the handle of `resume` */
+	uint32_t pid, tid; /* of the root */
+	bool trap;	   /* interrupted there, without a call */
+	bool guessed;	   /* or near there */
+};
+
+struct calls_counter { /* a mark of the tracker is the index of one */
+	uint64_t leaf, context;
+	uint64_t count;
+	uint32_t path;
+	uint32_t frame; /* the handle of `leaf` */
+};
+
+struct calls_memo {
+	uint64_t resume, to;
+	uint32_t from, counter;
+	uint32_t version;
+};
+
+static const struct track_ops sums_ops;
 
 /* Index 0 means no path or counter. */
 static void empty_tables(struct calls *calls)
@@ -19,14 +43,18 @@ static void empty_tables(struct calls *calls)
 	calls->counters[0] = (struct calls_counter){ 0 };
 }
 
-void sums_init(struct calls *calls)
+void calls_init(struct calls *calls)
 {
+	memset(calls, 0, sizeof(*calls));
+	track_init(&calls->track, &sums_ops, calls);
+	calls->version = 1;
 	calls->memo = xcalloc(MEMO_SIZE, sizeof(*calls->memo));
 	empty_tables(calls);
 }
 
-void sums_release(struct calls *calls)
+void calls_release(struct calls *calls)
 {
+	track_release(&calls->track);
 	free(calls->paths);
 	free(calls->counters);
 	free(calls->memo);
@@ -34,9 +62,16 @@ void sums_release(struct calls *calls)
 	free(calls->frames);
 	hash_release(&calls->path_by_key);
 	hash_release(&calls->counter_by_key);
+	memset(calls, 0, sizeof(*calls));
 }
 
-uint32_t path_at(struct calls *calls, const struct calls_path *want)
+void calls_add(struct calls *calls, const struct event *ev)
+{
+	track_add(&calls->track, ev);
+}
+
+/* Finds or adds the path that equals `want`. */
+static uint32_t path_at(struct calls *calls, const struct calls_path *want)
 {
 	struct hash_key key = { want->resume ^ (uint64_t)want->trap << 63,
 				(uint64_t)want->parent << 32 | want->frame };
@@ -53,7 +88,7 @@ uint32_t path_at(struct calls *calls, const struct calls_path *want)
 	return *handle;
 }
 
-uint32_t counter_at(struct calls *calls, const struct calls_counter *want)
+static uint32_t counter_at(struct calls *calls, const struct calls_counter *want)
 {
 	struct hash_key key = { want->leaf, (uint64_t)want->frame << 32 | want->path << 1 |
 						    (want->context == IP_USER) };
@@ -107,8 +142,9 @@ static bool is_memo(const struct calls *calls, const struct calls_memo *memo, ui
 	       memo->version == calls->version;
 }
 
-uint32_t counter_beside(struct calls *calls, uint32_t from, const struct event *ev)
+static uint32_t counter_beside(void *data, uint32_t from, const struct event *ev)
 {
+	struct calls *calls = data;
 	uint64_t to = ev->branch.to;
 	struct calls_memo *memo = memo_of(calls, from, 0, to);
 
@@ -120,28 +156,30 @@ uint32_t counter_beside(struct calls *calls, uint32_t from, const struct event *
 }
 
 /* The path of code that `caller` calls: the caller's own path and its return address. */
-static uint32_t path_below(struct calls *calls, uint32_t from, const struct calls_frame *caller,
+static uint32_t path_below(struct calls *calls, uint32_t from, const struct track_frame *caller,
 			   uint64_t context)
 {
 	uint32_t parent = calls->counters[from].path;
-	bool trap = caller->kind == CALLS_TRAP, fresh = caller->context != context;
+	bool trap = caller->kind == TRACK_TRAP, fresh = caller->context != context;
 	struct calls_path path = { .resume = caller->resume,
 				   .context = caller->context,
 				   .parent = parent,
 				   .pid = calls->paths[parent].pid,
 				   .tid = calls->paths[parent].tid,
-				   .trap = trap };
+				   .trap = trap,
+				   .guessed = caller->guessed };
 
 	path.frame =
 		frame_of(calls, path.resume + (trap && !fresh), path.context, caller->pid, !fresh);
 	return path_at(calls, &path);
 }
 
-uint32_t counter_below(struct calls *calls, uint32_t from, const struct calls_frame *caller,
-		       const struct event *ev)
+static uint32_t counter_below(void *data, uint32_t from, const struct track_frame *caller,
+			      const struct event *ev)
 {
+	struct calls *calls = data;
 	const struct event_branch *b = &ev->branch;
-	uint64_t key = caller->resume ^ (uint64_t)(caller->kind == CALLS_TRAP) << 63;
+	uint64_t key = caller->resume ^ (uint64_t)(caller->kind == TRACK_TRAP) << 63;
 	struct calls_memo *memo = memo_of(calls, from, key, b->to);
 
 	if (!is_memo(calls, memo, from, key, b->to)) {
@@ -153,12 +191,65 @@ uint32_t counter_below(struct calls *calls, uint32_t from, const struct calls_fr
 	return memo->counter;
 }
 
-uint32_t counter_root(struct calls *calls, const struct event *ev)
+static uint32_t counter_root(void *data, const struct event *ev)
 {
+	struct calls *calls = data;
 	struct calls_path root = { .pid = ev->pid, .tid = ev->tid };
 
 	return counter_on(calls, path_at(calls, &root), ev);
 }
+
+/* The same leaf on another path. */
+static uint32_t moved(struct calls *calls, uint32_t counter, uint32_t path)
+{
+	struct calls_counter want = calls->counters[counter];
+
+	want.path = path;
+	return counter_at(calls, &want);
+}
+
+/* The frames get paths that begin at the first of them. */
+static void counter_reroot(void *data, struct track_frame *frames, size_t nr, uint32_t *mark)
+{
+	struct calls *calls = data;
+	const struct calls_path *old =
+		&calls->paths[calls->counters[nr ? frames[0].mark : *mark].path];
+	struct calls_path root = { .pid = old->pid, .tid = old->tid };
+	uint32_t path = path_at(calls, &root);
+
+	for (size_t i = 0; i < nr; i++) {
+		uint32_t below = i + 1 < nr ? frames[i + 1].mark : *mark;
+		struct calls_path next = calls->paths[calls->counters[below].path];
+
+		next.parent = path;
+		frames[i].mark = moved(calls, frames[i].mark, path);
+		path = path_at(calls, &next);
+	}
+	*mark = moved(calls, *mark, path);
+}
+
+static void counter_run(void *data, uint32_t counter, uint64_t instructions)
+{
+	struct calls *calls = data;
+
+	calls->counters[counter].count += instructions;
+}
+
+static uint64_t function_of(void *data, uint64_t address, uint64_t context, uint32_t pid)
+{
+	struct calls *calls = data;
+
+	return calls->function ? calls->function(calls->data, address, context, pid) : 0;
+}
+
+static const struct track_ops sums_ops = {
+	.root = counter_root,
+	.beside = counter_beside,
+	.below = counter_below,
+	.reroot = counter_reroot,
+	.run = counter_run,
+	.function = function_of,
+};
 
 /* Samples */
 
@@ -202,27 +293,35 @@ static const struct calls_path *make_chain(struct calls *calls, const struct cal
 	return path;
 }
 
+size_t calls_callers(const struct calls *calls, uint32_t mark, uint64_t *leaf,
+		     struct calls_caller *callers, size_t max)
+{
+	const struct calls_path *path = &calls->paths[calls->counters[mark].path];
+	size_t nr = 0;
+
+	*leaf = calls->counters[mark].leaf;
+	for (; path->parent && nr < max; path = &calls->paths[path->parent])
+		callers[nr++] = (struct calls_caller){ path->resume, path->context, path->guessed };
+	return nr;
+}
+
 /* The old tables, and the new index of each path. 0: dropped. */
 struct remap {
+	struct calls *calls;
 	struct calls_path *paths;
 	struct calls_counter *counters;
 	size_t nr_paths;
 	uint32_t *path;
 };
 
-static void need_path(struct remap *map, uint32_t path)
+static uint32_t need_path(void *data, uint32_t counter)
 {
+	struct remap *map = data;
+	uint32_t path = map->counters[counter].path;
+
 	for (; path && !map->path[path]; path = map->paths[path].parent)
 		map->path[path] = 1;
-}
-
-static void need_paths(struct remap *map, const struct calls_task *task)
-{
-	if (!task)
-		return;
-	for (size_t i = 0; i < task->nr; i++)
-		need_path(map, map->counters[task->frames[i].counter].path);
-	need_path(map, map->counters[task->counter].path);
+	return counter;
 }
 
 /* A path comes after its parent, in both tables. */
@@ -238,27 +337,19 @@ static void copy_paths(struct calls *calls, struct remap *map)
 	}
 }
 
-static void remap_counter(struct calls *calls, const struct remap *map, uint32_t *counter)
+static uint32_t remap_counter(void *data, uint32_t counter)
 {
-	struct calls_counter want = map->counters[*counter];
+	struct remap *map = data;
+	struct calls_counter want = map->counters[counter];
 
 	want.path = map->path[want.path];
-	*counter = counter_at(calls, &want);
-}
-
-static void remap_task(struct calls *calls, const struct remap *map, struct calls_task *task)
-{
-	if (!task)
-		return;
-	for (size_t i = 0; i < task->nr; i++)
-		remap_counter(calls, map, &task->frames[i].counter);
-	remap_counter(calls, map, &task->counter);
+	return counter_at(map->calls, &want);
 }
 
 /* Replaces the tables by new ones, with only the stacks of the tasks. */
 static void start_anew(struct calls *calls)
 {
-	struct remap map = { calls->paths, calls->counters, calls->nr_paths,
+	struct remap map = { calls, calls->paths, calls->counters, calls->nr_paths,
 			     xcalloc(calls->nr_paths, sizeof(uint32_t)) };
 
 	memset(calls->memo, 0, MEMO_SIZE * sizeof(*calls->memo));
@@ -266,17 +357,9 @@ static void start_anew(struct calls *calls)
 	calls->counters = NULL;
 	calls->cap_paths = calls->cap_counters = 0;
 	empty_tables(calls);
-	for (size_t i = 0; i < calls->nr_cpus; i++)
-		need_paths(&map, calls->cpus[i].task);
-	for (size_t i = 0; i < calls->nr_left; i++)
-		need_paths(&map, calls->left[i]);
-	for (size_t i = 0; i < CALLS_FORKS; i++)
-		calls->forks[i].resume = 0;
+	track_marks(&calls->track, need_path, &map);
 	copy_paths(calls, &map);
-	for (size_t i = 0; i < calls->nr_cpus; i++)
-		remap_task(calls, &map, calls->cpus[i].task);
-	for (size_t i = 0; i < calls->nr_left; i++)
-		remap_task(calls, &map, calls->left[i]);
+	track_marks(&calls->track, remap_counter, &map);
 	free(map.paths);
 	free(map.counters);
 	free(map.path);

@@ -179,6 +179,8 @@ static int select_push(struct stage *s, struct event *ev)
 		ev->outside |= OUTSIDE_WHO;
 	if (ev->outside && (ev->kind == EVENT_SAMPLE || ev->kind == EVENT_CHAIN))
 		return drop(s, ev);
+	if (ev->outside && ev->kind == EVENT_CHECK)
+		return 0;
 	s->chain->outside += ev->outside != 0;
 	return stage_emit(s, ev);
 }
@@ -186,7 +188,7 @@ static int select_push(struct stage *s, struct event *ev)
 const struct stage_ops stage_select = {
 	.name = "select",
 	.takes = EVENT_BIT(EVENT_SAMPLE) | EVENT_BIT(EVENT_CHAIN) | EVENT_BIT(EVENT_ALLOC) |
-		 EVENT_BIT(EVENT_CALL) | EVENT_BIT(EVENT_BRANCH),
+		 EVENT_BIT(EVENT_CALL) | EVENT_BIT(EVENT_BRANCH) | EVENT_BIT(EVENT_CHECK),
 	.options = OPTION_USES({ &select_table, OPTION_ELSEWHERE }),
 	.needed = selects_early,
 	.push = select_push,

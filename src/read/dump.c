@@ -390,6 +390,11 @@ static bool sample_word(struct reader *r, struct event_sample *sample, const str
 	return !d->split || without_markers(sample);
 }
 
+static bool check_word(struct reader *r, struct event_sample *sample, const struct word *word)
+{
+	return is(word, ":") && sample_word(r, sample, word);
+}
+
 static bool alloc_word(struct reader *r, struct event_alloc *alloc, const struct word *word)
 {
 	struct dump *d = r->priv;
@@ -487,6 +492,8 @@ static bool flow_word(struct event_branch *branch, const struct word *word)
 		return number(word, &branch->left);
 	if (is(word, "taken"))
 		return number(word, &branch->taken);
+	if (is(word, "after"))
+		return number(word, &branch->after);
 	if (is(word, "up") || is(word, "down"))
 		return moved_word(branch, word);
 	if (is(word, "pushed"))
@@ -595,6 +602,7 @@ static bool event_word(struct reader *r, struct event *ev, const struct word *wo
 		       get_task(word, &ev->fork.parent_pid, &ev->fork.parent_tid);
 	case EVENT_MAP: return map_word(d, &ev->map, word);
 	case EVENT_SAMPLE: return sample_word(r, &ev->sample, word);
+	case EVENT_CHECK: return check_word(r, &ev->sample, word);
 	case EVENT_LOST:
 		if (is(word, "damage"))
 			ev->lost.damage = true;
@@ -620,7 +628,8 @@ static bool complete(const struct event *ev)
 	case EVENT_META: return ev->meta.key && ev->meta.value;
 	case EVENT_COMM: return ev->comm.comm;
 	case EVENT_MAP: return ev->map.path;
-	case EVENT_SAMPLE: return ev->sample.ips;
+	case EVENT_SAMPLE:
+	case EVENT_CHECK: return ev->sample.ips;
 	case EVENT_ALLOC: return ev->alloc.allocator && ev->alloc.ips;
 	case EVENT_CALL: return ev->call.context;
 	case EVENT_BRANCH: return ev->branch.context;
@@ -658,7 +667,7 @@ static bool parse_line(struct reader *r, struct event *ev)
 			return false;
 	}
 	/* Too many strings: the first were overwritten. A sample's strings are interned instead. */
-	if (d->nr_strings > NR_STRINGS && ev->kind != EVENT_SAMPLE)
+	if (d->nr_strings > NR_STRINGS && ev->kind != EVENT_SAMPLE && ev->kind != EVENT_CHECK)
 		return false;
 	if (ret != 0 || !complete(ev))
 		return false;

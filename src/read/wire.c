@@ -38,12 +38,12 @@ static void damage(struct reader *r, uint64_t offset, uint64_t count, uint64_t b
 /* The fields of a chunk other than its records. */
 struct chunk_facts {
 	uint64_t cpu, sequence, dropped, trace_time;
-	bool has_cpu, hole;
+	bool has_cpu;
 	struct pb trace;
 };
 
 static void check_sequence(struct reader *r, const struct wire_chunk *chunk,
-			   struct chunk_facts *facts)
+			   const struct chunk_facts *facts)
 {
 	struct wire_reader *w = r->priv;
 	struct wire_cpu *count = cpu_count(w, (uint32_t)facts->cpu);
@@ -53,7 +53,7 @@ static void check_sequence(struct reader *r, const struct wire_chunk *chunk,
 	count->sequence = (uint32_t)facts->sequence + 1;
 	if (facts->sequence == expected)
 		return;
-	facts->hole = true;
+	count->hole = true;
 	snprintf(text, sizeof(text),
 		 "expected chunk %" PRIu32 " of cpu %" PRIu64 ", found %" PRIu64, expected,
 		 facts->cpu, facts->sequence);
@@ -81,8 +81,9 @@ static void keep(struct wire_reader *w, const struct wire_item *item, uint64_t t
 		  w->scratch.len);
 }
 
-/* Gets the time of a record. False: the record is damaged. */
-static bool record_time(enum wire_chunk_field kind, struct pb message, uint64_t *time)
+/* Gets the time of a record, and of a sample its place. False: the record is damaged. */
+static bool record_time(enum wire_chunk_field kind, struct pb message, uint64_t *time,
+			uint64_t *place)
 {
 	struct sample_message sample;
 	struct alloc_message alloc;
@@ -98,6 +99,7 @@ static bool record_time(enum wire_chunk_field kind, struct pb message, uint64_t 
 		if (!wire_get_sample(message, &sample))
 			return false;
 		*time = sample.time;
+		*place = kind == WIRE_CHUNK_SAMPLE ? sample.place : 0;
 		return true;
 	case WIRE_CHUNK_CODE:
 		if (!wire_get_code(message, &code))
@@ -113,13 +115,13 @@ static void take_record(struct reader *r, const struct wire_chunk *chunk,
 {
 	struct wire_reader *w = r->priv;
 	enum wire_chunk_field kind = (enum wire_chunk_field)field->number;
-	uint64_t time = 0, offset = chunk->offset + chunk->head;
+	uint64_t time = 0, place = 0, offset = chunk->offset + chunk->head;
 	struct wire_cpu *count = facts->has_cpu ? cpu_count(w, (uint32_t)facts->cpu) : NULL;
 	struct wire_item item = { .kind = kind, .cpu = count ? (uint32_t)facts->cpu : NO_CPU };
 
 	if (field->wire == PB_BYTES)
 		offset += (uint64_t)(field->bytes.at - chunk->data);
-	if (field->wire != PB_BYTES || !record_time(kind, field->bytes, &time)) {
+	if (field->wire != PB_BYTES || !record_time(kind, field->bytes, &time, &place)) {
 		damage(r, offset, 1, 0, "cannot read this record");
 		if (count)
 			count->damaged++;
@@ -128,6 +130,10 @@ static void take_record(struct reader *r, const struct wire_chunk *chunk,
 	if (count) {
 		count->samples += kind == WIRE_CHUNK_SAMPLE;
 		count->allocs += kind == WIRE_CHUNK_ALLOC;
+	}
+	if (count && place) {
+		wire_checks_add(&count->checks, place, field->bytes);
+		return;
 	}
 	/* The code of a trace has to come before it. */
 	if (kind == WIRE_CHUNK_CODE && w->info.trace)
@@ -139,10 +145,12 @@ static void take_trace(struct wire_reader *w, const struct wire_chunk *chunk,
 		       const struct chunk_facts *facts)
 {
 	uint64_t offset = chunk->offset + chunk->head + (uint64_t)(facts->trace.at - chunk->data);
+	struct wire_cpu *count = cpu_count(w, (uint32_t)facts->cpu);
 
 	wire_merge_add(&w->traces, (uint32_t)facts->cpu, facts->trace.at,
-		       (size_t)(facts->trace.end - facts->trace.at), facts->trace_time, facts->hole,
+		       (size_t)(facts->trace.end - facts->trace.at), facts->trace_time, count->hole,
 		       offset);
+	count->hole = false;
 }
 
 static void check_count(struct reader *r, const struct wire_chunk *chunk, struct pb message)
@@ -554,6 +562,27 @@ static void fill_alloc(struct reader *r, const struct order_item *item, struct p
 	ev->alloc.ips = w->ips;
 }
 
+/* Completes the event of a sample inside the trace. False: the sample is missing. */
+static bool fill_check(struct reader *r, struct event *ev)
+{
+	struct wire_reader *w = r->priv;
+	uint64_t time = ev->time;
+	struct pb message;
+
+	if (!wire_checks_take(&cpu_count(w, ev->cpu)->checks, w->traces.place, &message)) {
+		damage(r, w->traces.place_offset, 1, 0,
+		       "the sample that was taken at this place of the trace is missing");
+		return false;
+	}
+	ev->sample = (struct event_sample){ 0 };
+	fill_sample(w, message, ev->cpu, ev);
+	ev->kind = EVENT_CHECK;
+	ev->time = time;
+	ev->sample.source = 0;
+	ev->sample.weight = 0;
+	return true;
+}
+
 /* Takes the next event of the traces, or their damage. False: none is ready. */
 static bool next_branch(struct reader *r, struct event *ev)
 {
@@ -566,6 +595,10 @@ static bool next_branch(struct reader *r, struct event *ev)
 		damage(r, w->traces.wrong_offset, 0, w->traces.wrong_bytes, w->traces.wrong);
 	if (ret <= 0)
 		return ret < 0;
+	if (ev->kind == EVENT_CHECK) {
+		w->waiting = fill_check(r, ev);
+		return true;
+	}
 	cpu = cpu_count(w, ev->cpu);
 	user = ev->branch.context == IP_USER;
 	if (!cpu->pid || cpu->space != ev->branch.space || cpu->user != user) {
@@ -656,6 +689,8 @@ static void wire_reader_close(struct reader *r)
 	buf_release(&w->scratch);
 	free(w->elfs);
 	wire_merge_release(&w->traces);
+	for (size_t i = 0; i < w->nr_cpus; i++)
+		wire_checks_release(&w->cpus[i].checks);
 	free(w->cpus);
 	free(w->ips);
 }

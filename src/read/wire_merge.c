@@ -142,5 +142,10 @@ int wire_merge_next(struct wire_merge *merge, struct event *ev)
 		return 0;
 	*ev = cpu->event;
 	cpu->has_event = false;
+	if (ev->kind == EVENT_CHECK) {
+		merge->place = cpu->trace.place;
+		merge->place_offset =
+			cpu->piece.offset + cpu->piece.len - wire_trace_left(&cpu->trace);
+	}
 	return 1;
 }

@@ -35,6 +35,9 @@ struct wire_merge {		     /* zeroed: ready */
 	/* The damage, after wire_merge_next() returned -1. */
 	const char *wrong;
 	uint64_t wrong_offset, wrong_bytes;
+
+	/* Of the last EVENT_CHECK: the number of its sample, and the offset after its code. */
+	uint64_t place, place_offset;
 };
 
 void wire_merge_release(struct wire_merge *merge);

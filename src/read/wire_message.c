@@ -30,6 +30,7 @@ bool wire_get_sample(struct pb message, struct sample_message *sample)
 		case WIRE_SAMPLE_NO_SPACE: sample->no_space = field.value; break;
 		case WIRE_SAMPLE_OUTER_ADDRESS: sample->outer_address = field.value; break;
 		case WIRE_SAMPLE_OUTER: sample->outer = field.bytes; break;
+		case WIRE_SAMPLE_PLACE: sample->place = field.value; break;
 		}
 	}
 	return ret == 0;

@@ -8,6 +8,7 @@
  *	wire_message	decodes messages
  *	wire_place	finds the address of the kernel, before the first sample or on the way
  *	wire_space	makes processes of address spaces
+ *	wire_check	keeps the samples that were taken inside a trace
  *	wire_trace	decodes the trace of one cpu
  *	wire_merge	merges the traces of several cpus, in order of time
  */
@@ -36,7 +37,7 @@ struct info_message { /* owns its strings */
 };
 
 struct sample_message { /* points into the message */
-	uint64_t time, pc, space, weight, level, task;
+	uint64_t time, pc, space, weight, level, task, place;
 	bool idle, no_space;
 	uint64_t outer_address;
 	struct pb registers, stack, outer, chain;
@@ -101,8 +102,28 @@ struct wire_item {     /* head of a record in the order; the message follows */
 	uint32_t cpu;
 };
 
+/* Samples inside the trace of a cpu. Each waits until the trace comes to its place. Zeroed: ready. */
+struct wire_check { /* owned */
+	uint64_t place;
+	uint8_t *data;
+	size_t len;
+};
+
+struct wire_checks {
+	struct wire_check *waiting; /* from `next` on, in order of their places */
+	size_t nr, cap, next;
+	struct wire_check taken; /* the last one */
+};
+
+void wire_checks_add(struct wire_checks *checks, uint64_t place, struct pb message);
+/* The sample at a place, valid until the next call; earlier ones are dropped. False: there is none. */
+bool wire_checks_take(struct wire_checks *checks, uint64_t place, struct pb *message);
+void wire_checks_release(struct wire_checks *checks);
+
 struct wire_cpu {
 	uint32_t sequence; /* of the next chunk */
+	bool hole;	   /* a chunk is missing before the next trace */
+	struct wire_checks checks;
 	uint64_t samples, allocs, damaged;
 	uint64_t space; /* of the last branch, with its process; pid 0: none */
 	uint32_t pid;

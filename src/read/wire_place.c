@@ -119,12 +119,13 @@ static uint64_t space_mask(const struct info_message *info, const struct wire_su
 
 	if (!strcmp(arch, "x86_64"))
 		return isolated ? 0x000fffffffffe000 : 0x000ffffffffff000;
+	/* The number of a guest takes the place of the address space identifier. */
 	if (!strcmp(arch, "aarch64"))
-		return 0x0000fffffffffffe;
+		return 0xfffffffffffffffe;
 	if (!strcmp(arch, "riscv64"))
-		return 0x00000fffffffffff;
+		return 0x0fffffffffffffff;
 	if (!strcmp(arch, "riscv32"))
-		return 0x003fffff;
+		return 0x7fffffff;
 	if (!strcmp(arch, "i386"))
 		return 0xffffffe0;
 	if (!strcmp(arch, "arm"))

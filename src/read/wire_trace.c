@@ -48,7 +48,7 @@ static void forget(struct wire_trace *trace)
 {
 	forget_blocks(trace);
 	trace->nr_steps = trace->nr_words = 0;
-	trace->trap = trace->has_state = trace->begins = trace->moved = false;
+	trace->trap = trace->leave = trace->has_state = trace->begins = trace->moved = false;
 	trace->ran = -1;
 }
 
@@ -187,7 +187,8 @@ static void add_move(struct wire_trace *trace)
 
 	if (trace->ran == 0)
 		return;
-	if (!all || cur->wire.flags & WIRE_BLOCK_STATE || cur->move == WIRE_STACK_UNKNOWN)
+	if (!all || trace->leave || cur->wire.flags & WIRE_BLOCK_STATE ||
+	    cur->move == WIRE_STACK_UNKNOWN)
 		trace->move_unknown = true;
 	else
 		trace->move += cur->move;
@@ -215,7 +216,7 @@ static void fill_sp(const struct wire_trace *trace, uint64_t sp, struct event_br
 	const struct wire_trace_block *cur = trace->cur;
 
 	branch->sp = sp;
-	if (!sp || !cur->replaces || trace->ran >= 0 || trace->skip)
+	if (!sp || !cur->replaces || trace->ran >= 0 || trace->skip || trace->leave)
 		return;
 	branch->left = sum(trace->old_sp, cur->move, 1);
 	branch->taken = sum(sp, cur->after, -1);
@@ -240,9 +241,12 @@ static void fill(struct wire_trace *trace, struct event *ev, enum branch_kind ki
 	trace->nr_events++;
 }
 
-static enum branch_kind kind_of(const struct wire_trace_block *block)
+/* Of the branch at the end of the current block. */
+static enum branch_kind kind_of(const struct wire_trace *trace)
 {
-	switch (block->wire.flow) {
+	if (trace->leave)
+		return BRANCH_LEAVE;
+	switch (trace->cur->wire.flow) {
 	case WIRE_FLOW_CALL:
 	case WIRE_FLOW_CALL_ANY: return BRANCH_CALL;
 	case WIRE_FLOW_RETURN: return BRANCH_RETURN;
@@ -276,25 +280,25 @@ static bool branch_before_trap(struct wire_trace *trace, const struct wire_trace
 			       uint64_t shift, struct event *ev)
 {
 	uint64_t to = trace->resume;
-	bool twice = to && !leads_to(cur, to - shift), on;
+	bool twice = to && !trace->leave && !leads_to(cur, to - shift), on;
 
 	if (!to && cur->wire.flow == WIRE_FLOW_CALL)
 		to = cur->target + shift;
 	on = to == cur->wire.end + shift || cur->wire.flow == WIRE_FLOW_ON ||
 	     cur->wire.flow == WIRE_FLOW_WAIT || cur->wire.flow == WIRE_FLOW_ENTER;
-	if (!to || (on && !twice && !(cur->replaces && trace->left)))
+	if (!trace->leave && (!to || (on && !twice && !(cur->replaces && trace->left))))
 		return false;
 	fill(trace, ev,
-	     twice ? BRANCH_ENTER
-	     : on  ? BRANCH_JUMP
-		   : kind_of(cur),
+	     twice		   ? BRANCH_ENTER
+	     : on && !trace->leave ? BRANCH_JUMP
+				   : kind_of(trace),
 	     cur->last + shift, to);
 	ev->branch.context = trace->trap_level == WIRE_LEVEL_USER ? IP_USER : IP_KERNEL;
 	if (ev->branch.kind == BRANCH_CALL)
 		ev->branch.next = cur->wire.end + shift;
 	if (twice)
 		ev->branch.sp = trace->left;
-	else if (cur->wire.flags & WIRE_BLOCK_STATE)
+	else if (cur->wire.flags & WIRE_BLOCK_STATE || ev->branch.kind == BRANCH_LEAVE)
 		fill_sp(trace, trace->left, &ev->branch);
 	return true;
 }
@@ -319,6 +323,8 @@ static bool odd_step(struct wire_trace *trace, struct wire_trace_block *to, uint
 	enter.branch.next = trace->resume;
 	enter.branch.sp = trace->sp;
 	enter.branch.left = trace->left;
+	if (!trace->resume && trace->ran < 0 && cur->wire.flow == WIRE_FLOW_CALL_ANY)
+		enter.branch.after = cur->wire.end + shift;
 	if (before) {
 		trace->queued = enter;
 		trace->has_queued = true;
@@ -335,9 +341,9 @@ static bool plain_step(struct wire_trace *trace, struct wire_trace_block *to, ui
 	bool on = to->wire.start + trace->shift == cur->wire.end + shift;
 	bool maybe = cur->wire.flow == WIRE_FLOW_ON || cur->wire.flow == WIRE_FLOW_WAIT ||
 		     cur->wire.flow == WIRE_FLOW_COND || cur->wire.flags & WIRE_BLOCK_MAYBE;
-	enum branch_kind kind = kind_of(cur);
+	enum branch_kind kind = kind_of(trace);
 
-	if (on && maybe) {
+	if (on && maybe && !trace->leave) {
 		if (!trace->has_state)
 			return false;
 		kind = BRANCH_JUMP;
@@ -373,7 +379,7 @@ static bool take(struct wire_trace *trace, struct wire_trace_block *to, uint64_t
 	else
 		got = plain_step(trace, to, shift, ev);
 	trace->cur = to;
-	trace->trap = trace->has_state = trace->moved = false;
+	trace->trap = trace->leave = trace->has_state = trace->moved = false;
 	trace->skip = 0;
 	trace->ran = -1;
 	trace->resume = 0;
@@ -384,7 +390,7 @@ static bool begin(struct wire_trace *trace, struct wire_trace_block *to, struct 
 {
 	bool goes_on = trace->begin_flags & WIRE_BEGIN_GOES_ON && !trace->lost;
 
-	trace->begins = trace->has_state = trace->trap = trace->moved = false;
+	trace->begins = trace->has_state = trace->trap = trace->leave = trace->moved = false;
 	trace->cur = to;
 	if (goes_on)
 		return false;
@@ -408,7 +414,7 @@ static int go(struct wire_trace *trace, struct wire_trace_block *to, uint64_t sh
 		return begin(trace, to, ev);
 	if (!trace->cur)
 		return -1;
-	if (!trace->trap && trace->ran < 0)
+	if (!trace->trap && !trace->leave && trace->ran < 0)
 		wire_learn(&trace->calls, &trace->cur->wire, &to->wire, trace->moved);
 	return take(trace, to, shift, ev);
 }
@@ -505,6 +511,19 @@ static int end(struct wire_trace *trace, struct event *ev)
 	return 1;
 }
 
+/* The place of a sample. Between two steps, so it says nothing about the next one. */
+static int sample(struct wire_trace *trace, struct event *ev)
+{
+	if (!trace->cur || trace->begins || trace->trap || trace->leave || trace->has_state ||
+	    trace->ran >= 0 || !get_number(trace, &trace->place) || !trace->place)
+		return -1;
+	ev->kind = EVENT_CHECK;
+	ev->time = trace->time;
+	ev->cpu = trace->cpu;
+	trace->nr_events++;
+	return 1;
+}
+
 /* Any code but steps. 1: *ev is filled; 0: no event; -1: damage. */
 static int other_code(struct wire_trace *trace, unsigned code, uint64_t *shift, struct event *ev)
 {
@@ -521,6 +540,7 @@ static int other_code(struct wire_trace *trace, unsigned code, uint64_t *shift, 
 		return block ? go(trace, block, *shift, ev) : -1;
 	case WIRE_TRACE_SHORT: return get_short(trace) ? 0 : -1;
 	case WIRE_TRACE_TRAP: return get_trap(trace) ? 0 : -1;
+	case WIRE_TRACE_LEAVE: trace->leave = true; return trace->cur ? 0 : -1;
 	case WIRE_TRACE_TIME:
 		if (!get_number(trace, &value))
 			return -1;
@@ -529,6 +549,7 @@ static int other_code(struct wire_trace *trace, unsigned code, uint64_t *shift, 
 	case WIRE_TRACE_STATE: return get_state(trace) ? 0 : -1;
 	case WIRE_TRACE_BEGIN: return get_begin(trace) ? 0 : -1;
 	case WIRE_TRACE_END: return end(trace, ev);
+	case WIRE_TRACE_SAMPLE: return sample(trace, ev);
 	default: return -1;
 	}
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * wire_trace: decodes the trace of one cpu into branch events. wire/README.md specifies the trace,
- * wire/trace.h has its codes and rules. The bytes passed to wire_trace_feed() are borrowed until
+ * wire_trace: decodes the trace of one cpu into branch events, and an EVENT_CHECK wherever a sample was
+ * taken: the caller has the sample. wire/README.md specifies the trace, wire/trace.h has its codes and
+ * rules. The bytes passed to wire_trace_feed() are borrowed until
  * wire_trace_next() returns 0 or less.
  */
 #ifndef KSCOPE_READ_WIRE_TRACE_H
@@ -57,8 +58,8 @@ struct wire_trace {
 	uint64_t old_sp;	    /* the one before the last state */
 	unsigned level, trap_level; /* trap_level: the interrupted one */
 
-	/* What short, trap, state and begin say about the next step. */
-	bool trap, has_state, moved, begins;
+	/* What short, trap, leave, state and begin say about the next step. */
+	bool trap, leave, has_state, moved, begins;
 	uint64_t left; /* the interrupted stack pointer; 0: unknown */
 	unsigned begin_flags, skip;
 	uint64_t begin_total, resume; /* resume 0: unknown */
@@ -72,6 +73,7 @@ struct wire_trace {
 	struct event queued;
 	bool has_queued;
 
+	uint64_t place; /* of the last EVENT_CHECK */
 	uint64_t nr_events, nr_steps_taken;
 };
 

@@ -231,6 +231,8 @@ static void add_clock(struct buf *text, const struct record_options *record)
 	uint64_t period = record->freq ? 1000000000 / record->freq : record->period;
 
 	add(text, "mode", record->trace ? "trace" : NULL);
+	if (record->check)
+		buf_addf(text, ",check=%" PRIu64, (record->check + 999) / 1000);
 	add(text, "clock", clocks[record->clock]);
 	if (period)
 		buf_addf(text, ",period=%" PRIu64, period);

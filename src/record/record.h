@@ -18,6 +18,7 @@ struct record_options {
 	enum record_clock clock;
 	uint64_t freq, period; /* 0: not given */
 	bool trace;
+	uint64_t check; /* ns between check points of a trace; 0: none */
 	/* Each a SYMBOL or ADDRESS; for allocators also where their arguments are. */
 	struct option_list hooks[HOOK_KINDS];
 	bool stack_given;

@@ -137,8 +137,8 @@ static void note_section(struct object *obj, const GElf_Shdr *sh, const char *na
 
 static void read_sections(struct object *obj)
 {
-	struct interval *loaded = NULL;
-	size_t nr = 0, cap = 0, segment_cap = 0, index = 0;
+	struct interval *loaded = NULL, *code = NULL;
+	size_t nr = 0, cap = 0, nr_code = 0, code_cap = 0, segment_cap = 0, index = 0;
 	struct strings names;
 	Elf_Scn *scn = NULL;
 
@@ -160,9 +160,15 @@ static void read_sections(struct object *obj)
 			.hi = section_end(obj, &sh),
 			.id = (uint32_t)i + 1,
 		};
+		if (!(sh.sh_flags & SHF_EXECINSTR))
+			continue;
+		GROW(code, nr_code + 1, code_cap);
+		code[nr_code++] = loaded[nr - 1];
 	}
 	spans_build(&obj->loaded, loaded, nr);
+	spans_build(&obj->code, code, nr_code);
 	free(loaded);
+	free(code);
 }
 
 static void read_ids(struct object *obj)
@@ -231,6 +237,7 @@ void object_close(struct object *obj)
 		elf_end(obj->elf);
 	close(obj->fd);
 	spans_release(&obj->loaded);
+	spans_release(&obj->code);
 	free(obj->segments);
 	free(obj->loads);
 	free(obj->path);
@@ -281,6 +288,8 @@ static bool is_mapping_symbol(uint16_t machine, const char *name)
 	       (!name[2] || name[2] == '.' || machine == EM_RISCV);
 }
 
+#define RANK_TYPED 8
+
 /* Prefers the name that a linker would pick. */
 static uint8_t symbol_rank(const GElf_Sym *sym)
 {
@@ -288,7 +297,7 @@ static uint8_t symbol_rank(const GElf_Sym *sym)
 	uint8_t rank = 1;
 
 	if (type != STT_NOTYPE)
-		rank += 8;
+		rank += RANK_TYPED;
 	if (sym->st_size)
 		rank += 4;
 	if (bind != STB_LOCAL)
@@ -329,8 +338,10 @@ static bool convert(const struct object *obj, const GElf_Sym *sym, size_t index,
 	if (home_section(obj, sym, index, &sh) < 0)
 		return false;
 	out->addr = sym->st_value;
-	if (obj->machine == EM_ARM && GELF_ST_TYPE(sym->st_info) != STT_NOTYPE)
-		out->addr &= ~UINT64_C(1); /* Thumb */
+	if (obj->machine == EM_ARM && GELF_ST_TYPE(sym->st_info) != STT_NOTYPE) {
+		out->thumb = out->addr & 1;
+		out->addr &= ~UINT64_C(1);
+	}
 	if (obj->type == ET_REL)
 		out->addr += section_address(obj, &sh);
 	out->size = sym->st_size;
@@ -389,6 +400,21 @@ static void read_symbol(const struct object *obj, const struct symbol_section *f
 		symtab_add(tab, out);
 }
 
+/* The address of an untyped symbol does not say whether it is Thumb: most functions do. */
+static void guess_modes(struct symtab *tab)
+{
+	size_t typed = 0, thumb = 0;
+
+	for (size_t i = 0; i < tab->nr; i++) {
+		typed += tab->at[i].rank > RANK_TYPED;
+		thumb += tab->at[i].thumb;
+	}
+	for (size_t i = 0; i < tab->nr; i++) {
+		if (tab->at[i].rank <= RANK_TYPED)
+			tab->at[i].thumb = thumb > typed / 2;
+	}
+}
+
 void object_read_symbols(const struct object *obj, struct symtab *tab)
 {
 	struct symbol_section from;
@@ -402,6 +428,8 @@ void object_read_symbols(const struct object *obj, struct symtab *tab)
 	} else if (obj->has_symtab) {
 		log_warn("%s: broken symbol table: %s", obj->path, elf_errmsg(-1));
 	}
+	if (obj->machine == EM_ARM)
+		guess_modes(tab);
 	symtab_finish(tab);
 }
 

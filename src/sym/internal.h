@@ -82,6 +82,7 @@ struct symbol {
 	const char *name;    /* borrowed */
 	const char *module;  /* likewise; NULL: not in a kernel module */
 	bool label;	     /* had no size, in a table where others have one */
+	bool thumb;	     /* Arm: the code is Thumb */
 	uint8_t rank;	     /* of several names for one address, the highest is shown */
 };
 
@@ -122,6 +123,7 @@ struct object {
 	bool has_symtab, has_dwarf;
 	size_t nr_sections, info_section, line_section; /* of DWARF; 0: none */
 	struct spans loaded;				/* the sections loaded at run time */
+	struct spans code;				/* the executable ones of them */
 };
 
 /* Opens only a regular file, and never blocks. Returns -1 and sets err on error. */

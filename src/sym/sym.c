@@ -409,6 +409,43 @@ bool symfile_function(struct symfile *sf, uint64_t vaddr, uint64_t *start, bool 
 	return true;
 }
 
+bool symfile_is_thumb(struct symfile *sf, uint64_t vaddr)
+{
+	const struct symbol *sym;
+
+	read_tables(sf);
+	sym = symtab_find(&sf->symbols, vaddr);
+	return sym && sym->thumb;
+}
+
+static bool in_segments(const struct sym_segment *segments, size_t nr, uint64_t vaddr)
+{
+	for (size_t i = 0; i < nr; i++) {
+		if (vaddr - segments[i].vaddr < segments[i].memsz)
+			return true;
+	}
+	return false;
+}
+
+bool symfile_is_code(struct symfile *sf, uint64_t vaddr)
+{
+	const struct sym_segment *segments;
+	size_t nr;
+
+	if (sf->obj && sf->obj->code.nr)
+		return spans_find(&sf->obj->code, vaddr);
+	segments = symfile_segments(sf, &nr);
+	if (nr)
+		return in_segments(segments, nr, vaddr);
+	read_tables(sf);
+	return symtab_find(&sf->symbols, vaddr);
+}
+
+bool symfile_is_loaded(const struct symfile *sf, uint64_t vaddr)
+{
+	return sf->obj && in_segments(sf->obj->loads, sf->obj->nr_loads, vaddr);
+}
+
 const uint8_t *symfile_code(const struct symfile *sf, uint64_t vaddr, size_t len)
 {
 	const struct sym_segment *segments;

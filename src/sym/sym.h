@@ -74,6 +74,15 @@ size_t symfile_lookup(struct symfile *sf, uint64_t vaddr, struct sym_frame *out,
 bool symfile_find(struct symfile *sf, const char *linkage, uint64_t *vaddr);
 /* The start of the function around an address, by symbols alone. label: see sym_frame. */
 bool symfile_function(struct symfile *sf, uint64_t vaddr, uint64_t *start, bool *label);
+/* Arm: whether the code around an address is Thumb, as far as symbols tell. */
+bool symfile_is_thumb(struct symfile *sf, uint64_t vaddr);
+/*
+ * Whether an address is in an executable section or, in a file without sections, in an executable
+ * segment or, in a symbol list, in a function.
+ */
+bool symfile_is_code(struct symfile *sf, uint64_t vaddr);
+/* Whether an address is in any part of an ELF that is loaded: code or data. */
+bool symfile_is_loaded(const struct symfile *sf, uint64_t vaddr);
 /*
  * `len` bytes of code at an address, which may be before a segment in its first page. They live as
  * long as the symfile. NULL: not in the file.

@@ -371,6 +371,18 @@ static bool is_root(const struct walk *w, const struct state *s, uint64_t *lr)
 	return !walk_is_code(w, *lr) || walk_function(w, *lr - 1) == walk_function(w, s->pc);
 }
 
+/* Do the rules take the link register for the return address, and is it something else? */
+static bool are_wrong(const struct walk *w, const struct state *s, const struct cfi_row *row)
+{
+	if (w->machine->lr == NO_REG || row->ra != w->machine->lr || row->no_caller)
+		return false;
+	for (unsigned i = 0; i < row->nr; i++) {
+		if (row->rules[i].reg == row->ra && row->rules[i].how != RULE_SAME)
+			return false;
+	}
+	return !link_may_return(w, s);
+}
+
 static enum step finish(const struct walk *w, const struct cfi_row *row, struct state *caller)
 {
 	caller->exact = row->signal;
@@ -397,7 +409,7 @@ enum step cfi_step(const struct walk *w, struct state *s)
 		spot->cfi = find_row(w, spot, true);
 	spot->has_cfi = true;
 	row = spot->cfi;
-	if (!row)
+	if (!row || (w->cpu->whole && are_wrong(w, s, row)))
 		return STEP_NONE;
 	if (!apply(w, &row->cfa, s, &s->cfa))
 		return STEP_LOST;

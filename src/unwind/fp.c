@@ -30,21 +30,41 @@ static bool leads_up(uint64_t next, uint64_t fp)
 	return !next || (next > fp && next - fp <= MAX_FRAME_BYTES);
 }
 
+/* May code return to the address? */
+static bool is_target(const struct walk *w, uint64_t address)
+{
+	return walk_is_code(w, address) || m_profile_ends(w, address);
+}
+
+/* Interrupted code may have any frame pointer. */
+static bool is_arm_record(const struct walk *w, const struct record *r, uint64_t fp)
+{
+	return is_target(w, r->pc) && (leads_up(r->next, fp) || m_profile_ends(w, r->pc));
+}
+
 /*
  * No standard defines where r11 points. LLVM: to the frame pointer, with lr above it. GCC: to lr,
  * with the frame pointer below it. GCC with -mapcs-frame: to pc, with lr, sp and the frame pointer
- * below.
+ * below. In Thumb code LLVM's frame pointer is r7; GCC's points to the end of the frame.
  */
 static bool read_arm_record(const struct walk *w, uint64_t fp, struct record *r)
 {
 	r->cfa = fp + 8;
-	if (read_record(w, fp, fp + 4, r) && leads_up(r->next, fp) && walk_is_code(w, r->pc))
+	if (read_record(w, fp, fp + 4, r) && is_arm_record(w, r, fp))
 		return true;
 	r->cfa = fp + 4;
-	if (read_record(w, fp - 4, fp, r) && leads_up(r->next, fp) && walk_is_code(w, r->pc))
+	if (read_record(w, fp - 4, fp, r) && is_arm_record(w, r, fp))
 		return true;
-	return read_record(w, fp - 12, fp - 4, r) && leads_up(r->next, fp) &&
-	       walk_is_code(w, r->pc);
+	return read_record(w, fp - 12, fp - 4, r) && is_arm_record(w, r, fp);
+}
+
+#define THUMB_FP 7
+
+static uint8_t frame_register(const struct walk *w, const struct state *s)
+{
+	bool thumb = walk_code_kind(w, s->exact ? s->pc : s->pc - 1).thumb;
+
+	return thumb ? THUMB_FP : w->machine->fp;
 }
 
 /* The function may have saved only its caller's frame pointer: then r->pc is not an address. */
@@ -61,7 +81,7 @@ static bool read_frame(const struct walk *w, const struct state *s, struct recor
 	const struct machine *m = w->machine;
 	uint64_t fp, sp;
 
-	if (!reg_value(s, m->fp, &fp) || !reg_value(s, m->sp, &sp))
+	if (!reg_value(s, frame_register(w, s), &fp) || !reg_value(s, m->sp, &sp))
 		return false;
 	if ((fp < sp || fp - sp > MAX_FRAME_BYTES) && fp - w->cpu->outer_addr > w->cpu->outer_len)
 		return false;
@@ -77,23 +97,15 @@ static bool read_frame(const struct walk *w, const struct state *s, struct recor
 static enum step to_caller(const struct walk *w, struct state *s, uint64_t pc, uint64_t sp,
 			   uint64_t fp)
 {
-	s->known = 0;
-	reg_set(s, w->machine->fp, fp);
+	uint8_t fp_register = frame_register(w, s);
+
+	s->known &= w->machine->kind == ARM ? 1 << w->machine->fp | 1 << THUMB_FP : 0;
+	reg_set(s, fp_register, fp);
 	reg_set(s, w->machine->sp, sp);
 	s->cfa = sp;
 	s->pc = pc;
 	s->exact = s->by_record = false;
 	return pc ? STEP_CALLER : STEP_END;
-}
-
-/* Does the code before the return address end in a call? */
-static bool follows_call(const uint8_t *end)
-{
-	return end[-5] == 0xe8 || /* call rel32; below: call through a register or memory */
-	       (end[-2] == 0xff && (end[-1] & 0x38) == 0x10) ||
-	       (end[-3] == 0xff && (end[-2] & 0x38) == 0x10) ||
-	       (end[-6] == 0xff && (end[-5] & 0x38) == 0x10) ||
-	       (end[-7] == 0xff && (end[-6] & 0x38) == 0x10);
 }
 
 static const uint8_t *code_at(const struct walk *w, const struct spot *spot, uint64_t vaddr,
@@ -102,14 +114,6 @@ static const uint8_t *code_at(const struct walk *w, const struct spot *spot, uin
 	struct symfile *symfile = image_symfile(&w->unwind->world->images, spot->image);
 
 	return symfile ? symfile_code(symfile, vaddr, len) : NULL;
-}
-
-bool walk_is_return(const struct walk *w, uint64_t address)
-{
-	const struct spot *spot = walk_spot(w, address - 1);
-	const uint8_t *code = spot ? code_at(w, spot, spot->vaddr + 1 - 7, 7) : NULL;
-
-	return code && follows_call(code + 7);
 }
 
 /* mov %rsp,%rbp in either encoding; on 32 bits mov %esp,%ebp, without the prefix */
@@ -161,38 +165,21 @@ static enum step leaf_by_stack(const struct walk *w, struct state *s, const stru
 	return STEP_NONE;
 }
 
-/* The target of the BL that ends at `end`, where bit 0 means Thumb. */
-static bool arm_call_target(const uint8_t *code, uint64_t end, uint64_t *target)
-{
-	uint32_t word = (uint32_t)(code[0] | code[1] << 8 | code[2] << 16) | (uint32_t)code[3]
-										     << 24;
-	uint32_t high = word & 0xffff, low = word >> 16, sign = high >> 10 & 1, distance;
-
-	if (!(end & 1)) {
-		distance = word << 8; /* 24 bits with their sign, in words */
-		*target = (uint32_t)(end - 4 + 8 + (uint32_t)((int32_t)distance >> 6));
-		return (word & 0x0f000000) == 0x0b000000;
-	}
-	distance = sign << 24 | ((low >> 13 & 1) == sign) << 23 | ((low >> 11 & 1) == sign) << 22 |
-		   (high & 0x3ff) << 12 | (low & 0x7ff) << 1;
-	*target = (uint32_t)((end & ~UINT64_C(1)) + (uint32_t)((int32_t)(distance << 7) >> 7));
-	if (!(low >> 12 & 1)) /* BLX, to code that is not Thumb */
-		*target &= ~UINT64_C(3);
-	return (high & 0xf800) == 0xf000 && (low & 0xc000) == 0xc000;
-}
-
 /*
- * On Arm a function can return without lr, which may then be left over from any deeper call. It is
- * the return address if the call before it goes to this function.
+ * On Arm a function can return without lr, which may then be left over from any deeper call. The
+ * code tells; if it does not, the call before lr must go to this function.
  */
-static bool arm_called_from(const struct walk *w, uint64_t lr, uint64_t function)
+static bool arm_link_is_live(const struct walk *w, const struct state *s, uint64_t lr,
+			     uint64_t function)
 {
-	const struct spot *spot = walk_spot(w, (lr & ~UINT64_C(1)) - 4);
-	const uint8_t *code = spot ? code_at(w, spot, spot->vaddr, 4) : NULL;
-	uint64_t target;
+	enum link link = link_at(w, s->pc);
+	struct record r;
 
-	return code && arm_call_target(code, (spot->vaddr + 4) | (lr & 1), &target) &&
-	       target == function;
+	if (link != LINK_UNKNOWN || walk_function(w, lr - 1) == function)
+		return link == LINK_LIVE && link_is_own(w, lr, function);
+	if (read_frame(w, s, &r) && walk_return(w, r.pc) == lr)
+		return false;
+	return m_profile_ends(w, lr) || link_call_target(w, lr) == function;
 }
 
 /*
@@ -207,17 +194,21 @@ static enum step leaf_by_link(const struct walk *w, struct state *s, const struc
 
 	if (!function || !reg_value(s, w->machine->lr, &lr) || !reg_value(s, w->machine->sp, &sp))
 		return STEP_NONE;
-	if (w->machine->kind == ARM && spot->vaddr != function && !arm_called_from(w, lr, function))
-		return STEP_NONE;
 	lr = walk_return(w, lr);
-	if (!lr || !walk_is_code(w, lr))
+	if (!lr || !is_target(w, lr))
 		return STEP_NONE;
-	if (!reg_value(s, w->machine->fp, &fp))
+	if (!reg_value(s, frame_register(w, s), &fp))
 		fp = 0;
 	if (spot->vaddr == function)
 		return to_caller(w, s, lr, sp, fp);
+	if (w->machine->kind == ARM)
+		return arm_link_is_live(w, s, lr, function) ? to_caller(w, s, lr, sp, fp)
+							    : STEP_NONE;
+	/* In a recursive function the caller is the function itself. */
 	if (walk_function(w, lr - 1) == function)
-		return STEP_NONE;
+		return link_at(w, s->pc) == LINK_LIVE && link_is_own(w, lr, function)
+			       ? to_caller(w, s, lr, sp, fp)
+			       : STEP_NONE;
 	if (read_frame(w, s, &r) && walk_return(w, r.pc) == lr)
 		return STEP_NONE;
 	/* On RISC-V a leaf that saves only the frame pointer has it in the place of ra. */
@@ -257,12 +248,11 @@ static bool is_root(const struct walk *w, const struct state *s, uint64_t fp)
 
 enum step fp_step(const struct walk *w, struct state *s)
 {
-	const struct machine *m = w->machine;
 	enum step step;
 	struct record r;
 	uint64_t fp;
 
-	if (!reg_value(s, m->fp, &fp))
+	if (!reg_value(s, frame_register(w, s), &fp))
 		return STEP_LOST;
 	if (is_root(w, s, fp))
 		return STEP_END;

@@ -87,6 +87,7 @@ struct spot *walk_spot_named(const struct walk *w, uint64_t address)
 	symfile = image_symfile(&w->unwind->world->images, spot->image);
 	if (symfile && !symfile_function(symfile, spot->vaddr, &spot->function, &spot->label))
 		spot->function = 0;
+	spot->thumb = symfile && w->machine->kind == ARM && symfile_is_thumb(symfile, spot->vaddr);
 	return spot;
 }
 
@@ -97,23 +98,51 @@ uint64_t walk_function(const struct walk *w, uint64_t address)
 	return spot ? spot->function : 0;
 }
 
-/* Is the address in a code segment of its binary or, in a symbol list, in a function? */
+static struct symfile *spot_symfile(const struct walk *w, const struct spot *spot)
+{
+	return spot ? image_symfile(&w->unwind->world->images, spot->image) : NULL;
+}
+
 static bool spot_is_code(const struct walk *w, uint64_t address)
 {
 	const struct spot *spot = walk_spot(w, address);
-	const struct sym_segment *segments = NULL;
-	struct symfile *symfile = NULL;
-	size_t nr = 0;
+	struct symfile *symfile = spot_symfile(w, spot);
 
-	if (spot)
-		symfile = image_symfile(&w->unwind->world->images, spot->image);
-	if (symfile)
-		segments = symfile_segments(symfile, &nr);
-	for (size_t i = 0; i < nr; i++) {
-		if (spot->vaddr - segments[i].vaddr < segments[i].memsz)
-			return true;
-	}
-	return symfile && !nr && walk_function(w, address);
+	return symfile && symfile_is_code(symfile, spot->vaddr);
+}
+
+const uint8_t *walk_code(const struct walk *w, uint64_t address, size_t len)
+{
+	const struct spot *spot = walk_spot(w, address);
+	struct symfile *symfile = spot_symfile(w, spot);
+
+	return symfile ? symfile_code(symfile, spot->vaddr, len) : NULL;
+}
+
+struct code_kind walk_code_kind(const struct walk *w, uint64_t address)
+{
+	const struct spot *spot = walk_spot_named(w, address);
+
+	return (struct code_kind){ w->machine->kind, spot && spot->thumb };
+}
+
+bool walk_is_return(const struct walk *w, uint64_t address)
+{
+	struct code_kind kind = walk_code_kind(w, address - 1);
+	const uint8_t *code = NULL;
+	size_t len;
+
+	for (len = CALL_BYTES; len >= 2 && !code; len--)
+		code = walk_code(w, address - len, len);
+	return code && insn_call_ends(&kind, code, len + 1);
+}
+
+bool walk_is_uncalled(const struct walk *w, uint64_t address)
+{
+	const struct spot *spot = walk_spot_named(w, address);
+
+	return spot && spot->function && spot->function == spot->vaddr &&
+	       walk_code(w, address, 1) && !walk_is_return(w, address);
 }
 
 /* Is the address in the same half of the address space as the sample, or above it on 32 bits? */
@@ -150,11 +179,26 @@ uint64_t walk_return(const struct walk *w, uint64_t address)
 
 #define NEAR ((uint64_t)4 << 30) /* modules of a kernel are not further away */
 
+/* Data of a known binary, or the stack itself. */
+static bool is_data(const struct walk *w, uint64_t address)
+{
+	const struct cpu_state *cpu = w->cpu;
+	const struct spot *spot = walk_spot(w, address);
+	struct symfile *symfile = spot_symfile(w, spot);
+
+	if (spot_is_code(w, address))
+		return false;
+	return address - w->stack < cpu->stack_len || address - cpu->outer_addr < cpu->outer_len ||
+	       (symfile && symfile_is_loaded(symfile, spot->vaddr));
+}
+
 /* In a kernel whose binary is known, a step must lead to code of the kernel or of a module. */
 static bool is_plausible(const struct walk *w, uint64_t pc)
 {
 	if (w->context != IP_KERNEL || !w->known)
 		return true;
+	if (is_data(w, pc))
+		return false;
 	return walk_is_code(w, pc) || pc - w->start < NEAR || w->start - pc < NEAR;
 }
 
@@ -197,6 +241,8 @@ static enum step take_step(const struct walk *w, struct state *s)
 		step = orc_step(w, s);
 	if (step == STEP_NONE && (method == UNWIND_AUTO || method == UNWIND_CFI))
 		step = cfi_step(w, s);
+	if (step == STEP_NONE && (method == UNWIND_AUTO || method == UNWIND_CFI))
+		step = exidx_step(w, s);
 	if (step == STEP_NONE)
 		step = step_without_rules(w, s);
 	if (step == STEP_NONE && (method == UNWIND_AUTO || method == UNWIND_FP))
@@ -242,15 +288,45 @@ static void add_ip(struct walked *chain, uint64_t ip)
 	chain->ips[chain->nr++] = ip;
 }
 
+/*
+ * A return address may be none. To a value of Cortex-M it is the end of an exception. To a function
+ * that nothing called it is how a new thread starts: the function's state is that of its entry.
+ */
+static enum step settle(const struct walk *w, struct state *s)
+{
+	if (m_profile_ends(w, s->pc))
+		return m_profile_step(w, s);
+	s->pc = walk_return(w, s->pc);
+	s->first = walk_is_uncalled(w, s->pc);
+	s->exact |= s->first;
+	return STEP_CALLER;
+}
+
+/* Out of the first function of a thread. If that has a caller, it was put there by hand as well. */
+static enum step settle_first(const struct walk *w, const struct state *s, enum step step,
+			      uint64_t pc)
+{
+	bool found = step == STEP_TRAP || step == STEP_USER ||
+		     (step == STEP_CALLER && s->pc != pc && walk_is_code(w, s->pc));
+
+	return found ? step : STEP_END;
+}
+
 static void walk_stack(struct walk *w, struct state *s, unsigned max, struct walked *chain)
 {
 	for (unsigned depth = 0; depth < max && s->pc && !ip_is_marker(s->pc); depth++) {
 		uint64_t sp = s->reg[w->machine->sp], pc = s->pc;
+		bool first = s->first;
 		enum step step;
 
 		add_ip(chain, pc);
 		step = take_step(w, s);
-		if (step == STEP_TRAP && is_plausible(w, s->pc))
+		if (step == STEP_CALLER)
+			step = settle(w, s);
+		if (first)
+			step = settle_first(w, s, step, pc);
+		if ((step == STEP_CALLER || step == STEP_TRAP) && s->exact &&
+		    is_plausible(w, s->pc))
 			add_ip(chain, w->context); /* the next ip is not a return address */
 		if (step == STEP_USER && s->pc && !ip_is_marker(s->pc)) {
 			add_ip(chain, IP_USER);
@@ -271,6 +347,7 @@ struct subject { /* the parts of an event that matter here */
 	const uint64_t *ips;
 	uint32_t nr, unwound;
 	uint64_t context;
+	bool ended;
 };
 
 static void count(struct unwind *u, const struct walk *w, const struct walked *chain)
@@ -304,6 +381,7 @@ static void unwind_whole(struct unwind *u, struct walk *w, struct subject *subje
 	if (chain.nr == at)
 		return;
 	count(u, w, &chain);
+	subject->ended = chain.ended;
 	subject->ips = u->ips;
 	subject->nr = chain.nr;
 	subject->unwound = chain.nr - at;
@@ -336,6 +414,7 @@ static void unwind_user(struct unwind *u, struct walk *w, struct subject *subjec
 	if (chain.nr == marked)
 		return;
 	count(u, w, &chain);
+	subject->ended = chain.ended;
 	subject->ips = u->ips;
 	subject->nr = chain.nr;
 	subject->unwound = chain.nr - marked;
@@ -371,16 +450,17 @@ void unwind_event(struct unwind *u, struct event *ev)
 	struct event_alloc *alloc = &ev->alloc;
 	struct subject subject;
 
-	if (ev->kind == EVENT_SAMPLE && sample->state) {
-		subject = (struct subject){ sample->state, sample->ips, sample->nr,
-					    sample->nr_unwound, sample->context };
+	if ((ev->kind == EVENT_SAMPLE || ev->kind == EVENT_CHECK) && sample->state) {
+		subject = (struct subject){ sample->state,	sample->ips,	 sample->nr,
+					    sample->nr_unwound, sample->context, false };
 		unwind_subject(u, ev->pid, &subject);
 		sample->ips = subject.ips;
 		sample->nr = subject.nr;
 		sample->nr_unwound = subject.unwound;
+		sample->ended = subject.ended;
 	} else if (ev->kind == EVENT_ALLOC && alloc->state) {
-		subject =
-			(struct subject){ alloc->state, alloc->ips, alloc->nr, 0, alloc->context };
+		subject = (struct subject){ alloc->state,   alloc->ips, alloc->nr, 0,
+					    alloc->context, false };
 		unwind_subject(u, ev->pid, &subject);
 		alloc->ips = subject.ips;
 		alloc->nr = subject.nr;
@@ -391,6 +471,7 @@ void unwind_release(struct unwind *u)
 {
 	cfi_release(u);
 	orc_release(u);
+	exidx_release(u);
 	arena_release(&u->arena);
 	free(u->spots);
 	free(u->ips);
@@ -436,7 +517,7 @@ static void unwind_close(struct stage *s)
 
 const struct stage_ops stage_unwind = {
 	.name = "unwind",
-	.takes = EVENT_BIT(EVENT_SAMPLE) | EVENT_BIT(EVENT_ALLOC),
+	.takes = EVENT_BIT(EVENT_SAMPLE) | EVENT_BIT(EVENT_ALLOC) | EVENT_BIT(EVENT_CHECK),
 	.options = OPTION_USES({ &unwind_table, 0 }),
 	.acts = unwind_acts,
 	.priv_size = sizeof(struct unwind),

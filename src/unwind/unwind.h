@@ -4,7 +4,7 @@
  * dwarf records them for user code; the QEMU plugin for any code, kernels included.
  *
  * UNWIND_AUTO uses the best method that the binary supports, frame by frame: Linux's ORC tables,
- * else the rules of .eh_frame and .debug_frame, else frame pointers. Kernel chains continue through
+ * else the rules of .eh_frame and .debug_frame, else those of .ARM.exidx, else frame pointers. Kernel chains continue through
  * interrupts and system calls and end at the address of the interrupted user code. Supports x86-64
  * and arm64; for states with `whole` set also i386, arm and RISC-V.
  *
@@ -44,6 +44,8 @@ struct unwind { /* to initialize, zero it and set world and method */
 	size_t nr_cfis;
 	struct orc_table *orcs; /* likewise */
 	size_t nr_orcs;
+	struct exidx_table *exidxs; /* likewise */
+	size_t nr_exidxs;
 	uint64_t *ips; /* the chain of the last event */
 	size_t cap_ips;
 	bool used; /* there was something to unwind */

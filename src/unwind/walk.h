@@ -4,10 +4,14 @@
  *
  *	unwind		walks from frame to frame and picks the method for each step
  *	machine		registers of the supported machines
+ *	insn		calls, returns, and loads and stores of the link register
+ *	link		whether the link register still holds the return address
  *	cfi		a step by the rules of .eh_frame and .debug_frame, read with libdw
  *	orc		a step by the rules of Linux on x86-64, .orc_unwind
+ *	exidx		a step by the rules of 32-bit Arm, .ARM.exidx and .ARM.extab
  *	fp		a step along frame pointers, or out of a function without a frame
  *	trap		a step out of an interrupt, an exception or a system call, without rules
+ *	m_profile	a step out of an exception of Cortex-M, whose hardware saves registers
  */
 #ifndef KSCOPE_UNWIND_WALK_H
 #define KSCOPE_UNWIND_WALK_H
@@ -40,6 +44,7 @@ struct state {
 	uint64_t cfa;
 	bool exact;	/* pc is where execution was; otherwise it is a return address */
 	bool by_record; /* the frame pointer was saved by a function with a frame */
+	bool first;	/* exact, because nothing called it: a new thread was to start here */
 };
 
 /* Cached facts about one code address. */
@@ -47,6 +52,9 @@ struct spot {
 	uint32_t image;
 	bool has_function, has_cfi, has_orc; /* the lookup is done */
 	bool label;			     /* the function has no size: it is assembly */
+	bool thumb;			     /* the function is Thumb */
+	bool has_link;
+	uint8_t link; /* enum link */
 	uint64_t vaddr;
 	uint64_t function; /* start of the function; 0: no symbol */
 	struct cfi_row *cfi;
@@ -55,6 +63,37 @@ struct spot {
 		uint8_t sp_reg, bp_reg, type; /* type 0: no rule */
 	} orc;
 };
+
+/* What decoding depends on. */
+struct code_kind {
+	enum machine_kind machine;
+	bool thumb;
+};
+
+enum insn_kind {
+	INSN_OTHER,
+	INSN_CALL,   /* to the target, if that is not 0 */
+	INSN_RETURN, /* by the link register */
+	INSN_JUMP,   /* to the target */
+	INSN_BRANCH, /* to the target, or to the next instruction */
+	INSN_AWAY,   /* a jump to somewhere, or the end */
+	INSN_SAVES,  /* stores the link register on the stack */
+	INSN_LOADS,  /* loads the link register, or the pc, from the stack */
+};
+
+struct insn {
+	enum insn_kind kind;
+	uint8_t len;
+	uint64_t target;
+};
+
+#define CALL_BYTES 7 /* of the longest call */
+
+/* Decodes an instruction of a machine with a link register. False: not decoded. */
+bool insn_decode(const struct code_kind *kind, const uint8_t *code, size_t len, uint64_t at,
+		 struct insn *insn);
+/* Whether the `len` bytes of code end in a call, on any machine. */
+bool insn_call_ends(const struct code_kind *kind, const uint8_t *code, size_t len);
 
 /* One walk up the stack of a sample. */
 struct walk {
@@ -93,8 +132,16 @@ uint64_t walk_function(const struct walk *w, uint64_t address);
 bool walk_is_code(const struct walk *w, uint64_t address);
 /* In a kernel: whether the address is in the user half and not kernel code. */
 bool walk_is_user(const struct walk *w, uint64_t address);
-/* On x86: whether the file has a call before the address. Linux patches some at run time. */
+/*
+ * Whether the file has a call right before the address. Linux on x86 patches some at run time.
+ */
 bool walk_is_return(const struct walk *w, uint64_t address);
+/* Whether the address is a function's first byte, and the file has no call before it. */
+bool walk_is_uncalled(const struct walk *w, uint64_t address);
+/* Bytes of the binary at an address of the walk; NULL: not in the file. */
+const uint8_t *walk_code(const struct walk *w, uint64_t address, size_t len);
+/* The kind of code at an address. */
+struct code_kind walk_code_kind(const struct walk *w, uint64_t address);
 /* A return address without the bits of pointer authentication or Thumb. */
 uint64_t walk_return(const struct walk *w, uint64_t address);
 
@@ -112,6 +159,29 @@ static inline void reg_set(struct state *s, unsigned nr, uint64_t value)
 	s->known |= 1ULL << nr;
 }
 
+enum link {
+	LINK_UNKNOWN,
+	LINK_LIVE,  /* it holds the return address */
+	LINK_SAVED, /* the return address is on the stack, and is loaded from there */
+	LINK_CALLS, /* likewise, unless the call that comes first does not return */
+};
+
+/* Where the code at the pc keeps the return address, on a machine with a link register. */
+enum link link_at(const struct walk *w, uint64_t pc);
+/*
+ * Whether an address in the link register can be the return address of the function that runs: if it
+ * is in the function itself, the call before it must not go to another one.
+ */
+bool link_is_own(const struct walk *w, uint64_t lr, uint64_t function);
+/*
+ * Whether a rule may say that the link register holds the return address. Compilers say so of every
+ * function whose prologue is hand-written assembly. But a call changes the register, and what is
+ * loaded from the stack later on is not in it now.
+ */
+bool link_may_return(const struct walk *w, const struct state *s);
+/* The target of the call that ends at a return address; 0: unknown. */
+uint64_t link_call_target(const struct walk *w, uint64_t lr);
+
 enum step cfi_step(const struct walk *w, struct state *s);
 /* Whether the frame's binary has any such rules. */
 bool cfi_present(const struct walk *w, const struct state *s);
@@ -119,6 +189,9 @@ void cfi_release(struct unwind *u);
 
 enum step orc_step(const struct walk *w, struct state *s);
 void orc_release(struct unwind *u);
+
+enum step exidx_step(const struct walk *w, struct state *s);
+void exidx_release(struct unwind *u);
 
 enum step fp_step(const struct walk *w, struct state *s);
 /* Steps out of a function without a frame: at its entry, or in a leaf. */
@@ -135,5 +208,10 @@ enum step trap_syscall(const struct walk *w, struct state *s);
 enum step trap_record(const struct walk *w, struct state *s, uint64_t record);
 /* Linux's struct pt_regs on x86, found by an encoded frame pointer. */
 enum step trap_encoded(const struct walk *w, struct state *s, uint64_t fp);
+
+/* On Arm: whether a return to this address ends an exception of Cortex-M, or what runs at reset. */
+bool m_profile_ends(const struct walk *w, uint64_t address);
+/* The state after that: the pc must be such an address. */
+enum step m_profile_step(const struct walk *w, struct state *s);
 
 #endif

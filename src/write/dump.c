@@ -270,6 +270,8 @@ static void put_branch(struct dump *d, const struct event_branch *branch)
 		put_hex(d, "left", branch->left);
 	if (branch->taken)
 		put_hex(d, "taken", branch->taken);
+	if (branch->after)
+		put_hex(d, "after", branch->after);
 	if (branch->has_moved)
 		put_number(d, branch->moved > 0 ? "up" : "down",
 			   (uint64_t)(branch->moved > 0 ? branch->moved : -(int64_t)branch->moved));
@@ -315,6 +317,9 @@ static int dump_put(struct writer *w, const struct event *ev)
 	case EVENT_MAP: put_map(d, &ev->map); break;
 	case EVENT_SAMPLE:
 	case EVENT_CHAIN: put_sample(d, w->world, ev); break;
+	case EVENT_CHECK:
+		put_chain(d, w->world, ev->sample.context, ev->sample.ips, ev->sample.nr);
+		break;
 	case EVENT_LOST:
 		put_number(d, "count", ev->lost.count);
 		put_number(d, "bytes", ev->lost.bytes);

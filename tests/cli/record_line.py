@@ -22,13 +22,14 @@ def test_line(place):
     equal("print: the plugin's arguments", plugin_values(words[2]),
           [f"file={place.plugin}", f"out={place.path('a,b.kscope')}", "period=200000", "stack=0",
            "vcpu=0,2-3", "level=kernel", f"kernel={ELF}", f"control={place.path('ctl')}"])
-    words, err = place.printed("--clock", "instructions", "--period", "500", "--trace", "--",
+    words, err = place.printed("--clock", "instructions", "--period", "500", "--trace", "--check",
+                               "0.0015", "--",
                                "qemu-aarch64", "-L", "/", "-strace", ELF, "-kernel", "x")
     equal("print: a user-mode QEMU", words[:2] + words[3:],
           ["qemu-aarch64", "-plugin", "-L", "/", "-strace", ELF, "-kernel", "x"])
     equal("print: its arguments", plugin_values(words[2])[1:],
-          [f"out={place.path('recording.kscope')}", "mode=trace", "clock=instructions",
-           "period=500", f"elf={ELF}"])
+          [f"out={place.path('recording.kscope')}", "mode=trace", "check=1500",
+           "clock=instructions", "period=500", f"elf={ELF}"])
     check("print: what to do next", "kscope convert recording.kscope -o perf.data" in err, err)
     words, _ = place.printed("./run.sh", "-x")
     equal("print: a script gets it at the end", words[:3], ["./run.sh", "-x", "-plugin"])
@@ -67,6 +68,7 @@ def test_hooks(place):
 
 def test_usage(place):
     for words, emulator, want in (
+            (["--check", "1"], [], "--check takes samples inside a trace: use --trace"),
             (["-F", "5", "--period", "5"], [], "--freq and --period cannot be used together"),
             (["-F", "5", "--clock", "instructions"], [], "--period"),
             (["-F", "0"], [], "--freq must not be 0"), (["--period", "999"], [], "1000 ns"),

@@ -340,7 +340,8 @@ def errors(folder):
     for words, text in (("color=red", "color=red: not an argument"), ("period=often", "a number"),
                         ("clock=moon", "host|guest|instructions"), ("stack=1000000", "at most 65536"),
                         ("alloc=f:x", "FUNCTION:argN:ret"), ("out=/nowhere/at/all", "cannot write"),
-                        ("vcpu=x", "a list such as")):
+                        ("vcpu=x", "a list such as"), ("check=1", "needs mode=trace"),
+                        ("check=0,mode=trace", "out of range")):
         done = run(*guest.command("debian", words), cwd=folder)
         check(f"error: {words}", done.returncode and f"kscope-qemu: {words.split('=')[0]}" in done.stderr
               or "cannot write" in done.stderr, done.stderr)

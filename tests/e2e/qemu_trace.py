@@ -1,14 +1,17 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 """mode=trace and alloc= of the plugin: exact counts in two QEMUs, and a boot of Debian's kernel."""
+import collections
 import json
 import os
 import re
+import subprocess
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from kit import (BUILD, ROOT, check, equal, finish, guests, kscope, read_folded, run, scratch, skip,
-                 wire_trace)
+from kit import (BUILD, KSCOPE, ROOT, check, equal, finish, guests, kscope, read_folded, run,
+                 scratch, skip, wire_trace)
+from kit.wire_read import Stream
 
 PLUGIN = os.path.join(BUILD, "kscope-qemu.so")
 EXIT = ["-device", "isa-debug-exit,iobase=0xf4,iosize=4"]
@@ -91,12 +94,21 @@ def check_moves(name, recording, least):
     return got
 
 
+def test_places(name, recording):
+    """Every sample inside the trace has its place there, at the block that it was taken in."""
+    decoded, _ = wire_trace.decode(recording)
+    places = {(cpu, *place) for cpu, state in decoded.items() for place in state.places}
+    taken = {(sample.cpu, sample.place, sample.pc) for sample in Stream(recording).samples}
+    check(f"{name}: check points are in their places", taken and taken == places,
+          sorted(taken ^ places)[:10])
+
+
 def test_loops(folder, which, arch):
     """tests/guest: the loop of hot() runs 300 times, the same loop of cold() 100 times."""
     rounds = 100
     elf, recording = os.path.join(folder, arch), os.path.join(folder, "loops.kscope")
     run(os.path.join(ROOT, "tests", "guest", "build"), arch, elf, f"-DROUNDS={rounds}")
-    trace(arch, which, elf + ".boot" if arch == "x86_64" else elf, recording, ",state=all")
+    trace(arch, which, elf + ".boot" if arch == "x86_64" else elf, recording, ",check=20,state=all")
     got = check_moves(f"{which} {arch}", recording, 15)
     # A PC's firmware runs 16-bit code, whose moves are not known.
     check(f"{which} {arch}: the moves are known", arch in ["i386", "x86_64"] or
@@ -104,6 +116,7 @@ def test_loops(folder, which, arch):
     agree, wrong = wire_trace.moves(recording)
     check(f"{which} {arch}: a decoder after wire/README.md finds the same", agree >= 15 and not wrong,
           f"{agree}, {wrong[:3]}")
+    test_places(f"{which} {arch}", recording)
     counted, recorded = wire_trace.instructions(recording)
     check(f"{which} {arch}: a decoder after wire/README.md counts what the recording tells",
           counted and counted == recorded, f"{counted}, {recorded}")
@@ -113,6 +126,68 @@ def test_loops(folder, which, arch):
     frames = [(hot - 300 * turn * rounds) / rounds, (cold - 100 * turn * rounds) / rounds]
     check(f"{which} {arch}: loops to the instruction",
           turn and all(frame == int(frame) and 0 <= frame < 40 for frame in frames), sums)
+
+
+def fields(line):
+    return {key: int(value, 16) for key, value in re.findall(r" (from|to|next)=(\w+)", line)}
+
+
+def around_checks(recording, cpu):
+    """[(branch before, chain of a check point, branch after)] of a cpu, as lines of the dump."""
+    with subprocess.Popen([KSCOPE, "convert", recording, "--cpu", str(cpu), "-t", "dump", "-o", "-"],
+                          stdout=subprocess.PIPE) as dump:
+        lines = run("grep", "-B9", "-A9", "^check ", stdin=dump.stdout).stdout.splitlines()
+    found, before, waiting = [], None, []
+    for line in lines:
+        if line.startswith("check "):
+            waiting.append((before, [int(word, 16) for word in line.split(" : ")[1].split()[1:]
+                                     if word.startswith("0x")]))
+        elif line.startswith("branch "):
+            found += [(*one, line) for one in waiting]
+            before, waiting = line, []
+    return found
+
+
+def test_checks(folder, which, arch):
+    """Check points of the demo kernel, against the branches around them."""
+    name, recording = f"{which} demo {arch}", os.path.join(folder, "checks.kscope")
+    guest = guests.demo(arch, words="scale=1", cpus=2)
+    done = guests.record(guest, recording, ["--trace", "--check", "0.0001"], which)
+    check(f"{name}: is recorded", done.ended, done.errors)
+    checks = [one for cpu in (0, 1) for one in around_checks(recording, cpu)]
+    functions = {at for elf in [guest.kernel, *guest.elfs] for at in symbols(elf).values()}
+    wrong, callers = [], collections.Counter()
+    for before, chain, after in checks:
+        start, end = fields(before), fields(after)
+        # Blocks that follow each other without a branch are no events.
+        if not start["to"] <= chain[0] <= end["from"]:
+            wrong.append((before, chain, after))
+        # A function that was just called has not changed its stack yet. Firmware cannot be unwound.
+        if " call " in before and start["to"] == chain[0] and chain[0] in functions:
+            callers[chain[1:2] == [start["next"]]] += 1
+    check(f"{name}: each is where the branch before it led", not wrong, wrong[:3])
+    exact = sum(fields(before)["to"] == chain[0] for before, chain, _ in checks)
+    check(f"{name}: most are at the target", exact * 2 > len(checks), f"{exact} of {len(checks)}")
+    check(f"{name}: those in a new call have its return address", callers[True] and
+          not callers[False], callers)
+    got = info(recording)
+    equal(f"{name}: all are found, and nothing is lost",
+          (len(checks), got.get("lost"), got.get("damaged")),
+          (len(Stream(recording).samples), 0, 0))
+    equal(f"{name}: none is in the profile", sum(by_function(recording, guest.kernel).values()),
+          got.get("instructions"))
+
+
+def test_same_checks(folder, which, arch):
+    """By instructions, check points are the same in every run with -icount."""
+    elf, chains = os.path.join(folder, arch), []
+    for turn in range(2):
+        recording = os.path.join(folder, f"same{turn}.kscope")
+        trace(arch, which, elf, recording, ",check=50,clock=instructions", *ICOUNT)
+        dump = kscope("convert", recording, "-t", "dump", "-o", "-").stdout.splitlines()
+        chains.append([line.split(" : ")[1] for line in dump if line.startswith("check ")])
+    check(f"{which} {arch}: the same check points in every run",
+          len(chains[0]) > 10 and chains[0] == chains[1], list(map(len, chains)))
 
 
 def test_levels(folder):
@@ -197,6 +272,9 @@ def main():
                 test_hard_counts(folder, which, arch)
             for arch in MACHINES:
                 test_loops(folder, which, arch)
+            for arch in ["x86_64", "aarch64"]:
+                test_checks(folder, which, arch)
+            test_same_checks(folder, which, "aarch64")
         test_alloc(folder)
         for arch in ["x86_64", "aarch64"]:
             for which in guests.QEMUS:

@@ -4,8 +4,9 @@
 
 QEMU's user mode runs a program step by step. Through its gdb server, the test takes a sample
 wherever a block of code begins, as the plugin does. The program has no libraries, and every
-function in it has one caller, so the correct stacks are known. It is built with and without frame
-pointers.
+function in it has one caller, so the correct stacks are known; one also calls itself, often enough
+to see every depth. It is built with and without frame pointers, and for Arm with nothing but the
+tables of its own.
 """
 import os
 import re
@@ -18,7 +19,7 @@ import sys
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from kit import HANGS, check, finish, kscope, read_folded, run, scratch, skip, wait_for, wire_write
 
-STEPS = 500
+STEPS = 1200
 STACK = 2048
 SOURCE = r"""
 volatile int sink;
@@ -56,15 +57,28 @@ FUNCTION varying(int n)
 	room[3] = (char)n;
 	return early(n) + room[3];
 }
+#ifdef DEEP /* with a frame only where it calls itself */
+int deep(int n);
+__asm__(".globl deep\n.type deep, %function\ndeep:\n.cfi_startproc\n" DEEP
+	".cfi_endproc\n.size deep, . - deep\n");
+#else
+FUNCTION deep(int n)
+{
+	if (!n)
+		return sink;
+	return deep(n - 1) * 3 ^ n;
+}
+#endif
 int work(void);
 int work(void)
 {
 	for (int n = 0;; n++)
-		sink += varying(n);
+		sink += varying(n) ^ deep(n & DEPTH);
 }
 __asm__(".globl _start\n.type _start, %function\n_start:\n.cfi_startproc\n" START
 	".cfi_endproc\n.size _start, . - _start\n");
 """
+DEPTH = 3
 CALLERS = ["leaf", "twice", "wide", "early", "varying", "work", "_start"]
 
 
@@ -90,17 +104,90 @@ MACHINES = {
     "aarch64": ("aarch64-linux-gnu", "qemu-aarch64", in_order("33Q", 32), 31,
                 ".cfi_undefined x30\\n mov x29, #0\\n mov x30, #0\\n bl work\\n brk #0\\n"),
     "arm": ("armv7-linux-gnueabi", "qemu-arm", in_order("16I", 15), 13,
-            ".cfi_undefined lr\\n mov r11, #0\\n mov lr, #0\\n bl work\\n udf #0\\n"),
+            ".fnstart\\n .cantunwind\\n .cfi_undefined lr\\n"
+            " mov r11, #0\\n mov lr, #0\\n bl work\\n udf #0\\n .fnend\\n"),
+    "thumb": ("thumbv7-linux-gnueabi", "qemu-arm", in_order("16I", 15), 13,
+              ".fnstart\\n .cantunwind\\n .cfi_undefined lr\\n"
+              " movs r7, #0\\n mov lr, r7\\n bl work\\n udf #0\\n .fnend\\n"),
     "riscv64": ("riscv64-linux-gnu", "qemu-riscv64", in_order("33Q", 32), 2,
                 ".cfi_undefined ra\\n li s0, 0\\n li ra, 0\\n call work\\n ebreak\\n"),
     "riscv32": ("riscv32-linux-gnu", "qemu-riscv32", in_order("33I", 32), 2,
                 ".cfi_undefined ra\\n li s0, 0\\n li ra, 0\\n call work\\n ebreak\\n"),
 }
+# Calls itself. At 1 it has no frame, and the link register points into it.
+DEEP = {
+    "aarch64": """cbz w0, 1f
+        stp x29, x30, [sp, #-16]!
+        .cfi_def_cfa_offset 16
+        .cfi_offset x29, -16
+        .cfi_offset x30, -8
+        mov x29, sp
+        sub w0, w0, #1
+        bl deep
+        ldp x29, x30, [sp], #16
+        .cfi_def_cfa_offset 0
+        .cfi_restore x29
+        .cfi_restore x30
+        ret
+        1: nop
+        ret""",
+    "arm": """.fnstart
+        .save {r11, lr}
+        .setfp r11, sp
+        cmp r0, #0
+        beq 1f
+        push {r11, lr}
+        .cfi_def_cfa_offset 8
+        .cfi_offset r11, -8
+        .cfi_offset lr, -4
+        mov r11, sp
+        sub r0, r0, #1
+        bl deep
+        pop {r11, pc}
+        .cfi_def_cfa_offset 0
+        .cfi_restore r11
+        .cfi_restore lr
+        1: nop
+        bx lr
+        .fnend""",
+    "riscv64": """beqz a0, 1f
+        addi sp, sp, -16
+        .cfi_def_cfa_offset 16
+        sd ra, 8(sp)
+        sd s0, 0(sp)
+        .cfi_offset ra, -8
+        .cfi_offset s0, -16
+        addi s0, sp, 16
+        addi a0, a0, -1
+        jal deep
+        ld ra, 8(sp)
+        ld s0, 0(sp)
+        addi sp, sp, 16
+        .cfi_def_cfa_offset 0
+        .cfi_restore ra
+        .cfi_restore s0
+        ret
+        1: nop
+        ret""",
+}
+DEEP["thumb"] = DEEP["arm"].replace("r11", "r7")
+DEEP["riscv32"] = re.sub(r"([ls])d ", r"\1w ", DEEP["riscv64"]).replace(
+    "8(sp)", "12(sp)").replace("0(sp)", "8(sp)").replace(
+    "ra, -8", "ra, -4").replace("s0, -16", "s0, -8")
 # With frame pointers the CFI is in .debug_frame, without them in .eh_frame (Arm has none).
 BUILDS = {
     "frame pointers": ["-fno-omit-frame-pointer", "-g", "-fno-asynchronous-unwind-tables"],
     "no frame pointers": ["-fomit-frame-pointer", "-fasynchronous-unwind-tables", "-g"],
 }
+FLAGS = {"arm": ["-msoft-float"], "thumb": ["-msoft-float", "-mthumb"]}
+ARM_BUILDS = {
+    "tables of Arm": ["-fomit-frame-pointer", "-funwind-tables"],
+    "tables of Arm and frame pointers": ["-fno-omit-frame-pointer", "-funwind-tables"],
+}
+
+
+def is_arm(arch):
+    return arch in ("arm", "thumb")
 
 
 class Gdb:
@@ -141,15 +228,19 @@ class Gdb:
         return copy
 
 
+def deep_of(arch):
+    return ['-DDEEP="' + DEEP[arch].replace("\n", "\\n") + '\\n"'] if arch in DEEP else []
+
+
 def build(folder, arch, name, flags):
     target, _, _, _, start = MACHINES[arch]
-    source, elf = os.path.join(folder, "p.c"), os.path.join(folder, f"{arch}-{name[:2]}.elf")
+    source, elf = os.path.join(folder, "p.c"), os.path.join(folder, f"{arch}.elf")
     with open(source, "w", encoding="ascii") as out:
         out.write(SOURCE)
     for command in (
             ["clang", f"--target={target}", "-O2", "-ffreestanding", "-fno-pic", "-fno-stack-protector",
-             "-Wno-unused-command-line-argument", *(["-msoft-float"] if arch == "arm" else []),
-             f'-DSTART="{start}"', *flags, "-c", source, "-o", elf + ".o"],
+             "-Wno-unused-command-line-argument", *FLAGS.get(arch, []), f'-DSTART="{start}"',
+             f"-DDEPTH={DEPTH}", *deep_of(arch), *flags, "-c", source, "-o", elf + ".o"],
             ["ld.lld", "-static", "--defsym=__aeabi_unwind_cpp_pr0=0",
              "--defsym=__aeabi_unwind_cpp_pr1=0", elf + ".o", "-o", elf]):
         done = run(*command)
@@ -182,8 +273,9 @@ def record(path, arch, elf, looks):
     """Writes them as the plugin writes samples of a kernel."""
     samples = [wire_write.sample(at + 1, pc, registers=regs, stack=stack, weight=1)
                for at, (pc, regs, stack) in enumerate(looks)]
+    info = wire_write.info(arch="arm" if is_arm(arch) else arch, cpus=1, kernel=elf)
     with open(path, "wb") as out:
-        out.write(wire_write.chunk(wire_write.info(arch=arch, cpus=1, kernel=elf)))
+        out.write(wire_write.chunk(info))
         out.write(wire_write.chunk(*samples, cpu=0) + wire_write.end((0, len(samples), 0)))
 
 
@@ -197,13 +289,16 @@ def stacks(path, *options):
 
 def is_right(stack):
     frames = stack.split(";")
+    if frames[-1] == "deep":
+        return len(frames) <= 2 + DEPTH + 1 and frames[:2] == ["_start", "work"] and \
+            set(frames[2:]) == {"deep"}
     return frames[0] == "_start" and frames[::-1] == CALLERS[-len(frames):]
 
 
 def judge(name, path, *options):
     found = stacks(path, *options)
     wrong = {stack: count for stack, count in found.items() if not is_right(stack)}
-    check(name, not wrong and len(found) == len(CALLERS),
+    check(name, not wrong and len(found) == len(CALLERS) + DEPTH + 1,
           f"{sum(wrong.values())} of {sum(found.values())} are not so: {wrong}; {len(found)} stacks")
     return found
 
@@ -221,6 +316,11 @@ def test_machine(folder, arch):
         os.unlink(os.path.join(folder, "gdb"))
     check(f"{arch}: the same stacks without frame pointers",
           set(found["frame pointers"]) == set(found["no frame pointers"]))
+    for name, flags in ARM_BUILDS.items() if is_arm(arch) else ():
+        elf = build(folder, arch, name, flags)
+        record(path, arch, elf, follow(folder, arch, elf))
+        judge(f"{arch}, {name}", path)
+        os.unlink(os.path.join(folder, "gdb"))
 
 
 def main():

@@ -169,7 +169,8 @@ def make_others():
     put("folded-bad", "input.folded", "a;b;c 3\nno number here\na;b x\na;b 12.5\n;; 1\na 0\nlast 2")
     put("dump", "input.dump", DUMP)
     put("dump-bad", "input.dump", "kscope-dump 1\nnonsense\nsample weight=1\nmap addr=1 path=\"x\n"
-        "sample weight=1 : user 0x10 kernel zz\ncomm task=1/1\nsample weight=2 : user 0x10\n")
+        "sample weight=1 : user 0x10 kernel zz\ncomm task=1/1\n"
+        "check cpu=1\ncheck weight=1 : user 0x10\nsample weight=2 : user 0x10\n")
     put("not-known", "input.bin", bytes(range(256)))
     put("empty", "input.bin", b"")
 
@@ -190,6 +191,8 @@ sample time=2.000000000 source=2 weight=5 count=5 : named "leaf"@"lib" "root"
 sample source=2 weight=1 : user 0x99 marker-100 0x98
 sample time=2.500000000 task=7/8 source=3 weight=1 pc=0xffffffff80000014 in=kernel raw=0badcafe : user 0x1010
 sample time=2.600000000 task=7/8 source=3 weight=1 no-chain raw=00 : user 0x1010
+branch time=2.700000000 cpu=1 task=7/8 call from=0xffffffff80000010 to=0xffffffff80000020 next=0xffffffff80000014 instructions=4 kernel
+check time=2.700000000 cpu=1 task=7/8 : kernel 0xffffffff80000020 0xffffffff80000014 user 0x1010
 lost time=3.000000000 cpu=1 count=4 bytes=0
 lost count=0 bytes=17 damage
 exit time=4.000000000 task=9/9

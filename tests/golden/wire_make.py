@@ -84,6 +84,25 @@ put('trace-hole', MACHINE + traced(TRACE[:40]) + traced(TRACE[60:], 2, 0) +
     traced(TRACE, 3, 5000) + end((0, 0, 0)))
 put('trace-garbage', MACHINE + traced(TRACE[:50] + b'\xff' * 20 + TRACE[50:]) +
     traced(TRACE, 1, 5000) + end((0, 0, 0)))
+# Where samples were taken: after the second block, and at the end. Sample 2 has no place in the trace.
+CHECKED = TRACE[:20] + b'\xc8\x01' + TRACE[20:] + b'\xc8\x03'
+CHECKS = [sample(10, 0x100c, space=0, level=3, place=1),
+          sample(11, 0x80000000, space=0, level=3, place=2),
+          sample(12, 0x80000050, space=0x8000000000080001, level=3, place=3)]
+
+
+def continued(data, sequence):
+    return chunk(content(9, data), cpu=0, sequence=sequence)
+
+
+put('trace-check', MACHINE + chunk(*CHECKS[:2], cpu=0) +
+    chunk(CHECKS[2], number(12, 1000), content(9, CHECKED), cpu=0, sequence=1) + end((0, 3, 0)))
+put('trace-check-missing', MACHINE + chunk(CHECKS[1], cpu=0) + traced(CHECKED, 1) + end((0, 1, 0)))
+put('trace-check-misplaced', MACHINE + chunk(CHECKS[0], cpu=0) +
+    traced(TRACE[:7] + b'\xc8\x01' + TRACE[7:], 1) + end((0, 1, 0)))
+# The chunk after the missing one has only samples, but the trace cannot continue either.
+put('trace-check-hole', MACHINE + chunk(CHECKS[0], cpu=0) + traced(CHECKED[:22], 1) +
+    chunk(CHECKS[2], cpu=0, sequence=3) + continued(CHECKED[22:], 4) + end((0, 3, 0)))
 put('trace-two-beginnings', MACHINE + traced(TRACE[:60] + TRACE) + end((0, 0, 0)))
 
 

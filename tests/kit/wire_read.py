@@ -60,6 +60,7 @@ class Sample:
         self.level, self.weight, self.idle = got.get(4, 0), got.get(5, 0), got.get(6, 0)
         self.registers, self.stack = words(got.get(7, b"")), got.get(8, b"")
         self.has_space = not got.get(11)
+        self.place = got.get(14, 0)
 
 
 class Stream:

@@ -2,7 +2,7 @@
 """Decodes traces as wire/README.md specifies them, independently of src/read."""
 from .wire_read import fields, varint
 
-CALL, CALL_ANY, RETURN, ENTER, LEAVE = 4, 5, 6, 7, 8
+CALL, CALL_ANY, RETURN, ENTER = 4, 5, 6, 7
 HAS_TARGET = (1, 2, 4)
 MAYBE, STATE, MOVES = 1, 2, 4
 UNKNOWN = 1
@@ -25,7 +25,8 @@ class Cpu:
     """The state of one cpu's decoder."""
 
     def __init__(self):
-        self.total = self.skip = 0
+        self.total = self.skip = self.shift = 0
+        self.places = []  # of samples: the number, and where the cpu was
         self.sp, self.followed = 0, None  # the last one read, and the one that blocks lead to
         self.agree, self.contradict = 0, []
         self.cur = None
@@ -38,8 +39,8 @@ class Cpu:
 
     def clear(self):
         """Forgets what applied to the block that was just entered."""
-        self.ran, self.trap, self.begins, self.moved = None, False, False, False
-        self.read, self.left = False, None
+        self.ran, self.trap, self.left, self.begins, self.moved = None, False, False, False, False
+        self.read, self.interrupted = False, None
 
     def feed(self, data):
         self.data, self.at = data, 0
@@ -80,8 +81,17 @@ class Cpu:
         elif code == 0xc7:
             self.leave(self.number())
             self.cur = None
+        elif code == 0xc8:
+            self.sample(self.number())
+        elif code == 0xc9:
+            self.left = True
         else:
             raise ValueError(f"no such code: {code:#x}")
+
+    def sample(self, place):
+        if self.cur is None or self.begins or self.trap or self.left or self.ran is not None:
+            raise ValueError(f"sample {place} is not between two steps")
+        self.places.append((place, self.cur.start + self.shift))
 
     def steps(self, count):
         for first in range(0, count, 8):
@@ -104,12 +114,14 @@ class Cpu:
     def state(self, mask):
         if mask & 1:
             self.sp += self.signed()
-        for bit, read in ((2, self.number), (4, self.number), (8, self.signed)):
+        for bit in (2, 4):
             if mask & bit:
-                read()
-        distance = self.signed() if mask & 16 else None
-        self.left = None if distance == 0 else self.sp + (distance or 0)
+                self.number()
         self.moved, self.read = bool(mask & 8), True
+        if self.moved:
+            self.shift = self.signed()
+        distance = self.signed() if mask & 16 else None
+        self.interrupted = None if distance == 0 else self.sp + (distance or 0)
 
     def begin(self, flags):
         self.skip, total = self.number(), self.number()
@@ -117,12 +129,13 @@ class Cpu:
             raise ValueError(f"{self.total} instructions were decoded, the trace counts {total}")
         if flags & 2:
             self.forget()
-        self.begins, self.sp = True, 0
+        self.begins, self.shift, self.sp = True, 0, 0
         if not flags & 1:
             self.followed = None
 
     def leave(self, ran):
-        move = self.cur.move() if ran == self.cur.count and not self.skip else None
+        known = ran == self.cur.count and not self.skip and not self.left
+        move = self.cur.move() if known else None
         if self.followed is not None and ran:
             self.followed = None if move is None else self.followed + move
         self.total += ran - self.skip
@@ -132,7 +145,7 @@ class Cpu:
         """Compares the stack pointer that was followed with the one that was read."""
         if not self.read:
             return
-        sp = self.left if cur and (self.trap or cur.flow == ENTER) else self.sp
+        sp = self.interrupted if cur and (self.trap or cur.flow == ENTER) else self.sp
         if None not in (sp, self.followed):
             if (sp - self.followed) % (1 << 32):
                 self.contradict.append(f"{cur.start:#x}: {self.followed:#x}, not {sp:#x}")
@@ -180,7 +193,7 @@ class Cpu:
     def go(self, to):
         if not self.begins:
             self.leave(self.cur.count if self.ran is None else self.ran)
-            if self.ran is None and not self.trap and self.was_taken(to):
+            if self.ran is None and not self.trap and not self.left and self.was_taken(to):
                 self.learn(to)
         self.compare(self.cur)
         self.cur = to
@@ -188,7 +201,7 @@ class Cpu:
 
 
 def decode(path):
-    """{cpu: Cpu}, and {cpu: instructions} as recorded."""
+    """{cpu: its decoder at the end}, and {cpu: instructions} as recorded."""
     with open(path, "rb") as f:
         data = f.read()
     cpus, recorded = {}, {}

@@ -44,12 +44,12 @@ def info(arch='x86_64', cpus=2, clock=0, period=1000000, version=1, user_mode=0,
 
 
 def look(time, pc, space=0x1000000, level=1, weight=1000000, registers=(), stack=b'', chain=(),
-         idle=0, task=0, outer=(0, b'')):
+         idle=0, task=0, outer=(0, b''), place=0):
     return (number(1, time) + fixed(2, pc) + number(3, space) + number(4, level) +
             number(5, weight) + number(6, idle) + (words(7, registers) if registers else b'') +
             (content(8, stack) if stack else b'') + (words(9, chain) if chain else b'') +
             number(10, task) +
-            (fixed(12, outer[0]) + content(13, outer[1]) if outer[1] else b''))
+            (fixed(12, outer[0]) + content(13, outer[1]) if outer[1] else b'') + number(14, place))
 
 
 def sample(*args, **kwargs):

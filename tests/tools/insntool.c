@@ -1,61 +1,47 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * insntool ARCH: what the plugin's decoder finds in instructions, of which each line of stdin has one in
- * hexadecimal digits: the flow, the flags, and what happens to the stack pointer.
+ * What the unwinder takes the instructions of a code file for: insntool ARCH FILE, where ARCH may
+ * be "thumb". Prints a line per instruction, "OFFSET KIND TARGET", then "calls:" and the offsets
+ * where a call ends.
  */
 #include <stdio.h>
 #include <string.h>
 
-#include "plugin/insn.h"
+#include "unwind/walk.h"
 
-#define MAX_SIZE 16
+#define MAX_CODE 65536
 
-static const char *const flows[WIRE_FLOW_KINDS] = { "",	     "jump",   "cond",	"jump*", "call",
-						    "call*", "return", "enter", "leave", "wait" };
-static const char *const stacks[] = { "", "?", "=", "=high" };
+static const char *const names[] = {
+	[INSN_OTHER] = "other", [INSN_CALL] = "call",	  [INSN_RETURN] = "return",
+	[INSN_JUMP] = "jump",	[INSN_BRANCH] = "branch", [INSN_AWAY] = "away",
+	[INSN_SAVES] = "saves", [INSN_LOADS] = "loads",
+};
 
-static size_t get_bytes(const char *line, uint8_t *bytes)
-{
-	size_t size = 0;
-	unsigned byte;
-
-	for (; size < MAX_SIZE && sscanf(line, "%2x", &byte) == 1; line += 2)
-		bytes[size++] = (uint8_t)byte;
-	return size;
-}
-
-static void print(const struct insn *insn, int word)
-{
-	bool replaces =
-		insn->stack == INSN_STACK_REPLACED || insn->stack == INSN_STACK_REPLACED_HIGH;
-	long long move = insn->bytes + insn->words * word;
-
-	printf("%s", flows[insn->flow]);
-	printf("%s", insn->flags & WIRE_BLOCK_MAYBE ? " maybe" : "");
-	printf("%s", insn->flags & WIRE_BLOCK_STATE && !replaces ? " state" : "");
-	if (insn->ahead)
-		printf(" it%u", insn->ahead);
-	if (insn->stack != INSN_STACK_MOVES)
-		printf(" %s", stacks[insn->stack]);
-	else if (move)
-		printf(" %+lld", move);
-	printf("\n");
-}
+static uint8_t code[MAX_CODE];
 
 int main(int argc, char **argv)
 {
-	bool thumb = argc > 1 && !strcmp(argv[1], "thumb");
-	enum insn_set set = thumb ? INSN_THUMB : insn_set_of(argc > 1 ? argv[1] : "");
-	char line[256];
+	bool thumb = argc == 3 && !strcmp(argv[1], "thumb");
+	const struct machine *machine = argc == 3 ? machine_by_arch(thumb ? "arm" : argv[1]) : NULL;
+	FILE *in = machine ? fopen(argv[2], "rb") : NULL;
+	struct code_kind kind;
+	struct insn insn;
+	size_t len;
 
-	if (set == INSN_OTHER)
+	if (!in)
 		return 2;
-	while (fgets(line, sizeof(line), stdin)) {
-		uint8_t bytes[MAX_SIZE];
-		struct insn insn;
+	len = fread(code, 1, sizeof(code), in);
+	fclose(in);
+	kind = (struct code_kind){ machine->kind, thumb };
+	for (size_t at = 0; insn_decode(&kind, code + at, len - at, at, &insn); at += insn.len)
+		printf("%zu %s %llu\n", at, names[insn.kind], (unsigned long long)insn.target);
+	printf("calls:");
+	for (size_t end = 0; end <= len; end++) {
+		size_t before = end < CALL_BYTES ? end : CALL_BYTES;
 
-		insn_decode(set, 0x1000000, bytes, get_bytes(line, bytes), &insn);
-		print(&insn, set == INSN_X86_64 ? 8 : 4);
+		if (insn_call_ends(&kind, code + end - before, before))
+			printf(" %zu", end);
 	}
+	printf("\n");
 	return 0;
 }

@@ -66,19 +66,20 @@ static void print_recent(const char *why)
 
 static void add_calls(struct event *ev)
 {
-	struct calls_stats was = calls.stats;
+	struct track_stats was = calls.track.stats;
 
 	ev->pid = ev->tid = pid_of(ev->branch.space);
 	calls_add(&calls, ev);
 	if (ev->branch.kind != BRANCH_JUMP || ev->branch.sp)
 		recent[nr_recent++ % RECENT] = *ev;
-	if (calls.stats.returns - was.returns != calls.stats.found - was.found)
+	if (calls.track.stats.returns - was.returns != calls.track.stats.found - was.found)
 		print_recent("a return without a call");
-	if (calls.stats.beyond != was.beyond)
+	if (calls.track.stats.beyond != was.beyond)
 		print_recent("a return beyond the root");
-	if (calls.stats.leaves - was.leaves != calls.stats.leaves_found - was.leaves_found)
+	if (calls.track.stats.leaves - was.leaves !=
+	    calls.track.stats.leaves_found - was.leaves_found)
 		print_recent("a program begins");
-	else if (calls.stats.tasks != was.tasks)
+	else if (calls.track.stats.tasks != was.tasks)
 		print_recent("a task begins");
 }
 
@@ -179,6 +180,8 @@ static void decode(void)
 			       merge.wrong_offset, merge.wrong_bytes);
 			continue;
 		}
+		if (ev.kind != EVENT_BRANCH)
+			continue;
 		kinds[ev.branch.kind]++;
 		if (show)
 			print(&ev);
@@ -261,12 +264,13 @@ int main(int argc, char **argv)
 	       " beyond %" PRIu64 " traps %" PRIu64 " leaves %" PRIu64 " found %" PRIu64
 	       " switches %" PRIu64 " tasks %" PRIu64 " instructions %" PRIu64 " rooted %" PRIu64
 	       " paths %zu counters %zu left %zu\n",
-	       calls.stats.returns, calls.stats.found, calls.stats.returns - calls.stats.found,
-	       100.0 * (double)calls.stats.found / (double)(calls.stats.returns + 1e-9),
-	       calls.stats.jumps, calls.stats.beyond, calls.stats.traps, calls.stats.leaves,
-	       calls.stats.leaves_found, calls.stats.switches, calls.stats.tasks,
-	       calls.stats.instructions, calls.stats.rooted, calls.nr_paths, calls.nr_counters,
-	       calls.nr_left);
+	       calls.track.stats.returns, calls.track.stats.found,
+	       calls.track.stats.returns - calls.track.stats.found,
+	       100.0 * (double)calls.track.stats.found / (double)(calls.track.stats.returns + 1e-9),
+	       calls.track.stats.jumps, calls.track.stats.beyond, calls.track.stats.traps,
+	       calls.track.stats.leaves, calls.track.stats.leaves_found, calls.track.stats.switches,
+	       calls.track.stats.tasks, calls.track.stats.instructions, calls.track.stats.rooted,
+	       calls.nr_paths, calls.nr_counters, calls.track.nr_left);
 	calls_release(&calls);
 	wire_merge_release(&merge);
 	return 0;

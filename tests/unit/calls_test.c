@@ -17,19 +17,28 @@ static void begin_test(void)
 	pid = 1;
 }
 
-static void add(enum branch_kind kind, uint64_t from, uint64_t to, uint64_t instructions,
-		uint64_t next, uint64_t sp, bool user)
+static void add_branch(struct event_branch branch)
 {
 	struct event ev = { .kind = EVENT_BRANCH, .cpu = cpu, .pid = pid, .tid = pid };
 
-	ev.branch = (struct event_branch){ .kind = kind,
-					   .from = from,
-					   .to = to,
-					   .instructions = instructions,
-					   .next = next,
-					   .sp = sp,
-					   .context = user ? IP_USER : IP_KERNEL };
+	ev.branch = branch;
+	if (!ev.branch.context)
+		ev.branch.context = IP_KERNEL;
+	if (ev.branch.context == IP_USER)
+		ev.branch.space = pid;
 	calls_add(&calls, &ev);
+}
+
+static void add(enum branch_kind kind, uint64_t from, uint64_t to, uint64_t instructions,
+		uint64_t next, uint64_t sp, bool user)
+{
+	add_branch((struct event_branch){ .kind = kind,
+					  .from = from,
+					  .to = to,
+					  .instructions = instructions,
+					  .next = next,
+					  .sp = sp,
+					  .context = user ? IP_USER : IP_KERNEL });
 }
 
 static void start(uint64_t at)
@@ -85,7 +94,8 @@ static void expect(const char *name, const char *text)
 
 static void expect_all_found(const char *name)
 {
-	check(name, calls.stats.returns == calls.stats.found && !calls.stats.beyond);
+	check(name,
+	      calls.track.stats.returns == calls.track.stats.found && !calls.track.stats.beyond);
 }
 
 static void test_plain(void)
@@ -100,7 +110,7 @@ static void test_plain(void)
 	ret(0x4010, 0x1015, 7);
 	add(BRANCH_END, 0x1020, 0, 1, 0, 0, false);
 	expect_all_found("calls: all returns find their calls");
-	check("calls: every instruction is counted", calls.stats.instructions == 28);
+	check("calls: every instruction is counted", calls.track.stats.instructions == 28);
 	expect("calls: calls, returns, a loop, a tail call",
 	       "1000 : 5\n2000 1015 : 3\n2004 1015 : 7\n3000 2015 1015 : 6\n4000 1015 : 7\n");
 }
@@ -115,7 +125,7 @@ static void test_retpoline(void)
 	ret(0x5020, 0x1015, 10);
 	jump(0x1020, 0x1000, 1);
 	expect_all_found("calls: a retpoline is no return");
-	check("calls: it is a jump", calls.stats.jumps == 1);
+	check("calls: it is a jump", calls.track.stats.jumps == 1);
 	expect("calls: what a retpoline calls has its caller",
 	       "1000 : 2\n9000 1015 : 1\n9010 9005 1015 : 2\n5000 1015 : 10\n");
 }
@@ -143,7 +153,13 @@ static void test_stuffing(void)
 static void switch_stacks(uint64_t from_sp, uint64_t to_sp)
 {
 	add(BRANCH_CALL, 0x8010, 0x8100, 1, 0x8015, from_sp, false);
-	add(BRANCH_JUMP, 0x8120, 0x8200, 9, 0, to_sp - 16, false);
+	add_branch((struct event_branch){ .kind = BRANCH_JUMP,
+					  .from = 0x8120,
+					  .to = 0x8200,
+					  .instructions = 9,
+					  .sp = to_sp,
+					  .left = from_sp,
+					  .taken = to_sp });
 }
 
 static void test_switches(void)
@@ -163,9 +179,9 @@ static void test_switches(void)
 	ret(0x8020, 0x5015, 5);
 	jump(0x5020, 0x5000, 100);
 	expect_all_found("calls: returns after a switch of tasks");
-	check("calls: the new task was seen to begin", calls.stats.tasks == 2);
+	check("calls: the new task was seen to begin", calls.track.stats.tasks == 2);
 	check("calls: all is under the root of its task",
-	      calls.stats.rooted == calls.stats.instructions);
+	      calls.track.stats.rooted == calls.track.stats.instructions);
 	expect("calls: each task has its own stack",
 	       "1000 : 2\n8000 1015 : 5\n8100 8015 1015 : 9\n8200 8015 1015 : 4\n5000 : 103\n"
 	       "8000 5015 : 6\n8100 8015 5015 : 9\n8000 1025 : 1\n8100 8015 1025 : 9\n"
@@ -187,7 +203,7 @@ static void test_migration(void)
 	ret(0x8210, 0x8015, 2);
 	ret(0x8020, 0x1015, 4);
 	check("calls: a task that goes on elsewhere",
-	      calls.stats.returns == 2 && calls.stats.found == 2);
+	      calls.track.stats.returns == 2 && calls.track.stats.found == 2);
 	calls_release(&calls);
 }
 
@@ -199,16 +215,31 @@ static void test_interrupt(void)
 	call(0x1010, 0x2000, 1);
 	add(BRANCH_ENTER, 0x2008, 0x7000, 2, 0x2008, 0x1f000, false);
 	add(BRANCH_JUMP, 0x7008, 0x7010, 3, 0, 0x1f000, false);
-	add(BRANCH_CALL, 0x7018, 0x7800, 1, 0x701d, 0x90000, false);
+	add_branch((struct event_branch){ .kind = BRANCH_CALL,
+					  .from = 0x7018,
+					  .to = 0x7800,
+					  .instructions = 1,
+					  .next = 0x701d,
+					  .sp = 0x90000,
+					  .left = 0x1f000,
+					  .taken = 0x90008,
+					  .pushed = 8 });
 	ret(0x7810, 0x701d, 6);
 	add(BRANCH_JUMP, 0x7020, 0x7028, 1, 0, 0x90008, false);
-	add(BRANCH_JUMP, 0x7030, 0x7038, 1, 0, 0x1f000, false);
+	add_branch((struct event_branch){ .kind = BRANCH_JUMP,
+					  .from = 0x7030,
+					  .to = 0x7038,
+					  .instructions = 1,
+					  .sp = 0x1f000,
+					  .left = 0x90008,
+					  .taken = 0x1f000 });
 	add(BRANCH_LEAVE, 0x7040, 0x2008, 1, 0, 0x1f040, false);
 	ret(0x2010, 0x1015, 2);
 	jump(0x1020, 0x1000, 1);
 	expect_all_found("calls: returns around an interrupt");
-	check("calls: an interrupt's stack is no task", calls.stats.tasks == 1);
-	check("calls: its end was found", calls.stats.leaves == 1 && calls.stats.leaves_found == 1);
+	check("calls: an interrupt's stack is no task", calls.track.stats.tasks == 1);
+	check("calls: its end was found",
+	      calls.track.stats.leaves == 1 && calls.track.stats.leaves_found == 1);
 	expect("calls: an interrupt has the stack that it interrupted",
 	       "1000 : 2\n2000 1015 : 4\n7000 2009 1015 : 3\n7010 2009 1015 : 2\n"
 	       "7800 701d 2009 1015 : 6\n7028 2009 1015 : 1\n7038 2009 1015 : 1\n");
@@ -240,7 +271,7 @@ static void test_return_to_self(void)
 	add(BRANCH_LEAVE, 0x2010, 0x2012, 3, 0, 0x1f000, false);
 	ret(0x2020, 0x1015, 2);
 	expect_all_found("calls: a return from no exception, to the next line");
-	check("calls: it ends none", calls.stats.leaves == 0);
+	check("calls: it ends none", calls.track.stats.leaves == 0);
 	calls_release(&calls);
 }
 
@@ -287,7 +318,8 @@ static void test_programs(void)
 	add(BRANCH_ENTER, 0x2010, 0x910000, 3, 0x2012, 0x6ff00, false);
 	add(BRANCH_LEAVE, 0x910040, 0x2012, 20, 0, 0x6ff00, true);
 	add(BRANCH_RETURN, 0x2020, 0x1015, 1, 0, 0, true);
-	check("calls: a system call", calls.stats.returns == 1 && calls.stats.found == 1);
+	check("calls: a system call",
+	      calls.track.stats.returns == 1 && calls.track.stats.found == 1);
 	/* The child comes later, in another space. */
 	cpu = 1;
 	pid = 2;
@@ -295,7 +327,7 @@ static void test_programs(void)
 	add(BRANCH_LEAVE, 0x900020, 0x2012, 5, 0, 0x6ff00, true);
 	add(BRANCH_RETURN, 0x2020, 0x1015, 1, 0, 0, true);
 	check("calls: a child has its parent's callers",
-	      calls.stats.returns == 2 && calls.stats.found == 2);
+	      calls.track.stats.returns == 2 && calls.track.stats.found == 2);
 	cpu = 0;
 	pid = 1;
 	add(BRANCH_CALL, 0x1020, 0x3000, 1, 0x1025, 0, true);
@@ -305,7 +337,7 @@ static void test_programs(void)
 	add(BRANCH_ENTER, 0x4108, 0x910000, 2, 0x410a, 0x6ff00, false);
 	add(BRANCH_LEAVE, 0x910040, 0x3008, 20, 0, 0x6ff00, true);
 	add(BRANCH_RETURN, 0x3010, 0x1025, 4, 0, 0, true);
-	check("calls: a signal", calls.stats.returns == 3 && calls.stats.found == 3);
+	check("calls: a signal", calls.track.stats.returns == 3 && calls.track.stats.found == 3);
 	add(BRANCH_ENTER, 0x1030, 0x910000, 3, 0x1032, 0x6ff00, false);
 	pid = 3;
 	add(BRANCH_LEAVE, 0x910040, 0x500000, 20, 0, 0x7fff0, true);

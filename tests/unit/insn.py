@@ -15,7 +15,7 @@ import sys
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from kit import BUILD, equal, finish, skip
 
-TOOL = os.path.join(BUILD, "tests", "insntool")
+TOOL = os.path.join(BUILD, "tests", "movetool")
 TABLES = {}
 
 TABLES["x86_64", "x86_64"] = """

@@ -13,7 +13,8 @@
 #include "test.h"
 
 #define TABLE_DISTANCE 0x1000000 /* from the code to the tables */
-#define TEXT_LEN 0x1000
+#define TEXT_LEN 0x1000		 /* of the segment */
+#define CODE_LEN 0x800		 /* of the section; data follows */
 #define MAX_LINES 16
 #define WORDS 512
 
@@ -29,7 +30,7 @@ struct orc_line {
 
 static const char names[] = "\0root\0outer\0middle\0leaf\0stub";
 static const char section_names[] =
-	"\0.text\0.symtab\0.strtab\0.shstrtab\0.orc_unwind_ip\0.orc_unwind";
+	"\0.text\0.symtab\0.strtab\0.shstrtab\0.orc_unwind_ip\0.orc_unwind\0.ARM.exidx\0.ARM.extab";
 
 struct file {
 	Elf64_Ehdr eh;
@@ -38,7 +39,7 @@ struct file {
 	Elf64_Sym symbols[6];
 	char names[sizeof(names)], section_names[sizeof(section_names)];
 	int32_t ips[MAX_LINES];
-	uint8_t entries[6 * MAX_LINES], text[TEXT_LEN];
+	uint8_t entries[6 * MAX_LINES], index[8 * MAX_LINES], text[TEXT_LEN];
 };
 
 static uint32_t name_at(const char *all, size_t len, const char *name)
@@ -87,6 +88,52 @@ static void put_table(struct file *f, uint64_t text, const struct orc_line *line
 		    6 * nr);
 }
 
+/* Tables of 32-bit Arm that cover the code, with the bytes of the lines as rules. */
+static void put_arm_tables(struct file *f, uint64_t text, const struct orc_line *lines, size_t nr)
+{
+	uint64_t index = text + TABLE_DISTANCE, rules = text + 2 * TABLE_DISTANCE;
+
+	for (size_t i = 0; i < nr; i++) {
+		uint64_t here = index + 8 * i;
+		uint32_t word, start = (uint32_t)(text + i * 0x60 - here) & INT32_MAX;
+
+		memcpy(&word, &lines[i].sp_offset, 4);
+		if (i % 4 < 2)
+			word = 0x80000000 | (word & 0xffffff);
+		else if (i % 4 == 2)
+			word = (uint32_t)(rules + word % (6 * MAX_LINES) - here - 4) & INT32_MAX;
+		memcpy(f->index + 8 * i, &start, 4);
+		memcpy(f->index + 8 * i + 4, &word, 4);
+		memcpy(f->entries + 6 * i, &lines[i].sp_offset, 6);
+		if (i % 2)
+			f->entries[6 * i + 3] = 0x81;
+	}
+	put_section(f, 5, ".ARM.exidx", SHT_PROGBITS, index, f->index, 8 * nr - 3);
+	put_section(f, 6, ".ARM.extab", SHT_PROGBITS, rules, f->entries, 6 * nr - 3);
+}
+
+/* Functions that need to have code: see the tests of each machine. */
+static void put_code(struct file *f, uint16_t machine)
+{
+	static const uint32_t recursive[] = {
+		0x34000080, /* cbz w0, + 16 */
+		0xa9bf7bfd, /* stp x29, x30, [sp, #-16]! */
+		0x97fffffe, /* bl LEAF */
+		0xa8c17bfd, /* ldp x29, x30, [sp], #16 */
+		0xd65f03c0, /* ret */
+	};
+
+	if (machine == EM_AARCH64) {
+		memcpy(f->text + LEAF, recursive, sizeof(recursive));
+		memcpy(f->text + ROOT - 4, &(uint32_t){ 0x94000000 }, 4); /* bl */
+	}
+	if (machine == EM_AARCH64 || machine == EM_ARM)
+		return;
+	/* For x86: push %rbp; mov %rsp,%rbp; the same of 32 bits. And call at the end of root. */
+	memcpy(f->text + LEAF, machine == EM_X86_64 ? "\x55\x48\x89\xe5" : "\x55\x89\xe5\x90", 4);
+	f->text[OUTER - 5] = 0xe8;
+}
+
 /* Its path; to be removed and freed. */
 static char *write_kernel(uint16_t machine, uint64_t text, const struct orc_line *lines, size_t nr)
 {
@@ -116,7 +163,7 @@ static char *write_kernel(uint16_t machine, uint64_t text, const struct orc_line
 	put_symbol(f, 3, "middle", text + MIDDLE, 0x100);
 	put_symbol(f, 4, "leaf", text + LEAF, 0x100);
 	put_symbol(f, 5, "stub", text + STUB, 0); /* no size: assembly */
-	put_section(f, 1, ".text", SHT_PROGBITS, text, f->text, TEXT_LEN);
+	put_section(f, 1, ".text", SHT_PROGBITS, text, f->text, CODE_LEN);
 	f->sh[1].sh_flags |= SHF_EXECINSTR;
 	put_section(f, 2, ".symtab", SHT_SYMTAB, 0, f->symbols, sizeof(f->symbols));
 	f->sh[2].sh_link = 3;
@@ -124,10 +171,9 @@ static char *write_kernel(uint16_t machine, uint64_t text, const struct orc_line
 	f->sh[2].sh_entsize = sizeof(f->symbols[0]);
 	put_section(f, 3, ".strtab", SHT_STRTAB, 0, f->names, sizeof(names));
 	put_section(f, 4, ".shstrtab", SHT_STRTAB, 0, f->section_names, sizeof(section_names));
-	/* For x86: push %rbp; mov %rsp,%rbp; the same of 32 bits. */
-	memcpy(f->text + LEAF, machine == EM_X86_64 ? "\x55\x48\x89\xe5" : "\x55\x89\xe5\x90", 4);
+	put_code(f, machine);
 	if (lines)
-		put_table(f, text, lines, nr);
+		(machine == EM_ARM ? put_arm_tables : put_table)(f, text, lines, nr);
 	if (write(fd, f, sizeof(*f)) != sizeof(*f))
 		abort();
 	close(fd);
@@ -152,6 +198,16 @@ struct scene {
 	uint64_t pc;
 };
 
+/* Those whose code or tables matter. */
+static uint16_t elf_machine(const char *arch)
+{
+	if (!strcmp(arch, "aarch64"))
+		return EM_AARCH64;
+	if (!strcmp(arch, "arm"))
+		return EM_ARM;
+	return strstr(arch, "64") ? EM_X86_64 : EM_386;
+}
+
 static void scene_open(struct scene *s, const char *arch, const struct orc_line *lines, size_t nr)
 {
 	bool is_64bit = strstr(arch, "64");
@@ -161,7 +217,7 @@ static void scene_open(struct scene *s, const char *arch, const struct orc_line 
 	s->word = is_64bit ? 8 : 4;
 	s->text = is_64bit ? 0xffffffff81000000 : 0xc0100000;
 	s->stack = is_64bit ? 0xffffc90000001000 : 0xc8001000;
-	s->path = write_kernel(is_64bit ? EM_X86_64 : EM_386, s->text, lines, nr);
+	s->path = write_kernel(elf_machine(arch), s->text, lines, nr);
 	strtab_init(&s->strings);
 	world_init(&s->world, &s->strings, &s->where);
 	world_apply(&s->world, &ev);
@@ -325,6 +381,137 @@ static void test_leaf(void)
 	check("aarch64: authenticated pointers",
 	      chain_is(&s, look(&s, s.text + LEAF + 0x20),
 		       CHAIN(LEAF + 0x20, MIDDLE + 0x30, OUTER + 0x10, ROOT + 0x10)));
+	scene_close(&s);
+}
+
+/* Of a function that calls itself. It has no frame while the link register points into it. */
+static void test_recursion(void)
+{
+	struct scene s;
+
+	scene_open(&s, "aarch64", NULL, 0);
+	s.unwind.method = UNWIND_FP;
+	for (unsigned i = 0; i < 3; i++) {
+		poke(&s, 2 * i, i < 2 ? place(&s, 2 * i + 2) : 0);
+		poke(&s, 2 * i + 1, s.text + (i < 2 ? LEAF + 12 : ROOT + 0x10));
+	}
+	s.regs[31] = s.regs[29] = place(&s, 0);
+	s.regs[30] = s.text + LEAF + 12;
+	check("aarch64: a leaf that was called by itself",
+	      chain_is(&s, look(&s, s.text + LEAF + 16),
+		       CHAIN(LEAF + 16, LEAF + 12, LEAF + 12, LEAF + 12, ROOT + 0x10)));
+	check("aarch64: a frame that has called itself",
+	      chain_is(&s, look(&s, s.text + LEAF + 12),
+		       CHAIN(LEAF + 12, LEAF + 12, LEAF + 12, ROOT + 0x10)));
+	scene_close(&s);
+}
+
+/* ---- what is no caller ---- */
+
+static void test_data(const char *arch, const struct layout *l)
+{
+	const uint64_t data[] = { CODE_LEN + 0x10, 0, 0 };
+	struct scene s;
+	char text[100];
+
+	scene_open(&s, arch, NULL, 0);
+	put_frames(&s, l);
+	s.unwind.method = UNWIND_FP;
+	for (unsigned i = 0; i < 2; i++) {
+		poke(&s, (unsigned)(60 + l->ra), i ? place(&s, 77) : s.text + data[i]);
+		snprintf(text, sizeof(text), "%s: %s is no caller", arch,
+			 i ? "the stack" : "data in a segment with code");
+		check(text, chain_is(&s, look(&s, s.text + LEAF + 0x20),
+				     CHAIN(LEAF + 0x20, MIDDLE + 0x10, OUTER + 0x10)) &&
+				    !s.unwind.kernel.ended);
+	}
+	scene_close(&s);
+}
+
+/*
+ * A new thread returns to the first byte of a function. But a call may be the last instruction of the
+ * function before, if it does not return.
+ */
+static void test_first_function(const char *arch, const struct layout *l, uint64_t first,
+				uint64_t called)
+{
+	struct scene s;
+	char text[100];
+
+	scene_open(&s, arch, NULL, 0);
+	put_frames(&s, l);
+	s.unwind.method = UNWIND_FP;
+	poke(&s, (unsigned)(60 + l->ra), s.text + first);
+	poke(&s, (unsigned)(60 + l->next), 0);
+	snprintf(text, sizeof(text), "%s: a thread's first function", arch);
+	check(text, chain_is(&s, look(&s, s.text + LEAF + 0x20),
+			     CHAIN(LEAF + 0x20, MIDDLE + 0x10, OUTER + 0x10, IP_KERNEL, first)) &&
+			    s.unwind.kernel.ended == 1);
+	poke(&s, (unsigned)(60 + l->ra), s.text + called);
+	snprintf(text, sizeof(text), "%s: a call that ends a function", arch);
+	check(text, chain_is(&s, look(&s, s.text + LEAF + 0x20),
+			     CHAIN(LEAF + 0x20, MIDDLE + 0x10, OUTER + 0x10, called)));
+	scene_close(&s);
+}
+
+/* ---- exceptions of Cortex-M; unwind_arm.py has their frames ---- */
+
+/* What the hardware stores for an exception, from a word of the stack or of the outer one. */
+static void put_exception(struct scene *s, uint8_t *memory, unsigned at, uint64_t pc, uint64_t lr,
+			  bool aligned)
+{
+	const uint32_t frame[] = { 0,
+				   1,
+				   2,
+				   3,
+				   12,
+				   (uint32_t)(s->text + lr),
+				   (uint32_t)(s->text + pc),
+				   0x01000000 | (uint32_t)aligned << 9 };
+
+	memcpy(memory + 4 * at, frame, sizeof(frame));
+}
+
+/* A record of LLVM's: the next frame pointer, and a return address. */
+static void put_record(uint8_t *memory, unsigned at, uint64_t next, uint64_t pc)
+{
+	const uint32_t record[] = { (uint32_t)next, (uint32_t)pc };
+
+	memcpy(memory + 4 * at, record, sizeof(record));
+}
+
+/* A handler interrupted a handler, which interrupted a thread with a stack of its own. */
+static void test_nested_exceptions(void)
+{
+	struct scene s;
+
+	scene_open(&s, "arm", NULL, 0);
+	s.unwind.method = UNWIND_FP;
+	s.regs[13] = place(&s, 0);
+	s.regs[11] = place(&s, 4);
+	put_record(s.memory, 4, place(&s, 20), 0xfffffff1);
+	put_exception(&s, s.memory, 6, MIDDLE, STUB + 0x10, false);
+	put_record(s.memory, 20, 0x123, 0xfffffffd);
+	s.cpu.outer = s.outer;
+	s.cpu.outer_addr = 0xc8009000;
+	s.cpu.outer_len = sizeof(s.outer);
+	put_exception(&s, s.outer, 0, OUTER, ROOT + 0x10, true);
+	check("Cortex-M: a nested handler, and a thread",
+	      chain_is(&s, look(&s, s.text + LEAF + 0x20),
+		       CHAIN(LEAF + 0x20, IP_KERNEL, MIDDLE, STUB + 0x10, IP_KERNEL, OUTER,
+			     ROOT + 0x10)));
+	s.cpu.outer_len = 0;
+	check("Cortex-M: the thread's stack is not there",
+	      chain_is(&s, look(&s, s.text + LEAF + 0x20),
+		       CHAIN(LEAF + 0x20, IP_KERNEL, MIDDLE, STUB + 0x10)) &&
+		      !s.unwind.kernel.ended);
+	s.cpu.stack_len = 4 * 10;
+	check("Cortex-M: the copy ends in what the hardware stored",
+	      chain_is(&s, look(&s, s.text + LEAF + 0x20), CHAIN(LEAF + 0x20)) &&
+		      !s.unwind.kernel.ended);
+	s.regs[14] = 0xffffffff;
+	check("Cortex-M: reset",
+	      chain_is(&s, look(&s, s.text + LEAF), CHAIN(LEAF)) && s.unwind.kernel.ended == 1);
 	scene_close(&s);
 }
 
@@ -595,6 +782,14 @@ int main(void)
 
 	test_frame_pointers();
 	test_leaf();
+	test_recursion();
+	test_data("x86_64", &layouts[0]);
+	test_data("aarch64", &layouts[2]);
+	test_data("arm", &layouts[3]);
+	test_first_function("x86_64", &layouts[0], ROOT, OUTER);
+	test_first_function("i386", &layouts[1], ROOT, OUTER);
+	test_first_function("aarch64", &layouts[2], OUTER, ROOT);
+	test_nested_exceptions();
 	test_alloc();
 	test_arm64_trap(304, false);
 	test_arm64_trap(296, true);

@@ -29,6 +29,12 @@ static const uint8_t trace_bytes[] = {
 	0xc0, 2,    0xc7, 2,				/* end, both done */
 };
 
+/* Offsets of some codes' ends. */
+#define AFTER_BEGIN 4
+#define AFTER_STATE 10
+#define AFTER_MAIN 19
+#define AFTER_F 26
+
 #define NR_BLOCKS 64
 
 static const struct wire_trace_info info; /* of the first version */
@@ -103,6 +109,47 @@ static void test_cuts(void)
 		free(copy);
 	}
 	check("trace: cut at every byte", good);
+}
+
+/* Decodes the trace with a sample at an offset. Returns whether it and all branches are there. */
+static bool has_sample(size_t at, int *end)
+{
+	static const uint8_t sample[] = { 0xc8, 0x81, 1 };
+	uint8_t bytes[sizeof(trace_bytes) + sizeof(sample)];
+	struct wire_trace trace;
+	struct event ev = { 0 };
+	size_t n = 0, samples = 0;
+
+	memcpy(bytes, trace_bytes, at);
+	memcpy(bytes + at, sample, sizeof(sample));
+	memcpy(bytes + at + sizeof(sample), trace_bytes + at, sizeof(trace_bytes) - at);
+	wire_trace_init(&trace, 0, info);
+	wire_trace_feed(&trace, bytes, sizeof(bytes), 7);
+	while ((*end = wire_trace_next(&trace, &ev)) > 0) {
+		if (ev.kind == EVENT_CHECK)
+			samples += trace.place == 129 && ev.time == 7;
+		else if (n < NR_WANTED)
+			n += is(&ev, &wanted[n]);
+	}
+	wire_trace_release(&trace);
+	return samples == 1 && n == NR_WANTED;
+}
+
+/* The place of a sample is between two steps: an event of its own, which changes nothing else. */
+static void test_samples(void)
+{
+	static const size_t between[] = { AFTER_MAIN, AFTER_F };
+	static const size_t elsewhere[] = { 0, AFTER_BEGIN, AFTER_STATE, sizeof(trace_bytes) };
+	bool good = true;
+	int end;
+
+	for (size_t i = 0; i < sizeof(between) / sizeof(between[0]); i++)
+		good &= has_sample(between[i], &end) && end == 0;
+	check("trace: samples between steps", good);
+	good = true;
+	for (size_t i = 0; i < sizeof(elsewhere) / sizeof(elsewhere[0]); i++)
+		good &= !has_sample(elsewhere[i], &end) && end < 0;
+	check("trace: and nowhere else", good);
 }
 
 static void test_holes(void)
@@ -227,6 +274,7 @@ int main(void)
 {
 	test_events();
 	test_cuts();
+	test_samples();
 	test_holes();
 	test_garbage();
 	test_sides();

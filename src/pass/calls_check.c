@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Samples inside a trace: the stack that src/unwind found must be the one that the trace knows. */
+#include <inttypes.h>
+
+#include "base/buf.h"
+#include "base/log.h"
+#include "pass/calls.h"
+
+#define MAX_CALLERS 512
+#define MAX_NOTES 20 /* differences to describe */
+
+struct chain {
+	uint64_t leaf;
+	struct calls_caller callers[MAX_CALLERS];
+	size_t nr;
+	bool whole; /* the last one is the first function of the task */
+};
+
+static void sampled_chain(const struct event_sample *sample, struct chain *chain)
+{
+	chain->nr = 0;
+	chain->leaf = 0;
+	for (uint32_t i = 0; i < sample->nr; i++) {
+		if (ip_is_marker(sample->ips[i]))
+			continue;
+		if (!chain->leaf)
+			chain->leaf = sample->ips[i];
+		else if (chain->nr < MAX_CALLERS)
+			chain->callers[chain->nr++].address = sample->ips[i];
+	}
+	chain->whole = sample->ended;
+}
+
+/* A stack of the kernel is unwound up to the address in the program that it runs for. */
+static bool ends_in_program(const struct event_sample *sample)
+{
+	return sample->context != IP_USER && sample->nr > 1 &&
+	       sample->ips[sample->nr - 2] == IP_USER;
+}
+
+static void add_chain(struct buf *to, const char *what, const struct chain *chain)
+{
+	buf_addf(to, " %s %" PRIx64, what, chain->leaf);
+	for (size_t i = 0; i < chain->nr; i++)
+		buf_addf(to, " %" PRIx64, chain->callers[i].address);
+	if (!chain->whole)
+		buf_adds(to, " ...");
+}
+
+static void describe(const struct event *ev, const struct chain *sampled,
+		     const struct chain *traced)
+{
+	struct buf text = { 0 };
+
+	add_chain(&text, "sampled", sampled);
+	add_chain(&text, "; traced", traced);
+	log_note("cpu %" PRIu32 ", %" PRIu64 " ns:%s", ev->cpu, ev->time, text.data);
+	buf_release(&text);
+}
+
+static uint64_t function_of(const struct calls *calls, uint64_t address, uint64_t context,
+			    uint32_t pid)
+{
+	return calls->function ? calls->function(calls->data, address, context, pid) : 0;
+}
+
+static bool same_caller(const struct calls *calls, const struct calls_caller *traced,
+			uint64_t address, uint32_t pid)
+{
+	return traced->address == address ||
+	       (traced->guessed &&
+		function_of(calls, address, traced->context, pid) ==
+			function_of(calls, traced->address, traced->context, pid));
+}
+
+void calls_check(struct calls *calls, const struct event *ev)
+{
+	struct chain sampled, traced = { 0 };
+	uint32_t mark = track_running(&calls->track, ev->cpu, &traced.whole);
+	size_t same = 0;
+
+	sampled_chain(&ev->sample, &sampled);
+	/* Code that is in no known binary, such as firmware, cannot be unwound. */
+	if (!mark || !function_of(calls, sampled.leaf, ev->sample.context, ev->pid))
+		return;
+	traced.nr = calls_callers(calls, mark, &traced.leaf, traced.callers, MAX_CALLERS);
+	if (sampled.whole && ends_in_program(&ev->sample) && traced.nr > sampled.nr)
+		traced.nr = sampled.nr;
+	while (same < sampled.nr && same < traced.nr &&
+	       same_caller(calls, &traced.callers[same], sampled.callers[same].address, ev->pid))
+		same++;
+	if (same == sampled.nr && same == traced.nr) {
+		calls->checks.equal++;
+	} else if ((same == sampled.nr && !sampled.whole) || (same == traced.nr && !traced.whole)) {
+		calls->checks.partial++;
+	} else {
+		if (calls->checks.different++ < MAX_NOTES)
+			describe(ev, &sampled, &traced);
+	}
+}

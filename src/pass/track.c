@@ -1,0 +1,413 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "pass/track.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "pass/track_parts.h"
+#include "pass/track_rules.h"
+
+#define MAX_CPUS 4096
+
+void track_init(struct track *track, const struct track_ops *ops, void *data)
+{
+	memset(track, 0, sizeof(*track));
+	track->ops = ops;
+	track->data = data;
+	track->at = &track->stats;
+	track->forks = xcalloc(TRACK_FORKS, sizeof(*track->forks));
+	track->sites = xcalloc(TRACK_SITES, sizeof(*track->sites));
+}
+
+void track_release(struct track *track)
+{
+	for (size_t i = 0; i < track->nr_cpus; i++)
+		task_free(track->cpus[i].task);
+	for (size_t i = 0; i < track->nr_left; i++)
+		task_free(track->left[i]);
+	for (size_t i = 0; track->forks && i < TRACK_FORKS; i++)
+		free(track->forks[i].frames);
+	free(track->forks);
+	free(track->sites);
+	free(track->cpus);
+	free(track->left);
+	memset(track, 0, sizeof(*track));
+}
+
+uint64_t track_function(const struct track *track, const struct event *ev, uint64_t address)
+{
+	return track->ops->function
+		       ? track->ops->function(track->data, address, ev->branch.context, ev->pid)
+		       : 0;
+}
+
+static void go_beside(struct track *track, struct track_task *task, const struct event *ev)
+{
+	task->mark = track->ops->beside(track->data, task->mark, ev);
+}
+
+/* Calls */
+
+static bool is_near(const struct track *track, const struct event *ev)
+{
+	const struct event_branch *b = &ev->branch;
+
+	if (b->to < b->next || b->to - b->next > RULE_NEAR)
+		return false;
+	return !track->ops->function ||
+	       track->ops->function(track->data, b->to, b->context, ev->pid) != b->to;
+}
+
+static void on_call(struct track *track, struct track_cpu *cpu, const struct event *ev)
+{
+	const struct event_branch *b = &ev->branch;
+	struct track_task *task = cpu->task;
+	const struct track_frame *top;
+	uint64_t sp = cpu->sp ? cpu->sp + b->pushed : 0;
+	bool near;
+
+	task_prune(task, sp);
+	top = top_frame(task);
+	near = !sp && is_near(track, ev);
+	/* A series of calls that only fill the cpu's return predictor. */
+	if (near && top && top->kind == TRACK_NEAR && distance(top->target, b->from) < RULE_NEAR)
+		task_pop(task, task->nr - 1);
+	task_push(track, cpu, ev, near ? TRACK_NEAR : TRACK_CALL, sp);
+	if (near)
+		cpu->since_near = 0;
+}
+
+/* Returns */
+
+/* Finds the frame of the call that returns to `to` at sp. Returns task->nr if there is none. */
+static size_t find_call(struct track_task *task, uint64_t to, uint64_t sp)
+{
+	size_t bottom = top_stack(task)->depth, found = task->nr;
+
+	for (size_t i = task->nr; i-- > 0;) {
+		const struct track_frame *frame = &task->frames[i];
+		bool known = sp && frame->sp;
+
+		if (frame->kind == TRACK_TRAP)
+			break;
+		if (frame->resume != to)
+			continue;
+		if (!known || frame->sp == sp)
+			return i;
+		/* Callees may remove arguments; entry code copies its return address to another stack. */
+		if (found == task->nr && (i >= bottom || i + 1 == task->nr))
+			found = i;
+	}
+	return found;
+}
+
+/* A retpoline calls the code right after it, which replaces its return address and returns. */
+static bool is_retpoline(const struct track_cpu *cpu)
+{
+	const struct track_frame *top = top_frame(cpu->task);
+
+	return top && top->kind == TRACK_NEAR && cpu->since_near <= RULE_RETPOLINE;
+}
+
+/* A stack that a function only extended, by a dynamic array, is over when the function returns. */
+static void drop_extension(struct track_task *task, uint64_t sp)
+{
+	while (task->nr_stacks > 1 && top_stack(task)->site && top_stack(task)->depth == task->nr &&
+	       sp > top_stack(task)->high &&
+	       stack_has(top_stack(task) - 1, top_stack(task)->space, sp))
+		task->nr_stacks--;
+}
+
+static void return_to(struct track *track, struct track_cpu *cpu, size_t frame)
+{
+	struct track_task *task = cpu->task;
+
+	track->at->found++;
+	if (!cpu->sp)
+		cpu->sp = task->frames[frame].sp;
+	task_pop(task, frame);
+	task->fresh = NOT_FRESH;
+	drop_extension(task, cpu->sp);
+}
+
+/* A return to where nothing was called from, without a stack pointer. True: it is only a jump. */
+static bool jump_by_rule(struct track_cpu *cpu, const struct event *ev)
+{
+	const struct event_branch *b = &ev->branch;
+	struct track_task *task = cpu->task;
+
+	if (is_retpoline(cpu)) {
+		task_pop(task, task->nr - 1);
+		return true;
+	}
+	return b->to > b->from && b->to - b->from <= RULE_ONWARD;
+}
+
+/* The calls since the last exception, whose callers are not known any more. */
+static void forget_callers(struct track *track, struct track_task *task)
+{
+	size_t nr = task->nr;
+
+	while (nr && task->frames[nr - 1].kind != TRACK_TRAP)
+		nr--;
+	if (!nr) {
+		task_forget(track, task, task->nr);
+		return;
+	}
+	task->rooted = false;
+	if (nr < task->nr)
+		task_pop(task, nr);
+}
+
+static void return_elsewhere(struct track *track, struct track_cpu *cpu, const struct event *ev)
+{
+	struct track_task *task = cpu->task;
+
+	track->at->returns--;
+	if (cpu->sp) {
+		size_t before = task->nr;
+
+		task_prune(task, cpu->sp);
+		/* Without a return address on the stack, a leaf returns at the sp of its caller. */
+		if (task->nr == before && before > top_stack(task)->depth &&
+		    top_frame(task)->kind != TRACK_TRAP && !top_frame(task)->pushed &&
+		    top_frame(task)->sp == cpu->sp)
+			task_pop(task, task->nr - 1);
+	}
+	if (!task->nr) {
+		track->at->beyond++;
+		task->rooted &= !task->called; /* without calls, it was a jump */
+	} else if (cpu->sp || jump_by_rule(cpu, ev) ||
+		   (top_frame(task)->kind == TRACK_TRAP && ev->branch.context == IP_USER)) {
+		track->at->jumps++; /* the last case: the end of a signal handler */
+	} else {
+		track->at->returns++;
+		forget_callers(track, task);
+	}
+	go_beside(track, task, ev);
+}
+
+static void on_return(struct track *track, struct track_cpu *cpu, const struct event *ev)
+{
+	struct track_task *task = cpu->task;
+	size_t frame = find_call(task, ev->branch.to, cpu->sp);
+
+	track->at->returns++;
+	if (frame < task->nr) {
+		return_to(track, cpu, frame);
+		return;
+	}
+	while (!cpu->sp && !is_retpoline(cpu) && task->nr && top_frame(task)->kind == TRACK_NEAR)
+		task_pop(task, task->nr - 1); /* it was not a real call */
+	if (task_is_fresh(task)) {
+		track->at->returns--;
+		task_start(track, cpu, ev);
+		return;
+	}
+	return_elsewhere(track, cpu, ev);
+}
+
+/* Jumps */
+
+/* Whether code jumps to another function on a new stack: nobody called that function. */
+static bool begins_task(const struct track *track, struct track_task *task, const struct event *ev)
+{
+	const struct track_frame *top = top_frame(task);
+
+	if (!ev->branch.taken || !task_is_fresh(task) || task->known || task->nr_stacks == 1 ||
+	    (top && top->kind == TRACK_TRAP))
+		return false;
+	return track_function(track, ev, ev->branch.to) !=
+	       track_function(track, ev, ev->branch.from);
+}
+
+static void on_jump(struct track *track, struct track_cpu *cpu, const struct event *ev)
+{
+	if (begins_task(track, cpu->task, ev)) {
+		task_start(track, cpu, ev);
+		return;
+	}
+	task_prune(cpu->task, cpu->sp);
+	go_beside(track, cpu->task, ev);
+}
+
+/* Begin and end */
+
+static bool is_known_code(const struct track *track, const struct event *ev)
+{
+	return !track->ops->function || track_function(track, ev, ev->branch.to);
+}
+
+/* Finds the task of this process whose trace ended in user code. Returns nr_left if none. */
+static size_t find_ended(const struct track *track, const struct event *ev)
+{
+	size_t i;
+
+	if (ev->branch.context != IP_USER)
+		return track->nr_left;
+	for (i = 0; i < track->nr_left; i++) {
+		if (track->left[i]->ended && track->left[i]->pid == ev->pid)
+			break;
+	}
+	return i;
+}
+
+static void on_begin(struct track *track, struct track_cpu *cpu, const struct event *ev)
+{
+	size_t ended = find_ended(track, ev);
+
+	if (ended == track->nr_left) {
+		cpu->task = task_new(track, ev);
+		cpu->task->firmware = !is_known_code(track, ev);
+		return;
+	}
+	cpu->task = task_take(track, ended);
+	task_prune(cpu->task, ev->branch.sp);
+	go_beside(track, cpu->task, ev);
+}
+
+static void on_end(struct track *track, struct track_cpu *cpu)
+{
+	cpu->task->ended = cpu->context == IP_USER;
+	cpu->task->pid = cpu->pid;
+	top_stack(cpu->task)->low = cpu->sp;
+	task_leave(track, cpu->task);
+	cpu->task = NULL;
+}
+
+static struct track_cpu *cpu_of(struct track *track, uint32_t number)
+{
+	uint32_t cpu = number < MAX_CPUS ? number : MAX_CPUS;
+
+	if (cpu >= track->nr_cpus) {
+		track->cpus = xrealloc(track->cpus, cpu + 1, sizeof(*track->cpus));
+		memset(track->cpus + track->nr_cpus, 0,
+		       (cpu + 1 - track->nr_cpus) * sizeof(*track->cpus));
+		track->nr_cpus = cpu + 1;
+	}
+	return &track->cpus[cpu];
+}
+
+static void charge(struct track *track, struct track_task *task, uint64_t instructions)
+{
+	track->at->instructions += instructions;
+	if (track->at == &track->unselected)
+		return;
+	track->ops->run(track->data, task->mark, instructions);
+	top_stack(task)->ran += instructions;
+	if (task->doubt != SIZE_MAX)
+		track->at->doubtful += instructions;
+	else if (task->rooted)
+		track->at->rooted += instructions;
+}
+
+/* Finds the stack pointer at the event's target, and compares it with what is known. */
+static void follow_sp(struct track *track, struct track_cpu *cpu, const struct event_branch *b)
+{
+	uint64_t sp = cpu->sp && b->has_moved ? cpu->sp + (uint64_t)(int64_t)b->moved : 0;
+	bool same = b->kind != BRANCH_ENTER && b->kind != BRANCH_LEAVE && !b->taken;
+
+	if (b->sp && sp && same && sp != b->sp) {
+		track->at->strayed++;
+		cpu->task->doubt = cpu->task->nr;
+	}
+	cpu->sp = b->sp ? b->sp : sp;
+	if (cpu->sp > top_stack(cpu->task)->high && same)
+		top_stack(cpu->task)->high = cpu->sp;
+}
+
+/* Firmware hands over to the kernel, and does not wait for it to return. */
+static bool is_hand_over(const struct track *track, const struct track_task *task,
+			 const struct event *ev)
+{
+	return task->firmware && ev->branch.context == IP_KERNEL && is_known_code(track, ev);
+}
+
+static void start_kernel(struct track *track, struct track_cpu *cpu, const struct event *ev)
+{
+	task_free(cpu->task);
+	cpu->task = task_new(track, ev);
+	cpu->sp = ev->branch.sp;
+}
+
+static void on_branch(struct track *track, struct track_cpu *cpu, const struct event *ev)
+{
+	const struct event_branch *b = &ev->branch;
+
+	charge(track, cpu->task, b->instructions);
+	cpu->since_near += b->instructions;
+	if (b->kind != BRANCH_END && is_hand_over(track, cpu->task, ev)) {
+		start_kernel(track, cpu, ev);
+		return;
+	}
+	if (b->kind == BRANCH_ENTER) {
+		on_enter(track, cpu, ev);
+		return;
+	}
+	if (b->taken)
+		stack_replaced(track, cpu, ev, b->left, b->taken);
+	follow_sp(track, cpu, b);
+	switch (b->kind) {
+	case BRANCH_JUMP: on_jump(track, cpu, ev); break;
+	case BRANCH_CALL: on_call(track, cpu, ev); break;
+	case BRANCH_RETURN: on_return(track, cpu, ev); break;
+	case BRANCH_LEAVE: on_leave(track, cpu, ev); break;
+	case BRANCH_END: on_end(track, cpu); break;
+	default: break;
+	}
+}
+
+void track_add(struct track *track, const struct event *ev)
+{
+	const struct event_branch *b = &ev->branch;
+	struct track_cpu *cpu = cpu_of(track, ev->cpu);
+
+	track->at = ev->outside & OUTSIDE_WHEN ? &track->unselected : &track->stats;
+	track->at->branches++;
+	if (b->kind == BRANCH_BEGIN) { /* if there is a task, part of the trace is missing */
+		task_free(cpu->task);
+		cpu->task = NULL;
+	}
+	if (cpu->task) {
+		on_branch(track, cpu, ev);
+	} else if (b->kind != BRANCH_END) {
+		on_begin(track, cpu, ev);
+		cpu->sp = b->sp;
+	} else {
+		return;
+	}
+	cpu->context = b->context;
+	cpu->space = b->space;
+	if (b->context == IP_USER || !cpu->pid)
+		cpu->pid = ev->pid;
+}
+
+/* For the listener */
+
+static void task_marks(struct track_task *task, uint32_t (*each)(void *data, uint32_t mark),
+		       void *data)
+{
+	for (size_t i = 0; task && i < task->nr; i++)
+		task->frames[i].mark = each(data, task->frames[i].mark);
+	if (task)
+		task->mark = each(data, task->mark);
+}
+
+void track_marks(struct track *track, uint32_t (*each)(void *data, uint32_t mark), void *data)
+{
+	for (size_t i = 0; i < track->nr_cpus; i++)
+		task_marks(track->cpus[i].task, each, data);
+	for (size_t i = 0; i < track->nr_left; i++)
+		task_marks(track->left[i], each, data);
+	for (size_t i = 0; i < TRACK_FORKS; i++)
+		track->forks[i].resume = 0;
+}
+
+uint32_t track_running(const struct track *track, uint32_t cpu, bool *rooted)
+{
+	const struct track_task *task = cpu < track->nr_cpus ? track->cpus[cpu].task : NULL;
+
+	*rooted = task && task->rooted;
+	return task ? task->mark : 0;
+}

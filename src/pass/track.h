@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * track: keeps the stack of calls of every task, from the branches of a control flow trace. It knows no
+ * names and no tables: a listener learns which code runs below which callers, and for how long.
+ *
+ * A trace does not say which task runs. Stack pointers do, exactly:
+ *
+ *	- Every stack has an extent, from where the stack pointer was when the stack was left to the
+ *	  highest one seen on it. An instruction that replaces the stack pointer by one in the extent of
+ *	  another task's stack resumes that task. Programs in different address spaces use the same
+ *	  addresses, so a user's extent belongs to its address space.
+ *	- The return from an exception resumes the task that was interrupted at that stack pointer.
+ *	- Where it goes on decides the rest: on a stack that nobody used before, code that returns to
+ *	  where it was not called from is a new task; anything else continues on behalf of the task that
+ *	  switched to this stack, as interrupt handlers do.
+ *	- A call is over when the stack pointer is above it, however the code got there.
+ *
+ * Where the stack pointer is unknown, the rules of thumb in track_rules.h decide, and a caller that is
+ * not known is left out, never invented.
+ */
+#ifndef KSCOPE_PASS_TRACK_H
+#define KSCOPE_PASS_TRACK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "model/event.h"
+
+struct track_stats {
+	uint64_t branches, instructions;
+	uint64_t rooted;	 /* instructions in stacks that begin where their task began */
+	uint64_t doubtful;	 /* instructions in stacks that something contradicts */
+	uint64_t returns, found; /* found: those with a matching call */
+	uint64_t jumps;		 /* returns that are jumps: retpolines */
+	uint64_t beyond;	 /* returns to callers from before the trace */
+	uint64_t traps, leaves, leaves_found;
+	uint64_t switches, tasks;
+	uint64_t strayed; /* stack pointers that were not where the code had moved them */
+};
+
+enum track_kind {
+	TRACK_CALL,
+	TRACK_NEAR, /* a call of the code right behind it, which may not be a real call */
+	TRACK_TRAP, /* interrupted there, without a call */
+};
+
+struct track_frame {
+	uint64_t resume; /* where it returns to; 0 if not known */
+	uint64_t target; /* what was called */
+	uint64_t sp;	 /* after the return; 0 if not known */
+	uint64_t after;	 /* see struct event_branch */
+	uint64_t context, space;
+	uint32_t mark; /* of the caller */
+	uint32_t pid;  /* of the caller */
+	uint8_t kind;  /* enum track_kind */
+	uint8_t pushed;
+	bool interrupt; /* not by an instruction */
+	bool guessed;	/* what the listener gets as `resume` is only near it */
+};
+
+/*
+ * The listener. A mark is its handle of a piece of code below certain callers; the tracker keeps one in
+ * each frame and one for the code that runs.
+ */
+struct track_ops {
+	/* The code at which a task begins. */
+	uint32_t (*root)(void *data, const struct event *ev);
+	/* Other code below the same callers. */
+	uint32_t (*beside)(void *data, uint32_t mark, const struct event *ev);
+	/* Code that `caller` called, or that interrupted it. */
+	uint32_t (*below)(void *data, uint32_t mark, const struct track_frame *caller,
+			  const struct event *ev);
+	/* The callers of a task's first frame are gone: replaces the marks of its frames, and *mark. */
+	void (*reroot)(void *data, struct track_frame *frames, size_t nr, uint32_t *mark);
+	/* The code ran for so many instructions. */
+	void (*run)(void *data, uint32_t mark, uint64_t instructions);
+	/* Optional: the start of the function at an address, 0 if unknown. */
+	uint64_t (*function)(void *data, uint64_t address, uint64_t context, uint32_t pid);
+};
+
+struct track {
+	const struct track_ops *ops;
+	void *data;
+	struct track_cpu *cpus;
+	size_t nr_cpus;
+	struct track_task **left; /* tasks that are not running */
+	size_t nr_left, cap_left;
+	struct track_fork *forks; /* by return address */
+	uint64_t *sites;	  /* where code switches from one task to another; a hash */
+	struct track_stats stats, unselected;
+	struct track_stats *at; /* the one that the current event counts for */
+	uint64_t nr_switches;
+	uint32_t last_id;
+	bool leaves_switch; /* returns from exceptions switch tasks: kernels with one stack per cpu */
+};
+
+void track_init(struct track *track, const struct track_ops *ops, void *data);
+void track_release(struct track *track); /* also accepts a zeroed struct */
+/*
+ * Adds an EVENT_BRANCH. Those of one cpu must be in order, those of several in order of time. The
+ * instructions of an event that is OUTSIDE_WHEN are not counted.
+ */
+void track_add(struct track *track, const struct event *ev);
+/* Calls `each` for every mark of a task, and stores what it returns. */
+void track_marks(struct track *track, uint32_t (*each)(void *data, uint32_t mark), void *data);
+/* The running task's mark, 0 if the cpu is not traced, and whether its first caller is known. */
+uint32_t track_running(const struct track *track, uint32_t cpu, bool *rooted);
+
+#endif

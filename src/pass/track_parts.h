@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Shared by the files of track.
+ *
+ *	track		what each kind of branch does
+ *	track_stack	one task: its frames and stacks
+ *	track_tasks	which task runs: those that were left, and how they are resumed
+ *	track_trap	exceptions, system calls, and the returns from them
+ */
+#ifndef KSCOPE_PASS_TRACK_PARTS_H
+#define KSCOPE_PASS_TRACK_PARTS_H
+
+#include "pass/track.h"
+
+#define TRACK_STACKS 16
+#define TRACK_FORKS 64
+#define TRACK_SITES 256
+#define NOT_FRESH SIZE_MAX
+
+/* A stack that a task uses, or a part of one: each exception begins a new one. */
+struct track_stack {
+	size_t depth;	    /* number of frames on the stacks below */
+	uint64_t low, high; /* low: where it was left; both 0 if not known */
+	uint64_t space;	    /* see space_of() */
+	uint64_t site;	    /* where code switched to it; 0: an exception did */
+	uint64_t ran;	    /* instructions since then */
+};
+
+struct track_task {
+	uint32_t id;
+	struct track_frame *frames; /* from the root */
+	size_t nr, cap;
+	struct track_stack stacks[TRACK_STACKS]; /* at least one */
+	unsigned nr_stacks;
+	uint32_t mark; /* of the code that runs */
+	size_t fresh;  /* the depth at which it was switched to; NOT_FRESH: it has gone on */
+	size_t doubt;  /* from this depth on its frames are doubtful; SIZE_MAX: none */
+	uint64_t used; /* track->nr_switches when it was left */
+	uint32_t pid;  /* if `ended` */
+	bool firmware; /* it began in code of no known binary, before the kernel */
+	bool known;    /* it was resumed, not met for the first time */
+	bool rooted;   /* its first frame is where it began */
+	bool called;   /* it has made a call */
+	bool ended;    /* left because its trace ended */
+};
+
+/* The callers of a system call, for a child process that may return from it, too. */
+struct track_fork {
+	uint64_t resume, sp;
+	struct track_frame *frames;
+	size_t nr, cap;
+	uint32_t mark;
+	bool rooted;
+};
+
+struct track_cpu {
+	struct track_task *task;
+	uint64_t sp; /* 0: unknown */
+	uint64_t context, space;
+	uint64_t since_near; /* instructions since the last TRACK_NEAR */
+	uint32_t pid;
+};
+
+static inline uint64_t distance(uint64_t a, uint64_t b)
+{
+	return a > b ? a - b : b - a;
+}
+
+static inline struct track_stack *top_stack(struct track_task *task)
+{
+	return &task->stacks[task->nr_stacks - 1];
+}
+
+static inline struct track_frame *top_frame(struct track_task *task)
+{
+	return task->nr ? &task->frames[task->nr - 1] : NULL;
+}
+
+/* Programs have stacks at the same addresses; all stacks of a kernel are in one space. */
+static inline uint64_t space_of(uint64_t context, uint64_t space)
+{
+	return context == IP_USER ? space : IP_KERNEL;
+}
+
+/* Whether a stack pointer lies in what was used of this stack. */
+static inline bool stack_has(const struct track_stack *stack, uint64_t space, uint64_t sp)
+{
+	return stack->low && stack->space == space && sp >= stack->low && sp <= stack->high;
+}
+
+/* track */
+
+/* The start of the function at an address in the event's context; 0 if unknown. */
+uint64_t track_function(const struct track *track, const struct event *ev, uint64_t address);
+
+/* track_stack */
+
+/* Creates a task that begins at an event's target. The cpu that runs it owns it, or the list `left`. */
+struct track_task *task_new(struct track *track, const struct event *ev);
+void task_free(struct track_task *task);
+void task_push(struct track *track, struct track_cpu *cpu, const struct event *ev,
+	       enum track_kind kind, uint64_t sp);
+/* Removes the frames from this depth on; the code at its caller continues. */
+void task_pop(struct track_task *task, size_t depth);
+/* The task's stack pointer is here: calls below it are over. */
+void task_prune(struct track_task *task, uint64_t sp);
+/* Adds the stack of an event's target. site: where code switched to it; 0: an exception did. */
+void task_use_stack(struct track_task *task, const struct event *ev, uint64_t sp, uint64_t site);
+/* Makes the frames from `depth` on a task of their own, with the stacks from first_stack on. */
+struct track_task *task_split(struct track *track, struct track_task *task, size_t depth,
+			      unsigned first_stack);
+/* Forgets the first frames: their callers are not known, or they are too many. */
+void task_forget(struct track *track, struct track_task *task, size_t nr);
+
+/* track_tasks */
+
+/* Adds a task to `left`: it does not run any more. */
+void task_leave(struct track *track, struct track_task *task);
+/* Removes a task from `left`. */
+struct track_task *task_take(struct track *track, size_t i);
+/* An instruction replaced the stack pointer `left` by `taken`. */
+void stack_replaced(struct track *track, struct track_cpu *cpu, const struct event *ev,
+		    uint64_t left, uint64_t taken);
+/* The code that runs since the last switch of stacks turned out to be a new task. */
+void task_start(struct track *track, struct track_cpu *cpu, const struct event *ev);
+/* Whether the task has done nothing since it was switched to. */
+bool task_is_fresh(const struct track_task *task);
+void note_site(struct track *track, uint64_t site);
+
+/* track_trap */
+
+void on_enter(struct track *track, struct track_cpu *cpu, const struct event *ev);
+void on_leave(struct track *track, struct track_cpu *cpu, const struct event *ev);
+
+#endif

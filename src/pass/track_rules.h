@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The rules of thumb of track, each with the code that needs it. They apply only where the stack pointer
+ * says nothing: the trace has none, or it was lost in a function and not read since.
+ */
+#ifndef KSCOPE_PASS_TRACK_RULES_H
+#define KSCOPE_PASS_TRACK_RULES_H
+
+/*
+ *	rule		needed by			what it looks like
+ *
+ *	RULE_NEAR	Linux x86 (RSB stuffing),	a call over this distance, in bytes, may not be a
+ *			i386 code that asks for its	real call
+ *			own address
+ *	RULE_RETPOLINE	Linux x86			a return so few instructions after such a call is
+ *							a jump
+ *	RULE_ONWARD	Linux x86 (untrained returns)	a return this far ahead, in bytes, goes to the next
+ *							instruction: a jump
+ *	RULE_FIXUP	Linux (exception tables)	a trap in the kernel that returns this near to where
+ *							it came from returns to the same function
+ */
+enum track_rule {
+	RULE_NEAR = 16,
+	RULE_RETPOLINE = 8,
+	RULE_ONWARD = 3,
+	RULE_FIXUP = 65536,
+};
+
+#endif

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "pass/track_parts.h"
+
+#define MAX_DEPTH 4096 /* limits stacks of calls that never return */
+
+void task_free(struct track_task *task)
+{
+	if (task)
+		free(task->frames);
+	free(task);
+}
+
+static struct track_task *task_blank(struct track *track)
+{
+	struct track_task *task = xcalloc(1, sizeof(*task));
+
+	task->id = ++track->last_id;
+	task->nr_stacks = 1;
+	task->fresh = NOT_FRESH;
+	task->doubt = SIZE_MAX;
+	track->at->tasks++;
+	return task;
+}
+
+struct track_task *task_new(struct track *track, const struct event *ev)
+{
+	struct track_task *task = task_blank(track);
+
+	task->mark = track->ops->root(track->data, ev);
+	task->rooted = true;
+	task->stacks[0].high = ev->branch.sp;
+	task->stacks[0].space = space_of(ev->branch.context, ev->branch.space);
+	return task;
+}
+
+void task_use_stack(struct track_task *task, const struct event *ev, uint64_t sp, uint64_t site)
+{
+	struct track_stack stack = { .depth = task->nr,
+				     .high = sp,
+				     .space = space_of(ev->branch.context, ev->branch.space),
+				     .site = site };
+
+	if (task->nr_stacks == TRACK_STACKS) {
+		memmove(task->stacks + 1, task->stacks + 2,
+			(TRACK_STACKS - 2) * sizeof(task->stacks[0]));
+		task->nr_stacks--;
+	}
+	task->stacks[task->nr_stacks++] = stack;
+}
+
+void task_pop(struct track_task *task, size_t depth)
+{
+	task->nr = depth;
+	task->mark = task->frames[depth].mark;
+	/* Code may leave a stack by a return; sp decides when it is over. */
+	for (unsigned i = task->nr_stacks; i-- > 0 && task->stacks[i].depth > depth;)
+		task->stacks[i].depth = depth;
+	if (task->fresh != NOT_FRESH && task->fresh >= depth)
+		task->fresh = NOT_FRESH;
+	if (task->doubt != SIZE_MAX && task->doubt > depth)
+		task->doubt = SIZE_MAX;
+}
+
+/* On x86 the return address lies below frame->sp, so a call that runs has a lower sp. */
+static bool is_over(const struct track_frame *frame, uint64_t sp)
+{
+	return frame->sp && (frame->pushed ? sp >= frame->sp : sp > frame->sp);
+}
+
+void task_prune(struct track_task *task, uint64_t sp)
+{
+	size_t nr = task->nr, bottom = top_stack(task)->depth;
+
+	if (!sp)
+		return;
+	while (nr > bottom && task->frames[nr - 1].kind != TRACK_TRAP &&
+	       is_over(&task->frames[nr - 1], sp))
+		nr--;
+	if (nr < task->nr)
+		task_pop(task, nr);
+}
+
+void task_forget(struct track *track, struct track_task *task, size_t nr)
+{
+	task->nr -= nr;
+	memmove(task->frames, task->frames + nr, task->nr * sizeof(*task->frames));
+	for (unsigned i = 0; i < task->nr_stacks; i++)
+		task->stacks[i].depth -= task->stacks[i].depth < nr ? task->stacks[i].depth : nr;
+	task->rooted = false;
+	task->fresh = NOT_FRESH;
+	task->doubt = SIZE_MAX;
+	track->ops->reroot(track->data, task->frames, task->nr, &task->mark);
+}
+
+struct track_task *task_split(struct track *track, struct track_task *task, size_t depth,
+			      unsigned first_stack)
+{
+	struct track_task *upper = task_blank(track);
+
+	upper->nr = task->nr - depth;
+	GROW(upper->frames, upper->nr, upper->cap);
+	if (upper->nr)
+		memcpy(upper->frames, task->frames + depth, upper->nr * sizeof(*upper->frames));
+	upper->mark = task->mark;
+	upper->rooted = true;
+	upper->called = true;
+	upper->nr_stacks = 0;
+	for (unsigned i = first_stack; i < task->nr_stacks; i++) {
+		upper->stacks[upper->nr_stacks] = task->stacks[i];
+		upper->stacks[upper->nr_stacks++].depth -= depth;
+	}
+	if (!upper->nr_stacks)
+		upper->stacks[upper->nr_stacks++] = (struct track_stack){ 0 };
+	task->nr_stacks = first_stack;
+	if (upper->nr)
+		task_pop(task, depth);
+	track->ops->reroot(track->data, upper->frames, upper->nr, &upper->mark);
+	return upper;
+}
+
+void task_push(struct track *track, struct track_cpu *cpu, const struct event *ev,
+	       enum track_kind kind, uint64_t sp)
+{
+	const struct event_branch *b = &ev->branch;
+	struct track_task *task = cpu->task;
+	struct track_frame frame = { .resume = b->next,
+				     .target = b->to,
+				     .sp = sp,
+				     .after = b->after,
+				     .context = cpu->context,
+				     .space = cpu->space,
+				     .pid = cpu->pid,
+				     .kind = (uint8_t)kind,
+				     .pushed = b->pushed,
+				     .interrupt = b->next == b->from,
+				     .guessed = !b->next };
+
+	if (task->nr == MAX_DEPTH)
+		task_forget(track, task, MAX_DEPTH / 2);
+	frame.mark = task->mark;
+	task->called = true;
+	GROW(task->frames, task->nr + 1, task->cap);
+	task->frames[task->nr++] = frame;
+	if (!frame.resume)
+		frame.resume = b->from;
+	task->mark = track->ops->below(track->data, task->mark, &frame, ev);
+}

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "pass/track_parts.h"
+
+#define MAX_LEFT 4096 /* tasks that are not running */
+
+struct track_task *task_take(struct track *track, size_t i)
+{
+	struct track_task *task = track->left[i];
+
+	track->left[i] = track->left[--track->nr_left];
+	task->ended = false;
+	return task;
+}
+
+static void evict_oldest(struct track *track)
+{
+	size_t oldest = 0;
+
+	for (size_t i = 1; i < track->nr_left; i++) {
+		if (track->left[i]->used < track->left[oldest]->used)
+			oldest = i;
+	}
+	task_free(task_take(track, oldest));
+}
+
+static bool overlap(const struct track_stack *a, const struct track_stack *b)
+{
+	return a->space == b->space && a->low && b->low && a->low <= b->high && b->low <= a->high;
+}
+
+/* Two tasks cannot share a stack: a task that was left on this one before has ended. */
+static void drop_ended(struct track *track, const struct track_stack *stack)
+{
+	for (size_t i = track->nr_left; i-- > 0;) {
+		if (overlap(top_stack(track->left[i]), stack))
+			task_free(task_take(track, i));
+	}
+}
+
+/* Removes stacks on which nothing happens any more: the stack of an interrupt that has ended. */
+static void drop_empty_stacks(struct track_task *task)
+{
+	while (task->nr_stacks > 1 && top_stack(task)->site && top_stack(task)->depth == task->nr)
+		task->nr_stacks--;
+}
+
+void task_leave(struct track *track, struct track_task *task)
+{
+	drop_empty_stacks(task);
+	drop_ended(track, top_stack(task));
+	if (track->nr_left == MAX_LEFT)
+		evict_oldest(track);
+	track->at->switches++;
+	task->fresh = NOT_FRESH;
+	task->used = ++track->nr_switches;
+	GROW(track->left, track->nr_left + 1, track->cap_left);
+	track->left[track->nr_left++] = task;
+}
+
+bool task_is_fresh(const struct track_task *task)
+{
+	return task->fresh == task->nr;
+}
+
+/* Sites: addresses of code that has switched tasks. Losing one does no harm. */
+
+static uint64_t *site_at(const struct track *track, uint64_t site)
+{
+	return &track->sites[site * 0x9e3779b97f4a7c15ull >> 56];
+}
+
+void note_site(struct track *track, uint64_t site)
+{
+	*site_at(track, site) = site;
+}
+
+static bool is_switcher(const struct track *track, uint64_t site)
+{
+	return site && *site_at(track, site) == site;
+}
+
+/* Switches of stacks */
+
+/* Finds the task that was left on the stack at sp, nearest to it. Returns nr_left if none was. */
+static size_t task_at(const struct track *track, uint64_t space, uint64_t sp)
+{
+	size_t found = track->nr_left;
+	uint64_t best = UINT64_MAX;
+
+	for (size_t i = 0; i < track->nr_left; i++) {
+		const struct track_stack *stack = top_stack(track->left[i]);
+
+		if (stack_has(stack, space, sp) && sp - stack->low < best) {
+			best = sp - stack->low;
+			found = i;
+		}
+	}
+	return found;
+}
+
+/* Finds the task's own stack at sp, below the one in use. Returns nr_stacks if there is none. */
+static unsigned own_stack_at(const struct track_task *task, uint64_t space, uint64_t sp)
+{
+	for (unsigned i = task->nr_stacks - 1; i-- > 0;) {
+		if (stack_has(&task->stacks[i], space, sp))
+			return i;
+	}
+	return task->nr_stacks;
+}
+
+static void resume_task(struct track *track, struct track_cpu *cpu, size_t i, uint64_t sp)
+{
+	struct track_task *next = task_take(track, i);
+
+	task_leave(track, cpu->task);
+	cpu->task = next;
+	task_prune(next, sp);
+	next->fresh = next->nr;
+	next->known = true;
+}
+
+/*
+ * The task returns to its stack i. If calls on the stacks above it are not over, those are the stack of
+ * another task, and what ran there did not run on behalf of this one.
+ */
+static void back_to_stack(struct track *track, struct track_task *task, unsigned i, uint64_t sp)
+{
+	size_t depth = task->stacks[i + 1].depth;
+	struct track_task *other;
+
+	if (task->nr == depth) {
+		task->nr_stacks = i + 1;
+	} else {
+		for (unsigned j = i + 1; j < task->nr_stacks; j++)
+			track->at->doubtful += task->stacks[j].ran;
+		note_site(track, task->stacks[i + 1].site);
+		other = task_split(track, task, depth, i + 1);
+		task_leave(track, other);
+	}
+	task_prune(task, sp);
+}
+
+/* A stack that nobody uses. Tasks that were left on it have ended. */
+static void new_stack(struct track *track, struct track_cpu *cpu, const struct event *ev,
+		      uint64_t sp)
+{
+	struct track_stack here = { .low = sp,
+				    .high = sp,
+				    .space = space_of(ev->branch.context, ev->branch.space) };
+	struct track_task *task = cpu->task;
+
+	drop_ended(track, &here);
+	if (is_switcher(track, ev->branch.from)) {
+		task_leave(track, task);
+		task = cpu->task = task_new(track, ev);
+		task->stacks[0].high = sp;
+	} else {
+		task_use_stack(task, ev, sp, ev->branch.from);
+	}
+	task->fresh = task->nr;
+	task->known = false;
+}
+
+/* Whether nothing was called since the exception that this task is in. */
+static bool just_entered(struct track_task *task)
+{
+	const struct track_frame *top = top_frame(task);
+
+	return top && top->kind == TRACK_TRAP;
+}
+
+void stack_replaced(struct track *track, struct track_cpu *cpu, const struct event *ev,
+		    uint64_t left, uint64_t taken)
+{
+	uint64_t space = space_of(ev->branch.context, ev->branch.space);
+	struct track_task *task = cpu->task;
+	struct track_stack *stack = top_stack(task);
+	size_t other = task_at(track, space, taken);
+	bool exact = other < track->nr_left && top_stack(track->left[other])->low == taken;
+	unsigned own = own_stack_at(task, space, taken);
+
+	stack->low = left;
+	if (left > stack->high)
+		stack->high = left;
+	if (stack_has(stack, space, taken)) {
+		task_prune(task, taken); /* a longjmp, or the end of a dynamic array */
+	} else if (own < task->nr_stacks && !exact) {
+		back_to_stack(track, task, own, taken);
+	} else if (other < track->nr_left && (exact || !just_entered(task))) {
+		note_site(track, ev->branch.from);
+		resume_task(track, cpu, other, taken);
+	} else {
+		new_stack(track, cpu, ev, taken);
+	}
+}
+
+void task_start(struct track *track, struct track_cpu *cpu, const struct event *ev)
+{
+	struct track_task *old = cpu->task;
+	uint64_t high = top_stack(old)->high;
+
+	if (old->known) { /* the task that was left here has ended */
+		task_free(old);
+	} else if (old->nr_stacks > 1) {
+		note_site(track, top_stack(old)->site);
+		old->nr_stacks--;
+		task_leave(track, old);
+	} else { /* a new task, that has only been in the code that switches tasks */
+		old->mark = track->ops->root(track->data, ev);
+		old->fresh = NOT_FRESH;
+		return;
+	}
+	cpu->task = task_new(track, ev);
+	if (high > top_stack(cpu->task)->high)
+		top_stack(cpu->task)->high = high;
+}

@@ -1,0 +1,366 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include <string.h>
+
+#include "base/mem.h"
+#include "pass/track_parts.h"
+#include "pass/track_rules.h"
+
+/* How well the return from an exception fits the place that was interrupted; the highest wins. */
+enum fit { FIT_NONE, FIT_NEAR, FIT_SP, FIT_EXACT };
+
+static enum fit fit_of(const struct track_frame *frame, const struct event *ev)
+{
+	const struct event_branch *b = &ev->branch;
+	bool same = frame->resume == b->to;
+
+	if (frame->kind != TRACK_TRAP || frame->context != b->context ||
+	    space_of(frame->context, frame->space) != space_of(b->context, b->space))
+		return FIT_NONE;
+	if (frame->sp && b->sp) {
+		if (frame->sp != b->sp)
+			return FIT_NONE;
+		return same ? FIT_EXACT : FIT_SP; /* a fault that was mended, or a restarted call */
+	}
+	if (same)
+		return FIT_EXACT;
+	if (!frame->resume ||
+	    (b->context != IP_USER && distance(frame->resume, b->to) < RULE_FIXUP))
+		return FIT_NEAR;
+	return FIT_NONE;
+}
+
+/* Finds the task's own exception that ends here. Returns task->nr if there is none. */
+static size_t own_trap(const struct track_task *task, const struct event *ev, enum fit *best)
+{
+	size_t found = task->nr;
+
+	*best = FIT_NONE;
+	for (size_t i = task->nr; i-- > 0 && *best < FIT_EXACT;) {
+		enum fit fit = fit_of(&task->frames[i], ev);
+
+		if (fit > *best) {
+			*best = fit;
+			found = i;
+		}
+	}
+	return found;
+}
+
+/* Finds a task that waits where it was interrupted. Returns nr_left if there is none. */
+static size_t waiting_task(const struct track *track, const struct event *ev, enum fit *best)
+{
+	size_t found = track->nr_left;
+
+	*best = FIT_NONE;
+	for (size_t i = track->nr_left; i-- > 0 && *best < FIT_EXACT;) {
+		struct track_task *task = track->left[i];
+		enum fit fit = task->nr ? fit_of(top_frame(task), ev) : FIT_NONE;
+
+		if (fit > *best) {
+			*best = fit;
+			found = i;
+		}
+	}
+	return found;
+}
+
+/* System calls that create a process */
+
+static struct track_fork *fork_at(struct track *track, uint64_t resume)
+{
+	return &track->forks[resume * 0x9e3779b97f4a7c15ull >> 58];
+}
+
+/* Saves the callers of a system call, for a child: the parent may be elsewhere by then. */
+static void note_fork(struct track *track, const struct track_task *task, uint64_t resume,
+		      uint64_t sp)
+{
+	struct track_fork *fork = fork_at(track, resume);
+
+	GROW(fork->frames, task->nr, fork->cap);
+	if (task->nr)
+		memcpy(fork->frames, task->frames, task->nr * sizeof(*fork->frames));
+	fork->nr = task->nr;
+	fork->resume = resume;
+	fork->sp = sp;
+	fork->mark = task->mark;
+	fork->rooted = task->rooted;
+}
+
+/* A new process returns from its parent's system call, so it gets the parent's callers. */
+static struct track_task *fork_task(struct track *track, const struct event *ev)
+{
+	struct track_task *task = task_new(track, ev);
+	const struct track_fork *fork = fork_at(track, ev->branch.to);
+
+	if (!fork->resume || fork->resume != ev->branch.to ||
+	    (fork->sp && ev->branch.sp && fork->sp != ev->branch.sp))
+		return task;
+	GROW(task->frames, fork->nr, task->cap);
+	if (fork->nr)
+		memcpy(task->frames, fork->frames, fork->nr * sizeof(*task->frames));
+	task->nr = fork->nr;
+	task->mark = fork->mark;
+	task->rooted = fork->rooted;
+	return task;
+}
+
+void on_enter(struct track *track, struct track_cpu *cpu, const struct event *ev)
+{
+	const struct event_branch *b = &ev->branch;
+	struct track_task *task = cpu->task;
+	uint64_t sp = cpu->sp && b->has_moved ? cpu->sp + (uint64_t)(int64_t)b->moved : 0;
+
+	/* The machine itself did what was asked for, as QEMU does for PSCI and semihosting. */
+	if (b->to == b->next && b->context == cpu->context) {
+		task->mark = track->ops->beside(track->data, task->mark, ev);
+		cpu->sp = b->sp ? b->sp : sp;
+		return;
+	}
+	if (b->left)
+		sp = b->left;
+	track->at->traps++;
+	task_prune(task, sp);
+	if (cpu->context == IP_USER && b->next > b->from)
+		note_fork(track, task, b->next, sp);
+	top_stack(task)->low = sp;
+	if (sp > top_stack(task)->high)
+		top_stack(task)->high = sp;
+	task_push(track, cpu, ev, TRACK_TRAP, sp);
+	task_use_stack(task, ev, b->sp, 0);
+	task->fresh = NOT_FRESH;
+	cpu->sp = b->sp;
+}
+
+/* Returns from exceptions */
+
+/* Removes the stacks that were used since the exception at this frame. */
+static void drop_stacks(struct track_task *task, size_t frame)
+{
+	while (task->nr_stacks > 1 && top_stack(task)->depth > frame)
+		task->nr_stacks--;
+}
+
+/* The call or the return right before an exception, if only now it turns out that there was one. */
+static void finish_step(struct track *track, struct track_cpu *cpu, const struct track_frame *trap,
+			const struct event *ev)
+{
+	struct track_task *task = cpu->task;
+	const struct track_frame *top = top_frame(task);
+	struct event call = *ev;
+
+	if (top && top->kind != TRACK_TRAP && top->resume == ev->branch.to && top->sp &&
+	    top->sp == ev->branch.sp) {
+		task_pop(task, task->nr - 1);
+		return;
+	}
+	task->mark = track->ops->beside(track->data, task->mark, ev);
+	if (!trap->after ||
+	    track_function(track, ev, ev->branch.to) == track_function(track, ev, trap->after))
+		return;
+	call.branch.next = trap->after;
+	cpu->context = trap->context;
+	cpu->space = trap->space;
+	task_push(track, cpu, &call, TRACK_CALL, ev->branch.sp);
+}
+
+/* The code that the exception interrupted goes on. */
+static void end_trap(struct track *track, struct track_cpu *cpu, size_t frame,
+		     const struct event *ev)
+{
+	struct track_task *task = cpu->task;
+	struct track_frame trap = task->frames[frame];
+
+	track->at->leaves_found++;
+	drop_stacks(task, frame);
+	task_pop(task, frame);
+	task->fresh = NOT_FRESH;
+	if (!trap.resume)
+		finish_step(track, cpu, &trap, ev);
+	else if (trap.resume != ev->branch.to)
+		task->mark = track->ops->beside(track->data, task->mark, ev);
+}
+
+/* Finds the innermost exception in code of this context, else any. Returns nr if there is none. */
+static size_t trap_in(const struct track_task *task, uint64_t context)
+{
+	size_t found = task->nr;
+
+	for (size_t i = task->nr; i-- > 0;) {
+		if (task->frames[i].kind != TRACK_TRAP)
+			continue;
+		if (task->frames[i].context == context)
+			return i;
+		if (found == task->nr)
+			found = i;
+	}
+	return found;
+}
+
+/*
+ * The kernel returns to another task. This one waits where it was interrupted; the kernel's frames above
+ * are over, as they are in kernels with one stack per cpu. A task that was not interrupted has ended.
+ */
+static void wait_in_trap(struct track *track, struct track_task *task, uint64_t context)
+{
+	size_t trap = trap_in(task, context);
+
+	if (trap == task->nr) {
+		task_free(task);
+		return;
+	}
+	drop_stacks(task, trap);
+	task->nr = trap + 1;
+	task_leave(track, task);
+}
+
+static void resume_waiting(struct track *track, struct track_cpu *cpu, size_t i,
+			   const struct event *ev)
+{
+	struct track_task *next = task_take(track, i);
+
+	track->leaves_switch = true;
+	wait_in_trap(track, cpu->task, ev->branch.context);
+	cpu->task = next;
+	next->known = true;
+	end_trap(track, cpu, next->nr - 1, ev);
+}
+
+/*
+ * The task returns to the code of its exception `frame`. If a program was interrupted once more since
+ * then, it was the end of a signal handler; or the program above is another thread, which the kernel
+ * returns to later.
+ */
+static void return_from(struct track *track, struct track_cpu *cpu, size_t frame,
+			const struct event *ev)
+{
+	struct track_task *task = cpu->task;
+	size_t inner = trap_in(task, ev->branch.context);
+	unsigned stack = task->nr_stacks;
+
+	if (inner > frame && inner < task->nr && ev->branch.context == IP_USER) {
+		const struct track_frame *trap = &task->frames[inner];
+
+		/* Handlers end by a system call. */
+		track->leaves_switch |= trap->interrupt;
+		drop_stacks(task, inner);
+		task->nr = inner + 1;
+		for (stack = task->nr_stacks; stack > 1 && task->stacks[stack - 1].depth > frame;)
+			stack--;
+		task_leave(track, task_split(track, task, frame + 1, stack));
+	}
+	end_trap(track, cpu, frame, ev);
+}
+
+/* Pushes a signal handler, which interrupted the program at an exception of the task. */
+static void call_handler(struct track *track, struct track_cpu *cpu, size_t frame,
+			 const struct event *ev)
+{
+	struct track_task *task = cpu->task;
+	struct track_frame trap = task->frames[frame];
+	struct event handler = *ev;
+
+	track->at->leaves_found++;
+	drop_stacks(task, frame);
+	task_pop(task, frame);
+	handler.branch.next = handler.branch.from = trap.resume;
+	cpu->context = trap.context;
+	cpu->space = trap.space;
+	cpu->pid = ev->pid;
+	task_push(track, cpu, &handler, TRACK_TRAP, trap.sp);
+	task_use_stack(task, ev, ev->branch.sp, 0);
+}
+
+/*
+ * Whether a program continues in a signal handler: lower on the stack of the code that the task's
+ * exception `frame` interrupted. In a kernel with one stack per cpu it is rather another thread.
+ */
+static bool is_handler(const struct track *track, const struct track_task *task, size_t frame,
+		       const struct event *ev)
+{
+	const struct track_frame *trap = &task->frames[frame];
+
+	return frame < task->nr && trap->context == IP_USER && !track->leaves_switch &&
+	       trap->space == ev->branch.space && trap->resume &&
+	       (!trap->sp || !ev->branch.sp || ev->branch.sp < trap->sp);
+}
+
+/* A program that the trace has not seen, or not at this place. */
+static void leave_to_program(struct track *track, struct track_cpu *cpu, const struct event *ev)
+{
+	struct track_task *task = cpu->task;
+	size_t trap = trap_in(task, IP_USER);
+
+	if (is_handler(track, task, trap, ev)) {
+		call_handler(track, cpu, trap, ev);
+		return;
+	}
+	if (trap == task->nr && task_is_fresh(task) && !task->known && task->nr_stacks > 1) {
+		task->nr_stacks--;
+		task_leave(track, task);
+	} else {
+		wait_in_trap(track, task, IP_USER);
+	}
+	cpu->task = fork_task(track, ev);
+}
+
+/* Linux returns from an exception that did not happen, to the next instruction, to serialize. */
+static bool is_serializing(const struct track_cpu *cpu, const struct event *ev)
+{
+	const struct event_branch *b = &ev->branch;
+
+	return !b->left && b->context == cpu->context && b->to > b->from &&
+	       b->to - b->from <= RULE_NEAR &&
+	       (!b->sp || !top_stack(cpu->task)->high || b->sp <= top_stack(cpu->task)->high);
+}
+
+/* The kernel returns to code of its own that no exception has interrupted. */
+static void leave_to_kernel(struct track *track, struct track_cpu *cpu, const struct event *ev)
+{
+	struct track_task *task = cpu->task;
+
+	if (task_is_fresh(task)) {
+		task_start(track, cpu, ev);
+		return;
+	}
+	wait_in_trap(track, task, ev->branch.context);
+	cpu->task = task_new(track, ev);
+}
+
+/* A kernel that starts at a higher level than it runs at may use this as an ordinary return. */
+static size_t call_at(const struct track_task *task, const struct event *ev)
+{
+	const struct track_frame *top = task->nr ? &task->frames[task->nr - 1] : NULL;
+
+	return top && top->kind != TRACK_TRAP && top->resume == ev->branch.to ? task->nr - 1
+									      : task->nr;
+}
+
+void on_leave(struct track *track, struct track_cpu *cpu, const struct event *ev)
+{
+	struct track_task *task = cpu->task;
+	enum fit own_fit, other_fit = FIT_NONE;
+	size_t own = own_trap(task, ev, &own_fit), other = track->nr_left;
+
+	if (own_fit < FIT_EXACT)
+		other = waiting_task(track, ev, &other_fit);
+	if (own_fit == FIT_NONE && other_fit == FIT_NONE) {
+		if (call_at(task, ev) < task->nr) {
+			task_pop(task, task->nr - 1);
+			return;
+		}
+		if (is_serializing(cpu, ev)) {
+			task->mark = track->ops->beside(track->data, task->mark, ev);
+			return;
+		}
+	}
+	track->at->leaves++;
+	if (other_fit > own_fit)
+		resume_waiting(track, cpu, other, ev);
+	else if (own_fit != FIT_NONE)
+		return_from(track, cpu, own, ev);
+	else if (ev->branch.context == IP_USER)
+		leave_to_program(track, cpu, ev);
+	else
+		leave_to_kernel(track, cpu, ev);
+}

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+	.section .text.boot, "ax"
+	.globl user_start
+	.type user_start, %function
+user_start:
+	.cfi_startproc
+	.cfi_undefined x30
+	mov x19, SEED		// the page begins differently in every program
+	bl user_main
+	brk #0
+	.cfi_endproc
+	.size user_start, . - user_start
+
+	.text
+	.globl user_call
+	.type user_call, %function
+user_call:
+	.cfi_startproc
+	svc #0
+	ret
+	.cfi_endproc
+	.size user_call, . - user_call

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+	// void swtch(struct context *from, struct context *to)
+#include "context.h"
+
+	.text
+	.globl swtch
+	.type swtch, @function
+swtch:
+	.cfi_startproc
+	mov (%rsp), %rax
+	lea 8(%rsp), %rdx
+	mov %rbp, (%rdi)
+	mov %rbx, 8(%rdi)
+	mov %r12, 16(%rdi)
+	mov %r13, 24(%rdi)
+	mov %r14, 32(%rdi)
+	mov %r15, 40(%rdi)
+	mov %rdx, CONTEXT_SP(%rdi)
+	mov %rax, CONTEXT_PC(%rdi)
+	mov 8(%rsi), %rbx
+	mov 16(%rsi), %r12
+	mov 24(%rsi), %r13
+	mov 32(%rsi), %r14
+	mov 40(%rsi), %r15
+	mov CONTEXT_SP(%rsi), %rdx
+	mov CONTEXT_PC(%rsi), %rax
+	mov (%rsi), %rbp
+	.cfi_def_cfa rdx, 0	// from here on it is the other thread
+	.cfi_register rip, rax
+	mov %rdx, %rsp
+	.cfi_def_cfa rsp, 0
+	jmp *%rax
+	.cfi_endproc
+	.size swtch, . - swtch
+
+	// A new thread starts here, after the nop: the address before it, where unwinders look up a
+	// return address, is then in this function.
+	.globl thread_start
+	.type thread_start, @function
+thread_start:
+	.cfi_startproc
+	.cfi_undefined rip
+	nop
+	call thread_run
+	ud2
+	.cfi_endproc
+	.size thread_start, . - thread_start
