@@ -48,7 +48,7 @@ struct block {
 };
 
 /* The kinds of exceptions that led to a block. */
-enum vector { VECTOR_FAULT = 1, VECTOR_INTERRUPT = 2 };
+enum vector { VECTOR_FAULT = 1, VECTOR_INTERRUPT = 2, VECTOR_UNEXPLAINED = 4 };
 
 int block_open(void); /* 0, or -1 without memory */
 /* NULL without memory. */

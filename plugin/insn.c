@@ -380,6 +380,12 @@ static bool riscv_sets_space(uint32_t csr)
 	return csr == 0x180 || csr == 0x280 || csr == 0x680; /* satp, vsatp, hgatp */
 }
 
+/* sscratch, mscratch: the first instruction of a trap handler swaps a register with it. */
+static bool riscv_may_be_trap(uint32_t csr)
+{
+	return csr == 0x140 || csr == 0x340;
+}
+
 static void riscv_system(uint32_t w, struct insn *insn)
 {
 	if (w == 0x00000073 || w == 0x00100073) /* ecall, ebreak */
@@ -388,7 +394,7 @@ static void riscv_system(uint32_t w, struct insn *insn)
 		go(insn, WIRE_FLOW_LEAVE, 0);
 	else if (w == 0x10500073)
 		go(insn, WIRE_FLOW_WAIT, 0);
-	else if ((w >> 12 & 3) && riscv_sets_space(w >> 20))
+	else if ((w >> 12 & 3) && (riscv_sets_space(w >> 20) || riscv_may_be_trap(w >> 20)))
 		insn->flags |= WIRE_BLOCK_STATE;
 }
 

@@ -29,6 +29,10 @@ enum reg {
 	REG_SP_0, /* of M-profile: the one of threads */
 	REG_SP_1,
 	REG_SP_2,
+	REG_VECTOR, /* RISC-V: where traps lead to, and the level that they interrupted */
+	REG_STATUS,
+	REG_VECTOR_3, /* of firmware */
+	REG_STATUS_3,
 	REG_KINDS
 };
 
@@ -38,11 +42,15 @@ struct reg_name {
 	int gdb;
 };
 
+/* clang-format off */
 #define RISCV                                                                                  \
 	{                                                                                      \
 		[REG_PC] = { "pc", 32 }, [REG_SP] = { "sp", 2 }, [REG_LEVEL] = { "priv", -1 }, \
 		[REG_LINK] = { "sepc", -1 }, [REG_LINK_3] = { "mepc", -1 },                    \
+		[REG_VECTOR] = { "stvec", -1 }, [REG_VECTOR_3] = { "mtvec", -1 },              \
+		[REG_STATUS] = { "sstatus", -1 }, [REG_STATUS_3] = { "mstatus", -1 },          \
 	}
+/* clang-format on */
 
 static const struct reg_name names[][REG_KINDS] = {
 	[INSN_X86_64] = { [REG_PC] = { "rip", 16 },
@@ -418,6 +426,24 @@ static bool arm_trap(unsigned cpu, uint64_t pc, struct look_trap *trap)
 	return true;
 }
 
+#define RISCV_CAUSES 64
+
+/* Each level has its own vector. Bit 0: interrupts have entries of their own there. */
+static bool riscv_trap(unsigned cpu, uint64_t pc, const struct look *look, struct look_trap *trap)
+{
+	bool firmware = look->level == WIRE_LEVEL_FIRMWARE;
+	uint64_t vector, status;
+
+	trap->left = look->sp;
+	if (pc & 3 || !read_reg(cpu, firmware ? REG_VECTOR_3 : REG_VECTOR, &vector) ||
+	    pc - (vector & ~3ull) >= (vector & 1 ? 4 * RISCV_CAUSES : 4) ||
+	    !read_reg(cpu, firmware ? REG_STATUS_3 : REG_STATUS, &status) ||
+	    !read_reg(cpu, link_of(look->level), &trap->resume))
+		return false;
+	trap->level = firmware ? status >> 11 & 3 : status >> 8 & 1;
+	return true;
+}
+
 bool look_for_trap(unsigned cpu, uint64_t pc, const struct look *look, struct look_trap *trap)
 {
 	switch (set) {
@@ -426,11 +452,14 @@ bool look_for_trap(unsigned cpu, uint64_t pc, const struct look *look, struct lo
 	case INSN_AARCH64: return aarch64_trap(cpu, pc, look, trap);
 	case INSN_ARM: return arm_trap(cpu, pc, trap);
 	case INSN_RISCV64:
-	case INSN_RISCV32:
-		trap->left = look->sp;
-		return !(pc & 3) && read_reg(cpu, link_of(look->level), &trap->resume);
+	case INSN_RISCV32: return riscv_trap(cpu, pc, look, trap);
 	default: return false;
 	}
+}
+
+bool look_knows_vectors(void)
+{
+	return has_handle[REG_VECTOR];
 }
 
 /*

@@ -36,8 +36,8 @@ uint64_t look_pc(unsigned cpu, uint64_t start);
 bool look_moves(void); /* whether this QEMU does so */
 /*
  * Whether an exception or interrupt seems to have led to `pc`. Finds its return address, and the
- * interrupted level if the stack has it. Finds the interrupted stack pointer even if it cannot tell,
- * for a caller that knows of the trap. look: the current state. Not for M-profile.
+ * interrupted level if the stack or a register has it. Finds the interrupted stack pointer even if it
+ * cannot tell, for a caller that knows of the trap. look: the current state. Not for M-profile.
  */
 bool look_for_trap(unsigned cpu, uint64_t pc, const struct look *look, struct look_trap *trap);
 /* Whether the vCPUs are M-profile: the number of the exception is known at any time. */
@@ -53,7 +53,9 @@ bool look_frame(unsigned cpu, uint64_t sp, struct look_trap *trap, unsigned *exc
  * instructions. mode: what they give away.
  */
 unsigned look_word(unsigned cpu, uint64_t start, enum insn_mode mode);
-/* Whether look_for_trap() is reliable: on other machines a register may be of an earlier trap. */
+/* Whether look_for_trap() finds only vectors, where no jump, call or return leads to. */
+bool look_knows_vectors(void);
+/* Whether look_for_trap() reads the stack: on other machines a register may be of an earlier trap. */
 bool look_is_sure(void);
 /* Whether the stack shows that a return or an indirect call took place. */
 bool look_returned(unsigned cpu, uint64_t sp, uint64_t pc);

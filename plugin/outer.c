@@ -37,16 +37,38 @@ static uint64_t by_top_word(const struct regs *regs, const struct wire_sample *s
 	return top;
 }
 
+static bool is_riscv(void)
+{
+	return !strncmp(api.arch, "riscv", 5);
+}
+
+/*
+ * Linux on RISC-V saves the interrupted registers on the stack: the pc, x1 to x31 and four others. It
+ * enters a handler with sp at the saved registers, and with the interrupted sp (x2) in the frame
+ * pointer (x8). Returns the interrupted frame pointer then, else fp.
+ */
+static uint64_t before_trap(const struct regs *regs, const struct wire_sample *sample,
+			    uint64_t registers, uint64_t fp)
+{
+	uint64_t sp, interrupted;
+
+	if (is_riscv() && fp == registers + 36 * regs->word &&
+	    word_at(regs, sample, registers + 2 * regs->word, &sp) && sp == fp &&
+	    word_at(regs, sample, registers + 8 * regs->word, &interrupted))
+		return interrupted;
+	return fp;
+}
+
 /* The first frame outside of the copy. */
 static uint64_t by_frame_pointer(const struct regs *regs, const struct wire_sample *sample)
 {
-	uint64_t below = strncmp(api.arch, "riscv", 5) ? 0 : 2 * regs->word;
-	uint64_t fp = regs->fp, next;
+	uint64_t below = is_riscv() ? 2 * regs->word : 0;
+	uint64_t fp = before_trap(regs, sample, regs->sp, regs->fp), next;
 
 	for (unsigned n = 0; n < FRAMES_MAX; n++) {
 		if (!word_at(regs, sample, fp - below, &next))
 			return fp - below;
-		fp = next;
+		fp = before_trap(regs, sample, fp, next);
 	}
 	return 0;
 }
@@ -63,11 +85,12 @@ void outer_stack(struct wire_sample *sample, const struct regs_view *view, const
 {
 	uint64_t address = 0;
 
-	if (!sample->stack_size || regs->level == WIRE_LEVEL_USER)
+	/* At the entry of the first function on the interrupt stack, that stack is empty. */
+	if (!args.stack || !regs->n || regs->level == WIRE_LEVEL_USER)
 		return;
 	if (!strcmp(api.arch, "x86_64"))
-		address = by_top_word(regs, sample);
-	else if (!strcmp(api.arch, "aarch64") || !strncmp(api.arch, "riscv", 5))
+		address = sample->stack_size ? by_top_word(regs, sample) : 0;
+	else if (!strcmp(api.arch, "aarch64") || is_riscv())
 		address = by_frame_pointer(regs, sample);
 	if (regs->outer) /* the unwinder needs its address, even if the copy of the stack contains it */
 		address = regs->outer;

@@ -27,6 +27,11 @@ enum extra {
 	HYP_SPACE,  /* TTBR0_EL2: the page table of the hypervisor itself */
 	CONTROL,    /* M-profile */
 	PROCESS_SP, /* M-profile: the stack pointer of threads */
+	STATUS,	    /* RISC-V: whether interrupts are masked; where they lead to; the last one */
+	VECTOR,
+	CAUSE,
+	VECTOR3, /* of firmware */
+	CAUSE3,
 	EXTRAS
 };
 
@@ -82,14 +87,19 @@ static const int8_t aarch64_arguments[] = { 0, 1, 2, 3, 4, 5, 6, 7, -1 };
 static const int8_t arm_arguments[] = { 0, 1, 2, 3, -1 };
 static const int8_t riscv_arguments[] = { 10, 11, 12, 13, 14, 15, 16, 17, -1 };
 
-#define RISCV(name, word)                                                         \
-	{                                                                         \
-		name, word, 32, 2, 8, 10, 1, riscv_arguments, riscv_regs,         \
-		{                                                                 \
-			[PC] = { "pc", 32 }, [SPACE] = { "satp", -1 },            \
-			[PRIVILEGE] = { "priv", -1 }, [STAGE2] = { "hgatp", -1 }, \
-		}                                                                 \
+/* clang-format off */
+#define RISCV(name, word)                                                           \
+	{                                                                           \
+		name, word, 32, 2, 8, 10, 1, riscv_arguments, riscv_regs,           \
+		{                                                                   \
+			[PC] = { "pc", 32 }, [SPACE] = { "satp", -1 },              \
+			[PRIVILEGE] = { "priv", -1 }, [STAGE2] = { "hgatp", -1 },   \
+			[STATUS] = { "sstatus", -1 },                               \
+			[VECTOR] = { "stvec", -1 }, [CAUSE] = { "scause", -1 },     \
+			[VECTOR3] = { "mtvec", -1 }, [CAUSE3] = { "mcause", -1 },   \
+		}                                                                   \
 	}
+/* clang-format on */
 
 static const struct arch arches[] = {
 	{ "x86_64",
@@ -436,6 +446,21 @@ static unsigned read_level(const struct regs_view *view, const struct cpu *cpu,
 	return riscv_level_by_table(regs);
 }
 
+/* An interrupt of RISC-V starts at the vector of its level. Firmware does not take those of the kernel. */
+static void read_riscv_trap(const struct regs_view *view, const struct cpu *cpu, struct regs *regs)
+{
+	bool firmware = regs->level == WIRE_LEVEL_FIRMWARE;
+	uint64_t status, vector, cause, entry;
+
+	if (regs->level == WIRE_LEVEL_USER || !read_extra(view, cpu, STATUS, &status) ||
+	    !read_extra(view, cpu, firmware ? VECTOR3 : VECTOR, &vector) ||
+	    !read_extra(view, cpu, firmware ? CAUSE3 : CAUSE, &cause))
+		return;
+	regs->masked = firmware || !(status & 2);
+	entry = (vector & ~3ull) + (vector & 1 ? (cause & 63) * 4 : 0);
+	regs->at_trap = regs->pc == entry && cause >> (8 * arch->word - 1) & 1;
+}
+
 /*
  * Interrupts of Arm start at known offsets in the vector table, in a known state: on AArch64 in the
  * second and third of every four entries of 128 bytes, with all interrupts masked; on Arm at offset
@@ -445,7 +470,13 @@ static void read_trap(const struct regs_view *view, const struct cpu *cpu, struc
 {
 	uint64_t flags;
 
-	if (api.user_mode || arch->extra[CS].names || !read_extra(view, cpu, FLAGS, &flags))
+	if (api.user_mode || arch->extra[CS].names)
+		return;
+	if (arch->extra[PRIVILEGE].names) {
+		read_riscv_trap(view, cpu, regs);
+		return;
+	}
+	if (!read_extra(view, cpu, FLAGS, &flags))
 		return;
 	if (!(flags & 0x10) && arch->word == 8) {
 		unsigned entry = regs->pc >> 7 & 3;

@@ -35,7 +35,7 @@ struct regs {
 	uint64_t outer; /* M-profile, in a handler: the stack of the threads; 0 unknown */
 	unsigned level; /* enum wire_level */
 	bool has_space;
-	bool masked;   /* interrupts are masked (Arm only) */
+	bool masked;   /* interrupts are masked (Arm and RISC-V only) */
 	bool at_trap;  /* at the first instruction of an interrupt handler, probably */
 	unsigned word; /* bytes of a pointer in the current mode */
 	unsigned n;    /* 0: only the pc is known */

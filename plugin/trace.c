@@ -406,6 +406,13 @@ static bool leads_to(const struct block *block, uint64_t address)
 	}
 }
 
+/* Notes that a trap led to the block. In a program it may be a signal handler, which is also called. */
+static void note_vector(const struct step *step, enum vector kind)
+{
+	if (!api.user_mode || kind != VECTOR_UNEXPLAINED)
+		atomic_fetch_or(&step->to->block->vector, (uint8_t)kind);
+}
+
 /* Finds how many instructions of the block ran before the trap, which returns to `resume`. */
 static void count_trap(const struct tracer *t, struct step *step)
 {
@@ -413,19 +420,19 @@ static void count_trap(const struct tracer *t, struct step *step)
 	uint64_t resume = step->about.resume - t->shift;
 	int index = block_index(block, resume);
 	bool next = is_direct(block) && leads_to(block, resume);
-	uint8_t seen = atomic_load(&step->to->block->vector);
+	uint8_t seen = atomic_load(&step->to->block->vector) & (VECTOR_FAULT | VECTOR_INTERRUPT);
 
 	step->trap = true;
 	if (index < 0) {
 		if (next)
-			atomic_store(&step->to->block->vector, seen | VECTOR_INTERRUPT);
+			note_vector(step, VECTOR_INTERRUPT);
 		return;
 	}
 	/* A block that jumps to itself may be complete or not: an earlier trap to this vector tells. */
 	if (next && seen != VECTOR_FAULT)
 		return;
 	if (!next)
-		atomic_store(&step->to->block->vector, seen | VECTOR_FAULT);
+		note_vector(step, VECTOR_FAULT);
 	step->ran = index;
 }
 
@@ -445,6 +452,7 @@ static void explain_direct(const struct tracer *t, struct step *step)
 	} else if (index == 0) {
 		step->ran = 0;
 	} else {
+		note_vector(step, VECTOR_UNEXPLAINED);
 		step->trap = true;
 		step->about.resume = 0;
 	}
@@ -458,7 +466,7 @@ static bool is_trap(const struct tracer *t, const struct step *step)
 
 	if (block->flow == WIRE_FLOW_ENTER)
 		return index >= 0 && index < block->count - 1;
-	if (atomic_load(&step->to->block->vector))
+	if (atomic_load(&step->to->block->vector) || look_knows_vectors())
 		return true;
 	if (!look_is_sure())
 		return false;
@@ -473,16 +481,23 @@ static bool is_trap(const struct tracer *t, const struct step *step)
 
 static void explain_any(const struct tracer *t, struct step *step)
 {
-	int index = block_index(t->cur->block, step->pc - t->shift);
+	const struct block *block = t->cur->block;
+	int index = block_index(block, step->pc - t->shift);
+	bool found;
 
 	if (index > 0) {
 		step->ran = index;
 		return;
 	}
-	if (look_for_trap(t->cpu, step->pc, &step->look, &step->about) && is_trap(t, step))
+	found = look_for_trap(t->cpu, step->pc, &step->look, &step->about);
+	if (found && is_trap(t, step)) {
 		count_trap(t, step);
-	else
-		step->about.resume = 0;
+		return;
+	}
+	step->about.resume = 0;
+	/* A QEMU that does not list the registers of a trap: known vectors must do. */
+	step->trap = !found && block->flow != WIRE_FLOW_ENTER &&
+		     atomic_load(&step->to->block->vector) & VECTOR_UNEXPLAINED;
 }
 
 /* M-profile: whether the block may end with the return from an exception. */

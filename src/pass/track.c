@@ -160,19 +160,34 @@ static void forget_callers(struct track *track, struct track_task *task)
 		task_pop(task, nr);
 }
 
+/* Without a return address on the stack, a function returns at the sp of its caller. */
+static bool returns_to_caller(struct track_task *task, uint64_t sp)
+{
+	const struct track_frame *top = top_frame(task);
+
+	return sp && task->nr > top_stack(task)->depth && top->kind != TRACK_TRAP && !top->pushed &&
+	       top->sp == sp;
+}
+
+/* Whether a task that is resumed goes on in the caller, but elsewhere: after its setjmp(). */
+static bool jumps_back(const struct track *track, const struct track_cpu *cpu,
+		       const struct event *ev)
+{
+	struct track_task *task = cpu->task;
+
+	return task->known && returns_to_caller(task, cpu->sp) &&
+	       track_function(track, ev, ev->branch.to) ==
+		       track_function(track, ev, top_frame(task)->resume - 1);
+}
+
 static void return_elsewhere(struct track *track, struct track_cpu *cpu, const struct event *ev)
 {
 	struct track_task *task = cpu->task;
 
 	track->at->returns--;
 	if (cpu->sp) {
-		size_t before = task->nr;
-
 		task_prune(task, cpu->sp);
-		/* Without a return address on the stack, a leaf returns at the sp of its caller. */
-		if (task->nr == before && before > top_stack(task)->depth &&
-		    top_frame(task)->kind != TRACK_TRAP && !top_frame(task)->pushed &&
-		    top_frame(task)->sp == cpu->sp)
+		if (returns_to_caller(task, cpu->sp))
 			task_pop(task, task->nr - 1);
 	}
 	if (!task->nr) {
@@ -200,7 +215,7 @@ static void on_return(struct track *track, struct track_cpu *cpu, const struct e
 	}
 	while (!cpu->sp && !is_retpoline(cpu) && task->nr && top_frame(task)->kind == TRACK_NEAR)
 		task_pop(task, task->nr - 1); /* it was not a real call */
-	if (task_is_fresh(task)) {
+	if (task_is_fresh(task) && !jumps_back(track, cpu, ev)) {
 		track->at->returns--;
 		task_start(track, cpu, ev);
 		return;
@@ -345,7 +360,7 @@ static void on_branch(struct track *track, struct track_cpu *cpu, const struct e
 		on_enter(track, cpu, ev);
 		return;
 	}
-	if (b->taken)
+	if (b->taken && b->kind != BRANCH_LEAVE)
 		stack_replaced(track, cpu, ev, b->left, b->taken);
 	follow_sp(track, cpu, b);
 	switch (b->kind) {

@@ -46,18 +46,26 @@ static size_t own_trap(const struct track_task *task, const struct event *ev, en
 	return found;
 }
 
-/* Finds a task that waits where it was interrupted. Returns nr_left if there is none. */
-static size_t waiting_task(const struct track *track, const struct event *ev, enum fit *best)
+/*
+ * Finds a task that waits where it was interrupted. Returns nr_left if there is none. *frame: the
+ * exception, which is the last frame unless another thread was taken for a signal handler.
+ */
+static size_t waiting_task(const struct track *track, const struct event *ev, enum fit *best,
+			   size_t *frame)
 {
 	size_t found = track->nr_left;
 
 	*best = FIT_NONE;
 	for (size_t i = track->nr_left; i-- > 0 && *best < FIT_EXACT;) {
-		struct track_task *task = track->left[i];
-		enum fit fit = task->nr ? fit_of(top_frame(task), ev) : FIT_NONE;
+		const struct track_task *task = track->left[i];
+		enum fit fit;
+		size_t trap = task->nr && task->frames[task->nr - 1].kind == TRACK_TRAP
+				      ? own_trap(task, ev, &fit)
+				      : task->nr;
 
-		if (fit > *best) {
+		if (trap < task->nr && fit > *best) {
 			*best = fit;
+			*frame = trap;
 			found = i;
 		}
 	}
@@ -199,12 +207,18 @@ static size_t trap_in(const struct track_task *task, uint64_t context)
 
 /*
  * The kernel returns to another task. This one waits where it was interrupted; the kernel's frames above
- * are over, as they are in kernels with one stack per cpu. A task that was not interrupted has ended.
+ * are over, as they are in kernels with one stack per cpu. A task that was not interrupted has ended,
+ * unless it left its stack just now.
  */
-static void wait_in_trap(struct track *track, struct track_task *task, uint64_t context)
+static void wait_in_trap(struct track *track, struct track_task *task, const struct event *ev)
 {
-	size_t trap = trap_in(task, context);
+	size_t trap = trap_in(task, ev->branch.context);
 
+	if (trap == task->nr && ev->branch.taken) {
+		top_stack(task)->low = ev->branch.left;
+		task_leave(track, task);
+		return;
+	}
 	if (trap == task->nr) {
 		task_free(task);
 		return;
@@ -214,16 +228,28 @@ static void wait_in_trap(struct track *track, struct track_task *task, uint64_t 
 	task_leave(track, task);
 }
 
-static void resume_waiting(struct track *track, struct track_cpu *cpu, size_t i,
+/* What was taken for a signal handler, in the program that the exception interrupted, is a thread. */
+static void split_thread(struct track *track, struct track_task *task, size_t frame)
+{
+	unsigned stack = task->nr_stacks;
+
+	while (stack > 1 && task->stacks[stack - 1].depth > frame)
+		stack--;
+	task_leave(track, task_split(track, task, frame + 1, stack));
+}
+
+static void resume_waiting(struct track *track, struct track_cpu *cpu, size_t i, size_t frame,
 			   const struct event *ev)
 {
 	struct track_task *next = task_take(track, i);
 
 	track->leaves_switch = true;
-	wait_in_trap(track, cpu->task, ev->branch.context);
+	if (frame + 1 < next->nr)
+		split_thread(track, next, frame);
+	wait_in_trap(track, cpu->task, ev);
 	cpu->task = next;
 	next->known = true;
-	end_trap(track, cpu, next->nr - 1, ev);
+	end_trap(track, cpu, frame, ev);
 }
 
 /*
@@ -236,7 +262,6 @@ static void return_from(struct track *track, struct track_cpu *cpu, size_t frame
 {
 	struct track_task *task = cpu->task;
 	size_t inner = trap_in(task, ev->branch.context);
-	unsigned stack = task->nr_stacks;
 
 	if (inner > frame && inner < task->nr && ev->branch.context == IP_USER) {
 		const struct track_frame *trap = &task->frames[inner];
@@ -245,9 +270,7 @@ static void return_from(struct track *track, struct track_cpu *cpu, size_t frame
 		track->leaves_switch |= trap->interrupt;
 		drop_stacks(task, inner);
 		task->nr = inner + 1;
-		for (stack = task->nr_stacks; stack > 1 && task->stacks[stack - 1].depth > frame;)
-			stack--;
-		task_leave(track, task_split(track, task, frame + 1, stack));
+		split_thread(track, task, frame);
 	}
 	end_trap(track, cpu, frame, ev);
 }
@@ -291,6 +314,8 @@ static void leave_to_program(struct track *track, struct track_cpu *cpu, const s
 	struct track_task *task = cpu->task;
 	size_t trap = trap_in(task, IP_USER);
 
+	/* A kernel that abandons its own calls to return to a program has one stack per cpu. */
+	track->leaves_switch |= trap + 1 < task->nr;
 	if (is_handler(track, task, trap, ev)) {
 		call_handler(track, cpu, trap, ev);
 		return;
@@ -299,7 +324,7 @@ static void leave_to_program(struct track *track, struct track_cpu *cpu, const s
 		task->nr_stacks--;
 		task_leave(track, task);
 	} else {
-		wait_in_trap(track, task, IP_USER);
+		wait_in_trap(track, task, ev);
 	}
 	cpu->task = fork_task(track, ev);
 }
@@ -323,7 +348,7 @@ static void leave_to_kernel(struct track *track, struct track_cpu *cpu, const st
 		task_start(track, cpu, ev);
 		return;
 	}
-	wait_in_trap(track, task, ev->branch.context);
+	wait_in_trap(track, task, ev);
 	cpu->task = task_new(track, ev);
 }
 
@@ -340,10 +365,10 @@ void on_leave(struct track *track, struct track_cpu *cpu, const struct event *ev
 {
 	struct track_task *task = cpu->task;
 	enum fit own_fit, other_fit = FIT_NONE;
-	size_t own = own_trap(task, ev, &own_fit), other = track->nr_left;
+	size_t own = own_trap(task, ev, &own_fit), other = track->nr_left, frame = 0;
 
 	if (own_fit < FIT_EXACT)
-		other = waiting_task(track, ev, &other_fit);
+		other = waiting_task(track, ev, &other_fit, &frame);
 	if (own_fit == FIT_NONE && other_fit == FIT_NONE) {
 		if (call_at(task, ev) < task->nr) {
 			task_pop(task, task->nr - 1);
@@ -356,7 +381,7 @@ void on_leave(struct track *track, struct track_cpu *cpu, const struct event *ev
 	}
 	track->at->leaves++;
 	if (other_fit > own_fit)
-		resume_waiting(track, cpu, other, ev);
+		resume_waiting(track, cpu, other, frame, ev);
 	else if (own_fit != FIT_NONE)
 		return_from(track, cpu, own, ev);
 	else if (ev->branch.context == IP_USER)

@@ -227,6 +227,17 @@ enum step fp_leaf(const struct walk *w, struct state *s)
 	return w->machine->lr == NO_REG ? leaf_by_stack(w, s, spot) : leaf_by_link(w, s, spot);
 }
 
+/* On RISC-V, Linux starts a thread with the address of its function in the frame pointer. */
+static bool is_start(const struct walk *w, uint64_t fp)
+{
+	const struct spot *spot;
+
+	if (w->context != IP_KERNEL || (w->machine->kind != RISCV64 && w->machine->kind != RISCV32))
+		return false;
+	spot = walk_spot_named(w, fp);
+	return spot && spot->function && spot->vaddr == spot->function;
+}
+
 /*
  * At the root the frame pointer is 0 or, where the kernel was entered from user code, still that
  * code's. In code without frame pointers the register may have any value.
@@ -236,6 +247,8 @@ static bool is_root(const struct walk *w, const struct state *s, uint64_t fp)
 	const struct spot *spot;
 	uint64_t lr;
 
+	if (fp && is_start(w, fp))
+		return true;
 	if (fp && (w->context != IP_KERNEL || !walk_is_user(w, fp)))
 		return false;
 	if (s->by_record)

@@ -188,3 +188,44 @@ enum step trap_record(const struct walk *w, struct state *s, uint64_t record)
 	*s = before;
 	return STEP_TRAP;
 }
+
+/* ---- struct pt_regs of Linux on RISC-V: the pc in the place of x0, x1 to x31, status ---- */
+
+#define RISCV_STATUS 32		      /* in words */
+#define STATUS_SPP (UINT64_C(1) << 8) /* interrupted the kernel */
+#define STATUS_SIE (UINT64_C(1) << 1) /* a trap clears it */
+#define STATUS_NEVER UINT64_C(0x7ffffffcfe000000)
+
+/*
+ * The assembly that saves the registers then holds the interrupted sp in the frame pointer, where a
+ * handler finds and saves it. This is how we recognize the registers.
+ */
+static bool is_saved(const struct walk *w, const struct state *s, uint64_t regs, uint64_t status)
+{
+	const struct machine *m = w->machine;
+	uint64_t sp, fp, pc, never = m->word == 8 ? STATUS_NEVER : (uint32_t)STATUS_NEVER;
+
+	if (!reg_value(s, m->fp, &fp) || !walk_word(w, regs + m->sp * m->word, &sp) || sp != fp ||
+	    !walk_word(w, regs, &pc) || status & (never | STATUS_SIE))
+		return false;
+	return status & STATUS_SPP ? walk_is_code(w, pc) && sp > regs : walk_is_user(w, pc);
+}
+
+enum step trap_saved(const struct walk *w, struct state *s)
+{
+	const struct machine *m = w->machine;
+	struct state before = { .exact = true };
+	uint64_t status, value;
+
+	if ((m->kind != RISCV64 && m->kind != RISCV32) || w->context != IP_KERNEL ||
+	    !reg_value(s, m->sp, &before.cfa) ||
+	    !walk_word(w, before.cfa + RISCV_STATUS * m->word, &status) ||
+	    !is_saved(w, s, before.cfa, status) || !walk_word(w, before.cfa, &before.pc))
+		return STEP_NONE;
+	for (unsigned i = 1; status & STATUS_SPP && i < m->nr; i++) {
+		if (walk_word(w, before.cfa + i * m->word, &value))
+			reg_set(&before, i, value);
+	}
+	*s = before;
+	return status & STATUS_SPP ? STEP_TRAP : STEP_USER;
+}

@@ -148,9 +148,12 @@ bool walk_is_uncalled(const struct walk *w, uint64_t address)
 /* Is the address in the same half of the address space as the sample, or above it on 32 bits? */
 static bool same_half(const struct walk *w, uint64_t address)
 {
+	/* On arm64 the byte above may be a tag. With five levels of tables, addresses use 57 bits. */
+	unsigned top = w->machine->kind == AARCH64 ? 55 : 63;
+
 	if (w->machine->word == 4)
 		return address >> 30 >= w->start >> 30;
-	return (address >> 55 & 1) == (w->start >> 55 & 1);
+	return (address >> top & 1) == (w->start >> top & 1);
 }
 
 bool walk_is_code(const struct walk *w, uint64_t address)
@@ -199,7 +202,8 @@ static bool is_plausible(const struct walk *w, uint64_t pc)
 		return true;
 	if (is_data(w, pc))
 		return false;
-	return walk_is_code(w, pc) || pc - w->start < NEAR || w->start - pc < NEAR;
+	return walk_is_code(w, pc) ||
+	       (same_half(w, pc) && (pc - w->start < NEAR || w->start - pc < NEAR));
 }
 
 /* ---- one step ---- */
@@ -222,6 +226,8 @@ static enum step step_without_rules(const struct walk *w, struct state *s)
 		step = trap_pushed(w, s, s->exact ? TRAP_AT_ENTRY : TRAP_ANYWHERE);
 	if (trap && step == STEP_NONE)
 		step = trap_syscall(w, s);
+	if (step == STEP_NONE)
+		step = trap_saved(w, s);
 	if (step == STEP_NONE)
 		step = fp_leaf(w, s);
 	if (trap && step == STEP_NONE && s->exact)

@@ -206,6 +206,8 @@ enum step trap_pushed(const struct walk *w, struct state *s, unsigned words);
 enum step trap_syscall(const struct walk *w, struct state *s);
 /* Linux's struct pt_regs on arm64, found by the frame record inside it. */
 enum step trap_record(const struct walk *w, struct state *s, uint64_t record);
+/* Linux's struct pt_regs on RISC-V, which is on top of the stack of the code that saved it. */
+enum step trap_saved(const struct walk *w, struct state *s);
 /* Linux's struct pt_regs on x86, found by an encoded frame pointer. */
 enum step trap_encoded(const struct walk *w, struct state *s, uint64_t fp);
 

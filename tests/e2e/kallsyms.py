@@ -73,7 +73,7 @@ def main():
         skip("kallsyms", guests.missing())
         finish()
     with scratch() as folder:
-        for architecture in ("amd64", "arm64"):
+        for architecture in ("amd64", "arm64", "riscv64"):
             guest = guests.linux(architecture, words="kscope.kallsyms kscope.work=none", cpus=1)
             # Without randomness, the kernel would be where it was linked.
             guest.args = [word.replace(",dtb-randomness=off", "") for word in guest.args]

@@ -283,6 +283,7 @@ def main():
             test_moves(folder, guests.linux(arch, "kscope.work=none"), "backports")
         test_boot(folder, "debian", "amd64")
         test_boot(folder, "backports", "arm64")
+        test_boot(folder, "backports", "riscv64")
         test_levels(folder)
     finish()
 

@@ -10,6 +10,10 @@ static void end(int code)
 {
 #if defined(__x86_64__)
 	__asm__ volatile("syscall" : : "a"(231L), "D"((long)code) : "memory");
+#elif defined(__riscv)
+	register long a7 __asm__("a7") = 94;
+	register long a0 __asm__("a0") = code;
+	__asm__ volatile("ecall" : : "r"(a7), "r"(a0) : "memory");
 #else
 	register long x8 __asm__("x8") = 94;
 	register long x0 __asm__("x0") = code;
@@ -61,6 +65,10 @@ __asm__(".globl _start\n"
 	"	mov %rsp, %rdi\n"
 	"	and $-16, %rsp\n"
 	"	xor %ebp, %ebp\n"
+	"	call begin\n"
+#elif defined(__riscv)
+	"	mv a0, sp\n"
+	"	li s0, 0\n"
 	"	call begin\n"
 #else
 	"	mov x0, sp\n"

@@ -60,7 +60,7 @@ def qemu(program, which="debian"):
 
 
 def linux(architecture, words="", cpus=2):
-    """A Debian cloud kernel that runs tests/guests/init: amd64 or arm64."""
+    """A Debian kernel that runs tests/guests/init: amd64, arm64 or riscv64."""
     folder = os.path.join(GUESTS, f"linux-{architecture}")
     # On a busy host, interrupts of the timer come too late for the test that x86 does of it at boot:
     # "IO-APIC + timer doesn't work". Linux has no_timer_check for virtual machines.
@@ -69,6 +69,7 @@ def linux(architecture, words="", cpus=2):
                   "console=ttyS0 no_timer_check"),
         "arm64": ("qemu-system-aarch64", ["-M", "virt,dtb-randomness=off", "-cpu", "cortex-a72",
                                           "-net", "none"], "console=ttyAMA0"),
+        "riscv64": ("qemu-system-riscv64", ["-M", "virt", "-net", "none"], "console=ttyS0"),
     }[architecture]
     kernel = os.path.join(folder, "vmlinuz")
     return Guest(f"linux-{architecture}", program, kernel,

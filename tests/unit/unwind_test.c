@@ -550,6 +550,53 @@ static void test_arm64_trap(unsigned record, bool meta)
 	scene_close(&s);
 }
 
+#define RISCV_WORDS 36 /* of struct pt_regs */
+
+/* What the assembly of RISC-V saves: the pc, the registers but x0, status. */
+static void put_riscv_regs(struct scene *s, unsigned at, uint64_t pc, uint64_t sp, uint64_t status)
+{
+	poke(s, at, pc);
+	poke(s, at + 1, s->text + OUTER + 0x44);
+	poke(s, at + 2, sp);
+	poke(s, at + 8, place(s, 80));
+	poke(s, at + 32, s->word == 8 ? status | UINT64_C(2) << 32 : status);
+	poke(s, 18, sp); /* the leaf, its handler, found the interrupted sp in the frame pointer */
+}
+
+/* A handler's frame at word 20, right below the registers; the interrupted frame at word 80. */
+static void test_riscv_trap(const char *arch)
+{
+	const uint64_t plain[] = { LEAF + 0x20, STUB + 0x10, ROOT + 0x20, 0 };
+	struct scene s;
+	char text[100];
+
+	scene_open(&s, arch, NULL, 0);
+	if (s.word == 8)
+		s.stack = 0xff20000000001000; /* with tables of five levels */
+	put_frames(&s, &layouts[s.word == 8 ? 6 : 7]);
+	poke(&s, 19, s.text + STUB + 0x10);
+	poke(&s, 79, s.text + ROOT + 0x10);
+	poke(&s, 78, s.text + MIDDLE); /* a thread begins with its function there */
+	put_riscv_regs(&s, 20, s.text + OUTER + 0x20, place(&s, 20 + RISCV_WORDS), 0x120);
+	snprintf(text, sizeof(text), "%s: a trap, up to the start of the thread", arch);
+	check(text,
+	      chain_is(&s, look(&s, s.text + LEAF + 0x20),
+		       CHAIN(LEAF + 0x20, STUB + 0x10, IP_KERNEL, OUTER + 0x20, ROOT + 0x10)) &&
+		      s.unwind.kernel.ended == 1);
+	put_riscv_regs(&s, 20, 0x401000, 0x7fff1000, 0x20);
+	snprintf(text, sizeof(text), "%s: from user mode", arch);
+	check(text, chain_is(&s, look(&s, s.text + LEAF + 0x20),
+			     CHAIN(LEAF + 0x20, STUB + 0x10, IP_USER, 0x401000)) &&
+			    s.unwind.kernel.ended == 2);
+	/* Left over from an earlier trap: the frame pointer is another one. */
+	put_riscv_regs(&s, 20, s.text + OUTER + 0x20, place(&s, 20 + RISCV_WORDS), 0x120);
+	poke(&s, 18, place(&s, 60));
+	poke(&s, 59, s.text + ROOT + 0x20);
+	snprintf(text, sizeof(text), "%s: old registers are no trap", arch);
+	check(text, chain_is(&s, look(&s, s.text + LEAF + 0x20), plain));
+	scene_close(&s);
+}
+
 /* What x86 pushes, below a stub that saved four registers. */
 static void test_pushed(const char *arch, unsigned sp, unsigned fp)
 {
@@ -793,6 +840,8 @@ int main(void)
 	test_alloc();
 	test_arm64_trap(304, false);
 	test_arm64_trap(296, true);
+	test_riscv_trap("riscv64");
+	test_riscv_trap("riscv32");
 	test_pushed("x86_64", 7, 6);
 	test_pushed("i386", 4, 5);
 	for (enum version v = OLD; v <= NEW; v++) {
