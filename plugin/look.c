@@ -29,8 +29,9 @@ enum reg {
 	REG_SP_0, /* of M-profile: the one of threads */
 	REG_SP_1,
 	REG_SP_2,
-	REG_VECTOR, /* RISC-V: where traps lead to, and the level that they interrupted */
+	REG_VECTOR, /* where traps lead to, and on RISC-V the level that they interrupted */
 	REG_STATUS,
+	REG_VECTOR_2, /* of the hypervisor */
 	REG_VECTOR_3, /* of firmware */
 	REG_STATUS_3,
 	REG_KINDS
@@ -70,7 +71,10 @@ static const struct reg_name names[][REG_KINDS] = {
 			   [REG_SAVED_3] = { "SPSR_EL3", -1 },
 			   [REG_SP_0] = { "SP_EL0", -1 },
 			   [REG_SP_1] = { "SP_EL1", -1 },
-			   [REG_SP_2] = { "SP_EL2", -1 } },
+			   [REG_SP_2] = { "SP_EL2", -1 },
+			   [REG_VECTOR] = { "VBAR|VBAR_EL1", -1 },
+			   [REG_VECTOR_2] = { "VBAR_EL2", -1 },
+			   [REG_VECTOR_3] = { "VBAR_EL3", -1 } },
 	[INSN_ARM] = { [REG_PC] = { "pc", 15 },
 		       [REG_SP] = { "sp", 13 },
 		       [REG_LEVEL] = { "cpsr", 25 },
@@ -406,11 +410,27 @@ static enum reg link_of(unsigned level)
 	}
 }
 
+static enum reg vector_of(unsigned level)
+{
+	switch (level) {
+	case WIRE_LEVEL_HYPERVISOR: return REG_VECTOR_2;
+	case WIRE_LEVEL_FIRMWARE: return REG_VECTOR_3;
+	default: return REG_VECTOR;
+	}
+}
+
+/* trap->level: the level of the code before. */
 static bool aarch64_trap(unsigned cpu, uint64_t pc, const struct look *look, struct look_trap *trap)
 {
+	uint64_t vectors;
+
 	if (pc & 0x7f)
 		return false;
 	trap->left = aarch64_left(cpu, look->level, pc, look->sp);
+	if (read_reg(cpu, vector_of(look->level), &vectors) && pc - vectors >= 0x800)
+		return false;
+	if (pc & 0x400 && trap->level >= look->level)
+		return false; /* the code jumps there itself, as Linux does from other vectors */
 	return read_reg(cpu, link_of(look->level), &trap->resume);
 }
 
