@@ -72,7 +72,7 @@ static const struct reg_name names[][REG_KINDS] = {
 			   [REG_SP_0] = { "SP_EL0", -1 },
 			   [REG_SP_1] = { "SP_EL1", -1 },
 			   [REG_SP_2] = { "SP_EL2", -1 },
-			   [REG_VECTOR] = { "VBAR|VBAR_EL1", -1 },
+			   [REG_VECTOR] = { "VBAR", -1 },
 			   [REG_VECTOR_2] = { "VBAR_EL2", -1 },
 			   [REG_VECTOR_3] = { "VBAR_EL3", -1 } },
 	[INSN_ARM] = { [REG_PC] = { "pc", 15 },
