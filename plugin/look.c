@@ -419,7 +419,19 @@ static enum reg vector_of(unsigned level)
 	}
 }
 
-/* trap->level: the level of the code before. */
+/* The level that was interrupted: each entry of the vector table is for the same or for lower levels. */
+static unsigned aarch64_interrupted(unsigned cpu, unsigned level, uint64_t pc)
+{
+	uint64_t saved;
+
+	if (!(pc >> 10 & 1))
+		return level;
+	if (level > 1 && read_reg(cpu, level == 2 ? REG_SAVED_2 : REG_SAVED_3, &saved))
+		return saved & 0x10 ? WIRE_LEVEL_USER : saved >> 2 & 3;
+	return WIRE_LEVEL_USER;
+}
+
+/* trap->level: at first the level of the code before. */
 static bool aarch64_trap(unsigned cpu, uint64_t pc, const struct look *look, struct look_trap *trap)
 {
 	uint64_t vectors;
@@ -431,6 +443,7 @@ static bool aarch64_trap(unsigned cpu, uint64_t pc, const struct look *look, str
 		return false;
 	if (pc & 0x400 && trap->level >= look->level)
 		return false; /* the code jumps there itself, as Linux does from other vectors */
+	trap->level = aarch64_interrupted(cpu, look->level, pc);
 	return read_reg(cpu, link_of(look->level), &trap->resume);
 }
 

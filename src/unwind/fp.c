@@ -47,15 +47,16 @@ static bool is_arm_record(const struct walk *w, const struct record *r, uint64_t
  * with the frame pointer below it. GCC with -mapcs-frame: to pc, with lr, sp and the frame pointer
  * below. In Thumb code LLVM's frame pointer is r7; GCC's points to the end of the frame.
  */
-static bool read_arm_record(const struct walk *w, uint64_t fp, struct record *r)
+static bool read_arm_record(const struct walk *w, uint64_t fp, uint64_t sp, struct record *r)
 {
 	r->cfa = fp + 8;
-	if (read_record(w, fp, fp + 4, r) && is_arm_record(w, r, fp))
+	if (read_record(w, fp, fp + 4, r) &&
+	    (is_arm_record(w, r, fp) || (!r->pc && !r->next))) /* a thread's first function */
 		return true;
 	r->cfa = fp + 4;
-	if (read_record(w, fp - 4, fp, r) && is_arm_record(w, r, fp))
+	if (fp - sp >= 4 && read_record(w, fp - 4, fp, r) && is_arm_record(w, r, fp))
 		return true;
-	return read_record(w, fp - 12, fp - 4, r) && is_arm_record(w, r, fp);
+	return fp - sp >= 12 && read_record(w, fp - 12, fp - 4, r) && is_arm_record(w, r, fp);
 }
 
 #define THUMB_FP 7
@@ -76,17 +77,30 @@ static bool read_riscv_record(const struct walk *w, uint64_t fp, struct record *
 	return read_record(w, fp - 2 * word, fp - word, r);
 }
 
+/*
+ * May the frame be there? Frame pointers lead from the stack of interrupts to the interrupted one. But
+ * on Cortex-M the hardware's frame is in between, and what leads there is the interrupted code's.
+ */
+static bool is_near(const struct walk *w, uint64_t fp, uint64_t sp)
+{
+	const struct cpu_state *cpu = w->cpu;
+	bool outer = cpu->outer_len && fp - cpu->outer_addr <= cpu->outer_len;
+
+	if (outer && (w->machine->kind != ARM || sp - cpu->outer_addr > cpu->outer_len))
+		return w->machine->kind != ARM;
+	return fp >= sp && fp - sp <= MAX_FRAME_BYTES;
+}
+
 static bool read_frame(const struct walk *w, const struct state *s, struct record *r)
 {
 	const struct machine *m = w->machine;
 	uint64_t fp, sp;
 
-	if (!reg_value(s, frame_register(w, s), &fp) || !reg_value(s, m->sp, &sp))
-		return false;
-	if ((fp < sp || fp - sp > MAX_FRAME_BYTES) && fp - w->cpu->outer_addr > w->cpu->outer_len)
+	if (!reg_value(s, frame_register(w, s), &fp) || !reg_value(s, m->sp, &sp) ||
+	    !is_near(w, fp, sp))
 		return false;
 	if (m->kind == ARM)
-		return read_arm_record(w, fp, r);
+		return read_arm_record(w, fp, sp, r);
 	if (m->kind == RISCV64 || m->kind == RISCV32)
 		return read_riscv_record(w, fp, r);
 	r->cfa = fp + 2 * m->word;

@@ -75,13 +75,53 @@ static void decode_a64(const uint8_t *code, uint64_t at, struct insn *insn)
 #define ARM_LR 14
 #define ARM_PC 15
 
+/* Pops a list of registers, which has lr or pc last, if at all. */
+static void pops(struct insn *insn, uint32_t list)
+{
+	insn->moves = 4 * __builtin_popcount(list);
+	insn->slot = insn->moves - 4;
+	insn->list = (uint16_t)list;
+}
+
+static int32_t rotated(uint32_t value, uint32_t bits)
+{
+	return (int32_t)(value >> bits | value << (-bits & 31));
+}
+
+static void arm_moves(uint32_t w, struct insn *insn)
+{
+	int32_t number = rotated(w & 0xff, w >> 7 & 30), offset = (int32_t)(w & 0xfff);
+
+	if ((w & 0x0fff0000) == 0x08bd0000)
+		pops(insn, w & 0xffff);
+	else if ((w & 0x0fff0000) == 0x092d0000)
+		insn->moves = -4 * __builtin_popcount(w & 0xffff);
+	else if ((w & 0x0fff0000) == 0x049d0000)
+		insn->moves = offset;
+	else if ((w & 0x0fff0000) == 0x052d0000)
+		insn->moves = -offset;
+	else if ((w & 0x0fff0000) == 0x059d0000)
+		insn->slot = offset;
+	else if ((w & 0x0ffff000) == 0x028dd000 || (w & 0x0ffff000) == 0x024dd000)
+		insn->moves = w >> 23 & 1 ? number : -number;
+	else if ((w & 0x0fbf0e00) == 0x0cbd0a00) /* vpop */
+		insn->moves = (int32_t)(w & 0xff) * 4;
+	else if ((w & 0x0fbf0e00) == 0x0d2d0a00)
+		insn->moves = (int32_t)(w & 0xff) * -4;
+	else
+		insn->replaces = (w & 0x0c00f000) == 0x0000d000 || /* sp by calculation */
+				 ((w & 0x0e100000) == 0x08100000 && w >> ARM_LR & 3);
+}
+
 static void arm_stack(uint32_t w, struct insn *insn)
 {
 	uint32_t form = w & 0x0fff0000, rt = w >> 12 & 15;
 
+	arm_moves(w, insn);
+
 	if ((w & 0x0e100000) == 0x08100000 && w >> ARM_LR & 3) /* ldm {... lr or pc} */
 		insn->kind = INSN_LOADS;
-	else if (form == 0x092d0000 && w >> ARM_LR & 1) /* push {... lr} */
+	else if ((w & 0x0e100000) == 0x08000000 && w >> ARM_LR & 1) /* stm {... lr} */
 		insn->kind = INSN_SAVES;
 	else if ((form == 0x052d0000 || form == 0x058d0000) && rt == ARM_LR) /* str lr, [sp */
 		insn->kind = INSN_SAVES;
@@ -116,9 +156,24 @@ static void decode_arm(const uint8_t *code, uint64_t at, struct insn *insn)
 
 /* ---- Thumb ---- */
 
+static void thumb_short_moves(uint32_t h, struct insn *insn)
+{
+	uint32_t list = (h & 0xff) | (h & 0x100) << 6; /* lr or pc */
+
+	if ((h & 0xfe00) == 0xb400)
+		insn->moves = -4 * __builtin_popcount(list);
+	else if ((h & 0xfe00) == 0xbc00)
+		pops(insn, list);
+	else if ((h & 0xff00) == 0xb000)
+		insn->moves = (int32_t)(h & 0x7f) * (h & 0x80 ? -4 : 4);
+	else
+		insn->replaces = (h & 0xff87) == 0x4685 || (h & 0xff87) == 0x4485;
+}
+
 static void thumb_short(uint64_t at, uint32_t h, struct insn *insn)
 {
 	insn->len = 2;
+	thumb_short_moves(h, insn);
 	if ((h & 0xff80) == 0x4780)
 		insn->kind = INSN_CALL;
 	else if ((h & 0xfffb) == 0x4770 || h == 0x46f7) /* bx lr, bxns lr, mov pc, lr */
@@ -169,15 +224,50 @@ static void thumb_branch(uint64_t at, uint32_t a, uint32_t b, struct insn *insn)
 		go(insn, INSN_BRANCH, (uint32_t)(at + 4 + thumb_near(a, b)));
 }
 
+/* The immediate operand of add and sub. */
+static int32_t thumb_number(uint32_t a, uint32_t b)
+{
+	uint32_t number = (a >> 10 & 1) << 11 | (b >> 12 & 7) << 8 | (b & 0xff);
+
+	if (a >> 9 & 1 || !(number >> 8)) /* addw, subw; or 8 bits */
+		return (int32_t)number;
+	return number >> 10 ? rotated(0x80 | (number & 0x7f), number >> 7) : 0;
+}
+
+static void thumb_long_moves(uint32_t a, uint32_t b, struct insn *insn)
+{
+	int32_t number = thumb_number(a, b);
+
+	if (a == 0xe92d)
+		insn->moves = -4 * __builtin_popcount(b);
+	else if (a == 0xe8bd)
+		pops(insn, b);
+	else if (a == 0xf84d && (b & 0xf00) == 0xd00)
+		insn->moves = -(int32_t)(b & 0xff);
+	else if (a == 0xf85d && (b & 0xf00) == 0xb00)
+		insn->moves = (int32_t)(b & 0xff);
+	else if (a == 0xf8dd)
+		insn->slot = (int32_t)(b & 0xfff);
+	else if (((a & 0xfbff) == 0xf10d || (a & 0xfbff) == 0xf20d) && (b & 0x8f00) == 0x0d00)
+		insn->moves = number; /* add, addw */
+	else if (((a & 0xfbff) == 0xf1ad || (a & 0xfbff) == 0xf2ad) && (b & 0x8f00) == 0x0d00)
+		insn->moves = -number;
+	else if ((a & 0xffbf) == 0xecbd)
+		insn->moves = (int32_t)(b & 0xff) * 4; /* vpop */
+	else if ((a & 0xffbf) == 0xed2d)
+		insn->moves = (int32_t)(b & 0xff) * -4;
+}
+
 static void thumb_long(uint64_t at, uint32_t a, uint32_t b, struct insn *insn)
 {
 	uint32_t rt = b >> 12, rt2 = b >> 8 & 15;
 
 	insn->len = 4;
+	thumb_long_moves(a, b, insn);
 	if ((a & 0xf800) == 0xf000 && b >> 15)
 		thumb_branch(at, a, b, insn);
-	else if (a == 0xe92d && b >> ARM_LR & 1) /* push.w {... lr} */
-		insn->kind = INSN_SAVES;
+	else if (((a & 0xffd0) == 0xe880 || (a & 0xffd0) == 0xe900) && b >> ARM_LR & 1)
+		insn->kind = INSN_SAVES;     /* stm, stmdb {... lr} */
 	else if (a == 0xe8bd && b >> ARM_LR) /* pop.w {... lr or pc} */
 		insn->kind = INSN_LOADS;
 	else if ((a == 0xf84d || a == 0xf8cd) && rt == ARM_LR) /* str.w lr, [sp */

@@ -10,13 +10,27 @@
 #define MAX_INSNS 256 /* that are looked at */
 #define MAX_WAYS 16
 
-struct search {
-	uint64_t ways[MAX_WAYS]; /* to follow later */
-	uint64_t seen[MAX_WAYS]; /* targets of branches */
-	unsigned nr_ways, nr_seen, insns;
+struct way {
+	uint64_t at;
+	int64_t sp; /* from the stack pointer at the start */
+	bool replaced;
 };
 
-static void add_way(struct search *search, uint64_t target)
+struct search {
+	struct way ways[MAX_WAYS]; /* to follow later */
+	uint64_t seen[MAX_WAYS];   /* targets of branches */
+	unsigned nr_ways, nr_seen, insns;
+	bool past_calls;
+};
+
+/* From where the code loads the return address, from the stack pointer at the start. */
+struct place {
+	int64_t sp, slot, after; /* the stack pointer before and after, and the address */
+	uint16_t list;		 /* the registers that are loaded with it */
+	bool known;
+};
+
+static void add_way(struct search *search, const struct way *from, uint64_t target)
 {
 	for (unsigned i = 0; i < search->nr_seen; i++) {
 		if (search->seen[i] == target)
@@ -25,7 +39,8 @@ static void add_way(struct search *search, uint64_t target)
 	if (search->nr_seen == MAX_WAYS || search->nr_ways == MAX_WAYS)
 		return;
 	search->seen[search->nr_seen++] = target;
-	search->ways[search->nr_ways++] = target;
+	search->ways[search->nr_ways] = *from;
+	search->ways[search->nr_ways++].at = target;
 }
 
 static bool decode_at(const struct walk *w, const struct code_kind *kind, uint64_t at,
@@ -42,47 +57,55 @@ static bool decode_at(const struct walk *w, const struct code_kind *kind, uint64
 }
 
 /* Follows one way to its end. */
-static enum link follow(const struct walk *w, const struct code_kind *kind, uint64_t at,
-			struct search *search)
+static enum link follow(const struct walk *w, const struct code_kind *kind, struct way way,
+			struct search *search, struct place *place)
 {
 	struct insn insn;
 
-	while (search->insns++ < MAX_INSNS && decode_at(w, kind, at, &insn)) {
+	while (search->insns++ < MAX_INSNS && decode_at(w, kind, way.at, &insn)) {
+		*place = (struct place){ way.sp, way.sp + insn.slot, way.sp + insn.moves, insn.list,
+					 !way.replaced && !insn.replaces };
+		way.sp += insn.moves;
+		way.replaced |= insn.replaces;
 		switch (insn.kind) {
 		case INSN_RETURN:
 		case INSN_SAVES: return LINK_LIVE;
 		case INSN_LOADS: return LINK_SAVED;
-		case INSN_CALL: return LINK_CALLS;
+		case INSN_CALL:
+			if (!search->past_calls)
+				return LINK_CALLS;
+			break;
 		case INSN_AWAY: return LINK_UNKNOWN;
-		case INSN_JUMP: add_way(search, insn.target); return LINK_UNKNOWN;
-		case INSN_BRANCH: add_way(search, insn.target); break;
+		case INSN_JUMP: add_way(search, &way, insn.target); return LINK_UNKNOWN;
+		case INSN_BRANCH: add_way(search, &way, insn.target); break;
 		case INSN_OTHER: break;
 		}
-		at += insn.len;
+		way.at += insn.len;
 	}
 	return LINK_UNKNOWN;
 }
 
-static enum link find_link(const struct walk *w, uint64_t pc)
+static enum link find_link(const struct walk *w, uint64_t pc, bool past_calls, struct place *place)
 {
 	struct code_kind kind = walk_code_kind(w, pc);
-	struct search search = { .nr_ways = 0 };
+	struct search search = { .past_calls = past_calls };
 	enum link link = LINK_UNKNOWN;
 
-	add_way(&search, pc);
+	add_way(&search, &(struct way){ .at = pc }, pc);
 	while (link == LINK_UNKNOWN && search.nr_ways)
-		link = follow(w, &kind, search.ways[--search.nr_ways], &search);
+		link = follow(w, &kind, search.ways[--search.nr_ways], &search, place);
 	return link;
 }
 
 enum link link_at(const struct walk *w, uint64_t pc)
 {
 	struct spot *spot = walk_spot(w, pc);
+	struct place place;
 
 	if (!spot || w->machine->lr == NO_REG)
 		return LINK_UNKNOWN;
 	if (!spot->has_link)
-		spot->link = find_link(w, pc);
+		spot->link = find_link(w, pc, false, &place);
 	spot->has_link = true;
 	return spot->link;
 }
@@ -108,8 +131,50 @@ bool link_is_own(const struct walk *w, uint64_t lr, uint64_t function)
 
 bool link_may_return(const struct walk *w, const struct state *s)
 {
-	uint64_t lr;
+	uint64_t function = walk_function(w, s->pc), lr, target;
+	enum link link = link_at(w, s->pc);
 
-	return s->exact && reg_value(s, w->machine->lr, &lr) && link_at(w, s->pc) != LINK_SAVED &&
-	       link_is_own(w, walk_return(w, lr), walk_function(w, s->pc));
+	if (!s->exact || link == LINK_SAVED || !reg_value(s, w->machine->lr, &lr))
+		return false;
+	lr = walk_return(w, lr);
+	target = link_call_target(w, lr);
+	/* A function that does not return need not save it. */
+	if (link == LINK_CALLS && target && target != function)
+		return false;
+	return link_is_own(w, lr, function);
+}
+
+static void restore(const struct walk *w, struct state *s, const struct place *place, uint64_t sp)
+{
+	uint64_t at = sp + (uint64_t)place->sp, value;
+
+	for (unsigned nr = 0; nr < w->machine->nr; nr++) {
+		if (!(place->list >> nr & 1))
+			continue;
+		if (walk_word(w, at, &value))
+			reg_set(s, nr, value);
+		at += w->machine->word;
+	}
+	reg_set(s, w->machine->sp, sp + (uint64_t)place->after);
+}
+
+enum step link_step(const struct walk *w, struct state *s)
+{
+	struct place place = { .known = false };
+	uint64_t sp, pc;
+
+	if (w->machine->kind != ARM || !reg_value(s, w->machine->sp, &sp))
+		return STEP_NONE;
+	if (find_link(w, s->pc, true, &place) != LINK_SAVED || !place.known ||
+	    !walk_word(w, sp + (uint64_t)place.slot, &pc))
+		return STEP_NONE;
+	if (!m_profile_ends(w, pc) && !walk_is_return(w, walk_return(w, pc)))
+		return STEP_NONE;
+	s->known &= w->machine->kept;
+	restore(w, s, &place, sp);
+	s->by_record = place.list >> w->machine->fp & 1;
+	s->cfa = s->reg[w->machine->sp];
+	s->pc = pc;
+	s->exact = s->first = false;
+	return STEP_CALLER;
 }

@@ -230,6 +230,8 @@ static enum step step_without_rules(const struct walk *w, struct state *s)
 		step = trap_saved(w, s);
 	if (step == STEP_NONE)
 		step = fp_leaf(w, s);
+	if (step == STEP_NONE)
+		step = link_step(w, s);
 	if (trap && step == STEP_NONE && s->exact)
 		step = trap_pushed(w, s, TRAP_ANYWHERE);
 	return step;

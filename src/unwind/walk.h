@@ -5,7 +5,7 @@
  *	unwind		walks from frame to frame and picks the method for each step
  *	machine		registers of the supported machines
  *	insn		calls, returns, and loads and stores of the link register
- *	link		whether the link register still holds the return address
+ *	link		whether the link register still holds the return address, or where that is
  *	cfi		a step by the rules of .eh_frame and .debug_frame, read with libdw
  *	orc		a step by the rules of Linux on x86-64, .orc_unwind
  *	exidx		a step by the rules of 32-bit Arm, .ARM.exidx and .ARM.extab
@@ -85,6 +85,11 @@ struct insn {
 	enum insn_kind kind;
 	uint8_t len;
 	uint64_t target;
+	/* Only on Arm, in bytes: */
+	int32_t moves; /* the change of the stack pointer */
+	int32_t slot; /* of INSN_LOADS: where the return address is, from the stack pointer before */
+	uint16_t list; /* the registers that it pops */
+	bool replaces; /* the stack pointer, by something else */
 };
 
 #define CALL_BYTES 7 /* of the longest call */
@@ -179,6 +184,11 @@ bool link_is_own(const struct walk *w, uint64_t lr, uint64_t function);
  * loaded from the stack later on is not in it now.
  */
 bool link_may_return(const struct walk *w, const struct state *s);
+/*
+ * On Arm: a step out of code without rules. Follows it to where it takes the return address from the
+ * stack.
+ */
+enum step link_step(const struct walk *w, struct state *s);
 /* The target of the call that ends at a return address; 0: unknown. */
 uint64_t link_call_target(const struct walk *w, uint64_t lr);
 

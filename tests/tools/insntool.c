@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * What the unwinder takes the instructions of a code file for: insntool ARCH FILE, where ARCH may
- * be "thumb". Prints a line per instruction, "OFFSET KIND TARGET", then "calls:" and the offsets
+ * be "thumb". Prints a line per instruction, "OFFSET KIND TARGET MOVES SLOT", then "calls:" and the offsets
  * where a call ends.
  */
 #include <stdio.h>
@@ -34,7 +34,8 @@ int main(int argc, char **argv)
 	fclose(in);
 	kind = (struct code_kind){ machine->kind, thumb };
 	for (size_t at = 0; insn_decode(&kind, code + at, len - at, at, &insn); at += insn.len)
-		printf("%zu %s %llu\n", at, names[insn.kind], (unsigned long long)insn.target);
+		printf("%zu %s %llu %d %d\n", at, names[insn.kind], (unsigned long long)insn.target,
+		       insn.moves, insn.kind == INSN_LOADS ? insn.slot : 0);
 	printf("calls:");
 	for (size_t end = 0; end <= len; end++) {
 		size_t before = end < CALL_BYTES ? end : CALL_BYTES;

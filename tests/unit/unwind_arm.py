@@ -74,7 +74,7 @@ def source(cases, thumb):
     for i, rules in enumerate(cases.values()):
         function(f"case_{i}", rules, ["nop", "nop", "bl routine", "nop"])
     for i in range(WORDS):
-        function(f"word_{i}", ".save {lr}", ["bl routine", "nop.w" if thumb else "nop"])
+        function(f"word_{i}", ".save {lr}", ["nop" if thumb else "", "blx r3", "nop"])
     return "\n".join(out) + "\n"
 
 

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What the unwinder takes instructions for, by code that clang assembles.
 
-Each line is an instruction and what it is. `near` is a label in front of the code, `far` one behind
-it. A call must be found in front of the address that follows it, and nowhere else.
+Each line is an instruction and what it is; on Arm also by how much it moves the stack pointer, and
+where it loads the return address from. `near` is a label in front of the code, `far` one behind it. A call must be found in front of the address that follows it, and nowhere else.
 """
 import os
 import sys
@@ -67,21 +67,27 @@ add pc, pc, r3, lsl #2 | away
 b far | jump
 b near | jump
 bne near | branch
-push {r4, lr} | saves
-push {lr} | saves
+push {r4, lr} | saves | -8 0
+push {lr} | saves | -4 0
+stm r0, {r4, lr} | saves
 str lr, [sp, #8] | saves
-pop {r4, pc} | loads
-pop {r4, lr} | loads
-pop {pc} | loads
+pop {r4, pc} | loads | 8 4
+pop {r4, lr} | loads | 8 4
+pop {pc} | loads | 4 0
 ldmdb r11, {r4, r11, sp, pc} | loads
-ldr lr, [sp, #4] | loads
-push {r4, r5} | other
-pop {r4, r5} | other
+ldr lr, [sp, #4] | loads | 0 4
+push {r4, r5} | other | -8 0
+pop {r4, r5} | other | 8 0
 ldr r3, [sp, #4] | other
 stm r0, {r1, r2} | other
 svc #0 | other
 mov r11, sp | other
 add r3, r3, r4 | other
+add sp, sp, #1024 | other | 1024 0
+sub sp, sp, #20 | other | -20 0
+vpush {d8, d9} | other | -16 0
+vpop {d8, d9} | other | 16 0
+ldr pc, [sp], #8 | loads | 8 0
 """
 THUMB = """
 bl far | call
@@ -101,22 +107,34 @@ b.w near | jump
 beq.n near | branch
 beq.w far | branch
 bne.w near | branch
-push {r4, lr} | saves
-push {lr} | saves
-push.w {r4, r8, lr} | saves
-str lr, [sp, #-4]! | saves
+push {r4, lr} | saves | -8 0
+push {lr} | saves | -4 0
+push.w {r4, r8, lr} | saves | -12 0
+stmdb r0!, {r4-r11, lr} | saves
+stm.w r0!, {r4, lr} | saves
+stmdb r0!, {r4-r11} | other
+str lr, [sp, #-4]! | saves | -4 0
 str.w lr, [sp, #12] | saves
 strd r4, lr, [sp, #-8]! | saves
-pop {r4, pc} | loads
-pop.w {r4, r8, pc} | loads
-pop.w {r8, lr} | loads
-ldr lr, [sp], #4 | loads
-ldr pc, [sp], #4 | loads
-push {r4, r5} | other
-pop {r4, r5} | other
+pop {r4, pc} | loads | 8 4
+pop.w {r4, r8, pc} | loads | 12 8
+pop.w {r8, lr} | loads | 8 4
+ldr lr, [sp], #4 | loads | 4 0
+ldr pc, [sp], #4 | loads | 4 0
+push {r4, r5} | other | -8 0
+pop {r4, r5} | other | 8 0
 strd r4, r5, [sp, #8] | other
 ldr.w r3, [sp, #12] | other
 nop.w | other
+ldr.w lr, [sp, #20] | loads | 0 20
+add sp, #24 | other | 24 0
+sub sp, #24 | other | -24 0
+add.w sp, sp, #1024 | other | 1024 0
+sub.w sp, sp, #516 | other | -516 0
+addw sp, sp, #1001 | other | 1001 0
+sub.w sp, sp, #33 | other | -33 0
+vpush {d8, d9} | other | -16 0
+vpop {s16} | other | 4 0
 svc #0 | other
 it eq | other
 addeq r0, r0, r1 | other
@@ -198,9 +216,9 @@ def assemble(folder, flags, rows):
     """The code, the offsets of the rows, and those of `near` and `far`."""
     path = os.path.join(folder, "code")
     lines = [".option norelax" if "riscv" in flags[0] else "",
-             ".syntax unified" if "arm" in flags[0] else "",
+             ".syntax unified" if "arm" in flags[0] else "", ".fpu vfpv3" if "arm" in flags[0] else "",
              ".thumb" if "-mthumb" in flags else "", ".globl _start", "_start:", "near: nop"]
-    lines += [f"row_{i}: {text}" for i, (text, _) in enumerate(rows)]
+    lines += [f"row_{i}: {text}" for i, (text, *_) in enumerate(rows)]
     lines += [f"row_{len(rows)}: nop", "far: nop"]
     with open(path + ".s", "w", encoding="ascii") as out:
         out.write("\n".join(lines) + "\n")
@@ -219,21 +237,22 @@ def read_kinds(arch, path):
     if done.returncode:
         raise RuntimeError(f"insntool {arch}: {done.returncode}")
     *lines, calls = done.stdout.strip().split("\n")
-    kinds = {int(at): (kind, int(target)) for at, kind, target in map(str.split, lines)}
+    kinds = {int(at): (kind, *map(int, rest)) for at, kind, *rest in map(str.split, lines)}
     return kinds, {int(end) for end in calls.split()[1:]}
 
 
 def test_machine(folder, arch):
     flags, text = MACHINES[arch]
-    rows = [tuple(line.split(" | ")) for line in text.strip().split("\n") if line]
+    rows = [(line + " | 0 0").split(" | ")[:3] for line in text.strip().split("\n") if line]
     path, at = assemble(folder, flags, rows)
     kinds, calls = read_kinds(arch, path)
     wrong = {}
-    for i, (insn, kind) in enumerate(rows):
+    for i, (insn, kind, stack) in enumerate(rows):
         start, end = at[f"row_{i}"], at[f"row_{i + 1}"]
         target = next((at[label] for label in ("near", "far") if insn.endswith(label)), 0)
-        if kinds and kinds.get(start) != (kind, target):
-            wrong[insn] = (kinds.get(start), kind, target)
+        want = (kind, target, *map(int, stack.split()))
+        if kinds and kinds.get(start) != want:
+            wrong[insn] = (kinds.get(start), want)
         if (end in calls) != (kind == "call"):
             wrong[insn + ", its end"] = end in calls
     check(f"{arch}: instructions", not wrong, wrong)
