@@ -113,7 +113,14 @@ $(BUILD)/tests/$(basename $(notdir $(1))): $(BUILD)/obj/$(1:.c=.o) $(LIBOBJ)
 	$$(call say,LD)
 	$$(Q)$$(CC) $$(CFLAGS) $$(LDFLAGS) $$^ -o $$@ $$(LIBS) -lm
 endef
-$(foreach src,$(TEST_SRC),$(eval $(call test_binary,$(src))))
+$(foreach src,$(filter-out %/movetool.c,$(TEST_SRC)),$(eval $(call test_binary,$(src))))
+
+# The plugin's decoder of instructions, without anything of src/.
+$(BUILD)/tests/movetool: $(filter $(BUILD)/obj/plugin/insn%,$(PLUGIN_OBJ)) \
+		$(BUILD)/obj/tests/tools/movetool.o
+	@mkdir -p $(@D)
+	$(call say,LD)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $^ -o $@
 
 # Hosts that load the plugin: it looks their functions up by name.
 HOST_BIN := $(filter $(BUILD)/tests/qemu_host_%,$(TEST_BIN))

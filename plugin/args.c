@@ -167,6 +167,7 @@ static int set_word(const char *name, const char *value)
 		{ "level", "all|user|kernel" },
 		{ "start", "on|off" },
 		{ "compress", "none" },
+		{ "state", "needed|all" },
 	};
 	int chosen = -1;
 	size_t i;
@@ -190,6 +191,7 @@ static int set_word(const char *name, const char *value)
 		args.kernel_level = chosen != 1;
 		break;
 	case 5: args.paused = chosen; break;
+	case 7: args.all_states = chosen; break;
 	}
 	return 1;
 }

@@ -12,7 +12,8 @@
 
 #define PAGE_MASK 0xfffull
 
-#define LOW_END 0x100000 /* of the memory in which 16-bit code runs */
+#define X86_VM (1u << 17) /* in eflags */
+#define LOW_END 0x100000  /* of the memory in which 16-bit code runs */
 
 enum reg {
 	REG_PC,
@@ -28,8 +29,9 @@ enum reg {
 	REG_SP_0, /* of M-profile: the one of threads */
 	REG_SP_1,
 	REG_SP_2,
-	REG_VECTOR, /* RISC-V: where traps lead to, and the level that they interrupted */
+	REG_VECTOR, /* where traps lead to, and on RISC-V the level that they interrupted */
 	REG_STATUS,
+	REG_VECTOR_2, /* of the hypervisor */
 	REG_VECTOR_3, /* of firmware */
 	REG_STATUS_3,
 	REG_KINDS
@@ -69,7 +71,10 @@ static const struct reg_name names[][REG_KINDS] = {
 			   [REG_SAVED_3] = { "SPSR_EL3", -1 },
 			   [REG_SP_0] = { "SP_EL0", -1 },
 			   [REG_SP_1] = { "SP_EL1", -1 },
-			   [REG_SP_2] = { "SP_EL2", -1 } },
+			   [REG_SP_2] = { "SP_EL2", -1 },
+			   [REG_VECTOR] = { "VBAR", -1 },
+			   [REG_VECTOR_2] = { "VBAR_EL2", -1 },
+			   [REG_VECTOR_3] = { "VBAR_EL3", -1 } },
 	[INSN_ARM] = { [REG_PC] = { "pc", 15 },
 		       [REG_SP] = { "sp", 13 },
 		       [REG_LEVEL] = { "cpsr", 25 },
@@ -333,41 +338,39 @@ bool look_moves(void)
 	return atomic_load_explicit(&moves, memory_order_relaxed);
 }
 
-/* Whether these words are what an exception pushes: ip, cs, flags, and in 64-bit mode sp and ss. */
-static bool is_x86_frame(const uint64_t *words, bool wide)
+/* An exception in 32-bit mode pushes sp and ss only if the privilege changes. */
+static bool pushes_sp(unsigned cpu, const uint64_t *words, bool wide)
 {
-	uint64_t cs = words[1], flags = words[2];
+	uint64_t now;
+
+	return wide || words[2] & X86_VM ||
+	       (read_reg(cpu, REG_LEVEL, &now) && (words[1] & 3) != (now & 3));
+}
+
+/* Whether these words are what an exception pushes: ip, cs, flags, and perhaps sp and ss. */
+static bool is_x86_frame(const uint64_t *words, bool with_sp)
+{
+	uint64_t cs = words[1], flags = words[2], ss = words[4];
 
 	if (cs > 0xffff || cs < 8 || !(flags & 2) || flags & 0x8028 || flags >> 22)
 		return false;
-	return !wide || words[4] <= 0xffff;
-}
-
-/* An exception in 32-bit mode pushes sp only if the privilege changes. */
-static uint64_t x86_left(unsigned cpu, uint64_t sp, const uint64_t *words, size_t i, bool wide)
-{
-	uint64_t cs = words[i + 1], flags = words[i + 2], now;
-
-	if (wide || flags & 1u << 17)
-		return words[i + 3];
-	if (!read_reg(cpu, REG_LEVEL, &now))
-		return 0;
-	return (cs & 3) != (now & 3) ? words[i + 3] : sp + (i + 3) * 4;
+	return !with_sp || (ss <= 0xffff && (flags & X86_VM || (ss & 3) == (cs & 3)));
 }
 
 static bool x86_trap(unsigned cpu, uint64_t sp, struct look_trap *trap)
 {
 	size_t word = word_size(cpu);
-	bool wide = word == 8;
 	uint64_t words[6];
 
 	if (!read_words(cpu, sp, word, words, 6))
 		return false;
 	for (size_t i = 0; i < 2; i++) {
-		if (is_x86_frame(words + i, wide)) {
+		bool with_sp = pushes_sp(cpu, words + i, word == 8);
+
+		if (is_x86_frame(words + i, with_sp)) {
 			trap->resume = words[i];
 			trap->level = x86_level(words[i + 1]);
-			trap->left = x86_left(cpu, sp, words, i, wide);
+			trap->left = with_sp ? words[i + 3] : sp + (i + 3) * word;
 			return true;
 		}
 	}
@@ -407,6 +410,15 @@ static enum reg link_of(unsigned level)
 	}
 }
 
+static enum reg vector_of(unsigned level)
+{
+	switch (level) {
+	case WIRE_LEVEL_HYPERVISOR: return REG_VECTOR_2;
+	case WIRE_LEVEL_FIRMWARE: return REG_VECTOR_3;
+	default: return REG_VECTOR;
+	}
+}
+
 /* The level that was interrupted: each entry of the vector table is for the same or for lower levels. */
 static unsigned aarch64_interrupted(unsigned cpu, unsigned level, uint64_t pc)
 {
@@ -419,11 +431,18 @@ static unsigned aarch64_interrupted(unsigned cpu, unsigned level, uint64_t pc)
 	return WIRE_LEVEL_USER;
 }
 
+/* trap->level: at first the level of the code before. */
 static bool aarch64_trap(unsigned cpu, uint64_t pc, const struct look *look, struct look_trap *trap)
 {
+	uint64_t vectors;
+
 	if (pc & 0x7f)
 		return false;
 	trap->left = aarch64_left(cpu, look->level, pc, look->sp);
+	if (read_reg(cpu, vector_of(look->level), &vectors) && pc - vectors >= 0x800)
+		return false;
+	if (pc & 0x400 && trap->level >= look->level)
+		return false; /* the code jumps there itself, as Linux does from other vectors */
 	trap->level = aarch64_interrupted(cpu, look->level, pc);
 	return read_reg(cpu, link_of(look->level), &trap->resume);
 }

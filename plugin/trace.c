@@ -495,9 +495,11 @@ static void explain_any(const struct tracer *t, struct step *step)
 		return;
 	}
 	step->about.resume = 0;
-	/* A QEMU that does not list the registers of a trap: known vectors must do. */
-	step->trap = !found && block->flow != WIRE_FLOW_ENTER &&
-		     atomic_load(&step->to->block->vector) & VECTOR_UNEXPLAINED;
+	if (found || block->flow == WIRE_FLOW_ENTER || block->flow == WIRE_FLOW_LEAVE)
+		return;
+	/* A QEMU that does not list the registers of a trap: known vectors and the level must do. */
+	step->trap = atomic_load(&step->to->block->vector) & VECTOR_UNEXPLAINED ||
+		     (t->written.level == WIRE_LEVEL_USER && step->look.level != WIRE_LEVEL_USER);
 }
 
 /* M-profile: whether the block may end with the return from an exception. */
@@ -645,7 +647,8 @@ static void explain(const struct tracer *t, struct step *step)
 	step->pc = real_pc(t, step->to);
 	moved = step->pc - step->to->wire.start != t->shift;
 	step->state = from->flags & WIRE_BLOCK_STATE || step->to->block->flags & WIRE_BLOCK_STATE ||
-		      from->flow == WIRE_FLOW_ENTER || from->flow == WIRE_FLOW_LEAVE;
+		      from->flow == WIRE_FLOW_ENTER || from->flow == WIRE_FLOW_LEAVE ||
+		      args.all_states;
 	if (direct && leads_to(from, step->pc - t->shift) && !step->state && !moved)
 		return;
 	look_at(t->cpu, step->pc, &step->look);

@@ -6,6 +6,8 @@
 
 #include "wire/wire.h"
 
+#define REAL_MODE_END 0x110000
+
 struct wire_trace_info wire_trace_info(uint64_t version, const char *arch)
 {
 	bool wide = arch && !strcmp(arch, "x86_64"), narrow = arch && !strcmp(arch, "i386");
@@ -255,27 +257,49 @@ static enum branch_kind kind_of(const struct wire_trace *trace)
 	}
 }
 
+/* Whether the code of a block leads to an address. In real mode, jumps wrap around. */
+static bool leads_to(const struct wire_trace_block *block, uint64_t address)
+{
+	switch (block->wire.flow) {
+	case WIRE_FLOW_ON:
+	case WIRE_FLOW_WAIT: return address == block->wire.end;
+	case WIRE_FLOW_JUMP:
+	case WIRE_FLOW_COND:
+	case WIRE_FLOW_CALL:
+		return address == block->wire.end || address == block->target ||
+		       address < REAL_MODE_END;
+	default: return true;
+	}
+}
+
 /*
  * Emits the branch at the end of a block, if the trap interrupted its target before it ran. A block that
- * replaces the stack pointer counts as one, whether it ends with a branch or not.
+ * replaces the stack pointer counts as one, whether it ends with a branch or not. If the code does not
+ * lead there, it is the entry of another trap, whose own return address is not known.
  */
 static bool branch_before_trap(struct wire_trace *trace, const struct wire_trace_block *cur,
 			       uint64_t shift, struct event *ev)
 {
 	uint64_t to = trace->resume;
-	bool on;
+	bool twice = to && !trace->leave && !leads_to(cur, to - shift), on;
 
 	if (!to && cur->wire.flow == WIRE_FLOW_CALL)
 		to = cur->target + shift;
 	on = to == cur->wire.end + shift || cur->wire.flow == WIRE_FLOW_ON ||
 	     cur->wire.flow == WIRE_FLOW_WAIT || cur->wire.flow == WIRE_FLOW_ENTER;
-	if (!trace->leave && (!to || (on && !(cur->replaces && trace->left))))
+	if (!trace->leave && (!to || (on && !twice && !(cur->replaces && trace->left))))
 		return false;
-	fill(trace, ev, on && !trace->leave ? BRANCH_JUMP : kind_of(trace), cur->last + shift, to);
+	fill(trace, ev,
+	     twice		   ? BRANCH_ENTER
+	     : on && !trace->leave ? BRANCH_JUMP
+				   : kind_of(trace),
+	     cur->last + shift, to);
 	ev->branch.context = trace->trap_level == WIRE_LEVEL_USER ? IP_USER : IP_KERNEL;
 	if (ev->branch.kind == BRANCH_CALL)
 		ev->branch.next = cur->wire.end + shift;
-	if (cur->wire.flags & WIRE_BLOCK_STATE || ev->branch.kind == BRANCH_LEAVE)
+	if (twice)
+		ev->branch.sp = trace->left;
+	else if (cur->wire.flags & WIRE_BLOCK_STATE || ev->branch.kind == BRANCH_LEAVE)
 		fill_sp(trace, trace->left, &ev->branch);
 	return true;
 }

@@ -80,6 +80,20 @@ def test_hard_counts(folder, which, arch):
     equal(f"{name}: devices", sums["devices"], ROUNDS * 7)
 
 
+def check_moves(name, recording, least):
+    """
+    From one stack pointer that was read to the next, the moves in between make the difference. Reading
+    one does not depend on the moves.
+    """
+    done = run(os.path.join(BUILD, "tests", "tracetool"), recording, "moves", "3")
+    found = re.search("^events .* contradict .*", done.stdout, re.M)
+    words = found[0].split() if found else []
+    got = dict(zip(words[::2], map(int, words[1::2])))
+    check(f"{name}: no stack pointer contradicts the moves before it",
+          got.get("contradict") == 0 and got.get("agree", 0) >= least, done.stdout[-6000:])
+    return got
+
+
 def test_places(name, recording):
     """Every sample inside the trace has its place there, at the block that it was taken in."""
     decoded, _ = wire_trace.decode(recording)
@@ -94,7 +108,14 @@ def test_loops(folder, which, arch):
     rounds = 100
     elf, recording = os.path.join(folder, arch), os.path.join(folder, "loops.kscope")
     run(os.path.join(ROOT, "tests", "guest", "build"), arch, elf, f"-DROUNDS={rounds}")
-    trace(arch, which, elf + ".boot" if arch == "x86_64" else elf, recording, ",check=20")
+    trace(arch, which, elf + ".boot" if arch == "x86_64" else elf, recording, ",check=20,state=all")
+    got = check_moves(f"{which} {arch}", recording, 15)
+    # A PC's firmware runs 16-bit code, whose moves are not known.
+    check(f"{which} {arch}: the moves are known", arch in ["i386", "x86_64"] or
+          got.get("followed", 0) > 0.99 * got.get("events", 1), got)
+    agree, wrong = wire_trace.moves(recording)
+    check(f"{which} {arch}: a decoder after wire/README.md finds the same", agree >= 15 and not wrong,
+          f"{agree}, {wrong[:3]}")
     test_places(f"{which} {arch}", recording)
     counted, recorded = wire_trace.instructions(recording)
     check(f"{which} {arch}: a decoder after wire/README.md counts what the recording tells",
@@ -182,6 +203,22 @@ def test_levels(folder):
           stacks and not any("_[k]" in stack for stack in stacks), list(stacks)[:3])
 
 
+def test_moves(folder, guest, which):
+    """Every block that is new reads the stack pointer, which proves what the block before does to it."""
+    recording, name = os.path.join(folder, "moves.kscope"), f"{which} {guest.name}"
+    done = guests.boot(guest, which, ["-plugin",
+                                      f"{PLUGIN},mode=trace,out={recording},state=all"])
+    check(f"{name}: boots with all states", done.ended, done.errors)
+    got = check_moves(name, recording, 1000)
+    # Except in a PC's firmware, which runs 16-bit code.
+    check(f"{name}: the stack pointer is known at most branches",
+          got.get("followed", 0) > 0.85 * got.get("events", 1), got)
+    if (which, guest.program) != ("debian", "qemu-system-aarch64"):  # which does not tell SP_EL0
+        check(f"{name}: the interrupted stack pointer is known",
+              0 < got.get("lefts", 0) >= got.get("enters", 0) - 100, got)
+    os.unlink(recording)
+
+
 def test_boot(folder, which, arch):
     recording = os.path.join(folder, "linux.kscope")
     guest = guests.linux(arch, "kscope.work=none")
@@ -190,6 +227,7 @@ def test_boot(folder, which, arch):
     got = info(recording, "--kernel", guest.kernel)
     missed, returns = got.get("unmatched_returns", 1), got.get("returns", 0)
     check(f"{which} Debian {arch}: nothing is lost", got.get("lost") == 0, got)
+    check_moves(f"{which} Debian {arch}", recording, 100)
     check(f"{which} Debian {arch}: of 10000 returns at most one has no call",
           returns > 1000000 and missed * 10000 <= returns, f"{missed} of {returns}")
     # Except for a PC's firmware, about 4 million instructions, and for a cpu that waits in a stack
@@ -238,6 +276,11 @@ def main():
                 test_checks(folder, which, arch)
             test_same_checks(folder, which, "aarch64")
         test_alloc(folder)
+        for arch in ["x86_64", "aarch64"]:
+            for which in guests.QEMUS:
+                test_moves(folder, guests.demo(arch, words="scale=1"), which)
+        for arch in ["amd64", "arm64"]:
+            test_moves(folder, guests.linux(arch, "kscope.work=none"), "backports")
         test_boot(folder, "debian", "amd64")
         test_boot(folder, "backports", "arm64")
         test_boot(folder, "backports", "riscv64")

@@ -5,7 +5,7 @@ import sys
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from kit import inputs
-from kit.wire_write import alloc, chunk, content, end, info, number, round_, sample
+from kit.wire_write import alloc, chunk, content, end, info, number, round_, sample, varint
 
 
 def put(name, data, args=''):
@@ -52,7 +52,7 @@ put('garbage-inside', HEAD + TWO[0] + b'\x0a\x0a no chunk at all \x0a\x05' + TWO
     end((0, 2, 0), (1, 2, 0)))
 put('garbage-long', HEAD + TWO[0] + b'\x0a\x80' * 40000 + TWO[1] + end((0, 2, 0), (1, 2, 0)))
 put('no-info', TWO[0] + end((0, 2, 0)))
-put('newer', chunk(info(version=2)) + TWO[0])
+put('newer', chunk(info(version=3)) + TWO[0])
 put('hole', HEAD + TWO[0] + chunk(sample(500, PC), cpu=0, sequence=3) + end((0, 5, 0)))
 put('bad-record', HEAD + chunk(sample(100, PC), content(6, b'\xff\xff'), number(6, 5),
                                sample(200, PC), cpu=0) + end((0, 4, 0)))
@@ -104,3 +104,51 @@ put('trace-check-misplaced', MACHINE + chunk(CHECKS[0], cpu=0) +
 put('trace-check-hole', MACHINE + chunk(CHECKS[0], cpu=0) + traced(CHECKED[:22], 1) +
     chunk(CHECKS[2], cpu=0, sequence=3) + continued(CHECKED[22:], 4) + end((0, 3, 0)))
 put('trace-two-beginnings', MACHINE + traced(TRACE[:60] + TRACE) + end((0, 0, 0)))
+
+
+# Moves of the stack pointer, in a stream of version 2.
+def signed(value):
+    return varint((value << 1 ^ value >> 63) & (1 << 64) - 1)
+
+
+def state(mask, *values):
+    return bytes([0xc5, mask]) + b''.join(values)
+
+
+class Blocks:
+    """Definitions of blocks of 4 instructions and 16 bytes, the last one of 2."""
+
+    def __init__(self):
+        self.end = 0
+
+    def new(self, start, flow, flags=0, target=None, moves=()):
+        about = bytes([flow | (flags | (4 if moves else 0)) << 4])
+        place = signed(start - self.end) + about + varint(4) + varint(16) + varint(2)
+        self.end = start + 16
+        if target:
+            place += signed(target - self.end)
+        return b'\xc1' + place + b''.join(signed(move) for move in moves)
+
+
+BLOCKS = Blocks()
+ON, CALL, RETURN, ENTER, LEAVE = 0, 4, 6, 7, 8
+UNKNOWN = 1
+MOVES = b''.join([
+    b'\xc6\x02\x00\x00', state(5, signed(0x9000), varint(1)),
+    BLOCKS.new(0x1000, ON, moves=[-0x20]),
+    BLOCKS.new(0x1010, CALL, target=0x2000, moves=[-0x18]),  # -0x38 with the block before
+    BLOCKS.new(0x2000, RETURN, moves=[8]),
+    BLOCKS.new(0x1020, CALL, target=0x3000, moves=[-8]),
+    BLOCKS.new(0x3000, RETURN, moves=[UNKNOWN]),
+    state(0), BLOCKS.new(0x1030, ON, flags=2, moves=[-0x10, 8]),  # replaces sp
+    state(1, signed(0x3000)), BLOCKS.new(0x1040, ENTER),  # a system call that keeps it
+    state(0), BLOCKS.new(0x4000, ENTER, moves=[UNKNOWN]),  # and one that does not
+    state(17, signed(-0x100), signed(0x100)), BLOCKS.new(0x5000, LEAVE, moves=[UNKNOWN]),
+    state(1, signed(0x100)), BLOCKS.new(0x4010, ON, moves=[-8]),
+    b'\xc2\x02\xc3\x02', state(17, signed(-0x200), signed(0)), b'\xc0\x08',  # a trap, left early
+    state(1, signed(0x200)), b'\xc0\x09',
+    state(1, signed(-8)), BLOCKS.new(0x4020, ON, flags=2, moves=[UNKNOWN, UNKNOWN]),
+    b'\xc3\x03', signed(0x10), state(17, signed(-0x100), signed(0x80)), b'\xc0\x08\xc7\x04',
+])
+put('trace-moves', chunk(info(cpus=1, version=2) + content(5, number(12, 1))) + traced(MOVES) +
+    end((0, 0, 0)))

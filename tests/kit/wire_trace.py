@@ -2,9 +2,10 @@
 """Decodes traces as wire/README.md specifies them, independently of src/read."""
 from .wire_read import fields, varint
 
-CALL, CALL_ANY, RETURN = 4, 5, 6
+CALL, CALL_ANY, RETURN, ENTER = 4, 5, 6, 7
 HAS_TARGET = (1, 2, 4)
-MAYBE, STATE, STACK_MOVES = 1, 2, 4
+MAYBE, STATE, MOVES = 1, 2, 4
+UNKNOWN = 1
 STACK = 256
 
 
@@ -13,6 +14,11 @@ class Block:
         self.start, self.end, self.count = start, start + size, count
         self.flow, self.flags = about & 15, about >> 4
         self.next = [None, None]
+        self.moves = [0]  # of the stack pointer: or before and after a replacement
+
+    def move(self):
+        """None: unknown."""
+        return None if self.flags & STATE or self.moves[0] == UNKNOWN else self.moves[0]
 
 
 class Cpu:
@@ -21,6 +27,8 @@ class Cpu:
     def __init__(self):
         self.total = self.skip = self.shift = 0
         self.places = []  # of samples: the number, and where the cpu was
+        self.sp, self.followed = 0, None  # the last one read, and the one that blocks lead to
+        self.agree, self.contradict = 0, []
         self.cur = None
         self.forget()
         self.clear()
@@ -32,6 +40,7 @@ class Cpu:
     def clear(self):
         """Forgets what applied to the block that was just entered."""
         self.ran, self.trap, self.left, self.begins, self.moved = None, False, False, False, False
+        self.read, self.interrupted = False, None
 
     def feed(self, data):
         self.data, self.at = data, 0
@@ -96,23 +105,23 @@ class Cpu:
         self.number()  # the size of the last instruction
         if block.flow in HAS_TARGET:
             self.signed()
-        if block.flags & STACK_MOVES:
-            self.signed()
-            if block.flags & STATE:
-                self.signed()
+        if block.flags & MOVES:
+            block.moves = [self.signed() for _ in range(2 if block.flags & STATE else 1)]
         self.blocks.append(block)
         self.last_end = block.end
         return block
 
     def state(self, mask):
-        for bit, read in ((1, self.signed), (2, self.number), (4, self.number)):
+        if mask & 1:
+            self.sp += self.signed()
+        for bit in (2, 4):
             if mask & bit:
-                read()
-        self.moved = bool(mask & 8)
+                self.number()
+        self.moved, self.read = bool(mask & 8), True
         if self.moved:
             self.shift = self.signed()
-        if mask & 16:
-            self.signed()
+        distance = self.signed() if mask & 16 else None
+        self.interrupted = None if distance == 0 else self.sp + (distance or 0)
 
     def begin(self, flags):
         self.skip, total = self.number(), self.number()
@@ -120,11 +129,29 @@ class Cpu:
             raise ValueError(f"{self.total} instructions were decoded, the trace counts {total}")
         if flags & 2:
             self.forget()
-        self.begins, self.shift = True, 0
+        self.begins, self.shift, self.sp = True, 0, 0
+        if not flags & 1:
+            self.followed = None
 
     def leave(self, ran):
+        known = ran == self.cur.count and not self.skip and not self.left
+        move = self.cur.move() if known else None
+        if self.followed is not None and ran:
+            self.followed = None if move is None else self.followed + move
         self.total += ran - self.skip
         self.skip = 0
+
+    def compare(self, cur):
+        """Compares the stack pointer that was followed with the one that was read."""
+        if not self.read:
+            return
+        sp = self.interrupted if cur and (self.trap or cur.flow == ENTER) else self.sp
+        if None not in (sp, self.followed):
+            if (sp - self.followed) % (1 << 32):
+                self.contradict.append(f"{cur.start:#x}: {self.followed:#x}, not {sp:#x}")
+            else:
+                self.agree += 1
+        self.followed = self.sp
 
     def call_stack(self):
         """Updates the stack of calls. Returns the call that a return belongs to, if it is known."""
@@ -168,6 +195,7 @@ class Cpu:
             self.leave(self.cur.count if self.ran is None else self.ran)
             if self.ran is None and not self.trap and not self.left and self.was_taken(to):
                 self.learn(to)
+        self.compare(self.cur)
         self.cur = to
         self.clear()
 
@@ -192,3 +220,9 @@ def instructions(path):
     """{cpu: instructions} counted block by block, and {cpu: instructions} as recorded."""
     cpus, recorded = decode(path)
     return {cpu: state.total for cpu, state in cpus.items()}, recorded
+
+
+def moves(path):
+    """How often the moves agree with the next stack pointer, and where they do not."""
+    cpus = decode(path)[0].values()
+    return sum(cpu.agree for cpu in cpus), [text for cpu in cpus for text in cpu.contradict]
