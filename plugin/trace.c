@@ -543,7 +543,7 @@ static void enter_exception(const struct tracer *t, struct step *step)
 	unsigned interrupted;
 
 	step->enters = true;
-	if (!look_frame(t->cpu, step->look.sp, &step->about, &interrupted)) {
+	if (!look_frame(t->cpu, step->look.sp, &t->written, &step->about, &interrupted)) {
 		step->trap = true;
 		return;
 	}
@@ -565,7 +565,7 @@ static bool explain_exception(const struct tracer *t, struct step *step)
 	struct look_trap trap;
 
 	if (now == before && !(now && may_repeat(t, step->to) &&
-			       look_frame(t->cpu, step->look.sp, &trap, &interrupted)))
+			       look_frame(t->cpu, step->look.sp, &t->written, &trap, &interrupted)))
 		return false;
 	step->state = true;
 	if (!now || (now != before && is_active(t, now)))
@@ -649,6 +649,8 @@ static void explain(const struct tracer *t, struct step *step)
 	if (direct && leads_to(from, step->pc - t->shift) && !step->state && !moved)
 		return;
 	look_at(t->cpu, step->pc, &step->look);
+	if (from->thread_sp)
+		look_note_thread_sp(t->cpu, from->thread_sp - 1u);
 	if (look_has_exceptions() && explain_exception(t, step))
 		return;
 	if (direct)
