@@ -90,13 +90,22 @@ struct register_descriptor {
 	const char *name, *feature;
 };
 
+/* Where the registers of the last threads that were interrupted are; 0: unused. */
+#define PARKED_MAX 64
+struct parked {
+	uint32_t frames[PARKED_MAX];
+	unsigned n;
+};
+
 static enum insn_set set;
 static atomic_bool moves;	 /* see look_moves(); true until disproved */
 static void *handles[REG_KINDS]; /* the same for all vCPUs */
 static bool has_handle[REG_KINDS];
 static struct CPUState *states[WIRE_CPUS_MAX];
 static _Atomic uint8_t modes[8192]; /* enum insn_mode of each code segment of x86 in long mode */
-static uint64_t thread_sps[WIRE_CPUS_MAX]; /* M-profile: see search_frame() */
+/* M-profile: see search_frame(). */
+static uint64_t thread_sps[WIRE_CPUS_MAX];
+static struct parked parked_threads[WIRE_CPUS_MAX];
 static _Thread_local GByteArray *scratch;
 
 void look_open(void)
@@ -310,7 +319,8 @@ enum { M_STORED = 5, M_PC = 6, M_XPSR = 7, M_WORDS = 8 };
 /*
  * The stack pointer of threads, for a QEMU that does not list it. A handler writes it by msr. When a
  * thread is interrupted, its registers are on its stack and in the cpu: the plugin searches for them
- * around the last stack pointer that it knows. What it finds at the highest address is the newest.
+ * around the last stack pointer that it knows. What it finds at the highest address is the newest, unless
+ * it belongs to another thread, which may have stopped at the same place.
  */
 #define SEARCH_BYTES 4096
 #define SEARCH_PIECE 256
@@ -323,6 +333,36 @@ static bool is_frame(const uint32_t *words, const uint64_t *stored, uint64_t xps
 	}
 	return words[M_XPSR] & M_THUMB && !(words[M_XPSR] & REGS_EXCEPTION) &&
 	       !((words[M_XPSR] ^ xpsr) & M_FLAGS);
+}
+
+static bool is_parked(const struct parked *parked, uint64_t frame)
+{
+	for (size_t i = 0; i < PARKED_MAX; i++) {
+		if (parked->frames[i] == frame)
+			return true;
+	}
+	return false;
+}
+
+static void park(struct parked *parked, uint64_t frame)
+{
+	if (frame)
+		parked->frames[parked->n++ % PARKED_MAX] = (uint32_t)frame;
+}
+
+void look_resumed(unsigned cpu, uint64_t sp)
+{
+	struct parked *parked;
+
+	if (has_handle[REG_SP_0] || cpu >= WIRE_CPUS_MAX)
+		return;
+	parked = &parked_threads[cpu];
+	for (size_t i = 0; i < PARKED_MAX; i++) {
+		uint64_t size = (sp - parked->frames[i]) & ~4ull;
+
+		if (size == M_FRAME || size == M_FRAME_WITH_FP)
+			parked->frames[i] = 0;
+	}
 }
 
 static uint64_t search_frame(unsigned cpu, uint64_t near)
@@ -340,7 +380,8 @@ static uint64_t search_frame(unsigned cpu, uint64_t near)
 	for (size_t at = 0; at < sizeof(words); at += SEARCH_PIECE)
 		api.memory_rw_debug(states[cpu], low + at, words + at / 4, SEARCH_PIECE, false);
 	for (size_t i = sizeof(words) / 4 - M_WORDS; i > 0; i--) {
-		if (is_frame(words + i, stored, xpsr))
+		if (is_frame(words + i, stored, xpsr) &&
+		    !is_parked(&parked_threads[cpu], low + i * 4))
 			return low + i * 4;
 	}
 	return 0;
@@ -352,8 +393,10 @@ static bool thread_sp(unsigned cpu, const struct look *before, uint64_t *sp)
 		return true;
 	if (cpu >= WIRE_CPUS_MAX)
 		return false;
-	if (!before->exception)
+	if (!before->exception) {
 		thread_sps[cpu] = search_frame(cpu, before->sp);
+		park(&parked_threads[cpu], thread_sps[cpu]);
+	}
 	*sp = thread_sps[cpu];
 	return *sp != 0;
 }

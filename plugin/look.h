@@ -49,6 +49,8 @@ unsigned look_exception(unsigned cpu);
  */
 bool look_frame(unsigned cpu, uint64_t sp, const struct look *before, struct look_trap *trap,
 		unsigned *exception);
+/* A handler of M-profile returned to the thread with this stack pointer. */
+void look_resumed(unsigned cpu, uint64_t sp);
 /* After an instruction that copies register `source` to PSP. */
 void look_note_thread_sp(unsigned cpu, unsigned source);
 /*

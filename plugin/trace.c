@@ -581,6 +581,8 @@ static void follow_exception(struct tracer *t, const struct step *step)
 
 	if (step->leave)
 		t->active[before / 64] &= ~(1ull << before % 64);
+	if (step->leave && !now)
+		look_resumed(t->cpu, step->look.sp);
 	if (now && !is_active(t, now))
 		t->handlers[now] = (uint32_t)step->to->wire.start;
 	set_active(t, now);
