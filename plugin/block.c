@@ -98,6 +98,15 @@ static void add_stack(struct block *block, const struct insn *insn, const struct
 	}
 }
 
+/* M-profile: the source of msr psp, plus 1, or 0 for any other instruction. */
+static uint8_t thread_sp_of(enum insn_set decode, const uint8_t *bytes, size_t size)
+{
+	if (decode != INSN_THUMB || size != 4 || bytes[1] != 0xf3 || bytes[0] >> 4 != 8 ||
+	    bytes[3] != 0x88 || bytes[2] != 9)
+		return 0;
+	return (bytes[0] & 15) + 1;
+}
+
 static bool draft_block(struct draft *draft, const struct qemu_plugin_tb *tb)
 {
 	struct block *block = &draft->block;
@@ -131,6 +140,7 @@ static bool draft_block(struct draft *draft, const struct qemu_plugin_tb *tb)
 		block->size += (uint32_t)size;
 		block->flags |= insn.flags & WIRE_BLOCK_STATE;
 		block->last = (uint8_t)size;
+		block->thread_sp = thread_sp_of(decode, bytes, size);
 	}
 	block->flow = (uint8_t)insn.flow;
 	block->flags |= (uint8_t)insn.flags;

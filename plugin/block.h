@@ -40,6 +40,7 @@ struct block {
 	uint16_t count;
 	uint8_t flow, flags;
 	uint8_t last;		/* size of the last instruction */
+	uint8_t thread_sp;	/* M-profile: the register that it copies to PSP, plus 1; 0: none */
 	_Atomic uint8_t vector; /* enum vector */
 	const uint8_t *sizes;	/* of every instruction */
 	struct block *chain;	/* next with the same hash */

@@ -95,12 +95,22 @@ struct register_descriptor {
 	const char *name, *feature;
 };
 
+/* Where the registers of the last threads that were interrupted are; 0: unused. */
+#define PARKED_MAX 64
+struct parked {
+	uint32_t frames[PARKED_MAX];
+	unsigned n;
+};
+
 static enum insn_set set;
 static atomic_bool moves;	 /* see look_moves(); true until disproved */
 static void *handles[REG_KINDS]; /* the same for all vCPUs */
 static bool has_handle[REG_KINDS];
 static struct CPUState *states[WIRE_CPUS_MAX];
 static _Atomic uint8_t modes[8192]; /* enum insn_mode of each code segment of x86 in long mode */
+/* M-profile: see search_frame(). */
+static uint64_t thread_sps[WIRE_CPUS_MAX];
+static struct parked parked_threads[WIRE_CPUS_MAX];
 static _Thread_local GByteArray *scratch;
 
 void look_open(void)
@@ -151,27 +161,42 @@ static uint64_t little(const uint8_t *bytes, size_t size)
 	return value;
 }
 
-static bool read_reg(unsigned cpu, enum reg kind, uint64_t *value)
+static void empty_scratch(void)
 {
-	const struct reg_name *name = &names[set][kind];
-	int number = name->name ? name->gdb : -1;
-	size_t size = 0;
-
 	if (!scratch)
 		scratch = api.byte_array_new();
 	api.byte_array_set_size(scratch, 0);
-	if (has_handle[kind]) {
-		size = api_read_register(handles[kind], scratch);
-	} else if (number >= 0 && set != INSN_OTHER && api.gdb_read && cpu < WIRE_CPUS_MAX) {
-		if (!states[cpu] && api.get_cpu)
-			states[cpu] = api.get_cpu((int)cpu);
-		if (states[cpu])
-			size = (size_t)api.gdb_read(states[cpu], scratch, number);
-	}
+}
+
+static bool in_scratch(size_t size, uint64_t *value)
+{
 	if (!size || size > scratch->len)
 		return false;
 	*value = little(scratch->data, size);
 	return true;
+}
+
+/* Reads a register by gdb's number. */
+static bool read_number(unsigned cpu, int number, uint64_t *value)
+{
+	if (number < 0 || set == INSN_OTHER || !api.gdb_read || cpu >= WIRE_CPUS_MAX)
+		return false;
+	if (!states[cpu] && api.get_cpu)
+		states[cpu] = api.get_cpu((int)cpu);
+	if (!states[cpu])
+		return false;
+	empty_scratch();
+	return in_scratch((size_t)api.gdb_read(states[cpu], scratch, number), value);
+}
+
+static bool read_reg(unsigned cpu, enum reg kind, uint64_t *value)
+{
+	const struct reg_name *name = &names[set][kind];
+
+	if (!has_handle[kind])
+		return read_number(cpu, name->name ? name->gdb : -1, value);
+	empty_scratch();
+	return in_scratch(api_read_register(handles[kind], scratch), value);
 }
 
 /* The size of a word on the stack in the current mode of the cpu. */
@@ -289,12 +314,108 @@ unsigned look_exception(unsigned cpu)
 #define M_BASIC_FRAME 16u
 
 /* The words that an exception of M-profile stores: r0 to r3, r12, lr, pc, xPSR. */
-enum { M_PC = 6, M_XPSR = 7, M_WORDS = 8 };
+enum { M_STORED = 5, M_PC = 6, M_XPSR = 7, M_WORDS = 8 };
+#define M_THUMB (1u << 24)
+#define M_FLAGS (31u << 27)
 #define M_FRAME 0x20
 #define M_FRAME_WITH_FP 0x68
 #define M_ALIGNED (1u << 9) /* in the stored xPSR: a word was skipped to align the frame */
 
-bool look_frame(unsigned cpu, uint64_t sp, struct look_trap *trap, unsigned *exception)
+/*
+ * The stack pointer of threads, for a QEMU that does not list it. A handler writes it by msr. When a
+ * thread is interrupted, its registers are on its stack and in the cpu: the plugin searches for them
+ * around the last stack pointer that it knows. What it finds at the highest address is the newest, unless
+ * it belongs to another thread, which may have stopped at the same place.
+ */
+#define SEARCH_BYTES 4096
+#define SEARCH_PIECE 256
+
+static bool is_frame(const uint32_t *words, const uint64_t *stored, uint64_t xpsr)
+{
+	for (size_t i = 0; i < M_STORED; i++) {
+		if (words[i] != stored[i])
+			return false;
+	}
+	return words[M_XPSR] & M_THUMB && !(words[M_XPSR] & REGS_EXCEPTION) &&
+	       !((words[M_XPSR] ^ xpsr) & M_FLAGS);
+}
+
+static bool is_parked(const struct parked *parked, uint64_t frame)
+{
+	for (size_t i = 0; i < PARKED_MAX; i++) {
+		if (parked->frames[i] == frame)
+			return true;
+	}
+	return false;
+}
+
+static void park(struct parked *parked, uint64_t frame)
+{
+	if (frame)
+		parked->frames[parked->n++ % PARKED_MAX] = (uint32_t)frame;
+}
+
+void look_resumed(unsigned cpu, uint64_t sp)
+{
+	struct parked *parked;
+
+	if (has_handle[REG_SP_0] || cpu >= WIRE_CPUS_MAX)
+		return;
+	parked = &parked_threads[cpu];
+	for (size_t i = 0; i < PARKED_MAX; i++) {
+		uint64_t size = (sp - parked->frames[i]) & ~4ull;
+
+		if (size == M_FRAME || size == M_FRAME_WITH_FP)
+			parked->frames[i] = 0;
+	}
+}
+
+static uint64_t search_frame(unsigned cpu, uint64_t near)
+{
+	static const uint8_t numbers[M_STORED] = { 0, 1, 2, 3, 12 };
+	uint64_t low = (near - SEARCH_BYTES) & ~7ull, stored[M_STORED], xpsr;
+	uint32_t words[2 * SEARCH_BYTES / 4] = { 0 };
+
+	for (size_t i = 0; i < M_STORED; i++) {
+		if (!read_number(cpu, numbers[i], &stored[i]))
+			return 0;
+	}
+	if (near < SEARCH_BYTES || !api.memory_rw_debug || !read_reg(cpu, REG_LEVEL, &xpsr))
+		return 0;
+	for (size_t at = 0; at < sizeof(words); at += SEARCH_PIECE)
+		api.memory_rw_debug(states[cpu], low + at, words + at / 4, SEARCH_PIECE, false);
+	for (size_t i = sizeof(words) / 4 - M_WORDS; i > 0; i--) {
+		if (is_frame(words + i, stored, xpsr) &&
+		    !is_parked(&parked_threads[cpu], low + i * 4))
+			return low + i * 4;
+	}
+	return 0;
+}
+
+static bool thread_sp(unsigned cpu, const struct look *before, uint64_t *sp)
+{
+	if (read_reg(cpu, REG_SP_0, sp))
+		return true;
+	if (cpu >= WIRE_CPUS_MAX)
+		return false;
+	if (!before->exception) {
+		thread_sps[cpu] = search_frame(cpu, before->sp);
+		park(&parked_threads[cpu], thread_sps[cpu]);
+	}
+	*sp = thread_sps[cpu];
+	return *sp != 0;
+}
+
+void look_note_thread_sp(unsigned cpu, unsigned source)
+{
+	uint64_t value;
+
+	if (!has_handle[REG_SP_0] && cpu < WIRE_CPUS_MAX)
+		thread_sps[cpu] = read_number(cpu, (int)source, &value) ? value : 0;
+}
+
+bool look_frame(unsigned cpu, uint64_t sp, const struct look *before, struct look_trap *trap,
+		unsigned *exception)
 {
 	uint64_t lr, at = sp, words[M_WORDS];
 
@@ -303,7 +424,7 @@ bool look_frame(unsigned cpu, uint64_t sp, struct look_trap *trap, unsigned *exc
 	if (!read_reg(cpu, REG_LINK, &lr) || !regs_is_exception_return(lr))
 		return false;
 	trap->level = lr & M_FROM_THREAD ? m_level(cpu, 0) : WIRE_LEVEL_KERNEL;
-	if (lr & REGS_ON_PROCESS_STACK && !read_reg(cpu, REG_SP_0, &at))
+	if (lr & REGS_ON_PROCESS_STACK && !thread_sp(cpu, before, &at))
 		return true;
 	if (!read_words(cpu, at, 4, words, M_WORDS))
 		return true;

@@ -45,9 +45,14 @@ bool look_has_exceptions(void);
 unsigned look_exception(unsigned cpu);
 /*
  * At the first instruction of a handler of M-profile: finds what it interrupted, and the exception that
- * was active there. False: this is no such place.
+ * was active there. before: the last state. False: this is no such place.
  */
-bool look_frame(unsigned cpu, uint64_t sp, struct look_trap *trap, unsigned *exception);
+bool look_frame(unsigned cpu, uint64_t sp, const struct look *before, struct look_trap *trap,
+		unsigned *exception);
+/* A handler of M-profile returned to the thread with this stack pointer. */
+void look_resumed(unsigned cpu, uint64_t sp);
+/* After an instruction that copies register `source` to PSP. */
+void look_note_thread_sp(unsigned cpu, unsigned source);
 /*
  * The size of a word on the stack for a block that starts at `start`; 0: unknown, and so are its
  * instructions. mode: what they give away.

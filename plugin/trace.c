@@ -545,7 +545,7 @@ static void enter_exception(const struct tracer *t, struct step *step)
 	unsigned interrupted;
 
 	step->enters = true;
-	if (!look_frame(t->cpu, step->look.sp, &step->about, &interrupted)) {
+	if (!look_frame(t->cpu, step->look.sp, &t->written, &step->about, &interrupted)) {
 		step->trap = true;
 		return;
 	}
@@ -567,7 +567,7 @@ static bool explain_exception(const struct tracer *t, struct step *step)
 	struct look_trap trap;
 
 	if (now == before && !(now && may_repeat(t, step->to) &&
-			       look_frame(t->cpu, step->look.sp, &trap, &interrupted)))
+			       look_frame(t->cpu, step->look.sp, &t->written, &trap, &interrupted)))
 		return false;
 	step->state = true;
 	if (!now || (now != before && is_active(t, now)))
@@ -583,6 +583,8 @@ static void follow_exception(struct tracer *t, const struct step *step)
 
 	if (step->leave)
 		t->active[before / 64] &= ~(1ull << before % 64);
+	if (step->leave && !now)
+		look_resumed(t->cpu, step->look.sp);
 	if (now && !is_active(t, now))
 		t->handlers[now] = (uint32_t)step->to->wire.start;
 	set_active(t, now);
@@ -652,6 +654,8 @@ static void explain(const struct tracer *t, struct step *step)
 	if (direct && leads_to(from, step->pc - t->shift) && !step->state && !moved)
 		return;
 	look_at(t->cpu, step->pc, &step->look);
+	if (from->thread_sp)
+		look_note_thread_sp(t->cpu, from->thread_sp - 1u);
 	if (look_has_exceptions() && explain_exception(t, step))
 		return;
 	if (direct)
