@@ -407,11 +407,24 @@ static enum reg link_of(unsigned level)
 	}
 }
 
+/* The level that was interrupted: each entry of the vector table is for the same or for lower levels. */
+static unsigned aarch64_interrupted(unsigned cpu, unsigned level, uint64_t pc)
+{
+	uint64_t saved;
+
+	if (!(pc >> 10 & 1))
+		return level;
+	if (level > 1 && read_reg(cpu, level == 2 ? REG_SAVED_2 : REG_SAVED_3, &saved))
+		return saved & 0x10 ? WIRE_LEVEL_USER : saved >> 2 & 3;
+	return WIRE_LEVEL_USER;
+}
+
 static bool aarch64_trap(unsigned cpu, uint64_t pc, const struct look *look, struct look_trap *trap)
 {
 	if (pc & 0x7f)
 		return false;
 	trap->left = aarch64_left(cpu, look->level, pc, look->sp);
+	trap->level = aarch64_interrupted(cpu, look->level, pc);
 	return read_reg(cpu, link_of(look->level), &trap->resume);
 }
 

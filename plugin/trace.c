@@ -516,6 +516,26 @@ static bool may_repeat(const struct tracer *t, const struct node *to)
 	       t->handlers[t->written.exception] == to->wire.start;
 }
 
+/* Whether it is the fault of an instruction, not an interrupt or a system call. */
+static bool is_fault(unsigned exception)
+{
+	return (exception >= 3 && exception <= 7) || exception == 12;
+}
+
+/* M-profile: finds how many instructions of the block ran before an exception. */
+static void count_exception(const struct tracer *t, struct step *step)
+{
+	const struct block *block = t->cur->block;
+	uint64_t resume = step->about.resume - t->shift;
+	int index = block_index(block, resume);
+	/* Interrupts come after a block, which may have led to its own start. */
+	bool complete = is_direct(block) ? leads_to(block, resume) : index == 0;
+
+	step->trap = true;
+	if (index >= 0 && (is_fault(step->look.exception) || !complete))
+		step->ran = index;
+}
+
 static void enter_exception(const struct tracer *t, struct step *step)
 {
 	const struct block *from = t->cur->block;
@@ -535,7 +555,7 @@ static void enter_exception(const struct tracer *t, struct step *step)
 	if (step->leave)
 		step->trap = true;
 	else if (from->flow != WIRE_FLOW_ENTER || (*resume && *resume != from->start + from->size))
-		count_trap(t, step);
+		count_exception(t, step);
 }
 
 /* M-profile: explains a step by the number of the exception. */
@@ -662,12 +682,13 @@ static __attribute__((noinline)) void slow_step(struct tracer *t, struct node *t
 		note_code(t, step.pc, &step.look);
 	put_step(t, &step);
 	set_careful(t);
-	if (t->out.since_sync < SYNC_BYTES)
-		return;
-	look_at(t->cpu, step.pc, &t->written); /* a reader may begin here */
-	if (!put_sync(t, to, 0, WIRE_BEGIN_GOES_ON))
-		give_up(t);
-	if (args.check)
+	if (t->out.since_sync >= SYNC_BYTES) {
+		look_at(t->cpu, step.pc, &t->written); /* a reader may begin here */
+		if (!put_sync(t, to, 0, WIRE_BEGIN_GOES_ON))
+			give_up(t);
+	}
+	/* At the first instruction of an exception, not every cpu has the interrupted address. */
+	if (args.check && !step.trap)
 		check(t, false);
 }
 

@@ -274,7 +274,7 @@ static void on_begin(struct track *track, struct track_cpu *cpu, const struct ev
 
 	if (ended == track->nr_left) {
 		cpu->task = task_new(track, ev);
-		cpu->task->firmware = !is_known_code(track, ev);
+		cpu->firmware = !is_known_code(track, ev);
 		return;
 	}
 	cpu->task = task_take(track, ended);
@@ -333,10 +333,10 @@ static void follow_sp(struct track *track, struct track_cpu *cpu, const struct e
 }
 
 /* Firmware hands over to the kernel, and does not wait for it to return. */
-static bool is_hand_over(const struct track *track, const struct track_task *task,
+static bool is_hand_over(const struct track *track, const struct track_cpu *cpu,
 			 const struct event *ev)
 {
-	return task->firmware && ev->branch.context == IP_KERNEL && is_known_code(track, ev);
+	return cpu->firmware && ev->branch.context == IP_KERNEL && is_known_code(track, ev);
 }
 
 static void start_kernel(struct track *track, struct track_cpu *cpu, const struct event *ev)
@@ -344,6 +344,7 @@ static void start_kernel(struct track *track, struct track_cpu *cpu, const struc
 	task_free(cpu->task);
 	cpu->task = task_new(track, ev);
 	cpu->sp = ev->branch.sp;
+	cpu->firmware = false;
 }
 
 static void on_branch(struct track *track, struct track_cpu *cpu, const struct event *ev)
@@ -352,7 +353,7 @@ static void on_branch(struct track *track, struct track_cpu *cpu, const struct e
 
 	charge(track, cpu->task, b->instructions);
 	cpu->since_near += b->instructions;
-	if (b->kind != BRANCH_END && is_hand_over(track, cpu->task, ev)) {
+	if (b->kind != BRANCH_END && is_hand_over(track, cpu, ev)) {
 		start_kernel(track, cpu, ev);
 		return;
 	}

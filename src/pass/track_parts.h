@@ -37,7 +37,6 @@ struct track_task {
 	size_t doubt;  /* from this depth on its frames are doubtful; SIZE_MAX: none */
 	uint64_t used; /* track->nr_switches when it was left */
 	uint32_t pid;  /* if `ended` */
-	bool firmware; /* it began in code of no known binary, before the kernel */
 	bool known;    /* it was resumed, not met for the first time */
 	bool rooted;   /* its first frame is where it began */
 	bool called;   /* it has made a call */
@@ -59,6 +58,7 @@ struct track_cpu {
 	uint64_t context, space;
 	uint64_t since_near; /* instructions since the last TRACK_NEAR */
 	uint32_t pid;
+	bool firmware; /* it runs code of no known binary, before the kernel */
 };
 
 static inline uint64_t distance(uint64_t a, uint64_t b)

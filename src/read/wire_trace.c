@@ -301,6 +301,8 @@ static bool odd_step(struct wire_trace *trace, struct wire_trace_block *to, uint
 	enter.branch.left = trace->left;
 	if (!trace->resume && trace->ran < 0 && cur->wire.flow == WIRE_FLOW_CALL_ANY)
 		enter.branch.after = cur->wire.end + shift;
+	if (before && !trace->resume)
+		enter.branch.from = ev->branch.to; /* the best guess */
 	if (before) {
 		trace->queued = enter;
 		trace->has_queued = true;

@@ -13,7 +13,7 @@ EVERY = "0.0001"  # seconds between two samples
 
 
 def trace(guest, which, recording):
-    return guests.record(guest, recording, ["--trace", "--check", EVERY, "--stack", str(styles.STACK),
+    return guests.record(guest, recording, ["--trace", "--check", EVERY, "--clock", "instructions", "--stack", str(styles.STACK),
                                             *guest.start], which, guests.ICOUNT)
 
 

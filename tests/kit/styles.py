@@ -13,6 +13,7 @@ in tests/ builds all guests and prints their command lines.
 import os
 import re
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from . import BUILD, ROOT, guests
@@ -106,7 +107,8 @@ def build(arch, style, *flags, name=""):
 
 
 def all_guests():
-    return [build(arch, style) for arch, style in all_names()]
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        return list(pool.map(lambda name: build(*name), all_names()))
 
 
 def thread(root, *run):

@@ -43,16 +43,20 @@
 	mov x9, sp
 	str x9, [\at, 96]
 	.endm
-	// After x29, it is the other thread.
+	// Before sp changes it is the old thread, then at once the other one.
 	.macro load_context at
 	ldp x19, x20, [\at]
 	ldp x21, x22, [\at, 16]
 	ldp x23, x24, [\at, 32]
 	ldp x25, x26, [\at, 48]
 	ldp x27, x28, [\at, 64]
+	ldp x10, x11, [\at, 80]
 	ldr x9, [\at, 96]
-	ldp x29, x30, [\at, 80]
-	.cfi_def_cfa x9, 0
 	mov sp, x9
-	.cfi_def_cfa sp, 0
+	.cfi_register x29, x10
+	.cfi_register x30, x11
+	mov x29, x10
+	.cfi_restore x29
+	mov x30, x11
+	.cfi_restore x30
 	.endm

@@ -34,7 +34,7 @@ boot_mode:
 	csrw CSR(tvec), t0
 	la sp, BOOT_STACK_END
 	li s0, 0
-	call guest_main
+	jal guest_main
 	unimp
 	.cfi_endproc
 	.size boot_entry, . - boot_entry

@@ -56,16 +56,17 @@
 	sd s0, 16(\at)
 	for_context sd, \at
 	.endm
-	// After s0, it is the other thread.
+	// Before sp changes it is the old thread, then at once the other one.
 	.macro load_context at
 	for_context ld, \at
+	ld t0, 16(\at)
 	ld t1, 0(\at)
 	ld t2, 8(\at)
-	ld s0, 16(\at)
-	.cfi_def_cfa t2, 0
+	mv sp, t2
+	.cfi_register s0, t0
 	.cfi_register ra, t1
+	mv s0, t0
+	.cfi_restore s0
 	mv ra, t1
 	.cfi_restore ra
-	mv sp, t2
-	.cfi_def_cfa sp, 0
 	.endm

@@ -29,7 +29,7 @@ trap_entry:
 	sd t0, FRAME_STATUS(sp)
 	mv a0, sp
 	la sp, INTERRUPT_STACK_END
-	call kernel_trap
+	jal kernel_trap
 	unimp
 	.cfi_endproc
 	.size trap_entry, . - trap_entry

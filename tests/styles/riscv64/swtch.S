@@ -19,7 +19,7 @@ thread_start:
 	.cfi_startproc
 	.cfi_undefined ra
 	c.nop
-	call thread_run
+	jal thread_run
 	unimp
 	.cfi_endproc
 	.size thread_start, . - thread_start

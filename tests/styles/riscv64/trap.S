@@ -42,7 +42,7 @@ trap_entry:
 	.cfi_def_cfa_register s0
 	la sp, INTERRUPT_STACK_END
 #endif
-	call trap
+	jal trap
 #ifdef TRAP_SWITCHES
 	mv sp, a0		// the frame of another thread
 #elif defined(INTERRUPT_STACK)

@@ -6,7 +6,7 @@ user_start:
 	.cfi_startproc
 	.cfi_undefined ra
 	li s0, SEED		// the page begins differently in every program
-	call user_main
+	jal user_main
 	unimp
 	.cfi_endproc
 	.size user_start, . - user_start

@@ -34,13 +34,15 @@ jump:
 	mov 32(%rdi), %r14
 	mov 40(%rdi), %r15
 	mov CONTEXT_SP(%rdi), %rdx
-	mov CONTEXT_PC(%rdi), %rcx
-	mov (%rdi), %rbp
-	.cfi_def_cfa rdx, 0	// from here on it is the other place
-	.cfi_register rip, rcx
-	mov %rdx, %rsp
+	mov CONTEXT_PC(%rdi), %r8
+	mov (%rdi), %rcx
+	mov %rdx, %rsp		// here it becomes the other place
 	.cfi_def_cfa rsp, 0
-	jmp *%rcx
+	.cfi_register rip, r8
+	.cfi_register rbp, rcx
+	mov %rcx, %rbp
+	.cfi_restore rbp
+	jmp *%r8
 	.cfi_endproc
 	.size jump, . - jump
 

@@ -24,11 +24,13 @@ swtch:
 	mov 40(%rsi), %r15
 	mov CONTEXT_SP(%rsi), %rdx
 	mov CONTEXT_PC(%rsi), %rax
-	mov (%rsi), %rbp
-	.cfi_def_cfa rdx, 0	// from here on it is the other thread
-	.cfi_register rip, rax
-	mov %rdx, %rsp
+	mov (%rsi), %rcx
+	mov %rdx, %rsp		// here it becomes the other thread
 	.cfi_def_cfa rsp, 0
+	.cfi_register rip, rax
+	.cfi_register rbp, rcx
+	mov %rcx, %rbp
+	.cfi_restore rbp
 	jmp *%rax
 	.cfi_endproc
 	.size swtch, . - swtch

@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Completes the unwind rules in clang's assembly for x86-64: after a pop, the register has its value
+# again, and the stack, of which samples have only what is in use, has it no more.
+
+/\.cfi_startproc/ { split("", rule); split("", popped) }
+/\.cfi_offset/ { rule[$2] = $3 }
+{ print }
+$1 == "popq" && ($2 "," in rule) {
+	print "\t.cfi_restore " $2
+	popped[$2 ","] = 1
+}
+$1 ~ /^(retq|jmp|jmpq)$/ {
+	for (name in popped)
+		print "\t.cfi_offset " name " " rule[name]
+	split("", popped)
+}
