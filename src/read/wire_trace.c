@@ -339,8 +339,8 @@ static bool odd_step(struct wire_trace *trace, struct wire_trace_block *to, uint
 }
 
 /*
- * Whether control may go on behind the block. In Thumb code, a block that begins inside of an IT block does
- * not know that its return is conditional.
+ * Whether control may go on behind the block. In Thumb code, the branch of a block that begins inside of
+ * an IT block is conditional, though its definition does not say so.
  */
 static bool may_go_on(const struct wire_trace *trace)
 {
@@ -348,7 +348,7 @@ static bool may_go_on(const struct wire_trace *trace)
 
 	return cur->flow == WIRE_FLOW_ON || cur->flow == WIRE_FLOW_WAIT ||
 	       cur->flow == WIRE_FLOW_COND || cur->flags & WIRE_BLOCK_MAYBE ||
-	       (cur->flow == WIRE_FLOW_RETURN && trace->info.thumb);
+	       (trace->info.thumb && cur->flow != WIRE_FLOW_ENTER);
 }
 
 static bool plain_step(struct wire_trace *trace, struct wire_trace_block *to, uint64_t shift,
