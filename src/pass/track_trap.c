@@ -189,9 +189,9 @@ static void end_trap(struct track *track, struct track_cpu *cpu, size_t frame,
 	drop_stacks(task, frame);
 	task_pop(task, frame);
 	task->fresh = NOT_FRESH;
-	if (!trap.resume)
+	if (!trap.resume && ev->branch.to)
 		finish_step(track, cpu, &trap, ev);
-	else if (trap.resume != ev->branch.to)
+	else if (ev->branch.to && trap.resume != ev->branch.to)
 		task->mark = track->ops->beside(track->data, task->mark, ev);
 }
 

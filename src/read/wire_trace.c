@@ -282,18 +282,19 @@ static bool branch_before_trap(struct wire_trace *trace, const struct wire_trace
 			       uint64_t shift, struct event *ev)
 {
 	uint64_t to = trace->resume;
-	bool twice = to && !trace->leave && !leads_to(cur, to - shift), on;
+	bool leave = trace->leave || cur->wire.flow == WIRE_FLOW_LEAVE;
+	bool twice = to && !leave && !leads_to(cur, to - shift), on;
 
 	if (!to && cur->wire.flow == WIRE_FLOW_CALL)
 		to = cur->target + shift;
 	on = to == cur->wire.end + shift || cur->wire.flow == WIRE_FLOW_ON ||
 	     cur->wire.flow == WIRE_FLOW_WAIT || cur->wire.flow == WIRE_FLOW_ENTER;
-	if (!trace->leave && (!to || (on && !twice && !(cur->replaces && trace->left))))
+	if (!leave && (!to || (on && !twice && !(cur->replaces && trace->left))))
 		return false;
 	fill(trace, ev,
-	     twice		   ? BRANCH_ENTER
-	     : on && !trace->leave ? BRANCH_JUMP
-				   : kind_of(trace),
+	     twice	    ? BRANCH_ENTER
+	     : on && !leave ? BRANCH_JUMP
+			    : kind_of(trace),
 	     cur->last + shift, to);
 	ev->branch.context = trace->trap_level == WIRE_LEVEL_USER ? IP_USER : IP_KERNEL;
 	if (ev->branch.kind == BRANCH_CALL)
