@@ -401,7 +401,7 @@ static bool leads_to(const struct block *block, uint64_t address)
 	case WIRE_FLOW_JUMP:
 	case WIRE_FLOW_CALL:
 		return is_target(block, address) ||
-		       (block->flags & WIRE_BLOCK_MAYBE && address == after);
+		       ((block->flags & WIRE_BLOCK_MAYBE || block->thumb) && address == after);
 	default: return true;
 	}
 }

@@ -14,6 +14,7 @@ struct wire_trace_info wire_trace_info(uint64_t version, const char *arch)
 
 	return (struct wire_trace_info){
 		.has_moves = version >= 2,
+		.thumb = !strcmp(arch, "arm"),
 		.pushed = wide	   ? 8
 			  : narrow ? 4
 				   : 0,
@@ -337,16 +338,29 @@ static bool odd_step(struct wire_trace *trace, struct wire_trace_block *to, uint
 	return true;
 }
 
+/*
+ * Whether control may go on behind the block. In Thumb code, the branch of a block that begins inside of
+ * an IT block is conditional, though its definition does not say so.
+ */
+static bool may_go_on(const struct wire_trace *trace)
+{
+	const struct wire_block *cur = &trace->cur->wire;
+
+	return cur->flow == WIRE_FLOW_ON || cur->flow == WIRE_FLOW_WAIT ||
+	       cur->flow == WIRE_FLOW_COND || cur->flags & WIRE_BLOCK_MAYBE ||
+	       (trace->info.thumb && cur->flow != WIRE_FLOW_ENTER);
+}
+
 static bool plain_step(struct wire_trace *trace, struct wire_trace_block *to, uint64_t shift,
 		       struct event *ev)
 {
 	const struct wire_trace_block *cur = trace->cur;
 	bool on = to->wire.start + trace->shift == cur->wire.end + shift;
-	bool maybe = cur->wire.flow == WIRE_FLOW_ON || cur->wire.flow == WIRE_FLOW_WAIT ||
-		     cur->wire.flow == WIRE_FLOW_COND || cur->wire.flags & WIRE_BLOCK_MAYBE;
+	bool maybe = may_go_on(trace);
 	enum branch_kind kind = kind_of(trace);
 
 	if (on && maybe && !trace->leave) {
+		trace->move_unknown |= cur->wire.flow == WIRE_FLOW_RETURN;
 		if (!trace->has_state)
 			return false;
 		kind = BRANCH_JUMP;
