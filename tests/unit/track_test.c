@@ -178,6 +178,22 @@ static void test_longjmp(void)
 		  "9000 3014 2014 1014 c014 : 4\n"
 		  "4000 1094 c014 : 6\n"
 		  "jumps 1\n");
+	expect_on(LINKS, "track: longjmp by a jump",
+		  "begin c000 sp=8800;"
+		  "call c010 1000 1 -16;"
+		  "call 1010 2000 1 -16 save=A;"
+		  "call 2010 3000 2 -32;"
+		  "call 3010 9000 3 -32;"
+		  "jump 9010 1080 4 stack=@A;"
+		  "call 1090 4000 5;"
+		  "return 4010 1094 6;"
+		  "jump 10a0 10a4 7;",
+		  "c000 : 1\n"
+		  "1000 c014 : 13\n"
+		  "2000 1014 c014 : 2\n"
+		  "3000 2014 1014 c014 : 3\n"
+		  "9000 3014 2014 1014 c014 : 4\n"
+		  "4000 1094 c014 : 6\n");
 	expect_on(PUSHES, "track: longjmp",
 		  "begin c000 sp=8800;"
 		  "call c010 1000 1 -16;"
