@@ -356,6 +356,19 @@ static void walk_stack(struct walk *w, struct state *s, unsigned max, struct wal
 	chain->ended |= !s->pc;
 }
 
+/* A return address at the root that no call precedes was put there by hand: it names itself. */
+static void mark_root(const struct walk *w, struct walked *chain)
+{
+	uint64_t *root = &chain->ips[chain->nr - 1];
+
+	if (!chain->ended || chain->nr < 3 || ip_is_marker(root[-1]) || walk_is_return(w, *root) ||
+	    !walk_code(w, *root, 1))
+		return;
+	root[1] = root[0];
+	root[0] = w->context;
+	chain->nr++;
+}
+
 /* ---- events ---- */
 
 struct subject { /* the parts of an event that matter here */
@@ -388,7 +401,7 @@ static void unwind_whole(struct unwind *u, struct walk *w, struct subject *subje
 	if (at == subject->nr)
 		return;
 	w->context = subject->context;
-	GROW(u->ips, at + 2 * MAX_WHOLE_FRAMES + 2, u->cap_ips);
+	GROW(u->ips, at + 2 * MAX_WHOLE_FRAMES + 3, u->cap_ips);
 	memcpy(u->ips, subject->ips, at * sizeof(*u->ips));
 	chain = (struct walked){ .ips = u->ips, .nr = at };
 	if (!start(w, subject->ips[at], &s))
@@ -396,6 +409,7 @@ static void unwind_whole(struct unwind *u, struct walk *w, struct subject *subje
 	walk_stack(w, &s, MAX_WHOLE_FRAMES, &chain);
 	if (chain.nr == at)
 		return;
+	mark_root(w, &chain);
 	count(u, w, &chain);
 	subject->ended = chain.ended;
 	subject->ips = u->ips;
