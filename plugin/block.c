@@ -142,6 +142,7 @@ static bool draft_block(struct draft *draft, const struct qemu_plugin_tb *tb)
 		block->last = (uint8_t)size;
 		block->thread_sp = thread_sp_of(decode, bytes, size);
 	}
+	block->thumb = decode == INSN_THUMB;
 	block->flow = (uint8_t)insn.flow;
 	block->flags |= (uint8_t)insn.flags;
 	block->target = insn.target;

@@ -34,7 +34,8 @@ struct block {
 	/* Of the whole block; `replaces`: of what is before and after the instructions that replace sp. */
 	struct block_move move, after;
 	bool replaces;
-	bool keeps_sp;	     /* the last instruction adds nothing */
+	bool thumb;    /* it may begin inside of an IT block, which makes its branch conditional */
+	bool keeps_sp; /* the last instruction adds nothing */
 	enum insn_mode mode; /* that the instructions give away */
 	uint32_t size;
 	uint16_t count;

@@ -11,6 +11,7 @@
 
 struct chain {
 	uint64_t leaf;
+	/* Of a sample, `guessed` means that the address is exact: it is not the one after a call. */
 	struct calls_caller callers[MAX_CALLERS];
 	size_t nr;
 	bool whole; /* the last one is the first function of the task */
@@ -18,24 +19,36 @@ struct chain {
 
 static void sampled_chain(const struct event_sample *sample, struct chain *chain)
 {
+	bool marked = false;
+
 	chain->nr = 0;
 	chain->leaf = 0;
 	for (uint32_t i = 0; i < sample->nr; i++) {
-		if (ip_is_marker(sample->ips[i]))
-			continue;
-		if (!chain->leaf)
-			chain->leaf = sample->ips[i];
+		uint64_t ip = sample->ips[i];
+
+		if (ip_is_marker(ip))
+			marked = ip == sample->context;
+		else if (!chain->leaf)
+			chain->leaf = ip;
 		else if (chain->nr < MAX_CALLERS)
-			chain->callers[chain->nr++].address = sample->ips[i];
+			chain->callers[chain->nr++] =
+				(struct calls_caller){ ip, sample->context, marked };
+		marked &= ip_is_marker(ip);
 	}
 	chain->whole = sample->ended;
 }
 
-/* A stack of the kernel is unwound up to the address in the program that it runs for. */
-static bool ends_in_program(const struct event_sample *sample)
+/*
+ * A stack of the kernel is unwound up to the address in the program that it runs for, or only to the
+ * kernel's entry if the program's registers are not on the stack.
+ */
+static bool ends_in_kernel(const struct event_sample *sample, const struct chain *sampled,
+			   const struct chain *traced)
 {
-	return sample->context != IP_USER && sample->nr > 1 &&
-	       sample->ips[sample->nr - 2] == IP_USER;
+	bool in_program = sample->nr > 1 && sample->ips[sample->nr - 2] == IP_USER;
+
+	return sample->context != IP_USER && traced->nr > sampled->nr &&
+	       (in_program || traced->callers[sampled->nr].context == IP_USER);
 }
 
 static void add_chain(struct buf *to, const char *what, const struct chain *chain)
@@ -73,6 +86,15 @@ static bool same_caller(const struct calls *calls, const struct calls_caller *tr
 			function_of(calls, traced->address, traced->context, pid));
 }
 
+/* A retpoline jumps to a function by a return: it has just put the function's address on the stack. */
+static bool is_jumping(const struct calls *calls, const struct chain *sampled, uint32_t pid)
+{
+	const struct calls_caller *top = sampled->callers;
+
+	return sampled->nr && top->guessed &&
+	       function_of(calls, top->address, top->context, pid) == top->address;
+}
+
 void calls_check(struct calls *calls, const struct event *ev)
 {
 	struct chain sampled, traced = { 0 };
@@ -84,11 +106,16 @@ void calls_check(struct calls *calls, const struct event *ev)
 	if (!mark || !function_of(calls, sampled.leaf, ev->sample.context, ev->pid))
 		return;
 	traced.nr = calls_callers(calls, mark, &traced.leaf, traced.callers, MAX_CALLERS);
-	if (sampled.whole && ends_in_program(&ev->sample) && traced.nr > sampled.nr)
+	if (sampled.whole && ends_in_kernel(&ev->sample, &sampled, &traced))
 		traced.nr = sampled.nr;
+	if (is_jumping(calls, &sampled, ev->pid) && traced.nr)
+		same = 1;
 	while (same < sampled.nr && same < traced.nr &&
 	       same_caller(calls, &traced.callers[same], sampled.callers[same].address, ev->pid))
 		same++;
+	/* A return address at the root that no call precedes was put there by hand. */
+	if (traced.whole && traced.nr + 1 == sampled.nr && sampled.callers[traced.nr].guessed)
+		sampled.nr--;
 	if (same == sampled.nr && same == traced.nr) {
 		calls->checks.equal++;
 	} else if ((same == sampled.nr && !sampled.whole) || (same == traced.nr && !traced.whole)) {

@@ -84,7 +84,8 @@ void calls_add(struct calls *calls, const struct event *ev)
 /* Finds or adds the path that equals `want`. */
 static uint32_t path_at(struct calls *calls, const struct calls_path *want)
 {
-	struct hash_key key = { want->resume ^ (uint64_t)want->trap << 63,
+	struct hash_key key = { want->resume ^ (uint64_t)want->trap << 63 ^
+					(uint64_t)want->guessed << 62,
 				(uint64_t)want->parent << 32 | want->frame };
 	uint32_t *handle;
 
@@ -214,7 +215,8 @@ static uint32_t counter_below(void *data, uint32_t from, const struct track_fram
 {
 	struct calls *calls = data;
 	const struct event_branch *b = &ev->branch;
-	uint64_t key = caller->resume ^ (uint64_t)(caller->kind == TRACK_TRAP) << 63;
+	uint64_t key = caller->resume ^ (uint64_t)(caller->kind == TRACK_TRAP) << 63 ^
+		       (uint64_t)caller->guessed << 62;
 	struct calls_memo *memo = memo_of(calls, from, key, b->to);
 
 	if (!is_memo(calls, memo, from, key, b->to)) {

@@ -67,6 +67,7 @@ static void on_call(struct track *track, struct track_cpu *cpu, const struct eve
 	uint64_t sp = cpu->sp ? cpu->sp + b->pushed : 0;
 	bool near;
 
+	track->pushed = b->pushed;
 	task_prune(task, sp);
 	top = top_frame(task);
 	near = !sp && is_near(track, ev);
@@ -115,8 +116,10 @@ static void drop_extension(struct track_task *task, uint64_t sp)
 {
 	while (task->nr_stacks > 1 && top_stack(task)->site && top_stack(task)->depth == task->nr &&
 	       sp > top_stack(task)->high &&
-	       stack_has(top_stack(task) - 1, top_stack(task)->space, sp))
+	       stack_has(top_stack(task) - 1, top_stack(task)->space, sp)) {
 		task->nr_stacks--;
+		task->fresh = NOT_FRESH;
+	}
 }
 
 static void return_to(struct track *track, struct track_cpu *cpu, size_t frame)
@@ -127,7 +130,6 @@ static void return_to(struct track *track, struct track_cpu *cpu, size_t frame)
 	if (!cpu->sp)
 		cpu->sp = task->frames[frame].sp;
 	task_pop(task, frame);
-	task->fresh = NOT_FRESH;
 	drop_extension(task, cpu->sp);
 }
 
@@ -180,9 +182,16 @@ static bool jumps_back(const struct track *track, const struct track_cpu *cpu,
 		       track_function(track, ev, top_frame(task)->resume - 1);
 }
 
+/* A return address that was pushed only to jump there: sp is where it was before. */
+static bool returns_by_jump(const struct track *track, const struct track_cpu *cpu)
+{
+	return track->pushed && cpu->sp && !cpu->rose;
+}
+
 static void return_elsewhere(struct track *track, struct track_cpu *cpu, const struct event *ev)
 {
 	struct track_task *task = cpu->task;
+	bool bare = !task->nr;
 
 	track->at->returns--;
 	if (cpu->sp) {
@@ -190,9 +199,10 @@ static void return_elsewhere(struct track *track, struct track_cpu *cpu, const s
 		if (returns_to_caller(task, cpu->sp))
 			task_pop(task, task->nr - 1);
 	}
-	if (!task->nr) {
+	if (bare && !returns_by_jump(track, cpu)) {
 		track->at->beyond++;
-		task->rooted &= !task->met || !task->called; /* without calls, it was a jump */
+		/* Without calls, it may have been a jump. */
+		task->rooted &= !task->met || (!task->called && !cpu->rose);
 	} else if (cpu->sp || jump_by_rule(cpu, ev) ||
 		   (top_frame(task)->kind == TRACK_TRAP && ev->branch.context == IP_USER)) {
 		track->at->jumps++; /* the last case: the end of a signal handler */
@@ -201,6 +211,14 @@ static void return_elsewhere(struct track *track, struct track_cpu *cpu, const s
 		forget_callers(track, task);
 	}
 	go_beside(track, task, ev);
+}
+
+/* Whether the stack pointer is still below the last call, and not where its callee returns. */
+static bool is_alive(struct track_task *task, uint64_t sp)
+{
+	const struct track_frame *top = top_frame(task);
+
+	return sp && task->nr > top_stack(task)->depth && top->kind != TRACK_TRAP && sp < top->sp;
 }
 
 static void on_return(struct track *track, struct track_cpu *cpu, const struct event *ev)
@@ -215,7 +233,7 @@ static void on_return(struct track *track, struct track_cpu *cpu, const struct e
 	}
 	while (!cpu->sp && !is_retpoline(cpu) && task->nr && top_frame(task)->kind == TRACK_NEAR)
 		task_pop(task, task->nr - 1); /* it was not a real call */
-	if (task_is_fresh(task) && !jumps_back(track, cpu, ev)) {
+	if (task_is_fresh(task) && !jumps_back(track, cpu, ev) && !is_alive(task, cpu->sp)) {
 		track->at->returns--;
 		task_start(track, cpu, ev);
 		return;
@@ -237,6 +255,17 @@ static bool begins_task(const struct track *track, struct track_task *task, cons
 	       track_function(track, ev, ev->branch.from);
 }
 
+/* Whether longjmp() ends by a jump, into the caller of the last call that is not over. */
+static bool jumps_to_caller(const struct track *track, const struct track_cpu *cpu,
+			    const struct event *ev)
+{
+	uint64_t to = track_function(track, ev, ev->branch.to);
+
+	return ev->branch.taken && returns_to_caller(cpu->task, cpu->sp) &&
+	       to != track_function(track, ev, ev->branch.from) &&
+	       to == track_function(track, ev, top_frame(cpu->task)->resume - 1);
+}
+
 static void on_jump(struct track *track, struct track_cpu *cpu, const struct event *ev)
 {
 	if (begins_task(track, cpu->task, ev)) {
@@ -244,6 +273,8 @@ static void on_jump(struct track *track, struct track_cpu *cpu, const struct eve
 		return;
 	}
 	task_prune(cpu->task, cpu->sp);
+	if (jumps_to_caller(track, cpu, ev))
+		task_pop(cpu->task, cpu->task->nr - 1);
 	go_beside(track, cpu->task, ev);
 }
 
@@ -329,7 +360,8 @@ static void follow_sp(struct track *track, struct track_cpu *cpu, const struct e
 		cpu->task->doubt = cpu->task->nr;
 	}
 	cpu->sp = b->sp ? b->sp : sp;
-	if (cpu->sp > top_stack(cpu->task)->high && same)
+	cpu->rose = same && cpu->sp > top_stack(cpu->task)->high;
+	if (cpu->rose)
 		top_stack(cpu->task)->high = cpu->sp;
 }
 

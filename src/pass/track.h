@@ -92,6 +92,7 @@ struct track {
 	struct track_stats *at; /* the one that the current event counts for */
 	uint64_t nr_switches;
 	uint32_t last_id;
+	uint8_t pushed;	    /* by a call: the size of a return address on the stack; 0: none */
 	bool leaves_switch; /* returns from exceptions switch tasks: kernels with one stack per cpu */
 };
 

@@ -56,6 +56,7 @@ struct track_fork {
 struct track_cpu {
 	struct track_task *task;
 	uint64_t sp; /* 0: unknown */
+	bool rose;   /* above everything that was seen on its stack, by the last branch */
 	uint64_t context, space;
 	uint64_t since_near; /* instructions since the last TRACK_NEAR */
 	uint32_t pid;

@@ -59,7 +59,7 @@ void task_pop(struct track_task *task, size_t depth)
 	/* Code may leave a stack by a return; sp decides when it is over. */
 	for (unsigned i = task->nr_stacks; i-- > 0 && task->stacks[i].depth > depth;)
 		task->stacks[i].depth = depth;
-	if (task->fresh != NOT_FRESH && task->fresh >= depth)
+	if (task->fresh != NOT_FRESH && task->fresh > depth)
 		task->fresh = NOT_FRESH;
 	if (task->doubt != SIZE_MAX && task->doubt > depth)
 		task->doubt = SIZE_MAX;

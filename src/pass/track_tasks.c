@@ -123,6 +123,15 @@ static void resume_task(struct track *track, struct track_cpu *cpu, size_t i, ui
 	next->known = true;
 }
 
+/* Whether the stack is that of a signal handler, or of an exception in the kernel: a jump out of it. */
+static bool leaves_handler(const struct track_task *task, const struct track_stack *stack)
+{
+	const struct track_frame *trap = stack->depth ? &task->frames[stack->depth - 1] : NULL;
+
+	return !stack->site && trap && trap->kind == TRACK_TRAP &&
+	       space_of(trap->context, trap->space) == stack->space;
+}
+
 /*
  * The task returns to its stack i. If calls on the stacks above it are not over, those are the stack of
  * another task, and what ran there did not run on behalf of this one.
@@ -132,7 +141,10 @@ static void back_to_stack(struct track *track, struct track_task *task, unsigned
 	size_t depth = task->stacks[i + 1].depth;
 	struct track_task *other;
 
-	if (task->nr == depth) {
+	if (leaves_handler(task, &task->stacks[i + 1])) {
+		task->nr_stacks = i + 1;
+		task_pop(task, depth - 1);
+	} else if (task->nr == depth) {
 		task->nr_stacks = i + 1;
 	} else {
 		for (unsigned j = i + 1; j < task->nr_stacks; j++)
@@ -141,6 +153,7 @@ static void back_to_stack(struct track *track, struct track_task *task, unsigned
 		other = task_split(track, task, depth, i + 1);
 		task_leave(track, other);
 	}
+	task->fresh = NOT_FRESH;
 	task_prune(task, sp);
 }
 

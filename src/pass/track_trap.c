@@ -117,6 +117,8 @@ void on_enter(struct track *track, struct track_cpu *cpu, const struct event *ev
 {
 	const struct event_branch *b = &ev->branch;
 	struct track_task *task = cpu->task;
+	struct event trap = *ev;
+	size_t nr = task->nr;
 	uint64_t sp = cpu->sp && b->has_moved ? cpu->sp + (uint64_t)(int64_t)b->moved : 0;
 
 	/* The machine itself did what was asked for, as QEMU does for PSCI and semihosting. */
@@ -129,12 +131,14 @@ void on_enter(struct track *track, struct track_cpu *cpu, const struct event *ev
 		sp = b->left;
 	track->at->traps++;
 	task_prune(task, sp);
+	if (!b->next && task->nr < nr)
+		trap.branch.from = task->frames[task->nr].resume; /* it has returned there */
 	if (cpu->context == IP_USER && b->next > b->from)
 		note_fork(track, task, b->next, sp);
 	top_stack(task)->low = sp;
 	if (sp > top_stack(task)->high)
 		top_stack(task)->high = sp;
-	task_push(track, cpu, ev, TRACK_TRAP, sp);
+	task_push(track, cpu, &trap, TRACK_TRAP, sp);
 	task_use_stack(task, ev, b->sp, 0);
 	task->fresh = NOT_FRESH;
 	cpu->sp = b->sp;
@@ -162,14 +166,16 @@ static void finish_step(struct track *track, struct track_cpu *cpu, const struct
 		task_pop(task, task->nr - 1);
 		return;
 	}
-	task->mark = track->ops->beside(track->data, task->mark, ev);
 	if (!trap->after ||
-	    track_function(track, ev, ev->branch.to) == track_function(track, ev, trap->after))
+	    track_function(track, ev, ev->branch.to) == track_function(track, ev, trap->after)) {
+		task->mark = track->ops->beside(track->data, task->mark, ev);
 		return;
+	}
 	call.branch.next = trap->after;
+	call.branch.pushed = track->pushed;
 	cpu->context = trap->context;
 	cpu->space = trap->space;
-	task_push(track, cpu, &call, TRACK_CALL, ev->branch.sp);
+	task_push(track, cpu, &call, TRACK_CALL, ev->branch.sp ? ev->branch.sp + track->pushed : 0);
 }
 
 /* The code that the exception interrupted goes on. */
@@ -183,9 +189,9 @@ static void end_trap(struct track *track, struct track_cpu *cpu, size_t frame,
 	drop_stacks(task, frame);
 	task_pop(task, frame);
 	task->fresh = NOT_FRESH;
-	if (!trap.resume)
+	if (!trap.resume && ev->branch.to)
 		finish_step(track, cpu, &trap, ev);
-	else if (trap.resume != ev->branch.to)
+	else if (ev->branch.to && trap.resume != ev->branch.to)
 		task->mark = track->ops->beside(track->data, task->mark, ev);
 }
 
@@ -228,13 +234,16 @@ static void wait_in_trap(struct track *track, struct track_task *task, const str
 	task_leave(track, task);
 }
 
-/* What was taken for a signal handler, in the program that the exception interrupted, is a thread. */
-static void split_thread(struct track *track, struct track_task *task, size_t frame)
+/* What ran as a signal handler, in the program that the exception interrupted, becomes a task. */
+static void split_thread(struct track *track, struct track_task *task, size_t frame, bool doubtful)
 {
 	unsigned stack = task->nr_stacks;
 
-	while (stack > 1 && task->stacks[stack - 1].depth > frame)
+	while (stack > 1 && task->stacks[stack - 1].depth > frame) {
 		stack--;
+		if (doubtful)
+			track->at->doubtful += task->stacks[stack].ran;
+	}
 	task_leave(track, task_split(track, task, frame + 1, stack));
 }
 
@@ -245,7 +254,7 @@ static void resume_waiting(struct track *track, struct track_cpu *cpu, size_t i,
 
 	track->leaves_switch = true;
 	if (frame + 1 < next->nr)
-		split_thread(track, next, frame);
+		split_thread(track, next, frame, true);
 	wait_in_trap(track, cpu->task, ev);
 	cpu->task = next;
 	next->known = true;
@@ -264,13 +273,12 @@ static void return_from(struct track *track, struct track_cpu *cpu, size_t frame
 	size_t inner = trap_in(task, ev->branch.context);
 
 	if (inner > frame && inner < task->nr && ev->branch.context == IP_USER) {
-		const struct track_frame *trap = &task->frames[inner];
+		bool thread = task->frames[inner].interrupt; /* handlers end by a system call */
 
-		/* Handlers end by a system call. */
-		track->leaves_switch |= trap->interrupt;
+		track->leaves_switch |= thread;
 		drop_stacks(task, inner);
 		task->nr = inner + 1;
-		split_thread(track, task, frame);
+		split_thread(track, task, frame, thread);
 	}
 	end_trap(track, cpu, frame, ev);
 }
@@ -339,13 +347,37 @@ static bool is_serializing(const struct track_cpu *cpu, const struct event *ev)
 	       (!b->sp || !top_stack(cpu->task)->high || b->sp <= top_stack(cpu->task)->high);
 }
 
+/*
+ * Finds the exception of the kernel's own code whose handler changed the stack pointer that it returns
+ * to, by less than the cpu had pushed: Linux on x86 emulates a call that way. Returns nr if there is none.
+ */
+static size_t changed_trap(const struct track *track, const struct track_task *task,
+			   const struct event *ev)
+{
+	size_t trap = trap_in(task, ev->branch.context);
+
+	for (unsigned i = task->nr_stacks; track->pushed && trap < task->nr && i-- > 0;) {
+		const struct track_stack *stack = &task->stacks[i];
+
+		if (stack->depth == trap + 1 && stack->high && stack->high <= ev->branch.sp &&
+		    ev->branch.sp <= task->frames[trap].sp)
+			return trap;
+	}
+	return task->nr;
+}
+
 /* The kernel returns to code of its own that no exception has interrupted. */
 static void leave_to_kernel(struct track *track, struct track_cpu *cpu, const struct event *ev)
 {
 	struct track_task *task = cpu->task;
+	size_t trap = changed_trap(track, task, ev);
 
 	if (task_is_fresh(task)) {
 		task_start(track, cpu, ev);
+		return;
+	}
+	if (trap < task->nr) {
+		end_trap(track, cpu, trap, ev);
 		return;
 	}
 	wait_in_trap(track, task, ev);

@@ -14,6 +14,7 @@ struct wire_trace_info wire_trace_info(uint64_t version, const char *arch)
 
 	return (struct wire_trace_info){
 		.has_moves = version >= 2,
+		.thumb = !strcmp(arch, "arm"),
 		.pushed = wide	   ? 8
 			  : narrow ? 4
 				   : 0,
@@ -159,6 +160,17 @@ static enum branch_kind kind_of(unsigned flow)
 	}
 }
 
+/*
+ * Whether control may go on behind the block. In Thumb code, the branch of a block that begins inside of
+ * an IT block is conditional, though its definition does not say so.
+ */
+static bool may_go_on(const struct wire_trace *trace, const struct wire_block *block)
+{
+	return block->flow == WIRE_FLOW_ON || block->flow == WIRE_FLOW_WAIT ||
+	       block->flow == WIRE_FLOW_COND || block->flags & WIRE_BLOCK_MAYBE ||
+	       (trace->info.thumb && block->flow != WIRE_FLOW_ENTER);
+}
+
 /* NULL: damage. */
 static struct wire_trace_block *get_definition(struct wire_trace *trace)
 {
@@ -187,8 +199,7 @@ static struct wire_trace_block *get_definition(struct wire_trace *trace)
 		return NULL;
 	block.loses_sp = block.wire.flags & WIRE_BLOCK_STATE || block.move == WIRE_STACK_UNKNOWN;
 	block.kind = (uint8_t)kind_of(block.wire.flow);
-	block.maybe = block.wire.flow == WIRE_FLOW_ON || block.wire.flow == WIRE_FLOW_WAIT ||
-		      block.wire.flow == WIRE_FLOW_COND || block.wire.flags & WIRE_BLOCK_MAYBE;
+	block.maybe = may_go_on(trace, &block.wire);
 	trace->defined = block.wire.end;
 	kept = new_block(trace);
 	*kept = block;
@@ -280,19 +291,20 @@ static bool branch_before_trap(struct wire_trace *trace, const struct wire_trace
 			       uint64_t shift, struct event *ev)
 {
 	uint64_t to = trace->resume;
-	bool twice = to && !trace->leave && !leads_to(cur, to - shift), on;
+	bool leave = trace->leave || cur->wire.flow == WIRE_FLOW_LEAVE;
+	bool twice = to && !leave && !leads_to(cur, to - shift), on;
 
 	if (!to && cur->wire.flow == WIRE_FLOW_CALL)
 		to = cur->target + shift;
 	on = to == cur->wire.end + shift || cur->wire.flow == WIRE_FLOW_ON ||
 	     cur->wire.flow == WIRE_FLOW_WAIT || cur->wire.flow == WIRE_FLOW_ENTER;
-	if (!trace->leave && (!to || (on && !twice && !(cur->replaces && trace->left))))
+	if (!leave && (!to || (on && !twice && !(cur->replaces && trace->left))))
 		return false;
 	fill(trace, ev,
-	     twice	    ? BRANCH_ENTER
-	     : trace->leave ? BRANCH_LEAVE
-	     : on	    ? BRANCH_JUMP
-			    : cur->kind,
+	     twice   ? BRANCH_ENTER
+	     : leave ? BRANCH_LEAVE
+	     : on    ? BRANCH_JUMP
+		     : cur->kind,
 	     cur->last + shift, to);
 	ev->branch.context = trace->trap_level == WIRE_LEVEL_USER ? IP_USER : IP_KERNEL;
 	if (ev->branch.kind == BRANCH_CALL)
@@ -345,6 +357,7 @@ static bool plain_step(struct wire_trace *trace, struct wire_trace_block *to, ui
 	enum branch_kind kind = trace->leave ? BRANCH_LEAVE : cur->kind;
 
 	if (on && cur->maybe && !trace->leave) {
+		trace->move_unknown |= cur->wire.flow == WIRE_FLOW_RETURN;
 		if (!trace->has_state)
 			return false;
 		kind = BRANCH_JUMP;
@@ -374,8 +387,10 @@ static inline bool take_plain(struct wire_trace *trace, struct wire_trace_block 
 	trace->move += cur->move;
 	trace->move_unknown |= cur->loses_sp;
 	trace->cur = to;
-	if (cur->maybe && to->wire.start == cur->wire.end)
+	if (cur->maybe && to->wire.start == cur->wire.end) {
+		trace->move_unknown |= cur->kind == BRANCH_RETURN;
 		return false;
+	}
 	fill(trace, ev, cur->kind, cur->last + trace->shift, to->wire.start + trace->shift);
 	if (cur->kind == BRANCH_CALL || cur->kind == BRANCH_ENTER)
 		ev->branch.next = cur->wire.end + trace->shift;

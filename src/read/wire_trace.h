@@ -34,6 +34,7 @@ struct wire_trace_block {
 /* What the recording says about its traces. Zeroed: nothing. */
 struct wire_trace_info {
 	bool has_moves; /* moves of the stack pointer: since version 2 */
+	bool thumb;	/* there may be Thumb code */
 	uint8_t pushed; /* by a call: the size of the return address */
 };
 

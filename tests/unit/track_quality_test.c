@@ -1,0 +1,542 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* pass/track where it knows less: what it leaves out, and which numbers show that it is wrong. */
+#include "pass/track_parts.h"
+#include "trace_text.h"
+
+/* Rules of thumb */
+
+static void test_blind(void)
+{
+	expect_on(BLIND, "rules: calls and returns",
+		  "begin 1000;"
+		  "call 1010 2000 1;"
+		  "call 2010 2000 2;"
+		  "call 2010 3000 3;"
+		  "return 3010 2014 4;"
+		  "return 2020 2014 5;"
+		  "return 2020 1014 6;"
+		  "jump 1020 1024 7;",
+		  "1000 : 8\n"
+		  "2000 1014 : 8\n"
+		  "2000 2014 1014 : 8\n"
+		  "3000 2014 2014 1014 : 4\n");
+	expect_on(BLIND, "rules: a retpoline",
+		  "begin 1000;"
+		  "call 1010 9000 1;"
+		  "call 9000 9010 1;"
+		  "return 9014 5000 2;"
+		  "return 5020 1014 10;"
+		  "jump 1020 1024 3;",
+		  "1000 : 4\n"
+		  "9000 1014 : 1\n"
+		  "9000 9004 1014 : 2\n"
+		  "5000 1014 : 10\n"
+		  "jumps 1\n");
+	expect_on(BLIND, "rules: a return long after a call of the next bytes is no retpoline",
+		  "begin 1000;"
+		  "call 1010 9000 1;"
+		  "call 9000 9010 1;"
+		  "return 9014 5000 9;"
+		  "jump 5020 5024 3;",
+		  "1000 : 1\n"
+		  "9000 1014 : 1\n"
+		  "9000 9004 1014 : 9\n"
+		  "5000 : 3\n"
+		  "lost 1 rooted 11\n");
+	expect_on(BLIND, "rules: calls that fill the cpu's return predictor",
+		  "begin 1000;"
+		  "call 1010 2000 1;"
+		  "call 2010 2018 1;"
+		  "call 2018 2020 1;"
+		  "call 2020 2028 1;"
+		  "jump 2030 2038 20;"
+		  "call 2038 3000 3;"
+		  "return 3010 203c 4;"
+		  "return 2040 1014 5;"
+		  "jump 1020 1024 6;",
+		  "1000 : 7\n"
+		  "2000 1014 : 1\n"
+		  "2000 2014 1014 : 1\n"
+		  "2000 201c 1014 : 1\n"
+		  "2000 2024 1014 : 28\n"
+		  "3000 203c 2024 1014 : 4\n");
+	expect_on(BLIND, "rules: a function right behind a call is called",
+		  "begin 1000;"
+		  "call 1ffc 2000 1;"
+		  "return 2010 2000 2;"
+		  "jump 2020 2024 3;",
+		  "1000 : 4\n"
+		  "2000 2000 : 2\n");
+	expect_on(BLIND, "rules: a return to the next bytes",
+		  "begin 1000;"
+		  "call 1010 2000 1;"
+		  "return 2010 2013 2;"
+		  "return 2020 1014 3;"
+		  "jump 1020 1024 4;",
+		  "1000 : 5\n"
+		  "2000 1014 : 5\n"
+		  "jumps 1\n");
+	expect_on(BLIND, "rules: a return to where nothing was called from forgets the callers",
+		  "begin 1000;"
+		  "call 1010 2000 1;"
+		  "call 2010 3000 2;"
+		  "return 3010 5014 3;" /* another task */
+		  "call 5020 6000 4;"
+		  "return 6010 5024 5;"
+		  "jump 5030 5034 6;",
+		  "1000 : 1\n"
+		  "2000 1014 : 2\n"
+		  "3000 2014 1014 : 3\n"
+		  "5000 : 10\n"
+		  "6000 5024 : 5\n"
+		  "lost 1 rooted 6\n");
+	expect_on(BLIND, "rules: in an interrupt, only its own calls are forgotten",
+		  "begin 1000;"
+		  "call 1010 2000 1;"
+		  "enter 2008 8000 2;"
+		  "call 8010 9000 3;"
+		  "return 9010 5014 4;"
+		  "jump 5020 5024 5;",
+		  "1000 : 1\n"
+		  "2000 1014 : 2\n"
+		  "8000 2009 1014 : 3\n"
+		  "9000 8014 2009 1014 : 4\n"
+		  "5000 2009 1014 : 5\n"
+		  "traps 1 leaves 0 lost 1 rooted 10\n");
+	expect_on(BLIND, "rules: interrupts, faults, system calls",
+		  "begin u1000;"
+		  "call u1010 u2000 1;"
+		  "syscall u2008 8000 2;"
+		  "enter 8008 9000 3;"
+		  "leave 9010 8008 4;"
+		  "enter 8010 9000 5;"
+		  "leave 9010 8040 6;" /* a fixup */
+		  "leave 8050 u200c 7;"
+		  "return u2020 u1014 8;"
+		  "jump u1020 u1024 9;",
+		  "u1000 : 10\n"
+		  "u2000 u1014 : 10\n"
+		  "8000 u200c u1014 : 15\n"
+		  "9000 8009 u200c u1014 : 4\n"
+		  "9000 8011 u200c u1014 : 6\n"
+		  "traps 3\n");
+	expect_on(BLIND, "rules: a signal handler, which returns to a trampoline",
+		  "begin u1000;"
+		  "call u1010 u2000 1;"
+		  "enter u2008 8000 2;"
+		  "leave 8020 u5000 3;"
+		  "return u5010 u7000 4;"
+		  "syscall u7000 8000 5;"
+		  "leave 8020 u2008 6;"
+		  "return u2020 u1014 7;"
+		  "jump u1020 u1024 8;",
+		  "u1000 : 9\n"
+		  "u2000 u1014 : 9\n"
+		  "8000 u2008 u1014 : 3\n"
+		  "u5000 u2009 u1014 : 4\n"
+		  "u7000 u2009 u1014 : 5\n"
+		  "8000 u7004 u2009 u1014 : 6\n"
+		  "tasks 2 switches 1 traps 2 jumps 1\n");
+	expect_on(BLIND, "rules: a child process",
+		  "begin u1000;"
+		  "call u1010 u2000 1;"
+		  "syscall u2008 8000 2;"
+		  "leave 8020 u200c 3;"
+		  "cpu 1;"
+		  "space 2;"
+		  "begin 8000;"
+		  "leave 8020 u200c 4;"
+		  "return u2010 u1014 5;"
+		  "jump u1020 u1024 6;",
+		  "u1000 : 7\n"
+		  "u2000 u1014 : 7\n"
+		  "8000 u200c u1014 : 3\n"
+		  "8000 : 4\n"
+		  "tasks 3 traps 1 leaves 2 leaves-found 1\n");
+}
+
+/* Wrong traces */
+
+static void test_wrong(void)
+{
+	expect("quality: a stack pointer that is not where the code moved it",
+	       "begin 1000 sp=8000;"
+	       "call 1010 2000 1 -16;"
+	       "call 2010 3000 2 -16;"
+	       "jump 3010 3020 3 sp=7000;"
+	       "jump 3020 3024 4;"
+	       "return 3030 2014 5 ? sp=7fe0;"
+	       "jump 2020 2024 6;"
+	       "return 2030 1014 7 +16;"
+	       "jump 1020 1024 8;",
+	       "1000 : 9\n"
+	       "2000 1014 : 15\n"
+	       "3000 2014 1014 : 12\n"
+	       "strayed 1 doubtful 9 rooted 27\n");
+	expect("quality: a call is missing",
+	       "begin 1000 sp=8000;"
+	       "call 1010 2000 1 -16;"
+	       "call 2010 3000 2 -16;"
+	       /* 3000 calls 4000 */
+	       "return 4010 3014 3 sp=7fc0;"
+	       "jump 3020 3024 4 !;"
+	       "jump 3030 3034 5;",
+	       "1000 : 1\n"
+	       "2000 1014 : 2\n"
+	       "3000 2014 1014 : 12\n"
+	       "jumps 1 strayed 1 doubtful 9 rooted 6\n");
+	expect_on(PUSHES, "quality: a return is missing",
+		  "begin 1000 sp=8000;"
+		  "call 1010 2000 1 -16;"
+		  "call 2010 3000 2 -16;"
+		  /* 3000 returns */
+		  "return 2020 1014 3 +16 sp=7ff0;"
+		  "jump 1020 1024 4;",
+		  "1000 : 5\n"
+		  "2000 1014 : 2\n"
+		  "3000 2014 1014 : 3\n"
+		  "strayed 1\n");
+	expect_on(LINKS, "quality: a return is missing",
+		  "begin 1000 sp=8000;"
+		  "call 1010 2000 1 -16;"
+		  "call 2010 3000 2 -16;"
+		  /* 3000 returns */
+		  "return 2020 1014 3 +16 sp=7ff0;"
+		  "jump 1020 1024 4;",
+		  "1000 : 5\n"
+		  "2000 1014 : 2\n"
+		  "3000 2014 1014 : 3\n");
+	expect("quality: part of the trace is missing",
+	       "begin 1000 sp=8000;"
+	       "call 1010 2000 1 -16;"
+	       "begin 3000 sp=7000;"
+	       "return 3010 2054 2 +16;"
+	       "return 2060 1014 3 +48;"
+	       "jump 1020 1024 4;",
+	       "1000 : 5\n"
+	       "3000 : 2\n"
+	       "2000 : 3\n"
+	       "tasks 2 beyond 2 rooted 3\n");
+	expect("quality: the begin of an exception is missing",
+	       "begin u1000 sp=8000;"
+	       "call u1010 u2000 1 -16;"
+	       "jump 8010 8020 2 sp=40000;"
+	       "leave 8030 u2008 3 sp=7ff0;"
+	       "jump u2010 u2014 4;",
+	       "u1000 : 1\n"
+	       "u2000 u1014 : 2\n"
+	       "8000 : 3\n"
+	       "u2000 : 4\n"
+	       "tasks 2 leaves 1 leaves-found 0 strayed 1\n");
+	expect("quality: the end of an exception is missing",
+	       "begin u1000 sp=8000;"
+	       "call u1010 u2000 1 -16;"
+	       "enter u2008 8000 2 sp=40000;"
+	       "return u2010 u1014 3 sp=7ff0;"
+	       "jump u1020 u1024 4;"
+	       "enter u1028 8000 2 sp=40000 save=A;"
+	       "leave 8030 u1028 3 sp=@A;"
+	       "jump u1030 u1034 6;",
+	       "u1000 : 1\n"
+	       "u2000 u1014 : 2\n"
+	       "8000 u2008 u1014 : 3\n"
+	       "u1000 u2009 u1014 : 12\n"
+	       "8000 u1028 u2009 u1014 : 3\n"
+	       "traps 2 leaves 1 jumps 1 strayed 1 doubtful 15 rooted 6\n");
+	expect("quality: the trace of a program ends, and goes on",
+	       "begin u1000 sp=8000;"
+	       "call u1010 u2000 1 -16;"
+	       "end u2010 2 -16 save=A;"
+	       "cpu 1;"
+	       "begin u2018 sp=@A;"
+	       "return u2020 u1014 3 +16;"
+	       "jump u1020 u1024 4;",
+	       "u1000 : 5\n"
+	       "u2000 u1014 : 5\n"
+	       "switches 1\n");
+}
+
+/* Samples inside a trace */
+
+static void test_checks(void)
+{
+	expect("check: the same callers",
+	       "begin 1000 sp=8000;"
+	       "call 1010 2000 1 -16;"
+	       "call 2010 3000 2 -16;"
+	       "check 3008 2014 1014;"
+	       "return 3010 2014 3;"
+	       "check 2018 1014;",
+	       "1000 : 1\n"
+	       "2000 1014 : 2\n"
+	       "3000 2014 1014 : 3\n"
+	       "equal 2\n");
+	expect("check: a call is missing in the trace",
+	       "begin 1000 sp=8000;"
+	       "call 1010 2000 1 -16;"
+	       "jump 2010 3000 2 -16;"
+	       "check 3008 2014 1014;",
+	       "1000 : 1\n"
+	       "2000 1014 : 2\n"
+	       "different 1\n");
+	expect("check: a caller too many",
+	       "begin 1000 sp=8000;"
+	       "call 1010 2000 1 -16;"
+	       "call 2010 3000 2 -16;"
+	       "check 3008 2014;",
+	       "1000 : 1\n"
+	       "2000 1014 : 2\n"
+	       "different 1\n");
+	expect("check: an address in the right function is not the right address",
+	       "begin 1000 sp=8000;"
+	       "call 1010 2000 1 -16;"
+	       "check 2008 1024;",
+	       "1000 : 1\n"
+	       "different 1\n");
+	expect("check: not all callers were unwound",
+	       "begin 1000 sp=8000;"
+	       "call 1010 2000 1 -16;"
+	       "call 2010 3000 2 -16;"
+	       "check 3008 2014 ...;"
+	       "check 3008 2018 ...;"
+	       "check 3008 2014 1014 ...;",
+	       "1000 : 1\n"
+	       "2000 1014 : 2\n"
+	       "equal 1 partial 1 different 1\n");
+	expect("check: the trace does not know all callers",
+	       "begin 1000 sp=8000;"
+	       "call 1010 2000 1 -16;"
+	       "return 2010 1014 2;"
+	       "return 1010 4014 2 +32;"
+	       "call 4020 5000 3;"
+	       "check 5008 4024 6014;"
+	       "check 5008 4028 6014;",
+	       "1000 : 3\n"
+	       "2000 1014 : 2\n"
+	       "4000 : 3\n"
+	       "beyond 1 rooted 5 partial 1 different 1\n");
+	expect("check: the kernel's part, up to where the program called",
+	       "begin u1000 sp=8000;"
+	       "call u1010 u2000 1 -16;"
+	       "syscall u2008 8000 2 sp=40000;"
+	       "call 8010 9000 3 -16;"
+	       "check 9008 8014 u200c;"
+	       "check 9008 8014 u2010;"
+	       "check 9008 8014;",
+	       "u1000 : 1\n"
+	       "u2000 u1014 : 2\n"
+	       "8000 u200c u1014 : 3\n"
+	       "traps 1 leaves 0 equal 2 different 1\n");
+	expect("check: firmware cannot be unwound",
+	       "begin f000 sp=8000;"
+	       "call f010 f100 1 -16;"
+	       "check f104;"
+	       "cpu 3;"
+	       "check 1000;",
+	       "f000 : 1\n");
+}
+
+/* Whatever the trace says, every instruction is counted once, and the tracker keeps its bounds. */
+
+#define MAX_DEPTH 4096
+#define MAX_LEFT 4096
+
+static bool task_in_bounds(const struct track_task *task)
+{
+	return !task ||
+	       (task->nr <= MAX_DEPTH && task->nr_stacks >= 1 && task->nr_stacks <= TRACK_STACKS &&
+		task->stacks[task->nr_stacks - 1].depth <= task->nr);
+}
+
+static bool in_bounds(const struct track *track)
+{
+	bool good = track->nr_left <= MAX_LEFT;
+
+	for (size_t i = 0; i < track->nr_cpus; i++)
+		good &= task_in_bounds(track->cpus[i].task);
+	for (size_t i = 0; i < track->nr_left; i++)
+		good &= task_in_bounds(track->left[i]);
+	return good;
+}
+
+static uint64_t sum_of(struct calls *calls)
+{
+	struct event ev;
+	uint64_t sum = 0;
+
+	while (calls_sample(calls, &ev))
+		sum += ev.sample.weight;
+	return sum;
+}
+
+static uint64_t pick(uint64_t *state, uint64_t first, uint64_t step, uint32_t nr)
+{
+	return first + next_random(state) % nr * step;
+}
+
+/* An event with values that often equal those of other events. */
+static struct event random_event(uint64_t *state)
+{
+	struct event ev = { .kind = EVENT_BRANCH,
+			    .cpu = next_random(state) % 3,
+			    .pid = 1 + next_random(state) % 3 };
+	struct event_branch *b = &ev.branch;
+	uint32_t bits = next_random(state);
+
+	b->kind = (enum branch_kind)(next_random(state) % 200 ? next_random(state) % BRANCH_BEGIN
+							      : next_random(state) % 7);
+	b->from = pick(state, 0x1000, 8, 1024);
+	b->to = pick(state, 0x1004, 8, 1024);
+	b->next = bits & 1 ? b->from + 4 : bits & 2 ? b->from : bits & 4 ? b->to : 0;
+	b->after = bits & 8 ? pick(state, 0x1004, 8, 1024) : 0;
+	b->instructions = bits >> 4 & 15;
+	b->context = bits & 0x100 ? IP_USER : IP_KERNEL;
+	b->space = pick(state, 0, 1, 3);
+	b->sp = bits & 0x200 ? pick(state, 0x8000, 16, 512) : 0;
+	b->left = bits & 0x400 ? pick(state, 0x8000, 16, 512) : 0;
+	b->taken = bits & 0x800 && bits & 0x1000 ? pick(state, 0x8000, 16, 512) : 0;
+	b->moved = (int32_t)pick(state, 0, 8, 32) - 128;
+	b->has_moved = bits & 0x2000;
+	b->pushed = bits & 0x4000 ? 8 : 0;
+	ev.outside = bits >> 16 & 31 ? 0 : OUTSIDE_WHEN;
+	return ev;
+}
+
+static void random_trace(uint64_t *state, bool *bounded, bool *counted)
+{
+	uint64_t wanted = 0, sum = 0;
+	struct trace trace;
+
+	trace_begin(&trace, PUSHES);
+	for (int i = 1; i <= 50000; i++) {
+		struct event ev = random_event(state);
+		bool runs = ev.cpu < trace.calls.track.nr_cpus &&
+			    trace.calls.track.cpus[ev.cpu].task && ev.branch.kind != BRANCH_BEGIN;
+
+		wanted += runs && !ev.outside ? ev.branch.instructions : 0;
+		calls_add(&trace.calls, &ev);
+		if (i % 10000 == 0)
+			*bounded &= in_bounds(&trace.calls.track);
+		if (i % 20000 == 0)
+			sum += sum_of(&trace.calls);
+	}
+	*counted &= sum + sum_of(&trace.calls) == wanted;
+	trace_end(&trace);
+}
+
+static void test_random(void)
+{
+	bool bounded = true, counted = true;
+	uint64_t state = 1;
+
+	for (int i = 0; i < 20; i++)
+		random_trace(&state, &bounded, &counted);
+	check("hostile: a million random events keep the bounds", bounded);
+	check("hostile: their instructions are counted once", counted);
+}
+
+static void repeat(struct trace *trace, int times, const char *rows)
+{
+	for (int i = 0; i < times; i++)
+		trace_rows(trace, rows);
+}
+
+static void test_endless_calls(enum machine machine, const char *name)
+{
+	struct trace trace;
+
+	trace_begin(&trace, machine);
+	trace_rows(&trace, "begin 1000 sp=80000000;");
+	repeat(&trace, 50000, "call 1010 2000 1 -16; call 2010 1000 1 -16;");
+	check(name, in_bounds(&trace.calls.track) && trace.calls.nr_paths < 20000 &&
+			    trace.calls.track.stats.rooted == MAX_DEPTH + 1);
+	check("hostile: and are counted", sum_of(&trace.calls) == 100000);
+	trace_end(&trace);
+}
+
+#define MANY_TASKS 20000
+
+static void test_many_tasks(void)
+{
+	struct trace trace;
+
+	trace_begin(&trace, LINKS);
+	trace_rows(&trace, "begin 1000 sp=1000000;");
+	for (uint64_t i = 2; i < 2 + MANY_TASKS; i++) {
+		char rows[200];
+
+		snprintf(rows, sizeof(rows),
+			 "call 5010 9000 1 -16; jump 9010 9018 1 save=L stack=%" PRIx64
+			 "; return 9020 5000 1; jump 5008 500c 1;",
+			 i * 0x1000000);
+		trace_rows(&trace, rows);
+	}
+	check("hostile: more tasks than are kept",
+	      trace.calls.track.stats.tasks == MANY_TASKS + 1 &&
+		      trace.calls.track.nr_left == MAX_LEFT && in_bounds(&trace.calls.track));
+	check("hostile: their stacks are the same few", trace.calls.nr_paths < 16);
+	/* The oldest were given up; the youngest goes on. */
+	trace_rows(&trace, "call 5010 9000 1 -16; jump 9010 9018 1 stack=@L;"
+			   "return 9020 5014 1; jump 5020 5024 1;");
+	check("hostile: a task that was left last goes on",
+	      trace.calls.track.stats.tasks == MANY_TASKS + 1 &&
+		      trace.calls.track.stats.returns == trace.calls.track.stats.found &&
+		      trace.calls.track.stats.found == 1);
+	trace_end(&trace);
+}
+
+/* A signal handler leaves nothing behind. */
+static void test_many_signals(void)
+{
+	struct trace trace;
+
+	trace_begin(&trace, PUSHES);
+	trace_rows(&trace, "begin u1000 sp=8000; call u1010 u2000 1 -16;");
+	repeat(&trace, 1000,
+	       "enter u2008 8000 2 sp=40000 save=A; leave 8020 u5000 5 sp=7c00;"
+	       "syscall u5010 8000 1 sp=40000; leave 8020 u2008 9 sp=@A;");
+	check("hostile: 1000 signal handlers", trace.calls.track.nr_left <= 1);
+	check("hostile: on the same stacks", trace.calls.nr_paths < 8);
+	trace_end(&trace);
+}
+
+#define NESTED 20
+
+static void test_nested_stacks(void)
+{
+	struct trace trace;
+	char row[100];
+
+	trace_begin(&trace, PUSHES);
+	trace_rows(&trace, "begin 1000 sp=1000000;");
+	for (uint64_t i = 2; i < 2 + NESTED; i++) {
+		snprintf(row, sizeof(row), "call 1010 1000 1 -16 stack=%" PRIx64 " save=%c;",
+			 i * 0x1000000, (int)('A' + i));
+		trace_rows(&trace, row);
+	}
+	check("hostile: 20 nested stacks", trace.calls.track.cpus[0].task->nr == NESTED);
+	for (uint64_t i = 1 + NESTED; i > 1; i--) {
+		snprintf(row, sizeof(row), "return 1020 1014 1; jump 1020 1024 1 stack=@%c;",
+			 (int)('A' + i));
+		trace_rows(&trace, row);
+	}
+	check("hostile: and their ends", trace.calls.track.cpus[0].task->nr == 0 &&
+						 in_bounds(&trace.calls.track) &&
+						 trace.calls.track.stats.found == NESTED &&
+						 trace.calls.track.stats.tasks == 1);
+	trace_end(&trace);
+}
+
+int main(void)
+{
+	test_blind();
+	test_wrong();
+	test_checks();
+	test_random();
+	test_endless_calls(PUSHES, "hostile: calls without end");
+	test_endless_calls(BLIND, "hostile: calls without end or stack pointers");
+	test_many_tasks();
+	test_many_signals();
+	test_nested_stacks();
+	return test_result();
+}
