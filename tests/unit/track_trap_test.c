@@ -38,6 +38,22 @@ static void test_traps(void)
 	       "8000 2009 1014 : 14\n"
 	       "3000 8014 2009 1014 : 4\n"
 	       "traps 1\n");
+	expect("trap: the entry changes to another stack, and jumps on",
+	       "begin 1000 sp=8000;"
+	       "call 1010 2000 1 -16;"
+	       "enter 2008 8000 2 -16 sp=7f00 save=A;"
+	       "jump 8010 9000 3 stack=40000;"
+	       "call 9010 3000 4;"
+	       "return 3010 9014 5;"
+	       "leave 9020 2008 6 sp=@A;"
+	       "return 2020 1014 7 +16;"
+	       "jump 1020 1024 8;",
+	       "1000 : 9\n"
+	       "2000 1014 : 9\n"
+	       "8000 2009 1014 : 3\n"
+	       "9000 2009 1014 : 10\n"
+	       "3000 9014 2009 1014 : 5\n"
+	       "traps 1\n");
 	expect("trap: between a call and its callee, and a return and its caller",
 	       "begin 1000 sp=8000;"
 	       "call 1010 2000 1 -16;"
@@ -397,6 +413,21 @@ static void test_programs(void)
 	       "u4000 : 6\n"
 	       "u5000 u4014 : 7\n"
 	       "tasks 2 switches 1 traps 1 leaves-found 0\n");
+	expect("trap: a thread of the kernel changes to a new program's stack, and returns to it",
+	       "begin 1000 sp=20000;"
+	       "call 1010 9000 1 -16;"
+	       "leave 9010 u5000 2 -32 stack=40000 sp=8000 save=K;"
+	       "enter u5008 8000 3 sp=40000;"
+	       "call 8010 9000 4 -16;"
+	       "jump 9010 9018 5 stack=@K;"
+	       "return 9020 1014 6 +32;"
+	       "jump 1020 1024 7;",
+	       "1000 : 8\n"
+	       "9000 1014 : 8\n"
+	       "u5000 : 3\n"
+	       "8000 u5008 : 4\n"
+	       "9000 8014 u5008 : 5\n"
+	       "tasks 2 switches 2 traps 1 leaves-found 0\n");
 	expect("trap: programs in two spaces with the same addresses",
 	       "begin u1000 sp=8000;"
 	       "call u1010 u2000 1 -16;"
