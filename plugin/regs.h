@@ -30,8 +30,8 @@ struct regs_view {
 
 struct regs {
 	uint64_t pc, sp, fp;
-	uint64_t
-		space; /* address of the page table; on RISC-V also its mode; of a guest, its number */
+	/* The address of the page table; on RISC-V with its mode, of a guest with its number. */
+	uint64_t space;
 	uint64_t outer; /* M-profile, in a handler: the stack of the threads; 0 unknown */
 	unsigned level; /* enum wire_level */
 	bool has_space;

@@ -495,11 +495,14 @@ static void explain_any(const struct tracer *t, struct step *step)
 		return;
 	}
 	step->about.resume = 0;
-	if (found || block->flow == WIRE_FLOW_ENTER || block->flow == WIRE_FLOW_LEAVE)
+	if (block->flow == WIRE_FLOW_ENTER && step->pc != block->start + block->size + t->shift)
+		note_vector(step, VECTOR_UNEXPLAINED); /* interrupts may come there, too */
+	if (found || block->flow == WIRE_FLOW_ENTER)
 		return;
 	/* A QEMU that does not list the registers of a trap: known vectors and the level must do. */
 	step->trap = atomic_load(&step->to->block->vector) & VECTOR_UNEXPLAINED ||
-		     (t->written.level == WIRE_LEVEL_USER && step->look.level != WIRE_LEVEL_USER);
+		     (block->flow != WIRE_FLOW_LEAVE && t->written.level == WIRE_LEVEL_USER &&
+		      step->look.level != WIRE_LEVEL_USER);
 }
 
 /* M-profile: whether the block may end with the return from an exception. */

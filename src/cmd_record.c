@@ -522,8 +522,7 @@ static void say_next(const struct recording *r, const struct job *job)
 		log_say("wrote %s; next: kscope report %s", r->raw, r->raw);
 }
 
-/* Counts an event. Returns whether there was any sample, allocation, call or branch so far. */
-static bool count_event(struct job *job, const struct event *ev)
+static void count_event(struct job *job, const struct event *ev)
 {
 	if (ev->kind == EVENT_LOST)
 		job->lost += ev->lost.count;
@@ -533,6 +532,13 @@ static bool count_event(struct job *job, const struct event *ev)
 			job->count.by_cpu[ev->cpu]++;
 	}
 	job->read[ev->kind]++;
+}
+
+/* Returns whether there was any sample, allocation, call or branch so far. */
+static bool count_events(struct job *job, const struct event *events, size_t nr)
+{
+	for (size_t i = 0; i < nr; i++)
+		count_event(job, &events[i]);
 	return job->count.samples || job_others(job);
 }
 
@@ -540,13 +546,14 @@ static bool count_event(struct job *job, const struct event *ev)
 static int count_raw(struct job *job, bool until_first)
 {
 	struct strtab strings;
-	struct event *ev;
+	struct event *events;
+	size_t nr;
 	int ret;
 
 	strtab_init(&strings);
 	ret = job_open(job, &strings);
-	while (ret == 0 && (ret = merge_next(&job->merge, &ev)) > 0)
-		ret = count_event(job, ev) && until_first ? 1 : 0;
+	while (ret == 0 && (ret = merge_next(&job->merge, &events, &nr)) > 0)
+		ret = count_events(job, events, nr) && until_first ? 1 : 0;
 	if (ret < 0) {
 		job->err = job->err.code ? job->err : job->merge.err;
 		log_error("%s", job->err.msg);

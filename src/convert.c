@@ -122,8 +122,9 @@ static void count_read(struct job *job, const struct event *ev)
 /* 1: go on, 0: the end, -1: job->err. */
 static int run_step(struct job *job, const struct sink *sink)
 {
-	struct event *ev;
-	int ret = merge_next(&job->merge, &ev);
+	struct event *events;
+	size_t nr;
+	int ret = merge_next(&job->merge, &events, &nr);
 
 	if (ret == MERGE_AGAIN) {
 		flush_writers(sink);
@@ -134,10 +135,12 @@ static int run_step(struct job *job, const struct sink *sink)
 		job->err = job->merge.err;
 		return ret;
 	}
-	count_read(job, ev);
-	if (chain_push(&job->chain, ev) < 0) {
-		job->err = job->chain.err;
-		return -1;
+	for (size_t i = 0; i < nr; i++) {
+		count_read(job, &events[i]);
+		if (chain_push(&job->chain, &events[i]) < 0) {
+			job->err = job->chain.err;
+			return -1;
+		}
 	}
 	return 1;
 }

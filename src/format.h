@@ -76,6 +76,11 @@ struct reader_ops {
 	 * no more yet.
 	 */
 	int (*next)(struct reader *r, struct event *ev);
+	/*
+	 * Optional, for speed: returns how many events come next and are at hand, and sets *events to
+	 * them. They are the reader's, complete, and valid until it is called again. 0: call next().
+	 */
+	size_t (*run)(struct reader *r, struct event **events);
 	void (*close)(struct reader *r);
 };
 

@@ -232,8 +232,8 @@ struct event_branch {
 	uint64_t sp;	       /* at `to`, if it was read; else 0 */
 	/*
 	 * With sp, if an instruction replaced the stack pointer: the old value right before it, and the
-	 * new one right after it. ENTER: `left` is the interrupted code's stack pointer. 0: unknown, or
-	 * not replaced.
+	 * new one right after it, or near it, if the code around it computes the stack pointer. ENTER:
+	 * `left` is the interrupted code's stack pointer. 0: unknown, or not replaced.
 	 */
 	uint64_t left, taken;
 	/*

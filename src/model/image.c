@@ -119,10 +119,16 @@ void image_build_id(const struct image *image, char text[BUILD_ID_TEXT])
 		snprintf(text + 2 * i, 3, "%02x", image->build_id[i]);
 }
 
+/* /dev/shm is a file system for everybody, and programs run from it. */
+static bool is_device(const char *path)
+{
+	return !strncmp(path, "/dev/", 5) && strncmp(path, "/dev/shm/", 9) != 0;
+}
+
 bool image_is_pseudo(const char *path)
 {
 	return path[0] == '\0' || path[0] == '[' || !strncmp(path, "//", 2) ||
-	       !strncmp(path, "anon_inode:", 11) || !strncmp(path, "/dev/", 5) ||
+	       !strncmp(path, "anon_inode:", 11) || is_device(path) ||
 	       !strncmp(path, "/memfd:", 7) || !strncmp(path, "/SYSV", 5);
 }
 

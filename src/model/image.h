@@ -77,7 +77,7 @@ bool image_extent(struct images *images, uint32_t image, uint64_t *vaddr, uint64
 bool image_landmark(struct images *images, uint32_t image, const char **name, uint64_t *vaddr);
 /* In hexadecimal, as in paths of debug files; "" if unknown. */
 void image_build_id(const struct image *image, char text[BUILD_ID_TEXT]);
-/* True for names such as [vdso], //anon or [heap], which are not files. */
+/* True for names such as [vdso], //anon or /dev/zero, which are not files. */
 bool image_is_pseudo(const char *path);
 
 #endif

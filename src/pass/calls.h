@@ -46,6 +46,7 @@ struct calls {
 	size_t nr_counters, cap_counters;
 	struct hash path_by_key, counter_by_key;
 	struct calls_memo *memo;
+	struct calls_place *places;
 	uint64_t *chain;  /* of the current sample, leaf first */
 	uint32_t *frames; /* handles of the chain's frames, without markers */
 	size_t cap_chain, cap_frames, nr_frames;

@@ -38,11 +38,17 @@ static void sampled_chain(const struct event_sample *sample, struct chain *chain
 	chain->whole = sample->ended;
 }
 
-/* A stack of the kernel is unwound up to the address in the program that it runs for. */
-static bool ends_in_program(const struct event_sample *sample)
+/*
+ * A stack of the kernel is unwound up to the address in the program that it runs for, or only to the
+ * kernel's entry if the program's registers are not on the stack.
+ */
+static bool ends_in_kernel(const struct event_sample *sample, const struct chain *sampled,
+			   const struct chain *traced)
 {
-	return sample->context != IP_USER && sample->nr > 1 &&
-	       sample->ips[sample->nr - 2] == IP_USER;
+	bool in_program = sample->nr > 1 && sample->ips[sample->nr - 2] == IP_USER;
+
+	return sample->context != IP_USER && traced->nr > sampled->nr &&
+	       (in_program || traced->callers[sampled->nr].context == IP_USER);
 }
 
 static void add_chain(struct buf *to, const char *what, const struct chain *chain)
@@ -100,7 +106,7 @@ void calls_check(struct calls *calls, const struct event *ev)
 	if (!mark || !function_of(calls, sampled.leaf, ev->sample.context, ev->pid))
 		return;
 	traced.nr = calls_callers(calls, mark, &traced.leaf, traced.callers, MAX_CALLERS);
-	if (sampled.whole && ends_in_program(&ev->sample) && traced.nr > sampled.nr)
+	if (sampled.whole && ends_in_kernel(&ev->sample, &sampled, &traced))
 		traced.nr = sampled.nr;
 	if (is_jumping(calls, &sampled, ev->pid) && traced.nr)
 		same = 1;

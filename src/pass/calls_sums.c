@@ -7,6 +7,7 @@
 
 #define MAX_ENTRIES (4u << 20) /* paths or counters, before they are emitted */
 #define MEMO_SIZE 65536
+#define PLACES 16384
 
 struct calls_path { /* a node in the tree of return addresses */
 	uint64_t resume;
@@ -23,6 +24,14 @@ struct calls_counter { /* a mark of the tracker is the index of one */
 	uint64_t count;
 	uint32_t path;
 	uint32_t frame; /* the handle of `leaf` */
+};
+
+struct calls_place { /* what an address is, by the maps of `version` */
+	uint64_t address, context;
+	uint64_t leaf;
+	uint32_t frame; /* the handle of `leaf` */
+	uint32_t pid;	/* 0 in a kernel */
+	uint32_t version;
 };
 
 struct calls_memo {
@@ -49,6 +58,7 @@ void calls_init(struct calls *calls)
 	track_init(&calls->track, &sums_ops, calls);
 	calls->version = 1;
 	calls->memo = xcalloc(MEMO_SIZE, sizeof(*calls->memo));
+	calls->places = xcalloc(PLACES, sizeof(*calls->places));
 	empty_tables(calls);
 }
 
@@ -58,6 +68,7 @@ void calls_release(struct calls *calls)
 	free(calls->paths);
 	free(calls->counters);
 	free(calls->memo);
+	free(calls->places);
 	free(calls->chain);
 	free(calls->frames);
 	hash_release(&calls->path_by_key);
@@ -73,7 +84,8 @@ void calls_add(struct calls *calls, const struct event *ev)
 /* Finds or adds the path that equals `want`. */
 static uint32_t path_at(struct calls *calls, const struct calls_path *want)
 {
-	struct hash_key key = { want->resume ^ (uint64_t)want->trap << 63,
+	struct hash_key key = { want->resume ^ (uint64_t)want->trap << 63 ^
+					(uint64_t)want->guessed << 62,
 				(uint64_t)want->parent << 32 | want->frame };
 	uint32_t *handle;
 
@@ -116,15 +128,34 @@ static uint32_t frame_of(const struct calls *calls, uint64_t address, uint64_t c
 	return calls->frame ? calls->frame(calls->data, address, context, pid, is_return) : 0;
 }
 
+/* An event's target. */
+static const struct calls_place *place_of(struct calls *calls, const struct event *ev)
+{
+	const struct event_branch *b = &ev->branch;
+	uint32_t pid = b->context == IP_KERNEL ? 0 : ev->pid;
+	struct calls_place *place =
+		&calls->places[(b->to + pid) * 0x9e3779b97f4a7c15ull >> 32 & (PLACES - 1)];
+
+	if (place->address == b->to && place->context == b->context && place->pid == pid &&
+	    place->version == calls->version)
+		return place;
+	*place = (struct calls_place){ .address = b->to,
+				       .context = b->context,
+				       .leaf = leaf_of(calls, b->to, b->context, ev->pid),
+				       .pid = pid,
+				       .version = calls->version };
+	place->frame = frame_of(calls, place->leaf, b->context, ev->pid, false);
+	return place;
+}
+
 /* The counter of an event's target, on a path. */
 static uint32_t counter_on(struct calls *calls, uint32_t path, const struct event *ev)
 {
-	const struct event_branch *b = &ev->branch;
-	struct calls_counter want = { .leaf = leaf_of(calls, b->to, b->context, ev->pid),
-				      .context = b->context,
-				      .path = path };
+	const struct calls_place *place = place_of(calls, ev);
+	struct calls_counter want = {
+		.leaf = place->leaf, .context = place->context, .path = path, .frame = place->frame
+	};
 
-	want.frame = frame_of(calls, want.leaf, b->context, ev->pid, false);
 	return counter_at(calls, &want);
 }
 
@@ -145,9 +176,14 @@ static bool is_memo(const struct calls *calls, const struct calls_memo *memo, ui
 static uint32_t counter_beside(void *data, uint32_t from, const struct event *ev)
 {
 	struct calls *calls = data;
+	const struct calls_place *place = place_of(calls, ev);
+	const struct calls_counter *at = &calls->counters[from];
 	uint64_t to = ev->branch.to;
-	struct calls_memo *memo = memo_of(calls, from, 0, to);
+	struct calls_memo *memo;
 
+	if (at->leaf == place->leaf && at->frame == place->frame && at->context == place->context)
+		return from;
+	memo = memo_of(calls, from, 0, to);
 	if (!is_memo(calls, memo, from, 0, to))
 		*memo = (struct calls_memo){ 0, to, from,
 					     counter_on(calls, calls->counters[from].path, ev),
@@ -179,7 +215,8 @@ static uint32_t counter_below(void *data, uint32_t from, const struct track_fram
 {
 	struct calls *calls = data;
 	const struct event_branch *b = &ev->branch;
-	uint64_t key = caller->resume ^ (uint64_t)(caller->kind == TRACK_TRAP) << 63;
+	uint64_t key = caller->resume ^ (uint64_t)(caller->kind == TRACK_TRAP) << 63 ^
+		       (uint64_t)caller->guessed << 62;
 	struct calls_memo *memo = memo_of(calls, from, key, b->to);
 
 	if (!is_memo(calls, memo, from, key, b->to)) {

@@ -76,7 +76,7 @@ int merge_open(struct merge *merge, const char *const *paths, size_t nr, const c
 	return 0;
 }
 
-/* Reads the next event of an input. */
+/* Reads the next events of an input. */
 static int fill(struct merge *merge, size_t i)
 {
 	static const struct event blank = {
@@ -86,12 +86,18 @@ static int fill(struct merge *merge, size_t i)
 	struct reader *r = &input->reader;
 	int ret;
 
-	input->next = blank; /* faster than memset(): GCC makes that one slow instruction */
-	ret = r->ops->next(r, &input->next);
+	input->pending = r->ops->run ? r->ops->run(r, &input->next) : 0;
+	for (size_t n = 0; n < input->pending; n++)
+		input->next[n].input = (uint32_t)i;
+	if (input->pending)
+		return 1;
+	input->read = blank; /* faster than memset(): GCC makes that one slow instruction */
+	input->next = &input->read;
+	ret = r->ops->next(r, &input->read);
 	input->waits = ret == READER_AGAIN;
 	if (input->waits)
 		return MERGE_AGAIN;
-	input->next.input = (uint32_t)i;
+	input->read.input = (uint32_t)i;
 	input->pending = ret > 0;
 	input->ended = ret <= 0;
 	if (ret < 0 && !merge->err.code)
@@ -104,14 +110,16 @@ static int fill(struct merge *merge, size_t i)
 	return ret;
 }
 
-int merge_next(struct merge *merge, struct event **ev)
+int merge_next(struct merge *merge, struct event **events, size_t *nr)
 {
 	struct merge_input *first = NULL;
 	bool again = false;
 
-	/* The last event was valid until now: refill its input only now. */
-	if (merge->last < merge->nr)
-		merge->inputs[merge->last].pending = false;
+	/* The last events were valid until now: refill their input only now. */
+	if (merge->last < merge->nr) {
+		merge->inputs[merge->last].pending -= merge->taken;
+		merge->inputs[merge->last].next += merge->taken;
+	}
 	merge->last = merge->nr;
 	for (size_t i = 0; i < merge->nr; i++) {
 		struct merge_input *input = &merge->inputs[i];
@@ -124,7 +132,7 @@ int merge_next(struct merge *merge, struct event **ev)
 			again |= ret == MERGE_AGAIN;
 		}
 		/* NO_TIME + 1 is 0, so events without a time come first. */
-		if (input->pending && (!first || input->next.time + 1 < first->next.time + 1))
+		if (input->pending && (!first || input->next->time + 1 < first->next->time + 1))
 			first = input;
 	}
 	/* The next event is unknown until every input has one or has ended. */
@@ -133,7 +141,9 @@ int merge_next(struct merge *merge, struct event **ev)
 	if (!first)
 		return 0;
 	merge->last = (size_t)(first - merge->inputs);
-	*ev = &first->next;
+	merge->taken = merge->nr == 1 ? first->pending : 1;
+	*events = first->next;
+	*nr = merge->taken;
 	return 1;
 }
 

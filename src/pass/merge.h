@@ -11,15 +11,18 @@
 struct merge_input {
 	struct in in;
 	struct reader reader;
-	struct event next;
-	bool pending, ended;
+	struct event read; /* by next() of its reader */
+	struct event *next;
+	size_t pending; /* number of events from `next` on */
+	bool ended;
 	bool waits; /* its reader returned READER_AGAIN */
 };
 
 struct merge {
 	struct merge_input *inputs; /* fixed once opened: readers point into it */
 	size_t nr;
-	size_t last;
+	size_t last;	/* the input of the last events */
+	size_t taken;	/* their number */
 	struct err err; /* of the first input that failed */
 };
 
@@ -29,10 +32,10 @@ int merge_open(struct merge *merge, const char *const *paths, size_t nr, const c
 #define MERGE_AGAIN READER_AGAIN
 
 /*
- * Returns 1 with *ev set, 0 at the end, -1 with merge->err set, or MERGE_AGAIN if an input has
- * nothing yet. The event is valid until the next call.
+ * Returns 1 with *events set to the next *nr events, 0 at the end, -1 with merge->err set, or
+ * MERGE_AGAIN if an input has nothing yet. The events are valid until the next call.
  */
-int merge_next(struct merge *merge, struct event **ev);
+int merge_next(struct merge *merge, struct event **events, size_t *nr);
 /* Blocks until every input that had nothing has more data or ends. */
 void merge_wait(struct merge *merge);
 void merge_close(struct merge *merge);

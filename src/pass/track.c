@@ -255,6 +255,17 @@ static bool begins_task(const struct track *track, struct track_task *task, cons
 	       track_function(track, ev, ev->branch.from);
 }
 
+/* Whether longjmp() ends by a jump, into the caller of the last call that is not over. */
+static bool jumps_to_caller(const struct track *track, const struct track_cpu *cpu,
+			    const struct event *ev)
+{
+	uint64_t to = track_function(track, ev, ev->branch.to);
+
+	return ev->branch.taken && returns_to_caller(cpu->task, cpu->sp) &&
+	       to != track_function(track, ev, ev->branch.from) &&
+	       to == track_function(track, ev, top_frame(cpu->task)->resume - 1);
+}
+
 static void on_jump(struct track *track, struct track_cpu *cpu, const struct event *ev)
 {
 	if (begins_task(track, cpu->task, ev)) {
@@ -262,6 +273,8 @@ static void on_jump(struct track *track, struct track_cpu *cpu, const struct eve
 		return;
 	}
 	task_prune(cpu->task, cpu->sp);
+	if (jumps_to_caller(track, cpu, ev))
+		task_pop(cpu->task, cpu->task->nr - 1);
 	go_beside(track, cpu->task, ev);
 }
 

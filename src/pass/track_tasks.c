@@ -141,11 +141,11 @@ static void back_to_stack(struct track *track, struct track_task *task, unsigned
 	size_t depth = task->stacks[i + 1].depth;
 	struct track_task *other;
 
-	if (task->nr == depth) {
-		task->nr_stacks = i + 1;
-	} else if (leaves_handler(task, &task->stacks[i + 1])) {
+	if (leaves_handler(task, &task->stacks[i + 1])) {
 		task->nr_stacks = i + 1;
 		task_pop(task, depth - 1);
+	} else if (task->nr == depth) {
+		task->nr_stacks = i + 1;
 	} else {
 		for (unsigned j = i + 1; j < task->nr_stacks; j++)
 			track->at->doubtful += task->stacks[j].ran;

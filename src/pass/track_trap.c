@@ -189,9 +189,9 @@ static void end_trap(struct track *track, struct track_cpu *cpu, size_t frame,
 	drop_stacks(task, frame);
 	task_pop(task, frame);
 	task->fresh = NOT_FRESH;
-	if (!trap.resume)
+	if (!trap.resume && ev->branch.to)
 		finish_step(track, cpu, &trap, ev);
-	else if (trap.resume != ev->branch.to)
+	else if (ev->branch.to && trap.resume != ev->branch.to)
 		task->mark = track->ops->beside(track->data, task->mark, ev);
 }
 
@@ -234,13 +234,16 @@ static void wait_in_trap(struct track *track, struct track_task *task, const str
 	task_leave(track, task);
 }
 
-/* What was taken for a signal handler, in the program that the exception interrupted, is a thread. */
-static void split_thread(struct track *track, struct track_task *task, size_t frame)
+/* What ran as a signal handler, in the program that the exception interrupted, becomes a task. */
+static void split_thread(struct track *track, struct track_task *task, size_t frame, bool doubtful)
 {
 	unsigned stack = task->nr_stacks;
 
-	while (stack > 1 && task->stacks[stack - 1].depth > frame)
-		track->at->doubtful += task->stacks[--stack].ran;
+	while (stack > 1 && task->stacks[stack - 1].depth > frame) {
+		stack--;
+		if (doubtful)
+			track->at->doubtful += task->stacks[stack].ran;
+	}
 	task_leave(track, task_split(track, task, frame + 1, stack));
 }
 
@@ -251,7 +254,7 @@ static void resume_waiting(struct track *track, struct track_cpu *cpu, size_t i,
 
 	track->leaves_switch = true;
 	if (frame + 1 < next->nr)
-		split_thread(track, next, frame);
+		split_thread(track, next, frame, true);
 	wait_in_trap(track, cpu->task, ev);
 	cpu->task = next;
 	next->known = true;
@@ -270,13 +273,12 @@ static void return_from(struct track *track, struct track_cpu *cpu, size_t frame
 	size_t inner = trap_in(task, ev->branch.context);
 
 	if (inner > frame && inner < task->nr && ev->branch.context == IP_USER) {
-		const struct track_frame *trap = &task->frames[inner];
+		bool thread = task->frames[inner].interrupt; /* handlers end by a system call */
 
-		/* Handlers end by a system call. */
-		track->leaves_switch |= trap->interrupt;
+		track->leaves_switch |= thread;
 		drop_stacks(task, inner);
 		task->nr = inner + 1;
-		split_thread(track, task, frame);
+		split_thread(track, task, frame, thread);
 	}
 	end_trap(track, cpu, frame, ev);
 }

@@ -641,6 +641,30 @@ static bool take_before(struct wire_reader *w, struct event *ev)
 	return false;
 }
 
+/* Once next() has returned a branch, only branches follow until next_branch() has something else. */
+static size_t wire_reader_run(struct reader *r, struct event **events)
+{
+	struct wire_reader *w = r->priv;
+	size_t nr = 0;
+
+	while (w->tracing && nr < WIRE_RUN) {
+		struct event *ev = &w->run[nr];
+
+		w->tracing = next_branch(r, ev) && w->waiting && ev->kind == EVENT_BRANCH &&
+			     !w->before.nr;
+		if (w->tracing) {
+			w->waiting = false;
+			ev->made_of = 0;
+			ev->outside = 0;
+			nr++;
+		} else if (w->waiting) {
+			w->event = *ev;
+		}
+	}
+	*events = w->run;
+	return nr;
+}
+
 static int wire_reader_next(struct reader *r, struct event *ev)
 {
 	struct wire_reader *w = r->priv;
@@ -669,6 +693,7 @@ static int wire_reader_next(struct reader *r, struct event *ev)
 		}
 		if (w->waiting && !w->before.nr) {
 			w->waiting = false;
+			w->tracing = ev->kind == EVENT_BRANCH;
 			return 1;
 		}
 		if (w->waiting)
@@ -706,5 +731,6 @@ const struct reader_ops read_wire = {
 	.priv_size = sizeof(struct wire_reader),
 	.open = wire_reader_open,
 	.next = wire_reader_next,
+	.run = wire_reader_run,
 	.close = wire_reader_close,
 };

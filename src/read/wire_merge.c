@@ -79,30 +79,28 @@ static bool next_piece(struct wire_merge_cpu *cpu)
 	return true;
 }
 
-/* Decodes the next event of a cpu that has none. False: damage. */
-static bool fill(struct wire_merge *merge, struct wire_merge_cpu *cpu)
+/* 1: *ev is filled; 0: the cpu has no more trace; -1: damage. */
+static int decode(struct wire_merge *merge, struct wire_merge_cpu *cpu, struct event *ev)
 {
-	while (!cpu->has_event) {
-		int ret = wire_trace_next(&cpu->trace, &cpu->event);
+	int ret;
 
-		if (ret < 0) {
-			merge->wrong = cpu->trace.wrong;
-			merge->wrong_bytes = wire_trace_left(&cpu->trace);
-			merge->wrong_offset =
-				cpu->piece.offset + cpu->piece.len - merge->wrong_bytes;
-			wire_trace_feed(&cpu->trace, cpu->piece.data, 0, NO_TIME);
-			return false;
-		}
-		cpu->has_event = ret > 0;
-		if (!ret && !next_piece(cpu))
-			break;
+	do
+		ret = wire_trace_next(&cpu->trace, ev);
+	while (!ret && next_piece(cpu));
+	if (ret < 0) {
+		merge->wrong = cpu->trace.wrong;
+		merge->wrong_bytes = wire_trace_left(&cpu->trace);
+		merge->wrong_offset = cpu->piece.offset + cpu->piece.len - merge->wrong_bytes;
+		wire_trace_feed(&cpu->trace, cpu->piece.data, 0, NO_TIME);
 	}
-	return true;
+	return ret;
 }
 
 /* Finds the cpu with the oldest event, and the time of the next oldest. False: damage. */
 static bool choose(struct wire_merge *merge)
 {
+	int ret;
+
 	merge->current = NULL;
 	merge->limit = merge->until;
 	for (size_t i = 0; i < merge->nr; i++) {
@@ -110,11 +108,13 @@ static bool choose(struct wire_merge *merge)
 
 		if (!cpu)
 			continue;
-		if (!fill(merge, cpu)) {
+		ret = cpu->has_event ? 1 : decode(merge, cpu, &cpu->event);
+		cpu->has_event = ret > 0;
+		if (ret < 0) {
 			merge->current = NULL;
 			return false;
 		}
-		if (!cpu->has_event)
+		if (!ret)
 			continue;
 		if (!merge->current || cpu->event.time < merge->current->event.time) {
 			if (merge->current && merge->current->event.time < merge->limit)
@@ -127,25 +127,36 @@ static bool choose(struct wire_merge *merge)
 	return true;
 }
 
+static int take_oldest(struct wire_merge *merge, struct event *ev)
+{
+	if (!choose(merge))
+		return -1;
+	if (!merge->current || merge->current->event.time > merge->until)
+		return 0;
+	*ev = merge->current->event;
+	merge->current->has_event = false;
+	return 1;
+}
+
 int wire_merge_next(struct wire_merge *merge, struct event *ev)
 {
 	struct wire_merge_cpu *cpu = merge->current;
+	int ret = cpu && !cpu->has_event ? decode(merge, cpu, ev) : 0;
 
-	if (cpu && !fill(merge, cpu))
+	if (ret < 0)
 		return -1;
-	if (!cpu || !cpu->has_event || cpu->event.time > merge->limit) {
-		if (!choose(merge))
-			return -1;
+	if (!ret || ev->time > merge->limit) {
+		if (ret) {
+			cpu->event = *ev;
+			cpu->has_event = true;
+		}
+		ret = take_oldest(merge, ev);
 		cpu = merge->current;
 	}
-	if (!cpu || cpu->event.time > merge->until)
-		return 0;
-	*ev = cpu->event;
-	cpu->has_event = false;
-	if (ev->kind == EVENT_CHECK) {
+	if (ret > 0 && ev->kind == EVENT_CHECK) {
 		merge->place = cpu->trace.place;
 		merge->place_offset =
 			cpu->piece.offset + cpu->piece.len - wire_trace_left(&cpu->trace);
 	}
-	return 1;
+	return ret;
 }

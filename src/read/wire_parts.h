@@ -25,6 +25,7 @@
 #include "wire/wire.h"
 
 #define WIRE_EVENTS 8
+#define WIRE_RUN 64 /* branches at a time; they stay in the cpu's cache */
 
 /* Decoded messages of kscope.proto. Missing fields are 0 or empty. */
 struct info_message { /* owns its strings */
@@ -138,6 +139,8 @@ struct wire_reader {
 	struct wire_events before; /* to emit before `event` */
 	bool waiting;		   /* `event` waits */
 	struct event event;
+	bool tracing; /* branches follow */
+	struct event run[WIRE_RUN];
 	struct wire_cpu *cpus;
 	size_t nr_cpus;
 	struct wire_merge traces;

@@ -148,6 +148,29 @@ static bool get_stack(struct wire_trace *trace, struct wire_trace_block *block)
 	       (!block->replaces || get_move(trace, &block->after));
 }
 
+static enum branch_kind kind_of(unsigned flow)
+{
+	switch (flow) {
+	case WIRE_FLOW_CALL:
+	case WIRE_FLOW_CALL_ANY: return BRANCH_CALL;
+	case WIRE_FLOW_RETURN: return BRANCH_RETURN;
+	case WIRE_FLOW_ENTER: return BRANCH_ENTER;
+	case WIRE_FLOW_LEAVE: return BRANCH_LEAVE;
+	default: return BRANCH_JUMP;
+	}
+}
+
+/*
+ * Whether control may go on behind the block. In Thumb code, the branch of a block that begins inside of
+ * an IT block is conditional, though its definition does not say so.
+ */
+static bool may_go_on(const struct wire_trace *trace, const struct wire_block *block)
+{
+	return block->flow == WIRE_FLOW_ON || block->flow == WIRE_FLOW_WAIT ||
+	       block->flow == WIRE_FLOW_COND || block->flags & WIRE_BLOCK_MAYBE ||
+	       (trace->info.thumb && block->flow != WIRE_FLOW_ENTER);
+}
+
 /* NULL: damage. */
 static struct wire_trace_block *get_definition(struct wire_trace *trace)
 {
@@ -174,6 +197,9 @@ static struct wire_trace_block *get_definition(struct wire_trace *trace)
 	}
 	if (!get_stack(trace, &block))
 		return NULL;
+	block.loses_sp = block.wire.flags & WIRE_BLOCK_STATE || block.move == WIRE_STACK_UNKNOWN;
+	block.kind = (uint8_t)kind_of(block.wire.flow);
+	block.maybe = may_go_on(trace, &block.wire);
 	trace->defined = block.wire.end;
 	kept = new_block(trace);
 	*kept = block;
@@ -188,11 +214,8 @@ static void add_move(struct wire_trace *trace)
 
 	if (trace->ran == 0)
 		return;
-	if (!all || trace->leave || cur->wire.flags & WIRE_BLOCK_STATE ||
-	    cur->move == WIRE_STACK_UNKNOWN)
-		trace->move_unknown = true;
-	else
-		trace->move += cur->move;
+	trace->move_unknown |= !all || trace->leave || cur->loses_sp;
+	trace->move += cur->move;
 }
 
 /* What is known about the event's move, which begins anew. */
@@ -224,38 +247,24 @@ static void fill_sp(const struct wire_trace *trace, uint64_t sp, struct event_br
 	branch->taken = sum(sp, cur->after, -1);
 }
 
-static void fill(struct wire_trace *trace, struct event *ev, enum branch_kind kind, uint64_t from,
-		 uint64_t to)
+static inline void fill(struct wire_trace *trace, struct event *ev, enum branch_kind kind,
+			uint64_t from, uint64_t to)
 {
+	static const struct event_branch blank;
+
 	ev->kind = EVENT_BRANCH;
 	ev->time = trace->time;
 	ev->cpu = trace->cpu;
-	ev->branch = (struct event_branch){
-		.kind = kind,
-		.from = from,
-		.to = to,
-		.instructions = trace->pending,
-		.context = trace->level == WIRE_LEVEL_USER ? IP_USER : IP_KERNEL,
-		.space = trace->space,
-	};
+	ev->branch = blank; /* GCC clears a struct by one slow instruction */
+	ev->branch.kind = kind;
+	ev->branch.from = from;
+	ev->branch.to = to;
+	ev->branch.instructions = trace->pending;
+	ev->branch.context = trace->level == WIRE_LEVEL_USER ? IP_USER : IP_KERNEL;
+	ev->branch.space = trace->space;
 	fill_move(trace, &ev->branch);
 	trace->pending = 0;
 	trace->nr_events++;
-}
-
-/* Of the branch at the end of the current block. */
-static enum branch_kind kind_of(const struct wire_trace *trace)
-{
-	if (trace->leave)
-		return BRANCH_LEAVE;
-	switch (trace->cur->wire.flow) {
-	case WIRE_FLOW_CALL:
-	case WIRE_FLOW_CALL_ANY: return BRANCH_CALL;
-	case WIRE_FLOW_RETURN: return BRANCH_RETURN;
-	case WIRE_FLOW_ENTER: return BRANCH_ENTER;
-	case WIRE_FLOW_LEAVE: return BRANCH_LEAVE;
-	default: return BRANCH_JUMP;
-	}
 }
 
 /* Whether the code of a block leads to an address. In real mode, jumps wrap around. */
@@ -282,18 +291,20 @@ static bool branch_before_trap(struct wire_trace *trace, const struct wire_trace
 			       uint64_t shift, struct event *ev)
 {
 	uint64_t to = trace->resume;
-	bool twice = to && !trace->leave && !leads_to(cur, to - shift), on;
+	bool leave = trace->leave || cur->wire.flow == WIRE_FLOW_LEAVE;
+	bool twice = to && !leave && !leads_to(cur, to - shift), on;
 
 	if (!to && cur->wire.flow == WIRE_FLOW_CALL)
 		to = cur->target + shift;
 	on = to == cur->wire.end + shift || cur->wire.flow == WIRE_FLOW_ON ||
 	     cur->wire.flow == WIRE_FLOW_WAIT || cur->wire.flow == WIRE_FLOW_ENTER;
-	if (!trace->leave && (!to || (on && !twice && !(cur->replaces && trace->left))))
+	if (!leave && (!to || (on && !twice && !(cur->replaces && trace->left))))
 		return false;
 	fill(trace, ev,
-	     twice		   ? BRANCH_ENTER
-	     : on && !trace->leave ? BRANCH_JUMP
-				   : kind_of(trace),
+	     twice   ? BRANCH_ENTER
+	     : leave ? BRANCH_LEAVE
+	     : on    ? BRANCH_JUMP
+		     : cur->kind,
 	     cur->last + shift, to);
 	ev->branch.context = trace->trap_level == WIRE_LEVEL_USER ? IP_USER : IP_KERNEL;
 	if (ev->branch.kind == BRANCH_CALL)
@@ -338,28 +349,14 @@ static bool odd_step(struct wire_trace *trace, struct wire_trace_block *to, uint
 	return true;
 }
 
-/*
- * Whether control may go on behind the block. In Thumb code, the branch of a block that begins inside of
- * an IT block is conditional, though its definition does not say so.
- */
-static bool may_go_on(const struct wire_trace *trace)
-{
-	const struct wire_block *cur = &trace->cur->wire;
-
-	return cur->flow == WIRE_FLOW_ON || cur->flow == WIRE_FLOW_WAIT ||
-	       cur->flow == WIRE_FLOW_COND || cur->flags & WIRE_BLOCK_MAYBE ||
-	       (trace->info.thumb && cur->flow != WIRE_FLOW_ENTER);
-}
-
 static bool plain_step(struct wire_trace *trace, struct wire_trace_block *to, uint64_t shift,
 		       struct event *ev)
 {
 	const struct wire_trace_block *cur = trace->cur;
 	bool on = to->wire.start + trace->shift == cur->wire.end + shift;
-	bool maybe = may_go_on(trace);
-	enum branch_kind kind = kind_of(trace);
+	enum branch_kind kind = trace->leave ? BRANCH_LEAVE : cur->kind;
 
-	if (on && maybe && !trace->leave) {
+	if (on && cur->maybe && !trace->leave) {
 		trace->move_unknown |= cur->wire.flow == WIRE_FLOW_RETURN;
 		if (!trace->has_state)
 			return false;
@@ -378,9 +375,31 @@ static bool plain_step(struct wire_trace *trace, struct wire_trace_block *to, ui
 	return true;
 }
 
+/* Leaves the current block by a step about which nothing was told, as nearly all are. */
+static inline bool take_plain(struct wire_trace *trace, struct wire_trace_block *to,
+			      struct event *ev)
+{
+	const struct wire_trace_block *cur = trace->cur;
+
+	trace->pending += cur->wire.count;
+	trace->total += cur->wire.count;
+	trace->nr_steps_taken++;
+	trace->move += cur->move;
+	trace->move_unknown |= cur->loses_sp;
+	trace->cur = to;
+	if (cur->maybe && to->wire.start == cur->wire.end) {
+		trace->move_unknown |= cur->kind == BRANCH_RETURN;
+		return false;
+	}
+	fill(trace, ev, cur->kind, cur->last + trace->shift, to->wire.start + trace->shift);
+	if (cur->kind == BRANCH_CALL || cur->kind == BRANCH_ENTER)
+		ev->branch.next = cur->wire.end + trace->shift;
+	return true;
+}
+
 /* Leaves the current block, whose shift is given. True: *ev is filled. */
-static bool take(struct wire_trace *trace, struct wire_trace_block *to, uint64_t shift,
-		 struct event *ev)
+static bool take_any(struct wire_trace *trace, struct wire_trace_block *to, uint64_t shift,
+		     struct event *ev)
 {
 	uint64_t ran = trace->ran < 0 ? trace->cur->wire.count : (uint64_t)trace->ran;
 	bool got;
@@ -396,11 +415,17 @@ static bool take(struct wire_trace *trace, struct wire_trace_block *to, uint64_t
 	else
 		got = plain_step(trace, to, shift, ev);
 	trace->cur = to;
-	trace->trap = trace->leave = trace->has_state = trace->moved = false;
+	trace->trap = trace->leave = trace->has_state = trace->moved = trace->told = false;
 	trace->skip = 0;
 	trace->ran = -1;
 	trace->resume = 0;
 	return got;
+}
+
+static inline bool take(struct wire_trace *trace, struct wire_trace_block *to, uint64_t shift,
+			struct event *ev)
+{
+	return trace->told ? take_any(trace, to, shift, ev) : take_plain(trace, to, ev);
 }
 
 static bool begin(struct wire_trace *trace, struct wire_trace_block *to, struct event *ev)
@@ -636,6 +661,7 @@ int wire_trace_next(struct wire_trace *trace, struct event *ev)
 		} else if (code && code < WIRE_TRACE_STEPS) {
 			trace->nr_words = code;
 		} else {
+			trace->told |= code != WIRE_TRACE_GO && code != WIRE_TRACE_NEW;
 			ret = other_code(trace, code, &shift, ev);
 			if (ret < 0)
 				return damaged(trace, "cannot read the trace from here");

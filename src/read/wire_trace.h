@@ -26,6 +26,9 @@ struct wire_trace_block {
 	 */
 	int32_t move, after;
 	bool replaces;
+	bool loses_sp; /* the stack pointer is not known after it */
+	bool maybe;    /* control may go on instead of taking the branch */
+	uint8_t kind;  /* enum branch_kind, of the branch at its end */
 };
 
 /* What the recording says about its traces. Zeroed: nothing. */
@@ -61,6 +64,7 @@ struct wire_trace {
 
 	/* What short, trap, leave, state and begin say about the next step. */
 	bool trap, leave, has_state, moved, begins;
+	bool told;     /* one of them may have said something */
 	uint64_t left; /* the interrupted stack pointer; 0: unknown */
 	unsigned begin_flags, skip;
 	uint64_t begin_total, resume; /* resume 0: unknown */

@@ -368,7 +368,7 @@ static bool is_root(const struct walk *w, const struct state *s, uint64_t *lr)
 	if (!s->exact || w->machine->lr == NO_REG || !reg_value(s, w->machine->lr, lr) || !*lr)
 		return true;
 	*lr = walk_return(w, *lr);
-	return !walk_is_code(w, *lr) || walk_function(w, *lr - 1) == walk_function(w, s->pc);
+	return !walk_is_target(w, *lr) || walk_function(w, *lr - 1) == walk_function(w, s->pc);
 }
 
 /* Do the rules take the link register for the return address, and is it something else? */

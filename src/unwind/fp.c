@@ -33,7 +33,7 @@ static bool leads_up(uint64_t next, uint64_t fp)
 /* May code return to the address? */
 static bool is_target(const struct walk *w, uint64_t address)
 {
-	return walk_is_code(w, address) || m_profile_ends(w, address);
+	return walk_is_target(w, address) || m_profile_ends(w, address);
 }
 
 /* Interrupted code may have any frame pointer. */
@@ -170,7 +170,7 @@ static enum step leaf_by_stack(const struct walk *w, struct state *s, const stru
 		fp = 0;
 	if (spot->vaddr != function && has_frame(w, spot, function))
 		return STEP_NONE;
-	if (walk_is_code(w, pc))
+	if (walk_is_target(w, pc))
 		return to_caller(w, s, pc, sp + word, fp);
 	for (unsigned i = 1; i < MAX_PUSHED && walk_word(w, sp + i * word, &pc); i++) {
 		if (walk_is_return(w, pc))

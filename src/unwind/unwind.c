@@ -164,6 +164,11 @@ bool walk_is_code(const struct walk *w, uint64_t address)
 	return !w->known && address && same_half(w, address);
 }
 
+bool walk_is_target(const struct walk *w, uint64_t address)
+{
+	return address && (walk_is_code(w, address) || walk_is_code(w, address - 1));
+}
+
 bool walk_is_user(const struct walk *w, uint64_t address)
 {
 	return address && !walk_is_code(w, address) && !same_half(w, address);
@@ -196,14 +201,16 @@ static bool is_data(const struct walk *w, uint64_t address)
 }
 
 /* In a kernel whose binary is known, a step must lead to code of the kernel or of a module. */
-static bool is_plausible(const struct walk *w, uint64_t pc)
+static bool is_plausible(const struct walk *w, const struct state *s)
 {
+	uint64_t pc = s->pc;
+
 	if (w->context != IP_KERNEL || !w->known)
 		return true;
-	if (is_data(w, pc))
-		return false;
-	return walk_is_code(w, pc) ||
-	       (same_half(w, pc) && (pc - w->start < NEAR || w->start - pc < NEAR));
+	if (s->exact ? walk_is_code(w, pc) : walk_is_target(w, pc))
+		return true;
+	return !is_data(w, pc) && same_half(w, pc) &&
+	       (pc - w->start < NEAR || w->start - pc < NEAR);
 }
 
 /* ---- one step ---- */
@@ -315,7 +322,7 @@ static enum step settle_first(const struct walk *w, const struct state *s, enum 
 			      uint64_t pc)
 {
 	bool found = step == STEP_TRAP || step == STEP_USER ||
-		     (step == STEP_CALLER && s->pc != pc && walk_is_code(w, s->pc));
+		     (step == STEP_CALLER && s->pc != pc && walk_is_target(w, s->pc));
 
 	return found ? step : STEP_END;
 }
@@ -324,7 +331,7 @@ static void walk_stack(struct walk *w, struct state *s, unsigned max, struct wal
 {
 	for (unsigned depth = 0; depth < max && s->pc && !ip_is_marker(s->pc); depth++) {
 		uint64_t sp = s->reg[w->machine->sp], pc = s->pc;
-		bool first = s->first;
+		bool first = s->first, exact = s->exact;
 		enum step step;
 
 		add_ip(chain, pc);
@@ -333,16 +340,17 @@ static void walk_stack(struct walk *w, struct state *s, unsigned max, struct wal
 			step = settle(w, s);
 		if (first)
 			step = settle_first(w, s, step, pc);
-		if ((step == STEP_CALLER || step == STEP_TRAP) && s->exact &&
-		    is_plausible(w, s->pc))
+		if ((step == STEP_CALLER || step == STEP_TRAP) && s->exact && is_plausible(w, s))
 			add_ip(chain, w->context); /* the next ip is not a return address */
 		if (step == STEP_USER && s->pc && !ip_is_marker(s->pc)) {
 			add_ip(chain, IP_USER);
 			add_ip(chain, s->pc);
 		}
 		chain->ended = step == STEP_END || step == STEP_USER;
-		if ((step != STEP_CALLER && step != STEP_TRAP) ||
-		    (s->pc == pc && s->reg[w->machine->sp] == sp) || !is_plausible(w, s->pc))
+		if ((step != STEP_CALLER && step != STEP_TRAP) || !is_plausible(w, s))
+			return;
+		/* At its entry, a function that follows its caller has the address it returns to. */
+		if (s->pc == pc && s->reg[w->machine->sp] == sp && s->exact == exact)
 			return;
 	}
 	chain->ended |= !s->pc;

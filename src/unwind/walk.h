@@ -135,6 +135,8 @@ struct spot *walk_spot_named(const struct walk *w, uint64_t address);
 uint64_t walk_function(const struct walk *w, uint64_t address);
 /* Whether the address may be code in the context of the walk. */
 bool walk_is_code(const struct walk *w, uint64_t address);
+/* Whether code may return to the address. A call may be the last instruction of all code. */
+bool walk_is_target(const struct walk *w, uint64_t address);
 /* In a kernel: whether the address is in the user half and not kernel code. */
 bool walk_is_user(const struct walk *w, uint64_t address);
 /*

@@ -75,7 +75,8 @@ static void test_paths(void)
 	       "jump 8010 8014 4;",
 	       "1000 : 1\n"
 	       "2000 1014 : 4\n"
-	       "8000 2019 1014 : 7\n"
+	       "8000 2019 1014 : 3\n"
+	       "8000 2019 1014 : 4\n"
 	       "traps 2 leaves 1 equal 1 different 1\n");
 }
 

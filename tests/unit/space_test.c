@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Address spaces: maps over maps, against an array that holds each address's map. */
+/*
+ * Address spaces: maps over maps, against an array that holds each address's map; names in
+ * maps that are no files.
+ */
 #include <string.h>
 
+#include "model/image.h"
 #include "model/space.h"
 #include "test.h"
 
@@ -71,9 +75,23 @@ static void test_edges(void)
 	space_release(&copy);
 }
 
+static void test_names(void)
+{
+	static const char *const files[] = { "/bin/sh", "/dev/shm/program", "program" };
+	static const char *const others[] = {
+		"", "[vdso]", "//anon", "anon_inode:x", "/dev/zero", "/dev/shmem0", "/memfd:jit"
+	};
+
+	for (size_t i = 0; i < sizeof(files) / sizeof(*files); i++)
+		check("image: a name of a file", !image_is_pseudo(files[i]));
+	for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++)
+		check("image: a name of no file", image_is_pseudo(others[i]));
+}
+
 int main(void)
 {
 	test_random();
 	test_edges();
+	test_names();
 	return test_result();
 }

@@ -350,7 +350,7 @@ static void test_checks(void)
 	       "u1000 : 1\n"
 	       "u2000 u1014 : 2\n"
 	       "8000 u200c u1014 : 3\n"
-	       "traps 1 leaves 0 equal 1 different 2\n");
+	       "traps 1 leaves 0 equal 2 different 1\n");
 	expect("check: firmware cannot be unwound",
 	       "begin f000 sp=8000;"
 	       "call f010 f100 1 -16;"

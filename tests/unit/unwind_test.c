@@ -425,6 +425,12 @@ static void test_data(const char *arch, const struct layout *l)
 				     CHAIN(LEAF + 0x20, MIDDLE + 0x10, OUTER + 0x10)) &&
 				    !s.unwind.kernel.ended);
 	}
+	/* But a call that does not return may be the last instruction of the code. */
+	poke(&s, (unsigned)(60 + l->ra), s.text + CODE_LEN);
+	snprintf(text, sizeof(text), "%s: a call that ends the code", arch);
+	check(text, chain_is(&s, look(&s, s.text + LEAF + 0x20),
+			     CHAIN(LEAF + 0x20, MIDDLE + 0x10, OUTER + 0x10, CODE_LEN)) &&
+			    s.unwind.kernel.ended == 1);
 	scene_close(&s);
 }
 
@@ -451,6 +457,22 @@ static void test_first_function(const char *arch, const struct layout *l, uint64
 	snprintf(text, sizeof(text), "%s: a call that ends a function", arch);
 	check(text, chain_is(&s, look(&s, s.text + LEAF + 0x20),
 			     CHAIN(LEAF + 0x20, MIDDLE + 0x10, OUTER + 0x10, called)));
+	scene_close(&s);
+}
+
+/* A call of the function that follows: at its entry, the return address is the pc. */
+static void test_next_function(void)
+{
+	struct scene s;
+
+	scene_open(&s, "aarch64", NULL, 0);
+	put_frames(&s, &layouts[2]);
+	s.unwind.method = UNWIND_FP;
+	s.regs[29] = place(&s, 40);
+	s.regs[30] = s.text + ROOT;
+	check("aarch64: called by the end of the function before",
+	      chain_is(&s, look(&s, s.text + ROOT), CHAIN(ROOT, ROOT, OUTER + 0x10, ROOT + 0x10)) &&
+		      s.unwind.kernel.ended == 1);
 	scene_close(&s);
 }
 
@@ -836,6 +858,7 @@ int main(void)
 	test_first_function("x86_64", &layouts[0], ROOT, OUTER);
 	test_first_function("i386", &layouts[1], ROOT, OUTER);
 	test_first_function("aarch64", &layouts[2], OUTER, ROOT);
+	test_next_function();
 	test_nested_exceptions();
 	test_alloc();
 	test_arm64_trap(304, false);
