@@ -138,6 +138,16 @@ static void test_tricks(void)
 		  "1000 1004 : 2\n"
 		  "5000 : 10\n"
 		  "jumps 1\n");
+	expect_on(PUSHES, "track: an address that is pushed to jump there",
+		  "begin 1000 sp=8000;"
+		  "call 1004 2000 1;"
+		  "return 2010 1008 1;"
+		  "return 1010 5000 1 -8;"
+		  "jump 5020 5024 2;",
+		  "1000 : 2\n"
+		  "2000 1008 : 1\n"
+		  "5000 : 2\n"
+		  "jumps 1\n");
 	expect("track: a return to a caller from before the trace",
 	       "begin 1000 sp=8000;"
 	       "call 1010 2000 1 -16;"

@@ -537,6 +537,24 @@ static void test_one_stack(void)
 	       "8000 u3008 u2014 u1014 : 9\n"
 	       "8000 u5020 : 12\n"
 	       "tasks 2 switches 3 traps 4 doubtful 9\n");
+	expect("trap: no signal handler in a kernel that has returned to another program",
+	       "begin u1000 sp=8000;"
+	       "enter u1008 8000 1 sp=40000 save=A;"
+	       "space 2;"
+	       "leave 8020 u1000 2 sp=8000;"
+	       "enter u1010 8000 3 sp=40000;"
+	       "space 1;"
+	       "leave 8020 u1008 4 sp=@A;"
+	       "enter u1018 8000 5 sp=40000;"
+	       "leave 8020 u5000 6 sp=6000;"
+	       "jump u5010 u5014 7;",
+	       "u1000 : 6\n"
+	       "8000 u1008 : 2\n"
+	       "u1000 : 3\n"
+	       "8000 u1010 : 4\n"
+	       "8000 u1018 : 6\n"
+	       "u5000 : 7\n"
+	       "tasks 3 switches 3 traps 3 leaves-found 1\n");
 	expect("trap: a thread higher in the same space is no signal handler",
 	       "begin u1000 sp=8000;"
 	       "enter u1008 8000 1 sp=40000;"
