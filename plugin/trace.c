@@ -770,24 +770,12 @@ static bool is_left(struct tracer *t, const struct node *from, const struct node
 	       (look_exception(t->cpu) != t->written.exception || may_repeat(t, to));
 }
 
-static void on_block(unsigned cpu, void *data)
+/* Whatever is rare is a call at the end, so that the usual step saves no registers. */
+static inline __attribute__((always_inline)) void step(struct tracer *t, struct node *to)
 {
-	struct tracer *t = atomic_load_explicit(&tracers[cpu], memory_order_relaxed);
-	struct node *to = block_node(data, cpu), *cur;
-	int bit;
+	struct node *cur = t->cur;
+	int bit = wire_step_bit(&t->calls, &cur->wire, &to->wire);
 
-	if (unlikely(!t || !to))
-		return;
-	cur = t->cur;
-	if (unlikely(!cur)) {
-		idle_step(t, to);
-		return;
-	}
-	if (unlikely(t->careful && (is_moved(t, cur, to) || is_left(t, cur, to)))) {
-		slow_step(t, to);
-		return;
-	}
-	bit = wire_step_bit(&t->calls, &cur->wire, &to->wire);
 	if (unlikely(bit < 0)) {
 		slow_step(t, to);
 		return;
@@ -797,6 +785,40 @@ static void on_block(unsigned cpu, void *data)
 	t->out.steps |= (uint64_t)bit << t->out.n_steps;
 	if (unlikely(++t->out.n_steps == 64))
 		full_word(t);
+}
+
+static __attribute__((noinline)) void careful_step(struct tracer *t, struct node *to)
+{
+	if (!t->cur)
+		idle_step(t, to);
+	else if (is_moved(t, t->cur, to) || is_left(t, t->cur, to))
+		slow_step(t, to);
+	else
+		step(t, to);
+}
+
+/* Of a vCPU whose nodes are not in the block. */
+static __attribute__((noinline)) void far_step(struct tracer *t, struct block *block, unsigned cpu)
+{
+	struct node *to = block_node(block, cpu);
+
+	if (to)
+		careful_step(t, to);
+}
+
+static void on_block(unsigned cpu, void *data)
+{
+	struct tracer *t = atomic_load_explicit(&tracers[cpu], memory_order_relaxed);
+	struct block *block = data;
+
+	if (unlikely(!t))
+		return;
+	if (unlikely(cpu >= block_cpus))
+		far_step(t, block, cpu);
+	else if (unlikely(t->careful || !t->cur))
+		careful_step(t, &block->nodes[cpu]);
+	else
+		step(t, &block->nodes[cpu]);
 }
 
 /* For a QEMU that passes the wrong number: see api_mixes_cpus(). */

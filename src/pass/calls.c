@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "pass/calls.h"
 
+#include <string.h>
+
 #include "model/world.h"
 #include "stage.h"
 
@@ -12,6 +14,17 @@ struct calls_stage {
 static uint64_t function_at(void *data, uint64_t address, uint64_t context, uint32_t pid)
 {
 	return world_function(data, pid, context, address);
+}
+
+/* Early code of a kernel may run at another address, which src/place maps as an alias. */
+static bool kernel_at(void *data, uint64_t address)
+{
+	struct world *world = data;
+	const struct map *map = space_find(&world->spaces[SPACE_KERNEL], address);
+
+	return map && world_function(world, 0, IP_KERNEL, address) &&
+	       strcmp(str_text(world->strings, world->images.all[map->image].path),
+		      "[kernel.alias]");
 }
 
 static uint32_t frame_at(void *data, uint64_t address, uint64_t context, uint32_t pid,
@@ -28,6 +41,7 @@ static int calls_open(struct stage *s)
 
 	calls_init(&cs->calls);
 	cs->calls.function = function_at;
+	cs->calls.kernel = kernel_at;
 	cs->calls.frame = frame_at;
 	cs->calls.data = s->chain->world;
 	return 0;

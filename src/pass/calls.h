@@ -29,6 +29,8 @@ struct calls {
 	 * instructions are counted by function instead of by jump target.
 	 */
 	uint64_t (*function)(void *data, uint64_t address, uint64_t context, uint32_t pid);
+	/* Optional: whether the kernel is at this address, and where it runs after its start. */
+	bool (*kernel)(void *data, uint64_t address);
 	/*
 	 * Optional: returns the handle of the frame at an address, by the current maps. The sums
 	 * store it, so that code keeps its name after it is unmapped.
@@ -63,6 +65,7 @@ void calls_check(struct calls *calls, const struct event *ev);
 struct calls_caller {
 	uint64_t address, context;
 	bool guessed; /* only near it */
+	bool trap;    /* interrupted there */
 };
 size_t calls_callers(const struct calls *calls, uint32_t mark, uint64_t *leaf,
 		     struct calls_caller *callers, size_t max);

@@ -32,10 +32,16 @@ static void sampled_chain(const struct event_sample *sample, struct chain *chain
 			chain->leaf = ip;
 		else if (chain->nr < MAX_CALLERS)
 			chain->callers[chain->nr++] =
-				(struct calls_caller){ ip, sample->context, marked };
+				(struct calls_caller){ ip, sample->context, marked, false };
 		marked &= ip_is_marker(ip);
 	}
 	chain->whole = sample->ended;
+}
+
+static bool ends_in_program(const struct event_sample *sample)
+{
+	return sample->context != IP_USER && sample->nr > 1 &&
+	       sample->ips[sample->nr - 2] == IP_USER;
 }
 
 /*
@@ -45,10 +51,8 @@ static void sampled_chain(const struct event_sample *sample, struct chain *chain
 static bool ends_in_kernel(const struct event_sample *sample, const struct chain *sampled,
 			   const struct chain *traced)
 {
-	bool in_program = sample->nr > 1 && sample->ips[sample->nr - 2] == IP_USER;
-
 	return sample->context != IP_USER && traced->nr > sampled->nr &&
-	       (in_program || traced->callers[sampled->nr].context == IP_USER);
+	       (ends_in_program(sample) || traced->callers[sampled->nr].context == IP_USER);
 }
 
 static void add_chain(struct buf *to, const char *what, const struct chain *chain)
@@ -58,6 +62,21 @@ static void add_chain(struct buf *to, const char *what, const struct chain *chai
 		buf_addf(to, " %" PRIx64, chain->callers[i].address);
 	if (!chain->whole)
 		buf_adds(to, " ...");
+}
+
+/* Entry code of an exception has yet to save the interrupted registers, which the unwinder needs. */
+static bool in_entry(const struct chain *traced)
+{
+	return traced->nr && traced->callers[0].trap;
+}
+
+/*
+ * A kernel may jump to its first C function, which then saves the return address of an earlier call, as on
+ * RISC-V: the unwinder takes that for a caller.
+ */
+static bool is_stale_root(const struct chain *sampled, const struct chain *traced, size_t same)
+{
+	return traced->whole && same == traced->nr && sampled->nr == same + 1;
 }
 
 static void describe(const struct event *ev, const struct chain *sampled,
@@ -113,12 +132,16 @@ void calls_check(struct calls *calls, const struct event *ev)
 	while (same < sampled.nr && same < traced.nr &&
 	       same_caller(calls, &traced.callers[same], sampled.callers[same].address, ev->pid))
 		same++;
+	/* A new process: its registers are those of its program, which has not run yet. */
+	if (traced.whole && traced.nr + 1 == sampled.nr && ends_in_program(&ev->sample))
+		sampled.nr--;
 	/* A return address at the root that no call precedes was put there by hand. */
 	if (traced.whole && traced.nr + 1 == sampled.nr && sampled.callers[traced.nr].guessed)
 		sampled.nr--;
 	if (same == sampled.nr && same == traced.nr) {
 		calls->checks.equal++;
-	} else if ((same == sampled.nr && !sampled.whole) || (same == traced.nr && !traced.whole)) {
+	} else if ((same == sampled.nr && !sampled.whole) || (same == traced.nr && !traced.whole) ||
+		   (!same && in_entry(&traced)) || is_stale_root(&sampled, &traced, same)) {
 		calls->checks.partial++;
 	} else {
 		if (calls->checks.different++ < MAX_NOTES)

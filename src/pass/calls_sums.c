@@ -279,6 +279,15 @@ static uint64_t function_of(void *data, uint64_t address, uint64_t context, uint
 	return calls->function ? calls->function(calls->data, address, context, pid) : 0;
 }
 
+static bool is_kernel(void *data, uint64_t address)
+{
+	struct calls *calls = data;
+
+	if (calls->kernel)
+		return calls->kernel(calls->data, address);
+	return !calls->function || calls->function(calls->data, address, IP_KERNEL, 0);
+}
+
 static const struct track_ops sums_ops = {
 	.root = counter_root,
 	.beside = counter_beside,
@@ -286,6 +295,7 @@ static const struct track_ops sums_ops = {
 	.reroot = counter_reroot,
 	.run = counter_run,
 	.function = function_of,
+	.kernel = is_kernel,
 };
 
 /* Samples */
@@ -338,7 +348,8 @@ size_t calls_callers(const struct calls *calls, uint32_t mark, uint64_t *leaf,
 
 	*leaf = calls->counters[mark].leaf;
 	for (; path->parent && nr < max; path = &calls->paths[path->parent])
-		callers[nr++] = (struct calls_caller){ path->resume, path->context, path->guessed };
+		callers[nr++] = (struct calls_caller){ path->resume, path->context, path->guessed,
+						       path->trap };
 	return nr;
 }
 

@@ -282,6 +282,8 @@ static void on_jump(struct track *track, struct track_cpu *cpu, const struct eve
 
 static bool is_known_code(const struct track *track, const struct event *ev)
 {
+	if (track->ops->kernel && ev->branch.context == IP_KERNEL)
+		return track->ops->kernel(track->data, ev->branch.to);
 	return !track->ops->function || track_function(track, ev, ev->branch.to);
 }
 

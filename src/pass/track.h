@@ -77,6 +77,8 @@ struct track_ops {
 	void (*run)(void *data, uint32_t mark, uint64_t instructions);
 	/* Optional: the start of the function at an address, 0 if unknown. */
 	uint64_t (*function)(void *data, uint64_t address, uint64_t context, uint32_t pid);
+	/* Optional: whether the kernel is at this address, and where it runs after its start. */
+	bool (*kernel)(void *data, uint64_t address);
 };
 
 struct track {

@@ -22,12 +22,13 @@ static void test_blind(void)
 		  "3000 2014 2014 1014 : 4\n");
 	expect_on(BLIND, "rules: a retpoline",
 		  "begin 1000;"
+		  "jump 1004 1008 20;"
 		  "call 1010 9000 1;"
 		  "call 9000 9010 1;"
 		  "return 9014 5000 2;"
 		  "return 5020 1014 10;"
 		  "jump 1020 1024 3;",
-		  "1000 : 4\n"
+		  "1000 : 24\n"
 		  "9000 1014 : 1\n"
 		  "9000 9004 1014 : 2\n"
 		  "5000 1014 : 10\n"
@@ -63,10 +64,22 @@ static void test_blind(void)
 	expect_on(BLIND, "rules: a function right behind a call is called",
 		  "begin 1000;"
 		  "call 1ffc 2000 1;"
-		  "return 2010 2000 2;"
-		  "jump 2020 2024 3;",
-		  "1000 : 4\n"
-		  "2000 2000 : 2\n");
+		  "return 2010 5000 2;" /* no retpoline */
+		  "jump 5020 5024 3;",
+		  "1000 : 1\n"
+		  "2000 2000 : 2\n"
+		  "5000 : 3\n"
+		  "lost 1 rooted 3\n");
+	expect_on(BLIND, "rules: a return long after code asked for its own address",
+		  "begin 1000;"
+		  "call 1010 1018 1;"
+		  "jump 1020 1024 20;"
+		  "return 1030 4014 2;"
+		  "jump 4020 4024 3;",
+		  "1000 : 1\n"
+		  "1000 1014 : 22\n"
+		  "4000 : 3\n"
+		  "beyond 1 rooted 23\n");
 	expect_on(BLIND, "rules: a return to the next bytes",
 		  "begin 1000;"
 		  "call 1010 2000 1;"
@@ -254,6 +267,17 @@ static void test_wrong(void)
 	       "u1000 : 5\n"
 	       "u2000 u1014 : 5\n"
 	       "switches 1\n");
+	expect("quality: the trace of another program goes on",
+	       "begin u1000 sp=8000;"
+	       "call u1010 u2000 1 -16;"
+	       "end u2010 2 -16 save=A;"
+	       "space 2;"
+	       "begin u2018 sp=@A;"
+	       "jump u2020 u2024 3;",
+	       "u1000 : 1\n"
+	       "u2000 u1014 : 2\n"
+	       "u2000 : 3\n"
+	       "tasks 2 switches 1\n");
 }
 
 /* Samples inside a trace */

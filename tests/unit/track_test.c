@@ -25,7 +25,7 @@ static void test_calls(void)
 	       "call 1010 2000 1 -16;"
 	       "jump 2010 2020 2 -64;"
 	       "return 2030 1014 3 +64 ?;"
-	       "jump 1020 1030 4 !;" /* as before the call */
+	       "jump 1020 1030 4;"
 	       "call 1030 3000 5;"
 	       "jump 3010 3020 6 sp=7000;", /* it was known again, so this one is wrong */
 	       "1000 : 10\n"
@@ -92,6 +92,14 @@ static void test_tricks(void)
 		  "2000 1014 : 9\n"
 		  "2000 2014 1014 : 2\n"
 		  "3000 202c 1014 : 4\n");
+	expect_on(PUSHES, "track: code that asks for its own address, and calls",
+		  "begin 1000 sp=8000;"
+		  "call 1010 1014 1;"
+		  "call 1020 3000 2 +8;"
+		  "jump 3010 3014 3;",
+		  "1000 : 1\n"
+		  "1000 1014 : 2\n"
+		  "3000 1024 : 3\n");
 	expect_on(PUSHES, "track: calls that fill the cpu's return predictor",
 		  "begin 1000 sp=8000;"
 		  "call 1010 2000 1;"
@@ -129,6 +137,16 @@ static void test_tricks(void)
 		  "1000 : 1\n"
 		  "1000 1004 : 2\n"
 		  "5000 : 10\n"
+		  "jumps 1\n");
+	expect_on(PUSHES, "track: an address that is pushed to jump there",
+		  "begin 1000 sp=8000;"
+		  "call 1004 2000 1;"
+		  "return 2010 1008 1;"
+		  "return 1010 5000 1 -8;"
+		  "jump 5020 5024 2;",
+		  "1000 : 2\n"
+		  "2000 1008 : 1\n"
+		  "5000 : 2\n"
 		  "jumps 1\n");
 	expect("track: a return to a caller from before the trace",
 	       "begin 1000 sp=8000;"
@@ -297,6 +315,31 @@ static void test_longjmp(void)
 		  "a000 4014 1024 : 1\n"
 		  "b000 4024 1024 : 3\n"
 		  "tasks 2 switches 3\n");
+	expect_on(PUSHES, "track: longjmp, after a callee had a dynamic array",
+		  "begin 1000 sp=8000;"
+		  "jump 1004 1008 1 -16 save=J;"
+		  "call 1010 2000 1;"
+		  "call 2010 3000 2 -32 save=A;"
+		  "jump 3010 3020 3 stack=7000;"
+		  "return 3030 2014 4 ? sp=@A+8;"
+		  "call 2020 9000 5;"
+		  "jump 9010 1080 6 stack=@J;"
+		  "jump 1090 1094 7;",
+		  "1000 : 9\n"
+		  "2000 1014 : 7\n"
+		  "3000 2014 1014 : 7\n"
+		  "9000 2024 1014 : 6\n");
+	expect_on(PUSHES, "track: longjmp out of a function with a dynamic array",
+		  "begin 1000 sp=8000;"
+		  "jump 1004 1008 1 -16 save=J;"
+		  "call 1010 2000 1;"
+		  "jump 2010 2020 2 stack=7000;"
+		  "call 2030 9000 3;"
+		  "jump 9010 1080 4 stack=@J;"
+		  "jump 1090 1094 5;",
+		  "1000 : 7\n"
+		  "2000 1014 : 5\n"
+		  "9000 2034 1014 : 4\n");
 	expect("track: a dynamic array",
 	       "begin 1000 sp=8000;"
 	       "call 1010 2000 1 -16;"
@@ -396,6 +439,37 @@ static void test_switches(void)
 	       "7000 : 11\n"
 	       "6000 7014 : 12\n"
 	       "tasks 3 switches 3\n");
+	expect_on(LINKS, "track: a thread begins on the stack of another, where that called",
+		  "begin 1000 sp=20000;"
+		  "call 1010 9000 1 -16;"
+		  "jump 9010 9018 2 -32 stack=40000 save=A;"
+		  "return 9020 5000 3;"
+		  "jump 5004 5008 1 save=B;"
+		  "call 5010 9000 4;"
+		  "jump 9010 9018 5 -32 stack=@A;"
+		  "return 9020 1014 6 +32;"
+		  "call 1020 9000 7;"
+		  "jump 9010 9018 8 -32 stack=@B;"
+		  "return 9020 7000 9 sp=@B;"
+		  "jump 7010 7014 10;",
+		  "1000 : 8\n"
+		  "9000 1014 : 11\n"
+		  "5000 : 5\n"
+		  "9000 5014 : 14\n"
+		  "9000 1024 : 8\n"
+		  "7000 : 10\n"
+		  "tasks 3 switches 3\n");
+	expect("track: a thread begins where a caller of the switch goes on",
+	       "begin 1000 sp=20000;"
+	       "call 1010 8000 1 -16;"
+	       "call 8010 9000 2 -16;"
+	       "jump 9010 9018 3 stack=40000;"
+	       "return 9020 1014 4;"
+	       "jump 1020 1024 5;",
+	       "1000 : 6\n"
+	       "8000 1014 : 2\n"
+	       "9000 8014 1014 : 7\n"
+	       "tasks 2 switches 1\n");
 	expect("track: small stacks side by side",
 	       "begin 1000 sp=20000;"
 	       "call 1010 9000 1 -16;"

@@ -38,6 +38,22 @@ static void test_traps(void)
 	       "8000 2009 1014 : 14\n"
 	       "3000 8014 2009 1014 : 4\n"
 	       "traps 1\n");
+	expect("trap: the entry changes to another stack, and jumps on",
+	       "begin 1000 sp=8000;"
+	       "call 1010 2000 1 -16;"
+	       "enter 2008 8000 2 -16 sp=7f00 save=A;"
+	       "jump 8010 9000 3 stack=40000;"
+	       "call 9010 3000 4;"
+	       "return 3010 9014 5;"
+	       "leave 9020 2008 6 sp=@A;"
+	       "return 2020 1014 7 +16;"
+	       "jump 1020 1024 8;",
+	       "1000 : 9\n"
+	       "2000 1014 : 9\n"
+	       "8000 2009 1014 : 3\n"
+	       "9000 2009 1014 : 10\n"
+	       "3000 9014 2009 1014 : 5\n"
+	       "traps 1\n");
 	expect("trap: between a call and its callee, and a return and its caller",
 	       "begin 1000 sp=8000;"
 	       "call 1010 2000 1 -16;"
@@ -136,13 +152,14 @@ static void test_traps(void)
 	       "enter 2008 8000 2 -16 sp=7f00 save=A;"
 	       "call 8010 9000 3;"
 	       "return 9010 8014 4;"
-	       "leave 8020 2080 5 sp=@A;"
-	       "return 2090 1014 6 +16;"
+	       "leave 8020 c080 5 sp=@A;"
+	       "return c090 1014 6 +16;"
 	       "jump 1020 1024 7;",
 	       "1000 : 8\n"
-	       "2000 1014 : 8\n"
+	       "2000 1014 : 2\n"
 	       "8000 2009 1014 : 8\n"
 	       "9000 8014 2009 1014 : 4\n"
+	       "c000 1014 : 6\n"
 	       "traps 1\n");
 	expect("trap: a return from no exception, to the next instruction",
 	       "begin 1000 sp=8000;"
@@ -154,10 +171,10 @@ static void test_traps(void)
 	expect("trap: a call of the machine, which it serves itself",
 	       "begin 1000 sp=8000;"
 	       "call 1010 2000 1 -16;"
-	       "syscall 2010 2014 2 left=0;"
+	       "syscall 2010 2014 2 left=0 -16;"
 	       "call 2020 3000 3;"
 	       "return 3010 2024 4;"
-	       "return 2030 1014 5;"
+	       "return 2030 1014 5 +16;"
 	       "jump 1020 1024 6 !;",
 	       "1000 : 7\n"
 	       "2000 1014 : 10\n"
@@ -198,7 +215,7 @@ static void test_programs(void)
 	expect("trap: a system call starts again",
 	       "begin u1000 sp=8000;"
 	       "call u1010 u2000 1 -16;"
-	       "syscall u2010 8000 2 sp=40000 save=A;"
+	       "syscall u2010 8000 2 ? sp=40000 save=A;"
 	       "leave 8020 u2010 5 sp=@A;"
 	       "syscall u2010 8000 2 sp=40000 save=A;"
 	       "leave 8020 u2014 5 sp=@A;"
@@ -231,9 +248,15 @@ static void test_programs(void)
 	       "u7000 u2009 u1014 : 1\n"
 	       "8000 u7004 u2009 u1014 : 9\n"
 	       "tasks 2 switches 1 traps 2\n");
-	expect("trap: a signal handler on a stack of its own",
+	expect("trap: two signals, with a handler on a stack of its own",
 	       "begin u1000 sp=8000;"
 	       "call u1010 u2000 1 -16;"
+	       "enter u2008 8000 2 sp=40000 save=A;"
+	       "leave 8020 u5000 5 sp=6c00;"
+	       "syscall u5010 8000 1 sp=40000 save=B;"
+	       "leave 8020 u5014 2 sp=@B;"
+	       "syscall u5020 8000 1 sp=40000;"
+	       "leave 8020 u2008 9 sp=@A;"
 	       "enter u2008 8000 2 sp=40000 save=A;"
 	       "leave 8020 u5000 5 sp=6c00;"
 	       "syscall u5010 8000 1 sp=40000 save=B;"
@@ -243,12 +266,12 @@ static void test_programs(void)
 	       "return u2020 u1014 10;"
 	       "jump u1020 u1024 11 +16;",
 	       "u1000 : 12\n"
-	       "u2000 u1014 : 12\n"
-	       "8000 u2008 u1014 : 5\n"
-	       "u5000 u2009 u1014 : 2\n"
-	       "8000 u5014 u2009 u1014 : 2\n"
-	       "8000 u5024 u2009 u1014 : 9\n"
-	       "tasks 2 switches 1 traps 3\n");
+	       "u2000 u1014 : 14\n"
+	       "8000 u2008 u1014 : 10\n"
+	       "u5000 u2009 u1014 : 4\n"
+	       "8000 u5014 u2009 u1014 : 4\n"
+	       "8000 u5024 u2009 u1014 : 18\n"
+	       "tasks 3 switches 2 traps 6\n");
 	expect_on(PUSHES, "trap: a jump out of a signal handler",
 		  "begin u1000 sp=8000;"
 		  "jump u1004 u1008 1 -16 save=J;"
@@ -347,6 +370,22 @@ static void test_programs(void)
 	       "8000 u1024 : 9\n"
 	       "9000 8014 u1024 : 10\n"
 	       "tasks 3 switches 2 traps 2 leaves-found 1\n");
+	expect("trap: a new thread returns from its parent's system call, on its own stack",
+	       "begin u1000 sp=8000;"
+	       "call u1010 u2000 1 -16;"
+	       "syscall u2010 8000 2 sp=40000 save=A;"
+	       "call 8010 9000 3 -64;"
+	       "jump 9010 9018 4 stack=60000 save=K;"
+	       "return 9020 a000 5;"
+	       "leave a010 u2014 6 sp=6000;"
+	       "jump u2020 u2024 7;",
+	       "u1000 : 1\n"
+	       "u2000 u1014 : 2\n"
+	       "8000 u2014 u1014 : 3\n"
+	       "9000 8014 u2014 u1014 : 9\n"
+	       "a000 : 6\n"
+	       "u2000 : 7\n"
+	       "tasks 3 switches 1 traps 1 leaves-found 0\n");
 	expect("trap: a child runs in its parent's space until it runs another program",
 	       "begin u1000 sp=8000;"
 	       "call u1010 u2000 1 -16;"
@@ -397,6 +436,21 @@ static void test_programs(void)
 	       "u4000 : 6\n"
 	       "u5000 u4014 : 7\n"
 	       "tasks 2 switches 1 traps 1 leaves-found 0\n");
+	expect("trap: a thread of the kernel changes to a new program's stack, and returns to it",
+	       "begin 1000 sp=20000;"
+	       "call 1010 9000 1 -16;"
+	       "leave 9010 u5000 2 -32 stack=40000 sp=8000 save=K;"
+	       "enter u5008 8000 3 sp=40000;"
+	       "call 8010 9000 4 -16;"
+	       "jump 9010 9018 5 stack=@K;"
+	       "return 9020 1014 6 +32;"
+	       "jump 1020 1024 7;",
+	       "1000 : 8\n"
+	       "9000 1014 : 8\n"
+	       "u5000 : 3\n"
+	       "8000 u5008 : 4\n"
+	       "9000 8014 u5008 : 5\n"
+	       "tasks 2 switches 2 traps 1 leaves-found 0\n");
 	expect("trap: programs in two spaces with the same addresses",
 	       "begin u1000 sp=8000;"
 	       "call u1010 u2000 1 -16;"
@@ -483,6 +537,66 @@ static void test_one_stack(void)
 	       "8000 u3008 u2014 u1014 : 9\n"
 	       "8000 u5020 : 12\n"
 	       "tasks 2 switches 3 traps 4 doubtful 9\n");
+	expect("trap: no signal handler in a kernel that has returned to another program",
+	       "begin u1000 sp=8000;"
+	       "enter u1008 8000 1 sp=40000 save=A;"
+	       "space 2;"
+	       "leave 8020 u1000 2 sp=8000;"
+	       "enter u1010 8000 3 sp=40000;"
+	       "space 1;"
+	       "leave 8020 u1008 4 sp=@A;"
+	       "enter u1018 8000 5 sp=40000;"
+	       "leave 8020 u5000 6 sp=6000;"
+	       "jump u5010 u5014 7;",
+	       "u1000 : 6\n"
+	       "8000 u1008 : 2\n"
+	       "u1000 : 3\n"
+	       "8000 u1010 : 4\n"
+	       "8000 u1018 : 6\n"
+	       "u5000 : 7\n"
+	       "tasks 3 switches 3 traps 3 leaves-found 1\n");
+	expect("trap: a thread higher in the same space is no signal handler",
+	       "begin u1000 sp=8000;"
+	       "enter u1008 8000 1 sp=40000;"
+	       "leave 8020 u5000 2 sp=9000;"
+	       "jump u5010 u5014 3;",
+	       "u1000 : 1\n"
+	       "8000 u1008 : 2\n"
+	       "u5000 : 3\n"
+	       "tasks 2 switches 1 traps 1 leaves-found 0\n");
+	expect("trap: a program in another space is no signal handler",
+	       "begin u1000 sp=8000;"
+	       "enter u1008 8000 1 sp=40000;"
+	       "space 2;"
+	       "leave 8020 u5000 2 sp=6000;"
+	       "jump u5010 u5014 3;",
+	       "u1000 : 1\n"
+	       "8000 u1008 : 2\n"
+	       "u5000 : 3\n"
+	       "tasks 2 switches 1 traps 1 leaves-found 0\n");
+	expect("trap: a thread of the kernel changes to a new stack, and returns to a program",
+	       "begin 1000 sp=20000;"
+	       "call 1010 9000 1 -16;"
+	       "jump 9010 9018 2 -32 stack=40000 save=K;"
+	       "leave 9020 u5000 3 sp=8000;"
+	       "enter u5008 8000 4 sp=40000;"
+	       "call 8010 9000 5 -16;"
+	       "jump 9010 9018 6 stack=@K;"
+	       "return 9020 1014 7 +32;"
+	       "jump 1020 1024 8;",
+	       "1000 : 9\n"
+	       "9000 1014 : 12\n"
+	       "u5000 : 4\n"
+	       "8000 u5008 : 5\n"
+	       "9000 8014 u5008 : 6\n"
+	       "tasks 2 switches 2 traps 1 leaves-found 0\n");
+	expect_on(LINKS, "trap: a return from an exception that is an ordinary return",
+		  "begin 1000 sp=8000;"
+		  "call 1010 2000 1 -16;"
+		  "leave 2010 1014 2 sp=7ff0;"
+		  "jump 1020 1024 3;",
+		  "1000 : 4\n"
+		  "2000 1014 : 2\n");
 	expect("trap: a kernel that abandons its calls",
 	       "begin u1000 sp=8000;"
 	       "call u1010 u2000 1 -16;"
