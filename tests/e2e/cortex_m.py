@@ -105,7 +105,7 @@ def test_trace(folder, which, machine, elf):
     equal(f"{name}: as many exceptions as the guest counted", got, want)
     equal(f"{name}: every exception returns", (len(enters), len(leaves)),
           (sum(want.values()), sum(want.values())))
-    counted, recorded = wire_trace.instructions(recording)
+    counted, recorded = wire_trace.instructions(wire_trace.decode(recording))
     check(f"{name}: a decoder after wire/README.md counts what the recording tells",
           counted and counted == recorded, f"{counted}, {recorded}")
     # The last branch to `print` is from a thread, and so is everything after it.

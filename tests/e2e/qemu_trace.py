@@ -67,7 +67,7 @@ def test_hard_counts(folder, which, arch):
     equal(f"{name}: every return has its call", got.get("unmatched_returns"), 0)
     equal(f"{name}: all under one root", got.get("rooted"), want)
     equal(f"{name}: a decoder after wire/README.md counts the same",
-          wire_trace.instructions(recording), ({0: want}, {0: want}))
+          wire_trace.instructions(wire_trace.decode(recording)), ({0: want}, {0: want}))
     sums = by_function(recording, elf)
     equal(f"{name}: the sum over all functions", sum(sums.values()), want)
     # leaf() has 12 instructions; work() calls it 102 times, a trap once, and so does the timer.
@@ -94,10 +94,9 @@ def check_moves(name, recording, least):
     return got
 
 
-def test_places(name, recording):
+def test_places(name, recording, decoded):
     """Every sample inside the trace has its place there, at the block that it was taken in."""
-    decoded, _ = wire_trace.decode(recording)
-    places = {(cpu, *place) for cpu, state in decoded.items() for place in state.places}
+    places = {(cpu, *place) for cpu, state in decoded[0].items() for place in state.places}
     taken = {(sample.cpu, sample.place, sample.pc) for sample in Stream(recording).samples}
     check(f"{name}: check points are in their places", taken and taken == places,
           sorted(taken ^ places)[:10])
@@ -113,11 +112,12 @@ def test_loops(folder, which, arch):
     # A PC's firmware runs 16-bit code, whose moves are not known.
     check(f"{which} {arch}: the moves are known", arch in ["i386", "x86_64"] or
           got.get("followed", 0) > 0.99 * got.get("events", 1), got)
-    agree, wrong = wire_trace.moves(recording)
+    decoded = wire_trace.decode(recording)
+    agree, wrong = wire_trace.moves(decoded)
     check(f"{which} {arch}: a decoder after wire/README.md finds the same", agree >= 15 and not wrong,
           f"{agree}, {wrong[:3]}")
-    test_places(f"{which} {arch}", recording)
-    counted, recorded = wire_trace.instructions(recording)
+    test_places(f"{which} {arch}", recording, decoded)
+    counted, recorded = wire_trace.instructions(decoded)
     check(f"{which} {arch}: a decoder after wire/README.md counts what the recording tells",
           counted and counted == recorded, f"{counted}, {recorded}")
     sums = by_function(recording, elf)

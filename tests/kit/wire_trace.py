@@ -216,13 +216,13 @@ def decode(path):
     return cpus, recorded
 
 
-def instructions(path):
+def instructions(decoded):
     """{cpu: instructions} counted block by block, and {cpu: instructions} as recorded."""
-    cpus, recorded = decode(path)
+    cpus, recorded = decoded
     return {cpu: state.total for cpu, state in cpus.items()}, recorded
 
 
-def moves(path):
+def moves(decoded):
     """How often the moves agree with the next stack pointer, and where they do not."""
-    cpus = decode(path)[0].values()
+    cpus = decoded[0].values()
     return sum(cpu.agree for cpu in cpus), [text for cpu in cpus for text in cpu.contradict]
