@@ -360,8 +360,8 @@ static size_t changed_trap(const struct track *track, const struct track_task *t
 	for (unsigned i = task->nr_stacks; track->pushed && trap < task->nr && i-- > 0;) {
 		const struct track_stack *stack = &task->stacks[i];
 
-		if (stack->depth == trap + 1 && stack->high && stack->high <= ev->branch.sp &&
-		    ev->branch.sp <= task->frames[trap].sp)
+		if (!stack->site && stack->depth == trap + 1 && stack->high &&
+		    stack->high <= ev->branch.sp && ev->branch.sp <= task->frames[trap].sp)
 			return trap;
 	}
 	return task->nr;
@@ -373,7 +373,8 @@ static void leave_to_kernel(struct track *track, struct track_cpu *cpu, const st
 	struct track_task *task = cpu->task;
 	size_t trap = changed_trap(track, task, ev);
 
-	if (task_is_fresh(task)) {
+	/* If the stack was replaced only now, it is not the one that the task switched to before. */
+	if (task_is_fresh(task) && !ev->branch.left) {
 		task_start(track, cpu, ev);
 		return;
 	}

@@ -1,46 +1,124 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The truth test: at every sample inside a trace, the unwound stack is the traced one."""
+"""
+The truth test: at every sample inside a trace, the stack that was unwound from registers and memory is the
+stack that the trace knows. The guests switch between threads in every style of real kernels (tests/styles),
+and are the demo kernel and Debian. truth.py [WORD...]: only guests whose name has one of the words.
+"""
 import json
 import os
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from kit import BUILD, check, finish, guests, kscope, read_folded, scratch, skip, styles
+from kit import check, equal, finish, guests, kscope, read_folded, scratch, skip, styles
 
-PLUGIN = os.path.join(BUILD, "kscope-qemu.so")
-EVERY = "0.0001"  # seconds between two samples
-
-
-def trace(guest, which, recording):
-    return guests.record(guest, recording, ["--trace", "--check", EVERY, "--clock", "instructions", "--stack", str(styles.STACK),
-                                            *guest.start], which, guests.ICOUNT)
+# Debian's QEMU does not list the registers that say where an exception came from, so fewer guests run
+# there: on RISC-V the trace misses exceptions that come right after a jump, on AArch64 the stack pointers
+# of programs are unknown at their system calls.
+ON_DEBIAN = ["call", "small", "trap", "cortex"]
+THREADS = ["red_main", "red_side_main", "green_main", "blue_main"]  # of the style onestack
 
 
-def elfs(guest):
+def trace(guest, which, recording, *options):
+    """A trace with a sample every 100000 instructions of each cpu."""
+    return guests.record(guest, recording, ["--trace", "--check", "0.0001", "--clock", "instructions",
+                                            "--stack", str(styles.STACK), *options], which,
+                         guests.ICOUNT)
+
+
+def binaries(guest):
     return ["--kernel", guest.kernel, *(word for elf in guest.elfs for word in ("--elf", elf))]
+
+
+def info(guest, recording):
+    done = kscope("info", "-v", "--json", recording, *binaries(guest))
+    return (json.loads(done.stdout) if done.stdout else {}), done.stderr
+
+
+def folded(guest, recording):
+    """{stack, from the root and without the task: instructions}"""
+    done = kscope("convert", recording, *binaries(guest), "-t", "folded", "-o", "-", "--weight")
+    sums = {}
+    for stack, count in read_folded(done.stdout).items():
+        names = [frame.removesuffix("_[k]") for frame in stack.split(";")]
+        key = (names[0], ";".join(names[1:]))
+        sums[key] = sums.get(key, 0) + count
+    return sums
+
+
+def test_checks(name, guest, recording, least, part):
+    """`least`: of all check points so many are equal. `part`: at most this share ends early."""
+    got, errors = info(guest, recording)
+    same, cut, other = (got.get(f"checks_{word}", 0) for word in ["equal", "partial", "different"])
+    check(f"{name}: at least 999 of 1000 sampled stacks are the traced ones",
+          same >= least and other * 1000 <= same + other,
+          f"{same} equal, {cut} end early, {other} differ\n{errors[-3000:]}")
+    check(f"{name}: few of them end early", cut <= part * (same + cut), f"{same}, {cut}")
+    return got
+
+
+def is_wrong(guest, task, stack):
+    """Unlike samples, traces know the program below a kernel that has one stack for all of them."""
+    if guest.style == "onestack":
+        return len(set(THREADS) & set(stack.split(";"))) > 1 or stack.count("user_start") > 1
+    return not styles.legal(guest, stack, task)
 
 
 def test_style(folder, which, arch, style):
     guest = styles.build(arch, style)
-    name = f"{which} {guest.name}"
-    recording = os.path.join(folder, f"{guest.name}.kscope")
-    done = trace(guest, which, recording)
-    check(f"{name}: runs to its end", done.ended and guests.END in done.serial, done.errors)
-    got = kscope("info", "-v", "--json", recording, *elfs(guest))
-    info = json.loads(got.stdout) if got.stdout else {}
-    same, partial, other = (info.get(f"checks_{word}", 0) for word in ["equal", "partial", "different"])
-    print(f"# {name}: {same} {partial} {other} doubt {info.get('doubtful')} strayed {info.get('strayed')} rooted {info.get('rooted')}/{info.get('instructions')} unm {info.get('unmatched_returns')}")
-    check(f"{name}: samples have the traced stack", same > 100 and other * 1000 <= same, got.stderr[:1500])
-    folded = kscope("convert", recording, *elfs(guest), "-t", "folded", "-o", "-", "--weight")
-    wrong = {}
-    for stack, count in read_folded(folded.stdout).items():
-        text = ";".join(frame.removesuffix("_[k]") for frame in stack.split(";")[1:])
-        if not styles.legal(guest, text):
-            wrong[text] = count
-    total = sum(read_folded(folded.stdout).values())
-    check(f"{name}: no stack mixes threads", guest.stacks and not wrong,
-          f"{sum(wrong.values())} of {total}\n" + "\n".join(f"{c} {s}" for s, c in sorted(wrong.items(), key=lambda x: -x[1])[:8]))
+    name, recording = f"{which} {guest.name}", os.path.join(folder, "style.kscope")
+    done = trace(guest, which, recording, *guest.start)
+    if not check(f"{name}: runs to its end", done.ended and guests.END in done.serial,
+                 done.serial + done.errors):
+        return
+    # Half of the samples are where traps and switches are; entry code cannot always be unwound.
+    got = test_checks(name, guest, recording, 60, 0.5)
+    equal(f"{name}: nothing is doubtful", (got.get("doubtful"), got.get("strayed")), (0, 0))
+    check(f"{name}: all is under the root of its task",
+          got.get("instructions", 0) - got.get("rooted", 0) <= 100, got)
+    wrong = {stack: count for (task, stack), count in folded(guest, recording).items()
+             if is_wrong(guest, task, stack) and "[kernel.kallsyms]+" not in stack}
+    total = got.get("instructions", 0)
+    check(f"{name}: no stack mixes threads", guest.stacks and sum(wrong.values()) * 1000000 <= total,
+          f"{sum(wrong.values())} of {total}\n" + "\n".join(list(wrong)[:8]))
+
+
+def test_demo(folder, arch):
+    """The call trees of a trace and of samples have the same nodes, with shares that fit."""
+    guest = guests.demo(arch, words="scale=2")
+    traced, sampled = (os.path.join(folder, f"{way}.kscope") for way in ["traced", "sampled"])
+    trace(guest, "backports", traced)
+    guests.record(guest, sampled, ["--clock", "instructions", "--period", "20000"], "backports",
+                  guests.ICOUNT)
+    got = test_checks(f"demo {arch}", guest, traced, 200, 0.1)
+    check(f"demo {arch}: nothing is doubtful", got.get("doubtful", 99) <= 100, got)
+    trees = [functions(folded(guest, path)) for path in [traced, sampled]]
+    totals = [sum(tree.values()) for tree in trees]
+    for key in sorted(set(trees[0]) | set(trees[1])):
+        share = [tree.get(key, 0) / total for tree, total in zip(trees, totals)]
+        check(f"demo {arch}: {key[-60:]} has the same share in a trace and in samples",
+              abs(share[0] - share[1]) <= 0.02, share)
+
+
+def functions(sums):
+    """The sums of stacks of at least 1 % that belong to the work of the kernel and its programs."""
+    total = sum(sums.values())
+    return {";".join(key): count for key, count in sums.items()
+            if count >= total / 100 and ("task_run" in key[1] or "user_main" in key[1])}
+
+
+def test_debian(folder, arch, least):
+    guest = guests.linux(arch, "kscope.work=none")
+    recording = os.path.join(folder, "linux.kscope")
+    done = guests.record(guest, recording, ["--trace", "--check", "0.002", "--stack", "16384"],
+                         "backports")
+    check(f"Debian {arch}: boots to its end", done.ended, done.errors)
+    got, errors = info(guest, recording)
+    same, other = got.get("checks_equal", 0), got.get("checks_different", 0)
+    check(f"Debian {arch}: sampled stacks are the traced ones",
+          same > 500 and same >= least * (same + other), f"{got}\n{errors[-3000:]}")
+    instructions = got.get("instructions", 0)
+    check(f"Debian {arch}: nothing is doubtful", got.get("doubtful", instructions) <= 1000, got)
 
 
 def main():
@@ -48,12 +126,23 @@ def main():
         skip("truth", guests.missing())
         finish()
     wanted = sys.argv[1:]
+
+    def is_wanted(name):
+        return not wanted or any(word in name for word in wanted)
+
     with scratch() as folder:
         for arch, style in styles.all_names():
-            if wanted and not any(word in f"{style}-{arch}" for word in wanted):
-                continue
-            for which in guests.QEMUS:
-                test_style(folder, which, arch, style)
+            if is_wanted(f"{style}-{arch}"):
+                test_style(folder, "backports", arch, style)
+                if style in ON_DEBIAN and "riscv" not in arch:
+                    test_style(folder, "debian", arch, style)
+        for arch in ["x86_64", "aarch64"]:
+            if is_wanted(f"demo-{arch}"):
+                test_demo(folder, arch)
+        # Frame pointers of riscv64 mislead the unwinder in 1 of 200 samples; the trace is right there.
+        for arch, least in [("amd64", 0.999), ("arm64", 0.999), ("riscv64", 0.99)]:
+            if is_wanted(f"debian-{arch}"):
+                test_debian(folder, arch, least)
     finish()
 
 
