@@ -112,11 +112,11 @@ static bool is_retpoline(const struct track_cpu *cpu)
 }
 
 /* A stack that a function only extended, by a dynamic array, is over when the function returns. */
-static void drop_extension(struct track_task *task, uint64_t sp)
+static void drop_extension(struct track_task *task, const struct track_cpu *cpu)
 {
 	while (task->nr_stacks > 1 && top_stack(task)->site && top_stack(task)->depth == task->nr &&
-	       sp > top_stack(task)->high &&
-	       stack_has(top_stack(task) - 1, top_stack(task)->space, sp)) {
+	       (cpu->rose || cpu->sp > top_stack(task)->high) &&
+	       stack_has(top_stack(task) - 1, top_stack(task)->space, cpu->sp)) {
 		task->nr_stacks--;
 		task->fresh = NOT_FRESH;
 	}
@@ -130,7 +130,7 @@ static void return_to(struct track *track, struct track_cpu *cpu, size_t frame)
 	if (!cpu->sp)
 		cpu->sp = task->frames[frame].sp;
 	task_pop(task, frame);
-	drop_extension(task, cpu->sp);
+	drop_extension(task, cpu);
 }
 
 /* A return to where nothing was called from, without a stack pointer. True: it is only a jump. */

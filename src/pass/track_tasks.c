@@ -196,6 +196,9 @@ void stack_replaced(struct track *track, struct track_cpu *cpu, const struct eve
 	bool exact = other < track->nr_left && top_stack(track->left[other])->low == taken;
 	unsigned own = own_stack_at(task, space, taken);
 
+	/* Linux on RISC-V calculates with the register at the entry of a trap. */
+	if (!left || left & 3)
+		left = stack->low ? stack->low : stack->high;
 	stack->low = left;
 	if (left > stack->high)
 		stack->high = left;

@@ -63,7 +63,8 @@ static size_t waiting_task(const struct track *track, const struct event *ev, en
 				      ? own_trap(task, ev, &fit)
 				      : task->nr;
 
-		if (trap < task->nr && fit > *best) {
+		/* Another thread goes on elsewhere only where returns are known to switch threads. */
+		if (trap < task->nr && fit > *best && (fit == FIT_EXACT || track->leaves_switch)) {
 			*best = fit;
 			*frame = trap;
 			found = i;

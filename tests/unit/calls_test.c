@@ -77,7 +77,7 @@ static void test_paths(void)
 	       "2000 1014 : 4\n"
 	       "8000 2019 1014 : 3\n"
 	       "8000 2019 1014 : 4\n"
-	       "traps 2 leaves 1 equal 1 different 1\n");
+	       "traps 2 leaves 1 equal 1 partial 1\n");
 }
 
 static void test_owners(void)
