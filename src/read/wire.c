@@ -650,12 +650,13 @@ static size_t wire_reader_run(struct reader *r, struct event **events)
 	while (w->tracing && nr < WIRE_RUN) {
 		struct event *ev = &w->run[nr];
 
+		/* Forget what stages noted about the event that was here before. */
+		ev->made_of = 0;
+		ev->outside = 0;
 		w->tracing = next_branch(r, ev) && w->waiting && ev->kind == EVENT_BRANCH &&
 			     !w->before.nr;
 		if (w->tracing) {
 			w->waiting = false;
-			ev->made_of = 0;
-			ev->outside = 0;
 			nr++;
 		} else if (w->waiting) {
 			w->event = *ev;

@@ -112,6 +112,17 @@ static void put_arm_tables(struct file *f, uint64_t text, const struct orc_line 
 	put_section(f, 6, ".ARM.extab", SHT_PROGBITS, rules, f->entries, 6 * nr - 3);
 }
 
+/* On x86, and on RISC-V, whose files say x86: call, with jal in its last bytes. */
+static void put_call(struct file *f, uint16_t machine, uint64_t end)
+{
+	const char *code = machine == EM_AARCH64 ? "\0\0\0\x94"
+			   : machine == EM_ARM	 ? "\0\0\0\xeb"
+						 : "\xef\0\0\0";
+
+	f->text[end - 5] = 0xe8;
+	memcpy(f->text + end - 4, code, 4);
+}
+
 /* Functions that need to have code: see the tests of each machine. */
 static void put_code(struct file *f, uint16_t machine)
 {
@@ -123,6 +134,9 @@ static void put_code(struct file *f, uint16_t machine)
 		0xd65f03c0, /* ret */
 	};
 
+	put_call(f, machine, ROOT + 0x10);
+	put_call(f, machine, ROOT + 0x20);
+	put_call(f, machine, CODE_LEN);
 	if (machine == EM_AARCH64) {
 		memcpy(f->text + LEAF, recursive, sizeof(recursive));
 		memcpy(f->text + ROOT - 4, &(uint32_t){ 0x94000000 }, 4); /* bl */
