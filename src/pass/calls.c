@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/log.h"
 #include "model/world.h"
 #include "stage.h"
 
@@ -98,9 +99,32 @@ static int calls_push(struct stage *s, struct event *ev)
 	return calls_full(calls) ? emit_sums(s) : 0;
 }
 
+/* Says how good the stacks are, if they are not as good as usual. */
+static void warn_of_doubt(const struct track_stats *stats)
+{
+	double all = (double)stats->instructions;
+	double doubtful = (double)stats->doubtful;
+	double unrooted = all - (double)stats->rooted - doubtful;
+
+	if (doubtful > all / 1000)
+		log_warn("%.1f %% of the traced instructions are in call stacks that may be wrong: "
+			 "see kscope info",
+			 doubtful / all * 100);
+	if (unrooted > all / 10)
+		log_warn(
+			"%.1f %% of the traced instructions are in call stacks whose first callers "
+			"are not known",
+			unrooted / all * 100);
+}
+
 static int calls_flush(struct stage *s, uint64_t until)
 {
-	return until == UINT64_MAX ? emit_sums(s) : 0;
+	struct calls_stage *cs = s->priv;
+
+	if (until != UINT64_MAX)
+		return 0;
+	warn_of_doubt(&cs->calls.track.stats);
+	return emit_sums(s);
 }
 
 static void calls_close(struct stage *s)

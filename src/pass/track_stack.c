@@ -5,7 +5,9 @@
 #include "base/mem.h"
 #include "pass/track_parts.h"
 
-#define MAX_DEPTH 4096 /* limits stacks of calls that never return */
+/* Limits of stacks of calls that never return. */
+#define MAX_DEPTH 4096
+#define MAX_UNSURE 256 /* where no stack pointer says that the calls are not over */
 
 void task_free(struct track_task *task)
 {
@@ -127,6 +129,7 @@ void task_push(struct track *track, struct track_cpu *cpu, const struct event *e
 {
 	const struct event_branch *b = &ev->branch;
 	struct track_task *task = cpu->task;
+	size_t max = sp ? MAX_DEPTH : MAX_UNSURE;
 	struct track_frame frame = { .resume = b->next,
 				     .target = b->to,
 				     .sp = sp,
@@ -139,8 +142,8 @@ void task_push(struct track *track, struct track_cpu *cpu, const struct event *e
 				     .interrupt = b->next == b->from,
 				     .guessed = !b->next };
 
-	if (task->nr == MAX_DEPTH)
-		task_forget(track, task, MAX_DEPTH / 2);
+	if (task->nr >= max)
+		task_forget(track, task, task->nr - max / 2);
 	frame.mark = task->mark;
 	task->called = true;
 	GROW(task->frames, task->nr + 1, task->cap);
