@@ -64,10 +64,14 @@ static void add_chain(struct buf *to, const char *what, const struct chain *chai
 		buf_adds(to, " ...");
 }
 
-/* Entry code of an exception has yet to save the interrupted registers, which the unwinder needs. */
-static bool in_entry(const struct chain *traced)
+/*
+ * Entry code of an exception, or a function that it calls, has yet to save the interrupted registers, which
+ * the unwinder needs.
+ */
+static bool in_entry(const struct chain *traced, size_t same)
 {
-	return traced->nr && traced->callers[0].trap;
+	return same < 2 && same < traced->nr && traced->callers[same].trap &&
+	       traced->callers[same].context != IP_USER;
 }
 
 /*
@@ -121,8 +125,10 @@ void calls_check(struct calls *calls, const struct event *ev)
 	size_t same = 0;
 
 	sampled_chain(&ev->sample, &sampled);
-	/* Code that is in no known binary, such as firmware, cannot be unwound. */
-	if (!mark || !function_of(calls, sampled.leaf, ev->sample.context, ev->pid))
+	/* Code that is in no known binary, or not in its place yet, cannot be unwound: firmware. */
+	if (!mark || !function_of(calls, sampled.leaf, ev->sample.context, ev->pid) ||
+	    (calls->kernel && ev->sample.context == IP_KERNEL &&
+	     !calls->kernel(calls->data, sampled.leaf)))
 		return;
 	traced.nr = calls_callers(calls, mark, &traced.leaf, traced.callers, MAX_CALLERS);
 	if (sampled.whole && ends_in_kernel(&ev->sample, &sampled, &traced))
@@ -141,7 +147,7 @@ void calls_check(struct calls *calls, const struct event *ev)
 	if (same == sampled.nr && same == traced.nr) {
 		calls->checks.equal++;
 	} else if ((same == sampled.nr && !sampled.whole) || (same == traced.nr && !traced.whole) ||
-		   (!same && in_entry(&traced)) || is_stale_root(&sampled, &traced, same)) {
+		   in_entry(&traced, same) || is_stale_root(&sampled, &traced, same)) {
 		calls->checks.partial++;
 	} else {
 		if (calls->checks.different++ < MAX_NOTES)

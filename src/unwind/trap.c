@@ -208,7 +208,9 @@ static bool is_saved(const struct walk *w, const struct state *s, uint64_t regs,
 	if (!reg_value(s, m->fp, &fp) || !walk_word(w, regs + m->sp * m->word, &sp) || sp != fp ||
 	    !walk_word(w, regs, &pc) || status & (never | STATUS_SIE))
 		return false;
-	return status & STATUS_SPP ? walk_is_code(w, pc) && sp > regs : walk_is_user(w, pc);
+	if (status & STATUS_SPP)
+		return walk_is_code(w, pc) && sp > regs;
+	return walk_is_user(w, pc) && !(pc & 1) && walk_is_user(w, sp);
 }
 
 enum step trap_saved(const struct walk *w, struct state *s)

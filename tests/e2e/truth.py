@@ -107,7 +107,7 @@ def functions(sums):
             if count >= total / 100 and ("task_run" in key[1] or "user_main" in key[1])}
 
 
-def test_debian(folder, arch, least):
+def test_debian(folder, arch):
     guest = guests.linux(arch, "kscope.work=none")
     recording = os.path.join(folder, "linux.kscope")
     done = guests.record(guest, recording, ["--trace", "--check", "0.002", "--stack", "16384"],
@@ -116,7 +116,7 @@ def test_debian(folder, arch, least):
     got, errors = info(guest, recording)
     same, other = got.get("checks_equal", 0), got.get("checks_different", 0)
     check(f"Debian {arch}: sampled stacks are the traced ones",
-          same > 500 and same >= least * (same + other), f"{got}\n{errors[-3000:]}")
+          same > 500 and other * 1000 <= same + other, f"{got}\n{errors[-3000:]}")
     instructions = got.get("instructions", 0)
     check(f"Debian {arch}: nothing is doubtful", got.get("doubtful", instructions) <= 1000, got)
 
@@ -139,10 +139,9 @@ def main():
         for arch in ["x86_64", "aarch64"]:
             if is_wanted(f"demo-{arch}"):
                 test_demo(folder, arch)
-        # Frame pointers of riscv64 mislead the unwinder in 1 of 200 samples; the trace is right there.
-        for arch, least in [("amd64", 0.999), ("arm64", 0.999), ("riscv64", 0.99)]:
+        for arch in ["amd64", "arm64", "riscv64"]:
             if is_wanted(f"debian-{arch}"):
-                test_debian(folder, arch, least)
+                test_debian(folder, arch)
     finish()
 
 
