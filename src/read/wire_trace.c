@@ -141,6 +141,10 @@ static bool get_move(struct wire_trace *trace, int32_t *move)
 /* The end of a definition. */
 static bool get_stack(struct wire_trace *trace, struct wire_trace_block *block)
 {
+	if (!trace->info.has_moves && block->wire.flags & WIRE_BLOCK_STATE) {
+		block->replaces = true; /* perhaps */
+		block->move = block->after = WIRE_STACK_UNKNOWN;
+	}
 	if (!(block->wire.flags & WIRE_BLOCK_STACK))
 		return true;
 	block->replaces = block->wire.flags & WIRE_BLOCK_STATE;
