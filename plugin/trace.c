@@ -877,7 +877,7 @@ int trace_open(void)
 	atomic_store(&running, !args.paused && !args.n_from);
 	look_open();
 	if (args.check && !regs_at_block()) {
-		api_say("check=: the registers of this QEMU cannot be read inside a trace");
+		api_say("check=: this QEMU does not allow reading the registers inside a trace");
 		return -1;
 	}
 	if (block_open()) {

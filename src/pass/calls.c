@@ -113,7 +113,7 @@ static void warn_of_doubt(const struct track_stats *stats)
 	if (unrooted > all / 10)
 		log_warn(
 			"%.1f %% of the traced instructions are in call stacks whose first callers "
-			"are not known",
+			"are unknown",
 			unrooted / all * 100);
 }
 
