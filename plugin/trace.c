@@ -271,8 +271,8 @@ static uint64_t check_clock(const struct tracer *t)
 }
 
 /*
- * Whether a sample is due. Samples alternate between slow steps, which include traps and switches of
- * the stack, and all other steps. If the other kind does not come within another period, either will do.
+ * Whether a sample is due. Samples alternate between slow steps, which include switches of the stack and
+ * returns from traps, and all other steps. If that kind does not come for another period, either will do.
  */
 static bool check_due(struct tracer *t, bool in_word)
 {
