@@ -36,7 +36,7 @@ struct args {
 	const char *elf[ARGS_LIST_MAX];
 	size_t n_elf;
 	bool maestro, trace, paused, jitter;
-	bool all_states; /* for tests: a trace has the registers at each step that is no bit */
+	bool all_states; /* for tests: a trace has the registers at each step that is not a bit */
 	enum wire_clock clock;
 	uint64_t period;
 	size_t stack;

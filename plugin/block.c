@@ -62,8 +62,8 @@ static enum insn_set set_of(const struct qemu_plugin_tb *tb, size_t count)
 }
 
 /*
- * The size of an instruction. Before the end of a page, older QEMUs count the first half of the next
- * Thumb instruction, too, at which they look to see whether it crosses the page.
+ * The size of an instruction. Before the end of a page, older QEMUs also count the first half of the
+ * next Thumb instruction, which they read to see whether it crosses the page.
  */
 static size_t size_of(enum insn_set decode, const uint8_t *bytes, size_t size)
 {
@@ -79,7 +79,7 @@ static void add_move(struct block_move *move, const struct insn *insn)
 	move->bytes += insn->bytes;
 }
 
-/* Adds what an instruction does to the stack pointer. */
+/* Adds an instruction's effect on the stack pointer. */
 static void add_stack(struct block *block, const struct insn *insn, const struct insn *before)
 {
 	bool replaces =

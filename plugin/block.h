@@ -22,7 +22,7 @@ struct node {
 	struct block *block;
 };
 
-/* A sum of what instructions add to the stack pointer. */
+/* The sum of what instructions add to the stack pointer. */
 struct block_move {
 	int64_t bytes; /* in addition to the words */
 	int32_t words; /* of x86, whose size depends on the mode */
@@ -31,12 +31,12 @@ struct block_move {
 
 struct block {
 	uint64_t start, target;
-	/* Of the whole block; `replaces`: of what is before and after the instructions that replace sp. */
+	/* Of the whole block; `replaces`: before and after the instructions that replace sp. */
 	struct block_move move, after;
 	bool replaces;
-	bool thumb;    /* it may begin inside of an IT block, which makes its branch conditional */
+	bool thumb;    /* it may begin inside an IT block, which makes its branch conditional */
 	bool keeps_sp; /* the last instruction adds nothing */
-	enum insn_mode mode; /* that the instructions give away */
+	enum insn_mode mode; /* as the instructions reveal */
 	uint32_t size;
 	uint16_t count;
 	uint8_t flow, flags;

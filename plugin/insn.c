@@ -154,7 +154,7 @@ static void x86_one_byte(const struct x86 *x, struct insn *insn)
 	}
 }
 
-/* Only in 64-bit mode an instruction has REX, which otherwise is an instruction of its own. */
+/* Only in 64-bit mode is REX a prefix; otherwise it is a separate instruction. */
 static enum insn_mode x86_mode(const struct x86 *x)
 {
 	if (x->rex)
@@ -300,7 +300,7 @@ static void decode_thumb16(uint64_t address, uint32_t h, struct insn *insn)
 		go(insn, WIRE_FLOW_WAIT, 0);
 	else if ((h & 0xff00) == 0xbf00 && h & 15) /* it */
 		insn->ahead = 4 - (unsigned)__builtin_ctz(h & 15);
-	if ((h & 0xff00) == 0xbe00) /* semihosting passes by bkpt */
+	if ((h & 0xff00) == 0xbe00) /* bkpt, after which semihosting goes on */
 		insn->flags |= WIRE_BLOCK_MAYBE;
 	insn_stack_thumb16(h, insn);
 }

@@ -21,7 +21,7 @@ enum insn_stack {
 	INSN_STACK_REPLACED_HIGH, /* the next instruction adds the low bits of the new address */
 };
 
-/* The mode of an x86 cpu that an instruction gives away. */
+/* The mode of an x86 cpu, if an instruction reveals it. */
 enum insn_mode { INSN_MODE_ANY, INSN_MODE_32, INSN_MODE_64 };
 
 struct insn {
@@ -49,7 +49,7 @@ enum insn_set {
 enum insn_set insn_set_of(const char *arch); /* arch: as in uname -m */
 void insn_decode(enum insn_set set, uint64_t address, const uint8_t *bytes, size_t size,
 		 struct insn *insn);
-/* The instruction is conditional, which only an earlier one tells. */
+/* The instruction is conditional because an earlier one, Thumb's it, says so. */
 void insn_make_conditional(struct insn *insn);
 
 #endif

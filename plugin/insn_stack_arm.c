@@ -295,8 +295,8 @@ static void thumb_access(uint32_t a, uint32_t b, struct insn *insn)
 }
 
 /*
- * M-profile: whether msr writes msp, psp or control. A handler that prepares the stack of a thread keeps
- * its own, which does not matter.
+ * M-profile: whether msr writes msp, psp or control. It does not matter that a handler which writes a
+ * thread's stack pointer keeps its own.
  */
 static bool is_m_stack(uint32_t b)
 {

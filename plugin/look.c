@@ -95,7 +95,7 @@ struct register_descriptor {
 	const char *name, *feature;
 };
 
-/* Where the registers of the last threads that were interrupted are; 0: unused. */
+/* Where exceptions stored the registers of the last interrupted threads; 0: unused. */
 #define PARKED_MAX 64
 struct parked {
 	uint32_t frames[PARKED_MAX];
@@ -322,10 +322,10 @@ enum { M_STORED = 5, M_PC = 6, M_XPSR = 7, M_WORDS = 8 };
 #define M_ALIGNED (1u << 9) /* in the stored xPSR: a word was skipped to align the frame */
 
 /*
- * The stack pointer of threads, for a QEMU that does not list it. A handler writes it by msr. When a
- * thread is interrupted, its registers are on its stack and in the cpu: the plugin searches for them
- * around the last stack pointer that it knows. What it finds at the highest address is the newest, unless
- * it belongs to another thread, which may have stopped at the same place.
+ * The stack pointer of threads, for a QEMU that does not list it. A handler writes it by msr. When an
+ * exception interrupts a thread, the thread's registers are both on its stack and in the cpu: the plugin
+ * searches for them around the last known stack pointer. The match at the highest address is the newest,
+ * unless it belongs to another thread, which may have stopped at the same place.
  */
 #define SEARCH_BYTES 4096
 #define SEARCH_PIECE 256
@@ -498,7 +498,7 @@ static bool x86_trap(unsigned cpu, uint64_t sp, struct look_trap *trap)
 	return false;
 }
 
-/* The interrupted stack pointer: which one it was, the place in the vector table tells. */
+/* The interrupted stack pointer. The entry of the vector table shows which one it was. */
 static uint64_t aarch64_left(unsigned cpu, unsigned level, uint64_t pc, uint64_t sp)
 {
 	uint64_t saved = 0, left = 0;
@@ -617,8 +617,8 @@ bool look_knows_vectors(void)
 }
 
 /*
- * QEMU does not tell whether code of x86 is 64-bit code. Some instructions do, and then the others of
- * the same segment are, too.
+ * QEMU does not say whether x86 code is 64-bit code. Some instructions reveal it, and then all other
+ * code in the same segment is 64-bit code, too.
  */
 static unsigned long_mode_word(unsigned cpu, enum insn_mode mode)
 {

@@ -45,7 +45,7 @@ static bool is_riscv(void)
 /*
  * Linux on RISC-V saves the interrupted registers on the stack: the pc, x1 to x31 and four others. It
  * enters a handler with sp at the saved registers, and with the interrupted sp (x2) in the frame
- * pointer (x8). Returns the interrupted frame pointer then, else fp.
+ * pointer (x8). In this case, returns the interrupted frame pointer, else fp.
  */
 static uint64_t before_trap(const struct regs *regs, const struct wire_sample *sample,
 			    uint64_t registers, uint64_t fp)
@@ -85,7 +85,7 @@ void outer_stack(struct wire_sample *sample, const struct regs_view *view, const
 {
 	uint64_t address = 0;
 
-	/* At the entry of the first function on the interrupt stack, that stack is empty. */
+	/* The stack may be empty: at the entry of the first function on the interrupt stack. */
 	if (!args.stack || !regs->n || regs->level == WIRE_LEVEL_USER)
 		return;
 	if (!strcmp(api.arch, "x86_64"))

@@ -275,8 +275,8 @@ static struct handle find_handle(GArray *list, const char *names)
 }
 
 /*
- * Cortex-M is "arm" for QEMU, too. Since 9.0, it has xpsr in its list of registers, and no cpsr. Before,
- * the property of the vCPU that sets the first vector table tells, which only M-profile has.
+ * Cortex-M is "arm" for QEMU, too. Since 9.0, its list of registers has xpsr, and no cpsr. Before, only
+ * M-profile vCPUs have the property that sets the first vector table.
  */
 static bool is_m_profile(GArray *list, unsigned index)
 {
@@ -446,7 +446,7 @@ static unsigned read_level(const struct regs_view *view, const struct cpu *cpu,
 	return riscv_level_by_table(regs);
 }
 
-/* An interrupt of RISC-V starts at the vector of its level. Firmware does not take those of the kernel. */
+/* A RISC-V interrupt starts at its level's vector. Firmware does not take the kernel's interrupts. */
 static void read_riscv_trap(const struct regs_view *view, const struct cpu *cpu, struct regs *regs)
 {
 	bool firmware = regs->level == WIRE_LEVEL_FIRMWARE;
@@ -495,8 +495,8 @@ bool regs_is_m_profile(void)
 }
 
 /*
- * An exception of M-profile leaves these registers as it stores them on the stack: at the first
- * instruction of its handler they are the same.
+ * An M-profile exception stores these registers on the stack and does not change them: at the first
+ * instruction of its handler, both are equal.
  */
 static bool is_m_entry(const struct regs_view *view, const struct regs *regs)
 {
@@ -545,8 +545,8 @@ static bool is_el2(uint64_t mode)
 
 /*
  * A guest of a hypervisor: the number of the guest takes the place of the address space identifier. If
- * the guest does not translate addresses itself, the page table is the hypervisor's: so seL4 runs its
- * own threads.
+ * the guest does not translate addresses itself, the page table is the hypervisor's. seL4 runs its own
+ * threads this way.
  */
 static uint64_t aarch64_space(const struct regs_view *view, const struct cpu *cpu, uint64_t mode,
 			      uint64_t space)
@@ -560,7 +560,7 @@ static uint64_t aarch64_space(const struct regs_view *view, const struct cpu *cp
 		return host & table;
 	if (!(config & HCR_VM) || !read_extra(view, cpu, STAGE2, &stage2))
 		return space & table;
-	/* A register that QEMU does not list is known when it is written: stage 1 is off at first. */
+	/* A register that QEMU does not list is unknown until code writes it: stage 1 is off at first. */
 	if (!read_extra(view, cpu, STAGE1, &stage1) || !(stage1 & 1))
 		space = stage2;
 	return (space & table) | (stage2 & VMID_MASK);
@@ -769,7 +769,7 @@ size_t regs_memory(const struct regs_view *view, uint64_t address, void *bytes, 
 #define NO_REG 0xff
 #define SECOND_NAME 0xfe
 
-/* Such a host writes registers of EL2 by the names of EL1, and those of EL1 by their second names. */
+/* A VHE host writes EL2's registers by the names of EL1, and EL1's by their second names. */
 static bool is_vhe_host(const struct regs_view *view, const struct cpu *cpu)
 {
 	uint64_t mode, config;

@@ -72,8 +72,8 @@ void sample_ask(struct vcpu *vcpu);
 /* Takes a sample. weight 0: the time since the last one. */
 void sample_take(struct vcpu *vcpu, const struct regs_view *view, uint64_t pc, uint64_t weight);
 /*
- * In a callback at the start of a block that runs at `pc`: takes a sample inside a trace, whose code
- * for it has the number `place`. False: there was no room.
+ * In a callback at the start of a block that runs at `pc`: takes a sample inside a trace, which has a
+ * code with the number `place` for it. False: there was no room.
  */
 bool sample_in_trace(struct track *track, unsigned cpu, uint64_t pc, uint64_t place);
 /* A period, randomized by up to a half if jitter is on. The sequence is the same in every run. */

@@ -221,7 +221,7 @@ static void write_tracks(void)
 
 		if (!track)
 			continue;
-		/* The samples that this part of the trace refers to have to come before it. */
+		/* The samples to which this part of the trace refers must come before it. */
 		traced = atomic_load_explicit(&track->trace.head, memory_order_acquire);
 		write_records(track);
 		if (stream.trace)

@@ -62,7 +62,7 @@ struct step {
 	uint64_t pc; /* at which `to` really runs */
 	int ran;     /* instructions of the block before */
 	bool trap;
-	bool leave;		/* M-profile: an exception returned, whatever the flow is */
+	bool leave;		/* M-profile: an exception returned, whatever the flow */
 	bool enters;		/* by a trap or a system call */
 	struct look_trap about; /* the trap; resume 0: unknown */
 	bool state;		/* write the registers in `look` */
@@ -203,7 +203,7 @@ static void set_careful(struct tracer *t)
 		     (t->written.level == WIRE_LEVEL_USER && look_moves());
 }
 
-/* M-profile: the state tells that no exception is active, or that this one is. */
+/* M-profile: the state shows that no exception is active, or that this one is. */
 static void set_active(struct tracer *t, unsigned exception)
 {
 	if (exception)
@@ -261,7 +261,7 @@ static void give_up(struct tracer *t)
 
 /* Check points: samples inside the trace. */
 
-/* Counts instructions as ns where these are exact, and the same in every run. */
+/* Where instruction counts are exact, and the same in every run, an instruction is a ns. */
 static uint64_t check_clock(const struct tracer *t)
 {
 	bool exact = args.clock == WIRE_CLOCK_INSTRUCTIONS ||
@@ -271,8 +271,8 @@ static uint64_t check_clock(const struct tracer *t)
 }
 
 /*
- * Whether a sample is due. They are taken by turns at slow steps, where traps and switches of the
- * stack are, and anywhere else, unless that does not come for another period.
+ * Whether a sample is due. Samples alternate between slow steps, which include switches of the stack and
+ * returns from traps, and all other steps. If that kind does not come for another period, either will do.
  */
 static bool check_due(struct tracer *t, bool in_word)
 {
@@ -406,7 +406,7 @@ static bool leads_to(const struct block *block, uint64_t address)
 	}
 }
 
-/* Notes that a trap led to the block. In a program it may be a signal handler, which is also called. */
+/* Notes that a trap led to the block. In a program it may be a signal handler, which code also calls. */
 static void note_vector(const struct step *step, enum vector kind)
 {
 	if (!api.user_mode || kind != VECTOR_UNEXPLAINED)
@@ -496,10 +496,10 @@ static void explain_any(const struct tracer *t, struct step *step)
 	}
 	step->about.resume = 0;
 	if (block->flow == WIRE_FLOW_ENTER && step->pc != block->start + block->size + t->shift)
-		note_vector(step, VECTOR_UNEXPLAINED); /* interrupts may come there, too */
+		note_vector(step, VECTOR_UNEXPLAINED); /* interrupts may lead there, too */
 	if (found || block->flow == WIRE_FLOW_ENTER)
 		return;
-	/* A QEMU that does not list the registers of a trap: known vectors and the level must do. */
+	/* If QEMU does not list a trap's registers, known vectors and the level must do. */
 	step->trap = atomic_load(&step->to->block->vector) & VECTOR_UNEXPLAINED ||
 		     (block->flow != WIRE_FLOW_LEAVE && t->written.level == WIRE_LEVEL_USER &&
 		      step->look.level != WIRE_LEVEL_USER);
@@ -512,8 +512,8 @@ static bool may_leave(const struct block *block)
 }
 
 /*
- * M-profile: whether an exception may have returned to itself, because it was pending again. Nothing
- * but this returns to the first instruction of a handler.
+ * M-profile: whether an exception may have returned to itself, because it was pending again. Only this
+ * returns to the first instruction of a handler.
  */
 static bool may_repeat(const struct tracer *t, const struct node *to)
 {
@@ -521,7 +521,7 @@ static bool may_repeat(const struct tracer *t, const struct node *to)
 	       t->handlers[t->written.exception] == to->wire.start;
 }
 
-/* Whether it is the fault of an instruction, not an interrupt or a system call. */
+/* Whether the exception is an instruction's fault, not an interrupt or a system call. */
 static bool is_fault(unsigned exception)
 {
 	return (exception >= 3 && exception <= 7) || exception == 12;
@@ -553,8 +553,8 @@ static void enter_exception(const struct tracer *t, struct step *step)
 		return;
 	}
 	/*
-	 * The handler before it is not what it interrupted: that returned, and before an instruction
-	 * of the interrupted code ran, this exception came.
+	 * This exception did not interrupt the handler before it: that handler returned, and this
+	 * exception came before an instruction of the interrupted code ran.
 	 */
 	step->leave = t->written.exception && interrupted != t->written.exception;
 	if (step->leave)
@@ -628,7 +628,7 @@ static void put_step(struct tracer *t, const struct step *step)
 	t->cur = step->to;
 }
 
-/* After the step is explained: completes what look_for_trap() found about the interrupted code. */
+/* For an explained step: completes what look_for_trap() found about the interrupted code. */
 static void explain_left(const struct tracer *t, struct step *step)
 {
 	const struct block *from = t->cur->block;
@@ -669,7 +669,7 @@ static void explain(const struct tracer *t, struct step *step)
 	explain_left(t, step);
 }
 
-/* A step that is no bit. */
+/* A step that is not a bit. */
 static __attribute__((noinline)) void slow_step(struct tracer *t, struct node *to)
 {
 	struct step step = { .to = to, .ran = t->cur->wire.count };
@@ -697,7 +697,7 @@ static __attribute__((noinline)) void slow_step(struct tracer *t, struct node *t
 		if (!put_sync(t, to, 0, WIRE_BEGIN_GOES_ON))
 			give_up(t);
 	}
-	/* At the first instruction of an exception, not every cpu has the interrupted address. */
+	/* At the first instruction of an exception, some cpus do not have the interrupted address. */
 	if (args.check && !step.trap)
 		check(t, false);
 }
@@ -770,7 +770,7 @@ static bool is_left(struct tracer *t, const struct node *from, const struct node
 	       (look_exception(t->cpu) != t->written.exception || may_repeat(t, to));
 }
 
-/* Whatever is rare is a call at the end, so that the usual step saves no registers. */
+/* Rare cases are calls at the end, so that the usual step saves no registers. */
 static inline __attribute__((always_inline)) void step(struct tracer *t, struct node *to)
 {
 	struct node *cur = t->cur;
@@ -877,7 +877,7 @@ int trace_open(void)
 	atomic_store(&running, !args.paused && !args.n_from);
 	look_open();
 	if (args.check && !regs_at_block()) {
-		api_say("check=: the registers of this QEMU cannot be read inside a trace");
+		api_say("check=: this QEMU does not allow reading the registers inside a trace");
 		return -1;
 	}
 	if (block_open()) {

@@ -144,7 +144,7 @@ static void print_checks(struct buf *to, const struct calls_checks *checks)
 	if (all)
 		buf_addf(to,
 			 "checks    %" PRIu64 " samples inside the trace, %" PRIu64
-			 " of them with the traced stack, %" PRIu64 " with another one\n",
+			 " of them agree with its stacks, %" PRIu64 " do not\n",
 			 all, checks->equal + checks->partial, checks->different);
 }
 

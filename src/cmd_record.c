@@ -89,7 +89,7 @@ static const struct option_table what_table = {
 		{ "trace", 0, NULL, "record every call, return and jump instead of samples",
 		  OPTION_FLAG(OWNER, trace) },
 		{ "check", 0, "SECONDS",
-		  "with --trace: also take a sample so often, to check the trace's stacks",
+		  "with --trace: also take a sample every SECONDS, to check its stacks",
 		  OPTION_SECONDS(OWNER, check) },
 		{ "start-at", 0, "LOCATION",
 		  "start when the guest reaches this function or address (may be repeated)",

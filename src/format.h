@@ -77,8 +77,8 @@ struct reader_ops {
 	 */
 	int (*next)(struct reader *r, struct event *ev);
 	/*
-	 * Optional, for speed: returns how many events come next and are at hand, and sets *events to
-	 * them. They are the reader's, complete, and valid until it is called again. 0: call next().
+	 * Optional, for speed: sets *events to the next events that are ready, and returns their number.
+	 * They are complete, belong to the reader, and are valid until the next call. 0: call next().
 	 */
 	size_t (*run)(struct reader *r, struct event **events);
 	void (*close)(struct reader *r);

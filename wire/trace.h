@@ -61,10 +61,10 @@ enum wire_flow {
 enum wire_block_flag {
 	WIRE_BLOCK_MAYBE = 1, /* the branch is conditional: control may go on instead */
 	WIRE_BLOCK_STATE = 2, /* the block may switch the stack or the address space */
-	WIRE_BLOCK_STACK = 4, /* the definition says what the block does to the stack pointer */
+	WIRE_BLOCK_STACK = 4, /* the definition says by how much the stack pointer moves */
 };
 
-/* Instead of the change of the stack pointer; a writer gives no other odd number. */
+/* Stands for an unknown change of the stack pointer; writers write no other odd number. */
 #define WIRE_STACK_UNKNOWN 1
 
 /* The byte of a definition with flow and flags. */
@@ -75,7 +75,7 @@ enum wire_block_flag {
 #define WIRE_BLOCKS_MAX (4u << 20)     /* blocks at a time */
 #define WIRE_BLOCK_COUNT_MAX 65535     /* instructions of a block */
 #define WIRE_BLOCK_SIZE_MAX (1u << 20) /* bytes of a block */
-#define WIRE_STACK_MAX (1 << 30)       /* by which a block moves the stack pointer */
+#define WIRE_STACK_MAX (1 << 30)       /* bytes by which a block moves the stack pointer */
 
 #define WIRE_CALLS 256
 

@@ -238,7 +238,7 @@ struct event_branch {
 	uint64_t left, taken;
 	/*
 	 * Of an ENTER whose return address is unknown: the return address of the call at the end of the
-	 * interrupted code, which may have been made.
+	 * interrupted code, which may have happened.
 	 */
 	uint64_t after;
 	uint64_t context; /* IP_KERNEL or IP_USER, of `to` */

@@ -99,7 +99,7 @@ static int calls_push(struct stage *s, struct event *ev)
 	return calls_full(calls) ? emit_sums(s) : 0;
 }
 
-/* Says how good the stacks are, if they are not as good as usual. */
+/* Warns if more stacks than usual are doubtful or incomplete. */
 static void warn_of_doubt(const struct track_stats *stats)
 {
 	double all = (double)stats->instructions;
@@ -113,7 +113,7 @@ static void warn_of_doubt(const struct track_stats *stats)
 	if (unrooted > all / 10)
 		log_warn(
 			"%.1f %% of the traced instructions are in call stacks whose first callers "
-			"are not known",
+			"are unknown",
 			unrooted / all * 100);
 }
 

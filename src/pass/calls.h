@@ -16,10 +16,10 @@
 #include "model/event.h"
 #include "pass/track.h"
 
-/* Samples inside the trace, compared with the stacks that the tracker knows there. */
+/* How many samples inside the trace agree with the tracker's stacks. */
 struct calls_checks {
 	uint64_t equal;	    /* all callers are the same */
-	uint64_t partial;   /* the same as far as the shorter one goes, which is incomplete */
+	uint64_t partial;   /* equal up to the end of the shorter one, which is incomplete */
 	uint64_t different; /* one of the two is wrong */
 };
 
@@ -29,7 +29,7 @@ struct calls {
 	 * instructions are counted by function instead of by jump target.
 	 */
 	uint64_t (*function)(void *data, uint64_t address, uint64_t context, uint32_t pid);
-	/* Optional: whether the kernel is at this address, and where it runs after its start. */
+	/* Optional: whether this is kernel code at its final address, not where early code runs. */
 	bool (*kernel)(void *data, uint64_t address);
 	/*
 	 * Optional: returns the handle of the frame at an address, by the current maps. The sums
@@ -59,7 +59,7 @@ void calls_init(struct calls *calls);
 void calls_release(struct calls *calls); /* also accepts a zeroed struct */
 /* Adds an EVENT_BRANCH, see track_add(). */
 void calls_add(struct calls *calls, const struct event *ev);
-/* Compares an EVENT_CHECK, in order with the branches of its cpu and unwound, with the trace. */
+/* Compares an unwound EVENT_CHECK with the trace. It must come in order with its cpu's branches. */
 void calls_check(struct calls *calls, const struct event *ev);
 /* The code at a mark: its leaf, and the addresses that it returns to, innermost first. */
 struct calls_caller {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Samples inside a trace: the stack that src/unwind found must be the one that the trace knows. */
+/* Samples inside a trace: src/unwind and the tracker must find the same stack. */
 #include <inttypes.h>
 
 #include "base/buf.h"
@@ -11,7 +11,7 @@
 
 struct chain {
 	uint64_t leaf;
-	/* Of a sample, `guessed` means that the address is exact: it is not the one after a call. */
+	/* In a sample, `guessed` means that the address is exact, not one after a call. */
 	struct calls_caller callers[MAX_CALLERS];
 	size_t nr;
 	bool whole; /* the last one is the first function of the task */
@@ -45,8 +45,8 @@ static bool ends_in_program(const struct event_sample *sample)
 }
 
 /*
- * A stack of the kernel is unwound up to the address in the program that it runs for, or only to the
- * kernel's entry if the program's registers are not on the stack.
+ * The unwinder follows a kernel stack up to the address in the program for which the kernel runs, or only
+ * to the kernel's entry if the program's registers are not on the stack.
  */
 static bool ends_in_kernel(const struct event_sample *sample, const struct chain *sampled,
 			   const struct chain *traced)
@@ -65,13 +65,13 @@ static void add_chain(struct buf *to, const char *what, const struct chain *chai
 }
 
 /*
- * Entry code of an exception, or a function that it calls, has yet to save the interrupted registers, which
- * the unwinder needs.
+ * The entry code of an exception, or a function that it calls, has not yet saved the interrupted registers
+ * for the unwinder.
  */
-static bool in_entry(const struct chain *traced, size_t same)
+static bool in_entry(const struct chain *sampled, const struct chain *traced, size_t same)
 {
 	return same < 2 && same < traced->nr && traced->callers[same].trap &&
-	       traced->callers[same].context != IP_USER;
+	       (traced->callers[same].context != IP_USER || !sampled->whole);
 }
 
 /*
@@ -125,7 +125,7 @@ void calls_check(struct calls *calls, const struct event *ev)
 	size_t same = 0;
 
 	sampled_chain(&ev->sample, &sampled);
-	/* Code that is in no known binary, or not in its place yet, cannot be unwound: firmware. */
+	/* The unwinder needs a known binary in its place; firmware has none. */
 	if (!mark || !function_of(calls, sampled.leaf, ev->sample.context, ev->pid) ||
 	    (calls->kernel && ev->sample.context == IP_KERNEL &&
 	     !calls->kernel(calls->data, sampled.leaf)))
@@ -141,13 +141,13 @@ void calls_check(struct calls *calls, const struct event *ev)
 	/* A new process: its registers are those of its program, which has not run yet. */
 	if (traced.whole && traced.nr + 1 == sampled.nr && ends_in_program(&ev->sample))
 		sampled.nr--;
-	/* A return address at the root that no call precedes was put there by hand. */
+	/* If no call precedes the return address at the root, the kernel put it there. */
 	if (traced.whole && traced.nr + 1 == sampled.nr && sampled.callers[traced.nr].guessed)
 		sampled.nr--;
 	if (same == sampled.nr && same == traced.nr) {
 		calls->checks.equal++;
 	} else if ((same == sampled.nr && !sampled.whole) || (same == traced.nr && !traced.whole) ||
-		   in_entry(&traced, same) || is_stale_root(&sampled, &traced, same)) {
+		   in_entry(&sampled, &traced, same) || is_stale_root(&sampled, &traced, same)) {
 		calls->checks.partial++;
 	} else {
 		if (calls->checks.different++ < MAX_NOTES)

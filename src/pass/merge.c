@@ -91,7 +91,7 @@ static int fill(struct merge *merge, size_t i)
 		input->next[n].input = (uint32_t)i;
 	if (input->pending)
 		return 1;
-	input->read = blank; /* faster than memset(): GCC makes that one slow instruction */
+	input->read = blank; /* faster than memset(), which GCC turns into one slow instruction */
 	input->next = &input->read;
 	ret = r->ops->next(r, &input->read);
 	input->waits = ret == READER_AGAIN;

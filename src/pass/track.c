@@ -71,7 +71,7 @@ static void on_call(struct track *track, struct track_cpu *cpu, const struct eve
 	task_prune(task, sp);
 	top = top_frame(task);
 	near = !sp && is_near(track, ev);
-	/* A series of calls that only fill the cpu's return predictor. */
+	/* One of a series of calls that only fill the cpu's return predictor. */
 	if (near && top && top->kind == TRACK_NEAR && distance(top->target, b->from) < RULE_NEAR)
 		task_pop(task, task->nr - 1);
 	task_push(track, cpu, ev, near ? TRACK_NEAR : TRACK_CALL, sp);
@@ -111,7 +111,7 @@ static bool is_retpoline(const struct track_cpu *cpu)
 	return top && top->kind == TRACK_NEAR && cpu->since_near <= RULE_RETPOLINE;
 }
 
-/* A stack that a function only extended, by a dynamic array, is over when the function returns. */
+/* If a function only extended its stack, by a dynamic array, the extension ends with its return. */
 static void drop_extension(struct track_task *task, const struct track_cpu *cpu)
 {
 	while (task->nr_stacks > 1 && top_stack(task)->site && top_stack(task)->depth == task->nr &&
@@ -133,7 +133,7 @@ static void return_to(struct track *track, struct track_cpu *cpu, size_t frame)
 	drop_extension(task, cpu);
 }
 
-/* A return to where nothing was called from, without a stack pointer. True: it is only a jump. */
+/* For a return that matches no call, without a stack pointer. True: it is only a jump. */
 static bool jump_by_rule(struct track_cpu *cpu, const struct event *ev)
 {
 	const struct event_branch *b = &ev->branch;
@@ -146,7 +146,7 @@ static bool jump_by_rule(struct track_cpu *cpu, const struct event *ev)
 	return b->to > b->from && b->to - b->from <= RULE_ONWARD;
 }
 
-/* The calls since the last exception, whose callers are not known any more. */
+/* Drops the calls since the last exception: their callers are no longer known. */
 static void forget_callers(struct track *track, struct track_task *task)
 {
 	size_t nr = task->nr;
@@ -171,7 +171,7 @@ static bool returns_to_caller(struct track_task *task, uint64_t sp)
 	       top->sp == sp;
 }
 
-/* Whether a task that is resumed goes on in the caller, but elsewhere: after its setjmp(). */
+/* Whether a resumed task continues elsewhere in the caller: after its setjmp(). */
 static bool jumps_back(const struct track *track, const struct track_cpu *cpu,
 		       const struct event *ev)
 {
@@ -182,7 +182,7 @@ static bool jumps_back(const struct track *track, const struct track_cpu *cpu,
 		       track_function(track, ev, top_frame(task)->resume - 1);
 }
 
-/* A return address that was pushed only to jump there: sp is where it was before. */
+/* Code pushed the return address only to jump there: sp is where it was before. */
 static bool returns_by_jump(const struct track *track, const struct track_cpu *cpu)
 {
 	return track->pushed && cpu->sp && !cpu->rose;
@@ -243,7 +243,7 @@ static void on_return(struct track *track, struct track_cpu *cpu, const struct e
 
 /* Jumps */
 
-/* Whether code jumps to another function on a new stack: nobody called that function. */
+/* Whether code jumps to another function on a new stack: nothing called that function. */
 static bool begins_task(const struct track *track, struct track_task *task, const struct event *ev)
 {
 	const struct track_frame *top = top_frame(task);
@@ -255,7 +255,7 @@ static bool begins_task(const struct track *track, struct track_task *task, cons
 	       track_function(track, ev, ev->branch.from);
 }
 
-/* Whether longjmp() ends by a jump, into the caller of the last call that is not over. */
+/* Whether longjmp() ends with a jump, into the caller of the last call that is not over. */
 static bool jumps_to_caller(const struct track *track, const struct track_cpu *cpu,
 			    const struct event *ev)
 {

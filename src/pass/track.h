@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * track: keeps the stack of calls of every task, from the branches of a control flow trace. It knows no
- * names and no tables: a listener learns which code runs below which callers, and for how long.
+ * track: keeps the stack of calls of every task, from the branches of a control flow trace. It knows
+ * neither names nor tables: it tells a listener which code runs below which callers, and for how long.
  *
- * A trace does not say which task runs. Stack pointers do, exactly:
+ * A trace does not say which task runs, but the stack pointers do, exactly:
  *
- *	- Every stack has an extent, from where the stack pointer was when the stack was left to the
- *	  highest one seen on it. An instruction that replaces the stack pointer by one in the extent of
- *	  another task's stack resumes that task. Programs in different address spaces use the same
- *	  addresses, so a user's extent belongs to its address space.
+ *	- Every stack has an extent, from the stack pointer at which its task left it to the highest
+ *	  stack pointer seen on it. An instruction that sets the stack pointer to an address in the
+ *	  extent of another task's stack resumes that task. Programs in different address spaces use
+ *	  the same addresses, so the extent of a program's stack belongs to its address space.
  *	- The return from an exception resumes the task that was interrupted at that stack pointer.
- *	- Where it goes on decides the rest: on a stack that nobody used before, code that returns to
- *	  where it was not called from is a new task; anything else continues on behalf of the task that
- *	  switched to this stack, as interrupt handlers do.
+ *	- On a stack that nobody used before, a return to an address from which nothing was called
+ *	  starts a new task; any other code, such as an interrupt handler, continues on behalf of the
+ *	  task that switched to this stack.
  *	- A call is over when the stack pointer is above it, however the code got there.
  *
- * Where the stack pointer is unknown, the rules of thumb in track_rules.h decide, and a caller that is
- * not known is left out, never invented.
+ * Where the stack pointer is unknown, the rules of thumb in track_rules.h decide. The tracker leaves out
+ * a caller that it does not know, and never invents one.
  */
 #ifndef KSCOPE_PASS_TRACK_H
 #define KSCOPE_PASS_TRACK_H
@@ -36,12 +36,12 @@ struct track_stats {
 	uint64_t beyond;	 /* returns to callers from before the trace */
 	uint64_t traps, leaves, leaves_found;
 	uint64_t switches, tasks;
-	uint64_t strayed; /* stack pointers that were not where the code had moved them */
+	uint64_t strayed; /* stack pointers that were not where the code moved them */
 };
 
 enum track_kind {
 	TRACK_CALL,
-	TRACK_NEAR, /* a call of the code right behind it, which may not be a real call */
+	TRACK_NEAR, /* a call to the code right after it, which may not be a real call */
 	TRACK_TRAP, /* interrupted there, without a call */
 };
 
@@ -55,12 +55,12 @@ struct track_frame {
 	uint32_t pid;  /* of the caller */
 	uint8_t kind;  /* enum track_kind */
 	uint8_t pushed;
-	bool interrupt; /* not by an instruction */
-	bool guessed;	/* what the listener gets as `resume` is only near it */
+	bool interrupt; /* no instruction caused it */
+	bool guessed;	/* the listener gets a `resume` that is only near the real one */
 };
 
 /*
- * The listener. A mark is its handle of a piece of code below certain callers; the tracker keeps one in
+ * The listener. A mark is its handle for a piece of code below certain callers; the tracker keeps one in
  * each frame and one for the code that runs.
  */
 struct track_ops {
@@ -73,11 +73,11 @@ struct track_ops {
 			  const struct event *ev);
 	/* The callers of a task's first frame are gone: replaces the marks of its frames, and *mark. */
 	void (*reroot)(void *data, struct track_frame *frames, size_t nr, uint32_t *mark);
-	/* The code ran for so many instructions. */
+	/* The code ran for this many instructions. */
 	void (*run)(void *data, uint32_t mark, uint64_t instructions);
 	/* Optional: the start of the function at an address, 0 if unknown. */
 	uint64_t (*function)(void *data, uint64_t address, uint64_t context, uint32_t pid);
-	/* Optional: whether the kernel is at this address, and where it runs after its start. */
+	/* Optional: whether this is kernel code at its final address, not where early code runs. */
 	bool (*kernel)(void *data, uint64_t address);
 };
 
@@ -91,11 +91,11 @@ struct track {
 	struct track_fork *forks; /* by return address */
 	uint64_t *sites;	  /* where code switches from one task to another; a hash */
 	struct track_stats stats, unselected;
-	struct track_stats *at; /* the one that the current event counts for */
+	struct track_stats *at; /* the one to which the current event counts */
 	uint64_t nr_switches;
 	uint32_t last_id;
 	uint8_t pushed;	    /* by a call: the size of a return address on the stack; 0: none */
-	bool leaves_switch; /* returns from exceptions switch tasks: kernels with one stack per cpu */
+	bool leaves_switch; /* returns from exceptions switch tasks: a kernel with one stack per cpu */
 };
 
 void track_init(struct track *track, const struct track_ops *ops, void *data);

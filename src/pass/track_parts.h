@@ -4,7 +4,7 @@
  *
  *	track		what each kind of branch does
  *	track_stack	one task: its frames and stacks
- *	track_tasks	which task runs: those that were left, and how they are resumed
+ *	track_tasks	which task runs: how code leaves and resumes tasks
  *	track_trap	exceptions, system calls, and the returns from them
  */
 #ifndef KSCOPE_PASS_TRACK_PARTS_H
@@ -33,12 +33,12 @@ struct track_task {
 	struct track_stack stacks[TRACK_STACKS]; /* at least one */
 	unsigned nr_stacks;
 	uint32_t mark; /* of the code that runs */
-	size_t fresh;  /* the depth at which it was switched to; NOT_FRESH: it has gone on */
-	size_t doubt;  /* from this depth on its frames are doubtful; SIZE_MAX: none */
+	size_t fresh;  /* its depth when code switched to it; NOT_FRESH: it has gone on */
+	size_t doubt;  /* its frames are doubtful from this depth on; SIZE_MAX: none */
 	uint64_t used; /* track->nr_switches when it was left */
 	uint32_t pid;  /* if `ended` */
 	bool met;      /* it ran when the trace began, so it may have callers from before */
-	bool known;    /* it was resumed, not met for the first time */
+	bool known;    /* code resumed it: it has run before */
 	bool rooted;   /* its first frame is where it began */
 	bool called;   /* it has made a call */
 	bool ended;    /* left because its trace ended */
@@ -56,11 +56,11 @@ struct track_fork {
 struct track_cpu {
 	struct track_task *task;
 	uint64_t sp; /* 0: unknown */
-	bool rose;   /* above everything that was seen on its stack, by the last branch */
+	bool rose;   /* the last branch moved it above all that was seen on its stack */
 	uint64_t context, space;
 	uint64_t since_near; /* instructions since the last TRACK_NEAR */
 	uint32_t pid;
-	bool firmware; /* it runs code of no known binary, before the kernel */
+	bool firmware; /* it runs code before the kernel, which is in no known binary */
 };
 
 static inline uint64_t distance(uint64_t a, uint64_t b)
@@ -84,7 +84,7 @@ static inline uint64_t space_of(uint64_t context, uint64_t space)
 	return context == IP_USER ? space : IP_KERNEL;
 }
 
-/* Whether a stack pointer lies in what was used of this stack. */
+/* Whether a stack pointer is in the used part of this stack. */
 static inline bool stack_has(const struct track_stack *stack, uint64_t space, uint64_t sp)
 {
 	return stack->low && stack->space == space && sp >= stack->low && sp <= stack->high;
@@ -97,35 +97,35 @@ uint64_t track_function(const struct track *track, const struct event *ev, uint6
 
 /* track_stack */
 
-/* Creates a task that begins at an event's target. The cpu that runs it owns it, or the list `left`. */
+/* Creates a task that begins at an event's target. Its cpu owns it, or the list `left`. */
 struct track_task *task_new(struct track *track, const struct event *ev);
 void task_free(struct track_task *task);
 void task_push(struct track *track, struct track_cpu *cpu, const struct event *ev,
 	       enum track_kind kind, uint64_t sp);
-/* Removes the frames from this depth on; the code at its caller continues. */
+/* Removes the frames from this depth on; the caller of the first one continues. */
 void task_pop(struct track_task *task, size_t depth);
 /* The task's stack pointer is here: calls below it are over. */
 void task_prune(struct track_task *task, uint64_t sp);
 /* Adds the stack of an event's target. site: where code switched to it; 0: an exception did. */
 void task_use_stack(struct track_task *task, const struct event *ev, uint64_t sp, uint64_t site);
-/* Makes the frames from `depth` on a task of their own, with the stacks from first_stack on. */
+/* Moves the frames from `depth` on, and the stacks from first_stack on, to a new task. */
 struct track_task *task_split(struct track *track, struct track_task *task, size_t depth,
 			      unsigned first_stack);
-/* Forgets the first frames: their callers are not known, or they are too many. */
+/* Forgets the first frames: their callers are unknown, or there are too many. */
 void task_forget(struct track *track, struct track_task *task, size_t nr);
 
 /* track_tasks */
 
-/* Adds a task to `left`: it does not run any more. */
+/* Adds a task to `left`: it no longer runs. */
 void task_leave(struct track *track, struct track_task *task);
 /* Removes a task from `left`. */
 struct track_task *task_take(struct track *track, size_t i);
 /* An instruction replaced the stack pointer `left` by `taken`. */
 void stack_replaced(struct track *track, struct track_cpu *cpu, const struct event *ev,
 		    uint64_t left, uint64_t taken);
-/* The code that runs since the last switch of stacks turned out to be a new task. */
+/* The code that has run since the last switch of stacks turned out to be a new task. */
 void task_start(struct track *track, struct track_cpu *cpu, const struct event *ev);
-/* Whether the task has done nothing since it was switched to. */
+/* Whether the task is at the depth at which code switched to it, and never returned from there. */
 bool task_is_fresh(const struct track_task *task);
 void note_site(struct track *track, uint64_t site);
 

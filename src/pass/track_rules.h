@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The rules of thumb of track, each with the code that needs it. They apply only where the stack pointer
- * says nothing: the trace has none, or it was lost in a function and not read since.
+ * does not help: the trace has none, or code computed it and the plugin has not read it since.
  */
 #ifndef KSCOPE_PASS_TRACK_RULES_H
 #define KSCOPE_PASS_TRACK_RULES_H
@@ -10,19 +10,22 @@
  *	rule		needed by			what it looks like
  *
  *	RULE_NEAR	Linux x86 (RSB stuffing),	a call over this distance, in bytes, may not be a
- *			i386 code that asks for its	real call
+ *			i386 code that reads its	real call
  *			own address
- *	RULE_RETPOLINE	Linux x86			a return so few instructions after such a call is
- *							a jump
+ *	RULE_RETPOLINE	Linux x86			a return at most this many instructions after such
+ *							a call is a jump
  *	RULE_ONWARD	Linux x86 (untrained returns)	a return this far ahead, in bytes, goes to the next
  *							instruction: a jump
- *	RULE_FIXUP	Linux (exception tables)	a trap in the kernel that returns this near to where
- *							it came from returns to the same function
+ *	RULE_SERIALIZE	Linux x86 (sync_core)		a return from an exception this far ahead, in bytes,
+ *							that ends no exception: a jump, also with a known sp
+ *	RULE_FIXUP	Linux (exception tables)	a trap in the kernel that returns less than this far
+ *							from where it came returns to the same function
  */
 enum track_rule {
 	RULE_NEAR = 16,
 	RULE_RETPOLINE = 8,
 	RULE_ONWARD = 3,
+	RULE_SERIALIZE = 16,
 	RULE_FIXUP = 65536,
 };
 

@@ -5,9 +5,9 @@
 #include "base/mem.h"
 #include "pass/track_parts.h"
 
-/* Limits of stacks of calls that never return. */
+/* Limits for stacks of calls that never return. */
 #define MAX_DEPTH 4096
-#define MAX_UNSURE 256 /* where no stack pointer says that the calls are not over */
+#define MAX_UNSURE 256 /* without a stack pointer, which would show that the calls are not over */
 
 void task_free(struct track_task *task)
 {
@@ -58,7 +58,7 @@ void task_pop(struct track_task *task, size_t depth)
 {
 	task->nr = depth;
 	task->mark = task->frames[depth].mark;
-	/* Code may leave a stack by a return; sp decides when it is over. */
+	/* A return may leave a stack before the code switches back; sp decides when it is over. */
 	for (unsigned i = task->nr_stacks; i-- > 0 && task->stacks[i].depth > depth;)
 		task->stacks[i].depth = depth;
 	if (task->fresh != NOT_FRESH && task->fresh > depth)

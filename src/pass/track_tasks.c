@@ -41,7 +41,7 @@ static void drop_ended(struct track *track, const struct track_stack *stack)
 	}
 }
 
-/* Removes stacks on which nothing happens any more: the stack of an interrupt that has ended. */
+/* Removes stacks without calls, such as that of an interrupt that has ended. */
 static void drop_empty_stacks(struct track_task *task)
 {
 	while (task->nr_stacks > 1 && top_stack(task)->site && top_stack(task)->depth == task->nr)
@@ -85,7 +85,7 @@ static bool is_switcher(const struct track *track, uint64_t site)
 
 /* Switches of stacks */
 
-/* Finds the task that was left on the stack at sp, nearest to it. Returns nr_left if none was. */
+/* Finds the task that was left on the stack at sp, nearest to sp. Returns nr_left if there is none. */
 static size_t task_at(const struct track *track, uint64_t space, uint64_t sp)
 {
 	size_t found = track->nr_left;
@@ -123,7 +123,7 @@ static void resume_task(struct track *track, struct track_cpu *cpu, size_t i, ui
 	next->known = true;
 }
 
-/* Whether the stack is that of a signal handler, or of an exception in the kernel: a jump out of it. */
+/* Whether a jump off this stack leaves a signal handler, or an exception in the kernel. */
 static bool leaves_handler(const struct track_task *task, const struct track_stack *stack)
 {
 	const struct track_frame *trap = stack->depth ? &task->frames[stack->depth - 1] : NULL;
@@ -133,8 +133,8 @@ static bool leaves_handler(const struct track_task *task, const struct track_sta
 }
 
 /*
- * The task returns to its stack i. If calls on the stacks above it are not over, those are the stack of
- * another task, and what ran there did not run on behalf of this one.
+ * The task returns to its stack i. If calls on the stacks above are not over, those stacks belong to
+ * another task, and the code there did not run on behalf of this one.
  */
 static void back_to_stack(struct track *track, struct track_task *task, unsigned i, uint64_t sp)
 {
@@ -196,7 +196,7 @@ void stack_replaced(struct track *track, struct track_cpu *cpu, const struct eve
 	bool exact = other < track->nr_left && top_stack(track->left[other])->low == taken;
 	unsigned own = own_stack_at(task, space, taken);
 
-	/* Linux on RISC-V calculates with the register at the entry of a trap. */
+	/* At a trap's entry, Linux on RISC-V uses the register for other calculations. */
 	if (!left || left & 3)
 		left = stack->low ? stack->low : stack->high;
 	stack->low = left;
@@ -225,7 +225,7 @@ void task_start(struct track *track, struct track_cpu *cpu, const struct event *
 		note_site(track, top_stack(old)->site);
 		old->nr_stacks--;
 		task_leave(track, old);
-	} else { /* a new task, that has only been in the code that switches tasks */
+	} else { /* a new task that has only run the code that switches tasks */
 		old->mark = track->ops->root(track->data, ev);
 		old->fresh = NOT_FRESH;
 		return;

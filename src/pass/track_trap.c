@@ -5,7 +5,7 @@
 #include "pass/track_parts.h"
 #include "pass/track_rules.h"
 
-/* How well the return from an exception fits the place that was interrupted; the highest wins. */
+/* How well a return from an exception fits the interrupted place; the highest wins. */
 enum fit { FIT_NONE, FIT_NEAR, FIT_SP, FIT_EXACT };
 
 static enum fit fit_of(const struct track_frame *frame, const struct event *ev)
@@ -19,7 +19,7 @@ static enum fit fit_of(const struct track_frame *frame, const struct event *ev)
 	if (frame->sp && b->sp) {
 		if (frame->sp != b->sp)
 			return FIT_NONE;
-		return same ? FIT_EXACT : FIT_SP; /* a fault that was mended, or a restarted call */
+		return same ? FIT_EXACT : FIT_SP; /* a fixed-up fault, or a restarted call */
 	}
 	if (same)
 		return FIT_EXACT;
@@ -48,7 +48,7 @@ static size_t own_trap(const struct track_task *task, const struct event *ev, en
 
 /*
  * Finds a task that waits where it was interrupted. Returns nr_left if there is none. *frame: the
- * exception, which is the last frame unless another thread was taken for a signal handler.
+ * exception, which is the last frame unless the tracker took another thread for a signal handler.
  */
 static size_t waiting_task(const struct track *track, const struct event *ev, enum fit *best,
 			   size_t *frame)
@@ -63,7 +63,7 @@ static size_t waiting_task(const struct track *track, const struct event *ev, en
 				      ? own_trap(task, ev, &fit)
 				      : task->nr;
 
-		/* Another thread goes on elsewhere only where returns are known to switch threads. */
+		/* Only if returns are known to switch threads may another thread go on elsewhere. */
 		if (trap < task->nr && fit > *best && (fit == FIT_EXACT || track->leaves_switch)) {
 			*best = fit;
 			*frame = trap;
@@ -122,7 +122,7 @@ void on_enter(struct track *track, struct track_cpu *cpu, const struct event *ev
 	size_t nr = task->nr;
 	uint64_t sp = cpu->sp && b->has_moved ? cpu->sp + (uint64_t)(int64_t)b->moved : 0;
 
-	/* The machine itself did what was asked for, as QEMU does for PSCI and semihosting. */
+	/* The machine itself handled the call, as QEMU does for PSCI and semihosting. */
 	if (b->to == b->next && b->context == cpu->context) {
 		task->mark = track->ops->beside(track->data, task->mark, ev);
 		cpu->sp = b->sp ? b->sp : sp;
@@ -154,7 +154,7 @@ static void drop_stacks(struct track_task *task, size_t frame)
 		task->nr_stacks--;
 }
 
-/* The call or the return right before an exception, if only now it turns out that there was one. */
+/* Adds the call or the return right before an exception, which only the end of it reveals. */
 static void finish_step(struct track *track, struct track_cpu *cpu, const struct track_frame *trap,
 			const struct event *ev)
 {
@@ -214,8 +214,8 @@ static size_t trap_in(const struct track_task *task, uint64_t context)
 
 /*
  * The kernel returns to another task. This one waits where it was interrupted; the kernel's frames above
- * are over, as they are in kernels with one stack per cpu. A task that was not interrupted has ended,
- * unless it left its stack just now.
+ * are over, as in kernels with one stack per cpu. A task that was not interrupted has ended, unless it
+ * left its stack just now.
  */
 static void wait_in_trap(struct track *track, struct track_task *task, const struct event *ev)
 {
@@ -235,7 +235,7 @@ static void wait_in_trap(struct track *track, struct track_task *task, const str
 	task_leave(track, task);
 }
 
-/* What ran as a signal handler, in the program that the exception interrupted, becomes a task. */
+/* Code that counted as a signal handler of the interrupted program becomes a task. */
 static void split_thread(struct track *track, struct track_task *task, size_t frame, bool doubtful)
 {
 	unsigned stack = task->nr_stacks;
@@ -263,9 +263,9 @@ static void resume_waiting(struct track *track, struct track_cpu *cpu, size_t i,
 }
 
 /*
- * The task returns to the code of its exception `frame`. If a program was interrupted once more since
- * then, it was the end of a signal handler; or the program above is another thread, which the kernel
- * returns to later.
+ * The task returns to the code of its exception `frame`. If a program was interrupted again since then,
+ * either a signal handler ended, or the program above is another thread, to which the kernel returns
+ * later.
  */
 static void return_from(struct track *track, struct track_cpu *cpu, size_t frame,
 			const struct event *ev)
@@ -284,7 +284,7 @@ static void return_from(struct track *track, struct track_cpu *cpu, size_t frame
 	end_trap(track, cpu, frame, ev);
 }
 
-/* Pushes a signal handler, which interrupted the program at an exception of the task. */
+/* Pushes a signal handler, which interrupted the program where the exception `frame` did. */
 static void call_handler(struct track *track, struct track_cpu *cpu, size_t frame,
 			 const struct event *ev)
 {
@@ -305,7 +305,7 @@ static void call_handler(struct track *track, struct track_cpu *cpu, size_t fram
 
 /*
  * Whether a program continues in a signal handler: lower on the stack of the code that the task's
- * exception `frame` interrupted. In a kernel with one stack per cpu it is rather another thread.
+ * exception `frame` interrupted. In a kernel with one stack per cpu, it is more likely another thread.
  */
 static bool is_handler(const struct track *track, const struct track_task *task, size_t frame,
 		       const struct event *ev)
@@ -317,7 +317,7 @@ static bool is_handler(const struct track *track, const struct track_task *task,
 	       (!trap->sp || !ev->branch.sp || ev->branch.sp < trap->sp);
 }
 
-/* A program that the trace has not seen, or not at this place. */
+/* The kernel returns to a program that the trace has not seen, or not at this place. */
 static void leave_to_program(struct track *track, struct track_cpu *cpu, const struct event *ev)
 {
 	struct track_task *task = cpu->task;
@@ -338,19 +338,19 @@ static void leave_to_program(struct track *track, struct track_cpu *cpu, const s
 	cpu->task = fork_task(track, ev);
 }
 
-/* Linux returns from an exception that did not happen, to the next instruction, to serialize. */
+/* To serialize, Linux returns from an exception that did not happen, to the next instruction. */
 static bool is_serializing(const struct track_cpu *cpu, const struct event *ev)
 {
 	const struct event_branch *b = &ev->branch;
 
 	return !b->left && b->context == cpu->context && b->to > b->from &&
-	       b->to - b->from <= RULE_NEAR &&
+	       b->to - b->from <= RULE_SERIALIZE &&
 	       (!b->sp || !top_stack(cpu->task)->high || b->sp <= top_stack(cpu->task)->high);
 }
 
 /*
- * Finds the exception of the kernel's own code whose handler changed the stack pointer that it returns
- * to, by less than the cpu had pushed: Linux on x86 emulates a call that way. Returns nr if there is none.
+ * Finds the exception in the kernel's own code whose handler changed the stack pointer to return to, by
+ * less than the cpu had pushed: Linux on x86 emulates a call that way. Returns nr if there is none.
  */
 static size_t changed_trap(const struct track *track, const struct track_task *task,
 			   const struct event *ev)
@@ -373,7 +373,7 @@ static void leave_to_kernel(struct track *track, struct track_cpu *cpu, const st
 	struct track_task *task = cpu->task;
 	size_t trap = changed_trap(track, task, ev);
 
-	/* If the stack was replaced only now, it is not the one that the task switched to before. */
+	/* If this return replaced the stack, it is not the stack to which the task switched before. */
 	if (task_is_fresh(task) && !ev->branch.left) {
 		task_start(track, cpu, ev);
 		return;
@@ -386,7 +386,7 @@ static void leave_to_kernel(struct track *track, struct track_cpu *cpu, const st
 	cpu->task = task_new(track, ev);
 }
 
-/* A kernel that starts at a higher level than it runs at may use this as an ordinary return. */
+/* A kernel that starts at a higher level may drop to its own by such a return to the caller. */
 static size_t call_at(const struct track_task *task, const struct event *ev)
 {
 	const struct track_frame *top = task->nr ? &task->frames[task->nr - 1] : NULL;

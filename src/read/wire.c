@@ -81,7 +81,7 @@ static void keep(struct wire_reader *w, const struct wire_item *item, uint64_t t
 		  w->scratch.len);
 }
 
-/* Gets the time of a record, and of a sample its place. False: the record is damaged. */
+/* Gets the time of a record, and the place of a sample. False: the record is damaged. */
 static bool record_time(enum wire_chunk_field kind, struct pb message, uint64_t *time,
 			uint64_t *place)
 {
@@ -641,7 +641,7 @@ static bool take_before(struct wire_reader *w, struct event *ev)
 	return false;
 }
 
-/* Once next() has returned a branch, only branches follow until next_branch() has something else. */
+/* After next() returned a branch, only branches follow until next_branch() has another event. */
 static size_t wire_reader_run(struct reader *r, struct event **events)
 {
 	struct wire_reader *w = r->priv;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* wire_check: keeps the samples that were taken inside a trace, until the trace comes to their place. */
+/* wire_check: keeps samples inside a trace until the trace reaches their place. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -25,7 +25,7 @@ struct wire_merge_cpu {
 };
 
 struct wire_merge {		     /* zeroed: ready */
-	struct wire_trace_info info; /* to be set before the first trace is added */
+	struct wire_trace_info info; /* set this before adding the first trace */
 	struct wire_merge_cpu **cpus;
 	size_t nr;
 	struct wire_merge_cpu *current;

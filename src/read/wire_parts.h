@@ -8,7 +8,7 @@
  *	wire_message	decodes messages
  *	wire_place	finds the address of the kernel, before the first sample or on the way
  *	wire_space	makes processes of address spaces
- *	wire_check	keeps the samples that were taken inside a trace
+ *	wire_check	keeps the samples inside a trace
  *	wire_trace	decodes the trace of one cpu
  *	wire_merge	merges the traces of several cpus, in order of time
  */
@@ -103,7 +103,7 @@ struct wire_item {     /* head of a record in the order; the message follows */
 	uint32_t cpu;
 };
 
-/* Samples inside the trace of a cpu. Each waits until the trace comes to its place. Zeroed: ready. */
+/* Samples inside the trace of a cpu. Each waits until the trace reaches its place. Zeroed: ready. */
 struct wire_check { /* owned */
 	uint64_t place;
 	uint8_t *data;

@@ -165,8 +165,8 @@ static enum branch_kind kind_of(unsigned flow)
 }
 
 /*
- * Whether control may go on behind the block. In Thumb code, the branch of a block that begins inside of
- * an IT block is conditional, though its definition does not say so.
+ * Whether control may go on after the block. In Thumb code, the branch of a block that begins inside an
+ * IT block is conditional, although its definition does not say so.
  */
 static bool may_go_on(const struct wire_trace *trace, const struct wire_block *block)
 {
@@ -210,7 +210,7 @@ static struct wire_trace_block *get_definition(struct wire_trace *trace)
 	return kept;
 }
 
-/* Adds how the stack pointer moved in the current block. */
+/* Adds the current block's move of the stack pointer. */
 static void add_move(struct wire_trace *trace)
 {
 	const struct wire_trace_block *cur = trace->cur;
@@ -222,7 +222,7 @@ static void add_move(struct wire_trace *trace)
 	trace->move += cur->move;
 }
 
-/* What is known about the event's move, which begins anew. */
+/* Fills in by how much the stack pointer moved, if known, and starts a new sum. */
 static void fill_move(struct wire_trace *trace, struct event_branch *branch)
 {
 	branch->has_moved = trace->info.has_moves && !trace->move_unknown &&
@@ -233,7 +233,7 @@ static void fill_move(struct wire_trace *trace, struct event_branch *branch)
 	trace->move_unknown = false;
 }
 
-/* If the move is not known, sp is near enough to tell the stack. */
+/* If the move is unknown, sp is near enough to identify the stack. */
 static uint64_t sum(uint64_t sp, int32_t move, int sign)
 {
 	return move == WIRE_STACK_UNKNOWN ? sp : sp + (uint64_t)(sign * (int64_t)move);
@@ -259,7 +259,7 @@ static inline void fill(struct wire_trace *trace, struct event *ev, enum branch_
 	ev->kind = EVENT_BRANCH;
 	ev->time = trace->time;
 	ev->cpu = trace->cpu;
-	ev->branch = blank; /* GCC clears a struct by one slow instruction */
+	ev->branch = blank; /* GCC would clear a struct by one slow instruction */
 	ev->branch.kind = kind;
 	ev->branch.from = from;
 	ev->branch.to = to;
@@ -287,9 +287,9 @@ static bool leads_to(const struct wire_trace_block *block, uint64_t address)
 }
 
 /*
- * Emits the branch at the end of a block, if the trap interrupted its target before it ran. A block that
- * replaces the stack pointer counts as one, whether it ends with a branch or not. If the code does not
- * lead there, it is the entry of another trap, whose own return address is not known.
+ * Emits the branch at the end of a block, if the trap interrupted its target before it ran. Also emits
+ * one for a block that replaces the stack pointer and ends without a branch. If the code does not lead
+ * to the interrupted address, that is the entry of another trap, whose own return address is unknown.
  */
 static bool branch_before_trap(struct wire_trace *trace, const struct wire_trace_block *cur,
 			       uint64_t shift, struct event *ev)
@@ -379,7 +379,7 @@ static bool plain_step(struct wire_trace *trace, struct wire_trace_block *to, ui
 	return true;
 }
 
-/* Leaves the current block by a step about which nothing was told, as nearly all are. */
+/* Leaves the current block by a step without any such code, as is usual. */
 static inline bool take_plain(struct wire_trace *trace, struct wire_trace_block *to,
 			      struct event *ev)
 {
@@ -557,7 +557,7 @@ static int end(struct wire_trace *trace, struct event *ev)
 	return 1;
 }
 
-/* The place of a sample. Between two steps, so it says nothing about the next one. */
+/* The place of a sample. It is between two steps, so it does not apply to the next one. */
 static int sample(struct wire_trace *trace, struct event *ev)
 {
 	if (!trace->cur || trace->begins || trace->trap || trace->leave || trace->has_state ||

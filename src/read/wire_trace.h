@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * wire_trace: decodes the trace of one cpu into branch events, and an EVENT_CHECK wherever a sample was
- * taken: the caller has the sample. wire/README.md specifies the trace, wire/trace.h has its codes and
- * rules. The bytes passed to wire_trace_feed() are borrowed until
- * wire_trace_next() returns 0 or less.
+ * wire_trace: decodes the trace of one cpu into branch events, and an EVENT_CHECK at the place of each
+ * sample, which the caller has. wire/README.md specifies the trace, wire/trace.h has its codes and
+ * rules. The bytes passed to wire_trace_feed() are borrowed until wire_trace_next() returns 0 or less.
  */
 #ifndef KSCOPE_READ_WIRE_TRACE_H
 #define KSCOPE_READ_WIRE_TRACE_H
@@ -21,8 +20,8 @@ struct wire_trace_block {
 	uint64_t last;		/* address of the last instruction */
 	uint64_t target;
 	/*
-	 * The change of the stack pointer; if the block replaces it, the one before that. Then `after`
-	 * has the one after it. WIRE_STACK_UNKNOWN: unknown.
+	 * The change of the stack pointer. If the block replaces the stack pointer, `move` is the
+	 * change before that, and `after` the change after it. WIRE_STACK_UNKNOWN: unknown.
 	 */
 	int32_t move, after;
 	bool replaces;
@@ -64,7 +63,7 @@ struct wire_trace {
 
 	/* What short, trap, leave, state and begin say about the next step. */
 	bool trap, leave, has_state, moved, begins;
-	bool told;     /* one of them may have said something */
+	bool told;     /* one of them may have come */
 	uint64_t left; /* the interrupted stack pointer; 0: unknown */
 	unsigned begin_flags, skip;
 	uint64_t begin_total, resume; /* resume 0: unknown */

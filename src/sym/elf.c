@@ -400,7 +400,7 @@ static void read_symbol(const struct object *obj, const struct symbol_section *f
 		symtab_add(tab, out);
 }
 
-/* The address of an untyped symbol does not say whether it is Thumb: most functions do. */
+/* The address of an untyped symbol does not say whether it is Thumb: do as most functions. */
 static void guess_modes(struct symtab *tab)
 {
 	size_t typed = 0, thumb = 0;

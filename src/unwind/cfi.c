@@ -371,7 +371,7 @@ static bool is_root(const struct walk *w, const struct state *s, uint64_t *lr)
 	return !walk_is_target(w, *lr) || walk_function(w, *lr - 1) == walk_function(w, s->pc);
 }
 
-/* Do the rules take the link register for the return address, and is it something else? */
+/* Do the rules wrongly take the link register for the return address? */
 static bool are_wrong(const struct walk *w, const struct state *s, const struct cfi_row *row)
 {
 	if (w->machine->lr == NO_REG || row->ra != w->machine->lr || row->no_caller)

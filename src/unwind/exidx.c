@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * The rules of 32-bit Arm's exception handling ABI. .ARM.exidx has two words for each range of
- * code, sorted: where it begins, and its rules or where in .ARM.extab they are. Addresses are
- * relative to the word that has them, in 31 bits. Rules are bytes that undo a prologue, last
+ * code, sorted: its start, and its rules or their address in .ARM.extab. Addresses have 31 bits and
+ * are relative to the word that contains them. Rules are bytes that undo a prologue, last
  * instruction first. Linux names the sections .ARM.unwind_idx and .ARM.unwind_tab.
  *
  * The rules hold where the function calls another. Elsewhere, for instance at its entry, its frame
- * may be missing; the code tells (link.c).
+ * may be missing; link.c reads the code to find out.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +23,7 @@
 
 struct exidx_table {
 	bool opened;
-	/* Most code has rules. Then the rest has no caller; otherwise it just has no rules. */
+	/* Most code has rules. If so, code without them has no caller. */
 	bool full;
 	struct sym_section index, rules;
 };
@@ -43,7 +43,7 @@ static uint32_t word_of(const struct sym_section *section, size_t offset)
 	return word;
 }
 
-/* The address in a word that is at an address. */
+/* The address in the word at an address. */
 static uint64_t relative(uint64_t at, uint32_t word)
 {
 	uint32_t distance = word << 1;
@@ -186,7 +186,7 @@ struct undone {
 	uint32_t popped; /* registers */
 };
 
-/* Beyond the end there is "finish". */
+/* After the end, every byte is "finish". */
 static uint8_t next_byte(struct bytes *from)
 {
 	return from->next < from->nr ? from->at[from->next++] : 0xb0;
@@ -274,7 +274,7 @@ static bool apply(struct undone *f, uint8_t op, struct bytes *from)
 	case 0x4 ... 0x7: f->vsp -= (op & 63) * 4 + 4; return true;
 	case 0x8:
 		mask = (uint32_t)((op & 15) << 8 | next_byte(from)) << 4;
-		return mask && pop(f, mask); /* no register: unwinding is refused */
+		return mask && pop(f, mask); /* no register: refuse to unwind */
 	case 0x9:
 		return (op & 15) != ARM_SP && (op & 15) != ARM_PC &&
 		       reg_value(&f->state, op & 15, &f->vsp);

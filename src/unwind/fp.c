@@ -79,7 +79,7 @@ static bool read_riscv_record(const struct walk *w, uint64_t fp, struct record *
 
 /*
  * May the frame be there? Frame pointers lead from the stack of interrupts to the interrupted one. But
- * on Cortex-M the hardware's frame is in between, and what leads there is the interrupted code's.
+ * on Cortex-M the hardware's frame is in between: such a frame pointer is the interrupted code's.
  */
 static bool is_near(const struct walk *w, uint64_t fp, uint64_t sp)
 {
@@ -180,8 +180,8 @@ static enum step leaf_by_stack(const struct walk *w, struct state *s, const stru
 }
 
 /*
- * On Arm a function can return without lr, which may then be left over from any deeper call. The
- * code tells; if it does not, the call before lr must go to this function.
+ * On Arm a function can return without lr, which may then be left over from any deeper call. The code
+ * usually shows this; if it does not, the call before lr must go to this function.
  */
 static bool arm_link_is_live(const struct walk *w, const struct state *s, uint64_t lr,
 			     uint64_t function)

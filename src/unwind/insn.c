@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * What an instruction does with the return address: calls, returns, and loads and stores of the
- * link register. Decodes no more than that, from the bytes of the binary.
+ * How an instruction uses the return address: calls, returns, and loads and stores of the link
+ * register. Decodes only these, from the bytes of the binary.
  */
 #include <string.h>
 
@@ -17,7 +17,7 @@ static uint32_t word_at(const uint8_t *code)
 	return half_at(code) | half_at(code + 2) << 16;
 }
 
-/* The number in the lowest `bits` bits, which has a sign. */
+/* The signed number in the lowest `bits` bits. */
 static uint64_t as_signed(uint64_t value, unsigned bits)
 {
 	return (uint64_t)((int64_t)(value << (64 - bits)) >> (64 - bits));
@@ -75,7 +75,7 @@ static void decode_a64(const uint8_t *code, uint64_t at, struct insn *insn)
 #define ARM_LR 14
 #define ARM_PC 15
 
-/* Pops a list of registers, which has lr or pc last, if at all. */
+/* Pops a list of registers; lr or pc, if present, is the last one. */
 static void pops(struct insn *insn, uint32_t list)
 {
 	insn->moves = 4 * __builtin_popcount(list);
@@ -306,7 +306,7 @@ static bool decode_thumb(const uint8_t *code, size_t len, uint64_t at, struct in
 #define RV_SP 2
 #define RV_T0 5
 
-/* Calls by t0 are those of functions that save or restore registers for their caller. */
+/* Code calls functions that save or restore registers for their caller by t0. */
 static enum insn_kind rv_jump_kind(unsigned rd)
 {
 	return rd == RV_RA ? INSN_CALL : rd == RV_T0 ? INSN_SAVES : INSN_JUMP;

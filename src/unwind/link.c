@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Whether the link register still holds the return address at a point in the code. The code itself
- * says so: we follow it from there. If it returns by the register, or stores it, the register is
- * live; if it loads the register or makes a call first, the return address is on the stack. Every
- * way leads to the same answer, so the first one that is found counts.
+ * Whether the link register still holds the return address at a point in the code. To find out, we
+ * follow the code from there. If it returns by the register, or stores it, the register is live; if it
+ * loads the register or makes a call first, the return address is on the stack. Every path leads to the
+ * same answer, so the first answer counts.
  */
 #include "unwind/walk.h"
 
-#define MAX_INSNS 256 /* that are looked at */
+#define MAX_INSNS 256 /* to decode */
 #define MAX_WAYS 16
 
 struct way {
 	uint64_t at;
-	int64_t sp; /* from the stack pointer at the start */
+	int64_t sp; /* relative to the stack pointer at the start */
 	bool replaced;
 };
 
@@ -23,10 +23,10 @@ struct search {
 	bool past_calls;
 };
 
-/* From where the code loads the return address, from the stack pointer at the start. */
+/* Where the code loads the return address from, relative to the stack pointer at the start. */
 struct place {
-	int64_t sp, slot, after; /* the stack pointer before and after, and the address */
-	uint16_t list;		 /* the registers that are loaded with it */
+	int64_t sp, slot, after; /* sp, after: the stack pointer before and after the load */
+	uint16_t list;		 /* the registers that the same instruction loads */
 	bool known;
 };
 
@@ -138,7 +138,7 @@ bool link_may_return(const struct walk *w, const struct state *s)
 		return false;
 	lr = walk_return(w, lr);
 	target = link_call_target(w, lr);
-	/* A function that does not return need not save it. */
+	/* A function that does not return need not save the register. */
 	if (link == LINK_CALLS && target && target != function)
 		return false;
 	return link_is_own(w, lr, function);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * Exceptions of Cortex-M. The hardware stores the registers that a function may change on the stack
- * of the interrupted code, and puts a value into lr that no code can have as its address. A return
- * to that value, EXC_RETURN, ends the exception; its bits say on which stack the registers are:
+ * of the interrupted code, and sets lr to EXC_RETURN, a value that is no code address. A return to
+ * that value ends the exception; its bits say on which stack the registers are:
  *
  *	bits 31-7	1
  *	bit 5		0: r4-r11 as well (v8-M, between the two security states)
@@ -21,7 +21,7 @@
 
 #define FRAME_BYTES 0x20 /* r0-r3, r12, lr, pc, xPSR */
 #define FRAME_BYTES_FLOATS 0x68
-#define XPSR_ALIGNED (1 << 9) /* a word was left out, to align the stack */
+#define XPSR_ALIGNED (1 << 9) /* the hardware skipped a word to align the stack */
 
 #define CALLEES_BYTES 0x28	     /* a signature, an unused word, r4-r11 */
 #define CALLEES_SIGNATURE 0xfefa125a /* bit 0 says whether there are floating-point registers */

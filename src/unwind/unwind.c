@@ -304,8 +304,8 @@ static void add_ip(struct walked *chain, uint64_t ip)
 }
 
 /*
- * A return address may be none. To a value of Cortex-M it is the end of an exception. To a function
- * that nothing called it is how a new thread starts: the function's state is that of its entry.
+ * What looks like a return address may be EXC_RETURN of Cortex-M, which ends an exception. Or it is the
+ * start of a function that nothing called: a new thread starts there, with the state of its entry.
  */
 static enum step settle(const struct walk *w, struct state *s)
 {
@@ -317,7 +317,7 @@ static enum step settle(const struct walk *w, struct state *s)
 	return STEP_CALLER;
 }
 
-/* Out of the first function of a thread. If that has a caller, it was put there by hand as well. */
+/* Steps out of a thread's first function. If it has a caller, the kernel put that there, too. */
 static enum step settle_first(const struct walk *w, const struct state *s, enum step step,
 			      uint64_t pc)
 {
@@ -349,14 +349,14 @@ static void walk_stack(struct walk *w, struct state *s, unsigned max, struct wal
 		chain->ended = step == STEP_END || step == STEP_USER;
 		if ((step != STEP_CALLER && step != STEP_TRAP) || !is_plausible(w, s))
 			return;
-		/* At its entry, a function that follows its caller has the address it returns to. */
+		/* A function may start right after the call to it: the entry is the return address. */
 		if (s->pc == pc && s->reg[w->machine->sp] == sp && s->exact == exact)
 			return;
 	}
 	chain->ended |= !s->pc;
 }
 
-/* A return address at the root that no call precedes was put there by hand: it names itself. */
+/* If no call precedes the return address at the root, the kernel put it there: it is exact. */
 static void mark_root(const struct walk *w, struct walked *chain)
 {
 	uint64_t *root = &chain->ips[chain->nr - 1];

@@ -4,9 +4,9 @@
  * dwarf records them for user code; the QEMU plugin for any code, kernels included.
  *
  * UNWIND_AUTO uses the best method that the binary supports, frame by frame: Linux's ORC tables,
- * else the rules of .eh_frame and .debug_frame, else those of .ARM.exidx, else frame pointers. Kernel chains continue through
- * interrupts and system calls and end at the address of the interrupted user code. Supports x86-64
- * and arm64; for states with `whole` set also i386, arm and RISC-V.
+ * else the rules of .eh_frame and .debug_frame, else those of .ARM.exidx, else frame pointers. Kernel
+ * chains continue through interrupts and system calls and end at the address of the interrupted user
+ * code. Supports x86-64 and arm64; for states with `whole` set also i386, arm and RISC-V.
  *
  * Without libdw it only follows frame pointers.
  */

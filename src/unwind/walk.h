@@ -5,13 +5,13 @@
  *	unwind		walks from frame to frame and picks the method for each step
  *	machine		registers of the supported machines
  *	insn		calls, returns, and loads and stores of the link register
- *	link		whether the link register still holds the return address, or where that is
+ *	link		whether the link register still holds the return address, or what does
  *	cfi		a step by the rules of .eh_frame and .debug_frame, read with libdw
  *	orc		a step by the rules of Linux on x86-64, .orc_unwind
  *	exidx		a step by the rules of 32-bit Arm, .ARM.exidx and .ARM.extab
  *	fp		a step along frame pointers, or out of a function without a frame
  *	trap		a step out of an interrupt, an exception or a system call, without rules
- *	m_profile	a step out of an exception of Cortex-M, whose hardware saves registers
+ *	m_profile	a step out of a Cortex-M exception, for which the hardware saves registers
  */
 #ifndef KSCOPE_UNWIND_WALK_H
 #define KSCOPE_UNWIND_WALK_H
@@ -44,7 +44,7 @@ struct state {
 	uint64_t cfa;
 	bool exact;	/* pc is where execution was; otherwise it is a return address */
 	bool by_record; /* the frame pointer was saved by a function with a frame */
-	bool first;	/* exact, because nothing called it: a new thread was to start here */
+	bool first;	/* exact, because nothing called it: a new thread starts here */
 };
 
 /* Cached facts about one code address. */
@@ -76,7 +76,7 @@ enum insn_kind {
 	INSN_RETURN, /* by the link register */
 	INSN_JUMP,   /* to the target */
 	INSN_BRANCH, /* to the target, or to the next instruction */
-	INSN_AWAY,   /* a jump to somewhere, or the end */
+	INSN_AWAY,   /* a jump to an unknown target, or the end of the code */
 	INSN_SAVES,  /* stores the link register on the stack */
 	INSN_LOADS,  /* loads the link register, or the pc, from the stack */
 };
@@ -87,9 +87,9 @@ struct insn {
 	uint64_t target;
 	/* Only on Arm, in bytes: */
 	int32_t moves; /* the change of the stack pointer */
-	int32_t slot; /* of INSN_LOADS: where the return address is, from the stack pointer before */
+	int32_t slot;  /* of INSN_LOADS: the return address, relative to the stack pointer before */
 	uint16_t list; /* the registers that it pops */
-	bool replaces; /* the stack pointer, by something else */
+	bool replaces; /* it sets the stack pointer to something else */
 };
 
 #define CALL_BYTES 7 /* of the longest call */
@@ -135,7 +135,7 @@ struct spot *walk_spot_named(const struct walk *w, uint64_t address);
 uint64_t walk_function(const struct walk *w, uint64_t address);
 /* Whether the address may be code in the context of the walk. */
 bool walk_is_code(const struct walk *w, uint64_t address);
-/* Whether code may return to the address. A call may be the last instruction of all code. */
+/* Whether code may return to the address. A call may be the last instruction of the binary. */
 bool walk_is_target(const struct walk *w, uint64_t address);
 /* In a kernel: whether the address is in the user half and not kernel code. */
 bool walk_is_user(const struct walk *w, uint64_t address);
@@ -169,7 +169,7 @@ static inline void reg_set(struct state *s, unsigned nr, uint64_t value)
 enum link {
 	LINK_UNKNOWN,
 	LINK_LIVE,  /* it holds the return address */
-	LINK_SAVED, /* the return address is on the stack, and is loaded from there */
+	LINK_SAVED, /* the return address is on the stack, and the code loads it from there */
 	LINK_CALLS, /* likewise, unless the call that comes first does not return */
 };
 
@@ -181,14 +181,14 @@ enum link link_at(const struct walk *w, uint64_t pc);
  */
 bool link_is_own(const struct walk *w, uint64_t lr, uint64_t function);
 /*
- * Whether a rule may say that the link register holds the return address. Compilers say so of every
- * function whose prologue is hand-written assembly. But a call changes the register, and what is
- * loaded from the stack later on is not in it now.
+ * Whether to believe a rule that says that the link register holds the return address. Compilers write
+ * such a rule for every function whose prologue is hand-written assembly. But a call changes the
+ * register, and if the code loads it from the stack later, it does not hold the return address now.
  */
 bool link_may_return(const struct walk *w, const struct state *s);
 /*
- * On Arm: a step out of code without rules. Follows it to where it takes the return address from the
- * stack.
+ * On Arm: a step out of code without rules. Follows the code to where it loads the return address from
+ * the stack.
  */
 enum step link_step(const struct walk *w, struct state *s);
 /* The target of the call that ends at a return address; 0: unknown. */
@@ -223,7 +223,7 @@ enum step trap_saved(const struct walk *w, struct state *s);
 /* Linux's struct pt_regs on x86, found by an encoded frame pointer. */
 enum step trap_encoded(const struct walk *w, struct state *s, uint64_t fp);
 
-/* On Arm: whether a return to this address ends an exception of Cortex-M, or what runs at reset. */
+/* On Arm: whether a return to this address ends a Cortex-M exception, or the code run at reset. */
 bool m_profile_ends(const struct walk *w, uint64_t address);
 /* The state after that: the pc must be such an address. */
 enum step m_profile_step(const struct walk *w, struct state *s);

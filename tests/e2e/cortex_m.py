@@ -69,7 +69,7 @@ def branches(recording):
 
 
 class Contexts:
-    """Follows which code every exception interrupted, by the trace alone."""
+    """Follows which code each exception interrupted, from the trace alone."""
 
     def __init__(self, threads, skipped):
         self.interrupted = {}  # {stack pointer: address}
@@ -127,7 +127,7 @@ def test_contexts(name, enters, events, at):
             contexts.leave(event)
     equal(f"{name}: exceptions return to what they interrupted", contexts.wrong, [])
     check(f"{name}: both threads began", not contexts.new, contexts.new)
-    # What was interrupted last is the loop in reset(): nobody returns to it.
+    # The last interrupted code is the loop in reset(): no exception returns to it.
     check(f"{name}: nothing else is left interrupted", len(contexts.interrupted) <= 2,
           contexts.interrupted)
 

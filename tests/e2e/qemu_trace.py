@@ -95,7 +95,7 @@ def check_moves(name, recording, least):
 
 
 def test_places(name, recording, decoded):
-    """Every sample inside the trace has its place there, at the block that it was taken in."""
+    """The trace has the place of every sample inside it, at the block where the plugin took it."""
     places = {(cpu, *place) for cpu, state in decoded[0].items() for place in state.places}
     taken = {(sample.cpu, sample.place, sample.pc) for sample in Stream(recording).samples}
     check(f"{name}: check points are in their places", taken and taken == places,
@@ -204,7 +204,7 @@ def test_levels(folder):
 
 
 def test_moves(folder, guest, which):
-    """Every block that is new reads the stack pointer, which proves what the block before does to it."""
+    """The plugin reads the stack pointer at every new block, which proves the moves before it."""
     recording, name = os.path.join(folder, "moves.kscope"), f"{which} {guest.name}"
     done = guests.boot(guest, which, ["-plugin",
                                       f"{PLUGIN},mode=trace,out={recording},state=all"])
@@ -213,7 +213,7 @@ def test_moves(folder, guest, which):
     # Except in a PC's firmware, which runs 16-bit code.
     check(f"{name}: the stack pointer is known at most branches",
           got.get("followed", 0) > 0.85 * got.get("events", 1), got)
-    if (which, guest.program) != ("debian", "qemu-system-aarch64"):  # which does not tell SP_EL0
+    if (which, guest.program) != ("debian", "qemu-system-aarch64"):  # which does not show SP_EL0
         check(f"{name}: the interrupted stack pointer is known",
               0 < got.get("lefts", 0) >= got.get("enters", 0) - 100, got)
     os.unlink(recording)

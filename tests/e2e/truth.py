@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 """
-The truth test: at every sample inside a trace, the stack that was unwound from registers and memory is the
-stack that the trace knows. The guests switch between threads in every style of real kernels (tests/styles),
-and are the demo kernel and Debian. truth.py [WORD...]: only guests whose name has one of the words.
+The truth test: at samples inside a trace, compares the stack unwound from registers and memory with the stack
+that follows from the trace. The guests are kernels that switch between threads in every style of real kernels
+(tests/styles), the demo kernel and Debian. truth.py [WORD...]: only guests whose name has one of the words.
 """
 import json
 import os
@@ -47,7 +47,7 @@ def folded(guest, recording):
 
 
 def test_checks(name, guest, recording, least, part):
-    """`least`: of all check points so many are equal. `part`: at most this share ends early."""
+    """`least`: at least this many check points are equal. `part`: at most this share ends early."""
     got, errors = info(guest, recording)
     same, cut, other = (got.get(f"checks_{word}", 0) for word in ["equal", "partial", "different"])
     check(f"{name}: at least 999 of 1000 sampled stacks are the traced ones",
@@ -58,7 +58,7 @@ def test_checks(name, guest, recording, least, part):
 
 
 def is_wrong(guest, task, stack):
-    """Unlike samples, traces know the program below a kernel that has one stack for all of them."""
+    """Unlike samples, traces know the program below a kernel that has one stack for all programs."""
     if guest.style == "onestack":
         return len(set(THREADS) & set(stack.split(";"))) > 1 or stack.count("user_start") > 1
     return not styles.legal(guest, stack, task)
@@ -71,7 +71,7 @@ def test_style(folder, which, arch, style):
     if not check(f"{name}: runs to its end", done.ended and guests.END in done.serial,
                  done.serial + done.errors):
         return
-    # Half of the samples are where traps and switches are; entry code cannot always be unwound.
+    # Half of the samples are at traps and switches; the unwinder cannot always leave entry code.
     got = test_checks(name, guest, recording, 60, 0.5)
     equal(f"{name}: nothing is doubtful", (got.get("doubtful"), got.get("strayed")), (0, 0))
     check(f"{name}: all is under the root of its task",
@@ -84,7 +84,7 @@ def test_style(folder, which, arch, style):
 
 
 def test_demo(folder, arch):
-    """The call trees of a trace and of samples have the same nodes, with shares that fit."""
+    """The call trees of a trace and of samples have the same nodes, with similar shares."""
     guest = guests.demo(arch, words="scale=2")
     traced, sampled = (os.path.join(folder, f"{way}.kscope") for way in ["traced", "sampled"])
     trace(guest, "backports", traced)
@@ -101,7 +101,7 @@ def test_demo(folder, arch):
 
 
 def functions(sums):
-    """The sums of stacks of at least 1 % that belong to the work of the kernel and its programs."""
+    """The sums of all stacks with at least 1 % that are work of the kernel or its programs."""
     total = sum(sums.values())
     return {";".join(key): count for key, count in sums.items()
             if count >= total / 100 and ("task_run" in key[1] or "user_main" in key[1])}

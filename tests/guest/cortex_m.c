@@ -45,7 +45,7 @@ struct thread *current;
 uint32_t main_stack[WORDS * 2] __attribute__((aligned(8)));
 volatile uint32_t n_svc, n_switch, n_tick, n_fault, n_high, n_low, done;
 #ifdef __ARM_FP
-typedef float number; /* its exceptions store the registers for it, too */
+typedef float number; /* exceptions then store the FPU's registers, too */
 #else
 typedef unsigned number;
 #endif
@@ -119,7 +119,7 @@ static void print_count(const char *name, uint32_t count)
 	print("\n");
 }
 
-/* Handlers. Every one returns in another way. */
+/* Handlers. Each returns in a different way. */
 
 void on_hard_fault(void)
 {
@@ -239,7 +239,7 @@ __attribute__((noinline)) static void fault(void)
 			 "nop\n");
 }
 
-/* Two interrupts at once, of which the more important one comes first. */
+/* Two interrupts at once; the one with the higher priority comes first. */
 __attribute__((noinline)) static void late(void)
 {
 	__asm__ volatile("cpsid i" ::: "memory");

@@ -6,9 +6,8 @@
     done = guests.record(guest, "x.kscope", ["--stack", str(styles.STACK), ...], more=guests.ICOUNT)
     problems = [stack for stack in stacks if not styles.legal(guest, stack)]
 
-A stack is text as in folded stacks, from the root, without the task's name, with inlined functions or
-without. `python3 -m kit.styles`
-in tests/ builds all guests and prints their command lines.
+A stack is text as in folded stacks, from the root, without the task's name, with or without inlined
+functions. `python3 -m kit.styles` in tests/ builds all guests and prints their command lines.
 """
 import os
 import re
@@ -20,7 +19,7 @@ from . import BUILD, ROOT, guests
 
 SOURCE = os.path.join(ROOT, "tests", "styles")
 OUT = os.path.join(BUILD, "tests", "styles")
-# A copy of so much stack has the interrupt stack and the stacks of all threads.
+# A copy of this size includes the interrupt stack and the stacks of all threads.
 STACK = 32768
 
 VIRT = ["-cpu", "cortex-a72", "-net", "none", "-m", "128", "-semihosting"]
@@ -64,7 +63,7 @@ SHAPES = {"alpha": CHAIN, "beta": RECURSIVE, "gamma": POINTERS, "delta": TAIL,
           "escape": RECURSIVE}
 WORKER = "(" + "|".join(f"{name}_main" + shape.format(name) for name, shape in SHAPES.items()) + ")"
 # Other functions of the guest: the scheduler and interrupts. They differ by compiler, which inlines
-# some of them. No function of a worker is called by one of them, and no thread begins in them.
+# some of them. They call no function of a worker, and no thread begins in them.
 ROOTS = ["boot_entry", "boot_64", "thread_start", "frame_start"]
 OTHER = f"(;(?!({'|'.join(SHAPES)})_)(?!({'|'.join(ROOTS)})(;|$))[A-Za-z_]\\w*)"
 BOOT = f"(boot_entry|boot_64)(;guest_main{OTHER}*)?"
@@ -140,14 +139,14 @@ STACKS["small-call"] = STACKS["call"]
 STACKS["small"] = STACKS["trap-direct"] = STACKS["cortex"] = STACKS["trap"]
 
 
-# Where the interrupted pc is only in a register that samples do not have: the first instructions of
-# a trap, and the last one. Such stacks have one frame.
+# At the first instructions of a trap, and at the last one, the interrupted pc is only in a register
+# that samples do not include. Such stacks have one frame.
 ALONE = {"aarch64": "vectors|trap_entry", "aarch64-el2": "vectors|trap_entry",
          "riscv64": "trap_entry", "riscv64-m": "trap_entry"}
 
 
 def is_cut(guest, stack):
-    """Whether the sample could not have the rest of this stack. onestack's kernel begins there."""
+    """Whether the sample lacks the rest of this stack. onestack's kernel really begins there."""
     return guest.style != "onestack" and bool(re.fullmatch(ALONE.get(guest.arch, "(?!)"), stack))
 
 

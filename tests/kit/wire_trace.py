@@ -14,7 +14,7 @@ class Block:
         self.start, self.end, self.count = start, start + size, count
         self.flow, self.flags = about & 15, about >> 4
         self.next = [None, None]
-        self.moves = [0]  # of the stack pointer: or before and after a replacement
+        self.moves = [0]  # of the stack pointer; two if the block replaces it: before and after
 
     def move(self):
         """None: unknown."""
@@ -27,7 +27,7 @@ class Cpu:
     def __init__(self):
         self.total = self.skip = self.shift = 0
         self.places = []  # of samples: the number, and where the cpu was
-        self.sp, self.followed = 0, None  # the last one read, and the one that blocks lead to
+        self.sp, self.followed = 0, None  # the last one in the trace, and the one by the moves
         self.agree, self.contradict = 0, []
         self.cur = None
         self.forget()
@@ -142,7 +142,7 @@ class Cpu:
         self.skip = 0
 
     def compare(self, cur):
-        """Compares the stack pointer that was followed with the one that was read."""
+        """Compares the stack pointer by the moves with the one in the trace."""
         if not self.read:
             return
         sp = self.interrupted if cur and (self.trap or cur.flow == ENTER) else self.sp

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * call, small-call, ended, nested: a thread calls switch_to(), which pushes the registers that a function preserves, exchanges the stack pointer, and returns in another thread. Preemption calls it inside
- * the interrupt.
+ * call, small-call, ended, nested: a thread calls switch_to(), which pushes the registers that a function
+ * preserves, exchanges the stack pointer, and returns in another thread. Preemption calls it inside the
+ * interrupt.
  *
  * ended: when a thread has ended, a new one with another worker begins on its stack.
  */

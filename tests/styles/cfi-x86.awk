@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Completes the unwind rules in clang's assembly for x86-64: after a pop, the register has its value
-# again, and the stack, of which samples have only what is in use, has it no more.
+# Completes the unwind rules in clang's assembly for x86-64: after a pop, the value is in the register
+# again, and no longer in the part of the stack that is in use, which is all that samples have.
 
 /\.cfi_startproc/ { split("", rule); split("", popped) }
 /\.cfi_offset/ { rule[$2] = $3 }

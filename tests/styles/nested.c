@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * nested: handlers run on the interrupt stack. That of the timer allows interrupts and requests one,
- * which nests on the same stack. The last one switches threads, on the stack of the interrupted thread.
+ * nested: handlers run on the interrupt stack. The timer's handler allows interrupts and requests one,
+ * which nests on the same stack. The outermost interrupt switches threads, on the interrupted stack.
  */
 #include "common.h"
 

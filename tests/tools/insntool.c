@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * What the unwinder takes the instructions of a code file for: insntool ARCH FILE, where ARCH may
- * be "thumb". Prints a line per instruction, "OFFSET KIND TARGET MOVES SLOT", then "calls:" and the offsets
- * where a call ends.
+ * insntool ARCH FILE: decodes a code file as the unwinder does. ARCH may be "thumb". Prints a line per
+ * instruction, "OFFSET KIND TARGET MOVES SLOT", then "calls:" and the offsets where a call ends.
  */
 #include <stdio.h>
 #include <string.h>

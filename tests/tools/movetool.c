@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * movetool ARCH: what the plugin's decoder finds in instructions, of which each line of stdin has one in
- * hexadecimal digits: the flow, the flags, and what happens to the stack pointer.
+ * movetool ARCH: decodes instructions as the plugin does. Each line of stdin has one instruction in
+ * hexadecimal digits. Prints the flow, the flags, and the effect on the stack pointer.
  */
 #include <stdio.h>
 #include <string.h>

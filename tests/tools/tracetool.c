@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * tracetool FILE [events|nocalls|moves N|misses N]: the traces in a recording of the QEMU plugin, decoded:
- * what there is of them, what call stacks they make, and the events themselves as lines. moves: whether
+ * their statistics, the call stacks that follow from them, and the events as lines. moves: whether
  * the moves of the stack pointer agree with its values, and the first N events that contradict.
  */
 #include <inttypes.h>
@@ -83,7 +83,7 @@ static void add_calls(struct event *ev)
 		print_recent("a task begins");
 }
 
-/* What the moves say about the stack pointer of a cpu, from one value that was read to the next. */
+/* The stack pointer of a cpu by the moves, from one value in the trace to the next. */
 struct follow {
 	uint64_t sp; /* 0: unknown */
 };

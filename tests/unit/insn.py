@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the plugin's decoder finds in instructions that llvm-mc assembles.
+"""How the plugin decodes instructions that llvm-mc assembles.
 
 Each line has what is expected, and instructions to which it applies, separated by semicolons. Expected is
 the flow (unless control goes on), the flags, and what happens to the stack pointer: by how many bytes it

@@ -7,31 +7,31 @@
  * begin		has only TO
  * end			has no TO
  * jump, call, return	a call returns to the 4 bytes after FROM
- * enter		an interrupt at FROM, which goes on there
- * syscall		an instruction at FROM that enters the kernel; it goes on after its 4 bytes
+ * enter		an interrupt at FROM, which returns there
+ * syscall		an instruction at FROM that enters the kernel, which returns after its 4 bytes
  * leave		the return from an exception
- * cpu N		the rows from here on are of this cpu
- * space N		the rows from here on are of this address space, and of the process N
- * check ADDRESS...	a sample here, as it was unwound: the leaf and its callers. "..." at its end:
- *			the rest was not found
+ * cpu N		the following rows belong to this cpu
+ * space N		the following rows belong to this address space, and to process N
+ * check ADDRESS...	an unwound sample: the leaf and its callers. "..." at the end: the unwinder
+ *			did not find the rest
  *
  * The text has the true stack pointer, the event only what a trace would know of it:
  *
- * -N, +N	the code moved it by so many bytes, besides what calls and returns push and pop
- * ?		the trace does not know by how much it was moved
- * !		the trace has read it at TO
- * sp=V		it is V at TO, and read
- * stack=V	an instruction replaced it by V before the branch; read
- * save=X	keeps it under a name: of the stack that is left, or of what an exception interrupted;
- *		else of TO
+ * -N, +N	the code moved it by this many bytes, in addition to the call or return itself
+ * ?		the trace does not know by how much the code moved it
+ * !		the trace has it at TO
+ * sp=V		it is V at TO, and the trace has it
+ * stack=V	an instruction replaced it by V before the branch, and the trace has it
+ * save=X	saves it under a name: with `stack=` or an exception, the one before; otherwise the
+ *		one at TO
  * next=V	another return address; 0: unknown
  * after=V	see struct event_branch
- * left=V	what the trace says about it; 0: nothing
+ * left=V	the old stack pointer in the trace; 0: unknown
  *
  * Values are hexadecimal, @X is a saved stack pointer, and @X+N or @X-N one near it. Addresses of user
- * code begin with u. Functions begin at multiples of 0x1000, except that from f000 on, no function is
- * known. What comes out is a line for each stack, leaf first, as "LEAF CALLER... : INSTRUCTIONS", and
- * one for what is remarkable about the trace.
+ * code begin with u. Functions begin at multiples of 0x1000, except that there are no known functions
+ * from f000 on. The result is a line for each stack, leaf first, as "LEAF CALLER... : INSTRUCTIONS", and
+ * one with the statistics that stand out.
  */
 #ifndef KSCOPE_TESTS_UNIT_TRACE_TEXT_H
 #define KSCOPE_TESTS_UNIT_TRACE_TEXT_H
@@ -48,7 +48,7 @@
 
 enum machine {
 	PUSHES, /* calls put the return address on the stack */
-	LINKS,	/* and into a register */
+	LINKS,	/* calls put it into a register */
 	BLIND,	/* a trace without stack pointers */
 };
 
@@ -103,7 +103,7 @@ static inline const char *word_after(const char *word, const char *key)
 	return strncmp(word, key, len) ? NULL : word + len;
 }
 
-/* What the words of a row say. */
+/* The words of a row. */
 struct trace_row {
 	struct event_branch b;
 	uint64_t sp, stack, left;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* pass/track where it knows less: what it leaves out, and which numbers show that it is wrong. */
+/* pass/track with incomplete or wrong traces: what it leaves out, and which numbers show it. */
 #include "pass/track_parts.h"
 #include "trace_text.h"
 
@@ -360,7 +360,7 @@ static void test_checks(void)
 	       "f000 : 1\n");
 }
 
-/* Whatever the trace says, every instruction is counted once, and the tracker keeps its bounds. */
+/* Whatever the trace says, the tracker counts every instruction once, and keeps its bounds. */
 
 #define MAX_DEPTH 4096
 #define MAX_UNSURE 256
@@ -501,7 +501,7 @@ static void test_many_tasks(void)
 	      trace.calls.track.stats.tasks == MANY_TASKS + 1 &&
 		      trace.calls.track.nr_left == MAX_LEFT && in_bounds(&trace.calls.track));
 	check("hostile: their stacks are the same few", trace.calls.nr_paths < 16);
-	/* The oldest were given up; the youngest goes on. */
+	/* The tracker gave up the oldest tasks; the youngest goes on. */
 	trace_rows(&trace, "call 5010 9000 1 -16; jump 9010 9018 1 stack=@L;"
 			   "return 9020 5014 1; jump 5020 5024 1;");
 	check("hostile: a task that was left last goes on",

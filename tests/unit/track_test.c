@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* pass/track: calls, returns and switches of stacks, one small trace for each habit of real code. */
+/* pass/track: calls, returns and switches of stacks, one small trace for each pattern in real code. */
 #include "trace_text.h"
 
 /* Calls */
@@ -27,7 +27,7 @@ static void test_calls(void)
 	       "return 2030 1014 3 +64 ?;"
 	       "jump 1020 1030 4;"
 	       "call 1030 3000 5;"
-	       "jump 3010 3020 6 sp=7000;", /* it was known again, so this one is wrong */
+	       "jump 3010 3020 6 sp=7000;", /* the stack pointer was known again, so this one is wrong */
 	       "1000 : 10\n"
 	       "2000 1014 : 5\n"
 	       "3000 1034 : 6\n"
@@ -75,7 +75,7 @@ static void test_calls(void)
 		  "3000 1024 : 4\n");
 }
 
-/* Calls that are none, and returns that are none */
+/* Calls and returns that are not real */
 
 static void test_tricks(void)
 {
@@ -329,20 +329,19 @@ static void test_longjmp(void)
 		  "2000 1014 : 7\n"
 		  "3000 2014 1014 : 7\n"
 		  "9000 2024 1014 : 6\n");
-	expect_on(
-		PUSHES, "track: longjmp out of a function with a dynamic array",
-		"begin 1000 sp=8000;"
-		"jump 1004 1008 1 -16 save=J;"
-		"call 1010 2000 1;"
-		"jump 2010 2020 2 stack=7000;"
-		"call 2030 9000 3;"
-		"jump 9010 1080 4 stack=@J;"
-		"jump 1090 1094 5;",
-		"1000 : 7\n"
-		"2000 1014 : 5\n"
-		"9000 2034 1014 : 4\n"
-		/* It cannot be told from a coroutine on a stack right below, so it is doubtful. */
-		"tasks 2 switches 1 doubtful 7\n");
+	expect_on(PUSHES, "track: longjmp out of a function with a dynamic array",
+		  "begin 1000 sp=8000;"
+		  "jump 1004 1008 1 -16 save=J;"
+		  "call 1010 2000 1;"
+		  "jump 2010 2020 2 stack=7000;"
+		  "call 2030 9000 3;"
+		  "jump 9010 1080 4 stack=@J;"
+		  "jump 1090 1094 5;",
+		  "1000 : 7\n"
+		  "2000 1014 : 5\n"
+		  "9000 2034 1014 : 4\n"
+		  /* It looks like a coroutine on the stack right below, so it is doubtful. */
+		  "tasks 2 switches 1 doubtful 7\n");
 	expect("track: a dynamic array",
 	       "begin 1000 sp=8000;"
 	       "call 1010 2000 1 -16;"
@@ -375,7 +374,7 @@ static void test_longjmp(void)
 	       "3000 2034 1014 : 4\n");
 }
 
-/* Switches: scheduler code is at 8000, what switches stacks at 9000 */
+/* Switches: the scheduler is at 8000, the code that switches stacks at 9000 */
 
 static void test_switches(void)
 {
@@ -383,7 +382,7 @@ static void test_switches(void)
 	       "begin 1000 sp=20000;"
 	       "call 1010 8000 1 -16;"
 	       "call 8010 9000 2 -16;"
-	       "jump 9010 9018 3 -32 stack=40000 save=A;" /* pushes what the callee saves */
+	       "jump 9010 9018 3 -32 stack=40000 save=A;" /* pushes the callee-saved registers */
 	       "return 9020 5000 4;"			  /* a thread begins */
 	       "call 5010 8000 5 -16;"
 	       "call 8010 9000 6 -16;"

@@ -68,7 +68,7 @@ static void test_traps(void)
 	       "8000 2001 1014 : 2\n"
 	       "8000 1015 : 4\n"
 	       "traps 2\n");
-	/* The block ends with a call, and nobody knows whether it was made. */
+	/* The block ends with a call, and the trace does not say whether it happened. */
 	expect_on(LINKS, "trap: at a call that was made",
 		  "begin 1000 sp=8000;"
 		  "call 1010 2000 1 -16;"
@@ -194,7 +194,7 @@ static void test_traps(void)
 	       "traps 2\n");
 }
 
-/* Programs; each has an address space. The kernel enters at 8000 and has a stack for each task. */
+/* Programs, each with its own address space. Exceptions enter at 8000; each task has a kernel stack. */
 
 static void test_programs(void)
 {
@@ -626,7 +626,7 @@ static void test_one_stack(void)
 	       "8000 u1020 : 12\n"
 	       "a000 8014 u1020 : 13\n"
 	       "tasks 2 switches 3 traps 3 leaves-found 2\n");
-	/* The stack of the code that runs is in one register, that of exceptions in another. */
+	/* One register has the stack pointer of the code that runs, another that of exceptions. */
 	expect_on(LINKS, "trap: leave to a thread on another stack (Cortex-M)",
 		  "begin 1000 sp=20000;"
 		  "call 1010 2000 1 -16;"

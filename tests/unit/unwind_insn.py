@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the unwinder takes instructions for, by code that clang assembles.
+"""How the unwinder decodes instructions that clang assembles.
 
 Each line is an instruction and what it is; on Arm also by how much it moves the stack pointer, and
 where it loads the return address from. `near` is a label in front of the code, `far` one behind it. A call must be found in front of the address that follows it, and nowhere else.

@@ -212,7 +212,7 @@ struct scene {
 	uint64_t pc;
 };
 
-/* Those whose code or tables matter. */
+/* The machines whose code or tables matter. */
 static uint16_t elf_machine(const char *arch)
 {
 	if (!strcmp(arch, "aarch64"))
@@ -420,7 +420,7 @@ static void test_recursion(void)
 	scene_close(&s);
 }
 
-/* ---- what is no caller ---- */
+/* ---- addresses that are not callers ---- */
 
 static void test_data(const char *arch, const struct layout *l)
 {

@@ -43,7 +43,7 @@
 	mov x9, sp
 	str x9, [\at, 96]
 	.endm
-	// Before sp changes it is the old thread, then at once the other one.
+	// Until sp changes, the old thread runs; from then on, the other one.
 	.macro load_context at
 	ldp x19, x20, [\at]
 	ldp x21, x22, [\at, 16]

@@ -28,7 +28,7 @@ boot_entry:
 	.cfi_startproc
 	.cfi_undefined lr
 #ifdef __ARM_FP
-	ldr r0, =0xe000ed88	// CPACR: the FPU is for all
+	ldr r0, =0xe000ed88	// CPACR: all code may use the FPU
 	ldr r1, [r0]
 	orr r1, r1, 0xf00000
 	str r1, [r0]

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // PendSV saves on the thread's stack what the processor has not saved there, and changes PSP. The
-// processor's own frame is described by the value in lr, which unwinders know: EXC_RETURN.
+// value in lr, EXC_RETURN, describes the processor's own frame to unwinders.
 	.text
 	.globl pendsv_handler
 	.type pendsv_handler, %function
@@ -35,7 +35,7 @@ pendsv_handler:
 	.fnend
 	.size pendsv_handler, . - pendsv_handler
 
-	// A new thread starts here, with the stack of a function that was called by nobody.
+	// A new thread starts here, with the stack of a function that nothing called.
 	.globl frame_start
 	.type frame_start, %function
 	.thumb_func

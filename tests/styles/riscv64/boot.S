@@ -9,7 +9,7 @@ boot_entry:
 	.cfi_startproc
 	.cfi_undefined ra
 #ifndef MACHINE_MODE
-	li t0, -1		// all memory is for the supervisor
+	li t0, -1		// the supervisor may use all memory
 	csrw pmpaddr0, t0
 	li t0, 0x1f
 	csrw pmpcfg0, t0
@@ -19,7 +19,7 @@ boot_entry:
 	li t0, 7
 	csrw mcounteren, t0
 	li t0, 1
-	slli t0, t0, 63		// the supervisor has a timer of its own
+	slli t0, t0, 63		// the supervisor has its own timer
 	csrw 0x30a, t0		// menvcfg
 	li t0, 0x1800
 	csrc mstatus, t0

@@ -56,7 +56,7 @@
 	sd s0, 16(\at)
 	for_context sd, \at
 	.endm
-	// Before sp changes it is the old thread, then at once the other one.
+	// Until sp changes, the old thread runs; from then on, the other one.
 	.macro load_context at
 	for_context ld, \at
 	ld t0, 16(\at)

@@ -59,7 +59,7 @@ trap_entry:
 	.cfi_endproc
 	.size trap_entry, . - trap_entry
 
-	// A new thread starts here, with the stack of a function that was called by nobody.
+	// A new thread starts here, with the stack of a function that nothing called.
 	.globl frame_start
 	.type frame_start, @function
 frame_start:
