@@ -353,29 +353,45 @@ static bool is_serializing(const struct track_cpu *cpu, const struct event *ev)
  * less than the cpu had pushed: Linux on x86 emulates a call that way. Returns nr if there is none.
  */
 static size_t changed_trap(const struct track *track, const struct track_task *task,
-			   const struct event *ev)
+			   const struct event *ev, unsigned *stack)
 {
 	size_t trap = trap_in(task, ev->branch.context);
 
-	for (unsigned i = task->nr_stacks; track->pushed && trap < task->nr && i-- > 0;) {
-		const struct track_stack *stack = &task->stacks[i];
+	for (*stack = task->nr_stacks; track->pushed && trap<task->nr && * stack> 0;) {
+		const struct track_stack *at = &task->stacks[--*stack];
 
-		if (!stack->site && stack->depth == trap + 1 && stack->high &&
-		    stack->high <= ev->branch.sp && ev->branch.sp <= task->frames[trap].sp)
+		if (!at->site && at->depth == trap + 1 && at->high && at->high <= ev->branch.sp &&
+		    ev->branch.sp <= task->frames[trap].sp)
 			return trap;
 	}
 	return task->nr;
+}
+
+/* The code to which the exception returned was interrupted again at once, at the same stack pointer. */
+static void interrupt_again(struct track *track, struct track_task *task, size_t trap,
+			    unsigned stack, const struct event *ev)
+{
+	const struct track_frame *frame = &task->frames[trap];
+
+	task->nr = trap + 1;
+	task->nr_stacks = stack + 1;
+	task->mark = track->ops->below(track->data, frame->mark, frame, ev);
 }
 
 /* The kernel returns to code of its own that no exception has interrupted. */
 static void leave_to_kernel(struct track *track, struct track_cpu *cpu, const struct event *ev)
 {
 	struct track_task *task = cpu->task;
-	size_t trap = changed_trap(track, task, ev);
+	unsigned stack;
+	size_t trap = changed_trap(track, task, ev, &stack);
 
 	/* If this return replaced the stack, it is not the stack to which the task switched before. */
 	if (task_is_fresh(task) && !ev->branch.left) {
 		task_start(track, cpu, ev);
+		return;
+	}
+	if (trap < task->nr && ev->branch.sp == task->stacks[stack].high) {
+		interrupt_again(track, task, trap, stack, ev);
 		return;
 	}
 	if (trap < task->nr) {
