@@ -61,11 +61,15 @@ void calls_release(struct calls *calls); /* also accepts a zeroed struct */
 void calls_add(struct calls *calls, const struct event *ev);
 /* Compares an unwound EVENT_CHECK with the trace. It must come in order with its cpu's branches. */
 void calls_check(struct calls *calls, const struct event *ev);
+/* The start of the function at an address, 0 if unknown. */
+uint64_t calls_function(const struct calls *calls, uint64_t address, uint64_t context,
+			uint32_t pid);
 /* The code at a mark: its leaf, and the addresses that it returns to, innermost first. */
 struct calls_caller {
 	uint64_t address, context;
 	bool guessed; /* only near it */
 	bool trap;    /* interrupted there */
+	bool exact;   /* of a sample: not the address after a call */
 };
 size_t calls_callers(const struct calls *calls, uint32_t mark, uint64_t *leaf,
 		     struct calls_caller *callers, size_t max);

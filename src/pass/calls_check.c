@@ -11,7 +11,6 @@
 
 struct chain {
 	uint64_t leaf;
-	/* In a sample, `guessed` means that the address is exact, not one after a call. */
 	struct calls_caller callers[MAX_CALLERS];
 	size_t nr;
 	bool whole; /* the last one is the first function of the task */
@@ -31,8 +30,9 @@ static void sampled_chain(const struct event_sample *sample, struct chain *chain
 		else if (!chain->leaf)
 			chain->leaf = ip;
 		else if (chain->nr < MAX_CALLERS)
-			chain->callers[chain->nr++] =
-				(struct calls_caller){ ip, sample->context, marked, false };
+			chain->callers[chain->nr++] = (struct calls_caller){
+				.address = ip, .context = sample->context, .exact = marked
+			};
 		marked &= ip_is_marker(ip);
 	}
 	chain->whole = sample->ended;
@@ -94,19 +94,13 @@ static void describe(const struct event *ev, const struct chain *sampled,
 	buf_release(&text);
 }
 
-static uint64_t function_of(const struct calls *calls, uint64_t address, uint64_t context,
-			    uint32_t pid)
-{
-	return calls->function ? calls->function(calls->data, address, context, pid) : 0;
-}
-
 static bool same_caller(const struct calls *calls, const struct calls_caller *traced,
 			uint64_t address, uint32_t pid)
 {
 	return traced->address == address ||
 	       (traced->guessed &&
-		function_of(calls, address, traced->context, pid) ==
-			function_of(calls, traced->address, traced->context, pid));
+		calls_function(calls, address, traced->context, pid) ==
+			calls_function(calls, traced->address, traced->context, pid));
 }
 
 /* A retpoline jumps to a function by a return: it has just put the function's address on the stack. */
@@ -114,8 +108,8 @@ static bool is_jumping(const struct calls *calls, const struct chain *sampled, u
 {
 	const struct calls_caller *top = sampled->callers;
 
-	return sampled->nr && top->guessed &&
-	       function_of(calls, top->address, top->context, pid) == top->address;
+	return sampled->nr && top->exact &&
+	       calls_function(calls, top->address, top->context, pid) == top->address;
 }
 
 void calls_check(struct calls *calls, const struct event *ev)
@@ -126,7 +120,7 @@ void calls_check(struct calls *calls, const struct event *ev)
 
 	sampled_chain(&ev->sample, &sampled);
 	/* The unwinder needs a known binary in its place; firmware has none. */
-	if (!mark || !function_of(calls, sampled.leaf, ev->sample.context, ev->pid) ||
+	if (!mark || !calls_function(calls, sampled.leaf, ev->sample.context, ev->pid) ||
 	    (calls->kernel && ev->sample.context == IP_KERNEL &&
 	     !calls->kernel(calls->data, sampled.leaf)))
 		return;
@@ -142,7 +136,7 @@ void calls_check(struct calls *calls, const struct event *ev)
 	if (traced.whole && traced.nr + 1 == sampled.nr && ends_in_program(&ev->sample))
 		sampled.nr--;
 	/* If no call precedes the return address at the root, the kernel put it there. */
-	if (traced.whole && traced.nr + 1 == sampled.nr && sampled.callers[traced.nr].guessed)
+	if (traced.whole && traced.nr + 1 == sampled.nr && sampled.callers[traced.nr].exact)
 		sampled.nr--;
 	if (same == sampled.nr && same == traced.nr) {
 		calls->checks.equal++;

@@ -115,9 +115,14 @@ static uint32_t counter_at(struct calls *calls, const struct calls_counter *want
 	return *handle;
 }
 
+uint64_t calls_function(const struct calls *calls, uint64_t address, uint64_t context, uint32_t pid)
+{
+	return calls->function ? calls->function(calls->data, address, context, pid) : 0;
+}
+
 static uint64_t leaf_of(const struct calls *calls, uint64_t address, uint64_t context, uint32_t pid)
 {
-	uint64_t start = calls->function ? calls->function(calls->data, address, context, pid) : 0;
+	uint64_t start = calls_function(calls, address, context, pid);
 
 	return start ? start : address;
 }
@@ -274,9 +279,7 @@ static void counter_run(void *data, uint32_t counter, uint64_t instructions)
 
 static uint64_t function_of(void *data, uint64_t address, uint64_t context, uint32_t pid)
 {
-	struct calls *calls = data;
-
-	return calls->function ? calls->function(calls->data, address, context, pid) : 0;
+	return calls_function(data, address, context, pid);
 }
 
 static bool is_kernel(void *data, uint64_t address)
@@ -348,8 +351,10 @@ size_t calls_callers(const struct calls *calls, uint32_t mark, uint64_t *leaf,
 
 	*leaf = calls->counters[mark].leaf;
 	for (; path->parent && nr < max; path = &calls->paths[path->parent])
-		callers[nr++] = (struct calls_caller){ path->resume, path->context, path->guessed,
-						       path->trap };
+		callers[nr++] = (struct calls_caller){ .address = path->resume,
+						       .context = path->context,
+						       .guessed = path->guessed,
+						       .trap = path->trap };
 	return nr;
 }
 

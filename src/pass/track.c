@@ -42,11 +42,6 @@ uint64_t track_function(const struct track *track, const struct event *ev, uint6
 		       : 0;
 }
 
-static void go_beside(struct track *track, struct track_task *task, const struct event *ev)
-{
-	task->mark = track->ops->beside(track->data, task->mark, ev);
-}
-
 /* Calls */
 
 static bool is_near(const struct track *track, const struct event *ev)
@@ -210,7 +205,7 @@ static void return_elsewhere(struct track *track, struct track_cpu *cpu, const s
 		track->at->returns++;
 		forget_callers(track, task);
 	}
-	go_beside(track, task, ev);
+	task_go(track, task, ev);
 }
 
 /* Whether the stack pointer is still below the last call, and not where its callee returns. */
@@ -246,10 +241,8 @@ static void on_return(struct track *track, struct track_cpu *cpu, const struct e
 /* Whether code jumps to another function on a new stack: nothing called that function. */
 static bool begins_task(const struct track *track, struct track_task *task, const struct event *ev)
 {
-	const struct track_frame *top = top_frame(task);
-
 	if (!ev->branch.taken || !task_is_fresh(task) || task->known || task->nr_stacks == 1 ||
-	    (top && top->kind == TRACK_TRAP))
+	    just_entered(task))
 		return false;
 	return track_function(track, ev, ev->branch.to) !=
 	       track_function(track, ev, ev->branch.from);
@@ -275,7 +268,7 @@ static void on_jump(struct track *track, struct track_cpu *cpu, const struct eve
 	task_prune(cpu->task, cpu->sp);
 	if (jumps_to_caller(track, cpu, ev))
 		task_pop(cpu->task, cpu->task->nr - 1);
-	go_beside(track, cpu->task, ev);
+	task_go(track, cpu->task, ev);
 }
 
 /* Begin and end */
@@ -313,7 +306,7 @@ static void on_begin(struct track *track, struct track_cpu *cpu, const struct ev
 	}
 	cpu->task = task_take(track, ended);
 	task_prune(cpu->task, ev->branch.sp);
-	go_beside(track, cpu->task, ev);
+	task_go(track, cpu->task, ev);
 }
 
 static void on_end(struct track *track, struct track_cpu *cpu)
@@ -354,7 +347,7 @@ static void charge(struct track *track, struct track_task *task, uint64_t instru
 /* Finds the stack pointer at the event's target, and compares it with what is known. */
 static void follow_sp(struct track *track, struct track_cpu *cpu, const struct event_branch *b)
 {
-	uint64_t sp = cpu->sp && b->has_moved ? cpu->sp + (uint64_t)(int64_t)b->moved : 0;
+	uint64_t sp = moved_sp(cpu, b);
 	bool same = b->kind != BRANCH_ENTER && b->kind != BRANCH_LEAVE && !b->taken;
 
 	if (b->sp && sp && same && sp != b->sp) {

@@ -78,6 +78,20 @@ static inline struct track_frame *top_frame(struct track_task *task)
 	return task->nr ? &task->frames[task->nr - 1] : NULL;
 }
 
+/* Whether nothing was called since the exception that this task is in. */
+static inline bool just_entered(struct track_task *task)
+{
+	const struct track_frame *top = top_frame(task);
+
+	return top && top->kind == TRACK_TRAP;
+}
+
+/* The stack pointer to which the code moved it, 0 if unknown. */
+static inline uint64_t moved_sp(const struct track_cpu *cpu, const struct event_branch *b)
+{
+	return cpu->sp && b->has_moved ? cpu->sp + (uint64_t)(int64_t)b->moved : 0;
+}
+
 /* Programs have stacks at the same addresses; all stacks of a kernel are in one space. */
 static inline uint64_t space_of(uint64_t context, uint64_t space)
 {
@@ -102,6 +116,8 @@ struct track_task *task_new(struct track *track, const struct event *ev);
 void task_free(struct track_task *task);
 void task_push(struct track *track, struct track_cpu *cpu, const struct event *ev,
 	       enum track_kind kind, uint64_t sp);
+/* Other code runs below the same callers. */
+void task_go(struct track *track, struct track_task *task, const struct event *ev);
 /* Removes the frames from this depth on; the caller of the first one continues. */
 void task_pop(struct track_task *task, size_t depth);
 /* The task's stack pointer is here: calls below it are over. */

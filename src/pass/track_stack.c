@@ -54,6 +54,11 @@ void task_use_stack(struct track_task *task, const struct event *ev, uint64_t sp
 	task->stacks[task->nr_stacks++] = stack;
 }
 
+void task_go(struct track *track, struct track_task *task, const struct event *ev)
+{
+	task->mark = track->ops->beside(track->data, task->mark, ev);
+}
+
 void task_pop(struct track_task *task, size_t depth)
 {
 	task->nr = depth;

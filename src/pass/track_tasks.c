@@ -178,14 +178,6 @@ static void new_stack(struct track *track, struct track_cpu *cpu, const struct e
 	task->known = false;
 }
 
-/* Whether nothing was called since the exception that this task is in. */
-static bool just_entered(struct track_task *task)
-{
-	const struct track_frame *top = top_frame(task);
-
-	return top && top->kind == TRACK_TRAP;
-}
-
 void stack_replaced(struct track *track, struct track_cpu *cpu, const struct event *ev,
 		    uint64_t left, uint64_t taken)
 {

@@ -120,11 +120,11 @@ void on_enter(struct track *track, struct track_cpu *cpu, const struct event *ev
 	struct track_task *task = cpu->task;
 	struct event trap = *ev;
 	size_t nr = task->nr;
-	uint64_t sp = cpu->sp && b->has_moved ? cpu->sp + (uint64_t)(int64_t)b->moved : 0;
+	uint64_t sp = moved_sp(cpu, b);
 
 	/* The machine itself handled the call, as QEMU does for PSCI and semihosting. */
 	if (b->to == b->next && b->context == cpu->context) {
-		task->mark = track->ops->beside(track->data, task->mark, ev);
+		task_go(track, task, ev);
 		cpu->sp = b->sp ? b->sp : sp;
 		return;
 	}
@@ -169,7 +169,7 @@ static void finish_step(struct track *track, struct track_cpu *cpu, const struct
 	}
 	if (!trap->after ||
 	    track_function(track, ev, ev->branch.to) == track_function(track, ev, trap->after)) {
-		task->mark = track->ops->beside(track->data, task->mark, ev);
+		task_go(track, task, ev);
 		return;
 	}
 	call.branch.next = trap->after;
@@ -193,7 +193,7 @@ static void end_trap(struct track *track, struct track_cpu *cpu, size_t frame,
 	if (!trap.resume && ev->branch.to)
 		finish_step(track, cpu, &trap, ev);
 	else if (ev->branch.to && trap.resume != ev->branch.to)
-		task->mark = track->ops->beside(track->data, task->mark, ev);
+		task_go(track, task, ev);
 }
 
 /* Finds the innermost exception in code of this context, else any. Returns nr if there is none. */
@@ -357,7 +357,9 @@ static size_t changed_trap(const struct track *track, const struct track_task *t
 {
 	size_t trap = trap_in(task, ev->branch.context);
 
-	for (*stack = task->nr_stacks; track->pushed && trap<task->nr && * stack> 0;) {
+	if (!track->pushed || trap == task->nr)
+		return task->nr;
+	for (*stack = task->nr_stacks; *stack > 0;) {
 		const struct track_stack *at = &task->stacks[--*stack];
 
 		if (!at->site && at->depth == trap + 1 && at->high && at->high <= ev->branch.sp &&
@@ -382,7 +384,7 @@ static void interrupt_again(struct track *track, struct track_task *task, size_t
 static void leave_to_kernel(struct track *track, struct track_cpu *cpu, const struct event *ev)
 {
 	struct track_task *task = cpu->task;
-	unsigned stack;
+	unsigned stack = 0;
 	size_t trap = changed_trap(track, task, ev, &stack);
 
 	/* If this return replaced the stack, it is not the stack to which the task switched before. */
@@ -425,7 +427,7 @@ void on_leave(struct track *track, struct track_cpu *cpu, const struct event *ev
 			return;
 		}
 		if (is_serializing(cpu, ev)) {
-			task->mark = track->ops->beside(track->data, task->mark, ev);
+			task_go(track, task, ev);
 			return;
 		}
 	}
