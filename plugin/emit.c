@@ -10,7 +10,7 @@ void emit_commit(struct emit_out *out)
 	out->run = NULL;
 	if (!size)
 		return;
-	trace_commit(out->track, size);
+	trace_commit(out->track, size, out->time);
 	out->since_sync += size;
 	out->begin = out->at = out->end = NULL;
 }
@@ -37,4 +37,28 @@ void emit_close_steps(struct emit_out *out)
 	}
 	out->steps = 0;
 	out->n_steps = 0;
+}
+
+void emit_time(struct emit_out *out, uint64_t now)
+{
+	if (now <= out->time)
+		return;
+	emit_close_steps(out);
+	emit_byte(out, WIRE_TRACE_TIME);
+	emit_number(out, now - out->time);
+	out->time = now;
+}
+
+void emit_sleep(struct emit_out *out)
+{
+	emit_commit(out);
+	trace_sleep(out->track);
+	out->asleep = true;
+}
+
+void emit_wake(struct emit_out *out)
+{
+	if (out->asleep)
+		trace_wake(out->track, out->time);
+	out->asleep = false;
 }

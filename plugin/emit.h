@@ -22,6 +22,8 @@ struct emit_out {
 	uint64_t steps;		   /* not yet written, the first in bit 0 */
 	unsigned n_steps;
 	uint64_t since_sync; /* bytes */
+	uint64_t time;	     /* last one written */
+	bool asleep;	     /* see emit_sleep() */
 };
 
 /* Makes the bytes so far visible to the writer thread. */
@@ -30,6 +32,10 @@ void emit_commit(struct emit_out *out);
 bool emit_room(struct emit_out *out);
 /* Writes the pending steps. To be called before any other code. */
 void emit_close_steps(struct emit_out *out);
+void emit_time(struct emit_out *out, uint64_t now);
+/* Between these two, the vCPU writes no trace, and the writer thread does not wait for any. */
+void emit_sleep(struct emit_out *out);
+void emit_wake(struct emit_out *out); /* before reading the clock */
 
 static inline void emit_byte(struct emit_out *out, uint8_t byte)
 {

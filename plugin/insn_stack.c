@@ -263,6 +263,15 @@ static void riscv_immediate(uint32_t w, struct insn *insn)
 		insn->stack = INSN_STACK_REPLACED;
 }
 
+/* Linux adds up the address of a cpu's interrupt stack. */
+static void riscv_operation(uint32_t w, struct insn *insn)
+{
+	unsigned rs1 = w >> 15 & 31, rs2 = w >> 20 & 31;
+	bool own = rs1 == 2 || rs2 == 2 || rs1 == 8 || rs2 == 8;
+
+	insn->stack = own ? INSN_STACK_UNKNOWN : INSN_STACK_REPLACED;
+}
+
 void insn_stack_riscv(uint32_t w, struct insn *insn)
 {
 	if ((w >> 7 & 31) != 2)
@@ -276,9 +285,9 @@ void insn_stack_riscv(uint32_t w, struct insn *insn)
 		if (w >> 12 & 3)
 			insn->stack = INSN_STACK_REPLACED;
 		break;
-	case 0x1b: /* other operations; amo */
+	case 0x33: riscv_operation(w, insn); break;
+	case 0x1b: /* operations on half words; amo */
 	case 0x2f:
-	case 0x33:
 	case 0x3b: insn->stack = INSN_STACK_UNKNOWN; break;
 	default: break; /* branches and stores have no rd */
 	}

@@ -71,6 +71,20 @@ static void on_cpu_idle(unsigned cpu)
 	trace_cpu_idle(cpu);
 }
 
+static void on_cpu_resume(unsigned cpu)
+{
+	sample_cpu_resume(cpu);
+	trace_cpu_resume(cpu);
+}
+
+/* The step after a system call has a time, so the trace need not resume here. */
+static void on_syscall(unsigned cpu, bool returns)
+{
+	sample_syscall(cpu, returns);
+	if (!returns)
+		trace_cpu_idle(cpu);
+}
+
 static void on_flush(void)
 {
 	trace_flush();
@@ -148,7 +162,7 @@ int qemu_plugin_install(uint64_t id, const api_info *info, int argc, char **argv
 		.cpu_init = on_cpu_init,
 		.cpu_exit = on_cpu_exit,
 		.cpu_idle = on_cpu_idle,
-		.cpu_resume = sample_cpu_resume,
+		.cpu_resume = on_cpu_resume,
 		.flush = on_flush,
 		.exit = on_exit_of_qemu,
 	};
@@ -160,7 +174,7 @@ int qemu_plugin_install(uint64_t id, const api_info *info, int argc, char **argv
 	if ((args.trace && trace_open()) || alloc_open() || open_stream() || control_open())
 		return -1;
 	if (api.user_mode)
-		hooks.syscall = sample_syscall;
+		hooks.syscall = on_syscall;
 	plugin_id = id;
 	api_hook(id, &hooks);
 	hook_blocks();

@@ -212,15 +212,19 @@ static void write_trace(struct track *track, uint64_t end)
 
 static void write_tracks(void)
 {
-	uint64_t now = stream.clock.round();
+	uint64_t round = stream.clock.round();
 	uint64_t before = atomic_load(&stream.bytes);
 
+	atomic_thread_fence(memory_order_seq_cst); /* the clock was read before what follows */
 	for (unsigned cpu = 0; cpu < atomic_load(&stream.n_tracks); cpu++) {
 		struct track *track = atomic_load(&stream.tracks[cpu]);
-		uint64_t traced;
+		uint64_t since, traced;
 
 		if (!track)
 			continue;
+		since = atomic_load(&track->since); /* before its ring's head */
+		if (since < round)
+			round = since;
 		/* The samples to which this part of the trace refers must come before it. */
 		traced = atomic_load_explicit(&track->trace.head, memory_order_acquire);
 		write_records(track);
@@ -228,7 +232,7 @@ static void write_tracks(void)
 			write_trace(track, traced);
 	}
 	if (!stream.raw && atomic_load(&stream.bytes) != before)
-		write_round(now);
+		write_round(round);
 }
 
 static void *writer_main(void *unused)
@@ -409,6 +413,7 @@ static struct track *make_track(unsigned cpu)
 	if (!track)
 		return NULL;
 	track->cpu = cpu;
+	atomic_store(&track->since, UINT64_MAX);
 	pthread_mutex_init(&track->lock, NULL);
 	if (ring_open(&track->records, RECORDS_SIZE))
 		goto fail;
@@ -596,7 +601,7 @@ static bool put_mark(struct track *track, uint64_t at, uint64_t time)
 	return true;
 }
 
-void trace_commit(struct track *track, size_t size)
+void trace_commit(struct track *track, size_t size, uint64_t time)
 {
 	uint64_t head = atomic_load_explicit(&track->trace.head, memory_order_relaxed) + size;
 
@@ -605,6 +610,18 @@ void trace_commit(struct track *track, size_t size)
 		wake_writer();
 	}
 	atomic_store_explicit(&track->trace.head, head, memory_order_release);
+	atomic_store_explicit(&track->since, time, memory_order_release);
+}
+
+void trace_sleep(struct track *track)
+{
+	atomic_store_explicit(&track->since, UINT64_MAX, memory_order_release);
+}
+
+void trace_wake(struct track *track, uint64_t time)
+{
+	atomic_store(&track->since, time);
+	atomic_thread_fence(memory_order_seq_cst); /* the clock is read after this */
 }
 
 bool trace_sync(struct track *track, uint64_t time)

@@ -51,7 +51,8 @@ struct track {
 	struct trace_mark marks[TRACE_MARKS];
 	_Atomic uint32_t marks_head, marks_tail;
 	uint64_t last_mark;
-	bool tired; /* the last wait for the disk timed out */
+	_Atomic uint64_t since; /* no trace beyond its ring's head is older; UINT64_MAX: asleep */
+	bool tired;		/* the last wait for the disk timed out */
 
 	/* Only for the writer thread. */
 	uint32_t sequence;
@@ -100,11 +101,19 @@ void track_skip(struct track *track);
 
 /*
  * Trace bytes, for the thread of the vCPU: trace_room() returns room for `size` bytes, trace_commit()
- * hands `size` bytes to the writer. Chunks end only at a commit. NULL: there is no room even after a
- * short wait; the loss is counted, and the trace has to start afresh with trace_sync().
+ * hands `size` bytes, the last of which has this time, to the writer. Chunks end only at a commit. NULL:
+ * there is no room even after a short wait; the loss is counted, and the trace has to start afresh with
+ * trace_sync().
  */
 uint8_t *trace_room(struct track *track, size_t size);
-void trace_commit(struct track *track, size_t size);
+void trace_commit(struct track *track, size_t size, uint64_t time);
+/*
+ * No `round` is later than the trace that a vCPU has not committed yet, however long the host lets its
+ * thread wait. A vCPU that is asleep has none; it must wake up before it reads the clock again. At first,
+ * it is asleep.
+ */
+void trace_sleep(struct track *track);
+void trace_wake(struct track *track, uint64_t time);
 /*
  * Starts a chunk with trace_time: the trace that follows begins at `time` and does not depend on
  * earlier chunks. False: there is no room.

@@ -40,7 +40,6 @@ struct tracer {
 	unsigned cpu;
 	uint32_t dictionary, n_ids;
 	uint64_t shift;	     /* distance of the current block from its translated address */
-	uint64_t time;	     /* last one written */
 	uint64_t defined;    /* end of the last definition */
 	unsigned words;	     /* of steps since the last reading of the clock */
 	uint64_t branches;   /* in full words */
@@ -83,11 +82,12 @@ static _Atomic uint64_t clock_last;
 /* Time */
 
 /* A time that no other vCPU has written: a task that migrates leaves one before it enters another. */
-static uint64_t exact_time(void)
+static uint64_t exact_time(struct tracer *t)
 {
-	uint64_t last = atomic_load_explicit(&clock_last, memory_order_relaxed);
-	uint64_t now = sample_now();
+	uint64_t last = atomic_load_explicit(&clock_last, memory_order_relaxed), now;
 
+	emit_wake(&t->out);
+	now = sample_now();
 	do {
 		if (now <= last)
 			now = last + 1;
@@ -95,14 +95,9 @@ static uint64_t exact_time(void)
 	return now;
 }
 
-static void put_time(struct tracer *t, uint64_t now)
+static void put_exact_time(struct tracer *t)
 {
-	if (now <= t->time)
-		return;
-	emit_close_steps(&t->out);
-	emit_byte(&t->out, WIRE_TRACE_TIME);
-	emit_number(&t->out, now - t->time);
-	t->time = now;
+	emit_time(&t->out, exact_time(t));
 }
 
 /* Codes */
@@ -236,8 +231,8 @@ static void put_begin(struct tracer *t, struct node *at, unsigned skip, unsigned
 static bool put_sync(struct tracer *t, struct node *at, unsigned skip, unsigned flags)
 {
 	emit_commit(&t->out);
-	t->time = exact_time();
-	if (!trace_sync(t->out.track, t->time) || !emit_room(&t->out))
+	t->out.time = exact_time(t);
+	if (!trace_sync(t->out.track, t->out.time) || !emit_room(&t->out))
 		return false;
 	t->out.since_sync = 0;
 	t->dictionary++;
@@ -256,6 +251,7 @@ static void give_up(struct tracer *t)
 	t->out.steps = 0;
 	t->out.run = NULL;
 	t->out.at = t->out.begin;
+	emit_sleep(&t->out);
 	t->out.since_sync = SYNC_BYTES; /* the next begin needs a new dictionary */
 }
 
@@ -298,7 +294,7 @@ static __attribute__((noinline)) void check(struct tracer *t, bool in_word)
 		give_up(t);
 		return;
 	}
-	put_time(t, sample_now());
+	emit_time(&t->out, sample_now());
 	emit_close_steps(&t->out);
 	pc = t->cur->wire.start + t->shift;
 	if (!sample_in_trace(t->out.track, t->cpu, pc, t->place + 1))
@@ -337,7 +333,7 @@ static void begin(struct tracer *t, struct node *node, unsigned skip)
 	} else {
 		fits = emit_room(&t->out);
 		if (fits) {
-			put_time(t, exact_time());
+			put_exact_time(t);
 			put_begin(t, node, skip, 0);
 		}
 	}
@@ -363,10 +359,11 @@ static void end(struct tracer *t, unsigned ran)
 		give_up(t);
 		return;
 	}
-	put_time(t, exact_time());
+	put_exact_time(t);
 	emit_close_steps(&t->out);
 	emit_byte(&t->out, WIRE_TRACE_END);
 	emit_number(&t->out, ran);
+	emit_sleep(&t->out);
 	t->total -= cur->wire.count - ran;
 	t->cur = NULL;
 	publish_counts(t);
@@ -600,7 +597,7 @@ static void put_step(struct tracer *t, const struct step *step)
 	bool moved = shift != t->shift;
 
 	if (step->state)
-		put_time(t, exact_time());
+		put_exact_time(t);
 	emit_close_steps(&t->out);
 	if (step->ran != cur->wire.count) {
 		emit_byte(&t->out, WIRE_TRACE_SHORT);
@@ -708,9 +705,9 @@ static void update_time(struct tracer *t)
 	uint64_t now = sample_now();
 
 	t->words = 0;
-	if (now < t->time + CLOCK_NS)
+	if (now < t->out.time + CLOCK_NS)
 		return;
-	put_time(t, now);
+	emit_time(&t->out, now);
 	emit_commit(&t->out);
 	publish_counts(t);
 }
@@ -728,6 +725,42 @@ static __attribute__((noinline)) void full_word(struct tracer *t)
 		end(t, t->cur->wire.count);
 	else if (unlikely(args.check))
 		check(t, true);
+}
+
+/* Waiting vCPUs */
+
+static struct tracer *tracer_of(unsigned cpu)
+{
+	struct tracer *t = cpu < WIRE_CPUS_MAX ? atomic_load(&tracers[cpu]) : NULL;
+
+	return t && t->cur ? t : NULL;
+}
+
+void trace_cpu_idle(unsigned cpu)
+{
+	struct tracer *t = tracer_of(cpu);
+
+	if (!t)
+		return;
+	if (!emit_room(&t->out)) {
+		give_up(t);
+		return;
+	}
+	emit_close_steps(&t->out);
+	emit_sleep(&t->out);
+	publish_counts(t);
+}
+
+void trace_cpu_resume(unsigned cpu)
+{
+	struct tracer *t = tracer_of(cpu);
+
+	if (!t)
+		return;
+	if (emit_room(&t->out))
+		put_exact_time(t);
+	else
+		give_up(t);
 }
 
 /* A step while the trace is off. */
@@ -821,10 +854,18 @@ static void on_block(unsigned cpu, void *data)
 		step(t, &block->nodes[cpu]);
 }
 
-/* For a QEMU that passes the wrong number: see api_mixes_cpus(). */
+/* For a QEMU whose vCPUs take turns in one thread, and which passes the wrong number. */
 static void on_mixed_block(unsigned cpu, void *data)
 {
-	on_block(api_running_cpu(cpu), data);
+	static unsigned last;
+	unsigned now = api_running_cpu(cpu);
+
+	if (unlikely(now != last)) {
+		trace_cpu_idle(last);
+		trace_cpu_resume(now);
+		last = now;
+	}
+	on_block(now, data);
 }
 
 /* At an instruction of from= or to=, which may be inside a block. */
@@ -916,16 +957,6 @@ void trace_cpu_init(unsigned cpu)
 	atomic_store(&tracers[cpu], t);
 }
 
-/* Makes the trace so far visible while the vCPU is idle. */
-static void show(struct tracer *t)
-{
-	if (!t || !t->cur || !emit_room(&t->out))
-		return;
-	emit_close_steps(&t->out);
-	emit_commit(&t->out);
-	publish_counts(t);
-}
-
 void trace_cpu_exit(unsigned cpu)
 {
 	struct tracer *t = cpu < WIRE_CPUS_MAX ? atomic_load(&tracers[cpu]) : NULL;
@@ -934,12 +965,6 @@ void trace_cpu_exit(unsigned cpu)
 		return;
 	if (t->cur)
 		end(t, t->cur->wire.count);
-	emit_commit(&t->out);
-}
-
-void trace_cpu_idle(unsigned cpu)
-{
-	show(cpu < WIRE_CPUS_MAX ? atomic_load(&tracers[cpu]) : NULL);
 }
 
 void trace_flush(void)

@@ -11,7 +11,9 @@ int trace_open(void); /* 0, or -1 after a message */
 void trace_translate(struct qemu_plugin_tb *tb);
 void trace_cpu_init(unsigned cpu);
 void trace_cpu_exit(unsigned cpu);
+/* The vCPU waits, and goes on. */
 void trace_cpu_idle(unsigned cpu);
+void trace_cpu_resume(unsigned cpu);
 void trace_flush(void);
 void trace_set_running(bool on);
 void trace_close(void);

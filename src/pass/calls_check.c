@@ -94,10 +94,15 @@ static void describe(const struct event *ev, const struct chain *sampled,
 	buf_release(&text);
 }
 
+/* The kernel may let a program skip the instruction that trapped, or repeat it. */
+#define ONE_INSN 4
+
 static bool same_caller(const struct calls *calls, const struct calls_caller *traced,
 			uint64_t address, uint32_t pid)
 {
 	return traced->address == address ||
+	       (traced->trap && traced->context == IP_USER &&
+		address - traced->address + ONE_INSN <= 2 * ONE_INSN) ||
 	       (traced->guessed &&
 		calls_function(calls, address, traced->context, pid) ==
 			calls_function(calls, traced->address, traced->context, pid));

@@ -110,7 +110,6 @@ static bool is_retpoline(const struct track_cpu *cpu)
 static void drop_extension(struct track_task *task, const struct track_cpu *cpu)
 {
 	while (task->nr_stacks > 1 && top_stack(task)->site && top_stack(task)->depth == task->nr &&
-	       (cpu->rose || cpu->sp > top_stack(task)->high) &&
 	       stack_has(top_stack(task) - 1, top_stack(task)->space, cpu->sp)) {
 		task->nr_stacks--;
 		task->fresh = NOT_FRESH;
@@ -407,6 +406,7 @@ void track_add(struct track *track, const struct event *ev)
 	const struct event_branch *b = &ev->branch;
 	struct track_cpu *cpu = cpu_of(track, ev->cpu);
 
+	track->cpu = (uint32_t)(cpu - track->cpus);
 	track->at = ev->outside & OUTSIDE_WHEN ? &track->unselected : &track->stats;
 	track->at->branches++;
 	if (b->kind == BRANCH_BEGIN) { /* if there is a task, part of the trace is missing */

@@ -86,6 +86,7 @@ struct track {
 	void *data;
 	struct track_cpu *cpus;
 	size_t nr_cpus;
+	uint32_t cpu;		  /* of the current event */
 	struct track_task **left; /* tasks that are not running */
 	size_t nr_left, cap_left;
 	struct track_fork *forks; /* by return address */

@@ -41,6 +41,22 @@ static void drop_ended(struct track *track, const struct track_stack *stack)
 	}
 }
 
+/* Nor can tasks on two cpus. If one has begun before this one left the stack, a trace came late. */
+static void doubt_running(const struct track *track, const struct track_task *left)
+{
+	for (size_t i = 0; i < track->nr_cpus; i++) {
+		struct track_task *task = track->cpus[i].task;
+		struct track_stack used;
+
+		if (!task || i == track->cpu)
+			continue;
+		used = *top_stack(task);
+		used.low = track->cpus[i].sp;
+		if (overlap(&used, &left->stacks[left->nr_stacks - 1]))
+			task->doubt = 0;
+	}
+}
+
 /* Removes stacks without calls, such as that of an interrupt that has ended. */
 static void drop_empty_stacks(struct track_task *task)
 {
@@ -52,6 +68,7 @@ void task_leave(struct track *track, struct track_task *task)
 {
 	drop_empty_stacks(task);
 	drop_ended(track, top_stack(task));
+	doubt_running(track, task);
 	if (track->nr_left == MAX_LEFT)
 		evict_oldest(track);
 	track->at->switches++;

@@ -583,6 +583,19 @@ static bool fill_check(struct reader *r, struct event *ev)
 	return true;
 }
 
+static void report_late(struct reader *r)
+{
+	struct wire_reader *w = r->priv;
+	char text[160];
+
+	w->late = true;
+	snprintf(text, sizeof(text),
+		 "this trace is %" PRIu64 " us older than what came before it; the stacks of tasks "
+		 "that moved to another cpu may be wrong",
+		 (w->traces.late + 999) / 1000);
+	damage(r, w->traces.late_offset, 0, 0, text);
+}
+
 /* Takes the next event of the traces, or their damage. False: none is ready. */
 static bool next_branch(struct reader *r, struct event *ev)
 {
@@ -595,6 +608,8 @@ static bool next_branch(struct reader *r, struct event *ev)
 		damage(r, w->traces.wrong_offset, 0, w->traces.wrong_bytes, w->traces.wrong);
 	if (ret <= 0)
 		return ret < 0;
+	if (w->traces.late && !w->late)
+		report_late(r);
 	if (ev->kind == EVENT_CHECK) {
 		w->waiting = fill_check(r, ev);
 		return true;

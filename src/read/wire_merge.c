@@ -6,8 +6,8 @@
 
 #include "base/mem.h"
 
-/* ns: a trace that its cpu has not flushed before a round may be older than the round by this. */
-#define LATE 2000000
+/* ns: in earlier recordings, a trace may be older than a round by the time its cpu had to wait. */
+#define LATE 100000000
 
 static void release_cpu(struct wire_merge_cpu *cpu)
 {
@@ -135,6 +135,10 @@ static int take_oldest(struct wire_merge *merge, struct event *ev)
 		return 0;
 	*ev = merge->current->event;
 	merge->current->has_event = false;
+	if (ev->time < merge->last && !merge->late) {
+		merge->late = merge->last - ev->time;
+		merge->late_offset = merge->current->piece.offset;
+	}
 	return 1;
 }
 
@@ -153,6 +157,8 @@ int wire_merge_next(struct wire_merge *merge, struct event *ev)
 		ret = take_oldest(merge, ev);
 		cpu = merge->current;
 	}
+	if (ret > 0)
+		merge->last = ev->time;
 	if (ret > 0 && ev->kind == EVENT_CHECK) {
 		merge->place = cpu->trace.place;
 		merge->place_offset =

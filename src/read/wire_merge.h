@@ -31,6 +31,9 @@ struct wire_merge {		     /* zeroed: ready */
 	struct wire_merge_cpu *current;
 	uint64_t limit; /* time of the oldest event of the other cpus */
 	uint64_t until; /* all traces up to this time are known */
+	uint64_t last;	/* time of the last event */
+	/* The first trace that came when later events had been passed on: ns, and where it is. */
+	uint64_t late, late_offset;
 
 	/* The damage, after wire_merge_next() returned -1. */
 	const char *wrong;

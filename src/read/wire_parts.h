@@ -140,6 +140,7 @@ struct wire_reader {
 	bool waiting;		   /* `event` waits */
 	struct event event;
 	bool tracing; /* branches follow */
+	bool late;    /* reported that a trace came late */
 	struct event run[WIRE_RUN];
 	struct wire_cpu *cpus;
 	size_t nr_cpus;

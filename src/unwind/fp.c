@@ -223,7 +223,7 @@ static enum step leaf_by_link(const struct walk *w, struct state *s, const struc
 		return link_at(w, s->pc) == LINK_LIVE && link_is_own(w, lr, function)
 			       ? to_caller(w, s, lr, sp, fp)
 			       : STEP_NONE;
-	if (read_frame(w, s, &r) && walk_return(w, r.pc) == lr)
+	if ((read_frame(w, s, &r) && walk_return(w, r.pc) == lr) || link_is_target(w, s->pc, lr))
 		return STEP_NONE;
 	/* On RISC-V a leaf that saves only the frame pointer has it in the place of ra. */
 	if ((w->machine->kind == RISCV64 || w->machine->kind == RISCV32) && read_frame(w, s, &r) &&

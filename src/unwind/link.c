@@ -129,6 +129,11 @@ bool link_is_own(const struct walk *w, uint64_t lr, uint64_t function)
 	return !target || target == function || walk_function(w, lr - 1) != function;
 }
 
+bool link_is_target(const struct walk *w, uint64_t pc, uint64_t lr)
+{
+	return link_at(w, pc) == LINK_CALLS && !walk_is_return(w, lr);
+}
+
 bool link_may_return(const struct walk *w, const struct state *s)
 {
 	uint64_t function = walk_function(w, s->pc), lr, target;
@@ -141,7 +146,7 @@ bool link_may_return(const struct walk *w, const struct state *s)
 	/* A function that does not return need not save the register. */
 	if (link == LINK_CALLS && target && target != function)
 		return false;
-	return link_is_own(w, lr, function);
+	return link_is_own(w, lr, function) && !link_is_target(w, s->pc, lr);
 }
 
 static void restore(const struct walk *w, struct state *s, const struct place *place, uint64_t sp)

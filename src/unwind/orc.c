@@ -260,6 +260,21 @@ static void restore_registers(const struct walk *w, uint64_t regs, struct state 
 
 #define IRET_FRAME 128 /* offset in struct pt_regs */
 
+/* Takes the word on top of the stack for a return address, if a call precedes it. */
+static bool step_by_top(const struct walk *w, struct state *s)
+{
+	uint64_t sp, pc;
+
+	if (!reg_value(s, w->machine->sp, &sp) || !walk_word(w, sp, &pc) || !walk_is_return(w, pc))
+		return false;
+	s->pc = pc;
+	s->cfa = sp + 8;
+	s->exact = false;
+	s->known &= w->machine->kept;
+	reg_set(s, w->machine->sp, sp + 8);
+	return true;
+}
+
 /*
  * The table has an end here, which is right at the root of a thread. But a thunk for indirect calls
  * has no frame either, and its return address is on top of the stack. And right after a system
@@ -268,25 +283,42 @@ static void restore_registers(const struct walk *w, uint64_t regs, struct state 
 static enum step step_at_end(const struct walk *w, struct state *s)
 {
 	enum step step = trap_syscall(w, s);
-	uint64_t sp, pc;
 
 	if (step != STEP_NONE)
 		return step;
-	if (!reg_value(s, w->machine->sp, &sp) || !walk_word(w, sp, &pc) || !walk_is_return(w, pc))
-		return STEP_END;
-	s->pc = pc;
-	s->cfa = sp + 8;
-	s->exact = false;
-	s->known &= w->machine->kept;
-	reg_set(s, w->machine->sp, sp + 8);
-	return STEP_CALLER;
+	return step_by_top(w, s) ? STEP_CALLER : STEP_END;
+}
+
+/*
+ * A trap's registers. The rows are wrong at two places of Linux's entry code: where the function that
+ * saves the registers returns to the entry code, which has rows for what the processor pushed, and in that
+ * function itself, whose return address is on top of the registers.
+ */
+static enum step step_by_registers(const struct walk *w, struct state *s, const struct orc_row *row,
+				   uint64_t at)
+{
+	bool all = row->type == ORC_REGS;
+	uint64_t sp;
+	enum step step;
+
+	if (reg_value(s, w->machine->sp, &sp) && w->context == IP_KERNEL) {
+		if (all && at == sp + 8 && s->exact && step_by_top(w, s))
+			return STEP_CALLER;
+		if (!all && !trap_is_pushed(w, at) && trap_is_pushed(w, sp + IRET_FRAME)) {
+			all = true;
+			at = sp;
+		}
+	}
+	step = step_out_of_trap(w, s, row, all ? at + IRET_FRAME : at);
+	if (step == STEP_TRAP && all)
+		restore_registers(w, at, s);
+	return step;
 }
 
 enum step orc_step(const struct walk *w, struct state *s)
 {
 	struct spot *spot = walk_spot_of(w, s);
 	const struct orc_row *row;
-	enum step step;
 	uint64_t sp;
 
 	if (w->machine->kind != X86_64 || !spot)
@@ -303,10 +335,7 @@ enum step orc_step(const struct walk *w, struct state *s)
 		return STEP_LOST;
 	if (row->type == ORC_CALL)
 		return step_to_caller(w, s, row, sp);
-	step = step_out_of_trap(w, s, row, row->type == ORC_REGS ? sp + IRET_FRAME : sp);
-	if (step == STEP_TRAP && row->type == ORC_REGS)
-		restore_registers(w, sp, s);
-	return step;
+	return step_by_registers(w, s, row, sp);
 }
 
 void orc_release(struct unwind *u)

@@ -54,6 +54,13 @@ static bool is_pushed(const struct walk *w, uint64_t at, const struct pushed *p)
 	return walk_is_code(w, p->ip) && p->sp >= end && p->sp - end < 16;
 }
 
+bool trap_is_pushed(const struct walk *w, uint64_t at)
+{
+	struct pushed p;
+
+	return read_pushed(w, at, &p) && is_pushed(w, at, &p);
+}
+
 enum step trap_pushed(const struct walk *w, struct state *s, unsigned words)
 {
 	unsigned word = w->machine->word;

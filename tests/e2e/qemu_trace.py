@@ -178,6 +178,18 @@ def test_checks(folder, which, arch):
           got.get("instructions"))
 
 
+def test_rounds(folder, which, arch):
+    """However long the host lets a vCPU wait, no trace is older than a round before it."""
+    name, recording = f"{which} demo {arch}", os.path.join(folder, "rounds.kscope")
+    with guests.busy_host():
+        done = guests.record(guests.demo(arch, words="scale=8", cpus=4), recording,
+                             ["--trace"], which)
+    check(f"{name}: is recorded on a busy host", done.ended, done.errors)
+    count, late = wire_trace.rounds(recording)
+    check(f"{name}: rounds", count > 5 and not late, f"{count} rounds, {late} times before them")
+    equal(f"{name}: kscope finds no trace that is late", info(recording).get("damaged"), 0)
+
+
 def test_same_checks(folder, which, arch):
     """By instructions, check points are the same in every run with -icount."""
     elf, chains = os.path.join(folder, arch), []
@@ -273,6 +285,7 @@ def main():
                 test_loops(folder, which, arch)
             for arch in ["x86_64", "aarch64"]:
                 test_checks(folder, which, arch)
+            test_rounds(folder, which, "aarch64")
             test_same_checks(folder, which, "aarch64")
         test_alloc(folder)
         for arch in ["x86_64", "aarch64"]:

@@ -108,16 +108,26 @@ def functions(sums):
             if count >= total / 100 and ("task_run" in key[1] or "user_main" in key[1])}
 
 
-def test_debian(folder, arch, least):
+def test_debian(folder, arch):
+    """
+    On a busy host, a task often goes on at another cpu while the first one waits for the host. The few
+    samples that differ are in the delivery of signals, which changes where the program goes on, and in
+    an exception that emulates a call. Those that end early, on RISC-V, are in entry code that has not
+    saved the registers yet, or in the first task, whose first caller is an address from earlier code.
+    """
     guest = guests.linux(arch, "kscope.work=none")
     recording = os.path.join(folder, "linux.kscope")
-    done = guests.record(guest, recording, ["--trace", "--check", "0.001", "--stack", "16384"],
-                         "backports")
+    with guests.busy_host(4):
+        done = guests.record(guest, recording, ["--trace", "--check", "0.001", "--stack", "16384"],
+                             "backports")
     check(f"Debian {arch}: boots to its end", done.ended, done.errors)
     got, errors = info(guest, recording)
     same, other = got.get("checks_equal", 0), got.get("checks_different", 0)
+    early = got.get("checks_partial", 0)
     check(f"Debian {arch}: sampled stacks are the traced ones",
-          same > 500 and same >= least * (same + other), f"{got}\n{errors[-3000:]}")
+          same > 500 and other <= max(5, same / 1000), f"{got}\n{errors[-3000:]}")
+    check(f"Debian {arch}: they have all callers", early <= same * (1 if "riscv" in arch else 0.01),
+          f"{got}\n{errors[-3000:]}")
     check(f"Debian {arch}: less than one instruction in 1000 is doubtful",
           got.get("doubtful", 1) * 1000 <= got.get("instructions", 0), got)
 
@@ -140,12 +150,9 @@ def main():
         for arch in ["x86_64", "aarch64"]:
             if is_wanted(f"demo-{arch}"):
                 test_demo(folder, arch)
-        # On an idle host, 99.7 % and more are equal. On a busy one, with two cpus, a thread may lose its
-        # first callers for the rest of its life: 70 % at worst. The cause is not known yet; the aim is
-        # 999 of 1000, as for the other guests.
         for arch in ["amd64", "arm64", "riscv64"]:
             if is_wanted(f"debian-{arch}"):
-                test_debian(folder, arch, 0.3)
+                test_debian(folder, arch)
     finish()
 
 

@@ -103,6 +103,10 @@ put('trace-check-misplaced', MACHINE + chunk(CHECKS[0], cpu=0) +
 # The chunk after the missing one has only samples, but the trace cannot continue either.
 put('trace-check-hole', MACHINE + chunk(CHECKS[0], cpu=0) + traced(CHECKED[:22], 1) +
     chunk(CHECKS[2], cpu=0, sequence=3) + continued(CHECKED[22:], 4) + end((0, 3, 0)))
+# No trace may be older than a round before it: the second cpu's comes a second late.
+put('trace-late', chunk(info(arch='riscv64', cpus=2) + content(5, number(12, 1))) +
+    traced(TRACE, time=2000000000) + round_(3000000000) +
+    chunk(number(12, 1000000000), content(9, TRACE), cpu=1) + end((0, 0, 0), (1, 0, 0)))
 put('trace-two-beginnings', MACHINE + traced(TRACE[:60] + TRACE) + end((0, 0, 0)))
 
 

@@ -9,6 +9,7 @@ tools/get-guests and tools/get-qemu download them (`make test` runs both); missi
 missing.
 """
 import base64
+import contextlib
 import gzip
 import os
 import re
@@ -146,6 +147,18 @@ def record(guest, out, options=(), which="debian", more=()):
     elfs = [word for path in guest.elfs for word in ("--elf", path)]
     return boot(guest, which, more,
                 before=[KSCOPE, "record", "qemu", "-o", out, *options, *elfs, "--"])
+
+
+@contextlib.contextmanager
+def busy_host(processes=8):
+    """Other processes want the host's cores, too."""
+    started = [subprocess.Popen(["sh", "-c", "while :; do :; done"]) for _ in range(processes)]
+    try:
+        yield
+    finally:
+        for process in started:
+            process.kill()
+            process.wait()
 
 
 def kallsyms(serial):

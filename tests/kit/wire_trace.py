@@ -200,6 +200,51 @@ class Cpu:
         self.clear()
 
 
+class Clock(Cpu):
+    """Only follows the time: skips the steps, and counts how often the time is before a round."""
+
+    def __init__(self):
+        super().__init__()
+        self.time = self.round = self.late = 0
+
+    def feed_from(self, data, time, round_):
+        self.time, self.round = time or self.time, round_
+        self.feed(data)
+
+    def code(self, code):
+        if code < 0xc0:
+            self.at += code * 8 if code < 0x80 else ((code & 63) + 7) // 8
+        elif code == 0xc0:
+            self.number()
+        elif code == 0xc1:
+            self.define()
+        elif code == 0xc4:
+            self.time += self.number()
+            self.late += self.time < self.round
+        elif code == 0xc6:
+            self.byte(), self.number(), self.number()
+        elif code == 0xc7:
+            self.number()
+        elif code != 0xc8:
+            super().code(code)
+        else:
+            self.number()
+
+
+def rounds(path):
+    """How many rounds the recording has, and how many times in a trace are older than one before."""
+    with open(path, "rb") as f:
+        data = f.read()
+    cpus, last, count = {}, 0, 0
+    for _, chunk in fields(data):
+        got = dict(fields(chunk))
+        if 9 in got:
+            cpus.setdefault(got.get(2), Clock()).feed_from(got[9], got.get(12), last)
+        if 10 in got:
+            last, count = max(last, got[10]), count + 1
+    return count, sum(cpu.late for cpu in cpus.values())
+
+
 def decode(path):
     """{cpu: its decoder at the end}, and {cpu: instructions} as recorded."""
     with open(path, "rb") as f:

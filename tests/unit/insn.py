@@ -149,8 +149,8 @@ TABLES["riscv64", "riscv64"] = """
 +16 | addi sp, sp, 16; c.addi sp, 16
 +496 | c.addi16sp sp, 496
 -2048 | addi sp, sp, -2048
-? | addi sp, s0, -16; c.mv sp, s0; add sp, sp, a0; c.add sp, a0; andi sp, sp, -16; sub sp, sp, a0
-= | ld sp, 8(a0); c.mv sp, a0; mv sp, tp; csrrw sp, sscratch, sp; c.li sp, 1; c.ldsp sp, 8(sp)
+? | addi sp, s0, -16; c.mv sp, s0; add sp, sp, a0; c.add sp, a0; andi sp, sp, -16; sub sp, sp, a0; sub sp, s0, a0
+= | ld sp, 8(a0); c.mv sp, a0; mv sp, tp; add sp, t0, t1; csrrw sp, sscratch, sp; c.li sp, 1; c.ldsp sp, 8(sp)
 =high | lui sp, 16; auipc sp, 16
 call | jal 0x1000
 call* | jalr a0; c.jalr a0

@@ -256,6 +256,30 @@ static void test_wrong(void)
 	       "u1000 u2009 u1014 : 12\n"
 	       "8000 u1028 u2009 u1014 : 3\n"
 	       "traps 2 leaves 1 jumps 1 strayed 1 doubtful 15 rooted 6\n");
+	expect("quality: a task goes on at another cpu before it leaves the first",
+	       "begin 1000 sp=8000;"
+	       "call 1010 2000 1 -16;"
+	       "call 2010 3000 2 -16;"
+	       "cpu 1;"
+	       "begin 9000 sp=20000;"
+	       "call 9010 6000 1 -16;"
+	       "return 6010 2014 4 stack=7fd0;" /* the stack of cpu 0's task */
+	       "call 2020 4000 5;"
+	       "cpu 0;"
+	       "return 3010 5014 6 -16 stack=30000;"
+	       "jump 5020 5024 7;"
+	       "cpu 1;"
+	       "return 4010 2024 8;"
+	       "jump 2030 2034 9;",
+	       "1000 : 1\n"
+	       "2000 1014 : 2\n"
+	       "3000 2014 1014 : 6\n"
+	       "9000 : 1\n"
+	       "6000 9014 : 4\n"
+	       "2000 : 14\n"
+	       "4000 2024 : 8\n"
+	       "5000 : 7\n"
+	       "tasks 4 switches 2 doubtful 17 rooted 26\n");
 	expect("quality: the trace of a program ends, and goes on",
 	       "begin u1000 sp=8000;"
 	       "call u1010 u2000 1 -16;"
@@ -345,12 +369,15 @@ static void test_checks(void)
 	       "syscall u2008 8000 2 sp=40000;"
 	       "call 8010 9000 3 -16;"
 	       "check 9008 8014 u200c;"
+	       "check 9008 8014 u2008;" /* the kernel repeats the call, or skips an instruction */
 	       "check 9008 8014 u2010;"
+	       "check 9008 8014 u2014;"
+	       "check 9008 8014 u2004;"
 	       "check 9008 8014;",
 	       "u1000 : 1\n"
 	       "u2000 u1014 : 2\n"
 	       "8000 u200c u1014 : 3\n"
-	       "traps 1 leaves 0 equal 2 different 1\n");
+	       "traps 1 leaves 0 equal 4 different 2\n");
 	expect("check: firmware cannot be unwound",
 	       "begin f000 sp=8000;"
 	       "call f010 f100 1 -16;"

@@ -360,6 +360,25 @@ static void test_longjmp(void)
 	       "3000 2034 1014 : 4\n"
 	       "4000 1024 : 26\n"
 	       "5000 4014 1024 : 8\n");
+	expect("track: a function on a stack above, and the frame pointer has the old one",
+	       "begin 1000 sp=8000;"
+	       "call 1010 2000 1 -16;"
+	       "call 2010 3000 2 stack=40000;"
+	       "return 3010 2014 3;"
+	       "return 2020 1014 4 ? sp=7ff0;"
+	       "call 1020 4000 5 -16;"
+	       "call 4010 5000 6 -16;"
+	       "return 5010 6014 7 stack=20000 save=A;" /* another task */
+	       "return 6020 4014 8 stack=@A +16;"
+	       "return 4020 1024 9 +16;"
+	       "jump 1030 1034 10;",
+	       "1000 : 16\n"
+	       "2000 1014 : 6\n"
+	       "3000 2014 1014 : 3\n"
+	       "4000 1024 : 15\n"
+	       "5000 4014 1024 : 7\n"
+	       "6000 : 8\n"
+	       "tasks 2 switches 2\n");
 	expect("track: a dynamic array that is freed before the return",
 	       "begin 1000 sp=8000;"
 	       "call 1010 2000 1 -16;"

@@ -146,6 +146,7 @@ static void put_code(struct file *f, uint16_t machine)
 	/* For x86: push %rbp; mov %rsp,%rbp; the same of 32 bits. And call at the end of root. */
 	memcpy(f->text + LEAF, machine == EM_X86_64 ? "\x55\x48\x89\xe5" : "\x55\x89\xe5\x90", 4);
 	f->text[OUTER - 5] = 0xe8;
+	memcpy(f->text + LEAF + 0x40, "\xe7\x80\0\0", 4); /* RISC-V: jalr ra, 0(ra) */
 }
 
 /* Its path; to be removed and freed. */
@@ -599,6 +600,21 @@ static void put_riscv_regs(struct scene *s, unsigned at, uint64_t pc, uint64_t s
 	poke(s, 18, sp); /* the leaf, its handler, found the interrupted sp in the frame pointer */
 }
 
+/* Before an indirect call, the link register may have the address of the function to call. */
+static void test_riscv_call(void)
+{
+	struct scene s;
+
+	scene_open(&s, "riscv64", NULL, 0);
+	s.unwind.method = UNWIND_FP;
+	put_frames(&s, &layouts[6]);
+	s.regs[1] = s.text + OUTER + 0x44;
+	check("riscv64: a target in the link register is no caller",
+	      chain_is(&s, look(&s, s.text + LEAF + 0x40),
+		       CHAIN(LEAF + 0x40, MIDDLE + 0x10, OUTER + 0x10, ROOT + 0x10)));
+	scene_close(&s);
+}
+
 /* A handler's frame at word 20, right below the registers; the interrupted frame at word 80. */
 static void test_riscv_trap(const char *arch)
 {
@@ -697,6 +713,7 @@ static size_t make_lines(enum version v, struct orc_line *lines)
 		{ LEAF + 0x80, 0, 0, flags(v, SP_INDIRECT, UNDEFINED, CALL) },
 		{ LEAF + 0x90, 16, 0, flags(v, R13, UNDEFINED, CALL) },
 		{ STUB, 0, 0, flags(v, SP, UNDEFINED, REGS) },
+		{ STUB + 0x20, 8, 0, flags(v, SP, UNDEFINED, REGS) },
 		{ STUB + 0x40, 8, 0, flags(v, SP, UNDEFINED, PARTIAL) },
 		{ STUB + 0x80, 0, 0, flags(v, UNDEFINED, 0, NOTHING) },
 	};
@@ -760,6 +777,25 @@ static void test_orc_version(enum version v, bool sorted)
 	put_trap(&s, 1, 0x402000, 0x33, 30);
 	check(NAME("what the processor pushed"),
 	      chain_is(&s, look(&s, s.text + STUB + 0x44), CHAIN(STUB + 0x44, IP_USER, 0x402000)));
+	/* The rule is for what the processor pushed, but all registers have been saved since. */
+	poke(&s, 2, 0);
+	put_trap(&s, 16, s.text + MIDDLE + 0x20, 0x10, 21);
+	poke(&s, 4, place(&s, 40));
+	check(NAME("all registers in the place of what the processor pushed"),
+	      chain_is(&s, look(&s, s.text + STUB + 0x44),
+		       CHAIN(STUB + 0x44, IP_KERNEL, MIDDLE + 0x20, OUTER + 0x10, ROOT + 0x10)));
+	poke(&s, 18, 0); /* not even that */
+	check(NAME("neither of them"), look(&s, s.text + STUB + 0x44)->nr <= 3);
+	/* The function that saves the registers: its return address is on top of them. */
+	put_trap(&s, 17, s.text + MIDDLE + 0x20, 0x10, 22);
+	poke(&s, 5, place(&s, 40));
+	poke(&s, 0, s.text + ROOT + 0x10);
+	check(NAME("a return address on top of the registers"),
+	      chain_is(&s, look(&s, s.text + STUB + 0x24), CHAIN(STUB + 0x24, ROOT + 0x10)));
+	poke(&s, 0, 12345);
+	check(NAME("no return address on top of the registers"),
+	      chain_is(&s, look(&s, s.text + STUB + 0x24),
+		       CHAIN(STUB + 0x24, IP_KERNEL, MIDDLE + 0x20, OUTER + 0x10, ROOT + 0x10)));
 	check(NAME("no rule"), look(&s, s.text + STUB + 0x84)->nr >= 1);
 	/* From the interrupt's stack to the one that it was entered from. */
 	s.cpu.outer = s.outer;
@@ -877,6 +913,7 @@ int main(void)
 	test_alloc();
 	test_arm64_trap(304, false);
 	test_arm64_trap(296, true);
+	test_riscv_call();
 	test_riscv_trap("riscv64");
 	test_riscv_trap("riscv32");
 	test_pushed("x86_64", 7, 6);
