@@ -251,10 +251,12 @@ static bool begins_task(const struct track *track, struct track_task *task, cons
 static bool jumps_to_caller(const struct track *track, const struct track_cpu *cpu,
 			    const struct event *ev)
 {
-	uint64_t to = track_function(track, ev, ev->branch.to);
+	uint64_t to;
 
-	return ev->branch.taken && returns_to_caller(cpu->task, cpu->sp) &&
-	       to != track_function(track, ev, ev->branch.from) &&
+	if (!ev->branch.taken || !returns_to_caller(cpu->task, cpu->sp))
+		return false;
+	to = track_function(track, ev, ev->branch.to);
+	return to != track_function(track, ev, ev->branch.from) &&
 	       to == track_function(track, ev, top_frame(cpu->task)->resume - 1);
 }
 
