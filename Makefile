@@ -10,7 +10,7 @@ CFLAGS ?= -O2 -g
 WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith \
 	-Wwrite-strings -Wundef -Wformat=2 -Wno-format-nonliteral -Wvla
 KSCOPE_CFLAGS := -std=gnu11 $(WARNINGS) -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -Isrc -I. \
-	-DKSCOPE_VERSION='"$(VERSION)"' -I$(BUILD)/gen -MMD -MP
+	-DKSCOPE_VERSION='"$(VERSION)"' -I$(BUILD)/gen -MMD -MP -pthread
 
 # One short line a command; make V=1 shows them whole.
 Q := $(if $(V),,@)
@@ -24,6 +24,8 @@ endif
 all: $(BUILD)/kscope $(BUILD)/kscope-qemu.so completions
 	$(if $(MISSING),@echo "Built without these optional libraries: $(strip $(MISSING)); see doc/dependencies.md")
 
+# For the thread that decodes traces.
+LIBS := -pthread
 # Optional libraries. Each is used by one source file, which also builds without it.
 # Make 4.3 changed what \# means in a function; a variable means the same in all.
 HASH := \#
@@ -92,7 +94,7 @@ PLUGIN_SRC := $(wildcard plugin/*.c)
 PLUGIN_OBJ := $(PLUGIN_SRC:%.c=$(BUILD)/obj/%.o)
 # QEMU loads it, and QEMU has no sanitizers in it.
 $(PLUGIN_OBJ) $(BUILD)/kscope-qemu.so: override CFLAGS := $(filter-out -fsanitize% -fno-sanitize%,$(CFLAGS))
-$(PLUGIN_OBJ): KSCOPE_CFLAGS += -fPIC -fvisibility=hidden -ftls-model=initial-exec -pthread
+$(PLUGIN_OBJ): KSCOPE_CFLAGS += -fPIC -fvisibility=hidden -ftls-model=initial-exec
 $(BUILD)/kscope-qemu.so: $(PLUGIN_OBJ)
 	$(call say,LD)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -shared -pthread $^ -o $@ -ldl

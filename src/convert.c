@@ -109,14 +109,14 @@ static void show_progress(struct progress *progress, const struct merge *merge)
 	progress_show(progress, taken, all);
 }
 
-static void count_read(struct job *job, const struct event *ev)
+static void count_read(struct job *job, const struct event *events, size_t nr)
 {
-	job->read[ev->kind]++;
-	if (ev->kind != EVENT_LOST)
-		return;
-	job->lost += ev->lost.count;
-	if (ev->lost.damage)
-		job->damaged_bytes += ev->lost.bytes;
+	job->read[events->kind] += nr;
+	for (size_t i = 0; i < nr && events->kind == EVENT_LOST; i++) {
+		job->lost += events[i].lost.count;
+		if (events[i].lost.damage)
+			job->damaged_bytes += events[i].lost.bytes;
+	}
 }
 
 /* 1: go on, 0: the end, -1: job->err. */
@@ -135,12 +135,10 @@ static int run_step(struct job *job, const struct sink *sink)
 		job->err = job->merge.err;
 		return ret;
 	}
-	for (size_t i = 0; i < nr; i++) {
-		count_read(job, &events[i]);
-		if (chain_push(&job->chain, &events[i]) < 0) {
-			job->err = job->chain.err;
-			return -1;
-		}
+	count_read(job, events, nr);
+	if (chain_push(&job->chain, events, nr) < 0) {
+		job->err = job->chain.err;
+		return -1;
 	}
 	return 1;
 }

@@ -77,8 +77,9 @@ struct reader_ops {
 	 */
 	int (*next)(struct reader *r, struct event *ev);
 	/*
-	 * Optional, for speed: sets *events to the next events that are ready, and returns their number.
-	 * They are complete, belong to the reader, and are valid until the next call. 0: call next().
+	 * Optional, for speed: sets *events to the next events that are ready, all of one kind, and
+	 * returns their number. They are complete, belong to the reader, and are valid until the next
+	 * call. 0: call next().
 	 */
 	size_t (*run)(struct reader *r, struct event **events);
 	void (*close)(struct reader *r);

@@ -116,9 +116,18 @@ static int push(struct stage *s, struct event *ev)
 	return 0;
 }
 
-int chain_push(struct chain *chain, struct event *ev)
+int chain_push(struct chain *chain, struct event *events, size_t nr)
 {
-	return push(chain->first[ev->kind], ev);
+	struct stage *first = chain->first[events->kind];
+
+	/* Only if nobody else takes them, or what the stage makes of them would come too early. */
+	if (first && first->opened && first->ops->push_all && !first->next[events->kind])
+		return first->ops->push_all(first, events, nr);
+	for (size_t i = 0; i < nr; i++) {
+		if (push(first, &events[i]) < 0)
+			return -1;
+	}
+	return 0;
 }
 
 int stage_emit(struct stage *s, struct event *ev)

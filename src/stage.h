@@ -31,6 +31,8 @@ struct stage_ops {
 	/* All of these return 0, or -1 with chain->err set. NULL: nothing to do. */
 	int (*open)(struct stage *s);			/* before the first event that it takes */
 	int (*push)(struct stage *s, struct event *ev); /* calls stage_emit() any number of times */
+	/* Optional, for speed, of a listener: pushes several events of one kind. */
+	int (*push_all)(struct stage *s, struct event *events, size_t nr);
 	int (*flush)(struct stage *s,
 		     uint64_t until); /* no older event follows; UINT64_MAX: the end */
 	void (*close)(struct stage *s);
@@ -66,8 +68,8 @@ struct stage {
  */
 void chain_init(struct chain *chain, int (*sink)(struct stage *s, struct event *ev), void *priv,
 		const uint32_t *wants, size_t nr_wants);
-/* Passes an event that was read to the first stage that takes it. */
-int chain_push(struct chain *chain, struct event *ev);
+/* Passes events that were read, all of one kind, to the first stage that takes them. */
+int chain_push(struct chain *chain, struct event *events, size_t nr);
 /* No event older than `until` follows. */
 int chain_flush(struct chain *chain, uint64_t until);
 void chain_release(struct chain *chain);

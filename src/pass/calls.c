@@ -99,6 +99,15 @@ static int calls_push(struct stage *s, struct event *ev)
 	return calls_full(calls) ? emit_sums(s) : 0;
 }
 
+static int calls_push_all(struct stage *s, struct event *events, size_t nr)
+{
+	for (size_t i = 0; i < nr; i++) {
+		if (calls_push(s, &events[i]) < 0)
+			return -1;
+	}
+	return 0;
+}
+
 /* Warns if more stacks than usual are doubtful or incomplete. */
 static void warn_of_doubt(const struct track_stats *stats)
 {
@@ -139,6 +148,7 @@ const struct stage_ops stage_calls = {
 	.priv_size = sizeof(struct calls_stage),
 	.open = calls_open,
 	.push = calls_push,
+	.push_all = calls_push_all,
 	.flush = calls_flush,
 	.close = calls_close,
 };

@@ -16,6 +16,8 @@
 #include "model/event.h"
 #include "pass/track.h"
 
+#define CALLS_MAX (4u << 20) /* paths or counters, before they are emitted */
+
 /* How many samples inside the trace agree with the tracker's stacks. */
 struct calls_checks {
 	uint64_t equal;	    /* all callers are the same */
@@ -74,7 +76,10 @@ struct calls_caller {
 size_t calls_callers(const struct calls *calls, uint32_t mark, uint64_t *leaf,
 		     struct calls_caller *callers, size_t max);
 /* The tables are too large: call calls_sample() until it returns false. */
-bool calls_full(const struct calls *calls);
+static inline bool calls_full(const struct calls *calls)
+{
+	return calls->nr_paths > CALLS_MAX || calls->nr_counters > CALLS_MAX;
+}
 /* Fills in the next sum as a sample. Returns false after the last one, and resets the sums. */
 bool calls_sample(struct calls *calls, struct event *ev);
 

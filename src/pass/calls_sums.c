@@ -5,7 +5,6 @@
 #include "base/mem.h"
 #include "pass/calls.h"
 
-#define MAX_ENTRIES (4u << 20) /* paths or counters, before they are emitted */
 #define MEMO_SIZE 65536
 #define PLACES 16384
 
@@ -302,11 +301,6 @@ static const struct track_ops sums_ops = {
 };
 
 /* Samples */
-
-bool calls_full(const struct calls *calls)
-{
-	return calls->nr_paths > MAX_ENTRIES || calls->nr_counters > MAX_ENTRIES;
-}
 
 static void add_ip(struct calls *calls, size_t *nr, uint64_t ip)
 {

@@ -87,7 +87,7 @@ static int fill(struct merge *merge, size_t i)
 	int ret;
 
 	input->pending = r->ops->run ? r->ops->run(r, &input->next) : 0;
-	for (size_t n = 0; n < input->pending; n++)
+	for (size_t n = 0; i && n < input->pending; n++)
 		input->next[n].input = (uint32_t)i;
 	if (input->pending)
 		return 1;

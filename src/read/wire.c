@@ -445,7 +445,7 @@ static int wire_reader_open(struct reader *r)
 			       "%s: the first chunk, which describes the machine, is missing or "
 			       "damaged",
 			       r->in->path);
-	w->traces.info = wire_trace_info(w->info.version, w->info.arch);
+	w->traces.ahead.info = wire_trace_info(w->info.version, w->info.arch);
 	w->spaces.strings = r->frames->strings;
 	if (w->info.user_mode)
 		w->spaces.program = w->info.nr_elfs ? w->info.elfs[0] : "program";
@@ -596,13 +596,17 @@ static void report_late(struct reader *r)
 	damage(r, w->traces.late_offset, 0, 0, text);
 }
 
+static bool same_process(const struct wire_cpu *cpu, const struct event_branch *branch)
+{
+	return cpu->pid && cpu->space == branch->space && cpu->user == (branch->context == IP_USER);
+}
+
 /* Takes the next event of the traces, or their damage. False: none is ready. */
 static bool next_branch(struct reader *r, struct event *ev)
 {
 	struct wire_reader *w = r->priv;
 	int ret = wire_merge_next(&w->traces, ev);
 	struct wire_cpu *cpu;
-	bool user;
 
 	if (ret < 0)
 		damage(r, w->traces.wrong_offset, 0, w->traces.wrong_bytes, w->traces.wrong);
@@ -615,11 +619,10 @@ static bool next_branch(struct reader *r, struct event *ev)
 		return true;
 	}
 	cpu = cpu_count(w, ev->cpu);
-	user = ev->branch.context == IP_USER;
-	if (!cpu->pid || cpu->space != ev->branch.space || cpu->user != user) {
+	if (!same_process(cpu, &ev->branch)) {
 		cpu->space = ev->branch.space;
-		cpu->user = user;
-		cpu->pid = wire_space_pid(&w->spaces, cpu->space, user, &w->before);
+		cpu->user = ev->branch.context == IP_USER;
+		cpu->pid = wire_space_pid(&w->spaces, cpu->space, cpu->user, &w->before);
 	}
 	ev->pid = ev->tid = cpu->pid;
 	w->waiting = true;
@@ -656,28 +659,23 @@ static bool take_before(struct wire_reader *w, struct event *ev)
 	return false;
 }
 
-/* After next() returned a branch, only branches follow until next_branch() has another event. */
+/* The branches after the one that next() returned, of the same process. */
 static size_t wire_reader_run(struct reader *r, struct event **events)
 {
 	struct wire_reader *w = r->priv;
-	size_t nr = 0;
+	const struct wire_cpu *cpu;
+	size_t max, nr = 0;
 
-	while (w->tracing && nr < WIRE_RUN) {
-		struct event *ev = &w->run[nr];
-
-		/* Forget what stages noted about the event that was here before. */
-		ev->made_of = 0;
-		ev->outside = 0;
-		w->tracing = next_branch(r, ev) && w->waiting && ev->kind == EVENT_BRANCH &&
-			     !w->before.nr;
-		if (w->tracing) {
-			w->waiting = false;
-			nr++;
-		} else if (w->waiting) {
-			w->event = *ev;
-		}
+	if (!w->tracing)
+		return 0;
+	max = wire_merge_peek(&w->traces, WIRE_RUN, events);
+	cpu = max ? cpu_count(w, (*events)->cpu) : NULL;
+	while (nr < max && same_process(cpu, &(*events)[nr].branch)) {
+		(*events)[nr].pid = (*events)[nr].tid = cpu->pid;
+		nr++;
 	}
-	*events = w->run;
+	wire_merge_take(&w->traces, nr);
+	w->tracing = nr > 0;
 	return nr;
 }
 

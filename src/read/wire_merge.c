@@ -9,49 +9,22 @@
 /* ns: in earlier recordings, a trace may be older than a round by the time its cpu had to wait. */
 #define LATE 100000000
 
-static void release_cpu(struct wire_merge_cpu *cpu)
-{
-	if (!cpu)
-		return;
-	for (size_t i = cpu->next; i < cpu->nr; i++)
-		free(cpu->pieces[i].data);
-	free(cpu->piece.data);
-	free(cpu->pieces);
-	wire_trace_release(&cpu->trace);
-	free(cpu);
-}
-
 void wire_merge_release(struct wire_merge *merge)
 {
-	for (size_t i = 0; i < merge->nr; i++)
-		release_cpu(merge->cpus[i]);
+	wire_ahead_release(&merge->ahead);
 	free(merge->cpus);
 	memset(merge, 0, sizeof(*merge));
-}
-
-static struct wire_merge_cpu *cpu_of(struct wire_merge *merge, uint32_t number)
-{
-	if (number >= merge->nr) {
-		merge->cpus = xrealloc(merge->cpus, number + 1, sizeof(*merge->cpus));
-		memset(merge->cpus + merge->nr, 0, (number + 1 - merge->nr) * sizeof(*merge->cpus));
-		merge->nr = number + 1;
-	}
-	if (!merge->cpus[number]) {
-		merge->cpus[number] = xcalloc(1, sizeof(**merge->cpus));
-		wire_trace_init(&merge->cpus[number]->trace, number, merge->info);
-	}
-	return merge->cpus[number];
 }
 
 void wire_merge_add(struct wire_merge *merge, uint32_t cpu, const uint8_t *data, size_t len,
 		    uint64_t time, bool hole, uint64_t offset)
 {
-	struct wire_merge_cpu *at = cpu_of(merge, cpu);
-	struct wire_piece piece = { xmalloc(len), len, time, offset, hole };
-
-	memcpy(piece.data, data, len);
-	GROW(at->pieces, at->nr + 1, at->cap);
-	at->pieces[at->nr++] = piece;
+	wire_ahead_add(&merge->ahead, cpu, data, len, time, hole, offset);
+	if (cpu >= merge->nr) {
+		merge->cpus = xrealloc(merge->cpus, cpu + 1, sizeof(*merge->cpus));
+		memset(merge->cpus + merge->nr, 0, (cpu + 1 - merge->nr) * sizeof(*merge->cpus));
+		merge->nr = cpu + 1;
+	}
 	merge->current = NULL; /* the new trace may be the oldest */
 }
 
@@ -64,105 +37,138 @@ void wire_merge_until(struct wire_merge *merge, uint64_t time)
 	merge->current = NULL;
 }
 
-static bool next_piece(struct wire_merge_cpu *cpu)
+static struct event *event_of(const struct wire_merge_cpu *cpu)
 {
-	free(cpu->piece.data);
-	cpu->piece.data = NULL;
-	if (cpu->next == cpu->nr) {
-		cpu->nr = cpu->next = 0;
-		return false;
-	}
-	cpu->piece = cpu->pieces[cpu->next++];
-	if (cpu->piece.hole)
-		wire_trace_hole(&cpu->trace);
-	wire_trace_feed(&cpu->trace, cpu->piece.data, cpu->piece.len, cpu->piece.time);
-	return true;
+	return &cpu->batch->events[cpu->next];
 }
 
-/* 1: *ev is filled; 0: the cpu has no more trace; -1: damage. */
-static int decode(struct wire_merge *merge, struct wire_merge_cpu *cpu, struct event *ev)
+static void drop_batch(struct wire_merge *merge, struct wire_merge_cpu *cpu)
 {
-	int ret;
-
-	do
-		ret = wire_trace_next(&cpu->trace, ev);
-	while (!ret && next_piece(cpu));
-	if (ret < 0) {
-		merge->wrong = cpu->trace.wrong;
-		merge->wrong_bytes = wire_trace_left(&cpu->trace);
-		merge->wrong_offset = cpu->piece.offset + cpu->piece.len - merge->wrong_bytes;
-		wire_trace_feed(&cpu->trace, cpu->piece.data, 0, NO_TIME);
-	}
-	return ret;
+	wire_ahead_drop(&merge->ahead, merge->ahead.cpus[cpu - merge->cpus]);
+	cpu->batch = NULL;
 }
 
-/* Finds the cpu with the oldest event, and the time of the next oldest. False: damage. */
-static bool choose(struct wire_merge *merge)
+/* 1: the cpu has an event; 0: it has no more trace; -1: damage. */
+static int find_event(struct wire_merge *merge, struct wire_merge_cpu *cpu)
 {
-	int ret;
+	struct wire_ahead_cpu *ahead = merge->ahead.cpus[cpu - merge->cpus];
 
+	while (ahead) {
+		if (!cpu->batch) {
+			cpu->batch = wire_ahead_first(&merge->ahead, ahead);
+			cpu->next = 0;
+		}
+		if (!cpu->batch)
+			return 0;
+		if (cpu->next < cpu->batch->nr)
+			return 1;
+		if (cpu->batch->wrong)
+			return -1;
+		drop_batch(merge, cpu);
+	}
+	return 0;
+}
+
+static int take_damage(struct wire_merge *merge, struct wire_merge_cpu *cpu)
+{
+	merge->wrong = cpu->batch->wrong;
+	merge->wrong_offset = cpu->batch->wrong_offset;
+	merge->wrong_bytes = cpu->batch->wrong_bytes;
+	drop_batch(merge, cpu);
+	return -1;
+}
+
+/* Finds the cpu with the oldest event, and the time of the next oldest. Returns a cpu with damage. */
+static struct wire_merge_cpu *choose(struct wire_merge *merge)
+{
 	merge->current = NULL;
 	merge->limit = merge->until;
 	for (size_t i = 0; i < merge->nr; i++) {
-		struct wire_merge_cpu *cpu = merge->cpus[i];
+		struct wire_merge_cpu *cpu = &merge->cpus[i];
+		int ret = find_event(merge, cpu);
+		uint64_t time;
 
-		if (!cpu)
-			continue;
-		ret = cpu->has_event ? 1 : decode(merge, cpu, &cpu->event);
-		cpu->has_event = ret > 0;
 		if (ret < 0) {
 			merge->current = NULL;
-			return false;
+			return cpu;
 		}
 		if (!ret)
 			continue;
-		if (!merge->current || cpu->event.time < merge->current->event.time) {
-			if (merge->current && merge->current->event.time < merge->limit)
-				merge->limit = merge->current->event.time;
+		time = event_of(cpu)->time;
+		if (!merge->current || time < event_of(merge->current)->time) {
+			if (merge->current && event_of(merge->current)->time < merge->limit)
+				merge->limit = event_of(merge->current)->time;
 			merge->current = cpu;
-		} else if (cpu->event.time < merge->limit) {
-			merge->limit = cpu->event.time;
+		} else if (time < merge->limit) {
+			merge->limit = time;
 		}
 	}
-	return true;
+	return NULL;
 }
 
-static int take_oldest(struct wire_merge *merge, struct event *ev)
+static void note_late(struct wire_merge *merge, uint64_t time)
 {
-	if (!choose(merge))
-		return -1;
-	if (!merge->current || merge->current->event.time > merge->until)
+	if (time >= merge->last || merge->late)
+		return;
+	merge->late = merge->last - time;
+	merge->late_offset = merge->current->batch->offset;
+}
+
+/* Makes the cpu with the oldest event the current one. 1: it has one; 0: needs input; -1: damage. */
+static int find_oldest(struct wire_merge *merge)
+{
+	struct wire_merge_cpu *damaged = choose(merge);
+
+	if (damaged)
+		return take_damage(merge, damaged);
+	if (!merge->current || event_of(merge->current)->time > merge->until)
 		return 0;
-	*ev = merge->current->event;
-	merge->current->has_event = false;
-	if (ev->time < merge->last && !merge->late) {
-		merge->late = merge->last - ev->time;
-		merge->late_offset = merge->current->piece.offset;
-	}
+	note_late(merge, event_of(merge->current)->time);
 	return 1;
 }
 
 int wire_merge_next(struct wire_merge *merge, struct event *ev)
 {
 	struct wire_merge_cpu *cpu = merge->current;
-	int ret = cpu && !cpu->has_event ? decode(merge, cpu, ev) : 0;
+	int ret = cpu ? find_event(merge, cpu) : 0;
 
 	if (ret < 0)
-		return -1;
-	if (!ret || ev->time > merge->limit) {
-		if (ret) {
-			cpu->event = *ev;
-			cpu->has_event = true;
-		}
-		ret = take_oldest(merge, ev);
+		return take_damage(merge, cpu);
+	if (!ret || event_of(cpu)->time > merge->limit) {
+		ret = find_oldest(merge);
+		if (ret <= 0)
+			return ret;
 		cpu = merge->current;
 	}
-	if (ret > 0)
-		merge->last = ev->time;
-	if (ret > 0 && ev->kind == EVENT_CHECK) {
-		merge->place = cpu->trace.place;
-		merge->place_offset =
-			cpu->piece.offset + cpu->piece.len - wire_trace_left(&cpu->trace);
+	*ev = *event_of(cpu);
+	if (ev->kind == EVENT_CHECK) {
+		merge->place = cpu->batch->place;
+		merge->place_offset = cpu->batch->place_offset;
 	}
-	return ret;
+	wire_merge_take(merge, 1);
+	return 1;
+}
+
+size_t wire_merge_peek(struct wire_merge *merge, size_t max, struct event **events)
+{
+	struct wire_merge_cpu *cpu = merge->current;
+	const struct event *ev;
+	size_t nr = 0, left;
+
+	if (!cpu || find_event(merge, cpu) <= 0)
+		return 0;
+	*events = event_of(cpu);
+	ev = *events;
+	left = cpu->batch->nr - cpu->next;
+	while (nr < max && nr < left && ev[nr].kind == EVENT_BRANCH && ev[nr].time <= merge->limit)
+		nr++;
+	return nr;
+}
+
+void wire_merge_take(struct wire_merge *merge, size_t nr)
+{
+	if (!nr)
+		return;
+	merge->last = event_of(merge->current)[nr - 1].time;
+	merge->current->next += nr;
 }

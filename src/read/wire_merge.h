@@ -1,32 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * wire_merge: decodes the traces of several cpus and merges them in order of time. So a task that
- * migrates leaves the old cpu before it arrives on the new one.
+ * wire_merge: merges the traces of several cpus in order of time. So a task that migrates leaves the
+ * old cpu before it arrives on the new one. wire_ahead decodes them.
  */
 #ifndef KSCOPE_READ_WIRE_MERGE_H
 #define KSCOPE_READ_WIRE_MERGE_H
 
-#include "read/wire_trace.h"
-
-struct wire_piece { /* the trace of a chunk; owned */
-	uint8_t *data;
-	size_t len;
-	uint64_t time, offset;
-	bool hole;
-};
+#include "read/wire_ahead.h"
 
 struct wire_merge_cpu {
-	struct wire_trace trace;
-	struct wire_piece *pieces; /* to decode after `piece` */
-	size_t nr, cap, next;
-	struct wire_piece piece; /* being decoded */
-	struct event event;
-	bool has_event;
+	struct wire_batch *batch; /* NULL: none yet */
+	size_t next;		  /* event of the batch */
 };
 
-struct wire_merge {		     /* zeroed: ready */
-	struct wire_trace_info info; /* set this before adding the first trace */
-	struct wire_merge_cpu **cpus;
+struct wire_merge {		 /* zeroed: ready */
+	struct wire_ahead ahead; /* set its `info` before adding the first trace */
+	struct wire_merge_cpu *cpus;
 	size_t nr;
 	struct wire_merge_cpu *current;
 	uint64_t limit; /* time of the oldest event of the other cpus */
@@ -51,5 +40,12 @@ void wire_merge_add(struct wire_merge *merge, uint32_t cpu, const uint8_t *data,
 void wire_merge_until(struct wire_merge *merge, uint64_t time);
 /* 1: *ev is filled; 0: needs more input; -1: damage, call again. */
 int wire_merge_next(struct wire_merge *merge, struct event *ev);
+/*
+ * Sets *events to at most `max` branches that wire_merge_next() would return next, all of one cpu, and
+ * returns their number. They are valid until the next call. 0: call wire_merge_next().
+ */
+size_t wire_merge_peek(struct wire_merge *merge, size_t max, struct event **events);
+/* Takes the first of those. */
+void wire_merge_take(struct wire_merge *merge, size_t nr);
 
 #endif

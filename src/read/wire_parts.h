@@ -10,6 +10,7 @@
  *	wire_space	makes processes of address spaces
  *	wire_check	keeps the samples inside a trace
  *	wire_trace	decodes the trace of one cpu
+ *	wire_ahead	decodes the traces of all cpus in batches, if possible in a thread
  *	wire_merge	merges the traces of several cpus, in order of time
  */
 #ifndef KSCOPE_READ_WIRE_PARTS_H
@@ -141,7 +142,6 @@ struct wire_reader {
 	struct event event;
 	bool tracing; /* branches follow */
 	bool late;    /* reported that a trace came late */
-	struct event run[WIRE_RUN];
 	struct wire_cpu *cpus;
 	size_t nr_cpus;
 	struct wire_merge traces;

@@ -251,22 +251,31 @@ static void fill_sp(const struct wire_trace *trace, uint64_t sp, struct event_br
 	branch->taken = sum(sp, cur->after, -1);
 }
 
+static inline void fill_head(const struct wire_trace *trace, struct event *ev, enum event_kind kind)
+{
+	ev->kind = kind;
+	ev->input = 0;
+	ev->time = trace->time;
+	ev->cpu = trace->cpu;
+	ev->made_of = 0;
+	ev->outside = 0;
+}
+
+/* One by one, because GCC would clear a struct by one slow instruction. */
 static inline void fill(struct wire_trace *trace, struct event *ev, enum branch_kind kind,
 			uint64_t from, uint64_t to)
 {
-	static const struct event_branch blank;
+	struct event_branch *b = &ev->branch;
 
-	ev->kind = EVENT_BRANCH;
-	ev->time = trace->time;
-	ev->cpu = trace->cpu;
-	ev->branch = blank; /* GCC would clear a struct by one slow instruction */
-	ev->branch.kind = kind;
-	ev->branch.from = from;
-	ev->branch.to = to;
-	ev->branch.instructions = trace->pending;
-	ev->branch.context = trace->level == WIRE_LEVEL_USER ? IP_USER : IP_KERNEL;
-	ev->branch.space = trace->space;
-	fill_move(trace, &ev->branch);
+	fill_head(trace, ev, EVENT_BRANCH);
+	b->kind = kind;
+	b->from = from;
+	b->to = to;
+	b->instructions = trace->pending;
+	b->next = b->sp = b->left = b->taken = b->after = 0;
+	b->context = trace->level == WIRE_LEVEL_USER ? IP_USER : IP_KERNEL;
+	b->space = trace->space;
+	fill_move(trace, b);
 	trace->pending = 0;
 	trace->nr_events++;
 }
@@ -563,15 +572,13 @@ static int sample(struct wire_trace *trace, struct event *ev)
 	if (!trace->cur || trace->begins || trace->trap || trace->leave || trace->has_state ||
 	    trace->ran >= 0 || !get_number(trace, &trace->place) || !trace->place)
 		return -1;
-	ev->kind = EVENT_CHECK;
-	ev->time = trace->time;
-	ev->cpu = trace->cpu;
+	fill_head(trace, ev, EVENT_CHECK);
 	trace->nr_events++;
 	return 1;
 }
 
 /* Any code but steps. 1: *ev is filled; 0: no event; -1: damage. */
-static int other_code(struct wire_trace *trace, unsigned code, uint64_t *shift, struct event *ev)
+static int other_code(struct wire_trace *trace, unsigned code, uint64_t shift, struct event *ev)
 {
 	struct wire_trace_block *block;
 	uint64_t value;
@@ -580,10 +587,10 @@ static int other_code(struct wire_trace *trace, unsigned code, uint64_t *shift, 
 	case WIRE_TRACE_GO:
 		if (!get_number(trace, &value) || value >= trace->nr)
 			return -1;
-		return go(trace, trace->blocks[value], *shift, ev);
+		return go(trace, trace->blocks[value], shift, ev);
 	case WIRE_TRACE_NEW:
 		block = get_definition(trace);
-		return block ? go(trace, block, *shift, ev) : -1;
+		return block ? go(trace, block, shift, ev) : -1;
 	case WIRE_TRACE_SHORT: return get_short(trace) ? 0 : -1;
 	case WIRE_TRACE_TRAP: return get_trap(trace) ? 0 : -1;
 	case WIRE_TRACE_LEAVE: trace->leave = true; return trace->cur ? 0 : -1;
@@ -614,65 +621,90 @@ static bool load_steps(struct wire_trace *trace, unsigned nr)
 	return true;
 }
 
-static struct wire_trace_block *follow(struct wire_trace *trace, bool bit)
+/* Takes the steps that are loaded, while there is room for events. False: damage. */
+static bool take_steps(struct wire_trace *trace, struct event **ev, const struct event *end)
 {
-	return (struct wire_trace_block *)wire_step(&trace->calls, &trace->cur->wire, bit);
-}
-
-static int take_steps(struct wire_trace *trace, struct event *ev)
-{
-	while (trace->nr_steps) {
+	while (trace->nr_steps && *ev < end) {
 		bool bit = trace->steps & 1;
-		struct wire_trace_block *to;
+		struct wire_block *to = NULL;
 
 		trace->steps >>= 1;
 		trace->nr_steps--;
-		to = trace->cur ? follow(trace, bit) : NULL;
+		if (trace->cur)
+			to = wire_step(&trace->calls, &trace->cur->wire, bit);
 		if (!to)
-			return damaged(trace, "a step leads to no block");
-		if (take(trace, to, trace->shift, ev))
-			return 1;
+			return false;
+		*ev += take(trace, (struct wire_trace_block *)to, trace->shift, *ev);
 	}
-	return 0;
+	return true;
+}
+
+/* shift: of the current block; a state may change trace->shift. 1: go on; 0: no code; -1: damage. */
+static int take_code(struct wire_trace *trace, uint64_t *shift, struct event **ev)
+{
+	unsigned code;
+	bool step;
+	int ret;
+
+	if (!get_byte(trace, &code))
+		return 0;
+	if (code > WIRE_TRACE_STEPS && code < WIRE_TRACE_GO)
+		return load_steps(trace, code - WIRE_TRACE_STEPS)
+			       ? 1
+			       : damaged(trace, "the steps are cut short");
+	if (code && code < WIRE_TRACE_STEPS) {
+		trace->nr_words = code;
+		return 1;
+	}
+	step = code == WIRE_TRACE_GO || code == WIRE_TRACE_NEW;
+	trace->told |= !step;
+	ret = other_code(trace, code, *shift, *ev);
+	if (ret < 0)
+		return damaged(trace, "cannot read the trace from here");
+	if (step || ret)
+		*shift = trace->shift;
+	*ev += ret;
+	return 1;
+}
+
+/* Takes steps, or else the next code; see take_code(). */
+static int take_next(struct wire_trace *trace, uint64_t *shift, struct event **ev,
+		     const struct event *end)
+{
+	if (trace->has_queued) {
+		trace->has_queued = false;
+		*(*ev)++ = trace->queued;
+		return 1;
+	}
+	if (trace->nr_words && !trace->nr_steps) {
+		trace->nr_words--;
+		if (!load_steps(trace, 64))
+			return damaged(trace, "the steps are cut short");
+	}
+	if (!trace->nr_steps)
+		return take_code(trace, shift, ev);
+	if (!take_steps(trace, ev, end))
+		return damaged(trace, "a step leads to no block");
+	*shift = trace->shift;
+	return 1;
+}
+
+int wire_trace_run(struct wire_trace *trace, struct event *events, size_t max, size_t *nr)
+{
+	struct event *ev = events;
+	uint64_t shift = trace->shift;
+	int ret;
+
+	do
+		ret = take_next(trace, &shift, &ev, events + max);
+	while (ret > 0 && ev < events + max && (ev == events || ev[-1].kind != EVENT_CHECK));
+	*nr = (size_t)(ev - events);
+	return ret;
 }
 
 int wire_trace_next(struct wire_trace *trace, struct event *ev)
 {
-	uint64_t shift = trace->shift; /* of the current block; a state may change trace->shift */
-	unsigned code;
-	int ret;
+	size_t nr;
 
-	if (trace->has_queued) {
-		trace->has_queued = false;
-		*ev = trace->queued;
-		return 1;
-	}
-	for (;;) {
-		ret = take_steps(trace, ev);
-		if (ret)
-			return ret;
-		if (trace->nr_words) {
-			trace->nr_words--;
-			if (!load_steps(trace, 64))
-				return damaged(trace, "the steps are cut short");
-			continue;
-		}
-		if (!get_byte(trace, &code))
-			return 0;
-		if (code > WIRE_TRACE_STEPS && code < WIRE_TRACE_GO) {
-			if (!load_steps(trace, code - WIRE_TRACE_STEPS))
-				return damaged(trace, "the steps are cut short");
-		} else if (code && code < WIRE_TRACE_STEPS) {
-			trace->nr_words = code;
-		} else {
-			trace->told |= code != WIRE_TRACE_GO && code != WIRE_TRACE_NEW;
-			ret = other_code(trace, code, &shift, ev);
-			if (ret < 0)
-				return damaged(trace, "cannot read the trace from here");
-			if (code == WIRE_TRACE_GO || code == WIRE_TRACE_NEW)
-				shift = trace->shift;
-			if (ret)
-				return 1;
-		}
-	}
+	return wire_trace_run(trace, ev, 1, &nr);
 }

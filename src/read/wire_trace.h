@@ -2,7 +2,7 @@
 /*
  * wire_trace: decodes the trace of one cpu into branch events, and an EVENT_CHECK at the place of each
  * sample, which the caller has. wire/README.md specifies the trace, wire/trace.h has its codes and
- * rules. The bytes passed to wire_trace_feed() are borrowed until wire_trace_next() returns 0 or less.
+ * rules. The bytes passed to wire_trace_feed() are borrowed until wire_trace_run() returns 0 or less.
  */
 #ifndef KSCOPE_READ_WIRE_TRACE_H
 #define KSCOPE_READ_WIRE_TRACE_H
@@ -89,7 +89,12 @@ void wire_trace_release(struct wire_trace *trace);
 void wire_trace_feed(struct wire_trace *trace, const uint8_t *data, size_t len, uint64_t time);
 /* A chunk is missing: the decoder skips all bytes up to a chunk with a time. */
 void wire_trace_hole(struct wire_trace *trace);
-/* 1: *ev is filled; 0: needs the next chunk; -1: damage, see trace->wrong; pass the next chunk. */
+/*
+ * Fills at most max events, and stops after an EVENT_CHECK. 1: call again; 0: needs the next chunk; -1:
+ * damage, see trace->wrong; pass the next chunk. The *nr events come before that.
+ */
+int wire_trace_run(struct wire_trace *trace, struct event *events, size_t max, size_t *nr);
+/* The same for one event. 1: *ev is filled. */
 int wire_trace_next(struct wire_trace *trace, struct event *ev);
 /* The number of bytes not yet decoded; after damage, of those that are lost. */
 size_t wire_trace_left(const struct wire_trace *trace);

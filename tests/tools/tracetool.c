@@ -164,7 +164,7 @@ static void take_info(struct pb pb)
 			snprintf(arch, sizeof(arch), "%.*s", (int)(f.bytes.end - f.bytes.at),
 				 (const char *)f.bytes.at);
 	}
-	merge.info = wire_trace_info(version, arch);
+	merge.ahead.info = wire_trace_info(version, arch);
 	if (!strcmp(arch, "i386") || !strcmp(arch, "arm") || !strcmp(arch, "riscv32"))
 		moved.mask = UINT32_MAX;
 }
@@ -243,7 +243,7 @@ int main(int argc, char **argv)
 	wire_merge_until(&merge, UINT64_MAX);
 	decode();
 	for (uint32_t i = 0; i < merge.nr; i++) {
-		const struct wire_trace *trace = merge.cpus[i] ? &merge.cpus[i]->trace : NULL;
+		const struct wire_trace *trace = merge.ahead.cpus[i] ? &merge.ahead.cpus[i]->trace : NULL;
 
 		if (!trace)
 			continue;

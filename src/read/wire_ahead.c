@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "read/wire_ahead.h"
+
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+#define INLINE_MAX ((size_t)1 << 20) /* bytes that are decoded sooner than a thread pays off */
+#define ENOUGH (WIRE_BATCHES / 2)    /* batches for which it is worth waking the other side */
+
+static void lock(struct wire_ahead *ahead)
+{
+	if (ahead->threaded)
+		pthread_mutex_lock(&ahead->lock);
+}
+
+static void unlock(struct wire_ahead *ahead)
+{
+	if (ahead->threaded)
+		pthread_mutex_unlock(&ahead->lock);
+}
+
+/* ---- decoding: by the thread, without the lock, or by the caller ---- */
+
+static bool has_trace(const struct wire_ahead_cpu *cpu)
+{
+	return cpu->piece.data || cpu->next < cpu->nr;
+}
+
+static size_t nr_ready(const struct wire_ahead_cpu *cpu)
+{
+	return cpu->filled - cpu->dropped;
+}
+
+/* Prepares the next batch of a cpu that has a trace, with the lock held. */
+static struct wire_batch *take_work(struct wire_ahead_cpu *cpu)
+{
+	struct wire_batch **batch = &cpu->batches[cpu->filled % WIRE_BATCHES];
+
+	if (!*batch)
+		*batch = xmalloc(sizeof(**batch));
+	if (!cpu->piece.data) {
+		cpu->piece = cpu->pieces[cpu->next++];
+		if (cpu->next == cpu->nr)
+			cpu->nr = cpu->next = 0;
+		if (cpu->piece.hole)
+			wire_trace_hole(&cpu->trace);
+		wire_trace_feed(&cpu->trace, cpu->piece.data, cpu->piece.len, cpu->piece.time);
+	}
+	return *batch;
+}
+
+/* Decodes into a batch. Returns whether the piece is finished. */
+static bool fill_batch(struct wire_ahead_cpu *cpu, struct wire_batch *batch)
+{
+	int ret = wire_trace_run(&cpu->trace, batch->events, WIRE_BATCH, &batch->nr);
+	size_t left = wire_trace_left(&cpu->trace);
+
+	batch->offset = cpu->piece.offset;
+	batch->place = cpu->trace.place;
+	batch->place_offset = cpu->piece.offset + cpu->piece.len - left;
+	batch->wrong = ret < 0 ? cpu->trace.wrong : NULL;
+	batch->wrong_bytes = left;
+	batch->wrong_offset = batch->place_offset;
+	return ret <= 0;
+}
+
+static void finish_batch(struct wire_ahead_cpu *cpu, bool finished)
+{
+	cpu->filled++;
+	if (!finished)
+		return;
+	free(cpu->piece.data);
+	cpu->piece.data = NULL;
+}
+
+/* ---- the thread ---- */
+
+static bool can_decode(const struct wire_ahead_cpu *cpu)
+{
+	return cpu && has_trace(cpu) && nr_ready(cpu) < WIRE_BATCHES;
+}
+
+/* The cpu that the caller waits for, else the next one in turn. NULL: none. */
+static struct wire_ahead_cpu *choose(struct wire_ahead *ahead)
+{
+	if (can_decode(ahead->wanted))
+		return ahead->wanted;
+	for (size_t i = 0; i < ahead->nr; i++) {
+		struct wire_ahead_cpu *cpu = ahead->cpus[ahead->turn++ % ahead->nr];
+
+		if (can_decode(cpu))
+			return cpu;
+	}
+	return NULL;
+}
+
+static void decode_one(struct wire_ahead *ahead, struct wire_ahead_cpu *cpu)
+{
+	struct wire_batch *batch = take_work(cpu);
+	bool finished;
+
+	pthread_mutex_unlock(&ahead->lock);
+	finished = fill_batch(cpu, batch);
+	pthread_mutex_lock(&ahead->lock);
+	finish_batch(cpu, finished);
+	if (ahead->wanted == cpu && (nr_ready(cpu) >= ENOUGH || !has_trace(cpu)))
+		pthread_cond_signal(&ahead->ready);
+}
+
+static void *decode_ahead(void *data)
+{
+	struct wire_ahead *ahead = data;
+
+	pthread_mutex_lock(&ahead->lock);
+	while (!ahead->stop) {
+		struct wire_ahead_cpu *cpu = choose(ahead);
+
+		if (cpu) {
+			decode_one(ahead, cpu);
+			continue;
+		}
+		ahead->idle = true;
+		pthread_cond_wait(&ahead->work, &ahead->lock);
+		ahead->idle = false;
+	}
+	pthread_mutex_unlock(&ahead->lock);
+	return NULL;
+}
+
+static bool has_second_cpu(void)
+{
+	cpu_set_t set;
+
+	return sched_getaffinity(0, sizeof(set), &set) < 0 || CPU_COUNT(&set) > 1;
+}
+
+/* If there is no thread, decoding only takes longer. */
+static void start_thread(struct wire_ahead *ahead)
+{
+	sigset_t all, old;
+
+	ahead->tried = true;
+	if (!has_second_cpu())
+		return;
+	pthread_mutex_init(&ahead->lock, NULL);
+	pthread_cond_init(&ahead->work, NULL);
+	pthread_cond_init(&ahead->ready, NULL);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old); /* signals are for the caller's thread */
+	ahead->threaded = !pthread_create(&ahead->thread, NULL, decode_ahead, ahead);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+}
+
+/* ---- the caller ---- */
+
+static void wake(struct wire_ahead *ahead)
+{
+	if (ahead->threaded && ahead->idle)
+		pthread_cond_signal(&ahead->work);
+}
+
+static struct wire_ahead_cpu *cpu_of(struct wire_ahead *ahead, uint32_t number)
+{
+	if (number >= ahead->nr) {
+		ahead->cpus = xrealloc(ahead->cpus, number + 1, sizeof(*ahead->cpus));
+		memset(ahead->cpus + ahead->nr, 0, (number + 1 - ahead->nr) * sizeof(*ahead->cpus));
+		ahead->nr = number + 1;
+	}
+	if (!ahead->cpus[number]) {
+		ahead->cpus[number] = xcalloc(1, sizeof(**ahead->cpus));
+		wire_trace_init(&ahead->cpus[number]->trace, number, ahead->info);
+	}
+	return ahead->cpus[number];
+}
+
+void wire_ahead_add(struct wire_ahead *ahead, uint32_t cpu, const uint8_t *data, size_t len,
+		    uint64_t time, bool hole, uint64_t offset)
+{
+	struct wire_piece piece = { xmalloc(len), len, time, offset, hole };
+	struct wire_ahead_cpu *at;
+
+	memcpy(piece.data, data, len);
+	lock(ahead);
+	at = cpu_of(ahead, cpu);
+	GROW(at->pieces, at->nr + 1, at->cap);
+	at->pieces[at->nr++] = piece;
+	wake(ahead);
+	unlock(ahead);
+	ahead->bytes += len;
+	if (!ahead->tried && ahead->bytes > INLINE_MAX)
+		start_thread(ahead);
+}
+
+static void wait_for(struct wire_ahead *ahead, struct wire_ahead_cpu *cpu)
+{
+	ahead->wanted = cpu;
+	wake(ahead);
+	while (!nr_ready(cpu))
+		pthread_cond_wait(&ahead->ready, &ahead->lock);
+	ahead->wanted = NULL;
+}
+
+static void decode_now(struct wire_ahead_cpu *cpu)
+{
+	struct wire_batch *batch = take_work(cpu);
+
+	finish_batch(cpu, fill_batch(cpu, batch));
+}
+
+struct wire_batch *wire_ahead_first(struct wire_ahead *ahead, struct wire_ahead_cpu *cpu)
+{
+	struct wire_batch *first = NULL;
+
+	lock(ahead);
+	if (!nr_ready(cpu) && has_trace(cpu)) {
+		if (ahead->threaded)
+			wait_for(ahead, cpu);
+		else
+			decode_now(cpu);
+	}
+	if (nr_ready(cpu))
+		first = cpu->batches[cpu->dropped % WIRE_BATCHES];
+	unlock(ahead);
+	return first;
+}
+
+void wire_ahead_drop(struct wire_ahead *ahead, struct wire_ahead_cpu *cpu)
+{
+	lock(ahead);
+	cpu->dropped++;
+	if (nr_ready(cpu) <= ENOUGH)
+		wake(ahead);
+	unlock(ahead);
+}
+
+static void stop_thread(struct wire_ahead *ahead)
+{
+	if (!ahead->threaded)
+		return;
+	pthread_mutex_lock(&ahead->lock);
+	ahead->stop = true;
+	wake(ahead);
+	pthread_mutex_unlock(&ahead->lock);
+	pthread_join(ahead->thread, NULL);
+	pthread_mutex_destroy(&ahead->lock);
+	pthread_cond_destroy(&ahead->work);
+	pthread_cond_destroy(&ahead->ready);
+}
+
+static void release_cpu(struct wire_ahead_cpu *cpu)
+{
+	if (!cpu)
+		return;
+	for (size_t i = cpu->next; i < cpu->nr; i++)
+		free(cpu->pieces[i].data);
+	for (size_t i = 0; i < WIRE_BATCHES; i++)
+		free(cpu->batches[i]);
+	free(cpu->piece.data);
+	free(cpu->pieces);
+	wire_trace_release(&cpu->trace);
+	free(cpu);
+}
+
+void wire_ahead_release(struct wire_ahead *ahead)
+{
+	stop_thread(ahead);
+	for (size_t i = 0; i < ahead->nr; i++)
+		release_cpu(ahead->cpus[i]);
+	free(ahead->cpus);
+	memset(ahead, 0, sizeof(*ahead));
+}
