@@ -223,9 +223,18 @@ enum branch_kind {
 	BRANCH_END,   /* tracing ends after `from` */
 };
 
-/* A cpu leaves one straight run of instructions for another. */
+/* A cpu leaves one straight run of instructions for another. What most branches have comes first. */
 struct event_branch {
 	enum branch_kind kind;
+	/*
+	 * By how much pushes, pops, calls and the like moved the stack pointer since the last branch
+	 * event of this cpu, including this branch.
+	 */
+	int32_t moved;
+	bool has_moved; /* false: unknown, for example after a copy from the frame pointer */
+	uint8_t pushed; /* of a call: the size of the return address on the stack; 0: in a register */
+	uint64_t context;      /* IP_KERNEL or IP_USER, of `to` */
+	uint64_t space;	       /* the register that names the address space, at `to`; 0 unknown */
 	uint64_t from, to;     /* addresses of the branch and of its target; 0 unknown */
 	uint64_t instructions; /* executed by this cpu since its last branch event */
 	uint64_t next;	       /* of a call: the return address; 0 unknown */
@@ -241,15 +250,6 @@ struct event_branch {
 	 * interrupted code, which may have happened.
 	 */
 	uint64_t after;
-	uint64_t context; /* IP_KERNEL or IP_USER, of `to` */
-	uint64_t space;	  /* the register that names the address space, at `to`; 0 unknown */
-	/*
-	 * By how much pushes, pops, calls and the like moved the stack pointer since the last branch
-	 * event of this cpu, including this branch.
-	 */
-	int32_t moved;
-	bool has_moved; /* false: unknown, for example after a copy from the frame pointer */
-	uint8_t pushed; /* of a call: the size of the return address on the stack; 0: in a register */
 };
 
 struct event_call {

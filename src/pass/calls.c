@@ -36,6 +36,13 @@ static uint32_t frame_at(void *data, uint64_t address, uint64_t context, uint32_
 	return world_frame(data, &at, context, address, is_return);
 }
 
+static uint32_t stack_below(void *data, uint32_t callers, uint32_t frame)
+{
+	struct world *world = data;
+
+	return stack_push(&world->stacks, callers, frame);
+}
+
 static int calls_open(struct stage *s)
 {
 	struct calls_stage *cs = s->priv;
@@ -44,18 +51,9 @@ static int calls_open(struct stage *s)
 	cs->calls.function = function_at;
 	cs->calls.kernel = kernel_at;
 	cs->calls.frame = frame_at;
+	cs->calls.stack = stack_below;
 	cs->calls.data = s->chain->world;
 	return 0;
-}
-
-/* The stack of the current sample, from the frames that were stored while it ran. */
-static uint32_t stack_of(struct stacks *stacks, const struct calls *calls)
-{
-	uint32_t stack = 0;
-
-	for (size_t i = calls->nr_frames; i-- > 0;)
-		stack = stack_push(stacks, stack, calls->frames[i]);
-	return stack;
 }
 
 /* Emits the instructions so far as samples, one for each stack. */
@@ -79,8 +77,23 @@ static int emit_sums(struct stage *s)
 	stage_event(s, &ev, EVENT_SAMPLE);
 	while (calls_sample(&cs->calls, &ev)) {
 		ev.sample.source = cs->source;
-		ev.sample.stack = stack_of(&s->chain->world->stacks, &cs->calls);
 		if (stage_emit(s, &ev) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static int calls_push_all(struct stage *s, struct event *events, size_t nr)
+{
+	struct calls *calls = &((struct calls_stage *)s->priv)->calls;
+	bool check = events->kind == EVENT_CHECK;
+
+	calls->version = s->chain->world->version;
+	for (size_t i = 0; i < nr && check; i++)
+		calls_check(calls, &events[i]);
+	for (size_t i = 0; i < nr && !check; i++) {
+		calls_add(calls, &events[i]);
+		if (calls_full(calls) && emit_sums(s) < 0)
 			return -1;
 	}
 	return 0;
@@ -88,24 +101,7 @@ static int emit_sums(struct stage *s)
 
 static int calls_push(struct stage *s, struct event *ev)
 {
-	struct calls *calls = &((struct calls_stage *)s->priv)->calls;
-
-	calls->version = s->chain->world->version;
-	if (ev->kind == EVENT_CHECK) {
-		calls_check(calls, ev);
-		return 0;
-	}
-	calls_add(calls, ev);
-	return calls_full(calls) ? emit_sums(s) : 0;
-}
-
-static int calls_push_all(struct stage *s, struct event *events, size_t nr)
-{
-	for (size_t i = 0; i < nr; i++) {
-		if (calls_push(s, &events[i]) < 0)
-			return -1;
-	}
-	return 0;
+	return calls_push_all(s, ev, 1);
 }
 
 /* Warns if more stacks than usual are doubtful or incomplete. */

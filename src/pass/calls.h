@@ -39,6 +39,8 @@ struct calls {
 	 */
 	uint32_t (*frame)(void *data, uint64_t address, uint64_t context, uint32_t pid,
 			  bool is_return);
+	/* Optional: returns the handle of a stack, from the one of its callers (0: none) and a frame. */
+	uint32_t (*stack)(void *data, uint32_t callers, uint32_t frame);
 	void *data;
 	uint32_t version; /* of the maps; the caller updates it */
 
@@ -51,9 +53,8 @@ struct calls {
 	struct hash path_by_key, counter_by_key;
 	struct calls_memo *memo;
 	struct calls_place *places;
-	uint64_t *chain;  /* of the current sample, leaf first */
-	uint32_t *frames; /* handles of the chain's frames, without markers */
-	size_t cap_chain, cap_frames, nr_frames;
+	uint64_t *chain; /* of the current sample, leaf first */
+	size_t cap_chain;
 	size_t emitted; /* counters that were returned as samples */
 };
 

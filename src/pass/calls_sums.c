@@ -14,6 +14,7 @@ struct calls_path { /* a node in the tree of return addresses */
 	uint32_t parent;
 	uint32_t frame;	   /* the handle of `resume` */
 	uint32_t pid, tid; /* of the root */
+	uint32_t stack;	   /* the handle of the stack down to it; 0: none yet */
 	bool trap;	   /* interrupted there, without a call */
 	bool guessed;	   /* or near there */
 };
@@ -26,11 +27,12 @@ struct calls_counter { /* a mark of the tracker is the index of one */
 };
 
 struct calls_place { /* what an address is, by the maps of `version` */
-	uint64_t address, context;
+	uint64_t address;
 	uint64_t leaf;
 	uint32_t frame; /* the handle of `leaf` */
 	uint32_t pid;	/* 0 in a kernel */
 	uint32_t version;
+	uint32_t context; /* the end of it: markers differ there */
 };
 
 struct calls_memo {
@@ -69,7 +71,6 @@ void calls_release(struct calls *calls)
 	free(calls->memo);
 	free(calls->places);
 	free(calls->chain);
-	free(calls->frames);
 	hash_release(&calls->path_by_key);
 	hash_release(&calls->counter_by_key);
 	memset(calls, 0, sizeof(*calls));
@@ -94,6 +95,7 @@ static uint32_t path_at(struct calls *calls, const struct calls_path *want)
 	if (!*handle) {
 		GROW(calls->paths, calls->nr_paths + 1, calls->cap_paths);
 		calls->paths[calls->nr_paths] = *want;
+		calls->paths[calls->nr_paths].stack = 0;
 		*handle = (uint32_t)calls->nr_paths++;
 	}
 	return *handle;
@@ -132,23 +134,31 @@ static uint32_t frame_of(const struct calls *calls, uint64_t address, uint64_t c
 	return calls->frame ? calls->frame(calls->data, address, context, pid, is_return) : 0;
 }
 
+static void look_up(const struct calls *calls, struct calls_place *place, const struct event *ev,
+		    uint32_t pid)
+{
+	const struct event_branch *b = &ev->branch;
+	uint64_t leaf = leaf_of(calls, b->to, b->context, ev->pid);
+
+	*place = (struct calls_place){ .address = b->to,
+				       .leaf = leaf,
+				       .frame = frame_of(calls, leaf, b->context, ev->pid, false),
+				       .pid = pid,
+				       .version = calls->version,
+				       .context = (uint32_t)b->context };
+}
+
 /* An event's target. */
-static const struct calls_place *place_of(struct calls *calls, const struct event *ev)
+static inline const struct calls_place *place_of(struct calls *calls, const struct event *ev)
 {
 	const struct event_branch *b = &ev->branch;
 	uint32_t pid = b->context == IP_KERNEL ? 0 : ev->pid;
 	struct calls_place *place =
 		&calls->places[(b->to + pid) * 0x9e3779b97f4a7c15ull >> 32 & (PLACES - 1)];
 
-	if (place->address == b->to && place->context == b->context && place->pid == pid &&
-	    place->version == calls->version)
-		return place;
-	*place = (struct calls_place){ .address = b->to,
-				       .context = b->context,
-				       .leaf = leaf_of(calls, b->to, b->context, ev->pid),
-				       .pid = pid,
-				       .version = calls->version };
-	place->frame = frame_of(calls, place->leaf, b->context, ev->pid, false);
+	if (place->address != b->to || place->pid != pid ||
+	    place->context != (uint32_t)b->context || place->version != calls->version)
+		look_up(calls, place, ev, pid);
 	return place;
 }
 
@@ -156,9 +166,10 @@ static const struct calls_place *place_of(struct calls *calls, const struct even
 static uint32_t counter_on(struct calls *calls, uint32_t path, const struct event *ev)
 {
 	const struct calls_place *place = place_of(calls, ev);
-	struct calls_counter want = {
-		.leaf = place->leaf, .context = place->context, .path = path, .frame = place->frame
-	};
+	struct calls_counter want = { .leaf = place->leaf,
+				      .context = ev->branch.context,
+				      .path = path,
+				      .frame = place->frame };
 
 	return counter_at(calls, &want);
 }
@@ -185,7 +196,8 @@ static uint32_t counter_beside(void *data, uint32_t from, const struct event *ev
 	uint64_t to = ev->branch.to;
 	struct calls_memo *memo;
 
-	if (at->leaf == place->leaf && at->frame == place->frame && at->context == place->context)
+	if (at->leaf == place->leaf && at->frame == place->frame &&
+	    at->context == ev->branch.context)
 		return from;
 	memo = memo_of(calls, from, 0, to);
 	if (!is_memo(calls, memo, from, 0, to))
@@ -308,13 +320,6 @@ static void add_ip(struct calls *calls, size_t *nr, uint64_t ip)
 	calls->chain[(*nr)++] = ip;
 }
 
-static void add_frame(struct calls *calls, size_t *nr, uint64_t ip, uint32_t frame)
-{
-	add_ip(calls, nr, ip);
-	GROW(calls->frames, calls->nr_frames + 1, calls->cap_frames);
-	calls->frames[calls->nr_frames++] = frame;
-}
-
 /* Builds the chain of a counter, leaf first, with markers. Returns the root of its path. */
 static const struct calls_path *make_chain(struct calls *calls, const struct calls_counter *counter,
 					   size_t *nr)
@@ -322,9 +327,9 @@ static const struct calls_path *make_chain(struct calls *calls, const struct cal
 	const struct calls_path *path = &calls->paths[counter->path];
 	uint64_t context = counter->context;
 
-	*nr = calls->nr_frames = 0;
+	*nr = 0;
 	add_ip(calls, nr, context);
-	add_frame(calls, nr, counter->leaf, counter->frame);
+	add_ip(calls, nr, counter->leaf);
 	for (; path->parent; path = &calls->paths[path->parent]) {
 		bool fresh = path->context != context;
 
@@ -332,9 +337,19 @@ static const struct calls_path *make_chain(struct calls *calls, const struct cal
 			add_ip(calls, nr, path->context);
 		context = path->context;
 		/* Callers are looked up at address - 1; add 1 to where code was interrupted. */
-		add_frame(calls, nr, path->resume + (path->trap && !fresh), path->frame);
+		add_ip(calls, nr, path->resume + (path->trap && !fresh));
 	}
 	return path;
+}
+
+/* The handle of the stack down to a path; 0: the root. */
+static uint32_t stack_of(struct calls *calls, uint32_t path)
+{
+	struct calls_path *at = &calls->paths[path];
+
+	if (!at->stack && at->parent)
+		at->stack = calls->stack(calls->data, stack_of(calls, at->parent), at->frame);
+	return at->stack;
 }
 
 size_t calls_callers(const struct calls *calls, uint32_t mark, uint64_t *leaf,
@@ -439,5 +454,8 @@ bool calls_sample(struct calls *calls, struct event *ev)
 		.weight = counter->count,
 		.context = counter->context,
 	};
+	if (calls->stack)
+		ev->sample.stack =
+			calls->stack(calls->data, stack_of(calls, counter->path), counter->frame);
 	return true;
 }

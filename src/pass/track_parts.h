@@ -104,6 +104,27 @@ static inline bool stack_has(const struct track_stack *stack, uint64_t space, ui
 	return stack->low && stack->space == space && sp >= stack->low && sp <= stack->high;
 }
 
+/* On x86 the return address lies below frame->sp, so a call that runs has a lower sp. */
+static inline bool is_over(const struct track_frame *frame, uint64_t sp)
+{
+	return frame->sp && (frame->pushed ? sp >= frame->sp : sp > frame->sp);
+}
+
+void task_prune_calls(struct track_task *task, uint64_t sp);
+
+/* The task's stack pointer is here: calls below it are over. Usually, none is. */
+static inline void task_prune(struct track_task *task, uint64_t sp)
+{
+	if (sp && task->nr && is_over(&task->frames[task->nr - 1], sp))
+		task_prune_calls(task, sp);
+}
+
+/* Other code runs below the same callers. */
+static inline void task_go(struct track *track, struct track_task *task, const struct event *ev)
+{
+	task->mark = track->ops->beside(track->data, task->mark, ev);
+}
+
 /* track */
 
 /* The start of the function at an address in the event's context; 0 if unknown. */
@@ -116,12 +137,8 @@ struct track_task *task_new(struct track *track, const struct event *ev);
 void task_free(struct track_task *task);
 void task_push(struct track *track, struct track_cpu *cpu, const struct event *ev,
 	       enum track_kind kind, uint64_t sp);
-/* Other code runs below the same callers. */
-void task_go(struct track *track, struct track_task *task, const struct event *ev);
 /* Removes the frames from this depth on; the caller of the first one continues. */
 void task_pop(struct track_task *task, size_t depth);
-/* The task's stack pointer is here: calls below it are over. */
-void task_prune(struct track_task *task, uint64_t sp);
 /* Adds the stack of an event's target. site: where code switched to it; 0: an exception did. */
 void task_use_stack(struct track_task *task, const struct event *ev, uint64_t sp, uint64_t site);
 /* Moves the frames from `depth` on, and the stacks from first_stack on, to a new task. */

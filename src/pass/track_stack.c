@@ -54,11 +54,6 @@ void task_use_stack(struct track_task *task, const struct event *ev, uint64_t sp
 	task->stacks[task->nr_stacks++] = stack;
 }
 
-void task_go(struct track *track, struct track_task *task, const struct event *ev)
-{
-	task->mark = track->ops->beside(track->data, task->mark, ev);
-}
-
 void task_pop(struct track_task *task, size_t depth)
 {
 	task->nr = depth;
@@ -72,18 +67,10 @@ void task_pop(struct track_task *task, size_t depth)
 		task->doubt = SIZE_MAX;
 }
 
-/* On x86 the return address lies below frame->sp, so a call that runs has a lower sp. */
-static bool is_over(const struct track_frame *frame, uint64_t sp)
-{
-	return frame->sp && (frame->pushed ? sp >= frame->sp : sp > frame->sp);
-}
-
-void task_prune(struct track_task *task, uint64_t sp)
+void task_prune_calls(struct track_task *task, uint64_t sp)
 {
 	size_t nr = task->nr, bottom = top_stack(task)->depth;
 
-	if (!sp)
-		return;
 	while (nr > bottom && task->frames[nr - 1].kind != TRACK_TRAP &&
 	       is_over(&task->frames[nr - 1], sp))
 		nr--;

@@ -9,7 +9,7 @@
 #include "base/mem.h"
 
 #define INLINE_MAX ((size_t)1 << 20) /* bytes that are decoded sooner than a thread pays off */
-#define ENOUGH (WIRE_BATCHES / 2)    /* batches for which it is worth waking the other side */
+#define BATCHES_ALL 256		     /* of all cpus together, if each has two or more */
 
 static void lock(struct wire_ahead *ahead)
 {
@@ -79,20 +79,26 @@ static void finish_batch(struct wire_ahead_cpu *cpu, bool finished)
 
 /* ---- the thread ---- */
 
-static bool can_decode(const struct wire_ahead_cpu *cpu)
+static bool can_decode(const struct wire_ahead *ahead, const struct wire_ahead_cpu *cpu)
 {
-	return cpu && has_trace(cpu) && nr_ready(cpu) < WIRE_BATCHES;
+	return cpu && has_trace(cpu) && nr_ready(cpu) < ahead->room;
+}
+
+/* To wake the other side takes time: only when there are this many batches to take, or to fill. */
+static size_t enough(const struct wire_ahead *ahead)
+{
+	return ahead->room / 2;
 }
 
 /* The cpu that the caller waits for, else the next one in turn. NULL: none. */
 static struct wire_ahead_cpu *choose(struct wire_ahead *ahead)
 {
-	if (can_decode(ahead->wanted))
+	if (can_decode(ahead, ahead->wanted))
 		return ahead->wanted;
 	for (size_t i = 0; i < ahead->nr; i++) {
 		struct wire_ahead_cpu *cpu = ahead->cpus[ahead->turn++ % ahead->nr];
 
-		if (can_decode(cpu))
+		if (can_decode(ahead, cpu))
 			return cpu;
 	}
 	return NULL;
@@ -107,7 +113,7 @@ static void decode_one(struct wire_ahead *ahead, struct wire_ahead_cpu *cpu)
 	finished = fill_batch(cpu, batch);
 	pthread_mutex_lock(&ahead->lock);
 	finish_batch(cpu, finished);
-	if (ahead->wanted == cpu && (nr_ready(cpu) >= ENOUGH || !has_trace(cpu)))
+	if (ahead->wanted == cpu && (nr_ready(cpu) >= enough(ahead) || !has_trace(cpu)))
 		pthread_cond_signal(&ahead->ready);
 }
 
@@ -163,6 +169,13 @@ static void wake(struct wire_ahead *ahead)
 		pthread_cond_signal(&ahead->work);
 }
 
+static void share_room(struct wire_ahead *ahead)
+{
+	size_t room = BATCHES_ALL / ++ahead->nr_used;
+
+	ahead->room = room < 2 ? 2 : room > WIRE_BATCHES ? WIRE_BATCHES : room;
+}
+
 static struct wire_ahead_cpu *cpu_of(struct wire_ahead *ahead, uint32_t number)
 {
 	if (number >= ahead->nr) {
@@ -173,6 +186,7 @@ static struct wire_ahead_cpu *cpu_of(struct wire_ahead *ahead, uint32_t number)
 	if (!ahead->cpus[number]) {
 		ahead->cpus[number] = xcalloc(1, sizeof(**ahead->cpus));
 		wire_trace_init(&ahead->cpus[number]->trace, number, ahead->info);
+		share_room(ahead);
 	}
 	return ahead->cpus[number];
 }
@@ -232,7 +246,7 @@ void wire_ahead_drop(struct wire_ahead *ahead, struct wire_ahead_cpu *cpu)
 {
 	lock(ahead);
 	cpu->dropped++;
-	if (nr_ready(cpu) <= ENOUGH)
+	if (nr_ready(cpu) <= enough(ahead))
 		wake(ahead);
 	unlock(ahead);
 }

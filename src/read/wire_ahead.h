@@ -15,8 +15,8 @@
 
 #include "read/wire_trace.h"
 
-#define WIRE_BATCH 128	/* events of a batch */
-#define WIRE_BATCHES 16 /* batches of a cpu that are decoded ahead */
+#define WIRE_BATCH 128	 /* events of a batch */
+#define WIRE_BATCHES 128 /* of a cpu; fewer if there are many cpus */
 
 struct wire_batch {
 	struct event events[WIRE_BATCH];
@@ -48,6 +48,8 @@ struct wire_ahead {		      /* zeroed: ready */
 	struct wire_trace_info info;  /* set this before adding the first trace */
 	struct wire_ahead_cpu **cpus; /* by number; NULL: has no trace */
 	size_t nr;
+	size_t nr_used; /* of them, those with a trace */
+	size_t room;	/* how many batches of a cpu are decoded ahead */
 	uint64_t bytes; /* of traces so far */
 
 	pthread_t thread;

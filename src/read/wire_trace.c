@@ -7,6 +7,7 @@
 #include "wire/wire.h"
 
 #define REAL_MODE_END 0x110000
+#define BLOCKS_MADE 63 /* at a time */
 
 struct wire_trace_info wire_trace_info(uint64_t version, const char *arch)
 {
@@ -117,14 +118,28 @@ static bool get_signed(struct wire_trace *trace, uint64_t *value)
 	return true;
 }
 
+static void make_blocks(struct wire_trace *trace)
+{
+	size_t size = sizeof(**trace->blocks);
+	uintptr_t at = (uintptr_t)arena_alloc(&trace->arena, (BLOCKS_MADE + 1) * size);
+
+	at += -at & (size - 1);
+	GROW(trace->blocks, trace->nr_made + BLOCKS_MADE, trace->cap);
+	for (size_t i = 0; i < BLOCKS_MADE; i++, at += size)
+		trace->blocks[trace->nr_made++] = (struct wire_trace_block *)at;
+}
+
 static struct wire_trace_block *new_block(struct wire_trace *trace)
 {
-	if (trace->nr == trace->nr_made) {
-		GROW(trace->blocks, trace->nr_made + 1, trace->cap);
-		trace->blocks[trace->nr_made++] =
-			arena_alloc(&trace->arena, sizeof(**trace->blocks));
-	}
+	if (trace->nr == trace->nr_made)
+		make_blocks(trace);
 	return trace->blocks[trace->nr++];
+}
+
+/* The address of the last instruction. */
+static inline uint64_t last_of(const struct wire_trace_block *block)
+{
+	return block->wire.end - block->last;
 }
 
 static bool get_move(struct wire_trace *trace, int32_t *move)
@@ -193,7 +208,7 @@ static struct wire_trace_block *get_definition(struct wire_trace *trace)
 	block.wire.start = trace->defined + distance;
 	block.wire.end = block.wire.start + size;
 	block.wire.count = (uint16_t)count;
-	block.last = block.wire.end - last;
+	block.last = (uint32_t)last;
 	if (wire_flow_has_target(block.wire.flow)) {
 		if (!get_signed(trace, &distance))
 			return NULL;
@@ -218,19 +233,19 @@ static void add_move(struct wire_trace *trace)
 
 	if (trace->ran == 0)
 		return;
-	trace->move_unknown |= !all || trace->leave || cur->loses_sp;
-	trace->move += cur->move;
+	trace->since.move_unknown |= !all || trace->leave || cur->loses_sp;
+	trace->since.move += cur->move;
 }
 
-/* Fills in by how much the stack pointer moved, if known, and starts a new sum. */
-static void fill_move(struct wire_trace *trace, struct event_branch *branch)
+/* Fills in what ran, and by how much the stack pointer moved, if known. Starts new sums. */
+static inline void fill_since(const struct wire_trace *trace, struct wire_since *since,
+			      struct event_branch *branch)
 {
-	branch->has_moved = trace->info.has_moves && !trace->move_unknown &&
-			    trace->move == (int32_t)trace->move;
-	branch->moved = branch->has_moved ? (int32_t)trace->move : 0;
-	branch->pushed = branch->kind == BRANCH_CALL ? trace->info.pushed : 0;
-	trace->move = 0;
-	trace->move_unknown = false;
+	branch->instructions = since->instructions;
+	branch->has_moved = trace->info.has_moves && !since->move_unknown &&
+			    since->move == (int32_t)since->move;
+	branch->moved = branch->has_moved ? (int32_t)since->move : 0;
+	*since = (struct wire_since){ 0 };
 }
 
 /* If the move is unknown, sp is near enough to identify the stack. */
@@ -262,8 +277,8 @@ static inline void fill_head(const struct wire_trace *trace, struct event *ev, e
 }
 
 /* One by one, because GCC would clear a struct by one slow instruction. */
-static inline void fill(struct wire_trace *trace, struct event *ev, enum branch_kind kind,
-			uint64_t from, uint64_t to)
+static inline void fill_branch(const struct wire_trace *trace, struct wire_since *since,
+			       struct event *ev, enum branch_kind kind, uint64_t from, uint64_t to)
 {
 	struct event_branch *b = &ev->branch;
 
@@ -271,12 +286,17 @@ static inline void fill(struct wire_trace *trace, struct event *ev, enum branch_
 	b->kind = kind;
 	b->from = from;
 	b->to = to;
-	b->instructions = trace->pending;
 	b->next = b->sp = b->left = b->taken = b->after = 0;
 	b->context = trace->level == WIRE_LEVEL_USER ? IP_USER : IP_KERNEL;
 	b->space = trace->space;
-	fill_move(trace, b);
-	trace->pending = 0;
+	b->pushed = kind == BRANCH_CALL ? trace->info.pushed : 0;
+	fill_since(trace, since, b);
+}
+
+static void fill(struct wire_trace *trace, struct event *ev, enum branch_kind kind, uint64_t from,
+		 uint64_t to)
+{
+	fill_branch(trace, &trace->since, ev, kind, from, to);
 	trace->nr_events++;
 }
 
@@ -318,7 +338,7 @@ static bool branch_before_trap(struct wire_trace *trace, const struct wire_trace
 	     : leave ? BRANCH_LEAVE
 	     : on    ? BRANCH_JUMP
 		     : cur->kind,
-	     cur->last + shift, to);
+	     last_of(cur) + shift, to);
 	ev->branch.context = trace->trap_level == WIRE_LEVEL_USER ? IP_USER : IP_KERNEL;
 	if (ev->branch.kind == BRANCH_CALL)
 		ev->branch.next = cur->wire.end + shift;
@@ -334,12 +354,12 @@ static bool odd_step(struct wire_trace *trace, struct wire_trace_block *to, uint
 		     struct event *ev)
 {
 	const struct wire_trace_block *cur = trace->cur;
-	uint64_t from = trace->resume ? trace->resume : cur->last + shift;
+	uint64_t from = trace->resume ? trace->resume : last_of(cur) + shift;
 	struct event enter;
 	bool before;
 
 	if (!trace->trap) {
-		fill(trace, ev, BRANCH_JUMP, cur->last + shift, to->wire.start + trace->shift);
+		fill(trace, ev, BRANCH_JUMP, last_of(cur) + shift, to->wire.start + trace->shift);
 		ev->branch.sp = trace->sp;
 		return true;
 	}
@@ -370,12 +390,12 @@ static bool plain_step(struct wire_trace *trace, struct wire_trace_block *to, ui
 	enum branch_kind kind = trace->leave ? BRANCH_LEAVE : cur->kind;
 
 	if (on && cur->maybe && !trace->leave) {
-		trace->move_unknown |= cur->wire.flow == WIRE_FLOW_RETURN;
+		trace->since.move_unknown |= cur->wire.flow == WIRE_FLOW_RETURN;
 		if (!trace->has_state)
 			return false;
 		kind = BRANCH_JUMP;
 	}
-	fill(trace, ev, kind, cur->last + shift, to->wire.start + trace->shift);
+	fill(trace, ev, kind, last_of(cur) + shift, to->wire.start + trace->shift);
 	if (kind == BRANCH_CALL || kind == BRANCH_ENTER)
 		ev->branch.next = cur->wire.end + shift;
 	if (!trace->has_state)
@@ -388,26 +408,34 @@ static bool plain_step(struct wire_trace *trace, struct wire_trace_block *to, ui
 	return true;
 }
 
-/* Leaves the current block by a step without any such code, as is usual. */
-static inline bool take_plain(struct wire_trace *trace, struct wire_trace_block *to,
-			      struct event *ev)
+/* Leaves a block by a step without any such code, as is usual. True: *ev is filled. */
+static inline bool leave_plain(const struct wire_trace *trace, const struct wire_trace_block *from,
+			       const struct wire_trace_block *to, struct wire_since *since,
+			       struct event *ev)
 {
-	const struct wire_trace_block *cur = trace->cur;
-
-	trace->pending += cur->wire.count;
-	trace->total += cur->wire.count;
-	trace->nr_steps_taken++;
-	trace->move += cur->move;
-	trace->move_unknown |= cur->loses_sp;
-	trace->cur = to;
-	if (cur->maybe && to->wire.start == cur->wire.end) {
-		trace->move_unknown |= cur->kind == BRANCH_RETURN;
+	since->instructions += from->wire.count;
+	since->move += from->move;
+	since->move_unknown |= from->loses_sp;
+	if (from->maybe && to->wire.start == from->wire.end) {
+		since->move_unknown |= from->kind == BRANCH_RETURN;
 		return false;
 	}
-	fill(trace, ev, cur->kind, cur->last + trace->shift, to->wire.start + trace->shift);
-	if (cur->kind == BRANCH_CALL || cur->kind == BRANCH_ENTER)
-		ev->branch.next = cur->wire.end + trace->shift;
+	fill_branch(trace, since, ev, from->kind, last_of(from) + trace->shift,
+		    to->wire.start + trace->shift);
+	if (from->kind == BRANCH_CALL || from->kind == BRANCH_ENTER)
+		ev->branch.next = from->wire.end + trace->shift;
 	return true;
+}
+
+static bool take_plain(struct wire_trace *trace, struct wire_trace_block *to, struct event *ev)
+{
+	bool got = leave_plain(trace, trace->cur, to, &trace->since, ev);
+
+	trace->total += trace->cur->wire.count;
+	trace->nr_steps_taken++;
+	trace->nr_events += got;
+	trace->cur = to;
+	return got;
 }
 
 /* Leaves the current block, whose shift is given. True: *ev is filled. */
@@ -417,7 +445,7 @@ static bool take_any(struct wire_trace *trace, struct wire_trace_block *to, uint
 	uint64_t ran = trace->ran < 0 ? trace->cur->wire.count : (uint64_t)trace->ran;
 	bool got;
 
-	trace->pending += ran;
+	trace->since.instructions += ran;
 	trace->total += ran;
 	trace->nr_steps_taken++;
 	add_move(trace);
@@ -453,11 +481,11 @@ static bool begin(struct wire_trace *trace, struct wire_trace_block *to, struct 
 		trace->missing += trace->begin_total - trace->total;
 	trace->total = trace->begin_total - trace->skip;
 	trace->lost = false;
-	trace->pending = 0;
+	trace->since.instructions = 0;
 	fill(trace, ev, BRANCH_BEGIN, 0, to->wire.start + trace->shift);
 	ev->branch.sp = trace->sp;
 	/* Without those that were not traced but will be counted with the block. */
-	trace->pending = -(uint64_t)trace->skip;
+	trace->since.instructions = -(uint64_t)trace->skip;
 	return true;
 }
 
@@ -558,10 +586,10 @@ static int end(struct wire_trace *trace, struct event *ev)
 
 	if (!trace->cur || !get_number(trace, &ran) || ran > trace->cur->wire.count)
 		return -1;
-	trace->pending += ran;
+	trace->since.instructions += ran;
 	trace->total += ran;
-	trace->move_unknown = true;
-	fill(trace, ev, BRANCH_END, trace->cur->last + trace->shift, 0);
+	trace->since.move_unknown = true;
+	fill(trace, ev, BRANCH_END, last_of(trace->cur) + trace->shift, 0);
 	trace->cur = NULL;
 	return 1;
 }
@@ -621,22 +649,58 @@ static bool load_steps(struct wire_trace *trace, unsigned nr)
 	return true;
 }
 
-/* Takes the steps that are loaded, while there is room for events. False: damage. */
+static struct wire_trace_block *follow(struct wire_trace *trace, struct wire_trace_block *from,
+				       bool bit)
+{
+	return (struct wire_trace_block *)wire_step(&trace->calls, &from->wire, bit);
+}
+
+/* Takes a step after codes that say something about it. False: damage. */
+static bool take_told_step(struct wire_trace *trace, struct event **ev)
+{
+	struct wire_trace_block *to = follow(trace, trace->cur, trace->steps & 1);
+
+	trace->steps >>= 1;
+	trace->nr_steps--;
+	if (to)
+		*ev += take_any(trace, to, trace->shift, *ev);
+	return to;
+}
+
+/* Takes plain steps while there is room for events. False: damage. What changes is in registers. */
+static bool take_plain_steps(struct wire_trace *trace, struct event **events,
+			     const struct event *end)
+{
+	struct wire_trace_block *cur = trace->cur, *to = cur;
+	struct wire_since since = trace->since;
+	struct event *ev = *events;
+	uint64_t steps = trace->steps, total = 0;
+	unsigned nr = trace->nr_steps;
+
+	for (; nr && ev < end; nr--, steps >>= 1) {
+		to = follow(trace, cur, steps & 1);
+		if (!to)
+			break;
+		total += cur->wire.count;
+		ev += leave_plain(trace, cur, to, &since, ev);
+		cur = to;
+	}
+	trace->total += total;
+	trace->nr_steps_taken += trace->nr_steps - nr;
+	trace->nr_events += (uint64_t)(ev - *events);
+	trace->nr_steps = nr;
+	trace->steps = steps;
+	trace->since = since;
+	trace->cur = cur;
+	*events = ev;
+	return to;
+}
+
 static bool take_steps(struct wire_trace *trace, struct event **ev, const struct event *end)
 {
-	while (trace->nr_steps && *ev < end) {
-		bool bit = trace->steps & 1;
-		struct wire_block *to = NULL;
-
-		trace->steps >>= 1;
-		trace->nr_steps--;
-		if (trace->cur)
-			to = wire_step(&trace->calls, &trace->cur->wire, bit);
-		if (!to)
-			return false;
-		*ev += take(trace, (struct wire_trace_block *)to, trace->shift, *ev);
-	}
-	return true;
+	if (!trace->cur || (trace->told && !take_told_step(trace, ev)))
+		return false;
+	return take_plain_steps(trace, ev, end);
 }
 
 /* shift: of the current block; a state may change trace->shift. 1: go on; 0: no code; -1: damage. */

@@ -17,24 +17,30 @@
 
 struct wire_trace_block {
 	struct wire_block wire; /* first: the functions of wire/trace.h return pointers to it */
-	uint64_t last;		/* address of the last instruction */
 	uint64_t target;
 	/*
 	 * The change of the stack pointer. If the block replaces the stack pointer, `move` is the
 	 * change before that, and `after` the change after it. WIRE_STACK_UNKNOWN: unknown.
 	 */
 	int32_t move, after;
+	uint32_t last; /* size of the last instruction */
 	bool replaces;
-	bool loses_sp; /* the stack pointer is not known after it */
-	bool maybe;    /* control may go on instead of taking the branch */
-	uint8_t kind;  /* enum branch_kind, of the branch at its end */
-};
+	bool loses_sp;		/* the stack pointer is not known after it */
+	bool maybe;		/* control may go on instead of taking the branch */
+	uint8_t kind;		/* enum branch_kind, of the branch at its end */
+} __attribute__((aligned(64))); /* one line of the cache: there are too many for the cache */
 
 /* What the recording says about its traces. Zeroed: nothing. */
 struct wire_trace_info {
 	bool has_moves; /* moves of the stack pointer: since version 2 */
 	bool thumb;	/* there may be Thumb code */
 	uint8_t pushed; /* by a call: the size of the return address */
+};
+
+struct wire_since { /* since the last event */
+	uint64_t instructions;
+	int64_t move; /* of the stack pointer */
+	bool move_unknown;
 };
 
 struct wire_trace {
@@ -69,9 +75,7 @@ struct wire_trace {
 	uint64_t begin_total, resume; /* resume 0: unknown */
 	int64_t ran;		      /* instructions of the current block; -1: all */
 
-	uint64_t pending; /* instructions since the last event */
-	int64_t move;	  /* of the stack pointer since then */
-	bool move_unknown;
+	struct wire_since since;
 	uint64_t total;	  /* traced instructions, including lost ones */
 	uint64_t missing; /* lost instructions */
 	struct event queued;

@@ -152,13 +152,20 @@ static uint32_t frame_at(void *data, uint64_t address, uint64_t context, uint32_
 	return (uint32_t)(address - is_return) * 10 + loaded;
 }
 
-/* The first frames of the next sum. */
+/* The handle of a stack of two frames. */
+static uint32_t stack_of(void *data, uint32_t callers, uint32_t frame)
+{
+	(void)data;
+	return callers * 31 + frame;
+}
+
+/* The frames of the next sum. */
 static bool next_has(struct calls *calls, uint32_t leaf, uint32_t caller, uint64_t weight)
 {
 	struct event ev;
 
-	return calls_sample(calls, &ev) && ev.sample.weight == weight && calls->nr_frames == 2 &&
-	       calls->frames[0] == leaf && calls->frames[1] == caller;
+	return calls_sample(calls, &ev) && ev.sample.weight == weight &&
+	       ev.sample.stack == stack_of(NULL, caller, leaf);
 }
 
 static void test_unloaded(void)
@@ -168,6 +175,7 @@ static void test_unloaded(void)
 
 	trace_begin(&trace, PUSHES);
 	trace.calls.frame = frame_at;
+	trace.calls.stack = stack_of;
 	loaded = 1;
 	trace_rows(&trace, "begin 1000 sp=8000; call 1010 2000 0; return 2010 1014 2;");
 	loaded = 2;
