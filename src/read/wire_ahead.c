@@ -8,7 +8,7 @@
 
 #include "base/mem.h"
 
-#define INLINE_MAX ((size_t)1 << 20) /* bytes that are decoded sooner than a thread pays off */
+#define INLINE_MAX ((size_t)1 << 18) /* bytes that are decoded sooner than a thread pays off */
 #define BATCHES_ALL 256		     /* of all cpus together, if each has two or more */
 
 static void lock(struct wire_ahead *ahead)
