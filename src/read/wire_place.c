@@ -14,6 +14,7 @@
 
 #define MAX_VOTES 20000
 #define SURVEY_CPUS 16
+#define SURVEY_RUN 64			 /* branches at a time */
 #define FIRST_TRY 16			 /* votes */
 #define ENOUGH_USER 64			 /* samples of programs */
 #define VOTE_BYTES ((uint64_t)256 << 20) /* of a recording of samples to read */
@@ -44,20 +45,30 @@ static void count_address(struct wire_survey *survey, uint64_t pc, uint64_t spac
 	*slot = 1;
 }
 
+static void count_branch(struct wire_survey *survey, const struct event *ev)
+{
+	bool user = ev->branch.context == IP_USER;
+
+	if (ev->kind == EVENT_BRANCH && (user || ev->branch.kind == BRANCH_CALL))
+		count_address(survey, ev->branch.to, ev->branch.space, user);
+}
+
 static void survey_trace(struct wire_survey *survey, uint64_t cpu, struct pb bytes, uint64_t time)
 {
-	struct event ev = { 0 };
+	struct event events[SURVEY_RUN];
 	struct wire_trace *trace;
+	size_t nr;
+	int ret;
 
 	if (cpu >= SURVEY_CPUS || bytes.at == bytes.end)
 		return;
 	trace = &survey->traces[cpu];
 	wire_trace_feed(trace, bytes.at, (size_t)(bytes.end - bytes.at), time);
-	while (wire_trace_next(trace, &ev) > 0) {
-		if (ev.branch.kind == BRANCH_CALL || ev.branch.context == IP_USER)
-			count_address(survey, ev.branch.to, ev.branch.space,
-				      ev.branch.context == IP_USER);
-	}
+	do {
+		ret = wire_trace_run(trace, events, SURVEY_RUN, &nr);
+		for (size_t i = 0; i < nr; i++)
+			count_branch(survey, &events[i]);
+	} while (ret > 0);
 }
 
 static void survey_chunk(struct wire_survey *survey, const struct wire_chunk *chunk)
