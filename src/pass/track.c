@@ -323,6 +323,7 @@ static struct track_cpu *cpu_of(struct track *track, uint32_t number)
 {
 	uint32_t cpu = number < MAX_CPUS ? number : MAX_CPUS;
 
+	track->cpu = cpu;
 	if (cpu >= track->nr_cpus) {
 		track->cpus = xrealloc(track->cpus, cpu + 1, sizeof(*track->cpus));
 		memset(track->cpus + track->nr_cpus, 0,
@@ -345,6 +346,16 @@ static void charge(struct track *track, struct track_task *task, uint64_t instru
 		track->at->rooted += instructions;
 }
 
+static void set_sp(struct track_cpu *cpu, uint64_t sp, bool same_stack)
+{
+	struct track_stack *stack = top_stack(cpu->task);
+
+	cpu->sp = sp;
+	cpu->rose = same_stack && sp > stack->high;
+	if (cpu->rose)
+		stack->high = sp;
+}
+
 /* Finds the stack pointer at the event's target, and compares it with what is known. */
 static void follow_sp(struct track *track, struct track_cpu *cpu, const struct event_branch *b)
 {
@@ -355,10 +366,7 @@ static void follow_sp(struct track *track, struct track_cpu *cpu, const struct e
 		track->at->strayed++;
 		cpu->task->doubt = cpu->task->nr;
 	}
-	cpu->sp = b->sp ? b->sp : sp;
-	cpu->rose = same && cpu->sp > top_stack(cpu->task)->high;
-	if (cpu->rose)
-		top_stack(cpu->task)->high = cpu->sp;
+	set_sp(cpu, b->sp ? b->sp : sp, same);
 }
 
 /* Firmware hands over to the kernel, and does not wait for it to return. */
@@ -382,6 +390,13 @@ static void on_branch(struct track *track, struct track_cpu *cpu, const struct e
 
 	charge(track, cpu->task, b->instructions);
 	cpu->since_near += b->instructions;
+	/* Most branches, so this is for speed: all that remains of the code below for such a jump. */
+	if (b->kind == BRANCH_JUMP && !b->sp && !b->taken && !cpu->firmware) {
+		set_sp(cpu, moved_sp(cpu, b), true);
+		task_prune(cpu->task, cpu->sp);
+		task_go(track, cpu->task, ev);
+		return;
+	}
 	if (b->kind != BRANCH_END && is_hand_over(track, cpu, ev)) {
 		start_kernel(track, cpu, ev);
 		return;
@@ -408,7 +423,6 @@ void track_add(struct track *track, const struct event *ev)
 	const struct event_branch *b = &ev->branch;
 	struct track_cpu *cpu = cpu_of(track, ev->cpu);
 
-	track->cpu = (uint32_t)(cpu - track->cpus);
 	track->at = ev->outside & OUTSIDE_WHEN ? &track->unselected : &track->stats;
 	track->at->branches++;
 	if (b->kind == BRANCH_BEGIN) { /* if there is a task, part of the trace is missing */
