@@ -311,6 +311,8 @@ static bool branch_before_trap(struct wire_trace *trace, const struct wire_trace
 		     : cur->kind,
 	     cur->last + shift, to);
 	ev->branch.context = trace->trap_level == WIRE_LEVEL_USER ? IP_USER : IP_KERNEL;
+	if (trace->has_state && !leave)
+		ev->branch.space = trace->old_space;
 	if (ev->branch.kind == BRANCH_CALL)
 		ev->branch.next = cur->wire.end + shift;
 	if (twice)
@@ -473,6 +475,7 @@ static bool get_state(struct wire_trace *trace)
 	if (!get_byte(trace, &mask))
 		return false;
 	trace->old_sp = trace->sp;
+	trace->old_space = trace->space;
 	if (mask & WIRE_STATE_SP) {
 		if (!get_signed(trace, &value))
 			return false;
