@@ -49,7 +49,7 @@ STYLES = {  # the architectures of each style
     "coroutines": LARGE,
     "nested": LARGE,
     "ended": LARGE,
-    "onestack": ["aarch64", "aarch64-el2", "riscv64", "riscv64-h"],
+    "onestack": ["x86_64", "aarch64", "aarch64-el2", "riscv64", "riscv64-h"],
     "cortex": MICRO,
 }
 
@@ -120,7 +120,7 @@ def thread(root, *run):
 
 def programs():
     """Stacks of onestack's user programs, see user.c, and of its kernel."""
-    found = ["(vectors|trap_entry)(;kernel_trap" + OTHER + "*)?|restore_user"]
+    found = ["(vectors|trap_stubs|trap_entry)(;kernel_trap" + OTHER + "*)?|restore_user"]
     for name in COLORS:
         call = f"(;{name}_yield)?(;user_call)?"
         found.append(f"user_start(;user_main(;{name}_main{CHAIN.format(name)}{call}|"
