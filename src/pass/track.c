@@ -9,6 +9,7 @@
 #include "pass/track_rules.h"
 
 #define MAX_CPUS 4096
+#define MIN_LOST 16 /* returns that show that RULE_LOST applies */
 
 void track_init(struct track *track, const struct track_ops *ops, void *data)
 {
@@ -203,6 +204,8 @@ static void return_elsewhere(struct track *track, struct track_cpu *cpu, const s
 	} else {
 		track->at->returns++;
 		forget_callers(track, task);
+		cpu->lost++;
+		cpu->flat = cpu->lost > MIN_LOST && cpu->lost > cpu->returns / RULE_LOST;
 	}
 	task_go(track, task, ev);
 }
@@ -221,6 +224,7 @@ static void on_return(struct track *track, struct track_cpu *cpu, const struct e
 	size_t frame = find_call(task, ev->branch.to, cpu->sp);
 
 	track->at->returns++;
+	cpu->returns++;
 	if (frame < task->nr) {
 		return_to(track, cpu, frame);
 		return;
@@ -374,6 +378,16 @@ static void start_kernel(struct track *track, struct track_cpu *cpu, const struc
 	cpu->firmware = false;
 }
 
+/* Callers cannot be known: keeps only the code that runs. */
+static void flat_step(struct track *track, struct track_cpu *cpu, const struct event *ev)
+{
+	if (cpu->task->nr)
+		task_forget(track, cpu->task, cpu->task->nr);
+	cpu->task->rooted = false;
+	task_go(track, cpu->task, ev);
+	cpu->sp = 0;
+}
+
 static void on_branch(struct track *track, struct track_cpu *cpu, const struct event *ev)
 {
 	const struct event_branch *b = &ev->branch;
@@ -382,6 +396,14 @@ static void on_branch(struct track *track, struct track_cpu *cpu, const struct e
 	cpu->since_near += b->instructions;
 	if (b->kind != BRANCH_END && is_hand_over(track, cpu, ev)) {
 		start_kernel(track, cpu, ev);
+		return;
+	}
+	if (b->sp) {
+		cpu->returns = cpu->lost = 0;
+		cpu->flat = false;
+	}
+	if (cpu->flat && b->kind != BRANCH_END) {
+		flat_step(track, cpu, ev);
 		return;
 	}
 	if (b->kind == BRANCH_ENTER) {

@@ -16,7 +16,7 @@
  *	- A call is over when the stack pointer is above it, however the code got there.
  *
  * Where the stack pointer is unknown, the rules of thumb in track_rules.h decide. The tracker leaves out
- * a caller that it does not know, and never invents one.
+ * a caller that it does not know, and never invents one; if the rules fail, it leaves out all callers.
  */
 #ifndef KSCOPE_PASS_TRACK_H
 #define KSCOPE_PASS_TRACK_H

@@ -60,7 +60,9 @@ struct track_cpu {
 	uint64_t context, space;
 	uint64_t since_near; /* instructions since the last TRACK_NEAR */
 	uint32_t pid;
-	bool firmware; /* it runs code before the kernel, which is in no known binary */
+	uint64_t returns, lost; /* since the trace last had a stack pointer; lost: without a call */
+	bool flat;		/* see RULE_LOST */
+	bool firmware;		/* it runs code before the kernel, which is in no known binary */
 };
 
 static inline uint64_t distance(uint64_t a, uint64_t b)
