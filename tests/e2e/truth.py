@@ -16,7 +16,7 @@ from kit import check, equal, finish, guests, kscope, read_folded, scratch, skip
 # there: on RISC-V the trace misses exceptions that come right after a jump, on AArch64 the stack pointers
 # of programs are unknown at their system calls.
 ON_DEBIAN = ["call", "small", "trap", "cortex"]
-ALSO_ON_DEBIAN = [("x86_64", "onestack")]
+ALSO_ON_DEBIAN = [(arch, "onestack") for arch in styles.STYLES["onestack"] if arch != "riscv64-h"]
 THREADS = ["red_main", "red_side_main", "green_main", "blue_main"]  # of the style onestack
 
 
