@@ -43,6 +43,12 @@ uint64_t track_function(const struct track *track, const struct event *ev, uint6
 		       : 0;
 }
 
+bool is_in_caller(const struct track *track, struct track_task *task, const struct event *ev)
+{
+	return track_function(track, ev, ev->branch.to) ==
+	       track_function(track, ev, top_frame(task)->resume - 1);
+}
+
 /* Calls */
 
 static bool is_near(const struct track *track, const struct event *ev)
@@ -172,9 +178,7 @@ static bool jumps_back(const struct track *track, const struct track_cpu *cpu,
 {
 	struct track_task *task = cpu->task;
 
-	return task->known && returns_to_caller(task, cpu->sp) &&
-	       track_function(track, ev, ev->branch.to) ==
-		       track_function(track, ev, top_frame(task)->resume - 1);
+	return task->known && returns_to_caller(task, cpu->sp) && is_in_caller(track, task, ev);
 }
 
 /* Code pushed the return address only to jump there: sp is where it was before. */

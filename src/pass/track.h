@@ -56,6 +56,7 @@ struct track_frame {
 	uint8_t kind;  /* enum track_kind */
 	uint8_t pushed;
 	bool interrupt; /* no instruction caused it */
+	bool fresh;	/* the task has just been resumed */
 	bool guessed;	/* the listener gets a `resume` that is only near the real one */
 };
 

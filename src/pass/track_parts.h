@@ -110,6 +110,8 @@ static inline bool stack_has(const struct track_stack *stack, uint64_t space, ui
 
 /* The start of the function at an address in the event's context; 0 if unknown. */
 uint64_t track_function(const struct track *track, const struct event *ev, uint64_t address);
+/* Whether the event leads into the function that made the last call. */
+bool is_in_caller(const struct track *track, struct track_task *task, const struct event *ev);
 
 /* track_stack */
 

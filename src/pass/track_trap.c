@@ -121,6 +121,7 @@ void on_enter(struct track *track, struct track_cpu *cpu, const struct event *ev
 	struct event trap = *ev;
 	size_t nr = task->nr;
 	uint64_t sp = moved_sp(cpu, b);
+	bool fresh;
 
 	/* The machine itself handled the call, as QEMU does for PSCI and semihosting. */
 	if (b->to == b->next && b->context == cpu->context) {
@@ -139,7 +140,9 @@ void on_enter(struct track *track, struct track_cpu *cpu, const struct event *ev
 	top_stack(task)->low = sp;
 	if (sp > top_stack(task)->high)
 		top_stack(task)->high = sp;
+	fresh = task_is_fresh(task);
 	task_push(track, cpu, &trap, TRACK_TRAP, sp);
+	top_frame(task)->fresh = fresh;
 	task_use_stack(task, ev, b->sp, 0);
 	task->fresh = NOT_FRESH;
 	cpu->sp = b->sp;
@@ -162,8 +165,8 @@ static void finish_step(struct track *track, struct track_cpu *cpu, const struct
 	const struct track_frame *top = top_frame(task);
 	struct event call = *ev;
 
-	if (top && top->kind != TRACK_TRAP && top->resume == ev->branch.to && top->sp &&
-	    top->sp == ev->branch.sp) {
+	if (top && top->kind != TRACK_TRAP && top->sp && top->sp == ev->branch.sp &&
+	    (top->resume == ev->branch.to || (trap->fresh && is_in_caller(track, task, ev)))) {
 		task_pop(task, task->nr - 1);
 		return;
 	}
