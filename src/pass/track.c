@@ -431,7 +431,14 @@ void track_add(struct track *track, const struct event *ev)
 {
 	const struct event_branch *b = &ev->branch;
 	struct track_cpu *cpu = cpu_of(track, ev->cpu);
+	struct event complete;
 
+	if (b->kind == BRANCH_LEAVE && !b->to && cpu->task) {
+		complete = *ev;
+		complete_leave(track, cpu, &complete);
+		ev = &complete;
+		b = &ev->branch;
+	}
 	track->cpu = (uint32_t)(cpu - track->cpus);
 	track->at = ev->outside & OUTSIDE_WHEN ? &track->unselected : &track->stats;
 	track->at->branches++;
@@ -447,6 +454,7 @@ void track_add(struct track *track, const struct event *ev)
 	} else {
 		return;
 	}
+	cpu->at = b->to;
 	cpu->context = b->context;
 	cpu->space = b->space;
 	if (b->context == IP_USER || !cpu->pid)

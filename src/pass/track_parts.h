@@ -56,6 +56,7 @@ struct track_fork {
 struct track_cpu {
 	struct track_task *task;
 	uint64_t sp; /* 0: unknown */
+	uint64_t at; /* where the last branch led */
 	bool rose;   /* the last branch moved it above all that was seen on its stack */
 	uint64_t context, space;
 	uint64_t since_near; /* instructions since the last TRACK_NEAR */
@@ -152,6 +153,7 @@ void note_site(struct track *track, uint64_t site);
 /* track_trap */
 
 void on_enter(struct track *track, struct track_cpu *cpu, const struct event *ev);
+void complete_leave(const struct track *track, const struct track_cpu *cpu, struct event *ev);
 void on_leave(struct track *track, struct track_cpu *cpu, const struct event *ev);
 
 #endif
