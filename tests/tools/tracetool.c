@@ -243,7 +243,8 @@ int main(int argc, char **argv)
 	wire_merge_until(&merge, UINT64_MAX);
 	decode();
 	for (uint32_t i = 0; i < merge.nr; i++) {
-		const struct wire_trace *trace = merge.ahead.cpus[i] ? &merge.ahead.cpus[i]->trace : NULL;
+		const struct wire_trace *trace =
+			merge.ahead.cpus[i] ? &merge.ahead.cpus[i]->trace : NULL;
 
 		if (!trace)
 			continue;
