@@ -724,10 +724,13 @@ static bool take_plain_steps(struct wire_trace *trace, struct event **events,
 	return to;
 }
 
+/* Takes at least one step. False: damage. */
 static bool take_steps(struct wire_trace *trace, struct event **ev, const struct event *end)
 {
-	if (!trace->cur || (trace->told && !take_told_step(trace, ev)))
+	if (!trace->cur)
 		return false;
+	if (trace->told) /* there may be a second event, which comes next */
+		return take_told_step(trace, ev);
 	return take_plain_steps(trace, ev, end);
 }
 
