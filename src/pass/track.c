@@ -279,31 +279,28 @@ static bool is_known_code(const struct track *track, const struct event *ev)
 	return !track->ops->function || track_function(track, ev, ev->branch.to);
 }
 
-/* Finds the task of this process whose trace ended in user code. Returns nr_left if none. */
-static size_t find_ended(const struct track *track, const struct event *ev)
+/* Finds the task of this process whose trace ended in user code. Returns NULL if there is none. */
+static struct track_task *find_ended(const struct track *track, const struct event *ev)
 {
-	size_t i;
+	struct track_task *task = ev->branch.context == IP_USER ? track->newest : NULL;
 
-	if (ev->branch.context != IP_USER)
-		return track->nr_left;
-	for (i = 0; i < track->nr_left; i++) {
-		if (track->left[i]->ended && track->left[i]->pid == ev->pid)
-			break;
-	}
-	return i;
+	while (task && !(task->ended && task->pid == ev->pid))
+		task = task->older;
+	return task;
 }
 
 static void on_begin(struct track *track, struct track_cpu *cpu, const struct event *ev)
 {
-	size_t ended = find_ended(track, ev);
+	struct track_task *ended = find_ended(track, ev);
 
-	if (ended == track->nr_left) {
+	if (!ended) {
 		cpu->task = task_new(track, ev);
 		cpu->task->met = true;
 		cpu->firmware = !is_known_code(track, ev);
 		return;
 	}
-	cpu->task = task_take(track, ended);
+	task_take(track, ended);
+	cpu->task = ended;
 	task_prune(cpu->task, ev->branch.sp);
 	task_go(track, cpu->task, ev);
 }
@@ -312,7 +309,7 @@ static void on_end(struct track *track, struct track_cpu *cpu)
 {
 	cpu->task->ended = cpu->context == IP_USER;
 	cpu->task->pid = cpu->pid;
-	top_stack(cpu->task)->low = cpu->sp;
+	leave_stack(top_stack(cpu->task), cpu->sp);
 	task_leave(track, cpu->task);
 	cpu->task = NULL;
 }

@@ -87,15 +87,14 @@ struct track {
 	struct track_cpu *cpus;
 	size_t nr_cpus;
 	uint32_t cpu;		  /* of the current event */
-	struct track_task **left; /* tasks that are not running */
+	struct track_task **left; /* tasks that are not running, in the order of their stacks */
 	size_t nr_left, cap_left;
-	struct track_fork *forks; /* by return address */
-	uint64_t *sites;	  /* where code switches from one task to another; a hash */
+	struct track_task *newest, *oldest; /* the one that was left last, and first */
+	struct track_fork *forks;	    /* by return address */
+	uint64_t *sites; /* where code switches from one task to another; a hash */
 	struct track_stats stats, unselected;
 	struct track_stats *at; /* the one to which the current event counts */
-	uint64_t nr_switches;
-	uint32_t last_id;
-	uint8_t pushed;	    /* by a call: the size of a return address on the stack; 0: none */
+	uint8_t pushed;		/* by a call: the size of a return address on the stack; 0: none */
 	bool leaves_switch; /* returns from exceptions switch tasks: a kernel with one stack per cpu */
 };
 

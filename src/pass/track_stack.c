@@ -20,7 +20,6 @@ static struct track_task *task_blank(struct track *track)
 {
 	struct track_task *task = xcalloc(1, sizeof(*task));
 
-	task->id = ++track->last_id;
 	task->nr_stacks = 1;
 	task->fresh = NOT_FRESH;
 	task->doubt = SIZE_MAX;

@@ -46,31 +46,36 @@ static size_t own_trap(const struct track_task *task, const struct event *ev, en
 	return found;
 }
 
-/*
- * Finds a task that waits where it was interrupted. Returns nr_left if there is none. *frame: the
- * exception, which is the last frame unless the tracker took another thread for a signal handler.
- */
-static size_t waiting_task(const struct track *track, const struct event *ev, enum fit *best,
-			   size_t *frame)
+/* A task that waits where it was interrupted. */
+struct waiting {
+	struct track_task *task; /* NULL: none */
+	size_t frame; /* the exception: the last one, unless another thread counted as its handler */
+	enum fit fit;
+};
+
+static void better_waiting(const struct track *track, const struct event *ev,
+			   struct track_task *task, struct waiting *best)
 {
-	size_t found = track->nr_left;
+	enum fit fit;
+	size_t trap = just_entered(task) ? own_trap(task, ev, &fit) : task->nr;
 
-	*best = FIT_NONE;
-	for (size_t i = track->nr_left; i-- > 0 && *best < FIT_EXACT;) {
-		const struct track_task *task = track->left[i];
-		enum fit fit;
-		size_t trap = task->nr && task->frames[task->nr - 1].kind == TRACK_TRAP
-				      ? own_trap(task, ev, &fit)
-				      : task->nr;
+	/* Only if returns are known to switch threads may another thread go on elsewhere. */
+	if (trap < task->nr && fit > best->fit && (fit == FIT_EXACT || track->leaves_switch))
+		*best = (struct waiting){ task, trap, fit };
+}
 
-		/* Only if returns are known to switch threads may another thread go on elsewhere. */
-		if (trap < task->nr && fit > *best && (fit == FIT_EXACT || track->leaves_switch)) {
-			*best = fit;
-			*frame = trap;
-			found = i;
-		}
-	}
-	return found;
+static struct waiting find_waiting(const struct track *track, const struct event *ev)
+{
+	const struct event_branch *b = &ev->branch;
+	/* Nearly always, it waits on the stack to which the exception returns. */
+	struct track_task *task = task_at(track, space_of(b->context, b->space), b->sp);
+	struct waiting best = { NULL };
+
+	if (task)
+		better_waiting(track, ev, task, &best);
+	for (task = track->newest; task && best.fit < FIT_EXACT; task = task->older)
+		better_waiting(track, ev, task, &best);
+	return best;
 }
 
 /* System calls that create a process */
@@ -136,9 +141,7 @@ void on_enter(struct track *track, struct track_cpu *cpu, const struct event *ev
 		trap.branch.from = task->frames[task->nr].resume; /* it has returned there */
 	if (cpu->context == IP_USER && b->next > b->from)
 		note_fork(track, task, b->next, sp);
-	top_stack(task)->low = sp;
-	if (sp > top_stack(task)->high)
-		top_stack(task)->high = sp;
+	leave_stack(top_stack(task), sp);
 	task_push(track, cpu, &trap, TRACK_TRAP, sp);
 	task_use_stack(task, ev, b->sp, 0);
 	task->fresh = NOT_FRESH;
@@ -222,7 +225,7 @@ static void wait_in_trap(struct track *track, struct track_task *task, const str
 	size_t trap = trap_in(task, ev->branch.context);
 
 	if (trap == task->nr && ev->branch.taken) {
-		top_stack(task)->low = ev->branch.left;
+		leave_stack(top_stack(task), ev->branch.left);
 		task_leave(track, task);
 		return;
 	}
@@ -248,18 +251,17 @@ static void split_thread(struct track *track, struct track_task *task, size_t fr
 	task_leave(track, task_split(track, task, frame + 1, stack));
 }
 
-static void resume_waiting(struct track *track, struct track_cpu *cpu, size_t i, size_t frame,
+static void resume_waiting(struct track *track, struct track_cpu *cpu, struct waiting next,
 			   const struct event *ev)
 {
-	struct track_task *next = task_take(track, i);
-
+	task_take(track, next.task);
 	track->leaves_switch = true;
-	if (frame + 1 < next->nr)
-		split_thread(track, next, frame, true);
+	if (next.frame + 1 < next.task->nr)
+		split_thread(track, next.task, next.frame, true);
 	wait_in_trap(track, cpu->task, ev);
-	cpu->task = next;
-	next->known = true;
-	end_trap(track, cpu, frame, ev);
+	cpu->task = next.task;
+	cpu->task->known = true;
+	end_trap(track, cpu, next.frame, ev);
 }
 
 /*
@@ -416,12 +418,13 @@ static size_t call_at(const struct track_task *task, const struct event *ev)
 void on_leave(struct track *track, struct track_cpu *cpu, const struct event *ev)
 {
 	struct track_task *task = cpu->task;
-	enum fit own_fit, other_fit = FIT_NONE;
-	size_t own = own_trap(task, ev, &own_fit), other = track->nr_left, frame = 0;
+	enum fit own_fit;
+	size_t own = own_trap(task, ev, &own_fit);
+	struct waiting other = { NULL };
 
 	if (own_fit < FIT_EXACT)
-		other = waiting_task(track, ev, &other_fit, &frame);
-	if (own_fit == FIT_NONE && other_fit == FIT_NONE) {
+		other = find_waiting(track, ev);
+	if (own_fit == FIT_NONE && !other.task) {
 		if (call_at(task, ev) < task->nr) {
 			task_pop(task, task->nr - 1);
 			return;
@@ -432,8 +435,8 @@ void on_leave(struct track *track, struct track_cpu *cpu, const struct event *ev
 		}
 	}
 	track->at->leaves++;
-	if (other_fit > own_fit)
-		resume_waiting(track, cpu, other, frame, ev);
+	if (other.fit > own_fit)
+		resume_waiting(track, cpu, other, ev);
 	else if (own_fit != FIT_NONE)
 		return_from(track, cpu, own, ev);
 	else if (ev->branch.context == IP_USER)

@@ -400,6 +400,13 @@ static bool task_in_bounds(const struct track_task *task)
 		task->stacks[task->nr_stacks - 1].depth <= task->nr);
 }
 
+/* The stacks of tasks that are not running do not overlap. */
+static bool are_in_order(const struct track_stack *a, const struct track_stack *b)
+{
+	return a->space < b->space ||
+	       (a->space == b->space && (!a->low || (a->low <= a->high && a->high < b->low)));
+}
+
 static bool in_bounds(const struct track *track)
 {
 	bool good = track->nr_left <= MAX_LEFT;
@@ -407,7 +414,9 @@ static bool in_bounds(const struct track *track)
 	for (size_t i = 0; i < track->nr_cpus; i++)
 		good &= task_in_bounds(track->cpus[i].task);
 	for (size_t i = 0; i < track->nr_left; i++)
-		good &= task_in_bounds(track->left[i]);
+		good &= task_in_bounds(track->left[i]) &&
+			(!i ||
+			 are_in_order(top_stack(track->left[i - 1]), top_stack(track->left[i])));
 	return good;
 }
 
@@ -509,6 +518,26 @@ static void test_endless_calls(enum machine machine, const char *name)
 
 #define MANY_TASKS 20000
 
+/* Switches to the task on the stack `i`. */
+static void resume(struct trace *trace, uint64_t i)
+{
+	char rows[200];
+
+	snprintf(rows, sizeof(rows),
+		 "call 5010 9000 1 -16; jump 9010 9018 1 stack=%" PRIx64
+		 "; return 9020 5014 1; jump 5020 5024 1;",
+		 i * 0x1000000 - 16);
+	trace_rows(trace, rows);
+}
+
+static bool goes_on(const struct trace *trace, uint64_t times)
+{
+	const struct track_stats *stats = &trace->calls.track.stats;
+
+	return stats->tasks == MANY_TASKS + 1 && stats->returns == stats->found &&
+	       stats->found == times;
+}
+
 static void test_many_tasks(void)
 {
 	struct trace trace;
@@ -528,13 +557,14 @@ static void test_many_tasks(void)
 	      trace.calls.track.stats.tasks == MANY_TASKS + 1 &&
 		      trace.calls.track.nr_left == MAX_LEFT && in_bounds(&trace.calls.track));
 	check("hostile: their stacks are the same few", trace.calls.nr_paths < 16);
-	/* The tracker gave up the oldest tasks; the youngest goes on. */
+	/* The tracker gave up the oldest tasks; the youngest goes on, and so does the oldest kept. */
 	trace_rows(&trace, "call 5010 9000 1 -16; jump 9010 9018 1 stack=@L;"
 			   "return 9020 5014 1; jump 5020 5024 1;");
-	check("hostile: a task that was left last goes on",
-	      trace.calls.track.stats.tasks == MANY_TASKS + 1 &&
-		      trace.calls.track.stats.returns == trace.calls.track.stats.found &&
-		      trace.calls.track.stats.found == 1);
+	check("hostile: a task that was left last goes on", goes_on(&trace, 1));
+	resume(&trace, MANY_TASKS + 1 - MAX_LEFT);
+	check("hostile: the first one that is kept goes on", goes_on(&trace, 2));
+	resume(&trace, MANY_TASKS - MAX_LEFT);
+	check("hostile: the one before does not", !goes_on(&trace, 3));
 	trace_end(&trace);
 }
 
