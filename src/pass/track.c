@@ -111,7 +111,7 @@ static void drop_extension(struct track_task *task, const struct track_cpu *cpu)
 {
 	while (task->nr_stacks > 1 && top_stack(task)->site && top_stack(task)->depth == task->nr &&
 	       stack_has(top_stack(task) - 1, top_stack(task)->space, cpu->sp)) {
-		task->nr_stacks--;
+		task_end_stacks(task, task->nr_stacks - 1);
 		task->fresh = NOT_FRESH;
 	}
 }
@@ -329,15 +329,21 @@ static struct track_cpu *cpu_of(struct track *track, uint32_t number)
 
 static void charge(struct track *track, struct track_task *task, uint64_t instructions)
 {
+	struct track_stack *stack = top_stack(task);
+
 	track->at->instructions += instructions;
 	if (track->at == &track->unselected)
 		return;
 	track->ops->run(track->data, task->mark, instructions);
-	top_stack(task)->ran += instructions;
-	if (task->doubt != SIZE_MAX)
-		track->at->doubtful += instructions;
-	else if (task->rooted)
-		track->at->rooted += instructions;
+	if (task->doubt != SIZE_MAX) {
+		track->stats.doubtful += instructions;
+		return;
+	}
+	stack->ran += instructions;
+	if (task->rooted) {
+		stack->rooted += instructions;
+		track->stats.rooted += instructions;
+	}
 }
 
 /* Finds the stack pointer at the event's target, and compares it with what is known. */

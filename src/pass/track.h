@@ -29,8 +29,8 @@
 
 struct track_stats {
 	uint64_t branches, instructions;
-	uint64_t rooted;	 /* instructions in stacks that begin where their task began */
-	uint64_t doubtful;	 /* instructions in stacks that something contradicts */
+	uint64_t doubtful; /* instructions in stacks that something contradicts */
+	uint64_t rooted;   /* other instructions, in stacks that begin where their task began */
 	uint64_t returns, found; /* found: those with a matching call */
 	uint64_t jumps;		 /* returns that are jumps: retpolines */
 	uint64_t beyond;	 /* returns to callers from before the trace */

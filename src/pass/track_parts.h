@@ -23,7 +23,8 @@ struct track_stack {
 	uint64_t low, high; /* low: where it was left; both 0 if not known */
 	uint64_t space;	    /* see space_of() */
 	uint64_t site;	    /* where code switched to it; 0: an exception did */
-	uint64_t ran;	    /* instructions since then */
+	/* Instructions on it, and on stacks above it that are over; without doubtful ones. */
+	uint64_t ran, rooted;
 };
 
 struct track_task {
@@ -49,6 +50,7 @@ struct track_fork {
 	struct track_frame *frames;
 	size_t nr, cap;
 	uint32_t mark;
+	size_t doubt;
 	bool rooted;
 };
 
@@ -131,6 +133,10 @@ void task_pop(struct track_task *task, size_t depth);
 void task_prune(struct track_task *task, uint64_t sp);
 /* Adds the stack of an event's target. site: where code switched to it; 0: an exception did. */
 void task_use_stack(struct track_task *task, const struct event *ev, uint64_t sp, uint64_t site);
+/* The stacks from this one on are over. */
+void task_end_stacks(struct track_task *task, unsigned first);
+/* What ran on the stacks from this one on turns out to be doubtful. */
+void task_doubt_stacks(struct track *track, struct track_task *task, unsigned first);
 /* Moves the frames from `depth` on, and the stacks from first_stack on, to a new task. */
 struct track_task *task_split(struct track *track, struct track_task *task, size_t depth,
 			      unsigned first_stack);

@@ -82,7 +82,7 @@ static void drop_ended(struct track *track, const struct track_stack *stack)
 }
 
 /* Nor can tasks on two cpus. If one has begun before this one left the stack, a trace came late. */
-static void doubt_running(const struct track *track, const struct track_task *left)
+static void doubt_running(struct track *track, const struct track_task *left)
 {
 	for (size_t i = 0; i < track->nr_cpus; i++) {
 		struct track_task *task = track->cpus[i].task;
@@ -92,8 +92,10 @@ static void doubt_running(const struct track *track, const struct track_task *le
 			continue;
 		used = *top_stack(task);
 		used.low = track->cpus[i].sp;
-		if (overlap(&used, &left->stacks[left->nr_stacks - 1]))
-			task->doubt = 0;
+		if (!overlap(&used, &left->stacks[left->nr_stacks - 1]))
+			continue;
+		task_doubt_stacks(track, task, task->nr_stacks - 1);
+		task->doubt = 0;
 	}
 }
 
@@ -101,7 +103,7 @@ static void doubt_running(const struct track *track, const struct track_task *le
 static void drop_empty_stacks(struct track_task *task)
 {
 	while (task->nr_stacks > 1 && top_stack(task)->site && top_stack(task)->depth == task->nr)
-		task->nr_stacks--;
+		task_end_stacks(task, task->nr_stacks - 1);
 }
 
 void task_leave(struct track *track, struct track_task *task)
@@ -180,13 +182,12 @@ static void back_to_stack(struct track *track, struct track_task *task, unsigned
 	struct track_task *other;
 
 	if (leaves_handler(task, &task->stacks[i + 1])) {
-		task->nr_stacks = i + 1;
+		task_end_stacks(task, i + 1);
 		task_pop(task, depth - 1);
 	} else if (task->nr == depth) {
-		task->nr_stacks = i + 1;
+		task_end_stacks(task, i + 1);
 	} else {
-		for (unsigned j = i + 1; j < task->nr_stacks; j++)
-			track->at->doubtful += task->stacks[j].ran;
+		task_doubt_stacks(track, task, i + 1);
 		note_site(track, task->stacks[i + 1].site);
 		other = task_split(track, task, depth, i + 1);
 		task_leave(track, other);
@@ -251,7 +252,7 @@ void task_start(struct track *track, struct track_cpu *cpu, const struct event *
 		task_free(old);
 	} else if (old->nr_stacks > 1) {
 		note_site(track, top_stack(old)->site);
-		old->nr_stacks--;
+		task_end_stacks(old, old->nr_stacks - 1);
 		task_leave(track, old);
 	} else { /* a new task that has only run the code that switches tasks */
 		old->mark = track->ops->root(track->data, ev);

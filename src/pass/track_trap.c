@@ -98,6 +98,7 @@ static void note_fork(struct track *track, const struct track_task *task, uint64
 	fork->resume = resume;
 	fork->sp = sp;
 	fork->mark = task->mark;
+	fork->doubt = task->doubt;
 	fork->rooted = task->rooted;
 }
 
@@ -115,6 +116,7 @@ static struct track_task *fork_task(struct track *track, const struct event *ev)
 		memcpy(task->frames, fork->frames, fork->nr * sizeof(*task->frames));
 	task->nr = fork->nr;
 	task->mark = fork->mark;
+	task->doubt = fork->doubt;
 	task->rooted = fork->rooted;
 	return task;
 }
@@ -154,7 +156,7 @@ void on_enter(struct track *track, struct track_cpu *cpu, const struct event *ev
 static void drop_stacks(struct track_task *task, size_t frame)
 {
 	while (task->nr_stacks > 1 && top_stack(task)->depth > frame)
-		task->nr_stacks--;
+		task_end_stacks(task, task->nr_stacks - 1);
 }
 
 /* Adds the call or the return right before an exception, which only the end of it reveals. */
@@ -243,11 +245,10 @@ static void split_thread(struct track *track, struct track_task *task, size_t fr
 {
 	unsigned stack = task->nr_stacks;
 
-	while (stack > 1 && task->stacks[stack - 1].depth > frame) {
+	while (stack > 1 && task->stacks[stack - 1].depth > frame)
 		stack--;
-		if (doubtful)
-			track->at->doubtful += task->stacks[stack].ran;
-	}
+	if (doubtful)
+		task_doubt_stacks(track, task, stack);
 	task_leave(track, task_split(track, task, frame + 1, stack));
 }
 
@@ -332,7 +333,7 @@ static void leave_to_program(struct track *track, struct track_cpu *cpu, const s
 		return;
 	}
 	if (trap == task->nr && task_is_fresh(task) && !task->known && task->nr_stacks > 1) {
-		task->nr_stacks--;
+		task_end_stacks(task, task->nr_stacks - 1);
 		task_leave(track, task);
 	} else {
 		wait_in_trap(track, task, ev);
@@ -378,7 +379,7 @@ static void interrupt_again(struct track *track, struct track_task *task, size_t
 	const struct track_frame *frame = &task->frames[trap];
 
 	task->nr = trap + 1;
-	task->nr_stacks = stack + 1;
+	task_end_stacks(task, stack + 1);
 	task->mark = track->ops->below(track->data, frame->mark, frame, ev);
 }
 

@@ -279,7 +279,44 @@ static void test_wrong(void)
 	       "2000 : 14\n"
 	       "4000 2024 : 8\n"
 	       "5000 : 7\n"
-	       "tasks 4 switches 2 doubtful 17 rooted 26\n");
+	       "tasks 4 switches 2 doubtful 22 rooted 21\n");
+	expect("quality: what turns out to be doubtful counts once",
+	       "begin 1000 sp=8000;"
+	       "call 1010 2000 1 -16;"
+	       "call 2010 7000 2 -16 stack=40000 save=A;"
+	       "call 7010 9000 4 -16;"
+	       "enter 9004 c000 8 sp=3f000 save=T;"
+	       "leave c010 9004 16 sp=@T;"
+	       "jump 9008 900c 32 sp=3e000;"
+	       "jump 900c 9010 64;"
+	       "jump 9010 2018 128 stack=@A save=B outside;" /* it was another task */
+	       "jump 2020 2030 256;"
+	       "call 2030 9000 512;"
+	       "jump 9010 9018 1024 stack=@B;" /* whose stack pointer is still wrong */
+	       "jump 9020 9030 2048;"
+	       "return 9030 7014 4096 ? sp=3fff0;"
+	       "jump 7020 7024 8192;",
+	       "1000 : 1\n"
+	       "2000 1014 : 770\n"
+	       "7000 2014 1014 : 4\n"
+	       "9000 7014 2014 1014 : 104\n"
+	       "c000 9005 7014 2014 1014 : 16\n"
+	       "7000 2014 : 8192\n"
+	       "9000 7014 2014 : 6144\n"
+	       "9000 2034 1014 : 1024\n"
+	       "switches 1 traps 1 strayed 1 doubtful 6268 rooted 9987\n");
+	expect("quality: a child has the doubtful callers of its parent",
+	       "begin u1000 sp=8000;"
+	       "call u1010 u2000 1 -16;"
+	       "jump u2004 u2008 2 sp=7000;"
+	       "syscall u2010 8000 4 sp=40000 save=A;"
+	       "space 2;"
+	       "leave 8010 u2014 8 sp=@A;"
+	       "jump u2020 u2024 16;",
+	       "u1000 : 1\n"
+	       "u2000 u1014 : 22\n"
+	       "8000 u2014 u1014 : 8\n"
+	       "tasks 2 switches 1 traps 1 leaves-found 0 strayed 1 doubtful 28 rooted 3\n");
 	expect("quality: the trace of a program ends, and goes on",
 	       "begin u1000 sp=8000;"
 	       "call u1010 u2000 1 -16;"
@@ -463,10 +500,11 @@ static struct event random_event(uint64_t *state)
 	return ev;
 }
 
-static void random_trace(uint64_t *state, bool *bounded, bool *counted)
+static void random_trace(uint64_t *state, bool *bounded, bool *counted, bool *once)
 {
 	uint64_t wanted = 0, sum = 0;
 	struct trace trace;
+	const struct track_stats *stats = &trace.calls.track.stats;
 
 	trace_begin(&trace, PUSHES);
 	for (int i = 1; i <= 50000; i++) {
@@ -476,6 +514,8 @@ static void random_trace(uint64_t *state, bool *bounded, bool *counted)
 
 		wanted += runs && !ev.outside ? ev.branch.instructions : 0;
 		calls_add(&trace.calls, &ev);
+		*once &= stats->rooted <= stats->instructions &&
+			 stats->doubtful <= stats->instructions - stats->rooted;
 		if (i % 10000 == 0)
 			*bounded &= in_bounds(&trace.calls.track);
 		if (i % 20000 == 0)
@@ -487,13 +527,14 @@ static void random_trace(uint64_t *state, bool *bounded, bool *counted)
 
 static void test_random(void)
 {
-	bool bounded = true, counted = true;
+	bool bounded = true, counted = true, once = true;
 	uint64_t state = 1;
 
 	for (int i = 0; i < 20; i++)
-		random_trace(&state, &bounded, &counted);
+		random_trace(&state, &bounded, &counted, &once);
 	check("hostile: a million random events keep the bounds", bounded);
 	check("hostile: their instructions are counted once", counted);
+	check("hostile: none of them is both rooted and doubtful", once);
 }
 
 static void repeat(struct trace *trace, int times, const char *rows)

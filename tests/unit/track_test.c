@@ -341,7 +341,7 @@ static void test_longjmp(void)
 		  "2000 1014 : 5\n"
 		  "9000 2034 1014 : 4\n"
 		  /* It looks like a coroutine on the stack right below, so it is doubtful. */
-		  "tasks 2 switches 1 doubtful 7\n");
+		  "tasks 2 switches 1 doubtful 7 rooted 9\n");
 	expect("track: a dynamic array",
 	       "begin 1000 sp=8000;"
 	       "call 1010 2000 1 -16;"
@@ -551,7 +551,7 @@ static void test_switches(void)
 	       "7000 2014 : 9\n"
 	       "9000 7014 2014 : 8\n"
 	       "9000 2034 1014 : 7\n"
-	       "tasks 2 switches 2 doubtful 7\n");
+	       "tasks 2 switches 2 doubtful 7 rooted 38\n");
 	expect("track: a task goes on on another cpu",
 	       "begin 1000 sp=20000;"
 	       "call 1010 9000 1 -16;"

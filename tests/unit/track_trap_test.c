@@ -536,7 +536,7 @@ static void test_one_stack(void)
 	       "u3000 u2014 u1014 : 21\n"
 	       "8000 u3008 u2014 u1014 : 9\n"
 	       "8000 u5020 : 12\n"
-	       "tasks 2 switches 3 traps 4 doubtful 9\n");
+	       "tasks 2 switches 3 traps 4 doubtful 15 rooted 90\n");
 	expect("trap: no signal handler in a kernel that has returned to another program",
 	       "begin u1000 sp=8000;"
 	       "enter u1008 8000 1 sp=40000 save=A;"
