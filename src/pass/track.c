@@ -295,7 +295,7 @@ static void on_begin(struct track *track, struct track_cpu *cpu, const struct ev
 
 	if (!ended) {
 		cpu->task = task_new(track, ev);
-		cpu->task->met = true;
+		cpu->task->met = cpu->task->first = true;
 		cpu->firmware = !is_known_code(track, ev);
 		return;
 	}
@@ -373,6 +373,7 @@ static void start_kernel(struct track *track, struct track_cpu *cpu, const struc
 {
 	task_free(cpu->task);
 	cpu->task = task_new(track, ev);
+	cpu->task->first = true;
 	cpu->sp = ev->branch.sp;
 	cpu->firmware = false;
 }
@@ -451,10 +452,11 @@ void track_marks(struct track *track, uint32_t (*each)(void *data, uint32_t mark
 		track->forks[i].resume = 0;
 }
 
-uint32_t track_running(const struct track *track, uint32_t cpu, bool *rooted)
+uint32_t track_running(const struct track *track, uint32_t cpu, bool *rooted, bool *first)
 {
 	const struct track_task *task = cpu < track->nr_cpus ? track->cpus[cpu].task : NULL;
 
 	*rooted = task && task->rooted;
+	*first = task && task->first;
 	return task ? task->mark : 0;
 }

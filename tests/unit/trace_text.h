@@ -13,7 +13,7 @@
  * cpu N		the following rows belong to this cpu
  * space N		the following rows belong to this address space, and to process N
  * check ADDRESS...	an unwound sample: the leaf and its callers. "..." at the end: the unwinder
- *			did not find the rest
+ *			did not find the rest. "|": no call precedes the address after it
  *
  * The text has the true stack pointer, the event only what a trace would know of it:
  *
@@ -225,6 +225,10 @@ static inline void trace_check(struct trace *trace, char *words)
 		if (!strcmp(word, "...")) {
 			ev.sample.ended = false;
 			break;
+		}
+		if (!strcmp(word, "|")) {
+			ips[ev.sample.nr++] = context;
+			continue;
 		}
 		if (!context)
 			ev.sample.context = here;

@@ -415,6 +415,72 @@ static void test_checks(void)
 	       "u2000 u1014 : 2\n"
 	       "8000 u200c u1014 : 3\n"
 	       "traps 1 leaves 0 equal 4 different 2\n");
+	expect("check: at the entry of an exception, the unwinder has only the link register",
+	       "begin 1000 sp=8000;"
+	       "call 1010 2000 1 -16;"
+	       "call 2010 3000 2 -16;"
+	       "enter 3018 8000 4 sp=7f00;"
+	       "check 8004 2014 1014;"
+	       "check 8004 300c 2014 1014;" /* it had returned there */
+	       "check 8004 4014 ...;"
+	       "check 8004 2014 1018;"
+	       "check 8004 300c 2014 1018;"
+	       "check 8004 4014 2014 1014;"
+	       "call 8010 9000 8;"
+	       "check 9004 8014 2014 1014;"
+	       "check 9004 2014 1014;",
+	       "1000 : 1\n"
+	       "2000 1014 : 2\n"
+	       "3000 2014 1014 : 4\n"
+	       "8000 3019 2014 1014 : 8\n"
+	       "traps 1 leaves 0 partial 3 different 5\n");
+	expect("check: the entry of an exception in a program",
+	       "begin u1000 sp=8000;"
+	       "call u1010 u2000 1 -16;"
+	       "enter u2008 8000 2 sp=40000;"
+	       "check 8004 8444 ...;"
+	       "check 8004 8444;"
+	       "check 8004 u1014;",
+	       "u1000 : 1\n"
+	       "u2000 u1014 : 2\n"
+	       "traps 1 leaves 0 partial 1 different 2\n");
+	expect("check: a stale return address before the root of the first task, and of no other",
+	       "begin 1000 sp=8000;"
+	       "call 1010 2000 1 -16;"
+	       "check 2008 1014 5014;"
+	       "check 2008 1014 5014 6014;"
+	       "check 2008 1018 5014;"
+	       "call 2010 9000 2 -16;"
+	       "jump 9010 9018 4 stack=40000;"
+	       "return 9020 5000 8;"
+	       "call 5010 6000 16;"
+	       "check 6008 5014 7014;"
+	       "check 6008 5014 | 7000;" /* the kernel put it there */
+	       "check 6008 5014 u7014;", /* a program that has not run yet */
+	       "1000 : 1\n"
+	       "2000 1014 : 2\n"
+	       "9000 2014 1014 : 12\n"
+	       "5000 : 16\n"
+	       "tasks 2 switches 1 equal 2 partial 1 different 3\n");
+	expect("check: firmware starts a kernel with a stale return address",
+	       "begin f000 sp=8000;"
+	       "jump f010 1000 1;"
+	       "call 1010 2000 2;"
+	       "check 2008 1014 5014;",
+	       "f000 : 1\n"
+	       "1000 : 2\n"
+	       "tasks 2 partial 1\n");
+	expect("check: a retpoline has put its target on the stack",
+	       "begin 1000 sp=8000;"
+	       "call 1010 9000 1 -16;"
+	       "call 9000 9010 2;"
+	       "check 9014 | 5000 1014;"
+	       "check 9014 | 5004 1014;"
+	       "check 9014 5000 1014;"
+	       "check 9014 9004 1014;",
+	       "1000 : 1\n"
+	       "9000 1014 : 2\n"
+	       "equal 2 different 2\n");
 	expect("check: firmware cannot be unwound",
 	       "begin f000 sp=8000;"
 	       "call f010 f100 1 -16;"

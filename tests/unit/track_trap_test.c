@@ -145,7 +145,7 @@ static void test_traps(void)
 	       "1000 : 1\n"
 	       "2000 1014 : 2\n"
 	       "8000 2019 1014 : 3\n"
-	       "traps 1 equal 1 partial 1\n");
+	       "traps 1 equal 1 different 1\n");
 	expect("trap: a fault that was mended goes on elsewhere",
 	       "begin 1000 sp=8000;"
 	       "call 1010 2000 1 -16;"
