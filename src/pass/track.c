@@ -37,9 +37,7 @@ void track_release(struct track *track)
 
 uint64_t track_function(const struct track *track, const struct event *ev, uint64_t address)
 {
-	return track->ops->function
-		       ? track->ops->function(track->data, address, ev->branch.context, ev->pid)
-		       : 0;
+	return track->ops->function(track->data, address, ev->branch.context, ev->pid);
 }
 
 /* Calls */
@@ -50,8 +48,7 @@ static bool is_near(const struct track *track, const struct event *ev)
 
 	if (b->to < b->next || b->to - b->next > RULE_NEAR)
 		return false;
-	return !track->ops->function ||
-	       track->ops->function(track->data, b->to, b->context, ev->pid) != b->to;
+	return track_function(track, ev, b->to) != b->to;
 }
 
 static void on_call(struct track *track, struct track_cpu *cpu, const struct event *ev)
@@ -207,14 +204,6 @@ static void return_elsewhere(struct track *track, struct track_cpu *cpu, const s
 	task_go(track, task, ev);
 }
 
-/* Whether the stack pointer is still below the last call, and not where its callee returns. */
-static bool is_alive(struct track_task *task, uint64_t sp)
-{
-	const struct track_frame *top = top_frame(task);
-
-	return sp && task->nr > top_stack(task)->depth && top->kind != TRACK_TRAP && sp < top->sp;
-}
-
 static void on_return(struct track *track, struct track_cpu *cpu, const struct event *ev)
 {
 	struct track_task *task = cpu->task;
@@ -227,7 +216,7 @@ static void on_return(struct track *track, struct track_cpu *cpu, const struct e
 	}
 	while (!cpu->sp && !is_retpoline(cpu) && task->nr && top_frame(task)->kind == TRACK_NEAR)
 		task_pop(task, task->nr - 1); /* it was not a real call */
-	if (task_is_fresh(task) && !jumps_back(track, cpu, ev) && !is_alive(task, cpu->sp)) {
+	if (task_is_fresh(task) && !jumps_back(track, cpu, ev)) {
 		track->at->returns--;
 		task_start(track, cpu, ev);
 		return;
@@ -272,13 +261,6 @@ static void on_jump(struct track *track, struct track_cpu *cpu, const struct eve
 
 /* Begin and end */
 
-static bool is_known_code(const struct track *track, const struct event *ev)
-{
-	if (track->ops->kernel && ev->branch.context == IP_KERNEL)
-		return track->ops->kernel(track->data, ev->branch.to);
-	return !track->ops->function || track_function(track, ev, ev->branch.to);
-}
-
 /* Finds the task of this process whose trace ended in user code. Returns NULL if there is none. */
 static struct track_task *find_ended(const struct track *track, const struct event *ev)
 {
@@ -296,7 +278,8 @@ static void on_begin(struct track *track, struct track_cpu *cpu, const struct ev
 	if (!ended) {
 		cpu->task = task_new(track, ev);
 		cpu->task->met = cpu->task->first = true;
-		cpu->firmware = !is_known_code(track, ev);
+		cpu->firmware = ev->branch.context == IP_KERNEL &&
+				!track->ops->kernel(track->data, ev->branch.to);
 		return;
 	}
 	task_take(track, ended);
@@ -366,7 +349,8 @@ static void follow_sp(struct track *track, struct track_cpu *cpu, const struct e
 static bool is_hand_over(const struct track *track, const struct track_cpu *cpu,
 			 const struct event *ev)
 {
-	return cpu->firmware && ev->branch.context == IP_KERNEL && is_known_code(track, ev);
+	return cpu->firmware && ev->branch.context == IP_KERNEL &&
+	       track->ops->kernel(track->data, ev->branch.to);
 }
 
 static void start_kernel(struct track *track, struct track_cpu *cpu, const struct event *ev)

@@ -75,9 +75,9 @@ struct track_ops {
 	void (*reroot)(void *data, struct track_frame *frames, size_t nr, uint32_t *mark);
 	/* The code ran for this many instructions. */
 	void (*run)(void *data, uint32_t mark, uint64_t instructions);
-	/* Optional: the start of the function at an address, 0 if unknown. */
+	/* The start of the function at an address, 0 if unknown. */
 	uint64_t (*function)(void *data, uint64_t address, uint64_t context, uint32_t pid);
-	/* Optional: whether this is kernel code at its final address, not where early code runs. */
+	/* Whether this is kernel code at its final address, not where early code runs. */
 	bool (*kernel)(void *data, uint64_t address);
 };
 

@@ -347,8 +347,7 @@ static bool is_serializing(const struct track_cpu *cpu, const struct event *ev)
 	const struct event_branch *b = &ev->branch;
 
 	return !b->left && b->context == cpu->context && b->to > b->from &&
-	       b->to - b->from <= RULE_SERIALIZE &&
-	       (!b->sp || !top_stack(cpu->task)->high || b->sp <= top_stack(cpu->task)->high);
+	       b->to - b->from <= RULE_SERIALIZE && (!b->sp || b->sp <= top_stack(cpu->task)->high);
 }
 
 /*

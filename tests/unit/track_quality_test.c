@@ -70,6 +70,41 @@ static void test_blind(void)
 		  "2000 2000 : 2\n"
 		  "5000 : 3\n"
 		  "lost 1 rooted 3\n");
+	expect_on(BLIND,
+		  "rules: a call within a function, but further away or backwards, is a call",
+		  "begin 1000;"
+		  "call 1010 1025 1;"
+		  "return 1030 1014 2;"
+		  "call 1020 1010 4;"
+		  "return 1014 5000 8;" /* no retpoline */
+		  "jump 5020 5024 16;",
+		  "1000 : 5\n"
+		  "1000 1014 : 2\n"
+		  "1000 1024 : 8\n"
+		  "5000 : 16\n"
+		  "lost 1 rooted 15\n");
+	expect_on(BLIND, "rules: calls that fill the return predictor are close to each other",
+		  "begin 1000;"
+		  "call 1010 1018 1;"
+		  "call 1028 1030 2;"
+		  "return 1030 102c 4;"
+		  "return 1030 1014 8;"
+		  "jump 1020 1024 16;",
+		  "1000 : 17\n"
+		  "1000 1014 : 10\n"
+		  "1000 102c 1014 : 4\n");
+	expect_on(BLIND,
+		  "rules: in the kernel, a return out of an interrupt is no signal handler's",
+		  "begin 1000;"
+		  "call 1010 2000 1;"
+		  "enter 2008 8000 2;"
+		  "return 8010 5000 4;"
+		  "jump 5010 5014 8;",
+		  "1000 : 1\n"
+		  "2000 1014 : 2\n"
+		  "8000 2009 1014 : 4\n"
+		  "5000 2009 1014 : 8\n"
+		  "traps 1 leaves 0 lost 1 rooted 7\n");
 	expect_on(BLIND, "rules: a return long after code asked for its own address",
 		  "begin 1000;"
 		  "call 1010 1018 1;"
@@ -328,6 +363,26 @@ static void test_wrong(void)
 	       "u1000 : 5\n"
 	       "u2000 u1014 : 5\n"
 	       "switches 1\n");
+	expect("quality: the trace of a program goes on in a caller, and the program is "
+	       "interrupted",
+	       "begin u1000 sp=8000;"
+	       "call u1010 u2000 1 -16;"
+	       "end u2010 2 -16;"
+	       "begin u1018 sp=8000;"
+	       "jump u1020 u1024 4;"
+	       "enter u1028 8000 8 sp=40000;"
+	       "call 8010 9000 16;"
+	       "jump 9010 9018 32 stack=60000;"
+	       "return 9020 a000 64;"
+	       "cpu 1;"
+	       "begin u3000 sp=7000;" /* another thread: the first one is in the kernel */
+	       "jump u3010 u3014 128;",
+	       "u1000 : 13\n"
+	       "u2000 u1014 : 2\n"
+	       "8000 u1028 : 16\n"
+	       "9000 8014 u1028 : 96\n"
+	       "u3000 : 128\n"
+	       "tasks 3 switches 2 traps 1 leaves 0\n");
 	expect("quality: the trace of another program goes on",
 	       "begin u1000 sp=8000;"
 	       "call u1010 u2000 1 -16;"

@@ -168,6 +168,42 @@ static void test_traps(void)
 	       "jump 2020 2024 2;",
 	       "1000 : 1\n"
 	       "2000 1014 : 5\n");
+	expect("trap: a return from no exception, further ahead",
+	       "begin 1000 sp=8000;"
+	       "call 1010 2000 1 -16;"
+	       "leave 2010 2021 2 sp=7ff0;"
+	       "jump 2030 2034 4;",
+	       "1000 : 1\n"
+	       "2000 1014 : 2\n"
+	       "2000 : 4\n"
+	       "tasks 2 leaves 1 leaves-found 0\n");
+	expect_on(PUSHES, "trap: an exception that emulates a call",
+		  "begin 1000 sp=8000;"
+		  "call 1010 2000 1 -16;"
+		  "enter 2008 8000 2 sp=7fc0 save=A;"
+		  "leave 8020 c000 4 sp=@A-8;"
+		  "return c010 200d 8;"
+		  "return 2010 1014 16;"
+		  "jump 1020 1024 32;",
+		  "1000 : 33\n"
+		  "2000 1014 : 18\n"
+		  "8000 2009 1014 : 4\n"
+		  "c000 1014 : 8\n"
+		  "traps 1 jumps 1\n");
+	expect_on(PUSHES, "trap: an exception that returns into the next one",
+		  "begin 1000 sp=8000;"
+		  "call 1010 2000 1 -16;"
+		  "enter 2008 8000 2 sp=7fc0 save=A;"
+		  "call 8010 9000 4;"
+		  "leave 9020 c000 8 sp=7fc0;"
+		  "leave c010 2008 16 sp=@A;"
+		  "jump 2010 2014 32;",
+		  "1000 : 1\n"
+		  "2000 1014 : 34\n"
+		  "8000 2009 1014 : 4\n"
+		  "9000 8014 2009 1014 : 8\n"
+		  "c000 2009 1014 : 16\n"
+		  "traps 1 leaves 2 leaves-found 1\n");
 	expect("trap: a call of the machine, which it serves itself",
 	       "begin 1000 sp=8000;"
 	       "call 1010 2000 1 -16;"
