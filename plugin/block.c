@@ -13,6 +13,7 @@
 #define BUCKETS_FIRST 65536
 #define INSN_MAX 16 /* bytes */
 #define COUNT_MAX 1024
+#define REAL_MODE_END 0x110000
 
 _Static_assert(COUNT_MAX <= WIRE_BLOCK_COUNT_MAX && COUNT_MAX * INSN_MAX <= WIRE_BLOCK_SIZE_MAX,
 	       "readers refuse larger blocks");
@@ -74,7 +75,8 @@ static size_t size_of(enum insn_set decode, const uint8_t *bytes, size_t size)
 
 static void add_move(struct block_move *move, const struct insn *insn)
 {
-	move->unknown |= insn->stack == INSN_STACK_UNKNOWN;
+	/* The instruction that enters the kernel may switch the stack, but only for the kernel. */
+	move->unknown |= insn->stack == INSN_STACK_UNKNOWN && insn->flow != WIRE_FLOW_ENTER;
 	move->words += insn->words;
 	move->bytes += insn->bytes;
 }
@@ -287,4 +289,28 @@ int block_index(const struct block *block, uint64_t address)
 		at += block->sizes[i];
 	}
 	return -1;
+}
+
+/* In real mode, jumps wrap around at the end of a segment. */
+static bool is_target(const struct block *block, uint64_t address)
+{
+	return address == block->target ||
+	       (address < REAL_MODE_END &&
+		(address == block->target + 0x10000 || address + 0x10000 == block->target));
+}
+
+bool block_leads_to(const struct block *block, uint64_t address)
+{
+	uint64_t after = block->start + block->size;
+
+	switch (block->flow) {
+	case WIRE_FLOW_ON:
+	case WIRE_FLOW_WAIT: return address == after;
+	case WIRE_FLOW_COND: return address == after || is_target(block, address);
+	case WIRE_FLOW_JUMP:
+	case WIRE_FLOW_CALL:
+		return is_target(block, address) ||
+		       ((block->flags & WIRE_BLOCK_MAYBE || block->thumb) && address == after);
+	default: return true;
+	}
 }

@@ -59,12 +59,22 @@ struct block *block_of(const struct qemu_plugin_tb *tb);
 struct node *block_more(struct block *block, unsigned cpu);
 /* The index of the instruction at `address`, or -1. */
 int block_index(const struct block *block, uint64_t address);
+/* Whether the last instruction of a block can lead to an address. */
+bool block_leads_to(const struct block *block, uint64_t address);
 
 extern unsigned block_cpus; /* vCPUs whose nodes are in the block */
 
 static inline struct node *block_node(struct block *block, unsigned cpu)
 {
 	return cpu < block_cpus ? &block->nodes[cpu] : block_more(block, cpu);
+}
+
+/* Whether the code says which blocks can follow. */
+static inline bool block_is_direct(const struct block *block)
+{
+	return block->flow == WIRE_FLOW_ON || block->flow == WIRE_FLOW_WAIT ||
+	       block->flow == WIRE_FLOW_JUMP || block->flow == WIRE_FLOW_COND ||
+	       block->flow == WIRE_FLOW_CALL;
 }
 
 #endif

@@ -24,7 +24,7 @@ struct look_trap {
 };
 
 void look_open(void);
-void look_cpu_init(unsigned cpu);
+void look_cpu_init(void); /* after regs_cpu_init() */
 /* Only in a callback of this vCPU at the start of a block. pc: the address of the block. */
 void look_at(unsigned cpu, uint64_t pc, struct look *look);
 /*
@@ -40,30 +40,32 @@ bool look_moves(void); /* whether this QEMU does so */
  * finds no trap, for a caller that knows of one. look: the current state. Not for M-profile.
  */
 bool look_for_trap(unsigned cpu, uint64_t pc, const struct look *look, struct look_trap *trap);
-/* Whether the vCPUs are M-profile, which always shows the number of the current exception. */
-bool look_has_exceptions(void);
-unsigned look_exception(unsigned cpu);
-/*
- * At the first instruction of an M-profile handler: finds what it interrupted, and the exception that
- * was active there. before: the last state. False: this is not the start of a handler.
- */
-bool look_frame(unsigned cpu, uint64_t sp, const struct look *before, struct look_trap *trap,
-		unsigned *exception);
-/* An M-profile handler returned to the thread with this stack pointer. */
-void look_resumed(unsigned cpu, uint64_t sp);
-/* After an instruction that copies register `source` to PSP. */
-void look_note_thread_sp(unsigned cpu, unsigned source);
 /*
  * The size of a word on the stack for a block that starts at `start`; 0: unknown, and so is the effect
  * of its instructions. mode: as they reveal.
  */
 unsigned look_word(unsigned cpu, uint64_t start, enum insn_mode mode);
+/* Whether code has set the vectors so that a trap leads to this address; false if it is not known. */
+bool look_is_vector(unsigned cpu, uint64_t pc, const struct look *look, unsigned level_before);
 /* Whether look_for_trap() finds only vectors, to which no jump, call or return leads. */
-bool look_knows_vectors(void);
+bool look_knows_vectors(unsigned cpu);
 /* Whether look_for_trap() reads the stack. If not, a register may be left from an earlier trap. */
 bool look_is_sure(void);
 /* Whether the stack shows that a return or an indirect call took place. */
 bool look_returned(unsigned cpu, uint64_t sp, uint64_t pc);
 bool look_called(unsigned cpu, uint64_t sp, uint64_t next);
+
+/* look_m.c, for M-profile, which always shows the number of the current exception. */
+unsigned look_exception(unsigned cpu);
+/*
+ * At the first instruction of a handler: finds what it interrupted, and the exception that
+ * was active there. before: the last state. False: this is not the start of a handler.
+ */
+bool look_frame(unsigned cpu, uint64_t sp, const struct look *before, struct look_trap *trap,
+		unsigned *exception);
+/* A handler returned to the thread with this stack pointer. */
+void look_resumed(unsigned cpu, uint64_t sp);
+/* After an instruction that copies register `source` to PSP. */
+void look_note_thread_sp(unsigned cpu, unsigned source);
 
 #endif

@@ -11,6 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "machine.h"
+
 struct CPUState;
 struct qemu_plugin_tb;
 
@@ -65,10 +67,21 @@ bool regs_at_block(void);
 /* pc: used if QEMU does not have a better value. */
 void regs_read(const struct regs_view *view, uint64_t pc, struct regs *regs);
 /*
- * In a callback: the address space, as regs_read() finds it. mode: the register with the level (cpsr,
- * priv; ignored on x86).
+ * In a callback with API_R_REGS, or at the start of a block, of this vCPU: single registers, faster than
+ * regs_read(). False: QEMU does not show it, or the machine does not have it.
  */
+bool regs_number(unsigned cpu, unsigned dwarf_number, uint64_t *value);
+bool regs_sp(unsigned cpu, uint64_t *sp);
+bool regs_special(unsigned cpu, enum reg which, uint64_t *value);
+/* The last value that code wrote to a register that this QEMU does not show. */
+bool regs_written(unsigned cpu, enum reg which, uint64_t *value);
+/* mode: the register with the privilege level. */
+bool regs_mode(unsigned cpu, uint64_t *mode);
+unsigned regs_level(unsigned cpu, uint64_t mode); /* enum wire_level */
+/* The address space, as regs_read() finds it. */
 bool regs_space(unsigned cpu, uint64_t mode, uint64_t *space);
+/* Whether QEMU lists the register. */
+bool regs_lists(unsigned cpu, enum reg which);
 /* Whether the vCPUs are Cortex-M. Known after regs_cpu_init(). */
 bool regs_is_m_profile(void);
 
