@@ -565,6 +565,19 @@ static void test_switches(void)
 	       "2000 1014 : 15\n"
 	       "7000 2014 1014 : 8\n"
 	       "7000 7014 2014 1014 : 4\n");
+	expect("track: a task switches from a stack for interrupts, and goes on on its own",
+	       "begin 1000 sp=20000;"
+	       "call 1010 2000 1 -16;"
+	       "jump 2010 2018 2 stack=40000 save=A;"
+	       "jump 2020 2028 4 stack=60000;"
+	       "return 2030 5000 8;"
+	       "jump 5010 2018 16 stack=@A;"
+	       "return 2020 1014 32;"
+	       "jump 1020 1024 64;",
+	       "1000 : 65\n"
+	       "2000 1014 : 46\n"
+	       "5000 : 16\n"
+	       "tasks 2 switches 2\n");
 	expect("track: a stack that is left with calls was a task's",
 	       "begin 1000 sp=8000;"
 	       "call 1010 2000 1 -16;"

@@ -545,6 +545,25 @@ static void test_one_stack(void)
 	       "u3000 u2014 u1014 : 8\n"
 	       "8000 u3008 u2014 u1014 : 9\n"
 	       "tasks 2 switches 3 traps 3 leaves-found 2\n");
+	expect("trap: three programs that wait at the same stack pointer, in their spaces",
+	       "begin u1000 sp=8000;"
+	       "enter u1008 8000 1 sp=40000 save=A;"
+	       "space 2;"
+	       "leave 8020 u2000 2 sp=8000;"
+	       "enter u2008 8000 4 sp=40000;"
+	       "space 3;"
+	       "leave 8020 u3000 8 sp=8000;"
+	       "enter u3008 8000 16 sp=40000;"
+	       "space 1;"
+	       "leave 8020 u1008 32 sp=@A;"
+	       "jump u1010 u1014 64;",
+	       "u1000 : 65\n"
+	       "8000 u1008 : 2\n"
+	       "u2000 : 4\n"
+	       "8000 u2008 : 8\n"
+	       "u3000 : 16\n"
+	       "8000 u3008 : 32\n"
+	       "tasks 3 switches 3 traps 3 leaves-found 1\n");
 	expect("trap: threads in one space, of which the first was taken for a signal handler",
 	       "begin u1000 sp=8000;"
 	       "call u1010 u2000 1 -16;"
