@@ -147,6 +147,24 @@ static bool in_entry(const struct calls *calls, const struct chain *sampled,
 		 agree(calls, sampled, 1, traced, 1, pid)));
 }
 
+/*
+ * The exception came at a call or a return, and the trace does not tell whether before or after it: the call
+ * was made, or the return. The callers behind that must be right.
+ */
+static bool is_one_step_off(const struct calls *calls, const struct chain *sampled,
+			    const struct chain *traced, size_t same, uint32_t pid)
+{
+	const struct calls_caller *place = traced->callers + same;
+
+	if (same + 1 >= sampled->nr || same >= traced->nr || !place->guessed)
+		return false;
+	return (same_function(calls, place, sampled->callers[same + 1].address, pid) &&
+		agree(calls, sampled, same + 2, traced, same + 1, pid)) ||
+	       (same + 1 < traced->nr &&
+		same_function(calls, place + 1, sampled->callers[same].address, pid) &&
+		agree(calls, sampled, same + 1, traced, same + 2, pid));
+}
+
 /* A retpoline jumps to a function by a return: it has just put the function's address on the stack. */
 static bool is_jumping(const struct calls *calls, const struct chain *sampled, uint32_t pid)
 {
@@ -183,6 +201,7 @@ void calls_check(struct calls *calls, const struct event *ev)
 		calls->checks.equal++;
 	} else if ((same == sampled.nr && !sampled.whole) || (same == traced.nr && !traced.whole) ||
 		   (!same && in_entry(calls, &sampled, &traced, ev->pid)) ||
+		   is_one_step_off(calls, &sampled, &traced, same, ev->pid) ||
 		   is_stale_root(&sampled, &traced, same)) {
 		calls->checks.partial++;
 	} else {

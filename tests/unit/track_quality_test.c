@@ -519,6 +519,26 @@ static void test_checks(void)
 	       "u1000 : 1\n"
 	       "u2000 u1014 : 2\n"
 	       "traps 1 leaves 0 partial 1 different 2\n");
+	expect("check: an exception at a call or a return, which the trace does not know to be "
+	       "made",
+	       "begin 1000 sp=8000;"
+	       "call 1010 2000 1 -16;"
+	       "call 2010 3000 2 -16;"
+	       "enter 3018 8000 4 next=0 after=301c sp=7f00;"
+	       "call 8010 9000 8;"
+	       "check 9004 8014 3018 2014 1014;"
+	       "check 9004 8014 4000 301c 2014 1014;"
+	       "check 9004 8014 2014 1014;"
+	       "check 9004 8014 4000 301c 2018 1014;"
+	       "check 9004 8014 4000 501c 2014 1014;"
+	       "check 9004 8014 4000 2014 1014;"
+	       "check 9004 8014 2014 1018;"
+	       "check 9004 8018 2014 1014;",
+	       "1000 : 1\n"
+	       "2000 1014 : 2\n"
+	       "3000 2014 1014 : 4\n"
+	       "8000 3019 2014 1014 : 8\n"
+	       "traps 1 leaves 0 equal 1 partial 2 different 5\n");
 	expect("check: a stale return address before the root of the first task, and of no other",
 	       "begin 1000 sp=8000;"
 	       "call 1010 2000 1 -16;"
