@@ -5,7 +5,7 @@
 
 void emit_open(struct emit_out *out, struct track *track)
 {
-	*out = (struct emit_out){ .track = track, .steps = EMIT_NO_STEPS };
+	*out = (struct emit_out){ .track = track, .steps = EMIT_NO_STEPS, .asleep = true };
 }
 
 void emit_commit(struct emit_out *out)

@@ -28,7 +28,7 @@ struct emit_out {
 	bool asleep;		   /* see emit_sleep() */
 };
 
-void emit_open(struct emit_out *out, struct track *track); /* track: may be NULL */
+void emit_open(struct emit_out *out, struct track *track); /* asleep; track: may be NULL */
 /* Makes the bytes so far visible to the writer thread. */
 void emit_commit(struct emit_out *out);
 /* Makes room for CODE_ROOM bytes. False: there is none, and the trace has to start afresh. */
