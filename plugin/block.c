@@ -73,7 +73,8 @@ static size_t size_of(enum insn_set decode, const uint8_t *bytes, size_t size)
 
 static void add_move(struct block_move *move, const struct insn *insn)
 {
-	move->unknown |= insn->stack == INSN_STACK_UNKNOWN;
+	/* The instruction that enters the kernel may switch the stack, but only for the kernel. */
+	move->unknown |= insn->stack == INSN_STACK_UNKNOWN && insn->flow != WIRE_FLOW_ENTER;
 	move->words += insn->words;
 	move->bytes += insn->bytes;
 }

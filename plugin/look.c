@@ -232,15 +232,21 @@ static bool arm_trap(unsigned cpu, uint64_t pc, struct look_trap *trap)
 
 #define RISCV_CAUSES 64
 
-/* Each level has its own vector. Bit 0: interrupts have entries of their own there. */
+/* Bit 0: interrupts have entries of their own there. */
+static bool is_riscv_vector(uint64_t pc, uint64_t vector)
+{
+	return !(pc & 3) && pc - (vector & ~3ull) < (vector & 1 ? 4 * RISCV_CAUSES : 4);
+}
+
+/* Each level has its own vector. */
 static bool riscv_trap(unsigned cpu, uint64_t pc, const struct look *look, struct look_trap *trap)
 {
 	bool firmware = look->level == WIRE_LEVEL_FIRMWARE;
 	uint64_t vector, status;
 
 	trap->left = look->sp;
-	if (pc & 3 || !regs_special(cpu, firmware ? REG_VECTOR_3 : REG_VECTOR, &vector) ||
-	    pc - (vector & ~3ull) >= (vector & 1 ? 4 * RISCV_CAUSES : 4) ||
+	if (!regs_special(cpu, firmware ? REG_VECTOR_3 : REG_VECTOR, &vector) ||
+	    !is_riscv_vector(pc, vector) ||
 	    !regs_special(cpu, firmware ? REG_STATUS_3 : REG_STATUS, &status) ||
 	    !regs_special(cpu, link_of(look->level), &trap->resume))
 		return false;
@@ -257,6 +263,22 @@ bool look_for_trap(unsigned cpu, uint64_t pc, const struct look *look, struct lo
 	case INSN_ARM: return arm_trap(cpu, pc, trap);
 	case INSN_RISCV64:
 	case INSN_RISCV32: return riscv_trap(cpu, pc, look, trap);
+	default: return false;
+	}
+}
+
+bool look_is_vector(unsigned cpu, uint64_t pc, const struct look *look, unsigned level_before)
+{
+	uint64_t vector;
+
+	switch (set) {
+	case INSN_AARCH64:
+		return !(pc & 0x7f) && !(pc & 0x400 && level_before >= look->level) &&
+		       regs_written(cpu, vector_of(look->level), &vector) && pc - vector < 0x800;
+	case INSN_RISCV64: /* whose level may be a guess */
+	case INSN_RISCV32:
+		return (regs_written(cpu, REG_VECTOR, &vector) && is_riscv_vector(pc, vector)) ||
+		       (regs_written(cpu, REG_VECTOR_3, &vector) && is_riscv_vector(pc, vector));
 	default: return false;
 	}
 }

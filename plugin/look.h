@@ -45,6 +45,8 @@ bool look_for_trap(unsigned cpu, uint64_t pc, const struct look *look, struct lo
  * of its instructions. mode: as they reveal.
  */
 unsigned look_word(unsigned cpu, uint64_t start, enum insn_mode mode);
+/* Whether code has set the vectors so that a trap leads to this address; false if it is not known. */
+bool look_is_vector(unsigned cpu, uint64_t pc, const struct look *look, unsigned level_before);
 /* Whether look_for_trap() finds only vectors, to which no jump, call or return leads. */
 bool look_knows_vectors(unsigned cpu);
 /* Whether look_for_trap() reads the stack. If not, a register may be left from an earlier trap. */

@@ -214,6 +214,16 @@ bool regs_special(unsigned index, enum reg which, uint64_t *value)
 	       read_one(&view, cpu, cpu->reg[which], &regs_machine->reg[which], value);
 }
 
+bool regs_written(unsigned index, enum reg which, uint64_t *value)
+{
+	struct regs_cpu *cpu = regs_cpu(index);
+
+	if (!cpu || !(atomic_load(&cpu->has_noted) & 1u << which))
+		return false;
+	*value = atomic_load(&cpu->noted[which]);
+	return true;
+}
+
 bool regs_lists(unsigned index, enum reg which)
 {
 	const struct regs_cpu *cpu = regs_cpu(index);

@@ -73,6 +73,8 @@ void regs_read(const struct regs_view *view, uint64_t pc, struct regs *regs);
 bool regs_number(unsigned cpu, unsigned dwarf_number, uint64_t *value);
 bool regs_sp(unsigned cpu, uint64_t *sp);
 bool regs_special(unsigned cpu, enum reg which, uint64_t *value);
+/* The last value that code wrote to a register that this QEMU does not show. */
+bool regs_written(unsigned cpu, enum reg which, uint64_t *value);
 /* mode: the register with the privilege level. */
 bool regs_mode(unsigned cpu, uint64_t *mode);
 unsigned regs_level(unsigned cpu, uint64_t mode); /* enum wire_level */

@@ -88,7 +88,7 @@ bool regs_space(unsigned index, uint64_t mode, uint64_t *space)
 }
 
 /*
- * Writes to the registers of the address space. Such an instruction ends its block, and a work item runs
+ * Writes to the registers of the address space, and of the exception vectors. Such an instruction ends its block, and a work item runs
  * before the next block: there, the source register still has the value. The data of the callback is
  * the DWARF number of that register or NO_REG, in bits 8 to 15 that of the upper half, NO_REG or
  * SECOND_NAME, and in bits 16 to 23 the register that it writes, plus 1.
@@ -106,7 +106,7 @@ static bool is_vhe_host(const struct regs_view *view, struct regs_cpu *cpu)
 	       regs_extra(view, cpu, REG_HYP_CONFIG, &config) && config & HCR_E2H;
 }
 
-static void note_space(struct CPUState *state, void *data)
+static void note_write(struct CPUState *state, void *data)
 {
 	uintptr_t packed = (uintptr_t)data;
 	unsigned index = (unsigned)(packed >> 24), which = (packed >> 16 & 0xff) - 1;
@@ -120,21 +120,21 @@ static void note_space(struct CPUState *state, void *data)
 	if (high < REGS_MAX && regs_dwarf(&view, cpu, high, &upper))
 		value |= upper << 32;
 	if (high == NO_REG && is_vhe_host(&view, cpu)) {
-		if (which != REG_SPACE)
+		if (which != REG_SPACE && which != REG_VECTOR)
 			return;
-		which = REG_HYP_SPACE;
+		which = which == REG_SPACE ? REG_HYP_SPACE : REG_VECTOR_2;
 	}
 	atomic_store(&cpu->noted[which], value);
 	atomic_fetch_or(&cpu->has_noted, 1u << which);
 }
 
-static void on_space_write(unsigned given, void *registers)
+static void on_write(unsigned given, void *registers)
 {
 	unsigned cpu = api_running_cpu(given);
 	struct CPUState *state = api.get_cpu((int)cpu);
 
 	if (state)
-		api.async_run_on_cpu(state, note_space,
+		api.async_run_on_cpu(state, note_write,
 				     (void *)((uintptr_t)registers | (uintptr_t)cpu << 24));
 }
 
@@ -143,7 +143,7 @@ static unsigned pack(enum reg which, unsigned low, unsigned high)
 	return (which + 1u) << 16 | high << 8 | low;
 }
 
-/* msr to one of the registers that determine the address space. */
+/* msr */
 static unsigned aarch64_written(uint32_t code)
 {
 	static const struct {
@@ -158,6 +158,10 @@ static unsigned aarch64_written(uint32_t code)
 		{ 0xd51c1100, REG_HYP_CONFIG, SECOND_NAME },
 		{ 0xd5181000, REG_STAGE1, NO_REG },	 /* sctlr_el1 */
 		{ 0xd51d1000, REG_STAGE1, SECOND_NAME }, /* sctlr_el12 */
+		{ 0xd518c000, REG_VECTOR, NO_REG },	 /* vbar_el1 */
+		{ 0xd51dc000, REG_VECTOR, SECOND_NAME }, /* vbar_el12 */
+		{ 0xd51cc000, REG_VECTOR_2, SECOND_NAME },
+		{ 0xd51ec000, REG_VECTOR_3, SECOND_NAME },
 	};
 	unsigned from = (code & 31) == 31 ? NO_REG : code & 31;
 
@@ -168,15 +172,26 @@ static unsigned aarch64_written(uint32_t code)
 	return 0;
 }
 
-/* The source registers of an instruction that sets the address space, or 0 for any other. */
-static unsigned written_to_space(uint32_t code)
+/* csrrw TO, CSR, FROM */
+static unsigned riscv_written(uint32_t code)
 {
 	unsigned from = code >> 15 & 31, to = code >> 7 & 31;
 
-	if (regs_machine->family == MACHINE_RISCV) /* csrrw TO, satp, FROM */
-		return (code & 0xfff0707f) == 0x18001073 && (from != to || !from)
-			       ? pack(REG_SPACE, from, NO_REG)
-			       : 0;
+	if ((code & 0x707f) != 0x1073 || (from == to && from))
+		return 0;
+	switch (code >> 20) {
+	case 0x180: return pack(REG_SPACE, from, NO_REG); /* satp */
+	case 0x105: return pack(REG_VECTOR, from, NO_REG);
+	case 0x305: return pack(REG_VECTOR_3, from, NO_REG);
+	default: return 0;
+	}
+}
+
+/* The source registers of an instruction that sets such a register, or 0 for any other. */
+static unsigned written_by(uint32_t code)
+{
+	if (regs_machine->family == MACHINE_RISCV)
+		return riscv_written(code);
 	if (regs_machine->word == 8)
 		return aarch64_written(code);
 	if ((code & 0x0fff0fff) == 0x0e020f10) /* mcr p15, 0, RT, c2, c0, 0 */
@@ -201,7 +216,7 @@ void regs_translate(struct qemu_plugin_tb *tb)
 
 	if (!regs_wants_blocks())
 		return;
-	/* Only the last instruction of a block can set the address space. */
+	/* Only the last instruction of a block can set such a register. */
 	n = api.tb_n_insns(tb);
 	if (n) {
 		struct qemu_plugin_insn *insn = api.tb_get_insn(tb, n - 1);
@@ -211,12 +226,11 @@ void regs_translate(struct qemu_plugin_tb *tb)
 
 		if (size != 4)
 			return;
-		registers = written_to_space(code);
+		registers = written_by(code);
 		if (!registers && regs_machine->family ==
 					  MACHINE_ARM) /* Thumb's halves are the other way round */
-			registers = written_to_space(code << 16 | code >> 16);
+			registers = written_by(code << 16 | code >> 16);
 		if (registers)
-			api.insn_exec_cb(insn, on_space_write, API_NO_REGS,
-					 (void *)(uintptr_t)registers);
+			api.insn_exec_cb(insn, on_write, API_NO_REGS, (void *)(uintptr_t)registers);
 	}
 }

@@ -99,6 +99,7 @@ static void explain_any(const struct tracer *t, struct step *step)
 		return;
 	/* If QEMU does not list a trap's registers, known vectors and the level must do. */
 	step->trap = atomic_load(&step->to->block->vector) & VECTOR_UNEXPLAINED ||
+		     look_is_vector(t->cpu, step->pc, &step->look, t->written.level) ||
 		     (block->flow != WIRE_FLOW_LEAVE && t->written.level == WIRE_LEVEL_USER &&
 		      step->look.level != WIRE_LEVEL_USER);
 }

@@ -9,6 +9,7 @@
 #include "pass/track_rules.h"
 
 #define MAX_CPUS 4096
+#define MIN_LOST 16 /* returns that show that RULE_LOST applies */
 
 void track_init(struct track *track, const struct track_ops *ops, void *data)
 {
@@ -40,6 +41,12 @@ uint64_t track_function(const struct track *track, const struct event *ev, uint6
 	return track->ops->function
 		       ? track->ops->function(track->data, address, ev->branch.context, ev->pid)
 		       : 0;
+}
+
+bool is_in_caller(const struct track *track, struct track_task *task, const struct event *ev)
+{
+	return track_function(track, ev, ev->branch.to) ==
+	       track_function(track, ev, top_frame(task)->resume - 1);
 }
 
 /* Calls */
@@ -171,9 +178,7 @@ static bool jumps_back(const struct track *track, const struct track_cpu *cpu,
 {
 	struct track_task *task = cpu->task;
 
-	return task->known && returns_to_caller(task, cpu->sp) &&
-	       track_function(track, ev, ev->branch.to) ==
-		       track_function(track, ev, top_frame(task)->resume - 1);
+	return task->known && returns_to_caller(task, cpu->sp) && is_in_caller(track, task, ev);
 }
 
 /* Code pushed the return address only to jump there: sp is where it was before. */
@@ -203,6 +208,8 @@ static void return_elsewhere(struct track *track, struct track_cpu *cpu, const s
 	} else {
 		track->at->returns++;
 		forget_callers(track, task);
+		cpu->lost++;
+		cpu->flat = cpu->lost > MIN_LOST && cpu->lost > cpu->returns / RULE_LOST;
 	}
 	task_go(track, task, ev);
 }
@@ -221,6 +228,7 @@ static void on_return(struct track *track, struct track_cpu *cpu, const struct e
 	size_t frame = find_call(task, ev->branch.to, cpu->sp);
 
 	track->at->returns++;
+	cpu->returns++;
 	if (frame < task->nr) {
 		return_to(track, cpu, frame);
 		return;
@@ -374,6 +382,16 @@ static void start_kernel(struct track *track, struct track_cpu *cpu, const struc
 	cpu->firmware = false;
 }
 
+/* Callers cannot be known: keeps only the code that runs. */
+static void flat_step(struct track *track, struct track_cpu *cpu, const struct event *ev)
+{
+	if (cpu->task->nr)
+		task_forget(track, cpu->task, cpu->task->nr);
+	cpu->task->rooted = false;
+	task_go(track, cpu->task, ev);
+	cpu->sp = 0;
+}
+
 static void on_branch(struct track *track, struct track_cpu *cpu, const struct event *ev)
 {
 	const struct event_branch *b = &ev->branch;
@@ -382,6 +400,14 @@ static void on_branch(struct track *track, struct track_cpu *cpu, const struct e
 	cpu->since_near += b->instructions;
 	if (b->kind != BRANCH_END && is_hand_over(track, cpu, ev)) {
 		start_kernel(track, cpu, ev);
+		return;
+	}
+	if (b->sp) {
+		cpu->returns = cpu->lost = 0;
+		cpu->flat = false;
+	}
+	if (cpu->flat && b->kind != BRANCH_END) {
+		flat_step(track, cpu, ev);
 		return;
 	}
 	if (b->kind == BRANCH_ENTER) {
@@ -405,7 +431,14 @@ void track_add(struct track *track, const struct event *ev)
 {
 	const struct event_branch *b = &ev->branch;
 	struct track_cpu *cpu = cpu_of(track, ev->cpu);
+	struct event complete;
 
+	if (b->kind == BRANCH_LEAVE && !b->to && cpu->task) {
+		complete = *ev;
+		complete_leave(track, cpu, &complete);
+		ev = &complete;
+		b = &ev->branch;
+	}
 	track->cpu = (uint32_t)(cpu - track->cpus);
 	track->at = ev->outside & OUTSIDE_WHEN ? &track->unselected : &track->stats;
 	track->at->branches++;
@@ -421,6 +454,7 @@ void track_add(struct track *track, const struct event *ev)
 	} else {
 		return;
 	}
+	cpu->at = b->to;
 	cpu->context = b->context;
 	cpu->space = b->space;
 	if (b->context == IP_USER || !cpu->pid)

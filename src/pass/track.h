@@ -16,7 +16,7 @@
  *	- A call is over when the stack pointer is above it, however the code got there.
  *
  * Where the stack pointer is unknown, the rules of thumb in track_rules.h decide. The tracker leaves out
- * a caller that it does not know, and never invents one.
+ * a caller that it does not know, and never invents one; if the rules fail, it leaves out all callers.
  */
 #ifndef KSCOPE_PASS_TRACK_H
 #define KSCOPE_PASS_TRACK_H
@@ -56,6 +56,7 @@ struct track_frame {
 	uint8_t kind;  /* enum track_kind */
 	uint8_t pushed;
 	bool interrupt; /* no instruction caused it */
+	bool fresh;	/* the task has just been resumed */
 	bool guessed;	/* the listener gets a `resume` that is only near the real one */
 };
 

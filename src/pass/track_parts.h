@@ -56,11 +56,14 @@ struct track_fork {
 struct track_cpu {
 	struct track_task *task;
 	uint64_t sp; /* 0: unknown */
+	uint64_t at; /* where the last branch led */
 	bool rose;   /* the last branch moved it above all that was seen on its stack */
 	uint64_t context, space;
 	uint64_t since_near; /* instructions since the last TRACK_NEAR */
 	uint32_t pid;
-	bool firmware; /* it runs code before the kernel, which is in no known binary */
+	uint64_t returns, lost; /* since the trace last had a stack pointer; lost: without a call */
+	bool flat;		/* see RULE_LOST */
+	bool firmware;		/* it runs code before the kernel, which is in no known binary */
 };
 
 static inline uint64_t distance(uint64_t a, uint64_t b)
@@ -108,6 +111,8 @@ static inline bool stack_has(const struct track_stack *stack, uint64_t space, ui
 
 /* The start of the function at an address in the event's context; 0 if unknown. */
 uint64_t track_function(const struct track *track, const struct event *ev, uint64_t address);
+/* Whether the event leads into the function that made the last call. */
+bool is_in_caller(const struct track *track, struct track_task *task, const struct event *ev);
 
 /* track_stack */
 
@@ -148,6 +153,7 @@ void note_site(struct track *track, uint64_t site);
 /* track_trap */
 
 void on_enter(struct track *track, struct track_cpu *cpu, const struct event *ev);
+void complete_leave(const struct track *track, const struct track_cpu *cpu, struct event *ev);
 void on_leave(struct track *track, struct track_cpu *cpu, const struct event *ev);
 
 #endif

@@ -18,6 +18,8 @@
  *							instruction: a jump
  *	RULE_SERIALIZE	Linux x86 (sync_core)		a return from an exception this far ahead, in bytes,
  *							that ends no exception: a jump, also with a known sp
+ *	RULE_LOST	kernels that switch tasks, in	if more than one return in this many has no call,
+ *			a trace without sp		callers are left out until the trace has an sp
  *	RULE_FIXUP	Linux (exception tables)	a trap in the kernel that returns less than this far
  *							from where it came returns to the same function
  */
@@ -26,6 +28,7 @@ enum track_rule {
 	RULE_RETPOLINE = 8,
 	RULE_ONWARD = 3,
 	RULE_SERIALIZE = 16,
+	RULE_LOST = 1000,
 	RULE_FIXUP = 65536,
 };
 

@@ -121,6 +121,7 @@ void on_enter(struct track *track, struct track_cpu *cpu, const struct event *ev
 	struct event trap = *ev;
 	size_t nr = task->nr;
 	uint64_t sp = moved_sp(cpu, b);
+	bool fresh;
 
 	/* The machine itself handled the call, as QEMU does for PSCI and semihosting. */
 	if (b->to == b->next && b->context == cpu->context) {
@@ -134,12 +135,16 @@ void on_enter(struct track *track, struct track_cpu *cpu, const struct event *ev
 	task_prune(task, sp);
 	if (!b->next && task->nr < nr)
 		trap.branch.from = task->frames[task->nr].resume; /* it has returned there */
+	if (!trap.branch.from)
+		trap.branch.from = cpu->at;
 	if (cpu->context == IP_USER && b->next > b->from)
 		note_fork(track, task, b->next, sp);
 	top_stack(task)->low = sp;
 	if (sp > top_stack(task)->high)
 		top_stack(task)->high = sp;
+	fresh = task_is_fresh(task);
 	task_push(track, cpu, &trap, TRACK_TRAP, sp);
+	top_frame(task)->fresh = fresh;
 	task_use_stack(task, ev, b->sp, 0);
 	task->fresh = NOT_FRESH;
 	cpu->sp = b->sp;
@@ -162,8 +167,8 @@ static void finish_step(struct track *track, struct track_cpu *cpu, const struct
 	const struct track_frame *top = top_frame(task);
 	struct event call = *ev;
 
-	if (top && top->kind != TRACK_TRAP && top->resume == ev->branch.to && top->sp &&
-	    top->sp == ev->branch.sp) {
+	if (top && top->kind != TRACK_TRAP && top->sp && top->sp == ev->branch.sp &&
+	    (top->resume == ev->branch.to || (trap->fresh && is_in_caller(track, task, ev)))) {
 		task_pop(task, task->nr - 1);
 		return;
 	}
@@ -411,6 +416,35 @@ static size_t call_at(const struct track_task *task, const struct event *ev)
 
 	return top && top->kind != TRACK_TRAP && top->resume == ev->branch.to ? task->nr - 1
 									      : task->nr;
+}
+
+/* The frame of an exception at this stack pointer; NULL if there is none. */
+static const struct track_frame *trap_at(const struct track_task *task, uint64_t sp)
+{
+	for (size_t i = task->nr; i-- > 0;) {
+		if (task->frames[i].kind == TRACK_TRAP && task->frames[i].sp == sp)
+			return &task->frames[i];
+	}
+	return NULL;
+}
+
+/*
+ * Another exception interrupted the target of this return before it ran, so that the trace knows only its
+ * stack pointer, and the context is a guess.
+ */
+void complete_leave(const struct track *track, const struct track_cpu *cpu, struct event *ev)
+{
+	struct event_branch *b = &ev->branch;
+	const struct track_frame *trap = b->sp ? trap_at(cpu->task, b->sp) : NULL;
+
+	for (size_t i = track->nr_left; i-- > 0 && !trap && b->sp;)
+		trap = just_entered(track->left[i]) ? trap_at(track->left[i], b->sp) : NULL;
+	if (!trap)
+		return;
+	b->to = trap->resume;
+	b->context = trap->context;
+	b->space = trap->space;
+	ev->pid = trap->pid;
 }
 
 void on_leave(struct track *track, struct track_cpu *cpu, const struct event *ev)

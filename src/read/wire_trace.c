@@ -300,8 +300,12 @@ static bool branch_before_trap(struct wire_trace *trace, const struct wire_trace
 
 	if (!to && cur->wire.flow == WIRE_FLOW_CALL)
 		to = cur->target + shift;
-	on = to == cur->wire.end + shift || cur->wire.flow == WIRE_FLOW_ON ||
-	     cur->wire.flow == WIRE_FLOW_WAIT || cur->wire.flow == WIRE_FLOW_ENTER;
+	else if (!to && cur->replaces &&
+		 trace->left) /* its target is unknown: stay in its function */
+		to = cur->wire.flow == WIRE_FLOW_ON ? cur->wire.end + shift : cur->last + shift;
+	on = to == cur->wire.end + shift || to == cur->last + shift ||
+	     cur->wire.flow == WIRE_FLOW_ON || cur->wire.flow == WIRE_FLOW_WAIT ||
+	     cur->wire.flow == WIRE_FLOW_ENTER;
 	if (!leave && (!to || (on && !twice && !(cur->replaces && trace->left))))
 		return false;
 	fill(trace, ev,
@@ -311,12 +315,34 @@ static bool branch_before_trap(struct wire_trace *trace, const struct wire_trace
 		     : cur->kind,
 	     cur->last + shift, to);
 	ev->branch.context = trace->trap_level == WIRE_LEVEL_USER ? IP_USER : IP_KERNEL;
+	if (trace->has_state && !leave)
+		ev->branch.space = trace->old_space;
 	if (ev->branch.kind == BRANCH_CALL)
 		ev->branch.next = cur->wire.end + shift;
 	if (twice)
 		ev->branch.sp = trace->left;
 	else if (cur->wire.flags & WIRE_BLOCK_STATE || ev->branch.kind == BRANCH_LEAVE)
 		fill_sp(trace, trace->left, &ev->branch);
+	return true;
+}
+
+/*
+ * Emits a branch for a block that the trap interrupted after an instruction had replaced the stack pointer:
+ * its moves before that instruction do not lead to the interrupted one.
+ */
+static bool switch_before_trap(struct wire_trace *trace, const struct wire_trace_block *cur,
+			       uint64_t at, struct event *ev)
+{
+	uint64_t from = trace->old_sp, to = sum(from, cur->move, 1), moved = trace->left - from;
+
+	if (!cur->replaces || !trace->left || !from ||
+	    (to > from ? moved <= to - from : -moved <= from - to))
+		return false;
+	fill(trace, ev, BRANCH_JUMP, at, at);
+	ev->branch.context = trace->trap_level == WIRE_LEVEL_USER ? IP_USER : IP_KERNEL;
+	ev->branch.space = trace->old_space;
+	ev->branch.sp = ev->branch.taken = trace->left;
+	ev->branch.left = to;
 	return true;
 }
 
@@ -334,7 +360,8 @@ static bool odd_step(struct wire_trace *trace, struct wire_trace_block *to, uint
 		ev->branch.sp = trace->sp;
 		return true;
 	}
-	before = trace->ran < 0 && branch_before_trap(trace, cur, shift, ev);
+	before = trace->ran < 0 ? branch_before_trap(trace, cur, shift, ev)
+				: switch_before_trap(trace, cur, from, ev);
 	enter = *ev;
 	fill(trace, &enter, BRANCH_ENTER, from, to->wire.start + trace->shift);
 	enter.branch.next = trace->resume;
@@ -342,7 +369,7 @@ static bool odd_step(struct wire_trace *trace, struct wire_trace_block *to, uint
 	enter.branch.left = trace->left;
 	if (!trace->resume && trace->ran < 0 && cur->wire.flow == WIRE_FLOW_CALL_ANY)
 		enter.branch.after = cur->wire.end + shift;
-	if (before && !trace->resume)
+	if (before && trace->ran < 0 && !trace->resume)
 		enter.branch.from = ev->branch.to; /* the best guess */
 	if (before) {
 		trace->queued = enter;
@@ -473,6 +500,7 @@ static bool get_state(struct wire_trace *trace)
 	if (!get_byte(trace, &mask))
 		return false;
 	trace->old_sp = trace->sp;
+	trace->old_space = trace->space;
 	if (mask & WIRE_STATE_SP) {
 		if (!get_signed(trace, &value))
 			return false;

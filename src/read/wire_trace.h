@@ -58,7 +58,7 @@ struct wire_trace {
 	unsigned nr_steps, nr_words;
 
 	uint64_t time, sp, space, shift;
-	uint64_t old_sp;	    /* the one before the last state */
+	uint64_t old_sp, old_space; /* those before the last state */
 	unsigned level, trap_level; /* trap_level: the interrupted one */
 
 	/* What short, trap, leave, state and begin say about the next step. */

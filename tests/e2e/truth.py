@@ -12,10 +12,9 @@ import sys
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from kit import check, equal, finish, guests, kscope, read_folded, scratch, skip, styles
 
-# Debian's QEMU does not list the registers that say where an exception came from, so fewer guests run
-# there: on RISC-V the trace misses exceptions that come right after a jump, on AArch64 the stack pointers
-# of programs are unknown at their system calls.
-ON_DEBIAN = ["call", "small", "trap", "cortex"]
+# In 1000 samples, so many may differ. Debian's QEMU does not show where an exception came from: if that is
+# the target of an indirect call or of a return, the trace learns it only when the exception ends.
+MAY_DIFFER = {"backports": 1, "debian": 10}
 THREADS = ["red_main", "red_side_main", "green_main", "blue_main"]  # of the style onestack
 
 
@@ -46,12 +45,13 @@ def folded(guest, recording):
     return sums
 
 
-def test_checks(name, guest, recording, least, part):
+def test_checks(name, guest, recording, least, part, which="backports"):
     """`least`: at least this many check points are equal. `part`: at most this share ends early."""
+    may = MAY_DIFFER[which]
     got, errors = info(guest, recording)
     same, cut, other = (got.get(f"checks_{word}", 0) for word in ["equal", "partial", "different"])
-    check(f"{name}: at least 999 of 1000 sampled stacks are the traced ones",
-          same >= least and other * 1000 <= same + other,
+    check(f"{name}: at least {1000 - may} of 1000 sampled stacks are the traced ones",
+          same >= least and other * 1000 <= (same + other) * may,
           f"{same} equal, {cut} end early, {other} differ\n{errors[-3000:]}")
     check(f"{name}: few of them end early", cut <= part * (same + cut), f"{same}, {cut}")
     return got
@@ -72,7 +72,7 @@ def test_style(folder, which, arch, style):
                  done.serial + done.errors):
         return
     # Half of the samples are at traps and switches; the unwinder cannot always leave entry code.
-    got = test_checks(name, guest, recording, 60, 0.5)
+    got = test_checks(name, guest, recording, 60, 0.5, which)
     equal(f"{name}: nothing is doubtful", (got.get("doubtful"), got.get("strayed")), (0, 0))
     check(f"{name}: all is under the root of its task",
           got.get("instructions", 0) - got.get("rooted", 0) <= 100, got)
@@ -145,7 +145,7 @@ def main():
         for arch, style in styles.all_names():
             if is_wanted(f"{style}-{arch}"):
                 test_style(folder, "backports", arch, style)
-                if style in ON_DEBIAN and "riscv" not in arch:
+                if arch != "riscv64-h":  # before QEMU 10.0, the level does not show which code is a guest
                     test_style(folder, "debian", arch, style)
         for arch in ["x86_64", "aarch64"]:
             if is_wanted(f"demo-{arch}"):

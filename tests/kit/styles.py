@@ -32,6 +32,8 @@ MACHINES = {
     "riscv64": ("qemu-system-riscv64", ["-M", "virt", "-bios", "none", "-net", "none", "-m", "128"]),
     "riscv64-m": ("qemu-system-riscv64",
                   ["-M", "virt", "-bios", "none", "-net", "none", "-m", "128"]),
+    "riscv64-h": ("qemu-system-riscv64", ["-M", "virt", "-cpu", "rv64,h=true", "-bios", "none",
+                                          "-net", "none", "-m", "128"]),
     "cortex-m3": ("qemu-system-arm", ["-M", "mps2-an385", "-semihosting"]),
     "cortex-m4": ("qemu-system-arm", ["-M", "mps2-an386", "-semihosting"]),
 }
@@ -47,7 +49,7 @@ STYLES = {  # the architectures of each style
     "coroutines": LARGE,
     "nested": LARGE,
     "ended": LARGE,
-    "onestack": ["aarch64", "aarch64-el2", "riscv64"],
+    "onestack": ["x86_64", "aarch64", "aarch64-el2", "riscv64", "riscv64-h"],
     "cortex": MICRO,
 }
 
@@ -118,7 +120,7 @@ def thread(root, *run):
 
 def programs():
     """Stacks of onestack's user programs, see user.c, and of its kernel."""
-    found = ["(vectors|trap_entry)(;kernel_trap" + OTHER + "*)?|restore_user"]
+    found = ["(vectors|trap_stubs|trap_entry)(;kernel_trap" + OTHER + "*)?|restore_user"]
     for name in COLORS:
         call = f"(;{name}_yield)?(;user_call)?"
         found.append(f"user_start(;user_main(;{name}_main{CHAIN.format(name)}{call}|"
@@ -142,7 +144,7 @@ STACKS["small"] = STACKS["trap-direct"] = STACKS["cortex"] = STACKS["trap"]
 # At the first instructions of a trap, and at the last one, the interrupted pc is only in a register
 # that samples do not include. Such stacks have one frame.
 ALONE = {"aarch64": "vectors|trap_entry", "aarch64-el2": "vectors|trap_entry",
-         "riscv64": "trap_entry", "riscv64-m": "trap_entry"}
+         "riscv64": "trap_entry", "riscv64-m": "trap_entry", "riscv64-h": "trap_entry"}
 
 
 def is_cut(guest, stack):

@@ -5,6 +5,10 @@
 
 /* Rules of thumb */
 
+/* Two tasks switch, and each goes on where no call is known. */
+#define LOSS "call 1010 2000 1; call 2010 3000 1; return 3010 5014 1; return 5020 1018 1;"
+#define LOSSES LOSS LOSS LOSS LOSS LOSS
+
 static void test_blind(void)
 {
 	expect_on(BLIND, "rules: calls and returns",
@@ -116,6 +120,22 @@ static void test_blind(void)
 		  "9000 8014 2009 1014 : 4\n"
 		  "5000 2009 1014 : 5\n"
 		  "traps 1 leaves 0 lost 1 rooted 10\n");
+	expect_on(BLIND, "rules: if many returns have no call, callers are left out",
+		  "begin 1000;" LOSSES LOSSES LOSSES LOSSES "call 1010 2000 1;"
+		  "enter 2008 8000 2;"
+		  "call 8010 9000 3;"
+		  "return 9010 8014 4;"
+		  "leave 8020 2008 5;"
+		  "jump 2010 2014 6;",
+		  "1000 : 21\n"
+		  "2000 1014 : 17\n"
+		  "3000 2014 1014 : 17\n"
+		  "3000 : 3\n"
+		  "5000 : 20\n"
+		  "2000 : 11\n"
+		  "8000 : 8\n"
+		  "9000 : 4\n"
+		  "lost 17 beyond 16 rooted 3\n");
 	expect_on(BLIND, "rules: interrupts, faults, system calls",
 		  "begin u1000;"
 		  "call u1010 u2000 1;"

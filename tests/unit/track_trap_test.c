@@ -198,6 +198,41 @@ static void test_traps(void)
 
 static void test_programs(void)
 {
+	expect("trap: an interrupt before the return from the last one leads anywhere",
+	       "begin 1000 sp=8000;"
+	       "call 1010 2000 1 -16;"
+	       "enter 2008 8000 2 save=A;"
+	       "leave 8020 u0 3 sp=@A;" /* the target and its context are not known */
+	       "enter 0 8000 0 next=0 save=B;"
+	       "leave 8030 2008 4 sp=@B;"
+	       "return 2010 1014 5 +16;"
+	       "jump 1020 1024 6;",
+	       "1000 : 7\n"
+	       "2000 1014 : 7\n"
+	       "8000 2009 1014 : 3\n"
+	       "8000 2009 1014 : 4\n"
+	       "traps 2\n");
+	expect_on(LINKS, "trap: at a longjmp to another stack",
+		  "begin 1000 sp=8000;"
+		  "call 1010 2000 1 -16;"
+		  "call 2010 3000 2;" /* setjmp */
+		  "return 3010 2014 3;"
+		  "call 2020 4000 4;" /* longjmp */
+		  "return 4010 6014 5 stack=20000 save=A;"
+		  "call 6020 4000 6;"
+		  "jump 4010 4010 7 stack=@A;" /* to 2014, which the trace does not know */
+		  "enter 4010 8000 0 next=0 save=B;"
+		  "leave 8030 2014 8 sp=@B;"
+		  "return 2040 1014 9 +16;"
+		  "jump 1020 1024 10;",
+		  "1000 : 11\n"
+		  "2000 1014 : 15\n"
+		  "3000 2014 1014 : 3\n"
+		  "4000 2024 1014 : 5\n"
+		  "6000 : 6\n"
+		  "4000 6024 : 7\n"
+		  "8000 4011 2024 1014 : 8\n"
+		  "tasks 2 switches 2 traps 1\n");
 	expect("trap: a system call",
 	       "begin u1000 sp=8000;"
 	       "call u1010 u2000 1 -16;"

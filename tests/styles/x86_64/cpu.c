@@ -32,7 +32,7 @@ struct gate {
 };
 
 extern const uint8_t trap_stubs[256][16];
-struct frame *trap(struct frame *frame);
+struct frame *trap(struct frame *frame, unsigned kind);
 
 static struct gate gates[256] __attribute__((aligned(16)));
 
@@ -88,7 +88,7 @@ static void gates_init(void)
 
 		gates[i] = (struct gate){ .low = (uint16_t)stub,
 					  .selector = 8,
-					  .type = 0x8e00,
+					  .type = i == VECTOR_CALL ? 0xee00 : 0x8e00,
 					  .middle = (uint16_t)(stub >> 16) };
 	}
 	__asm__ volatile("lidt %0" : : "m"(pointer));
@@ -129,8 +129,9 @@ void *first_switch(void *stack_top, void (*start)(void))
 	return sp;
 }
 
-struct frame *trap(struct frame *frame)
+struct frame *trap(struct frame *frame, unsigned kind)
 {
+	(void)kind;
 	if (frame->vector == VECTOR_CALL)
 		return style_trap(frame, TRAP_CALL);
 	if (frame->vector < VECTOR_TIMER || frame->vector > VECTOR_SOFT)
