@@ -14,6 +14,7 @@ struct chain {
 	struct calls_caller callers[MAX_CALLERS];
 	size_t nr;
 	bool whole; /* the last one is the first function of the task */
+	bool first; /* the task runs since the trace or the kernel began */
 };
 
 static void sampled_chain(const struct event_sample *sample, struct chain *chain)
@@ -65,22 +66,13 @@ static void add_chain(struct buf *to, const char *what, const struct chain *chai
 }
 
 /*
- * The entry code of an exception, or a function that it calls, has not yet saved the interrupted registers
- * for the unwinder.
- */
-static bool in_entry(const struct chain *sampled, const struct chain *traced, size_t same)
-{
-	return same < 2 && same < traced->nr && traced->callers[same].trap &&
-	       (traced->callers[same].context != IP_USER || !sampled->whole);
-}
-
-/*
  * A kernel may jump to its first C function, which then saves the return address of an earlier call, as on
- * RISC-V: the unwinder takes that for a caller.
+ * RISC-V: the unwinder takes that for a caller. If the tracker lost the first caller of the task that booted
+ * the kernel, and of no other, it would look the same.
  */
 static bool is_stale_root(const struct chain *sampled, const struct chain *traced, size_t same)
 {
-	return traced->whole && same == traced->nr && sampled->nr == same + 1;
+	return traced->whole && traced->first && same == traced->nr && sampled->nr == same + 1;
 }
 
 static void describe(const struct event *ev, const struct chain *sampled,
@@ -97,15 +89,80 @@ static void describe(const struct event *ev, const struct chain *sampled,
 /* The kernel may let a program skip the instruction that trapped, or repeat it. */
 #define ONE_INSN 4
 
+static bool same_function(const struct calls *calls, const struct calls_caller *traced,
+			  uint64_t address, uint32_t pid)
+{
+	return calls_function(calls, address, traced->context, pid) ==
+	       calls_function(calls, traced->address, traced->context, pid);
+}
+
 static bool same_caller(const struct calls *calls, const struct calls_caller *traced,
 			uint64_t address, uint32_t pid)
 {
 	return traced->address == address ||
 	       (traced->trap && traced->context == IP_USER &&
 		address - traced->address + ONE_INSN <= 2 * ONE_INSN) ||
-	       (traced->guessed &&
-		calls_function(calls, address, traced->context, pid) ==
-			calls_function(calls, traced->address, traced->context, pid));
+	       (traced->guessed && same_function(calls, traced, address, pid));
+}
+
+/* How many callers are the same, from the i-th sampled and the j-th traced one on. */
+static size_t nr_same(const struct calls *calls, const struct chain *sampled, size_t i,
+		      const struct chain *traced, size_t j, uint32_t pid)
+{
+	size_t nr = 0;
+
+	while (i + nr < sampled->nr && j + nr < traced->nr &&
+	       same_caller(calls, &traced->callers[j + nr], sampled->callers[i + nr].address, pid))
+		nr++;
+	return nr;
+}
+
+/* Whether they are the same up to the end of the shorter chain. */
+static bool agree(const struct calls *calls, const struct chain *sampled, size_t i,
+		  const struct chain *traced, size_t j, uint32_t pid)
+{
+	size_t nr = nr_same(calls, sampled, i, traced, j, pid);
+
+	return i + nr == sampled->nr || j + nr == traced->nr;
+}
+
+/*
+ * The entry code of an exception has not yet saved the interrupted registers for the unwinder, or has
+ * restored them. The unwinder then finds only a stale address, or, in the kernel's own code, has the link
+ * register: a return address in the interrupted function, or in its caller. A wrong interrupted address in
+ * the right function would look the same.
+ */
+static bool in_entry(const struct calls *calls, const struct chain *sampled,
+		     const struct chain *traced, uint32_t pid)
+{
+	const struct calls_caller *place = traced->callers;
+
+	if (!sampled->nr || !traced->nr || !place->trap)
+		return false;
+	if (sampled->nr == 1 && !sampled->whole)
+		return true;
+	return place->context != IP_USER &&
+	       (agree(calls, sampled, 0, traced, 1, pid) ||
+		(same_function(calls, place, sampled->callers[0].address, pid) &&
+		 agree(calls, sampled, 1, traced, 1, pid)));
+}
+
+/*
+ * The exception came at a call or a return, and the trace does not tell whether before or after it: the call
+ * was made, or the return. The callers behind that must be right.
+ */
+static bool is_one_step_off(const struct calls *calls, const struct chain *sampled,
+			    const struct chain *traced, size_t same, uint32_t pid)
+{
+	const struct calls_caller *place = traced->callers + same;
+
+	if (same + 1 >= sampled->nr || same >= traced->nr || !place->guessed)
+		return false;
+	return (same_function(calls, place, sampled->callers[same + 1].address, pid) &&
+		agree(calls, sampled, same + 2, traced, same + 1, pid)) ||
+	       (same + 1 < traced->nr &&
+		same_function(calls, place + 1, sampled->callers[same].address, pid) &&
+		agree(calls, sampled, same + 1, traced, same + 2, pid));
 }
 
 /* A retpoline jumps to a function by a return: it has just put the function's address on the stack. */
@@ -120,8 +177,8 @@ static bool is_jumping(const struct calls *calls, const struct chain *sampled, u
 void calls_check(struct calls *calls, const struct event *ev)
 {
 	struct chain sampled, traced = { 0 };
-	uint32_t mark = track_running(&calls->track, ev->cpu, &traced.whole);
-	size_t same = 0;
+	uint32_t mark = track_running(&calls->track, ev->cpu, &traced.whole, &traced.first);
+	size_t same;
 
 	sampled_chain(&ev->sample, &sampled);
 	/* The unwinder needs a known binary in its place; firmware has none. */
@@ -132,11 +189,8 @@ void calls_check(struct calls *calls, const struct event *ev)
 	traced.nr = calls_callers(calls, mark, &traced.leaf, traced.callers, MAX_CALLERS);
 	if (sampled.whole && ends_in_kernel(&ev->sample, &sampled, &traced))
 		traced.nr = sampled.nr;
-	if (is_jumping(calls, &sampled, ev->pid) && traced.nr)
-		same = 1;
-	while (same < sampled.nr && same < traced.nr &&
-	       same_caller(calls, &traced.callers[same], sampled.callers[same].address, ev->pid))
-		same++;
+	same = is_jumping(calls, &sampled, ev->pid) && traced.nr;
+	same += nr_same(calls, &sampled, same, &traced, same, ev->pid);
 	/* A new process: its registers are those of its program, which has not run yet. */
 	if (traced.whole && traced.nr + 1 == sampled.nr && ends_in_program(&ev->sample))
 		sampled.nr--;
@@ -146,7 +200,9 @@ void calls_check(struct calls *calls, const struct event *ev)
 	if (same == sampled.nr && same == traced.nr) {
 		calls->checks.equal++;
 	} else if ((same == sampled.nr && !sampled.whole) || (same == traced.nr && !traced.whole) ||
-		   in_entry(&sampled, &traced, same) || is_stale_root(&sampled, &traced, same)) {
+		   (!same && in_entry(calls, &sampled, &traced, ev->pid)) ||
+		   is_one_step_off(calls, &sampled, &traced, same, ev->pid) ||
+		   is_stale_root(&sampled, &traced, same)) {
 		calls->checks.partial++;
 	} else {
 		if (calls->checks.different++ < MAX_NOTES)

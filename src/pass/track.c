@@ -38,9 +38,7 @@ void track_release(struct track *track)
 
 uint64_t track_function(const struct track *track, const struct event *ev, uint64_t address)
 {
-	return track->ops->function
-		       ? track->ops->function(track->data, address, ev->branch.context, ev->pid)
-		       : 0;
+	return track->ops->function(track->data, address, ev->branch.context, ev->pid);
 }
 
 bool is_in_caller(const struct track *track, struct track_task *task, const struct event *ev)
@@ -57,8 +55,7 @@ static bool is_near(const struct track *track, const struct event *ev)
 
 	if (b->to < b->next || b->to - b->next > RULE_NEAR)
 		return false;
-	return !track->ops->function ||
-	       track->ops->function(track->data, b->to, b->context, ev->pid) != b->to;
+	return track_function(track, ev, b->to) != b->to;
 }
 
 static void on_call(struct track *track, struct track_cpu *cpu, const struct event *ev)
@@ -118,7 +115,7 @@ static void drop_extension(struct track_task *task, const struct track_cpu *cpu)
 {
 	while (task->nr_stacks > 1 && top_stack(task)->site && top_stack(task)->depth == task->nr &&
 	       stack_has(top_stack(task) - 1, top_stack(task)->space, cpu->sp)) {
-		task->nr_stacks--;
+		task_end_stacks(task, task->nr_stacks - 1);
 		task->fresh = NOT_FRESH;
 	}
 }
@@ -214,14 +211,6 @@ static void return_elsewhere(struct track *track, struct track_cpu *cpu, const s
 	task_go(track, task, ev);
 }
 
-/* Whether the stack pointer is still below the last call, and not where its callee returns. */
-static bool is_alive(struct track_task *task, uint64_t sp)
-{
-	const struct track_frame *top = top_frame(task);
-
-	return sp && task->nr > top_stack(task)->depth && top->kind != TRACK_TRAP && sp < top->sp;
-}
-
 static void on_return(struct track *track, struct track_cpu *cpu, const struct event *ev)
 {
 	struct track_task *task = cpu->task;
@@ -235,7 +224,7 @@ static void on_return(struct track *track, struct track_cpu *cpu, const struct e
 	}
 	while (!cpu->sp && !is_retpoline(cpu) && task->nr && top_frame(task)->kind == TRACK_NEAR)
 		task_pop(task, task->nr - 1); /* it was not a real call */
-	if (task_is_fresh(task) && !jumps_back(track, cpu, ev) && !is_alive(task, cpu->sp)) {
+	if (task_is_fresh(task) && !jumps_back(track, cpu, ev)) {
 		track->at->returns--;
 		task_start(track, cpu, ev);
 		return;
@@ -280,38 +269,29 @@ static void on_jump(struct track *track, struct track_cpu *cpu, const struct eve
 
 /* Begin and end */
 
-static bool is_known_code(const struct track *track, const struct event *ev)
+/* Finds the task of this process whose trace ended in user code. Returns NULL if there is none. */
+static struct track_task *find_ended(const struct track *track, const struct event *ev)
 {
-	if (track->ops->kernel && ev->branch.context == IP_KERNEL)
-		return track->ops->kernel(track->data, ev->branch.to);
-	return !track->ops->function || track_function(track, ev, ev->branch.to);
-}
+	struct track_task *task = ev->branch.context == IP_USER ? track->newest : NULL;
 
-/* Finds the task of this process whose trace ended in user code. Returns nr_left if none. */
-static size_t find_ended(const struct track *track, const struct event *ev)
-{
-	size_t i;
-
-	if (ev->branch.context != IP_USER)
-		return track->nr_left;
-	for (i = 0; i < track->nr_left; i++) {
-		if (track->left[i]->ended && track->left[i]->pid == ev->pid)
-			break;
-	}
-	return i;
+	while (task && !(task->ended && task->pid == ev->pid))
+		task = task->older;
+	return task;
 }
 
 static void on_begin(struct track *track, struct track_cpu *cpu, const struct event *ev)
 {
-	size_t ended = find_ended(track, ev);
+	struct track_task *ended = find_ended(track, ev);
 
-	if (ended == track->nr_left) {
+	if (!ended) {
 		cpu->task = task_new(track, ev);
-		cpu->task->met = true;
-		cpu->firmware = !is_known_code(track, ev);
+		cpu->task->met = cpu->task->first = true;
+		cpu->firmware = ev->branch.context == IP_KERNEL &&
+				!track->ops->kernel(track->data, ev->branch.to);
 		return;
 	}
-	cpu->task = task_take(track, ended);
+	task_take(track, ended);
+	cpu->task = ended;
 	task_prune(cpu->task, ev->branch.sp);
 	task_go(track, cpu->task, ev);
 }
@@ -320,7 +300,7 @@ static void on_end(struct track *track, struct track_cpu *cpu)
 {
 	cpu->task->ended = cpu->context == IP_USER;
 	cpu->task->pid = cpu->pid;
-	top_stack(cpu->task)->low = cpu->sp;
+	leave_stack(top_stack(cpu->task), cpu->sp);
 	task_leave(track, cpu->task);
 	cpu->task = NULL;
 }
@@ -340,15 +320,21 @@ static struct track_cpu *cpu_of(struct track *track, uint32_t number)
 
 static void charge(struct track *track, struct track_task *task, uint64_t instructions)
 {
+	struct track_stack *stack = top_stack(task);
+
 	track->at->instructions += instructions;
 	if (track->at == &track->unselected)
 		return;
 	track->ops->run(track->data, task->mark, instructions);
-	top_stack(task)->ran += instructions;
-	if (task->doubt != SIZE_MAX)
-		track->at->doubtful += instructions;
-	else if (task->rooted)
-		track->at->rooted += instructions;
+	if (task->doubt != SIZE_MAX) {
+		track->stats.doubtful += instructions;
+		return;
+	}
+	stack->ran += instructions;
+	if (task->rooted) {
+		stack->rooted += instructions;
+		track->stats.rooted += instructions;
+	}
 }
 
 /* Finds the stack pointer at the event's target, and compares it with what is known. */
@@ -371,13 +357,15 @@ static void follow_sp(struct track *track, struct track_cpu *cpu, const struct e
 static bool is_hand_over(const struct track *track, const struct track_cpu *cpu,
 			 const struct event *ev)
 {
-	return cpu->firmware && ev->branch.context == IP_KERNEL && is_known_code(track, ev);
+	return cpu->firmware && ev->branch.context == IP_KERNEL &&
+	       track->ops->kernel(track->data, ev->branch.to);
 }
 
 static void start_kernel(struct track *track, struct track_cpu *cpu, const struct event *ev)
 {
 	task_free(cpu->task);
 	cpu->task = task_new(track, ev);
+	cpu->task->first = true;
 	cpu->sp = ev->branch.sp;
 	cpu->firmware = false;
 }
@@ -482,10 +470,11 @@ void track_marks(struct track *track, uint32_t (*each)(void *data, uint32_t mark
 		track->forks[i].resume = 0;
 }
 
-uint32_t track_running(const struct track *track, uint32_t cpu, bool *rooted)
+uint32_t track_running(const struct track *track, uint32_t cpu, bool *rooted, bool *first)
 {
 	const struct track_task *task = cpu < track->nr_cpus ? track->cpus[cpu].task : NULL;
 
 	*rooted = task && task->rooted;
+	*first = task && task->first;
 	return task ? task->mark : 0;
 }

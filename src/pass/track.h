@@ -29,8 +29,8 @@
 
 struct track_stats {
 	uint64_t branches, instructions;
-	uint64_t rooted;	 /* instructions in stacks that begin where their task began */
-	uint64_t doubtful;	 /* instructions in stacks that something contradicts */
+	uint64_t doubtful; /* instructions in stacks that something contradicts */
+	uint64_t rooted;   /* other instructions, in stacks that begin where their task began */
 	uint64_t returns, found; /* found: those with a matching call */
 	uint64_t jumps;		 /* returns that are jumps: retpolines */
 	uint64_t beyond;	 /* returns to callers from before the trace */
@@ -76,9 +76,9 @@ struct track_ops {
 	void (*reroot)(void *data, struct track_frame *frames, size_t nr, uint32_t *mark);
 	/* The code ran for this many instructions. */
 	void (*run)(void *data, uint32_t mark, uint64_t instructions);
-	/* Optional: the start of the function at an address, 0 if unknown. */
+	/* The start of the function at an address, 0 if unknown. */
 	uint64_t (*function)(void *data, uint64_t address, uint64_t context, uint32_t pid);
-	/* Optional: whether this is kernel code at its final address, not where early code runs. */
+	/* Whether this is kernel code at its final address, not where early code runs. */
 	bool (*kernel)(void *data, uint64_t address);
 };
 
@@ -88,15 +88,14 @@ struct track {
 	struct track_cpu *cpus;
 	size_t nr_cpus;
 	uint32_t cpu;		  /* of the current event */
-	struct track_task **left; /* tasks that are not running */
+	struct track_task **left; /* tasks that are not running, in the order of their stacks */
 	size_t nr_left, cap_left;
-	struct track_fork *forks; /* by return address */
-	uint64_t *sites;	  /* where code switches from one task to another; a hash */
+	struct track_task *newest, *oldest; /* the one that was left last, and first */
+	struct track_fork *forks;	    /* by return address */
+	uint64_t *sites; /* where code switches from one task to another; a hash */
 	struct track_stats stats, unselected;
 	struct track_stats *at; /* the one to which the current event counts */
-	uint64_t nr_switches;
-	uint32_t last_id;
-	uint8_t pushed;	    /* by a call: the size of a return address on the stack; 0: none */
+	uint8_t pushed;		/* by a call: the size of a return address on the stack; 0: none */
 	bool leaves_switch; /* returns from exceptions switch tasks: a kernel with one stack per cpu */
 };
 
@@ -109,7 +108,10 @@ void track_release(struct track *track); /* also accepts a zeroed struct */
 void track_add(struct track *track, const struct event *ev);
 /* Calls `each` for every mark of a task, and stores what it returns. */
 void track_marks(struct track *track, uint32_t (*each)(void *data, uint32_t mark), void *data);
-/* The running task's mark, 0 if the cpu is not traced, and whether its first caller is known. */
-uint32_t track_running(const struct track *track, uint32_t cpu, bool *rooted);
+/*
+ * The running task's mark, 0 if the cpu is not traced. rooted: its first caller is known; first: it runs
+ * since the trace or the kernel began.
+ */
+uint32_t track_running(const struct track *track, uint32_t cpu, bool *rooted, bool *first);
 
 #endif

@@ -23,11 +23,11 @@ struct track_stack {
 	uint64_t low, high; /* low: where it was left; both 0 if not known */
 	uint64_t space;	    /* see space_of() */
 	uint64_t site;	    /* where code switched to it; 0: an exception did */
-	uint64_t ran;	    /* instructions since then */
+	/* Instructions on it, and on stacks above it that are over; without doubtful ones. */
+	uint64_t ran, rooted;
 };
 
 struct track_task {
-	uint32_t id;
 	struct track_frame *frames; /* from the root */
 	size_t nr, cap;
 	struct track_stack stacks[TRACK_STACKS]; /* at least one */
@@ -35,13 +35,14 @@ struct track_task {
 	uint32_t mark; /* of the code that runs */
 	size_t fresh;  /* its depth when code switched to it; NOT_FRESH: it has gone on */
 	size_t doubt;  /* its frames are doubtful from this depth on; SIZE_MAX: none */
-	uint64_t used; /* track->nr_switches when it was left */
-	uint32_t pid;  /* if `ended` */
-	bool met;      /* it ran when the trace began, so it may have callers from before */
-	bool known;    /* code resumed it: it has run before */
-	bool rooted;   /* its first frame is where it began */
-	bool called;   /* it has made a call */
-	bool ended;    /* left because its trace ended */
+	struct track_task *newer, *older; /* those that were left after and before it */
+	uint32_t pid;			  /* if `ended` */
+	bool met;    /* it ran when the trace began, so it may have callers from before */
+	bool first;  /* it, or the kernel, began the trace */
+	bool known;  /* code resumed it: it has run before */
+	bool rooted; /* its first frame is where it began */
+	bool called; /* it has made a call */
+	bool ended;  /* left because its trace ended */
 };
 
 /* The callers of a system call, for a child process that may return from it, too. */
@@ -50,6 +51,7 @@ struct track_fork {
 	struct track_frame *frames;
 	size_t nr, cap;
 	uint32_t mark;
+	size_t doubt;
 	bool rooted;
 };
 
@@ -101,6 +103,14 @@ static inline uint64_t space_of(uint64_t context, uint64_t space)
 	return context == IP_USER ? space : IP_KERNEL;
 }
 
+/* The code leaves this stack, for another one or an exception. */
+static inline void leave_stack(struct track_stack *stack, uint64_t sp)
+{
+	stack->low = sp;
+	if (stack->high < sp)
+		stack->high = sp;
+}
+
 /* Whether a stack pointer is in the used part of this stack. */
 static inline bool stack_has(const struct track_stack *stack, uint64_t space, uint64_t sp)
 {
@@ -129,6 +139,10 @@ void task_pop(struct track_task *task, size_t depth);
 void task_prune(struct track_task *task, uint64_t sp);
 /* Adds the stack of an event's target. site: where code switched to it; 0: an exception did. */
 void task_use_stack(struct track_task *task, const struct event *ev, uint64_t sp, uint64_t site);
+/* The stacks from this one on are over. */
+void task_end_stacks(struct track_task *task, unsigned first);
+/* What ran on the stacks from this one on turns out to be doubtful. */
+void task_doubt_stacks(struct track *track, struct track_task *task, unsigned first);
 /* Moves the frames from `depth` on, and the stacks from first_stack on, to a new task. */
 struct track_task *task_split(struct track *track, struct track_task *task, size_t depth,
 			      unsigned first_stack);
@@ -140,7 +154,9 @@ void task_forget(struct track *track, struct track_task *task, size_t nr);
 /* Adds a task to `left`: it no longer runs. */
 void task_leave(struct track *track, struct track_task *task);
 /* Removes a task from `left`. */
-struct track_task *task_take(struct track *track, size_t i);
+void task_take(struct track *track, struct track_task *task);
+/* Finds the task that was left on the stack at sp. Returns NULL if there is none. */
+struct track_task *task_at(const struct track *track, uint64_t space, uint64_t sp);
 /* An instruction replaced the stack pointer `left` by `taken`. */
 void stack_replaced(struct track *track, struct track_cpu *cpu, const struct event *ev,
 		    uint64_t left, uint64_t taken);

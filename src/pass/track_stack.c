@@ -20,7 +20,6 @@ static struct track_task *task_blank(struct track *track)
 {
 	struct track_task *task = xcalloc(1, sizeof(*task));
 
-	task->id = ++track->last_id;
 	task->nr_stacks = 1;
 	task->fresh = NOT_FRESH;
 	task->doubt = SIZE_MAX;
@@ -39,6 +38,12 @@ struct track_task *task_new(struct track *track, const struct event *ev)
 	return task;
 }
 
+static void add_ran(struct track_stack *to, const struct track_stack *from)
+{
+	to->ran += from->ran;
+	to->rooted += from->rooted;
+}
+
 void task_use_stack(struct track_task *task, const struct event *ev, uint64_t sp, uint64_t site)
 {
 	struct track_stack stack = { .depth = task->nr,
@@ -47,11 +52,27 @@ void task_use_stack(struct track_task *task, const struct event *ev, uint64_t sp
 				     .site = site };
 
 	if (task->nr_stacks == TRACK_STACKS) {
+		add_ran(&task->stacks[0], &task->stacks[1]);
 		memmove(task->stacks + 1, task->stacks + 2,
 			(TRACK_STACKS - 2) * sizeof(task->stacks[0]));
 		task->nr_stacks--;
 	}
 	task->stacks[task->nr_stacks++] = stack;
+}
+
+void task_end_stacks(struct track_task *task, unsigned first)
+{
+	for (; task->nr_stacks > first; task->nr_stacks--)
+		add_ran(&task->stacks[task->nr_stacks - 2], top_stack(task));
+}
+
+void task_doubt_stacks(struct track *track, struct track_task *task, unsigned first)
+{
+	for (unsigned i = first; i < task->nr_stacks; i++) {
+		track->stats.doubtful += task->stacks[i].ran;
+		track->stats.rooted -= task->stacks[i].rooted;
+		task->stacks[i].ran = task->stacks[i].rooted = 0;
+	}
 }
 
 void task_go(struct track *track, struct track_task *task, const struct event *ev)
@@ -115,6 +136,8 @@ struct track_task *task_split(struct track *track, struct track_task *task, size
 	upper->mark = task->mark;
 	upper->rooted = true;
 	upper->called = true;
+	if (task->doubt != SIZE_MAX && task->doubt >= depth)
+		upper->doubt = task->doubt - depth;
 	upper->nr_stacks = 0;
 	for (unsigned i = first_stack; i < task->nr_stacks; i++) {
 		upper->stacks[upper->nr_stacks] = task->stacks[i];

@@ -7,24 +7,64 @@
 
 #define MAX_LEFT 4096 /* tasks that are not running */
 
-struct track_task *task_take(struct track *track, size_t i)
-{
-	struct track_task *task = track->left[i];
+/* Tasks that are not running. Their stacks do not overlap: see drop_ended(). */
 
-	track->left[i] = track->left[--track->nr_left];
-	task->ended = false;
-	return task;
+/* Where in `left` the tasks end whose stack begins at sp or below. */
+static size_t left_up_to(const struct track *track, uint64_t space, uint64_t sp)
+{
+	size_t first = 0, last = track->nr_left;
+
+	while (first < last) {
+		size_t middle = (first + last) / 2;
+		const struct track_stack *stack = top_stack(track->left[middle]);
+
+		if (stack->space < space || (stack->space == space && stack->low <= sp))
+			first = middle + 1;
+		else
+			last = middle;
+	}
+	return first;
 }
 
-static void evict_oldest(struct track *track)
+struct track_task *task_at(const struct track *track, uint64_t space, uint64_t sp)
 {
-	size_t oldest = 0;
+	size_t end = left_up_to(track, space, sp);
 
-	for (size_t i = 1; i < track->nr_left; i++) {
-		if (track->left[i]->used < track->left[oldest]->used)
-			oldest = i;
-	}
-	task_free(task_take(track, oldest));
+	return end && stack_has(top_stack(track->left[end - 1]), space, sp) ? track->left[end - 1]
+									    : NULL;
+}
+
+static void task_insert(struct track *track, struct track_task *task)
+{
+	size_t at = left_up_to(track, top_stack(task)->space, top_stack(task)->low);
+
+	GROW(track->left, track->nr_left + 1, track->cap_left);
+	memmove(track->left + at + 1, track->left + at,
+		(track->nr_left++ - at) * sizeof(track->left[0]));
+	track->left[at] = task;
+	task->older = track->newest;
+	task->newer = NULL;
+	*(task->older ? &task->older->newer : &track->oldest) = task;
+	track->newest = task;
+}
+
+void task_take(struct track *track, struct track_task *task)
+{
+	size_t at = left_up_to(track, top_stack(task)->space, top_stack(task)->low) - 1;
+
+	while (track->left[at] != task) /* stacks at an unknown address */
+		at--;
+	memmove(track->left + at, track->left + at + 1,
+		(--track->nr_left - at) * sizeof(track->left[0]));
+	*(task->newer ? &task->newer->older : &track->newest) = task->older;
+	*(task->older ? &task->older->newer : &track->oldest) = task->newer;
+	task->ended = false;
+}
+
+static void task_drop(struct track *track, struct track_task *task)
+{
+	task_take(track, task);
+	task_free(task);
 }
 
 static bool overlap(const struct track_stack *a, const struct track_stack *b)
@@ -35,14 +75,14 @@ static bool overlap(const struct track_stack *a, const struct track_stack *b)
 /* Two tasks cannot share a stack: a task that was left on this one before has ended. */
 static void drop_ended(struct track *track, const struct track_stack *stack)
 {
-	for (size_t i = track->nr_left; i-- > 0;) {
-		if (overlap(top_stack(track->left[i]), stack))
-			task_free(task_take(track, i));
-	}
+	size_t end = left_up_to(track, stack->space, stack->high);
+
+	while (end && overlap(top_stack(track->left[end - 1]), stack))
+		task_drop(track, track->left[--end]);
 }
 
 /* Nor can tasks on two cpus. If one has begun before this one left the stack, a trace came late. */
-static void doubt_running(const struct track *track, const struct track_task *left)
+static void doubt_running(struct track *track, const struct track_task *left)
 {
 	for (size_t i = 0; i < track->nr_cpus; i++) {
 		struct track_task *task = track->cpus[i].task;
@@ -52,8 +92,10 @@ static void doubt_running(const struct track *track, const struct track_task *le
 			continue;
 		used = *top_stack(task);
 		used.low = track->cpus[i].sp;
-		if (overlap(&used, &left->stacks[left->nr_stacks - 1]))
-			task->doubt = 0;
+		if (!overlap(&used, &left->stacks[left->nr_stacks - 1]))
+			continue;
+		task_doubt_stacks(track, task, task->nr_stacks - 1);
+		task->doubt = 0;
 	}
 }
 
@@ -61,7 +103,7 @@ static void doubt_running(const struct track *track, const struct track_task *le
 static void drop_empty_stacks(struct track_task *task)
 {
 	while (task->nr_stacks > 1 && top_stack(task)->site && top_stack(task)->depth == task->nr)
-		task->nr_stacks--;
+		task_end_stacks(task, task->nr_stacks - 1);
 }
 
 void task_leave(struct track *track, struct track_task *task)
@@ -70,12 +112,10 @@ void task_leave(struct track *track, struct track_task *task)
 	drop_ended(track, top_stack(task));
 	doubt_running(track, task);
 	if (track->nr_left == MAX_LEFT)
-		evict_oldest(track);
+		task_drop(track, track->oldest);
 	track->at->switches++;
 	task->fresh = NOT_FRESH;
-	task->used = ++track->nr_switches;
-	GROW(track->left, track->nr_left + 1, track->cap_left);
-	track->left[track->nr_left++] = task;
+	task_insert(track, task);
 }
 
 bool task_is_fresh(const struct track_task *task)
@@ -102,23 +142,6 @@ static bool is_switcher(const struct track *track, uint64_t site)
 
 /* Switches of stacks */
 
-/* Finds the task that was left on the stack at sp, nearest to sp. Returns nr_left if there is none. */
-static size_t task_at(const struct track *track, uint64_t space, uint64_t sp)
-{
-	size_t found = track->nr_left;
-	uint64_t best = UINT64_MAX;
-
-	for (size_t i = 0; i < track->nr_left; i++) {
-		const struct track_stack *stack = top_stack(track->left[i]);
-
-		if (stack_has(stack, space, sp) && sp - stack->low < best) {
-			best = sp - stack->low;
-			found = i;
-		}
-	}
-	return found;
-}
-
 /* Finds the task's own stack at sp, below the one in use. Returns nr_stacks if there is none. */
 static unsigned own_stack_at(const struct track_task *task, uint64_t space, uint64_t sp)
 {
@@ -129,10 +152,10 @@ static unsigned own_stack_at(const struct track_task *task, uint64_t space, uint
 	return task->nr_stacks;
 }
 
-static void resume_task(struct track *track, struct track_cpu *cpu, size_t i, uint64_t sp)
+static void resume_task(struct track *track, struct track_cpu *cpu, struct track_task *next,
+			uint64_t sp)
 {
-	struct track_task *next = task_take(track, i);
-
+	task_take(track, next);
 	task_leave(track, cpu->task);
 	cpu->task = next;
 	task_prune(next, sp);
@@ -159,13 +182,12 @@ static void back_to_stack(struct track *track, struct track_task *task, unsigned
 	struct track_task *other;
 
 	if (leaves_handler(task, &task->stacks[i + 1])) {
-		task->nr_stacks = i + 1;
+		task_end_stacks(task, i + 1);
 		task_pop(task, depth - 1);
 	} else if (task->nr == depth) {
-		task->nr_stacks = i + 1;
+		task_end_stacks(task, i + 1);
 	} else {
-		for (unsigned j = i + 1; j < task->nr_stacks; j++)
-			track->at->doubtful += task->stacks[j].ran;
+		task_doubt_stacks(track, task, i + 1);
 		note_site(track, task->stacks[i + 1].site);
 		other = task_split(track, task, depth, i + 1);
 		task_leave(track, other);
@@ -201,21 +223,19 @@ void stack_replaced(struct track *track, struct track_cpu *cpu, const struct eve
 	uint64_t space = space_of(ev->branch.context, ev->branch.space);
 	struct track_task *task = cpu->task;
 	struct track_stack *stack = top_stack(task);
-	size_t other = task_at(track, space, taken);
-	bool exact = other < track->nr_left && top_stack(track->left[other])->low == taken;
+	struct track_task *other = task_at(track, space, taken);
+	bool exact = other && top_stack(other)->low == taken;
 	unsigned own = own_stack_at(task, space, taken);
 
 	/* At a trap's entry, Linux on RISC-V uses the register for other calculations. */
 	if (!left || left & 3)
 		left = stack->low ? stack->low : stack->high;
-	stack->low = left;
-	if (left > stack->high)
-		stack->high = left;
+	leave_stack(stack, left);
 	if (stack_has(stack, space, taken)) {
 		task_prune(task, taken); /* a longjmp, or the end of a dynamic array */
 	} else if (own < task->nr_stacks && !exact) {
 		back_to_stack(track, task, own, taken);
-	} else if (other < track->nr_left && (exact || !just_entered(task))) {
+	} else if (other && (exact || !just_entered(task))) {
 		note_site(track, ev->branch.from);
 		resume_task(track, cpu, other, taken);
 	} else {
@@ -232,7 +252,7 @@ void task_start(struct track *track, struct track_cpu *cpu, const struct event *
 		task_free(old);
 	} else if (old->nr_stacks > 1) {
 		note_site(track, top_stack(old)->site);
-		old->nr_stacks--;
+		task_end_stacks(old, old->nr_stacks - 1);
 		task_leave(track, old);
 	} else { /* a new task that has only run the code that switches tasks */
 		old->mark = track->ops->root(track->data, ev);

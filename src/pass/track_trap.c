@@ -46,31 +46,36 @@ static size_t own_trap(const struct track_task *task, const struct event *ev, en
 	return found;
 }
 
-/*
- * Finds a task that waits where it was interrupted. Returns nr_left if there is none. *frame: the
- * exception, which is the last frame unless the tracker took another thread for a signal handler.
- */
-static size_t waiting_task(const struct track *track, const struct event *ev, enum fit *best,
-			   size_t *frame)
+/* A task that waits where it was interrupted. */
+struct waiting {
+	struct track_task *task; /* NULL: none */
+	size_t frame; /* the exception: the last one, unless another thread counted as its handler */
+	enum fit fit;
+};
+
+static void better_waiting(const struct track *track, const struct event *ev,
+			   struct track_task *task, struct waiting *best)
 {
-	size_t found = track->nr_left;
+	enum fit fit;
+	size_t trap = just_entered(task) ? own_trap(task, ev, &fit) : task->nr;
 
-	*best = FIT_NONE;
-	for (size_t i = track->nr_left; i-- > 0 && *best < FIT_EXACT;) {
-		const struct track_task *task = track->left[i];
-		enum fit fit;
-		size_t trap = task->nr && task->frames[task->nr - 1].kind == TRACK_TRAP
-				      ? own_trap(task, ev, &fit)
-				      : task->nr;
+	/* Only if returns are known to switch threads may another thread go on elsewhere. */
+	if (trap < task->nr && fit > best->fit && (fit == FIT_EXACT || track->leaves_switch))
+		*best = (struct waiting){ task, trap, fit };
+}
 
-		/* Only if returns are known to switch threads may another thread go on elsewhere. */
-		if (trap < task->nr && fit > *best && (fit == FIT_EXACT || track->leaves_switch)) {
-			*best = fit;
-			*frame = trap;
-			found = i;
-		}
-	}
-	return found;
+static struct waiting find_waiting(const struct track *track, const struct event *ev)
+{
+	const struct event_branch *b = &ev->branch;
+	/* Nearly always, it waits on the stack to which the exception returns. */
+	struct track_task *task = task_at(track, space_of(b->context, b->space), b->sp);
+	struct waiting best = { NULL };
+
+	if (task)
+		better_waiting(track, ev, task, &best);
+	for (task = track->newest; task && best.fit < FIT_EXACT; task = task->older)
+		better_waiting(track, ev, task, &best);
+	return best;
 }
 
 /* System calls that create a process */
@@ -93,6 +98,7 @@ static void note_fork(struct track *track, const struct track_task *task, uint64
 	fork->resume = resume;
 	fork->sp = sp;
 	fork->mark = task->mark;
+	fork->doubt = task->doubt;
 	fork->rooted = task->rooted;
 }
 
@@ -110,6 +116,7 @@ static struct track_task *fork_task(struct track *track, const struct event *ev)
 		memcpy(task->frames, fork->frames, fork->nr * sizeof(*task->frames));
 	task->nr = fork->nr;
 	task->mark = fork->mark;
+	task->doubt = fork->doubt;
 	task->rooted = fork->rooted;
 	return task;
 }
@@ -139,9 +146,7 @@ void on_enter(struct track *track, struct track_cpu *cpu, const struct event *ev
 		trap.branch.from = cpu->at;
 	if (cpu->context == IP_USER && b->next > b->from)
 		note_fork(track, task, b->next, sp);
-	top_stack(task)->low = sp;
-	if (sp > top_stack(task)->high)
-		top_stack(task)->high = sp;
+	leave_stack(top_stack(task), sp);
 	fresh = task_is_fresh(task);
 	task_push(track, cpu, &trap, TRACK_TRAP, sp);
 	top_frame(task)->fresh = fresh;
@@ -156,7 +161,7 @@ void on_enter(struct track *track, struct track_cpu *cpu, const struct event *ev
 static void drop_stacks(struct track_task *task, size_t frame)
 {
 	while (task->nr_stacks > 1 && top_stack(task)->depth > frame)
-		task->nr_stacks--;
+		task_end_stacks(task, task->nr_stacks - 1);
 }
 
 /* Adds the call or the return right before an exception, which only the end of it reveals. */
@@ -227,7 +232,7 @@ static void wait_in_trap(struct track *track, struct track_task *task, const str
 	size_t trap = trap_in(task, ev->branch.context);
 
 	if (trap == task->nr && ev->branch.taken) {
-		top_stack(task)->low = ev->branch.left;
+		leave_stack(top_stack(task), ev->branch.left);
 		task_leave(track, task);
 		return;
 	}
@@ -245,26 +250,24 @@ static void split_thread(struct track *track, struct track_task *task, size_t fr
 {
 	unsigned stack = task->nr_stacks;
 
-	while (stack > 1 && task->stacks[stack - 1].depth > frame) {
+	while (stack > 1 && task->stacks[stack - 1].depth > frame)
 		stack--;
-		if (doubtful)
-			track->at->doubtful += task->stacks[stack].ran;
-	}
+	if (doubtful)
+		task_doubt_stacks(track, task, stack);
 	task_leave(track, task_split(track, task, frame + 1, stack));
 }
 
-static void resume_waiting(struct track *track, struct track_cpu *cpu, size_t i, size_t frame,
+static void resume_waiting(struct track *track, struct track_cpu *cpu, struct waiting next,
 			   const struct event *ev)
 {
-	struct track_task *next = task_take(track, i);
-
+	task_take(track, next.task);
 	track->leaves_switch = true;
-	if (frame + 1 < next->nr)
-		split_thread(track, next, frame, true);
+	if (next.frame + 1 < next.task->nr)
+		split_thread(track, next.task, next.frame, true);
 	wait_in_trap(track, cpu->task, ev);
-	cpu->task = next;
-	next->known = true;
-	end_trap(track, cpu, frame, ev);
+	cpu->task = next.task;
+	cpu->task->known = true;
+	end_trap(track, cpu, next.frame, ev);
 }
 
 /*
@@ -335,7 +338,7 @@ static void leave_to_program(struct track *track, struct track_cpu *cpu, const s
 		return;
 	}
 	if (trap == task->nr && task_is_fresh(task) && !task->known && task->nr_stacks > 1) {
-		task->nr_stacks--;
+		task_end_stacks(task, task->nr_stacks - 1);
 		task_leave(track, task);
 	} else {
 		wait_in_trap(track, task, ev);
@@ -349,8 +352,7 @@ static bool is_serializing(const struct track_cpu *cpu, const struct event *ev)
 	const struct event_branch *b = &ev->branch;
 
 	return !b->left && b->context == cpu->context && b->to > b->from &&
-	       b->to - b->from <= RULE_SERIALIZE &&
-	       (!b->sp || !top_stack(cpu->task)->high || b->sp <= top_stack(cpu->task)->high);
+	       b->to - b->from <= RULE_SERIALIZE && (!b->sp || b->sp <= top_stack(cpu->task)->high);
 }
 
 /*
@@ -381,7 +383,7 @@ static void interrupt_again(struct track *track, struct track_task *task, size_t
 	const struct track_frame *frame = &task->frames[trap];
 
 	task->nr = trap + 1;
-	task->nr_stacks = stack + 1;
+	task_end_stacks(task, stack + 1);
 	task->mark = track->ops->below(track->data, frame->mark, frame, ev);
 }
 
@@ -437,8 +439,8 @@ void complete_leave(const struct track *track, const struct track_cpu *cpu, stru
 	struct event_branch *b = &ev->branch;
 	const struct track_frame *trap = b->sp ? trap_at(cpu->task, b->sp) : NULL;
 
-	for (size_t i = track->nr_left; i-- > 0 && !trap && b->sp;)
-		trap = just_entered(track->left[i]) ? trap_at(track->left[i], b->sp) : NULL;
+	for (struct track_task *task = track->newest; task && !trap && b->sp; task = task->older)
+		trap = just_entered(task) ? trap_at(task, b->sp) : NULL;
 	if (!trap)
 		return;
 	b->to = trap->resume;
@@ -450,12 +452,13 @@ void complete_leave(const struct track *track, const struct track_cpu *cpu, stru
 void on_leave(struct track *track, struct track_cpu *cpu, const struct event *ev)
 {
 	struct track_task *task = cpu->task;
-	enum fit own_fit, other_fit = FIT_NONE;
-	size_t own = own_trap(task, ev, &own_fit), other = track->nr_left, frame = 0;
+	enum fit own_fit;
+	size_t own = own_trap(task, ev, &own_fit);
+	struct waiting other = { NULL };
 
 	if (own_fit < FIT_EXACT)
-		other = waiting_task(track, ev, &other_fit, &frame);
-	if (own_fit == FIT_NONE && other_fit == FIT_NONE) {
+		other = find_waiting(track, ev);
+	if (own_fit == FIT_NONE && !other.task) {
 		if (call_at(task, ev) < task->nr) {
 			task_pop(task, task->nr - 1);
 			return;
@@ -466,8 +469,8 @@ void on_leave(struct track *track, struct track_cpu *cpu, const struct event *ev
 		}
 	}
 	track->at->leaves++;
-	if (other_fit > own_fit)
-		resume_waiting(track, cpu, other, frame, ev);
+	if (other.fit > own_fit)
+		resume_waiting(track, cpu, other, ev);
 	else if (own_fit != FIT_NONE)
 		return_from(track, cpu, own, ev);
 	else if (ev->branch.context == IP_USER)

@@ -96,28 +96,14 @@ static void test_owners(void)
 
 static void test_unselected(void)
 {
-	struct event ev = { .kind = EVENT_BRANCH,
-			    .pid = 1,
-			    .outside = OUTSIDE_WHEN,
-			    .branch = { .kind = BRANCH_CALL,
-					.from = 0x2010,
-					.to = 0x3000,
-					.next = 0x2014,
-					.instructions = 100,
-					.context = IP_KERNEL,
-					.pushed = 8,
-					.moved = -8,
-					.has_moved = true } };
-	struct trace trace;
-
-	trace_begin(&trace, PUSHES);
-	trace_rows(&trace, "begin 1000 sp=8000; call 1010 2000 1;");
-	calls_add(&trace.calls, &ev);
-	trace.sp[0] -= 8;
-	trace_rows(&trace, "jump 3010 3020 2; return 3030 2014 3;");
-	expect_sums("calls: what is not selected counts for nothing, but is followed", &trace,
-		    "1000 : 1\n3000 2014 1014 : 5\n");
-	trace_end(&trace);
+	expect("calls: what is not selected counts for nothing, but is followed",
+	       "begin 1000 sp=8000;"
+	       "call 1010 2000 1;"
+	       "call 2010 3000 100 outside;"
+	       "jump 3010 3020 2;"
+	       "return 3030 2014 3;",
+	       "1000 : 1\n"
+	       "3000 2014 1014 : 5\n");
 }
 
 /* The sums are emptied, the tasks are not: neither the one that runs nor those that were left. */

@@ -13,7 +13,7 @@
  * cpu N		the following rows belong to this cpu
  * space N		the following rows belong to this address space, and to process N
  * check ADDRESS...	an unwound sample: the leaf and its callers. "..." at the end: the unwinder
- *			did not find the rest
+ *			did not find the rest. "|": no call precedes the address after it
  *
  * The text has the true stack pointer, the event only what a trace would know of it:
  *
@@ -27,6 +27,7 @@
  * next=V	another return address; 0: unknown
  * after=V	see struct event_branch
  * left=V	the old stack pointer in the trace; 0: unknown
+ * outside	its time is not selected
  *
  * Values are hexadecimal, @X is a saved stack pointer, and @X+N or @X-N one near it. Addresses of user
  * code begin with u. Functions begin at multiples of 0x1000, except that there are no known functions
@@ -108,7 +109,7 @@ struct trace_row {
 	struct event_branch b;
 	uint64_t sp, stack, left;
 	int32_t moved;
-	bool read, unknown, has_left;
+	bool read, unknown, has_left, outside;
 	char save;
 };
 
@@ -129,7 +130,9 @@ static inline void trace_word(const struct trace *trace, struct trace_row *row, 
 	else if ((value = word_after(word, "left="))) {
 		row->left = trace_value(trace, value);
 		row->has_left = true;
-	} else if (*word == '?')
+	} else if (!strcmp(word, "outside"))
+		row->outside = true;
+	else if (*word == '?')
 		row->unknown = true;
 	else if (*word == '!')
 		row->read = true;
@@ -203,6 +206,7 @@ static inline void trace_branch(struct trace *trace, enum branch_kind kind, char
 		trace_word(trace, &row, word);
 	trace_sp(trace, &row);
 	ev.branch = row.b;
+	ev.outside = row.outside ? OUTSIDE_WHEN : 0;
 	calls_add(&trace->calls, &ev);
 }
 
@@ -221,6 +225,10 @@ static inline void trace_check(struct trace *trace, char *words)
 		if (!strcmp(word, "...")) {
 			ev.sample.ended = false;
 			break;
+		}
+		if (!strcmp(word, "|")) {
+			ips[ev.sample.nr++] = context;
+			continue;
 		}
 		if (!context)
 			ev.sample.context = here;

@@ -341,7 +341,7 @@ static void test_longjmp(void)
 		  "2000 1014 : 5\n"
 		  "9000 2034 1014 : 4\n"
 		  /* It looks like a coroutine on the stack right below, so it is doubtful. */
-		  "tasks 2 switches 1 doubtful 7\n");
+		  "tasks 2 switches 1 doubtful 7 rooted 9\n");
 	expect("track: a dynamic array",
 	       "begin 1000 sp=8000;"
 	       "call 1010 2000 1 -16;"
@@ -423,6 +423,38 @@ static void test_switches(void)
 	       "8000 1024 : 11\n"
 	       "9000 8014 1024 : 12\n"
 	       "tasks 2 switches 3\n");
+	expect_on(PUSHES, "track: a thread goes on, and calls a retpoline where it was left",
+		  "begin 1000 sp=20000;"
+		  "call 1010 9000 1 -16;"
+		  "jump 9010 9018 2 stack=40000 save=A;"
+		  "return 9020 5000 4;"
+		  "call 5010 9000 8 -16;"
+		  "jump 9010 9018 16 stack=@A;"
+		  "return 9020 1014 32;"
+		  "call 1020 a000 64;"
+		  "return a010 b000 128 -8;" /* no new task */
+		  "return b010 1024 256;"
+		  "jump 1030 1034 512;",
+		  "1000 : 577\n"
+		  "9000 1014 : 38\n"
+		  "5000 : 8\n"
+		  "9000 5014 : 16\n"
+		  "a000 1024 : 128\n"
+		  "b000 1024 : 256\n"
+		  "tasks 2 switches 2 jumps 1\n");
+	expect("track: a switch that does not show where it left the stack",
+	       "begin 1000 sp=8000;"
+	       "jump 1010 1018 1 stack=40000 left=0;"
+	       "return 1020 5000 2;"
+	       "jump 5010 1018 4 stack=8000 left=7;" /* no stack pointer */
+	       "jump 1020 1024 8;"
+	       "jump 1028 1030 16 stack=3fff0;" /* below the other's stack */
+	       "return 1030 6000 32;"
+	       "jump 6010 6014 64;",
+	       "1000 : 59\n"
+	       "5000 : 4\n"
+	       "6000 : 64\n"
+	       "tasks 3 switches 3\n");
 	expect("track: a thread begins by a jump to its function",
 	       "begin 1000 sp=20000;"
 	       "call 1010 9000 1 -16;"
@@ -533,6 +565,19 @@ static void test_switches(void)
 	       "2000 1014 : 15\n"
 	       "7000 2014 1014 : 8\n"
 	       "7000 7014 2014 1014 : 4\n");
+	expect("track: a task switches from a stack for interrupts, and goes on on its own",
+	       "begin 1000 sp=20000;"
+	       "call 1010 2000 1 -16;"
+	       "jump 2010 2018 2 stack=40000 save=A;"
+	       "jump 2020 2028 4 stack=60000;"
+	       "return 2030 5000 8;"
+	       "jump 5010 2018 16 stack=@A;"
+	       "return 2020 1014 32;"
+	       "jump 1020 1024 64;",
+	       "1000 : 65\n"
+	       "2000 1014 : 46\n"
+	       "5000 : 16\n"
+	       "tasks 2 switches 2\n");
 	expect("track: a stack that is left with calls was a task's",
 	       "begin 1000 sp=8000;"
 	       "call 1010 2000 1 -16;"
@@ -551,7 +596,7 @@ static void test_switches(void)
 	       "7000 2014 : 9\n"
 	       "9000 7014 2014 : 8\n"
 	       "9000 2034 1014 : 7\n"
-	       "tasks 2 switches 2 doubtful 7\n");
+	       "tasks 2 switches 2 doubtful 7 rooted 38\n");
 	expect("track: a task goes on on another cpu",
 	       "begin 1000 sp=20000;"
 	       "call 1010 9000 1 -16;"

@@ -145,7 +145,7 @@ static void test_traps(void)
 	       "1000 : 1\n"
 	       "2000 1014 : 2\n"
 	       "8000 2019 1014 : 3\n"
-	       "traps 1 equal 1 partial 1\n");
+	       "traps 1 equal 1 different 1\n");
 	expect("trap: a fault that was mended goes on elsewhere",
 	       "begin 1000 sp=8000;"
 	       "call 1010 2000 1 -16;"
@@ -168,6 +168,42 @@ static void test_traps(void)
 	       "jump 2020 2024 2;",
 	       "1000 : 1\n"
 	       "2000 1014 : 5\n");
+	expect("trap: a return from no exception, further ahead",
+	       "begin 1000 sp=8000;"
+	       "call 1010 2000 1 -16;"
+	       "leave 2010 2021 2 sp=7ff0;"
+	       "jump 2030 2034 4;",
+	       "1000 : 1\n"
+	       "2000 1014 : 2\n"
+	       "2000 : 4\n"
+	       "tasks 2 leaves 1 leaves-found 0\n");
+	expect_on(PUSHES, "trap: an exception that emulates a call",
+		  "begin 1000 sp=8000;"
+		  "call 1010 2000 1 -16;"
+		  "enter 2008 8000 2 sp=7fc0 save=A;"
+		  "leave 8020 c000 4 sp=@A-8;"
+		  "return c010 200d 8;"
+		  "return 2010 1014 16;"
+		  "jump 1020 1024 32;",
+		  "1000 : 33\n"
+		  "2000 1014 : 18\n"
+		  "8000 2009 1014 : 4\n"
+		  "c000 1014 : 8\n"
+		  "traps 1 jumps 1\n");
+	expect_on(PUSHES, "trap: an exception that returns into the next one",
+		  "begin 1000 sp=8000;"
+		  "call 1010 2000 1 -16;"
+		  "enter 2008 8000 2 sp=7fc0 save=A;"
+		  "call 8010 9000 4;"
+		  "leave 9020 c000 8 sp=7fc0;"
+		  "leave c010 2008 16 sp=@A;"
+		  "jump 2010 2014 32;",
+		  "1000 : 1\n"
+		  "2000 1014 : 34\n"
+		  "8000 2009 1014 : 4\n"
+		  "9000 8014 2009 1014 : 8\n"
+		  "c000 2009 1014 : 16\n"
+		  "traps 1 leaves 2 leaves-found 1\n");
 	expect("trap: a call of the machine, which it serves itself",
 	       "begin 1000 sp=8000;"
 	       "call 1010 2000 1 -16;"
@@ -544,6 +580,25 @@ static void test_one_stack(void)
 	       "u3000 u2014 u1014 : 8\n"
 	       "8000 u3008 u2014 u1014 : 9\n"
 	       "tasks 2 switches 3 traps 3 leaves-found 2\n");
+	expect("trap: three programs that wait at the same stack pointer, in their spaces",
+	       "begin u1000 sp=8000;"
+	       "enter u1008 8000 1 sp=40000 save=A;"
+	       "space 2;"
+	       "leave 8020 u2000 2 sp=8000;"
+	       "enter u2008 8000 4 sp=40000;"
+	       "space 3;"
+	       "leave 8020 u3000 8 sp=8000;"
+	       "enter u3008 8000 16 sp=40000;"
+	       "space 1;"
+	       "leave 8020 u1008 32 sp=@A;"
+	       "jump u1010 u1014 64;",
+	       "u1000 : 65\n"
+	       "8000 u1008 : 2\n"
+	       "u2000 : 4\n"
+	       "8000 u2008 : 8\n"
+	       "u3000 : 16\n"
+	       "8000 u3008 : 32\n"
+	       "tasks 3 switches 3 traps 3 leaves-found 1\n");
 	expect("trap: threads in one space, of which the first was taken for a signal handler",
 	       "begin u1000 sp=8000;"
 	       "call u1010 u2000 1 -16;"
@@ -571,7 +626,7 @@ static void test_one_stack(void)
 	       "u3000 u2014 u1014 : 21\n"
 	       "8000 u3008 u2014 u1014 : 9\n"
 	       "8000 u5020 : 12\n"
-	       "tasks 2 switches 3 traps 4 doubtful 9\n");
+	       "tasks 2 switches 3 traps 4 doubtful 15 rooted 90\n");
 	expect("trap: no signal handler in a kernel that has returned to another program",
 	       "begin u1000 sp=8000;"
 	       "enter u1008 8000 1 sp=40000 save=A;"
