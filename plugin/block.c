@@ -13,14 +13,12 @@
 #define BUCKETS_FIRST 65536
 #define INSN_MAX 16 /* bytes */
 #define COUNT_MAX 1024
-#define REAL_MODE_END 0x110000
 
 _Static_assert(COUNT_MAX <= WIRE_BLOCK_COUNT_MAX && COUNT_MAX * INSN_MAX <= WIRE_BLOCK_SIZE_MAX,
 	       "readers refuse larger blocks");
 
-unsigned block_cpus;
+unsigned block_cpus, block_max_cpus;
 
-static unsigned max_cpus;
 static enum insn_set set;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct block **buckets;
@@ -35,8 +33,8 @@ struct draft {
 int block_open(void)
 {
 	set = insn_set_of(api.arch);
-	max_cpus = api.max_cpus ? api.max_cpus : THREADS_MAX;
-	block_cpus = max_cpus < CPUS_INSIDE ? max_cpus : CPUS_INSIDE;
+	block_max_cpus = api.max_cpus ? api.max_cpus : THREADS_MAX;
+	block_cpus = block_max_cpus < CPUS_INSIDE ? block_max_cpus : CPUS_INSIDE;
 	n_buckets = BUCKETS_FIRST;
 	buckets = calloc(n_buckets, sizeof(struct block *));
 	return buckets ? 0 : -1;
@@ -175,6 +173,29 @@ static bool same(const struct block *a, const struct block *b, const uint8_t *si
 	       same_move(&a->after, &b->after) && !memcmp(a->sizes, sizes, a->count);
 }
 
+static enum way way_of(const struct block *block)
+{
+	if (block->flags & (WIRE_BLOCK_MAYBE | WIRE_BLOCK_STATE))
+		return WAY_SLOW;
+	switch (block->flow) {
+	case WIRE_FLOW_CALL: return WAY_CALL;
+	case WIRE_FLOW_JUMP_ANY: return WAY_JUMP_ANY;
+	case WIRE_FLOW_CALL_ANY: return WAY_CALL_ANY;
+	case WIRE_FLOW_RETURN: return WAY_RETURN;
+	case WIRE_FLOW_ENTER:
+	case WIRE_FLOW_LEAVE: return WAY_SLOW;
+	default: return WAY_NEXT;
+	}
+}
+
+static void *allocate(size_t size)
+{
+	size_t rounded = (size + _Alignof(struct node) - 1) & ~(_Alignof(struct node) - 1);
+	void *memory = aligned_alloc(_Alignof(struct node), rounded);
+
+	return memory ? memset(memory, 0, rounded) : NULL;
+}
+
 static void init_node(struct node *node, struct block *block)
 {
 	node->wire.start = block->start;
@@ -183,12 +204,13 @@ static void init_node(struct node *node, struct block *block)
 	node->wire.flow = block->flow;
 	node->wire.flags = block->flags;
 	node->block = block;
+	node->way = way_of(block);
 }
 
 static struct block *keep(const struct draft *draft)
 {
 	size_t bytes = sizeof(struct block) + block_cpus * sizeof(struct node);
-	uint8_t *memory = calloc(1, bytes + draft->block.count);
+	uint8_t *memory = allocate(bytes + draft->block.count);
 	struct block *block = (struct block *)(void *)memory;
 
 	if (!block)
@@ -258,19 +280,19 @@ struct node *block_more(struct block *block, unsigned cpu)
 {
 	struct node *node;
 
-	if (cpu >= max_cpus)
+	if (cpu >= block_max_cpus)
 		return NULL;
 	if (!block->more) {
 		pthread_mutex_lock(&lock);
 		if (!block->more)
-			block->more = calloc(max_cpus, sizeof(*block->more));
+			block->more = calloc(block_max_cpus, sizeof(*block->more));
 		pthread_mutex_unlock(&lock);
 		if (!block->more)
 			return NULL;
 	}
 	node = block->more[cpu];
 	if (!node) {
-		node = calloc(1, sizeof(*node));
+		node = allocate(sizeof(*node));
 		if (!node)
 			return NULL;
 		init_node(node, block);
@@ -295,7 +317,7 @@ int block_index(const struct block *block, uint64_t address)
 static bool is_target(const struct block *block, uint64_t address)
 {
 	return address == block->target ||
-	       (address < REAL_MODE_END &&
+	       (address < BLOCK_REAL_MODE_END &&
 		(address == block->target + 0x10000 || address + 0x10000 == block->target));
 }
 

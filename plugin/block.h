@@ -15,11 +15,25 @@
 
 struct qemu_plugin_tb;
 
+#define BLOCK_REAL_MODE_END 0x110000 /* x86 */
+
+/* How the trace follows a step from a block, by its flow. */
+enum way {
+	WAY_NEXT,
+	WAY_CALL,
+	WAY_JUMP_ANY, /* as WAY_NEXT. From here on, the next block may be anywhere. */
+	WAY_CALL_ANY,
+	WAY_RETURN,
+	WAY_SLOW /* never by a bit */
+};
+
+/* In one line of the cache. */
 struct node {
-	struct wire_block wire; /* as the reader has it */
-	uint32_t dictionary;	/* the one in which the block has this id */
+	_Alignas(64) struct wire_block wire; /* as the reader has it */
+	uint32_t dictionary;		     /* the one in which the block has this id */
 	uint32_t id;
 	struct block *block;
+	uint8_t way; /* enum way */
 };
 
 /* The sum of what instructions add to the stack pointer. */
@@ -62,7 +76,8 @@ int block_index(const struct block *block, uint64_t address);
 /* Whether the last instruction of a block can lead to an address. */
 bool block_leads_to(const struct block *block, uint64_t address);
 
-extern unsigned block_cpus; /* vCPUs whose nodes are in the block */
+extern unsigned block_cpus;	/* vCPUs whose nodes are in the block */
+extern unsigned block_max_cpus; /* vCPUs with nodes */
 
 static inline struct node *block_node(struct block *block, unsigned cpu)
 {

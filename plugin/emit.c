@@ -3,6 +3,11 @@
 
 #define PIECE 16384 /* bytes per commit */
 
+void emit_open(struct emit_out *out, struct track *track)
+{
+	*out = (struct emit_out){ .track = track, .steps = EMIT_NO_STEPS, .asleep = true };
+}
+
 void emit_commit(struct emit_out *out)
 {
 	size_t size = (size_t)(out->at - out->begin);
@@ -27,16 +32,19 @@ bool emit_room(struct emit_out *out)
 
 void emit_close_steps(struct emit_out *out)
 {
+	unsigned n = 63 - (unsigned)__builtin_ctzll(out->steps);
+	uint64_t steps;
+
 	out->run = NULL;
-	if (!out->n_steps)
+	if (!n)
 		return;
-	emit_byte(out, (uint8_t)(WIRE_TRACE_STEPS | out->n_steps));
-	for (unsigned i = 0; i < out->n_steps; i += 8) {
-		emit_byte(out, (uint8_t)out->steps);
-		out->steps >>= 8;
+	steps = out->steps >> (64 - n);
+	emit_byte(out, (uint8_t)(WIRE_TRACE_STEPS | n));
+	for (unsigned i = 0; i < n; i += 8) {
+		emit_byte(out, (uint8_t)steps);
+		steps >>= 8;
 	}
-	out->steps = 0;
-	out->n_steps = 0;
+	out->steps = EMIT_NO_STEPS;
 }
 
 void emit_time(struct emit_out *out, uint64_t now)

@@ -15,17 +15,20 @@
 
 #define CODE_ROOM 256 /* more than is written between two calls of emit_room() */
 
+/* The steps that are not yet written: none. */
+#define EMIT_NO_STEPS (1ull << 63)
+
 struct emit_out {
 	struct track *track;
 	uint8_t *begin, *at, *end; /* begin: end of the committed bytes */
 	uint8_t *run;		   /* first byte of the current steps of 64, or NULL */
-	uint64_t steps;		   /* not yet written, the first in bit 0 */
-	unsigned n_steps;
-	uint64_t since_sync; /* bytes */
-	uint64_t time;	     /* last one written */
-	bool asleep;	     /* see emit_sleep() */
+	uint64_t steps;		   /* not yet written: see emit_step() */
+	uint64_t since_sync;	   /* bytes */
+	uint64_t time;		   /* last one written */
+	bool asleep;		   /* see emit_sleep() */
 };
 
+void emit_open(struct emit_out *out, struct track *track); /* asleep; track: may be NULL */
 /* Makes the bytes so far visible to the writer thread. */
 void emit_commit(struct emit_out *out);
 /* Makes room for CODE_ROOM bytes. False: there is none, and the trace has to start afresh. */
@@ -54,6 +57,18 @@ static inline void emit_signed(struct emit_out *out, uint64_t value)
 	emit_number(out, wire_zigzag(value));
 }
 
+/*
+ * Adds a step, the last in the highest bit. The lowest bit that is set marks the end of the steps: it is
+ * not one of them. True: the word is full, and needs emit_word().
+ */
+static inline bool emit_step(struct emit_out *out, bool bit)
+{
+	bool full = out->steps & 1;
+
+	out->steps = out->steps >> 1 | (uint64_t)bit << 63;
+	return full;
+}
+
 /* Writes 64 steps. */
 static inline void emit_word(struct emit_out *out)
 {
@@ -64,8 +79,7 @@ static inline void emit_word(struct emit_out *out)
 	++*out->run;
 	memcpy(out->at, &out->steps, 8);
 	out->at += 8;
-	out->steps = 0;
-	out->n_steps = 0;
+	out->steps = EMIT_NO_STEPS;
 }
 
 #endif

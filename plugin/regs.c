@@ -39,11 +39,16 @@ struct regs_cpu *regs_cpu(unsigned index)
 	return none;
 }
 
-static GByteArray *buffer(void)
+static GByteArray *byte_array(void)
 {
 	if (!scratch)
 		scratch = api.byte_array_new();
-	api.byte_array_set_size(scratch, 0);
+	return scratch;
+}
+
+static GByteArray *buffer(void)
+{
+	api.byte_array_set_size(byte_array(), 0);
 	return scratch;
 }
 
@@ -161,7 +166,7 @@ static bool read_one(const struct regs_view *view, struct regs_cpu *cpu, struct 
 	GByteArray *bytes;
 
 	*value = 0;
-	if (handle.known && public && api_read_register(handle.value, buffer()))
+	if (handle.known && public && api_read_register(handle.value, byte_array()))
 		return number(scratch, value);
 	state = name->names && name->gdb >= 0 && api.gdb_read ? state_of(view, cpu) : NULL;
 	if (!state)

@@ -22,7 +22,6 @@
 #define CLOCK_NS 100000
 #define CLOCK_WORDS 16	  /* words of steps between two readings of the clock */
 #define RETRY_BLOCKS 4096 /* blocks to skip after a loss */
-#define PAGE_MASK 0xfffull
 
 /* An instruction where tracing begins or ends. */
 struct place {
@@ -31,23 +30,36 @@ struct place {
 	bool end;
 };
 
+/* The current block of a vCPU that is not traced now. */
+static struct node nowhere = { .way = WAY_SLOW };
+
 static struct tracer *_Atomic tracers[WIRE_CPUS_MAX];
 static atomic_bool running;
 
 /* Begin and end */
 
+static bool is_tracing(const struct tracer *t)
+{
+	return t->cur != &nowhere;
+}
+
+/*
+ * Code may run at addresses that it was not translated for, and a handler of M-profile may return. A
+ * usual step by a direct branch does neither: its distance is fixed.
+ */
 static void set_careful(struct tracer *t)
 {
-	t->careful = t->shift || t->written.exception ||
-		     (t->written.level == WIRE_LEVEL_USER && look_moves());
+	bool careful = t->shift || t->written.exception ||
+		       (t->written.level == WIRE_LEVEL_USER && look_moves());
+
+	t->careful = careful ? WAY_JUMP_ANY : WAY_SLOW;
 }
 
 static void give_up(struct tracer *t)
 {
-	t->cur = NULL;
+	t->cur = &nowhere;
 	t->retry = RETRY_BLOCKS;
-	t->out.n_steps = 0;
-	t->out.steps = 0;
+	t->out.steps = EMIT_NO_STEPS;
 	t->out.run = NULL;
 	t->out.at = t->out.begin;
 	emit_sleep(&t->out);
@@ -62,7 +74,7 @@ static void publish_counts(struct tracer *t)
 
 static void begin(struct tracer *t, struct node *node, unsigned skip)
 {
-	uint64_t pc = skip ? node->wire.start : trace_real_pc(t, node);
+	uint64_t pc = skip ? node->block->start : trace_real_pc(t, node);
 	bool fits;
 
 	look_at(t->cpu, pc, &t->written);
@@ -99,7 +111,7 @@ static void end(struct tracer *t, unsigned ran)
 	struct node *cur = t->cur;
 
 	t->unwanted = NULL;
-	if (!cur)
+	if (!is_tracing(t))
 		return;
 	if (!emit_room(&t->out)) {
 		give_up(t);
@@ -111,7 +123,7 @@ static void end(struct tracer *t, unsigned ran)
 	emit_number(&t->out, ran);
 	emit_sleep(&t->out);
 	t->total -= cur->wire.count - ran;
-	t->cur = NULL;
+	t->cur = &nowhere;
 	publish_counts(t);
 }
 
@@ -146,7 +158,7 @@ static __attribute__((noinline)) void slow_step(struct tracer *t, struct node *t
 			give_up(t);
 	}
 	/* At the first instruction of an exception, some cpus do not have the interrupted address. */
-	if (args.check && !step.trap && t->cur && !trace_check(t, false))
+	if (args.check && !step.trap && is_tracing(t) && !trace_check(t, false))
 		give_up(t);
 }
 
@@ -184,7 +196,7 @@ static struct tracer *tracer_of(unsigned cpu)
 {
 	struct tracer *t = cpu < WIRE_CPUS_MAX ? atomic_load(&tracers[cpu]) : NULL;
 
-	return t && t->cur ? t : NULL;
+	return t && is_tracing(t) ? t : NULL;
 }
 
 void trace_cpu_idle(unsigned cpu)
@@ -231,56 +243,59 @@ static __attribute__((noinline)) void idle_step(struct tracer *t, struct node *t
 		return;
 	}
 	t->unwanted = to;
-	if (block_is_direct(before->block) && block_leads_to(before->block, to->wire.start))
+	if (block_is_direct(before->block) && block_leads_to(before->block, to->block->start))
 		return;
-	look_at(t->cpu, to->wire.start, &look);
+	look_at(t->cpu, to->block->start, &look);
 	if (args_wants_level(look.level))
 		begin(t, to, 0);
 }
 
-/* Whether the shift of the next block is another one. */
-static bool is_moved(struct tracer *t, const struct node *from, const struct node *to)
-{
-	if (block_is_direct(from->block) &&
-	    (!t->shift || !((from->wire.start ^ to->wire.start) & ~PAGE_MASK)))
-		return false;
-	return trace_real_pc(t, to) - to->wire.start != t->shift;
-}
-
 /* Rare cases are calls at the end, so that the usual step saves no registers. */
-static inline __attribute__((always_inline)) void step(struct tracer *t, struct node *to)
+static inline __attribute__((always_inline)) void take_step(struct tracer *t, struct node *to,
+							    int bit)
 {
-	struct node *cur = t->cur;
-	int bit = wire_step_bit(&t->calls, &cur->wire, &to->wire);
-
 	if (unlikely(bit < 0)) {
 		slow_step(t, to);
 		return;
 	}
 	t->total += to->wire.count;
 	t->cur = to;
-	t->out.steps |= (uint64_t)bit << t->out.n_steps;
-	if (unlikely(++t->out.n_steps == 64))
+	if (unlikely(emit_step(&t->out, bit)))
 		full_word(t);
 }
 
+static inline __attribute__((always_inline)) void step(struct tracer *t, struct node *to)
+{
+	struct node *cur = t->cur;
+
+	if (cur->way == WAY_RETURN)
+		take_step(t, to, wire_return_bit(&t->calls, &cur->wire, &to->wire));
+	else if (cur->way == WAY_JUMP_ANY)
+		take_step(t, to, wire_next_bit(&cur->wire, &to->wire));
+	else
+		take_step(t, to, wire_call_bit(&t->calls, &cur->wire, &to->wire));
+}
+
+/* A step from a block whose way is `careful` or higher. */
 static __attribute__((noinline)) void careful_step(struct tracer *t, struct node *to)
 {
-	if (!t->cur)
+	if (!is_tracing(t))
 		idle_step(t, to);
-	else if (is_moved(t, t->cur, to) || (t->written.exception && trace_leaves_exception(t, to)))
+	else if (t->cur->way == WAY_SLOW || trace_real_pc(t, to) - to->wire.start != t->shift ||
+		 (t->written.exception && trace_leaves_exception(t, to)))
 		slow_step(t, to);
 	else
 		step(t, to);
 }
 
-/* Of a vCPU whose nodes are not in the block. */
-static __attribute__((noinline)) void far_step(struct tracer *t, struct block *block, unsigned cpu)
+static inline __attribute__((always_inline)) void any_step(struct tracer *t, struct node *to)
 {
-	struct node *to = block_node(block, cpu);
-
-	if (to)
+	if (t->cur->way == WAY_NEXT)
+		take_step(t, to, wire_next_bit(&t->cur->wire, &to->wire));
+	else if (unlikely(t->cur->way >= t->careful))
 		careful_step(t, to);
+	else
+		step(t, to);
 }
 
 static void on_block(unsigned cpu, void *data)
@@ -288,14 +303,18 @@ static void on_block(unsigned cpu, void *data)
 	struct tracer *t = atomic_load_explicit(&tracers[cpu], memory_order_relaxed);
 	struct block *block = data;
 
-	if (unlikely(!t))
-		return;
-	if (unlikely(cpu >= block_cpus))
-		far_step(t, block, cpu);
-	else if (unlikely(t->careful || !t->cur))
-		careful_step(t, &block->nodes[cpu]);
-	else
-		step(t, &block->nodes[cpu]);
+	if (!unlikely(!t))
+		any_step(t, &block->nodes[cpu]);
+}
+
+/* For a guest with more vCPUs than there are nodes in the block. */
+static void on_far_block(unsigned cpu, void *data)
+{
+	struct tracer *t = atomic_load_explicit(&tracers[cpu], memory_order_relaxed);
+	struct node *to = block_node(data, cpu);
+
+	if (t && to)
+		any_step(t, to);
 }
 
 /* For a QEMU whose vCPUs take turns in one thread, and which passes the wrong number. */
@@ -309,7 +328,7 @@ static void on_mixed_block(unsigned cpu, void *data)
 		trace_cpu_resume(now);
 		last = now;
 	}
-	on_block(now, data);
+	on_far_block(now, data);
 }
 
 /* At an instruction of from= or to=, which may be inside a block. */
@@ -324,7 +343,7 @@ static void on_place(unsigned cpu, void *data)
 		return;
 	if (place->end)
 		end(t, place->index);
-	else if (!t->cur && !t->retry)
+	else if (!is_tracing(t) && !t->retry)
 		begin(t, node, place->index);
 }
 
@@ -375,10 +394,11 @@ int trace_open(void)
 void trace_translate(struct qemu_plugin_tb *tb)
 {
 	struct block *block = args.trace ? block_of(tb) : NULL;
+	api_exec_cb *callback = block_max_cpus > block_cpus ? on_far_block : on_block;
 
 	if (!block)
 		return;
-	api.tb_exec_cb(tb, api_mixes_cpus() ? on_mixed_block : on_block, API_R_REGS, block);
+	api.tb_exec_cb(tb, api_mixes_cpus() ? on_mixed_block : callback, API_R_REGS, block);
 	if (args.n_from || args.n_to)
 		hook_places(tb, block);
 }
@@ -387,7 +407,8 @@ void trace_cpu_init(unsigned cpu)
 {
 	struct tracer *t;
 
-	if (!args.trace || cpu >= WIRE_CPUS_MAX || atomic_load(&tracers[cpu]))
+	if (!args.trace || cpu >= WIRE_CPUS_MAX || cpu >= block_max_cpus ||
+	    atomic_load(&tracers[cpu]))
 		return;
 	look_cpu_init();
 	t = calloc(1, sizeof(*t));
@@ -395,9 +416,10 @@ void trace_cpu_init(unsigned cpu)
 		return;
 	t->cpu = cpu;
 	t->wanted = args_wants_cpu(cpu);
-	t->out.track = t->wanted ? stream_track(cpu) : NULL;
+	emit_open(&t->out, t->wanted ? stream_track(cpu) : NULL);
 	t->wanted &= t->out.track != NULL;
 	t->out.since_sync = SYNC_BYTES;
+	t->cur = &nowhere;
 	atomic_store(&tracers[cpu], t);
 }
 
@@ -407,7 +429,7 @@ void trace_cpu_exit(unsigned cpu)
 
 	if (!t || !t->wanted)
 		return;
-	if (t->cur)
+	if (is_tracing(t))
 		end(t, t->cur->wire.count);
 }
 

@@ -49,7 +49,7 @@ static bool is_fault(unsigned exception)
 static void count_exception(const struct tracer *t, struct step *step)
 {
 	const struct block *block = t->cur->block;
-	uint64_t resume = step->about.resume - t->shift;
+	uint64_t resume = trace_translated(t, step->about.resume);
 	int index = block_index(block, resume);
 	/* Interrupts come after a block, which may have led to its own start. */
 	bool complete = block_is_direct(block) ? block_leads_to(block, resume) : index == 0;

@@ -15,7 +15,7 @@ static void note_vector(const struct step *step, enum vector kind)
 static void count_trap(const struct tracer *t, struct step *step)
 {
 	const struct block *block = t->cur->block;
-	uint64_t resume = step->about.resume - t->shift;
+	uint64_t resume = trace_translated(t, step->about.resume);
 	int index = block_index(block, resume);
 	bool next = block_is_direct(block) && block_leads_to(block, resume);
 	uint8_t seen = atomic_load(&step->to->block->vector) & (VECTOR_FAULT | VECTOR_INTERRUPT);
@@ -36,7 +36,7 @@ static void count_trap(const struct tracer *t, struct step *step)
 
 static void explain_direct(const struct tracer *t, struct step *step)
 {
-	uint64_t address = step->pc - t->shift;
+	uint64_t address = trace_translated(t, step->pc);
 	int index = block_index(t->cur->block, address);
 
 	if (block_leads_to(t->cur->block, address))
@@ -60,7 +60,7 @@ static void explain_direct(const struct tracer *t, struct step *step)
 static bool is_trap(const struct tracer *t, const struct step *step)
 {
 	const struct block *block = t->cur->block;
-	int index = block_index(block, step->about.resume - t->shift);
+	int index = block_index(block, trace_translated(t, step->about.resume));
 
 	if (block->flow == WIRE_FLOW_ENTER)
 		return index >= 0 && index < block->count - 1;
@@ -71,7 +71,7 @@ static bool is_trap(const struct tracer *t, const struct step *step)
 	switch (block->flow) {
 	case WIRE_FLOW_RETURN: return !look_returned(t->cpu, step->look.sp, step->pc);
 	case WIRE_FLOW_CALL_ANY:
-		return !look_called(t->cpu, step->look.sp, block->start + block->size + t->shift);
+		return !look_called(t->cpu, step->look.sp, t->cur->wire.end + t->shift);
 	case WIRE_FLOW_JUMP_ANY: return step->about.resume != t->resume;
 	default: return false;
 	}
@@ -80,7 +80,7 @@ static bool is_trap(const struct tracer *t, const struct step *step)
 static void explain_any(const struct tracer *t, struct step *step)
 {
 	const struct block *block = t->cur->block;
-	int index = block_index(block, step->pc - t->shift);
+	int index = block_index(block, trace_translated(t, step->pc));
 	bool found;
 
 	if (index > 0) {
@@ -93,7 +93,7 @@ static void explain_any(const struct tracer *t, struct step *step)
 		return;
 	}
 	step->about.resume = 0;
-	if (block->flow == WIRE_FLOW_ENTER && step->pc != block->start + block->size + t->shift)
+	if (block->flow == WIRE_FLOW_ENTER && step->pc != t->cur->wire.end + t->shift)
 		note_vector(step, VECTOR_UNEXPLAINED); /* interrupts may lead there, too */
 	if (found || block->flow == WIRE_FLOW_ENTER)
 		return;
@@ -109,7 +109,7 @@ static void explain_left(const struct tracer *t, struct step *step)
 {
 	const struct block *from = t->cur->block;
 	bool call = from->flow == WIRE_FLOW_ENTER && !step->trap && step->ran == from->count;
-	bool on = step->pc - t->shift == from->start + from->size;
+	bool on = trace_translated(t, step->pc) == from->start + from->size;
 
 	step->enters = step->trap || (call && !(on && from->flags & WIRE_BLOCK_MAYBE));
 	if (call && (on || (from->keeps_sp && !api.user_mode)))
@@ -118,20 +118,45 @@ static void explain_left(const struct tracer *t, struct step *step)
 		step->about.left = 0;
 }
 
+/* Whether both blocks belong to a program: no trap leads to one. Real mode has no levels. */
+static bool stays_in_program(const struct tracer *t, const struct step *step)
+{
+	uint64_t mode;
+
+	return t->written.level == WIRE_LEVEL_USER && !api.user_mode && !regs_is_m_profile() &&
+	       step->pc >= BLOCK_REAL_MODE_END && regs_mode(t->cpu, &mode) &&
+	       regs_level(t->cpu, mode) == WIRE_LEVEL_USER;
+}
+
+/* A step that changes neither the level nor the address space. */
+static void explain_plain(const struct tracer *t, struct step *step)
+{
+	int index = block_index(t->cur->block, trace_translated(t, step->pc));
+
+	if (index > 0 && !block_is_direct(t->cur->block))
+		step->ran = index;
+	step->look = t->written;
+	/* If the block moved, a state follows, which has all registers. */
+	if (step->pc - step->to->wire.start != t->shift)
+		regs_sp(t->cpu, &step->look.sp);
+}
+
 void trace_explain(const struct tracer *t, struct step *step)
 {
 	const struct block *from = t->cur->block;
-	bool direct = block_is_direct(from), moved;
+	bool direct = block_is_direct(from);
 
 	/* After a return from an exception, the interrupted level is user unless the trap has another. */
 	step->about.level = from->flow == WIRE_FLOW_LEAVE ? WIRE_LEVEL_USER : t->written.level;
 	step->pc = trace_real_pc(t, step->to);
-	moved = step->pc - step->to->wire.start != t->shift;
 	step->state = from->flags & WIRE_BLOCK_STATE || step->to->block->flags & WIRE_BLOCK_STATE ||
 		      from->flow == WIRE_FLOW_ENTER || from->flow == WIRE_FLOW_LEAVE ||
 		      args.all_states;
-	if (direct && block_leads_to(from, step->pc - t->shift) && !step->state && !moved)
+	if (!step->state && (direct ? block_leads_to(from, trace_translated(t, step->pc))
+				    : stays_in_program(t, step))) {
+		explain_plain(t, step);
 		return;
+	}
 	look_at(t->cpu, step->pc, &step->look);
 	if (from->thread_sp)
 		look_note_thread_sp(t->cpu, from->thread_sp - 1u);

@@ -16,16 +16,16 @@
 #include "regs.h"
 
 struct tracer {
-	struct node *cur; /* the current block; NULL: not tracing */
+	struct node *cur; /* the current block; see is_tracing() */
+	uint8_t careful; /* enum way: steps from blocks with this one or a higher one need a check */
 	struct emit_out out;
 	struct wire_calls calls;
-	bool careful;	       /* code may run at addresses it was not translated for */
 	bool wanted;	       /* trace this vCPU */
 	unsigned retry;	       /* after a loss: blocks to skip until there may be room */
 	struct node *unwanted; /* the current block, if its level is not traced */
 	unsigned cpu;
 	uint32_t dictionary, n_ids;
-	uint64_t shift;	     /* distance of the current block from its translated address */
+	uint64_t shift;	     /* distance of the current block from its definition */
 	uint64_t defined;    /* end of the last definition */
 	unsigned words;	     /* of steps since the last reading of the clock */
 	uint64_t branches;   /* in full words */
@@ -54,9 +54,16 @@ struct step {
 	struct look look;
 };
 
+/* The address at which a block runs now; where QEMU does not tell, the one it was translated for. */
 static inline uint64_t trace_real_pc(const struct tracer *t, const struct node *node)
 {
-	return look_pc(t->cpu, node->wire.start);
+	return look_pc(t->cpu, node->block->start);
+}
+
+/* An address that the current block knows, as it was when QEMU translated the block. */
+static inline uint64_t trace_translated(const struct tracer *t, uint64_t address)
+{
+	return address - t->shift - t->cur->wire.start + t->cur->block->start;
 }
 
 /* trace_explain.c: fills in a step whose `to` and `ran` are set, the latter to the whole block. */

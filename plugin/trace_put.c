@@ -81,26 +81,40 @@ static uint64_t sum_of(const struct block_move *move, unsigned word)
 	return (uint64_t)(known ? sum : WIRE_STACK_UNKNOWN);
 }
 
-static void put_definition(struct tracer *t, const struct block *block)
+static void put_definition(struct tracer *t, const struct node *node)
 {
-	unsigned word = look_word(t->cpu, block->start, block->mode), flags = block->flags;
+	const struct block *block = node->block;
+	uint64_t pc = node->wire.start + t->shift;
+	unsigned word = look_word(t->cpu, pc, block->mode), flags = block->flags;
 	uint64_t move = sum_of(&block->move, word);
 
 	if (flags & WIRE_BLOCK_STATE ? block->replaces : move)
 		flags |= WIRE_BLOCK_STACK;
-	emit_signed(&t->out, block->start - t->defined);
+	emit_signed(&t->out, node->wire.start - t->defined);
 	emit_byte(&t->out, (uint8_t)(block->flow | flags << WIRE_FLAGS_SHIFT));
 	emit_number(&t->out, block->count);
 	emit_number(&t->out, block->size);
 	emit_number(&t->out, block->last);
-	t->defined = block->start + block->size;
+	t->defined = node->wire.end;
 	if (wire_flow_has_target(block->flow))
-		emit_signed(&t->out, block->target - t->defined);
+		emit_signed(&t->out, block->target - (block->start + block->size));
 	if (!(flags & WIRE_BLOCK_STACK))
 		return;
 	emit_signed(&t->out, move);
 	if (flags & WIRE_BLOCK_STATE)
 		emit_signed(&t->out, sum_of(&block->after, word));
+}
+
+/*
+ * A new block gets the address at which it runs now, so that the shift stays. The address that it was
+ * translated for may be one that the kernel used only at boot.
+ */
+static void place_new(const struct tracer *t, struct node *node, uint64_t start)
+{
+	if (node->dictionary == t->dictionary)
+		return;
+	node->wire.start = start;
+	node->wire.end = start + node->block->size;
 }
 
 static void put_go(struct tracer *t, struct node *to)
@@ -114,15 +128,17 @@ static void put_go(struct tracer *t, struct node *to)
 	to->id = t->n_ids++;
 	to->wire.next[0] = to->wire.next[1] = NULL;
 	emit_byte(&t->out, WIRE_TRACE_NEW);
-	put_definition(t, to->block);
+	put_definition(t, to);
 	trace_note_code(t, to->wire.start + t->shift, &t->written);
 }
 
 void trace_put_begin(struct tracer *t, struct node *at, unsigned skip, unsigned flags)
 {
 	struct look look = t->written;
-	uint64_t shift = t->shift;
+	uint64_t pc = at->wire.start + t->shift, shift;
 
+	place_new(t, at, pc);
+	shift = pc - at->wire.start;
 	t->shift = 0;
 	t->written = (struct look){ 0 };
 	emit_byte(&t->out, WIRE_TRACE_BEGIN);
@@ -151,9 +167,12 @@ bool trace_put_sync(struct tracer *t, struct node *at, unsigned skip, unsigned f
 void trace_put_step(struct tracer *t, const struct step *step)
 {
 	struct node *cur = t->cur;
-	uint64_t shift = step->pc - step->to->wire.start;
-	bool moved = shift != t->shift;
+	uint64_t shift;
+	bool moved;
 
+	place_new(t, step->to, step->pc - t->shift);
+	shift = step->pc - step->to->wire.start;
+	moved = shift != t->shift;
 	if (step->state)
 		trace_put_exact_time(t);
 	emit_close_steps(&t->out);

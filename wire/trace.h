@@ -125,33 +125,49 @@ static inline struct wire_block *wire_pop_call(struct wire_calls *calls)
 
 /*
  * For the writer: the bit that encodes a step, or -1 if the step needs a go or new. Every step from a
- * block that is conditional or may switch, a system call or a return from an exception does.
+ * block that is conditional or may switch, a system call or a return from an exception does; for all
+ * others, the flow of `from` decides which of the next three functions to call.
  */
+static inline int wire_next_bit(const struct wire_block *from, const struct wire_block *to)
+{
+	int bit = to != from->next[0];
+
+	return to != from->next[bit] ? -1 : bit;
+}
+
+static inline int wire_call_bit(struct wire_calls *calls, struct wire_block *from,
+				const struct wire_block *to)
+{
+	if (to != from->next[0])
+		return -1;
+	wire_push_call(calls, from);
+	return 0;
+}
+
+static inline int wire_return_bit(struct wire_calls *calls, const struct wire_block *from,
+				  const struct wire_block *to)
+{
+	const struct wire_block *call = calls->at[(calls->depth - 1) % WIRE_CALLS];
+	bool bit = !call || to != call->next[1];
+
+	if (bit && to != from->next[1])
+		return -1;
+	wire_pop_call(calls);
+	return bit;
+}
+
 static inline int wire_step_bit(struct wire_calls *calls, struct wire_block *from,
 				const struct wire_block *to)
 {
-	const struct wire_block *call;
-	int bit;
-
 	if (from->flags & (WIRE_BLOCK_MAYBE | WIRE_BLOCK_STATE))
 		return -1;
 	switch (from->flow) {
 	case WIRE_FLOW_CALL:
-	case WIRE_FLOW_CALL_ANY:
-		if (to != from->next[0])
-			return -1;
-		wire_push_call(calls, from);
-		return 0;
-	case WIRE_FLOW_RETURN:
-		call = calls->at[(calls->depth - 1) % WIRE_CALLS];
-		bit = !call || to != call->next[1];
-		if (bit && to != from->next[1])
-			return -1;
-		wire_pop_call(calls);
-		return bit;
+	case WIRE_FLOW_CALL_ANY: return wire_call_bit(calls, from, to);
+	case WIRE_FLOW_RETURN: return wire_return_bit(calls, from, to);
 	case WIRE_FLOW_ENTER:
 	case WIRE_FLOW_LEAVE: return -1;
-	default: bit = to != from->next[0]; return bit && to != from->next[1] ? -1 : bit;
+	default: return wire_next_bit(from, to);
 	}
 }
 
