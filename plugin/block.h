@@ -21,13 +21,13 @@ struct qemu_plugin_tb;
 enum way {
 	WAY_NEXT,
 	WAY_CALL,
-	WAY_JUMP_ANY, /* as WAY_NEXT. From here on, the next block may be anywhere. */
+	WAY_JUMP_ANY, /* like WAY_NEXT; this and later ways are indirect */
 	WAY_CALL_ANY,
 	WAY_RETURN,
-	WAY_SLOW /* never by a bit */
+	WAY_SLOW /* never one bit */
 };
 
-/* In one line of the cache. */
+/* Fits one cache line. */
 struct node {
 	_Alignas(64) struct wire_block wire; /* as the reader has it */
 	uint32_t dictionary;		     /* the one in which the block has this id */

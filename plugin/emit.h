@@ -15,7 +15,7 @@
 
 #define CODE_ROOM 256 /* more than is written between two calls of emit_room() */
 
-/* The steps that are not yet written: none. */
+/* No pending steps: only the marker. */
 #define EMIT_NO_STEPS (1ull << 63)
 
 struct emit_out {
@@ -58,8 +58,8 @@ static inline void emit_signed(struct emit_out *out, uint64_t value)
 }
 
 /*
- * Adds a step, the last in the highest bit. The lowest bit that is set marks the end of the steps: it is
- * not one of them. True: the word is full, and needs emit_word().
+ * Adds a step at the top. The lowest set bit is a marker below the oldest step. True: the word is full, and
+ * needs emit_word().
  */
 static inline bool emit_step(struct emit_out *out, bool bit)
 {

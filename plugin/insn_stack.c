@@ -263,7 +263,7 @@ static void riscv_immediate(uint32_t w, struct insn *insn)
 		insn->stack = INSN_STACK_REPLACED;
 }
 
-/* Linux adds up the address of a cpu's interrupt stack. */
+/* Linux computes the address of a cpu's interrupt stack by an addition. */
 static void riscv_operation(uint32_t w, struct insn *insn)
 {
 	unsigned rs1 = w >> 15 & 31, rs2 = w >> 20 & 31;
@@ -286,7 +286,7 @@ void insn_stack_riscv(uint32_t w, struct insn *insn)
 			insn->stack = INSN_STACK_REPLACED;
 		break;
 	case 0x33: riscv_operation(w, insn); break;
-	case 0x1b: /* operations on half words; amo */
+	case 0x1b: /* 32-bit operations; amo */
 	case 0x2f:
 	case 0x3b: insn->stack = INSN_STACK_UNKNOWN; break;
 	default: break; /* branches and stores have no rd */

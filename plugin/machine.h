@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Registers without a DWARF number. A machine has only some of them. */
+/* Registers by what they are for. A machine has only some of them. */
 enum reg {
 	REG_PC,
 	REG_FLAGS, /* eflags, cpsr, xpsr */
@@ -45,14 +45,15 @@ enum reg {
 };
 
 struct reg_name {
-	const char *names; /* QEMU's, between bars; the first one that exists counts. NULL: none */
-	int gdb;	   /* number in gdb's core registers, or -1 */
+	const char
+		*names; /* QEMU's, separated by bars; the first that exists is used. NULL: none */
+	int gdb;	/* number in gdb's core registers, or -1 */
 };
 
 enum machine_family { MACHINE_X86, MACHINE_AARCH64, MACHINE_ARM, MACHINE_M_PROFILE, MACHINE_RISCV };
 
 struct machine {
-	const char *name; /* as in uname -m */
+	const char *name; /* QEMU's, of its target */
 	enum machine_family family;
 	unsigned word, n;
 	unsigned sp, fp, result; /* DWARF numbers */

@@ -29,7 +29,7 @@ extern const struct machine *regs_machine; /* NULL: unknown */
 struct regs_cpu *regs_cpu(unsigned index); /* NULL without memory */
 bool regs_dwarf(const struct regs_view *view, struct regs_cpu *cpu, unsigned number,
 		uint64_t *value);
-/* A register without a DWARF number. If QEMU does not show it: the last value that was written. */
+/* Reads a register. If QEMU does not show it: the last value that code wrote. */
 bool regs_extra(const struct regs_view *view, struct regs_cpu *cpu, enum reg which,
 		uint64_t *value);
 /* mode: the register with the privilege level. word: bytes of a pointer in the current mode. */

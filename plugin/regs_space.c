@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The address space of a vCPU: which register has it depends on the machine and on its hypervisor. */
+/*
+ * The address space of a vCPU: which register has it depends on the machine and on its hypervisor. Also
+ * notes what code writes to these registers, and to those of exception vectors.
+ */
 #include "api.h"
 #include "regs_parts.h"
 
@@ -88,10 +91,10 @@ bool regs_space(unsigned index, uint64_t mode, uint64_t *space)
 }
 
 /*
- * Writes to the registers of the address space, and of the exception vectors. Such an instruction ends its block, and a work item runs
- * before the next block: there, the source register still has the value. The data of the callback is
- * the DWARF number of that register or NO_REG, in bits 8 to 15 that of the upper half, NO_REG or
- * SECOND_NAME, and in bits 16 to 23 the register that it writes, plus 1.
+ * Writes to the registers of the address space and of exception vectors. Such an instruction ends its
+ * block, and a work item runs before the next block: there, the source register still has the value. Data
+ * of the callback: bits 0-7 the source's DWARF number, or NO_REG; 8-15 that of the upper half, NO_REG, or
+ * SECOND_NAME if a VHE host does not redirect the name; 16-23 the written register, plus 1.
  */
 #define NO_REG 0xff
 #define SECOND_NAME 0xfe
@@ -187,7 +190,7 @@ static unsigned riscv_written(uint32_t code)
 	}
 }
 
-/* The source registers of an instruction that sets such a register, or 0 for any other. */
+/* The packed registers of such a write; 0: any other instruction. */
 static unsigned written_by(uint32_t code)
 {
 	if (regs_machine->family == MACHINE_RISCV)

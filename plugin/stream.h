@@ -108,9 +108,8 @@ void track_skip(struct track *track);
 uint8_t *trace_room(struct track *track, size_t size);
 void trace_commit(struct track *track, size_t size, uint64_t time);
 /*
- * No `round` is later than the trace that a vCPU has not committed yet, however long the host lets its
- * thread wait. A vCPU that is asleep has none; it must wake up before it reads the clock again. At first,
- * it is asleep.
+ * No `round` is later than uncommitted trace, however long the host delays the vCPU. A sleeping vCPU has
+ * no such trace, and must wake before it reads the clock. vCPUs start asleep.
  */
 void trace_sleep(struct track *track);
 void trace_wake(struct track *track, uint64_t time);

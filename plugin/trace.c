@@ -45,7 +45,7 @@ static bool is_tracing(const struct tracer *t)
 
 /*
  * Code may run at addresses that it was not translated for, and a handler of M-profile may return. A
- * usual step by a direct branch does neither: its distance is fixed.
+ * direct branch needs no check: its distance is fixed.
  */
 static void set_careful(struct tracer *t)
 {

@@ -16,7 +16,7 @@ static uint64_t check_clock(const struct tracer *t)
 
 /*
  * Whether a sample is due. Samples alternate between slow steps, which include switches of the stack and
- * returns from traps, and all other steps. If that kind does not come for another period, either will do.
+ * returns from traps, and all other steps. If the wanted kind is a period late, either will do.
  */
 static bool check_due(struct tracer *t, bool in_word)
 {

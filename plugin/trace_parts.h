@@ -70,9 +70,9 @@ static inline uint64_t trace_translated(const struct tracer *t, uint64_t address
 void trace_explain(const struct tracer *t, struct step *step);
 
 /* trace_exception.c: M-profile. */
-/* The state shows that no exception is active, or that this one is. */
+/* Marks an exception as active; 0: clears all. */
 void trace_set_active(struct tracer *t, unsigned exception);
-/* In a handler: whether another exception is active at the next block. */
+/* In a handler: whether the step to the next block returns from the exception. */
 bool trace_leaves_exception(const struct tracer *t, const struct node *to);
 /* Explains a step by the number of the exception. False: it is the same one. */
 bool trace_explain_exception(const struct tracer *t, struct step *step);

@@ -11,7 +11,7 @@
 
 static _Atomic uint64_t clock_last;
 
-/* A time that no other vCPU has written: a task that migrates leaves one before it enters another. */
+/* Later than all exact times so far, so a task leaves its old vCPU before it enters the new one. */
 static uint64_t exact_time(struct tracer *t)
 {
 	uint64_t last = atomic_load_explicit(&clock_last, memory_order_relaxed), now;

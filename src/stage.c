@@ -120,7 +120,7 @@ int chain_push(struct chain *chain, struct event *events, size_t nr)
 {
 	struct stage *first = chain->first[events->kind];
 
-	/* Only if nobody else takes them, or what the stage makes of them would come too early. */
+	/* Only if no other stage takes them: it would get this stage's events too early. */
 	if (first && first->opened && first->ops->push_all && !first->next[events->kind])
 		return first->ops->push_all(first, events, nr);
 	for (size_t i = 0; i < nr; i++) {

@@ -124,9 +124,9 @@ static inline struct wire_block *wire_pop_call(struct wire_calls *calls)
 }
 
 /*
- * For the writer: the bit that encodes a step, or -1 if the step needs a go or new. Every step from a
- * block that is conditional or may switch, a system call or a return from an exception does; for all
- * others, the flow of `from` decides which of the next three functions to call.
+ * For the writer: the bit that encodes a step, or -1 if the step needs a go or new. Steps
+ * from blocks with flag MAYBE or STATE, and from ENTER and LEAVE, always need one; for others, the flow of
+ * `from` selects one of the next three functions.
  */
 static inline int wire_next_bit(const struct wire_block *from, const struct wire_block *to)
 {

@@ -223,7 +223,7 @@ enum branch_kind {
 	BRANCH_END,   /* tracing ends after `from` */
 };
 
-/* A cpu leaves one straight run of instructions for another. What most branches have comes first. */
+/* A cpu leaves one straight run of instructions for another. The usual fields come first. */
 struct event_branch {
 	enum branch_kind kind;
 	/*

@@ -14,7 +14,7 @@ struct chain {
 	struct calls_caller callers[MAX_CALLERS];
 	size_t nr;
 	bool whole; /* the last one is the first function of the task */
-	bool first; /* the task runs since the trace or the kernel began */
+	bool first; /* the task ran when the trace or the kernel began */
 };
 
 static void sampled_chain(const struct event_sample *sample, struct chain *chain)
@@ -70,9 +70,10 @@ static void add_chain(struct buf *to, const char *what, const struct chain *chai
  * RISC-V: the unwinder takes that for a caller. If the tracker lost the first caller of the task that booted
  * the kernel, and of no other, it would look the same.
  */
-static bool is_stale_root(const struct chain *sampled, const struct chain *traced, size_t same)
+static bool is_stale_root(const struct chain *sampled, size_t i, const struct chain *traced,
+			  size_t j)
 {
-	return traced->whole && traced->first && same == traced->nr && sampled->nr == same + 1;
+	return traced->whole && traced->first && i + 1 == sampled->nr && j == traced->nr;
 }
 
 static void describe(const struct event *ev, const struct chain *sampled,
@@ -117,13 +118,17 @@ static size_t nr_same(const struct calls *calls, const struct chain *sampled, si
 	return nr;
 }
 
-/* Whether they are the same up to the end of the shorter chain. */
+/* Whether they are the same. A chain that is not whole may end early, and there may be a stale root. */
 static bool agree(const struct calls *calls, const struct chain *sampled, size_t i,
 		  const struct chain *traced, size_t j, uint32_t pid)
 {
 	size_t nr = nr_same(calls, sampled, i, traced, j, pid);
 
-	return i + nr == sampled->nr || j + nr == traced->nr;
+	if (is_stale_root(sampled, i + nr, traced, j + nr))
+		return true;
+	return (i + nr == sampled->nr || !traced->whole) &&
+	       (j + nr == traced->nr || !sampled->whole) &&
+	       (i + nr == sampled->nr || j + nr == traced->nr);
 }
 
 /*
@@ -148,8 +153,8 @@ static bool in_entry(const struct calls *calls, const struct chain *sampled,
 }
 
 /*
- * The exception came at a call or a return, and the trace does not tell whether before or after it: the call
- * was made, or the return. The callers behind that must be right.
+ * The exception came at a call or a return, and the trace does not tell whether it was before or after it.
+ * The callers behind it must match.
  */
 static bool is_one_step_off(const struct calls *calls, const struct chain *sampled,
 			    const struct chain *traced, size_t same, uint32_t pid)
@@ -202,7 +207,7 @@ void calls_check(struct calls *calls, const struct event *ev)
 	} else if ((same == sampled.nr && !sampled.whole) || (same == traced.nr && !traced.whole) ||
 		   (!same && in_entry(calls, &sampled, &traced, ev->pid)) ||
 		   is_one_step_off(calls, &sampled, &traced, same, ev->pid) ||
-		   is_stale_root(&sampled, &traced, same)) {
+		   is_stale_root(&sampled, same, &traced, same)) {
 		calls->checks.partial++;
 	} else {
 		if (calls->checks.different++ < MAX_NOTES)

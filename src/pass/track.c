@@ -396,7 +396,7 @@ static void on_branch(struct track *track, struct track_cpu *cpu, const struct e
 
 	charge(track, cpu->task, b->instructions);
 	cpu->since_near += b->instructions;
-	/* Most branches, so this is for speed: all that remains of the code below for such a jump. */
+	/* A fast path for most branches: does what the code below would do. */
 	if (b->kind == BRANCH_JUMP && !b->sp && !b->taken && !cpu->firmware && !cpu->flat) {
 		set_sp(cpu, moved_sp(cpu, b), true);
 		task_prune(cpu->task, cpu->sp);

@@ -109,8 +109,8 @@ void track_add(struct track *track, const struct event *ev);
 /* Calls `each` for every mark of a task, and stores what it returns. */
 void track_marks(struct track *track, uint32_t (*each)(void *data, uint32_t mark), void *data);
 /*
- * The running task's mark, 0 if the cpu is not traced. rooted: its first caller is known; first: it runs
- * since the trace or the kernel began.
+ * The running task's mark, 0 if the cpu is not traced. rooted: its first caller is known; first: it ran
+ * when the trace or the kernel began.
  */
 uint32_t track_running(const struct track *track, uint32_t cpu, bool *rooted, bool *first);
 

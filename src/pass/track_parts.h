@@ -38,7 +38,7 @@ struct track_task {
 	struct track_task *newer, *older; /* those that were left after and before it */
 	uint32_t pid;			  /* if `ended` */
 	bool met;    /* it ran when the trace began, so it may have callers from before */
-	bool first;  /* it, or the kernel, began the trace */
+	bool first;  /* it ran when the trace or the kernel began */
 	bool known;  /* code resumed it: it has run before */
 	bool rooted; /* its first frame is where it began */
 	bool called; /* it has made a call */

@@ -9,7 +9,7 @@
 
 /* Tasks that are not running. Their stacks do not overlap: see drop_ended(). */
 
-/* Where in `left` the tasks end whose stack begins at sp or below. */
+/* The index in `left` after the last stack that begins at (space, sp) or below. */
 static size_t left_up_to(const struct track *track, uint64_t space, uint64_t sp)
 {
 	size_t first = 0, last = track->nr_left;
@@ -81,7 +81,7 @@ static void drop_ended(struct track *track, const struct track_stack *stack)
 		task_drop(track, track->left[--end]);
 }
 
-/* Nor can tasks on two cpus. If one has begun before this one left the stack, a trace came late. */
+/* A task on another cpu that already uses this stack is doubtful: a trace came late. */
 static void doubt_running(struct track *track, const struct track_task *left)
 {
 	for (size_t i = 0; i < track->nr_cpus; i++) {

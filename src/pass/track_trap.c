@@ -59,7 +59,7 @@ static void better_waiting(const struct track *track, const struct event *ev,
 	enum fit fit;
 	size_t trap = just_entered(task) ? own_trap(task, ev, &fit) : task->nr;
 
-	/* Only if returns are known to switch threads may another thread go on elsewhere. */
+	/* Another thread may go on elsewhere only if returns are known to switch threads. */
 	if (trap < task->nr && fit > best->fit && (fit == FIT_EXACT || track->leaves_switch))
 		*best = (struct waiting){ task, trap, fit };
 }
@@ -164,7 +164,7 @@ static void drop_stacks(struct track_task *task, size_t frame)
 		task_end_stacks(task, task->nr_stacks - 1);
 }
 
-/* Adds the call or the return right before an exception, which only the end of it reveals. */
+/* Adds the call or return right before an exception, known only at its end. */
 static void finish_step(struct track *track, struct track_cpu *cpu, const struct track_frame *trap,
 			const struct event *ev)
 {
@@ -356,8 +356,8 @@ static bool is_serializing(const struct track_cpu *cpu, const struct event *ev)
 }
 
 /*
- * Finds the exception in the kernel's own code whose handler changed the stack pointer to return to, by
- * less than the cpu had pushed: Linux on x86 emulates a call that way. Returns nr if there is none.
+ * Finds the exception in the kernel whose handler lowered the stack pointer to return to, by at most what
+ * the cpu pushed: Linux on x86 emulates calls this way. Returns nr if there is none.
  */
 static size_t changed_trap(const struct track *track, const struct track_task *task,
 			   const struct event *ev, unsigned *stack)
@@ -411,7 +411,7 @@ static void leave_to_kernel(struct track *track, struct track_cpu *cpu, const st
 	cpu->task = task_new(track, ev);
 }
 
-/* A kernel that starts at a higher level may drop to its own by such a return to the caller. */
+/* Finds the call that this return ends: a kernel may drop to its own level this way. */
 static size_t call_at(const struct track_task *task, const struct event *ev)
 {
 	const struct track_frame *top = task->nr ? &task->frames[task->nr - 1] : NULL;

@@ -8,7 +8,7 @@
 
 #include "base/mem.h"
 
-#define INLINE_MAX ((size_t)1 << 18) /* bytes that are decoded sooner than a thread pays off */
+#define INLINE_MAX ((size_t)1 << 18) /* up to this many bytes, a thread does not pay off */
 #define BATCHES_ALL 256		     /* of all cpus together, if each has two or more */
 
 static void lock(struct wire_ahead *ahead)
@@ -84,7 +84,7 @@ static bool can_decode(const struct wire_ahead *ahead, const struct wire_ahead_c
 	return cpu && has_trace(cpu) && nr_ready(cpu) < ahead->room;
 }
 
-/* To wake the other side takes time: only when there are this many batches to take, or to fill. */
+/* Waking the other side is slow, so wait for this many batches to take or to fill. */
 static size_t enough(const struct wire_ahead *ahead)
 {
 	return ahead->room / 2;

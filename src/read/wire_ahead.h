@@ -5,8 +5,7 @@
  * batches of a cpu are the same either way, and come in the same order.
  *
  * The thread owns a cpu's decoder and its free batches; the caller owns the oldest batch from
- * wire_ahead_first() to wire_ahead_drop(). A lock protects all that both use: the traces to decode and
- * the number of batches.
+ * wire_ahead_first() to wire_ahead_drop(). A lock protects everything else.
  */
 #ifndef KSCOPE_READ_WIRE_AHEAD_H
 #define KSCOPE_READ_WIRE_AHEAD_H
@@ -53,7 +52,7 @@ struct wire_ahead {		      /* zeroed: ready */
 	uint64_t bytes; /* of traces so far */
 
 	pthread_t thread;
-	bool tried, threaded; /* to start it; it runs */
+	bool tried, threaded; /* tried to start it; it runs */
 	bool stop;
 	pthread_mutex_t lock;
 	pthread_cond_t work, ready;    /* for the thread, and for the caller */

@@ -6,7 +6,7 @@
 
 #include "base/mem.h"
 
-/* ns: in earlier recordings, a trace may be older than a round by the time its cpu had to wait. */
+/* ns: in older recordings, a trace may be this much older than a round. */
 #define LATE 100000000
 
 void wire_merge_release(struct wire_merge *merge)
@@ -78,7 +78,7 @@ static int take_damage(struct wire_merge *merge, struct wire_merge_cpu *cpu)
 	return -1;
 }
 
-/* Finds the cpu with the oldest event, and the time of the next oldest. Returns a cpu with damage. */
+/* Finds the cpu with the oldest event, and the time of the next oldest. Returns a damaged cpu, or NULL. */
 static struct wire_merge_cpu *choose(struct wire_merge *merge)
 {
 	merge->current = NULL;

@@ -18,10 +18,10 @@ struct wire_merge {		 /* zeroed: ready */
 	struct wire_merge_cpu *cpus;
 	size_t nr;
 	struct wire_merge_cpu *current;
-	uint64_t limit; /* time of the oldest event of the other cpus */
+	uint64_t limit; /* oldest event of the other cpus, at most `until` */
 	uint64_t until; /* all traces up to this time are known */
 	uint64_t last;	/* time of the last event */
-	/* The first trace that came when later events had been passed on: ns, and where it is. */
+	/* The first trace that came too late: by how many ns, and its offset. */
 	uint64_t late, late_offset;
 
 	/* The damage, after wire_merge_next() returned -1. */
@@ -45,7 +45,7 @@ int wire_merge_next(struct wire_merge *merge, struct event *ev);
  * returns their number. They are valid until the next call. 0: call wire_merge_next().
  */
 size_t wire_merge_peek(struct wire_merge *merge, size_t max, struct event **events);
-/* Takes the first of those. */
+/* Consumes the first `nr` of them. */
 void wire_merge_take(struct wire_merge *merge, size_t nr);
 
 #endif

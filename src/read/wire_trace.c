@@ -357,7 +357,7 @@ static bool branch_before_trap(struct wire_trace *trace, const struct wire_trace
 
 /*
  * Emits a branch for a block that the trap interrupted after an instruction had replaced the stack pointer:
- * its moves before that instruction do not lead to the interrupted one.
+ * the moves before it do not lead to the interrupted stack pointer.
  */
 static bool switch_before_trap(struct wire_trace *trace, const struct wire_trace_block *cur,
 			       uint64_t at, struct event *ev)
@@ -435,7 +435,7 @@ static bool plain_step(struct wire_trace *trace, struct wire_trace_block *to, ui
 	return true;
 }
 
-/* Leaves a block by a step without any such code, as is usual. True: *ev is filled. */
+/* Leaves a block by a step with no other code before it, as is usual. True: *ev is filled. */
 static inline bool leave_plain(const struct wire_trace *trace, const struct wire_trace_block *from,
 			       const struct wire_trace_block *to, struct wire_since *since,
 			       struct event *ev)

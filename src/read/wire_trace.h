@@ -49,7 +49,7 @@ struct wire_trace {
 	const uint8_t *data, *at, *end;
 	bool synced;	   /* the blocks are valid */
 	bool lost;	   /* something is missing before the next begin */
-	const char *wrong; /* why wire_trace_next() returned -1 */
+	const char *wrong; /* why wire_trace_run() returned -1 */
 
 	/* Blocks by id: nr of nr_made. They live in the arena, do not move, and are reused. */
 	struct wire_trace_block **blocks;

@@ -290,9 +290,9 @@ static enum step step_at_end(const struct walk *w, struct state *s)
 }
 
 /*
- * A trap's registers. The rows are wrong at two places of Linux's entry code: where the function that
- * saves the registers returns to the entry code, which has rows for what the processor pushed, and in that
- * function itself, whose return address is on top of the registers.
+ * A trap's registers. Linux's entry code has wrong rows in two places: in the function that saves the
+ * registers, whose return address is on top of them, and right after it returns, where the rows still
+ * describe what the processor pushed.
  */
 static enum step step_by_registers(const struct walk *w, struct state *s, const struct orc_row *row,
 				   uint64_t at)

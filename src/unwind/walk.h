@@ -180,7 +180,7 @@ enum link link_at(const struct walk *w, uint64_t pc);
  * is in the function itself, the call before it must not go to another one.
  */
 bool link_is_own(const struct walk *w, uint64_t lr, uint64_t function);
-/* Whether the register only has the address to which the code is about to call, as on RISC-V. */
+/* Whether the link register only has the target of the next call, as on RISC-V. */
 bool link_is_target(const struct walk *w, uint64_t pc, uint64_t lr);
 /*
  * Whether to believe a rule that says that the link register holds the return address. Compilers write
@@ -214,7 +214,7 @@ enum step fp_leaf(const struct walk *w, struct state *s);
 #define TRAP_AT_ENTRY 2	 /* stack words: only an error code may have been pushed so far */
 #define TRAP_ANYWHERE 40 /* Linux saves 21 words, and has little below that */
 
-/* On x86: whether an address of the stack has what the processor pushes. */
+/* On x86: whether what the processor pushes is at this address of the stack. */
 bool trap_is_pushed(const struct walk *w, uint64_t at);
 /* On x86: searches the next `words` words of the stack for what the processor pushes. */
 enum step trap_pushed(const struct walk *w, struct state *s, unsigned words);

@@ -12,7 +12,7 @@ import sys
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from kit import check, equal, finish, guests, kscope, read_folded, scratch, skip, styles
 
-# In 1000 samples, so many may differ. Debian's QEMU does not show where an exception came from: if that is
+# Of 1000 samples, this many may differ. Debian's QEMU does not show where an exception came from: if that is
 # the target of an indirect call or of a return, the trace learns it only when the exception ends.
 MAY_DIFFER = {"backports": 1, "debian": 10}
 THREADS = ["red_main", "red_side_main", "green_main", "blue_main"]  # of the style onestack
@@ -110,10 +110,11 @@ def functions(sums):
 
 def test_debian(folder, arch):
     """
-    On a busy host, a task often goes on at another cpu while the first one waits for the host. The few
+    On a busy host, a task often goes on on another cpu while the first one waits for the host. The few
     samples that differ are in the delivery of signals, which changes where the program goes on, and in
-    an exception that emulates a call. Those that end early, on RISC-V, are in entry code that has not
-    saved the registers yet, or in the first task, whose first caller is an address from earlier code.
+    an exception that emulates a call. On RISC-V, the unwinder cannot leave entry code that has not saved
+    the registers yet: most of these samples end early, a few have a wrong caller. Samples of the first
+    task have one caller too many, an address from earlier code.
     """
     guest = guests.linux(arch, "kscope.work=none")
     recording = os.path.join(folder, "linux.kscope")
@@ -124,9 +125,10 @@ def test_debian(folder, arch):
     got, errors = info(guest, recording)
     same, other = got.get("checks_equal", 0), got.get("checks_different", 0)
     early = got.get("checks_partial", 0)
+    may = max(10, same / 200) if "riscv" in arch else max(8, same / 500)
     check(f"Debian {arch}: sampled stacks are the traced ones",
-          same > 500 and other <= max(5, same / 1000), f"{got}\n{errors[-3000:]}")
-    check(f"Debian {arch}: they have all callers", early <= same * (1 if "riscv" in arch else 0.01),
+          same > 500 and other <= may, f"{got}\n{errors[-3000:]}")
+    check(f"Debian {arch}: few of them end early", early <= same * (1 if "riscv" in arch else 0.01),
           f"{got}\n{errors[-3000:]}")
     check(f"Debian {arch}: less than one instruction in 1000 is doubtful",
           got.get("doubtful", 1) * 1000 <= got.get("instructions", 0), got)

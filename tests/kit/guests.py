@@ -151,7 +151,7 @@ def record(guest, out, options=(), which="debian", more=()):
 
 @contextlib.contextmanager
 def busy_host(processes=8):
-    """Other processes want the host's cores, too."""
+    """Runs busy loops on the host's cores."""
     started = [subprocess.Popen(["sh", "-c", "while :; do :; done"]) for _ in range(processes)]
     try:
         yield

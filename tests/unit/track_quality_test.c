@@ -311,7 +311,7 @@ static void test_wrong(void)
 	       "u1000 u2009 u1014 : 12\n"
 	       "8000 u1028 u2009 u1014 : 3\n"
 	       "traps 2 leaves 1 jumps 1 strayed 1 doubtful 15 rooted 6\n");
-	expect("quality: a task goes on at another cpu before it leaves the first",
+	expect("quality: a task goes on on another cpu before it leaves the first",
 	       "begin 1000 sp=8000;"
 	       "call 1010 2000 1 -16;"
 	       "call 2010 3000 2 -16;"

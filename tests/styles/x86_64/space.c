@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* x86-64: the first GB and the local APIC are at their addresses in every space, for the kernel only. */
+/* x86-64: the first GB and the local APIC are identity-mapped in every space, for the kernel only. */
 #include "common.h"
 
 #define MEMORY 0x2000000ul
