@@ -576,6 +576,16 @@ static void test_checks(void)
 	       "1000 : 1\n"
 	       "9000 1014 : 2\n"
 	       "equal 2 different 2\n");
+	expect("check: other callers than the interrupted code's",
+	       "begin 1000 sp=8000;"
+	       "call 1010 2000 1 -16;"
+	       "enter 2008 8000 2 -16 sp=7f00;"
+	       "check 8004 1014;" /* the link register has the interrupted function's caller */
+	       "check 8004 5014 6014;"
+	       "check 8004 1014 6014 7014;",
+	       "1000 : 1\n"
+	       "2000 1014 : 2\n"
+	       "traps 1 leaves 0 partial 1 different 2\n");
 	expect("check: firmware cannot be unwound",
 	       "begin f000 sp=8000;"
 	       "call f010 f100 1 -16;"
