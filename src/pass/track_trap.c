@@ -69,7 +69,7 @@ static struct waiting find_waiting(const struct track *track, const struct event
 	const struct event_branch *b = &ev->branch;
 	/* Nearly always, it waits on the stack to which the exception returns. */
 	struct track_task *task = task_at(track, space_of(b->context, b->space), b->sp);
-	struct waiting best = { NULL };
+	struct waiting best = { 0 };
 
 	if (task)
 		better_waiting(track, ev, task, &best);
@@ -454,7 +454,7 @@ void on_leave(struct track *track, struct track_cpu *cpu, const struct event *ev
 	struct track_task *task = cpu->task;
 	enum fit own_fit;
 	size_t own = own_trap(task, ev, &own_fit);
-	struct waiting other = { NULL };
+	struct waiting other = { 0 };
 
 	if (own_fit < FIT_EXACT)
 		other = find_waiting(track, ev);
