@@ -47,13 +47,20 @@ static bool ends_in_program(const struct event_sample *sample)
 
 /*
  * The unwinder follows a kernel stack up to the address in the program for which the kernel runs, or only
- * to the kernel's entry if the program's registers are not on the stack.
+ * to the kernel's entry if the program's registers are not on the stack. Drops the callers after that.
  */
-static bool ends_in_kernel(const struct event_sample *sample, const struct chain *sampled,
-			   const struct chain *traced)
+static void cut_program(const struct event_sample *sample, struct chain *traced)
 {
-	return sample->context != IP_USER && traced->nr > sampled->nr &&
-	       (ends_in_program(sample) || traced->callers[sampled->nr].context == IP_USER);
+	size_t kernel = 0;
+
+	if (sample->context == IP_USER)
+		return;
+	while (kernel < traced->nr && traced->callers[kernel].context != IP_USER)
+		kernel++;
+	if (kernel == traced->nr)
+		return;
+	traced->nr = kernel + ends_in_program(sample);
+	traced->first = false; /* it does not begin in the kernel */
 }
 
 static void add_chain(struct buf *to, const char *what, const struct chain *chain)
@@ -192,8 +199,8 @@ void calls_check(struct calls *calls, const struct event *ev)
 	     !calls->kernel(calls->data, sampled.leaf)))
 		return;
 	traced.nr = calls_callers(calls, mark, &traced.leaf, traced.callers, MAX_CALLERS);
-	if (sampled.whole && ends_in_kernel(&ev->sample, &sampled, &traced))
-		traced.nr = sampled.nr;
+	if (sampled.whole)
+		cut_program(&ev->sample, &traced);
 	same = is_jumping(calls, &sampled, ev->pid) && traced.nr;
 	same += nr_same(calls, &sampled, same, &traced, same, ev->pid);
 	/* A new process: its registers are those of its program, which has not run yet. */
