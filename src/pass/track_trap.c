@@ -6,7 +6,7 @@
 #include "pass/track_rules.h"
 
 /* How well a return from an exception fits the interrupted place; the highest wins. */
-enum fit { FIT_NONE, FIT_NEAR, FIT_SP, FIT_EXACT };
+enum fit { FIT_NONE, FIT_NEAR, FIT_SP, FIT_OPEN, FIT_EXACT };
 
 static enum fit fit_of(const struct track_frame *frame, const struct event *ev)
 {
@@ -19,7 +19,10 @@ static enum fit fit_of(const struct track_frame *frame, const struct event *ev)
 	if (frame->sp && b->sp) {
 		if (frame->sp != b->sp)
 			return FIT_NONE;
-		return same ? FIT_EXACT : FIT_SP; /* a fixed-up fault, or a restarted call */
+		if (same)
+			return FIT_EXACT;
+		/* FIT_SP: a fixed-up fault, a restarted call, or the exception below ends, too. */
+		return frame->resume ? FIT_SP : FIT_OPEN;
 	}
 	if (same)
 		return FIT_EXACT;

@@ -248,6 +248,21 @@ static void test_programs(void)
 	       "8000 2009 1014 : 3\n"
 	       "8000 2009 1014 : 4\n"
 	       "traps 2\n");
+	expect("trap: firmware interrupts the kernel's entry, and returns to where that came from",
+	       "begin 1000 sp=8000;"
+	       "call 1010 2000 1 -16;"
+	       "enter 2008 8000 2 next=0 save=A;"
+	       "enter 8000 9000 0 next=8000 save=B;"
+	       "leave 9020 2008 3 sp=@A;" /* to 8000, and the entry has the address 2008 */
+	       "enter 2008 8000 0;"
+	       "leave 8030 2008 4 sp=@A;"
+	       "return 2010 1014 5 +16;"
+	       "jump 1020 1024 6;",
+	       "1000 : 7\n"
+	       "2000 1014 : 7\n"
+	       "9000 8001 2009 1014 : 3\n"
+	       "8000 2009 1014 : 4\n"
+	       "traps 3 leaves 2\n");
 	expect_on(LINKS, "trap: at a longjmp to another stack",
 		  "begin 1000 sp=8000;"
 		  "call 1010 2000 1 -16;"
