@@ -202,6 +202,12 @@ static unsigned aarch64_interrupted(unsigned cpu, unsigned level, uint64_t pc)
 	return WIRE_LEVEL_USER;
 }
 
+/* If the level stays the same at an entry for lower levels, the code jumps there itself, as Linux does. */
+static bool is_aarch64_vector(uint64_t pc, uint64_t vectors, unsigned level, unsigned before)
+{
+	return pc - vectors < 0x800 && !(pc & 0x7f) && !(pc & 0x400 && before >= level);
+}
+
 /* trap->level: at first the level of the code before. */
 static bool aarch64_trap(unsigned cpu, uint64_t pc, const struct look *look, struct look_trap *trap)
 {
@@ -210,10 +216,10 @@ static bool aarch64_trap(unsigned cpu, uint64_t pc, const struct look *look, str
 	if (pc & 0x7f)
 		return false;
 	trap->left = aarch64_left(cpu, look->level, pc, look->sp);
-	if (regs_special(cpu, vector_of(look->level), &vectors) && pc - vectors >= 0x800)
+	if (!regs_special(cpu, vector_of(look->level), &vectors))
+		vectors = pc;
+	if (!is_aarch64_vector(pc, vectors, look->level, trap->level))
 		return false;
-	if (pc & 0x400 && trap->level >= look->level)
-		return false; /* the code jumps there itself, as Linux does from other vectors */
 	trap->level = aarch64_interrupted(cpu, look->level, pc);
 	return regs_special(cpu, link_of(look->level), &trap->resume);
 }
@@ -273,8 +279,8 @@ bool look_is_vector(unsigned cpu, uint64_t pc, const struct look *look, unsigned
 
 	switch (set) {
 	case INSN_AARCH64:
-		return !(pc & 0x7f) && !(pc & 0x400 && level_before >= look->level) &&
-		       regs_written(cpu, vector_of(look->level), &vector) && pc - vector < 0x800;
+		return regs_written(cpu, vector_of(look->level), &vector) &&
+		       is_aarch64_vector(pc, vector, look->level, level_before);
 	case INSN_RISCV64: /* whose level may be a guess */
 	case INSN_RISCV32:
 		return (regs_written(cpu, REG_VECTOR, &vector) && is_riscv_vector(pc, vector)) ||

@@ -85,12 +85,6 @@ static void on_syscall(unsigned cpu, bool returns)
 		trace_cpu_idle(cpu);
 }
 
-static void on_flush(void)
-{
-	trace_flush();
-	alloc_flush();
-}
-
 static void on_exit_of_qemu(void)
 {
 	control_close();
@@ -163,7 +157,7 @@ int qemu_plugin_install(uint64_t id, const api_info *info, int argc, char **argv
 		.cpu_exit = on_cpu_exit,
 		.cpu_idle = on_cpu_idle,
 		.cpu_resume = on_cpu_resume,
-		.flush = on_flush,
+		.flush = alloc_flush,
 		.exit = on_exit_of_qemu,
 	};
 

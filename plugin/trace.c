@@ -16,6 +16,7 @@
 #include "sample.h"
 #include "trace_parts.h"
 
+#define likely(x) __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
 
 #define SYNC_BYTES (1u << 20) /* between two points where a reader can start */
@@ -303,7 +304,7 @@ static void on_block(unsigned cpu, void *data)
 	struct tracer *t = atomic_load_explicit(&tracers[cpu], memory_order_relaxed);
 	struct block *block = data;
 
-	if (!unlikely(!t))
+	if (likely(t))
 		any_step(t, &block->nodes[cpu]);
 }
 
@@ -431,10 +432,6 @@ void trace_cpu_exit(unsigned cpu)
 		return;
 	if (is_tracing(t))
 		end(t, t->cur->wire.count);
-}
-
-void trace_flush(void)
-{
 }
 
 void trace_set_running(bool on)

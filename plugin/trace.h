@@ -14,7 +14,6 @@ void trace_cpu_exit(unsigned cpu);
 /* The vCPU waits, and goes on. */
 void trace_cpu_idle(unsigned cpu);
 void trace_cpu_resume(unsigned cpu);
-void trace_flush(void);
 void trace_set_running(bool on);
 void trace_close(void);
 

@@ -414,13 +414,12 @@ static void leave_to_kernel(struct track *track, struct track_cpu *cpu, const st
 	cpu->task = task_new(track, ev);
 }
 
-/* Finds the call that this return ends: a kernel may drop to its own level this way. */
-static size_t call_at(const struct track_task *task, const struct event *ev)
+/* Whether this ends the last call: a kernel may drop to its own level this way. */
+static bool ends_call(struct track_task *task, const struct event *ev)
 {
-	const struct track_frame *top = task->nr ? &task->frames[task->nr - 1] : NULL;
+	const struct track_frame *top = top_frame(task);
 
-	return top && top->kind != TRACK_TRAP && top->resume == ev->branch.to ? task->nr - 1
-									      : task->nr;
+	return top && top->kind != TRACK_TRAP && top->resume == ev->branch.to;
 }
 
 /* The frame of an exception at this stack pointer; NULL if there is none. */
@@ -462,7 +461,7 @@ void on_leave(struct track *track, struct track_cpu *cpu, const struct event *ev
 	if (own_fit < FIT_EXACT)
 		other = find_waiting(track, ev);
 	if (own_fit == FIT_NONE && !other.task) {
-		if (call_at(task, ev) < task->nr) {
+		if (ends_call(task, ev)) {
 			task_pop(task, task->nr - 1);
 			return;
 		}

@@ -315,6 +315,11 @@ static bool leads_to(const struct wire_trace_block *block, uint64_t address)
 	}
 }
 
+static uint64_t interrupted_context(const struct wire_trace *trace)
+{
+	return trace->trap_level == WIRE_LEVEL_USER ? IP_USER : IP_KERNEL;
+}
+
 /*
  * Emits the branch at the end of a block, if the trap interrupted its target before it ran. Also emits
  * one for a block that replaces the stack pointer and ends without a branch. If the code does not lead
@@ -326,24 +331,25 @@ static bool branch_before_trap(struct wire_trace *trace, const struct wire_trace
 	uint64_t to = trace->resume;
 	bool leave = trace->leave || cur->wire.flow == WIRE_FLOW_LEAVE;
 	bool twice = to && !leave && !leads_to(cur, to - shift), on;
+	enum branch_kind kind = cur->kind;
 
 	if (!to && cur->wire.flow == WIRE_FLOW_CALL)
 		to = cur->target + shift;
-	else if (!to && cur->replaces &&
-		 trace->left) /* its target is unknown: stay in its function */
+	else if (!to && cur->replaces && trace->left) /* an unknown target: stay in the function */
 		to = cur->wire.flow == WIRE_FLOW_ON ? cur->wire.end + shift : last_of(cur) + shift;
 	on = to == cur->wire.end + shift || to == last_of(cur) + shift ||
 	     cur->wire.flow == WIRE_FLOW_ON || cur->wire.flow == WIRE_FLOW_WAIT ||
 	     cur->wire.flow == WIRE_FLOW_ENTER;
 	if (!leave && (!to || (on && !twice && !(cur->replaces && trace->left))))
 		return false;
-	fill(trace, ev,
-	     twice   ? BRANCH_ENTER
-	     : leave ? BRANCH_LEAVE
-	     : on    ? BRANCH_JUMP
-		     : cur->kind,
-	     last_of(cur) + shift, to);
-	ev->branch.context = trace->trap_level == WIRE_LEVEL_USER ? IP_USER : IP_KERNEL;
+	if (twice)
+		kind = BRANCH_ENTER;
+	else if (leave)
+		kind = BRANCH_LEAVE;
+	else if (on)
+		kind = BRANCH_JUMP;
+	fill(trace, ev, kind, last_of(cur) + shift, to);
+	ev->branch.context = interrupted_context(trace);
 	if (trace->has_state && !leave)
 		ev->branch.space = trace->old_space;
 	if (ev->branch.kind == BRANCH_CALL)
@@ -368,7 +374,7 @@ static bool switch_before_trap(struct wire_trace *trace, const struct wire_trace
 	    (to > from ? moved <= to - from : -moved <= from - to))
 		return false;
 	fill(trace, ev, BRANCH_JUMP, at, at);
-	ev->branch.context = trace->trap_level == WIRE_LEVEL_USER ? IP_USER : IP_KERNEL;
+	ev->branch.context = interrupted_context(trace);
 	ev->branch.space = trace->old_space;
 	ev->branch.sp = ev->branch.taken = trace->left;
 	ev->branch.left = to;
