@@ -125,9 +125,7 @@ def test_debian(folder, arch):
     got, errors = info(guest, recording)
     same, other = got.get("checks_equal", 0), got.get("checks_different", 0)
     early = got.get("checks_partial", 0)
-    # In some boots of riscv64, 7 % differed, before the tracker knew that firmware may interrupt the entry
-    # of an exception. Until many boots have shown that this was the only cause, the limit is wide.
-    may = max(10, same / 5) if "riscv" in arch else max(8, same / 500)
+    may = max(8, same / (250 if "riscv" in arch else 500))
     check(f"Debian {arch}: sampled stacks are the traced ones",
           same > 500 and other <= may, f"{got}\n{errors[-3000:]}")
     check(f"Debian {arch}: few of them end early", early <= same * (1 if "riscv" in arch else 0.01),
