@@ -35,10 +35,15 @@ static size_t nr_ready(const struct wire_ahead_cpu *cpu)
 	return cpu->filled - cpu->dropped;
 }
 
+static struct wire_batch **batch_at(struct wire_ahead_cpu *cpu, size_t number)
+{
+	return &cpu->batches[number % WIRE_BATCHES];
+}
+
 /* Prepares the next batch of a cpu that has a trace, with the lock held. */
 static struct wire_batch *take_work(struct wire_ahead_cpu *cpu)
 {
-	struct wire_batch **batch = &cpu->batches[cpu->filled % WIRE_BATCHES];
+	struct wire_batch **batch = batch_at(cpu, cpu->decoded);
 
 	if (!*batch)
 		*batch = xmalloc(sizeof(**batch));
@@ -56,9 +61,13 @@ static struct wire_batch *take_work(struct wire_ahead_cpu *cpu)
 /* Decodes into a batch. Returns whether the piece is finished. */
 static bool fill_batch(struct wire_ahead_cpu *cpu, struct wire_batch *batch)
 {
-	int ret = wire_trace_run(&cpu->trace, batch->events, WIRE_BATCH, &batch->nr);
-	size_t left = wire_trace_left(&cpu->trace);
+	int ret;
+	size_t left;
 
+	batch->time = cpu->trace.time;
+	batch->pace = 0;
+	ret = wire_trace_run(&cpu->trace, batch->events, WIRE_BATCH, &batch->nr);
+	left = wire_trace_left(&cpu->trace);
 	batch->offset = cpu->piece.offset;
 	batch->place = cpu->trace.place;
 	batch->place_offset = cpu->piece.offset + cpu->piece.len - left;
@@ -68,9 +77,41 @@ static bool fill_batch(struct wire_ahead_cpu *cpu, struct wire_batch *batch)
 	return ret <= 0;
 }
 
-static void finish_batch(struct wire_ahead_cpu *cpu, bool finished)
+static uint64_t instructions_of(const struct wire_batch *batch)
 {
-	cpu->filled++;
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < batch->nr; i++) {
+		if (batch->events[i].kind == EVENT_BRANCH)
+			sum += batch->events[i].branch.instructions;
+	}
+	return sum;
+}
+
+/* The batches since the last time are ready, with the lock held. now: the time after them. */
+static void fill_to(struct wire_ahead_cpu *cpu, uint64_t now)
+{
+	double all = (double)cpu->instructions;
+
+	for (; cpu->filled < cpu->decoded; cpu->filled++) {
+		struct wire_batch *batch = *batch_at(cpu, cpu->filled);
+
+		if (now > batch->time && cpu->instructions)
+			batch->pace = (double)(now - batch->time) / all;
+	}
+	cpu->instructions = 0;
+}
+
+static void finish_batch(struct wire_ahead *ahead, struct wire_ahead_cpu *cpu,
+			 struct wire_batch *batch, bool finished)
+{
+	batch->instructions = cpu->instructions;
+	cpu->instructions += instructions_of(batch);
+	cpu->decoded++;
+	/* Without a time for long, the events keep the last one. */
+	if (cpu->trace.time != batch->time || finished ||
+	    cpu->decoded - cpu->dropped >= ahead->room)
+		fill_to(cpu, cpu->trace.time);
 	if (!finished)
 		return;
 	free(cpu->piece.data);
@@ -81,7 +122,7 @@ static void finish_batch(struct wire_ahead_cpu *cpu, bool finished)
 
 static bool can_decode(const struct wire_ahead *ahead, const struct wire_ahead_cpu *cpu)
 {
-	return cpu && has_trace(cpu) && nr_ready(cpu) < ahead->room;
+	return cpu && has_trace(cpu) && cpu->decoded - cpu->dropped < ahead->room;
 }
 
 /* Waking the other side is slow, so wait for this many batches to take or to fill. */
@@ -112,7 +153,7 @@ static void decode_one(struct wire_ahead *ahead, struct wire_ahead_cpu *cpu)
 	pthread_mutex_unlock(&ahead->lock);
 	finished = fill_batch(cpu, batch);
 	pthread_mutex_lock(&ahead->lock);
-	finish_batch(cpu, finished);
+	finish_batch(ahead, cpu, batch, finished);
 	if (ahead->wanted == cpu && (nr_ready(cpu) >= enough(ahead) || !has_trace(cpu)))
 		pthread_cond_signal(&ahead->ready);
 }
@@ -218,11 +259,30 @@ static void wait_for(struct wire_ahead *ahead, struct wire_ahead_cpu *cpu)
 	ahead->wanted = NULL;
 }
 
-static void decode_now(struct wire_ahead_cpu *cpu)
+static void decode_now(struct wire_ahead *ahead, struct wire_ahead_cpu *cpu)
 {
-	struct wire_batch *batch = take_work(cpu);
+	while (!nr_ready(cpu)) {
+		struct wire_batch *batch = take_work(cpu);
 
-	finish_batch(cpu, fill_batch(cpu, batch));
+		finish_batch(ahead, cpu, batch, fill_batch(cpu, batch));
+	}
+}
+
+/* Sets the times of a batch's events. */
+static void date(struct wire_batch *batch)
+{
+	uint64_t done = batch->instructions;
+
+	if (!batch->pace)
+		return;
+	for (size_t i = 0; i < batch->nr; i++) {
+		struct event *ev = &batch->events[i];
+
+		if (ev->kind == EVENT_BRANCH)
+			done += ev->branch.instructions;
+		ev->time = batch->time + (uint64_t)((double)done * batch->pace);
+	}
+	batch->pace = 0;
 }
 
 struct wire_batch *wire_ahead_first(struct wire_ahead *ahead, struct wire_ahead_cpu *cpu)
@@ -234,11 +294,13 @@ struct wire_batch *wire_ahead_first(struct wire_ahead *ahead, struct wire_ahead_
 		if (ahead->threaded)
 			wait_for(ahead, cpu);
 		else
-			decode_now(cpu);
+			decode_now(ahead, cpu);
 	}
 	if (nr_ready(cpu))
-		first = cpu->batches[cpu->dropped % WIRE_BATCHES];
+		first = *batch_at(cpu, cpu->dropped);
 	unlock(ahead);
+	if (first)
+		date(first);
 	return first;
 }
 

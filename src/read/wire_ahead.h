@@ -6,6 +6,9 @@
  *
  * The thread owns a cpu's decoder and its free batches; the caller owns the oldest batch from
  * wire_ahead_first() to wire_ahead_drop(). A lock protects everything else.
+ *
+ * A trace has the time only now and then. The events in between get times by their instructions: a batch
+ * is ready when the next time is known.
  */
 #ifndef KSCOPE_READ_WIRE_AHEAD_H
 #define KSCOPE_READ_WIRE_AHEAD_H
@@ -20,8 +23,12 @@
 struct wire_batch {
 	struct event events[WIRE_BATCH];
 	size_t nr;
-	uint64_t offset;   /* in the input, of the trace that they are from */
-	const char *wrong; /* damage after the last event, and where; NULL: none */
+	/* The time before the first event, and how long an instruction took, in ns. */
+	uint64_t time;
+	double pace;
+	uint64_t instructions; /* of the events before it since `time` */
+	uint64_t offset;       /* in the input, of the trace that they are from */
+	const char *wrong;     /* damage after the last event, and where; NULL: none */
 	uint64_t wrong_offset, wrong_bytes;
 	/* If the last event is an EVENT_CHECK: the number of its sample, the offset after its code. */
 	uint64_t place, place_offset;
@@ -40,7 +47,9 @@ struct wire_ahead_cpu {
 	struct wire_piece *pieces; /* to decode after it: from `next` to `nr` */
 	size_t nr, cap, next;
 	struct wire_batch *batches[WIRE_BATCHES]; /* a ring; NULL: not allocated yet */
-	size_t filled, dropped;			  /* the number of batches so far */
+	size_t decoded, filled,
+		dropped;       /* the number of batches so far; filled: their times are known */
+	uint64_t instructions; /* of the batches that are decoded and not filled */
 };
 
 struct wire_ahead {		      /* zeroed: ready */

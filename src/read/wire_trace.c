@@ -793,12 +793,13 @@ static int take_next(struct wire_trace *trace, uint64_t *shift, struct event **e
 int wire_trace_run(struct wire_trace *trace, struct event *events, size_t max, size_t *nr)
 {
 	struct event *ev = events;
-	uint64_t shift = trace->shift;
+	uint64_t shift = trace->shift, time = trace->time;
 	int ret;
 
 	do
 		ret = take_next(trace, &shift, &ev, events + max);
-	while (ret > 0 && ev < events + max && (ev == events || ev[-1].kind != EVENT_CHECK));
+	while (ret > 0 && ev < events + max && trace->time == time &&
+	       (ev == events || ev[-1].kind != EVENT_CHECK));
 	*nr = (size_t)(ev - events);
 	return ret;
 }

@@ -94,8 +94,9 @@ void wire_trace_feed(struct wire_trace *trace, const uint8_t *data, size_t len, 
 /* A chunk is missing: the decoder skips all bytes up to a chunk with a time. */
 void wire_trace_hole(struct wire_trace *trace);
 /*
- * Fills at most max events, and stops after an EVENT_CHECK. 1: call again; 0: needs the next chunk; -1:
- * damage, see trace->wrong; pass the next chunk. The *nr events come before that.
+ * Fills at most max events, and stops after an EVENT_CHECK, and when trace->time changes. 1: call again;
+ * 0: needs the next chunk; -1: damage, see trace->wrong; pass the next chunk. The *nr events come before
+ * that.
  */
 int wire_trace_run(struct wire_trace *trace, struct event *events, size_t max, size_t *nr);
 /* The same for one event. 1: *ev is filled. */
