@@ -373,7 +373,7 @@ static bool is_hand_over(const struct track *track, const struct track_cpu *cpu,
 
 static void start_kernel(struct track *track, struct track_cpu *cpu, const struct event *ev)
 {
-	task_free(cpu->task);
+	task_end(track, cpu->task);
 	cpu->task = task_new(track, ev);
 	cpu->task->first = true;
 	cpu->sp = ev->branch.sp;
@@ -447,7 +447,7 @@ void track_add(struct track *track, const struct event *ev)
 	track->at = ev->outside & OUTSIDE_WHEN ? &track->unselected : &track->stats;
 	track->at->branches++;
 	if (b->kind == BRANCH_BEGIN) { /* if there is a task, part of the trace is missing */
-		task_free(cpu->task);
+		task_end(track, cpu->task);
 		cpu->task = NULL;
 	}
 	if (cpu->task) {
@@ -484,6 +484,17 @@ void track_marks(struct track *track, uint32_t (*each)(void *data, uint32_t mark
 		task_marks(track->left[i], each, data);
 	for (size_t i = 0; i < TRACK_FORKS; i++)
 		track->forks[i].resume = 0;
+}
+
+bool track_view(struct track *track, uint32_t cpu, struct track_view *view)
+{
+	struct track_task *task = cpu < track->nr_cpus ? track->cpus[cpu].task : NULL;
+
+	if (!task)
+		return false;
+	*view = (struct track_view){ task->id, task->mark, task->frames, task->nr, task->kept };
+	task->kept = task->nr;
+	return true;
 }
 
 uint32_t track_running(const struct track *track, uint32_t cpu, bool *rooted, bool *first)

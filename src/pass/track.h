@@ -80,6 +80,17 @@ struct track_ops {
 	uint64_t (*function)(void *data, uint64_t address, uint64_t context, uint32_t pid);
 	/* Whether this is kernel code at its final address, not where early code runs. */
 	bool (*kernel)(void *data, uint64_t address);
+	/* Optional: a task has ended; see struct track_view. */
+	void (*ended)(void *data, uint32_t id);
+};
+
+/* A task's stack of calls, for listeners that compare it with what it was before the last event. */
+struct track_view {
+	uint32_t id; /* of the task; no other task ever has it */
+	uint32_t mark;
+	const struct track_frame *frames; /* from the root */
+	size_t nr;
+	size_t kept; /* of the frames, these were there when it was viewed last */
 };
 
 struct track {
@@ -95,6 +106,7 @@ struct track {
 	uint64_t *sites; /* where code switches from one task to another; a hash */
 	struct track_stats stats, unselected;
 	struct track_stats *at; /* the one to which the current event counts */
+	uint32_t last_id; /* of a task */
 	uint8_t pushed;		/* by a call: the size of a return address on the stack; 0: none */
 	bool leaves_switch; /* returns from exceptions switch tasks: a kernel with one stack per cpu */
 };
@@ -108,6 +120,8 @@ void track_release(struct track *track); /* also accepts a zeroed struct */
 void track_add(struct track *track, const struct event *ev);
 /* Calls `each` for every mark of a task, and stores what it returns. */
 void track_marks(struct track *track, uint32_t (*each)(void *data, uint32_t mark), void *data);
+/* The task that runs on the cpu. False: the cpu is not traced. */
+bool track_view(struct track *track, uint32_t cpu, struct track_view *view);
 /*
  * The running task's mark, 0 if the cpu is not traced. rooted: its first caller is known; first: it ran
  * when the trace or the kernel began.

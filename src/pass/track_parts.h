@@ -30,6 +30,8 @@ struct track_stack {
 struct track_task {
 	struct track_frame *frames; /* from the root */
 	size_t nr, cap;
+	size_t kept; /* see struct track_view; those above it are new */
+	uint32_t id;
 	struct track_stack stacks[TRACK_STACKS]; /* at least one */
 	unsigned nr_stacks;
 	uint32_t mark; /* of the code that runs */
@@ -150,6 +152,16 @@ bool is_in_caller(const struct track *track, struct track_task *task, const stru
 /* Creates a task that begins at an event's target. Its cpu owns it, or the list `left`. */
 struct track_task *task_new(struct track *track, const struct event *ev);
 void task_free(struct track_task *task);
+/* Tells the listener, and frees it. */
+void task_end(struct track *track, struct track_task *task);
+/* Removes the frames from this depth on, without going on in the caller of the first one. */
+static inline void task_cut(struct track_task *task, size_t depth)
+{
+	task->nr = depth;
+	if (task->kept > depth)
+		task->kept = depth;
+}
+
 void task_push(struct track *track, struct track_cpu *cpu, const struct event *ev,
 	       enum track_kind kind, uint64_t sp);
 /* Removes the frames from this depth on; the caller of the first one continues. */

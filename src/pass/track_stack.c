@@ -16,10 +16,18 @@ void task_free(struct track_task *task)
 	free(task);
 }
 
+void task_end(struct track *track, struct track_task *task)
+{
+	if (task && track->ops->ended)
+		track->ops->ended(track->data, task->id);
+	task_free(task);
+}
+
 static struct track_task *task_blank(struct track *track)
 {
 	struct track_task *task = xcalloc(1, sizeof(*task));
 
+	task->id = ++track->last_id;
 	task->nr_stacks = 1;
 	task->fresh = NOT_FRESH;
 	task->doubt = SIZE_MAX;
@@ -77,7 +85,7 @@ void task_doubt_stacks(struct track *track, struct track_task *task, unsigned fi
 
 void task_pop(struct track_task *task, size_t depth)
 {
-	task->nr = depth;
+	task_cut(task, depth);
 	task->mark = task->frames[depth].mark;
 	/* A return may leave a stack before the code switches back; sp decides when it is over. */
 	for (unsigned i = task->nr_stacks; i-- > 0 && task->stacks[i].depth > depth;)
@@ -102,6 +110,7 @@ void task_prune_calls(struct track_task *task, uint64_t sp)
 void task_forget(struct track *track, struct track_task *task, size_t nr)
 {
 	task->nr -= nr;
+	task->kept = 0;
 	memmove(task->frames, task->frames + nr, task->nr * sizeof(*task->frames));
 	for (unsigned i = 0; i < task->nr_stacks; i++)
 		task->stacks[i].depth -= task->stacks[i].depth < nr ? task->stacks[i].depth : nr;

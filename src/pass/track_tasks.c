@@ -64,7 +64,7 @@ void task_take(struct track *track, struct track_task *task)
 static void task_drop(struct track *track, struct track_task *task)
 {
 	task_take(track, task);
-	task_free(task);
+	task_end(track, task);
 }
 
 static bool overlap(const struct track_stack *a, const struct track_stack *b)
@@ -249,7 +249,7 @@ void task_start(struct track *track, struct track_cpu *cpu, const struct event *
 	uint64_t high = top_stack(old)->high;
 
 	if (old->known) { /* the task that was left here has ended */
-		task_free(old);
+		task_end(track, old);
 	} else if (old->nr_stacks > 1) {
 		note_site(track, top_stack(old)->site);
 		task_end_stacks(old, old->nr_stacks - 1);

@@ -261,11 +261,11 @@ static void wait_in_trap(struct track *track, struct track_task *task, const str
 		return;
 	}
 	if (trap == task->nr) {
-		task_free(task);
+		task_end(track, task);
 		return;
 	}
 	drop_stacks(task, trap);
-	task->nr = trap + 1;
+	task_cut(task, trap + 1);
 	task_leave(track, task);
 }
 
@@ -310,7 +310,7 @@ static void return_from(struct track *track, struct track_cpu *cpu, size_t frame
 
 		track->leaves_switch |= thread;
 		drop_stacks(task, inner);
-		task->nr = inner + 1;
+		task_cut(task, inner + 1);
 		split_thread(track, task, frame, thread);
 	}
 	end_trap(track, cpu, frame, ev);
@@ -406,7 +406,7 @@ static void interrupt_again(struct track *track, struct track_task *task, size_t
 {
 	const struct track_frame *frame = &task->frames[trap];
 
-	task->nr = trap + 1;
+	task_cut(task, trap + 1);
 	task_end_stacks(task, stack + 1);
 	task->mark = track->ops->below(track->data, frame->mark, frame, ev);
 }
