@@ -28,6 +28,7 @@ enum event_kind {
 	EVENT_AUX,    /* bytes of a kind that its decoder knows: a hardware trace, say */
 	EVENT_CHAIN,  /* a sample whose chain may run through interrupts; pass/split splits it */
 	EVENT_CHECK,  /* a sample inside a trace, to check its stacks; not part of a profile */
+	EVENT_SLICE,  /* a call begins or ends on the time axis of its task */
 	EVENT_KINDS
 };
 
@@ -258,6 +259,30 @@ struct event_call {
 	bool leave;
 };
 
+enum slice_kind {
+	SLICE_BEGIN, /* the code at which its task begins, or was first seen */
+	SLICE_CALL,
+	SLICE_JUMP, /* to another function, without a call: a tail call */
+	SLICE_TRAP, /* an exception or an interrupt */
+	SLICE_SYSCALL,
+};
+
+/* The slices of a task are nested: they end in the reverse order. */
+struct event_slice {
+	uint32_t frame; /* the handle of the function's start */
+	enum slice_kind kind;
+	bool leave;
+	/*
+	 * Of its begin: it began before, or outside what is selected, and the time is that of the first
+	 * known part. Of its end: it goes on.
+	 */
+	bool cut;
+	/* Of its end: */
+	uint64_t since;	       /* the time of its begin */
+	uint64_t instructions; /* executed in it and in what it called */
+	uint64_t own;	       /* those in its function itself */
+};
+
 struct event_aux {
 	const char *kind;     /* "intel_pt"...; "tracing_data": the format of tracepoint data */
 	const uint8_t *data;  /* a piece; NULL: not stored, only the length is known */
@@ -296,6 +321,7 @@ struct event {
 		struct event_call call;
 		struct event_branch branch;
 		struct event_aux aux;
+		struct event_slice slice;
 	};
 };
 

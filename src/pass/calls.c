@@ -5,11 +5,15 @@
 
 #include "base/log.h"
 #include "model/world.h"
+#include "pass/merge.h"
+#include "pass/select.h"
 #include "stage.h"
 
 struct calls_stage {
 	struct calls calls; /* must be first: chain_find() returns it */
-	uint32_t source;    /* 0: not announced yet */
+	struct slices slices;
+	uint32_t source;  /* 0: not announced yet */
+	bool sums, times; /* what the writers take: samples, slices */
 };
 
 static uint64_t function_at(void *data, uint64_t address, uint64_t context, uint32_t pid)
@@ -43,9 +47,61 @@ static uint32_t stack_below(void *data, uint32_t callers, uint32_t frame)
 	return stack_push(&world->stacks, callers, frame);
 }
 
+static uint32_t function_at_mark(void *data, uint32_t mark)
+{
+	struct stage *s = data;
+
+	return calls_leaf(&((struct calls_stage *)s->priv)->calls, mark);
+}
+
+static int emit_slice(void *data, struct event *ev)
+{
+	struct stage *s = data;
+
+	ev->input = (uint32_t)s->chain->merge->nr;
+	return stage_emit(s, ev);
+}
+
+/* Names a task after its process, or after its first function, if that is in the kernel. */
+static int announce_task(void *data, const struct event *ev, uint32_t frame)
+{
+	struct stage *s = data;
+	struct world *world = s->chain->world;
+	uint32_t name = world_comm(world, ev->pid, ev->pid);
+	struct event comm;
+	size_t nr;
+
+	if (!name || world->frames.all[frame].flags & FRAME_KERNEL)
+		name = frame_symbols(world, frame, &nr)->name;
+	stage_event(s, &comm, EVENT_COMM);
+	comm.pid = ev->pid;
+	comm.tid = ev->tid;
+	comm.time = ev->time;
+	comm.comm.comm = str_text(world->strings, name);
+	world_apply(world, &comm);
+	return stage_emit(s, &comm);
+}
+
+static void open_slices(struct stage *s)
+{
+	struct calls_stage *cs = s->priv;
+	const struct selection *sel = s->chain->selection;
+
+	cs->calls.slices = &cs->slices;
+	cs->slices = (struct slices){ .frame = function_at_mark,
+				      .announce = announce_task,
+				      .emit = emit_slice,
+				      .data = s,
+				      .from = sel->timed ? sel->from : 0,
+				      .until = sel->timed ? sel->until : UINT64_MAX };
+}
+
 static int calls_open(struct stage *s)
 {
 	struct calls_stage *cs = s->priv;
+
+	cs->sums = s->chain->sink.takes & EVENT_BIT(EVENT_SAMPLE);
+	cs->times = s->chain->sink.takes & EVENT_BIT(EVENT_SLICE);
 
 	calls_init(&cs->calls);
 	cs->calls.function = function_at;
@@ -53,6 +109,8 @@ static int calls_open(struct stage *s)
 	cs->calls.frame = frame_at;
 	cs->calls.stack = stack_below;
 	cs->calls.data = s->chain->world;
+	if (cs->times)
+		open_slices(s);
 	return 0;
 }
 
@@ -70,12 +128,14 @@ static int emit_sums(struct stage *s)
 	struct calls_stage *cs = s->priv;
 	struct event ev;
 
-	if (cs->calls.track.stats.branches && !cs->source &&
+	if (cs->sums && cs->calls.track.stats.branches && !cs->source &&
 	    stage_source(s, &source, &cs->source) < 0)
 		return -1;
 	/* Also if nothing is selected so far: the last calls_sample() empties the tables. */
 	stage_event(s, &ev, EVENT_SAMPLE);
 	while (calls_sample(&cs->calls, &ev)) {
+		if (!cs->sums)
+			continue;
 		ev.sample.source = cs->source;
 		if (stage_emit(s, &ev) < 0)
 			return -1;
@@ -96,7 +156,7 @@ static int calls_push_all(struct stage *s, struct event *events, size_t nr)
 		if (calls_full(calls) && emit_sums(s) < 0)
 			return -1;
 	}
-	return 0;
+	return calls->slices && calls->slices->failed ? -1 : 0;
 }
 
 static int calls_push(struct stage *s, struct event *ev)
@@ -129,18 +189,23 @@ static int calls_flush(struct stage *s, uint64_t until)
 	if (until != UINT64_MAX)
 		return 0;
 	warn_of_doubt(&cs->calls.track.stats);
+	if (cs->times && slices_finish(&cs->slices) < 0)
+		return -1;
 	return emit_sums(s);
 }
 
 static void calls_close(struct stage *s)
 {
-	calls_release(&((struct calls_stage *)s->priv)->calls);
+	struct calls_stage *cs = s->priv;
+
+	calls_release(&cs->calls);
+	slices_release(&cs->slices);
 }
 
 const struct stage_ops stage_calls = {
 	.name = "calls",
 	.takes = EVENT_BIT(EVENT_BRANCH) | EVENT_BIT(EVENT_CHECK),
-	.makes = EVENT_BIT(EVENT_SOURCE) | EVENT_BIT(EVENT_SAMPLE),
+	.makes = EVENT_BIT(EVENT_SOURCE) | EVENT_BIT(EVENT_SAMPLE) | EVENT_BIT(EVENT_SLICE),
 	.priv_size = sizeof(struct calls_stage),
 	.open = calls_open,
 	.push = calls_push,

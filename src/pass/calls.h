@@ -14,6 +14,7 @@
 
 #include "base/hash.h"
 #include "model/event.h"
+#include "pass/slices.h"
 #include "pass/track.h"
 
 #define CALLS_MAX (4u << 20) /* paths or counters, before they are emitted */
@@ -45,6 +46,7 @@ struct calls {
 	uint32_t version; /* of the maps; the caller updates it */
 
 	struct track track;
+	struct slices *slices; /* also gets all events; NULL: none */
 	struct calls_checks checks;
 	struct calls_path *paths;
 	size_t nr_paths, cap_paths;
@@ -67,6 +69,8 @@ void calls_check(struct calls *calls, const struct event *ev);
 /* The start of the function at an address, 0 if unknown. */
 uint64_t calls_function(const struct calls *calls, uint64_t address, uint64_t context,
 			uint32_t pid);
+/* The handle of the function at a mark. */
+uint32_t calls_leaf(const struct calls *calls, uint32_t mark);
 /* The code at a mark: its leaf, and the addresses that it returns to, innermost first. */
 struct calls_caller {
 	uint64_t address, context;

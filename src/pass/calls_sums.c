@@ -78,7 +78,11 @@ void calls_release(struct calls *calls)
 
 void calls_add(struct calls *calls, const struct event *ev)
 {
+	if (calls->slices)
+		slices_before(calls->slices, ev);
 	track_add(&calls->track, ev);
+	if (calls->slices)
+		slices_after(calls->slices, &calls->track, ev);
 }
 
 /* Finds or adds the path that equals `want`. */
@@ -252,6 +256,11 @@ static uint32_t counter_root(void *data, const struct event *ev)
 	return counter_on(calls, path_at(calls, &root), ev);
 }
 
+uint32_t calls_leaf(const struct calls *calls, uint32_t mark)
+{
+	return calls->counters[mark].frame;
+}
+
 /* The same leaf on another path. */
 static uint32_t moved(struct calls *calls, uint32_t counter, uint32_t path)
 {
@@ -302,6 +311,13 @@ static bool is_kernel(void *data, uint64_t address)
 	return !calls->function || calls->function(calls->data, address, IP_KERNEL, 0);
 }
 
+static void task_ended(void *data, void *own)
+{
+	struct calls *calls = data;
+
+	slices_end_task(calls->slices, own);
+}
+
 static const struct track_ops sums_ops = {
 	.root = counter_root,
 	.beside = counter_beside,
@@ -310,6 +326,7 @@ static const struct track_ops sums_ops = {
 	.run = counter_run,
 	.function = function_of,
 	.kernel = is_kernel,
+	.ended = task_ended,
 };
 
 /* Samples */

@@ -8,7 +8,6 @@
 #include "pass/track_parts.h"
 #include "pass/track_rules.h"
 
-#define MAX_CPUS 4096
 #define MIN_LOST 16 /* returns that show that RULE_LOST applies */
 
 void track_init(struct track *track, const struct track_ops *ops, void *data)
@@ -197,6 +196,7 @@ static void return_elsewhere(struct track *track, struct track_cpu *cpu, const s
 	}
 	if (bare && !returns_by_jump(track, cpu)) {
 		track->at->beyond++;
+		task->beyond++;
 		/* Without calls, it may have been a jump. */
 		task->rooted &= !task->met || (!task->called && !cpu->rose);
 	} else if (cpu->sp || jump_by_rule(cpu, ev) ||
@@ -309,7 +309,7 @@ static void on_end(struct track *track, struct track_cpu *cpu)
 
 static struct track_cpu *cpu_of(struct track *track, uint32_t number)
 {
-	uint32_t cpu = number < MAX_CPUS ? number : MAX_CPUS;
+	uint32_t cpu = track_cpu_number(number);
 
 	track->cpu = cpu;
 	if (cpu >= track->nr_cpus) {
@@ -488,11 +488,19 @@ void track_marks(struct track *track, uint32_t (*each)(void *data, uint32_t mark
 
 bool track_view(struct track *track, uint32_t cpu, struct track_view *view)
 {
-	struct track_task *task = cpu < track->nr_cpus ? track->cpus[cpu].task : NULL;
+	struct track_task *task = NULL;
 
+	if (track_cpu_number(cpu) < track->nr_cpus)
+		task = track->cpus[track_cpu_number(cpu)].task;
 	if (!task)
 		return false;
-	*view = (struct track_view){ task->id, task->mark, task->frames, task->nr, task->kept };
+	*view = (struct track_view){ .id = task->id,
+				     .mark = task->mark,
+				     .frames = task->frames,
+				     .nr = task->nr,
+				     .kept = task->kept,
+				     .beyond = task->beyond,
+				     .own = &task->own };
 	task->kept = task->nr;
 	return true;
 }

@@ -81,7 +81,7 @@ struct track_ops {
 	/* Whether this is kernel code at its final address, not where early code runs. */
 	bool (*kernel)(void *data, uint64_t address);
 	/* Optional: a task has ended; see struct track_view. */
-	void (*ended)(void *data, uint32_t id);
+	void (*ended)(void *data, void *own);
 };
 
 /* A task's stack of calls, for listeners that compare it with what it was before the last event. */
@@ -90,7 +90,9 @@ struct track_view {
 	uint32_t mark;
 	const struct track_frame *frames; /* from the root */
 	size_t nr;
-	size_t kept; /* of the frames, these were there when it was viewed last */
+	size_t kept;   /* of the frames, these were there when it was viewed last */
+	size_t beyond; /* how often it returned to a caller from before the trace */
+	void **own;    /* for the listener; NULL at first */
 };
 
 struct track {
@@ -106,10 +108,18 @@ struct track {
 	uint64_t *sites; /* where code switches from one task to another; a hash */
 	struct track_stats stats, unselected;
 	struct track_stats *at; /* the one to which the current event counts */
-	uint32_t last_id; /* of a task */
+	uint32_t last_id;	/* of a task */
 	uint8_t pushed;		/* by a call: the size of a return address on the stack; 0: none */
 	bool leaves_switch; /* returns from exceptions switch tasks: a kernel with one stack per cpu */
 };
+
+/* Numbers above this share one cpu. */
+#define TRACK_CPUS 4096
+
+static inline uint32_t track_cpu_number(uint32_t cpu)
+{
+	return cpu < TRACK_CPUS ? cpu : TRACK_CPUS;
+}
 
 void track_init(struct track *track, const struct track_ops *ops, void *data);
 void track_release(struct track *track); /* also accepts a zeroed struct */

@@ -31,7 +31,9 @@ struct track_task {
 	struct track_frame *frames; /* from the root */
 	size_t nr, cap;
 	size_t kept; /* see struct track_view; those above it are new */
+	size_t beyond;
 	uint32_t id;
+	void *own;				 /* the listener's */
 	struct track_stack stacks[TRACK_STACKS]; /* at least one */
 	unsigned nr_stacks;
 	uint32_t mark; /* of the code that runs */

@@ -18,8 +18,8 @@ void task_free(struct track_task *task)
 
 void task_end(struct track *track, struct track_task *task)
 {
-	if (task && track->ops->ended)
-		track->ops->ended(track->data, task->id);
+	if (task && task->own)
+		track->ops->ended(track->data, task->own);
 	task_free(task);
 }
 

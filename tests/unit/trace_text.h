@@ -58,6 +58,8 @@ struct trace {
 	enum machine machine;
 	uint64_t sp[TRACE_CPUS], space[TRACE_CPUS];
 	uint32_t cpu;
+	uint64_t time;	      /* instructions of all cpus so far */
+	uint64_t from, until; /* what is selected of it */
 	uint64_t saved[128];
 	char text[8192];
 	size_t len;
@@ -76,6 +78,7 @@ static inline void trace_begin(struct trace *trace, enum machine machine)
 	calls_init(&trace->calls);
 	trace->calls.function = trace_function;
 	trace->machine = machine;
+	trace->until = UINT64_MAX;
 	for (int i = 0; i < TRACE_CPUS; i++)
 		trace->space[i] = 1;
 }
@@ -205,8 +208,11 @@ static inline void trace_branch(struct trace *trace, enum branch_kind kind, char
 	while ((word = strtok_r(words, " ", &words)))
 		trace_word(trace, &row, word);
 	trace_sp(trace, &row);
+	trace->time += row.b.instructions;
+	ev.time = trace->time;
 	ev.branch = row.b;
-	ev.outside = row.outside ? OUTSIDE_WHEN : 0;
+	if (row.outside || ev.time < trace->from || ev.time >= trace->until)
+		ev.outside = OUTSIDE_WHEN;
 	calls_add(&trace->calls, &ev);
 }
 
