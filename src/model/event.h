@@ -265,11 +265,15 @@ enum slice_kind {
 	SLICE_JUMP, /* to another function, without a call: a tail call */
 	SLICE_TRAP, /* an exception or an interrupt */
 	SLICE_SYSCALL,
+	/* On the time axis of a cpu: */
+	SLICE_RUN, /* the event's task runs on it */
+	SLICE_GAP, /* it was not traced, or part of its trace is missing */
+	SLICE_KINDS
 };
 
-/* The slices of a task are nested: they end in the reverse order. */
+/* The slices of a task, and of a cpu, are nested: they end in the reverse order. */
 struct event_slice {
-	uint32_t frame; /* the handle of the function's start */
+	uint32_t frame; /* the handle of the function's start; 0 on a cpu's axis */
 	enum slice_kind kind;
 	bool leave;
 	/*
@@ -278,9 +282,10 @@ struct event_slice {
 	 */
 	bool cut;
 	/* Of its end: */
-	uint64_t since;	       /* the time of its begin */
-	uint64_t instructions; /* executed in it and in what it called */
-	uint64_t own;	       /* those in its function itself */
+	uint64_t since;		   /* the time of its begin */
+	uint64_t instructions;	   /* executed in it and in what it called */
+	uint64_t own;		   /* those in its function itself */
+	uint32_t lines, own_lines; /* likewise, the lines of 64 bytes that the code is in */
 };
 
 struct event_aux {

@@ -47,11 +47,11 @@ static uint32_t stack_below(void *data, uint32_t callers, uint32_t frame)
 	return stack_push(&world->stacks, callers, frame);
 }
 
-static uint32_t function_at_mark(void *data, uint32_t mark)
+static uint32_t function_at_mark(void *data, uint32_t mark, uint64_t *start)
 {
 	struct stage *s = data;
 
-	return calls_leaf(&((struct calls_stage *)s->priv)->calls, mark);
+	return calls_leaf(&((struct calls_stage *)s->priv)->calls, mark, start);
 }
 
 static int emit_slice(void *data, struct event *ev)

@@ -69,8 +69,8 @@ void calls_check(struct calls *calls, const struct event *ev);
 /* The start of the function at an address, 0 if unknown. */
 uint64_t calls_function(const struct calls *calls, uint64_t address, uint64_t context,
 			uint32_t pid);
-/* The handle of the function at a mark. */
-uint32_t calls_leaf(const struct calls *calls, uint32_t mark);
+/* The function at a mark: its handle and its start. */
+uint32_t calls_leaf(const struct calls *calls, uint32_t mark, uint64_t *start);
 /* The code at a mark: its leaf, and the addresses that it returns to, innermost first. */
 struct calls_caller {
 	uint64_t address, context;

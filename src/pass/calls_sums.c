@@ -256,8 +256,9 @@ static uint32_t counter_root(void *data, const struct event *ev)
 	return counter_on(calls, path_at(calls, &root), ev);
 }
 
-uint32_t calls_leaf(const struct calls *calls, uint32_t mark)
+uint32_t calls_leaf(const struct calls *calls, uint32_t mark, uint64_t *start)
 {
+	*start = calls->counters[mark].leaf;
 	return calls->counters[mark].frame;
 }
 

@@ -13,8 +13,8 @@
 #include "pass/track.h"
 
 struct slices {
-	/* The handle of the function at a mark of the tracker. */
-	uint32_t (*frame)(void *data, uint32_t mark);
+	/* The function at a mark of the tracker: its handle and its start. */
+	uint32_t (*frame)(void *data, uint32_t mark, uint64_t *start);
 	/* A task is about to have its first slice, below this function. Returns 0, or -1 to stop. */
 	int (*announce)(void *data, const struct event *ev, uint32_t frame);
 	int (*emit)(void *data, struct event *ev); /* likewise */

@@ -52,6 +52,7 @@ enum {
 	ANNOTATION_TEXT = 6,
 
 	TRACK_UUID = 1,
+	TRACK_NAME = 2,
 	TRACK_PROCESS = 3,
 	TRACK_THREAD = 4,
 	TRACK_PARENT = 5,
@@ -65,16 +66,30 @@ enum {
 enum { SEQUENCE = 1, CLEARED = 1, NEEDS_STATE = 2 }; /* PACKET_FLAGS */
 enum { SLICE_BEGINS = 1, SLICE_ENDS = 2 };	     /* EVENT_TYPE */
 enum { CLOCK_BOOT = 6, CLOCK_OURS = 64 };	     /* CLOCK_ID */
-enum { ARG_INSTRUCTIONS = 1, ARG_OWN, ARG_SPAN, ARG_BEGAN_BEFORE, ARG_GOES_ON };
-
-static const char *const arg_names[] = {
-	[ARG_INSTRUCTIONS] = "instructions", [ARG_OWN] = "own instructions", [ARG_SPAN] = "span",
-	[ARG_BEGAN_BEFORE] = "began before", [ARG_GOES_ON] = "goes on",
+enum {
+	ARG_INSTRUCTIONS = 1,
+	ARG_OWN,
+	ARG_LINES,
+	ARG_OWN_LINES,
+	ARG_SPAN,
+	ARG_BEGAN_BEFORE,
+	ARG_GOES_ON
 };
 
-static const char *const kind_names[] = {
+static const char *const arg_names[] = {
+	[ARG_INSTRUCTIONS] = "instructions",
+	[ARG_OWN] = "own instructions",
+	[ARG_LINES] = "i-cache lines",
+	[ARG_OWN_LINES] = "own i-cache lines",
+	[ARG_SPAN] = "span",
+	[ARG_BEGAN_BEFORE] = "began before",
+	[ARG_GOES_ON] = "goes on",
+};
+
+static const char *const kind_names[SLICE_KINDS] = {
 	[SLICE_BEGIN] = "begin", [SLICE_CALL] = "call",	      [SLICE_JUMP] = "jump",
-	[SLICE_TRAP] = "trap",	 [SLICE_SYSCALL] = "syscall",
+	[SLICE_TRAP] = "trap",	 [SLICE_SYSCALL] = "syscall", [SLICE_RUN] = "run",
+	[SLICE_GAP] = "gap",
 };
 
 struct perfetto {
@@ -133,7 +148,7 @@ static void begin(struct perfetto *p, uint64_t time)
 	part = pb_open(buf, PACKET_INTERNED);
 	for (unsigned i = ARG_INSTRUCTIONS; i <= ARG_GOES_ON; i++)
 		put_interned(buf, INTERNED_ANNOTATIONS, i, arg_names[i]);
-	for (unsigned i = SLICE_BEGIN; i <= SLICE_SYSCALL; i++)
+	for (unsigned i = SLICE_BEGIN; i < SLICE_KINDS; i++)
 		put_interned(buf, INTERNED_CATEGORIES, i + 1, kind_names[i]);
 	pb_close(buf, part);
 	pb_close(buf, packet);
@@ -142,6 +157,12 @@ static void begin(struct perfetto *p, uint64_t time)
 }
 
 /* Tracks */
+
+/* Whether it is on the time axis of a cpu. */
+static bool is_on_cpu(const struct event_slice *slice)
+{
+	return slice->kind == SLICE_RUN || slice->kind == SLICE_GAP;
+}
 
 static uint64_t track_uuid(uint32_t pid, uint32_t tid)
 {
@@ -196,9 +217,28 @@ static void put_thread(struct writer *w, uint32_t pid, uint32_t tid)
 	pb_close(buf, packet);
 }
 
+static void put_cpu(struct perfetto *p, uint32_t cpu)
+{
+	struct buf *buf = &p->packets;
+	size_t packet = open_packet(p, 0), track = pb_open(buf, PACKET_TRACK);
+	char name[32];
+
+	snprintf(name, sizeof(name), "cpu %u", cpu);
+	pb_put_uint(buf, TRACK_UUID, track_uuid(NO_TASK, cpu));
+	pb_put_text(buf, TRACK_NAME, name);
+	pb_close(buf, track);
+	pb_close(buf, packet);
+}
+
 static void need_track(struct writer *w, const struct event *ev)
 {
 	struct perfetto *p = w->priv;
+
+	if (is_on_cpu(&ev->slice)) {
+		if (is_new(&p->tracks, (struct hash_key){ NO_TASK, ev->cpu }))
+			put_cpu(p, ev->cpu);
+		return;
+	}
 
 	if (!is_new(&p->tracks, (struct hash_key){ ev->pid, ev->tid }))
 		return;
@@ -209,11 +249,16 @@ static void need_track(struct writer *w, const struct event *ev)
 
 /* Slices */
 
-static uint32_t function_name(struct writer *w, uint32_t frame)
+static uint32_t slice_name(struct writer *w, const struct event *ev)
 {
+	const struct symbol *symbols;
 	size_t nr;
-	const struct symbol *symbols = frame_symbols(w->world, frame, &nr);
 
+	if (ev->slice.kind == SLICE_GAP)
+		return str_intern(w->world->strings, "gap", 3);
+	if (ev->slice.kind == SLICE_RUN)
+		return world_comm(w->world, ev->pid, ev->tid);
+	symbols = frame_symbols(w->world, ev->slice.frame, &nr);
 	return symbols[nr - 1].name;
 }
 
@@ -270,7 +315,11 @@ static void put_end(struct buf *buf, const struct event *ev)
 
 	pb_put_uint(buf, EVENT_TYPE, SLICE_ENDS);
 	put_number(buf, ARG_INSTRUCTIONS, ANNOTATION_UINT, slice->instructions);
-	put_number(buf, ARG_OWN, ANNOTATION_UINT, slice->own);
+	if (slice->frame) {
+		put_number(buf, ARG_OWN, ANNOTATION_UINT, slice->own);
+		put_number(buf, ARG_LINES, ANNOTATION_UINT, slice->lines);
+		put_number(buf, ARG_OWN_LINES, ANNOTATION_UINT, slice->own_lines);
+	}
 	put_span(buf, slice->since, ev->time);
 	if (slice->cut)
 		put_number(buf, ARG_GOES_ON, ANNOTATION_BOOL, 1);
@@ -292,7 +341,7 @@ static int perfetto_put(struct writer *w, const struct event *ev)
 {
 	struct perfetto *p = w->priv;
 	struct buf *buf = &p->packets;
-	uint32_t name = ev->slice.leave ? 0 : function_name(w, ev->slice.frame);
+	uint32_t name = ev->slice.leave ? 0 : slice_name(w, ev);
 	size_t packet, event;
 
 	if (!p->begun)
@@ -303,7 +352,9 @@ static int perfetto_put(struct writer *w, const struct event *ev)
 	if (name)
 		need_name(w, name);
 	event = pb_open(buf, PACKET_EVENT);
-	pb_put_uint(buf, EVENT_TRACK, track_uuid(ev->pid, ev->tid));
+	pb_put_uint(buf, EVENT_TRACK,
+		    is_on_cpu(&ev->slice) ? track_uuid(NO_TASK, ev->cpu)
+					  : track_uuid(ev->pid, ev->tid));
 	if (ev->slice.leave)
 		put_end(buf, ev);
 	else

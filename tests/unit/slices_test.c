@@ -2,9 +2,11 @@
 /*
  * pass/slices. These traces begin at 1000 ns, and an instruction takes 1 ns. Each slice is a line, in the order of their ends:
  *
- *	BEGIN-END TASK FUNCTION KIND INSTRUCTIONS/OWN
+ *	BEGIN-END TASK FUNCTION KIND INSTRUCTIONS/OWN LINES/OWN
+ *	BEGIN-END cpu N runs TASK INSTRUCTIONS
+ *	BEGIN-END cpu N gap
  *
- * indented by its depth. `~` before a time: the slice is cut there.
+ * Calls are indented by their depth. `~` before a time: the slice is cut there.
  */
 #include "trace_text.h"
 
@@ -26,9 +28,9 @@ static uint32_t frame_of(void *data, uint64_t address, uint64_t context, uint32_
 	return (uint32_t)(address & ~0xfffull) | (context == IP_USER ? USER : 0);
 }
 
-static uint32_t frame_at(void *data, uint32_t mark)
+static uint32_t frame_at(void *data, uint32_t mark, uint64_t *start)
 {
-	return calls_leaf(&((struct shown *)data)->trace->calls, mark);
+	return calls_leaf(&((struct shown *)data)->trace->calls, mark, start);
 }
 
 static int announced(void *data, const struct event *ev, uint32_t frame)
@@ -46,10 +48,27 @@ static void print_slice(struct shown *shown, unsigned task, const struct event *
 	static const char *const kinds[] = { "begin", "call", "jump", "trap", "syscall" };
 	const struct event_slice *slice = &ev->slice;
 
-	trace_print(shown->trace, "%*s%s%" PRIu64 "-%s%" PRIu64 " %u %s%x %s %" PRIu64 "/%" PRIu64 "\n",
+	trace_print(shown->trace,
+		    "%*s%s%" PRIu64 "-%s%" PRIu64 " %u %s%x %s %" PRIu64 "/%" PRIu64 " %u/%u\n",
 		    (int)shown->depth[task], "", cut ? "~" : "", slice->since,
 		    slice->cut ? "~" : "", ev->time, task, slice->frame & USER ? "u" : "",
-		    slice->frame & ~USER, kinds[slice->kind], slice->instructions, slice->own);
+		    slice->frame & ~USER, kinds[slice->kind], slice->instructions, slice->own,
+		    slice->lines, slice->own_lines);
+}
+
+static void print_cpu(struct shown *shown, const struct event *ev)
+{
+	const struct event_slice *slice = &ev->slice;
+
+	if (!slice->leave)
+		return;
+	trace_print(shown->trace, "%" PRIu64 "-%s%" PRIu64 " cpu %u ", slice->since,
+		    slice->cut ? "~" : "", ev->time, ev->cpu);
+	if (slice->kind == SLICE_GAP)
+		trace_print(shown->trace, "gap\n");
+	else
+		trace_print(shown->trace, "runs %u %" PRIu64 "\n", ev->tid - 1000,
+			    slice->instructions);
 }
 
 static int emitted(void *data, struct event *ev)
@@ -57,6 +76,10 @@ static int emitted(void *data, struct event *ev)
 	struct shown *shown = data;
 	unsigned task = (ev->tid - 1000) % 64, depth = shown->depth[task];
 
+	if (ev->slice.kind >= SLICE_RUN) {
+		print_cpu(shown, ev);
+		return 0;
+	}
 	if (!ev->slice.leave) {
 		shown->open[task][depth] = ev->slice.frame;
 		shown->cut[task][depth] = ev->slice.cut;
@@ -113,7 +136,11 @@ static void test_calls(void)
 		   "return 3010 2024 2;"
 		   "return 2030 1014 3;"
 		   "jump 1020 1024 4;",
-		   "");
+		   "  1015-1022 1 3000 call 7/7 1/1\n"
+		   "  1023-1025 1 3000 call 2/2 1/1\n"
+		   " 1010-1028 1 2000 call 18/9 2/1\n"
+		   "1000-~1032 cpu 0 runs 1 32\n"
+		   "1000-~1032 1 1000 begin 32/14 3/1\n");
 	slices_are("slices: a tail call",
 		   "begin 1000 sp=8000;"
 		   "call 1010 2000 10;"
@@ -121,7 +148,10 @@ static void test_calls(void)
 		   "jump 3010 3000 1;" /* not another function */
 		   "return 3010 1014 7;"
 		   "jump 1020 1024 4;",
-		   "");
+		   " 1010-1015 1 2000 call 5/5 1/1\n"
+		   " 1015-1023 1 3000 jump 8/8 1/1\n"
+		   "1000-~1027 cpu 0 runs 1 27\n"
+		   "1000-~1027 1 1000 begin 27/14 3/1\n");
 	slices_are("slices: a longjmp past two frames",
 		   "begin 1000 sp=8000;"
 		   "call 1010 2000 1 -16;"
@@ -129,7 +159,11 @@ static void test_calls(void)
 		   "call 3010 4000 3 -16;"
 		   "jump 4010 1018 4 stack=8000;"
 		   "jump 1020 1024 5;",
-		   "");
+		   "   1006-1010 1 4000 call 4/4 1/1\n"
+		   "  1003-1010 1 3000 call 7/3 2/1\n"
+		   " 1001-1010 1 2000 call 9/2 3/1\n"
+		   "1000-~1015 cpu 0 runs 1 15\n"
+		   "1000-~1015 1 1000 begin 15/6 4/1\n");
 	slices_are("slices: callers from before the trace",
 		   "begin 3000 sp=8000;"
 		   "jump 3010 3020 100;"
@@ -138,7 +172,11 @@ static void test_calls(void)
 		   "return 4010 2024 8;"
 		   "return 2030 1014 9 +16;"
 		   "jump 1020 1024 11;",
-		   "");
+		   "1000-1105 1 3000 begin 105/105 1/1\n"
+		   " 1112-1120 1 4000 call 8/8 1/1\n"
+		   "~999-1129 1 2000 begin 129/16 1/1\n"
+		   "1000-~1140 cpu 0 runs 1 140\n"
+		   "~998-~1140 1 1000 begin 140/11 3/1\n");
 	slices_are("slices: recursion",
 		   "begin 1000 sp=8000;"
 		   "call 1010 2000 1 -16;"
@@ -146,30 +184,132 @@ static void test_calls(void)
 		   "return 2020 2014 3 +16;"
 		   "return 2020 1014 4 +16;"
 		   "jump 1020 1024 5;",
-		   "");
+		   "  1003-1006 1 2000 call 3/3 1/1\n"
+		   " 1001-1010 1 2000 call 9/6 1/1\n"
+		   "1000-~1015 cpu 0 runs 1 15\n"
+		   "1000-~1015 1 1000 begin 15/6 2/1\n");
 }
 
 /* In the middle of two tasks, on two cpus. */
-#define WINDOWED                                     \
-	"begin 1000 sp=8000;"                        \
-	"call 1010 2000 10;"                         \
-	"cpu 1; begin 6000 sp=30000; cpu 0;"         \
-	"call 2010 5000 10 -16;"                     \
-	"return 5010 3000 10 stack=20000 save=A;"    \
-	"call 3010 4000 10;"                         \
-	"cpu 1; call 6010 7000 10; cpu 0;"           \
-	"return 4010 3014 10;"                       \
-	"call 3020 5000 10 -16;"                     \
-	"return 5010 2014 10 stack=@A;"              \
-	"cpu 1; return 7010 6014 10; cpu 0;"         \
-	"return 2020 1014 10;"                       \
+#define WINDOWED                                  \
+	"begin 1000 sp=8000;"                     \
+	"call 1010 2000 10;"                      \
+	"cpu 1; begin 6000 sp=30000; cpu 0;"      \
+	"call 2010 5000 10 -16;"                  \
+	"return 5010 3000 10 stack=20000 save=A;" \
+	"call 3010 4000 10;"                      \
+	"cpu 1; call 6010 7000 10; cpu 0;"        \
+	"return 4010 3014 10;"                    \
+	"call 3020 5000 10 -16;"                  \
+	"return 5010 2014 10 stack=@A;"           \
+	"cpu 1; return 7010 6014 10; cpu 0;"      \
+	"return 2020 1014 10;"                    \
 	"jump 1020 1024 10;"
+
+static void test_gaps(void)
+{
+	slices_are("slices: part of the trace is missing",
+		   "begin 1000 sp=8000;"
+		   "call 1010 2000 10;"
+		   "jump 2010 2014 10;"
+		   "cpu 1; begin 5000 sp=30000; jump 5010 5020 10; cpu 0;"
+		   "begin 2020 sp=7000;"
+		   "jump 2030 2034 10;",
+		   "1000-~1020 cpu 0 runs 1 20\n"
+		   " 1010-~1020 1 2000 call 10/10 1/1\n"
+		   "1000-~1020 1 1000 begin 20/10 2/1\n"
+		   "1020-1030 cpu 0 gap\n"
+		   "1030-~1040 cpu 0 runs 3 10\n"
+		   "1020-~1040 cpu 1 runs 2 10\n"
+		   "1030-~1040 3 2000 begin 10/10 1/1\n"
+		   "1020-~1040 2 5000 begin 10/10 1/1\n");
+	slices_are("slices: the trace was off",
+		   "begin 1000 sp=8000;"
+		   "call 1010 2000 10;"
+		   "end 2010 10;"
+		   "cpu 1; begin 5000 sp=30000; jump 5010 5020 10; cpu 0;"
+		   "begin 3000 sp=7000;"
+		   "jump 3030 3034 10;",
+		   "1000-1020 cpu 0 runs 1 20\n"
+		   "1020-1030 cpu 0 gap\n"
+		   "1030-~1040 cpu 0 runs 3 10\n"
+		   "1020-~1040 cpu 1 runs 2 10\n"
+		   "1030-~1040 3 3000 begin 10/10 1/1\n"
+		   "1020-~1040 2 5000 begin 10/10 1/1\n"
+		   " 1010-~1040 1 2000 call 10/10 1/1\n"
+		   "1000-~1040 1 1000 begin 20/10 2/1\n");
+}
+
+static void test_lines(void)
+{
+	slices_are("slices: lines of code",
+		   "begin 1000 sp=8000;"
+		   "call 1070 2000 1;"	 /* 1000, 1040 */
+		   "jump 20f0 2010 1;"	 /* 2000 2040 2080 20c0 */
+		   "call 2018 2000 1;"	 /* 2000 */
+		   "return 2110 201c 1;" /* 2000 2040 2080 20c0 2100 */
+		   "return 2110 1074 1;" /* the same */
+		   "call 1078 2000 1;"	 /* 1040 */
+		   "return 2010 107c 1;" /* 2000 */
+		   "jump 10c0 1000 1;",	 /* 1040 1080 10c0 */
+		   "  1003-1004 1 2000 call 1/1 5/5\n"
+		   " 1001-1005 1 2000 call 4/3 5/5\n"
+		   " 1006-1007 1 2000 call 1/1 1/1\n"
+		   "1000-~1008 cpu 0 runs 1 8\n"
+		   "1000-~1008 1 1000 begin 8/3 9/4\n");
+	slices_are("slices: two tasks touch the same lines",
+		   "begin 1000 sp=8000;"
+		   "call 1010 5000 1 -16;"
+		   "return 5010 2000 2 stack=20000 save=A;"
+		   "call 2010 5000 3 -16;"
+		   "return 5010 1014 4 stack=@A;"
+		   "jump 1020 1024 5;",
+		   "1000-1003 cpu 0 runs 1 3\n"
+		   " 1001-1010 1 5000 call 2/2 1/1\n"
+		   "1003-1010 cpu 0 runs 2 7\n"
+		   "1010-~1015 cpu 0 runs 1 5\n"
+		   " 1006-~1015 2 5000 call 4/4 1/1\n"
+		   "1003-~1015 2 2000 begin 7/3 2/1\n"
+		   "1000-~1015 1 1000 begin 8/6 2/1\n");
+}
 
 static void test_windows(void)
 {
-	slices_on(PUSHES, "slices: no window", 0, UINT64_MAX, WINDOWED, "");
-	slices_on(PUSHES, "slices: the first window", 0, 1045, WINDOWED, "");
-	slices_on(PUSHES, "slices: the last window", 1045, UINT64_MAX, WINDOWED, "");
+	slices_on(PUSHES, "slices: no window", 0, UINT64_MAX, WINDOWED,
+		  "1000-1030 cpu 0 runs 1 30\n"
+		  " 1040-1060 3 4000 call 10/10 1/1\n"
+		  "  1020-1080 1 5000 call 10/10 1/1\n"
+		  "1030-1080 cpu 0 runs 3 40\n"
+		  " 1050-1090 2 7000 call 10/10 1/1\n"
+		  " 1010-1100 1 2000 call 30/20 2/1\n"
+		  "1080-~1110 cpu 0 runs 1 20\n"
+		  "1010-~1110 cpu 1 runs 2 20\n"
+		  " 1070-~1110 3 5000 call 10/10 1/1\n"
+		  "1030-~1110 3 3000 begin 40/20 3/1\n"
+		  "1010-~1110 2 6000 begin 20/10 2/1\n"
+		  "1000-~1110 1 1000 begin 50/20 3/1\n");
+	slices_on(PUSHES, "slices: the first window", 0, 1045, WINDOWED,
+		  "1000-1030 cpu 0 runs 1 30\n"
+		  "1030-~1045 cpu 0 runs 3 10\n"
+		  "1010-~1045 cpu 1 runs 2 0\n"
+		  " 1040-~1045 3 4000 call 0/0 0/0\n"
+		  "1030-~1045 3 3000 begin 10/10 1/1\n"
+		  "1010-~1045 2 6000 begin 0/0 0/0\n"
+		  "  1020-~1045 1 5000 call 10/10 1/1\n"
+		  " 1010-~1045 1 2000 call 20/10 2/1\n"
+		  "1000-~1045 1 1000 begin 30/10 3/1\n");
+	slices_on(PUSHES, "slices: the last window", 1045, UINT64_MAX, WINDOWED,
+		  " ~1045-1060 3 4000 call 10/10 1/1\n"
+		  "  ~1045-1080 1 5000 call 0/0 0/0\n"
+		  "1045-1080 cpu 0 runs 3 30\n"
+		  " 1050-1090 2 7000 call 10/10 1/1\n"
+		  " ~1045-1100 1 2000 call 10/10 1/1\n"
+		  "1080-~1110 cpu 0 runs 1 20\n"
+		  "1045-~1110 cpu 1 runs 2 20\n"
+		  " 1070-~1110 3 5000 call 10/10 1/1\n"
+		  "~1045-~1110 3 3000 begin 30/10 3/1\n"
+		  "~1045-~1110 2 6000 begin 20/10 2/1\n"
+		  "~1045-~1110 1 1000 begin 20/10 2/1\n");
 }
 
 static void test_kernels(void)
@@ -183,7 +323,11 @@ static void test_kernels(void)
 		   "return 9010 8014 6 +16;"
 		   "leave 8020 u1014 7 sp=@A;"
 		   "jump u1020 u1024 8;",
-		   "");
+		   "   1009-1014 1 a000 trap 5/5 1/1\n"
+		   "  1005-1020 1 9000 call 15/10 2/1\n"
+		   " 1002-1027 1 8000 syscall 25/10 3/1\n"
+		   "1000-~1035 cpu 0 runs 1 35\n"
+		   "1000-~1035 1 u1000 begin 35/10 4/1\n");
 	slices_are("slices: two tasks",
 		   "begin 1000 sp=8000;"
 		   "call 1010 5000 1 -16;"
@@ -191,13 +335,21 @@ static void test_kernels(void)
 		   "call 2010 5000 3 -16;"
 		   "return 5010 1014 4 stack=@A;"
 		   "jump 1020 1024 5;",
-		   "");
+		   "1000-1003 cpu 0 runs 1 3\n"
+		   " 1001-1010 1 5000 call 2/2 1/1\n"
+		   "1003-1010 cpu 0 runs 2 7\n"
+		   "1010-~1015 cpu 0 runs 1 5\n"
+		   " 1006-~1015 2 5000 call 4/4 1/1\n"
+		   "1003-~1015 2 2000 begin 7/3 2/1\n"
+		   "1000-~1015 1 1000 begin 8/6 2/1\n");
 }
 
 int main(void)
 {
 	test_calls();
 	test_kernels();
+	test_gaps();
+	test_lines();
 	test_windows();
 	return test_result();
 }
