@@ -9,6 +9,7 @@
 
 #define OWN_WORDS 2    /* of bits, for the first lines of a function */
 #define MAX_RUN 65536  /* bytes: a longer straight run of instructions is an error */
+#define FIRST_NUMBER 1 /* of slices that began before the trace */
 #define FIRST_TID 1000 /* readers number processes from 1 on */
 
 struct slice {
@@ -255,6 +256,7 @@ static struct slices_task *task_of(struct slices *s, const struct track_view *vi
 	*task = (struct slices_task){ .next = s->tasks,
 				      .link = &s->tasks,
 				      .began = ev->time,
+				      .last_number = FIRST_NUMBER,
 				      .pid = ev->pid,
 				      .tid = FIRST_TID + view->id };
 	if (task->next)
@@ -306,7 +308,7 @@ static void open_caller(struct slices *s, struct slices_task *task, const struct
 	show_slice(s, task, time);
 	task->open[0].before = 0;
 	task->open[0].callees = task->instructions;
-	task->open[0].number = 0;
+	task->open[0].number = FIRST_NUMBER;
 	task->open[0].lines = (int64_t)task->footprint.nr;
 }
 
