@@ -174,7 +174,7 @@ static void test_calls(void)
 		   "jump 1020 1024 11;",
 		   "1000-1105 1 3000 begin 105/105 1/1\n"
 		   " 1112-1120 1 4000 call 8/8 1/1\n"
-		   "~999-1129 1 2000 begin 129/16 1/1\n"
+		   "~999-1129 1 2000 begin 129/16 3/1\n"
 		   "1000-~1140 cpu 0 runs 1 140\n"
 		   "~998-~1140 1 1000 begin 140/11 4/1\n");
 	slices_are("slices: recursion",
