@@ -163,15 +163,14 @@ static __attribute__((noinline)) void slow_step(struct tracer *t, struct node *t
 		give_up(t);
 }
 
-/* Writes the time, at most every CLOCK_NS. */
+/* Writes the time, and hands the trace over at most every CLOCK_NS. */
 static void update_time(struct tracer *t)
 {
-	uint64_t now = sample_now();
-
 	t->words = 0;
-	if (now < t->out.time + CLOCK_NS)
+	emit_time(&t->out, sample_now());
+	if (t->out.time < t->handed + CLOCK_NS)
 		return;
-	emit_time(&t->out, now);
+	t->handed = t->out.time;
 	emit_commit(&t->out);
 	publish_counts(t);
 }
@@ -210,6 +209,7 @@ void trace_cpu_idle(unsigned cpu)
 		give_up(t);
 		return;
 	}
+	emit_time(&t->out, sample_now());
 	emit_close_steps(&t->out);
 	emit_sleep(&t->out);
 	publish_counts(t);

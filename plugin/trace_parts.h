@@ -28,6 +28,7 @@ struct tracer {
 	uint64_t shift;	     /* distance of the current block from its definition */
 	uint64_t defined;    /* end of the last definition */
 	unsigned words;	     /* of steps since the last reading of the clock */
+	uint64_t handed; /* the time up to which it handed its trace over */
 	uint64_t branches;   /* in full words */
 	uint64_t total;	     /* instructions, including all of the current block */
 	uint64_t resume;     /* return address of the last trap */

@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define WIRE_VERSION 2
+#define WIRE_VERSION 3
 #define WIRE_SYNC 0x5043534bu /* "KSCP" */
 
 /* Limits. Readers treat larger chunks as damage, and ignore cpus, registers and frames beyond these. */

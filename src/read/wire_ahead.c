@@ -96,7 +96,7 @@ static void fill_to(struct wire_ahead_cpu *cpu, uint64_t now)
 	for (; cpu->filled < cpu->decoded; cpu->filled++) {
 		struct wire_batch *batch = *batch_at(cpu, cpu->filled);
 
-		if (now > batch->time && cpu->instructions)
+		if (now > batch->time && cpu->instructions && cpu->trace.info.has_waits)
 			batch->pace = (double)(now - batch->time) / all;
 	}
 	cpu->instructions = 0;

@@ -15,6 +15,7 @@ struct wire_trace_info wire_trace_info(uint64_t version, const char *arch)
 
 	return (struct wire_trace_info){
 		.has_moves = version >= 2,
+		.has_waits = version >= 3,
 		.thumb = arch && !strcmp(arch, "arm"),
 		.pushed = wide	   ? 8
 			  : narrow ? 4

@@ -34,6 +34,7 @@ struct wire_trace_block {
 struct wire_trace_info {
 	bool has_moves; /* moves of the stack pointer: since version 2 */
 	bool thumb;	/* there may be Thumb code */
+	bool has_waits; /* the time before and after each wait: since version 3 */
 	uint8_t pushed; /* by a call: the size of the return address */
 };
 
