@@ -509,6 +509,8 @@ static bool read_part(const struct regs_view *view, uint64_t address, void *byte
 	struct regs_cpu *cpu = regs_cpu(view->cpu);
 	struct CPUState *state = cpu && api.memory_rw_debug ? state_of(view, cpu) : NULL;
 
+	if (regs_is_nested(cpu) || (cpu && view->left_guest))
+		return regs_read_guest(view, cpu, address, bytes, size);
 	if (state)
 		return !api.memory_rw_debug(state, address, bytes, size, false);
 	if (view->state || !api.read_memory || !api.read_memory(address, buffer(), size) ||
