@@ -229,6 +229,23 @@ static void finish_step(struct track *track, struct track_cpu *cpu, const struct
 	task_push(track, cpu, &call, TRACK_CALL, ev->branch.sp ? ev->branch.sp + track->pushed : 0);
 }
 
+/*
+ * The kernel goes on in another function than the interrupted one. Either an exception table says so, or
+ * this return ended the exception below, too, or firmware passed the exception on to the kernel.
+ */
+static void doubt_return(struct track *track, struct track_task *task,
+			 const struct track_frame *trap, const struct event *ev)
+{
+	size_t below = task->nr;
+
+	if (trap->context == IP_USER ||
+	    track_function(track, ev, ev->branch.to) == track_function(track, ev, trap->resume))
+		return;
+	while (below && task->frames[below - 1].kind != TRACK_TRAP)
+		below--;
+	task->doubt = below ? below : task->nr;
+}
+
 /* The code that the exception interrupted goes on. */
 static void end_trap(struct track *track, struct track_cpu *cpu, size_t frame,
 		     const struct event *ev)
@@ -240,10 +257,14 @@ static void end_trap(struct track *track, struct track_cpu *cpu, size_t frame,
 	drop_stacks(task, frame);
 	task_pop(task, frame);
 	task->fresh = NOT_FRESH;
-	if (!trap.resume && ev->branch.to)
+	if (!ev->branch.to || trap.resume == ev->branch.to)
+		return;
+	if (!trap.resume) {
 		finish_step(track, cpu, &trap, ev);
-	else if (ev->branch.to && trap.resume != ev->branch.to)
-		task_go(track, task, ev);
+		return;
+	}
+	doubt_return(track, task, &trap, ev);
+	task_go(track, task, ev);
 }
 
 /* The cpu's task, of a hypervisor, enters a guest: for the first time, or where the guest left. */
@@ -476,6 +497,7 @@ static void leave_to_kernel(struct track *track, struct track_cpu *cpu, const st
 	struct track_task *task = cpu->task;
 	unsigned stack = 0;
 	size_t trap = changed_trap(track, task, ev, &stack);
+	bool doubtful;
 
 	/* If this return replaced the stack, it is not the stack to which the task switched before. */
 	if (task_is_fresh(task) && !ev->branch.left) {
@@ -496,8 +518,11 @@ static void leave_to_kernel(struct track *track, struct track_cpu *cpu, const st
 		task_go(track, task, ev);
 		return;
 	}
+	doubtful = task->doubt != SIZE_MAX;
 	wait_in_trap(track, task, ev);
 	cpu->task = task_new(track, ev);
+	if (doubtful)
+		cpu->task->doubt = 0;
 }
 
 /* Whether this ends the last call: a kernel may drop to its own level this way. */

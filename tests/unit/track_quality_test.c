@@ -274,6 +274,34 @@ static void test_wrong(void)
 		  "1000 : 5\n"
 		  "2000 1014 : 2\n"
 		  "3000 2014 1014 : 3\n");
+	expect("quality: firmware passes an exception on to the kernel",
+	       "begin 1000 sp=8000;"
+	       "call 1010 2000 1 -16;"
+	       "enter 2008 9000 2 save=A;"
+	       "leave 9020 8000 3 sp=@A;"
+	       "jump 8010 8020 4;"
+	       "leave 8030 2008 5 sp=@A;"
+	       "return 2010 1014 6 +16;",
+	       "1000 : 1\n"
+	       "2000 1014 : 8\n"
+	       "9000 2009 1014 : 3\n"
+	       "8000 1014 : 9\n"
+	       "traps 1 leaves 2 leaves-found 1 doubtful 15 rooted 6\n");
+	expect("quality: one return ends two exceptions, and the tracker ends one",
+	       "begin 1000 sp=8000;"
+	       "call 1010 2000 1 -16;"
+	       "call 2010 3000 2 -16;"
+	       "enter 3008 9000 3 sp=6000;"
+	       "enter 9000 c000 4;"
+	       "leave c020 2018 5 sp=6000;" /* 9000 and 3000 are over */
+	       "jump 2020 2030 6;",
+	       "1000 : 1\n"
+	       "2000 1014 : 2\n"
+	       "3000 2014 1014 : 3\n"
+	       "9000 3009 2014 1014 : 4\n"
+	       "c000 9001 3009 2014 1014 : 5\n"
+	       "2000 3009 2014 1014 : 6\n"
+	       "traps 2 leaves 1 doubtful 6 rooted 15\n");
 	expect("quality: part of the trace is missing",
 	       "begin 1000 sp=8000;"
 	       "call 1010 2000 1 -16;"

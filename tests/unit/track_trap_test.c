@@ -160,7 +160,7 @@ static void test_traps(void)
 	       "8000 2009 1014 : 8\n"
 	       "9000 8014 2009 1014 : 4\n"
 	       "c000 1014 : 6\n"
-	       "traps 1\n");
+	       "traps 1 doubtful 6 rooted 22\n");
 	expect("trap: a return from no exception, to the next instruction",
 	       "begin 1000 sp=8000;"
 	       "call 1010 2000 1 -16;"
@@ -189,7 +189,7 @@ static void test_traps(void)
 		  "2000 1014 : 18\n"
 		  "8000 2009 1014 : 4\n"
 		  "c000 1014 : 8\n"
-		  "traps 1 jumps 1\n");
+		  "traps 1 jumps 1 doubtful 24 rooted 39\n");
 	expect_on(PUSHES, "trap: an exception that returns into the next one",
 		  "begin 1000 sp=8000;"
 		  "call 1010 2000 1 -16;"
@@ -926,7 +926,7 @@ static void test_guests(void)
 	       "5000 : 9\n"
 	       "6000 5014 : 9\n"
 	       "9000 5014 : 5\n"
-	       "tasks 2 switches 3 traps 1 leaves 3 leaves-found 1\n");
+	       "tasks 2 switches 3 traps 1 leaves 3 leaves-found 1 doubtful 11 rooted 17\n");
 }
 
 int main(void)
