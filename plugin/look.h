@@ -56,7 +56,7 @@ bool look_is_sure(void);
 /* Whether the stack shows that a return or an indirect call took place. */
 bool look_returned(const struct regs_view *view, uint64_t sp, uint64_t pc);
 bool look_called(const struct regs_view *view, uint64_t sp, uint64_t next);
-/* The part of look_for_trap() that the stack of a guest shows, which has left with this stack pointer. */
+/* The part of look_for_trap() that the stack shows of a guest, which left with this sp. */
 bool look_for_guest_trap(const struct regs_view *view, uint64_t sp, struct look_trap *trap);
 
 /* look_m.c, for M-profile, which always shows the number of the current exception. */

@@ -82,8 +82,8 @@ unsigned regs_level(unsigned cpu, uint64_t mode); /* enum wire_level */
 /* The address space, as regs_read() finds it. */
 bool regs_space(unsigned cpu, uint64_t mode, uint64_t *space);
 /*
- * AMD SVM: the number of the guest that runs on a vCPU; 0: none does. Known only while blocks are translated for
- * this plugin.
+ * AMD SVM: the number of the guest that runs on a vCPU; 0: none does. Known only while blocks are
+ * translated for this plugin.
  */
 unsigned regs_guest(unsigned cpu);
 struct regs_saved {
@@ -96,7 +96,10 @@ bool regs_guest_left(unsigned cpu, struct regs_saved *saved);
 void regs_guest_bounced(unsigned cpu);
 /* The guest left at the first instruction of a handler, before it ran. at: what it interrupted. */
 void regs_guest_in_trap(unsigned cpu, uint64_t handler, const struct regs_saved *at);
-/* At the first instruction of a guest, at pc: whether an interrupt led there, and what it interrupted. */
+/*
+ * At the first instruction of a guest, at pc: whether an interrupt led there, and what it
+ * interrupted.
+ */
 bool regs_guest_interrupted(unsigned cpu, uint64_t pc, struct regs_saved *at);
 /* Whether QEMU lists the register. */
 bool regs_lists(unsigned cpu, enum reg which);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The guests of a hypervisor that uses AMD SVM. No register says whether a guest runs: vmrun starts one, and when
- * the guest leaves, the hypervisor goes on after its vmrun. The cpu keeps a guest's state in a page, the VMCB,
- * whose address is in rax.
+ * The guests of a hypervisor that uses AMD SVM. No register says whether a guest runs: vmrun starts
+ * one, and when the guest leaves, the hypervisor goes on after its vmrun. The cpu keeps a guest's
+ * state in a page, the VMCB, whose address is in rax.
  */
 #include <pthread.h>
 
@@ -210,11 +210,15 @@ bool regs_guest_interrupted(unsigned index, uint64_t pc, struct regs_saved *at)
 }
 
 /*
- * Nested page tables: the addresses in a guest's page tables, and those to which they lead, are in turn
- * translated by a table of the hypervisor. QEMU's functions that read virtual memory ignore it.
+ * Nested page tables: the addresses in a guest's page tables, and those to which they lead, are in
+ * turn translated by a table of the hypervisor. QEMU's functions that read virtual memory ignore
+ * it.
  */
 
-/* Translates an address by a page table in long mode, whose own addresses `nested` translates, unless it is 0. */
+/*
+ * Translates an address by a page table in long mode, whose own addresses `nested` translates,
+ * unless it is 0.
+ */
 static bool translate(uint64_t table, uint64_t nested, uint64_t *address)
 {
 	for (unsigned level = 4; level-- > 0;) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * regs_parts: what the files of regs share. regs.c reads registers, regs_space.c finds address spaces,
- * regs_guest.c the guests of an x86 hypervisor.
+ * regs_parts: what the files of regs share. regs.c reads registers, regs_space.c finds address
+ * spaces, regs_guest.c the guests of an x86 hypervisor.
  */
 #ifndef KSCOPE_PLUGIN_REGS_PARTS_H
 #define KSCOPE_PLUGIN_REGS_PARTS_H

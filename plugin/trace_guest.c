@@ -8,7 +8,7 @@
 
 #define FRAME_MAX 64 /* bytes that the cpu pushes for an exception, and to align the stack */
 
-/* An interrupt that the hypervisor has sent to the guest comes before the guest's next instruction. */
+/* An interrupt that the hypervisor has sent comes before the guest's next instruction. */
 static void enter_guest(const struct tracer *t, struct step *step)
 {
 	struct regs_saved saved;

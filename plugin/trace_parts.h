@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * trace_parts: what the files of the trace share. trace.c follows the blocks, begins and ends; for a step
- * that is not a bit, trace_explain.c, trace_exception.c and trace_guest.c find what happened, and trace_put.c
- * writes it. trace_check.c takes samples inside the trace.
+ * trace_parts: what the files of the trace share. trace.c follows the blocks, begins and ends; for
+ * a step that is not a bit, trace_explain.c, trace_exception.c and trace_guest.c find what
+ * happened, and trace_put.c writes it. trace_check.c takes samples inside the trace.
  */
 #ifndef KSCOPE_PLUGIN_TRACE_PARTS_H
 #define KSCOPE_PLUGIN_TRACE_PARTS_H
@@ -69,8 +69,8 @@ static inline uint64_t trace_translated(const struct tracer *t, uint64_t address
 /* trace_explain.c: fills in a step whose `to` and `ran` are set, the latter to the whole block. */
 void trace_explain(const struct tracer *t, struct step *step);
 /*
- * Sets how many instructions ran before an interruption that returns to about.resume. fault: an instruction
- * caused it; interrupts come after a block.
+ * Sets how many instructions ran before an interruption that returns to about.resume. fault: an
+ * instruction caused it; interrupts come after a block.
  */
 void trace_count_ran(const struct tracer *t, struct step *step, bool fault);
 
@@ -83,7 +83,7 @@ bool trace_leaves_exception(const struct tracer *t, const struct node *to);
 bool trace_explain_exception(const struct tracer *t, struct step *step);
 void trace_follow_exception(struct tracer *t, const struct step *step);
 
-/* trace_guest.c: SVM. Explains a step by the guest that runs. False: it is the same one, or none. */
+/* trace_guest.c: SVM. Explains a step by the guest that runs. False: it is the same as before. */
 bool trace_explain_guest(const struct tracer *t, struct step *step);
 
 /* trace_put.c. All but trace_put_sync() need emit_room() before. */

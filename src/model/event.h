@@ -234,8 +234,8 @@ struct event_branch {
 	bool has_moved; /* false: unknown, for example after a copy from the frame pointer */
 	uint8_t pushed; /* of a call: the size of the return address on the stack; 0: in a register */
 	/*
-	 * The guest of a hypervisor that runs `to`, whose stacks are all its own; 0: none, or the trace does
-	 * not tell. Only an ENTER or a LEAVE changes it.
+	 * The guest of a hypervisor that runs `to`, whose stacks are all its own; 0: none, or the
+	 * trace does not tell. Only an ENTER or a LEAVE changes it.
 	 */
 	uint16_t guest;
 	uint64_t context;      /* IP_KERNEL or IP_USER, of `to` */

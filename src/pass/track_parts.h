@@ -37,7 +37,7 @@ struct track_task {
 	size_t doubt;  /* its frames are doubtful from this depth on; SIZE_MAX: none */
 	struct track_task *newer, *older; /* those that were left after and before it */
 	uint32_t pid;			  /* if `ended` */
-	/* If it was left where a guest was entered or left: the guest, and which of the two this is. */
+	/* If it was left at a vmrun or where its guest leaves: the guest, and which of the two. */
 	uint16_t guest;
 	bool hypervisor;
 	bool met;    /* it ran when the trace began, so it may have callers from before */
@@ -101,7 +101,10 @@ static inline uint64_t moved_sp(const struct track_cpu *cpu, const struct event_
 	return cpu->sp && b->has_moved ? cpu->sp + (uint64_t)(int64_t)b->moved : 0;
 }
 
-/* Programs have stacks at the same addresses, and so have guests; all stacks of a kernel are in one space. */
+/*
+ * Programs have stacks at the same addresses, and so have guests; all stacks of a kernel are in one
+ * space.
+ */
 static inline uint64_t space_of(uint64_t context, uint64_t space, uint16_t guest)
 {
 	return context == IP_USER ? space : IP_KERNEL ^ (uint64_t)guest << 32;

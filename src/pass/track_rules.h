@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The rules of thumb of track, each with the code that needs it. All but RULE_SERIALIZE and RULE_ENTRY
- * apply only where the stack pointer does not help: the trace has none, or code computed it and the plugin has
- * not read it since.
+ * The rules of thumb of track, each with the code that needs it. All but RULE_SERIALIZE and
+ * RULE_ENTRY apply only where the stack pointer does not help: the trace has none, or code computed
+ * it and the plugin has not read it since.
  */
 #ifndef KSCOPE_PASS_TRACK_RULES_H
 #define KSCOPE_PASS_TRACK_RULES_H

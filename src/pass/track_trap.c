@@ -433,7 +433,7 @@ static bool is_serializing(const struct track_cpu *cpu, const struct event *ev)
 	       b->to - b->from <= RULE_SERIALIZE && (!b->sp || b->sp <= top_stack(cpu->task)->high);
 }
 
-/* Whether this is where the exception entered the kernel, or above it, up to what the cpu pushed. */
+/* Whether this is where the exception entered the kernel, or what the cpu pushed above it. */
 static bool is_near_entry(const struct track_frame *trap, const struct track_stack *entry,
 			  const struct event *ev, uint8_t word)
 {
@@ -448,8 +448,9 @@ static bool is_near_entry(const struct track_frame *trap, const struct track_sta
 }
 
 /*
- * Finds the exception whose handler returns to a place near its entry. Returns nr if there is none. In the
- * kernel, it may have lowered the stack pointer to return to: Linux on x86 emulates calls this way.
+ * Finds the exception whose handler returns to a place near its entry. Returns nr if there is none.
+ * In the kernel, it may have lowered the stack pointer to return to: Linux on x86 emulates calls
+ * this way.
  */
 static size_t changed_trap(const struct track *track, const struct track_task *task,
 			   const struct event *ev, unsigned *stack)
@@ -469,9 +470,9 @@ static size_t changed_trap(const struct track *track, const struct track_task *t
 }
 
 /*
- * Whether the exception returns to the entry of another one, which interrupted the same code: the code to which
- * it returned was interrupted again at once, or it came before the other one's handler ran. An emulated call
- * pushes only a return address.
+ * Whether the exception returns to the entry of another one, which interrupted the same code: the
+ * code to which it returned was interrupted again at once, or it came before the other one's
+ * handler ran. An emulated call pushes only a return address.
  */
 static bool is_entry(const struct track *track, const struct track_frame *trap,
 		     const struct event *ev)

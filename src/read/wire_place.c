@@ -128,7 +128,10 @@ static uint64_t space_mask(const struct info_message *info, const struct wire_su
 	bool isolated = survey->odd[true] && !survey->even[true] &&
 			survey->even[false] > survey->odd[false];
 
-	/* The number of a guest is in the upper bits, or takes the place of the address space identifier. */
+	/*
+	 * The number of a guest is in the upper bits, or takes the place of the address space
+	 * identifier.
+	 */
 	if (!strcmp(arch, "x86_64"))
 		return isolated ? 0xffffffffffffe000 : 0xfffffffffffff000;
 	if (!strcmp(arch, "aarch64"))
