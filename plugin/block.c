@@ -142,7 +142,7 @@ static bool draft_block(struct draft *draft, const struct qemu_plugin_tb *tb)
 		block->last = (uint8_t)size;
 		block->thread_sp = thread_sp_of(decode, bytes, size);
 		block->count++;
-		/* QEMU also translates what follows vmmcall, but never runs it as well. */
+		/* QEMU also translates what follows vmmcall, but never runs it. */
 		if (insn.flow == WIRE_FLOW_ENTER && !(insn.flags & WIRE_BLOCK_MAYBE))
 			break;
 	}

@@ -442,6 +442,7 @@ void regs_read(const struct regs_view *view, uint64_t pc, struct regs *regs)
 	regs->sp = regs->dwarf[regs_machine->sp];
 	regs->fp = regs->dwarf[regs_machine->fp];
 	read_x86_mode(view, cpu, regs);
+	regs_find_guest(cpu, regs->pc);
 	regs_extra(view, cpu, regs_machine->level, &mode);
 	regs->has_space = regs_read_space(view, cpu, mode, regs->word, &regs->space);
 	regs->level = read_level(view, cpu, regs);

@@ -54,6 +54,8 @@ void regs_cpu_init(unsigned cpu);
  * cannot always read it.
  */
 void regs_translate(struct qemu_plugin_tb *tb);
+/* SVM: after all other hooks, which run before it, hooks an instruction that starts a guest. */
+void regs_translate_run(struct qemu_plugin_tb *tb);
 bool regs_wants_blocks(void);
 
 /* Whether registers can be read: in a callback with API_R_REGS; in a work item. */

@@ -79,13 +79,12 @@ static bool read_saved(unsigned index, uint64_t vmcb, struct regs_saved *saved)
 }
 
 /* Before a vmrun, which fails under these conditions. */
-static void on_run(unsigned given, void *unused)
+static void on_run(unsigned given, void *next)
 {
 	unsigned index = api_running_cpu(given);
 	struct regs_cpu *cpu = regs_cpu(index);
 	uint64_t efer, cs, vmcb;
 
-	(void)unused;
 	if (!cpu || !regs_special(index, REG_EFER, &efer) || !(efer & EFER_SVM) ||
 	    !regs_mode(index, &cs) || cs & 3 || !regs_number(index, regs_machine->result, &vmcb) ||
 	    vmcb & (REGS_PAGE - 1))
@@ -93,6 +92,7 @@ static void on_run(unsigned given, void *unused)
 	if (cpu->vmcb != vmcb)
 		cpu->last_guest = number_of(vmcb);
 	cpu->guest = cpu->last_guest;
+	cpu->after_guest = (uintptr_t)next;
 	cpu->vmcb = vmcb;
 	cpu->nested = 0;
 	if (!read_saved(index, vmcb, &cpu->start))
@@ -148,15 +148,30 @@ static bool is_run(const struct qemu_plugin_insn *insn)
 	       bytes[size - 2] == 0x01 && bytes[size - 1] == 0xd8;
 }
 
-void regs_translate_guest(struct qemu_plugin_tb *tb)
+void regs_translate_return(struct qemu_plugin_tb *tb)
+{
+	if (is_after(api.tb_vaddr(tb)))
+		api.tb_exec_cb(tb, on_return, API_NO_REGS, NULL);
+}
+
+void regs_translate_run(struct qemu_plugin_tb *tb)
 {
 	size_t n = api.tb_n_insns(tb);
 	struct qemu_plugin_insn *last = n ? api.tb_get_insn(tb, n - 1) : NULL;
+	uint64_t next;
 
-	if (is_after(api.tb_vaddr(tb)))
-		api.tb_exec_cb(tb, on_return, API_NO_REGS, NULL);
-	if (last && is_run(last) && note_after(api.insn_vaddr(last) + api.insn_size(last)))
-		api.insn_exec_cb(last, on_run, API_R_REGS, NULL);
+	if (!regs_machine || regs_machine->family != MACHINE_X86 || api.user_mode || !last ||
+	    !is_run(last))
+		return;
+	next = api.insn_vaddr(last) + api.insn_size(last);
+	if (note_after(next))
+		api.insn_exec_cb(last, on_run, API_R_REGS, (void *)(uintptr_t)next);
+}
+
+void regs_find_guest(struct regs_cpu *cpu, uint64_t pc)
+{
+	if (cpu->guest && pc == cpu->after_guest)
+		cpu->guest = 0;
 }
 
 unsigned regs_guest(unsigned index)

@@ -29,6 +29,7 @@ struct regs_cpu {
 	/* SVM. Only the thread of the vCPU uses these. */
 	unsigned guest; /* see regs_guest() */
 	unsigned last_guest;
+	uint64_t after_guest;	 /* where its hypervisor goes on */
 	struct regs_saved start; /* its state before it ran */
 	uint64_t vmcb;		 /* the state of the last guest that ran; 0: none did */
 	uint64_t nested;	 /* its nested page table; 0: it has none */
@@ -48,8 +49,10 @@ bool regs_extra(const struct regs_view *view, struct regs_cpu *cpu, enum reg whi
 bool regs_read_space(const struct regs_view *view, struct regs_cpu *cpu, uint64_t mode,
 		     unsigned word, uint64_t *space);
 
-/* SVM: at translation, finds where guests start and where their hypervisor goes on. */
-void regs_translate_guest(struct qemu_plugin_tb *tb);
+/* SVM: at translation, hooks the blocks where hypervisors go on. */
+void regs_translate_return(struct qemu_plugin_tb *tb);
+/* Before the first block after a guest, a work item may run. pc: where it does. */
+void regs_find_guest(struct regs_cpu *cpu, uint64_t pc);
 /* Whether a guest runs whose memory only regs_read_guest() can read, up to the end of a page. */
 bool regs_is_nested(const struct regs_cpu *cpu);
 bool regs_read_guest(const struct regs_view *view, struct regs_cpu *cpu, uint64_t address,

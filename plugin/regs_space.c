@@ -219,7 +219,7 @@ void regs_translate(struct qemu_plugin_tb *tb)
 	size_t n;
 
 	if (regs_machine && regs_machine->family == MACHINE_X86 && !api.user_mode)
-		regs_translate_guest(tb);
+		regs_translate_return(tb);
 	if (!regs_wants_blocks())
 		return;
 	/* Only the last instruction of a block can set such a register. */

@@ -3,7 +3,8 @@
  * svm: a hypervisor with the instructions of AMD SVM. Its guests run in ring 0, each with one
  * worker, and have their stacks at the same address. They leave by interrupts, and by instructions
  * that the hypervisor completes for them; the hypervisor also sends them interrupts. SVM_NESTED:
- * guests have equal page tables, below which the hypervisor has one table for each guest.
+ * guests have equal page tables, below which the hypervisor has one table for each guest. SVM_USER:
+ * guests run in ring 3, and handle interrupts in ring 0.
  */
 #include "common.h"
 #include "svm.h"
