@@ -118,7 +118,7 @@ static bool draft_block(struct draft *draft, const struct qemu_plugin_tb *tb)
 
 	if (!count || count > COUNT_MAX)
 		return false;
-	*block = (struct block){ .start = api.tb_vaddr(tb), .count = (uint16_t)count };
+	*block = (struct block){ .start = api.tb_vaddr(tb) };
 	for (size_t i = 0; i < count; i++) {
 		const struct qemu_plugin_insn *handle = api.tb_get_insn(tb, i);
 		uint8_t bytes[INSN_MAX] = { 0 };
@@ -141,6 +141,10 @@ static bool draft_block(struct draft *draft, const struct qemu_plugin_tb *tb)
 		block->flags |= insn.flags & WIRE_BLOCK_STATE;
 		block->last = (uint8_t)size;
 		block->thread_sp = thread_sp_of(decode, bytes, size);
+		block->count++;
+		/* QEMU also translates what follows vmmcall, but never runs it. */
+		if (insn.flow == WIRE_FLOW_ENTER && !(insn.flags & WIRE_BLOCK_MAYBE))
+			break;
 	}
 	block->thumb = decode == INSN_THUMB;
 	block->flow = (uint8_t)insn.flow;

@@ -78,6 +78,14 @@ static void x86_two_bytes(const struct x86 *x, struct insn *insn)
 		return;
 	}
 	switch (opcode) {
+	case 0x01:
+		if (modrm == 0xd8) { /* vmrun; if its guest leaves at once, control goes on */
+			go(insn, WIRE_FLOW_LEAVE, 0);
+			insn->flags |= WIRE_BLOCK_MAYBE;
+		} else if (modrm == 0xd9) { /* vmmcall */
+			go(insn, WIRE_FLOW_ENTER, 0);
+		}
+		break;
 	case 0x05: /* syscall, sysenter */
 	case 0x34: go(insn, WIRE_FLOW_ENTER, 0); break;
 	case 0x07: /* sysret, sysexit */

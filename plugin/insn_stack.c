@@ -157,6 +157,10 @@ static void x86_0f(const struct x86 *x, struct insn *insn)
 	struct modrm m = get_modrm(x, 2);
 
 	switch (opcode) {
+	case 0x01:
+		if (insn->flow == WIRE_FLOW_LEAVE) /* vmrun */
+			insn->stack = INSN_STACK_REPLACED;
+		break;
 	case 0xa0: /* push and pop of fs and gs */
 	case 0xa8: pops(x, insn, -1); break;
 	case 0xa1:

@@ -42,12 +42,12 @@ static size_t word_size(unsigned cpu)
 	return set == INSN_AARCH64 || set == INSN_RISCV64 ? 8 : 4;
 }
 
-static bool read_words(unsigned cpu, uint64_t address, size_t word, uint64_t *words, size_t n)
+static bool read_words(const struct regs_view *view, uint64_t address, size_t word, uint64_t *words,
+		       size_t n)
 {
-	struct regs_view view = { .cpu = cpu };
 	uint8_t bytes[64];
 
-	if (regs_memory(&view, address, bytes, n * word) < n * word)
+	if (regs_memory(view, address, bytes, n * word) < n * word)
 		return false;
 	for (size_t i = 0; i < n; i++) {
 		words[i] = 0;
@@ -72,7 +72,7 @@ void look_at(unsigned cpu, uint64_t pc, struct look *look)
 {
 	uint64_t mode;
 
-	*look = (struct look){ 0 };
+	*look = (struct look){ .guest = regs_guest(cpu) };
 	if (api.user_mode) {
 		regs_sp(cpu, &look->sp);
 		return;
@@ -128,19 +128,19 @@ static bool is_x86_frame(const uint64_t *words, bool with_sp)
 	return !with_sp || (ss <= 0xffff && (flags & X86_VM || (ss & 3) == (cs & 3)));
 }
 
-static bool x86_trap(unsigned cpu, uint64_t sp, struct look_trap *trap)
+static bool x86_trap(const struct regs_view *view, uint64_t sp, struct look_trap *trap)
 {
-	size_t word = word_size(cpu);
+	size_t word = word_size(view->cpu);
 	uint64_t words[6];
 
-	if (!read_words(cpu, sp, word, words, 6))
+	if (!read_words(view, sp, word, words, 6))
 		return false;
 	for (size_t i = 0; i < 2; i++) {
-		bool with_sp = pushes_sp(cpu, words + i, word == 8);
+		bool with_sp = pushes_sp(view->cpu, words + i, word == 8);
 
 		if (is_x86_frame(words + i, with_sp)) {
 			trap->resume = words[i];
-			trap->level = regs_level(cpu, words[i + 1]);
+			trap->level = regs_level(view->cpu, words[i + 1]);
 			trap->left = with_sp ? words[i + 3] : sp + (i + 3) * word;
 			return true;
 		}
@@ -262,9 +262,11 @@ static bool riscv_trap(unsigned cpu, uint64_t pc, const struct look *look, struc
 
 bool look_for_trap(unsigned cpu, uint64_t pc, const struct look *look, struct look_trap *trap)
 {
+	struct regs_view view = { .cpu = cpu };
+
 	switch (set) {
 	case INSN_X86_64:
-	case INSN_I386: return x86_trap(cpu, look->sp, trap);
+	case INSN_I386: return x86_trap(&view, look->sp, trap);
 	case INSN_AARCH64: return aarch64_trap(cpu, pc, look, trap);
 	case INSN_ARM: return arm_trap(cpu, pc, trap);
 	case INSN_RISCV64:
@@ -340,17 +342,26 @@ bool look_is_sure(void)
 	return set == INSN_X86_64 || set == INSN_I386;
 }
 
-bool look_returned(unsigned cpu, uint64_t sp, uint64_t pc)
+static bool has_word(const struct regs_view *view, uint64_t address, size_t size, uint64_t value)
 {
-	size_t size = word_size(cpu);
 	uint64_t word;
 
-	return read_words(cpu, sp - size, size, &word, 1) && word == pc;
+	return read_words(view, address, size, &word, 1) && word == value;
 }
 
-bool look_called(unsigned cpu, uint64_t sp, uint64_t next)
+bool look_returned(const struct regs_view *view, uint64_t sp, uint64_t pc)
 {
-	uint64_t word;
+	size_t size = word_size(view->cpu);
 
-	return read_words(cpu, sp, word_size(cpu), &word, 1) && word == next;
+	return has_word(view, sp - size, size, pc);
+}
+
+bool look_called(const struct regs_view *view, uint64_t sp, uint64_t next)
+{
+	return has_word(view, sp, word_size(view->cpu), next);
+}
+
+bool look_for_guest_trap(const struct regs_view *view, uint64_t sp, struct look_trap *trap)
+{
+	return x86_trap(view, sp, trap);
 }

@@ -10,11 +10,13 @@
 #include <stdint.h>
 
 #include "insn.h"
+#include "regs.h"
 
 struct look {
 	uint64_t sp, space;
 	unsigned level;	    /* enum wire_level */
 	unsigned exception; /* M-profile: the number of the current one; 0: none */
+	unsigned guest;	    /* SVM: the number of the one that runs; 0: none */
 };
 
 struct look_trap {
@@ -52,8 +54,10 @@ bool look_knows_vectors(unsigned cpu);
 /* Whether look_for_trap() reads the stack. If not, a register may be left from an earlier trap. */
 bool look_is_sure(void);
 /* Whether the stack shows that a return or an indirect call took place. */
-bool look_returned(unsigned cpu, uint64_t sp, uint64_t pc);
-bool look_called(unsigned cpu, uint64_t sp, uint64_t next);
+bool look_returned(const struct regs_view *view, uint64_t sp, uint64_t pc);
+bool look_called(const struct regs_view *view, uint64_t sp, uint64_t next);
+/* The part of look_for_trap() that the stack shows of a guest, which left with this sp. */
+bool look_for_guest_trap(const struct regs_view *view, uint64_t sp, struct look_trap *trap);
 
 /* look_m.c, for M-profile, which always shows the number of the current exception. */
 unsigned look_exception(unsigned cpu);

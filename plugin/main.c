@@ -30,6 +30,7 @@ static void on_translate(struct qemu_plugin_tb *tb)
 	sample_translate(tb);
 	trace_translate(tb);
 	alloc_translate(tb);
+	regs_translate_run(tb);
 }
 
 /* Since 10.0 the callback for blocks alone slows guests down by up to 10 %. */

@@ -442,6 +442,7 @@ void regs_read(const struct regs_view *view, uint64_t pc, struct regs *regs)
 	regs->sp = regs->dwarf[regs_machine->sp];
 	regs->fp = regs->dwarf[regs_machine->fp];
 	read_x86_mode(view, cpu, regs);
+	regs_find_guest(cpu, regs->pc);
 	regs_extra(view, cpu, regs_machine->level, &mode);
 	regs->has_space = regs_read_space(view, cpu, mode, regs->word, &regs->space);
 	regs->level = read_level(view, cpu, regs);
@@ -509,6 +510,8 @@ static bool read_part(const struct regs_view *view, uint64_t address, void *byte
 	struct regs_cpu *cpu = regs_cpu(view->cpu);
 	struct CPUState *state = cpu && api.memory_rw_debug ? state_of(view, cpu) : NULL;
 
+	if (regs_is_nested(cpu) || (cpu && view->left_guest))
+		return regs_read_guest(view, cpu, address, bytes, size);
 	if (state)
 		return !api.memory_rw_debug(state, address, bytes, size, false);
 	if (view->state || !api.read_memory || !api.read_memory(address, buffer(), size) ||

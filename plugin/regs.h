@@ -28,11 +28,12 @@ struct qemu_plugin_tb;
 struct regs_view {
 	unsigned cpu;
 	struct CPUState *state; /* in a work item; NULL: in a callback of this vCPU */
+	bool left_guest; /* SVM: read the memory of the guest that has just left; not its registers */
 };
 
 struct regs {
 	uint64_t pc, sp, fp;
-	/* The address of the page table; on RISC-V with its mode, of a guest with its number. */
+	/* The address of the page table; on RISC-V with its mode; of a guest with its number. */
 	uint64_t space;
 	uint64_t outer; /* M-profile, in a handler: the stack of the threads; 0 unknown */
 	unsigned level; /* enum wire_level */
@@ -53,6 +54,8 @@ void regs_cpu_init(unsigned cpu);
  * cannot always read it.
  */
 void regs_translate(struct qemu_plugin_tb *tb);
+/* SVM: after all other hooks, which run before it, hooks an instruction that starts a guest. */
+void regs_translate_run(struct qemu_plugin_tb *tb);
 bool regs_wants_blocks(void);
 
 /* Whether registers can be read: in a callback with API_R_REGS; in a work item. */
@@ -80,6 +83,26 @@ bool regs_mode(unsigned cpu, uint64_t *mode);
 unsigned regs_level(unsigned cpu, uint64_t mode); /* enum wire_level */
 /* The address space, as regs_read() finds it. */
 bool regs_space(unsigned cpu, uint64_t mode, uint64_t *space);
+/*
+ * AMD SVM: the number of the guest that runs on a vCPU; 0: none does. Known only while blocks are
+ * translated for this plugin.
+ */
+unsigned regs_guest(unsigned cpu);
+struct regs_saved {
+	uint64_t pc, sp, exit; /* exit: why the guest left */
+	unsigned level;
+};
+/* After a guest left: its state. */
+bool regs_guest_left(unsigned cpu, struct regs_saved *saved);
+/* The guest left before it ran an instruction. */
+void regs_guest_bounced(unsigned cpu);
+/* The guest left at the first instruction of a handler, before it ran. at: what it interrupted. */
+void regs_guest_in_trap(unsigned cpu, uint64_t handler, const struct regs_saved *at);
+/*
+ * At the first instruction of a guest, at pc: whether an interrupt led there, and what it
+ * interrupted.
+ */
+bool regs_guest_interrupted(unsigned cpu, uint64_t pc, struct regs_saved *at);
 /* Whether QEMU lists the register. */
 bool regs_lists(unsigned cpu, enum reg which);
 /* Whether the vCPUs are Cortex-M. Known after regs_cpu_init(). */

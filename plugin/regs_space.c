@@ -5,6 +5,7 @@
  */
 #include "api.h"
 #include "regs_parts.h"
+#include "wire/wire.h"
 
 /* The bits of the register with the address of the page table, without the address space identifier. */
 static uint64_t space_mask(unsigned word)
@@ -12,7 +13,7 @@ static uint64_t space_mask(unsigned word)
 	if (regs_machine->family == MACHINE_RISCV)
 		return regs_machine->word == 8 ? ~(0xffffull << 44) : ~(0x1ffull << 22);
 	if (regs_machine->family == MACHINE_X86)
-		return word == 8 ? 0x000ffffffffff000 : 0xffffffe0;
+		return word == 8 ? REGS_X86_TABLE : 0xffffffe0;
 	return regs_machine->word == 8 ? 0x0000fffffffff000 : 0xffffffffff80;
 }
 
@@ -78,7 +79,7 @@ bool regs_read_space(const struct regs_view *view, struct regs_cpu *cpu, uint64_
 	else if (regs_machine->family == MACHINE_RISCV)
 		*space = riscv_space(view, cpu, mode, *space);
 	else
-		*space &= space_mask(word);
+		*space = (*space & space_mask(word)) | (uint64_t)cpu->guest << WIRE_X86_GUEST_SHIFT;
 	return true;
 }
 
@@ -114,7 +115,7 @@ static void note_write(struct CPUState *state, void *data)
 	uintptr_t packed = (uintptr_t)data;
 	unsigned index = (unsigned)(packed >> 24), which = (packed >> 16 & 0xff) - 1;
 	unsigned low = packed & 0xff, high = packed >> 8 & 0xff;
-	struct regs_view view = { index, state };
+	struct regs_view view = { .cpu = index, .state = state };
 	struct regs_cpu *cpu = regs_cpu(index);
 	uint64_t value = 0, upper = 0;
 
@@ -217,6 +218,8 @@ void regs_translate(struct qemu_plugin_tb *tb)
 {
 	size_t n;
 
+	if (regs_machine && regs_machine->family == MACHINE_X86 && !api.user_mode)
+		regs_translate_return(tb);
 	if (!regs_wants_blocks())
 		return;
 	/* Only the last instruction of a block can set such a register. */

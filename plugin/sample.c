@@ -345,7 +345,7 @@ bool sample_in_trace(struct track *track, unsigned cpu, uint64_t pc, uint64_t pl
 static void look(struct CPUState *state, void *data)
 {
 	struct vcpu *vcpu = data;
-	struct regs_view view = { vcpu->index, state };
+	struct regs_view view = { .cpu = vcpu->index, .state = state };
 	struct track *track = stream_known_track(vcpu->index);
 	bool before = sample_between_blocks(true);
 	uint64_t ran, weight;

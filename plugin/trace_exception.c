@@ -45,20 +45,6 @@ static bool is_fault(unsigned exception)
 	return (exception >= 3 && exception <= 7) || exception == 12;
 }
 
-/* Finds how many instructions of the block ran before an exception. */
-static void count_exception(const struct tracer *t, struct step *step)
-{
-	const struct block *block = t->cur->block;
-	uint64_t resume = trace_translated(t, step->about.resume);
-	int index = block_index(block, resume);
-	/* Interrupts come after a block, which may have led to its own start. */
-	bool complete = block_is_direct(block) ? block_leads_to(block, resume) : index == 0;
-
-	step->trap = true;
-	if (index >= 0 && (is_fault(step->look.exception) || !complete))
-		step->ran = index;
-}
-
 static void enter_exception(const struct tracer *t, struct step *step)
 {
 	const struct block *from = t->cur->block;
@@ -75,10 +61,10 @@ static void enter_exception(const struct tracer *t, struct step *step)
 	 * exception came before an instruction of the interrupted code ran.
 	 */
 	step->leave = t->written.exception && interrupted != t->written.exception;
-	if (step->leave)
-		step->trap = true;
-	else if (from->flow != WIRE_FLOW_ENTER || (*resume && *resume != from->start + from->size))
-		count_exception(t, step);
+	step->trap = step->leave || from->flow != WIRE_FLOW_ENTER ||
+		     (*resume && *resume != from->start + from->size);
+	if (step->trap && !step->leave)
+		trace_count_ran(t, step, is_fault(step->look.exception));
 }
 
 bool trace_explain_exception(const struct tracer *t, struct step *step)

@@ -34,6 +34,18 @@ static void count_trap(const struct tracer *t, struct step *step)
 	step->ran = index;
 }
 
+void trace_count_ran(const struct tracer *t, struct step *step, bool fault)
+{
+	const struct block *block = t->cur->block;
+	uint64_t resume = trace_translated(t, step->about.resume);
+	int index = block_index(block, resume);
+	/* It may have led to its own start. */
+	bool complete = block_is_direct(block) ? block_leads_to(block, resume) : index == 0;
+
+	if (index >= 0 && (fault || !complete))
+		step->ran = index;
+}
+
 static void explain_direct(const struct tracer *t, struct step *step)
 {
 	uint64_t address = trace_translated(t, step->pc);
@@ -60,6 +72,7 @@ static void explain_direct(const struct tracer *t, struct step *step)
 static bool is_trap(const struct tracer *t, const struct step *step)
 {
 	const struct block *block = t->cur->block;
+	struct regs_view view = { .cpu = t->cpu };
 	int index = block_index(block, trace_translated(t, step->about.resume));
 
 	if (block->flow == WIRE_FLOW_ENTER)
@@ -69,9 +82,9 @@ static bool is_trap(const struct tracer *t, const struct step *step)
 	if (!look_is_sure())
 		return false;
 	switch (block->flow) {
-	case WIRE_FLOW_RETURN: return !look_returned(t->cpu, step->look.sp, step->pc);
+	case WIRE_FLOW_RETURN: return !look_returned(&view, step->look.sp, step->pc);
 	case WIRE_FLOW_CALL_ANY:
-		return !look_called(t->cpu, step->look.sp, t->cur->wire.end + t->shift);
+		return !look_called(&view, step->look.sp, t->cur->wire.end + t->shift);
 	case WIRE_FLOW_JUMP_ANY: return step->about.resume != t->resume;
 	default: return false;
 	}
@@ -160,7 +173,8 @@ void trace_explain(const struct tracer *t, struct step *step)
 	look_at(t->cpu, step->pc, &step->look);
 	if (from->thread_sp)
 		look_note_thread_sp(t->cpu, from->thread_sp - 1u);
-	if (regs_is_m_profile() && trace_explain_exception(t, step))
+	if ((regs_is_m_profile() && trace_explain_exception(t, step)) ||
+	    trace_explain_guest(t, step))
 		return;
 	if (direct)
 		explain_direct(t, step);

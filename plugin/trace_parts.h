@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * trace_parts: what the files of the trace share. trace.c follows the blocks, begins and ends; for a step
- * that is not a bit, trace_explain.c and trace_exception.c find what happened, and trace_put.c writes it.
- * trace_check.c takes samples inside the trace.
+ * trace_parts: what the files of the trace share. trace.c follows the blocks, begins and ends; for
+ * a step that is not a bit, trace_explain.c, trace_exception.c and trace_guest.c find what
+ * happened, and trace_put.c writes it. trace_check.c takes samples inside the trace.
  */
 #ifndef KSCOPE_PLUGIN_TRACE_PARTS_H
 #define KSCOPE_PLUGIN_TRACE_PARTS_H
@@ -28,7 +28,7 @@ struct tracer {
 	uint64_t shift;	     /* distance of the current block from its definition */
 	uint64_t defined;    /* end of the last definition */
 	unsigned words;	     /* of steps since the last reading of the clock */
-	uint64_t handed; /* the time up to which it handed its trace over */
+	uint64_t handed;     /* the time up to which it handed its trace over */
 	uint64_t branches;   /* in full words */
 	uint64_t total;	     /* instructions, including all of the current block */
 	uint64_t resume;     /* return address of the last trap */
@@ -69,6 +69,11 @@ static inline uint64_t trace_translated(const struct tracer *t, uint64_t address
 
 /* trace_explain.c: fills in a step whose `to` and `ran` are set, the latter to the whole block. */
 void trace_explain(const struct tracer *t, struct step *step);
+/*
+ * Sets how many instructions ran before an interruption that returns to about.resume. fault: an
+ * instruction caused it; interrupts come after a block.
+ */
+void trace_count_ran(const struct tracer *t, struct step *step, bool fault);
 
 /* trace_exception.c: M-profile. */
 /* Marks an exception as active; 0: clears all. */
@@ -78,6 +83,9 @@ bool trace_leaves_exception(const struct tracer *t, const struct node *to);
 /* Explains a step by the number of the exception. False: it is the same one. */
 bool trace_explain_exception(const struct tracer *t, struct step *step);
 void trace_follow_exception(struct tracer *t, const struct step *step);
+
+/* trace_guest.c: SVM. Explains a step by the guest that runs. False: it is the same as before. */
+bool trace_explain_guest(const struct tracer *t, struct step *step);
 
 /* trace_put.c. All but trace_put_sync() need emit_room() before. */
 void trace_put_exact_time(struct tracer *t);

@@ -23,7 +23,13 @@
 #define WIRE_CPUS_MAX 4096
 #define WIRE_REGISTERS_MAX 64
 #define WIRE_CHAIN_MAX 4096
-#define WIRE_CODE_SIZE 64 /* bytes of a page in Code */
+/*
+ * x86: in an address space, the number of a guest (SVM) is in the bits above the page table's
+ * address.
+ */
+#define WIRE_X86_GUEST_SHIFT 52
+#define WIRE_X86_GUESTS 4096 /* including 0: none */
+#define WIRE_CODE_SIZE 64    /* bytes of a page in Code */
 
 /* Encodings of a field's value, by protobuf. */
 enum wire_type { WIRE_VARINT = 0, WIRE_FIXED64 = 1, WIRE_BYTES = 2, WIRE_FIXED32 = 5 };

@@ -234,6 +234,11 @@ struct event_branch {
 	int32_t moved;
 	bool has_moved; /* false: unknown, for example after a copy from the frame pointer */
 	uint8_t pushed; /* of a call: the size of the return address on the stack; 0: in a register */
+	/*
+	 * The guest of a hypervisor that runs `to`, whose stacks are all its own; 0: none, or the
+	 * trace does not tell. Only an ENTER or a LEAVE changes it.
+	 */
+	uint16_t guest;
 	uint64_t context;      /* IP_KERNEL or IP_USER, of `to` */
 	uint64_t space;	       /* the register that names the address space, at `to`; 0 unknown */
 	uint64_t from, to;     /* addresses of the branch and of its target; 0 unknown */

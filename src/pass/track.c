@@ -456,6 +456,7 @@ void track_add(struct track *track, const struct event *ev)
 	} else if (b->kind != BRANCH_END) {
 		on_begin(track, cpu, ev);
 		cpu->sp = b->sp;
+		cpu->guest = b->guest;
 	} else {
 		return;
 	}

@@ -10,6 +10,8 @@
  *	  extent of another task's stack resumes that task. Programs in different address spaces use
  *	  the same addresses, so the extent of a program's stack belongs to its address space.
  *	- The return from an exception resumes the task that was interrupted at that stack pointer.
+ *	- A hypervisor and each of its guests are tasks: when a guest leaves, its hypervisor goes on with the
+ *	  task that entered the guest.
  *	- On a stack that nobody used before, a return to an address from which nothing was called
  *	  starts a new task; any other code, such as an interrupt handler, continues on behalf of the
  *	  task that switched to this stack.
@@ -55,6 +57,7 @@ struct track_frame {
 	uint32_t pid;  /* of the caller */
 	uint8_t kind;  /* enum track_kind */
 	uint8_t pushed;
+	uint16_t guest; /* of the caller, see struct event_branch */
 	bool interrupt; /* no instruction caused it */
 	bool fresh;	/* the task has just been resumed */
 	bool guessed;	/* the listener gets a `resume` that is only near the real one */

@@ -41,6 +41,9 @@ struct track_task {
 	size_t doubt;  /* its frames are doubtful from this depth on; SIZE_MAX: none */
 	struct track_task *newer, *older; /* those that were left after and before it */
 	uint32_t pid;			  /* if `ended` */
+	/* If it was left at a vmrun or where its guest leaves: the guest, and which of the two. */
+	uint16_t guest;
+	bool hypervisor;
 	bool met;    /* it ran when the trace began, so it may have callers from before */
 	bool first;  /* it ran when the trace or the kernel began */
 	bool known;  /* code resumed it: it has run before */
@@ -67,6 +70,7 @@ struct track_cpu {
 	uint64_t context, space;
 	uint64_t since_near; /* instructions since the last TRACK_NEAR */
 	uint32_t pid;
+	uint16_t guest;
 	uint64_t returns, lost; /* since the trace last had a stack pointer; lost: without a call */
 	bool flat;		/* see RULE_LOST */
 	bool firmware;		/* it runs code before the kernel, which is in no known binary */
@@ -101,10 +105,23 @@ static inline uint64_t moved_sp(const struct track_cpu *cpu, const struct event_
 	return cpu->sp && b->has_moved ? cpu->sp + (uint64_t)(int64_t)b->moved : 0;
 }
 
-/* Programs have stacks at the same addresses; all stacks of a kernel are in one space. */
-static inline uint64_t space_of(uint64_t context, uint64_t space)
+/*
+ * Programs have stacks at the same addresses, and so have guests; all stacks of a kernel are in one
+ * space.
+ */
+static inline uint64_t space_of(uint64_t context, uint64_t space, uint16_t guest)
 {
-	return context == IP_USER ? space : IP_KERNEL;
+	return context == IP_USER ? space : IP_KERNEL ^ (uint64_t)guest << 32;
+}
+
+static inline uint64_t branch_space(const struct event_branch *b)
+{
+	return space_of(b->context, b->space, b->guest);
+}
+
+static inline uint64_t frame_space(const struct track_frame *frame)
+{
+	return space_of(frame->context, frame->space, frame->guest);
 }
 
 /* The code leaves this stack, for another one or an exception. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The rules of thumb of track, each with the code that needs it. All but RULE_SERIALIZE apply only where
- * the stack pointer does not help: the trace has none, or code computed it and the plugin has not read it since.
+ * The rules of thumb of track, each with the code that needs it. All but RULE_SERIALIZE and
+ * RULE_ENTRY apply only where the stack pointer does not help: the trace has none, or code computed
+ * it and the plugin has not read it since.
  */
 #ifndef KSCOPE_PASS_TRACK_RULES_H
 #define KSCOPE_PASS_TRACK_RULES_H
@@ -18,6 +19,10 @@
  *							instruction: a jump
  *	RULE_SERIALIZE	Linux x86 (sync_core)		a return from an exception this far ahead, in bytes,
  *							that ends no exception: a jump, also with a known sp
+ *	RULE_ENTRY	x86 (nested exceptions)		a return from an exception of a program to the kernel,
+ *							at most this many words above where it entered the
+ *							kernel, is to the entry of another exception, also
+ *							with a known sp
  *	RULE_LOST	kernels that switch tasks, in	if more than one return in this many has no call,
  *			a trace without sp		callers are left out until the trace has an sp
  *	RULE_FIXUP	Linux (exception tables)	a trap in the kernel that returns less than this far
@@ -28,6 +33,7 @@ enum track_rule {
 	RULE_RETPOLINE = 8,
 	RULE_ONWARD = 3,
 	RULE_SERIALIZE = 16,
+	RULE_ENTRY = 8,
 	RULE_LOST = 1000,
 	RULE_FIXUP = 65536,
 };

@@ -42,7 +42,7 @@ struct track_task *task_new(struct track *track, const struct event *ev)
 	task->mark = track->ops->root(track->data, ev);
 	task->rooted = true;
 	task->stacks[0].high = ev->branch.sp;
-	task->stacks[0].space = space_of(ev->branch.context, ev->branch.space);
+	task->stacks[0].space = branch_space(&ev->branch);
 	return task;
 }
 
@@ -54,10 +54,9 @@ static void add_ran(struct track_stack *to, const struct track_stack *from)
 
 void task_use_stack(struct track_task *task, const struct event *ev, uint64_t sp, uint64_t site)
 {
-	struct track_stack stack = { .depth = task->nr,
-				     .high = sp,
-				     .space = space_of(ev->branch.context, ev->branch.space),
-				     .site = site };
+	struct track_stack stack = {
+		.depth = task->nr, .high = sp, .space = branch_space(&ev->branch), .site = site
+	};
 
 	if (task->nr_stacks == TRACK_STACKS) {
 		add_ran(&task->stacks[0], &task->stacks[1]);
@@ -161,6 +160,7 @@ void task_push(struct track *track, struct track_cpu *cpu, const struct event *e
 				     .context = cpu->context,
 				     .space = cpu->space,
 				     .pid = cpu->pid,
+				     .guest = cpu->guest,
 				     .kind = (uint8_t)kind,
 				     .pushed = b->pushed,
 				     .interrupt = b->next == b->from,

@@ -59,6 +59,7 @@ void task_take(struct track *track, struct track_task *task)
 	*(task->newer ? &task->newer->older : &track->newest) = task->older;
 	*(task->older ? &task->older->newer : &track->oldest) = task->newer;
 	task->ended = false;
+	task->guest = 0;
 }
 
 static void task_drop(struct track *track, struct track_task *task)
@@ -169,7 +170,7 @@ static bool leaves_handler(const struct track_task *task, const struct track_sta
 	const struct track_frame *trap = stack->depth ? &task->frames[stack->depth - 1] : NULL;
 
 	return !stack->site && trap && trap->kind == TRACK_TRAP &&
-	       space_of(trap->context, trap->space) == stack->space;
+	       frame_space(trap) == stack->space;
 }
 
 /*
@@ -200,9 +201,7 @@ static void back_to_stack(struct track *track, struct track_task *task, unsigned
 static void new_stack(struct track *track, struct track_cpu *cpu, const struct event *ev,
 		      uint64_t sp)
 {
-	struct track_stack here = { .low = sp,
-				    .high = sp,
-				    .space = space_of(ev->branch.context, ev->branch.space) };
+	struct track_stack here = { .low = sp, .high = sp, .space = branch_space(&ev->branch) };
 	struct track_task *task = cpu->task;
 
 	drop_ended(track, &here);
@@ -220,7 +219,7 @@ static void new_stack(struct track *track, struct track_cpu *cpu, const struct e
 void stack_replaced(struct track *track, struct track_cpu *cpu, const struct event *ev,
 		    uint64_t left, uint64_t taken)
 {
-	uint64_t space = space_of(ev->branch.context, ev->branch.space);
+	uint64_t space = branch_space(&ev->branch);
 	struct track_task *task = cpu->task;
 	struct track_stack *stack = top_stack(task);
 	struct track_task *other = task_at(track, space, taken);

@@ -14,7 +14,7 @@ static enum fit fit_of(const struct track_frame *frame, const struct event *ev)
 	bool same = frame->resume == b->to;
 
 	if (frame->kind != TRACK_TRAP || frame->context != b->context ||
-	    space_of(frame->context, frame->space) != space_of(b->context, b->space))
+	    frame_space(frame) != branch_space(b))
 		return FIT_NONE;
 	if (frame->sp && b->sp) {
 		if (frame->sp != b->sp)
@@ -71,7 +71,7 @@ static struct waiting find_waiting(const struct track *track, const struct event
 {
 	const struct event_branch *b = &ev->branch;
 	/* Nearly always, it waits on the stack to which the exception returns. */
-	struct track_task *task = task_at(track, space_of(b->context, b->space), b->sp);
+	struct track_task *task = task_at(track, branch_space(b), b->sp);
 	struct waiting best = { 0 };
 
 	if (task)
@@ -124,6 +124,40 @@ static struct track_task *fork_task(struct track *track, const struct event *ev)
 	return task;
 }
 
+/* Guests of a hypervisor */
+
+/* Finds the task that ran in a guest when that left, or the hypervisor that entered the guest. */
+static struct track_task *take_party(struct track *track, uint16_t guest, bool hypervisor)
+{
+	struct track_task *task = guest ? track->newest : NULL;
+
+	while (task && (task->guest != guest || task->hypervisor != hypervisor))
+		task = task->older;
+	if (task)
+		task_take(track, task);
+	return task;
+}
+
+static void leave_party(struct track *track, struct track_task *task, uint16_t guest,
+			bool hypervisor)
+{
+	task->guest = guest;
+	task->hypervisor = hypervisor;
+	task_leave(track, task);
+}
+
+/* The cpu's task, in a guest, was interrupted. The hypervisor goes on. */
+static void leave_guest(struct track *track, struct track_cpu *cpu, const struct event *ev)
+{
+	struct track_task *hypervisor = take_party(track, cpu->guest, true);
+
+	leave_party(track, cpu->task, cpu->guest, false);
+	cpu->task = hypervisor ? hypervisor : task_new(track, ev);
+	cpu->guest = ev->branch.guest;
+	task_prune(cpu->task, ev->branch.sp);
+	task_go(track, cpu->task, ev);
+}
+
 void on_enter(struct track *track, struct track_cpu *cpu, const struct event *ev)
 {
 	const struct event_branch *b = &ev->branch;
@@ -134,7 +168,7 @@ void on_enter(struct track *track, struct track_cpu *cpu, const struct event *ev
 	bool fresh;
 
 	/* The machine itself handled the call, as QEMU does for PSCI and semihosting. */
-	if (b->to == b->next && b->context == cpu->context) {
+	if (b->to == b->next && b->context == cpu->context && b->guest == cpu->guest) {
 		task_go(track, task, ev);
 		cpu->sp = b->sp ? b->sp : sp;
 		return;
@@ -153,8 +187,11 @@ void on_enter(struct track *track, struct track_cpu *cpu, const struct event *ev
 	fresh = task_is_fresh(task);
 	task_push(track, cpu, &trap, TRACK_TRAP, sp);
 	top_frame(task)->fresh = fresh;
-	task_use_stack(task, ev, b->sp, 0);
 	task->fresh = NOT_FRESH;
+	if (b->guest == cpu->guest)
+		task_use_stack(task, ev, b->sp, 0);
+	else
+		leave_guest(track, cpu, ev);
 	cpu->sp = b->sp;
 }
 
@@ -228,6 +265,23 @@ static void end_trap(struct track *track, struct track_cpu *cpu, size_t frame,
 	}
 	doubt_return(track, task, &trap, ev);
 	task_go(track, task, ev);
+}
+
+/* The cpu's task, of a hypervisor, enters a guest: for the first time, or where the guest left. */
+static void enter_guest(struct track *track, struct track_cpu *cpu, const struct event *ev)
+{
+	struct track_task *guest = take_party(track, ev->branch.guest, false);
+
+	track->at->leaves++;
+	if (ev->branch.left)
+		leave_stack(top_stack(cpu->task), ev->branch.left);
+	leave_party(track, cpu->task, ev->branch.guest, true);
+	cpu->task = guest ? guest : task_new(track, ev);
+	cpu->guest = ev->branch.guest;
+	if (!guest || !just_entered(guest))
+		return;
+	end_trap(track, cpu, guest->nr - 1, ev);
+	task_prune(guest, ev->branch.sp);
 }
 
 /* Finds the innermost exception in code of this context, else any. Returns nr if there is none. */
@@ -379,9 +433,24 @@ static bool is_serializing(const struct track_cpu *cpu, const struct event *ev)
 	       b->to - b->from <= RULE_SERIALIZE && (!b->sp || b->sp <= top_stack(cpu->task)->high);
 }
 
+/* Whether this is where the exception entered the kernel, or what the cpu pushed above it. */
+static bool is_near_entry(const struct track_frame *trap, const struct track_stack *entry,
+			  const struct event *ev, uint8_t word)
+{
+	uint64_t sp = ev->branch.sp;
+
+	if (entry->site || !entry->high || sp < entry->high ||
+	    entry->space != branch_space(&ev->branch))
+		return false;
+	if (frame_space(trap) == entry->space)
+		return sp <= trap->sp;
+	return sp - entry->high <= RULE_ENTRY * word;
+}
+
 /*
- * Finds the exception in the kernel whose handler lowered the stack pointer to return to, by at most what
- * the cpu pushed: Linux on x86 emulates calls this way. Returns nr if there is none.
+ * Finds the exception whose handler returns to a place near its entry. Returns nr if there is none.
+ * In the kernel, it may have lowered the stack pointer to return to: Linux on x86 emulates calls
+ * this way.
  */
 static size_t changed_trap(const struct track *track, const struct track_task *task,
 			   const struct event *ev, unsigned *stack)
@@ -393,14 +462,25 @@ static size_t changed_trap(const struct track *track, const struct track_task *t
 	for (*stack = task->nr_stacks; *stack > 0;) {
 		const struct track_stack *at = &task->stacks[--*stack];
 
-		if (!at->site && at->depth == trap + 1 && at->high && at->high <= ev->branch.sp &&
-		    ev->branch.sp <= task->frames[trap].sp)
+		if (at->depth == trap + 1 &&
+		    is_near_entry(&task->frames[trap], at, ev, track->pushed))
 			return trap;
 	}
 	return task->nr;
 }
 
-/* The code to which the exception returned was interrupted again at once, at the same stack pointer. */
+/*
+ * Whether the exception returns to the entry of another one, which interrupted the same code: the
+ * code to which it returned was interrupted again at once, or it came before the other one's
+ * handler ran. An emulated call pushes only a return address.
+ */
+static bool is_entry(const struct track *track, const struct track_frame *trap,
+		     const struct event *ev)
+{
+	return frame_space(trap) != branch_space(&ev->branch) ||
+	       trap->sp - ev->branch.sp > track->pushed;
+}
+
 static void interrupt_again(struct track *track, struct track_task *task, size_t trap,
 			    unsigned stack, const struct event *ev)
 {
@@ -408,6 +488,7 @@ static void interrupt_again(struct track *track, struct track_task *task, size_t
 
 	task_cut(task, trap + 1);
 	task_end_stacks(task, stack + 1);
+	task->stacks[stack].high = ev->branch.sp;
 	task->mark = track->ops->below(track->data, frame->mark, frame, ev);
 }
 
@@ -424,12 +505,18 @@ static void leave_to_kernel(struct track *track, struct track_cpu *cpu, const st
 		task_start(track, cpu, ev);
 		return;
 	}
-	if (trap < task->nr && ev->branch.sp == task->stacks[stack].high) {
+	if (trap < task->nr && is_entry(track, &task->frames[trap], ev)) {
 		interrupt_again(track, task, trap, stack, ev);
 		return;
 	}
 	if (trap < task->nr) {
 		end_trap(track, cpu, trap, ev);
+		return;
+	}
+	/* The trace did not see the exception. */
+	if (stack_has(top_stack(task), branch_space(&ev->branch), ev->branch.sp)) {
+		task_prune(task, ev->branch.sp);
+		task_go(track, task, ev);
 		return;
 	}
 	doubtful = task->doubt != SIZE_MAX;
@@ -479,10 +566,15 @@ void complete_leave(const struct track *track, const struct track_cpu *cpu, stru
 void on_leave(struct track *track, struct track_cpu *cpu, const struct event *ev)
 {
 	struct track_task *task = cpu->task;
-	enum fit own_fit;
-	size_t own = own_trap(task, ev, &own_fit);
 	struct waiting other = { 0 };
+	enum fit own_fit;
+	size_t own;
 
+	if (ev->branch.guest != cpu->guest) {
+		enter_guest(track, cpu, ev);
+		return;
+	}
+	own = own_trap(task, ev, &own_fit);
 	if (own_fit < FIT_EXACT)
 		other = find_waiting(track, ev);
 	if (own_fit == FIT_NONE && !other.task) {

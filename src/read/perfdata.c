@@ -61,7 +61,8 @@ static const uint8_t *next_plain(const struct perfdata *p, struct stream *s)
 			if (have >= rec.size)
 				return at;
 		}
-		if (s->packed_at == s->packed.len || s->packed_bad)
+		/* If the room was full, zstd may have read all and hold a part of what is in it. */
+		if ((s->packed_at == s->packed.len && !s->was_full) || s->packed_bad)
 			return NULL;
 		if (s->plain_at) {
 			if (have)
@@ -77,6 +78,7 @@ static const uint8_t *next_plain(const struct perfdata *p, struct stream *s)
 		s->packed_at += src;
 		s->plain.len += dst;
 		s->packed_bad = ret < 0;
+		s->was_full = dst == PLAIN_MAX;
 		if (ret >= 0 && !src && !dst)
 			s->packed_at = s->packed.len;
 	}

@@ -80,6 +80,7 @@ struct stream {
 	struct buf packed, plain; /* the current compressed record, and records out of it */
 	size_t packed_at, plain_at;
 	bool packed_bad, ended;
+	bool was_full; /* the last step of unpacking used all of its room */
 };
 
 struct perfdata {

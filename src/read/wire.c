@@ -446,6 +446,7 @@ static int wire_reader_open(struct reader *r)
 			       "damaged",
 			       r->in->path);
 	w->traces.ahead.info = wire_trace_info(w->info.version, w->info.arch);
+	w->spaces.guest_shift = w->traces.ahead.info.guest_shift;
 	w->spaces.strings = r->frames->strings;
 	if (w->info.user_mode)
 		w->spaces.program = w->info.nr_elfs ? w->info.elfs[0] : "program";

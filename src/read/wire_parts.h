@@ -76,11 +76,12 @@ struct wire_process {
 	struct hash pages; /* digests of its code, by address */
 };
 
-struct wire_spaces { /* zeroed, except for the first four members */
+struct wire_spaces { /* zeroed, except for the first five members */
 	struct place *place;
 	uint64_t mask; /* the bits of the register that identify a space */
 	struct strtab *strings;
 	const char *program;		/* in user mode: the program; NULL for a machine */
+	unsigned guest_shift;		/* see struct wire_trace_info */
 	struct wire_process *processes; /* [0] is unused */
 	size_t nr, cap;
 	struct hash by_space, maps; /* maps: those emitted, by process, address and path */

@@ -128,9 +128,12 @@ static uint64_t space_mask(const struct info_message *info, const struct wire_su
 	bool isolated = survey->odd[true] && !survey->even[true] &&
 			survey->even[false] > survey->odd[false];
 
+	/*
+	 * The number of a guest is in the upper bits, or takes the place of the address space
+	 * identifier.
+	 */
 	if (!strcmp(arch, "x86_64"))
-		return isolated ? 0x000fffffffffe000 : 0x000ffffffffff000;
-	/* The number of a guest takes the place of the address space identifier. */
+		return isolated ? 0xffffffffffffe000 : 0xfffffffffffff000;
 	if (!strcmp(arch, "aarch64"))
 		return 0xfffffffffffffffe;
 	if (!strcmp(arch, "riscv64"))
@@ -138,7 +141,7 @@ static uint64_t space_mask(const struct info_message *info, const struct wire_su
 	if (!strcmp(arch, "riscv32"))
 		return 0x7fffffff;
 	if (!strcmp(arch, "i386"))
-		return 0xffffffe0;
+		return 0xfff00000ffffffe0;
 	if (!strcmp(arch, "arm"))
 		return 0xffffff80;
 	return UINT64_MAX;

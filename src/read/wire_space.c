@@ -31,6 +31,18 @@ static void add_comm(struct wire_spaces *spaces, uint32_t pid, const char *name,
 	ev->comm.comm = str_text(spaces->strings, str_intern_z(spaces->strings, name));
 }
 
+/* Names a process that has not run a program yet. */
+static void add_first_comm(struct wire_spaces *spaces, uint32_t pid, uint64_t space,
+			   struct wire_events *out)
+{
+	uint64_t guest = spaces->guest_shift ? space >> spaces->guest_shift : 0;
+	char name[32] = "kernel";
+
+	if (guest)
+		snprintf(name, sizeof(name), "guest-%" PRIu64, guest);
+	add_comm(spaces, pid, spaces->program ? text_last_part(spaces->program) : name, out);
+}
+
 static struct wire_process *process_of(struct wire_spaces *spaces, uint64_t space,
 				       struct wire_events *out)
 {
@@ -41,8 +53,7 @@ static struct wire_process *process_of(struct wire_spaces *spaces, uint64_t spac
 		GROW(spaces->processes, spaces->nr + 1, spaces->cap);
 		spaces->processes[spaces->nr] = (struct wire_process){ .pid = ++spaces->nr_pids };
 		*slot = (uint32_t)spaces->nr++;
-		add_comm(spaces, spaces->nr_pids,
-			 spaces->program ? text_last_part(spaces->program) : "kernel", out);
+		add_first_comm(spaces, spaces->nr_pids, space, out);
 	}
 	return &spaces->processes[*slot];
 }

@@ -17,6 +17,7 @@ struct wire_trace_info wire_trace_info(uint64_t version, const char *arch)
 		.has_moves = version >= 2,
 		.has_waits = version >= 3,
 		.thumb = arch && !strcmp(arch, "arm"),
+		.guest_shift = wide || narrow ? WIRE_X86_GUEST_SHIFT : 0,
 		.pushed = wide	   ? 8
 			  : narrow ? 4
 				   : 0,
@@ -290,6 +291,7 @@ static inline void fill_branch(const struct wire_trace *trace, struct wire_since
 	b->next = b->sp = b->left = b->taken = b->after = 0;
 	b->context = trace->level == WIRE_LEVEL_USER ? IP_USER : IP_KERNEL;
 	b->space = trace->space;
+	b->guest = trace->guest;
 	b->pushed = kind == BRANCH_CALL ? trace->info.pushed : 0;
 	fill_since(trace, since, b);
 }
@@ -301,7 +303,15 @@ static void fill(struct wire_trace *trace, struct event *ev, enum branch_kind ki
 	trace->nr_events++;
 }
 
-/* Whether the code of a block leads to an address. In real mode, jumps wrap around. */
+/* In real mode, jumps wrap around. */
+static bool is_target(const struct wire_trace_block *block, uint64_t address)
+{
+	return address == block->target ||
+	       (address < REAL_MODE_END &&
+		(address == block->target + 0x10000 || address + 0x10000 == block->target));
+}
+
+/* Whether the code of a block leads to an address. */
 static bool leads_to(const struct wire_trace_block *block, uint64_t address)
 {
 	switch (block->wire.flow) {
@@ -309,11 +319,35 @@ static bool leads_to(const struct wire_trace_block *block, uint64_t address)
 	case WIRE_FLOW_WAIT: return address == block->wire.end;
 	case WIRE_FLOW_JUMP:
 	case WIRE_FLOW_COND:
-	case WIRE_FLOW_CALL:
-		return address == block->wire.end || address == block->target ||
-		       address < REAL_MODE_END;
+	case WIRE_FLOW_CALL: return address == block->wire.end || is_target(block, address);
 	default: return true;
 	}
+}
+
+/* The same in a guest, which leaves even between a system call and the kernel that it enters. */
+static bool guest_leads_to(const struct wire_trace_block *block, uint64_t address)
+{
+	if (block->wire.flow == WIRE_FLOW_ENTER)
+		return address == block->wire.end || address == last_of(block);
+	return leads_to(block, address);
+}
+
+static uint16_t guest_of(const struct wire_trace *trace, uint64_t space)
+{
+	return trace->info.guest_shift ? (uint16_t)(space >> trace->info.guest_shift) : 0;
+}
+
+/* The event is in the code before the last state. */
+static void set_old_space(const struct wire_trace *trace, struct event_branch *branch)
+{
+	branch->space = trace->old_space;
+	branch->guest = guest_of(trace, trace->old_space);
+}
+
+/* Whether a guest leaves to its hypervisor. */
+static bool leaves_guest(const struct wire_trace *trace)
+{
+	return trace->has_state && !trace->guest && guest_of(trace, trace->old_space);
 }
 
 static uint64_t interrupted_context(const struct wire_trace *trace)
@@ -331,7 +365,9 @@ static bool branch_before_trap(struct wire_trace *trace, const struct wire_trace
 {
 	uint64_t to = trace->resume;
 	bool leave = trace->leave || cur->wire.flow == WIRE_FLOW_LEAVE;
-	bool twice = to && !leave && !leads_to(cur, to - shift), on;
+	bool exits = leaves_guest(trace), on;
+	bool twice = to && !leave &&
+		     !(exits ? guest_leads_to(cur, to - shift) : leads_to(cur, to - shift));
 	enum branch_kind kind = cur->kind;
 
 	if (!to && cur->wire.flow == WIRE_FLOW_CALL)
@@ -351,9 +387,9 @@ static bool branch_before_trap(struct wire_trace *trace, const struct wire_trace
 		kind = BRANCH_JUMP;
 	fill(trace, ev, kind, last_of(cur) + shift, to);
 	ev->branch.context = interrupted_context(trace);
-	if (trace->has_state && !leave)
-		ev->branch.space = trace->old_space;
-	if (ev->branch.kind == BRANCH_CALL)
+	if (trace->has_state && (!leave || exits))
+		set_old_space(trace, &ev->branch);
+	if (ev->branch.kind == BRANCH_CALL || (twice && cur->wire.flow == WIRE_FLOW_ENTER))
 		ev->branch.next = cur->wire.end + shift;
 	if (twice)
 		ev->branch.sp = trace->left;
@@ -376,7 +412,7 @@ static bool switch_before_trap(struct wire_trace *trace, const struct wire_trace
 		return false;
 	fill(trace, ev, BRANCH_JUMP, at, at);
 	ev->branch.context = interrupted_context(trace);
-	ev->branch.space = trace->old_space;
+	set_old_space(trace, &ev->branch);
 	ev->branch.sp = ev->branch.taken = trace->left;
 	ev->branch.left = to;
 	return true;
@@ -559,6 +595,7 @@ static bool get_state(struct wire_trace *trace)
 	}
 	if (mask & WIRE_STATE_SHIFT && !get_signed(trace, &trace->shift))
 		return false;
+	trace->guest = guest_of(trace, trace->space);
 	trace->left = trace->info.has_moves ? trace->sp : 0;
 	if (mask & WIRE_STATE_LEFT) {
 		if (!get_signed(trace, &value))
@@ -580,6 +617,7 @@ static bool get_begin(struct wire_trace *trace)
 	trace->skip = (unsigned)skip;
 	trace->begins = true;
 	trace->sp = trace->space = trace->shift = 0;
+	trace->guest = 0;
 	trace->level = 0;
 	if (trace->begin_flags & WIRE_BEGIN_EMPTY)
 		forget_blocks(trace);

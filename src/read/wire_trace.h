@@ -32,10 +32,11 @@ struct wire_trace_block {
 
 /* What the recording says about its traces. Zeroed: nothing. */
 struct wire_trace_info {
-	bool has_moves; /* moves of the stack pointer: since version 2 */
-	bool thumb;	/* there may be Thumb code */
-	bool has_waits; /* the time before and after each wait: since version 3 */
-	uint8_t pushed; /* by a call: the size of the return address */
+	bool has_moves;	     /* moves of the stack pointer: since version 2 */
+	bool has_waits;	     /* the time before and after each wait: since version 3 */
+	bool thumb;	     /* there may be Thumb code */
+	uint8_t pushed;	     /* by a call: the size of the return address */
+	uint8_t guest_shift; /* of the number of a guest in an address space; 0: it has none */
 };
 
 struct wire_since { /* since the last event */
@@ -66,6 +67,7 @@ struct wire_trace {
 
 	uint64_t time, sp, space, shift;
 	uint64_t old_sp, old_space; /* those before the last state */
+	uint16_t guest;		    /* in `space` */
 	unsigned level, trap_level; /* trap_level: the interrupted one */
 
 	/* What short, trap, leave, state and begin say about the next step. */

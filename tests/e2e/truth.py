@@ -7,6 +7,7 @@ that follows from the trace. The guests are kernels that switch between threads 
 """
 import json
 import os
+import re
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -83,6 +84,20 @@ def test_style(folder, which, arch, style):
           f"{sum(wrong.values())} of {total}\n" + "\n".join(list(wrong)[:8]))
 
 
+def test_sampled_guests(folder, which, style):
+    """Samples by instructions also tell the guests of a hypervisor apart, even if all have the same CR3."""
+    guest = styles.build("x86_64", style)
+    name, recording = f"{which} {guest.name}", os.path.join(folder, "sampled.kscope")
+    guests.record(guest, recording, ["--clock", "instructions", "--period", "5000", "--stack",
+                                     str(styles.STACK)], which, guests.ICOUNT)
+    sums = {key: count for key, count in folded(guest, recording).items()
+            if re.match("boot_|thread_start", key[1])}  # without the firmware
+    equal(f"{name}: samples have a task for the hypervisor and one for each guest",
+          sorted({task for task, stack in sums}), ["guest-1", "guest-2", "guest-3", "kernel"])
+    wrong = [key for key in sums if is_wrong(guest, *key)]
+    check(f"{name}: no sampled stack mixes guests", not wrong, wrong[:8])
+
+
 def test_demo(folder, arch):
     """The call trees of a trace and of samples have the same nodes, with similar shares."""
     guest = guests.demo(arch, words="scale=2")
@@ -149,6 +164,10 @@ def main():
                 test_style(folder, "backports", arch, style)
                 if arch != "riscv64-h":  # before QEMU 10.0, the level does not show which code is a guest
                     test_style(folder, "debian", arch, style)
+        for style in ["svm", "svm-nested"]:
+            if is_wanted(f"{style}-x86_64"):
+                test_sampled_guests(folder, "backports", style)
+                test_sampled_guests(folder, "debian", style)
         for arch in ["x86_64", "aarch64"]:
             if is_wanted(f"demo-{arch}"):
                 test_demo(folder, arch)

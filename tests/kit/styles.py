@@ -50,6 +50,9 @@ STYLES = {  # the architectures of each style
     "nested": LARGE,
     "ended": LARGE,
     "onestack": ["x86_64", "aarch64", "aarch64-el2", "riscv64", "riscv64-h"],
+    "svm": ["x86_64"],
+    "svm-nested": ["x86_64"],
+    "svm-user": ["x86_64"],
     "cortex": MICRO,
 }
 
@@ -100,7 +103,8 @@ def build(arch, style, *flags, name=""):
     if not os.path.exists(kernel) or flags or \
             os.path.getmtime(kernel) < max(map(os.path.getmtime, sources())):
         subprocess.run([os.path.join(SOURCE, "build"), arch, style, kernel, *flags], check=True)
-    users = [f"{kernel}.{user}" for user in COLORS] if style == "onestack" else []
+    users = [f"{kernel}.{user}" for user in COLORS] if style == "onestack" else \
+        [kernel] if style == "svm-user" else []
     return Style(name or name_of(arch, style), program, kernel,
                  [*machine, "-no-reboot", "-kernel", kernel], users, arch=arch, style=style,
                  start=["--start-at", "boot_entry"] if arch == "x86_64" else [],
@@ -136,8 +140,10 @@ STACKS = {
     "ended": [BOOT, thread("thread_start", "thread_run")],
     "nested": [BOOT, thread("thread_start", "thread_run")],
     "onestack": [BOOT, *programs()],
+    "svm": [BOOT, thread("thread_start", "thread_run")],
 }
 STACKS["small-call"] = STACKS["call"]
+STACKS["svm-nested"] = STACKS["svm-user"] = STACKS["svm"]
 STACKS["small"] = STACKS["trap-direct"] = STACKS["cortex"] = STACKS["trap"]
 
 
@@ -152,9 +158,20 @@ def is_cut(guest, stack):
     return guest.style != "onestack" and bool(re.fullmatch(ALONE.get(guest.arch, "(?!)"), stack))
 
 
+def is_in_wrong_guest(stack, task):
+    """In traces of guests in ring 0, guest-N is the task of the worker N, others are the hypervisor's."""
+    worker = list(SHAPES)[int(task.removeprefix("guest-")) - 1] if task.startswith("guest-") else ""
+    others = "|".join(set(SHAPES) - {worker})
+    if worker:
+        return not re.fullmatch(f"thread_start(;(?!({others})_)\\w+)*", stack)
+    return stack.startswith("thread_start")
+
+
 def legal(guest, stack, task=""):
-    """Whether code of the guest can have this stack; in onestack, in a task of this name."""
+    """Whether code of the guest can have this stack; in onestack and svm, in a task of this name."""
     color = task.rpartition(".")[2]
+    if guest.style in ["svm", "svm-nested"] and task and is_in_wrong_guest(stack, task):
+        return False
     if color in COLORS and re.search(f"(^|;)(?!{color})({'|'.join(COLORS)})_", stack):
         return False
     return is_cut(guest, stack) or any(re.fullmatch(form, stack) for form in guest.stacks)

@@ -46,6 +46,9 @@ enter | syscall
 enter ? | int $0x80; int3; ud2; sysenter
 leave | sysretq
 leave ? | iretq; sysexit
+leave maybe = | vmrun %rax
+enter | vmmcall
+ | vmload %rax; vmsave %rax; stgi; clgi; invlpg (%rax); sgdt (%rax)
 wait | hlt
  state | mov %rax, %cr3
 """

@@ -12,6 +12,7 @@
  * leave		the return from an exception
  * cpu N		the following rows belong to this cpu
  * space N		the following rows belong to this address space, and to process N
+ * guest N		the following rows run in this guest; 0: in none. enter and leave change it
  * check ADDRESS...	an unwound sample: the leaf and its callers. "..." at the end: the unwinder
  *			did not find the rest. "|": no call precedes the address after it
  *
@@ -57,6 +58,7 @@ struct trace {
 	struct calls calls;
 	enum machine machine;
 	uint64_t sp[TRACE_CPUS], space[TRACE_CPUS];
+	uint16_t guest[TRACE_CPUS];
 	uint32_t cpu;
 	uint64_t time;	      /* instructions of all cpus so far */
 	uint64_t from, until; /* what is selected of it */
@@ -201,6 +203,7 @@ static inline void trace_branch(struct trace *trace, enum branch_kind kind, char
 	if (kind != BRANCH_BEGIN)
 		row.b.instructions = strtoull(strtok_r(words, " ", &words), NULL, 10);
 	row.b.space = trace->space[trace->cpu];
+	row.b.guest = trace->guest[trace->cpu];
 	if (kind == BRANCH_CALL || syscall)
 		row.b.next = row.b.from + 4;
 	else if (kind == BRANCH_ENTER)
@@ -259,6 +262,8 @@ static inline void trace_row(struct trace *trace, char *text)
 		trace->cpu = (uint32_t)atoi(words);
 	else if (!strcmp(kind, "space"))
 		trace->space[trace->cpu] = (uint64_t)atoi(words);
+	else if (!strcmp(kind, "guest"))
+		trace->guest[trace->cpu] = (uint16_t)atoi(words);
 	else if (!strcmp(kind, "check"))
 		trace_check(trace, words);
 	else if (!strcmp(kind, "syscall"))

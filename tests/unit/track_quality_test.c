@@ -283,11 +283,10 @@ static void test_wrong(void)
 	       "leave 8030 2008 5 sp=@A;"
 	       "return 2010 1014 6 +16;",
 	       "1000 : 1\n"
-	       "2000 1014 : 2\n"
+	       "2000 1014 : 8\n"
 	       "9000 2009 1014 : 3\n"
 	       "8000 1014 : 9\n"
-	       "2000 : 6\n"
-	       "tasks 2 traps 1 leaves 2 leaves-found 1 beyond 1 doubtful 15 rooted 6\n");
+	       "traps 1 leaves 2 leaves-found 1 doubtful 15 rooted 6\n");
 	expect("quality: one return ends two exceptions, and the tracker ends one",
 	       "begin 1000 sp=8000;"
 	       "call 1010 2000 1 -16;"

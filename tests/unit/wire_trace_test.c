@@ -152,6 +152,71 @@ static void test_samples(void)
 	check("trace: and nowhere else", good);
 }
 
+/* Guests of SVM */
+
+static const uint8_t guest_bytes[] = {
+	0xc6, 2,    0,	  0,			     /* begin, nothing is known */
+	0xc5, 7,    0x80, 0x80, 2,    0x80, 0x20, 1, /* sp 0x4000, space 0x1000, kernel */
+	0xc1, 0x80, 0x80, 1,	0x78, 2,    4,	  3,	0,    0, /* 0x2000: vmrun, which replaces sp */
+	0xc5, 3,    0x80, 0xc0, 2,    0x80, 0xe0, 0x80, 0x80, 0x80, 0x80,
+	0x80, 8, /* sp 0x9000, space 0x3000 of guest 1 */
+	0xc1, 0xf8, 0xbf, 1,	0x46, 2,    4,	  1,	0x10, /* 0x5000 returns */
+	0xc3, 3,    0x80, 0x40,				      /* a trap, at 0x6000 */
+	0xc5, 0x13, 0xff, 0xbf, 2,    0x80, 0x20, 0x90, 0xc0, 2, /* sp 0x4000, space 0x1000, left 0x9008 */
+	0xc1, 0xff, 0xbf, 1,	1,    1,    2,	  2,	0xb, /* 0x2004 jumps to 0x2000 */
+	0xc5, 0,    0xc0, 0,				     /* there */
+	0xc5, 3,    0x80, 0xc0, 2,    0x80, 0xe0, 0x80, 0x80, 0x80, 0x80,
+	0x80, 8,				     /* sp 0x9000, guest 1 */
+	0xc1, 0xf4, 0xbf, 2,	7,    1,    2,	  2, /* 0x7000 calls the kernel of the guest */
+	0xc3, 3,    0x80, 0x40,			     /* a trap, at 0x8000 */
+	0xc5, 0x13, 0xff, 0xbf, 2,    0x80, 0x20, 0x80, 0xc0, 2, /* sp 0x4000, space 0x1000, left 0x9000 */
+	0xc0, 2,						 /* back after vmrun */
+	0xc5, 0,    0xc0, 0,	0xc5, 0,    0xc0, 2, /* to vmrun, whose guest leaves at once */
+};
+
+static const struct {
+	struct want want;
+	uint64_t left;
+	unsigned guest;
+} in_guests[] = {
+	{ { BRANCH_BEGIN, 0, 0x2000, 0, 0, 0x4000, 7 }, 0, 0 },
+	{ { BRANCH_LEAVE, 0x2001, 0x5000, 2, 0, 0x9000, 7 }, 0x4000, 1 },
+	/* It returned, and left before the caller went on. */
+	{ { BRANCH_RETURN, 0x5003, 0x6000, 2, 0, 0, 7 }, 0, 1 },
+	{ { BRANCH_ENTER, 0x6000, 0x2004, 0, 0x6000, 0x4000, 7 }, 0x9008, 0 },
+	{ { BRANCH_JUMP, 0x2004, 0x2000, 1, 0, 0x4000, 7 }, 0, 0 },
+	{ { BRANCH_LEAVE, 0x2001, 0x5000 + 0x2000, 2, 0, 0x9000, 7 }, 0x4000, 1 },
+	/* It called its own kernel, and left before that ran. */
+	{ { BRANCH_ENTER, 0x7000, 0x8000, 1, 0x7002, 0x9000, 7 }, 0, 1 },
+	{ { BRANCH_ENTER, 0x8000, 0x2004, 0, 0x8000, 0x4000, 7 }, 0x9000, 0 },
+	{ { BRANCH_JUMP, 0x2004, 0x2000, 1, 0, 0x4000, 7 }, 0, 0 },
+	{ { BRANCH_JUMP, 0x2001, 0x2004, 2, 0, 0x4000, 7 }, 0x4000, 0 },
+};
+
+static void test_guests(void)
+{
+	struct wire_trace trace;
+	struct event ev = { 0 };
+	bool good = true;
+
+	wire_trace_init(&trace, 0, wire_trace_info(2, "x86_64"));
+	wire_trace_feed(&trace, guest_bytes, sizeof(guest_bytes), 7);
+	for (size_t i = 0; i < sizeof(in_guests) / sizeof(in_guests[0]); i++)
+		good &= wire_trace_next(&trace, &ev) == 1 && is(&ev, &in_guests[i].want) &&
+			ev.branch.left == in_guests[i].left &&
+			ev.branch.guest == in_guests[i].guest &&
+			ev.branch.space >> 52 == in_guests[i].guest;
+	check("trace: guests", good && wire_trace_next(&trace, &ev) == 0);
+	wire_trace_release(&trace);
+	/* Of other machines, these bits are the number of an address space. */
+	wire_trace_init(&trace, 0, wire_trace_info(2, "aarch64"));
+	wire_trace_feed(&trace, guest_bytes, sizeof(guest_bytes), 7);
+	for (good = true; wire_trace_next(&trace, &ev) == 1;)
+		good &= !ev.branch.guest;
+	check("trace: no guests", good);
+	wire_trace_release(&trace);
+}
+
 static void test_holes(void)
 {
 	struct wire_trace trace;
@@ -275,6 +340,7 @@ int main(void)
 	test_events();
 	test_cuts();
 	test_samples();
+	test_guests();
 	test_holes();
 	test_garbage();
 	test_sides();
