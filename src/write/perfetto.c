@@ -62,7 +62,12 @@ enum {
 	THREAD_NAME = 5,
 };
 
-enum { SEQUENCE = 1, CLEARED = 1, NEEDS_STATE = 2 }; /* PACKET_FLAGS */
+/*
+ * Slices are one sequence of packets, tracks another: Perfetto would take the first thread in a sequence for
+ * the one that wrote its packets, and add it as an argument to slices of cpus.
+ */
+enum { SLICES = 1, TRACKS = 2 };		     /* PACKET_SEQUENCE */
+enum { NO_STATE = 0, CLEARED = 1, NEEDS_STATE = 2 }; /* PACKET_FLAGS */
 enum { SLICE_BEGINS = 1, SLICE_ENDS = 2 };	     /* EVENT_TYPE */
 enum { CLOCK_BOOT = 6, CLOCK_OURS = 64 };	     /* CLOCK_ID */
 enum track_kind { TRACK_OF_PROCESS, TRACK_OF_TASK, TRACK_OF_CPU };
@@ -77,11 +82,11 @@ struct perfetto {
 	bool begun;
 };
 
-static size_t open_packet(struct perfetto *p, unsigned flags)
+static size_t open_packet(struct perfetto *p, unsigned sequence, unsigned flags)
 {
 	size_t start = pb_open(&p->packet, TRACE_PACKET);
 
-	pb_put_uint(&p->packet, PACKET_SEQUENCE, SEQUENCE);
+	pb_put_uint(&p->packet, PACKET_SEQUENCE, sequence);
 	pb_put_uint(&p->packet, PACKET_FLAGS, flags);
 	return start;
 }
@@ -120,7 +125,7 @@ static void begin(struct writer *w, uint64_t time)
 {
 	struct perfetto *p = w->priv;
 	struct buf *buf = &p->packet;
-	size_t packet = open_packet(p, CLEARED), part;
+	size_t packet = open_packet(p, SLICES, CLEARED), part;
 
 	part = pb_open(buf, PACKET_CLOCKS);
 	put_clock(buf, CLOCK_BOOT, time, false);
@@ -165,7 +170,7 @@ static uint32_t need_process(struct writer *w, uint32_t pid)
 	if (*uuid)
 		return *uuid;
 	*uuid = (uint32_t)p->tracks.nr;
-	packet = open_packet(p, 0);
+	packet = open_packet(p, TRACKS, NO_STATE);
 	track = pb_open(buf, PACKET_TRACK);
 	pb_put_uint(buf, TRACK_UUID, *uuid);
 	part = pb_open(buf, TRACK_PROCESS);
@@ -181,7 +186,7 @@ static void put_task(struct writer *w, const struct event *ev, uint32_t uuid, ui
 {
 	struct perfetto *p = w->priv;
 	struct buf *buf = &p->packet;
-	size_t packet = open_packet(p, 0), track = pb_open(buf, PACKET_TRACK), part;
+	size_t packet = open_packet(p, TRACKS, NO_STATE), track = pb_open(buf, PACKET_TRACK), part;
 
 	pb_put_uint(buf, TRACK_UUID, uuid);
 	pb_put_uint(buf, TRACK_PARENT, process);
@@ -198,7 +203,7 @@ static void put_cpu(struct writer *w, uint32_t cpu, uint32_t uuid)
 {
 	struct perfetto *p = w->priv;
 	struct buf *buf = &p->packet;
-	size_t packet = open_packet(p, 0), track = pb_open(buf, PACKET_TRACK);
+	size_t packet = open_packet(p, TRACKS, NO_STATE), track = pb_open(buf, PACKET_TRACK);
 	char name[32];
 
 	timeline_cpu_name(name, cpu);
@@ -299,7 +304,7 @@ static int perfetto_put(struct writer *w, const struct event *ev)
 	if (!p->begun)
 		begin(w, ev->time);
 	track = need_track(w, ev);
-	packet = open_packet(p, NEEDS_STATE);
+	packet = open_packet(p, SLICES, NEEDS_STATE);
 	put_time(p, ev->time);
 	if (!ev->slice.leave)
 		name = need_name(w, timeline_name(w->world, ev));
