@@ -36,6 +36,7 @@ struct slices_task {
 	uint64_t last_number; /* of a slice */
 	struct footprint footprint;
 	uint64_t began, left; /* when it was first seen, and when it last ran */
+	uint64_t last;	      /* the time of the last begin or end that was shown */
 	size_t beyond;	      /* see struct track_view */
 	uint32_t pid, tid, cpu;
 	bool announced;
@@ -45,6 +46,7 @@ struct slices_cpu {
 	struct slices_task *task;  /* the one that runs; NULL: none */
 	struct slices_task *shown; /* the one that is shown to run */
 	uint64_t since;		   /* when that began */
+	uint64_t last;		   /* when the last one began or ended, or a gap ended */
 	uint64_t instructions;	   /* of that task, before */
 	uint64_t time;		   /* of the cpu's last event */
 	uint64_t at;		   /* where that led; 0: unknown */
@@ -62,6 +64,14 @@ static struct event event_of(const struct slices_task *task, uint32_t cpu, uint6
 			       .cpu = cpu,
 			       .pid = task ? task->pid : NO_TASK,
 			       .tid = task ? task->tid : NO_TASK };
+}
+
+/* On one axis, times do not run backwards: a task may end after the selected time began, but last run before. */
+static uint64_t advance(uint64_t *last, uint64_t time)
+{
+	if (*last < time)
+		*last = time;
+	return *last;
 }
 
 static void emit_on(struct slices *s, const struct slices_task *task, uint32_t cpu, uint64_t time,
@@ -109,6 +119,8 @@ static void show_slice(struct slices *s, struct slices_task *task, uint64_t time
 /* Shows the slices that are open. */
 static void show(struct slices *s, struct slices_task *task, uint64_t time)
 {
+	if (task->shown < task->nr)
+		time = advance(&task->last, time);
 	while (task->shown < task->nr) {
 		task->open[task->shown].cut |= task->open[task->shown].since < time;
 		show_slice(s, task, time);
@@ -121,6 +133,7 @@ static void hide_slice(struct slices *s, struct slices_task *task, uint64_t time
 	struct slice *slice = &task->open[--task->shown];
 	uint64_t instructions = task->instructions - slice->before;
 
+	time = advance(&task->last, time);
 	if (task->shown) {
 		slice[-1].callees += instructions;
 		slice[-1].lines += slice->lines;
@@ -190,10 +203,11 @@ static void count_line(struct slices_task *task, uint64_t seen)
 /* The task ran the code from one address up to another. */
 static void touch(struct slices_task *task, uint64_t from, uint64_t to)
 {
-	struct slice *top = &task->open[task->shown - 1];
+	struct slice *top;
 
 	if (!from || !task->shown || to < from || to - from > MAX_RUN)
 		return;
+	top = &task->open[task->shown - 1];
 	for (uint64_t line = from >> FOOTPRINT_LINE; line <= to >> FOOTPRINT_LINE; line++) {
 		uint64_t seen = footprint_touch(&task->footprint, line, task->last_number);
 
@@ -208,9 +222,9 @@ static void touch(struct slices_task *task, uint64_t from, uint64_t to)
 static void show_run(struct slices *s, struct slices_cpu *cpu, uint64_t time)
 {
 	cpu->shown = cpu->task;
-	cpu->since = time;
+	cpu->since = advance(&cpu->last, time);
 	cpu->instructions = cpu->task->instructions;
-	emit_on(s, cpu->task, cpu->number, time, (struct event_slice){ .kind = SLICE_RUN });
+	emit_on(s, cpu->task, cpu->number, cpu->since, (struct event_slice){ .kind = SLICE_RUN });
 }
 
 /* cut: it goes on. */
@@ -221,7 +235,7 @@ static void hide_run(struct slices *s, struct slices_cpu *cpu, uint64_t time, bo
 	if (!task)
 		return;
 	cpu->shown = NULL;
-	emit_on(s, task, cpu->number, time,
+	emit_on(s, task, cpu->number, advance(&cpu->last, time),
 		(struct event_slice){ .kind = SLICE_RUN,
 				      .leave = true,
 				      .cut = cut,
@@ -229,14 +243,15 @@ static void hide_run(struct slices *s, struct slices_cpu *cpu, uint64_t time, bo
 				      .instructions = task->instructions - cpu->instructions });
 }
 
-static void show_gap(struct slices *s, const struct slices_cpu *cpu, uint64_t since, uint64_t time)
+static void show_gap(struct slices *s, struct slices_cpu *cpu, uint64_t time)
 {
 	struct event_slice gap = { .kind = SLICE_GAP };
+	uint64_t since = cpu->time < s->from ? s->from : cpu->time;
 
-	if (since < s->from)
-		since = s->from;
+	since = advance(&cpu->last, since);
 	if (since >= time)
 		return;
+	cpu->last = time;
 	emit_on(s, NULL, cpu->number, since, gap);
 	gap.leave = true;
 	gap.since = since;
@@ -255,7 +270,7 @@ static struct slices_task *task_of(struct slices *s, const struct track_view *vi
 	task = xcalloc(1, sizeof(*task));
 	*task = (struct slices_task){ .next = s->tasks,
 				      .link = &s->tasks,
-				      .began = ev->time,
+				      .began = s->now,
 				      .last_number = FIRST_NUMBER,
 				      .pid = ev->pid,
 				      .tid = FIRST_TID + view->id };
@@ -295,15 +310,16 @@ static void open_slice(struct slices *s, struct slices_task *task, const struct 
 
 /*
  * The task returned to a caller from before the trace, which ran all the time. Slices that begin at the same
- * time could not be nested, so each begins a ns earlier.
+ * time could not be nested, so each begins a ns earlier, if there is one in the selected time.
  */
 static void open_caller(struct slices *s, struct slices_task *task, const struct track_view *view,
 			bool selected)
 {
-	uint64_t time = task->began < view->beyond ? 0 : task->began - view->beyond;
+	bool early = task->began < s->from || task->began - s->from < view->beyond;
+	uint64_t time = early ? task->began : task->began - view->beyond;
 
 	open_slice(s, task, view, SLICE_BEGIN, time, true);
-	if (!selected || task->began < s->from)
+	if (!selected || early)
 		return;
 	show_slice(s, task, time);
 	task->open[0].before = 0;
@@ -391,29 +407,35 @@ static void lose(struct slices *s, struct slices_cpu *cpu)
 	hide(s, cpu->task, cpu->time);
 }
 
+/* The time of an event. If it is unknown, or earlier than that of the last event, no time has passed. */
+static uint64_t time_of(const struct slices *s, const struct event *ev)
+{
+	return ev->time <= INT64_MAX && ev->time > s->now ? ev->time : s->now;
+}
+
 int slices_before(struct slices *s, const struct event *ev)
 {
 	struct slices_cpu *cpu = cpu_of(s, ev->cpu);
 	struct slices_task *task = cpu->task;
 	bool selected = !(ev->outside & OUTSIDE_WHEN);
 
-	s->now = ev->time;
-	if (ev->time >= s->from && !s->begun)
+	s->now = time_of(s, ev);
+	if (s->now >= s->from && !s->begun)
 		begin(s);
-	if (ev->time >= s->until && !s->ended)
+	if (s->now >= s->until && !s->ended)
 		end(s, s->until);
 	if (ev->branch.kind == BRANCH_BEGIN) {
 		lose(s, cpu);
 		if (cpu->traced && selected)
-			show_gap(s, cpu, cpu->time, ev->time);
+			show_gap(s, cpu, s->now);
 	} else if (task && selected) {
 		show(s, task, cpu->time < s->from ? s->from : cpu->time);
 		task->instructions += ev->branch.instructions;
 		touch(task, cpu->at, ev->branch.from);
 	}
 	if (task)
-		task->left = ev->time;
-	cpu->time = ev->time;
+		task->left = s->now;
+	cpu->time = s->now;
 	cpu->at = ev->branch.to;
 	cpu->traced = true;
 	return s->failed ? -1 : 0;
@@ -447,12 +469,12 @@ int slices_after(struct slices *s, struct track *track, const struct event *ev)
 	if (track_view(track, ev->cpu, &view)) {
 		cpu->task = task_of(s, &view, ev);
 		cpu->task->cpu = ev->cpu;
-		follow(s, cpu->task, &view, ev->time, selected);
+		follow(s, cpu->task, &view, s->now, selected);
 	}
 	if (selected)
-		show_cpu(s, cpu, ev->time);
+		show_cpu(s, cpu, s->now);
 	else
-		hide_cpu(s, cpu, ev->time);
+		hide_cpu(s, cpu, s->now);
 	return s->failed ? -1 : 0;
 }
 
@@ -483,8 +505,7 @@ void slices_end_task(struct slices *s, void *own)
 
 int slices_finish(struct slices *s)
 {
-	if (!s->ended)
-		end(s, s->now);
+	end(s, s->ended ? s->until : s->now);
 	return s->failed ? -1 : 0;
 }
 

@@ -20,13 +20,13 @@
 #define MAX_STRINGS 0x7fff
 #define MAX_THREADS 0xff
 #define INLINE_STRING 0x8000 /* in a reference to a string: its length, instead of its index */
-#define MAX_CPU 4095	     /* Perfetto's trace processor aborts beyond */
+#define MAX_CPU 4095	     /* Perfetto aborts beyond, so later ones share it */
 #define NOBODY 0	     /* the thread that runs on an idle cpu; told by its weight */
 #define IDLE_WEIGHT 0x80000000u
 
-/* Gaps are slices of a thread for each cpu, whose ids are beyond those of tasks. */
+/* Gaps are slices of a thread for each cpu. The ids are beyond those of tasks: see timeline_id(). */
 #define CPUS_PROCESS 0xffe00000u
-#define CPU_THREAD(cpu) (0xfff00000u + (cpu))
+#define CPU_THREAD(cpu) (0xfff00000u | (cpu))
 
 enum { /* of records */
        METADATA = 0,
@@ -255,13 +255,13 @@ static unsigned add_thread(struct writer *w, struct thread thread)
 static unsigned need_task(struct writer *w, uint32_t pid, uint32_t tid)
 {
 	struct fxt *f = w->priv;
-	struct thread thread = { pid, tid };
+	struct thread thread = { timeline_id(pid), timeline_id(tid) };
 	unsigned index = find_thread(f, thread);
 
 	if (index)
 		return index;
-	if (!has_process(f, pid))
-		put_process(w, pid, need_name(w, timeline_comm(w->world, pid, pid)));
+	if (!has_process(f, thread.pid))
+		put_process(w, thread.pid, need_name(w, timeline_comm(w->world, pid, pid)));
 	put_thread_name(w, thread, need_name(w, timeline_comm(w->world, pid, tid)));
 	return add_thread(w, thread);
 }
@@ -307,35 +307,32 @@ static void put_duration(struct writer *w, const struct event *ev, unsigned thre
 }
 
 /* Why a task stops is not known. "Blocked" would be wrong if it goes on, outside what is shown. */
-static void put_switch(struct writer *w, const struct event *ev, uint32_t cpu)
+static void put_switch(struct writer *w, const struct event *ev)
 {
 	struct fxt *f = w->priv;
+	uint32_t cpu = ev->cpu < MAX_CPU ? ev->cpu : MAX_CPU, tid = timeline_id(ev->tid);
 	bool leave = ev->slice.leave;
 	unsigned state = leave && !ev->slice.cut ? STATE_BLOCKED : STATE_RUNNING;
 
 	start(f, SCHEDULING,
 	      field(1, 16) | field(cpu, 20) | field(state, 36) | field(CONTEXT_SWITCH, 60));
 	put_word(f, ev->time);
-	put_word(f, leave ? ev->tid : NOBODY);
-	put_word(f, leave ? NOBODY : ev->tid);
+	put_word(f, leave ? tid : NOBODY);
+	put_word(f, leave ? NOBODY : tid);
 	put_short(f, ARG_INT32, leave ? STRING_INCOMING : STRING_OUTGOING, IDLE_WEIGHT);
 	end(w);
 }
 
 static int fxt_put(struct writer *w, const struct event *ev)
 {
-	uint32_t cpu = ev->cpu < MAX_CPU ? ev->cpu : MAX_CPU;
-
 	if (ev->slice.kind == SLICE_GAP) {
-		put_duration(w, ev, need_cpu(w, cpu));
-		return 0;
-	}
-	if (ev->slice.kind == SLICE_RUN) {
+		put_duration(w, ev, need_cpu(w, ev->cpu));
+	} else if (ev->slice.kind == SLICE_RUN) {
 		need_task(w, ev->pid, ev->tid);
-		put_switch(w, ev, cpu);
-		return 0;
+		put_switch(w, ev);
+	} else {
+		put_duration(w, ev, need_task(w, ev->pid, ev->tid));
 	}
-	put_duration(w, ev, need_task(w, ev->pid, ev->tid));
 	return 0;
 }
 

@@ -174,7 +174,7 @@ static uint32_t need_process(struct writer *w, uint32_t pid)
 	track = pb_open(buf, PACKET_TRACK);
 	pb_put_uint(buf, TRACK_UUID, *uuid);
 	part = pb_open(buf, TRACK_PROCESS);
-	pb_put_uint(buf, PROCESS_PID, pid);
+	pb_put_uint(buf, PROCESS_PID, timeline_id(pid));
 	put_name(w, PROCESS_NAME, timeline_comm(w->world, pid, pid));
 	pb_close(buf, part);
 	pb_close(buf, track);
@@ -191,8 +191,8 @@ static void put_task(struct writer *w, const struct event *ev, uint32_t uuid, ui
 	pb_put_uint(buf, TRACK_UUID, uuid);
 	pb_put_uint(buf, TRACK_PARENT, process);
 	part = pb_open(buf, TRACK_THREAD);
-	pb_put_uint(buf, THREAD_PID, ev->pid);
-	pb_put_uint(buf, THREAD_TID, ev->tid);
+	pb_put_uint(buf, THREAD_PID, timeline_id(ev->pid));
+	pb_put_uint(buf, THREAD_TID, timeline_id(ev->tid));
 	put_name(w, THREAD_NAME, timeline_comm(w->world, ev->pid, ev->tid));
 	pb_close(buf, part);
 	pb_close(buf, track);

@@ -41,6 +41,12 @@ struct timeline_args {
 /* The arguments of the begin or the end of a slice. */
 void timeline_args(struct timeline_args *args, const struct event *ev);
 
+/* A pid or a tid, as far as it fits: Perfetto has signed ones of 32 bits. An unknown one is the largest. */
+static inline uint32_t timeline_id(uint32_t id)
+{
+	return id & INT32_MAX;
+}
+
 /* Whether the slice is on the time axis of a cpu, not of a task. */
 bool timeline_on_cpu(const struct event_slice *slice);
 void timeline_cpu_name(char name[32], uint32_t cpu);
