@@ -47,7 +47,7 @@ enum { ARG_INT32 = 1, ARG_UINT32 = 2, ARG_UINT64 = 4, ARG_STRING = 6, ARG_KOID =
 /* The first strings of the table stay there. */
 enum {
 	STRING_KINDS = 1,
-	STRING_ARGS = STRING_KINDS + SLICE_KINDS,
+	STRING_ARGS = STRING_KINDS + TIMELINE_KINDS,
 	STRING_PROCESS = STRING_ARGS + TIMELINE_ARGS,
 	STRING_INCOMING,
 	STRING_OUTGOING,
@@ -330,7 +330,7 @@ static int fxt_put(struct writer *w, const struct event *ev)
 	} else if (ev->slice.kind == SLICE_RUN) {
 		need_task(w, ev->pid, ev->tid);
 		put_switch(w, ev);
-	} else {
+	} else if (ev->slice.kind != SLICE_SPLIT) {
 		put_duration(w, ev, need_task(w, ev->pid, ev->tid));
 	}
 	return 0;
@@ -362,7 +362,7 @@ static int fxt_open(struct writer *w)
 	start(f, INITIALIZATION, 0);
 	put_word(f, TICKS_PER_SECOND);
 	end(w);
-	for (unsigned i = 0; i < SLICE_KINDS; i++)
+	for (unsigned i = 0; i < TIMELINE_KINDS; i++)
 		put_string(w, STRING_KINDS + i, timeline_kind_names[i]);
 	for (unsigned i = 0; i < TIMELINE_ARGS; i++)
 		put_string(w, STRING_ARGS + i, timeline_arg_names[i]);

@@ -137,7 +137,7 @@ static void begin(struct writer *w, uint64_t time)
 	part = pb_open(buf, PACKET_INTERNED);
 	for (unsigned i = 0; i < TIMELINE_ARGS; i++)
 		put_interned(buf, INTERNED_ANNOTATIONS, i + 1, timeline_arg_names[i]);
-	for (unsigned i = 0; i < SLICE_KINDS; i++)
+	for (unsigned i = 0; i < TIMELINE_KINDS; i++)
 		put_interned(buf, INTERNED_CATEGORIES, i + 1, timeline_kind_names[i]);
 	pb_close(buf, part);
 	close_packet(w, packet);
@@ -301,6 +301,8 @@ static int perfetto_put(struct writer *w, const struct event *ev)
 	uint32_t track, name = 0;
 	size_t packet;
 
+	if (ev->slice.kind == SLICE_SPLIT)
+		return 0;
 	if (!p->begun)
 		begin(w, ev->time);
 	track = need_track(w, ev);

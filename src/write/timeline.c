@@ -21,7 +21,7 @@ const char *const timeline_arg_names[TIMELINE_ARGS] = {
 	[TIMELINE_GOES_ON] = "goes on",
 };
 
-const char *const timeline_kind_names[SLICE_KINDS] = {
+const char *const timeline_kind_names[TIMELINE_KINDS] = {
 	[SLICE_BEGIN] = "begin", [SLICE_CALL] = "call",	      [SLICE_JUMP] = "jump",
 	[SLICE_TRAP] = "trap",	 [SLICE_SYSCALL] = "syscall", [SLICE_RUN] = "run",
 	[SLICE_GAP] = "gap",

@@ -9,6 +9,8 @@
 
 #define TIMELINE_MAX_TEXT 32000 /* bytes of a name; what the Fuchsia trace format allows */
 
+#define TIMELINE_KINDS SLICE_SPLIT /* kinds of slices; what follows is none */
+
 enum timeline_arg_id {
 	TIMELINE_INSTRUCTIONS,
 	TIMELINE_OWN,
@@ -21,7 +23,7 @@ enum timeline_arg_id {
 };
 
 extern const char *const timeline_arg_names[TIMELINE_ARGS];
-extern const char *const timeline_kind_names[SLICE_KINDS];
+extern const char *const timeline_kind_names[TIMELINE_KINDS];
 
 enum timeline_type { TIMELINE_NUMBER, TIMELINE_TRUE, TIMELINE_TEXT };
 
