@@ -78,16 +78,16 @@ def test_overflow(folder):
 
 def test_times(folder):
     """Slices stay nested whatever the times are."""
-    five = [[t + d for d in (0, 3, 5, 7, 9)] for t in (1000, 1020)]
+    five = [1000, 1003, 1005, 1007, 1009]
     whole = ["1003-1005 one main", "1007-1009 two main", "1000-1009 main"]
     for name, times, want in (
-            ("as usual", five[0], whole),
+            ("as usual", five, whole),
             ("unknown times", [None] * 5, ["0-0 one main", "0-0 two main", "0-0 main"]),
             ("one is unknown", [1000, 1003, None, 1007, 1009],
              ["1003-1003 one main", "1007-1009 two main", "1000-1009 main"]),
             ("backwards", [1000, 999, 998, 997, 996],
              ["1000-1000 one main", "1000-1000 two main", "1000-1000 main"]),
-            ("too large for readers with signed times", [2**63 + t for t in five[0]],
+            ("too large for readers with signed times", [2**63 + t for t in five],
              ["0-0 one main", "0-0 two main", "0-0 main"])):
         trace = Trace(["main", "one", "two"])
         work(trace, times, 0, 1)
@@ -101,16 +101,6 @@ def test_times(folder):
         trace.end(start + 9, 0, 1, "two")
         equal(f"times: callers from before a trace that begins at {start}",
               shown(convert(folder, trace.text())[1]), want)
-    trace = Trace(["main", "one", "two"])
-    work(trace, five[0], 0, 1)
-    work(trace, five[1], 0, 2)
-    trace.begin(1040, 0, 3, "two", stack=1)  # on the first task's stack: that task has ended
-    trace.end(1050, 0, 3, "two")
-    for window, want in (("0.000001015,0.000001060", 3), ("0,0.000001060", 3)):
-        slices = convert(folder, trace.text(), "--time", window)[1]
-        equal(f"times: --time {window}: a task that had ended before the selection",
-              (len({s.tid for s in slices if s.category != "gap"}), min(s.end - s.begin for s in slices) >= 0),
-              (want, True))
 
 
 def test_ids(folder):
