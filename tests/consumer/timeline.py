@@ -72,9 +72,9 @@ def open_timeline(path):
                     {tuple(row) for row in tasks if row[1] != "cpus"}, stats)
 
 
-def chain(timeline, one):
+def chain(by_id, one):
     """The names of a slice's callers."""
-    by_id, names = {s.id: s for s in timeline.slices}, []
+    names = []
     while one.parent >= 0:
         one = by_id[one.parent]
         names.append(one.name)
@@ -158,8 +158,9 @@ def test_truth(name, timeline, serial):
 
 
 def test_nesting(name, timeline):
+    by_id = {s.id: s for s in timeline.slices}
     for function, callers in CALLERS.items():
-        chains = collections.Counter(tuple(chain(timeline, s))[:len(callers)]
+        chains = collections.Counter(tuple(chain(by_id, s))[:len(callers)]
                                      for s in timeline.slices if s.name == function)
         equal(f"{name}: callers of {function}", list(chains), [tuple(callers)])
 
