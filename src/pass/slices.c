@@ -132,7 +132,7 @@ static struct slices_cpu *cpu_of(struct slices *s, uint32_t number)
 		memset(s->cpus + s->nr_cpus, 0, (cpu + 1 - s->nr_cpus) * sizeof(*s->cpus));
 		s->nr_cpus = cpu + 1;
 	}
-	s->cpus[cpu].number = number;
+	s->cpus[cpu].number = cpu < TRACK_CPUS ? cpu : NO_CPU; /* the last one stands for many */
 	return &s->cpus[cpu];
 }
 
@@ -208,10 +208,10 @@ void slices_gap(struct slices *s, uint32_t number)
 	if (since >= s->now)
 		return;
 	cpu->last = s->now;
-	emit(s, NULL, number, since, gap);
+	emit(s, NULL, cpu->number, since, gap);
 	gap.leave = true;
 	gap.since = since;
-	emit(s, NULL, number, s->now, gap);
+	emit(s, NULL, cpu->number, s->now, gap);
 }
 
 /* The selection */
