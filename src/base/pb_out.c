@@ -71,6 +71,7 @@ void pb_close(struct buf *buf, size_t start)
 		buf_reserve(buf, extra);
 		memmove(buf->data + start + extra, buf->data + start, len);
 		buf->len += extra;
+		buf->data[buf->len] = '\0';
 	}
 	write_varint(buf->data + start - 1, len);
 }
