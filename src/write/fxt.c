@@ -373,6 +373,15 @@ static int fxt_open(struct writer *w)
 	return 0;
 }
 
+static int fxt_finish(struct writer *w)
+{
+	const struct fxt *f = w->priv;
+
+	if (!f->nr_threads) /* each slice has one */
+		timeline_warn_empty(w->out->path);
+	return 0;
+}
+
 static void fxt_close(struct writer *w)
 {
 	struct fxt *f = w->priv;
@@ -393,5 +402,6 @@ const struct writer_ops write_fxt = {
 	.priv_size = sizeof(struct fxt),
 	.open = fxt_open,
 	.put = fxt_put,
+	.finish = fxt_finish,
 	.close = fxt_close,
 };

@@ -320,8 +320,10 @@ static int perfetto_finish(struct writer *w)
 {
 	const struct perfetto *p = w->priv;
 
-	if (!p->begun)
+	if (!p->begun) {
 		begin(w, 0);
+		timeline_warn_empty(w->out->path);
+	}
 	return 0;
 }
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/text.h"
 
@@ -113,6 +114,12 @@ const char *timeline_text(struct buf *scratch, const struct world *world, uint32
 		scratch->data[scratch->len] = '\0';
 	}
 	return scratch->data;
+}
+
+void timeline_warn_empty(const char *path)
+{
+	log_warn("%s: the timeline is empty: the input has no traced calls, or none is selected",
+		 strcmp(path, "-") ? path : "standard output");
 }
 
 uint32_t *timeline_number(struct timeline_numbers *numbers, uint32_t name)

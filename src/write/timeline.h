@@ -59,6 +59,9 @@ uint32_t timeline_comm(struct world *world, uint32_t pid, uint32_t tid);
 /* A name in UTF-8 without control characters, TIMELINE_MAX_TEXT at most. `scratch` owns it. */
 const char *timeline_text(struct buf *scratch, const struct world *world, uint32_t name);
 
+/* Call this at the end of a timeline without slices. */
+void timeline_warn_empty(const char *path);
+
 /* A number for each text. Zeroed: all are 0. */
 struct timeline_numbers {
 	uint32_t *of;

@@ -154,6 +154,10 @@ def test_files(folder):
     equal("files: .fxt.gz", gzip.decompress(data["b.fxt.gz"]), data["b.fxt"])
     equal("files: .pftrace.gz", gzip.decompress(data["b.pftrace.gz"]), data["b.pftrace"])
     passes("files: without slices, a trace is empty, but a trace", convert, folder, "kscope-dump 1\n")
+    with open(source, "w", encoding="utf-8") as f:
+        f.write("kscope-dump 1\n")
+    done = kscope("convert", source, *(w for n in names[:4:3] for w in ("-o", os.path.join(folder, n))))
+    exits("files: an empty timeline has a warning", done, 0, *(f"{n}: the timeline is empty" for n in names[:4:3]))
     for cut in range(8, len(data["b.fxt"]), 8):  # the reader of this test must notice
         try:
             fxt.slices(fxt.read(data["b.fxt"][:cut]))
