@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * fuzz_reader: feeds the fuzzer's bytes to one reader (-DREADER=read_...), and its events to the
- * world, the tracker of calls and the dump writer.
+ * world, the tracker of calls and the dump writer. Slices of the calls go to the writers of timelines: each
+ * must end once, and not before it began.
  */
 
 #include <stdlib.h>
@@ -14,11 +15,92 @@
 #include "pass/calls.h"
 
 extern const struct reader_ops READER;
-extern const struct writer_ops write_dump;
+extern const struct writer_ops write_dump, write_perfetto, write_fxt;
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define MAX_EVENTS 200000 /* more from such a short input is an endless loop */
+
+struct timelines {
+	struct writer writers[2];
+	struct hash depths; /* the number of open slices, plus 1, by task or cpu */
+	uint64_t nr_open;
+	struct slices slices;
+};
+
+static void check_slice(struct timelines *t, const struct event *ev)
+{
+	bool on_cpu = ev->slice.kind == SLICE_RUN || ev->slice.kind == SLICE_GAP;
+	uint64_t id = on_cpu ? ev->cpu : (uint64_t)ev->pid << 32 | ev->tid;
+	uint32_t *depth = hash_at(&t->depths, (struct hash_key){ id, on_cpu });
+
+	if (!*depth)
+		*depth = 1;
+	if (!ev->slice.leave) {
+		++*depth;
+		t->nr_open++;
+		return;
+	}
+	if (*depth == 1 || ev->time < ev->slice.since || ev->slice.own > ev->slice.instructions)
+		abort();
+	--*depth;
+	t->nr_open--;
+}
+
+static int emit_slice(void *data, struct event *ev)
+{
+	struct timelines *t = data;
+
+	check_slice(t, ev);
+	for (size_t i = 0; i < 2; i++)
+		t->writers[i].ops->put(&t->writers[i], ev);
+	return 0;
+}
+
+static int announce_task(void *data, const struct event *ev, uint32_t frame)
+{
+	(void)data, (void)ev, (void)frame;
+	return 0;
+}
+
+static uint32_t frame_at(void *data, uint64_t address, uint64_t context, uint32_t pid,
+			 bool is_return)
+{
+	struct event at = { .pid = pid };
+
+	return world_frame(data, &at, context, address, is_return);
+}
+
+static void open_timelines(struct timelines *t, struct calls *calls, struct world *world,
+			   struct out *out)
+{
+	const struct writer_ops *ops[] = { &write_perfetto, &write_fxt };
+
+	for (size_t i = 0; i < 2; i++) {
+		t->writers[i] = (struct writer){ .ops = ops[i], .world = world, .out = out };
+		t->writers[i].priv = xcalloc(1, ops[i]->priv_size);
+		if (ops[i]->open)
+			ops[i]->open(&t->writers[i]);
+	}
+	t->slices = (struct slices){
+		.announce = announce_task, .emit = emit_slice, .data = t, .until = UINT64_MAX
+	};
+	calls->frame = frame_at;
+	calls->data = world;
+	calls->slices = &t->slices;
+}
+
+static void close_timelines(struct timelines *t)
+{
+	slices_finish(&t->slices);
+	if (t->nr_open)
+		abort();
+	for (size_t i = 0; i < 2; i++) {
+		t->writers[i].ops->close(&t->writers[i]);
+		free(t->writers[i].priv);
+	}
+	hash_release(&t->depths);
+}
 
 static void take(struct writer *w, struct calls *calls, struct event *ev)
 {
@@ -59,6 +141,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct strtab strings;
 	struct world world;
 	struct err err = { 0 };
+	struct timelines timelines = { 0 };
 	struct calls calls;
 	struct out out;
 	struct in in;
@@ -77,8 +160,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	r.priv = xcalloc(1, r.ops->priv_size);
 	w.priv = xcalloc(1, w.ops->priv_size);
 	r.ops->probe(data, size < 4096 ? size : 4096);
-	if (out_open(&out, "/dev/null", false, &err) == 0 && (!r.ops->open || r.ops->open(&r) == 0))
+	if (out_open(&out, "/dev/null", false, &err) < 0)
+		abort();
+	open_timelines(&timelines, &calls, &world, &out);
+	if (!r.ops->open || r.ops->open(&r) == 0)
 		drain(&r, &w, &calls);
+	close_timelines(&timelines);
 	if (r.ops->close)
 		r.ops->close(&r);
 	w.ops->close(&w);
@@ -89,5 +176,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	world_release(&world);
 	strtab_release(&strings);
 	calls_release(&calls);
+	slices_release(&timelines.slices);
 	return 0;
 }

@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/pack.h"
 #include "base/text.h"
 
 #define MAX_COMPLAINTS 8
@@ -177,14 +178,21 @@ const struct writer_ops *writer_by_name(const char *name)
 	return NULL;
 }
 
+/* Whether the first bytes of a path end in an extension; NULL: no. */
+static bool ends_in(const char *path, size_t len, const char *extension)
+{
+	size_t ext = extension ? strlen(extension) : 0;
+
+	return ext && len > ext && !memcmp(path + len - ext, extension, ext);
+}
+
 static const struct writer_ops *by_extension(const char *path)
 {
-	size_t len = strlen(path);
+	size_t len = pack_stem(path);
 
 	for (size_t i = 0; writers[i]; i++) {
-		size_t ext = writers[i]->extension ? strlen(writers[i]->extension) : 0;
-
-		if (ext && len > ext && !strcmp(path + len - ext, writers[i]->extension))
+		if (ends_in(path, len, writers[i]->extension) ||
+		    ends_in(path, len, writers[i]->other_extension))
 			return writers[i];
 	}
 	return NULL;

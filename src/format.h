@@ -104,9 +104,10 @@ struct writer {
 struct writer_ops {
 	const char *name, *about;
 	const char *extension; /* with the dot; NULL: only -t selects the format */
-	unsigned needs;	       /* enum writer_needs */
-	uint32_t takes;	       /* EVENT_BIT()s of what put() gets */
-	const char *next;      /* what to do with the file, for messages: "open it in a browser" */
+	const char *other_extension;
+	unsigned needs;	  /* enum writer_needs */
+	uint32_t takes;	  /* EVENT_BIT()s of what put() gets */
+	const char *next; /* what to do with the file, for messages: "open it in a browser" */
 	const struct option_use *options; /* set in the private state before open(); NULL: none */
 	size_t priv_size;
 	int (*open)(struct writer *w);
@@ -124,7 +125,7 @@ const struct reader_ops *reader_by_content(struct in *in);
 /* The data file in `path`, if that is a folder that a reader knows, else NULL. Caller frees. */
 char *reader_folder_file(const char *path);
 const struct writer_ops *writer_by_name(const char *name);
-/* Finds a writer by name, or by the extension of path if name is NULL. NULL: see err. */
+/* Finds a writer by name, or if that is NULL, by the extension of path before .gz. NULL: see err. */
 const struct writer_ops *writer_choose(const char *name, const char *path, struct err *err);
 
 /*

@@ -11,6 +11,7 @@
 
 #include "base/fd.h"
 #include "base/mem.h"
+#include "base/pack.h"
 #include "base/spool.h"
 #include "base/text.h"
 
@@ -46,6 +47,7 @@ static void release(struct out *out)
 {
 	if (out->fd >= 0 && out->fd != STDOUT_FILENO)
 		close(out->fd);
+	pack_close(out->pack);
 	free(out->temp);
 	free(out->target);
 	free(out->data);
@@ -163,11 +165,28 @@ static int open_any(struct out *out, bool need_seek)
 	return out->fd;
 }
 
+static int open_pack(struct out *out, bool need_seek, struct err *err)
+{
+	if (need_seek)
+		return err_set(err, ERR_USAGE,
+			       "%s: kscope cannot compress this format: use a name "
+			       "without " PACK_EXTENSION,
+			       out->path);
+	out->pack = pack_open();
+	return out->pack ? 0
+			 : err_set(err, ERR_OUTPUT,
+				   "%s: this kscope was built without zlib: use a name "
+				   "without " PACK_EXTENSION,
+				   out->path);
+}
+
 int out_open(struct out *out, const char *path, bool need_seek, struct err *err)
 {
 	memset(out, 0, sizeof(*out));
 	out->path = path;
 	out->fd = -1;
+	if (path[pack_stem(path)] && open_pack(out, need_seek, err) < 0)
+		return -1;
 	if (open_any(out, need_seek) < 0) {
 		fail(out, err, errno);
 		release(out);
@@ -177,12 +196,23 @@ int out_open(struct out *out, const char *path, bool need_seek, struct err *err)
 	return 0;
 }
 
-void out_flush(struct out *out)
+static void write_out(struct out *out, const void *data, size_t len, enum pack_until until)
 {
 	if (!out->failed)
-		out->failed = fd_write(out->fd, out->data, out->len);
-	out->flushed += out->len;
+		out->failed = out->pack ? pack_write(out->pack, out->fd, data, len, until)
+					: fd_write(out->fd, data, len);
+	out->flushed += len;
+}
+
+static void flush_until(struct out *out, enum pack_until until)
+{
+	write_out(out, out->data, out->len, until);
 	out->len = 0;
+}
+
+void out_flush(struct out *out)
+{
+	flush_until(out, PACK_MORE);
 }
 
 void out_write(struct out *out, const void *data, size_t len)
@@ -195,9 +225,7 @@ void out_write(struct out *out, const void *data, size_t len)
 		out->len += len;
 		return;
 	}
-	if (!out->failed)
-		out->failed = fd_write(out->fd, data, len);
-	out->flushed += len;
+	write_out(out, data, len, PACK_MORE);
 }
 
 void out_puts(struct out *out, const char *s)
@@ -236,7 +264,7 @@ void out_patch(struct out *out, uint64_t offset, const void *data, size_t len)
 void out_share(struct out *out)
 {
 	if (!out->named && !out->spooled)
-		out_flush(out);
+		flush_until(out, PACK_SHARE);
 }
 
 bool out_failed(const struct out *out)
@@ -326,7 +354,7 @@ int out_commit(struct out *out, struct err *err)
 {
 	int error;
 
-	out_flush(out);
+	flush_until(out, PACK_END);
 	error = out->failed;
 	if (!error)
 		error = out->named     ? commit_named(out)

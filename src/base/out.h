@@ -2,7 +2,8 @@
 /*
  * out: buffered output, complete or absent. A regular file is written without a name (or under a
  * temporary one) and gets its name in out_commit(); "-" is stdout; devices and pipes are written
- * directly. Errors stick: keep writing and check only the result of out_commit().
+ * directly. An output whose name ends in .gz is compressed. Errors stick: keep writing and check
+ * only the result of out_commit().
  */
 #ifndef KSCOPE_BASE_OUT_H
 #define KSCOPE_BASE_OUT_H
@@ -20,13 +21,14 @@ struct out {
 	bool spooled; /* a seekable temporary file; the commit copies it to stdout or the pipe */
 	char *target; /* `path` with its symbolic links followed; only if named */
 	char *temp;   /* a temporary name, if O_TMPFILE does not work here */
+	struct pack *pack; /* NULL: not compressed */
 	uint8_t *data;
 	size_t len;
-	uint64_t flushed; /* bytes before data[0] */
+	uint64_t flushed; /* bytes before data[0], uncompressed */
 	int failed;	  /* errno of the first failure */
 };
 
-/* need_seek: out_patch() will be called. */
+/* need_seek: out_patch() will be called; such an output cannot be compressed. */
 int out_open(struct out *out, const char *path, bool need_seek, struct err *err);
 void out_write(struct out *out, const void *data, size_t len);
 void out_flush(struct out *out);

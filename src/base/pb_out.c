@@ -29,6 +29,7 @@ static void put_varint(struct buf *buf, uint64_t value)
 	char *at = buf_reserve(buf, MAX_VARINT);
 
 	buf->len += (size_t)(write_varint(at, value) - at);
+	buf->data[buf->len] = '\0';
 }
 
 static void put_key(struct buf *buf, uint32_t field, enum pb_wire wire)
@@ -70,6 +71,7 @@ void pb_close(struct buf *buf, size_t start)
 		buf_reserve(buf, extra);
 		memmove(buf->data + start + extra, buf->data + start, len);
 		buf->len += extra;
+		buf->data[buf->len] = '\0';
 	}
 	write_varint(buf->data + start - 1, len);
 }

@@ -55,6 +55,14 @@ static int emit_slice(void *data, struct event *ev)
 	return stage_emit(s, ev);
 }
 
+static uint32_t function_name(struct world *world, uint32_t frame)
+{
+	size_t nr;
+	const struct symbol *symbols = frame_symbols(world, frame, &nr);
+
+	return symbols[nr - 1].name; /* the others are inlined in it */
+}
+
 /* Names a task after its process, or after its first function, if that is in the kernel. */
 static int announce_task(void *data, const struct event *ev, uint32_t frame)
 {
@@ -62,10 +70,9 @@ static int announce_task(void *data, const struct event *ev, uint32_t frame)
 	struct world *world = s->chain->world;
 	uint32_t name = world_comm(world, ev->pid, ev->pid);
 	struct event comm;
-	size_t nr;
 
 	if (!name || world->frames.all[frame].flags & FRAME_KERNEL)
-		name = frame_symbols(world, frame, &nr)->name;
+		name = function_name(world, frame);
 	stage_event(s, &comm, EVENT_COMM);
 	comm.pid = ev->pid;
 	comm.tid = ev->tid;

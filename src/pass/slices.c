@@ -18,6 +18,17 @@ static uint64_t place_of(const struct slices *s, const struct slices_task *task,
 	return s->axis == AXIS_TIME ? time : task->first + task->instructions;
 }
 
+/*
+ * On one axis, places do not run backwards. A task that waited when the selection began, and turns out to have
+ * ended before, ends where it began.
+ */
+static uint64_t at_least(uint64_t *last, uint64_t place)
+{
+	if (*last < place)
+		*last = place;
+	return *last;
+}
+
 static void emit(struct slices *s, const struct slices_task *task, uint32_t cpu, uint64_t place,
 		 struct event_slice slice)
 {
@@ -65,7 +76,7 @@ static void show_task(struct slices *s, struct slices_task *task, uint64_t time)
 {
 	while (task->shown < task->nr) {
 		task->open[task->shown].cut |= task->open[task->shown].time < time;
-		show_slice(s, task, place_of(s, task, time));
+		show_slice(s, task, at_least(&task->last, place_of(s, task, time)));
 	}
 }
 
@@ -79,7 +90,7 @@ static void hide_slice(struct slices *s, struct slices_task *task, uint64_t time
 		slice[-1].callees += instructions;
 		slice[-1].lines += slice->lines;
 	}
-	emit(s, task, task->cpu, place_of(s, task, time),
+	emit(s, task, task->cpu, at_least(&task->last, place_of(s, task, time)),
 	     (struct event_slice){ .frame = slice->frame,
 				   .kind = slice->kind,
 				   .leave = true,
@@ -121,7 +132,7 @@ static struct slices_cpu *cpu_of(struct slices *s, uint32_t number)
 		memset(s->cpus + s->nr_cpus, 0, (cpu + 1 - s->nr_cpus) * sizeof(*s->cpus));
 		s->nr_cpus = cpu + 1;
 	}
-	s->cpus[cpu].number = number;
+	s->cpus[cpu].number = cpu < TRACK_CPUS ? cpu : NO_CPU; /* the last one stands for many */
 	return &s->cpus[cpu];
 }
 
@@ -136,7 +147,7 @@ static void show_run(struct slices *s, struct slices_cpu *cpu, uint64_t time)
 	if (cpu->shown || !cpu->task || !cpu->selected)
 		return;
 	cpu->shown = cpu->task;
-	cpu->since = cpu_place(s, cpu, time);
+	cpu->since = at_least(&cpu->last, cpu_place(s, cpu, time));
 	cpu->before = cpu->instructions;
 	emit(s, cpu->task, cpu->number, cpu->since, (struct event_slice){ .kind = SLICE_RUN });
 }
@@ -149,7 +160,7 @@ static void hide_run(struct slices *s, struct slices_cpu *cpu, uint64_t time, bo
 	if (!task)
 		return;
 	cpu->shown = NULL;
-	emit(s, task, cpu->number, cpu_place(s, cpu, time),
+	emit(s, task, cpu->number, at_least(&cpu->last, cpu_place(s, cpu, time)),
 	     (struct event_slice){ .kind = SLICE_RUN,
 				   .leave = true,
 				   .cut = cut,
@@ -191,12 +202,16 @@ void slices_gap(struct slices *s, uint32_t number)
 	hide_run(s, cpu, since, true);
 	if (cpu->task)
 		hide_task(s, cpu->task, since);
-	if (!s->live || !cpu->selected || since >= s->now || s->axis != AXIS_TIME)
+	if (!s->live || !cpu->selected || s->axis != AXIS_TIME)
 		return;
-	emit(s, NULL, number, since, gap);
+	since = at_least(&cpu->last, since);
+	if (since >= s->now)
+		return;
+	cpu->last = s->now;
+	emit(s, NULL, cpu->number, since, gap);
 	gap.leave = true;
 	gap.since = since;
-	emit(s, NULL, number, s->now, gap);
+	emit(s, NULL, cpu->number, s->now, gap);
 }
 
 /* The selection */
@@ -244,6 +259,8 @@ static void split(struct slices *s, uint64_t time)
 
 void slices_advance(struct slices *s, uint64_t time)
 {
+	if (time > INT64_MAX || time < s->now)
+		time = s->now;
 	s->now = time;
 	if (s->live && time >= s->until)
 		set_live(s, s->until, false);
@@ -329,14 +346,17 @@ void slices_open(struct slices *s, struct slices_task *task, struct slice slice)
 void slices_open_early(struct slices *s, struct slices_task *task, struct slice slice,
 		       uint64_t early)
 {
+	uint64_t least = s->axis == AXIS_TIME ? s->from : 0;
+	uint64_t place = s->axis == AXIS_TIME ? task->began : task->first;
+	bool has_room = place >= least && place - least >= early;
 	struct slice *first;
 
 	slice.cut = true;
-	slice.time = task->began < early ? 0 : task->began - early;
+	slice.time = task->began;
 	slices_open(s, task, slice);
-	if (!s->live || task->nr > 1 || task->began < s->from || s->length || s->gate)
+	if (!s->live || task->nr > 1 || task->began < s->from || s->length || s->gate || !has_room)
 		return;
-	show_slice(s, task, s->axis == AXIS_TIME ? slice.time : task->first - early);
+	show_slice(s, task, place - early);
 	first = &task->open[0];
 	first->before = 0;
 	first->callees = task->instructions;

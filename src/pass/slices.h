@@ -42,6 +42,7 @@ struct slices_task {
 	uint64_t last_number; /* of a slice */
 	struct footprint footprint;
 	uint64_t began, left; /* when it was first seen, and when it last ran */
+	uint64_t last;	      /* the place of the last begin or end that was shown */
 	uint32_t pid, tid, cpu;
 	bool announced;
 	size_t beyond; /* for the caller */
@@ -51,6 +52,7 @@ struct slices_cpu {
 	struct slices_task *task;  /* the one that runs; NULL: none */
 	struct slices_task *shown; /* the one that is shown to run */
 	uint64_t since;		   /* when that began */
+	uint64_t last;		   /* when the last one began or ended, or a gap ended */
 	uint64_t before, instructions;
 	uint64_t time; /* of its last event */
 	uint32_t number;
@@ -84,7 +86,7 @@ struct slices {
 
 void slices_release(struct slices *slices);
 
-/* Call this first for each event. */
+/* Call this first for each event. If the time is unknown, or earlier than the last, no time has passed. */
 void slices_advance(struct slices *slices, uint64_t time);
 /* All slices end. */
 int slices_finish(struct slices *slices);
@@ -96,7 +98,10 @@ void slices_end_task(struct slices *slices, struct slices_task *task);
 void slices_open(struct slices *slices, struct slices_task *task, struct slice slice);
 /* The slices from this depth on are over. */
 void slices_close(struct slices *slices, struct slices_task *task, size_t depth);
-/* An outermost slice that began when the task was first seen, or `early` ns before that, is open, too. */
+/*
+ * An outermost slice that began when the task was first seen is open, too. It is shown `early` ns before that, or
+ * from now on, if there is no room in the selection.
+ */
 void slices_open_early(struct slices *slices, struct slices_task *task, struct slice slice,
 		       uint64_t early);
 

@@ -5,7 +5,6 @@
  *
  * Field numbers: Perfetto's protos/perfetto/trace.
  */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,7 +12,7 @@
 #include "base/hash.h"
 #include "base/pb_out.h"
 #include "format.h"
-#include "model/world.h"
+#include "write/timeline.h"
 
 enum {
 	TRACE_PACKET = 1,
@@ -63,53 +62,42 @@ enum {
 	THREAD_NAME = 5,
 };
 
-enum { SEQUENCE = 1, CLEARED = 1, NEEDS_STATE = 2 }; /* PACKET_FLAGS */
+/*
+ * Slices are one sequence of packets, tracks another: Perfetto would take the first thread in a sequence for
+ * the one that wrote its packets, and add it as an argument to slices of cpus.
+ */
+enum { SLICES = 1, TRACKS = 2 };		     /* PACKET_SEQUENCE */
+enum { NO_STATE = 0, CLEARED = 1, NEEDS_STATE = 2 }; /* PACKET_FLAGS */
 enum { SLICE_BEGINS = 1, SLICE_ENDS = 2 };	     /* EVENT_TYPE */
 enum { CLOCK_BOOT = 6, CLOCK_OURS = 64 };	     /* CLOCK_ID */
-enum {
-	ARG_INSTRUCTIONS = 1,
-	ARG_OWN,
-	ARG_LINES,
-	ARG_OWN_LINES,
-	ARG_SPAN,
-	ARG_BEGAN_BEFORE,
-	ARG_GOES_ON
-};
-
-static const char *const arg_names[] = {
-	[ARG_INSTRUCTIONS] = "instructions",
-	[ARG_OWN] = "own instructions",
-	[ARG_LINES] = "i-cache lines",
-	[ARG_OWN_LINES] = "own i-cache lines",
-	[ARG_SPAN] = "span",
-	[ARG_BEGAN_BEFORE] = "began before",
-	[ARG_GOES_ON] = "goes on",
-};
-
-static const char *const kind_names[] = {
-	[SLICE_BEGIN] = "begin", [SLICE_CALL] = "call",	      [SLICE_JUMP] = "jump",
-	[SLICE_TRAP] = "trap",	 [SLICE_SYSCALL] = "syscall", [SLICE_RUN] = "run",
-	[SLICE_GAP] = "gap",
-};
+enum track_kind { TRACK_OF_PROCESS, TRACK_OF_TASK, TRACK_OF_CPU };
 
 struct perfetto {
-	struct buf packets;
-	struct hash names;  /* by the function's name: defined */
-	struct hash tracks; /* by pid and tid: defined; tid NO_TASK: the process */
+	struct buf packet; /* the current one */
+	struct buf text;
+	struct timeline_numbers names; /* interned ones; 0: not yet */
+	uint32_t nr_names;
+	struct hash tracks; /* by kind and id: their uuids, from 1 on, which are short this way */
 	uint64_t time;	    /* of the last packet */
 	bool begun;
 };
 
-/* Flushes a packet at a time, and writes when there is enough. */
-#define ENOUGH 65536
-
-static size_t open_packet(struct perfetto *p, unsigned flags)
+static size_t open_packet(struct perfetto *p, unsigned sequence, unsigned flags)
 {
-	size_t start = pb_open(&p->packets, TRACE_PACKET);
+	size_t start = pb_open(&p->packet, TRACE_PACKET);
 
-	pb_put_uint(&p->packets, PACKET_SEQUENCE, SEQUENCE);
-	pb_put_uint(&p->packets, PACKET_FLAGS, flags);
+	pb_put_uint(&p->packet, PACKET_SEQUENCE, sequence);
+	pb_put_uint(&p->packet, PACKET_FLAGS, flags);
 	return start;
+}
+
+static void close_packet(struct writer *w, size_t start)
+{
+	struct perfetto *p = w->priv;
+
+	pb_close(&p->packet, start);
+	out_write(w->out, p->packet.data, p->packet.len);
+	buf_clear(&p->packet);
 }
 
 static void put_clock(struct buf *buf, unsigned id, uint64_t time, bool incremental)
@@ -132,11 +120,12 @@ static void put_interned(struct buf *buf, uint32_t kind, uint64_t id, const char
 	pb_close(buf, start);
 }
 
-/* The first packet: the clock in which times are relative, and the names of arguments. */
-static void begin(struct perfetto *p, uint64_t time)
+/* The first packet: the clock in which times are relative, and the names of arguments and kinds. */
+static void begin(struct writer *w, uint64_t time)
 {
-	struct buf *buf = &p->packets;
-	size_t packet = open_packet(p, CLEARED), part;
+	struct perfetto *p = w->priv;
+	struct buf *buf = &p->packet;
+	size_t packet = open_packet(p, SLICES, CLEARED), part;
 
 	part = pb_open(buf, PACKET_CLOCKS);
 	put_clock(buf, CLOCK_BOOT, time, false);
@@ -146,236 +135,195 @@ static void begin(struct perfetto *p, uint64_t time)
 	pb_put_uint(buf, DEFAULTS_CLOCK, CLOCK_OURS);
 	pb_close(buf, part);
 	part = pb_open(buf, PACKET_INTERNED);
-	for (unsigned i = ARG_INSTRUCTIONS; i <= ARG_GOES_ON; i++)
-		put_interned(buf, INTERNED_ANNOTATIONS, i, arg_names[i]);
-	for (unsigned i = SLICE_BEGIN; i < SLICE_SPLIT; i++)
-		put_interned(buf, INTERNED_CATEGORIES, i + 1, kind_names[i]);
+	for (unsigned i = 0; i < TIMELINE_ARGS; i++)
+		put_interned(buf, INTERNED_ANNOTATIONS, i + 1, timeline_arg_names[i]);
+	for (unsigned i = 0; i < TIMELINE_KINDS; i++)
+		put_interned(buf, INTERNED_CATEGORIES, i + 1, timeline_kind_names[i]);
 	pb_close(buf, part);
-	pb_close(buf, packet);
+	close_packet(w, packet);
 	p->time = time;
 	p->begun = true;
 }
 
 /* Tracks */
 
-/* Whether it is on the time axis of a cpu. */
-static bool is_on_cpu(const struct event_slice *slice)
+/* The uuid of a track, which is new if it has none. */
+static uint32_t *uuid_of(struct perfetto *p, enum track_kind kind, uint32_t pid, uint32_t tid)
 {
-	return slice->kind == SLICE_RUN || slice->kind == SLICE_GAP;
+	return hash_at(&p->tracks, (struct hash_key){ (uint64_t)pid << 32 | tid, kind });
 }
 
-static uint64_t track_uuid(uint32_t pid, uint32_t tid)
-{
-	return ((uint64_t)pid << 32 | tid) + 1;
-}
-
-static const char *comm_of(const struct writer *w, uint32_t pid, uint32_t tid)
-{
-	uint32_t comm = world_comm(w->world, pid, tid);
-
-	return comm ? str_text(w->world->strings, comm) : "?";
-}
-
-static bool is_new(struct hash *hash, struct hash_key key)
-{
-	uint32_t *seen = hash_at(hash, key);
-	bool fresh = !*seen;
-
-	*seen = 1;
-	return fresh;
-}
-
-static void put_process(struct writer *w, uint32_t pid)
+static void put_name(struct writer *w, uint32_t field, uint32_t name)
 {
 	struct perfetto *p = w->priv;
-	struct buf *buf = &p->packets;
-	size_t packet = open_packet(p, 0), track = pb_open(buf, PACKET_TRACK), part;
 
-	pb_put_uint(buf, TRACK_UUID, track_uuid(pid, NO_TASK));
+	pb_put_text(&p->packet, field, timeline_text(&p->text, w->world, name));
+}
+
+static uint32_t need_process(struct writer *w, uint32_t pid)
+{
+	struct perfetto *p = w->priv;
+	struct buf *buf = &p->packet;
+	uint32_t *uuid = uuid_of(p, TRACK_OF_PROCESS, pid, 0);
+	size_t packet, track, part;
+
+	if (*uuid)
+		return *uuid;
+	*uuid = (uint32_t)p->tracks.nr;
+	packet = open_packet(p, TRACKS, NO_STATE);
+	track = pb_open(buf, PACKET_TRACK);
+	pb_put_uint(buf, TRACK_UUID, *uuid);
 	part = pb_open(buf, TRACK_PROCESS);
-	pb_put_uint(buf, PROCESS_PID, pid);
-	pb_put_text(buf, PROCESS_NAME, comm_of(w, pid, pid));
+	pb_put_uint(buf, PROCESS_PID, timeline_id(pid));
+	put_name(w, PROCESS_NAME, timeline_comm(w->world, pid, pid));
 	pb_close(buf, part);
 	pb_close(buf, track);
-	pb_close(buf, packet);
+	close_packet(w, packet);
+	return *uuid;
 }
 
-static void put_thread(struct writer *w, uint32_t pid, uint32_t tid)
+static void put_task(struct writer *w, const struct event *ev, uint32_t uuid, uint32_t process)
 {
 	struct perfetto *p = w->priv;
-	struct buf *buf = &p->packets;
-	size_t packet = open_packet(p, 0), track = pb_open(buf, PACKET_TRACK), part;
+	struct buf *buf = &p->packet;
+	size_t packet = open_packet(p, TRACKS, NO_STATE), track = pb_open(buf, PACKET_TRACK), part;
 
-	pb_put_uint(buf, TRACK_UUID, track_uuid(pid, tid));
-	pb_put_uint(buf, TRACK_PARENT, track_uuid(pid, NO_TASK));
+	pb_put_uint(buf, TRACK_UUID, uuid);
+	pb_put_uint(buf, TRACK_PARENT, process);
 	part = pb_open(buf, TRACK_THREAD);
-	pb_put_uint(buf, THREAD_PID, pid);
-	pb_put_uint(buf, THREAD_TID, tid);
-	pb_put_text(buf, THREAD_NAME, comm_of(w, pid, tid));
+	pb_put_uint(buf, THREAD_PID, timeline_id(ev->pid));
+	pb_put_uint(buf, THREAD_TID, timeline_id(ev->tid));
+	put_name(w, THREAD_NAME, timeline_comm(w->world, ev->pid, ev->tid));
 	pb_close(buf, part);
 	pb_close(buf, track);
-	pb_close(buf, packet);
+	close_packet(w, packet);
 }
 
-static void put_cpu(struct perfetto *p, uint32_t cpu)
+static void put_cpu(struct writer *w, uint32_t cpu, uint32_t uuid)
 {
-	struct buf *buf = &p->packets;
-	size_t packet = open_packet(p, 0), track = pb_open(buf, PACKET_TRACK);
+	struct perfetto *p = w->priv;
+	struct buf *buf = &p->packet;
+	size_t packet = open_packet(p, TRACKS, NO_STATE), track = pb_open(buf, PACKET_TRACK);
 	char name[32];
 
-	snprintf(name, sizeof(name), "cpu %u", cpu);
-	pb_put_uint(buf, TRACK_UUID, track_uuid(NO_TASK, cpu));
+	timeline_cpu_name(name, cpu);
+	pb_put_uint(buf, TRACK_UUID, uuid);
 	pb_put_text(buf, TRACK_NAME, name);
 	pb_close(buf, track);
-	pb_close(buf, packet);
+	close_packet(w, packet);
 }
 
-static void need_track(struct writer *w, const struct event *ev)
+/* The uuid of the slice's track, which is defined before its first use. */
+static uint32_t need_track(struct writer *w, const struct event *ev)
 {
 	struct perfetto *p = w->priv;
+	bool on_cpu = timeline_on_cpu(&ev->slice);
+	enum track_kind kind = on_cpu ? TRACK_OF_CPU : TRACK_OF_TASK;
+	uint32_t pid = on_cpu ? 0 : ev->pid, tid = on_cpu ? ev->cpu : ev->tid;
+	uint32_t *uuid = uuid_of(p, kind, pid, tid), number, process;
 
-	if (is_on_cpu(&ev->slice)) {
-		if (is_new(&p->tracks, (struct hash_key){ NO_TASK, ev->cpu }))
-			put_cpu(p, ev->cpu);
-		return;
+	if (*uuid)
+		return *uuid;
+	*uuid = number = (uint32_t)p->tracks.nr;
+	if (on_cpu) {
+		put_cpu(w, ev->cpu, number);
+	} else {
+		process = need_process(w, ev->pid);
+		put_task(w, ev, number, process);
 	}
-
-	if (!is_new(&p->tracks, (struct hash_key){ ev->pid, ev->tid }))
-		return;
-	if (is_new(&p->tracks, (struct hash_key){ ev->pid, NO_TASK }))
-		put_process(w, ev->pid);
-	put_thread(w, ev->pid, ev->tid);
+	return number;
 }
 
 /* Slices */
 
-static uint32_t slice_name(struct writer *w, const struct event *ev)
-{
-	const struct symbol *symbols;
-	size_t nr;
-
-	if (ev->slice.kind == SLICE_GAP)
-		return str_intern(w->world->strings, "gap", 3);
-	if (ev->slice.kind == SLICE_RUN)
-		return world_comm(w->world, ev->pid, ev->tid);
-	symbols = frame_symbols(w->world, ev->slice.frame, &nr);
-	return symbols[nr - 1].name;
-}
-
-/* Defines the name of a function before its first use. */
-static void need_name(struct writer *w, uint32_t name)
+/* Defines a name before its first use, inside the packet that uses it. */
+static uint32_t need_name(struct writer *w, uint32_t name)
 {
 	struct perfetto *p = w->priv;
+	uint32_t *number = timeline_number(&p->names, name);
 	size_t part;
 
-	if (!is_new(&p->names, (struct hash_key){ name, 0 }))
-		return;
-	part = pb_open(&p->packets, PACKET_INTERNED);
-	put_interned(&p->packets, INTERNED_NAMES, name, str_text(w->world->strings, name));
-	pb_close(&p->packets, part);
+	if (*number)
+		return *number;
+	*number = ++p->nr_names;
+	part = pb_open(&p->packet, PACKET_INTERNED);
+	put_interned(&p->packet, INTERNED_NAMES, *number, timeline_text(&p->text, w->world, name));
+	pb_close(&p->packet, part);
+	return *number;
 }
 
-static void put_number(struct buf *buf, unsigned arg, uint32_t type, uint64_t value)
+static void put_arg(struct buf *buf, const struct timeline_args *args,
+		    const struct timeline_arg *arg)
 {
 	size_t start = pb_open(buf, EVENT_ANNOTATIONS);
 
-	pb_put_uint(buf, ANNOTATION_NAME, arg);
-	pb_put_uint(buf, type, value);
+	pb_put_uint(buf, ANNOTATION_NAME, arg->id + 1);
+	if (arg->type == TIMELINE_TEXT)
+		pb_put_bytes(buf, ANNOTATION_TEXT, args->text, args->len);
+	else
+		pb_put_uint(buf, arg->type == TIMELINE_TRUE ? ANNOTATION_BOOL : ANNOTATION_UINT,
+			    arg->number);
 	pb_close(buf, start);
-}
-
-/* As the options of kscope want it. */
-static void put_span(struct buf *buf, uint64_t since, uint64_t until)
-{
-	size_t start = pb_open(buf, EVENT_ANNOTATIONS);
-	char text[64];
-	int len = snprintf(text, sizeof(text), "--time %llu.%09llu,%llu.%09llu",
-			   (unsigned long long)(since / 1000000000),
-			   (unsigned long long)(since % 1000000000),
-			   (unsigned long long)(until / 1000000000),
-			   (unsigned long long)(until % 1000000000));
-
-	pb_put_uint(buf, ANNOTATION_NAME, ARG_SPAN);
-	pb_put_bytes(buf, ANNOTATION_TEXT, text, (size_t)len);
-	pb_close(buf, start);
-}
-
-static void put_begin(struct buf *buf, const struct event_slice *slice, uint32_t name)
-{
-	pb_put_uint(buf, EVENT_TYPE, SLICE_BEGINS);
-	pb_put_uint(buf, EVENT_NAME, name);
-	pb_put_uint(buf, EVENT_CATEGORIES, (uint64_t)slice->kind + 1);
-	if (slice->cut)
-		put_number(buf, ARG_BEGAN_BEFORE, ANNOTATION_BOOL, 1);
-}
-
-static void put_end(struct buf *buf, const struct event *ev)
-{
-	const struct event_slice *slice = &ev->slice;
-
-	pb_put_uint(buf, EVENT_TYPE, SLICE_ENDS);
-	put_number(buf, ARG_INSTRUCTIONS, ANNOTATION_UINT, slice->instructions);
-	if (slice->frame) {
-		put_number(buf, ARG_OWN, ANNOTATION_UINT, slice->own);
-		put_number(buf, ARG_LINES, ANNOTATION_UINT, slice->lines);
-		put_number(buf, ARG_OWN_LINES, ANNOTATION_UINT, slice->own_lines);
-	}
-	put_span(buf, slice->since, ev->time);
-	if (slice->cut)
-		put_number(buf, ARG_GOES_ON, ANNOTATION_BOOL, 1);
 }
 
 /* Relative to the last packet. Slices of tasks that were left and have ended are older. */
 static void put_time(struct perfetto *p, uint64_t time)
 {
 	if (time < p->time) {
-		pb_put_uint(&p->packets, PACKET_CLOCK, CLOCK_BOOT);
-		pb_put_uint(&p->packets, PACKET_TIME, time);
+		pb_put_uint(&p->packet, PACKET_CLOCK, CLOCK_BOOT);
+		pb_put_uint(&p->packet, PACKET_TIME, time);
 		return;
 	}
-	pb_put_uint(&p->packets, PACKET_TIME, time - p->time);
+	pb_put_uint(&p->packet, PACKET_TIME, time - p->time);
 	p->time = time;
+}
+
+static void put_event(struct buf *buf, const struct event *ev, uint32_t track, uint32_t name)
+{
+	size_t event = pb_open(buf, PACKET_EVENT);
+	struct timeline_args args;
+
+	timeline_args(&args, ev);
+	pb_put_uint(buf, EVENT_TRACK, track);
+	pb_put_uint(buf, EVENT_TYPE, name ? SLICE_BEGINS : SLICE_ENDS);
+	if (name) {
+		pb_put_uint(buf, EVENT_NAME, name);
+		pb_put_uint(buf, EVENT_CATEGORIES, (uint64_t)ev->slice.kind + 1);
+	}
+	for (size_t i = 0; i < args.nr; i++)
+		put_arg(buf, &args, &args.all[i]);
+	pb_close(buf, event);
 }
 
 static int perfetto_put(struct writer *w, const struct event *ev)
 {
 	struct perfetto *p = w->priv;
-	struct buf *buf = &p->packets;
-	size_t packet, event;
-	uint32_t name;
+	uint32_t track, name = 0;
+	size_t packet;
 
 	if (ev->slice.kind == SLICE_SPLIT)
 		return 0;
-	name = ev->slice.leave ? 0 : slice_name(w, ev);
 	if (!p->begun)
-		begin(p, ev->time);
-	need_track(w, ev);
-	packet = open_packet(p, NEEDS_STATE);
+		begin(w, ev->time);
+	track = need_track(w, ev);
+	packet = open_packet(p, SLICES, NEEDS_STATE);
 	put_time(p, ev->time);
-	if (name)
-		need_name(w, name);
-	event = pb_open(buf, PACKET_EVENT);
-	pb_put_uint(buf, EVENT_TRACK,
-		    is_on_cpu(&ev->slice) ? track_uuid(NO_TASK, ev->cpu)
-					  : track_uuid(ev->pid, ev->tid));
-	if (ev->slice.leave)
-		put_end(buf, ev);
-	else
-		put_begin(buf, &ev->slice, name);
-	pb_close(buf, event);
-	pb_close(buf, packet);
-	if (buf->len >= ENOUGH) {
-		out_write(w->out, buf->data, buf->len);
-		buf_clear(buf);
-	}
+	if (!ev->slice.leave)
+		name = need_name(w, timeline_name(w->world, ev));
+	put_event(&p->packet, ev, track, name);
+	close_packet(w, packet);
 	return 0;
 }
 
+/* An empty file would not be a trace. */
 static int perfetto_finish(struct writer *w)
 {
-	struct perfetto *p = w->priv;
+	const struct perfetto *p = w->priv;
 
-	out_write(w->out, p->packets.data, p->packets.len);
+	if (!p->begun) {
+		begin(w, 0);
+		timeline_warn_empty(w->out->path);
+	}
 	return 0;
 }
 
@@ -383,8 +331,9 @@ static void perfetto_close(struct writer *w)
 {
 	struct perfetto *p = w->priv;
 
-	buf_release(&p->packets);
-	hash_release(&p->names);
+	buf_release(&p->packet);
+	buf_release(&p->text);
+	timeline_numbers_release(&p->names);
 	hash_release(&p->tracks);
 }
 

@@ -2,12 +2,14 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Several outputs of one run: each is the same as if it were the only one. If one cannot be opened,
 none is written."""
+import gzip
 import json
 import os
+import subprocess
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from kit import ELFS, ROOT, check, demo_samples, equal, exits, finish, kscope, scratch
+from kit import ELFS, KSCOPE, ROOT, check, demo_samples, equal, exits, finish, kscope, scratch
 
 # A sample through an interrupt, a call, a branch and an allocation: a dump shows these events, a
 # flame graph the samples made from them.
@@ -86,5 +88,43 @@ with scratch() as folder:
     equal("... is not touched", read(raw), RAW.encode())
     exits("a link to it", kscope("convert", raw, "-o", link), 2, "is an input, too")
     exits("a picture under another format's name", kscope("flame", raw, "-o", "x.folded"), 2, "SVG")
+
+    # gzip.
+    names = [os.path.join(folder, name) for name in ("h.svg.gz", "i.folded.gz", "j.dump.gz", "k.gz")]
+    words = [word for name in names[:3] for word in ("-o", name)]
+    done = kscope("convert", raw, *words, "-t", "folded", "-o", names[3])
+    exits("names that end in .gz", done, 0)
+    for name, plain in zip(names, ("e.svg", "g.folded", "f.dump", "g.folded")):
+        equal(f"{name}: decompressed, it is {plain}", gzip.decompress(read(name)),
+              read(os.path.join(folder, plain)))
+    again = os.path.join(folder, "l.svg.gz")
+    kscope("convert", raw, "-o", again)
+    equal("compression is deterministic", read(again), read(names[0]))
+    done = kscope("flame", raw, "-o", again)
+    exits("flame compresses", done, 0)
+    equal("... its picture", gzip.decompress(read(again))[:5], b"<?xml")
+    big = os.path.join(folder, "big.dump")
+    with open(big, "w", encoding="utf-8") as f:
+        f.write(RAW + "".join(f"call time={t // 10**9}.{t % 10**9:09} cpu=0 task=1/1 enter function="
+                              f"{(t * 0x9e3779b97f4a7c15) % 2**64:#x} caller=0x0 kernel\n"
+                              for t in range(100, 40000)))
+    kscope("convert", big, "-o", os.path.join(folder, "m.dump"), "-o", os.path.join(folder, "m.dump.gz"))
+    equal("an output larger than the buffers", gzip.decompress(read(os.path.join(folder, "m.dump.gz"))),
+          read(os.path.join(folder, "m.dump")))
+    done = subprocess.run(["sh", "-c", f"ulimit -f 8; exec {KSCOPE} convert {big} -o {folder}/n.dump.gz"],
+                          capture_output=True, text=True, check=False)
+    exits("a compressed output that does not fit", done, 4, "n.dump.gz", "ulimit")
+    check("... is absent", not [name for name in os.listdir(folder) if "n.dump" in name or "tmp" in name])
+    names = [os.path.join(folder, name) for name in ("o.folded.gz", "o.data.gz")]
+    done = kscope("convert", samples, "-b", ELFS, *(w for n in names for w in ("-o", n)))
+    exits("perf.data cannot be compressed", done, 2, "o.data.gz", "without .gz")
+    check("... and takes the others along", not any(map(os.path.exists, names)))
+    pipe = os.path.join(folder, "pipe.dump.gz")
+    os.mkfifo(pipe)
+    with subprocess.Popen(["cat", pipe], stdout=subprocess.PIPE) as reader:
+        exits("a pipe whose name ends in .gz", kscope("convert", raw, "-o", pipe), 0)
+        equal("... is compressed, too", gzip.decompress(reader.stdout.read()),
+              read(os.path.join(folder, "f.dump")))
+
     exits("flame has one picture", kscope("flame", raw, "-o", "a.svg", "-o", "b.svg"), 2, "one")
 finish()

@@ -6,6 +6,8 @@
 
 and ends with finish(). This module has paths, prints results and runs programs. The others:
 
+    branches    writes a dump of branches, as a trace has them
+    fxt         reads the Fuchsia trace format and checks every record
     guests      guests and the QEMUs that boot them
     inputs      files of golden tests
     kpdata      Akaros profiles, record by record

@@ -8,6 +8,7 @@
 #include "base/in.h"
 #include "base/json.h"
 #include "base/pb.h"
+#include "base/pb_out.h"
 #include "base/text.h"
 #include "model/strtab.h"
 #include "test.h"
@@ -140,6 +141,47 @@ static void test_pb(void)
 	check("pb: a length that lies", pb_next(&pb, &field) < 0);
 }
 
+/* A field, and inside it a message with a text and a number: reads back what was written. */
+static bool pb_reads_back(size_t len, uint64_t number)
+{
+	struct buf buf = { 0 }, text = { 0 };
+	struct pb_field outer = { 0 }, inner = { 0 }, first = { 0 }, second = { 0 };
+	struct pb pb;
+	size_t at[2];
+	bool good;
+
+	while (text.len < len)
+		buf_addc(&text, (char)text.len);
+	at[0] = pb_open(&buf, 1);
+	at[1] = pb_open(&buf, 1000);
+	pb_put_bytes(&buf, 2, text.data, text.len);
+	pb_put_uint(&buf, 3, number);
+	pb_close(&buf, at[1]);
+	pb_close(&buf, at[0]);
+	pb = (struct pb){ (uint8_t *)buf.data, (uint8_t *)buf.data + buf.len };
+	good = pb_next(&pb, &outer) == 1 && outer.number == 1 && pb.at == pb.end &&
+	       pb_next(&outer.bytes, &inner) == 1 && inner.number == 1000 &&
+	       outer.bytes.at == outer.bytes.end && pb_next(&inner.bytes, &first) == 1 &&
+	       (size_t)(first.bytes.end - first.bytes.at) == len &&
+	       !memcmp(first.bytes.at, text.data ? text.data : "", len) &&
+	       pb_next(&inner.bytes, &second) == 1 && second.value == number &&
+	       inner.bytes.at == inner.bytes.end && !buf.data[buf.len];
+	buf_release(&buf);
+	buf_release(&text);
+	return good;
+}
+
+static void test_pb_out(void)
+{
+	bool good = true;
+
+	for (size_t len = 0; len < 300; len++)
+		good &= pb_reads_back(len, (uint64_t)1 << len % 64);
+	for (size_t len = 16300; len < 16500; len++)
+		good &= pb_reads_back(len, UINT64_MAX >> len % 64);
+	check("pb: messages of all lengths read back", good && pb_reads_back(3000000, 0));
+}
+
 static void test_tables(void)
 {
 	struct hash hash = { 0 };
@@ -206,6 +248,7 @@ int main(void)
 	test_text();
 	test_lines();
 	test_pb();
+	test_pb_out();
 	test_tables();
 	test_copy();
 	return test_result();

@@ -387,6 +387,58 @@ static void test_windows(void)
 		  "~1045-~1110 1 1000 begin 20/10 2/1\n");
 }
 
+/* The third task uses the stack of the first one, which must have ended. */
+#define STACK_REUSED                            \
+	"begin 1000 sp=8000;"                   \
+	"call 1010 5000 1 -16;"                 \
+	"return 5010 2000 2 stack=20000;"       \
+	"call 2010 5000 3 -16;"                 \
+	"return 5010 3000 4 stack=8010 save=B;" \
+	"call 3010 5000 5 -32;"                 \
+	"return 5010 2014 6 stack=@B;"          \
+	"jump 2020 2024 7;"
+
+static void test_ends(void)
+{
+	slices_are("slices: a task whose stack another one uses", STACK_REUSED,
+		   "1000-1003 cpu 0 runs 1 3\n"
+		   "1003-1010 cpu 0 runs 2 7\n"
+		   " 1001-1003 1 5000 call 2/2 1/1\n"
+		   "1000-1003 1 1000 begin 3/1 2/1\n"
+		   " 1006-1021 2 5000 call 4/4 1/1\n"
+		   "1010-1021 cpu 0 runs 3 11\n"
+		   "1021-~1028 cpu 0 runs 2 7\n"
+		   " 1015-~1028 3 5000 call 6/6 1/1\n"
+		   "1010-~1028 3 3000 begin 11/5 2/1\n"
+		   "1003-~1028 2 2000 begin 14/10 2/1\n");
+	slices_on(PUSHES, "slices: a task that ended before the window", 1004, UINT64_MAX,
+		  STACK_REUSED,
+		  "1004-1010 cpu 0 runs 2 7\n"
+		  " ~1004-1004 1 5000 call 0/0 0/0\n"
+		  "~1004-1004 1 1000 begin 0/0 0/0\n"
+		  " 1006-1021 2 5000 call 4/4 1/1\n"
+		  "1010-1021 cpu 0 runs 3 11\n"
+		  "1021-~1028 cpu 0 runs 2 7\n"
+		  " 1015-~1028 3 5000 call 6/6 1/1\n"
+		  "1010-~1028 3 3000 begin 11/5 2/1\n"
+		  "~1004-~1028 2 2000 begin 14/10 2/1\n");
+	slices_on(PUSHES, "slices: callers from before the window", 1000, UINT64_MAX,
+		  "begin 1000 sp=8000;"
+		  "return 1010 2014 5;"
+		  "jump 2020 2024 7;",
+		  "1000-1005 1 1000 begin 5/5 1/1\n"
+		  "1000-~1012 cpu 0 runs 1 12\n"
+		  "~1005-~1012 1 2000 begin 7/7 1/1\n");
+	slices_with((struct slices){ .axis = AXIS_INSTRUCTIONS }, PUSHES,
+		    "slices: callers from before the axis",
+		    "begin 1000 sp=8000;"
+		    "return 1010 2014 5;"
+		    "jump 2020 2024 7;",
+		    "0-5 1 1000 begin 5/5 1/1\n"
+		    "0-~12 cpu 0 runs 1 12\n"
+		    "~5-~12 1 2000 begin 7/7 1/1\n");
+}
+
 static void test_kernels(void)
 {
 	slices_are("slices: a system call and an interrupt in it",
@@ -426,5 +478,6 @@ int main(void)
 	test_gaps();
 	test_lines();
 	test_windows();
+	test_ends();
 	return test_result();
 }

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* gzip: the only user of zlib, for base/unpack.h and base/pack.h. */
+#include "base/pack.h"
+
+#include <string.h>
+
+#include "base/unpack.h"
+
+static bool gzip_magic(const uint8_t *head, size_t len)
+{
+	return len >= 3 && head[0] == 0x1f && head[1] == 0x8b && head[2] == 8;
+}
+
+#ifdef HAVE_ZLIB
+#include <errno.h>
+#include <stdlib.h>
+#include <zlib.h>
+
+#include "base/fd.h"
+#include "base/mem.h"
+
+#define FORMAT (15 + 16) /* the largest window, and a header of gzip, without a time */
+#define ROOM 65536
+#define MOST ((size_t)1 << 30) /* bytes in one call of zlib */
+
+struct gzip {
+	struct unpack unpack;
+	z_stream stream;
+};
+
+static struct unpack *gzip_open(void)
+{
+	struct gzip *g = xcalloc(1, sizeof(*g));
+
+	g->unpack.ops = &unpack_gzip;
+	if (inflateInit2(&g->stream, FORMAT) != Z_OK) {
+		free(g);
+		return NULL;
+	}
+	return &g->unpack;
+}
+
+static int gzip_step(struct unpack *u, const uint8_t *src, size_t *src_len, uint8_t *dst,
+		     size_t *dst_len)
+{
+	struct gzip *g = (struct gzip *)u;
+	int ret;
+
+	g->stream.next_in = (uint8_t *)src;
+	g->stream.avail_in = (uInt)*src_len;
+	g->stream.next_out = dst;
+	g->stream.avail_out = (uInt)*dst_len;
+	ret = inflate(&g->stream, Z_NO_FLUSH);
+	*src_len -= g->stream.avail_in;
+	*dst_len -= g->stream.avail_out;
+	if (ret == Z_STREAM_END)
+		return inflateReset(&g->stream) == Z_OK ? 1 : -1;
+	return ret == Z_OK || ret == Z_BUF_ERROR ? 0 : -1;
+}
+
+static void gzip_close(struct unpack *u)
+{
+	inflateEnd(&((struct gzip *)u)->stream);
+	free(u);
+}
+
+struct pack {
+	z_stream stream;
+	uint8_t room[ROOM];
+};
+
+struct pack *pack_open(void)
+{
+	struct pack *pack = xcalloc(1, sizeof(*pack));
+
+	if (deflateInit2(&pack->stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, FORMAT, MAX_MEM_LEVEL,
+			 Z_DEFAULT_STRATEGY) == Z_OK)
+		return pack;
+	free(pack);
+	return NULL;
+}
+
+/* Compresses all that the stream has. */
+static int drain(struct pack *pack, int fd, int flush)
+{
+	do {
+		int error;
+
+		pack->stream.next_out = pack->room;
+		pack->stream.avail_out = ROOM;
+		if (deflate(&pack->stream, flush) == Z_STREAM_ERROR)
+			return EIO;
+		error = fd_write(fd, pack->room, ROOM - pack->stream.avail_out);
+		if (error)
+			return error;
+	} while (!pack->stream.avail_out);
+	return 0;
+}
+
+int pack_write(struct pack *pack, int fd, const void *data, size_t len, enum pack_until until)
+{
+	static const int flush[] = {
+		[PACK_MORE] = Z_NO_FLUSH, [PACK_SHARE] = Z_SYNC_FLUSH, [PACK_END] = Z_FINISH
+	};
+	const uint8_t *bytes = data;
+	int error = 0;
+
+	for (; len > MOST && !error; bytes += MOST, len -= MOST)
+		error = pack_write(pack, fd, bytes, MOST, PACK_MORE);
+	pack->stream.next_in = (uint8_t *)bytes;
+	pack->stream.avail_in = (uInt)len;
+	return error ? error : drain(pack, fd, flush[until]);
+}
+
+void pack_close(struct pack *pack)
+{
+	if (pack)
+		deflateEnd(&pack->stream);
+	free(pack);
+}
+#else
+static struct unpack *gzip_open(void)
+{
+	return NULL;
+}
+
+struct pack *pack_open(void)
+{
+	return NULL;
+}
+
+int pack_write(struct pack *pack, int fd, const void *data, size_t len, enum pack_until until)
+{
+	(void)pack, (void)fd, (void)data, (void)len, (void)until;
+	return 0;
+}
+
+void pack_close(struct pack *pack)
+{
+	(void)pack;
+}
+#define gzip_step NULL
+#define gzip_close NULL
+#endif
+
+const struct unpack_ops unpack_gzip = {
+	.name = "gzip",
+	.magic = gzip_magic,
+	.open = gzip_open,
+	.step = gzip_step,
+	.close = gzip_close,
+};
+
+size_t pack_stem(const char *path)
+{
+	size_t len = strlen(path), ext = strlen(PACK_EXTENSION);
+
+	return len > ext && !strcmp(path + len - ext, PACK_EXTENSION) ? len - ext : len;
+}
