@@ -215,6 +215,12 @@ static const struct option_row *row_of(const struct parser *p, int opt)
 	return NULL;
 }
 
+/* Whether the option has two arguments: the second one is the next word. */
+static bool has_two(const struct option_row *row)
+{
+	return row->arg && strchr(row->arg, ' ');
+}
+
 static int wrong(const struct command *command, const char *message, int *code)
 {
 	log_error("%s", message);
@@ -269,6 +275,11 @@ static int collect(struct args *args, const struct parser *p, int argc, char **a
 			log_level = 0;
 		else
 			option_add(&args->given, row, optarg);
+		if (!has_two(row))
+			continue;
+		if (optind == argc)
+			return wrong_option(p->command, ':', argv, code);
+		option_add(&args->given, row, argv[optind++]);
 	}
 	for (; optind < argc; optind++) {
 		GROW(args->inputs, args->nr_inputs + 1, args->cap_inputs);

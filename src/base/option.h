@@ -27,8 +27,9 @@ enum option_completion {
 
 struct option_row {
 	const char *name;
-	char letter;	   /* '\0': none */
-	const char *arg;   /* NULL: none; in brackets: optional */
+	char letter; /* '\0': none */
+	const char *
+		arg; /* NULL: none; in brackets: optional; with a space: two, and two calls of set() */
 	const char *about; /* for --help */
 	/*
 	 * Parses arg into *field, which is at `at` in the owner's struct and has at most
