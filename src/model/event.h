@@ -266,8 +266,9 @@ enum slice_kind {
 	SLICE_TRAP, /* an exception or an interrupt */
 	SLICE_SYSCALL,
 	/* On the time axis of a cpu: */
-	SLICE_RUN, /* the event's task runs on it */
-	SLICE_GAP, /* it was not traced, or part of its trace is missing */
+	SLICE_RUN,   /* the event's task runs on it */
+	SLICE_GAP,   /* it was not traced, or part of its trace is missing */
+	SLICE_SPLIT, /* not a slice: what follows belongs to the next part of a split timeline */
 	SLICE_KINDS
 };
 
@@ -300,8 +301,9 @@ struct event_aux {
  * stages follow the state that they change; they count for nothing.
  */
 enum outside {
-	OUTSIDE_WHEN = 1, /* another time or cpu */
-	OUTSIDE_WHO = 2,  /* another process, thread or level */
+	OUTSIDE_WHEN = 1,  /* another time */
+	OUTSIDE_WHO = 2,   /* another process, thread or level */
+	OUTSIDE_WHERE = 4, /* another cpu */
 };
 
 struct event {

@@ -47,13 +47,6 @@ static uint32_t stack_below(void *data, uint32_t callers, uint32_t frame)
 	return stack_push(&world->stacks, callers, frame);
 }
 
-static uint32_t function_at_mark(void *data, uint32_t mark, uint64_t *start)
-{
-	struct stage *s = data;
-
-	return calls_leaf(&((struct calls_stage *)s->priv)->calls, mark, start);
-}
-
 static int emit_slice(void *data, struct event *ev)
 {
 	struct stage *s = data;
@@ -88,8 +81,7 @@ static void open_slices(struct stage *s)
 	const struct selection *sel = s->chain->selection;
 
 	cs->calls.slices = &cs->slices;
-	cs->slices = (struct slices){ .frame = function_at_mark,
-				      .announce = announce_task,
+	cs->slices = (struct slices){ .announce = announce_task,
 				      .emit = emit_slice,
 				      .data = s,
 				      .from = sel->timed ? sel->from : 0,

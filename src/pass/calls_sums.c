@@ -79,10 +79,10 @@ void calls_release(struct calls *calls)
 void calls_add(struct calls *calls, const struct event *ev)
 {
 	if (calls->slices)
-		slices_before(calls->slices, ev);
+		calls_before_branch(calls, ev);
 	track_add(&calls->track, ev);
 	if (calls->slices)
-		slices_after(calls->slices, &calls->track, ev);
+		calls_after_branch(calls, ev);
 }
 
 /* Finds or adds the path that equals `want`. */

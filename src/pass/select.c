@@ -173,8 +173,10 @@ static int select_push(struct stage *s, struct event *ev)
 {
 	const struct selection *sel = s->chain->selection;
 
-	if (!right_time(sel, ev) || !in_set(&sel->cpus, ev->cpu))
+	if (!right_time(sel, ev))
 		ev->outside |= OUTSIDE_WHEN;
+	if (!in_set(&sel->cpus, ev->cpu))
+		ev->outside |= OUTSIDE_WHERE;
 	if (!right_task(sel, ev))
 		ev->outside |= OUTSIDE_WHO;
 	if (ev->outside && (ev->kind == EVENT_SAMPLE || ev->kind == EVENT_CHAIN))

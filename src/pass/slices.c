@@ -5,113 +5,67 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "pass/footprint.h"
+#include "pass/track.h"
 
-#define OWN_WORDS 2    /* of bits, for the first lines of a function */
 #define MAX_RUN 65536  /* bytes: a longer straight run of instructions is an error */
 #define FIRST_NUMBER 1 /* of slices that began before the trace */
-#define FIRST_TID 1000 /* readers number processes from 1 on */
 
-struct slice {
-	uint64_t since;	      /* when it began */
-	uint64_t before;      /* instructions of its task before it */
-	uint64_t callees;     /* instructions of what it called */
-	uint32_t mark, frame; /* of the code that runs in it */
-	enum slice_kind kind;
-	bool cut;
-	/* The footprint, while it is shown. */
-	uint64_t number;
-	int64_t lines; /* its lines, less those that count for its caller already */
-	uint32_t own_lines;
-	uint64_t first; /* the line of its function's start */
-	uint64_t own[OWN_WORDS];
-};
+/* Events */
 
-struct slices_task {
-	struct slices_task *next, **link; /* link: what points to it */
-	struct slice *open;		  /* from the root */
-	size_t nr, cap;
-	size_t shown; /* of them, those whose begin was emitted and whose end was not */
-	uint64_t instructions;
-	uint64_t last_number; /* of a slice */
-	struct footprint footprint;
-	uint64_t began, left; /* when it was first seen, and when it last ran */
-	size_t beyond;	      /* see struct track_view */
-	uint32_t pid, tid, cpu;
-	bool announced;
-};
-
-struct slices_cpu {
-	struct slices_task *task;  /* the one that runs; NULL: none */
-	struct slices_task *shown; /* the one that is shown to run */
-	uint64_t since;		   /* when that began */
-	uint64_t instructions;	   /* of that task, before */
-	uint64_t time;		   /* of the cpu's last event */
-	uint64_t at;		   /* where that led; 0: unknown */
-	uint32_t number;
-	bool traced; /* before, if not now */
-};
-
-/* What is shown */
-
-/* task NULL: none. */
-static struct event event_of(const struct slices_task *task, uint32_t cpu, uint64_t time)
+/* The place of a task's moment on the axis. */
+static uint64_t place_of(const struct slices *s, const struct slices_task *task, uint64_t time)
 {
-	return (struct event){ .kind = EVENT_SLICE,
-			       .time = time,
-			       .cpu = cpu,
-			       .pid = task ? task->pid : NO_TASK,
-			       .tid = task ? task->tid : NO_TASK };
+	return s->axis == AXIS_TIME ? time : task->first + task->instructions;
 }
 
-static void emit_on(struct slices *s, const struct slices_task *task, uint32_t cpu, uint64_t time,
-		    struct event_slice slice)
+static void emit(struct slices *s, const struct slices_task *task, uint32_t cpu, uint64_t place,
+		 struct event_slice slice)
 {
-	struct event ev = event_of(task, cpu, time);
+	struct event ev = { .kind = EVENT_SLICE,
+			    .time = place,
+			    .cpu = cpu,
+			    .pid = task ? task->pid : NO_TASK,
+			    .tid = task ? task->tid : NO_TASK,
+			    .slice = slice };
 
-	ev.slice = slice;
 	if (!s->failed && s->emit(s->data, &ev) < 0)
 		s->failed = true;
 }
 
-static void emit(struct slices *s, const struct slices_task *task, uint64_t time,
-		 struct event_slice slice)
+static void announce(struct slices *s, struct slices_task *task, uint64_t place)
 {
-	emit_on(s, task, task->cpu, time, slice);
-}
-
-static void announce(struct slices *s, struct slices_task *task, uint64_t time)
-{
-	struct event ev = event_of(task, task->cpu, time);
+	struct event ev = { .time = place, .cpu = task->cpu, .pid = task->pid, .tid = task->tid };
 
 	task->announced = true;
 	if (!s->failed && s->announce(s->data, &ev, task->open[0].frame) < 0)
 		s->failed = true;
 }
 
-static void show_slice(struct slices *s, struct slices_task *task, uint64_t time)
+/* Slices of tasks */
+
+static void show_slice(struct slices *s, struct slices_task *task, uint64_t place)
 {
 	struct slice *slice = &task->open[task->shown++];
 
 	if (!task->announced)
-		announce(s, task, time);
+		announce(s, task, place);
+	slice->since = place;
 	slice->before = task->instructions;
 	slice->callees = 0;
-	slice->since = time;
 	slice->number = ++task->last_number;
 	slice->lines = 0;
 	slice->own_lines = 0;
 	memset(slice->own, 0, sizeof(slice->own));
-	emit(s, task, time,
+	emit(s, task, task->cpu, place,
 	     (struct event_slice){ .frame = slice->frame, .kind = slice->kind, .cut = slice->cut });
 }
 
 /* Shows the slices that are open. */
-static void show(struct slices *s, struct slices_task *task, uint64_t time)
+static void show_task(struct slices *s, struct slices_task *task, uint64_t time)
 {
 	while (task->shown < task->nr) {
-		task->open[task->shown].cut |= task->open[task->shown].since < time;
-		show_slice(s, task, time);
+		task->open[task->shown].cut |= task->open[task->shown].time < time;
+		show_slice(s, task, place_of(s, task, time));
 	}
 }
 
@@ -125,7 +79,7 @@ static void hide_slice(struct slices *s, struct slices_task *task, uint64_t time
 		slice[-1].callees += instructions;
 		slice[-1].lines += slice->lines;
 	}
-	emit(s, task, time,
+	emit(s, task, task->cpu, place_of(s, task, time),
 	     (struct event_slice){ .frame = slice->frame,
 				   .kind = slice->kind,
 				   .leave = true,
@@ -134,16 +88,15 @@ static void hide_slice(struct slices *s, struct slices_task *task, uint64_t time
 				   .instructions = instructions,
 				   .own = instructions - slice->callees,
 				   .lines = (uint32_t)slice->lines,
-				   .own_lines = slice->own_lines });
+				   .own_lines = (uint32_t)slice->own_lines });
 }
 
-static void hide(struct slices *s, struct slices_task *task, uint64_t time)
+static void hide_task(struct slices *s, struct slices_task *task, uint64_t time)
 {
 	while (task->shown)
 		hide_slice(s, task, time, true);
 }
 
-/* The slices from this depth on are over. */
 static void close_from(struct slices *s, struct slices_task *task, size_t depth, uint64_t time)
 {
 	while (task->shown > depth)
@@ -152,17 +105,256 @@ static void close_from(struct slices *s, struct slices_task *task, size_t depth,
 		task->nr = depth;
 }
 
-/* Lines of code */
+void slices_close(struct slices *s, struct slices_task *task, size_t depth)
+{
+	close_from(s, task, depth, s->now);
+}
+
+/* The tasks of cpus */
+
+static struct slices_cpu *cpu_of(struct slices *s, uint32_t number)
+{
+	uint32_t cpu = track_cpu_number(number);
+
+	if (cpu >= s->nr_cpus) {
+		s->cpus = xrealloc(s->cpus, cpu + 1, sizeof(*s->cpus));
+		memset(s->cpus + s->nr_cpus, 0, (cpu + 1 - s->nr_cpus) * sizeof(*s->cpus));
+		s->nr_cpus = cpu + 1;
+	}
+	s->cpus[cpu].number = number;
+	return &s->cpus[cpu];
+}
+
+static uint64_t cpu_place(const struct slices *s, const struct slices_cpu *cpu, uint64_t time)
+{
+	return s->axis == AXIS_TIME ? time : cpu->instructions;
+}
+
+/* Shows that the task runs on the cpu. */
+static void show_run(struct slices *s, struct slices_cpu *cpu, uint64_t time)
+{
+	if (cpu->shown || !cpu->task || !cpu->selected)
+		return;
+	cpu->shown = cpu->task;
+	cpu->since = cpu_place(s, cpu, time);
+	cpu->before = cpu->instructions;
+	emit(s, cpu->task, cpu->number, cpu->since, (struct event_slice){ .kind = SLICE_RUN });
+}
+
+/* cut: it goes on. */
+static void hide_run(struct slices *s, struct slices_cpu *cpu, uint64_t time, bool cut)
+{
+	const struct slices_task *task = cpu->shown;
+
+	if (!task)
+		return;
+	cpu->shown = NULL;
+	emit(s, task, cpu->number, cpu_place(s, cpu, time),
+	     (struct event_slice){ .kind = SLICE_RUN,
+				   .leave = true,
+				   .cut = cut,
+				   .since = cpu->since,
+				   .instructions = cpu->instructions - cpu->before });
+}
+
+void slices_run(struct slices *s, uint32_t number, struct slices_task *task, bool selected)
+{
+	struct slices_cpu *cpu = cpu_of(s, number);
+
+	if (task)
+		task->cpu = number;
+	cpu->task = task;
+	cpu->selected = selected;
+	cpu->time = s->now;
+	cpu->traced = true;
+	if (cpu->shown != task || !selected)
+		hide_run(s, cpu, s->now, cpu->shown == task);
+	if (task && !selected)
+		hide_task(s, task, s->now);
+	if (!s->live || !selected)
+		return;
+	if (task)
+		show_task(s, task, s->now);
+	show_run(s, cpu, s->now);
+}
+
+void slices_gap(struct slices *s, uint32_t number)
+{
+	struct slices_cpu *cpu = cpu_of(s, number);
+	uint64_t since = cpu->time;
+	struct event_slice gap = { .kind = SLICE_GAP };
+
+	if (!cpu->traced)
+		return;
+	if (since < s->from)
+		since = s->from;
+	hide_run(s, cpu, since, true);
+	if (cpu->task)
+		hide_task(s, cpu->task, since);
+	if (!s->live || !cpu->selected || since >= s->now || s->axis != AXIS_TIME)
+		return;
+	emit(s, NULL, number, since, gap);
+	gap.leave = true;
+	gap.since = since;
+	emit(s, NULL, number, s->now, gap);
+}
+
+/* The selection */
+
+/* It begins, or goes on in another part: shows all slices, also of tasks that wait. */
+static void show_all(struct slices *s, uint64_t time)
+{
+	for (struct slices_task *task = s->tasks; task; task = task->next) {
+		if (cpu_of(s, task->cpu)->selected)
+			show_task(s, task, time);
+	}
+	for (size_t i = 0; i < s->nr_cpus; i++)
+		show_run(s, &s->cpus[i], time);
+}
+
+static void hide_all(struct slices *s, uint64_t time)
+{
+	for (size_t i = 0; i < s->nr_cpus; i++)
+		hide_run(s, &s->cpus[i], time, true);
+	for (struct slices_task *task = s->tasks; task; task = task->next)
+		hide_task(s, task, time);
+}
+
+static void set_live(struct slices *s, uint64_t time, bool live)
+{
+	if (live == s->live)
+		return;
+	s->live = live;
+	if (!live) {
+		hide_all(s, time);
+		return;
+	}
+	s->border = time + s->length;
+	show_all(s, time);
+}
+
+/* Begins another part. Parts in which nothing happens are left out. */
+static void split(struct slices *s, uint64_t time)
+{
+	hide_all(s, s->border);
+	emit(s, NULL, NO_CPU, s->border, (struct event_slice){ .kind = SLICE_SPLIT });
+	show_all(s, s->border);
+	s->border += (time - s->border) / s->length * s->length + s->length;
+}
+
+void slices_advance(struct slices *s, uint64_t time)
+{
+	s->now = time;
+	if (s->live && time >= s->until)
+		set_live(s, s->until, false);
+	else if (!s->live && !s->closed && time >= s->from && time < s->until)
+		set_live(s, s->from ? s->from : time, true);
+	if (s->live && s->length && time >= s->border)
+		split(s, time);
+}
+
+int slices_finish(struct slices *s)
+{
+	set_live(s, s->now, false);
+	return s->failed ? -1 : 0;
+}
+
+/* Opens or closes the gate at the entry of a function. */
+static void pass_gate(struct slices *s, uint32_t frame)
+{
+	enum slices_gate gate = s->gate ? s->gate(s->data, frame) : GATE_NONE;
+
+	if (gate == GATE_NONE || s->closed == (gate == GATE_END))
+		return;
+	s->closed = gate == GATE_END;
+	set_live(s, s->now, !s->closed && s->now >= s->from && s->now < s->until);
+}
+
+/* Tasks */
+
+struct slices_task *slices_task(struct slices *s, uint32_t pid, uint32_t tid)
+{
+	struct slices_task *task = xcalloc(1, sizeof(*task));
+
+	*task = (struct slices_task){ .next = s->tasks,
+				      .link = &s->tasks,
+				      .first = s->instructions,
+				      .last_number = FIRST_NUMBER,
+				      .began = s->now,
+				      .pid = pid,
+				      .tid = tid };
+	if (task->next)
+		task->next->link = &task->next;
+	s->tasks = task;
+	return task;
+}
+
+static void free_task(struct slices_task *task)
+{
+	*task->link = task->next;
+	if (task->next)
+		task->next->link = task->link;
+	footprint_release(&task->footprint);
+	free(task->open);
+	free(task);
+}
+
+void slices_end_task(struct slices *s, struct slices_task *task)
+{
+	for (size_t i = 0; i < s->nr_cpus; i++) {
+		if (s->cpus[i].task == task)
+			s->cpus[i].task = NULL;
+		if (s->cpus[i].shown == task)
+			hide_run(s, &s->cpus[i], s->now, false);
+	}
+	close_from(s, task, 0, task->left);
+	free_task(task);
+}
+
+void slices_release(struct slices *s)
+{
+	while (s->tasks)
+		free_task(s->tasks);
+	free(s->cpus);
+	memset(s, 0, sizeof(*s));
+}
+
+void slices_open(struct slices *s, struct slices_task *task, struct slice slice)
+{
+	pass_gate(s, slice.frame);
+	GROW(task->open, task->nr + 1, task->cap);
+	task->open[task->nr++] = slice;
+}
+
+void slices_open_early(struct slices *s, struct slices_task *task, struct slice slice,
+		       uint64_t early)
+{
+	struct slice *first;
+
+	slice.cut = true;
+	slice.time = task->began < early ? 0 : task->began - early;
+	slices_open(s, task, slice);
+	if (!s->live || task->nr > 1 || task->began < s->from || s->length || s->gate)
+		return;
+	show_slice(s, task, s->axis == AXIS_TIME ? slice.time : task->first - early);
+	first = &task->open[0];
+	first->before = 0;
+	first->callees = task->instructions;
+	first->number = FIRST_NUMBER;
+	first->lines = (int64_t)task->footprint.nr;
+}
+
+/* Instructions and lines of code */
 
 /* Whether the innermost slice's own code touches the line for the first time. */
 static bool is_new_line(struct slice *top, uint64_t line, uint64_t seen)
 {
-	uint64_t bit = line - top->first;
+	uint64_t bit = line - (top->start >> FOOTPRINT_LINE);
 	uint64_t mask = (uint64_t)1 << bit % 64;
 	bool fresh;
 
 	/* Far from the function's start, a recursive call that touched it may hide that this one did. */
-	if (bit >= OWN_WORDS * 64)
+	if (bit >= (uint64_t)SLICE_WORDS * 64)
 		return seen != top->number;
 	fresh = !(top->own[bit / 64] & mask);
 	top->own[bit / 64] |= mask;
@@ -187,12 +379,11 @@ static void count_line(struct slices_task *task, uint64_t seen)
 		task->open[first - 1].lines--;
 }
 
-/* The task ran the code from one address up to another. */
 static void touch(struct slices_task *task, uint64_t from, uint64_t to)
 {
 	struct slice *top = &task->open[task->shown - 1];
 
-	if (!from || !task->shown || to < from || to - from > MAX_RUN)
+	if (!from || to < from || to - from > MAX_RUN)
 		return;
 	for (uint64_t line = from >> FOOTPRINT_LINE; line <= to >> FOOTPRINT_LINE; line++) {
 		uint64_t seen = footprint_touch(&task->footprint, line, task->last_number);
@@ -203,295 +394,20 @@ static void touch(struct slices_task *task, uint64_t from, uint64_t to)
 	}
 }
 
-/* Which task runs */
-
-static void show_run(struct slices *s, struct slices_cpu *cpu, uint64_t time)
+void slices_charge(struct slices *s, uint32_t number, uint64_t instructions, uint64_t from,
+		   uint64_t to)
 {
-	cpu->shown = cpu->task;
-	cpu->since = time;
-	cpu->instructions = cpu->task->instructions;
-	emit_on(s, cpu->task, cpu->number, time, (struct event_slice){ .kind = SLICE_RUN });
-}
-
-/* cut: it goes on. */
-static void hide_run(struct slices *s, struct slices_cpu *cpu, uint64_t time, bool cut)
-{
-	const struct slices_task *task = cpu->shown;
+	struct slices_cpu *cpu = cpu_of(s, number);
+	struct slices_task *task = cpu->task;
 
 	if (!task)
 		return;
-	cpu->shown = NULL;
-	emit_on(s, task, cpu->number, time,
-		(struct event_slice){ .kind = SLICE_RUN,
-				      .leave = true,
-				      .cut = cut,
-				      .since = cpu->since,
-				      .instructions = task->instructions - cpu->instructions });
-}
-
-static void show_gap(struct slices *s, const struct slices_cpu *cpu, uint64_t since, uint64_t time)
-{
-	struct event_slice gap = { .kind = SLICE_GAP };
-
-	if (since < s->from)
-		since = s->from;
-	if (since >= time)
+	task->left = s->now;
+	if (!s->live || !cpu->selected)
 		return;
-	emit_on(s, NULL, cpu->number, since, gap);
-	gap.leave = true;
-	gap.since = since;
-	emit_on(s, NULL, cpu->number, time, gap);
-}
-
-/* What the tracker knows */
-
-static struct slices_task *task_of(struct slices *s, const struct track_view *view,
-				   const struct event *ev)
-{
-	struct slices_task *task = *view->own;
-
-	if (task)
-		return task;
-	task = xcalloc(1, sizeof(*task));
-	*task = (struct slices_task){ .next = s->tasks,
-				      .link = &s->tasks,
-				      .began = ev->time,
-				      .last_number = FIRST_NUMBER,
-				      .pid = ev->pid,
-				      .tid = FIRST_TID + view->id };
-	if (task->next)
-		task->next->link = &task->next;
-	s->tasks = task;
-	*view->own = task;
-	return task;
-}
-
-static enum slice_kind kind_of(const struct track_frame *caller)
-{
-	if (caller->kind != TRACK_TRAP)
-		return SLICE_CALL;
-	return caller->context == IP_USER && !caller->interrupt ? SLICE_SYSCALL : SLICE_TRAP;
-}
-
-static uint32_t mark_at(const struct track_view *view, size_t depth)
-{
-	return depth < view->nr ? view->frames[depth].mark : view->mark;
-}
-
-static void open_slice(struct slices *s, struct slices_task *task, const struct track_view *view,
-		       enum slice_kind kind, uint64_t time, bool cut)
-{
-	uint32_t mark = mark_at(view, task->nr);
-	uint64_t start = 0;
-
-	GROW(task->open, task->nr + 1, task->cap);
-	task->open[task->nr++] = (struct slice){ .since = time,
-						 .mark = mark,
-						 .frame = s->frame(s->data, mark, &start),
-						 .first = start >> FOOTPRINT_LINE,
-						 .kind = kind,
-						 .cut = cut };
-}
-
-/*
- * The task returned to a caller from before the trace, which ran all the time. Slices that begin at the same
- * time could not be nested, so each begins a ns earlier.
- */
-static void open_caller(struct slices *s, struct slices_task *task, const struct track_view *view,
-			bool selected)
-{
-	uint64_t time = task->began < view->beyond ? 0 : task->began - view->beyond;
-
-	open_slice(s, task, view, SLICE_BEGIN, time, true);
-	if (!selected || task->began < s->from)
-		return;
-	show_slice(s, task, time);
-	task->open[0].before = 0;
-	task->open[0].callees = task->instructions;
-	task->open[0].number = FIRST_NUMBER;
-	task->open[0].lines = (int64_t)task->footprint.nr;
-}
-
-/* Whether another function runs in the innermost slice. */
-static bool has_jumped(struct slices *s, struct slices_task *task, const struct track_view *view)
-{
-	struct slice *top = &task->open[task->nr - 1];
-	uint32_t mark = mark_at(view, task->nr - 1);
-	uint64_t start;
-
-	if (top->mark == mark)
-		return false;
-	top->mark = mark;
-	return s->frame(s->data, mark, &start) != top->frame;
-}
-
-static void follow(struct slices *s, struct slices_task *task, const struct track_view *view,
-		   uint64_t time, bool selected)
-{
-	bool known = task->nr, jumped;
-
-	close_from(s, task, view->kept + 1, time);
-	jumped = task->nr && has_jumped(s, task, view);
-	if (jumped)
-		close_from(s, task, task->nr - 1, time);
-	if (jumped && !task->nr && view->beyond > task->beyond)
-		open_caller(s, task, view, selected);
-	else if (jumped && task->nr)
-		open_slice(s, task, view, SLICE_JUMP, time, false);
-	while (task->nr <= view->nr)
-		open_slice(s, task, view,
-			   task->nr ? kind_of(&view->frames[task->nr - 1]) : SLICE_BEGIN, time,
-			   !known && view->nr);
-	task->beyond = view->beyond;
-}
-
-/* Events */
-
-static struct slices_cpu *cpu_of(struct slices *s, uint32_t number)
-{
-	uint32_t cpu = track_cpu_number(number);
-
-	if (cpu >= s->nr_cpus) {
-		s->cpus = xrealloc(s->cpus, cpu + 1, sizeof(*s->cpus));
-		memset(s->cpus + s->nr_cpus, 0, (cpu + 1 - s->nr_cpus) * sizeof(*s->cpus));
-		s->nr_cpus = cpu + 1;
-	}
-	s->cpus[cpu].number = number;
-	return &s->cpus[cpu];
-}
-
-/* The selected time begins: shows the slices of all tasks, also those that wait. */
-static void begin(struct slices *s)
-{
-	s->begun = true;
-	for (struct slices_task *task = s->tasks; task && s->from; task = task->next)
-		show(s, task, s->from);
-	for (size_t i = 0; i < s->nr_cpus && s->from; i++) {
-		if (s->cpus[i].task)
-			show_run(s, &s->cpus[i], s->from);
-	}
-}
-
-/* It ends. */
-static void end(struct slices *s, uint64_t time)
-{
-	s->ended = true;
-	for (size_t i = 0; i < s->nr_cpus; i++)
-		hide_run(s, &s->cpus[i], time, true);
-	for (struct slices_task *task = s->tasks; task; task = task->next)
-		hide(s, task, time);
-}
-
-/* Part of the trace is missing: the slices of the task that ran end where the gap begins. */
-static void lose(struct slices *s, struct slices_cpu *cpu)
-{
-	if (!cpu->task)
-		return;
-	hide_run(s, cpu, cpu->time, true);
-	hide(s, cpu->task, cpu->time);
-}
-
-int slices_before(struct slices *s, const struct event *ev)
-{
-	struct slices_cpu *cpu = cpu_of(s, ev->cpu);
-	struct slices_task *task = cpu->task;
-	bool selected = !(ev->outside & OUTSIDE_WHEN);
-
-	s->now = ev->time;
-	if (ev->time >= s->from && !s->begun)
-		begin(s);
-	if (ev->time >= s->until && !s->ended)
-		end(s, s->until);
-	if (ev->branch.kind == BRANCH_BEGIN) {
-		lose(s, cpu);
-		if (cpu->traced && selected)
-			show_gap(s, cpu, cpu->time, ev->time);
-	} else if (task && selected) {
-		show(s, task, cpu->time < s->from ? s->from : cpu->time);
-		task->instructions += ev->branch.instructions;
-		touch(task, cpu->at, ev->branch.from);
-	}
-	if (task)
-		task->left = ev->time;
-	cpu->time = ev->time;
-	cpu->at = ev->branch.to;
-	cpu->traced = true;
-	return s->failed ? -1 : 0;
-}
-
-/* Shows the task that runs on the cpu, and its slices. */
-static void show_cpu(struct slices *s, struct slices_cpu *cpu, uint64_t time)
-{
-	if (cpu->shown != cpu->task)
-		hide_run(s, cpu, time, false);
-	if (cpu->task)
-		show(s, cpu->task, time);
-	if (cpu->task && !cpu->shown)
-		show_run(s, cpu, time);
-}
-
-static void hide_cpu(struct slices *s, struct slices_cpu *cpu, uint64_t time)
-{
-	hide_run(s, cpu, time, true);
-	if (cpu->task)
-		hide(s, cpu->task, time);
-}
-
-int slices_after(struct slices *s, struct track *track, const struct event *ev)
-{
-	struct slices_cpu *cpu = cpu_of(s, ev->cpu);
-	bool selected = !(ev->outside & OUTSIDE_WHEN);
-	struct track_view view;
-
-	cpu->task = NULL;
-	if (track_view(track, ev->cpu, &view)) {
-		cpu->task = task_of(s, &view, ev);
-		cpu->task->cpu = ev->cpu;
-		follow(s, cpu->task, &view, ev->time, selected);
-	}
-	if (selected)
-		show_cpu(s, cpu, ev->time);
-	else
-		hide_cpu(s, cpu, ev->time);
-	return s->failed ? -1 : 0;
-}
-
-static void free_task(struct slices_task *task)
-{
-	*task->link = task->next;
-	if (task->next)
-		task->next->link = task->link;
-	footprint_release(&task->footprint);
-	free(task->open);
-	free(task);
-}
-
-void slices_end_task(struct slices *s, void *own)
-{
-	struct slices_task *task = own;
-	uint64_t time = task->left;
-
-	for (size_t i = 0; i < s->nr_cpus; i++) {
-		if (s->cpus[i].task == task)
-			s->cpus[i].task = NULL;
-		if (s->cpus[i].shown == task)
-			hide_run(s, &s->cpus[i], s->now, false);
-	}
-	close_from(s, task, 0, time);
-	free_task(task);
-}
-
-int slices_finish(struct slices *s)
-{
-	if (!s->ended)
-		end(s, s->now);
-	return s->failed ? -1 : 0;
-}
-
-void slices_release(struct slices *s)
-{
-	while (s->tasks)
-		free_task(s->tasks);
-	free(s->cpus);
-	memset(s, 0, sizeof(*s));
+	s->instructions += instructions;
+	cpu->instructions += instructions;
+	task->instructions += instructions;
+	if (task->shown)
+		touch(task, from, to);
 }

@@ -1,41 +1,111 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * slices: the calls of a control flow trace on a time axis, as EVENT_SLICE. After each branch, it compares
- * the stack of the task that runs with what it was before, and emits the difference.
+ * slices: calls on a time axis, as EVENT_SLICE. A stage that knows when calls begin and end (see
+ * calls_slices.c) reports them here; slices emits those that are selected, with their instructions and
+ * their footprint.
  *
- * A slice goes on while another task runs. Nothing is emitted outside the selected time and cpus: there,
- * slices are cut.
+ * A slice goes on while another task runs. Where the selection begins or ends, slices are cut. So the slices
+ * of selections that partition a recording add up to the whole.
  */
 #ifndef KSCOPE_PASS_SLICES_H
 #define KSCOPE_PASS_SLICES_H
 
 #include "model/event.h"
-#include "pass/track.h"
+#include "pass/footprint.h"
+
+#define SLICE_WORDS 2 /* of bits, for the first lines of a function */
+
+struct slice {		/* a call that is not over */
+	uint64_t time;	/* when it began */
+	uint32_t frame; /* see struct event_slice */
+	uint32_t mark;	/* for the caller */
+	uint64_t start; /* of its function */
+	enum slice_kind kind;
+	bool cut; /* it began before */
+	/* While it is shown: */
+	uint64_t since;	  /* see struct event_slice */
+	uint64_t before;  /* instructions of its task before it */
+	uint64_t callees; /* instructions of what it called */
+	uint64_t number;  /* for its footprint */
+	int64_t lines;	  /* its lines, less those that count for its caller already */
+	uint64_t own_lines;
+	uint64_t own[SLICE_WORDS];
+};
+
+struct slices_task {
+	struct slices_task *next, **link; /* link: what points to it */
+	struct slice *open;		  /* from the root */
+	size_t nr, cap;
+	size_t shown; /* of them, those whose begin was emitted and whose end was not */
+	uint64_t instructions;
+	uint64_t first;	      /* its place on the axis of instructions */
+	uint64_t last_number; /* of a slice */
+	struct footprint footprint;
+	uint64_t began, left; /* when it was first seen, and when it last ran */
+	uint32_t pid, tid, cpu;
+	bool announced;
+	size_t beyond; /* for the caller */
+};
+
+struct slices_cpu {
+	struct slices_task *task;  /* the one that runs; NULL: none */
+	struct slices_task *shown; /* the one that is shown to run */
+	uint64_t since;		   /* when that began */
+	uint64_t before, instructions;
+	uint64_t time; /* of its last event */
+	uint32_t number;
+	bool traced, selected; /* traced: it had an event */
+};
+
+enum slices_axis { AXIS_TIME, AXIS_INSTRUCTIONS };
+enum slices_gate { GATE_NONE, GATE_START, GATE_END };
 
 struct slices {
-	/* The function at a mark of the tracker: its handle and its start. */
-	uint32_t (*frame)(void *data, uint32_t mark, uint64_t *start);
-	/* A task is about to have its first slice, below this function. Returns 0, or -1 to stop. */
+	/* A task is about to have its first slice, below this function. Both return 0, or -1 to stop. */
 	int (*announce)(void *data, const struct event *ev, uint32_t frame);
-	int (*emit)(void *data, struct event *ev); /* likewise */
+	int (*emit)(void *data, struct event *ev);
+	/* Optional: whether the entry of a function begins or ends the selection. */
+	enum slices_gate (*gate)(void *data, uint32_t frame);
 	void *data;
 	uint64_t from, until; /* the selected time; `until` is excluded */
+	uint64_t length;      /* of a part, in ns; 0: one part */
+	enum slices_axis axis;
+	bool closed; /* the gate; set it if a function begins the selection */
 
 	struct slices_task *tasks;
 	struct slices_cpu *cpus;
 	size_t nr_cpus;
-	uint64_t now;	   /* the time of the current event */
-	bool begun, ended; /* the selected time */
+	uint64_t now;	       /* the time of the current event */
+	uint64_t border;       /* the end of this part */
+	uint64_t instructions; /* of all tasks */
+	bool live;	       /* the time is selected, and the gate is open */
 	bool failed;
 };
 
-/* Call one before, and one after track_add() of the same event. Both return -1 if emit() did. */
-int slices_before(struct slices *slices, const struct event *ev);
-int slices_after(struct slices *slices, struct track *track, const struct event *ev);
-/* A task has ended; `own` is from its view. */
-void slices_end_task(struct slices *slices, void *own);
-/* The trace is over: ends all slices. */
-int slices_finish(struct slices *slices);
 void slices_release(struct slices *slices);
+
+/* Call this first for each event. */
+void slices_advance(struct slices *slices, uint64_t time);
+/* All slices end. */
+int slices_finish(struct slices *slices);
+
+struct slices_task *slices_task(struct slices *slices, uint32_t pid, uint32_t tid);
+/* The task has ended, at the time at which it last ran. */
+void slices_end_task(struct slices *slices, struct slices_task *task);
+/* A slice begins, with the fields up to `cut`. It is shown by slices_show(). */
+void slices_open(struct slices *slices, struct slices_task *task, struct slice slice);
+/* The slices from this depth on are over. */
+void slices_close(struct slices *slices, struct slices_task *task, size_t depth);
+/* An outermost slice that began when the task was first seen, or `early` ns before that, is open, too. */
+void slices_open_early(struct slices *slices, struct slices_task *task, struct slice slice,
+		       uint64_t early);
+
+/* From now on, the task runs on the cpu; NULL: none does. If the cpu is selected, shows its slices. */
+void slices_run(struct slices *slices, uint32_t cpu, struct slices_task *task, bool selected);
+/* The task that runs on the cpu executed the code from one address up to another; 0: unknown. */
+void slices_charge(struct slices *slices, uint32_t cpu, uint64_t instructions, uint64_t from,
+		   uint64_t to);
+/* The cpu was not traced since its last event. What ran on it is cut. */
+void slices_gap(struct slices *slices, uint32_t cpu);
 
 #endif

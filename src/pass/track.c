@@ -444,7 +444,8 @@ void track_add(struct track *track, const struct event *ev)
 		ev = &complete;
 		b = &ev->branch;
 	}
-	track->at = ev->outside & OUTSIDE_WHEN ? &track->unselected : &track->stats;
+	track->at =
+		ev->outside & (OUTSIDE_WHEN | OUTSIDE_WHERE) ? &track->unselected : &track->stats;
 	track->at->branches++;
 	if (b->kind == BRANCH_BEGIN) { /* if there is a task, part of the trace is missing */
 		task_end(track, cpu->task);
@@ -503,6 +504,13 @@ bool track_view(struct track *track, uint32_t cpu, struct track_view *view)
 				     .own = &task->own };
 	task->kept = task->nr;
 	return true;
+}
+
+uint64_t track_at(const struct track *track, uint32_t cpu)
+{
+	uint32_t number = track_cpu_number(cpu);
+
+	return number < track->nr_cpus && track->cpus[number].task ? track->cpus[number].at : 0;
 }
 
 uint32_t track_running(const struct track *track, uint32_t cpu, bool *rooted, bool *first)

@@ -125,11 +125,13 @@ void track_init(struct track *track, const struct track_ops *ops, void *data);
 void track_release(struct track *track); /* also accepts a zeroed struct */
 /*
  * Adds an EVENT_BRANCH. Those of one cpu must be in order, those of several in order of time. The
- * instructions of an event that is OUTSIDE_WHEN are not counted.
+ * instructions of an event that is outside the selected time and cpus are not counted.
  */
 void track_add(struct track *track, const struct event *ev);
 /* Calls `each` for every mark of a task, and stores what it returns. */
 void track_marks(struct track *track, uint32_t (*each)(void *data, uint32_t mark), void *data);
+/* Where the last branch of a cpu led; 0: unknown, or the cpu is not traced. */
+uint64_t track_at(const struct track *track, uint32_t cpu);
 /* The task that runs on the cpu. False: the cpu is not traced. */
 bool track_view(struct track *track, uint32_t cpu, struct track_view *view);
 /*

@@ -86,7 +86,7 @@ static const char *const arg_names[] = {
 	[ARG_GOES_ON] = "goes on",
 };
 
-static const char *const kind_names[SLICE_KINDS] = {
+static const char *const kind_names[] = {
 	[SLICE_BEGIN] = "begin", [SLICE_CALL] = "call",	      [SLICE_JUMP] = "jump",
 	[SLICE_TRAP] = "trap",	 [SLICE_SYSCALL] = "syscall", [SLICE_RUN] = "run",
 	[SLICE_GAP] = "gap",
@@ -148,7 +148,7 @@ static void begin(struct perfetto *p, uint64_t time)
 	part = pb_open(buf, PACKET_INTERNED);
 	for (unsigned i = ARG_INSTRUCTIONS; i <= ARG_GOES_ON; i++)
 		put_interned(buf, INTERNED_ANNOTATIONS, i, arg_names[i]);
-	for (unsigned i = SLICE_BEGIN; i < SLICE_KINDS; i++)
+	for (unsigned i = SLICE_BEGIN; i < SLICE_SPLIT; i++)
 		put_interned(buf, INTERNED_CATEGORIES, i + 1, kind_names[i]);
 	pb_close(buf, part);
 	pb_close(buf, packet);
@@ -341,9 +341,12 @@ static int perfetto_put(struct writer *w, const struct event *ev)
 {
 	struct perfetto *p = w->priv;
 	struct buf *buf = &p->packets;
-	uint32_t name = ev->slice.leave ? 0 : slice_name(w, ev);
 	size_t packet, event;
+	uint32_t name;
 
+	if (ev->slice.kind == SLICE_SPLIT)
+		return 0;
+	name = ev->slice.leave ? 0 : slice_name(w, ev);
 	if (!p->begun)
 		begin(p, ev->time);
 	need_track(w, ev);

@@ -28,11 +28,6 @@ static uint32_t frame_of(void *data, uint64_t address, uint64_t context, uint32_
 	return (uint32_t)(address & ~0xfffull) | (context == IP_USER ? USER : 0);
 }
 
-static uint32_t frame_at(void *data, uint32_t mark, uint64_t *start)
-{
-	return calls_leaf(&((struct shown *)data)->trace->calls, mark, start);
-}
-
 static int announced(void *data, const struct event *ev, uint32_t frame)
 {
 	struct shown *shown = data;
@@ -76,6 +71,10 @@ static int emitted(void *data, struct event *ev)
 	struct shown *shown = data;
 	unsigned task = (ev->tid - 1000) % 64, depth = shown->depth[task];
 
+	if (ev->slice.kind == SLICE_SPLIT) {
+		trace_print(shown->trace, "split %" PRIu64 "\n", ev->time);
+		return 0;
+	}
 	if (ev->slice.kind >= SLICE_RUN) {
 		print_cpu(shown, ev);
 		return 0;
@@ -92,18 +91,24 @@ static int emitted(void *data, struct event *ev)
 	return 0;
 }
 
-static void slices_on(enum machine machine, const char *name, uint64_t from, uint64_t until,
-		      const char *rows, const char *want)
+static enum slices_gate gate(void *data, uint32_t frame)
+{
+	(void)data;
+	return frame == 0x2000 ? GATE_START : frame == 0x4000 ? GATE_END : GATE_NONE;
+}
+
+/* slices: what is selected; the rest is set here. */
+static void slices_with(struct slices slices, enum machine machine, const char *name,
+			const char *rows, const char *want)
 {
 	struct trace trace;
 	struct shown shown = { .trace = &trace };
-	struct slices slices = { .frame = frame_at,
-				 .announce = announced,
-				 .emit = emitted,
-				 .data = &shown,
-				 .from = from,
-				 .until = until };
+	uint64_t from = slices.from, until = slices.until ? slices.until : UINT64_MAX;
 
+	slices.announce = announced;
+	slices.emit = emitted;
+	slices.data = &shown;
+	slices.until = until;
 	trace_begin(&trace, machine);
 	trace.time = 1000;
 	trace.from = from;
@@ -117,6 +122,12 @@ static void slices_on(enum machine machine, const char *name, uint64_t from, uin
 		printf("have:\n%swant:\n%s", trace.text, want);
 	trace_end(&trace);
 	slices_release(&slices);
+}
+
+static void slices_on(enum machine machine, const char *name, uint64_t from, uint64_t until,
+		      const char *rows, const char *want)
+{
+	slices_with((struct slices){ .from = from, .until = until }, machine, name, rows, want);
 }
 
 static void slices_are(const char *name, const char *rows, const char *want)
@@ -298,6 +309,70 @@ static void test_windows(void)
 		  "  1020-~1045 1 5000 call 10/10 1/1\n"
 		  " 1010-~1045 1 2000 call 20/10 2/1\n"
 		  "1000-~1045 1 1000 begin 30/10 3/1\n");
+	slices_with((struct slices){ .length = 50 }, PUSHES, "slices: parts", WINDOWED,
+		    "1000-1030 cpu 0 runs 1 30\n"
+		    "1030-~1050 cpu 0 runs 3 10\n"
+		    "1010-~1050 cpu 1 runs 2 0\n"
+		    " 1040-~1050 3 4000 call 0/0 0/0\n"
+		    "1030-~1050 3 3000 begin 10/10 1/1\n"
+		    "1010-~1050 2 6000 begin 0/0 0/0\n"
+		    "  1020-~1050 1 5000 call 10/10 1/1\n"
+		    " 1010-~1050 1 2000 call 20/10 2/1\n"
+		    "1000-~1050 1 1000 begin 30/10 3/1\n"
+		    "split 1050\n"
+		    " ~1050-1060 3 4000 call 10/10 1/1\n"
+		    "  ~1050-1080 1 5000 call 0/0 0/0\n"
+		    "1050-1080 cpu 0 runs 3 30\n"
+		    " 1050-1090 2 7000 call 10/10 1/1\n"
+		    "1080-~1100 cpu 0 runs 1 0\n"
+		    "1050-~1100 cpu 1 runs 2 20\n"
+		    " 1070-~1100 3 5000 call 10/10 1/1\n"
+		    "~1050-~1100 3 3000 begin 30/10 3/1\n"
+		    "~1050-~1100 2 6000 begin 20/10 2/1\n"
+		    " ~1050-~1100 1 2000 call 0/0 0/0\n"
+		    "~1050-~1100 1 1000 begin 0/0 0/0\n"
+		    "split 1100\n"
+		    " ~1100-1100 1 2000 call 10/10 1/1\n"
+		    "1100-~1110 cpu 0 runs 1 20\n"
+		    "1100-~1110 cpu 1 runs 2 0\n"
+		    " ~1100-~1110 3 5000 call 0/0 0/0\n"
+		    "~1100-~1110 3 3000 begin 0/0 0/0\n"
+		    "~1100-~1110 2 6000 begin 0/0 0/0\n"
+		    "~1100-~1110 1 1000 begin 20/10 2/1\n");
+	slices_with((struct slices){ .gate = gate, .closed = true }, PUSHES,
+		    "slices: from a function to another", WINDOWED,
+		    "1010-1030 cpu 0 runs 1 20\n"
+		    "1030-~1040 cpu 0 runs 3 10\n"
+		    "1010-~1040 cpu 1 runs 2 0\n"
+		    "1030-~1040 3 3000 begin 10/10 1/1\n"
+		    "1010-~1040 2 6000 begin 0/0 0/0\n"
+		    "  1020-~1040 1 5000 call 10/10 1/1\n"
+		    " 1010-~1040 1 2000 call 20/10 2/1\n"
+		    "~1010-~1040 1 1000 begin 20/0 2/0\n");
+	slices_with((struct slices){ .gate = gate }, PUSHES,
+		    "slices: from the beginning, and from a function to another", WINDOWED,
+		    "1000-1030 cpu 0 runs 1 30\n"
+		    "1030-~1040 cpu 0 runs 3 10\n"
+		    "1010-~1040 cpu 1 runs 2 0\n"
+		    "1030-~1040 3 3000 begin 10/10 1/1\n"
+		    "1010-~1040 2 6000 begin 0/0 0/0\n"
+		    "  1020-~1040 1 5000 call 10/10 1/1\n"
+		    " 1010-~1040 1 2000 call 20/10 2/1\n"
+		    "1000-~1040 1 1000 begin 30/10 3/1\n");
+	slices_with((struct slices){ .axis = AXIS_INSTRUCTIONS }, PUSHES,
+		    "slices: an axis of instructions", WINDOWED,
+		    "0-30 cpu 0 runs 1 30\n"
+		    " 40-50 3 4000 call 10/10 1/1\n"
+		    "  20-30 1 5000 call 10/10 1/1\n"
+		    "30-70 cpu 0 runs 3 40\n"
+		    " 20-30 2 7000 call 10/10 1/1\n"
+		    " 10-40 1 2000 call 30/20 2/1\n"
+		    "70-~90 cpu 0 runs 1 20\n"
+		    "0-~20 cpu 1 runs 2 20\n"
+		    " 60-~70 3 5000 call 10/10 1/1\n"
+		    "30-~70 3 3000 begin 40/20 3/1\n"
+		    "10-~30 2 6000 begin 20/10 2/1\n"
+		    "0-~50 1 1000 begin 50/20 3/1\n");
 	slices_on(PUSHES, "slices: the last window", 1045, UINT64_MAX, WINDOWED,
 		  " ~1045-1060 3 4000 call 10/10 1/1\n"
 		  "  ~1045-1080 1 5000 call 0/0 0/0\n"
