@@ -230,7 +230,7 @@ static void end_slice(struct durations *d, const struct event *ev)
 
 void durations_add(struct durations *d, const struct event *ev)
 {
-	if (ev->slice.kind == SLICE_RUN)
+	if (ev->slice.kind == SLICE_RUN || ev->slice.kind == SLICE_SPLIT)
 		return;
 	if (ev->slice.kind == SLICE_GAP) {
 		d->gaps += ev->slice.leave;
