@@ -334,7 +334,8 @@ void slices_open_early(struct slices *s, struct slices_task *task, struct slice 
 	slice.cut = true;
 	slice.time = task->began < early ? 0 : task->began - early;
 	slices_open(s, task, slice);
-	if (!s->live || task->nr > 1 || task->began < s->from || s->length || s->gate)
+	if (!s->live || !cpu_of(s, task->cpu)->selected || task->nr > 1 || task->began < s->from ||
+	    s->length || s->gate)
 		return;
 	show_slice(s, task, s->axis == AXIS_TIME ? slice.time : task->first - early);
 	first = &task->open[0];
