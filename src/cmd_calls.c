@@ -149,7 +149,7 @@ static void print_histogram(struct buf *text, const struct histogram *histogram)
 		last = i;
 	}
 	if (first < HISTOGRAM_BITS)
-		buf_adds(text, "  ns                      calls\n");
+		buf_adds(text, "  ns                      count\n");
 	for (unsigned i = first; i < HISTOGRAM_BITS && i <= last; i++) {
 		size_t start = text->len;
 
@@ -285,7 +285,7 @@ static void print_between(struct calls_report *report)
 	text_add_plain(text, d->from);
 	buf_adds(text, " to ");
 	text_add_plain(text, d->to);
-	buf_addf(text, ": %" PRIu64 " times", d->between.count);
+	buf_addf(text, ": %" PRIu64 " time%s", d->between.count, d->between.count == 1 ? "" : "s");
 	if (d->entries > d->between.count)
 		buf_addf(text, ", and %" PRIu64 " without the second",
 			 d->entries - d->between.count);

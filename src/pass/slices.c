@@ -244,11 +244,13 @@ static void split(struct slices *s, uint64_t time)
 
 void slices_advance(struct slices *s, uint64_t time)
 {
+	uint64_t before = s->now;
+
 	s->now = time;
-	if (s->live && time >= s->until)
-		set_live(s, s->until, false);
-	else if (!s->live && !s->closed && time >= s->from && time < s->until)
+	if (!s->live && !s->closed && time >= s->from && before < s->until)
 		set_live(s, s->from ? s->from : time, true);
+	if (s->live && time >= s->until) /* perhaps without an event in between */
+		set_live(s, s->until, false);
 	if (s->live && s->length && time >= s->border)
 		split(s, time);
 }
