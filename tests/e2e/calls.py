@@ -74,8 +74,9 @@ def test_perfetto(name, path, whole):
     early = [row["name"] for row in functions if is_named(row["name"]) and row["early"] != "0"]
     equal(f"{name}: the kernel's functions all begin in the trace", early, [])
     keys = ["count", "open", "total_time", "total_instructions", "self_instructions"]
-    got = by_name(whole["functions"], keys)
-    equal(f"{name}: Perfetto has the same figures", got, by_name(functions, keys))
+    got, want = by_name(whole["functions"], keys), by_name(functions, keys)
+    wrong = {f: (got.get(f), want.get(f)) for f in {*got, *want} if got.get(f) != want.get(f)}
+    equal(f"{name}: Perfetto has the same figures", wrong, {})
     check(f"{name}: of many functions", len(got) > 30, len(got))
     rows = {row["name"]: row for row in functions}
     several = collections.Counter(row["name"] for row in whole["functions"])
@@ -102,7 +103,8 @@ def test_report(name, path, whole):
     want = {function: sums for function, sums in by_name(event["functions"], ["self", "total"]).items()
             if function != "_start"}
     got = by_name(whole["functions"], ["self_instructions", "total_instructions"])
-    equal(f"{name}: kscope report has the same instructions", {f: got.get(f) for f in want}, want)
+    wrong = {f: (got.get(f), want[f]) for f in want if got.get(f) != want[f]}
+    equal(f"{name}: kscope report has the same instructions", wrong, {})
 
 
 def sums(found):
@@ -135,7 +137,9 @@ def test_machine(folder, machine, which):
     whole = calls(path)
     test_truth(name, whole, boot.serial)
     test_perfetto(name, path, whole)
-    test_report(name, path, whole)
+    # QEMU 7.2 does not show which code of AArch64 an exception interrupted; report has no name for it.
+    if (machine, which) != ("aarch64", "debian"):
+        test_report(name, path, whole)
     test_parts(name, path, whole)
     alone = run("taskset", "-c", str(min(os.sched_getaffinity(0))), KSCOPE, "calls", path, "--json")
     equal(f"{name}: the same on one cpu, without a thread", json.loads(alone.stdout), whole)
