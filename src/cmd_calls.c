@@ -70,6 +70,7 @@ static int calls_put(struct writer *w, const struct event *ev)
 
 static const struct writer_ops calls_ops = {
 	.name = "calls",
+	.needs = WRITER_OUTSIDE,
 	.takes = EVENT_BIT(EVENT_SLICE),
 	.put = calls_put,
 };
@@ -303,8 +304,8 @@ static void print_text(struct calls_report *report)
 		buf_adds(text, "no calls\n");
 		return;
 	}
-	buf_addf(text, "%" PRIu64 " calls in %zu task%s, ", d->calls, d->nr_tasks,
-		 d->nr_tasks == 1 ? "" : "s");
+	buf_addf(text, "%" PRIu64 " calls in %zu task%s, ", d->calls, d->nr_selected,
+		 d->nr_selected == 1 ? "" : "s");
 	text_duration(text, d->time);
 	buf_addf(text, ", %" PRIu64 " instructions; shares are of %s\n", d->instructions,
 		 asked->instructions ? "instructions" : "time");
@@ -407,7 +408,7 @@ static void print_json(struct calls_report *report)
 	to->to = &report->text;
 	json_out_object(to, NULL);
 	json_out_u64(to, "count", d->calls);
-	json_out_u64(to, "tasks", d->nr_tasks);
+	json_out_u64(to, "tasks", d->nr_selected);
 	json_out_u64(to, "time", d->time);
 	json_out_u64(to, "instructions", d->instructions);
 	json_out_u64(to, "gaps", d->gaps);

@@ -30,6 +30,7 @@ struct durations_task {
 	uint64_t instructions; /* in its slices that are over */
 	uint64_t entered;      /* the first function of the pair */
 	bool waits;	       /* for the second one */
+	bool selected;	       /* it has slices that are */
 };
 
 void durations_init(struct durations *d, struct world *world)
@@ -154,9 +155,30 @@ static void enter_pair(struct durations *d, struct durations_task *task,
 	}
 }
 
+/* The rows that it counts for. */
+static void open_rows(struct durations *d, uint32_t task, struct open_slice *slice,
+		      const struct event *ev)
+{
+	static const enum durations_kind kinds[SLICE_KINDS] = {
+		[SLICE_SYSCALL] = DURATIONS_SYSCALL, [SLICE_TRAP] = DURATIONS_TRAP
+	};
+	enum durations_kind kind = kinds[ev->slice.kind];
+	uint32_t function = row_of_function(d, ev->slice.frame), handler;
+
+	slice->parts[slice->nr_parts++] = open_row(d, task, function);
+	if (kind != DURATIONS_FUNCTION) {
+		handler = row_of_program(d, kind, function, ev->pid);
+		slice->parts[slice->nr_parts++] = open_row(d, task, handler);
+	}
+	if (!slice->cut)
+		enter_pair(d, &d->tasks[task], &d->rows[function], ev->time);
+	d->nr_selected += !d->tasks[task].selected;
+	d->tasks[task].selected = true;
+}
+
 static void begin_slice(struct durations *d, const struct event *ev)
 {
-	uint32_t nth = task_of(d, ev), function = row_of_function(d, ev->slice.frame);
+	uint32_t nth = task_of(d, ev);
 	struct durations_task *task = &d->tasks[nth];
 	struct open_slice slice = { .cut = ev->slice.cut, .since = ev->time };
 
@@ -164,19 +186,11 @@ static void begin_slice(struct durations *d, const struct event *ev)
 		slice.since = task->last;
 		slice.skipped = task->instructions;
 	}
-	slice.parts[slice.nr_parts++] = open_row(d, nth, function);
-	if (ev->slice.kind == SLICE_SYSCALL || ev->slice.kind == SLICE_TRAP)
-		slice.parts[slice.nr_parts++] =
-			open_row(d, nth,
-				 row_of_program(d,
-						ev->slice.kind == SLICE_TRAP ? DURATIONS_TRAP
-									     : DURATIONS_SYSCALL,
-						function, ev->pid));
+	if (!ev->outside)
+		open_rows(d, nth, &slice, ev);
 	GROW(task->open, task->nr + 1, task->cap);
 	task->open[task->nr++] = slice;
 	task->last = slice.since;
-	if (!slice.cut)
-		enter_pair(d, task, &d->rows[function], ev->time);
 }
 
 static void add_call(struct durations *d, const struct part *part, const struct open_slice *slice,
@@ -215,14 +229,15 @@ static void end_slice(struct durations *d, const struct event *ev)
 			d->rows[slice.parts[i].row].depth--;
 		add_call(d, &slice.parts[i], &slice, ev, time);
 	}
-	d->calls += !slice.cut;
-	if (task->nr) {
-		task->open[task->nr - 1].callees += time;
-	} else {
-		task->instructions += ev->slice.instructions - slice.skipped;
-		d->instructions += ev->slice.instructions - slice.skipped;
-		d->time += time;
+	if (!ev->outside) {
+		d->calls += !slice.cut;
+		d->time += time - slice.callees;
+		d->instructions += ev->slice.own;
 	}
+	if (task->nr)
+		task->open[task->nr - 1].callees += time;
+	else
+		task->instructions += ev->slice.instructions - slice.skipped;
 	task->last = ev->time;
 	if (ev->slice.cut)
 		task->waits = false;

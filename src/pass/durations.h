@@ -39,7 +39,9 @@ struct durations {
 	struct durations_task *tasks;
 	size_t nr_tasks, cap_tasks;
 	struct hash task_index;
-	uint64_t calls, time, instructions; /* of all tasks */
+	/* Of everything that is selected: */
+	uint64_t calls, time, instructions;
+	size_t nr_selected; /* tasks */
 	uint64_t gaps, gap_time;
 	/*
 	 * The time from each entry of a function to the next entry of another one in the same task. If the
@@ -52,7 +54,7 @@ struct durations {
 
 void durations_init(struct durations *durations, struct world *world);
 void durations_release(struct durations *durations);
-/* Adds an EVENT_SLICE. Those of one task must be nested. */
+/* Adds an EVENT_SLICE. Those of one task must be nested. One that is `outside` does not count. */
 void durations_add(struct durations *durations, const struct event *ev);
 
 enum durations_sort {

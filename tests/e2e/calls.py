@@ -119,8 +119,9 @@ def test_parts(name, path, whole):
     edges = ["", *(f"{(first + (last - first) * i // 4) / 1e9:.9f}" for i in (1, 2, 3)), ""]
     times = [["--time", f"{start},{end}"] for start, end in zip(edges, edges[1:])]
     cpus = [["--cpu", "0"], ["--cpu", "1-2"], ["--cpu", "3"]]
-    for what, parts in (("time", times), ("cpu", cpus),
-                        ("both", [time + cpu for time in times for cpu in cpus])):
+    pids, levels = [["--pid", "0-1"], ["--pid", "2-99"]], [["--level", "user"], ["--level", "kernel"]]
+    for what, parts in (("time", times), ("cpu", cpus), ("pid", pids), ("level", levels),
+                        ("time and cpu", [time + cpu for time in times for cpu in cpus])):
         found = [sums(calls(path, *part)) for part in parts]
         check(f"{name}: several parts by {what}", sum(map(bool, found)) > 1)
         total, want = sum(found, collections.Counter()), sums(whole)
