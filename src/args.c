@@ -215,12 +215,6 @@ static const struct option_row *row_of(const struct parser *p, int opt)
 	return NULL;
 }
 
-/* Whether the option has two arguments: the second one is the next word. */
-static bool has_two(const struct option_row *row)
-{
-	return row->arg && strchr(row->arg, ' ');
-}
-
 static int wrong(const struct command *command, const char *message, int *code)
 {
 	log_error("%s", message);
@@ -283,9 +277,9 @@ static int collect(struct args *args, const struct parser *p, int argc, char **a
 			log_level = 0;
 		else
 			option_add(&args->given, row, optarg);
-		if (has_two(row) && optind < argc)
+		if (option_is_pair(row) && optind < argc)
 			option_add(&args->given, row, argv[optind++]);
-		else if (has_two(row))
+		else if (option_is_pair(row))
 			return wrong_pair(p->command, row, code);
 	}
 	for (; optind < argc; optind++) {
