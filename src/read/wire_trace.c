@@ -808,6 +808,10 @@ int wire_trace_run(struct wire_trace *trace, struct event *events, size_t max, s
 int wire_trace_next(struct wire_trace *trace, struct event *ev)
 {
 	size_t nr;
+	int ret;
 
-	return wire_trace_run(trace, ev, 1, &nr);
+	do
+		ret = wire_trace_run(trace, ev, 1, &nr);
+	while (ret > 0 && !nr); /* only the time changed */
+	return ret;
 }
