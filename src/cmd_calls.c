@@ -17,7 +17,7 @@ struct calls_options {
 	struct option_list between; /* empty, or two functions */
 	bool syscalls, traps;
 	bool histogram;
-	bool instructions; /* shares are of instructions, not of time */
+	bool instructions; /* shares are of instructions, not of the time in which tasks run */
 	enum durations_sort sort;
 	uint64_t limit; /* rows of a table; 0: all */
 };
@@ -82,7 +82,7 @@ static double self_share(const struct calls_report *report, const struct duratio
 	const struct durations *d = &report->durations;
 
 	return report->asked->instructions ? look_share(row->self_instructions, d->instructions)
-					   : look_share(row->self_time, d->time);
+					   : look_share(row->self_running, d->running);
 }
 
 static double total_share(const struct calls_report *report, const struct durations_row *row)
@@ -90,7 +90,7 @@ static double total_share(const struct calls_report *report, const struct durati
 	const struct durations *d = &report->durations;
 
 	return report->asked->instructions ? look_share(row->total_instructions, d->instructions)
-					   : look_share(row->total_time, d->time);
+					   : look_share(row->total_running, d->running);
 }
 
 /* Text */
@@ -304,11 +304,11 @@ static void print_text(struct calls_report *report)
 		buf_adds(text, "no calls\n");
 		return;
 	}
-	buf_addf(text, "%" PRIu64 " calls in %zu task%s, ", d->calls, d->nr_selected,
+	buf_addf(text, "%" PRIu64 " calls in %zu task%s, which ran for ", d->calls, d->nr_selected,
 		 d->nr_selected == 1 ? "" : "s");
-	text_duration(text, d->time);
-	buf_addf(text, ", %" PRIu64 " instructions; shares are of %s\n", d->instructions,
-		 asked->instructions ? "instructions" : "time");
+	text_duration(text, d->running);
+	buf_addf(text, " and %" PRIu64 " instructions; shares are of %s\n", d->instructions,
+		 asked->instructions ? "these instructions" : "this time");
 	if (d->gaps) {
 		buf_addf(text, "%" PRIu64 " gap%s, ", d->gaps, d->gaps == 1 ? "" : "s");
 		text_duration(text, d->gap_time);
@@ -365,6 +365,8 @@ static void json_row(struct calls_report *report, const struct durations_row *ro
 	json_out_u64(to, "open", row->open);
 	json_out_u64(to, "self_time", row->self_time);
 	json_out_u64(to, "total_time", row->total_time);
+	json_out_u64(to, "self_running", row->self_running);
+	json_out_u64(to, "total_running", row->total_running);
 	json_out_u64(to, "self_instructions", row->self_instructions);
 	json_out_u64(to, "total_instructions", row->total_instructions);
 	json_out_double(to, "self_percent", self_share(report, row), 4);
@@ -410,6 +412,7 @@ static void print_json(struct calls_report *report)
 	json_out_u64(to, "count", d->calls);
 	json_out_u64(to, "tasks", d->nr_selected);
 	json_out_u64(to, "time", d->time);
+	json_out_u64(to, "running", d->running);
 	json_out_u64(to, "instructions", d->instructions);
 	json_out_u64(to, "gaps", d->gaps);
 	json_out_u64(to, "gap_time", d->gap_time);

@@ -20,13 +20,17 @@ struct open_slice {
 	bool cut;
 	uint64_t since;
 	uint64_t skipped; /* instructions from before it was known */
-	uint64_t callees; /* the time of what it called */
+	uint64_t ran;	  /* how long its task had run before it */
+	/* Of what it called: */
+	uint64_t callees, callees_running;
 };
 
 struct durations_task {
 	struct open_slice *open; /* from the root */
 	size_t nr, cap;
 	uint64_t last;	       /* the time of its last event */
+	unsigned running;      /* on how many cpus; one, unless the stacks are wrong */
+	uint64_t since, ran;   /* when that began, and how long it ran before */
 	uint64_t instructions; /* in its slices that are over */
 	uint64_t entered;      /* the first function of the pair */
 	bool waits;	       /* for the second one */
@@ -141,6 +145,25 @@ static uint32_t task_of(struct durations *d, const struct event *ev)
 	return *handle - 1;
 }
 
+/* How long the task has run until then. */
+static uint64_t ran_until(const struct durations_task *task, uint64_t time)
+{
+	return task->ran + (task->running && time > task->since ? time - task->since : 0);
+}
+
+static void run_task(struct durations *d, const struct event *ev)
+{
+	struct durations_task *task = &d->tasks[task_of(d, ev)];
+
+	d->has_runs = true;
+	task->ran = ran_until(task, ev->time);
+	task->since = ev->time;
+	if (!ev->slice.leave)
+		task->running++;
+	else if (task->running)
+		task->running--;
+}
+
 static void enter_pair(struct durations *d, struct durations_task *task,
 		       const struct durations_row *row, uint64_t time)
 {
@@ -186,6 +209,7 @@ static void begin_slice(struct durations *d, const struct event *ev)
 		slice.since = task->last;
 		slice.skipped = task->instructions;
 	}
+	slice.ran = ran_until(task, slice.since);
 	if (!ev->outside)
 		open_rows(d, nth, &slice, ev);
 	GROW(task->open, task->nr + 1, task->cap);
@@ -193,51 +217,78 @@ static void begin_slice(struct durations *d, const struct event *ev)
 	task->last = slice.since;
 }
 
-static void add_call(struct durations *d, const struct part *part, const struct open_slice *slice,
-		     const struct event *ev, uint64_t time)
-{
-	struct durations_row *row = &d->rows[part->row];
+/* A call, or the part of one that is selected. */
+struct span {
+	uint64_t time, running, instructions;
+	uint64_t self_time, self_running, self_instructions;
+};
 
-	row->self_time += time - slice->callees;
-	row->self_instructions += ev->slice.own;
-	if (part->outer) {
-		row->total_time += time;
-		row->total_instructions += ev->slice.instructions - slice->skipped;
+static struct span span_of(const struct durations *d, const struct durations_task *task,
+			   const struct open_slice *slice, const struct event *ev)
+{
+	struct span span = { .instructions = ev->slice.instructions - slice->skipped,
+			     .self_instructions = ev->slice.own };
+
+	span.time = ev->time < slice->since ? 0 : ev->time - slice->since;
+	span.running = d->has_runs ? ran_until(task, ev->time) - slice->ran : span.time;
+	span.self_time = span.time - slice->callees;
+	span.self_running = span.running - slice->callees_running;
+	return span;
+}
+
+static void add_call(struct durations_row *row, bool outer, const struct open_slice *slice,
+		     const struct span *span, bool ended)
+{
+	row->self_time += span->self_time;
+	row->self_running += span->self_running;
+	row->self_instructions += span->self_instructions;
+	if (outer) {
+		row->total_time += span->time;
+		row->total_running += span->running;
+		row->total_instructions += span->instructions;
 	}
 	if (slice->cut)
 		return;
 	row->count++;
-	if (ev->slice.cut)
-		row->open++;
-	else
-		histogram_add(&row->times, time);
+	row->open += !ended;
+	if (ended)
+		histogram_add(&row->times, span->time);
+}
+
+static void add_to_all(struct durations *d, const struct open_slice *slice, const struct span *span)
+{
+	d->calls += !slice->cut;
+	d->time += span->self_time;
+	d->running += span->self_running;
+	d->instructions += span->self_instructions;
 }
 
 static void end_slice(struct durations *d, const struct event *ev)
 {
 	uint32_t nth = task_of(d, ev);
 	struct durations_task *task = &d->tasks[nth];
-	struct open_slice slice;
-	uint64_t time;
+	struct open_slice slice, *caller;
+	struct span span;
 
 	if (!task->nr)
 		return;
 	slice = task->open[--task->nr];
-	time = ev->time < slice.since ? 0 : ev->time - slice.since;
+	span = span_of(d, task, &slice, ev);
 	for (unsigned i = 0; i < slice.nr_parts; i++) {
-		if (d->rows[slice.parts[i].row].task == nth)
-			d->rows[slice.parts[i].row].depth--;
-		add_call(d, &slice.parts[i], &slice, ev, time);
+		struct durations_row *row = &d->rows[slice.parts[i].row];
+
+		row->depth -= row->task == nth;
+		add_call(row, slice.parts[i].outer, &slice, &span, !ev->slice.cut);
 	}
-	if (!ev->outside) {
-		d->calls += !slice.cut;
-		d->time += time - slice.callees;
-		d->instructions += ev->slice.own;
+	if (!ev->outside)
+		add_to_all(d, &slice, &span);
+	if (task->nr) {
+		caller = &task->open[task->nr - 1];
+		caller->callees += span.time;
+		caller->callees_running += span.running;
+	} else {
+		task->instructions += span.instructions;
 	}
-	if (task->nr)
-		task->open[task->nr - 1].callees += time;
-	else
-		task->instructions += ev->slice.instructions - slice.skipped;
 	task->last = ev->time;
 	if (ev->slice.cut)
 		task->waits = false;
@@ -245,9 +296,11 @@ static void end_slice(struct durations *d, const struct event *ev)
 
 void durations_add(struct durations *d, const struct event *ev)
 {
-	if (ev->slice.kind == SLICE_RUN || ev->slice.kind == SLICE_SPLIT)
+	if (ev->slice.kind == SLICE_SPLIT)
 		return;
-	if (ev->slice.kind == SLICE_GAP) {
+	if (ev->slice.kind == SLICE_RUN) {
+		run_task(d, ev);
+	} else if (ev->slice.kind == SLICE_GAP) {
 		d->gaps += ev->slice.leave;
 		d->gap_time += ev->slice.leave ? ev->time - ev->slice.since : 0;
 	} else if (ev->slice.leave) {
@@ -269,9 +322,9 @@ static uint64_t key_of(const struct durations_row *row, const struct order *orde
 {
 	switch (order->sort) {
 	case DURATIONS_BY_SELF:
-		return order->instructions ? row->self_instructions : row->self_time;
+		return order->instructions ? row->self_instructions : row->self_running;
 	case DURATIONS_BY_TOTAL:
-		return order->instructions ? row->total_instructions : row->total_time;
+		return order->instructions ? row->total_instructions : row->total_running;
 	case DURATIONS_BY_CALLS: return row->count;
 	case DURATIONS_BY_MAX: return row->times.max;
 	default: return 0;

@@ -20,8 +20,9 @@ struct durations_row {
 	uint32_t program;      /* of a system call or trap: the name of its process */
 	uint64_t count;	       /* calls that begin in the selection */
 	uint64_t open;	       /* of them, those that do not end in it */
-	/* In ns. The total of a recursive function has only the outer calls. */
-	uint64_t self_time, total_time;
+	/* The total of a recursive function has only the outer calls. */
+	uint64_t self_time, total_time;	      /* in ns */
+	uint64_t self_running, total_running; /* of it, the time in which the task did not wait */
 	uint64_t self_instructions, total_instructions;
 	struct histogram times; /* of the calls that begin and end in the selection */
 	/* How many calls are open in this task; in others, it is not known. */
@@ -40,8 +41,9 @@ struct durations {
 	size_t nr_tasks, cap_tasks;
 	struct hash task_index;
 	/* Of everything that is selected: */
-	uint64_t calls, time, instructions;
+	uint64_t calls, time, running, instructions;
 	size_t nr_selected; /* tasks */
+	bool has_runs;	    /* the data says when tasks run; else none waits */
 	uint64_t gaps, gap_time;
 	/*
 	 * The time from each entry of a function to the next entry of another one in the same task. If the

@@ -83,7 +83,8 @@ def open_files():
     return t
 
 
-SUMMARY = "9 calls in 1 task, 1.600 us, 160 instructions; shares are of time\n\n"
+SUMMARY = ("9 calls in 1 task, which ran for 1.600 us and 160 instructions; "
+           "shares are of this time\n\n")
 HEADING = ("    self    total      calls  self time  total time  self insns  total insns"
            "      min   median      p99      max  ")
 KERNEL = " " * 36 + "[kernel.kallsyms]"
@@ -172,7 +173,7 @@ def test_json(trace):
     rows = {row["name"]: row for row in got["functions"]}
     equal("a recursive function", rows["walk"],
           {"name": "walk", "binary": "[kernel.kallsyms]", "count": 2, "open": 0, "self_time": 300,
-           "total_time": 500, "self_instructions": 30, "total_instructions": 50,
+           "total_time": 500, "self_running": 300, "total_running": 500, "self_instructions": 30, "total_instructions": 50,
            "self_percent": 18.75, "total_percent": 31.25, "min": 350, "median": 350, "p99": 500,
            "max": 500, "histogram": [{"from": 256, "count": 2}]})
     equal("a call that is not over has no latency", ("min" in rows["editor+0x0"],
@@ -188,7 +189,8 @@ def test_json(trace):
     equal("from one entry to the next", (got["count"], got["unmatched"], got["min"]), (1, 1, 100))
 
 
-SUMS = ["count", "self_time", "total_time", "self_instructions", "total_instructions"]
+SUMS = ["count", "self_time", "total_time", "self_running", "total_running", "self_instructions",
+        "total_instructions"]
 
 
 def sums(trace, *words):
@@ -243,7 +245,7 @@ def test_deep(folder):
         t.back(1)
     row = figures(t.write(os.path.join(folder, "deep.dump")), "--function", "walk")["functions"][0]
     equal("deep recursion", [row[key] for key in SUMS],
-          [depth, (2 * depth - 1) * 10, (2 * depth - 1) * 10, 2 * depth - 1, 2 * depth - 1])
+          [depth, *4 * [(2 * depth - 1) * 10], 2 * depth - 1, 2 * depth - 1])
 
 
 def test_wrong(folder, trace):

@@ -11,7 +11,8 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from kit import KSCOPE, check, equal, finish, guests, kscope, perfetto, run, scratch, skip
 from kit.wire_read import Stream
 
-SUMS = ["count", "self_time", "total_time", "self_instructions", "total_instructions"]
+SUMS = ["count", "self_time", "total_time", "self_running", "total_running", "self_instructions",
+        "total_instructions"]
 # The outermost slices of recursive functions, and all others.
 OUTER = "not exists (select 1 from ancestor_slice(s.id) a where a.name = s.name)"
 SLICES = f"""
@@ -22,6 +23,7 @@ SLICES = f"""
            extract_arg(s.arg_set_id, 'debug.goes on') is not null goes_on
       from slice s join thread_track t on s.track_id = t.id join thread using (utid)
            left join process p using (upid)"""
+RUNS = "select sum(dur) running from slice where category = 'run'"
 FUNCTIONS = f"""
     select name, sum(not began_before) count, sum(not began_before and goes_on) open,
            sum(dur * is_outer) total_time, sum(instructions * is_outer) total_instructions,
@@ -68,9 +70,11 @@ def test_truth(name, whole, serial):
 def test_perfetto(name, path, whole):
     out = path + ".pftrace"
     kscope("convert", path, "-o", out)
-    statements = [FUNCTIONS, *(HANDLERS.replace("CATEGORY", kind) for kind in ("syscall", "trap")),
+    statements = [RUNS, FUNCTIONS, *(HANDLERS.replace("CATEGORY", kind) for kind in ("syscall", "trap")),
                   BETWEEN.replace("FROM", "compress_file").replace("TO", "compress_block")]
-    functions, syscalls, traps, between = perfetto.query(out, *statements)
+    runs, functions, syscalls, traps, between = perfetto.query(out, *statements)
+    equal(f"{name}: Perfetto has the same time in which tasks run", runs,
+          [{"running": str(whole["running"])}])
     early = [row["name"] for row in functions if is_named(row["name"]) and row["early"] != "0"]
     equal(f"{name}: the kernel's functions all begin in the trace", early, [])
     keys = ["count", "open", "total_time", "total_instructions", "self_instructions"]
