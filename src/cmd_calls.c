@@ -225,12 +225,14 @@ static void print_table(struct calls_report *report, enum durations_kind kind)
 		buf_addf(text, "%*s(%" PRIu64 " more rows: --limit 0)\n", 114, "", nr - limit);
 }
 
-static void print_line(struct buf *text, const char *what, uint64_t time, double percent,
-		       uint64_t instructions)
+static void print_line(struct buf *text, const char *what, uint64_t time, uint64_t running,
+		       double percent, uint64_t instructions)
 {
 	buf_addf(text, "  %-14s", what);
 	print_time(text, 10, time);
-	buf_addf(text, " %6.2f%%  %" PRIu64 " instructions\n", percent, instructions);
+	buf_adds(text, ", running ");
+	print_time(text, 0, running);
+	buf_addf(text, ", %.2f%%, %" PRIu64 " instructions\n", percent, instructions);
 }
 
 static void print_times(struct buf *text, const struct histogram *times)
@@ -253,8 +255,9 @@ static void print_details(struct calls_report *report, const struct durations_ro
 	if (row->open)
 		buf_addf(text, ", %" PRIu64 " of them not complete", row->open);
 	buf_addc(text, '\n');
-	print_line(text, "self", row->self_time, self_share(report, row), row->self_instructions);
-	print_line(text, "total", row->total_time, total_share(report, row),
+	print_line(text, "self", row->self_time, row->self_running, self_share(report, row),
+		   row->self_instructions);
+	print_line(text, "total", row->total_time, row->total_running, total_share(report, row),
 		   row->total_instructions);
 	print_times(text, &row->times);
 }
@@ -507,11 +510,9 @@ const struct command cmd_calls = {
 	.about =
 		"Show how often each function of a trace was called, and how long its calls took.\n"
 		"\n"
-		"Times are from entry to return, also while another task runs. The median and p99 "
-		"(99 %\n"
-		"of the calls are not longer) are of complete calls: exact up to 64 calls, and "
-		"within\n"
-		"0.8 % beyond.",
+		"Times are from entry to return, also while the task waits; shares are of the\n"
+		"time in which tasks run. The median and p99 (99 % of the calls are not longer)\n"
+		"are of complete calls: exact up to 64 calls, and within 0.8 % beyond.",
 	.examples = "  kscope record qemu --trace -o t.kscope -- qemu-system-x86_64 ...\n"
 		    "  kscope calls t.kscope --sort total\n"
 		    "  kscope calls t.kscope --function do_idle --time 1.5,2\n"

@@ -112,8 +112,8 @@ FIRST = f"""{SUMMARY}{HEADING}function
 """
 DETAILS = f"""{SUMMARY}entry{KERNEL}
   calls                  3, 1 of them not complete
-  self              600 ns  37.50%  60 instructions
-  total            1.30 us  81.25%  130 instructions
+  self              600 ns, running 600 ns, 37.50%, 60 instructions
+  total            1.30 us, running 1.30 us, 81.25%, 130 instructions
       min   median      p99      max
    300 ns   300 ns   900 ns   900 ns
 {HISTOGRAM}"""
