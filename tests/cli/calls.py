@@ -248,6 +248,34 @@ def test_deep(folder):
           [depth, *4 * [(2 * depth - 1) * 10], 2 * depth - 1, 2 * depth - 1])
 
 
+SWITCH = f"""begin to={ENTRY:#x} sp=0x8000
+call from={ENTRY + 0x10:#x} to={OPEN:#x} next={ENTRY + 0x14:#x} down=16 pushed=8
+call from={OPEN + 0x10:#x} to={WALK:#x} next={OPEN + 0x14:#x} down=16 pushed=8
+return from={WALK + 0x10:#x} to={TICK:#x} sp=0x9000 left=0x7fe0 taken=0x8ff8
+call from={TICK + 0x10:#x} to={WALK:#x} next={TICK + 0x14:#x} down=16 pushed=8
+jump from={WALK + 0x4:#x} to={WALK + 0x8:#x} down=0
+return from={WALK + 0x10:#x} to={OPEN + 0x14:#x} sp=0x7ff0 left=0x8ff0 taken=0x7fe0
+return from={OPEN + 0x20:#x} to={ENTRY + 0x14:#x} up=16
+"""
+
+
+def test_waiting(folder):
+    """walk switches from the task of entry to that of tick and back. Each row takes 100 ns."""
+    path = os.path.join(folder, "switch.dump")
+    with open(path, "w", encoding="ascii") as f:
+        f.write(HEAD)
+        for i, row in enumerate(SWITCH.splitlines()):
+            f.write(f"branch time=0.{1000 + 100 * i:09} cpu=0 task=1/1 {row} space=0x1 "
+                    f"instructions={10 * min(i, 1)} kernel\n")
+    got = figures(path)
+    equal("waiting: two tasks", (got["tasks"], got["time"], got["running"]), (2, 1100, 700))
+    keys = ["count", "self_time", "total_time", "self_running", "total_running", "total_instructions"]
+    equal("waiting: counts as time, but not as running",
+          {row["name"]: [row[key] for key in keys] for row in got["functions"]},
+          {"entry": [1, 100, 700, 100, 400, 40], "open_file": [1, 200, 600, 200, 300, 30],
+           "walk": [2, 700, 700, 300, 300, 30], "tick": [1, 100, 400, 100, 300, 30]})
+
+
 def test_wrong(folder, trace):
     exits("--between needs two values", kscope("calls", trace, "--between", "walk"), 2,
           "--between expects two values")
@@ -274,6 +302,7 @@ def main():
         test_parts(trace)
         test_many(folder)
         test_deep(folder)
+        test_waiting(folder)
         test_wrong(folder, trace)
     finish()
 
