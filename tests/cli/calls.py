@@ -202,13 +202,18 @@ def sums(trace, *words):
                                 for name, value in zip(SUMS, values)})
 
 
-def test_parts(trace):
-    """The trace is from 1000 to 2600 ns. Most parts begin or end inside calls."""
+def parts_add_up(name, trace, end, lengths):
+    """Of a trace from 1000 ns on."""
     whole = sums(trace)
-    for length in (30, 100, 450):
-        edges = ["", *(f"{time / 1e9:.9f}" for time in range(1000 + length, 2600, length)), ""]
+    for length in lengths:
+        edges = ["", *(f"{time / 1e9:.9f}" for time in range(1000 + length, end, length)), ""]
         parts = [sums(trace, "--time", f"{a},{b}") for a, b in zip(edges, edges[1:])]
-        equal(f"parts of {length} ns add up", sum(parts, collections.Counter()), whole)
+        equal(f"{name}: parts of {length} ns add up", sum(parts, collections.Counter()), whole)
+
+
+def test_parts(trace):
+    """Most parts begin or end inside calls."""
+    parts_add_up("one task", trace, 2600, (30, 100, 450))
     got = figures(trace, "--time", "0.0000013,0.0000016", "--function", "open_file")["functions"]
     equal("a call that began before counts its time only",
           [(row["count"], row["total_time"], "max" in row) for row in got], [(0, 300, False)])
@@ -259,14 +264,43 @@ return from={OPEN + 0x20:#x} to={ENTRY + 0x14:#x} up=16
 """
 
 
-def test_waiting(folder):
-    """walk switches from the task of entry to that of tick and back. Each row takes 100 ns."""
-    path = os.path.join(folder, "switch.dump")
+# The second task is left, and the third one uses its stack: it has ended.
+ENDED = f"""begin to={ENTRY:#x} sp=0x8000
+call from={ENTRY + 0x10:#x} to={WALK:#x} next={ENTRY + 0x14:#x} down=16 pushed=8
+return from={WALK + 0x10:#x} to={TICK:#x} sp=0x9000 left=0x7ff0 taken=0x8ff8
+call from={TICK + 0x10:#x} to={WALK:#x} next={TICK + 0x14:#x} down=16 pushed=8
+return from={WALK + 0x10:#x} to={ENTRY + 0x14:#x} sp=0x8000 left=0x8ff0 taken=0x7ff0
+call from={ENTRY + 0x18:#x} to={WALK:#x} next={ENTRY + 0x1c:#x} down=16 pushed=8
+return from={WALK + 0x10:#x} to={OPEN:#x} sp=0x9100 left=0x7ff0 taken=0x90f8
+call from={OPEN + 0x10:#x} to={WALK:#x} next={OPEN + 0x14:#x} down=512 pushed=8
+return from={WALK + 0x10:#x} to={ENTRY + 0x1c:#x} sp=0x8000 left=0x8f00 taken=0x7ff0
+jump from={ENTRY + 0x20:#x} to={ENTRY + 0x30:#x} down=0
+"""
+
+
+def write_rows(folder, name, rows):
+    """A trace in the kernel. Each row takes 100 ns and 10 instructions."""
+    path = os.path.join(folder, name)
     with open(path, "w", encoding="ascii") as f:
         f.write(HEAD)
-        for i, row in enumerate(SWITCH.splitlines()):
+        for i, row in enumerate(rows.splitlines()):
             f.write(f"branch time=0.{1000 + 100 * i:09} cpu=0 task=1/1 {row} space=0x1 "
                     f"instructions={10 * min(i, 1)} kernel\n")
+    return path
+
+
+def test_ended(folder):
+    path = write_rows(folder, "ended.dump", ENDED)
+    rows = {row["name"]: row for row in figures(path)["functions"]}
+    equal("ended: a task that was left and ended took its time until then",
+          [rows["tick"][key] for key in ("count", "open", "total_time")], [1, 0, 200])
+    parts_add_up("ended", path, 1900, (50, 100, 250))
+
+
+def test_waiting(folder):
+    """walk switches from the task of entry to that of tick and back."""
+    path = write_rows(folder, "switch.dump", SWITCH)
+    parts_add_up("waiting", path, 1700, (50, 100, 250))
     got = figures(path)
     equal("waiting: two tasks", (got["tasks"], got["time"], got["running"]), (2, 1100, 700))
     keys = ["count", "self_time", "total_time", "self_running", "total_running", "total_instructions"]
@@ -303,6 +337,7 @@ def main():
         test_many(folder)
         test_deep(folder)
         test_waiting(folder)
+        test_ended(folder)
         test_wrong(folder, trace)
     finish()
 
