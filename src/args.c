@@ -247,6 +247,14 @@ static int wrong_option(const struct command *command, int opt, char **argv, int
 	return wrong(command, message, code);
 }
 
+static int wrong_pair(const struct command *command, const struct option_row *row, int *code)
+{
+	char message[100];
+
+	snprintf(message, sizeof(message), "--%s expects two values", row->name);
+	return wrong(command, message, code);
+}
+
 /* Collects the options and words in the order of the command line. */
 static int collect(struct args *args, const struct parser *p, int argc, char **argv, int *code)
 {
@@ -269,6 +277,10 @@ static int collect(struct args *args, const struct parser *p, int argc, char **a
 			log_level = 0;
 		else
 			option_add(&args->given, row, optarg);
+		if (option_is_pair(row) && optind < argc)
+			option_add(&args->given, row, argv[optind++]);
+		else if (option_is_pair(row))
+			return wrong_pair(p->command, row, code);
 	}
 	for (; optind < argc; optind++) {
 		GROW(args->inputs, args->nr_inputs + 1, args->cap_inputs);

@@ -10,10 +10,10 @@
 #include "base/mem.h"
 #include "base/text.h"
 #include "cmd.h"
+#include "look.h"
 #include "pass/alloc.h"
 
 #define MAX_SHOWN_FRAMES 12
-#define BAR 50
 
 struct alloc_options {
 	bool json;
@@ -198,9 +198,9 @@ static void print_series(struct allocs *a, const struct alloc_heap *heap)
 		uint64_t event = (uint64_t)((__uint128_t)a->pass.events * (i + 1) / points);
 		double share = heap->sum.peak ? (double)live / (double)heap->sum.peak : 0;
 
-		buf_addf(&a->text, "  %13" PRIu64 " %12" PRIu64 "  %.*s\n", event, live,
-			 (int)(share * BAR + 0.5),
-			 "##################################################");
+		buf_addf(&a->text, "  %13" PRIu64 " %12" PRIu64 "  ", event, live);
+		look_bar(&a->text, share);
+		buf_addc(&a->text, '\n');
 	}
 }
 

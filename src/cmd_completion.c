@@ -179,7 +179,10 @@ static void zsh_option(const struct command *command, const struct option_row *r
 	printf("'[");
 	print_about(row->about, "[]\\");
 	printf("]");
-	if (row->arg) {
+	if (option_is_pair(row)) {
+		printf(":%.*s::%s:", (int)strcspn(row->arg, " "), row->arg,
+		       strchr(row->arg, ' ') + 1);
+	} else if (row->arg) {
 		printf("%s:%s:", is_optional(row) ? ":" : "", is_optional(row) ? "DIR" : row->arg);
 		if (has_words(row)) {
 			putchar('(');

@@ -4,13 +4,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/buf.h"
 #include "base/json_out.h"
 #include "base/mem.h"
 #include "base/text.h"
 #include "cmd.h"
+#include "look.h"
 #include "model/source.h"
 #include "pass/flat.h"
 
@@ -54,9 +54,9 @@ struct report {
 	struct tally_options options;
 	struct job *job;
 	struct tally tally;
-	struct buf text, scratch[2];
-	struct json_out json; /* into text */
-	bool colors;
+	struct buf text;
+	struct look look;     /* into text */
+	struct json_out json; /* likewise */
 };
 
 static int report_put(struct writer *w, const struct event *ev)
@@ -79,29 +79,6 @@ static const char *text_of(const struct report *report, uint32_t handle)
 	return str_text(report->job->world.strings, handle);
 }
 
-/* Names come from the data and may contain terminal escapes. `which` is one of two buffers. */
-static const char *plain_of(struct report *report, unsigned which, uint32_t handle)
-{
-	return text_plain(&report->scratch[which], text_of(report, handle));
-}
-
-static double share(uint64_t part, uint64_t all)
-{
-	return all ? 100.0 * (double)part / (double)all : 0;
-}
-
-static const char *color(const struct report *report, double percent)
-{
-	if (!report->colors)
-		return "";
-	return percent >= 5 ? "\033[31m" : percent >= 0.5 ? "\033[32m" : "";
-}
-
-static const char *plain(const struct report *report)
-{
-	return report->colors ? "\033[0m" : "";
-}
-
 static bool counts_weight(const struct report *report, const struct tally *part)
 {
 	return tally_counts_weight(part, &report->options, MEASURE_WEIGHT);
@@ -109,18 +86,17 @@ static bool counts_weight(const struct report *report, const struct tally *part)
 
 static void print_row(struct report *report, const struct flat *flat, const struct flat_row *row)
 {
-	double self = share(row->self, flat->weight), total = share(row->total, flat->weight);
+	struct look *look = &report->look;
 
-	buf_addf(&report->text, "%s%7.2f%%%s %s%7.2f%%%s %10" PRIu64 "  ", color(report, self),
-		 self, plain(report), color(report, total), total, plain(report), row->samples);
+	look_percent(look, look_share(row->self, flat->weight));
+	buf_addc(&report->text, ' ');
+	look_percent(look, look_share(row->total, flat->weight));
+	buf_addf(&report->text, " %10" PRIu64 "  ", row->samples);
 	if (report->asked->by == FLAT_TASK && row->pid != NO_TASK)
-		buf_addf(&report->text, "%s (pid %" PRIu32 ")\n", plain_of(report, 0, row->name),
+		buf_addf(&report->text, "%s (pid %" PRIu32 ")\n", look_name(look, 0, row->name),
 			 row->pid);
-	else if (row->binary)
-		buf_addf(&report->text, "%-40s %s\n", plain_of(report, 0, row->name),
-			 plain_of(report, 1, row->binary));
 	else
-		buf_addf(&report->text, "%s\n", plain_of(report, 0, row->name));
+		look_function(look, row->name, row->binary);
 }
 
 static void print_table(struct report *report, const struct tally *part)
@@ -177,15 +153,16 @@ static void print_subtree(struct report *report, const struct tree *tree, uint32
 
 	for (size_t i = 0; i < nr; i++) {
 		const struct tree_node *n = &tree->nodes[children[i]];
-		double percent = share(n->total, all);
+		double percent = look_share(n->total, all);
 
 		if (percent < report->asked->min_percent)
 			break;
-		buf_addf(&report->text, "%s%7.2f%%%s %*s%s%s%s", color(report, percent), percent,
-			 plain(report), (int)depth * 2, "", plain_of(report, 0, n->name),
-			 n->inlined ? " (inlined)" : "", n->self ? "" : "\n");
+		look_percent(&report->look, percent);
+		buf_addf(&report->text, " %*s%s%s%s", (int)depth * 2, "",
+			 look_name(&report->look, 0, n->name), n->inlined ? " (inlined)" : "",
+			 n->self ? "" : "\n");
 		if (n->self)
-			buf_addf(&report->text, "  [self %.2f%%]\n", share(n->self, all));
+			buf_addf(&report->text, "  [self %.2f%%]\n", look_share(n->self, all));
 		if (depth < TREE_MAX_DEPTH)
 			print_subtree(report, tree, children[i], depth + 1);
 	}
@@ -227,8 +204,9 @@ static void print_section(struct report *report, struct tally *part)
 {
 	const struct report_options *asked = report->asked;
 	bool weight = counts_weight(report, part);
-	const char *unit = text_plain(&report->scratch[0], tally_unit(part, weight));
-	const char *name = plain_of(report, 1, source_name(&report->job->world, source_of(part)));
+	const char *unit = text_plain(&report->look.scratch[0], tally_unit(part, weight));
+	const char *name =
+		look_name(&report->look, 1, source_name(&report->job->world, source_of(part)));
 	uint64_t samples, events;
 
 	sum(part, &samples, &events);
@@ -264,8 +242,8 @@ static void json_row(struct report *report, const struct flat *flat, const struc
 	json_out_u64(to, "self", row->self);
 	json_out_u64(to, "total", row->total);
 	json_out_u64(to, "samples", row->samples);
-	json_out_double(to, "self_percent", share(row->self, flat->weight), 4);
-	json_out_double(to, "total_percent", share(row->total, flat->weight), 4);
+	json_out_double(to, "self_percent", look_share(row->self, flat->weight), 4);
+	json_out_double(to, "total_percent", look_share(row->total, flat->weight), 4);
 	json_out_end(to);
 }
 
@@ -359,14 +337,6 @@ static void print_all(struct report *report)
 	fwrite(report->text.data, 1, report->text.len, stdout);
 }
 
-/* As no-color.org defines it: set and not empty. */
-static bool no_color(void)
-{
-	const char *set = getenv("NO_COLOR");
-
-	return set && *set;
-}
-
 static int check(const struct args *args, struct err *err)
 {
 	const struct report_options *asked = args->state;
@@ -379,14 +349,13 @@ static int check(const struct args *args, struct err *err)
 static int run(struct args *args)
 {
 	struct job job;
-	struct report report = { .asked = args->state,
-				 .job = &job,
-				 .colors = isatty(STDOUT_FILENO) && !no_color() };
+	struct report report = { .asked = args->state, .job = &job };
 	struct writer writer = { .ops = &report_ops, .world = &job.world, .priv = &report };
 	struct strtab strings;
 	int ret;
 
 	strtab_init(&strings);
+	look_init(&report.look, &report.text, &strings);
 	args_job(args, &job);
 	ret = option_apply(report_ops.options, &report, &args->given, &job.err);
 	if (ret == 0)
@@ -401,8 +370,7 @@ static int run(struct args *args)
 	ret = job_result(&job, ret);
 	tally_release(&report.tally);
 	buf_release(&report.text);
-	buf_release(&report.scratch[0]);
-	buf_release(&report.scratch[1]);
+	look_release(&report.look);
 	job_release(&job);
 	strtab_release(&strings);
 	return ret;

@@ -54,6 +54,7 @@ static int sink_push(struct stage *s, struct event *ev)
 {
 	const struct sink *sink = s->priv;
 
+	s->chain->slices += ev->kind == EVENT_SLICE && !ev->outside;
 	for (size_t i = 0; i < sink->nr; i++) {
 		struct writer *writer = sink->writers[i];
 
@@ -227,7 +228,7 @@ int job_summary(const struct job *job)
 		log_warn("the recording itself lost %" PRIu64 " samples", job->lost);
 	if (samples && !job->count.samples)
 		log_warn("none of the %" PRIu64 " samples matches the selection", samples);
-	else if (!samples && others && job->chain.outside == others)
+	else if (!samples && others && job->chain.outside == others && !job->chain.slices)
 		log_warn("none of the %" PRIu64 " events matches the selection", others);
 	effect_warn(job);
 	return job->partial ? ERR_PARTIAL : ERR_NONE;

@@ -50,6 +50,7 @@ struct chain {
 	struct stage *first[EVENT_KINDS]; /* takes an event that was read; NULL: none */
 	uint64_t unselected;		  /* samples that are not selected */
 	uint64_t outside;		  /* branches, calls and allocations, likewise */
+	uint64_t slices;		  /* that are selected */
 	bool partial;			  /* something that the input refers to is missing */
 	struct err err;
 };

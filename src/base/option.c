@@ -110,6 +110,11 @@ static void release_field(const struct option_row *row, void *field)
 
 /* ---- using them ---- */
 
+bool option_is_pair(const struct option_row *row)
+{
+	return row->arg && strchr(row->arg, ' ');
+}
+
 const struct option_row *option_find(const struct option_table *table, const char *name)
 {
 	for (const struct option_row *row = table->rows; row->name; row++) {

@@ -27,8 +27,9 @@ enum option_completion {
 
 struct option_row {
 	const char *name;
-	char letter;	   /* '\0': none */
-	const char *arg;   /* NULL: none; in brackets: optional */
+	char letter; /* '\0': none */
+	/* NULL: none; in brackets: optional; with a space: two, for each of which set() is called. */
+	const char *arg;
 	const char *about; /* for --help */
 	/*
 	 * Parses arg into *field, which is at `at` in the owner's struct and has at most
@@ -122,6 +123,8 @@ int option_append(const struct option_row *row, void *field, const char *arg, st
 
 /* ---- using them ---- */
 
+/* Whether the option has two arguments: the second one is the next word. */
+bool option_is_pair(const struct option_row *row);
 /* Finds an option by name, but not by an alias. NULL: not in the table. */
 const struct option_row *option_find(const struct option_table *table, const char *name);
 bool option_in(const struct option_use *uses, const char *name);

@@ -196,7 +196,7 @@ const struct stage_ops stage_select = {
 	.push = select_push,
 };
 
-/* ---- pick: by names, and by the task of samples that stages have made ---- */
+/* ---- pick: by names, and by the task of samples and slices that stages have made ---- */
 
 static bool selects_late(const struct chain *chain)
 {
@@ -206,20 +206,44 @@ static bool selects_late(const struct chain *chain)
 	       sel->level;
 }
 
+static bool right_comm(const struct selection *sel, struct world *world, const struct event *ev)
+{
+	return !sel->comms.nr ||
+	       in_list(&sel->comms, str_text(world->strings, world_comm(world, ev->pid, ev->tid)));
+}
+
 static bool right_names(const struct selection *sel, struct world *world, const struct event *ev)
 {
-	if (sel->comms.nr &&
-	    !in_list(&sel->comms, str_text(world->strings, world_comm(world, ev->pid, ev->tid))))
+	if (!right_comm(sel, world, ev))
 		return false;
 	return !sel->sources.nr ||
 	       in_list(&sel->sources,
 		       str_text(world->strings, source_name(world, ev->sample.source)));
 }
 
+/* Calls of another level still pass, because the time of their callers depends on theirs. */
+static int pick_slice(struct stage *s, struct event *ev)
+{
+	const struct selection *sel = s->chain->selection;
+	struct world *world = s->chain->world;
+	bool kernel = world->frames.all[ev->slice.frame].flags & FRAME_KERNEL;
+
+	if (ev->pid == NO_TASK) /* of a cpu */
+		return stage_emit(s, ev);
+	if (!in_set(&sel->pids, ev->pid) || !in_set(&sel->tids, ev->tid) ||
+	    !right_comm(sel, world, ev))
+		return 0;
+	if (ev->slice.frame && sel->level && kernel != (sel->level == LEVEL_KERNEL))
+		ev->outside |= OUTSIDE_WHO;
+	return stage_emit(s, ev);
+}
+
 static int pick_push(struct stage *s, struct event *ev)
 {
 	const struct selection *sel = s->chain->selection;
 
+	if (ev->kind == EVENT_SLICE)
+		return pick_slice(s, ev);
 	if (ev->made_of &&
 	    (!right_task(sel, ev) || (ev->cpu != NO_CPU && !in_set(&sel->cpus, ev->cpu))))
 		return drop(s, ev);
@@ -230,7 +254,7 @@ static int pick_push(struct stage *s, struct event *ev)
 
 const struct stage_ops stage_pick = {
 	.name = "pick",
-	.takes = EVENT_BIT(EVENT_SAMPLE) | EVENT_BIT(EVENT_CHAIN),
+	.takes = EVENT_BIT(EVENT_SAMPLE) | EVENT_BIT(EVENT_CHAIN) | EVENT_BIT(EVENT_SLICE),
 	.options = OPTION_USES({ &pick_table, OPTION_ELSEWHERE }),
 	.needed = selects_late,
 	.push = pick_push,

@@ -116,8 +116,38 @@ static void close_from(struct slices *s, struct slices_task *task, size_t depth,
 		task->nr = depth;
 }
 
+/*
+ * Tasks that wait. One may turn out to have ended when it was left, and then its slices are not part of a
+ * selection after that. So they are not shown where the selected time begins, nor hidden where it ends,
+ * before it is known that the task goes on. Parts of a timeline and gates cannot wait for that.
+ */
+
+static bool can_wait(const struct slices *s, const struct slices_task *task)
+{
+	if (s->length || s->gate || s->finished)
+		return false;
+	for (size_t i = 0; i < s->nr_cpus; i++) {
+		if (s->cpus[i].task == task)
+			return false;
+	}
+	return true;
+}
+
+/* The task goes on, or the trace ends. Called before the task's stack changes. */
+static void wake(struct slices *s, struct slices_task *task)
+{
+	bool over = !s->live && (task->late || task->due);
+
+	if (task->late)
+		show_task(s, task, s->from);
+	if (over)
+		hide_task(s, task, s->until);
+	task->late = task->due = false;
+}
+
 void slices_close(struct slices *s, struct slices_task *task, size_t depth)
 {
+	wake(s, task);
 	close_from(s, task, depth, s->now);
 }
 
@@ -172,8 +202,10 @@ void slices_run(struct slices *s, uint32_t number, struct slices_task *task, boo
 {
 	struct slices_cpu *cpu = cpu_of(s, number);
 
-	if (task)
+	if (task) {
+		wake(s, task);
 		task->cpu = number;
+	}
 	cpu->task = task;
 	cpu->selected = selected;
 	cpu->time = s->now;
@@ -220,7 +252,10 @@ void slices_gap(struct slices *s, uint32_t number)
 static void show_all(struct slices *s, uint64_t time)
 {
 	for (struct slices_task *task = s->tasks; task; task = task->next) {
-		if (cpu_of(s, task->cpu)->selected)
+		if (!cpu_of(s, task->cpu)->selected)
+			continue;
+		task->late = can_wait(s, task);
+		if (!task->late)
 			show_task(s, task, time);
 	}
 	for (size_t i = 0; i < s->nr_cpus; i++)
@@ -231,8 +266,11 @@ static void hide_all(struct slices *s, uint64_t time)
 {
 	for (size_t i = 0; i < s->nr_cpus; i++)
 		hide_run(s, &s->cpus[i], time, true);
-	for (struct slices_task *task = s->tasks; task; task = task->next)
-		hide_task(s, task, time);
+	for (struct slices_task *task = s->tasks; task; task = task->next) {
+		task->due = task->shown && can_wait(s, task);
+		if (!task->due)
+			hide_task(s, task, time);
+	}
 }
 
 static void set_live(struct slices *s, uint64_t time, bool live)
@@ -259,19 +297,24 @@ static void split(struct slices *s, uint64_t time)
 
 void slices_advance(struct slices *s, uint64_t time)
 {
+	uint64_t before = s->now;
+
 	if (time > INT64_MAX || time < s->now)
 		time = s->now;
 	s->now = time;
-	if (s->live && time >= s->until)
-		set_live(s, s->until, false);
-	else if (!s->live && !s->closed && time >= s->from && time < s->until)
+	if (!s->live && !s->closed && time >= s->from && before < s->until)
 		set_live(s, s->from ? s->from : time, true);
+	if (s->live && time >= s->until) /* perhaps without an event in between */
+		set_live(s, s->until, false);
 	if (s->live && s->length && time >= s->border)
 		split(s, time);
 }
 
 int slices_finish(struct slices *s)
 {
+	s->finished = true;
+	for (struct slices_task *task = s->tasks; task; task = task->next)
+		wake(s, task);
 	set_live(s, s->now, false);
 	return s->failed ? -1 : 0;
 }
@@ -338,6 +381,7 @@ void slices_release(struct slices *s)
 
 void slices_open(struct slices *s, struct slices_task *task, struct slice slice)
 {
+	wake(s, task);
 	pass_gate(s, slice.frame);
 	GROW(task->open, task->nr + 1, task->cap);
 	task->open[task->nr++] = slice;
@@ -354,7 +398,8 @@ void slices_open_early(struct slices *s, struct slices_task *task, struct slice 
 	slice.cut = true;
 	slice.time = task->began;
 	slices_open(s, task, slice);
-	if (!s->live || task->nr > 1 || task->began < s->from || s->length || s->gate || !has_room)
+	if (!s->live || !cpu_of(s, task->cpu)->selected || task->nr > 1 || task->began < s->from ||
+	    s->length || s->gate || !has_room)
 		return;
 	show_slice(s, task, place - early);
 	first = &task->open[0];

@@ -45,6 +45,8 @@ struct slices_task {
 	uint64_t last;	      /* the place of the last begin or end that was shown */
 	uint32_t pid, tid, cpu;
 	bool announced;
+	bool late,
+		due; /* to be shown from where the selected time begins, and hidden where it ends */
 	size_t beyond; /* for the caller */
 };
 
@@ -81,7 +83,7 @@ struct slices {
 	uint64_t border;       /* the end of this part */
 	uint64_t instructions; /* of all tasks */
 	bool live;	       /* the time is selected, and the gate is open */
-	bool failed;
+	bool finished, failed;
 };
 
 void slices_release(struct slices *slices);

@@ -10,7 +10,6 @@
 
 #define INLINE_MAX ((size_t)1 << 18) /* up to this many bytes, a thread does not pay off */
 #define BATCHES_ALL 256		     /* of all cpus together, if each has two or more */
-#define UNDATED_MAX 64		     /* batches that wait for a time; WIRE_BATCHES at most */
 
 static void lock(struct wire_ahead *ahead)
 {
@@ -108,11 +107,9 @@ static void finish_batch(struct wire_ahead_cpu *cpu, struct wire_batch *batch, b
 	batch->instructions = cpu->instructions;
 	cpu->instructions += instructions_of(batch);
 	cpu->decoded++;
-	/*
-	 * Without a time for long, the events keep the last one. What is long must not depend on how far
-	 * the caller is, or the times would differ from run to run.
-	 */
-	if (cpu->trace.time != batch->time || finished || cpu->decoded - cpu->filled >= UNDATED_MAX)
+	/* Without a time for long, the events keep the last one. This may not depend on the other thread. */
+	if (cpu->trace.time != batch->time || finished ||
+	    cpu->decoded - cpu->filled >= WIRE_UNTIMED)
 		fill_to(cpu, cpu->trace.time);
 	if (!finished)
 		return;
@@ -122,11 +119,9 @@ static void finish_batch(struct wire_ahead_cpu *cpu, struct wire_batch *batch, b
 
 /* ---- the thread ---- */
 
-/* More than there is room for, if that is what it takes to find the next time. */
 static bool can_decode(const struct wire_ahead *ahead, const struct wire_ahead_cpu *cpu)
 {
-	return cpu && has_trace(cpu) &&
-	       (cpu->decoded - cpu->dropped < ahead->room || !nr_ready(cpu));
+	return cpu && has_trace(cpu) && nr_ready(cpu) < ahead->room;
 }
 
 /* Waking the other side is slow, so wait for this many batches to take or to fill. */
@@ -158,7 +153,7 @@ static void decode_one(struct wire_ahead *ahead, struct wire_ahead_cpu *cpu)
 	finished = fill_batch(cpu, batch);
 	pthread_mutex_lock(&ahead->lock);
 	finish_batch(cpu, batch, finished);
-	if (ahead->wanted == cpu && (nr_ready(cpu) >= enough(ahead) || !can_decode(ahead, cpu)))
+	if (ahead->wanted == cpu && (nr_ready(cpu) >= enough(ahead) || !has_trace(cpu)))
 		pthread_cond_signal(&ahead->ready);
 }
 
@@ -218,7 +213,7 @@ static void share_room(struct wire_ahead *ahead)
 {
 	size_t room = BATCHES_ALL / ++ahead->nr_used;
 
-	ahead->room = room < 2 ? 2 : room > WIRE_BATCHES ? WIRE_BATCHES : room;
+	ahead->room = room < 2 ? 2 : room > WIRE_READY ? WIRE_READY : room;
 }
 
 static struct wire_ahead_cpu *cpu_of(struct wire_ahead *ahead, uint32_t number)

@@ -17,8 +17,10 @@
 
 #include "read/wire_trace.h"
 
-#define WIRE_BATCH 128	 /* events of a batch */
-#define WIRE_BATCHES 128 /* of a cpu; fewer if there are many cpus */
+#define WIRE_BATCH 128	/* events of a batch */
+#define WIRE_READY 64	/* batches of a cpu that are ready; fewer if there are many cpus */
+#define WIRE_UNTIMED 64 /* batches that wait for the next time */
+#define WIRE_BATCHES (WIRE_READY + WIRE_UNTIMED)
 
 struct wire_batch {
 	struct event events[WIRE_BATCH];

@@ -128,12 +128,6 @@ def test_traps(folder, machine):
               good > 50 and sum(bad.values()) <= good / 20, f"{good} good, bad: {bad}")
 
 
-def truth(serial):
-    """{function: (calls, rounds)} that the guest prints."""
-    return {function: (int(calls), 1000 * int(rounds)) for function, calls, rounds
-            in re.findall(r"^truth: \S+ (\S+) (\d+) (\d+)$", serial, re.M)}
-
-
 def disassemble(path, function):
     """[(address, the target if it is a jump, or None)], up to the last return."""
     text = run("llvm-objdump", "-d", "--no-show-raw-insn", f"--disassemble-symbols={function}",
@@ -174,7 +168,7 @@ def test_trace(folder, machine, frames, which, more=()):
     for stack, weight in folded(out, "--weight").items():
         counted[leaf(stack)] += weight
     want = {}
-    for function, (calls, rounds) in truth(boot.serial).items():
+    for function, (calls, rounds) in guests.truth(boot.serial).items():
         if function in BRANCHY or function in USER:
             continue
         rounds = rounds or CALL_LOOPS.get(function, 0) * calls
@@ -210,7 +204,7 @@ def test_allocations(folder, machine, which):
     out = os.path.join(folder, f"{machine}-alloc.kscope")
     boot = guests.record(guests.demo(machine, "nofp", words="scale=2"), out,
                          ["--alloc", "kmalloc", "--free", "kfree", "--stack", "512"], which)
-    known = truth(boot.serial)
+    known = guests.truth(boot.serial)
     taken, given = known["kmalloc"][0], known["kfree"][0]
     report = kscope("alloc", out).stdout
     check(f"{name}: every call of the allocator",

@@ -165,3 +165,9 @@ def kallsyms(serial):
     """The text of the guest's /proc/kallsyms, if it was booted with words="kscope.kallsyms"."""
     found = re.search(r"kscope: kallsyms\n(.*?)kscope: end of kallsyms", serial, re.S)
     return gzip.decompress(base64.b64decode(found[1])).decode() if found else ""
+
+
+def truth(serial):
+    """{function: (calls, rounds)} that the demo's kernel prints."""
+    return {function: (int(calls), 1000 * int(rounds)) for function, calls, rounds
+            in re.findall(r"^truth: \S+ (\S+) (\d+) (\d+)$", serial, re.M)}

@@ -286,6 +286,13 @@ static void test_lines(void)
 
 static void test_windows(void)
 {
+	slices_on(PUSHES, "slices: a window in which nothing happens", 1002, 1008,
+		  "begin 1000 sp=8000;"
+		  "call 1010 2000 1;"
+		  "return 2010 1014 9;",
+		  "1002-~1008 cpu 0 runs 1 0\n"
+		  " ~1002-~1008 1 2000 call 0/0 0/0\n"
+		  "~1002-~1008 1 1000 begin 0/0 0/0\n");
 	slices_on(PUSHES, "slices: no window", 0, UINT64_MAX, WINDOWED,
 		  "1000-1030 cpu 0 runs 1 30\n"
 		  " 1040-1060 3 4000 call 10/10 1/1\n"

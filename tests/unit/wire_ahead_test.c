@@ -14,6 +14,8 @@
 #define STEP 2000000 /* ns from one piece to the next */
 #define DAMAGED 150  /* this piece of cpu 1 */
 
+#define TIMED 20 /* pieces with several times */
+
 static const struct wire_trace_info info;
 
 struct trace { /* of one cpu */
@@ -35,15 +37,27 @@ static void add_begin(struct buf *buf)
 	buf_add(buf, begin, sizeof(begin));
 }
 
-/* Time passes, and then the loop runs many times. */
-static void add_steps(struct buf *buf, unsigned words)
+/* The loop runs many times. */
+static void add_loop(struct buf *buf, unsigned words)
 {
-	static const uint8_t time[] = { 0xc4, 0x80, 0x89, 0x7a }, steps[8 * 127];
+	static const uint8_t steps[8 * 127];
 	uint8_t code = (uint8_t)words;
 
-	buf_add(buf, time, sizeof(time)); /* STEP */
 	buf_add(buf, &code, 1);
 	buf_add(buf, steps, 8 * (size_t)words);
+}
+
+static void add_time(struct buf *buf)
+{
+	static const uint8_t time[] = { 0xc4, 0x80, 0x89, 0x7a }; /* STEP */
+
+	buf_add(buf, time, sizeof(time));
+}
+
+static void add_steps(struct buf *buf, unsigned words)
+{
+	add_time(buf);
+	add_loop(buf, words);
 }
 
 static bool begins(uint32_t cpu, size_t piece)
@@ -185,6 +199,57 @@ static void test_release(const struct trace *traces)
 	check("ahead: and no more", !merge.ahead.nr);
 }
 
+/* Between two times, there are more or fewer events than the decoder keeps without a time. */
+static void make_timed(struct trace *trace, uint32_t cpu)
+{
+	for (size_t i = 0; i < TIMED; i++) {
+		struct buf *buf = &trace->pieces[i];
+
+		buf_clear(buf);
+		if (!i)
+			add_begin(buf);
+		for (size_t j = 0; j < 5; j++) {
+			for (size_t loops = (i + j * 3 + cpu) % 4; loops; loops--)
+				add_loop(buf, 120);
+			add_time(buf);
+		}
+	}
+}
+
+static void merge_timed(struct trace *traces, bool threaded)
+{
+	struct wire_merge merge = { .ahead.info.has_waits = true, .ahead.tried = !threaded };
+	struct result result = { 0 };
+
+	for (uint32_t cpu = 0; cpu < CPUS; cpu++) {
+		traces[cpu].digest = traces[cpu].nr = 0;
+		for (size_t i = 0; i < TIMED; i++)
+			add_piece(&merge, &traces[cpu], cpu, i);
+	}
+	wire_merge_until(&merge, UINT64_MAX);
+	drain(&merge, traces, &result);
+	wire_merge_release(&merge);
+}
+
+/* The times of events between two readings of the clock do not depend on how far the thread is ahead. */
+static void test_times(struct trace *traces)
+{
+	uint64_t digests[CPUS];
+	bool same = true;
+
+	for (uint32_t cpu = 0; cpu < CPUS; cpu++)
+		make_timed(&traces[cpu], cpu);
+	merge_timed(traces, false);
+	for (uint32_t cpu = 0; cpu < CPUS; cpu++)
+		digests[cpu] = traces[cpu].digest;
+	for (unsigned i = 0; i < 3; i++) {
+		merge_timed(traces, true);
+		for (uint32_t cpu = 0; cpu < CPUS; cpu++)
+			same &= traces[cpu].digest == digests[cpu];
+	}
+	check("ahead: the same times with and without a thread", same && traces[0].nr > 1000000);
+}
+
 int main(void)
 {
 	struct trace *traces = xcalloc(CPUS, sizeof(*traces));
@@ -195,6 +260,7 @@ int main(void)
 	}
 	test_merge(traces);
 	test_release(traces);
+	test_times(traces);
 	for (size_t i = 0; i < CPUS * PIECES; i++)
 		buf_release(&traces[i / PIECES].pieces[i % PIECES]);
 	free(traces);
