@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "base/folder.h"
 #include "base/in.h"
 #include "base/option.h"
 #include "base/out.h"
@@ -95,7 +96,8 @@ enum writer_needs {
 struct writer {
 	const struct writer_ops *ops;
 	struct world *world;
-	struct out *out;
+	struct out *out;	/* NULL if the format is a folder */
+	struct folder *folder;	/* NULL if it is a file */
 	struct err err;
 	void *priv;
 };
@@ -106,6 +108,7 @@ struct writer_ops {
 	const char *extension; /* with the dot; NULL: only -t selects the format */
 	unsigned needs;	       /* enum writer_needs */
 	uint32_t takes;	       /* EVENT_BIT()s of what put() gets */
+	const struct folder_mark *folder; /* the output is a folder, recognized by this; NULL: a file */
 	const char *next;      /* what to do with the file, for messages: "open it in a browser" */
 	const struct option_use *options; /* set in the private state before open(); NULL: none */
 	size_t priv_size;
