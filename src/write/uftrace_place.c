@@ -81,7 +81,7 @@ static const char *binary_name(const struct world *world, uint32_t frame)
 }
 
 /* The name of its symbol file: that of the binary, or with a number, if that is taken. */
-static char *window_name(struct places *p, uint32_t frame)
+static char *window_name(struct places *p, uint32_t frame, const char *suffix)
 {
 	struct strtab *strings = p->world->strings;
 	struct buf name = { 0 };
@@ -89,6 +89,7 @@ static char *window_name(struct places *p, uint32_t frame)
 	size_t len;
 
 	uftrace_add_word(&name, binary_name(p->world, frame));
+	buf_adds(&name, suffix);
 	/* uftrace skips maps that begin with a bracket. */
 	if (name.data[0] == '[')
 		name.data[0] = '_';
@@ -108,6 +109,7 @@ static char *window_name(struct places *p, uint32_t frame)
 static struct place_window *add_window(struct places *p, struct place_window w, uint32_t frame,
 				       uint64_t vaddr)
 {
+	const char *outside = "";
 	uint64_t low, len;
 
 	if (!w.named && image_extent(&p->world->images, w.image, &low, &len) && vaddr >= low &&
@@ -117,10 +119,11 @@ static struct place_window *add_window(struct places *p, struct place_window w, 
 	} else {
 		w.low = vaddr & ~(UNKNOWN - 1);
 		w.size = UNKNOWN;
+		outside = w.symfile ? ".outside" : "";
 	}
 	if (!choose_start(p, &w))
 		return NULL;
-	w.name = window_name(p, frame);
+	w.name = window_name(p, frame, outside);
 	GROW(p->windows, p->nr + 1, p->cap);
 	p->windows[p->nr] = w;
 	return &p->windows[p->nr++];
