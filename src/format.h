@@ -136,6 +136,9 @@ const struct writer_ops *writer_choose(const char *name, const char *path, struc
  */
 int reader_damage(struct reader *r, struct event *ev, uint64_t offset, uint64_t count,
 		  uint64_t bytes, const char *fmt, ...) __attribute__((format(printf, 6, 7)));
+/* The same for damage to another file of the input. */
+int reader_damage_in(struct reader *r, struct event *ev, const char *path, uint64_t offset,
+		     uint64_t count, uint64_t bytes, const char *text);
 /* For readers whose data has a binary per process: fails if an --elf option has no PID. */
 int reader_needs_pids(struct reader *r);
 /* For readers: warns that something the input refers to is missing, and sets r->partial. */

@@ -365,8 +365,10 @@ static void write_tasks(struct writer *w)
 		uint32_t *known = hash_at(&sessions, (struct hash_key){ process_of(task), 0 });
 		const char *name = comm_of(w, task->pid, task->pid);
 
+		if (!name)
+			name = comm_of(w, task->pid, task->tid);
 		if (!*known)
-			add_session(&text, 0, process_of(task), name ? name : task->pid ? "?" : "kernel");
+			add_session(&text, 0, process_of(task), name ? name : "?");
 		*known = 1;
 		add_time(&text, "TASK", task->first);
 		buf_addf(&text, " tid=%" PRIu32 " pid=%" PRIu32 "\n", task->number,
