@@ -112,9 +112,12 @@ static struct uftrace_thread *add_thread(struct uftrace *u, uint32_t tid)
 	return &u->threads[*at - 1];
 }
 
-static void read_tids(struct reader *r, const char *at, const char *end, uint64_t offset)
+/* Returns how many threads there are. */
+static uint64_t read_tids(struct reader *r, const char *at, const char *end, uint64_t offset)
 {
-	while (at < end) {
+	uint64_t nr = 0;
+
+	for (; at < end; nr++) {
 		const char *comma = memchr(at, ',', (size_t)(end - at));
 		const char *stop = comma ? comma : end;
 		uint32_t tid;
@@ -122,11 +125,12 @@ static void read_tids(struct reader *r, const char *at, const char *end, uint64_
 		if (!text_u32(at, (size_t)(stop - at), &tid)) {
 			uftrace_damage(r, r->in->path, offset, (uint64_t)(end - at),
 				       "this is not a list of threads");
-			return;
+			return nr;
 		}
 		add_thread(r->priv, tid);
 		at = stop + 1;
 	}
+	return nr;
 }
 
 /* Sets *value to the rest of a line that begins with `key`. */
@@ -139,11 +143,16 @@ static void read_fact(const char *line, size_t len, const char *key, char **valu
 	*value = xstrndup(line + skip, len - skip);
 }
 
+static bool begins(const char *line, size_t len, const char *key)
+{
+	return len >= strlen(key) && !strncmp(line, key, strlen(key));
+}
+
 static void read_info(struct reader *r)
 {
-	static const char tids[] = "taskinfo:tids=";
+	static const char tids[] = "taskinfo:tids=", count[] = "taskinfo:nr_tid=";
 	struct uftrace *u = r->priv;
-	uint64_t offset = in_offset(r->in);
+	uint64_t offset = in_offset(r->in), nr = 0, want = UINT64_MAX;
 	const char *line;
 	size_t len;
 
@@ -151,9 +160,14 @@ static void read_info(struct reader *r)
 		read_fact(line, len, "cmdline:", &u->cmdline);
 		read_fact(line, len, "osinfo:hostname=", &u->host);
 		read_fact(line, len, "osinfo:kernel=Linux ", &u->release);
-		if (len >= strlen(tids) && !strncmp(line, tids, strlen(tids)))
-			read_tids(r, line + strlen(tids), line + len, offset);
+		if (begins(line, len, count))
+			text_u64(line + strlen(count), len - strlen(count), &want);
+		else if (begins(line, len, tids))
+			nr += read_tids(r, line + strlen(tids), line + len, offset);
 	}
+	if (nr != want)
+		uftrace_damage(r, r->in->path, offset, 0,
+			       "the list of threads is not as long as it should be");
 }
 
 /* Threads */

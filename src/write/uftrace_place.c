@@ -70,14 +70,16 @@ static bool choose_start(struct places *p, struct place_window *w)
 	return true;
 }
 
+/* A kernel's image has no name of its own, but its file has. */
 static const char *binary_name(const struct world *world, uint32_t frame)
 {
 	const struct frame *at = &world->frames.all[frame];
 	uint32_t binary = frame_binary(world, frame);
+	const char *name = binary ? str_text(world->strings, binary) : "unknown";
 
-	if (!(at->flags & (FRAME_NAMED | FRAME_UNMAPPED)) && world->images.all[at->image].file)
+	if (name[0] == '[' && !(at->flags & FRAME_NAMED) && world->images.all[at->image].file)
 		return text_last_part(world->images.all[at->image].file);
-	return binary ? str_text(world->strings, binary) : "unknown";
+	return name;
 }
 
 /* The name of its symbol file: that of the binary, or with a number, if that is taken. */
