@@ -8,6 +8,7 @@
  *	sid-ID.map	what a program has mapped, as in /proc/PID/maps
  *	NAME.sym	symbols of a binary: "address type name", relative to its first map
  *	TID.dat		records of one thread
+ *	perf-cpuN.dat	records of perf: names of threads (COMM), among others; sample_id has pid, tid, time
  *
  * A record has 16 bytes: the time in ns, then 64 bits: 2 of its type, a bit if arguments follow, 3 of magic,
  * 10 of the depth of the call, 48 of the function's address (LOST: how many records; 0: unknown).
@@ -35,6 +36,7 @@ enum uftrace_feature {
 	UFTRACE_TASK_SESSION = 1 << 1,
 	UFTRACE_SYM_REL_ADDR = 1 << 5,
 	UFTRACE_MAX_STACK = 1 << 6,
+	UFTRACE_PERF_EVENT = 1 << 8,
 };
 
 enum uftrace_info {
@@ -44,6 +46,9 @@ enum uftrace_info {
 	UFTRACE_TASKINFO = 1 << 7,
 	UFTRACE_RECORD_VERSION = 1 << 13,
 };
+
+#define UFTRACE_PERF_COMM 3 /* pid, tid, a name of 8 or 16 bytes, sample_id */
+#define UFTRACE_COMM_LEN 16
 
 #define UFTRACE_RECORD 16 /* bytes */
 enum uftrace_type { UFTRACE_ENTRY, UFTRACE_EXIT, UFTRACE_LOST, UFTRACE_EVENT };

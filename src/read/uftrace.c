@@ -338,25 +338,18 @@ static bool tell_map(struct uftrace *u, struct event *ev)
 	return true;
 }
 
-/* The session of a program that starts: its name, then its maps. */
+/* A program starts: its name, then its maps. */
 static bool begin_program(struct uftrace *u, const struct uftrace_entry *entry, struct event *ev)
 {
-	uint32_t known = hash_get(&u->thread_by_tid, (struct hash_key){ entry->pid, 0 });
-	uint32_t pid = known ? u->threads[known - 1].pid : entry->pid;
-
-	/* Of a thread, it is only a name. */
-	if (pid == entry->pid) {
-		*hash_at(&u->session_by_pid, (struct hash_key){ pid, 0 }) = entry->session;
-		u->session = &u->tasks.sessions[entry->session - 1];
-		u->map = 0;
-	}
+	*hash_at(&u->session_by_pid, (struct hash_key){ entry->pid, 0 }) = entry->session;
+	u->session = &u->tasks.sessions[entry->session - 1];
+	u->map = 0;
 	if (!entry->name)
 		return tell_map(u, ev);
 	ev->kind = EVENT_COMM;
-	ev->pid = pid;
-	ev->tid = entry->pid;
+	ev->pid = ev->tid = entry->pid;
 	ev->comm.comm = text_last_part(entry->name);
-	ev->comm.exec = pid == entry->pid;
+	ev->comm.exec = true;
 	return true;
 }
 
@@ -383,6 +376,18 @@ static bool begin_thread(const struct uftrace_entry *entry, struct event *ev)
 	return true;
 }
 
+static bool name_thread(const struct uftrace *u, const struct uftrace_entry *entry,
+			struct event *ev)
+{
+	if (!hash_get(&u->thread_by_tid, (struct hash_key){ entry->tid, 0 }) || !*entry->name)
+		return false;
+	ev->kind = EVENT_COMM;
+	ev->pid = entry->pid;
+	ev->tid = entry->tid;
+	ev->comm.comm = entry->name;
+	return true;
+}
+
 static bool begin_library(struct uftrace *u, const struct uftrace_entry *entry, struct event *ev)
 {
 	uint32_t known = hash_get(&u->thread_by_tid, (struct hash_key){ entry->tid, 0 });
@@ -406,6 +411,7 @@ static bool tell_entry(struct uftrace *u, struct event *ev)
 	case BEGIN_PROCESS: return begin_process(u, entry, ev);
 	case BEGIN_THREAD: return begin_thread(entry, ev);
 	case BEGIN_LIBRARY: return begin_library(u, entry, ev);
+	case BEGIN_NAME: return name_thread(u, entry, ev);
 	}
 	return false;
 }

@@ -31,15 +31,15 @@ struct uftrace_session { /* a file sid-ID.map */
 	size_t nr, cap;
 };
 
-enum uftrace_begin { BEGIN_PROGRAM, BEGIN_THREAD, BEGIN_PROCESS, BEGIN_LIBRARY };
+enum uftrace_begin { BEGIN_PROGRAM, BEGIN_THREAD, BEGIN_PROCESS, BEGIN_LIBRARY, BEGIN_NAME };
 
-struct uftrace_entry { /* a line of task.txt */
+struct uftrace_entry { /* a line of task.txt, or the name of a thread */
 	enum uftrace_begin kind;
 	uint64_t time;
 	size_t order; /* in the file */
 	uint32_t pid, tid; /* of a process that is forked, pid is its parent's */
 	uint32_t session;  /* index, + 1 */
-	const char *name;  /* of the program or the library */
+	const char *name;  /* of the program, the library or the thread */
 	uint64_t base;	   /* of a library */
 };
 
@@ -53,7 +53,7 @@ struct uftrace_tasks {
 	struct hash session_by_id;
 };
 
-/* Reads task.txt and the maps. What is damaged or missing is reported, and left out. */
+/* Reads task.txt, the maps and the names of threads. What is damaged or missing is reported, and left out. */
 void uftrace_read_tasks(struct uftrace_tasks *tasks, struct reader *r);
 void uftrace_release_tasks(struct uftrace_tasks *tasks);
 /* A library that a program loads: where it ends, by its symbols. Its map has a name and a start. */

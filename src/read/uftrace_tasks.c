@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/log.h"
+#include "abi/uftrace_file.h"
 #include "base/text.h"
 #include "read/uftrace_parts.h"
 
@@ -246,16 +246,14 @@ static bool read_entry(struct uftrace_tasks *tasks, const char *line, struct uft
 	return true;
 }
 
-static int by_time(const void *a, const void *b)
+static void add_entry(struct uftrace_tasks *tasks, struct uftrace_entry entry)
 {
-	const struct uftrace_entry *x = a, *y = b;
-
-	if (x->time != y->time)
-		return x->time < y->time ? -1 : 1;
-	return (x->order > y->order) - (x->order < y->order);
+	entry.order = tasks->nr;
+	GROW(tasks->entries, tasks->nr + 1, tasks->cap);
+	tasks->entries[tasks->nr++] = entry;
 }
 
-void uftrace_read_tasks(struct uftrace_tasks *tasks, struct reader *r)
+static void read_task_file(struct uftrace_tasks *tasks, struct reader *r)
 {
 	char line[MAX_LINE];
 	uint64_t offset = 0;
@@ -267,18 +265,89 @@ void uftrace_read_tasks(struct uftrace_tasks *tasks, struct reader *r)
 		return;
 	}
 	for (; next_line(&in, line); offset = in_offset(&in)) {
-		struct uftrace_entry entry = { .order = tasks->nr };
+		struct uftrace_entry entry = { 0 };
 
 		if (!*line)
 			continue;
-		if (!read_entry(tasks, line, &entry, r)) {
+		if (read_entry(tasks, line, &entry, r))
+			add_entry(tasks, entry);
+		else
 			uftrace_damage(r, in.path, offset, strlen(line), "unknown line");
-			continue;
-		}
-		GROW(tasks->entries, tasks->nr + 1, tasks->cap);
-		tasks->entries[tasks->nr++] = entry;
 	}
 	in_close(&in);
+}
+
+/* Names of threads */
+
+static uint64_t get(const uint8_t *at, unsigned len)
+{
+	uint64_t value = 0;
+
+	while (len-- > 0)
+		value = value << 8 | at[len];
+	return value;
+}
+
+/* A record of perf; other ones than names are skipped. */
+static void read_name(struct uftrace_tasks *tasks, const uint8_t *record, size_t size)
+{
+	enum { HEAD = 8, IDS = 8, SAMPLE_ID = 16 };
+	const char *name = (const char *)record + HEAD + IDS;
+
+	if (get(record, 4) != UFTRACE_PERF_COMM || size <= HEAD + IDS + SAMPLE_ID)
+		return;
+	add_entry(tasks, (struct uftrace_entry){
+				 .kind = BEGIN_NAME,
+				 .time = get(record + size - 8, 8),
+				 .pid = (uint32_t)get(record + HEAD, 4),
+				 .tid = (uint32_t)get(record + HEAD + 4, 4),
+				 .name = arena_strndup(&tasks->arena, name,
+						       strnlen(name, size - HEAD - IDS - SAMPLE_ID)),
+			 });
+}
+
+/* False: there is no such file. */
+static bool read_perf_file(struct uftrace_tasks *tasks, unsigned cpu, struct reader *r)
+{
+	char *file = xasprintf("perf-cpu%u.dat", cpu);
+	const uint8_t *record;
+	struct in in;
+	size_t have;
+	bool there = open_file(tasks, &in, file);
+
+	free(file);
+	if (!there)
+		return false;
+	while (record = in_peek(&in, 8, &have), have) {
+		size_t size = have < 8 ? 0 : get(record + 6, 2);
+
+		record = in_peek(&in, size, &have);
+		if (size < 8 || have < size) {
+			uftrace_damage(r, in.path, in_offset(&in), have,
+				       "a record of perf has a wrong size");
+			break;
+		}
+		read_name(tasks, record, size);
+		in_skip(&in, size);
+	}
+	in_close(&in);
+	return true;
+}
+
+static int by_time(const void *a, const void *b)
+{
+	const struct uftrace_entry *x = a, *y = b;
+
+	if (x->time != y->time)
+		return x->time < y->time ? -1 : 1;
+	return (x->order > y->order) - (x->order < y->order);
+}
+
+void uftrace_read_tasks(struct uftrace_tasks *tasks, struct reader *r)
+{
+	read_task_file(tasks, r);
+	for (unsigned cpu = 0; read_perf_file(tasks, cpu, r); cpu++)
+		;
 	if (tasks->nr)
 		qsort(tasks->entries, tasks->nr, sizeof(*tasks->entries), by_time);
 }

@@ -350,10 +350,13 @@ static const char *comm_of(const struct writer *w, uint32_t pid, uint32_t tid)
 	return comm ? str_text(w->world->strings, comm) : NULL;
 }
 
-/*
- * uftrace names tasks after their session's program. A session that comes after a task, and has its tid, names
- * only that task.
- */
+static void set_number(uint8_t *at, uint64_t value, unsigned len)
+{
+	for (unsigned i = 0; i < len; i++)
+		at[i] = (uint8_t)(value >> 8 * i);
+}
+
+/* uftrace names tasks after the program of their session. */
 static void write_tasks(struct writer *w)
 {
 	struct uftrace *u = w->priv;
@@ -374,22 +377,53 @@ static void write_tasks(struct writer *w)
 		buf_addf(&text, " tid=%" PRIu32 " pid=%" PRIu32 "\n", task->number,
 			 process_of(task));
 	}
-	for (size_t i = 0; i < u->nr; i++) {
-		const struct uftrace_task *task = &u->tasks[i];
-		const char *name = comm_of(w, task->pid, task->tid);
-
-		if (name)
-			add_session(&text, task->first, task->number, name);
-	}
 	folder_append(w->folder, "task.txt", text.data, text.len);
 	hash_release(&sessions);
 	buf_release(&text);
 }
 
-static void set_number(uint8_t *at, uint64_t value, unsigned len)
+static void add_name(struct buf *buf, const struct uftrace_task *task, const char *name)
 {
-	for (unsigned i = 0; i < len; i++)
-		at[i] = (uint8_t)(value >> 8 * i);
+	enum { HEAD = 8, IDS = 8, SAMPLE_ID = 16, SIZE = HEAD + IDS + UFTRACE_COMM_LEN + SAMPLE_ID };
+	uint8_t record[SIZE] = { UFTRACE_PERF_COMM };
+	size_t len = strlen(name);
+
+	set_number(record + 6, SIZE, 2);
+	set_number(record + HEAD, process_of(task), 4);
+	set_number(record + HEAD + 4, task->number, 4);
+	memcpy(record + HEAD + IDS, name, len < UFTRACE_COMM_LEN ? len : UFTRACE_COMM_LEN - 1);
+	set_number(record + SIZE - 16, process_of(task), 4);
+	set_number(record + SIZE - 12, task->number, 4);
+	set_number(record + SIZE - 8, task->first, 8);
+	buf_add(buf, record, SIZE);
+}
+
+static int by_first(const void *a, const void *b)
+{
+	const struct uftrace_task *x = a, *y = b;
+
+	if (x->first != y->first)
+		return x->first < y->first ? -1 : 1;
+	return (x->number > y->number) - (x->number < y->number);
+}
+
+/* Threads with names of their own have them in a record of perf. */
+static void write_names(struct writer *w)
+{
+	struct uftrace *u = w->priv;
+	struct buf records = { 0 };
+
+	if (u->nr)
+		qsort(u->tasks, u->nr, sizeof(*u->tasks), by_first);
+	for (size_t i = 0; i < u->nr; i++) {
+		const struct uftrace_task *task = &u->tasks[i];
+		const char *name = comm_of(w, task->pid, task->tid);
+
+		if (name && name != comm_of(w, task->pid, task->pid))
+			add_name(&records, task, name);
+	}
+	folder_append(w->folder, "perf-cpu0.dat", records.data, records.len);
+	buf_release(&records);
 }
 
 static uint64_t max_stack(const struct uftrace *u)
@@ -421,7 +455,9 @@ static void write_info(struct writer *w)
 	head[UFTRACE_AT_ENDIAN] = 1;
 	head[UFTRACE_AT_CLASS] = 2;
 	set_number(head + UFTRACE_AT_FEATURES,
-		   UFTRACE_TASK_SESSION | UFTRACE_SYM_REL_ADDR | UFTRACE_MAX_STACK, 8);
+		   UFTRACE_TASK_SESSION | UFTRACE_SYM_REL_ADDR | UFTRACE_MAX_STACK |
+			   UFTRACE_PERF_EVENT,
+		   8);
 	set_number(head + UFTRACE_AT_INFO,
 		   UFTRACE_EXE_NAME | UFTRACE_CMDLINE | UFTRACE_OSINFO | UFTRACE_TASKINFO |
 			   UFTRACE_RECORD_VERSION,
@@ -459,6 +495,7 @@ static int uftrace_finish(struct writer *w)
 		if (u->tasks[i].nr_callers)
 			write_again(w, &u->tasks[i]);
 	}
+	write_names(w);
 	write_tasks(w);
 	places_write(&u->places, w->folder, MAP_FILE);
 	folder_append(w->folder, "default.opts", "", 0);

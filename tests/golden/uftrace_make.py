@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Makes the inputs of uftrace and uftrace-*."""
 import os
+import struct
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -34,14 +35,24 @@ GOOD = {
 }
 
 
-def folder(name, without=(), args="", **files):
+def switch(tid, time):
+    """A record of perf: a thread starts to run."""
+    return struct.pack("<IHHIIQ", 14, 0, 24, tid, tid, time)
+
+
+def name(pid, tid, comm, time):
+    """A record of perf: a thread has a name."""
+    return struct.pack("<IHHII8sIIQ", 3, 0, 40, pid, tid, comm.encode(), pid, tid, time)
+
+
+def folder(test, without=(), args="", **files):
     """GOOD with other files; in their names, _ stands for a dot, and sid for the map."""
     all_files = {file: data for file, data in GOOD.items() if file not in without}
     for file, data in files.items():
         file = {"sid": "sid-00aabbccddeeff11.map"}.get(file, file.removeprefix("x").replace("_", "."))
         all_files[file] = data
     for file, data in all_files.items():
-        put(name, f"input/{file}", data, args)
+        put(test, f"input/{file}", data, args)
 
 
 def main():
@@ -52,13 +63,14 @@ def main():
     folder("uftrace-threads", info=info([5, 6, 7], facts),
            task_txt=TASKS + "TASK timestamp=0.000001015 tid=6 pid=5\n"
            "FORK timestamp=0.000001035 pid=7 ppid=5\n"
-           'SESS timestamp=0.000001036 pid=6 sid=00aabbccddeeff11 exename="worker"\n'
            'SESS timestamp=0.000001070 pid=7 sid=1122 exename="/bin/other"\n',
            x6_dat=calls(WORK, LEAF, None, None, time=1020),
            # The child goes on inside of what its parent called.
            x7_dat=record(EXIT, 1040, 2, LEAF) + calls(LEAF, None, time=1050, depth=2)
            + record(EXIT, 1075, 0, 0x400100),
-           **{"sid-1122_map": "000000400000-000000401000 r-xp 00000000 00:00 0 /bin/other\n",
+           **{"perf-cpu0_dat": switch(5, 1030) + name(5, 6, "worker", 1036),
+              "perf-cpu1_dat": name(9, 9, "nobody", 1001) + name(5, 6, "later", 1046),
+              "sid-1122_map": "000000400000-000000401000 r-xp 00000000 00:00 0 /bin/other\n",
               "other_sym": "000000000100 000000000010 T main\n"})
     # Arguments of known and unknown size, events with data, and records that were lost.
     folder("uftrace-arguments", x5_dat=record(ENTRY, 1000, 0, MAIN, b"\5\0hello")
@@ -96,6 +108,7 @@ def main():
     folder("uftrace-other-version", info=info([5], version=9))
     folder("uftrace-big-endian", info=info([5], endian=2))
     folder("uftrace-lying-count", info=info([5, 6, "x", 7], count=70000))
+    folder("uftrace-perf-cut", **{"perf-cpu0_dat": name(5, 5, "new", 1001) + switch(5, 1002)[:-1]})
     folder("uftrace-no-task-file", without=["task.txt"])
     folder("uftrace-no-map", without=["sid-00aabbccddeeff11.map"])
     folder("uftrace-bad-lines", task_txt="TASK timestamp=now tid=5\n" + TASKS + "NEWS from=uftrace\n"
