@@ -96,8 +96,8 @@ enum writer_needs {
 struct writer {
 	const struct writer_ops *ops;
 	struct world *world;
-	struct out *out;	/* NULL if the format is a folder */
-	struct folder *folder;	/* NULL if it is a file */
+	struct out *out;       /* NULL if the format is a folder */
+	struct folder *folder; /* NULL if it is a file */
 	struct err err;
 	void *priv;
 };
@@ -108,8 +108,9 @@ struct writer_ops {
 	const char *extension; /* with the dot; NULL: only -t selects the format */
 	unsigned needs;	       /* enum writer_needs */
 	uint32_t takes;	       /* EVENT_BIT()s of what put() gets */
-	const struct folder_mark *folder; /* the output is a folder, recognized by this; NULL: a file */
-	const char *next;      /* what to do with the file, for messages: "open it in a browser" */
+	const struct folder_mark
+		*folder;  /* the output is a folder, recognized by this; NULL: a file */
+	const char *next; /* what to do with the file, for messages: "open it in a browser" */
 	const struct option_use *options; /* set in the private state before open(); NULL: none */
 	size_t priv_size;
 	int (*open)(struct writer *w);

@@ -159,8 +159,9 @@ static struct slices_task *slices_of(struct calltime *ct, struct calltime_task *
 	bool known = call->pid != NO_TASK;
 
 	if (!task->slices)
-		task->slices = slices_task(&ct->slices, known ? call->pid : 1,
-					   known ? call->tid : FIRST_TID + (uint32_t)(task - ct->tasks));
+		task->slices =
+			slices_task(&ct->slices, known ? call->pid : 1,
+				    known ? call->tid : FIRST_TID + (uint32_t)(task - ct->tasks));
 	return task->slices;
 }
 

@@ -160,6 +160,7 @@ static void read_info(struct reader *r)
 		read_fact(line, len, "cmdline:", &u->cmdline);
 		read_fact(line, len, "osinfo:hostname=", &u->host);
 		read_fact(line, len, "osinfo:kernel=Linux ", &u->release);
+		read_fact(line, len, "osinfo:kernel=", &u->release);
 		if (begins(line, len, count))
 			text_u64(line + strlen(count), len - strlen(count), &want);
 		else if (begins(line, len, tids))

@@ -36,7 +36,7 @@ enum uftrace_begin { BEGIN_PROGRAM, BEGIN_THREAD, BEGIN_PROCESS, BEGIN_LIBRARY, 
 struct uftrace_entry { /* a line of task.txt, or the name of a thread */
 	enum uftrace_begin kind;
 	uint64_t time;
-	size_t order; /* in the file */
+	size_t order;	   /* in the file */
 	uint32_t pid, tid; /* of a process that is forked, pid is its parent's */
 	uint32_t session;  /* index, + 1 */
 	const char *name;  /* of the program, the library or the thread */
@@ -63,7 +63,7 @@ void uftrace_measure(struct uftrace_tasks *tasks, struct uftrace_map *map);
 
 struct uftrace_thread {
 	uint32_t pid, tid;
-	char *path; /* of its file */
+	char *path;    /* of its file */
 	uint8_t *data; /* a part of the file, from `offset` on */
 	uint64_t offset;
 	size_t at, len, room;

@@ -15,8 +15,8 @@
 #include "abi/uftrace_file.h"
 #include "read/uftrace_parts.h"
 
-#define MAX_MORE 8192 /* bytes of arguments; uftrace has 1024 */
-#define STEP 8	      /* arguments are padded to this */
+#define MAX_MORE 8192		 /* bytes of arguments; uftrace has 1024 */
+#define STEP 8			 /* arguments are padded to this */
 #define LONG ((uint64_t)1 << 50) /* ns, 13 days: no two records of a thread are so far apart */
 
 static uint64_t get64(const uint8_t *at)

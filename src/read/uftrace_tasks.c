@@ -296,14 +296,15 @@ static void read_name(struct uftrace_tasks *tasks, const uint8_t *record, size_t
 
 	if (get(record, 4) != UFTRACE_PERF_COMM || size <= HEAD + IDS + SAMPLE_ID)
 		return;
-	add_entry(tasks, (struct uftrace_entry){
-				 .kind = BEGIN_NAME,
-				 .time = get(record + size - 8, 8),
-				 .pid = (uint32_t)get(record + HEAD, 4),
-				 .tid = (uint32_t)get(record + HEAD + 4, 4),
-				 .name = arena_strndup(&tasks->arena, name,
-						       strnlen(name, size - HEAD - IDS - SAMPLE_ID)),
-			 });
+	add_entry(tasks,
+		  (struct uftrace_entry){
+			  .kind = BEGIN_NAME,
+			  .time = get(record + size - 8, 8),
+			  .pid = (uint32_t)get(record + HEAD, 4),
+			  .tid = (uint32_t)get(record + HEAD + 4, 4),
+			  .name = arena_strndup(&tasks->arena, name,
+						strnlen(name, size - HEAD - IDS - SAMPLE_ID)),
+		  });
 }
 
 /* False: there is no such file. */

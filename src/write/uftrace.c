@@ -27,9 +27,9 @@
 
 #define SESSION "0000000000000000"
 #define MAP_FILE "sid-" SESSION ".map"
-#define ENOUGH ((size_t)128 << 10) /* bytes of a task's records, to write them */
-#define TOO_MUCH ((size_t)32 << 20)    /* of all tasks */
-#define FIRST_FREE 1000000	       /* for tasks without a usable id */
+#define ENOUGH ((size_t)128 << 10)  /* bytes of a task's records, to write them */
+#define TOO_MUCH ((size_t)32 << 20) /* of all tasks */
+#define FIRST_FREE 1000000	    /* for tasks without a usable id */
 
 struct point { /* a call that began, or one that is to end */
 	uint64_t time, addr;
@@ -39,11 +39,11 @@ struct uftrace_task {
 	uint32_t pid, tid; /* ours */
 	uint32_t number;   /* uftrace's tid */
 	struct buf records;
-	uint64_t written; /* records, in the buffer or in the file */
+	uint64_t written;     /* records, in the buffer or in the file */
 	uint64_t first, last; /* times */
 	uint32_t depth;	      /* slices that are open */
 	uint32_t deeper;      /* those beyond the limit */
-	struct point *held; /* ends of slices that go on, innermost first */
+	struct point *held;   /* ends of slices that go on, innermost first */
 	size_t nr_held, cap_held;
 	/* Callers from before the trace, and how many records came before each turned up. */
 	struct point *callers;
@@ -222,8 +222,7 @@ static void put_gap(struct writer *w, const struct event *ev)
 	if (!at || ev->slice.leave)
 		return;
 	end_held(w, &u->tasks[at - 1]);
-	put(w, &u->tasks[at - 1], ev->time,
-	    uftrace_word(UFTRACE_LOST, u->tasks[at - 1].depth, 0));
+	put(w, &u->tasks[at - 1], ev->time, uftrace_word(UFTRACE_LOST, u->tasks[at - 1].depth, 0));
 }
 
 static int put_slice(struct writer *w, const struct event *ev)
@@ -234,8 +233,8 @@ static int put_slice(struct writer *w, const struct event *ev)
 	struct uftrace_task *task = &u->tasks[handle - 1];
 
 	if (addr == UINT64_MAX)
-		return err_set(&w->err, ERR_OUTPUT,
-			       "%s: too many binaries for uftrace's addresses", w->folder->path);
+		return err_set(&w->err, ERR_OUTPUT, "%s: too many binaries for uftrace's addresses",
+			       w->folder->path);
 	if (ev->slice.leave && ev->slice.cut) {
 		hold_end(task, ev->time, addr);
 		return 0;
@@ -384,7 +383,12 @@ static void write_tasks(struct writer *w)
 
 static void add_name(struct buf *buf, const struct uftrace_task *task, const char *name)
 {
-	enum { HEAD = 8, IDS = 8, SAMPLE_ID = 16, SIZE = HEAD + IDS + UFTRACE_COMM_LEN + SAMPLE_ID };
+	enum {
+		HEAD = 8,
+		IDS = 8,
+		SAMPLE_ID = 16,
+		SIZE = HEAD + IDS + UFTRACE_COMM_LEN + SAMPLE_ID
+	};
 	uint8_t record[SIZE] = { UFTRACE_PERF_COMM };
 	size_t len = strlen(name);
 

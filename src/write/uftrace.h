@@ -17,11 +17,11 @@ struct place_symbol {
 
 struct place_window { /* a binary, or a part of it, in uftrace's address space */
 	uint32_t image;
-	bool named; /* image is not an image, but a name or a space */
+	bool named;		       /* image is not an image, but a name or a space */
 	const struct symfile *symfile; /* of the image; NULL: none */
-	uint64_t low, size; /* of the binary's own addresses */
-	uint64_t start;	    /* what uftrace has instead of `low` */
-	char *name;	    /* unique */
+	uint64_t low, size;	       /* of the binary's own addresses */
+	uint64_t start;		       /* what uftrace has instead of `low` */
+	char *name;		       /* unique */
 	struct place_symbol *symbols;
 	size_t nr, cap;
 };

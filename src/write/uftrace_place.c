@@ -91,10 +91,12 @@ static char *window_name(struct places *p, uint32_t frame, const char *suffix)
 	size_t len;
 
 	uftrace_add_word(&name, binary_name(p->world, frame));
-	buf_adds(&name, suffix);
 	/* uftrace skips maps that begin with a bracket. */
 	if (name.data[0] == '[')
-		name.data[0] = '_';
+		memmove(name.data, name.data + 1, name.len--);
+	if (name.len && name.data[name.len - 1] == ']')
+		name.len--;
+	buf_adds(&name, suffix);
 	len = name.len;
 	for (unsigned nr = 2;; nr++) {
 		taken = hash_at(&p->by_name,
@@ -111,21 +113,21 @@ static char *window_name(struct places *p, uint32_t frame, const char *suffix)
 static struct place_window *add_window(struct places *p, struct place_window w, uint32_t frame,
 				       uint64_t vaddr)
 {
-	const char *outside = "";
 	uint64_t low, len;
+	bool known =
+		!w.named && image_extent(&p->world->images, w.image, &low, &len) && len <= LARGEST;
+	bool inside = known && vaddr >= low && vaddr - low < len;
 
-	if (!w.named && image_extent(&p->world->images, w.image, &low, &len) && vaddr >= low &&
-	    vaddr - low < len && len <= LARGEST) {
+	if (inside) {
 		w.low = low;
 		w.size = (len + PAGE - 1) & ~(PAGE - 1);
 	} else {
 		w.low = vaddr & ~(UNKNOWN - 1);
 		w.size = UNKNOWN;
-		outside = w.symfile ? ".outside" : "";
 	}
 	if (!choose_start(p, &w))
 		return NULL;
-	w.name = window_name(p, frame, outside);
+	w.name = window_name(p, frame, known && !inside ? ".outside" : "");
 	GROW(p->windows, p->nr + 1, p->cap);
 	p->windows[p->nr] = w;
 	return &p->windows[p->nr++];

@@ -67,10 +67,28 @@ def dump(folder):
     return collections.Counter(re.findall(r"\[entry\] (\S.*?)\([0-9a-f]+\) depth", text))
 
 
+def named(folder):
+    """{tid: [(type, time, depth, name)]}, by the maps and symbols in a folder without arguments."""
+    files, names = read(folder), {}
+    for start, path in re.findall(r"^([0-9a-f]+)-\S+ \S+ \S+ \S+ \d+ ([^\[\s]\S*)$", "\n".join(
+            data.decode() for name, data in files.items() if name.endswith(".map")), re.M):
+        for offset, name in re.findall(r"^([0-9a-f]+) T (.*)$", files[path + ".sym"].decode(), re.M):
+            names[int(start, 16) + int(offset, 16)] = name
+    return {int(name[:-4]): [(kind, time, depth, names.get(addr, addr))
+                             for kind, time, depth, addr in decode(data)]
+            for name, data in files.items() if name[0].isdigit()}
+
+
+def decode(data):
+    """[(type, time, depth, address)]"""
+    return [(word & 3, time, word >> 6 & 1023, word >> 16)
+            for time, word in struct.iter_unpack("<QQ", data)]
+
+
 def read(folder):
     """{file: content}"""
     found = {}
-    for name in os.listdir(folder):
+    for name in filter(lambda name: os.path.isfile(os.path.join(folder, name)), os.listdir(folder)):
         with open(os.path.join(folder, name), "rb") as f:
             found[name] = f.read()
     return found
