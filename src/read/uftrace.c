@@ -20,7 +20,8 @@
 #define KERNEL_DATA 4 /* a feature: functions of the running Linux */
 #define HALF ((uint64_t)1 << (UFTRACE_ADDRESS_BITS - 1))
 #define BUFFERS ((size_t)16 << 20) /* bytes, of all threads */
-#define BUFFER_MIN ((size_t)32 << 10)
+#define BUFFER_MIN ((size_t)16 << 10)
+#define MAX_THREADS ((size_t)1 << 18)
 #define BUFFER_MAX ((size_t)256 << 10)
 
 struct uftrace {
@@ -96,20 +97,25 @@ static int read_header(struct reader *r)
 	return 0;
 }
 
-static struct uftrace_thread *add_thread(struct uftrace *u, uint32_t tid)
+/* Returns -1 if there are too many. */
+static int add_thread(struct uftrace *u, uint32_t tid, uint32_t pid)
 {
-	uint32_t *at = hash_at(&u->thread_by_tid, (struct hash_key){ tid, 0 });
+	struct hash_key key = { tid, 0 };
+	uint32_t *at;
 
+	if (u->nr == MAX_THREADS && !hash_get(&u->thread_by_tid, key))
+		return -1;
+	at = hash_at(&u->thread_by_tid, key);
 	if (!*at) {
 		GROW(u->threads, u->nr + 1, u->cap);
 		u->threads[u->nr++] = (struct uftrace_thread){
-			.pid = tid,
 			.tid = tid,
 			.path = xasprintf("%s%" PRIu32 ".dat", u->folder, tid),
 		};
 		*at = (uint32_t)u->nr;
 	}
-	return &u->threads[*at - 1];
+	u->threads[*at - 1].pid = pid;
+	return 0;
 }
 
 /* Returns how many threads there are. */
@@ -122,12 +128,11 @@ static uint64_t read_tids(struct reader *r, const char *at, const char *end, uin
 		const char *stop = comma ? comma : end;
 		uint32_t tid;
 
-		if (!text_u32(at, (size_t)(stop - at), &tid)) {
+		if (!text_u32(at, (size_t)(stop - at), &tid) || add_thread(r->priv, tid, tid) < 0) {
 			uftrace_damage(r, r->in->path, offset, (uint64_t)(end - at),
-				       "this is not a list of threads");
+				       "this is not a list of threads, or there are too many");
 			return nr;
 		}
-		add_thread(r->priv, tid);
 		at = stop + 1;
 	}
 	return nr;
@@ -230,7 +235,6 @@ static void begin_threads(struct reader *r)
 	u->heap = xcalloc(u->nr, sizeof(*u->heap));
 	for (size_t i = 0; i < u->nr; i++) {
 		u->threads[i].room = room;
-		u->threads[i].data = xmalloc(room);
 		if (make_ready(r, &u->threads[i]))
 			add_to_heap(u, (uint32_t)i);
 	}
@@ -260,9 +264,9 @@ static int uftrace_open(struct reader *r)
 		const struct uftrace_entry *entry = &u->tasks.entries[i];
 
 		if (entry->kind == BEGIN_THREAD)
-			add_thread(u, entry->tid)->pid = entry->pid;
+			add_thread(u, entry->tid, entry->pid);
 		else if (entry->kind == BEGIN_PROCESS)
-			add_thread(u, entry->tid);
+			add_thread(u, entry->tid, entry->tid);
 	}
 	begin_threads(r);
 	return 0;

@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "abi/uftrace_file.h"
@@ -28,6 +29,16 @@ static uint64_t get64(const uint8_t *at)
 	return value;
 }
 
+/* The buffer is no larger than a small file: there may be many. */
+static void make_room(struct uftrace_thread *t, int fd)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) == 0 && st.st_size >= 0 && (uint64_t)st.st_size + 1 < t->room)
+		t->room = (size_t)st.st_size + 1;
+	t->data = xmalloc(t->room);
+}
+
 /* Reads on until `want` bytes are there, or the file ends. Returns how many there are. */
 static size_t fill(struct uftrace_thread *t, size_t want)
 {
@@ -35,25 +46,26 @@ static size_t fill(struct uftrace_thread *t, size_t want)
 
 	if (t->len - t->at >= want || t->ended)
 		return t->len - t->at;
+	fd = open(t->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	t->ended = fd < 0;
+	if (fd < 0)
+		return t->len - t->at;
+	if (!t->data)
+		make_room(t, fd);
 	memmove(t->data, t->data + t->at, t->len - t->at);
 	t->offset += t->at;
 	t->len -= t->at;
 	t->at = 0;
-	fd = open(t->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	while (t->len < t->room) {
-		ssize_t got = fd < 0 ? 0
-				     : pread(fd, t->data + t->len, t->room - t->len,
-					     (off_t)(t->offset + t->len));
+	while (t->len < t->room && !t->ended) {
+		ssize_t got =
+			pread(fd, t->data + t->len, t->room - t->len, (off_t)(t->offset + t->len));
 
 		if (got < 0 && errno == EINTR)
 			continue;
 		t->ended = got <= 0;
-		if (got <= 0)
-			break;
-		t->len += (size_t)got;
+		t->len += got > 0 ? (size_t)got : 0;
 	}
-	if (fd >= 0)
-		close(fd);
+	close(fd);
 	return t->len - t->at;
 }
 
@@ -108,17 +120,15 @@ static void skip_more(struct uftrace_thread *t)
 static int damage(struct uftrace_thread *t, uint64_t *from, uint64_t *bytes)
 {
 	*from = t->offset + t->at;
-	for (;;) {
-		size_t n = find_record(t, STEP, MAX_MORE);
+	for (bool found = false; !found && t->len > t->at;) {
+		size_t n = find_record(t, STEP, MAX_MORE), have = t->len - t->at;
 
-		if (n != SIZE_MAX) {
-			skip(t, n);
-			break;
-		}
-		n = t->ended ? t->len - t->at : MAX_MORE;
+		found = n != SIZE_MAX;
+		if (!found)
+			n = t->ended || have < MAX_MORE ? have : MAX_MORE;
 		skip(t, n);
-		if (t->ended)
-			break;
+		if (!found)
+			fill(t, 1);
 	}
 	*bytes = t->offset + t->at - *from;
 	return -1;

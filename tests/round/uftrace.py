@@ -116,6 +116,24 @@ def test_golden(folder):
         equal(f"{name}: the same names", names[1], names[0])
 
 
+def test_damage(folder):
+    """What comes after much garbage is read; so is a large file."""
+    out, nr = os.path.join(folder, "damage"), 50000
+    data = b"".join(uftrace.record(i % 2, 1000 + i, 0, 0x400100) for i in range(nr))
+    for size in [8, 8184, 8192, 8200, 500008]:
+        place = os.path.join(folder, f"garbage-{size}")
+        os.mkdir(place)
+        for name, content in [("info", uftrace.info([5])), ("task.txt", b""),
+                              ("5.dat", data[:16 * 30001] + b"\xa5" * size + data[16 * 30001:])]:
+            with open(os.path.join(place, name), "wb") as f:
+                f.write(content)
+        done = kscope("convert", place, "-t", "uftrace", "-o", out)
+        exits(f"garbage of {size} bytes", done, 1, f"5.dat: byte {16 * 30001}: ",
+              f"{nr} events read, 0 lost, {size} bytes skipped")
+        check(f"garbage of {size} bytes: the records",
+              [r[:3] for r in records(out)[5]] == [(i % 2, 1000 + i, 0) for i in range(nr)])
+
+
 def test_boards(folder):
     """U-Boot's traces become timelines, too."""
     out = os.path.join(folder, "uboot")
@@ -171,7 +189,7 @@ def test_names(folder):
 
 
 def main():
-    for test in [test_unmatched, test_open, test_deep, test_tasks, test_gap, test_golden, test_boards,
+    for test in [test_unmatched, test_open, test_deep, test_tasks, test_gap, test_golden, test_damage, test_boards,
                  test_many, test_names]:
         with scratch() as folder:
             test(folder)
