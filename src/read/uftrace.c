@@ -35,7 +35,7 @@ struct uftrace {
 	char *cmdline, *host, *release; /* NULL: unknown */
 	unsigned told;			/* of them */
 	size_t entry;			/* the next one of tasks */
-	/* A session whose maps are being emitted: */
+	/* A session whose maps are being emitted, and how many are left: */
 	const struct uftrace_session *session;
 	size_t map;
 	uint32_t pid;
@@ -330,6 +330,7 @@ static void fill_map(const struct uftrace *u, const struct uftrace_map *map, str
 				      .foreign = map->foreign };
 }
 
+/* Of maps that overlap, uftrace takes the first, and the world the last. */
 static bool tell_map(struct uftrace *u, struct event *ev)
 {
 	if (u->library.path) {
@@ -337,9 +338,9 @@ static bool tell_map(struct uftrace *u, struct event *ev)
 		u->library.path = NULL;
 		return true;
 	}
-	if (!u->session || u->map == u->session->nr)
+	if (!u->session || !u->map)
 		return false;
-	fill_map(u, &u->session->maps[u->map++], ev);
+	fill_map(u, &u->session->maps[--u->map], ev);
 	return true;
 }
 
@@ -348,7 +349,7 @@ static bool begin_program(struct uftrace *u, const struct uftrace_entry *entry, 
 {
 	*hash_at(&u->session_by_pid, (struct hash_key){ entry->pid, 0 }) = entry->session;
 	u->session = &u->tasks.sessions[entry->session - 1];
-	u->map = 0;
+	u->map = u->session->nr;
 	if (!entry->name)
 		return tell_map(u, ev);
 	ev->kind = EVENT_COMM;

@@ -97,6 +97,16 @@ def main():
                            "ffffffffffff-ffffffffffff rw-p 00000000 00:00 0 [stack]\n",
               "x100_dat": calls(kernel, kernel + 0x100, None, None, depth=1),
               "x103_dat": calls(0x400100, None, time=2000, depth=1)})
+    # With the symbols that QEMU's script makes: maps overlap, and the first one counts.
+    head = "ffffffffffff-ffffffffffff rw-p 00000000 00:00 0 [stack]\n"
+    folder("uftrace-qemu-symbols", without=GOOD, info=info([100, 103], features=0x1263), task_txt=tasks,
+           args="-t folded --samples",
+           **{"sid-0_map": head + "000000000000-000000400200 r--p 00000000 00:00 0 /x/user.elf\n"
+                           "000000000000-ffff80002000 r--p 00000000 00:00 0 /x/kernel.elf\n",
+              "user_elf_sym": "000000400100 000000000040 T user_main\n",
+              "kernel_elf_sym": "ffff80001000 000000000080 T start\nffff80001100 000000000010 T main\n",
+              "x100_dat": calls(kernel, kernel + 0x104, None, None, depth=1),
+              "x103_dat": calls(0x400104, None, time=2000, depth=1)})
     # Damage
     folder("uftrace-cut", x5_dat=dat[:-7])
     folder("uftrace-wrong-magic", x5_dat=dat[:48] + b"\xff" * 24 + dat[48:])
