@@ -63,7 +63,7 @@ static int calls_open(struct stage *s)
 {
 	struct calls_stage *cs = s->priv;
 
-	cs->sums = s->chain->sink.takes & EVENT_BIT(EVENT_SAMPLE);
+	cs->sums = s->wanted & EVENT_BIT(EVENT_SAMPLE);
 	cs->times = slices_wanted(s);
 
 	calls_init(&cs->calls);

@@ -62,7 +62,7 @@ static int calltime_open(struct stage *s)
 	};
 	struct calltime *ct = s->priv;
 
-	ct->sums = s->chain->sink.takes & EVENT_BIT(EVENT_SAMPLE);
+	ct->sums = s->wanted & EVENT_BIT(EVENT_SAMPLE);
 	ct->times = slices_wanted(s);
 	slices_init(&ct->slices, s, announce_task);
 	return ct->sums ? stage_source(s, &source, &ct->source) : 0;

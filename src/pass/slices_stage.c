@@ -7,7 +7,7 @@
 
 bool slices_wanted(const struct stage *s)
 {
-	return s->chain->sink.takes & EVENT_BIT(EVENT_SLICE);
+	return s->wanted & EVENT_BIT(EVENT_SLICE);
 }
 
 static int emit_slice(void *data, struct event *ev)

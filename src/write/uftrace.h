@@ -7,6 +7,7 @@
 #ifndef KSCOPE_WRITE_UFTRACE_H
 #define KSCOPE_WRITE_UFTRACE_H
 
+#include "base/buf.h"
 #include "base/hash.h"
 #include "format.h"
 
