@@ -14,7 +14,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from kit import HANGS, check, equal, exits, finish, guests, kscope, run, scratch, skip, uftrace
+from kit import HANGS, ROOT, check, equal, exits, finish, guests, kscope, run, scratch, skip, uftrace
 
 PROGRAM = r"""
 #include <dlfcn.h>
@@ -177,6 +177,15 @@ def compile_program(folder, flags):
     return [program, plug]
 
 
+def test_perfetto(name, data, out, want):
+    """The same calls, in Perfetto's trace processor."""
+    exits(f"{name}: a timeline for Perfetto", kscope("convert", data, "-o", out), 0)
+    done = run("node", os.path.join(ROOT, "tests", "tools", "perfetto.mjs"), out,
+               "select name, count(*) from slice group by name")
+    got = dict(line.split("\t") for line in done.stdout.splitlines()[1:])
+    equal(f"{name}: calls in Perfetto", {key: int(nr) for key, nr in got.items()} or done.stderr, want)
+
+
 def test_recorded(folder, name, flags, options):
     """What uftrace records: kscope counts the calls that uftrace does, and names them alike."""
     data, again = os.path.join(folder, "data"), os.path.join(folder, "again")
@@ -191,6 +200,7 @@ def test_recorded(folder, name, flags, options):
     equal(f"{name}: calls", uftrace.report(again), want)
     folded = kscope("convert", data, "-t", "folded", "-o", "-").stdout
     stack = "program;" + ";".join(["main"] + ["fall"] * 21 + ["work", "leaf"])
+    test_perfetto(name, data, os.path.join(folder, "data.pftrace"), want)
     check(f"{name}: a stack", f"\n{stack} " in "\n" + folded, folded)
 
 

@@ -185,6 +185,10 @@ def test_names(folder):
               "is an input, too")
     bad = kscope("convert", "-", "-t", "uftrace", "-o", os.path.join(folder, "bad"), input=b"nothing")
     check("no output of a bad input", bad.returncode == 3 and not os.path.exists(f"{folder}/bad"), bad)
+    full = kscope("convert", "-", "-t", "uftrace", "-o", out, input=(HEAD + text * 100).encode(),
+                  preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (500, 500)))
+    exits("a full disk", full, 4, "cannot write")
+    equal("a full disk leaves the older folder", len(records(out)[5]), 1)
     equal("no temporary folders", glob.glob(os.path.join(folder, ".kscope*")), [])
 
 
