@@ -129,7 +129,7 @@ static void write_records(struct writer *w, struct uftrace_task *task)
 
 	u->buffered -= task->records.len;
 	folder_append(w->folder, file, task->records.data, task->records.len);
-	/* Releases large buffers only, of tasks that had much: there may be many tasks. */
+	/* Not only cleared: there may be many tasks. */
 	buf_release(&task->records);
 	free(file);
 }
