@@ -10,6 +10,7 @@
 
 #define INLINE_MAX ((size_t)1 << 18) /* up to this many bytes, a thread does not pay off */
 #define BATCHES_ALL 256		     /* of all cpus together, if each has two or more */
+#define UNDATED (WIRE_BATCHES / 2)   /* batches that wait for a reading of the clock */
 
 static void lock(struct wire_ahead *ahead)
 {
@@ -102,15 +103,16 @@ static void fill_to(struct wire_ahead_cpu *cpu, uint64_t now)
 	cpu->instructions = 0;
 }
 
-static void finish_batch(struct wire_ahead *ahead, struct wire_ahead_cpu *cpu,
-			 struct wire_batch *batch, bool finished)
+static void finish_batch(struct wire_ahead_cpu *cpu, struct wire_batch *batch, bool finished)
 {
 	batch->instructions = cpu->instructions;
 	cpu->instructions += instructions_of(batch);
 	cpu->decoded++;
-	/* Without a time for long, the events keep the last one. */
-	if (cpu->trace.time != batch->time || finished ||
-	    cpu->decoded - cpu->dropped >= ahead->room)
+	/*
+	 * Without a time for long, the events keep the last one. This must not depend on how far the other
+	 * side is, or times would differ from run to run.
+	 */
+	if (cpu->trace.time != batch->time || finished || cpu->decoded - cpu->filled >= UNDATED)
 		fill_to(cpu, cpu->trace.time);
 	if (!finished)
 		return;
@@ -122,7 +124,8 @@ static void finish_batch(struct wire_ahead *ahead, struct wire_ahead_cpu *cpu,
 
 static bool can_decode(const struct wire_ahead *ahead, const struct wire_ahead_cpu *cpu)
 {
-	return cpu && has_trace(cpu) && cpu->decoded - cpu->dropped < ahead->room;
+	return cpu && has_trace(cpu) && nr_ready(cpu) < ahead->room &&
+	       cpu->decoded - cpu->dropped < WIRE_BATCHES;
 }
 
 /* Waking the other side is slow, so wait for this many batches to take or to fill. */
@@ -153,7 +156,7 @@ static void decode_one(struct wire_ahead *ahead, struct wire_ahead_cpu *cpu)
 	pthread_mutex_unlock(&ahead->lock);
 	finished = fill_batch(cpu, batch);
 	pthread_mutex_lock(&ahead->lock);
-	finish_batch(ahead, cpu, batch, finished);
+	finish_batch(cpu, batch, finished);
 	if (ahead->wanted == cpu && (nr_ready(cpu) >= enough(ahead) || !has_trace(cpu)))
 		pthread_cond_signal(&ahead->ready);
 }
@@ -259,12 +262,12 @@ static void wait_for(struct wire_ahead *ahead, struct wire_ahead_cpu *cpu)
 	ahead->wanted = NULL;
 }
 
-static void decode_now(struct wire_ahead *ahead, struct wire_ahead_cpu *cpu)
+static void decode_now(struct wire_ahead_cpu *cpu)
 {
 	while (!nr_ready(cpu)) {
 		struct wire_batch *batch = take_work(cpu);
 
-		finish_batch(ahead, cpu, batch, fill_batch(cpu, batch));
+		finish_batch(cpu, batch, fill_batch(cpu, batch));
 	}
 }
 
@@ -294,7 +297,7 @@ struct wire_batch *wire_ahead_first(struct wire_ahead *ahead, struct wire_ahead_
 		if (ahead->threaded)
 			wait_for(ahead, cpu);
 		else
-			decode_now(ahead, cpu);
+			decode_now(cpu);
 	}
 	if (nr_ready(cpu))
 		first = *batch_at(cpu, cpu->dropped);
