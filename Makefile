@@ -226,6 +226,8 @@ $(BUILD)/fuzz_kernel: fuzz/fuzz_kernel.c $(LIBOBJ)
 	$(call say,FUZZ)
 	$(Q)$(CC) $(KSCOPE_CFLAGS) -MF $@.d $(FUZZ_CFLAGS) $^ -o $@ $(LIBS) -lm
 
+# Its input is a folder.
+$(BUILD)/fuzz_uftrace: FUZZ_CFLAGS += -DFOLDER
 $(BUILD)/fuzz_%: fuzz/fuzz_reader.c $(LIBOBJ)
 	$(call say,FUZZ)
 	$(Q)$(CC) $(KSCOPE_CFLAGS) -MF $@.d $(FUZZ_CFLAGS) -DREADER=read_$* $^ -o $@ $(LIBS) -lm

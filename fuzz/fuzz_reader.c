@@ -2,12 +2,16 @@
 /*
  * fuzz_reader: feeds the fuzzer's bytes to one reader (-DREADER=read_...), and its events to the
  * world, the tracker of calls and the dump writer. Slices of the calls go to the writers of timelines: each
- * must end once, and not before it began.
+ * must end once, and not before it began. With -DFOLDER the bytes are the files of a folder: of each its name
+ * in a line, its size in a line, and its content; see fuzz/run.
  */
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/folder.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "format.h"
@@ -134,6 +138,53 @@ static void drain(struct reader *r, struct writer *w, struct calls *calls)
 	}
 }
 
+#ifdef FOLDER
+#define IS_FOLDER 1
+#else
+#define IS_FOLDER 0
+#endif
+
+/* The next line, as a word; false: there is none. */
+static bool take_word(const uint8_t **data, size_t *size, char word[64])
+{
+	const uint8_t *end = *size ? memchr(*data, '\n', *size) : NULL;
+	size_t len = end ? (size_t)(end - *data) : 0;
+
+	if (!end || len >= 64)
+		return false;
+	memcpy(word, *data, len);
+	word[len] = '\0';
+	*data += len + 1;
+	*size -= len + 1;
+	return true;
+}
+
+/* Unpacks a folder, and opens its main file. */
+static int open_folder(struct in *in, struct folder *folder, const uint8_t *data, size_t size)
+{
+	static const struct folder_mark none = { "none", "none" };
+	char path[64], name[64], text[64], *file;
+	struct err err = { 0 };
+	int ret;
+
+	snprintf(path, sizeof(path), "/tmp/kscope-fuzz-%ld", (long)getpid());
+	if (folder_open(folder, path, &none, &err) < 0)
+		abort();
+	while (take_word(&data, &size, name) && take_word(&data, &size, text)) {
+		size_t len = strtoul(text, NULL, 10);
+
+		len = len < size ? len : size;
+		if (*name && !strchr(name, '/') && name[0] != '.')
+			folder_append(folder, name, data, len);
+		data += len;
+		size -= len;
+	}
+	file = xasprintf("%s/%s", folder->temp, READER.folder_file);
+	ret = in_open(in, file, &err);
+	free(file);
+	return ret;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static const struct options options;
@@ -143,6 +194,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct err err = { 0 };
 	struct timelines timelines = { 0 };
 	struct calls calls;
+	struct folder folder = { 0 };
 	struct out out;
 	struct in in;
 	struct reader r = { .ops = &READER,
@@ -156,7 +208,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	calls_init(&calls);
 	strtab_init(&strings);
 	world_init(&world, &strings, &nowhere);
-	in_open_memory(&in, "fuzz", data, size);
+	if (!IS_FOLDER || open_folder(&in, &folder, data, size) < 0)
+		in_open_memory(&in, "fuzz", data, size);
 	r.priv = xcalloc(1, r.ops->priv_size);
 	w.priv = xcalloc(1, w.ops->priv_size);
 	r.ops->probe(data, size < 4096 ? size : 4096);
@@ -173,6 +226,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	free(r.priv);
 	free(w.priv);
 	in_close(&in);
+	folder_abandon(&folder);
 	world_release(&world);
 	strtab_release(&strings);
 	calls_release(&calls);

@@ -324,12 +324,8 @@ static void add_binaries(struct recording *r)
 static int try_outputs(struct recording *r)
 {
 	for (size_t i = 0; i < r->nr_outputs; i++) {
-		const struct output *output = &r->outputs[i];
-		struct out out;
-
-		if (out_open(&out, output->path, output->ops->needs & WRITER_SEEK, &r->err) < 0)
+		if (output_try(&r->outputs[i], &r->err) < 0)
 			return -1;
-		out_abandon(&out);
 	}
 	return 0;
 }

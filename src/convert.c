@@ -88,10 +88,17 @@ static void flush_writers(const struct sink *sink)
 	}
 }
 
+static bool has_failed(const struct writer *writer)
+{
+	if (writer->folder)
+		return writer->folder->failed;
+	return writer->out && out_failed(writer->out);
+}
+
 static bool all_failed(const struct sink *sink)
 {
 	for (size_t i = 0; i < sink->nr; i++) {
-		if (!sink->writers[i]->out || !out_failed(sink->writers[i]->out))
+		if (!has_failed(sink->writers[i]))
 			return false;
 	}
 	return true;

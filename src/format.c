@@ -212,26 +212,32 @@ const struct writer_ops *writer_choose(const char *name, const char *path, struc
 	return ops;
 }
 
+int reader_damage_in(struct reader *r, struct event *ev, const char *path, uint64_t offset,
+		     uint64_t count, uint64_t bytes, const char *text)
+{
+	struct err err = { 0 };
+
+	err_at(&err, ERR_PARTIAL, path, offset, "%s", text);
+	r->nr_damaged++;
+	if (r->nr_damaged <= MAX_COMPLAINTS)
+		log_warn("%s", err.msg);
+	else if (r->nr_damaged == MAX_COMPLAINTS + 1)
+		log_warn("%s: more damage follows; kscope only counts it from here on", path);
+	ev->kind = EVENT_LOST;
+	ev->lost = (struct event_lost){ .count = count, .bytes = bytes, .damage = true };
+	return 1;
+}
+
 int reader_damage(struct reader *r, struct event *ev, uint64_t offset, uint64_t count,
 		  uint64_t bytes, const char *fmt, ...)
 {
-	struct err err = { 0 };
 	char text[300];
 	va_list ap;
 
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	err_at(&err, ERR_PARTIAL, r->in->path, offset, "%s", text);
-	r->nr_damaged++;
-	if (r->nr_damaged <= MAX_COMPLAINTS)
-		log_warn("%s", err.msg);
-	else if (r->nr_damaged == MAX_COMPLAINTS + 1)
-		log_warn("%s: more damage follows; kscope only counts it from here on",
-			 r->in->path);
-	ev->kind = EVENT_LOST;
-	ev->lost = (struct event_lost){ .count = count, .bytes = bytes, .damage = true };
-	return 1;
+	return reader_damage_in(r, ev, r->in->path, offset, count, bytes, text);
 }
 
 void reader_missing(struct reader *r, const char *fmt, ...)

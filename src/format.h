@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "base/folder.h"
 #include "base/in.h"
 #include "base/option.h"
 #include "base/out.h"
@@ -95,7 +96,8 @@ enum writer_needs {
 struct writer {
 	const struct writer_ops *ops;
 	struct world *world;
-	struct out *out;
+	struct out *out;       /* NULL if the format is a folder */
+	struct folder *folder; /* NULL if it is a file */
 	struct err err;
 	void *priv;
 };
@@ -105,8 +107,10 @@ struct writer_ops {
 	const char *name, *about;
 	const char *extension; /* with the dot; NULL: only -t selects the format */
 	const char *other_extension;
-	unsigned needs;	  /* enum writer_needs */
-	uint32_t takes;	  /* EVENT_BIT()s of what put() gets */
+	unsigned needs; /* enum writer_needs */
+	uint32_t takes; /* EVENT_BIT()s of what put() gets */
+	/* The output is a folder, recognized by this; NULL: a file. */
+	const struct folder_mark *folder;
 	const char *next; /* what to do with the file, for messages: "open it in a browser" */
 	const struct option_use *options; /* set in the private state before open(); NULL: none */
 	size_t priv_size;
@@ -134,6 +138,9 @@ const struct writer_ops *writer_choose(const char *name, const char *path, struc
  */
 int reader_damage(struct reader *r, struct event *ev, uint64_t offset, uint64_t count,
 		  uint64_t bytes, const char *fmt, ...) __attribute__((format(printf, 6, 7)));
+/* The same for damage to another file of the input. */
+int reader_damage_in(struct reader *r, struct event *ev, const char *path, uint64_t offset,
+		     uint64_t count, uint64_t bytes, const char *text);
 /* For readers whose data has a binary per process: fails if an --elf option has no PID. */
 int reader_needs_pids(struct reader *r);
 /* For readers: warns that something the input refers to is missing, and sets r->partial. */

@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/text.h"
 #include "buildid_cache.h"
 
 static int fill_cache(struct job *job)
@@ -28,22 +29,39 @@ static int fill_cache(struct job *job)
 struct file { /* an output while it is being written */
 	struct writer writer;
 	struct out out;
+	struct folder folder;
 	bool opened;
 };
 
-/* The output would take the place of the input. Devices and pipes may well be both. */
+/* Devices and pipes may well be both input and output. */
 static bool same_file(const char *a, const char *b)
 {
 	struct stat at_a, at_b;
 
-	return strcmp(a, "-") && strcmp(b, "-") && !stat(a, &at_a) && !stat(b, &at_b) &&
-	       S_ISREG(at_a.st_mode) && at_a.st_dev == at_b.st_dev && at_a.st_ino == at_b.st_ino;
+	return !stat(a, &at_a) && !stat(b, &at_b) &&
+	       (S_ISREG(at_a.st_mode) || S_ISDIR(at_a.st_mode)) && at_a.st_dev == at_b.st_dev &&
+	       at_a.st_ino == at_b.st_ino;
+}
+
+/* The output would take the place of the input, or of the folder that it is in. */
+static bool replaces(const struct output *output, const char *input)
+{
+	char *folder;
+	bool same;
+
+	if (!strcmp(input, "-") || !strcmp(output->path, "-"))
+		return false;
+	folder = text_folder(input);
+	same = same_file(input, output->path) ||
+	       (output->ops->folder && same_file(*folder ? folder : ".", output->path));
+	free(folder);
+	return same;
 }
 
 static int check_inputs(const struct job *job, const struct output *output, struct err *err)
 {
 	for (size_t i = 0; i < job->nr_inputs; i++) {
-		if (same_file(job->inputs[i], output->path))
+		if (replaces(output, job->inputs[i]))
 			return err_set(err, ERR_USAGE,
 				       "%s is an input, too: use another name for the output",
 				       output->path);
@@ -61,6 +79,9 @@ static int check_outputs(const struct job *job, const struct output *outputs, si
 			return -1;
 		if (strcmp(outputs[i].path, "-") != 0)
 			continue;
+		if (outputs[i].ops->folder)
+			return err_set(err, ERR_USAGE, "%s is a folder: use -o DIR",
+				       outputs[i].ops->name);
 		if (!(outputs[i].ops->needs & WRITER_TEXT) && isatty(STDOUT_FILENO))
 			return err_set(err, ERR_USAGE,
 				       "cannot write %s to a terminal: use -o FILE or a pipe",
@@ -71,6 +92,37 @@ static int check_outputs(const struct job *job, const struct output *outputs, si
 	return 0;
 }
 
+static int open_output(const struct output *output, struct file *file, struct err *err)
+{
+	const struct writer_ops *ops = output->ops;
+
+	if (ops->folder)
+		return folder_open(&file->folder, output->path, ops->folder, err);
+	return out_open(&file->out, output->path, ops->needs & WRITER_SEEK, err);
+}
+
+static int commit_output(struct file *file, struct err *err)
+{
+	if (file->writer.folder)
+		return folder_commit(&file->folder, err);
+	return out_commit(&file->out, err);
+}
+
+static void abandon_output(struct file *file)
+{
+	out_abandon(&file->out);
+	folder_abandon(&file->folder);
+}
+
+int output_try(const struct output *output, struct err *err)
+{
+	struct file file = { 0 };
+	int ret = open_output(output, &file, err);
+
+	abandon_output(&file);
+	return ret;
+}
+
 static int open_file(struct job *job, const struct output *output, struct file *file)
 {
 	const struct writer_ops *ops = output->ops;
@@ -79,11 +131,12 @@ static int open_file(struct job *job, const struct output *output, struct file *
 	file->writer = (struct writer){
 		.ops = ops,
 		.world = &job->world,
-		.out = &file->out,
+		.out = ops->folder ? NULL : &file->out,
+		.folder = ops->folder ? &file->folder : NULL,
 		.priv = xcalloc(1, ops->priv_size),
 	};
 	if (option_apply(ops->options, file->writer.priv, job->options->given, &job->err) < 0 ||
-	    out_open(&file->out, output->path, ops->needs & WRITER_SEEK, &job->err) < 0)
+	    open_output(output, file, &job->err) < 0)
 		return -1;
 	file->opened = true;
 	if (ops->open && ops->open(&file->writer) < 0) {
@@ -97,7 +150,7 @@ static void close_file(struct file *file)
 {
 	const struct writer_ops *ops = file->writer.ops;
 
-	out_abandon(&file->out);
+	abandon_output(file);
 	if (file->opened && ops->close)
 		ops->close(&file->writer);
 	free(file->writer.priv);
@@ -115,7 +168,7 @@ static int run_files(struct job *job, const struct output *outputs, struct file 
 	if (ret == 0)
 		ret = job_run(job, to, nr);
 	for (size_t i = 0; ret == 0 && i < nr; i++)
-		ret = out_commit(&files[i].out, &job->err);
+		ret = commit_output(&files[i], &job->err);
 	if (ret == 0 && job->buildid_cache)
 		ret = fill_cache(job);
 	free(to);

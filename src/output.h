@@ -5,11 +5,13 @@
 
 #include "convert.h"
 
-struct output { /* a file to write */
+struct output { /* a file or a folder to write */
 	const char *path;
 	const struct writer_ops *ops;
 };
 
+/* Whether the output can be written: opens and discards it. */
+int output_try(const struct output *output, struct err *err);
 /* A whole run: open, run, commit all outputs, report. Returns the exit code. */
 int convert_files(struct job *job, const struct output *outputs, size_t nr);
 int convert_file(struct job *job, const struct writer_ops *ops, const char *path);

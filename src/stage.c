@@ -66,6 +66,17 @@ static void link_to(const struct chain *chain, size_t from, struct stage **next)
 	}
 }
 
+static uint32_t wanted_of(const struct stage_ops *ops, const uint32_t *wants, size_t nr_wants)
+{
+	uint32_t wanted = 0;
+
+	for (size_t i = 0; i < nr_wants; i++) {
+		if (!(ops->takes & wants[i]))
+			wanted |= ops->makes & wants[i];
+	}
+	return wanted;
+}
+
 void chain_init(struct chain *chain, int (*sink)(struct stage *s, struct event *ev), void *priv,
 		const uint32_t *wants, size_t nr_wants)
 {
@@ -80,7 +91,10 @@ void chain_init(struct chain *chain, int (*sink)(struct stage *s, struct event *
 	chain->nr = 0;
 	for (size_t i = 0; i < NR_STAGES; i++) {
 		if (needed[i])
-			chain->stages[chain->nr++].ops = stages[i];
+			chain->stages[chain->nr++] = (struct stage){
+				.ops = stages[i],
+				.wanted = wanted_of(stages[i], wants, nr_wants),
+			};
 	}
 	chain->stages[chain->nr++] =
 		(struct stage){ .ops = &chain->sink, .priv = priv, .opened = true };

@@ -60,6 +60,8 @@ struct stage {
 	struct chain *chain;
 	struct stage *next[EVENT_KINDS]; /* takes an event that this stage emits */
 	void *priv;			 /* before open(): zeroed, except for the options */
+	uint32_t
+		wanted; /* EVENT_BIT()s of what it makes, for writers that do not take the original */
 	bool opened;
 };
 

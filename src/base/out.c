@@ -36,11 +36,10 @@ static const char *hint(int error)
 	}
 }
 
-static int fail(const struct out *out, struct err *err, int error)
+int out_error(const char *path, int error, struct err *err)
 {
 	return err_set(err, ERR_OUTPUT, "%s: cannot write: %s%s",
-		       strcmp(out->path, "-") ? out->path : "standard output", strerror(error),
-		       hint(error));
+		       strcmp(path, "-") ? path : "standard output", strerror(error), hint(error));
 }
 
 static void release(struct out *out)
@@ -78,7 +77,7 @@ static char *follow_links(const char *path)
 	return NULL;
 }
 
-static char *temp_name(const char *target, int nr)
+char *out_temp_name(const char *target, int nr)
 {
 	char *folder = text_folder(target);
 	char *name = xasprintf("%s.kscope-%ld-%d.tmp", folder, (long)getpid(), nr);
@@ -108,7 +107,7 @@ static int open_nameless(const char *target)
 static int open_temp(struct out *out)
 {
 	for (int nr = 0; nr < MAX_NAMES; nr++) {
-		char *name = temp_name(out->target, nr);
+		char *name = out_temp_name(out->target, nr);
 		int fd = open(name, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0666);
 
 		if (fd >= 0) {
@@ -188,7 +187,7 @@ int out_open(struct out *out, const char *path, bool need_seek, struct err *err)
 	if (path[pack_stem(path)] && open_pack(out, need_seek, err) < 0)
 		return -1;
 	if (open_any(out, need_seek) < 0) {
-		fail(out, err, errno);
+		out_error(path, errno, err);
 		release(out);
 		return -1;
 	}
@@ -318,7 +317,7 @@ static int name_nameless(struct out *out)
 		return 0;
 	for (int nr = 0; errno == EEXIST && nr < MAX_NAMES; nr++) {
 		free(out->temp);
-		out->temp = temp_name(out->target, nr);
+		out->temp = out_temp_name(out->target, nr);
 		if (!linkat(AT_FDCWD, proc, AT_FDCWD, out->temp, AT_SYMLINK_FOLLOW))
 			return rename(out->temp, out->target) ? errno : 0;
 	}
@@ -361,7 +360,7 @@ int out_commit(struct out *out, struct err *err)
 			: out->spooled ? commit_spool(out)
 				       : commit_stream(out);
 	if (error) {
-		fail(out, err, error);
+		out_error(out->path, error, err);
 		out_abandon(out);
 		return -1;
 	}

@@ -54,4 +54,11 @@ int out_commit(struct out *out, struct err *err);
 /* Discards the output. Harmless after out_commit() and on a zeroed out. */
 void out_abandon(struct out *out);
 
+/* For base/folder: */
+
+/* A temporary name beside a file, the nth. The caller frees it. */
+char *out_temp_name(const char *target, int nr);
+/* Sets err to what errno says of an output, with a hint. Returns -1. */
+int out_error(const char *path, int error, struct err *err);
+
 #endif

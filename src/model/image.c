@@ -253,12 +253,14 @@ static char *find_file(struct images *images, struct image *image)
 
 	if (image->kernel)
 		file = find_kernel(images, image, path);
+	else if (image->names)
+		file = try_file(images, image, xstrdup(str_text(images->strings, image->names)));
 	/* The kernel maps it into every process; perf caches a copy. */
 	if (!strcmp(path, "[vdso]"))
 		file = try_file(images, image, cached_path(image, "vdso"));
 	if (image_is_pseudo(path))
 		return file;
-	if (image->given)
+	if (image->given && !file)
 		file = try_file(images, image, xstrdup(path));
 	for (size_t i = 0; !file && i < sizeof(folders) / sizeof(*folders); i++) {
 		if (!folders[i])

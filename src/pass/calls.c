@@ -5,8 +5,7 @@
 
 #include "base/log.h"
 #include "model/world.h"
-#include "pass/merge.h"
-#include "pass/select.h"
+#include "pass/slices_stage.h"
 #include "stage.h"
 
 struct calls_stage {
@@ -47,14 +46,6 @@ static uint32_t stack_below(void *data, uint32_t callers, uint32_t frame)
 	return stack_push(&world->stacks, callers, frame);
 }
 
-static int emit_slice(void *data, struct event *ev)
-{
-	struct stage *s = data;
-
-	ev->input = (uint32_t)s->chain->merge->nr;
-	return stage_emit(s, ev);
-}
-
 static uint32_t function_name(struct world *world, uint32_t frame)
 {
 	size_t nr;
@@ -69,38 +60,18 @@ static int announce_task(void *data, const struct event *ev, uint32_t frame)
 	struct stage *s = data;
 	struct world *world = s->chain->world;
 	uint32_t name = world_comm(world, ev->pid, ev->pid);
-	struct event comm;
 
 	if (!name || world->frames.all[frame].flags & FRAME_KERNEL)
 		name = function_name(world, frame);
-	stage_event(s, &comm, EVENT_COMM);
-	comm.pid = ev->pid;
-	comm.tid = ev->tid;
-	comm.time = ev->time;
-	comm.comm.comm = str_text(world->strings, name);
-	world_apply(world, &comm);
-	return stage_emit(s, &comm);
-}
-
-static void open_slices(struct stage *s)
-{
-	struct calls_stage *cs = s->priv;
-	const struct selection *sel = s->chain->selection;
-
-	cs->calls.slices = &cs->slices;
-	cs->slices = (struct slices){ .announce = announce_task,
-				      .emit = emit_slice,
-				      .data = s,
-				      .from = sel->timed ? sel->from : 0,
-				      .until = sel->timed ? sel->until : UINT64_MAX };
+	return slices_name_task(s, ev, name);
 }
 
 static int calls_open(struct stage *s)
 {
 	struct calls_stage *cs = s->priv;
 
-	cs->sums = s->chain->sink.takes & EVENT_BIT(EVENT_SAMPLE);
-	cs->times = s->chain->sink.takes & EVENT_BIT(EVENT_SLICE);
+	cs->sums = s->wanted & EVENT_BIT(EVENT_SAMPLE);
+	cs->times = slices_wanted(s);
 
 	calls_init(&cs->calls);
 	cs->calls.function = function_at;
@@ -108,8 +79,10 @@ static int calls_open(struct stage *s)
 	cs->calls.frame = frame_at;
 	cs->calls.stack = stack_below;
 	cs->calls.data = s->chain->world;
-	if (cs->times)
-		open_slices(s);
+	if (cs->times) {
+		slices_init(&cs->slices, s, announce_task);
+		cs->calls.slices = &cs->slices;
+	}
 	return 0;
 }
 

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * calltime: turns function entries and exits into samples: the time between two of them was spent
- * in the stack between them. For writers of samples; a writer that takes calls gets those instead.
+ * calltime: turns function entries and exits into samples, where the time between two of them was spent
+ * in the stack between them, and into slices. A writer that takes calls gets those instead.
  *
  * Entries and exits need not match: recordings begin and end in the middle, and omit calls that are
- * too deep. An exit also ends all functions that its function called; an exit from a function that
- * was never entered is ignored.
+ * too deep. An exit also ends all functions that its function called. An exit from a function that
+ * was never entered is ignored, except that it is a slice if nothing else is known to run: it was entered
+ * before the recording.
  */
 
 #include <stdlib.h>
@@ -13,16 +14,20 @@
 
 #include "base/hash.h"
 #include "base/mem.h"
+#include "model/world.h"
 #include "pass/merge.h"
 #include "pass/select.h"
-#include "stage.h"
+#include "pass/slices_stage.h"
 
-#define MAX_DEPTH 4096 /* limits stacks of entries without exits */
+#define MAX_KEPT 65536 /* limits stacks of entries without exits */
+#define MAX_DEPTH 4096 /* of the stacks that are shown */
+#define FIRST_TID 1000 /* for data that has no tasks */
 
 struct calltime_task {
 	uint64_t *ips; /* from the root */
 	size_t nr, cap;
 	uint64_t context, since;
+	struct slices_task *slices; /* NULL: none yet */
 };
 
 struct calltime {
@@ -32,7 +37,20 @@ struct calltime {
 	uint64_t *chain; /* of the current sample, leaf first */
 	size_t cap_chain;
 	uint32_t source;
+	struct slices slices;
+	bool sums, times; /* what the writers take: samples, slices */
 };
+
+/* Names a task after its first function, if the data has no name. */
+static int announce_task(void *data, const struct event *ev, uint32_t frame)
+{
+	struct stage *s = data;
+	size_t nr;
+
+	if (world_comm(s->chain->world, ev->pid, ev->tid))
+		return 0;
+	return slices_name_task(s, ev, frame_symbols(s->chain->world, frame, &nr)->name);
+}
 
 static int calltime_open(struct stage *s)
 {
@@ -44,7 +62,10 @@ static int calltime_open(struct stage *s)
 	};
 	struct calltime *ct = s->priv;
 
-	return stage_source(s, &source, &ct->source);
+	ct->sums = s->wanted & EVENT_BIT(EVENT_SAMPLE);
+	ct->times = slices_wanted(s);
+	slices_init(&ct->slices, s, announce_task);
+	return ct->sums ? stage_source(s, &source, &ct->source) : 0;
 }
 
 static void calltime_close(struct stage *s)
@@ -56,6 +77,7 @@ static void calltime_close(struct stage *s)
 	free(ct->tasks);
 	free(ct->chain);
 	hash_release(&ct->task_by_id);
+	slices_release(&ct->slices);
 }
 
 static struct calltime_task *task_of(struct calltime *ct, const struct event *call)
@@ -72,21 +94,35 @@ static struct calltime_task *task_of(struct calltime *ct, const struct event *ca
 	return &ct->tasks[*handle - 1];
 }
 
+/* Where a function that is left is on the stack; SIZE_MAX: nowhere. */
+static size_t find_entry(const struct calltime_task *task, uint64_t function)
+{
+	size_t i = task->nr;
+
+	while (i > 0 && task->ips[i - 1] != function)
+		i--;
+	return i - 1;
+}
+
 static void apply(struct calltime_task *task, const struct event_call *call)
 {
+	size_t at;
+
 	if (!call->leave) {
-		if (task->nr == MAX_DEPTH)
+		if (task->nr == MAX_KEPT)
 			return;
 		GROW(task->ips, task->nr + 1, task->cap);
 		task->ips[task->nr++] = call->function;
 		return;
 	}
-	for (size_t i = task->nr; i-- > 0;) {
-		if (task->ips[i] == call->function) {
-			task->nr = i;
-			return;
-		}
-	}
+	at = find_entry(task, call->function);
+	if (at != SIZE_MAX)
+		task->nr = at;
+}
+
+static size_t depth_of(const struct calltime_task *task)
+{
+	return task->nr < MAX_DEPTH ? task->nr : MAX_DEPTH;
 }
 
 /* Emits the time since a task's last entry or exit as a sample of its stack. */
@@ -94,21 +130,22 @@ static int emit_span(struct stage *s, const struct calltime_task *task, const st
 {
 	struct calltime *ct = s->priv;
 	uint64_t from = task->since, until = call->time;
+	size_t nr = depth_of(task);
 	struct event ev = *call;
 
 	if (!select_clip(s->chain->selection, &from, &until))
 		return 0;
-	GROW(ct->chain, task->nr, ct->cap_chain);
+	GROW(ct->chain, nr, ct->cap_chain);
 	/* Callers are looked up at address - 1, as return addresses. These are not: add 1. */
-	for (size_t i = 0; i < task->nr; i++)
-		ct->chain[i] = task->ips[task->nr - 1 - i] + (i > 0);
+	for (size_t i = 0; i < nr; i++)
+		ct->chain[i] = task->ips[nr - 1 - i] + (i > 0);
 	ev.kind = EVENT_SAMPLE;
 	ev.input = (uint32_t)s->chain->merge->nr;
 	ev.time = from;
 	ev.outside = 0;
 	ev.sample = (struct event_sample){
 		.ips = ct->chain,
-		.nr = (uint32_t)task->nr,
+		.nr = (uint32_t)nr,
 		.source = ct->source,
 		.weight = until - from,
 		.context = task->context,
@@ -116,13 +153,78 @@ static int emit_span(struct stage *s, const struct calltime_task *task, const st
 	return stage_emit(s, &ev);
 }
 
+static struct slices_task *slices_of(struct calltime *ct, struct calltime_task *task,
+				     const struct event *call)
+{
+	bool known = call->pid != NO_TASK;
+
+	if (!task->slices)
+		task->slices =
+			slices_task(&ct->slices, known ? call->pid : 1,
+				    known ? call->tid : FIRST_TID + (uint32_t)(task - ct->tasks));
+	return task->slices;
+}
+
+/* The slice of the function that a call enters or leaves. */
+static struct slice slice_of(struct stage *s, const struct event *call, enum slice_kind kind)
+{
+	struct calltime *ct = s->priv;
+	struct world *world = s->chain->world;
+	uint64_t context = call->call.context, at = call->call.function;
+	uint64_t start = world_function(world, call->pid, context, at);
+
+	return (struct slice){ .time = ct->slices.now,
+			       .kind = kind,
+			       .start = start,
+			       .frame = world_frame(world, call, context, start ? start : at,
+						    false) };
+}
+
+/* Before apply(). */
+static void change_slices(struct stage *s, struct calltime_task *task, const struct event *call)
+{
+	struct calltime *ct = s->priv;
+	struct slices_task *to = slices_of(ct, task, call);
+	size_t at = find_entry(task, call->call.function);
+
+	if (!call->call.leave) {
+		if (task->nr < MAX_DEPTH)
+			slices_open(&ct->slices, to,
+				    slice_of(s, call, task->nr ? SLICE_CALL : SLICE_BEGIN));
+	} else if (at != SIZE_MAX) {
+		slices_close(&ct->slices, to, at);
+	} else if (!task->nr) {
+		slices_open_early(&ct->slices, to, slice_of(s, call, SLICE_BEGIN), ++to->beyond);
+		slices_close(&ct->slices, to, 0);
+	}
+}
+
+static int emit_slices(struct stage *s, struct calltime_task *task, const struct event *call)
+{
+	struct calltime *ct = s->priv;
+	bool selected = !(call->outside & (OUTSIDE_WHERE | OUTSIDE_WHO));
+
+	/* Where the clock changes, time stands still. */
+	if (call->time != NO_TIME && call->time > ct->slices.now)
+		slices_advance(&ct->slices, call->time);
+	change_slices(s, task, call);
+	if (call->cpu == NO_CPU)
+		slices_show(&ct->slices, task->slices, selected);
+	else
+		slices_run(&ct->slices, call->cpu, task->slices, selected);
+	return ct->slices.failed ? -1 : 0;
+}
+
 static int calltime_push(struct stage *s, struct event *ev)
 {
-	struct calltime_task *task = task_of(s->priv, ev);
+	struct calltime *ct = s->priv;
+	struct calltime_task *task = task_of(ct, ev);
 	/* Time may go back where the recording changes to another clock. */
 	bool spent = task->nr && ev->time != NO_TIME && ev->time >= task->since;
 
-	if (spent && emit_span(s, task, ev) < 0)
+	if (ct->sums && spent && emit_span(s, task, ev) < 0)
+		return -1;
+	if (ct->times && emit_slices(s, task, ev) < 0)
 		return -1;
 	apply(task, &ev->call);
 	task->context = ev->call.context;
@@ -131,12 +233,20 @@ static int calltime_push(struct stage *s, struct event *ev)
 	return 0;
 }
 
+static int calltime_flush(struct stage *s, uint64_t until)
+{
+	struct calltime *ct = s->priv;
+
+	return ct->times && until == UINT64_MAX ? slices_finish(&ct->slices) : 0;
+}
+
 const struct stage_ops stage_calltime = {
 	.name = "calltime",
 	.takes = EVENT_BIT(EVENT_CALL),
-	.makes = EVENT_BIT(EVENT_SOURCE) | EVENT_BIT(EVENT_SAMPLE),
+	.makes = EVENT_BIT(EVENT_SOURCE) | EVENT_BIT(EVENT_SAMPLE) | EVENT_BIT(EVENT_SLICE),
 	.priv_size = sizeof(struct calltime),
 	.open = calltime_open,
 	.push = calltime_push,
+	.flush = calltime_flush,
 	.close = calltime_close,
 };

@@ -221,6 +221,16 @@ void slices_run(struct slices *s, uint32_t number, struct slices_task *task, boo
 	show_run(s, cpu, s->now);
 }
 
+void slices_show(struct slices *s, struct slices_task *task, bool selected)
+{
+	task->cpu = NO_CPU;
+	task->hidden = !selected;
+	if (!selected)
+		hide_task(s, task, s->now);
+	else if (s->live)
+		show_task(s, task, s->now);
+}
+
 void slices_gap(struct slices *s, uint32_t number)
 {
 	struct slices_cpu *cpu = cpu_of(s, number);
@@ -252,7 +262,10 @@ void slices_gap(struct slices *s, uint32_t number)
 static void show_all(struct slices *s, uint64_t time)
 {
 	for (struct slices_task *task = s->tasks; task; task = task->next) {
-		if (!cpu_of(s, task->cpu)->selected)
+		bool selected =
+			task->cpu == NO_CPU ? !task->hidden : cpu_of(s, task->cpu)->selected;
+
+		if (!selected)
 			continue;
 		task->late = can_wait(s, task);
 		if (!task->late)

@@ -47,6 +47,7 @@ struct slices_task {
 	bool announced;
 	bool late,
 		due; /* to be shown from where the selected time begins, and hidden where it ends */
+	bool hidden; /* of a task without a cpu: it is not selected */
 	size_t beyond; /* for the caller */
 };
 
@@ -109,6 +110,8 @@ void slices_open_early(struct slices *slices, struct slices_task *task, struct s
 
 /* From now on, the task runs on the cpu; NULL: none does. If the cpu is selected, shows its slices. */
 void slices_run(struct slices *slices, uint32_t cpu, struct slices_task *task, bool selected);
+/* The same of a task that runs on an unknown cpu, which has no axis. */
+void slices_show(struct slices *slices, struct slices_task *task, bool selected);
 /* The task that runs on the cpu executed the code from one address up to another; 0: unknown. */
 void slices_charge(struct slices *slices, uint32_t cpu, uint64_t instructions, uint64_t from,
 		   uint64_t to);

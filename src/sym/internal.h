@@ -171,6 +171,10 @@ const char *demangle(struct arena *arena, const char *name);
 bool perfmap_probe(const char *path);
 int perfmap_read(char *text, size_t len, const char *path, struct symtab *tab, struct err *err);
 
+/* Detects uftrace's NAME.sym by its name. uftrace_sym_read() works like kallsyms_read(). */
+bool uftrace_sym_probe(const char *path);
+int uftrace_sym_read(char *text, size_t len, const char *path, struct symtab *tab, struct err *err);
+
 /* True if the text could be /proc/kallsyms or System.map. */
 bool kallsyms_probe(const char *text, size_t len);
 /* Splits the text into names, which tab borrows; finishes tab. -1 if there are no functions. */

@@ -67,6 +67,8 @@ static int read_text(struct symfile *sf, int fd, struct err *err)
 	sf->text.data[sf->text.len] = '\0';
 	if (perfmap_probe(sf->path))
 		return perfmap_read(sf->text.data, sf->text.len, sf->path, &sf->symbols, err);
+	if (uftrace_sym_probe(sf->path))
+		return uftrace_sym_read(sf->text.data, sf->text.len, sf->path, &sf->symbols, err);
 	return kallsyms_read(sf->text.data, sf->text.len, sf->path, &sf->symbols, err);
 }
 
@@ -120,7 +122,8 @@ static int read_head(struct symfile *sf, int fd, struct err *err)
 		err_set(err, ERR_INPUT, "%s: %s", sf->path, strerror(errno));
 	else if (machine)
 		rc = read_flat(sf, fd, machine, err);
-	else if (perfmap_probe(sf->path) || kallsyms_probe(head, (size_t)len))
+	else if (perfmap_probe(sf->path) || uftrace_sym_probe(sf->path) ||
+		 kallsyms_probe(head, (size_t)len))
 		rc = read_text(sf, fd, err);
 	else
 		err_set(err, ERR_INPUT,

@@ -18,13 +18,14 @@ LARGE = 16 << 10
 
 
 def put(name, file, data, args=""):
-    """Writes the file of a golden test, and its args if it has any."""
+    """Writes the file of a golden test, which may be in a folder, and its args if it has any."""
     folder = os.path.join(sys.argv[1] if len(sys.argv) > 1 else GOLDEN, name)
-    os.makedirs(folder, exist_ok=True)
     data = data if isinstance(data, bytes) else data.encode()
     if len(data) > LARGE:
         file, data = file + ".gz", gzip.compress(data, mtime=0)
-    with open(os.path.join(folder, file), "wb") as f:
+    path = os.path.join(folder, file)
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "wb") as f:
         f.write(data)
     if args:
         put(name, "args", args + "\n")

@@ -421,8 +421,6 @@ static void test_ends(void)
 	slices_on(PUSHES, "slices: a task that ended before the window", 1004, UINT64_MAX,
 		  STACK_REUSED,
 		  "1004-1010 cpu 0 runs 2 7\n"
-		  " ~1004-1004 1 5000 call 0/0 0/0\n"
-		  "~1004-1004 1 1000 begin 0/0 0/0\n"
 		  " 1006-1021 2 5000 call 4/4 1/1\n"
 		  "1010-1021 cpu 0 runs 3 11\n"
 		  "1021-~1028 cpu 0 runs 2 7\n"

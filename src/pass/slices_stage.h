@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* slices_stage: what the stages that make slices share. */
+#ifndef KSCOPE_PASS_SLICES_STAGE_H
+#define KSCOPE_PASS_SLICES_STAGE_H
+
+#include "pass/slices.h"
+#include "stage.h"
+
+/* Whether a writer takes slices. */
+bool slices_wanted(const struct stage *s);
+/* Slices of the selection go to the next stage. announce() gets the stage. */
+void slices_init(struct slices *slices, struct stage *s,
+		 int (*announce)(void *data, const struct event *ev, uint32_t frame));
+/* The event's task gets a name, whose handle this is. Returns 0, or -1 to stop. */
+int slices_name_task(struct stage *s, const struct event *ev, uint32_t name);
+
+#endif
