@@ -52,7 +52,7 @@ put('garbage-inside', HEAD + TWO[0] + b'\x0a\x0a no chunk at all \x0a\x05' + TWO
     end((0, 2, 0), (1, 2, 0)))
 put('garbage-long', HEAD + TWO[0] + b'\x0a\x80' * 40000 + TWO[1] + end((0, 2, 0), (1, 2, 0)))
 put('no-info', TWO[0] + end((0, 2, 0)))
-put('newer', chunk(info(version=3)) + TWO[0])
+put('newer', chunk(info(version=4)) + TWO[0])
 put('hole', HEAD + TWO[0] + chunk(sample(500, PC), cpu=0, sequence=3) + end((0, 5, 0)))
 put('bad-record', HEAD + chunk(sample(100, PC), content(6, b'\xff\xff'), number(6, 5),
                                sample(200, PC), cpu=0) + end((0, 4, 0)))
