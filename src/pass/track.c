@@ -146,10 +146,8 @@ static bool jump_by_rule(struct track_cpu *cpu, const struct event *ev)
 /* Drops the calls since the last exception: their callers are no longer known. */
 static void forget_callers(struct track *track, struct track_task *task)
 {
-	size_t nr = task->nr;
+	size_t nr = above_trap(task);
 
-	while (nr && task->frames[nr - 1].kind != TRACK_TRAP)
-		nr--;
 	if (!nr) {
 		task_forget(track, task, task->nr);
 		return;

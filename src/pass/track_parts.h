@@ -91,6 +91,16 @@ static inline struct track_frame *top_frame(struct track_task *task)
 	return task->nr ? &task->frames[task->nr - 1] : NULL;
 }
 
+/* The depth above the innermost exception that this task is in; 0: it is in none. */
+static inline size_t above_trap(const struct track_task *task)
+{
+	size_t depth = task->nr;
+
+	while (depth && task->frames[depth - 1].kind != TRACK_TRAP)
+		depth--;
+	return depth;
+}
+
 /* Whether nothing was called since the exception that this task is in. */
 static inline bool just_entered(struct track_task *task)
 {

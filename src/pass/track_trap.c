@@ -127,7 +127,7 @@ static struct track_task *fork_task(struct track *track, const struct event *ev)
 /* Guests of a hypervisor */
 
 /* Finds the task that ran in a guest when that left, or the hypervisor that entered the guest. */
-static struct track_task *take_party(struct track *track, uint16_t guest, bool hypervisor)
+static struct track_task *take_side(struct track *track, uint16_t guest, bool hypervisor)
 {
 	struct track_task *task = guest ? track->newest : NULL;
 
@@ -138,8 +138,8 @@ static struct track_task *take_party(struct track *track, uint16_t guest, bool h
 	return task;
 }
 
-static void leave_party(struct track *track, struct track_task *task, uint16_t guest,
-			bool hypervisor)
+static void leave_side(struct track *track, struct track_task *task, uint16_t guest,
+		       bool hypervisor)
 {
 	task->guest = guest;
 	task->hypervisor = hypervisor;
@@ -149,9 +149,9 @@ static void leave_party(struct track *track, struct track_task *task, uint16_t g
 /* The cpu's task, in a guest, was interrupted. The hypervisor goes on. */
 static void leave_guest(struct track *track, struct track_cpu *cpu, const struct event *ev)
 {
-	struct track_task *hypervisor = take_party(track, cpu->guest, true);
+	struct track_task *hypervisor = take_side(track, cpu->guest, true);
 
-	leave_party(track, cpu->task, cpu->guest, false);
+	leave_side(track, cpu->task, cpu->guest, false);
 	cpu->task = hypervisor ? hypervisor : task_new(track, ev);
 	cpu->guest = ev->branch.guest;
 	task_prune(cpu->task, ev->branch.sp);
@@ -236,13 +236,11 @@ static void finish_step(struct track *track, struct track_cpu *cpu, const struct
 static void doubt_return(struct track *track, struct track_task *task,
 			 const struct track_frame *trap, const struct event *ev)
 {
-	size_t below = task->nr;
+	size_t below = above_trap(task);
 
 	if (trap->context == IP_USER ||
 	    track_function(track, ev, ev->branch.to) == track_function(track, ev, trap->resume))
 		return;
-	while (below && task->frames[below - 1].kind != TRACK_TRAP)
-		below--;
 	task->doubt = below ? below : task->nr;
 }
 
@@ -270,12 +268,12 @@ static void end_trap(struct track *track, struct track_cpu *cpu, size_t frame,
 /* The cpu's task, of a hypervisor, enters a guest: for the first time, or where the guest left. */
 static void enter_guest(struct track *track, struct track_cpu *cpu, const struct event *ev)
 {
-	struct track_task *guest = take_party(track, ev->branch.guest, false);
+	struct track_task *guest = take_side(track, ev->branch.guest, false);
 
 	track->at->leaves++;
 	if (ev->branch.left)
 		leave_stack(top_stack(cpu->task), ev->branch.left);
-	leave_party(track, cpu->task, ev->branch.guest, true);
+	leave_side(track, cpu->task, ev->branch.guest, true);
 	cpu->task = guest ? guest : task_new(track, ev);
 	cpu->guest = ev->branch.guest;
 	if (!guest || !just_entered(guest))

@@ -476,6 +476,16 @@ static bool pushed_word(struct event_branch *branch, const struct word *word)
 	return true;
 }
 
+static bool guest_word(struct event_branch *branch, const struct word *word)
+{
+	uint32_t guest;
+
+	if (!number32(word, &guest) || guest > UINT16_MAX)
+		return false;
+	branch->guest = (uint16_t)guest;
+	return true;
+}
+
 static bool flow_word(struct event_branch *branch, const struct word *word)
 {
 	uint64_t context;
@@ -500,6 +510,8 @@ static bool flow_word(struct event_branch *branch, const struct word *word)
 		return pushed_word(branch, word);
 	if (is(word, "space"))
 		return number(word, &branch->space);
+	if (is(word, "guest"))
+		return guest_word(branch, word);
 	if (is(word, "instructions"))
 		return number(word, &branch->instructions);
 	if (branch_kind(word, &branch->kind))

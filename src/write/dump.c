@@ -279,6 +279,8 @@ static void put_branch(struct dump *d, const struct event_branch *branch)
 		put_number(d, "pushed", branch->pushed);
 	if (branch->space)
 		put_hex(d, "space", branch->space);
+	if (branch->guest)
+		put_number(d, "guest", branch->guest);
 	put_number(d, "instructions", branch->instructions);
 	put_context(d, branch->context);
 }

@@ -46,13 +46,4 @@ jump:
 	.cfi_endproc
 	.size jump, . - jump
 
-	.globl thread_start
-	.type thread_start, @function
-thread_start:
-	.cfi_startproc
-	.cfi_undefined rip
-	nop
-	call thread_run
-	ud2
-	.cfi_endproc
-	.size thread_start, . - thread_start
+	thread_starts

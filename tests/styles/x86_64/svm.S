@@ -75,14 +75,5 @@ cause_undefined:
 	.cfi_endproc
 	.size cause_undefined, . - cause_undefined
 
-	// A guest starts here.
-	.globl thread_start
-	.type thread_start, @function
-thread_start:
-	.cfi_startproc
-	.cfi_undefined rip
-	nop
-	call thread_run
-	ud2
-	.cfi_endproc
-	.size thread_start, . - thread_start
+	// For a guest.
+	thread_starts

@@ -17,15 +17,5 @@ switch_to:
 	.cfi_endproc
 	.size switch_to, . - switch_to
 
-	// A new thread starts here: the ret above goes 2 bytes forward. It returns to after the nop, so
-	// that the address before it, where unwinders look up a return address, is in this function.
-	.globl thread_start
-	.type thread_start, @function
-thread_start:
-	.cfi_startproc
-	.cfi_undefined rip
-	nop
-	call thread_run
-	ud2
-	.cfi_endproc
-	.size thread_start, . - thread_start
+	// The ret above goes 2 bytes forward.
+	thread_starts

@@ -35,15 +35,4 @@ swtch:
 	.cfi_endproc
 	.size swtch, . - swtch
 
-	// A new thread starts here, after the nop: the address before it, where unwinders look up a
-	// return address, is then in this function.
-	.globl thread_start
-	.type thread_start, @function
-thread_start:
-	.cfi_startproc
-	.cfi_undefined rip
-	nop
-	call thread_run
-	ud2
-	.cfi_endproc
-	.size thread_start, . - thread_start
+	thread_starts
