@@ -54,7 +54,7 @@ static int sink_push(struct stage *s, struct event *ev)
 {
 	const struct sink *sink = s->priv;
 
-	s->chain->slices += ev->kind == EVENT_SLICE && !ev->outside;
+	s->chain->slices += (ev->kind == EVENT_SLICE || ev->kind == EVENT_STRETCH) && !ev->outside;
 	for (size_t i = 0; i < sink->nr; i++) {
 		struct writer *writer = sink->writers[i];
 
@@ -233,7 +233,7 @@ int job_summary(const struct job *job)
 			 job->damaged_bytes == 1 ? "" : "s");
 	else if (job->lost)
 		log_warn("the recording itself lost %" PRIu64 " samples", job->lost);
-	if (samples && !job->count.samples)
+	if (samples && !job->count.samples && !job->chain.slices)
 		log_warn("none of the %" PRIu64 " samples matches the selection", samples);
 	else if (!samples && others && job->chain.outside == others && !job->chain.slices)
 		log_warn("none of the %" PRIu64 " events matches the selection", others);

@@ -81,6 +81,7 @@ static int calls_open(struct stage *s)
 	cs->calls.data = s->chain->world;
 	if (cs->times) {
 		slices_init(&cs->slices, s, announce_task);
+		cs->slices.knows = KNOWS_INSTRUCTIONS | KNOWS_LINES;
 		cs->calls.slices = &cs->slices;
 	}
 	return 0;
