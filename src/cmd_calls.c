@@ -464,6 +464,18 @@ static void print_all(struct calls_report *report)
 	warn_of_function(report, report->durations.to);
 }
 
+/* A sample tells that a function is running, not that it was called. */
+static int refuse_samples(struct job *job)
+{
+	const uint64_t *read = job->read;
+
+	if (read[EVENT_BRANCH] || read[EVENT_CALL] || !(read[EVENT_SAMPLE] || read[EVENT_CHAIN]))
+		return 0;
+	return err_set(&job->err, ERR_INPUT,
+		       "samples do not tell how often functions were called, nor how long calls "
+		       "took: see kscope report, or convert them to a timeline");
+}
+
 static int check(const struct args *args, struct err *err)
 {
 	const struct calls_options *asked = args->state;
@@ -493,6 +505,8 @@ static int run(struct args *args)
 	ret = job_open(&job, &strings);
 	if (ret == 0)
 		ret = job_run(&job, (struct writer *[]){ &writer }, 1);
+	if (ret == 0)
+		ret = refuse_samples(&job);
 	if (ret == 0)
 		print_all(&report);
 	ret = job_result(&job, ret);

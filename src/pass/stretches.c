@@ -237,12 +237,27 @@ static void run(struct stretches *st, const struct stretch_entry *entry)
 	slices_run(st->slices, sample->cpu, sample->selected ? entry->track->slices : NULL, true);
 }
 
+/* The task of a sample no longer runs on its cpu, unless a later sample says so. */
+static void stop(struct stretches *st, const struct stretch_sample *sample, uint64_t number)
+{
+	struct stretch_cpu *cpu = cpu_of(st, sample->cpu);
+
+	if (!cpu || cpu->number != number)
+		return;
+	cpu->number = 0;
+	if (sample->here)
+		slices_run(st->slices, sample->cpu, NULL, true);
+}
+
 static void begin(struct stretches *st, const struct stretch_entry *entry)
 {
 	struct stretch_track *track = entry->track;
 	const struct stretch_sample *sample = &entry->sample;
 
 	count_due(st, track);
+	/* It leaves a cpu before it runs on another one. */
+	if (track->number && track->due.cpu != sample->cpu)
+		stop(st, &track->due, track->number);
 	track->number = entry->number;
 	track->due = *sample;
 	if (sample->selected && !track->slices)
@@ -260,7 +275,6 @@ static void begin(struct stretches *st, const struct stretch_entry *entry)
 static void end(struct stretches *st, const struct stretch_entry *entry)
 {
 	struct stretch_track *track = entry->track;
-	struct stretch_cpu *cpu = cpu_of(st, entry->sample.cpu);
 	bool over = track->number == entry->number;
 
 	if (over) {
@@ -269,11 +283,7 @@ static void end(struct stretches *st, const struct stretch_entry *entry)
 		if (track->slices)
 			slices_close(st->slices, track->slices, 0);
 	}
-	if (cpu && cpu->number == entry->number) {
-		cpu->number = 0;
-		if (entry->sample.here)
-			slices_run(st->slices, entry->sample.cpu, NULL, true);
-	}
+	stop(st, &entry->sample, entry->number);
 	if (over && !track->waiting)
 		drop_track(st, track);
 }
