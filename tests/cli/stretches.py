@@ -1,0 +1,276 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Timelines of samples: which event, which input, names, numbers, what is lost, and selections, which add up."""
+import collections
+import os
+import random
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from kit import ROOT, check, equal, exits, finish, fxt, kscope, scratch
+from kit.branches import Trace
+
+GOLDEN = os.path.join(ROOT, "tests", "golden")
+CODE, SIZE = 0xffffa00000000000, 0x1000  # not where a Trace has its code
+FUNCTIONS = "abcdefgh"
+CLOCK = 'source id=1 name="cpu-clock" type=1 config=0x0'
+MS = 10**6
+
+
+class Samples:
+    """A dump of samples. Functions have a letter as their name, and are in the kernel."""
+
+    def __init__(self, *sources):
+        self.lines = ["kscope-dump 1", *(sources or [CLOCK]),
+                      f"map task=1/1 addr={CODE:#x} len={SIZE * len(FUNCTIONS):#x} offset=0x0 prot=r-x "
+                      'kernel path="[kernel.kallsyms]"',
+                      'map task=5/5 addr=0x1000 len=0x100000 offset=0x0 prot=r-x path="/none/app"']
+        for i, name in enumerate(FUNCTIONS):
+            self.lines.append(f'symbol task=1/1 addr={CODE + SIZE * i:#x} len={SIZE:#x} name="{name}"')
+
+    def add(self, time, cpu, task, stack, weight=MS, source=1, level="kernel"):
+        """Stack: from the root. The place inside a function is another one each time."""
+        words = "" if time is None else f" time={time // 10**9}.{time % 10**9:09}"
+        words += "" if cpu is None else f" cpu={cpu}"
+        words += "" if task is None else f" task={task}"
+        places = [CODE + SIZE * FUNCTIONS.index(name) + 16 + len(self.lines) % 99 for name in stack]
+        self.lines.append(f"sample{words} source={source} weight={weight} : {level} " +
+                          " ".join(map(hex, reversed(places))))
+
+    def write(self, folder, name="s.dump"):
+        path = os.path.join(folder, name)
+        with open(path, "w", encoding="utf-8") as f:
+            f.write("\n".join(self.lines) + "\n")
+        return path
+
+
+def convert(folder, *words):
+    """What kscope says, the timeline, and its slices."""
+    out = os.path.join(folder, "out.fxt")
+    if os.path.exists(out):
+        os.unlink(out)
+    done = kscope("convert", *words, "-o", out)
+    if done.returncode not in (0, 1):
+        return done, None, []
+    with open(out, "rb") as f:
+        trace = fxt.read(f.read())
+    return done, trace, fxt.slices(trace)
+
+
+def shown(slices):
+    return sorted(f"{s.begin // MS}-{s.end // MS} {s.tid} {s.name}" for s in slices)
+
+
+def test_events(folder):
+    two = Samples(CLOCK, 'source id=2 name="cycles" type=0 config=0x0 freq=1000')
+    for i in range(1, 5):
+        two.add(i * MS, 0, "5/5", "ab")
+        two.add(i * MS + MS // 2, 0, "5/5", "cd", 77, 2)
+    path = two.write(folder)
+    for words, want, message in (
+            ([], ["0-4 5 a", "0-4 5 b"], "left out 4 samples of others"),
+            (["-e", "cpu-clock"], ["0-4 5 a", "0-4 5 b"], ""),
+            (["-e", "cycles"], ["0-4 5 c", "0-4 5 d"], ""),
+            (["-e", "nothing"], [], "the timeline is empty")):
+        done, _, slices = convert(folder, path, *words)
+        equal(f"events {words}", shown(slices), want)
+        exits(f"events {words}: says so", done, 0, message)
+        check(f"events {words}: no other message", message or not done.stderr, done.stderr)
+
+
+def test_numbers(folder):
+    """Only numbers that samples have."""
+    counted = {"samples": 3, "instructions": 3 * MS, "own instructions": MS}
+    for source, want in ((CLOCK, {"samples": 3}),
+                         ('source id=1 name="cycles" type=0 config=0x0 period=1000000', {"samples": 3}),
+                         ('source id=1 name="instructions" type=0 config=0x1 period=1000000', counted),
+                         ('source id=1 name="x" type=1 config=0x9 unit="instructions"', counted)):
+        samples = Samples(source)
+        for i, stack in enumerate(("ab", "a", "ab")):
+            samples.add((i + 5) * MS, 0, "5/5", stack)
+        _, trace, slices = convert(folder, samples.write(folder))
+        got = dict(next(s for s in slices if s.name == "a").args)
+        check(f"numbers of {source}: the span", got.pop("span", "").startswith("--time 0.00"))
+        equal(f"numbers of {source}", got, want)
+        equal(f"numbers of {source}: the category", {s.category for s in slices}, {"sample"})
+        equal(f"numbers of {source}: runs", len(fxt.runs(trace)), 1)
+
+
+def test_refusals(folder):
+    timeless = Samples()
+    timeless.add(None, 0, "5/5", "ab")
+    path = timeless.write(folder)
+    done, _, _ = convert(folder, path)
+    exits("without times", done, 3, "have no times", "flame graph")
+    check("without times: no file", not os.path.exists(os.path.join(folder, "out.fxt")))
+    timeless.add(5 * MS, 0, "5/5", "ab")
+    done, _, slices = convert(folder, timeless.write(folder))
+    exits("one without a time", done, 0, "left out 1 samples without a time")
+    equal("one without a time: the others are there", len(slices), 2)
+    for name, file in (("samples", path), ("samples with times", timeless.write(folder)),
+                       ("managarm", os.path.join(GOLDEN, "managarm", "input.bin"))):
+        exits(f"calls of {name}", kscope("calls", file), 3, "samples do not tell how often")
+
+
+def test_inputs(folder):
+    """Samples count in an input without calls, whatever the others have."""
+    samples = Samples()
+    for i in range(1, 4):
+        samples.add(i * MS, 0, "5/5", "gh")
+    trace = Trace(["main", "leaf"])
+    trace.begin(MS, 1, 9, "main")
+    trace.call(2 * MS, 1, 9, "main", "leaf")
+    trace.leave(3 * MS, 1, 9, "leaf", "main")
+    trace.lines.append(samples.lines[1].replace("id=1", "id=7"))
+    both = [line.replace("source=1", "source=7") for line in samples.lines if line.startswith("sample ")]
+    path, other = os.path.join(folder, "t.dump"), samples.write(folder)
+    with open(path, "w", encoding="utf-8") as f:
+        f.write("\n".join(trace.lines + both) + "\n")
+    equal("a trace with samples", sorted(s.name for s in convert(folder, path)[2]), ["leaf", "main"])
+    got = convert(folder, path, other)[2]
+    equal("a trace, and samples", sorted(s.name for s in got), ["g", "h", "leaf", "main"])
+    equal("a trace, and samples: kinds", {s.category for s in got}, {"begin", "call", "sample"})
+    equal("samples of two inputs", sorted(s.name for s in convert(folder, other, other)[2])[:2], ["g", "h"])
+    exits("calls of a trace, and samples", kscope("calls", path, other), 0)
+
+
+def test_tasks(folder):
+    """Idle tasks, unknown ones, and ids that stand for several threads have an axis for each cpu."""
+    samples = Samples(CLOCK, 'source id=2 name="host-time" type=1 config=0x0 unit="ns" no-threads')
+    samples.lines += ['comm task=0/0 name="swapper"', 'comm task=5/5 name="app"', 'comm task=5/6 name="io"']
+    for i in range(1, 4):
+        for cpu in (0, 1):
+            samples.add(i * MS + cpu, cpu, "0/0", "ab")
+            samples.add(i * MS + cpu, cpu + 2, None, "ef")
+        samples.add(i * MS, 4, "5/5", "ad")
+        samples.add(i * MS, 5, "5/6", "ad")
+    path = samples.write(folder)
+    _, trace, slices = convert(folder, path)
+    names = {s.tid: trace.threads[s.tid][1] for s in slices}
+    equal("tasks: names", sorted(names.values()),
+          ["app", "io", "kernel/2", "kernel/3", "swapper/0", "swapper/1"])
+    equal("tasks: one slice for each function", len(slices), 12)
+    equal("tasks: real ids stay", {names[5], names[6]}, {"app", "io"})
+    equal("tasks: processes", {trace.processes[s.pid] for s in slices}, {"swapper", "kernel", "app"})
+    for option, want in ((["--tid", "0"], {"swapper/0", "swapper/1"}), (["--tid", "6"], {"io"}),
+                         (["--comm", "swapper"], {"swapper/0", "swapper/1"}), (["--pid", "5"], {"app", "io"}),
+                         (["--cpu", "1-2"], {"swapper/1", "kernel/2"})):
+        _, trace, slices = convert(folder, path, *option)
+        equal(f"tasks: {option}", {trace.threads[s.tid][1] for s in slices}, want)
+    parallel = Samples(CLOCK + " no-threads")
+    parallel.lines.append('comm task=5/5 name="app"')
+    for i in range(1, 6):
+        parallel.add(i * MS, 0, "5/5", "ab")
+        parallel.add(i * MS, 1, "5/5", "cd")
+    _, trace, slices = convert(folder, parallel.write(folder))
+    equal("tasks: a process on two cpus at once", sorted((trace.threads[s.tid][1], s.name) for s in slices),
+          [("app/0", "a"), ("app/0", "b"), ("app/1", "c"), ("app/1", "d")])
+
+
+def test_lost(folder):
+    samples = Samples()
+    for time in (1, 2, 3):
+        samples.add(time * MS, 0, "5/5", "ab")
+        samples.add(time * MS, 1, "5/6", "cd")
+    samples.lines.append("lost time=0.018 cpu=0 count=12 bytes=0")
+    for time in (19, 20):
+        samples.add(time * MS, 0, "5/5", "ab")
+        samples.add(time * MS, 1, "5/6", "cd")
+    _, trace, slices = convert(folder, samples.write(folder))
+    gaps = [(trace.threads[s.tid][1], s.begin // MS, s.end // MS) for s in slices if s.category == "gap"]
+    equal("lost samples are a gap of their cpu", gaps, [("cpu 0", 3, 18)])
+    equal("lost samples: no slice is there", shown(s for s in slices if s.name == "a"), ["0-3 5 a", "18-20 5 a"])
+    late = Samples()
+    for time in (5, 6, 6, 4, 7):
+        late.add(time * MS, 0, "5/5", "a")
+    done, _, slices = convert(folder, late.write(folder))
+    exits("late samples are counted", done, 0, "left out 2 samples that are not later")
+    equal("late samples are left out", shown(slices), ["4-7 5 a"])
+
+
+# Selections
+
+PARTS = {
+    "time": [["--time", ",0.1"], ["--time", "0.1,0.25"], ["--time", "0.25,0.250000001"],
+             ["--time", "0.250000001,0.7"], ["--time", "0.7,"]],
+    "cpu": [["--cpu", "0"], ["--cpu", "1,3"], ["--cpu", "2"]],
+    "pid": [["--pid", "1"], ["--pid", "2-3"]],
+    "comm": [["--comm", "one"], ["--comm", "two", "--comm", "three"]],
+    "pid and time": [["--pid", pid, "--time", time] for pid in ("1", "2-3") for time in (",0.4", "0.4,")],
+}
+
+
+def random_samples(seed):
+    rng = random.Random(seed)
+    samples = Samples()
+    samples.lines += [f'comm task={pid}/{pid} name="{name}"'
+                      for pid, name in ((1, "one"), (2, "two"), (3, "three"))]
+    times = sorted({rng.randrange(10**9) for _ in range(4000)} | {10**9 // 4, 10**8})
+    for time in times:
+        pid = rng.randrange(1, 4)
+        stack = "".join(rng.choice("abc") for _ in range(rng.randrange(1, 5)))
+        samples.add(time, rng.randrange(4), f"{pid}/{pid}", stack, rng.choice([1, 10**5, MS]))
+    return samples
+
+
+def sums(trace):
+    """The time and the samples of each path of functions, and the time in which tasks ran."""
+    stacks, time, number = collections.defaultdict(list), collections.Counter(), collections.Counter()
+    for one in sorted(trace.events, key=lambda one: one.time):
+        stack = stacks[one.pid, one.tid]
+        if one.type == fxt.BEGIN:
+            stack.append(one)
+            continue
+        path = (one.pid, *(s.name for s in stack))
+        time[path] += one.time - stack.pop().time
+        number[path] += one.args["samples"]
+    ran = collections.Counter()
+    for _, tid, begin, end in fxt.runs(trace):
+        ran[tid] += end - begin
+    return +time, +number, +ran
+
+
+def test_parts(folder):
+    path = random_samples(1).write(folder)
+    whole = sums(convert(folder, path)[1])
+    check("parts: there is something to divide", len(whole[0]) > 100 and min(whole[2].values()) > 10**8, whole[2])
+    equal("parts: each sample counts once", sum(n for p, n in whole[1].items() if len(p) == 2), 4002)
+    for what, parts in PARTS.items():
+        total = [collections.Counter() for _ in whole]
+        for part in parts:
+            got = sums(convert(folder, path, *part)[1])
+            check(f"parts: {part} is not everything", got != whole)
+            total = [a + b for a, b in zip(total, got)]
+        for name, got, want in zip(("times", "samples", "runs"), total, whole):
+            check(f"parts: {name} add up, by {what}", got == want, f"{sum(got.values())} of {sum(want.values())}")
+
+
+def test_levels(folder):
+    """Each slice is on one level."""
+    samples = Samples()
+    samples.lines.append('comm task=5/5 name="app"')
+    for i in range(20):
+        samples.add((i + 1) * MS, 0, "5/5", "ab"[:i % 3], level="kernel")
+        samples.lines[-1] += (" user" if samples.lines[-1][-1] != " " else "user") + " 0x2000 0x3001"
+    path = samples.write(folder)
+    whole = collections.Counter(shown(convert(folder, path)[2]))
+    parts = [collections.Counter(shown(convert(folder, path, "--level", level)[2])) for level in ("user", "kernel")]
+    equal("levels: the parts are the whole", parts[0] + parts[1], whole)
+    check("levels: each has some", all(parts), parts)
+
+
+def main():
+    with scratch() as folder:
+        test_events(folder)
+        test_numbers(folder)
+        test_refusals(folder)
+        test_inputs(folder)
+        test_tasks(folder)
+        test_lost(folder)
+        test_parts(folder)
+        test_levels(folder)
+    finish()
+
+
+if __name__ == "__main__":
+    main()
