@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Timelines of samples: which event, which input, names, numbers, what is lost, and selections, which add up."""
 import collections
+import glob
 import os
 import random
 import sys
@@ -188,6 +189,28 @@ def test_lost(folder):
     equal("late samples are left out", shown(slices), ["4-7 5 a"])
 
 
+# One input of each format: its number of samples, or the kinds of slices of its calls; None: no times.
+FORMATS = {"kpdata-v1": 12, "kpdata-v2": 12, "kpdata-v3": 12, "kpoprofile-good": 20, "perfdata-le": 5,
+           "perfscript-mixed": 2, "qperf-3": 6, "sel4-json": 3, "sel4-pb": 3, "sel4-serial": 2,
+           "wire-two-cpus": 5, "wire-idle": 3,
+           "uboot-trace": {"begin", "call"}, "uftrace": {"begin", "call"}, "wire-trace": {"begin"},
+           "folded": None, "kphistogram-good": None, "maestro": None, "managarm": None,
+           "perfdata-no-time": None, "perfscript-old": None, "qperf-1": None, "zephyr": None}
+
+
+def test_formats(folder):
+    for name, want in FORMATS.items():
+        done, _, slices = convert(folder, *glob.glob(os.path.join(GOLDEN, name, "input*")))
+        slices = [s for s in slices if s.category != "gap"]
+        if want is None:
+            exits(f"{name}: no times", done, 3, "the samples have no times")
+        elif isinstance(want, set):
+            equal(f"{name}: calls", {s.category for s in slices}, want)
+            check(f"{name}: times", any(s.end > s.begin for s in slices), slices)
+        else:
+            equal(f"{name}: samples", sum(s.args["samples"] for s in slices if not s.depth), want)
+
+
 # Selections
 
 PARTS = {
@@ -267,6 +290,7 @@ def main():
         test_inputs(folder)
         test_tasks(folder)
         test_lost(folder)
+        test_formats(folder)
         test_parts(folder)
         test_levels(folder)
     finish()
