@@ -223,8 +223,7 @@ static bool has_calls(const struct stage *s, const struct event *ev)
 static bool is_shared(const struct world *world, const struct event *ev)
 {
 	return ev->pid == NO_TASK || ev->tid == NO_TASK || (!ev->pid && !ev->tid) ||
-	       (ev->pid == ev->tid &&
-		world->sources[ev->sample.source].lacks & LACKS_THREADS);
+	       (ev->pid == ev->tid && world->sources[ev->sample.source].lacks & LACKS_THREADS);
 }
 
 static int take_sample(struct stage *s, struct event *ev)
