@@ -79,6 +79,26 @@ static void push(struct stretches *st, struct stretch_entry entry)
 		entry.track->waiting++;
 }
 
+void stretches_forget(struct stretches *st, const struct stretch_pace *pace)
+{
+	struct stretch_entry *old = st->queue;
+	size_t nr = st->nr;
+
+	st->queue = NULL;
+	st->nr = st->cap = 0;
+	for (size_t i = 0; i < nr; i++) {
+		if (old[i].track) {
+			old[i].track->waiting--;
+			old[i].track->last = NO_TIME;
+		}
+		if (old[i].sample.pace != pace)
+			push(st, old[i]);
+	}
+	for (size_t i = 0; i < st->nr_cpus; i++)
+		st->cpus[i].known = false;
+	free(old);
+}
+
 static struct stretch_entry pop(struct stretches *st)
 {
 	struct stretch_entry first = st->queue[0], last = st->queue[--st->nr];
@@ -293,6 +313,7 @@ static void show_first(struct stretches *st)
 	struct stretch_entry entry = pop(st);
 
 	st->done = entry.time;
+	st->started = true;
 	slices_advance(st->slices, entry.time);
 	switch (entry.kind) {
 	case STRETCH_BEGINS: begin(st, &entry); break;

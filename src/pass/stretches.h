@@ -63,12 +63,15 @@ struct stretches {
 	uint64_t number;	   /* of the last sample */
 	uint64_t last_track;	   /* its id */
 	uint64_t done;		   /* slices up to this time are complete */
+	bool started;		   /* there are some */
 	uint64_t late; /* samples that are not later than the previous one of their thread */
 };
 
 void stretches_add(struct stretches *stretches, const struct stretch_sample *sample);
 /* Samples of a cpu are missing before this time. NO_CPU: of any cpu; NO_TIME: before the next sample. */
 void stretches_lost(struct stretches *stretches, uint32_t cpu, uint64_t time);
+/* Forgets samples whose slices have not begun: those with this pace. */
+void stretches_forget(struct stretches *stretches, const struct stretch_pace *pace);
 /* All slices end. Returns 0, or -1 if slices could not be emitted. */
 int stretches_finish(struct stretches *stretches);
 /* The thread whose slices have this tid; NULL: it is that of its samples. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * The stage `stretches`: makes a timeline of samples, if their input has no calls. It shows the samples of one
- * event: the first one that is selected.
+ * event: see is_better().
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -23,6 +23,7 @@
 
 struct stretch_input {
 	uint32_t source; /* whose samples are shown; 0: none yet */
+	uint64_t shown;	 /* their number */
 	struct stretch_pace pace;
 };
 
@@ -34,7 +35,7 @@ struct stretches_stage {
 	struct hash functions;	 /* by name, binary and start: their frames */
 	uint32_t *stack;	 /* the functions of the current one, from the root on */
 	size_t cap_stack;
-	uint64_t shown, timeless, others; /* samples */
+	uint64_t timeless, others; /* samples that are left out */
 };
 
 /* Functions */
@@ -199,18 +200,64 @@ static uint64_t width_of(const struct world *world, const struct event_sample *s
 	return source->freq && source->period ? SECOND / source->period : 0;
 }
 
-/* Whether the sample is of the event that is shown of its input. */
+/* Which events are better than others: those that tell most about time. */
+static unsigned rank_of(const struct world *world, uint32_t handle)
+{
+	const struct source *source = &world->sources[handle];
+	uint32_t config = (uint32_t)source->config;
+	bool cycles = source->type == SOURCE_HARDWARE && (config == 0 || config == 9);
+
+	if (counts_time(world, source) || cycles)
+		return 2;
+	return counts_instructions(world, source);
+}
+
+/* Of equal events, the one that the data describes first. */
+static bool is_better(const struct world *world, uint32_t a, uint32_t b)
+{
+	unsigned rank_a = rank_of(world, a), rank_b = rank_of(world, b);
+
+	return rank_a != rank_b ? rank_a > rank_b : a < b;
+}
+
+/* Whether the slices of all inputs know their instructions. */
+static uint8_t known_numbers(const struct stage *s)
+{
+	const struct stretches_stage *ss = s->priv;
+	const struct world *world = s->chain->world;
+
+	for (size_t i = 0; i < s->chain->merge->nr; i++) {
+		uint32_t source = ss->inputs[i].source;
+
+		if (source && !counts_instructions(world, &world->sources[source]))
+			return 0;
+	}
+	return KNOWS_INSTRUCTIONS;
+}
+
+/*
+ * Whether the sample is of the event that is shown of its input. If a better one has samples, too, that turns up
+ * before the first slice, except in strange data.
+ */
 static bool is_shown(struct stage *s, const struct event *ev)
 {
 	struct stretches_stage *ss = s->priv;
 	struct stretch_input *input = &ss->inputs[ev->input];
+	uint32_t source = ev->sample.source;
 
-	if (!select_source(s->chain->selection, s->chain->world, ev->sample.source))
-		return false;
-	if (!input->source)
-		input->source = ev->sample.source;
-	ss->others += input->source != ev->sample.source;
-	return input->source == ev->sample.source;
+	if (input->source && source != input->source && !ss->stretches.started &&
+	    is_better(s->chain->world, source, input->source)) {
+		stretches_forget(&ss->stretches, &input->pace);
+		ss->others += input->shown;
+		*input = (struct stretch_input){ 0 };
+	}
+	if (!input->source) {
+		input->source = source;
+		ss->slices.knows = known_numbers(s);
+	}
+	input->shown += source == input->source;
+	ss->others += source != input->source;
+	return source == input->source;
 }
 
 static bool has_calls(const struct stage *s, const struct event *ev)
@@ -245,12 +292,9 @@ static int take_sample(struct stage *s, struct event *ev)
 		.selected = here && select_task(s->chain->selection, world, ev->pid, ev->tid),
 	};
 
-	if (counts_instructions(world, source)) {
+	if (counts_instructions(world, source))
 		sample.instructions = ev->sample.weight;
-		ss->slices.knows = KNOWS_INSTRUCTIONS;
-	}
 	sample.pace = &ss->inputs[ev->input].pace;
-	ss->shown++;
 	stretches_add(&ss->stretches, &sample);
 	return ss->slices.failed ? -1 : 0;
 }
@@ -265,13 +309,24 @@ static int stretches_push(struct stage *s, struct event *ev)
 		stretches_lost(&ss->stretches, ev->cpu, ev->time);
 		return 0;
 	}
-	if (!is_shown(s, ev))
+	if (!select_source(s->chain->selection, s->chain->world, ev->sample.source))
 		return 0;
 	if (ev->time > INT64_MAX) {
-		ss->timeless += !ev->outside;
+		ss->timeless++;
 		return 0;
 	}
-	return take_sample(s, ev);
+	return is_shown(s, ev) ? take_sample(s, ev) : 0;
+}
+
+static bool shows_some(const struct stage *s)
+{
+	const struct stretches_stage *ss = s->priv;
+
+	for (size_t i = 0; i < s->chain->merge->nr; i++) {
+		if (ss->inputs[i].shown)
+			return true;
+	}
+	return false;
 }
 
 static int stretches_flush(struct stage *s, uint64_t until)
@@ -280,7 +335,7 @@ static int stretches_flush(struct stage *s, uint64_t until)
 
 	if (until != UINT64_MAX)
 		return 0;
-	if (ss->timeless && !ss->shown)
+	if (ss->timeless && !shows_some(s))
 		return err_set(
 			&s->chain->err, ERR_INPUT,
 			"the samples have no times, which a timeline needs: make a flame graph, "

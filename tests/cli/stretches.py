@@ -65,18 +65,36 @@ def shown(slices):
 def test_events(folder):
     two = Samples(CLOCK, 'source id=2 name="cycles" type=0 config=0x0 freq=1000')
     for i in range(1, 5):
+        two.add(i * MS - MS // 2, 0, "5/5", "cd", 77, 2)
         two.add(i * MS, 0, "5/5", "ab")
-        two.add(i * MS + MS // 2, 0, "5/5", "cd", 77, 2)
     path = two.write(folder)
     for words, want, message in (
             ([], ["0-4 5 a", "0-4 5 b"], "left out 4 samples of others"),
             (["-e", "cpu-clock"], ["0-4 5 a", "0-4 5 b"], ""),
-            (["-e", "cycles"], ["0-4 5 c", "0-4 5 d"], ""),
+            (["-e", "cycles"], ["0-3 5 c", "0-3 5 d"], ""),
+            (["-e", "cycles", "-e", "cpu-clock"], ["0-4 5 a", "0-4 5 b"], "left out 4 samples"),
             (["-e", "nothing"], [], "the timeline is empty")):
         done, _, slices = convert(folder, path, *words)
         equal(f"events {words}", shown(slices), want)
         exits(f"events {words}: says so", done, 0, message)
         check(f"events {words}: no other message", message or not done.stderr, done.stderr)
+
+
+def test_choice(folder):
+    """Which event a timeline shows, whatever the order of the samples."""
+    faults, insns = ('name="page-faults" type=1 config=0x2', 'name="instructions" type=0 config=0x1')
+    clock, cycles = ('name="task-clock" type=1 config=0x1', 'name="cycles" type=0 config=0x0')
+    ticks = 'name="timer" type=1 config=0x9 unit="ns"'
+    for first, second, want in ((faults, insns, 1), (insns, faults, 0), (insns, clock, 1), (cycles, clock, 0),
+                                (clock, cycles, 0), (faults, ticks, 1), (faults, faults.replace("-f", "_f"), 0)):
+        for order in ((1, 2), (2, 1)):
+            samples = Samples(f"source id=1 {first}", f"source id=2 {second}")
+            for i in range(1, 5):
+                samples.add(i * MS, 0, "5/5", "ab"[order[0] - 1], MS, order[0])
+                samples.add(i * MS + 10, 0, "5/5", "ab"[order[1] - 1], MS, order[1])
+            done, _, slices = convert(folder, samples.write(folder))
+            equal(f"choice: {first}, {second}: {order}", {s.name for s in slices}, {"ab"[want]})
+            exits(f"choice: {first}, {second}: {order}: says so", done, 0, "left out 4 samples of others")
 
 
 def test_numbers(folder):
@@ -285,6 +303,7 @@ def test_levels(folder):
 def main():
     with scratch() as folder:
         test_events(folder)
+        test_choice(folder)
         test_numbers(folder)
         test_refusals(folder)
         test_inputs(folder)
