@@ -260,10 +260,21 @@ static bool is_shown(struct stage *s, const struct event *ev)
 	return source == input->source;
 }
 
-static bool has_calls(const struct stage *s, const struct event *ev)
+static bool has_calls(const struct stage *s, size_t input)
 {
-	return s->chain->merge->inputs[ev->input].seen &
+	return s->chain->merge->inputs[input].seen &
 	       (EVENT_BIT(EVENT_BRANCH) | EVENT_BIT(EVENT_CALL));
+}
+
+/* Calls may come after the first samples. */
+static void forget_inputs_with_calls(struct stage *s)
+{
+	struct stretches_stage *ss = s->priv;
+
+	for (size_t i = 0; i < s->chain->merge->nr && !ss->stretches.started; i++) {
+		if (has_calls(s, i))
+			stretches_forget(&ss->stretches, &ss->inputs[i].pace);
+	}
 }
 
 /* Each cpu has an idle task, and all have the id 0. */
@@ -303,7 +314,7 @@ static int stretches_push(struct stage *s, struct event *ev)
 {
 	struct stretches_stage *ss = s->priv;
 
-	if (ev->input >= s->chain->merge->nr || has_calls(s, ev))
+	if (ev->input >= s->chain->merge->nr || has_calls(s, ev->input))
 		return 0;
 	if (ev->kind == EVENT_LOST) {
 		stretches_lost(&ss->stretches, ev->cpu, ev->time);
@@ -346,6 +357,7 @@ static int stretches_flush(struct stage *s, uint64_t until)
 		log_warn("the timeline shows one event: left out %" PRIu64
 			 " samples of others; select another one by --event",
 			 ss->others);
+	forget_inputs_with_calls(s);
 	if (stretches_finish(&ss->stretches) < 0)
 		return -1;
 	if (ss->stretches.late)

@@ -143,9 +143,13 @@ def test_inputs(folder):
     trace.lines.append(samples.lines[1].replace("id=1", "id=7"))
     both = [line.replace("source=1", "source=7") for line in samples.lines if line.startswith("sample ")]
     path, other = os.path.join(folder, "t.dump"), samples.write(folder)
-    with open(path, "w", encoding="utf-8") as f:
-        f.write("\n".join(trace.lines + both) + "\n")
-    equal("a trace with samples", sorted(s.name for s in convert(folder, path)[2]), ["leaf", "main"])
+    first = next(i for i, line in enumerate(trace.lines) if line.startswith("branch"))
+    begun = [trace.lines.pop(), *both]
+    for name, lines in (("samples first", trace.lines[:first] + begun + trace.lines[first:]),
+                        ("calls first", trace.lines + begun)):
+        with open(path, "w", encoding="utf-8") as f:
+            f.write("\n".join(lines) + "\n")
+        equal(f"a trace with samples, {name}", sorted(s.name for s in convert(folder, path)[2]), ["leaf", "main"])
     got = convert(folder, path, other)[2]
     equal("a trace, and samples", sorted(s.name for s in got), ["g", "h", "leaf", "main"])
     equal("a trace, and samples: kinds", {s.category for s in got}, {"begin", "call", "sample"})
