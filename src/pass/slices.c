@@ -345,7 +345,7 @@ static void pass_gate(struct slices *s, uint32_t frame)
 
 /* Tasks */
 
-struct slices_task *slices_task(struct slices *s, uint32_t pid, uint32_t tid)
+struct slices_task *slices_task(struct slices *s, uint32_t pid, uint32_t tid, uint32_t cpu)
 {
 	struct slices_task *task = xcalloc(1, sizeof(*task));
 
@@ -355,7 +355,8 @@ struct slices_task *slices_task(struct slices *s, uint32_t pid, uint32_t tid)
 				      .last_number = FIRST_NUMBER,
 				      .began = s->now,
 				      .pid = pid,
-				      .tid = tid };
+				      .tid = tid,
+				      .cpu = cpu };
 	if (task->next)
 		task->next->link = &task->next;
 	s->tasks = task;
@@ -401,7 +402,7 @@ void slices_open(struct slices *s, struct slices_task *task, struct slice slice)
 }
 
 void slices_open_early(struct slices *s, struct slices_task *task, struct slice slice,
-		       uint64_t early)
+		       uint64_t early, bool selected)
 {
 	uint64_t least = s->axis == AXIS_TIME ? s->from : 0;
 	uint64_t place = s->axis == AXIS_TIME ? task->began : task->first;
@@ -411,8 +412,8 @@ void slices_open_early(struct slices *s, struct slices_task *task, struct slice 
 	slice.cut = true;
 	slice.time = task->began;
 	slices_open(s, task, slice);
-	if (!s->live || !cpu_of(s, task->cpu)->selected || task->nr > 1 || task->began < s->from ||
-	    s->length || s->gate || !has_room)
+	if (!s->live || !selected || task->nr > 1 || task->began < s->from || s->length ||
+	    s->gate || !has_room)
 		return;
 	show_slice(s, task, place - early);
 	first = &task->open[0];

@@ -94,7 +94,7 @@ void slices_advance(struct slices *slices, uint64_t time);
 /* All slices end. */
 int slices_finish(struct slices *slices);
 
-struct slices_task *slices_task(struct slices *slices, uint32_t pid, uint32_t tid);
+struct slices_task *slices_task(struct slices *slices, uint32_t pid, uint32_t tid, uint32_t cpu);
 /* The task has ended, at the time at which it last ran. */
 void slices_end_task(struct slices *slices, struct slices_task *task);
 /* A slice begins, with the fields up to `cut`. It is shown by slices_show(). */
@@ -103,10 +103,10 @@ void slices_open(struct slices *slices, struct slices_task *task, struct slice s
 void slices_close(struct slices *slices, struct slices_task *task, size_t depth);
 /*
  * An outermost slice that began when the task was first seen is open, too. It is shown `early` ns before that, or
- * from now on, if there is no room in the selection.
+ * from now on, if there is no room in the selection. selected: the task is.
  */
 void slices_open_early(struct slices *slices, struct slices_task *task, struct slice slice,
-		       uint64_t early);
+		       uint64_t early, bool selected);
 
 /* From now on, the task runs on the cpu; NULL: none does. If the cpu is selected, shows its slices. */
 void slices_run(struct slices *slices, uint32_t cpu, struct slices_task *task, bool selected);
