@@ -45,11 +45,10 @@ struct calltime {
 static int announce_task(void *data, const struct event *ev, uint32_t frame)
 {
 	struct stage *s = data;
-	size_t nr;
 
 	if (world_comm(s->chain->world, ev->pid, ev->tid))
 		return 0;
-	return slices_name_task(s, ev, frame_symbols(s->chain->world, frame, &nr)->name);
+	return slices_name_task(s, ev, slices_function(s->chain->world, frame));
 }
 
 static int calltime_open(struct stage *s)
@@ -64,7 +63,8 @@ static int calltime_open(struct stage *s)
 
 	ct->sums = s->wanted & EVENT_BIT(EVENT_SAMPLE);
 	ct->times = slices_wanted(s);
-	slices_init(&ct->slices, s, announce_task);
+	if (ct->times && slices_init(&ct->slices, s, announce_task) < 0)
+		return -1;
 	return ct->sums ? stage_source(s, &source, &ct->source) : 0;
 }
 
@@ -243,7 +243,7 @@ static int calltime_flush(struct stage *s, uint64_t until)
 {
 	struct calltime *ct = s->priv;
 
-	return ct->times && until == UINT64_MAX ? slices_finish(&ct->slices) : 0;
+	return ct->times && until == UINT64_MAX ? slices_end(&ct->slices, s) : 0;
 }
 
 const struct stage_ops stage_calltime = {

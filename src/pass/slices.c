@@ -108,14 +108,6 @@ static void hide_task(struct slices *s, struct slices_task *task, uint64_t time)
 		hide_slice(s, task, time, true);
 }
 
-static void close_from(struct slices *s, struct slices_task *task, size_t depth, uint64_t time)
-{
-	while (task->shown > depth)
-		hide_slice(s, task, time, false);
-	if (task->nr > depth)
-		task->nr = depth;
-}
-
 /*
  * Tasks that wait. One may turn out to have ended when it was left, and then its slices are not part of a
  * selection after that. So they are not shown where the selected time begins, nor hidden where it ends,
@@ -143,12 +135,6 @@ static void wake(struct slices *s, struct slices_task *task)
 	if (over)
 		hide_task(s, task, s->until);
 	task->late = task->due = false;
-}
-
-void slices_close(struct slices *s, struct slices_task *task, size_t depth)
-{
-	wake(s, task);
-	close_from(s, task, depth, s->now);
 }
 
 /* The tasks of cpus */
@@ -332,15 +318,44 @@ int slices_finish(struct slices *s)
 	return s->failed ? -1 : 0;
 }
 
-/* Opens or closes the gate at the entry of a function. */
-static void pass_gate(struct slices *s, uint32_t frame)
+/* A function is entered. */
+static void open_gate(struct slices *s, unsigned gate)
 {
-	enum slices_gate gate = s->gate ? s->gate(s->data, frame) : GATE_NONE;
-
-	if (gate == GATE_NONE || s->closed == (gate == GATE_END))
+	if (!(gate & GATE_START) || !s->closed)
 		return;
-	s->closed = gate == GATE_END;
-	set_live(s, s->now, !s->closed && s->now >= s->from && s->now < s->until);
+	s->closed = false;
+	s->started = true;
+	s->opened = s->now;
+	set_live(s, s->now, s->now >= s->from && s->now < s->until);
+}
+
+/* A function returned, and these calls remain. Of recursive calls, the outermost one ends the selection. */
+static void close_gate(struct slices *s, const struct slices_task *task, unsigned gate)
+{
+	if (!(gate & GATE_END) || s->closed)
+		return;
+	for (size_t i = 0; i < task->nr; i++) {
+		if (task->open[i].gate & GATE_END && task->open[i].time >= s->opened)
+			return;
+	}
+	s->closed = true;
+	set_live(s, s->now, false);
+}
+
+static void close_from(struct slices *s, struct slices_task *task, size_t depth, uint64_t time)
+{
+	while (task->nr > depth) {
+		if (task->shown == task->nr)
+			hide_slice(s, task, time, false);
+		task->nr--;
+		close_gate(s, task, task->open[task->nr].gate);
+	}
+}
+
+void slices_close(struct slices *s, struct slices_task *task, size_t depth)
+{
+	wake(s, task);
+	close_from(s, task, depth, s->now);
 }
 
 /* Tasks */
@@ -396,7 +411,8 @@ void slices_release(struct slices *s)
 void slices_open(struct slices *s, struct slices_task *task, struct slice slice)
 {
 	wake(s, task);
-	pass_gate(s, slice.frame);
+	slice.gate = s->gate ? s->gate(s, slice.frame) : 0;
+	open_gate(s, slice.gate);
 	GROW(task->open, task->nr + 1, task->cap);
 	task->open[task->nr++] = slice;
 }
