@@ -67,7 +67,10 @@ static int emit_slice(void *data, struct event *ev)
 {
 	struct timelines *t = data;
 
-	check_slice(t, ev);
+	if (ev->slice.kind != SLICE_RATE)
+		check_slice(t, ev);
+	else if (ev->time < ev->slice.since)
+		abort();
 	for (size_t i = 0; i < 2; i++)
 		t->writers[i].ops->put(&t->writers[i], ev);
 	return 0;
@@ -162,6 +165,7 @@ static void close_samples(struct fuzz *fuzz)
 	struct timelines *t = &fuzz->of_samples;
 
 	stretches_finish(&t->stretches);
+	slices_finish(&t->slices);
 	stretches_release(&t->stretches);
 	free(t->stack);
 	close_timelines(t);

@@ -50,15 +50,27 @@ static bool wants(const struct writer *writer, const struct event *ev)
 	return ops->takes & EVENT_BIT(ev->kind) && !(ops->takes & ev->made_of);
 }
 
+static bool is_slice(const struct event *ev)
+{
+	return ev->kind == EVENT_SLICE || ev->kind == EVENT_STRETCH;
+}
+
+static int put(struct writer *writer, const struct event *ev)
+{
+	if (is_slice(ev) && ev->slice.kind == SLICE_SPLIT)
+		return writer->next_part ? writer->next_part(writer) : 0;
+	return writer->ops->put(writer, ev);
+}
+
 static int sink_push(struct stage *s, struct event *ev)
 {
 	const struct sink *sink = s->priv;
 
-	s->chain->slices += (ev->kind == EVENT_SLICE || ev->kind == EVENT_STRETCH) && !ev->outside;
+	s->chain->slices += is_slice(ev) && !ev->outside;
 	for (size_t i = 0; i < sink->nr; i++) {
 		struct writer *writer = sink->writers[i];
 
-		if (wants(writer, ev) && writer->ops->put(writer, ev) < 0) {
+		if (wants(writer, ev) && put(writer, ev) < 0) {
 			s->chain->err = writer->err;
 			return -1;
 		}
@@ -144,6 +156,8 @@ static int run_step(struct job *job, const struct sink *sink)
 		return ret;
 	}
 	count_read(job, events, nr);
+	for (size_t i = 0; i < nr && job->selection.relative; i++)
+		select_begin(&job->selection, &events[i]);
 	if (chain_push(&job->chain, events, nr) < 0) {
 		job->err = job->chain.err;
 		return -1;
@@ -196,7 +210,7 @@ int job_run(struct job *job, struct writer *const *to, size_t nr)
 	}
 	job->chain.world = &job->world;
 	job->chain.options = job->options;
-	job->chain.selection = job->selection;
+	job->chain.selection = &job->selection;
 	job->chain.merge = &job->merge;
 	chain_init(&job->chain, sink_push, &sink, takes, nr);
 	free(takes);

@@ -274,11 +274,15 @@ enum slice_kind {
 	SLICE_SYSCALL,
 	SLICE_SAMPLED, /* was in all samples; they do not tell when it began and ended */
 	/* On the time axis of a cpu: */
-	SLICE_RUN,   /* the event's task runs on it */
-	SLICE_GAP,   /* it was not traced, or part of its trace is missing */
-	SLICE_SPLIT, /* not a slice: what follows belongs to the next part of a split timeline */
+	SLICE_RUN, /* the event's task runs on it */
+	SLICE_GAP, /* it was not traced, or part of its trace is missing */
+	SLICE_SPLIT, /* not a slice: the next part of a split timeline begins; writers do not get it */
+	SLICE_RATE, /* not a slice: how many instructions the cpu executed between two times */
 	SLICE_KINDS
 };
+
+/* What the times of slices are, which is the same for all slices of a run. */
+enum slice_axis { AXIS_TIME, AXIS_CYCLES, AXIS_INSTRUCTIONS };
 
 enum slice_knows { /* which numbers of a slice are known */
 		   KNOWS_INSTRUCTIONS = 1,

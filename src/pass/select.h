@@ -28,6 +28,7 @@ enum level { LEVEL_ALL, LEVEL_USER, LEVEL_KERNEL };
 
 struct selection {
 	bool timed;
+	bool relative;	      /* from and until are relative to the first event */
 	uint64_t from, until; /* ns; until is excluded, unless it is UINT64_MAX: no end */
 	enum level level;     /* where the pc was */
 	struct id_set cpus, pids, tids;
@@ -47,6 +48,8 @@ bool select_task(const struct selection *sel, const struct world *world, uint32_
 		 uint32_t tid);
 bool select_source(const struct selection *sel, struct world *world, uint32_t source);
 
+/* Before an event is selected: the first one that has a time makes a relative selection absolute. */
+void select_begin(struct selection *sel, const struct event *ev);
 /* Clips a span of time to the selection; false: none of it is selected. */
 bool select_clip(const struct selection *sel, uint64_t *from, uint64_t *until);
 

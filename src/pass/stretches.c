@@ -281,7 +281,7 @@ static void begin(struct stretches *st, const struct stretch_entry *entry)
 	track->number = entry->number;
 	track->due = *sample;
 	if (sample->selected && !track->slices)
-		track->slices = slices_task(st->slices, track->pid, track->tid);
+		track->slices = slices_task(st->slices, track->pid, track->tid, sample->cpu);
 	if (track->slices && sample->selected)
 		follow(st, track->slices, sample->stack);
 	else if (track->slices)
@@ -456,12 +456,11 @@ static void queue_lost(struct stretches *st)
 	}
 }
 
-int stretches_finish(struct stretches *st)
+void stretches_finish(struct stretches *st)
 {
 	queue_lost(st);
 	while (st->nr)
 		show_first(st);
-	return slices_finish(st->slices);
 }
 
 void stretches_release(struct stretches *st)

@@ -72,8 +72,8 @@ void stretches_add(struct stretches *stretches, const struct stretch_sample *sam
 void stretches_lost(struct stretches *stretches, uint32_t cpu, uint64_t time);
 /* Forgets samples whose slices have not begun: those with this pace. */
 void stretches_forget(struct stretches *stretches, const struct stretch_pace *pace);
-/* All slices end. Returns 0, or -1 if slices could not be emitted. */
-int stretches_finish(struct stretches *stretches);
+/* No sample follows. The caller then ends the slices. */
+void stretches_finish(struct stretches *stretches);
 /* The thread whose slices have this tid; NULL: it is that of its samples. */
 const struct stretch_shared *stretches_shared(const struct stretches *stretches, uint32_t tid);
 /* Does not release the slices. */

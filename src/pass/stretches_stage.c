@@ -149,12 +149,23 @@ static int stretches_open(struct stage *s)
 {
 	struct stretches_stage *ss = s->priv;
 
-	slices_init(&ss->slices, s, announce_task);
-	ss->slices.emit = emit_stretch;
-	ss->stretches.slices = &ss->slices;
 	ss->stretches.functions = functions_of;
 	ss->stretches.data = s;
 	ss->inputs = xcalloc(s->chain->merge->nr + 1, sizeof(*ss->inputs));
+	return 0;
+}
+
+/* Before the first sample: only then, the selected time is known. */
+static int begin_slices(struct stage *s)
+{
+	struct stretches_stage *ss = s->priv;
+
+	if (ss->stretches.slices)
+		return 0;
+	ss->stretches.slices = &ss->slices;
+	if (slices_init(&ss->slices, s, announce_task) < 0)
+		return -1;
+	ss->slices.emit = emit_stretch;
 	return 0;
 }
 
@@ -200,22 +211,24 @@ static uint64_t width_of(const struct world *world, const struct event_sample *s
 	return source->freq && source->period ? SECOND / source->period : 0;
 }
 
-/* Which events are better than others: those that tell most about time. */
-static unsigned rank_of(const struct world *world, uint32_t handle)
+/* Which events are better than others: those that tell most about the axis. */
+static unsigned rank_of(const struct stage *s, uint32_t handle)
 {
+	const struct stretches_stage *ss = s->priv;
+	const struct world *world = s->chain->world;
 	const struct source *source = &world->sources[handle];
 	uint32_t config = (uint32_t)source->config;
 	bool cycles = source->type == SOURCE_HARDWARE && (config == 0 || config == 9);
 
-	if (counts_time(world, source) || cycles)
+	if (ss->slices.axis == AXIS_TIME && (counts_time(world, source) || cycles))
 		return 2;
 	return counts_instructions(world, source);
 }
 
 /* Of equal events, the one that the data describes first. */
-static bool is_better(const struct world *world, uint32_t a, uint32_t b)
+static bool is_better(const struct stage *s, uint32_t a, uint32_t b)
 {
-	unsigned rank_a = rank_of(world, a), rank_b = rank_of(world, b);
+	unsigned rank_a = rank_of(s, a), rank_b = rank_of(s, b);
 
 	return rank_a != rank_b ? rank_a > rank_b : a < b;
 }
@@ -246,7 +259,7 @@ static bool is_shown(struct stage *s, const struct event *ev)
 	uint32_t source = ev->sample.source;
 
 	if (input->source && source != input->source && !ss->stretches.started &&
-	    is_better(s->chain->world, source, input->source)) {
+	    is_better(s, source, input->source)) {
 		stretches_forget(&ss->stretches, &input->pace);
 		ss->others += input->shown;
 		*input = (struct stretch_input){ 0 };
@@ -326,6 +339,8 @@ static int stretches_push(struct stage *s, struct event *ev)
 		ss->timeless++;
 		return 0;
 	}
+	if (begin_slices(s) < 0)
+		return -1;
 	return is_shown(s, ev) ? take_sample(s, ev) : 0;
 }
 
@@ -357,8 +372,12 @@ static int stretches_flush(struct stage *s, uint64_t until)
 		log_warn("the timeline shows one event: left out %" PRIu64
 			 " samples of others; select another one by --event",
 			 ss->others);
+	if (ss->slices.axis != AXIS_TIME && !ss->slices.knows)
+		return err_set(&s->chain->err, ERR_USAGE,
+			       "the samples do not count instructions: use --axis time");
 	forget_inputs_with_calls(s);
-	if (stretches_finish(&ss->stretches) < 0)
+	stretches_finish(&ss->stretches);
+	if (ss->stretches.slices && slices_end(&ss->slices, s) < 0)
 		return -1;
 	if (ss->stretches.late)
 		log_warn("left out %" PRIu64

@@ -163,6 +163,7 @@ static struct setup *begin(uint64_t from, uint64_t until)
 static void finish(struct setup *setup)
 {
 	stretches_finish(&setup->stretches);
+	slices_finish(&setup->slices);
 	setup->shown.wrong |= setup->shown.nr_open || setup->shown.running;
 }
 
