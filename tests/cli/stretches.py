@@ -290,6 +290,33 @@ def test_parts(folder):
             check(f"parts: {name} add up, by {what}", got == want, f"{sum(got.values())} of {sum(want.values())}")
 
 
+def total(path):
+    with open(path, "rb") as f:
+        return sums(fxt.read(f.read()))
+
+
+def test_trace(folder):
+    """Options of kscope trace."""
+    path, out = random_samples(2).write(folder), os.path.join(folder, "out.fxt")
+    whole = sums(convert(folder, path)[1])
+    exits("trace: splits", kscope("trace", path, "--split", "0.3", "-o", out), 0, "wrote 4 parts")
+    parts = [total(os.path.join(folder, f"out.{i:04}.fxt")) for i in range(1, 5)]
+    for name, got, want in zip(("times", "samples", "runs"), zip(*parts), whole):
+        equal(f"trace: {name} of the parts add up", sum(got, collections.Counter()), want)
+    done = kscope("trace", path, "--axis", "insns", "-o", out)
+    exits("trace: no instructions", done, 2, "do not count instructions: use --axis time")
+    counts = Samples('source id=1 name="cycles" type=0 config=0x0 freq=1000',
+                     'source id=2 name="instructions" type=0 config=0x1 period=500')
+    for i, stack in enumerate(("ab", "ab", "a", "ac")):
+        counts.add((i + 1) * MS, 0, "5/5", stack, 500, 2)
+        counts.add((i + 1) * MS + 10, 0, "5/5", "gh")
+    exits("trace: by instructions", kscope("trace", counts.write(folder), "--axis", "insns", "-o", out), 0)
+    with open(out, "rb") as f:
+        slices = fxt.slices(fxt.read(f.read()))
+    equal("trace: by instructions, slices", [(s.name, s.begin, s.end) for s in slices],
+          [("b", 0, 1000), ("c", 1500, 2000), ("a", 0, 2000)])
+
+
 def test_levels(folder):
     """Each slice is on one level."""
     samples = Samples()
@@ -315,6 +342,7 @@ def main():
         test_lost(folder)
         test_formats(folder)
         test_parts(folder)
+        test_trace(folder)
         test_levels(folder)
     finish()
 
