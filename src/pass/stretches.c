@@ -79,11 +79,17 @@ static void push(struct stretches *st, struct stretch_entry entry)
 		entry.track->waiting++;
 }
 
-void stretches_forget(struct stretches *st, const struct stretch_pace *pace)
+void stretches_forget(struct stretches *st, struct stretch_pace *pace)
 {
+	struct stretch_pace **link = &st->unknown;
 	struct stretch_entry *old = st->queue;
 	size_t nr = st->nr;
 
+	while (*link && *link != pace)
+		link = &(*link)->next;
+	if (*link)
+		*link = pace->next;
+	memset(pace, 0, sizeof(*pace));
 	st->queue = NULL;
 	st->nr = st->cap = 0;
 	for (size_t i = 0; i < nr; i++) {
@@ -401,7 +407,7 @@ static void queue_run(struct stretches *st, struct stretch_entry *begins, struct
 	cpu->was_here = begins->sample.here;
 }
 
-void stretches_add(struct stretches *st, const struct stretch_sample *sample)
+static void add(struct stretches *st, const struct stretch_sample *sample)
 {
 	struct stretch_track *track;
 	struct stretch_cpu *cpu;
@@ -428,6 +434,45 @@ void stretches_add(struct stretches *st, const struct stretch_sample *sample)
 	push(st, entry);
 	while (st->nr > (st->max_waiting ? st->max_waiting : MAX_WAITING))
 		show_first(st);
+}
+
+/* Learns the distance of the first samples from all of them, and adds them. */
+static void end_wait(struct stretches *st, struct stretch_pace *pace)
+{
+	pace->known = true;
+	for (size_t i = 1; i < pace->nr_first; i++) {
+		const struct stretch_sample *of = &pace->first[i];
+		size_t at = i;
+
+		while (at-- > 0) {
+			const struct stretch_sample *before = &pace->first[at];
+
+			if (before->cpu != of->cpu || (of->cpu == NO_CPU && before->tid != of->tid))
+				continue;
+			if (before->time <= of->time)
+				learn(pace, of->time - before->time);
+			break;
+		}
+	}
+	for (size_t i = 0; i < pace->nr_first; i++)
+		add(st, &pace->first[i]);
+}
+
+void stretches_add(struct stretches *st, const struct stretch_sample *sample)
+{
+	struct stretch_pace *pace = sample->pace;
+
+	if (!pace || pace->known || (sample->width && !pace->nr_first)) {
+		add(st, sample);
+		return;
+	}
+	if (!pace->nr_first) {
+		pace->next = st->unknown;
+		st->unknown = pace;
+	}
+	pace->first[pace->nr_first++] = *sample;
+	if (pace->nr_first == STRETCH_DISTANCES)
+		end_wait(st, pace);
 }
 
 void stretches_lost(struct stretches *st, uint32_t number, uint64_t time)
@@ -458,6 +503,11 @@ static void queue_lost(struct stretches *st)
 
 void stretches_finish(struct stretches *st)
 {
+	for (struct stretch_pace *pace = st->unknown; pace; pace = pace->next) {
+		if (!pace->known)
+			end_wait(st, pace);
+	}
+	st->unknown = NULL;
 	queue_lost(st);
 	while (st->nr)
 		show_first(st);

@@ -17,12 +17,7 @@
 
 #define STRETCH_DISTANCES 32
 
-/* The typical distance of samples, for those that do not tell what time they stand for. Zeroed: unknown. */
-struct stretch_pace {
-	uint64_t distances[STRETCH_DISTANCES]; /* the last ones */
-	size_t nr;			       /* in total */
-	uint64_t typical;
-};
+struct stretch_pace;
 
 struct stretch_sample {
 	uint64_t time;
@@ -37,6 +32,20 @@ struct stretch_sample {
 	bool selected; /* and so is the task */
 };
 
+/*
+ * The typical distance of samples, for those that do not tell what time they stand for. Zeroed: unknown. The first
+ * samples wait until it is known. It must stay where it is until stretches_finish() or stretches_forget().
+ */
+struct stretch_pace {
+	uint64_t distances[STRETCH_DISTANCES]; /* the last ones */
+	size_t nr;			       /* in total */
+	uint64_t typical;
+	struct stretch_sample first[STRETCH_DISTANCES]; /* those that wait */
+	size_t nr_first;
+	bool known;
+	struct stretch_pace *next; /* whose samples wait */
+};
+
 /* A thread that shares its tid with those on other cpus. Its slices have a tid of their own. */
 struct stretch_shared {
 	uint32_t pid, tid, cpu; /* of its samples */
@@ -49,7 +58,8 @@ struct stretches {
 	void *data;
 	size_t max_waiting; /* entries of the queue; 0: the usual limit */
 
-	struct stretch_entry *queue; /* a heap: the first one is the earliest */
+	struct stretch_pace *unknown; /* those whose samples wait */
+	struct stretch_entry *queue;  /* a heap: the first one is the earliest */
 	size_t nr, cap;
 	struct stretch_track **tracks;
 	size_t nr_tracks, cap_tracks, nr_live;
@@ -70,8 +80,8 @@ struct stretches {
 void stretches_add(struct stretches *stretches, const struct stretch_sample *sample);
 /* Samples of a cpu are missing before this time. NO_CPU: of any cpu; NO_TIME: before the next sample. */
 void stretches_lost(struct stretches *stretches, uint32_t cpu, uint64_t time);
-/* Forgets samples whose slices have not begun: those with this pace. */
-void stretches_forget(struct stretches *stretches, const struct stretch_pace *pace);
+/* Forgets samples whose slices have not begun: those with this pace, which becomes unknown. */
+void stretches_forget(struct stretches *stretches, struct stretch_pace *pace);
 /* No sample follows. The caller then ends the slices. */
 void stretches_finish(struct stretches *stretches);
 /* The thread whose slices have this tid; NULL: it is that of its samples. */

@@ -262,7 +262,8 @@ static bool is_shown(struct stage *s, const struct event *ev)
 	    is_better(s, source, input->source)) {
 		stretches_forget(&ss->stretches, &input->pace);
 		ss->others += input->shown;
-		*input = (struct stretch_input){ 0 };
+		input->source = 0;
+		input->shown = 0;
 	}
 	if (!input->source) {
 		input->source = source;

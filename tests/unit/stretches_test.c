@@ -274,18 +274,18 @@ static void test_stretches(void)
 
 static void test_widths(void)
 {
-	stretches_are("stretches: the distance is not known at first", 0,
+	stretches_are("stretches: the usual distance", 0,
 		      "100 1 - a;107 1 - a;114 1 - ab;200 1 - a;",
 		      " 107-114 1 b 1 10/10\n"
-		      "100-114 1 a 3 30/20\n"
+		      "93-114 1 a 3 30/20\n"
 		      "193-200 1 a 1 10/10\n");
 	stretches_are("stretches: one sample tells no distance", 0, "100 1 0 a;",
 		      "100-100 1 a 1 10/10\n"
 		      "100-100 cpu 0 runs 1\n");
 	stretches_are("stretches: the distance of the samples of a cpu", 0,
 		      "100 1 0 a;110 2 0 b;120 3 0 c;",
-		      "100-100 cpu 0 runs 1\n"
-		      "100-100 1 a 1 10/10\n"
+		      "90-100 cpu 0 runs 1\n"
+		      "90-100 1 a 1 10/10\n"
 		      "100-110 cpu 0 runs 2\n"
 		      "100-110 2 b 1 10/10\n"
 		      "110-120 3 c 1 10/10\n"
