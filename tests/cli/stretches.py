@@ -222,13 +222,17 @@ FORMATS = {"kpdata-v1": 12, "kpdata-v2": 12, "kpdata-v3": 12, "kpoprofile-good":
 
 def test_formats(folder):
     for name, want in FORMATS.items():
-        done, _, slices = convert(folder, *glob.glob(os.path.join(GOLDEN, name, "input*")))
+        paths = glob.glob(os.path.join(GOLDEN, name, "input*"))
+        done, _, slices = convert(folder, *paths)
         slices = [s for s in slices if s.category != "gap"]
         if want is None:
             exits(f"{name}: no times", done, 3, "the samples have no times")
         elif isinstance(want, set):
             equal(f"{name}: calls", {s.category for s in slices}, want)
             check(f"{name}: times", any(s.end > s.begin for s in slices), slices)
+            counted = name == "wire-trace"
+            equal(f"{name}: instructions", any("instructions" in s.args for s in slices), counted)
+            equal(f"{name}: instructions of calls", "instructions" in kscope("calls", *paths, "--json").stdout, counted)
         else:
             equal(f"{name}: samples", sum(s.args["samples"] for s in slices if not s.depth), want)
 
