@@ -216,6 +216,19 @@ static bool selects_early(const struct chain *chain)
 	return sel->timed || sel->cpus.nr || sel->pids.nr || sel->tids.nr || sel->level;
 }
 
+/*
+ * Where stretches of time begin and end depends on all samples. No stretch that is selected has the stack of a
+ * sample before it, or on another cpu: these need not be unwound.
+ */
+static int pass_for_stretches(struct stage *s, struct event *ev)
+{
+	if (!chain_has(s->chain, &stage_stretches))
+		return 0;
+	if (ev->outside & OUTSIDE_WHERE || ev->time < s->chain->selection->from)
+		ev->sample.state = NULL;
+	return stage_emit(s, ev);
+}
+
 static int select_push(struct stage *s, struct event *ev)
 {
 	const struct selection *sel = s->chain->selection;
@@ -228,8 +241,7 @@ static int select_push(struct stage *s, struct event *ev)
 		ev->outside |= OUTSIDE_WHO;
 	if (ev->outside && (ev->kind == EVENT_SAMPLE || ev->kind == EVENT_CHAIN)) {
 		drop(s, ev);
-		/* Where stretches of time begin and end depends on all samples. */
-		return chain_has(s->chain, &stage_stretches) ? stage_emit(s, ev) : 0;
+		return pass_for_stretches(s, ev);
 	}
 	if (ev->outside && ev->kind == EVENT_CHECK)
 		return 0;

@@ -311,12 +311,13 @@ static int take_sample(struct stage *s, struct event *ev)
 		.pid = ev->pid == NO_TASK ? UNKNOWN_PID : ev->pid,
 		.tid = ev->tid,
 		.cpu = ev->cpu,
-		.stack = world_stack(world, ev),
 		.shared = is_shared(world, ev),
 		.here = here,
 		.selected = here && select_task(s->chain->selection, world, ev->pid, ev->tid),
 	};
 
+	if (sample.selected)
+		sample.stack = world_stack(world, ev);
 	if (counts_instructions(world, source))
 		sample.instructions = ev->sample.weight;
 	sample.pace = &ss->inputs[ev->input].pace;

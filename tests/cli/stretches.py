@@ -3,6 +3,7 @@
 """Timelines of samples: which event, which input, names, numbers, what is lost, and selections, which add up."""
 import collections
 import glob
+import json
 import os
 import random
 import sys
@@ -294,6 +295,28 @@ def test_parts(folder):
             check(f"parts: {name} add up, by {what}", got == want, f"{sum(got.values())} of {sum(want.values())}")
 
 
+def test_outputs(folder):
+    """A run with several outputs, and the folder of uftrace."""
+    path, names = random_samples(3).write(folder), ["x.folded", "x.fxt", "x.data"]
+    for words in ([], ["--time", "0.2,0.5", "--cpu", "1-2"]):
+        files = [os.path.join(folder, name) for name in names]
+        alone = []
+        for file in files:
+            exits(f"outputs {words}: one", kscope("convert", path, *words, "-o", file), 0)
+            with open(file, "rb") as f:
+                alone.append(f.read())
+        exits(f"outputs {words}: all", kscope("convert", path, *words, *(w for f in files for w in ("-o", f))), 0)
+        for file, want in zip(files, alone):
+            with open(file, "rb") as f:
+                check(f"outputs {words}: {os.path.basename(file)} is the same", f.read() == want and want)
+    slices = convert(folder, path)[2]
+    folder = os.path.join(folder, "uf")
+    exits("outputs: uftrace", kscope("convert", path, "-t", "uftrace", "-o", folder), 0)
+    back = json.loads(kscope("calls", folder, "--json").stdout)
+    names = collections.Counter(s.name for s in slices)
+    equal("outputs: uftrace has the same slices", {f["name"]: f["count"] for f in back["functions"]}, dict(names))
+
+
 def total(path):
     with open(path, "rb") as f:
         return sums(fxt.read(f.read()))
@@ -346,6 +369,7 @@ def main():
         test_lost(folder)
         test_formats(folder)
         test_parts(folder)
+        test_outputs(folder)
         test_trace(folder)
         test_levels(folder)
     finish()
