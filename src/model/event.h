@@ -288,7 +288,9 @@ struct event_slice {
 	 */
 	bool cut;
 	/* Of its end: */
-	uint64_t since;		   /* the time of its begin */
+	uint64_t
+		since; /* the place of its begin on the axis, as the event's time is that of its end */
+	uint64_t began, ended;	   /* the time span in ns, whatever the axis is */
 	uint64_t instructions;	   /* executed in it and in what it called */
 	uint64_t own;		   /* those in its function itself */
 	uint32_t lines, own_lines; /* likewise, the lines of 64 bytes that the code is in */

@@ -24,6 +24,7 @@ struct slice {		/* a call that is not over */
 	bool cut; /* it began before */
 	/* While it is shown: */
 	uint64_t since;	  /* see struct event_slice */
+	uint64_t began;	  /* likewise */
 	uint64_t before;  /* instructions of its task before it */
 	uint64_t callees; /* instructions of what it called */
 	uint64_t number;  /* for its footprint */
@@ -54,8 +55,8 @@ struct slices_task {
 struct slices_cpu {
 	struct slices_task *task;  /* the one that runs; NULL: none */
 	struct slices_task *shown; /* the one that is shown to run */
-	uint64_t since;		   /* when that began */
-	uint64_t last;		   /* when the last one began or ended, or a gap ended */
+	uint64_t since, began;	   /* of that, see struct event_slice */
+	uint64_t last;		   /* the place where the last one began or ended, or a gap ended */
 	uint64_t before, instructions;
 	uint64_t time; /* of its last event */
 	uint32_t number;
