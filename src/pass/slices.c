@@ -59,11 +59,26 @@ static void emit(struct slices *s, const struct slices_task *task, uint32_t cpu,
 		s->failed = true;
 }
 
+/* The task goes on with the tid of one that has ended. */
+static void succeed(struct slices *s, struct slices_task *task, uint64_t place)
+{
+	struct tids_ended ended;
+
+	task->kind = s->kind(s->data, task->pid, task->open[0].frame);
+	if (!tids_take(&s->ended, task->pid, task->kind, place, &ended))
+		return;
+	task->tid = ended.tid;
+	task->least = ended.last;
+}
+
 static void announce(struct slices *s, struct slices_task *task, uint64_t place)
 {
-	struct event ev = { .time = place, .cpu = task->cpu, .pid = task->pid, .tid = task->tid };
+	struct event ev = { .time = place, .cpu = task->cpu, .pid = task->pid };
 
 	task->announced = true;
+	if (s->kind)
+		succeed(s, task, place);
+	ev.tid = task->tid;
 	if (!s->failed && s->announce(s->data, &ev, task->open[0].frame) < 0)
 		s->failed = true;
 }
@@ -487,6 +502,9 @@ void slices_end_task(struct slices *s, struct slices_task *task)
 			hide_run(s, &s->cpus[i], s->now, false);
 	}
 	close_from(s, task, 0, task->left);
+	if (s->kind && task->announced)
+		tids_put(&s->ended, task->pid, task->kind,
+			 (struct tids_ended){ task->tid, task->last });
 	free_task(task);
 }
 
@@ -494,6 +512,7 @@ void slices_release(struct slices *s)
 {
 	while (s->tasks)
 		free_task(s->tasks);
+	tids_release(&s->ended);
 	free(s->cpus);
 	memset(s, 0, sizeof(*s));
 }
@@ -510,7 +529,7 @@ void slices_open(struct slices *s, struct slices_task *task, struct slice slice)
 void slices_open_early(struct slices *s, struct slices_task *task, struct slice slice,
 		       uint64_t early, bool selected)
 {
-	uint64_t least = s->axis == AXIS_TIME ? s->from : 0;
+	uint64_t least = s->axis == AXIS_TIME && s->from > task->least ? s->from : task->least;
 	uint64_t place = s->axis == AXIS_TIME ? task->began : task->first;
 	bool has_room = place >= least && place - least >= early;
 	struct slice *first;

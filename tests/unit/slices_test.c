@@ -455,6 +455,79 @@ static void test_windows(void)
 	"return 5010 2014 6 stack=@B;"          \
 	"jump 2020 2024 7;"
 
+static uint32_t kind_of(void *data, uint32_t pid, uint32_t frame)
+{
+	(void)data, (void)pid;
+	return frame;
+}
+
+/* The third task begins as the second one, which goes on, and the last one as the first one, which has ended. */
+#define SAME_KIND                               \
+	"begin 1000 sp=8000;"                   \
+	"call 1010 5000 1 -16;"                 \
+	"return 5010 2000 2 stack=20000;"       \
+	"call 2010 5000 3 -16;"                 \
+	"return 5010 2000 4 stack=8010 save=B;" \
+	"call 2010 5000 5 -32;"                 \
+	"return 5010 1000 6 stack=30000;"       \
+	"jump 1020 1024 7;"
+
+static void test_ids(void)
+{
+	slices_with((struct slices){ .kind = kind_of }, PUSHES,
+		    "slices: a task has the id of one that has ended", SAME_KIND,
+		    "1000-1003 cpu 0 runs 1 3\n"
+		    "1003-1010 cpu 0 runs 2 7\n"
+		    " 1001-1003 1 5000 call 2/2 1/1\n"
+		    "1000-1003 1 1000 begin 3/1 2/1\n"
+		    "1010-1021 cpu 0 runs 3 11\n"
+		    "1021-~1028 cpu 0 runs 1 7\n"
+		    "1021-~1028 1 1000 begin 7/7 1/1\n"
+		    " 1015-~1028 3 5000 call 6/6 1/1\n"
+		    "1010-~1028 3 2000 begin 11/5 2/1\n"
+		    " 1006-~1028 2 5000 call 4/4 1/1\n"
+		    "1003-~1028 2 2000 begin 7/3 2/1\n");
+	slices_with((struct slices){ .kind = kind_of, .from = 1012 }, PUSHES,
+		    "slices: but not of one that was not shown", SAME_KIND,
+		    "1012-1021 cpu 0 runs 3 11\n"
+		    "1021-~1028 cpu 0 runs 4 7\n"
+		    "1021-~1028 4 1000 begin 7/7 1/1\n"
+		    " 1015-~1028 3 5000 call 6/6 1/1\n"
+		    "~1012-~1028 3 2000 begin 11/5 2/1\n"
+		    " ~1012-~1028 2 5000 call 0/0 0/0\n"
+		    "~1012-~1028 2 2000 begin 0/0 0/0\n");
+	slices_with((struct slices){ 0 }, PUSHES, "slices: unless each has its own", SAME_KIND,
+		    "1000-1003 cpu 0 runs 1 3\n"
+		    "1003-1010 cpu 0 runs 2 7\n"
+		    " 1001-1003 1 5000 call 2/2 1/1\n"
+		    "1000-1003 1 1000 begin 3/1 2/1\n"
+		    "1010-1021 cpu 0 runs 3 11\n"
+		    "1021-~1028 cpu 0 runs 4 7\n"
+		    "1021-~1028 4 1000 begin 7/7 1/1\n"
+		    " 1015-~1028 3 5000 call 6/6 1/1\n"
+		    "1010-~1028 3 2000 begin 11/5 2/1\n"
+		    " 1006-~1028 2 5000 call 4/4 1/1\n"
+		    "1003-~1028 2 2000 begin 7/3 2/1\n");
+}
+
+/* A task that waited may be shown from a time on at which another one still ran. */
+static void test_tids(void)
+{
+	struct tids tids = { 0 };
+	struct tids_ended got;
+
+	tids_put(&tids, 1, 7, (struct tids_ended){ 1001, 50 });
+	tids_put(&tids, 1, 7, (struct tids_ended){ 1002, 90 });
+	check("tids: of another kind", !tids_take(&tids, 1, 8, 100, &got));
+	check("tids: of another process", !tids_take(&tids, 2, 7, 100, &got));
+	check("tids: that overlap", !tids_take(&tids, 1, 7, 49, &got));
+	check("tids: not the one that overlaps",
+	      tids_take(&tids, 1, 7, 50, &got) && got.tid == 1001 && got.last == 50);
+	check("tids: the other one", tids_take(&tids, 1, 7, 100, &got) && got.tid == 1002);
+	check("tids: each once", !tids_take(&tids, 1, 7, 100, &got));
+	tids_release(&tids);
+}
+
 static void test_ends(void)
 {
 	slices_are("slices: a task whose stack another one uses", STACK_REUSED,
@@ -611,6 +684,8 @@ int main(void)
 	test_gaps();
 	test_lines();
 	test_windows();
+	test_ids();
+	test_tids();
 	test_ends();
 	test_rates();
 	return test_result();
