@@ -291,6 +291,7 @@ struct event_slice {
 	 * known part. Of its end: it goes on.
 	 */
 	bool cut;
+	bool first; /* of its begin: of a task; others with the same tid have ended */
 	/* Of its end: */
 	uint64_t
 		since; /* the place of its begin on the axis, as the event's time is that of its end */

@@ -88,8 +88,9 @@ static void announce(struct slices *s, struct slices_task *task, uint64_t place)
 static void show_slice(struct slices *s, struct slices_task *task, uint64_t place, uint64_t time)
 {
 	struct slice *slice = &task->open[task->shown++];
+	bool first = !task->announced;
 
-	if (!task->announced)
+	if (first)
 		announce(s, task, place);
 	slice->since = place;
 	slice->began = time_at(s, place, time);
@@ -100,7 +101,10 @@ static void show_slice(struct slices *s, struct slices_task *task, uint64_t plac
 	slice->own_lines = 0;
 	memset(slice->own, 0, sizeof(slice->own));
 	emit(s, task, task->cpu, place,
-	     (struct event_slice){ .frame = slice->frame, .kind = slice->kind, .cut = slice->cut });
+	     (struct event_slice){ .frame = slice->frame,
+				   .kind = slice->kind,
+				   .cut = slice->cut,
+				   .first = first });
 }
 
 /* Shows the slices that are open. */
@@ -559,7 +563,7 @@ static bool is_new_line(struct slice *top, uint64_t line, uint64_t seen)
 
 	/* Far from the function's start, a recursive call that touched it may hide that this one did. */
 	if (bit >= (uint64_t)SLICE_WORDS * 64)
-		return seen != top->number;
+		return seen < top->number;
 	fresh = !(top->own[bit / 64] & mask);
 	top->own[bit / 64] |= mask;
 	return fresh;

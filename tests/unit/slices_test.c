@@ -295,6 +295,15 @@ static void test_lines(void)
 		   " 1006-1007 1 2000 call 1/1 1/1\n"
 		   "1000-~1008 cpu 0 runs 1 8\n"
 		   "1000-~1008 1 1000 begin 8/3 9/4\n");
+	slices_are("slices: lines of a long function, after a call",
+		   "begin 2000 sp=8000;"
+		   "call 2010 5000 1;"
+		   "return 5010 2014 1;"
+		   "jump 4110 2000 1;" /* 2000 to 4100 */
+		   "jump 4110 2000 1;",
+		   " 1001-1002 1 5000 call 1/1 1/1\n"
+		   "1000-~1004 cpu 0 runs 1 4\n"
+		   "1000-~1004 1 2000 begin 4/3 134/133\n");
 	slices_are("slices: two tasks touch the same lines",
 		   "begin 1000 sp=8000;"
 		   "call 1010 5000 1 -16;"
