@@ -299,9 +299,12 @@ struct event_slice {
 	 * known part. Of its end: it goes on.
 	 */
 	bool cut;
+	bool first; /* of its begin: of a task; others with the same tid have ended */
 	/* Of its end: */
-	uint8_t knows;		   /* enum slice_knows */
-	uint64_t since;		   /* the time of its begin */
+	uint8_t knows; /* enum slice_knows */
+	uint64_t
+		since; /* the place of its begin on the axis, as the event's time is that of its end */
+	uint64_t began, ended;	   /* the time span in ns, whatever the axis is */
 	uint64_t samples;	   /* that it was in, if it was sampled */
 	uint64_t instructions;	   /* executed in it and in what it called */
 	uint64_t own;		   /* those in its function itself */

@@ -72,6 +72,8 @@ uint64_t calls_function(const struct calls *calls, uint64_t address, uint64_t co
 /* Before and after track_add() of a branch, if there are slices. */
 void calls_before_branch(struct calls *calls, const struct event *ev);
 void calls_after_branch(struct calls *calls, const struct event *ev);
+/* The marks of open slices are no longer those of the tracker. */
+void calls_forget_marks(struct calls *calls);
 /* The function at a mark: its handle and its start. */
 uint32_t calls_leaf(const struct calls *calls, uint32_t mark, uint64_t *start);
 /* The code at a mark: its leaf, and the addresses that it returns to, innermost first. */

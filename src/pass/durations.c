@@ -205,7 +205,10 @@ static void begin_slice(struct durations *d, const struct event *ev)
 	struct durations_task *task = &d->tasks[nth];
 	struct open_slice slice = { .cut = ev->slice.cut, .since = ev->time };
 
-	if (ev->time < task->last) { /* from before the trace */
+	if (ev->slice.first) {
+		task->instructions = 0;
+		task->waits = false;
+	} else if (ev->time < task->last) { /* from before the trace */
 		slice.since = task->last;
 		slice.skipped = task->instructions;
 	}

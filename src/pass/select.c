@@ -20,6 +20,22 @@ void selection_release(struct selection *sel)
 	memset(sel, 0, sizeof(*sel));
 }
 
+/* "+LEN" in seconds, or in whole nanoseconds with "ns" behind it. */
+static bool parse_end(const char *text, uint64_t from, uint64_t *until)
+{
+	size_t len = strlen(text);
+	uint64_t span;
+
+	if (*text != '+')
+		return text_seconds(text, len, until);
+	text++;
+	len--;
+	if (len > 2 && !strcmp(text + len - 2, "ns") ? !text_u64(text, len - 2, &span)
+						     : !text_seconds(text, len, &span))
+		return false;
+	return !__builtin_add_overflow(from, span, until);
+}
+
 static int only_one(const struct selection *sel, bool relative, struct err *err)
 {
 	if (sel->timed && sel->relative != relative)
@@ -49,7 +65,7 @@ static int select_relative(const struct option_row *row, void *field, const char
 	return 0;
 }
 
-/* "A,B" in seconds, either may be empty. */
+/* "A,B" or "A,+LEN" in seconds, either may be empty. */
 static int select_time(const struct option_row *row, void *field, const char *arg, struct err *err)
 {
 	struct selection *sel = field;
@@ -63,8 +79,9 @@ static int select_time(const struct option_row *row, void *field, const char *ar
 	sel->from = 0;
 	sel->until = UINT64_MAX;
 	if ((len && !text_seconds(arg, len, &sel->from)) ||
-	    (*until && !text_seconds(until, strlen(until), &sel->until)) || sel->from > sel->until)
-		return err_set(err, ERR_USAGE, "--%s expects START,END in seconds, not '%s'",
+	    (*until && !parse_end(until, sel->from, &sel->until)) || sel->from > sel->until)
+		return err_set(err, ERR_USAGE,
+			       "--%s expects START,END or START,+LENGTH in seconds, not '%s'",
 			       row->name, arg);
 	return 0;
 }
@@ -102,7 +119,8 @@ const char *const select_levels[] = { "all", "user", "kernel", NULL };
 const struct option_table select_table = {
 	"Selection",
 	(const struct option_row[]){
-		{ "time", 0, "A,B", "select events from A to B seconds; either may be omitted",
+		{ "time", 0, "A,B",
+		  "select events from A to B seconds, or of +B seconds; either may be omitted",
 		  .set = select_time },
 		{ "rel", 0, "START,LEN", "select LEN seconds, from START after the first event",
 		  .set = select_relative },

@@ -12,6 +12,7 @@
 
 #include "model/event.h"
 #include "pass/footprint.h"
+#include "pass/tids.h"
 
 #define SLICE_WORDS 2 /* of bits, for the first lines of a function */
 
@@ -25,6 +26,7 @@ struct slice {		/* a call that is not over */
 	unsigned gate; /* enum slices_gate */
 	/* While it is shown: */
 	uint64_t since;	  /* see struct event_slice */
+	uint64_t began;	  /* likewise */
 	uint64_t before;  /* instructions of its task before it */
 	uint64_t callees; /* instructions of what it called */
 	uint64_t sampled; /* samples of its task before it */
@@ -45,7 +47,9 @@ struct slices_task {
 	struct footprint footprint;
 	uint64_t began, left; /* when it was first seen, and when it last ran */
 	uint64_t last;	      /* the place of the last begin or end that was shown */
+	uint64_t least;	      /* where the last task with its tid ended */
 	uint32_t pid, tid, cpu;
+	uint32_t kind; /* see struct slices */
 	bool announced;
 	bool late,
 		due; /* to be shown from where the selected time begins, and hidden where it ends */
@@ -56,8 +60,8 @@ struct slices_task {
 struct slices_cpu {
 	struct slices_task *task;  /* the one that runs; NULL: none */
 	struct slices_task *shown; /* the one that is shown to run */
-	uint64_t since;		   /* when that began */
-	uint64_t last;		   /* when the last one began or ended, or a gap ended */
+	uint64_t since, began;	   /* of that, see struct event_slice */
+	uint64_t last;		   /* the place where the last one began or ended, or a gap ended */
 	uint64_t before, instructions;
 	uint64_t rate_since, rate_before; /* the same of its rate */
 	uint64_t time;			  /* of its last event */
@@ -72,6 +76,8 @@ struct slices {
 	/* A task is about to have its first slice, below this function. Both return 0, or -1 to stop. */
 	int (*announce)(void *data, const struct event *ev, uint32_t frame);
 	int (*emit)(void *data, struct event *ev);
+	/* Optional: tasks of the same process and kind, below this function, get the same tid if they do not overlap. */
+	uint32_t (*kind)(void *data, uint32_t pid, uint32_t frame);
 	/* Optional: whether the entry of a function begins the selection, and whether its return ends it. */
 	unsigned (*gate)(const struct slices *slices, uint32_t frame);
 	uint32_t start, end; /* for gate(): names of functions; 0: none */
@@ -83,6 +89,7 @@ struct slices {
 	bool closed;   /* the gate; set it if a function begins the selection */
 
 	struct slices_task *tasks;
+	struct tids ended;
 	struct slices_cpu *cpus;
 	size_t nr_cpus;
 	uint64_t now;	       /* the time of the current event */

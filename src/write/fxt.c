@@ -182,10 +182,11 @@ static void put_number(struct fxt *f, unsigned name, uint64_t number)
 static void put_arg(struct fxt *f, const struct timeline_args *args, const struct timeline_arg *arg)
 {
 	unsigned name = STRING_ARGS + arg->id;
+	enum timeline_type type = timeline_arg_infos[arg->id].type;
 
-	if (arg->type == TIMELINE_TEXT)
+	if (type == TIMELINE_TEXT)
 		put_text(f, name, args->text, args->len);
-	else if (arg->type == TIMELINE_TRUE)
+	else if (type == TIMELINE_TRUE)
 		put_short(f, ARG_BOOL, name, 1);
 	else
 		put_number(f, name, arg->number);
@@ -303,7 +304,7 @@ static void put_duration(struct writer *w, const struct event *ev, unsigned thre
 	unsigned type = ev->slice.leave ? DURATION_END : DURATION_BEGIN;
 	struct timeline_args args;
 
-	timeline_args(&args, ev);
+	timeline_args(&args, &ev->slice);
 	start(f, EVENT,
 	      field(type, 16) | field(args.nr, 20) | field(thread, 24) |
 		      field(STRING_KINDS + ev->slice.kind, 32) | field(name, 48));
@@ -391,7 +392,7 @@ static int fxt_open(struct writer *w)
 	for (unsigned i = 0; i < TIMELINE_KINDS; i++)
 		put_string(w, STRING_KINDS + i, timeline_kind_names[i]);
 	for (unsigned i = 0; i < TIMELINE_ARGS; i++)
-		put_string(w, STRING_ARGS + i, timeline_arg_names[i]);
+		put_string(w, STRING_ARGS + i, timeline_arg_infos[i].name);
 	put_string(w, STRING_PROCESS, "process");
 	put_string(w, STRING_INCOMING, "incoming_weight");
 	put_string(w, STRING_OUTGOING, "outgoing_weight");

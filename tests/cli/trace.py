@@ -40,13 +40,13 @@ def slices(path):
 
 def counts(found):
     """The calls that begin, by name."""
-    return dict(collections.Counter(s.name for s in found if not s.args.get("began before")))
+    return dict(collections.Counter(s.name for s in found if not s.args.get("began_before")))
 
 
 def own(found):
     sums = collections.Counter()
     for s in found:
-        sums[s.name] += s.args["own instructions"]
+        sums[s.name] += s.args["own_instructions"]
     return dict(sums)
 
 

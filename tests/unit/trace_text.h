@@ -13,6 +13,7 @@
  * cpu N		the following rows belong to this cpu
  * space N		the following rows belong to this address space, and to process N
  * guest N		the following rows run in this guest; 0: in none. enter and leave change it
+ * sums			the tables are too large: takes the sums, which empties them
  * check ADDRESS...	an unwound sample: the leaf and its callers. "..." at the end: the unwinder
  *			did not find the rest. "|": no call precedes the address after it
  *
@@ -249,6 +250,14 @@ static inline void trace_check(struct trace *trace, char *words)
 	calls_check(&trace->calls, &ev);
 }
 
+static inline void trace_take_sums(struct trace *trace)
+{
+	struct event ev;
+
+	while (calls_sample(&trace->calls, &ev))
+		;
+}
+
 static inline void trace_row(struct trace *trace, char *text)
 {
 	static const char *const kinds[] = {
@@ -266,6 +275,8 @@ static inline void trace_row(struct trace *trace, char *text)
 		trace->guest[trace->cpu] = (uint16_t)atoi(words);
 	else if (!strcmp(kind, "check"))
 		trace_check(trace, words);
+	else if (!strcmp(kind, "sums"))
+		trace_take_sums(trace);
 	else if (!strcmp(kind, "syscall"))
 		trace_branch(trace, BRANCH_ENTER, words, true);
 	else
