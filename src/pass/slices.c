@@ -108,14 +108,6 @@ static void hide_task(struct slices *s, struct slices_task *task, uint64_t time)
 		hide_slice(s, task, time, true);
 }
 
-static void close_from(struct slices *s, struct slices_task *task, size_t depth, uint64_t time)
-{
-	while (task->shown > depth)
-		hide_slice(s, task, time, false);
-	if (task->nr > depth)
-		task->nr = depth;
-}
-
 /*
  * Tasks that wait. One may turn out to have ended when it was left, and then its slices are not part of a
  * selection after that. So they are not shown where the selected time begins, nor hidden where it ends,
@@ -143,12 +135,6 @@ static void wake(struct slices *s, struct slices_task *task)
 	if (over)
 		hide_task(s, task, s->until);
 	task->late = task->due = false;
-}
-
-void slices_close(struct slices *s, struct slices_task *task, size_t depth)
-{
-	wake(s, task);
-	close_from(s, task, depth, s->now);
 }
 
 /* The tasks of cpus */
@@ -332,20 +318,49 @@ int slices_finish(struct slices *s)
 	return s->failed ? -1 : 0;
 }
 
-/* Opens or closes the gate at the entry of a function. */
-static void pass_gate(struct slices *s, uint32_t frame)
+/* A function is entered. */
+static void open_gate(struct slices *s, unsigned gate)
 {
-	enum slices_gate gate = s->gate ? s->gate(s->data, frame) : GATE_NONE;
-
-	if (gate == GATE_NONE || s->closed == (gate == GATE_END))
+	if (!(gate & GATE_START) || !s->closed)
 		return;
-	s->closed = gate == GATE_END;
-	set_live(s, s->now, !s->closed && s->now >= s->from && s->now < s->until);
+	s->closed = false;
+	s->started = true;
+	s->opened = s->now;
+	set_live(s, s->now, s->now >= s->from && s->now < s->until);
+}
+
+/* A function returned, and these calls remain. Of recursive calls, the outermost one ends the selection. */
+static void close_gate(struct slices *s, const struct slices_task *task, unsigned gate)
+{
+	if (!(gate & GATE_END) || s->closed)
+		return;
+	for (size_t i = 0; i < task->nr; i++) {
+		if (task->open[i].gate & GATE_END && task->open[i].time >= s->opened)
+			return;
+	}
+	s->closed = true;
+	set_live(s, s->now, false);
+}
+
+static void close_from(struct slices *s, struct slices_task *task, size_t depth, uint64_t time)
+{
+	while (task->nr > depth) {
+		if (task->shown == task->nr)
+			hide_slice(s, task, time, false);
+		task->nr--;
+		close_gate(s, task, task->open[task->nr].gate);
+	}
+}
+
+void slices_close(struct slices *s, struct slices_task *task, size_t depth)
+{
+	wake(s, task);
+	close_from(s, task, depth, s->now);
 }
 
 /* Tasks */
 
-struct slices_task *slices_task(struct slices *s, uint32_t pid, uint32_t tid)
+struct slices_task *slices_task(struct slices *s, uint32_t pid, uint32_t tid, uint32_t cpu)
 {
 	struct slices_task *task = xcalloc(1, sizeof(*task));
 
@@ -355,7 +370,8 @@ struct slices_task *slices_task(struct slices *s, uint32_t pid, uint32_t tid)
 				      .last_number = FIRST_NUMBER,
 				      .began = s->now,
 				      .pid = pid,
-				      .tid = tid };
+				      .tid = tid,
+				      .cpu = cpu };
 	if (task->next)
 		task->next->link = &task->next;
 	s->tasks = task;
@@ -395,13 +411,14 @@ void slices_release(struct slices *s)
 void slices_open(struct slices *s, struct slices_task *task, struct slice slice)
 {
 	wake(s, task);
-	pass_gate(s, slice.frame);
+	slice.gate = s->gate ? s->gate(s, slice.frame) : 0;
+	open_gate(s, slice.gate);
 	GROW(task->open, task->nr + 1, task->cap);
 	task->open[task->nr++] = slice;
 }
 
 void slices_open_early(struct slices *s, struct slices_task *task, struct slice slice,
-		       uint64_t early)
+		       uint64_t early, bool selected)
 {
 	uint64_t least = s->axis == AXIS_TIME ? s->from : 0;
 	uint64_t place = s->axis == AXIS_TIME ? task->began : task->first;
@@ -411,8 +428,8 @@ void slices_open_early(struct slices *s, struct slices_task *task, struct slice 
 	slice.cut = true;
 	slice.time = task->began;
 	slices_open(s, task, slice);
-	if (!s->live || !cpu_of(s, task->cpu)->selected || task->nr > 1 || task->began < s->from ||
-	    s->length || s->gate || !has_room)
+	if (!s->live || !selected || task->nr > 1 || task->began < s->from || s->length ||
+	    s->gate || !has_room)
 		return;
 	show_slice(s, task, place - early);
 	first = &task->open[0];

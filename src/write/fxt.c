@@ -330,7 +330,7 @@ static int fxt_put(struct writer *w, const struct event *ev)
 	} else if (ev->slice.kind == SLICE_RUN) {
 		need_task(w, ev->pid, ev->tid);
 		put_switch(w, ev);
-	} else if (ev->slice.kind != SLICE_SPLIT) {
+	} else {
 		put_duration(w, ev, need_task(w, ev->pid, ev->tid));
 	}
 	return 0;
@@ -399,6 +399,7 @@ const struct writer_ops write_fxt = {
 	.other_extension = ".ftf",
 	.takes = EVENT_BIT(EVENT_SLICE),
 	.next = "open it in ui.perfetto.dev",
+	.options = TIMELINE_OPTIONS,
 	.priv_size = sizeof(struct fxt),
 	.open = fxt_open,
 	.put = fxt_put,

@@ -301,8 +301,6 @@ static int perfetto_put(struct writer *w, const struct event *ev)
 	uint32_t track, name = 0;
 	size_t packet;
 
-	if (ev->slice.kind == SLICE_SPLIT)
-		return 0;
 	if (!p->begun)
 		begin(w, ev->time);
 	track = need_track(w, ev);
@@ -343,6 +341,7 @@ const struct writer_ops write_perfetto = {
 	.extension = ".pftrace",
 	.takes = EVENT_BIT(EVENT_SLICE),
 	.next = "open it in ui.perfetto.dev",
+	.options = TIMELINE_OPTIONS,
 	.priv_size = sizeof(struct perfetto),
 	.put = perfetto_put,
 	.finish = perfetto_finish,

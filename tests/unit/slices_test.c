@@ -91,10 +91,9 @@ static int emitted(void *data, struct event *ev)
 	return 0;
 }
 
-static enum slices_gate gate(void *data, uint32_t frame)
+static unsigned gate(const struct slices *slices, uint32_t frame)
 {
-	(void)data;
-	return frame == 0x2000 ? GATE_START : frame == 0x4000 ? GATE_END : GATE_NONE;
+	return (frame == slices->start) * GATE_START | (frame == slices->end) * GATE_END;
 }
 
 /* slices: what is selected; the rest is set here. */
@@ -346,26 +345,49 @@ static void test_windows(void)
 		    "~1100-~1110 3 3000 begin 0/0 0/0\n"
 		    "~1100-~1110 2 6000 begin 0/0 0/0\n"
 		    "~1100-~1110 1 1000 begin 20/10 2/1\n");
-	slices_with((struct slices){ .gate = gate, .closed = true }, PUSHES,
-		    "slices: from a function to another", WINDOWED,
+	slices_with((struct slices){ .gate = gate, .start = 0x2000, .end = 0x4000, .closed = true },
+		    PUSHES, "slices: from a function to the return from another", WINDOWED,
 		    "1010-1030 cpu 0 runs 1 20\n"
-		    "1030-~1040 cpu 0 runs 3 10\n"
-		    "1010-~1040 cpu 1 runs 2 0\n"
-		    "1030-~1040 3 3000 begin 10/10 1/1\n"
-		    "1010-~1040 2 6000 begin 0/0 0/0\n"
-		    "  1020-~1040 1 5000 call 10/10 1/1\n"
-		    " 1010-~1040 1 2000 call 20/10 2/1\n"
-		    "~1010-~1040 1 1000 begin 20/0 2/0\n");
-	slices_with((struct slices){ .gate = gate }, PUSHES,
-		    "slices: from the beginning, and from a function to another", WINDOWED,
+		    " 1040-1060 3 4000 call 10/10 1/1\n"
+		    "1030-~1060 cpu 0 runs 3 20\n"
+		    "1010-~1060 cpu 1 runs 2 10\n"
+		    "1030-~1060 3 3000 begin 20/10 2/1\n"
+		    " 1050-~1060 2 7000 call 0/0 0/0\n"
+		    "1010-~1060 2 6000 begin 10/10 1/1\n"
+		    "  1020-~1060 1 5000 call 10/10 1/1\n"
+		    " 1010-~1060 1 2000 call 20/10 2/1\n"
+		    "~1010-~1060 1 1000 begin 20/0 2/0\n");
+	slices_with((struct slices){ .gate = gate, .end = 0x4000 }, PUSHES,
+		    "slices: up to the return from a function", WINDOWED,
 		    "1000-1030 cpu 0 runs 1 30\n"
-		    "1030-~1040 cpu 0 runs 3 10\n"
-		    "1010-~1040 cpu 1 runs 2 0\n"
-		    "1030-~1040 3 3000 begin 10/10 1/1\n"
-		    "1010-~1040 2 6000 begin 0/0 0/0\n"
-		    "  1020-~1040 1 5000 call 10/10 1/1\n"
-		    " 1010-~1040 1 2000 call 20/10 2/1\n"
-		    "1000-~1040 1 1000 begin 30/10 3/1\n");
+		    " 1040-1060 3 4000 call 10/10 1/1\n"
+		    "1030-~1060 cpu 0 runs 3 20\n"
+		    "1010-~1060 cpu 1 runs 2 10\n"
+		    "1030-~1060 3 3000 begin 20/10 2/1\n"
+		    " 1050-~1060 2 7000 call 0/0 0/0\n"
+		    "1010-~1060 2 6000 begin 10/10 1/1\n"
+		    "  1020-~1060 1 5000 call 10/10 1/1\n"
+		    " 1010-~1060 1 2000 call 20/10 2/1\n"
+		    "1000-~1060 1 1000 begin 30/10 3/1\n");
+	slices_with((struct slices){ .gate = gate, .start = 0x2000, .end = 0x2000, .closed = true },
+		    PUSHES, "slices: calls of a recursive function",
+		    "begin 1000 sp=8000;"
+		    "call 1010 2000 10;"
+		    "call 2010 2000 10;"
+		    "return 2020 2014 10;"
+		    "return 2020 1014 10;"
+		    "call 1020 3000 10;"
+		    "call 3010 2000 10;"
+		    "return 2020 3014 10;"
+		    "return 3020 1024 10;",
+		    "  1020-1030 1 2000 call 10/10 1/1\n"
+		    " 1010-1040 1 2000 call 30/20 1/1\n"
+		    "1010-~1040 cpu 0 runs 1 30\n"
+		    "~1010-~1040 1 1000 begin 30/0 1/0\n"
+		    "  1060-1070 1 2000 call 10/10 1/1\n"
+		    "1060-~1070 cpu 0 runs 1 10\n"
+		    " ~1060-~1070 1 3000 call 10/0 1/0\n"
+		    "~1060-~1070 1 1000 begin 10/0 1/0\n");
 	slices_with((struct slices){ .axis = AXIS_INSTRUCTIONS }, PUSHES,
 		    "slices: an axis of instructions", WINDOWED,
 		    "0-30 cpu 0 runs 1 30\n"
