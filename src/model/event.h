@@ -274,6 +274,7 @@ enum slice_kind {
 	SLICE_RUN, /* the event's task runs on it */
 	SLICE_GAP, /* it was not traced, or part of its trace is missing */
 	SLICE_SPLIT, /* not a slice: the next part of a split timeline begins; writers do not get it */
+	SLICE_RATE, /* not a slice: how many instructions the cpu executed between two times */
 	SLICE_KINDS
 };
 

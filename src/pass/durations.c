@@ -301,6 +301,8 @@ void durations_add(struct durations *d, const struct event *ev)
 	} else if (ev->slice.kind == SLICE_GAP) {
 		d->gaps += ev->slice.leave;
 		d->gap_time += ev->slice.leave ? ev->time - ev->slice.since : 0;
+	} else if (ev->slice.kind == SLICE_RATE) {
+		return;
 	} else if (ev->slice.leave) {
 		end_slice(d, ev);
 	} else {

@@ -9,6 +9,9 @@
 
 #define MAX_RUN 65536  /* bytes: a longer straight run of instructions is an error */
 #define FIRST_NUMBER 1 /* of slices that began before the trace */
+/* A rate is measured over this many instructions, but not together with a time in which the cpu waits. */
+#define RATE_INSTRUCTIONS 10000
+#define RATE_WAIT 100000 /* ns */
 
 /* Events */
 
@@ -184,6 +187,49 @@ static void hide_run(struct slices *s, struct slices_cpu *cpu, uint64_t time, bo
 				   .instructions = cpu->instructions - cpu->before });
 }
 
+/* Rates: how busy a cpu is */
+
+static void emit_rate(struct slices *s, struct slices_cpu *cpu, uint64_t time)
+{
+	uint64_t since = cpu->rate_since;
+
+	cpu->rate_since = time > since ? time : since;
+	emit(s, NULL, cpu->number, cpu->rate_since,
+	     (struct event_slice){ .kind = SLICE_RATE,
+				   .since = since,
+				   .instructions = cpu->instructions - cpu->rate_before });
+	cpu->rate_before = cpu->instructions;
+}
+
+/* The cpu is about to execute instructions until now. */
+static void begin_rate(struct slices *s, struct slices_cpu *cpu)
+{
+	if (!cpu->rated) {
+		cpu->rated = true;
+		cpu->rate_since = cpu->last;
+		cpu->rate_before = cpu->instructions;
+	}
+	if (s->now - cpu->time >= RATE_WAIT && cpu->time > cpu->rate_since)
+		emit_rate(s, cpu, cpu->time);
+}
+
+static void add_rate(struct slices *s, struct slices_cpu *cpu)
+{
+	if (cpu->instructions - cpu->rate_before >= RATE_INSTRUCTIONS ||
+	    s->now - cpu->rate_since >= RATE_WAIT)
+		emit_rate(s, cpu, s->now);
+}
+
+/* The rate is 0 from then on, until it is known again. */
+static void end_rate(struct slices *s, struct slices_cpu *cpu, uint64_t time)
+{
+	if (!cpu->rated)
+		return;
+	emit_rate(s, cpu, time);
+	emit_rate(s, cpu, time);
+	cpu->rated = false;
+}
+
 void slices_run(struct slices *s, uint32_t number, struct slices_task *task, bool selected)
 {
 	struct slices_cpu *cpu = cpu_of(s, number);
@@ -196,6 +242,8 @@ void slices_run(struct slices *s, uint32_t number, struct slices_task *task, boo
 	cpu->selected = selected;
 	cpu->time = s->now;
 	cpu->traced = true;
+	if (!selected)
+		end_rate(s, cpu, s->now);
 	if (cpu->shown != task || !selected)
 		hide_run(s, cpu, s->now, cpu->shown == task);
 	if (task && !selected)
@@ -228,6 +276,7 @@ void slices_gap(struct slices *s, uint32_t number)
 	if (since < s->from)
 		since = s->from;
 	hide_run(s, cpu, since, true);
+	end_rate(s, cpu, since);
 	if (cpu->task)
 		hide_task(s, cpu->task, since);
 	if (!s->live || !cpu->selected || s->axis != AXIS_TIME)
@@ -263,8 +312,10 @@ static void show_all(struct slices *s, uint64_t time)
 
 static void hide_all(struct slices *s, uint64_t time)
 {
-	for (size_t i = 0; i < s->nr_cpus; i++)
+	for (size_t i = 0; i < s->nr_cpus; i++) {
 		hide_run(s, &s->cpus[i], time, true);
+		end_rate(s, &s->cpus[i], time);
+	}
 	for (struct slices_task *task = s->tasks; task; task = task->next) {
 		task->due = task->shown && can_wait(s, task);
 		if (!task->due)
@@ -500,9 +551,13 @@ void slices_charge(struct slices *s, uint32_t number, uint64_t instructions, uin
 	task->left = s->now;
 	if (!s->live || !cpu->selected)
 		return;
+	if (s->axis == AXIS_TIME)
+		begin_rate(s, cpu);
 	s->instructions += instructions;
 	cpu->instructions += instructions;
 	task->instructions += instructions;
+	if (s->axis == AXIS_TIME)
+		add_rate(s, cpu);
 	if (task->shown)
 		touch(task, from, to);
 }

@@ -58,9 +58,11 @@ struct slices_cpu {
 	uint64_t since;		   /* when that began */
 	uint64_t last;		   /* when the last one began or ended, or a gap ended */
 	uint64_t before, instructions;
-	uint64_t time; /* of its last event */
+	uint64_t rate_since, rate_before; /* the same of its rate */
+	uint64_t time;			  /* of its last event */
 	uint32_t number;
 	bool traced, selected; /* traced: it had an event */
+	bool rated;	       /* its rate is being measured */
 };
 
 enum slices_gate { GATE_START = 1, GATE_END = 2 }; /* bits */

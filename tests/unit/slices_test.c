@@ -75,6 +75,8 @@ static int emitted(void *data, struct event *ev)
 		trace_print(shown->trace, "split %" PRIu64 "\n", ev->time);
 		return 0;
 	}
+	if (ev->slice.kind == SLICE_RATE) /* see test_rates() */
+		return 0;
 	if (ev->slice.kind >= SLICE_RUN) {
 		print_cpu(shown, ev);
 		return 0;
@@ -498,6 +500,84 @@ static void test_kernels(void)
 		   "1000-~1015 1 1000 begin 8/6 2/1\n");
 }
 
+static int announced_nobody(void *data, const struct event *ev, uint32_t frame)
+{
+	(void)data, (void)ev, (void)frame;
+	return 0;
+}
+
+struct rates {
+	char text[1000];
+	size_t len;
+};
+
+static int add_rate(void *data, struct event *ev)
+{
+	struct rates *rates = data;
+
+	if (ev->slice.kind == SLICE_RATE)
+		rates->len +=
+			(size_t)snprintf(rates->text + rates->len, sizeof(rates->text) - rates->len,
+					 "%u: %" PRIu64 "-%" PRIu64 " %" PRIu64 "\n", ev->cpu,
+					 ev->slice.since, ev->time, ev->slice.instructions);
+	return 0;
+}
+
+/* The task executes this many instructions up to a time. */
+static void execute(struct slices *slices, struct slices_task *task, uint64_t time,
+		    uint64_t instructions)
+{
+	slices_advance(slices, time);
+	slices_charge(slices, 3, instructions, 0, 0);
+	slices_run(slices, 3, task, true);
+}
+
+static void rates_are(const char *name, struct slices slices, const char *want)
+{
+	struct rates rates = { 0 };
+	struct slices_task *task;
+
+	slices.announce = announced_nobody;
+	slices.emit = add_rate;
+	slices.data = &rates;
+	slices_advance(&slices, 1000);
+	task = slices_task(&slices, 1, 1, 3);
+	slices_open(&slices, task, (struct slice){ .time = 1000, .frame = 1 });
+	execute(&slices, task, 1000, 0);
+	execute(&slices, task, 3000, 4000);
+	execute(&slices, task, 6000, 8000); /* enough */
+	execute(&slices, task, 10000, 3);
+	execute(&slices, task, 500000, 5); /* it waits */
+	execute(&slices, task, 501000, 7);
+	slices_advance(&slices, 700000);
+	slices_gap(&slices, 3);
+	slices_run(&slices, 3, task, true);
+	execute(&slices, task, 701000, 9);
+	slices_finish(&slices);
+	check(name, !strcmp(rates.text, want));
+	if (strcmp(rates.text, want))
+		printf("have:\n%swant:\n%s", rates.text, want);
+	slices_release(&slices);
+}
+
+static void test_rates(void)
+{
+	rates_are("rates: of a busy cpu, and of one that waits",
+		  (struct slices){ .until = UINT64_MAX },
+		  "3: 1000-6000 12000\n"
+		  "3: 6000-10000 3\n"
+		  "3: 10000-500000 5\n"
+		  "3: 500000-501000 7\n"
+		  "3: 501000-501000 0\n"
+		  "3: 700000-701000 9\n"
+		  "3: 701000-701000 0\n");
+	rates_are("rates: in a window", (struct slices){ .from = 4000, .until = 20000 },
+		  "3: 4000-20000 8003\n"
+		  "3: 20000-20000 0\n");
+	rates_are("rates: not on an axis of instructions",
+		  (struct slices){ .until = UINT64_MAX, .axis = AXIS_INSTRUCTIONS }, "");
+}
+
 int main(void)
 {
 	test_calls();
@@ -506,5 +586,6 @@ int main(void)
 	test_lines();
 	test_windows();
 	test_ends();
+	test_rates();
 	return test_result();
 }
