@@ -26,8 +26,11 @@ def trace():
 
 
 TASKS = [("? 7", "leaf 1002"), ("shell 5", "main 1001")]
-# The page is older than the records of cpus that kscope writes to .fxt, and leaves them out.
-WANT = {"pftrace": [("", "cpu 0"), ("", "cpu 3"), *TASKS], "fxt": TASKS}
+CPUS = [("", "cpu 0"), ("", "cpu 0 instructions/s"), ("", "cpu 3"), ("", "cpu 3 instructions/s")]
+# In .fxt, counters belong to threads that stand for the cpus, and the page is older than the records of what
+# a cpu runs.
+FXT_CPUS = [("cpus 4292870144", f"cpu {cpu}:instructions/s ({0xfff00000 + cpu})") for cpu in (0, 3)]
+WANT = {"pftrace": sorted(CPUS + TASKS), "fxt": sorted(FXT_CPUS + TASKS)}
 
 
 def shown(path):
