@@ -78,7 +78,10 @@ static int calls_open(struct stage *s)
 	if (!cs->times)
 		return 0;
 	cs->calls.slices = &cs->slices;
-	return slices_init(&cs->slices, s, announce_task);
+	if (slices_init(&cs->slices, s, announce_task) < 0)
+		return -1;
+	cs->slices.knows = KNOWS_INSTRUCTIONS | KNOWS_LINES;
+	return 0;
 }
 
 /* Emits the instructions so far as samples, one for each stack. */
