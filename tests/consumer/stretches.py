@@ -41,7 +41,7 @@ class Slice:
 
 def read(path):
     ext = os.path.splitext(path)[1][1:]
-    slices, runs, errors = perfetto.query(path, SLICES.format("debug." if ext == "pftrace" else ""),
+    slices, runs, errors = perfetto.query(path, SLICES.format("kscope." if ext == "pftrace" else ""),
                                           RUNS[ext], ERRORS)
     return [Slice(row) for row in slices], [tuple(map(int, row.values())) for row in runs], errors
 
