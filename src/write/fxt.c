@@ -67,6 +67,7 @@ struct fxt {
 		uint32_t pid, tid;
 	} threads[MAX_THREADS + 1]; /* by index, from 1 on */
 	unsigned nr_threads, next_thread, last_thread;
+	struct timeline_size size;
 };
 
 /* Records */
@@ -350,6 +351,9 @@ static void put_rate(struct writer *w, const struct event *ev)
 
 static int fxt_put(struct writer *w, const struct event *ev)
 {
+	struct fxt *f = w->priv;
+
+	timeline_count(&f->size, &ev->slice);
 	if (ev->slice.kind == SLICE_GAP) {
 		put_duration(w, ev, need_cpu(w, ev->cpu));
 	} else if (ev->slice.kind == SLICE_RATE) {
@@ -405,8 +409,7 @@ static int fxt_finish(struct writer *w)
 {
 	const struct fxt *f = w->priv;
 
-	if (!f->nr_threads) /* each slice has one */
-		timeline_warn_empty(w->out->path);
+	timeline_warn(&f->size, w->out->path);
 	return 0;
 }
 

@@ -95,6 +95,7 @@ struct perfetto {
 	uint32_t nr_names;
 	struct hash tracks; /* by kind and id: their uuids, from 1 on, which are short this way */
 	uint64_t time;	    /* of the last packet */
+	struct timeline_size size;
 	bool begun;
 };
 
@@ -407,6 +408,7 @@ static int perfetto_put(struct writer *w, const struct event *ev)
 
 	if (!p->begun)
 		begin(w, ev->time);
+	timeline_count(&p->size, &ev->slice);
 	if (ev->slice.kind == SLICE_RATE) {
 		put_rate(w, ev);
 		return 0;
@@ -426,10 +428,9 @@ static int perfetto_finish(struct writer *w)
 {
 	const struct perfetto *p = w->priv;
 
-	if (!p->begun) {
+	if (!p->begun)
 		begin(w, 0);
-		timeline_warn_empty(w->out->path);
-	}
+	timeline_warn(&p->size, w->out->path);
 	return 0;
 }
 

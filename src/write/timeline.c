@@ -11,6 +11,11 @@
 #include "base/text.h"
 
 #define SECOND 1000000000
+/*
+ * What Perfetto's web page can show. Its trace processor has 4 GB at most, as any WebAssembly program of 32 bits,
+ * and version 55 needs 545 bytes for each slice.
+ */
+#define MOST_SLICES 5000000
 
 const struct timeline_arg_info timeline_arg_infos[TIMELINE_ARGS] = {
 	[TIMELINE_INSTRUCTIONS] = { "instructions", TIMELINE_NUMBER },
@@ -149,11 +154,41 @@ const char *timeline_text(struct buf *scratch, const struct world *world, uint32
 	return scratch->data;
 }
 
-void timeline_warn_empty(const char *path)
+void timeline_count(struct timeline_size *size, const struct event_slice *slice)
 {
-	log_warn("%s: the timeline is empty: the input has neither calls nor samples, or none is "
-		 "selected",
-		 strcmp(path, "-") ? path : "standard output");
+	size->events++;
+	if (!slice->leave)
+		return;
+	if (!size->slices || slice->began < size->first)
+		size->first = slice->began;
+	if (slice->ended > size->last)
+		size->last = slice->ended;
+	size->slices++;
+}
+
+/* So that half of the room in the viewer stays free, because calls are not spread evenly. */
+static double shorter_time(const struct timeline_size *size)
+{
+	double seconds = (double)(size->last - size->first) / SECOND;
+
+	return seconds * MOST_SLICES / (double)size->slices / 2;
+}
+
+void timeline_warn(const struct timeline_size *size, const char *path)
+{
+	const char *name = strcmp(path, "-") ? path : "standard output";
+
+	if (!size->events)
+		log_warn("%s: the timeline is empty: the input has neither calls nor samples, or "
+			 "none "
+			 "is selected",
+			 name);
+	if (size->slices > MOST_SLICES)
+		log_warn("%s has %.1f million slices, and Perfetto has room for about %d million: "
+			 "select "
+			 "less, or use --split %.2g",
+			 name, (double)size->slices / 1e6, MOST_SLICES / 1000000,
+			 shorter_time(size));
 }
 
 uint32_t *timeline_number(struct timeline_numbers *numbers, uint32_t name)

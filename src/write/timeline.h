@@ -68,8 +68,14 @@ uint32_t timeline_comm(struct world *world, uint32_t pid, uint32_t tid);
 /* A name in UTF-8 without control characters, TIMELINE_MAX_TEXT at most. `scratch` owns it. */
 const char *timeline_text(struct buf *scratch, const struct world *world, uint32_t name);
 
-/* Call this at the end of a timeline without slices. */
-void timeline_warn_empty(const char *path);
+struct timeline_size {
+	uint64_t events, slices;
+	uint64_t first, last; /* ns */
+};
+
+/* Call this for each event, and the other one at the end, to warn if the timeline is empty or too large. */
+void timeline_count(struct timeline_size *size, const struct event_slice *slice);
+void timeline_warn(const struct timeline_size *size, const char *path);
 
 /* A number for each text. Zeroed: all are 0. */
 struct timeline_numbers {
