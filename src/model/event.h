@@ -270,6 +270,7 @@ enum slice_kind {
 	SLICE_JUMP, /* to another function, without a call: a tail call */
 	SLICE_TRAP, /* an exception or an interrupt */
 	SLICE_SYSCALL,
+	SLICE_INLINE, /* not called, but part of the code of the slice around it */
 	/* On the time axis of a cpu: */
 	SLICE_RUN,   /* the event's task runs on it */
 	SLICE_GAP,   /* it was not traced, or part of its trace is missing */
@@ -279,7 +280,8 @@ enum slice_kind {
 
 /* The slices of a task, and of a cpu, are nested: they end in the reverse order. */
 struct event_slice {
-	uint32_t frame; /* the handle of the function's start; 0 on a cpu's axis */
+	/* The handle of the function's start; of an inlined one, which has none, a name; 0 on a cpu's axis. */
+	uint32_t frame;
 	enum slice_kind kind;
 	bool leave;
 	/*

@@ -11,6 +11,7 @@
 struct calls_stage {
 	struct calls calls; /* must be first: chain_find() returns it */
 	struct slices slices;
+	struct inlines inlines;
 	uint32_t source;  /* 0: not announced yet */
 	bool sums, times; /* what the writers take: samples, slices */
 };
@@ -66,6 +67,25 @@ static int announce_task(void *data, const struct event *ev, uint32_t frame)
 	return slices_name_task(s, ev, name);
 }
 
+static void inlines_of(void *data, const struct track_place *place, struct inlines_at *out)
+{
+	world_inlines(data, place->pid, place->context, place->address, out);
+}
+
+static uint64_t instructions_of(void *data, const struct track_place *place, uint64_t end)
+{
+	return world_instructions(data, place->pid, place->context, place->address, end);
+}
+
+static void open_inlines(struct calls_stage *cs, struct world *world)
+{
+	inlines_init(&cs->inlines);
+	cs->inlines.at = inlines_of;
+	cs->inlines.instructions = instructions_of;
+	cs->inlines.data = world;
+	cs->calls.inlines = &cs->inlines;
+}
+
 static int calls_open(struct stage *s)
 {
 	struct calls_stage *cs = s->priv;
@@ -83,6 +103,8 @@ static int calls_open(struct stage *s)
 		slices_init(&cs->slices, s, announce_task);
 		cs->calls.slices = &cs->slices;
 	}
+	if (cs->times && cs->slices.inlines)
+		open_inlines(cs, s->chain->world);
 	return 0;
 }
 
@@ -121,6 +143,8 @@ static int calls_push_all(struct stage *s, struct event *events, size_t nr)
 	bool check = events->kind == EVENT_CHECK;
 
 	calls->version = s->chain->world->version;
+	if (calls->inlines)
+		calls->inlines->version = calls->version;
 	for (size_t i = 0; i < nr && check; i++)
 		calls_check(calls, &events[i]);
 	for (size_t i = 0; i < nr && !check; i++) {
@@ -172,13 +196,32 @@ static void calls_close(struct stage *s)
 
 	calls_release(&cs->calls);
 	slices_release(&cs->slices);
+	inlines_release(&cs->inlines);
+}
+
+/* clang-format off: tables are read by the row. */
+static const struct option_table inlines_table = {
+	"Timelines",
+	(const struct option_row[]){
+		{ "inlines", 0, NULL, "show inlined functions in traces, as if they were called",
+		  OPTION_FLAG(struct slices, inlines) },
+		{ 0 },
+	},
+};
+/* clang-format on */
+
+static bool calls_acts(const struct stage *s)
+{
+	return ((const struct calls_stage *)s->priv)->times;
 }
 
 const struct stage_ops stage_calls = {
 	.name = "calls",
 	.takes = EVENT_BIT(EVENT_BRANCH) | EVENT_BIT(EVENT_CHECK),
 	.makes = EVENT_BIT(EVENT_SOURCE) | EVENT_BIT(EVENT_SAMPLE) | EVENT_BIT(EVENT_SLICE),
+	.options = OPTION_USES({ &inlines_table, offsetof(struct calls_stage, slices) }),
 	.priv_size = sizeof(struct calls_stage),
+	.acts = calls_acts,
 	.open = calls_open,
 	.push = calls_push,
 	.push_all = calls_push_all,

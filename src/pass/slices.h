@@ -19,6 +19,7 @@ struct slice {		/* a call that is not over */
 	uint64_t time;	/* when it began */
 	uint32_t frame; /* see struct event_slice */
 	uint32_t mark;	/* for the caller */
+	uint32_t depth; /* likewise */
 	uint64_t start; /* of its function */
 	enum slice_kind kind;
 	bool cut; /* it began before */
@@ -75,7 +76,8 @@ struct slices {
 	uint64_t from, until; /* the selected time; `until` is excluded */
 	uint64_t length;      /* of a part, in ns; 0: one part */
 	enum slices_axis axis;
-	bool closed; /* the gate; set it if a function begins the selection */
+	bool closed;  /* the gate; set it if a function begins the selection */
+	bool inlines; /* for the caller: inlined functions are slices, too */
 
 	struct slices_task *tasks;
 	struct slices_cpu *cpus;

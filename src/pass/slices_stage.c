@@ -27,7 +27,8 @@ void slices_init(struct slices *slices, struct stage *s,
 				   .emit = emit_slice,
 				   .data = s,
 				   .from = sel->timed ? sel->from : 0,
-				   .until = sel->timed ? sel->until : UINT64_MAX };
+				   .until = sel->timed ? sel->until : UINT64_MAX,
+				   .inlines = slices->inlines };
 }
 
 int slices_name_task(struct stage *s, const struct event *ev, uint32_t name)

@@ -8,7 +8,7 @@
 
 /* Whether a writer takes slices. */
 bool slices_wanted(const struct stage *s);
-/* Slices of the selection go to the next stage. announce() gets the stage. */
+/* Sets all but the options. Slices of the selection go to the next stage. announce() gets the stage. */
 void slices_init(struct slices *slices, struct stage *s,
 		 int (*announce)(void *data, const struct event *ev, uint32_t frame));
 /* The event's task gets a name, whose handle this is. Returns 0, or -1 to stop. */

@@ -505,11 +505,14 @@ bool track_view(struct track *track, uint32_t cpu, struct track_view *view)
 	return true;
 }
 
-uint64_t track_at(const struct track *track, uint32_t cpu)
+struct track_place track_at(const struct track *track, uint32_t number)
 {
-	uint32_t number = track_cpu_number(cpu);
+	uint32_t nth = track_cpu_number(number);
+	const struct track_cpu *cpu = nth < track->nr_cpus ? &track->cpus[nth] : NULL;
 
-	return number < track->nr_cpus && track->cpus[number].task ? track->cpus[number].at : 0;
+	if (!cpu || !cpu->task)
+		return (struct track_place){ 0 };
+	return (struct track_place){ cpu->at, cpu->context, cpu->pid };
 }
 
 uint32_t track_running(const struct track *track, uint32_t cpu, bool *rooted, bool *first)

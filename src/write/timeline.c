@@ -24,8 +24,8 @@ const char *const timeline_arg_names[TIMELINE_ARGS] = {
 
 const char *const timeline_kind_names[TIMELINE_KINDS] = {
 	[SLICE_BEGIN] = "begin", [SLICE_CALL] = "call",	      [SLICE_JUMP] = "jump",
-	[SLICE_TRAP] = "trap",	 [SLICE_SYSCALL] = "syscall", [SLICE_RUN] = "run",
-	[SLICE_GAP] = "gap",
+	[SLICE_TRAP] = "trap",	 [SLICE_SYSCALL] = "syscall", [SLICE_INLINE] = "inline",
+	[SLICE_RUN] = "run",	 [SLICE_GAP] = "gap",
 };
 
 static void add(struct timeline_args *args, enum timeline_arg_id id, enum timeline_type type,
