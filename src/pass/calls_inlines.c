@@ -45,8 +45,10 @@ static void run_parts(struct slices *slices, struct slices_cpu *cpu, const struc
 		uint64_t end = i + 1 < run->nr ? inlines_before(run, i + 1, all) : all;
 
 		slices->now = time_after(since, now, done, all);
-		if (i)
+		if (i) {
 			go(slices, task, part);
+			slices_go_on(slices, ev->cpu);
+		}
 		slices->now = now;
 		slices_charge(slices, ev->cpu, end - done, part->from, part->to);
 		done = end;

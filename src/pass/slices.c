@@ -231,6 +231,14 @@ void slices_show(struct slices *s, struct slices_task *task, bool selected)
 		show_task(s, task, s->now);
 }
 
+void slices_go_on(struct slices *s, uint32_t number)
+{
+	const struct slices_cpu *cpu = cpu_of(s, number);
+
+	if (cpu->task && s->live && cpu->selected)
+		show_task(s, cpu->task, s->now);
+}
+
 void slices_gap(struct slices *s, uint32_t number)
 {
 	struct slices_cpu *cpu = cpu_of(s, number);

@@ -114,6 +114,8 @@ void slices_open_early(struct slices *slices, struct slices_task *task, struct s
 void slices_run(struct slices *slices, uint32_t cpu, struct slices_task *task, bool selected);
 /* The same of a task that runs on an unknown cpu, which has no axis. */
 void slices_show(struct slices *slices, struct slices_task *task, bool selected);
+/* The same of the task that runs on the cpu and goes on: shows what was opened since. */
+void slices_go_on(struct slices *slices, uint32_t cpu);
 /* The task that runs on the cpu executed the code from one address up to another; 0: unknown. */
 void slices_charge(struct slices *slices, uint32_t cpu, uint64_t instructions, uint64_t from,
 		   uint64_t to);
