@@ -54,6 +54,15 @@ static bool has_jumped(const struct calls *calls, struct slice *top, const struc
 	return calls_leaf(calls, mark, &start) != top->frame;
 }
 
+/* The usual case: a jump inside a function. */
+static bool is_same(const struct slices_task *task, const struct track_view *view)
+{
+	size_t nr = calls_slices(task);
+
+	return nr && view->kept == view->nr && task->open[nr - 1].depth == view->nr &&
+	       task->open[nr - 1].mark == view->mark;
+}
+
 static void follow(struct calls *calls, struct slices_task *task, const struct track_view *view)
 {
 	struct slices *slices = calls->slices;
@@ -81,7 +90,6 @@ static void follow(struct calls *calls, struct slices_task *task, const struct t
 		slice.cut = !known && view->nr;
 		slices_open(slices, task, slice);
 	}
-	task->beyond = view->beyond;
 }
 
 static struct slices_task *task_of(struct calls *calls, const struct track_view *view,
@@ -113,7 +121,9 @@ void calls_after_branch(struct calls *calls, const struct event *ev)
 
 	if (track_view(&calls->track, ev->cpu, &view)) {
 		task = task_of(calls, &view, ev);
-		follow(calls, task, &view);
+		if (!is_same(task, &view))
+			follow(calls, task, &view);
+		task->beyond = view.beyond;
 		if (calls->inlines)
 			calls_go_inlines(calls, task, ev);
 	}
