@@ -89,11 +89,14 @@ static void offer_input(struct offers *offers)
 static void offer_output(struct offers *offers, const struct writer_ops *const *to)
 {
 	bool useful[NR_STAGES] = { 0 };
+	uint32_t takes = 0;
 
-	for (size_t i = 0; to[i]; i++)
+	for (size_t i = 0; to[i]; i++) {
 		stages_mark(to[i]->takes, useful);
+		takes |= to[i]->takes;
+	}
 	for (size_t i = 0; i < NR_STAGES; i++) {
-		if (useful[i])
+		if (useful[i] && (!stages[i]->options_for || stages[i]->options_for & takes))
 			offer_uses(offers, stages[i]->options);
 	}
 	for (size_t i = 0; to[i]; i++)

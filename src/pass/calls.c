@@ -220,6 +220,7 @@ const struct stage_ops stage_calls = {
 	.takes = EVENT_BIT(EVENT_BRANCH) | EVENT_BIT(EVENT_CHECK),
 	.makes = EVENT_BIT(EVENT_SOURCE) | EVENT_BIT(EVENT_SAMPLE) | EVENT_BIT(EVENT_SLICE),
 	.options = OPTION_USES({ &inlines_table, offsetof(struct calls_stage, slices) }),
+	.options_for = EVENT_BIT(EVENT_SLICE),
 	.priv_size = sizeof(struct calls_stage),
 	.acts = calls_acts,
 	.open = calls_open,
