@@ -74,6 +74,8 @@ static const struct writer_ops calls_ops = {
 	.name = "calls",
 	.needs = WRITER_OUTSIDE,
 	.takes = EVENT_BIT(EVENT_SLICE),
+	.options = OPTION_USES({ &inlines_table, OPTION_ELSEWHERE },
+			       { &gate_table, OPTION_ELSEWHERE }),
 	.put = calls_put,
 };
 

@@ -23,8 +23,6 @@ struct stage_ops {
 	const char *name;
 	uint32_t takes, makes;		  /* EVENT_BIT()s */
 	const struct option_use *options; /* set in the private state before open(); NULL: none */
-	uint32_t
-		options_for; /* EVENT_BIT()s of what it makes: all that options are for; 0: everything */
 	size_t priv_size;
 	/* Whether this run needs the stage; NULL: always. */
 	bool (*needed)(const struct chain *chain);

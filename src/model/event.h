@@ -272,11 +272,15 @@ enum slice_kind {
 	SLICE_SYSCALL,
 	SLICE_INLINE, /* not called, but part of the code of the slice around it */
 	/* On the time axis of a cpu: */
-	SLICE_RUN,   /* the event's task runs on it */
-	SLICE_GAP,   /* it was not traced, or part of its trace is missing */
-	SLICE_SPLIT, /* not a slice: what follows belongs to the next part of a split timeline */
+	SLICE_RUN, /* the event's task runs on it */
+	SLICE_GAP, /* it was not traced, or part of its trace is missing */
+	SLICE_SPLIT, /* not a slice: the next part of a split timeline begins; writers do not get it */
+	SLICE_RATE, /* not a slice: how many instructions the cpu executed between two times */
 	SLICE_KINDS
 };
+
+/* What the times of slices are, which is the same for all slices of a run. */
+enum slice_axis { AXIS_TIME, AXIS_CYCLES, AXIS_INSTRUCTIONS };
 
 /* The slices of a task, and of a cpu, are nested: they end in the reverse order. */
 struct event_slice {

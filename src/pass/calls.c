@@ -47,14 +47,6 @@ static uint32_t stack_below(void *data, uint32_t callers, uint32_t frame)
 	return stack_push(&world->stacks, callers, frame);
 }
 
-static uint32_t function_name(struct world *world, uint32_t frame)
-{
-	size_t nr;
-	const struct symbol *symbols = frame_symbols(world, frame, &nr);
-
-	return symbols[nr - 1].name; /* the others are inlined in it */
-}
-
 /* Names a task after its process, or after its first function, if that is in the kernel. */
 static int announce_task(void *data, const struct event *ev, uint32_t frame)
 {
@@ -63,7 +55,7 @@ static int announce_task(void *data, const struct event *ev, uint32_t frame)
 	uint32_t name = world_comm(world, ev->pid, ev->pid);
 
 	if (!name || world->frames.all[frame].flags & FRAME_KERNEL)
-		name = function_name(world, frame);
+		name = slices_function(world, frame);
 	return slices_name_task(s, ev, name);
 }
 
@@ -99,11 +91,12 @@ static int calls_open(struct stage *s)
 	cs->calls.frame = frame_at;
 	cs->calls.stack = stack_below;
 	cs->calls.data = s->chain->world;
-	if (cs->times) {
-		slices_init(&cs->slices, s, announce_task);
-		cs->calls.slices = &cs->slices;
-	}
-	if (cs->times && cs->slices.inlines)
+	if (!cs->times)
+		return 0;
+	cs->calls.slices = &cs->slices;
+	if (slices_init(&cs->slices, s, announce_task) < 0)
+		return -1;
+	if (cs->slices.inlines)
 		open_inlines(cs, s->chain->world);
 	return 0;
 }
@@ -185,7 +178,7 @@ static int calls_flush(struct stage *s, uint64_t until)
 	if (until != UINT64_MAX)
 		return 0;
 	warn_of_doubt(&cs->calls.track.stats);
-	if (cs->times && slices_finish(&cs->slices) < 0)
+	if (cs->times && slices_end(&cs->slices, s) < 0)
 		return -1;
 	return emit_sums(s);
 }
@@ -199,30 +192,11 @@ static void calls_close(struct stage *s)
 	inlines_release(&cs->inlines);
 }
 
-/* clang-format off: tables are read by the row. */
-static const struct option_table inlines_table = {
-	"Timelines",
-	(const struct option_row[]){
-		{ "inlines", 0, NULL, "show inlined functions in traces, as if they were called",
-		  OPTION_FLAG(struct slices, inlines) },
-		{ 0 },
-	},
-};
-/* clang-format on */
-
-static bool calls_acts(const struct stage *s)
-{
-	return ((const struct calls_stage *)s->priv)->times;
-}
-
 const struct stage_ops stage_calls = {
 	.name = "calls",
 	.takes = EVENT_BIT(EVENT_BRANCH) | EVENT_BIT(EVENT_CHECK),
 	.makes = EVENT_BIT(EVENT_SOURCE) | EVENT_BIT(EVENT_SAMPLE) | EVENT_BIT(EVENT_SLICE),
-	.options = OPTION_USES({ &inlines_table, offsetof(struct calls_stage, slices) }),
-	.options_for = EVENT_BIT(EVENT_SLICE),
 	.priv_size = sizeof(struct calls_stage),
-	.acts = calls_acts,
 	.open = calls_open,
 	.push = calls_push,
 	.push_all = calls_push_all,

@@ -50,9 +50,10 @@ static void run_parts(struct slices *slices, struct slices_cpu *cpu, const struc
 			slices_go_on(slices, ev->cpu);
 		}
 		slices->now = now;
-		slices_charge(slices, ev->cpu, end - done, part->from, part->to);
+		slices_charge_part(slices, ev->cpu, end - done, part->from, part->to);
 		done = end;
 	}
+	slices_charged(slices, ev->cpu);
 }
 
 void calls_run_inlines(struct calls *calls, const struct track_place *from, const struct event *ev)

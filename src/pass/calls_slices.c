@@ -63,7 +63,8 @@ static bool is_same(const struct slices_task *task, const struct track_view *vie
 	       task->open[nr - 1].mark == view->mark;
 }
 
-static void follow(struct calls *calls, struct slices_task *task, const struct track_view *view)
+static void follow(struct calls *calls, struct slices_task *task, const struct track_view *view,
+		   bool selected)
 {
 	struct slices *slices = calls->slices;
 	bool known = task->nr, jumped;
@@ -80,7 +81,7 @@ static void follow(struct calls *calls, struct slices_task *task, const struct t
 	/* Slices that begin at the same time could not be nested: each caller begins 1 ns earlier. */
 	if (jumped && !depth && view->beyond > task->beyond)
 		slices_open_early(slices, task, slice_at(calls, view, depth++, SLICE_BEGIN),
-				  view->beyond);
+				  view->beyond, selected);
 	else if (jumped && depth)
 		slices_open(slices, task, slice_at(calls, view, depth++, SLICE_JUMP));
 	for (; depth <= view->nr; depth++) {
@@ -96,7 +97,7 @@ static struct slices_task *task_of(struct calls *calls, const struct track_view 
 				   const struct event *ev)
 {
 	if (!*view->own)
-		*view->own = slices_task(calls->slices, ev->pid, FIRST_TID + view->id);
+		*view->own = slices_task(calls->slices, ev->pid, FIRST_TID + view->id, ev->cpu);
 	return *view->own;
 }
 
@@ -116,16 +117,17 @@ void calls_before_branch(struct calls *calls, const struct event *ev)
 
 void calls_after_branch(struct calls *calls, const struct event *ev)
 {
+	bool selected = !(ev->outside & OUTSIDE_WHERE);
 	struct slices_task *task = NULL;
 	struct track_view view;
 
 	if (track_view(&calls->track, ev->cpu, &view)) {
 		task = task_of(calls, &view, ev);
 		if (!is_same(task, &view))
-			follow(calls, task, &view);
+			follow(calls, task, &view, selected);
 		task->beyond = view.beyond;
 		if (calls->inlines)
 			calls_go_inlines(calls, task, ev);
 	}
-	slices_run(calls->slices, ev->cpu, task, !(ev->outside & OUTSIDE_WHERE));
+	slices_run(calls->slices, ev->cpu, task, selected);
 }

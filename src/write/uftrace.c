@@ -252,7 +252,7 @@ static int uftrace_put(struct writer *w, const struct event *ev)
 	struct uftrace *u = w->priv;
 
 	switch (ev->slice.kind) {
-	case SLICE_SPLIT: return 0;
+	case SLICE_RATE: return 0;
 	case SLICE_GAP: put_gap(w, ev); return 0;
 	case SLICE_RUN:
 		if (!ev->slice.leave)
@@ -533,6 +533,7 @@ const struct writer_ops write_uftrace = {
 	.takes = EVENT_BIT(EVENT_SLICE),
 	.folder = &(const struct folder_mark){ "info", UFTRACE_MAGIC },
 	.next = "see it with uftrace replay -d",
+	.options = TIMELINE_OPTIONS,
 	.priv_size = sizeof(struct uftrace),
 	.open = uftrace_open,
 	.put = uftrace_put,
