@@ -572,7 +572,7 @@ void slices_charged(struct slices *s, uint32_t number)
 {
 	struct slices_cpu *cpu = cpu_of(s, number);
 
-	if (cpu->rated)
+	if (cpu->task && cpu->rated)
 		add_rate(s, cpu);
 }
 
