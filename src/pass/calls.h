@@ -75,7 +75,7 @@ uint64_t calls_function(const struct calls *calls, uint64_t address, uint64_t co
 void calls_before_branch(struct calls *calls, const struct event *ev);
 void calls_after_branch(struct calls *calls, const struct event *ev);
 /* If there are inlines: the code before the branch, and the one after it, in the task's innermost call. */
-void calls_run_inlines(struct calls *calls, const struct track_place *from, const struct event *ev);
+void calls_run_inlines(struct calls *calls, const struct event *ev);
 void calls_go_inlines(struct calls *calls, struct slices_task *task, const struct event *ev);
 /* How many slices are open if those of inlined functions in the innermost call are not. */
 static inline size_t calls_slices(const struct slices_task *task)

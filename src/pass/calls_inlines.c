@@ -56,25 +56,26 @@ static void run_parts(struct slices *slices, struct slices_cpu *cpu, const struc
 	slices_charged(slices, ev->cpu);
 }
 
-void calls_run_inlines(struct calls *calls, const struct track_place *from, const struct event *ev)
+void calls_run_inlines(struct calls *calls, const struct event *ev)
 {
+	struct track_place from = track_place(&calls->track, ev->cpu);
 	struct slices *slices = calls->slices;
 	uint32_t number = track_cpu_number(ev->cpu);
 	uint64_t all = ev->branch.instructions;
 	struct inlines_run run = { 0 };
 
-	if (from->address && number < slices->nr_cpus && slices->cpus[number].task && all &&
+	if (from.address && number < slices->nr_cpus && slices->cpus[number].task && all &&
 	    all <= UINT32_MAX)
-		run = inlines_run(calls->inlines, from, ev->branch.from);
+		run = inlines_run(calls->inlines, &from, ev->branch.from);
 	if (run.nr > 1)
 		run_parts(slices, &slices->cpus[number], &run, ev);
 	else
-		slices_charge(slices, ev->cpu, all, from->address, ev->branch.from);
+		slices_charge(slices, ev->cpu, all, from.address, ev->branch.from);
 }
 
 void calls_go_inlines(struct calls *calls, struct slices_task *task, const struct event *ev)
 {
-	struct track_place at = track_at(&calls->track, ev->cpu);
+	struct track_place at = track_place(&calls->track, ev->cpu);
 	struct inlines_run run = inlines_run(calls->inlines, &at, at.address);
 
 	go(calls->slices, task, &run.parts[0]);

@@ -103,16 +103,14 @@ static struct slices_task *task_of(struct calls *calls, const struct track_view 
 
 void calls_before_branch(struct calls *calls, const struct event *ev)
 {
-	struct track_place at = track_at(&calls->track, ev->cpu);
-
 	slices_advance(calls->slices, ev->time);
 	if (ev->branch.kind == BRANCH_BEGIN)
 		slices_gap(calls->slices, ev->cpu);
 	else if (calls->inlines)
-		calls_run_inlines(calls, &at, ev);
+		calls_run_inlines(calls, ev);
 	else
-		slices_charge(calls->slices, ev->cpu, ev->branch.instructions, at.address,
-			      ev->branch.from);
+		slices_charge(calls->slices, ev->cpu, ev->branch.instructions,
+			      track_at(&calls->track, ev->cpu), ev->branch.from);
 }
 
 void calls_after_branch(struct calls *calls, const struct event *ev)

@@ -548,10 +548,9 @@ static void touch(struct slices_task *task, uint64_t from, uint64_t to)
 	}
 }
 
-void slices_charge_part(struct slices *s, uint32_t number, uint64_t instructions, uint64_t from,
-			uint64_t to)
+static void charge(struct slices *s, struct slices_cpu *cpu, uint64_t instructions, uint64_t from,
+		   uint64_t to)
 {
-	struct slices_cpu *cpu = cpu_of(s, number);
 	struct slices_task *task = cpu->task;
 
 	if (!task)
@@ -568,17 +567,28 @@ void slices_charge_part(struct slices *s, uint32_t number, uint64_t instructions
 		touch(task, from, to);
 }
 
-void slices_charged(struct slices *s, uint32_t number)
+static void charged(struct slices *s, struct slices_cpu *cpu)
 {
-	struct slices_cpu *cpu = cpu_of(s, number);
-
 	if (cpu->task && cpu->rated)
 		add_rate(s, cpu);
+}
+
+void slices_charge_part(struct slices *s, uint32_t number, uint64_t instructions, uint64_t from,
+			uint64_t to)
+{
+	charge(s, cpu_of(s, number), instructions, from, to);
+}
+
+void slices_charged(struct slices *s, uint32_t number)
+{
+	charged(s, cpu_of(s, number));
 }
 
 void slices_charge(struct slices *s, uint32_t number, uint64_t instructions, uint64_t from,
 		   uint64_t to)
 {
-	slices_charge_part(s, number, instructions, from, to);
-	slices_charged(s, number);
+	struct slices_cpu *cpu = cpu_of(s, number);
+
+	charge(s, cpu, instructions, from, to);
+	charged(s, cpu);
 }

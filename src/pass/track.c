@@ -505,7 +505,14 @@ bool track_view(struct track *track, uint32_t cpu, struct track_view *view)
 	return true;
 }
 
-struct track_place track_at(const struct track *track, uint32_t number)
+uint64_t track_at(const struct track *track, uint32_t cpu)
+{
+	uint32_t number = track_cpu_number(cpu);
+
+	return number < track->nr_cpus && track->cpus[number].task ? track->cpus[number].at : 0;
+}
+
+struct track_place track_place(const struct track *track, uint32_t number)
 {
 	uint32_t nth = track_cpu_number(number);
 	const struct track_cpu *cpu = nth < track->nr_cpus ? &track->cpus[nth] : NULL;
