@@ -75,7 +75,7 @@ static uint32_t frame_at(void *data, uint64_t address, uint64_t context, uint32_
 {
 	struct event at = { .pid = pid };
 
-	return world_frame(data, &at, context, address, is_return);
+	return world_frame(data, &at, context, address, is_return ? FRAME_RETURN : 0);
 }
 
 static void open_timelines(struct timelines *t, struct calls *calls, struct world *world,

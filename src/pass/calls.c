@@ -36,8 +36,12 @@ static uint32_t frame_at(void *data, uint64_t address, uint64_t context, uint32_
 			 bool is_return)
 {
 	struct event at = { .pid = pid };
+	bool whole = !is_return && world_function(data, pid, context, address) == address;
 
-	return world_frame(data, &at, context, address, is_return);
+	return world_frame(data, &at, context, address,
+			   is_return ? FRAME_RETURN
+			   : whole   ? FRAME_FUNCTION
+				     : 0);
 }
 
 static uint32_t stack_below(void *data, uint32_t callers, uint32_t frame)

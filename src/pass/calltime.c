@@ -178,7 +178,7 @@ static struct slice slice_of(struct stage *s, const struct event *call, enum sli
 			       .kind = kind,
 			       .start = start,
 			       .frame = world_frame(world, call, context, start ? start : at,
-						    false) };
+						    start ? FRAME_FUNCTION : 0) };
 }
 
 /* Apart from its time. */
