@@ -29,6 +29,7 @@ enum event_kind {
 	EVENT_CHAIN,  /* a sample whose chain may run through interrupts; pass/split splits it */
 	EVENT_CHECK,  /* a sample inside a trace, to check its stacks; not part of a profile */
 	EVENT_SLICE,  /* a call begins or ends on the time axis of its task */
+	EVENT_STRETCH, /* the same, inferred from samples: a stretch of time with the same function */
 	EVENT_KINDS
 };
 
@@ -74,6 +75,7 @@ enum source_lacks {		     /* what samples of a source do not have */
 		    LACKS_CHAIN = 1, /* only the pc */
 		    LACKS_TIME = 2,
 		    LACKS_CPU = 4,
+		    LACKS_THREADS = 8, /* a tid stands for all threads of its process */
 };
 
 struct event_source {
@@ -270,7 +272,8 @@ enum slice_kind {
 	SLICE_JUMP, /* to another function, without a call: a tail call */
 	SLICE_TRAP, /* an exception or an interrupt */
 	SLICE_SYSCALL,
-	SLICE_INLINE, /* not called, but part of the code of the slice around it */
+	SLICE_INLINE,  /* not called, but part of the code of the slice around it */
+	SLICE_SAMPLED, /* was in all samples; they do not tell when it began and ended */
 	/* On the time axis of a cpu: */
 	SLICE_RUN, /* the event's task runs on it */
 	SLICE_GAP, /* it was not traced, or part of its trace is missing */
@@ -282,7 +285,12 @@ enum slice_kind {
 /* What the times of slices are, which is the same for all slices of a run. */
 enum slice_axis { AXIS_TIME, AXIS_CYCLES, AXIS_INSTRUCTIONS };
 
-/* The slices of a task, and of a cpu, are nested: they end in the reverse order. */
+enum slice_knows { /* which numbers of a slice are known */
+		   KNOWS_INSTRUCTIONS = 1,
+		   KNOWS_LINES = 2,
+};
+
+/* Also of EVENT_STRETCH. The slices of a task, and of a cpu, are nested: they end in the reverse order. */
 struct event_slice {
 	/* The handle of the function's start; of an inlined one, which has none, a name; 0 on a cpu's axis. */
 	uint32_t frame;
@@ -294,7 +302,9 @@ struct event_slice {
 	 */
 	bool cut;
 	/* Of its end: */
+	uint8_t knows;		   /* enum slice_knows */
 	uint64_t since;		   /* the time of its begin */
+	uint64_t samples;	   /* that it was in, if it was sampled */
 	uint64_t instructions;	   /* executed in it and in what it called */
 	uint64_t own;		   /* those in its function itself */
 	uint32_t lines, own_lines; /* likewise, the lines of 64 bytes that the code is in */

@@ -100,6 +100,7 @@ static int calls_open(struct stage *s)
 	cs->calls.slices = &cs->slices;
 	if (slices_init(&cs->slices, s, announce_task) < 0)
 		return -1;
+	cs->slices.knows = KNOWS_INSTRUCTIONS | KNOWS_LINES;
 	if (cs->slices.inlines)
 		open_inlines(cs, s->chain->world);
 	return 0;

@@ -282,6 +282,7 @@ static void end_slice(struct durations *d, const struct event *ev)
 	if (!task->nr)
 		return;
 	slice = task->open[--task->nr];
+	d->counted |= ev->slice.knows & KNOWS_INSTRUCTIONS;
 	span = span_of(d, task, &slice, ev);
 	for (unsigned i = 0; i < slice.nr_parts; i++) {
 		struct durations_row *row = &d->rows[slice.parts[i].row];

@@ -45,6 +45,7 @@ struct durations {
 	uint64_t calls, inlined; /* inlined ones are not calls */
 	uint64_t time, running, instructions;
 	size_t nr_selected; /* tasks */
+	bool counted;	    /* the data has instructions */
 	bool has_runs;	    /* the data says when tasks run; else none waits */
 	uint64_t gaps, gap_time;
 	/*

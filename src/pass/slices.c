@@ -65,6 +65,7 @@ static void show_slice(struct slices *s, struct slices_task *task, uint64_t plac
 		announce(s, task, place);
 	slice->since = place;
 	slice->before = task->instructions;
+	slice->sampled = task->samples;
 	slice->callees = 0;
 	slice->number = ++task->last_number;
 	slice->lines = 0;
@@ -98,7 +99,9 @@ static void hide_slice(struct slices *s, struct slices_task *task, uint64_t time
 				   .kind = slice->kind,
 				   .leave = true,
 				   .cut = cut,
+				   .knows = s->knows,
 				   .since = slice->since,
+				   .samples = task->samples - slice->sampled,
 				   .instructions = instructions,
 				   .own = instructions - slice->callees,
 				   .lines = (uint32_t)slice->lines,
@@ -183,6 +186,7 @@ static void hide_run(struct slices *s, struct slices_cpu *cpu, uint64_t time, bo
 	     (struct event_slice){ .kind = SLICE_RUN,
 				   .leave = true,
 				   .cut = cut,
+				   .knows = s->knows,
 				   .since = cpu->since,
 				   .instructions = cpu->instructions - cpu->before });
 }
@@ -546,6 +550,18 @@ static void touch(struct slices_task *task, uint64_t from, uint64_t to)
 		if (seen < top->number)
 			count_line(task, seen);
 	}
+}
+
+void slices_sample(struct slices *s, struct slices_task *task, uint32_t cpu, uint64_t samples,
+		   uint64_t instructions)
+{
+	if (!s->live)
+		return;
+	task->samples += samples;
+	task->instructions += instructions;
+	s->instructions += instructions;
+	if (cpu != NO_CPU)
+		cpu_of(s, cpu)->instructions += instructions;
 }
 
 static void charge(struct slices *s, struct slices_cpu *cpu, uint64_t instructions, uint64_t from,

@@ -28,6 +28,7 @@ struct slice {		/* a call that is not over */
 	uint64_t since;	  /* see struct event_slice */
 	uint64_t before;  /* instructions of its task before it */
 	uint64_t callees; /* instructions of what it called */
+	uint64_t sampled; /* samples of its task before it */
 	uint64_t number;  /* for its footprint */
 	int64_t lines;	  /* its lines, less those that count for its caller already */
 	uint64_t own_lines;
@@ -39,7 +40,7 @@ struct slices_task {
 	struct slice *open;		  /* from the root */
 	size_t nr, cap;
 	size_t shown; /* of them, those whose begin was emitted and whose end was not */
-	uint64_t instructions;
+	uint64_t instructions, samples;
 	uint64_t first;	      /* its place on the axis of instructions */
 	uint64_t last_number; /* of a slice */
 	struct footprint footprint;
@@ -79,8 +80,9 @@ struct slices {
 	uint64_t from, until; /* the selected time; `until` is excluded */
 	uint64_t length;      /* of a part, in ns; 0: one part */
 	enum slice_axis axis;
-	bool closed;  /* the gate; set it if a function begins the selection */
-	bool inlines; /* for the caller: inlined functions are slices, too */
+	uint8_t knows; /* enum slice_knows */
+	bool closed;   /* the gate; set it if a function begins the selection */
+	bool inlines;  /* for the caller: inlined functions are slices, too */
 
 	struct slices_task *tasks;
 	struct slices_cpu *cpus;
@@ -128,6 +130,12 @@ void slices_charge(struct slices *slices, uint32_t cpu, uint64_t instructions, u
 void slices_charge_part(struct slices *slices, uint32_t cpu, uint64_t instructions, uint64_t from,
 			uint64_t to);
 void slices_charged(struct slices *slices, uint32_t cpu);
+/*
+ * The task was in so many samples, which count instructions, if these are known. The cpu that it ran on is
+ * NO_CPU if unknown.
+ */
+void slices_sample(struct slices *slices, struct slices_task *task, uint32_t cpu, uint64_t samples,
+		   uint64_t instructions);
 /* The cpu was not traced since its last event. What ran on it is cut. */
 void slices_gap(struct slices *slices, uint32_t cpu);
 

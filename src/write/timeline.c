@@ -13,19 +13,16 @@
 #define SECOND 1000000000
 
 const char *const timeline_arg_names[TIMELINE_ARGS] = {
-	[TIMELINE_INSTRUCTIONS] = "instructions",
-	[TIMELINE_OWN] = "own instructions",
-	[TIMELINE_LINES] = "i-cache lines",
-	[TIMELINE_OWN_LINES] = "own i-cache lines",
-	[TIMELINE_SPAN] = "span",
-	[TIMELINE_BEGAN_BEFORE] = "began before",
-	[TIMELINE_GOES_ON] = "goes on",
+	[TIMELINE_INSTRUCTIONS] = "instructions", [TIMELINE_OWN] = "own instructions",
+	[TIMELINE_LINES] = "i-cache lines",	  [TIMELINE_OWN_LINES] = "own i-cache lines",
+	[TIMELINE_SAMPLES] = "samples",		  [TIMELINE_SPAN] = "span",
+	[TIMELINE_BEGAN_BEFORE] = "began before", [TIMELINE_GOES_ON] = "goes on",
 };
 
 const char *const timeline_kind_names[TIMELINE_KINDS] = {
-	[SLICE_BEGIN] = "begin", [SLICE_CALL] = "call",	      [SLICE_JUMP] = "jump",
-	[SLICE_TRAP] = "trap",	 [SLICE_SYSCALL] = "syscall", [SLICE_INLINE] = "inline",
-	[SLICE_RUN] = "run",	 [SLICE_GAP] = "gap",
+	[SLICE_BEGIN] = "begin",    [SLICE_CALL] = "call",	 [SLICE_JUMP] = "jump",
+	[SLICE_TRAP] = "trap",	    [SLICE_SYSCALL] = "syscall", [SLICE_INLINE] = "inline",
+	[SLICE_SAMPLED] = "sample", [SLICE_RUN] = "run",	 [SLICE_GAP] = "gap",
 };
 
 static void add(struct timeline_args *args, enum timeline_arg_id id, enum timeline_type type,
@@ -46,12 +43,18 @@ static void add_span(struct timeline_args *args, uint64_t since, uint64_t until)
 
 static void add_counts(struct timeline_args *args, const struct event_slice *slice)
 {
-	add(args, TIMELINE_INSTRUCTIONS, TIMELINE_NUMBER, slice->instructions);
-	if (timeline_on_cpu(slice))
-		return;
-	add(args, TIMELINE_OWN, TIMELINE_NUMBER, slice->own);
-	add(args, TIMELINE_LINES, TIMELINE_NUMBER, slice->lines);
-	add(args, TIMELINE_OWN_LINES, TIMELINE_NUMBER, slice->own_lines);
+	bool on_cpu = timeline_on_cpu(slice);
+
+	if (slice->knows & KNOWS_INSTRUCTIONS)
+		add(args, TIMELINE_INSTRUCTIONS, TIMELINE_NUMBER, slice->instructions);
+	if (slice->knows & KNOWS_INSTRUCTIONS && !on_cpu)
+		add(args, TIMELINE_OWN, TIMELINE_NUMBER, slice->own);
+	if (slice->knows & KNOWS_LINES && !on_cpu) {
+		add(args, TIMELINE_LINES, TIMELINE_NUMBER, slice->lines);
+		add(args, TIMELINE_OWN_LINES, TIMELINE_NUMBER, slice->own_lines);
+	}
+	if (slice->kind == SLICE_SAMPLED)
+		add(args, TIMELINE_SAMPLES, TIMELINE_NUMBER, slice->samples);
 }
 
 void timeline_args(struct timeline_args *args, const struct event *ev)
@@ -127,7 +130,8 @@ const char *timeline_text(struct buf *scratch, const struct world *world, uint32
 
 void timeline_warn_empty(const char *path)
 {
-	log_warn("%s: the timeline is empty: the input has no traced calls, or none is selected",
+	log_warn("%s: the timeline is empty: the input has neither calls nor samples, or none is "
+		 "selected",
 		 strcmp(path, "-") ? path : "standard output");
 }
 
