@@ -40,6 +40,7 @@ static const struct option_use common[] = {
 	{ &elf_table, offsetof(struct args, options) },
 	{ &slide_table, offsetof(struct args, options) },
 	{ &timeline_table, offsetof(struct args, options) },
+	{ &inlines_table, offsetof(struct args, options) },
 	{ &gate_table, offsetof(struct args, options) },
 	{ &select_table, offsetof(struct args, selection) },
 	{ &pick_table, offsetof(struct args, selection) },

@@ -2,10 +2,12 @@
 /* calls: prints how often each function was called, and how long its calls took. */
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/json_out.h"
 #include "base/log.h"
+#include "base/mem.h"
 #include "base/text.h"
 #include "cmd.h"
 #include "look.h"
@@ -72,7 +74,8 @@ static const struct writer_ops calls_ops = {
 	.name = "calls",
 	.needs = WRITER_OUTSIDE,
 	.takes = EVENT_BIT(EVENT_SLICE),
-	.options = OPTION_USES({ &gate_table, OPTION_ELSEWHERE }),
+	.options = OPTION_USES({ &inlines_table, OPTION_ELSEWHERE },
+			       { &gate_table, OPTION_ELSEWHERE }),
 	.put = calls_put,
 };
 
@@ -182,6 +185,20 @@ static void print_quantiles(struct buf *text, const struct histogram *times, int
 	print_time(text, width, times->max);
 }
 
+static void print_name(struct calls_report *report, const struct durations_row *row)
+{
+	struct look *look = &report->look;
+	char *name;
+
+	if (!row->inlined) {
+		look_function(look, row->name, row->binary);
+		return;
+	}
+	name = xasprintf("%s (inlined)", look_name(look, 0, row->name));
+	buf_addf(&report->text, "%-40s %s\n", name, look_name(look, 1, row->binary));
+	free(name);
+}
+
 static void print_row(struct calls_report *report, const struct durations_row *row)
 {
 	struct buf *text = &report->text;
@@ -202,7 +219,7 @@ static void print_row(struct calls_report *report, const struct durations_row *r
 	buf_adds(text, "  ");
 	if (row->program)
 		buf_addf(text, "%-24s ", look_name(&report->look, 0, row->program));
-	look_function(&report->look, row->name, row->binary);
+	print_name(report, row);
 	if (report->asked->histogram)
 		print_histogram(text, &row->times);
 }
@@ -260,8 +277,8 @@ static void print_details(struct calls_report *report, const struct durations_ro
 	struct buf *text = &report->text;
 
 	buf_addc(text, '\n');
-	look_function(&report->look, row->name, row->binary);
-	buf_addf(text, "  %-14s%10" PRIu64, "calls", row->count);
+	print_name(report, row);
+	buf_addf(text, "  %-14s%10" PRIu64, row->inlined ? "entries" : "calls", row->count);
 	if (row->open)
 		buf_addf(text, ", %" PRIu64 " of them not complete", row->open);
 	buf_addc(text, '\n');
@@ -317,7 +334,10 @@ static void print_text(struct calls_report *report)
 		buf_adds(text, "no calls\n");
 		return;
 	}
-	buf_addf(text, "%" PRIu64 " calls in %zu task%s, which ran for ", d->calls, d->nr_selected,
+	buf_addf(text, "%" PRIu64 " calls ", d->calls);
+	if (d->inlined)
+		buf_addf(text, "and %" PRIu64 " entries of inlined functions ", d->inlined);
+	buf_addf(text, "in %zu task%s, which ran for ", d->nr_selected,
 		 d->nr_selected == 1 ? "" : "s");
 	text_duration(text, d->running);
 	if (d->counted)
@@ -374,6 +394,8 @@ static void json_row(struct calls_report *report, const struct durations_row *ro
 	json_out_object(to, NULL);
 	json_out_text(to, "name", str_text(strings, row->name));
 	json_out_text(to, "binary", str_text(strings, row->binary));
+	if (row->inlined)
+		json_out_bool(to, "inlined", true);
 	if (row->kind != DURATIONS_FUNCTION)
 		json_out_text(to, "program", str_text(strings, row->program));
 	json_out_u64(to, "count", row->count);
@@ -427,6 +449,7 @@ static void print_json(struct calls_report *report)
 	to->to = &report->text;
 	json_out_object(to, NULL);
 	json_out_u64(to, "count", d->calls);
+	json_out_u64(to, "inlined", d->inlined);
 	json_out_u64(to, "tasks", d->nr_selected);
 	json_out_u64(to, "time", d->time);
 	json_out_u64(to, "running", d->running);

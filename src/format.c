@@ -134,6 +134,15 @@ const struct option_table timeline_table = {
 	},
 };
 
+const struct option_table inlines_table = {
+	"Timeline",
+	(const struct option_row[]){
+		{ "inlines", 0, NULL, "show inlined functions in traces, as if they were called",
+		  OPTION_FLAG(struct options, timeline.inlines) },
+		{ 0 },
+	},
+};
+
 const struct option_table gate_table = {
 	"Selection",
 	(const struct option_row[]){

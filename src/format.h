@@ -30,6 +30,7 @@ struct elf_option {   /* --elf [PID=]FILE */
 struct timeline_options {
 	enum slice_axis axis;
 	uint64_t split;		 /* ns in each file; 0: one file */
+	bool inlines;		 /* inlined functions are slices, too */
 	const char *start, *end; /* functions between which calls are selected; NULL: no such end */
 };
 
@@ -52,9 +53,11 @@ extern const struct option_table build_dir_table, elf_table, slide_table;
 extern const struct option_table names_table; /* --symfs, --kernel */
 /* For writers that take slices, into struct options. */
 extern const struct option_table timeline_table; /* --axis, --split */
+extern const struct option_table inlines_table;	 /* --inlines */
 extern const struct option_table gate_table;	 /* --start, --end */
-#define TIMELINE_OPTIONS \
-	OPTION_USES({ &timeline_table, OPTION_ELSEWHERE }, { &gate_table, OPTION_ELSEWHERE })
+#define TIMELINE_OPTIONS                                                                         \
+	OPTION_USES({ &timeline_table, OPTION_ELSEWHERE }, { &inlines_table, OPTION_ELSEWHERE }, \
+		    { &gate_table, OPTION_ELSEWHERE })
 /* For readers whose data does not name the event. Sets a const char *. */
 extern const struct option_table event_name_table;
 

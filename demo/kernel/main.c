@@ -39,6 +39,8 @@ static void print_truth(const struct work *work)
 
 	for (size_t i = 0; i < PLANNED; i++)
 		units += plan[i].work == work ? plan[i].units * scale : 0;
+	for (const struct truth *t = work->inlined; t->function; t++)
+		print("inlined: %s %s %u\n", work->name, t->function, t->calls * units);
 	for (const struct truth *t = work->truth; t->function; t++)
 		print("truth: %s %s %u %u\n", work->name, t->function, t->calls * units,
 		      t->rounds * units);

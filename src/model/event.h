@@ -272,6 +272,7 @@ enum slice_kind {
 	SLICE_JUMP, /* to another function, without a call: a tail call */
 	SLICE_TRAP, /* an exception or an interrupt */
 	SLICE_SYSCALL,
+	SLICE_INLINE,  /* not called, but part of the code of the slice around it */
 	SLICE_SAMPLED, /* was in all samples; they do not tell when it began and ended */
 	/* On the time axis of a cpu: */
 	SLICE_RUN, /* the event's task runs on it */
@@ -291,7 +292,8 @@ enum slice_knows { /* which numbers of a slice are known */
 
 /* Also of EVENT_STRETCH. The slices of a task, and of a cpu, are nested: they end in the reverse order. */
 struct event_slice {
-	uint32_t frame; /* the handle of the function's start; 0 on a cpu's axis */
+	/* The handle of the function's start; of an inlined one, which has none, a name; 0 on a cpu's axis. */
+	uint32_t frame;
 	enum slice_kind kind;
 	bool leave;
 	/*

@@ -121,11 +121,18 @@ static uint64_t distance_to_start(struct world *world, uint32_t image, uint64_t 
 	return vaddr - start;
 }
 
+static const struct map *map_at(struct world *world, uint32_t pid, uint64_t context, uint64_t addr)
+{
+	uint32_t space = context == IP_KERNEL ? SPACE_KERNEL : space_of(world, pid);
+
+	return space_find(&world->spaces[space], addr);
+}
+
 uint64_t world_function(struct world *world, uint32_t pid, uint64_t context, uint64_t addr)
 {
-	uint32_t space = context == IP_KERNEL ? SPACE_KERNEL : space_of(world, pid), *at;
-	const struct map *map = space_find(&world->spaces[space], addr);
+	const struct map *map = map_at(world, pid, context, addr);
 	uint64_t offset;
+	uint32_t *at;
 
 	if (!map)
 		return 0;
@@ -137,6 +144,59 @@ uint64_t world_function(struct world *world, uint32_t pid, uint64_t context, uin
 		world->functions[*at] = distance_to_start(world, map->image, offset);
 	}
 	return world->functions[*at] == UINT64_MAX ? 0 : addr - world->functions[*at];
+}
+
+/* The binary at an address, and the address in it. NULL: unknown. */
+static struct symfile *symfile_at(struct world *world, const struct map *map, uint64_t addr,
+				  uint64_t *vaddr)
+{
+	struct symfile *symfile = map ? image_symfile(&world->images, map->image) : NULL;
+
+	if (symfile)
+		*vaddr = image_vaddr(&world->images, map->image, addr - map->start + map->offset);
+	return symfile;
+}
+
+void world_inlines(struct world *world, uint32_t pid, uint64_t context, uint64_t addr,
+		   struct inlines_at *out)
+{
+	uint8_t flags = context == IP_KERNEL ? FRAME_KERNEL : 0;
+	const struct map *map = map_at(world, pid, context, addr);
+	struct sym_frame found[SYM_MAX_INLINE];
+	uint64_t vaddr, until;
+	struct symfile *symfile = symfile_at(world, map, addr, &vaddr);
+	size_t nr = symfile ? symfile_lookup(symfile, vaddr, found, SYM_MAX_INLINE) : 0;
+
+	out->nr = 0;
+	out->function = nr ? found[nr - 1].id : 0;
+	out->until = UINT64_MAX;
+	if (!symfile)
+		return;
+	until = symfile_same_until(symfile, vaddr);
+	if (until - vaddr < UINT64_MAX - addr)
+		out->until = addr + (until - vaddr);
+	for (size_t i = nr; i-- > 0;) {
+		if (!found[i].inlined)
+			continue;
+		out->all[out->nr++] = (struct inlined_call){
+			.frame = frame_named(&world->frames,
+					     str_intern_z(world->strings, found[i].name),
+					     world->images.all[map->image].name, flags),
+			.image = map->image,
+			.id = found[i].id,
+			.start = addr + (found[i].first - vaddr),
+		};
+	}
+}
+
+uint64_t world_instructions(struct world *world, uint32_t pid, uint64_t context, uint64_t addr,
+			    uint64_t end)
+{
+	uint64_t vaddr;
+	struct symfile *symfile =
+		symfile_at(world, map_at(world, pid, context, addr), addr, &vaddr);
+
+	return symfile ? symfile_instructions(symfile, vaddr, vaddr + (end - addr)) : 0;
 }
 
 const char *world_fact(const struct world *world, const char *key)

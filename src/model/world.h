@@ -73,6 +73,19 @@ struct world {
 	size_t cap_scratch;
 };
 
+/* The calls that are inlined at an address, outermost first. */
+struct inlines_at {
+	struct inlined_call {
+		uint32_t frame; /* has the name, but no address */
+		uint32_t image; /* with `id`, no other call has it */
+		uint64_t id;
+		uint64_t start; /* of its code, or of a part of it */
+	} all[SYM_MAX_INLINE];
+	size_t nr;
+	uint64_t function; /* identifies the function around them, in its image; 0: unknown */
+	uint64_t until;	   /* they are the same up to there */
+};
+
 #define SPACE_KERNEL 1
 #define SPACE_GUEST 2 /* all virtual machines: the data rarely tells them apart */
 #define SPACES_FIXED 3
@@ -101,6 +114,12 @@ uint32_t world_comm(const struct world *world, uint32_t pid, uint32_t tid); /* h
 const struct map *world_map(const struct world *world, uint32_t pid, uint64_t addr);
 /* The start of the function around an address of a process or of the kernel; 0: unknown. */
 uint64_t world_function(struct world *world, uint32_t pid, uint64_t context, uint64_t addr);
+/* The inlined calls at an address of a process or of the kernel. */
+void world_inlines(struct world *world, uint32_t pid, uint64_t context, uint64_t addr,
+		   struct inlines_at *out);
+/* How many instructions begin between two addresses, see symfile_instructions(); 0: unknown. */
+uint64_t world_instructions(struct world *world, uint32_t pid, uint64_t context, uint64_t addr,
+			    uint64_t end);
 const char *world_fact(const struct world *world, const char *key); /* NULL if unknown */
 /* As printed by uname -m; "" if unknown. */
 const char *world_arch(const struct world *world);

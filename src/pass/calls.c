@@ -11,6 +11,7 @@
 struct calls_stage {
 	struct calls calls; /* must be first: chain_find() returns it */
 	struct slices slices;
+	struct inlines inlines;
 	uint32_t source;  /* 0: not announced yet */
 	bool sums, times; /* what the writers take: samples, slices */
 };
@@ -77,6 +78,25 @@ static int announce_task(void *data, const struct event *ev, uint32_t frame)
 	return slices_name_task(data, ev, task_name(data, ev->pid, frame));
 }
 
+static void inlines_of(void *data, const struct track_place *place, struct inlines_at *out)
+{
+	world_inlines(data, place->pid, place->context, place->address, out);
+}
+
+static uint64_t instructions_of(void *data, const struct track_place *place, uint64_t end)
+{
+	return world_instructions(data, place->pid, place->context, place->address, end);
+}
+
+static void open_inlines(struct calls_stage *cs, struct world *world)
+{
+	inlines_init(&cs->inlines);
+	cs->inlines.at = inlines_of;
+	cs->inlines.instructions = instructions_of;
+	cs->inlines.data = world;
+	cs->calls.inlines = &cs->inlines;
+}
+
 static int calls_open(struct stage *s)
 {
 	struct calls_stage *cs = s->priv;
@@ -97,6 +117,8 @@ static int calls_open(struct stage *s)
 		return -1;
 	cs->slices.knows = KNOWS_INSTRUCTIONS | KNOWS_LINES;
 	cs->slices.kind = task_name;
+	if (cs->slices.inlines)
+		open_inlines(cs, s->chain->world);
 	return 0;
 }
 
@@ -135,6 +157,8 @@ static int calls_push_all(struct stage *s, struct event *events, size_t nr)
 	bool check = events->kind == EVENT_CHECK;
 
 	calls->version = s->chain->world->version;
+	if (calls->inlines)
+		calls->inlines->version = calls->version;
 	for (size_t i = 0; i < nr && check; i++)
 		calls_check(calls, &events[i]);
 	for (size_t i = 0; i < nr && !check; i++) {
@@ -186,6 +210,7 @@ static void calls_close(struct stage *s)
 
 	calls_release(&cs->calls);
 	slices_release(&cs->slices);
+	inlines_release(&cs->inlines);
 }
 
 const struct stage_ops stage_calls = {

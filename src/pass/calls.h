@@ -14,6 +14,7 @@
 
 #include "base/hash.h"
 #include "model/event.h"
+#include "pass/inlines.h"
 #include "pass/slices.h"
 #include "pass/track.h"
 
@@ -46,7 +47,8 @@ struct calls {
 	uint32_t version; /* of the maps; the caller updates it */
 
 	struct track track;
-	struct slices *slices; /* also gets all events; NULL: none */
+	struct slices *slices;	 /* also gets all events; NULL: none */
+	struct inlines *inlines; /* of which slices are made, too; NULL: none */
 	struct calls_checks checks;
 	struct calls_path *paths;
 	size_t nr_paths, cap_paths;
@@ -74,6 +76,18 @@ void calls_before_branch(struct calls *calls, const struct event *ev);
 void calls_after_branch(struct calls *calls, const struct event *ev);
 /* The marks of open slices are no longer those of the tracker. */
 void calls_forget_marks(struct calls *calls);
+/* If there are inlines: the code before the branch, and the one after it, in the task's innermost call. */
+void calls_run_inlines(struct calls *calls, const struct event *ev);
+void calls_go_inlines(struct calls *calls, struct slices_task *task, const struct event *ev);
+/* How many slices are open if those of inlined functions in the innermost call are not. */
+static inline size_t calls_slices(const struct slices_task *task)
+{
+	size_t nr = task->nr;
+
+	while (nr && task->open[nr - 1].kind == SLICE_INLINE)
+		nr--;
+	return nr;
+}
 /* The function at a mark: its handle and its start. */
 uint32_t calls_leaf(const struct calls *calls, uint32_t mark, uint64_t *start);
 /* The code at a mark: its leaf, and the addresses that it returns to, innermost first. */

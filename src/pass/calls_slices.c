@@ -25,18 +25,27 @@ static struct slice slice_at(const struct calls *calls, const struct track_view 
 {
 	struct slice slice = { .time = calls->slices->now,
 			       .mark = mark_at(view, depth),
+			       .depth = (uint32_t)depth,
 			       .kind = kind };
 
 	slice.frame = calls_leaf(calls, slice.mark, &slice.start);
 	return slice;
 }
 
-/* Whether another function runs in the innermost slice. */
-static bool has_jumped(const struct calls *calls, struct slices_task *task,
-		       const struct track_view *view)
+/* Ends the calls that are deeper than this. */
+static void close_deeper(struct slices *slices, struct slices_task *task, size_t depth)
 {
-	struct slice *top = &task->open[task->nr - 1];
-	uint32_t mark = mark_at(view, task->nr - 1);
+	size_t nr = task->nr;
+
+	while (nr && task->open[nr - 1].depth > depth)
+		nr--;
+	slices_close(slices, task, nr);
+}
+
+/* Whether another function runs in the innermost call. */
+static bool has_jumped(const struct calls *calls, struct slice *top, const struct track_view *view)
+{
+	uint32_t mark = mark_at(view, top->depth);
 	uint64_t start;
 
 	if (top->mark == mark)
@@ -45,11 +54,13 @@ static bool has_jumped(const struct calls *calls, struct slices_task *task,
 	return calls_leaf(calls, mark, &start) != top->frame;
 }
 
-/* Whether the stack is as it was after the last event. Most branches stay in their function. */
+/* The usual case: a jump inside a function. */
 static bool is_same(const struct slices_task *task, const struct track_view *view)
 {
-	return view->kept == view->nr && task->nr == view->nr + 1 && task->beyond == view->beyond &&
-	       task->open[view->nr].mark == view->mark;
+	size_t nr = calls_slices(task);
+
+	return nr && view->kept == view->nr && task->open[nr - 1].depth == view->nr &&
+	       task->open[nr - 1].mark == view->mark;
 }
 
 static void follow(struct calls *calls, struct slices_task *task, const struct track_view *view,
@@ -57,26 +68,29 @@ static void follow(struct calls *calls, struct slices_task *task, const struct t
 {
 	struct slices *slices = calls->slices;
 	bool known = task->nr, jumped;
+	size_t nr, depth;
 
-	slices_close(slices, task, view->kept + 1);
-	jumped = task->nr && has_jumped(calls, task, view);
-	if (jumped)
-		slices_close(slices, task, task->nr - 1);
+	close_deeper(slices, task, view->kept);
+	nr = calls_slices(task);
+	depth = nr ? task->open[nr - 1].depth + 1 : 0;
+	jumped = nr && has_jumped(calls, &task->open[nr - 1], view);
+	if (jumped) {
+		slices_close(slices, task, nr - 1);
+		depth--;
+	}
 	/* Slices that begin at the same time could not be nested: each caller begins 1 ns earlier. */
-	if (jumped && !task->nr && view->beyond > task->beyond)
-		slices_open_early(slices, task, slice_at(calls, view, 0, SLICE_BEGIN), view->beyond,
-				  selected);
-	else if (jumped && task->nr)
-		slices_open(slices, task, slice_at(calls, view, task->nr, SLICE_JUMP));
-	while (task->nr <= view->nr) {
-		size_t at = task->nr;
-		struct slice slice = slice_at(calls, view, at,
-					      at ? kind_of(&view->frames[at - 1]) : SLICE_BEGIN);
+	if (jumped && !depth && view->beyond > task->beyond)
+		slices_open_early(slices, task, slice_at(calls, view, depth++, SLICE_BEGIN),
+				  view->beyond, selected);
+	else if (jumped && depth)
+		slices_open(slices, task, slice_at(calls, view, depth++, SLICE_JUMP));
+	for (; depth <= view->nr; depth++) {
+		enum slice_kind kind = depth ? kind_of(&view->frames[depth - 1]) : SLICE_BEGIN;
+		struct slice slice = slice_at(calls, view, depth, kind);
 
 		slice.cut = !known && view->nr;
 		slices_open(slices, task, slice);
 	}
-	task->beyond = view->beyond;
 }
 
 static struct slices_task *task_of(struct calls *calls, const struct track_view *view,
@@ -98,13 +112,14 @@ void calls_forget_marks(struct calls *calls)
 
 void calls_before_branch(struct calls *calls, const struct event *ev)
 {
-	uint64_t at = track_at(&calls->track, ev->cpu);
-
 	slices_advance(calls->slices, ev->time);
-	if (ev->branch.kind != BRANCH_BEGIN)
-		slices_charge(calls->slices, ev->cpu, ev->branch.instructions, at, ev->branch.from);
-	else
+	if (ev->branch.kind == BRANCH_BEGIN)
 		slices_gap(calls->slices, ev->cpu);
+	else if (calls->inlines)
+		calls_run_inlines(calls, ev);
+	else
+		slices_charge(calls->slices, ev->cpu, ev->branch.instructions,
+			      track_at(&calls->track, ev->cpu), ev->branch.from);
 }
 
 void calls_after_branch(struct calls *calls, const struct event *ev)
@@ -117,6 +132,9 @@ void calls_after_branch(struct calls *calls, const struct event *ev)
 		task = task_of(calls, &view, ev);
 		if (!is_same(task, &view))
 			follow(calls, task, &view, selected);
+		task->beyond = view.beyond;
+		if (calls->inlines)
+			calls_go_inlines(calls, task, ev);
 	}
 	slices_run(calls->slices, ev->cpu, task, selected);
 }

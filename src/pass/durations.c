@@ -17,7 +17,7 @@ struct part {
 struct open_slice {
 	struct part parts[MOST_ROWS];
 	unsigned nr_parts;
-	bool cut;
+	bool cut, inlined;
 	uint64_t since;
 	uint64_t skipped; /* instructions from before it was known */
 	uint64_t ran;	  /* how long its task had run before it */
@@ -64,36 +64,39 @@ static bool is_named(const struct durations *d, uint32_t name, const char *want)
 	return want && !strcmp(str_text(d->world->strings, name), want);
 }
 
-static uint32_t row_of(struct durations *d, enum durations_kind kind, uint32_t name,
-		       uint32_t binary, uint32_t program)
+/* The row with these fields: its kind, names and whether it is inlined. */
+static uint32_t row_of(struct durations *d, struct durations_row row)
 {
-	struct hash_key key = { (uint64_t)name << 32 | binary, (uint64_t)kind << 32 | program };
+	struct hash_key key = { (uint64_t)row.name << 32 | row.binary,
+				(uint64_t)row.kind << 33 | (uint64_t)row.inlined << 32 |
+					row.program };
 	uint32_t *handle = hash_at(&d->index, key);
 
 	if (!*handle) {
 		GROW(d->rows, d->nr + 1, d->cap);
-		d->rows[d->nr] = (struct durations_row){ .kind = kind,
-							 .name = name,
-							 .binary = binary,
-							 .program = program,
-							 .task = NO_TASK,
-							 .from = is_named(d, name, d->from),
-							 .to = is_named(d, name, d->to) };
+		row.task = NO_TASK;
+		row.from = is_named(d, row.name, d->from);
+		row.to = is_named(d, row.name, d->to);
+		d->rows[d->nr] = row;
 		*handle = (uint32_t)++d->nr;
 	}
 	return *handle - 1;
 }
 
-static uint32_t row_of_function(struct durations *d, uint32_t frame)
+static uint32_t row_of_function(struct durations *d, const struct event_slice *slice)
 {
-	uint32_t *known = hash_at(&d->row_of_frame, (struct hash_key){ frame, 0 });
+	bool inlined = slice->kind == SLICE_INLINE;
+	uint32_t *known = hash_at(&d->row_of_frame, (struct hash_key){ slice->frame, inlined });
 	const struct symbol *symbols;
 	size_t nr;
 
 	if (!*known) {
-		symbols = frame_symbols(d->world, frame, &nr);
-		*known = row_of(d, DURATIONS_FUNCTION, symbols[nr - 1].name,
-				frame_binary(d->world, frame), 0) +
+		symbols = frame_symbols(d->world, slice->frame, &nr);
+		*known = row_of(d, (struct durations_row){ .kind = DURATIONS_FUNCTION,
+							   .name = symbols[nr - 1].name,
+							   .binary = frame_binary(d->world,
+										  slice->frame),
+							   .inlined = inlined }) +
 			 1;
 	}
 	return *known - 1;
@@ -104,7 +107,10 @@ static uint32_t row_of_program(struct durations *d, enum durations_kind kind, ui
 {
 	const struct durations_row *row = &d->rows[function];
 
-	return row_of(d, kind, row->name, row->binary, world_comm(d->world, pid, pid));
+	return row_of(d, (struct durations_row){ .kind = kind,
+						 .name = row->name,
+						 .binary = row->binary,
+						 .program = world_comm(d->world, pid, pid) });
 }
 
 static bool has_row(const struct open_slice *slice, uint32_t row)
@@ -186,7 +192,7 @@ static void open_rows(struct durations *d, uint32_t task, struct open_slice *sli
 		[SLICE_SYSCALL] = DURATIONS_SYSCALL, [SLICE_TRAP] = DURATIONS_TRAP
 	};
 	enum durations_kind kind = kinds[ev->slice.kind];
-	uint32_t function = row_of_function(d, ev->slice.frame), handler;
+	uint32_t function = row_of_function(d, &ev->slice), handler;
 
 	slice->parts[slice->nr_parts++] = open_row(d, task, function);
 	if (kind != DURATIONS_FUNCTION) {
@@ -203,7 +209,9 @@ static void begin_slice(struct durations *d, const struct event *ev)
 {
 	uint32_t nth = task_of(d, ev);
 	struct durations_task *task = &d->tasks[nth];
-	struct open_slice slice = { .cut = ev->slice.cut, .since = ev->time };
+	struct open_slice slice = { .cut = ev->slice.cut,
+				    .inlined = ev->slice.kind == SLICE_INLINE,
+				    .since = ev->time };
 
 	if (ev->slice.first) {
 		task->instructions = 0;
@@ -260,7 +268,8 @@ static void add_call(struct durations_row *row, bool outer, const struct open_sl
 
 static void add_to_all(struct durations *d, const struct open_slice *slice, const struct span *span)
 {
-	d->calls += !slice->cut;
+	d->calls += !slice->cut && !slice->inlined;
+	d->inlined += !slice->cut && slice->inlined;
 	d->time += span->self_time;
 	d->running += span->self_running;
 	d->instructions += span->self_instructions;
@@ -352,7 +361,7 @@ static int compare(const void *va, const void *vb, void *arg)
 	if (!names)
 		names = strcmp(str_text(order->names, a->program),
 			       str_text(order->names, b->program));
-	return names;
+	return names ? names : a->inlined - b->inlined;
 }
 
 void durations_sort_rows(struct durations *d, enum durations_sort sort, bool instructions)

@@ -18,6 +18,7 @@ struct durations_row {
 	enum durations_kind kind;
 	uint32_t name, binary; /* of the function; of a system call or trap: of its handler */
 	uint32_t program;      /* of a system call or trap: the name of its process */
+	bool inlined;	       /* the function, where it is not called */
 	uint64_t count;	       /* calls that begin in the selection */
 	uint64_t open;	       /* of them, those that do not end in it */
 	/* The total of a recursive function has only the outer calls. */
@@ -41,7 +42,8 @@ struct durations {
 	size_t nr_tasks, cap_tasks;
 	struct hash task_index;
 	/* Of everything that is selected: */
-	uint64_t calls, time, running, instructions;
+	uint64_t calls, inlined; /* inlined ones are not calls */
+	uint64_t time, running, instructions;
 	size_t nr_selected; /* tasks */
 	bool counted;	    /* the data has instructions */
 	bool has_runs;	    /* the data says when tasks run; else none waits */

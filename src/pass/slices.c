@@ -326,6 +326,14 @@ void slices_show(struct slices *s, struct slices_task *task, bool selected)
 		show_task(s, task, s->now);
 }
 
+void slices_go_on(struct slices *s, uint32_t number)
+{
+	const struct slices_cpu *cpu = cpu_of(s, number);
+
+	if (cpu->task && s->live && cpu->selected)
+		show_task(s, cpu->task, s->now);
+}
+
 void slices_gap(struct slices *s, uint32_t number)
 {
 	struct slices_cpu *cpu = cpu_of(s, number);
@@ -618,10 +626,9 @@ void slices_sample(struct slices *s, struct slices_task *task, uint32_t cpu, uin
 		cpu_of(s, cpu)->instructions += instructions;
 }
 
-void slices_charge(struct slices *s, uint32_t number, uint64_t instructions, uint64_t from,
+static void charge(struct slices *s, struct slices_cpu *cpu, uint64_t instructions, uint64_t from,
 		   uint64_t to)
 {
-	struct slices_cpu *cpu = cpu_of(s, number);
 	struct slices_task *task = cpu->task;
 
 	if (!task)
@@ -634,8 +641,32 @@ void slices_charge(struct slices *s, uint32_t number, uint64_t instructions, uin
 	s->instructions += instructions;
 	cpu->instructions += instructions;
 	task->instructions += instructions;
-	if (s->axis == AXIS_TIME)
-		add_rate(s, cpu);
 	if (task->shown)
 		touch(task, from, to);
+}
+
+static void charged(struct slices *s, struct slices_cpu *cpu)
+{
+	if (cpu->task && cpu->rated)
+		add_rate(s, cpu);
+}
+
+void slices_charge_part(struct slices *s, uint32_t number, uint64_t instructions, uint64_t from,
+			uint64_t to)
+{
+	charge(s, cpu_of(s, number), instructions, from, to);
+}
+
+void slices_charged(struct slices *s, uint32_t number)
+{
+	charged(s, cpu_of(s, number));
+}
+
+void slices_charge(struct slices *s, uint32_t number, uint64_t instructions, uint64_t from,
+		   uint64_t to)
+{
+	struct slices_cpu *cpu = cpu_of(s, number);
+
+	charge(s, cpu, instructions, from, to);
+	charged(s, cpu);
 }

@@ -20,6 +20,7 @@ struct slice {		/* a call that is not over */
 	uint64_t time;	/* when it began */
 	uint32_t frame; /* see struct event_slice */
 	uint32_t mark;	/* for the caller */
+	uint32_t depth; /* likewise */
 	uint64_t start; /* of its function */
 	enum slice_kind kind;
 	bool cut;      /* it began before */
@@ -87,6 +88,7 @@ struct slices {
 	enum slice_axis axis;
 	uint8_t knows; /* enum slice_knows */
 	bool closed;   /* the gate; set it if a function begins the selection */
+	bool inlines;  /* for the caller: inlined functions are slices, too */
 
 	struct slices_task *tasks;
 	struct tids ended;
@@ -126,9 +128,15 @@ void slices_open_early(struct slices *slices, struct slices_task *task, struct s
 void slices_run(struct slices *slices, uint32_t cpu, struct slices_task *task, bool selected);
 /* The same of a task that runs on an unknown cpu, which has no axis. */
 void slices_show(struct slices *slices, struct slices_task *task, bool selected);
+/* The same of the task that runs on the cpu and goes on: shows what was opened since. */
+void slices_go_on(struct slices *slices, uint32_t cpu);
 /* The task that runs on the cpu executed the code from one address up to another; 0: unknown. */
 void slices_charge(struct slices *slices, uint32_t cpu, uint64_t instructions, uint64_t from,
 		   uint64_t to);
+/* The same of a run in parts, between which slices begin and end: call the second one after the last part. */
+void slices_charge_part(struct slices *slices, uint32_t cpu, uint64_t instructions, uint64_t from,
+			uint64_t to);
+void slices_charged(struct slices *slices, uint32_t cpu);
 /*
  * The task was in so many samples, which count instructions, if these are known. The cpu that it ran on is
  * NO_CPU if unknown.

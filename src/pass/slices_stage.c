@@ -63,7 +63,8 @@ int slices_init(struct slices *slices, struct stage *s,
 				   .from = sel->timed ? sel->from : 0,
 				   .until = sel->timed ? sel->until : UINT64_MAX,
 				   .length = options->split,
-				   .axis = options->axis };
+				   .axis = options->axis,
+				   .inlines = options->inlines };
 	init_gate(slices, s, options);
 	return 0;
 }

@@ -512,6 +512,16 @@ uint64_t track_at(const struct track *track, uint32_t cpu)
 	return number < track->nr_cpus && track->cpus[number].task ? track->cpus[number].at : 0;
 }
 
+struct track_place track_place(const struct track *track, uint32_t number)
+{
+	uint32_t nth = track_cpu_number(number);
+	const struct track_cpu *cpu = nth < track->nr_cpus ? &track->cpus[nth] : NULL;
+
+	if (!cpu || !cpu->task)
+		return (struct track_place){ 0 };
+	return (struct track_place){ cpu->at, cpu->context, cpu->pid };
+}
+
 uint32_t track_running(const struct track *track, uint32_t cpu, bool *rooted, bool *first)
 {
 	const struct track_task *task = cpu < track->nr_cpus ? track->cpus[cpu].task : NULL;

@@ -135,6 +135,11 @@ void track_add(struct track *track, const struct event *ev);
 void track_marks(struct track *track, uint32_t (*each)(void *data, uint32_t mark), void *data);
 /* Where the last branch of a cpu led; 0: unknown, or the cpu is not traced. */
 uint64_t track_at(const struct track *track, uint32_t cpu);
+struct track_place {
+	uint64_t address, context;
+	uint32_t pid; /* of code in user mode */
+};
+struct track_place track_place(const struct track *track, uint32_t cpu);
 /* The task that runs on the cpu. False: the cpu is not traced. */
 bool track_view(struct track *track, uint32_t cpu, struct track_view *view);
 /*

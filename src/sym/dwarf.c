@@ -563,6 +563,8 @@ size_t dwarf_lookup(struct dwarf *d, uint64_t addr, struct sym_frame *out, size_
 		where.linkage = f->linkage;
 		where.name = f->name;
 		where.inlined = f->parent != 0;
+		where.id = f->die;
+		where.first = f->lo;
 		*entry = f->lo;
 		if (!f->parent)
 			set_extent(&place, f, addr, &where);
@@ -574,6 +576,15 @@ size_t dwarf_lookup(struct dwarf *d, uint64_t addr, struct sym_frame *out, size_
 		id = f->parent;
 	}
 	return nr < max ? nr : max;
+}
+
+uint64_t dwarf_same_until(struct dwarf *d, uint64_t addr)
+{
+	struct place place;
+
+	if (is_loaded(d, addr) && find_place(d, addr, &place))
+		return spans_next(&place.unit->owners, addr);
+	return spans_next(&d->claimed, addr);
 }
 
 /* libdw has already decompressed the section in place if needed, but has no accessor for it. */
@@ -665,6 +676,13 @@ size_t dwarf_lookup(struct dwarf *d, uint64_t addr, struct sym_frame *out, size_
 	(void)max;
 	(void)entry;
 	return 0;
+}
+
+uint64_t dwarf_same_until(struct dwarf *d, uint64_t addr)
+{
+	(void)d;
+	(void)addr;
+	return UINT64_MAX;
 }
 
 #endif

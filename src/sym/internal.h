@@ -45,6 +45,8 @@ void spans_build(struct spans *spans, struct interval *intervals, size_t nr);
 uint32_t spans_find(const struct spans *spans, uint64_t addr);
 /* Like spans_find(); [*lo, *hi) is the contiguous piece around addr with this owner. */
 uint32_t spans_piece(const struct spans *spans, uint64_t addr, uint64_t *lo, uint64_t *hi);
+/* The address of the next span; UINT64_MAX: none. */
+uint64_t spans_next(const struct spans *spans, uint64_t addr);
 void spans_release(struct spans *spans);
 
 /* ---- line tables ---- */
@@ -161,8 +163,16 @@ void dwarf_close(struct dwarf *dw);
  */
 size_t dwarf_lookup(struct dwarf *dw, uint64_t addr, struct sym_frame *out, size_t max,
 		    uint64_t *entry);
+/* See symfile_same_until(). */
+uint64_t dwarf_same_until(struct dwarf *dw, uint64_t addr);
 
 /* ---- the rest ---- */
+
+/*
+ * The length of the instruction there, or `len` if only that much of it is given; 0: unknown. thumb: see
+ * symfile_is_thumb().
+ */
+size_t code_length(uint16_t machine, bool thumb, const uint8_t *code, size_t len);
 
 /* The readable form of a C++ or Rust name, in the arena; NULL if the name is not mangled. */
 const char *demangle(struct arena *arena, const char *name);

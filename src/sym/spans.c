@@ -147,6 +147,13 @@ uint32_t spans_piece(const struct spans *spans, uint64_t addr, uint64_t *lo, uin
 	return spans->at[n - 1].id;
 }
 
+uint64_t spans_next(const struct spans *spans, uint64_t addr)
+{
+	size_t n = spans_upto(spans, addr);
+
+	return n < spans->nr ? spans->at[n].lo : UINT64_MAX;
+}
+
 void spans_release(struct spans *spans)
 {
 	free(spans->at);

@@ -372,6 +372,12 @@ size_t symfile_lookup(struct symfile *sf, uint64_t vaddr, struct sym_frame *out,
 	return nr;
 }
 
+uint64_t symfile_same_until(struct symfile *sf, uint64_t vaddr)
+{
+	read_tables(sf);
+	return sf->dwarf ? dwarf_same_until(sf->dwarf, vaddr) : UINT64_MAX;
+}
+
 bool symfile_find(struct symfile *sf, const char *linkage, uint64_t *vaddr)
 {
 	const struct symbol *sym;
@@ -468,6 +474,23 @@ const uint8_t *symfile_code(const struct symfile *sf, uint64_t vaddr, size_t len
 				: object_bytes(sf->obj, segment->offset - before + at, len);
 	}
 	return NULL;
+}
+
+uint64_t symfile_instructions(struct symfile *sf, uint64_t vaddr, uint64_t end)
+{
+	size_t len = (size_t)(end - vaddr), at = 0;
+	const uint8_t *code = end > vaddr ? symfile_code(sf, vaddr, len) : NULL;
+	bool thumb = code && symfile_is_thumb(sf, vaddr);
+	uint64_t nr = 0;
+
+	for (; code && at < len; nr++) {
+		size_t one = code_length(symfile_machine(sf), thumb, code + at, len - at);
+
+		if (!one)
+			return 0;
+		at += one;
+	}
+	return nr;
 }
 
 bool symfile_section(struct symfile *sf, const char *name, struct sym_section *out)

@@ -47,6 +47,9 @@ struct sym_frame {
 	bool inlined;	      /* into the next frame */
 	bool label;	      /* the symbol has no size, in a table where others do: assembly */
 	uint64_t start, size; /* of the enclosing function that is not inlined */
+	/* With DWARF; else 0: */
+	uint64_t id;	/* no other function or inlined call of the file has it */
+	uint64_t first; /* the start of its code, or of a part of it */
 };
 
 #define SYM_MAX_INLINE 64
@@ -69,6 +72,11 @@ bool symfile_is_object(const struct symfile *sf);      /* ET_REL */
  * long as the symfile. Not cached: callers keep the result (as model/frame does).
  */
 size_t symfile_lookup(struct symfile *sf, uint64_t vaddr, struct sym_frame *out, size_t max);
+
+/* The functions that symfile_lookup() finds are the same up to this address. UINT64_MAX: no end is known. */
+uint64_t symfile_same_until(struct symfile *sf, uint64_t vaddr);
+/* How many instructions begin in the code between two addresses, the first of which is one's; 0: unknown. */
+uint64_t symfile_instructions(struct symfile *sf, uint64_t vaddr, uint64_t end);
 
 /* The address of a function by its linkage name. */
 bool symfile_find(struct symfile *sf, const char *linkage, uint64_t *vaddr);

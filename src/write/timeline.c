@@ -29,9 +29,9 @@ const struct timeline_arg_info timeline_arg_infos[TIMELINE_ARGS] = {
 };
 
 const char *const timeline_kind_names[TIMELINE_KINDS] = {
-	[SLICE_BEGIN] = "begin", [SLICE_CALL] = "call",	      [SLICE_JUMP] = "jump",
-	[SLICE_TRAP] = "trap",	 [SLICE_SYSCALL] = "syscall", [SLICE_SAMPLED] = "sample",
-	[SLICE_RUN] = "run",	 [SLICE_GAP] = "gap",
+	[SLICE_BEGIN] = "begin",    [SLICE_CALL] = "call",	 [SLICE_JUMP] = "jump",
+	[SLICE_TRAP] = "trap",	    [SLICE_SYSCALL] = "syscall", [SLICE_INLINE] = "inline",
+	[SLICE_SAMPLED] = "sample", [SLICE_RUN] = "run",	 [SLICE_GAP] = "gap",
 };
 
 static void add(struct timeline_args *args, enum timeline_arg_id id, uint64_t number)

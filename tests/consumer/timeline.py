@@ -238,6 +238,32 @@ def test_names(name, timeline, cpus):
     no_problems(f"{name}: one task at a time runs on a cpu", overlap)
 
 
+def test_inlines(name, folder, recording, serial, plain):
+    """Inlined functions are slices inside those of calls, which are what they are without them."""
+    timeline = test_formats(f"{name}, --inlines", folder, recording, "--inlines")
+    test_numbers(f"{name}, --inlines", timeline)
+    by_id = {s.id: s for s in timeline.slices}
+    inlines = [s for s in timeline.slices if s.category == "inline"]
+    want = guests.inlined(serial)
+    check(f"{name}: the kernel has inlined functions", want, serial[-300:])
+    for function, calls in want.items():
+        got = [s for s in inlines if s.name == function]
+        equal(f"{name}: as many slices as inlined calls of {function}", len(got), calls)
+        equal(f"{name}: not without --inlines", [s for s in plain.slices if s.name == function], [])
+        equal(f"{name}: where {function} is inlined", {chain(by_id, s)[0] for s in got}, {"cache_insert"})
+        equal(f"{name}: instructions of {function}", {s.args[:2] for s in got}, {("3", "3")})
+    nested = [s for s in inlines if s.parent >= 0 and by_id[s.parent].category == "inline"]
+    check(f"{name}: some are inlined in others", nested)
+    callees = {s.name for s in timeline.slices if s.category == "call" and by_id[s.parent].category == "inline"}
+    check(f"{name}: calls from inlined code are below it", "put_char" in callees, callees)
+    same = [collections.Counter((s.ts, s.dur, s.category, s.name, s.tid, s.args[0], s.args[2])
+                                for s in slices if s.category != "inline")
+            for slices in (plain.slices, timeline.slices)]
+    no_problems(f"{name}: the same calls, instructions and lines", [*(same[0] - same[1]), *(same[1] - same[0])])
+    equal(f"{name}: the same instructions in all slices", sum(int(s.args[1]) for s in timeline.slices),
+          sum(int(s.args[1]) for s in plain.slices))
+
+
 def on_one_cpu():
     os.sched_setaffinity(0, [min(os.sched_getaffinity(0))])
 
@@ -263,6 +289,7 @@ def test_demo(folder, arch):
     test_numbers(name, timeline)
     test_time(name, folder, timeline, recording)
     test_names(name, timeline, 4)
+    test_inlines(name, folder, recording, done.serial, timeline)
     test_rates(name, folder)
     test_deterministic(name, folder, recording)
 

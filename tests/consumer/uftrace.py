@@ -111,6 +111,10 @@ def test_demo(folder, machine):
     test_addresses(machine, out)
     test_round(machine, recording, out)
     test_windows(machine, recording, out, want)
+    if write(f"{machine}: is written with inlined functions", recording, out, "--inlines"):
+        want.update(guests.inlined(boot.serial))
+        for command, count in COMMANDS.items():
+            equal(f"{machine}: calls and inlined functions in uftrace {command}", known(count(out), want), want)
 
 
 def test_addresses(machine, out):

@@ -111,11 +111,12 @@ def test_report(name, path, whole):
     equal(f"{name}: kscope report has the same instructions", wrong, {})
 
 
-def sums(found):
+def sums(found, keys=None):
     """Of all rows, also those of the firmware."""
-    return collections.Counter({(kind, row["name"], row["binary"], row.get("program"), key): row[key]
+    return collections.Counter({(kind, row["name"], row["binary"], row.get("program"), row.get("inlined"),
+                                 key): row[key]
                                 for kind in ("functions", "syscalls", "traps")
-                                for row in found[kind] for key in SUMS})
+                                for row in found[kind] for key in keys or SUMS})
 
 
 def test_parts(name, path, whole):
@@ -133,6 +134,31 @@ def test_parts(name, path, whole):
         equal(f"{name}: the parts by {what} add up", wrong, {})
 
 
+def test_inlines(name, path, whole, serial):
+    """Inlined functions have rows of their own, and their instructions are not those of the code around them."""
+    found = calls(path, "--inlines")
+    want = guests.inlined(serial)
+    inlines = [row for row in found["functions"] if row.get("inlined")]
+    check(f"{name}: the kernel has inlined functions", want, serial[-300:])
+    equal(f"{name}: entries of inlined functions",
+          {row["name"]: row["count"] for row in inlines if row["name"] in want}, want)
+    equal(f"{name}: all of them", found["inlined"], sum(row["count"] for row in inlines))
+    keys = ["count", "tasks", "time", "running", "instructions"]
+    equal(f"{name}: the same sums with inlined functions", [found[key] for key in keys],
+          [whole[key] for key in keys])
+    keys = ["count", "total_time", "total_instructions"]
+    rest = {**found, "functions": [row for row in found["functions"] if not row.get("inlined")]}
+    equal(f"{name}: the same calls with inlined functions", sums(rest, keys), sums(whole, keys))
+    equal(f"{name}: the same self instructions in all", sum(row["self_instructions"] for row in found["functions"]),
+          sum(row["self_instructions"] for row in whole["functions"]))
+    first, *_, last = Stream(path).rounds
+    middle = f"{(first + last) / 2e9:.9f}"
+    parts = [calls(path, "--inlines", "--time", edges) for edges in (f",{middle}", f"{middle},")]
+    keys = ["count", "self_instructions", "total_instructions"]
+    equal(f"{name}: the parts with inlined functions add up", sum((sums(part, keys) for part in parts),
+                                                                collections.Counter()), +sums(found, keys))
+
+
 def test_machine(folder, machine, which):
     name = f"{machine}, {which}"
     path = os.path.join(folder, f"{machine}-{which}.kscope")
@@ -146,6 +172,7 @@ def test_machine(folder, machine, which):
     if (machine, which) != ("aarch64", "debian"):
         test_report(name, path, whole)
     test_parts(name, path, whole)
+    test_inlines(name, path, whole, boot.serial)
     alone = run("taskset", "-c", str(min(os.sched_getaffinity(0))), KSCOPE, "calls", path, "--json")
     equal(f"{name}: the same on one cpu, without a thread", json.loads(alone.stdout), whole)
 

@@ -167,6 +167,12 @@ def kallsyms(serial):
     return gzip.decompress(base64.b64decode(found[1])).decode() if found else ""
 
 
+def inlined(serial):
+    """{function: calls} of the functions that are inlined in the demo's kernel."""
+    return {function: int(calls)
+            for function, calls in re.findall(r"^inlined: \S+ (\S+) (\d+)$", serial, re.M)}
+
+
 def truth(serial):
     """{function: (calls, rounds)} that the demo's kernel prints."""
     return {function: (int(calls), 1000 * int(rounds)) for function, calls, rounds

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Slices of inlined functions. They are inside the slice of the function whose code they are part of, as long as
+ * the task is in their code. When that is in the middle of a straight run is found by the number of instructions
+ * before it.
+ */
+#include "pass/calls.h"
+
+/* The functions in which the task is from now on, in its innermost call. */
+static void go(struct slices *slices, struct slices_task *task, const struct inlines_part *part)
+{
+	size_t nr = calls_slices(task), same = 0;
+
+	while (same < part->nr && nr + same < task->nr &&
+	       task->open[nr + same].mark == part->in[same].call)
+		same++;
+	slices_close(slices, task, nr + same);
+	for (; nr && same < part->nr; same++)
+		slices_open(slices, task,
+			    (struct slice){ .time = slices->now,
+					    .frame = part->in[same].frame,
+					    .mark = part->in[same].call,
+					    .depth = task->open[nr - 1].depth,
+					    .start = part->in[same].start,
+					    .kind = SLICE_INLINE });
+}
+
+/* The time after so many of the instructions of a run. */
+static uint64_t time_after(uint64_t since, uint64_t until, uint64_t done, uint64_t all)
+{
+	uint64_t time = until - since;
+
+	return since + time / all * done + time % all * done / all;
+}
+
+/* A run that passes through several inlined functions. */
+static void run_parts(struct slices *slices, struct slices_cpu *cpu, const struct inlines_run *run,
+		      const struct event *ev)
+{
+	uint64_t all = ev->branch.instructions, done = 0, now = slices->now, since = cpu->time;
+	struct slices_task *task = cpu->task;
+
+	for (size_t i = 0; i < run->nr && (!i || done < all); i++) {
+		const struct inlines_part *part = &run->parts[i];
+		uint64_t end = i + 1 < run->nr ? inlines_before(run, i + 1, all) : all;
+
+		slices->now = time_after(since, now, done, all);
+		if (i) {
+			go(slices, task, part);
+			slices_go_on(slices, ev->cpu);
+		}
+		slices->now = now;
+		slices_charge_part(slices, ev->cpu, end - done, part->from, part->to);
+		done = end;
+	}
+	slices_charged(slices, ev->cpu);
+}
+
+void calls_run_inlines(struct calls *calls, const struct event *ev)
+{
+	struct track_place from = track_place(&calls->track, ev->cpu);
+	struct slices *slices = calls->slices;
+	uint32_t number = track_cpu_number(ev->cpu);
+	uint64_t all = ev->branch.instructions;
+	struct inlines_run run = { 0 };
+
+	if (from.address && number < slices->nr_cpus && slices->cpus[number].task && all &&
+	    all <= UINT32_MAX)
+		run = inlines_run(calls->inlines, &from, ev->branch.from);
+	if (run.nr > 1)
+		run_parts(slices, &slices->cpus[number], &run, ev);
+	else
+		slices_charge(slices, ev->cpu, all, from.address, ev->branch.from);
+}
+
+void calls_go_inlines(struct calls *calls, struct slices_task *task, const struct event *ev)
+{
+	struct track_place at = track_place(&calls->track, ev->cpu);
+	struct inlines_run run = inlines_run(calls->inlines, &at, at.address);
+
+	go(calls->slices, task, &run.parts[0]);
+}
