@@ -88,8 +88,8 @@ static inline size_t calls_slices(const struct slices_task *task)
 		nr--;
 	return nr;
 }
-/* The function at a mark: its handle and its start. */
-uint32_t calls_leaf(const struct calls *calls, uint32_t mark, uint64_t *start);
+/* The function at a mark: its handle and its start. function: it is a known one, not code without a symbol. */
+uint32_t calls_leaf(const struct calls *calls, uint32_t mark, uint64_t *start, bool *function);
 /* The code at a mark: its leaf, and the addresses that it returns to, innermost first. */
 struct calls_caller {
 	uint64_t address, context;

@@ -59,16 +59,21 @@ def test_checks(name, guest, recording, least, part, which="backports"):
     return got
 
 
+def function_of(name):
+    """In code without symbols, slices and stacks have different addresses."""
+    return re.sub(r".*\+0x[0-9a-f]+$", "no symbol", name)
+
+
 def test_timeline(name, guest, recording, sums, total):
     """Calls on the time axis have the same instructions as the sums of stacks, function by function."""
     leaves = collections.Counter()
     for (_, stack), count in sums.items():
-        leaves[stack.split(";")[-1]] += count
+        leaves[function_of(stack.split(";")[-1])] += count
     done = kscope("calls", "--json", recording, *binaries(guest))
     rows = json.loads(done.stdout)["functions"] if done.returncode == 0 else []
     own = collections.Counter()
     for row in rows:
-        own[row["name"]] += row["self_instructions"]
+        own[function_of(row["name"])] += row["self_instructions"]
     equal(f"{name}: all instructions are in slices", sum(own.values()), total)
     equal(f"{name}: slices have the instructions of stacks", dict((own - leaves) + (leaves - own)), {})
 

@@ -27,7 +27,7 @@ static uint32_t frame_of(void *data, uint64_t address, uint64_t context, uint32_
 			 bool is_return)
 {
 	(void)data, (void)pid, (void)is_return;
-	return (uint32_t)(address & ~0xfffull) | (context == IP_USER ? USER : 0);
+	return (uint32_t)address | (context == IP_USER ? USER : 0);
 }
 
 static int announced(void *data, const struct event *ev, uint32_t frame)
@@ -646,6 +646,29 @@ static void test_ends(void)
 		    "~5-~12 1 2000 begin 7/7 1/1 at 1005-1012\n");
 }
 
+static void test_symbols(void)
+{
+	/* There are no symbols from f000 to ffff. */
+	slices_are("slices: jumps in code without symbols",
+		   "begin 1000 sp=8000;"
+		   "call 1010 f100 10;"
+		   "jump f110 f200 10;"
+		   "call f210 f300 10;"
+		   "jump f310 f100 10;"
+		   "return f110 f214 10;"
+		   "jump f220 2000 10;"
+		   "jump 2010 f400 10;"
+		   "jump f410 f100 10;"
+		   "return f110 1014 10;"
+		   "jump 1020 1024 10;",
+		   "  1030-1050 1 f300 call 20/20 2/2\n"
+		   " 1010-1060 1 f100 call 50/30 3/2\n"
+		   " 1060-1070 1 2000 jump 10/10 1/1\n"
+		   " 1070-1090 1 f400 jump 20/20 2/2\n"
+		   "1000-~1100 cpu 0 runs 1 100\n"
+		   "1000-~1100 1 1000 begin 100/20 6/1\n");
+}
+
 static void test_kernels(void)
 {
 	slices_are("slices: a system call and an interrupt in it",
@@ -894,6 +917,7 @@ int main(void)
 {
 	test_inlines();
 	test_calls();
+	test_symbols();
 	test_kernels();
 	test_gaps();
 	test_lines();
