@@ -59,6 +59,14 @@ static bool has_symbol(struct world *world, uint32_t frame)
 	return !symbols[nr - 1].unknown;
 }
 
+/* In code without symbols, where functions begin is unknown: all that was not called is one. */
+static bool same_function(void *data, uint32_t frame, uint32_t other)
+{
+	if (!has_symbol(data, frame) && !has_symbol(data, other))
+		return true;
+	return slices_function(data, frame) == slices_function(data, other);
+}
+
 /*
  * The name of a task: that of its process, or of its first function, if that is in the kernel. Firmware has no
  * symbols.
@@ -109,6 +117,7 @@ static int calls_open(struct stage *s)
 	cs->calls.kernel = kernel_at;
 	cs->calls.frame = frame_at;
 	cs->calls.stack = stack_below;
+	cs->calls.same = same_function;
 	cs->calls.data = s->chain->world;
 	if (!cs->times)
 		return 0;

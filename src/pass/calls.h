@@ -41,6 +41,11 @@ struct calls {
 	 */
 	uint32_t (*frame)(void *data, uint64_t address, uint64_t context, uint32_t pid,
 			  bool is_return);
+	/*
+	 * Optional: whether two frames may be of one function, although function() did not find its
+	 * start: they have the same name, or none.
+	 */
+	bool (*same)(void *data, uint32_t frame, uint32_t other);
 	/* Optional: returns the handle of a stack, from the one of its callers (0: none) and a frame. */
 	uint32_t (*stack)(void *data, uint32_t callers, uint32_t frame);
 	void *data;
@@ -88,8 +93,8 @@ static inline size_t calls_slices(const struct slices_task *task)
 		nr--;
 	return nr;
 }
-/* The function at a mark: its handle and its start. function: it is a known one, not code without a symbol. */
-uint32_t calls_leaf(const struct calls *calls, uint32_t mark, uint64_t *start, bool *function);
+/* The function at a mark: its handle and its start. */
+uint32_t calls_leaf(const struct calls *calls, uint32_t mark, uint64_t *start);
 /* The code at a mark: its leaf, and the addresses that it returns to, innermost first. */
 struct calls_caller {
 	uint64_t address, context;

@@ -28,7 +28,7 @@ static struct slice slice_at(const struct calls *calls, const struct track_view 
 			       .depth = (uint32_t)depth,
 			       .kind = kind };
 
-	slice.frame = calls_leaf(calls, slice.mark, &slice.start, &slice.function);
+	slice.frame = calls_leaf(calls, slice.mark, &slice.start);
 	return slice;
 }
 
@@ -42,21 +42,17 @@ static void close_deeper(struct slices *slices, struct slices_task *task, size_t
 	slices_close(slices, task, nr);
 }
 
-/*
- * Whether another function runs in the innermost call. In code without symbols, where functions begin is unknown:
- * all that was not called is one.
- */
+/* Whether another function runs in the innermost call. */
 static bool has_jumped(const struct calls *calls, struct slice *top, const struct track_view *view)
 {
 	uint32_t mark = mark_at(view, top->depth), frame;
 	uint64_t start;
-	bool function;
 
 	if (top->mark == mark)
 		return false;
 	top->mark = mark;
-	frame = calls_leaf(calls, mark, &start, &function);
-	return frame != top->frame && (function || top->function);
+	frame = calls_leaf(calls, mark, &start);
+	return frame != top->frame && !(calls->same && calls->same(calls->data, frame, top->frame));
 }
 
 /* The usual case: a jump inside a function. */

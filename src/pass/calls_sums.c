@@ -24,7 +24,6 @@ struct calls_counter { /* a mark of the tracker is the index of one */
 	uint64_t count;
 	uint32_t path;
 	uint32_t frame; /* the handle of `leaf` */
-	bool function;	/* `leaf` is the start of a known one */
 };
 
 struct calls_place { /* what an address is, by the maps of `version` */
@@ -34,7 +33,6 @@ struct calls_place { /* what an address is, by the maps of `version` */
 	uint32_t pid;	/* 0 in a kernel */
 	uint32_t version;
 	uint32_t context; /* the end of it: markers differ there */
-	bool function;	  /* as in struct calls_counter */
 };
 
 struct calls_memo {
@@ -127,6 +125,13 @@ uint64_t calls_function(const struct calls *calls, uint64_t address, uint64_t co
 	return calls->function ? calls->function(calls->data, address, context, pid) : 0;
 }
 
+static uint64_t leaf_of(const struct calls *calls, uint64_t address, uint64_t context, uint32_t pid)
+{
+	uint64_t start = calls_function(calls, address, context, pid);
+
+	return start ? start : address;
+}
+
 static uint32_t frame_of(const struct calls *calls, uint64_t address, uint64_t context,
 			 uint32_t pid, bool is_return)
 {
@@ -137,16 +142,14 @@ static void look_up(const struct calls *calls, struct calls_place *place, const 
 		    uint32_t pid)
 {
 	const struct event_branch *b = &ev->branch;
-	uint64_t start = calls_function(calls, b->to, b->context, ev->pid);
-	uint64_t leaf = start ? start : b->to;
+	uint64_t leaf = leaf_of(calls, b->to, b->context, ev->pid);
 
 	*place = (struct calls_place){ .address = b->to,
 				       .leaf = leaf,
 				       .frame = frame_of(calls, leaf, b->context, ev->pid, false),
 				       .pid = pid,
 				       .version = calls->version,
-				       .context = (uint32_t)b->context,
-				       .function = start };
+				       .context = (uint32_t)b->context };
 }
 
 /* An event's target. */
@@ -170,8 +173,7 @@ static uint32_t counter_on(struct calls *calls, uint32_t path, const struct even
 	struct calls_counter want = { .leaf = place->leaf,
 				      .context = ev->branch.context,
 				      .path = path,
-				      .frame = place->frame,
-				      .function = place->function };
+				      .frame = place->frame };
 
 	return counter_at(calls, &want);
 }
@@ -254,10 +256,9 @@ static uint32_t counter_root(void *data, const struct event *ev)
 	return counter_on(calls, path_at(calls, &root), ev);
 }
 
-uint32_t calls_leaf(const struct calls *calls, uint32_t mark, uint64_t *start, bool *function)
+uint32_t calls_leaf(const struct calls *calls, uint32_t mark, uint64_t *start)
 {
 	*start = calls->counters[mark].leaf;
-	*function = calls->counters[mark].function;
 	return calls->counters[mark].frame;
 }
 

@@ -22,7 +22,6 @@ struct slice {		/* a call that is not over */
 	uint32_t mark;	/* for the caller */
 	uint32_t depth; /* likewise */
 	uint64_t start; /* of its function */
-	bool function;	/* for the caller */
 	enum slice_kind kind;
 	bool cut;      /* it began before */
 	unsigned gate; /* enum slices_gate */

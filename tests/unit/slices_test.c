@@ -30,6 +30,17 @@ static uint32_t frame_of(void *data, uint64_t address, uint64_t context, uint32_
 	return (uint32_t)address | (context == IP_USER ? USER : 0);
 }
 
+static bool has_symbol(uint32_t frame)
+{
+	return frame < 0xf000 || frame > 0xffff;
+}
+
+static bool same_function(void *data, uint32_t frame, uint32_t other)
+{
+	(void)data;
+	return !has_symbol(frame) && !has_symbol(other);
+}
+
 static int announced(void *data, const struct event *ev, uint32_t frame)
 {
 	struct shown *shown = data;
@@ -165,6 +176,7 @@ static uint64_t slices_made(struct slices slices, enum machine machine, enum inl
 	trace.from = from;
 	trace.until = until;
 	trace.calls.frame = frame_of;
+	trace.calls.same = same_function;
 	trace.calls.slices = &slices;
 	inlines_init(&inlines);
 	inlines.at = inlined_at;
