@@ -72,6 +72,10 @@ uint64_t calls_function(const struct calls *calls, uint64_t address, uint64_t co
 /* Before and after track_add() of a branch, if there are slices. */
 void calls_before_branch(struct calls *calls, const struct event *ev);
 void calls_after_branch(struct calls *calls, const struct event *ev);
+/* Adds an EVENT_MASK, if there are slices. It must come in order with its cpu's branches. */
+void calls_mask(struct calls *calls, const struct event *ev);
+/* The handle of the whole stack at a mark; 0: unknown. */
+uint32_t calls_stack(struct calls *calls, uint32_t mark);
 /* The function at a mark: its handle and its start. */
 uint32_t calls_leaf(const struct calls *calls, uint32_t mark, uint64_t *start);
 /* The code at a mark: its leaf, and the addresses that it returns to, innermost first. */

@@ -296,7 +296,7 @@ static void end_slice(struct durations *d, const struct event *ev)
 
 void durations_add(struct durations *d, const struct event *ev)
 {
-	if (ev->slice.kind == SLICE_SPLIT)
+	if (ev->slice.kind == SLICE_SPLIT || ev->slice.kind == SLICE_MASKED)
 		return;
 	if (ev->slice.kind == SLICE_RUN) {
 		run_task(d, ev);

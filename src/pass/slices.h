@@ -51,6 +51,21 @@ struct slices_task {
 	size_t beyond; /* for the caller */
 };
 
+/* A cpu's interrupts. */
+struct slices_mask {
+	enum event_interrupts interrupts;
+	struct slices_masked {
+		uint32_t frame, stack; /* where they went off */
+		uint32_t pid, tid;
+		bool cut; /* they went off before */
+	} off;
+	uint64_t since,
+		before; /* while it is shown: when it began, and the instructions before it */
+	uint64_t last;	/* the place of the last begin or end */
+	uint64_t run;	/* instructions before the last change that do not count yet */
+	bool shown;
+};
+
 struct slices_cpu {
 	struct slices_task *task;  /* the one that runs; NULL: none */
 	struct slices_task *shown; /* the one that is shown to run */
@@ -60,6 +75,7 @@ struct slices_cpu {
 	uint64_t time; /* of its last event */
 	uint32_t number;
 	bool traced, selected; /* traced: it had an event */
+	struct slices_mask mask;
 };
 
 enum slices_axis { AXIS_TIME, AXIS_INSTRUCTIONS };
@@ -115,6 +131,12 @@ void slices_show(struct slices *slices, struct slices_task *task, bool selected)
 /* The task that runs on the cpu executed the code from one address up to another; 0: unknown. */
 void slices_charge(struct slices *slices, uint32_t cpu, uint64_t instructions, uint64_t from,
 		   uint64_t to);
+/*
+ * The cpu's interrupts are on or off from now on, after this many instructions that were not charged yet.
+ * `frame` and `stack` are where they were switched; see struct event_slice.
+ */
+void slices_mask(struct slices *slices, uint32_t cpu, enum event_interrupts interrupts,
+		 uint64_t instructions, uint32_t frame, uint32_t stack);
 /* The cpu was not traced since its last event. What ran on it is cut. */
 void slices_gap(struct slices *slices, uint32_t cpu);
 

@@ -70,7 +70,7 @@ enum { SLICES = 1, TRACKS = 2 };		     /* PACKET_SEQUENCE */
 enum { NO_STATE = 0, CLEARED = 1, NEEDS_STATE = 2 }; /* PACKET_FLAGS */
 enum { SLICE_BEGINS = 1, SLICE_ENDS = 2 };	     /* EVENT_TYPE */
 enum { CLOCK_BOOT = 6, CLOCK_OURS = 64 };	     /* CLOCK_ID */
-enum track_kind { TRACK_OF_PROCESS, TRACK_OF_TASK, TRACK_OF_CPU };
+enum track_kind { TRACK_OF_PROCESS, TRACK_OF_TASK, TRACK_OF_CPU, TRACK_OF_MASK };
 
 struct perfetto {
 	struct buf packet; /* the current one */
@@ -199,14 +199,14 @@ static void put_task(struct writer *w, const struct event *ev, uint32_t uuid, ui
 	close_packet(w, packet);
 }
 
-static void put_cpu(struct writer *w, uint32_t cpu, uint32_t uuid)
+static void put_cpu(struct writer *w, uint32_t cpu, uint32_t uuid, bool masked)
 {
 	struct perfetto *p = w->priv;
 	struct buf *buf = &p->packet;
 	size_t packet = open_packet(p, TRACKS, NO_STATE), track = pb_open(buf, PACKET_TRACK);
-	char name[32];
+	char name[TIMELINE_CPU_NAME];
 
-	timeline_cpu_name(name, cpu);
+	timeline_cpu_name(name, cpu, masked);
 	pb_put_uint(buf, TRACK_UUID, uuid);
 	pb_put_text(buf, TRACK_NAME, name);
 	pb_close(buf, track);
@@ -217,8 +217,8 @@ static void put_cpu(struct writer *w, uint32_t cpu, uint32_t uuid)
 static uint32_t need_track(struct writer *w, const struct event *ev)
 {
 	struct perfetto *p = w->priv;
-	bool on_cpu = timeline_on_cpu(&ev->slice);
-	enum track_kind kind = on_cpu ? TRACK_OF_CPU : TRACK_OF_TASK;
+	bool on_cpu = timeline_on_cpu(&ev->slice), masked = ev->slice.kind == SLICE_MASKED;
+	enum track_kind kind = masked ? TRACK_OF_MASK : on_cpu ? TRACK_OF_CPU : TRACK_OF_TASK;
 	uint32_t pid = on_cpu ? 0 : ev->pid, tid = on_cpu ? ev->cpu : ev->tid;
 	uint32_t *uuid = uuid_of(p, kind, pid, tid), number, process;
 
@@ -226,7 +226,7 @@ static uint32_t need_track(struct writer *w, const struct event *ev)
 		return *uuid;
 	*uuid = number = (uint32_t)p->tracks.nr;
 	if (on_cpu) {
-		put_cpu(w, ev->cpu, number);
+		put_cpu(w, ev->cpu, number, masked);
 	} else {
 		process = need_process(w, ev->pid);
 		put_task(w, ev, number, process);

@@ -23,9 +23,10 @@ const char *const timeline_arg_names[TIMELINE_ARGS] = {
 };
 
 const char *const timeline_kind_names[TIMELINE_KINDS] = {
-	[SLICE_BEGIN] = "begin", [SLICE_CALL] = "call",	      [SLICE_JUMP] = "jump",
-	[SLICE_TRAP] = "trap",	 [SLICE_SYSCALL] = "syscall", [SLICE_RUN] = "run",
-	[SLICE_GAP] = "gap",
+	[SLICE_BEGIN] = "begin",     [SLICE_CALL] = "call",
+	[SLICE_JUMP] = "jump",	     [SLICE_TRAP] = "trap",
+	[SLICE_SYSCALL] = "syscall", [SLICE_RUN] = "run",
+	[SLICE_GAP] = "gap",	     [SLICE_MASKED] = "interrupts off",
 };
 
 static void add(struct timeline_args *args, enum timeline_arg_id id, enum timeline_type type,
@@ -70,15 +71,17 @@ void timeline_args(struct timeline_args *args, const struct event *ev)
 
 bool timeline_on_cpu(const struct event_slice *slice)
 {
-	return slice->kind == SLICE_RUN || slice->kind == SLICE_GAP;
+	return slice->kind == SLICE_RUN || slice->kind == SLICE_GAP || slice->kind == SLICE_MASKED;
 }
 
-void timeline_cpu_name(char name[32], uint32_t cpu)
+void timeline_cpu_name(char name[TIMELINE_CPU_NAME], uint32_t cpu, bool masked)
 {
+	const char *what = masked ? ": interrupts off" : "";
+
 	if (cpu == NO_CPU)
-		strcpy(name, "cpu ?");
+		snprintf(name, TIMELINE_CPU_NAME, "cpu ?%s", what);
 	else
-		snprintf(name, 32, "cpu %" PRIu32, cpu);
+		snprintf(name, TIMELINE_CPU_NAME, "cpu %" PRIu32 "%s", cpu, what);
 }
 
 static uint32_t or_unknown(struct world *world, uint32_t name)

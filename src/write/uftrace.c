@@ -252,7 +252,8 @@ static int uftrace_put(struct writer *w, const struct event *ev)
 	struct uftrace *u = w->priv;
 
 	switch (ev->slice.kind) {
-	case SLICE_SPLIT: return 0;
+	case SLICE_SPLIT:
+	case SLICE_MASKED: return 0;
 	case SLICE_GAP: put_gap(w, ev); return 0;
 	case SLICE_RUN:
 		if (!ev->slice.leave)

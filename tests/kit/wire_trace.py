@@ -4,7 +4,8 @@ from .wire_read import fields, varint
 
 CALL, CALL_ANY, RETURN, ENTER = 4, 5, 6, 7
 HAS_TARGET = (1, 2, 4)
-MAYBE, STATE, MOVES = 1, 2, 4
+MAYBE, STATE, MOVES, MASKS = 1, 2, 4, 8
+SAME, ON, OFF, DEPENDS = range(4)  # whether interrupts are on
 UNKNOWN = 1
 STACK = 256
 
@@ -85,6 +86,8 @@ class Cpu:
             self.sample(self.number())
         elif code == 0xc9:
             self.left = True
+        elif code == 0xca:
+            self.byte()
         else:
             raise ValueError(f"no such code: {code:#x}")
 
@@ -107,6 +110,10 @@ class Cpu:
             self.signed()
         if block.flags & MOVES:
             block.moves = [self.signed() for _ in range(2 if block.flags & STATE else 1)]
+        if block.flags & MASKS:
+            about = self.byte()
+            block.inside, block.last = about & 3, about >> 2
+            block.inside_at = self.number() if block.inside else None
         self.blocks.append(block)
         self.last_end = block.end
         return block
