@@ -160,8 +160,9 @@ static bool draft_block(struct draft *draft, const struct qemu_plugin_tb *tb)
 		block->last = (uint8_t)size;
 		block->thread_sp = thread_sp_of(decode, bytes, size);
 		block->count++;
-		/* QEMU also translates what follows vmmcall, but never runs it. */
-		if (insn.flow == WIRE_FLOW_ENTER && !(insn.flags & WIRE_BLOCK_MAYBE))
+		/* QEMU also translates what follows vmmcall, or wfi on RISC-V, but never runs it. */
+		if ((insn.flow == WIRE_FLOW_ENTER || insn.flow == WIRE_FLOW_WAIT) &&
+		    !(insn.flags & WIRE_BLOCK_MAYBE))
 			break;
 	}
 	block->mask |= (uint8_t)(block->last_mask.mask << WIRE_MASK_LAST_SHIFT);

@@ -217,7 +217,7 @@ static void decode_aarch64(uint64_t address, uint32_t w, struct insn *insn)
 		go(insn, WIRE_FLOW_LEAVE, 0);
 	else if ((w & 0xff000000) == 0xd4000000 || w <= 0xffff) /* svc, hvc, smc, brk, hlt, udf */
 		go(insn, WIRE_FLOW_ENTER, 0);
-	else if (w == 0xd503207f || w == 0xd503205f) /* wfi, wfe */
+	else if (w == 0xd503207f) /* wfi; spin locks use wfe, which QEMU does not wait for */
 		go(insn, WIRE_FLOW_WAIT, 0);
 	if (aarch64_sets_space(w))
 		insn->flags |= WIRE_BLOCK_STATE;

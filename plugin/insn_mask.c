@@ -37,8 +37,11 @@ void insn_mask_aarch64(uint32_t w, struct insn *insn)
 		set(insn, WIRE_MASK_OFF);
 	else if ((w & 0xfffff2ff) == 0xd50342ff) /* msr daifclr */
 		set(insn, WIRE_MASK_ON);
-	else if ((w & 0xffffffe0) == 0xd51b4220) /* msr daif */
-		set_unknown(insn, WIRE_MASK_UNKNOWN);
+	else if (w == 0xd51b423f) /* msr daif, xzr */
+		set(insn, WIRE_MASK_ON);
+	else if ((w & 0xffffffe0) == 0xd51b4220)
+		set_by(insn,
+		       (struct insn_mask){ .write = INSN_WRITES, .source = w & 31, .off = 0x80 });
 }
 
 void insn_mask_arm(uint32_t w, struct insn *insn)

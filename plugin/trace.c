@@ -289,7 +289,7 @@ static void mask_step(struct tracer *t, struct node *to)
 		return;
 	}
 	if (bit >= 0)
-		trace_put_mask(t);
+		trace_put_mask(t, false);
 	take_step(t, to, bit);
 }
 

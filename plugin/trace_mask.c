@@ -37,9 +37,11 @@ static unsigned by_source(struct tracer *t, const struct insn_mask *insn)
 	return by_bits(insn, value, insn->on);
 }
 
-unsigned trace_mask_after(struct tracer *t)
+unsigned trace_mask_after(struct tracer *t, bool trap)
 {
-	unsigned mask = look_mask(t->cpu, t->written.level);
+	/* Exceptions of M-profile keep the mask; others keep the source register. */
+	unsigned mask =
+		trap && !regs_is_m_profile() ? WIRE_MASK_SAME : look_mask(t->cpu, t->written.level);
 
 	return mask ? mask : by_source(t, &t->cur->block->last_mask);
 }

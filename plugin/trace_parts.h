@@ -86,8 +86,11 @@ bool trace_explain_exception(const struct tracer *t, struct step *step);
 void trace_follow_exception(struct tracer *t, const struct step *step);
 
 /* trace_mask.c */
-/* After the current block, whose last instruction may have switched interrupts on or off. */
-unsigned trace_mask_after(struct tracer *t);
+/*
+ * After the current block, whose last instruction may have switched interrupts on or off. trap: and before
+ * the trap that followed it.
+ */
+unsigned trace_mask_after(struct tracer *t, bool trap);
 /* Fills in the mask of a step's state where QEMU does not show it, if it is certain. */
 void trace_guess_mask(struct tracer *t, struct step *step);
 
@@ -102,7 +105,7 @@ void trace_put_begin(struct tracer *t, struct node *at, unsigned skip, unsigned 
 /* Starts a new dictionary, which depends on nothing before it. False: there is no room. */
 bool trace_put_sync(struct tracer *t, struct node *at, unsigned skip, unsigned flags);
 /* Before the step from the current block, whose last instruction may switch interrupts on or off. */
-void trace_put_mask(struct tracer *t);
+void trace_put_mask(struct tracer *t, bool trap);
 void trace_put_step(struct tracer *t, const struct step *step);
 
 /*

@@ -172,12 +172,12 @@ bool trace_put_sync(struct tracer *t, struct node *at, unsigned skip, unsigned f
 	return true;
 }
 
-void trace_put_mask(struct tracer *t)
+void trace_put_mask(struct tracer *t, bool trap)
 {
-	unsigned mask = trace_mask_after(t);
+	unsigned mask = trace_mask_after(t, trap);
 
-	if (mask == WIRE_MASK_ON)
-		return;
+	if (mask == (trap ? WIRE_MASK_UNKNOWN : WIRE_MASK_ON))
+		return; /* readers assume it */
 	emit_close_steps(&t->out);
 	emit_byte(&t->out, WIRE_TRACE_MASK);
 	emit_byte(&t->out, (uint8_t)mask);
@@ -199,8 +199,8 @@ void trace_put_step(struct tracer *t, const struct step *step)
 		emit_byte(&t->out, WIRE_TRACE_SHORT);
 		emit_number(&t->out, (uint64_t)step->ran);
 		t->total -= (unsigned)(cur->wire.count - step->ran);
-	} else if (cur->block->last_mask.mask == WIRE_MASK_UNKNOWN && !step->trap) {
-		trace_put_mask(t);
+	} else if (cur->block->last_mask.mask == WIRE_MASK_UNKNOWN && !step->about.mask) {
+		trace_put_mask(t, step->trap);
 	}
 	if (step->leave)
 		emit_byte(&t->out, WIRE_TRACE_LEAVE);

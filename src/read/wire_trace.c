@@ -8,6 +8,7 @@
 
 #define REAL_MODE_END 0x110000
 #define BLOCKS_MADE 63 /* at a time */
+#define WAITS 0x80     /* in the mask of a block: it ends with a wait */
 
 struct wire_trace_info wire_trace_info(uint64_t version, const char *arch)
 {
@@ -249,6 +250,8 @@ static struct wire_trace_block *get_definition(struct wire_trace *trace)
 	block.loses_sp = block.wire.flags & WIRE_BLOCK_STATE || block.move == WIRE_STACK_UNKNOWN;
 	block.kind = (uint8_t)kind_of(block.wire.flow);
 	block.maybe = may_go_on(trace, &block.wire);
+	if (block.wire.flow == WIRE_FLOW_WAIT)
+		block.wire.mask |= WAITS;
 	trace->defined = block.wire.end;
 	kept = new_block(trace);
 	*kept = block;
@@ -587,15 +590,32 @@ static bool trap_has_mask(const struct wire_trace *trace)
 static unsigned last_mask(const struct wire_trace *trace)
 {
 	const struct wire_block *cur = &trace->cur->wire;
-	unsigned mask = cur->mask >> WIRE_MASK_LAST_SHIFT;
+	unsigned mask = cur->mask >> WIRE_MASK_LAST_SHIFT & WIRE_MASK_BITS;
 
 	if (trace->trap && cur->flow == WIRE_FLOW_LEAVE)
 		mask = WIRE_MASK_UNKNOWN; /* it may have switched them on, even if they are off again */
-	if (trace->trap)
-		return mask == WIRE_MASK_UNKNOWN && trap_has_mask(trace) ? WIRE_MASK_SAME : mask;
 	if (trace->has_step_mask)
 		return trace->step_mask;
+	if (trace->trap)
+		return mask == WIRE_MASK_UNKNOWN && trap_has_mask(trace) ? WIRE_MASK_SAME : mask;
 	return mask == WIRE_MASK_UNKNOWN ? WIRE_MASK_ON : mask;
+}
+
+/* A cpu that waits for an interrupt takes note of one, even if it does not handle it before it goes on. */
+static void mask_in_wait(struct wire_trace *trace, unsigned level, uint64_t since)
+{
+	if (trace->shown_mask != WIRE_MASK_OFF)
+		return;
+	trace->waits = true;
+	show_mask(trace, level, since);
+}
+
+/* At a time code: there is one before and after each wait, if QEMU tells of it. */
+static void time_in_wait(struct wire_trace *trace)
+{
+	if (trace->cur && trace->cur->wire.flow == WIRE_FLOW_WAIT && !trace->begins)
+		mask_in_wait(trace, trace->level,
+			     trace->since.instructions + trace->cur->wire.count - 1);
 }
 
 /* The instructions of the current block that ran, and what a trap interrupted. */
@@ -605,6 +625,8 @@ static void mask_in_block(struct wire_trace *trace, uint64_t ran)
 	unsigned level = trace->has_state ? trace->old_level : trace->level;
 	uint64_t since = trace->since.instructions;
 
+	if (trace->ran < 0 && cur->flow == WIRE_FLOW_WAIT)
+		mask_in_wait(trace, level, since + ran - 1);
 	if (trace->waits) {
 		trace->waits = false;
 		show_mask(trace, level, since + ran);
@@ -624,16 +646,6 @@ static void mask_of_state(struct wire_trace *trace)
 		trace->masks[trace->level] = trace->state_mask;
 	if (trace->masks[trace->level] != WIRE_MASK_OFF || trace->level == WIRE_LEVEL_USER)
 		show_mask(trace, trace->level, trace->since.instructions);
-}
-
-/* At a time code: a cpu that waits writes one before and after. */
-static void mask_in_wait(struct wire_trace *trace)
-{
-	if (!trace->cur || trace->cur->wire.flow != WIRE_FLOW_WAIT || trace->begins ||
-	    trace->shown_mask != WIRE_MASK_OFF)
-		return;
-	trace->waits = true;
-	show_mask(trace, trace->level, trace->since.instructions);
 }
 
 /* Leaves the current block, whose shift is given. True: *ev is filled. */
@@ -849,7 +861,7 @@ static int other_code(struct wire_trace *trace, unsigned code, uint64_t shift, s
 		if (!get_number(trace, &value))
 			return -1;
 		trace->time += value;
-		mask_in_wait(trace);
+		time_in_wait(trace);
 		return 0;
 	case WIRE_TRACE_STATE: return get_state(trace) ? 0 : -1;
 	case WIRE_TRACE_BEGIN: return get_begin(trace) ? 0 : -1;
