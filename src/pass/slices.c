@@ -259,8 +259,7 @@ void slices_mask(struct slices *s, uint32_t number, enum event_interrupts interr
 
 	if (interrupts == mask->interrupts)
 		return;
-	if (s->live && cpu->selected && task)
-		mask->run = instructions;
+	mask->run = instructions;
 	if (mask->interrupts == INTERRUPTS_OFF)
 		hide_mask(s, cpu, s->now, frame, interrupts == INTERRUPTS_UNKNOWN);
 	mask->interrupts = interrupts;
@@ -562,6 +561,7 @@ void slices_charge(struct slices *s, uint32_t number, uint64_t instructions, uin
 	struct slices_cpu *cpu = cpu_of(s, number);
 	struct slices_task *task = cpu->task;
 
+	cpu->mask.run = 0;
 	if (!task)
 		return;
 	task->left = s->now;
@@ -569,7 +569,6 @@ void slices_charge(struct slices *s, uint32_t number, uint64_t instructions, uin
 		return;
 	s->instructions += instructions;
 	cpu->instructions += instructions;
-	cpu->mask.run = 0;
 	task->instructions += instructions;
 	if (task->shown)
 		touch(task, from, to);

@@ -40,7 +40,7 @@ struct wire_trace_info {
 };
 
 #define WIRE_TRACE_LEVELS 4
-#define WIRE_TRACE_QUEUE 8 /* events of one step, at most */
+#define WIRE_TRACE_QUEUE 10 /* more than the events of one step */
 
 struct wire_since { /* since the last event */
 	uint64_t instructions;
