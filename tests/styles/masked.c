@@ -39,6 +39,9 @@ NOINLINE static void masked_wait(void)
 
 void style_run(void)
 {
+#ifdef NEVER_ON
+	return;
+#endif
 	interrupts_on();
 	for (unsigned i = 0; i < MASKED_ROUNDS; i++) {
 		masked_begin();
