@@ -56,7 +56,10 @@ static int emit_slice(void *data, struct event *ev)
 {
 	struct timelines *t = data;
 
-	check_slice(t, ev);
+	if (ev->slice.kind != SLICE_RATE)
+		check_slice(t, ev);
+	else if (ev->time < ev->slice.since)
+		abort();
 	for (size_t i = 0; i < 2; i++)
 		t->writers[i].ops->put(&t->writers[i], ev);
 	return 0;
@@ -73,7 +76,7 @@ static uint32_t frame_at(void *data, uint64_t address, uint64_t context, uint32_
 {
 	struct event at = { .pid = pid };
 
-	return world_frame(data, &at, context, address, is_return);
+	return world_frame(data, &at, context, address, is_return ? FRAME_RETURN : 0);
 }
 
 static void open_timelines(struct timelines *t, struct calls *calls, struct world *world,

@@ -39,6 +39,8 @@ static const struct option_use common[] = {
 	{ &names_table, offsetof(struct args, options) },
 	{ &elf_table, offsetof(struct args, options) },
 	{ &slide_table, offsetof(struct args, options) },
+	{ &timeline_table, offsetof(struct args, options) },
+	{ &gate_table, offsetof(struct args, options) },
 	{ &select_table, offsetof(struct args, selection) },
 	{ &pick_table, offsetof(struct args, selection) },
 	{ 0 },
@@ -86,18 +88,28 @@ static void offer_input(struct offers *offers)
 		offer_uses(offers, readers[i]->options);
 }
 
-static void offer_output(struct offers *offers, const struct writer_ops *const *to)
+bool args_has_writer(const struct command *command, const struct writer_ops *ops)
 {
+	return !command->takes || !(ops->takes & ~command->takes);
+}
+
+static void offer_output(struct offers *offers, const struct command *command)
+{
+	const struct writer_ops *const *to = command->writers;
 	bool useful[NR_STAGES] = { 0 };
 
-	for (size_t i = 0; to[i]; i++)
-		stages_mark(to[i]->takes, useful);
+	for (size_t i = 0; to[i]; i++) {
+		if (args_has_writer(command, to[i]))
+			stages_mark(to[i]->takes, useful);
+	}
 	for (size_t i = 0; i < NR_STAGES; i++) {
 		if (useful[i])
 			offer_uses(offers, stages[i]->options);
 	}
-	for (size_t i = 0; to[i]; i++)
-		offer_uses(offers, to[i]->options);
+	for (size_t i = 0; to[i]; i++) {
+		if (args_has_writer(command, to[i]))
+			offer_uses(offers, to[i]->options);
+	}
 }
 
 size_t args_offers(const struct command *command, struct offer **all)
@@ -108,7 +120,7 @@ size_t args_offers(const struct command *command, struct offer **all)
 	if (command->reads)
 		offer_input(&offers);
 	if (command->writers)
-		offer_output(&offers, command->writers);
+		offer_output(&offers, command);
 	offer_table(&offers, &message_table);
 	*all = offers.all;
 	return offers.nr;
@@ -304,6 +316,11 @@ static void settle_outputs(struct args *args)
 			(struct output_option){ given->arg, args->writer };
 		args->writer = NULL;
 	}
+	if (!args->nr_outputs && !args->writer && args->command->output) {
+		GROW(args->outputs, 1, args->cap_outputs);
+		args->outputs[args->nr_outputs++] =
+			(struct output_option){ args->command->output, NULL };
+	}
 	if (!args->nr_outputs || !args->writer)
 		return;
 	args->outputs[args->nr_outputs - 1].writer = args->writer;
@@ -408,15 +425,33 @@ void args_release(struct args *args)
 	selection_release(&args->selection);
 }
 
+static const struct writer_ops *choose_writer(const struct command *command,
+					      const struct output_option *option, struct err *err)
+{
+	const struct writer_ops *ops = writer_choose(option->writer, option->path, err);
+
+	if (ops && !args_has_writer(command, ops)) {
+		err_set(err, ERR_USAGE, "%s: %s does not write %s: use kscope convert",
+			option->path, command->name, ops->name);
+		return NULL;
+	}
+	return ops;
+}
+
 struct output *args_outputs(const struct args *args, struct err *err)
 {
-	struct output *outputs = xcalloc(args->nr_outputs, sizeof(*outputs));
+	struct output *outputs;
 
+	if (!args->nr_outputs) {
+		err_set(err, ERR_USAGE, "no output file: use -o FILE; - is stdout");
+		return NULL;
+	}
+	outputs = xcalloc(args->nr_outputs, sizeof(*outputs));
 	for (size_t i = 0; i < args->nr_outputs; i++) {
 		const struct output_option *option = &args->outputs[i];
 
 		outputs[i].path = option->path;
-		outputs[i].ops = writer_choose(option->writer, option->path, err);
+		outputs[i].ops = choose_writer(args->command, option, err);
 		if (!outputs[i].ops) {
 			free(outputs);
 			return NULL;
@@ -432,6 +467,6 @@ void args_job(const struct args *args, struct job *job)
 		.nr_inputs = args->nr_inputs,
 		.reader = args->reader,
 		.options = &args->options,
-		.selection = &args->selection,
+		.selection = args->selection,
 	};
 }

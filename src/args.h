@@ -39,6 +39,8 @@ struct command {
 	bool reads; /* the words are input files; at least one is required */
 	/* The writers whose options the verb accepts, ending with NULL. NULL: none. */
 	const struct writer_ops *const *writers;
+	uint32_t takes;	    /* of them, only those that take no other events than these; 0: all */
+	const char *output; /* written if neither -o nor -t is given; NULL: none */
 	/*
 	 * The first word that the verb expects, or NULL. Options may follow it; the next word that
 	 * is not an option starts the command line of another program.
@@ -58,6 +60,9 @@ struct offer {
 
 /* All options of a verb, not yet grouped by heading as in --help. The caller frees the array. */
 size_t args_offers(const struct command *command, struct offer **offers);
+
+/* Whether the verb can use the writer. */
+bool args_has_writer(const struct command *command, const struct writer_ops *ops);
 
 /* The rows of -o and -t. Their order matters: -t applies to the -o after it, or to the last -o. */
 #define OPTION_OUTPUT(about)                                              \

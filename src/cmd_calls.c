@@ -78,6 +78,7 @@ static const struct writer_ops calls_ops = {
 	.name = "calls",
 	.needs = WRITER_OUTSIDE,
 	.takes = EVENT_BIT(EVENT_SLICE),
+	.options = OPTION_USES({ &gate_table, OPTION_ELSEWHERE }),
 	.put = calls_put,
 };
 

@@ -30,7 +30,7 @@ static void each_verb(void (*each)(const struct command *command))
 }
 
 /* Prints the words that the argument may be, separated by spaces. */
-static void print_words(const struct option_row *row)
+static void print_words(const struct command *command, const struct option_row *row)
 {
 	const char *space = "";
 
@@ -38,9 +38,12 @@ static void print_words(const struct option_row *row)
 		printf("%s%s", space, row->words[i]);
 	for (size_t i = 0; row->completion == COMPLETE_INPUT_FORMAT && readers[i]; i++, space = " ")
 		printf("%s%s", space, readers[i]->name);
-	for (size_t i = 0; row->completion == COMPLETE_OUTPUT_FORMAT && writers[i];
-	     i++, space = " ")
+	for (size_t i = 0; row->completion == COMPLETE_OUTPUT_FORMAT && writers[i]; i++) {
+		if (!args_has_writer(command, writers[i]))
+			continue;
 		printf("%s%s", space, writers[i]->name);
+		space = " ";
+	}
 }
 
 static bool has_words(const struct option_row *row)
@@ -81,7 +84,7 @@ static void bash_argument(const struct command *command, const struct option_row
 		printf("\t\t--%s | --%s=)", row->name, row->name);
 	if (has_words(row)) {
 		printf(" words='");
-		print_words(row);
+		print_words(command, row);
 		printf("' ;;\n");
 	} else {
 		printf(" %s ;;\n", row->completion == COMPLETE_FILE	? "kind=file"
@@ -186,7 +189,7 @@ static void zsh_option(const struct command *command, const struct option_row *r
 		printf("%s:%s:", is_optional(row) ? ":" : "", is_optional(row) ? "DIR" : row->arg);
 		if (has_words(row)) {
 			putchar('(');
-			print_words(row);
+			print_words(command, row);
 			putchar(')');
 		} else if (row->completion == COMPLETE_FILE) {
 			printf("_files");
@@ -257,7 +260,7 @@ static void fish_option(const struct command *command, const struct option_row *
 		printf(" -s %c", row->letter);
 	if (has_words(row)) {
 		printf(" -x -a '");
-		print_words(row);
+		print_words(command, row);
 		putchar('\'');
 	} else if (row->completion == COMPLETE_FILE) {
 		printf(" -r -F");

@@ -29,14 +29,10 @@ static int run(struct args *args)
 {
 	const struct convert_options *asked = args->state;
 	struct err err = { 0 };
-	struct output *outputs = NULL;
+	struct output *outputs = args_outputs(args, &err);
 	struct job job;
 	int code;
 
-	if (!args->nr_outputs)
-		err_set(&err, ERR_USAGE, "no output file: use -o FILE; - is stdout");
-	else
-		outputs = args_outputs(args, &err);
 	if (!outputs) {
 		log_error("%s", err.msg);
 		return err.code;

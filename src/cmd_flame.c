@@ -151,17 +151,15 @@ static int check(const struct args *args, struct err *err)
 		return err_set(err, ERR_USAGE,
 			       "flame draws one picture: use one -o, or kscope convert for several "
 			       "outputs");
-	return args->nr_outputs ? check_extension(args->outputs[0].path, err) : 0;
+	return check_extension(args->outputs[0].path, err);
 }
 
 static int run(struct args *args)
 {
 	const struct flame_verb *asked = args->state;
-	const char *output = "flame.svg";
+	const char *output = args->outputs[0].path;
 	struct job job;
 
-	if (args->nr_outputs)
-		output = args->outputs[0].path;
 	if (asked->before)
 		return run_diff(args, asked, output);
 	args_job(args, &job);
@@ -180,6 +178,7 @@ const struct command cmd_flame = {
 	.state_size = sizeof(struct flame_verb),
 	.reads = true,
 	.writers = (const struct writer_ops *const[]){ &side_ops, NULL },
+	.output = "flame.svg",
 	.check = check,
 	.run = run,
 };

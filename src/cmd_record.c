@@ -564,14 +564,13 @@ static int count_raw(struct job *job, bool until_first)
 
 static void raw_job(const struct recording *r, struct job *job, const char *const *input)
 {
-	static const struct selection everything;
 
 	args_job(r->args, job);
 	job->inputs = input;
 	job->nr_inputs = 1;
 	job->reader = RAW;
 	job->buildid_cache = r->asked->buildid_cache;
-	job->selection = &everything; /* the plugin has applied --level already */
+	job->selection = (struct selection){ 0 }; /* the plugin has applied --level already */
 }
 
 /* Whether QEMU gave up before it ran code, possibly after it loaded the plugin. */

@@ -50,6 +50,13 @@ static bool wants(const struct writer *writer, const struct event *ev)
 	return ops->takes & EVENT_BIT(ev->kind) && !(ops->takes & ev->made_of);
 }
 
+static int put(struct writer *writer, const struct event *ev)
+{
+	if (ev->kind == EVENT_SLICE && ev->slice.kind == SLICE_SPLIT)
+		return writer->next_part ? writer->next_part(writer) : 0;
+	return writer->ops->put(writer, ev);
+}
+
 static int sink_push(struct stage *s, struct event *ev)
 {
 	const struct sink *sink = s->priv;
@@ -58,7 +65,7 @@ static int sink_push(struct stage *s, struct event *ev)
 	for (size_t i = 0; i < sink->nr; i++) {
 		struct writer *writer = sink->writers[i];
 
-		if (wants(writer, ev) && writer->ops->put(writer, ev) < 0) {
+		if (wants(writer, ev) && put(writer, ev) < 0) {
 			s->chain->err = writer->err;
 			return -1;
 		}
@@ -144,6 +151,8 @@ static int run_step(struct job *job, const struct sink *sink)
 		return ret;
 	}
 	count_read(job, events, nr);
+	for (size_t i = 0; i < nr && job->selection.relative; i++)
+		select_begin(&job->selection, &events[i]);
 	if (chain_push(&job->chain, events, nr) < 0) {
 		job->err = job->chain.err;
 		return -1;
@@ -196,7 +205,7 @@ int job_run(struct job *job, struct writer *const *to, size_t nr)
 	}
 	job->chain.world = &job->world;
 	job->chain.options = job->options;
-	job->chain.selection = job->selection;
+	job->chain.selection = &job->selection;
 	job->chain.merge = &job->merge;
 	chain_init(&job->chain, sink_push, &sink, takes, nr);
 	free(takes);

@@ -18,9 +18,9 @@ struct job {
 	size_t nr_inputs;
 	const char *reader; /* NULL: detect */
 	const struct options *options;
-	const struct selection *selection;
-	const char *buildid_cache; /* add the binaries to this cache; "": ~/.debug; NULL: none */
-	bool cache_unasked;	   /* not requested by the user: do not warn if it stays empty */
+	struct selection selection; /* its lists are borrowed */
+	const char *buildid_cache;  /* add the binaries to this cache; "": ~/.debug; NULL: none */
+	bool cache_unasked;	    /* not requested by the user: do not warn if it stays empty */
 
 	/* Valid from job_open() to job_release(). */
 	struct world world;

@@ -120,6 +120,32 @@ const struct option_table event_name_table = {
 	},
 };
 
+static const char *const axes[] = { "time", "cycles", "insns", NULL }; /* by enum slice_axis */
+
+/* clang-format off: tables are read by the row. */
+const struct option_table timeline_table = {
+	"Timeline",
+	(const struct option_row[]){
+		{ "axis", 0, "UNIT", "draw by time (default), cycles or insns (instructions)",
+		  OPTION_WORD(struct options, timeline.axis, axes) },
+		{ "split", 0, "SECONDS", "write numbered files, each with this much of the time",
+		  OPTION_SECONDS(struct options, timeline.split) },
+		{ 0 },
+	},
+};
+
+const struct option_table gate_table = {
+	"Selection",
+	(const struct option_row[]){
+		{ "start", 0, "FUNCTION", "select from each entry of this function",
+		  OPTION_TEXT(struct options, timeline.start) },
+		{ "end", 0, "FUNCTION", "select up to each return from this function",
+		  OPTION_TEXT(struct options, timeline.end) },
+		{ 0 },
+	},
+};
+/* clang-format on */
+
 /* ---- the table of formats ---- */
 
 const struct reader_ops *reader_by_name(const char *name)

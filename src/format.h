@@ -27,6 +27,12 @@ struct elf_option {   /* --elf [PID=]FILE */
 	const char *path;
 };
 
+struct timeline_options {
+	enum slice_axis axis;
+	uint64_t split;		 /* ns in each file; 0: one file */
+	const char *start, *end; /* functions between which calls are selected; NULL: no such end */
+};
+
 /* Options that the whole run shares. The strings live as long as the program. */
 struct options {
 	const char *build_dir;
@@ -36,6 +42,7 @@ struct options {
 	uint64_t slide; /* distance of the kernel from its link address; detected if not given */
 	struct elf_option *elfs;
 	size_t nr_elfs, cap_elfs;
+	struct timeline_options timeline;
 	/* All given options, from which readers, stages and writers take theirs. May be NULL. */
 	struct option_line *given;
 };
@@ -43,6 +50,11 @@ struct options {
 /* Options stored in struct options. A reader lists those that affect it, with OPTION_ELSEWHERE. */
 extern const struct option_table build_dir_table, elf_table, slide_table;
 extern const struct option_table names_table; /* --symfs, --kernel */
+/* For writers that take slices, into struct options. */
+extern const struct option_table timeline_table; /* --axis, --split */
+extern const struct option_table gate_table;	 /* --start, --end */
+#define TIMELINE_OPTIONS \
+	OPTION_USES({ &timeline_table, OPTION_ELSEWHERE }, { &gate_table, OPTION_ELSEWHERE })
 /* For readers whose data does not name the event. Sets a const char *. */
 extern const struct option_table event_name_table;
 
@@ -98,6 +110,8 @@ struct writer {
 	struct world *world;
 	struct out *out;       /* NULL if the format is a folder */
 	struct folder *folder; /* NULL if it is a file */
+	/* Ends the output, and begins the next one of several; NULL: there is only one. */
+	int (*next_part)(struct writer *w);
 	struct err err;
 	void *priv;
 };

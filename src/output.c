@@ -28,10 +28,26 @@ static int fill_cache(struct job *job)
 
 struct file { /* an output while it is being written */
 	struct writer writer;
+	struct job *job;
+	struct output *output;
+	char *part; /* its name, if it is one of several */
 	struct out out;
 	struct folder folder;
 	bool opened;
 };
+
+char *output_part(const char *path, unsigned part)
+{
+	const char *name = text_last_part(path), *dot;
+	size_t len = strlen(name);
+
+	if (len > 3 && !strcmp(name + len - 3, ".gz"))
+		len -= 3;
+	dot = memrchr(name, '.', len);
+	if (!dot || dot == name)
+		dot = name + len;
+	return xasprintf("%.*s.%04u%s", (int)(dot - path), path, part, dot);
+}
 
 /* Devices and pipes may well be both input and output. */
 static bool same_file(const char *a, const char *b)
@@ -44,29 +60,34 @@ static bool same_file(const char *a, const char *b)
 }
 
 /* The output would take the place of the input, or of the folder that it is in. */
-static bool replaces(const struct output *output, const char *input)
+static bool replaces(const char *path, const struct writer_ops *ops, const char *input)
 {
 	char *folder;
 	bool same;
 
-	if (!strcmp(input, "-") || !strcmp(output->path, "-"))
+	if (!strcmp(input, "-") || !strcmp(path, "-"))
 		return false;
 	folder = text_folder(input);
-	same = same_file(input, output->path) ||
-	       (output->ops->folder && same_file(*folder ? folder : ".", output->path));
+	same = same_file(input, path) || (ops->folder && same_file(*folder ? folder : ".", path));
 	free(folder);
 	return same;
 }
 
-static int check_inputs(const struct job *job, const struct output *output, struct err *err)
+static int check_inputs(const struct job *job, const char *path, const struct writer_ops *ops,
+			struct err *err)
 {
 	for (size_t i = 0; i < job->nr_inputs; i++) {
-		if (replaces(output, job->inputs[i]))
+		if (replaces(path, ops, job->inputs[i]))
 			return err_set(err, ERR_USAGE,
 				       "%s is an input, too: use another name for the output",
-				       output->path);
+				       path);
 	}
 	return 0;
+}
+
+static bool is_split(const struct job *job, const struct writer_ops *ops)
+{
+	return job->options->timeline.split && option_in(ops->options, "split");
 }
 
 static int check_outputs(const struct job *job, const struct output *outputs, size_t nr,
@@ -75,10 +96,12 @@ static int check_outputs(const struct job *job, const struct output *outputs, si
 	unsigned nr_stdout = 0;
 
 	for (size_t i = 0; i < nr; i++) {
-		if (check_inputs(job, &outputs[i], err) < 0)
+		if (check_inputs(job, outputs[i].path, outputs[i].ops, err) < 0)
 			return -1;
 		if (strcmp(outputs[i].path, "-") != 0)
 			continue;
+		if (is_split(job, outputs[i].ops))
+			return err_set(err, ERR_USAGE, "--split writes several files: use -o FILE");
 		if (outputs[i].ops->folder)
 			return err_set(err, ERR_USAGE, "%s is a folder: use -o DIR",
 				       outputs[i].ops->name);
@@ -92,13 +115,12 @@ static int check_outputs(const struct job *job, const struct output *outputs, si
 	return 0;
 }
 
-static int open_output(const struct output *output, struct file *file, struct err *err)
+static int open_output(const char *path, const struct writer_ops *ops, struct file *file,
+		       struct err *err)
 {
-	const struct writer_ops *ops = output->ops;
-
 	if (ops->folder)
-		return folder_open(&file->folder, output->path, ops->folder, err);
-	return out_open(&file->out, output->path, ops->needs & WRITER_SEEK, err);
+		return folder_open(&file->folder, path, ops->folder, err);
+	return out_open(&file->out, path, ops->needs & WRITER_SEEK, err);
 }
 
 static int commit_output(struct file *file, struct err *err)
@@ -117,15 +139,18 @@ static void abandon_output(struct file *file)
 int output_try(const struct output *output, struct err *err)
 {
 	struct file file = { 0 };
-	int ret = open_output(output, &file, err);
+	int ret = open_output(output->path, output->ops, &file, err);
 
 	abandon_output(&file);
 	return ret;
 }
 
-static int open_file(struct job *job, const struct output *output, struct file *file)
+static int next_part(struct writer *w);
+
+static int open_writer(struct file *file, const char *path)
 {
-	const struct writer_ops *ops = output->ops;
+	const struct writer_ops *ops = file->output->ops;
+	struct job *job = file->job;
 
 	file->out.fd = -1;
 	file->writer = (struct writer){
@@ -133,10 +158,11 @@ static int open_file(struct job *job, const struct output *output, struct file *
 		.world = &job->world,
 		.out = ops->folder ? NULL : &file->out,
 		.folder = ops->folder ? &file->folder : NULL,
+		.next_part = file->part ? next_part : NULL,
 		.priv = xcalloc(1, ops->priv_size),
 	};
 	if (option_apply(ops->options, file->writer.priv, job->options->given, &job->err) < 0 ||
-	    open_output(output, file, &job->err) < 0)
+	    open_output(path, ops, file, &job->err) < 0)
 		return -1;
 	file->opened = true;
 	if (ops->open && ops->open(&file->writer) < 0) {
@@ -144,6 +170,25 @@ static int open_file(struct job *job, const struct output *output, struct file *
 		return -1;
 	}
 	return 0;
+}
+
+static int open_part(struct file *file)
+{
+	struct output *output = file->output;
+
+	file->part = output_part(output->path, ++output->parts);
+	if (check_inputs(file->job, file->part, output->ops, &file->job->err) < 0)
+		return -1;
+	return open_writer(file, file->part);
+}
+
+static int open_file(struct job *job, struct output *output, struct file *file)
+{
+	file->job = job;
+	file->output = output;
+	if (is_split(job, output->ops))
+		return open_part(file);
+	return open_writer(file, output->path);
 }
 
 static void close_file(struct file *file)
@@ -154,9 +199,38 @@ static void close_file(struct file *file)
 	if (file->opened && ops->close)
 		ops->close(&file->writer);
 	free(file->writer.priv);
+	free(file->part);
 }
 
-static int run_files(struct job *job, const struct output *outputs, struct file *files, size_t nr)
+static int next_part(struct writer *w)
+{
+	struct file *file = (struct file *)((char *)w - offsetof(struct file, writer));
+	struct job *job = file->job;
+	struct output *output = file->output;
+	int ret;
+
+	if (w->ops->finish && w->ops->finish(w) < 0)
+		return -1;
+	if (commit_output(file, &w->err) < 0)
+		return -1;
+	close_file(file);
+	*file = (struct file){ .job = job, .output = output };
+	ret = open_part(file);
+	w->err = job->err;
+	return ret;
+}
+
+/* An earlier run may have written more parts than this one, which then look like parts of this one. */
+static void warn_of_old_parts(const struct output *output)
+{
+	char *next = output_part(output->path, output->parts + 1);
+
+	if (access(next, F_OK) == 0)
+		log_warn("%s is from an earlier run", next);
+	free(next);
+}
+
+static int run_files(struct job *job, struct output *outputs, struct file *files, size_t nr)
 {
 	struct writer **to = xcalloc(nr, sizeof(*to));
 	int ret = 0;
@@ -169,13 +243,17 @@ static int run_files(struct job *job, const struct output *outputs, struct file 
 		ret = job_run(job, to, nr);
 	for (size_t i = 0; ret == 0 && i < nr; i++)
 		ret = commit_output(&files[i], &job->err);
+	for (size_t i = 0; ret == 0 && i < nr; i++) {
+		if (files[i].part)
+			warn_of_old_parts(&outputs[i]);
+	}
 	if (ret == 0 && job->buildid_cache)
 		ret = fill_cache(job);
 	free(to);
 	return ret;
 }
 
-int convert_files(struct job *job, const struct output *outputs, size_t nr)
+int convert_files(struct job *job, struct output *outputs, size_t nr)
 {
 	struct file *files = xcalloc(nr, sizeof(*files));
 	struct strtab strings;
@@ -188,7 +266,7 @@ int convert_files(struct job *job, const struct output *outputs, size_t nr)
 	if (ret == 0)
 		ret = run_files(job, outputs, files, nr);
 	ret = job_result(job, ret);
-	for (size_t i = 0; i < nr && files[i].writer.ops; i++)
+	for (size_t i = 0; i < nr && files[i].job; i++)
 		close_file(&files[i]);
 	free(files);
 	job_release(job);
@@ -198,5 +276,5 @@ int convert_files(struct job *job, const struct output *outputs, size_t nr)
 
 int convert_file(struct job *job, const struct writer_ops *ops, const char *path)
 {
-	return convert_files(job, &(struct output){ path, ops }, 1);
+	return convert_files(job, &(struct output){ .path = path, .ops = ops }, 1);
 }

@@ -8,12 +8,15 @@
 struct output { /* a file or a folder to write */
 	const char *path;
 	const struct writer_ops *ops;
+	unsigned parts; /* result, with --split: how many files were written */
 };
 
 /* Whether the output can be written: opens and discards it. */
 int output_try(const struct output *output, struct err *err);
 /* A whole run: open, run, commit all outputs, report. Returns the exit code. */
-int convert_files(struct job *job, const struct output *outputs, size_t nr);
+int convert_files(struct job *job, struct output *outputs, size_t nr);
 int convert_file(struct job *job, const struct writer_ops *ops, const char *path);
+/* The name of a part of an output that --split cuts, from 1 on. The caller frees it. */
+char *output_part(const char *path, unsigned part);
 
 #endif

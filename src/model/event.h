@@ -288,9 +288,13 @@ enum slice_kind {
 	SLICE_GAP, /* it was not traced, or part of its trace is missing */
 	/* On another axis of a cpu: interrupts are off; the event's task switched them off. */
 	SLICE_MASKED,
-	SLICE_SPLIT, /* not a slice: what follows belongs to the next part of a split timeline */
+	SLICE_SPLIT, /* not a slice: the next part of a split timeline begins; writers do not get it */
+	SLICE_RATE, /* not a slice: how many instructions the cpu executed between two times */
 	SLICE_KINDS
 };
+
+/* What the times of slices are, which is the same for all slices of a run. */
+enum slice_axis { AXIS_TIME, AXIS_CYCLES, AXIS_INSTRUCTIONS };
 
 /* The slices of a task, and of a cpu, are nested: they end in the reverse order. */
 struct event_slice {

@@ -17,6 +17,8 @@ enum frame_flags {
 	FRAME_KERNEL = 2,
 	FRAME_NAMED = 4,    /* the data has a name: addr is its handle, image the binary's name */
 	FRAME_UNMAPPED = 8, /* no map is known: addr is as sampled, image is the space */
+	FRAME_FUNCTION =
+		16, /* the start of a function, for all of its code: none is inlined there */
 };
 
 struct symbol {

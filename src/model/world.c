@@ -392,14 +392,14 @@ bool world_segment(struct world *world, const struct event *whole, size_t n, str
 }
 
 static uint32_t frame_at(struct world *world, uint32_t space, uint64_t context, uint64_t ip,
-			 bool is_return)
+			 uint8_t flags)
 {
 	bool kernel = context == IP_KERNEL || context == IP_GUEST_KERNEL;
-	uint8_t flags = (uint8_t)((kernel ? FRAME_KERNEL : 0) | (is_return ? FRAME_RETURN : 0));
 	const struct map *map;
 
 	if (context == IP_NAMED)
 		return (uint32_t)ip;
+	flags |= kernel ? FRAME_KERNEL : 0;
 	if (context == IP_GUEST || context == IP_GUEST_KERNEL || context == IP_GUEST_USER)
 		space = SPACE_GUEST;
 	else if (kernel)
@@ -411,9 +411,9 @@ static uint32_t frame_at(struct world *world, uint32_t space, uint64_t context, 
 }
 
 uint32_t world_frame(struct world *world, const struct event *ev, uint64_t context, uint64_t ip,
-		     bool is_return)
+		     uint8_t flags)
 {
-	return frame_at(world, space_of(world, ev->pid), context, ip, is_return);
+	return frame_at(world, space_of(world, ev->pid), context, ip, flags);
 }
 
 /* Builds the stack from root to leaf, so that stacks share common callers. */
@@ -437,7 +437,7 @@ static uint32_t stack_of(struct world *world, const struct event_sample *sample,
 		is_return = i > 0 && !ip_is_marker(sample->ips[i - 1]);
 		stack = stack_push(&world->stacks, stack,
 				   frame_at(world, space, world->scratch[i], sample->ips[i],
-					    is_return));
+					    is_return ? FRAME_RETURN : 0));
 	}
 	return stack;
 }
@@ -506,7 +506,7 @@ static bool ask_binary(struct world *world, const struct frame *frame, uint64_t 
 	struct symfile *symfile = image_symfile(&world->images, frame->image);
 	struct strtab *strings = world->strings;
 	bool call = frame->flags & FRAME_RETURN;
-	size_t nr;
+	size_t nr, first;
 
 	if (!symfile)
 		return false;
@@ -514,7 +514,8 @@ static bool ask_binary(struct world *world, const struct frame *frame, uint64_t 
 	/* No call before it: this is the start of a function, such as a signal trampoline. */
 	if (!nr && call)
 		nr = symfile_lookup(symfile, vaddr, found, SYM_MAX_INLINE);
-	for (size_t i = 0; i < nr; i++)
+	first = frame->flags & FRAME_FUNCTION && nr ? nr - 1 : 0;
+	for (size_t i = first; i < nr; i++)
 		add_symbol(&world->frames,
 			   (struct symbol){
 				   .name = str_intern_z(strings, found[i].name),

@@ -35,8 +35,12 @@ static uint32_t frame_at(void *data, uint64_t address, uint64_t context, uint32_
 			 bool is_return)
 {
 	struct event at = { .pid = pid };
+	bool whole = !is_return && world_function(data, pid, context, address) == address;
 
-	return world_frame(data, &at, context, address, is_return);
+	return world_frame(data, &at, context, address,
+			   is_return ? FRAME_RETURN
+			   : whole   ? FRAME_FUNCTION
+				     : 0);
 }
 
 static uint32_t stack_below(void *data, uint32_t callers, uint32_t frame)
@@ -44,14 +48,6 @@ static uint32_t stack_below(void *data, uint32_t callers, uint32_t frame)
 	struct world *world = data;
 
 	return stack_push(&world->stacks, callers, frame);
-}
-
-static uint32_t function_name(struct world *world, uint32_t frame)
-{
-	size_t nr;
-	const struct symbol *symbols = frame_symbols(world, frame, &nr);
-
-	return symbols[nr - 1].name; /* the others are inlined in it */
 }
 
 /* Names a task after its process, or after its first function, if that is in the kernel. */
@@ -62,7 +58,7 @@ static int announce_task(void *data, const struct event *ev, uint32_t frame)
 	uint32_t name = world_comm(world, ev->pid, ev->pid);
 
 	if (!name || world->frames.all[frame].flags & FRAME_KERNEL)
-		name = function_name(world, frame);
+		name = slices_function(world, frame);
 	return slices_name_task(s, ev, name);
 }
 
@@ -79,11 +75,10 @@ static int calls_open(struct stage *s)
 	cs->calls.frame = frame_at;
 	cs->calls.stack = stack_below;
 	cs->calls.data = s->chain->world;
-	if (cs->times) {
-		slices_init(&cs->slices, s, announce_task);
-		cs->calls.slices = &cs->slices;
-	}
-	return 0;
+	if (!cs->times)
+		return 0;
+	cs->calls.slices = &cs->slices;
+	return slices_init(&cs->slices, s, announce_task);
 }
 
 /* Emits the instructions so far as samples, one for each stack. */
@@ -163,7 +158,7 @@ static int calls_flush(struct stage *s, uint64_t until)
 	if (until != UINT64_MAX)
 		return 0;
 	warn_of_doubt(&cs->calls.track.stats);
-	if (cs->times && slices_finish(&cs->slices) < 0)
+	if (cs->times && slices_end(&cs->slices, s) < 0)
 		return -1;
 	return emit_sums(s);
 }

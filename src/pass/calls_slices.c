@@ -45,7 +45,8 @@ static bool has_jumped(const struct calls *calls, struct slices_task *task,
 	return calls_leaf(calls, mark, &start) != top->frame;
 }
 
-static void follow(struct calls *calls, struct slices_task *task, const struct track_view *view)
+static void follow(struct calls *calls, struct slices_task *task, const struct track_view *view,
+		   bool selected)
 {
 	struct slices *slices = calls->slices;
 	bool known = task->nr, jumped;
@@ -56,8 +57,8 @@ static void follow(struct calls *calls, struct slices_task *task, const struct t
 		slices_close(slices, task, task->nr - 1);
 	/* Slices that begin at the same time could not be nested: each caller begins 1 ns earlier. */
 	if (jumped && !task->nr && view->beyond > task->beyond)
-		slices_open_early(slices, task, slice_at(calls, view, 0, SLICE_BEGIN),
-				  view->beyond);
+		slices_open_early(slices, task, slice_at(calls, view, 0, SLICE_BEGIN), view->beyond,
+				  selected);
 	else if (jumped && task->nr)
 		slices_open(slices, task, slice_at(calls, view, task->nr, SLICE_JUMP));
 	while (task->nr <= view->nr) {
@@ -75,7 +76,7 @@ static struct slices_task *task_of(struct calls *calls, const struct track_view 
 				   const struct event *ev)
 {
 	if (!*view->own)
-		*view->own = slices_task(calls->slices, ev->pid, FIRST_TID + view->id);
+		*view->own = slices_task(calls->slices, ev->pid, FIRST_TID + view->id, ev->cpu);
 	return *view->own;
 }
 
@@ -92,14 +93,15 @@ void calls_before_branch(struct calls *calls, const struct event *ev)
 
 void calls_after_branch(struct calls *calls, const struct event *ev)
 {
+	bool selected = !(ev->outside & OUTSIDE_WHERE);
 	struct slices_task *task = NULL;
 	struct track_view view;
 
 	if (track_view(&calls->track, ev->cpu, &view)) {
 		task = task_of(calls, &view, ev);
-		follow(calls, task, &view);
+		follow(calls, task, &view, selected);
 	}
-	slices_run(calls->slices, ev->cpu, task, !(ev->outside & OUTSIDE_WHERE));
+	slices_run(calls->slices, ev->cpu, task, selected);
 	if (ev->branch.kind == BRANCH_END)
 		slices_mask(calls->slices, ev->cpu, INTERRUPTS_UNKNOWN, 0, 0, 0);
 }

@@ -45,11 +45,10 @@ struct calltime {
 static int announce_task(void *data, const struct event *ev, uint32_t frame)
 {
 	struct stage *s = data;
-	size_t nr;
 
 	if (world_comm(s->chain->world, ev->pid, ev->tid))
 		return 0;
-	return slices_name_task(s, ev, frame_symbols(s->chain->world, frame, &nr)->name);
+	return slices_name_task(s, ev, slices_function(s->chain->world, frame));
 }
 
 static int calltime_open(struct stage *s)
@@ -64,7 +63,8 @@ static int calltime_open(struct stage *s)
 
 	ct->sums = s->wanted & EVENT_BIT(EVENT_SAMPLE);
 	ct->times = slices_wanted(s);
-	slices_init(&ct->slices, s, announce_task);
+	if (ct->times && slices_init(&ct->slices, s, announce_task) < 0)
+		return -1;
 	return ct->sums ? stage_source(s, &source, &ct->source) : 0;
 }
 
@@ -161,7 +161,8 @@ static struct slices_task *slices_of(struct calltime *ct, struct calltime_task *
 	if (!task->slices)
 		task->slices =
 			slices_task(&ct->slices, known ? call->pid : 1,
-				    known ? call->tid : FIRST_TID + (uint32_t)(task - ct->tasks));
+				    known ? call->tid : FIRST_TID + (uint32_t)(task - ct->tasks),
+				    call->cpu);
 	return task->slices;
 }
 
@@ -177,7 +178,13 @@ static struct slice slice_of(struct stage *s, const struct event *call, enum sli
 			       .kind = kind,
 			       .start = start,
 			       .frame = world_frame(world, call, context, start ? start : at,
-						    false) };
+						    start ? FRAME_FUNCTION : 0) };
+}
+
+/* Apart from its time. */
+static bool is_selected(const struct event *call)
+{
+	return !(call->outside & (OUTSIDE_WHERE | OUTSIDE_WHO));
 }
 
 /* Before apply(). */
@@ -194,7 +201,8 @@ static void change_slices(struct stage *s, struct calltime_task *task, const str
 	} else if (at != SIZE_MAX) {
 		slices_close(&ct->slices, to, at);
 	} else if (!task->nr) {
-		slices_open_early(&ct->slices, to, slice_of(s, call, SLICE_BEGIN), ++to->beyond);
+		slices_open_early(&ct->slices, to, slice_of(s, call, SLICE_BEGIN), ++to->beyond,
+				  is_selected(call));
 		slices_close(&ct->slices, to, 0);
 	}
 }
@@ -202,16 +210,14 @@ static void change_slices(struct stage *s, struct calltime_task *task, const str
 static int emit_slices(struct stage *s, struct calltime_task *task, const struct event *call)
 {
 	struct calltime *ct = s->priv;
-	bool selected = !(call->outside & (OUTSIDE_WHERE | OUTSIDE_WHO));
-
 	/* Where the clock changes, time stands still. */
 	if (call->time != NO_TIME && call->time > ct->slices.now)
 		slices_advance(&ct->slices, call->time);
 	change_slices(s, task, call);
 	if (call->cpu == NO_CPU)
-		slices_show(&ct->slices, task->slices, selected);
+		slices_show(&ct->slices, task->slices, is_selected(call));
 	else
-		slices_run(&ct->slices, call->cpu, task->slices, selected);
+		slices_run(&ct->slices, call->cpu, task->slices, is_selected(call));
 	return ct->slices.failed ? -1 : 0;
 }
 
@@ -237,7 +243,7 @@ static int calltime_flush(struct stage *s, uint64_t until)
 {
 	struct calltime *ct = s->priv;
 
-	return ct->times && until == UINT64_MAX ? slices_finish(&ct->slices) : 0;
+	return ct->times && until == UINT64_MAX ? slices_end(&ct->slices, s) : 0;
 }
 
 const struct stage_ops stage_calltime = {

@@ -296,13 +296,15 @@ static void end_slice(struct durations *d, const struct event *ev)
 
 void durations_add(struct durations *d, const struct event *ev)
 {
-	if (ev->slice.kind == SLICE_SPLIT || ev->slice.kind == SLICE_MASKED)
+	if (ev->slice.kind == SLICE_MASKED)
 		return;
 	if (ev->slice.kind == SLICE_RUN) {
 		run_task(d, ev);
 	} else if (ev->slice.kind == SLICE_GAP) {
 		d->gaps += ev->slice.leave;
 		d->gap_time += ev->slice.leave ? ev->time - ev->slice.since : 0;
+	} else if (ev->slice.kind == SLICE_RATE) {
+		return;
 	} else if (ev->slice.leave) {
 		end_slice(d, ev);
 	} else {

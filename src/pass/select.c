@@ -20,6 +20,35 @@ void selection_release(struct selection *sel)
 	memset(sel, 0, sizeof(*sel));
 }
 
+static int only_one(const struct selection *sel, bool relative, struct err *err)
+{
+	if (sel->timed && sel->relative != relative)
+		return err_set(err, ERR_USAGE, "use --time or --rel, not both");
+	return 0;
+}
+
+/* "START,LEN" in seconds, LEN may be empty. */
+static int select_relative(const struct option_row *row, void *field, const char *arg,
+			   struct err *err)
+{
+	struct selection *sel = field;
+	size_t len = strcspn(arg, ",");
+	const char *length = arg[len] ? arg + len + 1 : "";
+	uint64_t ns = 0;
+
+	if (only_one(sel, true, err) < 0)
+		return -1;
+	if (!text_seconds(arg, len, &sel->from) ||
+	    (*length && (!text_seconds(length, strlen(length), &ns) || !ns)))
+		return err_set(err, ERR_USAGE, "--%s expects START,LENGTH in seconds, not '%s'",
+			       row->name, arg);
+	sel->timed = sel->relative = true;
+	sel->until = UINT64_MAX;
+	if (ns && sel->from <= UINT64_MAX - ns)
+		sel->until = sel->from + ns;
+	return 0;
+}
+
 /* "A,B" in seconds, either may be empty. */
 static int select_time(const struct option_row *row, void *field, const char *arg, struct err *err)
 {
@@ -28,6 +57,8 @@ static int select_time(const struct option_row *row, void *field, const char *ar
 	const char *until = comma ? comma + 1 : "";
 	size_t len = comma ? (size_t)(comma - arg) : strlen(arg);
 
+	if (only_one(sel, false, err) < 0)
+		return -1;
 	sel->timed = true;
 	sel->from = 0;
 	sel->until = UINT64_MAX;
@@ -73,6 +104,8 @@ const struct option_table select_table = {
 	(const struct option_row[]){
 		{ "time", 0, "A,B", "select events from A to B seconds; either may be omitted",
 		  .set = select_time },
+		{ "rel", 0, "START,LEN", "select LEN seconds, from START after the first event",
+		  .set = select_relative },
 		{ "cpu", 0, "LIST", "select events on these CPUs, such as 0,2-3",
 		  OPTION_SET(select_ids, struct selection, cpus) },
 		{ "pid", 0, "LIST", "select events of these processes",
@@ -115,6 +148,20 @@ static bool in_list(const struct option_list *list, const char *text)
 	return list->nr == 0;
 }
 
+static void shift(uint64_t *time, uint64_t by)
+{
+	*time = *time > UINT64_MAX - by ? UINT64_MAX : *time + by;
+}
+
+void select_begin(struct selection *sel, const struct event *ev)
+{
+	if (!sel->relative || ev->time == NO_TIME || !(EVENT_BIT(ev->kind) & stage_select.takes))
+		return;
+	shift(&sel->from, ev->time);
+	shift(&sel->until, ev->time);
+	sel->relative = false;
+}
+
 bool select_clip(const struct selection *sel, uint64_t *from, uint64_t *until)
 {
 	if (!sel->timed)
@@ -128,7 +175,7 @@ bool select_clip(const struct selection *sel, uint64_t *from, uint64_t *until)
 
 static bool right_time(const struct selection *sel, const struct event *ev)
 {
-	return !sel->timed || (ev->time != NO_TIME && ev->time >= sel->from &&
+	return !sel->timed || (!sel->relative && ev->time != NO_TIME && ev->time >= sel->from &&
 			       (ev->time < sel->until || sel->until == UINT64_MAX));
 }
 

@@ -28,6 +28,7 @@ enum level { LEVEL_ALL, LEVEL_USER, LEVEL_KERNEL };
 
 struct selection {
 	bool timed;
+	bool relative;	      /* from and until are relative to the first event */
 	uint64_t from, until; /* ns; until is excluded, unless it is UINT64_MAX: no end */
 	enum level level;     /* where the pc was */
 	struct id_set cpus, pids, tids;
@@ -41,6 +42,8 @@ void selection_release(struct selection *sel);
 /* Setter for options: parses "0,2-4" into a struct id_set. */
 int select_ids(const struct option_row *row, void *field, const char *arg, struct err *err);
 
+/* Before an event is selected: the first one that has a time makes a relative selection absolute. */
+void select_begin(struct selection *sel, const struct event *ev);
 /* Clips a span of time to the selection; false: none of it is selected. */
 bool select_clip(const struct selection *sel, uint64_t *from, uint64_t *until);
 

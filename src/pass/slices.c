@@ -9,6 +9,9 @@
 
 #define MAX_RUN 65536  /* bytes: a longer straight run of instructions is an error */
 #define FIRST_NUMBER 1 /* of slices that began before the trace */
+/* A rate is measured over this many instructions, but not together with a time in which the cpu waits. */
+#define RATE_INSTRUCTIONS 10000
+#define RATE_WAIT 100000 /* ns */
 
 /* Events */
 
@@ -108,14 +111,6 @@ static void hide_task(struct slices *s, struct slices_task *task, uint64_t time)
 		hide_slice(s, task, time, true);
 }
 
-static void close_from(struct slices *s, struct slices_task *task, size_t depth, uint64_t time)
-{
-	while (task->shown > depth)
-		hide_slice(s, task, time, false);
-	if (task->nr > depth)
-		task->nr = depth;
-}
-
 /*
  * Tasks that wait. One may turn out to have ended when it was left, and then its slices are not part of a
  * selection after that. So they are not shown where the selected time begins, nor hidden where it ends,
@@ -143,12 +138,6 @@ static void wake(struct slices *s, struct slices_task *task)
 	if (over)
 		hide_task(s, task, s->until);
 	task->late = task->due = false;
-}
-
-void slices_close(struct slices *s, struct slices_task *task, size_t depth)
-{
-	wake(s, task);
-	close_from(s, task, depth, s->now);
 }
 
 /* The tasks of cpus */
@@ -271,6 +260,49 @@ void slices_mask(struct slices *s, uint32_t number, enum event_interrupts interr
 	show_mask(s, cpu, s->now);
 }
 
+/* Rates: how busy a cpu is */
+
+static void emit_rate(struct slices *s, struct slices_cpu *cpu, uint64_t time)
+{
+	uint64_t since = cpu->rate_since;
+
+	cpu->rate_since = time > since ? time : since;
+	emit(s, NULL, cpu->number, cpu->rate_since,
+	     (struct event_slice){ .kind = SLICE_RATE,
+				   .since = since,
+				   .instructions = cpu->instructions - cpu->rate_before });
+	cpu->rate_before = cpu->instructions;
+}
+
+/* The cpu is about to execute instructions until now. */
+static void begin_rate(struct slices *s, struct slices_cpu *cpu)
+{
+	if (!cpu->rated) {
+		cpu->rated = true;
+		cpu->rate_since = cpu->last;
+		cpu->rate_before = cpu->instructions;
+	}
+	if (s->now - cpu->time >= RATE_WAIT && cpu->time > cpu->rate_since)
+		emit_rate(s, cpu, cpu->time);
+}
+
+static void add_rate(struct slices *s, struct slices_cpu *cpu)
+{
+	if (cpu->instructions - cpu->rate_before >= RATE_INSTRUCTIONS ||
+	    s->now - cpu->rate_since >= RATE_WAIT)
+		emit_rate(s, cpu, s->now);
+}
+
+/* The rate is 0 from then on, until it is known again. */
+static void end_rate(struct slices *s, struct slices_cpu *cpu, uint64_t time)
+{
+	if (!cpu->rated)
+		return;
+	emit_rate(s, cpu, time);
+	emit_rate(s, cpu, time);
+	cpu->rated = false;
+}
+
 void slices_run(struct slices *s, uint32_t number, struct slices_task *task, bool selected)
 {
 	struct slices_cpu *cpu = cpu_of(s, number);
@@ -283,6 +315,8 @@ void slices_run(struct slices *s, uint32_t number, struct slices_task *task, boo
 	cpu->selected = selected;
 	cpu->time = s->now;
 	cpu->traced = true;
+	if (!selected)
+		end_rate(s, cpu, s->now);
 	if (cpu->shown != task || !selected)
 		hide_run(s, cpu, s->now, cpu->shown == task);
 	if (!selected)
@@ -320,6 +354,7 @@ void slices_gap(struct slices *s, uint32_t number)
 	hide_run(s, cpu, since, true);
 	hide_mask(s, cpu, since, 0, true);
 	cpu->mask.interrupts = INTERRUPTS_UNKNOWN;
+	end_rate(s, cpu, since);
 	if (cpu->task)
 		hide_task(s, cpu->task, since);
 	if (!s->live || !cpu->selected || s->axis != AXIS_TIME)
@@ -361,6 +396,7 @@ static void hide_all(struct slices *s, uint64_t time)
 	for (size_t i = 0; i < s->nr_cpus; i++) {
 		hide_run(s, &s->cpus[i], time, true);
 		hide_mask(s, &s->cpus[i], time, 0, true);
+		end_rate(s, &s->cpus[i], time);
 	}
 	for (struct slices_task *task = s->tasks; task; task = task->next) {
 		task->due = task->shown && can_wait(s, task);
@@ -415,20 +451,49 @@ int slices_finish(struct slices *s)
 	return s->failed ? -1 : 0;
 }
 
-/* Opens or closes the gate at the entry of a function. */
-static void pass_gate(struct slices *s, uint32_t frame)
+/* A function is entered. */
+static void open_gate(struct slices *s, unsigned gate)
 {
-	enum slices_gate gate = s->gate ? s->gate(s->data, frame) : GATE_NONE;
-
-	if (gate == GATE_NONE || s->closed == (gate == GATE_END))
+	if (!(gate & GATE_START) || !s->closed)
 		return;
-	s->closed = gate == GATE_END;
-	set_live(s, s->now, !s->closed && s->now >= s->from && s->now < s->until);
+	s->closed = false;
+	s->started = true;
+	s->opened = s->now;
+	set_live(s, s->now, s->now >= s->from && s->now < s->until);
+}
+
+/* A function returned, and these calls remain. Of recursive calls, the outermost one ends the selection. */
+static void close_gate(struct slices *s, const struct slices_task *task, unsigned gate)
+{
+	if (!(gate & GATE_END) || s->closed)
+		return;
+	for (size_t i = 0; i < task->nr; i++) {
+		if (task->open[i].gate & GATE_END && task->open[i].time >= s->opened)
+			return;
+	}
+	s->closed = true;
+	set_live(s, s->now, false);
+}
+
+static void close_from(struct slices *s, struct slices_task *task, size_t depth, uint64_t time)
+{
+	while (task->nr > depth) {
+		if (task->shown == task->nr)
+			hide_slice(s, task, time, false);
+		task->nr--;
+		close_gate(s, task, task->open[task->nr].gate);
+	}
+}
+
+void slices_close(struct slices *s, struct slices_task *task, size_t depth)
+{
+	wake(s, task);
+	close_from(s, task, depth, s->now);
 }
 
 /* Tasks */
 
-struct slices_task *slices_task(struct slices *s, uint32_t pid, uint32_t tid)
+struct slices_task *slices_task(struct slices *s, uint32_t pid, uint32_t tid, uint32_t cpu)
 {
 	struct slices_task *task = xcalloc(1, sizeof(*task));
 
@@ -438,7 +503,8 @@ struct slices_task *slices_task(struct slices *s, uint32_t pid, uint32_t tid)
 				      .last_number = FIRST_NUMBER,
 				      .began = s->now,
 				      .pid = pid,
-				      .tid = tid };
+				      .tid = tid,
+				      .cpu = cpu };
 	if (task->next)
 		task->next->link = &task->next;
 	s->tasks = task;
@@ -478,13 +544,14 @@ void slices_release(struct slices *s)
 void slices_open(struct slices *s, struct slices_task *task, struct slice slice)
 {
 	wake(s, task);
-	pass_gate(s, slice.frame);
+	slice.gate = s->gate ? s->gate(s, slice.frame) : 0;
+	open_gate(s, slice.gate);
 	GROW(task->open, task->nr + 1, task->cap);
 	task->open[task->nr++] = slice;
 }
 
 void slices_open_early(struct slices *s, struct slices_task *task, struct slice slice,
-		       uint64_t early)
+		       uint64_t early, bool selected)
 {
 	uint64_t least = s->axis == AXIS_TIME ? s->from : 0;
 	uint64_t place = s->axis == AXIS_TIME ? task->began : task->first;
@@ -494,8 +561,8 @@ void slices_open_early(struct slices *s, struct slices_task *task, struct slice 
 	slice.cut = true;
 	slice.time = task->began;
 	slices_open(s, task, slice);
-	if (!s->live || !cpu_of(s, task->cpu)->selected || task->nr > 1 || task->began < s->from ||
-	    s->length || s->gate || !has_room)
+	if (!s->live || !selected || task->nr > 1 || task->began < s->from || s->length ||
+	    s->gate || !has_room)
 		return;
 	show_slice(s, task, place - early);
 	first = &task->open[0];
@@ -567,9 +634,13 @@ void slices_charge(struct slices *s, uint32_t number, uint64_t instructions, uin
 	task->left = s->now;
 	if (!s->live || !cpu->selected)
 		return;
+	if (s->axis == AXIS_TIME)
+		begin_rate(s, cpu);
 	s->instructions += instructions;
 	cpu->instructions += instructions;
 	task->instructions += instructions;
+	if (s->axis == AXIS_TIME)
+		add_rate(s, cpu);
 	if (task->shown)
 		touch(task, from, to);
 }

@@ -21,7 +21,8 @@ struct slice {		/* a call that is not over */
 	uint32_t mark;	/* for the caller */
 	uint64_t start; /* of its function */
 	enum slice_kind kind;
-	bool cut; /* it began before */
+	bool cut;      /* it began before */
+	unsigned gate; /* enum slices_gate */
 	/* While it is shown: */
 	uint64_t since;	  /* see struct event_slice */
 	uint64_t before;  /* instructions of its task before it */
@@ -72,25 +73,27 @@ struct slices_cpu {
 	uint64_t since;		   /* when that began */
 	uint64_t last;		   /* when the last one began or ended, or a gap ended */
 	uint64_t before, instructions;
-	uint64_t time; /* of its last event */
+	uint64_t rate_since, rate_before; /* the same of its rate */
+	uint64_t time;			  /* of its last event */
 	uint32_t number;
 	bool traced, selected; /* traced: it had an event */
+	bool rated;	       /* its rate is being measured */
 	struct slices_mask mask;
 };
 
-enum slices_axis { AXIS_TIME, AXIS_INSTRUCTIONS };
-enum slices_gate { GATE_NONE, GATE_START, GATE_END };
+enum slices_gate { GATE_START = 1, GATE_END = 2 }; /* bits */
 
 struct slices {
 	/* A task is about to have its first slice, below this function. Both return 0, or -1 to stop. */
 	int (*announce)(void *data, const struct event *ev, uint32_t frame);
 	int (*emit)(void *data, struct event *ev);
-	/* Optional: whether the entry of a function begins or ends the selection. */
-	enum slices_gate (*gate)(void *data, uint32_t frame);
+	/* Optional: whether the entry of a function begins the selection, and whether its return ends it. */
+	unsigned (*gate)(const struct slices *slices, uint32_t frame);
+	uint32_t start, end; /* for gate(): names of functions; 0: none */
 	void *data;
 	uint64_t from, until; /* the selected time; `until` is excluded */
 	uint64_t length;      /* of a part, in ns; 0: one part */
-	enum slices_axis axis;
+	enum slice_axis axis;
 	bool closed; /* the gate; set it if a function begins the selection */
 
 	struct slices_task *tasks;
@@ -98,8 +101,10 @@ struct slices {
 	size_t nr_cpus;
 	uint64_t now;	       /* the time of the current event */
 	uint64_t border;       /* the end of this part */
+	uint64_t opened;       /* when the gate was */
 	uint64_t instructions; /* of all tasks */
 	bool live;	       /* the time is selected, and the gate is open */
+	bool started;	       /* a function has begun the selection */
 	bool finished, failed;
 };
 
@@ -110,19 +115,19 @@ void slices_advance(struct slices *slices, uint64_t time);
 /* All slices end. */
 int slices_finish(struct slices *slices);
 
-struct slices_task *slices_task(struct slices *slices, uint32_t pid, uint32_t tid);
+struct slices_task *slices_task(struct slices *slices, uint32_t pid, uint32_t tid, uint32_t cpu);
 /* The task has ended, at the time at which it last ran. */
 void slices_end_task(struct slices *slices, struct slices_task *task);
-/* A slice begins, with the fields up to `cut`. It is shown by slices_show(). */
+/* A slice begins, with the fields up to `cut`. It is shown by slices_run() or slices_show(). */
 void slices_open(struct slices *slices, struct slices_task *task, struct slice slice);
 /* The slices from this depth on are over. */
 void slices_close(struct slices *slices, struct slices_task *task, size_t depth);
 /*
  * An outermost slice that began when the task was first seen is open, too. It is shown `early` ns before that, or
- * from now on, if there is no room in the selection.
+ * from now on, if there is no room in the selection. selected: the task is.
  */
 void slices_open_early(struct slices *slices, struct slices_task *task, struct slice slice,
-		       uint64_t early);
+		       uint64_t early, bool selected);
 
 /* From now on, the task runs on the cpu; NULL: none does. If the cpu is selected, shows its slices. */
 void slices_run(struct slices *slices, uint32_t cpu, struct slices_task *task, bool selected);

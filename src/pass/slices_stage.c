@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "pass/slices_stage.h"
 
+#include "base/log.h"
 #include "model/world.h"
 #include "pass/merge.h"
 #include "pass/select.h"
@@ -18,16 +19,62 @@ static int emit_slice(void *data, struct event *ev)
 	return stage_emit(s, ev);
 }
 
-void slices_init(struct slices *slices, struct stage *s,
-		 int (*announce)(void *data, const struct event *ev, uint32_t frame))
+uint32_t slices_function(struct world *world, uint32_t frame)
 {
+	size_t nr;
+	const struct symbol *symbols = frame_symbols(world, frame, &nr);
+
+	return symbols[nr - 1].name; /* the others are inlined in it */
+}
+
+static unsigned gate_of(const struct slices *slices, uint32_t frame)
+{
+	const struct stage *s = slices->data;
+	uint32_t name = slices_function(s->chain->world, frame);
+
+	return (name == slices->start) * GATE_START | (name == slices->end) * GATE_END;
+}
+
+static void init_gate(struct slices *slices, struct stage *s,
+		      const struct timeline_options *options)
+{
+	struct strtab *strings = s->chain->world->strings;
+
+	if (options->start)
+		slices->start = str_intern_z(strings, options->start);
+	if (options->end)
+		slices->end = str_intern_z(strings, options->end);
+	slices->closed = options->start;
+	slices->gate = options->start || options->end ? gate_of : NULL;
+}
+
+int slices_init(struct slices *slices, struct stage *s,
+		int (*announce)(void *data, const struct event *ev, uint32_t frame))
+{
+	const struct timeline_options *options = &s->chain->options->timeline;
 	const struct selection *sel = s->chain->selection;
 
+	if (options->axis == AXIS_CYCLES)
+		return err_set(&s->chain->err, ERR_USAGE,
+			       "the input has no cycle counts: use --axis insns or --axis time");
 	*slices = (struct slices){ .announce = announce,
 				   .emit = emit_slice,
 				   .data = s,
 				   .from = sel->timed ? sel->from : 0,
-				   .until = sel->timed ? sel->until : UINT64_MAX };
+				   .until = sel->timed ? sel->until : UINT64_MAX,
+				   .length = options->split,
+				   .axis = options->axis };
+	init_gate(slices, s, options);
+	return 0;
+}
+
+int slices_end(struct slices *slices, struct stage *s)
+{
+	const char *start = s->chain->options->timeline.start;
+
+	if (start && !slices->started)
+		log_warn("no call of %s begins in the selection", start);
+	return slices_finish(slices);
 }
 
 int slices_name_task(struct stage *s, const struct event *ev, uint32_t name)

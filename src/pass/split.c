@@ -35,7 +35,8 @@ enum place { PLACE_FUNCTION, PLACE_LABEL, PLACE_NOWHERE };
 static enum place place_of(struct world *world, const struct event *ev, uint32_t i)
 {
 	const struct event_sample *sample = &ev->sample;
-	uint32_t frame = world_frame(world, ev, sample->context, sample->ips[i], i > 0);
+	uint32_t frame =
+		world_frame(world, ev, sample->context, sample->ips[i], i > 0 ? FRAME_RETURN : 0);
 	const struct symbol *symbols;
 	size_t nr;
 
@@ -47,7 +48,7 @@ static enum place place_of(struct world *world, const struct event *ev, uint32_t
 
 static bool has_symbols(struct world *world, const struct event *ev)
 {
-	uint32_t handle = world_frame(world, ev, ev->sample.context, ev->sample.ips[0], false);
+	uint32_t handle = world_frame(world, ev, ev->sample.context, ev->sample.ips[0], 0);
 	const struct frame *frame = &world->frames.all[handle];
 
 	return !(frame->flags & (FRAME_NAMED | FRAME_UNMAPPED)) &&

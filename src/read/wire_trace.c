@@ -833,7 +833,8 @@ static int end(struct wire_trace *trace, struct event *ev)
 static int sample(struct wire_trace *trace, struct event *ev)
 {
 	if (!trace->cur || trace->begins || trace->trap || trace->leave || trace->has_state ||
-	    trace->has_step_mask || trace->ran >= 0 || !get_number(trace, &trace->place) || !trace->place)
+	    trace->has_step_mask || trace->ran >= 0 || !get_number(trace, &trace->place) ||
+	    !trace->place)
 		return -1;
 	fill_head(trace, ev, EVENT_CHECK);
 	trace->nr_events++;

@@ -41,11 +41,11 @@ enum { /* of records */
        OBJECT = 7,
        SCHEDULING = 8,
 };
-enum { PROVIDER_INFO = 1, PROVIDER_SECTION = 2 }; /* of METADATA */
-enum { DURATION_BEGIN = 2, DURATION_END = 3 };	  /* of EVENT */
-enum { OBJECT_PROCESS = 1, OBJECT_THREAD = 2 };	  /* of OBJECT */
-enum { CONTEXT_SWITCH = 1 };			  /* of SCHEDULING */
-enum { STATE_RUNNING = 1, STATE_BLOCKED = 3 };	  /* of a thread that stops running */
+enum { PROVIDER_INFO = 1, PROVIDER_SECTION = 2 };	    /* of METADATA */
+enum { COUNTER = 1, DURATION_BEGIN = 2, DURATION_END = 3 }; /* of EVENT */
+enum { OBJECT_PROCESS = 1, OBJECT_THREAD = 2 };		    /* of OBJECT */
+enum { CONTEXT_SWITCH = 1 };				    /* of SCHEDULING */
+enum { STATE_RUNNING = 1, STATE_BLOCKED = 3 };		    /* of a thread that stops running */
 enum { ARG_INT32 = 1, ARG_UINT32 = 2, ARG_UINT64 = 4, ARG_STRING = 6, ARG_KOID = 8, ARG_BOOL = 9 };
 
 /* The first strings of the table stay there. */
@@ -56,6 +56,7 @@ enum {
 	STRING_INCOMING,
 	STRING_OUTGOING,
 	STRING_CPUS,
+	STRING_RATE,
 	FIRST_NAME
 };
 
@@ -174,6 +175,14 @@ static void put_text(struct fxt *f, unsigned name, const char *text, size_t len)
 	put_size(f, arg);
 }
 
+static void put_number(struct fxt *f, unsigned name, uint64_t number)
+{
+	if (number <= UINT32_MAX)
+		put_short(f, ARG_UINT32, name, (uint32_t)number);
+	else
+		put_long(f, ARG_UINT64, name, number);
+}
+
 static void put_arg(struct fxt *f, const struct timeline_args *args, const struct timeline_arg *arg)
 {
 	unsigned name = STRING_ARGS + arg->id;
@@ -182,10 +191,8 @@ static void put_arg(struct fxt *f, const struct timeline_args *args, const struc
 		put_text(f, name, args->text, args->len);
 	else if (arg->type == TIMELINE_TRUE)
 		put_short(f, ARG_BOOL, name, 1);
-	else if (arg->number <= UINT32_MAX)
-		put_short(f, ARG_UINT32, name, (uint32_t)arg->number);
 	else
-		put_long(f, ARG_UINT64, name, arg->number);
+		put_number(f, name, arg->number);
 }
 
 /* Threads */
@@ -327,16 +334,35 @@ static void put_switch(struct writer *w, const struct event *ev)
 	end(w);
 }
 
+static void put_rate(struct writer *w, const struct event *ev)
+{
+	struct fxt *f = w->priv;
+	unsigned thread = need_cpu(w, ev->cpu, false), name;
+	char text[TIMELINE_CPU_NAME];
+
+	timeline_cpu_name(text, ev->cpu, false);
+	name = need_name(w, str_intern_z(w->world->strings, text));
+	start(f, EVENT,
+	      field(COUNTER, 16) | field(1, 20) | field(thread, 24) |
+		      field(STRING_KINDS + SLICE_RUN, 32) | field(name, 48));
+	put_word(f, ev->slice.since);
+	put_number(f, STRING_RATE, timeline_rate(ev));
+	put_word(f, ev->cpu);
+	end(w);
+}
+
 static int fxt_put(struct writer *w, const struct event *ev)
 {
-	if (ev->slice.kind == SLICE_GAP || ev->slice.kind == SLICE_MASKED) {
-		bool masked = ev->slice.kind == SLICE_MASKED;
+	bool masked = ev->slice.kind == SLICE_MASKED;
 
+	if (ev->slice.kind == SLICE_GAP || masked) {
 		put_duration(w, ev, need_cpu(w, ev->cpu, masked));
+	} else if (ev->slice.kind == SLICE_RATE) {
+		put_rate(w, ev);
 	} else if (ev->slice.kind == SLICE_RUN) {
 		need_task(w, ev->pid, ev->tid);
 		put_switch(w, ev);
-	} else if (ev->slice.kind != SLICE_SPLIT) {
+	} else {
 		put_duration(w, ev, need_task(w, ev->pid, ev->tid));
 	}
 	return 0;
@@ -376,6 +402,7 @@ static int fxt_open(struct writer *w)
 	put_string(w, STRING_INCOMING, "incoming_weight");
 	put_string(w, STRING_OUTGOING, "outgoing_weight");
 	put_string(w, STRING_CPUS, "cpus");
+	put_string(w, STRING_RATE, TIMELINE_RATE);
 	return 0;
 }
 
@@ -405,6 +432,7 @@ const struct writer_ops write_fxt = {
 	.other_extension = ".ftf",
 	.takes = EVENT_BIT(EVENT_SLICE),
 	.next = "open it in ui.perfetto.dev",
+	.options = TIMELINE_OPTIONS,
 	.priv_size = sizeof(struct fxt),
 	.open = fxt_open,
 	.put = fxt_put,

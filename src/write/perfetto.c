@@ -38,6 +38,7 @@ enum {
 	EVENT_TYPE = 9,
 	EVENT_NAME = 10,
 	EVENT_TRACK = 11,
+	EVENT_COUNTER = 30,
 
 	INTERNED_CATEGORIES = 1,
 	INTERNED_NAMES = 2,
@@ -55,6 +56,8 @@ enum {
 	TRACK_PROCESS = 3,
 	TRACK_THREAD = 4,
 	TRACK_PARENT = 5,
+	TRACK_COUNTER = 8,
+	COUNTER_UNIT = 6,
 	PROCESS_PID = 1,
 	PROCESS_NAME = 6,
 	THREAD_PID = 1,
@@ -66,11 +69,11 @@ enum {
  * Slices are one sequence of packets, tracks another: Perfetto would take the first thread in a sequence for
  * the one that wrote its packets, and add it as an argument to slices of cpus.
  */
-enum { SLICES = 1, TRACKS = 2 };		     /* PACKET_SEQUENCE */
-enum { NO_STATE = 0, CLEARED = 1, NEEDS_STATE = 2 }; /* PACKET_FLAGS */
-enum { SLICE_BEGINS = 1, SLICE_ENDS = 2 };	     /* EVENT_TYPE */
-enum { CLOCK_BOOT = 6, CLOCK_OURS = 64 };	     /* CLOCK_ID */
-enum track_kind { TRACK_OF_PROCESS, TRACK_OF_TASK, TRACK_OF_CPU, TRACK_OF_MASK };
+enum { SLICES = 1, TRACKS = 2 };			/* PACKET_SEQUENCE */
+enum { NO_STATE = 0, CLEARED = 1, NEEDS_STATE = 2 };	/* PACKET_FLAGS */
+enum { SLICE_BEGINS = 1, SLICE_ENDS = 2, COUNTER = 4 }; /* EVENT_TYPE */
+enum { CLOCK_BOOT = 6, CLOCK_OURS = 64 };		/* CLOCK_ID */
+enum track_kind { TRACK_OF_PROCESS, TRACK_OF_TASK, TRACK_OF_CPU, TRACK_OF_MASK, TRACK_OF_RATE };
 
 struct perfetto {
 	struct buf packet; /* the current one */
@@ -213,6 +216,31 @@ static void put_cpu(struct writer *w, uint32_t cpu, uint32_t uuid, bool masked)
 	close_packet(w, packet);
 }
 
+static uint32_t need_rate(struct writer *w, uint32_t cpu)
+{
+	struct perfetto *p = w->priv;
+	struct buf *buf = &p->packet;
+	uint32_t *uuid = uuid_of(p, TRACK_OF_RATE, 0, cpu);
+	size_t packet, track, counter;
+	char name[TIMELINE_CPU_NAME + sizeof(TIMELINE_RATE)];
+
+	if (*uuid)
+		return *uuid;
+	*uuid = (uint32_t)p->tracks.nr;
+	timeline_cpu_name(name, cpu, false);
+	strcat(name, " " TIMELINE_RATE);
+	packet = open_packet(p, TRACKS, NO_STATE);
+	track = pb_open(buf, PACKET_TRACK);
+	pb_put_uint(buf, TRACK_UUID, *uuid);
+	pb_put_text(buf, TRACK_NAME, name);
+	counter = pb_open(buf, TRACK_COUNTER);
+	pb_put_text(buf, COUNTER_UNIT, TIMELINE_RATE);
+	pb_close(buf, counter);
+	pb_close(buf, track);
+	close_packet(w, packet);
+	return *uuid;
+}
+
 /* The uuid of the slice's track, which is defined before its first use. */
 static uint32_t need_track(struct writer *w, const struct event *ev)
 {
@@ -295,16 +323,34 @@ static void put_event(struct buf *buf, const struct event *ev, uint32_t track, u
 	pb_close(buf, event);
 }
 
+static void put_rate(struct writer *w, const struct event *ev)
+{
+	struct perfetto *p = w->priv;
+	struct buf *buf = &p->packet;
+	uint32_t track = need_rate(w, ev->cpu);
+	size_t packet = open_packet(p, SLICES, NEEDS_STATE), event;
+
+	put_time(p, ev->slice.since);
+	event = pb_open(buf, PACKET_EVENT);
+	pb_put_uint(buf, EVENT_TRACK, track);
+	pb_put_uint(buf, EVENT_TYPE, COUNTER);
+	pb_put_uint(buf, EVENT_COUNTER, timeline_rate(ev));
+	pb_close(buf, event);
+	close_packet(w, packet);
+}
+
 static int perfetto_put(struct writer *w, const struct event *ev)
 {
 	struct perfetto *p = w->priv;
 	uint32_t track, name = 0;
 	size_t packet;
 
-	if (ev->slice.kind == SLICE_SPLIT)
-		return 0;
 	if (!p->begun)
 		begin(w, ev->time);
+	if (ev->slice.kind == SLICE_RATE) {
+		put_rate(w, ev);
+		return 0;
+	}
 	track = need_track(w, ev);
 	packet = open_packet(p, SLICES, NEEDS_STATE);
 	put_time(p, ev->time);
@@ -343,6 +389,7 @@ const struct writer_ops write_perfetto = {
 	.extension = ".pftrace",
 	.takes = EVENT_BIT(EVENT_SLICE),
 	.next = "open it in ui.perfetto.dev",
+	.options = TIMELINE_OPTIONS,
 	.priv_size = sizeof(struct perfetto),
 	.put = perfetto_put,
 	.finish = perfetto_finish,

@@ -69,6 +69,15 @@ void timeline_args(struct timeline_args *args, const struct event *ev)
 		    1);
 }
 
+uint64_t timeline_rate(const struct event *ev)
+{
+	uint64_t time = ev->time - ev->slice.since;
+	unsigned __int128 rate = (unsigned __int128)ev->slice.instructions * SECOND;
+
+	rate = time ? rate / time : 0;
+	return rate < INT64_MAX ? (uint64_t)rate : INT64_MAX;
+}
+
 bool timeline_on_cpu(const struct event_slice *slice)
 {
 	return slice->kind == SLICE_RUN || slice->kind == SLICE_GAP || slice->kind == SLICE_MASKED;

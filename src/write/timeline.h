@@ -49,6 +49,10 @@ static inline uint32_t timeline_id(uint32_t id)
 	return id & INT32_MAX;
 }
 
+/* What a rate is, and its value, which holds from ev->slice.since on. */
+#define TIMELINE_RATE "instructions/s"
+uint64_t timeline_rate(const struct event *ev);
+
 /* Whether the slice is on the time axis of a cpu, not of a task. */
 bool timeline_on_cpu(const struct event_slice *slice);
 #define TIMELINE_CPU_NAME 48

@@ -252,8 +252,8 @@ static int uftrace_put(struct writer *w, const struct event *ev)
 	struct uftrace *u = w->priv;
 
 	switch (ev->slice.kind) {
-	case SLICE_SPLIT:
-	case SLICE_MASKED: return 0;
+	case SLICE_MASKED:
+	case SLICE_RATE: return 0;
 	case SLICE_GAP: put_gap(w, ev); return 0;
 	case SLICE_RUN:
 		if (!ev->slice.leave)
@@ -534,6 +534,7 @@ const struct writer_ops write_uftrace = {
 	.takes = EVENT_BIT(EVENT_SLICE),
 	.folder = &(const struct folder_mark){ "info", UFTRACE_MAGIC },
 	.next = "see it with uftrace replay -d",
+	.options = TIMELINE_OPTIONS,
 	.priv_size = sizeof(struct uftrace),
 	.open = uftrace_open,
 	.put = uftrace_put,

@@ -142,6 +142,32 @@ def test_formats(name, folder, source, *options):
     return first
 
 
+RATES = "select track.name, ts, cast(value as int) from counter join track on track_id = track.id order by ts"
+
+
+def rates_of(path):
+    """{cpu: [(time, instructions/s)]}"""
+    rates = collections.defaultdict(list)
+    for track, ts, value in ask(path, RATES)[0]:
+        rates[re.split(r":| instr", track)[0]].append((int(ts), int(value)))
+    return rates
+
+
+def test_rates(name, folder):
+    """The rate of a cpu times the time is how many instructions it executed."""
+    rates = rates_of(os.path.join(folder, "t.pftrace"))
+    equal(f"{name}: both formats have the same rates", rates_of(os.path.join(folder, "t.fxt")), rates)
+    executed = {track: int(number) for track, number in ask(
+        os.path.join(folder, "t.pftrace"), """select track.name, sum(extract_arg(arg_set_id, 'debug.instructions'))
+            from slice join track on track_id = track.id where category = 'run' group by 1""")[0]}
+    equal(f"{name}: every cpu has rates", sorted(rates), sorted(executed))
+    for cpu, points in rates.items():
+        found = sum(value * (after - ts) for (ts, value), (after, _) in zip(points, points[1:])) / 1e9
+        check(f"{name}: {cpu}: rates add up", abs(found - executed[cpu]) <= len(points) + executed[cpu] / 1000,
+              (found, executed[cpu]))
+        equal(f"{name}: {cpu}: the rate ends", points[-1][1], 0)
+
+
 def truth_of(serial):
     """{function: number of calls}"""
     counts = collections.Counter()
@@ -223,6 +249,7 @@ def test_demo(folder, arch):
     test_nesting(name, timeline)
     test_numbers(name, timeline)
     test_names(name, timeline, 4)
+    test_rates(name, folder)
     test_deterministic(name, folder, recording)
 
 

@@ -5,6 +5,7 @@ The truth test: at samples inside a trace, compares the stack unwound from regis
 that follows from the trace. The guests are kernels that switch between threads in every style of real kernels
 (tests/styles), the demo kernel and Debian. truth.py [WORD...]: only guests whose name has one of the words.
 """
+import collections
 import json
 import os
 import re
@@ -58,6 +59,20 @@ def test_checks(name, guest, recording, least, part, which="backports"):
     return got
 
 
+def test_timeline(name, guest, recording, sums, total):
+    """Calls on the time axis have the same instructions as the sums of stacks, function by function."""
+    leaves = collections.Counter()
+    for (_, stack), count in sums.items():
+        leaves[stack.split(";")[-1]] += count
+    done = kscope("calls", "--json", recording, *binaries(guest))
+    rows = json.loads(done.stdout)["functions"] if done.returncode == 0 else []
+    own = collections.Counter()
+    for row in rows:
+        own[row["name"]] += row["self_instructions"]
+    equal(f"{name}: all instructions are in slices", sum(own.values()), total)
+    equal(f"{name}: slices have the instructions of stacks", dict((own - leaves) + (leaves - own)), {})
+
+
 def is_wrong(guest, task, stack):
     """Unlike samples, traces know the program below a kernel that has one stack for all programs."""
     if guest.style == "onestack":
@@ -77,11 +92,13 @@ def test_style(folder, which, arch, style):
     equal(f"{name}: nothing is doubtful", (got.get("doubtful"), got.get("strayed")), (0, 0))
     check(f"{name}: all is under the root of its task",
           got.get("instructions", 0) - got.get("rooted", 0) <= 100, got)
-    wrong = {stack: count for (task, stack), count in folded(guest, recording).items()
+    sums = folded(guest, recording)
+    wrong = {stack: count for (task, stack), count in sums.items()
              if is_wrong(guest, task, stack) and "[kernel.kallsyms]+" not in stack}
     total = got.get("instructions", 0)
     check(f"{name}: no stack mixes threads", guest.stacks and sum(wrong.values()) * 1000000 <= total,
           f"{sum(wrong.values())} of {total}\n" + "\n".join(list(wrong)[:8]))
+    test_timeline(name, guest, recording, sums, total)
 
 
 def test_sampled_guests(folder, which, style):

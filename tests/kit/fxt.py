@@ -2,7 +2,7 @@
 """Reads the Fuchsia trace format, written from its specification, and checks every record on the way.
 
     trace = fxt.read(data)
-    trace.events, trace.switches, trace.processes, trace.threads, trace.counts
+    trace.events, trace.switches, trace.counters, trace.processes, trace.threads, trace.counts
 
 Raises Wrong if a size, a field that must be zero, a reference or the nesting of durations is wrong.
 """
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 MAGIC = 0x0016547846040010
 METADATA, INITIALIZATION, STRING, THREAD, EVENT, OBJECT, SCHEDULING = 0, 1, 2, 3, 4, 7, 8
-BEGIN, END = 2, 3
+COUNTER, BEGIN, END = 1, 2, 3
 IDLE = -2**31
 
 
@@ -21,6 +21,7 @@ class Wrong(Exception):
 
 
 Event = collections.namedtuple("Event", "type time pid tid category name args")
+Counter = collections.namedtuple("Counter", "id time pid tid category name args")
 Switch = collections.namedtuple("Switch", "time cpu state outgoing incoming args")
 
 
@@ -32,6 +33,7 @@ class Trace:
     tasks: dict = field(default_factory=dict)  # of the thread table
     events: list = field(default_factory=list)
     switches: list = field(default_factory=list)
+    counters: list = field(default_factory=list)
     processes: dict = field(default_factory=dict)  # {pid: name}
     threads: dict = field(default_factory=dict)  # {tid: (pid, name)}
     counts: dict = field(default_factory=collections.Counter)  # of records, by type
@@ -156,15 +158,18 @@ def thread(trace, record):
 
 def event(trace, record):
     kind = bits(record.head, 16, 19)
-    must(kind in (BEGIN, END), f"an event of type {kind} at {record.at}")
+    must(kind in (COUNTER, BEGIN, END), f"an event of type {kind} at {record.at}")
     time = record.word()
     pid, tid = record.thread(bits(record.head, 24, 31))
     category = record.string(bits(record.head, 32, 47))
     name = record.string(bits(record.head, 48, 63))
     must(pid in trace.processes, f"process {pid} at {record.at} has no name")
     must(trace.threads.get(tid, [None])[0] == pid, f"thread {tid} at {record.at} has no name")
-    trace.events.append(Event(kind, time, pid, tid, category, name,
-                              record.arguments(bits(record.head, 20, 23))))
+    args = record.arguments(bits(record.head, 20, 23))
+    if kind == COUNTER:
+        trace.counters.append(Counter(record.word(), time, pid, tid, category, name, args))
+    else:
+        trace.events.append(Event(kind, time, pid, tid, category, name, args))
 
 
 def kernel_object(trace, record):

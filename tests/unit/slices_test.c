@@ -83,6 +83,8 @@ static int emitted(void *data, struct event *ev)
 		trace_print(shown->trace, "split %" PRIu64 "\n", ev->time);
 		return 0;
 	}
+	if (ev->slice.kind == SLICE_RATE) /* see test_rates() */
+		return 0;
 	if (ev->slice.kind >= SLICE_RUN) {
 		print_cpu(shown, ev);
 		return 0;
@@ -99,10 +101,9 @@ static int emitted(void *data, struct event *ev)
 	return 0;
 }
 
-static enum slices_gate gate(void *data, uint32_t frame)
+static unsigned gate(const struct slices *slices, uint32_t frame)
 {
-	(void)data;
-	return frame == 0x2000 ? GATE_START : frame == 0x4000 ? GATE_END : GATE_NONE;
+	return (frame == slices->start) * GATE_START | (frame == slices->end) * GATE_END;
 }
 
 /* slices: what is selected; the rest is set here. */
@@ -354,26 +355,49 @@ static void test_windows(void)
 		    "~1100-~1110 3 3000 begin 0/0 0/0\n"
 		    "~1100-~1110 2 6000 begin 0/0 0/0\n"
 		    "~1100-~1110 1 1000 begin 20/10 2/1\n");
-	slices_with((struct slices){ .gate = gate, .closed = true }, PUSHES,
-		    "slices: from a function to another", WINDOWED,
+	slices_with((struct slices){ .gate = gate, .start = 0x2000, .end = 0x4000, .closed = true },
+		    PUSHES, "slices: from a function to the return from another", WINDOWED,
 		    "1010-1030 cpu 0 runs 1 20\n"
-		    "1030-~1040 cpu 0 runs 3 10\n"
-		    "1010-~1040 cpu 1 runs 2 0\n"
-		    "1030-~1040 3 3000 begin 10/10 1/1\n"
-		    "1010-~1040 2 6000 begin 0/0 0/0\n"
-		    "  1020-~1040 1 5000 call 10/10 1/1\n"
-		    " 1010-~1040 1 2000 call 20/10 2/1\n"
-		    "~1010-~1040 1 1000 begin 20/0 2/0\n");
-	slices_with((struct slices){ .gate = gate }, PUSHES,
-		    "slices: from the beginning, and from a function to another", WINDOWED,
+		    " 1040-1060 3 4000 call 10/10 1/1\n"
+		    "1030-~1060 cpu 0 runs 3 20\n"
+		    "1010-~1060 cpu 1 runs 2 10\n"
+		    "1030-~1060 3 3000 begin 20/10 2/1\n"
+		    " 1050-~1060 2 7000 call 0/0 0/0\n"
+		    "1010-~1060 2 6000 begin 10/10 1/1\n"
+		    "  1020-~1060 1 5000 call 10/10 1/1\n"
+		    " 1010-~1060 1 2000 call 20/10 2/1\n"
+		    "~1010-~1060 1 1000 begin 20/0 2/0\n");
+	slices_with((struct slices){ .gate = gate, .end = 0x4000 }, PUSHES,
+		    "slices: up to the return from a function", WINDOWED,
 		    "1000-1030 cpu 0 runs 1 30\n"
-		    "1030-~1040 cpu 0 runs 3 10\n"
-		    "1010-~1040 cpu 1 runs 2 0\n"
-		    "1030-~1040 3 3000 begin 10/10 1/1\n"
-		    "1010-~1040 2 6000 begin 0/0 0/0\n"
-		    "  1020-~1040 1 5000 call 10/10 1/1\n"
-		    " 1010-~1040 1 2000 call 20/10 2/1\n"
-		    "1000-~1040 1 1000 begin 30/10 3/1\n");
+		    " 1040-1060 3 4000 call 10/10 1/1\n"
+		    "1030-~1060 cpu 0 runs 3 20\n"
+		    "1010-~1060 cpu 1 runs 2 10\n"
+		    "1030-~1060 3 3000 begin 20/10 2/1\n"
+		    " 1050-~1060 2 7000 call 0/0 0/0\n"
+		    "1010-~1060 2 6000 begin 10/10 1/1\n"
+		    "  1020-~1060 1 5000 call 10/10 1/1\n"
+		    " 1010-~1060 1 2000 call 20/10 2/1\n"
+		    "1000-~1060 1 1000 begin 30/10 3/1\n");
+	slices_with((struct slices){ .gate = gate, .start = 0x2000, .end = 0x2000, .closed = true },
+		    PUSHES, "slices: calls of a recursive function",
+		    "begin 1000 sp=8000;"
+		    "call 1010 2000 10;"
+		    "call 2010 2000 10;"
+		    "return 2020 2014 10;"
+		    "return 2020 1014 10;"
+		    "call 1020 3000 10;"
+		    "call 3010 2000 10;"
+		    "return 2020 3014 10;"
+		    "return 3020 1024 10;",
+		    "  1020-1030 1 2000 call 10/10 1/1\n"
+		    " 1010-1040 1 2000 call 30/20 1/1\n"
+		    "1010-~1040 cpu 0 runs 1 30\n"
+		    "~1010-~1040 1 1000 begin 30/0 1/0\n"
+		    "  1060-1070 1 2000 call 10/10 1/1\n"
+		    "1060-~1070 cpu 0 runs 1 10\n"
+		    " ~1060-~1070 1 3000 call 10/0 1/0\n"
+		    "~1060-~1070 1 1000 begin 10/0 1/0\n");
 	slices_with((struct slices){ .axis = AXIS_INSTRUCTIONS }, PUSHES,
 		    "slices: an axis of instructions", WINDOWED,
 		    "0-30 cpu 0 runs 1 30\n"
@@ -545,6 +569,84 @@ static void test_masks(void)
 		   "1009-~1127 2 5000 begin 100/100 1/1\n");
 }
 
+static int announced_nobody(void *data, const struct event *ev, uint32_t frame)
+{
+	(void)data, (void)ev, (void)frame;
+	return 0;
+}
+
+struct rates {
+	char text[1000];
+	size_t len;
+};
+
+static int add_rate(void *data, struct event *ev)
+{
+	struct rates *rates = data;
+
+	if (ev->slice.kind == SLICE_RATE)
+		rates->len +=
+			(size_t)snprintf(rates->text + rates->len, sizeof(rates->text) - rates->len,
+					 "%u: %" PRIu64 "-%" PRIu64 " %" PRIu64 "\n", ev->cpu,
+					 ev->slice.since, ev->time, ev->slice.instructions);
+	return 0;
+}
+
+/* The task executes this many instructions up to a time. */
+static void execute(struct slices *slices, struct slices_task *task, uint64_t time,
+		    uint64_t instructions)
+{
+	slices_advance(slices, time);
+	slices_charge(slices, 3, instructions, 0, 0);
+	slices_run(slices, 3, task, true);
+}
+
+static void rates_are(const char *name, struct slices slices, const char *want)
+{
+	struct rates rates = { 0 };
+	struct slices_task *task;
+
+	slices.announce = announced_nobody;
+	slices.emit = add_rate;
+	slices.data = &rates;
+	slices_advance(&slices, 1000);
+	task = slices_task(&slices, 1, 1, 3);
+	slices_open(&slices, task, (struct slice){ .time = 1000, .frame = 1 });
+	execute(&slices, task, 1000, 0);
+	execute(&slices, task, 3000, 4000);
+	execute(&slices, task, 6000, 8000); /* enough */
+	execute(&slices, task, 10000, 3);
+	execute(&slices, task, 500000, 5); /* it waits */
+	execute(&slices, task, 501000, 7);
+	slices_advance(&slices, 700000);
+	slices_gap(&slices, 3);
+	slices_run(&slices, 3, task, true);
+	execute(&slices, task, 701000, 9);
+	slices_finish(&slices);
+	check(name, !strcmp(rates.text, want));
+	if (strcmp(rates.text, want))
+		printf("have:\n%swant:\n%s", rates.text, want);
+	slices_release(&slices);
+}
+
+static void test_rates(void)
+{
+	rates_are("rates: of a busy cpu, and of one that waits",
+		  (struct slices){ .until = UINT64_MAX },
+		  "3: 1000-6000 12000\n"
+		  "3: 6000-10000 3\n"
+		  "3: 10000-500000 5\n"
+		  "3: 500000-501000 7\n"
+		  "3: 501000-501000 0\n"
+		  "3: 700000-701000 9\n"
+		  "3: 701000-701000 0\n");
+	rates_are("rates: in a window", (struct slices){ .from = 4000, .until = 20000 },
+		  "3: 4000-20000 8003\n"
+		  "3: 20000-20000 0\n");
+	rates_are("rates: not on an axis of instructions",
+		  (struct slices){ .until = UINT64_MAX, .axis = AXIS_INSTRUCTIONS }, "");
+}
+
 int main(void)
 {
 	test_calls();
@@ -554,5 +656,6 @@ int main(void)
 	test_lines();
 	test_windows();
 	test_ends();
+	test_rates();
 	return test_result();
 }
