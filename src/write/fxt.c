@@ -30,7 +30,7 @@
  */
 #define CPUS_PROCESS 0xffe00000u
 #define CPU_THREAD(cpu) (0xfff00000u | (cpu))
-#define MASK_THREAD(cpu) (0xffe80000u | (cpu))
+#define MASK_THREAD(cpu) (0xffe80000u | ((cpu) & 0xffff))
 
 enum { /* of records */
        METADATA = 0,
