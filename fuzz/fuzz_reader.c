@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * fuzz_reader: feeds the fuzzer's bytes to one reader (-DREADER=read_...), and its events to the
- * world, the tracker of calls and the dump writer. Slices of the calls go to the writers of timelines: each
- * must end once, and not before it began. With -DFOLDER the bytes are the files of a folder: of each its name
+ * world, the tracker of calls and the dump writer. Slices of the calls, and those of the samples, go to the
+ * writers of timelines: each must end once, and not before it began. With -DFOLDER the bytes are the files of a folder: of each its name
  * in a line, its size in a line, and its content; see fuzz/run.
  */
 
@@ -17,6 +17,7 @@
 #include "format.h"
 #include "model/world.h"
 #include "pass/calls.h"
+#include "pass/stretches.h"
 
 extern const struct reader_ops READER;
 extern const struct writer_ops write_dump, write_perfetto, write_fxt;
@@ -30,6 +31,17 @@ struct timelines {
 	struct hash depths; /* the number of open slices, plus 1, by task or cpu */
 	uint64_t nr_open;
 	struct slices slices;
+	/* Of samples: */
+	struct world *world;
+	struct stretches stretches;
+	struct stretch_pace pace;
+	uint32_t *stack;
+	size_t cap_stack;
+};
+
+struct fuzz {
+	struct calls calls;
+	struct timelines of_calls, of_samples;
 };
 
 static void check_slice(struct timelines *t, const struct event *ev)
@@ -79,8 +91,7 @@ static uint32_t frame_at(void *data, uint64_t address, uint64_t context, uint32_
 	return world_frame(data, &at, context, address, is_return ? FRAME_RETURN : 0);
 }
 
-static void open_timelines(struct timelines *t, struct calls *calls, struct world *world,
-			   struct out *out)
+static void open_timelines(struct timelines *t, struct world *world, struct out *out)
 {
 	const struct writer_ops *ops[] = { &write_perfetto, &write_fxt };
 
@@ -90,17 +101,14 @@ static void open_timelines(struct timelines *t, struct calls *calls, struct worl
 		if (ops[i]->open)
 			ops[i]->open(&t->writers[i]);
 	}
+	t->world = world;
 	t->slices = (struct slices){
 		.announce = announce_task, .emit = emit_slice, .data = t, .until = UINT64_MAX
 	};
-	calls->frame = frame_at;
-	calls->data = world;
-	calls->slices = &t->slices;
 }
 
 static void close_timelines(struct timelines *t)
 {
-	slices_finish(&t->slices);
 	if (t->nr_open)
 		abort();
 	for (size_t i = 0; i < 2; i++) {
@@ -108,23 +116,99 @@ static void close_timelines(struct timelines *t)
 		free(t->writers[i].priv);
 	}
 	hash_release(&t->depths);
+	slices_release(&t->slices);
 }
 
-static void take(struct writer *w, struct calls *calls, struct event *ev)
+static void open_calls(struct fuzz *fuzz, struct world *world, struct out *out)
+{
+	calls_init(&fuzz->calls);
+	open_timelines(&fuzz->of_calls, world, out);
+	fuzz->calls.frame = frame_at;
+	fuzz->calls.data = world;
+	fuzz->calls.slices = &fuzz->of_calls.slices;
+}
+
+static void close_calls(struct fuzz *fuzz)
+{
+	slices_finish(&fuzz->of_calls.slices);
+	close_timelines(&fuzz->of_calls);
+	calls_release(&fuzz->calls);
+}
+
+static size_t frames_of(void *data, uint32_t stack, const uint32_t **frames)
+{
+	struct timelines *t = data;
+	const struct stack *all = t->world->stacks.all;
+	size_t nr = 0, i;
+
+	for (uint32_t at = stack; at; at = all[at].parent)
+		nr++;
+	GROW(t->stack, nr, t->cap_stack);
+	i = nr;
+	for (uint32_t at = stack; at; at = all[at].parent)
+		t->stack[--i] = all[at].frame;
+	*frames = t->stack;
+	return nr;
+}
+
+static void open_samples(struct fuzz *fuzz, struct world *world, struct out *out)
+{
+	struct timelines *t = &fuzz->of_samples;
+
+	open_timelines(t, world, out);
+	t->stretches = (struct stretches){
+		.slices = &t->slices, .functions = frames_of, .data = t, .max_waiting = 50
+	};
+}
+
+static void close_samples(struct fuzz *fuzz)
+{
+	struct timelines *t = &fuzz->of_samples;
+
+	stretches_finish(&t->stretches);
+	slices_finish(&t->slices);
+	stretches_release(&t->stretches);
+	free(t->stack);
+	close_timelines(t);
+}
+
+/* By the low bits of its weight, a sample is selected or not, and tells its width or not. */
+static void take_sample(struct timelines *t, const struct event *ev)
+{
+	uint64_t weight = ev->sample.weight;
+
+	if (ev->time > INT64_MAX)
+		return;
+	stretches_add(&t->stretches, &(struct stretch_sample){ .time = ev->time,
+							       .width = weight & 1 ? 0 : weight,
+							       .pace = &t->pace,
+							       .count = 1,
+							       .pid = ev->pid,
+							       .tid = ev->tid,
+							       .cpu = ev->cpu,
+							       .stack = world_stack(t->world, ev),
+							       .shared = !ev->pid,
+							       .here = !(weight & 2),
+							       .selected = !(weight & 6) });
+}
+
+static void take(struct writer *w, struct fuzz *fuzz, struct event *ev)
 {
 	if (ev->kind == EVENT_MAP && ev->map.whole)
 		return;
 	world_apply(w->world, ev);
 	if (ev->kind == EVENT_SAMPLE)
-		world_stack(w->world, ev);
+		take_sample(&fuzz->of_samples, ev);
+	if (ev->kind == EVENT_LOST)
+		stretches_lost(&fuzz->of_samples.stretches, ev->cpu, ev->time);
 	if (ev->kind == EVENT_BRANCH)
-		calls_add(calls, ev);
+		calls_add(&fuzz->calls, ev);
 	if (ev->kind == EVENT_MASK)
-		calls_mask(calls, ev);
+		calls_mask(&fuzz->calls, ev);
 	w->ops->put(w, ev);
 }
 
-static void drain(struct reader *r, struct writer *w, struct calls *calls)
+static void drain(struct reader *r, struct writer *w, struct fuzz *fuzz)
 {
 	struct event ev, *run = NULL;
 	size_t nr = 0;
@@ -136,9 +220,9 @@ static void drain(struct reader *r, struct writer *w, struct calls *calls)
 		ev.pid = ev.tid = NO_TASK;
 		if (r->ops->next(r, &ev) <= 0)
 			break;
-		take(w, calls, &ev);
+		take(w, fuzz, &ev);
 		for (size_t n = r->ops->run ? r->ops->run(r, &run) : 0; n; n--, nr++)
-			take(w, calls, run++);
+			take(w, fuzz, run++);
 		if (++nr > MAX_EVENTS)
 			abort();
 	}
@@ -198,8 +282,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct strtab strings;
 	struct world world;
 	struct err err = { 0 };
-	struct timelines timelines = { 0 };
-	struct calls calls;
+	struct fuzz fuzz = { 0 };
 	struct folder folder = { 0 };
 	struct out out;
 	struct in in;
@@ -211,7 +294,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct writer w = { .ops = &write_dump, .world = &world, .out = &out };
 
 	log_level = -1;
-	calls_init(&calls);
 	strtab_init(&strings);
 	world_init(&world, &strings, &nowhere);
 	if (!IS_FOLDER || open_folder(&in, &folder, data, size) < 0)
@@ -221,10 +303,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	r.ops->probe(data, size < 4096 ? size : 4096);
 	if (out_open(&out, "/dev/null", false, &err) < 0)
 		abort();
-	open_timelines(&timelines, &calls, &world, &out);
+	open_calls(&fuzz, &world, &out);
+	open_samples(&fuzz, &world, &out);
 	if (!r.ops->open || r.ops->open(&r) == 0)
-		drain(&r, &w, &calls);
-	close_timelines(&timelines);
+		drain(&r, &w, &fuzz);
+	close_calls(&fuzz);
+	close_samples(&fuzz);
 	if (r.ops->close)
 		r.ops->close(&r);
 	w.ops->close(&w);
@@ -235,7 +319,5 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	folder_abandon(&folder);
 	world_release(&world);
 	strtab_release(&strings);
-	calls_release(&calls);
-	slices_release(&timelines.slices);
 	return 0;
 }

@@ -166,8 +166,12 @@ static void print_row(struct calls_report *report, const struct durations_row *r
 	buf_addf(text, " %10" PRIu64, row->count);
 	look_time(text, 11, row->self_time);
 	look_time(text, 12, row->total_time);
-	look_number(text, 12, row->self_instructions);
-	look_number(text, 13, row->total_instructions);
+	if (report->durations.counted) {
+		look_number(text, 12, row->self_instructions);
+		look_number(text, 13, row->total_instructions);
+	} else {
+		buf_addf(text, "%12s%13s", "-", "-");
+	}
 	print_quantiles(text, &row->times, 9);
 	buf_adds(text, "  ");
 	if (row->program)
@@ -200,14 +204,19 @@ static void print_table(struct calls_report *report, enum durations_kind kind)
 		buf_addf(text, "%*s(%" PRIu64 " more rows: --limit 0)\n", 114, "", nr - limit);
 }
 
-static void print_line(struct buf *text, const char *what, uint64_t time, uint64_t running,
-		       double percent, uint64_t instructions)
+static void print_line(struct calls_report *report, const char *what, uint64_t time,
+		       uint64_t running, double percent, uint64_t instructions)
 {
+	struct buf *text = &report->text;
+
 	buf_addf(text, "  %-14s", what);
 	look_time(text, 10, time);
 	buf_adds(text, ", running ");
 	look_time(text, 0, running);
-	buf_addf(text, ", %.2f%%, %" PRIu64 " instructions\n", percent, instructions);
+	buf_addf(text, ", %.2f%%", percent);
+	if (report->durations.counted)
+		buf_addf(text, ", %" PRIu64 " instructions", instructions);
+	buf_addc(text, '\n');
 }
 
 static void print_times(struct buf *text, const struct histogram *times)
@@ -230,9 +239,9 @@ static void print_details(struct calls_report *report, const struct durations_ro
 	if (row->open)
 		buf_addf(text, ", %" PRIu64 " of them not complete", row->open);
 	buf_addc(text, '\n');
-	print_line(text, "self", row->self_time, row->self_running, self_share(report, row),
+	print_line(report, "self", row->self_time, row->self_running, self_share(report, row),
 		   row->self_instructions);
-	print_line(text, "total", row->total_time, row->total_running, total_share(report, row),
+	print_line(report, "total", row->total_time, row->total_running, total_share(report, row),
 		   row->total_instructions);
 	print_times(text, &row->times);
 }
@@ -296,7 +305,9 @@ static void print_text(struct calls_report *report)
 	buf_addf(text, "%" PRIu64 " calls in %zu task%s, which ran for ", d->calls, d->nr_selected,
 		 d->nr_selected == 1 ? "" : "s");
 	text_duration(text, d->running);
-	buf_addf(text, " and %" PRIu64 " instructions; shares are of %s\n", d->instructions,
+	if (d->counted)
+		buf_addf(text, " and %" PRIu64 " instructions", d->instructions);
+	buf_addf(text, "; shares are of %s\n",
 		 asked->instructions ? "these instructions" : "this time");
 	if (d->gaps) {
 		buf_addf(text, "%" PRIu64 " gap%s, ", d->gaps, d->gaps == 1 ? "" : "s");
@@ -360,8 +371,10 @@ static void json_row(struct calls_report *report, const struct durations_row *ro
 	json_out_u64(to, "total_time", row->total_time);
 	json_out_u64(to, "self_running", row->self_running);
 	json_out_u64(to, "total_running", row->total_running);
-	json_out_u64(to, "self_instructions", row->self_instructions);
-	json_out_u64(to, "total_instructions", row->total_instructions);
+	if (report->durations.counted) {
+		json_out_u64(to, "self_instructions", row->self_instructions);
+		json_out_u64(to, "total_instructions", row->total_instructions);
+	}
 	json_out_double(to, "self_percent", self_share(report, row), 4);
 	json_out_double(to, "total_percent", total_share(report, row), 4);
 	json_times(to, &row->times);
@@ -417,7 +430,8 @@ static void print_json(struct calls_report *report)
 	json_out_u64(to, "tasks", d->nr_selected);
 	json_out_u64(to, "time", d->time);
 	json_out_u64(to, "running", d->running);
-	json_out_u64(to, "instructions", d->instructions);
+	if (d->counted)
+		json_out_u64(to, "instructions", d->instructions);
 	json_out_u64(to, "gaps", d->gaps);
 	json_out_u64(to, "gap_time", d->gap_time);
 	json_out_u64(to, "lost", report->job->lost);
@@ -470,6 +484,18 @@ static void print_all(struct calls_report *report)
 			 "plugin");
 }
 
+/* A sample tells that a function is running, not that it was called. */
+static int refuse_samples(struct job *job)
+{
+	const uint64_t *read = job->read;
+
+	if (read[EVENT_BRANCH] || read[EVENT_CALL] || !(read[EVENT_SAMPLE] || read[EVENT_CHAIN]))
+		return 0;
+	return err_set(&job->err, ERR_INPUT,
+		       "samples do not tell how often functions were called, nor how long calls "
+		       "took: see kscope report, or convert them to a timeline");
+}
+
 static int check(const struct args *args, struct err *err)
 {
 	const struct calls_options *asked = args->state;
@@ -502,6 +528,8 @@ static int run(struct args *args)
 	ret = job_open(&job, &strings);
 	if (ret == 0)
 		ret = job_run(&job, (struct writer *[]){ &writer }, 1);
+	if (ret == 0)
+		ret = refuse_samples(&job);
 	if (ret == 0)
 		print_all(&report);
 	ret = job_result(&job, ret);

@@ -50,9 +50,14 @@ static bool wants(const struct writer *writer, const struct event *ev)
 	return ops->takes & EVENT_BIT(ev->kind) && !(ops->takes & ev->made_of);
 }
 
+static bool is_slice(const struct event *ev)
+{
+	return ev->kind == EVENT_SLICE || ev->kind == EVENT_STRETCH;
+}
+
 static int put(struct writer *writer, const struct event *ev)
 {
-	if (ev->kind == EVENT_SLICE && ev->slice.kind == SLICE_SPLIT)
+	if (is_slice(ev) && ev->slice.kind == SLICE_SPLIT)
 		return writer->next_part ? writer->next_part(writer) : 0;
 	return writer->ops->put(writer, ev);
 }
@@ -61,7 +66,7 @@ static int sink_push(struct stage *s, struct event *ev)
 {
 	const struct sink *sink = s->priv;
 
-	s->chain->slices += ev->kind == EVENT_SLICE && !ev->outside;
+	s->chain->slices += is_slice(ev) && !ev->outside;
 	for (size_t i = 0; i < sink->nr; i++) {
 		struct writer *writer = sink->writers[i];
 
@@ -242,7 +247,7 @@ int job_summary(const struct job *job)
 			 job->damaged_bytes == 1 ? "" : "s");
 	else if (job->lost)
 		log_warn("the recording itself lost %" PRIu64 " samples", job->lost);
-	if (samples && !job->count.samples)
+	if (samples && !job->count.samples && !job->chain.slices)
 		log_warn("none of the %" PRIu64 " samples matches the selection", samples);
 	else if (!samples && others && job->chain.outside == others && !job->chain.slices)
 		log_warn("none of the %" PRIu64 " events matches the selection", others);

@@ -21,10 +21,9 @@ void buf_clear(struct buf *buf)
 		buf->data[0] = '\0';
 }
 
-char *buf_reserve(struct buf *buf, size_t extra)
+void buf_grow(struct buf *buf, size_t extra)
 {
 	GROW(buf->data, buf->len + extra + 1, buf->cap);
-	return buf->data + buf->len;
 }
 
 void buf_add(struct buf *buf, const void *data, size_t len)
@@ -39,7 +38,11 @@ void buf_add(struct buf *buf, const void *data, size_t len)
 
 void buf_addc(struct buf *buf, char c)
 {
-	buf_add(buf, &c, 1);
+	char *at = buf_reserve(buf, 1);
+
+	at[0] = c;
+	at[1] = '\0';
+	buf->len++;
 }
 
 void buf_adds(struct buf *buf, const char *s)

@@ -13,8 +13,14 @@ struct buf {
 
 void buf_release(struct buf *buf);
 void buf_clear(struct buf *buf);
+void buf_grow(struct buf *buf, size_t extra); /* for buf_reserve() */
 /* Makes room for `extra` more bytes and returns where they start. The caller updates len. */
-char *buf_reserve(struct buf *buf, size_t extra);
+static inline char *buf_reserve(struct buf *buf, size_t extra)
+{
+	if (buf->cap - buf->len <= extra)
+		buf_grow(buf, extra);
+	return buf->data + buf->len;
+}
 void buf_add(struct buf *buf, const void *data, size_t len);
 void buf_addc(struct buf *buf, char c);
 void buf_adds(struct buf *buf, const char *s);

@@ -24,29 +24,24 @@ static char *write_varint(char *at, uint64_t value)
 	return at;
 }
 
-static void put_varint(struct buf *buf, uint64_t value)
+static void put(struct buf *buf, uint32_t field, enum pb_wire wire, uint64_t value)
 {
-	char *at = buf_reserve(buf, MAX_VARINT);
+	char *start = buf_reserve(buf, 2 * MAX_VARINT);
+	char *at = write_varint(start, (uint64_t)field << 3 | wire);
 
-	buf->len += (size_t)(write_varint(at, value) - at);
-	buf->data[buf->len] = '\0';
-}
-
-static void put_key(struct buf *buf, uint32_t field, enum pb_wire wire)
-{
-	put_varint(buf, (uint64_t)field << 3 | wire);
+	at = write_varint(at, value);
+	*at = '\0';
+	buf->len += (size_t)(at - start);
 }
 
 void pb_put_uint(struct buf *buf, uint32_t field, uint64_t value)
 {
-	put_key(buf, field, PB_VARINT);
-	put_varint(buf, value);
+	put(buf, field, PB_VARINT, value);
 }
 
 void pb_put_bytes(struct buf *buf, uint32_t field, const void *data, size_t len)
 {
-	put_key(buf, field, PB_BYTES);
-	put_varint(buf, len);
+	put(buf, field, PB_BYTES, len);
 	buf_add(buf, data, len);
 }
 
@@ -58,8 +53,7 @@ void pb_put_text(struct buf *buf, uint32_t field, const char *text)
 /* Most messages are short: leaves room for a length of one byte, and moves longer ones. */
 size_t pb_open(struct buf *buf, uint32_t field)
 {
-	put_key(buf, field, PB_BYTES);
-	buf_addc(buf, 0);
+	put(buf, field, PB_BYTES, 0);
 	return buf->len;
 }
 

@@ -4,12 +4,13 @@
 #include <string.h>
 
 const char *const event_names[EVENT_KINDS] = {
-	[EVENT_META] = "meta",	   [EVENT_SOURCE] = "source", [EVENT_COMM] = "comm",
-	[EVENT_FORK] = "fork",	   [EVENT_EXIT] = "exit",     [EVENT_MAP] = "map",
-	[EVENT_SAMPLE] = "sample", [EVENT_LOST] = "lost",     [EVENT_SYMBOL] = "symbol",
-	[EVENT_SWITCH] = "switch", [EVENT_ALLOC] = "alloc",   [EVENT_CALL] = "call",
-	[EVENT_SLICE] = "slice",   [EVENT_BRANCH] = "branch", [EVENT_AUX] = "aux",
-	[EVENT_CHAIN] = "sample",  [EVENT_CHECK] = "check",   [EVENT_MASK] = "mask",
+	[EVENT_META] = "meta",	     [EVENT_SOURCE] = "source", [EVENT_COMM] = "comm",
+	[EVENT_FORK] = "fork",	     [EVENT_EXIT] = "exit",	[EVENT_MAP] = "map",
+	[EVENT_SAMPLE] = "sample",   [EVENT_LOST] = "lost",	[EVENT_SYMBOL] = "symbol",
+	[EVENT_SWITCH] = "switch",   [EVENT_ALLOC] = "alloc",	[EVENT_CALL] = "call",
+	[EVENT_STRETCH] = "stretch", [EVENT_SLICE] = "slice",	[EVENT_BRANCH] = "branch",
+	[EVENT_AUX] = "aux",	     [EVENT_CHAIN] = "sample",	[EVENT_CHECK] = "check",
+	[EVENT_MASK] = "mask",
 };
 
 static const struct {

@@ -29,7 +29,8 @@ enum event_kind {
 	EVENT_CHAIN,  /* a sample whose chain may run through interrupts; pass/split splits it */
 	EVENT_CHECK,  /* a sample inside a trace, to check its stacks; not part of a profile */
 	EVENT_SLICE,  /* a call begins or ends on the time axis of its task */
-	EVENT_MASK,   /* in a control flow trace: a cpu switches interrupts on or off */
+	EVENT_STRETCH, /* the same, inferred from samples: a stretch of time with the same function */
+	EVENT_MASK,    /* in a control flow trace: a cpu switches interrupts on or off */
 	EVENT_KINDS
 };
 
@@ -75,6 +76,7 @@ enum source_lacks {		     /* what samples of a source do not have */
 		    LACKS_CHAIN = 1, /* only the pc */
 		    LACKS_TIME = 2,
 		    LACKS_CPU = 4,
+		    LACKS_THREADS = 8, /* a tid stands for all threads of its process */
 };
 
 struct event_source {
@@ -283,6 +285,7 @@ enum slice_kind {
 	SLICE_JUMP, /* to another function, without a call: a tail call */
 	SLICE_TRAP, /* an exception or an interrupt */
 	SLICE_SYSCALL,
+	SLICE_SAMPLED, /* was in all samples; they do not tell when it began and ended */
 	/* On the time axis of a cpu: */
 	SLICE_RUN, /* the event's task runs on it */
 	SLICE_GAP, /* it was not traced, or part of its trace is missing */
@@ -296,7 +299,12 @@ enum slice_kind {
 /* What the times of slices are, which is the same for all slices of a run. */
 enum slice_axis { AXIS_TIME, AXIS_CYCLES, AXIS_INSTRUCTIONS };
 
-/* The slices of a task, and of a cpu, are nested: they end in the reverse order. */
+enum slice_knows { /* which numbers of a slice are known */
+		   KNOWS_INSTRUCTIONS = 1,
+		   KNOWS_LINES = 2,
+};
+
+/* Also of EVENT_STRETCH. The slices of a task, and of a cpu, are nested: they end in the reverse order. */
 struct event_slice {
 	/* The handle of the function's start; of MASKED, where interrupts went off; 0 of RUN and GAP. */
 	uint32_t frame;
@@ -307,8 +315,13 @@ struct event_slice {
 	 * known part. Of its end: it goes on.
 	 */
 	bool cut;
+	bool first; /* of its begin: of a task; others with the same tid have ended */
 	/* Of its end: */
-	uint64_t since;		   /* the time of its begin */
+	uint8_t knows; /* enum slice_knows */
+	uint64_t
+		since; /* the place of its begin on the axis, as the event's time is that of its end */
+	uint64_t began, ended;	   /* the time span in ns, whatever the axis is */
+	uint64_t samples;	   /* that it was in, if it was sampled */
 	uint64_t instructions;	   /* executed in it and in what it called */
 	uint64_t own;		   /* those in its function itself */
 	uint32_t lines, own_lines; /* likewise, the lines of 64 bytes that the code is in */

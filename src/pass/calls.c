@@ -50,16 +50,31 @@ static uint32_t stack_below(void *data, uint32_t callers, uint32_t frame)
 	return stack_push(&world->stacks, callers, frame);
 }
 
-/* Names a task after its process, or after its first function, if that is in the kernel. */
+static bool has_symbol(struct world *world, uint32_t frame)
+{
+	size_t nr;
+	const struct symbol *symbols = frame_symbols(world, frame, &nr);
+
+	return !symbols[nr - 1].unknown;
+}
+
+/*
+ * The name of a task: that of its process, or of its first function, if that is in the kernel. Firmware has no
+ * symbols.
+ */
+static uint32_t task_name(void *data, uint32_t pid, uint32_t frame)
+{
+	struct world *world = ((struct stage *)data)->chain->world;
+	uint32_t name = world_comm(world, pid, pid);
+
+	if (!name || (world->frames.all[frame].flags & FRAME_KERNEL && has_symbol(world, frame)))
+		name = slices_function(world, frame);
+	return name;
+}
+
 static int announce_task(void *data, const struct event *ev, uint32_t frame)
 {
-	struct stage *s = data;
-	struct world *world = s->chain->world;
-	uint32_t name = world_comm(world, ev->pid, ev->pid);
-
-	if (!name || world->frames.all[frame].flags & FRAME_KERNEL)
-		name = slices_function(world, frame);
-	return slices_name_task(s, ev, name);
+	return slices_name_task(data, ev, task_name(data, ev->pid, frame));
 }
 
 static int calls_open(struct stage *s)
@@ -78,7 +93,11 @@ static int calls_open(struct stage *s)
 	if (!cs->times)
 		return 0;
 	cs->calls.slices = &cs->slices;
-	return slices_init(&cs->slices, s, announce_task);
+	if (slices_init(&cs->slices, s, announce_task) < 0)
+		return -1;
+	cs->slices.knows = KNOWS_INSTRUCTIONS | KNOWS_LINES;
+	cs->slices.kind = task_name;
+	return 0;
 }
 
 /* Emits the instructions so far as samples, one for each stack. */

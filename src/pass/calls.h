@@ -76,6 +76,8 @@ void calls_after_branch(struct calls *calls, const struct event *ev);
 void calls_mask(struct calls *calls, const struct event *ev);
 /* The handle of the whole stack at a mark; 0: unknown. */
 uint32_t calls_stack(struct calls *calls, uint32_t mark);
+/* The marks of open slices are no longer those of the tracker. */
+void calls_forget_marks(struct calls *calls);
 /* The function at a mark: its handle and its start. */
 uint32_t calls_leaf(const struct calls *calls, uint32_t mark, uint64_t *start);
 /* The code at a mark: its leaf, and the addresses that it returns to, innermost first. */

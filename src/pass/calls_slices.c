@@ -45,6 +45,13 @@ static bool has_jumped(const struct calls *calls, struct slices_task *task,
 	return calls_leaf(calls, mark, &start) != top->frame;
 }
 
+/* Whether the stack is as it was after the last event. Most branches stay in their function. */
+static bool is_same(const struct slices_task *task, const struct track_view *view)
+{
+	return view->kept == view->nr && task->nr == view->nr + 1 && task->beyond == view->beyond &&
+	       task->open[view->nr].mark == view->mark;
+}
+
 static void follow(struct calls *calls, struct slices_task *task, const struct track_view *view,
 		   bool selected)
 {
@@ -80,6 +87,15 @@ static struct slices_task *task_of(struct calls *calls, const struct track_view 
 	return *view->own;
 }
 
+/* No code has mark 0, so has_jumped() compares functions. */
+void calls_forget_marks(struct calls *calls)
+{
+	for (struct slices_task *task = calls->slices->tasks; task; task = task->next) {
+		for (size_t i = 0; i < task->nr; i++)
+			task->open[i].mark = 0;
+	}
+}
+
 void calls_before_branch(struct calls *calls, const struct event *ev)
 {
 	uint64_t at = track_at(&calls->track, ev->cpu);
@@ -99,7 +115,8 @@ void calls_after_branch(struct calls *calls, const struct event *ev)
 
 	if (track_view(&calls->track, ev->cpu, &view)) {
 		task = task_of(calls, &view, ev);
-		follow(calls, task, &view, selected);
+		if (!is_same(task, &view))
+			follow(calls, task, &view, selected);
 	}
 	slices_run(calls->slices, ev->cpu, task, selected);
 	if (ev->branch.kind == BRANCH_END)

@@ -449,6 +449,8 @@ static void start_anew(struct calls *calls)
 	track_marks(&calls->track, need_path, &map);
 	copy_paths(calls, &map);
 	track_marks(&calls->track, remap_counter, &map);
+	if (calls->slices)
+		calls_forget_marks(calls);
 	free(map.paths);
 	free(map.counters);
 	free(map.path);

@@ -31,6 +31,8 @@ static int count_push(struct stage *s, struct event *ev)
 	struct sample_count *count = s->priv;
 	struct event_sample *sample = &ev->sample;
 
+	if (ev->outside)
+		return 0;
 	if (is_split(s, ev))
 		return stage_emit(s, ev);
 	sample->count = add_up(s, &count->samples, sample->count + !sample->count);

@@ -205,7 +205,10 @@ static void begin_slice(struct durations *d, const struct event *ev)
 	struct durations_task *task = &d->tasks[nth];
 	struct open_slice slice = { .cut = ev->slice.cut, .since = ev->time };
 
-	if (ev->time < task->last) { /* from before the trace */
+	if (ev->slice.first) {
+		task->instructions = 0;
+		task->waits = false;
+	} else if (ev->time < task->last) { /* from before the trace */
 		slice.since = task->last;
 		slice.skipped = task->instructions;
 	}
@@ -273,6 +276,7 @@ static void end_slice(struct durations *d, const struct event *ev)
 	if (!task->nr)
 		return;
 	slice = task->open[--task->nr];
+	d->counted |= ev->slice.knows & KNOWS_INSTRUCTIONS;
 	span = span_of(d, task, &slice, ev);
 	for (unsigned i = 0; i < slice.nr_parts; i++) {
 		struct durations_row *row = &d->rows[slice.parts[i].row];

@@ -43,6 +43,7 @@ struct durations {
 	/* Of everything that is selected: */
 	uint64_t calls, time, running, instructions;
 	size_t nr_selected; /* tasks */
+	bool counted;	    /* the data has instructions */
 	bool has_runs;	    /* the data says when tasks run; else none waits */
 	uint64_t gaps, gap_time;
 	/*

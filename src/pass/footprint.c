@@ -36,7 +36,7 @@ uint64_t footprint_touch(struct footprint *f, uint64_t line, uint64_t slice)
 	struct footprint_line *slot;
 	uint64_t seen;
 
-	if (!f->slots || f->nr * 2 > f->mask)
+	if (!f->slots || f->nr * 4 > f->mask * 3)
 		grow(f);
 	slot = slot_of(f, line + 1);
 	if (!slot->line) {

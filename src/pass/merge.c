@@ -142,6 +142,7 @@ int merge_next(struct merge *merge, struct event **events, size_t *nr)
 		return 0;
 	merge->last = (size_t)(first - merge->inputs);
 	merge->taken = merge->nr == 1 ? first->pending : 1;
+	first->seen |= EVENT_BIT(first->next->kind);
 	*events = first->next;
 	*nr = merge->taken;
 	return 1;

@@ -14,6 +14,7 @@ struct merge_input {
 	struct event read; /* by next() of its reader */
 	struct event *next;
 	size_t pending; /* number of events from `next` on */
+	uint32_t seen;	/* EVENT_BIT()s of the events so far */
 	bool ended;
 	bool waits; /* its reader returned READER_AGAIN */
 };

@@ -20,6 +20,22 @@ void selection_release(struct selection *sel)
 	memset(sel, 0, sizeof(*sel));
 }
 
+/* "+LEN" in seconds, or in whole nanoseconds with "ns" behind it. */
+static bool parse_end(const char *text, uint64_t from, uint64_t *until)
+{
+	size_t len = strlen(text);
+	uint64_t span;
+
+	if (*text != '+')
+		return text_seconds(text, len, until);
+	text++;
+	len--;
+	if (len > 2 && !strcmp(text + len - 2, "ns") ? !text_u64(text, len - 2, &span)
+						     : !text_seconds(text, len, &span))
+		return false;
+	return !__builtin_add_overflow(from, span, until);
+}
+
 static int only_one(const struct selection *sel, bool relative, struct err *err)
 {
 	if (sel->timed && sel->relative != relative)
@@ -49,7 +65,7 @@ static int select_relative(const struct option_row *row, void *field, const char
 	return 0;
 }
 
-/* "A,B" in seconds, either may be empty. */
+/* "A,B" or "A,+LEN" in seconds, either may be empty. */
 static int select_time(const struct option_row *row, void *field, const char *arg, struct err *err)
 {
 	struct selection *sel = field;
@@ -63,8 +79,9 @@ static int select_time(const struct option_row *row, void *field, const char *ar
 	sel->from = 0;
 	sel->until = UINT64_MAX;
 	if ((len && !text_seconds(arg, len, &sel->from)) ||
-	    (*until && !text_seconds(until, strlen(until), &sel->until)) || sel->from > sel->until)
-		return err_set(err, ERR_USAGE, "--%s expects START,END in seconds, not '%s'",
+	    (*until && !parse_end(until, sel->from, &sel->until)) || sel->from > sel->until)
+		return err_set(err, ERR_USAGE,
+			       "--%s expects START,END or START,+LENGTH in seconds, not '%s'",
 			       row->name, arg);
 	return 0;
 }
@@ -102,7 +119,8 @@ const char *const select_levels[] = { "all", "user", "kernel", NULL };
 const struct option_table select_table = {
 	"Selection",
 	(const struct option_row[]){
-		{ "time", 0, "A,B", "select events from A to B seconds; either may be omitted",
+		{ "time", 0, "A,B",
+		  "select events from A to B seconds, or of +B seconds; either may be omitted",
 		  .set = select_time },
 		{ "rel", 0, "START,LEN", "select LEN seconds, from START after the first event",
 		  .set = select_relative },
@@ -217,6 +235,19 @@ static bool selects_early(const struct chain *chain)
 	return sel->timed || sel->cpus.nr || sel->pids.nr || sel->tids.nr || sel->level;
 }
 
+/*
+ * Where stretches of time begin and end depends on all samples. No stretch that is selected has the stack of a
+ * sample before it, or on another cpu: these need not be unwound.
+ */
+static int pass_for_stretches(struct stage *s, struct event *ev)
+{
+	if (!chain_has(s->chain, &stage_stretches))
+		return 0;
+	if (ev->outside & OUTSIDE_WHERE || ev->time < s->chain->selection->from)
+		ev->sample.state = NULL;
+	return stage_emit(s, ev);
+}
+
 static int select_push(struct stage *s, struct event *ev)
 {
 	const struct selection *sel = s->chain->selection;
@@ -227,8 +258,10 @@ static int select_push(struct stage *s, struct event *ev)
 		ev->outside |= OUTSIDE_WHERE;
 	if (!right_task(sel, ev))
 		ev->outside |= OUTSIDE_WHO;
-	if (ev->outside && (ev->kind == EVENT_SAMPLE || ev->kind == EVENT_CHAIN))
-		return drop(s, ev);
+	if (ev->outside && (ev->kind == EVENT_SAMPLE || ev->kind == EVENT_CHAIN)) {
+		drop(s, ev);
+		return pass_for_stretches(s, ev);
+	}
 	if (ev->outside && ev->kind == EVENT_CHECK)
 		return 0;
 	s->chain->outside += ev->outside != 0;
@@ -255,19 +288,29 @@ static bool selects_late(const struct chain *chain)
 	       sel->level;
 }
 
-static bool right_comm(const struct selection *sel, struct world *world, const struct event *ev)
+static bool right_comm(const struct selection *sel, const struct world *world, uint32_t pid,
+		       uint32_t tid)
 {
 	return !sel->comms.nr ||
-	       in_list(&sel->comms, str_text(world->strings, world_comm(world, ev->pid, ev->tid)));
+	       in_list(&sel->comms, str_text(world->strings, world_comm(world, pid, tid)));
+}
+
+bool select_task(const struct selection *sel, const struct world *world, uint32_t pid, uint32_t tid)
+{
+	return in_set(&sel->pids, pid) && in_set(&sel->tids, tid) &&
+	       right_comm(sel, world, pid, tid);
+}
+
+bool select_source(const struct selection *sel, struct world *world, uint32_t source)
+{
+	return !sel->sources.nr ||
+	       in_list(&sel->sources, str_text(world->strings, source_name(world, source)));
 }
 
 static bool right_names(const struct selection *sel, struct world *world, const struct event *ev)
 {
-	if (!right_comm(sel, world, ev))
-		return false;
-	return !sel->sources.nr ||
-	       in_list(&sel->sources,
-		       str_text(world->strings, source_name(world, ev->sample.source)));
+	return right_comm(sel, world, ev->pid, ev->tid) &&
+	       select_source(sel, world, ev->sample.source);
 }
 
 /* Calls of another level still pass, because the time of their callers depends on theirs. */
@@ -279,8 +322,8 @@ static int pick_slice(struct stage *s, struct event *ev)
 
 	if (ev->pid == NO_TASK) /* of a cpu */
 		return stage_emit(s, ev);
-	if (!in_set(&sel->pids, ev->pid) || !in_set(&sel->tids, ev->tid) ||
-	    !right_comm(sel, world, ev))
+	/* Stretches are selected by the tasks of their samples. */
+	if (ev->kind == EVENT_SLICE && !select_task(sel, world, ev->pid, ev->tid))
 		return 0;
 	if (ev->slice.frame && sel->level && kernel != (sel->level == LEVEL_KERNEL))
 		ev->outside |= OUTSIDE_WHO;
@@ -291,8 +334,10 @@ static int pick_push(struct stage *s, struct event *ev)
 {
 	const struct selection *sel = s->chain->selection;
 
-	if (ev->kind == EVENT_SLICE)
+	if (ev->kind == EVENT_SLICE || ev->kind == EVENT_STRETCH)
 		return pick_slice(s, ev);
+	if (ev->outside)
+		return 0;
 	if (ev->made_of &&
 	    (!right_task(sel, ev) || (ev->cpu != NO_CPU && !in_set(&sel->cpus, ev->cpu))))
 		return drop(s, ev);
@@ -303,7 +348,8 @@ static int pick_push(struct stage *s, struct event *ev)
 
 const struct stage_ops stage_pick = {
 	.name = "pick",
-	.takes = EVENT_BIT(EVENT_SAMPLE) | EVENT_BIT(EVENT_CHAIN) | EVENT_BIT(EVENT_SLICE),
+	.takes = EVENT_BIT(EVENT_SAMPLE) | EVENT_BIT(EVENT_CHAIN) | EVENT_BIT(EVENT_SLICE) |
+		 EVENT_BIT(EVENT_STRETCH),
 	.options = OPTION_USES({ &pick_table, OPTION_ELSEWHERE }),
 	.needed = selects_late,
 	.push = pick_push,

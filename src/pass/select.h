@@ -42,6 +42,12 @@ void selection_release(struct selection *sel);
 /* Setter for options: parses "0,2-4" into a struct id_set. */
 int select_ids(const struct option_row *row, void *field, const char *arg, struct err *err);
 
+struct world;
+/* Whether a task, and its name at this moment, is selected; and a source. */
+bool select_task(const struct selection *sel, const struct world *world, uint32_t pid,
+		 uint32_t tid);
+bool select_source(const struct selection *sel, struct world *world, uint32_t source);
+
 /* Before an event is selected: the first one that has a time makes a relative selection absolute. */
 void select_begin(struct selection *sel, const struct event *ev);
 /* Clips a span of time to the selection; false: none of it is selected. */

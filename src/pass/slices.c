@@ -32,6 +32,19 @@ static uint64_t at_least(uint64_t *last, uint64_t place)
 	return *last;
 }
 
+/* The time at a place that at_least() may have moved. */
+static uint64_t time_at(const struct slices *s, uint64_t place, uint64_t time)
+{
+	return s->axis == AXIS_TIME ? place : time;
+}
+
+/* A task that turns out to have ended before it was shown has no time span. */
+static uint64_t end_time(const struct slices *s, uint64_t began, uint64_t place, uint64_t time)
+{
+	time = time_at(s, place, time);
+	return time > began ? time : began;
+}
+
 static void emit(struct slices *s, const struct slices_task *task, uint32_t cpu, uint64_t place,
 		 struct event_slice slice)
 {
@@ -46,32 +59,53 @@ static void emit(struct slices *s, const struct slices_task *task, uint32_t cpu,
 		s->failed = true;
 }
 
+/* The task goes on with the tid of one that has ended. */
+static void succeed(struct slices *s, struct slices_task *task, uint64_t place)
+{
+	struct tids_ended ended;
+
+	task->kind = s->kind(s->data, task->pid, task->open[0].frame);
+	if (!tids_take(&s->ended, task->pid, task->kind, place, &ended))
+		return;
+	task->tid = ended.tid;
+	task->least = ended.last;
+}
+
 static void announce(struct slices *s, struct slices_task *task, uint64_t place)
 {
-	struct event ev = { .time = place, .cpu = task->cpu, .pid = task->pid, .tid = task->tid };
+	struct event ev = { .time = place, .cpu = task->cpu, .pid = task->pid };
 
 	task->announced = true;
+	if (s->kind)
+		succeed(s, task, place);
+	ev.tid = task->tid;
 	if (!s->failed && s->announce(s->data, &ev, task->open[0].frame) < 0)
 		s->failed = true;
 }
 
 /* Slices of tasks */
 
-static void show_slice(struct slices *s, struct slices_task *task, uint64_t place)
+static void show_slice(struct slices *s, struct slices_task *task, uint64_t place, uint64_t time)
 {
 	struct slice *slice = &task->open[task->shown++];
+	bool first = !task->announced;
 
-	if (!task->announced)
+	if (first)
 		announce(s, task, place);
 	slice->since = place;
+	slice->began = time_at(s, place, time);
 	slice->before = task->instructions;
+	slice->sampled = task->samples;
 	slice->callees = 0;
 	slice->number = ++task->last_number;
 	slice->lines = 0;
 	slice->own_lines = 0;
 	memset(slice->own, 0, sizeof(slice->own));
 	emit(s, task, task->cpu, place,
-	     (struct event_slice){ .frame = slice->frame, .kind = slice->kind, .cut = slice->cut });
+	     (struct event_slice){ .frame = slice->frame,
+				   .kind = slice->kind,
+				   .cut = slice->cut,
+				   .first = first });
 }
 
 /* Shows the slices that are open. */
@@ -79,7 +113,7 @@ static void show_task(struct slices *s, struct slices_task *task, uint64_t time)
 {
 	while (task->shown < task->nr) {
 		task->open[task->shown].cut |= task->open[task->shown].time < time;
-		show_slice(s, task, at_least(&task->last, place_of(s, task, time)));
+		show_slice(s, task, at_least(&task->last, place_of(s, task, time)), time);
 	}
 }
 
@@ -88,17 +122,22 @@ static void hide_slice(struct slices *s, struct slices_task *task, uint64_t time
 {
 	struct slice *slice = &task->open[--task->shown];
 	uint64_t instructions = task->instructions - slice->before;
+	uint64_t place = at_least(&task->last, place_of(s, task, time));
 
 	if (task->shown) {
 		slice[-1].callees += instructions;
 		slice[-1].lines += slice->lines;
 	}
-	emit(s, task, task->cpu, at_least(&task->last, place_of(s, task, time)),
+	emit(s, task, task->cpu, place,
 	     (struct event_slice){ .frame = slice->frame,
 				   .kind = slice->kind,
 				   .leave = true,
 				   .cut = cut,
+				   .knows = s->knows,
 				   .since = slice->since,
+				   .began = slice->began,
+				   .ended = end_time(s, slice->began, place, time),
+				   .samples = task->samples - slice->sampled,
 				   .instructions = instructions,
 				   .own = instructions - slice->callees,
 				   .lines = (uint32_t)slice->lines,
@@ -142,16 +181,20 @@ static void wake(struct slices *s, struct slices_task *task)
 
 /* The tasks of cpus */
 
-static struct slices_cpu *cpu_of(struct slices *s, uint32_t number)
+static void add_cpus(struct slices *s, uint32_t last)
+{
+	s->cpus = xrealloc(s->cpus, last + 1, sizeof(*s->cpus));
+	for (size_t i = s->nr_cpus; i <= last; i++) /* the last one stands for many */
+		s->cpus[i] = (struct slices_cpu){ .number = i < TRACK_CPUS ? (uint32_t)i : NO_CPU };
+	s->nr_cpus = last + 1;
+}
+
+static inline struct slices_cpu *cpu_of(struct slices *s, uint32_t number)
 {
 	uint32_t cpu = track_cpu_number(number);
 
-	if (cpu >= s->nr_cpus) {
-		s->cpus = xrealloc(s->cpus, cpu + 1, sizeof(*s->cpus));
-		memset(s->cpus + s->nr_cpus, 0, (cpu + 1 - s->nr_cpus) * sizeof(*s->cpus));
-		s->nr_cpus = cpu + 1;
-	}
-	s->cpus[cpu].number = cpu < TRACK_CPUS ? cpu : NO_CPU; /* the last one stands for many */
+	if (cpu >= s->nr_cpus)
+		add_cpus(s, cpu);
 	return &s->cpus[cpu];
 }
 
@@ -167,6 +210,7 @@ static void show_run(struct slices *s, struct slices_cpu *cpu, uint64_t time)
 		return;
 	cpu->shown = cpu->task;
 	cpu->since = at_least(&cpu->last, cpu_place(s, cpu, time));
+	cpu->began = time_at(s, cpu->since, time);
 	cpu->before = cpu->instructions;
 	emit(s, cpu->task, cpu->number, cpu->since, (struct event_slice){ .kind = SLICE_RUN });
 }
@@ -175,15 +219,20 @@ static void show_run(struct slices *s, struct slices_cpu *cpu, uint64_t time)
 static void hide_run(struct slices *s, struct slices_cpu *cpu, uint64_t time, bool cut)
 {
 	const struct slices_task *task = cpu->shown;
+	uint64_t place;
 
 	if (!task)
 		return;
 	cpu->shown = NULL;
-	emit(s, task, cpu->number, at_least(&cpu->last, cpu_place(s, cpu, time)),
+	place = at_least(&cpu->last, cpu_place(s, cpu, time));
+	emit(s, task, cpu->number, place,
 	     (struct event_slice){ .kind = SLICE_RUN,
 				   .leave = true,
 				   .cut = cut,
+				   .knows = s->knows,
 				   .since = cpu->since,
+				   .began = cpu->began,
+				   .ended = end_time(s, cpu->began, place, time),
 				   .instructions = cpu->instructions - cpu->before });
 }
 
@@ -303,10 +352,22 @@ static void end_rate(struct slices *s, struct slices_cpu *cpu, uint64_t time)
 	cpu->rated = false;
 }
 
+/* Whether that is known, and all is shown that there is to show. */
+static bool is_running(const struct slices *s, const struct slices_cpu *cpu,
+		       const struct slices_task *task, bool selected)
+{
+	return task && cpu->shown == task && cpu->task == task && task->shown == task->nr &&
+	       s->live && selected && cpu->selected && !task->late && !task->due;
+}
+
 void slices_run(struct slices *s, uint32_t number, struct slices_task *task, bool selected)
 {
 	struct slices_cpu *cpu = cpu_of(s, number);
 
+	if (is_running(s, cpu, task, selected)) {
+		cpu->time = s->now;
+		return;
+	}
 	if (task) {
 		wake(s, task);
 		task->cpu = number;
@@ -365,7 +426,8 @@ void slices_gap(struct slices *s, uint32_t number)
 	cpu->last = s->now;
 	emit(s, NULL, cpu->number, since, gap);
 	gap.leave = true;
-	gap.since = since;
+	gap.since = gap.began = since;
+	gap.ended = s->now;
 	emit(s, NULL, cpu->number, s->now, gap);
 }
 
@@ -530,6 +592,9 @@ void slices_end_task(struct slices *s, struct slices_task *task)
 			hide_run(s, &s->cpus[i], s->now, false);
 	}
 	close_from(s, task, 0, task->left);
+	if (s->kind && task->announced)
+		tids_put(&s->ended, task->pid, task->kind,
+			 (struct tids_ended){ task->tid, task->last });
 	free_task(task);
 }
 
@@ -537,6 +602,7 @@ void slices_release(struct slices *s)
 {
 	while (s->tasks)
 		free_task(s->tasks);
+	tids_release(&s->ended);
 	free(s->cpus);
 	memset(s, 0, sizeof(*s));
 }
@@ -553,7 +619,7 @@ void slices_open(struct slices *s, struct slices_task *task, struct slice slice)
 void slices_open_early(struct slices *s, struct slices_task *task, struct slice slice,
 		       uint64_t early, bool selected)
 {
-	uint64_t least = s->axis == AXIS_TIME ? s->from : 0;
+	uint64_t least = s->axis == AXIS_TIME && s->from > task->least ? s->from : task->least;
 	uint64_t place = s->axis == AXIS_TIME ? task->began : task->first;
 	bool has_room = place >= least && place - least >= early;
 	struct slice *first;
@@ -564,7 +630,7 @@ void slices_open_early(struct slices *s, struct slices_task *task, struct slice 
 	if (!s->live || !selected || task->nr > 1 || task->began < s->from || s->length ||
 	    s->gate || !has_room)
 		return;
-	show_slice(s, task, place - early);
+	show_slice(s, task, place - early, task->began);
 	first = &task->open[0];
 	first->before = 0;
 	first->callees = task->instructions;
@@ -583,7 +649,7 @@ static bool is_new_line(struct slice *top, uint64_t line, uint64_t seen)
 
 	/* Far from the function's start, a recursive call that touched it may hide that this one did. */
 	if (bit >= (uint64_t)SLICE_WORDS * 64)
-		return seen != top->number;
+		return seen < top->number;
 	fresh = !(top->own[bit / 64] & mask);
 	top->own[bit / 64] |= mask;
 	return fresh;
@@ -620,6 +686,18 @@ static void touch(struct slices_task *task, uint64_t from, uint64_t to)
 		if (seen < top->number)
 			count_line(task, seen);
 	}
+}
+
+void slices_sample(struct slices *s, struct slices_task *task, uint32_t cpu, uint64_t samples,
+		   uint64_t instructions)
+{
+	if (!s->live)
+		return;
+	task->samples += samples;
+	task->instructions += instructions;
+	s->instructions += instructions;
+	if (cpu != NO_CPU)
+		cpu_of(s, cpu)->instructions += instructions;
 }
 
 void slices_charge(struct slices *s, uint32_t number, uint64_t instructions, uint64_t from,

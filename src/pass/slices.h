@@ -12,6 +12,7 @@
 
 #include "model/event.h"
 #include "pass/footprint.h"
+#include "pass/tids.h"
 
 #define SLICE_WORDS 2 /* of bits, for the first lines of a function */
 
@@ -25,8 +26,10 @@ struct slice {		/* a call that is not over */
 	unsigned gate; /* enum slices_gate */
 	/* While it is shown: */
 	uint64_t since;	  /* see struct event_slice */
+	uint64_t began;	  /* likewise */
 	uint64_t before;  /* instructions of its task before it */
 	uint64_t callees; /* instructions of what it called */
+	uint64_t sampled; /* samples of its task before it */
 	uint64_t number;  /* for its footprint */
 	int64_t lines;	  /* its lines, less those that count for its caller already */
 	uint64_t own_lines;
@@ -38,13 +41,15 @@ struct slices_task {
 	struct slice *open;		  /* from the root */
 	size_t nr, cap;
 	size_t shown; /* of them, those whose begin was emitted and whose end was not */
-	uint64_t instructions;
+	uint64_t instructions, samples;
 	uint64_t first;	      /* its place on the axis of instructions */
 	uint64_t last_number; /* of a slice */
 	struct footprint footprint;
 	uint64_t began, left; /* when it was first seen, and when it last ran */
 	uint64_t last;	      /* the place of the last begin or end that was shown */
+	uint64_t least;	      /* where the last task with its tid ended */
 	uint32_t pid, tid, cpu;
+	uint32_t kind; /* see struct slices */
 	bool announced;
 	bool late,
 		due; /* to be shown from where the selected time begins, and hidden where it ends */
@@ -70,8 +75,8 @@ struct slices_mask {
 struct slices_cpu {
 	struct slices_task *task;  /* the one that runs; NULL: none */
 	struct slices_task *shown; /* the one that is shown to run */
-	uint64_t since;		   /* when that began */
-	uint64_t last;		   /* when the last one began or ended, or a gap ended */
+	uint64_t since, began;	   /* of that, see struct event_slice */
+	uint64_t last;		   /* the place where the last one began or ended, or a gap ended */
 	uint64_t before, instructions;
 	uint64_t rate_since, rate_before; /* the same of its rate */
 	uint64_t time;			  /* of its last event */
@@ -87,6 +92,8 @@ struct slices {
 	/* A task is about to have its first slice, below this function. Both return 0, or -1 to stop. */
 	int (*announce)(void *data, const struct event *ev, uint32_t frame);
 	int (*emit)(void *data, struct event *ev);
+	/* Optional: tasks of the same process and kind, below this function, get the same tid if they do not overlap. */
+	uint32_t (*kind)(void *data, uint32_t pid, uint32_t frame);
 	/* Optional: whether the entry of a function begins the selection, and whether its return ends it. */
 	unsigned (*gate)(const struct slices *slices, uint32_t frame);
 	uint32_t start, end; /* for gate(): names of functions; 0: none */
@@ -94,9 +101,11 @@ struct slices {
 	uint64_t from, until; /* the selected time; `until` is excluded */
 	uint64_t length;      /* of a part, in ns; 0: one part */
 	enum slice_axis axis;
-	bool closed; /* the gate; set it if a function begins the selection */
+	uint8_t knows; /* enum slice_knows */
+	bool closed;   /* the gate; set it if a function begins the selection */
 
 	struct slices_task *tasks;
+	struct tids ended;
 	struct slices_cpu *cpus;
 	size_t nr_cpus;
 	uint64_t now;	       /* the time of the current event */
@@ -142,6 +151,12 @@ void slices_charge(struct slices *slices, uint32_t cpu, uint64_t instructions, u
  */
 void slices_mask(struct slices *slices, uint32_t cpu, enum event_interrupts interrupts,
 		 uint64_t instructions, uint32_t frame, uint32_t stack);
+/*
+ * The task was in so many samples, which count instructions, if these are known. The cpu that it ran on is
+ * NO_CPU if unknown.
+ */
+void slices_sample(struct slices *slices, struct slices_task *task, uint32_t cpu, uint64_t samples,
+		   uint64_t instructions);
 /* The cpu was not traced since its last event. What ran on it is cut. */
 void slices_gap(struct slices *slices, uint32_t cpu);
 

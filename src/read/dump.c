@@ -175,6 +175,8 @@ static bool source_word(struct dump *d, struct event_source *source, const struc
 		source->lacks |= LACKS_TIME;
 	else if (is(word, "no-cpu"))
 		source->lacks |= LACKS_CPU;
+	else if (is(word, "no-threads"))
+		source->lacks |= LACKS_THREADS;
 	else if (is(word, "name") && word->quoted)
 		source->name = keep(d, word);
 	else if (is(word, "unit") && word->quoted)

@@ -209,6 +209,7 @@ static void note_source(struct reader *r, uint64_t info)
 	source = &p->sources[p->nr_sources++];
 	source->info = info;
 	source->event.id = (uint32_t)p->nr_sources;
+	source->event.lacks = LACKS_THREADS;
 	if (p->nr_sources <= MAX_SOURCES) {
 		describe_source(r, source);
 		return;

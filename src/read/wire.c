@@ -324,6 +324,7 @@ static void emit_source(const struct reader *r, struct event *ev)
 	ev->source =
 		sources[info->clock <= WIRE_CLOCK_INSTRUCTIONS ? info->clock : WIRE_CLOCK_HOST];
 	ev->source.id = 1;
+	ev->source.lacks = LACKS_THREADS;
 	ev->source.period = info->period;
 	if (info->event)
 		ev->source.name = info->event;

@@ -682,10 +682,13 @@ static inline bool take(struct wire_trace *trace, struct wire_trace_block *to, u
 						    : take_plain(trace, to, ev);
 }
 
-static bool begin(struct wire_trace *trace, struct wire_trace_block *to, struct event *ev)
+/* 1: *ev is filled; 0: no event; -1: damage. */
+static int begin(struct wire_trace *trace, struct wire_trace_block *to, struct event *ev)
 {
 	bool goes_on = trace->begin_flags & WIRE_BEGIN_GOES_ON && !trace->lost;
 
+	if (trace->skip > to->wire.count)
+		return -1;
 	trace->begins = trace->has_state = trace->trap = trace->leave = trace->moved = false;
 	trace->cur = to;
 	if (goes_on) {
@@ -703,7 +706,7 @@ static bool begin(struct wire_trace *trace, struct wire_trace_block *to, struct 
 	set_mask(trace, trace->level, trace->state_mask, 0);
 	/* Without those that were not traced but will be counted with the block. */
 	trace->since.instructions = -(uint64_t)trace->skip;
-	return true;
+	return 1;
 }
 
 /* go and new. 1: *ev is filled; 0: no event; -1: damage. */
@@ -797,7 +800,8 @@ static bool get_short(struct wire_trace *trace)
 {
 	uint64_t ran;
 
-	if (!trace->cur || !get_number(trace, &ran) || ran > trace->cur->wire.count)
+	if (!trace->cur || !get_number(trace, &ran) || ran > trace->cur->wire.count ||
+	    ran < trace->skip)
 		return false;
 	trace->ran = (int64_t)ran;
 	return true;
@@ -818,7 +822,8 @@ static int end(struct wire_trace *trace, struct event *ev)
 {
 	uint64_t ran;
 
-	if (!trace->cur || !get_number(trace, &ran) || ran > trace->cur->wire.count)
+	if (!trace->cur || !get_number(trace, &ran) || ran > trace->cur->wire.count ||
+	    ran < trace->skip)
 		return -1;
 	trace->since.instructions += ran;
 	trace->total += ran;

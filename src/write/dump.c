@@ -85,6 +85,8 @@ static void put_source(struct dump *d, const struct event_source *source)
 		buf_adds(&d->line, " no-time");
 	if (source->lacks & LACKS_CPU)
 		buf_adds(&d->line, " no-cpu");
+	if (source->lacks & LACKS_THREADS)
+		buf_adds(&d->line, " no-threads");
 }
 
 static void put_symbol(struct dump *d, const struct event_symbol *symbol)

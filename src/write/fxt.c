@@ -30,7 +30,7 @@
  */
 #define CPUS_PROCESS 0xffe00000u
 #define CPU_THREAD(cpu) (0xfff00000u | (cpu))
-#define MASK_THREAD(cpu) (0xffe80000u | ((cpu) & 0xffff))
+#define MASK_THREAD(cpu) (0xffe80000u | ((cpu)&0xffff))
 
 enum { /* of records */
        METADATA = 0,
@@ -71,6 +71,7 @@ struct fxt {
 		uint32_t pid, tid;
 	} threads[MAX_THREADS + 1]; /* by index, from 1 on */
 	unsigned nr_threads, next_thread, last_thread;
+	struct timeline_size size;
 };
 
 /* Records */
@@ -186,10 +187,11 @@ static void put_number(struct fxt *f, unsigned name, uint64_t number)
 static void put_arg(struct fxt *f, const struct timeline_args *args, const struct timeline_arg *arg)
 {
 	unsigned name = STRING_ARGS + arg->id;
+	enum timeline_type type = timeline_arg_infos[arg->id].type;
 
-	if (arg->type == TIMELINE_TEXT)
+	if (type == TIMELINE_TEXT)
 		put_text(f, name, args->text, args->len);
-	else if (arg->type == TIMELINE_TRUE)
+	else if (type == TIMELINE_TRUE)
 		put_short(f, ARG_BOOL, name, 1);
 	else
 		put_number(f, name, arg->number);
@@ -307,7 +309,7 @@ static void put_duration(struct writer *w, const struct event *ev, unsigned thre
 	unsigned type = ev->slice.leave ? DURATION_END : DURATION_BEGIN;
 	struct timeline_args args;
 
-	timeline_args(&args, ev);
+	timeline_args(&args, &ev->slice);
 	start(f, EVENT,
 	      field(type, 16) | field(args.nr, 20) | field(thread, 24) |
 		      field(STRING_KINDS + ev->slice.kind, 32) | field(name, 48));
@@ -353,8 +355,10 @@ static void put_rate(struct writer *w, const struct event *ev)
 
 static int fxt_put(struct writer *w, const struct event *ev)
 {
+	struct fxt *f = w->priv;
 	bool masked = ev->slice.kind == SLICE_MASKED;
 
+	timeline_count(&f->size, &ev->slice);
 	if (ev->slice.kind == SLICE_GAP || masked) {
 		put_duration(w, ev, need_cpu(w, ev->cpu, masked));
 	} else if (ev->slice.kind == SLICE_RATE) {
@@ -397,7 +401,7 @@ static int fxt_open(struct writer *w)
 	for (unsigned i = 0; i < TIMELINE_KINDS; i++)
 		put_string(w, STRING_KINDS + i, timeline_kind_names[i]);
 	for (unsigned i = 0; i < TIMELINE_ARGS; i++)
-		put_string(w, STRING_ARGS + i, timeline_arg_names[i]);
+		put_string(w, STRING_ARGS + i, timeline_arg_infos[i].name);
 	put_string(w, STRING_PROCESS, "process");
 	put_string(w, STRING_INCOMING, "incoming_weight");
 	put_string(w, STRING_OUTGOING, "outgoing_weight");
@@ -410,8 +414,7 @@ static int fxt_finish(struct writer *w)
 {
 	const struct fxt *f = w->priv;
 
-	if (!f->nr_threads) /* each slice has one */
-		timeline_warn_empty(w->out->path);
+	timeline_warn(&f->size, w->out->path);
 	return 0;
 }
 
@@ -430,7 +433,7 @@ const struct writer_ops write_fxt = {
 	.about = "timeline of calls in the Fuchsia trace format",
 	.extension = ".fxt",
 	.other_extension = ".ftf",
-	.takes = EVENT_BIT(EVENT_SLICE),
+	.takes = EVENT_BIT(EVENT_SLICE) | EVENT_BIT(EVENT_STRETCH),
 	.next = "open it in ui.perfetto.dev",
 	.options = TIMELINE_OPTIONS,
 	.priv_size = sizeof(struct fxt),

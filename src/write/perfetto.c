@@ -26,6 +26,7 @@ enum {
 	PACKET_CLOCK = 58,
 	PACKET_DEFAULTS = 59,
 	PACKET_TRACK = 60,
+	PACKET_EXTENSION = 72,
 
 	CLOCKS_CLOCK = 1,
 	CLOCK_ID = 1,
@@ -34,22 +35,16 @@ enum {
 	DEFAULTS_CLOCK = 58,
 
 	EVENT_CATEGORIES = 3,
-	EVENT_ANNOTATIONS = 4,
 	EVENT_TYPE = 9,
 	EVENT_NAME = 10,
 	EVENT_TRACK = 11,
 	EVENT_COUNTER = 30,
+	EVENT_ARGS = 9900, /* the first number that is free for extensions */
 
 	INTERNED_CATEGORIES = 1,
 	INTERNED_NAMES = 2,
-	INTERNED_ANNOTATIONS = 3,
 	INTERNED_ID = 1,
 	INTERNED_TEXT = 2,
-
-	ANNOTATION_NAME = 1,
-	ANNOTATION_BOOL = 2,
-	ANNOTATION_UINT = 3,
-	ANNOTATION_TEXT = 6,
 
 	TRACK_UUID = 1,
 	TRACK_NAME = 2,
@@ -63,16 +58,34 @@ enum {
 	THREAD_PID = 1,
 	THREAD_TID = 2,
 	THREAD_NAME = 5,
+
+	/* protobuf's descriptor.proto */
+	EXTENSION_FILES = 1,
+	FILES_FILE = 1,
+	FILE_NAME = 1,
+	FILE_PACKAGE = 2,
+	FILE_MESSAGE = 4,
+	FILE_EXTENSION = 7,
+	MESSAGE_NAME = 1,
+	MESSAGE_FIELD = 2,
+	FIELD_NAME = 1,
+	FIELD_EXTENDS = 2,
+	FIELD_NUMBER = 3,
+	FIELD_LABEL = 4,
+	FIELD_TYPE = 5,
+	FIELD_MESSAGE = 6,
 };
 
 /*
  * Slices are one sequence of packets, tracks another: Perfetto would take the first thread in a sequence for
  * the one that wrote its packets, and add it as an argument to slices of cpus.
  */
-enum { SLICES = 1, TRACKS = 2 };			/* PACKET_SEQUENCE */
-enum { NO_STATE = 0, CLEARED = 1, NEEDS_STATE = 2 };	/* PACKET_FLAGS */
-enum { SLICE_BEGINS = 1, SLICE_ENDS = 2, COUNTER = 4 }; /* EVENT_TYPE */
-enum { CLOCK_BOOT = 6, CLOCK_OURS = 64 };		/* CLOCK_ID */
+enum { SLICES = 1, TRACKS = 2 };			 /* PACKET_SEQUENCE */
+enum { CLEARED = 1 };					 /* PACKET_FLAGS */
+enum { SLICE_BEGINS = 1, SLICE_ENDS = 2, COUNTER = 4 };	 /* EVENT_TYPE */
+enum { CLOCK_BOOT = 6, CLOCK_OURS = 64 };		 /* CLOCK_ID */
+enum { OPTIONAL = 1 };					 /* FIELD_LABEL */
+enum { UINT64 = 4, BOOL = 8, STRING = 9, MESSAGE = 11 }; /* FIELD_TYPE */
 enum track_kind { TRACK_OF_PROCESS, TRACK_OF_TASK, TRACK_OF_CPU, TRACK_OF_MASK, TRACK_OF_RATE };
 
 struct perfetto {
@@ -82,15 +95,15 @@ struct perfetto {
 	uint32_t nr_names;
 	struct hash tracks; /* by kind and id: their uuids, from 1 on, which are short this way */
 	uint64_t time;	    /* of the last packet */
+	struct timeline_size size;
 	bool begun;
 };
 
-static size_t open_packet(struct perfetto *p, unsigned sequence, unsigned flags)
+static size_t open_packet(struct perfetto *p, unsigned sequence)
 {
 	size_t start = pb_open(&p->packet, TRACE_PACKET);
 
 	pb_put_uint(&p->packet, PACKET_SEQUENCE, sequence);
-	pb_put_uint(&p->packet, PACKET_FLAGS, flags);
 	return start;
 }
 
@@ -123,13 +136,60 @@ static void put_interned(struct buf *buf, uint32_t kind, uint64_t id, const char
 	pb_close(buf, start);
 }
 
-/* The first packet: the clock in which times are relative, and the names of arguments and kinds. */
+static size_t open_field(struct buf *buf, uint32_t kind, const char *name, unsigned number,
+			 unsigned type)
+{
+	size_t start = pb_open(buf, kind);
+
+	pb_put_text(buf, FIELD_NAME, name);
+	pb_put_uint(buf, FIELD_NUMBER, number);
+	pb_put_uint(buf, FIELD_LABEL, OPTIONAL);
+	pb_put_uint(buf, FIELD_TYPE, type);
+	return start;
+}
+
+/*
+ * The arguments of slices are a message that extends Perfetto's. Its fields take half as many bytes as
+ * Perfetto's debug annotations.
+ */
+static void define_args(struct writer *w)
+{
+	static const unsigned types[] = {
+		[TIMELINE_NUMBER] = UINT64, [TIMELINE_TRUE] = BOOL, [TIMELINE_TEXT] = STRING
+	};
+	struct perfetto *p = w->priv;
+	struct buf *buf = &p->packet;
+	size_t packet = open_packet(p, TRACKS), set = pb_open(buf, PACKET_EXTENSION);
+	size_t files = pb_open(buf, EXTENSION_FILES), file = pb_open(buf, FILES_FILE), part;
+
+	pb_put_text(buf, FILE_NAME, "kscope.proto");
+	pb_put_text(buf, FILE_PACKAGE, "kscope");
+	part = pb_open(buf, FILE_MESSAGE);
+	pb_put_text(buf, MESSAGE_NAME, "Slice");
+	for (unsigned i = 0; i < TIMELINE_ARGS; i++)
+		pb_close(buf, open_field(buf, MESSAGE_FIELD, timeline_arg_infos[i].name, i + 1,
+					 types[timeline_arg_infos[i].type]));
+	pb_close(buf, part);
+	part = open_field(buf, FILE_EXTENSION, "kscope", EVENT_ARGS, MESSAGE);
+	pb_put_text(buf, FIELD_EXTENDS, ".perfetto.protos.TrackEvent");
+	pb_put_text(buf, FIELD_MESSAGE, ".kscope.Slice");
+	pb_close(buf, part);
+	pb_close(buf, file);
+	pb_close(buf, files);
+	pb_close(buf, set);
+	close_packet(w, packet);
+}
+
+/* The first packets: the clock in which times are relative, and the names of arguments and kinds. */
 static void begin(struct writer *w, uint64_t time)
 {
 	struct perfetto *p = w->priv;
 	struct buf *buf = &p->packet;
-	size_t packet = open_packet(p, SLICES, CLEARED), part;
+	size_t packet, part;
 
+	define_args(w);
+	packet = open_packet(p, SLICES);
+	pb_put_uint(buf, PACKET_FLAGS, CLEARED);
 	part = pb_open(buf, PACKET_CLOCKS);
 	put_clock(buf, CLOCK_BOOT, time, false);
 	put_clock(buf, CLOCK_OURS, time, true);
@@ -138,8 +198,6 @@ static void begin(struct writer *w, uint64_t time)
 	pb_put_uint(buf, DEFAULTS_CLOCK, CLOCK_OURS);
 	pb_close(buf, part);
 	part = pb_open(buf, PACKET_INTERNED);
-	for (unsigned i = 0; i < TIMELINE_ARGS; i++)
-		put_interned(buf, INTERNED_ANNOTATIONS, i + 1, timeline_arg_names[i]);
 	for (unsigned i = 0; i < TIMELINE_KINDS; i++)
 		put_interned(buf, INTERNED_CATEGORIES, i + 1, timeline_kind_names[i]);
 	pb_close(buf, part);
@@ -173,7 +231,7 @@ static uint32_t need_process(struct writer *w, uint32_t pid)
 	if (*uuid)
 		return *uuid;
 	*uuid = (uint32_t)p->tracks.nr;
-	packet = open_packet(p, TRACKS, NO_STATE);
+	packet = open_packet(p, TRACKS);
 	track = pb_open(buf, PACKET_TRACK);
 	pb_put_uint(buf, TRACK_UUID, *uuid);
 	part = pb_open(buf, TRACK_PROCESS);
@@ -189,7 +247,7 @@ static void put_task(struct writer *w, const struct event *ev, uint32_t uuid, ui
 {
 	struct perfetto *p = w->priv;
 	struct buf *buf = &p->packet;
-	size_t packet = open_packet(p, TRACKS, NO_STATE), track = pb_open(buf, PACKET_TRACK), part;
+	size_t packet = open_packet(p, TRACKS), track = pb_open(buf, PACKET_TRACK), part;
 
 	pb_put_uint(buf, TRACK_UUID, uuid);
 	pb_put_uint(buf, TRACK_PARENT, process);
@@ -206,7 +264,7 @@ static void put_cpu(struct writer *w, uint32_t cpu, uint32_t uuid, bool masked)
 {
 	struct perfetto *p = w->priv;
 	struct buf *buf = &p->packet;
-	size_t packet = open_packet(p, TRACKS, NO_STATE), track = pb_open(buf, PACKET_TRACK);
+	size_t packet = open_packet(p, TRACKS), track = pb_open(buf, PACKET_TRACK);
 	char name[TIMELINE_CPU_NAME];
 
 	timeline_cpu_name(name, cpu, masked);
@@ -229,7 +287,7 @@ static uint32_t need_rate(struct writer *w, uint32_t cpu)
 	*uuid = (uint32_t)p->tracks.nr;
 	timeline_cpu_name(name, cpu, false);
 	strcat(name, " " TIMELINE_RATE);
-	packet = open_packet(p, TRACKS, NO_STATE);
+	packet = open_packet(p, TRACKS);
 	track = pb_open(buf, PACKET_TRACK);
 	pb_put_uint(buf, TRACK_UUID, *uuid);
 	pb_put_text(buf, TRACK_NAME, name);
@@ -280,17 +338,23 @@ static uint32_t need_name(struct writer *w, uint32_t name)
 	return *number;
 }
 
-static void put_arg(struct buf *buf, const struct timeline_args *args,
-		    const struct timeline_arg *arg)
+static void put_args(struct buf *buf, const struct event_slice *slice)
 {
-	size_t start = pb_open(buf, EVENT_ANNOTATIONS);
+	struct timeline_args args;
+	size_t start;
 
-	pb_put_uint(buf, ANNOTATION_NAME, arg->id + 1);
-	if (arg->type == TIMELINE_TEXT)
-		pb_put_bytes(buf, ANNOTATION_TEXT, args->text, args->len);
-	else
-		pb_put_uint(buf, arg->type == TIMELINE_TRUE ? ANNOTATION_BOOL : ANNOTATION_UINT,
-			    arg->number);
+	timeline_args(&args, slice);
+	if (!args.nr)
+		return;
+	start = pb_open(buf, EVENT_ARGS);
+	for (size_t i = 0; i < args.nr; i++) {
+		const struct timeline_arg *arg = &args.all[i];
+
+		if (timeline_arg_infos[arg->id].type == TIMELINE_TEXT)
+			pb_put_bytes(buf, arg->id + 1, args.text, args.len);
+		else
+			pb_put_uint(buf, arg->id + 1, arg->number);
+	}
 	pb_close(buf, start);
 }
 
@@ -309,17 +373,14 @@ static void put_time(struct perfetto *p, uint64_t time)
 static void put_event(struct buf *buf, const struct event *ev, uint32_t track, uint32_t name)
 {
 	size_t event = pb_open(buf, PACKET_EVENT);
-	struct timeline_args args;
 
-	timeline_args(&args, ev);
 	pb_put_uint(buf, EVENT_TRACK, track);
 	pb_put_uint(buf, EVENT_TYPE, name ? SLICE_BEGINS : SLICE_ENDS);
 	if (name) {
 		pb_put_uint(buf, EVENT_NAME, name);
 		pb_put_uint(buf, EVENT_CATEGORIES, (uint64_t)ev->slice.kind + 1);
 	}
-	for (size_t i = 0; i < args.nr; i++)
-		put_arg(buf, &args, &args.all[i]);
+	put_args(buf, &ev->slice);
 	pb_close(buf, event);
 }
 
@@ -328,7 +389,7 @@ static void put_rate(struct writer *w, const struct event *ev)
 	struct perfetto *p = w->priv;
 	struct buf *buf = &p->packet;
 	uint32_t track = need_rate(w, ev->cpu);
-	size_t packet = open_packet(p, SLICES, NEEDS_STATE), event;
+	size_t packet = open_packet(p, SLICES), event;
 
 	put_time(p, ev->slice.since);
 	event = pb_open(buf, PACKET_EVENT);
@@ -347,12 +408,13 @@ static int perfetto_put(struct writer *w, const struct event *ev)
 
 	if (!p->begun)
 		begin(w, ev->time);
+	timeline_count(&p->size, &ev->slice);
 	if (ev->slice.kind == SLICE_RATE) {
 		put_rate(w, ev);
 		return 0;
 	}
 	track = need_track(w, ev);
-	packet = open_packet(p, SLICES, NEEDS_STATE);
+	packet = open_packet(p, SLICES);
 	put_time(p, ev->time);
 	if (!ev->slice.leave)
 		name = need_name(w, timeline_name(w->world, ev));
@@ -366,10 +428,9 @@ static int perfetto_finish(struct writer *w)
 {
 	const struct perfetto *p = w->priv;
 
-	if (!p->begun) {
+	if (!p->begun)
 		begin(w, 0);
-		timeline_warn_empty(w->out->path);
-	}
+	timeline_warn(&p->size, w->out->path);
 	return 0;
 }
 
@@ -387,7 +448,7 @@ const struct writer_ops write_perfetto = {
 	.name = "perfetto",
 	.about = "timeline of calls for Perfetto",
 	.extension = ".pftrace",
-	.takes = EVENT_BIT(EVENT_SLICE),
+	.takes = EVENT_BIT(EVENT_SLICE) | EVENT_BIT(EVENT_STRETCH),
 	.next = "open it in ui.perfetto.dev",
 	.options = TIMELINE_OPTIONS,
 	.priv_size = sizeof(struct perfetto),

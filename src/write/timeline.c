@@ -11,62 +11,90 @@
 #include "base/text.h"
 
 #define SECOND 1000000000
+/*
+ * What Perfetto's web page can show. Its trace processor has 4 GB at most, as any WebAssembly program of 32 bits,
+ * and version 55 needs 545 bytes for each slice.
+ */
+#define MOST_SLICES 5000000
 
-const char *const timeline_arg_names[TIMELINE_ARGS] = {
-	[TIMELINE_INSTRUCTIONS] = "instructions",
-	[TIMELINE_OWN] = "own instructions",
-	[TIMELINE_LINES] = "i-cache lines",
-	[TIMELINE_OWN_LINES] = "own i-cache lines",
-	[TIMELINE_SPAN] = "span",
-	[TIMELINE_BEGAN_BEFORE] = "began before",
-	[TIMELINE_GOES_ON] = "goes on",
+const struct timeline_arg_info timeline_arg_infos[TIMELINE_ARGS] = {
+	[TIMELINE_INSTRUCTIONS] = { "instructions", TIMELINE_NUMBER },
+	[TIMELINE_OWN] = { "own_instructions", TIMELINE_NUMBER },
+	[TIMELINE_LINES] = { "icache_lines", TIMELINE_NUMBER },
+	[TIMELINE_OWN_LINES] = { "own_icache_lines", TIMELINE_NUMBER },
+	[TIMELINE_SAMPLES] = { "samples", TIMELINE_NUMBER },
+	[TIMELINE_TIME] = { "time", TIMELINE_TEXT },
+	[TIMELINE_BEGAN_BEFORE] = { "began_before", TIMELINE_TRUE },
+	[TIMELINE_GOES_ON] = { "goes_on", TIMELINE_TRUE },
 };
 
 const char *const timeline_kind_names[TIMELINE_KINDS] = {
-	[SLICE_BEGIN] = "begin",     [SLICE_CALL] = "call",
-	[SLICE_JUMP] = "jump",	     [SLICE_TRAP] = "trap",
-	[SLICE_SYSCALL] = "syscall", [SLICE_RUN] = "run",
-	[SLICE_GAP] = "gap",	     [SLICE_MASKED] = "interrupts off",
+	[SLICE_BEGIN] = "begin", [SLICE_CALL] = "call",	      [SLICE_JUMP] = "jump",
+	[SLICE_TRAP] = "trap",	 [SLICE_SYSCALL] = "syscall", [SLICE_SAMPLED] = "sample",
+	[SLICE_RUN] = "run",	 [SLICE_GAP] = "gap",	      [SLICE_MASKED] = "interrupts off",
 };
 
-static void add(struct timeline_args *args, enum timeline_arg_id id, enum timeline_type type,
-		uint64_t number)
+static void add(struct timeline_args *args, enum timeline_arg_id id, uint64_t number)
 {
-	args->all[args->nr++] = (struct timeline_arg){ id, type, number };
+	args->all[args->nr++] = (struct timeline_arg){ id, number };
 }
 
-/* As the options of kscope want it. */
-static void add_span(struct timeline_args *args, uint64_t since, uint64_t until)
+static char *put_digits(char *end, uint64_t number, unsigned least)
 {
-	args->len =
-		(size_t)snprintf(args->text, sizeof(args->text),
-				 "--time %" PRIu64 ".%09" PRIu64 ",%" PRIu64 ".%09" PRIu64,
-				 since / SECOND, since % SECOND, until / SECOND, until % SECOND);
-	add(args, TIMELINE_SPAN, TIMELINE_TEXT, 0);
+	for (; number || least; number /= 10, least -= least > 0)
+		*--end = (char)('0' + number % 10);
+	return end;
+}
+
+/* In seconds. snprintf() would take more time than all the rest of a slice. */
+static char *put_seconds(char *end, uint64_t ns)
+{
+	end = put_digits(end, ns % SECOND, 9);
+	*--end = '.';
+	return put_digits(end, ns / SECOND, 1);
+}
+
+/* As --time wants it: the begin and the length, because that is short. */
+static void add_time(struct timeline_args *args, uint64_t began, uint64_t ended)
+{
+	char text[sizeof(args->text)], *end = text + sizeof(text), *start = end;
+
+	*--start = 's';
+	*--start = 'n';
+	start = put_digits(start, ended - began, 1);
+	*--start = '+';
+	*--start = ',';
+	start = put_seconds(start, began);
+	args->len = (size_t)(end - start);
+	memcpy(args->text, start, args->len);
+	add(args, TIMELINE_TIME, 0);
 }
 
 static void add_counts(struct timeline_args *args, const struct event_slice *slice)
 {
-	add(args, TIMELINE_INSTRUCTIONS, TIMELINE_NUMBER, slice->instructions);
-	if (timeline_on_cpu(slice))
-		return;
-	add(args, TIMELINE_OWN, TIMELINE_NUMBER, slice->own);
-	add(args, TIMELINE_LINES, TIMELINE_NUMBER, slice->lines);
-	add(args, TIMELINE_OWN_LINES, TIMELINE_NUMBER, slice->own_lines);
+	bool on_cpu = timeline_on_cpu(slice);
+
+	if (slice->knows & KNOWS_INSTRUCTIONS)
+		add(args, TIMELINE_INSTRUCTIONS, slice->instructions);
+	if (slice->knows & KNOWS_INSTRUCTIONS && !on_cpu)
+		add(args, TIMELINE_OWN, slice->own);
+	if (slice->knows & KNOWS_LINES && !on_cpu) {
+		add(args, TIMELINE_LINES, slice->lines);
+		add(args, TIMELINE_OWN_LINES, slice->own_lines);
+	}
+	if (slice->kind == SLICE_SAMPLED)
+		add(args, TIMELINE_SAMPLES, slice->samples);
 }
 
-void timeline_args(struct timeline_args *args, const struct event *ev)
+void timeline_args(struct timeline_args *args, const struct event_slice *slice)
 {
-	const struct event_slice *slice = &ev->slice;
-
 	args->nr = 0;
 	if (slice->leave && slice->kind != SLICE_GAP)
 		add_counts(args, slice);
 	if (slice->leave)
-		add_span(args, slice->since, ev->time);
+		add_time(args, slice->began, slice->ended);
 	if (slice->cut)
-		add(args, slice->leave ? TIMELINE_GOES_ON : TIMELINE_BEGAN_BEFORE, TIMELINE_TRUE,
-		    1);
+		add(args, slice->leave ? TIMELINE_GOES_ON : TIMELINE_BEGAN_BEFORE, 1);
 }
 
 uint64_t timeline_rate(const struct event *ev)
@@ -128,10 +156,41 @@ const char *timeline_text(struct buf *scratch, const struct world *world, uint32
 	return scratch->data;
 }
 
-void timeline_warn_empty(const char *path)
+void timeline_count(struct timeline_size *size, const struct event_slice *slice)
 {
-	log_warn("%s: the timeline is empty: the input has no traced calls, or none is selected",
-		 strcmp(path, "-") ? path : "standard output");
+	size->events++;
+	if (!slice->leave)
+		return;
+	if (!size->slices || slice->began < size->first)
+		size->first = slice->began;
+	if (slice->ended > size->last)
+		size->last = slice->ended;
+	size->slices++;
+}
+
+/* So that half of the room in the viewer stays free, because calls are not spread evenly. */
+static double shorter_time(const struct timeline_size *size)
+{
+	double seconds = (double)(size->last - size->first) / SECOND;
+
+	return seconds * MOST_SLICES / (double)size->slices / 2;
+}
+
+void timeline_warn(const struct timeline_size *size, const char *path)
+{
+	const char *name = strcmp(path, "-") ? path : "standard output";
+
+	if (!size->events)
+		log_warn("%s: the timeline is empty: the input has neither calls nor samples, or "
+			 "none "
+			 "is selected",
+			 name);
+	if (size->slices > MOST_SLICES)
+		log_warn("%s has %.1f million slices, and Perfetto has room for about %d million: "
+			 "select "
+			 "less, or use --split %.2g",
+			 name, (double)size->slices / 1e6, MOST_SLICES / 1000000,
+			 shorter_time(size));
 }
 
 uint32_t *timeline_number(struct timeline_numbers *numbers, uint32_t name)

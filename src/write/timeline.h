@@ -16,32 +16,37 @@ enum timeline_arg_id {
 	TIMELINE_OWN,
 	TIMELINE_LINES,
 	TIMELINE_OWN_LINES,
-	TIMELINE_SPAN,
+	TIMELINE_SAMPLES,
+	TIMELINE_TIME,
 	TIMELINE_BEGAN_BEFORE,
 	TIMELINE_GOES_ON,
 	TIMELINE_ARGS
 };
 
-extern const char *const timeline_arg_names[TIMELINE_ARGS];
-extern const char *const timeline_kind_names[TIMELINE_KINDS];
-
 enum timeline_type { TIMELINE_NUMBER, TIMELINE_TRUE, TIMELINE_TEXT };
+
+struct timeline_arg_info {
+	const char *name;
+	enum timeline_type type;
+};
+
+extern const struct timeline_arg_info timeline_arg_infos[TIMELINE_ARGS];
+extern const char *const timeline_kind_names[TIMELINE_KINDS];
 
 struct timeline_arg {
 	enum timeline_arg_id id;
-	enum timeline_type type;
-	uint64_t number;
+	uint64_t number; /* of a TIMELINE_NUMBER */
 };
 
 struct timeline_args {
 	struct timeline_arg all[TIMELINE_ARGS];
 	size_t nr;
-	char text[64]; /* of the argument that is a TIMELINE_TEXT */
+	char text[48]; /* of the argument that is a TIMELINE_TEXT */
 	size_t len;
 };
 
 /* The arguments of the begin or the end of a slice. */
-void timeline_args(struct timeline_args *args, const struct event *ev);
+void timeline_args(struct timeline_args *args, const struct event_slice *slice);
 
 /* A pid or a tid, as far as it fits: Perfetto has signed ones of 32 bits. An unknown one is the largest. */
 static inline uint32_t timeline_id(uint32_t id)
@@ -65,8 +70,14 @@ uint32_t timeline_comm(struct world *world, uint32_t pid, uint32_t tid);
 /* A name in UTF-8 without control characters, TIMELINE_MAX_TEXT at most. `scratch` owns it. */
 const char *timeline_text(struct buf *scratch, const struct world *world, uint32_t name);
 
-/* Call this at the end of a timeline without slices. */
-void timeline_warn_empty(const char *path);
+struct timeline_size {
+	uint64_t events, slices;
+	uint64_t first, last; /* ns */
+};
+
+/* Call this for each event, and the other one at the end, to warn if the timeline is empty or too large. */
+void timeline_count(struct timeline_size *size, const struct event_slice *slice);
+void timeline_warn(const struct timeline_size *size, const char *path);
 
 /* A number for each text. Zeroed: all are 0. */
 struct timeline_numbers {

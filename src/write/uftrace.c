@@ -531,7 +531,7 @@ static void uftrace_close(struct writer *w)
 const struct writer_ops write_uftrace = {
 	.name = "uftrace",
 	.about = "timeline of calls, the data folder of uftrace",
-	.takes = EVENT_BIT(EVENT_SLICE),
+	.takes = EVENT_BIT(EVENT_SLICE) | EVENT_BIT(EVENT_STRETCH),
 	.folder = &(const struct folder_mark){ "info", UFTRACE_MAGIC },
 	.next = "see it with uftrace replay -d",
 	.options = TIMELINE_OPTIONS,

@@ -399,6 +399,10 @@ def test_wrong(folder, trace):
     other = os.path.join(folder, "other.folded")
     with open(other, "w", encoding="ascii") as f:
         f.write("a;b 1\n")
+    exits("samples", kscope("calls", other), 3, "samples do not tell how often functions were called")
+    other = os.path.join(folder, "other.dump")
+    with open(other, "w", encoding="ascii") as f:
+        f.write("kscope-dump 1\n")
     equal("data without calls", kscope("calls", other).stdout, "no calls\n")
 
 

@@ -53,7 +53,8 @@ def test_wrong_options(samples, folder):
     exits("no such symfs", kscope("report", samples, "--symfs", "nowhere"), 2, "nowhere")
     exits("no such kernel", kscope("report", samples, "--kernel", "nowhere"), 2, "nowhere")
     exits("a broken --elf", kscope("report", samples, "--elf", "x"), 2, "PID=FILE")
-    exits("a broken --time", kscope("report", samples, "--time", "5,1"), 2, "START,END")
+    for time in ["5,1", "5,+", "5,+ns", "5,+xns", "5,+1.5ns", "5,+-1", "1,+18446744073709551615ns"]:
+        exits(f"a broken --time {time}", kscope("report", samples, "--time", time), 2, "START,END")
     exits("a broken --cpu", kscope("report", samples, "--cpu", "1,x"), 2, "1,x")
     exits("a broken --palette",
           kscope("flame", samples, "-b", ELFS, "-o", out, "--palette", "pink"), 2, "pink",

@@ -29,6 +29,10 @@ def test_selection(samples):
     equal("select from a time", count(*more, "--time", "0.099088496,")["samples"], 9999)
     equal("the end of --time is excluded", count(*more, "--time", ",0.099088495")["samples"], 0)
     equal("select up to a time", count(*more, "--time", ",0.099088496")["samples"], 1)
+    equal("select by time and length", count(*more, "--time", "0.099088495,+90432ns")["samples"], 9)
+    equal("the end of a length is excluded",
+          count(*more, "--time", "0.099088495,+.000090433")["samples"], 10)
+    equal("a length from the start", count(*more, "--time", ",+0.099088496")["samples"], 1)
     equal("name the event", count(*more, "--event-name", "inst_retired")["events"][0]["name"],
           "inst_retired")
 

@@ -3,11 +3,13 @@
 """The verb `trace`: its outputs, windows, parts and axes."""
 import collections
 import os
+import shutil
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from kit import KSCOPE, check, equal, exits, finish, fxt, kscope, run, scratch
+from kit import KSCOPE, check, equal, exits, finish, fxt, kscope, run, scratch, uftrace
 from kit.branches import Trace
+from kit.inputs import GOLDEN
 
 ROUNDS, ROUND, FIRST = 20, 100, 5_000_000_000  # ns
 
@@ -40,13 +42,13 @@ def slices(path):
 
 def counts(found):
     """The calls that begin, by name."""
-    return dict(collections.Counter(s.name for s in found if not s.args.get("began before")))
+    return dict(collections.Counter(s.name for s in found if not s.args.get("began_before")))
 
 
 def own(found):
     sums = collections.Counter()
     for s in found:
-        sums[s.name] += s.args["own instructions"]
+        sums[s.name] += s.args["own_instructions"]
     return dict(sums)
 
 
@@ -166,6 +168,22 @@ def test_split(case):
     equal("split: a full disk leaves no part of a file", parts_of(case, "full"), [])
 
 
+def test_large(case):
+    """Six million calls in three seconds."""
+    folder = case.path("large")
+    shutil.copytree(os.path.join(GOLDEN, "uftrace", "input"), folder)
+    with open(os.path.join(folder, "5.dat"), "wb") as f:
+        for second in range(1, 5):
+            f.write((uftrace.record(uftrace.ENTRY, second * 10**9, 0, 0x1000) +
+                     uftrace.record(uftrace.EXIT, second * 10**9, 0, 0x1000)) * 1_500_000)
+    done = kscope("trace", folder, "-t", "fxt", "-o", "/dev/null")
+    exits("a large timeline", done, 0, "/dev/null has 6.0 million slices, and Perfetto has room for about 5 million: "
+          "select less, or use --split 1.2")
+    done = kscope("trace", folder, "--rel", "1", "-t", "perfetto", "-o", "/dev/null")
+    exits("part of a large timeline", done, 0)
+    check("part of a large timeline fits", "million" not in done.stderr, done.stderr)
+
+
 def test_axes(case):
     found = case.slices("axes: instructions", "--axis", "insns")
     wrong = [s for s in found if s.end - s.begin != s.args["instructions"]]
@@ -184,6 +202,7 @@ def main():
         test_gate(case)
         test_split(case)
         test_axes(case)
+        test_large(case)
     finish()
 
 

@@ -14,8 +14,8 @@ from kit import (TOOLS, check, equal, exits, finish, fxt, guests, kscope, no_pro
                  skip)
 from kit.branches import Trace
 
-NUMBERS = ["instructions", "own instructions", "i-cache lines", "own i-cache lines"]
-ARGS = [*NUMBERS, "span", "began before", "goes on"]
+NUMBERS = ["instructions", "own_instructions", "icache_lines", "own_icache_lines"]
+ARGS = [*NUMBERS, "time", "began_before", "goes_on"]
 FORMATS = ["pftrace", "fxt", "pftrace.gz", "fxt.gz"]
 # Callers of some functions, up to the function that a task or a program begins with.
 CALLERS = {
@@ -55,7 +55,7 @@ def shared_cpu(name):
 
 def open_timeline(path):
     """What Perfetto's trace processor finds in a file of any of the formats."""
-    prefix = "debug." if "pftrace" in path else ""
+    prefix = "kscope." if "pftrace" in path else ""
     slices, sched, tasks, stats = ask(
         path, slices_sql(prefix),
         """select cpu, ts, dur, thread.name, tid from sched join thread using (utid)""",
@@ -161,7 +161,7 @@ def test_rates(name, folder):
     rates = rates_of(os.path.join(folder, "t.pftrace"))
     equal(f"{name}: both formats have the same rates", rates_of(os.path.join(folder, "t.fxt")), rates)
     executed = {track: int(number) for track, number in ask(
-        os.path.join(folder, "t.pftrace"), """select track.name, sum(extract_arg(arg_set_id, 'debug.instructions'))
+        os.path.join(folder, "t.pftrace"), """select track.name, sum(extract_arg(arg_set_id, 'kscope.instructions'))
             from slice join track on track_id = track.id where category = 'run' group by 1""")[0]}
     equal(f"{name}: every cpu has rates", sorted(rates), sorted(executed))
     for cpu, points in rates.items():
@@ -195,22 +195,35 @@ def test_nesting(name, timeline):
 
 
 def test_numbers(name, timeline):
-    """The arguments of slices and what they call add up, and spans are the times."""
+    """The arguments of slices and what they call add up, and times are those of the slice."""
     wrong, callees = [], collections.Counter()
     for s in timeline.slices:
         callees[s.parent] += int(s.args[0])
     for s in timeline.slices:
         total, own, lines, own_lines = map(int, s.args[:4])
-        span = f"--time {s.ts // 10**9}.{s.ts % 10**9:09},{(s.ts + s.dur) // 10**9}." \
-               f"{(s.ts + s.dur) % 10**9:09}"
+        time = f"{s.ts // 10**9}.{s.ts % 10**9:09},+{s.dur}ns"
         if total != own + callees[s.id] or own_lines > lines or bool(total) != bool(lines) or \
-           s.args[4] != span:
+           s.args[4] != time:
             wrong.append(s)
     no_problems(f"{name}: arguments add up", wrong)
     of = collections.defaultdict(set)
     for s in timeline.slices:
         of[s.name].add(int(s.args[1]))
     check(f"{name}: equal work has equal instructions", len(of["find_match"]) == 1, of["find_match"])
+
+
+def test_time(name, folder, timeline, source):
+    """The time of a slice, copied to --time, selects the slice and what it calls."""
+    out = os.path.join(folder, "part.pftrace")
+    one = max((s for s in timeline.slices if s.name == "compress_file"), key=lambda s: s.dur)
+    exits(f"{name}: --time {one.args[4]}", kscope("convert", source, "--time", one.args[4], "-o", out), 0)
+    part = open_timeline(out)
+    equal(f"{name}: the time of a slice selects it",
+          [s[2:7] for s in part.slices if s.name == one.name and s.ts == one.ts and s.tid == one.tid],
+          [one[2:7]])
+    equal(f"{name}: and nothing outside", [min(s.ts for s in part.slices),
+                                           max(s.ts + s.dur for s in part.slices)],
+          [one.ts, one.ts + one.dur])
 
 
 def test_names(name, timeline, cpus):
@@ -254,6 +267,7 @@ def test_demo(folder, arch):
           tracks >= {f"cpu {cpu}: {MASKED}" for cpu in range(4)}, tracks)
     test_nesting(name, timeline)
     test_numbers(name, timeline)
+    test_time(name, folder, timeline, recording)
     test_names(name, timeline, 4)
     test_rates(name, folder)
     test_deterministic(name, folder, recording)

@@ -17,10 +17,10 @@ SUMS = ["count", "self_time", "total_time", "self_running", "total_running", "se
 OUTER = "not exists (select 1 from ancestor_slice(s.id) a where a.name = s.name)"
 SLICES = f"""
     select s.name name, s.category category, p.name program, s.dur dur, {OUTER} is_outer,
-           extract_arg(s.arg_set_id, 'debug.instructions') instructions,
-           extract_arg(s.arg_set_id, 'debug.own instructions') own,
-           extract_arg(s.arg_set_id, 'debug.began before') is not null began_before,
-           extract_arg(s.arg_set_id, 'debug.goes on') is not null goes_on
+           extract_arg(s.arg_set_id, 'kscope.instructions') instructions,
+           extract_arg(s.arg_set_id, 'kscope.own_instructions') own,
+           extract_arg(s.arg_set_id, 'kscope.began_before') is not null began_before,
+           extract_arg(s.arg_set_id, 'kscope.goes_on') is not null goes_on
       from slice s join thread_track t on s.track_id = t.id join thread using (utid)
            left join process p using (upid)"""
 RUNS = "select sum(dur) running from slice where category = 'run'"

@@ -89,7 +89,7 @@ def test_tasks(folder):
 
 
 def test_gap(folder):
-    """Where a trace has a hole, everything ends, and a LOST record follows."""
+    """Where a trace has a hole, everything ends, and a LOST record follows. Then a task like the first one begins."""
     out = os.path.join(folder, "gap")
     branch = "branch time={:.9f} cpu=0 task=1/1 {} instructions={} kernel\n"
     text = "".join(branch.format(time / 1e9, what, instructions) for time, what, instructions in [
@@ -99,7 +99,7 @@ def test_gap(folder):
     write("a hole", text, out)
     equal("a hole: the records", without_addresses(records(out)[1001]), [
         (ENTRY, 1000, 0), (ENTRY, 2000, 1), (ENTRY, 3000, 2), (EXIT, 3000, 2), (EXIT, 3000, 1),
-        (EXIT, 3000, 0), (LOST, 3000, 0)])
+        (EXIT, 3000, 0), (LOST, 3000, 0), (ENTRY, 6000, 0), (EXIT, 8000, 0), (ENTRY, 8000, 0)])
 
 
 def test_golden(folder):

@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// Opens a local file in headless Chromium:
+// Opens a local file, or as a module also a URL, in headless Chromium:
 //
 //   node browser.mjs screenshot FILE OUT.png [WIDTH HEIGHT]
 //
@@ -28,7 +28,7 @@ const FLAGS = [
 
 // Options: width and height of the window; hash, the part of the URL after '#'.
 export async function withPage(file, fn, { width = 1200, height = 800, hash = '' } = {}) {
-  const url = pathToFileURL(fs.realpathSync(file));
+  const url = file instanceof URL ? file : pathToFileURL(fs.realpathSync(file));
   url.hash = hash;
   const browser = await chromium.launch({
     executablePath: process.env.CHROMIUM || '/usr/bin/chromium',

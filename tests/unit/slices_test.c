@@ -6,7 +6,8 @@
  *	BEGIN-END cpu N runs TASK INSTRUCTIONS
  *	BEGIN-END cpu N gap
  *
- * Calls are indented by their depth. `~` before a time: the slice is cut there.
+ * Calls are indented by their depth. `~` before a time: the slice is cut there. On another axis than time,
+ * "at BEGIN-END" follows.
  */
 #include "trace_text.h"
 
@@ -39,17 +40,27 @@ static int announced(void *data, const struct event *ev, uint32_t frame)
 	return 0;
 }
 
+static void print_times(struct shown *shown, const struct event *ev)
+{
+	const struct event_slice *slice = &ev->slice;
+
+	if (slice->began != slice->since || slice->ended != ev->time)
+		trace_print(shown->trace, " at %" PRIu64 "-%" PRIu64, slice->began, slice->ended);
+	trace_print(shown->trace, "\n");
+}
+
 static void print_slice(struct shown *shown, unsigned task, const struct event *ev, bool cut)
 {
 	static const char *const kinds[] = { "begin", "call", "jump", "trap", "syscall" };
 	const struct event_slice *slice = &ev->slice;
 
 	trace_print(shown->trace,
-		    "%*s%s%" PRIu64 "-%s%" PRIu64 " %u %s%x %s %" PRIu64 "/%" PRIu64 " %u/%u\n",
+		    "%*s%s%" PRIu64 "-%s%" PRIu64 " %u %s%x %s %" PRIu64 "/%" PRIu64 " %u/%u",
 		    (int)shown->depth[task], "", cut ? "~" : "", slice->since,
 		    slice->cut ? "~" : "", ev->time, task, slice->frame & USER ? "u" : "",
 		    slice->frame & ~USER, kinds[slice->kind], slice->instructions, slice->own,
 		    slice->lines, slice->own_lines);
+	print_times(shown, ev);
 }
 
 static void print_cpu(struct shown *shown, const struct event *ev)
@@ -65,13 +76,13 @@ static void print_cpu(struct shown *shown, const struct event *ev)
 	trace_print(shown->trace, "%s%" PRIu64 "-%s%" PRIu64 " cpu %u ", before ? "~" : "",
 		    slice->since, slice->cut ? "~" : "", ev->time, ev->cpu);
 	if (masked)
-		trace_print(shown->trace, "off %u %x-%x %" PRIu64 "\n", ev->tid - 1000,
-			    slice->frame, slice->end_frame, slice->instructions);
+		trace_print(shown->trace, "off %u %x-%x %" PRIu64, ev->tid - 1000, slice->frame,
+			    slice->end_frame, slice->instructions);
 	else if (slice->kind == SLICE_GAP)
-		trace_print(shown->trace, "gap\n");
+		trace_print(shown->trace, "gap");
 	else
-		trace_print(shown->trace, "runs %u %" PRIu64 "\n", ev->tid - 1000,
-			    slice->instructions);
+		trace_print(shown->trace, "runs %u %" PRIu64, ev->tid - 1000, slice->instructions);
+	print_times(shown, ev);
 }
 
 static int emitted(void *data, struct event *ev)
@@ -172,6 +183,21 @@ static void test_calls(void)
 		   " 1015-1023 1 3000 jump 8/8 1/1\n"
 		   "1000-~1027 cpu 0 runs 1 27\n"
 		   "1000-~1027 1 1000 begin 27/14 3/1\n");
+	/* A mark of the old tables is that of another function in the new ones. */
+	slices_are("slices: a tail call after the tables were emptied",
+		   "begin 1000 sp=8000;"
+		   "call 1010 4000 1;"
+		   "return 4010 1014 1;"
+		   "call 1018 2000 1;"
+		   "sums;"
+		   "jump 2010 3000 5;"
+		   "return 3010 101c 7;"
+		   "jump 1020 1024 4;",
+		   " 1001-1002 1 4000 call 1/1 1/1\n"
+		   " 1003-1008 1 2000 call 5/5 1/1\n"
+		   " 1008-1015 1 3000 jump 7/7 1/1\n"
+		   "1000-~1019 cpu 0 runs 1 19\n"
+		   "1000-~1019 1 1000 begin 19/6 4/1\n");
 	slices_are("slices: a longjmp past two frames",
 		   "begin 1000 sp=8000;"
 		   "call 1010 2000 1 -16;"
@@ -277,6 +303,15 @@ static void test_lines(void)
 		   " 1006-1007 1 2000 call 1/1 1/1\n"
 		   "1000-~1008 cpu 0 runs 1 8\n"
 		   "1000-~1008 1 1000 begin 8/3 9/4\n");
+	slices_are("slices: lines of a long function, after a call",
+		   "begin 2000 sp=8000;"
+		   "call 2010 5000 1;"
+		   "return 5010 2014 1;"
+		   "jump 4110 2000 1;" /* 2000 to 4100 */
+		   "jump 4110 2000 1;",
+		   " 1001-1002 1 5000 call 1/1 1/1\n"
+		   "1000-~1004 cpu 0 runs 1 4\n"
+		   "1000-~1004 1 2000 begin 4/3 134/133\n");
 	slices_are("slices: two tasks touch the same lines",
 		   "begin 1000 sp=8000;"
 		   "call 1010 5000 1 -16;"
@@ -400,18 +435,18 @@ static void test_windows(void)
 		    "~1060-~1070 1 1000 begin 10/0 1/0\n");
 	slices_with((struct slices){ .axis = AXIS_INSTRUCTIONS }, PUSHES,
 		    "slices: an axis of instructions", WINDOWED,
-		    "0-30 cpu 0 runs 1 30\n"
-		    " 40-50 3 4000 call 10/10 1/1\n"
-		    "  20-30 1 5000 call 10/10 1/1\n"
-		    "30-70 cpu 0 runs 3 40\n"
-		    " 20-30 2 7000 call 10/10 1/1\n"
-		    " 10-40 1 2000 call 30/20 2/1\n"
-		    "70-~90 cpu 0 runs 1 20\n"
-		    "0-~20 cpu 1 runs 2 20\n"
-		    " 60-~70 3 5000 call 10/10 1/1\n"
-		    "30-~70 3 3000 begin 40/20 3/1\n"
-		    "10-~30 2 6000 begin 20/10 2/1\n"
-		    "0-~50 1 1000 begin 50/20 3/1\n");
+		    "0-30 cpu 0 runs 1 30 at 1000-1030\n"
+		    " 40-50 3 4000 call 10/10 1/1 at 1040-1060\n"
+		    "  20-30 1 5000 call 10/10 1/1 at 1020-1080\n"
+		    "30-70 cpu 0 runs 3 40 at 1030-1080\n"
+		    " 20-30 2 7000 call 10/10 1/1 at 1050-1090\n"
+		    " 10-40 1 2000 call 30/20 2/1 at 1010-1100\n"
+		    "70-~90 cpu 0 runs 1 20 at 1080-1110\n"
+		    "0-~20 cpu 1 runs 2 20 at 1010-1110\n"
+		    " 60-~70 3 5000 call 10/10 1/1 at 1070-1110\n"
+		    "30-~70 3 3000 begin 40/20 3/1 at 1030-1110\n"
+		    "10-~30 2 6000 begin 20/10 2/1 at 1010-1110\n"
+		    "0-~50 1 1000 begin 50/20 3/1 at 1000-1110\n");
 	slices_on(PUSHES, "slices: the last window", 1045, UINT64_MAX, WINDOWED,
 		  " ~1045-1060 3 4000 call 10/10 1/1\n"
 		  "  ~1045-1080 1 5000 call 0/0 0/0\n"
@@ -436,6 +471,79 @@ static void test_windows(void)
 	"call 3010 5000 5 -32;"                 \
 	"return 5010 2014 6 stack=@B;"          \
 	"jump 2020 2024 7;"
+
+static uint32_t kind_of(void *data, uint32_t pid, uint32_t frame)
+{
+	(void)data, (void)pid;
+	return frame;
+}
+
+/* The third task begins as the second one, which goes on, and the last one as the first one, which has ended. */
+#define SAME_KIND                               \
+	"begin 1000 sp=8000;"                   \
+	"call 1010 5000 1 -16;"                 \
+	"return 5010 2000 2 stack=20000;"       \
+	"call 2010 5000 3 -16;"                 \
+	"return 5010 2000 4 stack=8010 save=B;" \
+	"call 2010 5000 5 -32;"                 \
+	"return 5010 1000 6 stack=30000;"       \
+	"jump 1020 1024 7;"
+
+static void test_ids(void)
+{
+	slices_with((struct slices){ .kind = kind_of }, PUSHES,
+		    "slices: a task has the id of one that has ended", SAME_KIND,
+		    "1000-1003 cpu 0 runs 1 3\n"
+		    "1003-1010 cpu 0 runs 2 7\n"
+		    " 1001-1003 1 5000 call 2/2 1/1\n"
+		    "1000-1003 1 1000 begin 3/1 2/1\n"
+		    "1010-1021 cpu 0 runs 3 11\n"
+		    "1021-~1028 cpu 0 runs 1 7\n"
+		    "1021-~1028 1 1000 begin 7/7 1/1\n"
+		    " 1015-~1028 3 5000 call 6/6 1/1\n"
+		    "1010-~1028 3 2000 begin 11/5 2/1\n"
+		    " 1006-~1028 2 5000 call 4/4 1/1\n"
+		    "1003-~1028 2 2000 begin 7/3 2/1\n");
+	slices_with((struct slices){ .kind = kind_of, .from = 1012 }, PUSHES,
+		    "slices: but not of one that was not shown", SAME_KIND,
+		    "1012-1021 cpu 0 runs 3 11\n"
+		    "1021-~1028 cpu 0 runs 4 7\n"
+		    "1021-~1028 4 1000 begin 7/7 1/1\n"
+		    " 1015-~1028 3 5000 call 6/6 1/1\n"
+		    "~1012-~1028 3 2000 begin 11/5 2/1\n"
+		    " ~1012-~1028 2 5000 call 0/0 0/0\n"
+		    "~1012-~1028 2 2000 begin 0/0 0/0\n");
+	slices_with((struct slices){ 0 }, PUSHES, "slices: unless each has its own", SAME_KIND,
+		    "1000-1003 cpu 0 runs 1 3\n"
+		    "1003-1010 cpu 0 runs 2 7\n"
+		    " 1001-1003 1 5000 call 2/2 1/1\n"
+		    "1000-1003 1 1000 begin 3/1 2/1\n"
+		    "1010-1021 cpu 0 runs 3 11\n"
+		    "1021-~1028 cpu 0 runs 4 7\n"
+		    "1021-~1028 4 1000 begin 7/7 1/1\n"
+		    " 1015-~1028 3 5000 call 6/6 1/1\n"
+		    "1010-~1028 3 2000 begin 11/5 2/1\n"
+		    " 1006-~1028 2 5000 call 4/4 1/1\n"
+		    "1003-~1028 2 2000 begin 7/3 2/1\n");
+}
+
+/* A task that waited may be shown from a time on at which another one still ran. */
+static void test_tids(void)
+{
+	struct tids tids = { 0 };
+	struct tids_ended got;
+
+	tids_put(&tids, 1, 7, (struct tids_ended){ 1001, 50 });
+	tids_put(&tids, 1, 7, (struct tids_ended){ 1002, 90 });
+	check("tids: of another kind", !tids_take(&tids, 1, 8, 100, &got));
+	check("tids: of another process", !tids_take(&tids, 2, 7, 100, &got));
+	check("tids: that overlap", !tids_take(&tids, 1, 7, 49, &got));
+	check("tids: not the one that overlaps",
+	      tids_take(&tids, 1, 7, 50, &got) && got.tid == 1001 && got.last == 50);
+	check("tids: the other one", tids_take(&tids, 1, 7, 100, &got) && got.tid == 1002);
+	check("tids: each once", !tids_take(&tids, 1, 7, 100, &got));
+	tids_release(&tids);
+}
 
 static void test_ends(void)
 {
@@ -471,9 +579,9 @@ static void test_ends(void)
 		    "begin 1000 sp=8000;"
 		    "return 1010 2014 5;"
 		    "jump 2020 2024 7;",
-		    "0-5 1 1000 begin 5/5 1/1\n"
-		    "0-~12 cpu 0 runs 1 12\n"
-		    "~5-~12 1 2000 begin 7/7 1/1\n");
+		    "0-5 1 1000 begin 5/5 1/1 at 1000-1005\n"
+		    "0-~12 cpu 0 runs 1 12 at 1000-1012\n"
+		    "~5-~12 1 2000 begin 7/7 1/1 at 1005-1012\n");
 }
 
 static void test_kernels(void)
@@ -655,6 +763,8 @@ int main(void)
 	test_gaps();
 	test_lines();
 	test_windows();
+	test_ids();
+	test_tids();
 	test_ends();
 	test_rates();
 	return test_result();

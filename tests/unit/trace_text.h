@@ -14,6 +14,7 @@
  * space N		the following rows belong to this address space, and to process N
  * guest N		the following rows run in this guest; 0: in none. enter and leave change it
  * off N, on N		interrupts are off or on, N instructions after the last branch; unknown N: either
+ * sums			the tables are too large: takes the sums, which empties them
  * check ADDRESS...	an unwound sample: the leaf and its callers. "..." at the end: the unwinder
  *			did not find the rest. "|": no call precedes the address after it
  *
@@ -264,6 +265,14 @@ static inline void trace_check(struct trace *trace, char *words)
 	calls_check(&trace->calls, &ev);
 }
 
+static inline void trace_take_sums(struct trace *trace)
+{
+	struct event ev;
+
+	while (calls_sample(&trace->calls, &ev))
+		;
+}
+
 static inline void trace_row(struct trace *trace, char *text)
 {
 	static const char *const kinds[] = {
@@ -283,6 +292,8 @@ static inline void trace_row(struct trace *trace, char *text)
 		trace_check(trace, words);
 	else if (!strcmp(kind, "off") || !strcmp(kind, "on") || !strcmp(kind, "unknown"))
 		trace_mask(trace, kind, words);
+	else if (!strcmp(kind, "sums"))
+		trace_take_sums(trace);
 	else if (!strcmp(kind, "syscall"))
 		trace_branch(trace, BRANCH_ENTER, words, true);
 	else
