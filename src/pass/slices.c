@@ -263,6 +263,7 @@ static void show_mask(struct slices *s, struct slices_cpu *cpu, uint64_t time)
 		return;
 	mask->shown = true;
 	mask->since = mask_place(s, cpu, time);
+	mask->began = time_at(s, mask->since, time);
 	mask->before = cpu->instructions + mask->run;
 	emit_mask(s, cpu, mask->since, (struct event_slice){ .cut = mask->off.cut });
 }
@@ -272,16 +273,20 @@ static void hide_mask(struct slices *s, struct slices_cpu *cpu, uint64_t time, u
 		      bool cut)
 {
 	struct slices_mask *mask = &cpu->mask;
-	uint64_t now = cpu->instructions + mask->run;
+	uint64_t now = cpu->instructions + mask->run, place;
 
 	if (!mask->shown)
 		return;
 	mask->shown = false;
 	mask->off.cut = true; /* if it is shown again */
-	emit_mask(s, cpu, mask_place(s, cpu, time),
+	place = mask_place(s, cpu, time);
+	emit_mask(s, cpu, place,
 		  (struct event_slice){ .leave = true,
 					.cut = cut,
+					.knows = s->knows,
 					.since = mask->since,
+					.began = mask->began,
+					.ended = end_time(s, mask->began, place, time),
 					.instructions = now > mask->before ? now - mask->before : 0,
 					.end_frame = cut ? 0 : frame,
 					.stack = mask->off.stack });

@@ -65,10 +65,10 @@ struct slices_mask {
 		uint32_t pid, tid;
 		bool cut; /* they went off before */
 	} off;
-	uint64_t since,
-		before; /* while it is shown: when it began, and the instructions before it */
-	uint64_t last;	/* the place of the last begin or end */
-	uint64_t run;	/* instructions before the last change that do not count yet */
+	/* While it is shown: its place, its time, and the instructions before it. */
+	uint64_t since, began, before;
+	uint64_t last; /* the place of the last begin or end */
+	uint64_t run;  /* instructions before the last change that do not count yet */
 	bool shown;
 };
 
