@@ -97,7 +97,7 @@ def test_timeline(name, guest, recording, whole):
         out = f"{recording}.{end}"
         kscope("convert", recording, "--kernel", guest.kernel, "-o", out)
         rows = perfetto.query(out, """
-            select s.name off_in, s.dur time, extract_arg(s.arg_set_id, 'debug.instructions') instructions
+            select s.name off_in, s.dur time, extract_arg(s.arg_set_id, 'kscope.instructions') instructions
               from slice s where s.category = 'interrupts off' order by s.ts""" if end == "pftrace" else """
             select s.name off_in, s.dur time, extract_arg(s.arg_set_id, 'instructions') instructions
               from slice s join thread_track t on s.track_id = t.id join thread using (utid)
