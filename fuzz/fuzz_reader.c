@@ -46,9 +46,10 @@ struct fuzz {
 
 static void check_slice(struct timelines *t, const struct event *ev)
 {
-	bool on_cpu = ev->slice.kind == SLICE_RUN || ev->slice.kind == SLICE_GAP;
+	bool masked = ev->slice.kind == SLICE_MASKED;
+	bool on_cpu = ev->slice.kind == SLICE_RUN || ev->slice.kind == SLICE_GAP || masked;
 	uint64_t id = on_cpu ? ev->cpu : (uint64_t)ev->pid << 32 | ev->tid;
-	uint32_t *depth = hash_at(&t->depths, (struct hash_key){ id, on_cpu });
+	uint32_t *depth = hash_at(&t->depths, (struct hash_key){ id, (uint64_t)on_cpu + masked });
 
 	if (!*depth)
 		*depth = 1;
@@ -202,6 +203,8 @@ static void take(struct writer *w, struct fuzz *fuzz, struct event *ev)
 		stretches_lost(&fuzz->of_samples.stretches, ev->cpu, ev->time);
 	if (ev->kind == EVENT_BRANCH)
 		calls_add(&fuzz->calls, ev);
+	if (ev->kind == EVENT_MASK)
+		calls_mask(&fuzz->calls, ev);
 	w->ops->put(w, ev);
 }
 

@@ -98,6 +98,23 @@ static void add_stack(struct block *block, const struct insn *insn, const struct
 	}
 }
 
+/*
+ * Adds how an instruction switches interrupts on or off. QEMU ends a block after most such instructions; if
+ * there are several before the last one, only the first counts, unless they differ.
+ */
+static void add_mask(struct block *block, const struct insn *insn)
+{
+	unsigned inside = block->last_mask.mask;
+
+	if (inside && !block->mask_at) {
+		block->mask_at = block->count;
+		block->mask = (uint8_t)inside;
+	} else if (inside && inside != block->mask) {
+		block->mask = WIRE_MASK_UNKNOWN;
+	}
+	block->last_mask = insn->mask;
+}
+
 /* M-profile: the source of msr psp, plus 1, or 0 for any other instruction. */
 static uint8_t thread_sp_of(enum insn_set decode, const uint8_t *bytes, size_t size)
 {
@@ -136,16 +153,19 @@ static bool draft_block(struct draft *draft, const struct qemu_plugin_tb *tb)
 			ahead = insn.ahead;
 		}
 		add_stack(block, &insn, &before);
+		add_mask(block, &insn);
 		before = insn;
 		block->size += (uint32_t)size;
 		block->flags |= insn.flags & WIRE_BLOCK_STATE;
 		block->last = (uint8_t)size;
 		block->thread_sp = thread_sp_of(decode, bytes, size);
 		block->count++;
-		/* QEMU also translates what follows vmmcall, but never runs it. */
-		if (insn.flow == WIRE_FLOW_ENTER && !(insn.flags & WIRE_BLOCK_MAYBE))
+		/* QEMU also translates what follows vmmcall, or wfi on RISC-V, but never runs it. */
+		if ((insn.flow == WIRE_FLOW_ENTER || insn.flow == WIRE_FLOW_WAIT) &&
+		    !(insn.flags & WIRE_BLOCK_MAYBE))
 			break;
 	}
+	block->mask |= (uint8_t)(block->last_mask.mask << WIRE_MASK_LAST_SHIFT);
 	block->thumb = decode == INSN_THUMB;
 	block->flow = (uint8_t)insn.flow;
 	block->flags |= (uint8_t)insn.flags;
@@ -173,7 +193,9 @@ static bool same(const struct block *a, const struct block *b, const uint8_t *si
 {
 	return a->start == b->start && a->target == b->target && a->size == b->size &&
 	       a->count == b->count && a->flow == b->flow && a->flags == b->flags &&
-	       a->mode == b->mode && a->replaces == b->replaces && same_move(&a->move, &b->move) &&
+	       a->mask == b->mask && a->mask_at == b->mask_at &&
+	       !memcmp(&a->last_mask, &b->last_mask, sizeof(a->last_mask)) && a->mode == b->mode &&
+	       a->replaces == b->replaces && same_move(&a->move, &b->move) &&
 	       same_move(&a->after, &b->after) && !memcmp(a->sizes, sizes, a->count);
 }
 
@@ -188,7 +210,7 @@ static enum way way_of(const struct block *block)
 	case WIRE_FLOW_RETURN: return WAY_RETURN;
 	case WIRE_FLOW_ENTER:
 	case WIRE_FLOW_LEAVE: return WAY_SLOW;
-	default: return WAY_NEXT;
+	default: return block->last_mask.mask == WIRE_MASK_UNKNOWN ? WAY_MASK : WAY_NEXT;
 	}
 }
 
@@ -207,6 +229,8 @@ static void init_node(struct node *node, struct block *block)
 	node->wire.count = block->count;
 	node->wire.flow = block->flow;
 	node->wire.flags = block->flags;
+	node->wire.mask = block->mask;
+	node->wire.mask_at = block->mask_at;
 	node->block = block;
 	node->way = way_of(block);
 }

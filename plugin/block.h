@@ -24,7 +24,8 @@ enum way {
 	WAY_JUMP_ANY, /* like WAY_NEXT; this and later ways are indirect */
 	WAY_CALL_ANY,
 	WAY_RETURN,
-	WAY_SLOW /* never one bit */
+	WAY_SLOW, /* never one bit */
+	WAY_MASK  /* like WAY_NEXT, but the last instruction may switch interrupts on or off */
 };
 
 /* Fits one cache line. */
@@ -54,7 +55,10 @@ struct block {
 	uint32_t size;
 	uint16_t count;
 	uint8_t flow, flags;
-	uint8_t last;		/* size of the last instruction */
+	uint8_t last; /* size of the last instruction */
+	uint8_t mask; /* see struct wire_block */
+	uint16_t mask_at;
+	struct insn_mask last_mask; /* of the last instruction */
 	uint8_t thread_sp;	/* M-profile: the register that it copies to PSP, plus 1; 0: none */
 	_Atomic uint8_t vector; /* enum vector */
 	const uint8_t *sizes;	/* of every instruction */

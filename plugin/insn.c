@@ -180,6 +180,7 @@ static void decode_x86(bool wide, uint64_t address, const uint8_t *bytes, size_t
 	skip_prefixes(&x, wide);
 	x86_one_byte(&x, insn);
 	insn_stack_x86(&x, insn);
+	insn_mask_x86(&x, insn);
 	insn->mode = x86_mode(&x);
 }
 
@@ -216,11 +217,12 @@ static void decode_aarch64(uint64_t address, uint32_t w, struct insn *insn)
 		go(insn, WIRE_FLOW_LEAVE, 0);
 	else if ((w & 0xff000000) == 0xd4000000 || w <= 0xffff) /* svc, hvc, smc, brk, hlt, udf */
 		go(insn, WIRE_FLOW_ENTER, 0);
-	else if (w == 0xd503207f || w == 0xd503205f) /* wfi, wfe */
+	else if (w == 0xd503207f) /* wfi; spin locks use wfe, which QEMU does not wait for */
 		go(insn, WIRE_FLOW_WAIT, 0);
 	if (aarch64_sets_space(w))
 		insn->flags |= WIRE_BLOCK_STATE;
 	insn_stack_aarch64(w, insn);
+	insn_mask_aarch64(w, insn);
 }
 
 static void arm_to_pc(uint32_t w, struct insn *insn)
@@ -253,6 +255,9 @@ void insn_make_conditional(struct insn *insn)
 		insn->flags |= WIRE_BLOCK_MAYBE;
 	if (insn->stack == INSN_STACK_MOVES && (insn->words || insn->bytes))
 		insn->stack = INSN_STACK_UNKNOWN;
+	if (insn->mask.mask != WIRE_MASK_SAME)
+		insn->mask = (struct insn_mask){ .mask = WIRE_MASK_UNKNOWN,
+						 .otherwise = WIRE_MASK_UNKNOWN };
 }
 
 static void decode_arm(uint64_t address, uint32_t w, struct insn *insn)
@@ -266,6 +271,7 @@ static void decode_arm(uint64_t address, uint32_t w, struct insn *insn)
 		else if ((w & 0xfe50ffff) == 0xf8100a00) /* rfe */
 			go(insn, WIRE_FLOW_LEAVE, 0);
 		insn_stack_arm(w, insn);
+		insn_mask_arm(w, insn);
 		return;
 	}
 	if ((w & 0x0f000000) == 0x0b000000)
@@ -282,6 +288,7 @@ static void decode_arm(uint64_t address, uint32_t w, struct insn *insn)
 	if ((w & 0x0fff0fff) == 0x0e020f10) /* mcr p15, 0, rt, c2, c0, 0 */
 		insn->flags |= WIRE_BLOCK_STATE;
 	insn_stack_arm(w, insn);
+	insn_mask_arm(w, insn);
 	if (cond != 14)
 		insn_make_conditional(insn);
 }
@@ -311,6 +318,7 @@ static void decode_thumb16(uint64_t address, uint32_t h, struct insn *insn)
 	if ((h & 0xff00) == 0xbe00) /* bkpt, after which semihosting goes on */
 		insn->flags |= WIRE_BLOCK_MAYBE;
 	insn_stack_thumb16(h, insn);
+	insn_mask_thumb16(h, insn);
 }
 
 static uint64_t thumb_far(uint32_t a, uint32_t b)
@@ -362,6 +370,7 @@ static void decode_thumb32(uint64_t address, uint32_t a, uint32_t b, struct insn
 	if (a == 0xee02 && (b & 0x0fff) == 0x0f10)
 		insn->flags |= WIRE_BLOCK_STATE;
 	insn_stack_thumb32(a, b, insn);
+	insn_mask_thumb32(a, b, insn);
 }
 
 static bool is_link(unsigned reg)
@@ -426,6 +435,7 @@ static void decode_riscv(uint64_t address, uint32_t w, struct insn *insn)
 	default: break;
 	}
 	insn_stack_riscv(w, insn);
+	insn_mask_riscv(w, insn);
 }
 
 static uint64_t short_jump(uint32_t h)

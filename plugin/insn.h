@@ -24,6 +24,20 @@ enum insn_stack {
 /* The mode of an x86 cpu, if an instruction reveals it. */
 enum insn_mode { INSN_MODE_ANY, INSN_MODE_32, INSN_MODE_64 };
 
+/* What an instruction does with its source register to the one that masks interrupts. */
+enum insn_write { INSN_WRITES_NOTHING, INSN_WRITES, INSN_SETS_BITS, INSN_CLEARS_BITS };
+
+/* How it switches interrupts on or off. */
+struct insn_mask {
+	uint8_t mask; /* enum wire_mask; UNKNOWN: it depends on a register or on memory */
+	/* Then, if the register that masks interrupts cannot be read: */
+	uint8_t otherwise; /* enum wire_mask, as far as the instruction alone tells; SAME: as follows */
+	uint8_t write;	   /* enum insn_write */
+	uint8_t source;	 /* DWARF number; the instruction keeps this register */
+	uint8_t on, off; /* these bits of it switch interrupts on; off */
+	uint8_t saved;	 /* these switch them on, when an exception returns */
+};
+
 struct insn {
 	enum wire_flow flow;
 	unsigned flags; /* enum wire_block_flag */
@@ -32,6 +46,7 @@ struct insn {
 	int words;     /* of x86, whose size depends on the mode */
 	int64_t bytes; /* in addition to the words */
 	enum insn_mode mode;
+	struct insn_mask mask;
 	unsigned ahead; /* Thumb's it: how many instructions after it are conditional */
 };
 

@@ -33,6 +33,14 @@ static inline uint64_t insn_sign(uint64_t value, unsigned bits)
 	return (value ^ top) - top;
 }
 
+/* These set insn->mask. */
+void insn_mask_x86(const struct x86 *x, struct insn *insn);
+void insn_mask_aarch64(uint32_t w, struct insn *insn);
+void insn_mask_arm(uint32_t w, struct insn *insn);
+void insn_mask_thumb16(uint32_t h, struct insn *insn);
+void insn_mask_thumb32(uint32_t a, uint32_t b, struct insn *insn);
+void insn_mask_riscv(uint32_t w, struct insn *insn);
+
 /* These set insn->stack, words and bytes. The flow is known. */
 void insn_stack_x86(const struct x86 *x, struct insn *insn);
 void insn_stack_aarch64(uint32_t w, struct insn *insn);

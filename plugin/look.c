@@ -12,7 +12,14 @@
 #define PAGE_MASK 0xfffull
 
 #define X86_VM (1u << 17) /* in eflags */
-#define LOW_END 0x100000  /* of the memory in which 16-bit code runs */
+/* What switches interrupts on, and the same as an exception saved it; of Arm: what masks them. */
+#define X86_IF (1u << 9)
+#define ARM_I (1u << 7)
+#define RISCV_SIE (1u << 1)
+#define RISCV_SPIE (1u << 5)
+#define RISCV_MIE (1u << 3)
+#define RISCV_MPIE (1u << 7)
+#define LOW_END 0x100000 /* of the memory in which 16-bit code runs */
 
 static enum insn_set set;
 static atomic_bool moves;	    /* see look_moves(); true until disproved */
@@ -68,7 +75,53 @@ static void look_harder(unsigned cpu, uint64_t pc, struct look *look)
 	look->level = regs.level;
 }
 
-void look_at(unsigned cpu, uint64_t pc, struct look *look)
+/* Whether interrupts are on, by the bits of a register that switch them on, or off. */
+static unsigned mask_by(unsigned cpu, enum reg which, uint64_t on, uint64_t off)
+{
+	uint64_t value;
+
+	if (!regs_special(cpu, which, &value))
+		return WIRE_MASK_SAME;
+	return value & off || (on && !(value & on)) ? WIRE_MASK_OFF : WIRE_MASK_ON;
+}
+
+/* Not all Cortex-M have the last two registers. */
+static unsigned m_mask(unsigned cpu)
+{
+	unsigned mask = mask_by(cpu, REG_PRIMASK, 0, 1);
+
+	if (mask == WIRE_MASK_ON && (mask_by(cpu, REG_BASEPRI, 0, 0xff) == WIRE_MASK_OFF ||
+				     mask_by(cpu, REG_FAULTMASK, 0, 1) == WIRE_MASK_OFF))
+		return WIRE_MASK_OFF;
+	return mask;
+}
+
+unsigned look_mask(unsigned cpu, unsigned level)
+{
+	if (level == WIRE_LEVEL_USER)
+		return WIRE_MASK_ON;
+	switch (set) {
+	case INSN_X86_64:
+	case INSN_I386: return mask_by(cpu, REG_FLAGS, X86_IF, 0);
+	case INSN_AARCH64:
+	case INSN_ARM: return mask_by(cpu, REG_FLAGS, 0, ARM_I);
+	case INSN_THUMB: return m_mask(cpu);
+	case INSN_RISCV64:
+	case INSN_RISCV32:
+		return level == WIRE_LEVEL_FIRMWARE ? mask_by(cpu, REG_STATUS_3, RISCV_MIE, 0)
+						    : mask_by(cpu, REG_STATUS, RISCV_SIE, 0);
+	default: return WIRE_MASK_SAME;
+	}
+}
+
+/* The same for the code that an exception interrupted. saved: the register with its flags. */
+static unsigned interrupted_mask(unsigned cpu, unsigned level, enum reg saved, uint64_t on,
+				 uint64_t off)
+{
+	return level == WIRE_LEVEL_USER ? WIRE_MASK_ON : mask_by(cpu, saved, on, off);
+}
+
+static void read_look(unsigned cpu, uint64_t pc, struct look *look)
 {
 	uint64_t mode;
 
@@ -85,6 +138,12 @@ void look_at(unsigned cpu, uint64_t pc, struct look *look)
 	look->level = regs_level(cpu, mode);
 	if (set == INSN_THUMB)
 		look->exception = mode & REGS_EXCEPTION;
+}
+
+void look_at(unsigned cpu, uint64_t pc, struct look *look)
+{
+	read_look(cpu, pc, look);
+	look->mask = look_mask(cpu, look->level);
 }
 
 uint64_t look_pc(unsigned cpu, uint64_t start)
@@ -141,6 +200,9 @@ static bool x86_trap(const struct regs_view *view, uint64_t sp, struct look_trap
 		if (is_x86_frame(words + i, with_sp)) {
 			trap->resume = words[i];
 			trap->level = regs_level(view->cpu, words[i + 1]);
+			trap->mask = trap->level == WIRE_LEVEL_USER || words[i + 2] & X86_IF
+					     ? WIRE_MASK_ON
+					     : WIRE_MASK_OFF;
 			trap->left = with_sp ? words[i + 3] : sp + (i + 3) * word;
 			return true;
 		}
@@ -178,6 +240,15 @@ static enum reg link_of(unsigned level)
 	case WIRE_LEVEL_HYPERVISOR: return REG_LINK_2;
 	case WIRE_LEVEL_FIRMWARE: return REG_LINK_3;
 	default: return REG_LINK;
+	}
+}
+
+static enum reg saved_of(unsigned level)
+{
+	switch (level) {
+	case WIRE_LEVEL_HYPERVISOR: return REG_SAVED_2;
+	case WIRE_LEVEL_FIRMWARE: return REG_SAVED_3;
+	default: return REG_SAVED;
 	}
 }
 
@@ -221,6 +292,7 @@ static bool aarch64_trap(unsigned cpu, uint64_t pc, const struct look *look, str
 	if (!is_aarch64_vector(pc, vectors, look->level, trap->level))
 		return false;
 	trap->level = aarch64_interrupted(cpu, look->level, pc);
+	trap->mask = interrupted_mask(cpu, trap->level, saved_of(look->level), 0, ARM_I);
 	return regs_special(cpu, link_of(look->level), &trap->resume);
 }
 
@@ -244,6 +316,15 @@ static bool is_riscv_vector(uint64_t pc, uint64_t vector)
 	return !(pc & 3) && pc - (vector & ~3ull) < (vector & 1 ? 4 * RISCV_CAUSES : 4);
 }
 
+/* A trap saves the bit of the level that it is handled at, and keeps those of the levels below. */
+static unsigned interrupted_riscv(unsigned cpu, unsigned level, unsigned interrupted)
+{
+	if (level != WIRE_LEVEL_FIRMWARE)
+		return interrupted_mask(cpu, interrupted, REG_STATUS, RISCV_SPIE, 0);
+	return interrupted_mask(cpu, interrupted, REG_STATUS_3,
+				interrupted == level ? RISCV_MPIE : RISCV_SIE, 0);
+}
+
 /* Each level has its own vector. */
 static bool riscv_trap(unsigned cpu, uint64_t pc, const struct look *look, struct look_trap *trap)
 {
@@ -257,6 +338,7 @@ static bool riscv_trap(unsigned cpu, uint64_t pc, const struct look *look, struc
 	    !regs_special(cpu, link_of(look->level), &trap->resume))
 		return false;
 	trap->level = firmware ? status >> 11 & 3 : status >> 8 & 1;
+	trap->mask = interrupted_riscv(cpu, look->level, trap->level);
 	return true;
 }
 

@@ -17,16 +17,20 @@ struct look {
 	unsigned level;	    /* enum wire_level */
 	unsigned exception; /* M-profile: the number of the current one; 0: none */
 	unsigned guest;	    /* SVM: the number of the one that runs; 0: none */
+	unsigned mask;	    /* enum wire_mask; SAME: QEMU does not show it */
 };
 
 struct look_trap {
 	uint64_t resume; /* the return address */
 	uint64_t left;	 /* the interrupted stack pointer; 0: unknown */
 	unsigned level;	 /* the interrupted one */
+	unsigned mask;	 /* enum wire_mask, likewise; SAME: unknown */
 };
 
 void look_open(void);
 void look_cpu_init(void); /* after regs_cpu_init() */
+/* Whether interrupts are on: enum wire_mask, or SAME if QEMU does not show it. */
+unsigned look_mask(unsigned cpu, unsigned level);
 /* Only in a callback of this vCPU at the start of a block. pc: the address of the block. */
 void look_at(unsigned cpu, uint64_t pc, struct look *look);
 /*

@@ -93,6 +93,7 @@ static const struct machine machines[] = {
 			[REG_HYP_SPACE] = { "TTBR0_EL2", -1 },
 			[REG_LINK] = { "ELR_EL1", -1 }, [REG_LINK_2] = { "ELR_EL2", -1 },
 			[REG_LINK_3] = { "ELR_EL3", -1 },
+			[REG_SAVED] = { "SPSR_EL1", -1 },
 			[REG_SAVED_2] = { "SPSR_EL2", -1 }, [REG_SAVED_3] = { "SPSR_EL3", -1 },
 			[REG_SP_0] = { "SP_EL0", -1 }, [REG_SP_1] = { "SP_EL1", -1 },
 			[REG_SP_2] = { "SP_EL2", -1 },
@@ -120,7 +121,9 @@ const struct machine machine_m_profile = {
 	.arguments = arm_arguments, .dwarf = arm_regs,
 	.reg = {
 		[REG_PC] = { "pc", 15 }, [REG_FLAGS] = { "xpsr", 25 },
-		[REG_CONTROL] = { "control", -1 }, [REG_LINK] = { "lr", 14 },
+		[REG_CONTROL] = { "control", -1 }, [REG_PRIMASK] = { "primask", -1 },
+		[REG_BASEPRI] = { "basepri", -1 }, [REG_FAULTMASK] = { "faultmask", -1 },
+		[REG_LINK] = { "lr", 14 },
 		[REG_SP_0] = { "psp", -1 },
 	},
 };

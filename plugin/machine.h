@@ -13,7 +13,11 @@ enum reg {
 	REG_CS,
 	REG_CR0,
 	REG_EFER,
-	REG_CONTROL, /* M-profile */
+	/* M-profile: */
+	REG_CONTROL,
+	REG_PRIMASK,
+	REG_BASEPRI,
+	REG_FAULTMASK,
 	REG_PRIVILEGE,
 	REG_SPACE,
 	REG_STAGE1,	/* SCTLR_EL1: whether EL1's page table is in use */
@@ -24,7 +28,8 @@ enum reg {
 	REG_LINK,
 	REG_LINK_2,
 	REG_LINK_3,
-	/* The flags that an exception saved. */
+	/* The flags that an exception saved, at each level. */
+	REG_SAVED,
 	REG_SAVED_2,
 	REG_SAVED_3,
 	/* The stack pointers of the levels; REG_SP_0 of M-profile: the one of threads. */

@@ -81,6 +81,7 @@ static void begin(struct tracer *t, struct node *node, unsigned skip)
 	look_at(t->cpu, pc, &t->written);
 	trace_set_active(t, 0);
 	t->unwanted = NULL;
+	t->saved_mask = WIRE_MASK_UNKNOWN;
 	if (!args_wants_level(t->written.level)) {
 		t->unwanted = node;
 		return;
@@ -140,6 +141,8 @@ static __attribute__((noinline)) void slow_step(struct tracer *t, struct node *t
 		return;
 	}
 	trace_explain(t, &step);
+	if (step.state)
+		trace_guess_mask(t, &step);
 	if (step.state && !args_wants_level(step.look.level)) {
 		end(t, (unsigned)step.ran);
 		t->unwanted = to;
@@ -277,11 +280,26 @@ static inline __attribute__((always_inline)) void step(struct tracer *t, struct 
 		take_step(t, to, wire_call_bit(&t->calls, &cur->wire, &to->wire));
 }
 
+static void mask_step(struct tracer *t, struct node *to)
+{
+	int bit = wire_next_bit(&t->cur->wire, &to->wire);
+
+	if (bit >= 0 && !emit_room(&t->out)) {
+		give_up(t);
+		return;
+	}
+	if (bit >= 0)
+		trace_put_mask(t, false);
+	take_step(t, to, bit);
+}
+
 /* A step from a block whose way is `careful` or higher. */
 static __attribute__((noinline)) void careful_step(struct tracer *t, struct node *to)
 {
 	if (!is_tracing(t))
 		idle_step(t, to);
+	else if (t->cur->way == WAY_MASK)
+		mask_step(t, to);
 	else if (t->cur->way == WAY_SLOW || trace_real_pc(t, to) - to->wire.start != t->shift ||
 		 (t->written.exception && trace_leaves_exception(t, to)))
 		slow_step(t, to);

@@ -106,6 +106,7 @@ static void explain_any(const struct tracer *t, struct step *step)
 		return;
 	}
 	step->about.resume = 0;
+	step->about.mask = WIRE_MASK_SAME;
 	if (block->flow == WIRE_FLOW_ENTER && step->pc != t->cur->wire.end + t->shift)
 		note_vector(step, VECTOR_UNEXPLAINED); /* interrupts may lead there, too */
 	if (found || block->flow == WIRE_FLOW_ENTER)
@@ -149,6 +150,7 @@ static void explain_plain(const struct tracer *t, struct step *step)
 	if (index > 0 && !block_is_direct(t->cur->block))
 		step->ran = index;
 	step->look = t->written;
+	step->look.mask = WIRE_MASK_SAME;
 	/* If the block moved, a state follows, which has all registers. */
 	if (step->pc - step->to->wire.start != t->shift)
 		regs_sp(t->cpu, &step->look.sp);

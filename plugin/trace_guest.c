@@ -16,7 +16,8 @@ static void enter_guest(const struct tracer *t, struct step *step)
 	if (!regs_guest_interrupted(t->cpu, step->pc, &saved))
 		return;
 	step->trap = step->enters = true;
-	step->about = (struct look_trap){ saved.pc, saved.sp, saved.level };
+	step->about =
+		(struct look_trap){ .resume = saved.pc, .left = saved.sp, .level = saved.level };
 }
 
 /* Whether the guest's last block led to where it left, not an exception whose handler is there. */
@@ -70,7 +71,8 @@ static void leave_guest(const struct tracer *t, struct step *step)
 	}
 	fault = !was_in_trap(t, &saved) &&
 		(saved.exit < EXIT_INTERRUPT || saved.exit > EXIT_VIRTUAL_INTERRUPT);
-	step->about = (struct look_trap){ saved.pc, saved.sp, saved.level };
+	step->about =
+		(struct look_trap){ .resume = saved.pc, .left = saved.sp, .level = saved.level };
 	if (fault && block->flow == WIRE_FLOW_ENTER &&
 	    trace_translated(t, saved.pc) == block->start + block->size - block->last)
 		step->trap = false; /* the guest calls its hypervisor */

@@ -33,6 +33,7 @@ struct tracer {
 	uint64_t total;	     /* instructions, including all of the current block */
 	uint64_t resume;     /* return address of the last trap */
 	struct look written; /* the last state */
+	unsigned saved_mask; /* RISC-V: what code wrote to the bit that sret or mret restores */
 	/* M-profile: a bit for each exception that was entered and not left, and its handler. */
 	uint64_t active[REGS_EXCEPTIONS / 64];
 	uint32_t handlers[REGS_EXCEPTIONS];
@@ -84,6 +85,15 @@ bool trace_leaves_exception(const struct tracer *t, const struct node *to);
 bool trace_explain_exception(const struct tracer *t, struct step *step);
 void trace_follow_exception(struct tracer *t, const struct step *step);
 
+/* trace_mask.c */
+/*
+ * After the current block, whose last instruction may have switched interrupts on or off. trap: and before
+ * the trap that followed it.
+ */
+unsigned trace_mask_after(struct tracer *t, bool trap);
+/* Fills in the mask of a step's state where QEMU does not show it, if it is certain. */
+void trace_guess_mask(struct tracer *t, struct step *step);
+
 /* trace_guest.c: SVM. Explains a step by the guest that runs. False: it is the same as before. */
 bool trace_explain_guest(const struct tracer *t, struct step *step);
 
@@ -94,6 +104,8 @@ void trace_note_code(struct tracer *t, uint64_t pc, const struct look *look);
 void trace_put_begin(struct tracer *t, struct node *at, unsigned skip, unsigned flags);
 /* Starts a new dictionary, which depends on nothing before it. False: there is no room. */
 bool trace_put_sync(struct tracer *t, struct node *at, unsigned skip, unsigned flags);
+/* Before the step from the current block, whose last instruction may switch interrupts on or off. */
+void trace_put_mask(struct tracer *t, bool trap);
 void trace_put_step(struct tracer *t, const struct step *step);
 
 /*

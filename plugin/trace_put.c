@@ -39,6 +39,7 @@ static void put_state(struct tracer *t, const struct look *look, uint64_t shift,
 	mask |= look->space != t->written.space ? WIRE_STATE_SPACE : 0;
 	mask |= look->level != t->written.level ? WIRE_STATE_LEVEL : 0;
 	mask |= shift != t->shift ? WIRE_STATE_SHIFT : 0;
+	mask |= look->mask << WIRE_STATE_MASK_SHIFT;
 	emit_byte(&t->out, WIRE_TRACE_STATE);
 	emit_byte(&t->out, (uint8_t)mask);
 	if (mask & WIRE_STATE_SP)
@@ -90,6 +91,8 @@ static void put_definition(struct tracer *t, const struct node *node)
 
 	if (flags & WIRE_BLOCK_STATE ? block->replaces : move)
 		flags |= WIRE_BLOCK_STACK;
+	if (block->mask)
+		flags |= WIRE_BLOCK_MASK;
 	emit_signed(&t->out, node->wire.start - t->defined);
 	emit_byte(&t->out, (uint8_t)(block->flow | flags << WIRE_FLAGS_SHIFT));
 	emit_number(&t->out, block->count);
@@ -98,11 +101,16 @@ static void put_definition(struct tracer *t, const struct node *node)
 	t->defined = node->wire.end;
 	if (wire_flow_has_target(block->flow))
 		emit_signed(&t->out, block->target - (block->start + block->size));
-	if (!(flags & WIRE_BLOCK_STACK))
+	if (flags & WIRE_BLOCK_STACK) {
+		emit_signed(&t->out, move);
+		if (flags & WIRE_BLOCK_STATE)
+			emit_signed(&t->out, sum_of(&block->after, word));
+	}
+	if (!block->mask)
 		return;
-	emit_signed(&t->out, move);
-	if (flags & WIRE_BLOCK_STATE)
-		emit_signed(&t->out, sum_of(&block->after, word));
+	emit_byte(&t->out, block->mask);
+	if (block->mask_at)
+		emit_number(&t->out, block->mask_at);
 }
 
 /*
@@ -164,6 +172,17 @@ bool trace_put_sync(struct tracer *t, struct node *at, unsigned skip, unsigned f
 	return true;
 }
 
+void trace_put_mask(struct tracer *t, bool trap)
+{
+	unsigned mask = trace_mask_after(t, trap);
+
+	if (mask == (trap ? WIRE_MASK_UNKNOWN : WIRE_MASK_ON))
+		return; /* readers assume it */
+	emit_close_steps(&t->out);
+	emit_byte(&t->out, WIRE_TRACE_MASK);
+	emit_byte(&t->out, (uint8_t)mask);
+}
+
 void trace_put_step(struct tracer *t, const struct step *step)
 {
 	struct node *cur = t->cur;
@@ -180,12 +199,15 @@ void trace_put_step(struct tracer *t, const struct step *step)
 		emit_byte(&t->out, WIRE_TRACE_SHORT);
 		emit_number(&t->out, (uint64_t)step->ran);
 		t->total -= (unsigned)(cur->wire.count - step->ran);
+	} else if (cur->block->last_mask.mask == WIRE_MASK_UNKNOWN && !step->about.mask) {
+		trace_put_mask(t, step->trap);
 	}
 	if (step->leave)
 		emit_byte(&t->out, WIRE_TRACE_LEAVE);
 	if (step->trap) {
 		emit_byte(&t->out, WIRE_TRACE_TRAP);
-		emit_byte(&t->out, (uint8_t)(step->about.level << WIRE_TRAP_LEVEL_SHIFT |
+		emit_byte(&t->out, (uint8_t)(step->about.mask << WIRE_TRAP_MASK_SHIFT |
+					     step->about.level << WIRE_TRAP_LEVEL_SHIFT |
 					     (step->about.resume ? WIRE_TRAP_RESUME : 0)));
 		if (step->about.resume)
 			emit_signed(&t->out, step->about.resume - (cur->wire.start + t->shift));

@@ -10,14 +10,16 @@
 #include "base/mem.h"
 #include "base/text.h"
 #include "cmd.h"
+#include "irqs_off.h"
 #include "look.h"
 #include "pass/durations.h"
+#include "pass/masked.h"
 
 struct calls_options {
 	bool json;
 	const char *function;	    /* NULL: all */
 	struct option_list between; /* empty, or two functions */
-	bool syscalls, traps;
+	bool syscalls, traps, irqs_off;
 	bool histogram;
 	bool instructions; /* shares are of instructions, not of the time in which tasks run */
 	enum durations_sort sort;
@@ -39,6 +41,8 @@ static const struct option_table calls_table = {
 		  OPTION_FLAG(struct calls_options, syscalls) },
 		{ "traps", 0, NULL, "print interrupts and exceptions, likewise",
 		  OPTION_FLAG(struct calls_options, traps) },
+		{ "irqs-off", 0, NULL, "print the longest stretches with interrupts off",
+		  OPTION_FLAG(struct calls_options, irqs_off) },
 		{ "histogram", 0, NULL, "print a histogram for each row of a table",
 		  OPTION_FLAG(struct calls_options, histogram) },
 		{ "instructions", 0, NULL,
@@ -57,6 +61,7 @@ struct calls_report {
 	const struct calls_options *asked;
 	struct job *job;
 	struct durations durations;
+	struct masked masked;
 	struct buf text;
 	struct look look;     /* into text */
 	struct json_out json; /* likewise */
@@ -67,6 +72,7 @@ static int calls_put(struct writer *w, const struct event *ev)
 	struct calls_report *report = w->priv;
 
 	durations_add(&report->durations, ev);
+	masked_add(&report->masked, ev);
 	return 0;
 }
 
@@ -98,38 +104,6 @@ static double total_share(const struct calls_report *report, const struct durati
 }
 
 /* Text */
-
-/* Right-aligned, with three digits and a unit, each of which is 1000 times the one before. */
-static void print_short(struct buf *text, int width, uint64_t value, const char *const *units)
-{
-	double scaled = (double)value;
-	char number[32];
-
-	while (scaled >= 999.5 && units[1]) {
-		scaled /= 1000;
-		units++;
-	}
-	snprintf(number, sizeof(number), "%.*f%s",
-		 scaled >= 99.95 || scaled == (double)value ? 0
-		 : scaled >= 9.995			    ? 1
-							    : 2,
-		 scaled, *units);
-	buf_addf(text, "%*s", width, number);
-}
-
-static void print_time(struct buf *text, int width, uint64_t ns)
-{
-	static const char *const units[] = { " ns", " us", " ms", " s", NULL };
-
-	print_short(text, width, ns, units);
-}
-
-static void print_number(struct buf *text, int width, uint64_t number)
-{
-	static const char *const units[] = { "", " k", " M", " G", " T", " P", " E", NULL };
-
-	print_short(text, width, number, units);
-}
 
 /* A power of two, as in [4K, 8K). */
 static void print_power(struct buf *text, unsigned bit)
@@ -179,10 +153,10 @@ static void print_quantiles(struct buf *text, const struct histogram *times, int
 			buf_addf(text, "%*s", width, "-");
 		return;
 	}
-	print_time(text, width, times->min);
-	print_time(text, width, histogram_quantile(times, MEDIAN));
-	print_time(text, width, histogram_quantile(times, P99));
-	print_time(text, width, times->max);
+	look_time(text, width, times->min);
+	look_time(text, width, histogram_quantile(times, MEDIAN));
+	look_time(text, width, histogram_quantile(times, P99));
+	look_time(text, width, times->max);
 }
 
 static void print_name(struct calls_report *report, const struct durations_row *row)
@@ -207,11 +181,11 @@ static void print_row(struct calls_report *report, const struct durations_row *r
 	buf_addc(text, ' ');
 	look_percent(&report->look, total_share(report, row));
 	buf_addf(text, " %10" PRIu64, row->count);
-	print_time(text, 11, row->self_time);
-	print_time(text, 12, row->total_time);
+	look_time(text, 11, row->self_time);
+	look_time(text, 12, row->total_time);
 	if (report->durations.counted) {
-		print_number(text, 12, row->self_instructions);
-		print_number(text, 13, row->total_instructions);
+		look_number(text, 12, row->self_instructions);
+		look_number(text, 13, row->total_instructions);
 	} else {
 		buf_addf(text, "%12s%13s", "-", "-");
 	}
@@ -253,9 +227,9 @@ static void print_line(struct calls_report *report, const char *what, uint64_t t
 	struct buf *text = &report->text;
 
 	buf_addf(text, "  %-14s", what);
-	print_time(text, 10, time);
+	look_time(text, 10, time);
 	buf_adds(text, ", running ");
-	print_time(text, 0, running);
+	look_time(text, 0, running);
 	buf_addf(text, ", %.2f%%", percent);
 	if (report->durations.counted)
 		buf_addf(text, ", %" PRIu64 " instructions", instructions);
@@ -324,8 +298,19 @@ static void print_between(struct calls_report *report)
 	print_times(text, &d->between);
 }
 
+static void print_irqs_off(struct calls_report *report)
+{
+	if (report->masked.nr)
+		irqs_off_table(&report->look, &report->job->world, &report->masked);
+	else if (report->job->read[EVENT_MASK])
+		buf_adds(&report->text, "\ninterrupts were never off\n");
+	if (report->asked->histogram)
+		print_histogram(&report->text, &report->masked.times);
+}
+
 static void print_text(struct calls_report *report)
 {
+	struct world *world = &report->job->world;
 	const struct calls_options *asked = report->asked;
 	const struct durations *d = &report->durations;
 	struct buf *text = &report->text;
@@ -349,6 +334,7 @@ static void print_text(struct calls_report *report)
 		text_duration(text, d->gap_time);
 		buf_addc(text, '\n');
 	}
+	irqs_off_summary(&report->look, world, &report->masked);
 	if (asked->function)
 		print_function(report);
 	if (asked->between.nr)
@@ -357,7 +343,10 @@ static void print_text(struct calls_report *report)
 		print_table(report, DURATIONS_SYSCALL);
 	if (asked->traps)
 		print_table(report, DURATIONS_TRAP);
-	if (!asked->function && !asked->between.nr && !asked->syscalls && !asked->traps)
+	if (asked->irqs_off)
+		print_irqs_off(report);
+	if (!asked->function && !asked->between.nr && !asked->syscalls && !asked->traps &&
+	    !asked->irqs_off)
 		print_table(report, DURATIONS_FUNCTION);
 }
 
@@ -441,6 +430,17 @@ static void json_between(struct calls_report *report)
 	json_out_end(to);
 }
 
+static void json_irqs_off(struct calls_report *report)
+{
+	struct json_out *to = &report->json;
+
+	json_out_object(to, "interrupts_off");
+	json_out_bool(to, "recorded", report->job->read[EVENT_MASK]);
+	irqs_off_json(to, &report->job->world, &report->masked);
+	json_times(to, &report->masked.times);
+	json_out_end(to);
+}
+
 static void print_json(struct calls_report *report)
 {
 	const struct durations *d = &report->durations;
@@ -462,6 +462,7 @@ static void print_json(struct calls_report *report)
 	json_rows(report, "functions", DURATIONS_FUNCTION);
 	json_rows(report, "syscalls", DURATIONS_SYSCALL);
 	json_rows(report, "traps", DURATIONS_TRAP);
+	json_irqs_off(report);
 	if (d->from)
 		json_between(report);
 	json_out_end(to);
@@ -492,6 +493,7 @@ static void print_all(struct calls_report *report)
 	const struct calls_options *asked = report->asked;
 
 	durations_sort_rows(&report->durations, asked->sort, asked->instructions);
+	masked_sort(&report->masked);
 	if (asked->json)
 		print_json(report);
 	else
@@ -500,6 +502,9 @@ static void print_all(struct calls_report *report)
 	warn_of_function(report, asked->function);
 	warn_of_function(report, report->durations.from);
 	warn_of_function(report, report->durations.to);
+	if (asked->irqs_off && !report->job->read[EVENT_MASK])
+		log_warn("the trace does not say when interrupts are off: record it with a newer "
+			 "plugin");
 }
 
 /* A sample tells that a function is running, not that it was called. */
@@ -527,7 +532,10 @@ static int run(struct args *args)
 {
 	const struct calls_options *asked = args->state;
 	struct job job;
-	struct calls_report report = { .asked = asked, .job = &job };
+	struct calls_report report = { .asked = asked,
+				       .job = &job,
+				       .masked = { .limit = asked->limit,
+						   .instructions = asked->instructions } };
 	struct writer writer = { .ops = &calls_ops, .world = &job.world, .priv = &report };
 	struct strtab strings;
 	int ret;
@@ -549,6 +557,7 @@ static int run(struct args *args)
 		print_all(&report);
 	ret = job_result(&job, ret);
 	durations_release(&report.durations);
+	masked_release(&report.masked);
 	look_release(&report.look);
 	buf_release(&report.text);
 	job_release(&job);
@@ -570,6 +579,7 @@ const struct command cmd_calls = {
 		    "  kscope calls t.kscope --function do_idle --time 1.5,2\n"
 		    "  kscope calls t.kscope --between trap_entry schedule\n"
 		    "  kscope calls t.kscope --syscalls --histogram\n"
+		    "  kscope calls t.kscope --irqs-off -n 5\n"
 		    "  kscope calls t.kscope --json | python3 -m json.tool\n",
 	.options = OPTION_USES({ &calls_table, 0 }),
 	.defaults = &(const struct calls_options){ .limit = 20 },

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "look.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -54,6 +55,38 @@ void look_function(struct look *look, uint32_t name, uint32_t binary)
 			 look_name(look, 1, binary));
 	else
 		buf_addf(look->text, "%s\n", look_name(look, 0, name));
+}
+
+/* Right-aligned, with three digits and a unit, each of which is 1000 times the one before. */
+static void print_short(struct buf *text, int width, uint64_t value, const char *const *units)
+{
+	double scaled = (double)value;
+	char number[32];
+
+	while (scaled >= 999.5 && units[1]) {
+		scaled /= 1000;
+		units++;
+	}
+	snprintf(number, sizeof(number), "%.*f%s",
+		 scaled >= 99.95 || scaled == (double)value ? 0
+		 : scaled >= 9.995			    ? 1
+							    : 2,
+		 scaled, *units);
+	buf_addf(text, "%*s", width, number);
+}
+
+void look_time(struct buf *text, int width, uint64_t ns)
+{
+	static const char *const units[] = { " ns", " us", " ms", " s", NULL };
+
+	print_short(text, width, ns, units);
+}
+
+void look_number(struct buf *text, int width, uint64_t number)
+{
+	static const char *const units[] = { "", " k", " M", " G", " T", " P", " E", NULL };
+
+	print_short(text, width, number, units);
 }
 
 void look_bar(struct buf *text, double share)

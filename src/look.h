@@ -26,6 +26,9 @@ double look_share(uint64_t part, uint64_t all);
 void look_percent(struct look *look, double percent);
 /* The last columns of a row: a function, and its binary unless that is 0. */
 void look_function(struct look *look, uint32_t name, uint32_t binary);
+/* Right-aligned, with three digits and a unit. */
+void look_time(struct buf *text, int width, uint64_t ns);
+void look_number(struct buf *text, int width, uint64_t number);
 /* A bar whose length is a share from 0 to 1. */
 void look_bar(struct buf *text, double share);
 

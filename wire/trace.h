@@ -28,17 +28,30 @@ enum wire_trace_code {
 	WIRE_TRACE_END = 0xc7,
 	WIRE_TRACE_SAMPLE = 0xc8,
 	WIRE_TRACE_LEAVE = 0xc9,
+	WIRE_TRACE_MASK = 0xca,
 };
 
-/* The byte of a trap: whether the return address follows, and the interrupted level. */
-enum { WIRE_TRAP_RESUME = 1, WIRE_TRAP_LEVEL_SHIFT = 1 };
-/* The byte of a state: the values that follow, in this order. */
+/* Whether a cpu takes interrupts at its current level. */
+enum wire_mask {
+	WIRE_MASK_SAME = 0, /* as before, or as when that level last ran */
+	WIRE_MASK_ON = 1,   /* interrupts are on */
+	WIRE_MASK_OFF = 2,
+	WIRE_MASK_UNKNOWN = 3
+};
+
+/*
+ * The byte of a trap: whether the return address follows, the interrupted level, and whether
+ * interrupts were on there: an enum wire_mask.
+ */
+enum { WIRE_TRAP_RESUME = 1, WIRE_TRAP_LEVEL_SHIFT = 1, WIRE_TRAP_MASK_SHIFT = 3 };
+/* The byte of a state: the values that follow, in this order, and an enum wire_mask. */
 enum {
 	WIRE_STATE_SP = 1,
 	WIRE_STATE_SPACE = 2,
 	WIRE_STATE_LEVEL = 4,
 	WIRE_STATE_SHIFT = 8,
-	WIRE_STATE_LEFT = 16
+	WIRE_STATE_LEFT = 16,
+	WIRE_STATE_MASK_SHIFT = 5
 };
 /* The byte of a begin. */
 enum { WIRE_BEGIN_GOES_ON = 1, WIRE_BEGIN_EMPTY = 2 };
@@ -62,7 +75,17 @@ enum wire_block_flag {
 	WIRE_BLOCK_MAYBE = 1, /* the branch is conditional: control may go on instead */
 	WIRE_BLOCK_STATE = 2, /* the block may switch the stack or the address space */
 	WIRE_BLOCK_STACK = 4, /* the definition says by how much the stack pointer moves */
+	WIRE_BLOCK_MASK =
+		8, /* the definition says which instructions switch interrupts on or off */
 };
+
+/*
+ * The byte of a definition with flag MASK has an enum wire_mask for an instruction inside the block, and
+ * above it one for the last instruction. Of the last one, UNKNOWN means: on, unless a code `mask` says
+ * otherwise.
+ */
+#define WIRE_MASK_BITS 3
+#define WIRE_MASK_LAST_SHIFT 2
 
 /* Stands for an unknown change of the stack pointer; writers write no other odd number. */
 #define WIRE_STACK_UNKNOWN 1
@@ -85,6 +108,8 @@ struct wire_block {
 	uint64_t start, end;
 	uint16_t count;	     /* instructions */
 	uint8_t flow, flags; /* enum wire_flow, enum wire_block_flag */
+	uint16_t mask_at;    /* instructions up to the one inside the block that changes the mask */
+	uint8_t mask;	     /* the byte of the definition */
 };
 
 /* The calls that have not returned: a stack in which a new call may replace the oldest one. */

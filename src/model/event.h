@@ -30,6 +30,7 @@ enum event_kind {
 	EVENT_CHECK,  /* a sample inside a trace, to check its stacks; not part of a profile */
 	EVENT_SLICE,  /* a call begins or ends on the time axis of its task */
 	EVENT_STRETCH, /* the same, inferred from samples: a stretch of time with the same function */
+	EVENT_MASK,    /* in a control flow trace: a cpu switches interrupts on or off */
 	EVENT_KINDS
 };
 
@@ -260,6 +261,18 @@ struct event_branch {
 	uint64_t after;
 };
 
+enum event_interrupts { INTERRUPTS_UNKNOWN, INTERRUPTS_ON, INTERRUPTS_OFF };
+
+/*
+ * Comes in order with the branches of its cpu. After BRANCH_BEGIN and BRANCH_END, the state is unknown. A cpu
+ * that waits for an interrupt counts as on: it takes note of one.
+ */
+struct event_mask {
+	enum event_interrupts interrupts;
+	uint64_t instructions; /* executed by this cpu since its last branch event */
+	uint64_t context;      /* IP_KERNEL or IP_USER, of the code before */
+};
+
 struct event_call {
 	uint64_t function, caller; /* addresses; caller 0 if unknown */
 	uint64_t context;
@@ -277,6 +290,8 @@ enum slice_kind {
 	/* On the time axis of a cpu: */
 	SLICE_RUN, /* the event's task runs on it */
 	SLICE_GAP, /* it was not traced, or part of its trace is missing */
+	/* On another axis of a cpu: interrupts are off; the event's task switched them off. */
+	SLICE_MASKED,
 	SLICE_SPLIT, /* not a slice: the next part of a split timeline begins; writers do not get it */
 	SLICE_RATE, /* not a slice: how many instructions the cpu executed between two times */
 	SLICE_KINDS
@@ -292,7 +307,10 @@ enum slice_knows { /* which numbers of a slice are known */
 
 /* Also of EVENT_STRETCH. The slices of a task, and of a cpu, are nested: they end in the reverse order. */
 struct event_slice {
-	/* The handle of the function's start; of an inlined one, which has none, a name; 0 on a cpu's axis. */
+	/*
+	 * The handle of the function's start; of an inlined one, which has none, a name; of MASKED, where
+	 * interrupts went off; 0 of RUN and GAP.
+	 */
 	uint32_t frame;
 	enum slice_kind kind;
 	bool leave;
@@ -311,6 +329,8 @@ struct event_slice {
 	uint64_t instructions;	   /* executed in it and in what it called */
 	uint64_t own;		   /* those in its function itself */
 	uint32_t lines, own_lines; /* likewise, the lines of 64 bytes that the code is in */
+	/* Of the end of MASKED: where they went on again, and the stack where they went off; 0: unknown. */
+	uint32_t end_frame, stack;
 };
 
 struct event_aux {
@@ -353,6 +373,7 @@ struct event {
 		struct event_branch branch;
 		struct event_aux aux;
 		struct event_slice slice;
+		struct event_mask mask;
 	};
 };
 

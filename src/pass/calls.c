@@ -163,14 +163,16 @@ static int emit_sums(struct stage *s)
 static int calls_push_all(struct stage *s, struct event *events, size_t nr)
 {
 	struct calls *calls = &((struct calls_stage *)s->priv)->calls;
-	bool check = events->kind == EVENT_CHECK;
+	enum event_kind kind = events->kind; /* of all */
 
 	calls->version = s->chain->world->version;
 	if (calls->inlines)
 		calls->inlines->version = calls->version;
-	for (size_t i = 0; i < nr && check; i++)
+	for (size_t i = 0; i < nr && kind == EVENT_CHECK; i++)
 		calls_check(calls, &events[i]);
-	for (size_t i = 0; i < nr && !check; i++) {
+	for (size_t i = 0; i < nr && kind == EVENT_MASK; i++)
+		calls_mask(calls, &events[i]);
+	for (size_t i = 0; i < nr && kind == EVENT_BRANCH; i++) {
 		calls_add(calls, &events[i]);
 		if (calls_full(calls) && emit_sums(s) < 0)
 			return -1;
@@ -224,7 +226,7 @@ static void calls_close(struct stage *s)
 
 const struct stage_ops stage_calls = {
 	.name = "calls",
-	.takes = EVENT_BIT(EVENT_BRANCH) | EVENT_BIT(EVENT_CHECK),
+	.takes = EVENT_BIT(EVENT_BRANCH) | EVENT_BIT(EVENT_CHECK) | EVENT_BIT(EVENT_MASK),
 	.makes = EVENT_BIT(EVENT_SOURCE) | EVENT_BIT(EVENT_SAMPLE) | EVENT_BIT(EVENT_SLICE),
 	.priv_size = sizeof(struct calls_stage),
 	.open = calls_open,

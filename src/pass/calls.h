@@ -79,6 +79,10 @@ uint64_t calls_function(const struct calls *calls, uint64_t address, uint64_t co
 /* Before and after track_add() of a branch, if there are slices. */
 void calls_before_branch(struct calls *calls, const struct event *ev);
 void calls_after_branch(struct calls *calls, const struct event *ev);
+/* Adds an EVENT_MASK, if there are slices. It must come in order with its cpu's branches. */
+void calls_mask(struct calls *calls, const struct event *ev);
+/* The handle of the whole stack at a mark; 0: unknown. */
+uint32_t calls_stack(struct calls *calls, uint32_t mark);
 /* The marks of open slices are no longer those of the tracker. */
 void calls_forget_marks(struct calls *calls);
 /* If there are inlines: the code before the branch, and the one after it, in the task's innermost call. */

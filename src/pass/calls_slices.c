@@ -138,4 +138,20 @@ void calls_after_branch(struct calls *calls, const struct event *ev)
 			calls_go_inlines(calls, task, ev);
 	}
 	slices_run(calls->slices, ev->cpu, task, selected);
+	if (ev->branch.kind == BRANCH_END)
+		slices_mask(calls->slices, ev->cpu, INTERRUPTS_UNKNOWN, 0, 0, 0);
+}
+
+void calls_mask(struct calls *calls, const struct event *ev)
+{
+	bool rooted, first;
+	uint32_t mark = track_running(&calls->track, ev->cpu, &rooted, &first);
+	uint64_t start;
+
+	if (!calls->slices)
+		return;
+	slices_advance(calls->slices, ev->time);
+	slices_mask(calls->slices, ev->cpu, ev->mask.interrupts, ev->mask.instructions,
+		    mark ? calls_leaf(calls, mark, &start) : 0,
+		    ev->mask.interrupts == INTERRUPTS_OFF ? calls_stack(calls, mark) : 0);
 }

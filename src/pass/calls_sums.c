@@ -370,6 +370,15 @@ static uint32_t stack_of(struct calls *calls, uint32_t path)
 	return at->stack;
 }
 
+uint32_t calls_stack(struct calls *calls, uint32_t mark)
+{
+	const struct calls_counter *counter = &calls->counters[mark];
+
+	if (!mark || !calls->stack)
+		return 0;
+	return calls->stack(calls->data, stack_of(calls, counter->path), counter->frame);
+}
+
 size_t calls_callers(const struct calls *calls, uint32_t mark, uint64_t *leaf,
 		     struct calls_caller *callers, size_t max)
 {
@@ -474,8 +483,6 @@ bool calls_sample(struct calls *calls, struct event *ev)
 		.weight = counter->count,
 		.context = counter->context,
 	};
-	if (calls->stack)
-		ev->sample.stack =
-			calls->stack(calls->data, stack_of(calls, counter->path), counter->frame);
+	ev->sample.stack = calls_stack(calls, (uint32_t)calls->emitted - 1);
 	return true;
 }

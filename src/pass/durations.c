@@ -309,6 +309,8 @@ static void end_slice(struct durations *d, const struct event *ev)
 
 void durations_add(struct durations *d, const struct event *ev)
 {
+	if (ev->slice.kind == SLICE_MASKED)
+		return;
 	if (ev->slice.kind == SLICE_RUN) {
 		run_task(d, ev);
 	} else if (ev->slice.kind == SLICE_GAP) {

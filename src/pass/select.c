@@ -205,6 +205,7 @@ static bool right_level(const struct selection *sel, const struct event *ev)
 	case EVENT_ALLOC: context = ev->alloc.context; break;
 	case EVENT_CALL: context = ev->call.context; break;
 	case EVENT_BRANCH: context = ev->branch.context; break;
+	case EVENT_MASK: context = ev->mask.context; break;
 	default: context = ev->sample.context; break;
 	}
 	switch (sel->level) {
@@ -270,7 +271,8 @@ static int select_push(struct stage *s, struct event *ev)
 const struct stage_ops stage_select = {
 	.name = "select",
 	.takes = EVENT_BIT(EVENT_SAMPLE) | EVENT_BIT(EVENT_CHAIN) | EVENT_BIT(EVENT_ALLOC) |
-		 EVENT_BIT(EVENT_CALL) | EVENT_BIT(EVENT_BRANCH) | EVENT_BIT(EVENT_CHECK),
+		 EVENT_BIT(EVENT_CALL) | EVENT_BIT(EVENT_BRANCH) | EVENT_BIT(EVENT_CHECK) |
+		 EVENT_BIT(EVENT_MASK),
 	.options = OPTION_USES({ &select_table, OPTION_ELSEWHERE }),
 	.needed = selects_early,
 	.push = select_push,

@@ -236,6 +236,84 @@ static void hide_run(struct slices *s, struct slices_cpu *cpu, uint64_t time, bo
 				   .instructions = cpu->instructions - cpu->before });
 }
 
+/* Interrupts */
+
+static uint64_t mask_place(const struct slices *s, struct slices_cpu *cpu, uint64_t time)
+{
+	uint64_t place = s->axis == AXIS_TIME ? time : cpu->instructions + cpu->mask.run;
+
+	return at_least(&cpu->mask.last, place);
+}
+
+static void emit_mask(struct slices *s, const struct slices_cpu *cpu, uint64_t place,
+		      struct event_slice slice)
+{
+	struct slices_task task = { .pid = cpu->mask.off.pid, .tid = cpu->mask.off.tid };
+
+	slice.kind = SLICE_MASKED;
+	slice.frame = cpu->mask.off.frame;
+	emit(s, &task, cpu->number, place, slice);
+}
+
+static void show_mask(struct slices *s, struct slices_cpu *cpu, uint64_t time)
+{
+	struct slices_mask *mask = &cpu->mask;
+
+	if (mask->shown || mask->interrupts != INTERRUPTS_OFF || !s->live || !cpu->selected)
+		return;
+	mask->shown = true;
+	mask->since = mask_place(s, cpu, time);
+	mask->began = time_at(s, mask->since, time);
+	mask->before = cpu->instructions + mask->run;
+	emit_mask(s, cpu, mask->since, (struct event_slice){ .cut = mask->off.cut });
+}
+
+/* cut: they are still off, or it is not known. */
+static void hide_mask(struct slices *s, struct slices_cpu *cpu, uint64_t time, uint32_t frame,
+		      bool cut)
+{
+	struct slices_mask *mask = &cpu->mask;
+	uint64_t now = cpu->instructions + mask->run, place;
+
+	if (!mask->shown)
+		return;
+	mask->shown = false;
+	mask->off.cut = true; /* if it is shown again */
+	place = mask_place(s, cpu, time);
+	emit_mask(s, cpu, place,
+		  (struct event_slice){ .leave = true,
+					.cut = cut,
+					.knows = s->knows,
+					.since = mask->since,
+					.began = mask->began,
+					.ended = end_time(s, mask->began, place, time),
+					.instructions = now > mask->before ? now - mask->before : 0,
+					.end_frame = cut ? 0 : frame,
+					.stack = mask->off.stack });
+}
+
+void slices_mask(struct slices *s, uint32_t number, enum event_interrupts interrupts,
+		 uint64_t instructions, uint32_t frame, uint32_t stack)
+{
+	struct slices_cpu *cpu = cpu_of(s, number);
+	struct slices_mask *mask = &cpu->mask;
+	const struct slices_task *task = cpu->task;
+	bool cut = mask->interrupts == INTERRUPTS_UNKNOWN;
+
+	if (interrupts == mask->interrupts)
+		return;
+	mask->run = instructions;
+	if (mask->interrupts == INTERRUPTS_OFF)
+		hide_mask(s, cpu, s->now, frame, interrupts == INTERRUPTS_UNKNOWN);
+	mask->interrupts = interrupts;
+	mask->off = (struct slices_masked){ .frame = frame,
+					    .stack = stack,
+					    .pid = task ? task->pid : NO_TASK,
+					    .tid = task ? task->tid : NO_TASK,
+					    .cut = cut };
+	show_mask(s, cpu, s->now);
+}
+
 /* Rates: how busy a cpu is */
 
 static void emit_rate(struct slices *s, struct slices_cpu *cpu, uint64_t time)
@@ -307,6 +385,8 @@ void slices_run(struct slices *s, uint32_t number, struct slices_task *task, boo
 		end_rate(s, cpu, s->now);
 	if (cpu->shown != task || !selected)
 		hide_run(s, cpu, s->now, cpu->shown == task);
+	if (!selected)
+		hide_mask(s, cpu, s->now, 0, true);
 	if (task && !selected)
 		hide_task(s, task, s->now);
 	if (!s->live || !selected)
@@ -314,6 +394,7 @@ void slices_run(struct slices *s, uint32_t number, struct slices_task *task, boo
 	if (task)
 		show_task(s, task, s->now);
 	show_run(s, cpu, s->now);
+	show_mask(s, cpu, s->now);
 }
 
 void slices_show(struct slices *s, struct slices_task *task, bool selected)
@@ -345,6 +426,8 @@ void slices_gap(struct slices *s, uint32_t number)
 	if (since < s->from)
 		since = s->from;
 	hide_run(s, cpu, since, true);
+	hide_mask(s, cpu, since, 0, true);
+	cpu->mask.interrupts = INTERRUPTS_UNKNOWN;
 	end_rate(s, cpu, since);
 	if (cpu->task)
 		hide_task(s, cpu->task, since);
@@ -376,14 +459,18 @@ static void show_all(struct slices *s, uint64_t time)
 		if (!task->late)
 			show_task(s, task, time);
 	}
-	for (size_t i = 0; i < s->nr_cpus; i++)
+	for (size_t i = 0; i < s->nr_cpus; i++) {
 		show_run(s, &s->cpus[i], time);
+		s->cpus[i].mask.off.cut = true;
+		show_mask(s, &s->cpus[i], time);
+	}
 }
 
 static void hide_all(struct slices *s, uint64_t time)
 {
 	for (size_t i = 0; i < s->nr_cpus; i++) {
 		hide_run(s, &s->cpus[i], time, true);
+		hide_mask(s, &s->cpus[i], time, 0, true);
 		end_rate(s, &s->cpus[i], time);
 	}
 	for (struct slices_task *task = s->tasks; task; task = task->next) {
@@ -631,6 +718,7 @@ static void charge(struct slices *s, struct slices_cpu *cpu, uint64_t instructio
 {
 	struct slices_task *task = cpu->task;
 
+	cpu->mask.run = 0;
 	if (!task)
 		return;
 	task->left = s->now;

@@ -58,6 +58,21 @@ struct slices_task {
 	size_t beyond; /* for the caller */
 };
 
+/* A cpu's interrupts. */
+struct slices_mask {
+	enum event_interrupts interrupts;
+	struct slices_masked {
+		uint32_t frame, stack; /* where they went off */
+		uint32_t pid, tid;
+		bool cut; /* they went off before */
+	} off;
+	/* While it is shown: its place, its time, and the instructions before it. */
+	uint64_t since, began, before;
+	uint64_t last; /* the place of the last begin or end */
+	uint64_t run;  /* instructions before the last change that do not count yet */
+	bool shown;
+};
+
 struct slices_cpu {
 	struct slices_task *task;  /* the one that runs; NULL: none */
 	struct slices_task *shown; /* the one that is shown to run */
@@ -69,6 +84,7 @@ struct slices_cpu {
 	uint32_t number;
 	bool traced, selected; /* traced: it had an event */
 	bool rated;	       /* its rate is being measured */
+	struct slices_mask mask;
 };
 
 enum slices_gate { GATE_START = 1, GATE_END = 2 }; /* bits */
@@ -137,6 +153,12 @@ void slices_charge(struct slices *slices, uint32_t cpu, uint64_t instructions, u
 void slices_charge_part(struct slices *slices, uint32_t cpu, uint64_t instructions, uint64_t from,
 			uint64_t to);
 void slices_charged(struct slices *slices, uint32_t cpu);
+/*
+ * The cpu's interrupts are on or off from now on, after this many instructions that were not charged yet.
+ * `frame` and `stack` are where they were switched; see struct event_slice.
+ */
+void slices_mask(struct slices *slices, uint32_t cpu, enum event_interrupts interrupts,
+		 uint64_t instructions, uint32_t frame, uint32_t stack);
 /*
  * The task was in so many samples, which count instructions, if these are known. The cpu that it ran on is
  * NO_CPU if unknown.

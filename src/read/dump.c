@@ -524,6 +524,27 @@ static bool flow_word(struct event_branch *branch, const struct word *word)
 	return true;
 }
 
+static bool mask_word(struct event_mask *mask, const struct word *word)
+{
+	static const char *const states[] = { "unknown", "on", "off" };
+	uint64_t context;
+
+	if (is(word, "instructions"))
+		return number(word, &mask->instructions);
+	if (word->value)
+		return false;
+	for (unsigned i = 0; i < sizeof(states) / sizeof(states[0]); i++) {
+		if (is(word, states[i])) {
+			mask->interrupts = (enum event_interrupts)i;
+			return true;
+		}
+	}
+	if (!context_of(word, &context))
+		return false;
+	mask->context = context;
+	return true;
+}
+
 static bool symbol_word(struct dump *d, struct event_symbol *symbol, const struct word *word)
 {
 	uint64_t type;
@@ -628,6 +649,7 @@ static bool event_word(struct reader *r, struct event *ev, const struct word *wo
 	case EVENT_ALLOC: return alloc_word(r, &ev->alloc, word);
 	case EVENT_CALL: return call_word(&ev->call, word);
 	case EVENT_BRANCH: return flow_word(&ev->branch, word);
+	case EVENT_MASK: return mask_word(&ev->mask, word);
 	case EVENT_SYMBOL: return symbol_word(d, &ev->symbol, word);
 	case EVENT_SWITCH: return switch_word(&ev->sched, word);
 	case EVENT_AUX: return aux_word(d, &ev->aux, word);
@@ -647,6 +669,7 @@ static bool complete(const struct event *ev)
 	case EVENT_ALLOC: return ev->alloc.allocator && ev->alloc.ips;
 	case EVENT_CALL: return ev->call.context;
 	case EVENT_BRANCH: return ev->branch.context;
+	case EVENT_MASK: return ev->mask.context;
 	case EVENT_SYMBOL: return ev->symbol.name;
 	case EVENT_AUX: return ev->aux.kind;
 	default: return true;

@@ -621,7 +621,7 @@ static bool next_branch(struct reader *r, struct event *ev)
 		return true;
 	}
 	cpu = cpu_count(w, ev->cpu);
-	if (!same_process(cpu, &ev->branch)) {
+	if (ev->kind == EVENT_BRANCH && !same_process(cpu, &ev->branch)) {
 		cpu->space = ev->branch.space;
 		cpu->user = ev->branch.context == IP_USER;
 		cpu->pid = wire_space_pid(&w->spaces, cpu->space, cpu->user, &w->before);

@@ -98,6 +98,7 @@ static void fill_to(struct wire_ahead_cpu *cpu, uint64_t now)
 
 		if (now > batch->time && cpu->instructions && cpu->trace.info.has_waits)
 			batch->pace = (double)(now - batch->time) / all;
+		batch->until = now;
 	}
 	cpu->instructions = 0;
 }
@@ -276,10 +277,18 @@ static void date(struct wire_batch *batch)
 		return;
 	for (size_t i = 0; i < batch->nr; i++) {
 		struct event *ev = &batch->events[i];
+		uint64_t part;
 
 		if (ev->kind == EVENT_BRANCH)
 			done += ev->branch.instructions;
-		ev->time = batch->time + (uint64_t)((double)done * batch->pace);
+		if (ev->kind ==
+		    EVENT_MASK) /* in a run whose branch may come only after the next time */
+			part = ev->mask.instructions;
+		else
+			part = 0;
+		ev->time = batch->time + (uint64_t)((double)(done + part) * batch->pace);
+		if (ev->time > batch->until)
+			ev->time = batch->until;
 	}
 	batch->pace = 0;
 }

@@ -28,6 +28,7 @@ struct wire_batch {
 	/* The time before the first event, and how long an instruction took, in ns. */
 	uint64_t time;
 	double pace;
+	uint64_t until;	       /* the time after them */
 	uint64_t instructions; /* of the events before it since `time` */
 	uint64_t offset;       /* in the input, of the trace that they are from */
 	const char *wrong;     /* damage after the last event, and where; NULL: none */

@@ -8,6 +8,7 @@
 
 #define REAL_MODE_END 0x110000
 #define BLOCKS_MADE 63 /* at a time */
+#define WAITS 0x80     /* in the mask of a block: it ends with a wait */
 
 struct wire_trace_info wire_trace_info(uint64_t version, const char *arch)
 {
@@ -24,12 +25,20 @@ struct wire_trace_info wire_trace_info(uint64_t version, const char *arch)
 	};
 }
 
+static void forget_masks(struct wire_trace *trace)
+{
+	memset(trace->masks, WIRE_MASK_UNKNOWN, sizeof(trace->masks));
+	trace->shown_mask = WIRE_MASK_UNKNOWN;
+	trace->waits = false;
+}
+
 void wire_trace_init(struct wire_trace *trace, uint32_t cpu, struct wire_trace_info info)
 {
 	memset(trace, 0, sizeof(*trace));
 	trace->cpu = cpu;
 	trace->info = info;
 	trace->ran = -1;
+	forget_masks(trace);
 }
 
 void wire_trace_release(struct wire_trace *trace)
@@ -53,6 +62,7 @@ static void forget(struct wire_trace *trace)
 	forget_blocks(trace);
 	trace->nr_steps = trace->nr_words = 0;
 	trace->trap = trace->leave = trace->has_state = trace->begins = trace->moved = false;
+	trace->has_step_mask = false;
 	trace->ran = -1;
 }
 
@@ -169,6 +179,25 @@ static bool get_stack(struct wire_trace *trace, struct wire_trace_block *block)
 	       (!block->replaces || get_move(trace, &block->after));
 }
 
+/* What follows that. */
+static bool get_masks(struct wire_trace *trace, struct wire_block *block)
+{
+	unsigned byte;
+	uint64_t at;
+
+	if (!(block->flags & WIRE_BLOCK_MASK))
+		return true;
+	if (!get_byte(trace, &byte) || byte >> 2 * WIRE_MASK_LAST_SHIFT)
+		return false;
+	block->mask = (uint8_t)byte;
+	if (!(byte & WIRE_MASK_BITS))
+		return true;
+	if (!get_number(trace, &at) || !at || at > block->count)
+		return false;
+	block->mask_at = (uint16_t)at;
+	return true;
+}
+
 static enum branch_kind kind_of(unsigned flow)
 {
 	switch (flow) {
@@ -216,11 +245,13 @@ static struct wire_trace_block *get_definition(struct wire_trace *trace)
 			return NULL;
 		block.target = block.wire.end + distance;
 	}
-	if (!get_stack(trace, &block))
+	if (!get_stack(trace, &block) || !get_masks(trace, &block.wire))
 		return NULL;
 	block.loses_sp = block.wire.flags & WIRE_BLOCK_STATE || block.move == WIRE_STACK_UNKNOWN;
 	block.kind = (uint8_t)kind_of(block.wire.flow);
 	block.maybe = may_go_on(trace, &block.wire);
+	if (block.wire.flow == WIRE_FLOW_WAIT)
+		block.wire.mask |= WAITS;
 	trace->defined = block.wire.end;
 	kept = new_block(trace);
 	*kept = block;
@@ -301,6 +332,23 @@ static void fill(struct wire_trace *trace, struct event *ev, enum branch_kind ki
 {
 	fill_branch(trace, &trace->since, ev, kind, from, to);
 	trace->nr_events++;
+}
+
+/* Where the next event of a step goes. */
+static struct event *next_event(struct wire_trace *trace)
+{
+	return &trace->queue[trace->nr_queued];
+}
+
+/* Moves the first event of the queue to *ev. */
+static bool take_queued(struct wire_trace *trace, struct event *ev)
+{
+	if (trace->next_queued == trace->nr_queued)
+		return false;
+	*ev = trace->queue[trace->next_queued++];
+	if (trace->next_queued == trace->nr_queued)
+		trace->next_queued = trace->nr_queued = 0;
+	return true;
 }
 
 /* In real mode, jumps wrap around. */
@@ -419,45 +467,40 @@ static bool switch_before_trap(struct wire_trace *trace, const struct wire_trace
 }
 
 /* A step with a trap, or from a block that ended early. */
-static bool odd_step(struct wire_trace *trace, struct wire_trace_block *to, uint64_t shift,
-		     struct event *ev)
+static void odd_step(struct wire_trace *trace, struct wire_trace_block *to, uint64_t shift)
 {
 	const struct wire_trace_block *cur = trace->cur;
 	uint64_t from = trace->resume ? trace->resume : last_of(cur) + shift;
-	struct event enter;
+	struct event *ev = next_event(trace), *enter;
 	bool before;
 
 	if (!trace->trap) {
 		fill(trace, ev, BRANCH_JUMP, last_of(cur) + shift, to->wire.start + trace->shift);
 		ev->branch.sp = trace->sp;
-		return true;
+		trace->nr_queued++;
+		return;
 	}
 	before = trace->ran < 0 ? branch_before_trap(trace, cur, shift, ev)
 				: switch_before_trap(trace, cur, from, ev);
-	enter = *ev;
-	fill(trace, &enter, BRANCH_ENTER, from, to->wire.start + trace->shift);
-	enter.branch.next = trace->resume;
-	enter.branch.sp = trace->sp;
-	enter.branch.left = trace->left;
+	trace->nr_queued += before;
+	enter = next_event(trace);
+	fill(trace, enter, BRANCH_ENTER, from, to->wire.start + trace->shift);
+	enter->branch.next = trace->resume;
+	enter->branch.sp = trace->sp;
+	enter->branch.left = trace->left;
 	if (!trace->resume && trace->ran < 0 && cur->wire.flow == WIRE_FLOW_CALL_ANY)
-		enter.branch.after = cur->wire.end + shift;
+		enter->branch.after = cur->wire.end + shift;
 	if (before && trace->ran < 0 && !trace->resume)
-		enter.branch.from = ev->branch.to; /* the best guess */
-	if (before) {
-		trace->queued = enter;
-		trace->has_queued = true;
-	} else {
-		*ev = enter;
-	}
-	return true;
+		enter->branch.from = ev->branch.to; /* the best guess */
+	trace->nr_queued++;
 }
 
-static bool plain_step(struct wire_trace *trace, struct wire_trace_block *to, uint64_t shift,
-		       struct event *ev)
+static bool plain_step(struct wire_trace *trace, struct wire_trace_block *to, uint64_t shift)
 {
 	const struct wire_trace_block *cur = trace->cur;
 	bool on = to->wire.start + trace->shift == cur->wire.end + shift;
 	enum branch_kind kind = trace->leave ? BRANCH_LEAVE : cur->kind;
+	struct event *ev = next_event(trace);
 
 	if (on && cur->maybe && !trace->leave) {
 		trace->since.move_unknown |= cur->wire.flow == WIRE_FLOW_RETURN;
@@ -508,35 +551,135 @@ static bool take_plain(struct wire_trace *trace, struct wire_trace_block *to, st
 	return got;
 }
 
+/* Whether interrupts are on */
+
+/* Adds an event if it changed. since: instructions since the last branch. */
+static void show_mask(struct wire_trace *trace, unsigned level, uint64_t since)
+{
+	static const uint8_t interrupts[] = { [WIRE_MASK_UNKNOWN] = INTERRUPTS_UNKNOWN,
+					      [WIRE_MASK_ON] = INTERRUPTS_ON,
+					      [WIRE_MASK_OFF] = INTERRUPTS_OFF };
+	uint8_t mask =
+		level == WIRE_LEVEL_USER || trace->waits ? WIRE_MASK_ON : trace->masks[level];
+	struct event *ev = next_event(trace);
+
+	if (mask == trace->shown_mask)
+		return;
+	trace->shown_mask = mask;
+	fill_head(trace, ev, EVENT_MASK);
+	ev->mask = (struct event_mask){ .interrupts = interrupts[mask],
+					.instructions = since,
+					.context = level == WIRE_LEVEL_USER ? IP_USER : IP_KERNEL };
+	trace->nr_queued++;
+}
+
+static void set_mask(struct wire_trace *trace, unsigned level, unsigned mask, uint64_t since)
+{
+	if (mask != WIRE_MASK_SAME)
+		trace->masks[level] = (uint8_t)mask;
+	show_mask(trace, level, since);
+}
+
+static bool trap_has_mask(const struct wire_trace *trace)
+{
+	return trace->trap &&
+	       (trace->trap_mask != WIRE_MASK_SAME || trace->trap_level == WIRE_LEVEL_USER);
+}
+
+/* What the last instruction of the current block did. */
+static unsigned last_mask(const struct wire_trace *trace)
+{
+	const struct wire_block *cur = &trace->cur->wire;
+	unsigned mask = cur->mask >> WIRE_MASK_LAST_SHIFT & WIRE_MASK_BITS;
+
+	if (trace->trap && cur->flow == WIRE_FLOW_LEAVE)
+		mask = WIRE_MASK_UNKNOWN; /* it may have switched them on, even if they are off again */
+	if (trace->has_step_mask)
+		return trace->step_mask;
+	if (trace->trap)
+		return mask == WIRE_MASK_UNKNOWN && trap_has_mask(trace) ? WIRE_MASK_SAME : mask;
+	return mask == WIRE_MASK_UNKNOWN ? WIRE_MASK_ON : mask;
+}
+
+/* A cpu that waits for an interrupt takes note of one, even if it does not handle it before it goes on. */
+static void mask_in_wait(struct wire_trace *trace, unsigned level, uint64_t since)
+{
+	if (trace->shown_mask != WIRE_MASK_OFF)
+		return;
+	trace->waits = true;
+	show_mask(trace, level, since);
+}
+
+/* At a time code: there is one before and after each wait, if QEMU tells of it. */
+static void time_in_wait(struct wire_trace *trace)
+{
+	if (trace->cur && trace->cur->wire.flow == WIRE_FLOW_WAIT && !trace->begins)
+		mask_in_wait(trace, trace->level,
+			     trace->since.instructions + trace->cur->wire.count - 1);
+}
+
+/* The instructions of the current block that ran, and what a trap interrupted. */
+static void mask_in_block(struct wire_trace *trace, uint64_t ran)
+{
+	const struct wire_block *cur = &trace->cur->wire;
+	unsigned level = trace->has_state ? trace->old_level : trace->level;
+	uint64_t since = trace->since.instructions;
+
+	if (trace->ran < 0 && cur->flow == WIRE_FLOW_WAIT)
+		mask_in_wait(trace, level, since + ran - 1);
+	if (trace->waits) {
+		trace->waits = false;
+		show_mask(trace, level, since + ran);
+	}
+	if (cur->mask_at > trace->skip && cur->mask_at <= ran)
+		set_mask(trace, level, cur->mask & WIRE_MASK_BITS, since + cur->mask_at);
+	if (trace->ran < 0)
+		set_mask(trace, level, last_mask(trace), since + ran);
+	if (trap_has_mask(trace))
+		set_mask(trace, trace->trap_level, trace->trap_mask, since + ran);
+}
+
+/* The state after a step. Code switches interrupts on before its branch; a trap, off after it. */
+static void mask_of_state(struct wire_trace *trace)
+{
+	if (trace->state_mask != WIRE_MASK_SAME)
+		trace->masks[trace->level] = trace->state_mask;
+	if (trace->masks[trace->level] != WIRE_MASK_OFF || trace->level == WIRE_LEVEL_USER)
+		show_mask(trace, trace->level, trace->since.instructions);
+}
+
 /* Leaves the current block, whose shift is given. True: *ev is filled. */
 static bool take_any(struct wire_trace *trace, struct wire_trace_block *to, uint64_t shift,
 		     struct event *ev)
 {
 	uint64_t ran = trace->ran < 0 ? trace->cur->wire.count : (uint64_t)trace->ran;
-	bool got;
 
+	mask_in_block(trace, ran);
 	trace->since.instructions += ran;
 	trace->total += ran;
 	trace->nr_steps_taken++;
 	add_move(trace);
+	if (trace->has_state)
+		mask_of_state(trace);
 	if (trace->trap || (trace->ran >= 0 && trace->has_state))
-		got = odd_step(trace, to, shift, ev);
-	else if (trace->ran >= 0)
-		got = false;
-	else
-		got = plain_step(trace, to, shift, ev);
+		odd_step(trace, to, shift);
+	else if (trace->ran < 0)
+		trace->nr_queued += plain_step(trace, to, shift);
+	show_mask(trace, trace->level, trace->since.instructions);
 	trace->cur = to;
 	trace->trap = trace->leave = trace->has_state = trace->moved = trace->told = false;
+	trace->has_step_mask = false;
 	trace->skip = 0;
 	trace->ran = -1;
 	trace->resume = 0;
-	return got;
+	return take_queued(trace, ev);
 }
 
 static inline bool take(struct wire_trace *trace, struct wire_trace_block *to, uint64_t shift,
 			struct event *ev)
 {
-	return trace->told ? take_any(trace, to, shift, ev) : take_plain(trace, to, ev);
+	return trace->told || trace->cur->wire.mask ? take_any(trace, to, shift, ev)
+						    : take_plain(trace, to, ev);
 }
 
 /* 1: *ev is filled; 0: no event; -1: damage. */
@@ -548,8 +691,10 @@ static int begin(struct wire_trace *trace, struct wire_trace_block *to, struct e
 		return -1;
 	trace->begins = trace->has_state = trace->trap = trace->leave = trace->moved = false;
 	trace->cur = to;
-	if (goes_on)
-		return 0;
+	if (goes_on) {
+		set_mask(trace, trace->level, trace->state_mask, trace->since.instructions);
+		return take_queued(trace, ev);
+	}
 	if (trace->begin_total > trace->total)
 		trace->missing += trace->begin_total - trace->total;
 	trace->total = trace->begin_total - trace->skip;
@@ -557,6 +702,8 @@ static int begin(struct wire_trace *trace, struct wire_trace_block *to, struct e
 	trace->since.instructions = 0;
 	fill(trace, ev, BRANCH_BEGIN, 0, to->wire.start + trace->shift);
 	ev->branch.sp = trace->sp;
+	forget_masks(trace);
+	set_mask(trace, trace->level, trace->state_mask, 0);
 	/* Without those that were not traced but will be counted with the block. */
 	trace->since.instructions = -(uint64_t)trace->skip;
 	return 1;
@@ -584,6 +731,8 @@ static bool get_state(struct wire_trace *trace)
 		return false;
 	trace->old_sp = trace->sp;
 	trace->old_space = trace->space;
+	trace->old_level = trace->level;
+	trace->state_mask = (uint8_t)(mask >> WIRE_STATE_MASK_SHIFT & WIRE_MASK_BITS);
 	if (mask & WIRE_STATE_SP) {
 		if (!get_signed(trace, &value))
 			return false;
@@ -622,6 +771,7 @@ static bool get_begin(struct wire_trace *trace)
 	trace->sp = trace->space = trace->shift = 0;
 	trace->guest = 0;
 	trace->level = 0;
+	trace->state_mask = WIRE_MASK_SAME;
 	if (trace->begin_flags & WIRE_BEGIN_EMPTY)
 		forget_blocks(trace);
 	return true;
@@ -632,11 +782,11 @@ static bool get_trap(struct wire_trace *trace)
 	uint64_t distance;
 	unsigned about;
 
-	if (!trace->cur || !get_byte(trace, &about) ||
-	    about >> WIRE_TRAP_LEVEL_SHIFT > WIRE_LEVEL_FIRMWARE)
+	if (!trace->cur || !get_byte(trace, &about) || about >> (WIRE_TRAP_MASK_SHIFT + 2))
 		return false;
 	trace->trap = true;
-	trace->trap_level = about >> WIRE_TRAP_LEVEL_SHIFT;
+	trace->trap_level = about >> WIRE_TRAP_LEVEL_SHIFT & WIRE_LEVEL_FIRMWARE;
+	trace->trap_mask = (uint8_t)(about >> WIRE_TRAP_MASK_SHIFT);
 	trace->resume = 0;
 	if (!(about & WIRE_TRAP_RESUME))
 		return true;
@@ -657,6 +807,17 @@ static bool get_short(struct wire_trace *trace)
 	return true;
 }
 
+static bool get_mask(struct wire_trace *trace)
+{
+	unsigned mask;
+
+	if (!trace->cur || trace->begins || !get_byte(trace, &mask) || mask > WIRE_MASK_UNKNOWN)
+		return false;
+	trace->step_mask = (uint8_t)mask;
+	trace->has_step_mask = true;
+	return true;
+}
+
 static int end(struct wire_trace *trace, struct event *ev)
 {
 	uint64_t ran;
@@ -667,6 +828,7 @@ static int end(struct wire_trace *trace, struct event *ev)
 	trace->since.instructions += ran;
 	trace->total += ran;
 	trace->since.move_unknown = true;
+	trace->waits = false;
 	fill(trace, ev, BRANCH_END, last_of(trace->cur) + trace->shift, 0);
 	trace->cur = NULL;
 	return 1;
@@ -676,7 +838,8 @@ static int end(struct wire_trace *trace, struct event *ev)
 static int sample(struct wire_trace *trace, struct event *ev)
 {
 	if (!trace->cur || trace->begins || trace->trap || trace->leave || trace->has_state ||
-	    trace->ran >= 0 || !get_number(trace, &trace->place) || !trace->place)
+	    trace->has_step_mask || trace->ran >= 0 || !get_number(trace, &trace->place) ||
+	    !trace->place)
 		return -1;
 	fill_head(trace, ev, EVENT_CHECK);
 	trace->nr_events++;
@@ -704,11 +867,13 @@ static int other_code(struct wire_trace *trace, unsigned code, uint64_t shift, s
 		if (!get_number(trace, &value))
 			return -1;
 		trace->time += value;
+		time_in_wait(trace);
 		return 0;
 	case WIRE_TRACE_STATE: return get_state(trace) ? 0 : -1;
 	case WIRE_TRACE_BEGIN: return get_begin(trace) ? 0 : -1;
 	case WIRE_TRACE_END: return end(trace, ev);
 	case WIRE_TRACE_SAMPLE: return sample(trace, ev);
+	case WIRE_TRACE_MASK: return get_mask(trace) ? 0 : -1;
 	default: return -1;
 	}
 }
@@ -755,7 +920,7 @@ static bool take_plain_steps(struct wire_trace *trace, struct event **events,
 	uint64_t steps = trace->steps, total = 0;
 	unsigned nr = trace->nr_steps;
 
-	for (; nr && ev < end; nr--, steps >>= 1) {
+	for (; nr && ev < end && !cur->wire.mask; nr--, steps >>= 1) {
 		to = follow(trace, cur, steps & 1);
 		if (!to)
 			break;
@@ -779,7 +944,7 @@ static bool take_steps(struct wire_trace *trace, struct event **ev, const struct
 {
 	if (!trace->cur)
 		return false;
-	if (trace->told) /* there may be a second event, which comes next */
+	if (trace->told || trace->cur->wire.mask) /* there may be more events, which come next */
 		return take_told_step(trace, ev);
 	return take_plain_steps(trace, ev, end);
 }
@@ -816,9 +981,8 @@ static int take_code(struct wire_trace *trace, uint64_t *shift, struct event **e
 static int take_next(struct wire_trace *trace, uint64_t *shift, struct event **ev,
 		     const struct event *end)
 {
-	if (trace->has_queued) {
-		trace->has_queued = false;
-		*(*ev)++ = trace->queued;
+	if (take_queued(trace, *ev)) {
+		++*ev;
 		return 1;
 	}
 	if (trace->nr_words && !trace->nr_steps) {

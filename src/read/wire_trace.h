@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * wire_trace: decodes the trace of one cpu into branch events, and an EVENT_CHECK at the place of each
- * sample, which the caller has. wire/README.md specifies the trace, wire/trace.h has its codes and
+ * wire_trace: decodes the trace of one cpu into branch events, an EVENT_MASK where interrupts are switched on
+ * or off, and an EVENT_CHECK at the place of each sample, which the caller has. wire/README.md specifies the trace, wire/trace.h has its codes and
  * rules. The bytes passed to wire_trace_feed() are borrowed until wire_trace_run() returns 0 or less.
  */
 #ifndef KSCOPE_READ_WIRE_TRACE_H
@@ -39,6 +39,9 @@ struct wire_trace_info {
 	uint8_t guest_shift; /* of the number of a guest in an address space; 0: it has none */
 };
 
+#define WIRE_TRACE_LEVELS 4
+#define WIRE_TRACE_QUEUE 10 /* more than the events of one step */
+
 struct wire_since { /* since the last event */
 	uint64_t instructions;
 	int64_t move; /* of the stack pointer */
@@ -69,20 +72,27 @@ struct wire_trace {
 	uint64_t old_sp, old_space; /* those before the last state */
 	uint16_t guest;		    /* in `space` */
 	unsigned level, trap_level; /* trap_level: the interrupted one */
+	unsigned old_level;	    /* before the last state */
+
+	/* Whether interrupts are on (enum wire_mask), for each level, and what the last event said. */
+	uint8_t masks[WIRE_TRACE_LEVELS], shown_mask;
+	bool waits; /* the cpu waits for an interrupt, with interrupts off */
 
 	/* What short, trap, leave, state and begin say about the next step. */
 	bool trap, leave, has_state, moved, begins;
-	bool told;     /* one of them may have come */
+	bool told;				  /* one of them may have come */
+	uint8_t state_mask, trap_mask, step_mask; /* enum wire_mask: of state, trap and mask */
+	bool has_step_mask;
 	uint64_t left; /* the interrupted stack pointer; 0: unknown */
 	unsigned begin_flags, skip;
 	uint64_t begin_total, resume; /* resume 0: unknown */
 	int64_t ran;		      /* instructions of the current block; -1: all */
 
 	struct wire_since since;
-	uint64_t total;	  /* traced instructions, including lost ones */
-	uint64_t missing; /* lost instructions */
-	struct event queued;
-	bool has_queued;
+	uint64_t total;			      /* traced instructions, including lost ones */
+	uint64_t missing;		      /* lost instructions */
+	struct event queue[WIRE_TRACE_QUEUE]; /* events to return next */
+	unsigned nr_queued, next_queued;
 
 	uint64_t place; /* of the last EVENT_CHECK */
 	uint64_t nr_events, nr_steps_taken;

@@ -287,6 +287,15 @@ static void put_branch(struct dump *d, const struct event_branch *branch)
 	put_context(d, branch->context);
 }
 
+static void put_mask(struct dump *d, const struct event_mask *mask)
+{
+	static const char *const states[] = { " unknown", " on", " off" };
+
+	buf_adds(&d->line, states[mask->interrupts]);
+	put_number(d, "instructions", mask->instructions);
+	put_context(d, mask->context);
+}
+
 static int dump_open(struct writer *w)
 {
 	out_puts(w->out, "kscope-dump 1\n");
@@ -333,6 +342,7 @@ static int dump_put(struct writer *w, const struct event *ev)
 	case EVENT_ALLOC: put_alloc(d, w->world, &ev->alloc); break;
 	case EVENT_CALL: put_call(d, &ev->call); break;
 	case EVENT_BRANCH: put_branch(d, &ev->branch); break;
+	case EVENT_MASK: put_mask(d, &ev->mask); break;
 	case EVENT_SYMBOL: put_symbol(d, &ev->symbol); break;
 	case EVENT_SWITCH: put_switch(d, &ev->sched); break;
 	case EVENT_AUX: put_aux(d, &ev->aux); break;

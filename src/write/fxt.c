@@ -24,9 +24,13 @@
 #define NOBODY 0	     /* the thread that runs on an idle cpu; told by its weight */
 #define IDLE_WEIGHT 0x80000000u
 
-/* Gaps are slices of a thread for each cpu. The ids are beyond those of tasks: see timeline_id(). */
+/*
+ * Gaps are slices of a thread for each cpu, and so are the times without interrupts. The ids are beyond those
+ * of tasks: see timeline_id().
+ */
 #define CPUS_PROCESS 0xffe00000u
 #define CPU_THREAD(cpu) (0xfff00000u | (cpu))
+#define MASK_THREAD(cpu) (0xffe80000u | ((cpu)&0xffff))
 
 enum { /* of records */
        METADATA = 0,
@@ -275,18 +279,18 @@ static unsigned need_task(struct writer *w, uint32_t pid, uint32_t tid)
 	return add_thread(w, thread);
 }
 
-static unsigned need_cpu(struct writer *w, uint32_t cpu)
+static unsigned need_cpu(struct writer *w, uint32_t cpu, bool masked)
 {
 	struct fxt *f = w->priv;
-	struct thread thread = { CPUS_PROCESS, CPU_THREAD(cpu) };
+	struct thread thread = { CPUS_PROCESS, masked ? MASK_THREAD(cpu) : CPU_THREAD(cpu) };
 	unsigned index = find_thread(f, thread);
-	char name[32];
+	char name[TIMELINE_CPU_NAME];
 
 	if (index)
 		return index;
 	if (!has_process(f, CPUS_PROCESS))
 		put_process(w, CPUS_PROCESS, STRING_CPUS);
-	timeline_cpu_name(name, cpu);
+	timeline_cpu_name(name, cpu, masked);
 	put_thread_name(w, thread, need_name(w, str_intern_z(w->world->strings, name)));
 	return add_thread(w, thread);
 }
@@ -335,10 +339,10 @@ static void put_switch(struct writer *w, const struct event *ev)
 static void put_rate(struct writer *w, const struct event *ev)
 {
 	struct fxt *f = w->priv;
-	unsigned thread = need_cpu(w, ev->cpu), name;
-	char text[32];
+	unsigned thread = need_cpu(w, ev->cpu, false), name;
+	char text[TIMELINE_CPU_NAME];
 
-	timeline_cpu_name(text, ev->cpu);
+	timeline_cpu_name(text, ev->cpu, false);
 	name = need_name(w, str_intern_z(w->world->strings, text));
 	start(f, EVENT,
 	      field(COUNTER, 16) | field(1, 20) | field(thread, 24) |
@@ -352,10 +356,11 @@ static void put_rate(struct writer *w, const struct event *ev)
 static int fxt_put(struct writer *w, const struct event *ev)
 {
 	struct fxt *f = w->priv;
+	bool masked = ev->slice.kind == SLICE_MASKED;
 
 	timeline_count(&f->size, &ev->slice);
-	if (ev->slice.kind == SLICE_GAP) {
-		put_duration(w, ev, need_cpu(w, ev->cpu));
+	if (ev->slice.kind == SLICE_GAP || masked) {
+		put_duration(w, ev, need_cpu(w, ev->cpu, masked));
 	} else if (ev->slice.kind == SLICE_RATE) {
 		put_rate(w, ev);
 	} else if (ev->slice.kind == SLICE_RUN) {

@@ -86,7 +86,7 @@ enum { SLICE_BEGINS = 1, SLICE_ENDS = 2, COUNTER = 4 };	 /* EVENT_TYPE */
 enum { CLOCK_BOOT = 6, CLOCK_OURS = 64 };		 /* CLOCK_ID */
 enum { OPTIONAL = 1 };					 /* FIELD_LABEL */
 enum { UINT64 = 4, BOOL = 8, STRING = 9, MESSAGE = 11 }; /* FIELD_TYPE */
-enum track_kind { TRACK_OF_PROCESS, TRACK_OF_TASK, TRACK_OF_CPU, TRACK_OF_RATE };
+enum track_kind { TRACK_OF_PROCESS, TRACK_OF_TASK, TRACK_OF_CPU, TRACK_OF_MASK, TRACK_OF_RATE };
 
 struct perfetto {
 	struct buf packet; /* the current one */
@@ -260,14 +260,14 @@ static void put_task(struct writer *w, const struct event *ev, uint32_t uuid, ui
 	close_packet(w, packet);
 }
 
-static void put_cpu(struct writer *w, uint32_t cpu, uint32_t uuid)
+static void put_cpu(struct writer *w, uint32_t cpu, uint32_t uuid, bool masked)
 {
 	struct perfetto *p = w->priv;
 	struct buf *buf = &p->packet;
 	size_t packet = open_packet(p, TRACKS), track = pb_open(buf, PACKET_TRACK);
-	char name[32];
+	char name[TIMELINE_CPU_NAME];
 
-	timeline_cpu_name(name, cpu);
+	timeline_cpu_name(name, cpu, masked);
 	pb_put_uint(buf, TRACK_UUID, uuid);
 	pb_put_text(buf, TRACK_NAME, name);
 	pb_close(buf, track);
@@ -280,12 +280,12 @@ static uint32_t need_rate(struct writer *w, uint32_t cpu)
 	struct buf *buf = &p->packet;
 	uint32_t *uuid = uuid_of(p, TRACK_OF_RATE, 0, cpu);
 	size_t packet, track, counter;
-	char name[32 + sizeof(TIMELINE_RATE)];
+	char name[TIMELINE_CPU_NAME + sizeof(TIMELINE_RATE)];
 
 	if (*uuid)
 		return *uuid;
 	*uuid = (uint32_t)p->tracks.nr;
-	timeline_cpu_name(name, cpu);
+	timeline_cpu_name(name, cpu, false);
 	strcat(name, " " TIMELINE_RATE);
 	packet = open_packet(p, TRACKS);
 	track = pb_open(buf, PACKET_TRACK);
@@ -303,8 +303,8 @@ static uint32_t need_rate(struct writer *w, uint32_t cpu)
 static uint32_t need_track(struct writer *w, const struct event *ev)
 {
 	struct perfetto *p = w->priv;
-	bool on_cpu = timeline_on_cpu(&ev->slice);
-	enum track_kind kind = on_cpu ? TRACK_OF_CPU : TRACK_OF_TASK;
+	bool on_cpu = timeline_on_cpu(&ev->slice), masked = ev->slice.kind == SLICE_MASKED;
+	enum track_kind kind = masked ? TRACK_OF_MASK : on_cpu ? TRACK_OF_CPU : TRACK_OF_TASK;
 	uint32_t pid = on_cpu ? 0 : ev->pid, tid = on_cpu ? ev->cpu : ev->tid;
 	uint32_t *uuid = uuid_of(p, kind, pid, tid), number, process;
 
@@ -312,7 +312,7 @@ static uint32_t need_track(struct writer *w, const struct event *ev)
 		return *uuid;
 	*uuid = number = (uint32_t)p->tracks.nr;
 	if (on_cpu) {
-		put_cpu(w, ev->cpu, number);
+		put_cpu(w, ev->cpu, number, masked);
 	} else {
 		process = need_process(w, ev->pid);
 		put_task(w, ev, number, process);

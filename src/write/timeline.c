@@ -29,9 +29,11 @@ const struct timeline_arg_info timeline_arg_infos[TIMELINE_ARGS] = {
 };
 
 const char *const timeline_kind_names[TIMELINE_KINDS] = {
-	[SLICE_BEGIN] = "begin",    [SLICE_CALL] = "call",	 [SLICE_JUMP] = "jump",
-	[SLICE_TRAP] = "trap",	    [SLICE_SYSCALL] = "syscall", [SLICE_INLINE] = "inline",
-	[SLICE_SAMPLED] = "sample", [SLICE_RUN] = "run",	 [SLICE_GAP] = "gap",
+	[SLICE_BEGIN] = "begin",     [SLICE_CALL] = "call",
+	[SLICE_JUMP] = "jump",	     [SLICE_TRAP] = "trap",
+	[SLICE_SYSCALL] = "syscall", [SLICE_INLINE] = "inline",
+	[SLICE_SAMPLED] = "sample",  [SLICE_RUN] = "run",
+	[SLICE_GAP] = "gap",	     [SLICE_MASKED] = "interrupts off",
 };
 
 static void add(struct timeline_args *args, enum timeline_arg_id id, uint64_t number)
@@ -108,15 +110,17 @@ uint64_t timeline_rate(const struct event *ev)
 
 bool timeline_on_cpu(const struct event_slice *slice)
 {
-	return slice->kind == SLICE_RUN || slice->kind == SLICE_GAP;
+	return slice->kind == SLICE_RUN || slice->kind == SLICE_GAP || slice->kind == SLICE_MASKED;
 }
 
-void timeline_cpu_name(char name[32], uint32_t cpu)
+void timeline_cpu_name(char name[TIMELINE_CPU_NAME], uint32_t cpu, bool masked)
 {
+	const char *what = masked ? ": interrupts off" : "";
+
 	if (cpu == NO_CPU)
-		strcpy(name, "cpu ?");
+		snprintf(name, TIMELINE_CPU_NAME, "cpu ?%s", what);
 	else
-		snprintf(name, 32, "cpu %" PRIu32, cpu);
+		snprintf(name, TIMELINE_CPU_NAME, "cpu %" PRIu32 "%s", cpu, what);
 }
 
 static uint32_t or_unknown(struct world *world, uint32_t name)

@@ -60,7 +60,9 @@ uint64_t timeline_rate(const struct event *ev);
 
 /* Whether the slice is on the time axis of a cpu, not of a task. */
 bool timeline_on_cpu(const struct event_slice *slice);
-void timeline_cpu_name(char name[32], uint32_t cpu);
+#define TIMELINE_CPU_NAME 48
+/* masked: of the axis of SLICE_MASKED. */
+void timeline_cpu_name(char name[TIMELINE_CPU_NAME], uint32_t cpu, bool masked);
 
 /* The name of a slice, and of a task or a process (tid == pid): handles of texts, never 0. */
 uint32_t timeline_name(struct world *world, const struct event *ev);

@@ -252,6 +252,7 @@ static int uftrace_put(struct writer *w, const struct event *ev)
 	struct uftrace *u = w->priv;
 
 	switch (ev->slice.kind) {
+	case SLICE_MASKED:
 	case SLICE_RATE: return 0;
 	case SLICE_GAP: put_gap(w, ev); return 0;
 	case SLICE_RUN:

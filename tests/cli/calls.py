@@ -45,6 +45,11 @@ class Trace:
     def call(self, to, instructions):
         self.enter("call", to, instructions)
 
+    def mask(self, state, instructions, level="kernel"):
+        """Interrupts are on or off, so many instructions after the last branch."""
+        self.lines.append(f"mask time=0.{self.time + 10 * instructions:09} cpu=0 task=1/1 {state} "
+                          f"instructions={instructions} {level}")
+
     def interrupt(self, to, instructions):
         self.enter("enter", to, instructions, 0)
 
@@ -310,6 +315,78 @@ def test_waiting(folder):
            "walk": [2, 700, 700, 300, 300, 30], "tick": [1, 100, 400, 100, 300, 30]})
 
 
+def masked():
+    """Interrupts are off from entry to open_file, in walk, and at the end."""
+    t = Trace()
+    t.mask("on", 0)
+    t.syscall(10)
+    t.mask("off", 0)
+    t.call(OPEN, 20)
+    t.mask("on", 5)
+    t.call(WALK, 10)
+    t.mask("off", 2)
+    t.mask("on", 4)
+    t.back(8)
+    t.mask("off", 1)
+    t.back(9)
+    return t
+
+
+def test_irqs_off(folder, trace):
+    path = masked().write(os.path.join(folder, "masked.dump"))
+    got = figures(path, "-n", "0")["interrupts_off"]
+    keys = ["begin", "time", "instructions", "off_in", "on_in", "began_before", "goes_on"]
+    equal("irqs-off: all stretches, the longest first", [[row[key] for key in keys]
+                                                         for row in got["longest"]],
+          [[1100, 250, 25, "entry", "open_file", False, False],
+           [1490, 80, 8, "open_file", None, False, True],
+           [1420, 20, 2, "walk", "walk", False, False]])
+    equal("irqs-off: their sums", (got["recorded"], got["count"], got["time"], got["max"]),
+          (True, 3, 350, 250))
+    equal("irqs-off: a stack", got["longest"][2]["stack"][-3:], ["entry", "open_file", "walk"])
+    lines = calls(path, "--irqs-off", "-n", "1").stdout.splitlines()
+    equal("irqs-off: the summary", lines[1], "interrupts off: 3 times, 350 ns; longest: 250 ns, "
+          "25 instructions, cpu 0, from entry to open_file")
+    equal("irqs-off: the table", [line.split() for line in lines[4:]],
+          [["250", "ns", "25", "0.000001100", "0", "editor", "entry", "open_file"],
+           [lines[5].strip()]])
+    check("irqs-off: the stack in the table", lines[5].strip().endswith("entry"), lines)
+    parts = [figures(path, "-n", "0", "--time", span)["interrupts_off"]["longest"]
+             for span in [",0.000001200", "0.000001200,"]]
+    equal("irqs-off: parts", [[(row["off_in"], row["time"], row["began_before"], row["goes_on"])
+                               for row in part] for part in parts],
+          [[("entry", 100, False, True)],
+           [("entry", 150, True, False), ("open_file", 80, False, True), ("walk", 20, False, False)]])
+    equal("irqs-off: on another cpu", figures(path, "--cpu", "1")["interrupts_off"]["longest"], [])
+    exits("irqs-off: a trace that does not have it", calls(trace, "--irqs-off"), 0,
+          "the trace does not say when interrupts are off: record it with a newer plugin")
+    equal("irqs-off: such a trace in JSON", figures(trace)["interrupts_off"]["recorded"], False)
+    t = masked()
+    t.lines = [line for line in t.lines if " off " not in line]
+    check("irqs-off: never", "interrupts were never off" in
+          calls(t.write(os.path.join(folder, "never.dump")), "--irqs-off").stdout)
+
+
+def test_hostile_masks(folder):
+    """Masks without a trace, backwards in time, and with wrong numbers of instructions."""
+    t = masked()
+    huge = 2 ** 64 - 1
+    extra = [f"mask time=0.{1150:09} cpu={cpu} off instructions={huge} kernel" for cpu in (0, 7, 4095)]
+    extra += [f"mask cpu=0 {state} instructions={count} user" for state in ("unknown", "on", "off")
+              for count in (0, huge)]
+    t.lines[4:4] = extra
+    t.lines += extra
+    path = t.write(os.path.join(folder, "hostile.dump"))
+    for options in [["--irqs-off"], ["--json"], ["--irqs-off", "--instructions", "--histogram"]]:
+        exits(f"irqs-off: hostile masks, {options[-1]}", calls(path, *options), 0)
+    for end in ["pftrace", "fxt", "dump"]:
+        exits(f"irqs-off: hostile masks to .{end}",
+              kscope("convert", path, "-o", os.path.join(folder, f"written.{end}")), 0)
+    rows = figures(path, "-n", "0")["interrupts_off"]["longest"]
+    check("irqs-off: hostile masks have no huge sums",
+          rows and all(row["instructions"] < 2 ** 40 and row["time"] < 10 ** 6 for row in rows), rows)
+
+
 def test_wrong(folder, trace):
     exits("--between needs two values", kscope("calls", trace, "--between", "walk"), 2,
           "--between expects two values")
@@ -342,6 +419,8 @@ def main():
         test_deep(folder)
         test_waiting(folder)
         test_ended(folder)
+        test_irqs_off(folder, trace)
+        test_hostile_masks(folder)
         test_wrong(folder, trace)
     finish()
 

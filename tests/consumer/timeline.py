@@ -27,7 +27,8 @@ CALLERS = {
 }
 
 Slice = collections.namedtuple("Slice", "id parent ts dur depth category name track pid tid process args")
-Timeline = collections.namedtuple("Timeline", "slices runs gaps tasks stats")
+MASKED = "interrupts off"
+Timeline = collections.namedtuple("Timeline", "slices runs gaps masked tasks stats")
 
 
 def ask(path, *queries):
@@ -64,11 +65,12 @@ def open_timeline(path):
     slices = [Slice(*map(int, row[:5]), *row[5:8], int(row[8]), int(row[9]), row[10], tuple(row[11:]))
               for row in slices]
     gaps = {(s.track, s.ts, s.dur) for s in slices if s.category == "gap"}
+    masked = {(s.track, s.ts, s.dur, s.name, s.args) for s in slices if s.category == MASKED}
     if prefix:
         runs = {(shared_cpu(s.track), s.ts, s.dur, s.name) for s in slices if s.category == "run"}
     else:
         runs = {(f"cpu {cpu}", int(ts), int(dur), name) for cpu, ts, dur, name, _ in sched}
-    return Timeline([s for s in slices if s.category not in ("run", "gap")], runs, gaps,
+    return Timeline([s for s in slices if s.category not in ("run", "gap", MASKED)], runs, gaps, masked,
                     {tuple(row) for row in tasks if row[1] != "cpus"}, stats)
 
 
@@ -105,7 +107,7 @@ def read(path):
 def decoded(path):
     """The slices of an .fxt file, by this test's own reader."""
     trace = fxt.read(read(path))
-    return trace, [s for s in fxt.slices(trace) if s.category != "gap"]
+    return trace, [s for s in fxt.slices(trace) if s.category not in ("gap", MASKED)]
 
 
 def test_packed(name, paths):
@@ -130,6 +132,7 @@ def test_formats(name, folder, source, *options):
                 [*(counts[0] - counts[1]), *(counts[1] - counts[0])])
     equal(f"{name}: tasks run at the same times", other.runs, first.runs)
     equal(f"{name}: the same gaps", other.gaps, first.gaps)
+    equal(f"{name}: the same stretches with interrupts off", other.masked, first.masked)
     equal(f"{name}: the same processes and threads", other.tasks, first.tasks)
     test_packed(name, paths)
     trace, slices = decoded(paths[1])
@@ -285,6 +288,9 @@ def test_demo(folder, arch):
         return
     timeline = test_formats(name, folder, recording)
     test_truth(name, timeline, done.serial)
+    tracks = {track for track, *_ in timeline.masked}
+    check(f"{name}: interrupts are off on every cpu",
+          tracks >= {f"cpu {cpu}: {MASKED}" for cpu in range(4)}, tracks)
     test_nesting(name, timeline)
     test_numbers(name, timeline)
     test_time(name, folder, timeline, recording)
@@ -341,7 +347,7 @@ def main():
         if guests.missing():
             skip("the demo kernel", guests.missing())
             finish()
-        for arch in ["x86_64", "aarch64"]:
+        for arch in sys.argv[1:] or ["x86_64", "aarch64"]:
             test_demo(folder, arch)
     finish()
 

@@ -2,9 +2,11 @@
 """Decodes traces as wire/README.md specifies them, independently of src/read."""
 from .wire_read import fields, varint
 
-CALL, CALL_ANY, RETURN, ENTER = 4, 5, 6, 7
+CALL, CALL_ANY, RETURN, ENTER, LEAVE = 4, 5, 6, 7, 8
+USER = 0
 HAS_TARGET = (1, 2, 4)
-MAYBE, STATE, MOVES = 1, 2, 4
+MAYBE, STATE, MOVES, MASKS = 1, 2, 4, 8
+SAME, ON, OFF, DEPENDS = range(4)  # whether interrupts are on
 UNKNOWN = 1
 STACK = 256
 
@@ -14,6 +16,8 @@ class Block:
         self.start, self.end, self.count = start, start + size, count
         self.flow, self.flags = about & 15, about >> 4
         self.next = [None, None]
+        self.inside = self.last = SAME  # what its instructions do to interrupts
+        self.inside_at = 0
         self.moves = [0]  # of the stack pointer; two if the block replaces it: before and after
 
     def move(self):
@@ -29,6 +33,8 @@ class Cpu:
         self.places = []  # of samples: the number, and where the cpu was
         self.sp, self.followed = 0, None  # the last one in the trace, and the one by the moves
         self.agree, self.contradict = 0, []
+        self.level, self.masks = USER, {}  # of each level: ON or OFF, if it is known
+        self.masks_agree, self.masks_contradict = 0, []
         self.cur = None
         self.forget()
         self.clear()
@@ -41,6 +47,7 @@ class Cpu:
         """Forgets what applied to the block that was just entered."""
         self.ran, self.trap, self.left, self.begins, self.moved = None, False, False, False, False
         self.read, self.interrupted = False, None
+        self.told = self.trapped = self.state_mask = self.next_level = None
 
     def feed(self, data):
         self.data, self.at = data, 0
@@ -69,8 +76,9 @@ class Cpu:
         elif code == 0xc2:
             self.ran = self.number()
         elif code == 0xc3:
-            self.trap = True
-            if self.byte() & 1:
+            self.trap, about = True, self.byte()
+            self.trapped = (about >> 1 & 3, about >> 3)  # the interrupted level, and its mask
+            if about & 1:
                 self.signed()
         elif code == 0xc4:
             self.number()
@@ -85,6 +93,8 @@ class Cpu:
             self.sample(self.number())
         elif code == 0xc9:
             self.left = True
+        elif code == 0xca:
+            self.told = self.byte()
         else:
             raise ValueError(f"no such code: {code:#x}")
 
@@ -107,6 +117,10 @@ class Cpu:
             self.signed()
         if block.flags & MOVES:
             block.moves = [self.signed() for _ in range(2 if block.flags & STATE else 1)]
+        if block.flags & MASKS:
+            about = self.byte()
+            block.inside, block.last = about & 3, about >> 2
+            block.inside_at = self.number() if block.inside else 0
         self.blocks.append(block)
         self.last_end = block.end
         return block
@@ -114,9 +128,10 @@ class Cpu:
     def state(self, mask):
         if mask & 1:
             self.sp += self.signed()
-        for bit in (2, 4):
-            if mask & bit:
-                self.number()
+        if mask & 2:
+            self.number()
+        self.next_level = self.number() if mask & 4 else self.level
+        self.state_mask = mask >> 5
         self.moved, self.read = bool(mask & 8), True
         if self.moved:
             self.shift = self.signed()
@@ -129,6 +144,9 @@ class Cpu:
             raise ValueError(f"{self.total} instructions were decoded, the trace counts {total}")
         if flags & 2:
             self.forget()
+        if not flags & 1:
+            self.masks = {}
+        self.level = USER
         self.begins, self.shift, self.sp = True, 0, 0
         if not flags & 1:
             self.followed = None
@@ -138,8 +156,49 @@ class Cpu:
         move = self.cur.move() if known else None
         if self.followed is not None and ran:
             self.followed = None if move is None else self.followed + move
+        self.follow_masks(ran)
         self.total += ran - self.skip
         self.skip = 0
+
+    def set_mask(self, level, mask):
+        if mask in (ON, OFF):
+            self.masks[level] = mask
+        elif mask == DEPENDS:
+            self.masks.pop(level, None)
+
+    def compare_masks(self, level, said):
+        """Compares the mask that follows from the instructions with the one in the trace."""
+        if level == USER or said not in (ON, OFF) or level not in self.masks:
+            return
+        if self.masks[level] == said:
+            self.masks_agree += 1
+        else:
+            self.masks_contradict.append(f"{self.cur.start:#x}: {self.masks[level]}, not {said}")
+
+    def follow_masks(self, ran):
+        cur = self.cur
+        if cur.inside and self.skip < cur.inside_at <= ran:
+            self.set_mask(self.level, cur.inside)
+        if ran == cur.count:
+            last = DEPENDS if self.trap and cur.flow == LEAVE else cur.last
+            if self.told is not None:
+                last = self.told
+            elif last == DEPENDS and not self.trap:
+                last = ON
+            self.set_mask(self.level, last)
+        if self.trap:
+            self.compare_masks(*self.trapped)
+            self.set_mask(*self.trapped)
+
+    def take_state(self):
+        """Takes over the level and the mask of a state."""
+        if not self.read:
+            return
+        flow = self.cur.flow if self.cur else None
+        if not self.trap and not self.left and flow not in (None, ENTER, LEAVE):
+            self.compare_masks(self.next_level, self.state_mask)
+        self.level = self.next_level
+        self.set_mask(self.level, self.state_mask)
 
     def compare(self, cur):
         """Compares the stack pointer by the moves with the one in the trace."""
@@ -175,6 +234,7 @@ class Cpu:
         else:
             to = cur.next[bit]
         self.leave(cur.count)
+        self.told = None
         if self.was_taken(to):
             self.call_stack()
         self.cur = to
@@ -196,6 +256,7 @@ class Cpu:
             if self.ran is None and not self.trap and not self.left and self.was_taken(to):
                 self.learn(to)
         self.compare(self.cur)
+        self.take_state()
         self.cur = to
         self.clear()
 
@@ -271,3 +332,10 @@ def moves(decoded):
     """How often the moves agree with the next stack pointer, and where they do not."""
     cpus = decoded[0].values()
     return sum(cpu.agree for cpu in cpus), [text for cpu in cpus for text in cpu.contradict]
+
+
+def masks(decoded):
+    """The same for what the instructions do to interrupts."""
+    cpus = decoded[0].values()
+    return (sum(cpu.masks_agree for cpu in cpus),
+            [text for cpu in cpus for text in cpu.masks_contradict])

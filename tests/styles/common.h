@@ -19,6 +19,9 @@
 #define ROUNDS 4000
 #endif
 #endif
+/* Of the style masked. */
+#define MASKED_SPIN 0x10000
+#define MASKED_ROUNDS 3
 #define TICK 30011 /* instructions between two interrupts of the timer */
 #define INTERRUPT_STACK_SIZE 2048
 #define BOOT_STACK_SIZE 4096

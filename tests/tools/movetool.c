@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * movetool ARCH: decodes instructions as the plugin does. Each line of stdin has one instruction in
- * hexadecimal digits. Prints the flow, the flags, and the effect on the stack pointer.
+ * hexadecimal digits. Prints the flow, the flags, the effect on the stack pointer, and on interrupts.
  */
 #include <stdio.h>
 #include <string.h>
@@ -24,6 +24,22 @@ static size_t get_bytes(const char *line, uint8_t *bytes)
 	return size;
 }
 
+/* For interrupts that depend on a register: what is known without looking, or the source and its bits. */
+static void print_mask(const struct insn_mask *mask)
+{
+	static const char *const masks[] = { "", " on", " off", " mask" };
+	static const char *const writes[] = { "", "=", "|", "&~" };
+
+	printf("%s", masks[mask->mask]);
+	if (mask->mask != WIRE_MASK_UNKNOWN)
+		return;
+	if (mask->otherwise)
+		printf("%s", mask->otherwise == WIRE_MASK_UNKNOWN ? "?" : masks[mask->otherwise]);
+	else
+		printf("%s%u:%x,%x,%x", writes[mask->write], mask->source, mask->on, mask->off,
+		       mask->saved);
+}
+
 static void print(const struct insn *insn, int word)
 {
 	bool replaces =
@@ -39,6 +55,7 @@ static void print(const struct insn *insn, int word)
 		printf(" %s", stacks[insn->stack]);
 	else if (move)
 		printf(" %+lld", move);
+	print_mask(&insn->mask);
 	printf("\n");
 }
 

@@ -4,7 +4,9 @@
 
 Each line has what is expected, and instructions to which it applies, separated by semicolons. Expected is
 the flow (unless control goes on), the flags, and what happens to the stack pointer: by how many bytes it
-moves, or ? if that is unknown, or = if it is replaced.
+moves, or ? if that is unknown, or = if it is replaced. Last comes what happens to interrupts: on, off, or
+mask with what is known without looking at the registers: on, off, ? or how it is computed, the register that it is
+computed from, and the bits that switch interrupts on, off, and on after the return from an exception.
 """
 import os
 import re
@@ -22,9 +24,12 @@ TABLES["x86_64", "x86_64"] = """
  | nop; cmp $8, %rsp; test %rsp, %rsp; mov %rsp, %rbp; lea 8(%rsp), %rax; mov %rsp, (%rax); inc %eax
  | add (%rsp), %rax; mov $1, %r12d; mov %rax, %r12; lea 8(%rbx), %r12; sub $8, %r12; mov %cr3, %rax
 -8 | push %rax; push %rsp; push %r12; push $1; push $0x12345; push (%rax); push 8(%rsp); pushf; push %fs
+off | cli
+on | sti
++8 mask? | popf
 -8 | sub $8, %rsp; add $-8, %rsp; lea -8(%rsp), %rsp
 -2 | pushw %ax; pushw $1; pushw (%rax)
-+8 | pop %rax; pop %r12; pop (%rax); popf; pop %gs; add $8, %rsp; sub $-8, %rsp; lea 8(%rsp), %rsp
++8 | pop %rax; pop %r12; pop (%rax); pop %gs; add $8, %rsp; sub $-8, %rsp; lea 8(%rsp), %rsp
 +2 | popw %ax
 -4096 | sub $4096, %rsp; lea -4096(%rsp), %rsp
 -40 | enter $32, $0
@@ -56,7 +61,9 @@ wait | hlt
 TABLES["i386", "i386"] = """
  | inc %eax; dec %ebp; mov %esp, %ebp; mov %esp, %eax
 -4 | push %eax; push $1; push %es; push %cs; pushf; sub $4, %esp
-+4 | pop %eax; pop %es; pop %ss; popf; add $4, %esp
++4 | pop %eax; pop %es; pop %ss; add $4, %esp
++4 mask? | popf
+off | cli
 -2 | pushw %ax
 -32 | pusha
 +32 | popa
@@ -90,7 +97,11 @@ jump* | br x0
 cond | b.eq 0x1000; cbz x0, 0x1000; tbz x0, #1, 0x1000
 enter ? | svc #0; hvc #0; smc #0; brk #0
 leave ? | eret
-wait | wfi; wfe
+wait | wfi
+ | wfe; msr daifset, #1; msr daifclr, #13; mrs x0, daif; msr tpidr_el1, x0
+off | msr daifset, #2; msr daifset, #15
+on | msr daifclr, #2; msr daifclr, #3; msr daif, xzr
+mask=10:0,80,0 | msr daif, x10
  state | msr ttbr0_el1, x0; msr ttbr1_el1, x0
 """
 
@@ -105,8 +116,12 @@ TABLES["arm", "armv8a"] = """
 ? | mov sp, r11; sub sp, r11, #8; add sp, sp, r0; bic sp, sp, #7; popne {r4}; subne sp, sp, #8
 ? | ldmdb r11, {r4, r11, sp}; srsdb sp!, #31; vst1.8 {d0}, [sp]!
 = | mov sp, r0; ldr sp, [r0]; ldm r0, {r4, sp}; movw sp, #1; movne sp, r0; add sp, r0, #8; cps #18
-= | msr cpsr_c, r0; msr cpsr_c, #0xd3; mov sp, #0x1000
- | msr cpsr_f, r0; cpsid i; msr spsr_cxsf, r0
+= mask? | msr cpsr_c, r0; msr cpsr_c, #0xd3; msrne cpsr_cf, r0
+= | mov sp, #0x1000
+ | msr cpsr_f, r0; msr spsr_cxsf, r0; cpsid f
+off | cpsid i; cpsid if; cpsid aif
+on | cpsie i
+= off | cpsid i, #18
 return +8 | pop {r4, pc}
 return +4 | ldr pc, [sp], #4
 return maybe ? | popne {r4, pc}
@@ -129,8 +144,12 @@ TABLES["thumb", "thumbv7a"] = """
 +4095 | addw sp, sp, #4095
 -16711935 | sub.w sp, sp, #0x00ff00ff
 ? | mov sp, r7; add sp, r0; sub.w sp, sp, r0
-= | mov sp, r0; ldr.w sp, [r0]; ldr.w sp, [r0], #4; mov.w sp, r9; cps #18; msr cpsr_c, r0
- | msr cpsr_f, r0; cpsid i
+= | mov sp, r0; ldr.w sp, [r0]; ldr.w sp, [r0], #4; mov.w sp, r9; cps #18
+= mask? | msr cpsr_c, r0
+ | msr cpsr_f, r0; cpsid a
+mask off | cpsid i; cpsid if; cpsid f
+mask on | cpsie i
+mask? | cpsie f
 return +8 | pop {r4, pc}
 return +12 | pop.w {r8, r9, pc}
 return +4 | ldr pc, [sp], #4
@@ -144,6 +163,17 @@ leave ? | rfeia sp!; subs pc, lr, #4
  | movne r0, r1
  it3 | itte ne
  | movne r0, r1; movne r0, r1; moveq r0, r1
+"""
+
+TABLES["thumb", "thumbv7m"] = """
+mask off | cpsid i
+mask on | cpsie i
+mask=1:0,1,0 | msr primask, r1; msr faultmask, r1
+mask=12:0,ff,0 | msr basepri, r12
+mask|0:0,ff,0 | msr basepri_max, r0
+ | mrs r0, primask; msr apsr_nzcvq, r0; wfe
+= | msr psp, r0
+wait | wfi
 """
 
 TABLES["riscv64", "riscv64"] = """
@@ -163,17 +193,25 @@ enter | ecall; ebreak
 leave | sret; mret
 wait | wfi
  state | csrw satp, a0
+off | csrci sstatus, 2; csrrci a0, sstatus, 6; csrci mstatus, 8; csrwi sstatus, 0
+on | csrsi sstatus, 2; csrrsi a0, mstatus, 8; csrwi mstatus, 8
+mask=5:2,0,20 | csrw sstatus, t0; csrrw a0, sstatus, t0
+mask=0:2,0,20 | csrw sstatus, zero
+mask|10:2,0,20 | csrs sstatus, a0
+mask&~10:8,0,80 | csrc mstatus, a0; csrrc a1, mstatus, a0
+mask? | csrrw a0, sstatus, a0; csrrc a0, mstatus, a0
+ | csrr a0, sstatus; csrci sstatus, 1; csrsi mstatus, 2; csrw sie, a0; csrr a0, mstatus
 """
 TABLES["riscv32", "riscv32"] = (TABLES["riscv64", "riscv64"].replace("; c.ldsp sp, 8(sp)", "")
                                 .replace("ld a0", "lw a0").replace("sd a0", "sw a0")
                                 .replace("ld sp", "lw sp"))
-FEATURES = {"aarch64": "+neon,+el3", "arm": "+vfp3,+neon", "thumb": "+vfp3,+neon", "riscv64": "+c,+d",
+FEATURES = {"aarch64": "+neon,+el3", "armv8a": "+vfp3,+neon", "thumbv7a": "+vfp3,+neon", "riscv64": "+c,+d",
             "riscv32": "+c"}
 
 
 def rows(table):
     for line in table.strip("\n").split("\n"):
-        want, codes = line.split("|", 1)
+        want, codes = line.split(" | ", 1)
         for code in codes.split(";"):
             yield code.strip(), want.strip()
 
@@ -189,14 +227,14 @@ def assemble(target, features, codes):
 
 def test_table(arch, target, table):
     codes, wanted = zip(*rows(table))
-    lines, errors = assemble(target, FEATURES.get(arch, ""), codes)
-    if not equal(f"{arch}: every instruction assembles", (len(lines), errors), (len(codes), "")):
+    lines, errors = assemble(target, FEATURES.get(target, ""), codes)
+    if not equal(f"{target}: every instruction assembles", (len(lines), errors), (len(codes), "")):
         return
     got = subprocess.run([TOOL, arch], input="\n".join(lines) + "\n", capture_output=True, text=True,
                          check=True).stdout.splitlines()
     wrong = [f"{code} ({line}): {found.strip()!r}, not {want!r}"
              for code, line, found, want in zip(codes, lines, got, wanted) if found.strip() != want]
-    equal(f"{arch}: {len(codes)} instructions", wrong, [])
+    equal(f"{target}: {len(codes)} instructions", wrong, [])
 
 
 def main():

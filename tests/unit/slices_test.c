@@ -21,6 +21,7 @@ struct shown {
 	uint64_t last; /* the time of the last end */
 	uint64_t own;  /* instructions of all slices */
 	bool wrong;
+	bool masked[TRACE_CPUS]; /* interrupts went off before */
 };
 
 static uint32_t frame_of(void *data, uint64_t address, uint64_t context, uint32_t pid,
@@ -77,12 +78,19 @@ static void print_slice(struct shown *shown, unsigned task, const struct event *
 static void print_cpu(struct shown *shown, const struct event *ev)
 {
 	const struct event_slice *slice = &ev->slice;
+	bool masked = slice->kind == SLICE_MASKED, before = masked && shown->masked[ev->cpu];
 
-	if (!slice->leave)
+	if (!slice->leave) {
+		if (masked)
+			shown->masked[ev->cpu] = slice->cut;
 		return;
-	trace_print(shown->trace, "%" PRIu64 "-%s%" PRIu64 " cpu %u ", slice->since,
-		    slice->cut ? "~" : "", ev->time, ev->cpu);
-	if (slice->kind == SLICE_GAP)
+	}
+	trace_print(shown->trace, "%s%" PRIu64 "-%s%" PRIu64 " cpu %u ", before ? "~" : "",
+		    slice->since, slice->cut ? "~" : "", ev->time, ev->cpu);
+	if (masked)
+		trace_print(shown->trace, "off %u %x-%x %" PRIu64, ev->tid - 1000, slice->frame,
+			    slice->end_frame, slice->instructions);
+	else if (slice->kind == SLICE_GAP)
 		trace_print(shown->trace, "gap");
 	else
 		trace_print(shown->trace, "runs %u %" PRIu64, ev->tid - 1000, slice->instructions);
@@ -847,6 +855,67 @@ static void test_inlines(void)
 		     "~1011-~1033 1 1000 begin 31/17 3/3\n");
 }
 
+static void test_masks(void)
+{
+	static const char rows[] = "begin 1000 sp=8000;"
+				   "on 0;"
+				   "call 1010 2000 10;"
+				   "off 2;"
+				   "call 2010 3000 5;"
+				   "on 3;"
+				   "off 4;"
+				   "return 3010 2014 7;"
+				   "return 2020 1014 8;"
+				   "on 1;"
+				   "jump 1020 1024 9;";
+
+	slices_are("slices: interrupts off", rows,
+		   "1012-1018 cpu 0 off 1 2000-3000 6\n"
+		   "  1015-1022 1 3000 call 7/7 1/1\n"
+		   " 1010-1030 1 2000 call 20/13 2/1\n"
+		   "1019-1031 cpu 0 off 1 3000-1000 12\n"
+		   "1000-~1039 cpu 0 runs 1 39\n"
+		   "1000-~1039 1 1000 begin 39/19 3/1\n");
+	slices_on(PUSHES, "slices: interrupts off, cut by the selected time", 1014, 1029, rows,
+		  "~1014-1018 cpu 0 off 1 2000-3000 6\n"
+		  "  1015-1022 1 3000 call 7/7 1/1\n"
+		  "1014-~1029 cpu 0 runs 1 12\n"
+		  "1019-~1029 cpu 0 off 1 3000-0 3\n"
+		  " ~1014-~1029 1 2000 call 12/5 2/1\n"
+		  "~1014-~1029 1 1000 begin 12/0 2/0\n");
+	slices_are("slices: interrupts off from begin to end",
+		   "begin 1000 sp=8000;"
+		   "off 0;"
+		   "jump 1020 1024 9;"
+		   "end 1024 2;",
+		   "1000-1011 cpu 0 runs 1 11\n"
+		   "~1000-~1011 cpu 0 off 1 1000-0 11\n"
+		   "1000-~1011 1 1000 begin 11/11 1/1\n");
+	slices_are("slices: a loss while interrupts are off",
+		   "begin 1000 sp=8000;"
+		   "on 0;"
+		   "off 1;"
+		   "jump 1020 1024 9;"
+		   "cpu 1;"
+		   "begin 5000 sp=9000;"
+		   "jump 5020 5024 100;"
+		   "cpu 0;"
+		   "begin 1000 sp=8000;"
+		   "jump 1020 1024 9;"
+		   "off 1;"
+		   "unknown 2;"
+		   "jump 1020 1024 9;",
+		   "1000-~1009 cpu 0 runs 1 9\n"
+		   "1001-~1009 cpu 0 off 1 1000-0 8\n"
+		   "1000-~1009 1 1000 begin 9/9 1/1\n"
+		   "1009-1109 cpu 0 gap\n"
+		   "~1119-~1120 cpu 0 off 3 1000-0 1\n"
+		   "1109-~1127 cpu 0 runs 3 18\n"
+		   "1009-~1127 cpu 1 runs 2 100\n"
+		   "1109-~1127 3 1000 begin 18/18 1/1\n"
+		   "1009-~1127 2 5000 begin 100/100 1/1\n");
+}
+
 static int announced_nobody(void *data, const struct event *ev, uint32_t frame)
 {
 	(void)data, (void)ev, (void)frame;
@@ -930,6 +999,7 @@ int main(void)
 	test_inlines();
 	test_calls();
 	test_symbols();
+	test_masks();
 	test_kernels();
 	test_gaps();
 	test_lines();

@@ -13,6 +13,7 @@
  * cpu N		the following rows belong to this cpu
  * space N		the following rows belong to this address space, and to process N
  * guest N		the following rows run in this guest; 0: in none. enter and leave change it
+ * off N, on N		interrupts are off or on, N instructions after the last branch; unknown N: either
  * sums			the tables are too large: takes the sums, which empties them
  * check ADDRESS...	an unwound sample: the leaf and its callers. "..." at the end: the unwinder
  *			did not find the rest. "|": no call precedes the address after it
@@ -220,6 +221,20 @@ static inline void trace_branch(struct trace *trace, enum branch_kind kind, char
 	calls_add(&trace->calls, &ev);
 }
 
+static inline void trace_mask(struct trace *trace, const char *interrupts, const char *words)
+{
+	uint64_t instructions = strtoull(words, NULL, 10);
+	struct event ev = { .kind = EVENT_MASK,
+			    .cpu = trace->cpu,
+			    .time = trace->time + instructions,
+			    .mask = { .instructions = instructions, .context = IP_KERNEL } };
+
+	ev.mask.interrupts = !strcmp(interrupts, "off")	 ? INTERRUPTS_OFF
+			     : !strcmp(interrupts, "on") ? INTERRUPTS_ON
+							 : INTERRUPTS_UNKNOWN;
+	calls_mask(&trace->calls, &ev);
+}
+
 static inline void trace_check(struct trace *trace, char *words)
 {
 	uint64_t ips[64];
@@ -275,6 +290,8 @@ static inline void trace_row(struct trace *trace, char *text)
 		trace->guest[trace->cpu] = (uint16_t)atoi(words);
 	else if (!strcmp(kind, "check"))
 		trace_check(trace, words);
+	else if (!strcmp(kind, "off") || !strcmp(kind, "on") || !strcmp(kind, "unknown"))
+		trace_mask(trace, kind, words);
 	else if (!strcmp(kind, "sums"))
 		trace_take_sums(trace);
 	else if (!strcmp(kind, "syscall"))

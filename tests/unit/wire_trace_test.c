@@ -217,6 +217,141 @@ static void test_guests(void)
 	wire_trace_release(&trace);
 }
 
+/* Interrupts */
+
+static const uint8_t mask_bytes[] = {
+	0xc6, 2,    0,	  0,			    /* begin, nothing is known */
+	0xc5, 0x45, 0x80, 0x80, 2,    1,	    /* sp 0x4000, kernel, interrupts are off */
+	0xc1, 0x80, 0x40, 0x80, 4,    8, 2,   9, 2, /* A, 0x1000: on after 2 of 4, off after 4 */
+	0xc1, 0,    0x80, 3,	6,    2, 0xc,	    /* B: the last instruction switches them */
+	0xc1, 0,    0,	  1,	2,    2,	    /* C */
+	0xc0, 1,    0xca, 2,	0xc0, 2,	    /* B, after which they are off */
+	0xc0, 1,    0xca, 0,	0x81, 0,	    /* B, which changes nothing */
+	0xc3, 0x0a, 0xc5, 0x40,			    /* a trap, where they were on, to off */
+	0xc1, 0xe0, 0xff, 1,	8,    1, 2,   2,    /* D leaves */
+	0xc5, 0x20, 0xc0, 2,			    /* C, on */
+	0xc5, 0x44, 0,	  0xc0, 1,		    /* B as a program */
+	0xca, 2,    0xc0, 2,	0xc7, 1,	    /* which cannot switch them; end */
+};
+
+static const struct {
+	bool is_mask;
+	int what; /* enum event_interrupts, or enum branch_kind */
+	uint64_t instructions;
+} masks[] = {
+	{ false, BRANCH_BEGIN, 0 },  { true, INTERRUPTS_OFF, 0 }, { true, INTERRUPTS_ON, 2 },
+	{ true, INTERRUPTS_OFF, 4 }, { true, INTERRUPTS_ON, 7 },  { false, BRANCH_JUMP, 8 },
+	{ true, INTERRUPTS_OFF, 3 }, { false, BRANCH_JUMP, 4 },	  { true, INTERRUPTS_ON, 4 },
+	{ false, BRANCH_ENTER, 4 },  { true, INTERRUPTS_OFF, 0 }, { true, INTERRUPTS_ON, 1 },
+	{ false, BRANCH_LEAVE, 1 },  { false, BRANCH_JUMP, 1 },	  { false, BRANCH_END, 4 },
+};
+
+static bool is_expected(const struct event *ev, size_t i)
+{
+	bool is_mask = ev->kind == EVENT_MASK;
+	int what = is_mask ? (int)ev->mask.interrupts : (int)ev->branch.kind;
+	uint64_t instructions = is_mask ? ev->mask.instructions : ev->branch.instructions;
+
+	if (is_mask == masks[i].is_mask && what == masks[i].what &&
+	    instructions == masks[i].instructions)
+		return true;
+	printf("# %zu: mask %d, %d, %lu\n", i, is_mask, what, instructions);
+	return false;
+}
+
+static void test_masks(void)
+{
+	struct wire_trace trace;
+	struct event ev = { 0 };
+	bool good = true;
+
+	wire_trace_init(&trace, 0, wire_trace_info(3, "x86_64"));
+	wire_trace_feed(&trace, mask_bytes, sizeof(mask_bytes), 7);
+	for (size_t i = 0; i < sizeof(masks) / sizeof(masks[0]); i++)
+		good &= wire_trace_next(&trace, &ev) == 1 && is_expected(&ev, i);
+	check("trace: interrupts", good && wire_trace_next(&trace, &ev) == 0);
+	wire_trace_release(&trace);
+}
+
+/* What is not known does not count as off: a trap right after B, or after a return, does not say it. */
+static void test_unknown_masks(void)
+{
+	static const uint8_t after_b[] = { 0xc3, 2, 0xc5, 0x40, 0xc0, 0 };
+	static const uint8_t after_return[] = {
+		0xc1, 0xe0, 0xff, 1,	8,    1, 2, 2, /* D leaves */
+		0xc3, 2,    0xc5, 0x40, 0xc0, 0	       /* and a trap follows */
+	};
+	static const size_t after_new_b = 26, after_new_c = 32;
+	struct wire_trace trace;
+	struct event ev = { 0 };
+	unsigned unknown = 0, off = 0;
+
+	wire_trace_init(&trace, 0, wire_trace_info(3, "x86_64"));
+	wire_trace_feed(&trace, mask_bytes, after_new_b, 7);
+	while (wire_trace_next(&trace, &ev) == 1)
+		;
+	wire_trace_feed(&trace, after_b, sizeof(after_b), NO_TIME);
+	while (wire_trace_next(&trace, &ev) == 1) {
+		unknown += ev.kind == EVENT_MASK && ev.mask.interrupts == INTERRUPTS_UNKNOWN;
+		off += ev.kind == EVENT_MASK && ev.mask.interrupts == INTERRUPTS_OFF;
+	}
+	check("trace: unknown before a trap", unknown == 1 && off == 1);
+	wire_trace_release(&trace);
+	wire_trace_init(&trace, 0, wire_trace_info(3, "x86_64"));
+	wire_trace_feed(&trace, mask_bytes, after_new_c, 7);
+	while (wire_trace_next(&trace, &ev) == 1)
+		;
+	wire_trace_feed(&trace, after_return, sizeof(after_return), NO_TIME);
+	unknown = 0;
+	while (wire_trace_next(&trace, &ev) == 1)
+		unknown += ev.kind == EVENT_MASK && ev.mask.interrupts == INTERRUPTS_UNKNOWN;
+	check("trace: and after a return from an exception", unknown == 1);
+	wire_trace_hole(&trace);
+	wire_trace_feed(&trace, trace_bytes, sizeof(trace_bytes), 9);
+	for (off = 0; wire_trace_next(&trace, &ev) == 1;)
+		off += ev.kind == EVENT_MASK;
+	check("trace: and after a hole", off == 0 && trace.shown_mask == WIRE_MASK_UNKNOWN);
+	wire_trace_release(&trace);
+}
+
+/* A cpu that waits, with interrupts off, counts as on. */
+static void test_waits(void)
+{
+	static const uint8_t bytes[] = {
+		0xc6, 2,    0,	  0,		 /* begin, nothing is known */
+		0xc5, 0x45, 0x80, 0x80, 2, 1,	 /* sp 0x4000, kernel, off */
+		0xc1, 0x80, 0x40, 9,	2, 4, 2, /* waits */
+		0xc4, 100,  0xc4, 100,		 /* the times before and after */
+		0xc1, 0,    0x80, 1,	2, 2, 4, /* then off for 1 instruction */
+		0xc0, 0,    0xc0, 1,		 /* once more, without a time */
+	};
+	static const struct {
+		int interrupts;
+		uint64_t time, instructions;
+	} want[] = {
+		{ INTERRUPTS_OFF, 7, 0 },
+		{ INTERRUPTS_ON, 107, 1 },
+		{ INTERRUPTS_OFF, 207, 2 },
+		{ INTERRUPTS_ON, 207, 3 },
+	};
+	struct wire_trace trace;
+	struct event ev = { 0 };
+	size_t n = 0;
+	bool good = true;
+
+	wire_trace_init(&trace, 0, wire_trace_info(3, "x86_64"));
+	wire_trace_feed(&trace, bytes, sizeof(bytes), 7);
+	while (wire_trace_next(&trace, &ev) == 1) {
+		if (ev.kind != EVENT_MASK || n == sizeof(want) / sizeof(want[0]))
+			continue;
+		good &= (int)ev.mask.interrupts == want[n].interrupts && ev.time == want[n].time &&
+			ev.mask.instructions == want[n].instructions;
+		n++;
+	}
+	check("trace: waits with interrupts off", good && n == sizeof(want) / sizeof(want[0]));
+	wire_trace_release(&trace);
+}
+
 static void test_holes(void)
 {
 	struct wire_trace trace;
@@ -260,10 +395,10 @@ static void test_skipped(void)
 	wire_trace_release(&trace);
 }
 
-static void test_garbage(void)
+static void test_garbage(const char *name, const uint8_t *whole, size_t size)
 {
 	uint64_t seed = 1;
-	uint8_t bytes[sizeof(trace_bytes)];
+	uint8_t bytes[256];
 	bool good = true;
 
 	for (int round = 0; round < 20000; round++) {
@@ -271,19 +406,19 @@ static void test_garbage(void)
 		struct event ev = { 0 };
 		int ret, n = 0;
 
-		memcpy(bytes, trace_bytes, sizeof(bytes));
+		memcpy(bytes, whole, size);
 		for (int i = 0; i < 4; i++)
-			bytes[next_random(&seed) % sizeof(bytes)] = (uint8_t)next_random(&seed);
+			bytes[next_random(&seed) % size] = (uint8_t)next_random(&seed);
 		wire_trace_init(&trace, 0, info);
-		wire_trace_feed(&trace, bytes, sizeof(bytes), 7);
+		wire_trace_feed(&trace, bytes, size, 7);
 		while ((ret = wire_trace_next(&trace, &ev)) > 0) {
 			n++;
-			good &= ev.kind != EVENT_BRANCH || ev.branch.instructions < 1000;
+			good &= ev.kind != EVENT_BRANCH || ev.branch.instructions < 10000000;
 		}
 		good &= n < 100000 && (ret == 0 || trace.wrong);
 		wire_trace_release(&trace);
 	}
-	check("trace: damage anywhere", good);
+	check(name, good);
 }
 
 /* One side of a trace: blocks of all flows, in a row. */
@@ -367,7 +502,11 @@ int main(void)
 	test_guests();
 	test_holes();
 	test_skipped();
-	test_garbage();
+	test_masks();
+	test_unknown_masks();
+	test_waits();
+	test_garbage("trace: damage anywhere", trace_bytes, sizeof(trace_bytes));
+	test_garbage("trace: damage among masks", mask_bytes, sizeof(mask_bytes));
 	test_sides();
 	return test_result();
 }
