@@ -42,8 +42,9 @@ static void close_deeper(struct slices *slices, struct slices_task *task, size_t
 	slices_close(slices, task, nr);
 }
 
-/* Whether another function runs in the innermost call. */
-static bool has_jumped(const struct calls *calls, struct slice *top, const struct track_view *view)
+/* Whether another function runs in the innermost call. returned: to a caller from before the trace. */
+static bool has_jumped(const struct calls *calls, struct slice *top, const struct track_view *view,
+		       bool returned)
 {
 	uint32_t mark = mark_at(view, top->depth), frame;
 	uint64_t start;
@@ -52,7 +53,9 @@ static bool has_jumped(const struct calls *calls, struct slice *top, const struc
 		return false;
 	top->mark = mark;
 	frame = calls_leaf(calls, mark, &start);
-	return frame != top->frame && !(calls->same && calls->same(calls->data, frame, top->frame));
+	if (frame == top->frame)
+		return false;
+	return returned || !calls->same || !calls->same(calls->data, frame, top->frame);
 }
 
 /* The usual case: a jump inside a function. */
@@ -74,7 +77,7 @@ static void follow(struct calls *calls, struct slices_task *task, const struct t
 	close_deeper(slices, task, view->kept);
 	nr = calls_slices(task);
 	depth = nr ? task->open[nr - 1].depth + 1 : 0;
-	jumped = nr && has_jumped(calls, &task->open[nr - 1], view);
+	jumped = nr && has_jumped(calls, &task->open[nr - 1], view, view->beyond > task->beyond);
 	if (jumped) {
 		slices_close(slices, task, nr - 1);
 		depth--;

@@ -170,7 +170,8 @@ def make_others():
     put("dump", "input.dump", DUMP)
     put("dump-bad", "input.dump", "kscope-dump 1\nnonsense\nsample weight=1\nmap addr=1 path=\"x\n"
         "sample weight=1 : user 0x10 kernel zz\ncomm task=1/1\n"
-        "branch jump guest=65536 instructions=1 kernel\ncheck cpu=1\ncheck weight=1 : user 0x10\nsample weight=2 : user 0x10\n")
+        "branch jump guest=65536 instructions=1 kernel\ncheck cpu=1\ncheck weight=1 : user 0x10\nsample weight=2 : user 0x10\n"
+        "mask half instructions=1 kernel\nmask off instructions=1\nmask off=1 kernel\n")
     put("not-known", "input.bin", bytes(range(256)))
     put("empty", "input.bin", b"")
 
@@ -193,6 +194,9 @@ sample time=2.500000000 task=7/8 source=3 weight=1 pc=0xffffffff80000014 in=kern
 sample time=2.600000000 task=7/8 source=3 weight=1 no-chain raw=00 : user 0x1010
 branch time=2.700000000 cpu=1 task=7/8 call from=0xffffffff80000010 to=0xffffffff80000020 next=0xffffffff80000014 instructions=4 kernel
 branch time=2.700000000 cpu=1 task=7/8 leave from=0xffffffff80000030 to=0x5000 sp=0x9000 left=0x4000 taken=0x9000 space=0x10000000003000 guest=1 instructions=2 kernel
+mask time=2.700000000 cpu=1 task=7/8 off instructions=3 kernel
+mask time=2.800000000 cpu=1 task=7/8 on instructions=4 kernel
+mask time=2.900000000 cpu=1 task=7/8 unknown instructions=0 user
 check time=2.700000000 cpu=1 task=7/8 : kernel 0xffffffff80000020 0xffffffff80000014 user 0x1010
 lost time=3.000000000 cpu=1 count=4 bytes=0
 lost count=0 bytes=17 damage
