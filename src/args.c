@@ -439,7 +439,7 @@ static const struct writer_ops *choose_writer(const struct command *command,
 	return ops;
 }
 
-struct output *args_outputs(const struct args *args, struct err *err)
+static struct output *choose_outputs(const struct args *args, struct err *err)
 {
 	struct output *outputs;
 
@@ -470,4 +470,23 @@ void args_job(const struct args *args, struct job *job)
 		.options = &args->options,
 		.selection = args->selection,
 	};
+}
+
+int args_convert(const struct args *args, struct job *job, void (*wrote)(const struct output *))
+{
+	struct err err = { 0 };
+	struct output *outputs = choose_outputs(args, &err);
+	int code;
+
+	if (!outputs) {
+		log_error("%s", err.msg);
+		return err.code;
+	}
+	code = convert_files(job, outputs, args->nr_outputs);
+	for (size_t i = 0; wrote && i < args->nr_outputs && code <= ERR_PARTIAL; i++) {
+		if (strcmp(outputs[i].path, "-") != 0)
+			wrote(&outputs[i]);
+	}
+	free(outputs);
+	return code;
 }

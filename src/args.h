@@ -87,9 +87,9 @@ int args_parse(struct args *args, const struct command *command, int argc, char 
 /* Checks that given folders and files are readable. For drop-ins, which have their own parsers. */
 int args_check(const struct options *options, struct err *err);
 void args_release(struct args *args);
-/* The outputs of the -o options. The caller frees the array. NULL: see err. */
-struct output *args_outputs(const struct args *args, struct err *err);
 /* Initializes a job from the arguments. */
 void args_job(const struct args *args, struct job *job);
+/* Runs it with the outputs of the -o options. wrote: gets each file; may be NULL. Returns the exit code. */
+int args_convert(const struct args *args, struct job *job, void (*wrote)(const struct output *));
 
 #endif

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* convert: converts any format that kscope reads to any format that it writes. */
-#include <stdlib.h>
-
-#include "base/log.h"
 #include "cmd.h"
 
 struct convert_options {
@@ -28,20 +25,11 @@ static const struct option_table convert_table = {
 static int run(struct args *args)
 {
 	const struct convert_options *asked = args->state;
-	struct err err = { 0 };
-	struct output *outputs = args_outputs(args, &err);
 	struct job job;
-	int code;
 
-	if (!outputs) {
-		log_error("%s", err.msg);
-		return err.code;
-	}
 	args_job(args, &job);
 	job.buildid_cache = asked->buildid_cache;
-	code = convert_files(&job, outputs, args->nr_outputs);
-	free(outputs);
-	return code;
+	return args_convert(args, &job, NULL);
 }
 
 const struct command cmd_convert = {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* trace: draws the calls of a trace on a time axis, for Perfetto and other viewers of timelines. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/log.h"
 #include "cmd.h"
@@ -34,23 +33,10 @@ static void say_next(const struct output *output)
 
 static int run(struct args *args)
 {
-	struct err err = { 0 };
-	struct output *outputs = args_outputs(args, &err);
 	struct job job;
-	int code;
 
-	if (!outputs) {
-		log_error("%s", err.msg);
-		return err.code;
-	}
 	args_job(args, &job);
-	code = convert_files(&job, outputs, args->nr_outputs);
-	for (size_t i = 0; i < args->nr_outputs && code <= ERR_PARTIAL; i++) {
-		if (strcmp(outputs[i].path, "-") != 0)
-			say_next(&outputs[i]);
-	}
-	free(outputs);
-	return code;
+	return args_convert(args, &job, say_next);
 }
 
 const struct command cmd_trace = {
