@@ -4,11 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "wire/wire.h"
+#include "read/wire_trace_parts.h"
 
 #define REAL_MODE_END 0x110000
-#define BLOCKS_MADE 63 /* at a time */
-#define WAITS 0x80     /* in the mask of a block: it ends with a wait */
 
 struct wire_trace_info wire_trace_info(uint64_t version, const char *arch)
 {
@@ -25,20 +23,13 @@ struct wire_trace_info wire_trace_info(uint64_t version, const char *arch)
 	};
 }
 
-static void forget_masks(struct wire_trace *trace)
-{
-	memset(trace->masks, WIRE_MASK_UNKNOWN, sizeof(trace->masks));
-	trace->shown_mask = WIRE_MASK_UNKNOWN;
-	trace->waits = false;
-}
-
 void wire_trace_init(struct wire_trace *trace, uint32_t cpu, struct wire_trace_info info)
 {
 	memset(trace, 0, sizeof(*trace));
 	trace->cpu = cpu;
 	trace->info = info;
 	trace->ran = -1;
-	forget_masks(trace);
+	wire_trace_forget_masks(trace);
 }
 
 void wire_trace_release(struct wire_trace *trace)
@@ -97,165 +88,10 @@ static int damaged(struct wire_trace *trace, const char *why)
 	return -1;
 }
 
-static bool get_byte(struct wire_trace *trace, unsigned *value)
-{
-	if (trace->at == trace->end)
-		return false;
-	*value = *trace->at++;
-	return true;
-}
-
-static bool get_number(struct wire_trace *trace, uint64_t *value)
-{
-	unsigned byte;
-
-	*value = 0;
-	for (unsigned shift = 0; shift < 64; shift += 7) {
-		if (!get_byte(trace, &byte))
-			return false;
-		*value |= (uint64_t)(byte & 0x7f) << shift;
-		if (byte < 0x80)
-			return true;
-	}
-	return false;
-}
-
-static bool get_signed(struct wire_trace *trace, uint64_t *value)
-{
-	uint64_t zigzag;
-
-	if (!get_number(trace, &zigzag))
-		return false;
-	*value = wire_unzigzag(zigzag);
-	return true;
-}
-
-static void make_blocks(struct wire_trace *trace)
-{
-	size_t size = sizeof(**trace->blocks);
-	uintptr_t at = (uintptr_t)arena_alloc(&trace->arena, (BLOCKS_MADE + 1) * size);
-
-	at += -at & (size - 1);
-	GROW(trace->blocks, trace->nr_made + BLOCKS_MADE, trace->cap);
-	for (size_t i = 0; i < BLOCKS_MADE; i++, at += size)
-		trace->blocks[trace->nr_made++] = (struct wire_trace_block *)at;
-}
-
-static struct wire_trace_block *new_block(struct wire_trace *trace)
-{
-	if (trace->nr == trace->nr_made)
-		make_blocks(trace);
-	return trace->blocks[trace->nr++];
-}
-
 /* The address of the last instruction. */
 static inline uint64_t last_of(const struct wire_trace_block *block)
 {
 	return block->wire.end - block->last;
-}
-
-static bool get_move(struct wire_trace *trace, int32_t *move)
-{
-	uint64_t value;
-
-	if (!get_signed(trace, &value))
-		return false;
-	*move = value + WIRE_STACK_MAX > 2 * (uint64_t)WIRE_STACK_MAX ? WIRE_STACK_UNKNOWN
-								      : (int32_t)value;
-	return true;
-}
-
-/* The end of a definition. */
-static bool get_stack(struct wire_trace *trace, struct wire_trace_block *block)
-{
-	if (!trace->info.has_moves && block->wire.flags & WIRE_BLOCK_STATE) {
-		block->replaces = true; /* perhaps */
-		block->move = block->after = WIRE_STACK_UNKNOWN;
-	}
-	if (!(block->wire.flags & WIRE_BLOCK_STACK))
-		return true;
-	block->replaces = block->wire.flags & WIRE_BLOCK_STATE;
-	return get_move(trace, &block->move) &&
-	       (!block->replaces || get_move(trace, &block->after));
-}
-
-/* What follows that. */
-static bool get_masks(struct wire_trace *trace, struct wire_block *block)
-{
-	unsigned byte;
-	uint64_t at;
-
-	if (!(block->flags & WIRE_BLOCK_MASK))
-		return true;
-	if (!get_byte(trace, &byte) || byte >> 2 * WIRE_MASK_LAST_SHIFT)
-		return false;
-	block->mask = (uint8_t)byte;
-	if (!(byte & WIRE_MASK_BITS))
-		return true;
-	if (!get_number(trace, &at) || !at || at > block->count)
-		return false;
-	block->mask_at = (uint16_t)at;
-	return true;
-}
-
-static enum branch_kind kind_of(unsigned flow)
-{
-	switch (flow) {
-	case WIRE_FLOW_CALL:
-	case WIRE_FLOW_CALL_ANY: return BRANCH_CALL;
-	case WIRE_FLOW_RETURN: return BRANCH_RETURN;
-	case WIRE_FLOW_ENTER: return BRANCH_ENTER;
-	case WIRE_FLOW_LEAVE: return BRANCH_LEAVE;
-	default: return BRANCH_JUMP;
-	}
-}
-
-/*
- * Whether control may go on after the block. In Thumb code, the branch of a block that begins inside an
- * IT block is conditional, although its definition does not say so.
- */
-static bool may_go_on(const struct wire_trace *trace, const struct wire_block *block)
-{
-	return block->flow == WIRE_FLOW_ON || block->flow == WIRE_FLOW_WAIT ||
-	       block->flow == WIRE_FLOW_COND || block->flags & WIRE_BLOCK_MAYBE ||
-	       (trace->info.thumb && block->flow != WIRE_FLOW_ENTER);
-}
-
-/* NULL: damage. */
-static struct wire_trace_block *get_definition(struct wire_trace *trace)
-{
-	struct wire_trace_block block = { 0 }, *kept;
-	uint64_t distance, count, size, last;
-	unsigned kind;
-
-	if (!get_signed(trace, &distance) || !get_byte(trace, &kind) ||
-	    !get_number(trace, &count) || !get_number(trace, &size) || !get_number(trace, &last))
-		return NULL;
-	block.wire.flow = kind & WIRE_FLOW_MASK;
-	block.wire.flags = (uint8_t)(kind >> WIRE_FLAGS_SHIFT);
-	if (block.wire.flow >= WIRE_FLOW_KINDS || !count || count > WIRE_BLOCK_COUNT_MAX ||
-	    size > WIRE_BLOCK_SIZE_MAX || last > size || trace->nr == WIRE_BLOCKS_MAX)
-		return NULL;
-	block.wire.start = trace->defined + distance;
-	block.wire.end = block.wire.start + size;
-	block.wire.count = (uint16_t)count;
-	block.last = (uint32_t)last;
-	if (wire_flow_has_target(block.wire.flow)) {
-		if (!get_signed(trace, &distance))
-			return NULL;
-		block.target = block.wire.end + distance;
-	}
-	if (!get_stack(trace, &block) || !get_masks(trace, &block.wire))
-		return NULL;
-	block.loses_sp = block.wire.flags & WIRE_BLOCK_STATE || block.move == WIRE_STACK_UNKNOWN;
-	block.kind = (uint8_t)kind_of(block.wire.flow);
-	block.maybe = may_go_on(trace, &block.wire);
-	if (block.wire.flow == WIRE_FLOW_WAIT)
-		block.wire.mask |= WAITS;
-	trace->defined = block.wire.end;
-	kept = new_block(trace);
-	*kept = block;
-	return kept;
 }
 
 /* Adds the current block's move of the stack pointer. */
@@ -299,23 +135,13 @@ static void fill_sp(const struct wire_trace *trace, uint64_t sp, struct event_br
 	branch->taken = sum(sp, cur->after, -1);
 }
 
-static inline void fill_head(const struct wire_trace *trace, struct event *ev, enum event_kind kind)
-{
-	ev->kind = kind;
-	ev->input = 0;
-	ev->time = trace->time;
-	ev->cpu = trace->cpu;
-	ev->made_of = 0;
-	ev->outside = 0;
-}
-
 /* One by one, because GCC would clear a struct by one slow instruction. */
 static inline void fill_branch(const struct wire_trace *trace, struct wire_since *since,
 			       struct event *ev, enum branch_kind kind, uint64_t from, uint64_t to)
 {
 	struct event_branch *b = &ev->branch;
 
-	fill_head(trace, ev, EVENT_BRANCH);
+	wire_trace_head(trace, ev, EVENT_BRANCH);
 	b->kind = kind;
 	b->from = from;
 	b->to = to;
@@ -332,12 +158,6 @@ static void fill(struct wire_trace *trace, struct event *ev, enum branch_kind ki
 {
 	fill_branch(trace, &trace->since, ev, kind, from, to);
 	trace->nr_events++;
-}
-
-/* Where the next event of a step goes. */
-static struct event *next_event(struct wire_trace *trace)
-{
-	return &trace->queue[trace->nr_queued];
 }
 
 /* Moves the first event of the queue to *ev. */
@@ -471,7 +291,7 @@ static void odd_step(struct wire_trace *trace, struct wire_trace_block *to, uint
 {
 	const struct wire_trace_block *cur = trace->cur;
 	uint64_t from = trace->resume ? trace->resume : last_of(cur) + shift;
-	struct event *ev = next_event(trace), *enter;
+	struct event *ev = wire_trace_place(trace), *enter;
 	bool before;
 
 	if (!trace->trap) {
@@ -483,7 +303,7 @@ static void odd_step(struct wire_trace *trace, struct wire_trace_block *to, uint
 	before = trace->ran < 0 ? branch_before_trap(trace, cur, shift, ev)
 				: switch_before_trap(trace, cur, from, ev);
 	trace->nr_queued += before;
-	enter = next_event(trace);
+	enter = wire_trace_place(trace);
 	fill(trace, enter, BRANCH_ENTER, from, to->wire.start + trace->shift);
 	enter->branch.next = trace->resume;
 	enter->branch.sp = trace->sp;
@@ -500,7 +320,7 @@ static bool plain_step(struct wire_trace *trace, struct wire_trace_block *to, ui
 	const struct wire_trace_block *cur = trace->cur;
 	bool on = to->wire.start + trace->shift == cur->wire.end + shift;
 	enum branch_kind kind = trace->leave ? BRANCH_LEAVE : cur->kind;
-	struct event *ev = next_event(trace);
+	struct event *ev = wire_trace_place(trace);
 
 	if (on && cur->maybe && !trace->leave) {
 		trace->since.move_unknown |= cur->wire.flow == WIRE_FLOW_RETURN;
@@ -551,121 +371,24 @@ static bool take_plain(struct wire_trace *trace, struct wire_trace_block *to, st
 	return got;
 }
 
-/* Whether interrupts are on */
-
-/* Adds an event if it changed. since: instructions since the last branch. */
-static void show_mask(struct wire_trace *trace, unsigned level, uint64_t since)
-{
-	static const uint8_t interrupts[] = { [WIRE_MASK_UNKNOWN] = INTERRUPTS_UNKNOWN,
-					      [WIRE_MASK_ON] = INTERRUPTS_ON,
-					      [WIRE_MASK_OFF] = INTERRUPTS_OFF };
-	uint8_t mask =
-		level == WIRE_LEVEL_USER || trace->waits ? WIRE_MASK_ON : trace->masks[level];
-	struct event *ev = next_event(trace);
-
-	if (mask == trace->shown_mask)
-		return;
-	trace->shown_mask = mask;
-	fill_head(trace, ev, EVENT_MASK);
-	ev->mask = (struct event_mask){ .interrupts = interrupts[mask],
-					.instructions = since,
-					.context = level == WIRE_LEVEL_USER ? IP_USER : IP_KERNEL };
-	trace->nr_queued++;
-}
-
-static void set_mask(struct wire_trace *trace, unsigned level, unsigned mask, uint64_t since)
-{
-	if (mask != WIRE_MASK_SAME)
-		trace->masks[level] = (uint8_t)mask;
-	show_mask(trace, level, since);
-}
-
-static bool trap_has_mask(const struct wire_trace *trace)
-{
-	return trace->trap &&
-	       (trace->trap_mask != WIRE_MASK_SAME || trace->trap_level == WIRE_LEVEL_USER);
-}
-
-/* What the last instruction of the current block did. */
-static unsigned last_mask(const struct wire_trace *trace)
-{
-	const struct wire_block *cur = &trace->cur->wire;
-	unsigned mask = cur->mask >> WIRE_MASK_LAST_SHIFT & WIRE_MASK_BITS;
-
-	if (trace->trap && cur->flow == WIRE_FLOW_LEAVE)
-		mask = WIRE_MASK_UNKNOWN; /* it may have switched them on, even if they are off again */
-	if (trace->has_step_mask)
-		return trace->step_mask;
-	if (trace->trap)
-		return mask == WIRE_MASK_UNKNOWN && trap_has_mask(trace) ? WIRE_MASK_SAME : mask;
-	return mask == WIRE_MASK_UNKNOWN ? WIRE_MASK_ON : mask;
-}
-
-/* A cpu that waits for an interrupt takes note of one, even if it does not handle it before it goes on. */
-static void mask_in_wait(struct wire_trace *trace, unsigned level, uint64_t since)
-{
-	if (trace->shown_mask != WIRE_MASK_OFF)
-		return;
-	trace->waits = true;
-	show_mask(trace, level, since);
-}
-
-/* At a time code: there is one before and after each wait, if QEMU tells of it. */
-static void time_in_wait(struct wire_trace *trace)
-{
-	if (trace->cur && trace->cur->wire.flow == WIRE_FLOW_WAIT && !trace->begins)
-		mask_in_wait(trace, trace->level,
-			     trace->since.instructions + trace->cur->wire.count - 1);
-}
-
-/* The instructions of the current block that ran, and what a trap interrupted. */
-static void mask_in_block(struct wire_trace *trace, uint64_t ran)
-{
-	const struct wire_block *cur = &trace->cur->wire;
-	unsigned level = trace->has_state ? trace->old_level : trace->level;
-	uint64_t since = trace->since.instructions;
-
-	if (trace->ran < 0 && cur->flow == WIRE_FLOW_WAIT)
-		mask_in_wait(trace, level, since + ran - 1);
-	if (trace->waits) {
-		trace->waits = false;
-		show_mask(trace, level, since + ran);
-	}
-	if (cur->mask_at > trace->skip && cur->mask_at <= ran)
-		set_mask(trace, level, cur->mask & WIRE_MASK_BITS, since + cur->mask_at);
-	if (trace->ran < 0)
-		set_mask(trace, level, last_mask(trace), since + ran);
-	if (trap_has_mask(trace))
-		set_mask(trace, trace->trap_level, trace->trap_mask, since + ran);
-}
-
-/* The state after a step. Code switches interrupts on before its branch; a trap, off after it. */
-static void mask_of_state(struct wire_trace *trace)
-{
-	if (trace->state_mask != WIRE_MASK_SAME)
-		trace->masks[trace->level] = trace->state_mask;
-	if (trace->masks[trace->level] != WIRE_MASK_OFF || trace->level == WIRE_LEVEL_USER)
-		show_mask(trace, trace->level, trace->since.instructions);
-}
-
 /* Leaves the current block, whose shift is given. True: *ev is filled. */
 static bool take_any(struct wire_trace *trace, struct wire_trace_block *to, uint64_t shift,
 		     struct event *ev)
 {
 	uint64_t ran = trace->ran < 0 ? trace->cur->wire.count : (uint64_t)trace->ran;
 
-	mask_in_block(trace, ran);
+	wire_trace_mask_in_block(trace, ran);
 	trace->since.instructions += ran;
 	trace->total += ran;
 	trace->nr_steps_taken++;
 	add_move(trace);
 	if (trace->has_state)
-		mask_of_state(trace);
+		wire_trace_mask_of_state(trace);
 	if (trace->trap || (trace->ran >= 0 && trace->has_state))
 		odd_step(trace, to, shift);
 	else if (trace->ran < 0)
 		trace->nr_queued += plain_step(trace, to, shift);
-	show_mask(trace, trace->level, trace->since.instructions);
+	wire_trace_show_mask(trace, trace->level, trace->since.instructions);
 	trace->cur = to;
 	trace->trap = trace->leave = trace->has_state = trace->moved = trace->told = false;
 	trace->has_step_mask = false;
@@ -692,7 +415,8 @@ static int begin(struct wire_trace *trace, struct wire_trace_block *to, struct e
 	trace->begins = trace->has_state = trace->trap = trace->leave = trace->moved = false;
 	trace->cur = to;
 	if (goes_on) {
-		set_mask(trace, trace->level, trace->state_mask, trace->since.instructions);
+		wire_trace_set_mask(trace, trace->level, trace->state_mask,
+				    trace->since.instructions);
 		return take_queued(trace, ev);
 	}
 	if (trace->begin_total > trace->total)
@@ -702,8 +426,8 @@ static int begin(struct wire_trace *trace, struct wire_trace_block *to, struct e
 	trace->since.instructions = 0;
 	fill(trace, ev, BRANCH_BEGIN, 0, to->wire.start + trace->shift);
 	ev->branch.sp = trace->sp;
-	forget_masks(trace);
-	set_mask(trace, trace->level, trace->state_mask, 0);
+	wire_trace_forget_masks(trace);
+	wire_trace_set_mask(trace, trace->level, trace->state_mask, 0);
 	/* Without those that were not traced but will be counted with the block. */
 	trace->since.instructions = -(uint64_t)trace->skip;
 	return 1;
@@ -727,30 +451,30 @@ static bool get_state(struct wire_trace *trace)
 	uint64_t value;
 	unsigned mask;
 
-	if (!get_byte(trace, &mask))
+	if (!wire_trace_byte(trace, &mask))
 		return false;
 	trace->old_sp = trace->sp;
 	trace->old_space = trace->space;
 	trace->old_level = trace->level;
 	trace->state_mask = (uint8_t)(mask >> WIRE_STATE_MASK_SHIFT & WIRE_MASK_BITS);
 	if (mask & WIRE_STATE_SP) {
-		if (!get_signed(trace, &value))
+		if (!wire_trace_signed(trace, &value))
 			return false;
 		trace->sp += value;
 	}
-	if (mask & WIRE_STATE_SPACE && !get_number(trace, &trace->space))
+	if (mask & WIRE_STATE_SPACE && !wire_trace_number(trace, &trace->space))
 		return false;
 	if (mask & WIRE_STATE_LEVEL) {
-		if (!get_number(trace, &value) || value > WIRE_LEVEL_FIRMWARE)
+		if (!wire_trace_number(trace, &value) || value > WIRE_LEVEL_FIRMWARE)
 			return false;
 		trace->level = (unsigned)value;
 	}
-	if (mask & WIRE_STATE_SHIFT && !get_signed(trace, &trace->shift))
+	if (mask & WIRE_STATE_SHIFT && !wire_trace_signed(trace, &trace->shift))
 		return false;
 	trace->guest = guest_of(trace, trace->space);
 	trace->left = trace->info.has_moves ? trace->sp : 0;
 	if (mask & WIRE_STATE_LEFT) {
-		if (!get_signed(trace, &value))
+		if (!wire_trace_signed(trace, &value))
 			return false;
 		trace->left = value ? trace->sp + value : 0;
 	}
@@ -763,8 +487,8 @@ static bool get_begin(struct wire_trace *trace)
 {
 	uint64_t skip;
 
-	if (!get_byte(trace, &trace->begin_flags) || !get_number(trace, &skip) ||
-	    !get_number(trace, &trace->begin_total) || skip > WIRE_BLOCK_COUNT_MAX)
+	if (!wire_trace_byte(trace, &trace->begin_flags) || !wire_trace_number(trace, &skip) ||
+	    !wire_trace_number(trace, &trace->begin_total) || skip > WIRE_BLOCK_COUNT_MAX)
 		return false;
 	trace->skip = (unsigned)skip;
 	trace->begins = true;
@@ -782,7 +506,7 @@ static bool get_trap(struct wire_trace *trace)
 	uint64_t distance;
 	unsigned about;
 
-	if (!trace->cur || !get_byte(trace, &about) || about >> (WIRE_TRAP_MASK_SHIFT + 2))
+	if (!trace->cur || !wire_trace_byte(trace, &about) || about >> (WIRE_TRAP_MASK_SHIFT + 2))
 		return false;
 	trace->trap = true;
 	trace->trap_level = about >> WIRE_TRAP_LEVEL_SHIFT & WIRE_LEVEL_FIRMWARE;
@@ -790,7 +514,7 @@ static bool get_trap(struct wire_trace *trace)
 	trace->resume = 0;
 	if (!(about & WIRE_TRAP_RESUME))
 		return true;
-	if (!get_signed(trace, &distance))
+	if (!wire_trace_signed(trace, &distance))
 		return false;
 	trace->resume = trace->cur->wire.start + trace->shift + distance;
 	return true;
@@ -800,7 +524,7 @@ static bool get_short(struct wire_trace *trace)
 {
 	uint64_t ran;
 
-	if (!trace->cur || !get_number(trace, &ran) || ran > trace->cur->wire.count ||
+	if (!trace->cur || !wire_trace_number(trace, &ran) || ran > trace->cur->wire.count ||
 	    ran < trace->skip)
 		return false;
 	trace->ran = (int64_t)ran;
@@ -811,7 +535,8 @@ static bool get_mask(struct wire_trace *trace)
 {
 	unsigned mask;
 
-	if (!trace->cur || trace->begins || !get_byte(trace, &mask) || mask > WIRE_MASK_UNKNOWN)
+	if (!trace->cur || trace->begins || !wire_trace_byte(trace, &mask) ||
+	    mask > WIRE_MASK_UNKNOWN)
 		return false;
 	trace->step_mask = (uint8_t)mask;
 	trace->has_step_mask = true;
@@ -822,7 +547,7 @@ static int end(struct wire_trace *trace, struct event *ev)
 {
 	uint64_t ran;
 
-	if (!trace->cur || !get_number(trace, &ran) || ran > trace->cur->wire.count ||
+	if (!trace->cur || !wire_trace_number(trace, &ran) || ran > trace->cur->wire.count ||
 	    ran < trace->skip)
 		return -1;
 	trace->since.instructions += ran;
@@ -838,10 +563,10 @@ static int end(struct wire_trace *trace, struct event *ev)
 static int sample(struct wire_trace *trace, struct event *ev)
 {
 	if (!trace->cur || trace->begins || trace->trap || trace->leave || trace->has_state ||
-	    trace->has_step_mask || trace->ran >= 0 || !get_number(trace, &trace->place) ||
+	    trace->has_step_mask || trace->ran >= 0 || !wire_trace_number(trace, &trace->place) ||
 	    !trace->place)
 		return -1;
-	fill_head(trace, ev, EVENT_CHECK);
+	wire_trace_head(trace, ev, EVENT_CHECK);
 	trace->nr_events++;
 	return 1;
 }
@@ -854,20 +579,20 @@ static int other_code(struct wire_trace *trace, unsigned code, uint64_t shift, s
 
 	switch (code) {
 	case WIRE_TRACE_GO:
-		if (!get_number(trace, &value) || value >= trace->nr)
+		if (!wire_trace_number(trace, &value) || value >= trace->nr)
 			return -1;
 		return go(trace, trace->blocks[value], shift, ev);
 	case WIRE_TRACE_NEW:
-		block = get_definition(trace);
+		block = wire_trace_definition(trace);
 		return block ? go(trace, block, shift, ev) : -1;
 	case WIRE_TRACE_SHORT: return get_short(trace) ? 0 : -1;
 	case WIRE_TRACE_TRAP: return get_trap(trace) ? 0 : -1;
 	case WIRE_TRACE_LEAVE: trace->leave = true; return trace->cur ? 0 : -1;
 	case WIRE_TRACE_TIME:
-		if (!get_number(trace, &value))
+		if (!wire_trace_number(trace, &value))
 			return -1;
 		trace->time += value;
-		time_in_wait(trace);
+		wire_trace_wait(trace);
 		return 0;
 	case WIRE_TRACE_STATE: return get_state(trace) ? 0 : -1;
 	case WIRE_TRACE_BEGIN: return get_begin(trace) ? 0 : -1;
@@ -956,7 +681,7 @@ static int take_code(struct wire_trace *trace, uint64_t *shift, struct event **e
 	bool step;
 	int ret;
 
-	if (!get_byte(trace, &code))
+	if (!wire_trace_byte(trace, &code))
 		return 0;
 	if (code > WIRE_TRACE_STEPS && code < WIRE_TRACE_GO)
 		return load_steps(trace, code - WIRE_TRACE_STEPS)
