@@ -1,17 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "pass/slices.h"
-
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
-#include "pass/track.h"
+#include "pass/slices_parts.h"
 
 #define MAX_RUN 65536  /* bytes: a longer straight run of instructions is an error */
 #define FIRST_NUMBER 1 /* of slices that began before the trace */
-/* A rate is measured over this many instructions, but not together with a time in which the cpu waits. */
-#define RATE_INSTRUCTIONS 10000
-#define RATE_WAIT 100000 /* ns */
 
 /* Events */
 
@@ -21,31 +16,7 @@ static uint64_t place_of(const struct slices *s, const struct slices_task *task,
 	return s->axis == AXIS_TIME ? time : task->first + task->instructions;
 }
 
-/*
- * On one axis, places do not run backwards. A task that waited when the selection began, and turns out to have
- * ended before, ends where it began.
- */
-static uint64_t at_least(uint64_t *last, uint64_t place)
-{
-	if (*last < place)
-		*last = place;
-	return *last;
-}
-
-/* The time at a place that at_least() may have moved. */
-static uint64_t time_at(const struct slices *s, uint64_t place, uint64_t time)
-{
-	return s->axis == AXIS_TIME ? place : time;
-}
-
-/* A task that turns out to have ended before it was shown has no time span. */
-static uint64_t end_time(const struct slices *s, uint64_t began, uint64_t place, uint64_t time)
-{
-	time = time_at(s, place, time);
-	return time > began ? time : began;
-}
-
-static void emit(struct slices *s, const struct slices_task *task, uint32_t cpu, uint64_t place,
+void slices_emit(struct slices *s, const struct slices_task *task, uint32_t cpu, uint64_t place,
 		 struct event_slice slice)
 {
 	struct event ev = { .kind = EVENT_SLICE,
@@ -93,7 +64,7 @@ static void show_slice(struct slices *s, struct slices_task *task, uint64_t plac
 	if (first)
 		announce(s, task, place);
 	slice->since = place;
-	slice->began = time_at(s, place, time);
+	slice->began = slices_time_at(s, place, time);
 	slice->before = task->instructions;
 	slice->sampled = task->samples;
 	slice->callees = 0;
@@ -101,11 +72,11 @@ static void show_slice(struct slices *s, struct slices_task *task, uint64_t plac
 	slice->lines = 0;
 	slice->own_lines = 0;
 	memset(slice->own, 0, sizeof(slice->own));
-	emit(s, task, task->cpu, place,
-	     (struct event_slice){ .frame = slice->frame,
-				   .kind = slice->kind,
-				   .cut = slice->cut,
-				   .first = first });
+	slices_emit(s, task, task->cpu, place,
+		    (struct event_slice){ .frame = slice->frame,
+					  .kind = slice->kind,
+					  .cut = slice->cut,
+					  .first = first });
 }
 
 /* Shows the slices that are open. */
@@ -113,7 +84,7 @@ static void show_task(struct slices *s, struct slices_task *task, uint64_t time)
 {
 	while (task->shown < task->nr) {
 		task->open[task->shown].cut |= task->open[task->shown].time < time;
-		show_slice(s, task, at_least(&task->last, place_of(s, task, time)), time);
+		show_slice(s, task, slices_at_least(&task->last, place_of(s, task, time)), time);
 	}
 }
 
@@ -122,26 +93,26 @@ static void hide_slice(struct slices *s, struct slices_task *task, uint64_t time
 {
 	struct slice *slice = &task->open[--task->shown];
 	uint64_t instructions = task->instructions - slice->before;
-	uint64_t place = at_least(&task->last, place_of(s, task, time));
+	uint64_t place = slices_at_least(&task->last, place_of(s, task, time));
 
 	if (task->shown) {
 		slice[-1].callees += instructions;
 		slice[-1].lines += slice->lines;
 	}
-	emit(s, task, task->cpu, place,
-	     (struct event_slice){ .frame = slice->frame,
-				   .kind = slice->kind,
-				   .leave = true,
-				   .cut = cut,
-				   .knows = s->knows,
-				   .since = slice->since,
-				   .began = slice->began,
-				   .ended = end_time(s, slice->began, place, time),
-				   .samples = task->samples - slice->sampled,
-				   .instructions = instructions,
-				   .own = instructions - slice->callees,
-				   .lines = (uint32_t)slice->lines,
-				   .own_lines = (uint32_t)slice->own_lines });
+	slices_emit(s, task, task->cpu, place,
+		    (struct event_slice){ .frame = slice->frame,
+					  .kind = slice->kind,
+					  .leave = true,
+					  .cut = cut,
+					  .knows = s->knows,
+					  .since = slice->since,
+					  .began = slice->began,
+					  .ended = slices_end_time(s, slice->began, place, time),
+					  .samples = task->samples - slice->sampled,
+					  .instructions = instructions,
+					  .own = instructions - slice->callees,
+					  .lines = (uint32_t)slice->lines,
+					  .own_lines = (uint32_t)slice->own_lines });
 }
 
 static void hide_task(struct slices *s, struct slices_task *task, uint64_t time)
@@ -181,182 +152,6 @@ static void wake(struct slices *s, struct slices_task *task)
 
 /* The tasks of cpus */
 
-static void add_cpus(struct slices *s, uint32_t last)
-{
-	s->cpus = xrealloc(s->cpus, last + 1, sizeof(*s->cpus));
-	for (size_t i = s->nr_cpus; i <= last; i++) /* the last one stands for many */
-		s->cpus[i] = (struct slices_cpu){ .number = i < TRACK_CPUS ? (uint32_t)i : NO_CPU };
-	s->nr_cpus = last + 1;
-}
-
-static inline struct slices_cpu *cpu_of(struct slices *s, uint32_t number)
-{
-	uint32_t cpu = track_cpu_number(number);
-
-	if (cpu >= s->nr_cpus)
-		add_cpus(s, cpu);
-	return &s->cpus[cpu];
-}
-
-static uint64_t cpu_place(const struct slices *s, const struct slices_cpu *cpu, uint64_t time)
-{
-	return s->axis == AXIS_TIME ? time : cpu->instructions;
-}
-
-/* Shows that the task runs on the cpu. */
-static void show_run(struct slices *s, struct slices_cpu *cpu, uint64_t time)
-{
-	if (cpu->shown || !cpu->task || !cpu->selected)
-		return;
-	cpu->shown = cpu->task;
-	cpu->since = at_least(&cpu->last, cpu_place(s, cpu, time));
-	cpu->began = time_at(s, cpu->since, time);
-	cpu->before = cpu->instructions;
-	emit(s, cpu->task, cpu->number, cpu->since, (struct event_slice){ .kind = SLICE_RUN });
-}
-
-/* cut: it goes on. */
-static void hide_run(struct slices *s, struct slices_cpu *cpu, uint64_t time, bool cut)
-{
-	const struct slices_task *task = cpu->shown;
-	uint64_t place;
-
-	if (!task)
-		return;
-	cpu->shown = NULL;
-	place = at_least(&cpu->last, cpu_place(s, cpu, time));
-	emit(s, task, cpu->number, place,
-	     (struct event_slice){ .kind = SLICE_RUN,
-				   .leave = true,
-				   .cut = cut,
-				   .knows = s->knows,
-				   .since = cpu->since,
-				   .began = cpu->began,
-				   .ended = end_time(s, cpu->began, place, time),
-				   .instructions = cpu->instructions - cpu->before });
-}
-
-/* Interrupts */
-
-static uint64_t mask_place(const struct slices *s, struct slices_cpu *cpu, uint64_t time)
-{
-	uint64_t place = s->axis == AXIS_TIME ? time : cpu->instructions + cpu->mask.run;
-
-	return at_least(&cpu->mask.last, place);
-}
-
-static void emit_mask(struct slices *s, const struct slices_cpu *cpu, uint64_t place,
-		      struct event_slice slice)
-{
-	struct slices_task task = { .pid = cpu->mask.off.pid, .tid = cpu->mask.off.tid };
-
-	slice.kind = SLICE_MASKED;
-	slice.frame = cpu->mask.off.frame;
-	emit(s, &task, cpu->number, place, slice);
-}
-
-static void show_mask(struct slices *s, struct slices_cpu *cpu, uint64_t time)
-{
-	struct slices_mask *mask = &cpu->mask;
-
-	if (mask->shown || mask->interrupts != INTERRUPTS_OFF || !s->live || !cpu->selected)
-		return;
-	mask->shown = true;
-	mask->since = mask_place(s, cpu, time);
-	mask->began = time_at(s, mask->since, time);
-	mask->before = cpu->instructions + mask->run;
-	emit_mask(s, cpu, mask->since, (struct event_slice){ .cut = mask->off.cut });
-}
-
-/* cut: they are still off, or it is not known. */
-static void hide_mask(struct slices *s, struct slices_cpu *cpu, uint64_t time, uint32_t frame,
-		      bool cut)
-{
-	struct slices_mask *mask = &cpu->mask;
-	uint64_t now = cpu->instructions + mask->run, place;
-
-	if (!mask->shown)
-		return;
-	mask->shown = false;
-	mask->off.cut = true; /* if it is shown again */
-	place = mask_place(s, cpu, time);
-	emit_mask(s, cpu, place,
-		  (struct event_slice){ .leave = true,
-					.cut = cut,
-					.knows = s->knows,
-					.since = mask->since,
-					.began = mask->began,
-					.ended = end_time(s, mask->began, place, time),
-					.instructions = now > mask->before ? now - mask->before : 0,
-					.end_frame = cut ? 0 : frame,
-					.stack = mask->off.stack });
-}
-
-void slices_mask(struct slices *s, uint32_t number, enum event_interrupts interrupts,
-		 uint64_t instructions, uint32_t frame, uint32_t stack)
-{
-	struct slices_cpu *cpu = cpu_of(s, number);
-	struct slices_mask *mask = &cpu->mask;
-	const struct slices_task *task = cpu->task;
-	bool cut = mask->interrupts == INTERRUPTS_UNKNOWN;
-
-	if (interrupts == mask->interrupts)
-		return;
-	mask->run = instructions;
-	if (mask->interrupts == INTERRUPTS_OFF)
-		hide_mask(s, cpu, s->now, frame, interrupts == INTERRUPTS_UNKNOWN);
-	mask->interrupts = interrupts;
-	mask->off = (struct slices_masked){ .frame = frame,
-					    .stack = stack,
-					    .pid = task ? task->pid : NO_TASK,
-					    .tid = task ? task->tid : NO_TASK,
-					    .cut = cut };
-	show_mask(s, cpu, s->now);
-}
-
-/* Rates: how busy a cpu is */
-
-static void emit_rate(struct slices *s, struct slices_cpu *cpu, uint64_t time)
-{
-	uint64_t since = cpu->rate_since;
-
-	cpu->rate_since = time > since ? time : since;
-	emit(s, NULL, cpu->number, cpu->rate_since,
-	     (struct event_slice){ .kind = SLICE_RATE,
-				   .since = since,
-				   .instructions = cpu->instructions - cpu->rate_before });
-	cpu->rate_before = cpu->instructions;
-}
-
-/* The cpu is about to execute instructions until now. */
-static void begin_rate(struct slices *s, struct slices_cpu *cpu)
-{
-	if (!cpu->rated) {
-		cpu->rated = true;
-		cpu->rate_since = cpu->last;
-		cpu->rate_before = cpu->instructions;
-	}
-	if (s->now - cpu->time >= RATE_WAIT && cpu->time > cpu->rate_since)
-		emit_rate(s, cpu, cpu->time);
-}
-
-static void add_rate(struct slices *s, struct slices_cpu *cpu)
-{
-	if (cpu->instructions - cpu->rate_before >= RATE_INSTRUCTIONS ||
-	    s->now - cpu->rate_since >= RATE_WAIT)
-		emit_rate(s, cpu, s->now);
-}
-
-/* The rate is 0 from then on, until it is known again. */
-static void end_rate(struct slices *s, struct slices_cpu *cpu, uint64_t time)
-{
-	if (!cpu->rated)
-		return;
-	emit_rate(s, cpu, time);
-	emit_rate(s, cpu, time);
-	cpu->rated = false;
-}
-
 /* Whether that is known, and all is shown that there is to show. */
 static bool is_running(const struct slices *s, const struct slices_cpu *cpu,
 		       const struct slices_task *task, bool selected)
@@ -367,7 +162,7 @@ static bool is_running(const struct slices *s, const struct slices_cpu *cpu,
 
 void slices_run(struct slices *s, uint32_t number, struct slices_task *task, bool selected)
 {
-	struct slices_cpu *cpu = cpu_of(s, number);
+	struct slices_cpu *cpu = slices_cpu(s, number);
 
 	if (is_running(s, cpu, task, selected)) {
 		cpu->time = s->now;
@@ -382,19 +177,19 @@ void slices_run(struct slices *s, uint32_t number, struct slices_task *task, boo
 	cpu->time = s->now;
 	cpu->traced = true;
 	if (!selected)
-		end_rate(s, cpu, s->now);
+		slices_end_rate(s, cpu, s->now);
 	if (cpu->shown != task || !selected)
-		hide_run(s, cpu, s->now, cpu->shown == task);
+		slices_hide_run(s, cpu, s->now, cpu->shown == task);
 	if (!selected)
-		hide_mask(s, cpu, s->now, 0, true);
+		slices_hide_mask(s, cpu, s->now, 0, true);
 	if (task && !selected)
 		hide_task(s, task, s->now);
 	if (!s->live || !selected)
 		return;
 	if (task)
 		show_task(s, task, s->now);
-	show_run(s, cpu, s->now);
-	show_mask(s, cpu, s->now);
+	slices_show_run(s, cpu, s->now);
+	slices_show_mask(s, cpu, s->now);
 }
 
 void slices_show(struct slices *s, struct slices_task *task, bool selected)
@@ -409,7 +204,7 @@ void slices_show(struct slices *s, struct slices_task *task, bool selected)
 
 void slices_go_on(struct slices *s, uint32_t number)
 {
-	const struct slices_cpu *cpu = cpu_of(s, number);
+	const struct slices_cpu *cpu = slices_cpu(s, number);
 
 	if (cpu->task && s->live && cpu->selected)
 		show_task(s, cpu->task, s->now);
@@ -417,7 +212,7 @@ void slices_go_on(struct slices *s, uint32_t number)
 
 void slices_gap(struct slices *s, uint32_t number)
 {
-	struct slices_cpu *cpu = cpu_of(s, number);
+	struct slices_cpu *cpu = slices_cpu(s, number);
 	uint64_t since = cpu->time;
 	struct event_slice gap = { .kind = SLICE_GAP };
 
@@ -425,23 +220,23 @@ void slices_gap(struct slices *s, uint32_t number)
 		return;
 	if (since < s->from)
 		since = s->from;
-	hide_run(s, cpu, since, true);
-	hide_mask(s, cpu, since, 0, true);
+	slices_hide_run(s, cpu, since, true);
+	slices_hide_mask(s, cpu, since, 0, true);
 	cpu->mask.interrupts = INTERRUPTS_UNKNOWN;
-	end_rate(s, cpu, since);
+	slices_end_rate(s, cpu, since);
 	if (cpu->task)
 		hide_task(s, cpu->task, since);
 	if (!s->live || !cpu->selected || s->axis != AXIS_TIME)
 		return;
-	since = at_least(&cpu->last, since);
+	since = slices_at_least(&cpu->last, since);
 	if (since >= s->now)
 		return;
 	cpu->last = s->now;
-	emit(s, NULL, cpu->number, since, gap);
+	slices_emit(s, NULL, cpu->number, since, gap);
 	gap.leave = true;
 	gap.since = gap.began = since;
 	gap.ended = s->now;
-	emit(s, NULL, cpu->number, s->now, gap);
+	slices_emit(s, NULL, cpu->number, s->now, gap);
 }
 
 /* The selection */
@@ -451,7 +246,7 @@ static void show_all(struct slices *s, uint64_t time)
 {
 	for (struct slices_task *task = s->tasks; task; task = task->next) {
 		bool selected =
-			task->cpu == NO_CPU ? !task->hidden : cpu_of(s, task->cpu)->selected;
+			task->cpu == NO_CPU ? !task->hidden : slices_cpu(s, task->cpu)->selected;
 
 		if (!selected)
 			continue;
@@ -460,18 +255,18 @@ static void show_all(struct slices *s, uint64_t time)
 			show_task(s, task, time);
 	}
 	for (size_t i = 0; i < s->nr_cpus; i++) {
-		show_run(s, &s->cpus[i], time);
+		slices_show_run(s, &s->cpus[i], time);
 		s->cpus[i].mask.off.cut = true;
-		show_mask(s, &s->cpus[i], time);
+		slices_show_mask(s, &s->cpus[i], time);
 	}
 }
 
 static void hide_all(struct slices *s, uint64_t time)
 {
 	for (size_t i = 0; i < s->nr_cpus; i++) {
-		hide_run(s, &s->cpus[i], time, true);
-		hide_mask(s, &s->cpus[i], time, 0, true);
-		end_rate(s, &s->cpus[i], time);
+		slices_hide_run(s, &s->cpus[i], time, true);
+		slices_hide_mask(s, &s->cpus[i], time, 0, true);
+		slices_end_rate(s, &s->cpus[i], time);
 	}
 	for (struct slices_task *task = s->tasks; task; task = task->next) {
 		task->due = task->shown && can_wait(s, task);
@@ -497,7 +292,7 @@ static void set_live(struct slices *s, uint64_t time, bool live)
 static void split(struct slices *s, uint64_t time)
 {
 	hide_all(s, s->border);
-	emit(s, NULL, NO_CPU, s->border, (struct event_slice){ .kind = SLICE_SPLIT });
+	slices_emit(s, NULL, NO_CPU, s->border, (struct event_slice){ .kind = SLICE_SPLIT });
 	show_all(s, s->border);
 	s->border += (time - s->border) / s->length * s->length + s->length;
 }
@@ -602,7 +397,7 @@ void slices_end_task(struct slices *s, struct slices_task *task)
 		if (s->cpus[i].task == task)
 			s->cpus[i].task = NULL;
 		if (s->cpus[i].shown == task)
-			hide_run(s, &s->cpus[i], s->now, false);
+			slices_hide_run(s, &s->cpus[i], s->now, false);
 	}
 	close_from(s, task, 0, task->left);
 	if (s->kind && task->announced)
@@ -710,7 +505,7 @@ void slices_sample(struct slices *s, struct slices_task *task, uint32_t cpu, uin
 	task->instructions += instructions;
 	s->instructions += instructions;
 	if (cpu != NO_CPU)
-		cpu_of(s, cpu)->instructions += instructions;
+		slices_cpu(s, cpu)->instructions += instructions;
 }
 
 static void charge(struct slices *s, struct slices_cpu *cpu, uint64_t instructions, uint64_t from,
@@ -725,7 +520,7 @@ static void charge(struct slices *s, struct slices_cpu *cpu, uint64_t instructio
 	if (!s->live || !cpu->selected)
 		return;
 	if (s->axis == AXIS_TIME)
-		begin_rate(s, cpu);
+		slices_begin_rate(s, cpu);
 	s->instructions += instructions;
 	cpu->instructions += instructions;
 	task->instructions += instructions;
@@ -736,24 +531,24 @@ static void charge(struct slices *s, struct slices_cpu *cpu, uint64_t instructio
 static void charged(struct slices *s, struct slices_cpu *cpu)
 {
 	if (cpu->task && cpu->rated)
-		add_rate(s, cpu);
+		slices_add_rate(s, cpu);
 }
 
 void slices_charge_part(struct slices *s, uint32_t number, uint64_t instructions, uint64_t from,
 			uint64_t to)
 {
-	charge(s, cpu_of(s, number), instructions, from, to);
+	charge(s, slices_cpu(s, number), instructions, from, to);
 }
 
 void slices_charged(struct slices *s, uint32_t number)
 {
-	charged(s, cpu_of(s, number));
+	charged(s, slices_cpu(s, number));
 }
 
 void slices_charge(struct slices *s, uint32_t number, uint64_t instructions, uint64_t from,
 		   uint64_t to)
 {
-	struct slices_cpu *cpu = cpu_of(s, number);
+	struct slices_cpu *cpu = slices_cpu(s, number);
 
 	charge(s, cpu, instructions, from, to);
 	charged(s, cpu);
