@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Whether interrupts are on. Most instructions that switch them on or off are certain, and the definition
- * of their block says what they do. Others are followed by a look at the registers. Where QEMU does not
- * show these, it follows from what code writes to them.
+ * Whether interrupts are on. Most instructions that switch them on or off have a fixed effect, which the
+ * definition of their block states. After any other, the plugin reads the mask register. Where QEMU does not
+ * expose that, the plugin infers the mask from the value that the code writes.
  */
 #include "trace_parts.h"
 #include "wire/wire.h"

@@ -46,7 +46,7 @@ static const struct option_table calls_table = {
 		{ "histogram", 0, NULL, "print a histogram for each row of a table",
 		  OPTION_FLAG(struct calls_options, histogram) },
 		{ "instructions", 0, NULL,
-		  "sort by instructions, and print their shares, not those of time",
+		  "sort by instructions and print shares of instructions, not of time",
 		  OPTION_FLAG(struct calls_options, instructions) },
 		{ "sort", 0, "COLUMN", "sort by self (default), total, calls, max or name",
 		  OPTION_WORD(struct calls_options, sort, sorts) },
@@ -292,8 +292,7 @@ static void print_between(struct calls_report *report)
 	text_add_plain(text, d->to);
 	buf_addf(text, ": %" PRIu64 " time%s", d->between.count, d->between.count == 1 ? "" : "s");
 	if (d->entries > d->between.count)
-		buf_addf(text, ", and %" PRIu64 " without the second",
-			 d->entries - d->between.count);
+		buf_addf(text, ", and %" PRIu64 " unmatched", d->entries - d->between.count);
 	buf_addc(text, '\n');
 	print_times(text, &d->between);
 }
@@ -485,7 +484,7 @@ static bool was_called(const struct calls_report *report, const char *name)
 static void warn_of_function(const struct calls_report *report, const char *name)
 {
 	if (name && !was_called(report, name))
-		log_warn("no call of a function '%s'", name);
+		log_warn("function '%s' was not called in the selection", name);
 }
 
 static void print_all(struct calls_report *report)
@@ -503,8 +502,9 @@ static void print_all(struct calls_report *report)
 	warn_of_function(report, report->durations.from);
 	warn_of_function(report, report->durations.to);
 	if (asked->irqs_off && !report->job->read[EVENT_MASK])
-		log_warn("the trace does not say when interrupts are off: record it with a newer "
-			 "plugin");
+		log_warn(
+			"the input does not record when interrupts are off: use kscope record qemu "
+			"--trace of this version");
 }
 
 /* A sample tells that a function is running, not that it was called. */
@@ -515,8 +515,8 @@ static int refuse_samples(struct job *job)
 	if (read[EVENT_BRANCH] || read[EVENT_CALL] || !(read[EVENT_SAMPLE] || read[EVENT_CHAIN]))
 		return 0;
 	return err_set(&job->err, ERR_INPUT,
-		       "samples do not tell how often functions were called, nor how long calls "
-		       "took: see kscope report, or convert them to a timeline");
+		       "samples do not tell how often functions were called, or how long calls "
+		       "took: use kscope report or kscope trace");
 }
 
 static int check(const struct args *args, struct err *err)

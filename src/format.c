@@ -128,7 +128,7 @@ const struct option_table timeline_table = {
 	(const struct option_row[]){
 		{ "axis", 0, "UNIT", "draw by time (default), cycles or insns (instructions)",
 		  OPTION_WORD(struct options, timeline.axis, axes) },
-		{ "split", 0, "SECONDS", "write numbered files, each with this much of the time",
+		{ "split", 0, "SECONDS", "write numbered files of SECONDS each",
 		  OPTION_SECONDS(struct options, timeline.split) },
 		{ 0 },
 	},
@@ -137,7 +137,7 @@ const struct option_table timeline_table = {
 const struct option_table inlines_table = {
 	"Timeline",
 	(const struct option_row[]){
-		{ "inlines", 0, NULL, "show inlined functions in traces, as if they were called",
+		{ "inlines", 0, NULL, "also show inlined functions of a trace",
 		  OPTION_FLAG(struct options, timeline.inlines) },
 		{ 0 },
 	},

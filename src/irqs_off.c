@@ -94,7 +94,7 @@ static void print_row(struct buf *text, struct world *world, const struct masked
 void irqs_off_table(struct look *look, struct world *world, const struct masked *masked)
 {
 	buf_addf(look->text, "\n%10s %12s %20s %4s  %-*s %-*s %s\n", "time", "instructions",
-		 "begin (< or before)", "cpu", NAME_COLUMN, "task", NAME_COLUMN, "off in", "on in");
+		 "begin (<: earlier)", "cpu", NAME_COLUMN, "task", NAME_COLUMN, "off in", "on in");
 	for (size_t i = 0; i < masked->nr; i++)
 		print_row(look->text, world, &masked->all[i]);
 }

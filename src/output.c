@@ -101,9 +101,11 @@ static int check_outputs(const struct job *job, const struct output *outputs, si
 		if (strcmp(outputs[i].path, "-") != 0)
 			continue;
 		if (is_split(job, outputs[i].ops))
-			return err_set(err, ERR_USAGE, "--split writes several files: use -o FILE");
+			return err_set(err, ERR_USAGE,
+				       "--split cannot write to stdout: use -o FILE");
 		if (outputs[i].ops->folder)
-			return err_set(err, ERR_USAGE, "%s is a folder: use -o DIR",
+			return err_set(err, ERR_USAGE,
+				       "%s is a folder, which cannot go to stdout: use -o DIR",
 				       outputs[i].ops->name);
 		if (!(outputs[i].ops->needs & WRITER_TEXT) && isatty(STDOUT_FILENO))
 			return err_set(err, ERR_USAGE,
@@ -226,7 +228,7 @@ static void warn_of_old_parts(const struct output *output)
 	char *next = output_part(output->path, output->parts + 1);
 
 	if (access(next, F_OK) == 0)
-		log_warn("%s is from an earlier run", next);
+		log_warn("%s is left over from an earlier run, not part of this timeline", next);
 	free(next);
 }
 

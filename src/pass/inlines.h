@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * inlines: which inlined functions straight runs of code pass through. DWARF is asked once for each run; a
- * run that was seen before costs one lookup.
+ * inlines: which inlined functions straight runs of code pass through. Each run is looked up in DWARF once; after
+ * that, it costs one hash lookup.
  */
 #ifndef KSCOPE_PASS_INLINES_H
 #define KSCOPE_PASS_INLINES_H

@@ -11,8 +11,9 @@
 #include "model/event.h"
 
 struct masked_stretch {
-	uint64_t begin, time, instructions; /* in ns */
-	uint32_t cpu, pid, tid;		    /* the task that switched interrupts off */
+	uint64_t begin, time; /* in ns */
+	uint64_t instructions;
+	uint32_t cpu, pid, tid;	    /* the task that switched interrupts off */
 	uint32_t from, to;	    /* frames: where they went off, and on again; 0: unknown */
 	uint32_t stack;		    /* where they went off */
 	bool began_before, goes_on; /* it is only a part */

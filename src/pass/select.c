@@ -119,10 +119,9 @@ const char *const select_levels[] = { "all", "user", "kernel", NULL };
 const struct option_table select_table = {
 	"Selection",
 	(const struct option_row[]){
-		{ "time", 0, "A,B",
-		  "select events from A to B seconds, or of +B seconds; either may be omitted",
+		{ "time", 0, "A,B", "select events from A to B seconds; B may be a length, +LEN",
 		  .set = select_time },
-		{ "rel", 0, "START,LEN", "select LEN seconds, from START after the first event",
+		{ "rel", 0, "START,LEN", "select LEN seconds, START seconds after the first event",
 		  .set = select_relative },
 		{ "cpu", 0, "LIST", "select events on these CPUs, such as 0,2-3",
 		  OPTION_SET(select_ids, struct selection, cpus) },

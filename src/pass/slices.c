@@ -152,7 +152,7 @@ static void wake(struct slices *s, struct slices_task *task)
 
 /* The tasks of cpus */
 
-/* Whether that is known, and all is shown that there is to show. */
+/* Whether it is already shown that the task runs on the cpu, with all its slices. */
 static bool is_running(const struct slices *s, const struct slices_cpu *cpu,
 		       const struct slices_task *task, bool selected)
 {
@@ -455,7 +455,10 @@ static bool is_new_line(struct slice *top, uint64_t line, uint64_t seen)
 	uint64_t mask = (uint64_t)1 << bit % 64;
 	bool fresh;
 
-	/* Far from the function's start, a recursive call that touched it may hide that this one did. */
+	/*
+	 * There are no bits for lines far from the function's start: there, a recursive call that touched one
+	 * hides that this call did, too.
+	 */
 	if (bit >= (uint64_t)SLICE_WORDS * 64)
 		return seen < top->number;
 	fresh = !(top->own[bit / 64] & mask);

@@ -142,7 +142,7 @@ void slices_open_early(struct slices *slices, struct slices_task *task, struct s
 
 /* From now on, the task runs on the cpu; NULL: none does. If the cpu is selected, shows its slices. */
 void slices_run(struct slices *slices, uint32_t cpu, struct slices_task *task, bool selected);
-/* The same of a task that runs on an unknown cpu, which has no axis. */
+/* The same for a task whose cpu is unknown. */
 void slices_show(struct slices *slices, struct slices_task *task, bool selected);
 /* The same of the task that runs on the cpu and goes on: shows what was opened since. */
 void slices_go_on(struct slices *slices, uint32_t cpu);

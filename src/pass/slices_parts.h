@@ -66,7 +66,7 @@ void slices_emit_rate(struct slices *s, struct slices_cpu *cpu, uint64_t time);
 /* It is 0 from then on, until it is known again. */
 void slices_end_rate(struct slices *s, struct slices_cpu *cpu, uint64_t time);
 
-/* The cpu is about to execute instructions until now. */
+/* Call this before charging the instructions that the cpu executed up to now. */
 static inline void slices_begin_rate(struct slices *s, struct slices_cpu *cpu)
 {
 	if (!cpu->rated) {

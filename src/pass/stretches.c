@@ -263,7 +263,7 @@ static void run(struct stretches *st, const struct stretch_entry *entry)
 	slices_run(st->slices, sample->cpu, sample->selected ? entry->track->slices : NULL, true);
 }
 
-/* The task of a sample no longer runs on its cpu, unless a later sample says so. */
+/* The task of a sample no longer runs on its cpu, unless a later sample says that it does. */
 static void stop(struct stretches *st, const struct stretch_sample *sample, uint64_t number)
 {
 	struct stretch_cpu *cpu = cpu_of(st, sample->cpu);

@@ -364,15 +364,15 @@ static int stretches_flush(struct stage *s, uint64_t until)
 	if (until != UINT64_MAX)
 		return 0;
 	if (ss->timeless && !shows_some(s))
-		return err_set(
-			&s->chain->err, ERR_INPUT,
-			"the samples have no times, which a timeline needs: make a flame graph, "
-			"or a report");
+		return err_set(&s->chain->err, ERR_INPUT,
+			       "a timeline needs samples with times, and these have none: use "
+			       "kscope flame "
+			       "or kscope report");
 	if (ss->timeless)
 		log_warn("left out %" PRIu64 " samples without a time", ss->timeless);
 	if (ss->others)
 		log_warn("the timeline shows one event: left out %" PRIu64
-			 " samples of others; select another one by --event",
+			 " samples of others; use --event to select another one",
 			 ss->others);
 	if (ss->slices.axis != AXIS_TIME && !ss->slices.knows)
 		return err_set(&s->chain->err, ERR_USAGE,

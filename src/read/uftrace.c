@@ -81,7 +81,7 @@ static int read_header(struct reader *r)
 	uint64_t version;
 
 	if (!uftrace_probe(head, have))
-		return err_at(&r->err, ERR_INPUT, path, 0, "not the file info of uftrace");
+		return err_at(&r->err, ERR_INPUT, path, 0, "not an info file of uftrace");
 	if (have < UFTRACE_HEADER)
 		return err_at(&r->err, ERR_INPUT, path, have, "the file ends inside its header");
 	if (head[UFTRACE_AT_ENDIAN] != 1)
@@ -92,7 +92,7 @@ static int read_header(struct reader *r)
 		return err_at(&r->err, ERR_INPUT, path, UFTRACE_AT_VERSION,
 			      "version %" PRIu64 " is not supported", version);
 	if (get(head + UFTRACE_AT_FEATURES, 8) & KERNEL_DATA)
-		log_note("%s: kernel functions that ftrace recorded are skipped", path);
+		log_note("%s: skipped the kernel functions that ftrace recorded", path);
 	in_skip(r->in, UFTRACE_HEADER);
 	return 0;
 }
@@ -173,7 +173,7 @@ static void read_info(struct reader *r)
 	}
 	if (nr != want)
 		uftrace_damage(r, r->in->path, offset, 0,
-			       "the list of threads is not as long as it should be");
+			       "the number of threads does not match the list of threads");
 }
 
 /* Threads */

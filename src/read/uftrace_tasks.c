@@ -325,7 +325,7 @@ static bool read_perf_file(struct uftrace_tasks *tasks, unsigned cpu, struct rea
 		record = in_peek(&in, size, &have);
 		if (size < 8 || have < size) {
 			uftrace_damage(r, in.path, in_offset(&in), have,
-				       "a record of perf has a wrong size");
+				       "a perf record has the wrong size");
 			break;
 		}
 		read_name(tasks, record, size);

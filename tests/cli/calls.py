@@ -126,7 +126,7 @@ TRAPS = f"""{SUMMARY}{HEADING}program                  handler of system calls
 {ROW_ENTRY}editor                   {ENTRY_NAME}
 {HEADING}program                  handler of traps
 {ROW_TICK}editor                   {TICK_NAME}"""
-BETWEEN = f"""{SUMMARY}from walk to tick: 1 time, and 1 without the second
+BETWEEN = f"""{SUMMARY}from walk to tick: 1 time, and 1 unmatched
       min   median      p99      max
    100 ns   100 ns   100 ns   100 ns
   ns                      count
@@ -359,7 +359,7 @@ def test_irqs_off(folder, trace):
            [("entry", 150, True, False), ("open_file", 80, False, True), ("walk", 20, False, False)]])
     equal("irqs-off: on another cpu", figures(path, "--cpu", "1")["interrupts_off"]["longest"], [])
     exits("irqs-off: a trace that does not have it", calls(trace, "--irqs-off"), 0,
-          "the trace does not say when interrupts are off: record it with a newer plugin")
+          "the input does not record when interrupts are off: use kscope record qemu --trace of this version")
     equal("irqs-off: such a trace in JSON", figures(trace)["interrupts_off"]["recorded"], False)
     t = masked()
     t.lines = [line for line in t.lines if " off " not in line]
@@ -393,9 +393,9 @@ def test_wrong(folder, trace):
     exits("--between only once", kscope("calls", trace, *(2 * ["--between", "walk", "tick"])), 2,
           "--between cannot be given more than once")
     exits("a function that was not called", calls(trace, "--function", "wlak"), 0,
-          "no call of a function 'wlak'")
+          "function 'wlak' was not called in the selection")
     exits("a pair that was not called", calls(trace, "--between", "walk", "tcik"), 0,
-          "no call of a function 'tcik'")
+          "function 'tcik' was not called in the selection")
     other = os.path.join(folder, "other.folded")
     with open(other, "w", encoding="ascii") as f:
         f.write("a;b 1\n")

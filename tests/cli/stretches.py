@@ -227,7 +227,7 @@ def test_formats(folder):
         done, _, slices = convert(folder, *paths)
         slices = [s for s in slices if s.category != "gap"]
         if want is None:
-            exits(f"{name}: no times", done, 3, "the samples have no times")
+            exits(f"{name}: no times", done, 3, "a timeline needs samples with times")
         elif isinstance(want, set):
             equal(f"{name}: calls", {s.category for s in slices}, want)
             check(f"{name}: times", any(s.end > s.begin for s in slices), slices)

@@ -148,12 +148,12 @@ def test_split(case):
     check("split: parts follow each other", all(
         max(s.end for s in a) <= min(s.begin for s in b) for a, b in zip(parts, parts[1:])))
     case.trace("split: fewer parts", "--split", f"{10 * ROUND / 1e9:.9f}", out="part.fxt",
-               says=["part.0004.fxt is from an earlier run"])
+               says=["part.0004.fxt is left over from an earlier run"])
     case.trace("split: one part", "--split", "100", out="one.pftrace.gz", says=["wrote 1 part, ", "one.0001.pftrace.gz; next"])
     case.trace("split: folders", "--split", length, "-t", "uftrace", out="folder", says=["folder.0001 to "])
     check("split: folders are whole", os.path.isfile(case.path("folder.0007/info")), parts_of(case, "folder"))
     exits("split: stdout", kscope("trace", case.input, "--split", "1", "-t", "fxt", "-o", "-"), 2,
-          "--split writes several files: use -o FILE")
+          "--split cannot write to stdout: use -o FILE")
     done = kscope("convert", case.input, "--split", length, "-o", case.path("both.fxt"), "-o", case.path("both.folded"))
     exits("split: next to another format", done, 0)
     equal("split: another format is one file", parts_of(case, "both"),
