@@ -301,8 +301,8 @@ static void print_irqs_off(struct calls_report *report)
 {
 	if (report->masked.nr)
 		irqs_off_table(&report->look, &report->job->world, &report->masked);
-	else if (report->job->read[EVENT_MASK])
-		buf_adds(&report->text, "\ninterrupts were never off\n");
+	else if (report->job->masks)
+		buf_adds(&report->text, "\ninterrupts were never off in the selection\n");
 	if (report->asked->histogram)
 		print_histogram(&report->text, &report->masked.times);
 }
@@ -434,7 +434,7 @@ static void json_irqs_off(struct calls_report *report)
 	struct json_out *to = &report->json;
 
 	json_out_object(to, "interrupts_off");
-	json_out_bool(to, "recorded", report->job->read[EVENT_MASK]);
+	json_out_bool(to, "recorded", report->job->masks);
 	irqs_off_json(to, &report->job->world, &report->masked);
 	json_times(to, &report->masked.times);
 	json_out_end(to);
@@ -501,7 +501,7 @@ static void print_all(struct calls_report *report)
 	warn_of_function(report, asked->function);
 	warn_of_function(report, report->durations.from);
 	warn_of_function(report, report->durations.to);
-	if (asked->irqs_off && !report->job->read[EVENT_MASK])
+	if (asked->irqs_off && !report->job->masks)
 		log_warn(
 			"the input does not record when interrupts are off: use kscope record qemu "
 			"--trace of this version");

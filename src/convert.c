@@ -38,6 +38,7 @@ void job_release(struct job *job)
 struct sink {
 	struct writer *const *writers;
 	size_t nr;
+	uint32_t splits; /* EVENT_BIT()s of what the parts of a timeline are made of */
 };
 
 /* A writer that takes an event does not get the events that a stage made from it. */
@@ -55,18 +56,36 @@ static bool is_slice(const struct event *ev)
 	return ev->kind == EVENT_SLICE || ev->kind == EVENT_STRETCH;
 }
 
+static bool is_split(const struct event *ev)
+{
+	return is_slice(ev) && ev->slice.kind == SLICE_SPLIT;
+}
+
 static int put(struct writer *writer, const struct event *ev)
 {
-	if (is_slice(ev) && ev->slice.kind == SLICE_SPLIT)
+	if (is_split(ev))
 		return writer->next_part ? writer->next_part(writer) : 0;
 	return writer->ops->put(writer, ev);
 }
 
+/* Stages that make slices do not agree on when a part ends. */
+static int check_split(struct stage *s, struct sink *sink, const struct event *ev)
+{
+	if (sink->splits && sink->splits != ev->made_of)
+		return err_set(
+			&s->chain->err, ERR_USAGE,
+			"--split needs inputs that are all traces, or all calls, or all samples");
+	sink->splits = ev->made_of;
+	return 0;
+}
+
 static int sink_push(struct stage *s, struct event *ev)
 {
-	const struct sink *sink = s->priv;
+	struct sink *sink = s->priv;
 
 	s->chain->slices += is_slice(ev) && !ev->outside;
+	if (is_split(ev) && check_split(s, sink, ev) < 0)
+		return -1;
 	for (size_t i = 0; i < sink->nr; i++) {
 		struct writer *writer = sink->writers[i];
 
@@ -132,6 +151,9 @@ static void show_progress(struct progress *progress, const struct merge *merge)
 static void count_read(struct job *job, const struct event *events, size_t nr)
 {
 	job->read[events->kind] += nr;
+	for (size_t i = 0; i < nr && events->kind == EVENT_MASK; i++)
+		job->masks += events[i].mask.context == IP_KERNEL &&
+			      events[i].mask.interrupts != INTERRUPTS_UNKNOWN;
 	for (size_t i = 0; i < nr && events->kind == EVENT_LOST; i++) {
 		job->lost += events[i].lost.count;
 		if (events[i].lost.damage)
@@ -198,7 +220,7 @@ static void gather_results(struct job *job)
 
 int job_run(struct job *job, struct writer *const *to, size_t nr)
 {
-	struct sink sink = { to, nr };
+	struct sink sink = { .writers = to, .nr = nr };
 	uint32_t *takes = xcalloc(nr, sizeof(*takes));
 	int ret;
 

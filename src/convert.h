@@ -33,6 +33,7 @@ struct job {
 	/* Results. */
 	struct sample_count count;  /* of the samples that reached the writers */
 	uint64_t read[EVENT_KINDS]; /* events */
+	uint64_t masks;		    /* events that say whether a kernel's interrupts are on */
 	uint64_t lost, damaged_bytes;
 	uint64_t damaged;   /* places */
 	bool kernel_cached; /* the kernel's symbols are in the build-id cache */

@@ -242,9 +242,10 @@ struct event_branch {
 	 * trace does not tell. Only an ENTER or a LEAVE changes it.
 	 */
 	uint16_t guest;
-	uint64_t context;      /* IP_KERNEL or IP_USER, of `to` */
-	uint64_t space;	       /* the register that names the address space, at `to`; 0 unknown */
-	uint64_t from, to;     /* addresses of the branch and of its target; 0 unknown */
+	bool over;	   /* of an END: the kernel returned to a program, so all calls are over */
+	uint64_t context;  /* IP_KERNEL or IP_USER, of `to` */
+	uint64_t space;	   /* the register that names the address space, at `to`; 0 unknown */
+	uint64_t from, to; /* addresses of the branch and of its target; 0 unknown */
 	uint64_t instructions; /* executed by this cpu since its last branch event */
 	uint64_t next;	       /* of a call: the return address; 0 unknown */
 	uint64_t sp;	       /* at `to`, if it was read; else 0 */

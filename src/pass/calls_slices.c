@@ -116,6 +116,8 @@ void calls_forget_marks(struct calls *calls)
 
 void calls_before_branch(struct calls *calls, const struct event *ev)
 {
+	if (ev->branch.kind == BRANCH_BEGIN)
+		slices_lose(calls->slices, ev->cpu);
 	slices_advance(calls->slices, ev->time);
 	if (ev->branch.kind == BRANCH_BEGIN)
 		slices_gap(calls->slices, ev->cpu);

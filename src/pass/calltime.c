@@ -192,7 +192,7 @@ static void change_slices(struct stage *s, struct calltime_task *task, const str
 {
 	struct calltime *ct = s->priv;
 	struct slices_task *to = slices_of(ct, task, call);
-	size_t at = find_entry(task, call->call.function);
+	size_t at = call->call.leave ? find_entry(task, call->call.function) : SIZE_MAX;
 
 	if (!call->call.leave) {
 		if (task->nr < MAX_DEPTH)

@@ -38,6 +38,12 @@ static void succeed(struct slices *s, struct slices_task *task, uint64_t place)
 	task->kind = s->kind(s->data, task->pid, task->open[0].frame);
 	if (!tids_take(&s->ended, task->pid, task->kind, place, &ended))
 		return;
+	for (size_t i = 0; i < s->nr_cpus; i++) {
+		struct slices_masked *off = &s->cpus[i].mask.off;
+
+		if (!s->cpus[i].mask.shown && off->pid == task->pid && off->tid == task->tid)
+			off->tid = ended.tid;
+	}
 	task->tid = ended.tid;
 	task->least = ended.last;
 }
@@ -210,33 +216,48 @@ void slices_go_on(struct slices *s, uint32_t number)
 		show_task(s, cpu->task, s->now);
 }
 
-void slices_gap(struct slices *s, uint32_t number)
+static void emit_gap(struct slices *s, struct slices_cpu *cpu, uint64_t until)
+{
+	struct event_slice gap = { .kind = SLICE_GAP };
+	uint64_t since = cpu->time < s->from ? s->from : cpu->time;
+
+	if (!cpu->selected || s->axis != AXIS_TIME)
+		return;
+	since = slices_at_least(&cpu->last, since);
+	if (since >= until)
+		return;
+	cpu->last = until;
+	slices_emit(s, NULL, cpu->number, since, gap);
+	gap.leave = true;
+	gap.since = gap.began = since;
+	gap.ended = until;
+	slices_emit(s, NULL, cpu->number, until, gap);
+}
+
+void slices_lose(struct slices *s, uint32_t number)
 {
 	struct slices_cpu *cpu = slices_cpu(s, number);
-	uint64_t since = cpu->time;
-	struct event_slice gap = { .kind = SLICE_GAP };
+	uint64_t since = cpu->time < s->from ? s->from : cpu->time;
 
 	if (!cpu->traced)
 		return;
-	if (since < s->from)
-		since = s->from;
 	slices_hide_run(s, cpu, since, true);
 	slices_hide_mask(s, cpu, since, 0, true);
 	cpu->mask.interrupts = INTERRUPTS_UNKNOWN;
 	slices_end_rate(s, cpu, since);
-	if (cpu->task)
+	if (cpu->task) {
 		hide_task(s, cpu->task, since);
-	if (!s->live || !cpu->selected || s->axis != AXIS_TIME)
-		return;
-	since = slices_at_least(&cpu->last, since);
-	if (since >= s->now)
-		return;
-	cpu->last = s->now;
-	slices_emit(s, NULL, cpu->number, since, gap);
-	gap.leave = true;
-	gap.since = gap.began = since;
-	gap.ended = s->now;
-	slices_emit(s, NULL, cpu->number, s->now, gap);
+		cpu->task->lost = cpu->lost = true;
+	}
+}
+
+void slices_gap(struct slices *s, uint32_t number)
+{
+	struct slices_cpu *cpu = slices_cpu(s, number);
+
+	cpu->lost = false;
+	if (cpu->traced && s->live)
+		emit_gap(s, cpu, s->now);
 }
 
 /* The selection */
@@ -248,13 +269,15 @@ static void show_all(struct slices *s, uint64_t time)
 		bool selected =
 			task->cpu == NO_CPU ? !task->hidden : slices_cpu(s, task->cpu)->selected;
 
-		if (!selected)
+		if (!selected || task->lost)
 			continue;
 		task->late = can_wait(s, task);
 		if (!task->late)
 			show_task(s, task, time);
 	}
 	for (size_t i = 0; i < s->nr_cpus; i++) {
+		if (s->cpus[i].lost)
+			continue;
 		slices_show_run(s, &s->cpus[i], time);
 		s->cpus[i].mask.off.cut = true;
 		slices_show_mask(s, &s->cpus[i], time);
@@ -267,12 +290,19 @@ static void hide_all(struct slices *s, uint64_t time)
 		slices_hide_run(s, &s->cpus[i], time, true);
 		slices_hide_mask(s, &s->cpus[i], time, 0, true);
 		slices_end_rate(s, &s->cpus[i], time);
+		if (s->cpus[i].lost)
+			emit_gap(s, &s->cpus[i], time);
 	}
 	for (struct slices_task *task = s->tasks; task; task = task->next) {
 		task->due = task->shown && can_wait(s, task);
 		if (!task->due)
 			hide_task(s, task, time);
 	}
+}
+
+static uint64_t later(uint64_t time, uint64_t length)
+{
+	return length < UINT64_MAX - time ? time + length : UINT64_MAX;
 }
 
 static void set_live(struct slices *s, uint64_t time, bool live)
@@ -284,7 +314,7 @@ static void set_live(struct slices *s, uint64_t time, bool live)
 		hide_all(s, time);
 		return;
 	}
-	s->border = time + s->length;
+	s->border = later(time, s->length);
 	show_all(s, time);
 }
 
@@ -294,7 +324,7 @@ static void split(struct slices *s, uint64_t time)
 	hide_all(s, s->border);
 	slices_emit(s, NULL, NO_CPU, s->border, (struct event_slice){ .kind = SLICE_SPLIT });
 	show_all(s, s->border);
-	s->border += (time - s->border) / s->length * s->length + s->length;
+	s->border = later(s->border + (time - s->border) / s->length * s->length, s->length);
 }
 
 void slices_advance(struct slices *s, uint64_t time)
@@ -304,6 +334,8 @@ void slices_advance(struct slices *s, uint64_t time)
 	if (time > INT64_MAX || time < s->now)
 		time = s->now;
 	s->now = time;
+	if (s->window && s->window(s->data, &s->from, &s->until))
+		s->window = NULL;
 	if (!s->live && !s->closed && time >= s->from && before < s->until)
 		set_live(s, s->from ? s->from : time, true);
 	if (s->live && time >= s->until) /* perhaps without an event in between */

@@ -52,6 +52,7 @@ struct slices_task {
 	uint32_t pid, tid, cpu;
 	uint32_t kind; /* see struct slices */
 	bool announced;
+	bool lost; /* with part of the trace of its cpu */
 	bool late,
 		due; /* to be shown from where the selected time begins, and hidden where it ends */
 	bool hidden; /* of a task without a cpu: it is not selected */
@@ -84,6 +85,7 @@ struct slices_cpu {
 	uint32_t number;
 	bool traced, selected; /* traced: it had an event */
 	bool rated;	       /* its rate is being measured */
+	bool lost;	       /* between slices_lose() and slices_gap() */
 	struct slices_mask mask;
 };
 
@@ -97,6 +99,8 @@ struct slices {
 	uint32_t (*kind)(void *data, uint32_t pid, uint32_t frame);
 	/* Optional: whether the entry of a function begins the selection, and whether its return ends it. */
 	unsigned (*gate)(const struct slices *slices, uint32_t frame);
+	/* Optional: sets the selected time. Called until it returns true, before which nothing is selected. */
+	bool (*window)(void *data, uint64_t *from, uint64_t *until);
 	uint32_t start, end; /* for gate(): names of functions; 0: none */
 	void *data;
 	uint64_t from, until; /* the selected time; `until` is excluded */
@@ -165,7 +169,12 @@ void slices_mask(struct slices *slices, uint32_t cpu, enum event_interrupts inte
  */
 void slices_sample(struct slices *slices, struct slices_task *task, uint32_t cpu, uint64_t samples,
 		   uint64_t instructions);
-/* The cpu was not traced since its last event. What ran on it is cut. */
+/*
+ * Part of the cpu's trace is missing. Call this before slices_advance(), and the other one after it. What ran on the
+ * cpu is cut at its last event, from which on there is a gap. If the selection ended in between, and an event of
+ * another cpu said so first, what ran is shown up to there: whether it went on was not known.
+ */
+void slices_lose(struct slices *slices, uint32_t cpu);
 void slices_gap(struct slices *slices, uint32_t cpu);
 
 #endif

@@ -48,11 +48,22 @@ static void init_gate(struct slices *slices, struct stage *s,
 	slices->gate = options->start || options->end ? gate_of : NULL;
 }
 
+/* A selection relative to the first time is known when that is. */
+static bool get_window(void *data, uint64_t *from, uint64_t *until)
+{
+	const struct selection *sel = ((struct stage *)data)->chain->selection;
+
+	if (sel->relative)
+		return false;
+	*from = sel->timed ? sel->from : 0;
+	*until = sel->timed ? sel->until : UINT64_MAX;
+	return true;
+}
+
 int slices_init(struct slices *slices, struct stage *s,
 		int (*announce)(void *data, const struct event *ev, uint32_t frame))
 {
 	const struct timeline_options *options = &s->chain->options->timeline;
-	const struct selection *sel = s->chain->selection;
 
 	if (options->axis == AXIS_CYCLES)
 		return err_set(&s->chain->err, ERR_USAGE,
@@ -60,8 +71,9 @@ int slices_init(struct slices *slices, struct stage *s,
 	*slices = (struct slices){ .announce = announce,
 				   .emit = emit_slice,
 				   .data = s,
-				   .from = sel->timed ? sel->from : 0,
-				   .until = sel->timed ? sel->until : UINT64_MAX,
+				   .window = get_window,
+				   .from = UINT64_MAX,
+				   .until = UINT64_MAX,
 				   .length = options->split,
 				   .axis = options->axis,
 				   .inlines = options->inlines };

@@ -296,8 +296,13 @@ static void on_begin(struct track *track, struct track_cpu *cpu, const struct ev
 	task_go(track, cpu->task, ev);
 }
 
-static void on_end(struct track *track, struct track_cpu *cpu)
+static void on_end(struct track *track, struct track_cpu *cpu, const struct event *ev)
 {
+	if (ev->branch.over) {
+		task_end(track, cpu->task);
+		cpu->task = NULL;
+		return;
+	}
 	cpu->task->ended = cpu->context == IP_USER;
 	cpu->task->pid = cpu->pid;
 	leave_stack(top_stack(cpu->task), cpu->sp);
@@ -425,7 +430,7 @@ static void on_branch(struct track *track, struct track_cpu *cpu, const struct e
 	case BRANCH_CALL: on_call(track, cpu, ev); break;
 	case BRANCH_RETURN: on_return(track, cpu, ev); break;
 	case BRANCH_LEAVE: on_leave(track, cpu, ev); break;
-	case BRANCH_END: on_end(track, cpu); break;
+	case BRANCH_END: on_end(track, cpu, ev); break;
 	default: break;
 	}
 }
@@ -524,7 +529,8 @@ struct track_place track_place(const struct track *track, uint32_t number)
 
 uint32_t track_running(const struct track *track, uint32_t cpu, bool *rooted, bool *first)
 {
-	const struct track_task *task = cpu < track->nr_cpus ? track->cpus[cpu].task : NULL;
+	uint32_t number = track_cpu_number(cpu);
+	const struct track_task *task = number < track->nr_cpus ? track->cpus[number].task : NULL;
 
 	*rooted = task && task->rooted;
 	*first = task && task->first;

@@ -512,6 +512,8 @@ static bool flow_word(struct event_branch *branch, const struct word *word)
 		return pushed_word(branch, word);
 	if (is(word, "space"))
 		return number(word, &branch->space);
+	if (is(word, "over"))
+		return branch->over = true;
 	if (is(word, "guest"))
 		return guest_word(branch, word);
 	if (is(word, "instructions"))

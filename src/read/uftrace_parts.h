@@ -51,6 +51,11 @@ struct uftrace_tasks {
 	struct uftrace_session *sessions;
 	size_t nr_sessions, cap_sessions;
 	struct hash session_by_id;
+	struct uftrace_measured { /* a file of symbols */
+		const char *names;
+		uint64_t last; /* address in it */
+	} * measured;
+	size_t nr_measured, cap_measured;
 };
 
 /* Reads task.txt, the maps and the names of threads. What is damaged or missing is reported, and left out. */

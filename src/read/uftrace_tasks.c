@@ -71,24 +71,39 @@ static const char *symbol_file(struct uftrace_tasks *tasks, const char *path, co
 	return found;
 }
 
-void uftrace_measure(struct uftrace_tasks *tasks, struct uftrace_map *map)
+/* Programs load a library again and again. */
+static uint64_t last_symbol(struct uftrace_tasks *tasks, const char *names)
 {
 	struct err err = { 0 };
 	char line[MAX_LINE];
-	uint64_t last = 0;
+	uint64_t last = 0, addr;
 	struct in in;
+
+	for (size_t i = 0; i < tasks->nr_measured; i++) {
+		if (!strcmp(tasks->measured[i].names, names))
+			return tasks->measured[i].last;
+	}
+	if (in_open(&in, names, &err) == 0) {
+		while (next_line(&in, line)) {
+			if (text_hex(line, strcspn(line, " "), &addr) && addr > last)
+				last = addr;
+		}
+		in_close(&in);
+	}
+	GROW(tasks->measured, tasks->nr_measured + 1, tasks->cap_measured);
+	tasks->measured[tasks->nr_measured++] = (struct uftrace_measured){ names, last };
+	return last;
+}
+
+void uftrace_measure(struct uftrace_tasks *tasks, struct uftrace_map *map)
+{
+	uint64_t last;
 
 	map->end = map->start;
 	map->names = symbol_file(tasks, map->path, "");
-	if (!map->names || in_open(&in, map->names, &err) < 0)
+	if (!map->names)
 		return;
-	while (next_line(&in, line)) {
-		uint64_t addr;
-
-		if (text_hex(line, strcspn(line, " "), &addr) && addr > last)
-			last = addr;
-	}
-	in_close(&in);
+	last = last_symbol(tasks, map->names);
 	if (last < UINT64_MAX - PAGE - map->start)
 		map->end = map->start + last + PAGE;
 }
@@ -360,5 +375,6 @@ void uftrace_release_tasks(struct uftrace_tasks *tasks)
 	free(tasks->sessions);
 	free(tasks->entries);
 	hash_release(&tasks->session_by_id);
+	free(tasks->measured);
 	arena_release(&tasks->arena);
 }

@@ -149,6 +149,7 @@ static inline void fill_branch(const struct wire_trace *trace, struct wire_since
 	b->context = trace->level == WIRE_LEVEL_USER ? IP_USER : IP_KERNEL;
 	b->space = trace->space;
 	b->guest = trace->guest;
+	b->over = false;
 	b->pushed = kind == BRANCH_CALL ? trace->info.pushed : 0;
 	fill_since(trace, since, b);
 }
@@ -555,6 +556,8 @@ static int end(struct wire_trace *trace, struct event *ev)
 	trace->since.move_unknown = true;
 	trace->waits = false;
 	fill(trace, ev, BRANCH_END, last_of(trace->cur) + trace->shift, 0);
+	ev->branch.over = trace->cur->wire.flow == WIRE_FLOW_LEAVE &&
+			  trace->level != WIRE_LEVEL_USER && ran == trace->cur->wire.count;
 	trace->cur = NULL;
 	return 1;
 }

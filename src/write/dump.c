@@ -283,6 +283,8 @@ static void put_branch(struct dump *d, const struct event_branch *branch)
 		put_hex(d, "space", branch->space);
 	if (branch->guest)
 		put_number(d, "guest", branch->guest);
+	if (branch->over)
+		buf_adds(&d->line, " over");
 	put_number(d, "instructions", branch->instructions);
 	put_context(d, branch->context);
 }

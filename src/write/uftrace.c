@@ -88,12 +88,18 @@ static uint32_t number_of(struct uftrace *u, uint32_t tid)
 	return u->next_free;
 }
 
-/* Its index, + 1. */
+/* Its callers from before the trace have to come before all its records. */
+static bool has_records(const struct uftrace_task *task)
+{
+	return task->written || task->nr_callers;
+}
+
+/* Its index, + 1. Tasks that share a tid, one after the other, have a number each. */
 static uint32_t task_of(struct uftrace *u, const struct event *ev)
 {
 	uint32_t *at = hash_at(&u->task_by_id, (struct hash_key){ ev->pid, ev->tid });
 
-	if (!*at) {
+	if (!*at || (ev->slice.first && has_records(&u->tasks[*at - 1]))) {
 		GROW(u->tasks, u->nr + 1, u->cap);
 		u->tasks[u->nr++] = (struct uftrace_task){ .pid = ev->pid,
 							   .tid = ev->tid,

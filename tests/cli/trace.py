@@ -168,6 +168,68 @@ def test_split(case):
     equal("split: a full disk leaves no part of a file", parts_of(case, "full"), [])
 
 
+def shown(case, name, text, *options, says=()):
+    path = case.path("other.dump")
+    with open(path, "w", encoding="utf-8") as f:
+        f.write(text)
+    exits(name, kscope("trace", path, "-o", case.path("out.fxt"), *options), 0, *says)
+    with open(case.path("out.fxt"), "rb") as f:
+        found = fxt.slices(fxt.read(f.read()))
+    return sorted((s.begin, s.end, s.name, bool(s.args.get("goes_on"))) for s in found)
+
+
+def test_kernel_only(case):
+    """What a kernel did for a program is over when it returns to it."""
+    trace = Trace(["entry", "read"])
+    for start in (1000, 2000):
+        trace.begin(start, 0, 1, "entry", stack=1)
+        trace.call(start + 10, 0, 1, "entry", "read")
+        trace.leave(start + 20, 0, 1, "read", "entry")
+        trace.end(start + 30, 0, 1, "entry", over=True)
+    equal("kernel only: calls end where the kernel returns",
+          shown(case, "kernel only", trace.text()),
+          [(1000, 1030, "entry", False), (1010, 1020, "read", False), (1030, 2000, "gap", False),
+           (2000, 2030, "entry", False), (2010, 2020, "read", False)])
+
+
+def test_loss(case):
+    """A window that ends in a gap has the part of it."""
+    trace = Trace(["main", "leaf"])
+    trace.begin(1000, 0, 1, "main")
+    trace.call(1100, 0, 1, "main", "leaf")
+    trace.begin(2000, 0, 1, "main")
+    trace.end(2200, 0, 1, "main")
+    whole = shown(case, "loss: whole", trace.text())
+    equal("loss: what ran is cut at its last event", whole,
+          [(1000, 1100, "main", True), (1100, 1100, "leaf", True), (1100, 2000, "gap", False),
+           (2000, 2200, "main", True)])
+    parts = [shown(case, "loss: a part", trace.text(), "--time", span)
+             for span in (",0.000001500", "0.000001500,")]
+    equal("loss: parts add up", [sum(end - begin for begin, end, name, _ in part if (name == "gap") == gap)
+                                 for gap in (True, False) for part in (parts[0] + parts[1], whole)],
+          [900, 900, 300, 300])
+    equal("loss: nothing of the last part is older", min(begin for begin, *_ in parts[1]), 1500)
+
+
+def test_odd(case):
+    trace = Trace(["main", "leaf"])
+    trace.begin(None, 0, 1, "main")
+    for i in range(4):
+        trace.call(10**9 * (5 + i), 0, 1, "main", "leaf")
+        trace.leave(10**9 * (5 + i) + 500, 0, 1, "leaf", "main")
+    trace.end(9 * 10**9, 0, 1, "main")
+    found = shown(case, "the first event has no time", trace.text(), "--rel", "0.5,1.6")
+    equal("the first event has no time: --rel is relative to the next one",
+          [row[0] for row in found if row[2] == "leaf"], [6 * 10**9, 7 * 10**9])
+    case.trace("split: a very long time", "--split", "18446744073", out="long.fxt", says=["wrote 1 part, "])
+    samples = case.path("samples.dump")
+    with open(samples, "w", encoding="utf-8") as f:
+        f.write('kscope-dump 1\nsource id=1 name="cpu-clock" type=1 config=0x0\n' + "".join(
+            f"sample time={5 + i / 10**7:.9f} cpu=0 task=5/5 source=1 weight=100 : user 0x10\n" for i in range(20)))
+    done = kscope("trace", case.input, samples, "--split", f"{3 * ROUND / 1e9:.9f}", "-o", case.path("mix.fxt"))
+    exits("split: a trace and samples", done, 2, "--split needs inputs that are all traces")
+
+
 def test_large(case):
     """Six million calls in three seconds."""
     folder = case.path("large")
@@ -203,6 +265,9 @@ def main():
         test_split(case)
         test_axes(case)
         test_large(case)
+        test_kernel_only(case)
+        test_loss(case)
+        test_odd(case)
     finish()
 
 

@@ -55,8 +55,9 @@ class Trace:
         self.branch(time, cpu, pid, f"return from={self.at(name, 4)} to={self.at(caller, 9)} up=8 "
                     f"instructions={instructions}")
 
-    def end(self, time, cpu, pid, name):
-        self.branch(time, cpu, pid, f"end from={self.at(name, 12)} instructions=1")
+    def end(self, time, cpu, pid, name, over=False):
+        """over: the kernel returned to a program, which is not traced."""
+        self.branch(time, cpu, pid, f"end from={self.at(name, 12)} {'over ' * over}instructions=1")
 
     def comm(self, pid, name):
         self.lines.append(f"comm task={pid}/{pid} name={quoted(name)}")

@@ -965,6 +965,7 @@ static void rates_are(const char *name, struct slices slices, const char *want)
 	execute(&slices, task, 10000, 3);
 	execute(&slices, task, 500000, 5); /* it waits */
 	execute(&slices, task, 501000, 7);
+	slices_lose(&slices, 3);
 	slices_advance(&slices, 700000);
 	slices_gap(&slices, 3);
 	slices_run(&slices, 3, task, true);
