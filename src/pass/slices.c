@@ -177,6 +177,7 @@ void slices_run(struct slices *s, uint32_t number, struct slices_task *task, boo
 	if (task) {
 		wake(s, task);
 		task->cpu = number;
+		task->lost = false;
 	}
 	cpu->task = task;
 	cpu->selected = selected;
@@ -255,6 +256,7 @@ void slices_gap(struct slices *s, uint32_t number)
 {
 	struct slices_cpu *cpu = slices_cpu(s, number);
 
+	slices_lose(s, number);
 	cpu->lost = false;
 	if (cpu->traced && s->live)
 		emit_gap(s, cpu, s->now);

@@ -170,9 +170,9 @@ void slices_mask(struct slices *slices, uint32_t cpu, enum event_interrupts inte
 void slices_sample(struct slices *slices, struct slices_task *task, uint32_t cpu, uint64_t samples,
 		   uint64_t instructions);
 /*
- * Part of the cpu's trace is missing. Call this before slices_advance(), and the other one after it. What ran on the
- * cpu is cut at its last event, from which on there is a gap. If the selection ended in between, and an event of
- * another cpu said so first, what ran is shown up to there: whether it went on was not known.
+ * Part of the cpu's trace is missing. Call slices_gap() after slices_advance(), and slices_lose() before that, if the
+ * loss is known then. What ran on the cpu is cut at its last event, where a gap begins. If the selection ended in
+ * between, and an event of another cpu said so first, what ran is shown up to there: whether it went on was unknown.
  */
 void slices_lose(struct slices *slices, uint32_t cpu);
 void slices_gap(struct slices *slices, uint32_t cpu);
