@@ -128,9 +128,9 @@ static void hide_task(struct slices *s, struct slices_task *task, uint64_t time)
 }
 
 /*
- * Tasks that wait. One may turn out to have ended when it was left, and then its slices are not part of a
- * selection after that. So they are not shown where the selected time begins, nor hidden where it ends,
- * before it is known that the task goes on. Parts of a timeline and gates cannot wait for that.
+ * Waiting tasks. A task may turn out to have ended when it last ran; its slices are then not part of a later
+ * selection. So where the selected time begins or ends, its slices are shown or hidden only once it is known
+ * that the task goes on. Parts of a timeline and gates cannot wait for that.
  */
 
 static bool can_wait(const struct slices *s, const struct slices_task *task)

@@ -150,7 +150,7 @@ static void tidy_tracks(struct stretches *st)
 	st->nr_tracks = nr;
 }
 
-/* The tid that slices have. Threads that share one are told apart by their cpu. */
+/* The tid that slices have. Threads that share one get another one for each cpu. */
 static uint32_t shown_tid(struct stretches *st, const struct stretch_sample *sample)
 {
 	struct hash_key key = { (uint64_t)sample->pid << 32 | sample->tid, sample->cpu };
