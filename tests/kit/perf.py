@@ -55,6 +55,18 @@ static void threads(int work)
 	for (int i = 0; i < 4; i++)
 		pthread_join(all[i], NULL);
 }
+static void *nothing(void *arg) { return arg; }
+static void dying_threads(int nr)
+{
+	pthread_attr_t detached;
+	pthread_t thread;
+
+	pthread_attr_init(&detached);
+	pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
+	for (int i = 0; i < nr; i++)
+		while (pthread_create(&thread, &detached, nothing, NULL))
+			;
+}
 static void forks(int nr, char *self)
 {
 	for (int i = 0; i < nr; i++) {
@@ -107,6 +119,8 @@ int main(int argc, char **argv)
 		outer(10);
 	if (strchr(what, 'T'))
 		threads(600);
+	if (strchr(what, 'D'))
+		dying_threads(10000);
 	if (strchr(what, 'F'))
 		forks(60, argv[0]);
 	if (strchr(what, 'S'))
