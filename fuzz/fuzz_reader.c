@@ -2,8 +2,9 @@
 /*
  * fuzz_reader: feeds the fuzzer's bytes to one reader (-DREADER=read_...), and its events to the
  * world, the tracker of calls and the dump writer. Slices of the calls, and those of the samples, go to the
- * writers of timelines: each must end once, and not before it began. With -DFOLDER the bytes are the files of a folder: of each its name
- * in a line, its size in a line, and its content; see fuzz/run.
+ * writers of timelines: each must end once, and not before it began; where a part of a timeline ends, all have
+ * ended. The last byte selects the axis, the time, the length of parts, and the functions between which there are slices. With
+ * -DFOLDER the bytes are the files of a folder: of each its name in a line, its size in a line, and its content; see fuzz/run.
  */
 
 #include <stdio.h>
@@ -68,6 +69,11 @@ static int emit_slice(void *data, struct event *ev)
 {
 	struct timelines *t = data;
 
+	if (ev->slice.kind == SLICE_SPLIT) {
+		if (t->nr_open)
+			abort();
+		return 0;
+	}
 	if (ev->slice.kind != SLICE_RATE)
 		check_slice(t, ev);
 	else if (ev->time < ev->slice.since)
@@ -91,7 +97,32 @@ static uint32_t frame_at(void *data, uint64_t address, uint64_t context, uint32_
 	return world_frame(data, &at, context, address, is_return ? FRAME_RETURN : 0);
 }
 
-static void open_timelines(struct timelines *t, struct world *world, struct out *out)
+static unsigned gate(const struct slices *slices, uint32_t frame)
+{
+	(void)slices;
+	return (frame % 4 == 1) * GATE_START | (frame % 4 == 2) * GATE_END;
+}
+
+/* A choice has two bits each for the axis, the time, the length of parts, and the gate. */
+static void choose_options(struct slices *slices, uint8_t choice)
+{
+	static const uint64_t lengths[] = { 0, 0, 1000, 1000000 };
+
+	if ((choice & 3) == 3)
+		slices->axis = AXIS_INSTRUCTIONS;
+	if ((choice >> 2 & 3) == 3) {
+		slices->from = 1000;
+		slices->until = 100000;
+	}
+	slices->length = lengths[choice >> 4 & 3];
+	if (choice >> 6 == 3) {
+		slices->gate = gate;
+		slices->closed = true;
+	}
+}
+
+static void open_timelines(struct timelines *t, struct world *world, struct out *out,
+			   uint8_t choice)
 {
 	const struct writer_ops *ops[] = { &write_perfetto, &write_fxt };
 
@@ -105,6 +136,7 @@ static void open_timelines(struct timelines *t, struct world *world, struct out 
 	t->slices = (struct slices){
 		.announce = announce_task, .emit = emit_slice, .data = t, .until = UINT64_MAX
 	};
+	choose_options(&t->slices, choice);
 }
 
 static void close_timelines(struct timelines *t)
@@ -119,10 +151,10 @@ static void close_timelines(struct timelines *t)
 	slices_release(&t->slices);
 }
 
-static void open_calls(struct fuzz *fuzz, struct world *world, struct out *out)
+static void open_calls(struct fuzz *fuzz, struct world *world, struct out *out, uint8_t choice)
 {
 	calls_init(&fuzz->calls);
-	open_timelines(&fuzz->of_calls, world, out);
+	open_timelines(&fuzz->of_calls, world, out, choice);
 	fuzz->calls.frame = frame_at;
 	fuzz->calls.data = world;
 	fuzz->calls.slices = &fuzz->of_calls.slices;
@@ -151,11 +183,11 @@ static size_t frames_of(void *data, uint32_t stack, const uint32_t **frames)
 	return nr;
 }
 
-static void open_samples(struct fuzz *fuzz, struct world *world, struct out *out)
+static void open_samples(struct fuzz *fuzz, struct world *world, struct out *out, uint8_t choice)
 {
 	struct timelines *t = &fuzz->of_samples;
 
-	open_timelines(t, world, out);
+	open_timelines(t, world, out, choice);
 	t->stretches = (struct stretches){
 		.slices = &t->slices, .functions = frames_of, .data = t, .max_waiting = 50
 	};
@@ -292,6 +324,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			    .frames = &world.frames,
 			    .library = &world.images.library };
 	struct writer w = { .ops = &write_dump, .world = &world, .out = &out };
+	uint8_t choice = size ? data[size - 1] : 0;
 
 	log_level = -1;
 	strtab_init(&strings);
@@ -303,8 +336,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	r.ops->probe(data, size < 4096 ? size : 4096);
 	if (out_open(&out, "/dev/null", false, &err) < 0)
 		abort();
-	open_calls(&fuzz, &world, &out);
-	open_samples(&fuzz, &world, &out);
+	open_calls(&fuzz, &world, &out, choice);
+	open_samples(&fuzz, &world, &out, choice);
 	if (!r.ops->open || r.ops->open(&r) == 0)
 		drain(&r, &w, &fuzz);
 	close_calls(&fuzz);

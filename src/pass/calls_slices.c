@@ -5,8 +5,6 @@
  */
 #include "pass/calls.h"
 
-#define FIRST_TID 1000 /* readers number processes from 1 on */
-
 static enum slice_kind kind_of(const struct track_frame *caller)
 {
 	if (caller->kind != TRACK_TRAP)
@@ -101,7 +99,8 @@ static struct slices_task *task_of(struct calls *calls, const struct track_view 
 				   const struct event *ev)
 {
 	if (!*view->own)
-		*view->own = slices_task(calls->slices, ev->pid, FIRST_TID + view->id, ev->cpu);
+		*view->own =
+			slices_task(calls->slices, ev->pid, SLICES_FIRST_TID + view->id, ev->cpu);
 	return *view->own;
 }
 

@@ -21,7 +21,6 @@
 
 #define MAX_KEPT 65536 /* limits stacks of entries without exits */
 #define MAX_DEPTH 4096 /* of the stacks that are shown */
-#define FIRST_TID 1000 /* for data that has no tasks */
 
 struct calltime_task {
 	uint64_t *ips; /* from the root */
@@ -159,10 +158,10 @@ static struct slices_task *slices_of(struct calltime *ct, struct calltime_task *
 	bool known = call->pid != NO_TASK;
 
 	if (!task->slices)
-		task->slices =
-			slices_task(&ct->slices, known ? call->pid : 1,
-				    known ? call->tid : FIRST_TID + (uint32_t)(task - ct->tasks),
-				    call->cpu);
+		task->slices = slices_task(&ct->slices, known ? call->pid : 1,
+					   known ? call->tid
+						 : SLICES_FIRST_TID + (uint32_t)(task - ct->tasks),
+					   call->cpu);
 	return task->slices;
 }
 

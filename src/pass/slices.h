@@ -14,7 +14,8 @@
 #include "pass/footprint.h"
 #include "pass/tids.h"
 
-#define SLICE_WORDS 2 /* of bits, for the first lines of a function */
+#define SLICES_FIRST_TID 1000 /* of tasks without one: readers number processes from 1 on */
+#define SLICE_WORDS 2	      /* of bits, for the first lines of a function */
 
 struct slice {		/* a call that is not over */
 	uint64_t time;	/* when it began */
