@@ -17,8 +17,8 @@
 #include "pass/slices_stage.h"
 #include "pass/stretches.h"
 
-#define MAX_DEPTH 4096 /* of the stacks that are shown */
-#define UNKNOWN_PID 1  /* of samples that do not tell, as of U-Boot's calls */
+#define MAX_DEPTH 4096	      /* of the stacks that are shown */
+#define UNKNOWN_PID 999999999 /* of samples that do not tell: larger than those of any kernel */
 #define SECOND 1000000000
 
 struct stretch_input {

@@ -161,23 +161,26 @@ def test_inputs(folder):
 def test_tasks(folder):
     """Idle tasks, unknown ones, and ids that stand for several threads have an axis for each cpu."""
     samples = Samples(CLOCK, 'source id=2 name="host-time" type=1 config=0x0 unit="ns" no-threads')
-    samples.lines += ['comm task=0/0 name="swapper"', 'comm task=5/5 name="app"', 'comm task=5/6 name="io"']
+    samples.lines += ['comm task=0/0 name="swapper"', 'comm task=5/5 name="app"', 'comm task=5/6 name="io"',
+                      'comm task=1/1 name="init"']
     for i in range(1, 4):
         for cpu in (0, 1):
             samples.add(i * MS + cpu, cpu, "0/0", "ab")
             samples.add(i * MS + cpu, cpu + 2, None, "ef")
         samples.add(i * MS, 4, "5/5", "ad")
         samples.add(i * MS, 5, "5/6", "ad")
+        samples.add(i * MS, 6, "1/1", "ad")
+        samples.add(i * MS, 7, "5/4294967295", "ad")
     path = samples.write(folder)
     _, trace, slices = convert(folder, path)
     names = {s.tid: trace.threads[s.tid][1] for s in slices}
     equal("tasks: names", sorted(names.values()),
-          ["app", "io", "kernel/2", "kernel/3", "swapper/0", "swapper/1"])
-    equal("tasks: one slice for each function", len(slices), 12)
-    equal("tasks: real ids stay", {names[5], names[6]}, {"app", "io"})
-    equal("tasks: processes", {trace.processes[s.pid] for s in slices}, {"swapper", "kernel", "app"})
+          ["app", "app/7", "init", "io", "kernel/2", "kernel/3", "swapper/0", "swapper/1"])
+    equal("tasks: one slice for each function", len(slices), 16)
+    equal("tasks: real ids stay", {names[5], names[6], names[1]}, {"app", "io", "init"})
+    equal("tasks: processes", {trace.processes[s.pid] for s in slices}, {"swapper", "kernel", "app", "init"})
     for option, want in ((["--tid", "0"], {"swapper/0", "swapper/1"}), (["--tid", "6"], {"io"}),
-                         (["--comm", "swapper"], {"swapper/0", "swapper/1"}), (["--pid", "5"], {"app", "io"}),
+                         (["--comm", "swapper"], {"swapper/0", "swapper/1"}), (["--pid", "5"], {"app", "app/7", "io"}),
                          (["--cpu", "1-2"], {"swapper/1", "kernel/2"})):
         _, trace, slices = convert(folder, path, *option)
         equal(f"tasks: {option}", {trace.threads[s.tid][1] for s in slices}, want)

@@ -13,11 +13,12 @@ RECORDINGS = [  # name, arguments of perf record, what the program does
     ("threads", ["-e", "cpu-clock", "-F", "999", "-g", "--sample-cpu"], "TS"),
     ("no cpus", ["-e", "cpu-clock", "-c", "500000", "-g"], "SL"),
     ("all cpus", ["-e", "cpu-clock", "-F", "499", "-g", "-a"], "TFL"),
-    ("dying threads", ["-e", "cpu-clock", "-F", "9999", "-g", "-a"], "D"),
+    ("dying threads", ["-e", "cpu-clock", "-F", "4999", "-g", "-a"], "D"),
     ("two events", ["-e", "cpu-clock,page-faults", "-F", "999", "-g", "--sample-cpu"], "TSL"),
 ]
 OURS = {"leaf", "middle", "outer", "deep", "thread", "main"}  # functions of the program
 SHARED = 1000000000  # the first tid of threads that share one: idle ones (0), and those that no longer have one (-1)
+NO_PID = 999999999  # of processes that have ended
 LEAST = 5  # samples: a tenth of what a slow machine records
 
 SLICES = """select s.ts, s.dur, s.depth, s.name, s.category, tid, pid, thread.name as thread,
@@ -38,7 +39,8 @@ class Slice:
         self.depth, self.name, self.samples = int(row["depth"]), row["name"], int(row["samples"])
         self.track = int(row["tid"])
         if self.track >= SHARED:
-            self.track = (int(row["pid"]), row["thread"])
+            pid, name = int(row["pid"]), row["thread"]
+            self.track = (-1 if pid == NO_PID else pid, int(name.split("/")[-1]) if "/" in name else None)
         self.row = row
 
 
@@ -50,11 +52,8 @@ def read(path):
 
 
 def track_of(sample):
-    """Threads that share a tid have a track for each cpu."""
-    if sample.tid > 0:
-        return sample.tid
-    name = "swapper" if sample.tid == 0 else "load" if sample.pid > 0 else "kernel"
-    return (sample.pid, name if sample.cpu is None else f"{name}/{sample.cpu}")
+    """Threads that share a tid have a track for each cpu, which is named after it."""
+    return sample.tid if sample.tid > 0 else (sample.pid, sample.cpu)
 
 
 def usable(samples):
@@ -82,11 +81,24 @@ def stretches(samples):
     return found
 
 
+def with_slices(samples, by_track):
+    """Each sample, with the slices of its thread at its time."""
+    waiting = {track: sorted(slices, key=lambda s: (s.begin, s.depth), reverse=True)
+               for track, slices in by_track.items()}
+    there = collections.defaultdict(list)
+    for s in sorted(samples, key=lambda s: s.time):
+        track = track_of(s)
+        later = waiting.get(track, [])
+        while later and later[-1].begin < s.time:
+            there[track].append(later.pop())
+        there[track] = [x for x in there[track] if x.end >= s.time]
+        yield s, there[track]
+
+
 def test_stacks(name, samples, by_track):
     """At the time of each sample, the slices of its thread are its stack."""
     wrong, compared = [], 0
-    for s in samples:
-        there = [x for x in by_track[track_of(s)] if x.begin < s.time <= x.end]
+    for s, there in with_slices(samples, by_track):
         want = [frame[1].split("@")[0] for frame in reversed(s.frames)]
         got = [x.name for x in there]
         # perf does not print the address of a sample with an empty chain.

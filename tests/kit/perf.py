@@ -120,7 +120,7 @@ int main(int argc, char **argv)
 	if (strchr(what, 'T'))
 		threads(600);
 	if (strchr(what, 'D'))
-		dying_threads(10000);
+		dying_threads(1500);
 	if (strchr(what, 'F'))
 		forks(60, argv[0]);
 	if (strchr(what, 'S'))
