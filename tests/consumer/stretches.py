@@ -101,8 +101,9 @@ def test_stacks(name, samples, by_track):
     for s, there in with_slices(samples, by_track):
         want = [frame[1].split("@")[0] for frame in reversed(s.frames)]
         got = [x.name for x in there]
-        # perf does not print the address of a sample with an empty chain.
-        if [x.depth for x in there] != list(range(len(want) or 1)):
+        # perf prints nothing if the chain is empty, or if one of its addresses is impossible: code without
+        # frame pointers leads to such.
+        if not there or [x.depth for x in there] != list(range(len(want or there))):
             wrong.append((s.time, got, want))
         if not any(n.startswith("[unknown]") for n in want):
             compared += any(n in OURS for n in want)
