@@ -77,15 +77,17 @@ static bool fill_batch(struct wire_ahead_cpu *cpu, struct wire_batch *batch)
 	return ret <= 0;
 }
 
-static uint64_t instructions_of(const struct wire_batch *batch)
+/* Adds the instructions of a batch to those since the last time. */
+static void add_instructions(struct wire_ahead_cpu *cpu, const struct wire_batch *batch)
 {
-	uint64_t sum = 0;
-
 	for (size_t i = 0; i < batch->nr; i++) {
-		if (batch->events[i].kind == EVENT_BRANCH)
-			sum += batch->events[i].branch.instructions;
+		if (batch->events[i].kind != EVENT_BRANCH)
+			continue;
+		if (!cpu->begun)
+			cpu->first = batch->events[i].branch.instructions;
+		cpu->begun = true;
+		cpu->instructions += batch->events[i].branch.instructions;
 	}
-	return sum;
 }
 
 /* The batches since the last time are ready, with the lock held. now: the time after them. */
@@ -98,15 +100,17 @@ static void fill_to(struct wire_ahead_cpu *cpu, uint64_t now)
 
 		if (now > batch->time && cpu->instructions && cpu->trace.info.has_waits)
 			batch->pace = (double)(now - batch->time) / all;
+		batch->first = cpu->first;
 		batch->until = now;
 	}
-	cpu->instructions = 0;
+	cpu->instructions = cpu->first = 0;
+	cpu->begun = false;
 }
 
 static void finish_batch(struct wire_ahead_cpu *cpu, struct wire_batch *batch, bool finished)
 {
 	batch->instructions = cpu->instructions;
-	cpu->instructions += instructions_of(batch);
+	add_instructions(cpu, batch);
 	cpu->decoded++;
 	/* Without a time for long, the events keep the last one. This may not depend on the other thread. */
 	if (cpu->trace.time != batch->time || finished ||
@@ -268,7 +272,10 @@ static void decode_now(struct wire_ahead_cpu *cpu)
 	}
 }
 
-/* Sets the times of a batch's events. */
+/*
+ * Sets the times of a batch's events. The instructions of the first branch after a time were executed before it: the
+ * plugin notes the time of a switch of tasks where the next code begins, and only then writes the switch.
+ */
 static void date(struct wire_batch *batch)
 {
 	uint64_t done = batch->instructions;
@@ -286,7 +293,9 @@ static void date(struct wire_batch *batch)
 			part = ev->mask.instructions;
 		else
 			part = 0;
-		ev->time = batch->time + (uint64_t)((double)(done + part) * batch->pace);
+		part += done;
+		part -= part < batch->first ? part : batch->first;
+		ev->time = batch->time + (uint64_t)((double)part * batch->pace);
 		if (ev->time > batch->until)
 			ev->time = batch->until;
 	}

@@ -30,6 +30,7 @@ struct wire_batch {
 	double pace;
 	uint64_t until;	       /* the time after them */
 	uint64_t instructions; /* of the events before it since `time` */
+	uint64_t first;	       /* of the first branch since `time` */
 	uint64_t offset;       /* in the input, of the trace that they are from */
 	const char *wrong;     /* damage after the last event, and where; NULL: none */
 	uint64_t wrong_offset, wrong_bytes;
@@ -53,6 +54,8 @@ struct wire_ahead_cpu {
 	size_t decoded, filled,
 		dropped;       /* the number of batches so far; filled: their times are known */
 	uint64_t instructions; /* of the batches that are decoded and not filled */
+	uint64_t first;	       /* of the first branch in them */
+	bool begun;	       /* there is one */
 };
 
 struct wire_ahead {		      /* zeroed: ready */

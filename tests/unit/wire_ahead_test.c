@@ -250,6 +250,39 @@ static void test_times(struct trace *traces)
 	check("ahead: the same times with and without a thread", same && traces[0].nr > 1000000);
 }
 
+/*
+ * A step that comes right after a time happened at that time, even if the cpu then waits long for the host: another
+ * cpu may go on with its task.
+ */
+static void test_exact(void)
+{
+	static const uint8_t go[] = { 0xc0, 0 };
+	struct wire_merge merge = { .ahead.info.has_waits = true, .ahead.tried = true };
+	struct buf buf = { 0 };
+	struct event ev;
+	bool exact = true;
+	size_t nr = 0;
+
+	add_begin(&buf);
+	for (int i = 0; i < 3; i++) {
+		add_time(&buf);
+		buf_add(&buf, go, sizeof(go));
+		buf_add(&buf, go, sizeof(go));
+	}
+	add_time(&buf);
+	wire_merge_add(&merge, 0, (const uint8_t *)buf.data, buf.len, 0, false, 0);
+	wire_merge_until(&merge, UINT64_MAX);
+	for (; wire_merge_next(&merge, &ev) > 0; nr++) { /* two events before the first time */
+		uint64_t since = nr < 2 ? 0 : ev.time - ((nr - 2) / 2 + 1) * STEP;
+
+		exact &= nr < 2 || (nr % 2 ? since > 0 && since < STEP : since == 0);
+	}
+	check("ahead: a step right after a time has that time, the next one a later one",
+	      exact && nr == 8);
+	wire_merge_release(&merge);
+	buf_release(&buf);
+}
+
 int main(void)
 {
 	struct trace *traces = xcalloc(CPUS, sizeof(*traces));
@@ -261,6 +294,7 @@ int main(void)
 	test_merge(traces);
 	test_release(traces);
 	test_times(traces);
+	test_exact();
 	for (size_t i = 0; i < CPUS * PIECES; i++)
 		buf_release(&traces[i / PIECES].pieces[i % PIECES]);
 	free(traces);
