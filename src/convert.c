@@ -236,6 +236,8 @@ int job_run(struct job *job, struct writer *const *to, size_t nr)
 	job->chain.merge = &job->merge;
 	chain_init(&job->chain, sink_push, &sink, takes, nr);
 	free(takes);
+	for (size_t i = 0; i < job->merge.nr; i++)
+		job->merge.inputs[i].reader.decodes = job->chain.decodes;
 	ret = run_loop(job, &sink);
 	if (ret == 0 && chain_flush(&job->chain, UINT64_MAX) < 0) {
 		job->err = job->chain.err;

@@ -146,9 +146,26 @@ const uint8_t *in_peek(struct in *in, size_t want, size_t *have)
 	return in->data + in->at;
 }
 
+/* Seeks over bytes of a file that need not be read, but not beyond its end. Returns how many. */
+static uint64_t seek_ahead(struct in *in, uint64_t n)
+{
+	uint64_t at = in_offset(in), left = in->size > at ? in->size - at : 0;
+
+	if (in->unpack || in->fd < 0 || n <= in->cap || left <= in->cap)
+		return 0;
+	if (n > left)
+		n = left;
+	if (lseek(in->fd, (off_t)(at + n), SEEK_SET) < 0)
+		return 0;
+	in->taken += at + n - in->base - in->end;
+	in->base = at + n;
+	in->at = in->end = 0;
+	return n;
+}
+
 uint64_t in_skip(struct in *in, uint64_t n)
 {
-	uint64_t done = 0;
+	uint64_t done = seek_ahead(in, n);
 
 	while (done < n) {
 		size_t have = in->end - in->at;

@@ -242,6 +242,7 @@ struct event_branch {
 	 * trace does not tell. Only an ENTER or a LEAVE changes it.
 	 */
 	uint16_t guest;
+	bool by_thread;
 	bool over;	   /* of an END: the kernel returned to a program, so all calls are over */
 	uint64_t context;  /* IP_KERNEL or IP_USER, of `to` */
 	uint64_t space;	   /* the register that names the address space, at `to`; 0 unknown */

@@ -478,6 +478,7 @@ static int read_file_header(struct reader *r)
 		return -1;
 	if (open_streams(r) < 0)
 		return -1;
+	p->data_start = header.data.offset;
 	return in_seek(r->in, header.data.offset, &r->err);
 }
 

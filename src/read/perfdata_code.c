@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "read/perfdata_code.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+
+/* A part of a file that is mapped. */
+struct code_file {
+	struct ipt_code code;
+	const struct symfile
+		*symfile; /* NULL: a file that has only code, as `record emulate` writes */
+	uint64_t start;	  /* its address in the ELF, or its offset in the file */
+	int fd;
+};
+
+void perfdata_code_open(struct perfdata_code *code, const struct options *options,
+			const char *kcore)
+{
+	code->where = (struct image_search){
+		.build_dir = options->build_dir,
+		.symfs = options->symfs,
+		.kernel = options->kernel,
+		.debug = { .symfs = options->symfs, .folder = options->build_dir },
+	};
+	strtab_init(&code->strings);
+	images_init(&code->images, &code->strings, &code->where);
+	if (kcore && access(kcore, R_OK) == 0)
+		code->kcore = library_open(&code->images.library, kcore);
+}
+
+/* Near the end of a segment, there may be fewer bytes. */
+static size_t read_elf(const void *data, uint64_t offset, uint8_t *bytes, size_t size)
+{
+	const struct code_file *file = data;
+
+	for (size_t n = size; n; n = n > 16 ? n / 2 : n - 1) {
+		const uint8_t *at = symfile_code(file->symfile, file->start + offset, n);
+
+		if (!at)
+			continue;
+		memcpy(bytes, at, n);
+		return n;
+	}
+	return 0;
+}
+
+static size_t read_raw(const void *data, uint64_t offset, uint8_t *bytes, size_t size)
+{
+	const struct code_file *file = data;
+	ssize_t got = pread(file->fd, bytes, size, (off_t)(file->start + offset));
+
+	return got > 0 ? (size_t)got : 0;
+}
+
+static int open_raw(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	char magic[4] = { 0 };
+
+	if (fd >= 0 && (read(fd, magic, sizeof(magic)) < 0 || !memcmp(magic, "\177ELF", 4))) {
+		close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+static struct code_file *new_file(struct perfdata_code *code, const struct ipt_bytes *bytes,
+				  uint64_t len)
+{
+	struct code_file *file = xcalloc(1, sizeof(*file));
+
+	file->fd = -1;
+	ipt_code_init(&file->code, (struct ipt_bytes){ bytes->read, file }, len);
+	GROW(code->files, code->nr + 1, code->cap);
+	code->files[code->nr++] = file;
+	return file;
+}
+
+static struct code_file *elf_file(struct perfdata_code *code, const struct symfile *symfile,
+				  uint64_t vaddr, uint64_t len)
+{
+	static const struct ipt_bytes bytes = { .read = read_elf };
+	struct code_file *file = new_file(code, &bytes, len);
+
+	file->symfile = symfile;
+	file->start = vaddr;
+	return file;
+}
+
+static struct code_file *raw_file(struct perfdata_code *code, int fd, const struct event_map *map)
+{
+	static const struct ipt_bytes bytes = { .read = read_raw };
+	struct code_file *file = new_file(code, &bytes, map->len);
+
+	file->fd = fd;
+	file->start = map->offset;
+	return file;
+}
+
+static struct code_file *find_file(struct perfdata_code *code, const struct event_map *map,
+				   uint32_t image)
+{
+	const struct symfile *symfile;
+	int fd;
+
+	if (map->kernel && code->kcore)
+		return elf_file(code, code->kcore, map->addr, map->len);
+	fd = map->kernel || image_is_pseudo(map->path) ? -1 : open_raw(map->path);
+	if (fd >= 0)
+		return raw_file(code, fd, map);
+	symfile = image_symfile(&code->images, image);
+	if (!symfile)
+		return NULL;
+	return elf_file(code, symfile,
+			image_vaddr(&code->images, image, map->as_linked ? map->addr : map->offset),
+			map->len);
+}
+
+struct ipt_code *perfdata_code_of(struct perfdata_code *code, const struct event_map *map)
+{
+	uint32_t image = image_intern(&code->images, map->path, map->build_id, map->build_id_len,
+				      map->as_linked, map->kernel);
+	struct hash_key key = { (uint64_t)image << 32 ^ map->len,
+				map->as_linked ? map->addr : map->offset };
+	uint32_t *place = hash_at(&code->index, key);
+	struct code_file *file;
+
+	if (*place)
+		return *place == UINT32_MAX ? NULL : &code->files[*place - 1]->code;
+	if (map->anchor)
+		image_moved(&code->images, image, map->anchor, map->offset);
+	file = find_file(code, map, image);
+	*place = file ? (uint32_t)code->nr : UINT32_MAX;
+	return file ? &file->code : NULL;
+}
+
+void perfdata_code_release(struct perfdata_code *code)
+{
+	if (!code->strings.nr && !code->images.all)
+		return;
+	for (size_t i = 0; i < code->nr; i++) {
+		ipt_code_release(&code->files[i]->code);
+		if (code->files[i]->fd >= 0)
+			close(code->files[i]->fd);
+		free(code->files[i]);
+	}
+	free(code->files);
+	hash_release(&code->index);
+	images_release(&code->images);
+	strtab_release(&code->strings);
+}
