@@ -53,6 +53,7 @@ enum {
 	RECORD_FORK = 7,
 	RECORD_MMAP2 = 10,
 	RECORD_ITRACE_START = 12,
+	RECORD_SWITCH = 14,
 	RECORD_SWITCH_CPU_WIDE = 15,
 	RECORD_AUXTRACE_INFO = 70,
 	RECORD_AUXTRACE = 71,
@@ -250,7 +251,7 @@ static void map_file(const char *path, struct trace *trace)
 
 struct sample_id {
 	uint64_t time;
-	int32_t cpu;
+	int32_t pid, cpu;
 };
 
 /* What stands behind a record: its members in the order of the kernel. */
@@ -259,7 +260,7 @@ static struct sample_id sample_id(const struct trace *trace, const struct record
 	static const uint32_t members[] = { SAMPLE_IDENTIFIER, SAMPLE_CPU,  SAMPLE_STREAM_ID,
 					    SAMPLE_ID,	       SAMPLE_TIME, SAMPLE_TID };
 	const uint8_t *end = (const uint8_t *)rec + rec->size;
-	struct sample_id id = { .cpu = NO_ID };
+	struct sample_id id = { .pid = NO_ID, .cpu = NO_ID };
 
 	if (!(trace->attr.flags & ATTR_SAMPLE_ID_ALL))
 		return id;
@@ -271,6 +272,8 @@ static struct sample_id sample_id(const struct trace *trace, const struct record
 			memcpy(&id.time, end, sizeof(id.time));
 		else if (members[i] == SAMPLE_CPU)
 			memcpy(&id.cpu, end, sizeof(id.cpu));
+		else if (members[i] == SAMPLE_TID)
+			memcpy(&id.pid, end, sizeof(id.pid));
 	}
 	return id;
 }
@@ -316,6 +319,19 @@ static void read_fork(struct trace *trace, const struct record *rec)
 
 	change->parent = fork->parent;
 	change->tid = fork->tid;
+}
+
+/* A task leaves and the record says which one comes, or only that the other one has come. */
+static void read_switch(struct trace *trace, const struct record *rec)
+{
+	bool out = rec->misc & MISC_SWITCH_OUT;
+
+	if (out == (rec->type == RECORD_SWITCH_CPU_WIDE)) {
+		struct change *change = add_change(trace, rec, CHANGE_SWITCH);
+
+		if (!out)
+			change->pid = sample_id(trace, rec).pid;
+	}
 }
 
 static void read_info(struct trace *trace, const struct record *rec)
@@ -371,10 +387,8 @@ static void read_record(struct trace *trace, const struct record *rec)
 		add_change(trace, rec, rec->misc & MISC_COMM_EXEC ? CHANGE_EXEC : CHANGE_FORK);
 		break;
 	case RECORD_ITRACE_START: add_change(trace, rec, CHANGE_SWITCH); break;
-	case RECORD_SWITCH_CPU_WIDE:
-		/* Who comes next, or who is now there. */
-		add_change(trace, rec, CHANGE_SWITCH);
-		break;
+	case RECORD_SWITCH:
+	case RECORD_SWITCH_CPU_WIDE: read_switch(trace, rec); break;
 	case RECORD_AUXTRACE_INFO: read_info(trace, rec); break;
 	case RECORD_AUXTRACE: add_part(trace, (const struct auxtrace *)rec); break;
 	}
@@ -518,23 +532,31 @@ static struct pt_image *image_of(const struct trace *trace, struct program *prog
 	return program->image;
 }
 
-/* The process of a thread; of a CPU, the one that it was given last. */
-static int32_t process_at(const struct trace *trace, const struct queue *queue, uint64_t time)
+/* The process of a CPU: the one that it was given last. */
+static int32_t process_on(const struct trace *trace, int32_t cpu, uint64_t time)
 {
 	int32_t pid = NO_ID;
 
 	for (size_t i = 0; i < trace->nr_changes; i++) {
 		const struct change *change = &trace->changes[i];
 
-		if (queue->tid != NO_ID) {
-			if (change->tid == queue->tid)
-				return change->pid;
-		} else if (change->kind == CHANGE_SWITCH && change->cpu == queue->cpu) {
-			if (change->time > time && pid != NO_ID)
-				break;
-			pid = change->pid;
-		}
+		if (change->kind != CHANGE_SWITCH || change->cpu != cpu)
+			continue;
+		if (change->time > time && pid != NO_ID)
+			break;
+		pid = change->pid;
 	}
+	return pid;
+}
+
+/* perf gives the queue of a CPU a thread as well if it records a command. */
+static int32_t process_at(const struct trace *trace, const struct queue *queue, uint64_t time)
+{
+	int32_t pid = queue->cpu == NO_ID ? NO_ID : process_on(trace, queue->cpu, time);
+
+	for (size_t i = 0; pid == NO_ID && i < trace->nr_changes; i++)
+		if (trace->changes[i].kind != CHANGE_SWITCH && trace->changes[i].tid == queue->tid)
+			pid = trace->changes[i].pid;
 	return pid;
 }
 
