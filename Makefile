@@ -46,6 +46,7 @@ $(eval $(call optional,ZSTD,zstd.h,-lzstd,libzstd-dev))
 $(eval $(call optional,ZLIB,zlib.h,-lz,zlib1g-dev))
 $(eval $(call optional,LZ4,lz4.h,-llz4,liblz4-dev))
 $(eval $(call optional,LZMA,lzma.h,-llzma,liblzma-dev))
+$(eval $(call optional,LIBIPT,intel-pt.h,-lipt,libipt-dev))
 $(eval $(call optional,ZYDIS,Zydis/Zydis.h,-lZydis,libzydis-dev))
 $(eval $(call optional,IPT,intel-pt.h,-lipt,libipt-dev))
 
@@ -105,6 +106,9 @@ $(BUILD)/kscope-qemu.so: $(PLUGIN_OBJ)
 
 # Programs that only the tests use: tools in tests/tools, tests of a module in tests/unit.
 TEST_SRC := $(wildcard tests/tools/*.c tests/unit/*.c)
+ifneq ($(HAVE_LIBIPT),yes)
+TEST_SRC := $(filter-out %/pt_oracle.c,$(TEST_SRC))
+endif
 TEST_BIN := $(patsubst %.c,$(BUILD)/tests/%,$(notdir $(TEST_SRC)))
 
 .PHONY: test-tools
@@ -117,7 +121,7 @@ $(BUILD)/tests/$(basename $(notdir $(1))): $(BUILD)/obj/$(1:.c=.o) $(LIBOBJ)
 	$$(call say,LD)
 	$$(Q)$$(CC) $$(CFLAGS) $$(LDFLAGS) $$^ -o $$@ $$(LIBS) -lm
 endef
-$(foreach src,$(filter-out %/movetool.c,$(TEST_SRC)),$(eval $(call test_binary,$(src))))
+$(foreach src,$(filter-out %/movetool.c %/pt_oracle.c,$(TEST_SRC)),$(eval $(call test_binary,$(src))))
 
 # The plugin's decoder of instructions, without anything of src/.
 $(BUILD)/tests/movetool: $(filter $(BUILD)/obj/plugin/insn%,$(PLUGIN_OBJ)) \
@@ -125,6 +129,12 @@ $(BUILD)/tests/movetool: $(filter $(BUILD)/obj/plugin/insn%,$(PLUGIN_OBJ)) \
 	@mkdir -p $(@D)
 	$(call say,LD)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $^ -o $@
+
+# What libipt says about a trace, without anything of src/.
+$(BUILD)/tests/pt_oracle: $(BUILD)/obj/tests/tools/pt_oracle.o
+	@mkdir -p $(@D)
+	$(call say,LD)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $^ -o $@ -lipt
 
 # Hosts that load the plugin: it looks their functions up by name.
 HOST_BIN := $(filter $(BUILD)/tests/qemu_host_%,$(TEST_BIN))
