@@ -236,8 +236,10 @@ int job_run(struct job *job, struct writer *const *to, size_t nr)
 	job->chain.merge = &job->merge;
 	chain_init(&job->chain, sink_push, &sink, takes, nr);
 	free(takes);
-	for (size_t i = 0; i < job->merge.nr; i++)
+	for (size_t i = 0; i < job->merge.nr; i++) {
 		job->merge.inputs[i].reader.decodes = job->chain.decodes;
+		job->merge.inputs[i].reader.all_branches = job->chain.all_branches;
+	}
 	ret = run_loop(job, &sink);
 	if (ret == 0 && chain_flush(&job->chain, UINT64_MAX) < 0) {
 		job->err = job->chain.err;

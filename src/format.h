@@ -69,6 +69,7 @@ struct reader {
 	struct in *in;
 	struct frames *frames;	 /* for data with names; see IP_NAMED */
 	struct library *library; /* for data whose code must be found in binaries */
+	bool all_branches;	 /* also jumps inside a function */
 	bool decodes;		 /* branches are wanted, not the bytes of hardware traces */
 	struct err err;
 	uint64_t nr_damaged; /* places where the input was damaged */

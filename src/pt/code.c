@@ -174,6 +174,8 @@ static void decode(const struct ipt_code *code, struct ipt_block *b)
 	}
 	if (b->kind == IPT_JUMP || b->kind == IPT_COND || b->kind == IPT_CALL)
 		b->target = ipt_block_next(b) + (uint64_t)insn.raw.imm[0].value.s;
+	b->leaves = b->target >= code->len || !code->bytes.same ||
+		    !code->bytes.same(code->bytes.data, b->start, b->target);
 }
 
 int ipt_block_before(const struct ipt_code *code, const struct ipt_block *b, uint64_t offset)

@@ -38,6 +38,7 @@ struct ipt_block {
 	uint8_t last;	/* the size of the last instruction */
 	uint8_t kind;	/* enum ipt_flow_kind */
 	bool wide;	/* 64-bit code */
+	bool leaves;	/* the target is not known to be in the same function */
 };
 
 static inline uint64_t ipt_block_next(const struct ipt_block *b)
@@ -54,6 +55,8 @@ static inline uint64_t ipt_block_branch(const struct ipt_block *b)
 struct ipt_bytes {
 	/* Copies up to `size` bytes at an offset of the code. Returns how many; 0: not known. */
 	size_t (*read)(const void *data, uint64_t offset, uint8_t *bytes, size_t size);
+	/* Optional: whether two offsets are in the same function. */
+	bool (*same)(const void *data, uint64_t a, uint64_t b);
 	const void *data;
 };
 

@@ -175,7 +175,7 @@ static inline struct ipt_block *run(struct ipt_flow *f, struct ipt_block *b)
 	f->insns += b->insns;
 	switch (b->kind) {
 	case IPT_JUMP:
-		if (f->all)
+		if (f->all || b->leaves)
 			put_after(f, IPT_DID_JUMP, b, base + b->target);
 		return taken(f, b);
 	case IPT_CALL:
@@ -202,7 +202,7 @@ static inline struct ipt_block *branch_if(struct ipt_flow *f, struct ipt_block *
 	f->insns += b->insns;
 	if (!taken_bit)
 		return fall(f, b);
-	if (f->all)
+	if (f->all || b->leaves)
 		put_after(f, IPT_DID_JUMP, b, f->at.place.base + b->target);
 	return taken(f, b);
 }

@@ -87,7 +87,7 @@ struct ipt_spot {
 struct ipt_flow {
 	const struct ipt_world *world;
 	uint32_t queue;
-	bool all; /* also jumps that stay in their code; without, only those that a packet tells */
+	bool all; /* also jumps that stay in their function */
 
 	struct ipt_clock clock;
 	struct ipt_thread thread;

@@ -11,9 +11,10 @@
 /* A part of a file that is mapped. */
 struct code_file {
 	struct ipt_code code;
-	const struct symfile
-		*symfile; /* NULL: a file that has only code, as `record emulate` writes */
-	uint64_t start;	  /* its address in the ELF, or its offset in the file */
+	struct perfdata_code *owner;
+	/* NULL: a file that has only code, as `record emulate` writes. */
+	struct symfile *symfile;
+	uint64_t start; /* its address in the ELF, or its offset in the file */
 	int fd;
 };
 
@@ -27,6 +28,7 @@ void perfdata_code_open(struct perfdata_code *code, const struct options *option
 		.debug = { .symfs = options->symfs, .folder = options->build_dir },
 	};
 	strtab_init(&code->strings);
+	pthread_mutex_init(&code->lock, NULL);
 	images_init(&code->images, &code->strings, &code->where);
 	if (kcore && access(kcore, R_OK) == 0)
 		code->kcore = library_open(&code->images.library, kcore);
@@ -46,6 +48,20 @@ static size_t read_elf(const void *data, uint64_t offset, uint8_t *bytes, size_t
 		return n;
 	}
 	return 0;
+}
+
+/* The functions that pass/calls distinguishes; in assembly, it may know more. */
+static bool same_function(const void *data, uint64_t a, uint64_t b)
+{
+	const struct code_file *file = data;
+	uint64_t starts[2] = { 0 };
+	bool label[2] = { 0 }, known;
+
+	pthread_mutex_lock(&file->owner->lock);
+	known = symfile_function(file->symfile, file->start + a, &starts[0], &label[0]) &&
+		symfile_function(file->symfile, file->start + b, &starts[1], &label[1]);
+	pthread_mutex_unlock(&file->owner->lock);
+	return known && starts[0] == starts[1] && !label[0] && !label[1];
 }
 
 static size_t read_raw(const void *data, uint64_t offset, uint8_t *bytes, size_t size)
@@ -74,16 +90,17 @@ static struct code_file *new_file(struct perfdata_code *code, const struct ipt_b
 	struct code_file *file = xcalloc(1, sizeof(*file));
 
 	file->fd = -1;
-	ipt_code_init(&file->code, (struct ipt_bytes){ bytes->read, file }, len);
+	file->owner = code;
+	ipt_code_init(&file->code, (struct ipt_bytes){ bytes->read, bytes->same, file }, len);
 	GROW(code->files, code->nr + 1, code->cap);
 	code->files[code->nr++] = file;
 	return file;
 }
 
-static struct code_file *elf_file(struct perfdata_code *code, const struct symfile *symfile,
+static struct code_file *elf_file(struct perfdata_code *code, struct symfile *symfile,
 				  uint64_t vaddr, uint64_t len)
 {
-	static const struct ipt_bytes bytes = { .read = read_elf };
+	static const struct ipt_bytes bytes = { .read = read_elf, .same = same_function };
 	struct code_file *file = new_file(code, &bytes, len);
 
 	file->symfile = symfile;
@@ -101,10 +118,32 @@ static struct code_file *raw_file(struct perfdata_code *code, int fd, const stru
 	return file;
 }
 
+/*
+ * The ELF's address for the start of a map. The map may begin in a part that is not code, if both have the
+ * same distance from their addresses.
+ */
+static uint64_t address_in_elf(struct perfdata_code *code, const struct event_map *map, uint32_t image,
+			       const struct symfile *symfile)
+{
+	const struct sym_segment *segments;
+	size_t nr;
+
+	if (map->as_linked)
+		return image_vaddr(&code->images, image, map->addr);
+	segments = symfile_segments(symfile, &nr);
+	for (size_t i = 0; i < nr; i++) {
+		const struct sym_segment *s = &segments[i];
+
+		if (s->offset + s->filesz > map->offset && s->offset < map->offset + map->len)
+			return s->vaddr - s->offset + map->offset;
+	}
+	return map->offset;
+}
+
 static struct code_file *find_file(struct perfdata_code *code, const struct event_map *map,
 				   uint32_t image)
 {
-	const struct symfile *symfile;
+	struct symfile *symfile;
 	int fd;
 
 	if (map->kernel && code->kcore)
@@ -115,9 +154,7 @@ static struct code_file *find_file(struct perfdata_code *code, const struct even
 	symfile = image_symfile(&code->images, image);
 	if (!symfile)
 		return NULL;
-	return elf_file(code, symfile,
-			image_vaddr(&code->images, image, map->as_linked ? map->addr : map->offset),
-			map->len);
+	return elf_file(code, symfile, address_in_elf(code, map, image, symfile), map->len);
 }
 
 struct ipt_code *perfdata_code_of(struct perfdata_code *code, const struct event_map *map)
@@ -150,6 +187,7 @@ void perfdata_code_release(struct perfdata_code *code)
 	}
 	free(code->files);
 	hash_release(&code->index);
+	pthread_mutex_destroy(&code->lock);
 	images_release(&code->images);
 	strtab_release(&code->strings);
 }

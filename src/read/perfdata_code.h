@@ -16,6 +16,7 @@ struct perfdata_code { /* zeroed: not open */
 	struct strtab strings;
 	struct image_search where;
 	struct images images;
+	pthread_mutex_t lock;  /* for looking up functions */
 	struct symfile *kcore; /* the kernel's memory, in the folder of the recording; NULL: none */
 	struct code_file **files;
 	size_t nr, cap;

@@ -12,7 +12,7 @@
 #include "pt/packet.h"
 #include "read/perfdata_code.h"
 
-#define BATCH 256	  /* events of one call */
+#define BATCH 64	  /* events of one call */
 #define MAX_THREADS 16	  /* that decode */
 #define MUCH_TRACE 262144 /* bytes; less is not worth a thread */
 #define FIRST_LOOK 4096	  /* bytes in which to look for the first time */
@@ -52,6 +52,7 @@ struct pt_queue {
 	struct ipt_piece *piece; /* NULL: none yet, or no more */
 	size_t at;		 /* the next branch in it */
 	uint64_t time;		 /* of that branch, or at most of the next piece */
+	uint64_t tsc;		 /* of that branch */
 	size_t thread;
 	bool goes_on; /* the piece before led to the begin of this one */
 	bool begun;
@@ -81,6 +82,9 @@ struct perfdata_pt {
 	size_t nr_threads, cap_threads;
 	struct hash by_tid; /* index + 1 */
 	struct event events[BATCH];
+	/* What all events of a thread on a queue have in common, which events[] need not get again. */
+	struct event common;
+	uint32_t version, versions[BATCH];
 	size_t nr_events, taken;
 	struct pt_gap gap;
 };
@@ -140,6 +144,7 @@ struct perfdata_pt *pt_new(struct reader *r, struct cursor info)
 	if (nr <= INFO_HAS_TIME)
 		return NULL;
 	pt = xcalloc(1, sizeof(*pt));
+	pt->ahead.all = r->all_branches;
 	take_info(pt, p, words);
 	kcore = p->folder ? xasprintf("%.*s/kcore_dir/kcore", (int)strlen(r->in->path) - 5,
 				      r->in->path)
@@ -371,7 +376,6 @@ void pt_start(struct perfdata_pt *pt)
 	pt->ahead.clock = &pt->clock;
 	pt->ahead.read = read_trace;
 	pt->ahead.data = pt;
-	pt->ahead.all = true;
 	ipt_ahead_init(&pt->ahead);
 	pt->heap = xcalloc(pt->nr_queues + 1, sizeof(*pt->heap));
 	for (size_t i = 0; i < pt->nr_queues; i++) {
@@ -408,20 +412,40 @@ static size_t thread_of(struct perfdata_pt *pt, uint32_t pid, uint32_t tid)
 	return *place - 1;
 }
 
-static struct event *put_event(struct perfdata_pt *pt, const struct pt_queue *q,
-			       const struct pt_thread *thread, enum branch_kind kind)
+static void set_common(struct perfdata_pt *pt, const struct pt_queue *q,
+		       const struct pt_thread *thread)
 {
-	struct event *ev = &pt->events[pt->nr_events++];
-
-	*ev = (struct event){
+	pt->version++;
+	pt->common = (struct event){
 		.kind = EVENT_BRANCH,
-		.time = q->time,
 		.cpu = q->cpu,
 		.pid = thread->pid,
 		.tid = thread->tid,
 		.made_of = EVENT_BIT(EVENT_AUX),
-		.branch = { .kind = kind, .by_thread = true },
+		.branch = { .by_thread = true },
 	};
+}
+
+/* An event that belongs to a thread. Other stages only change `outside`. */
+static inline struct event *put_event(struct perfdata_pt *pt, const struct pt_queue *q,
+				      const struct pt_thread *thread, enum branch_kind kind)
+{
+	size_t at = pt->nr_events++;
+	struct event *ev = &pt->events[at];
+
+	if (pt->common.tid != thread->tid || pt->common.pid != thread->pid ||
+	    pt->common.cpu != q->cpu)
+		set_common(pt, q, thread);
+	if (pt->versions[at] != pt->version) {
+		pt->versions[at] = pt->version;
+		*ev = pt->common;
+	}
+	ev->time = q->time;
+	ev->outside = 0;
+	ev->branch.kind = kind;
+	ev->branch.over = false;
+	ev->branch.from = ev->branch.to = ev->branch.next = ev->branch.instructions = 0;
+	ev->branch.context = IP_USER;
 	return ev;
 }
 
@@ -446,8 +470,8 @@ static void put_begin(struct perfdata_pt *pt, struct pt_queue *q, struct pt_thre
 	thread->insns = thread->cycles = 0;
 }
 
-static void put_branch(struct perfdata_pt *pt, struct pt_queue *q, struct pt_thread *thread,
-		       const struct ipt_branch *b)
+static inline void put_branch(struct perfdata_pt *pt, struct pt_queue *q, struct pt_thread *thread,
+			      const struct ipt_branch *b)
 {
 	static const uint8_t kinds[] = {
 		[IPT_DID_JUMP] = BRANCH_JUMP,	    [IPT_DID_CALL] = BRANCH_CALL,
@@ -483,7 +507,8 @@ static void note_gap(struct perfdata_pt *pt, struct pt_queue *q, const struct ip
 }
 
 /* Makes at most one event of a branch. */
-static void take_branch(struct perfdata_pt *pt, struct pt_queue *q, const struct ipt_branch *b)
+static inline void take_branch(struct perfdata_pt *pt, struct pt_queue *q,
+			       const struct ipt_branch *b)
 {
 	struct pt_thread *thread;
 
@@ -562,10 +587,14 @@ static bool find_branch(struct perfdata_pt *pt, struct pt_queue *q)
 }
 
 /* Updates the time of the queue; it never runs backwards. */
-static void update_time(struct perfdata_pt *pt, struct pt_queue *q)
+static inline void update_time(struct perfdata_pt *pt, struct pt_queue *q)
 {
-	uint64_t time = ns_of(&pt->time, q->piece->flow.branches[q->at].time);
+	uint64_t tsc = q->piece->flow.branches[q->at].time, time;
 
+	if (tsc == q->tsc)
+		return;
+	q->tsc = tsc;
+	time = ns_of(&pt->time, tsc);
 	if (time > q->time)
 		q->time = time;
 }
