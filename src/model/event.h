@@ -242,10 +242,16 @@ struct event_branch {
 	 * trace does not tell. Only an ENTER or a LEAVE changes it.
 	 */
 	uint16_t guest;
-	bool over;	   /* of an END: the kernel returned to a program, so all calls are over */
-	uint64_t context;  /* IP_KERNEL or IP_USER, of `to` */
-	uint64_t space;	   /* the register that names the address space, at `to`; 0 unknown */
-	uint64_t from, to; /* addresses of the branch and of its target; 0 unknown */
+	/*
+	 * The data names the thread: the branches of ev->tid are in order, whichever cpu it runs on. There are
+	 * no stack pointers. If `to` is 0, the thread goes on in code that is not traced, until the next BEGIN
+	 * or LEAVE.
+	 */
+	bool by_thread;
+	bool over; /* of an END: all calls are over: the kernel returned to a program, or the thread ended */
+	uint64_t context;      /* IP_KERNEL or IP_USER, of `to` */
+	uint64_t space;	       /* the register that names the address space, at `to`; 0 unknown */
+	uint64_t from, to;     /* addresses of the branch and of its target; 0 unknown */
 	uint64_t instructions; /* executed by this cpu since its last branch event */
 	uint64_t next;	       /* of a call: the return address; 0 unknown */
 	uint64_t sp;	       /* at `to`, if it was read; else 0 */
@@ -290,7 +296,8 @@ enum slice_kind {
 	SLICE_SAMPLED, /* was in all samples; they do not tell when it began and ended */
 	/* On the time axis of a cpu: */
 	SLICE_RUN, /* the event's task runs on it */
-	SLICE_GAP, /* it was not traced, or part of its trace is missing */
+	/* It was not traced, or part of its trace is missing. If the event has a task: on the task's own axis. */
+	SLICE_GAP,
 	/* On another axis of a cpu: interrupts are off; the event's task switched them off. */
 	SLICE_MASKED,
 	SLICE_SPLIT, /* not a slice: the next part of a split timeline begins; writers do not get it */

@@ -15,7 +15,9 @@
 #include "pass/tids.h"
 
 #define SLICES_FIRST_TID 1000 /* of tasks without one: readers number processes from 1 on */
-#define SLICE_WORDS 2	      /* of bits, for the first lines of a function */
+/* Of threads that share a tid, such as the idle threads of cpus: larger than those of any kernel. */
+#define SLICES_SHARED_TID 1000000000
+#define SLICE_WORDS 2 /* of bits, for the first lines of a function */
 
 struct slice {		/* a call that is not over */
 	uint64_t time;	/* when it began */
@@ -56,7 +58,9 @@ struct slices_task {
 	bool lost; /* with part of the trace of its cpu */
 	bool late,
 		due; /* to be shown from where the selected time begins, and hidden where it ends */
-	bool hidden; /* of a task without a cpu: it is not selected */
+	bool hidden; /* it is not selected */
+	bool thread; /* the data names it: it may move between cpus at any time, or have none */
+	bool named;  /* its tid is that of the data, and so is its name */
 	size_t beyond; /* for the caller */
 };
 
@@ -149,15 +153,18 @@ void slices_open_early(struct slices *slices, struct slices_task *task, struct s
 void slices_run(struct slices *slices, uint32_t cpu, struct slices_task *task, bool selected);
 /* The same for a task whose cpu is unknown. */
 void slices_show(struct slices *slices, struct slices_task *task, bool selected);
-/* The same of the task that runs on the cpu and goes on: shows what was opened since. */
-void slices_go_on(struct slices *slices, uint32_t cpu);
-/* The task that runs on the cpu executed the code from one address up to another; 0: unknown. */
-void slices_charge(struct slices *slices, uint32_t cpu, uint64_t instructions, uint64_t from,
-		   uint64_t to);
+/* The same of a task that goes on where it runs: shows what was opened since. */
+void slices_go_on(struct slices *slices, struct slices_task *task);
+/*
+ * The task that runs on the cpu executed the code from one address up to another; 0: unknown. A cpu may have no
+ * task (NULL), and the cpu of a task may be unknown (NO_CPU).
+ */
+void slices_charge(struct slices *slices, uint32_t cpu, struct slices_task *task,
+		   uint64_t instructions, uint64_t from, uint64_t to);
 /* The same of a run in parts, between which slices begin and end: call the second one after the last part. */
-void slices_charge_part(struct slices *slices, uint32_t cpu, uint64_t instructions, uint64_t from,
-			uint64_t to);
-void slices_charged(struct slices *slices, uint32_t cpu);
+void slices_charge_part(struct slices *slices, uint32_t cpu, struct slices_task *task,
+			uint64_t instructions, uint64_t from, uint64_t to);
+void slices_charged(struct slices *slices, uint32_t cpu, const struct slices_task *task);
 /*
  * The cpu's interrupts are on or off from now on, after this many instructions that were not charged yet.
  * `frame` and `stack` are where they were switched; see struct event_slice.
@@ -177,5 +184,8 @@ void slices_sample(struct slices *slices, struct slices_task *task, uint32_t cpu
  */
 void slices_lose(struct slices *slices, uint32_t cpu);
 void slices_gap(struct slices *slices, uint32_t cpu);
+/* The same of a thread's trace, if the data names the threads. The thread ends then. */
+void slices_lose_thread(struct slices *slices, struct slices_task *task);
+void slices_gap_thread(struct slices *slices, struct slices_task *task);
 
 #endif

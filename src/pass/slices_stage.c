@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "pass/slices_stage.h"
 
+#include <inttypes.h>
+#include <stdio.h>
+
 #include "base/log.h"
 #include "model/world.h"
 #include "pass/merge.h"
@@ -102,4 +105,19 @@ int slices_name_task(struct stage *s, const struct event *ev, uint32_t name)
 	comm.comm.comm = str_text(world->strings, name);
 	world_apply(world, &comm);
 	return stage_emit(s, &comm);
+}
+
+uint32_t slices_shared_name(struct world *world, uint32_t pid, uint32_t tid, uint32_t cpu)
+{
+	uint32_t name = world_comm(world, pid, tid);
+	char text[300];
+
+	if (cpu == NO_CPU)
+		return name ? name : str_intern_z(world->strings, "?");
+	if (name)
+		snprintf(text, sizeof(text), "%.200s/%" PRIu32, str_text(world->strings, name),
+			 cpu);
+	else
+		snprintf(text, sizeof(text), "cpu %" PRIu32, cpu);
+	return str_intern_z(world->strings, text);
 }

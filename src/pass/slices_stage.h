@@ -20,4 +20,7 @@ int slices_end(struct slices *slices, struct stage *s);
 /* The name of a frame's function, as opposed to one that is inlined there. */
 uint32_t slices_function(struct world *world, uint32_t frame);
 
+/* Threads that share a tid are named after it and their cpu, as Linux names its idle tasks. */
+uint32_t slices_shared_name(struct world *world, uint32_t pid, uint32_t tid, uint32_t cpu);
+
 #endif

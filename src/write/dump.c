@@ -285,6 +285,8 @@ static void put_branch(struct dump *d, const struct event_branch *branch)
 		put_number(d, "guest", branch->guest);
 	if (branch->over)
 		buf_adds(&d->line, " over");
+	if (branch->by_thread)
+		buf_adds(&d->line, " by-thread");
 	put_number(d, "instructions", branch->instructions);
 	put_context(d, branch->context);
 }

@@ -72,9 +72,10 @@ static void add_time(struct timeline_args *args, uint64_t began, uint64_t ended)
 	add(args, TIMELINE_TIME, 0);
 }
 
-static void add_counts(struct timeline_args *args, const struct event_slice *slice)
+static void add_counts(struct timeline_args *args, const struct event *ev)
 {
-	bool on_cpu = timeline_on_cpu(slice);
+	const struct event_slice *slice = &ev->slice;
+	bool on_cpu = timeline_on_cpu(ev);
 
 	if (slice->knows & KNOWS_INSTRUCTIONS)
 		add(args, TIMELINE_INSTRUCTIONS, slice->instructions);
@@ -88,11 +89,13 @@ static void add_counts(struct timeline_args *args, const struct event_slice *sli
 		add(args, TIMELINE_SAMPLES, slice->samples);
 }
 
-void timeline_args(struct timeline_args *args, const struct event_slice *slice)
+void timeline_args(struct timeline_args *args, const struct event *ev)
 {
+	const struct event_slice *slice = &ev->slice;
+
 	args->nr = 0;
 	if (slice->leave && slice->kind != SLICE_GAP)
-		add_counts(args, slice);
+		add_counts(args, ev);
 	if (slice->leave)
 		add_time(args, slice->began, slice->ended);
 	if (slice->cut)
@@ -108,9 +111,12 @@ uint64_t timeline_rate(const struct event *ev)
 	return rate < INT64_MAX ? (uint64_t)rate : INT64_MAX;
 }
 
-bool timeline_on_cpu(const struct event_slice *slice)
+bool timeline_on_cpu(const struct event *ev)
 {
-	return slice->kind == SLICE_RUN || slice->kind == SLICE_GAP || slice->kind == SLICE_MASKED;
+	enum slice_kind kind = ev->slice.kind;
+
+	return kind == SLICE_RUN || kind == SLICE_MASKED ||
+	       (kind == SLICE_GAP && ev->tid == NO_TASK);
 }
 
 void timeline_cpu_name(char name[TIMELINE_CPU_NAME], uint32_t cpu, bool masked)
