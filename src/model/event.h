@@ -252,7 +252,8 @@ struct event_branch {
 	uint64_t context;      /* IP_KERNEL or IP_USER, of `to` */
 	uint64_t space;	       /* the register that names the address space, at `to`; 0 unknown */
 	uint64_t from, to;     /* addresses of the branch and of its target; 0 unknown */
-	uint64_t instructions; /* executed by this cpu since its last branch event */
+	uint64_t instructions; /* executed by this cpu or thread since its last branch event */
+	uint64_t cycles;       /* likewise; 0 if the trace does not count them */
 	uint64_t next;	       /* of a call: the return address; 0 unknown */
 	uint64_t sp;	       /* at `to`, if it was read; else 0 */
 	/*
@@ -311,6 +312,7 @@ enum slice_axis { AXIS_TIME, AXIS_CYCLES, AXIS_INSTRUCTIONS };
 enum slice_knows { /* which numbers of a slice are known */
 		   KNOWS_INSTRUCTIONS = 1,
 		   KNOWS_LINES = 2,
+		   KNOWS_CYCLES = 4,
 };
 
 /* Also of EVENT_STRETCH. The slices of a task, and of a cpu, are nested: they end in the reverse order. */
@@ -332,11 +334,12 @@ struct event_slice {
 	uint8_t knows; /* enum slice_knows */
 	uint64_t
 		since; /* the place of its begin on the axis, as the event's time is that of its end */
-	uint64_t began, ended;	   /* the time span in ns, whatever the axis is */
-	uint64_t samples;	   /* that it was in, if it was sampled */
-	uint64_t instructions;	   /* executed in it and in what it called */
-	uint64_t own;		   /* those in its function itself */
-	uint32_t lines, own_lines; /* likewise, the lines of 64 bytes that the code is in */
+	uint64_t began, ended;	     /* the time span in ns, whatever the axis is */
+	uint64_t samples;	     /* that it was in, if it was sampled */
+	uint64_t instructions;	     /* executed in it and in what it called */
+	uint64_t own;		     /* those in its function itself */
+	uint64_t cycles, own_cycles; /* likewise */
+	uint32_t lines, own_lines;   /* likewise, the lines of 64 bytes that the code is in */
 	/* Of the end of MASKED: where they went on again, and the stack where they went off; 0: unknown. */
 	uint32_t end_frame, stack;
 };

@@ -139,7 +139,7 @@ static int calls_open(struct stage *s)
 	if (!cs->times)
 		return 0;
 	cs->calls.slices = &cs->slices;
-	if (slices_init(&cs->slices, s, announce_task) < 0)
+	if (slices_init(&cs->slices, s, announce_task, true) < 0)
 		return -1;
 	cs->slices.knows = KNOWS_INSTRUCTIONS | KNOWS_LINES;
 	cs->slices.kind = task_name;

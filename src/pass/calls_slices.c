@@ -165,8 +165,11 @@ void calls_before_branch(struct calls *calls, const struct event *ev, uint32_t s
 	if (calls->inlines)
 		calls_run_inlines(calls, ev, strand, task);
 	else
-		slices_charge(slices, ev->cpu, task, ev->branch.instructions,
-			      track_at(&calls->track, strand), ev->branch.from);
+		slices_charge(slices, ev->cpu, task,
+			      &(struct slices_code){ .from = track_at(&calls->track, strand),
+						     .to = ev->branch.from,
+						     .instructions = ev->branch.instructions,
+						     .cycles = ev->branch.cycles });
 }
 
 void calls_after_branch(struct calls *calls, const struct event *ev, uint32_t strand)

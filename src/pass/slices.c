@@ -13,7 +13,11 @@
 /* The place of a task's moment on the axis. */
 static uint64_t place_of(const struct slices *s, const struct slices_task *task, uint64_t time)
 {
-	return s->axis == AXIS_TIME ? time : task->first + task->instructions;
+	switch (s->axis) {
+	case AXIS_TIME: return time;
+	case AXIS_CYCLES: return task->first + task->cycles;
+	default: return task->first + task->instructions;
+	}
 }
 
 void slices_emit(struct slices *s, const struct slices_task *task, uint32_t cpu, uint64_t place,
@@ -74,6 +78,8 @@ static void show_slice(struct slices *s, struct slices_task *task, uint64_t plac
 	slice->before = task->instructions;
 	slice->sampled = task->samples;
 	slice->callees = 0;
+	slice->cycles_before = task->cycles;
+	slice->callees_cycles = 0;
 	slice->number = ++task->last_number;
 	slice->lines = 0;
 	slice->own_lines = 0;
@@ -99,10 +105,12 @@ static void hide_slice(struct slices *s, struct slices_task *task, uint64_t time
 {
 	struct slice *slice = &task->open[--task->shown];
 	uint64_t instructions = task->instructions - slice->before;
+	uint64_t cycles = task->cycles - slice->cycles_before;
 	uint64_t place = slices_at_least(&task->last, place_of(s, task, time));
 
 	if (task->shown) {
 		slice[-1].callees += instructions;
+		slice[-1].callees_cycles += cycles;
 		slice[-1].lines += slice->lines;
 	}
 	slices_emit(s, task, task->cpu, place,
@@ -117,6 +125,8 @@ static void hide_slice(struct slices *s, struct slices_task *task, uint64_t time
 					  .samples = task->samples - slice->sampled,
 					  .instructions = instructions,
 					  .own = instructions - slice->callees,
+					  .cycles = cycles,
+					  .own_cycles = cycles - slice->callees_cycles,
 					  .lines = (uint32_t)slice->lines,
 					  .own_lines = (uint32_t)slice->own_lines });
 }
@@ -461,7 +471,7 @@ struct slices_task *slices_task(struct slices *s, uint32_t pid, uint32_t tid, ui
 
 	*task = (struct slices_task){ .next = s->tasks,
 				      .link = &s->tasks,
-				      .first = s->instructions,
+				      .first = s->axis == AXIS_CYCLES ? s->cycles : s->instructions,
 				      .last_number = FIRST_NUMBER,
 				      .began = s->now,
 				      .left = s->now,
@@ -535,6 +545,8 @@ void slices_open_early(struct slices *s, struct slices_task *task, struct slice 
 	first = &task->open[0];
 	first->before = 0;
 	first->callees = task->instructions;
+	first->cycles_before = 0;
+	first->callees_cycles = task->cycles;
 	first->number = FIRST_NUMBER;
 	first->lines = (int64_t)task->footprint.nr;
 }
@@ -612,7 +624,7 @@ static struct slices_cpu *known_cpu(struct slices *s, uint32_t number,
 }
 
 void slices_charge_part(struct slices *s, uint32_t number, struct slices_task *task,
-			uint64_t instructions, uint64_t from, uint64_t to)
+			const struct slices_code *code)
 {
 	struct slices_cpu *cpu = known_cpu(s, number, task);
 
@@ -625,12 +637,18 @@ void slices_charge_part(struct slices *s, uint32_t number, struct slices_task *t
 		return;
 	if (cpu && s->axis == AXIS_TIME)
 		slices_begin_rate(s, cpu);
-	if (cpu)
-		cpu->instructions += instructions;
-	s->instructions += instructions;
-	task->instructions += instructions;
+	if (cpu) {
+		cpu->instructions += code->instructions;
+		cpu->cycles += code->cycles;
+	}
+	s->instructions += code->instructions;
+	s->cycles += code->cycles;
+	task->instructions += code->instructions;
+	task->cycles += code->cycles;
+	if (code->cycles)
+		s->knows |= KNOWS_CYCLES;
 	if (task->shown)
-		touch(task, from, to);
+		touch(task, code->from, code->to);
 }
 
 void slices_charged(struct slices *s, uint32_t number, const struct slices_task *task)
@@ -642,8 +660,8 @@ void slices_charged(struct slices *s, uint32_t number, const struct slices_task 
 }
 
 void slices_charge(struct slices *s, uint32_t number, struct slices_task *task,
-		   uint64_t instructions, uint64_t from, uint64_t to)
+		   const struct slices_code *code)
 {
-	slices_charge_part(s, number, task, instructions, from, to);
+	slices_charge_part(s, number, task, code);
 	slices_charged(s, number, task);
 }

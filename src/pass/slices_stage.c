@@ -63,14 +63,20 @@ static bool get_window(void *data, uint64_t *from, uint64_t *until)
 	return true;
 }
 
+static int no_cycles(struct stage *s)
+{
+	return err_set(&s->chain->err, ERR_USAGE,
+		       "the input has no cycle counts: use --axis insns or --axis time");
+}
+
 int slices_init(struct slices *slices, struct stage *s,
-		int (*announce)(void *data, const struct event *ev, uint32_t frame))
+		int (*announce)(void *data, const struct event *ev, uint32_t frame),
+		bool has_cycles)
 {
 	const struct timeline_options *options = &s->chain->options->timeline;
 
-	if (options->axis == AXIS_CYCLES)
-		return err_set(&s->chain->err, ERR_USAGE,
-			       "the input has no cycle counts: use --axis insns or --axis time");
+	if (options->axis == AXIS_CYCLES && !has_cycles)
+		return no_cycles(s);
 	*slices = (struct slices){ .announce = announce,
 				   .emit = emit_slice,
 				   .data = s,
@@ -88,6 +94,8 @@ int slices_end(struct slices *slices, struct stage *s)
 {
 	const char *start = s->chain->options->timeline.start;
 
+	if (slices->axis == AXIS_CYCLES && !(slices->knows & KNOWS_CYCLES))
+		return no_cycles(s);
 	if (start && !slices->started)
 		log_warn("no call of %s begins in the selection", start);
 	return slices_finish(slices);

@@ -10,9 +10,13 @@ struct world;
 
 /* Whether a writer takes slices. */
 bool slices_wanted(const struct stage *s);
-/* Slices of the selection go to the next stage. announce() gets the stage. Returns 0, or -1. */
+/*
+ * Slices of the selection go to the next stage. announce() gets the stage. has_cycles: the input may have cycle
+ * counts. Returns 0, or -1.
+ */
 int slices_init(struct slices *slices, struct stage *s,
-		int (*announce)(void *data, const struct event *ev, uint32_t frame));
+		int (*announce)(void *data, const struct event *ev, uint32_t frame),
+		bool has_cycles);
 /* The event's task gets a name, whose handle this is. Returns 0, or -1 to stop. */
 int slices_name_task(struct stage *s, const struct event *ev, uint32_t name);
 /* All slices end, because the input does. Returns 0, or -1 to stop. */

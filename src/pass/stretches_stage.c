@@ -148,7 +148,7 @@ static int begin_slices(struct stage *s)
 	if (ss->stretches.slices)
 		return 0;
 	ss->stretches.slices = &ss->slices;
-	if (slices_init(&ss->slices, s, announce_task) < 0)
+	if (slices_init(&ss->slices, s, announce_task, false) < 0)
 		return -1;
 	ss->slices.emit = emit_stretch;
 	return 0;

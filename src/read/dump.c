@@ -520,6 +520,8 @@ static bool flow_word(struct event_branch *branch, const struct word *word)
 		return guest_word(branch, word);
 	if (is(word, "instructions"))
 		return number(word, &branch->instructions);
+	if (is(word, "cycles"))
+		return number(word, &branch->cycles);
 	if (branch_kind(word, &branch->kind))
 		return true;
 	if (word->value || !context_of(word, &context))

@@ -288,6 +288,8 @@ static void put_branch(struct dump *d, const struct event_branch *branch)
 	if (branch->by_thread)
 		buf_adds(&d->line, " by-thread");
 	put_number(d, "instructions", branch->instructions);
+	if (branch->cycles)
+		put_number(d, "cycles", branch->cycles);
 	put_context(d, branch->context);
 }
 

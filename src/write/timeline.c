@@ -26,6 +26,8 @@ const struct timeline_arg_info timeline_arg_infos[TIMELINE_ARGS] = {
 	[TIMELINE_TIME] = { "time", TIMELINE_TEXT },
 	[TIMELINE_BEGAN_BEFORE] = { "began_before", TIMELINE_TRUE },
 	[TIMELINE_GOES_ON] = { "goes_on", TIMELINE_TRUE },
+	[TIMELINE_CYCLES] = { "cycles", TIMELINE_NUMBER },
+	[TIMELINE_OWN_CYCLES] = { "own_cycles", TIMELINE_NUMBER },
 };
 
 const char *const timeline_kind_names[TIMELINE_KINDS] = {
@@ -81,6 +83,10 @@ static void add_counts(struct timeline_args *args, const struct event *ev)
 		add(args, TIMELINE_INSTRUCTIONS, slice->instructions);
 	if (slice->knows & KNOWS_INSTRUCTIONS && !on_cpu)
 		add(args, TIMELINE_OWN, slice->own);
+	if (slice->knows & KNOWS_CYCLES)
+		add(args, TIMELINE_CYCLES, slice->cycles);
+	if (slice->knows & KNOWS_CYCLES && !on_cpu)
+		add(args, TIMELINE_OWN_CYCLES, slice->own_cycles);
 	if (slice->knows & KNOWS_LINES && !on_cpu) {
 		add(args, TIMELINE_LINES, slice->lines);
 		add(args, TIMELINE_OWN_LINES, slice->own_lines);

@@ -9,7 +9,7 @@
  *	BEGIN-END TASK gap
  *	BEGIN-END cpu N off TASK FROM-TO INSTRUCTIONS
  *
- * Calls are indented by their depth. `~` before a time: the slice is cut there. On another axis than time,
+ * If cycles are known, CYCLES/OWN follow. Calls are indented by their depth. `~` before a time: the slice is cut there. On another axis than time,
  * "at BEGIN-END" follows.
  */
 #ifndef KSCOPE_SLICES_TEXT_H
@@ -78,6 +78,9 @@ static void print_slice(struct shown *shown, unsigned task, const struct event *
 		    slice->cut ? "~" : "", ev->time, task, slice->frame & USER ? "u" : "",
 		    slice->frame & ~USER, kinds[slice->kind], slice->instructions, slice->own,
 		    slice->lines, slice->own_lines);
+	if (slice->knows & KNOWS_CYCLES)
+		trace_print(shown->trace, " %" PRIu64 "/%" PRIu64, slice->cycles,
+			    slice->own_cycles);
 	print_times(shown, ev);
 }
 

@@ -32,6 +32,7 @@
  * after=V	see struct event_branch
  * left=V	the old stack pointer in the trace; 0: unknown
  * outside	its time is not selected
+ * cycles=N	decimal
  * over		see struct event_branch
  *
  * Values are hexadecimal, @X is a saved stack pointer, and @X+N or @X-N one near it. Addresses of user
@@ -137,6 +138,8 @@ static inline void trace_word(const struct trace *trace, struct trace_row *row, 
 		row->b.next = trace_value(trace, value);
 	else if ((value = word_after(word, "after=")))
 		row->b.after = trace_value(trace, value);
+	else if ((value = word_after(word, "cycles=")))
+		row->b.cycles = strtoull(value, NULL, 10);
 	else if ((value = word_after(word, "save=")))
 		row->save = *value;
 	else if ((value = word_after(word, "left="))) {

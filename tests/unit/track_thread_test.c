@@ -271,8 +271,36 @@ static void test_parts(void)
 		  "~1012-~1020 1 u1000 begin 5/0 1/0\n");
 }
 
+static void test_cycles(void)
+{
+	static const char rows[] = "begin u1000;call u1010 u2000 10 cycles=40;jump u2010 u2020 2;"
+				   "call u2020 u3000 3 cycles=7;return u3010 u2024 4 cycles=8;"
+				   "return u2030 u1014 5 cycles=9;jump u1020 u1024 6 cycles=10;";
+
+	threads_are("cycles", rows,
+		    "  1015-1019 1 u3000 call 4/4 1/1 8/8\n"
+		    " 1010-1024 1 u2000 call 14/10 2/1 24/16\n"
+		    "1000-~1030 cpu 0 runs 1 30\n"
+		    "1000-~1030 1 u1000 begin 30/16 3/1 74/50\n");
+	slices_with((struct slices){ .axis = AXIS_CYCLES }, THREADS, "the axis of cycles", rows,
+		    "  47-55 1 u3000 call 4/4 1/1 8/8 at 1015-1019\n"
+		    " 40-64 1 u2000 call 14/10 2/1 24/16 at 1010-1024\n"
+		    "0-~74 cpu 0 runs 1 30 at 1000-1030\n"
+		    "0-~74 1 u1000 begin 30/16 3/1 74/50 at 1000-1030\n");
+	slices_made((struct slices){ .axis = AXIS_CYCLES }, THREADS, INLINES,
+		    "cycles of inlined functions",
+		    "begin u1000;jump u1070 u1078 28 cycles=56;jump u1080 u1090 4 cycles=1;",
+		    "  20-24 1 100b inline 2/2 1/1 4/4 at 1010-1012\n"
+		    " 16-32 1 100a inline 8/6 1/1 16/12 at 1008-1016\n"
+		    " 48-52 1 100a inline 2/2 1/1 4/4 at 1024-1026\n"
+		    " 56-56 1 100a inline 2/2 1/1 0/0 at 1028-1030\n"
+		    "0-~57 cpu 0 runs 1 32 at 1000-1032\n"
+		    "0-~57 1 u1000 begin 32/20 3/3 57/37 at 1000-1032\n");
+}
+
 int main(void)
 {
+	test_cycles();
 	test_calls();
 	test_jumps();
 	test_kernel();
