@@ -514,10 +514,14 @@ static bool flow_word(struct event_branch *branch, const struct word *word)
 		return number(word, &branch->space);
 	if (is(word, "over"))
 		return branch->over = true;
+	if (is(word, "by-thread"))
+		return branch->by_thread = true;
 	if (is(word, "guest"))
 		return guest_word(branch, word);
 	if (is(word, "instructions"))
 		return number(word, &branch->instructions);
+	if (is(word, "cycles"))
+		return number(word, &branch->cycles);
 	if (branch_kind(word, &branch->kind))
 		return true;
 	if (word->value || !context_of(word, &context))

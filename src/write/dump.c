@@ -285,7 +285,11 @@ static void put_branch(struct dump *d, const struct event_branch *branch)
 		put_number(d, "guest", branch->guest);
 	if (branch->over)
 		buf_adds(&d->line, " over");
+	if (branch->by_thread)
+		buf_adds(&d->line, " by-thread");
 	put_number(d, "instructions", branch->instructions);
+	if (branch->cycles)
+		put_number(d, "cycles", branch->cycles);
 	put_context(d, branch->context);
 }
 
