@@ -191,7 +191,6 @@ static const struct symbol symbols[] = {
 	{ "timer_mod", &api.timer_mod, false },
 	{ "main_loop_tlg", &api.timer_lists, false },
 	{ "use_icount", &api.icount, false },
-	{ "guest_base", &api.guest_base, false },
 	{ "g_byte_array_new", &api.byte_array_new, true },
 	{ "g_byte_array_set_size", &api.byte_array_set_size, true },
 	{ "g_byte_array_free", &api.byte_array_free, false },

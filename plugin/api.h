@@ -102,9 +102,8 @@ struct api {
 	void (*timer_init)(void *timer, void *lists, int clock, int scale, int attributes,
 			   void (*)(void *), void *);
 	void (*timer_mod)(void *timer, int64_t);
-	void *timer_lists;	     /* of QEMU's main loop */
-	const int *icount;	     /* not 0: -icount */
-	const uintptr_t *guest_base; /* user mode: where the program's address 0 is */
+	void *timer_lists; /* of QEMU's main loop */
+	const int *icount; /* not 0: -icount */
 
 	/* GLib, which every QEMU has. */
 	GByteArray *(*byte_array_new)(void);

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -17,6 +18,7 @@
 
 #define BLOCKS_PER_TIME 32 /* how often the clock is read */
 #define NAME_SIZE 16	   /* of a thread, in Linux */
+#define PAGE 4096
 
 enum { /* system calls of x86-64 */
        SYS_MMAP = 9,
@@ -34,12 +36,11 @@ enum { /* system calls of x86-64 */
 
 struct thread {
 	struct pt_packets packets;
-	struct emulate_part *part; /* NULL: its trace cannot be written */
+	struct pt_file file;
 	const struct block *last;
-	unsigned blocks;	 /* until the clock is read */
-	uint64_t before, psb_at; /* bytes in earlier records; at the last PSB */
-	unsigned maps;		 /* the version of the maps when it noted the time */
-	struct pt_id id;
+	unsigned blocks; /* until the clock is read */
+	uint64_t psb_at; /* where the last PSB is in the trace */
+	unsigned maps;	 /* the version of the maps when it noted the time */
 };
 
 static __thread struct thread *self;
@@ -56,53 +57,55 @@ uint64_t pt_now(void)
 
 /* Threads */
 
-static uint64_t bytes_of(const struct thread *t)
+static uint64_t used(const struct thread *t)
 {
-	return t->before + (uint64_t)(t->packets.at - t->part->bytes);
+	return (uint64_t)(t->packets.at - t->file.part->bytes);
 }
 
-static void flush(struct thread *t)
+static uint64_t where(const struct thread *t)
 {
-	t->part->used = (uint64_t)(t->packets.at - t->part->bytes);
-	pt_part_flush(t->part);
-	t->before = t->part->offset;
-	t->packets.at = t->part->bytes;
+	return t->file.state.written + used(t);
+}
+
+static uint64_t ip_of(const struct thread *t)
+{
+	return t->last ? t->last->start : 0;
+}
+
+static void keep(struct thread *t)
+{
+	pt_file_keep(&t->file, &t->packets, ip_of(t));
 }
 
 static void put_psb(struct thread *t, uint64_t ip)
 {
-	t->psb_at = bytes_of(t);
+	t->psb_at = where(t);
 	pt_psb(&t->packets, ip, pt_tsc(pt_now()));
 }
 
-static void announce(struct pt_id id)
+static void announce(struct pt_file *file)
 {
-	if (process == id.pid) {
-		pt_file_fork(id, (struct pt_id){ id.pid, id.pid });
-	} else if (process) {
-		pt_file_fork(id, parent);
-	} else {
-		pt_file_comm(id, pt_comm, true);
-	}
-	process = id.pid;
+	uint32_t pid = file->id.pid;
+
+	if (process == pid)
+		pt_file_fork(file, (struct pt_id){ pid, pid });
+	else if (process)
+		pt_file_fork(file, parent);
+	else
+		pt_file_comm(file, pt_comm, true);
+	process = pid;
 }
 
 /* Also of a process that fork() made, whose maps of files are those of its parent. */
 static struct thread *thread_begin(void)
 {
-	static _Atomic bool failed;
 	struct thread *t = calloc(1, sizeof(*t));
 
 	if (!t)
 		abort();
-	t->id = pt_id();
-	announce(t->id);
-	t->part = pt_part_open();
-	if (!t->part && !atomic_exchange(&failed, true))
-		api_say("cannot write the trace of thread %u: %m", t->id.tid);
-	if (t->part) {
-		t->packets.at = t->part->bytes;
-		t->before = t->psb_at = t->part->offset;
+	if (pt_file_open(&t->file)) {
+		announce(&t->file);
+		t->packets.at = t->file.part->bytes;
 		put_psb(t, 0);
 	}
 	t->blocks = BLOCKS_PER_TIME;
@@ -116,30 +119,34 @@ static void thread_end(void)
 
 	if (!t)
 		return;
-	if (t->part) {
-		flush(t);
-		pt_part_close(t->part);
-	}
-	pt_file_exit(t->id, (struct pt_id){ t->id.pid, t->id.pid });
+	if (t->file.part)
+		pt_file_flush(&t->file, &t->packets, 0);
+	pt_file_exit(&t->file, (struct pt_id){ t->file.id.pid, t->file.id.pid });
+	pt_file_close(&t->file);
 	free(t);
 	self = NULL;
 }
 
 void pt_pause(void)
 {
-	if (self && self->part)
-		flush(self);
+	if (self && self->file.part)
+		pt_file_flush(&self->file, &self->packets, 0);
 }
 
-static void on_fork(void)
+static void before_fork(void)
 {
 	if (self)
-		parent = self->id;
+		parent = self->file.id;
+	pt_maps_lock();
 }
 
 /* The files of the threads are those of the parent. */
-static void on_forked(void)
+static void after_fork_in_child(void)
 {
+	pt_maps_unlock();
+	if (self && self->file.part)
+		munmap(self->file.part, sizeof(*self->file.part));
+	free(self);
 	self = NULL;
 }
 
@@ -163,6 +170,7 @@ static void put_step(struct pt_packets *p, const struct block *last, uint64_t to
 		pt_call(p, next);
 		pt_go(p, to);
 		break;
+	case WIRE_FLOW_LEAVE:
 	case WIRE_FLOW_JUMP_ANY: pt_go(p, to); break;
 	case WIRE_FLOW_RETURN: pt_return(p, to); break;
 	default: break;
@@ -182,18 +190,36 @@ static bool is_complete(const struct block *last, const struct pt_signal *signal
 static void interrupt(struct thread *t, const struct block *last, const struct block *block,
 		      const struct pt_signal *signal)
 {
+	struct pt_packets *p = &t->packets;
 	uint64_t tsc = pt_tsc(pt_now());
 
 	if (is_complete(last, signal))
-		put_step(&t->packets, last, signal->interrupted);
-	pt_end_at(&t->packets, signal->interrupted, tsc);
-	pt_begin(&t->packets, block->start, tsc);
+		put_step(p, last, signal->interrupted);
+	if (last->flow == WIRE_FLOW_ENTER && signal->interrupted == last->start + last->size)
+		pt_end_at_call(p, tsc); /* int3 and the like */
+	else
+		pt_end_at(p, signal->interrupted, tsc);
+	pt_begin(p, block->start, tsc);
 }
 
 /*
- * Control did not leave the last block at its end. QEMU repeats an instruction that crosses pages, in a block of its
- * own. What nothing explains was interrupted, at an unknown place.
+ * Whether QEMU left the last block before its end, to run an instruction again in a block of its own: an atomic one
+ * that it cannot translate, or one that writes to its own page. Older QEMUs also tell of a last instruction that
+ * crosses pages, though it is the first one of the next block.
  */
+static bool is_again(const struct block *last, const struct block *block)
+{
+	uint64_t end = last->start + last->size, at = end - last->last;
+
+	if (block->start - last->start >= last->size || last->count < 2)
+		return false;
+	if (block->start == at && (at ^ (end - 1)) / PAGE)
+		return true;
+	return block->count == 1 && block->flow == WIRE_FLOW_ON &&
+	       block_index(last, block->start) >= 0;
+}
+
+/* Control did not leave the last block at its end. What nothing explains was interrupted, at an unknown place. */
 static void stray(struct thread *t, const struct block *last, const struct block *block)
 {
 	uint64_t tsc = pt_tsc(pt_now());
@@ -211,8 +237,10 @@ static void step(struct thread *t, unsigned cpu, const struct block *last,
 
 	if (!t->packets.on)
 		pt_begin(&t->packets, block->start, pt_tsc(pt_now()));
-	else if (pt_signal_at(cpu, block->start, &signal))
+	else if (pt_signal_at(cpu, block->start, last->start, &signal))
 		interrupt(t, last, block, &signal);
+	else if (is_again(last, block))
+		return;
 	else if (last->flow != WIRE_FLOW_ENTER && block_leads_to(last, block->start))
 		put_step(&t->packets, last, block->start);
 	else
@@ -223,11 +251,10 @@ static void pass_time(struct thread *t, const struct block *block)
 {
 	t->blocks = BLOCKS_PER_TIME;
 	pt_time(&t->packets, pt_tsc(pt_now()));
-	if (bytes_of(t) - t->psb_at > PT_PSB_PERIOD)
+	if (where(t) - t->psb_at > PT_PSB_PERIOD)
 		put_psb(t, block->start);
-	t->part->used = (uint64_t)(t->packets.at - t->part->bytes);
-	if (t->part->used > EMULATE_BYTES - BLOCKS_PER_TIME * PT_ROOM)
-		flush(t);
+	if (used(t) > EMULATE_BYTES - BLOCKS_PER_TIME * PT_ROOM)
+		pt_file_flush(&t->file, &t->packets, block->start);
 }
 
 static void on_block(unsigned cpu, void *data)
@@ -236,7 +263,7 @@ static void on_block(unsigned cpu, void *data)
 	struct thread *t = self ? self : thread_begin();
 	unsigned maps;
 
-	if (!t->part)
+	if (!t->file.part)
 		return;
 	maps = atomic_load_explicit(&pt_maps_version, memory_order_relaxed);
 	if (t->maps != maps) {
@@ -247,40 +274,45 @@ static void on_block(unsigned cpu, void *data)
 	t->last = block;
 	if (!--t->blocks)
 		pass_time(t, block);
+	if (t->file.part)
+		keep(t);
 }
 
 static void on_translate(struct qemu_plugin_tb *tb)
 {
 	struct block *block = block_of(tb);
+	struct thread *t = self ? self : thread_begin();
 
-	if (!self)
-		thread_begin();
-	pt_maps_translate(tb);
-	if (block)
-		api.tb_exec_cb(tb, on_block, pt_signal_reads() ? API_R_REGS : API_NO_REGS, block);
+	if (!block)
+		return;
+	pt_maps_translate(&t->file, tb);
+	api.tb_exec_cb(tb, on_block, pt_signal_reads() ? API_R_REGS : API_NO_REGS, block);
 }
 
 /* System calls */
 
+static void rename_thread(const struct api_syscall *call)
+{
+	char name[NAME_SIZE] = "";
+
+	if (!self || call->args[0] != PRCTL_SET_NAME)
+		return;
+	pt_guest_text(call->args[1], name, sizeof(name));
+	pt_file_comm(&self->file, name, false);
+}
+
 static void before_call(const struct api_syscall *call)
 {
-	if (self && self->part && self->packets.on) {
+	if (self && self->file.part && self->packets.on) {
 		pt_end_at_call(&self->packets, pt_tsc(pt_now()));
-		self->part->used = (uint64_t)(self->packets.at - self->part->bytes);
+		keep(self);
 	}
 	switch (call->number) {
 	case SYS_EXECVE:
 	case SYS_EXECVEAT: pt_exec(call); break;
 	case SYS_EXIT:
 	case SYS_EXIT_GROUP: thread_end(); break;
-	case SYS_PRCTL:
-		if (call->args[0] == PRCTL_SET_NAME) {
-			char name[NAME_SIZE] = "";
-
-			pt_guest_text(call->args[1], name, sizeof(name));
-			pt_file_comm(pt_id(), name, false);
-		}
-		break;
+	case SYS_PRCTL: rename_thread(call); break;
 	default: break;
 	}
 }
@@ -313,10 +345,14 @@ int pt_open(uint64_t plugin_id)
 			api.user_mode ? "qemu-" : "qemu-system-", api.arch);
 		return -1;
 	}
-	regs_open();
-	if (block_open() || pt_file_open() || pt_exec_open())
+	if (!api.insn_haddr || !api.byte_array_free) {
+		api_say("mode=pt does not work with this QEMU");
 		return -1;
-	pthread_atfork(on_fork, NULL, on_forked);
+	}
+	regs_open();
+	if (block_open() || pt_file_check() || pt_exec_open())
+		return -1;
+	pthread_atfork(before_fork, pt_maps_unlock, after_fork_in_child);
 	api_hook(plugin_id, &hooks);
 	return 0;
 }

@@ -19,6 +19,7 @@
 #define SYS_EXECVEAT 322
 #define CWD ((uint64_t)(int64_t)AT_FDCWD)
 
+static char emulator[PATH_SIZE];
 static char *command; /* QEMU's own command line, words that end with 0 */
 static size_t nr_own; /* words up to the plugin's options, which are for every program */
 
@@ -58,7 +59,7 @@ int pt_exec_open(void)
 {
 	int fd = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
 	size_t size = 4 << 20;
-	ssize_t have;
+	ssize_t have, length = readlink("/proc/self/exe", emulator, sizeof(emulator) - 1);
 
 	command = malloc(size);
 	have = fd >= 0 && command ? read(fd, command, size - 1) : -1;
@@ -69,11 +70,12 @@ int pt_exec_open(void)
 		return -1;
 	}
 	command[have] = 0;
+	emulator[length > 0 ? length : 0] = 0;
 	find_program(command + have);
 	return 0;
 }
 
-/* Whether QEMU can run it. Fills in the first line of a script. */
+/* Whether QEMU can run it. Fills in the first line of a script; it is empty for an ELF. */
 static bool can_run(const char *path, char *first, size_t size)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -168,31 +170,36 @@ static bool read_path(const struct api_syscall *call, char path[PATH_SIZE], uint
 	return true;
 }
 
+/* QEMU takes the words after its own options for the program, or the name that it gets, and its arguments. */
+static bool add_program(struct words *argv, char *path, char *script, uint64_t guest_argv)
+{
+	uint64_t name = 0;
+
+	if (script[0]) {
+		add_interpreter(argv, script);
+	} else if (guest_argv && pt_guest_read(guest_argv, &name, sizeof(name)) && name) {
+		add(argv, "-0");
+		add(argv, pt_guest(name));
+	}
+	add(argv, path);
+	return add_guest(argv, guest_argv, 1);
+}
+
 void pt_exec(const struct api_syscall *call)
 {
-	char path[PATH_SIZE], first[PATH_SIZE], other[PATH_SIZE], name[PATH_SIZE];
+	char path[PATH_SIZE], script[PATH_SIZE], other[PATH_SIZE];
 	struct words argv = { calloc(WORDS_MAX + 64, sizeof(char *)), 0 };
 	struct words envp = { calloc(WORDS_MAX + 64, sizeof(char *)), 0 };
-	uint64_t guest_argv, guest_envp, zero = 0;
+	uint64_t guest_argv, guest_envp;
 
 	if (nr_own && argv.all && envp.all && read_path(call, path, &guest_argv, &guest_envp) &&
-	    can_run(path, first, sizeof(first))) {
+	    can_run(path, script, sizeof(script))) {
 		add_own(&argv);
-		if (first[0]) {
-			add_interpreter(&argv, first);
-			add(&argv, path);
-		} else if (guest_argv && pt_guest_read(guest_argv, &zero, sizeof(zero)) && zero &&
-			   pt_guest_text(zero, name, sizeof(name))) {
-			add(&argv, "-0");
-			add(&argv, name);
-			add(&argv, path);
-		} else {
-			add(&argv, path);
-		}
-		if (add_guest(&argv, guest_argv, 1) && add_guest(&envp, guest_envp, 0) &&
-		    (!first[0] || can_run(argv.all[nr_own], other, sizeof(other)))) {
+		if (add_program(&argv, path, script, guest_argv) &&
+		    add_guest(&envp, guest_envp, 0) &&
+		    (!script[0] || can_run(argv.all[nr_own], other, sizeof(other)))) {
 			pt_pause();
-			execve(argv.all[0], argv.all, envp.all);
+			execve(emulator, argv.all, envp.all);
 		}
 	}
 	free(argv.all);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Records of perf.data. Each is appended by one call of writev(), so processes do not disturb each other. The file is
- * open only during that call: the program has the same file descriptors as QEMU, and may close any.
+ * A thread's records of perf.data, see wire/emulate.h. The file is open only while a record is written: the program
+ * has the same file descriptors as QEMU, and may close any.
  */
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -39,128 +39,158 @@ struct sample_id { /* of EMULATE_SAMPLE_TYPE */
 	uint64_t time, event;
 };
 
-static struct emulate_queues *queues;
-
 struct pt_id pt_id(void)
 {
 	return (struct pt_id){ (uint32_t)getpid(), (uint32_t)syscall(SYS_gettid) };
 }
 
-/* Maps a file of the folder. Returns NULL if it cannot. */
-static void *map_file(const char *name, size_t size, int flags)
+int pt_file_check(void)
 {
-	char path[PATH_SIZE];
-	void *at = MAP_FAILED;
-	int fd;
-
-	snprintf(path, sizeof(path), "%s/%s", args.parts, name);
-	fd = open(path, O_RDWR | O_CLOEXEC | flags, 0600);
-	if (fd >= 0 && ftruncate(fd, (off_t)size) == 0)
-		at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (fd >= 0)
-		close(fd);
-	return at == MAP_FAILED ? NULL : at;
-}
-
-int pt_file_open(void)
-{
-	if (!args.parts || access(args.out, W_OK)) {
-		api_say("mode=pt is for `kscope record emulate`, which prepares its files");
-		return -1;
-	}
-	queues = map_file(EMULATE_QUEUES, sizeof(*queues), 0);
-	if (!queues) {
-		api_say("%s/%s: %m", args.parts, EMULATE_QUEUES);
+	if (!args.parts || access(args.parts, W_OK)) {
+		api_say("mode=pt is for `kscope record emulate`, which makes a folder for it");
 		return -1;
 	}
 	return 0;
 }
 
-/* A thread has the queue of an earlier one with its tid: of the program that called execve(), or one that ended. */
-static bool find_queue(uint32_t tid, uint32_t *queue)
+static void path_of(char path[PATH_SIZE], const char *kind, const struct pt_file *file)
 {
-	uint32_t nr = atomic_load((_Atomic uint32_t *)&queues->nr);
+	snprintf(path, PATH_SIZE, "%s/%s%u", args.parts, kind, file->id.tid);
+}
 
-	for (*queue = 0; *queue < nr && *queue < EMULATE_THREADS_MAX; ++*queue) {
-		if (atomic_load((_Atomic uint32_t *)&queues->tids[*queue]) == tid)
-			return true;
+/* Without the thread's files, the rest of it is not in the trace. */
+static void give_up(struct pt_file *file)
+{
+	static _Atomic bool said;
+
+	if (!atomic_exchange(&said, true))
+		api_say("cannot write the trace of thread %u to %s: %m", file->id.tid, args.parts);
+	file->part = NULL;
+}
+
+static struct emulate_part *map_part(const char *path, int flags)
+{
+	int fd = open(path, O_RDWR | O_CLOEXEC | flags, 0600);
+	void *at = MAP_FAILED;
+
+	if (fd >= 0 && (!flags || ftruncate(fd, sizeof(struct emulate_part)) == 0))
+		at = mmap(NULL, sizeof(struct emulate_part), PROT_READ | PROT_WRITE, MAP_SHARED, fd,
+			  0);
+	if (fd >= 0)
+		close(fd);
+	return at == MAP_FAILED ? NULL : at;
+}
+
+static void write_record(struct pt_file *file, const struct iovec *parts, int nr)
+{
+	char path[PATH_SIZE];
+	ssize_t size = 0;
+	int fd;
+
+	if (!file->part)
+		return;
+	path_of(path, EMULATE_TRACE, file);
+	for (int i = 0; i < nr; i++)
+		size += (ssize_t)parts[i].iov_len;
+	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	if (fd < 0 || pwritev(fd, parts, nr, (off_t)file->state.written) != size) {
+		give_up(file);
+	} else {
+		file->state.written += (uint64_t)size;
+		emulate_store(file->part, &file->state);
 	}
-	*queue = atomic_fetch_add((_Atomic uint32_t *)&queues->nr, 1);
-	if (*queue >= EMULATE_THREADS_MAX)
+	if (fd >= 0)
+		close(fd);
+}
+
+static void write_packets(struct pt_file *file, uint64_t size)
+{
+	uint8_t *bytes = file->part->bytes;
+	struct emulate_auxtrace record = { .type = RECORD_AUXTRACE,
+					   .record_size = sizeof(record),
+					   .size = size,
+					   .offset = pt_now(),
+					   .reference = file->state.tsc,
+					   .tid = file->id.tid,
+					   .cpu = UINT32_MAX };
+
+	if (!size)
+		return;
+	file->state.used = 0;
+	file->state.nr_tnt = 0;
+	file->state.on = 0;
+	file->state.tsc = pt_tsc(pt_now());
+	write_record(file, (struct iovec[]){ { &record, sizeof(record) }, { bytes, size } }, 2);
+}
+
+/*
+ * The files may be those of an earlier thread with this tid: of the program that called execve(), or of one that has
+ * ended.
+ */
+bool pt_file_open(struct pt_file *file)
+{
+	char path[PATH_SIZE];
+	struct stat stat;
+
+	*file = (struct pt_file){ .id = pt_id() };
+	path_of(path, EMULATE_PART, file);
+	file->part = map_part(path, 0);
+	if (file->part) {
+		file->state = *emulate_state(file->part);
+		write_packets(file, emulate_end(file->part));
+	} else {
+		file->part = map_part(path, O_CREAT);
+		path_of(path, EMULATE_TRACE, file);
+		file->state.written = lstat(path, &stat) == 0 ? (uint64_t)stat.st_size : 0;
+	}
+	if (!file->part) {
+		give_up(file);
 		return false;
-	atomic_store((_Atomic uint32_t *)&queues->tids[*queue], tid);
+	}
+	file->state.tsc = pt_tsc(pt_now());
+	emulate_store(file->part, &file->state);
 	return true;
 }
 
-static void part_name(char name[64], uint32_t tid)
+void pt_file_close(struct pt_file *file)
 {
-	snprintf(name, 64, EMULATE_PART "%u", tid);
-}
+	char path[PATH_SIZE];
 
-struct emulate_part *pt_part_open(void)
-{
-	uint32_t tid = pt_id().tid, queue;
-	struct emulate_part *part;
-	char name[64];
-
-	if (!find_queue(tid, &queue))
-		return NULL;
-	part_name(name, tid);
-	part = map_file(name, sizeof(*part), O_CREAT);
-	if (!part)
-		return NULL;
-	part->offset = queues->offsets[queue];
-	part->queue = queue;
-	part->tid = tid;
-	if (part->used) /* of a thread that execve() ended */
-		pt_part_flush(part);
-	part->tsc = pt_tsc(pt_now());
-	return part;
-}
-
-static void write_all(struct iovec *parts, int nr)
-{
-	static _Atomic bool failed;
-	int file = open(args.out, O_WRONLY | O_APPEND | O_CLOEXEC);
-
-	if ((file < 0 || writev(file, parts, nr) < 0) && !atomic_exchange(&failed, true))
-		api_say("%s: %m", args.out);
-	if (file >= 0)
-		close(file);
-}
-
-void pt_part_flush(struct emulate_part *part)
-{
-	struct emulate_auxtrace record = { .type = RECORD_AUXTRACE,
-					   .record_size = sizeof(record),
-					   .offset = part->offset,
-					   .reference = part->tsc,
-					   .idx = part->queue,
-					   .tid = part->tid,
-					   .cpu = UINT32_MAX };
-
-	while (part->used % 8) /* a PAD packet */
-		part->bytes[part->used++] = 0;
-	record.size = part->used;
-	if (part->used)
-		write_all((struct iovec[]){ { &record, sizeof(record) },
-					    { part->bytes, part->used } },
-			  2);
-	part->offset += part->used;
-	part->used = 0;
-	part->tsc = pt_tsc(pt_now());
-	queues->offsets[part->queue] = part->offset;
-}
-
-void pt_part_close(struct emulate_part *part)
-{
-	char path[PATH_SIZE], name[64];
-
-	pt_part_flush(part);
-	part_name(name, part->tid);
-	snprintf(path, sizeof(path), "%s/%s", args.parts, name);
+	if (!file->part)
+		return;
+	path_of(path, EMULATE_PART, file);
 	unlink(path);
-	munmap(part, sizeof(*part));
+	munmap(file->part, sizeof(*file->part));
+	file->part = NULL;
+}
+
+static void set_state(struct pt_file *file, const struct pt_packets *packets, uint64_t ip)
+{
+	file->state.used = (uint64_t)(packets->at - file->part->bytes);
+	file->state.tnt = packets->tnt;
+	file->state.nr_tnt = packets->nr_tnt;
+	file->state.on = packets->on;
+	file->state.ip = ip;
+}
+
+void pt_file_keep(struct pt_file *file, const struct pt_packets *packets, uint64_t ip)
+{
+	set_state(file, packets, ip);
+	emulate_store(file->part, &file->state);
+}
+
+void pt_file_flush(struct pt_file *file, struct pt_packets *packets, uint64_t ip)
+{
+	struct emulate_part *part = file->part;
+
+	pt_flush_tnt(packets);
+	while ((packets->at - part->bytes) % 8)
+		*packets->at++ = 0; /* PAD */
+	set_state(file, packets, ip);
+	write_packets(file, file->state.used);
+	packets->at = part->bytes;
+	if (file->part)
+		pt_file_keep(file, packets, ip);
 }
 
 /* Before that of packets that follow, which loses a fraction of a ns when it becomes ticks. */
@@ -170,10 +200,10 @@ static uint64_t time_of_record(void)
 }
 
 /* text: a string at the end, or NULL. */
-static void put(uint32_t type, uint16_t misc, struct pt_id id, void *body, size_t size,
+static void put(struct pt_file *file, uint32_t type, uint16_t misc, void *body, size_t size,
 		const char *text)
 {
-	struct sample_id tail = { id, time_of_record(), EMULATE_EVENT };
+	struct sample_id tail = { file->id, time_of_record(), EMULATE_EVENT };
 	char room[PATH_SIZE + 8] = "";
 	size_t length = text ? (strnlen(text, PATH_SIZE - 1) + 8) / 8 * 8 : 0;
 	struct header header = { type, misc,
@@ -181,39 +211,41 @@ static void put(uint32_t type, uint16_t misc, struct pt_id id, void *body, size_
 
 	if (text)
 		memcpy(room, text, strnlen(text, PATH_SIZE - 1));
-	write_all((struct iovec[]){ { &header, sizeof(header) },
-				    { body, size },
-				    { room, length },
-				    { &tail, sizeof(tail) } },
-		  4);
+	write_record(file,
+		     (struct iovec[]){ { &header, sizeof(header) },
+				       { body, size },
+				       { room, length },
+				       { &tail, sizeof(tail) } },
+		     4);
 }
 
-void pt_file_comm(struct pt_id id, const char *comm, bool exec)
+void pt_file_comm(struct pt_file *file, const char *comm, bool exec)
 {
-	put(RECORD_COMM, exec ? MISC_EXEC : 0, id, &id, sizeof(id), comm);
+	put(file, RECORD_COMM, exec ? MISC_EXEC : 0, &file->id, sizeof(file->id), comm);
 }
 
-static void put_task(uint32_t type, struct pt_id id, struct pt_id parent)
+static void put_task(struct pt_file *file, uint32_t type, struct pt_id parent)
 {
 	struct {
 		uint32_t pid, ppid, tid, ptid;
 		uint64_t time;
-	} body = { id.pid, parent.pid, id.tid, parent.tid, time_of_record() };
+	} body = { file->id.pid, parent.pid, file->id.tid, parent.tid, time_of_record() };
 
-	put(type, 0, id, &body, sizeof(body), NULL);
+	put(file, type, 0, &body, sizeof(body), NULL);
 }
 
-void pt_file_fork(struct pt_id child, struct pt_id parent)
+void pt_file_fork(struct pt_file *file, struct pt_id parent)
 {
-	put_task(RECORD_FORK, child, parent);
+	put_task(file, RECORD_FORK, parent);
 }
 
-void pt_file_exit(struct pt_id id, struct pt_id parent)
+void pt_file_exit(struct pt_file *file, struct pt_id parent)
 {
-	put_task(RECORD_EXIT, id, parent);
+	put_task(file, RECORD_EXIT, parent);
 }
 
-void pt_file_map(struct pt_id id, uint64_t addr, uint64_t len, uint64_t offset, const char *path)
+void pt_file_map(struct pt_file *file, uint64_t addr, uint64_t len, uint64_t offset,
+		 const char *path)
 {
 	struct {
 		struct pt_id id;
@@ -221,7 +253,7 @@ void pt_file_map(struct pt_id id, uint64_t addr, uint64_t len, uint64_t offset, 
 		uint32_t major, minor;
 		uint64_t inode, generation;
 		uint32_t prot, flags;
-	} body = { id, addr, len, offset, 0, 0, 0, 0, PROT_READ | PROT_EXEC, MAP_PRIVATE };
+	} body = { file->id, addr, len, offset, 0, 0, 0, 0, PROT_READ | PROT_EXEC, MAP_PRIVATE };
 
-	put(RECORD_MMAP2, MISC_USER, id, &body, sizeof(body), path);
+	put(file, RECORD_MMAP2, MISC_USER, &body, sizeof(body), path);
 }

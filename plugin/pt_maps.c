@@ -29,6 +29,7 @@ static size_t nr_known;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 _Atomic unsigned pt_maps_version;
+_Atomic uint64_t pt_guest_shift;
 
 static struct known *find_known(uint64_t address)
 {
@@ -57,6 +58,16 @@ static uint64_t sum_of(const void *page)
 	for (size_t i = 0; i < PAGE / sizeof(*words); i++)
 		sum = (sum ^ words[i]) * 0x9e3779b97f4a7c15;
 	return sum | 1;
+}
+
+void pt_maps_lock(void)
+{
+	pthread_mutex_lock(&lock);
+}
+
+void pt_maps_unlock(void)
+{
+	pthread_mutex_unlock(&lock);
 }
 
 void pt_maps_changed(void)
@@ -115,18 +126,29 @@ static int64_t copy_page(const void *page, const char *path)
 	return at;
 }
 
-static void add_copy(struct pt_id id, uint64_t page, uint64_t shift)
+/* kscope moves the copies to a folder beside its output. */
+static void add_copy(struct pt_file *file, uint64_t page, uint64_t shift)
 {
+	const void *bytes = (const void *)(page + shift);
 	char path[4096];
 	int64_t offset;
 
-	snprintf(path, sizeof(path), "%s.code", args.out);
-	mkdir(path, 0700);
-	snprintf(path, sizeof(path), "%s.code/%u", args.out, id.pid);
-	offset = copy_page((const void *)(page + shift), path);
+	snprintf(path, sizeof(path), "%s/" EMULATE_CODE "%u", args.parts, file->id.pid);
+	offset = copy_page(bytes, path);
+	snprintf(path, sizeof(path), "%s/%u", args.out, file->id.pid);
 	if (offset >= 0)
-		pt_file_map(id, page, PAGE, (uint64_t)offset, path);
-	add_known((struct known){ page, page + PAGE, .sum = sum_of((const void *)(page + shift)) });
+		pt_file_map(file, page, PAGE, (uint64_t)offset, path);
+	add_known((struct known){ page, page + PAGE, .sum = sum_of(bytes) });
+}
+
+/* The bytes of a file that is gone, or of memory, cannot be read later. */
+static bool is_file(const struct line *line)
+{
+	static const char gone[] = " (deleted)";
+	size_t length = strlen(line->path), tail = sizeof(gone) - 1;
+
+	return line->path[0] == '/' &&
+	       (length < tail || strcmp(line->path + length - tail, gone) != 0);
 }
 
 static uint64_t digest(const struct line *line)
@@ -139,16 +161,15 @@ static uint64_t digest(const struct line *line)
 }
 
 /* shift: from addresses of the program to those of this process; old: what was known there, or NULL */
-static void add_map(uint64_t address, uint64_t shift, struct known *old)
+static void add_map(struct pt_file *file, uint64_t address, uint64_t shift, struct known *old)
 {
-	struct pt_id id = pt_id();
 	struct known new;
 	struct line line;
 
 	if (!find_line(address + shift, &line))
 		return;
-	if (line.path[0] != '/') {
-		add_copy(id, address / PAGE * PAGE, shift);
+	if (!is_file(&line)) {
+		add_copy(file, address / PAGE * PAGE, shift);
 		return;
 	}
 	new = (struct known){ line.start - shift, line.end - shift, .from = digest(&line) };
@@ -156,25 +177,30 @@ static void add_map(uint64_t address, uint64_t shift, struct known *old)
 		old->doubtful = false;
 		return;
 	}
-	pt_file_map(id, line.start - shift, line.end - line.start, line.offset, line.path);
+	pt_file_map(file, line.start - shift, line.end - line.start, line.offset, line.path);
 	add_known(new);
 }
 
-static void check(const struct qemu_plugin_insn *insn)
+static void check(struct pt_file *file, uint64_t address, uint64_t shift)
 {
-	uint64_t address = api.insn_vaddr(insn);
-	uint64_t shift = (uint64_t)api.insn_haddr(insn) - address;
 	struct known *found = find_known(address);
 
 	if (!found || found->doubtful ||
 	    (found->sum && found->sum != sum_of((const void *)(found->start + shift))))
-		add_map(address, shift, found);
+		add_map(file, address, shift, found);
 }
 
-void pt_maps_translate(const struct qemu_plugin_tb *tb)
+/* A block is in two pages at most. */
+void pt_maps_translate(struct pt_file *file, const struct qemu_plugin_tb *tb)
 {
+	const struct qemu_plugin_insn *first = api.tb_get_insn(tb, 0);
+	const struct qemu_plugin_insn *last = api.tb_get_insn(tb, api.tb_n_insns(tb) - 1);
+	uint64_t start = api.insn_vaddr(first);
+	uint64_t shift = (uint64_t)api.insn_haddr(first) - start;
+
 	pthread_mutex_lock(&lock);
-	check(api.tb_get_insn(tb, 0));
-	check(api.tb_get_insn(tb, api.tb_n_insns(tb) - 1));
+	pt_guest_shift = shift;
+	check(file, start, shift);
+	check(file, api.insn_vaddr(last) + api.insn_size(last) - 1, shift);
 	pthread_mutex_unlock(&lock);
 }

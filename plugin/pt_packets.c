@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "wire/emulate.h"
+
 enum { IP_TIP = 0x0d, IP_PGE = 0x11, IP_PGD = 0x01, IP_FUP = 0x1d };
 
 static void put(struct pt_packets *p, uint64_t value, size_t bytes)
@@ -65,7 +67,7 @@ static void forget_returns(struct pt_packets *p)
 
 static uint64_t crystal(uint64_t tsc)
 {
-	return tsc / PT_TSC_RATIO;
+	return tsc / EMULATE_TSC_RATIO;
 }
 
 /* Cycles since the last such packet. */
@@ -81,7 +83,7 @@ static void put_tsc(struct pt_packets *p, uint64_t tsc)
 	put(p, 0x19, 1);
 	put(p, tsc, 7);
 	p->tsc = tsc;
-	p->mtc = crystal(tsc) >> PT_MTC_SHIFT;
+	p->mtc = crystal(tsc) >> EMULATE_MTC_SHIFT;
 }
 
 /* The crystal's counter at the last TSC, and the ticks of the TSC since it changed. */
@@ -90,13 +92,13 @@ static void put_tma(struct pt_packets *p)
 	put(p, 0x7302, 2);
 	put(p, crystal(p->tsc), 2);
 	put(p, 0, 1);
-	put(p, p->tsc % PT_TSC_RATIO, 2);
+	put(p, p->tsc % EMULATE_TSC_RATIO, 2);
 }
 
 static void put_cbr(struct pt_packets *p)
 {
 	put(p, 0x0302, 2);
-	put(p, PT_CBR, 2);
+	put(p, EMULATE_CBR, 2);
 }
 
 static void put_mode(struct pt_packets *p)
@@ -106,7 +108,7 @@ static void put_mode(struct pt_packets *p)
 
 void pt_time(struct pt_packets *p, uint64_t tsc)
 {
-	uint64_t mtc = crystal(tsc) >> PT_MTC_SHIFT;
+	uint64_t mtc = crystal(tsc) >> EMULATE_MTC_SHIFT;
 
 	if (tsc <= p->tsc)
 		return;

@@ -15,14 +15,6 @@
 #define PT_TNT_MAX 47	    /* bits of a long TNT packet */
 #define PT_PSB_PERIOD 16384 /* bytes */
 
-/*
- * The clocks: a time stamp counter of 2.1 GHz, a core that runs at that rate, and a crystal of 25 MHz, whose
- * counter goes to the trace every 2^3 ticks.
- */
-#define PT_TSC_RATIO 84 /* ticks of the counter for one of the crystal */
-#define PT_MTC_SHIFT 3
-#define PT_CBR 21 /* in 100 MHz */
-
 struct pt_packets {
 	uint8_t *at; /* where the next byte goes */
 	uint64_t last_ip;

@@ -7,7 +7,7 @@
  *	pt_signal	where signals interrupt it
  *	pt_maps		what code is where
  *	pt_exec		other programs
- *	pt_file		records in perf.data
+ *	pt_file		a thread's files
  */
 #ifndef KSCOPE_PLUGIN_PT_PARTS_H
 #define KSCOPE_PLUGIN_PT_PARTS_H
@@ -33,27 +33,41 @@ static inline uint64_t pt_tsc(uint64_t ns)
 struct pt_id {
 	uint32_t pid, tid;
 };
-struct pt_id pt_id(void); /* of this thread */
-int pt_file_open(void);	  /* 0, or -1 after a message */
-/* The file for a thread's packets. NULL: it cannot be made. */
-struct emulate_part *pt_part_open(void);
-/* Its packets become a record. */
-void pt_part_flush(struct emulate_part *part);
-void pt_part_close(struct emulate_part *part);
-void pt_file_comm(struct pt_id id, const char *comm, bool exec);
-void pt_file_fork(struct pt_id child, struct pt_id parent);
-void pt_file_exit(struct pt_id id, struct pt_id parent);
+
+/* A thread's files. */
+struct pt_file {
+	struct pt_id id;
+	struct emulate_part *part; /* NULL: they cannot be written */
+	struct emulate_state state;
+};
+
+struct pt_id pt_id(void);		 /* of this thread */
+int pt_file_check(void);		 /* 0, or -1 after a message */
+bool pt_file_open(struct pt_file *file); /* of this thread; false after a message */
+void pt_file_close(struct pt_file *file);
+/* What was written before this is not lost if the thread is killed. ip: the code that runs */
+void pt_file_keep(struct pt_file *file, const struct pt_packets *packets, uint64_t ip);
+/* Makes a record of the packets. */
+void pt_file_flush(struct pt_file *file, struct pt_packets *packets, uint64_t ip);
+
+void pt_file_comm(struct pt_file *file, const char *comm, bool exec);
+void pt_file_fork(struct pt_file *file, struct pt_id parent);
+void pt_file_exit(struct pt_file *file, struct pt_id parent);
 /* Code of a file. */
-void pt_file_map(struct pt_id id, uint64_t addr, uint64_t len, uint64_t offset, const char *path);
+void pt_file_map(struct pt_file *file, uint64_t addr, uint64_t len, uint64_t offset,
+		 const char *path);
 
 /* pt_maps */
 
 /* Writes the maps of the code of a block, unless they are known. */
-void pt_maps_translate(const struct qemu_plugin_tb *tb);
+void pt_maps_translate(struct pt_file *file, const struct qemu_plugin_tb *tb);
 /* Counts them. A thread has to note the time before it runs code of a new one. */
 extern _Atomic unsigned pt_maps_version;
 /* A system call changed the maps. */
 void pt_maps_changed(void);
+/* No other thread has the maps locked while this one forks. */
+void pt_maps_lock(void);
+void pt_maps_unlock(void);
 
 /* pt_signal */
 
@@ -63,15 +77,16 @@ struct pt_signal {
 };
 /* Remembers the handlers of signals. */
 void pt_signal_syscall(const struct api_syscall *call);
-/* Whether a signal has led to this address right now. */
-bool pt_signal_at(unsigned cpu, uint64_t address, struct pt_signal *signal);
+/* Whether a signal has led to this address right now. last: the address of the block that ran before */
+bool pt_signal_at(unsigned cpu, uint64_t address, uint64_t last, struct pt_signal *signal);
 /* Whether that needs registers, in the callback of a block. */
 bool pt_signal_reads(void);
 
-/* Memory of the program. */
+/* Memory of the program. It is where QEMU says that code is: this far from the program's own address. */
+extern _Atomic uint64_t pt_guest_shift;
 static inline const void *pt_guest(uint64_t address)
 {
-	return (const void *)(address + (api.guest_base ? *api.guest_base : 0));
+	return (const void *)(address + pt_guest_shift);
 }
 /* Copies its bytes. Returns false if they are not there. */
 bool pt_guest_read(uint64_t address, void *bytes, size_t size);

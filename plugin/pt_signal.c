@@ -13,9 +13,11 @@
 
 #define SYS_RT_SIGACTION 13
 #define SIGNALS 65
-#define FRAME_RIP 176 /* from the stack pointer to the interrupted address: rt_sigframe of x86-64 */
+#define FRAMES_MAX 64 /* signals that come at once */
 
 enum { DWARF_RDI = 5, DWARF_RSP = 7 };
+/* From the stack pointer to the registers of what was interrupted: rt_sigframe of x86-64. */
+enum { FRAME_RDI = 112, FRAME_RSP = 168, FRAME_RIP = 176 };
 
 /* By signal. A program has few. */
 static struct {
@@ -84,26 +86,51 @@ static bool read_register(unsigned cpu, unsigned dwarf, uint64_t *value)
 	return good;
 }
 
-static bool is_handler(uint64_t address, uint64_t signal)
-{
-	return signal < SIGNALS && atomic_load(&actions[signal].handler) == address;
-}
-
 static bool is_fault(uint64_t signal)
 {
 	return signal == 4 || signal == 5 || signal == 7 || signal == 8 || signal == 11;
 }
 
-bool pt_signal_at(unsigned cpu, uint64_t address, struct pt_signal *signal)
+/* Registers when a handler begins. */
+struct entry {
+	uint64_t address, signal, sp;
+};
+
+static bool is_entry(const struct entry *entry)
 {
-	uint64_t sp, number, back;
+	uint64_t back;
+
+	return entry->signal < SIGNALS &&
+	       atomic_load(&actions[entry->signal].handler) == entry->address &&
+	       pt_guest_read(entry->sp, &back, sizeof(back)) &&
+	       back == atomic_load(&actions[entry->signal].restorer);
+}
+
+static bool read_interrupted(const struct entry *entry, struct entry *interrupted)
+{
+	return pt_guest_read(entry->sp + FRAME_RIP, &interrupted->address,
+			     sizeof(interrupted->address)) &&
+	       pt_guest_read(entry->sp + FRAME_RDI, &interrupted->signal,
+			     sizeof(interrupted->signal)) &&
+	       pt_guest_read(entry->sp + FRAME_RSP, &interrupted->sp, sizeof(interrupted->sp));
+}
+
+/* If several signals come at once, each interrupts the next one's handler before its first instruction. */
+bool pt_signal_at(unsigned cpu, uint64_t address, uint64_t last, struct pt_signal *signal)
+{
+	struct entry entry = { .address = address }, interrupted;
 
 	if (!(atomic_load_explicit(&filter, memory_order_relaxed) & filter_bit(address)))
 		return false;
-	if (!read_register(cpu, DWARF_RDI, &number) || !is_handler(address, number) ||
-	    !read_register(cpu, DWARF_RSP, &sp) || !pt_guest_read(sp, &back, sizeof(back)) ||
-	    back != atomic_load(&actions[number].restorer))
+	if (!read_register(cpu, DWARF_RDI, &entry.signal) ||
+	    !read_register(cpu, DWARF_RSP, &entry.sp) || !is_entry(&entry))
 		return false;
-	signal->fault = is_fault(number);
-	return pt_guest_read(sp + FRAME_RIP, &signal->interrupted, sizeof(signal->interrupted));
+	for (int i = 0; i < FRAMES_MAX && read_interrupted(&entry, &interrupted); i++) {
+		signal->interrupted = interrupted.address;
+		signal->fault = is_fault(entry.signal);
+		if (interrupted.address == last || !is_entry(&interrupted))
+			return true;
+		entry = interrupted;
+	}
+	return false;
 }
