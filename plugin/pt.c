@@ -205,18 +205,17 @@ static void interrupt(struct thread *t, const struct block *last, const struct b
 /*
  * Whether QEMU left the last block before its end, to run an instruction again in a block of its own: an atomic one
  * that it cannot translate, or one that writes to its own page. Older QEMUs also tell of a last instruction that
- * crosses pages, though it is the first one of the next block.
+ * crosses pages, or of its first bytes, though it is the first one of the next block.
  */
 static bool is_again(const struct block *last, const struct block *block)
 {
-	uint64_t end = last->start + last->size, at = end - last->last;
+	uint64_t at = block->start, end = last->start + last->size;
 
-	if (block->start - last->start >= last->size || last->count < 2)
+	if (at - last->start >= last->size || last->count < 2)
 		return false;
-	if (block->start == at && (at ^ (end - 1)) / PAGE)
+	if (at == end - last->last && (at ^ (at + block->sizes[0] - 1)) / PAGE)
 		return true;
-	return block->count == 1 && block->flow == WIRE_FLOW_ON &&
-	       block_index(last, block->start) >= 0;
+	return block->count == 1 && block->flow == WIRE_FLOW_ON && block_index(last, at) >= 0;
 }
 
 /* Control did not leave the last block at its end. What nothing explains was interrupted, at an unknown place. */
