@@ -6,6 +6,8 @@
  *
  *	qemu-x86_64 -plugin truth.so,out=DIR PROGRAM...
  */
+#define _GNU_SOURCE
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdbool.h>
@@ -35,8 +37,15 @@ void qemu_plugin_register_vcpu_tb_trans_cb(uint64_t id,
 					   void (*call)(uint64_t, struct qemu_plugin_tb *));
 
 int qemu_plugin_install(uint64_t id, const void *info, int argc, char **argv);
-__attribute__((visibility("default"))) extern int qemu_plugin_version;
+extern int qemu_plugin_version;
 int qemu_plugin_version = 1;
+
+/* QEMU reads the version after this. Since 9.0 it wants a newer one, with the same functions. */
+__attribute__((constructor)) static void choose_version(void)
+{
+	if (dlsym(RTLD_DEFAULT, "qemu_plugin_scoreboard_new"))
+		qemu_plugin_version = 2;
+}
 
 /* Of a thread. What is in the mapped file is not lost, however the thread ends. */
 static __thread struct {
