@@ -64,7 +64,7 @@ static uint64_t used(const struct thread *t)
 
 static uint64_t where(const struct thread *t)
 {
-	return t->file.state.written + used(t);
+	return t->file.written + used(t);
 }
 
 static uint64_t ip_of(const struct thread *t)

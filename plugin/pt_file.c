@@ -81,7 +81,8 @@ static struct emulate_part *map_part(const char *path, int flags)
 	return at == MAP_FAILED ? NULL : at;
 }
 
-static void write_record(struct pt_file *file, const struct iovec *parts, int nr)
+/* keeps: the packets so far are not in this record */
+static void write_record(struct pt_file *file, const struct iovec *parts, int nr, bool keeps)
 {
 	char path[PATH_SIZE];
 	ssize_t size = 0;
@@ -93,11 +94,15 @@ static void write_record(struct pt_file *file, const struct iovec *parts, int nr
 	for (int i = 0; i < nr; i++)
 		size += (ssize_t)parts[i].iov_len;
 	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-	if (fd < 0 || pwritev(fd, parts, nr, (off_t)file->state.written) != size) {
+	if (fd < 0 || pwritev(fd, parts, nr, (off_t)file->written) != size) {
 		give_up(file);
 	} else {
-		file->state.written += (uint64_t)size;
-		emulate_store(file->part, &file->state);
+		struct emulate_state now =
+			keeps ? *emulate_state(file->part) : (struct emulate_state){ 0 };
+
+		now.written = file->written += (uint64_t)size;
+		now.tsc = file->tsc;
+		emulate_store(file->part, &now);
 	}
 	if (fd >= 0)
 		close(fd);
@@ -110,17 +115,15 @@ static void write_packets(struct pt_file *file, uint64_t size)
 					   .record_size = sizeof(record),
 					   .size = size,
 					   .offset = pt_now(),
-					   .reference = file->state.tsc,
+					   .reference = file->tsc,
 					   .tid = file->id.tid,
 					   .cpu = UINT32_MAX };
 
 	if (!size)
 		return;
-	file->state.used = 0;
-	file->state.nr_tnt = 0;
-	file->state.on = 0;
-	file->state.tsc = pt_tsc(pt_now());
-	write_record(file, (struct iovec[]){ { &record, sizeof(record) }, { bytes, size } }, 2);
+	file->tsc = pt_tsc(pt_now());
+	write_record(file, (struct iovec[]){ { &record, sizeof(record) }, { bytes, size } }, 2,
+		     false);
 }
 
 /*
@@ -136,19 +139,21 @@ bool pt_file_open(struct pt_file *file)
 	path_of(path, EMULATE_PART, file);
 	file->part = map_part(path, 0);
 	if (file->part) {
-		file->state = *emulate_state(file->part);
+		file->written = emulate_state(file->part)->written;
+		file->tsc = emulate_state(file->part)->tsc;
 		write_packets(file, emulate_end(file->part));
 	} else {
 		file->part = map_part(path, O_CREAT);
 		path_of(path, EMULATE_TRACE, file);
-		file->state.written = lstat(path, &stat) == 0 ? (uint64_t)stat.st_size : 0;
+		file->written = lstat(path, &stat) == 0 ? (uint64_t)stat.st_size : 0;
 	}
 	if (!file->part) {
 		give_up(file);
 		return false;
 	}
-	file->state.tsc = pt_tsc(pt_now());
-	emulate_store(file->part, &file->state);
+	file->tsc = pt_tsc(pt_now());
+	emulate_store(file->part,
+		      &(struct emulate_state){ .written = file->written, .tsc = file->tsc });
 	return true;
 }
 
@@ -164,21 +169,6 @@ void pt_file_close(struct pt_file *file)
 	file->part = NULL;
 }
 
-static void set_state(struct pt_file *file, const struct pt_packets *packets, uint64_t ip)
-{
-	file->state.used = (uint64_t)(packets->at - file->part->bytes);
-	file->state.tnt = packets->tnt;
-	file->state.nr_tnt = packets->nr_tnt;
-	file->state.on = packets->on;
-	file->state.ip = ip;
-}
-
-void pt_file_keep(struct pt_file *file, const struct pt_packets *packets, uint64_t ip)
-{
-	set_state(file, packets, ip);
-	emulate_store(file->part, &file->state);
-}
-
 void pt_file_flush(struct pt_file *file, struct pt_packets *packets, uint64_t ip)
 {
 	struct emulate_part *part = file->part;
@@ -186,8 +176,7 @@ void pt_file_flush(struct pt_file *file, struct pt_packets *packets, uint64_t ip
 	pt_flush_tnt(packets);
 	while ((packets->at - part->bytes) % 8)
 		*packets->at++ = 0; /* PAD */
-	set_state(file, packets, ip);
-	write_packets(file, file->state.used);
+	write_packets(file, (uint64_t)(packets->at - part->bytes));
 	packets->at = part->bytes;
 	if (file->part)
 		pt_file_keep(file, packets, ip);
@@ -216,7 +205,7 @@ static void put(struct pt_file *file, uint32_t type, uint16_t misc, void *body, 
 				       { body, size },
 				       { room, length },
 				       { &tail, sizeof(tail) } },
-		     4);
+		     4, true);
 }
 
 void pt_file_comm(struct pt_file *file, const char *comm, bool exec)

@@ -38,7 +38,7 @@ struct pt_id {
 struct pt_file {
 	struct pt_id id;
 	struct emulate_part *part; /* NULL: they cannot be written */
-	struct emulate_state state;
+	uint64_t written, tsc;	   /* see struct emulate_state */
 };
 
 struct pt_id pt_id(void);		 /* of this thread */
@@ -46,7 +46,17 @@ int pt_file_check(void);		 /* 0, or -1 after a message */
 bool pt_file_open(struct pt_file *file); /* of this thread; false after a message */
 void pt_file_close(struct pt_file *file);
 /* What was written before this is not lost if the thread is killed. ip: the code that runs */
-void pt_file_keep(struct pt_file *file, const struct pt_packets *packets, uint64_t ip);
+static inline void pt_file_keep(struct pt_file *file, const struct pt_packets *packets, uint64_t ip)
+{
+	struct emulate_state *state = emulate_other(file->part);
+
+	state->used = (uint64_t)(packets->at - file->part->bytes);
+	state->tnt = packets->tnt;
+	state->nr_tnt = packets->nr_tnt;
+	state->on = packets->on;
+	state->ip = ip;
+	emulate_turn(file->part);
+}
 /* Makes a record of the packets. */
 void pt_file_flush(struct pt_file *file, struct pt_packets *packets, uint64_t ip);
 

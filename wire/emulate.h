@@ -60,12 +60,24 @@ static inline const struct emulate_state *emulate_state(const struct emulate_par
 	return &part->states[part->current & 1];
 }
 
+/* The state to change. */
+static inline struct emulate_state *emulate_other(struct emulate_part *part)
+{
+	return &part->states[!part->current];
+}
+
+/* It holds from now on. */
+static inline void emulate_turn(struct emulate_part *part)
+{
+	__atomic_store_n(&part->current, !part->current, __ATOMIC_RELEASE);
+}
+
+/* Afterwards both are the same. */
 static inline void emulate_store(struct emulate_part *part, const struct emulate_state *state)
 {
-	uint64_t other = !part->current;
-
-	part->states[other] = *state;
-	__atomic_store_n(&part->current, other, __ATOMIC_RELEASE);
+	*emulate_other(part) = *state;
+	emulate_turn(part);
+	*emulate_other(part) = *state;
 }
 
 /*
