@@ -444,7 +444,8 @@ static inline struct event *put_event(struct perfdata_pt *pt, const struct pt_qu
 	ev->outside = 0;
 	ev->branch.kind = kind;
 	ev->branch.over = false;
-	ev->branch.from = ev->branch.to = ev->branch.next = ev->branch.instructions = 0;
+	ev->branch.from = ev->branch.to = ev->branch.next = 0;
+	ev->branch.instructions = ev->branch.cycles = 0;
 	ev->branch.context = IP_USER;
 	return ev;
 }
@@ -452,6 +453,19 @@ static inline struct event *put_event(struct perfdata_pt *pt, const struct pt_qu
 static uint64_t context_of(uint64_t address)
 {
 	return address & KERNEL_ADDRESS ? IP_KERNEL : IP_USER;
+}
+
+static void add_counts(struct pt_thread *thread, uint64_t insns, uint64_t cycles)
+{
+	thread->insns += insns;
+	thread->cycles += cycles;
+}
+
+static void take_counts(struct pt_thread *thread, struct event_branch *branch)
+{
+	branch->instructions = thread->insns;
+	branch->cycles = thread->cycles;
+	thread->insns = thread->cycles = 0;
 }
 
 /* Where the thread goes on after it was away, or for the first time. */
@@ -488,6 +502,7 @@ static inline void put_branch(struct perfdata_pt *pt, struct pt_queue *q, struct
 				  : 0;
 	ev->branch.context = b->to ? context_of(b->to) : IP_KERNEL;
 	ev->branch.instructions = b->insns + thread->insns;
+	ev->branch.cycles = b->cycles + thread->cycles;
 	thread->insns = thread->cycles = 0;
 	thread->away = !b->to;
 }
@@ -495,7 +510,7 @@ static inline void put_branch(struct perfdata_pt *pt, struct pt_queue *q, struct
 static void lose_thread(struct perfdata_pt *pt, struct pt_queue *q, struct pt_thread *thread)
 {
 	if (thread->known && !thread->away)
-		put_event(pt, q, thread, BRANCH_END)->branch.instructions = thread->insns;
+		take_counts(thread, &put_event(pt, q, thread, BRANCH_END)->branch);
 	thread->known = false;
 	thread->insns = thread->cycles = 0;
 }
@@ -514,7 +529,7 @@ static inline void take_branch(struct perfdata_pt *pt, struct pt_queue *q,
 
 	if (b->kind == IPT_DID_SWITCH) {
 		if (q->thread != SIZE_MAX)
-			pt->threads[q->thread].insns += b->insns;
+			add_counts(&pt->threads[q->thread], b->insns, b->cycles);
 		q->thread = thread_of(pt, (uint32_t)b->to, (uint32_t)b->from);
 		return;
 	}
@@ -528,7 +543,7 @@ static inline void take_branch(struct perfdata_pt *pt, struct pt_queue *q,
 		break;
 	case IPT_DID_BEGIN: put_begin(pt, q, thread, b->to); break;
 	case IPT_DID_GAP:
-		thread->insns += b->insns;
+		add_counts(thread, b->insns, b->cycles);
 		lose_thread(pt, q, thread);
 		note_gap(pt, q, b);
 		break;
@@ -550,7 +565,7 @@ static void end_piece(struct perfdata_pt *pt, struct pt_queue *q)
 	if (q->piece->done) {
 		q->goes_on = flow->at.block != NULL;
 		if (q->thread != SIZE_MAX)
-			pt->threads[q->thread].insns += flow->insns;
+			add_counts(&pt->threads[q->thread], flow->insns, flow->cycles);
 	}
 	ipt_ahead_took(&pt->ahead, (uint32_t)(q - pt->queues));
 	q->piece = NULL;
@@ -644,9 +659,8 @@ static void end_thread(struct perfdata_pt *pt, const struct event *ev)
 		return;
 	end = put_event(pt, &none, thread, BRANCH_END);
 	end->branch.over = true;
-	end->branch.instructions = thread->insns;
+	take_counts(thread, &end->branch);
 	thread->known = thread->away = false;
-	thread->insns = 0;
 }
 
 size_t pt_run(struct perfdata_pt *pt, const struct event *before, struct event **events)
