@@ -112,7 +112,7 @@ void thread_jump(struct track *track, struct track_strand *strand, const struct 
 	struct track_frame *top;
 
 	task_go(track, task, ev);
-	if (task->mark == mark || goes_to_caller(track, task, ev))
+	if (task->mark == mark || (!ev->branch.direct && goes_to_caller(track, task, ev)))
 		return;
 	top = top_frame(task);
 	if (top && track->ops->target(track->data, ev) == ev->branch.to)

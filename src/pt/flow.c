@@ -332,7 +332,7 @@ static enum ipt_gap arrive(struct ipt_flow *f, uint64_t ip)
 static enum ipt_gap take_tip(struct ipt_flow *f, uint64_t ip)
 {
 	static const uint8_t kinds[] = {
-		[IPT_RETURN] = IPT_DID_RETURN, [IPT_JUMP_ANY] = IPT_DID_JUMP,
+		[IPT_RETURN] = IPT_DID_RETURN, [IPT_JUMP_ANY] = IPT_DID_JUMP_ANY,
 		[IPT_CALL_ANY] = IPT_DID_CALL, [IPT_ENTER] = IPT_DID_ENTER,
 		[IPT_LEAVE] = IPT_DID_LEAVE,
 	};

@@ -13,7 +13,8 @@
 
 enum ipt_branch_kind {
 	/* After the instruction at `from`: */
-	IPT_DID_JUMP,
+	IPT_DID_JUMP,	  /* to the target in the instruction */
+	IPT_DID_JUMP_ANY, /* to an address in a register or in memory */
 	IPT_DID_CALL,
 	IPT_DID_RETURN,
 	IPT_DID_ENTER, /* a system call or a software interrupt */

@@ -516,6 +516,8 @@ static bool flow_word(struct event_branch *branch, const struct word *word)
 		return branch->over = true;
 	if (is(word, "by-thread"))
 		return branch->by_thread = true;
+	if (is(word, "direct"))
+		return branch->direct = true;
 	if (is(word, "guest"))
 		return guest_word(branch, word);
 	if (is(word, "instructions"))

@@ -443,7 +443,7 @@ static inline struct event *put_event(struct perfdata_pt *pt, const struct pt_qu
 	ev->time = q->time;
 	ev->outside = 0;
 	ev->branch.kind = kind;
-	ev->branch.over = false;
+	ev->branch.direct = ev->branch.over = false;
 	ev->branch.from = ev->branch.to = ev->branch.next = 0;
 	ev->branch.instructions = ev->branch.cycles = 0;
 	ev->branch.context = IP_USER;
@@ -488,10 +488,11 @@ static inline void put_branch(struct perfdata_pt *pt, struct pt_queue *q, struct
 			      const struct ipt_branch *b)
 {
 	static const uint8_t kinds[] = {
-		[IPT_DID_JUMP] = BRANCH_JUMP,	    [IPT_DID_CALL] = BRANCH_CALL,
-		[IPT_DID_RETURN] = BRANCH_RETURN,   [IPT_DID_ENTER] = BRANCH_ENTER,
-		[IPT_DID_LEAVE] = BRANCH_LEAVE,	    [IPT_DID_END] = BRANCH_ENTER,
-		[IPT_DID_INTERRUPT] = BRANCH_ENTER, [IPT_DID_PAUSE] = BRANCH_ENTER,
+		[IPT_DID_JUMP] = BRANCH_JUMP,	[IPT_DID_JUMP_ANY] = BRANCH_JUMP,
+		[IPT_DID_CALL] = BRANCH_CALL,	[IPT_DID_RETURN] = BRANCH_RETURN,
+		[IPT_DID_ENTER] = BRANCH_ENTER, [IPT_DID_LEAVE] = BRANCH_LEAVE,
+		[IPT_DID_END] = BRANCH_ENTER,	[IPT_DID_INTERRUPT] = BRANCH_ENTER,
+		[IPT_DID_PAUSE] = BRANCH_ENTER,
 	};
 	struct event *ev = put_event(pt, q, thread, (enum branch_kind)kinds[b->kind]);
 
@@ -504,6 +505,7 @@ static inline void put_branch(struct perfdata_pt *pt, struct pt_queue *q, struct
 	ev->branch.instructions = b->insns + thread->insns;
 	ev->branch.cycles = b->cycles + thread->cycles;
 	thread->insns = thread->cycles = 0;
+	ev->branch.direct = b->kind == IPT_DID_JUMP;
 	thread->away = !b->to;
 }
 
