@@ -731,16 +731,14 @@ static int print_events(struct run *run, int status)
 /* To the next error, which is returned; pte_eos at the end. */
 static int decode(struct run *run, int status)
 {
-	/* libipt follows code without conditions for ever when no packets are left. */
-	const uint64_t limit = 1000000;
-	uint64_t beyond = 0;
 	struct pt_insn insn;
 
 	for (;;) {
 		status = print_events(run, status);
 		if (status < 0)
 			return status;
-		if (status & pts_eos && ++beyond > limit)
+		/* libipt would go on up to the next branch that needs a packet; perf and ptxed do not. */
+		if (status & pts_eos)
 			return -pte_eos;
 		insn.iclass = ptic_error;
 		status = pt_insn_next(run->decoder, &insn, sizeof(insn));
