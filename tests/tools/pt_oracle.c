@@ -478,7 +478,8 @@ static void copy_program(struct trace *trace, const struct change *fork)
 
 static void sort_programs(struct trace *trace)
 {
-	qsort(trace->changes, trace->nr_changes, sizeof(*trace->changes), by_time);
+	if (trace->nr_changes)
+		qsort(trace->changes, trace->nr_changes, sizeof(*trace->changes), by_time);
 	for (size_t i = 0; i < trace->nr_changes; i++) {
 		const struct change *change = &trace->changes[i];
 		struct program *program;
