@@ -204,7 +204,8 @@ struct run {
 	const struct trace *trace;
 	const struct queue *queue;
 	struct pt_insn_decoder *decoder;
-	uint64_t base; /* offset of its first byte in the queue */
+	uint64_t base;	 /* offset of its first byte in the queue */
+	uint64_t offset; /* for in_loop() */
 	struct sum sum, *total;
 };
 
@@ -729,6 +730,24 @@ static int print_events(struct run *run, int status)
 	return status;
 }
 
+/*
+ * libipt follows a loop of direct jumps for ever if the event that it waits for does not come. Whether
+ * so many instructions were executed without a packet.
+ */
+static bool in_loop(struct run *run)
+{
+	enum { TOO_MANY = 1 << 20 };
+	uint64_t offset = 0;
+
+	if (run->total->insns % TOO_MANY)
+		return false;
+	pt_insn_get_offset(run->decoder, &offset);
+	if (offset == run->offset)
+		return true;
+	run->offset = offset;
+	return false;
+}
+
 /* To the next error, which is returned; pte_eos at the end. */
 static int decode(struct run *run, int status)
 {
@@ -752,6 +771,8 @@ static int decode(struct run *run, int status)
 		}
 		if (status < 0)
 			return status;
+		if (in_loop(run))
+			return -pte_bad_query;
 	}
 }
 
