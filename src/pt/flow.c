@@ -366,9 +366,9 @@ static enum ipt_gap take_tip(struct ipt_flow *f, uint64_t ip)
 
 static enum ipt_gap take_pge(struct ipt_flow *f, uint64_t ip)
 {
+	/* Erratum BDM70: it comes although a PSB packet has just had the same address. */
 	if (f->at.block)
-		return IPT_GAP_OFF;
-	f->nr_returns = 0;
+		return address_of(f) == ip ? IPT_GAP_NONE : IPT_GAP_OFF;
 	f->after_ovf = false;
 	put(f, IPT_DID_BEGIN, 0, ip, 0);
 	return arrive(f, ip);
@@ -410,7 +410,6 @@ static enum ipt_gap take_pgd(struct ipt_flow *f, uint64_t ip)
 		put_after(f, IPT_DID_END, f->at.block, 0);
 	}
 	f->at.block = NULL;
-	f->nr_returns = 0;
 	return IPT_GAP_NONE;
 }
 
@@ -493,6 +492,7 @@ static enum ipt_gap take_rare(struct ipt_flow *f, const struct ipt_packet *p, ui
 	case IPT_OVF:
 		f->in_psb = false;
 		fail(f, IPT_GAP_OVERFLOW, position);
+		f->last_ip = 0;
 		f->lost = false;
 		f->after_ovf = true;
 		break;

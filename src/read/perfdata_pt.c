@@ -154,13 +154,16 @@ struct perfdata_pt *pt_new(struct reader *r, struct cursor info)
 	return pt;
 }
 
+/* In a trace by cpus, perf may also name the thread that ran first. */
 static size_t queue_of(struct perfdata_pt *pt, uint32_t tid, uint32_t cpu)
 {
-	uint32_t *place =
-		hash_at(&pt->by_owner, (struct hash_key){ tid, tid == NO_TASK ? cpu : 0 });
+	struct hash_key key = { cpu != NO_CPU ? cpu : tid, cpu != NO_CPU };
+	uint32_t *place = hash_at(&pt->by_owner, key);
 
 	if (!*place) {
 		GROW(pt->queues, pt->nr_queues + 1, pt->cap_queues);
+		if (cpu != NO_CPU)
+			tid = NO_TASK;
 		pt->queues[pt->nr_queues++] = (struct pt_queue){ .tid = tid, .cpu = cpu };
 		ipt_history_queue(&pt->history, tid);
 		*place = (uint32_t)pt->nr_queues;
@@ -564,7 +567,8 @@ static void end_piece(struct perfdata_pt *pt, struct pt_queue *q)
 {
 	const struct ipt_flow *flow = &q->piece->flow;
 
-	if (q->piece->done) {
+	/* A piece without a PSB packet is part of the one before. */
+	if (q->piece->done && flow->begun) {
 		q->goes_on = flow->at.block != NULL;
 		if (q->thread != SIZE_MAX)
 			add_counts(&pt->threads[q->thread], flow->insns, flow->cycles);
