@@ -168,12 +168,6 @@ uint64_t dwarf_same_until(struct dwarf *dw, uint64_t addr);
 
 /* ---- the rest ---- */
 
-/*
- * The length of the instruction there, or `len` if only that much of it is given; 0: unknown. thumb: see
- * symfile_is_thumb().
- */
-size_t code_length(uint16_t machine, bool thumb, const uint8_t *code, size_t len);
-
 /* The readable form of a C++ or Rust name, in the arena; NULL if the name is not mangled. */
 const char *demangle(struct arena *arena, const char *name);
 

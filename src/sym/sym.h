@@ -19,6 +19,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "sym/insn.h"
 
 struct symfile;
 struct Elf;
@@ -96,6 +97,10 @@ bool symfile_is_loaded(const struct symfile *sf, uint64_t vaddr);
  * long as the symfile. NULL: not in the file.
  */
 const uint8_t *symfile_code(const struct symfile *sf, uint64_t vaddr, size_t len);
+/* The same up to the end of the segment, of *len bytes. */
+const uint8_t *symfile_code_from(const struct symfile *sf, uint64_t vaddr, size_t *len);
+/* The code from an address up to the end of its segment, for sym/insn.h; bytes is NULL if there is none. */
+void symfile_insns(struct symfile *sf, uint64_t vaddr, struct insn_code *code);
 
 /* A section with contents, of the file or else of its separate debug file. */
 bool symfile_section(struct symfile *sf, const char *name, struct sym_section *out);
