@@ -62,7 +62,8 @@ struct ipt_bytes {
 
 struct ipt_code {
 	struct ipt_bytes bytes;
-	uint64_t len;
+	uint64_t len;		    /* blocks begin before this */
+	uint64_t beyond;	    /* bytes that can be read after it */
 	struct ipt_block **buckets; /* NULL: nothing of it has run yet */
 	size_t mask;
 	pthread_mutex_t lock; /* for adding a block */
@@ -73,8 +74,10 @@ struct ipt_code {
 
 #define IPT_MAX_BLOCKS ((size_t)8 << 20) /* of one code; further blocks are IPT_NOTHING */
 
-/* A copy of code must not be used. */
-void ipt_code_init(struct ipt_code *code, struct ipt_bytes bytes, uint64_t len);
+#define IPT_LONGEST_INSN 15 /* bytes */
+
+/* The struct must not move. With `beyond`, each block is one instruction: see struct ipt_code. */
+void ipt_code_init(struct ipt_code *code, struct ipt_bytes bytes, uint64_t len, uint64_t beyond);
 void ipt_code_release(struct ipt_code *code);
 /* The block that begins at an offset. Never NULL. */
 struct ipt_block *ipt_code_find(struct ipt_code *code, uint64_t offset, bool wide);

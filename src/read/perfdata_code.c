@@ -34,11 +34,9 @@ void perfdata_code_open(struct perfdata_code *code, const struct options *option
 		code->kcore = library_open(&code->images.library, kcore);
 }
 
-/* Near the end of a segment, there may be fewer bytes. */
-static size_t read_elf(const void *data, uint64_t offset, uint8_t *bytes, size_t size)
+/* Near the end of a segment, there are fewer bytes than asked for. */
+static size_t read_segment(const struct code_file *file, uint64_t offset, uint8_t *bytes, size_t size)
 {
-	const struct code_file *file = data;
-
 	for (size_t n = size; n; n = n > 16 ? n / 2 : n - 1) {
 		const uint8_t *at = symfile_code(file->symfile, file->start + offset, n);
 
@@ -48,6 +46,17 @@ static size_t read_elf(const void *data, uint64_t offset, uint8_t *bytes, size_t
 		return n;
 	}
 	return 0;
+}
+
+static size_t read_elf(const void *data, uint64_t offset, uint8_t *bytes, size_t size)
+{
+	size_t done = 0, part;
+
+	do {
+		part = read_segment(data, offset + done, bytes + done, size - done);
+		done += part;
+	} while (part && done < size);
+	return done;
 }
 
 /* The functions that pass/calls distinguishes; in assembly, it may know more. */
@@ -91,7 +100,7 @@ static struct code_file *new_file(struct perfdata_code *code, const struct ipt_b
 
 	file->fd = -1;
 	file->owner = code;
-	ipt_code_init(&file->code, (struct ipt_bytes){ bytes->read, bytes->same, file }, len);
+	ipt_code_init(&file->code, (struct ipt_bytes){ bytes->read, bytes->same, file }, len, 0);
 	GROW(code->files, code->nr + 1, code->cap);
 	code->files[code->nr++] = file;
 	return file;
@@ -122,8 +131,8 @@ static struct code_file *raw_file(struct perfdata_code *code, int fd, const stru
  * The ELF's address for the start of a map. The map may begin in a part that is not code, if both have the
  * same distance from their addresses.
  */
-static uint64_t address_in_elf(struct perfdata_code *code, const struct event_map *map, uint32_t image,
-			       const struct symfile *symfile)
+static uint64_t address_in_elf(struct perfdata_code *code, const struct event_map *map,
+			       uint32_t image, const struct symfile *symfile)
 {
 	const struct sym_segment *segments;
 	size_t nr;

@@ -60,7 +60,7 @@ struct pt_queue {
 
 struct pt_gap {
 	enum ipt_gap why;
-	uint64_t position;
+	uint64_t address, position;
 	size_t queue;
 	bool waits;
 };
@@ -522,7 +522,8 @@ static void lose_thread(struct perfdata_pt *pt, struct pt_queue *q, struct pt_th
 
 static void note_gap(struct perfdata_pt *pt, struct pt_queue *q, const struct ipt_branch *b)
 {
-	pt->gap = (struct pt_gap){ (enum ipt_gap)b->from, b->to, (size_t)(q - pt->queues), true };
+	pt->gap = (struct pt_gap){ (enum ipt_gap)b->size, b->from, b->to, (size_t)(q - pt->queues),
+				   true };
 	q->goes_on = false;
 }
 
@@ -582,8 +583,8 @@ static void begin_span(struct perfdata_pt *pt, struct pt_queue *q)
 {
 	if (q->begun && q->thread != SIZE_MAX) {
 		lose_thread(pt, q, &pt->threads[q->thread]);
-		pt->gap = (struct pt_gap){ IPT_GAP_LOST, q->piece->begin, (size_t)(q - pt->queues),
-					   true };
+		pt->gap = (struct pt_gap){ IPT_GAP_LOST, 0, q->piece->begin,
+					   (size_t)(q - pt->queues), true };
 	}
 	q->goes_on = false;
 }
@@ -720,8 +721,9 @@ static int tell_gap(struct perfdata_pt *pt, struct reader *r, struct event *ev)
 		ev->lost = (struct event_lost){ .count = 1 };
 		return 1;
 	}
-	return reader_damage(r, ev, offset, 1, 0, "Intel PT of %s %" PRIu32 ": %s",
-			     cpu ? "cpu" : "thread", cpu ? q->cpu : q->tid,
+	return reader_damage(r, ev, offset, 1, 0,
+			     "Intel PT of %s %" PRIu32 ", code at 0x%" PRIx64 ": %s",
+			     cpu ? "cpu" : "thread", cpu ? q->cpu : q->tid, pt->gap.address,
 			     ipt_gap_names[pt->gap.why]);
 }
 
