@@ -55,6 +55,7 @@ class Programs:
         self.truth = emulate.build_truth(folder)
         self.bare = emulate.build("bare", folder, *emulate.BARE)
         self.static = emulate.build("static", folder, "-static", source="libraries")
+        self.sorts = emulate.build("sorts", folder, "-no-pie")
         self.signals = emulate.build("signals", folder, "-no-pie")
         self.library = emulate.build("library.so", folder, "-shared", "-fPIC", source="library")
         for name in ("threads", "processes", "libraries", "crash"):
@@ -130,6 +131,7 @@ def test_kill(programs, name, qemu, number):
 def test_qemu(programs, name, qemu):
     test_bare(programs, name, qemu)
     Case(f"{name}: static", programs, qemu, programs.static, programs.library).record()
+    Case(f"{name}: sorts", programs, qemu, programs.sorts).record()
     Case(f"{name}: libraries", programs, qemu, programs.libraries, programs.library).record()
     Case(f"{name}: script", programs, qemu, programs.script, "argument").record(3)
     test_signals(programs, name, qemu)
