@@ -146,7 +146,7 @@ const struct reader_ops *reader_by_content(struct in *in);
 /* The data file in `path`, if that is a folder that a reader knows, else NULL. Caller frees. */
 char *reader_folder_file(const char *path);
 const struct writer_ops *writer_by_name(const char *name);
-/* Finds a writer by name, or if that is NULL, by the extension of path before .gz. NULL: see err. */
+/* Finds a writer by name, or if that is NULL, by the extension of path before .gz or .zst. NULL: see err. */
 const struct writer_ops *writer_choose(const char *name, const char *path, struct err *err);
 
 /*

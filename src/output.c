@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/pack.h"
 #include "base/text.h"
 #include "buildid_cache.h"
 
@@ -39,10 +40,8 @@ struct file { /* an output while it is being written */
 char *output_part(const char *path, unsigned part)
 {
 	const char *name = text_last_part(path), *dot;
-	size_t len = strlen(name);
+	size_t len = pack_stem(name);
 
-	if (len > 3 && !strcmp(name + len - 3, ".gz"))
-		len -= 3;
 	dot = memrchr(name, '.', len);
 	if (!dot || dot == name)
 		dot = name + len;
