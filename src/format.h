@@ -19,6 +19,7 @@
 #include "model/event.h"
 
 struct world;
+struct store;
 struct frames;
 struct library;
 
@@ -69,6 +70,7 @@ struct reader {
 	struct in *in;
 	struct frames *frames;	 /* for data with names; see IP_NAMED */
 	struct library *library; /* for data whose code must be found in binaries */
+	struct store *store; /* where other files of the input are (base/store.h); may be NULL */
 	struct err err;
 	uint64_t nr_damaged; /* places where the input was damaged */
 	bool partial;	     /* something the input refers to could not be used */

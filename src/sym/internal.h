@@ -129,7 +129,7 @@ struct object {
 };
 
 /* Opens only a regular file, and never blocks. Returns -1 and sets err on error. */
-int open_regular(const char *path, struct err *err);
+int open_regular(const char *path, const struct store *store, struct err *err);
 /* Takes ownership of the fd, also on failure. */
 struct object *object_open(const char *path, int fd, struct err *err);
 void object_close(struct object *obj);

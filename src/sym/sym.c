@@ -18,6 +18,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/store.h"
 #include "sym/internal.h"
 
 #define TEXT_MAX ((size_t)1 << 30)
@@ -139,7 +140,7 @@ static char *real_place(const char *path, const struct sym_search *where)
 {
 	char *below;
 
-	if (path[0] != '/' || !where || !where->symfs)
+	if (path[0] != '/' || !where || !where->symfs || store_find(where->store, STORE_NAME, path))
 		return xstrdup(path);
 	below = xasprintf("%s%s", where->symfs, path);
 	if (access(below, F_OK) == 0)
@@ -156,7 +157,7 @@ struct symfile *symfile_open(const char *path, const struct sym_search *where, s
 	if (where)
 		sf->where = *where;
 	sf->path = real_place(path, where);
-	fd = open_regular(sf->path, err);
+	fd = open_regular(sf->path, sf->where.store, err);
 	if (fd >= 0 && read_head(sf, fd, err) == 0)
 		return sf;
 	symfile_close(sf);
@@ -181,6 +182,11 @@ void symfile_close(struct symfile *sf)
 	free(sf->names);
 	free(sf->path);
 	free(sf);
+}
+
+const char *symfile_path(const struct symfile *sf)
+{
+	return sf->path;
 }
 
 /* ---- headers ---- */
