@@ -67,6 +67,7 @@ static int add_option(struct option_line *more, const struct options *given,
 	const struct option_row *row = archived_row(option->name);
 	bool repeats = !strcmp(option->name, "elf");
 	const struct option_given *before = repeats ? NULL : find_given(more, option->name);
+	struct err wrong = { 0 };
 
 	if (!row)
 		return err_set(err, ERR_INPUT, "%s: this version of kscope has no option --%s",
@@ -79,8 +80,8 @@ static int add_option(struct option_line *more, const struct options *given,
 	if (before || (!repeats && find_given(given->given, option->name)) ||
 	    is_other_file(archive, option))
 		return 0;
-	if (option_check(row, option->value, err) < 0)
-		return -1;
+	if (option_check(row, option->value, &wrong) < 0)
+		return err_set(err, ERR_INPUT, "%s: %s", archive->archive, wrong.msg);
 	option_add(more, row, option->value);
 	more->all[more->nr - 1].acted = true; /* it had an effect when the archive was made */
 	return 0;

@@ -57,8 +57,15 @@ static const struct writer_ops nowhere = {
 };
 
 /* Maps of files that are there but are no binaries, such as /etc/ld.so.cache, are not missed. */
-static bool is_missing(const struct image *image, const char *path)
+static bool is_missing(const struct images *images, uint32_t nth, const char *path)
 {
+	const struct image *image = &images->all[nth];
+
+	/* It may be there twice: as a file and as an address range. */
+	for (uint32_t i = 1; i < nth; i++) {
+		if (images->all[i].path == image->path && !images->all[i].file)
+			return false;
+	}
 	if (image_is_pseudo(path))
 		return image->kernel && !image->one_symbol;
 	return image->foreign || access(path, F_OK) < 0;
@@ -80,7 +87,7 @@ static size_t use_images(struct images *images, struct store *list)
 		char *real = symfile ? realpath(symfile_path(symfile), NULL) : NULL;
 
 		if (!real) {
-			missing += is_missing(image, path);
+			missing += is_missing(images, i, path);
 			continue;
 		}
 		store_use(list, real, STORE_NAME, image->file);

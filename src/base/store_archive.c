@@ -19,7 +19,7 @@
 /* A file of this size gets a temporary file of its own, and is not copied again when it is opened. */
 #define LARGE ((uint64_t)16 << 20)
 /* A bomb: recordings and binaries never shrink to so little. */
-#define BOMB_SIZE ((uint64_t)1 << 30)
+#define BOMB_SIZE ((uint64_t)256 << 20)
 #define BOMB_RATIO 256
 
 /* ---- writing the manifest ---- */
@@ -217,10 +217,9 @@ static int check_room(const struct in *in, const struct tar_member *member, int 
 
 	if (fstatvfs(fd, &at) == 0 && member->size / at.f_frsize >= at.f_bavail)
 		return err_at(err, ERR_INPUT, in->path, member->at,
-			      "'%s' has %" PRIu64 " bytes, but %s has only room for %" PRIu64
-			      " (set TMPDIR?)",
-			      member->name, member->size, spool_folder(),
-			      (uint64_t)at.f_bavail * at.f_frsize);
+			      "'%s' has %" PRIu64
+			      " bytes, for which there is no room: set TMPDIR to a larger disk",
+			      member->name, member->size);
 	return 0;
 }
 

@@ -66,6 +66,9 @@ static int open_archive(struct merge *merge, const char *format, struct err *err
 		const struct store_input *from = &store->inputs[i];
 		struct merge_input *input = add_input(merge, store, format ? format : from->format);
 
+		if (!reader_by_name(from->format))
+			return err_set(err, ERR_INPUT, "%s: %s has an unknown format: %s",
+				       store->archive, from->path, from->format);
 		if (store_in(store, &input->in, from->path, err) < 0)
 			return -1;
 	}
