@@ -153,7 +153,8 @@ int object_read_ksyms(const struct object *obj, struct ksyms *ksyms, struct err 
 struct dwarf;
 
 /* NULL if the object has no readable DWARF. The object must outlive it. */
-struct dwarf *dwarf_open(const struct object *obj);
+/* store: where the file is that dwz moved shared DWARF to; may be NULL. */
+struct dwarf *dwarf_open(const struct object *obj, struct store *store);
 void dwarf_close(struct dwarf *dw);
 /*
  * Like symfile_lookup(), but `linkage` is NULL if the language mangles names and DWARF has only the

@@ -273,7 +273,7 @@ static void read_tables(struct symfile *sf)
 	sf->read = true;
 	if (!sf->obj->has_dwarf)
 		sf->debug = debug_file_find(sf->obj, &sf->where);
-	sf->dwarf = dwarf_open(sf->debug ? sf->debug : sf->obj);
+	sf->dwarf = dwarf_open(sf->debug ? sf->debug : sf->obj, sf->where.store);
 	if (!sf->obj->has_symtab && sf->debug && sf->debug->has_symtab)
 		named = sf->debug;
 	object_read_plt(sf->obj, &sf->arena, &sf->symbols);

@@ -159,6 +159,56 @@ def test_perf(folder):
         check(f"{name}: perf finds names", "leaf" in script and "outer" in script, script[:300])
 
 
+SHARED = """
+struct inner { int x, y, z; struct inner *next; unsigned long m[4]; };
+struct outer { struct inner in[3]; long q; char name[40]; };
+volatile unsigned sink;
+struct outer all;
+static inline __attribute__((always_inline)) unsigned twist(unsigned x, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		x = x * 1103515245u + 12345u + (x >> 3);
+	return x;
+}
+static inline __attribute__((always_inline)) unsigned turn(struct outer *o, unsigned n)
+{
+	return twist(o->q, n) ^ twist(o->in[1].y, n);
+}
+int main(void)
+{
+	for (int i = 0; i < 1000; i++)
+		sink += turn(&all, 100000);
+	return 0;
+}
+"""
+
+
+def test_shared_dwarf(folder):
+    """dwz moves what several debug files have in common to a file of its own."""
+    place = os.path.join(folder, "shared")
+    programs = os.path.join(place, "bin")
+    os.makedirs(programs)
+    common, data = os.path.join(programs, "common"), os.path.join(place, "perf.data")
+    paths = [os.path.join(programs, name) for name in ("one", "two")]
+    for path in paths:
+        with open(path + ".c", "w", encoding="ascii") as f:
+            f.write(f"{SHARED}int {os.path.basename(path)};\n")
+        for words in (["cc", "-O1", "-g", path + ".c", "-o", path],
+                      ["objcopy", "--only-keep-debug", path, path + ".debug"], ["strip", path],
+                      ["objcopy", f"--add-gnu-debuglink={path}.debug", path]):
+            subprocess.run(words, check=True)
+    subprocess.run(["dwz", "-m", common, *[path + ".debug" for path in paths]], check=True)
+    done = perf.record(data, ["-N", "-e", "cpu-clock:u", "-g"], paths[0])
+    exits("shared: perf record", done, 0)
+    want, out = views(data), os.path.join(place, "shared.tar.zst")
+    check("shared: inlined functions have names", b"main;turn;twist" in want["folded"], want["folded"])
+    exits("shared: archive", kscope("archive", data, "-o", out), 0)
+    os.unlink(common)
+    check("shared: without the common file, they have none", b"twist" not in views(data)["folded"])
+    os.rename(programs, programs + ".away")
+    same_views("shared", out, want)
+
+
 def test_perf_folder(folder):
     """perf record --threads and --kcore write a folder."""
     case = perf_case("folder", folder, ["-e", "cpu-clock:u", "-g"], record=["--threads"])
@@ -218,7 +268,7 @@ def test_golden(folder):
         words = ["-t", "dump", "-o", "-"]
         want = kscope("convert", source, *args, *words, cwd=copy)
         done = kscope("archive", source, *args, "-o", "../golden.tar", cwd=copy)
-        if done.returncode == 2: # it has no outputs, so no options for them
+        if done.returncode == 2:  # it has no outputs, so no options for them
             continue
         if done.returncode != want.returncode:
             wrong.append(f"{name}: {done.returncode}, not {want.returncode}")
@@ -313,6 +363,7 @@ def main():
         else:
             test_perf(folder)
             test_perf_folder(folder)
+            test_shared_dwarf(folder)
             test_two_versions(folder)
     finish()
 
