@@ -257,10 +257,12 @@ static const struct ipt_mapping *find_inherited(const struct ipt_history *h, uin
 static bool history_find(const void *data, uint32_t pid, uint64_t time, uint64_t address,
 			 struct ipt_place *place)
 {
-	bool kernel = address >> 63;
-	const struct ipt_mapping *map =
-		find_inherited(data, kernel ? IPT_KERNEL_PID : pid, time, address);
+	const struct ipt_mapping *map = NULL;
 
+	if (address >> 63)
+		map = find_inherited(data, IPT_KERNEL_PID, time, address);
+	if (!map)
+		map = find_inherited(data, pid, time, address);
 	if (!map)
 		return false;
 	*place = (struct ipt_place){ .code = map->code, .base = map->start };

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/store.h"
 
 /* A part of a file that is mapped. */
 struct code_file {
@@ -18,19 +19,22 @@ struct code_file {
 	int fd;
 };
 
-void perfdata_code_open(struct perfdata_code *code, const struct options *options,
-			const char *kcore)
+void perfdata_code_open(struct perfdata_code *code, const struct reader *r, const char *kcore)
 {
+	const struct options *options = r->options;
+
 	code->where = (struct image_search){
 		.build_dir = options->build_dir,
 		.symfs = options->symfs,
 		.kernel = options->kernel,
-		.debug = { .symfs = options->symfs, .folder = options->build_dir },
+		.debug = { .symfs = options->symfs,
+			   .folder = options->build_dir,
+			   .store = r->store },
 	};
 	strtab_init(&code->strings);
 	pthread_mutex_init(&code->lock, NULL);
 	images_init(&code->images, &code->strings, &code->where);
-	if (kcore && access(kcore, R_OK) == 0)
+	if (kcore && store_has(r->store, kcore))
 		code->kcore = library_open(&code->images.library, kcore);
 }
 
@@ -81,11 +85,16 @@ static size_t read_raw(const void *data, uint64_t offset, uint8_t *bytes, size_t
 	return got > 0 ? (size_t)got : 0;
 }
 
-static int open_raw(const char *path)
+/* Opens a file that is no ELF. -1: there is none. */
+static int open_raw(struct store *store, const char *path)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	char *real = store_real(store, path);
+	int fd = real ? store_open(store, real) : -1;
 	char magic[4] = { 0 };
 
+	if (fd >= 0)
+		store_use(store, real, STORE_NAME, path);
+	free(real);
 	if (fd >= 0 && (read(fd, magic, sizeof(magic)) < 0 || !memcmp(magic, "\177ELF", 4))) {
 		close(fd);
 		return -1;
@@ -157,7 +166,7 @@ static struct code_file *find_file(struct perfdata_code *code, const struct even
 
 	if (map->kernel && code->kcore)
 		return elf_file(code, code->kcore, map->addr, map->len);
-	fd = map->kernel || image_is_pseudo(map->path) ? -1 : open_raw(map->path);
+	fd = map->kernel || image_is_pseudo(map->path) ? -1 : open_raw(code->where.debug.store, map->path);
 	if (fd >= 0)
 		return raw_file(code, fd, map);
 	symfile = image_symfile(&code->images, image);

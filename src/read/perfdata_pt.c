@@ -149,7 +149,7 @@ struct perfdata_pt *pt_new(struct reader *r, struct cursor info)
 	kcore = p->folder ? xasprintf("%.*s/kcore_dir/kcore", (int)strlen(r->in->path) - 5,
 				      r->in->path)
 			  : NULL;
-	perfdata_code_open(&pt->code, r->options, kcore);
+	perfdata_code_open(&pt->code, r, kcore);
 	free(kcore);
 	return pt;
 }
