@@ -39,7 +39,8 @@ void perfdata_code_open(struct perfdata_code *code, const struct reader *r, cons
 }
 
 /* Near the end of a segment, there are fewer bytes than asked for. */
-static size_t read_segment(const struct code_file *file, uint64_t offset, uint8_t *bytes, size_t size)
+static size_t read_segment(const struct code_file *file, uint64_t offset, uint8_t *bytes,
+			   size_t size)
 {
 	for (size_t n = size; n; n = n > 16 ? n / 2 : n - 1) {
 		const uint8_t *at = symfile_code(file->symfile, file->start + offset, n);
@@ -166,7 +167,9 @@ static struct code_file *find_file(struct perfdata_code *code, const struct even
 
 	if (map->kernel && code->kcore)
 		return elf_file(code, code->kcore, map->addr, map->len);
-	fd = map->kernel || image_is_pseudo(map->path) ? -1 : open_raw(code->where.debug.store, map->path);
+	fd = map->kernel || image_is_pseudo(map->path)
+		     ? -1
+		     : open_raw(code->where.debug.store, map->path);
 	if (fd >= 0)
 		return raw_file(code, fd, map);
 	symfile = image_symfile(&code->images, image);
