@@ -214,8 +214,8 @@ check-tidy:
 
 # Every reader of the table, and the flags it is fuzzed for: make fuzz FUZZ=sel4_json SECONDS=60
 READERS := $(shell sed -n 's/^READER(\(.*\))/\1/p' src/formats.def)
-# "kernel" is no reader: it is what --kernel takes.
-FUZZ ?= $(READERS) kernel
+# "kernel" is no reader: it is what --kernel takes; "archive" is what kscope archive writes.
+FUZZ ?= $(READERS) kernel archive
 SECONDS ?= 20
 FUZZ_CFLAGS := -O1 -g -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined
 fuzz:
@@ -235,7 +235,7 @@ print-link:
 print-objects:
 	@echo $(OBJ)
 
-$(BUILD)/fuzz_kernel: fuzz/fuzz_kernel.c $(LIBOBJ)
+$(BUILD)/fuzz_kernel $(BUILD)/fuzz_archive: $(BUILD)/fuzz_%: fuzz/fuzz_%.c $(LIBOBJ)
 	$(call say,FUZZ)
 	$(Q)$(CC) $(KSCOPE_CFLAGS) -MF $@.d $(FUZZ_CFLAGS) $^ -o $@ $(LIBS) -lm
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * record: runs QEMU with the plugin, then converts the plugin's output. This file calls the parts
- * in record/ in order.
+ * record: runs QEMU with the plugin, then converts the plugin's output, unless it emulates a program. This file
+ * calls the parts in record/ in order.
  */
 #include <inttypes.h>
 #include <signal.h>
@@ -15,6 +15,7 @@
 #include "base/mem.h"
 #include "cmd.h"
 #include "record/control.h"
+#include "record/emulate.h"
 #include "record/files.h"
 #include "record/guest.h"
 #include "record/line.h"
@@ -123,6 +124,15 @@ static const struct option_table end_table = {
 		  OPTION_SECONDS(OWNER, duration) },
 		{ "until", 0, "TEXT", "end the guest when it prints TEXT",
 		  OPTION_TEXT(OWNER, until) },
+		{ 0 },
+	},
+};
+
+static const struct option_table emulate_table = {
+	"Emulate",
+	(const struct option_row[]){
+		{ "qemu", 0, "FILE", "run programs with this QEMU (default qemu-x86_64)",
+		  OPTION_TEXT(OWNER, qemu), .completion = COMPLETE_FILE },
 		{ 0 },
 	},
 };
@@ -665,17 +675,80 @@ static int record(struct recording *r)
 	return write_output(r);
 }
 
+/* ---- emulate ---- */
+
+/* Most options are for guests, which the plugin samples. */
+static int check_emulate(const struct args *args, struct err *err)
+{
+	static const char *const known[] = { "output", "qemu", "verbose", "quiet" };
+	const struct writer_ops *ops;
+	struct err none = { 0 };
+
+	for (size_t i = 0; i < args->given.nr; i++) {
+		const char *name = args->given.all[i].row->name;
+		bool good = false;
+
+		for (size_t j = 0; j < sizeof(known) / sizeof(known[0]); j++)
+			good |= !strcmp(name, known[j]);
+		if (!good)
+			return err_set(err, ERR_USAGE, "--%s does not work with record emulate",
+				       name);
+	}
+	if (!args->nr_inputs)
+		return err_set(err, ERR_USAGE,
+			       "no program: use kscope record emulate [-o FILE] -- PROGRAM...");
+	if (args->nr_outputs > 1)
+		return err_set(err, ERR_USAGE, "record emulate writes one file: use one -o");
+	ops = args->nr_outputs ? writer_choose(NULL, args->outputs[0].path, &none) : NULL;
+	if (ops && strcmp(ops->name, "perfdata") != 0)
+		return err_set(err, ERR_USAGE,
+			       "%s: record emulate writes perf.data; make the %s of it with "
+			       "kscope convert",
+			       args->outputs[0].path, ops->name);
+	return 0;
+}
+
+static int run_emulate(const struct args *args, struct err *err)
+{
+	const struct record_options *asked = args->state;
+	const char **words = xcalloc(args->nr_inputs + 1, sizeof(*words));
+	struct emulation emulation = {
+		.words = words,
+		.out = args->nr_outputs ? args->outputs[0].path : "perf.data",
+		.qemu = asked->qemu,
+	};
+	int code = -1;
+
+	memcpy(words, args->inputs, args->nr_inputs * sizeof(*words));
+	if (check_emulate(args, err) == 0)
+		code = emulate(&emulation, err);
+	free(words);
+	return code;
+}
+
+/* ---- the verb ---- */
+
+static int run_what(struct recording *r)
+{
+	if (!strcmp(r->args->first, "emulate"))
+		return run_emulate(r->args, &r->err);
+	if (strcmp(r->args->first, "qemu") != 0)
+		return err_set(&r->err, ERR_USAGE, "cannot record '%s': only qemu and emulate",
+			       r->args->first);
+	if (r->asked->qemu)
+		return err_set(&r->err, ERR_USAGE,
+			       "--qemu is for record emulate; record qemu expects the command line "
+			       "of QEMU");
+	return r->asked->attach ? attach(r->args, r->asked->attach, &r->err) : record(r);
+}
+
 static int run(struct args *args)
 {
 	struct recording r = { .args = args, .asked = args->state };
 	int code;
 
 	relay_init(&r.relay, r.asked->until);
-	if (strcmp(args->first, "qemu") != 0)
-		code = err_set(&r.err, ERR_USAGE, "cannot record '%s': only qemu is supported",
-			       args->first);
-	else
-		code = r.asked->attach ? attach(args, r.asked->attach, &r.err) : record(&r);
+	code = run_what(&r);
 	if (code < 0) {
 		log_error("%s", r.err.msg);
 		code = r.err.code;
@@ -692,11 +765,15 @@ static int run(struct args *args)
 
 const struct command cmd_record = {
 	.name = "record",
-	.usage = "record qemu [OPTIONS] [--] QEMU...",
-	.about = "Record an unmodified QEMU guest.\n"
+	.usage = "record qemu [OPTIONS] [--] QEMU...\n"
+		 "       kscope record emulate [-o FILE] [--qemu FILE] [--] PROGRAM...",
+	.about = "Record an unmodified QEMU guest, or the Intel PT trace of a program in QEMU.\n"
 		 "QEMU... is the usual QEMU command line. kscope adds its plugin, takes the "
 		 "kernel's symbols\n"
-		 "from -kernel, and writes the output when the guest ends. Ctrl-C ends the guest.",
+		 "from -kernel, and writes the output when the guest ends. Ctrl-C ends the guest.\n"
+		 "PROGRAM... is an x86-64 Linux program and its arguments. kscope runs it in QEMU "
+		 "and writes a\n"
+		 "perf.data with Intel PT, for machines whose processor does not have it.",
 	.examples =
 		"  kscope record qemu -- qemu-system-x86_64 -kernel vmlinuz -nographic\n"
 		"  kscope record qemu -F 5000 --until 'login:' -o boot.svg -- qemu-system-aarch64 "
@@ -705,13 +782,14 @@ const struct command cmd_record = {
 		"./program\n"
 		"  kscope record qemu --alloc kmalloc --free kfree --elf init -- ./run-qemu.sh\n"
 		"  kscope record qemu --paused --control ctl -- qemu-system-x86_64 ... &\n"
-		"  kscope record qemu --attach ctl start\n",
-	.options = OPTION_USES({ &output_table, 0 }, { &what_table, 0 }, { &end_table, 0 },
-			       { &control_table, 0 }, { &build_dir_table, OPTION_ELSEWHERE },
-			       { &names_table, OPTION_ELSEWHERE }, { &elf_table, OPTION_ELSEWHERE },
-			       { &slide_table, OPTION_ELSEWHERE },
-			       { &unwind_table, OPTION_ELSEWHERE }),
+		"  kscope record qemu --attach ctl start\n"
+		"  kscope record emulate -o ls.data -- ls -l /tmp\n",
+	.options = OPTION_USES(
+		{ &output_table, 0 }, { &what_table, 0 }, { &end_table, 0 }, { &emulate_table, 0 },
+		{ &control_table, 0 }, { &build_dir_table, OPTION_ELSEWHERE },
+		{ &names_table, OPTION_ELSEWHERE }, { &elf_table, OPTION_ELSEWHERE },
+		{ &slide_table, OPTION_ELSEWHERE }, { &unwind_table, OPTION_ELSEWHERE }),
 	.state_size = sizeof(struct record_options),
-	.first = "qemu",
+	.first = "qemu emulate",
 	.run = run,
 };

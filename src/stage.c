@@ -89,6 +89,8 @@ void chain_init(struct chain *chain, int (*sink)(struct stage *s, struct event *
 
 		if (!(wants[i] & EVENT_BIT(EVENT_AUX)))
 			chain->decodes |= wanted & EVENT_BIT(EVENT_BRANCH);
+		chain->all_branches |=
+			wants[i] & (EVENT_BIT(EVENT_BRANCH) | EVENT_BIT(EVENT_SLICE));
 		chain->sink.takes |= wants[i];
 	}
 	chain->stages = xcalloc(NR_STAGES + 1, sizeof(*chain->stages));

@@ -190,8 +190,10 @@ struct event_lost {
 struct event_symbol {
 	uint64_t addr, len;
 	const char *name;
-	bool gone;     /* the code is removed */
-	uint16_t type; /* perf's: 1 for BPF */
+	const char *binary; /* that the code is part of, which is not at hand; or NULL */
+	bool user;	    /* code of the event's process, not of the kernel */
+	bool gone;	    /* the code is removed */
+	uint16_t type;	    /* perf's: 1 for BPF */
 };
 
 struct event_switch {
@@ -242,12 +244,19 @@ struct event_branch {
 	 * trace does not tell. Only an ENTER or a LEAVE changes it.
 	 */
 	uint16_t guest;
+	/*
+	 * The data names the thread: the branches of ev->tid are in order, whichever cpu it runs on. There are
+	 * no stack pointers. If `to` is 0, the thread goes on in code that is not traced, until the next BEGIN
+	 * or LEAVE.
+	 */
 	bool by_thread;
-	bool over;	   /* of an END: the kernel returned to a program, so all calls are over */
-	uint64_t context;  /* IP_KERNEL or IP_USER, of `to` */
-	uint64_t space;	   /* the register that names the address space, at `to`; 0 unknown */
-	uint64_t from, to; /* addresses of the branch and of its target; 0 unknown */
-	uint64_t instructions; /* executed by this cpu since its last branch event */
+	bool direct; /* of a jump: its instruction contains the target, so it is not longjmp() or the like */
+	bool over; /* of an END: all calls are over: the kernel returned to a program, or the thread ended */
+	uint64_t context;      /* IP_KERNEL or IP_USER, of `to` */
+	uint64_t space;	       /* the register that names the address space, at `to`; 0 unknown */
+	uint64_t from, to;     /* addresses of the branch and of its target; 0 unknown */
+	uint64_t instructions; /* executed by this cpu or thread since its last branch event */
+	uint64_t cycles;       /* likewise; 0 if the trace does not count them */
 	uint64_t next;	       /* of a call: the return address; 0 unknown */
 	uint64_t sp;	       /* at `to`, if it was read; else 0 */
 	/*
@@ -291,7 +300,8 @@ enum slice_kind {
 	SLICE_SAMPLED, /* was in all samples; they do not tell when it began and ended */
 	/* On the time axis of a cpu: */
 	SLICE_RUN, /* the event's task runs on it */
-	SLICE_GAP, /* it was not traced, or part of its trace is missing */
+	/* It was not traced, or part of its trace is missing. If the event has a task: on the task's own axis. */
+	SLICE_GAP,
 	/* On another axis of a cpu: interrupts are off; the event's task switched them off. */
 	SLICE_MASKED,
 	SLICE_SPLIT, /* not a slice: the next part of a split timeline begins; writers do not get it */
@@ -305,6 +315,7 @@ enum slice_axis { AXIS_TIME, AXIS_CYCLES, AXIS_INSTRUCTIONS };
 enum slice_knows { /* which numbers of a slice are known */
 		   KNOWS_INSTRUCTIONS = 1,
 		   KNOWS_LINES = 2,
+		   KNOWS_CYCLES = 4,
 };
 
 /* Also of EVENT_STRETCH. The slices of a task, and of a cpu, are nested: they end in the reverse order. */
@@ -326,11 +337,12 @@ struct event_slice {
 	uint8_t knows; /* enum slice_knows */
 	uint64_t
 		since; /* the place of its begin on the axis, as the event's time is that of its end */
-	uint64_t began, ended;	   /* the time span in ns, whatever the axis is */
-	uint64_t samples;	   /* that it was in, if it was sampled */
-	uint64_t instructions;	   /* executed in it and in what it called */
-	uint64_t own;		   /* those in its function itself */
-	uint32_t lines, own_lines; /* likewise, the lines of 64 bytes that the code is in */
+	uint64_t began, ended;	     /* the time span in ns, whatever the axis is */
+	uint64_t samples;	     /* that it was in, if it was sampled */
+	uint64_t instructions;	     /* executed in it and in what it called */
+	uint64_t own;		     /* those in its function itself */
+	uint64_t cycles, own_cycles; /* likewise */
+	uint32_t lines, own_lines;   /* likewise, the lines of 64 bytes that the code is in */
 	/* Of the end of MASKED: where they went on again, and the stack where they went off; 0: unknown. */
 	uint32_t end_frame, stack;
 };

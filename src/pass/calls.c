@@ -32,12 +32,24 @@ static bool kernel_at(void *data, uint64_t address)
 		      "[kernel.alias]");
 }
 
+/* Code that is not traced: it has no address. */
+static uint32_t untraced_frame(struct world *world, uint64_t context)
+{
+	bool kernel = context == IP_KERNEL;
+
+	return frame_named(&world->frames,
+			   str_intern_z(world->strings, kernel ? "[kernel]" : "[untraced]"), 0,
+			   kernel ? FRAME_KERNEL : 0);
+}
+
 static uint32_t frame_at(void *data, uint64_t address, uint64_t context, uint32_t pid,
 			 bool is_return)
 {
 	struct event at = { .pid = pid };
 	bool whole = !is_return && world_function(data, pid, context, address) == address;
 
+	if (!address)
+		return untraced_frame(data, context);
 	return world_frame(data, &at, context, address,
 			   is_return ? FRAME_RETURN
 			   : whole   ? FRAME_FUNCTION
@@ -83,6 +95,11 @@ static uint32_t task_name(void *data, uint32_t pid, uint32_t frame)
 
 static int announce_task(void *data, const struct event *ev, uint32_t frame)
 {
+	struct world *world = ((struct stage *)data)->chain->world;
+
+	if (ev->tid >= SLICES_SHARED_TID)
+		return slices_name_task(data, ev,
+					slices_shared_name(world, ev->pid, ev->pid, ev->cpu));
 	return slices_name_task(data, ev, task_name(data, ev->pid, frame));
 }
 
@@ -122,9 +139,9 @@ static int calls_open(struct stage *s)
 	if (!cs->times)
 		return 0;
 	cs->calls.slices = &cs->slices;
-	if (slices_init(&cs->slices, s, announce_task) < 0)
+	if (slices_init(&cs->slices, s, announce_task, true) < 0)
 		return -1;
-	cs->slices.knows = KNOWS_INSTRUCTIONS | KNOWS_LINES;
+	cs->slices.knows = KNOWS_LINES; /* and what the branches count */
 	cs->slices.kind = task_name;
 	if (cs->slices.inlines)
 		open_inlines(cs, s->chain->world);

@@ -77,8 +77,8 @@ void calls_check(struct calls *calls, const struct event *ev);
 uint64_t calls_function(const struct calls *calls, uint64_t address, uint64_t context,
 			uint32_t pid);
 /* Before and after track_add() of a branch, if there are slices. */
-void calls_before_branch(struct calls *calls, const struct event *ev);
-void calls_after_branch(struct calls *calls, const struct event *ev);
+void calls_before_branch(struct calls *calls, const struct event *ev, uint32_t strand);
+void calls_after_branch(struct calls *calls, const struct event *ev, uint32_t strand);
 /* Adds an EVENT_MASK, if there are slices. It must come in order with its cpu's branches. */
 void calls_mask(struct calls *calls, const struct event *ev);
 /* The handle of the whole stack at a mark; 0: unknown. */
@@ -86,8 +86,9 @@ uint32_t calls_stack(struct calls *calls, uint32_t mark);
 /* The marks of open slices are no longer those of the tracker. */
 void calls_forget_marks(struct calls *calls);
 /* If there are inlines: the code before the branch, and the one after it, in the task's innermost call. */
-void calls_run_inlines(struct calls *calls, const struct event *ev);
-void calls_go_inlines(struct calls *calls, struct slices_task *task, const struct event *ev);
+void calls_run_inlines(struct calls *calls, const struct event *ev, uint32_t strand,
+		       struct slices_task *task);
+void calls_go_inlines(struct calls *calls, struct slices_task *task, uint32_t strand);
 /* How many slices are open if those of inlined functions in the innermost call are not. */
 static inline size_t calls_slices(const struct slices_task *task)
 {

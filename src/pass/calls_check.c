@@ -189,7 +189,8 @@ static bool is_jumping(const struct calls *calls, const struct chain *sampled, u
 void calls_check(struct calls *calls, const struct event *ev)
 {
 	struct chain sampled, traced = { 0 };
-	uint32_t mark = track_running(&calls->track, ev->cpu, &traced.whole, &traced.first);
+	uint32_t mark = track_running(&calls->track, track_strand(&calls->track, ev), &traced.whole,
+				      &traced.first);
 	size_t same;
 
 	sampled_chain(&ev->sample, &sampled);

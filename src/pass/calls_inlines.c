@@ -25,57 +25,69 @@ static void go(struct slices *slices, struct slices_task *task, const struct inl
 					    .kind = SLICE_INLINE });
 }
 
-/* The time after so many of the instructions of a run. */
-static uint64_t time_after(uint64_t since, uint64_t until, uint64_t done, uint64_t all)
+/* The part of a time, or of cycles, that so many of the instructions of a run take. */
+static uint64_t share(uint64_t of, uint64_t done, uint64_t all)
 {
-	uint64_t time = until - since;
-
-	return since + time / all * done + time % all * done / all;
+	return of / all * done + of % all * done / all;
 }
 
 /* A run that passes through several inlined functions. */
-static void run_parts(struct slices *slices, struct slices_cpu *cpu, const struct inlines_run *run,
-		      const struct event *ev)
+static void run_parts(struct slices *slices, struct slices_task *task, uint64_t since,
+		      const struct inlines_run *run, const struct event *ev)
 {
-	uint64_t all = ev->branch.instructions, done = 0, now = slices->now, since = cpu->time;
-	struct slices_task *task = cpu->task;
+	uint64_t all = ev->branch.instructions, done = 0, now = slices->now;
+	uint64_t cycles = ev->branch.cycles;
 
 	for (size_t i = 0; i < run->nr && (!i || done < all); i++) {
 		const struct inlines_part *part = &run->parts[i];
 		uint64_t end = i + 1 < run->nr ? inlines_before(run, i + 1, all) : all;
 
-		slices->now = time_after(since, now, done, all);
+		slices->now = since + share(now - since, done, all);
 		if (i) {
 			go(slices, task, part);
-			slices_go_on(slices, ev->cpu);
+			slices_go_on(slices, task);
 		}
 		slices->now = now;
-		slices_charge_part(slices, ev->cpu, end - done, part->from, part->to);
+		slices_charge_part(slices, ev->cpu, task,
+				   &(struct slices_code){ .from = part->from,
+							  .to = part->to,
+							  .instructions = end - done,
+							  .cycles = share(cycles, end, all) -
+								    share(cycles, done, all) });
 		done = end;
 	}
-	slices_charged(slices, ev->cpu);
+	slices_charged(slices, ev->cpu, task);
 }
 
-void calls_run_inlines(struct calls *calls, const struct event *ev)
+/* When the run began: the time of the last event of its strand. */
+static uint64_t began(struct slices *slices, const struct slices_task *task, uint32_t cpu)
 {
-	struct track_place from = track_place(&calls->track, ev->cpu);
+	return task->thread ? task->left : slices->cpus[track_cpu_number(cpu)].time;
+}
+
+void calls_run_inlines(struct calls *calls, const struct event *ev, uint32_t strand,
+		       struct slices_task *task)
+{
+	struct track_place from = track_place(&calls->track, strand);
 	struct slices *slices = calls->slices;
-	uint32_t number = track_cpu_number(ev->cpu);
 	uint64_t all = ev->branch.instructions;
 	struct inlines_run run = { 0 };
 
-	if (from.address && number < slices->nr_cpus && slices->cpus[number].task && all &&
-	    all <= UINT32_MAX)
+	if (from.address && task && all && all <= UINT32_MAX)
 		run = inlines_run(calls->inlines, &from, ev->branch.from);
 	if (run.nr > 1)
-		run_parts(slices, &slices->cpus[number], &run, ev);
+		run_parts(slices, task, began(slices, task, ev->cpu), &run, ev);
 	else
-		slices_charge(slices, ev->cpu, all, from.address, ev->branch.from);
+		slices_charge(slices, ev->cpu, task,
+			      &(struct slices_code){ .from = from.address,
+						     .to = ev->branch.from,
+						     .instructions = all,
+						     .cycles = ev->branch.cycles });
 }
 
-void calls_go_inlines(struct calls *calls, struct slices_task *task, const struct event *ev)
+void calls_go_inlines(struct calls *calls, struct slices_task *task, uint32_t strand)
 {
-	struct track_place at = track_place(&calls->track, ev->cpu);
+	struct track_place at = track_place(&calls->track, strand);
 	struct inlines_run run = inlines_run(calls->inlines, &at, at.address);
 
 	go(calls->slices, task, &run.parts[0]);

@@ -95,13 +95,32 @@ static void follow(struct calls *calls, struct slices_task *task, const struct t
 	}
 }
 
+/* Threads with the tid 0 are the idle threads of cpus. */
+static bool has_tid(const struct event *ev)
+{
+	return ev->branch.by_thread && ev->tid && ev->tid != NO_TASK;
+}
+
+static uint32_t tid_of(const struct track_view *view, const struct event *ev)
+{
+	if (has_tid(ev))
+		return ev->tid;
+	return ev->branch.by_thread ? SLICES_SHARED_TID + track_cpu_number(ev->cpu)
+				    : SLICES_FIRST_TID + view->id;
+}
+
 static struct slices_task *task_of(struct calls *calls, const struct track_view *view,
 				   const struct event *ev)
 {
-	if (!*view->own)
-		*view->own =
-			slices_task(calls->slices, ev->pid, SLICES_FIRST_TID + view->id, ev->cpu);
-	return *view->own;
+	struct slices_task *task = *view->own;
+
+	if (!task) {
+		task = slices_task(calls->slices, ev->pid, tid_of(view, ev), ev->cpu);
+		task->thread = ev->branch.by_thread;
+		task->named = has_tid(ev);
+		*view->own = task;
+	}
+	return task;
 }
 
 /* No code has mark 0, so has_jumped() compares functions. */
@@ -113,43 +132,72 @@ void calls_forget_marks(struct calls *calls)
 	}
 }
 
-void calls_before_branch(struct calls *calls, const struct event *ev)
+/* If there is a task, part of the trace of this thread is missing. */
+static void begin_thread(struct slices *slices, const struct event *ev, struct slices_task *task)
 {
-	if (ev->branch.kind == BRANCH_BEGIN)
-		slices_lose(calls->slices, ev->cpu);
-	slices_advance(calls->slices, ev->time);
-	if (ev->branch.kind == BRANCH_BEGIN)
-		slices_gap(calls->slices, ev->cpu);
-	else if (calls->inlines)
-		calls_run_inlines(calls, ev);
-	else
-		slices_charge(calls->slices, ev->cpu, ev->branch.instructions,
-			      track_at(&calls->track, ev->cpu), ev->branch.from);
+	if (task)
+		slices_lose_thread(slices, task);
+	slices_advance(slices, ev->time);
+	if (task)
+		slices_gap_thread(slices, task);
 }
 
-void calls_after_branch(struct calls *calls, const struct event *ev)
+static void begin_cpu(struct slices *slices, const struct event *ev)
+{
+	slices->knows |= KNOWS_INSTRUCTIONS;
+	slices_lose(slices, ev->cpu);
+	slices_advance(slices, ev->time);
+	slices_gap(slices, ev->cpu);
+}
+
+void calls_before_branch(struct calls *calls, const struct event *ev, uint32_t strand)
+{
+	struct slices_task *task = track_own(&calls->track, strand);
+	struct slices *slices = calls->slices;
+
+	if (ev->branch.kind == BRANCH_BEGIN && !track_away(&calls->track, strand)) {
+		if (ev->branch.by_thread)
+			begin_thread(slices, ev, task);
+		else
+			begin_cpu(slices, ev);
+		return;
+	}
+	slices_advance(slices, ev->time);
+	if (calls->inlines)
+		calls_run_inlines(calls, ev, strand, task);
+	else
+		slices_charge(slices, ev->cpu, task,
+			      &(struct slices_code){ .from = track_at(&calls->track, strand),
+						     .to = ev->branch.from,
+						     .instructions = ev->branch.instructions,
+						     .cycles = ev->branch.cycles });
+}
+
+void calls_after_branch(struct calls *calls, const struct event *ev, uint32_t strand)
 {
 	bool selected = !(ev->outside & OUTSIDE_WHERE);
 	struct slices_task *task = NULL;
 	struct track_view view;
 
-	if (track_view(&calls->track, ev->cpu, &view)) {
+	if (track_view(&calls->track, strand, &view)) {
 		task = task_of(calls, &view, ev);
 		if (!is_same(task, &view))
 			follow(calls, task, &view, selected);
 		task->beyond = view.beyond;
 		if (calls->inlines)
-			calls_go_inlines(calls, task, ev);
+			calls_go_inlines(calls, task, strand);
 	}
-	slices_run(calls->slices, ev->cpu, task, selected);
-	if (ev->branch.kind == BRANCH_END)
+	if (task || !ev->branch.by_thread)
+		slices_run(calls->slices, ev->cpu, task, selected);
+	if (ev->branch.kind == BRANCH_END && !ev->branch.by_thread)
 		slices_mask(calls->slices, ev->cpu, INTERRUPTS_UNKNOWN, 0, 0, 0);
 }
 
 void calls_mask(struct calls *calls, const struct event *ev)
 {
 	bool rooted, first;
-	uint32_t mark = track_running(&calls->track, ev->cpu, &rooted, &first);
+	uint32_t mark =
+		track_running(&calls->track, track_strand(&calls->track, ev), &rooted, &first);
 	uint64_t start;
 
 	if (!calls->slices)

@@ -78,11 +78,16 @@ void calls_release(struct calls *calls)
 
 void calls_add(struct calls *calls, const struct event *ev)
 {
-	if (calls->slices)
-		calls_before_branch(calls, ev);
+	uint32_t strand;
+
+	if (!calls->slices) {
+		track_add(&calls->track, ev);
+		return;
+	}
+	strand = track_strand(&calls->track, ev);
+	calls_before_branch(calls, ev, strand);
 	track_add(&calls->track, ev);
-	if (calls->slices)
-		calls_after_branch(calls, ev);
+	calls_after_branch(calls, ev, strand);
 }
 
 /* Finds or adds the path that equals `want`. */
@@ -303,6 +308,18 @@ static uint64_t function_of(void *data, uint64_t address, uint64_t context, uint
 	return calls_function(data, address, context, pid);
 }
 
+static uint64_t target_of(void *data, const struct event *ev)
+{
+	return place_of(data, ev)->leaf;
+}
+
+static uint64_t start_of(void *data, uint32_t mark)
+{
+	const struct calls *calls = data;
+
+	return calls->counters[mark].leaf;
+}
+
 static bool is_kernel(void *data, uint64_t address)
 {
 	struct calls *calls = data;
@@ -326,6 +343,8 @@ static const struct track_ops sums_ops = {
 	.reroot = counter_reroot,
 	.run = counter_run,
 	.function = function_of,
+	.target = target_of,
+	.start = start_of,
 	.kernel = is_kernel,
 	.ended = task_ended,
 };

@@ -62,7 +62,7 @@ static int calltime_open(struct stage *s)
 
 	ct->sums = s->wanted & EVENT_BIT(EVENT_SAMPLE);
 	ct->times = slices_wanted(s);
-	if (ct->times && slices_init(&ct->slices, s, announce_task) < 0)
+	if (ct->times && slices_init(&ct->slices, s, announce_task, false) < 0)
 		return -1;
 	return ct->sums ? stage_source(s, &source, &ct->source) : 0;
 }

@@ -13,7 +13,11 @@
 /* The place of a task's moment on the axis. */
 static uint64_t place_of(const struct slices *s, const struct slices_task *task, uint64_t time)
 {
-	return s->axis == AXIS_TIME ? time : task->first + task->instructions;
+	switch (s->axis) {
+	case AXIS_TIME: return time;
+	case AXIS_CYCLES: return task->first + task->cycles;
+	default: return task->first + task->instructions;
+	}
 }
 
 void slices_emit(struct slices *s, const struct slices_task *task, uint32_t cpu, uint64_t place,
@@ -48,15 +52,26 @@ static void succeed(struct slices *s, struct slices_task *task, uint64_t place)
 	task->least = ended.last;
 }
 
+/* The thread goes on after part of its trace was missing, or its tid is used again. */
+static void go_on(struct slices *s, struct slices_task *task)
+{
+	struct tids_ended ended;
+
+	if (tids_take(&s->threads, task->pid, task->tid, UINT64_MAX, &ended))
+		task->least = ended.last;
+}
+
 static void announce(struct slices *s, struct slices_task *task, uint64_t place)
 {
 	struct event ev = { .time = place, .cpu = task->cpu, .pid = task->pid };
 
 	task->announced = true;
-	if (s->kind)
+	if (task->thread)
+		go_on(s, task);
+	else if (s->kind)
 		succeed(s, task, place);
 	ev.tid = task->tid;
-	if (!s->failed && s->announce(s->data, &ev, task->open[0].frame) < 0)
+	if (!task->named && !s->failed && s->announce(s->data, &ev, task->open[0].frame) < 0)
 		s->failed = true;
 }
 
@@ -74,6 +89,8 @@ static void show_slice(struct slices *s, struct slices_task *task, uint64_t plac
 	slice->before = task->instructions;
 	slice->sampled = task->samples;
 	slice->callees = 0;
+	slice->cycles_before = task->cycles;
+	slice->callees_cycles = 0;
 	slice->number = ++task->last_number;
 	slice->lines = 0;
 	slice->own_lines = 0;
@@ -99,10 +116,12 @@ static void hide_slice(struct slices *s, struct slices_task *task, uint64_t time
 {
 	struct slice *slice = &task->open[--task->shown];
 	uint64_t instructions = task->instructions - slice->before;
+	uint64_t cycles = task->cycles - slice->cycles_before;
 	uint64_t place = slices_at_least(&task->last, place_of(s, task, time));
 
 	if (task->shown) {
 		slice[-1].callees += instructions;
+		slice[-1].callees_cycles += cycles;
 		slice[-1].lines += slice->lines;
 	}
 	slices_emit(s, task, task->cpu, place,
@@ -117,6 +136,8 @@ static void hide_slice(struct slices *s, struct slices_task *task, uint64_t time
 					  .samples = task->samples - slice->sampled,
 					  .instructions = instructions,
 					  .own = instructions - slice->callees,
+					  .cycles = cycles,
+					  .own_cycles = cycles - slice->callees_cycles,
 					  .lines = (uint32_t)slice->lines,
 					  .own_lines = (uint32_t)slice->own_lines });
 }
@@ -135,7 +156,8 @@ static void hide_task(struct slices *s, struct slices_task *task, uint64_t time)
 
 static bool can_wait(const struct slices *s, const struct slices_task *task)
 {
-	if (s->length || s->gate || s->finished)
+	if (s->length || s->gate || s->finished ||
+	    task->thread) /* a thread's trace says when it ends */
 		return false;
 	for (size_t i = 0; i < s->nr_cpus; i++) {
 		if (s->cpus[i].task == task)
@@ -166,19 +188,46 @@ static bool is_running(const struct slices *s, const struct slices_cpu *cpu,
 	       s->live && selected && cpu->selected && !task->late && !task->due;
 }
 
+/* A thread goes on on another cpu. */
+static void leave_cpu(struct slices *s, struct slices_task *task)
+{
+	struct slices_cpu *cpu = task->cpu == NO_CPU ? NULL : slices_cpu(s, task->cpu);
+
+	if (!cpu || cpu->task != task)
+		return;
+	cpu->task = NULL;
+	if (cpu->shown == task)
+		slices_hide_run(s, cpu, cpu->time, false);
+	slices_end_rate(s, cpu, cpu->time);
+}
+
+/* A task that runs on a cpu. */
+static void take_cpu(struct slices *s, struct slices_task *task, uint32_t number, bool selected)
+{
+	wake(s, task);
+	if (task->thread && task->cpu != number)
+		leave_cpu(s, task);
+	task->cpu = number;
+	task->hidden = !selected;
+	task->lost = false;
+}
+
 void slices_run(struct slices *s, uint32_t number, struct slices_task *task, bool selected)
 {
-	struct slices_cpu *cpu = slices_cpu(s, number);
+	struct slices_cpu *cpu;
 
+	if (number == NO_CPU && task && task->thread) {
+		take_cpu(s, task, number, selected);
+		slices_show(s, task, selected);
+		return;
+	}
+	cpu = slices_cpu(s, number);
 	if (is_running(s, cpu, task, selected)) {
 		cpu->time = s->now;
 		return;
 	}
-	if (task) {
-		wake(s, task);
-		task->cpu = number;
-		task->lost = false;
-	}
+	if (task)
+		take_cpu(s, task, number, selected);
 	cpu->task = task;
 	cpu->selected = selected;
 	cpu->time = s->now;
@@ -209,30 +258,61 @@ void slices_show(struct slices *s, struct slices_task *task, bool selected)
 		show_task(s, task, s->now);
 }
 
-void slices_go_on(struct slices *s, uint32_t number)
+void slices_go_on(struct slices *s, struct slices_task *task)
 {
-	const struct slices_cpu *cpu = slices_cpu(s, number);
-
-	if (cpu->task && s->live && cpu->selected)
-		show_task(s, cpu->task, s->now);
+	if (s->live && !task->hidden)
+		show_task(s, task, s->now);
 }
 
-static void emit_gap(struct slices *s, struct slices_cpu *cpu, uint64_t until)
+/* A gap since a time, of a cpu or of a task. last: where the last slice on the same axis ended. */
+static void emit_gap(struct slices *s, const struct slices_task *task, uint32_t cpu, uint64_t *last,
+		     uint64_t since, uint64_t until)
 {
 	struct event_slice gap = { .kind = SLICE_GAP };
-	uint64_t since = cpu->time < s->from ? s->from : cpu->time;
 
-	if (!cpu->selected || s->axis != AXIS_TIME)
+	if (s->axis != AXIS_TIME)
 		return;
-	since = slices_at_least(&cpu->last, since);
+	since = slices_at_least(last, since < s->from ? s->from : since);
 	if (since >= until)
 		return;
-	cpu->last = until;
-	slices_emit(s, NULL, cpu->number, since, gap);
+	*last = until;
+	slices_emit(s, task, cpu, since, gap);
 	gap.leave = true;
 	gap.since = gap.began = since;
 	gap.ended = until;
-	slices_emit(s, NULL, cpu->number, until, gap);
+	slices_emit(s, task, cpu, until, gap);
+}
+
+static void emit_cpu_gap(struct slices *s, struct slices_cpu *cpu, uint64_t until)
+{
+	if (cpu->selected)
+		emit_gap(s, NULL, cpu->number, &cpu->last, cpu->time, until);
+}
+
+static void emit_thread_gap(struct slices *s, struct slices_task *task, uint64_t until)
+{
+	if (!task->hidden)
+		emit_gap(s, task, task->cpu, &task->last, task->left, until);
+}
+
+void slices_lose_thread(struct slices *s, struct slices_task *task)
+{
+	uint64_t since = task->left < s->from ? s->from : task->left;
+	struct slices_cpu *cpu = task->cpu == NO_CPU ? NULL : slices_cpu(s, task->cpu);
+
+	if (cpu && cpu->task == task) {
+		slices_hide_run(s, cpu, since, true);
+		slices_end_rate(s, cpu, since);
+		cpu->task = NULL;
+	}
+	hide_task(s, task, since);
+	task->lost = true;
+}
+
+void slices_gap_thread(struct slices *s, struct slices_task *task)
+{
+	if (s->live)
+		emit_thread_gap(s, task, s->now);
 }
 
 void slices_lose(struct slices *s, uint32_t number)
@@ -259,7 +339,7 @@ void slices_gap(struct slices *s, uint32_t number)
 	slices_lose(s, number);
 	cpu->lost = false;
 	if (cpu->traced && s->live)
-		emit_gap(s, cpu, s->now);
+		emit_cpu_gap(s, cpu, s->now);
 }
 
 /* The selection */
@@ -268,10 +348,7 @@ void slices_gap(struct slices *s, uint32_t number)
 static void show_all(struct slices *s, uint64_t time)
 {
 	for (struct slices_task *task = s->tasks; task; task = task->next) {
-		bool selected =
-			task->cpu == NO_CPU ? !task->hidden : slices_cpu(s, task->cpu)->selected;
-
-		if (!selected || task->lost)
+		if (task->hidden || task->lost)
 			continue;
 		task->late = can_wait(s, task);
 		if (!task->late)
@@ -293,9 +370,11 @@ static void hide_all(struct slices *s, uint64_t time)
 		slices_hide_mask(s, &s->cpus[i], time, 0, true);
 		slices_end_rate(s, &s->cpus[i], time);
 		if (s->cpus[i].lost)
-			emit_gap(s, &s->cpus[i], time);
+			emit_cpu_gap(s, &s->cpus[i], time);
 	}
 	for (struct slices_task *task = s->tasks; task; task = task->next) {
+		if (task->thread && task->lost)
+			emit_thread_gap(s, task, time);
 		task->due = task->shown && can_wait(s, task);
 		if (!task->due)
 			hide_task(s, task, time);
@@ -403,9 +482,10 @@ struct slices_task *slices_task(struct slices *s, uint32_t pid, uint32_t tid, ui
 
 	*task = (struct slices_task){ .next = s->tasks,
 				      .link = &s->tasks,
-				      .first = s->instructions,
+				      .first = s->axis == AXIS_CYCLES ? s->cycles : s->instructions,
 				      .last_number = FIRST_NUMBER,
 				      .began = s->now,
+				      .left = s->now,
 				      .pid = pid,
 				      .tid = tid,
 				      .cpu = cpu };
@@ -434,7 +514,10 @@ void slices_end_task(struct slices *s, struct slices_task *task)
 			slices_hide_run(s, &s->cpus[i], s->now, false);
 	}
 	close_from(s, task, 0, task->left);
-	if (s->kind && task->announced)
+	if (task->thread && task->announced)
+		tids_put(&s->threads, task->pid, task->tid,
+			 (struct tids_ended){ task->tid, task->last });
+	else if (s->kind && task->announced)
 		tids_put(&s->ended, task->pid, task->kind,
 			 (struct tids_ended){ task->tid, task->last });
 	free_task(task);
@@ -445,6 +528,7 @@ void slices_release(struct slices *s)
 	while (s->tasks)
 		free_task(s->tasks);
 	tids_release(&s->ended);
+	tids_release(&s->threads);
 	free(s->cpus);
 	memset(s, 0, sizeof(*s));
 }
@@ -476,6 +560,8 @@ void slices_open_early(struct slices *s, struct slices_task *task, struct slice 
 	first = &task->open[0];
 	first->before = 0;
 	first->callees = task->instructions;
+	first->cycles_before = 0;
+	first->callees_cycles = task->cycles;
 	first->number = FIRST_NUMBER;
 	first->lines = (int64_t)task->footprint.nr;
 }
@@ -545,48 +631,54 @@ void slices_sample(struct slices *s, struct slices_task *task, uint32_t cpu, uin
 		slices_cpu(s, cpu)->instructions += instructions;
 }
 
-static void charge(struct slices *s, struct slices_cpu *cpu, uint64_t instructions, uint64_t from,
-		   uint64_t to)
+/* The cpu's number may be unknown. */
+static struct slices_cpu *known_cpu(struct slices *s, uint32_t number,
+				    const struct slices_task *task)
 {
-	struct slices_task *task = cpu->task;
+	return number == NO_CPU && task && task->thread ? NULL : slices_cpu(s, number);
+}
 
-	cpu->mask.run = 0;
+void slices_charge_part(struct slices *s, uint32_t number, struct slices_task *task,
+			const struct slices_code *code)
+{
+	struct slices_cpu *cpu = known_cpu(s, number, task);
+
+	if (cpu)
+		cpu->mask.run = 0;
 	if (!task)
 		return;
 	task->left = s->now;
-	if (!s->live || !cpu->selected)
+	if (!s->live || task->hidden)
 		return;
-	if (s->axis == AXIS_TIME)
+	if (cpu && s->axis == AXIS_TIME)
 		slices_begin_rate(s, cpu);
-	s->instructions += instructions;
-	cpu->instructions += instructions;
-	task->instructions += instructions;
+	if (cpu) {
+		cpu->instructions += code->instructions;
+		cpu->cycles += code->cycles;
+	}
+	s->instructions += code->instructions;
+	s->cycles += code->cycles;
+	task->instructions += code->instructions;
+	task->cycles += code->cycles;
+	if (code->instructions)
+		s->knows |= KNOWS_INSTRUCTIONS;
+	if (code->cycles)
+		s->knows |= KNOWS_CYCLES;
 	if (task->shown)
-		touch(task, from, to);
+		touch(task, code->from, code->to);
 }
 
-static void charged(struct slices *s, struct slices_cpu *cpu)
+void slices_charged(struct slices *s, uint32_t number, const struct slices_task *task)
 {
-	if (cpu->task && cpu->rated)
+	struct slices_cpu *cpu = known_cpu(s, number, task);
+
+	if (cpu && task && cpu->rated)
 		slices_add_rate(s, cpu);
 }
 
-void slices_charge_part(struct slices *s, uint32_t number, uint64_t instructions, uint64_t from,
-			uint64_t to)
+void slices_charge(struct slices *s, uint32_t number, struct slices_task *task,
+		   const struct slices_code *code)
 {
-	charge(s, slices_cpu(s, number), instructions, from, to);
-}
-
-void slices_charged(struct slices *s, uint32_t number)
-{
-	charged(s, slices_cpu(s, number));
-}
-
-void slices_charge(struct slices *s, uint32_t number, uint64_t instructions, uint64_t from,
-		   uint64_t to)
-{
-	struct slices_cpu *cpu = slices_cpu(s, number);
-
-	charge(s, cpu, instructions, from, to);
-	charged(s, cpu);
+	slices_charge_part(s, number, task, code);
+	slices_charged(s, number, task);
 }

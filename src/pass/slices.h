@@ -15,7 +15,9 @@
 #include "pass/tids.h"
 
 #define SLICES_FIRST_TID 1000 /* of tasks without one: readers number processes from 1 on */
-#define SLICE_WORDS 2	      /* of bits, for the first lines of a function */
+/* Of threads that share a tid, such as the idle threads of cpus: larger than those of any kernel. */
+#define SLICES_SHARED_TID 1000000000
+#define SLICE_WORDS 2 /* of bits, for the first lines of a function */
 
 struct slice {		/* a call that is not over */
 	uint64_t time;	/* when it began */
@@ -31,6 +33,7 @@ struct slice {		/* a call that is not over */
 	uint64_t began;	  /* likewise */
 	uint64_t before;  /* instructions of its task before it */
 	uint64_t callees; /* instructions of what it called */
+	uint64_t cycles_before, callees_cycles;
 	uint64_t sampled; /* samples of its task before it */
 	uint64_t number;  /* for its footprint */
 	int64_t lines;	  /* its lines, less those that count for its caller already */
@@ -43,8 +46,8 @@ struct slices_task {
 	struct slice *open;		  /* from the root */
 	size_t nr, cap;
 	size_t shown; /* of them, those whose begin was emitted and whose end was not */
-	uint64_t instructions, samples;
-	uint64_t first;	      /* its place on the axis of instructions */
+	uint64_t instructions, cycles, samples;
+	uint64_t first;	      /* its place on the axis of instructions or cycles */
 	uint64_t last_number; /* of a slice */
 	struct footprint footprint;
 	uint64_t began, left; /* when it was first seen, and when it last ran */
@@ -56,7 +59,9 @@ struct slices_task {
 	bool lost; /* with part of the trace of its cpu */
 	bool late,
 		due; /* to be shown from where the selected time begins, and hidden where it ends */
-	bool hidden; /* of a task without a cpu: it is not selected */
+	bool hidden; /* it is not selected */
+	bool thread; /* the data names it: it may move between cpus at any time, or have none */
+	bool named;  /* its tid is that of the data, and so is its name */
 	size_t beyond; /* for the caller */
 };
 
@@ -81,6 +86,7 @@ struct slices_cpu {
 	uint64_t since, began;	   /* of that, see struct event_slice */
 	uint64_t last;		   /* the place where the last one began or ended, or a gap ended */
 	uint64_t before, instructions;
+	uint64_t cycles_before, cycles;
 	uint64_t rate_since, rate_before; /* the same of its rate */
 	uint64_t time;			  /* of its last event */
 	uint32_t number;
@@ -112,15 +118,15 @@ struct slices {
 	bool inlines;  /* for the caller: inlined functions are slices, too */
 
 	struct slices_task *tasks;
-	struct tids ended;
+	struct tids ended, threads; /* threads: by their tids, instead of kinds */
 	struct slices_cpu *cpus;
 	size_t nr_cpus;
-	uint64_t now;	       /* the time of the current event */
-	uint64_t border;       /* the end of this part */
-	uint64_t opened;       /* when the gate was */
-	uint64_t instructions; /* of all tasks */
-	bool live;	       /* the time is selected, and the gate is open */
-	bool started;	       /* a function has begun the selection */
+	uint64_t now;		       /* the time of the current event */
+	uint64_t border;	       /* the end of this part */
+	uint64_t opened;	       /* when the gate was */
+	uint64_t instructions, cycles; /* of all tasks */
+	bool live;		       /* the time is selected, and the gate is open */
+	bool started;		       /* a function has begun the selection */
 	bool finished, failed;
 };
 
@@ -149,15 +155,23 @@ void slices_open_early(struct slices *slices, struct slices_task *task, struct s
 void slices_run(struct slices *slices, uint32_t cpu, struct slices_task *task, bool selected);
 /* The same for a task whose cpu is unknown. */
 void slices_show(struct slices *slices, struct slices_task *task, bool selected);
-/* The same of the task that runs on the cpu and goes on: shows what was opened since. */
-void slices_go_on(struct slices *slices, uint32_t cpu);
-/* The task that runs on the cpu executed the code from one address up to another; 0: unknown. */
-void slices_charge(struct slices *slices, uint32_t cpu, uint64_t instructions, uint64_t from,
-		   uint64_t to);
+/* The same of a task that goes on where it runs: shows what was opened since. */
+void slices_go_on(struct slices *slices, struct slices_task *task);
+struct slices_code {	   /* that ran */
+	uint64_t from, to; /* addresses; 0: unknown */
+	uint64_t instructions, cycles;
+};
+
+/*
+ * The task that runs on the cpu executed this code. A cpu may have no task (NULL), and the cpu of a task may be
+ * unknown (NO_CPU).
+ */
+void slices_charge(struct slices *slices, uint32_t cpu, struct slices_task *task,
+		   const struct slices_code *code);
 /* The same of a run in parts, between which slices begin and end: call the second one after the last part. */
-void slices_charge_part(struct slices *slices, uint32_t cpu, uint64_t instructions, uint64_t from,
-			uint64_t to);
-void slices_charged(struct slices *slices, uint32_t cpu);
+void slices_charge_part(struct slices *slices, uint32_t cpu, struct slices_task *task,
+			const struct slices_code *code);
+void slices_charged(struct slices *slices, uint32_t cpu, const struct slices_task *task);
 /*
  * The cpu's interrupts are on or off from now on, after this many instructions that were not charged yet.
  * `frame` and `stack` are where they were switched; see struct event_slice.
@@ -177,5 +191,8 @@ void slices_sample(struct slices *slices, struct slices_task *task, uint32_t cpu
  */
 void slices_lose(struct slices *slices, uint32_t cpu);
 void slices_gap(struct slices *slices, uint32_t cpu);
+/* The same of a thread's trace, if the data names the threads. The thread ends then. */
+void slices_lose_thread(struct slices *slices, struct slices_task *task);
+void slices_gap_thread(struct slices *slices, struct slices_task *task);
 
 #endif

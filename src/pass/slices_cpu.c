@@ -13,7 +13,11 @@ void slices_add_cpus(struct slices *s, uint32_t last)
 
 static uint64_t cpu_place(const struct slices *s, const struct slices_cpu *cpu, uint64_t time)
 {
-	return s->axis == AXIS_TIME ? time : cpu->instructions;
+	switch (s->axis) {
+	case AXIS_TIME: return time;
+	case AXIS_CYCLES: return cpu->cycles;
+	default: return cpu->instructions;
+	}
 }
 
 void slices_show_run(struct slices *s, struct slices_cpu *cpu, uint64_t time)
@@ -24,6 +28,7 @@ void slices_show_run(struct slices *s, struct slices_cpu *cpu, uint64_t time)
 	cpu->since = slices_at_least(&cpu->last, cpu_place(s, cpu, time));
 	cpu->began = slices_time_at(s, cpu->since, time);
 	cpu->before = cpu->instructions;
+	cpu->cycles_before = cpu->cycles;
 	slices_emit(s, cpu->task, cpu->number, cpu->since,
 		    (struct event_slice){ .kind = SLICE_RUN });
 }
@@ -45,14 +50,18 @@ void slices_hide_run(struct slices *s, struct slices_cpu *cpu, uint64_t time, bo
 					  .since = cpu->since,
 					  .began = cpu->began,
 					  .ended = slices_end_time(s, cpu->began, place, time),
-					  .instructions = cpu->instructions - cpu->before });
+					  .instructions = cpu->instructions - cpu->before,
+					  .cycles = cpu->cycles - cpu->cycles_before });
 }
 
 /* Interrupts */
 
 static uint64_t mask_place(const struct slices *s, struct slices_cpu *cpu, uint64_t time)
 {
-	uint64_t place = s->axis == AXIS_TIME ? time : cpu->instructions + cpu->mask.run;
+	uint64_t place = cpu_place(s, cpu, time);
+
+	if (s->axis == AXIS_INSTRUCTIONS)
+		place += cpu->mask.run;
 
 	return slices_at_least(&cpu->mask.last, place);
 }

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "pass/slices_stage.h"
 
+#include <inttypes.h>
+#include <stdio.h>
+
 #include "base/log.h"
 #include "model/world.h"
 #include "pass/merge.h"
@@ -60,14 +63,20 @@ static bool get_window(void *data, uint64_t *from, uint64_t *until)
 	return true;
 }
 
+static int no_cycles(struct stage *s)
+{
+	return err_set(&s->chain->err, ERR_USAGE,
+		       "the input has no cycle counts: use --axis insns or --axis time");
+}
+
 int slices_init(struct slices *slices, struct stage *s,
-		int (*announce)(void *data, const struct event *ev, uint32_t frame))
+		int (*announce)(void *data, const struct event *ev, uint32_t frame),
+		bool has_cycles)
 {
 	const struct timeline_options *options = &s->chain->options->timeline;
 
-	if (options->axis == AXIS_CYCLES)
-		return err_set(&s->chain->err, ERR_USAGE,
-			       "the input has no cycle counts: use --axis insns or --axis time");
+	if (options->axis == AXIS_CYCLES && !has_cycles)
+		return no_cycles(s);
 	*slices = (struct slices){ .announce = announce,
 				   .emit = emit_slice,
 				   .data = s,
@@ -85,6 +94,8 @@ int slices_end(struct slices *slices, struct stage *s)
 {
 	const char *start = s->chain->options->timeline.start;
 
+	if (slices->axis == AXIS_CYCLES && !(slices->knows & KNOWS_CYCLES))
+		return no_cycles(s);
 	if (start && !slices->started)
 		log_warn("no call of %s begins in the selection", start);
 	return slices_finish(slices);
@@ -102,4 +113,19 @@ int slices_name_task(struct stage *s, const struct event *ev, uint32_t name)
 	comm.comm.comm = str_text(world->strings, name);
 	world_apply(world, &comm);
 	return stage_emit(s, &comm);
+}
+
+uint32_t slices_shared_name(struct world *world, uint32_t pid, uint32_t tid, uint32_t cpu)
+{
+	uint32_t name = world_comm(world, pid, tid);
+	char text[300];
+
+	if (cpu == NO_CPU)
+		return name ? name : str_intern_z(world->strings, "?");
+	if (name)
+		snprintf(text, sizeof(text), "%.200s/%" PRIu32, str_text(world->strings, name),
+			 cpu);
+	else
+		snprintf(text, sizeof(text), "cpu %" PRIu32, cpu);
+	return str_intern_z(world->strings, text);
 }

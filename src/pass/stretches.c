@@ -9,8 +9,7 @@
 
 #define MAX_WAITING 32768		  /* entries of the queue */
 #define MAX_WIDTH ((uint64_t)10000000000) /* ns: no sample stands for more */
-#define FIRST_TID 1000000000 /* of threads that share a tid: larger than those of any kernel */
-#define FEW 64		     /* threads: too few to tidy up */
+#define FEW 64				  /* threads: too few to tidy up */
 
 /*
  * By how much two samples of a thread that runs all the time may be further apart than usual. If no other thread
@@ -165,13 +164,14 @@ static uint32_t shown_tid(struct stretches *st, const struct stretch_sample *sam
 			(struct stretch_shared){ sample->pid, sample->tid, sample->cpu };
 		*handle = (uint32_t)st->nr_shared;
 	}
-	return FIRST_TID + *handle - 1;
+	return SLICES_SHARED_TID + *handle - 1;
 }
 
 const struct stretch_shared *stretches_shared(const struct stretches *st, uint32_t tid)
 {
-	return tid >= FIRST_TID && tid - FIRST_TID < st->nr_shared ? &st->shared[tid - FIRST_TID]
-								   : NULL;
+	return tid >= SLICES_SHARED_TID && tid - SLICES_SHARED_TID < st->nr_shared
+		       ? &st->shared[tid - SLICES_SHARED_TID]
+		       : NULL;
 }
 
 static struct stretch_track *track_of(struct stretches *st, const struct stretch_sample *sample)

@@ -95,22 +95,6 @@ static size_t functions_of(void *data, uint32_t stack, const uint32_t **function
 
 /* Tasks */
 
-/* Threads that share a tid are named after it and their cpu, as Linux names its idle tasks. */
-static uint32_t shared_name(struct world *world, const struct stretch_shared *of)
-{
-	uint32_t name = world_comm(world, of->pid, of->tid);
-	char text[300];
-
-	if (of->cpu == NO_CPU)
-		return name ? name : str_intern_z(world->strings, "?");
-	if (name)
-		snprintf(text, sizeof(text), "%.200s/%" PRIu32, str_text(world->strings, name),
-			 of->cpu);
-	else
-		snprintf(text, sizeof(text), "cpu %" PRIu32, of->cpu);
-	return str_intern_z(world->strings, text);
-}
-
 /* A process that the samples do not tell: in a kernel without processes, all are of the kernel. */
 static int announce_unknown(struct stage *s, const struct event *ev, uint32_t frame)
 {
@@ -133,7 +117,8 @@ static int announce_task(void *data, const struct event *ev, uint32_t frame)
 		return 0;
 	if (of->tid == NO_TASK && announce_unknown(s, ev, frame) < 0)
 		return -1;
-	return slices_name_task(s, ev, shared_name(s->chain->world, of));
+	return slices_name_task(s, ev,
+				slices_shared_name(s->chain->world, of->pid, of->tid, of->cpu));
 }
 
 static int emit_stretch(void *data, struct event *ev)
@@ -163,7 +148,7 @@ static int begin_slices(struct stage *s)
 	if (ss->stretches.slices)
 		return 0;
 	ss->stretches.slices = &ss->slices;
-	if (slices_init(&ss->slices, s, announce_task) < 0)
+	if (slices_init(&ss->slices, s, announce_task, false) < 0)
 		return -1;
 	ss->slices.emit = emit_stretch;
 	return 0;

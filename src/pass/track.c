@@ -16,6 +16,7 @@ void track_init(struct track *track, const struct track_ops *ops, void *data)
 	track->ops = ops;
 	track->data = data;
 	track->at = &track->stats;
+	track->last_thread = track->free_thread = TRACK_NO_STRAND;
 	track->forks = xcalloc(TRACK_FORKS, sizeof(*track->forks));
 	track->sites = xcalloc(TRACK_SITES, sizeof(*track->sites));
 }
@@ -24,6 +25,8 @@ void track_release(struct track *track)
 {
 	for (size_t i = 0; i < track->nr_cpus; i++)
 		task_free(track->cpus[i].task);
+	for (size_t i = 0; i < track->nr_threads; i++)
+		task_free(track->threads[i].task);
 	for (size_t i = 0; i < track->nr_left; i++)
 		task_free(track->left[i]);
 	for (size_t i = 0; track->forks && i < TRACK_FORKS; i++)
@@ -31,6 +34,8 @@ void track_release(struct track *track)
 	free(track->forks);
 	free(track->sites);
 	free(track->cpus);
+	free(track->threads);
+	hash_release(&track->thread_by_key);
 	free(track->left);
 	memset(track, 0, sizeof(*track));
 }
@@ -57,12 +62,12 @@ static bool is_near(const struct track *track, const struct event *ev)
 	return track_function(track, ev, b->to) != b->to;
 }
 
-static void on_call(struct track *track, struct track_cpu *cpu, const struct event *ev)
+static void on_call(struct track *track, struct track_strand *strand, const struct event *ev)
 {
 	const struct event_branch *b = &ev->branch;
-	struct track_task *task = cpu->task;
+	struct track_task *task = strand->task;
 	const struct track_frame *top;
-	uint64_t sp = cpu->sp ? cpu->sp + b->pushed : 0;
+	uint64_t sp = strand->sp ? strand->sp + b->pushed : 0;
 	bool near;
 
 	track->pushed = b->pushed;
@@ -72,12 +77,18 @@ static void on_call(struct track *track, struct track_cpu *cpu, const struct eve
 	/* One of a series of calls that only fill the cpu's return predictor. */
 	if (near && top && top->kind == TRACK_NEAR && distance(top->target, b->from) < RULE_NEAR)
 		task_pop(task, task->nr - 1);
-	task_push(track, cpu, ev, near ? TRACK_NEAR : TRACK_CALL, sp);
+	task_push(track, strand, ev, near ? TRACK_NEAR : TRACK_CALL, sp);
 	if (near)
-		cpu->since_near = 0;
+		strand->since_near = 0;
 }
 
 /* Returns */
+
+/* Whether the return address of a call is unknown, and may be this one. */
+static bool is_before(const struct track_frame *frame, uint64_t to)
+{
+	return !frame->resume && frame->after && to - frame->after - 1 < RULE_CALL;
+}
 
 /* Finds the frame of the call that returns to `to` at sp. Returns task->nr if there is none. */
 static size_t find_call(struct track_task *task, uint64_t to, uint64_t sp)
@@ -90,7 +101,7 @@ static size_t find_call(struct track_task *task, uint64_t to, uint64_t sp)
 
 		if (frame->kind == TRACK_TRAP)
 			break;
-		if (frame->resume != to)
+		if (frame->resume != to && !is_before(frame, to))
 			continue;
 		if (!known || frame->sp == sp)
 			return i;
@@ -102,41 +113,40 @@ static size_t find_call(struct track_task *task, uint64_t to, uint64_t sp)
 }
 
 /* A retpoline calls the code right after it, which replaces its return address and returns. */
-static bool is_retpoline(const struct track_cpu *cpu)
+static bool is_retpoline(const struct track_strand *strand)
 {
-	const struct track_frame *top = top_frame(cpu->task);
+	const struct track_frame *top = top_frame(strand->task);
 
-	return top && top->kind == TRACK_NEAR && cpu->since_near <= RULE_RETPOLINE;
+	return top && top->kind == TRACK_NEAR && strand->since_near <= RULE_RETPOLINE;
 }
 
 /* If a function only extended its stack, by a dynamic array, the extension ends with its return. */
-static void drop_extension(struct track_task *task, const struct track_cpu *cpu)
+static void drop_extension(struct track_task *task, const struct track_strand *strand)
 {
 	while (task->nr_stacks > 1 && top_stack(task)->site && top_stack(task)->depth == task->nr &&
-	       stack_has(top_stack(task) - 1, top_stack(task)->space, cpu->sp)) {
+	       stack_has(top_stack(task) - 1, top_stack(task)->space, strand->sp)) {
 		task_end_stacks(task, task->nr_stacks - 1);
 		task->fresh = NOT_FRESH;
 	}
 }
 
-static void return_to(struct track *track, struct track_cpu *cpu, size_t frame)
+static void return_to(struct track *track, struct track_strand *strand, size_t frame)
 {
-	struct track_task *task = cpu->task;
+	struct track_task *task = strand->task;
 
 	track->at->found++;
-	if (!cpu->sp)
-		cpu->sp = task->frames[frame].sp;
+	if (!strand->sp)
+		strand->sp = task->frames[frame].sp;
 	task_pop(task, frame);
-	drop_extension(task, cpu);
+	drop_extension(task, strand);
 }
 
-/* For a return that matches no call, without a stack pointer. True: it is only a jump. */
-static bool jump_by_rule(struct track_cpu *cpu, const struct event *ev)
+bool jump_by_rule(struct track_strand *strand, const struct event *ev)
 {
 	const struct event_branch *b = &ev->branch;
-	struct track_task *task = cpu->task;
+	struct track_task *task = strand->task;
 
-	if (is_retpoline(cpu)) {
+	if (is_retpoline(strand)) {
 		task_pop(task, task->nr - 1);
 		return true;
 	}
@@ -167,67 +177,74 @@ static bool returns_to_caller(struct track_task *task, uint64_t sp)
 }
 
 /* Whether a resumed task continues elsewhere in the caller: after its setjmp(). */
-static bool jumps_back(const struct track *track, const struct track_cpu *cpu,
+static bool jumps_back(const struct track *track, const struct track_strand *strand,
 		       const struct event *ev)
 {
-	struct track_task *task = cpu->task;
+	struct track_task *task = strand->task;
 
-	return task->known && returns_to_caller(task, cpu->sp) && is_in_caller(track, task, ev);
+	return task->known && returns_to_caller(task, strand->sp) && is_in_caller(track, task, ev);
 }
 
 /* Code pushed the return address only to jump there: sp is where it was before. */
-static bool returns_by_jump(const struct track *track, const struct track_cpu *cpu)
+static bool returns_by_jump(const struct track *track, const struct track_strand *strand)
 {
-	return track->pushed && cpu->sp && !cpu->rose;
+	return track->pushed && strand->sp && !strand->rose;
 }
 
-static void return_elsewhere(struct track *track, struct track_cpu *cpu, const struct event *ev)
+static void return_elsewhere(struct track *track, struct track_strand *strand,
+			     const struct event *ev)
 {
-	struct track_task *task = cpu->task;
+	struct track_task *task = strand->task;
 	bool bare = !task->nr;
 
 	track->at->returns--;
-	if (cpu->sp) {
-		task_prune(task, cpu->sp);
-		if (returns_to_caller(task, cpu->sp))
+	if (strand->sp) {
+		task_prune(task, strand->sp);
+		if (returns_to_caller(task, strand->sp))
 			task_pop(task, task->nr - 1);
 	}
-	if (bare && !returns_by_jump(track, cpu)) {
+	if (bare && !returns_by_jump(track, strand)) {
 		track->at->beyond++;
 		task->beyond++;
 		/* Without calls, it may have been a jump. */
-		task->rooted &= !task->met || (!task->called && !cpu->rose);
-	} else if (cpu->sp || jump_by_rule(cpu, ev) ||
+		task->rooted &= !task->met || (!task->called && !strand->rose);
+	} else if (strand->sp || jump_by_rule(strand, ev) ||
 		   (top_frame(task)->kind == TRACK_TRAP && ev->branch.context == IP_USER)) {
 		track->at->jumps++; /* the last case: the end of a signal handler */
 	} else {
 		track->at->returns++;
 		forget_callers(track, task);
-		cpu->lost++;
-		cpu->flat = cpu->lost > MIN_LOST && cpu->lost > cpu->returns / RULE_LOST;
+		strand->lost++;
+		strand->flat =
+			strand->lost > MIN_LOST && strand->lost > strand->returns / RULE_LOST;
 	}
 	task_go(track, task, ev);
 }
 
-static void on_return(struct track *track, struct track_cpu *cpu, const struct event *ev)
+static void on_return(struct track *track, struct track_strand *strand, const struct event *ev)
 {
-	struct track_task *task = cpu->task;
-	size_t frame = find_call(task, ev->branch.to, cpu->sp);
+	struct track_task *task = strand->task;
+	size_t frame = find_call(task, ev->branch.to, strand->sp);
 
 	track->at->returns++;
-	cpu->returns++;
+	strand->returns++;
 	if (frame < task->nr) {
-		return_to(track, cpu, frame);
+		return_to(track, strand, frame);
 		return;
 	}
-	while (!cpu->sp && !is_retpoline(cpu) && task->nr && top_frame(task)->kind == TRACK_NEAR)
+	while (!strand->sp && !is_retpoline(strand) && task->nr &&
+	       top_frame(task)->kind == TRACK_NEAR)
 		task_pop(task, task->nr - 1); /* it was not a real call */
-	if (task_is_fresh(task) && !jumps_back(track, cpu, ev)) {
-		track->at->returns--;
-		task_start(track, cpu, ev);
+	if (strand->thread) {
+		thread_return(track, strand, ev);
 		return;
 	}
-	return_elsewhere(track, cpu, ev);
+	if (task_is_fresh(task) && !jumps_back(track, strand, ev)) {
+		track->at->returns--;
+		task_start(track, strand, ev);
+		return;
+	}
+	return_elsewhere(track, strand, ev);
 }
 
 /* Jumps */
@@ -243,28 +260,28 @@ static bool begins_task(const struct track *track, struct track_task *task, cons
 }
 
 /* Whether longjmp() ends with a jump, into the caller of the last call that is not over. */
-static bool jumps_to_caller(const struct track *track, const struct track_cpu *cpu,
+static bool jumps_to_caller(const struct track *track, const struct track_strand *strand,
 			    const struct event *ev)
 {
 	uint64_t to;
 
-	if (!ev->branch.taken || !returns_to_caller(cpu->task, cpu->sp))
+	if (!ev->branch.taken || !returns_to_caller(strand->task, strand->sp))
 		return false;
 	to = track_function(track, ev, ev->branch.to);
 	return to != track_function(track, ev, ev->branch.from) &&
-	       to == track_function(track, ev, top_frame(cpu->task)->resume - 1);
+	       to == track_function(track, ev, top_frame(strand->task)->resume - 1);
 }
 
-static void on_jump(struct track *track, struct track_cpu *cpu, const struct event *ev)
+static void on_jump(struct track *track, struct track_strand *strand, const struct event *ev)
 {
-	if (begins_task(track, cpu->task, ev)) {
-		task_start(track, cpu, ev);
+	if (begins_task(track, strand->task, ev)) {
+		task_start(track, strand, ev);
 		return;
 	}
-	task_prune(cpu->task, cpu->sp);
-	if (jumps_to_caller(track, cpu, ev))
-		task_pop(cpu->task, cpu->task->nr - 1);
-	task_go(track, cpu->task, ev);
+	task_prune(strand->task, strand->sp);
+	if (jumps_to_caller(track, strand, ev))
+		task_pop(strand->task, strand->task->nr - 1);
+	task_go(track, strand->task, ev);
 }
 
 /* Begin and end */
@@ -279,41 +296,53 @@ static struct track_task *find_ended(const struct track *track, const struct eve
 	return task;
 }
 
-static void on_begin(struct track *track, struct track_cpu *cpu, const struct event *ev)
+static void on_begin(struct track *track, struct track_strand *strand, const struct event *ev)
 {
 	struct track_task *ended = find_ended(track, ev);
 
 	if (!ended) {
-		cpu->task = task_new(track, ev);
-		cpu->task->met = cpu->task->first = true;
-		cpu->firmware = ev->branch.context == IP_KERNEL &&
-				!track->ops->kernel(track->data, ev->branch.to);
+		strand->task = task_new(track, ev);
+		strand->task->met = strand->task->first = true;
+		strand->firmware = ev->branch.context == IP_KERNEL &&
+				   !track->ops->kernel(track->data, ev->branch.to);
 		return;
 	}
 	task_take(track, ended);
-	cpu->task = ended;
-	task_prune(cpu->task, ev->branch.sp);
-	task_go(track, cpu->task, ev);
+	strand->task = ended;
+	task_prune(strand->task, ev->branch.sp);
+	task_go(track, strand->task, ev);
 }
 
-static void on_end(struct track *track, struct track_cpu *cpu, const struct event *ev)
+static void begin(struct track *track, struct track_strand *strand, const struct event *ev)
 {
-	if (ev->branch.over) {
-		task_end(track, cpu->task);
-		cpu->task = NULL;
+	if (strand->thread) {
+		strand->task = task_new(track, ev);
+		strand->task->met = strand->task->first = true;
+		strand->away = !ev->branch.to;
+		strand->pid = ev->pid;
 		return;
 	}
-	cpu->task->ended = cpu->context == IP_USER;
-	cpu->task->pid = cpu->pid;
-	leave_stack(top_stack(cpu->task), cpu->sp);
-	task_leave(track, cpu->task);
-	cpu->task = NULL;
+	on_begin(track, strand, ev);
+	strand->sp = ev->branch.sp;
+	strand->guest = ev->branch.guest;
 }
 
-static struct track_cpu *cpu_of(struct track *track, uint32_t number)
+static void on_end(struct track *track, struct track_strand *strand, const struct event *ev)
 {
-	uint32_t cpu = track_cpu_number(number);
+	if (ev->branch.over) {
+		task_end(track, strand->task);
+		strand->task = NULL;
+		return;
+	}
+	strand->task->ended = strand->context == IP_USER;
+	strand->task->pid = strand->pid;
+	leave_stack(top_stack(strand->task), strand->sp);
+	task_leave(track, strand->task);
+	strand->task = NULL;
+}
 
+static struct track_strand *cpu_of(struct track *track, uint32_t cpu)
+{
 	track->cpu = cpu;
 	if (cpu >= track->nr_cpus) {
 		track->cpus = xrealloc(track->cpus, cpu + 1, sizeof(*track->cpus));
@@ -343,94 +372,101 @@ static void charge(struct track *track, struct track_task *task, uint64_t instru
 	}
 }
 
-static void set_sp(struct track_cpu *cpu, uint64_t sp, bool same_stack)
+static void set_sp(struct track_strand *strand, uint64_t sp, bool same_stack)
 {
-	struct track_stack *stack = top_stack(cpu->task);
+	struct track_stack *stack = top_stack(strand->task);
 
-	cpu->sp = sp;
-	cpu->rose = same_stack && sp > stack->high;
-	if (cpu->rose)
+	strand->sp = sp;
+	strand->rose = same_stack && sp > stack->high;
+	if (strand->rose)
 		stack->high = sp;
 }
 
 /* Finds the stack pointer at the event's target, and compares it with what is known. */
-static void follow_sp(struct track *track, struct track_cpu *cpu, const struct event_branch *b)
+static void follow_sp(struct track *track, struct track_strand *strand,
+		      const struct event_branch *b)
 {
-	uint64_t sp = moved_sp(cpu, b);
+	uint64_t sp = moved_sp(strand, b);
 	bool same = b->kind != BRANCH_ENTER && b->kind != BRANCH_LEAVE && !b->taken;
 
 	if (b->sp && sp && same && sp != b->sp) {
 		track->at->strayed++;
-		cpu->task->doubt = cpu->task->nr;
+		strand->task->doubt = strand->task->nr;
 	}
-	set_sp(cpu, b->sp ? b->sp : sp, same);
+	set_sp(strand, b->sp ? b->sp : sp, same);
 }
 
 /* Firmware hands over to the kernel, and does not wait for it to return. */
-static bool is_hand_over(const struct track *track, const struct track_cpu *cpu,
+static bool is_hand_over(const struct track *track, const struct track_strand *strand,
 			 const struct event *ev)
 {
-	return cpu->firmware && ev->branch.context == IP_KERNEL &&
+	return strand->firmware && ev->branch.context == IP_KERNEL &&
 	       track->ops->kernel(track->data, ev->branch.to);
 }
 
-static void start_kernel(struct track *track, struct track_cpu *cpu, const struct event *ev)
+static void start_kernel(struct track *track, struct track_strand *strand, const struct event *ev)
 {
-	task_end(track, cpu->task);
-	cpu->task = task_new(track, ev);
-	cpu->task->first = true;
-	cpu->sp = ev->branch.sp;
-	cpu->firmware = false;
+	task_end(track, strand->task);
+	strand->task = task_new(track, ev);
+	strand->task->first = true;
+	strand->sp = ev->branch.sp;
+	strand->firmware = false;
 }
 
 /* Callers cannot be known: keeps only the code that runs. */
-static void flat_step(struct track *track, struct track_cpu *cpu, const struct event *ev)
+static void flat_step(struct track *track, struct track_strand *strand, const struct event *ev)
 {
-	if (cpu->task->nr)
-		task_forget(track, cpu->task, cpu->task->nr);
-	cpu->task->rooted = false;
-	task_go(track, cpu->task, ev);
-	cpu->sp = 0;
+	if (strand->task->nr)
+		task_forget(track, strand->task, strand->task->nr);
+	strand->task->rooted = false;
+	task_go(track, strand->task, ev);
+	strand->sp = 0;
 }
 
-static void on_branch(struct track *track, struct track_cpu *cpu, const struct event *ev)
+static void on_branch(struct track *track, struct track_strand *strand, const struct event *ev)
 {
 	const struct event_branch *b = &ev->branch;
 
-	charge(track, cpu->task, b->instructions);
-	cpu->since_near += b->instructions;
+	charge(track, strand->task, b->instructions);
+	strand->since_near += b->instructions;
 	/* A fast path for most branches: does what the code below would do. */
-	if (b->kind == BRANCH_JUMP && !b->sp && !b->taken && !cpu->firmware && !cpu->flat) {
-		set_sp(cpu, moved_sp(cpu, b), true);
-		task_prune(cpu->task, cpu->sp);
-		task_go(track, cpu->task, ev);
+	if (b->kind == BRANCH_JUMP && !b->sp && !b->taken && !strand->firmware && !strand->flat &&
+	    !strand->away && b->to) {
+		set_sp(strand, moved_sp(strand, b), true);
+		task_prune(strand->task, strand->sp);
+		if (strand->thread)
+			thread_jump(track, strand, ev);
+		else
+			task_go(track, strand->task, ev);
 		return;
 	}
-	if (b->kind != BRANCH_END && is_hand_over(track, cpu, ev)) {
-		start_kernel(track, cpu, ev);
+	if (strand->thread && thread_branch(track, strand, ev))
+		return;
+	if (b->kind != BRANCH_END && is_hand_over(track, strand, ev)) {
+		start_kernel(track, strand, ev);
 		return;
 	}
 	if (b->sp) {
-		cpu->returns = cpu->lost = 0;
-		cpu->flat = false;
+		strand->returns = strand->lost = 0;
+		strand->flat = false;
 	}
-	if (cpu->flat && b->kind != BRANCH_END) {
-		flat_step(track, cpu, ev);
+	if (strand->flat && b->kind != BRANCH_END) {
+		flat_step(track, strand, ev);
 		return;
 	}
 	if (b->kind == BRANCH_ENTER) {
-		on_enter(track, cpu, ev);
+		on_enter(track, strand, ev);
 		return;
 	}
 	if (b->taken && b->kind != BRANCH_LEAVE)
-		stack_replaced(track, cpu, ev, b->left, b->taken);
-	follow_sp(track, cpu, b);
+		stack_replaced(track, strand, ev, b->left, b->taken);
+	follow_sp(track, strand, b);
 	switch (b->kind) {
-	case BRANCH_JUMP: on_jump(track, cpu, ev); break;
-	case BRANCH_CALL: on_call(track, cpu, ev); break;
-	case BRANCH_RETURN: on_return(track, cpu, ev); break;
-	case BRANCH_LEAVE: on_leave(track, cpu, ev); break;
-	case BRANCH_END: on_end(track, cpu, ev); break;
+	case BRANCH_JUMP: on_jump(track, strand, ev); break;
+	case BRANCH_CALL: on_call(track, strand, ev); break;
+	case BRANCH_RETURN: on_return(track, strand, ev); break;
+	case BRANCH_LEAVE: on_leave(track, strand, ev); break;
+	case BRANCH_END: on_end(track, strand, ev); break;
 	default: break;
 	}
 }
@@ -438,36 +474,39 @@ static void on_branch(struct track *track, struct track_cpu *cpu, const struct e
 void track_add(struct track *track, const struct event *ev)
 {
 	const struct event_branch *b = &ev->branch;
-	struct track_cpu *cpu = cpu_of(track, ev->cpu);
+	uint32_t number = track_strand(track, ev);
+	struct track_strand *strand =
+		b->by_thread ? thread_at(track, number) : cpu_of(track, number);
 	struct event complete;
 
-	if (b->kind == BRANCH_LEAVE && !b->to && cpu->task) {
+	if (b->kind == BRANCH_LEAVE && !b->to && strand->task && !b->by_thread) {
 		complete = *ev;
-		complete_leave(track, cpu, &complete);
+		complete_leave(track, strand, &complete);
 		ev = &complete;
 		b = &ev->branch;
 	}
 	track->at =
 		ev->outside & (OUTSIDE_WHEN | OUTSIDE_WHERE) ? &track->unselected : &track->stats;
 	track->at->branches++;
-	if (b->kind == BRANCH_BEGIN) { /* if there is a task, part of the trace is missing */
-		task_end(track, cpu->task);
-		cpu->task = NULL;
+	if (b->kind == BRANCH_BEGIN &&
+	    !strand->away) { /* if there is a task, part of the trace is missing */
+		task_end(track, strand->task);
+		strand->task = NULL;
 	}
-	if (cpu->task) {
-		on_branch(track, cpu, ev);
-	} else if (b->kind != BRANCH_END) {
-		on_begin(track, cpu, ev);
-		cpu->sp = b->sp;
-		cpu->guest = b->guest;
-	} else {
+	if (strand->task)
+		on_branch(track, strand, ev);
+	else if (b->kind != BRANCH_END)
+		begin(track, strand, ev);
+	if (!strand->task) {
+		if (strand->thread)
+			thread_free(track, number);
 		return;
 	}
-	cpu->at = b->to;
-	cpu->context = b->context;
-	cpu->space = b->space;
-	if (b->context == IP_USER || !cpu->pid)
-		cpu->pid = ev->pid;
+	strand->at = b->to;
+	strand->context = b->context;
+	strand->space = b->space;
+	if (b->context == IP_USER || !strand->pid)
+		strand->pid = ev->pid;
 }
 
 /* For the listener */
@@ -485,18 +524,32 @@ void track_marks(struct track *track, uint32_t (*each)(void *data, uint32_t mark
 {
 	for (size_t i = 0; i < track->nr_cpus; i++)
 		task_marks(track->cpus[i].task, each, data);
+	for (size_t i = 0; i < track->nr_threads; i++)
+		task_marks(track->threads[i].task, each, data);
 	for (size_t i = 0; i < track->nr_left; i++)
 		task_marks(track->left[i], each, data);
 	for (size_t i = 0; i < TRACK_FORKS; i++)
 		track->forks[i].resume = 0;
 }
 
-bool track_view(struct track *track, uint32_t cpu, struct track_view *view)
+/* NULL: it has no task. */
+static const struct track_strand *busy_strand(const struct track *track, uint32_t number)
 {
-	struct track_task *task = NULL;
+	uint32_t thread = number - TRACK_FIRST_THREAD;
+	const struct track_strand *strand = NULL;
 
-	if (track_cpu_number(cpu) < track->nr_cpus)
-		task = track->cpus[track_cpu_number(cpu)].task;
+	if (number < track->nr_cpus)
+		strand = &track->cpus[number];
+	else if (number >= TRACK_FIRST_THREAD && thread < track->nr_threads)
+		strand = &track->threads[thread];
+	return strand && strand->task ? strand : NULL;
+}
+
+bool track_view(struct track *track, uint32_t number, struct track_view *view)
+{
+	const struct track_strand *strand = busy_strand(track, number);
+	struct track_task *task = strand ? strand->task : NULL;
+
 	if (!task)
 		return false;
 	*view = (struct track_view){ .id = task->id,
@@ -510,27 +563,40 @@ bool track_view(struct track *track, uint32_t cpu, struct track_view *view)
 	return true;
 }
 
-uint64_t track_at(const struct track *track, uint32_t cpu)
+bool track_away(const struct track *track, uint32_t number)
 {
-	uint32_t number = track_cpu_number(cpu);
+	const struct track_strand *strand = busy_strand(track, number);
 
-	return number < track->nr_cpus && track->cpus[number].task ? track->cpus[number].at : 0;
+	return strand && strand->away;
+}
+
+void *track_own(const struct track *track, uint32_t number)
+{
+	const struct track_strand *strand = busy_strand(track, number);
+
+	return strand ? strand->task->own : NULL;
+}
+
+uint64_t track_at(const struct track *track, uint32_t number)
+{
+	const struct track_strand *strand = busy_strand(track, number);
+
+	return strand ? strand->at : 0;
 }
 
 struct track_place track_place(const struct track *track, uint32_t number)
 {
-	uint32_t nth = track_cpu_number(number);
-	const struct track_cpu *cpu = nth < track->nr_cpus ? &track->cpus[nth] : NULL;
+	const struct track_strand *strand = busy_strand(track, number);
 
-	if (!cpu || !cpu->task)
+	if (!strand)
 		return (struct track_place){ 0 };
-	return (struct track_place){ cpu->at, cpu->context, cpu->pid };
+	return (struct track_place){ strand->at, strand->context, strand->pid };
 }
 
-uint32_t track_running(const struct track *track, uint32_t cpu, bool *rooted, bool *first)
+uint32_t track_running(const struct track *track, uint32_t number, bool *rooted, bool *first)
 {
-	uint32_t number = track_cpu_number(cpu);
-	const struct track_task *task = number < track->nr_cpus ? track->cpus[number].task : NULL;
+	const struct track_strand *strand = busy_strand(track, number);
+	const struct track_task *task = strand ? strand->task : NULL;
 
 	*rooted = task && task->rooted;
 	*first = task && task->first;

@@ -17,6 +17,9 @@
  *	  task that switched to this stack.
  *	- A call is over when the stack pointer is above it, however the code got there.
  *
+ * If the data names the threads, each of them is a task, and its branches need no stack pointer
+ * (track_thread.c).
+ *
  * Where the stack pointer is unknown, the rules of thumb in track_rules.h decide. The tracker leaves out
  * a caller that it does not know, and never invents one; if the rules fail, it leaves out all callers.
  */
@@ -27,6 +30,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/hash.h"
 #include "model/event.h"
 
 struct track_stats {
@@ -51,7 +55,7 @@ struct track_frame {
 	uint64_t resume; /* where it returns to; 0 if not known */
 	uint64_t target; /* what was called */
 	uint64_t sp;	 /* after the return; 0 if not known */
-	uint64_t after;	 /* see struct event_branch */
+	uint64_t after;	 /* see struct event_branch; of a call without `resume`: its address */
 	uint64_t context, space;
 	uint32_t mark; /* of the caller */
 	uint32_t pid;  /* of the caller */
@@ -81,6 +85,9 @@ struct track_ops {
 	void (*run)(void *data, uint32_t mark, uint64_t instructions);
 	/* The start of the function at an address, 0 if unknown. */
 	uint64_t (*function)(void *data, uint64_t address, uint64_t context, uint32_t pid);
+	/* The same of an event's target, and of a mark; the address itself if unknown. */
+	uint64_t (*target)(void *data, const struct event *ev);
+	uint64_t (*start)(void *data, uint32_t mark);
 	/* Whether this is kernel code at its final address, not where early code runs. */
 	bool (*kernel)(void *data, uint64_t address);
 	/* Optional: a task has ended; see struct track_view. */
@@ -101,8 +108,11 @@ struct track_view {
 struct track {
 	const struct track_ops *ops;
 	void *data;
-	struct track_cpu *cpus;
-	size_t nr_cpus;
+	struct track_strand *cpus, *threads; /* see track_strand() */
+	size_t nr_cpus, nr_threads, cap_threads;
+	struct hash thread_by_key;
+	uint32_t last_thread,
+		free_thread;	  /* indexes: of the last event, and of the first free one */
 	uint32_t cpu;		  /* of the current event */
 	struct track_task **left; /* tasks that are not running, in the order of their stacks */
 	size_t nr_left, cap_left;
@@ -124,28 +134,48 @@ static inline uint32_t track_cpu_number(uint32_t cpu)
 	return cpu < TRACK_CPUS ? cpu : TRACK_CPUS;
 }
 
+/*
+ * A strand is what has its branches in order: a cpu, on which tasks take turns, or a thread, if the data names
+ * the threads. Its number holds until its thread ends.
+ */
+#define TRACK_FIRST_THREAD (TRACK_CPUS + 1)
+#define TRACK_NO_STRAND UINT32_MAX
+
+uint32_t track_thread(struct track *track, const struct event *ev);
+
+static inline uint32_t track_strand(struct track *track, const struct event *ev)
+{
+	if (ev->kind != EVENT_BRANCH || !ev->branch.by_thread)
+		return track_cpu_number(ev->cpu);
+	return track_thread(track, ev);
+}
+
 void track_init(struct track *track, const struct track_ops *ops, void *data);
 void track_release(struct track *track); /* also accepts a zeroed struct */
 /*
- * Adds an EVENT_BRANCH. Those of one cpu must be in order, those of several in order of time. The
+ * Adds an EVENT_BRANCH. Those of one strand must be in order, those of several in order of time. The
  * instructions of an event that is outside the selected time and cpus are not counted.
  */
 void track_add(struct track *track, const struct event *ev);
 /* Calls `each` for every mark of a task, and stores what it returns. */
 void track_marks(struct track *track, uint32_t (*each)(void *data, uint32_t mark), void *data);
-/* Where the last branch of a cpu led; 0: unknown, or the cpu is not traced. */
-uint64_t track_at(const struct track *track, uint32_t cpu);
+/* Where the last branch of a strand led; 0: unknown, or it is not traced. */
+uint64_t track_at(const struct track *track, uint32_t strand);
 struct track_place {
 	uint64_t address, context;
 	uint32_t pid; /* of code in user mode */
 };
-struct track_place track_place(const struct track *track, uint32_t cpu);
-/* The task that runs on the cpu. False: the cpu is not traced. */
-bool track_view(struct track *track, uint32_t cpu, struct track_view *view);
+struct track_place track_place(const struct track *track, uint32_t strand);
+/* The task that runs in the strand. False: the strand is not traced. */
+bool track_view(struct track *track, uint32_t strand, struct track_view *view);
+/* Whether it is a thread that runs code which is not traced. */
+bool track_away(const struct track *track, uint32_t strand);
+/* What the listener stored in its view; NULL: nothing, or the strand is not traced. */
+void *track_own(const struct track *track, uint32_t strand);
 /*
- * The running task's mark, 0 if the cpu is not traced. rooted: its first caller is known; first: it ran
+ * The running task's mark, 0 if the strand is not traced. rooted: its first caller is known; first: it ran
  * when the trace or the kernel began.
  */
-uint32_t track_running(const struct track *track, uint32_t cpu, bool *rooted, bool *first);
+uint32_t track_running(const struct track *track, uint32_t strand, bool *rooted, bool *first);
 
 #endif

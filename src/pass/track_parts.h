@@ -6,6 +6,7 @@
  *	track_stack	one task: its frames and stacks
  *	track_tasks	which task runs: how code leaves and resumes tasks
  *	track_trap	exceptions, system calls, and the returns from them
+ *	track_thread	threads that the data names
  */
 #ifndef KSCOPE_PASS_TRACK_PARTS_H
 #define KSCOPE_PASS_TRACK_PARTS_H
@@ -62,7 +63,7 @@ struct track_fork {
 	bool rooted;
 };
 
-struct track_cpu {
+struct track_strand {
 	struct track_task *task;
 	uint64_t sp; /* 0: unknown */
 	uint64_t at; /* where the last branch led */
@@ -74,6 +75,10 @@ struct track_cpu {
 	uint64_t returns, lost; /* since the trace last had a stack pointer; lost: without a call */
 	bool flat;		/* see RULE_LOST */
 	bool firmware;		/* it runs code before the kernel, which is in no known binary */
+	bool thread;		/* it is one, not a cpu */
+	bool away;		/* of a thread: it runs code that is not traced */
+	uint64_t key;		/* of a thread: see track_thread() */
+	uint32_t next_free;	/* of a thread that has ended */
 };
 
 static inline uint64_t distance(uint64_t a, uint64_t b)
@@ -110,9 +115,9 @@ static inline bool just_entered(struct track_task *task)
 }
 
 /* The stack pointer to which the code moved it, 0 if unknown. */
-static inline uint64_t moved_sp(const struct track_cpu *cpu, const struct event_branch *b)
+static inline uint64_t moved_sp(const struct track_strand *strand, const struct event_branch *b)
 {
-	return cpu->sp && b->has_moved ? cpu->sp + (uint64_t)(int64_t)b->moved : 0;
+	return strand->sp && b->has_moved ? strand->sp + (uint64_t)(int64_t)b->moved : 0;
 }
 
 /*
@@ -176,6 +181,9 @@ uint64_t track_function(const struct track *track, const struct event *ev, uint6
 /* Whether the event leads into the function that made the last call. */
 bool is_in_caller(const struct track *track, struct track_task *task, const struct event *ev);
 
+/* For a return that matches no call, without a stack pointer. True: it is only a jump. */
+bool jump_by_rule(struct track_strand *strand, const struct event *ev);
+
 /* track_stack */
 
 /* Creates a task that begins at an event's target. Its cpu owns it, or the list `left`. */
@@ -191,7 +199,7 @@ static inline void task_cut(struct track_task *task, size_t depth)
 		task->kept = depth;
 }
 
-void task_push(struct track *track, struct track_cpu *cpu, const struct event *ev,
+void task_push(struct track *track, struct track_strand *strand, const struct event *ev,
 	       enum track_kind kind, uint64_t sp);
 /* Removes the frames from this depth on; the caller of the first one continues. */
 void task_pop(struct track_task *task, size_t depth);
@@ -216,18 +224,39 @@ void task_take(struct track *track, struct track_task *task);
 /* Finds the task that was left on the stack at sp. Returns NULL if there is none. */
 struct track_task *task_at(const struct track *track, uint64_t space, uint64_t sp);
 /* An instruction replaced the stack pointer `left` by `taken`. */
-void stack_replaced(struct track *track, struct track_cpu *cpu, const struct event *ev,
+void stack_replaced(struct track *track, struct track_strand *strand, const struct event *ev,
 		    uint64_t left, uint64_t taken);
 /* The code that has run since the last switch of stacks turned out to be a new task. */
-void task_start(struct track *track, struct track_cpu *cpu, const struct event *ev);
+void task_start(struct track *track, struct track_strand *strand, const struct event *ev);
 /* Whether the task is at the depth at which code switched to it, and never returned from there. */
 bool task_is_fresh(const struct track_task *task);
 void note_site(struct track *track, uint64_t site);
 
 /* track_trap */
 
-void on_enter(struct track *track, struct track_cpu *cpu, const struct event *ev);
-void complete_leave(const struct track *track, const struct track_cpu *cpu, struct event *ev);
-void on_leave(struct track *track, struct track_cpu *cpu, const struct event *ev);
+void on_enter(struct track *track, struct track_strand *strand, const struct event *ev);
+/* Finds the innermost exception in code of this context, else any. Returns nr if there is none. */
+size_t trap_in(const struct track_task *task, uint64_t context);
+/* Ends the exception at this frame: the interrupted code goes on. */
+void end_trap(struct track *track, struct track_strand *strand, size_t frame,
+	      const struct event *ev);
+/* Pushes a signal handler, which interrupted the program where the exception `frame` did. */
+void call_handler(struct track *track, struct track_strand *strand, size_t frame,
+		  const struct event *ev);
+void complete_leave(const struct track *track, const struct track_strand *strand, struct event *ev);
+void on_leave(struct track *track, struct track_strand *strand, const struct event *ev);
+
+/* track_thread */
+
+struct track_strand *thread_at(struct track *track, uint32_t strand);
+/* The thread has ended: another one may get its strand. */
+void thread_free(struct track *track, uint32_t strand);
+void thread_jump(struct track *track, struct track_strand *strand, const struct event *ev);
+/* A return to an address from which nothing was called. */
+void thread_return(struct track *track, struct track_strand *strand, const struct event *ev);
+/* A return from an exception that the trace has not seen, or to another place than where it came. */
+void thread_leave(struct track *track, struct track_strand *strand, const struct event *ev);
+/* Other branches that differ from those of a cpu. Returns false if this one does not. */
+bool thread_branch(struct track *track, struct track_strand *strand, const struct event *ev);
 
 #endif

@@ -147,20 +147,21 @@ struct track_task *task_split(struct track *track, struct track_task *task, size
 	return upper;
 }
 
-void task_push(struct track *track, struct track_cpu *cpu, const struct event *ev,
+void task_push(struct track *track, struct track_strand *strand, const struct event *ev,
 	       enum track_kind kind, uint64_t sp)
 {
 	const struct event_branch *b = &ev->branch;
-	struct track_task *task = cpu->task;
-	size_t max = sp ? MAX_DEPTH : MAX_UNSURE;
+	struct track_task *task = strand->task;
+	size_t max = sp || strand->thread ? MAX_DEPTH : MAX_UNSURE;
 	struct track_frame frame = { .resume = b->next,
 				     .target = b->to,
 				     .sp = sp,
-				     .after = b->after,
-				     .context = cpu->context,
-				     .space = cpu->space,
-				     .pid = cpu->pid,
-				     .guest = cpu->guest,
+				     .after = b->kind == BRANCH_CALL && !b->next ? b->from
+										 : b->after,
+				     .context = strand->context,
+				     .space = strand->space,
+				     .pid = strand->pid,
+				     .guest = strand->guest,
 				     .kind = (uint8_t)kind,
 				     .pushed = b->pushed,
 				     .interrupt = b->next == b->from,
@@ -173,6 +174,6 @@ void task_push(struct track *track, struct track_cpu *cpu, const struct event *e
 	GROW(task->frames, task->nr + 1, task->cap);
 	task->frames[task->nr++] = frame;
 	if (!frame.resume)
-		frame.resume = b->from;
+		frame.resume = b->from + (kind != TRACK_TRAP); /* inside the call */
 	task->mark = track->ops->below(track->data, task->mark, &frame, ev);
 }

@@ -153,12 +153,12 @@ static unsigned own_stack_at(const struct track_task *task, uint64_t space, uint
 	return task->nr_stacks;
 }
 
-static void resume_task(struct track *track, struct track_cpu *cpu, struct track_task *next,
+static void resume_task(struct track *track, struct track_strand *strand, struct track_task *next,
 			uint64_t sp)
 {
 	task_take(track, next);
-	task_leave(track, cpu->task);
-	cpu->task = next;
+	task_leave(track, strand->task);
+	strand->task = next;
 	task_prune(next, sp);
 	next->fresh = next->nr;
 	next->known = true;
@@ -198,16 +198,16 @@ static void back_to_stack(struct track *track, struct track_task *task, unsigned
 }
 
 /* A stack that nobody uses. Tasks that were left on it have ended. */
-static void new_stack(struct track *track, struct track_cpu *cpu, const struct event *ev,
+static void new_stack(struct track *track, struct track_strand *strand, const struct event *ev,
 		      uint64_t sp)
 {
 	struct track_stack here = { .low = sp, .high = sp, .space = branch_space(&ev->branch) };
-	struct track_task *task = cpu->task;
+	struct track_task *task = strand->task;
 
 	drop_ended(track, &here);
 	if (is_switcher(track, ev->branch.from)) {
 		task_leave(track, task);
-		task = cpu->task = task_new(track, ev);
+		task = strand->task = task_new(track, ev);
 		task->stacks[0].high = sp;
 	} else {
 		task_use_stack(task, ev, sp, ev->branch.from);
@@ -216,11 +216,11 @@ static void new_stack(struct track *track, struct track_cpu *cpu, const struct e
 	task->known = false;
 }
 
-void stack_replaced(struct track *track, struct track_cpu *cpu, const struct event *ev,
+void stack_replaced(struct track *track, struct track_strand *strand, const struct event *ev,
 		    uint64_t left, uint64_t taken)
 {
 	uint64_t space = branch_space(&ev->branch);
-	struct track_task *task = cpu->task;
+	struct track_task *task = strand->task;
 	struct track_stack *stack = top_stack(task);
 	struct track_task *other = task_at(track, space, taken);
 	bool exact = other && top_stack(other)->low == taken;
@@ -236,15 +236,15 @@ void stack_replaced(struct track *track, struct track_cpu *cpu, const struct eve
 		back_to_stack(track, task, own, taken);
 	} else if (other && (exact || !just_entered(task))) {
 		note_site(track, ev->branch.from);
-		resume_task(track, cpu, other, taken);
+		resume_task(track, strand, other, taken);
 	} else {
-		new_stack(track, cpu, ev, taken);
+		new_stack(track, strand, ev, taken);
 	}
 }
 
-void task_start(struct track *track, struct track_cpu *cpu, const struct event *ev)
+void task_start(struct track *track, struct track_strand *strand, const struct event *ev)
 {
-	struct track_task *old = cpu->task;
+	struct track_task *old = strand->task;
 	uint64_t high = top_stack(old)->high;
 
 	if (old->known) { /* the task that was left here has ended */
@@ -258,7 +258,7 @@ void task_start(struct track *track, struct track_cpu *cpu, const struct event *
 		old->fresh = NOT_FRESH;
 		return;
 	}
-	cpu->task = task_new(track, ev);
-	if (high > top_stack(cpu->task)->high)
-		top_stack(cpu->task)->high = high;
+	strand->task = task_new(track, ev);
+	if (high > top_stack(strand->task)->high)
+		top_stack(strand->task)->high = high;
 }

@@ -147,30 +147,30 @@ static void leave_side(struct track *track, struct track_task *task, uint16_t gu
 }
 
 /* The cpu's task, in a guest, was interrupted. The hypervisor goes on. */
-static void leave_guest(struct track *track, struct track_cpu *cpu, const struct event *ev)
+static void leave_guest(struct track *track, struct track_strand *strand, const struct event *ev)
 {
-	struct track_task *hypervisor = take_side(track, cpu->guest, true);
+	struct track_task *hypervisor = take_side(track, strand->guest, true);
 
-	leave_side(track, cpu->task, cpu->guest, false);
-	cpu->task = hypervisor ? hypervisor : task_new(track, ev);
-	cpu->guest = ev->branch.guest;
-	task_prune(cpu->task, ev->branch.sp);
-	task_go(track, cpu->task, ev);
+	leave_side(track, strand->task, strand->guest, false);
+	strand->task = hypervisor ? hypervisor : task_new(track, ev);
+	strand->guest = ev->branch.guest;
+	task_prune(strand->task, ev->branch.sp);
+	task_go(track, strand->task, ev);
 }
 
-void on_enter(struct track *track, struct track_cpu *cpu, const struct event *ev)
+void on_enter(struct track *track, struct track_strand *strand, const struct event *ev)
 {
 	const struct event_branch *b = &ev->branch;
-	struct track_task *task = cpu->task;
+	struct track_task *task = strand->task;
 	struct event trap = *ev;
 	size_t nr = task->nr;
-	uint64_t sp = moved_sp(cpu, b);
+	uint64_t sp = moved_sp(strand, b);
 	bool fresh;
 
 	/* The machine itself handled the call, as QEMU does for PSCI and semihosting. */
-	if (b->to == b->next && b->context == cpu->context && b->guest == cpu->guest) {
+	if (b->to == b->next && b->context == strand->context && b->guest == strand->guest) {
 		task_go(track, task, ev);
-		cpu->sp = b->sp ? b->sp : sp;
+		strand->sp = b->sp ? b->sp : sp;
 		return;
 	}
 	if (b->left)
@@ -180,19 +180,19 @@ void on_enter(struct track *track, struct track_cpu *cpu, const struct event *ev
 	if (!b->next && task->nr < nr)
 		trap.branch.from = task->frames[task->nr].resume; /* it has returned there */
 	if (!trap.branch.from)
-		trap.branch.from = cpu->at;
-	if (cpu->context == IP_USER && b->next > b->from)
+		trap.branch.from = strand->at;
+	if (strand->context == IP_USER && b->next > b->from)
 		note_fork(track, task, b->next, sp);
 	leave_stack(top_stack(task), sp);
 	fresh = task_is_fresh(task);
-	task_push(track, cpu, &trap, TRACK_TRAP, sp);
+	task_push(track, strand, &trap, TRACK_TRAP, sp);
 	top_frame(task)->fresh = fresh;
 	task->fresh = NOT_FRESH;
-	if (b->guest == cpu->guest)
+	if (b->guest == strand->guest)
 		task_use_stack(task, ev, b->sp, 0);
 	else
-		leave_guest(track, cpu, ev);
-	cpu->sp = b->sp;
+		leave_guest(track, strand, ev);
+	strand->sp = b->sp;
 }
 
 /* Returns from exceptions */
@@ -205,10 +205,10 @@ static void drop_stacks(struct track_task *task, size_t frame)
 }
 
 /* Adds the call or return right before an exception, known only at its end. */
-static void finish_step(struct track *track, struct track_cpu *cpu, const struct track_frame *trap,
-			const struct event *ev)
+static void finish_step(struct track *track, struct track_strand *strand,
+			const struct track_frame *trap, const struct event *ev)
 {
-	struct track_task *task = cpu->task;
+	struct track_task *task = strand->task;
 	const struct track_frame *top = top_frame(task);
 	struct event call = *ev;
 
@@ -224,9 +224,10 @@ static void finish_step(struct track *track, struct track_cpu *cpu, const struct
 	}
 	call.branch.next = trap->after;
 	call.branch.pushed = track->pushed;
-	cpu->context = trap->context;
-	cpu->space = trap->space;
-	task_push(track, cpu, &call, TRACK_CALL, ev->branch.sp ? ev->branch.sp + track->pushed : 0);
+	strand->context = trap->context;
+	strand->space = trap->space;
+	task_push(track, strand, &call, TRACK_CALL,
+		  ev->branch.sp ? ev->branch.sp + track->pushed : 0);
 }
 
 /*
@@ -244,11 +245,10 @@ static void doubt_return(struct track *track, struct track_task *task,
 	task->doubt = below ? below : task->nr;
 }
 
-/* The code that the exception interrupted goes on. */
-static void end_trap(struct track *track, struct track_cpu *cpu, size_t frame,
-		     const struct event *ev)
+void end_trap(struct track *track, struct track_strand *strand, size_t frame,
+	      const struct event *ev)
 {
-	struct track_task *task = cpu->task;
+	struct track_task *task = strand->task;
 	struct track_frame trap = task->frames[frame];
 
 	track->at->leaves_found++;
@@ -258,7 +258,7 @@ static void end_trap(struct track *track, struct track_cpu *cpu, size_t frame,
 	if (!ev->branch.to || trap.resume == ev->branch.to)
 		return;
 	if (!trap.resume) {
-		finish_step(track, cpu, &trap, ev);
+		finish_step(track, strand, &trap, ev);
 		return;
 	}
 	doubt_return(track, task, &trap, ev);
@@ -266,24 +266,23 @@ static void end_trap(struct track *track, struct track_cpu *cpu, size_t frame,
 }
 
 /* The cpu's task, of a hypervisor, enters a guest: for the first time, or where the guest left. */
-static void enter_guest(struct track *track, struct track_cpu *cpu, const struct event *ev)
+static void enter_guest(struct track *track, struct track_strand *strand, const struct event *ev)
 {
 	struct track_task *guest = take_side(track, ev->branch.guest, false);
 
 	track->at->leaves++;
 	if (ev->branch.left)
-		leave_stack(top_stack(cpu->task), ev->branch.left);
-	leave_side(track, cpu->task, ev->branch.guest, true);
-	cpu->task = guest ? guest : task_new(track, ev);
-	cpu->guest = ev->branch.guest;
+		leave_stack(top_stack(strand->task), ev->branch.left);
+	leave_side(track, strand->task, ev->branch.guest, true);
+	strand->task = guest ? guest : task_new(track, ev);
+	strand->guest = ev->branch.guest;
 	if (!guest || !just_entered(guest))
 		return;
-	end_trap(track, cpu, guest->nr - 1, ev);
+	end_trap(track, strand, guest->nr - 1, ev);
 	task_prune(guest, ev->branch.sp);
 }
 
-/* Finds the innermost exception in code of this context, else any. Returns nr if there is none. */
-static size_t trap_in(const struct track_task *task, uint64_t context)
+size_t trap_in(const struct track_task *task, uint64_t context)
 {
 	size_t found = task->nr;
 
@@ -333,17 +332,17 @@ static void split_thread(struct track *track, struct track_task *task, size_t fr
 	task_leave(track, task_split(track, task, frame + 1, stack));
 }
 
-static void resume_waiting(struct track *track, struct track_cpu *cpu, struct waiting next,
+static void resume_waiting(struct track *track, struct track_strand *strand, struct waiting next,
 			   const struct event *ev)
 {
 	task_take(track, next.task);
 	track->leaves_switch = true;
 	if (next.frame + 1 < next.task->nr)
 		split_thread(track, next.task, next.frame, true);
-	wait_in_trap(track, cpu->task, ev);
-	cpu->task = next.task;
-	cpu->task->known = true;
-	end_trap(track, cpu, next.frame, ev);
+	wait_in_trap(track, strand->task, ev);
+	strand->task = next.task;
+	strand->task->known = true;
+	end_trap(track, strand, next.frame, ev);
 }
 
 /*
@@ -351,10 +350,10 @@ static void resume_waiting(struct track *track, struct track_cpu *cpu, struct wa
  * either a signal handler ended, or the program above is another thread, to which the kernel returns
  * later.
  */
-static void return_from(struct track *track, struct track_cpu *cpu, size_t frame,
+static void return_from(struct track *track, struct track_strand *strand, size_t frame,
 			const struct event *ev)
 {
-	struct track_task *task = cpu->task;
+	struct track_task *task = strand->task;
 	size_t inner = trap_in(task, ev->branch.context);
 
 	if (inner > frame && inner < task->nr && ev->branch.context == IP_USER) {
@@ -365,14 +364,13 @@ static void return_from(struct track *track, struct track_cpu *cpu, size_t frame
 		task_cut(task, inner + 1);
 		split_thread(track, task, frame, thread);
 	}
-	end_trap(track, cpu, frame, ev);
+	end_trap(track, strand, frame, ev);
 }
 
-/* Pushes a signal handler, which interrupted the program where the exception `frame` did. */
-static void call_handler(struct track *track, struct track_cpu *cpu, size_t frame,
-			 const struct event *ev)
+void call_handler(struct track *track, struct track_strand *strand, size_t frame,
+		  const struct event *ev)
 {
-	struct track_task *task = cpu->task;
+	struct track_task *task = strand->task;
 	struct track_frame trap = task->frames[frame];
 	struct event handler = *ev;
 
@@ -380,10 +378,10 @@ static void call_handler(struct track *track, struct track_cpu *cpu, size_t fram
 	drop_stacks(task, frame);
 	task_pop(task, frame);
 	handler.branch.next = handler.branch.from = trap.resume;
-	cpu->context = trap.context;
-	cpu->space = trap.space;
-	cpu->pid = ev->pid;
-	task_push(track, cpu, &handler, TRACK_TRAP, trap.sp);
+	strand->context = trap.context;
+	strand->space = trap.space;
+	strand->pid = ev->pid;
+	task_push(track, strand, &handler, TRACK_TRAP, trap.sp);
 	task_use_stack(task, ev, ev->branch.sp, 0);
 }
 
@@ -402,15 +400,16 @@ static bool is_handler(const struct track *track, const struct track_task *task,
 }
 
 /* The kernel returns to a program that the trace has not seen, or not at this place. */
-static void leave_to_program(struct track *track, struct track_cpu *cpu, const struct event *ev)
+static void leave_to_program(struct track *track, struct track_strand *strand,
+			     const struct event *ev)
 {
-	struct track_task *task = cpu->task;
+	struct track_task *task = strand->task;
 	size_t trap = trap_in(task, IP_USER);
 
 	/* A kernel that abandons its own calls to return to a program has one stack per cpu. */
 	track->leaves_switch |= trap + 1 < task->nr;
 	if (is_handler(track, task, trap, ev)) {
-		call_handler(track, cpu, trap, ev);
+		call_handler(track, strand, trap, ev);
 		return;
 	}
 	if (trap == task->nr && task_is_fresh(task) && !task->known && task->nr_stacks > 1) {
@@ -419,16 +418,17 @@ static void leave_to_program(struct track *track, struct track_cpu *cpu, const s
 	} else {
 		wait_in_trap(track, task, ev);
 	}
-	cpu->task = fork_task(track, ev);
+	strand->task = fork_task(track, ev);
 }
 
 /* To serialize, Linux returns from an exception that did not happen, to the next instruction. */
-static bool is_serializing(const struct track_cpu *cpu, const struct event *ev)
+static bool is_serializing(const struct track_strand *strand, const struct event *ev)
 {
 	const struct event_branch *b = &ev->branch;
 
-	return !b->left && b->context == cpu->context && b->to > b->from &&
-	       b->to - b->from <= RULE_SERIALIZE && (!b->sp || b->sp <= top_stack(cpu->task)->high);
+	return !b->left && b->context == strand->context && b->to > b->from &&
+	       b->to - b->from <= RULE_SERIALIZE &&
+	       (!b->sp || b->sp <= top_stack(strand->task)->high);
 }
 
 /* Whether this is where the exception entered the kernel, or what the cpu pushed above it. */
@@ -491,16 +491,17 @@ static void interrupt_again(struct track *track, struct track_task *task, size_t
 }
 
 /* The kernel returns to code of its own that no exception has interrupted. */
-static void leave_to_kernel(struct track *track, struct track_cpu *cpu, const struct event *ev)
+static void leave_to_kernel(struct track *track, struct track_strand *strand,
+			    const struct event *ev)
 {
-	struct track_task *task = cpu->task;
+	struct track_task *task = strand->task;
 	unsigned stack = 0;
 	size_t trap = changed_trap(track, task, ev, &stack);
 	bool doubtful;
 
 	/* If this return replaced the stack, it is not the stack to which the task switched before. */
 	if (task_is_fresh(task) && !ev->branch.left) {
-		task_start(track, cpu, ev);
+		task_start(track, strand, ev);
 		return;
 	}
 	if (trap < task->nr && is_entry(track, &task->frames[trap], ev)) {
@@ -508,7 +509,7 @@ static void leave_to_kernel(struct track *track, struct track_cpu *cpu, const st
 		return;
 	}
 	if (trap < task->nr) {
-		end_trap(track, cpu, trap, ev);
+		end_trap(track, strand, trap, ev);
 		return;
 	}
 	/* The trace did not see the exception. */
@@ -519,9 +520,9 @@ static void leave_to_kernel(struct track *track, struct track_cpu *cpu, const st
 	}
 	doubtful = task->doubt != SIZE_MAX;
 	wait_in_trap(track, task, ev);
-	cpu->task = task_new(track, ev);
+	strand->task = task_new(track, ev);
 	if (doubtful)
-		cpu->task->doubt = 0;
+		strand->task->doubt = 0;
 }
 
 /* Whether this ends the last call: a kernel may drop to its own level this way. */
@@ -546,10 +547,10 @@ static const struct track_frame *trap_at(const struct track_task *task, uint64_t
  * Another exception interrupted the target of this return before it ran, so that the trace knows only its
  * stack pointer, and the context is a guess.
  */
-void complete_leave(const struct track *track, const struct track_cpu *cpu, struct event *ev)
+void complete_leave(const struct track *track, const struct track_strand *strand, struct event *ev)
 {
 	struct event_branch *b = &ev->branch;
-	const struct track_frame *trap = b->sp ? trap_at(cpu->task, b->sp) : NULL;
+	const struct track_frame *trap = b->sp ? trap_at(strand->task, b->sp) : NULL;
 
 	for (struct track_task *task = track->newest; task && !trap && b->sp; task = task->older)
 		trap = just_entered(task) ? trap_at(task, b->sp) : NULL;
@@ -561,37 +562,41 @@ void complete_leave(const struct track *track, const struct track_cpu *cpu, stru
 	ev->pid = trap->pid;
 }
 
-void on_leave(struct track *track, struct track_cpu *cpu, const struct event *ev)
+void on_leave(struct track *track, struct track_strand *strand, const struct event *ev)
 {
-	struct track_task *task = cpu->task;
+	struct track_task *task = strand->task;
 	struct waiting other = { 0 };
 	enum fit own_fit;
 	size_t own;
 
-	if (ev->branch.guest != cpu->guest) {
-		enter_guest(track, cpu, ev);
+	if (ev->branch.guest != strand->guest) {
+		enter_guest(track, strand, ev);
 		return;
 	}
 	own = own_trap(task, ev, &own_fit);
-	if (own_fit < FIT_EXACT)
+	if (own_fit < FIT_EXACT && !strand->thread)
 		other = find_waiting(track, ev);
 	if (own_fit == FIT_NONE && !other.task) {
 		if (ends_call(task, ev)) {
 			task_pop(task, task->nr - 1);
 			return;
 		}
-		if (is_serializing(cpu, ev)) {
+		if (is_serializing(strand, ev)) {
 			task_go(track, task, ev);
 			return;
 		}
 	}
 	track->at->leaves++;
 	if (other.fit > own_fit)
-		resume_waiting(track, cpu, other, ev);
+		resume_waiting(track, strand, other, ev);
+	else if (strand->thread && own_fit != FIT_NONE)
+		end_trap(track, strand, own, ev);
+	else if (strand->thread)
+		thread_leave(track, strand, ev);
 	else if (own_fit != FIT_NONE)
-		return_from(track, cpu, own, ev);
+		return_from(track, strand, own, ev);
 	else if (ev->branch.context == IP_USER)
-		leave_to_program(track, cpu, ev);
+		leave_to_program(track, strand, ev);
 	else
-		leave_to_kernel(track, cpu, ev);
+		leave_to_kernel(track, strand, ev);
 }

@@ -8,7 +8,6 @@
 
 #define MAX_INSNS 512
 #define CODE_SIZE 256 /* bytes that are read at once */
-#define LONGEST 15    /* bytes of an instruction */
 #define CHUNK_BLOCKS 256
 #define MIN_BUCKETS ((size_t)256)
 #define MAX_BUCKETS ((size_t)1 << 20)
@@ -20,11 +19,12 @@ struct ipt_chunk {
 	struct ipt_block blocks[CHUNK_BLOCKS];
 };
 
-void ipt_code_init(struct ipt_code *code, struct ipt_bytes bytes, uint64_t len)
+void ipt_code_init(struct ipt_code *code, struct ipt_bytes bytes, uint64_t len, uint64_t beyond)
 {
 	memset(code, 0, sizeof(*code));
 	code->bytes = bytes;
 	code->len = len;
+	code->beyond = beyond;
 	code->nothing.kind = IPT_NOTHING;
 	pthread_mutex_init(&code->lock, NULL);
 }
@@ -142,8 +142,8 @@ static bool next_insn(struct reading *r, uint64_t at, ZydisDecodedInstruction *i
 	const struct ipt_code *code = r->code;
 	size_t skip = at - r->start;
 
-	if (skip + LONGEST > r->have) {
-		uint64_t left = at < code->len ? code->len - at : 0;
+	if (skip + IPT_LONGEST_INSN > r->have) {
+		uint64_t end = code->len + code->beyond, left = at < end ? end - at : 0;
 
 		r->have = code->bytes.read(code->bytes.data, at, r->bytes,
 					   left < CODE_SIZE ? (size_t)left : CODE_SIZE);
@@ -161,7 +161,7 @@ static void decode(const struct ipt_code *code, struct ipt_block *b)
 	struct reading r;
 
 	begin_reading(&r, code, b);
-	while (b->kind == IPT_ON && b->insns < MAX_INSNS) {
+	while (b->kind == IPT_ON && b->insns < (code->beyond ? 1 : MAX_INSNS)) {
 		if (!next_insn(&r, ipt_block_next(b), &insn)) {
 			if (!b->insns)
 				b->kind = IPT_NOTHING;
@@ -174,6 +174,8 @@ static void decode(const struct ipt_code *code, struct ipt_block *b)
 	}
 	if (b->kind == IPT_JUMP || b->kind == IPT_COND || b->kind == IPT_CALL)
 		b->target = ipt_block_next(b) + (uint64_t)insn.raw.imm[0].value.s;
+	b->leaves = b->target >= code->len || !code->bytes.same ||
+		    !code->bytes.same(code->bytes.data, b->start, b->target);
 }
 
 int ipt_block_before(const struct ipt_code *code, const struct ipt_block *b, uint64_t offset)

@@ -38,6 +38,7 @@ struct ipt_block {
 	uint8_t last;	/* the size of the last instruction */
 	uint8_t kind;	/* enum ipt_flow_kind */
 	bool wide;	/* 64-bit code */
+	bool leaves;	/* the target is not known to be in the same function */
 };
 
 static inline uint64_t ipt_block_next(const struct ipt_block *b)
@@ -54,12 +55,15 @@ static inline uint64_t ipt_block_branch(const struct ipt_block *b)
 struct ipt_bytes {
 	/* Copies up to `size` bytes at an offset of the code. Returns how many; 0: not known. */
 	size_t (*read)(const void *data, uint64_t offset, uint8_t *bytes, size_t size);
+	/* Optional: whether two offsets are in the same function. */
+	bool (*same)(const void *data, uint64_t a, uint64_t b);
 	const void *data;
 };
 
 struct ipt_code {
 	struct ipt_bytes bytes;
-	uint64_t len;
+	uint64_t len;		    /* blocks begin before this */
+	uint64_t beyond;	    /* bytes that can be read after it */
 	struct ipt_block **buckets; /* NULL: nothing of it has run yet */
 	size_t mask;
 	pthread_mutex_t lock; /* for adding a block */
@@ -70,8 +74,10 @@ struct ipt_code {
 
 #define IPT_MAX_BLOCKS ((size_t)8 << 20) /* of one code; further blocks are IPT_NOTHING */
 
-/* A copy of code must not be used. */
-void ipt_code_init(struct ipt_code *code, struct ipt_bytes bytes, uint64_t len);
+#define IPT_LONGEST_INSN 15 /* bytes */
+
+/* The struct must not move. With `beyond`, each block is one instruction: see struct ipt_code. */
+void ipt_code_init(struct ipt_code *code, struct ipt_bytes bytes, uint64_t len, uint64_t beyond);
 void ipt_code_release(struct ipt_code *code);
 /* The block that begins at an offset. Never NULL. */
 struct ipt_block *ipt_code_find(struct ipt_code *code, uint64_t offset, bool wide);

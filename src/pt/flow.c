@@ -16,7 +16,7 @@ const char *const ipt_gap_names[IPT_GAPS] = {
 	[IPT_GAP_LOST] = "lost trace",
 	[IPT_GAP_CUT] = "cut off packet",
 	[IPT_GAP_PACKET] = "unknown packet",
-	[IPT_GAP_NO_CODE] = "no code at this address",
+	[IPT_GAP_NO_CODE] = "its bytes are not known, or are no instruction",
 	[IPT_GAP_TNT] = "a condition, but the code has none here",
 	[IPT_GAP_TIP] = "a target, but the code has no branch that needs one",
 	[IPT_GAP_RETURN] = "a return without a call",
@@ -67,10 +67,15 @@ static inline void put_after(struct ipt_flow *f, enum ipt_branch_kind kind,
 	put(f, kind, f->at.place.base + ipt_block_branch(b), to, b->last);
 }
 
+static uint64_t address_of(const struct ipt_flow *f)
+{
+	return f->at.place.base + f->at.block->start;
+}
+
 /* The rest up to the next PSB packet cannot be decoded. */
 static void fail(struct ipt_flow *f, enum ipt_gap gap, uint64_t position)
 {
-	put(f, IPT_DID_GAP, gap, position, 0);
+	put(f, IPT_DID_GAP, f->at.block ? address_of(f) : 0, position, (uint8_t)gap);
 	f->at.block = NULL;
 	f->nr_returns = f->nr_tnt = 0;
 	f->at_fup = f->fup_info = false;
@@ -96,17 +101,28 @@ static void time_passed(struct ipt_flow *f)
 		look_at_thread(f);
 }
 
+/* Whether a block has no instruction, maybe because the first one ends in other code. */
+static bool is_cut(const struct ipt_code *code, const struct ipt_block *b)
+{
+	return b->kind == IPT_NOTHING && b->start + IPT_LONGEST_INSN > code->len;
+}
+
 static void find_spot(struct ipt_flow *f, uint64_t address, struct ipt_spot *spot)
 {
 	struct ipt_place *place = &spot->place;
 
 	spot->block = NULL;
-	if (f->world->find(f->world->data, f->thread.pid, f->clock.now, address, place))
-		spot->block = ipt_code_find(place->code, address - place->base, f->wide);
+	if (!f->world->find(f->world->data, f->thread.pid, f->clock.now, address, place))
+		return;
+	spot->block = ipt_code_find(place->code, address - place->base, f->wide);
+	if (!is_cut(place->code, spot->block) || !place->bridge)
+		return;
+	*place = (struct ipt_place){ .code = place->bridge, .base = place->bridge_base };
+	spot->block = ipt_code_find(place->code, address - place->base, f->wide);
 }
 
-/* Goes on at any address. False: no code is known there. */
-static inline bool go_to(struct ipt_flow *f, uint64_t address)
+/* Goes on at any address. If no code is known there, that is an error only when it has to run. */
+static inline void go_to(struct ipt_flow *f, uint64_t address)
 {
 	size_t slot = (address ^ address >> 12) % IPT_TARGETS;
 
@@ -116,10 +132,13 @@ static inline bool go_to(struct ipt_flow *f, uint64_t address)
 		find_spot(f, address, &f->targets[slot].spot);
 	}
 	f->at = f->targets[slot].spot;
-	return f->at.block != NULL;
+	if (!f->at.block) {
+		f->nowhere = (struct ipt_block){ .kind = IPT_NOTHING, .start = address };
+		f->at = (struct ipt_spot){ .block = &f->nowhere };
+	}
 }
 
-/* For a target outside of the code that the branch is in. NULL: no code is known there. */
+/* For a target outside of the code that the branch is in. */
 static struct ipt_block *leave_code(struct ipt_flow *f, uint64_t offset)
 {
 	uint64_t address = f->at.place.base + offset;
@@ -137,6 +156,8 @@ static struct ipt_block *link_to(struct ipt_flow *f, uint64_t offset, bool wide,
 	if (offset >= code->len)
 		return leave_code(f, offset);
 	next = ipt_code_find(code, offset, wide);
+	if (is_cut(code, next))
+		return leave_code(f, offset);
 	__atomic_store_n(link, next, __ATOMIC_RELEASE);
 	return next;
 }
@@ -165,7 +186,7 @@ static inline void push(struct ipt_flow *f, struct ipt_block *b)
 }
 
 /*
- * Runs a block whose successor needs no packet. NULL: no code is known there. A call of the next
+ * Runs a block whose successor needs no packet. A call of the next
  * instruction only reads the instruction pointer: the cpu does not remember it, either.
  */
 static inline struct ipt_block *run(struct ipt_flow *f, struct ipt_block *b)
@@ -175,7 +196,7 @@ static inline struct ipt_block *run(struct ipt_flow *f, struct ipt_block *b)
 	f->insns += b->insns;
 	switch (b->kind) {
 	case IPT_JUMP:
-		if (f->all)
+		if (f->all || b->leaves)
 			put_after(f, IPT_DID_JUMP, b, base + b->target);
 		return taken(f, b);
 	case IPT_CALL:
@@ -196,13 +217,13 @@ static inline bool runs_alone(const struct ipt_block *b)
 
 static enum ipt_gap take_tnt(struct ipt_flow *f, uint64_t bits, unsigned nr);
 
-/* One condition. NULL: the code needs something else. */
+/* One condition. */
 static inline struct ipt_block *branch_if(struct ipt_flow *f, struct ipt_block *b, bool taken_bit)
 {
 	f->insns += b->insns;
 	if (!taken_bit)
 		return fall(f, b);
-	if (f->all)
+	if (f->all || b->leaves)
 		put_after(f, IPT_DID_JUMP, b, f->at.place.base + b->target);
 	return taken(f, b);
 }
@@ -225,7 +246,7 @@ static enum ipt_gap take_tnt(struct ipt_flow *f, uint64_t bits, unsigned nr)
 	struct ipt_block *b = f->at.block;
 	unsigned steps = 0;
 
-	while (nr && b) {
+	while (nr) {
 		switch (b->kind) {
 		case IPT_COND:
 			b = branch_if(f, b, bits >> --nr & 1);
@@ -258,7 +279,7 @@ static enum ipt_gap take_tnt(struct ipt_flow *f, uint64_t bits, unsigned nr)
 		}
 	}
 	f->at.block = b;
-	return b ? IPT_GAP_NONE : IPT_GAP_NO_CODE;
+	return IPT_GAP_NONE;
 }
 
 /* Runs up to a branch that needs a packet. */
@@ -267,7 +288,7 @@ static enum ipt_gap walk(struct ipt_flow *f)
 	struct ipt_block *b = f->at.block;
 	size_t nr = f->nr;
 
-	for (unsigned steps = 0; b && runs_alone(b); steps++) {
+	for (unsigned steps = 0; runs_alone(b); steps++) {
 		if (steps > MAX_STEPS) {
 			f->nr = nr;
 			return IPT_GAP_ENDLESS;
@@ -275,7 +296,7 @@ static enum ipt_gap walk(struct ipt_flow *f)
 		b = run(f, b);
 	}
 	f->at.block = b;
-	return b && b->kind != IPT_NOTHING ? IPT_GAP_NONE : IPT_GAP_NO_CODE;
+	return b->kind != IPT_NOTHING ? IPT_GAP_NONE : IPT_GAP_NO_CODE;
 }
 
 /* Whether an offset is in a block and before its end. */
@@ -302,7 +323,11 @@ static enum ipt_gap walk_to(struct ipt_flow *f, uint64_t ip)
 	struct ipt_block *b = f->at.block;
 	size_t nr = f->nr;
 
-	for (unsigned steps = 0; b; steps++) {
+	for (unsigned steps = 0;; steps++) {
+		if (f->at.place.base + b->start == ip) {
+			f->at.block = b;
+			return IPT_GAP_NONE;
+		}
 		if (is_in(b, ip - f->at.place.base))
 			return stop_in(f, b, ip - f->at.place.base);
 		if (!runs_alone(b))
@@ -313,26 +338,18 @@ static enum ipt_gap walk_to(struct ipt_flow *f, uint64_t ip)
 		}
 		b = run(f, b);
 	}
-	return IPT_GAP_NO_CODE;
 }
 
-static uint64_t address_of(const struct ipt_flow *f)
-{
-	return f->at.place.base + f->at.block->start;
-}
-
-static enum ipt_gap arrive(struct ipt_flow *f, uint64_t ip)
+static void arrive(struct ipt_flow *f, uint64_t ip)
 {
 	f->wide = f->next_wide;
-	if (!go_to(f, ip))
-		return IPT_GAP_NO_CODE;
-	return IPT_GAP_NONE;
+	go_to(f, ip);
 }
 
 static enum ipt_gap take_tip(struct ipt_flow *f, uint64_t ip)
 {
 	static const uint8_t kinds[] = {
-		[IPT_RETURN] = IPT_DID_RETURN, [IPT_JUMP_ANY] = IPT_DID_JUMP,
+		[IPT_RETURN] = IPT_DID_RETURN, [IPT_JUMP_ANY] = IPT_DID_JUMP_ANY,
 		[IPT_CALL_ANY] = IPT_DID_CALL, [IPT_ENTER] = IPT_DID_ENTER,
 		[IPT_LEAVE] = IPT_DID_LEAVE,
 	};
@@ -345,7 +362,8 @@ static enum ipt_gap take_tip(struct ipt_flow *f, uint64_t ip)
 	if (f->at_fup) {
 		f->at_fup = false;
 		put(f, IPT_DID_INTERRUPT, address_of(f), ip, 0);
-		return arrive(f, ip);
+		arrive(f, ip);
+		return IPT_GAP_NONE;
 	}
 	gap = walk(f);
 	if (gap)
@@ -357,21 +375,28 @@ static enum ipt_gap take_tip(struct ipt_flow *f, uint64_t ip)
 	put_after(f, (enum ipt_branch_kind)kinds[b->kind], b, ip);
 	if (b->kind == IPT_CALL_ANY && ip != f->at.place.base + ipt_block_next(b))
 		push(f, b);
-	gap = arrive(f, ip);
-	if (gap || !nr_tnt)
-		return gap;
+	arrive(f, ip);
+	if (!nr_tnt)
+		return IPT_GAP_NONE;
 	f->nr_tnt = 0;
 	return take_tnt(f, f->tnt, nr_tnt);
 }
 
+static void begin_at(struct ipt_flow *f, uint64_t ip, enum ipt_branch_kind kind)
+{
+	time_passed(f); /* there may have been no packet with a time yet */
+	put(f, kind, 0, ip, 0);
+	arrive(f, ip);
+}
+
 static enum ipt_gap take_pge(struct ipt_flow *f, uint64_t ip)
 {
+	/* Erratum BDM70: it comes although a PSB packet has just had the same address. */
 	if (f->at.block)
-		return IPT_GAP_OFF;
-	f->nr_returns = 0;
+		return address_of(f) == ip ? IPT_GAP_NONE : IPT_GAP_OFF;
 	f->after_ovf = false;
-	put(f, IPT_DID_BEGIN, 0, ip, 0);
-	return arrive(f, ip);
+	begin_at(f, ip, IPT_DID_BEGIN);
+	return IPT_GAP_NONE;
 }
 
 /* Without a FUP packet, the last instruction is a branch that leaves the traced code. */
@@ -379,7 +404,7 @@ static enum ipt_gap walk_out(struct ipt_flow *f, uint64_t ip)
 {
 	struct ipt_block *b = f->at.block;
 
-	for (unsigned steps = 0; b && runs_alone(b); steps++) {
+	for (unsigned steps = 0; runs_alone(b); steps++) {
 		bool jumps = b->kind != IPT_ON;
 
 		if (jumps && ip && f->at.place.base + b->target == ip)
@@ -389,7 +414,7 @@ static enum ipt_gap walk_out(struct ipt_flow *f, uint64_t ip)
 		b = run(f, b);
 	}
 	f->at.block = b;
-	return b && b->kind != IPT_NOTHING ? IPT_GAP_NONE : IPT_GAP_NO_CODE;
+	return b->kind != IPT_NOTHING ? IPT_GAP_NONE : IPT_GAP_NO_CODE;
 }
 
 static enum ipt_gap take_pgd(struct ipt_flow *f, uint64_t ip)
@@ -410,14 +435,7 @@ static enum ipt_gap take_pgd(struct ipt_flow *f, uint64_t ip)
 		put_after(f, IPT_DID_END, f->at.block, 0);
 	}
 	f->at.block = NULL;
-	f->nr_returns = 0;
 	return IPT_GAP_NONE;
-}
-
-static enum ipt_gap begin_at(struct ipt_flow *f, uint64_t ip, enum ipt_branch_kind kind)
-{
-	put(f, kind, 0, ip, 0);
-	return arrive(f, ip);
 }
 
 static void take_note(struct ipt_flow *f, uint64_t ip)
@@ -435,10 +453,13 @@ static enum ipt_gap take_fup(struct ipt_flow *f, uint64_t ip)
 	f->fup_info = false;
 	if (f->after_ovf) {
 		f->after_ovf = false;
-		return begin_at(f, ip, IPT_DID_BEGIN);
+		begin_at(f, ip, IPT_DID_BEGIN);
+		return IPT_GAP_NONE;
 	}
-	if (f->in_psb && !f->at.block)
-		return begin_at(f, ip, f->begun ? IPT_DID_BEGIN : IPT_DID_GO_ON);
+	if (f->in_psb && !f->at.block) {
+		begin_at(f, ip, f->begun ? IPT_DID_BEGIN : IPT_DID_GO_ON);
+		return IPT_GAP_NONE;
+	}
 	if (!f->at.block) {
 		take_note(f, ip);
 		return IPT_GAP_NONE;
@@ -493,6 +514,7 @@ static enum ipt_gap take_rare(struct ipt_flow *f, const struct ipt_packet *p, ui
 	case IPT_OVF:
 		f->in_psb = false;
 		fail(f, IPT_GAP_OVERFLOW, position);
+		f->last_ip = 0;
 		f->lost = false;
 		f->after_ovf = true;
 		break;

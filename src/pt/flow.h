@@ -13,7 +13,8 @@
 
 enum ipt_branch_kind {
 	/* After the instruction at `from`: */
-	IPT_DID_JUMP,
+	IPT_DID_JUMP,	  /* to the target in the instruction */
+	IPT_DID_JUMP_ANY, /* to an address in a register or in memory */
 	IPT_DID_CALL,
 	IPT_DID_RETURN,
 	IPT_DID_ENTER, /* a system call or a software interrupt */
@@ -23,10 +24,10 @@ enum ipt_branch_kind {
 	IPT_DID_PAUSE,	   /* likewise, and the code that follows is not traced */
 	IPT_DID_BEGIN,	   /* the trace begins at `to` */
 	IPT_DID_GO_ON,	   /* likewise, at the begin of a piece: the piece before leads there */
-	IPT_DID_GAP,	   /* part of the trace is missing: from: enum ipt_gap, to: the position */
-	IPT_DID_SWITCH,	   /* what follows is of the thread `from` of the process `to` */
-	IPT_DID_WRITE,	   /* a program wrote `to` into the trace, at `from` if that is not 0 */
-	IPT_DID_POWER,	   /* from: enum ipt_packet_kind, to: its value */
+	IPT_DID_GAP, /* part of the trace is missing: from: where the code was, to: the position, size: enum ipt_gap */
+	IPT_DID_SWITCH, /* what follows is of the thread `from` of the process `to` */
+	IPT_DID_WRITE,	/* a program wrote `to` into the trace, at `from` if that is not 0 */
+	IPT_DID_POWER,	/* from: enum ipt_packet_kind, to: its value */
 };
 
 enum ipt_gap {
@@ -60,6 +61,9 @@ struct ipt_branch {
 struct ipt_place { /* code at an address */
 	struct ipt_code *code;
 	uint64_t base; /* the address of the code's first byte */
+	/* Instructions that begin in this code and end in the code right after it; NULL: none do. */
+	struct ipt_code *bridge;
+	uint64_t bridge_base;
 };
 
 struct ipt_thread {
@@ -87,11 +91,12 @@ struct ipt_spot {
 struct ipt_flow {
 	const struct ipt_world *world;
 	uint32_t queue;
-	bool all; /* also jumps that stay in their code; without, only those that a packet tells */
+	bool all; /* also jumps that stay in their function */
 
 	struct ipt_clock clock;
 	struct ipt_thread thread;
 	struct ipt_spot at;
+	struct ipt_block nowhere; /* `at`, if no code is known there */
 	uint64_t last_ip;
 	uint64_t insns, cycles; /* since the last branch */
 	bool wide, next_wide;	/* 64-bit code: now, and at the next target in a packet */

@@ -83,53 +83,6 @@ static int by_time(const void *a, const void *b)
 	return (*x > *y) - (*x < *y);
 }
 
-static void complete_process(struct ipt_process *process)
-{
-	uint64_t reach = 0;
-
-	if (!process->nr)
-		return;
-	qsort(process->maps, process->nr, sizeof(*process->maps), by_start);
-	process->changes = xcalloc(process->nr, sizeof(*process->changes));
-	for (size_t i = 0; i < process->nr; i++) {
-		if (process->maps[i].last > reach)
-			reach = process->maps[i].last;
-		process->maps[i].reach = reach;
-		process->changes[i] = process->maps[i].time;
-	}
-	qsort(process->changes, process->nr, sizeof(*process->changes), by_time);
-}
-
-void ipt_history_complete(struct ipt_history *h)
-{
-	for (size_t i = 0; i < h->nr_processes; i++)
-		complete_process(&h->processes[i]);
-}
-
-void ipt_history_release(struct ipt_history *h)
-{
-	for (size_t i = 0; i < h->nr_processes; i++) {
-		free(h->processes[i].maps);
-		free(h->processes[i].changes);
-	}
-	for (size_t i = 0; i < h->nr_queues; i++)
-		free(h->queues[i].switches);
-	free(h->processes);
-	free(h->queues);
-	hash_release(&h->by_pid);
-	hash_release(&h->pid_of);
-	memset(h, 0, sizeof(*h));
-}
-
-/* Lookups */
-
-static const struct ipt_process *known_process(const struct ipt_history *h, uint32_t pid)
-{
-	uint32_t at = hash_get(&h->by_pid, (struct hash_key){ pid, 0 });
-
-	return at ? &h->processes[at - 1] : NULL;
-}
-
 /* How many mappings start at an address or below. */
 static size_t starts_up_to(const struct ipt_process *process, uint64_t address)
 {
@@ -171,6 +124,113 @@ static const struct ipt_mapping *find_mapping(const struct ipt_process *process,
 	return best;
 }
 
+/* Instructions on the border of two mappings: the last bytes of one, and the first ones of the other. */
+struct ipt_bridge {
+	struct ipt_code code;
+	const struct ipt_code *from, *to;
+	uint64_t start; /* its first byte in `from` */
+};
+
+static size_t read_bridge(const void *data, uint64_t offset, uint8_t *bytes, size_t size)
+{
+	const struct ipt_bridge *b = data;
+	uint64_t tail = b->code.len;
+	size_t done = 0, part;
+
+	if (offset < tail) {
+		part = tail - offset < size ? (size_t)(tail - offset) : size;
+		done = b->from->bytes.read(b->from->bytes.data, b->start + offset, bytes, part);
+		if (done < part || done == size)
+			return done;
+		offset = tail;
+	}
+	return done +
+	       b->to->bytes.read(b->to->bytes.data, offset - tail, bytes + done, size - done);
+}
+
+static struct ipt_bridge *new_bridge(const struct ipt_mapping *from, const struct ipt_mapping *to)
+{
+	struct ipt_bridge *b = xcalloc(1, sizeof(*b));
+	uint64_t tail = from->code->len < IPT_LONGEST_INSN ? from->code->len : IPT_LONGEST_INSN;
+	uint64_t head = to->code->len < IPT_LONGEST_INSN ? to->code->len : IPT_LONGEST_INSN;
+
+	b->from = from->code;
+	b->to = to->code;
+	b->start = from->code->len - tail;
+	ipt_code_init(&b->code, (struct ipt_bytes){ .read = read_bridge, .data = b }, tail, head);
+	return b;
+}
+
+static void build_bridges(struct ipt_process *process)
+{
+	for (size_t i = 0; i < process->nr; i++) {
+		struct ipt_mapping *map = &process->maps[i];
+		const struct ipt_mapping *next =
+			map->last == UINT64_MAX ? NULL
+						: find_mapping(process, map->time, map->last + 1);
+
+		if (next && next->start == map->last + 1)
+			map->bridge = new_bridge(map, next);
+	}
+}
+
+static void complete_process(struct ipt_process *process)
+{
+	uint64_t reach = 0;
+
+	if (!process->nr)
+		return;
+	qsort(process->maps, process->nr, sizeof(*process->maps), by_start);
+	process->changes = xcalloc(process->nr, sizeof(*process->changes));
+	for (size_t i = 0; i < process->nr; i++) {
+		if (process->maps[i].last > reach)
+			reach = process->maps[i].last;
+		process->maps[i].reach = reach;
+		process->changes[i] = process->maps[i].time;
+	}
+	qsort(process->changes, process->nr, sizeof(*process->changes), by_time);
+	build_bridges(process);
+}
+
+void ipt_history_complete(struct ipt_history *h)
+{
+	for (size_t i = 0; i < h->nr_processes; i++)
+		complete_process(&h->processes[i]);
+}
+
+static void release_process(struct ipt_process *process)
+{
+	for (size_t i = 0; i < process->nr; i++) {
+		if (process->maps[i].bridge)
+			ipt_code_release(&process->maps[i].bridge->code);
+		free(process->maps[i].bridge);
+	}
+	free(process->maps);
+	free(process->changes);
+}
+
+void ipt_history_release(struct ipt_history *h)
+{
+	for (size_t i = 0; i < h->nr_processes; i++)
+		release_process(&h->processes[i]);
+	for (size_t i = 0; i < h->nr_queues; i++)
+		free(h->queues[i].switches);
+	free(h->processes);
+	free(h->queues);
+	hash_release(&h->by_pid);
+	hash_release(&h->pid_of);
+	memset(h, 0, sizeof(*h));
+}
+
+/* Lookups */
+
+static const struct ipt_process *known_process(const struct ipt_history *h, uint32_t pid)
+{
+	uint32_t at = hash_get(&h->by_pid, (struct hash_key){ pid, 0 });
+
+	return at ? &h->processes[at - 1] : NULL;
+}
+
 /* A process has the mappings that its parent had when it began, until it maps something else there. */
 static const struct ipt_mapping *find_inherited(const struct ipt_history *h, uint32_t pid,
 						uint64_t time, uint64_t address)
@@ -197,13 +257,19 @@ static const struct ipt_mapping *find_inherited(const struct ipt_history *h, uin
 static bool history_find(const void *data, uint32_t pid, uint64_t time, uint64_t address,
 			 struct ipt_place *place)
 {
-	bool kernel = address >> 63;
-	const struct ipt_mapping *map =
-		find_inherited(data, kernel ? IPT_KERNEL_PID : pid, time, address);
+	const struct ipt_mapping *map = NULL;
 
+	if (address >> 63)
+		map = find_inherited(data, IPT_KERNEL_PID, time, address);
+	if (!map)
+		map = find_inherited(data, pid, time, address);
 	if (!map)
 		return false;
-	*place = (struct ipt_place){ map->code, map->start };
+	*place = (struct ipt_place){ .code = map->code, .base = map->start };
+	if (map->bridge) {
+		place->bridge = &map->bridge->code;
+		place->bridge_base = map->last + 1 - map->bridge->code.len;
+	}
 	return true;
 }
 

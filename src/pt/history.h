@@ -17,6 +17,7 @@ struct ipt_mapping {
 	uint64_t time;
 	uint64_t reach; /* the highest `last` of this and the mappings before it */
 	struct ipt_code *code;
+	struct ipt_bridge *bridge; /* to the code right after it; NULL: there is none */
 };
 
 struct ipt_process {

@@ -16,14 +16,14 @@ struct perfdata_code { /* zeroed: not open */
 	struct strtab strings;
 	struct image_search where;
 	struct images images;
+	pthread_mutex_t lock;  /* for looking up functions */
 	struct symfile *kcore; /* the kernel's memory, in the folder of the recording; NULL: none */
 	struct code_file **files;
 	size_t nr, cap;
 	struct hash index;
 };
 
-void perfdata_code_open(struct perfdata_code *code, const struct options *options,
-			const char *kcore);
+void perfdata_code_open(struct perfdata_code *code, const struct reader *r, const char *kcore);
 /* The code of a map, which is shared by all maps of the same part of a file. NULL: not found. */
 struct ipt_code *perfdata_code_of(struct perfdata_code *code, const struct event_map *map);
 void perfdata_code_release(struct perfdata_code *code);

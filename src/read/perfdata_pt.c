@@ -12,7 +12,7 @@
 #include "pt/packet.h"
 #include "read/perfdata_code.h"
 
-#define BATCH 256	  /* events of one call */
+#define BATCH 64	  /* events of one call */
 #define MAX_THREADS 16	  /* that decode */
 #define MUCH_TRACE 262144 /* bytes; less is not worth a thread */
 #define FIRST_LOOK 4096	  /* bytes in which to look for the first time */
@@ -52,6 +52,7 @@ struct pt_queue {
 	struct ipt_piece *piece; /* NULL: none yet, or no more */
 	size_t at;		 /* the next branch in it */
 	uint64_t time;		 /* of that branch, or at most of the next piece */
+	uint64_t tsc;		 /* of that branch */
 	size_t thread;
 	bool goes_on; /* the piece before led to the begin of this one */
 	bool begun;
@@ -59,7 +60,7 @@ struct pt_queue {
 
 struct pt_gap {
 	enum ipt_gap why;
-	uint64_t position;
+	uint64_t address, position;
 	size_t queue;
 	bool waits;
 };
@@ -81,6 +82,9 @@ struct perfdata_pt {
 	size_t nr_threads, cap_threads;
 	struct hash by_tid; /* index + 1 */
 	struct event events[BATCH];
+	/* What all events of a thread on a queue have in common, which events[] need not get again. */
+	struct event common;
+	uint32_t version, versions[BATCH];
 	size_t nr_events, taken;
 	struct pt_gap gap;
 };
@@ -140,22 +144,26 @@ struct perfdata_pt *pt_new(struct reader *r, struct cursor info)
 	if (nr <= INFO_HAS_TIME)
 		return NULL;
 	pt = xcalloc(1, sizeof(*pt));
+	pt->ahead.all = r->all_branches;
 	take_info(pt, p, words);
 	kcore = p->folder ? xasprintf("%.*s/kcore_dir/kcore", (int)strlen(r->in->path) - 5,
 				      r->in->path)
 			  : NULL;
-	perfdata_code_open(&pt->code, r->options, kcore);
+	perfdata_code_open(&pt->code, r, kcore);
 	free(kcore);
 	return pt;
 }
 
+/* In a trace by cpus, perf may also name the thread that ran first. */
 static size_t queue_of(struct perfdata_pt *pt, uint32_t tid, uint32_t cpu)
 {
-	uint32_t *place =
-		hash_at(&pt->by_owner, (struct hash_key){ tid, tid == NO_TASK ? cpu : 0 });
+	struct hash_key key = { cpu != NO_CPU ? cpu : tid, cpu != NO_CPU };
+	uint32_t *place = hash_at(&pt->by_owner, key);
 
 	if (!*place) {
 		GROW(pt->queues, pt->nr_queues + 1, pt->cap_queues);
+		if (cpu != NO_CPU)
+			tid = NO_TASK;
 		pt->queues[pt->nr_queues++] = (struct pt_queue){ .tid = tid, .cpu = cpu };
 		ipt_history_queue(&pt->history, tid);
 		*place = (uint32_t)pt->nr_queues;
@@ -371,7 +379,6 @@ void pt_start(struct perfdata_pt *pt)
 	pt->ahead.clock = &pt->clock;
 	pt->ahead.read = read_trace;
 	pt->ahead.data = pt;
-	pt->ahead.all = true;
 	ipt_ahead_init(&pt->ahead);
 	pt->heap = xcalloc(pt->nr_queues + 1, sizeof(*pt->heap));
 	for (size_t i = 0; i < pt->nr_queues; i++) {
@@ -408,26 +415,60 @@ static size_t thread_of(struct perfdata_pt *pt, uint32_t pid, uint32_t tid)
 	return *place - 1;
 }
 
-static struct event *put_event(struct perfdata_pt *pt, const struct pt_queue *q,
-			       const struct pt_thread *thread, enum branch_kind kind)
+static void set_common(struct perfdata_pt *pt, const struct pt_queue *q,
+		       const struct pt_thread *thread)
 {
-	struct event *ev = &pt->events[pt->nr_events++];
-
-	*ev = (struct event){
+	pt->version++;
+	pt->common = (struct event){
 		.kind = EVENT_BRANCH,
-		.time = q->time,
 		.cpu = q->cpu,
 		.pid = thread->pid,
 		.tid = thread->tid,
 		.made_of = EVENT_BIT(EVENT_AUX),
-		.branch = { .kind = kind, .by_thread = true },
+		.branch = { .by_thread = true },
 	};
+}
+
+/* An event that belongs to a thread. Other stages only change `outside`. */
+static inline struct event *put_event(struct perfdata_pt *pt, const struct pt_queue *q,
+				      const struct pt_thread *thread, enum branch_kind kind)
+{
+	size_t at = pt->nr_events++;
+	struct event *ev = &pt->events[at];
+
+	if (pt->common.tid != thread->tid || pt->common.pid != thread->pid ||
+	    pt->common.cpu != q->cpu)
+		set_common(pt, q, thread);
+	if (pt->versions[at] != pt->version) {
+		pt->versions[at] = pt->version;
+		*ev = pt->common;
+	}
+	ev->time = q->time;
+	ev->outside = 0;
+	ev->branch.kind = kind;
+	ev->branch.direct = ev->branch.over = false;
+	ev->branch.from = ev->branch.to = ev->branch.next = 0;
+	ev->branch.instructions = ev->branch.cycles = 0;
+	ev->branch.context = IP_USER;
 	return ev;
 }
 
 static uint64_t context_of(uint64_t address)
 {
 	return address & KERNEL_ADDRESS ? IP_KERNEL : IP_USER;
+}
+
+static void add_counts(struct pt_thread *thread, uint64_t insns, uint64_t cycles)
+{
+	thread->insns += insns;
+	thread->cycles += cycles;
+}
+
+static void take_counts(struct pt_thread *thread, struct event_branch *branch)
+{
+	branch->instructions = thread->insns;
+	branch->cycles = thread->cycles;
+	thread->insns = thread->cycles = 0;
 }
 
 /* Where the thread goes on after it was away, or for the first time. */
@@ -446,14 +487,15 @@ static void put_begin(struct perfdata_pt *pt, struct pt_queue *q, struct pt_thre
 	thread->insns = thread->cycles = 0;
 }
 
-static void put_branch(struct perfdata_pt *pt, struct pt_queue *q, struct pt_thread *thread,
-		       const struct ipt_branch *b)
+static inline void put_branch(struct perfdata_pt *pt, struct pt_queue *q, struct pt_thread *thread,
+			      const struct ipt_branch *b)
 {
 	static const uint8_t kinds[] = {
-		[IPT_DID_JUMP] = BRANCH_JUMP,	    [IPT_DID_CALL] = BRANCH_CALL,
-		[IPT_DID_RETURN] = BRANCH_RETURN,   [IPT_DID_ENTER] = BRANCH_ENTER,
-		[IPT_DID_LEAVE] = BRANCH_LEAVE,	    [IPT_DID_END] = BRANCH_ENTER,
-		[IPT_DID_INTERRUPT] = BRANCH_ENTER, [IPT_DID_PAUSE] = BRANCH_ENTER,
+		[IPT_DID_JUMP] = BRANCH_JUMP,	[IPT_DID_JUMP_ANY] = BRANCH_JUMP,
+		[IPT_DID_CALL] = BRANCH_CALL,	[IPT_DID_RETURN] = BRANCH_RETURN,
+		[IPT_DID_ENTER] = BRANCH_ENTER, [IPT_DID_LEAVE] = BRANCH_LEAVE,
+		[IPT_DID_END] = BRANCH_ENTER,	[IPT_DID_INTERRUPT] = BRANCH_ENTER,
+		[IPT_DID_PAUSE] = BRANCH_ENTER,
 	};
 	struct event *ev = put_event(pt, q, thread, (enum branch_kind)kinds[b->kind]);
 
@@ -464,32 +506,36 @@ static void put_branch(struct perfdata_pt *pt, struct pt_queue *q, struct pt_thr
 				  : 0;
 	ev->branch.context = b->to ? context_of(b->to) : IP_KERNEL;
 	ev->branch.instructions = b->insns + thread->insns;
+	ev->branch.cycles = b->cycles + thread->cycles;
 	thread->insns = thread->cycles = 0;
+	ev->branch.direct = b->kind == IPT_DID_JUMP;
 	thread->away = !b->to;
 }
 
 static void lose_thread(struct perfdata_pt *pt, struct pt_queue *q, struct pt_thread *thread)
 {
 	if (thread->known && !thread->away)
-		put_event(pt, q, thread, BRANCH_END)->branch.instructions = thread->insns;
+		take_counts(thread, &put_event(pt, q, thread, BRANCH_END)->branch);
 	thread->known = false;
 	thread->insns = thread->cycles = 0;
 }
 
 static void note_gap(struct perfdata_pt *pt, struct pt_queue *q, const struct ipt_branch *b)
 {
-	pt->gap = (struct pt_gap){ (enum ipt_gap)b->from, b->to, (size_t)(q - pt->queues), true };
+	pt->gap = (struct pt_gap){ (enum ipt_gap)b->size, b->from, b->to, (size_t)(q - pt->queues),
+				   true };
 	q->goes_on = false;
 }
 
 /* Makes at most one event of a branch. */
-static void take_branch(struct perfdata_pt *pt, struct pt_queue *q, const struct ipt_branch *b)
+static inline void take_branch(struct perfdata_pt *pt, struct pt_queue *q,
+			       const struct ipt_branch *b)
 {
 	struct pt_thread *thread;
 
 	if (b->kind == IPT_DID_SWITCH) {
 		if (q->thread != SIZE_MAX)
-			pt->threads[q->thread].insns += b->insns;
+			add_counts(&pt->threads[q->thread], b->insns, b->cycles);
 		q->thread = thread_of(pt, (uint32_t)b->to, (uint32_t)b->from);
 		return;
 	}
@@ -503,7 +549,7 @@ static void take_branch(struct perfdata_pt *pt, struct pt_queue *q, const struct
 		break;
 	case IPT_DID_BEGIN: put_begin(pt, q, thread, b->to); break;
 	case IPT_DID_GAP:
-		thread->insns += b->insns;
+		add_counts(thread, b->insns, b->cycles);
 		lose_thread(pt, q, thread);
 		note_gap(pt, q, b);
 		break;
@@ -522,10 +568,11 @@ static void end_piece(struct perfdata_pt *pt, struct pt_queue *q)
 {
 	const struct ipt_flow *flow = &q->piece->flow;
 
-	if (q->piece->done) {
+	/* A piece without a PSB packet is part of the one before. */
+	if (q->piece->done && flow->begun) {
 		q->goes_on = flow->at.block != NULL;
 		if (q->thread != SIZE_MAX)
-			pt->threads[q->thread].insns += flow->insns;
+			add_counts(&pt->threads[q->thread], flow->insns, flow->cycles);
 	}
 	ipt_ahead_took(&pt->ahead, (uint32_t)(q - pt->queues));
 	q->piece = NULL;
@@ -536,8 +583,8 @@ static void begin_span(struct perfdata_pt *pt, struct pt_queue *q)
 {
 	if (q->begun && q->thread != SIZE_MAX) {
 		lose_thread(pt, q, &pt->threads[q->thread]);
-		pt->gap = (struct pt_gap){ IPT_GAP_LOST, q->piece->begin, (size_t)(q - pt->queues),
-					   true };
+		pt->gap = (struct pt_gap){ IPT_GAP_LOST, 0, q->piece->begin,
+					   (size_t)(q - pt->queues), true };
 	}
 	q->goes_on = false;
 }
@@ -562,10 +609,14 @@ static bool find_branch(struct perfdata_pt *pt, struct pt_queue *q)
 }
 
 /* Updates the time of the queue; it never runs backwards. */
-static void update_time(struct perfdata_pt *pt, struct pt_queue *q)
+static inline void update_time(struct perfdata_pt *pt, struct pt_queue *q)
 {
-	uint64_t time = ns_of(&pt->time, q->piece->flow.branches[q->at].time);
+	uint64_t tsc = q->piece->flow.branches[q->at].time, time;
 
+	if (tsc == q->tsc)
+		return;
+	q->tsc = tsc;
+	time = ns_of(&pt->time, tsc);
 	if (time > q->time)
 		q->time = time;
 }
@@ -615,9 +666,8 @@ static void end_thread(struct perfdata_pt *pt, const struct event *ev)
 		return;
 	end = put_event(pt, &none, thread, BRANCH_END);
 	end->branch.over = true;
-	end->branch.instructions = thread->insns;
+	take_counts(thread, &end->branch);
 	thread->known = thread->away = false;
-	thread->insns = 0;
 }
 
 size_t pt_run(struct perfdata_pt *pt, const struct event *before, struct event **events)
@@ -671,8 +721,9 @@ static int tell_gap(struct perfdata_pt *pt, struct reader *r, struct event *ev)
 		ev->lost = (struct event_lost){ .count = 1 };
 		return 1;
 	}
-	return reader_damage(r, ev, offset, 1, 0, "Intel PT of %s %" PRIu32 ": %s",
-			     cpu ? "cpu" : "thread", cpu ? q->cpu : q->tid,
+	return reader_damage(r, ev, offset, 1, 0,
+			     "Intel PT of %s %" PRIu32 ", code at 0x%" PRIx64 ": %s",
+			     cpu ? "cpu" : "thread", cpu ? q->cpu : q->tid, pt->gap.address,
 			     ipt_gap_names[pt->gap.why]);
 }
 

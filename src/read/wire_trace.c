@@ -145,11 +145,11 @@ static inline void fill_branch(const struct wire_trace *trace, struct wire_since
 	b->kind = kind;
 	b->from = from;
 	b->to = to;
-	b->next = b->sp = b->left = b->taken = b->after = 0;
+	b->next = b->sp = b->left = b->taken = b->after = b->cycles = 0;
 	b->context = trace->level == WIRE_LEVEL_USER ? IP_USER : IP_KERNEL;
 	b->space = trace->space;
 	b->guest = trace->guest;
-	b->over = false;
+	b->by_thread = b->over = false;
 	b->pushed = kind == BRANCH_CALL ? trace->info.pushed : 0;
 	fill_since(trace, since, b);
 }

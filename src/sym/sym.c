@@ -20,6 +20,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "sym/insn.h"
+#include "base/store.h"
 #include "sym/internal.h"
 
 #define TEXT_MAX ((size_t)1 << 30)
@@ -141,7 +142,7 @@ static char *real_place(const char *path, const struct sym_search *where)
 {
 	char *below;
 
-	if (path[0] != '/' || !where || !where->symfs)
+	if (path[0] != '/' || !where || !where->symfs || store_find(where->store, STORE_NAME, path))
 		return xstrdup(path);
 	below = xasprintf("%s%s", where->symfs, path);
 	if (access(below, F_OK) == 0)
@@ -158,7 +159,7 @@ struct symfile *symfile_open(const char *path, const struct sym_search *where, s
 	if (where)
 		sf->where = *where;
 	sf->path = real_place(path, where);
-	fd = open_regular(sf->path, err);
+	fd = open_regular(sf->path, sf->where.store, err);
 	if (fd >= 0 && read_head(sf, fd, err) == 0)
 		return sf;
 	symfile_close(sf);
@@ -183,6 +184,11 @@ void symfile_close(struct symfile *sf)
 	free(sf->names);
 	free(sf->path);
 	free(sf);
+}
+
+const char *symfile_path(const struct symfile *sf)
+{
+	return sf->path;
 }
 
 /* ---- headers ---- */
@@ -269,7 +275,7 @@ static void read_tables(struct symfile *sf)
 	sf->read = true;
 	if (!sf->obj->has_dwarf)
 		sf->debug = debug_file_find(sf->obj, &sf->where);
-	sf->dwarf = dwarf_open(sf->debug ? sf->debug : sf->obj);
+	sf->dwarf = dwarf_open(sf->debug ? sf->debug : sf->obj, sf->where.store);
 	if (!sf->obj->has_symtab && sf->debug && sf->debug->has_symtab)
 		named = sf->debug;
 	object_read_plt(sf->obj, &sf->arena, &sf->symbols);

@@ -94,8 +94,12 @@ static void put_symbol(struct dump *d, const struct event_symbol *symbol)
 	put_hex(d, "addr", symbol->addr);
 	put_hex(d, "len", symbol->len);
 	put_number(d, "type", symbol->type);
+	if (symbol->user)
+		buf_adds(&d->line, " user");
 	if (symbol->gone)
 		buf_adds(&d->line, " gone");
+	if (symbol->binary)
+		put_text(d, "binary", symbol->binary);
 	put_text(d, "name", symbol->name);
 }
 
@@ -285,7 +289,13 @@ static void put_branch(struct dump *d, const struct event_branch *branch)
 		put_number(d, "guest", branch->guest);
 	if (branch->over)
 		buf_adds(&d->line, " over");
+	if (branch->by_thread)
+		buf_adds(&d->line, " by-thread");
+	if (branch->direct)
+		buf_adds(&d->line, " direct");
 	put_number(d, "instructions", branch->instructions);
+	if (branch->cycles)
+		put_number(d, "cycles", branch->cycles);
 	put_context(d, branch->context);
 }
 

@@ -309,7 +309,7 @@ static void put_duration(struct writer *w, const struct event *ev, unsigned thre
 	unsigned type = ev->slice.leave ? DURATION_END : DURATION_BEGIN;
 	struct timeline_args args;
 
-	timeline_args(&args, &ev->slice);
+	timeline_args(&args, ev);
 	start(f, EVENT,
 	      field(type, 16) | field(args.nr, 20) | field(thread, 24) |
 		      field(STRING_KINDS + ev->slice.kind, 32) | field(name, 48));
@@ -359,7 +359,7 @@ static int fxt_put(struct writer *w, const struct event *ev)
 	bool masked = ev->slice.kind == SLICE_MASKED;
 
 	timeline_count(&f->size, &ev->slice);
-	if (ev->slice.kind == SLICE_GAP || masked) {
+	if ((ev->slice.kind == SLICE_GAP && ev->tid == NO_TASK) || masked) {
 		put_duration(w, ev, need_cpu(w, ev->cpu, masked));
 	} else if (ev->slice.kind == SLICE_RATE) {
 		put_rate(w, ev);

@@ -303,7 +303,7 @@ static uint32_t need_rate(struct writer *w, uint32_t cpu)
 static uint32_t need_track(struct writer *w, const struct event *ev)
 {
 	struct perfetto *p = w->priv;
-	bool on_cpu = timeline_on_cpu(&ev->slice), masked = ev->slice.kind == SLICE_MASKED;
+	bool on_cpu = timeline_on_cpu(ev), masked = ev->slice.kind == SLICE_MASKED;
 	enum track_kind kind = masked ? TRACK_OF_MASK : on_cpu ? TRACK_OF_CPU : TRACK_OF_TASK;
 	uint32_t pid = on_cpu ? 0 : ev->pid, tid = on_cpu ? ev->cpu : ev->tid;
 	uint32_t *uuid = uuid_of(p, kind, pid, tid), number, process;
@@ -338,12 +338,12 @@ static uint32_t need_name(struct writer *w, uint32_t name)
 	return *number;
 }
 
-static void put_args(struct buf *buf, const struct event_slice *slice)
+static void put_args(struct buf *buf, const struct event *ev)
 {
 	struct timeline_args args;
 	size_t start;
 
-	timeline_args(&args, slice);
+	timeline_args(&args, ev);
 	if (!args.nr)
 		return;
 	start = pb_open(buf, EVENT_ARGS);
@@ -380,7 +380,7 @@ static void put_event(struct buf *buf, const struct event *ev, uint32_t track, u
 		pb_put_uint(buf, EVENT_NAME, name);
 		pb_put_uint(buf, EVENT_CATEGORIES, (uint64_t)ev->slice.kind + 1);
 	}
-	put_args(buf, &ev->slice);
+	put_args(buf, ev);
 	pb_close(buf, event);
 }
 

@@ -26,6 +26,8 @@ const struct timeline_arg_info timeline_arg_infos[TIMELINE_ARGS] = {
 	[TIMELINE_TIME] = { "time", TIMELINE_TEXT },
 	[TIMELINE_BEGAN_BEFORE] = { "began_before", TIMELINE_TRUE },
 	[TIMELINE_GOES_ON] = { "goes_on", TIMELINE_TRUE },
+	[TIMELINE_CYCLES] = { "cycles", TIMELINE_NUMBER },
+	[TIMELINE_OWN_CYCLES] = { "own_cycles", TIMELINE_NUMBER },
 };
 
 const char *const timeline_kind_names[TIMELINE_KINDS] = {
@@ -72,14 +74,19 @@ static void add_time(struct timeline_args *args, uint64_t began, uint64_t ended)
 	add(args, TIMELINE_TIME, 0);
 }
 
-static void add_counts(struct timeline_args *args, const struct event_slice *slice)
+static void add_counts(struct timeline_args *args, const struct event *ev)
 {
-	bool on_cpu = timeline_on_cpu(slice);
+	const struct event_slice *slice = &ev->slice;
+	bool on_cpu = timeline_on_cpu(ev);
 
 	if (slice->knows & KNOWS_INSTRUCTIONS)
 		add(args, TIMELINE_INSTRUCTIONS, slice->instructions);
 	if (slice->knows & KNOWS_INSTRUCTIONS && !on_cpu)
 		add(args, TIMELINE_OWN, slice->own);
+	if (slice->knows & KNOWS_CYCLES)
+		add(args, TIMELINE_CYCLES, slice->cycles);
+	if (slice->knows & KNOWS_CYCLES && !on_cpu)
+		add(args, TIMELINE_OWN_CYCLES, slice->own_cycles);
 	if (slice->knows & KNOWS_LINES && !on_cpu) {
 		add(args, TIMELINE_LINES, slice->lines);
 		add(args, TIMELINE_OWN_LINES, slice->own_lines);
@@ -88,11 +95,13 @@ static void add_counts(struct timeline_args *args, const struct event_slice *sli
 		add(args, TIMELINE_SAMPLES, slice->samples);
 }
 
-void timeline_args(struct timeline_args *args, const struct event_slice *slice)
+void timeline_args(struct timeline_args *args, const struct event *ev)
 {
+	const struct event_slice *slice = &ev->slice;
+
 	args->nr = 0;
 	if (slice->leave && slice->kind != SLICE_GAP)
-		add_counts(args, slice);
+		add_counts(args, ev);
 	if (slice->leave)
 		add_time(args, slice->began, slice->ended);
 	if (slice->cut)
@@ -108,9 +117,12 @@ uint64_t timeline_rate(const struct event *ev)
 	return rate < INT64_MAX ? (uint64_t)rate : INT64_MAX;
 }
 
-bool timeline_on_cpu(const struct event_slice *slice)
+bool timeline_on_cpu(const struct event *ev)
 {
-	return slice->kind == SLICE_RUN || slice->kind == SLICE_GAP || slice->kind == SLICE_MASKED;
+	enum slice_kind kind = ev->slice.kind;
+
+	return kind == SLICE_RUN || kind == SLICE_MASKED ||
+	       (kind == SLICE_GAP && ev->tid == NO_TASK);
 }
 
 void timeline_cpu_name(char name[TIMELINE_CPU_NAME], uint32_t cpu, bool masked)

@@ -20,6 +20,8 @@ enum timeline_arg_id {
 	TIMELINE_TIME,
 	TIMELINE_BEGAN_BEFORE,
 	TIMELINE_GOES_ON,
+	TIMELINE_CYCLES,
+	TIMELINE_OWN_CYCLES,
 	TIMELINE_ARGS
 };
 
@@ -46,7 +48,7 @@ struct timeline_args {
 };
 
 /* The arguments of the begin or the end of a slice. */
-void timeline_args(struct timeline_args *args, const struct event_slice *slice);
+void timeline_args(struct timeline_args *args, const struct event *ev);
 
 /* A pid or a tid, as far as it fits: Perfetto has signed ones of 32 bits. An unknown one is the largest. */
 static inline uint32_t timeline_id(uint32_t id)
@@ -59,7 +61,7 @@ static inline uint32_t timeline_id(uint32_t id)
 uint64_t timeline_rate(const struct event *ev);
 
 /* Whether the slice is on the time axis of a cpu, not of a task. */
-bool timeline_on_cpu(const struct event_slice *slice);
+bool timeline_on_cpu(const struct event *ev);
 #define TIMELINE_CPU_NAME 48
 /* masked: of the axis of SLICE_MASKED. */
 void timeline_cpu_name(char name[TIMELINE_CPU_NAME], uint32_t cpu, bool masked);

@@ -223,7 +223,9 @@ static void begin_slice(struct writer *w, struct uftrace_task *task, uint64_t ti
 static void put_gap(struct writer *w, const struct event *ev)
 {
 	struct uftrace *u = w->priv;
-	uint32_t at = hash_get(&u->task_by_cpu, (struct hash_key){ ev->cpu, 0 });
+	uint32_t at = ev->tid == NO_TASK
+			      ? hash_get(&u->task_by_cpu, (struct hash_key){ ev->cpu, 0 })
+			      : task_of(u, ev);
 
 	if (!at || ev->slice.leave)
 		return;

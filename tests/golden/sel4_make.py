@@ -194,6 +194,8 @@ sample time=2.500000000 task=7/8 source=3 weight=1 pc=0xffffffff80000014 in=kern
 sample time=2.600000000 task=7/8 source=3 weight=1 no-chain raw=00 : user 0x1010
 branch time=2.700000000 cpu=1 task=7/8 call from=0xffffffff80000010 to=0xffffffff80000020 next=0xffffffff80000014 instructions=4 kernel
 branch time=2.700000000 cpu=1 task=7/8 leave from=0xffffffff80000030 to=0x5000 sp=0x9000 left=0x4000 taken=0x9000 space=0x10000000003000 guest=1 instructions=2 kernel
+branch time=2.700000000 task=7/8 enter from=0x5000 next=0x5002 by-thread instructions=2 cycles=11 kernel
+branch time=2.700000000 task=7/8 end from=0x5000 over by-thread instructions=2 user
 mask time=2.700000000 cpu=1 task=7/8 off instructions=3 kernel
 mask time=2.800000000 cpu=1 task=7/8 on instructions=4 kernel
 mask time=2.900000000 cpu=1 task=7/8 unknown instructions=0 user

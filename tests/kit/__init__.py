@@ -7,6 +7,7 @@
 and ends with finish(). This module has paths, prints results and runs programs. The others:
 
     branches    writes a dump of branches, as a trace has them
+    emulate     programs in kscope record emulate, and what they execute
     fxt         reads the Fuchsia trace format and checks every record
     guests      guests and the QEMUs that boot them
     inputs      files of golden tests

@@ -204,7 +204,8 @@ struct run {
 	const struct trace *trace;
 	const struct queue *queue;
 	struct pt_insn_decoder *decoder;
-	uint64_t base; /* offset of its first byte in the queue */
+	uint64_t base;	 /* offset of its first byte in the queue */
+	uint64_t offset; /* for in_loop() */
 	struct sum sum, *total;
 };
 
@@ -478,7 +479,8 @@ static void copy_program(struct trace *trace, const struct change *fork)
 
 static void sort_programs(struct trace *trace)
 {
-	qsort(trace->changes, trace->nr_changes, sizeof(*trace->changes), by_time);
+	if (trace->nr_changes)
+		qsort(trace->changes, trace->nr_changes, sizeof(*trace->changes), by_time);
 	for (size_t i = 0; i < trace->nr_changes; i++) {
 		const struct change *change = &trace->changes[i];
 		struct program *program;
@@ -728,19 +730,35 @@ static int print_events(struct run *run, int status)
 	return status;
 }
 
+/*
+ * libipt follows a loop of direct jumps for ever if the event that it waits for does not come. Whether
+ * so many instructions were executed without a packet.
+ */
+static bool in_loop(struct run *run)
+{
+	enum { TOO_MANY = 1 << 20 };
+	uint64_t offset = 0;
+
+	if (run->total->insns % TOO_MANY)
+		return false;
+	pt_insn_get_offset(run->decoder, &offset);
+	if (offset == run->offset)
+		return true;
+	run->offset = offset;
+	return false;
+}
+
 /* To the next error, which is returned; pte_eos at the end. */
 static int decode(struct run *run, int status)
 {
-	/* libipt follows code without conditions for ever when no packets are left. */
-	const uint64_t limit = 1000000;
-	uint64_t beyond = 0;
 	struct pt_insn insn;
 
 	for (;;) {
 		status = print_events(run, status);
 		if (status < 0)
 			return status;
-		if (status & pts_eos && ++beyond > limit)
+		/* libipt would go on up to the next branch that needs a packet; perf and ptxed do not. */
+		if (status & pts_eos)
 			return -pte_eos;
 		insn.iclass = ptic_error;
 		status = pt_insn_next(run->decoder, &insn, sizeof(insn));
@@ -753,6 +771,8 @@ static int decode(struct run *run, int status)
 		}
 		if (status < 0)
 			return status;
+		if (in_loop(run))
+			return -pte_bad_query;
 	}
 }
 

@@ -91,7 +91,8 @@ static void execute(struct slices *slices, struct slices_task *task, uint64_t ti
 		    uint64_t instructions)
 {
 	slices_advance(slices, time);
-	slices_charge(slices, 3, instructions, 0, 0);
+	slices_charge(slices, 3, slices->nr_cpus > 3 ? slices->cpus[3].task : NULL,
+		      &(struct slices_code){ .instructions = instructions });
 	slices_run(slices, 3, task, true);
 }
 

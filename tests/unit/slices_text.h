@@ -6,9 +6,10 @@
  *	BEGIN-END TASK FUNCTION KIND INSTRUCTIONS/OWN LINES/OWN
  *	BEGIN-END cpu N runs TASK INSTRUCTIONS
  *	BEGIN-END cpu N gap
+ *	BEGIN-END TASK gap
  *	BEGIN-END cpu N off TASK FROM-TO INSTRUCTIONS
  *
- * Calls are indented by their depth. `~` before a time: the slice is cut there. On another axis than time,
+ * If cycles are known, CYCLES/OWN follow. Calls are indented by their depth. `~` before a time: the slice is cut there. On another axis than time,
  * "at BEGIN-END" follows.
  */
 #ifndef KSCOPE_SLICES_TEXT_H
@@ -77,6 +78,9 @@ static void print_slice(struct shown *shown, unsigned task, const struct event *
 		    slice->cut ? "~" : "", ev->time, task, slice->frame & USER ? "u" : "",
 		    slice->frame & ~USER, kinds[slice->kind], slice->instructions, slice->own,
 		    slice->lines, slice->own_lines);
+	if (slice->knows & KNOWS_CYCLES)
+		trace_print(shown->trace, " %" PRIu64 "/%" PRIu64, slice->cycles,
+			    slice->own_cycles);
 	print_times(shown, ev);
 }
 
@@ -84,14 +88,16 @@ static void print_cpu(struct shown *shown, const struct event *ev)
 {
 	const struct event_slice *slice = &ev->slice;
 	bool masked = slice->kind == SLICE_MASKED, before = masked && shown->masked[ev->cpu];
+	bool thread = slice->kind == SLICE_GAP && ev->tid != NO_TASK;
 
 	if (!slice->leave) {
 		if (masked)
 			shown->masked[ev->cpu] = slice->cut;
 		return;
 	}
-	trace_print(shown->trace, "%s%" PRIu64 "-%s%" PRIu64 " cpu %u ", before ? "~" : "",
-		    slice->since, slice->cut ? "~" : "", ev->time, ev->cpu);
+	trace_print(shown->trace, "%s%" PRIu64 "-%s%" PRIu64 " %s%u ", before ? "~" : "",
+		    slice->since, slice->cut ? "~" : "", ev->time, thread ? "" : "cpu ",
+		    thread ? ev->tid - 1000 : ev->cpu);
 	if (masked)
 		trace_print(shown->trace, "off %u %x-%x %" PRIu64, ev->tid - 1000, slice->frame,
 			    slice->end_frame, slice->instructions);

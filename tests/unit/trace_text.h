@@ -10,7 +10,8 @@
  * enter		an interrupt at FROM, which returns there
  * syscall		an instruction at FROM that enters the kernel, which returns after its 4 bytes
  * leave		the return from an exception
- * cpu N		the following rows belong to this cpu
+ * cpu N		the following rows belong to this cpu; cpu -: the data does not tell
+ * thread N		on the machine THREADS: the following rows belong to this thread
  * space N		the following rows belong to this address space, and to process N
  * guest N		the following rows run in this guest; 0: in none. enter and leave change it
  * off N, on N		interrupts are off or on, N instructions after the last branch; unknown N: either
@@ -31,6 +32,8 @@
  * after=V	see struct event_branch
  * left=V	the old stack pointer in the trace; 0: unknown
  * outside	its time is not selected
+ * cycles=N	decimal
+ * over		see struct event_branch
  *
  * Values are hexadecimal, @X is a saved stack pointer, and @X+N or @X-N one near it. Addresses of user
  * code begin with u. Functions begin at multiples of 0x1000, except that there are no known functions
@@ -51,9 +54,10 @@
 #define TRACE_CPUS 4
 
 enum machine {
-	PUSHES, /* calls put the return address on the stack */
-	LINKS,	/* calls put it into a register */
-	BLIND,	/* a trace without stack pointers */
+	PUSHES,	 /* calls put the return address on the stack */
+	LINKS,	 /* calls put it into a register */
+	BLIND,	 /* a trace without stack pointers */
+	THREADS, /* the same, and the data names the threads */
 };
 
 struct trace {
@@ -61,7 +65,8 @@ struct trace {
 	enum machine machine;
 	uint64_t sp[TRACE_CPUS], space[TRACE_CPUS];
 	uint16_t guest[TRACE_CPUS];
-	uint32_t cpu;
+	uint32_t cpu, thread;
+	bool no_cpu;	      /* of events */
 	uint64_t time;	      /* instructions of all cpus so far */
 	uint64_t from, until; /* what is selected of it */
 	uint64_t saved[128];
@@ -83,6 +88,7 @@ static inline void trace_begin(struct trace *trace, enum machine machine)
 	trace->calls.function = trace_function;
 	trace->machine = machine;
 	trace->until = UINT64_MAX;
+	trace->thread = 1001;
 	for (int i = 0; i < TRACE_CPUS; i++)
 		trace->space[i] = 1;
 }
@@ -132,6 +138,8 @@ static inline void trace_word(const struct trace *trace, struct trace_row *row, 
 		row->b.next = trace_value(trace, value);
 	else if ((value = word_after(word, "after=")))
 		row->b.after = trace_value(trace, value);
+	else if ((value = word_after(word, "cycles=")))
+		row->b.cycles = strtoull(value, NULL, 10);
 	else if ((value = word_after(word, "save=")))
 		row->save = *value;
 	else if ((value = word_after(word, "left="))) {
@@ -139,6 +147,8 @@ static inline void trace_word(const struct trace *trace, struct trace_row *row, 
 		row->has_left = true;
 	} else if (!strcmp(word, "outside"))
 		row->outside = true;
+	else if (!strcmp(word, "over"))
+		row->b.over = true;
 	else if (*word == '?')
 		row->unknown = true;
 	else if (*word == '!')
@@ -181,7 +191,7 @@ static inline void trace_sp(struct trace *trace, struct trace_row *row)
 		b->left = row->left;
 	b->taken = row->stack;
 	b->pushed = b->kind == BRANCH_CALL && trace->machine != LINKS ? 8 : 0;
-	if (trace->machine == BLIND) {
+	if (trace->machine == BLIND || trace->machine == THREADS) {
 		b->sp = b->left = b->taken = 0;
 		b->has_moved = false;
 	}
@@ -213,6 +223,13 @@ static inline void trace_branch(struct trace *trace, enum branch_kind kind, char
 	while ((word = strtok_r(words, " ", &words)))
 		trace_word(trace, &row, word);
 	trace_sp(trace, &row);
+	if (trace->machine == THREADS) {
+		row.b.by_thread = true;
+		row.b.space = 0;
+		ev.tid = trace->thread;
+		if (trace->no_cpu)
+			ev.cpu = NO_CPU;
+	}
 	trace->time += row.b.instructions;
 	ev.time = trace->time;
 	ev.branch = row.b;
@@ -282,8 +299,10 @@ static inline void trace_row(struct trace *trace, char *text)
 	};
 	char *words, *kind = strtok_r(text, " ", &words);
 
-	if (!strcmp(kind, "cpu"))
+	if (!strcmp(kind, "cpu") && !(trace->no_cpu = *words == '-'))
 		trace->cpu = (uint32_t)atoi(words);
+	else if (!strcmp(kind, "thread"))
+		trace->thread = *words == '-' ? 0 : 1000 + (uint32_t)atoi(words);
 	else if (!strcmp(kind, "space"))
 		trace->space[trace->cpu] = (uint64_t)atoi(words);
 	else if (!strcmp(kind, "guest"))
@@ -378,7 +397,8 @@ static inline void trace_print_stats(struct trace *trace)
 static inline void expect_on(enum machine machine, const char *name, const char *rows,
 			     const char *want)
 {
-	static const char *const machines[] = { "calls push", "calls link", "no stack pointers" };
+	static const char *const machines[] = { "calls push", "calls link", "no stack pointers",
+						"threads" };
 	struct trace trace;
 	char title[200];
 
