@@ -436,7 +436,7 @@ static inline struct event *put_event(struct perfdata_pt *pt, const struct pt_qu
 	size_t at = pt->nr_events++;
 	struct event *ev = &pt->events[at];
 
-	if (pt->common.tid != thread->tid || pt->common.pid != thread->pid ||
+	if (!pt->version || pt->common.tid != thread->tid || pt->common.pid != thread->pid ||
 	    pt->common.cpu != q->cpu)
 		set_common(pt, q, thread);
 	if (pt->versions[at] != pt->version) {
