@@ -93,10 +93,11 @@ struct perfdata_pt {
 
 static uint64_t ns_of(const struct pt_time *time, uint64_t tsc)
 {
-	uint64_t rest = tsc & (((uint64_t)1 << time->shift) - 1);
+	uint64_t rest;
 
 	if (!time->known)
 		return tsc;
+	rest = tsc & (((uint64_t)1 << time->shift) - 1);
 	return time->zero + (tsc >> time->shift) * time->mult +
 	       (uint64_t)((unsigned __int128)rest * time->mult >> time->shift);
 }
