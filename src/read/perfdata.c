@@ -220,6 +220,14 @@ static bool tracing_data(struct perfdata *p, struct reader *r, const struct reco
 	return !c.bad && in_skip(r->in, padded) == padded;
 }
 
+static bool skip_tracing_data(const struct perfdata *p, struct reader *r, const struct record *rec)
+{
+	struct cursor c = record_body(p, rec);
+	uint64_t padded = ((uint64_t)cursor_u32(&c) + 7) & ~(uint64_t)7;
+
+	return !c.bad && in_skip(r->in, padded) == padded;
+}
+
 static int tell_tracing(struct perfdata *p, struct event *ev)
 {
 	p->told_tracing = true;
@@ -257,6 +265,8 @@ static int user_record(struct reader *r, const struct record *rec)
 	struct cursor c = record_body(p, rec);
 
 	/* The first reading shares the tables of the second. */
+	if (p->survey_of && rec->type == PERF_RECORD_HEADER_TRACING_DATA)
+		return skip_tracing_data(p, r, rec) ? 0 : -1;
 	if (p->survey_of && rec->type != PERF_RECORD_FINISHED_ROUND &&
 	    rec->type != PERF_RECORD_AUXTRACE && !is_packed(rec))
 		return 0;
@@ -568,10 +578,11 @@ static bool survey_record(struct perfdata *p)
 	struct cursor c = record_body(p, &rec);
 	struct event ev = { .cpu = NO_CPU, .time = NO_TIME };
 
-	if (rec.type != PERF_RECORD_SAMPLE && rec.type != PERF_RECORD_ITRACE_START)
+	if (rec.type != PERF_RECORD_SAMPLE && rec.type != PERF_RECORD_CALLCHAIN_DEFERRED &&
+	    rec.type != PERF_RECORD_ITRACE_START)
 		return false;
 	p->now.size = 0;
-	if (rec.type == PERF_RECORD_SAMPLE)
+	if (rec.type != PERF_RECORD_ITRACE_START)
 		return true;
 	/* A thread that is traced runs on a cpu. */
 	record_trailer(p, &rec, &ev);
@@ -707,6 +718,8 @@ static int perfdata_survey(struct reader *r)
 	for (size_t i = 0; i < first.nr_streams; i++)
 		close_stream(&first.streams[i]);
 	free(first.streams);
+	if (ret < 0 && !r->err.code)
+		r->err = survey.err;
 	if (ret == 0)
 		perfdata_pt_start(p->pt);
 	return ret;
