@@ -508,7 +508,7 @@ static enum ipt_gap take_rare(struct ipt_flow *f, const struct ipt_packet *p, ui
 		if (f->in_psb && !f->at.block)
 			f->wide = p->value;
 		break;
-	case IPT_MODE_TSX: f->fup_info = !p->value && !f->in_psb; break;
+	case IPT_MODE_TSX: f->fup_info |= !p->value && f->at.block && !f->in_psb; break;
 	case IPT_CBR: ipt_clock_cbr(&f->clock, (uint8_t)p->value); break;
 	case IPT_TMA: ipt_clock_tma(&f->clock, (uint16_t)p->value, (uint16_t)p->other); break;
 	case IPT_OVF:
@@ -520,8 +520,8 @@ static enum ipt_gap take_rare(struct ipt_flow *f, const struct ipt_packet *p, ui
 		break;
 	case IPT_STOP: break;
 	case IPT_PTW: pass_on(f, IPT_DID_WRITE, 0, p->value, p->ip); break;
-	case IPT_EXSTOP: f->fup_info = p->ip; break;
-	case IPT_MWAIT: f->fup_info = p->ip; break;
+	case IPT_EXSTOP:
+	case IPT_MWAIT: f->fup_info |= p->ip; break;
 	case IPT_PWRE:
 	case IPT_PWRX: pass_on(f, IPT_DID_POWER, p->kind, p->value, false); break;
 	default: break;
