@@ -557,8 +557,12 @@ static enum ipt_gap take_ip_packet(struct ipt_flow *f, const uint8_t *at)
 
 	if (*at >> 5)
 		ip = f->last_ip = read_ip(f->last_ip, at);
+	if ((*at & 0x1f) == 0x0d)
+		return take_tip(f, ip);
+	/* The cpu writes the targets that it deferred before anything else with an address. */
+	if (f->nr_tnt)
+		return IPT_GAP_TNT;
 	switch (*at & 0x1f) {
-	case 0x0d: return take_tip(f, ip);
 	case 0x11: return take_pge(f, ip);
 	case 0x01: return take_pgd(f, ip);
 	default: return ip ? take_fup(f, ip) : IPT_GAP_NONE;
@@ -786,7 +790,8 @@ uint64_t ipt_flow_psb_ip(const uint8_t *data, size_t len)
 	while (end - at >= IPT_LONGEST) {
 		if (is_ip_packet(*at))
 			return (*at & 0x1f) == 0x1d ? read_ip(0, at) : 0;
-		if (ipt_packet_read(at, end, &packet) <= 0 || packet.kind == IPT_PSBEND)
+		if (ipt_packet_read(at, end, &packet) <= 0 || packet.kind == IPT_PSBEND ||
+		    packet.kind == IPT_OVF)
 			return 0;
 		at += packet.size;
 	}
