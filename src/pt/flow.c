@@ -215,8 +215,6 @@ static inline bool runs_alone(const struct ipt_block *b)
 
 /* Packets */
 
-static enum ipt_gap take_tnt(struct ipt_flow *f, uint64_t bits, unsigned nr);
-
 /* One condition. */
 static inline struct ipt_block *branch_if(struct ipt_flow *f, struct ipt_block *b, bool taken_bit)
 {
@@ -240,6 +238,13 @@ static inline struct ipt_block *return_to_call(struct ipt_flow *f, struct ipt_bl
 	return fall(f, call->block);
 }
 
+/* The code is at this block now; if there is a gap, this is where. */
+static enum ipt_gap stop_at(struct ipt_flow *f, struct ipt_block *b, enum ipt_gap gap)
+{
+	f->at.block = b;
+	return gap;
+}
+
 /* The highest of the bits is the oldest. */
 static enum ipt_gap take_tnt(struct ipt_flow *f, uint64_t bits, unsigned nr)
 {
@@ -257,12 +262,12 @@ static enum ipt_gap take_tnt(struct ipt_flow *f, uint64_t bits, unsigned nr)
 		case IPT_CALL:
 			b = run(f, b);
 			if (++steps > MAX_STEPS)
-				return IPT_GAP_ENDLESS;
+				return stop_at(f, b, IPT_GAP_ENDLESS);
 			break;
 		case IPT_RETURN:
 			if (f->nr_returns) {
 				if (!(bits >> --nr & 1))
-					return IPT_GAP_RETURN;
+					return stop_at(f, b, IPT_GAP_RETURN);
 				b = return_to_call(f, b);
 				steps = 0;
 				break;
@@ -270,16 +275,14 @@ static enum ipt_gap take_tnt(struct ipt_flow *f, uint64_t bits, unsigned nr)
 			/* fall through */
 		case IPT_JUMP_ANY:
 		case IPT_CALL_ANY:
-			f->at.block = b;
 			f->tnt = bits;
 			f->nr_tnt = nr;
-			return IPT_GAP_NONE;
-		case IPT_NOTHING: return IPT_GAP_NO_CODE;
-		default: return IPT_GAP_TNT;
+			return stop_at(f, b, IPT_GAP_NONE);
+		case IPT_NOTHING: return stop_at(f, b, IPT_GAP_NO_CODE);
+		default: return stop_at(f, b, IPT_GAP_TNT);
 		}
 	}
-	f->at.block = b;
-	return IPT_GAP_NONE;
+	return stop_at(f, b, IPT_GAP_NONE);
 }
 
 /* Runs up to a branch that needs a packet. */
@@ -291,12 +294,11 @@ static enum ipt_gap walk(struct ipt_flow *f)
 	for (unsigned steps = 0; runs_alone(b); steps++) {
 		if (steps > MAX_STEPS) {
 			f->nr = nr;
-			return IPT_GAP_ENDLESS;
+			return stop_at(f, b, IPT_GAP_ENDLESS);
 		}
 		b = run(f, b);
 	}
-	f->at.block = b;
-	return b->kind != IPT_NOTHING ? IPT_GAP_NONE : IPT_GAP_NO_CODE;
+	return stop_at(f, b, b->kind != IPT_NOTHING ? IPT_GAP_NONE : IPT_GAP_NO_CODE);
 }
 
 /* Whether an offset is in a block and before its end. */
@@ -311,10 +313,9 @@ static enum ipt_gap stop_in(struct ipt_flow *f, struct ipt_block *b, uint64_t of
 	int before = ipt_block_before(f->at.place.code, b, offset);
 
 	if (before < 0)
-		return IPT_GAP_FUP;
+		return stop_at(f, b, IPT_GAP_FUP);
 	f->insns += (unsigned)before;
-	f->at.block = ipt_code_find(f->at.place.code, offset, b->wide);
-	return IPT_GAP_NONE;
+	return stop_at(f, ipt_code_find(f->at.place.code, offset, b->wide), IPT_GAP_NONE);
 }
 
 /* Runs up to the instruction at an address. */
@@ -324,17 +325,16 @@ static enum ipt_gap walk_to(struct ipt_flow *f, uint64_t ip)
 	size_t nr = f->nr;
 
 	for (unsigned steps = 0;; steps++) {
-		if (f->at.place.base + b->start == ip) {
-			f->at.block = b;
-			return IPT_GAP_NONE;
-		}
+		if (f->at.place.base + b->start == ip)
+			return stop_at(f, b, IPT_GAP_NONE);
 		if (is_in(b, ip - f->at.place.base))
 			return stop_in(f, b, ip - f->at.place.base);
 		if (!runs_alone(b))
-			return b->kind == IPT_NOTHING ? IPT_GAP_NO_CODE : IPT_GAP_FUP;
+			return stop_at(f, b,
+				       b->kind == IPT_NOTHING ? IPT_GAP_NO_CODE : IPT_GAP_FUP);
 		if (steps > MAX_STEPS) {
 			f->nr = nr;
-			return IPT_GAP_ENDLESS;
+			return stop_at(f, b, IPT_GAP_ENDLESS);
 		}
 		b = run(f, b);
 	}
@@ -410,11 +410,10 @@ static enum ipt_gap walk_out(struct ipt_flow *f, uint64_t ip)
 		if (jumps && ip && f->at.place.base + b->target == ip)
 			break;
 		if (steps > MAX_STEPS)
-			return IPT_GAP_ENDLESS;
+			return stop_at(f, b, IPT_GAP_ENDLESS);
 		b = run(f, b);
 	}
-	f->at.block = b;
-	return b->kind != IPT_NOTHING ? IPT_GAP_NONE : IPT_GAP_NO_CODE;
+	return stop_at(f, b, b->kind != IPT_NOTHING ? IPT_GAP_NONE : IPT_GAP_NO_CODE);
 }
 
 static enum ipt_gap take_pgd(struct ipt_flow *f, uint64_t ip)
