@@ -176,6 +176,14 @@ static inline struct ipt_block *fall(struct ipt_flow *f, struct ipt_block *b)
 	return next ? next : link_to(f, ipt_block_next(b), b->wide, &b->fall);
 }
 
+/* Addresses of 32-bit code wrap around. */
+static inline uint64_t target_of(const struct ipt_flow *f, const struct ipt_block *b)
+{
+	uint64_t address = f->at.place.base + b->target;
+
+	return b->wide ? address : (uint32_t)address;
+}
+
 static inline void push(struct ipt_flow *f, struct ipt_block *b)
 {
 	struct ipt_spot *spot = &f->returns[f->top++ % IPT_RETURNS];
@@ -191,16 +199,14 @@ static inline void push(struct ipt_flow *f, struct ipt_block *b)
  */
 static inline struct ipt_block *run(struct ipt_flow *f, struct ipt_block *b)
 {
-	uint64_t base = f->at.place.base;
-
 	f->insns += b->insns;
 	switch (b->kind) {
 	case IPT_JUMP:
 		if (f->all || b->leaves)
-			put_after(f, IPT_DID_JUMP, b, base + b->target);
+			put_after(f, IPT_DID_JUMP, b, target_of(f, b));
 		return taken(f, b);
 	case IPT_CALL:
-		put_after(f, IPT_DID_CALL, b, base + b->target);
+		put_after(f, IPT_DID_CALL, b, target_of(f, b));
 		if (b->target != ipt_block_next(b))
 			push(f, b);
 		return taken(f, b);
@@ -222,7 +228,7 @@ static inline struct ipt_block *branch_if(struct ipt_flow *f, struct ipt_block *
 	if (!taken_bit)
 		return fall(f, b);
 	if (f->all || b->leaves)
-		put_after(f, IPT_DID_JUMP, b, f->at.place.base + b->target);
+		put_after(f, IPT_DID_JUMP, b, target_of(f, b));
 	return taken(f, b);
 }
 
@@ -407,7 +413,7 @@ static enum ipt_gap walk_out(struct ipt_flow *f, uint64_t ip)
 	for (unsigned steps = 0; runs_alone(b); steps++) {
 		bool jumps = b->kind != IPT_ON;
 
-		if (jumps && ip && f->at.place.base + b->target == ip)
+		if (jumps && ip && target_of(f, b) == ip)
 			break;
 		if (steps > MAX_STEPS)
 			return stop_at(f, b, IPT_GAP_ENDLESS);
