@@ -255,6 +255,7 @@ static enum ipt_gap stop_at(struct ipt_flow *f, struct ipt_block *b, enum ipt_ga
 static enum ipt_gap take_tnt(struct ipt_flow *f, uint64_t bits, unsigned nr)
 {
 	struct ipt_block *b = f->at.block;
+	size_t known = f->nr;
 	unsigned steps = 0;
 
 	while (nr) {
@@ -266,9 +267,13 @@ static enum ipt_gap take_tnt(struct ipt_flow *f, uint64_t bits, unsigned nr)
 		case IPT_ON:
 		case IPT_JUMP:
 		case IPT_CALL:
+			if (!steps)
+				known = f->nr;
 			b = run(f, b);
-			if (++steps > MAX_STEPS)
+			if (++steps > MAX_STEPS) {
+				f->nr = known;
 				return stop_at(f, b, IPT_GAP_ENDLESS);
+			}
 			break;
 		case IPT_RETURN:
 			if (f->nr_returns) {
@@ -409,14 +414,17 @@ static enum ipt_gap take_pge(struct ipt_flow *f, uint64_t ip)
 static enum ipt_gap walk_out(struct ipt_flow *f, uint64_t ip)
 {
 	struct ipt_block *b = f->at.block;
+	size_t nr = f->nr;
 
 	for (unsigned steps = 0; runs_alone(b); steps++) {
 		bool jumps = b->kind != IPT_ON;
 
 		if (jumps && ip && target_of(f, b) == ip)
 			break;
-		if (steps > MAX_STEPS)
+		if (steps > MAX_STEPS) {
+			f->nr = nr;
 			return stop_at(f, b, IPT_GAP_ENDLESS);
+		}
 		b = run(f, b);
 	}
 	return stop_at(f, b, b->kind != IPT_NOTHING ? IPT_GAP_NONE : IPT_GAP_NO_CODE);
