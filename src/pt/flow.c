@@ -29,7 +29,7 @@ const char *const ipt_gap_names[IPT_GAPS] = {
 
 static void put_more(struct ipt_flow *f)
 {
-	f->cap = f->cap ? f->cap * 2 : IPT_ENOUGH + 64;
+	f->cap = f->cap ? f->cap * 2 : 1024;
 	f->branches = xrealloc(f->branches, f->cap, sizeof(*f->branches));
 }
 
