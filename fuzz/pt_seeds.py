@@ -91,9 +91,9 @@ class File:
     def bytes(self):
         attr = struct.pack("<IIQQQQQIIQQQQIiQIHH", 8, 112, 0x300e603, 1, self.TYPE, 0,
                            1 << 18 | 1 << 8 | 1 << 9 | 1 << 13, *[0] * 12)
-        head = struct.pack("<8sQQQQQQQ4Q", b"PERFILE2", 104, 128, 104, 128, 232, len(self.data),
-                           0, 0, 0, 0, 0, 0)[:104]
-        return head.ljust(104, b"\0") + attr + bytes(16) + self.data
+        head = struct.pack("<8s12Q", b"PERFILE2", 104, 128, 104, 128, 232, len(self.data),
+                           0, 0, 0, 0, 0, 0)
+        return head + attr + bytes(16) + self.data
 
 
 def whole_file(path, size, cpu, all_traces):
