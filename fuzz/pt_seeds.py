@@ -37,7 +37,7 @@ def begin(address, time, mode=BITS64):
 
 def traces():
     """(name, packets)"""
-    yield "branches", begin(USER, 10) + TNT1 + TNT0 + b"\x59\2\x0b" + ip(TIP, KERNEL) + TNT0 + \
+    yield "branches", begin(USER, 10) + TNT1 + TNT0 + b"\x59\2\x0b" + ip(TIP, KERNEL) + TNT0 + TNT0 + \
         ip(TIP, USER + 0xa, 3) + ip(TIP, USER + 5, 1) + TNT1 + TNT1 + ip(TIP, USER + 0x28, 1) + \
         b"\2\xb2" + bytes(8) + ip(FUP, USER + 0x28, 1) + TNT1 + TNT1 + ip(PGD, 0, 0)
     yield "interrupts", psb(USER, 100) + ip(FUP, USER + 0x10, 1) + ip(TIP, KERNEL + 0x20) + TNT1 + \
