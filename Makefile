@@ -205,7 +205,7 @@ check-headers:
 	@for header in $(HEADERS); do \
 		echo "#include \"$$header\"" | $(CC) $(KSCOPE_CFLAGS) -MF /dev/null -x c -fsyntax-only - || \
 			exit 1; done
-FORMATTED := $(SRC) $(PLUGIN_SRC) $(HEADERS) $(wildcard tests/*/*.[ch] fuzz/*.c bench/*.c \
+FORMATTED := $(SRC) $(PLUGIN_SRC) $(HEADERS) $(wildcard tests/*/*.[ch] fuzz/*.[ch] bench/*.c \
 	demo/*/*.[ch] demo/kernel/*/*.[ch])
 check-format:
 	@clang-format --dry-run -Werror $(FORMATTED)
@@ -214,8 +214,9 @@ check-tidy:
 
 # Every reader of the table, and the flags it is fuzzed for: make fuzz FUZZ=sel4_json SECONDS=60
 READERS := $(shell sed -n 's/^READER(\(.*\))/\1/p' src/formats.def)
-# "kernel" is no reader: it is what --kernel takes; "archive" is what kscope archive writes.
-FUZZ ?= $(READERS) kernel archive
+# "kernel" is no reader: it is what --kernel takes; "archive" is what kscope archive writes; "pt" is the
+# decoder of Intel PT.
+FUZZ ?= $(READERS) kernel archive pt
 SECONDS ?= 20
 FUZZ_CFLAGS := -O1 -g -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined
 fuzz:
@@ -235,7 +236,7 @@ print-link:
 print-objects:
 	@echo $(OBJ)
 
-$(BUILD)/fuzz_kernel $(BUILD)/fuzz_archive: $(BUILD)/fuzz_%: fuzz/fuzz_%.c $(LIBOBJ)
+$(BUILD)/fuzz_kernel $(BUILD)/fuzz_archive $(BUILD)/fuzz_pt: $(BUILD)/fuzz_%: fuzz/fuzz_%.c $(LIBOBJ)
 	$(call say,FUZZ)
 	$(Q)$(CC) $(KSCOPE_CFLAGS) -MF $@.d $(FUZZ_CFLAGS) $^ -o $@ $(LIBS) -lm
 

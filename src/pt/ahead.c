@@ -197,6 +197,7 @@ static bool add_piece(struct ipt_ahead *ahead, uint32_t number)
 {
 	struct ipt_queue *q = &ahead->queues[number];
 	const struct ipt_span *span;
+	uint64_t size = ahead->piece ? ahead->piece : IPT_PIECE;
 	struct ipt_piece *piece;
 
 	if (q->span == q->nr)
@@ -207,7 +208,7 @@ static bool add_piece(struct ipt_ahead *ahead, uint32_t number)
 	piece->span = *span;
 	piece->first_of_span = q->position <= span->begin;
 	piece->begin = piece->first_of_span ? span->begin : q->position;
-	piece->end = span->end - piece->begin > IPT_PIECE ? piece->begin + IPT_PIECE : span->end;
+	piece->end = span->end - piece->begin > size ? piece->begin + size : span->end;
 	q->position = piece->end;
 	if (piece->end == span->end) {
 		q->span++;

@@ -29,7 +29,7 @@ const char *const ipt_gap_names[IPT_GAPS] = {
 
 static void put_more(struct ipt_flow *f)
 {
-	f->cap = f->cap ? f->cap * 2 : IPT_ENOUGH + 64;
+	f->cap = f->cap ? f->cap * 2 : 1024;
 	f->branches = xrealloc(f->branches, f->cap, sizeof(*f->branches));
 }
 
@@ -176,6 +176,14 @@ static inline struct ipt_block *fall(struct ipt_flow *f, struct ipt_block *b)
 	return next ? next : link_to(f, ipt_block_next(b), b->wide, &b->fall);
 }
 
+/* Addresses of 32-bit code wrap around. */
+static inline uint64_t target_of(const struct ipt_flow *f, const struct ipt_block *b)
+{
+	uint64_t address = f->at.place.base + b->target;
+
+	return b->wide ? address : (uint32_t)address;
+}
+
 static inline void push(struct ipt_flow *f, struct ipt_block *b)
 {
 	struct ipt_spot *spot = &f->returns[f->top++ % IPT_RETURNS];
@@ -191,16 +199,14 @@ static inline void push(struct ipt_flow *f, struct ipt_block *b)
  */
 static inline struct ipt_block *run(struct ipt_flow *f, struct ipt_block *b)
 {
-	uint64_t base = f->at.place.base;
-
 	f->insns += b->insns;
 	switch (b->kind) {
 	case IPT_JUMP:
 		if (f->all || b->leaves)
-			put_after(f, IPT_DID_JUMP, b, base + b->target);
+			put_after(f, IPT_DID_JUMP, b, target_of(f, b));
 		return taken(f, b);
 	case IPT_CALL:
-		put_after(f, IPT_DID_CALL, b, base + b->target);
+		put_after(f, IPT_DID_CALL, b, target_of(f, b));
 		if (b->target != ipt_block_next(b))
 			push(f, b);
 		return taken(f, b);
@@ -215,8 +221,6 @@ static inline bool runs_alone(const struct ipt_block *b)
 
 /* Packets */
 
-static enum ipt_gap take_tnt(struct ipt_flow *f, uint64_t bits, unsigned nr);
-
 /* One condition. */
 static inline struct ipt_block *branch_if(struct ipt_flow *f, struct ipt_block *b, bool taken_bit)
 {
@@ -224,7 +228,7 @@ static inline struct ipt_block *branch_if(struct ipt_flow *f, struct ipt_block *
 	if (!taken_bit)
 		return fall(f, b);
 	if (f->all || b->leaves)
-		put_after(f, IPT_DID_JUMP, b, f->at.place.base + b->target);
+		put_after(f, IPT_DID_JUMP, b, target_of(f, b));
 	return taken(f, b);
 }
 
@@ -240,10 +244,18 @@ static inline struct ipt_block *return_to_call(struct ipt_flow *f, struct ipt_bl
 	return fall(f, call->block);
 }
 
+/* The code is at this block now; if there is a gap, this is where. */
+static enum ipt_gap stop_at(struct ipt_flow *f, struct ipt_block *b, enum ipt_gap gap)
+{
+	f->at.block = b;
+	return gap;
+}
+
 /* The highest of the bits is the oldest. */
 static enum ipt_gap take_tnt(struct ipt_flow *f, uint64_t bits, unsigned nr)
 {
 	struct ipt_block *b = f->at.block;
+	size_t known = f->nr;
 	unsigned steps = 0;
 
 	while (nr) {
@@ -255,14 +267,18 @@ static enum ipt_gap take_tnt(struct ipt_flow *f, uint64_t bits, unsigned nr)
 		case IPT_ON:
 		case IPT_JUMP:
 		case IPT_CALL:
+			if (!steps)
+				known = f->nr;
 			b = run(f, b);
-			if (++steps > MAX_STEPS)
-				return IPT_GAP_ENDLESS;
+			if (++steps > MAX_STEPS) {
+				f->nr = known;
+				return stop_at(f, b, IPT_GAP_ENDLESS);
+			}
 			break;
 		case IPT_RETURN:
 			if (f->nr_returns) {
 				if (!(bits >> --nr & 1))
-					return IPT_GAP_RETURN;
+					return stop_at(f, b, IPT_GAP_RETURN);
 				b = return_to_call(f, b);
 				steps = 0;
 				break;
@@ -270,16 +286,14 @@ static enum ipt_gap take_tnt(struct ipt_flow *f, uint64_t bits, unsigned nr)
 			/* fall through */
 		case IPT_JUMP_ANY:
 		case IPT_CALL_ANY:
-			f->at.block = b;
 			f->tnt = bits;
 			f->nr_tnt = nr;
-			return IPT_GAP_NONE;
-		case IPT_NOTHING: return IPT_GAP_NO_CODE;
-		default: return IPT_GAP_TNT;
+			return stop_at(f, b, IPT_GAP_NONE);
+		case IPT_NOTHING: return stop_at(f, b, IPT_GAP_NO_CODE);
+		default: return stop_at(f, b, IPT_GAP_TNT);
 		}
 	}
-	f->at.block = b;
-	return IPT_GAP_NONE;
+	return stop_at(f, b, IPT_GAP_NONE);
 }
 
 /* Runs up to a branch that needs a packet. */
@@ -291,12 +305,11 @@ static enum ipt_gap walk(struct ipt_flow *f)
 	for (unsigned steps = 0; runs_alone(b); steps++) {
 		if (steps > MAX_STEPS) {
 			f->nr = nr;
-			return IPT_GAP_ENDLESS;
+			return stop_at(f, b, IPT_GAP_ENDLESS);
 		}
 		b = run(f, b);
 	}
-	f->at.block = b;
-	return b->kind != IPT_NOTHING ? IPT_GAP_NONE : IPT_GAP_NO_CODE;
+	return stop_at(f, b, b->kind != IPT_NOTHING ? IPT_GAP_NONE : IPT_GAP_NO_CODE);
 }
 
 /* Whether an offset is in a block and before its end. */
@@ -311,10 +324,9 @@ static enum ipt_gap stop_in(struct ipt_flow *f, struct ipt_block *b, uint64_t of
 	int before = ipt_block_before(f->at.place.code, b, offset);
 
 	if (before < 0)
-		return IPT_GAP_FUP;
+		return stop_at(f, b, IPT_GAP_FUP);
 	f->insns += (unsigned)before;
-	f->at.block = ipt_code_find(f->at.place.code, offset, b->wide);
-	return IPT_GAP_NONE;
+	return stop_at(f, ipt_code_find(f->at.place.code, offset, b->wide), IPT_GAP_NONE);
 }
 
 /* Runs up to the instruction at an address. */
@@ -324,17 +336,16 @@ static enum ipt_gap walk_to(struct ipt_flow *f, uint64_t ip)
 	size_t nr = f->nr;
 
 	for (unsigned steps = 0;; steps++) {
-		if (f->at.place.base + b->start == ip) {
-			f->at.block = b;
-			return IPT_GAP_NONE;
-		}
+		if (f->at.place.base + b->start == ip)
+			return stop_at(f, b, IPT_GAP_NONE);
 		if (is_in(b, ip - f->at.place.base))
 			return stop_in(f, b, ip - f->at.place.base);
 		if (!runs_alone(b))
-			return b->kind == IPT_NOTHING ? IPT_GAP_NO_CODE : IPT_GAP_FUP;
+			return stop_at(f, b,
+				       b->kind == IPT_NOTHING ? IPT_GAP_NO_CODE : IPT_GAP_FUP);
 		if (steps > MAX_STEPS) {
 			f->nr = nr;
-			return IPT_GAP_ENDLESS;
+			return stop_at(f, b, IPT_GAP_ENDLESS);
 		}
 		b = run(f, b);
 	}
@@ -403,18 +414,20 @@ static enum ipt_gap take_pge(struct ipt_flow *f, uint64_t ip)
 static enum ipt_gap walk_out(struct ipt_flow *f, uint64_t ip)
 {
 	struct ipt_block *b = f->at.block;
+	size_t nr = f->nr;
 
 	for (unsigned steps = 0; runs_alone(b); steps++) {
 		bool jumps = b->kind != IPT_ON;
 
-		if (jumps && ip && f->at.place.base + b->target == ip)
+		if (jumps && ip && target_of(f, b) == ip)
 			break;
-		if (steps > MAX_STEPS)
-			return IPT_GAP_ENDLESS;
+		if (steps > MAX_STEPS) {
+			f->nr = nr;
+			return stop_at(f, b, IPT_GAP_ENDLESS);
+		}
 		b = run(f, b);
 	}
-	f->at.block = b;
-	return b->kind != IPT_NOTHING ? IPT_GAP_NONE : IPT_GAP_NO_CODE;
+	return stop_at(f, b, b->kind != IPT_NOTHING ? IPT_GAP_NONE : IPT_GAP_NO_CODE);
 }
 
 static enum ipt_gap take_pgd(struct ipt_flow *f, uint64_t ip)
@@ -508,7 +521,7 @@ static enum ipt_gap take_rare(struct ipt_flow *f, const struct ipt_packet *p, ui
 		if (f->in_psb && !f->at.block)
 			f->wide = p->value;
 		break;
-	case IPT_MODE_TSX: f->fup_info = !p->value && !f->in_psb; break;
+	case IPT_MODE_TSX: f->fup_info |= !p->value && f->at.block && !f->in_psb; break;
 	case IPT_CBR: ipt_clock_cbr(&f->clock, (uint8_t)p->value); break;
 	case IPT_TMA: ipt_clock_tma(&f->clock, (uint16_t)p->value, (uint16_t)p->other); break;
 	case IPT_OVF:
@@ -520,8 +533,8 @@ static enum ipt_gap take_rare(struct ipt_flow *f, const struct ipt_packet *p, ui
 		break;
 	case IPT_STOP: break;
 	case IPT_PTW: pass_on(f, IPT_DID_WRITE, 0, p->value, p->ip); break;
-	case IPT_EXSTOP: f->fup_info = p->ip; break;
-	case IPT_MWAIT: f->fup_info = p->ip; break;
+	case IPT_EXSTOP:
+	case IPT_MWAIT: f->fup_info |= p->ip; break;
 	case IPT_PWRE:
 	case IPT_PWRX: pass_on(f, IPT_DID_POWER, p->kind, p->value, false); break;
 	default: break;
@@ -557,8 +570,12 @@ static enum ipt_gap take_ip_packet(struct ipt_flow *f, const uint8_t *at)
 
 	if (*at >> 5)
 		ip = f->last_ip = read_ip(f->last_ip, at);
+	if ((*at & 0x1f) == 0x0d)
+		return take_tip(f, ip);
+	/* The cpu writes the targets that it deferred before anything else with an address. */
+	if (f->nr_tnt)
+		return IPT_GAP_TNT;
 	switch (*at & 0x1f) {
-	case 0x0d: return take_tip(f, ip);
 	case 0x11: return take_pge(f, ip);
 	case 0x01: return take_pgd(f, ip);
 	default: return ip ? take_fup(f, ip) : IPT_GAP_NONE;
@@ -786,7 +803,8 @@ uint64_t ipt_flow_psb_ip(const uint8_t *data, size_t len)
 	while (end - at >= IPT_LONGEST) {
 		if (is_ip_packet(*at))
 			return (*at & 0x1f) == 0x1d ? read_ip(0, at) : 0;
-		if (ipt_packet_read(at, end, &packet) <= 0 || packet.kind == IPT_PSBEND)
+		if (ipt_packet_read(at, end, &packet) <= 0 || packet.kind == IPT_PSBEND ||
+		    packet.kind == IPT_OVF)
 			return 0;
 		at += packet.size;
 	}
