@@ -228,7 +228,8 @@ static void print_text(struct info *info)
 		struct image *image = &world->images.all[i];
 
 		image_symfile(&world->images, i);
-		if (listed_before(&world->images, i))
+		if (listed_before(&world->images, i) ||
+		    (image->one_symbol && image->symbol != image->path))
 			continue;
 		buf_addf(to, "binary    %-24s ", plain_of(info, image->path));
 		add_place(info, to, image);

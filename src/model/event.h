@@ -190,8 +190,10 @@ struct event_lost {
 struct event_symbol {
 	uint64_t addr, len;
 	const char *name;
-	bool gone;     /* the code is removed */
-	uint16_t type; /* perf's: 1 for BPF */
+	const char *binary; /* that the code is part of, which is not at hand; or NULL */
+	bool user;	    /* code of the event's process, not of the kernel */
+	bool gone;	    /* the code is removed */
+	uint16_t type;	    /* perf's: 1 for BPF */
 };
 
 struct event_switch {

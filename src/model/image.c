@@ -88,10 +88,15 @@ uint32_t image_of_memory(struct images *images, const char *path, uint32_t pid)
 	return handle;
 }
 
-uint32_t image_of_symbol(struct images *images, const char *name)
+uint32_t image_of_symbol(struct images *images, const char *name, const char *binary, bool kernel)
 {
-	uint32_t handle = image_intern(images, name, NULL, 0, false, true);
+	char *path = binary ? xasprintf("%s (%s)", name, binary) : NULL;
+	uint32_t handle = image_intern(images, path ? path : name, NULL, 0, false, kernel);
 
+	free(path);
+	images->all[handle].symbol = str_intern_z(images->strings, name);
+	if (binary)
+		images->all[handle].name = str_intern_z(images->strings, binary);
 	images->all[handle].one_symbol = true;
 	images->all[handle].opened = true;
 	return handle;

@@ -30,7 +30,8 @@ struct image {
 	bool given;	 /* the user named this file */
 	bool foreign;	 /* search only under the folders that the user gave */
 	bool opened;	 /* image_symfile() was called, with or without success */
-	bool one_symbol; /* the whole image is one function, named by path; there is no file */
+	bool one_symbol; /* the whole image is one function; there is no file */
+	uint32_t symbol; /* handle: the name of that function */
 	/* With as_linked, if it was relocated as a whole: this symbol was at anchor_addr. */
 	bool moved;
 	uint32_t anchor; /* handle; 0: the start */
@@ -61,7 +62,8 @@ uint32_t image_intern(struct images *images, const char *path, const uint8_t *bu
 		      size_t build_id_len, bool as_linked, bool kernel);
 /* Code that a process generated: /tmp/perf-PID.map may have its symbols. */
 uint32_t image_of_memory(struct images *images, const char *path, uint32_t pid);
-uint32_t image_of_symbol(struct images *images, const char *name);
+/* One function, of a binary if that is not NULL. */
+uint32_t image_of_symbol(struct images *images, const char *name, const char *binary, bool kernel);
 /* The image was relocated: its symbol `anchor` is at anchor_addr. anchor NULL: it was not. */
 void image_moved(struct images *images, uint32_t image, const char *anchor, uint64_t anchor_addr);
 void image_names(struct images *images, uint32_t image, const char *file);

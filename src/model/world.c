@@ -137,6 +137,8 @@ uint64_t world_function(struct world *world, uint32_t pid, uint64_t context, uin
 	if (!map)
 		return 0;
 	offset = addr - map->start + map->offset;
+	if (world->images.all[map->image].one_symbol)
+		return addr - offset;
 	at = hash_at(&world->function_index, (struct hash_key){ offset, map->image });
 	if (!*at) {
 		GROW(world->functions, world->nr_functions + 2, world->cap_functions);
@@ -350,23 +352,26 @@ static void add_map(struct world *world, const struct event *ev)
 }
 
 /* Code with a name but no file becomes an image where every address has that name. */
-static void add_symbol_map(struct world *world, const struct event_symbol *symbol)
+static void add_symbol_map(struct world *world, const struct event *ev)
 {
-	struct space *kernel = &world->spaces[SPACE_KERNEL];
+	const struct event_symbol *symbol = &ev->symbol;
+	uint32_t number = symbol->user ? space_of(world, ev->pid) : SPACE_KERNEL;
+	struct space *space = &world->spaces[number];
 
 	if (!symbol->len)
 		return;
 	if (symbol->gone) {
-		space_unmap(kernel, symbol->addr);
+		space_unmap(space, symbol->addr);
 		return;
 	}
-	space_map(kernel, (struct map){
-				  .start = symbol->addr,
-				  .last = symbol->len - 1 > UINT64_MAX - symbol->addr
-						  ? UINT64_MAX
-						  : symbol->addr + (symbol->len - 1),
-				  .image = image_of_symbol(&world->images, symbol->name),
-			  });
+	space_map(space, (struct map){
+				 .start = symbol->addr,
+				 .last = symbol->len - 1 > UINT64_MAX - symbol->addr
+						 ? UINT64_MAX
+						 : symbol->addr + (symbol->len - 1),
+				 .image = image_of_symbol(&world->images, symbol->name,
+							  symbol->binary, !symbol->user),
+			 });
 }
 
 static void add_fork(struct world *world, const struct event *ev)
@@ -420,7 +425,7 @@ void world_apply(struct world *world, struct event *ev)
 	case EVENT_FORK: add_fork(world, ev); break;
 	case EVENT_EXIT: add_exit(world, ev); break;
 	case EVENT_MAP: add_map(world, ev); break;
-	case EVENT_SYMBOL: add_symbol_map(world, &ev->symbol); break;
+	case EVENT_SYMBOL: add_symbol_map(world, ev); break;
 	case EVENT_SAMPLE:
 	case EVENT_CHAIN: ev->sample.source = source_of(world, ev->input, ev->sample.source); break;
 	default: break;
@@ -648,7 +653,7 @@ static void resolve(struct world *world, struct frame *frame)
 	}
 	if (world->images.all[frame->image].one_symbol) {
 		add_symbol(&world->frames, (struct symbol){
-						   .name = world->images.all[frame->image].path,
+						   .name = world->images.all[frame->image].symbol,
 					   });
 		return;
 	}

@@ -141,7 +141,7 @@ static int calls_open(struct stage *s)
 	cs->calls.slices = &cs->slices;
 	if (slices_init(&cs->slices, s, announce_task, true) < 0)
 		return -1;
-	cs->slices.knows = KNOWS_INSTRUCTIONS | KNOWS_LINES;
+	cs->slices.knows = KNOWS_LINES; /* and what the branches count */
 	cs->slices.kind = task_name;
 	if (cs->slices.inlines)
 		open_inlines(cs, s->chain->world);

@@ -144,6 +144,7 @@ static void begin_thread(struct slices *slices, const struct event *ev, struct s
 
 static void begin_cpu(struct slices *slices, const struct event *ev)
 {
+	slices->knows |= KNOWS_INSTRUCTIONS;
 	slices_lose(slices, ev->cpu);
 	slices_advance(slices, ev->time);
 	slices_gap(slices, ev->cpu);

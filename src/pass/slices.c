@@ -52,12 +52,23 @@ static void succeed(struct slices *s, struct slices_task *task, uint64_t place)
 	task->least = ended.last;
 }
 
+/* The thread goes on after part of its trace was missing, or its tid is used again. */
+static void go_on(struct slices *s, struct slices_task *task)
+{
+	struct tids_ended ended;
+
+	if (tids_take(&s->threads, task->pid, task->tid, UINT64_MAX, &ended))
+		task->least = ended.last;
+}
+
 static void announce(struct slices *s, struct slices_task *task, uint64_t place)
 {
 	struct event ev = { .time = place, .cpu = task->cpu, .pid = task->pid };
 
 	task->announced = true;
-	if (s->kind && !task->thread)
+	if (task->thread)
+		go_on(s, task);
+	else if (s->kind)
 		succeed(s, task, place);
 	ev.tid = task->tid;
 	if (!task->named && !s->failed && s->announce(s->data, &ev, task->open[0].frame) < 0)
@@ -503,7 +514,10 @@ void slices_end_task(struct slices *s, struct slices_task *task)
 			slices_hide_run(s, &s->cpus[i], s->now, false);
 	}
 	close_from(s, task, 0, task->left);
-	if (s->kind && task->announced)
+	if (task->thread && task->announced)
+		tids_put(&s->threads, task->pid, task->tid,
+			 (struct tids_ended){ task->tid, task->last });
+	else if (s->kind && task->announced)
 		tids_put(&s->ended, task->pid, task->kind,
 			 (struct tids_ended){ task->tid, task->last });
 	free_task(task);
@@ -514,6 +528,7 @@ void slices_release(struct slices *s)
 	while (s->tasks)
 		free_task(s->tasks);
 	tids_release(&s->ended);
+	tids_release(&s->threads);
 	free(s->cpus);
 	memset(s, 0, sizeof(*s));
 }
@@ -645,6 +660,8 @@ void slices_charge_part(struct slices *s, uint32_t number, struct slices_task *t
 	s->cycles += code->cycles;
 	task->instructions += code->instructions;
 	task->cycles += code->cycles;
+	if (code->instructions)
+		s->knows |= KNOWS_INSTRUCTIONS;
 	if (code->cycles)
 		s->knows |= KNOWS_CYCLES;
 	if (task->shown)

@@ -118,7 +118,7 @@ struct slices {
 	bool inlines;  /* for the caller: inlined functions are slices, too */
 
 	struct slices_task *tasks;
-	struct tids ended;
+	struct tids ended, threads; /* threads: by their tids, instead of kinds */
 	struct slices_cpu *cpus;
 	size_t nr_cpus;
 	uint64_t now;		       /* the time of the current event */

@@ -15,6 +15,7 @@ struct strand {
 	uint64_t at; /* the next instruction; 0: unknown */
 	uint64_t context;
 	uint32_t pid, tid;
+	bool used;
 	bool began;   /* right here */
 	bool outside; /* its thread or its level is not selected */
 };
@@ -184,20 +185,13 @@ static struct strand *strand_of(struct straights *all, const struct event *ev)
 	return &all->strands[*place - 1];
 }
 
-/* What ran belongs to the thread and the level before the branch, and to the time and the cpu of the branch. */
-static void fill(struct straights *all, const struct strand *strand, const struct event *ev,
-		 struct straight *run)
+/* Finds the code of a run. */
+static void find_run(struct straights *all, const struct strand *strand, const struct event *ev,
+		     struct straight *run)
 {
 	const struct straight_known *known;
 
-	*run = (struct straight){ .state = STRAIGHT_NO_CODE,
-				  .address = strand->at,
-				  .nr = ev->branch.instructions,
-				  .context = strand->context,
-				  .pid = strand->pid,
-				  .tid = strand->tid };
-	run->outside = strand->outside || ev->outside & (OUTSIDE_WHEN | OUTSIDE_WHERE);
-	if (run->outside || !strand->at || run->nr > RUN_MAX)
+	if (!strand->at || run->nr > RUN_MAX)
 		return;
 	known = known_run(all, strand, &ev->branch);
 	run->state = (enum straight_state)known->state;
@@ -205,18 +199,39 @@ static void fill(struct straights *all, const struct strand *strand, const struc
 	run->insns = &all->insns[known->first];
 }
 
+/* What ran belongs to the thread and the level before the branch, and to the time and the cpu of the branch. */
+static bool fill(struct straights *all, const struct strand *strand, const struct event *ev,
+		 struct straight *run)
+{
+	bool gap = ev->branch.kind == BRANCH_BEGIN;
+
+	if (gap ? !strand->used : !ev->branch.instructions)
+		return false;
+	*run = (struct straight){ .state = gap ? STRAIGHT_GAP : STRAIGHT_NO_CODE,
+				  .address = strand->at,
+				  .nr = ev->branch.instructions,
+				  .context = strand->context,
+				  .pid = strand->pid,
+				  .tid = strand->tid,
+				  .cpu = ev->cpu,
+				  .by_thread = ev->branch.by_thread };
+	run->outside = strand->outside || ev->outside & (OUTSIDE_WHEN | OUTSIDE_WHERE);
+	if (!gap && !run->outside)
+		find_run(all, strand, ev, run);
+	return true;
+}
+
 bool straights_take(struct straights *all, const struct event *ev, struct straight *run)
 {
 	const struct event_branch *branch = &ev->branch;
 	struct strand *strand = strand_of(all, ev);
-	bool ran = branch->instructions && branch->kind != BRANCH_BEGIN;
+	bool ran = fill(all, strand, ev, run);
 
-	if (ran)
-		fill(all, strand, ev, run);
 	*strand = (struct strand){ .at = branch->to,
 				   .context = branch->context,
 				   .pid = ev->pid,
 				   .tid = ev->tid,
+				   .used = true,
 				   .began = branch->kind == BRANCH_BEGIN,
 				   .outside = ev->outside & OUTSIDE_WHO };
 	return ran;

@@ -26,6 +26,7 @@ enum straight_state {
 	STRAIGHT_KNOWN,
 	STRAIGHT_NO_CODE,   /* the binary was not found, or does not have it */
 	STRAIGHT_DIFFERENT, /* the binary has code that does not lead to the branch */
+	STRAIGHT_GAP,	    /* code may have run that was not traced */
 };
 
 /* What ran up to a branch. Valid until the next call. */
@@ -34,8 +35,9 @@ struct straight {
 	uint64_t address, nr;	     /* of the first instruction; how many */
 	struct straight_insn *insns; /* of the code there; only if it is known */
 	uint64_t context;	     /* IP_KERNEL or IP_USER */
-	uint32_t pid, tid;
-	bool outside; /* it is not selected */
+	uint32_t pid, tid, cpu;
+	bool by_thread; /* the trace tells the threads apart; else only the cpus, and processes */
+	bool outside;	/* it is not selected */
 };
 
 struct straights {
@@ -51,7 +53,7 @@ struct straights {
 
 void straights_init(struct straights *all, struct world *world);
 void straights_release(struct straights *all);
-/* Takes a branch. False: nothing ran before it. */
+/* Takes a branch. False: nothing ran before it, and nothing is missing. */
 bool straights_take(struct straights *all, const struct event *ev, struct straight *run);
 /* Forgets all code. */
 void straights_forget(struct straights *all);

@@ -84,6 +84,12 @@ static void on_call(struct track *track, struct track_strand *strand, const stru
 
 /* Returns */
 
+/* Whether the return address of a call is unknown, and may be this one. */
+static bool is_before(const struct track_frame *frame, uint64_t to)
+{
+	return !frame->resume && frame->after && to - frame->after - 1 < RULE_CALL;
+}
+
 /* Finds the frame of the call that returns to `to` at sp. Returns task->nr if there is none. */
 static size_t find_call(struct track_task *task, uint64_t to, uint64_t sp)
 {
@@ -95,7 +101,7 @@ static size_t find_call(struct track_task *task, uint64_t to, uint64_t sp)
 
 		if (frame->kind == TRACK_TRAP)
 			break;
-		if (frame->resume != to)
+		if (frame->resume != to && !is_before(frame, to))
 			continue;
 		if (!known || frame->sp == sp)
 			return i;

@@ -55,7 +55,7 @@ struct track_frame {
 	uint64_t resume; /* where it returns to; 0 if not known */
 	uint64_t target; /* what was called */
 	uint64_t sp;	 /* after the return; 0 if not known */
-	uint64_t after;	 /* see struct event_branch */
+	uint64_t after;	 /* see struct event_branch; of a call without `resume`: its address */
 	uint64_t context, space;
 	uint32_t mark; /* of the caller */
 	uint32_t pid;  /* of the caller */

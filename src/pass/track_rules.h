@@ -27,6 +27,7 @@
  *			a trace without sp		callers are left out until the trace has an sp
  *	RULE_FIXUP	Linux (exception tables)	a trap in the kernel that returns less than this far
  *							from where it came returns to the same function
+ *	RULE_CALL	traces as text			a call instruction has at most this many bytes
  *	RULE_RESTART	programs under Linux		a return from an exception at most this far before
  *							where it came, in bytes, makes a system call again
  */
@@ -38,6 +39,7 @@ enum track_rule {
 	RULE_ENTRY = 8,
 	RULE_LOST = 1000,
 	RULE_FIXUP = 65536,
+	RULE_CALL = 8,
 	RULE_RESTART = 4,
 };
 

@@ -156,7 +156,8 @@ void task_push(struct track *track, struct track_strand *strand, const struct ev
 	struct track_frame frame = { .resume = b->next,
 				     .target = b->to,
 				     .sp = sp,
-				     .after = b->after,
+				     .after = b->kind == BRANCH_CALL && !b->next ? b->from
+										 : b->after,
 				     .context = strand->context,
 				     .space = strand->space,
 				     .pid = strand->pid,
@@ -173,6 +174,6 @@ void task_push(struct track *track, struct track_strand *strand, const struct ev
 	GROW(task->frames, task->nr + 1, task->cap);
 	task->frames[task->nr++] = frame;
 	if (!frame.resume)
-		frame.resume = b->from;
+		frame.resume = b->from + (kind != TRACK_TRAP); /* inside the call */
 	task->mark = track->ops->below(track->data, task->mark, &frame, ev);
 }

@@ -534,6 +534,10 @@ static bool symbol_word(struct dump *d, struct event_symbol *symbol, const struc
 		return number(word, &symbol->len);
 	if (is(word, "gone")) {
 		symbol->gone = true;
+	} else if (is(word, "user")) {
+		symbol->user = true;
+	} else if (is(word, "binary") && word->quoted) {
+		symbol->binary = keep(d, word);
 	} else if (is(word, "type")) {
 		if (!number(word, &type) || type > UINT16_MAX)
 			return false;

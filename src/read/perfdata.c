@@ -154,12 +154,13 @@ static int skip_aux(struct reader *r, struct event *ev)
 	if (p->survey_of) {
 		size_t stream = (size_t)(p->s - p->streams);
 
-		pt_add_trace(p->pt, &(struct pt_chunk){ .in = p->survey_of[stream].in,
-							.file_offset = in_offset(r->in),
-							.len = left,
-							.offset = p->aux_offset,
-							.tid = p->aux_tid,
-							.cpu = p->aux_cpu });
+		perfdata_pt_add_trace(p->pt,
+				      &(struct perfdata_pt_chunk){ .in = p->survey_of[stream].in,
+								   .file_offset = in_offset(r->in),
+								   .len = left,
+								   .offset = p->aux_offset,
+								   .tid = p->aux_tid,
+								   .cpu = p->aux_cpu });
 	}
 	skipped = in_skip(r->in, left);
 	p->aux_left = 0;
@@ -244,7 +245,7 @@ static int start_pt(struct reader *r, struct cursor info)
 			       r->in->path);
 		return 0;
 	}
-	p->pt = pt_new(r, info);
+	p->pt = perfdata_pt_new(r, info);
 	return p->pt ? 0 : -1;
 }
 
@@ -576,7 +577,7 @@ static bool survey_record(struct perfdata *p)
 	ev.pid = cursor_u32(&c);
 	ev.tid = cursor_u32(&c);
 	if (!c.bad)
-		pt_add_switch(p->pt, &ev);
+		perfdata_pt_add_switch(p->pt, &ev);
 	return true;
 }
 
@@ -697,7 +698,7 @@ static int perfdata_survey(struct reader *r)
 		};
 		ret = ret < 0 ? ret : next_event(&survey, &ev);
 		if (ret > 0)
-			pt_add_event(p->pt, &ev);
+			perfdata_pt_add_event(p->pt, &ev);
 	} while (ret > 0);
 	order_release(&first.order);
 	buf_release(&first.scratch);
@@ -706,7 +707,7 @@ static int perfdata_survey(struct reader *r)
 		close_stream(&first.streams[i]);
 	free(first.streams);
 	if (ret == 0)
-		pt_start(p->pt);
+		perfdata_pt_start(p->pt);
 	return ret;
 }
 
@@ -717,8 +718,8 @@ static size_t perfdata_run(struct reader *r, struct event **events)
 
 	if (!p->has_ahead)
 		return 0;
-	nr = pt_run(p->pt, p->at_end ? NULL : &p->ahead, events);
-	pt_took(p->pt, nr);
+	nr = perfdata_pt_run(p->pt, p->at_end ? NULL : &p->ahead, events);
+	perfdata_pt_took(p->pt, nr);
 	return nr;
 }
 
@@ -729,12 +730,12 @@ static int next_with_pt(struct reader *r, struct event *ev)
 	struct event *events;
 	int ret;
 
-	if (pt_run(p->pt, p->at_end ? NULL : &p->ahead, &events)) {
+	if (perfdata_pt_run(p->pt, p->at_end ? NULL : &p->ahead, &events)) {
 		*ev = *events;
-		pt_took(p->pt, 1);
+		perfdata_pt_took(p->pt, 1);
 		return 1;
 	}
-	ret = pt_next(p->pt, r, ev);
+	ret = perfdata_pt_next(p->pt, r, ev);
 	if (ret || p->at_end)
 		return ret;
 	p->has_ahead = false;
@@ -764,7 +765,7 @@ static void perfdata_close(struct reader *r)
 {
 	struct perfdata *p = r->priv;
 
-	pt_free(p->pt);
+	perfdata_pt_free(p->pt);
 	header_release(p);
 	sample_release(p);
 	order_release(&p->order);

@@ -47,7 +47,7 @@ struct pt_thread {
 
 struct pt_queue {
 	uint32_t tid, cpu;
-	struct pt_chunk *chunks; /* in order of their offsets */
+	struct perfdata_pt_chunk *chunks; /* in order of their offsets */
 	size_t nr, cap;
 	struct ipt_piece *piece; /* NULL: none yet, or no more */
 	size_t at;		 /* the next branch in it */
@@ -130,7 +130,7 @@ static void take_info(struct perfdata_pt *pt, const struct perfdata *p, const ui
 	pt->clock.base_ratio = (uint32_t)info[INFO_MAX_RATIO];
 }
 
-struct perfdata_pt *pt_new(struct reader *r, struct cursor info)
+struct perfdata_pt *perfdata_pt_new(struct reader *r, struct cursor info)
 {
 	const struct perfdata *p = r->priv;
 	struct perfdata_pt *pt;
@@ -171,7 +171,7 @@ static size_t queue_of(struct perfdata_pt *pt, uint32_t tid, uint32_t cpu)
 	return *place - 1;
 }
 
-void pt_add_trace(struct perfdata_pt *pt, const struct pt_chunk *chunk)
+void perfdata_pt_add_trace(struct perfdata_pt *pt, const struct perfdata_pt_chunk *chunk)
 {
 	size_t queue = queue_of(pt, chunk->tid, chunk->cpu);
 	struct pt_queue *q = &pt->queues[queue];
@@ -183,7 +183,7 @@ void pt_add_trace(struct perfdata_pt *pt, const struct pt_chunk *chunk)
 	pt->bytes += chunk->len;
 }
 
-void pt_add_switch(struct perfdata_pt *pt, const struct event *ev)
+void perfdata_pt_add_switch(struct perfdata_pt *pt, const struct event *ev)
 {
 	size_t queue;
 
@@ -208,7 +208,7 @@ static void add_map(struct perfdata_pt *pt, const struct event *ev)
 				tsc_of(&pt->time, ev->time), map->addr, map->len, code);
 }
 
-void pt_add_event(struct perfdata_pt *pt, const struct event *ev)
+void perfdata_pt_add_event(struct perfdata_pt *pt, const struct event *ev)
 {
 	switch (ev->kind) {
 	case EVENT_MAP: add_map(pt, ev); break;
@@ -221,7 +221,7 @@ void pt_add_event(struct perfdata_pt *pt, const struct event *ev)
 		break;
 	case EVENT_SWITCH:
 		if (!ev->sched.out)
-			pt_add_switch(pt, ev);
+			perfdata_pt_add_switch(pt, ev);
 		break;
 	default: break;
 	}
@@ -231,7 +231,7 @@ void pt_add_event(struct perfdata_pt *pt, const struct event *ev)
 
 static int by_offset(const void *a, const void *b)
 {
-	const struct pt_chunk *x = a, *y = b;
+	const struct perfdata_pt_chunk *x = a, *y = b;
 
 	return (x->offset > y->offset) - (x->offset < y->offset);
 }
@@ -242,7 +242,7 @@ static void remove_overlaps(struct pt_queue *q)
 	uint64_t end = 0;
 
 	for (size_t i = 0; i < q->nr; i++) {
-		struct pt_chunk *chunk = &q->chunks[i];
+		struct perfdata_pt_chunk *chunk = &q->chunks[i];
 		uint64_t twice = i && chunk->offset < end ? end - chunk->offset : 0;
 
 		if (twice > chunk->len)
@@ -255,7 +255,7 @@ static void remove_overlaps(struct pt_queue *q)
 	}
 }
 
-static const struct pt_chunk *chunk_at(const struct pt_queue *q, uint64_t position)
+static const struct perfdata_pt_chunk *chunk_at(const struct pt_queue *q, uint64_t position)
 {
 	size_t low = 0, high = q->nr;
 
@@ -278,7 +278,7 @@ static bool read_trace(const void *data, uint32_t queue, uint64_t position, uint
 	const struct pt_queue *q = &pt->queues[queue];
 
 	while (len) {
-		const struct pt_chunk *chunk = chunk_at(q, position);
+		const struct perfdata_pt_chunk *chunk = chunk_at(q, position);
 		uint64_t skip = chunk ? position - chunk->offset : 0;
 		size_t part;
 
@@ -371,7 +371,7 @@ static size_t helpers(const struct perfdata_pt *pt)
 	return cpus > MAX_THREADS ? MAX_THREADS : (size_t)cpus - 1;
 }
 
-void pt_start(struct perfdata_pt *pt)
+void perfdata_pt_start(struct perfdata_pt *pt)
 {
 	ipt_history_complete(&pt->history);
 	pt->world = ipt_history_world(&pt->history);
@@ -670,7 +670,7 @@ static void end_thread(struct perfdata_pt *pt, const struct event *ev)
 	thread->known = thread->away = false;
 }
 
-size_t pt_run(struct perfdata_pt *pt, const struct event *before, struct event **events)
+size_t perfdata_pt_run(struct perfdata_pt *pt, const struct event *before, struct event **events)
 {
 	uint64_t limit = limit_of(pt, before);
 
@@ -701,7 +701,7 @@ size_t pt_run(struct perfdata_pt *pt, const struct event *before, struct event *
 	return pt->nr_events;
 }
 
-void pt_took(struct perfdata_pt *pt, size_t nr)
+void perfdata_pt_took(struct perfdata_pt *pt, size_t nr)
 {
 	pt->taken += nr;
 }
@@ -709,7 +709,7 @@ void pt_took(struct perfdata_pt *pt, size_t nr)
 static int tell_gap(struct perfdata_pt *pt, struct reader *r, struct event *ev)
 {
 	const struct pt_queue *q = &pt->queues[pt->gap.queue];
-	const struct pt_chunk *chunk = chunk_at(q, pt->gap.position);
+	const struct perfdata_pt_chunk *chunk = chunk_at(q, pt->gap.position);
 	uint64_t offset = chunk ? chunk->file_offset + (pt->gap.position - chunk->offset) : 0;
 	bool cpu = q->tid == NO_TASK;
 
@@ -727,12 +727,12 @@ static int tell_gap(struct perfdata_pt *pt, struct reader *r, struct event *ev)
 			     ipt_gap_names[pt->gap.why]);
 }
 
-int pt_next(struct perfdata_pt *pt, struct reader *r, struct event *ev)
+int perfdata_pt_next(struct perfdata_pt *pt, struct reader *r, struct event *ev)
 {
 	return pt->gap.waits ? tell_gap(pt, r, ev) : 0;
 }
 
-void pt_free(struct perfdata_pt *pt)
+void perfdata_pt_free(struct perfdata_pt *pt)
 {
 	if (!pt)
 		return;

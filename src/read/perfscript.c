@@ -17,6 +17,7 @@
 #include "format.h"
 #include "model/frame.h"
 #include "model/source.h"
+#include "read/perfscript_branch.h"
 #include "read/perfscript_line.h"
 
 #define MAX_FRAMES 65536
@@ -27,7 +28,7 @@ struct place { /* a parsed frame */
 	bool inlined;
 };
 
-enum stage { STAGE_READ, STAGE_SOURCE, STAGE_COMM, STAGE_SAMPLE };
+enum stage { STAGE_READ, STAGE_SOURCE, STAGE_COMM, STAGE_SAMPLE, STAGE_BRANCH };
 
 struct perfscript {
 	struct start now;     /* the current sample */
@@ -47,6 +48,8 @@ struct perfscript {
 	struct hash comms;   /* pid and tid to the comm last emitted */
 	struct hash sources; /* event names whose source was emitted */
 	struct buf text, bare;
+	struct script_branches branches;
+	bool is_branch; /* the current line */
 };
 
 /* ---- frames ---- */
@@ -71,6 +74,14 @@ static uint32_t unknown_name(struct reader *r, struct span binary)
 	return str_intern(r->frames->strings, p->text.data, p->text.len);
 }
 
+uint32_t script_name(struct reader *r, const struct frame_parts *parts)
+{
+	if (!span_len(parts->name) ||
+	    (span_len(parts->name) == 9 && span_begins(parts->name, "[unknown]")))
+		return unknown_name(r, parts->binary);
+	return intern(r, parts->name);
+}
+
 static struct place read_place(struct reader *r, struct span text)
 {
 	struct frame_parts parts = script_frame_parts(text);
@@ -79,11 +90,7 @@ static struct place read_place(struct reader *r, struct span text)
 		.inlined = parts.inlined,
 	};
 
-	if (!span_len(parts.name) ||
-	    (span_len(parts.name) == 9 && span_begins(parts.name, "[unknown]")))
-		place.name = unknown_name(r, parts.binary);
-	else
-		place.name = intern(r, parts.name);
+	place.name = script_name(r, &parts);
 	if (span_len(parts.binary) && !span_begins(parts.binary, "[unknown]"))
 		place.binary = intern(r, parts.binary);
 	return place;
@@ -138,16 +145,24 @@ static bool take_title(struct perfscript *p, struct span line, struct event *ev)
 	return false;
 }
 
-static void begin_sample(struct reader *r, const struct first_line *first)
+static void set_task(struct reader *r, struct first_line *first)
+{
+	struct perfscript *p = r->priv;
+
+	p->comm = span_len(first->comm) ? intern(r, first->comm) : 0;
+	if (first->start.tid == NO_TASK && p->comm)
+		first->start.pid = first->start.tid =
+			p->comm; /* keeps tasks of different names apart */
+	p->now = first->start;
+}
+
+static void begin_sample(struct reader *r, struct first_line *first)
 {
 	struct perfscript *p = r->priv;
 	struct span text;
 
-	p->now = first->start;
-	p->comm = span_len(first->comm) ? intern(r, first->comm) : 0;
+	set_task(r, first);
 	p->event = span_len(first->event) ? intern(r, first->event) : 0;
-	if (p->now.tid == NO_TASK && p->comm)
-		p->now.pid = p->now.tid = p->comm; /* keeps tasks of different names apart */
 	p->is_bare = false;
 	p->open = true;
 	p->nr = 0;
@@ -210,6 +225,19 @@ static void take_frame(struct reader *r, struct span line, struct span text)
 		add_frame(r, text);
 }
 
+/* A branch has no other lines. */
+static bool take_branch(struct reader *r, struct first_line *first)
+{
+	struct perfscript *p = r->priv;
+
+	set_task(r, first);
+	if (!script_branch(r, &p->branches, first))
+		return false;
+	p->is_branch = true;
+	p->stage = STAGE_COMM;
+	return true;
+}
+
 /*
  * Takes one line. 1: *ev is filled, 0: continue. A line that begins a sample while another is open
  * ends that one; *again then asks the caller to read the line again afterwards.
@@ -236,8 +264,12 @@ static int take_line(struct reader *r, struct span line, uint64_t offset, bool *
 	    (!(p->open && script_frame(line, &text)) && script_start(line, &first))) {
 		if (end_sample(p))
 			*again = true;
-		else
+		else if (!take_branch(r, &first))
 			begin_sample(r, &first);
+		return 0;
+	}
+	if (!p->open && script_error(&p->branches, line)) {
+		p->stage = STAGE_BRANCH;
 		return 0;
 	}
 	/* Outside of a sample, a word of hexadecimal digits at the start may be a comm. */
@@ -331,9 +363,16 @@ static int tell(struct reader *r, struct event *ev)
 			return 1;
 	}
 	if (p->stage == STAGE_COMM) {
-		p->stage = STAGE_SAMPLE;
+		p->stage = p->is_branch ? STAGE_BRANCH : STAGE_SAMPLE;
+		p->is_branch = false;
 		if (tell_comm(r, ev))
 			return 1;
+	}
+	if (p->stage == STAGE_BRANCH) {
+		*ev = p->branches.queue[p->branches.next++];
+		if (p->branches.next == p->branches.nr)
+			p->stage = STAGE_READ;
+		return 1;
 	}
 	p->stage = STAGE_READ;
 	tell_sample(r, ev);
@@ -383,6 +422,7 @@ static void perfscript_close(struct reader *r)
 	hash_release(&p->sources);
 	buf_release(&p->text);
 	buf_release(&p->bare);
+	script_branches_release(&p->branches);
 }
 
 static struct span next_line(struct span *rest)

@@ -192,13 +192,29 @@ bool script_usual_frame(struct span line)
 	       text.at == line.at + 1 + 16;
 }
 
+/* Records, and what perf synthesizes of a hardware trace in addition to branches and samples. */
+static bool is_no_sample(struct span event)
+{
+	static const char *const starts[] = { "PERF_RECORD_", "DEFERRED CALLCHAIN",
+					      "cbr:",	      "psb:",
+					      "ptwrite:",     "mwait:",
+					      "pwre:",	      "pwrx:",
+					      "exstop:",      "evt:",
+					      "iflag:" };
+
+	for (size_t i = 0; i < sizeof(starts) / sizeof(*starts); i++) {
+		if (span_begins(event, starts[i]))
+			return true;
+	}
+	return false;
+}
+
 /* The part after the time: PERIOD EVENT: and maybe a frame. */
 static bool parse_event(struct span right, struct first_line *first)
 {
 	take_period(&right, &first->start);
 	right = span_trim(right);
-	first->start.skip =
-		span_begins(right, "PERF_RECORD_") || span_begins(right, "DEFERRED CALLCHAIN");
+	first->start.skip = is_no_sample(right);
 	if (first->start.skip) {
 		first->event = first->tail = (struct span){ right.end, right.end };
 		return true;
@@ -208,7 +224,8 @@ static bool parse_event(struct span right, struct first_line *first)
 		struct span text;
 
 		first->event = (struct span){ right.at, right.at };
-		if (right.at < right.end && !script_frame(right, &text))
+		if (right.at < right.end && !script_frame(right, &text) &&
+		    !memmem(right.at, span_len(right), " => ", 4))
 			return false;
 	}
 	first->tail = right;
@@ -294,9 +311,24 @@ void script_bare_start(struct span line, struct first_line *first)
 		parse_comm(line, &first->start, &first->comm);
 }
 
+/* The address of data, which may come before that of the code. */
+#define LEAST_ADDRESS 8 /* digits: a name may consist of fewer */
+
+static struct span without_data(struct span tail)
+{
+	struct span rest = { tail.at + hex_digits(tail), tail.end };
+	size_t digits;
+
+	rest = span_trim(rest);
+	digits = hex_digits(rest);
+	return digits >= LEAST_ADDRESS && digits < span_len(rest) && is_blank(rest.at[digits])
+		       ? rest
+		       : tail;
+}
+
 bool script_tail_frame(const struct first_line *first, struct span *text)
 {
-	struct span tail = span_trim(first->tail);
+	struct span tail = without_data(span_trim(first->tail));
 
 	return !first->start.skip && span_len(tail) && script_frame(tail, text) &&
 	       (!span_len(first->event) || tail.end[-1] == ')' || text->at - first->tail.at > 16);

@@ -473,7 +473,9 @@ static void add_idle(struct wire_reader *w)
 	w->idle_emitted = true;
 	ev = wire_add(&w->before, EVENT_SYMBOL);
 	if (ev)
-		ev->symbol = (struct event_symbol){ IDLE_ADDRESS, 16, "[idle]", false, 1 };
+		ev->symbol = (struct event_symbol){
+			.addr = IDLE_ADDRESS, .len = 16, .name = "[idle]", .type = 1
+		};
 	ev = wire_add(&w->before, EVENT_COMM);
 	if (ev)
 		ev->comm.comm = "idle";

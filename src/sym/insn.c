@@ -5,6 +5,7 @@
 #include <elf.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "sym/insn_other.h"
 
@@ -15,6 +16,8 @@ static bool is_x86(uint16_t machine)
 
 #ifdef HAVE_ZYDIS
 #include <Zydis/Zydis.h>
+
+#define NAME_MAX_LEN 24
 
 static ZyanStatus start(ZydisDecoder *decoder, const struct insn_code *code)
 {
@@ -53,6 +56,84 @@ static uint64_t target_of(const ZydisDecodedInstruction *insn, const ZydisDecode
 	return 0;
 }
 
+struct other_name {
+	const char *zydis, *gnu;
+};
+
+static const struct other_name conditions[] = {
+	{ "z", "e" },	{ "nz", "ne" }, { "nb", "ae" }, { "nbe", "a" },
+	{ "nl", "ge" }, { "nle", "g" }, { NULL, NULL },
+};
+static const struct other_name att_names[] = {
+	{ "cbw", "cbtw" }, { "cwde", "cwtl" }, { "cdqe", "cltq" }, { "cwd", "cwtd" },
+	{ "cdq", "cltd" }, { "cqo", "cqto" },  { NULL, NULL },
+};
+
+static const char *find_name(const struct other_name *names, const char *zydis)
+{
+	while (names->zydis && strcmp(names->zydis, zydis) != 0)
+		names++;
+	return names->gnu;
+}
+
+static char size_letter(const ZydisDecodedOperand *operand)
+{
+	switch (operand->size) {
+	case 8: return 'b';
+	case 16: return 'w';
+	case 32: return 'l';
+	default: return 'q';
+	}
+}
+
+/* GNU's name of an instruction, which readers know from objdump, if Zydis has another one; else "". */
+static void gnu_name(const ZydisDecodedInstruction *insn, const ZydisDecodedOperand *operands,
+		     enum insn_syntax syntax, const char *zydis, char name[NAME_MAX_LEN])
+{
+	static const char *const conditional[] = { "j", "set", "cmov" };
+	const char *gnu = NULL;
+
+	name[0] = '\0';
+	for (size_t i = 0; i < 3; i++) {
+		size_t len = strlen(conditional[i]);
+
+		if (strncmp(zydis, conditional[i], len) != 0)
+			continue;
+		gnu = find_name(conditions, zydis + len);
+		if (gnu)
+			snprintf(name, NAME_MAX_LEN, "%s%s", conditional[i], gnu);
+	}
+	if (syntax == INSN_INTEL)
+		return;
+	if (insn->mnemonic == ZYDIS_MNEMONIC_MOVZX || insn->mnemonic == ZYDIS_MNEMONIC_MOVSX ||
+	    insn->mnemonic == ZYDIS_MNEMONIC_MOVSXD)
+		snprintf(name, NAME_MAX_LEN, "mov%c%c%c", zydis[3], size_letter(&operands[1]),
+			 size_letter(&operands[0]));
+	gnu = find_name(att_names, zydis);
+	if (insn->mnemonic == ZYDIS_MNEMONIC_MOV && insn->raw.imm[0].size == 64)
+		gnu = "movabs";
+	if (insn->mnemonic == ZYDIS_MNEMONIC_MOVD || insn->mnemonic == ZYDIS_MNEMONIC_MOVQ)
+		gnu = zydis; /* without a suffix */
+	if (gnu)
+		snprintf(name, NAME_MAX_LEN, "%s", gnu);
+}
+
+static void use_gnu_name(const ZydisDecodedInstruction *insn, const ZydisDecodedOperand *operands,
+			 enum insn_syntax syntax, char text[INSN_TEXT])
+{
+	const char *zydis = ZydisMnemonicGetString(insn->mnemonic);
+	char *at = zydis ? strstr(text, zydis) : NULL;
+	char name[NAME_MAX_LEN], rest[INSN_TEXT];
+
+	if (!at)
+		return;
+	gnu_name(insn, operands, syntax, zydis, name);
+	if (!name[0])
+		return;
+	snprintf(rest, sizeof(rest), "%s", at + strcspn(at, " "));
+	snprintf(at, INSN_TEXT - (size_t)(at - text), "%s%s", name, rest);
+}
+
 /* False: it is not an instruction. */
 static bool x86_text(const struct insn_code *code, uint64_t address, enum insn_syntax syntax,
 		     char text[INSN_TEXT], uint64_t *target)
@@ -68,6 +149,8 @@ static bool x86_text(const struct insn_code *code, uint64_t address, enum insn_s
 	ZydisFormatterInit(&formatter, syntax == INSN_INTEL ? ZYDIS_FORMATTER_STYLE_INTEL
 							    : ZYDIS_FORMATTER_STYLE_ATT);
 	ZydisFormatterSetProperty(&formatter, ZYDIS_FORMATTER_PROP_HEX_UPPERCASE, ZYAN_FALSE);
+	ZydisFormatterSetProperty(&formatter, ZYDIS_FORMATTER_PROP_FORCE_RELATIVE_RIPREL,
+				  ZYAN_TRUE);
 	ZydisFormatterSetProperty(&formatter, ZYDIS_FORMATTER_PROP_ADDR_PADDING_ABSOLUTE,
 				  ZYDIS_PADDING_DISABLED);
 	ZydisFormatterSetProperty(&formatter, ZYDIS_FORMATTER_PROP_DISP_PADDING,
@@ -78,6 +161,7 @@ static bool x86_text(const struct insn_code *code, uint64_t address, enum insn_s
 							insn.operand_count_visible, text, INSN_TEXT,
 							address, ZYAN_NULL)))
 		return false;
+	use_gnu_name(&insn, operands, syntax, text);
 	*target = target_of(&insn, operands, address);
 	return true;
 }

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #define INSN_MAX 15 /* bytes */
-#define INSN_TEXT 160
+#define INSN_TEXT 224
 
 struct insn_code {
 	uint16_t machine; /* e_machine */

@@ -94,8 +94,12 @@ static void put_symbol(struct dump *d, const struct event_symbol *symbol)
 	put_hex(d, "addr", symbol->addr);
 	put_hex(d, "len", symbol->len);
 	put_number(d, "type", symbol->type);
+	if (symbol->user)
+		buf_adds(&d->line, " user");
 	if (symbol->gone)
 		buf_adds(&d->line, " gone");
+	if (symbol->binary)
+		put_text(d, "binary", symbol->binary);
 	put_text(d, "name", symbol->name);
 }
 

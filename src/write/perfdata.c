@@ -240,6 +240,8 @@ static void put_symbol(struct writer *w, const struct event *ev)
 	const struct event_symbol *symbol = &ev->symbol;
 	uint16_t words[] = { symbol->type, symbol->gone ? PERF_KSYMBOL_UNREGISTER : 0 };
 
+	if (symbol->user) /* perf has no record for it */
+		return;
 	p->kernel_seen = true;
 	begin(p, PERF_RECORD_KSYMBOL, 0);
 	put_u64(&p->record, symbol->addr);

@@ -4,6 +4,7 @@
 
 tests/kit/emulate.py says where the truth comes from."""
 import os
+import re
 import shutil
 import signal
 import sys
@@ -60,6 +61,15 @@ def test_signals(programs, name, qemu):
     faults = programs.faults()
     equal(f"{name}: signals: the labels of instructions that fail", len(faults), 3)
     case.compare(faults)
+    test_maps(f"{name}: signals", case.emulation.path, programs.signals)
+
+
+def test_maps(name, path, program):
+    """The map is that of the executable segment, as Linux would record it."""
+    segment = re.search(r"LOAD +(\w+) (\w+) \w+ (\w+) \w+ R E", run("readelf", "-lW", program).stdout)
+    offset, address, size = (int(text, 16) for text in segment.groups())
+    equal(f"{name}: the map of the program's code", emulate.maps(path).get(program),
+          {(address, (size + 4095) // 4096 * 4096, offset)})
 
 
 def test_threads(programs, name, qemu):
