@@ -12,7 +12,7 @@
 #define MIN_FUNCTION 64	      /* bytes: the first guess of how long a function is */
 #define MAX_OFFSET 0x10000000 /* more is an error of perf */
 #define MIN_CALL 2	      /* bytes of a call instruction */
-#define MAX_CALL 8
+#define MAX_CALL 7
 #define MAX_DEPTH 4096
 
 /* Nobody prints where a function ends. It is as long as needed, up to the next one. */
@@ -20,11 +20,12 @@ struct script_function {
 	uint64_t start, len;
 	uint32_t pid; /* 0: the kernel's */
 	uint32_t name, binary;
+	bool told;
 };
 
 /* An address with what the text says about it. */
 struct script_place {
-	uint64_t start; /* of its function; the address itself if unknown */
+	uint64_t start; /* of its function; UINT64_MAX if unknown */
 	bool kernel;
 };
 
@@ -298,11 +299,12 @@ static void need_function(struct reader *r, struct script_branches *all,
 		*at = add_function(all, &want) + 1;
 	f = &all->functions[*at - 1];
 	room = room_after(all, f);
-	if (f->name == want.name && f->binary == want.binary && address - f->start < f->len)
+	if (f->told && f->name == want.name && f->binary == want.binary &&
+	    address - f->start < f->len)
 		return;
-	f->name = want.name;
-	f->binary = want.binary;
-	f->len = power_above(address - f->start);
+	want.len = want.len ? want.len : power_above(address - f->start);
+	want.told = true;
+	*f = want;
 	if (f->len > room)
 		f->len = room;
 	tell_function(r, all, first, f);
@@ -339,11 +341,13 @@ static struct script_place new_place(struct reader *r, struct script_branches *a
 
 	if (word_is(parts.binary, "[unknown]"))
 		f.binary = 0;
-	if (offset <= place->address && offset != UINT64_MAX)
+	if (offset <= place->address)
 		f.start -= offset;
+	else
+		f.len = 1; /* where the function begins is unknown */
 	if (span_len(parts.name) || f.binary)
 		need_function(r, all, first, f, place->address);
-	return (struct script_place){ f.start, kernel };
+	return (struct script_place){ f.len ? UINT64_MAX : f.start, kernel };
 }
 
 static void name_place(struct reader *r, struct script_branches *all,
@@ -452,8 +456,11 @@ static void add_branch(struct script_branches *all, const struct first_line *fir
 {
 	struct script_thread *thread = thread_of(all, first->start.tid);
 	enum branch_kind kind = kind_of(thread, line);
-	bool end = line->flags.end && !line->flags.begin, enters = kind == BRANCH_ENTER;
+	bool end = line->flags.end && !line->flags.begin;
 	uint64_t to = end ? 0 : line->to.address;
+	bool kernel = to		     ? line->to.known.kernel
+		      : kind == BRANCH_ENTER ? true
+					     : kind != BRANCH_LEAVE && line->from.known.kernel;
 	struct event *ev = queue_event(all, first, EVENT_BRANCH);
 
 	ev->branch = (struct event_branch){
@@ -461,7 +468,7 @@ static void add_branch(struct script_branches *all, const struct first_line *fir
 		.by_thread = true,
 		.from = kind == BRANCH_BEGIN ? 0 : line->from.address,
 		.to = to,
-		.context = (to ? line->to.known.kernel : enters) ? IP_KERNEL : IP_USER,
+		.context = kernel ? IP_KERNEL : IP_USER,
 		.instructions = line->instructions,
 		.cycles = line->cycles,
 		.next = next_of(line, kind),
