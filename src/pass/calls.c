@@ -84,16 +84,20 @@ static uint32_t function_name(void *data, uint32_t frame)
 	return slices_function(data, frame);
 }
 
-/* GCC and Clang call a part of a function that is moved away, because it hardly ever runs, NAME.cold. */
+/*
+ * GCC and Clang call a part of a function that is moved away, because it hardly ever runs, NAME.cold. In DWARF, it
+ * has the name of the function.
+ */
 static uint32_t whole_function(void *data, uint32_t frame)
 {
 	struct world *world = data;
-	const char *name = str_text(world->strings, slices_function(world, frame));
+	uint32_t handle = slices_function(world, frame);
+	const char *name = str_text(world->strings, handle);
 	const char *cold = strstr(name, ".cold");
 	const char *clone = cold ? memrchr(name, '[', (size_t)(cold - name)) : NULL;
 
 	if (!cold)
-		return 0;
+		return handle;
 	/* Demangled: NAME [clone .cold]. */
 	if (clone && !strncmp(clone, "[clone .cold", 12) && clone > name)
 		cold = clone - 1;

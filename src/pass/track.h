@@ -89,7 +89,7 @@ struct track_ops {
 	uint64_t (*target)(void *data, const struct event *ev);
 	uint64_t (*start)(void *data, uint32_t mark);
 	/*
-	 * The function of which an event's target is a part that the compiler has moved away, and the
+	 * The whole function of an event's target, of which it may be a part that the compiler has moved away, and
 	 * function of a mark, as the same handles; 0: it is not such a part.
 	 */
 	uint32_t (*whole)(void *data, const struct event *ev);
