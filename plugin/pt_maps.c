@@ -3,6 +3,7 @@
  * What code is where, found when QEMU translates it: in /proc/self/maps, by the address that it has in this
  * process. A decoder needs the bytes of code that is in no file, too: of each of its pages, a copy goes to a file.
  */
+#include <elf.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <pthread.h>
@@ -18,6 +19,7 @@
 
 #define PAGE 4096
 #define KNOWN_MAX 1024
+#define SEGMENTS_MAX 64
 
 static struct known {
 	uint64_t start, end;
@@ -112,6 +114,50 @@ static bool find_line(uint64_t address, struct line *line)
 	return found;
 }
 
+static size_t read_segments(const char *path, Elf64_Phdr all[SEGMENTS_MAX])
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	Elf64_Ehdr elf = { 0 };
+	size_t nr = 0, size;
+
+	if (fd < 0)
+		return 0;
+	if (pread(fd, &elf, sizeof(elf), 0) == (ssize_t)sizeof(elf) &&
+	    !memcmp(elf.e_ident, ELFMAG, SELFMAG) && elf.e_phentsize == sizeof(*all) &&
+	    elf.e_phnum <= SEGMENTS_MAX) {
+		size = elf.e_phnum * sizeof(*all);
+		nr = pread(fd, all, size, (off_t)elf.e_phoff) == (ssize_t)size ? elf.e_phnum : 0;
+	}
+	close(fd);
+	return nr;
+}
+
+/*
+ * The host need not execute the program's code, so QEMU maps it like constants: a line may have both. As Linux would
+ * record it, the map has only the segment with the code.
+ */
+static void clip_to_segment(struct line *line, uint64_t address)
+{
+	uint64_t at = address - line->start + line->offset;
+	Elf64_Phdr all[SEGMENTS_MAX];
+	size_t nr = read_segments(line->path, all);
+
+	for (size_t i = 0; i < nr; i++) {
+		uint64_t from = all[i].p_offset / PAGE * PAGE;
+		uint64_t to = (all[i].p_offset + all[i].p_filesz + PAGE - 1) / PAGE * PAGE;
+
+		if (all[i].p_type != PT_LOAD || !(all[i].p_flags & PF_X) || at < from || at >= to)
+			continue;
+		if (to - line->offset < line->end - line->start)
+			line->end = line->start + (to - line->offset);
+		if (from > line->offset) {
+			line->start += from - line->offset;
+			line->offset = from;
+		}
+		return;
+	}
+}
+
 /* Appends a page to the file of copies. Returns its offset there, or -1. */
 static int64_t copy_page(const void *page, const char *path)
 {
@@ -172,6 +218,7 @@ static void add_map(struct pt_file *file, uint64_t address, uint64_t shift, stru
 		add_copy(file, address / PAGE * PAGE, shift);
 		return;
 	}
+	clip_to_segment(&line, address + shift);
 	new = (struct known){ line.start - shift, line.end - shift, .from = digest(&line) };
 	if (old && old->start == new.start && old->end == new.end && old->from == new.from) {
 		old->doubtful = false;

@@ -6,6 +6,9 @@
 
 #include "wire/emulate.h"
 
+/* After a PSB, an address is whole. A processor takes the last one for 0, but perf 6.1 keeps it. */
+#define ANY_IP UINT64_MAX
+
 enum { IP_TIP = 0x0d, IP_PGE = 0x11, IP_PGD = 0x01, IP_FUP = 0x1d };
 
 static void put(struct pt_packets *p, uint64_t value, size_t bytes)
@@ -132,7 +135,7 @@ void pt_psb(struct pt_packets *p, uint64_t ip, uint64_t tsc)
 	for (int i = 0; i < 8; i++)
 		put(p, 0x8202, 2);
 	p->nr_psb++;
-	p->last_ip = 0;
+	p->last_ip = ANY_IP;
 	forget_returns(p);
 	put_tsc(p, tsc > p->tsc ? tsc : p->tsc);
 	put_tma(p);

@@ -4,6 +4,7 @@
 
 tests/kit/emulate.py says where the truth comes from."""
 import os
+import re
 import shutil
 import signal
 import sys
@@ -55,6 +56,7 @@ class Programs:
         self.truth = emulate.build_truth(folder)
         self.bare = emulate.build("bare", folder, *emulate.BARE)
         self.static = emulate.build("static", folder, "-static", source="libraries")
+        self.sorts = emulate.build("sorts", folder, "-no-pie")
         self.signals = emulate.build("signals", folder, "-no-pie")
         self.library = emulate.build("library.so", folder, "-shared", "-fPIC", source="library")
         for name in ("threads", "processes", "libraries", "crash"):
@@ -84,6 +86,15 @@ def test_signals(programs, name, qemu):
     faults = {address for label, address in names.items() if label.startswith("fault_")}
     equal(f"{name}: signals: the labels of instructions that fail", len(faults), 3)
     case.compare(faults)
+    test_maps(f"{name}: signals", case.emulation.path, programs.signals)
+
+
+def test_maps(name, path, program):
+    """The map is that of the executable segment, as Linux would record it."""
+    segment = re.search(r"LOAD +(\w+) (\w+) \w+ (\w+) \w+ R E", run("readelf", "-lW", program).stdout)
+    offset, address, size = (int(text, 16) for text in segment.groups())
+    equal(f"{name}: the map of the program's code", emulate.maps(path).get(program),
+          {(address, (size + 4095) // 4096 * 4096, offset)})
 
 
 def test_threads(programs, name, qemu):
@@ -130,6 +141,7 @@ def test_kill(programs, name, qemu, number):
 def test_qemu(programs, name, qemu):
     test_bare(programs, name, qemu)
     Case(f"{name}: static", programs, qemu, programs.static, programs.library).record()
+    Case(f"{name}: sorts", programs, qemu, programs.sorts).record()
     Case(f"{name}: libraries", programs, qemu, programs.libraries, programs.library).record()
     Case(f"{name}: script", programs, qemu, programs.script, "argument").record(3)
     test_signals(programs, name, qemu)

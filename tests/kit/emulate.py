@@ -134,6 +134,16 @@ def describe(got, at, want, same):
             f"{list(map(hex, want[max(same - 3, 0):same + 3]))}")
 
 
+def maps(path):
+    """{file: {(address, size, offset)}}, as perf prints them"""
+    done = run("perf", "script", "-i", path, "--show-mmap-events", "--itrace=e")
+    found = {}
+    for address, size, offset, name in re.findall(
+            r"PERF_RECORD_MMAP2 .*: \[(\w+)\((\w+)\) @ (\w+) .*: r-xp (.*)", done.stdout):
+        found.setdefault(name, set()).add((int(address, 16), int(size, 16), int(offset, 16)))
+    return found
+
+
 def symbols(path):
     """{name: address}"""
     return {name: int(address, 16) for address, _, name in
