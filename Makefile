@@ -49,7 +49,6 @@ $(eval $(call optional,LZMA,lzma.h,-llzma,liblzma-dev))
 $(eval $(call optional,LIBIPT,intel-pt.h,-lipt,libipt-dev))
 $(eval $(call optional,ZYDIS,Zydis/Zydis.h,-lZydis,libzydis-dev))
 $(eval $(call optional,CAPSTONE,capstone/capstone.h,-lcapstone,libcapstone-dev))
-$(eval $(call optional,IPT,intel-pt.h,-lipt,libipt-dev))
 
 # What was built before a library was there is built again when it is.
 $(BUILD)/libs: FORCE

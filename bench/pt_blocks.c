@@ -20,6 +20,11 @@
 
 #define AUX_HEAD 48 /* bytes of an AUXTRACE record */
 
+struct target {
+	struct pt_image *image;
+	struct pt_image_section_cache *cache; /* keeps files mapped */
+};
+
 static const uint8_t *read_file(const char *path, size_t *len)
 {
 	int fd = open(path, O_RDONLY);
@@ -52,7 +57,7 @@ static void add_map(struct pt_image *image, const uint8_t *body)
 }
 
 /* Returns the length of all traces, one after the other. */
-static size_t collect(const uint8_t *file, size_t len, struct pt_image *image, uint8_t *trace)
+static size_t collect(const uint8_t *file, size_t len, struct target *target, uint8_t *trace)
 {
 	size_t at = (size_t)u64_at(file + offsetof(struct perf_header, data));
 	size_t end = at + (size_t)u64_at(file + offsetof(struct perf_header, data) + 8), nr = 0;
@@ -63,7 +68,7 @@ static size_t collect(const uint8_t *file, size_t len, struct pt_image *image, u
 
 		memcpy(&record, file + at, sizeof(record));
 		if (record.type == PERF_RECORD_MMAP2)
-			add_map(image, file + at + sizeof(record));
+			add_map(target, file + at + sizeof(record));
 		if (record.type == PERF_RECORD_AUXTRACE) {
 			size = (size_t)u64_at(file + at + sizeof(record));
 			memcpy(trace + nr, file + at + AUX_HEAD, size);
@@ -103,16 +108,17 @@ int main(int argc, char **argv)
 {
 	size_t len;
 	const uint8_t *file = read_file(argc > 1 ? argv[1] : "", &len);
-	struct pt_image *image = pt_image_alloc(NULL);
+	struct target target = { pt_image_alloc(NULL), pt_iscache_alloc(NULL) };
 	struct pt_block_decoder *decoder;
 	uint8_t *trace = malloc(len);
 	struct pt_config config;
 
+	pt_iscache_set_limit(target.cache, (uint64_t)1 << 30);
 	pt_config_init(&config);
 	config.begin = trace;
-	config.end = trace + collect(file, len, image, trace);
+	config.end = trace + collect(file, len, &target, trace);
 	decoder = pt_blk_alloc_decoder(&config);
-	pt_blk_set_image(decoder, image);
+	pt_blk_set_image(decoder, target.image);
 	printf("%" PRIu64 "\n", decode(decoder));
 	return 0;
 }
