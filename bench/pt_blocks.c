@@ -50,10 +50,13 @@ static uint64_t u64_at(const uint8_t *at)
 }
 
 /* The body of an MMAP2 record: pid, tid, address, length, offset, 32 more bytes, path. */
-static void add_map(struct pt_image *image, const uint8_t *body)
+static void add_map(struct target *target, const uint8_t *body)
 {
-	pt_image_add_file(image, (const char *)body + 64, u64_at(body + 24), u64_at(body + 16),
-			  NULL, u64_at(body + 8));
+	int section = pt_iscache_add_file(target->cache, (const char *)body + 64, u64_at(body + 24),
+					  u64_at(body + 16), u64_at(body + 8));
+
+	if (section > 0)
+		pt_image_add_cached(target->image, target->cache, section, NULL);
 }
 
 /* Returns the length of all traces, one after the other. */
