@@ -286,6 +286,8 @@ static enum ipt_gap take_tnt(struct ipt_flow *f, uint64_t bits, unsigned nr)
 			/* fall through */
 		case IPT_JUMP_ANY:
 		case IPT_CALL_ANY:
+		case IPT_ENTER:
+		case IPT_LEAVE:
 			f->tnt = bits;
 			f->nr_tnt = nr;
 			return stop_at(f, b, IPT_GAP_NONE);
