@@ -195,7 +195,7 @@ static inline void push(struct ipt_flow *f, struct ipt_block *b)
 
 /*
  * Runs a block whose successor needs no packet. A call of the next
- * instruction only reads the instruction pointer: the cpu does not remember it, either.
+ * instruction only reads the instruction pointer: the cpu does not remember it, either, unless it is indirect.
  */
 static inline struct ipt_block *run(struct ipt_flow *f, struct ipt_block *b)
 {
@@ -386,7 +386,7 @@ static enum ipt_gap take_tip(struct ipt_flow *f, uint64_t ip)
 		return IPT_GAP_TIP;
 	f->insns += b->insns;
 	put_after(f, (enum ipt_branch_kind)kinds[b->kind], b, ip);
-	if (b->kind == IPT_CALL_ANY && ip != f->at.place.base + ipt_block_next(b))
+	if (b->kind == IPT_CALL_ANY)
 		push(f, b);
 	arrive(f, ip);
 	if (!nr_tnt)
