@@ -97,13 +97,13 @@ static size_t usable(struct ipt_piece *piece, size_t len, bool *last)
 
 static void end_piece(const struct ipt_ahead *ahead, struct ipt_piece *piece)
 {
-	uint8_t psb[PSB_PLUS + IPT_LONGEST] = { 0 };
+	uint8_t psb[PSB_PLUS];
 	uint64_t left = piece->span.end - piece->limit;
 	size_t len = left < PSB_PLUS ? (size_t)left : PSB_PLUS;
 
 	piece->done = true;
 	if (len && ahead->read(ahead->data, piece->queue, piece->limit, psb, len))
-		ipt_flow_end(&piece->flow, ipt_flow_psb_ip(psb, len + IPT_LONGEST), piece->limit);
+		ipt_flow_end(&piece->flow, ipt_flow_psb_ip(psb, len), piece->limit);
 }
 
 /* Decodes a piece, until it ends or has enough branches. */

@@ -195,7 +195,7 @@ static inline void push(struct ipt_flow *f, struct ipt_block *b)
 
 /*
  * Runs a block whose successor needs no packet. A call of the next
- * instruction only reads the instruction pointer: the cpu does not remember it, either.
+ * instruction only reads the instruction pointer: the cpu does not remember it, either, unless it is indirect.
  */
 static inline struct ipt_block *run(struct ipt_flow *f, struct ipt_block *b)
 {
@@ -286,6 +286,8 @@ static enum ipt_gap take_tnt(struct ipt_flow *f, uint64_t bits, unsigned nr)
 			/* fall through */
 		case IPT_JUMP_ANY:
 		case IPT_CALL_ANY:
+		case IPT_ENTER:
+		case IPT_LEAVE:
 			f->tnt = bits;
 			f->nr_tnt = nr;
 			return stop_at(f, b, IPT_GAP_NONE);
@@ -384,7 +386,7 @@ static enum ipt_gap take_tip(struct ipt_flow *f, uint64_t ip)
 		return IPT_GAP_TIP;
 	f->insns += b->insns;
 	put_after(f, (enum ipt_branch_kind)kinds[b->kind], b, ip);
-	if (b->kind == IPT_CALL_ANY && ip != f->at.place.base + ipt_block_next(b))
+	if (b->kind == IPT_CALL_ANY)
 		push(f, b);
 	arrive(f, ip);
 	if (!nr_tnt)
@@ -795,14 +797,26 @@ void ipt_flow_end(struct ipt_flow *f, uint64_t next, uint64_t position)
 		fail(f, gap, position);
 }
 
+/* The address in the packet; 0: it has none, or is cut off. */
+static uint64_t whole_ip(const uint8_t *at, size_t room)
+{
+	uint8_t packet[1 + sizeof(uint64_t)] = { 0 };
+	size_t size = 1 + (size_t)ip_sizes[*at >> 5];
+
+	if (size > room)
+		return 0;
+	memcpy(packet, at, size);
+	return read_ip(0, packet);
+}
+
 uint64_t ipt_flow_psb_ip(const uint8_t *data, size_t len)
 {
 	const uint8_t *at = data, *end = data + len;
 	struct ipt_packet packet;
 
-	while (end - at >= IPT_LONGEST) {
+	while (at < end) {
 		if (is_ip_packet(*at))
-			return (*at & 0x1f) == 0x1d ? read_ip(0, at) : 0;
+			return (*at & 0x1f) == 0x1d ? whole_ip(at, (size_t)(end - at)) : 0;
 		if (ipt_packet_read(at, end, &packet) <= 0 || packet.kind == IPT_PSBEND ||
 		    packet.kind == IPT_OVF)
 			return 0;
