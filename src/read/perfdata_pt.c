@@ -3,10 +3,10 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/worker.h"
 #include "pt/ahead.h"
 #include "pt/history.h"
 #include "pt/packet.h"
@@ -369,11 +369,11 @@ static uint64_t second_time(const struct perfdata_pt *pt)
 
 static size_t helpers(const struct perfdata_pt *pt)
 {
-	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+	size_t cpus = worker_cpus();
 
 	if (cpus < 2 || pt->bytes < MUCH_TRACE)
 		return 0;
-	return cpus > MAX_THREADS ? MAX_THREADS : (size_t)cpus - 1;
+	return cpus > MAX_THREADS ? MAX_THREADS : cpus - 1;
 }
 
 void perfdata_pt_start(struct perfdata_pt *pt)
