@@ -2,13 +2,16 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """kscope's decoder of Intel PT: it finds exactly the instructions that each thread executed, as libipt does, and
 as perf does (tests/e2e/emulate.py). If a trace is damaged, it finds what is before and behind."""
+import collections
+import json
 import os
 import re
 import sys
 import tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from kit import check, emulate, equal, exits, finish, fxt, intelpt, kscope, no_problems, ptdamage, skip
+from kit import (KSCOPE, check, emulate, equal, exits, finish, fxt, intelpt, kscope, no_problems, ptdamage,
+                 run, skip)
 
 
 class Recording:
@@ -216,16 +219,93 @@ def test_lost_records(recording):
     test_gaps_in_timeline(recording, d, 2)
 
 
+def timeline(name, path, folder, code=0):
+    """Its slices."""
+    out = os.path.join(folder, "t.fxt")
+    exits(f"{name}: timeline", kscope("trace", path, "-o", out), code)
+    with open(out, "rb") as f:
+        return fxt.slices(fxt.read(f.read()))
+
+
 def test_gaps_in_timeline(recording, d, gaps):
-    path = os.path.join(recording.folder, "t.fxt")
-    done = kscope("trace", d.path, "-o", path)
-    check(f"{d.name}: timeline", done.returncode == d.code, done.stderr)
-    with open(path, "rb") as f:
-        slices = fxt.slices(fxt.read(f.read()))
+    slices = timeline(d.name, d.path, recording.folder, d.code)
     equal(f"{d.name}: gaps in the timeline of the thread",
           [s.tid for s in slices if s.category == "gap"], gaps * [d.tid])
     equal(f"{d.name}: instructions in the timeline",
           sum(s.args.get("own_instructions", 0) for s in slices), len(d.got))
+
+
+WINDOWS = 7
+
+
+def windows(slices):
+    """Spans of time, as options, that divide a recording."""
+    begin, end = min(s.begin for s in slices), max(s.end for s in slices)
+    cuts = [begin + (end - begin) * i // WINDOWS for i in range(1, WINDOWS)]
+    words = ["", *(f"{cut // 10**9}.{cut % 10**9:09}" for cut in cuts), ""]
+    return [["--time", f"{a},{b}"] for a, b in zip(words, words[1:])]
+
+
+def sums(verb, path, *options):
+    """{(function, number): sum}, and the number of instructions."""
+    found = json.loads(kscope(verb, path, "--json", *(["--no-inline"] if verb == "report" else []),
+                              *options).stdout)
+    total = collections.Counter()
+    if verb == "report":
+        found = next((event for event in found["events"] if event["name"] == "instructions"),
+                     {"functions": [], "weight": 0})
+        numbers, all_ = ["self", "total"], found["weight"]
+    else:
+        numbers, all_ = ["count", "self_time", "self_instructions", "total_instructions"], found["instructions"]
+    for function in found["functions"]:
+        for number in numbers:
+            total[function["name"], function["binary"], number] += function[number]
+    return total, all_
+
+
+def test_sums(recording):
+    name, path = recording.name, recording.path
+    executed = sum(map(len, recording.got.values()))
+    slices = timeline(name, path, recording.folder)
+    equal(f"{name}: instructions of the slices",
+          sum(s.args.get("own_instructions", 0) for s in slices), executed)
+    for verb in ("report", "calls"):
+        whole, instructions = sums(verb, path)
+        equal(f"{name}: instructions in {verb}", instructions, executed)
+        parts = [sums(verb, path, *window) for window in windows(slices)]
+        check(f"{name}: parts of {verb} are not empty", sum(1 for _, nr in parts if nr) > 2, parts)
+        equal(f"{name}: instructions in the parts of {verb}", sum(nr for _, nr in parts), executed)
+        added = sum((part for part, _ in parts), collections.Counter())
+        no_problems(f"{name}: functions in the parts of {verb} add up",
+                    [(key, added[key], whole[key]) for key in whole | added
+                     if added[key] != whole[key]])
+
+
+THREADS_PAY = 256 << 10  # bytes of traces
+
+
+def test_helpers(recording):
+    """The output does not depend on the number of threads that decode."""
+    if len(os.sched_getaffinity(0)) < 2:
+        skip("threads that decode", "there is only one cpu")
+        return
+    cpu = min(os.sched_getaffinity(0))
+    damaged = os.path.join(recording.folder, "damaged")
+    tid, = recording.got
+    file = ptdamage.File(recording.path)
+    ptdamage.overflow(file, file.queue(tid), trace_size(recording) // 3, "psb")
+    scramble(file, file.queue(tid), trace_size(recording) // 2, 8, 1)
+    file.write(damaged)
+    check("threads that decode: there are some", trace_size(recording) > THREADS_PAY,
+          trace_size(recording))
+    for name, path in (("whole", recording.path), ("damaged", damaged)):
+        for words in (["insn", path, "--addresses"], ["report", path], ["calls", path],
+                      ["info", path], ["convert", path, "-t", "fxt", "-o", "-"]):
+            one = run("taskset", "-c", cpu, KSCOPE, *words, binary=True)
+            more = run(KSCOPE, *words, binary=True)
+            same = (one.returncode, one.stdout, one.stderr) == (more.returncode, more.stdout, more.stderr)
+            check(f"threads that decode: {name}: {words[0]} is the same with one thread",
+                  same and one.stdout and one.returncode == (path == damaged), one.stderr)
 
 
 FEW_NUMBERS = 600  # four PSBs
@@ -262,7 +342,11 @@ def main():
         recordings = record(programs, emulate.qemus()[0][1])
         for recording in recordings:
             test_instructions(recording)
-        test_damage(recordings[-1])
+        by_name = {recording.name: recording for recording in recordings}
+        for name in ("sorts few", "threads"):
+            test_sums(by_name[name])
+        test_helpers(by_name["sorts"])
+        test_damage(by_name["sorts few"])
     finish()
 
 
