@@ -71,7 +71,7 @@ class Queue:
         elif word == b"overflow":
             self.overflows += 1
         elif word == b"error":
-            at = rest.index(b"at")
+            at = max(i for i, part in enumerate(rest) if part == b"at")
             self.errors.append((int(rest[at + 1], 16), b" ".join(rest[:at]).decode()))
         if word in (b"sync", b"overflow", b"gap") and self.runs[-1]:
             self.runs.append([])
@@ -111,3 +111,46 @@ def common_start(some, others):
 
 def common_end(some, others):
     return common_start(some[::-1], others[::-1])
+
+
+class Text:
+    """Instructions, in which pieces can be found."""
+
+    def __init__(self, addresses):
+        self.numbers = {}
+        self.text = self.bytes(addresses)
+
+    def bytes(self, addresses):
+        """Four bytes for each. The last one is 255, so that almost all that is found begins with an
+        instruction."""
+        numbers = self.numbers
+        return b"".join((numbers.setdefault(address, len(numbers)) << 8 | 255).to_bytes(4, "big")
+                        for address in addresses)
+
+    def longest(self, piece):
+        """How many instructions at the begin of a piece, as bytes, are somewhere in the text, one
+        after the other."""
+        low, high = 0, len(piece) // 4
+        while low < high:
+            middle = (low + high + 1) // 2
+            if self.has(piece[:4 * middle]):
+                low = middle
+            else:
+                high = middle - 1
+        return low
+
+    def has(self, piece):
+        at = self.text.find(piece)
+        while at % 4 and at >= 0:
+            at = self.text.find(piece, at + 1)
+        return at >= 0
+
+
+def pieces(text, got):
+    """Divides instructions into the fewest pieces that are in the text. Returns their lengths."""
+    rest, lengths = text.bytes(got), []
+    while rest:
+        nr = text.longest(rest)
+        lengths.append(nr)
+        rest = rest[4 * max(nr, 1):]
+    return lengths
