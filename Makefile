@@ -46,7 +46,10 @@ $(eval $(call optional,ZSTD,zstd.h,-lzstd,libzstd-dev))
 $(eval $(call optional,ZLIB,zlib.h,-lz,zlib1g-dev))
 $(eval $(call optional,LZ4,lz4.h,-llz4,liblz4-dev))
 $(eval $(call optional,LZMA,lzma.h,-llzma,liblzma-dev))
+$(eval $(call optional,LIBIPT,intel-pt.h,-lipt,libipt-dev))
 $(eval $(call optional,ZYDIS,Zydis/Zydis.h,-lZydis,libzydis-dev))
+$(eval $(call optional,CAPSTONE,capstone/capstone.h,-lcapstone,libcapstone-dev))
+$(eval $(call optional,IPT,intel-pt.h,-lipt,libipt-dev))
 
 # What was built before a library was there is built again when it is.
 $(BUILD)/libs: FORCE
@@ -121,6 +124,9 @@ $(BUILD)/libkscope-dlfilter.so: $(DLFILTER_OBJ) $(BUILD)/libkscope.a
 
 # Programs that only the tests use: tools in tests/tools, tests of a module in tests/unit.
 TEST_SRC := $(wildcard tests/tools/*.c tests/unit/*.c)
+ifneq ($(HAVE_LIBIPT),yes)
+TEST_SRC := $(filter-out %/pt_oracle.c,$(TEST_SRC))
+endif
 TEST_BIN := $(patsubst %.c,$(BUILD)/tests/%,$(notdir $(TEST_SRC)))
 
 .PHONY: test-tools
@@ -133,7 +139,7 @@ $(BUILD)/tests/$(basename $(notdir $(1))): $(BUILD)/obj/$(1:.c=.o) $(LIBOBJ)
 	$$(call say,LD)
 	$$(Q)$$(CC) $$(CFLAGS) $$(LDFLAGS) $$^ -o $$@ $$(LIBS) -lm
 endef
-$(foreach src,$(filter-out %/movetool.c,$(TEST_SRC)),$(eval $(call test_binary,$(src))))
+$(foreach src,$(filter-out %/movetool.c %/pt_oracle.c,$(TEST_SRC)),$(eval $(call test_binary,$(src))))
 
 # The plugin's decoder of instructions, without anything of src/.
 $(BUILD)/tests/movetool: $(filter $(BUILD)/obj/plugin/insn%,$(PLUGIN_OBJ)) \
@@ -141,6 +147,12 @@ $(BUILD)/tests/movetool: $(filter $(BUILD)/obj/plugin/insn%,$(PLUGIN_OBJ)) \
 	@mkdir -p $(@D)
 	$(call say,LD)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $^ -o $@
+
+# What libipt says about a trace, without anything of src/.
+$(BUILD)/tests/pt_oracle: $(BUILD)/obj/tests/tools/pt_oracle.o
+	@mkdir -p $(@D)
+	$(call say,LD)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $^ -o $@ -lipt
 
 # Hosts that load the plugin: it looks their functions up by name.
 HOST_BIN := $(filter $(BUILD)/tests/qemu_host_%,$(TEST_BIN))
@@ -219,8 +231,8 @@ check-tidy:
 
 # Every reader of the table, and the flags it is fuzzed for: make fuzz FUZZ=sel4_json SECONDS=60
 READERS := $(shell sed -n 's/^READER(\(.*\))/\1/p' src/formats.def)
-# "kernel" is no reader: it is what --kernel takes.
-FUZZ ?= $(READERS) kernel
+# "kernel" is no reader: it is what --kernel takes; "archive" is what kscope archive writes.
+FUZZ ?= $(READERS) kernel archive
 SECONDS ?= 20
 FUZZ_CFLAGS := -O1 -g -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined
 fuzz:
@@ -240,7 +252,7 @@ print-link:
 print-objects:
 	@echo $(OBJ)
 
-$(BUILD)/fuzz_kernel: fuzz/fuzz_kernel.c $(LIBOBJ)
+$(BUILD)/fuzz_kernel $(BUILD)/fuzz_archive: $(BUILD)/fuzz_%: fuzz/fuzz_%.c $(LIBOBJ)
 	$(call say,FUZZ)
 	$(Q)$(CC) $(KSCOPE_CFLAGS) -MF $@.d $(FUZZ_CFLAGS) $^ -o $@ $(LIBS) -lm
 

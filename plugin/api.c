@@ -164,6 +164,7 @@ static const struct symbol symbols[] = {
 	{ "qemu_plugin_tb_get_insn", &api.tb_get_insn, true },
 	{ "qemu_plugin_insn_size", &api.insn_size, true },
 	{ "qemu_plugin_insn_vaddr", &api.insn_vaddr, true },
+	{ "qemu_plugin_insn_haddr", &api.insn_haddr, false },
 	{ "qemu_plugin_insn_symbol", &api.insn_symbol, false },
 	{ "qemu_plugin_register_vcpu_tb_exec_cb", &api.tb_exec_cb, true },
 	{ "qemu_plugin_register_vcpu_insn_exec_cb", &api.insn_exec_cb, true },
@@ -192,6 +193,7 @@ static const struct symbol symbols[] = {
 	{ "use_icount", &api.icount, false },
 	{ "g_byte_array_new", &api.byte_array_new, true },
 	{ "g_byte_array_set_size", &api.byte_array_set_size, true },
+	{ "g_byte_array_free", &api.byte_array_free, false },
 	{ "g_array_get_element_size", &api.array_element_size, true },
 	{ "g_array_free", &api.array_free, true },
 };
@@ -302,16 +304,15 @@ static void old_syscall(uint64_t id, unsigned cpu, int64_t number, uint64_t a1, 
 			uint64_t a3, uint64_t a4, uint64_t a5, uint64_t a6, uint64_t a7,
 			uint64_t a8)
 {
-	(void)id, (void)number, (void)a1, (void)a2, (void)a3, (void)a4, (void)a5, (void)a6,
-		(void)a7;
-	(void)a8;
-	hooks.syscall(cpu, false);
+	(void)id, (void)a7, (void)a8;
+	hooks.syscall(cpu, &(struct api_syscall){ .number = number,
+						  .args = { a1, a2, a3, a4, a5, a6 } });
 }
 
 static void old_syscall_return(uint64_t id, unsigned cpu, int64_t number, int64_t value)
 {
-	(void)id, (void)number, (void)value;
-	hooks.syscall(cpu, true);
+	(void)id;
+	hooks.syscall(cpu, &(struct api_syscall){ true, number, .result = value });
 }
 
 static void new_cpu_init(unsigned cpu, void *data)
@@ -360,16 +361,14 @@ static void new_exit(void *data)
 static void new_syscall(unsigned cpu, int64_t number, uint64_t a1, uint64_t a2, uint64_t a3,
 			uint64_t a4, uint64_t a5, uint64_t a6, uint64_t a7, uint64_t a8, void *data)
 {
-	(void)number, (void)a1, (void)a2, (void)a3, (void)a4, (void)a5, (void)a6, (void)a7,
-		(void)a8;
 	(void)data;
-	hooks.syscall(cpu, false);
+	old_syscall(0, cpu, number, a1, a2, a3, a4, a5, a6, a7, a8);
 }
 
 static void new_syscall_return(unsigned cpu, int64_t number, int64_t value, void *data)
 {
-	(void)number, (void)value, (void)data;
-	hooks.syscall(cpu, true);
+	(void)data;
+	old_syscall_return(0, cpu, number, value);
 }
 
 /* Registers a callback, with data or, in old versions, without. */
@@ -454,7 +453,7 @@ size_t api_read_register(void *handle, GByteArray *into)
 	return into->len;
 }
 
-static struct CPUState *current_cpu(void)
+struct CPUState *api_current_cpu(void)
 {
 	static __thread struct CPUState **current;
 
@@ -465,7 +464,7 @@ static struct CPUState *current_cpu(void)
 
 bool api_is_current(struct CPUState *cpu)
 {
-	return cpu == current_cpu();
+	return cpu == api_current_cpu();
 }
 
 bool api_mixes_cpus(void)
@@ -476,7 +475,7 @@ bool api_mixes_cpus(void)
 /* Remembers the vCPU, which changes rarely, until another one runs. */
 unsigned api_running_cpu(unsigned given)
 {
-	struct CPUState *current = api_mixes_cpus() && api.get_cpu ? current_cpu() : NULL;
+	struct CPUState *current = api_mixes_cpus() && api.get_cpu ? api_current_cpu() : NULL;
 
 	if (!current)
 		return given;

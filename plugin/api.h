@@ -65,6 +65,7 @@ struct api {
 	struct qemu_plugin_insn *(*tb_get_insn)(const struct qemu_plugin_tb *, size_t);
 	size_t (*insn_size)(const struct qemu_plugin_insn *);
 	uint64_t (*insn_vaddr)(const struct qemu_plugin_insn *);
+	void *(*insn_haddr)(const struct qemu_plugin_insn *); /* in this process */
 	const char *(*insn_symbol)(const struct qemu_plugin_insn *);
 	void (*tb_exec_cb)(struct qemu_plugin_tb *, api_exec_cb *, int flags, void *);
 	void (*insn_exec_cb)(struct qemu_plugin_insn *, api_exec_cb *, int flags, void *);
@@ -107,11 +108,20 @@ struct api {
 	/* GLib, which every QEMU has. */
 	GByteArray *(*byte_array_new)(void);
 	GByteArray *(*byte_array_set_size)(GByteArray *, unsigned);
+	uint8_t *(*byte_array_free)(GByteArray *, int);
 	unsigned (*array_element_size)(GArray *);
 	char *(*array_free)(GArray *, int);
 };
 
 extern struct api api;
+
+/* A system call of a program, before and after QEMU carries it out. */
+struct api_syscall {
+	bool returns;
+	int64_t number;
+	uint64_t args[6]; /* before */
+	int64_t result;	  /* after */
+};
 
 /* Callbacks, the same for every version of QEMU. NULL: not needed. */
 struct api_hooks {
@@ -122,7 +132,7 @@ struct api_hooks {
 	void (*translate)(struct qemu_plugin_tb *tb);
 	void (*flush)(void); /* QEMU has discarded all blocks */
 	void (*exit)(void);
-	void (*syscall)(unsigned cpu, bool returns); /* user mode */
+	void (*syscall)(unsigned cpu, const struct api_syscall *call); /* user mode */
 };
 
 /* The argument of qemu_plugin_install(). */
@@ -146,6 +156,8 @@ void api_hook(uint64_t id, const struct api_hooks *hooks);
 size_t api_insn_data(const struct qemu_plugin_insn *insn, void *bytes, size_t size);
 /* In a callback: reads a register of its vCPU by QEMU's handle. Returns the number of bytes, or 0. */
 size_t api_read_register(void *handle, GByteArray *into);
+/* The vCPU that this thread runs; NULL: unknown. */
+struct CPUState *api_current_cpu(void);
 /* Whether public functions act on this vCPU: QEMU may run a work item while another one is current. */
 bool api_is_current(struct CPUState *cpu);
 /*

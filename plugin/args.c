@@ -145,6 +145,8 @@ static bool set_text(const char *name, const char *value)
 		args.out = value;
 	else if (!strcmp(name, "control"))
 		args.control = value;
+	else if (!strcmp(name, "parts"))
+		args.parts = value;
 	else if (!strcmp(name, "kernel"))
 		args.kernel = value;
 	else if (!strcmp(name, "elf") && args.n_elf < ARGS_LIST_MAX)
@@ -161,7 +163,7 @@ static int set_word(const char *name, const char *value)
 		const char *name, *words;
 	} known[] = {
 		{ "format", "kscope|maestro" },
-		{ "mode", "sample|trace" },
+		{ "mode", "sample|trace|pt" },
 		{ "clock", "host|guest|instructions" }, /* enum wire_clock */
 		{ "jitter", "off|on" },
 		{ "level", "all|user|kernel" },
@@ -183,7 +185,10 @@ static int set_word(const char *name, const char *value)
 	}
 	switch (i) {
 	case 0: args.maestro = chosen; break;
-	case 1: args.trace = chosen; break;
+	case 1:
+		args.trace = chosen == 1;
+		args.pt = chosen == 2;
+		break;
 	case 2: args.clock = (enum wire_clock)chosen; break;
 	case 3: args.jitter = chosen; break;
 	case 4:

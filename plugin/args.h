@@ -35,7 +35,8 @@ struct args {
 	const char *out, *control, *kernel;
 	const char *elf[ARGS_LIST_MAX];
 	size_t n_elf;
-	bool maestro, trace, paused, jitter;
+	const char *parts; /* mode=pt: a folder, see wire/emulate.h; out: where it will be */
+	bool maestro, trace, pt, paused, jitter;
 	bool all_states; /* for tests: a trace has the registers at each step that is not a bit */
 	enum wire_clock clock;
 	uint64_t period;

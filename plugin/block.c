@@ -168,6 +168,7 @@ static bool draft_block(struct draft *draft, const struct qemu_plugin_tb *tb)
 	block->mask |= (uint8_t)(block->last_mask.mask << WIRE_MASK_LAST_SHIFT);
 	block->thumb = decode == INSN_THUMB;
 	block->flow = (uint8_t)insn.flow;
+	block->repeats = insn.repeats;
 	block->flags |= (uint8_t)insn.flags;
 	block->target = insn.target;
 	return true;

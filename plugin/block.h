@@ -50,6 +50,7 @@ struct block {
 	struct block_move move, after;
 	bool replaces;
 	bool thumb;    /* it may begin inside an IT block, which makes its branch conditional */
+	bool repeats;  /* see struct insn; of the last instruction */
 	bool keeps_sp; /* the last instruction adds nothing */
 	enum insn_mode mode; /* as the instructions reveal */
 	uint32_t size;

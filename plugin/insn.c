@@ -133,6 +133,7 @@ static void x86_one_byte(const struct x86 *x, struct insn *insn)
 		return;
 	}
 	if (x->rep && is_string(opcode)) { /* QEMU runs each iteration as a block */
+		insn->repeats = true;
 		go(insn, WIRE_FLOW_COND, x->address);
 		return;
 	}

@@ -47,6 +47,7 @@ struct insn {
 	int64_t bytes; /* in addition to the words */
 	enum insn_mode mode;
 	struct insn_mask mask;
+	bool repeats; /* x86: a string instruction with a rep prefix; its flow is that of QEMU, which jumps back to it */
 	unsigned ahead; /* Thumb's it: how many instructions after it are conditional */
 };
 

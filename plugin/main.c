@@ -11,6 +11,7 @@
 #include "api.h"
 #include "args.h"
 #include "control.h"
+#include "pt.h"
 #include "range.h"
 #include "regs.h"
 #include "sample.h"
@@ -79,10 +80,10 @@ static void on_cpu_resume(unsigned cpu)
 }
 
 /* The step after a system call has a time, so the trace need not resume here. */
-static void on_syscall(unsigned cpu, bool returns)
+static void on_syscall(unsigned cpu, const struct api_syscall *call)
 {
-	sample_syscall(cpu, returns);
-	if (!returns)
+	sample_syscall(cpu, call->returns);
+	if (!call->returns)
 		trace_cpu_idle(cpu);
 }
 
@@ -164,6 +165,8 @@ int qemu_plugin_install(uint64_t id, const api_info *info, int argc, char **argv
 
 	if (api_open(info) || args_parse(argc, argv))
 		return -1;
+	if (args.pt)
+		return pt_open(id);
 	regs_open();
 	sample_open();
 	if ((args.trace && trace_open()) || alloc_open() || open_stream() || control_open())

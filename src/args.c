@@ -390,8 +390,8 @@ static int check_words(const struct args *args, struct err *err)
 	const struct command *command = args->command;
 
 	if (command->first && !args->first)
-		return err_set(err, ERR_USAGE, "nothing to record: use kscope record %s",
-			       command->first);
+		return err_set(err, ERR_USAGE, "nothing to record: use kscope record %.*s",
+			       (int)strcspn(command->first, " "), command->first);
 	if (command->reads && !args->nr_inputs)
 		return err_set(err, ERR_USAGE, "no input file (- is stdin)");
 	return command->check ? command->check(args, err) : 0;

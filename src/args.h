@@ -42,7 +42,7 @@ struct command {
 	uint32_t takes;	    /* of them, only those that take no other events than these; 0: all */
 	const char *output; /* written if neither -o nor -t is given; NULL: none */
 	/*
-	 * The first word that the verb expects, or NULL. Options may follow it; the next word that
+	 * The first words that the verb expects, with a space between them, or NULL. Options may follow it; the next word that
 	 * is not an option starts the command line of another program.
 	 */
 	const char *first;

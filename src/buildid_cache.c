@@ -24,6 +24,7 @@
 #include "base/in.h"
 #include "base/mem.h"
 #include "base/out.h"
+#include "base/store.h"
 
 static int failed(struct err *err, const char *path)
 {
@@ -48,13 +49,16 @@ static int make_folders(char *path, struct err *err)
 	return 0;
 }
 
-static int copy_file(const char *from, const char *to, struct err *err)
+static int copy_file(const struct store *store, const char *from, const char *to, struct err *err)
 {
+	int fd = store_open(store, from);
 	struct out out;
 	struct in in;
 	size_t have;
 
-	if (in_open(&in, from, err) < 0)
+	if (fd < 0)
+		return failed(err, from);
+	if (in_open_fd(&in, fd, from, err) < 0)
 		return -1;
 	if (out_open(&out, to, false, err) < 0) {
 		in_close(&in);
@@ -73,13 +77,15 @@ static int copy_file(const char *from, const char *to, struct err *err)
 	return -1;
 }
 
-static int add_file(const char *file, char *path, struct err *err)
+static int add_file(const struct store *store, const char *file, char *path, struct err *err)
 {
+	bool archived = store_find(store, STORE_NAME, file);
+
 	if (make_folders(path, err) < 0)
 		return -1;
-	if (link(file, path) == 0 || errno == EEXIST)
+	if (archived ? access(path, F_OK) == 0 : link(file, path) == 0 || errno == EEXIST)
 		return 0;
-	return copy_file(file, path, err);
+	return copy_file(store, file, path, err);
 }
 
 /* Replaces an old link: the same binary may have been added before, from another path. */
@@ -117,7 +123,8 @@ static int add_kallsyms(struct symfile *symfile, char *path, struct err *err)
 	return out_commit(&out, err);
 }
 
-static int add_image(const struct image *image, const char *dir, struct err *err)
+static int add_image(const struct image *image, const struct store *store, const char *dir,
+		     struct err *err)
 {
 	bool packed = image->kernel && symfile_is_packed(image->symfile);
 	const char *where = packed ? "/[kernel.kallsyms]" : image->file;
@@ -128,7 +135,8 @@ static int add_image(const struct image *image, const char *dir, struct err *err
 	path = xasprintf("%s%s/%s/%s", dir, where, hex, packed ? "kallsyms" : "elf");
 	place = xasprintf("%s/.build-id/%.2s/%s", dir, hex, hex + 2);
 	target = xasprintf("../..%s/%s", where, hex);
-	ret = packed ? add_kallsyms(image->symfile, path, err) : add_file(image->file, path, err);
+	ret = packed ? add_kallsyms(image->symfile, path, err)
+		     : add_file(store, image->file, path, err);
 	if (ret == 0)
 		ret = add_link(target, place, err);
 	free(path);
@@ -153,7 +161,7 @@ int buildid_cache_fill(struct images *images, const char *dir, struct err *err)
 			continue;
 		if (!strncmp(image->file, place, strlen(place))) /* it came from the cache */
 			continue;
-		if (add_image(image, place, err) == 0)
+		if (add_image(image, images->where->debug.store, place, err) == 0)
 			nr++;
 	}
 	free(place);

@@ -115,7 +115,7 @@ static void bash_verb(const struct command *command)
 	each_option(command, bash_option);
 	printf("'\n");
 	if (command->first) /* after it, another program's command line follows */
-		printf("\t\t\tif ((COMP_CWORD == 2)); then words=%s; else kind=file; fi\n",
+		printf("\t\t\tif ((COMP_CWORD == 2)); then words='%s'; else kind=file; fi\n",
 		       command->first);
 	else if (command->words)
 		bash_words(command);
@@ -280,7 +280,7 @@ static void fish_verb(const struct command *command)
 	print_about(command->about, "");
 	printf("'\n");
 	if (command->first)
-		printf("complete -c kscope -n '__kscope_verb %s first' -f -a %s\n", command->name,
+		printf("complete -c kscope -n '__kscope_verb %s first' -f -a '%s'\n", command->name,
 		       command->first);
 	if (command->words)
 		printf("complete -c kscope -n '__kscope_verb %s' -f\n", command->name);

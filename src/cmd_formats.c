@@ -68,7 +68,8 @@ static int run(struct args *args)
 	for (size_t i = 0; writers[i]; i++)
 		printf("  %-12s %-8s %s\n", writers[i]->name,
 		       writers[i]->extension ? writers[i]->extension : "", writers[i]->about);
-	printf("\nkscope compresses an output whose name ends in .gz, except perfdata, and\n"
+	printf("\nkscope compresses an output whose name ends in .gz or .zst, except perfdata, "
+	       "and\n"
 	       "decompresses input: zstd, gzip, xz, lzma and lz4 (the legacy format of "
 	       "lz4 -l).\n");
 	return 0;

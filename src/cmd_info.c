@@ -8,6 +8,7 @@
 #include "base/buf.h"
 #include "base/json_out.h"
 #include "base/mem.h"
+#include "base/store.h"
 #include "base/text.h"
 #include "cmd.h"
 #include "model/source.h"
@@ -166,12 +167,22 @@ static void print_flow(struct buf *to, const struct calls *calls)
 	print_checks(to, &calls->checks);
 }
 
+static void add_place(const struct info *info, struct buf *to, const struct image *image)
+{
+	char *place = image->file ? store_place(info->job->merge.archives, image->file) : NULL;
+
+	text_add_plain(to, place ? place : "(not found)");
+	free(place);
+}
+
 static void print_text(struct info *info)
 {
 	struct job *job = info->job;
 	struct world *world = &job->world;
 	struct buf *to = &info->text;
 
+	for (const struct store *at = job->merge.archives; at; at = at->next)
+		buf_addf(to, "archive   %s\n", text_plain(&info->scratch, at->archive));
 	for (size_t i = 0; i < job->merge.nr; i++)
 		buf_addf(to, "file      %s (%s)\n",
 			 text_plain(&info->scratch, job->merge.inputs[i].in.path),
@@ -221,7 +232,7 @@ static void print_text(struct info *info)
 		    (image->one_symbol && image->symbol != image->path))
 			continue;
 		buf_addf(to, "binary    %-24s ", plain_of(info, image->path));
-		text_add_plain(to, image->file ? image->file : "(not found)");
+		add_place(info, to, image);
 		buf_addc(to, '\n');
 	}
 }

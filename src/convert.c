@@ -12,17 +12,25 @@
 
 int job_open(struct job *job, struct strtab *strings)
 {
-	const struct options *options = job->options;
+	int ret = merge_find(&job->merge, job->inputs, job->nr_inputs, job->reader, job->list,
+			     &job->err);
+	const struct options *options;
 
+	if (ret == 0 && job->merge.archives) {
+		ret = archived_merge(&job->archived, job->options, job->merge.archives, &job->err);
+		job->options = &job->archived.options;
+	}
+	options = job->options;
 	job->where = (struct image_search){
 		.build_dir = options->build_dir,
 		.symfs = options->symfs,
 		.kernel = options->kernel,
-		.debug = { .symfs = options->symfs, .folder = options->build_dir },
+		.debug = { .symfs = options->symfs,
+			   .folder = options->build_dir,
+			   .store = job->list ? job->list : job->merge.archives },
 	};
 	world_init(&job->world, strings, &job->where);
-	return merge_open(&job->merge, job->inputs, job->nr_inputs, job->reader, options,
-			  &job->world, &job->err);
+	return ret < 0 ? -1 : merge_open(&job->merge, options, &job->world, &job->err);
 }
 
 void job_release(struct job *job)
@@ -30,6 +38,7 @@ void job_release(struct job *job)
 	chain_release(&job->chain);
 	merge_close(&job->merge);
 	world_release(&job->world);
+	archived_release(&job->archived);
 	free(job->to);
 }
 
@@ -234,6 +243,10 @@ void job_begin(struct job *job, struct writer *const *to, size_t nr)
 	job->chain.merge = &job->merge;
 	chain_init(&job->chain, sink_push, &job->sink, takes, nr);
 	free(takes);
+	for (size_t i = 0; i < job->merge.nr; i++) {
+		job->merge.inputs[i].reader.decodes = job->chain.decodes;
+		job->merge.inputs[i].reader.all_branches = job->chain.all_branches;
+	}
 }
 
 int job_end(struct job *job, int ret)

@@ -6,6 +6,7 @@
 #ifndef KSCOPE_CONVERT_H
 #define KSCOPE_CONVERT_H
 
+#include "archived.h"
 #include "format.h"
 #include "model/world.h"
 #include "pass/count.h"
@@ -27,11 +28,13 @@ struct job {
 	struct selection selection; /* its lists are borrowed */
 	const char *buildid_cache;  /* add the binaries to this cache; "": ~/.debug; NULL: none */
 	bool cache_unasked;	    /* not requested by the user: do not warn if it stays empty */
+	struct store *list;	    /* gets the files that the run uses (base/store.h); or NULL */
 
 	/* Valid from job_open() to job_release(). */
 	struct world world;
 	struct image_search where;
 	struct merge merge;
+	struct archived archived; /* if an input is an archive: `options` points into it */
 	struct chain chain;
 	struct job_sink sink;
 	const struct writer_ops **to; /* the writers of the run */

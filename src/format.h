@@ -19,6 +19,7 @@
 #include "model/event.h"
 
 struct world;
+struct store;
 struct frames;
 struct library;
 
@@ -69,6 +70,9 @@ struct reader {
 	struct in *in;
 	struct frames *frames;	 /* for data with names; see IP_NAMED */
 	struct library *library; /* for data whose code must be found in binaries */
+	bool all_branches;	 /* also jumps inside a function */
+	bool decodes;		 /* branches are wanted, not the bytes of hardware traces */
+	struct store *store; /* where other files of the input are (base/store.h); may be NULL */
 	struct err err;
 	uint64_t nr_damaged; /* places where the input was damaged */
 	bool partial;	     /* something the input refers to could not be used */
@@ -146,7 +150,7 @@ const struct reader_ops *reader_by_content(struct in *in);
 /* The data file in `path`, if that is a folder that a reader knows, else NULL. Caller frees. */
 char *reader_folder_file(const char *path);
 const struct writer_ops *writer_by_name(const char *name);
-/* Finds a writer by name, or if that is NULL, by the extension of path before .gz. NULL: see err. */
+/* Finds a writer by name, or if that is NULL, by the extension of path before .gz or .zst. NULL: see err. */
 const struct writer_ops *writer_choose(const char *name, const char *path, struct err *err);
 
 /*

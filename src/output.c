@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/pack.h"
 #include "base/text.h"
 #include "buildid_cache.h"
 
@@ -39,10 +40,8 @@ struct file { /* an output while it is being written */
 char *output_part(const char *path, unsigned part)
 {
 	const char *name = text_last_part(path), *dot;
-	size_t len = strlen(name);
+	size_t len = pack_stem(name);
 
-	if (len > 3 && !strcmp(name + len - 3, ".gz"))
-		len -= 3;
 	dot = memrchr(name, '.', len);
 	if (!dot || dot == name)
 		dot = name + len;
@@ -60,7 +59,7 @@ static bool same_file(const char *a, const char *b)
 }
 
 /* The output would take the place of the input, or of the folder that it is in. */
-static bool replaces(const char *path, const struct writer_ops *ops, const char *input)
+static bool replaces(const char *path, bool is_folder, const char *input)
 {
 	char *folder;
 	bool same;
@@ -68,16 +67,15 @@ static bool replaces(const char *path, const struct writer_ops *ops, const char 
 	if (!strcmp(input, "-") || !strcmp(path, "-"))
 		return false;
 	folder = text_folder(input);
-	same = same_file(input, path) || (ops->folder && same_file(*folder ? folder : ".", path));
+	same = same_file(input, path) || (is_folder && same_file(*folder ? folder : ".", path));
 	free(folder);
 	return same;
 }
 
-static int check_inputs(const struct job *job, const char *path, const struct writer_ops *ops,
-			struct err *err)
+int output_check_inputs(const struct job *job, const char *path, bool is_folder, struct err *err)
 {
 	for (size_t i = 0; i < job->nr_inputs; i++) {
-		if (replaces(path, ops, job->inputs[i]))
+		if (replaces(path, is_folder, job->inputs[i]))
 			return err_set(err, ERR_USAGE,
 				       "%s is an input, too: use another name for the output",
 				       path);
@@ -96,7 +94,7 @@ static int check_outputs(const struct job *job, const struct output *outputs, si
 	unsigned nr_stdout = 0;
 
 	for (size_t i = 0; i < nr; i++) {
-		if (check_inputs(job, outputs[i].path, outputs[i].ops, err) < 0)
+		if (output_check_inputs(job, outputs[i].path, outputs[i].ops->folder, err) < 0)
 			return -1;
 		if (strcmp(outputs[i].path, "-") != 0)
 			continue;
@@ -179,7 +177,7 @@ static int open_part(struct file *file)
 	struct output *output = file->output;
 
 	file->part = output_part(output->path, ++output->parts);
-	if (check_inputs(file->job, file->part, output->ops, &file->job->err) < 0)
+	if (output_check_inputs(file->job, file->part, output->ops->folder, &file->job->err) < 0)
 		return -1;
 	return open_writer(file, file->part);
 }

@@ -11,6 +11,8 @@ struct output { /* a file or a folder to write */
 	unsigned parts; /* result, with --split: how many files were written */
 };
 
+/* Fails if the output would take the place of an input, or of the folder that one is in. */
+int output_check_inputs(const struct job *job, const char *path, bool is_folder, struct err *err);
 /* Whether the output can be written: opens and discards it. */
 int output_try(const struct output *output, struct err *err);
 /* A whole run: open, run, commit all outputs, report. Returns the exit code. */

@@ -16,9 +16,9 @@ const struct stage_ops *const stages[NR_STAGES] = {
 
 /*
  * Marks the stages that a writer needs, from the last to the first. If chain is NULL, marks those
- * that any run might need.
+ * that any run might need. Returns the EVENT_BIT()s that the first of them needs.
  */
-static void mark_needed(const struct chain *chain, uint32_t wants, bool *needed)
+static uint32_t mark_needed(const struct chain *chain, uint32_t wants, bool *needed)
 {
 	uint32_t wanted = wants;
 
@@ -34,6 +34,7 @@ static void mark_needed(const struct chain *chain, uint32_t wants, bool *needed)
 		if (ops->makes)
 			wanted |= ops->takes;
 	}
+	return wanted;
 }
 
 void stages_mark(uint32_t wants, bool marks[NR_STAGES])
@@ -84,7 +85,12 @@ void chain_init(struct chain *chain, int (*sink)(struct stage *s, struct event *
 
 	chain->sink = (struct stage_ops){ .name = "sink", .push = sink };
 	for (size_t i = 0; i < nr_wants; i++) {
-		mark_needed(chain, wants[i], needed);
+		uint32_t wanted = mark_needed(chain, wants[i], needed);
+
+		if (!(wants[i] & EVENT_BIT(EVENT_AUX)))
+			chain->decodes |= wanted & EVENT_BIT(EVENT_BRANCH);
+		chain->all_branches |=
+			wants[i] & (EVENT_BIT(EVENT_BRANCH) | EVENT_BIT(EVENT_SLICE));
 		chain->sink.takes |= wants[i];
 	}
 	chain->stages = xcalloc(NR_STAGES + 1, sizeof(*chain->stages));

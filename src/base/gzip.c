@@ -64,41 +64,45 @@ static void gzip_close(struct unpack *u)
 	free(u);
 }
 
-struct pack {
+struct gzip_pack {
+	struct pack pack;
 	z_stream stream;
 	uint8_t room[ROOM];
 };
 
-struct pack *pack_open(void)
+static struct pack *pack_open(void)
 {
-	struct pack *pack = xcalloc(1, sizeof(*pack));
+	struct gzip_pack *gz = xcalloc(1, sizeof(*gz));
 
-	if (deflateInit2(&pack->stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, FORMAT, MAX_MEM_LEVEL,
+	gz->pack.ops = &pack_gzip;
+	if (deflateInit2(&gz->stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, FORMAT, MAX_MEM_LEVEL,
 			 Z_DEFAULT_STRATEGY) == Z_OK)
-		return pack;
-	free(pack);
+		return &gz->pack;
+	free(gz);
 	return NULL;
 }
 
 /* Compresses all that the stream has. */
-static int drain(struct pack *pack, int fd, int flush)
+static int drain(struct gzip_pack *gz, int fd, int flush)
 {
 	do {
 		int error;
 
-		pack->stream.next_out = pack->room;
-		pack->stream.avail_out = ROOM;
-		if (deflate(&pack->stream, flush) == Z_STREAM_ERROR)
+		gz->stream.next_out = gz->room;
+		gz->stream.avail_out = ROOM;
+		if (deflate(&gz->stream, flush) == Z_STREAM_ERROR)
 			return EIO;
-		error = fd_write(fd, pack->room, ROOM - pack->stream.avail_out);
+		error = fd_write(fd, gz->room, ROOM - gz->stream.avail_out);
 		if (error)
 			return error;
-	} while (!pack->stream.avail_out);
+	} while (!gz->stream.avail_out);
 	return 0;
 }
 
-int pack_write(struct pack *pack, int fd, const void *data, size_t len, enum pack_until until)
+static int pack_write(struct pack *pack, int fd, const void *data, size_t len,
+		      enum pack_until until)
 {
+	struct gzip_pack *gz = (struct gzip_pack *)pack;
 	static const int flush[] = {
 		[PACK_MORE] = Z_NO_FLUSH, [PACK_SHARE] = Z_SYNC_FLUSH, [PACK_END] = Z_FINISH
 	};
@@ -107,15 +111,14 @@ int pack_write(struct pack *pack, int fd, const void *data, size_t len, enum pac
 
 	for (; len > MOST && !error; bytes += MOST, len -= MOST)
 		error = pack_write(pack, fd, bytes, MOST, PACK_MORE);
-	pack->stream.next_in = (uint8_t *)bytes;
-	pack->stream.avail_in = (uInt)len;
-	return error ? error : drain(pack, fd, flush[until]);
+	gz->stream.next_in = (uint8_t *)bytes;
+	gz->stream.avail_in = (uInt)len;
+	return error ? error : drain(gz, fd, flush[until]);
 }
 
-void pack_close(struct pack *pack)
+static void pack_close(struct pack *pack)
 {
-	if (pack)
-		deflateEnd(&pack->stream);
+	deflateEnd(&((struct gzip_pack *)pack)->stream);
 	free(pack);
 }
 #else
@@ -124,23 +127,11 @@ static struct unpack *gzip_open(void)
 	return NULL;
 }
 
-struct pack *pack_open(void)
-{
-	return NULL;
-}
-
-int pack_write(struct pack *pack, int fd, const void *data, size_t len, enum pack_until until)
-{
-	(void)pack, (void)fd, (void)data, (void)len, (void)until;
-	return 0;
-}
-
-void pack_close(struct pack *pack)
-{
-	(void)pack;
-}
 #define gzip_step NULL
 #define gzip_close NULL
+#define pack_open NULL
+#define pack_write NULL
+#define pack_close NULL
 #endif
 
 const struct unpack_ops unpack_gzip = {
@@ -151,9 +142,10 @@ const struct unpack_ops unpack_gzip = {
 	.close = gzip_close,
 };
 
-size_t pack_stem(const char *path)
-{
-	size_t len = strlen(path), ext = strlen(PACK_EXTENSION);
-
-	return len > ext && !strcmp(path + len - ext, PACK_EXTENSION) ? len - ext : len;
-}
+const struct pack_ops pack_gzip = {
+	.extension = ".gz",
+	.library = "zlib",
+	.open = pack_open,
+	.write = pack_write,
+	.close = pack_close,
+};

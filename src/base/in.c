@@ -146,9 +146,26 @@ const uint8_t *in_peek(struct in *in, size_t want, size_t *have)
 	return in->data + in->at;
 }
 
+/* Seeks over bytes of a file that need not be read, but not beyond its end. Returns how many. */
+static uint64_t seek_ahead(struct in *in, uint64_t n)
+{
+	uint64_t at = in_offset(in), left = in->size > at ? in->size - at : 0;
+
+	if (in->unpack || in->fd < 0 || n <= in->cap || left <= in->cap)
+		return 0;
+	if (n > left)
+		n = left;
+	if (lseek(in->fd, (off_t)(at + n), SEEK_SET) < 0)
+		return 0;
+	in->taken += at + n - in->base - in->end;
+	in->base = at + n;
+	in->at = in->end = 0;
+	return n;
+}
+
 uint64_t in_skip(struct in *in, uint64_t n)
 {
-	uint64_t done = 0;
+	uint64_t done = seek_ahead(in, n);
 
 	while (done < n) {
 		size_t have = in->end - in->at;
@@ -209,21 +226,17 @@ static void init(struct in *in, const char *path, int fd, size_t window)
 	in->data = xmalloc(window);
 }
 
-int in_open(struct in *in, const char *path, struct err *err)
+int in_open_fd(struct in *in, int fd, const char *path, struct err *err)
 {
-	bool is_stdin = !strcmp(path, "-");
-	struct stat st;
-	int fd = is_stdin ? dup(STDIN_FILENO) : open(path, O_RDONLY | O_CLOEXEC);
+	struct stat st = { 0 };
 
 	memset(in, 0, sizeof(*in));
 	in->fd = -1;
-	if (fd < 0)
-		return err_set(err, ERR_INPUT, "%s: cannot open: %s", path, strerror(errno));
 	if (!fstat(fd, &st) && S_ISDIR(st.st_mode)) {
 		close(fd);
 		return err_set(err, ERR_INPUT, "%s: is a directory", path);
 	}
-	init(in, is_stdin ? "<stdin>" : path, fd, WINDOW);
+	init(in, path, fd, WINDOW);
 	if (S_ISREG(st.st_mode))
 		in->size = (uint64_t)st.st_size;
 	if (start_unpacking(in, err) < 0) {
@@ -232,6 +245,18 @@ int in_open(struct in *in, const char *path, struct err *err)
 	}
 	skip_byte_order_mark(in);
 	return 0;
+}
+
+int in_open(struct in *in, const char *path, struct err *err)
+{
+	bool is_stdin = !strcmp(path, "-");
+	int fd = is_stdin ? dup(STDIN_FILENO) : open(path, O_RDONLY | O_CLOEXEC);
+
+	memset(in, 0, sizeof(*in));
+	in->fd = -1;
+	if (fd < 0)
+		return err_set(err, ERR_INPUT, "%s: cannot open: %s", path, strerror(errno));
+	return in_open_fd(in, fd, is_stdin ? "<stdin>" : path, err);
 }
 
 void in_open_memory(struct in *in, const char *name, const void *data, size_t len)

@@ -46,7 +46,8 @@ static void release(struct out *out)
 {
 	if (out->fd >= 0 && out->fd != STDOUT_FILENO)
 		close(out->fd);
-	pack_close(out->pack);
+	if (out->pack)
+		out->pack->ops->close(out->pack);
 	free(out->temp);
 	free(out->target);
 	free(out->data);
@@ -164,27 +165,31 @@ static int open_any(struct out *out, bool need_seek)
 	return out->fd;
 }
 
-static int open_pack(struct out *out, bool need_seek, struct err *err)
+static int open_pack(struct out *out, const struct pack_ops *ops, bool need_seek, struct err *err)
 {
 	if (need_seek)
 		return err_set(err, ERR_USAGE,
-			       "%s: kscope cannot compress this format: use a name "
-			       "without " PACK_EXTENSION,
-			       out->path);
-	out->pack = pack_open();
+			       "%s: kscope cannot compress this format: use a name without %s",
+			       out->path, ops->extension);
+	out->pack = ops->open ? ops->open() : NULL;
 	return out->pack ? 0
 			 : err_set(err, ERR_OUTPUT,
-				   "%s: this kscope was built without zlib: use a name "
-				   "without " PACK_EXTENSION,
-				   out->path);
+				   "%s: this kscope was built without %s: use a name without %s",
+				   out->path, ops->library, ops->extension);
 }
 
 int out_open(struct out *out, const char *path, bool need_seek, struct err *err)
 {
+	return out_open_packed(out, path, pack_by_name(path), need_seek, err);
+}
+
+int out_open_packed(struct out *out, const char *path, const struct pack_ops *ops, bool need_seek,
+		    struct err *err)
+{
 	memset(out, 0, sizeof(*out));
 	out->path = path;
 	out->fd = -1;
-	if (path[pack_stem(path)] && open_pack(out, need_seek, err) < 0)
+	if (ops && open_pack(out, ops, need_seek, err) < 0)
 		return -1;
 	if (open_any(out, need_seek) < 0) {
 		out_error(path, errno, err);
@@ -198,8 +203,9 @@ int out_open(struct out *out, const char *path, bool need_seek, struct err *err)
 static void write_out(struct out *out, const void *data, size_t len, enum pack_until until)
 {
 	if (!out->failed)
-		out->failed = out->pack ? pack_write(out->pack, out->fd, data, len, until)
-					: fd_write(out->fd, data, len);
+		out->failed = out->pack
+				      ? out->pack->ops->write(out->pack, out->fd, data, len, until)
+				      : fd_write(out->fd, data, len);
 	out->flushed += len;
 }
 

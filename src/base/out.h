@@ -2,8 +2,8 @@
 /*
  * out: buffered output, complete or absent. A regular file is written without a name (or under a
  * temporary one) and gets its name in out_commit(); "-" is stdout; devices and pipes are written
- * directly. An output whose name ends in .gz is compressed. Errors stick: keep writing and check
- * only the result of out_commit().
+ * directly. An output whose name ends in .gz or .zst is compressed. Errors stick: keep writing and
+ * check only the result of out_commit().
  */
 #ifndef KSCOPE_BASE_OUT_H
 #define KSCOPE_BASE_OUT_H
@@ -13,6 +13,8 @@
 #include <stdint.h>
 
 #include "base/err.h"
+
+struct pack_ops;
 
 struct out {
 	const char *path; /* borrowed: must outlive the out */
@@ -30,6 +32,9 @@ struct out {
 
 /* need_seek: out_patch() will be called; such an output cannot be compressed. */
 int out_open(struct out *out, const char *path, bool need_seek, struct err *err);
+/* The same, but compressed in this way whatever the name is; NULL: not at all. */
+int out_open_packed(struct out *out, const char *path, const struct pack_ops *ops, bool need_seek,
+		    struct err *err);
 void out_write(struct out *out, const void *data, size_t len);
 void out_flush(struct out *out);
 /* The next `len` bytes of the output, OUT_ROOM at most, to be filled in before the next call. */

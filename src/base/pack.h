@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* pack: streaming compression with gzip, of outputs whose name ends in .gz. */
+/* pack: streaming compression of outputs, one interface for gzip and zstd. */
 #ifndef KSCOPE_BASE_PACK_H
 #define KSCOPE_BASE_PACK_H
 
 #include <stddef.h>
-
-#define PACK_EXTENSION ".gz"
-
-struct pack;
 
 enum pack_until {
 	PACK_MORE,  /* more follows */
@@ -15,11 +11,26 @@ enum pack_until {
 	PACK_END,
 };
 
-/* The length of a path without PACK_EXTENSION, if it has that, else of the whole path. */
+struct pack;
+
+struct pack_ops {
+	const char *extension, *library;
+	struct pack *(*open)(void); /* NULL, or returns NULL: built without the library */
+	/* Compresses to a file descriptor. Returns 0 or an errno. */
+	int (*write)(struct pack *pack, int fd, const void *data, size_t len,
+		     enum pack_until until);
+	void (*close)(struct pack *pack);
+};
+
+struct pack {
+	const struct pack_ops *ops;
+};
+
+extern const struct pack_ops pack_gzip, pack_zstd;
+
+/* By the extension; NULL: not compressed. */
+const struct pack_ops *pack_by_name(const char *path);
+/* The length of a path without the extension of a compressed file. */
 size_t pack_stem(const char *path);
-struct pack *pack_open(void); /* NULL: built without the library */
-/* Compresses to a file descriptor. Returns 0 or an errno. */
-int pack_write(struct pack *pack, int fd, const void *data, size_t len, enum pack_until until);
-void pack_close(struct pack *pack); /* NULL is fine */
 
 #endif

@@ -96,6 +96,34 @@ void text_quote(struct buf *buf, const char *s, size_t len)
 	buf_addc(buf, '"');
 }
 
+void text_unquote(struct buf *to, const char *s, size_t len)
+{
+	buf_reserve(to, len);
+	for (size_t i = 0; i < len; i++) {
+		uint64_t code;
+
+		if (s[i] == '\\' && i + 5 < len && s[i + 1] == 'u' &&
+		    text_hex(s + i + 2, 4, &code) && code < 0x80) {
+			buf_addc(to, (char)code);
+			i += 5;
+		} else if (s[i] == '\\' && i + 1 < len) {
+			buf_addc(to, s[++i]);
+		} else {
+			buf_addc(to, s[i]);
+		}
+	}
+	buf_add(to, "", 0);
+}
+
+const char *text_quote_end(const char *s, const char *end)
+{
+	for (s++; s < end && *s != '"'; s++) {
+		if (*s == '\\')
+			s++;
+	}
+	return s < end ? s : NULL;
+}
+
 /* Rejects what RFC 3629 does: overlong forms, surrogates, code points above U+10FFFF. */
 size_t text_utf8_len(const char *text)
 {

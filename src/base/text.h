@@ -22,6 +22,10 @@ bool text_seconds(const char *s, size_t len, uint64_t *ns);
  * bytes escaped. All other bytes stay, so that the reader gets s back. For JSON see json_out.h.
  */
 void text_quote(struct buf *buf, const char *s, size_t len);
+/* Appends the original of what is between the quotes. */
+void text_unquote(struct buf *buf, const char *s, size_t len);
+/* The closing quote of the string that starts with the quote at s, or NULL. */
+const char *text_quote_end(const char *s, const char *end);
 
 /* The length in bytes of the UTF-8 character at s; 0 if there is none. */
 size_t text_utf8_len(const char *s);

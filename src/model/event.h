@@ -250,6 +250,7 @@ struct event_branch {
 	 * or LEAVE.
 	 */
 	bool by_thread;
+	bool direct; /* of a jump: its instruction contains the target, so it is not longjmp() or the like */
 	bool over; /* of an END: all calls are over: the kernel returned to a program, or the thread ended */
 	uint64_t context;      /* IP_KERNEL or IP_USER, of `to` */
 	uint64_t space;	       /* the register that names the address space, at `to`; 0 unknown */

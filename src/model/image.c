@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/store.h"
 #include "base/text.h"
 
 #define PAGE 4096
@@ -176,7 +177,7 @@ static bool adopt(struct image *image, struct symfile *symfile, const char *path
 
 static char *try_file(struct images *images, struct image *image, char *path)
 {
-	char *real = path ? realpath(path, NULL) : NULL;
+	char *real = path ? store_real(images->where->debug.store, path) : NULL;
 	struct symfile *symfile;
 
 	free(path);
@@ -248,14 +249,33 @@ static char *find_kernel(struct images *images, struct image *image, const char 
 	return file;
 }
 
+/* In an archive: by build ID, then by the path. */
+static char *find_archived(struct images *images, struct image *image, const char *path)
+{
+	const struct store *store = images->where->debug.store;
+	const char *found = NULL;
+	char hex[BUILD_ID_TEXT], *file = NULL;
+
+	image_build_id(image, hex);
+	if (*hex)
+		found = store_find(store, STORE_BUILD_ID, hex);
+	if (found)
+		file = try_file(images, image, xstrdup(found));
+	found = file ? NULL : store_find(store, STORE_NAME, path);
+	return found ? try_file(images, image, xstrdup(found)) : file;
+}
+
 static char *find_file(struct images *images, struct image *image)
 {
 	const struct image_search *where = images->where;
 	const char *path = str_text(images->strings, image->path);
 	const char *name = text_last_part(path);
 	const char *folders[] = { where->symfs, where->build_dir };
-	char *file = NULL;
+	bool archived = where->debug.store && where->debug.store->archive;
+	char *file = archived ? find_archived(images, image, path) : NULL;
 
+	if (file)
+		return file;
 	if (image->kernel)
 		file = find_kernel(images, image, path);
 	else if (image->names)
@@ -274,7 +294,7 @@ static char *find_file(struct images *images, struct image *image)
 		if (!file && strcmp(path, name) != 0)
 			file = try_file(images, image, xasprintf("%s/%s", folders[i], name));
 	}
-	if (!file && !image->foreign && !image->given)
+	if (!file && !image->foreign && !image->given && !archived)
 		file = try_file(images, image, xstrdup(path));
 	if (!file)
 		file = try_file(images, image, cached_path(image, "elf"));

@@ -201,6 +201,20 @@ uint64_t world_instructions(struct world *world, uint32_t pid, uint64_t context,
 	return symfile ? symfile_instructions(symfile, vaddr, vaddr + (end - addr)) : 0;
 }
 
+void world_code(struct world *world, uint32_t pid, uint64_t context, uint64_t addr,
+		struct insn_code *code)
+{
+	const struct map *map = map_at(world, pid, context, addr);
+	uint64_t vaddr;
+	struct symfile *symfile = symfile_at(world, map, addr, &vaddr);
+
+	*code = (struct insn_code){ 0 };
+	if (symfile)
+		symfile_insns(symfile, vaddr, code);
+	if (map && code->len > map->last - addr)
+		code->len = (size_t)(map->last - addr) + 1;
+}
+
 const char *world_fact(const struct world *world, const char *key)
 {
 	for (size_t i = 0; i < world->nr_facts; i++) {

@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/store.h"
 #include "model/world.h"
 
 static const struct reader_ops *choose(struct in *in, const char *format, struct err *err)
@@ -35,17 +36,77 @@ static const struct reader_ops *choose(struct in *in, const char *format, struct
 	return NULL;
 }
 
-static int open_input(struct merge_input *input, const char *path, const char *format,
-		      const struct options *options, struct world *world, struct err *err)
+/* ---- files, and the recordings in archives ---- */
+
+static struct merge_input *add_input(struct merge *merge, struct store *store, const char *format)
 {
-	struct reader *r = &input->reader;
+	GROW(merge->inputs, merge->nr + 1, merge->cap);
+	merge->inputs[merge->nr] = (struct merge_input){
+		.in.fd = -1,
+		.reader.store = store,
+		.format = format,
+	};
+	return &merge->inputs[merge->nr++];
+}
+
+/* The last input is an archive: its recordings take its place. */
+static int open_archive(struct merge *merge, const char *format, struct err *err)
+{
+	struct in *in = &merge->inputs[merge->nr - 1].in;
+	struct store *store = store_read_archive(in, err), **last = &merge->archives;
+
+	if (!store)
+		return -1;
+	in_close(in);
+	merge->nr--;
+	while (*last)
+		last = &(*last)->next;
+	*last = store;
+	for (size_t i = 0; i < store->nr_inputs; i++) {
+		const struct store_input *from = &store->inputs[i];
+		struct merge_input *input = add_input(merge, store, format ? format : from->format);
+
+		if (!reader_by_name(from->format))
+			return err_set(err, ERR_INPUT, "%s: %s has an unknown format: %s",
+				       store->archive, from->path, from->format);
+		if (store_in(store, &input->in, from->path, err) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static int find_input(struct merge *merge, const char *path, const char *format, struct store *list,
+		      struct err *err)
+{
 	char *file = strcmp(path, "-") ? reader_folder_file(path) : NULL;
-	int ret = in_open(&input->in, file ? file : path, err);
+	struct merge_input *input = add_input(merge, list, format);
+	int ret = store_in(list, &input->in, file ? file : path, err);
 
 	free(file);
 	if (ret < 0)
 		return -1;
-	r->ops = choose(&input->in, format, err);
+	return store_probe(&input->in) ? open_archive(merge, format, err) : 0;
+}
+
+int merge_find(struct merge *merge, const char *const *paths, size_t nr, const char *format,
+	       struct store *list, struct err *err)
+{
+	memset(merge, 0, sizeof(*merge));
+	for (size_t i = 0; i < nr; i++) {
+		if (find_input(merge, paths[i], format, list, err) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+/* ---- readers ---- */
+
+static int open_input(struct merge_input *input, const struct options *options, struct world *world,
+		      struct err *err)
+{
+	struct reader *r = &input->reader;
+
+	r->ops = choose(&input->in, input->format, err);
 	if (!r->ops)
 		return -1;
 	r->options = options;
@@ -61,20 +122,18 @@ static int open_input(struct merge_input *input, const char *path, const char *f
 	return 0;
 }
 
-int merge_open(struct merge *merge, const char *const *paths, size_t nr, const char *format,
-	       const struct options *options, struct world *world, struct err *err)
+int merge_open(struct merge *merge, const struct options *options, struct world *world,
+	       struct err *err)
 {
-	memset(merge, 0, sizeof(*merge));
-	merge->inputs = xcalloc(nr, sizeof(*merge->inputs));
-	for (size_t i = 0; i < nr; i++) {
-		merge->inputs[i].in.fd = -1;
-		merge->nr++;
-		if (open_input(&merge->inputs[i], paths[i], format, options, world, err) < 0)
+	for (size_t i = 0; i < merge->nr; i++) {
+		if (open_input(&merge->inputs[i], options, world, err) < 0)
 			return -1;
 	}
-	merge->last = nr;
+	merge->last = merge->nr;
 	return 0;
 }
+
+/* ---- events ---- */
 
 /* Reads the next events of an input. */
 static int fill(struct merge *merge, size_t i)
@@ -167,5 +226,6 @@ void merge_close(struct merge *merge)
 		in_close(&merge->inputs[i].in);
 	}
 	free(merge->inputs);
+	store_free(merge->archives);
 	memset(merge, 0, sizeof(*merge));
 }

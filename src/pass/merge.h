@@ -8,8 +8,11 @@
 
 #include "format.h"
 
+struct store;
+
 struct merge_input {
 	struct in in;
+	const char *format; /* NULL: detect */
 	struct reader reader;
 	struct event read; /* by next() of its reader */
 	struct event *next;
@@ -21,15 +24,22 @@ struct merge_input {
 
 struct merge {
 	struct merge_input *inputs; /* fixed once opened: readers point into it */
-	size_t nr;
-	size_t last;	/* the input of the last events */
-	size_t taken;	/* their number */
-	struct err err; /* of the first input that failed */
+	size_t nr, cap;
+	struct store *archives; /* of the inputs; NULL: none */
+	size_t last;		/* the input of the last events */
+	size_t taken;		/* their number */
+	struct err err;		/* of the first input that failed */
 };
 
-/* format: NULL to detect. The readers borrow options, and the world's frames and library. */
-int merge_open(struct merge *merge, const char *const *paths, size_t nr, const char *format,
-	       const struct options *options, struct world *world, struct err *err);
+/*
+ * Opens the files; an archive becomes the recordings in it. format: NULL to detect. list: for an archive of
+ * these inputs, or NULL.
+ */
+int merge_find(struct merge *merge, const char *const *paths, size_t nr, const char *format,
+	       struct store *list, struct err *err);
+/* Opens their readers, which borrow options, and the world's frames and library. */
+int merge_open(struct merge *merge, const struct options *options, struct world *world,
+	       struct err *err);
 #define MERGE_AGAIN READER_AGAIN
 
 /*

@@ -132,7 +132,7 @@ void thread_jump(struct track *track, struct track_strand *strand, const struct 
 	struct track_frame *top;
 
 	task_go(track, task, ev);
-	if (task->mark == mark || goes_to_caller(track, task, mark, ev))
+	if (task->mark == mark || (!ev->branch.direct && goes_to_caller(track, task, mark, ev)))
 		return;
 	top = top_frame(task);
 	if (top && track->ops->target(track->data, ev) == ev->branch.to)
@@ -182,13 +182,34 @@ static size_t find_restart(const struct track_task *task, const struct event *ev
 	return task->nr;
 }
 
+/* A signal handler that has returned may have changed where the interrupted function goes on. */
+static size_t find_interrupted(const struct track *track, const struct track_task *task,
+			       const struct event *ev)
+{
+	uint64_t start = track->ops->target(track->data, ev);
+
+	if (start == ev->branch.to)
+		return task->nr;
+	for (size_t i = task->nr; i-- > 0;) {
+		const struct track_frame *frame = &task->frames[i];
+
+		if (frame->kind == TRACK_TRAP && frame->context == ev->branch.context &&
+		    track->ops->start(track->data, frame->mark) == start)
+			return i;
+	}
+	return task->nr;
+}
+
 void thread_leave(struct track *track, struct track_strand *strand, const struct event *ev)
 {
 	struct track_task *task = strand->task;
 	size_t restart = find_restart(task, ev), trap = trap_in(task, ev->branch.context);
+	size_t interrupted = find_interrupted(track, task, ev);
 
 	if (restart < task->nr)
 		end_trap(track, strand, restart, ev);
+	else if (interrupted < task->nr)
+		end_trap(track, strand, interrupted, ev);
 	else if (trap < task->nr && task->frames[trap].context == IP_USER)
 		call_handler(track, strand, trap, ev);
 	else

@@ -40,36 +40,6 @@ static int dump_probe(const uint8_t *head, size_t len)
 	return len >= 12 && !memcmp(head, "kscope-dump ", 12) ? 96 : 0;
 }
 
-static void unescape(struct buf *to, const char *s, size_t len)
-{
-	buf_clear(to);
-	buf_reserve(to, len);
-	for (size_t i = 0; i < len; i++) {
-		uint64_t code;
-
-		if (s[i] == '\\' && i + 5 < len && s[i + 1] == 'u' &&
-		    text_hex(s + i + 2, 4, &code) && code < 0x80) {
-			buf_addc(to, (char)code);
-			i += 5;
-		} else if (s[i] == '\\' && i + 1 < len) {
-			buf_addc(to, s[++i]);
-		} else {
-			buf_addc(to, s[i]);
-		}
-	}
-	buf_add(to, "", 0);
-}
-
-/* The closing quote of the string that starts at s, or NULL. */
-static const char *quote_end(const char *s, const char *end)
-{
-	for (s++; s < end && *s != '"'; s++) {
-		if (*s == '\\')
-			s++;
-	}
-	return s < end ? s : NULL;
-}
-
 /* 1: a word, 0: the end of the line, -1: an unterminated quote. */
 static int next_word(struct dump *d, struct word *word)
 {
@@ -95,7 +65,7 @@ static int next_word(struct dump *d, struct word *word)
 		}
 	}
 	if (d->at < d->end && *d->at == '"') {
-		const char *end = quote_end(d->at, d->end);
+		const char *end = text_quote_end(d->at, d->end);
 
 		if (!end)
 			return -1;
@@ -116,7 +86,8 @@ static const char *keep(struct dump *d, const struct word *word)
 {
 	struct buf *to = &d->strings[d->nr_strings++ % NR_STRINGS];
 
-	unescape(to, word->value, word->value_len);
+	buf_clear(to);
+	text_unquote(to, word->value, word->value_len);
 	return to->data;
 }
 
@@ -516,6 +487,8 @@ static bool flow_word(struct event_branch *branch, const struct word *word)
 		return branch->over = true;
 	if (is(word, "by-thread"))
 		return branch->by_thread = true;
+	if (is(word, "direct"))
+		return branch->direct = true;
 	if (is(word, "guest"))
 		return guest_word(branch, word);
 	if (is(word, "instructions"))

@@ -14,6 +14,8 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "pt/packet.h"
+#include "read/perfdata_pt.h"
 
 #define PLAIN_MAX ((size_t)256 << 10) /* room for four records of the maximum size */
 #define AUX_PIECE ((size_t)64 << 10)
@@ -46,6 +48,11 @@ static int perfdata_open(struct reader *r)
 }
 
 /* ---- compressed records ---- */
+
+static bool is_packed(const struct record *rec)
+{
+	return rec->type == PERF_RECORD_COMPRESSED || rec->type == PERF_RECORD_COMPRESSED2;
+}
 
 /* The next decompressed record. NULL: read the next record of the file. */
 static const uint8_t *next_plain(const struct perfdata *p, struct stream *s)
@@ -138,6 +145,32 @@ static bool begin_aux(struct perfdata *p, const struct record *rec)
 	return !c.bad;
 }
 
+/* Intel PT is decoded: its bytes are not an event. */
+static int skip_aux(struct reader *r, struct event *ev)
+{
+	struct perfdata *p = r->priv;
+	uint64_t left = p->aux_left, skipped;
+
+	if (p->survey_of) {
+		size_t stream = (size_t)(p->s - p->streams);
+
+		perfdata_pt_add_trace(p->pt,
+				      &(struct perfdata_pt_chunk){ .in = p->survey_of[stream].in,
+								   .file_offset = in_offset(r->in),
+								   .len = left,
+								   .offset = p->aux_offset,
+								   .tid = p->aux_tid,
+								   .cpu = p->aux_cpu });
+	}
+	skipped = in_skip(r->in, left);
+	p->aux_left = 0;
+	if (skipped == left || p->survey_of)
+		return 0;
+	return reader_damage(r, ev, in_offset(r->in), 0, left - skipped,
+			     "truncated: %" PRIu64 " bytes of hardware trace are missing",
+			     left - skipped);
+}
+
 static int next_aux(struct reader *r, struct event *ev)
 {
 	struct perfdata *p = r->priv;
@@ -198,12 +231,34 @@ static int tell_tracing(struct perfdata *p, struct event *ev)
 	return 1;
 }
 
+/* 0: Intel PT is decoded from now on, or need not be; -1: the record is damaged. */
+static int start_pt(struct reader *r, struct cursor info)
+{
+	struct perfdata *p = r->priv;
+
+	if (!r->decodes || p->pt || strcmp(p->aux_kind, "intel_pt") != 0)
+		return 0;
+	if (!ipt_packet_available()) {
+		reader_missing(r,
+			       "%s: kscope was built without libipt or Zydis: it cannot decode "
+			       "Intel PT",
+			       r->in->path);
+		return 0;
+	}
+	p->pt = perfdata_pt_new(r, info);
+	return p->pt ? 0 : -1;
+}
+
 /* perf's own records. -1: damaged. */
 static int user_record(struct reader *r, const struct record *rec)
 {
 	struct perfdata *p = r->priv;
 	struct cursor c = record_body(p, rec);
 
+	/* The first reading shares the tables of the second. */
+	if (p->survey_of && rec->type != PERF_RECORD_FINISHED_ROUND &&
+	    rec->type != PERF_RECORD_AUXTRACE && !is_packed(rec))
+		return 0;
 	switch (rec->type) {
 	case PERF_RECORD_HEADER_ATTR: return header_attr_record(p, rec) ? 0 : -1;
 	case PERF_RECORD_EVENT_UPDATE: return header_update_record(p, rec) ? 0 : -1;
@@ -217,7 +272,7 @@ static int user_record(struct reader *r, const struct record *rec)
 		return 0;
 	case PERF_RECORD_AUXTRACE_INFO:
 		p->aux_kind = aux_kind(cursor_u32(&c));
-		return c.bad ? -1 : 0;
+		return c.bad ? -1 : start_pt(r, c);
 	case PERF_RECORD_AUXTRACE: return begin_aux(p, rec) ? 0 : -1;
 	case PERF_RECORD_COMPRESSED:
 	case PERF_RECORD_COMPRESSED2: return start_unpacking(p, rec);
@@ -246,11 +301,6 @@ static void kernel_record(struct perfdata *p, const struct record *rec)
 	buf_add(&p->scratch, rec->data, rec->size);
 	p->now = *rec;
 	p->now.data = (uint8_t *)p->scratch.data;
-}
-
-static bool is_packed(const struct record *rec)
-{
-	return rec->type == PERF_RECORD_COMPRESSED || rec->type == PERF_RECORD_COMPRESSED2;
 }
 
 static int bad_record(struct reader *r, struct event *ev, const struct record *rec)
@@ -296,7 +346,7 @@ static int end_of_data(struct reader *r)
 	}
 	p->ended = true;
 	order_finish(&p->order);
-	if (p->unknown)
+	if (p->unknown && !p->survey_of)
 		log_warn("%s: skipped %" PRIu64 " records of unknown type (the first is type "
 			 "%" PRIu32 ")",
 			 r->in->path, p->unknown, p->unknown_type);
@@ -506,11 +556,35 @@ static int next_of_same(struct reader *r, struct event *ev)
 	if (!ret && p->release_held)
 		ret = sample_next_held(r, ev);
 	if (!ret && p->aux_left)
-		ret = next_aux(r, ev);
+		ret = p->pt ? skip_aux(r, ev) : next_aux(r, ev);
 	return ret;
 }
 
-static int perfdata_next(struct reader *r, struct event *ev)
+/* In the first reading: true if the record is not to become an event. */
+static bool survey_record(struct perfdata *p)
+{
+	struct record rec = p->now;
+	struct cursor c = record_body(p, &rec);
+	struct event ev = { .cpu = NO_CPU, .time = NO_TIME };
+
+	if (rec.type != PERF_RECORD_SAMPLE && rec.type != PERF_RECORD_ITRACE_START)
+		return false;
+	p->now.size = 0;
+	if (rec.type == PERF_RECORD_SAMPLE)
+		return true;
+	/* A thread that is traced runs on a cpu. */
+	record_trailer(p, &rec, &ev);
+	ev.pid = cursor_u32(&c);
+	ev.tid = cursor_u32(&c);
+	if (!c.bad)
+		perfdata_pt_add_switch(p->pt, &ev);
+	return true;
+}
+
+static int perfdata_survey(struct reader *r);
+
+/* The next event of the file itself. */
+static int next_event(struct reader *r, struct event *ev)
 {
 	struct perfdata *p = r->priv;
 
@@ -529,6 +603,8 @@ static int perfdata_next(struct reader *r, struct event *ev)
 			if (p->told_attrs < p->nr_attrs)
 				return tell_source(p, ev);
 		}
+		if (p->now.size && p->survey_of && survey_record(p))
+			continue;
 		if (p->now.size) {
 			ret = tell_now(r, ev);
 			if (ret)
@@ -557,10 +633,14 @@ static int perfdata_next(struct reader *r, struct event *ev)
 		if (p->nr_streams > 1)
 			choose_stream(r);
 		ret = read_record(r, ev);
+		if (!ret && p->pt && !p->surveyed)
+			ret = perfdata_survey(r);
 		if (ret)
 			return ret;
 	}
 }
+
+/* ---- Intel PT ---- */
 
 static void close_stream(struct stream *s)
 {
@@ -572,10 +652,120 @@ static void close_stream(struct stream *s)
 		in_close(&s->own);
 }
 
+/* A copy of the state at this point, with streams of its own and nothing that waits. */
+static int clone_streams(struct reader *r, const struct perfdata *from, struct perfdata *to)
+{
+	to->streams = xcalloc(from->nr_streams, sizeof(*to->streams));
+	to->s = to->streams;
+	to->survey_of = from->streams;
+	for (size_t i = 0; i < from->nr_streams; i++) {
+		struct stream *s = &to->streams[i];
+		uint64_t start =
+			i || !from->data_start ? in_offset(from->streams[i].in) : from->data_start;
+		uint64_t length;
+
+		if (in_length(from->streams[i].in, &length, &r->err) < 0 ||
+		    in_clone(&s->own, from->streams[i].in, (size_t)1 << 20, &r->err) < 0)
+			return -1;
+		s->in = &s->own;
+		s->data_end = from->streams[i].data_end;
+		if (in_seek(s->in, start, &r->err) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+/* Reads the whole file without its traces, for what a decoder has to know. */
+static int perfdata_survey(struct reader *r)
+{
+	struct perfdata *p = r->priv, first = *p;
+	struct reader survey = *r;
+	struct event ev;
+	int ret;
+
+	p->surveyed = first.surveyed = true;
+	first.nr_held = 0;
+	memset(&first.order, 0, sizeof(first.order));
+	memset(&first.scratch, 0, sizeof(first.scratch));
+	memset(&first.text, 0, sizeof(first.text));
+	ret = clone_streams(r, p, &first);
+	survey.priv = &first;
+	survey.in = first.streams->in;
+	survey.nr_damaged = UINT32_MAX; /* the second reading reports it */
+	do {
+		ev = (struct event){
+			.time = NO_TIME, .cpu = NO_CPU, .pid = NO_TASK, .tid = NO_TASK
+		};
+		ret = ret < 0 ? ret : next_event(&survey, &ev);
+		if (ret > 0)
+			perfdata_pt_add_event(p->pt, &ev);
+	} while (ret > 0);
+	order_release(&first.order);
+	buf_release(&first.scratch);
+	buf_release(&first.text);
+	for (size_t i = 0; i < first.nr_streams; i++)
+		close_stream(&first.streams[i]);
+	free(first.streams);
+	if (ret == 0)
+		perfdata_pt_start(p->pt);
+	return ret;
+}
+
+static size_t perfdata_run(struct reader *r, struct event **events)
+{
+	struct perfdata *p = r->priv;
+	size_t nr;
+
+	if (!p->has_ahead)
+		return 0;
+	nr = perfdata_pt_run(p->pt, p->at_end ? NULL : &p->ahead, events);
+	perfdata_pt_took(p->pt, nr);
+	return nr;
+}
+
+/* The next event of the file, or one of a trace that comes before it. */
+static int next_with_pt(struct reader *r, struct event *ev)
+{
+	struct perfdata *p = r->priv;
+	struct event *events;
+	int ret;
+
+	if (perfdata_pt_run(p->pt, p->at_end ? NULL : &p->ahead, &events)) {
+		*ev = *events;
+		perfdata_pt_took(p->pt, 1);
+		return 1;
+	}
+	ret = perfdata_pt_next(p->pt, r, ev);
+	if (ret || p->at_end)
+		return ret;
+	p->has_ahead = false;
+	*ev = p->ahead;
+	return 1;
+}
+
+static int perfdata_next(struct reader *r, struct event *ev)
+{
+	struct perfdata *p = r->priv;
+	struct event blank = *ev;
+	int ret;
+
+	if (p->has_ahead)
+		return next_with_pt(r, ev);
+	ret = next_event(r, ev);
+	if (!p->pt || ret < 0)
+		return ret;
+	p->has_ahead = true;
+	p->at_end = ret == 0;
+	p->ahead = *ev;
+	*ev = blank;
+	return next_with_pt(r, ev);
+}
+
 static void perfdata_close(struct reader *r)
 {
 	struct perfdata *p = r->priv;
 
+	perfdata_pt_free(p->pt);
 	header_release(p);
 	sample_release(p);
 	order_release(&p->order);
@@ -594,6 +784,7 @@ const struct reader_ops read_perfdata = {
 	.folder_file = "data", /* of perf record with an output folder */
 	.priv_size = sizeof(struct perfdata),
 	.open = perfdata_open,
+	.run = perfdata_run,
 	.next = perfdata_next,
 	.close = perfdata_close,
 };

@@ -7,6 +7,7 @@
  *	perfdata_feature.c	features: machine, build ids, event names
  *	perfdata_record.c	tasks, maps, losses, switches
  *	perfdata_sample.c	samples
+ *	perfdata_pt.c		the branches of Intel PT, with the code from perfdata_code.c
  */
 #ifndef KSCOPE_READ_PERFDATA_H
 #define KSCOPE_READ_PERFDATA_H
@@ -134,6 +135,14 @@ struct perfdata {
 	uint64_t *tail; /* the deferred part of the chains that are due */
 	size_t nr_tail, cap_tail;
 
+	uint64_t data_start;	/* of the file; 0: a pipe */
+	struct perfdata_pt *pt; /* NULL: no Intel PT, or it is not decoded */
+	bool surveyed;		/* pt knows all of the file */
+	const struct stream
+		*survey_of;	/* this is the first reading, for pt: the streams of the second */
+	struct event ahead;	/* an event of the file that waits for branches before it */
+	bool has_ahead, at_end; /* at_end: instead, the end of the file */
+
 	uint64_t unknown;      /* records of unknown type */
 	uint32_t unknown_type; /* type of the first one */
 };
@@ -237,6 +246,8 @@ const struct build_id *header_build_id(const struct perfdata *p, const char *pat
 /* The attribute of a record. NULL: its id is unknown, or there are no attributes. */
 const struct attr *record_attr(const struct perfdata *p, const struct record *rec);
 uint64_t record_time(const struct perfdata *p, const struct record *rec); /* NO_TIME */
+/* What the trailer of a record says: time, cpu and task. */
+void record_trailer(const struct perfdata *p, const struct record *rec, struct event *ev);
 /* 1: an event, 0: none for this record. Damage is an event. */
 int record_event(struct reader *r, const struct record *rec, struct event *ev);
 int sample_event(struct reader *r, const struct record *rec, struct event *ev);

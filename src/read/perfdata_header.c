@@ -14,6 +14,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/store.h"
 
 #define MAX_ATTRS 65536
 #define MAX_FEATURE IN_MAX_PEEK
@@ -398,7 +399,7 @@ static void find_folder(struct reader *r)
 	if (!p->folder)
 		return;
 	p->kallsyms = xasprintf("%.*s/kcore_dir/kallsyms", (int)(len - 5), r->in->path);
-	if (access(p->kallsyms, R_OK) < 0) {
+	if (!store_has(r->store, p->kallsyms)) {
 		free(p->kallsyms);
 		p->kallsyms = NULL;
 	}
@@ -414,10 +415,10 @@ static int open_streams(struct reader *r)
 		struct stream *stream = &p->streams[p->nr_streams];
 		int ret = 0;
 
-		if (access(path, F_OK) < 0)
+		if (!store_has(r->store, path))
 			i = MAX_STREAMS;
 		else
-			ret = in_open(&stream->own, path, &r->err);
+			ret = store_in(r->store, &stream->own, path, &r->err);
 		free(path);
 		if (ret < 0)
 			return -1;
@@ -478,6 +479,7 @@ static int read_file_header(struct reader *r)
 		return -1;
 	if (open_streams(r) < 0)
 		return -1;
+	p->data_start = header.data.offset;
 	return in_seek(r->in, header.data.offset, &r->err);
 }
 

@@ -90,6 +90,13 @@ static void take_trailer(const struct perfdata *p, const struct record *rec, str
 		c->end = at;
 }
 
+void record_trailer(const struct perfdata *p, const struct record *rec, struct event *ev)
+{
+	struct cursor c = record_body(p, rec);
+
+	take_trailer(p, rec, &c, ev);
+}
+
 /*
  * The rest of the record as a string. toperf leaves too little room for the trailer of
  * sample_id_all, so like perf, accept a string that ends anywhere inside the record.

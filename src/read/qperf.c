@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/store.h"
 #include "base/text.h"
 #include "read/bare.h"
 
@@ -190,7 +191,7 @@ static void read_summary(struct reader *r)
 	struct in in;
 	size_t len;
 
-	if (access(path, R_OK) == 0 && in_open(&in, path, &err) == 0) {
+	if (store_has(r->store, path) && store_in(r->store, &in, path, &err) == 0) {
 		while (text_line(&in, &line, &len))
 			take_fact(r->priv, line, len);
 		in_close(&in);

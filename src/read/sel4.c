@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/store.h"
 #include "base/text.h"
 #include "model/source.h"
 #include "read/sel4_json.h"
@@ -18,6 +19,7 @@
 #define LATE ((uint64_t)1 << 26) /* 67 ms */
 
 #define MAX_UNMAPPED 64
+#define HEADER_FILE "sample_header.json" /* in the build folder, and its name in an archive */
 
 struct unmapped {
 	uint32_t pid;
@@ -62,13 +64,17 @@ void sel4_map(struct sel4 *s, const char *elf, size_t len, uint32_t pid)
 /* In the second generation the profiler's build writes the mapping. */
 static int read_header_file(struct reader *r, struct sel4 *s)
 {
-	char *path = xasprintf("%s/sample_header.json", r->options->build_dir);
+	char *path = xasprintf("%s/%s", r->options->build_dir, HEADER_FILE), *real = NULL;
 	int ret = 0;
 
 	if (access(path, F_OK) == 0)
-		ret = sel4_json_mappings(path, s, &r->err);
+		ret = sel4_json_mappings(r->store, path, s, &r->err);
 	else if (errno != ENOENT)
 		ret = err_set(&r->err, ERR_INPUT, "%s: %s", path, strerror(errno));
+	real = ret == 0 ? realpath(path, NULL) : NULL;
+	if (real)
+		store_use(r->store, real, STORE_NAME, HEADER_FILE);
+	free(real);
 	free(path);
 	return ret;
 }
@@ -84,7 +90,11 @@ int sel4_open(struct reader *r, struct sel4 *s, bool has_mapping)
 			 options->elfs[i].pid);
 		s->mappings[s->nr_mappings - 1].given = true;
 	}
-	return options->build_dir && !has_mapping ? read_header_file(r, s) : 0;
+	if (has_mapping)
+		return 0;
+	if (r->store && r->store->archive && store_has(r->store, HEADER_FILE))
+		return sel4_json_mappings(r->store, HEADER_FILE, s, &r->err);
+	return options->build_dir ? read_header_file(r, s) : 0;
 }
 
 void sel4_close(struct sel4 *s)

@@ -12,6 +12,7 @@
 
 #include "base/json.h"
 #include "base/mem.h"
+#include "base/store.h"
 #include "read/sel4.h"
 
 #define MAPPING_TAIL ((size_t)64 << 10)
@@ -393,7 +394,7 @@ static void sel4_json_close(struct reader *r)
 	buf_release(&p->text);
 }
 
-int sel4_json_mappings(const char *path, struct sel4 *s, struct err *err)
+int sel4_json_mappings(struct store *store, const char *path, struct sel4 *s, struct err *err)
 {
 	struct sel4_json p = { .state = AT_START };
 	struct json js = { 0 };
@@ -402,7 +403,7 @@ int sel4_json_mappings(const char *path, struct sel4 *s, struct err *err)
 	const uint8_t *start;
 	size_t have;
 
-	if (in_open(&in, path, err) < 0)
+	if (store_in(store, &in, path, err) < 0)
 		return -1;
 	p.sel4 = *s;
 	start = in_peek(&in, IN_MAX_PEEK, &have);

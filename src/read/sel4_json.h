@@ -6,7 +6,8 @@
 #include "base/err.h"
 
 struct sel4;
+struct store;
 
-int sel4_json_mappings(const char *path, struct sel4 *s, struct err *err);
+int sel4_json_mappings(struct store *store, const char *path, struct sel4 *s, struct err *err);
 
 #endif

@@ -111,6 +111,7 @@ static int add_thread(struct uftrace *u, uint32_t tid, uint32_t pid)
 		u->threads[u->nr++] = (struct uftrace_thread){
 			.tid = tid,
 			.path = xasprintf("%s%" PRIu32 ".dat", u->folder, tid),
+			.store = u->tasks.store,
 		};
 		*at = (uint32_t)u->nr;
 	}
@@ -258,6 +259,7 @@ static int uftrace_open(struct reader *r)
 		return -1;
 	u->folder = text_folder(r->in->path);
 	u->tasks.folder = u->folder;
+	u->tasks.store = r->store;
 	read_info(r);
 	uftrace_read_tasks(&u->tasks, r);
 	for (size_t i = 0; i < u->tasks.nr; i++) {

@@ -45,6 +45,7 @@ struct uftrace_entry { /* a line of task.txt, or the name of a thread */
 
 struct uftrace_tasks {
 	const char *folder; /* with a slash at its end; borrowed */
+	struct store *store;
 	struct arena arena;
 	struct uftrace_entry *entries; /* by time */
 	size_t nr, cap;
@@ -68,7 +69,8 @@ void uftrace_measure(struct uftrace_tasks *tasks, struct uftrace_map *map);
 
 struct uftrace_thread {
 	uint32_t pid, tid;
-	char *path;    /* of its file */
+	char *path; /* of its file */
+	struct store *store;
 	uint8_t *data; /* a part of the file, from `offset` on */
 	uint64_t offset;
 	size_t at, len, room;

@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/store.h"
 #include "abi/uftrace_file.h"
 #include "read/uftrace_parts.h"
 
@@ -29,43 +30,38 @@ static uint64_t get64(const uint8_t *at)
 	return value;
 }
 
-/* The buffer is no larger than a small file: there may be many. */
-static void make_room(struct uftrace_thread *t, int fd)
+/* The buffer is no larger than a small file: there may be many. False: there is no file. */
+static bool make_room(struct uftrace_thread *t)
 {
-	struct stat st;
+	uint64_t size;
 
-	if (fstat(fd, &st) == 0 && st.st_size >= 0 && (uint64_t)st.st_size + 1 < t->room)
-		t->room = (size_t)st.st_size + 1;
+	if (store_read(t->store, t->path, NULL, 0, 0, &size) < 0)
+		return false;
+	if (size + 1 < t->room)
+		t->room = (size_t)size + 1;
 	t->data = xmalloc(t->room);
+	return true;
 }
 
 /* Reads on until `want` bytes are there, or the file ends. Returns how many there are. */
 static size_t fill(struct uftrace_thread *t, size_t want)
 {
-	int fd;
+	ssize_t got;
 
 	if (t->len - t->at >= want || t->ended)
 		return t->len - t->at;
-	fd = open(t->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	t->ended = fd < 0;
-	if (fd < 0)
-		return t->len - t->at;
-	if (!t->data)
-		make_room(t, fd);
+	if (!t->data && !make_room(t)) {
+		t->ended = true;
+		return 0;
+	}
 	memmove(t->data, t->data + t->at, t->len - t->at);
 	t->offset += t->at;
 	t->len -= t->at;
 	t->at = 0;
-	while (t->len < t->room && !t->ended) {
-		ssize_t got =
-			pread(fd, t->data + t->len, t->room - t->len, (off_t)(t->offset + t->len));
-
-		if (got < 0 && errno == EINTR)
-			continue;
-		t->ended = got <= 0;
-		t->len += got > 0 ? (size_t)got : 0;
-	}
-	close(fd);
+	got = store_read(t->store, t->path, t->data + t->len, t->room - t->len, t->offset + t->len,
+			 NULL);
+	t->ended = got < (ssize_t)(t->room - t->len);
+	t->len += got > 0 ? (size_t)got : 0;
 	return t->len - t->at;
 }
 

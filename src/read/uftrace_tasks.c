@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "abi/uftrace_file.h"
+#include "base/store.h"
 #include "base/text.h"
 #include "read/uftrace_parts.h"
 
@@ -17,7 +18,7 @@ static bool open_file(const struct uftrace_tasks *tasks, struct in *in, const ch
 {
 	char *path = xasprintf("%s%s", tasks->folder, name);
 	struct err err = { 0 };
-	bool good = access(path, R_OK) == 0 && in_open(in, path, &err) == 0;
+	bool good = store_has(tasks->store, path) && store_in(tasks->store, in, path, &err) == 0;
 
 	free(path);
 	return good;
@@ -38,14 +39,14 @@ static bool next_line(struct in *in, char line[MAX_LINE])
 /* Symbol files */
 
 /* Whether it belongs to the binary at this path. Files that do not say belong to any. */
-static bool is_symbol_file(const char *file, const char *path)
+static bool is_symbol_file(const struct uftrace_tasks *tasks, const char *file, const char *path)
 {
 	char line[MAX_LINE];
 	struct err err = { 0 };
 	struct in in;
 	bool good = true;
 
-	if (access(file, R_OK) || in_open(&in, file, &err) < 0)
+	if (!store_has(tasks->store, file) || store_in(tasks->store, &in, file, &err) < 0)
 		return false;
 	while (good && next_line(&in, line) && line[0] == '#') {
 		if (!strncmp(line, "# path name: ", 13))
@@ -63,7 +64,7 @@ static const char *symbol_file(struct uftrace_tasks *tasks, const char *path, co
 			   xasprintf("%s%s-%.4s.sym", tasks->folder, name, build_id) };
 
 	for (int i = 0; i < 2 && !found; i++) {
-		if (is_symbol_file(files[i], path))
+		if (is_symbol_file(tasks, files[i], path))
 			found = arena_strndup(&tasks->arena, files[i], strlen(files[i]));
 	}
 	free(files[0]);
@@ -83,7 +84,7 @@ static uint64_t last_symbol(struct uftrace_tasks *tasks, const char *names)
 		if (!strcmp(tasks->measured[i].names, names))
 			return tasks->measured[i].last;
 	}
-	if (in_open(&in, names, &err) == 0) {
+	if (store_in(tasks->store, &in, names, &err) == 0) {
 		while (next_line(&in, line)) {
 			if (text_hex(line, strcspn(line, " "), &addr) && addr > last)
 				last = addr;

@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/store.h"
 #include "model/frame.h"
 #include "read/bare.h"
 
@@ -291,7 +292,14 @@ const char *wire_kernel(const struct reader *r)
 {
 	const struct wire_reader *w = r->priv;
 
-	return r->options->kernel ? r->options->kernel : w->info.kernel;
+	if (r->options->kernel)
+		return r->options->kernel;
+	return w->info.kernel && wire_may_open(r, w->info.kernel) ? w->info.kernel : NULL;
+}
+
+bool wire_may_open(const struct reader *r, const char *path)
+{
+	return !r->store || !r->store->archive || store_has(r->store, path);
 }
 
 static void emit_meta(struct event *ev, const char *key, const char *value)

@@ -189,5 +189,7 @@ void wire_place_end(struct reader *r);
 bool wire_placing(const struct wire_reader *w); /* the kernel's place is not known yet */
 void wire_place_release(struct wire_reader *w);
 const char *wire_kernel(const struct reader *r); /* the path, or NULL */
+/* Whether a path in the recording is one of this machine, or in the archive that it came with. */
+bool wire_may_open(const struct reader *r, const char *path);
 
 #endif

@@ -193,8 +193,10 @@ static void find_binaries(struct reader *r)
 
 	for (size_t i = 0; i < options->nr_elfs; i++)
 		elfs[nr++] = options->elfs[i].path;
-	for (size_t i = 0; i < w->info.nr_elfs; i++)
-		elfs[nr++] = w->info.elfs[i];
+	for (size_t i = 0; i < w->info.nr_elfs; i++) {
+		if (wire_may_open(r, w->info.elfs[i]))
+			elfs[nr++] = w->info.elfs[i];
+	}
 	if (kernel || nr)
 		w->spaces.place = place_new(r->library, kernel, elfs, nr);
 	w->elfs = elfs;

@@ -175,6 +175,13 @@ static void reap(struct watch *s)
 		s->over = true;
 }
 
+/* What comes from the terminal comes to every process in the foreground. */
+static void pass_signal(struct watch *s, const struct signalfd_siginfo *info)
+{
+	if (info->ssi_code != SI_KERNEL)
+		kill(s->child, (int)info->ssi_signo);
+}
+
 static void take_signal(struct watch *s)
 {
 	struct signalfd_siginfo info;
@@ -183,6 +190,8 @@ static void take_signal(struct watch *s)
 		return;
 	if (info.ssi_signo == SIGCHLD)
 		reap(s);
+	else if (s->guest->passes_signals)
+		pass_signal(s, &info);
 	else if (s->asked && s->guest->why == GUEST_WAS_INTERRUPTED)
 		kill_guest(s);
 	else if (s->asked)

@@ -22,6 +22,7 @@ struct guest {
 	bool relay_stdout;	  /* the relay is its standard output */
 	bool live;		  /* show a status line */
 	bool trace;		  /* it counts jumps, not samples */
+	bool passes_signals;	  /* they do not end it, but go on to it */
 
 	/* Results. */
 	enum guest_reason why;

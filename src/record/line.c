@@ -265,6 +265,15 @@ int line_plugin(struct buf *text, const struct plugin_paths *paths, const struct
 	return hooks_add(text, record, options, !line->no_kaslr, err);
 }
 
+void line_emulate(struct buf *text, const char *plugin, const char *parts, const char *code)
+{
+	buf_clear(text);
+	add_path(text, "file", plugin);
+	add(text, "mode", "pt");
+	add(text, "parts", parts);
+	add(text, "out", code);
+}
+
 const char **line_words(const struct qemu_line *line, const char *plugin, const char *serial)
 {
 	const char **words = xcalloc(line->nr + 5, sizeof(*words));

@@ -50,6 +50,8 @@ struct plugin_paths {
 int line_plugin(struct buf *text, const struct plugin_paths *paths, const struct qemu_line *line,
 		const struct record_options *record, const struct options *options,
 		struct err *err);
+/* The same for `record emulate`. parts, code: see wire/emulate.h */
+void line_emulate(struct buf *text, const char *plugin, const char *parts, const char *code);
 /*
  * The words with `-plugin PLUGIN` inserted, and `-serial SERIAL` unless that is NULL; ends with a
  * NULL. The caller frees the array; the words are borrowed.

@@ -69,8 +69,11 @@ void refusal_explain(const struct guest *guest, const struct qemu_line *line, co
 		log_say("is it a script? It must pass its last arguments, -plugin and its value, "
 			"on to QEMU: see kscope record qemu --print");
 	else if (!knows_plugins(line->words[0]))
-		log_say("this QEMU was built without TCG plugins: use one that has them "
-			"(Debian's does), or build it with --enable-plugins");
+		log_say("this QEMU was built without TCG plugins: use one that has them, or build "
+			"it with --enable-plugins%s",
+			line->user ? " and without --static (Debian's qemu-user is static since "
+				     "Debian 13)"
+				   : "; Debian's has them");
 	else
 		log_say("see its messages above. If it rejects an option, try the command without "
 			"kscope first. If it could not load the plugin (%s), the plugin belongs to "

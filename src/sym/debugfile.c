@@ -12,6 +12,7 @@
 #include "base/buf.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/store.h"
 #include "sym/internal.h"
 
 #define SYSTEM_FOLDER "/usr/lib/debug"
@@ -86,6 +87,16 @@ static bool seen(struct hunt *hunt, const struct object *obj)
 	return false;
 }
 
+/* For an archive. */
+static void use(const struct hunt *hunt, const struct object *from, const struct object *obj)
+{
+	char *real = realpath(obj->path, NULL);
+
+	if (real)
+		store_use(hunt->where->store, real, STORE_DEBUG, from->path);
+	free(real);
+}
+
 /* Opens hunt->path if it is the debug file of the chain's last file. */
 static struct object *try_path(struct hunt *hunt)
 {
@@ -94,9 +105,10 @@ static struct object *try_path(struct hunt *hunt)
 	struct object *obj;
 	int fd;
 
-	if (access(hunt->path.data, F_OK) != 0)
+	if (!store_find(hunt->where->store, STORE_NAME, hunt->path.data) &&
+	    access(hunt->path.data, F_OK) != 0)
 		return NULL;
-	fd = open_regular(hunt->path.data, &err);
+	fd = open_regular(hunt->path.data, hunt->where->store, &err);
 	obj = fd < 0 ? NULL : object_open(hunt->path.data, fd, &err);
 	if (!obj) {
 		log_warn("debug file of %s: %s", from->path, err.msg);
@@ -106,6 +118,7 @@ static struct object *try_path(struct hunt *hunt)
 		hunt->circle = true;
 	} else if (is_right(from, obj)) {
 		log_note("%s: debug file %s", from->path, obj->path);
+		use(hunt, from, obj);
 		return obj;
 	}
 	object_close(obj);
@@ -205,11 +218,24 @@ static struct object *by_link(struct hunt *hunt)
 	return obj;
 }
 
+static struct object *by_archive(struct hunt *hunt)
+{
+	const struct object *from = hunt->chain[hunt->nr - 1];
+	const char *path = store_find(hunt->where->store, STORE_DEBUG, from->path);
+
+	if (!path)
+		return NULL;
+	start_path(hunt, path, "");
+	return try_path(hunt);
+}
+
 /* The next file of the chain, or NULL. */
 static struct object *follow(struct hunt *hunt)
 {
-	struct object *obj = by_build_id(hunt);
+	struct object *obj = by_archive(hunt);
 
+	if (!obj)
+		obj = by_build_id(hunt);
 	return obj ? obj : by_link(hunt);
 }
 

@@ -15,15 +15,20 @@
 
 #ifdef HAVE_LIBDW
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <dwarf.h>
 #include <elfutils/libdw.h>
+#include <elfutils/libdwelf.h>
 #include <gelf.h>
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/store.h"
+#include "base/text.h"
 
 /* Far above what compilers emit; anything over a limit is dropped. */
 #define DEPTH_MAX 1024
@@ -60,6 +65,8 @@ struct unit {
 };
 
 struct dwarf {
+	Dwarf *alt; /* see find_alt(); NULL: none, or libdw has it */
+	int alt_fd;
 	Dwarf *dw;
 	const struct object *obj;
 	struct line_section line_section;
@@ -612,7 +619,61 @@ static void find_sections(struct dwarf *d)
 			(struct line_section){ line->d_buf, line->d_size, d->obj->big_endian };
 }
 
-struct dwarf *dwarf_open(const struct object *obj)
+/* ---- DWARF that dwz moved to a file that several binaries share ---- */
+
+/* The path of that file, as libdw searches for it; NULL: none. The caller frees it. */
+static char *alt_path(const struct dwarf *d)
+{
+	const char *name = NULL;
+	const void *id = NULL;
+	ssize_t len = dwelf_dwarf_gnu_debugaltlink(d->dw, &name, &id);
+	char hex[2 * BUILD_ID_MAX + 1] = "", *path, *real, *folder;
+
+	if (len < 2 || len > BUILD_ID_MAX)
+		return NULL;
+	for (ssize_t i = 0; i < len; i++)
+		snprintf(hex + 2 * i, 3, "%02x", ((const uint8_t *)id)[i]);
+	path = xasprintf("/usr/lib/debug/.build-id/%.2s/%s.debug", hex, hex + 2);
+	real = realpath(path, NULL);
+	free(path);
+	if (real)
+		return real;
+	folder = text_folder(d->obj->path);
+	path = xasprintf("%s%s", name[0] == '/' ? "" : folder, name);
+	real = realpath(path, NULL);
+	free(path);
+	free(folder);
+	return real;
+}
+
+/* libdw finds the file itself, but not in an archive. */
+static void find_alt(struct dwarf *d, struct store *store)
+{
+	const char *archived = store_find(store, STORE_DEBUG, d->obj->path);
+	char *path;
+
+	if (archived) {
+		d->alt_fd = store_open(store, archived);
+		d->alt = d->alt_fd < 0 ? NULL : dwarf_begin(d->alt_fd, DWARF_C_READ);
+		if (d->alt)
+			dwarf_setalt(d->dw, d->alt);
+		return;
+	}
+	path = store ? alt_path(d) : NULL;
+	if (path)
+		store_use(store, path, STORE_DEBUG, d->obj->path);
+	free(path);
+}
+
+static void release_alt(struct dwarf *d)
+{
+	if (d->alt)
+		dwarf_end(d->alt);
+	if (d->alt_fd >= 0)
+		close(d->alt_fd);
+}
+
+struct dwarf *dwarf_open(const struct object *obj, struct store *store)
 {
 	struct dwarf *d;
 	Dwarf *dw;
@@ -632,6 +693,8 @@ struct dwarf *dwarf_open(const struct object *obj)
 	d = xcalloc(1, sizeof(*d));
 	d->dw = dw;
 	d->obj = obj;
+	d->alt_fd = -1;
+	find_alt(d, store);
 	find_sections(d);
 	read_units(d);
 	return d;
@@ -651,13 +714,15 @@ void dwarf_close(struct dwarf *d)
 	spans_release(&d->claimed);
 	spans_release(&d->unclaimed);
 	dwarf_end(d->dw);
+	release_alt(d);
 	free(d);
 }
 
 #else
 
-struct dwarf *dwarf_open(const struct object *obj)
+struct dwarf *dwarf_open(const struct object *obj, struct store *store)
 {
+	(void)store;
 	(void)obj;
 	return NULL;
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* The headers and symbol table of one ELF file, read with libelf. */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -10,12 +9,13 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/slide.h"
+#include "base/store.h"
 #include "sym/internal.h"
 
-int open_regular(const char *path, struct err *err)
+int open_regular(const char *path, const struct store *store, struct err *err)
 {
 	struct stat st;
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	int fd = store_open(store, path);
 
 	if (fd < 0)
 		return err_set(err, ERR_INPUT, "%s: %s", path, strerror(errno));

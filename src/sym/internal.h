@@ -129,7 +129,7 @@ struct object {
 };
 
 /* Opens only a regular file, and never blocks. Returns -1 and sets err on error. */
-int open_regular(const char *path, struct err *err);
+int open_regular(const char *path, const struct store *store, struct err *err);
 /* Takes ownership of the fd, also on failure. */
 struct object *object_open(const char *path, int fd, struct err *err);
 void object_close(struct object *obj);
@@ -153,7 +153,8 @@ int object_read_ksyms(const struct object *obj, struct ksyms *ksyms, struct err 
 struct dwarf;
 
 /* NULL if the object has no readable DWARF. The object must outlive it. */
-struct dwarf *dwarf_open(const struct object *obj);
+/* store: where the file is that dwz moved shared DWARF to; may be NULL. */
+struct dwarf *dwarf_open(const struct object *obj, struct store *store);
 void dwarf_close(struct dwarf *dw);
 /*
  * Like symfile_lookup(), but `linkage` is NULL if the language mangles names and DWARF has only the
@@ -167,12 +168,6 @@ size_t dwarf_lookup(struct dwarf *dw, uint64_t addr, struct sym_frame *out, size
 uint64_t dwarf_same_until(struct dwarf *dw, uint64_t addr);
 
 /* ---- the rest ---- */
-
-/*
- * The length of the instruction there, or `len` if only that much of it is given; 0: unknown. thumb: see
- * symfile_is_thumb().
- */
-size_t code_length(uint16_t machine, bool thumb, const uint8_t *code, size_t len);
 
 /* The readable form of a C++ or Rust name, in the arena; NULL if the name is not mangled. */
 const char *demangle(struct arena *arena, const char *name);

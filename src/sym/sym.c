@@ -9,6 +9,7 @@
  */
 #include "sym/sym.h"
 
+#include <elf.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +19,8 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "sym/insn.h"
+#include "base/store.h"
 #include "sym/internal.h"
 
 #define TEXT_MAX ((size_t)1 << 30)
@@ -139,7 +142,7 @@ static char *real_place(const char *path, const struct sym_search *where)
 {
 	char *below;
 
-	if (path[0] != '/' || !where || !where->symfs)
+	if (path[0] != '/' || !where || !where->symfs || store_find(where->store, STORE_NAME, path))
 		return xstrdup(path);
 	below = xasprintf("%s%s", where->symfs, path);
 	if (access(below, F_OK) == 0)
@@ -156,7 +159,7 @@ struct symfile *symfile_open(const char *path, const struct sym_search *where, s
 	if (where)
 		sf->where = *where;
 	sf->path = real_place(path, where);
-	fd = open_regular(sf->path, err);
+	fd = open_regular(sf->path, sf->where.store, err);
 	if (fd >= 0 && read_head(sf, fd, err) == 0)
 		return sf;
 	symfile_close(sf);
@@ -181,6 +184,11 @@ void symfile_close(struct symfile *sf)
 	free(sf->names);
 	free(sf->path);
 	free(sf);
+}
+
+const char *symfile_path(const struct symfile *sf)
+{
+	return sf->path;
 }
 
 /* ---- headers ---- */
@@ -267,7 +275,7 @@ static void read_tables(struct symfile *sf)
 	sf->read = true;
 	if (!sf->obj->has_dwarf)
 		sf->debug = debug_file_find(sf->obj, &sf->where);
-	sf->dwarf = dwarf_open(sf->debug ? sf->debug : sf->obj);
+	sf->dwarf = dwarf_open(sf->debug ? sf->debug : sf->obj, sf->where.store);
 	if (!sf->obj->has_symtab && sf->debug && sf->debug->has_symtab)
 		named = sf->debug;
 	object_read_plt(sf->obj, &sf->arena, &sf->symbols);
@@ -455,40 +463,72 @@ bool symfile_is_loaded(const struct symfile *sf, uint64_t vaddr)
 	return sf->obj && in_segments(sf->obj->loads, sf->obj->nr_loads, vaddr);
 }
 
-const uint8_t *symfile_code(const struct symfile *sf, uint64_t vaddr, size_t len)
+/* The bytes from an address up to the end of a segment, or of the file if that is cut; NULL: it is not there. */
+static const uint8_t *segment_code(const struct symfile *sf, const struct sym_segment *segment,
+				   uint64_t vaddr, size_t *len)
+{
+	/* The bytes before the segment in its first page are mapped with it. */
+	bool as_mapped = segment->vaddr % PAGE == segment->offset % PAGE;
+	uint64_t before = as_mapped ? segment->vaddr % PAGE : 0;
+	uint64_t at = vaddr - (segment->vaddr - before), room = segment->filesz + before;
+	uint64_t offset = segment->offset - before + at;
+	size_t all = sf->flat ? sf->flat->len : sf->obj->file_len;
+
+	if (at >= room || offset >= all)
+		return NULL;
+	*len = room - at < all - offset ? room - at : all - offset;
+	return sf->flat ? sf->flat->data + offset : object_bytes(sf->obj, offset, *len);
+}
+
+const uint8_t *symfile_code_from(const struct symfile *sf, uint64_t vaddr, size_t *len)
 {
 	const struct sym_segment *segments;
-	size_t nr;
+	const uint8_t *code = NULL;
+	size_t nr, room;
 
+	*len = 0;
 	segments = symfile_segments(sf, &nr);
 	for (size_t i = 0; i < nr; i++) {
-		const struct sym_segment *segment = &segments[i];
-		/* The bytes before the segment in its first page are mapped with it. */
-		bool as_mapped = segment->vaddr % PAGE == segment->offset % PAGE;
-		uint64_t before = as_mapped ? segment->vaddr % PAGE : 0;
-		uint64_t at = vaddr - (segment->vaddr - before), room = segment->filesz + before;
+		const uint8_t *found = segment_code(sf, &segments[i], vaddr, &room);
 
-		if (at >= room || len > room - at)
+		if (!found || room <= *len)
 			continue;
-		return sf->flat ? sf->flat->data + segment->offset - before + at
-				: object_bytes(sf->obj, segment->offset - before + at, len);
+		code = found;
+		*len = room;
 	}
-	return NULL;
+	return code;
+}
+
+const uint8_t *symfile_code(const struct symfile *sf, uint64_t vaddr, size_t len)
+{
+	size_t room;
+	const uint8_t *code = symfile_code_from(sf, vaddr, &room);
+
+	return len <= room ? code : NULL;
+}
+
+void symfile_insns(struct symfile *sf, uint64_t vaddr, struct insn_code *code)
+{
+	*code = (struct insn_code){ .machine = symfile_machine(sf), .wide = symfile_is_64bit(sf) };
+	code->bytes = symfile_code_from(sf, vaddr, &code->len);
+	code->thumb = code->machine == EM_ARM && symfile_is_thumb(sf, vaddr);
 }
 
 uint64_t symfile_instructions(struct symfile *sf, uint64_t vaddr, uint64_t end)
 {
-	size_t len = (size_t)(end - vaddr), at = 0;
-	const uint8_t *code = end > vaddr ? symfile_code(sf, vaddr, len) : NULL;
-	bool thumb = code && symfile_is_thumb(sf, vaddr);
+	struct insn_code code;
 	uint64_t nr = 0;
 
-	for (; code && at < len; nr++) {
-		size_t one = code_length(symfile_machine(sf), thumb, code + at, len - at);
+	symfile_insns(sf, vaddr, &code);
+	if (end <= vaddr || code.len < end - vaddr)
+		return 0;
+	for (code.len = (size_t)(end - vaddr); code.len; nr++) {
+		size_t size = insn_size(&code);
 
-		if (!one)
+		if (!size)
 			return 0;
-		at += one;
+		code.bytes += size;
+		code.len -= size;
 	}
 	return nr;
 }

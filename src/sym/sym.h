@@ -19,14 +19,17 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "sym/insn.h"
 
 struct symfile;
+struct store;
 struct Elf;
 
 /* Where to look for separate debug files; the strings must live as long as the symfile. */
 struct sym_search {
-	const char *symfs;  /* prefix tried before every absolute path; may be NULL */
-	const char *folder; /* one more folder with .build-id/ or *.debug; may be NULL */
+	const char *symfs;   /* prefix tried before every absolute path; may be NULL */
+	const char *folder;  /* one more folder with .build-id/ or *.debug; may be NULL */
+	struct store *store; /* where the files are, see base/store.h; may be NULL */
 };
 
 struct sym_segment { /* an executable PT_LOAD */
@@ -57,6 +60,8 @@ struct sym_frame {
 /* Returns NULL and sets err if the file is unreadable or none of the above. */
 struct symfile *symfile_open(const char *path, const struct sym_search *where, struct err *err);
 void symfile_close(struct symfile *sf);
+/* The file that was opened: with symfs, another path than that of symfile_open(). */
+const char *symfile_path(const struct symfile *sf);
 
 const struct sym_segment *symfile_segments(const struct symfile *sf, size_t *nr);
 const uint8_t *symfile_build_id(const struct symfile *sf, size_t *len); /* NULL if none */
@@ -96,6 +101,10 @@ bool symfile_is_loaded(const struct symfile *sf, uint64_t vaddr);
  * long as the symfile. NULL: not in the file.
  */
 const uint8_t *symfile_code(const struct symfile *sf, uint64_t vaddr, size_t len);
+/* The same up to the end of the segment, of *len bytes. */
+const uint8_t *symfile_code_from(const struct symfile *sf, uint64_t vaddr, size_t *len);
+/* The code from an address up to the end of its segment, for sym/insn.h; bytes is NULL if there is none. */
+void symfile_insns(struct symfile *sf, uint64_t vaddr, struct insn_code *code);
 
 /* A section with contents, of the file or else of its separate debug file. */
 bool symfile_section(struct symfile *sf, const char *name, struct sym_section *out);

@@ -291,6 +291,8 @@ static void put_branch(struct dump *d, const struct event_branch *branch)
 		buf_adds(&d->line, " over");
 	if (branch->by_thread)
 		buf_adds(&d->line, " by-thread");
+	if (branch->direct)
+		buf_adds(&d->line, " direct");
 	put_number(d, "instructions", branch->instructions);
 	if (branch->cycles)
 		put_number(d, "cycles", branch->cycles);

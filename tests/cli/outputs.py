@@ -9,7 +9,8 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from kit import ELFS, KSCOPE, ROOT, check, demo_samples, equal, exits, finish, kscope, scratch
+from kit import (ELFS, KSCOPE, ROOT, check, demo_samples, equal, exits, finish, kscope, run,
+                 scratch)
 
 # A sample through an interrupt, a call, a branch and an allocation: a dump shows these events, a
 # flame graph the samples made from them.
@@ -100,6 +101,11 @@ with scratch() as folder:
     again = os.path.join(folder, "l.svg.gz")
     kscope("convert", raw, "-o", again)
     equal("compression is deterministic", read(again), read(names[0]))
+    again = os.path.join(folder, "l.folded.zst")
+    exits("a name that ends in .zst", kscope("convert", raw, "-o", again), 0)
+    equal("... decompressed, it is g.folded", run("zstd", "-dc", again, binary=True).stdout,
+          read(os.path.join(folder, "g.folded")))
+    again = os.path.join(folder, "l.svg.gz")
     done = kscope("flame", raw, "-o", again)
     exits("flame compresses", done, 0)
     equal("... its picture", gzip.decompress(read(again))[:5], b"<?xml")
@@ -109,6 +115,10 @@ with scratch() as folder:
                               f"{(t * 0x9e3779b97f4a7c15) % 2**64:#x} caller=0x0 kernel\n"
                               for t in range(100, 40000)))
     kscope("convert", big, "-o", os.path.join(folder, "m.dump"), "-o", os.path.join(folder, "m.dump.gz"))
+    kscope("convert", big, "-o", os.path.join(folder, "m.dump.zst"))
+    equal("an output larger than the buffers, in zstd",
+          run("zstd", "-dc", os.path.join(folder, "m.dump.zst"), binary=True).stdout,
+          read(os.path.join(folder, "m.dump")))
     equal("an output larger than the buffers", gzip.decompress(read(os.path.join(folder, "m.dump.gz"))),
           read(os.path.join(folder, "m.dump")))
     done = subprocess.run(["sh", "-c", f"ulimit -f 8; exec {KSCOPE} convert {big} -o {folder}/n.dump.gz"],

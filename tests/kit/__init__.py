@@ -7,12 +7,14 @@
 and ends with finish(). This module has paths, prints results and runs programs. The others:
 
     branches    writes a dump of branches, as a trace has them
+    emulate     programs in kscope record emulate, and what they execute
     fxt         reads the Fuchsia trace format and checks every record
     guests      guests and the QEMUs that boot them
     inputs      files of golden tests
     kpdata      Akaros profiles, record by record
     pack        data packed as kernels are
     perf        perf record, and its samples as perf and kscope print them
+    ptdamage    damages Intel PT traces as processors and perf do
     stand_in    kscope record with a program in place of QEMU
     styles      guests that switch between threads in many styles
     svg         the frames of a flame graph

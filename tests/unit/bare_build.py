@@ -23,6 +23,12 @@ def main():
               done.stderr, done.stderr)
         equal("every sample is there all the same",
               sum(int(line.rsplit(" ", 1)[1]) for line in done.stdout.splitlines()), 10000)
+        done = run(bare, "archive", samples, "-b", ELFS)
+        check("an archive is not compressed", done.returncode in (0, 1) and
+              os.path.exists(samples + ".tar"), done.stderr)
+        again = run(bare, "convert", samples + ".tar", "-t", "folded", "-o", "-")
+        equal("... and is read", again.stdout,
+              run(bare, "convert", samples, "-b", ELFS, "-t", "folded", "-o", "-").stdout)
         packed = os.path.join(folder, "a.zst")
         with open(packed, "wb") as f:
             f.write(run("zstd", "-c", samples, binary=True).stdout)

@@ -1,0 +1,382 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* insn: prints every instruction of a trace, in the order of execution. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "cmd.h"
+#include "look.h"
+#include "model/world.h"
+#include "pass/straight.h"
+
+#define TEXT_MAX ((size_t)64 << 20) /* of all instructions; if there is more, it is made again */
+#define DIM "\033[2m"
+#define YELLOW "\033[33m"
+#define PLAIN "\033[0m"
+
+struct insn_options {
+	bool addresses;
+	enum insn_syntax syntax;
+};
+
+/* The first columns of a line, which are the same for all instructions between two branches. */
+struct insn_head {
+	uint64_t time;
+	uint32_t comm, tid, cpu;
+	struct buf text;
+};
+
+struct insn_writer {
+	struct insn_options asked;
+	struct straights straights;
+	struct insn_head head;
+	struct look look;
+	struct buf tails;   /* of lines: the length in two bytes, and the text */
+	uint32_t forgotten; /* straights.forgotten when they were made */
+	struct buf name;
+	uint64_t nr_branches, nr_unknown;
+};
+
+static const char *const syntaxes[] = { "att", "intel", NULL };
+
+/* clang-format off: tables are read by the row. */
+static const struct option_table insn_table = {
+	"Output",
+	(const struct option_row[]){
+		{ "addresses", 0, NULL, "print only the thread and the address of each instruction",
+		  OPTION_FLAG(struct insn_options, addresses) },
+		{ "syntax", 0, "SYNTAX", "disassemble x86 code in att (default) or intel syntax",
+		  OPTION_WORD(struct insn_options, syntax, syntaxes) },
+		{ 0 },
+	},
+};
+
+static const struct option_table output_table = {
+	"Output",
+	(const struct option_row[]){
+		OPTION_OUTPUT("write this file; - is stdout (default)"),
+		{ 0 },
+	},
+};
+/* clang-format on */
+
+/* Addresses only */
+
+#define ADDRESS_LINE 64 /* bytes, at most */
+#define LINES 64	/* at once */
+
+static char *put_hex(char *to, uint64_t value)
+{
+	unsigned digits = value ? (67 - (unsigned)__builtin_clzll(value)) / 4 : 1;
+
+	for (unsigned i = digits; i-- > 0; value >>= 4)
+		to[i] = "0123456789abcdef"[value & 15];
+	return to + digits;
+}
+
+static void make_short_head(struct buf *head, const struct straight *run)
+{
+	buf_clear(head);
+	if (run->by_thread)
+		buf_addu(head, run->tid);
+	else
+		buf_addf(head, "[%03" PRIu32 "]", run->cpu);
+	buf_addc(head, ' ');
+}
+
+static void put_addresses(struct out *out, const struct straight *run, const struct buf *head)
+{
+	uint64_t address = run->address;
+	char lines[LINES * ADDRESS_LINE], *at = lines;
+
+	for (uint64_t i = 0; i < run->nr; i++) {
+		memcpy(at, head->data, head->len);
+		at = put_hex(at + head->len, address);
+		*at++ = '\n';
+		address += run->insns[i].size;
+		if (i % LINES == LINES - 1 || i + 1 == run->nr) {
+			out_write(out, lines, (size_t)(at - lines));
+			at = lines;
+		}
+	}
+}
+
+/* All columns */
+
+static void color(struct insn_writer *writer, struct buf *to, const char *color)
+{
+	if (writer->look.colors)
+		buf_adds(to, color);
+}
+
+static void pad(struct buf *to, size_t since, size_t width)
+{
+	while (to->len - since < width)
+		buf_addc(to, ' ');
+}
+
+/* As perf script does: the name of the task, its thread, the cpu, the time. */
+static void make_head(struct insn_writer *writer, struct world *world, const struct straight *run,
+		      uint64_t time)
+{
+	struct insn_head *head = &writer->head;
+	uint32_t comm = world_comm(world, run->pid, run->tid);
+
+	if (head->text.len && head->time == time && head->comm == comm && head->tid == run->tid &&
+	    head->cpu == run->cpu)
+		return;
+	head->time = time;
+	head->comm = comm;
+	head->tid = run->tid;
+	head->cpu = run->cpu;
+	buf_clear(&head->text);
+	buf_addf(&head->text, "%16s %6" PRId32, look_name(&writer->look, 0, comm),
+		 (int32_t)run->tid);
+	if (run->cpu != NO_CPU)
+		buf_addf(&head->text, " [%03" PRIu32 "]", run->cpu);
+	if (time != NO_TIME)
+		buf_addf(&head->text, " %5" PRIu64 ".%09" PRIu64 ":", time / 1000000000,
+			 time % 1000000000);
+	buf_addc(&head->text, ' ');
+}
+
+/* "function+0x12". The functions that are inlined there stand elsewhere. */
+static void add_symbol(struct insn_writer *writer, struct world *world, struct buf *to,
+		       uint32_t frame, bool start)
+{
+	const struct frame *at = &world->frames.all[frame];
+	uint64_t vaddr = image_vaddr(&world->images, at->image, at->addr);
+	size_t nr;
+	const struct symbol *symbol = frame_symbols(world, frame, &nr) + nr - 1;
+
+	buf_adds(to, look_name(&writer->look, 0, symbol->name));
+	if (!symbol->unknown && !(at->flags & FRAME_NAMED) && (start || vaddr != symbol->start))
+		buf_addf(to, "+0x%" PRIx64, vaddr - symbol->start);
+}
+
+/* "  # file.c:12 inner, outer (inlined)" */
+static void add_source(struct insn_writer *writer, struct world *world, struct buf *to,
+		       uint32_t frame)
+{
+	size_t nr;
+	const struct symbol *symbols = frame_symbols(world, frame, &nr);
+
+	if (!symbols->file && nr < 2)
+		return;
+	color(writer, to, DIM);
+	buf_adds(to, "  #");
+	if (symbols->file)
+		buf_addf(to, " %s:%" PRIu32,
+			 text_last_part(look_name(&writer->look, 0, symbols->file)), symbols->line);
+	for (size_t i = 0; i + 1 < nr; i++)
+		buf_addf(to, "%s %s", i ? "," : "", look_name(&writer->look, 0, symbols[i].name));
+	if (nr > 1)
+		buf_adds(to, " (inlined)");
+	color(writer, to, PLAIN);
+}
+
+static void add_tail(struct insn_writer *writer, struct world *world, const struct straight *run,
+		     uint64_t address)
+{
+	struct event at = { .pid = run->pid };
+	struct buf *to = &writer->tails;
+	uint32_t frame = world_frame(world, &at, run->context, address, 0);
+	uint32_t binary = frame_binary(world, frame);
+	struct insn_code code;
+	char text[INSN_TEXT];
+	uint64_t target;
+	size_t begin = to->len;
+
+	buf_addf(to, "%16" PRIx64 " ", address);
+	add_symbol(writer, world, to, frame, true);
+	if (binary)
+		buf_addf(to, " (%s)", look_name(&writer->look, 0, binary));
+	buf_addc(to, ' ');
+	pad(to, begin, 56);
+	begin = to->len;
+	world_code(world, run->pid, run->context, address, &code);
+	target = insn_text(&code, address, writer->asked.syntax, text);
+	buf_adds(to, text);
+	if (target) {
+		buf_adds(to, " <");
+		add_symbol(writer, world, to, world_frame(world, &at, run->context, target, 0),
+			   false);
+		buf_addc(to, '>');
+	}
+	pad(to, begin, 40);
+	add_source(writer, world, to, frame);
+	while (to->data[to->len - 1] == ' ')
+		to->len--;
+	buf_addc(to, '\n');
+}
+
+/* Makes the text of an instruction, after its length. */
+static uint32_t make_tail(struct insn_writer *writer, struct world *world,
+			  const struct straight *run, uint64_t address)
+{
+	uint32_t begin = (uint32_t)writer->tails.len;
+	uint16_t len;
+
+	buf_add(&writer->tails, "\0", sizeof(len));
+	add_tail(writer, world, run, address);
+	len = (uint16_t)(writer->tails.len - begin - sizeof(len));
+	memcpy(writer->tails.data + begin, &len, sizeof(len));
+	return begin;
+}
+
+static void put_lines(struct writer *w, const struct straight *run)
+{
+	struct insn_writer *writer = w->priv;
+	const struct buf *head = &writer->head.text;
+	uint64_t address = run->address;
+
+	for (uint64_t i = 0; i < run->nr; i++) {
+		struct straight_insn *insn = &run->insns[i];
+		const char *tail;
+		uint16_t len;
+
+		if (!insn->note)
+			insn->note = make_tail(writer, w->world, run, address);
+		tail = writer->tails.data + insn->note;
+		memcpy(&len, tail, sizeof(len));
+		out_write(w->out, head->data, head->len);
+		out_write(w->out, tail + sizeof(len), len);
+		address += insn->size;
+	}
+}
+
+/* Offset 0 means that there is no text. */
+static void check_tails(struct insn_writer *writer)
+{
+	if (writer->tails.len > TEXT_MAX)
+		straights_forget(&writer->straights);
+	if (writer->forgotten == writer->straights.forgotten && writer->tails.len)
+		return;
+	writer->forgotten = writer->straights.forgotten;
+	buf_clear(&writer->tails);
+	buf_addc(&writer->tails, '\n');
+}
+
+/* The verb */
+
+static const char *const excuses[] = {
+	[STRAIGHT_NO_CODE] = "code not found",
+	[STRAIGHT_DIFFERENT] = "the binary has other code",
+};
+
+static void put_excuse(struct writer *w, const struct straight *run, const struct buf *head)
+{
+	struct insn_writer *writer = w->priv;
+	struct buf *line = &writer->name;
+
+	buf_clear(line);
+	buf_add(line, head->data, head->len);
+	color(writer, line, YELLOW);
+	if (run->state == STRAIGHT_GAP)
+		buf_addf(line, "%16s some code was not traced", "");
+	else
+		buf_addf(line, writer->asked.addresses ? "%" PRIx64 : "%16" PRIx64, run->address);
+	if (run->state != STRAIGHT_GAP)
+		buf_addf(line, " %" PRIu64 " instruction%s, %s", run->nr, run->nr == 1 ? "" : "s",
+			 excuses[run->state]);
+	color(writer, line, PLAIN);
+	buf_addc(line, '\n');
+	out_write(w->out, line->data, line->len);
+}
+
+static int insn_open(struct writer *w)
+{
+	struct insn_writer *writer = w->priv;
+
+	straights_init(&writer->straights, w->world);
+	look_init(&writer->look, NULL, w->world->strings);
+	writer->look.colors &= !strcmp(w->out->path, "-");
+	return 0;
+}
+
+static int insn_put(struct writer *w, const struct event *ev)
+{
+	struct insn_writer *writer = w->priv;
+	bool brief = writer->asked.addresses;
+	struct buf *head = &writer->head.text;
+	struct straight run;
+
+	writer->nr_branches++;
+	check_tails(writer);
+	if (!straights_take(&writer->straights, ev, &run) || run.outside)
+		return 0;
+	if (brief)
+		make_short_head(head, &run);
+	else
+		make_head(writer, w->world, &run, ev->time);
+	if (run.state != STRAIGHT_KNOWN && !(brief && run.state == STRAIGHT_GAP))
+		put_excuse(w, &run, head);
+	else if (brief)
+		put_addresses(w->out, &run, head);
+	else
+		put_lines(w, &run);
+	return 0;
+}
+
+static int insn_finish(struct writer *w)
+{
+	const struct insn_writer *writer = w->priv;
+
+	if (!writer->nr_branches)
+		return err_set(&w->err, ERR_INPUT,
+			       "no trace of branches, so the instructions are unknown: use kscope "
+			       "record qemu --trace, or Intel PT");
+	return 0;
+}
+
+static void insn_close(struct writer *w)
+{
+	struct insn_writer *writer = w->priv;
+
+	straights_release(&writer->straights);
+	look_release(&writer->look);
+	buf_release(&writer->head.text);
+	buf_release(&writer->tails);
+	buf_release(&writer->name);
+}
+
+static const struct writer_ops insn_ops = {
+	.name = "insn",
+	.needs = WRITER_TEXT | WRITER_OUTSIDE,
+	.takes = EVENT_BIT(EVENT_BRANCH),
+	.options = OPTION_USES({ &insn_table, offsetof(struct insn_writer, asked) }),
+	.priv_size = sizeof(struct insn_writer),
+	.open = insn_open,
+	.put = insn_put,
+	.finish = insn_finish,
+	.close = insn_close,
+};
+
+static int check(const struct args *args, struct err *err)
+{
+	return args->nr_outputs > 1 ? err_set(err, ERR_USAGE, "insn writes one file: use one -o")
+				    : 0;
+}
+
+static int run(struct args *args)
+{
+	struct job job;
+
+	args_job(args, &job);
+	return convert_file(&job, &insn_ops, args->outputs[0].path);
+}
+
+const struct command cmd_insn = {
+	.name = "insn",
+	.usage = "insn INPUT... [-o FILE] [OPTIONS]",
+	.about = "Print every instruction of a trace, in the order of execution.",
+	.examples = "  kscope insn perf.data --tid 4711 | less\n",
+	.options = OPTION_USES({ &output_table, OPTION_ELSEWHERE }),
+	.reads = true,
+	.writers = (const struct writer_ops *const[]){ &insn_ops, NULL },
+	.output = "-",
+	.check = check,
+	.run = run,
+};

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * clock: the time of a trace, in ticks of the TSC. TSC packets have it; in between, MTC packets count the
+ * ticks of a slower clock, and CYC packets the cycles of the core. It never runs backwards.
+ */
+#ifndef KSCOPE_PT_CLOCK_H
+#define KSCOPE_PT_CLOCK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct ipt_clock_info {
+	uint32_t
+		tsc_per_ctc[2]; /* numerator and denominator; 0: unknown, MTC packets are ignored */
+	uint8_t mtc_shift;	/* an MTC packet comes every 2^n ticks of the slower clock */
+	uint32_t base_ratio;	/* of the TSC and the bus clock; 0: unknown */
+};
+
+struct ipt_clock {
+	const struct ipt_clock_info *info;
+	uint64_t now;
+	uint64_t base;	  /* the last time that is exact */
+	uint64_t cycles;  /* since then */
+	double per_cycle; /* ticks of the TSC in a cycle; 0: unknown */
+	/* Of the slower clock: the time at which its lowest bits were 0, and its count since then. */
+	uint64_t ctc_base, ctc;
+	uint8_t mtc; /* the last MTC packet */
+	bool has_ctc;
+};
+
+void ipt_clock_tsc(struct ipt_clock *clock, uint64_t tsc);
+void ipt_clock_tma(struct ipt_clock *clock, uint16_t ctc, uint16_t fast);
+void ipt_clock_mtc(struct ipt_clock *clock, uint8_t mtc);
+void ipt_clock_cbr(struct ipt_clock *clock, uint8_t ratio);
+
+static inline void ipt_clock_cyc(struct ipt_clock *clock, uint64_t cycles)
+{
+	uint64_t now;
+
+	clock->cycles += cycles;
+	now = clock->base + (uint64_t)((double)clock->cycles * clock->per_cycle);
+	if (now > clock->now)
+		clock->now = now;
+}
+
+#endif

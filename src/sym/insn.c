@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* x86 by Zydis; the sizes of other machines' instructions are simple, their text is in insn_other.c. */
+#include "sym/insn.h"
+
+#include <elf.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "sym/insn_other.h"
+
+static bool is_x86(uint16_t machine)
+{
+	return machine == EM_X86_64 || machine == EM_386;
+}
+
+#ifdef HAVE_ZYDIS
+#include <Zydis/Zydis.h>
+
+#define NAME_MAX_LEN 24
+
+static ZyanStatus start(ZydisDecoder *decoder, const struct insn_code *code)
+{
+	bool wide = code->machine == EM_X86_64;
+
+	return ZydisDecoderInit(decoder,
+				wide ? ZYDIS_MACHINE_MODE_LONG_64 : ZYDIS_MACHINE_MODE_LEGACY_32,
+				wide ? ZYDIS_STACK_WIDTH_64 : ZYDIS_STACK_WIDTH_32);
+}
+
+static size_t x86_size(const struct insn_code *code)
+{
+	ZydisDecodedInstruction insn;
+	ZydisDecoder decoder;
+	ZyanStatus status;
+
+	start(&decoder, code);
+	ZydisDecoderEnableMode(&decoder, ZYDIS_DECODER_MODE_MINIMAL, ZYAN_TRUE);
+	status = ZydisDecoderDecodeInstruction(&decoder, NULL, code->bytes, code->len, &insn);
+	if (status == ZYDIS_STATUS_NO_MORE_DATA)
+		return code->len;
+	return ZYAN_SUCCESS(status) ? insn.length : 0;
+}
+
+static uint64_t target_of(const ZydisDecodedInstruction *insn, const ZydisDecodedOperand *operands,
+			  uint64_t address)
+{
+	ZyanU64 target;
+
+	for (int i = 0; i < insn->operand_count_visible; i++) {
+		if (operands[i].type == ZYDIS_OPERAND_TYPE_IMMEDIATE &&
+		    operands[i].imm.is_relative &&
+		    ZYAN_SUCCESS(ZydisCalcAbsoluteAddress(insn, &operands[i], address, &target)))
+			return target;
+	}
+	return 0;
+}
+
+struct other_name {
+	const char *zydis, *gnu;
+};
+
+static const struct other_name conditions[] = {
+	{ "z", "e" },	{ "nz", "ne" }, { "nb", "ae" }, { "nbe", "a" },
+	{ "nl", "ge" }, { "nle", "g" }, { NULL, NULL },
+};
+static const struct other_name att_names[] = {
+	{ "cbw", "cbtw" }, { "cwde", "cwtl" }, { "cdqe", "cltq" }, { "cwd", "cwtd" },
+	{ "cdq", "cltd" }, { "cqo", "cqto" },  { NULL, NULL },
+};
+
+static const char *find_name(const struct other_name *names, const char *zydis)
+{
+	while (names->zydis && strcmp(names->zydis, zydis) != 0)
+		names++;
+	return names->gnu;
+}
+
+static char size_letter(const ZydisDecodedOperand *operand)
+{
+	switch (operand->size) {
+	case 8: return 'b';
+	case 16: return 'w';
+	case 32: return 'l';
+	default: return 'q';
+	}
+}
+
+/* GNU's name of an instruction, which readers know from objdump, if Zydis has another one; else "". */
+static void gnu_name(const ZydisDecodedInstruction *insn, const ZydisDecodedOperand *operands,
+		     enum insn_syntax syntax, const char *zydis, char name[NAME_MAX_LEN])
+{
+	static const char *const conditional[] = { "j", "set", "cmov" };
+	const char *gnu = NULL;
+
+	name[0] = '\0';
+	for (size_t i = 0; i < 3; i++) {
+		size_t len = strlen(conditional[i]);
+
+		if (strncmp(zydis, conditional[i], len) != 0)
+			continue;
+		gnu = find_name(conditions, zydis + len);
+		if (gnu)
+			snprintf(name, NAME_MAX_LEN, "%s%s", conditional[i], gnu);
+	}
+	if (syntax == INSN_INTEL)
+		return;
+	if (insn->mnemonic == ZYDIS_MNEMONIC_MOVZX || insn->mnemonic == ZYDIS_MNEMONIC_MOVSX ||
+	    insn->mnemonic == ZYDIS_MNEMONIC_MOVSXD)
+		snprintf(name, NAME_MAX_LEN, "mov%c%c%c", zydis[3], size_letter(&operands[1]),
+			 size_letter(&operands[0]));
+	gnu = find_name(att_names, zydis);
+	if (insn->mnemonic == ZYDIS_MNEMONIC_MOV && insn->raw.imm[0].size == 64)
+		gnu = "movabs";
+	if (insn->mnemonic == ZYDIS_MNEMONIC_MOVD || insn->mnemonic == ZYDIS_MNEMONIC_MOVQ)
+		gnu = zydis; /* without a suffix */
+	if (gnu)
+		snprintf(name, NAME_MAX_LEN, "%s", gnu);
+}
+
+static void use_gnu_name(const ZydisDecodedInstruction *insn, const ZydisDecodedOperand *operands,
+			 enum insn_syntax syntax, char text[INSN_TEXT])
+{
+	const char *zydis = ZydisMnemonicGetString(insn->mnemonic);
+	char *at = zydis ? strstr(text, zydis) : NULL;
+	char name[NAME_MAX_LEN], rest[INSN_TEXT];
+
+	if (!at)
+		return;
+	gnu_name(insn, operands, syntax, zydis, name);
+	if (!name[0])
+		return;
+	snprintf(rest, sizeof(rest), "%s", at + strcspn(at, " "));
+	snprintf(at, INSN_TEXT - (size_t)(at - text), "%s%s", name, rest);
+}
+
+/* False: it is not an instruction. */
+static bool x86_text(const struct insn_code *code, uint64_t address, enum insn_syntax syntax,
+		     char text[INSN_TEXT], uint64_t *target)
+{
+	ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
+	ZydisDecodedInstruction insn;
+	ZydisFormatter formatter;
+	ZydisDecoder decoder;
+
+	start(&decoder, code);
+	if (ZYAN_FAILED(ZydisDecoderDecodeFull(&decoder, code->bytes, code->len, &insn, operands)))
+		return false;
+	ZydisFormatterInit(&formatter, syntax == INSN_INTEL ? ZYDIS_FORMATTER_STYLE_INTEL
+							    : ZYDIS_FORMATTER_STYLE_ATT);
+	ZydisFormatterSetProperty(&formatter, ZYDIS_FORMATTER_PROP_HEX_UPPERCASE, ZYAN_FALSE);
+	ZydisFormatterSetProperty(&formatter, ZYDIS_FORMATTER_PROP_FORCE_RELATIVE_RIPREL,
+				  ZYAN_TRUE);
+	ZydisFormatterSetProperty(&formatter, ZYDIS_FORMATTER_PROP_ADDR_PADDING_ABSOLUTE,
+				  ZYDIS_PADDING_DISABLED);
+	ZydisFormatterSetProperty(&formatter, ZYDIS_FORMATTER_PROP_DISP_PADDING,
+				  ZYDIS_PADDING_DISABLED);
+	ZydisFormatterSetProperty(&formatter, ZYDIS_FORMATTER_PROP_IMM_PADDING,
+				  ZYDIS_PADDING_DISABLED);
+	if (ZYAN_FAILED(ZydisFormatterFormatInstruction(&formatter, &insn, operands,
+							insn.operand_count_visible, text, INSN_TEXT,
+							address, ZYAN_NULL)))
+		return false;
+	use_gnu_name(&insn, operands, syntax, text);
+	*target = target_of(&insn, operands, address);
+	return true;
+}
+#else
+static size_t x86_size(const struct insn_code *code)
+{
+	(void)code;
+	return 0;
+}
+
+static bool x86_text(const struct insn_code *code, uint64_t address, enum insn_syntax syntax,
+		     char text[INSN_TEXT], uint64_t *target)
+{
+	(void)code, (void)address, (void)syntax, (void)text, (void)target;
+	return false;
+}
+#endif
+
+size_t insn_size(const struct insn_code *code)
+{
+	size_t size = 4;
+
+	if (!code->len)
+		return 0;
+	switch (code->machine) {
+	case EM_X86_64:
+	case EM_386: return x86_size(code);
+	case EM_RISCV: size = (code->bytes[0] & 3) == 3 ? 4 : 2; break;
+	case EM_ARM:
+		size = code->len > 1 && code->thumb && code->bytes[1] >> 3 < 0x1d ? 2 : 4;
+		break;
+	case EM_AARCH64: break;
+	default: return 0;
+	}
+	return size < code->len ? size : code->len;
+}
+
+/* As an assembler would take it. */
+static void put_bytes(const struct insn_code *code, char text[INSN_TEXT])
+{
+	size_t size = insn_size(code);
+	uint32_t word = 0;
+	int len;
+
+	for (size_t i = 0; i < size && i < 4; i++)
+		word |= (uint32_t)code->bytes[i] << 8 * i;
+	if (!is_x86(code->machine) && (size == 2 || size == 4)) {
+		snprintf(text, INSN_TEXT, "%s 0x%0*" PRIx32, size == 2 ? ".short" : ".word",
+			 (int)size * 2, word);
+		return;
+	}
+	len = snprintf(text, INSN_TEXT, ".byte ");
+	for (size_t i = 0; i < size && i < INSN_MAX; i++)
+		len += snprintf(text + len, INSN_TEXT - (size_t)len, "%s0x%02x", i ? "," : "",
+				code->bytes[i]);
+}
+
+uint64_t insn_text(const struct insn_code *code, uint64_t address, enum insn_syntax syntax,
+		   char text[INSN_TEXT])
+{
+	uint64_t target = 0;
+
+	if (is_x86(code->machine) ? x86_text(code, address, syntax, text, &target)
+				  : insn_other_text(code, address, text, &target))
+		return target;
+	put_bytes(code, text);
+	return 0;
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* insn: the instructions in code: how long each is, and its text. */
+#ifndef KSCOPE_SYM_INSN_H
+#define KSCOPE_SYM_INSN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define INSN_MAX 15 /* bytes */
+#define INSN_TEXT 224
+
+struct insn_code {
+	uint16_t machine; /* e_machine */
+	bool wide;	  /* 64 bits: for RISC-V, whose e_machine does not tell */
+	bool thumb;	  /* Arm: see symfile_is_thumb() */
+	const uint8_t *bytes;
+	size_t len;
+};
+
+enum insn_syntax { INSN_ATT, INSN_INTEL }; /* of x86 */
+
+/* The length of the first instruction, or `len` if only that much of it is given; 0: unknown. */
+size_t insn_size(const struct insn_code *code);
+
+/*
+ * The text of the first instruction, as it is at `address`. If no library can disassemble it: its bytes.
+ * Returns its target if it is a direct jump or call, else 0.
+ */
+uint64_t insn_text(const struct insn_code *code, uint64_t address, enum insn_syntax syntax,
+		   char text[INSN_TEXT]);
+
+#endif

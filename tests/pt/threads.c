@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Threads: some end, one after the other with the same number perhaps; others run when the program exits. */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static volatile unsigned long sink;
+static _Atomic int started;
+
+__attribute__((noinline)) static int deep(int n)
+{
+	return n ? deep(n - 1) + 1 : 0;
+}
+
+static void *work(void *nr)
+{
+	pthread_setname_np(pthread_self(), "worker");
+	for (int i = 0; i < 100; i++)
+		sink += (unsigned long)deep(i % 20 + (int)(long)nr);
+	return NULL;
+}
+
+static void *run_forever(void *nr)
+{
+	for (started++;; sink++)
+		deep((int)(long)nr);
+	return NULL;
+}
+
+int main(void)
+{
+	pthread_t threads[4];
+
+	for (int round = 0; round < 3; round++) {
+		for (long i = 0; i < 4; i++)
+			pthread_create(&threads[i], NULL, work, (void *)i);
+		for (int i = 0; i < 4; i++)
+			pthread_join(threads[i], NULL);
+	}
+	for (long i = 0; i < 2; i++)
+		pthread_create(&threads[i], NULL, run_forever, (void *)(70 * i));
+	while (started < 2)
+		usleep(100);
+	exit(0);
+}
