@@ -47,8 +47,8 @@ struct calls {
 	 */
 	bool (*same)(void *data, uint32_t frame, uint32_t other);
 	/*
-	 * Optional: the handle of the name of a frame's function, and of the function of which it is only a part
-	 * that the compiler has moved away; 0: it is not.
+	 * Optional: the handle of the name of a frame's function, and of the whole function, if the frame's is only
+	 * a part of it that the compiler has moved away.
 	 */
 	uint32_t (*name)(void *data, uint32_t frame);
 	uint32_t (*whole)(void *data, uint32_t frame);

@@ -90,7 +90,7 @@ struct track_ops {
 	uint64_t (*start)(void *data, uint32_t mark);
 	/*
 	 * The whole function of an event's target, of which it may be a part that the compiler has moved away, and
-	 * function of a mark, as the same handles; 0: it is not such a part.
+	 * the function of a mark, as the same handles; 0: unknown.
 	 */
 	uint32_t (*whole)(void *data, const struct event *ev);
 	uint32_t (*name)(void *data, uint32_t mark);

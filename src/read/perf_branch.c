@@ -57,6 +57,7 @@ struct event_branch perf_branch(const struct perf_branch *branch)
 	return (struct event_branch){
 		.kind = kind,
 		.by_thread = true,
+		.direct = branch->flags & PERF_IS_CONDITIONAL,
 		.context = to_kernel(branch, kind, to) ? IP_KERNEL : IP_USER,
 		.from = kind == BRANCH_BEGIN ? 0 : branch->from,
 		.to = to,
