@@ -421,12 +421,15 @@ static int run(struct args *args)
 const struct command cmd_insn = {
 	.name = "insn",
 	.usage = "insn INPUT... [-o FILE] [OPTIONS]",
-	.about = "Print every instruction of a trace, in the order of execution: the task, its "
-		 "thread, the\n"
-		 "cpu, the time, the address, the function, the instruction and its source line.\n"
+	.about = "Print every instruction of a trace, in the order of execution.\n"
 		 "\n"
-		 "The input is a trace of every branch: Intel PT in a perf.data, or the output of\n"
-		 "kscope record --trace. The code comes from the binaries.",
+		 "A line has the task, its thread, the cpu, the time, the address, the function, "
+		 "the\n"
+		 "instruction and its source line. The input is a trace of every branch: Intel PT "
+		 "in\n"
+		 "a perf.data, or the output of kscope record --trace or kscope record emulate. "
+		 "The\n"
+		 "code comes from the binaries.",
 	.examples =
 		"  perf record -e intel_pt//u ./program && kscope insn perf.data | less\n"
 		"  kscope insn perf.data --tid 4711 --time 12.345,+0.001\n"
