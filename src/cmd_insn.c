@@ -152,14 +152,17 @@ static void make_head(struct insn_writer *writer, struct world *world, const str
 static void add_symbol(struct insn_writer *writer, struct world *world, struct buf *to,
 		       uint32_t frame, bool start)
 {
-	const struct frame *at = &world->frames.all[frame];
-	uint64_t vaddr = image_vaddr(&world->images, at->image, at->addr);
 	size_t nr;
 	const struct symbol *symbol = frame_symbols(world, frame, &nr) + nr - 1;
+	const struct frame *at = &world->frames.all[frame];
+	uint64_t offset;
 
 	buf_adds(to, look_name(&writer->look, 0, symbol->name));
-	if (!symbol->unknown && !(at->flags & FRAME_NAMED) && (start || vaddr != symbol->start))
-		buf_addf(to, "+0x%" PRIx64, vaddr - symbol->start);
+	if (symbol->unknown || at->flags & (FRAME_NAMED | FRAME_UNMAPPED))
+		return;
+	offset = image_vaddr(&world->images, at->image, at->addr) - symbol->start;
+	if (start || offset)
+		buf_addf(to, "+0x%" PRIx64, offset);
 }
 
 /* "  # file.c:12 inner, outer (inlined)" */
@@ -223,11 +226,11 @@ static uint32_t make_tail(struct insn_writer *writer, struct world *world,
 			  const struct straight *run, uint64_t address)
 {
 	uint32_t begin = (uint32_t)writer->tails.len;
-	uint16_t len;
+	uint32_t len = 0;
 
-	buf_add(&writer->tails, "\0", sizeof(len));
+	buf_add(&writer->tails, &len, sizeof(len));
 	add_tail(writer, world, run, address);
-	len = (uint16_t)(writer->tails.len - begin - sizeof(len));
+	len = (uint32_t)(writer->tails.len - begin - sizeof(len));
 	memcpy(writer->tails.data + begin, &len, sizeof(len));
 	return begin;
 }
@@ -241,7 +244,7 @@ static void put_lines(struct writer *w, const struct straight *run)
 	for (uint64_t i = 0; i < run->nr; i++) {
 		struct straight_insn *insn = &run->insns[i];
 		const char *tail;
-		uint16_t len;
+		uint32_t len;
 
 		if (!insn->note)
 			insn->note = make_tail(writer, w->world, run, address);
@@ -253,11 +256,9 @@ static void put_lines(struct writer *w, const struct straight *run)
 	}
 }
 
-/* Offset 0 means that there is no text. */
-static void check_tails(struct insn_writer *writer)
+/* Drops the text of code that was forgotten. Offset 0 means that there is no text. */
+static void drop_old_tails(struct insn_writer *writer)
 {
-	if (writer->tails.len > TEXT_MAX)
-		straights_forget(&writer->straights);
 	if (writer->forgotten == writer->straights.forgotten && writer->tails.len)
 		return;
 	writer->forgotten = writer->straights.forgotten;
@@ -357,9 +358,11 @@ static int insn_put(struct writer *w, const struct event *ev)
 	struct straight run;
 
 	writer->nr_branches++;
-	check_tails(writer);
+	if (writer->tails.len > TEXT_MAX)
+		straights_forget(&writer->straights);
 	if (!straights_take(&writer->straights, ev, &run) || run.outside)
 		return 0;
+	drop_old_tails(writer);
 	if (run.state == STRAIGHT_KNOWN)
 		put_run(w, &run, ev->time);
 	else if (run.state != STRAIGHT_GAP)
@@ -421,12 +424,15 @@ static int run(struct args *args)
 const struct command cmd_insn = {
 	.name = "insn",
 	.usage = "insn INPUT... [-o FILE] [OPTIONS]",
-	.about = "Print every instruction of a trace, in the order of execution: the task, its "
-		 "thread, the\n"
-		 "cpu, the time, the address, the function, the instruction and its source line.\n"
+	.about = "Print every instruction of a trace, in the order of execution.\n"
 		 "\n"
-		 "The input is a trace of every branch: Intel PT in a perf.data, or the output of\n"
-		 "kscope record --trace. The code comes from the binaries.",
+		 "A line has the task, its thread, the cpu, the time, the address, the function, "
+		 "the\n"
+		 "instruction and its source line. The input is a trace of every branch: Intel PT "
+		 "in\n"
+		 "a perf.data, or the output of kscope record --trace or kscope record emulate. "
+		 "The\n"
+		 "code comes from the binaries.",
 	.examples =
 		"  perf record -e intel_pt//u ./program && kscope insn perf.data | less\n"
 		"  kscope insn perf.data --tid 4711 --time 12.345,+0.001\n"

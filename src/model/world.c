@@ -121,11 +121,19 @@ static uint64_t distance_to_start(struct world *world, uint32_t image, uint64_t 
 	return vaddr - start;
 }
 
+static const struct space *space_at(struct world *world, uint32_t pid, uint64_t context)
+{
+	return &world->spaces[context == IP_KERNEL ? SPACE_KERNEL : space_of(world, pid)];
+}
+
 static const struct map *map_at(struct world *world, uint32_t pid, uint64_t context, uint64_t addr)
 {
-	uint32_t space = context == IP_KERNEL ? SPACE_KERNEL : space_of(world, pid);
+	return space_find(space_at(world, pid, context), addr);
+}
 
-	return space_find(&world->spaces[space], addr);
+uint32_t world_maps(struct world *world, uint32_t pid, uint64_t context)
+{
+	return space_at(world, pid, context)->version;
 }
 
 uint64_t world_function(struct world *world, uint32_t pid, uint64_t context, uint64_t addr)

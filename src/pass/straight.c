@@ -152,7 +152,8 @@ static const struct straight_known *known_run(struct straights *all, const struc
 				       .to = branch->kind == BRANCH_JUMP ? branch->to : 0,
 				       .nr = (uint32_t)branch->instructions,
 				       .pid = strand->context == IP_KERNEL ? 0 : strand->pid,
-				       .version = all->world->version,
+				       .version =
+					       world_maps(all->world, strand->pid, strand->context),
 				       .context = (uint16_t)strand->context,
 				       .kind = (uint8_t)branch->kind,
 				       .began = strand->began };

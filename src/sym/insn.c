@@ -103,6 +103,8 @@ static void gnu_name(const ZydisDecodedInstruction *insn, const ZydisDecodedOper
 		if (gnu)
 			snprintf(name, NAME_MAX_LEN, "%s%s", conditional[i], gnu);
 	}
+	if (insn->mnemonic == ZYDIS_MNEMONIC_MOV && insn->raw.imm[0].size == 64)
+		snprintf(name, NAME_MAX_LEN, "movabs");
 	if (syntax == INSN_INTEL)
 		return;
 	if (insn->mnemonic == ZYDIS_MNEMONIC_MOVZX || insn->mnemonic == ZYDIS_MNEMONIC_MOVSX ||
@@ -110,8 +112,6 @@ static void gnu_name(const ZydisDecodedInstruction *insn, const ZydisDecodedOper
 		snprintf(name, NAME_MAX_LEN, "mov%c%c%c", zydis[3], size_letter(&operands[1]),
 			 size_letter(&operands[0]));
 	gnu = find_name(att_names, zydis);
-	if (insn->mnemonic == ZYDIS_MNEMONIC_MOV && insn->raw.imm[0].size == 64)
-		gnu = "movabs";
 	if (insn->mnemonic == ZYDIS_MNEMONIC_MOVD || insn->mnemonic == ZYDIS_MNEMONIC_MOVQ)
 		gnu = zydis; /* without a suffix */
 	if (gnu)
