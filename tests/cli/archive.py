@@ -82,6 +82,23 @@ def test_sel4(samples, folder):
     exits("an option without effect is still reported", kscope("report", packed, "--tick-hz", "5"), 0)
 
 
+def test_cache(samples, folder):
+    """The binaries of an archive go into perf's cache."""
+    out, cache = os.path.join(folder, "c.tar"), os.path.join(folder, "cache")
+    kscope("archive", samples, "-b", ELFS, "-o", out)
+    exits("cache: convert", kscope("convert", out, "-o", os.path.join(folder, "c.data"),
+                                   f"--buildid-cache={cache}"), 0)
+    found = sorted(glob.glob(os.path.join(cache, ".build-id", "*", "*", "elf")))
+    want = sorted(glob.glob(os.path.join(ELFS, "*.elf")))
+    contents = []
+    for paths in (found, want):
+        contents.append(set())
+        for path in paths:
+            with open(path, "rb") as f:
+                contents[-1].add(f.read())
+    check("cache: it has the binaries", len(found) == 3 and contents[0] <= contents[1], found)
+
+
 def test_options(samples, folder):
     """--elf and options of readers are kept."""
     elf = os.path.join(folder, "renamed.elf")
@@ -395,6 +412,7 @@ def main():
         samples = demo_samples(folder)
         test_sel4(samples, folder)
         test_options(samples, folder)
+        test_cache(samples, folder)
         test_golden(os.path.join(folder))
         test_hostile(samples, folder)
         test_usage(samples, folder)
