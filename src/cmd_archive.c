@@ -71,6 +71,20 @@ static bool is_missing(const struct images *images, uint32_t nth, const char *pa
 	return image->foreign || access(path, F_OK) < 0;
 }
 
+/*
+ * Code that is neither an ELF nor a list of symbols, such as a copy of generated code. kscope has no names for it, but
+ * who decodes a trace needs it. The caller frees the result. NULL: there is none.
+ */
+static char *plain_code(const struct image *image, const char *path)
+{
+	struct stat st;
+
+	if (!image->code || image->foreign || image_is_pseudo(path) || stat(path, &st) < 0 ||
+	    !S_ISREG(st.st_mode))
+		return NULL;
+	return realpath(path, NULL);
+}
+
 /* The binary of each image, and its debug file. Returns how many binaries are missing. */
 static size_t use_images(struct images *images, struct store *list)
 {
@@ -84,13 +98,14 @@ static size_t use_images(struct images *images, struct store *list)
 		struct symfile *symfile = image_symfile(images, i);
 		const struct image *image = &images->all[i];
 		const char *path = str_text(images->strings, image->path);
-		char *real = symfile ? realpath(symfile_path(symfile), NULL) : NULL;
+		char *real =
+			symfile ? realpath(symfile_path(symfile), NULL) : plain_code(image, path);
 
 		if (!real) {
 			missing += is_missing(images, i, path);
 			continue;
 		}
-		store_use(list, real, STORE_NAME, image->file);
+		store_use(list, real, STORE_NAME, image->file ? image->file : path);
 		store_use(list, real, STORE_NAME, path);
 		image_build_id(image, hex);
 		if (*hex)

@@ -201,6 +201,24 @@ uint64_t world_instructions(struct world *world, uint32_t pid, uint64_t context,
 	return symfile ? symfile_instructions(symfile, vaddr, vaddr + (end - addr)) : 0;
 }
 
+/* Code that is in no binary is that of the machine. */
+static void raw_code(struct world *world, const struct map *map, uint64_t addr,
+		     struct insn_code *code)
+{
+	uint64_t offset = addr - map->start + map->offset;
+	size_t len;
+	const uint8_t *bytes = image_raw(&world->images, map->image, &len);
+
+	if (!bytes || offset >= len)
+		return;
+	*code = (struct insn_code){ .machine = world->images.machine,
+				    .wide = world->images.is_64bit,
+				    .bytes = bytes + offset,
+				    .len = len - (size_t)offset };
+	if (!code->machine && !strcmp(world_arch(world), "x86_64"))
+		code->machine = EM_X86_64;
+}
+
 void world_code(struct world *world, uint32_t pid, uint64_t context, uint64_t addr,
 		struct insn_code *code)
 {
@@ -211,6 +229,8 @@ void world_code(struct world *world, uint32_t pid, uint64_t context, uint64_t ad
 	*code = (struct insn_code){ 0 };
 	if (symfile)
 		symfile_insns(symfile, vaddr, code);
+	else if (map)
+		raw_code(world, map, addr, code);
 	if (map && code->len > map->last - addr)
 		code->len = (size_t)(map->last - addr) + 1;
 }
@@ -337,6 +357,7 @@ static void add_map(struct world *world, const struct event *ev)
 		return;
 	image = image_of(world, ev);
 	world->images.all[image].foreign |= map->foreign;
+	world->images.all[image].code |= map->prot & PROT_EXEC;
 	image_moved(&world->images, image, map->anchor, map->offset);
 	if (map->names)
 		image_names(&world->images, image, map->names);

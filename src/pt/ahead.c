@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/worker.h"
 #include "pt/packet.h"
 
 #define WINDOW ((size_t)64 << 10)
@@ -252,7 +253,7 @@ void ipt_ahead_start(struct ipt_ahead *ahead, size_t threads)
 		return;
 	ahead->threads = xcalloc(threads, sizeof(*ahead->threads));
 	while (ahead->nr_threads < threads &&
-	       !pthread_create(&ahead->threads[ahead->nr_threads], NULL, work, ahead))
+	       worker_start(&ahead->threads[ahead->nr_threads], work, ahead))
 		ahead->nr_threads++;
 }
 

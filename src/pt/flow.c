@@ -72,15 +72,9 @@ static uint64_t address_of(const struct ipt_flow *f)
 	return f->at.place.base + f->at.block->start;
 }
 
-/* The rest up to the next PSB packet cannot be decoded. */
-static void fail(struct ipt_flow *f, enum ipt_gap gap, uint64_t position)
+uint64_t ipt_flow_at(const struct ipt_flow *f)
 {
-	put(f, IPT_DID_GAP, f->at.block ? address_of(f) : 0, position, (uint8_t)gap);
-	f->at.block = NULL;
-	f->nr_returns = f->nr_tnt = 0;
-	f->at_fup = f->fup_info = false;
-	f->note.kind = 0;
-	f->lost = true;
+	return f->at.block ? address_of(f) : 0;
 }
 
 /* Places */
@@ -402,6 +396,20 @@ static void begin_at(struct ipt_flow *f, uint64_t ip, enum ipt_branch_kind kind)
 	arrive(f, ip);
 }
 
+/* The rest up to the next PSB packet cannot be decoded, unless this is one. */
+static void fail(struct ipt_flow *f, enum ipt_gap gap, uint64_t position)
+{
+	put(f, IPT_DID_GAP, ipt_flow_at(f), position, (uint8_t)gap);
+	f->at.block = NULL;
+	f->nr_returns = f->nr_tnt = 0;
+	f->at_fup = f->fup_info = false;
+	f->note.kind = 0;
+	f->lost = !f->resume;
+	if (f->resume)
+		begin_at(f, f->resume, IPT_DID_BEGIN);
+	f->resume = 0;
+}
+
 static enum ipt_gap take_pge(struct ipt_flow *f, uint64_t ip)
 {
 	/* Erratum BDM70: it comes although a PSB packet has just had the same address. */
@@ -480,8 +488,10 @@ static enum ipt_gap take_fup(struct ipt_flow *f, uint64_t ip)
 		return IPT_GAP_NONE;
 	}
 	gap = walk_to(f, ip);
-	if (gap)
+	if (gap) {
+		f->resume = f->in_psb ? ip : 0;
 		return gap;
+	}
 	f->at_fup = !f->in_psb && !info;
 	take_note(f, ip);
 	return IPT_GAP_NONE;

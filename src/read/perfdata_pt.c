@@ -3,10 +3,10 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/worker.h"
 #include "pt/ahead.h"
 #include "pt/history.h"
 #include "pt/packet.h"
@@ -40,6 +40,7 @@ struct pt_time { /* ns and ticks of the TSC */
 /* A thread, over all cpus that it runs on. */
 struct pt_thread {
 	uint32_t pid, tid;
+	uint64_t at;		/* where it went on after its last branch; 0: unknown */
 	uint64_t insns, cycles; /* since its last branch */
 	bool away;		/* it is in code that is not traced */
 	bool known;		/* its stack is: it has a BEGIN, and no gap since */
@@ -54,6 +55,8 @@ struct pt_queue {
 	uint64_t time;		 /* of that branch, or at most of the next piece */
 	uint64_t tsc;		 /* of that branch */
 	size_t thread;
+	uint64_t
+		at_end; /* the address at which the code was at the end of the piece before; 0: none */
 	bool goes_on; /* the piece before led to the begin of this one */
 	bool begun;
 };
@@ -237,22 +240,24 @@ static int by_offset(const void *a, const void *b)
 	return (x->offset > y->offset) - (x->offset < y->offset);
 }
 
-/* In a snapshot, perf copies the whole buffer: chunks overlap. */
+/*
+ * In a snapshot, perf copies the whole buffer: chunks overlap. They also do because perf fills up a chunk to a
+ * multiple of 8 bytes, which the next offset does not count: so the end of the first chunk is what is removed.
+ */
 static void remove_overlaps(struct pt_queue *q)
 {
-	uint64_t end = 0;
+	struct perfdata_pt_chunk *last = NULL;
 
 	for (size_t i = 0; i < q->nr; i++) {
 		struct perfdata_pt_chunk *chunk = &q->chunks[i];
-		uint64_t twice = i && chunk->offset < end ? end - chunk->offset : 0;
 
-		if (twice > chunk->len)
-			twice = chunk->len;
-		chunk->offset += twice;
-		chunk->file_offset += twice;
-		chunk->len -= twice;
-		if (chunk->offset + chunk->len > end)
-			end = chunk->offset + chunk->len;
+		if (last && chunk->offset + chunk->len <= last->offset + last->len) {
+			chunk->len = 0;
+			continue;
+		}
+		if (last && last->offset + last->len > chunk->offset)
+			last->len = chunk->offset - last->offset;
+		last = chunk;
 	}
 }
 
@@ -365,11 +370,11 @@ static uint64_t second_time(const struct perfdata_pt *pt)
 
 static size_t helpers(const struct perfdata_pt *pt)
 {
-	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+	size_t cpus = worker_cpus();
 
 	if (cpus < 2 || pt->bytes < MUCH_TRACE)
 		return 0;
-	return cpus > MAX_THREADS ? MAX_THREADS : (size_t)cpus - 1;
+	return cpus > MAX_THREADS ? MAX_THREADS : cpus - 1;
 }
 
 void perfdata_pt_start(struct perfdata_pt *pt)
@@ -483,6 +488,7 @@ static void put_begin(struct perfdata_pt *pt, struct pt_queue *q, struct pt_thre
 	ev = put_event(pt, q, thread, back ? BRANCH_LEAVE : BRANCH_BEGIN);
 	ev->branch.to = to;
 	ev->branch.context = context_of(to);
+	thread->at = to;
 	thread->known = true;
 	thread->away = false;
 	thread->insns = thread->cycles = 0;
@@ -510,15 +516,27 @@ static inline void put_branch(struct perfdata_pt *pt, struct pt_queue *q, struct
 	ev->branch.cycles = b->cycles + thread->cycles;
 	thread->insns = thread->cycles = 0;
 	ev->branch.direct = b->kind == IPT_DID_JUMP;
+	thread->at = b->to;
 	thread->away = !b->to;
 }
 
-static void lose_thread(struct perfdata_pt *pt, struct pt_queue *q, struct pt_thread *thread)
+/*
+ * Part of the trace is missing behind the address `at`. The stages after this one learn of it by the next BEGIN: an
+ * END would say that the thread is in code that is not traced, and keeps its calls.
+ */
+static void lose_thread(struct perfdata_pt *pt, struct pt_queue *q, struct pt_thread *thread,
+			uint64_t at)
 {
-	if (thread->known && !thread->away)
-		take_counts(thread, &put_event(pt, q, thread, BRANCH_END)->branch);
+	if (thread->known && !thread->away && at) {
+		struct event *ev = put_event(pt, q, thread, BRANCH_JUMP);
+
+		ev->branch.to = at;
+		ev->branch.context = context_of(at);
+		ev->branch.direct = true;
+		take_counts(thread, &ev->branch);
+	}
 	thread->known = false;
-	thread->insns = thread->cycles = 0;
+	thread->at = thread->insns = thread->cycles = 0;
 }
 
 static void note_gap(struct perfdata_pt *pt, struct pt_queue *q, const struct ipt_branch *b)
@@ -528,7 +546,19 @@ static void note_gap(struct perfdata_pt *pt, struct pt_queue *q, const struct ip
 	q->goes_on = false;
 }
 
-/* Makes at most one event of a branch. */
+/* A branch of a thread that is new here, or that has ended, if the trace's clock is late. */
+static void put_first(struct perfdata_pt *pt, struct pt_queue *q, struct pt_thread *thread,
+		      const struct ipt_branch *b)
+{
+	bool late = thread->at;
+
+	if (late || b->to)
+		put_begin(pt, q, thread, late ? thread->at : b->to);
+	if (late)
+		put_branch(pt, q, thread, b);
+}
+
+/* Makes at most two events of a branch. */
 static inline void take_branch(struct perfdata_pt *pt, struct pt_queue *q,
 			       const struct ipt_branch *b)
 {
@@ -551,14 +581,14 @@ static inline void take_branch(struct perfdata_pt *pt, struct pt_queue *q,
 	case IPT_DID_BEGIN: put_begin(pt, q, thread, b->to); break;
 	case IPT_DID_GAP:
 		add_counts(thread, b->insns, b->cycles);
-		lose_thread(pt, q, thread);
+		lose_thread(pt, q, thread, b->from);
 		note_gap(pt, q, b);
 		break;
 	case IPT_DID_WRITE:
 	case IPT_DID_POWER: break;
 	default:
 		if (!thread->known)
-			put_begin(pt, q, thread, b->from);
+			put_first(pt, q, thread, b);
 		else
 			put_branch(pt, q, thread, b);
 		break;
@@ -572,6 +602,7 @@ static void end_piece(struct perfdata_pt *pt, struct pt_queue *q)
 	/* A piece without a PSB packet is part of the one before. */
 	if (q->piece->done && flow->begun) {
 		q->goes_on = flow->at.block != NULL;
+		q->at_end = ipt_flow_at(flow);
 		if (q->thread != SIZE_MAX)
 			add_counts(&pt->threads[q->thread], flow->insns, flow->cycles);
 	}
@@ -583,7 +614,7 @@ static void end_piece(struct perfdata_pt *pt, struct pt_queue *q)
 static void begin_span(struct perfdata_pt *pt, struct pt_queue *q)
 {
 	if (q->begun && q->thread != SIZE_MAX) {
-		lose_thread(pt, q, &pt->threads[q->thread]);
+		lose_thread(pt, q, &pt->threads[q->thread], q->at_end);
 		pt->gap = (struct pt_gap){ IPT_GAP_LOST, 0, q->piece->begin,
 					   (size_t)(q - pt->queues), true };
 	}

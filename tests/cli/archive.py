@@ -209,6 +209,47 @@ def test_shared_dwarf(folder):
     same_views("shared", out, want)
 
 
+PLAIN = r"""
+#include <fcntl.h>
+#include <stddef.h>
+#include <sys/mman.h>
+int main(int argc, char **argv)
+{
+	/* mov $1000000,%ecx; 1: dec %ecx; jnz 1b; ret */
+	int fd = open(argv[argc - 1], O_RDONLY);
+	void (*run)(void) = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
+
+	for (int i = 0; i < 300; i++)
+		run();
+	return 0;
+}
+"""
+
+
+def test_plain_code(folder):
+    """Code that is no ELF is kept: a decoder of traces needs it."""
+    if os.uname().machine != "x86_64":
+        skip("plain code", "this machine is not x86-64")
+        return
+    place = os.path.join(folder, "plain")
+    os.mkdir(place)
+    app, code, data = (os.path.join(place, name) for name in ("app", "app.code", "perf.data"))
+    with open(app + ".c", "w", encoding="ascii") as f:
+        f.write(PLAIN)
+    with open(code, "wb") as f:
+        f.write(bytes.fromhex("b940420f00ffc975fcc3"))
+    subprocess.run(["cc", "-O1", app + ".c", "-o", app], check=True)
+    exits("plain: perf record", perf.record(data, ["-N", "-e", "cpu-clock:u"], app, code), 0)
+    want, out = views(data), os.path.join(place, "out.tar")
+    exits("plain: archive", kscope("archive", data, "-o", out), 0)
+    with tarfile.open(out) as tar:
+        found = [tar.extractfile(name).read() for name in tar.getnames() if name.endswith("/app.code")]
+    equal("plain: the code is in it", found, [bytes.fromhex("b940420f00ffc975fcc3")])
+    os.unlink(app)
+    os.unlink(code)
+    same_views("plain", out, want)
+
+
 def test_perf_folder(folder):
     """perf record --threads and --kcore write a folder."""
     case = perf_case("folder", folder, ["-e", "cpu-clock:u", "-g"], record=["--threads"])
@@ -364,6 +405,7 @@ def main():
             test_perf(folder)
             test_perf_folder(folder)
             test_shared_dwarf(folder)
+            test_plain_code(folder)
             test_two_versions(folder)
     finish()
 
