@@ -477,7 +477,7 @@ static inline void pt_expect(const char *name, struct pt_bytes code, const char 
 
 static inline bool pt_can_test(void)
 {
-#if defined(HAVE_IPT) && defined(HAVE_ZYDIS)
+#if defined(HAVE_LIBIPT) && defined(HAVE_ZYDIS)
 	return true;
 #else
 	printf("skip Intel PT: kscope was built without libipt or Zydis\n");
