@@ -662,7 +662,7 @@ static void take_branches(struct perfdata_pt *pt, struct pt_queue *q, uint64_t l
 			return;
 		b = &q->piece->flow.branches[q->at];
 		update_time(pt, q);
-		if (q->time > limit)
+		if (q->time >= limit)
 			return;
 		take_branch(pt, q, b);
 		q->at++;
@@ -675,14 +675,14 @@ static void drop_first(struct perfdata_pt *pt)
 	sink(pt, 0);
 }
 
-/* Without a clock, all events of the file come before the traces. */
+/* The time at which branches come after an event. Without a clock, all events of the file come before the traces. */
 static uint64_t limit_of(const struct perfdata_pt *pt, const struct event *before)
 {
 	if (!before)
 		return UINT64_MAX;
 	if (!pt->time.known || before->time == NO_TIME || !before->time)
 		return 0;
-	return before->time - 1;
+	return before->time;
 }
 
 /* Of the last event that was handed over: its thread's calls are over. */
@@ -714,13 +714,13 @@ size_t perfdata_pt_run(struct perfdata_pt *pt, const struct event *before, struc
 		struct pt_queue *q = &pt->queues[pt->heap[0]];
 		uint64_t second = second_time(pt);
 
-		if (q->time > limit)
+		if (q->time >= limit)
 			break;
 		if (!find_branch(pt, q)) {
 			drop_first(pt);
 			continue;
 		}
-		take_branches(pt, q, second < limit ? second : limit);
+		take_branches(pt, q, second < limit ? second + 1 : limit);
 		if (q->at < q->piece->flow.nr)
 			update_time(pt, q);
 		sink(pt, 0);
