@@ -519,6 +519,21 @@ static inline void put_branch(struct perfdata_pt *pt, struct pt_queue *q, struct
 	thread->away = !b->to;
 }
 
+/* The trace ends at the address `at`, maybe only for now. */
+static void put_rest(struct perfdata_pt *pt, struct pt_queue *q, struct pt_thread *thread,
+		     uint64_t at)
+{
+	struct event *ev;
+
+	if (!thread->known || thread->away || !at)
+		return;
+	ev = put_event(pt, q, thread, BRANCH_JUMP);
+	ev->branch.to = thread->at = at;
+	ev->branch.context = context_of(at);
+	ev->branch.direct = true;
+	take_counts(thread, &ev->branch);
+}
+
 /*
  * Part of the trace is missing behind the address `at`. The stages after this one learn of it by the next BEGIN: an
  * END would say that the thread is in code that is not traced, and keeps its calls.
@@ -526,14 +541,7 @@ static inline void put_branch(struct perfdata_pt *pt, struct pt_queue *q, struct
 static void lose_thread(struct perfdata_pt *pt, struct pt_queue *q, struct pt_thread *thread,
 			uint64_t at)
 {
-	if (thread->known && !thread->away && at) {
-		struct event *ev = put_event(pt, q, thread, BRANCH_JUMP);
-
-		ev->branch.to = at;
-		ev->branch.context = context_of(at);
-		ev->branch.direct = true;
-		take_counts(thread, &ev->branch);
-	}
+	put_rest(pt, q, thread, at);
 	thread->known = false;
 	thread->at = thread->insns = thread->cycles = 0;
 }
@@ -717,6 +725,8 @@ size_t perfdata_pt_run(struct perfdata_pt *pt, const struct event *before, struc
 		if (q->time >= limit)
 			break;
 		if (!find_branch(pt, q)) {
+			if (q->thread != SIZE_MAX)
+				put_rest(pt, q, &pt->threads[q->thread], q->at_end);
 			drop_first(pt);
 			continue;
 		}
