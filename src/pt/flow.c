@@ -533,7 +533,9 @@ static enum ipt_gap take_rare(struct ipt_flow *f, const struct ipt_packet *p, ui
 		if (f->in_psb && !f->at.block)
 			f->wide = p->value;
 		break;
-	case IPT_MODE_TSX: f->fup_info |= !p->value && f->at.block && !f->in_psb; break;
+	case IPT_MODE_TSX: /* while the trace is off, a TIP.PGE packet follows, and no FUP packet */
+		f->fup_info |= !p->value && !f->in_psb && f->at.block;
+		break;
 	case IPT_CBR: ipt_clock_cbr(&f->clock, (uint8_t)p->value); break;
 	case IPT_TMA: ipt_clock_tma(&f->clock, (uint16_t)p->value, (uint16_t)p->other); break;
 	case IPT_OVF:

@@ -520,6 +520,21 @@ static inline void put_branch(struct perfdata_pt *pt, struct pt_queue *q, struct
 	thread->away = !b->to;
 }
 
+/* The trace ends at the address `at`, maybe only for now. */
+static void put_rest(struct perfdata_pt *pt, struct pt_queue *q, struct pt_thread *thread,
+		     uint64_t at)
+{
+	struct event *ev;
+
+	if (!thread->known || thread->away || !at)
+		return;
+	ev = put_event(pt, q, thread, BRANCH_JUMP);
+	ev->branch.to = thread->at = at;
+	ev->branch.context = context_of(at);
+	ev->branch.direct = true;
+	take_counts(thread, &ev->branch);
+}
+
 /*
  * Part of the trace is missing behind the address `at`. The stages after this one learn of it by the next BEGIN: an
  * END would say that the thread is in code that is not traced, and keeps its calls.
@@ -527,14 +542,7 @@ static inline void put_branch(struct perfdata_pt *pt, struct pt_queue *q, struct
 static void lose_thread(struct perfdata_pt *pt, struct pt_queue *q, struct pt_thread *thread,
 			uint64_t at)
 {
-	if (thread->known && !thread->away && at) {
-		struct event *ev = put_event(pt, q, thread, BRANCH_JUMP);
-
-		ev->branch.to = at;
-		ev->branch.context = context_of(at);
-		ev->branch.direct = true;
-		take_counts(thread, &ev->branch);
-	}
+	put_rest(pt, q, thread, at);
 	thread->known = false;
 	thread->at = thread->insns = thread->cycles = 0;
 }
@@ -663,7 +671,7 @@ static void take_branches(struct perfdata_pt *pt, struct pt_queue *q, uint64_t l
 			return;
 		b = &q->piece->flow.branches[q->at];
 		update_time(pt, q);
-		if (q->time > limit)
+		if (q->time >= limit)
 			return;
 		take_branch(pt, q, b);
 		q->at++;
@@ -676,14 +684,14 @@ static void drop_first(struct perfdata_pt *pt)
 	sink(pt, 0);
 }
 
-/* Without a clock, all events of the file come before the traces. */
+/* The time at which branches come after an event. Without a clock, all events of the file come before the traces. */
 static uint64_t limit_of(const struct perfdata_pt *pt, const struct event *before)
 {
 	if (!before)
 		return UINT64_MAX;
 	if (!pt->time.known || before->time == NO_TIME || !before->time)
 		return 0;
-	return before->time - 1;
+	return before->time;
 }
 
 /* Of the last event that was handed over: its thread's calls are over. */
@@ -715,13 +723,15 @@ size_t perfdata_pt_run(struct perfdata_pt *pt, const struct event *before, struc
 		struct pt_queue *q = &pt->queues[pt->heap[0]];
 		uint64_t second = second_time(pt);
 
-		if (q->time > limit)
+		if (q->time >= limit)
 			break;
 		if (!find_branch(pt, q)) {
+			if (q->thread != SIZE_MAX)
+				put_rest(pt, q, &pt->threads[q->thread], q->at_end);
 			drop_first(pt);
 			continue;
 		}
-		take_branches(pt, q, second < limit ? second : limit);
+		take_branches(pt, q, second < limit ? second + 1 : limit);
 		if (q->at < q->piece->flow.nr)
 			update_time(pt, q);
 		sink(pt, 0);
