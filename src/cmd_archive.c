@@ -432,8 +432,8 @@ static void say_done(const char *path, const struct store *list, uint64_t total,
 	log_say("wrote %s: %zu file%s, %.1f MB before compression; next: kscope report %s", path,
 		list->nr, list->nr == 1 ? "" : "s", (double)total / 1e6, path);
 	if (missing)
-		log_say("%zu binar%s not found and not in it; kscope info lists them", missing,
-			missing == 1 ? "y was" : "ies were");
+		log_say("%zu binar%s not found and left out of the archive; kscope info lists them",
+			missing, missing == 1 ? "y was" : "ies were");
 }
 
 static int run(struct args *args)

@@ -16,13 +16,13 @@ const char *const ipt_gap_names[IPT_GAPS] = {
 	[IPT_GAP_LOST] = "lost trace",
 	[IPT_GAP_CUT] = "cut off packet",
 	[IPT_GAP_PACKET] = "unknown packet",
-	[IPT_GAP_NO_CODE] = "its bytes are not known, or are no instruction",
-	[IPT_GAP_TNT] = "a condition, but the code has none here",
-	[IPT_GAP_TIP] = "a target, but the code has no branch that needs one",
-	[IPT_GAP_RETURN] = "a return without a call",
-	[IPT_GAP_FUP] = "an interrupt at an address that the code does not reach",
-	[IPT_GAP_OFF] = "a branch while the trace is off",
-	[IPT_GAP_ENDLESS] = "an endless loop",
+	[IPT_GAP_NO_CODE] = "code not found, or not a valid instruction",
+	[IPT_GAP_TNT] = "a TNT packet, but the code has no conditional branch here",
+	[IPT_GAP_TIP] = "a TIP packet, but the code has no indirect branch here",
+	[IPT_GAP_RETURN] = "a TNT packet says \"not taken\" at a return",
+	[IPT_GAP_FUP] = "a FUP packet with an address that the code does not reach",
+	[IPT_GAP_OFF] = "a branch packet does not match the tracing state (on or off)",
+	[IPT_GAP_ENDLESS] = "an infinite loop without packets",
 };
 
 /* Branches */

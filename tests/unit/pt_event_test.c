@@ -82,8 +82,8 @@ static void test_modes(void)
 	pt_expect("from the begin on", code, "PSB mode:32 fup:1c PSBEND fup:1d pgd0",
 		  "on ->1c 0; pause 1d>- 1; +0");
 	pt_expect("addresses wrap around", code, "psb:a mode:32 tip:5a tnt:1 tip:0",
-		  "on ->a 0; any a>5a 1; jump 5a>@80401060 1; gap @80401060 at 39 its bytes are "
-		  "not known, or are no instruction 0; +0");
+		  "on ->a 0; any a>5a 1; jump 5a>@80401060 1; gap @80401060 at 39 code not found, "
+		  "or not a valid instruction 0; +0");
 }
 
 static void test_overflows(void)

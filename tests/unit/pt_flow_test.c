@@ -26,12 +26,12 @@ static void test_addresses(void)
 		  "leave 1c>27 1; end 27>- 1; +0");
 	pt_expect("an address of 6 bytes is extended by its sign", code,
 		  "psb:a tip3:@ffffffff81000000 tnt:1",
-		  "on ->a 0; any a>@ffffffff81000000 1; gap @ffffffff81000000 at 34 its bytes are "
-		  "not known, or are no instruction 0; +0");
+		  "on ->a 0; any a>@ffffffff81000000 1; gap @ffffffff81000000 at 34 code not "
+		  "found, or not a valid instruction 0; +0");
 	pt_expect("or has the upper bytes of the one before", code,
 		  "psb:a tip6:@1234000000401000 hex:8d001040000000 pgd0",
-		  "on ->a 0; any a>@1234000000401000 1; gap @1234000000401000 at 36 its bytes are "
-		  "not known, or are no instruction 0; +0");
+		  "on ->a 0; any a>@1234000000401000 1; gap @1234000000401000 at 36 code not "
+		  "found, or not a valid instruction 0; +0");
 }
 
 static void test_calls(void)

@@ -15,59 +15,69 @@ static void test_gaps(void)
 		  "psb:0 hex:02a3000000000000 psb:16 tnt:0 pgd0",
 		  "on ->0 0; gap 0 at 27 unknown packet 0; begin ->16 0; end 18>- 2; +0");
 	pt_expect("code that is not known", code, "psb:a tip:@500000 tnt:1 psb:16 tnt:0 pgd0",
-		  "on ->a 0; any a>@500000 1; gap @500000 at 36 its bytes are not known, "
-		  "or are no instruction 0; begin ->16 0; end 18>- 2; +0");
+		  "on ->a 0; any a>@500000 1; gap @500000 at 36 code not found, or not a valid "
+		  "instruction 0; begin ->16 0; end 18>- 2; +0");
 	pt_expect("bytes that are no instruction", code, "psb:60 tip:63 tnt:1 psb:16 tnt:0 pgd0",
-		  "on ->60 0; ret 60>63 1; gap 63 at 36 its bytes are not known, or are "
-		  "no instruction 0; begin ->16 0; end 18>- 2; +0");
+		  "on ->60 0; ret 60>63 1; gap 63 at 36 code not found, or not a valid instruction "
+		  "0; begin ->16 0; end 18>- 2; +0");
 	pt_expect("the address of unknown code alone is no error", code,
 		  "psb:a tip:@500000 fup:@500000 pgd0 pge:16 tnt:0 pgd0",
 		  "on ->a 0; any a>@500000 1; pause @500000>- 0; begin ->16 0; end 18>- "
 		  "2; +0");
 	pt_expect("a target, but a condition is due", code, "psb:0 tip:10 psb:16 tnt:0 pgd0",
-		  "on ->0 0; gap 0 at 27 a target, but the code has no branch that needs "
-		  "one 0; begin ->16 0; end 18>- 2; +0");
+		  "on ->0 0; gap 0 at 27 a TIP packet, but the code has no indirect branch here 0; "
+		  "begin ->16 0; end 18>- 2; +0");
 	pt_expect("conditions, and none is due before a target", code,
 		  "psb:a tnt:1 tnt:1 psb:16 tnt:0 pgd0",
-		  "on ->a 0; gap a at 28 a condition, but the code has none here 0; begin"
+		  "on ->a 0; gap a at 28 a TNT packet, but the code has no conditional branch here "
+		  "0; begin"
 		  " ->16 0; end 18>- 2; +0");
 	pt_expect("an interrupt, but a target is due", code, "psb:a tnt:1 fup:a psb:16 tnt:0 pgd0",
-		  "on ->a 0; gap a at 28 a condition, but the code has none here 0; begin"
+		  "on ->a 0; gap a at 28 a TNT packet, but the code has no conditional branch here "
+		  "0; begin"
 		  " ->16 0; end 18>- 2; +0");
 	pt_expect("a return that is not taken", code, "psb:5 tnt:10 psb:16 tnt:0 pgd0",
-		  "on ->5 0; call 5>20 1; jump 21>25 2; gap 25 at 27 a return without a "
-		  "call 0; begin ->16 0; end 18>- 2; +0");
+		  "on ->5 0; call 5>20 1; jump 21>25 2; gap 25 at 27 a TNT packet says \"not "
+		  "taken\" at a return 0; begin ->16 0; end 18>- 2; +0");
 	pt_expect("an interrupt where the code does not come by", code,
 		  "psb:0 fup:20 tip:0 psb:16 tnt:0 pgd0",
-		  "on ->0 0; gap 0 at 27 an interrupt at an address that the code does "
-		  "not reach 0; begin ->16 0; end 18>- 2; +0");
+		  "on ->0 0; gap 0 at 27 a FUP packet with an address that the code does not reach "
+		  "0; begin ->16 0; end 18>- 2; +0");
 	pt_expect("an interrupt inside an instruction", code,
 		  "psb:10 fup:11 tip:0 psb:16 tnt:0 pgd0",
-		  "on ->10 0; gap 10 at 27 an interrupt at an address that the code does "
-		  "not reach 0; begin ->16 0; end 18>- 2; +0");
+		  "on ->10 0; gap 10 at 27 a FUP packet with an address that the code does not "
+		  "reach 0; begin ->16 0; end 18>- 2; +0");
 	pt_expect("conditions while tracing is off", code, "psb tnt:1 psb:16 tnt:0 pgd0",
-		  "gap - at 20 a branch while the trace is off 0; begin ->16 0; end 18>- "
+		  "gap - at 20 a branch packet does not match the tracing state (on or off) 0; "
+		  "begin ->16 0; end 18>- "
 		  "2; +0");
 	pt_expect("a target while tracing is off", code, "psb tip:0 psb:16 tnt:0 pgd0",
-		  "gap - at 20 a branch while the trace is off 0; begin ->16 0; end 18>- "
+		  "gap - at 20 a branch packet does not match the tracing state (on or off) 0; "
+		  "begin ->16 0; end 18>- "
 		  "2; +0");
 	pt_expect("tracing begins while it is on", code, "psb:0 pge:1 psb:16 tnt:0 pgd0",
-		  "on ->0 0; gap 0 at 27 a branch while the trace is off 0; begin ->16 0;"
+		  "on ->0 0; gap 0 at 27 a branch packet does not match the tracing state (on or "
+		  "off) 0; begin ->16 0;"
 		  " end 18>- 2; +0");
 	pt_expect("an endless loop before a condition", code, "psb:1a tnt:1 psb:16 tnt:0 pgd0",
-		  "on ->1a 0; gap 1a at 27 an endless loop 0; begin ->16 0; end 18>- 2; "
+		  "on ->1a 0; gap 1a at 27 an infinite loop without packets 0; begin ->16 0; end "
+		  "18>- 2; "
 		  "+0");
 	pt_expect("before a target", code, "psb:1a tip:0 psb:16 tnt:0 pgd0",
-		  "on ->1a 0; gap 1a at 27 an endless loop 0; begin ->16 0; end 18>- 2; "
+		  "on ->1a 0; gap 1a at 27 an infinite loop without packets 0; begin ->16 0; end "
+		  "18>- 2; "
 		  "+0");
 	pt_expect("before an interrupt", code, "psb:1a fup:0 psb:16 tnt:0 pgd0",
-		  "on ->1a 0; gap 1a at 27 an endless loop 0; begin ->16 0; end 18>- 2; "
+		  "on ->1a 0; gap 1a at 27 an infinite loop without packets 0; begin ->16 0; end "
+		  "18>- 2; "
 		  "+0");
 	pt_expect("before the end", code, "psb:1a pgd0 psb:16 tnt:0 pgd0",
-		  "on ->1a 0; gap 1a at 27 an endless loop 0; begin ->16 0; end 18>- 2; "
+		  "on ->1a 0; gap 1a at 27 an infinite loop without packets 0; begin ->16 0; end "
+		  "18>- 2; "
 		  "+0");
 	pt_expect("calls without end", code, "psb:48 tnt:1 psb:16 tnt:0 pgd0",
-		  "on ->48 0; gap 48 at 27 an endless loop 0; begin ->16 0; end 18>- 2; "
+		  "on ->48 0; gap 48 at 27 an infinite loop without packets 0; begin ->16 0; end "
+		  "18>- 2; "
 		  "+0");
 	pt_expect("an interrupt in an endless loop is none", code, "psb:1a fup:1a tip:1c pgd0",
 		  "on ->1a 0; int 1a>1c 0; end 1c>- 1; +0");
