@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * record: runs QEMU with the plugin, then converts the plugin's output, unless it emulates a program. This file
- * calls the parts in record/ in order.
+ * record: the table of what kscope can record, and for guests of QEMU the run: with the plugin, whose output is then
+ * converted. This file calls the parts in record/ in order.
  */
 #include <inttypes.h>
 #include <signal.h>
@@ -13,12 +13,14 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/text.h"
 #include "cmd.h"
 #include "record/control.h"
 #include "record/emulate.h"
 #include "record/files.h"
 #include "record/guest.h"
 #include "record/line.h"
+#include "record/pt.h"
 #include "record/refusal.h"
 #include "sym/sym.h"
 #include "unwind/unwind.h"
@@ -111,7 +113,8 @@ static const struct option_table what_table = {
 		  .most = 65536 },
 		{ "vcpu", 0, "LIST", "record only these vCPUs, such as 0,2-3",
 		  OPTION_SET(set_vcpus, OWNER, vcpus) },
-		{ "level", 0, "LEVEL", "record only user or kernel code, or all (default)",
+		{ "level", 0, "LEVEL",
+		  "record only user or kernel code, or all (default; pt: user)",
 		  OPTION_SET(set_level, OWNER, level), .words = select_levels },
 		{ 0 },
 	},
@@ -120,7 +123,8 @@ static const struct option_table what_table = {
 static const struct option_table end_table = {
 	"When to stop",
 	(const struct option_row[]){
-		{ "duration", 0, "SECONDS", "end the guest after this time",
+		{ "duration", 0, "SECONDS",
+		  "end the guest, or the recording of pt, after this time",
 		  OPTION_SECONDS(OWNER, duration) },
 		{ "until", 0, "TEXT", "end the guest when it prints TEXT",
 		  OPTION_TEXT(OWNER, until) },
@@ -137,6 +141,40 @@ static const struct option_table emulate_table = {
 	},
 };
 
+/* A power of two is required later. */
+static int set_size(const struct option_row *row, void *field, const char *arg, struct err *err)
+{
+	static const char units[] = "KMG";
+	size_t len = strlen(arg);
+	const char *unit = len > 1 ? strchr(units, arg[len - 1]) : NULL;
+	uint64_t *bytes = field;
+
+	if (!unit || !text_u64(arg, len - 1, bytes) || !*bytes || *bytes > 1 << 20)
+		return err_set(err, ERR_USAGE, "--%s expects a size such as 4M, not '%s'",
+			       row->name, arg);
+	*bytes <<= 10 * (unit - units + 1);
+	return 0;
+}
+
+static const struct option_table pt_table = {
+	"Intel PT",
+	(const struct option_row[]){
+		{ "pid", 'p', "PID", "trace this running process", OPTION_TEXT(OWNER, pt.pid) },
+		{ "all-cpus", 'a', NULL, "trace all CPUs", OPTION_FLAG(OWNER, pt.all_cpus) },
+		{ "cpu", 'C', "LIST", "trace these CPUs, such as 0,2-3",
+		  OPTION_SET(set_vcpus, OWNER, pt.cpus) },
+		{ "trigger", 0, "FUNC", "keep only what led to FUNC, each time it is reached",
+		  OPTION_TEXT(OWNER, pt.trigger) },
+		{ "snapshot", 0, NULL, "keep only the latest part, at SIGUSR2 and at the end",
+		  OPTION_FLAG(OWNER, pt.snapshot) },
+		{ "filter", 0, "FILTER", "trace only this code, such as 'filter main @ ./app'",
+		  OPTION_TEXT(OWNER, pt.filter) },
+		{ "buffer", 0, "SIZE", "buffer for each CPU, such as 4M (default: perf decides)",
+		  OPTION_SET(set_size, OWNER, pt.buffer) },
+		{ 0 },
+	},
+};
+
 static const struct option_table control_table = {
 	"Control",
 	(const struct option_row[]){
@@ -146,8 +184,9 @@ static const struct option_table control_table = {
 		  OPTION_FLAG(OWNER, paused) },
 		{ "attach", 0, "SOCKET", "send start, stop, flush or status to a running guest",
 		  OPTION_TEXT(OWNER, attach), .completion = COMPLETE_FILE },
-		{ "print", 0, NULL, "print the QEMU command line and exit",
+		{ "print", 0, NULL, "print the command line of QEMU or perf, and exit",
 		  OPTION_FLAG(OWNER, print) },
+		{ "dry-run", .same_as = "print" },
 		{ 0 },
 	},
 };
@@ -677,69 +716,142 @@ static int record(struct recording *r)
 
 /* ---- emulate ---- */
 
-/* Most options are for guests, which the plugin samples. */
-static int check_emulate(const struct args *args, struct err *err)
+static const char *perfdata_path(const struct args *args)
 {
-	static const char *const known[] = { "output", "qemu", "verbose", "quiet" };
+	return args->nr_outputs ? args->outputs[0].path : "perf.data";
+}
+
+/* For sources that write perf.data themselves. */
+static int check_perfdata(const struct args *args, struct err *err)
+{
 	const struct writer_ops *ops;
 	struct err none = { 0 };
 
-	for (size_t i = 0; i < args->given.nr; i++) {
-		const char *name = args->given.all[i].row->name;
-		bool good = false;
-
-		for (size_t j = 0; j < sizeof(known) / sizeof(known[0]); j++)
-			good |= !strcmp(name, known[j]);
-		if (!good)
-			return err_set(err, ERR_USAGE, "--%s does not work with record emulate",
-				       name);
-	}
-	if (!args->nr_inputs)
-		return err_set(err, ERR_USAGE,
-			       "no program: use kscope record emulate [-o FILE] -- PROGRAM...");
 	if (args->nr_outputs > 1)
-		return err_set(err, ERR_USAGE, "record emulate writes one file: use one -o");
+		return err_set(err, ERR_USAGE, "record %s writes one file: use one -o",
+			       args->first);
 	ops = args->nr_outputs ? writer_choose(NULL, args->outputs[0].path, &none) : NULL;
 	if (ops && strcmp(ops->name, "perfdata") != 0)
 		return err_set(err, ERR_USAGE,
-			       "%s: record emulate writes perf.data; make the %s of it with "
+			       "%s: record %s writes perf.data; make the %s of it with "
 			       "kscope convert",
-			       args->outputs[0].path, ops->name);
+			       args->outputs[0].path, args->first, ops->name);
 	return 0;
 }
 
-static int run_emulate(const struct args *args, struct err *err)
+static int run_emulate(struct recording *r)
 {
+	const struct args *args = r->args;
 	const struct record_options *asked = args->state;
 	const char **words = xcalloc(args->nr_inputs + 1, sizeof(*words));
 	struct emulation emulation = {
 		.words = words,
-		.out = args->nr_outputs ? args->outputs[0].path : "perf.data",
+		.out = perfdata_path(args),
 		.qemu = asked->qemu,
 	};
 	int code = -1;
 
+	if (!args->nr_inputs)
+		code = err_set(&r->err, ERR_USAGE,
+			       "no program: use kscope record emulate [-o FILE] -- PROGRAM...");
 	memcpy(words, args->inputs, args->nr_inputs * sizeof(*words));
-	if (check_emulate(args, err) == 0)
-		code = emulate(&emulation, err);
+	if (!r->err.code && check_perfdata(args, &r->err) == 0)
+		code = emulate(&emulation, &r->err);
 	free(words);
 	return code;
 }
 
+/* ---- Intel PT ---- */
+
+static int print_perf(char **line)
+{
+	struct buf text = { 0 };
+
+	line_quote(&text, (const char *const *)line);
+	printf("%s\n", text.data);
+	buf_release(&text);
+	return 0;
+}
+
+static int run_pt(struct recording *r)
+{
+	const struct args *args = r->args;
+	struct pt pt = {
+		.asked = &r->asked->pt,
+		.level = r->asked->level ? r->asked->level : "user",
+		.out = perfdata_path(args),
+		.duration = r->asked->duration,
+		.words = args->inputs,
+		.nr_words = args->nr_inputs,
+		.root = "",
+		.privileged = pt_is_privileged(),
+	};
+	char **line;
+	int ret;
+
+	if (check_perfdata(args, &r->err) < 0 || pt_check_options(&pt, &r->err) < 0 ||
+	    (!r->asked->print && pt_check_machine(&pt, &r->err) < 0))
+		return -1;
+	line = pt_line(&pt, &r->err);
+	if (!line)
+		return -1;
+	ret = r->asked->print ? print_perf(line) : pt_run(&pt, line, &r->err);
+	pt_free_line(line);
+	return ret;
+}
+
 /* ---- the verb ---- */
 
-static int run_what(struct recording *r)
+static int run_qemu(struct recording *r)
 {
-	if (!strcmp(r->args->first, "emulate"))
-		return run_emulate(r->args, &r->err);
-	if (strcmp(r->args->first, "qemu") != 0)
-		return err_set(&r->err, ERR_USAGE, "cannot record '%s': only qemu and emulate",
-			       r->args->first);
-	if (r->asked->qemu)
-		return err_set(&r->err, ERR_USAGE,
-			       "--qemu is for record emulate; record qemu expects the command line "
-			       "of QEMU");
 	return r->asked->attach ? attach(r->args, r->asked->attach, &r->err) : record(r);
+}
+
+/* What can be recorded. The order is that of the help. */
+static const struct record_source {
+	const char *name;
+	const struct option_use *options; /* its own */
+	const char *const *shared;	  /* names of options of others that it takes, too */
+	int (*run)(struct recording *r);
+} sources[] = {
+	{ "qemu",
+	  OPTION_USES({ &output_table, 0 }, { &what_table, 0 }, { &end_table, 0 },
+		      { &control_table, 0 }, { &build_dir_table, 0 }, { &names_table, 0 },
+		      { &elf_table, 0 }, { &slide_table, 0 }, { &unwind_table, 0 }),
+	  NULL, run_qemu },
+	{ "emulate", OPTION_USES({ &emulate_table, 0 }), (const char *const[]){ "output", NULL },
+	  run_emulate },
+	{ "pt", OPTION_USES({ &pt_table, 0 }),
+	  (const char *const[]){ "output", "level", "duration", "print", NULL }, run_pt },
+};
+
+static bool takes(const struct record_source *source, const char *option)
+{
+	for (const char *const *name = source->shared; name && *name; name++) {
+		if (!strcmp(*name, option))
+			return true;
+	}
+	return option_in(source->options, option);
+}
+
+static int run_source(struct recording *r)
+{
+	const struct option_line *given = &r->args->given;
+	const struct record_source *source = NULL;
+
+	for (size_t i = 0; i < sizeof(sources) / sizeof(sources[0]); i++) {
+		if (!strcmp(sources[i].name, r->args->first))
+			source = &sources[i];
+	}
+	if (!source)
+		return err_set(&r->err, ERR_USAGE, "cannot record '%s': only qemu, emulate and pt",
+			       r->args->first);
+	for (size_t i = 0; i < given->nr; i++) {
+		if (!takes(source, given->all[i].row->name))
+			return err_set(&r->err, ERR_USAGE, "--%s does not work with record %s",
+				       given->all[i].row->name, source->name);
+	}
+	return source->run(r);
 }
 
 static int run(struct args *args)
@@ -748,7 +860,7 @@ static int run(struct args *args)
 	int code;
 
 	relay_init(&r.relay, r.asked->until);
-	code = run_what(&r);
+	code = run_source(&r);
 	if (code < 0) {
 		log_error("%s", r.err.msg);
 		code = r.err.code;
@@ -766,14 +878,17 @@ static int run(struct args *args)
 const struct command cmd_record = {
 	.name = "record",
 	.usage = "record qemu [OPTIONS] [--] QEMU...\n"
-		 "       kscope record emulate [-o FILE] [--qemu FILE] [--] PROGRAM...",
-	.about = "Record an unmodified QEMU guest, or the Intel PT trace of a program in QEMU.\n"
+		 "       kscope record emulate [-o FILE] [--qemu FILE] [--] PROGRAM...\n"
+		 "       kscope record pt [-o FILE] [OPTIONS] [--pid PID | [--] PROGRAM...]",
+	.about = "Record an unmodified QEMU guest, or the Intel PT trace of a program.\n"
 		 "QEMU... is the usual QEMU command line. kscope adds its plugin, takes the "
 		 "kernel's symbols\n"
 		 "from -kernel, and writes the output when the guest ends. Ctrl-C ends the guest.\n"
 		 "PROGRAM... is an x86-64 Linux program and its arguments. kscope runs it in QEMU "
 		 "and writes a\n"
-		 "perf.data with Intel PT, for machines whose processor does not have it.",
+		 "perf.data with Intel PT, for machines whose processor does not have it. pt "
+		 "traces a program with\n"
+		 "perf, on a processor that has it.",
 	.examples =
 		"  kscope record qemu -- qemu-system-x86_64 -kernel vmlinuz -nographic\n"
 		"  kscope record qemu -F 5000 --until 'login:' -o boot.svg -- qemu-system-aarch64 "
@@ -783,13 +898,15 @@ const struct command cmd_record = {
 		"  kscope record qemu --alloc kmalloc --free kfree --elf init -- ./run-qemu.sh\n"
 		"  kscope record qemu --paused --control ctl -- qemu-system-x86_64 ... &\n"
 		"  kscope record qemu --attach ctl start\n"
-		"  kscope record emulate -o ls.data -- ls -l /tmp\n",
+		"  kscope record emulate -o ls.data -- ls -l /tmp\n"
+		"  kscope record pt -o ls.data -- ls -l /tmp\n"
+		"  kscope record pt --pid 1234 --trigger handle_timeout\n",
 	.options = OPTION_USES(
 		{ &output_table, 0 }, { &what_table, 0 }, { &end_table, 0 }, { &emulate_table, 0 },
-		{ &control_table, 0 }, { &build_dir_table, OPTION_ELSEWHERE },
+		{ &pt_table, 0 }, { &control_table, 0 }, { &build_dir_table, OPTION_ELSEWHERE },
 		{ &names_table, OPTION_ELSEWHERE }, { &elf_table, OPTION_ELSEWHERE },
 		{ &slide_table, OPTION_ELSEWHERE }, { &unwind_table, OPTION_ELSEWHERE }),
 	.state_size = sizeof(struct record_options),
-	.first = "qemu emulate",
+	.first = "qemu emulate pt",
 	.run = run,
 };

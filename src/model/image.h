@@ -29,6 +29,7 @@ struct image {
 	bool kernel;
 	bool given;	 /* the user named this file */
 	bool foreign;	 /* search only under the folders that the user gave */
+	bool code;	 /* it is mapped as code */
 	bool opened;	 /* image_symfile() was called, with or without success */
 	bool one_symbol; /* the whole image is one function; there is no file */
 	uint32_t symbol; /* handle: the name of that function */

@@ -365,6 +365,7 @@ static void add_map(struct world *world, const struct event *ev)
 		return;
 	image = image_of(world, ev);
 	world->images.all[image].foreign |= map->foreign;
+	world->images.all[image].code |= map->prot & PROT_EXEC;
 	image_moved(&world->images, image, map->anchor, map->offset);
 	if (map->names)
 		image_names(&world->images, image, map->names);

@@ -68,7 +68,7 @@ struct ipt_place { /* code at an address */
 
 struct ipt_thread {
 	uint32_t pid, tid;
-	uint64_t until; /* the time at which this, or the maps of the process, may be another */
+	uint64_t until; /* the time of the next switch or map, of the process or the kernel */
 };
 
 /* What ran, and what was mapped where. Called by several threads at a time. */
@@ -101,6 +101,7 @@ struct ipt_flow {
 	uint64_t insns, cycles; /* since the last branch */
 	bool wide, next_wide;	/* 64-bit code: now, and at the next target in a packet */
 	bool lost;		/* up to the next PSB packet */
+	uint64_t resume;	/* after an error: go on here, as a PSB packet says; 0: lost */
 	bool in_psb, after_ovf;
 	bool begun;		/* the first PSB packet has been read */
 	bool at_fup;		/* an event interrupted the code here */
@@ -137,6 +138,8 @@ size_t ipt_flow_run(struct ipt_flow *flow, const uint8_t *data, size_t len, uint
  * not traced there.
  */
 void ipt_flow_end(struct ipt_flow *flow, uint64_t next, uint64_t position);
+/* The address of the instruction that runs next; 0: none, the trace is off. */
+uint64_t ipt_flow_at(const struct ipt_flow *flow);
 /* The address in the PSB packet at the start of these bytes; 0: none. */
 uint64_t ipt_flow_psb_ip(const uint8_t *data, size_t len);
 

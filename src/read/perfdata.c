@@ -149,21 +149,23 @@ static bool begin_aux(struct perfdata *p, const struct record *rec)
 static int skip_aux(struct reader *r, struct event *ev)
 {
 	struct perfdata *p = r->priv;
-	uint64_t left = p->aux_left, skipped;
+	uint64_t left = p->aux_left, at = in_offset(r->in), skipped = in_skip(r->in, left);
 
+	p->aux_left = 0;
 	if (p->survey_of) {
 		size_t stream = (size_t)(p->s - p->streams);
 
-		pt_add_trace(p->pt, &(struct pt_chunk){ .in = p->survey_of[stream].in,
-							.file_offset = in_offset(r->in),
-							.len = left,
-							.offset = p->aux_offset,
-							.tid = p->aux_tid,
-							.cpu = p->aux_cpu });
+		/* Only what is there: a damaged record may claim any length. */
+		perfdata_pt_add_trace(p->pt,
+				      &(struct perfdata_pt_chunk){ .in = p->survey_of[stream].in,
+								   .file_offset = at,
+								   .len = skipped,
+								   .offset = p->aux_offset,
+								   .tid = p->aux_tid,
+								   .cpu = p->aux_cpu });
+		return 0;
 	}
-	skipped = in_skip(r->in, left);
-	p->aux_left = 0;
-	if (skipped == left || p->survey_of)
+	if (skipped == left)
 		return 0;
 	return reader_damage(r, ev, in_offset(r->in), 0, left - skipped,
 			     "truncated: %" PRIu64 " bytes of hardware trace are missing",
@@ -218,6 +220,14 @@ static bool tracing_data(struct perfdata *p, struct reader *r, const struct reco
 	return !c.bad && in_skip(r->in, padded) == padded;
 }
 
+static bool skip_tracing_data(const struct perfdata *p, struct reader *r, const struct record *rec)
+{
+	struct cursor c = record_body(p, rec);
+	uint64_t padded = ((uint64_t)cursor_u32(&c) + 7) & ~(uint64_t)7;
+
+	return !c.bad && in_skip(r->in, padded) == padded;
+}
+
 static int tell_tracing(struct perfdata *p, struct event *ev)
 {
 	p->told_tracing = true;
@@ -244,7 +254,7 @@ static int start_pt(struct reader *r, struct cursor info)
 			       r->in->path);
 		return 0;
 	}
-	p->pt = pt_new(r, info);
+	p->pt = perfdata_pt_new(r, info);
 	return p->pt ? 0 : -1;
 }
 
@@ -255,6 +265,8 @@ static int user_record(struct reader *r, const struct record *rec)
 	struct cursor c = record_body(p, rec);
 
 	/* The first reading shares the tables of the second. */
+	if (p->survey_of && rec->type == PERF_RECORD_HEADER_TRACING_DATA)
+		return skip_tracing_data(p, r, rec) ? 0 : -1;
 	if (p->survey_of && rec->type != PERF_RECORD_FINISHED_ROUND &&
 	    rec->type != PERF_RECORD_AUXTRACE && !is_packed(rec))
 		return 0;
@@ -566,17 +578,18 @@ static bool survey_record(struct perfdata *p)
 	struct cursor c = record_body(p, &rec);
 	struct event ev = { .cpu = NO_CPU, .time = NO_TIME };
 
-	if (rec.type != PERF_RECORD_SAMPLE && rec.type != PERF_RECORD_ITRACE_START)
+	if (rec.type != PERF_RECORD_SAMPLE && rec.type != PERF_RECORD_CALLCHAIN_DEFERRED &&
+	    rec.type != PERF_RECORD_ITRACE_START)
 		return false;
 	p->now.size = 0;
-	if (rec.type == PERF_RECORD_SAMPLE)
+	if (rec.type != PERF_RECORD_ITRACE_START)
 		return true;
 	/* A thread that is traced runs on a cpu. */
 	record_trailer(p, &rec, &ev);
 	ev.pid = cursor_u32(&c);
 	ev.tid = cursor_u32(&c);
 	if (!c.bad)
-		pt_add_switch(p->pt, &ev);
+		perfdata_pt_add_switch(p->pt, &ev);
 	return true;
 }
 
@@ -697,7 +710,7 @@ static int perfdata_survey(struct reader *r)
 		};
 		ret = ret < 0 ? ret : next_event(&survey, &ev);
 		if (ret > 0)
-			pt_add_event(p->pt, &ev);
+			perfdata_pt_add_event(p->pt, &ev);
 	} while (ret > 0);
 	order_release(&first.order);
 	buf_release(&first.scratch);
@@ -705,8 +718,10 @@ static int perfdata_survey(struct reader *r)
 	for (size_t i = 0; i < first.nr_streams; i++)
 		close_stream(&first.streams[i]);
 	free(first.streams);
+	if (ret < 0 && !r->err.code)
+		r->err = survey.err;
 	if (ret == 0)
-		pt_start(p->pt);
+		perfdata_pt_start(p->pt);
 	return ret;
 }
 
@@ -717,8 +732,8 @@ static size_t perfdata_run(struct reader *r, struct event **events)
 
 	if (!p->has_ahead)
 		return 0;
-	nr = pt_run(p->pt, p->at_end ? NULL : &p->ahead, events);
-	pt_took(p->pt, nr);
+	nr = perfdata_pt_run(p->pt, p->at_end ? NULL : &p->ahead, events);
+	perfdata_pt_took(p->pt, nr);
 	return nr;
 }
 
@@ -729,12 +744,12 @@ static int next_with_pt(struct reader *r, struct event *ev)
 	struct event *events;
 	int ret;
 
-	if (pt_run(p->pt, p->at_end ? NULL : &p->ahead, &events)) {
+	if (perfdata_pt_run(p->pt, p->at_end ? NULL : &p->ahead, &events)) {
 		*ev = *events;
-		pt_took(p->pt, 1);
+		perfdata_pt_took(p->pt, 1);
 		return 1;
 	}
-	ret = pt_next(p->pt, r, ev);
+	ret = perfdata_pt_next(p->pt, r, ev);
 	if (ret || p->at_end)
 		return ret;
 	p->has_ahead = false;
@@ -764,7 +779,7 @@ static void perfdata_close(struct reader *r)
 {
 	struct perfdata *p = r->priv;
 
-	pt_free(p->pt);
+	perfdata_pt_free(p->pt);
 	header_release(p);
 	sample_release(p);
 	order_release(&p->order);

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/mem.h"
@@ -92,11 +93,13 @@ static int open_raw(struct store *store, const char *path)
 	char *real = store_real(store, path);
 	int fd = real ? store_open(store, real) : -1;
 	char magic[4] = { 0 };
+	struct stat st;
 
 	if (fd >= 0)
 		store_use(store, real, STORE_NAME, path);
 	free(real);
-	if (fd >= 0 && (read(fd, magic, sizeof(magic)) < 0 || !memcmp(magic, "\177ELF", 4))) {
+	if (fd >= 0 && (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) ||
+			read(fd, magic, sizeof(magic)) < 0 || !memcmp(magic, "\177ELF", 4))) {
 		close(fd);
 		return -1;
 	}

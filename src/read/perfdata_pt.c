@@ -3,10 +3,10 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/worker.h"
 #include "pt/ahead.h"
 #include "pt/history.h"
 #include "pt/packet.h"
@@ -40,6 +40,7 @@ struct pt_time { /* ns and ticks of the TSC */
 /* A thread, over all cpus that it runs on. */
 struct pt_thread {
 	uint32_t pid, tid;
+	uint64_t at;		/* where it went on after its last branch; 0: unknown */
 	uint64_t insns, cycles; /* since its last branch */
 	bool away;		/* it is in code that is not traced */
 	bool known;		/* its stack is: it has a BEGIN, and no gap since */
@@ -47,13 +48,15 @@ struct pt_thread {
 
 struct pt_queue {
 	uint32_t tid, cpu;
-	struct pt_chunk *chunks; /* in order of their offsets */
+	struct perfdata_pt_chunk *chunks; /* in order of their offsets */
 	size_t nr, cap;
 	struct ipt_piece *piece; /* NULL: none yet, or no more */
 	size_t at;		 /* the next branch in it */
 	uint64_t time;		 /* of that branch, or at most of the next piece */
 	uint64_t tsc;		 /* of that branch */
 	size_t thread;
+	uint64_t
+		at_end; /* the address at which the code was at the end of the piece before; 0: none */
 	bool goes_on; /* the piece before led to the begin of this one */
 	bool begun;
 };
@@ -93,10 +96,11 @@ struct perfdata_pt {
 
 static uint64_t ns_of(const struct pt_time *time, uint64_t tsc)
 {
-	uint64_t rest = tsc & (((uint64_t)1 << time->shift) - 1);
+	uint64_t rest;
 
 	if (!time->known)
 		return tsc;
+	rest = tsc & (((uint64_t)1 << time->shift) - 1);
 	return time->zero + (tsc >> time->shift) * time->mult +
 	       (uint64_t)((unsigned __int128)rest * time->mult >> time->shift);
 }
@@ -130,7 +134,7 @@ static void take_info(struct perfdata_pt *pt, const struct perfdata *p, const ui
 	pt->clock.base_ratio = (uint32_t)info[INFO_MAX_RATIO];
 }
 
-struct perfdata_pt *pt_new(struct reader *r, struct cursor info)
+struct perfdata_pt *perfdata_pt_new(struct reader *r, struct cursor info)
 {
 	const struct perfdata *p = r->priv;
 	struct perfdata_pt *pt;
@@ -171,7 +175,7 @@ static size_t queue_of(struct perfdata_pt *pt, uint32_t tid, uint32_t cpu)
 	return *place - 1;
 }
 
-void pt_add_trace(struct perfdata_pt *pt, const struct pt_chunk *chunk)
+void perfdata_pt_add_trace(struct perfdata_pt *pt, const struct perfdata_pt_chunk *chunk)
 {
 	size_t queue = queue_of(pt, chunk->tid, chunk->cpu);
 	struct pt_queue *q = &pt->queues[queue];
@@ -183,7 +187,7 @@ void pt_add_trace(struct perfdata_pt *pt, const struct pt_chunk *chunk)
 	pt->bytes += chunk->len;
 }
 
-void pt_add_switch(struct perfdata_pt *pt, const struct event *ev)
+void perfdata_pt_add_switch(struct perfdata_pt *pt, const struct event *ev)
 {
 	size_t queue;
 
@@ -208,7 +212,7 @@ static void add_map(struct perfdata_pt *pt, const struct event *ev)
 				tsc_of(&pt->time, ev->time), map->addr, map->len, code);
 }
 
-void pt_add_event(struct perfdata_pt *pt, const struct event *ev)
+void perfdata_pt_add_event(struct perfdata_pt *pt, const struct event *ev)
 {
 	switch (ev->kind) {
 	case EVENT_MAP: add_map(pt, ev); break;
@@ -221,7 +225,7 @@ void pt_add_event(struct perfdata_pt *pt, const struct event *ev)
 		break;
 	case EVENT_SWITCH:
 		if (!ev->sched.out)
-			pt_add_switch(pt, ev);
+			perfdata_pt_add_switch(pt, ev);
 		break;
 	default: break;
 	}
@@ -231,31 +235,33 @@ void pt_add_event(struct perfdata_pt *pt, const struct event *ev)
 
 static int by_offset(const void *a, const void *b)
 {
-	const struct pt_chunk *x = a, *y = b;
+	const struct perfdata_pt_chunk *x = a, *y = b;
 
 	return (x->offset > y->offset) - (x->offset < y->offset);
 }
 
-/* In a snapshot, perf copies the whole buffer: chunks overlap. */
+/*
+ * In a snapshot, perf copies the whole buffer: chunks overlap. They also do because perf fills up a chunk to a
+ * multiple of 8 bytes, which the next offset does not count: so the end of the first chunk is what is removed.
+ */
 static void remove_overlaps(struct pt_queue *q)
 {
-	uint64_t end = 0;
+	struct perfdata_pt_chunk *last = NULL;
 
 	for (size_t i = 0; i < q->nr; i++) {
-		struct pt_chunk *chunk = &q->chunks[i];
-		uint64_t twice = i && chunk->offset < end ? end - chunk->offset : 0;
+		struct perfdata_pt_chunk *chunk = &q->chunks[i];
 
-		if (twice > chunk->len)
-			twice = chunk->len;
-		chunk->offset += twice;
-		chunk->file_offset += twice;
-		chunk->len -= twice;
-		if (chunk->offset + chunk->len > end)
-			end = chunk->offset + chunk->len;
+		if (last && chunk->offset + chunk->len <= last->offset + last->len) {
+			chunk->len = 0;
+			continue;
+		}
+		if (last && last->offset + last->len > chunk->offset)
+			last->len = chunk->offset - last->offset;
+		last = chunk;
 	}
 }
 
-static const struct pt_chunk *chunk_at(const struct pt_queue *q, uint64_t position)
+static const struct perfdata_pt_chunk *chunk_at(const struct pt_queue *q, uint64_t position)
 {
 	size_t low = 0, high = q->nr;
 
@@ -278,7 +284,7 @@ static bool read_trace(const void *data, uint32_t queue, uint64_t position, uint
 	const struct pt_queue *q = &pt->queues[queue];
 
 	while (len) {
-		const struct pt_chunk *chunk = chunk_at(q, position);
+		const struct perfdata_pt_chunk *chunk = chunk_at(q, position);
 		uint64_t skip = chunk ? position - chunk->offset : 0;
 		size_t part;
 
@@ -364,14 +370,14 @@ static uint64_t second_time(const struct perfdata_pt *pt)
 
 static size_t helpers(const struct perfdata_pt *pt)
 {
-	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+	size_t cpus = worker_cpus();
 
 	if (cpus < 2 || pt->bytes < MUCH_TRACE)
 		return 0;
-	return cpus > MAX_THREADS ? MAX_THREADS : (size_t)cpus - 1;
+	return cpus > MAX_THREADS ? MAX_THREADS : cpus - 1;
 }
 
-void pt_start(struct perfdata_pt *pt)
+void perfdata_pt_start(struct perfdata_pt *pt)
 {
 	ipt_history_complete(&pt->history);
 	pt->world = ipt_history_world(&pt->history);
@@ -436,7 +442,7 @@ static inline struct event *put_event(struct perfdata_pt *pt, const struct pt_qu
 	size_t at = pt->nr_events++;
 	struct event *ev = &pt->events[at];
 
-	if (pt->common.tid != thread->tid || pt->common.pid != thread->pid ||
+	if (!pt->version || pt->common.tid != thread->tid || pt->common.pid != thread->pid ||
 	    pt->common.cpu != q->cpu)
 		set_common(pt, q, thread);
 	if (pt->versions[at] != pt->version) {
@@ -482,6 +488,7 @@ static void put_begin(struct perfdata_pt *pt, struct pt_queue *q, struct pt_thre
 	ev = put_event(pt, q, thread, back ? BRANCH_LEAVE : BRANCH_BEGIN);
 	ev->branch.to = to;
 	ev->branch.context = context_of(to);
+	thread->at = to;
 	thread->known = true;
 	thread->away = false;
 	thread->insns = thread->cycles = 0;
@@ -509,15 +516,35 @@ static inline void put_branch(struct perfdata_pt *pt, struct pt_queue *q, struct
 	ev->branch.cycles = b->cycles + thread->cycles;
 	thread->insns = thread->cycles = 0;
 	ev->branch.direct = b->kind == IPT_DID_JUMP;
+	thread->at = b->to;
 	thread->away = !b->to;
 }
 
-static void lose_thread(struct perfdata_pt *pt, struct pt_queue *q, struct pt_thread *thread)
+/* The trace ends at the address `at`, maybe only for now. */
+static void put_rest(struct perfdata_pt *pt, struct pt_queue *q, struct pt_thread *thread,
+		     uint64_t at)
 {
-	if (thread->known && !thread->away)
-		take_counts(thread, &put_event(pt, q, thread, BRANCH_END)->branch);
+	struct event *ev;
+
+	if (!thread->known || thread->away || !at)
+		return;
+	ev = put_event(pt, q, thread, BRANCH_JUMP);
+	ev->branch.to = thread->at = at;
+	ev->branch.context = context_of(at);
+	ev->branch.direct = true;
+	take_counts(thread, &ev->branch);
+}
+
+/*
+ * Part of the trace is missing behind the address `at`. The stages after this one learn of it by the next BEGIN: an
+ * END would say that the thread is in code that is not traced, and keeps its calls.
+ */
+static void lose_thread(struct perfdata_pt *pt, struct pt_queue *q, struct pt_thread *thread,
+			uint64_t at)
+{
+	put_rest(pt, q, thread, at);
 	thread->known = false;
-	thread->insns = thread->cycles = 0;
+	thread->at = thread->insns = thread->cycles = 0;
 }
 
 static void note_gap(struct perfdata_pt *pt, struct pt_queue *q, const struct ipt_branch *b)
@@ -527,7 +554,19 @@ static void note_gap(struct perfdata_pt *pt, struct pt_queue *q, const struct ip
 	q->goes_on = false;
 }
 
-/* Makes at most one event of a branch. */
+/* A branch of a thread that is new here, or that has ended, if the trace's clock is late. */
+static void put_first(struct perfdata_pt *pt, struct pt_queue *q, struct pt_thread *thread,
+		      const struct ipt_branch *b)
+{
+	bool late = thread->at;
+
+	if (late || b->to)
+		put_begin(pt, q, thread, late ? thread->at : b->to);
+	if (late)
+		put_branch(pt, q, thread, b);
+}
+
+/* Makes at most two events of a branch. */
 static inline void take_branch(struct perfdata_pt *pt, struct pt_queue *q,
 			       const struct ipt_branch *b)
 {
@@ -550,14 +589,14 @@ static inline void take_branch(struct perfdata_pt *pt, struct pt_queue *q,
 	case IPT_DID_BEGIN: put_begin(pt, q, thread, b->to); break;
 	case IPT_DID_GAP:
 		add_counts(thread, b->insns, b->cycles);
-		lose_thread(pt, q, thread);
+		lose_thread(pt, q, thread, b->from);
 		note_gap(pt, q, b);
 		break;
 	case IPT_DID_WRITE:
 	case IPT_DID_POWER: break;
 	default:
 		if (!thread->known)
-			put_begin(pt, q, thread, b->from);
+			put_first(pt, q, thread, b);
 		else
 			put_branch(pt, q, thread, b);
 		break;
@@ -571,6 +610,7 @@ static void end_piece(struct perfdata_pt *pt, struct pt_queue *q)
 	/* A piece without a PSB packet is part of the one before. */
 	if (q->piece->done && flow->begun) {
 		q->goes_on = flow->at.block != NULL;
+		q->at_end = ipt_flow_at(flow);
 		if (q->thread != SIZE_MAX)
 			add_counts(&pt->threads[q->thread], flow->insns, flow->cycles);
 	}
@@ -582,7 +622,7 @@ static void end_piece(struct perfdata_pt *pt, struct pt_queue *q)
 static void begin_span(struct perfdata_pt *pt, struct pt_queue *q)
 {
 	if (q->begun && q->thread != SIZE_MAX) {
-		lose_thread(pt, q, &pt->threads[q->thread]);
+		lose_thread(pt, q, &pt->threads[q->thread], q->at_end);
 		pt->gap = (struct pt_gap){ IPT_GAP_LOST, 0, q->piece->begin,
 					   (size_t)(q - pt->queues), true };
 	}
@@ -631,7 +671,7 @@ static void take_branches(struct perfdata_pt *pt, struct pt_queue *q, uint64_t l
 			return;
 		b = &q->piece->flow.branches[q->at];
 		update_time(pt, q);
-		if (q->time > limit)
+		if (q->time >= limit)
 			return;
 		take_branch(pt, q, b);
 		q->at++;
@@ -644,14 +684,14 @@ static void drop_first(struct perfdata_pt *pt)
 	sink(pt, 0);
 }
 
-/* Without a clock, all events of the file come before the traces. */
+/* The time at which branches come after an event. Without a clock, all events of the file come before the traces. */
 static uint64_t limit_of(const struct perfdata_pt *pt, const struct event *before)
 {
 	if (!before)
 		return UINT64_MAX;
 	if (!pt->time.known || before->time == NO_TIME || !before->time)
 		return 0;
-	return before->time - 1;
+	return before->time;
 }
 
 /* Of the last event that was handed over: its thread's calls are over. */
@@ -670,7 +710,7 @@ static void end_thread(struct perfdata_pt *pt, const struct event *ev)
 	thread->known = thread->away = false;
 }
 
-size_t pt_run(struct perfdata_pt *pt, const struct event *before, struct event **events)
+size_t perfdata_pt_run(struct perfdata_pt *pt, const struct event *before, struct event **events)
 {
 	uint64_t limit = limit_of(pt, before);
 
@@ -683,13 +723,15 @@ size_t pt_run(struct perfdata_pt *pt, const struct event *before, struct event *
 		struct pt_queue *q = &pt->queues[pt->heap[0]];
 		uint64_t second = second_time(pt);
 
-		if (q->time > limit)
+		if (q->time >= limit)
 			break;
 		if (!find_branch(pt, q)) {
+			if (q->thread != SIZE_MAX)
+				put_rest(pt, q, &pt->threads[q->thread], q->at_end);
 			drop_first(pt);
 			continue;
 		}
-		take_branches(pt, q, second < limit ? second : limit);
+		take_branches(pt, q, second < limit ? second + 1 : limit);
 		if (q->at < q->piece->flow.nr)
 			update_time(pt, q);
 		sink(pt, 0);
@@ -701,7 +743,7 @@ size_t pt_run(struct perfdata_pt *pt, const struct event *before, struct event *
 	return pt->nr_events;
 }
 
-void pt_took(struct perfdata_pt *pt, size_t nr)
+void perfdata_pt_took(struct perfdata_pt *pt, size_t nr)
 {
 	pt->taken += nr;
 }
@@ -709,7 +751,7 @@ void pt_took(struct perfdata_pt *pt, size_t nr)
 static int tell_gap(struct perfdata_pt *pt, struct reader *r, struct event *ev)
 {
 	const struct pt_queue *q = &pt->queues[pt->gap.queue];
-	const struct pt_chunk *chunk = chunk_at(q, pt->gap.position);
+	const struct perfdata_pt_chunk *chunk = chunk_at(q, pt->gap.position);
 	uint64_t offset = chunk ? chunk->file_offset + (pt->gap.position - chunk->offset) : 0;
 	bool cpu = q->tid == NO_TASK;
 
@@ -727,12 +769,12 @@ static int tell_gap(struct perfdata_pt *pt, struct reader *r, struct event *ev)
 			     ipt_gap_names[pt->gap.why]);
 }
 
-int pt_next(struct perfdata_pt *pt, struct reader *r, struct event *ev)
+int perfdata_pt_next(struct perfdata_pt *pt, struct reader *r, struct event *ev)
 {
 	return pt->gap.waits ? tell_gap(pt, r, ev) : 0;
 }
 
-void pt_free(struct perfdata_pt *pt)
+void perfdata_pt_free(struct perfdata_pt *pt)
 {
 	if (!pt)
 		return;

@@ -12,31 +12,31 @@
 struct perfdata_pt;
 
 /* What an AUXTRACE_INFO record says; NULL: it is damaged. */
-struct perfdata_pt *pt_new(struct reader *r, struct cursor info);
-void pt_free(struct perfdata_pt *pt);
+struct perfdata_pt *perfdata_pt_new(struct reader *r, struct cursor info);
+void perfdata_pt_free(struct perfdata_pt *pt);
 
 /* For the first reading: the trace that follows an AUXTRACE record, and other events. */
-struct pt_chunk {
+struct perfdata_pt_chunk {
 	struct in *in;
 	uint64_t file_offset, len;
 	uint64_t offset; /* in the trace of its thread or cpu */
 	uint32_t tid, cpu;
 };
-void pt_add_trace(struct perfdata_pt *pt, const struct pt_chunk *chunk);
-void pt_add_event(struct perfdata_pt *pt, const struct event *ev);
+void perfdata_pt_add_trace(struct perfdata_pt *pt, const struct perfdata_pt_chunk *chunk);
+void perfdata_pt_add_event(struct perfdata_pt *pt, const struct event *ev);
 /* A thread runs on a cpu. */
-void pt_add_switch(struct perfdata_pt *pt, const struct event *ev);
+void perfdata_pt_add_switch(struct perfdata_pt *pt, const struct event *ev);
 /* All is added. */
-void pt_start(struct perfdata_pt *pt);
+void perfdata_pt_start(struct perfdata_pt *pt);
 
 /*
  * Sets *events to branches that come before an event of the file, and returns their number. They are valid
- * until the next call. NULL: before the end of the file. 0: none, or see pt_next(). The caller says how
+ * until the next call. NULL: before the end of the file. 0: none, or see perfdata_pt_next(). The caller says how
  * many it took; the others come again.
  */
-size_t pt_run(struct perfdata_pt *pt, const struct event *before, struct event **events);
-void pt_took(struct perfdata_pt *pt, size_t nr);
+size_t perfdata_pt_run(struct perfdata_pt *pt, const struct event *before, struct event **events);
+void perfdata_pt_took(struct perfdata_pt *pt, size_t nr);
 /* 1: *ev is another event that comes now, such as a gap; 0: none. */
-int pt_next(struct perfdata_pt *pt, struct reader *r, struct event *ev);
+int perfdata_pt_next(struct perfdata_pt *pt, struct reader *r, struct event *ev);
 
 #endif

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "read/wire_ahead.h"
 
-#include <sched.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/worker.h"
 
 #define INLINE_MAX ((size_t)1 << 18) /* up to this many bytes, a thread does not pay off */
 #define BATCHES_ALL 256		     /* of all cpus together, if each has two or more */
@@ -182,28 +181,16 @@ static void *decode_ahead(void *data)
 	return NULL;
 }
 
-static bool has_second_cpu(void)
-{
-	cpu_set_t set;
-
-	return sched_getaffinity(0, sizeof(set), &set) < 0 || CPU_COUNT(&set) > 1;
-}
-
 /* If there is no thread, decoding only takes longer. */
 static void start_thread(struct wire_ahead *ahead)
 {
-	sigset_t all, old;
-
 	ahead->tried = true;
-	if (!has_second_cpu())
+	if (worker_cpus() < 2)
 		return;
 	pthread_mutex_init(&ahead->lock, NULL);
 	pthread_cond_init(&ahead->work, NULL);
 	pthread_cond_init(&ahead->ready, NULL);
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old); /* signals are for the caller's thread */
-	ahead->threaded = !pthread_create(&ahead->thread, NULL, decode_ahead, ahead);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	ahead->threaded = worker_start(&ahead->thread, decode_ahead, ahead);
 }
 
 /* ---- the caller ---- */

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "base/option.h"
+#include "record/pt.h"
 
 /* Functions of the guest that the plugin watches. */
 enum hook_kind { HOOK_START, HOOK_STOP, HOOK_ALLOC, HOOK_FREE, HOOK_REALLOC, HOOK_KINDS };
@@ -31,8 +32,9 @@ struct record_options {
 	bool paused, print;
 	const char *control, *attach; /* sockets */
 	const char *qemu;	      /* for `record emulate`; NULL: qemu-x86_64 in $PATH */
-	const char *keep;	      /* keep the raw stream in this file */
-	const char *buildid_cache;    /* folder; "": perf's own; NULL: not given */
+	struct pt_options pt;
+	const char *keep;	   /* keep the raw stream in this file */
+	const char *buildid_cache; /* folder; "": perf's own; NULL: not given */
 	bool no_buildid_cache;
 };
 

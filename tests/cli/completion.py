@@ -139,7 +139,7 @@ def questions(verbs):
     yield "folders", ["kscope", "report", "--build-dir", "in"], ["inside"]
     yield "nothing for a free text", ["kscope", "flame", "--title", ""], []
     yield "no files after formats", ["kscope", "formats", ""], []
-    yield "what can be recorded", ["kscope", "record", ""], ["emulate", "qemu"]
+    yield "what can be recorded", ["kscope", "record", ""], ["emulate", "pt", "qemu"]
     yield "shells", ["kscope", "completion", ""], SHELLS
 
 

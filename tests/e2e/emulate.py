@@ -33,38 +33,14 @@ class Case:
         got, errors = emulate.by_perf(self.emulation.path)
         truth = self.emulation.truth()
         problems = [f"thread {tid}: {why}" for tid in sorted(truth.keys() | got.keys())
-                    if (why := differs(got.get(tid, []), truth.get(tid, []), faults,
-                                       killed is True or tid in killed))]
+                    if (why := emulate.differs(got.get(tid, []), truth.get(tid, []), faults,
+                                               killed is True or tid in killed))]
         no_problems(f"{self.name}: perf decodes it without an error", errors)
         no_problems(f"{self.name}: perf gets the instructions of {len(truth)} threads", problems)
         check(f"{self.name}: has instructions", sum(map(len, got.values())) > 100, truth.keys())
         equal(f"{self.name}: nothing is left over",
               [name for name in os.listdir(self.folder) if name.startswith(".")], [])
         return got
-
-
-def differs(got, programs, faults, killed):
-    want = [[address for address in program if address not in faults] for program in programs]
-    return emulate.first_difference(got, want, killed)
-
-
-class Programs:
-    """The programs of tests/pt, which all QEMUs run."""
-
-    def __init__(self, folder):
-        self.folder = folder
-        self.truth = emulate.build_truth(folder)
-        self.bare = emulate.build("bare", folder, *emulate.BARE)
-        self.static = emulate.build("static", folder, "-static", source="libraries")
-        self.sorts = emulate.build("sorts", folder, "-no-pie")
-        self.signals = emulate.build("signals", folder, "-no-pie")
-        self.library = emulate.build("library.so", folder, "-shared", "-fPIC", source="library")
-        for name in ("threads", "processes", "libraries", "crash"):
-            setattr(self, name, emulate.build(name, folder))
-        self.script = os.path.join(folder, "script")
-        with open(self.script, "w", encoding="ascii") as f:
-            f.write("#!/bin/sh -e\n[ \"$1\" = argument ] && exit 3\n")
-        os.chmod(self.script, 0o755)
 
 
 def test_bare(programs, name, qemu):
@@ -82,8 +58,7 @@ def test_signals(programs, name, qemu):
     case = Case(f"{name}: signals", programs, qemu, programs.signals)
     case.done = case.emulation.record(*case.words)
     exits(f"{name}: signals: records", case.done, 0, "wrote")
-    names = emulate.symbols(programs.signals)
-    faults = {address for label, address in names.items() if label.startswith("fault_")}
+    faults = programs.faults()
     equal(f"{name}: signals: the labels of instructions that fail", len(faults), 3)
     case.compare(faults)
     test_maps(f"{name}: signals", case.emulation.path, programs.signals)
@@ -158,7 +133,7 @@ def main():
         skip("kscope record emulate", why)
         finish()
     with tempfile.TemporaryDirectory(prefix="kscope-test-") as folder:
-        programs = Programs(folder)
+        programs = emulate.Programs(folder)
         for name, qemu in emulate.qemus():
             test_qemu(programs, name, qemu)
     finish()

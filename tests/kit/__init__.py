@@ -11,6 +11,7 @@ and ends with finish(). This module has paths, prints results and runs programs.
     fxt         reads the Fuchsia trace format and checks every record
     guests      guests and the QEMUs that boot them
     inputs      files of golden tests
+    intelpt     the instructions of Intel PT traces, by kscope and by libipt
     kpdata      Akaros profiles, record by record
     pack        data packed as kernels are
     perf        perf record, and its samples as perf and kscope print them

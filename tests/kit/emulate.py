@@ -48,6 +48,30 @@ def build_truth(folder):
     return build("truth.so", folder, "-shared", "-fPIC", source="truth")
 
 
+class Programs:
+    """The programs of tests/pt, which all QEMUs run."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.truth = build_truth(folder)
+        self.bare = build("bare", folder, *BARE)
+        self.static = build("static", folder, "-static", source="libraries")
+        self.sorts = build("sorts", folder, "-no-pie")
+        self.signals = build("signals", folder, "-no-pie")
+        self.library = build("library.so", folder, "-shared", "-fPIC", source="library")
+        for name in ("threads", "processes", "libraries", "crash"):
+            setattr(self, name, build(name, folder))
+        self.script = os.path.join(folder, "script")
+        with open(self.script, "w", encoding="ascii") as f:
+            f.write("#!/bin/sh -e\n[ \"$1\" = argument ] && exit 3\n")
+        os.chmod(self.script, 0o755)
+
+    def faults(self):
+        """The addresses of the instructions of `signals` that do not end."""
+        return {address for label, address in symbols(self.signals).items()
+                if label.startswith("fault_")}
+
+
 class Emulation:
     """A folder for one recording, PATH, and its truth."""
 
@@ -126,6 +150,12 @@ def first_difference(got, programs, killed=False):
         else:
             at += len(want)
     return None if at == len(got) else describe(got, at, [], 0)
+
+
+def differs(got, programs, faults, killed):
+    """Likewise. faults: the addresses of instructions that begin, but do not end."""
+    want = [[address for address in program if address not in faults] for program in programs]
+    return first_difference(got, want, killed)
 
 
 def describe(got, at, want, same):

@@ -185,7 +185,7 @@ def joined(parts):
     return b"".join(part.data for part in parts)
 
 
-def _pad(data):
+def pad(data):
     """With PAD packets, so that records behind it are aligned."""
     return data + bytes(-len(data) % 8)
 
@@ -283,7 +283,7 @@ def scramble(file, parts, at, count, seed):
 
 def cut(file, parts, nr, keep):
     """The end of a record is missing, and nothing says so but the offset of the next one."""
-    parts[nr].data = _pad(parts[nr].data[:keep])
+    parts[nr].data = pad(parts[nr].data[:keep])
 
 
 def drop(file, parts, nr):
@@ -314,7 +314,7 @@ def split(file, parts, size, anywhere=False):
     `anywhere`. Like perf's, offsets do not count what fills up a record."""
     for part in parts:
         bounds = [0, *_cuts(part, size, anywhere), len(part.data)]
-        news = [part.like(part.offset + a, _pad(part.data[a:b]))
+        news = [part.like(part.offset + a, pad(part.data[a:b]))
                 for a, b in zip(bounds, bounds[1:])]
         file.replace(part, *news)
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * Control flow that is hard to predict, so that its trace has several PSBs. libc and the program are far apart: the
- * last address in a packet may be in the other one.
+ * last address in a packet may be in the other one. An argument says how many numbers to sort.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,17 +30,20 @@ __attribute__((noinline)) static void insert(unsigned *all, int nr)
 	}
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	unsigned long seed = (unsigned long)atoi("1");
+	int nr = argc > 1 ? atoi(argv[1]) : NUMBERS;
 
-	for (int i = 0; i < NUMBERS; i++) {
+	if (nr > NUMBERS)
+		return 2;
+	for (int i = 0; i < nr; i++) {
 		seed = seed * 6364136223846793005 + 1442695040888963407;
 		numbers[i] = (unsigned)(seed >> 33);
 	}
-	insert(numbers, 800);
-	qsort(numbers, NUMBERS, sizeof(numbers[0]), compare);
-	for (int i = 1; i < NUMBERS; i++) {
+	insert(numbers, nr / 4);
+	qsort(numbers, (size_t)nr, sizeof(numbers[0]), compare);
+	for (int i = 1; i < nr; i++) {
 		if (numbers[i - 1] > numbers[i])
 			return 1;
 	}
