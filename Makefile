@@ -216,12 +216,12 @@ check:
 	@$(MAKE) --no-print-directory check-layers check-headers check-format check-tidy
 check-layers:
 	@tools/check-layers
-HEADERS := $(wildcard src/*.h src/*/*.h plugin/*.h wire/*.h)
+HEADERS := $(wildcard src/*.h src/*/*.h plugin/*.h dlfilter/*.h wire/*.h)
 check-headers:
 	@for header in $(HEADERS); do \
 		echo "#include \"$$header\"" | $(CC) $(KSCOPE_CFLAGS) -MF /dev/null -x c -fsyntax-only - || \
 			exit 1; done
-FORMATTED := $(SRC) $(PLUGIN_SRC) $(HEADERS) $(wildcard tests/*/*.[ch] fuzz/*.[ch] bench/*.c \
+FORMATTED := $(SRC) $(PLUGIN_SRC) $(DLFILTER_SRC) $(HEADERS) $(wildcard tests/*/*.[ch] fuzz/*.[ch] bench/*.c \
 	demo/*/*.[ch] demo/kernel/*/*.[ch])
 check-format:
 	@clang-format --dry-run -Werror $(FORMATTED)
@@ -274,6 +274,8 @@ install: all
 	install -d "$(BASH_PLACE)" "$(ZSH_PLACE)" "$(FISH_PLACE)"
 	install -m 755 $(BUILD)/kscope "$(PLACE)/bin/kscope"
 	install -m 755 $(BUILD)/kscope-qemu.so "$(PLACE)/lib/kscope/kscope-qemu.so"
+	install -m 755 $(BUILD)/libkscope-dlfilter.so "$(PLACE)/lib/kscope/libkscope-dlfilter.so"
+	ln -sf libkscope-dlfilter.so "$(PLACE)/lib/kscope/libperf2perfetto.so"
 	for name in $(DROP_INS); do ln -sf kscope "$(PLACE)/bin/$$name"; done
 	install -m 644 man/*.1 "$(PLACE)/share/man/man1"
 	install -m 644 $(BUILD)/completions/kscope.bash "$(BASH_PLACE)/kscope"

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#if __has_include(<perf/perf_dlfilter.h>)
+#if __has_include(<perf/perf_dlfilter.h>) && !defined(KSCOPE_OWN_ABI)
 #include <perf/perf_dlfilter.h>
 #else
 struct perf_dlfilter_sample {

@@ -56,7 +56,22 @@ static const struct writer_ops nowhere = {
 	.put = ignore,
 };
 
-/* Maps of files that are there but are no binaries, such as /etc/ld.so.cache, are not missed. */
+static bool is_elf(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	char head[4] = "";
+	bool elf = fd >= 0 && read(fd, head, sizeof(head)) == sizeof(head) &&
+		   !memcmp(head, "\177ELF", sizeof(head));
+
+	if (fd >= 0)
+		close(fd);
+	return elf;
+}
+
+/*
+ * Maps of files that are there but are no binaries, such as /etc/ld.so.cache, are not missed. An ELF that was not used
+ * is another one than that which ran.
+ */
 static bool is_missing(const struct images *images, uint32_t nth, const char *path)
 {
 	const struct image *image = &images->all[nth];
@@ -68,7 +83,7 @@ static bool is_missing(const struct images *images, uint32_t nth, const char *pa
 	}
 	if (image_is_pseudo(path))
 		return image->kernel && !image->one_symbol;
-	return image->foreign || access(path, F_OK) < 0;
+	return image->foreign || access(path, F_OK) < 0 || is_elf(path);
 }
 
 /*
@@ -80,7 +95,7 @@ static char *plain_code(const struct image *image, const char *path)
 	struct stat st;
 
 	if (!image->code || image->foreign || image_is_pseudo(path) || stat(path, &st) < 0 ||
-	    !S_ISREG(st.st_mode))
+	    !S_ISREG(st.st_mode) || is_elf(path))
 		return NULL;
 	return realpath(path, NULL);
 }
@@ -89,7 +104,7 @@ static char *plain_code(const struct image *image, const char *path)
 static size_t use_images(struct images *images, struct store *list)
 {
 	char hex[BUILD_ID_TEXT];
-	size_t missing = 0;
+	size_t missing = 0, nr;
 	int level = log_level;
 
 	if (level == 1) /* no warnings of binaries that no sample needed */
@@ -108,16 +123,11 @@ static size_t use_images(struct images *images, struct store *list)
 		store_use(list, real, STORE_NAME, image->file ? image->file : path);
 		store_use(list, real, STORE_NAME, path);
 		image_build_id(image, hex);
-		if (*hex)
+		if (*hex && symfile)
 			store_use(list, real, STORE_BUILD_ID, hex);
+		if (symfile)
+			symfile_starts(symfile, &nr); /* finds the debug file */
 		free(real);
-	}
-	for (size_t i = 0; i < images->library.nr; i++) {
-		size_t nr;
-
-		if (images->library.files[i].symfile)
-			symfile_starts(images->library.files[i].symfile,
-				       &nr); /* finds the debug file */
 	}
 	log_level = level;
 	return missing;

@@ -270,6 +270,7 @@ static void drop_old_tails(struct insn_writer *writer)
 
 static const char *const excuses[] = {
 	[STRAIGHT_NO_CODE] = "code not found",
+	[STRAIGHT_NO_DECODER] = "built without a decoder for this machine",
 	[STRAIGHT_DIFFERENT] = "the binary has other code",
 };
 

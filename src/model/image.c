@@ -188,7 +188,7 @@ static char *try_file(struct images *images, struct image *image, char *path)
 	free(path);
 	if (!real)
 		return NULL;
-	symfile = library_open(&images->library, real);
+	symfile = library_try(&images->library, real);
 	if (symfile && adopt(image, symfile, real, images->this_machine))
 		return real;
 	free(real);

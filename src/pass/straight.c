@@ -119,6 +119,8 @@ static enum straight_state find_code(struct straights *all, struct straight_know
 	begin = code.bytes;
 	if (!begin)
 		return STRAIGHT_NO_CODE;
+	if (!insn_supports(code.machine))
+		return STRAIGHT_NO_DECODER;
 	if (decode(&code, insns, run->nr) < run->nr)
 		return STRAIGHT_DIFFERENT;
 	if (leads_to(run, run->start + (size_t)(code.bytes - begin), insns[run->nr - 1].size) ||

@@ -228,6 +228,14 @@ static size_t find_resumed(const struct track_task *task, uint64_t to)
 	return task->nr;
 }
 
+/* Whether the thread may go on anywhere after this, except in a signal handler. */
+static bool is_open(const struct track *track, const struct track_frame *frame,
+		    const struct event *ev)
+{
+	return !frame->resume &&
+	       (frame->kind != TRACK_TRAP || frame->interrupt || !is_start(track, ev));
+}
+
 /* The thread comes back from code that is not traced. */
 static void come_back(struct track *track, struct track_strand *strand, const struct event *ev)
 {
@@ -239,7 +247,7 @@ static void come_back(struct track *track, struct track_strand *strand, const st
 	if (frame < task->nr) {
 		track->at->leaves_found += task->frames[frame].kind == TRACK_TRAP;
 		task_pop(task, frame);
-	} else if (top && !top->resume) { /* where it went on is unknown */
+	} else if (top && is_open(track, top, ev)) {
 		task_pop(task, task->nr - 1);
 		thread_jump(track, strand, ev);
 	} else if (top && top->kind == TRACK_TRAP) {

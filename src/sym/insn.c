@@ -17,6 +17,7 @@ static bool is_x86(uint16_t machine)
 #ifdef HAVE_ZYDIS
 #include <Zydis/Zydis.h>
 
+#define HAS_X86 true
 #define NAME_MAX_LEN 24
 
 static ZyanStatus start(ZydisDecoder *decoder, const struct insn_code *code)
@@ -166,6 +167,8 @@ static bool x86_text(const struct insn_code *code, uint64_t address, enum insn_s
 	return true;
 }
 #else
+#define HAS_X86 false
+
 static size_t x86_size(const struct insn_code *code)
 {
 	(void)code;
@@ -179,6 +182,12 @@ static bool x86_text(const struct insn_code *code, uint64_t address, enum insn_s
 	return false;
 }
 #endif
+
+bool insn_supports(uint16_t machine)
+{
+	return machine == EM_RISCV || machine == EM_ARM || machine == EM_AARCH64 ||
+	       (HAS_X86 && is_x86(machine));
+}
 
 size_t insn_size(const struct insn_code *code)
 {

@@ -305,6 +305,19 @@ def test_two_versions(folder):
           f"{len(got)} {len(want)} {'leaf' in got} {'sheet' in got}")
 
 
+def test_replaced(folder):
+    """A program that was replaced after the recording is not put in its place."""
+    case = perf_case("replaced", folder, ["-e", "cpu-clock:u", "-g"])
+    if not case:
+        return
+    place, load, data = case
+    shutil.copy("/bin/true", load)
+    out = os.path.join(place, "out.tar")
+    exits("replaced: archive", kscope("archive", data, "-o", out), 0, "1 binary was not found")
+    text = manifest(out)
+    check("replaced: the other program is not in it", load not in text, text)
+
+
 # ---- every format ----
 
 
@@ -425,6 +438,7 @@ def main():
             test_shared_dwarf(folder)
             test_plain_code(folder)
             test_two_versions(folder)
+            test_replaced(folder)
     finish()
 
 
