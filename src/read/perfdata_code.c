@@ -18,6 +18,7 @@ struct code_file {
 	struct symfile *symfile;
 	uint64_t start; /* its address in the ELF, or its offset in the file */
 	int fd;
+	bool owns_fd; /* else another part of the same file does */
 };
 
 void perfdata_code_open(struct perfdata_code *code, const struct reader *r, const char *kcore)
@@ -162,19 +163,38 @@ static uint64_t address_in_elf(struct perfdata_code *code, const struct event_ma
 	return map->offset;
 }
 
+/* Programs map many parts of a file: they share a descriptor. NULL: it is an ELF, or there is none. */
+static struct code_file *find_raw(struct perfdata_code *code, const struct event_map *map,
+				  uint32_t image)
+{
+	uint32_t *first = hash_at(&code->raw, (struct hash_key){ image, 0 });
+	struct code_file *file;
+	int fd;
+
+	if (*first)
+		return *first == UINT32_MAX ? NULL
+					    : raw_file(code, code->files[*first - 1]->fd, map);
+	fd = open_raw(code->where.debug.store, map->path);
+	*first = UINT32_MAX;
+	if (fd < 0)
+		return NULL;
+	file = raw_file(code, fd, map);
+	file->owns_fd = true;
+	*first = (uint32_t)code->nr;
+	return file;
+}
+
 static struct code_file *find_file(struct perfdata_code *code, const struct event_map *map,
 				   uint32_t image)
 {
+	struct code_file *raw;
 	struct symfile *symfile;
-	int fd;
 
 	if (map->kernel && code->kcore)
 		return elf_file(code, code->kcore, map->addr, map->len);
-	fd = map->kernel || image_is_pseudo(map->path)
-		     ? -1
-		     : open_raw(code->where.debug.store, map->path);
-	if (fd >= 0)
-		return raw_file(code, fd, map);
+	raw = map->kernel || image_is_pseudo(map->path) ? NULL : find_raw(code, map, image);
+	if (raw)
+		return raw;
 	symfile = image_symfile(&code->images, image);
 	if (!symfile)
 		return NULL;
@@ -205,12 +225,13 @@ void perfdata_code_release(struct perfdata_code *code)
 		return;
 	for (size_t i = 0; i < code->nr; i++) {
 		ipt_code_release(&code->files[i]->code);
-		if (code->files[i]->fd >= 0)
+		if (code->files[i]->owns_fd)
 			close(code->files[i]->fd);
 		free(code->files[i]);
 	}
 	free(code->files);
 	hash_release(&code->index);
+	hash_release(&code->raw);
 	pthread_mutex_destroy(&code->lock);
 	images_release(&code->images);
 	strtab_release(&code->strings);
