@@ -97,7 +97,7 @@ PLUGIN_SRC := $(wildcard plugin/*.c)
 PLUGIN_OBJ := $(PLUGIN_SRC:%.c=$(BUILD)/obj/%.o)
 # QEMU loads it, and QEMU has no sanitizers in it.
 $(PLUGIN_OBJ) $(BUILD)/kscope-qemu.so: override CFLAGS := $(filter-out -fsanitize% -fno-sanitize%,$(CFLAGS))
-$(PLUGIN_OBJ): KSCOPE_CFLAGS += -fPIC -fvisibility=hidden -ftls-model=initial-exec
+$(PLUGIN_OBJ): KSCOPE_CFLAGS += -ftls-model=initial-exec
 $(BUILD)/kscope-qemu.so: $(PLUGIN_OBJ)
 	$(call say,LD)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -shared -pthread $^ -o $@ -ldl
@@ -156,6 +156,7 @@ $(BUILD)/tests/pt_oracle: $(BUILD)/obj/tests/tools/pt_oracle.o
 # Hosts that load the plugin: it looks their functions up by name.
 HOST_BIN := $(filter $(BUILD)/tests/qemu_host_%,$(TEST_BIN))
 $(HOST_BIN): LDFLAGS += -rdynamic -pthread
+$(HOST_BIN:$(BUILD)/tests/%=$(BUILD)/obj/tests/unit/%.o): KSCOPE_CFLAGS += -fvisibility=default
 $(HOST_BIN): | $(BUILD)/kscope-qemu.so
 
 -include $(TEST_SRC:%.c=$(BUILD)/obj/%.d)

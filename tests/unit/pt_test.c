@@ -80,9 +80,9 @@ static void test_processors(void)
 	struct pt pt = a_program(&asked);
 
 	put("/proc/cpuinfo", "vendor_id\t: AuthenticAMD\nflags\t\t: fpu hypervisor\n");
-	refused("AMD", &pt, "only Intel", "kscope record emulate");
+	refused("AMD", &pt, "not an Intel processor", "kscope record emulate");
 	put("/proc/cpuinfo", "processor\t: 0\nCPU implementer\t: 0x41\n");
-	refused("Arm", &pt, "only Intel", "kscope record emulate");
+	refused("Arm", &pt, "not an Intel processor", "kscope record emulate");
 	put("/proc/cpuinfo", INTEL " hypervisor\n");
 	refused("a virtual machine", &pt, "kvm_intel.pt_mode=1", "kscope record emulate");
 	put("/proc/cpuinfo", INTEL "\nprocessor\t: 1\nflags\t\t: hypervisor\n");
