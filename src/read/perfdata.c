@@ -149,20 +149,20 @@ static bool begin_aux(struct perfdata *p, const struct record *rec)
 static int skip_aux(struct reader *r, struct event *ev)
 {
 	struct perfdata *p = r->priv;
-	uint64_t left = p->aux_left, skipped;
+	uint64_t left = p->aux_left, at = in_offset(r->in), skipped = in_skip(r->in, left);
 
 	if (p->survey_of) {
 		size_t stream = (size_t)(p->s - p->streams);
 
+		/* Only what is there: the record may lie about its size. */
 		perfdata_pt_add_trace(p->pt,
 				      &(struct perfdata_pt_chunk){ .in = p->survey_of[stream].in,
-								   .file_offset = in_offset(r->in),
-								   .len = left,
+								   .file_offset = at,
+								   .len = skipped,
 								   .offset = p->aux_offset,
 								   .tid = p->aux_tid,
 								   .cpu = p->aux_cpu });
 	}
-	skipped = in_skip(r->in, left);
 	p->aux_left = 0;
 	if (skipped == left || p->survey_of)
 		return 0;
