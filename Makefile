@@ -10,7 +10,7 @@ CFLAGS ?= -O2 -g
 WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith \
 	-Wwrite-strings -Wundef -Wformat=2 -Wno-format-nonliteral -Wvla
 KSCOPE_CFLAGS := -std=gnu11 $(WARNINGS) -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -Isrc -I. \
-	-DKSCOPE_VERSION='"$(VERSION)"' -I$(BUILD)/gen -MMD -MP -pthread
+	-DKSCOPE_VERSION='"$(VERSION)"' -I$(BUILD)/gen -MMD -MP -pthread -fPIC -fvisibility=hidden
 
 # One short line a command; make V=1 shows them whole.
 Q := $(if $(V),,@)
@@ -21,7 +21,7 @@ $(error BUILD=$(BUILD): make needs a name without spaces)
 endif
 
 .PHONY: all
-all: $(BUILD)/kscope $(BUILD)/kscope-qemu.so completions
+all: $(BUILD)/kscope $(BUILD)/kscope-qemu.so $(BUILD)/libkscope-dlfilter.so completions
 	$(if $(MISSING),@echo "Built without these optional libraries: $(strip $(MISSING)); see doc/dependencies.md")
 
 # For the thread that decodes traces.
@@ -49,7 +49,6 @@ $(eval $(call optional,LZMA,lzma.h,-llzma,liblzma-dev))
 $(eval $(call optional,LIBIPT,intel-pt.h,-lipt,libipt-dev))
 $(eval $(call optional,ZYDIS,Zydis/Zydis.h,-lZydis,libzydis-dev))
 $(eval $(call optional,CAPSTONE,capstone/capstone.h,-lcapstone,libcapstone-dev))
-$(eval $(call optional,IPT,intel-pt.h,-lipt,libipt-dev))
 
 # What was built before a library was there is built again when it is.
 $(BUILD)/libs: FORCE
@@ -104,6 +103,23 @@ $(BUILD)/kscope-qemu.so: $(PLUGIN_OBJ)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -shared -pthread $^ -o $@ -ldl
 
 -include $(PLUGIN_OBJ:.o=.d)
+
+# The filter for perf script: what it needs of src/, which is everything but the readers and verbs.
+DLFILTER_SRC := $(wildcard dlfilter/*.c)
+DLFILTER_OBJ := $(DLFILTER_SRC:%.c=$(BUILD)/obj/%.o) $(BUILD)/obj/dlfilter/format.o
+$(BUILD)/obj/dlfilter/format.o: src/format.c Makefile $(BUILD)/libs
+	@mkdir -p $(@D)
+	$(call say,CC)
+	$(Q)$(CC) $(KSCOPE_CFLAGS) -DKSCOPE_NO_READERS $(CPPFLAGS) $(CFLAGS) -c $< -o $@
+$(BUILD)/libkscope.a: $(LIBOBJ)
+	$(call say,AR)
+	$(Q)rm -f $@ && $(AR) rcs $@ $^
+# perf loads it, and perf has no sanitizers in it; they do not hurt if perf is started with them.
+$(BUILD)/libkscope-dlfilter.so: $(DLFILTER_OBJ) $(BUILD)/libkscope.a
+	$(call say,LD)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -shared -Wl,--gc-sections,--as-needed,--exclude-libs,ALL $^ -o $@ $(LIBS) -lm
+
+-include $(DLFILTER_OBJ:.o=.d)
 
 # Programs that only the tests use: tools in tests/tools, tests of a module in tests/unit.
 TEST_SRC := $(wildcard tests/tools/*.c tests/unit/*.c)
@@ -200,12 +216,12 @@ check:
 	@$(MAKE) --no-print-directory check-layers check-headers check-format check-tidy
 check-layers:
 	@tools/check-layers
-HEADERS := $(wildcard src/*.h src/*/*.h plugin/*.h wire/*.h)
+HEADERS := $(wildcard src/*.h src/*/*.h plugin/*.h dlfilter/*.h wire/*.h)
 check-headers:
 	@for header in $(HEADERS); do \
 		echo "#include \"$$header\"" | $(CC) $(KSCOPE_CFLAGS) -MF /dev/null -x c -fsyntax-only - || \
 			exit 1; done
-FORMATTED := $(SRC) $(PLUGIN_SRC) $(HEADERS) $(wildcard tests/*/*.[ch] fuzz/*.c bench/*.c \
+FORMATTED := $(SRC) $(PLUGIN_SRC) $(DLFILTER_SRC) $(HEADERS) $(wildcard tests/*/*.[ch] fuzz/*.[ch] bench/*.c \
 	demo/*/*.[ch] demo/kernel/*/*.[ch])
 check-format:
 	@clang-format --dry-run -Werror $(FORMATTED)
@@ -214,8 +230,9 @@ check-tidy:
 
 # Every reader of the table, and the flags it is fuzzed for: make fuzz FUZZ=sel4_json SECONDS=60
 READERS := $(shell sed -n 's/^READER(\(.*\))/\1/p' src/formats.def)
-# "kernel" is no reader: it is what --kernel takes; "archive" is what kscope archive writes.
-FUZZ ?= $(READERS) kernel archive
+# "kernel" is no reader: it is what --kernel takes; "archive" is what kscope archive writes; "pt" is the
+# decoder of Intel PT.
+FUZZ ?= $(READERS) kernel archive pt
 SECONDS ?= 20
 FUZZ_CFLAGS := -O1 -g -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined
 fuzz:
@@ -235,7 +252,7 @@ print-link:
 print-objects:
 	@echo $(OBJ)
 
-$(BUILD)/fuzz_kernel $(BUILD)/fuzz_archive: $(BUILD)/fuzz_%: fuzz/fuzz_%.c $(LIBOBJ)
+$(BUILD)/fuzz_kernel $(BUILD)/fuzz_archive $(BUILD)/fuzz_pt: $(BUILD)/fuzz_%: fuzz/fuzz_%.c $(LIBOBJ)
 	$(call say,FUZZ)
 	$(Q)$(CC) $(KSCOPE_CFLAGS) -MF $@.d $(FUZZ_CFLAGS) $^ -o $@ $(LIBS) -lm
 
@@ -257,6 +274,8 @@ install: all
 	install -d "$(BASH_PLACE)" "$(ZSH_PLACE)" "$(FISH_PLACE)"
 	install -m 755 $(BUILD)/kscope "$(PLACE)/bin/kscope"
 	install -m 755 $(BUILD)/kscope-qemu.so "$(PLACE)/lib/kscope/kscope-qemu.so"
+	install -m 755 $(BUILD)/libkscope-dlfilter.so "$(PLACE)/lib/kscope/libkscope-dlfilter.so"
+	ln -sf libkscope-dlfilter.so "$(PLACE)/lib/kscope/libperf2perfetto.so"
 	for name in $(DROP_INS); do ln -sf kscope "$(PLACE)/bin/$$name"; done
 	install -m 644 man/*.1 "$(PLACE)/share/man/man1"
 	install -m 644 $(BUILD)/completions/kscope.bash "$(BASH_PLACE)/kscope"

@@ -3,7 +3,8 @@
  * fuzz_reader: feeds the fuzzer's bytes to one reader (-DREADER=read_...), and its events to the
  * world, the tracker of calls and the dump writer. Slices of the calls, and those of the samples, go to the
  * writers of timelines: each must end once, and not before it began; where a part of a timeline ends, all have
- * ended. The last byte selects the axis, the time, the length of parts, and the functions between which there are slices. With
+ * ended. The last byte selects the axis, the time, the length of parts, and the functions between which there are slices;
+ * the one before it, whether hardware traces are decoded, and whether jumps inside a function count. With
  * -DFOLDER the bytes are the files of a folder: of each its name in a line, its size in a line, and its content; see fuzz/run.
  */
 
@@ -240,6 +241,12 @@ static void take(struct writer *w, struct fuzz *fuzz, struct event *ev)
 	w->ops->put(w, ev);
 }
 
+/* A byte of a hardware trace may be thousands of branches: these do not count. */
+static bool is_read(const struct event *ev)
+{
+	return !(ev->made_of & EVENT_BIT(EVENT_AUX));
+}
+
 static void drain(struct reader *r, struct writer *w, struct fuzz *fuzz)
 {
 	struct event ev, *run = NULL;
@@ -253,9 +260,12 @@ static void drain(struct reader *r, struct writer *w, struct fuzz *fuzz)
 		if (r->ops->next(r, &ev) <= 0)
 			break;
 		take(w, fuzz, &ev);
-		for (size_t n = r->ops->run ? r->ops->run(r, &run) : 0; n; n--, nr++)
+		nr += is_read(&ev);
+		for (size_t n = r->ops->run ? r->ops->run(r, &run) : 0; n; n--) {
+			nr += is_read(run);
 			take(w, fuzz, run++);
-		if (++nr > MAX_EVENTS)
+		}
+		if (nr > MAX_EVENTS)
 			abort();
 	}
 }
@@ -324,8 +334,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			    .frames = &world.frames,
 			    .library = &world.images.library };
 	struct writer w = { .ops = &write_dump, .world = &world, .out = &out };
-	uint8_t choice = size ? data[size - 1] : 0;
+	uint8_t choice = size ? data[size - 1] : 0, decoding = size > 1 ? data[size - 2] : 0;
 
+	r.decodes = !(decoding & 1);
+	r.all_branches = decoding & 2;
 	log_level = -1;
 	strtab_init(&strings);
 	world_init(&world, &strings, &nowhere);

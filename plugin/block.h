@@ -49,10 +49,11 @@ struct block {
 	/* Of the whole block; `replaces`: before and after the instructions that replace sp. */
 	struct block_move move, after;
 	bool replaces;
-	bool thumb;    /* it may begin inside an IT block, which makes its branch conditional */
-	bool repeats;  /* see struct insn; of the last instruction */
-	bool keeps_sp; /* the last instruction adds nothing */
-	enum insn_mode mode; /* as the instructions reveal */
+	bool thumb;   /* it may begin inside an IT block, which makes its branch conditional */
+	bool repeats; /* see struct insn; of the last instruction */
+	_Atomic bool watched; /* mode=pt: its last instruction has a callback */
+	bool keeps_sp;	      /* the last instruction adds nothing */
+	enum insn_mode mode;  /* as the instructions reveal */
 	uint32_t size;
 	uint16_t count;
 	uint8_t flow, flags;

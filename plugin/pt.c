@@ -38,6 +38,7 @@ struct thread {
 	struct pt_packets packets;
 	struct pt_file file;
 	const struct block *last;
+	bool ended;	 /* the last block came to its last instruction; only of a watched one */
 	unsigned blocks; /* until the clock is read */
 	uint64_t psb_at; /* where the last PSB is in the trace */
 	unsigned maps;	 /* the version of the maps when it noted the time */
@@ -229,6 +230,39 @@ static void stray(struct thread *t, const struct block *last, const struct block
 	pt_begin(&t->packets, block->start, tsc);
 }
 
+/* Whether QEMU may leave the block at this instruction, to run it again alone: with a lock prefix, or xchg. */
+static bool is_atomic(const struct qemu_plugin_insn *insn)
+{
+	uint8_t bytes[16] = { 0 };
+	size_t size = api_insn_data(insn, bytes, sizeof(bytes)), i = 0;
+
+	for (; i < size; i++) {
+		if (bytes[i] == 0xf0)
+			return true;
+		if (bytes[i] != 0x66 && bytes[i] != 0xf2 && bytes[i] != 0xf3 && bytes[i] >> 4 != 4)
+			break;
+	}
+	return i < size && (bytes[i] == 0x86 || bytes[i] == 0x87);
+}
+
+static void on_last_insn(unsigned cpu, void *data)
+{
+	(void)cpu, (void)data;
+	if (self)
+		self->ended = true;
+}
+
+/* A loop may lead back to an atomic instruction, too: only the last instruction tells these apart. */
+static void watch_end(struct qemu_plugin_tb *tb, struct block *block)
+{
+	size_t nr = api.tb_n_insns(tb);
+
+	for (size_t i = 0; i + 1 < nr && !block->watched; i++)
+		block->watched = is_atomic(api.tb_get_insn(tb, i));
+	if (block->watched)
+		api.insn_exec_cb(api.tb_get_insn(tb, nr - 1), on_last_insn, API_NO_REGS, NULL);
+}
+
 static void step(struct thread *t, unsigned cpu, const struct block *last,
 		 const struct block *block)
 {
@@ -238,7 +272,8 @@ static void step(struct thread *t, unsigned cpu, const struct block *last,
 		pt_begin(&t->packets, block->start, pt_tsc(pt_now()));
 	else if (pt_signal_at(cpu, block->start, last->start, &signal))
 		interrupt(t, last, block, &signal);
-	else if (is_again(last, block))
+	else if (is_again(last, block) ||
+		 (last->watched && !t->ended && block_index(last, block->start) >= 0))
 		return;
 	else if (last->flow != WIRE_FLOW_ENTER && block_leads_to(last, block->start))
 		put_step(&t->packets, last, block->start);
@@ -271,6 +306,7 @@ static void on_block(unsigned cpu, void *data)
 	}
 	step(t, cpu, t->last, block);
 	t->last = block;
+	t->ended = false;
 	if (!--t->blocks)
 		pass_time(t, block);
 	if (t->file.part)
@@ -285,6 +321,7 @@ static void on_translate(struct qemu_plugin_tb *tb)
 	if (!block)
 		return;
 	pt_maps_translate(&t->file, tb);
+	watch_end(tb, block);
 	api.tb_exec_cb(tb, on_block, pt_signal_reads() ? API_R_REGS : API_NO_REGS, block);
 }
 

@@ -147,6 +147,7 @@ static int add_image(const struct image *image, const struct store *store, const
 
 int buildid_cache_fill(struct images *images, const char *dir, struct err *err)
 {
+	const struct store *store = images->where->debug.store;
 	const char *home = getenv("HOME");
 	char *place;
 	int nr = 0;
@@ -159,9 +160,10 @@ int buildid_cache_fill(struct images *images, const char *dir, struct err *err)
 
 		if (!image_symfile(images, i) || image->build_id_len < 2)
 			continue;
-		if (!strncmp(image->file, place, strlen(place))) /* it came from the cache */
+		if (!strncmp(image->file, place, strlen(place)) &&
+		    !store_find(store, STORE_NAME, image->file)) /* it came from this cache */
 			continue;
-		if (add_image(image, images->where->debug.store, place, err) == 0)
+		if (add_image(image, store, place, err) == 0)
 			nr++;
 	}
 	free(place);

@@ -56,7 +56,22 @@ static const struct writer_ops nowhere = {
 	.put = ignore,
 };
 
-/* Maps of files that are there but are no binaries, such as /etc/ld.so.cache, are not missed. */
+static bool is_elf(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	char head[4] = "";
+	bool elf = fd >= 0 && read(fd, head, sizeof(head)) == sizeof(head) &&
+		   !memcmp(head, "\177ELF", sizeof(head));
+
+	if (fd >= 0)
+		close(fd);
+	return elf;
+}
+
+/*
+ * Maps of files that are there but are no binaries, such as /etc/ld.so.cache, are not missed. An ELF that was not used
+ * is another one than that which ran.
+ */
 static bool is_missing(const struct images *images, uint32_t nth, const char *path)
 {
 	const struct image *image = &images->all[nth];
@@ -68,14 +83,28 @@ static bool is_missing(const struct images *images, uint32_t nth, const char *pa
 	}
 	if (image_is_pseudo(path))
 		return image->kernel && !image->one_symbol;
-	return image->foreign || access(path, F_OK) < 0;
+	return image->foreign || access(path, F_OK) < 0 || is_elf(path);
+}
+
+/*
+ * Code that is neither an ELF nor a list of symbols, such as a copy of generated code. kscope has no names for it, but
+ * who decodes a trace needs it. The caller frees the result. NULL: there is none.
+ */
+static char *plain_code(const struct image *image, const char *path)
+{
+	struct stat st;
+
+	if (!image->code || image->foreign || image_is_pseudo(path) || stat(path, &st) < 0 ||
+	    !S_ISREG(st.st_mode) || is_elf(path))
+		return NULL;
+	return realpath(path, NULL);
 }
 
 /* The binary of each image, and its debug file. Returns how many binaries are missing. */
 static size_t use_images(struct images *images, struct store *list)
 {
 	char hex[BUILD_ID_TEXT];
-	size_t missing = 0;
+	size_t missing = 0, nr;
 	int level = log_level;
 
 	if (level == 1) /* no warnings of binaries that no sample needed */
@@ -84,25 +113,21 @@ static size_t use_images(struct images *images, struct store *list)
 		struct symfile *symfile = image_symfile(images, i);
 		const struct image *image = &images->all[i];
 		const char *path = str_text(images->strings, image->path);
-		char *real = symfile ? realpath(symfile_path(symfile), NULL) : NULL;
+		char *real =
+			symfile ? realpath(symfile_path(symfile), NULL) : plain_code(image, path);
 
 		if (!real) {
 			missing += is_missing(images, i, path);
 			continue;
 		}
-		store_use(list, real, STORE_NAME, image->file);
+		store_use(list, real, STORE_NAME, image->file ? image->file : path);
 		store_use(list, real, STORE_NAME, path);
 		image_build_id(image, hex);
-		if (*hex)
+		if (*hex && symfile)
 			store_use(list, real, STORE_BUILD_ID, hex);
+		if (symfile)
+			symfile_starts(symfile, &nr); /* finds the debug file */
 		free(real);
-	}
-	for (size_t i = 0; i < images->library.nr; i++) {
-		size_t nr;
-
-		if (images->library.files[i].symfile)
-			symfile_starts(images->library.files[i].symfile,
-				       &nr); /* finds the debug file */
 	}
 	log_level = level;
 	return missing;
@@ -407,8 +432,8 @@ static void say_done(const char *path, const struct store *list, uint64_t total,
 	log_say("wrote %s: %zu file%s, %.1f MB before compression; next: kscope report %s", path,
 		list->nr, list->nr == 1 ? "" : "s", (double)total / 1e6, path);
 	if (missing)
-		log_say("%zu binar%s not found and not in it; kscope info lists them", missing,
-			missing == 1 ? "y was" : "ies were");
+		log_say("%zu binar%s not found and left out of the archive; kscope info lists them",
+			missing, missing == 1 ? "y was" : "ies were");
 }
 
 static int run(struct args *args)

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* insn: prints every instruction of a trace, in the order of execution. */
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/buf.h"
-#include "base/log.h"
 #include "base/text.h"
 #include "cmd.h"
 #include "look.h"
@@ -15,6 +15,10 @@
 #define DIM "\033[2m"
 #define YELLOW "\033[33m"
 #define PLAIN "\033[0m"
+#define ADDRESS_WIDTH 16
+#define CODE_COLUMN 56	 /* from the address on */
+#define SOURCE_COLUMN 40 /* from the code on */
+#define GAP_MESSAGE "                 some code was not traced"
 
 struct insn_options {
 	bool addresses;
@@ -33,10 +37,12 @@ struct insn_writer {
 	struct straights straights;
 	struct insn_head head;
 	struct look look;
-	struct buf tails;   /* of lines: the length in two bytes, and the text */
-	uint32_t forgotten; /* straights.forgotten when they were made */
-	struct buf name;
-	uint64_t nr_branches, nr_unknown;
+	struct buf tails;	 /* of lines: the length in two bytes, and the text */
+	uint32_t forgotten;	 /* straights.forgotten when they were made */
+	struct straight unknown; /* code without text that is not printed yet; nr 0: none */
+	uint64_t unknown_since;	 /* its time */
+	struct buf line;
+	uint64_t nr_branches;
 };
 
 static const char *const syntaxes[] = { "att", "intel", NULL };
@@ -146,14 +152,17 @@ static void make_head(struct insn_writer *writer, struct world *world, const str
 static void add_symbol(struct insn_writer *writer, struct world *world, struct buf *to,
 		       uint32_t frame, bool start)
 {
-	const struct frame *at = &world->frames.all[frame];
-	uint64_t vaddr = image_vaddr(&world->images, at->image, at->addr);
 	size_t nr;
 	const struct symbol *symbol = frame_symbols(world, frame, &nr) + nr - 1;
+	const struct frame *at = &world->frames.all[frame];
+	uint64_t offset;
 
 	buf_adds(to, look_name(&writer->look, 0, symbol->name));
-	if (!symbol->unknown && !(at->flags & FRAME_NAMED) && (start || vaddr != symbol->start))
-		buf_addf(to, "+0x%" PRIx64, vaddr - symbol->start);
+	if (symbol->unknown || at->flags & (FRAME_NAMED | FRAME_UNMAPPED))
+		return;
+	offset = image_vaddr(&world->images, at->image, at->addr) - symbol->start;
+	if (start || offset)
+		buf_addf(to, "+0x%" PRIx64, offset);
 }
 
 /* "  # file.c:12 inner, outer (inlined)" */
@@ -189,12 +198,12 @@ static void add_tail(struct insn_writer *writer, struct world *world, const stru
 	uint64_t target;
 	size_t begin = to->len;
 
-	buf_addf(to, "%16" PRIx64 " ", address);
+	buf_addf(to, "%*" PRIx64 " ", ADDRESS_WIDTH, address);
 	add_symbol(writer, world, to, frame, true);
 	if (binary)
 		buf_addf(to, " (%s)", look_name(&writer->look, 0, binary));
 	buf_addc(to, ' ');
-	pad(to, begin, 56);
+	pad(to, begin, CODE_COLUMN);
 	begin = to->len;
 	world_code(world, run->pid, run->context, address, &code);
 	target = insn_text(&code, address, writer->asked.syntax, text);
@@ -205,7 +214,7 @@ static void add_tail(struct insn_writer *writer, struct world *world, const stru
 			   false);
 		buf_addc(to, '>');
 	}
-	pad(to, begin, 40);
+	pad(to, begin, SOURCE_COLUMN);
 	add_source(writer, world, to, frame);
 	while (to->data[to->len - 1] == ' ')
 		to->len--;
@@ -217,11 +226,11 @@ static uint32_t make_tail(struct insn_writer *writer, struct world *world,
 			  const struct straight *run, uint64_t address)
 {
 	uint32_t begin = (uint32_t)writer->tails.len;
-	uint16_t len;
+	uint32_t len = 0;
 
-	buf_add(&writer->tails, "\0", sizeof(len));
+	buf_add(&writer->tails, &len, sizeof(len));
 	add_tail(writer, world, run, address);
-	len = (uint16_t)(writer->tails.len - begin - sizeof(len));
+	len = (uint32_t)(writer->tails.len - begin - sizeof(len));
 	memcpy(writer->tails.data + begin, &len, sizeof(len));
 	return begin;
 }
@@ -235,7 +244,7 @@ static void put_lines(struct writer *w, const struct straight *run)
 	for (uint64_t i = 0; i < run->nr; i++) {
 		struct straight_insn *insn = &run->insns[i];
 		const char *tail;
-		uint16_t len;
+		uint32_t len;
 
 		if (!insn->note)
 			insn->note = make_tail(writer, w->world, run, address);
@@ -247,11 +256,9 @@ static void put_lines(struct writer *w, const struct straight *run)
 	}
 }
 
-/* Offset 0 means that there is no text. */
-static void check_tails(struct insn_writer *writer)
+/* Drops the text of code that was forgotten. Offset 0 means that there is no text. */
+static void drop_old_tails(struct insn_writer *writer)
 {
-	if (writer->tails.len > TEXT_MAX)
-		straights_forget(&writer->straights);
 	if (writer->forgotten == writer->straights.forgotten && writer->tails.len)
 		return;
 	writer->forgotten = writer->straights.forgotten;
@@ -263,27 +270,77 @@ static void check_tails(struct insn_writer *writer)
 
 static const char *const excuses[] = {
 	[STRAIGHT_NO_CODE] = "code not found",
-	[STRAIGHT_DIFFERENT] = "the binary has other code",
+	[STRAIGHT_NO_DECODER] = "built without a decoder for this machine",
+	[STRAIGHT_DIFFERENT] = "code differs from the binary",
 };
 
-static void put_excuse(struct writer *w, const struct straight *run, const struct buf *head)
+static void make_any_head(struct writer *w, const struct straight *run, uint64_t time)
 {
 	struct insn_writer *writer = w->priv;
-	struct buf *line = &writer->name;
+
+	if (writer->asked.addresses)
+		make_short_head(&writer->head.text, run);
+	else
+		make_head(writer, w->world, run, time);
+}
+
+static void put_message(struct writer *w, const char *text)
+{
+	struct insn_writer *writer = w->priv;
+	struct buf *line = &writer->line;
 
 	buf_clear(line);
-	buf_add(line, head->data, head->len);
+	buf_add(line, writer->head.text.data, writer->head.text.len);
 	color(writer, line, YELLOW);
-	if (run->state == STRAIGHT_GAP)
-		buf_addf(line, "%16s some code was not traced", "");
-	else
-		buf_addf(line, writer->asked.addresses ? "%" PRIx64 : "%16" PRIx64, run->address);
-	if (run->state != STRAIGHT_GAP)
-		buf_addf(line, " %" PRIu64 " instruction%s, %s", run->nr, run->nr == 1 ? "" : "s",
-			 excuses[run->state]);
+	buf_adds(line, text);
 	color(writer, line, PLAIN);
 	buf_addc(line, '\n');
 	out_write(w->out, line->data, line->len);
+}
+
+static void put_unknown(struct writer *w)
+{
+	struct insn_writer *writer = w->priv;
+	struct straight *run = &writer->unknown;
+	char text[128];
+
+	if (!run->nr)
+		return;
+	make_any_head(w, run, writer->unknown_since);
+	snprintf(text, sizeof(text), "%*" PRIx64 " %" PRIu64 " instruction%s, %s",
+		 writer->asked.addresses ? 0 : ADDRESS_WIDTH, run->address, run->nr,
+		 run->nr == 1 ? "" : "s", excuses[run->state]);
+	put_message(w, text);
+	run->nr = 0;
+}
+
+/* One line tells of all that runs in one sequence. */
+static void add_unknown(struct writer *w, const struct straight *run, uint64_t time)
+{
+	struct insn_writer *writer = w->priv;
+	struct straight *old = &writer->unknown;
+
+	if (old->nr && old->state == run->state && old->tid == run->tid && old->cpu == run->cpu) {
+		old->nr += run->nr;
+		return;
+	}
+	put_unknown(w);
+	*old = *run;
+	writer->unknown_since = time;
+}
+
+static void put_run(struct writer *w, const struct straight *run, uint64_t time)
+{
+	struct insn_writer *writer = w->priv;
+
+	put_unknown(w);
+	make_any_head(w, run, time);
+	if (run->state == STRAIGHT_GAP)
+		put_message(w, GAP_MESSAGE);
+	else if (writer->asked.addresses)
+		put_addresses(w->out, run, &writer->head.text);
+	else
+		put_lines(w, run);
 }
 
 static int insn_open(struct writer *w)
@@ -299,24 +356,20 @@ static int insn_open(struct writer *w)
 static int insn_put(struct writer *w, const struct event *ev)
 {
 	struct insn_writer *writer = w->priv;
-	bool brief = writer->asked.addresses;
-	struct buf *head = &writer->head.text;
 	struct straight run;
 
 	writer->nr_branches++;
-	check_tails(writer);
+	if (writer->tails.len > TEXT_MAX)
+		straights_forget(&writer->straights);
 	if (!straights_take(&writer->straights, ev, &run) || run.outside)
 		return 0;
-	if (brief)
-		make_short_head(head, &run);
-	else
-		make_head(writer, w->world, &run, ev->time);
-	if (run.state != STRAIGHT_KNOWN && !(brief && run.state == STRAIGHT_GAP))
-		put_excuse(w, &run, head);
-	else if (brief)
-		put_addresses(w->out, &run, head);
-	else
-		put_lines(w, &run);
+	drop_old_tails(writer);
+	if (run.state == STRAIGHT_KNOWN)
+		put_run(w, &run, ev->time);
+	else if (run.state != STRAIGHT_GAP)
+		add_unknown(w, &run, ev->time);
+	else if (!writer->asked.addresses)
+		put_run(w, &run, ev->time);
 	return 0;
 }
 
@@ -324,6 +377,7 @@ static int insn_finish(struct writer *w)
 {
 	const struct insn_writer *writer = w->priv;
 
+	put_unknown(w);
 	if (!writer->nr_branches)
 		return err_set(&w->err, ERR_INPUT,
 			       "no trace of branches, so the instructions are unknown: use kscope "
@@ -339,7 +393,7 @@ static void insn_close(struct writer *w)
 	look_release(&writer->look);
 	buf_release(&writer->head.text);
 	buf_release(&writer->tails);
-	buf_release(&writer->name);
+	buf_release(&writer->line);
 }
 
 static const struct writer_ops insn_ops = {
@@ -371,8 +425,21 @@ static int run(struct args *args)
 const struct command cmd_insn = {
 	.name = "insn",
 	.usage = "insn INPUT... [-o FILE] [OPTIONS]",
-	.about = "Print every instruction of a trace, in the order of execution.",
-	.examples = "  kscope insn perf.data --tid 4711 | less\n",
+	.about = "Print every instruction of a trace, in the order of execution.\n"
+		 "\n"
+		 "A line has the task, its thread, the cpu, the time, the address, the function, "
+		 "the\n"
+		 "instruction and its source line. The input is a trace of every branch: Intel PT "
+		 "in\n"
+		 "a perf.data, or the output of kscope record --trace or kscope record emulate. "
+		 "The\n"
+		 "code comes from the binaries.",
+	.examples =
+		"  perf record -e intel_pt//u ./program && kscope insn perf.data | less\n"
+		"  kscope insn perf.data --tid 4711 --time 12.345,+0.001\n"
+		"  kscope record qemu --trace -o t.kscope -- qemu-system-x86_64 ...\n"
+		"  kscope insn t.kscope --kernel kernel.elf --cpu 0 --syntax intel -o insns.txt\n"
+		"  kscope insn perf.data --addresses | sort | uniq -c | sort -rn | head\n",
 	.options = OPTION_USES({ &output_table, OPTION_ELSEWHERE }),
 	.reads = true,
 	.writers = (const struct writer_ops *const[]){ &insn_ops, NULL },

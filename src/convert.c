@@ -44,12 +44,6 @@ void job_release(struct job *job)
 
 /* ---- the end of the chain: the writers ---- */
 
-struct sink {
-	struct writer *const *writers;
-	size_t nr;
-	uint32_t splits; /* EVENT_BIT()s of what the parts of a timeline are made of */
-};
-
 /* A writer that takes an event does not get the events that a stage made from it. */
 static bool wants(const struct writer *writer, const struct event *ev)
 {
@@ -78,7 +72,7 @@ static int put(struct writer *writer, const struct event *ev)
 }
 
 /* Stages that make slices do not agree on when a part ends. */
-static int check_split(struct stage *s, struct sink *sink, const struct event *ev)
+static int check_split(struct stage *s, struct job_sink *sink, const struct event *ev)
 {
 	if (sink->splits && sink->splits != ev->made_of)
 		return err_set(
@@ -90,7 +84,7 @@ static int check_split(struct stage *s, struct sink *sink, const struct event *e
 
 static int sink_push(struct stage *s, struct event *ev)
 {
-	struct sink *sink = s->priv;
+	struct job_sink *sink = s->priv;
 
 	s->chain->slices += is_slice(ev) && !ev->outside;
 	if (is_split(ev) && check_split(s, sink, ev) < 0)
@@ -106,7 +100,7 @@ static int sink_push(struct stage *s, struct event *ev)
 	return 0;
 }
 
-static int finish_writers(struct job *job, const struct sink *sink)
+static int finish_writers(struct job *job, const struct job_sink *sink)
 {
 	for (size_t i = 0; i < sink->nr; i++) {
 		struct writer *writer = sink->writers[i];
@@ -120,7 +114,7 @@ static int finish_writers(struct job *job, const struct sink *sink)
 }
 
 /* Called before waiting for more input: the output so far must not stay in a buffer. */
-static void flush_writers(const struct sink *sink)
+static void flush_writers(const struct job_sink *sink)
 {
 	for (size_t i = 0; i < sink->nr; i++) {
 		if (sink->writers[i]->out)
@@ -135,7 +129,7 @@ static bool has_failed(const struct writer *writer)
 	return writer->out && out_failed(writer->out);
 }
 
-static bool all_failed(const struct sink *sink)
+static bool all_failed(const struct job_sink *sink)
 {
 	for (size_t i = 0; i < sink->nr; i++) {
 		if (!has_failed(sink->writers[i]))
@@ -170,8 +164,20 @@ static void count_read(struct job *job, const struct event *events, size_t nr)
 	}
 }
 
+int job_push(struct job *job, struct event *events, size_t nr)
+{
+	count_read(job, events, nr);
+	for (size_t i = 0; i < nr && job->selection.relative; i++)
+		select_begin(&job->selection, &events[i]);
+	if (chain_push(&job->chain, events, nr) < 0) {
+		job->err = job->chain.err;
+		return -1;
+	}
+	return 0;
+}
+
 /* 1: go on, 0: the end, -1: job->err. */
-static int run_step(struct job *job, const struct sink *sink)
+static int run_step(struct job *job, const struct job_sink *sink)
 {
 	struct event *events;
 	size_t nr;
@@ -186,17 +192,10 @@ static int run_step(struct job *job, const struct sink *sink)
 		job->err = job->merge.err;
 		return ret;
 	}
-	count_read(job, events, nr);
-	for (size_t i = 0; i < nr && job->selection.relative; i++)
-		select_begin(&job->selection, &events[i]);
-	if (chain_push(&job->chain, events, nr) < 0) {
-		job->err = job->chain.err;
-		return -1;
-	}
-	return 1;
+	return job_push(job, events, nr) < 0 ? -1 : 1;
 }
 
-static int run_loop(struct job *job, const struct sink *sink)
+static int run_loop(struct job *job, const struct job_sink *sink)
 {
 	struct progress progress;
 	int ret;
@@ -227,12 +226,11 @@ static void gather_results(struct job *job)
 	effect_mark(job);
 }
 
-int job_run(struct job *job, struct writer *const *to, size_t nr)
+void job_begin(struct job *job, struct writer *const *to, size_t nr)
 {
-	struct sink sink = { .writers = to, .nr = nr };
 	uint32_t *takes = xcalloc(nr, sizeof(*takes));
-	int ret;
 
+	job->sink = (struct job_sink){ .writers = to, .nr = nr };
 	job->to = xcalloc(nr, sizeof(*job->to));
 	job->nr_to = nr;
 	for (size_t i = 0; i < nr; i++) {
@@ -243,19 +241,28 @@ int job_run(struct job *job, struct writer *const *to, size_t nr)
 	job->chain.options = job->options;
 	job->chain.selection = &job->selection;
 	job->chain.merge = &job->merge;
-	chain_init(&job->chain, sink_push, &sink, takes, nr);
+	chain_init(&job->chain, sink_push, &job->sink, takes, nr);
 	free(takes);
 	for (size_t i = 0; i < job->merge.nr; i++) {
 		job->merge.inputs[i].reader.decodes = job->chain.decodes;
 		job->merge.inputs[i].reader.all_branches = job->chain.all_branches;
 	}
-	ret = run_loop(job, &sink);
+}
+
+int job_end(struct job *job, int ret)
+{
 	if (ret == 0 && chain_flush(&job->chain, UINT64_MAX) < 0) {
 		job->err = job->chain.err;
 		ret = -1;
 	}
 	gather_results(job);
-	return ret == 0 ? finish_writers(job, &sink) : -1;
+	return ret == 0 ? finish_writers(job, &job->sink) : -1;
+}
+
+int job_run(struct job *job, struct writer *const *to, size_t nr)
+{
+	job_begin(job, to, nr);
+	return job_end(job, run_loop(job, &job->sink));
 }
 
 /* ---- results ---- */

@@ -14,6 +14,12 @@
 #include "pass/select.h"
 #include "stage.h"
 
+struct job_sink { /* the end of the chain */
+	struct writer *const *writers;
+	size_t nr;
+	uint32_t splits; /* EVENT_BIT()s of what the parts of a timeline are made of */
+};
+
 struct job {
 	const char *const *inputs;
 	size_t nr_inputs;
@@ -30,6 +36,7 @@ struct job {
 	struct merge merge;
 	struct archived archived; /* if an input is an archive: `options` points into it */
 	struct chain chain;
+	struct job_sink sink;
 	const struct writer_ops **to; /* the writers of the run */
 	size_t nr_to;
 
@@ -48,6 +55,13 @@ struct job {
 int job_open(struct job *job, struct strtab *strings);
 /* Passes every selected event to the writers, then finishes them. Does not commit the output. */
 int job_run(struct job *job, struct writer *const *to, size_t nr);
+/*
+ * The same in steps, for events that do not come from an input: job_begin(), any number of job_push(), and
+ * job_end() with the result so far. `to` must stay until then.
+ */
+void job_begin(struct job *job, struct writer *const *to, size_t nr);
+int job_push(struct job *job, struct event *events, size_t nr);
+int job_end(struct job *job, int ret);
 void job_release(struct job *job);
 /* Samples that were read or that stages made, selected or not. */
 uint64_t job_samples(const struct job *job);

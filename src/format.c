@@ -21,8 +21,15 @@
 #undef READER
 #undef WRITER
 
+/* What is part of another program does not read. */
+#ifdef KSCOPE_NO_READERS
+#define READER_OPS(name)
+#else
+#define READER_OPS(name) &read_##name,
+#endif
+
 const struct reader_ops *const readers[] = {
-#define READER(name) &read_##name,
+#define READER(name) READER_OPS(name)
 #define WRITER(name)
 #include "formats.def"
 #undef READER

@@ -230,48 +230,100 @@ static void warn_of_old_parts(const struct output *output)
 	free(next);
 }
 
-static int run_files(struct job *job, struct output *outputs, struct file *files, size_t nr)
-{
-	struct writer **to = xcalloc(nr, sizeof(*to));
-	int ret = 0;
+struct conversion {
+	struct job *job;
+	struct output *outputs;
+	struct file *files;
+	struct writer **to;
+	size_t nr;
+	struct strtab strings;
+};
 
-	for (size_t i = 0; ret == 0 && i < nr; i++) {
-		ret = open_file(job, &outputs[i], &files[i]);
-		to[i] = &files[i].writer;
+static int open_files(struct conversion *c)
+{
+	for (size_t i = 0; i < c->nr; i++) {
+		if (open_file(c->job, &c->outputs[i], &c->files[i]) < 0)
+			return -1;
+		c->to[i] = &c->files[i].writer;
 	}
+	return 0;
+}
+
+static int commit_files(struct conversion *c)
+{
+	struct job *job = c->job;
+
+	for (size_t i = 0; i < c->nr; i++) {
+		if (commit_output(&c->files[i], &job->err) < 0)
+			return -1;
+	}
+	for (size_t i = 0; i < c->nr; i++) {
+		if (c->files[i].part)
+			warn_of_old_parts(&c->outputs[i]);
+	}
+	return job->buildid_cache ? fill_cache(job) : 0;
+}
+
+/* *ret: 0, or -1 with job->err set. */
+static struct conversion *open_conversion(struct job *job, struct output *outputs, size_t nr,
+					  int *ret)
+{
+	struct conversion *c = xcalloc(1, sizeof(*c));
+
+	*c = (struct conversion){ .job = job,
+				  .outputs = outputs,
+				  .files = xcalloc(nr, sizeof(*c->files)),
+				  .to = xcalloc(nr, sizeof(struct writer *)),
+				  .nr = nr };
+	strtab_init(&c->strings);
+	*ret = check_outputs(job, outputs, nr, &job->err);
+	if (*ret == 0)
+		*ret = job_open(job, &c->strings);
+	if (*ret == 0)
+		*ret = open_files(c);
+	return c;
+}
+
+/* Commits the outputs if all went well. Returns the exit code. */
+static int close_conversion(struct conversion *c, int ret)
+{
 	if (ret == 0)
-		ret = job_run(job, to, nr);
-	for (size_t i = 0; ret == 0 && i < nr; i++)
-		ret = commit_output(&files[i], &job->err);
-	for (size_t i = 0; ret == 0 && i < nr; i++) {
-		if (files[i].part)
-			warn_of_old_parts(&outputs[i]);
-	}
-	if (ret == 0 && job->buildid_cache)
-		ret = fill_cache(job);
-	free(to);
+		ret = commit_files(c);
+	ret = job_result(c->job, ret);
+	for (size_t i = 0; i < c->nr && c->files[i].job; i++)
+		close_file(&c->files[i]);
+	free(c->files);
+	free(c->to);
+	job_release(c->job);
+	strtab_release(&c->strings);
+	free(c);
 	return ret;
 }
 
 int convert_files(struct job *job, struct output *outputs, size_t nr)
 {
-	struct file *files = xcalloc(nr, sizeof(*files));
-	struct strtab strings;
 	int ret;
+	struct conversion *c = open_conversion(job, outputs, nr, &ret);
 
-	strtab_init(&strings);
-	ret = check_outputs(job, outputs, nr, &job->err);
 	if (ret == 0)
-		ret = job_open(job, &strings);
-	if (ret == 0)
-		ret = run_files(job, outputs, files, nr);
-	ret = job_result(job, ret);
-	for (size_t i = 0; i < nr && files[i].job; i++)
-		close_file(&files[i]);
-	free(files);
-	job_release(job);
-	strtab_release(&strings);
-	return ret;
+		ret = job_run(job, c->to, nr);
+	return close_conversion(c, ret);
+}
+
+struct conversion *convert_begin(struct job *job, struct output *outputs, size_t nr, int *ret)
+{
+	struct conversion *c = open_conversion(job, outputs, nr, ret);
+
+	if (*ret == 0)
+		job_begin(job, c->to, nr);
+	return c;
+}
+
+int convert_end(struct conversion *c, int ret)
+{
+	if (c->job->nr_to)
+		ret = job_end(c->job, ret);
+	return close_conversion(c, ret);
 }
 
 int convert_file(struct job *job, const struct writer_ops *ops, const char *path)

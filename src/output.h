@@ -18,6 +18,13 @@ int output_try(const struct output *output, struct err *err);
 /* A whole run: open, run, commit all outputs, report. Returns the exit code. */
 int convert_files(struct job *job, struct output *outputs, size_t nr);
 int convert_file(struct job *job, const struct writer_ops *ops, const char *path);
+/*
+ * The same in steps, for events that do not come from an input: job_push() them between the two. Call the second
+ * one in any case, with the result so far.
+ */
+struct conversion;
+struct conversion *convert_begin(struct job *job, struct output *outputs, size_t nr, int *ret);
+int convert_end(struct conversion *c, int ret);
 /* The name of a part of an output that --split cuts, from 1 on. The caller frees it. */
 char *output_part(const char *path, unsigned part);
 

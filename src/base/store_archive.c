@@ -121,10 +121,26 @@ static bool take_option(struct store *store, struct line *line)
 	return true;
 }
 
+/* As realpath() returns it: others may append it to a folder, and must not leave that. */
+static bool is_real(const char *path)
+{
+	if (*path != '/')
+		return false;
+	for (const char *part = path; *part; part += strcspn(part, "/")) {
+		size_t len = strcspn(++part, "/");
+
+		if (!len || (len == 1 && part[0] == '.') || (len == 2 && !memcmp(part, "..", 2)))
+			return false;
+	}
+	return true;
+}
+
 static bool take_file(struct store *store, struct line *line)
 {
 	const char *member = keep_word(store, line), *path = keep_word(store, line);
-	uint32_t *slot = path ? hash_at(&store->by_member, store_key_of(STORE_NAME, member)) : NULL;
+	uint32_t *slot = path && is_real(path)
+				 ? hash_at(&store->by_member, store_key_of(STORE_NAME, member))
+				 : NULL;
 
 	if (!slot || *slot)
 		return false;

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -28,8 +30,11 @@ void images_init(struct images *images, struct strtab *strings, const struct ima
 
 void images_release(struct images *images)
 {
-	for (size_t i = 1; i < images->nr; i++)
+	for (size_t i = 1; i < images->nr; i++) {
 		free(images->all[i].file);
+		if (images->all[i].raw)
+			munmap(images->all[i].raw, images->all[i].raw_len);
+	}
 	library_release(&images->library);
 	free(images->all);
 	hash_release(&images->index);
@@ -183,7 +188,7 @@ static char *try_file(struct images *images, struct image *image, char *path)
 	free(path);
 	if (!real)
 		return NULL;
-	symfile = library_open(&images->library, real);
+	symfile = library_try(&images->library, real);
 	if (symfile && adopt(image, symfile, real, images->this_machine))
 		return real;
 	free(real);
@@ -328,6 +333,52 @@ static uint64_t image_shift(const struct image *image, const struct strtab *stri
 	if (!symfile_find(image->symfile, str_text(strings, image->anchor), &linked))
 		return 0;
 	return image->anchor_addr - linked;
+}
+
+/* Maps a file, unless it is empty, or an ELF that could not be used. */
+static void map_raw(struct image *image, int fd)
+{
+	struct stat st;
+	void *data = MAP_FAILED;
+
+	if (!fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_size > 0)
+		data = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+	if (data == MAP_FAILED)
+		return;
+	if (st.st_size >= 4 && !memcmp(data, "\177ELF", 4)) {
+		munmap(data, (size_t)st.st_size);
+		return;
+	}
+	image->raw = data;
+	image->raw_len = (size_t)st.st_size;
+}
+
+static void open_raw(struct images *images, struct image *image, const char *path)
+{
+	struct store *store = images->where->debug.store;
+	char *real = store_real(store, path);
+	int fd = real ? store_open(store, real) : -1;
+
+	if (fd >= 0) {
+		map_raw(image, fd);
+		close(fd);
+	}
+	if (image->raw)
+		store_use(store, real, STORE_NAME, path);
+	free(real);
+}
+
+const uint8_t *image_raw(struct images *images, uint32_t handle, size_t *len)
+{
+	struct image *image = &images->all[handle];
+	const char *path = str_text(images->strings, image->path);
+
+	if (!image->raw_tried && !image->kernel && !image->foreign && !image->as_linked &&
+	    !image_is_pseudo(path))
+		open_raw(images, image, path);
+	image->raw_tried = true;
+	*len = image->raw_len;
+	return image->raw;
 }
 
 uint64_t image_vaddr(struct images *images, uint32_t handle, uint64_t addr)

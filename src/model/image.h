@@ -29,6 +29,7 @@ struct image {
 	bool kernel;
 	bool given;	 /* the user named this file */
 	bool foreign;	 /* search only under the folders that the user gave */
+	bool code;	 /* it is mapped as code */
 	bool opened;	 /* image_symfile() was called, with or without success */
 	bool one_symbol; /* the whole image is one function; there is no file */
 	uint32_t symbol; /* handle: the name of that function */
@@ -37,6 +38,10 @@ struct image {
 	uint32_t anchor; /* handle; 0: the start */
 	uint64_t anchor_addr;
 	uint32_t names; /* handle: a file with symbols that came with the data, or 0 */
+	/* The bytes of a file that has only code, as `record emulate` writes it; NULL: none, or not asked for. */
+	uint8_t *raw;
+	size_t raw_len;
+	bool raw_tried;
 };
 
 struct images {
@@ -69,6 +74,8 @@ void image_moved(struct images *images, uint32_t image, const char *anchor, uint
 void image_names(struct images *images, uint32_t image, const char *file);
 /* Opens the file on first use. NULL: not found or not usable. Warns once. */
 struct symfile *image_symfile(struct images *images, uint32_t image);
+/* The bytes of a file that is not a binary but only code; NULL: it is none. */
+const uint8_t *image_raw(struct images *images, uint32_t image, size_t *len);
 /* Converts a frame's addr to a virtual address of the ELF. */
 uint64_t image_vaddr(struct images *images, uint32_t image, uint64_t addr);
 /*

@@ -121,11 +121,19 @@ static uint64_t distance_to_start(struct world *world, uint32_t image, uint64_t 
 	return vaddr - start;
 }
 
+static const struct space *space_at(struct world *world, uint32_t pid, uint64_t context)
+{
+	return &world->spaces[context == IP_KERNEL ? SPACE_KERNEL : space_of(world, pid)];
+}
+
 static const struct map *map_at(struct world *world, uint32_t pid, uint64_t context, uint64_t addr)
 {
-	uint32_t space = context == IP_KERNEL ? SPACE_KERNEL : space_of(world, pid);
+	return space_find(space_at(world, pid, context), addr);
+}
 
-	return space_find(&world->spaces[space], addr);
+uint32_t world_maps(struct world *world, uint32_t pid, uint64_t context)
+{
+	return space_at(world, pid, context)->version;
 }
 
 uint64_t world_function(struct world *world, uint32_t pid, uint64_t context, uint64_t addr)
@@ -201,6 +209,24 @@ uint64_t world_instructions(struct world *world, uint32_t pid, uint64_t context,
 	return symfile ? symfile_instructions(symfile, vaddr, vaddr + (end - addr)) : 0;
 }
 
+/* Code that is in no binary is that of the machine. */
+static void raw_code(struct world *world, const struct map *map, uint64_t addr,
+		     struct insn_code *code)
+{
+	uint64_t offset = addr - map->start + map->offset;
+	size_t len;
+	const uint8_t *bytes = image_raw(&world->images, map->image, &len);
+
+	if (!bytes || offset >= len)
+		return;
+	*code = (struct insn_code){ .machine = world->images.machine,
+				    .wide = world->images.is_64bit,
+				    .bytes = bytes + offset,
+				    .len = len - (size_t)offset };
+	if (!code->machine && !strcmp(world_arch(world), "x86_64"))
+		code->machine = EM_X86_64;
+}
+
 void world_code(struct world *world, uint32_t pid, uint64_t context, uint64_t addr,
 		struct insn_code *code)
 {
@@ -211,6 +237,8 @@ void world_code(struct world *world, uint32_t pid, uint64_t context, uint64_t ad
 	*code = (struct insn_code){ 0 };
 	if (symfile)
 		symfile_insns(symfile, vaddr, code);
+	else if (map)
+		raw_code(world, map, addr, code);
 	if (map && code->len > map->last - addr)
 		code->len = (size_t)(map->last - addr) + 1;
 }
@@ -337,6 +365,7 @@ static void add_map(struct world *world, const struct event *ev)
 		return;
 	image = image_of(world, ev);
 	world->images.all[image].foreign |= map->foreign;
+	world->images.all[image].code |= map->prot & PROT_EXEC;
 	image_moved(&world->images, image, map->anchor, map->offset);
 	if (map->names)
 		image_names(&world->images, image, map->names);

@@ -120,6 +120,8 @@ void world_inlines(struct world *world, uint32_t pid, uint64_t context, uint64_t
 /* How many instructions begin between two addresses, see symfile_instructions(); 0: unknown. */
 uint64_t world_instructions(struct world *world, uint32_t pid, uint64_t context, uint64_t addr,
 			    uint64_t end);
+/* Changes whenever the maps of a process or of the kernel do. */
+uint32_t world_maps(struct world *world, uint32_t pid, uint64_t context);
 /* The code from an address of a process or of the kernel on, as far as one map goes; bytes NULL: unknown. */
 void world_code(struct world *world, uint32_t pid, uint64_t context, uint64_t addr,
 		struct insn_code *code);

@@ -79,6 +79,31 @@ static bool same_function(void *data, uint32_t frame, uint32_t other)
 	return slices_function(data, frame) == slices_function(data, other);
 }
 
+static uint32_t function_name(void *data, uint32_t frame)
+{
+	return slices_function(data, frame);
+}
+
+/*
+ * GCC and Clang call a part of a function that is moved away, because it hardly ever runs, NAME.cold. In DWARF, it
+ * has the name of the function.
+ */
+static uint32_t whole_function(void *data, uint32_t frame)
+{
+	struct world *world = data;
+	uint32_t handle = slices_function(world, frame);
+	const char *name = str_text(world->strings, handle);
+	const char *cold = strstr(name, ".cold");
+	const char *clone = cold ? memrchr(name, '[', (size_t)(cold - name)) : NULL;
+
+	if (!cold)
+		return handle;
+	/* Demangled: NAME [clone .cold]. */
+	if (clone && !strncmp(clone, "[clone .cold", 12) && clone > name)
+		cold = clone - 1;
+	return str_intern(world->strings, name, (size_t)(cold - name));
+}
+
 /*
  * The name of a task: that of its process, or of its first function, if that is in the kernel. Firmware has no
  * symbols.
@@ -135,6 +160,8 @@ static int calls_open(struct stage *s)
 	cs->calls.frame = frame_at;
 	cs->calls.stack = stack_below;
 	cs->calls.same = same_function;
+	cs->calls.name = function_name;
+	cs->calls.whole = whole_function;
 	cs->calls.data = s->chain->world;
 	if (!cs->times)
 		return 0;

@@ -46,6 +46,12 @@ struct calls {
 	 * start: they have the same name, or none.
 	 */
 	bool (*same)(void *data, uint32_t frame, uint32_t other);
+	/*
+	 * Optional: the handle of the name of a frame's function, and of the whole function, if the frame's is only
+	 * a part of it that the compiler has moved away.
+	 */
+	uint32_t (*name)(void *data, uint32_t frame);
+	uint32_t (*whole)(void *data, uint32_t frame);
 	/* Optional: returns the handle of a stack, from the one of its callers (0: none) and a frame. */
 	uint32_t (*stack)(void *data, uint32_t callers, uint32_t frame);
 	void *data;

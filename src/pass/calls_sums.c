@@ -320,6 +320,20 @@ static uint64_t start_of(void *data, uint32_t mark)
 	return calls->counters[mark].leaf;
 }
 
+static uint32_t whole_of(void *data, const struct event *ev)
+{
+	struct calls *calls = data;
+
+	return calls->whole ? calls->whole(calls->data, place_of(calls, ev)->frame) : 0;
+}
+
+static uint32_t name_of(void *data, uint32_t mark)
+{
+	struct calls *calls = data;
+
+	return calls->name(calls->data, calls->counters[mark].frame);
+}
+
 static bool is_kernel(void *data, uint64_t address)
 {
 	struct calls *calls = data;
@@ -345,6 +359,8 @@ static const struct track_ops sums_ops = {
 	.function = function_of,
 	.target = target_of,
 	.start = start_of,
+	.whole = whole_of,
+	.name = name_of,
 	.kernel = is_kernel,
 	.ended = task_ended,
 };

@@ -119,6 +119,8 @@ static enum straight_state find_code(struct straights *all, struct straight_know
 	begin = code.bytes;
 	if (!begin)
 		return STRAIGHT_NO_CODE;
+	if (!insn_supports(code.machine))
+		return STRAIGHT_NO_DECODER;
 	if (decode(&code, insns, run->nr) < run->nr)
 		return STRAIGHT_DIFFERENT;
 	if (leads_to(run, run->start + (size_t)(code.bytes - begin), insns[run->nr - 1].size) ||
@@ -152,7 +154,8 @@ static const struct straight_known *known_run(struct straights *all, const struc
 				       .to = branch->kind == BRANCH_JUMP ? branch->to : 0,
 				       .nr = (uint32_t)branch->instructions,
 				       .pid = strand->context == IP_KERNEL ? 0 : strand->pid,
-				       .version = all->world->version,
+				       .version =
+					       world_maps(all->world, strand->pid, strand->context),
 				       .context = (uint16_t)strand->context,
 				       .kind = (uint8_t)branch->kind,
 				       .began = strand->began };

@@ -24,9 +24,10 @@ struct straight_insn {
 
 enum straight_state {
 	STRAIGHT_KNOWN,
-	STRAIGHT_NO_CODE,   /* the binary was not found, or does not have it */
-	STRAIGHT_DIFFERENT, /* the binary has code that does not lead to the branch */
-	STRAIGHT_GAP,	    /* code may have run that was not traced */
+	STRAIGHT_NO_CODE,    /* the binary was not found, or does not have it */
+	STRAIGHT_NO_DECODER, /* kscope cannot tell its instructions apart */
+	STRAIGHT_DIFFERENT,  /* the binary has code that does not lead to the branch */
+	STRAIGHT_GAP,	     /* code may have run that was not traced */
 };
 
 /* What ran up to a branch. Valid until the next call. */

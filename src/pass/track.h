@@ -88,6 +88,12 @@ struct track_ops {
 	/* The same of an event's target, and of a mark; the address itself if unknown. */
 	uint64_t (*target)(void *data, const struct event *ev);
 	uint64_t (*start)(void *data, uint32_t mark);
+	/*
+	 * The whole function of an event's target, of which it may be a part that the compiler has moved away, and
+	 * the function of a mark, as the same handles; 0: unknown.
+	 */
+	uint32_t (*whole)(void *data, const struct event *ev);
+	uint32_t (*name)(void *data, uint32_t mark);
 	/* Whether this is kernel code at its final address, not where early code runs. */
 	bool (*kernel)(void *data, uint64_t address);
 	/* Optional: a task has ended; see struct track_view. */

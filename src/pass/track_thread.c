@@ -72,12 +72,31 @@ static bool is_start(const struct track *track, const struct event *ev)
 }
 
 /*
+ * Finds the caller that handles an exception in a part of its code that the compiler has moved away. `from` is the
+ * code before: if that is the same function, it is not an exception.
+ */
+static size_t find_whole(const struct track *track, const struct track_task *task, uint32_t from,
+			 const struct event *ev)
+{
+	uint32_t whole = track->ops->whole(track->data, ev);
+	size_t i = task->nr;
+
+	if (!whole || track->ops->name(track->data, from) == whole)
+		return task->nr;
+	while (i-- > 0) {
+		if (track->ops->name(track->data, task->frames[i].mark) == whole)
+			return i;
+	}
+	return task->nr;
+}
+
+/*
  * Finds the caller to which longjmp() or an exception of C++ leads: the innermost one that is in the function of
  * this place. Returns task->nr if there is none: a jump to the start of a function is a tail call, even if the
  * function is also a caller, and a jump to the function that was called last comes from a part of it that the
  * compiler has moved away.
  */
-static size_t find_caller(const struct track *track, const struct track_task *task,
+static size_t find_caller(const struct track *track, const struct track_task *task, uint32_t from,
 			  const struct event *ev)
 {
 	uint64_t start = track->ops->target(track->data, ev);
@@ -90,13 +109,14 @@ static size_t find_caller(const struct track *track, const struct track_task *ta
 		    track->ops->start(track->data, task->frames[i].mark) == start)
 			return i;
 	}
-	return task->nr;
+	return find_whole(track, task, from, ev);
 }
 
-/* Goes on in another function, which may be that of a caller. */
-static bool goes_to_caller(struct track *track, struct track_task *task, const struct event *ev)
+/* Goes on in another function, which may be that of a caller. from: the mark of the code before. */
+static bool goes_to_caller(struct track *track, struct track_task *task, uint32_t from,
+			   const struct event *ev)
 {
-	size_t frame = find_caller(track, task, ev);
+	size_t frame = find_caller(track, task, from, ev);
 
 	if (frame == task->nr)
 		return false;
@@ -112,7 +132,7 @@ void thread_jump(struct track *track, struct track_strand *strand, const struct 
 	struct track_frame *top;
 
 	task_go(track, task, ev);
-	if (task->mark == mark || (!ev->branch.direct && goes_to_caller(track, task, ev)))
+	if (task->mark == mark || (!ev->branch.direct && goes_to_caller(track, task, mark, ev)))
 		return;
 	top = top_frame(task);
 	if (top && track->ops->target(track->data, ev) == ev->branch.to)
@@ -139,7 +159,7 @@ void thread_return(struct track *track, struct track_strand *strand, const struc
 		track->at->returns--;
 		track->at->jumps++;
 		thread_jump(track, strand, ev);
-	} else if (goes_to_caller(track, task, ev)) {
+	} else if (goes_to_caller(track, task, task->mark, ev)) {
 		track->at->found++;
 	} else {
 		track->at->returns--;
@@ -208,6 +228,14 @@ static size_t find_resumed(const struct track_task *task, uint64_t to)
 	return task->nr;
 }
 
+/* Whether the thread may go on anywhere after this, except in a signal handler. */
+static bool is_open(const struct track *track, const struct track_frame *frame,
+		    const struct event *ev)
+{
+	return !frame->resume &&
+	       (frame->kind != TRACK_TRAP || frame->interrupt || !is_start(track, ev));
+}
+
 /* The thread comes back from code that is not traced. */
 static void come_back(struct track *track, struct track_strand *strand, const struct event *ev)
 {
@@ -219,7 +247,7 @@ static void come_back(struct track *track, struct track_strand *strand, const st
 	if (frame < task->nr) {
 		track->at->leaves_found += task->frames[frame].kind == TRACK_TRAP;
 		task_pop(task, frame);
-	} else if (top && !top->resume) { /* where it went on is unknown */
+	} else if (top && is_open(track, top, ev)) {
 		task_pop(task, task->nr - 1);
 		thread_jump(track, strand, ev);
 	} else if (top && top->kind == TRACK_TRAP) {

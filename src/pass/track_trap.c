@@ -378,10 +378,13 @@ void call_handler(struct track *track, struct track_strand *strand, size_t frame
 	drop_stacks(task, frame);
 	task_pop(task, frame);
 	handler.branch.next = handler.branch.from = trap.resume;
+	if (!trap.resume) /* somewhere in the function */
+		handler.branch.from = track->ops->start(track->data, trap.mark);
 	strand->context = trap.context;
 	strand->space = trap.space;
 	strand->pid = ev->pid;
 	task_push(track, strand, &handler, TRACK_TRAP, trap.sp);
+	top_frame(task)->interrupt = true;
 	task_use_stack(task, ev, ev->branch.sp, 0);
 }
 

@@ -98,13 +98,13 @@ static size_t usable(struct ipt_piece *piece, size_t len, bool *last)
 
 static void end_piece(const struct ipt_ahead *ahead, struct ipt_piece *piece)
 {
-	uint8_t psb[PSB_PLUS + IPT_LONGEST] = { 0 };
+	uint8_t psb[PSB_PLUS];
 	uint64_t left = piece->span.end - piece->limit;
 	size_t len = left < PSB_PLUS ? (size_t)left : PSB_PLUS;
 
 	piece->done = true;
 	if (len && ahead->read(ahead->data, piece->queue, piece->limit, psb, len))
-		ipt_flow_end(&piece->flow, ipt_flow_psb_ip(psb, len + IPT_LONGEST), piece->limit);
+		ipt_flow_end(&piece->flow, ipt_flow_psb_ip(psb, len), piece->limit);
 }
 
 /* Decodes a piece, until it ends or has enough branches. */
@@ -198,6 +198,7 @@ static bool add_piece(struct ipt_ahead *ahead, uint32_t number)
 {
 	struct ipt_queue *q = &ahead->queues[number];
 	const struct ipt_span *span;
+	uint64_t size = ahead->piece ? ahead->piece : IPT_PIECE;
 	struct ipt_piece *piece;
 
 	if (q->span == q->nr)
@@ -208,7 +209,7 @@ static bool add_piece(struct ipt_ahead *ahead, uint32_t number)
 	piece->span = *span;
 	piece->first_of_span = q->position <= span->begin;
 	piece->begin = piece->first_of_span ? span->begin : q->position;
-	piece->end = span->end - piece->begin > IPT_PIECE ? piece->begin + IPT_PIECE : span->end;
+	piece->end = span->end - piece->begin > size ? piece->begin + size : span->end;
 	q->position = piece->end;
 	if (piece->end == span->end) {
 		q->span++;

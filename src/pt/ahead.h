@@ -14,7 +14,7 @@
 
 #include "pt/flow.h"
 
-#define IPT_PIECE ((uint64_t)16 << 10) /* bytes, up to the next PSB packet */
+#define IPT_PIECE ((uint64_t)16 << 10)
 
 struct ipt_span { /* of a queue, without holes */
 	uint64_t begin, end;
@@ -38,7 +38,7 @@ struct ipt_piece {
 	bool first_of_span;
 	enum { PIECE_WAITS, PIECE_RUNS, PIECE_READY } state;
 	bool done;	      /* else, there is more when its branches are taken */
-	uint64_t position;    /* where to go on; 0: at the begin */
+	uint64_t position;    /* where to go on, once it has begun */
 	uint64_t limit;	      /* the PSB packet at its end; 0: not known yet */
 	struct ipt_flow flow; /* has the branches */
 	uint8_t *window;
@@ -50,7 +50,8 @@ struct ipt_ahead {
 	/* Reads bytes of a queue, which are there. Called by several threads at a time. False: error. */
 	bool (*read)(const void *data, uint32_t queue, uint64_t position, uint8_t *to, size_t len);
 	const void *data;
-	bool all; /* see struct ipt_flow */
+	bool all;	/* see struct ipt_flow */
+	uint64_t piece; /* bytes, up to the next PSB packet; 0: IPT_PIECE */
 
 	struct ipt_queue *queues;
 	size_t nr_queues, cap_queues;

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "pt/clock.h"
 
+#define CTC_BITS 16 /* of the slower clock, in a TMA packet */
+#define MTC_BITS 8  /* likewise, in an MTC packet */
+
 static uint64_t ctc_ticks(const struct ipt_clock_info *info, uint64_t ctc)
 {
 	uint64_t n = info->tsc_per_ctc[0], d = info->tsc_per_ctc[1];
@@ -35,13 +38,26 @@ void ipt_clock_tma(struct ipt_clock *clock, uint16_t ctc, uint16_t fast)
 	clock->ctc = 0;
 	clock->mtc = (uint8_t)(ctc >> info->mtc_shift);
 	clock->has_ctc = true;
+	clock->mtc_of_tma = true;
+}
+
+/* With the upper bits that a TMA packet does not have, such that `next` is the first one after it. */
+static uint8_t complete_mtc(uint8_t mtc, uint8_t next, uint8_t missing)
+{
+	mtc |= next & ~(missing - 1);
+	return mtc < next ? mtc : (uint8_t)(mtc - missing);
 }
 
 void ipt_clock_mtc(struct ipt_clock *clock, uint8_t mtc)
 {
+	unsigned shift = clock->info->mtc_shift;
+
 	if (!clock->has_ctc)
 		return;
-	clock->ctc += (uint64_t)(uint8_t)(mtc - clock->mtc) << clock->info->mtc_shift;
+	if (clock->mtc_of_tma && shift > CTC_BITS - MTC_BITS)
+		clock->mtc = complete_mtc(clock->mtc, mtc, (uint8_t)(1u << (CTC_BITS - shift)));
+	clock->mtc_of_tma = false;
+	clock->ctc += (uint64_t)(uint8_t)(mtc - clock->mtc) << shift;
 	clock->mtc = mtc;
 	set_base(clock, clock->ctc_base + ctc_ticks(clock->info, clock->ctc));
 }

@@ -26,7 +26,10 @@ struct ipt_clock {
 	uint64_t ctc_base, ctc;
 	uint8_t mtc; /* the last MTC packet */
 	bool has_ctc;
+	bool mtc_of_tma; /* `mtc` is from a TMA packet, which has only 16 bits of the count */
 };
+
+#define IPT_MAX_TICKS 0x1p56 /* since an exact time: a TSC packet has 56 bits */
 
 void ipt_clock_tsc(struct ipt_clock *clock, uint64_t tsc);
 void ipt_clock_tma(struct ipt_clock *clock, uint16_t ctc, uint16_t fast);
@@ -35,12 +38,12 @@ void ipt_clock_cbr(struct ipt_clock *clock, uint8_t ratio);
 
 static inline void ipt_clock_cyc(struct ipt_clock *clock, uint64_t cycles)
 {
-	uint64_t now;
+	double ticks;
 
 	clock->cycles += cycles;
-	now = clock->base + (uint64_t)((double)clock->cycles * clock->per_cycle);
-	if (now > clock->now)
-		clock->now = now;
+	ticks = (double)clock->cycles * clock->per_cycle;
+	if (ticks < IPT_MAX_TICKS && clock->base + (uint64_t)ticks > clock->now)
+		clock->now = clock->base + (uint64_t)ticks;
 }
 
 #endif

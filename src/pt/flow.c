@@ -16,20 +16,20 @@ const char *const ipt_gap_names[IPT_GAPS] = {
 	[IPT_GAP_LOST] = "lost trace",
 	[IPT_GAP_CUT] = "cut off packet",
 	[IPT_GAP_PACKET] = "unknown packet",
-	[IPT_GAP_NO_CODE] = "its bytes are not known, or are no instruction",
-	[IPT_GAP_TNT] = "a condition, but the code has none here",
-	[IPT_GAP_TIP] = "a target, but the code has no branch that needs one",
-	[IPT_GAP_RETURN] = "a return without a call",
-	[IPT_GAP_FUP] = "an interrupt at an address that the code does not reach",
-	[IPT_GAP_OFF] = "a branch while the trace is off",
-	[IPT_GAP_ENDLESS] = "an endless loop",
+	[IPT_GAP_NO_CODE] = "code not found, or not a valid instruction",
+	[IPT_GAP_TNT] = "a TNT packet, but the code has no conditional branch here",
+	[IPT_GAP_TIP] = "a TIP packet, but the code has no indirect branch here",
+	[IPT_GAP_RETURN] = "a TNT packet says \"not taken\" at a return",
+	[IPT_GAP_FUP] = "a FUP packet with an address that the code does not reach",
+	[IPT_GAP_OFF] = "a branch packet does not match the tracing state (on or off)",
+	[IPT_GAP_ENDLESS] = "an infinite loop without packets",
 };
 
 /* Branches */
 
 static void put_more(struct ipt_flow *f)
 {
-	f->cap = f->cap ? f->cap * 2 : IPT_ENOUGH + 64;
+	f->cap = f->cap ? f->cap * 2 : 1024;
 	f->branches = xrealloc(f->branches, f->cap, sizeof(*f->branches));
 }
 
@@ -170,6 +170,14 @@ static inline struct ipt_block *fall(struct ipt_flow *f, struct ipt_block *b)
 	return next ? next : link_to(f, ipt_block_next(b), b->wide, &b->fall);
 }
 
+/* Addresses of 32-bit code wrap around. */
+static inline uint64_t target_of(const struct ipt_flow *f, const struct ipt_block *b)
+{
+	uint64_t address = f->at.place.base + b->target;
+
+	return b->wide ? address : (uint32_t)address;
+}
+
 static inline void push(struct ipt_flow *f, struct ipt_block *b)
 {
 	struct ipt_spot *spot = &f->returns[f->top++ % IPT_RETURNS];
@@ -181,20 +189,18 @@ static inline void push(struct ipt_flow *f, struct ipt_block *b)
 
 /*
  * Runs a block whose successor needs no packet. A call of the next
- * instruction only reads the instruction pointer: the cpu does not remember it, either.
+ * instruction only reads the instruction pointer: the cpu does not remember it, either, unless it is indirect.
  */
 static inline struct ipt_block *run(struct ipt_flow *f, struct ipt_block *b)
 {
-	uint64_t base = f->at.place.base;
-
 	f->insns += b->insns;
 	switch (b->kind) {
 	case IPT_JUMP:
 		if (f->all || b->leaves)
-			put_after(f, IPT_DID_JUMP, b, base + b->target);
+			put_after(f, IPT_DID_JUMP, b, target_of(f, b));
 		return taken(f, b);
 	case IPT_CALL:
-		put_after(f, IPT_DID_CALL, b, base + b->target);
+		put_after(f, IPT_DID_CALL, b, target_of(f, b));
 		if (b->target != ipt_block_next(b))
 			push(f, b);
 		return taken(f, b);
@@ -209,8 +215,6 @@ static inline bool runs_alone(const struct ipt_block *b)
 
 /* Packets */
 
-static enum ipt_gap take_tnt(struct ipt_flow *f, uint64_t bits, unsigned nr);
-
 /* One condition. */
 static inline struct ipt_block *branch_if(struct ipt_flow *f, struct ipt_block *b, bool taken_bit)
 {
@@ -218,7 +222,7 @@ static inline struct ipt_block *branch_if(struct ipt_flow *f, struct ipt_block *
 	if (!taken_bit)
 		return fall(f, b);
 	if (f->all || b->leaves)
-		put_after(f, IPT_DID_JUMP, b, f->at.place.base + b->target);
+		put_after(f, IPT_DID_JUMP, b, target_of(f, b));
 	return taken(f, b);
 }
 
@@ -234,10 +238,18 @@ static inline struct ipt_block *return_to_call(struct ipt_flow *f, struct ipt_bl
 	return fall(f, call->block);
 }
 
+/* The code is at this block now; if there is a gap, this is where. */
+static enum ipt_gap stop_at(struct ipt_flow *f, struct ipt_block *b, enum ipt_gap gap)
+{
+	f->at.block = b;
+	return gap;
+}
+
 /* The highest of the bits is the oldest. */
 static enum ipt_gap take_tnt(struct ipt_flow *f, uint64_t bits, unsigned nr)
 {
 	struct ipt_block *b = f->at.block;
+	size_t known = f->nr;
 	unsigned steps = 0;
 
 	while (nr) {
@@ -249,14 +261,18 @@ static enum ipt_gap take_tnt(struct ipt_flow *f, uint64_t bits, unsigned nr)
 		case IPT_ON:
 		case IPT_JUMP:
 		case IPT_CALL:
+			if (!steps)
+				known = f->nr;
 			b = run(f, b);
-			if (++steps > MAX_STEPS)
-				return IPT_GAP_ENDLESS;
+			if (++steps > MAX_STEPS) {
+				f->nr = known;
+				return stop_at(f, b, IPT_GAP_ENDLESS);
+			}
 			break;
 		case IPT_RETURN:
 			if (f->nr_returns) {
 				if (!(bits >> --nr & 1))
-					return IPT_GAP_RETURN;
+					return stop_at(f, b, IPT_GAP_RETURN);
 				b = return_to_call(f, b);
 				steps = 0;
 				break;
@@ -264,16 +280,16 @@ static enum ipt_gap take_tnt(struct ipt_flow *f, uint64_t bits, unsigned nr)
 			/* fall through */
 		case IPT_JUMP_ANY:
 		case IPT_CALL_ANY:
-			f->at.block = b;
+		case IPT_ENTER:
+		case IPT_LEAVE:
 			f->tnt = bits;
 			f->nr_tnt = nr;
-			return IPT_GAP_NONE;
-		case IPT_NOTHING: return IPT_GAP_NO_CODE;
-		default: return IPT_GAP_TNT;
+			return stop_at(f, b, IPT_GAP_NONE);
+		case IPT_NOTHING: return stop_at(f, b, IPT_GAP_NO_CODE);
+		default: return stop_at(f, b, IPT_GAP_TNT);
 		}
 	}
-	f->at.block = b;
-	return IPT_GAP_NONE;
+	return stop_at(f, b, IPT_GAP_NONE);
 }
 
 /* Runs up to a branch that needs a packet. */
@@ -285,12 +301,11 @@ static enum ipt_gap walk(struct ipt_flow *f)
 	for (unsigned steps = 0; runs_alone(b); steps++) {
 		if (steps > MAX_STEPS) {
 			f->nr = nr;
-			return IPT_GAP_ENDLESS;
+			return stop_at(f, b, IPT_GAP_ENDLESS);
 		}
 		b = run(f, b);
 	}
-	f->at.block = b;
-	return b->kind != IPT_NOTHING ? IPT_GAP_NONE : IPT_GAP_NO_CODE;
+	return stop_at(f, b, b->kind != IPT_NOTHING ? IPT_GAP_NONE : IPT_GAP_NO_CODE);
 }
 
 /* Whether an offset is in a block and before its end. */
@@ -305,10 +320,9 @@ static enum ipt_gap stop_in(struct ipt_flow *f, struct ipt_block *b, uint64_t of
 	int before = ipt_block_before(f->at.place.code, b, offset);
 
 	if (before < 0)
-		return IPT_GAP_FUP;
+		return stop_at(f, b, IPT_GAP_FUP);
 	f->insns += (unsigned)before;
-	f->at.block = ipt_code_find(f->at.place.code, offset, b->wide);
-	return IPT_GAP_NONE;
+	return stop_at(f, ipt_code_find(f->at.place.code, offset, b->wide), IPT_GAP_NONE);
 }
 
 /* Runs up to the instruction at an address. */
@@ -318,17 +332,16 @@ static enum ipt_gap walk_to(struct ipt_flow *f, uint64_t ip)
 	size_t nr = f->nr;
 
 	for (unsigned steps = 0;; steps++) {
-		if (f->at.place.base + b->start == ip) {
-			f->at.block = b;
-			return IPT_GAP_NONE;
-		}
+		if (f->at.place.base + b->start == ip)
+			return stop_at(f, b, IPT_GAP_NONE);
 		if (is_in(b, ip - f->at.place.base))
 			return stop_in(f, b, ip - f->at.place.base);
 		if (!runs_alone(b))
-			return b->kind == IPT_NOTHING ? IPT_GAP_NO_CODE : IPT_GAP_FUP;
+			return stop_at(f, b,
+				       b->kind == IPT_NOTHING ? IPT_GAP_NO_CODE : IPT_GAP_FUP);
 		if (steps > MAX_STEPS) {
 			f->nr = nr;
-			return IPT_GAP_ENDLESS;
+			return stop_at(f, b, IPT_GAP_ENDLESS);
 		}
 		b = run(f, b);
 	}
@@ -367,7 +380,7 @@ static enum ipt_gap take_tip(struct ipt_flow *f, uint64_t ip)
 		return IPT_GAP_TIP;
 	f->insns += b->insns;
 	put_after(f, (enum ipt_branch_kind)kinds[b->kind], b, ip);
-	if (b->kind == IPT_CALL_ANY && ip != f->at.place.base + ipt_block_next(b))
+	if (b->kind == IPT_CALL_ANY)
 		push(f, b);
 	arrive(f, ip);
 	if (!nr_tnt)
@@ -411,18 +424,20 @@ static enum ipt_gap take_pge(struct ipt_flow *f, uint64_t ip)
 static enum ipt_gap walk_out(struct ipt_flow *f, uint64_t ip)
 {
 	struct ipt_block *b = f->at.block;
+	size_t nr = f->nr;
 
 	for (unsigned steps = 0; runs_alone(b); steps++) {
 		bool jumps = b->kind != IPT_ON;
 
-		if (jumps && ip && f->at.place.base + b->target == ip)
+		if (jumps && ip && target_of(f, b) == ip)
 			break;
-		if (steps > MAX_STEPS)
-			return IPT_GAP_ENDLESS;
+		if (steps > MAX_STEPS) {
+			f->nr = nr;
+			return stop_at(f, b, IPT_GAP_ENDLESS);
+		}
 		b = run(f, b);
 	}
-	f->at.block = b;
-	return b->kind != IPT_NOTHING ? IPT_GAP_NONE : IPT_GAP_NO_CODE;
+	return stop_at(f, b, b->kind != IPT_NOTHING ? IPT_GAP_NONE : IPT_GAP_NO_CODE);
 }
 
 static enum ipt_gap take_pgd(struct ipt_flow *f, uint64_t ip)
@@ -519,7 +534,7 @@ static enum ipt_gap take_rare(struct ipt_flow *f, const struct ipt_packet *p, ui
 			f->wide = p->value;
 		break;
 	case IPT_MODE_TSX: /* while the trace is off, a TIP.PGE packet follows, and no FUP packet */
-		f->fup_info = !p->value && !f->in_psb && f->at.block;
+		f->fup_info |= !p->value && !f->in_psb && f->at.block;
 		break;
 	case IPT_CBR: ipt_clock_cbr(&f->clock, (uint8_t)p->value); break;
 	case IPT_TMA: ipt_clock_tma(&f->clock, (uint16_t)p->value, (uint16_t)p->other); break;
@@ -532,8 +547,8 @@ static enum ipt_gap take_rare(struct ipt_flow *f, const struct ipt_packet *p, ui
 		break;
 	case IPT_STOP: break;
 	case IPT_PTW: pass_on(f, IPT_DID_WRITE, 0, p->value, p->ip); break;
-	case IPT_EXSTOP: f->fup_info = p->ip; break;
-	case IPT_MWAIT: f->fup_info = p->ip; break;
+	case IPT_EXSTOP:
+	case IPT_MWAIT: f->fup_info |= p->ip; break;
 	case IPT_PWRE:
 	case IPT_PWRX: pass_on(f, IPT_DID_POWER, p->kind, p->value, false); break;
 	default: break;
@@ -569,8 +584,12 @@ static enum ipt_gap take_ip_packet(struct ipt_flow *f, const uint8_t *at)
 
 	if (*at >> 5)
 		ip = f->last_ip = read_ip(f->last_ip, at);
+	if ((*at & 0x1f) == 0x0d)
+		return take_tip(f, ip);
+	/* The cpu writes the targets that it deferred before anything else with an address. */
+	if (f->nr_tnt)
+		return IPT_GAP_TNT;
 	switch (*at & 0x1f) {
-	case 0x0d: return take_tip(f, ip);
 	case 0x11: return take_pge(f, ip);
 	case 0x01: return take_pgd(f, ip);
 	default: return ip ? take_fup(f, ip) : IPT_GAP_NONE;
@@ -790,15 +809,28 @@ void ipt_flow_end(struct ipt_flow *f, uint64_t next, uint64_t position)
 		fail(f, gap, position);
 }
 
+/* The address in the packet; 0: it has none, or is cut off. */
+static uint64_t whole_ip(const uint8_t *at, size_t room)
+{
+	uint8_t packet[1 + sizeof(uint64_t)] = { 0 };
+	size_t size = 1 + (size_t)ip_sizes[*at >> 5];
+
+	if (size > room)
+		return 0;
+	memcpy(packet, at, size);
+	return read_ip(0, packet);
+}
+
 uint64_t ipt_flow_psb_ip(const uint8_t *data, size_t len)
 {
 	const uint8_t *at = data, *end = data + len;
 	struct ipt_packet packet;
 
-	while (end - at >= IPT_LONGEST) {
+	while (at < end) {
 		if (is_ip_packet(*at))
-			return (*at & 0x1f) == 0x1d ? read_ip(0, at) : 0;
-		if (ipt_packet_read(at, end, &packet) <= 0 || packet.kind == IPT_PSBEND)
+			return (*at & 0x1f) == 0x1d ? whole_ip(at, (size_t)(end - at)) : 0;
+		if (ipt_packet_read(at, end, &packet) <= 0 || packet.kind == IPT_PSBEND ||
+		    packet.kind == IPT_OVF)
 			return 0;
 		at += packet.size;
 	}

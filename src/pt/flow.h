@@ -68,7 +68,7 @@ struct ipt_place { /* code at an address */
 
 struct ipt_thread {
 	uint32_t pid, tid;
-	uint64_t until; /* the time at which this, or the maps of the process, may be another */
+	uint64_t until; /* the time of the next switch or map, of the process or the kernel */
 };
 
 /* What ran, and what was mapped where. Called by several threads at a time. */

@@ -329,6 +329,9 @@ static struct ipt_thread history_thread(const void *data, uint32_t queue, uint64
 	change = next_change(known_process(h, thread.pid), time);
 	if (change < thread.until)
 		thread.until = change;
+	change = next_change(known_process(h, IPT_KERNEL_PID), time);
+	if (change < thread.until)
+		thread.until = change;
 	return thread;
 }
 

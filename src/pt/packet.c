@@ -11,7 +11,7 @@ const uint8_t *ipt_packet_find_psb(const uint8_t *at, const uint8_t *end)
 	return at < end ? memmem(at, (size_t)(end - at), psb, sizeof(psb)) : NULL;
 }
 
-#ifdef HAVE_IPT
+#ifdef HAVE_LIBIPT
 #include <intel-pt.h>
 
 /* Packets of event tracing, which libipt 2.0 does not know. */

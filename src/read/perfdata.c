@@ -151,10 +151,11 @@ static int skip_aux(struct reader *r, struct event *ev)
 	struct perfdata *p = r->priv;
 	uint64_t left = p->aux_left, at = in_offset(r->in), skipped = in_skip(r->in, left);
 
+	p->aux_left = 0;
 	if (p->survey_of) {
 		size_t stream = (size_t)(p->s - p->streams);
 
-		/* Only what is there: the record may lie about its size. */
+		/* Only what is there: a damaged record may claim any length. */
 		perfdata_pt_add_trace(p->pt,
 				      &(struct perfdata_pt_chunk){ .in = p->survey_of[stream].in,
 								   .file_offset = at,
@@ -162,9 +163,9 @@ static int skip_aux(struct reader *r, struct event *ev)
 								   .offset = p->aux_offset,
 								   .tid = p->aux_tid,
 								   .cpu = p->aux_cpu });
+		return 0;
 	}
-	p->aux_left = 0;
-	if (skipped == left || p->survey_of)
+	if (skipped == left)
 		return 0;
 	return reader_damage(r, ev, in_offset(r->in), 0, left - skipped,
 			     "truncated: %" PRIu64 " bytes of hardware trace are missing",
@@ -219,6 +220,14 @@ static bool tracing_data(struct perfdata *p, struct reader *r, const struct reco
 	return !c.bad && in_skip(r->in, padded) == padded;
 }
 
+static bool skip_tracing_data(const struct perfdata *p, struct reader *r, const struct record *rec)
+{
+	struct cursor c = record_body(p, rec);
+	uint64_t padded = ((uint64_t)cursor_u32(&c) + 7) & ~(uint64_t)7;
+
+	return !c.bad && in_skip(r->in, padded) == padded;
+}
+
 static int tell_tracing(struct perfdata *p, struct event *ev)
 {
 	p->told_tracing = true;
@@ -256,6 +265,8 @@ static int user_record(struct reader *r, const struct record *rec)
 	struct cursor c = record_body(p, rec);
 
 	/* The first reading shares the tables of the second. */
+	if (p->survey_of && rec->type == PERF_RECORD_HEADER_TRACING_DATA)
+		return skip_tracing_data(p, r, rec) ? 0 : -1;
 	if (p->survey_of && rec->type != PERF_RECORD_FINISHED_ROUND &&
 	    rec->type != PERF_RECORD_AUXTRACE && !is_packed(rec))
 		return 0;
@@ -567,10 +578,11 @@ static bool survey_record(struct perfdata *p)
 	struct cursor c = record_body(p, &rec);
 	struct event ev = { .cpu = NO_CPU, .time = NO_TIME };
 
-	if (rec.type != PERF_RECORD_SAMPLE && rec.type != PERF_RECORD_ITRACE_START)
+	if (rec.type != PERF_RECORD_SAMPLE && rec.type != PERF_RECORD_CALLCHAIN_DEFERRED &&
+	    rec.type != PERF_RECORD_ITRACE_START)
 		return false;
 	p->now.size = 0;
-	if (rec.type == PERF_RECORD_SAMPLE)
+	if (rec.type != PERF_RECORD_ITRACE_START)
 		return true;
 	/* A thread that is traced runs on a cpu. */
 	record_trailer(p, &rec, &ev);
@@ -706,6 +718,8 @@ static int perfdata_survey(struct reader *r)
 	for (size_t i = 0; i < first.nr_streams; i++)
 		close_stream(&first.streams[i]);
 	free(first.streams);
+	if (ret < 0 && !r->err.code)
+		r->err = survey.err;
 	if (ret == 0)
 		perfdata_pt_start(p->pt);
 	return ret;

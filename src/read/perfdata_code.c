@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/mem.h"
@@ -17,6 +18,7 @@ struct code_file {
 	struct symfile *symfile;
 	uint64_t start; /* its address in the ELF, or its offset in the file */
 	int fd;
+	bool owns_fd; /* else another part of the same file does */
 };
 
 void perfdata_code_open(struct perfdata_code *code, const struct reader *r, const char *kcore)
@@ -92,11 +94,13 @@ static int open_raw(struct store *store, const char *path)
 	char *real = store_real(store, path);
 	int fd = real ? store_open(store, real) : -1;
 	char magic[4] = { 0 };
+	struct stat st;
 
 	if (fd >= 0)
 		store_use(store, real, STORE_NAME, path);
 	free(real);
-	if (fd >= 0 && (read(fd, magic, sizeof(magic)) < 0 || !memcmp(magic, "\177ELF", 4))) {
+	if (fd >= 0 && (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) ||
+			read(fd, magic, sizeof(magic)) < 0 || !memcmp(magic, "\177ELF", 4))) {
 		close(fd);
 		return -1;
 	}
@@ -159,19 +163,38 @@ static uint64_t address_in_elf(struct perfdata_code *code, const struct event_ma
 	return map->offset;
 }
 
+/* Programs map many parts of a file: they share a descriptor. NULL: it is an ELF, or there is none. */
+static struct code_file *find_raw(struct perfdata_code *code, const struct event_map *map,
+				  uint32_t image)
+{
+	uint32_t *first = hash_at(&code->raw, (struct hash_key){ image, 0 });
+	struct code_file *file;
+	int fd;
+
+	if (*first)
+		return *first == UINT32_MAX ? NULL
+					    : raw_file(code, code->files[*first - 1]->fd, map);
+	fd = open_raw(code->where.debug.store, map->path);
+	*first = UINT32_MAX;
+	if (fd < 0)
+		return NULL;
+	file = raw_file(code, fd, map);
+	file->owns_fd = true;
+	*first = (uint32_t)code->nr;
+	return file;
+}
+
 static struct code_file *find_file(struct perfdata_code *code, const struct event_map *map,
 				   uint32_t image)
 {
+	struct code_file *raw;
 	struct symfile *symfile;
-	int fd;
 
 	if (map->kernel && code->kcore)
 		return elf_file(code, code->kcore, map->addr, map->len);
-	fd = map->kernel || image_is_pseudo(map->path)
-		     ? -1
-		     : open_raw(code->where.debug.store, map->path);
-	if (fd >= 0)
-		return raw_file(code, fd, map);
+	raw = map->kernel || image_is_pseudo(map->path) ? NULL : find_raw(code, map, image);
+	if (raw)
+		return raw;
 	symfile = image_symfile(&code->images, image);
 	if (!symfile)
 		return NULL;
@@ -202,12 +225,13 @@ void perfdata_code_release(struct perfdata_code *code)
 		return;
 	for (size_t i = 0; i < code->nr; i++) {
 		ipt_code_release(&code->files[i]->code);
-		if (code->files[i]->fd >= 0)
+		if (code->files[i]->owns_fd)
 			close(code->files[i]->fd);
 		free(code->files[i]);
 	}
 	free(code->files);
 	hash_release(&code->index);
+	hash_release(&code->raw);
 	pthread_mutex_destroy(&code->lock);
 	images_release(&code->images);
 	strtab_release(&code->strings);

@@ -21,6 +21,7 @@ struct perfdata_code { /* zeroed: not open */
 	struct code_file **files;
 	size_t nr, cap;
 	struct hash index;
+	struct hash raw; /* of an image: the index + 1 of the first file that has only code */
 };
 
 void perfdata_code_open(struct perfdata_code *code, const struct reader *r, const char *kcore);

@@ -96,10 +96,11 @@ struct perfdata_pt {
 
 static uint64_t ns_of(const struct pt_time *time, uint64_t tsc)
 {
-	uint64_t rest = tsc & (((uint64_t)1 << time->shift) - 1);
+	uint64_t rest;
 
 	if (!time->known)
 		return tsc;
+	rest = tsc & (((uint64_t)1 << time->shift) - 1);
 	return time->zero + (tsc >> time->shift) * time->mult +
 	       (uint64_t)((unsigned __int128)rest * time->mult >> time->shift);
 }
@@ -441,7 +442,7 @@ static inline struct event *put_event(struct perfdata_pt *pt, const struct pt_qu
 	size_t at = pt->nr_events++;
 	struct event *ev = &pt->events[at];
 
-	if (pt->common.tid != thread->tid || pt->common.pid != thread->pid ||
+	if (!pt->version || pt->common.tid != thread->tid || pt->common.pid != thread->pid ||
 	    pt->common.cpu != q->cpu)
 		set_common(pt, q, thread);
 	if (pt->versions[at] != pt->version) {

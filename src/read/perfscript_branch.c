@@ -7,12 +7,12 @@
 #include "base/text.h"
 #include "model/event.h"
 #include "model/frame.h"
+#include "read/perf_branch.h"
 
-#define SYSCALL_SIZE 2	      /* bytes of the instruction, which is x86's */
 #define MIN_FUNCTION 64	      /* bytes: the first guess of how long a function is */
 #define MAX_OFFSET 0x10000000 /* more is an error of perf */
 #define MIN_CALL 2	      /* bytes of a call instruction */
-#define MAX_CALL 8
+#define MAX_CALL 7
 #define MAX_DEPTH 4096
 
 /* Nobody prints where a function ends. It is as long as needed, up to the next one. */
@@ -20,11 +20,12 @@ struct script_function {
 	uint64_t start, len;
 	uint32_t pid; /* 0: the kernel's */
 	uint32_t name, binary;
+	bool told;
 };
 
 /* An address with what the text says about it. */
 struct script_place {
-	uint64_t start; /* of its function; the address itself if unknown */
+	uint64_t start; /* of its function; UINT64_MAX if unknown */
 	bool kernel;
 };
 
@@ -41,17 +42,9 @@ struct script_thread {
 	size_t nr, cap;
 };
 
-/* What FLAGS say. */
-struct flags {
-	enum branch_kind kind;
-	bool known, begin, end;
-	bool interrupt; /* no instruction caused it */
-	bool syscall;
-};
-
 struct branch_line {
 	struct place from, to;
-	struct flags flags;
+	uint32_t flags; /* enum perf_branch_flags */
 	uint64_t instructions, cycles;
 	uint64_t size; /* of the branch instruction; 0: unknown */
 };
@@ -98,31 +91,37 @@ static bool address_word(struct span word, uint64_t *address)
 
 static const struct {
 	const char *word;
-	enum branch_kind kind;
-} kinds[] = {
-	{ "call", BRANCH_CALL },  { "return", BRANCH_RETURN }, { "jcc", BRANCH_JUMP },
-	{ "jmp", BRANCH_JUMP },	  { "abrt", BRANCH_JUMP },     { "syscall", BRANCH_ENTER },
-	{ "int", BRANCH_ENTER },  { "async", BRANCH_ENTER },   { "sysret", BRANCH_LEAVE },
-	{ "iret", BRANCH_LEAVE }, { "vmentry", BRANCH_JUMP },  { "vmexit", BRANCH_JUMP },
+	uint32_t flags;
+} words[] = {
+	{ "call", PERF_IS_CALL },
+	{ "return", PERF_IS_RETURN },
+	{ "jcc", PERF_IS_CONDITIONAL },
+	{ "jmp", PERF_IS_BRANCH },
+	{ "syscall", PERF_IS_CALL | PERF_IS_SYSCALL },
+	{ "sysret", PERF_IS_RETURN | PERF_IS_SYSCALL },
+	{ "int", PERF_IS_CALL | PERF_IS_INTERRUPT },
+	{ "hw", PERF_IS_ASYNC },
+	{ "iret", PERF_IS_RETURN | PERF_IS_INTERRUPT },
+	{ "async", PERF_IS_ASYNC },
+	{ "abrt", PERF_IS_ABORT },
+	{ "vmentry", PERF_IS_CALL | PERF_IS_VMENTRY },
+	{ "vmexit", PERF_IS_CALL | PERF_IS_VMEXIT },
+	{ "strt", PERF_IS_BEGIN },
+	{ "end", PERF_IS_END },
 };
 
 /* Newer versions of perf add "/miss" or the like. */
-static void flag_word(struct span word, struct flags *flags)
+static uint32_t flag_word(struct span word)
 {
 	const char *slash = memchr(word.at, '/', span_len(word));
 
 	if (slash)
 		word.end = slash;
-	flags->begin |= word_is(word, "strt");
-	flags->end |= word_is(word, "end");
-	flags->interrupt |= word_is(word, "hw") || word_is(word, "async");
-	flags->syscall |= word_is(word, "syscall");
-	for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
-		if (!word_is(word, kinds[i].word))
-			continue;
-		flags->known = true;
-		flags->kind = kinds[i].kind;
+	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++) {
+		if (word_is(word, words[i].word))
+			return words[i].flags;
 	}
+	return 0;
 }
 
 /* ---- places ---- */
@@ -195,7 +194,7 @@ static bool parse_line(struct span tail, struct branch_line *line)
 		word = take_word(&left);
 		if (!span_len(word))
 			return false;
-		flag_word(word, &line->flags);
+		line->flags |= flag_word(word);
 	} while (!address_word(word, &line->from.address));
 	if (!address_word(take_word(&right), &line->to.address))
 		return false;
@@ -298,11 +297,12 @@ static void need_function(struct reader *r, struct script_branches *all,
 		*at = add_function(all, &want) + 1;
 	f = &all->functions[*at - 1];
 	room = room_after(all, f);
-	if (f->name == want.name && f->binary == want.binary && address - f->start < f->len)
+	if (f->told && f->name == want.name && f->binary == want.binary &&
+	    address - f->start < f->len)
 		return;
-	f->name = want.name;
-	f->binary = want.binary;
-	f->len = power_above(address - f->start);
+	want.len = want.len ? want.len : power_above(address - f->start);
+	want.told = true;
+	*f = want;
 	if (f->len > room)
 		f->len = room;
 	tell_function(r, all, first, f);
@@ -339,11 +339,13 @@ static struct script_place new_place(struct reader *r, struct script_branches *a
 
 	if (word_is(parts.binary, "[unknown]"))
 		f.binary = 0;
-	if (offset <= place->address && offset != UINT64_MAX)
+	if (offset <= place->address)
 		f.start -= offset;
+	else
+		f.len = 1; /* where the function begins is unknown */
 	if (span_len(parts.name) || f.binary)
 		need_function(r, all, first, f, place->address);
-	return (struct script_place){ f.start, kernel };
+	return (struct script_place){ f.len ? UINT64_MAX : f.start, kernel };
 }
 
 static void name_place(struct reader *r, struct script_branches *all,
@@ -401,72 +403,41 @@ static void push_call(struct script_thread *thread, uint64_t address)
 }
 
 /* The text does not say what kind of branch it is. */
-static enum branch_kind guess_kind(struct script_thread *thread, const struct branch_line *line)
+static uint32_t guess_flags(struct script_thread *thread, const struct branch_line *line)
 {
 	const struct place *from = &line->from, *to = &line->to;
 
 	if (!from->address)
-		return BRANCH_BEGIN;
+		return PERF_IS_BEGIN;
 	if (!to->address)
-		return from->known.kernel ? BRANCH_END : BRANCH_ENTER;
+		return from->known.kernel ? PERF_IS_END : PERF_IS_END | PERF_IS_INTERRUPT;
 	if (from->known.kernel != to->known.kernel)
-		return to->known.kernel ? BRANCH_ENTER : BRANCH_LEAVE;
+		return PERF_IS_INTERRUPT | (from->known.kernel ? PERF_IS_RETURN : PERF_IS_CALL);
 	if (ends_call(thread, to->address))
-		return BRANCH_RETURN;
+		return PERF_IS_RETURN;
 	if (to->address != to->known.start)
-		return BRANCH_JUMP;
+		return PERF_IS_BRANCH;
 	push_call(thread, from->address);
-	return BRANCH_CALL;
-}
-
-static enum branch_kind kind_of(struct script_thread *thread, const struct branch_line *line)
-{
-	const struct flags *flags = &line->flags;
-
-	if (flags->begin)
-		return BRANCH_BEGIN;
-	if (flags->known)
-		return flags->kind;
-	/* In a program, that is an interrupt, if the kernel is not traced. */
-	if (flags->end)
-		return line->from.known.kernel ? BRANCH_END : BRANCH_ENTER;
-	return guess_kind(thread, line);
-}
-
-static uint64_t next_of(const struct branch_line *line, enum branch_kind kind)
-{
-	const struct flags *flags = &line->flags;
-	uint64_t from = line->from.address;
-
-	if (kind != BRANCH_CALL && kind != BRANCH_ENTER)
-		return 0;
-	if (kind == BRANCH_ENTER && (flags->interrupt || (flags->end && !flags->known)))
-		return from;
-	if (line->size)
-		return from + line->size;
-	return flags->syscall ? from + SYSCALL_SIZE : 0;
+	return PERF_IS_CALL;
 }
 
 static void add_branch(struct script_branches *all, const struct first_line *first,
 		       const struct branch_line *line)
 {
 	struct script_thread *thread = thread_of(all, first->start.tid);
-	enum branch_kind kind = kind_of(thread, line);
-	bool end = line->flags.end && !line->flags.begin, enters = kind == BRANCH_ENTER;
-	uint64_t to = end ? 0 : line->to.address;
 	struct event *ev = queue_event(all, first, EVENT_BRANCH);
 
-	ev->branch = (struct event_branch){
-		.kind = kind,
-		.by_thread = true,
-		.from = kind == BRANCH_BEGIN ? 0 : line->from.address,
-		.to = to,
-		.context = (to ? line->to.known.kernel : enters) ? IP_KERNEL : IP_USER,
+	ev->branch = perf_branch(&(struct perf_branch){
+		.flags = line->flags ? line->flags : guess_flags(thread, line),
+		.from = line->from.address,
+		.to = line->to.address,
+		.size = line->size,
+		.from_kernel = line->from.known.kernel,
+		.to_kernel = line->to.known.kernel,
 		.instructions = line->instructions,
 		.cycles = line->cycles,
-		.next = next_of(line, kind),
-	};
-	thread->away = !to || kind == BRANCH_END;
+	});
+	thread->away = !ev->branch.to || ev->branch.kind == BRANCH_END;
 }
 
 bool script_branch(struct reader *r, struct script_branches *all, const struct first_line *first)

@@ -316,10 +316,12 @@ void script_bare_start(struct span line, struct first_line *first)
 
 static struct span without_data(struct span tail)
 {
-	struct span rest = { tail.at + hex_digits(tail), tail.end };
+	struct span rest;
 	size_t digits;
 
-	rest = span_trim(rest);
+	if (!span_len(tail))
+		return tail;
+	rest = span_trim((struct span){ tail.at + hex_digits(tail), tail.end });
 	digits = hex_digits(rest);
 	return digits >= LEAST_ADDRESS && digits < span_len(rest) && is_blank(rest.at[digits])
 		       ? rest

@@ -149,7 +149,7 @@ static inline void fill_branch(const struct wire_trace *trace, struct wire_since
 	b->context = trace->level == WIRE_LEVEL_USER ? IP_USER : IP_KERNEL;
 	b->space = trace->space;
 	b->guest = trace->guest;
-	b->by_thread = b->over = false;
+	b->by_thread = b->direct = b->over = false;
 	b->pushed = kind == BRANCH_CALL ? trace->info.pushed : 0;
 	fill_since(trace, since, b);
 }

@@ -345,7 +345,7 @@ static void say_end(const struct run *r)
 	log_say("wrote %s: the trace of %zu thread%s, %.1f MB of Intel PT", r->asked->out,
 		r->sums.threads, r->sums.threads == 1 ? "" : "s", (double)r->sums.packets / 1e6);
 	if (access(r->code, F_OK) == 0)
-		log_say("%s has the code that the program generated: it belongs to the trace",
+		log_say("%s contains generated code that is needed to decode the trace: keep it",
 			r->code);
 	log_say("next: kscope report %s, or perf script -i %s --itrace=i0ns", r->asked->out,
 		r->asked->out);

@@ -19,7 +19,7 @@
 #include "sym/sym.h"
 
 #define DEVICE "/sys/bus/event_source/devices/intel_pt"
-#define EMULATE "; kscope record emulate traces a program without it"
+#define EMULATE "; use kscope record emulate instead"
 #define SAMPLE_MAX "61440" /* bytes: the most that perf takes */
 #define DATA_KB 260	   /* of locked memory for perf's other data */
 #define CAP_BITS (UINT64_C(1) << 38 | UINT64_C(1) << 21) /* CAP_PERFMON, CAP_SYS_ADMIN */
@@ -95,7 +95,7 @@ static int no_device(const struct pt *pt, struct err *err)
 	free(cpuinfo);
 	if (!intel)
 		return err_set(err, ERR_INPUT,
-			       "this processor has no Intel PT: only Intel's have it" EMULATE);
+			       "this is not an Intel processor, so it has no Intel PT" EMULATE);
 	if (guest)
 		return err_set(err, ERR_INPUT,
 			       "this virtual machine has no Intel PT: the host has to pass it on, "
@@ -168,7 +168,7 @@ static int check_target(const struct pt *pt, struct err *err)
 	if (ways > 1)
 		return err_set(err, ERR_USAGE, "use only one of --pid, --all-cpus and --cpu");
 	if (pt->asked->pid && pt->nr_words)
-		return err_set(err, ERR_USAGE, "--pid traces a program that runs: omit %s",
+		return err_set(err, ERR_USAGE, "--pid traces a running process: omit %s",
 			       pt->words[0]);
 	if (!ways && !pt->nr_words)
 		return err_set(err, ERR_USAGE,
@@ -194,7 +194,7 @@ int pt_check_options(const struct pt *pt, struct err *err)
 	if (asked->filter && asked->trigger)
 		return err_set(err, ERR_USAGE, "--trigger and --filter cannot be used together");
 	if (asked->trigger && is_by_cpu(pt))
-		return err_set(err, ERR_USAGE, "--trigger needs a program: use --pid");
+		return err_set(err, ERR_USAGE, "--trigger needs one process: use --pid");
 	if (asked->buffer & (asked->buffer - 1))
 		return err_set(err, ERR_USAGE, "--buffer expects a power of two");
 	return 0;

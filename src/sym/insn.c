@@ -17,6 +17,7 @@ static bool is_x86(uint16_t machine)
 #ifdef HAVE_ZYDIS
 #include <Zydis/Zydis.h>
 
+#define HAS_X86 true
 #define NAME_MAX_LEN 24
 
 static ZyanStatus start(ZydisDecoder *decoder, const struct insn_code *code)
@@ -103,6 +104,8 @@ static void gnu_name(const ZydisDecodedInstruction *insn, const ZydisDecodedOper
 		if (gnu)
 			snprintf(name, NAME_MAX_LEN, "%s%s", conditional[i], gnu);
 	}
+	if (insn->mnemonic == ZYDIS_MNEMONIC_MOV && insn->raw.imm[0].size == 64)
+		snprintf(name, NAME_MAX_LEN, "movabs");
 	if (syntax == INSN_INTEL)
 		return;
 	if (insn->mnemonic == ZYDIS_MNEMONIC_MOVZX || insn->mnemonic == ZYDIS_MNEMONIC_MOVSX ||
@@ -110,8 +113,6 @@ static void gnu_name(const ZydisDecodedInstruction *insn, const ZydisDecodedOper
 		snprintf(name, NAME_MAX_LEN, "mov%c%c%c", zydis[3], size_letter(&operands[1]),
 			 size_letter(&operands[0]));
 	gnu = find_name(att_names, zydis);
-	if (insn->mnemonic == ZYDIS_MNEMONIC_MOV && insn->raw.imm[0].size == 64)
-		gnu = "movabs";
 	if (insn->mnemonic == ZYDIS_MNEMONIC_MOVD || insn->mnemonic == ZYDIS_MNEMONIC_MOVQ)
 		gnu = zydis; /* without a suffix */
 	if (gnu)
@@ -166,6 +167,8 @@ static bool x86_text(const struct insn_code *code, uint64_t address, enum insn_s
 	return true;
 }
 #else
+#define HAS_X86 false
+
 static size_t x86_size(const struct insn_code *code)
 {
 	(void)code;
@@ -179,6 +182,12 @@ static bool x86_text(const struct insn_code *code, uint64_t address, enum insn_s
 	return false;
 }
 #endif
+
+bool insn_supports(uint16_t machine)
+{
+	return machine == EM_RISCV || machine == EM_ARM || machine == EM_AARCH64 ||
+	       (HAS_X86 && is_x86(machine));
+}
 
 size_t insn_size(const struct insn_code *code)
 {

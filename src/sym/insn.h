@@ -20,6 +20,8 @@ struct insn_code {
 
 enum insn_syntax { INSN_ATT, INSN_INTEL }; /* of x86 */
 
+/* Whether kscope was built with what tells the instructions of a machine apart. */
+bool insn_supports(uint16_t machine);
 /* The length of the first instruction, or `len` if only that much of it is given; 0: unknown. */
 size_t insn_size(const struct insn_code *code);
 

@@ -18,24 +18,10 @@ static struct symfile *open_file(const struct library *library, const char *path
 	return symfile;
 }
 
-/* For an archive: both names must find the file. */
-static void use(struct store *store, const struct symfile *symfile, const char *path,
-		const char *real)
+struct symfile *library_try(struct library *library, const char *path)
 {
-	char *file = store ? store_real(store, symfile_path(symfile)) : NULL;
-
-	if (!file)
-		return;
-	store_use(store, file, STORE_NAME, real);
-	store_use(store, file, STORE_NAME, path);
-	free(file);
-}
-
-struct symfile *library_open(struct library *library, const char *path)
-{
-	struct store *store = library->where ? library->where->store : NULL;
+	const struct store *store = library->where ? library->where->store : NULL;
 	char *real = store_real(store, path);
-	struct symfile *symfile;
 	struct hash_key key;
 	uint32_t *place;
 
@@ -43,18 +29,27 @@ struct symfile *library_open(struct library *library, const char *path)
 		real = xstrdup(path);
 	key = (struct hash_key){ hash_bytes(real, strlen(real)), strlen(real) };
 	place = hash_at(&library->by_path, key);
-	if (!*place) {
-		GROW(library->files, library->nr + 1, library->cap);
-		library->files[library->nr++] = (struct library_file){
-			.path = xstrdup(real),
-			.symfile = open_file(library,
-					     store_find(store, STORE_NAME, path) ? real : path),
-		};
-		*place = (uint32_t)library->nr;
+	if (*place) {
+		free(real);
+		return library->files[*place - 1].symfile;
 	}
-	symfile = library->files[*place - 1].symfile;
-	if (symfile)
-		use(store, symfile, path, real);
+	if (store_find(store, STORE_NAME, path))
+		path = real;
+	GROW(library->files, library->nr + 1, library->cap);
+	library->files[library->nr++] =
+		(struct library_file){ .path = real, .symfile = open_file(library, path) };
+	*place = (uint32_t)library->nr;
+	return library->files[library->nr - 1].symfile;
+}
+
+struct symfile *library_open(struct library *library, const char *path)
+{
+	struct symfile *symfile = library_try(library, path);
+	struct store *store = library->where ? library->where->store : NULL;
+	char *real = store && symfile ? store_real(store, symfile_path(symfile)) : NULL;
+
+	if (real)
+		store_use(store, real, STORE_NAME, path);
 	free(real);
 	return symfile;
 }

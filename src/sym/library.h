@@ -21,6 +21,8 @@ struct library {			/* zeroed except for `where`: empty */
 
 /* The library owns the result. Returns NULL if the file is not usable, and warns once. */
 struct symfile *library_open(struct library *library, const char *path);
+/* The same, but it may turn out not to be the right file: an archive of the run does not get it. */
+struct symfile *library_try(struct library *library, const char *path);
 void library_release(struct library *library);
 
 #endif

@@ -82,6 +82,23 @@ def test_sel4(samples, folder):
     exits("an option without effect is still reported", kscope("report", packed, "--tick-hz", "5"), 0)
 
 
+def test_cache(samples, folder):
+    """The binaries of an archive go into perf's cache."""
+    out, cache = os.path.join(folder, "c.tar"), os.path.join(folder, "cache")
+    kscope("archive", samples, "-b", ELFS, "-o", out)
+    exits("cache: convert", kscope("convert", out, "-o", os.path.join(folder, "c.data"),
+                                   f"--buildid-cache={cache}"), 0)
+    found = sorted(glob.glob(os.path.join(cache, ".build-id", "*", "*", "elf")))
+    want = sorted(glob.glob(os.path.join(ELFS, "*.elf")))
+    contents = []
+    for paths in (found, want):
+        contents.append(set())
+        for path in paths:
+            with open(path, "rb") as f:
+                contents[-1].add(f.read())
+    check("cache: it has the binaries", len(found) == 3 and contents[0] <= contents[1], found)
+
+
 def test_options(samples, folder):
     """--elf and options of readers are kept."""
     elf = os.path.join(folder, "renamed.elf")
@@ -209,6 +226,47 @@ def test_shared_dwarf(folder):
     same_views("shared", out, want)
 
 
+PLAIN = r"""
+#include <fcntl.h>
+#include <stddef.h>
+#include <sys/mman.h>
+int main(int argc, char **argv)
+{
+	/* mov $1000000,%ecx; 1: dec %ecx; jnz 1b; ret */
+	int fd = open(argv[argc - 1], O_RDONLY);
+	void (*run)(void) = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
+
+	for (int i = 0; i < 300; i++)
+		run();
+	return 0;
+}
+"""
+
+
+def test_plain_code(folder):
+    """Code that is no ELF is kept: a decoder of traces needs it."""
+    if os.uname().machine != "x86_64":
+        skip("plain code", "this machine is not x86-64")
+        return
+    place = os.path.join(folder, "plain")
+    os.mkdir(place)
+    app, code, data = (os.path.join(place, name) for name in ("app", "app.code", "perf.data"))
+    with open(app + ".c", "w", encoding="ascii") as f:
+        f.write(PLAIN)
+    with open(code, "wb") as f:
+        f.write(bytes.fromhex("b940420f00ffc975fcc3"))
+    subprocess.run(["cc", "-O1", app + ".c", "-o", app], check=True)
+    exits("plain: perf record", perf.record(data, ["-N", "-e", "cpu-clock:u"], app, code), 0)
+    want, out = views(data), os.path.join(place, "out.tar")
+    exits("plain: archive", kscope("archive", data, "-o", out), 0)
+    with tarfile.open(out) as tar:
+        found = [tar.extractfile(name).read() for name in tar.getnames() if name.endswith("/app.code")]
+    equal("plain: the code is in it", found, [bytes.fromhex("b940420f00ffc975fcc3")])
+    os.unlink(app)
+    os.unlink(code)
+    same_views("plain", out, want)
+
+
 def test_perf_folder(folder):
     """perf record --threads and --kcore write a folder."""
     case = perf_case("folder", folder, ["-e", "cpu-clock:u", "-g"], record=["--threads"])
@@ -245,6 +303,19 @@ def test_two_versions(folder):
     got = run(KSCOPE, "convert", out, *words, env=env).stdout
     check("versions: both have their names", got == want and "leaf" in got and "sheet" in got,
           f"{len(got)} {len(want)} {'leaf' in got} {'sheet' in got}")
+
+
+def test_replaced(folder):
+    """A program that was replaced after the recording is not put in its place."""
+    case = perf_case("replaced", folder, ["-e", "cpu-clock:u", "-g"])
+    if not case:
+        return
+    place, load, data = case
+    shutil.copy("/bin/true", load)
+    out = os.path.join(place, "out.tar")
+    exits("replaced: archive", kscope("archive", data, "-o", out), 0, "1 binary was not found")
+    text = manifest(out)
+    check("replaced: the other program is not in it", load not in text, text)
 
 
 # ---- every format ----
@@ -354,6 +425,7 @@ def main():
         samples = demo_samples(folder)
         test_sel4(samples, folder)
         test_options(samples, folder)
+        test_cache(samples, folder)
         test_golden(os.path.join(folder))
         test_hostile(samples, folder)
         test_usage(samples, folder)
@@ -364,7 +436,9 @@ def main():
             test_perf(folder)
             test_perf_folder(folder)
             test_shared_dwarf(folder)
+            test_plain_code(folder)
             test_two_versions(folder)
+            test_replaced(folder)
     finish()
 
 

@@ -34,6 +34,10 @@ def main():
         plugin = os.path.join(os.path.realpath(folder), "p/lib/kscope/kscope-qemu.so")
         check("install: the plugin is found", f"file={plugin}," in done.stdout and
               os.path.exists(plugin), done.stdout + done.stderr)
+        filters = os.path.join(folder, "p/lib/kscope")
+        equal("install: filters of perf", os.path.realpath(f"{filters}/libperf2perfetto.so"),
+              os.path.realpath(f"{filters}/libkscope-dlfilter.so"))
+        check("install: the filter is there", os.path.exists(f"{filters}/libperf2perfetto.so"), filters)
         done = run(os.path.join(programs, "toperf"), "--help")
         check("install: toperf --help", done.returncode == 0 and "--samples-path" in done.stdout,
               done.stderr)

@@ -7,6 +7,7 @@ import sys
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from kit import check, equal, exits, finish, fxt, kscope, scratch
 from kit.branches import Trace
+from kit.inputs import GOLDEN
 
 
 class Threads(Trace):
@@ -97,11 +98,51 @@ def test_sums(folder):
     equal("a dump has all fields", (once.count(" by-thread "), once.count(" cycles=9 ")), (11, 11))
 
 
+def test_cold(folder):
+    """An exception is handled in a part of its function that the compiler has moved away."""
+    trace = Threads(["main", "f(int)", "f(int) [clone .cold]", "g", "unwind"])
+    task = (20, 21)
+    trace.begin(1000, None, task, "main")
+    trace.call(1010, None, task, "main", "f(int)")
+    trace.call(1020, None, task, "f(int)", "f(int)")
+    # A jump to the moved part of the inner call, and back, is none.
+    trace.branch(1030, None, task, f"jump from={trace.at('f(int)', 32)} to={trace.at('f(int) [clone .cold]', 16)} instructions=1")
+    trace.branch(1040, None, task, f"jump from={trace.at('f(int) [clone .cold]', 32)} to={trace.at('f(int)', 48)} instructions=1")
+    trace.call(1050, None, task, "f(int)", "g")
+    trace.call(1060, None, task, "g", "unwind")
+    trace.branch(1070, None, task, f"return from={trace.at('unwind', 32)} to={trace.at('f(int) [clone .cold]', 64)} instructions=1")
+    trace.leave(1080, None, task, "f(int) [clone .cold]", "f(int)")
+    trace.leave(1090, None, task, "f(int)", "main")
+    trace.end(1100, None, task, "main", over=True)
+    source = os.path.join(folder, "cold.dump")
+    with open(source, "w", encoding="utf-8") as f:
+        f.write(trace.text())
+    equal("an exception is handled in moved code", {s[1:] for s in found(timeline(folder, "cold", source))}, {
+        (1000, 1100, "begin", "main"), (1010, 1090, "call", "f(int)"), (1020, 1030, "call", "f(int)"),
+        (1030, 1040, "jump", "f(int) [clone .cold]"), (1040, 1070, "jump", "f(int)"), (1050, 1070, "call", "g"),
+        (1060, 1070, "call", "unwind"), (1070, 1080, "jump", "f(int) [clone .cold]")})
+
+
+def test_text(folder):
+    """Text of perf script has names, but no binaries."""
+    trace = timeline(folder, "text", os.path.join(GOLDEN, "perfscript-branches", "input.txt"))
+    vector = "std::vector<int, std::allocator<int> >::push_back"
+    base = 100_000_000_000
+    equal("text: slices", {(s[0], s[1] - base, s[2] - base, *s[3:]) for s in found(trace)}, {
+        (1201, 100, 360, "begin", "main"), (1201, 110, 130, "call", "work"), (1201, 130, 360, "jump", vector),
+        (1201, 140, 240, "syscall", "[kernel]"), (1201, 250, 350, "trap", "[kernel]"), (1201, 360, 400, "gap", "gap"),
+        (1201, 400, 430, "begin", "main"), (1201, 410, 430, "call", "[demo]"), (1201, 420, 430, "trap", "[kernel]"),
+        (1201, 440, 460, "begin", "main"), (1201, 460, 460, "begin", "[untraced]"), (1202, 370, 460, "begin", "work")})
+    equal("text: names", trace.threads[1202], (1202, "demo"))
+
+
 def main():
     with scratch() as folder:
         test_cpus(folder)
         test_no_cpus(folder)
         test_sums(folder)
+        test_cold(folder)
+        test_text(folder)
     finish()
 
 

@@ -89,6 +89,9 @@ put('archive-no-input', with_manifest('kscope-archive 1\n'))
 put('archive-open-quote', with_manifest(TEXT.replace('stacks.folded"\n', 'stacks.folded\n')))
 put('archive-key-of-no-file', with_manifest('kscope-archive 1\nname "x"\n'))
 put('archive-file-twice', with_manifest(TEXT + f'file {RECORDING} "/other"\n'))
+for name, path in {'relative': 'stacks', 'parent': '/home/../x', 'last-parent': '/home/..', 'empty': '',
+                   'folder': '/home/me/', 'slashes': '//home', 'dot': '/./x'}.items():
+    put(f'archive-path-{name}', with_manifest(TEXT.replace('/home/me/stacks.folded', path)))
 put('archive-input-missing', with_manifest(TEXT.replace('input "stacks', 'input "other')))
 put('archive-unknown-format', with_manifest(TEXT.replace('" folded', '" nonsense')))
 put('archive-unknown-option', with_manifest(TEXT + 'option output "/tmp/escape"\n'))

@@ -190,7 +190,7 @@ def every_record(f):
         f.record(TEXT_POKE, f.pack("QHH", TEXT, 2, 2) + b"\xeb\x00\x90\x90" + t(time=2000)),
         f.sample([GUEST_KERNEL, TEXT + 4], 2100, GUEST_KERNEL_MODE),
         f.record(AUX, f.pack("QQQ", 0, 24, 1) + t(time=2200)),
-        f.record(AUXTRACE_INFO, f.pack("II", 1, 0)),
+        f.record(AUXTRACE_INFO, f.pack("II10Q", 1, 0, 8, 31, 1022611261, 0, 1, 0x400, 0x800, 0, 0, 0)),
         f.record(AUXTRACE, f.pack("QQQIIII", 24, 0, 0, 0, 100, 0, 0)) + bytes(range(24)),
         f.sample([], 2300),
         f.record(99, b"01234567"), f.record(50, b""),

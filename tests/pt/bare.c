@@ -79,21 +79,6 @@ LEAF static void odd_branches(void)
 			 : "rax", "rcx", "memory");
 }
 
-/* An atomic instruction that QEMU runs alone, because its operand crosses a cache line; then an indirect jump. */
-LEAF static void atomic(void)
-{
-	static _Alignas(64) char room[192];
-
-	__asm__ volatile("lea 1f(%%rip), %%rax\n"
-			 "lock incl 62(%0)\n"
-			 "jmp *%%rax\n"
-			 "nop\n"
-			 "1:"
-			 :
-			 : "r"(room)
-			 : "rax", "memory");
-}
-
 /* Instructions across a page: one that goes on, conditional jumps, an indirect call, a return. */
 __asm__(".pushsection .pages, \"ax\", @progbits\n"
 	".balign 4096\n"
@@ -136,8 +121,6 @@ __attribute__((used)) static void work(void)
 	copy_bytes(3000);
 	copy_bytes(0);
 	odd_branches();
-	for (int i = 0; i < 3; i++)
-		atomic();
 	pages();
 }
 

@@ -14,9 +14,29 @@ __attribute__((noinline)) static int deep(int n)
 	return n ? deep(n - 1) + 1 : 0;
 }
 
+/*
+ * An atomic instruction that QEMU runs alone once there are threads, because its operand is not aligned; then an
+ * indirect jump.
+ */
+__attribute__((noinline)) static void split_lock(void)
+{
+	static _Alignas(64) char room[192];
+
+	__asm__ volatile("lea 1f(%%rip), %%rax\n"
+			 "lock incl 62(%0)\n"
+			 "jmp *%%rax\n"
+			 "nop\n"
+			 "1:"
+			 :
+			 : "r"(room)
+			 : "rax", "memory");
+}
+
 static void *work(void *nr)
 {
 	pthread_setname_np(pthread_self(), "worker");
+	for (int i = 0; i < 3; i++)
+		split_lock();
 	for (int i = 0; i < 100; i++)
 		sink += (unsigned long)deep(i % 20 + (int)(long)nr);
 	return NULL;

@@ -170,6 +170,14 @@ static void test_kernel(void)
 		"  1020-1020 1 0 syscall 0/0 0/0\n"
 		" 1010-1027 1 u2000 call 17/10 4/1\n"
 		"1000-~1036 1 u1000 begin 36/19 5/1\n");
+	threads_are("a signal handler of an instruction whose size is unknown",
+		    "cpu -;begin u1000;syscall u1010 0 1 next=0;leave 0 u5000 0;"
+		    "return u5020 u7000 2;syscall u7010 0 1;leave 0 u1011 0;jump u1020 u1030 9;",
+		    " 1001-1001 1 0 syscall 0/0 0/0\n"
+		    " 1001-1003 1 u5000 trap 2/2 1/1\n"
+		    "  1004-1004 1 0 syscall 0/0 0/0\n"
+		    " 1003-1004 1 u7000 jump 1/1 1/1\n"
+		    "1000-~1013 1 u1000 begin 13/10 3/1\n");
 	threads_are("an interrupted signal handler",
 		    "cpu -;begin u1000;enter u1010 0 1;leave 0 u5000 0;enter u5010 0 2;"
 		    "leave 0 u5010 0;return u5020 u7000 2;syscall u7010 0 1;leave 0 u1010 0;"
