@@ -180,7 +180,7 @@ void perfdata_pt_add_trace(struct perfdata_pt *pt, const struct perfdata_pt_chun
 	size_t queue = queue_of(pt, chunk->tid, chunk->cpu);
 	struct pt_queue *q = &pt->queues[queue];
 
-	if (!chunk->len)
+	if (!chunk->len || chunk->offset + chunk->len < chunk->offset)
 		return;
 	GROW(q->chunks, q->nr + 1, q->cap);
 	q->chunks[q->nr++] = *chunk;

@@ -3,7 +3,7 @@
 """Golden files: what kscope makes of an input, good or bad, and its messages.
 
 Each folder here has input.* (or none, if args names all files), args (words for the command line),
-expected.dump (stdout), expected.err (stderr; empty if absent) and expected.code (0 if absent).
+verb (and its options, in place of the conversion to a dump), expected.dump (stdout), expected.err (stderr; empty if absent) and expected.code (0 if absent).
 `run.py --update [NAME...]` writes the current output to them: look at the diff before you commit.
 """
 import difflib
@@ -43,8 +43,8 @@ def run(folder):
     """{name of the file: what it should have}"""
     with unpacked(folder) as place:
         inputs = sorted(map(os.path.basename, glob.glob(f"{glob.escape(place)}/input*")))
-        done = kscope("convert", *inputs, "-t", "dump", "-o", "-",
-                      *shlex.split(read(place, "args")), cwd=place)
+        verb, *options = shlex.split(read(place, "verb", "convert -t dump -o -"))
+        done = kscope(verb, *inputs, *options, *shlex.split(read(place, "args")), cwd=place)
     return dict(zip(EXPECTED, (done.stdout, done.stderr, f"{done.returncode}\n")))
 
 
