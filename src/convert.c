@@ -287,8 +287,12 @@ int job_summary(const struct job *job)
 			 job->damaged, job->damaged == 1 ? "" : "s", others ? others : samples,
 			 others ? "events" : "samples", job->lost, job->damaged_bytes,
 			 job->damaged_bytes == 1 ? "" : "s");
+	else if (job->lost && job->read[EVENT_BRANCH] && !job->read[EVENT_SAMPLE])
+		log_warn("the recording itself lost parts of the trace, in %" PRIu64 " place%s",
+			 job->lost, job->lost == 1 ? "" : "s");
 	else if (job->lost)
-		log_warn("the recording itself lost %" PRIu64 " samples", job->lost);
+		log_warn("the recording itself lost %" PRIu64 " sample%s", job->lost,
+			 job->lost == 1 ? "" : "s");
 	if (samples && !job->count.samples && !job->chain.slices)
 		log_warn("none of the %" PRIu64 " samples matches the selection", samples);
 	else if (!samples && others && job->chain.outside == others && !job->chain.slices)
