@@ -5,7 +5,7 @@
 #include "base/mem.h"
 #include "pass/calls.h"
 
-#define MEMO_SIZE 65536
+#define MEMO_SIZE 262144
 #define PLACES 16384
 
 struct calls_path { /* a node in the tree of return addresses */
@@ -187,7 +187,7 @@ static struct calls_memo *memo_of(struct calls *calls, uint32_t from, uint64_t r
 {
 	uint64_t hash = (to ^ resume * 31 ^ (uint64_t)from << 20) * 0x9e3779b97f4a7c15ull;
 
-	return &calls->memo[hash >> 48 & (MEMO_SIZE - 1)];
+	return &calls->memo[hash >> 40 & (MEMO_SIZE - 1)];
 }
 
 static bool is_memo(const struct calls *calls, const struct calls_memo *memo, uint32_t from,
