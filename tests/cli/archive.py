@@ -341,8 +341,10 @@ def test_golden(folder):
         done = kscope("archive", source, *args, "-o", "../golden.tar", cwd=copy)
         if done.returncode == 2:  # it has no outputs, so no options for them
             continue
-        if done.returncode != want.returncode:
-            wrong.append(f"{name}: {done.returncode}, not {want.returncode}")
+        # It decodes hardware traces, as info does; a dump does not.
+        code = kscope("info", source, *args, cwd=copy).returncode if name.startswith("pt-") else want.returncode
+        if done.returncode != code:
+            wrong.append(f"{name}: {done.returncode}, not {code}")
         if want.returncode > 1:
             continue
         shutil.rmtree(copy)
