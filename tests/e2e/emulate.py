@@ -11,7 +11,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from kit import check, emulate, equal, exits, finish, no_problems, run, skip
+from kit import HANGS, check, emulate, equal, exits, finish, no_problems, run, skip
 
 
 class Case:
@@ -107,7 +107,7 @@ def test_kill(programs, name, qemu, number):
     with case.emulation.start(*case.words) as kscope_process:
         equal(f"{case.name}: the program is ready", kscope_process.stdout.readline(), "ready\n")
         kscope_process.send_signal(number)
-        _, said = kscope_process.communicate(timeout=60)
+        _, said = kscope_process.communicate(timeout=HANGS)
     equal(f"{case.name}: the exit code", kscope_process.returncode, 128 + number)
     check(f"{case.name}: says what it wrote", "wrote" in said, said)
     case.compare(killed=True)

@@ -8,6 +8,7 @@ import os
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 
 from . import BUILD, HANGS, KSCOPE, ROOT, run
@@ -94,8 +95,10 @@ class Emulation:
         return run(*self.words(program))
 
     def start(self, *program):
+        # A shell that starts the tests in the background makes them, and their children, ignore SIGINT.
         return subprocess.Popen(self.words(program)[2:], text=True, stdin=subprocess.DEVNULL,
-                                stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
 
     def truth(self):
         """{tid: [the addresses of the instructions that it began, for each program that it ran]}"""
