@@ -147,7 +147,9 @@ $(BUILD)/tests/movetool: $(filter $(BUILD)/obj/plugin/insn%,$(PLUGIN_OBJ)) \
 	$(call say,LD)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $^ -o $@
 
-# What libipt says about a trace, without anything of src/.
+# What libipt says about a trace, without anything of src/, and so without sanitizers.
+$(BUILD)/tests/pt_oracle $(BUILD)/obj/tests/tools/pt_oracle.o: override CFLAGS := \
+	$(filter-out -fsanitize% -fno-sanitize%,$(CFLAGS))
 $(BUILD)/tests/pt_oracle: $(BUILD)/obj/tests/tools/pt_oracle.o
 	@mkdir -p $(@D)
 	$(call say,LD)

@@ -28,8 +28,18 @@ def own_functions(program):
     return {words[-1] for words in lines if words[-2] in "tT"} - {"_init", "_fini"}
 
 
+def sanitizer():
+    """A filter that is built with a sanitizer needs its library to come first in perf."""
+    found = [line.split()[2] for line in run("ldd", FILTER).stdout.splitlines() if "libasan" in line]
+    return {"LD_PRELOAD": found[0], "ASAN_OPTIONS": "detect_leaks=0"} if found else {}
+
+
+def perf_script(*words):
+    return run("env", *(f"{name}={value}" for name, value in sanitizer().items()), "perf", "script", "-f", *words)
+
+
 def filtered(data, out, *words, library=FILTER):
-    return run("perf", "script", "-f", "-i", data, "--dlfilter", library, "--dlarg", out, *words)
+    return perf_script("-i", data, "--dlfilter", library, "--dlarg", out, *words)
 
 
 def by_text(data, out):
@@ -106,7 +116,7 @@ def test_refused(folder, data):
             ("another format", ["--dlarg", f"{folder}/no.xyz"], "cannot tell the format"),
             ("another axis", ["--dlarg", out, "--dlarg", "x"], "t (time), c (cycles) or i (instructions)"),
             ("no folder", ["--dlarg", f"{folder}/none/no.fxt"], "cannot write")):
-        done = run("perf", "script", "-f", "-i", data, "--itrace=be", "--dlfilter", FILTER, *words)
+        done = perf_script("-i", data, "--itrace=be", "--dlfilter", FILTER, *words)
         check(f"{name}: is refused", done.returncode != 0 and says in done.stderr, done.stderr)
     check("refused: nothing is written", not os.path.exists(out), out)
 

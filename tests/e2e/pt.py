@@ -80,11 +80,12 @@ class Damage:
         file = ptdamage.File(recording.path)
         at = damage(file, file.queue(self.tid))
         file.write(self.path)
+        whole = ptdamage.joined(ptdamage.File(recording.path).queue(self.tid))
         threads, done = intelpt.by_kscope(self.path)
         self.got, self.code, self.errors = threads.get(self.tid, []), done.returncode, done.stderr
         self.libipt, = intelpt.by_libipt(self.path)
         check(f"{self.name}: the exit code", self.code in (0, 1), self.errors)
-        self.before = instructions_in(recording, 0, at) if at is not None else 0
+        self.before = instructions_in(recording, 0, last_branch(whole, at)) if at is not None else 0
         self.check_start()
 
     def gaps(self):
@@ -107,20 +108,16 @@ class Damage:
         check(f"{self.name}: what is behind the next PSB", self.got[-len(last):] == last,
               intelpt.first_difference(self.got[-len(last):], last))
 
-    def check_up_to_error(self, rest):
-        """kscope and libipt decode the same, wrong or not, except for the last instructions."""
-        some, others = self.got[:-rest], self.libipt.runs[0]
-        if not self.libipt.errors:
-            others = others[:-rest]
-        same = intelpt.common_start(some, others)
-        check(f"{self.name}: the same instructions as libipt up to the error",
-              same == min(len(some), len(others)) and abs(len(some) - len(others)) < SLACK,
-              (same, len(some), len(others), self.libipt.errors))
-
     def check_pieces(self, gaps):
         """Nothing is invented: all between two gaps is a piece of what was executed."""
         pieces = intelpt.pieces(intelpt.Text(self.truth), self.got)
         check(f"{self.name}: pieces of the truth", 1 < len(pieces) <= gaps + 1, pieces)
+
+
+def last_branch(trace, end):
+    """The last packet about a branch before `end`. The code up to that branch is certain; how far the code after it
+    ran, only the next packet can say."""
+    return max((p.at for p in ptdamage.packets(trace) if p.name in ("tnt", "tip") and p.end <= end), default=0)
 
 
 def instructions_in(recording, begin, end):
@@ -137,10 +134,11 @@ def instructions_in(recording, begin, end):
 
 
 def test_overflows(recording):
-    """libipt ends a period of the trace if OVF is directly followed by PSB; perf and kscope do not."""
+    """libipt ends a period of the trace if OVF is directly followed by PSB; perf and kscope do not. No trace goes on
+    at a TIP packet: later returns may be compressed that a cpu, which forgets its calls, would not compress."""
     size = trace_size(recording)
     by_form = {}
-    for form, at in (("fup", size // 5), ("fup", size // 2), ("tip", size // 5), ("pge", size // 5),
+    for form, at in (("fup", size // 5), ("fup", size // 2), ("pge", size // 5),
                      ("psb", size // 5), ("psb", size // 2)):
         d = Damage(recording, f"overflow, {form}, {at * 10 // size}0 %",
                    lambda file, parts: ptdamage.overflow(file, parts, at, form)[0])  # pylint: disable=cell-var-from-loop
@@ -160,13 +158,9 @@ def trace_size(recording):
     return len(ptdamage.joined(ptdamage.File(recording.path).queue(tid)))
 
 
-# kscope follows all conditions of a packet, up to 47, before it sees the next packet. libipt may find an error in
-# the next one first, or find it later.
-SLACK = 1000
-
-
 def test_noise(recording):
-    """Random bytes. They may be packets, so some instructions before the error may be wrong."""
+    """Random bytes. They may be packets, and lead to any code, so only what is before them and what is behind the next PSB
+    is certain."""
     tid, = recording.got
     packets = list(ptdamage.packets(ptdamage.joined(ptdamage.File(recording.path).queue(tid))))
     psbs = {p.at: instructions_in(recording, p.at, None) for p in packets if p.name == "psb"}
@@ -181,7 +175,6 @@ def test_noise(recording):
         check(f"{d.name}: what is behind the next PSB", d.got[-rest:] == d.truth[-rest:],
               intelpt.first_difference(d.got[-rest:], d.truth[-rest:]))
         equal(f"{d.name}: damage", d.code, min(d.gaps()[1], 1))
-        d.check_up_to_error(rest)
 
 
 def scramble(file, parts, at, count, seed):
@@ -256,7 +249,7 @@ def sums(verb, path, *options):
                      {"functions": [], "weight": 0})
         numbers, all_ = ["self", "total"], found["weight"]
     else:
-        numbers, all_ = ["count", "self_time", "self_instructions", "total_instructions"], found["instructions"]
+        numbers, all_ = ["count", "self_time", "self_instructions", "total_instructions"], found.get("instructions", 0)
     for function in found["functions"]:
         for number in numbers:
             total[function["name"], function["binary"], number] += function[number]
