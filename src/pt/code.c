@@ -8,15 +8,16 @@
 
 #define MAX_INSNS 512
 #define CODE_SIZE 256 /* bytes that are read at once */
-#define CHUNK_BLOCKS 256
-#define MIN_BUCKETS ((size_t)256)
+#define FIRST_CHUNK 4 /* blocks; most changes of code are of one instruction */
+#define MAX_CHUNK 256
+#define MIN_BUCKETS ((size_t)4)
 #define MAX_BUCKETS ((size_t)1 << 20)
 #define BYTES_PER_BUCKET 16
 
 struct ipt_chunk {
 	struct ipt_chunk *next;
-	size_t nr;
-	struct ipt_block blocks[CHUNK_BLOCKS];
+	size_t nr, cap;
+	struct ipt_block blocks[];
 };
 
 void ipt_code_init(struct ipt_code *code, struct ipt_bytes bytes, uint64_t len, uint64_t beyond)
@@ -39,6 +40,23 @@ void ipt_code_release(struct ipt_code *code)
 	}
 	free(code->buckets);
 	pthread_mutex_destroy(&code->lock);
+}
+
+/* Holes */
+
+const struct ipt_hole *ipt_hole_from(const struct ipt_holes *holes, uint64_t address)
+{
+	size_t low = 0, high = holes->nr;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (holes->all[middle].last < address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < holes->nr ? &holes->all[low] : NULL;
 }
 
 #ifdef HAVE_ZYDIS
@@ -154,18 +172,41 @@ static bool next_insn(struct reading *r, uint64_t at, ZydisDecodedInstruction *i
 							  r->have - skip, insn));
 }
 
+/* Where the next hole begins, or this one ends: no instruction of a block begins at or behind it. */
+static uint64_t border_of(const struct ipt_code *code, uint64_t offset)
+{
+	uint64_t address = code->address + offset, border;
+	const struct ipt_hole *hole = code->holes ? ipt_hole_from(code->holes, address) : NULL;
+
+	if (!hole)
+		return code->len;
+	border = hole->start > address ? hole->start - address : hole->last - address + 1;
+	return code->len - offset > border ? offset + border : code->len;
+}
+
+static bool in_hole(const struct ipt_code *code, uint64_t offset)
+{
+	const struct ipt_hole *hole =
+		code->holes ? ipt_hole_from(code->holes, code->address + offset) : NULL;
+
+	return hole && hole->start <= code->address + offset;
+}
+
 /* If no code is known there, the block has no instructions. */
 static void decode(const struct ipt_code *code, struct ipt_block *b)
 {
+	uint64_t border = b->start < code->len ? border_of(code, b->start) : 0;
 	ZydisDecodedInstruction insn;
 	struct reading r;
 
 	begin_reading(&r, code, b);
-	while (b->kind == IPT_ON && b->insns < (code->beyond ? 1 : MAX_INSNS)) {
+	if (!border)
+		b->kind = IPT_NOTHING;
+	while (b->kind == IPT_ON && b->insns < MAX_INSNS && ipt_block_next(b) < border) {
 		if (!next_insn(&r, ipt_block_next(b), &insn)) {
 			if (!b->insns)
 				b->kind = IPT_NOTHING;
-			return;
+			break;
 		}
 		b->insns++;
 		b->size += insn.length;
@@ -174,6 +215,8 @@ static void decode(const struct ipt_code *code, struct ipt_block *b)
 	}
 	if (b->kind == IPT_JUMP || b->kind == IPT_COND || b->kind == IPT_CALL)
 		b->target = ipt_block_next(b) + (uint64_t)insn.raw.imm[0].value.s;
+	b->taken_changes = in_hole(code, b->target);
+	b->fall_changes = in_hole(code, ipt_block_next(b));
 	b->leaves = b->target >= code->len || !code->bytes.same ||
 		    !code->bytes.same(code->bytes.data, b->start, b->target);
 }
@@ -224,8 +267,11 @@ static struct ipt_block *new_block(struct ipt_code *code)
 {
 	struct ipt_chunk *chunk = code->chunks;
 
-	if (!chunk || chunk->nr == CHUNK_BLOCKS) {
-		chunk = xcalloc(1, sizeof(*chunk));
+	if (!chunk || chunk->nr == chunk->cap) {
+		size_t cap = !chunk ? FIRST_CHUNK : chunk->cap < MAX_CHUNK ? chunk->cap * 2 : MAX_CHUNK;
+
+		chunk = xcalloc(1, sizeof(*chunk) + cap * sizeof(*chunk->blocks));
+		chunk->cap = cap;
 		chunk->next = code->chunks;
 		code->chunks = chunk;
 	}

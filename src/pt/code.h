@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 enum ipt_flow_kind {
-	IPT_ON,	  /* to the next block: this one was too long */
+	IPT_ON,	  /* to the next block: this one was too long, or what follows changes */
 	IPT_JUMP, /* to `target` */
 	IPT_COND, /* to `target`, or on */
 	IPT_CALL, /* to `target` */
@@ -29,7 +29,7 @@ enum ipt_flow_kind {
 };
 
 struct ipt_block {
-	struct ipt_block *taken, *fall; /* of the same code; NULL: not known yet, or elsewhere */
+	struct ipt_block *taken, *fall; /* of the same code; NULL: unknown, elsewhere, or it changes */
 	struct ipt_block *other;	/* the next one with the same hash */
 	uint64_t start;
 	uint64_t target;
@@ -39,6 +39,7 @@ struct ipt_block {
 	uint8_t kind;	/* enum ipt_flow_kind */
 	bool wide;	/* 64-bit code */
 	bool leaves;	/* the target is not known to be in the same function */
+	bool taken_changes, fall_changes; /* what is there is not always the code of this block */
 };
 
 static inline uint64_t ipt_block_next(const struct ipt_block *b)
@@ -60,10 +61,22 @@ struct ipt_bytes {
 	const void *data;
 };
 
+/* Addresses at which there is other code at times. */
+struct ipt_hole {
+	uint64_t start, last; /* both inclusive */
+};
+
+struct ipt_holes { /* in order, and apart */
+	const struct ipt_hole *all;
+	size_t nr;
+};
+
 struct ipt_code {
 	struct ipt_bytes bytes;
-	uint64_t len;		    /* blocks begin before this */
-	uint64_t beyond;	    /* bytes that can be read after it */
+	uint64_t len;		       /* instructions begin before this */
+	uint64_t beyond;	       /* bytes that can be read after it */
+	const struct ipt_holes *holes; /* NULL: none */
+	uint64_t address;	       /* of the first byte, if there are holes */
 	struct ipt_block **buckets; /* NULL: nothing of it has run yet */
 	size_t mask;
 	pthread_mutex_t lock; /* for adding a block */
@@ -76,9 +89,11 @@ struct ipt_code {
 
 #define IPT_LONGEST_INSN 15 /* bytes */
 
-/* The struct must not move. With `beyond`, each block is one instruction: see struct ipt_code. */
+/* The struct must not move. */
 void ipt_code_init(struct ipt_code *code, struct ipt_bytes bytes, uint64_t len, uint64_t beyond);
 void ipt_code_release(struct ipt_code *code);
+/* The hole at an address, or the first one after it; NULL: there is none. */
+const struct ipt_hole *ipt_hole_from(const struct ipt_holes *holes, uint64_t address);
 /* The block that begins at an offset. Never NULL. */
 struct ipt_block *ipt_code_find(struct ipt_code *code, uint64_t offset, bool wide);
 /*

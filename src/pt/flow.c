@@ -4,11 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/mem.h"
 #include "pt/packet.h"
-
-/* No code runs through this many blocks without a branch that needs a packet: it is a loop. */
-#define MAX_STEPS 4096
+#include "pt/walk.h"
 
 const char *const ipt_gap_names[IPT_GAPS] = {
 	[IPT_GAP_NONE] = "none",
@@ -25,48 +22,6 @@ const char *const ipt_gap_names[IPT_GAPS] = {
 	[IPT_GAP_ENDLESS] = "an infinite loop without packets",
 };
 
-/* Branches */
-
-static void put_more(struct ipt_flow *f)
-{
-	f->cap = f->cap ? f->cap * 2 : 1024;
-	f->branches = xrealloc(f->branches, f->cap, sizeof(*f->branches));
-}
-
-static inline void put(struct ipt_flow *f, enum ipt_branch_kind kind, uint64_t from, uint64_t to,
-		       uint8_t size)
-{
-	if (f->nr == f->cap)
-		put_more(f);
-	f->branches[f->nr++] = (struct ipt_branch){
-		.from = from,
-		.to = to,
-		.time = f->clock.now,
-		.insns = (uint32_t)f->insns,
-		.cycles = (uint32_t)f->cycles,
-		.kind = (uint8_t)kind,
-		.size = size,
-	};
-	f->insns = f->cycles = 0;
-}
-
-/* A record between two branches, which does not divide the instructions. */
-static void put_note(struct ipt_flow *f, enum ipt_branch_kind kind, uint64_t from, uint64_t to)
-{
-	uint64_t insns = f->insns, cycles = f->cycles;
-
-	f->insns = f->cycles = 0;
-	put(f, kind, from, to, 0);
-	f->insns = insns;
-	f->cycles = cycles;
-}
-
-static inline void put_after(struct ipt_flow *f, enum ipt_branch_kind kind,
-			     const struct ipt_block *b, uint64_t to)
-{
-	put(f, kind, f->at.place.base + ipt_block_branch(b), to, b->last);
-}
-
 static uint64_t address_of(const struct ipt_flow *f)
 {
 	return f->at.place.base + f->at.block->start;
@@ -77,173 +32,7 @@ uint64_t ipt_flow_at(const struct ipt_flow *f)
 	return f->at.block ? address_of(f) : 0;
 }
 
-/* Places */
-
-static void look_at_thread(struct ipt_flow *f)
-{
-	struct ipt_thread old = f->thread;
-
-	f->thread = f->world->thread(f->world->data, f->queue, f->clock.now);
-	memset(f->targets, 0, sizeof(f->targets));
-	if (old.pid != f->thread.pid || old.tid != f->thread.tid)
-		put(f, IPT_DID_SWITCH, f->thread.tid, f->thread.pid, 0);
-}
-
-static void time_passed(struct ipt_flow *f)
-{
-	if (f->clock.now >= f->thread.until)
-		look_at_thread(f);
-}
-
-/* Whether a block has no instruction, maybe because the first one ends in other code. */
-static bool is_cut(const struct ipt_code *code, const struct ipt_block *b)
-{
-	return b->kind == IPT_NOTHING && b->start + IPT_LONGEST_INSN > code->len;
-}
-
-static void find_spot(struct ipt_flow *f, uint64_t address, struct ipt_spot *spot)
-{
-	struct ipt_place *place = &spot->place;
-
-	spot->block = NULL;
-	if (!f->world->find(f->world->data, f->thread.pid, f->clock.now, address, place))
-		return;
-	spot->block = ipt_code_find(place->code, address - place->base, f->wide);
-	if (!is_cut(place->code, spot->block) || !place->bridge)
-		return;
-	*place = (struct ipt_place){ .code = place->bridge, .base = place->bridge_base };
-	spot->block = ipt_code_find(place->code, address - place->base, f->wide);
-}
-
-/* Goes on at any address. If no code is known there, that is an error only when it has to run. */
-static inline void go_to(struct ipt_flow *f, uint64_t address)
-{
-	size_t slot = (address ^ address >> 12) % IPT_TARGETS;
-
-	if (f->targets[slot].address != address || !f->targets[slot].spot.block ||
-	    f->targets[slot].spot.block->wide != f->wide) {
-		f->targets[slot].address = address;
-		find_spot(f, address, &f->targets[slot].spot);
-	}
-	f->at = f->targets[slot].spot;
-	if (!f->at.block) {
-		f->nowhere = (struct ipt_block){ .kind = IPT_NOTHING, .start = address };
-		f->at = (struct ipt_spot){ .block = &f->nowhere };
-	}
-}
-
-/* For a target outside of the code that the branch is in. */
-static struct ipt_block *leave_code(struct ipt_flow *f, uint64_t offset)
-{
-	uint64_t address = f->at.place.base + offset;
-
-	go_to(f, f->wide ? address : address & UINT32_MAX);
-	return f->at.block;
-}
-
-static struct ipt_block *link_to(struct ipt_flow *f, uint64_t offset, bool wide,
-				 struct ipt_block **link)
-{
-	struct ipt_code *code = f->at.place.code;
-	struct ipt_block *next;
-
-	if (offset >= code->len)
-		return leave_code(f, offset);
-	next = ipt_code_find(code, offset, wide);
-	if (is_cut(code, next))
-		return leave_code(f, offset);
-	__atomic_store_n(link, next, __ATOMIC_RELEASE);
-	return next;
-}
-
-static inline struct ipt_block *taken(struct ipt_flow *f, struct ipt_block *b)
-{
-	struct ipt_block *next = __atomic_load_n(&b->taken, __ATOMIC_ACQUIRE);
-
-	return next ? next : link_to(f, b->target, b->wide, &b->taken);
-}
-
-static inline struct ipt_block *fall(struct ipt_flow *f, struct ipt_block *b)
-{
-	struct ipt_block *next = __atomic_load_n(&b->fall, __ATOMIC_ACQUIRE);
-
-	return next ? next : link_to(f, ipt_block_next(b), b->wide, &b->fall);
-}
-
-/* Addresses of 32-bit code wrap around. */
-static inline uint64_t target_of(const struct ipt_flow *f, const struct ipt_block *b)
-{
-	uint64_t address = f->at.place.base + b->target;
-
-	return b->wide ? address : (uint32_t)address;
-}
-
-static inline void push(struct ipt_flow *f, struct ipt_block *b)
-{
-	struct ipt_spot *spot = &f->returns[f->top++ % IPT_RETURNS];
-
-	spot->block = b;
-	spot->place = f->at.place;
-	f->nr_returns += f->nr_returns < IPT_RETURNS;
-}
-
-/*
- * Runs a block whose successor needs no packet. A call of the next
- * instruction only reads the instruction pointer: the cpu does not remember it, either, unless it is indirect.
- */
-static inline struct ipt_block *run(struct ipt_flow *f, struct ipt_block *b)
-{
-	f->insns += b->insns;
-	switch (b->kind) {
-	case IPT_JUMP:
-		if (f->all || b->leaves)
-			put_after(f, IPT_DID_JUMP, b, target_of(f, b));
-		return taken(f, b);
-	case IPT_CALL:
-		put_after(f, IPT_DID_CALL, b, target_of(f, b));
-		if (b->target != ipt_block_next(b))
-			push(f, b);
-		return taken(f, b);
-	default: return fall(f, b);
-	}
-}
-
-static inline bool runs_alone(const struct ipt_block *b)
-{
-	return b->kind == IPT_ON || b->kind == IPT_JUMP || b->kind == IPT_CALL;
-}
-
 /* Packets */
-
-/* One condition. */
-static inline struct ipt_block *branch_if(struct ipt_flow *f, struct ipt_block *b, bool taken_bit)
-{
-	f->insns += b->insns;
-	if (!taken_bit)
-		return fall(f, b);
-	if (f->all || b->leaves)
-		put_after(f, IPT_DID_JUMP, b, target_of(f, b));
-	return taken(f, b);
-}
-
-/* A return to the last call, which one bit tells. */
-static inline struct ipt_block *return_to_call(struct ipt_flow *f, struct ipt_block *b)
-{
-	const struct ipt_spot *call = &f->returns[--f->top % IPT_RETURNS];
-
-	f->nr_returns--;
-	f->insns += b->insns;
-	put_after(f, IPT_DID_RETURN, b, call->place.base + ipt_block_next(call->block));
-	f->at.place = call->place;
-	return fall(f, call->block);
-}
-
-/* The code is at this block now; if there is a gap, this is where. */
-static enum ipt_gap stop_at(struct ipt_flow *f, struct ipt_block *b, enum ipt_gap gap)
-{
-	f->at.block = b;
-	return gap;
-}
 
 /* The highest of the bits is the oldest. */
 static enum ipt_gap take_tnt(struct ipt_flow *f, uint64_t bits, unsigned nr)
@@ -255,7 +44,7 @@ static enum ipt_gap take_tnt(struct ipt_flow *f, uint64_t bits, unsigned nr)
 	while (nr) {
 		switch (b->kind) {
 		case IPT_COND:
-			b = branch_if(f, b, bits >> --nr & 1);
+			b = ipt_branch_if(f, b, bits >> --nr & 1);
 			steps = 0;
 			break;
 		case IPT_ON:
@@ -263,17 +52,17 @@ static enum ipt_gap take_tnt(struct ipt_flow *f, uint64_t bits, unsigned nr)
 		case IPT_CALL:
 			if (!steps)
 				known = f->nr;
-			b = run(f, b);
-			if (++steps > MAX_STEPS) {
+			b = ipt_run(f, b);
+			if (++steps > IPT_MAX_STEPS) {
 				f->nr = known;
-				return stop_at(f, b, IPT_GAP_ENDLESS);
+				return ipt_stop_at(f, b, IPT_GAP_ENDLESS);
 			}
 			break;
 		case IPT_RETURN:
 			if (f->nr_returns) {
 				if (!(bits >> --nr & 1))
-					return stop_at(f, b, IPT_GAP_RETURN);
-				b = return_to_call(f, b);
+					return ipt_stop_at(f, b, IPT_GAP_RETURN);
+				b = ipt_return_to_call(f, b);
 				steps = 0;
 				break;
 			}
@@ -284,73 +73,18 @@ static enum ipt_gap take_tnt(struct ipt_flow *f, uint64_t bits, unsigned nr)
 		case IPT_LEAVE:
 			f->tnt = bits;
 			f->nr_tnt = nr;
-			return stop_at(f, b, IPT_GAP_NONE);
-		case IPT_NOTHING: return stop_at(f, b, IPT_GAP_NO_CODE);
-		default: return stop_at(f, b, IPT_GAP_TNT);
+			return ipt_stop_at(f, b, IPT_GAP_NONE);
+		case IPT_NOTHING: return ipt_stop_at(f, b, IPT_GAP_NO_CODE);
+		default: return ipt_stop_at(f, b, IPT_GAP_TNT);
 		}
 	}
-	return stop_at(f, b, IPT_GAP_NONE);
-}
-
-/* Runs up to a branch that needs a packet. */
-static enum ipt_gap walk(struct ipt_flow *f)
-{
-	struct ipt_block *b = f->at.block;
-	size_t nr = f->nr;
-
-	for (unsigned steps = 0; runs_alone(b); steps++) {
-		if (steps > MAX_STEPS) {
-			f->nr = nr;
-			return stop_at(f, b, IPT_GAP_ENDLESS);
-		}
-		b = run(f, b);
-	}
-	return stop_at(f, b, b->kind != IPT_NOTHING ? IPT_GAP_NONE : IPT_GAP_NO_CODE);
-}
-
-/* Whether an offset is in a block and before its end. */
-static bool is_in(const struct ipt_block *b, uint64_t offset)
-{
-	return offset >= b->start && offset < ipt_block_next(b);
-}
-
-/* Stops inside a block, before the instruction at an offset. */
-static enum ipt_gap stop_in(struct ipt_flow *f, struct ipt_block *b, uint64_t offset)
-{
-	int before = ipt_block_before(f->at.place.code, b, offset);
-
-	if (before < 0)
-		return stop_at(f, b, IPT_GAP_FUP);
-	f->insns += (unsigned)before;
-	return stop_at(f, ipt_code_find(f->at.place.code, offset, b->wide), IPT_GAP_NONE);
-}
-
-/* Runs up to the instruction at an address. */
-static enum ipt_gap walk_to(struct ipt_flow *f, uint64_t ip)
-{
-	struct ipt_block *b = f->at.block;
-	size_t nr = f->nr;
-
-	for (unsigned steps = 0;; steps++) {
-		if (f->at.place.base + b->start == ip)
-			return stop_at(f, b, IPT_GAP_NONE);
-		if (is_in(b, ip - f->at.place.base))
-			return stop_in(f, b, ip - f->at.place.base);
-		if (!runs_alone(b))
-			return stop_at(f, b,
-				       b->kind == IPT_NOTHING ? IPT_GAP_NO_CODE : IPT_GAP_FUP);
-		if (steps > MAX_STEPS) {
-			f->nr = nr;
-			return stop_at(f, b, IPT_GAP_ENDLESS);
-		}
-		b = run(f, b);
-	}
+	return ipt_stop_at(f, b, IPT_GAP_NONE);
 }
 
 static void arrive(struct ipt_flow *f, uint64_t ip)
 {
 	f->wide = f->next_wide;
-	go_to(f, ip);
+	ipt_go_to(f, ip);
 }
 
 static enum ipt_gap take_tip(struct ipt_flow *f, uint64_t ip)
@@ -368,20 +102,20 @@ static enum ipt_gap take_tip(struct ipt_flow *f, uint64_t ip)
 		return IPT_GAP_OFF;
 	if (f->at_fup) {
 		f->at_fup = false;
-		put(f, IPT_DID_INTERRUPT, address_of(f), ip, 0);
+		ipt_put(f, IPT_DID_INTERRUPT, address_of(f), ip, 0);
 		arrive(f, ip);
 		return IPT_GAP_NONE;
 	}
-	gap = walk(f);
+	gap = ipt_walk(f);
 	if (gap)
 		return gap;
 	b = f->at.block;
 	if (b->kind < IPT_RETURN)
 		return IPT_GAP_TIP;
 	f->insns += b->insns;
-	put_after(f, (enum ipt_branch_kind)kinds[b->kind], b, ip);
+	ipt_put_after(f, (enum ipt_branch_kind)kinds[b->kind], b, ip);
 	if (b->kind == IPT_CALL_ANY)
-		push(f, b);
+		ipt_push(f, b);
 	arrive(f, ip);
 	if (!nr_tnt)
 		return IPT_GAP_NONE;
@@ -391,15 +125,15 @@ static enum ipt_gap take_tip(struct ipt_flow *f, uint64_t ip)
 
 static void begin_at(struct ipt_flow *f, uint64_t ip, enum ipt_branch_kind kind)
 {
-	time_passed(f); /* there may have been no packet with a time yet */
-	put(f, kind, 0, ip, 0);
+	ipt_time_passed(f); /* there may have been no packet with a time yet */
+	ipt_put(f, kind, 0, ip, 0);
 	arrive(f, ip);
 }
 
 /* The rest up to the next PSB packet cannot be decoded, unless this is one. */
 static void fail(struct ipt_flow *f, enum ipt_gap gap, uint64_t position)
 {
-	put(f, IPT_DID_GAP, ipt_flow_at(f), position, (uint8_t)gap);
+	ipt_put(f, IPT_DID_GAP, ipt_flow_at(f), position, (uint8_t)gap);
 	f->at.block = NULL;
 	f->nr_returns = f->nr_tnt = 0;
 	f->at_fup = f->fup_info = false;
@@ -421,25 +155,6 @@ static enum ipt_gap take_pge(struct ipt_flow *f, uint64_t ip)
 }
 
 /* Without a FUP packet, the last instruction is a branch that leaves the traced code. */
-static enum ipt_gap walk_out(struct ipt_flow *f, uint64_t ip)
-{
-	struct ipt_block *b = f->at.block;
-	size_t nr = f->nr;
-
-	for (unsigned steps = 0; runs_alone(b); steps++) {
-		bool jumps = b->kind != IPT_ON;
-
-		if (jumps && ip && target_of(f, b) == ip)
-			break;
-		if (steps > MAX_STEPS) {
-			f->nr = nr;
-			return stop_at(f, b, IPT_GAP_ENDLESS);
-		}
-		b = run(f, b);
-	}
-	return stop_at(f, b, b->kind != IPT_NOTHING ? IPT_GAP_NONE : IPT_GAP_NO_CODE);
-}
-
 static enum ipt_gap take_pgd(struct ipt_flow *f, uint64_t ip)
 {
 	enum ipt_gap gap;
@@ -449,13 +164,13 @@ static enum ipt_gap take_pgd(struct ipt_flow *f, uint64_t ip)
 		return IPT_GAP_NONE;
 	if (f->at_fup) {
 		f->at_fup = false;
-		put(f, IPT_DID_PAUSE, address_of(f), 0, 0);
+		ipt_put(f, IPT_DID_PAUSE, address_of(f), 0, 0);
 	} else {
-		gap = walk_out(f, ip);
+		gap = ipt_walk_out(f, ip);
 		if (gap)
 			return gap;
 		f->insns += f->at.block->insns;
-		put_after(f, IPT_DID_END, f->at.block, 0);
+		ipt_put_after(f, IPT_DID_END, f->at.block, 0);
 	}
 	f->at.block = NULL;
 	return IPT_GAP_NONE;
@@ -464,7 +179,7 @@ static enum ipt_gap take_pgd(struct ipt_flow *f, uint64_t ip)
 static void take_note(struct ipt_flow *f, uint64_t ip)
 {
 	if (f->note.kind)
-		put_note(f, (enum ipt_branch_kind)f->note.kind, ip, f->note.to);
+		ipt_put_note(f, (enum ipt_branch_kind)f->note.kind, ip, f->note.to);
 	f->note.kind = 0;
 }
 
@@ -487,7 +202,7 @@ static enum ipt_gap take_fup(struct ipt_flow *f, uint64_t ip)
 		take_note(f, ip);
 		return IPT_GAP_NONE;
 	}
-	gap = walk_to(f, ip);
+	gap = ipt_walk_to(f, ip);
 	if (gap) {
 		f->resume = f->in_psb ? ip : 0;
 		return gap;
@@ -516,7 +231,7 @@ static void pass_on(struct ipt_flow *f, enum ipt_branch_kind kind, uint64_t from
 		    bool waits)
 {
 	if (!waits) {
-		put_note(f, kind, from, to);
+		ipt_put_note(f, kind, from, to);
 		return;
 	}
 	f->note = (struct ipt_branch){ .kind = (uint8_t)kind, .to = to };
@@ -617,7 +332,7 @@ static size_t take_cyc(struct ipt_flow *f, const uint8_t *at, size_t room)
 		return 0;
 	ipt_clock_cyc(&f->clock, value);
 	f->cycles += value;
-	time_passed(f);
+	ipt_time_passed(f);
 	return size;
 }
 
@@ -627,14 +342,14 @@ static size_t take_tsc(struct ipt_flow *f, const uint8_t *at)
 
 	memcpy(&tsc, at, sizeof(tsc));
 	ipt_clock_tsc(&f->clock, tsc >> 8);
-	time_passed(f);
+	ipt_time_passed(f);
 	return 8;
 }
 
 static size_t take_mtc(struct ipt_flow *f, const uint8_t *at)
 {
 	ipt_clock_mtc(&f->clock, at[1]);
-	time_passed(f);
+	ipt_time_passed(f);
 	return 2;
 }
 
@@ -804,7 +519,7 @@ void ipt_flow_end(struct ipt_flow *f, uint64_t next, uint64_t position)
 
 	if (!f->at.block || !next)
 		return;
-	gap = walk_to(f, next);
+	gap = ipt_walk_to(f, next);
 	if (gap)
 		fail(f, gap, position);
 }

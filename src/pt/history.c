@@ -107,8 +107,8 @@ static bool is_nearer(const struct ipt_mapping *a, const struct ipt_mapping *b, 
 	return b->time > time && a->time < b->time;
 }
 
-static const struct ipt_mapping *find_mapping(const struct ipt_process *process, uint64_t time,
-					      uint64_t address)
+const struct ipt_mapping *ipt_process_find(const struct ipt_process *process, uint64_t time,
+					   uint64_t address)
 {
 	const struct ipt_mapping *best = NULL;
 	size_t at = starts_up_to(process, address);
@@ -167,7 +167,7 @@ static void build_bridges(struct ipt_process *process)
 		struct ipt_mapping *map = &process->maps[i];
 		const struct ipt_mapping *next =
 			map->last == UINT64_MAX ? NULL
-						: find_mapping(process, map->time, map->last + 1);
+						: ipt_process_find(process, map->time, map->last + 1);
 
 		if (next && next->start == map->last + 1)
 			map->bridge = new_bridge(map, next);
@@ -192,10 +192,39 @@ static void complete_process(struct ipt_process *process)
 	build_bridges(process);
 }
 
+/* Code of the kernel that changes knows where: so it cannot be shared with maps elsewhere. */
+static void add_holes(struct ipt_process *kernel, const struct ipt_holes *holes)
+{
+	for (size_t i = 0; i < kernel->nr; i++) {
+		struct ipt_mapping *map = &kernel->maps[i];
+		const struct ipt_hole *hole = ipt_hole_from(holes, map->start);
+
+		if (!hole || hole->start > map->last)
+			continue;
+		map->own = xcalloc(1, sizeof(*map->own));
+		ipt_code_init(map->own, map->code->bytes, map->code->len, map->code->beyond);
+		map->own->holes = holes;
+		map->own->address = map->start;
+		map->code = map->own;
+	}
+}
+
+static struct ipt_process *find_process(const struct ipt_history *h, uint32_t pid)
+{
+	uint32_t at = hash_get(&h->by_pid, (struct hash_key){ pid, 0 });
+
+	return at ? &h->processes[at - 1] : NULL;
+}
+
 void ipt_history_complete(struct ipt_history *h)
 {
+	struct ipt_process *kernel = find_process(h, IPT_KERNEL_PID);
+
 	for (size_t i = 0; i < h->nr_processes; i++)
 		complete_process(&h->processes[i]);
+	ipt_pokes_complete(&h->pokes, kernel);
+	if (kernel)
+		add_holes(kernel, &h->pokes.holes);
 }
 
 static void release_process(struct ipt_process *process)
@@ -204,6 +233,9 @@ static void release_process(struct ipt_process *process)
 		if (process->maps[i].bridge)
 			ipt_code_release(&process->maps[i].bridge->code);
 		free(process->maps[i].bridge);
+		if (process->maps[i].own)
+			ipt_code_release(process->maps[i].own);
+		free(process->maps[i].own);
 	}
 	free(process->maps);
 	free(process->changes);
@@ -219,17 +251,11 @@ void ipt_history_release(struct ipt_history *h)
 	free(h->queues);
 	hash_release(&h->by_pid);
 	hash_release(&h->pid_of);
+	ipt_pokes_release(&h->pokes);
 	memset(h, 0, sizeof(*h));
 }
 
 /* Lookups */
-
-static const struct ipt_process *known_process(const struct ipt_history *h, uint32_t pid)
-{
-	uint32_t at = hash_get(&h->by_pid, (struct hash_key){ pid, 0 });
-
-	return at ? &h->processes[at - 1] : NULL;
-}
 
 /* A process has the mappings that its parent had when it began, until it maps something else there. */
 static const struct ipt_mapping *find_inherited(const struct ipt_history *h, uint32_t pid,
@@ -238,9 +264,9 @@ static const struct ipt_mapping *find_inherited(const struct ipt_history *h, uin
 	const struct ipt_mapping *later = NULL;
 
 	for (unsigned i = 0; i < MAX_PARENTS; i++) {
-		const struct ipt_process *process = known_process(h, pid);
+		const struct ipt_process *process = find_process(h, pid);
 		const struct ipt_mapping *map =
-			process ? find_mapping(process, time, address) : NULL;
+			process ? ipt_process_find(process, time, address) : NULL;
 
 		if (map && map->time <= time)
 			return map;
@@ -257,12 +283,15 @@ static const struct ipt_mapping *find_inherited(const struct ipt_history *h, uin
 static bool history_find(const void *data, uint32_t pid, uint64_t time, uint64_t address,
 			 struct ipt_place *place)
 {
+	const struct ipt_history *h = data;
 	const struct ipt_mapping *map = NULL;
 
+	if (ipt_pokes_find(&h->pokes, time, address, place))
+		return true;
 	if (address >> 63)
-		map = find_inherited(data, IPT_KERNEL_PID, time, address);
+		map = find_inherited(h, IPT_KERNEL_PID, time, address);
 	if (!map)
-		map = find_inherited(data, pid, time, address);
+		map = find_inherited(h, pid, time, address);
 	if (!map)
 		return false;
 	*place = (struct ipt_place){ .code = map->code, .base = map->start };
@@ -326,10 +355,13 @@ static struct ipt_thread history_thread(const void *data, uint32_t queue, uint64
 			thread.tid = q->switches[at ? at - 1 : 0].tid;
 		}
 	}
-	change = next_change(known_process(h, thread.pid), time);
+	change = next_change(find_process(h, thread.pid), time);
 	if (change < thread.until)
 		thread.until = change;
-	change = next_change(known_process(h, IPT_KERNEL_PID), time);
+	change = next_change(find_process(h, IPT_KERNEL_PID), time);
+	if (change < thread.until)
+		thread.until = change;
+	change = ipt_pokes_next(&h->pokes, time);
 	if (change < thread.until)
 		thread.until = change;
 	return thread;

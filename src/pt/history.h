@@ -9,6 +9,7 @@
 
 #include "base/hash.h"
 #include "pt/flow.h"
+#include "pt/poke.h"
 
 #define IPT_KERNEL_PID UINT32_MAX
 
@@ -17,6 +18,7 @@ struct ipt_mapping {
 	uint64_t time;
 	uint64_t reach; /* the highest `last` of this and the mappings before it */
 	struct ipt_code *code;
+	struct ipt_code *own;	   /* `code`, if it has holes; NULL: it belongs to the caller */
 	struct ipt_bridge *bridge; /* to the code right after it; NULL: there is none */
 };
 
@@ -45,6 +47,7 @@ struct ipt_history { /* zeroed: empty */
 	struct hash by_pid, pid_of; /* index + 1; the pid of a tid */
 	struct ipt_queue_history *queues;
 	size_t nr_queues, cap_queues;
+	struct ipt_pokes pokes; /* of the kernel */
 };
 
 /* The code belongs to the caller. pid: IPT_KERNEL_PID for the kernel. */
@@ -56,6 +59,9 @@ void ipt_history_thread(struct ipt_history *h, uint32_t pid, uint32_t tid);
 uint32_t ipt_history_queue(struct ipt_history *h, uint32_t tid);
 void ipt_history_switch(struct ipt_history *h, uint32_t queue, uint64_t time, uint32_t pid,
 			uint32_t tid);
+/* The mapping at an address: the last one before a time, or else the first one after it. NULL: there is none. */
+const struct ipt_mapping *ipt_process_find(const struct ipt_process *process, uint64_t time,
+					   uint64_t address);
 /* Nothing is added from now on. */
 void ipt_history_complete(struct ipt_history *h);
 void ipt_history_release(struct ipt_history *h);
