@@ -216,7 +216,9 @@ static void decode(const struct ipt_code *code, struct ipt_block *b)
 	if (b->kind == IPT_JUMP || b->kind == IPT_COND || b->kind == IPT_CALL)
 		b->target = ipt_block_next(b) + (uint64_t)insn.raw.imm[0].value.s;
 	b->taken_changes = in_hole(code, b->target);
-	b->fall_changes = in_hole(code, ipt_block_next(b));
+	/* Until a call returns, much time may pass. */
+	b->fall_changes = in_hole(code, ipt_block_next(b)) ||
+			  (code->passing && (b->kind == IPT_CALL || b->kind == IPT_CALL_ANY));
 	b->leaves = b->target >= code->len || !code->bytes.same ||
 		    !code->bytes.same(code->bytes.data, b->start, b->target);
 }
@@ -268,7 +270,9 @@ static struct ipt_block *new_block(struct ipt_code *code)
 	struct ipt_chunk *chunk = code->chunks;
 
 	if (!chunk || chunk->nr == chunk->cap) {
-		size_t cap = !chunk ? FIRST_CHUNK : chunk->cap < MAX_CHUNK ? chunk->cap * 2 : MAX_CHUNK;
+		size_t cap = !chunk		      ? FIRST_CHUNK
+			     : chunk->cap < MAX_CHUNK ? chunk->cap * 2
+						      : MAX_CHUNK;
 
 		chunk = xcalloc(1, sizeof(*chunk) + cap * sizeof(*chunk->blocks));
 		chunk->cap = cap;

@@ -29,16 +29,17 @@ enum ipt_flow_kind {
 };
 
 struct ipt_block {
-	struct ipt_block *taken, *fall; /* of the same code; NULL: unknown, elsewhere, or it changes */
-	struct ipt_block *other;	/* the next one with the same hash */
+	struct ipt_block *taken,
+		*fall;		 /* of the same code; NULL: unknown, elsewhere, or it changes */
+	struct ipt_block *other; /* the next one with the same hash */
 	uint64_t start;
 	uint64_t target;
 	uint32_t size;
-	uint16_t insns; /* with the last one */
-	uint8_t last;	/* the size of the last instruction */
-	uint8_t kind;	/* enum ipt_flow_kind */
-	bool wide;	/* 64-bit code */
-	bool leaves;	/* the target is not known to be in the same function */
+	uint16_t insns;			  /* with the last one */
+	uint8_t last;			  /* the size of the last instruction */
+	uint8_t kind;			  /* enum ipt_flow_kind */
+	bool wide;			  /* 64-bit code */
+	bool leaves;			  /* the target is not known to be in the same function */
 	bool taken_changes, fall_changes; /* what is there is not always the code of this block */
 };
 
@@ -75,9 +76,10 @@ struct ipt_code {
 	struct ipt_bytes bytes;
 	uint64_t len;		       /* instructions begin before this */
 	uint64_t beyond;	       /* bytes that can be read after it */
+	bool passing;		       /* other code takes its place at times */
 	const struct ipt_holes *holes; /* NULL: none */
 	uint64_t address;	       /* of the first byte, if there are holes */
-	struct ipt_block **buckets; /* NULL: nothing of it has run yet */
+	struct ipt_block **buckets;    /* NULL: nothing of it has run yet */
 	size_t mask;
 	pthread_mutex_t lock; /* for adding a block */
 	struct ipt_chunk *chunks;

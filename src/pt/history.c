@@ -166,8 +166,9 @@ static void build_bridges(struct ipt_process *process)
 	for (size_t i = 0; i < process->nr; i++) {
 		struct ipt_mapping *map = &process->maps[i];
 		const struct ipt_mapping *next =
-			map->last == UINT64_MAX ? NULL
-						: ipt_process_find(process, map->time, map->last + 1);
+			map->last == UINT64_MAX
+				? NULL
+				: ipt_process_find(process, map->time, map->last + 1);
 
 		if (next && next->start == map->last + 1)
 			map->bridge = new_bridge(map, next);

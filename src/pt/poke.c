@@ -7,9 +7,9 @@
 #include "base/mem.h"
 #include "pt/history.h"
 
-#define KERNEL ((uint64_t)1 << 63)     /* the first address */
-#define BEFORE (IPT_LONGEST_INSN - 1)  /* bytes of a hole before the first that changes */
-#define MAX_MAPS ((size_t)1 << 20)     /* that may change what is below a hole */
+#define KERNEL ((uint64_t)1 << 63)    /* the first address */
+#define BEFORE (IPT_LONGEST_INSN - 1) /* bytes of a hole before the first that changes */
+#define MAX_MAPS ((size_t)1 << 20)    /* that may change what is below a hole */
 
 /* What a poke does to one byte. */
 struct ipt_poked_byte {
@@ -263,8 +263,8 @@ static struct cut *find_cuts(const struct ipt_pokes *pokes, size_t *nr)
 
 	for (size_t i = 0; i < pokes->nr; i++) {
 		GROW(cuts, all + 1, cap);
-		cuts[all++] = (struct cut){ hole_at(pokes, pokes->all[i].address),
-					    pokes->all[i].time };
+		cuts[all++] =
+			(struct cut){ hole_at(pokes, pokes->all[i].address), pokes->all[i].time };
 	}
 	cut_at_maps(pokes, &cuts, &all, &cap);
 	qsort(cuts, all, sizeof(*cuts), by_hole);
@@ -284,6 +284,7 @@ static void add_version(struct ipt_pokes *pokes, struct ipt_version *v, size_t h
 	v->start = at->start;
 	ipt_code_init(&v->code, (struct ipt_bytes){ .read = read_version, .data = v },
 		      at->last - at->start + 1, IPT_LONGEST_INSN - 1);
+	v->code.passing = true;
 }
 
 static void make_versions(struct ipt_pokes *pokes)

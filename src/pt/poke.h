@@ -22,14 +22,14 @@ struct ipt_poke {
 	size_t bytes; /* where its old bytes are in ipt_pokes.bytes, and behind them the new ones */
 };
 
-struct ipt_pokes { /* zeroed: none */
+struct ipt_pokes {	      /* zeroed: none */
 	struct ipt_poke *all; /* by time, when it is complete */
 	size_t nr, cap;
 	uint8_t *bytes;
 	size_t len, cap_bytes;
 	/* When it is complete: */
-	const struct ipt_process *kernel;  /* what is mapped below; NULL: nothing */
-	struct ipt_poked_byte *poked;	   /* by address, and then by time */
+	const struct ipt_process *kernel; /* what is mapped below; NULL: nothing */
+	struct ipt_poked_byte *poked;	  /* by address, and then by time */
 	size_t nr_poked;
 	struct ipt_holes holes;
 	struct ipt_version *versions;

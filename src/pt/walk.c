@@ -28,11 +28,16 @@ void ipt_put_note(struct ipt_flow *f, enum ipt_branch_kind kind, uint64_t from, 
 void ipt_look_at_thread(struct ipt_flow *f)
 {
 	struct ipt_thread old = f->thread;
+	uint64_t address;
 
 	f->thread = f->world->thread(f->world->data, f->queue, f->clock.now);
 	memset(f->targets, 0, sizeof(f->targets));
 	if (old.pid != f->thread.pid || old.tid != f->thread.tid)
 		ipt_put(f, IPT_DID_SWITCH, f->thread.tid, f->thread.pid, 0);
+	/* The kernel's code is the same for all threads, but it may have changed. */
+	address = f->at.block ? f->at.place.base + f->at.block->start : 0;
+	if (address >> 63)
+		ipt_go_to(f, address);
 }
 
 /* Whether a block has no instruction, maybe because the first one ends in other code. */

@@ -30,7 +30,9 @@
 #include <intel-pt.h>
 #endif
 
+#ifndef PT_BASE
 #define PT_BASE 0x401000
+#endif
 #define PT_PID 100
 #define PT_MAX_TARGETS 1000
 
@@ -216,7 +218,41 @@ static inline void pt_add_text(struct pt_trace *t, const char *text)
 	free(copy);
 }
 
-/* A machine with one process, whose code is at PT_BASE */
+/* Changes of the kernel's code */
+
+struct pt_poke {
+	uint64_t time, offset;
+	const char *old, *new; /* hexadecimal */
+};
+
+static const struct pt_poke *pt_pokes; /* of the tests that follow */
+static size_t pt_nr_pokes;
+
+static inline size_t pt_poke_bytes(const struct pt_poke *p, bool new, uint8_t bytes[16])
+{
+	struct pt_trace t;
+
+	t.len = 0;
+	pt_add_hex(&t, new ? p->new : p->old);
+	memcpy(bytes, t.data, t.len);
+	return t.len;
+}
+
+static inline void pt_add_pokes(struct ipt_history *h)
+{
+	for (size_t i = 0; i < pt_nr_pokes; i++) {
+		const struct pt_poke *p = &pt_pokes[i];
+		uint8_t bytes[32];
+		struct ipt_poke poke = { .address = PT_BASE + p->offset, .time = p->time };
+
+		poke.old_len = (uint32_t)pt_poke_bytes(p, false, bytes);
+		poke.new_len = (uint32_t)pt_poke_bytes(p, true, bytes + poke.old_len);
+		if (!ipt_pokes_add(&h->pokes, &poke, bytes))
+			abort();
+	}
+}
+
+/* A machine with one process, or a kernel, whose code is at PT_BASE */
 
 struct pt_machine {
 	struct pt_bytes bytes;
@@ -244,8 +280,10 @@ static inline void pt_open(struct pt_machine *m, struct pt_bytes code)
 	m->bytes = code;
 	ipt_code_init(&m->code, (struct ipt_bytes){ .read = pt_read_code, .data = &m->bytes },
 		      code.len, 0);
-	ipt_history_map(&m->history, PT_PID, 0, PT_BASE, code.len, &m->code);
+	ipt_history_map(&m->history, (uint64_t)PT_BASE >> 63 ? IPT_KERNEL_PID : PT_PID, 0, PT_BASE,
+			code.len, &m->code);
 	ipt_history_queue(&m->history, PT_PID);
+	pt_add_pokes(&m->history);
 	ipt_history_complete(&m->history);
 	m->world = ipt_history_world(&m->history);
 	m->clock = (struct ipt_clock_info){ { 80, 1 }, 3, 20 };
@@ -342,15 +380,44 @@ static inline void pt_decode(const struct pt_trace *t, struct pt_bytes code, str
 /* What libipt says */
 
 #ifdef HAVE_LIBIPT
+struct pt_memory {
+	struct pt_bytes code;
+	struct pt_insn_decoder *decoder;
+};
+
+/* Puts the bytes of a poke over what was read from an offset on. */
+static inline void pt_overlay(const struct pt_poke *p, bool new, uint64_t offset, uint8_t *to,
+			      size_t size)
+{
+	uint8_t bytes[16];
+	size_t len = pt_poke_bytes(p, new, bytes);
+
+	for (size_t i = 0; i < len; i++) {
+		if (p->offset + i >= offset && p->offset + i < offset + size)
+			to[p->offset + i - offset] = bytes[i];
+	}
+}
+
+/* The code as it is at the time of the last packet that libipt has read. */
 static inline int pt_oracle_read(uint8_t *to, size_t size, const struct pt_asid *asid, uint64_t ip,
 				 void *data)
 {
-	const struct pt_bytes *code = data;
+	const struct pt_memory *memory = data;
+	uint64_t offset = ip - PT_BASE, time = 0;
+	size_t got;
 
 	(void)asid;
-	if (ip < PT_BASE || ip >= PT_BASE + code->len)
+	got = pt_read_code(&memory->code, offset, to, size);
+	if (ip < PT_BASE || (!got && !pt_nr_pokes))
 		return -pte_nomap;
-	return (int)pt_read_code(code, ip - PT_BASE, to, size);
+	if (!got) /* there is nothing but what is poked there */
+		memset(to, 0, got = size);
+	pt_insn_time(memory->decoder, &time, NULL, NULL);
+	for (size_t i = pt_nr_pokes; i-- > 0;)
+		pt_overlay(&pt_pokes[i], false, offset, to, got);
+	for (size_t i = 0; i < pt_nr_pokes && pt_pokes[i].time <= time; i++)
+		pt_overlay(&pt_pokes[i], true, offset, to, got);
+	return (int)got;
 }
 
 static inline bool pt_is_branch(const struct pt_insn *insn, uint64_t next)
@@ -419,7 +486,7 @@ static inline int pt_oracle_run(struct pt_insn_decoder *decoder, struct pt_resul
 
 static inline bool pt_oracle(const struct pt_trace *t, struct pt_bytes code, struct pt_result *r)
 {
-	struct pt_insn_decoder *decoder;
+	struct pt_memory memory = { .code = code };
 	struct pt_config config;
 	int status;
 
@@ -428,10 +495,10 @@ static inline bool pt_oracle(const struct pt_trace *t, struct pt_bytes code, str
 	config.end = config.begin + t->len;
 	config.errata.bdm70 = 1;
 	memset(r, 0, sizeof(*r));
-	decoder = pt_insn_alloc_decoder(&config);
-	pt_image_set_callback(pt_insn_get_image(decoder), pt_oracle_read, &code);
-	status = pt_oracle_run(decoder, r);
-	pt_insn_free_decoder(decoder);
+	memory.decoder = pt_insn_alloc_decoder(&config);
+	pt_image_set_callback(pt_insn_get_image(memory.decoder), pt_oracle_read, &memory);
+	status = pt_oracle_run(memory.decoder, r);
+	pt_insn_free_decoder(memory.decoder);
 	if (status < 0 && status != -pte_eos)
 		printf("# libipt: %s\n", pt_errstr(pt_errcode(status)));
 	return status >= 0 || status == -pte_eos;
