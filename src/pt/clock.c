@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "pt/clock.h"
 
+#include "model/event.h"
+
 #define CTC_BITS 16 /* of the slower clock, in a TMA packet */
 #define MTC_BITS 8  /* likewise, in an MTC packet */
 
@@ -67,4 +69,23 @@ void ipt_clock_cbr(struct ipt_clock *clock, uint8_t ratio)
 	/* Cycles before the change had another length. */
 	set_base(clock, clock->now);
 	clock->per_cycle = ratio ? (double)clock->info->base_ratio / ratio : 0;
+}
+
+uint64_t ipt_ns_of(const struct ipt_ns *ns, uint64_t tsc)
+{
+	uint64_t rest;
+
+	if (!ns->known)
+		return tsc;
+	rest = tsc & (((uint64_t)1 << ns->shift) - 1);
+	return ns->zero + (tsc >> ns->shift) * ns->mult +
+	       (uint64_t)((unsigned __int128)rest * ns->mult >> ns->shift);
+}
+
+uint64_t ipt_ns_to_tsc(const struct ipt_ns *ns, uint64_t time)
+{
+	if (!ns->known || time == NO_TIME || time < ns->zero)
+		return 0;
+	time -= ns->zero;
+	return (uint64_t)(((unsigned __int128)time << ns->shift) / ns->mult);
 }

@@ -29,6 +29,15 @@ struct ipt_clock {
 	bool mtc_of_tma; /* `mtc` is from a TMA packet, which has only 16 bits of the count */
 };
 
+struct ipt_ns { /* how perf makes ns of ticks of the TSC */
+	uint64_t shift, mult, zero;
+	bool known; /* else, the ticks are taken as ns */
+};
+
+uint64_t ipt_ns_of(const struct ipt_ns *ns, uint64_t tsc);
+/* 0: NO_TIME, or before all. */
+uint64_t ipt_ns_to_tsc(const struct ipt_ns *ns, uint64_t time);
+
 #define IPT_MAX_TICKS 0x1p56 /* since an exact time: a TSC packet has 56 bits */
 
 void ipt_clock_tsc(struct ipt_clock *clock, uint64_t tsc);

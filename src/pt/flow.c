@@ -84,7 +84,58 @@ static enum ipt_gap take_tnt(struct ipt_flow *f, uint64_t bits, unsigned nr)
 static void arrive(struct ipt_flow *f, uint64_t ip)
 {
 	f->wide = f->next_wide;
+	f->mode_info = false;
 	ipt_go_to(f, ip);
+}
+
+static void begin_at(struct ipt_flow *f, uint64_t ip, enum ipt_branch_kind kind)
+{
+	ipt_time_passed(f); /* there may have been no packet with a time yet */
+	ipt_put(f, kind, 0, ip, 0);
+	arrive(f, ip);
+}
+
+/* The code that follows is not traced, or that of a guest, which is not known. */
+static void leave(struct ipt_flow *f)
+{
+	f->at.block = NULL;
+	f->at_fup = f->mode_info = false;
+	f->guest = f->next_guest;
+}
+
+/* The trace is off, or in a guest, which is left at a target outside of it. */
+static enum ipt_gap take_tip_off(struct ipt_flow *f, uint64_t ip)
+{
+	if (!f->guest)
+		return IPT_GAP_OFF;
+	f->guest = f->next_guest;
+	if (!f->guest)
+		begin_at(f, ip, IPT_DID_BEGIN);
+	return IPT_GAP_NONE;
+}
+
+static enum ipt_gap take_tip_at_fup(struct ipt_flow *f, uint64_t ip)
+{
+	f->at_fup = false;
+	if (f->next_guest) {
+		ipt_put(f, IPT_DID_PAUSE, address_of(f), 0, 0);
+		leave(f);
+		return IPT_GAP_NONE;
+	}
+	ipt_put(f, IPT_DID_INTERRUPT, address_of(f), ip, 0);
+	arrive(f, ip);
+	return IPT_GAP_NONE;
+}
+
+/* An instruction enters a guest. */
+static enum ipt_gap enter_guest(struct ipt_flow *f)
+{
+	if (f->nr_tnt)
+		return IPT_GAP_TNT;
+	f->insns += f->at.block->insns;
+	ipt_put_after(f, IPT_DID_END, f->at.block, 0);
+	leave(f);
+	return IPT_GAP_NONE;
 }
 
 static enum ipt_gap take_tip(struct ipt_flow *f, uint64_t ip)
@@ -99,19 +150,17 @@ static enum ipt_gap take_tip(struct ipt_flow *f, uint64_t ip)
 	struct ipt_block *b;
 
 	if (!f->at.block)
-		return IPT_GAP_OFF;
-	if (f->at_fup) {
-		f->at_fup = false;
-		ipt_put(f, IPT_DID_INTERRUPT, address_of(f), ip, 0);
-		arrive(f, ip);
-		return IPT_GAP_NONE;
-	}
+		return take_tip_off(f, ip);
+	if (f->at_fup)
+		return take_tip_at_fup(f, ip);
 	gap = ipt_walk(f);
 	if (gap)
 		return gap;
 	b = f->at.block;
 	if (b->kind < IPT_RETURN)
 		return IPT_GAP_TIP;
+	if (f->next_guest)
+		return enter_guest(f);
 	f->insns += b->insns;
 	ipt_put_after(f, (enum ipt_branch_kind)kinds[b->kind], b, ip);
 	if (b->kind == IPT_CALL_ANY)
@@ -123,22 +172,15 @@ static enum ipt_gap take_tip(struct ipt_flow *f, uint64_t ip)
 	return take_tnt(f, f->tnt, nr_tnt);
 }
 
-static void begin_at(struct ipt_flow *f, uint64_t ip, enum ipt_branch_kind kind)
-{
-	ipt_time_passed(f); /* there may have been no packet with a time yet */
-	ipt_put(f, kind, 0, ip, 0);
-	arrive(f, ip);
-}
-
 /* The rest up to the next PSB packet cannot be decoded, unless this is one. */
 static void fail(struct ipt_flow *f, enum ipt_gap gap, uint64_t position)
 {
 	ipt_put(f, IPT_DID_GAP, ipt_flow_at(f), position, (uint8_t)gap);
 	f->at.block = NULL;
 	f->nr_returns = f->nr_tnt = 0;
-	f->at_fup = f->fup_info = false;
+	f->at_fup = f->fup_info = f->mode_info = false;
 	f->note.kind = 0;
-	f->lost = !f->resume;
+	f->reading = f->resume ? IPT_READS_PACKETS : IPT_READS_NOTHING;
 	if (f->resume)
 		begin_at(f, f->resume, IPT_DID_BEGIN);
 	f->resume = 0;
@@ -150,7 +192,9 @@ static enum ipt_gap take_pge(struct ipt_flow *f, uint64_t ip)
 	if (f->at.block)
 		return address_of(f) == ip ? IPT_GAP_NONE : IPT_GAP_OFF;
 	f->after_ovf = false;
-	begin_at(f, ip, IPT_DID_BEGIN);
+	f->guest = f->next_guest;
+	if (!f->guest)
+		begin_at(f, ip, IPT_DID_BEGIN);
 	return IPT_GAP_NONE;
 }
 
@@ -163,7 +207,6 @@ static enum ipt_gap take_pgd(struct ipt_flow *f, uint64_t ip)
 	if (!f->at.block)
 		return IPT_GAP_NONE;
 	if (f->at_fup) {
-		f->at_fup = false;
 		ipt_put(f, IPT_DID_PAUSE, address_of(f), 0, 0);
 	} else {
 		gap = ipt_walk_out(f, ip);
@@ -172,7 +215,7 @@ static enum ipt_gap take_pgd(struct ipt_flow *f, uint64_t ip)
 		f->insns += f->at.block->insns;
 		ipt_put_after(f, IPT_DID_END, f->at.block, 0);
 	}
-	f->at.block = NULL;
+	leave(f);
 	return IPT_GAP_NONE;
 }
 
@@ -185,10 +228,15 @@ static void take_note(struct ipt_flow *f, uint64_t ip)
 
 static enum ipt_gap take_fup(struct ipt_flow *f, uint64_t ip)
 {
-	bool info = f->fup_info;
+	bool info = f->fup_info || f->mode_info;
 	enum ipt_gap gap;
 
-	f->fup_info = false;
+	f->fup_info = f->mode_info = false;
+	if (f->guest) {
+		f->after_ovf = false;
+		take_note(f, 0);
+		return IPT_GAP_NONE;
+	}
 	if (f->after_ovf) {
 		f->after_ovf = false;
 		begin_at(f, ip, IPT_DID_BEGIN);
@@ -217,7 +265,8 @@ static void take_psb(struct ipt_flow *f)
 	f->in_psb = true;
 	f->last_ip = 0;
 	f->nr_returns = 0;
-	f->lost = f->after_ovf = false;
+	f->reading = IPT_READS_PACKETS;
+	f->after_ovf = false;
 }
 
 static void take_psbend(struct ipt_flow *f)
@@ -238,30 +287,56 @@ static void pass_on(struct ipt_flow *f, enum ipt_branch_kind kind, uint64_t from
 	f->fup_info = true;
 }
 
+/* Where the code is 64-bit code, and whether interrupts are on: a FUP packet tells where this changes, unless a target does. */
+static void take_mode(struct ipt_flow *f, bool wide)
+{
+	f->next_wide = wide;
+	if (f->in_psb && !f->at.block)
+		f->wide = wide;
+	f->mode_info = !f->in_psb && !f->at_fup && f->at.block;
+}
+
+/* Page tables, and whether they are those of a guest: from the next target on, or now, if it is told again. */
+static enum ipt_gap take_pip(struct ipt_flow *f, bool guest)
+{
+	f->next_guest = guest;
+	if (!f->in_psb)
+		return IPT_GAP_NONE;
+	f->guest = guest;
+	return guest && f->at.block ? IPT_GAP_OFF : IPT_GAP_NONE;
+}
+
 static enum ipt_gap take_rare(struct ipt_flow *f, const struct ipt_packet *p, uint64_t position)
 {
 	switch (p->kind) {
 	case IPT_PSB: take_psb(f); break;
 	case IPT_PSBEND: take_psbend(f); break;
-	case IPT_MODE_EXEC:
-		f->next_wide = p->value;
-		if (f->in_psb && !f->at.block)
-			f->wide = p->value;
-		break;
+	case IPT_MODE_EXEC: take_mode(f, p->value); break;
+	case IPT_PIP: return take_pip(f, p->other);
 	case IPT_MODE_TSX: /* while the trace is off, a TIP.PGE packet follows, and no FUP packet */
 		f->fup_info |= !p->value && !f->in_psb && f->at.block;
 		break;
 	case IPT_CBR: ipt_clock_cbr(&f->clock, (uint8_t)p->value); break;
-	case IPT_TMA: ipt_clock_tma(&f->clock, (uint16_t)p->value, (uint16_t)p->other); break;
+	case IPT_TMA:
+		if (!f->guest)
+			ipt_clock_tma(&f->clock, (uint16_t)p->value, (uint16_t)p->other);
+		break;
 	case IPT_OVF:
 		f->in_psb = false;
 		fail(f, IPT_GAP_OVERFLOW, position);
 		f->last_ip = 0;
-		f->lost = false;
+		f->reading = IPT_READS_PACKETS;
 		f->after_ovf = true;
 		break;
 	case IPT_STOP: break;
 	case IPT_PTW: pass_on(f, IPT_DID_WRITE, 0, p->value, p->ip); break;
+	case IPT_BBP:
+		f->reading = IPT_READS_ITEMS;
+		f->item = (uint8_t)(1 + p->value);
+		break;
+	case IPT_BEP:
+	case IPT_CFE: /* without `ip`, the FUP packet of an interrupt may follow, and its target */
+	case IPT_TRIG:
 	case IPT_EXSTOP:
 	case IPT_MWAIT: f->fup_info |= p->ip; break;
 	case IPT_PWRE:
@@ -336,10 +411,13 @@ static size_t take_cyc(struct ipt_flow *f, const uint8_t *at, size_t room)
 	return size;
 }
 
+/* A guest may have another time. */
 static size_t take_tsc(struct ipt_flow *f, const uint8_t *at)
 {
 	uint64_t tsc;
 
+	if (f->guest)
+		return 8;
 	memcpy(&tsc, at, sizeof(tsc));
 	ipt_clock_tsc(&f->clock, tsc >> 8);
 	ipt_time_passed(f);
@@ -353,12 +431,20 @@ static size_t take_mtc(struct ipt_flow *f, const uint8_t *at)
 	return 2;
 }
 
+/* Conditions that are not of code that runs here. */
+static enum ipt_gap take_no_tnt(const struct ipt_flow *f)
+{
+	if (f->nr_tnt)
+		return IPT_GAP_TNT;
+	return f->guest ? IPT_GAP_NONE : IPT_GAP_OFF;
+}
+
 static enum ipt_gap take_short_tnt(struct ipt_flow *f, uint8_t byte)
 {
 	unsigned nr = 31 - (unsigned)__builtin_clz(byte) - 1;
 
 	if (!f->at.block || f->nr_tnt)
-		return f->nr_tnt ? IPT_GAP_TNT : IPT_GAP_OFF;
+		return take_no_tnt(f);
 	return take_tnt(f, byte >> 1 & ((1u << nr) - 1), nr);
 }
 
@@ -373,7 +459,7 @@ static enum ipt_gap take_long_tnt(struct ipt_flow *f, const uint8_t *at)
 		return IPT_GAP_PACKET;
 	nr = 63 - (unsigned)__builtin_clzll(bits);
 	if (!f->at.block || f->nr_tnt)
-		return f->nr_tnt ? IPT_GAP_TNT : IPT_GAP_OFF;
+		return take_no_tnt(f);
 	return take_tnt(f, bits & (((uint64_t)1 << nr) - 1), nr);
 }
 
@@ -442,6 +528,20 @@ static inline size_t take_packet(struct ipt_flow *f, const uint8_t *at, size_t r
 	return take_other(f, at, room, position, gap);
 }
 
+/* Whether a packet inside a block of items ends it, as perf has it. */
+static bool ends_items(const uint8_t *at)
+{
+	static const uint8_t inside[] = {
+		0x03, 0x73, 0xc3, 0x62, 0xe2, 0x22, 0xa2, 0x13, 0x53, 0x63
+	};
+
+	if (*at == 2)
+		return !memchr(inside, at[1], sizeof(inside));
+	if (!*at || (*at & 3) == 3 || *at == 0x19 || *at == 0x59)
+		return false;
+	return !is_ip_packet(*at) || (*at & 0x1f) != 0x1d;
+}
+
 /* Where to go on after an error: a PSB packet, or so near the end that one may begin there. */
 static const uint8_t *skip_to_psb(const uint8_t *at, const uint8_t *end, bool last)
 {
@@ -457,7 +557,7 @@ static const uint8_t *skip_to_psb(const uint8_t *at, const uint8_t *end, bool la
 void ipt_flow_begin(struct ipt_flow *f)
 {
 	f->next_wide = f->wide = true;
-	f->lost = true;
+	f->reading = IPT_READS_NOTHING;
 	f->thread = (struct ipt_thread){ UINT32_MAX, UINT32_MAX, 0 };
 }
 
@@ -466,6 +566,32 @@ void ipt_flow_release(struct ipt_flow *f)
 	free(f->branches);
 	f->branches = NULL;
 	f->nr = f->cap = 0;
+}
+
+/*
+ * Skips bytes that are no packet. Returns their number; 0: a packet is next, or these are the last bytes that can be
+ * read now.
+ */
+static size_t skip_no_packet(struct ipt_flow *f, const uint8_t *at, size_t room, uint64_t position,
+			     bool last)
+{
+	const uint8_t *psb;
+
+	if (f->reading == IPT_READS_NOTHING) {
+		psb = skip_to_psb(at, at + room, last);
+		if (room - (size_t)(psb - at) >= IPT_PSB_SIZE)
+			f->reading = IPT_READS_PACKETS;
+		return (size_t)(psb - at);
+	}
+	if ((*at & 7) == 4) {
+		if (f->item <= room)
+			return f->item;
+		fail(f, IPT_GAP_CUT, position);
+		return room;
+	}
+	if (ends_items(at))
+		f->reading = IPT_READS_PACKETS;
+	return 0;
 }
 
 /* Decodes while a whole packet must be at hand. Returns where it stopped. */
@@ -478,12 +604,14 @@ static const uint8_t *run_packets(struct ipt_flow *f, const uint8_t *data, const
 		enum ipt_gap gap;
 		size_t size;
 
-		if (f->lost) {
-			at = skip_to_psb(at, end, last);
-			if ((size_t)(end - at) < IPT_PSB_SIZE)
+		if (f->reading) {
+			size = skip_no_packet(f, at, (size_t)(end - at),
+					      position + (size_t)(at - data), last);
+			at += size;
+			if (f->reading == IPT_READS_NOTHING)
 				return at;
-			f->lost = false;
-			continue;
+			if (size)
+				continue;
 		}
 		size = take_packet(f, at, (size_t)(end - at), position + (size_t)(at - data), &gap);
 		if (gap)

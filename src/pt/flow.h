@@ -88,6 +88,13 @@ struct ipt_spot {
 	struct ipt_place place;
 };
 
+/* How to read the next byte. */
+enum ipt_reading {
+	IPT_READS_PACKETS,
+	IPT_READS_NOTHING, /* up to the next PSB packet */
+	IPT_READS_ITEMS, /* also items of a block, whose first byte is otherwise that of a TNT packet */
+};
+
 struct ipt_flow {
 	const struct ipt_world *world;
 	uint32_t queue;
@@ -100,12 +107,16 @@ struct ipt_flow {
 	uint64_t last_ip;
 	uint64_t insns, cycles; /* since the last branch */
 	bool wide, next_wide;	/* 64-bit code: now, and at the next target in a packet */
-	bool lost;		/* up to the next PSB packet */
-	uint64_t resume;	/* after an error: go on here, as a PSB packet says; 0: lost */
+	uint8_t reading;	/* enum ipt_reading */
+	uint8_t item;		/* bytes of an item, with the first one */
+	uint64_t resume;	/* after an error: go on here, as a PSB packet says; 0: nowhere */
 	bool in_psb, after_ovf;
-	bool begun;		/* the first PSB packet has been read */
-	bool at_fup;		/* an event interrupted the code here */
-	bool fup_info;		/* the next FUP packet only tells where something happened */
+	bool begun;	/* the first PSB packet has been read */
+	bool at_fup;	/* an event interrupted the code here */
+	bool fup_info;	/* the next FUP packet only tells where something happened */
+	bool mode_info; /* likewise, if it comes before the next target */
+	bool guest,
+		next_guest; /* in a virtual machine, whose code is not known: now, and at the next target */
 	struct ipt_branch note; /* that waits for this FUP packet; kind 0: none */
 
 	struct ipt_spot returns[IPT_RETURNS]; /* the calls */

@@ -14,26 +14,48 @@ const uint8_t *ipt_packet_find_psb(const uint8_t *at, const uint8_t *end)
 #ifdef HAVE_LIBIPT
 #include <intel-pt.h>
 
-/* Packets of event tracing, which libipt 2.0 does not know. */
+/* Packets that libipt 2.0 does not know. `ip` is the bit of the byte at `at` that a FUP packet follows. */
 static const struct {
-	uint8_t opcode, size;
+	uint8_t first, second; /* second 0: any */
+	uint8_t size, kind, at, ip;
 } newer[] = {
-	{ 0x13, 4 },  /* CFE */
-	{ 0x53, 11 }, /* EVD */
+	{ 0x02, 0x13, 4, IPT_CFE, 2, 0x80 }, { 0x02, 0x53, 11, IPT_OTHER, 0, 0 }, /* EVD */
+	{ 0x02, 0x63, 3, IPT_BBP, 0, 0 },    { 0x02, 0x33, 2, IPT_BEP, 0, 0 },
+	{ 0x02, 0xb3, 2, IPT_BEP, 1, 0x80 }, { 0xd9, 0, 3, IPT_TRIG, 1, 0x80 },
 };
+
+#define TRIG_COUNT 0x40 /* two more bytes */
+#define BBP_SMALL 0x80	/* items have 4 bytes, not 8 */
 
 bool ipt_packet_available(void)
 {
 	return true;
 }
 
+/* What differs from one packet of a kind to the other. */
+static void complete_newer(const uint8_t *at, struct ipt_packet *packet)
+{
+	switch (packet->kind) {
+	case IPT_TRIG: packet->size += at[1] & TRIG_COUNT ? 2 : 0; break;
+	case IPT_BBP: packet->value = at[2] & BBP_SMALL ? 4 : 8; break;
+	case IPT_CFE: packet->value = at[2] & 0x1f; break;
+	default: break;
+	}
+}
+
 static int read_newer(const uint8_t *at, const uint8_t *end, struct ipt_packet *packet)
 {
 	for (size_t i = 0; i < sizeof(newer) / sizeof(*newer); i++) {
-		if (end - at < 2 || at[0] != 2 || at[1] != newer[i].opcode)
+		if (at[0] != newer[i].first || (newer[i].second && end - at < 2) ||
+		    (newer[i].second && at[1] != newer[i].second))
 			continue;
-		*packet = (struct ipt_packet){ .kind = IPT_OTHER, .size = newer[i].size };
-		return end - at >= newer[i].size;
+		if (end - at < newer[i].size)
+			return 0;
+		*packet = (struct ipt_packet){ .kind = newer[i].kind,
+					       .size = newer[i].size,
+					       .ip = at[newer[i].at] & newer[i].ip };
+		complete_newer(at, packet);
+		return (size_t)(end - at) >= packet->size;
 	}
 	return -1;
 }
@@ -68,7 +90,7 @@ static void translate(const struct pt_packet *p, struct ipt_packet *packet)
 	case ppt_mode: take_mode(&p->payload.mode, packet); break;
 	case ppt_cbr: set(packet, IPT_CBR, p->payload.cbr.ratio, 0); break;
 	case ppt_tma: set(packet, IPT_TMA, p->payload.tma.ctc, p->payload.tma.fc); break;
-	case ppt_pip: set(packet, IPT_PIP, p->payload.pip.cr3, 0); break;
+	case ppt_pip: set(packet, IPT_PIP, p->payload.pip.cr3, p->payload.pip.nr); break;
 	case ppt_ptw:
 		set(packet, IPT_PTW, p->payload.ptw.payload, 0);
 		packet->ip = p->payload.ptw.ip;

@@ -5,7 +5,8 @@
  * turns them into events.
  *
  * It skips records that kscope has no event for: THROTTLE, READ, NAMESPACES, CGROUP, BPF_EVENT,
- * TEXT_POKE and perf's own records about cpus and threads. It counts records of unknown type.
+ * TEXT_POKE and perf's own records about cpus and threads. It counts records of unknown type. If it decodes Intel
+ * PT, it uses TEXT_POKE: these are changes of the kernel's code.
  */
 #include "read/perfdata.h"
 
@@ -571,28 +572,6 @@ static int next_of_same(struct reader *r, struct event *ev)
 	return ret;
 }
 
-/* In the first reading: true if the record is not to become an event. */
-static bool survey_record(struct perfdata *p)
-{
-	struct record rec = p->now;
-	struct cursor c = record_body(p, &rec);
-	struct event ev = { .cpu = NO_CPU, .time = NO_TIME };
-
-	if (rec.type != PERF_RECORD_SAMPLE && rec.type != PERF_RECORD_CALLCHAIN_DEFERRED &&
-	    rec.type != PERF_RECORD_ITRACE_START)
-		return false;
-	p->now.size = 0;
-	if (rec.type != PERF_RECORD_ITRACE_START)
-		return true;
-	/* A thread that is traced runs on a cpu. */
-	record_trailer(p, &rec, &ev);
-	ev.pid = cursor_u32(&c);
-	ev.tid = cursor_u32(&c);
-	if (!c.bad)
-		perfdata_pt_add_switch(p->pt, &ev);
-	return true;
-}
-
 static int perfdata_survey(struct reader *r);
 
 /* The next event of the file itself. */
@@ -615,8 +594,10 @@ static int next_event(struct reader *r, struct event *ev)
 			if (p->told_attrs < p->nr_attrs)
 				return tell_source(p, ev);
 		}
-		if (p->now.size && p->survey_of && survey_record(p))
+		if (p->now.size && p->survey_of && record_survey(p, &p->now)) {
+			p->now.size = 0;
 			continue;
+		}
 		if (p->now.size) {
 			ret = tell_now(r, ev);
 			if (ret)

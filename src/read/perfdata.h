@@ -246,10 +246,10 @@ const struct build_id *header_build_id(const struct perfdata *p, const char *pat
 /* The attribute of a record. NULL: its id is unknown, or there are no attributes. */
 const struct attr *record_attr(const struct perfdata *p, const struct record *rec);
 uint64_t record_time(const struct perfdata *p, const struct record *rec); /* NO_TIME */
-/* What the trailer of a record says: time, cpu and task. */
-void record_trailer(const struct perfdata *p, const struct record *rec, struct event *ev);
 /* 1: an event, 0: none for this record. Damage is an event. */
 int record_event(struct reader *r, const struct record *rec, struct event *ev);
+/* In the first reading, for Intel PT: true if the record is not to become an event. */
+bool record_survey(struct perfdata *p, const struct record *rec);
 int sample_event(struct reader *r, const struct record *rec, struct event *ev);
 /* The next sample of a record that has several counters. */
 int sample_next_read(struct perfdata *p, struct event *ev);

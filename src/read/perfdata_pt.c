@@ -32,11 +32,6 @@ enum {
 	INFO_WORDS
 };
 
-struct pt_time { /* ns and ticks of the TSC */
-	uint64_t shift, mult, zero;
-	bool known;
-};
-
 /* A thread, over all cpus that it runs on. */
 struct pt_thread {
 	uint32_t pid, tid;
@@ -74,11 +69,12 @@ struct perfdata_pt {
 	struct ipt_world world;
 	struct ipt_clock_info clock;
 	struct ipt_ahead ahead;
-	struct pt_time time;
+	struct ipt_ns time;
 	struct pt_queue *queues;
 	size_t nr_queues, cap_queues;
 	struct hash by_owner; /* of a queue: index + 1 */
 	uint64_t bytes;
+	uint64_t lost_pokes;
 	size_t *heap; /* queues with something to come, by time */
 	size_t nr_heap;
 	struct pt_thread *threads;
@@ -92,27 +88,6 @@ struct perfdata_pt {
 	struct pt_gap gap;
 };
 
-/* Time */
-
-static uint64_t ns_of(const struct pt_time *time, uint64_t tsc)
-{
-	uint64_t rest;
-
-	if (!time->known)
-		return tsc;
-	rest = tsc & (((uint64_t)1 << time->shift) - 1);
-	return time->zero + (tsc >> time->shift) * time->mult +
-	       (uint64_t)((unsigned __int128)rest * time->mult >> time->shift);
-}
-
-static uint64_t tsc_of(const struct pt_time *time, uint64_t ns)
-{
-	if (!time->known || ns == NO_TIME || ns < time->zero)
-		return 0;
-	ns -= time->zero;
-	return (uint64_t)(((unsigned __int128)ns << time->shift) / time->mult);
-}
-
 /* The first reading */
 
 static void take_info(struct perfdata_pt *pt, const struct perfdata *p, const uint64_t *info)
@@ -123,8 +98,8 @@ static void take_info(struct perfdata_pt *pt, const struct perfdata *p, const ui
 		if (p->attrs[i].raw.type == info[INFO_PMU_TYPE])
 			config = p->attrs[i].raw.config;
 	}
-	pt->time = (struct pt_time){ info[INFO_TIME_SHIFT], info[INFO_TIME_MULT],
-				     info[INFO_TIME_ZERO], info[INFO_HAS_TIME] };
+	pt->time = (struct ipt_ns){ info[INFO_TIME_SHIFT], info[INFO_TIME_MULT],
+				    info[INFO_TIME_ZERO], info[INFO_HAS_TIME] };
 	if (!pt->time.mult || pt->time.shift > 63)
 		pt->time.known = false;
 	if (bits)
@@ -195,8 +170,8 @@ void perfdata_pt_add_switch(struct perfdata_pt *pt, const struct event *ev)
 	if (ev->cpu == NO_CPU)
 		return;
 	queue = queue_of(pt, NO_TASK, ev->cpu);
-	ipt_history_switch(&pt->history, (uint32_t)queue, tsc_of(&pt->time, ev->time), ev->pid,
-			   ev->tid);
+	ipt_history_switch(&pt->history, (uint32_t)queue, ipt_ns_to_tsc(&pt->time, ev->time),
+			   ev->pid, ev->tid);
 }
 
 static void add_map(struct perfdata_pt *pt, const struct event *ev)
@@ -209,7 +184,17 @@ static void add_map(struct perfdata_pt *pt, const struct event *ev)
 	code = perfdata_code_of(&pt->code, map);
 	if (code)
 		ipt_history_map(&pt->history, map->kernel ? IPT_KERNEL_PID : ev->pid,
-				tsc_of(&pt->time, ev->time), map->addr, map->len, code);
+				ipt_ns_to_tsc(&pt->time, ev->time), map->addr, map->len, code);
+}
+
+void perfdata_pt_add_poke(struct perfdata_pt *pt, uint64_t time, struct ipt_poke poke,
+			  const uint8_t *bytes)
+{
+	poke.time = ipt_ns_to_tsc(&pt->time, time);
+	if (!ipt_pokes_add(&pt->history.pokes, &poke, bytes) && !pt->lost_pokes++)
+		log_warn("too many changes of kernel code: those from 0x%" PRIx64
+			 " on are ignored, and code there cannot be decoded",
+			 poke.address);
 }
 
 void perfdata_pt_add_event(struct perfdata_pt *pt, const struct event *ev)
@@ -221,7 +206,7 @@ void perfdata_pt_add_event(struct perfdata_pt *pt, const struct event *ev)
 		ipt_history_thread(&pt->history, ev->pid, ev->tid);
 		if (ev->pid != ev->fork.parent_pid && !ev->fork.fresh)
 			ipt_history_fork(&pt->history, ev->pid, ev->fork.parent_pid,
-					 tsc_of(&pt->time, ev->time));
+					 ipt_ns_to_tsc(&pt->time, ev->time));
 		break;
 	case EVENT_SWITCH:
 		if (!ev->sched.out)
@@ -321,7 +306,7 @@ static uint64_t first_time(const struct perfdata_pt *pt, size_t queue)
 		uint64_t tsc;
 
 		memcpy(&tsc, at, sizeof(tsc));
-		return ns_of(&pt->time, tsc >> 8);
+		return ipt_ns_of(&pt->time, tsc >> 8);
 	}
 	return 0;
 }
@@ -656,7 +641,7 @@ static inline void update_time(struct perfdata_pt *pt, struct pt_queue *q)
 	if (tsc == q->tsc)
 		return;
 	q->tsc = tsc;
-	time = ns_of(&pt->time, tsc);
+	time = ipt_ns_of(&pt->time, tsc);
 	if (time > q->time)
 		q->time = time;
 }

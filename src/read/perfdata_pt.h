@@ -7,6 +7,7 @@
 #ifndef KSCOPE_READ_PERFDATA_PT_H
 #define KSCOPE_READ_PERFDATA_PT_H
 
+#include "pt/poke.h"
 #include "read/perfdata.h"
 
 struct perfdata_pt;
@@ -26,6 +27,9 @@ void perfdata_pt_add_trace(struct perfdata_pt *pt, const struct perfdata_pt_chun
 void perfdata_pt_add_event(struct perfdata_pt *pt, const struct event *ev);
 /* A thread runs on a cpu. */
 void perfdata_pt_add_switch(struct perfdata_pt *pt, const struct event *ev);
+/* Without its time, which is that of an event. */
+void perfdata_pt_add_poke(struct perfdata_pt *pt, uint64_t time, struct ipt_poke poke,
+			  const uint8_t *bytes);
 /* All is added. */
 void perfdata_pt_start(struct perfdata_pt *pt);
 

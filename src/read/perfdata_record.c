@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 
 #include "read/perfdata.h"
+#include "read/perfdata_pt.h"
 
 static uint64_t u64_at(const struct perfdata *p, const uint8_t *at)
 {
@@ -88,13 +89,6 @@ static void take_trailer(const struct perfdata *p, const struct record *rec, str
 	at = from_end(rec, attr->back_all);
 	if (at)
 		c->end = at;
-}
-
-void record_trailer(const struct perfdata *p, const struct record *rec, struct event *ev)
-{
-	struct cursor c = record_body(p, rec);
-
-	take_trailer(p, rec, &c, ev);
 }
 
 /*
@@ -296,4 +290,45 @@ int record_event(struct reader *r, const struct record *rec, struct event *ev)
 	*ev = blank;
 	return reader_damage(r, ev, rec->offset, 0, rec->size,
 			     "record of type %" PRIu32 " is too short", rec->type);
+}
+
+/* A thread that is traced runs on a cpu. */
+static void survey_start(struct perfdata *p, struct cursor *c, struct event *ev)
+{
+	ev->pid = cursor_u32(c);
+	ev->tid = cursor_u32(c);
+	if (!c->bad)
+		perfdata_pt_add_switch(p->pt, ev);
+}
+
+static void survey_poke(struct perfdata *p, struct cursor *c, const struct event *ev)
+{
+	struct ipt_poke poke = { .address = cursor_u64(c) };
+	const uint8_t *bytes;
+
+	poke.old_len = cursor_u16(c);
+	poke.new_len = cursor_u16(c);
+	bytes = cursor_bytes(c, poke.old_len + poke.new_len);
+	if (!c->bad)
+		perfdata_pt_add_poke(p->pt, ev->time, poke, bytes);
+}
+
+bool record_survey(struct perfdata *p, const struct record *rec)
+{
+	struct cursor c = record_body(p, rec);
+	struct event ev = { .cpu = NO_CPU, .time = NO_TIME };
+
+	switch (rec->type) {
+	case PERF_RECORD_SAMPLE:
+	case PERF_RECORD_CALLCHAIN_DEFERRED: return true;
+	case PERF_RECORD_ITRACE_START:
+		take_trailer(p, rec, &c, &ev);
+		survey_start(p, &c, &ev);
+		return true;
+	case PERF_RECORD_TEXT_POKE:
+		take_trailer(p, rec, &c, &ev);
+		survey_poke(p, &c, &ev);
+		return true;
+	default: return false;
+	}
 }

@@ -66,18 +66,17 @@ static void test_key(void)
 		  "on ->5 0; jump 6>0 2; jump 0>10 1; pause 10>- 0; +0");
 }
 
-/* libipt has run it already when it reads the time. */
-static void test_late_time(void)
+static void test_time(void)
 {
-	static struct pt_trace t;
-	static struct pt_result r;
-
 	POKES({ { 100, 0x00, NOP5, "e90b000000" }, { 200, 0x00, "e90b000000", NOP5 } });
-	pt_add_text(&t, "psb:8 tip:0 tsc:110 tnt:1 tsc:220 tnt:1 fup:0 pgd0");
-	pt_decode(&t, code, &r);
-	check("what runs next is what is there now",
-	      !strcmp(r.text, "on ->8 0; ret 8>0 1; jump 0>10 1; jump 12>5 3; jump 6>0 2; jump 6>0 "
-			      "3; pause 0>- 0; +0"));
+	/* libipt has run it already when it reads the time. */
+	pt_expect_alone("what runs next is what is there now", code,
+			"psb:8 tip:0 tsc:110 tnt:1 tsc:220 tnt:1 fup:0 pgd0",
+			"on ->8 0; ret 8>0 1; jump 0>10 1; jump 12>5 3; jump 6>0 2; jump 6>0 3; "
+			"pause 0>- 0; +0");
+	pt_expect_alone("a guest has its own time", code,
+			"psb:8 tsc:90 pip:1 tip:0 tsc:150 tma:5,6 pip:0 tip:0 tnt:1 fup:0 pgd0",
+			"on ->8 0; end 8>- 1; begin ->0 0; jump 6>0 3; pause 0>- 0; +0");
 }
 
 /* The map has the code of the end of the recording. */
@@ -388,7 +387,7 @@ int main(void)
 	if (!pt_can_test())
 		return 0;
 	test_key();
-	test_late_time();
+	test_time();
 	test_late_map();
 	test_calls();
 	test_borders();
