@@ -2,8 +2,9 @@
 /*
  * fuzz_pt: any bytes as the traces of a cpu and of a thread, over code with every kind of branch. The
  * branches must be the same whether other threads decode them or not, and of a piece there are never many
- * more than asked for. The last byte selects the size of pieces, whether jumps inside a function count,
- * and whether part of the trace is missing.
+ * more than asked for. The kernel changes its code now and then. The last byte selects the size of pieces, whether
+ * jumps inside a function count, whether part of the trace is missing, and whether the changes come from
+ * the trace, too.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -64,7 +65,54 @@ static void map(struct machine *m, uint32_t pid, uint64_t time, uint64_t start)
 			&m->next);
 }
 
-static void open_machine(struct machine *m)
+static void poke(struct machine *m, uint64_t time, uint64_t address, const char *old,
+		 const char *new)
+{
+	struct ipt_poke poke = { .address = address,
+				 .time = time,
+				 .old_len = (uint32_t)strlen(old),
+				 .new_len = (uint32_t)strlen(new) };
+	uint8_t bytes[16];
+
+	memcpy(bytes, old, poke.old_len);
+	memcpy(bytes + poke.old_len, new, poke.new_len);
+	if (!ipt_pokes_add(&m->history.pokes, &poke, bytes))
+		abort();
+}
+
+/* In both maps of the kernel, inside of instructions, over the border of maps, and where nothing is mapped. */
+static void change_kernel(struct machine *m)
+{
+	for (uint64_t time = 0; time < 4000; time += 500) {
+		poke(m, time, KERNEL + 0x1e, "\x90\x90", "\xeb\xe0");
+		poke(m, time + 250, KERNEL + 0x1e, "\xeb\xe0", "\x90\x90");
+	}
+	poke(m, 700, KERNEL + 0x25, "\x5d", "\xcc");
+	poke(m, 900, KERNEL + 0x6e, "\xe8\xad\xff\xff\xff", "\xe8\xb2\xff\xff\xff");
+	poke(m, 1100, KERNEL + 0x41, "\1\xc9\xeb", "\5\x90\x90");
+	poke(m, 3500, KERNEL + 4096 + 5, "\xe8\x16", "\xeb\xfe");
+	poke(m, 800, KERNEL + 8192, "", "\x90\x90\xe3\xfd\xc3");
+	poke(m, 1800, KERNEL + 8192, "\x90\x90\xe3\xfd\xc3", "");
+	poke(m, 2800, KERNEL + 8190, "", "\xe9\0\0\0");
+}
+
+/* Any bytes, as changes of the code that is mapped first. */
+static void change_more(struct machine *m)
+{
+	const uint8_t *at = m->trace.data, *end = at + m->trace.size;
+
+	for (; end - at >= 16; at += 16) {
+		struct ipt_poke poke = { .address = KERNEL + at[0] % 128,
+					 .time = (uint64_t)at[1] << 4,
+					 .old_len = at[2] % 7,
+					 .new_len = at[3] % 7 };
+
+		if (!ipt_pokes_add(&m->history.pokes, &poke, at + 4))
+			abort();
+	}
+}
+
+static void open_machine(struct machine *m, bool more)
 {
 	ipt_code_init(&m->first, (struct ipt_bytes){ read_code, same_function, &first }, first.size,
 		      0);
@@ -80,6 +128,9 @@ static void open_machine(struct machine *m)
 	ipt_history_queue(&m->history, PID + 2);
 	for (uint32_t i = 0; i < 20; i++)
 		ipt_history_switch(&m->history, 0, i * 250, PID + i % 3 / 2, PID + i % 3);
+	change_kernel(m);
+	if (more)
+		change_more(m);
 	ipt_history_complete(&m->history);
 	m->world = ipt_history_world(&m->history);
 	m->clock = (struct ipt_clock_info){ { 84, 2 }, 9, 21 };
@@ -122,14 +173,16 @@ static void add_branches(struct sum *sum, const struct ipt_flow *flow)
 }
 
 /* The whole trace as one piece. */
-static void run_flow(const struct bytes *trace, bool all)
+static void run_flow(const struct bytes *trace, uint8_t choice)
 {
-	struct machine m = { 0 };
-	struct ipt_flow flow = { .world = &m.world, .all = all, .clock = { .info = &m.clock } };
+	struct machine m = { .trace = *trace };
+	struct ipt_flow flow = { .world = &m.world,
+				 .all = choice & 16,
+				 .clock = { .info = &m.clock } };
 	struct sum sum = { 0 };
 	size_t at = 0;
 
-	open_machine(&m);
+	open_machine(&m, choice & 64);
 	ipt_flow_begin(&flow);
 	while (at < trace->size) {
 		size_t took = ipt_flow_run(&flow, trace->data + at, trace->size - at, at, true);
@@ -173,7 +226,7 @@ static void run_ahead(const struct bytes *trace, uint8_t choice, size_t threads,
 	struct machine m = { .trace = *trace };
 	bool more = true;
 
-	open_machine(&m);
+	open_machine(&m, choice & 64);
 	m.ahead.world = &m.world;
 	m.ahead.clock = &m.clock;
 	m.ahead.read = read_trace;
@@ -207,7 +260,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct sum alone[QUEUES] = { 0 }, helped[QUEUES] = { 0 };
 	uint8_t choice = size ? data[size - 1] : 0;
 
-	run_flow(&trace, choice & 16);
+	run_flow(&trace, choice);
 	run_ahead(&trace, choice, 0, alone);
 	run_ahead(&trace, choice, 2, helped);
 	if (memcmp(alone, helped, sizeof(alone)))

@@ -14,6 +14,8 @@ PSB, PSBEND, OVF, STOP, EXSTOP = b"\2\x82" * 8, b"\2\x23", b"\2\xf3", b"\2\x83",
 CBR, TMA = b"\2\3\x15\0", b"\2\x73\x10\x02\0\5\0"
 MWAIT, PWRE, PWRX = b"\2\xc2" + bytes(8), b"\2\x22\x10\0", b"\2\xa2" + bytes(5)
 BITS64, BITS32, IN_TX, ABORT = b"\x99\1", b"\x99\2", b"\x99\x21", b"\x99\x22"
+HOST, GUEST, CFE, TRIG = b"\2\x43" + bytes(6), b"\2\x43\1" + bytes(5), b"\2\x13\x81\x20", b"\xd9\xc0\1\0\0"
+BBP4, BBP8, BEP, BEP_IP = b"\2\x63\x84", b"\2\x63\4", b"\2\x33", b"\2\xb3"
 TNT1, TNT0, LONG = b"\x06", b"\x04", b"\2\xa3" + b"\x55" * 6
 TIP, PGE, PGD, FUP = 0x0d, 0x11, 0x01, 0x1d
 
@@ -51,6 +53,17 @@ def traces():
     yield "deferred", psb(USER + 0xa, 400) + b"\x36" + ip(TIP, USER + 0x16, 1) + \
         ip(TIP, USER + 0x21, 1) + ip(TIP, USER + 0xe, 1)
     yield "endless", (psb(USER + 0x1a, 500) + TNT1 + psb(USER + 0x48, 600) + ip(PGD, 0, 0)) * 3
+    yield "guests", psb(KERNEL + 0x67, 100) + GUEST + ip(TIP, USER) + TNT1 + LONG + tsc(7) + \
+        ip(FUP, USER + 5, 1) + HOST + BITS64 + ip(TIP, KERNEL) + TNT1 + PSB + tsc(150) + GUEST + \
+        ip(FUP, LOW, 3) + PSBEND + ip(TIP, LOW, 1) + PSB + HOST + ip(FUP, KERNEL, 3) + PSBEND + TNT0
+    yield "items", psb(USER, 100) + BBP8 + b"\x0c" + bytes(8) + b"\x0b\x14" + bytes(8) + BEP_IP + \
+        ip(FUP, USER + 1, 1) + TNT1 + BBP4 + b"\4\4\4\4\4" + b"\x59\3" + BEP + TNT0 + ip(TIP, KERNEL)
+    yield "events", psb(USER, 100) + CFE + ip(FUP, USER + 1, 1) + b"\x99\5" + ip(FUP, USER + 1, 1) + \
+        TNT1 + TRIG + ip(FUP, USER + 0x15, 1) + b"\2\x53" + bytes(9) + CFE[:2] + b"\1\x20" + \
+        ip(FUP, USER + 0x15, 1) + ip(TIP, KERNEL)
+    yield "pokes", b"".join(psb(KERNEL + 0x1e, 125 * i) + TNT1 + TNT1 + ip(TIP, KERNEL + 0x6e) + TNT1 +
+                            ip(TIP, KERNEL + 0x40) + TNT1 + ip(TIP, KERNEL + 8192) + TNT1
+                            for i in range(30))
     yield "long", b"".join(psb(USER + 0x21, 250 * i) + TNT0 + b"\xf8" * 20 + LONG for i in range(99))
 
 
@@ -84,6 +97,9 @@ class File:
         self.add(10, struct.pack("<IIQQQ24xII", 100, 100, address, size, offset, 5, 2) +
                  self.path.encode() + b"\0", time)
 
+    def poke(self, address, old, new, time):
+        self.add(20, struct.pack("<QHH", address, len(old), len(new)) + old + new, time, misc=1)
+
     def trace(self, packets, offset):
         self.data += record(71, struct.pack("<QQQIiiI", len(packets), offset, 0, 0,
                                             -1 if self.cpu >= 0 else 100, self.cpu, 0)) + packets
@@ -102,6 +118,9 @@ def whole_file(path, size, cpu, all_traces):
     f.map(USER, size, 0, 2)
     f.map(KERNEL, size, 0, 2)
     f.add(12, struct.pack("<II", 100, 100), 3)
+    f.add(10, struct.pack("<IIQQQ24xII", 0xffffffff, 0, KERNEL, size, 0, 5, 2) + b"[mod]\0", 3, misc=1)
+    f.poke(KERNEL + 0x1e, b"\x90\x90", b"\xeb\xe0", 200)
+    f.poke(KERNEL + 8192, b"", b"\x90\xc3", 300)
     offset = 0
     for packets in all_traces:
         f.trace(packets, offset)
@@ -128,7 +147,7 @@ def main():
                  [(name, [each]) for name, each in seeds.items()]}
     for name, content in seeds.items():
         # The last byte selects options: see the fuzzers.
-        for options in (0, 18):
+        for options in (0, 18, 82):
             with open(os.path.join(folder, f"pt-{name}-{options}"), "wb") as f:
                 f.write(content + bytes([options, options]))
 

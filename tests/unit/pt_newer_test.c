@@ -107,8 +107,10 @@ static void test_events(void)
 	       "on ->0 0; int 1>1c 1; end 1c>- 1; +0");
 	expect("while tracing is off", "psb:18 pgd0 cfeip fup:77 cfe pge:0 fup:1 tip:1c pgd0",
 	       "on ->18 0; end 18>- 1; begin ->0 0; int 1>1c 1; end 1c>- 1; +0");
-	expect("a trigger", "psb:0 trig tnt:1 trigip fup:15 trig fup:16 tip:1c pgd0",
+	expect("a trigger", "psb:0 trig tnt:1 trig fup:16 tip:1c pgd0",
 	       "on ->0 0; jump 1>10 2; call 10>15 1; int 16>1c 1; end 1c>- 1; +0");
+	expect("a trigger with its place", "psb:0 tnt:1 trigip fup:15 tnt:0 tip:1c pgd0",
+	       "on ->0 0; jump 1>10 2; call 10>15 1; enter 18>1c 3; end 1c>- 1; +0");
 	expect("a trigger that is cut off", "psb:0 hex:d94001ff",
 	       "on ->0 0; gap 0 at 27 cut off packet 0; +0");
 }
