@@ -258,11 +258,21 @@ static void aux_event(const struct perfdata *p, struct cursor *c, struct event *
 	ev->aux.flags = cursor_u64(c);
 }
 
+/* A change of the kernel's code: returns its old bytes, with the new ones behind them. */
+static const uint8_t *take_poke(struct cursor *c, struct ipt_poke *poke)
+{
+	*poke = (struct ipt_poke){ .address = cursor_u64(c) };
+	poke->old_len = cursor_u16(c);
+	poke->new_len = cursor_u16(c);
+	return cursor_bytes(c, (uint64_t)poke->old_len + poke->new_len);
+}
+
 int record_event(struct reader *r, const struct record *rec, struct event *ev)
 {
 	struct perfdata *p = r->priv;
 	struct cursor c = record_body(p, rec);
 	struct event blank = *ev;
+	struct ipt_poke poke;
 
 	take_trailer(p, rec, &c, ev);
 	switch (rec->type) {
@@ -277,6 +287,11 @@ int record_event(struct reader *r, const struct record *rec, struct event *ev)
 	case PERF_RECORD_SWITCH_CPU_WIDE: switch_event(rec, &c, ev); break;
 	case PERF_RECORD_KSYMBOL: symbol_event(p, rec, &c, ev); break;
 	case PERF_RECORD_AUX: aux_event(p, &c, ev); break;
+	case PERF_RECORD_TEXT_POKE: /* only the first reading uses it */
+		*ev = blank;
+		if (take_poke(&c, &poke))
+			return 0;
+		break;
 	case PERF_RECORD_CALLCHAIN_DEFERRED:
 		*ev = blank;
 		if (sample_deferred(p, rec))
@@ -303,13 +318,10 @@ static void survey_start(struct perfdata *p, struct cursor *c, struct event *ev)
 
 static void survey_poke(struct perfdata *p, struct cursor *c, const struct event *ev)
 {
-	struct ipt_poke poke = { .address = cursor_u64(c) };
-	const uint8_t *bytes;
+	struct ipt_poke poke;
+	const uint8_t *bytes = take_poke(c, &poke);
 
-	poke.old_len = cursor_u16(c);
-	poke.new_len = cursor_u16(c);
-	bytes = cursor_bytes(c, poke.old_len + poke.new_len);
-	if (!c->bad)
+	if (bytes)
 		perfdata_pt_add_poke(p->pt, ev->time, poke, bytes);
 }
 
