@@ -353,6 +353,23 @@ static void arrive(struct ipt_flow *f, uint64_t ip)
 	go_to(f, ip);
 }
 
+static void begin_at(struct ipt_flow *f, uint64_t ip, enum ipt_branch_kind kind)
+{
+	time_passed(f); /* there may have been no packet with a time yet */
+	put(f, kind, 0, ip, 0);
+	arrive(f, ip);
+}
+
+/* Erratum SKD010: the FUP packet that says where the trace goes on after an overflow may be missing. */
+static enum ipt_gap begin_at_target(struct ipt_flow *f, uint64_t ip)
+{
+	if (!f->after_ovf || !ip)
+		return IPT_GAP_OFF;
+	f->after_ovf = false;
+	begin_at(f, ip, IPT_DID_BEGIN);
+	return IPT_GAP_NONE;
+}
+
 static enum ipt_gap take_tip(struct ipt_flow *f, uint64_t ip)
 {
 	static const uint8_t kinds[] = {
@@ -365,7 +382,7 @@ static enum ipt_gap take_tip(struct ipt_flow *f, uint64_t ip)
 	struct ipt_block *b;
 
 	if (!f->at.block)
-		return IPT_GAP_OFF;
+		return begin_at_target(f, ip);
 	if (f->at_fup) {
 		f->at_fup = false;
 		put(f, IPT_DID_INTERRUPT, address_of(f), ip, 0);
@@ -389,13 +406,6 @@ static enum ipt_gap take_tip(struct ipt_flow *f, uint64_t ip)
 	return take_tnt(f, f->tnt, nr_tnt);
 }
 
-static void begin_at(struct ipt_flow *f, uint64_t ip, enum ipt_branch_kind kind)
-{
-	time_passed(f); /* there may have been no packet with a time yet */
-	put(f, kind, 0, ip, 0);
-	arrive(f, ip);
-}
-
 /* The rest up to the next PSB packet cannot be decoded, unless this is one. */
 static void fail(struct ipt_flow *f, enum ipt_gap gap, uint64_t position)
 {
@@ -410,11 +420,29 @@ static void fail(struct ipt_flow *f, enum ipt_gap gap, uint64_t position)
 	f->resume = 0;
 }
 
+/* Whether the trace went on after an overflow, and nothing has run since. */
+static bool has_just_overflowed(const struct ipt_flow *f)
+{
+	const struct ipt_branch *b = f->branches;
+	size_t nr = f->nr;
+
+	if (!nr || f->insns || b[nr - 1].kind != IPT_DID_BEGIN || b[nr - 1].to != address_of(f))
+		return false;
+	nr -= nr > 1 && b[nr - 2].kind == IPT_DID_SWITCH ? 2 : 1;
+	return nr && b[nr - 1].kind == IPT_DID_GAP && b[nr - 1].size == IPT_GAP_OVERFLOW;
+}
+
 static enum ipt_gap take_pge(struct ipt_flow *f, uint64_t ip)
 {
+	f->fup_info = false; /* what waits for a FUP packet happened while the trace was off */
+	f->note.kind = 0;
 	/* Erratum BDM70: it comes although a PSB packet has just had the same address. */
-	if (f->at.block)
-		return address_of(f) == ip ? IPT_GAP_NONE : IPT_GAP_OFF;
+	if (f->at.block && address_of(f) == ip)
+		return IPT_GAP_NONE;
+	/* Erratum APL12: a FUP packet may follow an overflow although the trace is off. */
+	if (f->at.block && !has_just_overflowed(f))
+		return IPT_GAP_OFF;
+	f->nr -= f->at.block != NULL;
 	f->after_ovf = false;
 	begin_at(f, ip, IPT_DID_BEGIN);
 	return IPT_GAP_NONE;
@@ -551,7 +579,7 @@ static enum ipt_gap take_rare(struct ipt_flow *f, const struct ipt_packet *p, ui
 	case IPT_MWAIT: f->fup_info |= p->ip; break;
 	case IPT_PWRE:
 	case IPT_PWRX: pass_on(f, IPT_DID_POWER, p->kind, p->value, false); break;
-	default: break;
+	default: f->fup_info |= p->ip; break;
 	}
 	return IPT_GAP_NONE;
 }

@@ -14,13 +14,25 @@ const uint8_t *ipt_packet_find_psb(const uint8_t *at, const uint8_t *end)
 #ifdef HAVE_LIBIPT
 #include <intel-pt.h>
 
-/* Packets of event tracing, which libipt 2.0 does not know. */
+/* Packets that libipt 2.0 does not know, or refuses. */
 static const struct {
 	uint8_t opcode, size;
 } newer[] = {
 	{ 0x13, 4 },  /* CFE */
 	{ 0x53, 11 }, /* EVD */
+	{ 0x73, 7 }, /* TMA, damaged: erratum SKZ84, in a virtual machine with a clock of its own */
 };
+
+/* TRIG: it may count instructions, and a FUP packet may follow. */
+static int read_trigger(const uint8_t *at, const uint8_t *end, struct ipt_packet *packet)
+{
+	size_t size = end - at > 1 && at[1] & 0x40 ? 5 : 3;
+
+	if ((size_t)(end - at) < size)
+		return 0;
+	*packet = (struct ipt_packet){ .kind = IPT_OTHER, .size = size, .ip = at[1] & 0x80 };
+	return 1;
+}
 
 bool ipt_packet_available(void)
 {
@@ -29,6 +41,8 @@ bool ipt_packet_available(void)
 
 static int read_newer(const uint8_t *at, const uint8_t *end, struct ipt_packet *packet)
 {
+	if (at[0] == 0xd9)
+		return read_trigger(at, end, packet);
 	for (size_t i = 0; i < sizeof(newer) / sizeof(*newer); i++) {
 		if (end - at < 2 || at[0] != 2 || at[1] != newer[i].opcode)
 			continue;
