@@ -17,6 +17,8 @@ const char *const ipt_gap_names[IPT_GAPS] = {
 	[IPT_GAP_CUT] = "cut off packet",
 	[IPT_GAP_PACKET] = "unknown packet",
 	[IPT_GAP_NO_CODE] = "code not found, or not a valid instruction",
+	[IPT_GAP_FOREIGN] = "the binary was not found",
+	[IPT_GAP_CALL] = "a return to a call from code whose binary was not found",
 	[IPT_GAP_TNT] = "a TNT packet, but the code has no conditional branch here",
 	[IPT_GAP_TIP] = "a TIP packet, but the code has no indirect branch here",
 	[IPT_GAP_RETURN] = "a TNT packet says \"not taken\" at a return",
@@ -106,7 +108,11 @@ static void find_spot(struct ipt_flow *f, uint64_t address, struct ipt_spot *spo
 	struct ipt_place *place = &spot->place;
 
 	spot->block = NULL;
+	f->foreign = false;
 	if (!f->world->find(f->world->data, f->thread.pid, f->clock.now, address, place))
+		return;
+	f->foreign = !place->code;
+	if (f->foreign)
 		return;
 	spot->block = ipt_code_find(place->code, address - place->base, f->wide);
 	if (!is_cut(place->code, spot->block) || !place->bridge)
@@ -130,6 +136,12 @@ static inline void go_to(struct ipt_flow *f, uint64_t address)
 		f->nowhere = (struct ipt_block){ .kind = IPT_NOTHING, .start = address };
 		f->at = (struct ipt_spot){ .block = &f->nowhere };
 	}
+}
+
+/* Why a block has no instruction. */
+static enum ipt_gap no_code(const struct ipt_flow *f, const struct ipt_block *b)
+{
+	return b == &f->nowhere && f->foreign ? IPT_GAP_FOREIGN : IPT_GAP_NO_CODE;
 }
 
 /* For a target outside of the code that the branch is in. */
@@ -277,6 +289,8 @@ static enum ipt_gap take_tnt(struct ipt_flow *f, uint64_t bits, unsigned nr)
 				steps = 0;
 				break;
 			}
+			if (f->doubt)
+				return stop_at(f, b, IPT_GAP_CALL);
 			/* fall through */
 		case IPT_JUMP_ANY:
 		case IPT_CALL_ANY:
@@ -285,7 +299,7 @@ static enum ipt_gap take_tnt(struct ipt_flow *f, uint64_t bits, unsigned nr)
 			f->tnt = bits;
 			f->nr_tnt = nr;
 			return stop_at(f, b, IPT_GAP_NONE);
-		case IPT_NOTHING: return stop_at(f, b, IPT_GAP_NO_CODE);
+		case IPT_NOTHING: return stop_at(f, b, no_code(f, b));
 		default: return stop_at(f, b, IPT_GAP_TNT);
 		}
 	}
@@ -305,7 +319,7 @@ static enum ipt_gap walk(struct ipt_flow *f)
 		}
 		b = run(f, b);
 	}
-	return stop_at(f, b, b->kind != IPT_NOTHING ? IPT_GAP_NONE : IPT_GAP_NO_CODE);
+	return stop_at(f, b, b->kind != IPT_NOTHING ? IPT_GAP_NONE : no_code(f, b));
 }
 
 /* Whether an offset is in a block and before its end. */
@@ -337,8 +351,7 @@ static enum ipt_gap walk_to(struct ipt_flow *f, uint64_t ip)
 		if (is_in(b, ip - f->at.place.base))
 			return stop_in(f, b, ip - f->at.place.base);
 		if (!runs_alone(b))
-			return stop_at(f, b,
-				       b->kind == IPT_NOTHING ? IPT_GAP_NO_CODE : IPT_GAP_FUP);
+			return stop_at(f, b, b->kind == IPT_NOTHING ? no_code(f, b) : IPT_GAP_FUP);
 		if (steps > MAX_STEPS) {
 			f->nr = nr;
 			return stop_at(f, b, IPT_GAP_ENDLESS);
@@ -356,18 +369,37 @@ static void arrive(struct ipt_flow *f, uint64_t ip)
 static void begin_at(struct ipt_flow *f, uint64_t ip, enum ipt_branch_kind kind)
 {
 	time_passed(f); /* there may have been no packet with a time yet */
-	put(f, kind, 0, ip, 0);
 	arrive(f, ip);
+	f->unsaid = f->at.block == &f->nowhere && f->foreign;
+	if (!f->unsaid)
+		put(f, kind, 0, ip, 0);
 }
 
-/* Erratum SKD010: the FUP packet that says where the trace goes on after an overflow may be missing. */
+/*
+ * The trace is off, or the code is foreign: then it goes on at the first target that is not. Erratum SKD010: the
+ * FUP packet that says where the trace goes on after an overflow may be missing.
+ */
 static enum ipt_gap begin_at_target(struct ipt_flow *f, uint64_t ip)
 {
-	if (!f->after_ovf || !ip)
-		return IPT_GAP_OFF;
+	if (!ip || !(f->after_ovf || f->adrift))
+		return f->adrift ? IPT_GAP_NONE : IPT_GAP_OFF;
 	f->after_ovf = false;
 	begin_at(f, ip, IPT_DID_BEGIN);
+	if (f->adrift && f->unsaid)
+		f->at.block = NULL;
+	f->adrift &= f->unsaid;
+	f->unsaid &= !f->adrift;
 	return IPT_GAP_NONE;
+}
+
+static void take_interrupt(struct ipt_flow *f, uint64_t ip)
+{
+	if (f->unsaid) {
+		begin_at(f, ip, IPT_DID_BEGIN);
+		return;
+	}
+	put(f, IPT_DID_INTERRUPT, address_of(f), ip, 0);
+	arrive(f, ip);
 }
 
 static enum ipt_gap take_tip(struct ipt_flow *f, uint64_t ip)
@@ -385,13 +417,14 @@ static enum ipt_gap take_tip(struct ipt_flow *f, uint64_t ip)
 		return begin_at_target(f, ip);
 	if (f->at_fup) {
 		f->at_fup = false;
-		put(f, IPT_DID_INTERRUPT, address_of(f), ip, 0);
-		arrive(f, ip);
+		take_interrupt(f, ip);
 		return IPT_GAP_NONE;
 	}
 	gap = walk(f);
-	if (gap)
+	if (gap) {
+		f->resume = gap == IPT_GAP_FOREIGN ? ip : 0;
 		return gap;
+	}
 	b = f->at.block;
 	if (b->kind < IPT_RETURN)
 		return IPT_GAP_TIP;
@@ -406,7 +439,10 @@ static enum ipt_gap take_tip(struct ipt_flow *f, uint64_t ip)
 	return take_tnt(f, f->tnt, nr_tnt);
 }
 
-/* The rest up to the next PSB packet cannot be decoded, unless this is one. */
+/*
+ * The rest up to the next PSB packet cannot be decoded, unless this is one. If only the code is missing, the rest
+ * up to the next target cannot.
+ */
 static void fail(struct ipt_flow *f, enum ipt_gap gap, uint64_t position)
 {
 	put(f, IPT_DID_GAP, ipt_flow_at(f), position, (uint8_t)gap);
@@ -414,8 +450,13 @@ static void fail(struct ipt_flow *f, enum ipt_gap gap, uint64_t position)
 	f->nr_returns = f->nr_tnt = 0;
 	f->at_fup = f->fup_info = false;
 	f->note.kind = 0;
-	f->lost = !f->resume;
-	if (f->resume)
+	f->unsaid = false;
+	f->adrift = gap == IPT_GAP_FOREIGN || gap == IPT_GAP_CALL;
+	f->doubt = f->adrift && !f->in_psb;
+	f->lost = !f->resume && !f->adrift;
+	if (f->resume && f->adrift)
+		begin_at_target(f, f->resume);
+	else if (f->resume)
 		begin_at(f, f->resume, IPT_DID_BEGIN);
 	f->resume = 0;
 }
@@ -443,7 +484,7 @@ static enum ipt_gap take_pge(struct ipt_flow *f, uint64_t ip)
 	if (f->at.block && !has_just_overflowed(f))
 		return IPT_GAP_OFF;
 	f->nr -= f->at.block != NULL;
-	f->after_ovf = false;
+	f->after_ovf = f->adrift = false;
 	begin_at(f, ip, IPT_DID_BEGIN);
 	return IPT_GAP_NONE;
 }
@@ -465,17 +506,19 @@ static enum ipt_gap walk_out(struct ipt_flow *f, uint64_t ip)
 		}
 		b = run(f, b);
 	}
-	return stop_at(f, b, b->kind != IPT_NOTHING ? IPT_GAP_NONE : IPT_GAP_NO_CODE);
+	return stop_at(f, b, b->kind != IPT_NOTHING ? IPT_GAP_NONE : no_code(f, b));
 }
 
 static enum ipt_gap take_pgd(struct ipt_flow *f, uint64_t ip)
 {
 	enum ipt_gap gap;
 
-	f->after_ovf = false;
+	f->after_ovf = f->adrift = false;
 	if (!f->at.block)
 		return IPT_GAP_NONE;
-	if (f->at_fup) {
+	if (f->unsaid) {
+		f->unsaid = f->at_fup = false;
+	} else if (f->at_fup) {
 		f->at_fup = false;
 		put(f, IPT_DID_PAUSE, address_of(f), 0, 0);
 	} else {
@@ -530,7 +573,7 @@ static void take_psb(struct ipt_flow *f)
 	f->in_psb = true;
 	f->last_ip = 0;
 	f->nr_returns = 0;
-	f->lost = f->after_ovf = false;
+	f->lost = f->after_ovf = f->adrift = f->doubt = false;
 }
 
 static void take_psbend(struct ipt_flow *f)
@@ -666,12 +709,19 @@ static size_t take_mtc(struct ipt_flow *f, const uint8_t *at)
 	return 2;
 }
 
+static enum ipt_gap refuse_tnt(const struct ipt_flow *f)
+{
+	if (f->nr_tnt)
+		return IPT_GAP_TNT;
+	return f->adrift ? IPT_GAP_NONE : IPT_GAP_OFF;
+}
+
 static enum ipt_gap take_short_tnt(struct ipt_flow *f, uint8_t byte)
 {
 	unsigned nr = 31 - (unsigned)__builtin_clz(byte) - 1;
 
 	if (!f->at.block || f->nr_tnt)
-		return f->nr_tnt ? IPT_GAP_TNT : IPT_GAP_OFF;
+		return refuse_tnt(f);
 	return take_tnt(f, byte >> 1 & ((1u << nr) - 1), nr);
 }
 
@@ -686,7 +736,7 @@ static enum ipt_gap take_long_tnt(struct ipt_flow *f, const uint8_t *at)
 		return IPT_GAP_PACKET;
 	nr = 63 - (unsigned)__builtin_clzll(bits);
 	if (!f->at.block || f->nr_tnt)
-		return f->nr_tnt ? IPT_GAP_TNT : IPT_GAP_OFF;
+		return refuse_tnt(f);
 	return take_tnt(f, bits & (((uint64_t)1 << nr) - 1), nr);
 }
 

@@ -169,7 +169,7 @@ static void build_bridges(struct ipt_process *process)
 			map->last == UINT64_MAX ? NULL
 						: find_mapping(process, map->time, map->last + 1);
 
-		if (next && next->start == map->last + 1)
+		if (next && next->start == map->last + 1 && map->code && next->code)
 			map->bridge = new_bridge(map, next);
 	}
 }

@@ -32,6 +32,7 @@
 
 #define PT_BASE 0x401000
 #define PT_PID 100
+#define PT_FOREIGN 0x501000 /* mapped, but its code is not at hand */
 #define PT_MAX_TARGETS 1000
 
 struct pt_bytes {
@@ -245,6 +246,7 @@ static inline void pt_open(struct pt_machine *m, struct pt_bytes code)
 	ipt_code_init(&m->code, (struct ipt_bytes){ .read = pt_read_code, .data = &m->bytes },
 		      code.len, 0);
 	ipt_history_map(&m->history, PT_PID, 0, PT_BASE, code.len, &m->code);
+	ipt_history_map(&m->history, PT_PID, 0, PT_FOREIGN, 4096, NULL);
 	ipt_history_queue(&m->history, PT_PID);
 	ipt_history_complete(&m->history);
 	m->world = ipt_history_world(&m->history);
