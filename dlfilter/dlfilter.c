@@ -31,6 +31,7 @@ struct filter {
 	struct counts {
 		uint32_t comm;	       /* the digest of its name */
 		uint64_t instructions; /* since its last branch */
+		struct perf_away away;
 	} * counts;
 	size_t nr, cap;
 	bool counted; /* there are samples of instructions, which count them exactly */
@@ -224,6 +225,7 @@ static void take_branch(struct filter *f, const struct perf_dlfilter_sample *sam
 		code_changed(&f->code, ev.pid);
 	tell_code(f, sample, ctx);
 	ev.branch = perf_branch(&branch);
+	perf_branch_back(&counts->away, &ev.branch);
 	push(f, &ev);
 }
 

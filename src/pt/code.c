@@ -135,6 +135,18 @@ static enum ipt_flow_kind kind_of(const ZydisDecodedInstruction *insn)
 	}
 }
 
+/* ERETS and ERETU, with which a kernel that uses FRED returns, if Zydis does not know them. */
+static bool is_event_return(const uint8_t *bytes, size_t have, ZydisDecodedInstruction *insn)
+{
+	if (have < 4 || (bytes[0] != 0xf2 && bytes[0] != 0xf3) ||
+	    memcmp(bytes + 1, "\x0f\1\xca", 3) != 0)
+		return false;
+	memset(insn, 0, sizeof(*insn));
+	insn->mnemonic = ZYDIS_MNEMONIC_IRETQ;
+	insn->length = 4;
+	return true;
+}
+
 /* Code that is read piece by piece. */
 struct reading {
 	const struct ipt_code *code;
@@ -169,7 +181,8 @@ static bool next_insn(struct reading *r, uint64_t at, ZydisDecodedInstruction *i
 		skip = 0;
 	}
 	return ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(&r->decoder, NULL, r->bytes + skip,
-							  r->have - skip, insn));
+							  r->have - skip, insn)) ||
+	       is_event_return(r->bytes + skip, r->have - skip, insn);
 }
 
 /* Where the next hole begins, or this one ends: no instruction of a block begins at or behind it. */

@@ -14,6 +14,8 @@ const char *const ipt_gap_names[IPT_GAPS] = {
 	[IPT_GAP_CUT] = "cut off packet",
 	[IPT_GAP_PACKET] = "unknown packet",
 	[IPT_GAP_NO_CODE] = "code not found, or not a valid instruction",
+	[IPT_GAP_FOREIGN] = "the binary was not found",
+	[IPT_GAP_CALL] = "a return to a call from code whose binary was not found",
 	[IPT_GAP_TNT] = "a TNT packet, but the code has no conditional branch here",
 	[IPT_GAP_TIP] = "a TIP packet, but the code has no indirect branch here",
 	[IPT_GAP_RETURN] = "a TNT packet says \"not taken\" at a return",
@@ -66,6 +68,8 @@ static enum ipt_gap take_tnt(struct ipt_flow *f, uint64_t bits, unsigned nr)
 				steps = 0;
 				break;
 			}
+			if (f->doubt)
+				return ipt_stop_at(f, b, IPT_GAP_CALL);
 			/* fall through */
 		case IPT_JUMP_ANY:
 		case IPT_CALL_ANY:
@@ -74,7 +78,7 @@ static enum ipt_gap take_tnt(struct ipt_flow *f, uint64_t bits, unsigned nr)
 			f->tnt = bits;
 			f->nr_tnt = nr;
 			return ipt_stop_at(f, b, IPT_GAP_NONE);
-		case IPT_NOTHING: return ipt_stop_at(f, b, IPT_GAP_NO_CODE);
+		case IPT_NOTHING: return ipt_stop_at(f, b, ipt_no_code(f, b));
 		default: return ipt_stop_at(f, b, IPT_GAP_TNT);
 		}
 	}
@@ -91,23 +95,47 @@ static void arrive(struct ipt_flow *f, uint64_t ip)
 static void begin_at(struct ipt_flow *f, uint64_t ip, enum ipt_branch_kind kind)
 {
 	ipt_time_passed(f); /* there may have been no packet with a time yet */
-	ipt_put(f, kind, 0, ip, 0);
 	arrive(f, ip);
+	f->unsaid = f->at.block == &f->nowhere && f->foreign;
+	if (!f->unsaid)
+		ipt_put(f, kind, 0, ip, 0);
 }
 
 /* The code that follows is not traced, or that of a guest, which is not known. */
 static void leave(struct ipt_flow *f)
 {
 	f->at.block = NULL;
-	f->at_fup = f->mode_info = false;
+	f->at_fup = f->mode_info = f->unsaid = false;
 	f->guest = f->next_guest;
+}
+
+/*
+ * The trace is off, or the code is foreign: then it goes on at the first target that is not. Erratum SKD010: the
+ * FUP packet that says where the trace goes on after an overflow may be missing.
+ */
+static enum ipt_gap begin_at_target(struct ipt_flow *f, uint64_t ip)
+{
+	if (!ip || !(f->after_ovf || f->adrift))
+		return f->adrift ? IPT_GAP_NONE : IPT_GAP_OFF;
+	f->after_ovf = false;
+	f->guest = f->next_guest;
+	if (f->guest) {
+		f->adrift = false;
+		return IPT_GAP_NONE;
+	}
+	begin_at(f, ip, IPT_DID_BEGIN);
+	if (f->adrift && f->unsaid)
+		f->at.block = NULL;
+	f->adrift &= f->unsaid;
+	f->unsaid &= !f->adrift;
+	return IPT_GAP_NONE;
 }
 
 /* The trace is off, or in a guest, which is left at a target outside of it. */
 static enum ipt_gap take_tip_off(struct ipt_flow *f, uint64_t ip)
 {
 	if (!f->guest)
-		return IPT_GAP_OFF;
+		return begin_at_target(f, ip);
 	f->guest = f->next_guest;
 	if (!f->guest)
 		begin_at(f, ip, IPT_DID_BEGIN);
@@ -118,12 +146,15 @@ static enum ipt_gap take_tip_at_fup(struct ipt_flow *f, uint64_t ip)
 {
 	f->at_fup = false;
 	if (f->next_guest) {
-		ipt_put(f, IPT_DID_PAUSE, address_of(f), 0, 0);
+		if (!f->unsaid)
+			ipt_put(f, IPT_DID_PAUSE, address_of(f), 0, 0);
 		leave(f);
-		return IPT_GAP_NONE;
+	} else if (f->unsaid) {
+		begin_at(f, ip, IPT_DID_BEGIN);
+	} else {
+		ipt_put(f, IPT_DID_INTERRUPT, address_of(f), ip, 0);
+		arrive(f, ip);
 	}
-	ipt_put(f, IPT_DID_INTERRUPT, address_of(f), ip, 0);
-	arrive(f, ip);
 	return IPT_GAP_NONE;
 }
 
@@ -154,8 +185,10 @@ static enum ipt_gap take_tip(struct ipt_flow *f, uint64_t ip)
 	if (f->at_fup)
 		return take_tip_at_fup(f, ip);
 	gap = ipt_walk(f);
-	if (gap)
+	if (gap) {
+		f->resume = gap == IPT_GAP_FOREIGN ? ip : 0;
 		return gap;
+	}
 	b = f->at.block;
 	if (b->kind < IPT_RETURN)
 		return IPT_GAP_TIP;
@@ -172,7 +205,10 @@ static enum ipt_gap take_tip(struct ipt_flow *f, uint64_t ip)
 	return take_tnt(f, f->tnt, nr_tnt);
 }
 
-/* The rest up to the next PSB packet cannot be decoded, unless this is one. */
+/*
+ * The rest up to the next PSB packet cannot be decoded, unless this is one. If only the code is missing, the rest
+ * up to the next target cannot.
+ */
 static void fail(struct ipt_flow *f, enum ipt_gap gap, uint64_t position)
 {
 	ipt_put(f, IPT_DID_GAP, ipt_flow_at(f), position, (uint8_t)gap);
@@ -180,18 +216,42 @@ static void fail(struct ipt_flow *f, enum ipt_gap gap, uint64_t position)
 	f->nr_returns = f->nr_tnt = 0;
 	f->at_fup = f->fup_info = f->mode_info = false;
 	f->note.kind = 0;
-	f->reading = f->resume ? IPT_READS_PACKETS : IPT_READS_NOTHING;
-	if (f->resume)
+	f->unsaid = false;
+	f->adrift = gap == IPT_GAP_FOREIGN || gap == IPT_GAP_CALL;
+	f->doubt = f->adrift && !f->in_psb;
+	f->reading = f->resume || f->adrift ? IPT_READS_PACKETS : IPT_READS_NOTHING;
+	if (f->resume && f->adrift)
+		begin_at_target(f, f->resume);
+	else if (f->resume)
 		begin_at(f, f->resume, IPT_DID_BEGIN);
 	f->resume = 0;
 }
 
+/* Whether the trace went on after an overflow, and nothing has run since. */
+static bool has_just_overflowed(const struct ipt_flow *f)
+{
+	const struct ipt_branch *b = f->branches;
+	size_t nr = f->nr;
+
+	if (!nr || f->insns || b[nr - 1].kind != IPT_DID_BEGIN || b[nr - 1].to != address_of(f))
+		return false;
+	nr -= nr > 1 && b[nr - 2].kind == IPT_DID_SWITCH ? 2 : 1;
+	return nr && b[nr - 1].kind == IPT_DID_GAP && b[nr - 1].size == IPT_GAP_OVERFLOW;
+}
+
 static enum ipt_gap take_pge(struct ipt_flow *f, uint64_t ip)
 {
+	f->fup_info = false; /* what waits for a FUP packet happened while the trace was off */
+	f->note.kind = 0;
 	/* Erratum BDM70: it comes although a PSB packet has just had the same address. */
-	if (f->at.block)
-		return address_of(f) == ip ? IPT_GAP_NONE : IPT_GAP_OFF;
-	f->after_ovf = false;
+	if (f->at.block && address_of(f) == ip)
+		return IPT_GAP_NONE;
+	/* Erratum APL12: a FUP packet may follow an overflow although the trace is off. */
+	if (f->at.block && !has_just_overflowed(f))
+		return IPT_GAP_OFF;
+	f->nr -= f->at.block != NULL;
+	f->at.block = NULL;
+	f->after_ovf = f->adrift = false;
 	f->guest = f->next_guest;
 	if (!f->guest)
 		begin_at(f, ip, IPT_DID_BEGIN);
@@ -203,12 +263,12 @@ static enum ipt_gap take_pgd(struct ipt_flow *f, uint64_t ip)
 {
 	enum ipt_gap gap;
 
-	f->after_ovf = false;
+	f->after_ovf = f->adrift = false;
 	if (!f->at.block)
 		return IPT_GAP_NONE;
-	if (f->at_fup) {
+	if (f->at_fup && !f->unsaid) {
 		ipt_put(f, IPT_DID_PAUSE, address_of(f), 0, 0);
-	} else {
+	} else if (!f->unsaid) {
 		gap = ipt_walk_out(f, ip);
 		if (gap)
 			return gap;
@@ -266,7 +326,7 @@ static void take_psb(struct ipt_flow *f)
 	f->last_ip = 0;
 	f->nr_returns = 0;
 	f->reading = IPT_READS_PACKETS;
-	f->after_ovf = false;
+	f->after_ovf = f->adrift = f->doubt = false;
 }
 
 static void take_psbend(struct ipt_flow *f)
@@ -436,7 +496,7 @@ static enum ipt_gap take_no_tnt(const struct ipt_flow *f)
 {
 	if (f->nr_tnt)
 		return IPT_GAP_TNT;
-	return f->guest ? IPT_GAP_NONE : IPT_GAP_OFF;
+	return f->guest || f->adrift ? IPT_GAP_NONE : IPT_GAP_OFF;
 }
 
 static enum ipt_gap take_short_tnt(struct ipt_flow *f, uint8_t byte)

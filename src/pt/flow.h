@@ -38,6 +38,8 @@ enum ipt_gap {
 	/* Errors: */
 	IPT_GAP_PACKET,
 	IPT_GAP_NO_CODE,
+	IPT_GAP_FOREIGN, /* the code is mapped, but is not at hand */
+	IPT_GAP_CALL,	 /* a return to a call that foreign code hides */
 	IPT_GAP_TNT,
 	IPT_GAP_TIP,
 	IPT_GAP_RETURN,
@@ -58,9 +60,9 @@ struct ipt_branch {
 	uint8_t size;	 /* of the instruction at `from` */
 };
 
-struct ipt_place { /* code at an address */
-	struct ipt_code *code;
-	uint64_t base; /* the address of the code's first byte */
+struct ipt_place {	       /* code at an address */
+	struct ipt_code *code; /* NULL: it is not at hand */
+	uint64_t base;	       /* the address of the code's first byte */
 	/* Instructions that begin in this code and end in the code right after it; NULL: none do. */
 	struct ipt_code *bridge;
 	uint64_t bridge_base;
@@ -111,6 +113,10 @@ struct ipt_flow {
 	uint8_t item;		/* bytes of an item, with the first one */
 	uint64_t resume;	/* after an error: go on here, as a PSB packet says; 0: nowhere */
 	bool in_psb, after_ovf;
+	bool foreign;	/* `nowhere` is mapped */
+	bool unsaid;	/* the trace began in foreign code, and there is no branch for it */
+	bool adrift;	/* in foreign code, up to the next target in a packet */
+	bool doubt;	/* the cpu may remember calls that foreign code made */
 	bool begun;	/* the first PSB packet has been read */
 	bool at_fup;	/* an event interrupted the code here */
 	bool fup_info;	/* the next FUP packet only tells where something happened */

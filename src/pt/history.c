@@ -170,7 +170,7 @@ static void build_bridges(struct ipt_process *process)
 				? NULL
 				: ipt_process_find(process, map->time, map->last + 1);
 
-		if (next && next->start == map->last + 1)
+		if (next && next->start == map->last + 1 && map->code && next->code)
 			map->bridge = new_bridge(map, next);
 	}
 }
@@ -200,7 +200,7 @@ static void add_holes(struct ipt_process *kernel, const struct ipt_holes *holes)
 		struct ipt_mapping *map = &kernel->maps[i];
 		const struct ipt_hole *hole = ipt_hole_from(holes, map->start);
 
-		if (!hole || hole->start > map->last)
+		if (!hole || hole->start > map->last || !map->code)
 			continue;
 		map->own = xcalloc(1, sizeof(*map->own));
 		ipt_code_init(map->own, map->code->bytes, map->code->len, map->code->beyond);

@@ -50,7 +50,7 @@ struct ipt_history { /* zeroed: empty */
 	struct ipt_pokes pokes; /* of the kernel */
 };
 
-/* The code belongs to the caller. pid: IPT_KERNEL_PID for the kernel. */
+/* The code belongs to the caller; NULL: it is not at hand. pid: IPT_KERNEL_PID for the kernel. */
 void ipt_history_map(struct ipt_history *h, uint32_t pid, uint64_t time, uint64_t start,
 		     uint64_t len, struct ipt_code *code);
 void ipt_history_fork(struct ipt_history *h, uint32_t pid, uint32_t parent, uint64_t time);

@@ -14,14 +14,19 @@ const uint8_t *ipt_packet_find_psb(const uint8_t *at, const uint8_t *end)
 #ifdef HAVE_LIBIPT
 #include <intel-pt.h>
 
-/* Packets that libipt 2.0 does not know. `ip` is the bit of the byte at `at` that a FUP packet follows. */
+/* Packets that libipt 2.0 does not know, or refuses. `ip` is the bit of the byte at `at` that a FUP packet follows. */
 static const struct {
 	uint8_t first, second; /* second 0: any */
 	uint8_t size, kind, at, ip;
 } newer[] = {
-	{ 0x02, 0x13, 4, IPT_CFE, 2, 0x80 }, { 0x02, 0x53, 11, IPT_OTHER, 0, 0 }, /* EVD */
-	{ 0x02, 0x63, 3, IPT_BBP, 0, 0 },    { 0x02, 0x33, 2, IPT_BEP, 0, 0 },
-	{ 0x02, 0xb3, 2, IPT_BEP, 1, 0x80 }, { 0xd9, 0, 3, IPT_TRIG, 1, 0x80 },
+	{ 0x02, 0x13, 4, IPT_CFE, 2, 0x80 },
+	{ 0x02, 0x53, 11, IPT_OTHER, 0, 0 }, /* EVD */
+	{ 0x02, 0x63, 3, IPT_BBP, 0, 0 },
+	{ 0x02, 0x33, 2, IPT_BEP, 0, 0 },
+	{ 0x02, 0xb3, 2, IPT_BEP, 1, 0x80 },
+	{ 0xd9, 0, 3, IPT_TRIG, 1, 0x80 },
+	/* TMA, damaged: erratum SKZ84, in a virtual machine with a clock of its own */
+	{ 0x02, 0x73, 7, IPT_OTHER, 0, 0 },
 };
 
 #define TRIG_COUNT 0x40 /* two more bytes */

@@ -129,7 +129,7 @@ static size_t read_below(const struct ipt_mapping *map, uint64_t address, uint8_
 {
 	uint64_t left;
 
-	if (!map)
+	if (!map || !map->code)
 		return 0;
 	left = map->last - address;
 	return map->code->bytes.read(map->code->bytes.data, address - map->start, bytes,

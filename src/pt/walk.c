@@ -51,7 +51,11 @@ void ipt_find_spot(struct ipt_flow *f, uint64_t address, struct ipt_spot *spot)
 	struct ipt_place *place = &spot->place;
 
 	spot->block = NULL;
+	f->foreign = false;
 	if (!f->world->find(f->world->data, f->thread.pid, f->clock.now, address, place))
+		return;
+	f->foreign = !place->code;
+	if (f->foreign)
 		return;
 	spot->block = ipt_code_find(place->code, address - place->base, f->wide);
 	if (!is_cut(place->code, spot->block) || !place->bridge)
@@ -89,7 +93,7 @@ struct ipt_block *ipt_link(struct ipt_flow *f, struct ipt_block *b, bool taken)
 /* Why the code does not go on by itself at a block. */
 static enum ipt_gap stop_before(struct ipt_flow *f, struct ipt_block *b)
 {
-	return ipt_stop_at(f, b, b->kind != IPT_NOTHING ? IPT_GAP_NONE : IPT_GAP_NO_CODE);
+	return ipt_stop_at(f, b, b->kind != IPT_NOTHING ? IPT_GAP_NONE : ipt_no_code(f, b));
 }
 
 /* Takes back branches of what is a loop. */
@@ -140,8 +144,8 @@ enum ipt_gap ipt_walk_to(struct ipt_flow *f, uint64_t ip)
 		if (is_in(b, ip - f->at.place.base))
 			return stop_in(f, b, ip - f->at.place.base);
 		if (!ipt_runs_alone(b))
-			return ipt_stop_at(f, b,
-					   b->kind == IPT_NOTHING ? IPT_GAP_NO_CODE : IPT_GAP_FUP);
+			return ipt_stop_at(
+				f, b, b->kind == IPT_NOTHING ? ipt_no_code(f, b) : IPT_GAP_FUP);
 		if (steps > IPT_MAX_STEPS)
 			return give_up(f, b, nr);
 		b = ipt_run(f, b);

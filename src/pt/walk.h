@@ -159,6 +159,12 @@ static inline enum ipt_gap ipt_stop_at(struct ipt_flow *f, struct ipt_block *b, 
 	return gap;
 }
 
+/* Why a block has no instruction. */
+static inline enum ipt_gap ipt_no_code(const struct ipt_flow *f, const struct ipt_block *b)
+{
+	return b == &f->nowhere && f->foreign ? IPT_GAP_FOREIGN : IPT_GAP_NO_CODE;
+}
+
 /* Runs up to a branch that needs a packet. */
 enum ipt_gap ipt_walk(struct ipt_flow *f);
 /* Runs up to the instruction at an address. */

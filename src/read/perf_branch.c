@@ -66,3 +66,20 @@ struct event_branch perf_branch(const struct perf_branch *branch)
 		.next = next_of(branch, kind),
 	};
 }
+
+void perf_branch_back(struct perf_away *away, struct event_branch *branch)
+{
+	bool kernel = branch->context == IP_KERNEL;
+
+	if (branch->kind == BRANCH_ENTER && kernel && branch->to) {
+		*away = (struct perf_away){ branch->to, branch->next };
+	} else if (branch->kind == BRANCH_BEGIN && away->back && kernel) {
+		branch->kind = BRANCH_JUMP;
+		branch->from = away->at;
+		away->at = branch->to;
+	} else {
+		if (branch->kind == BRANCH_BEGIN && away->back && branch->to == away->back)
+			branch->kind = BRANCH_LEAVE;
+		away->back = 0;
+	}
+}

@@ -35,4 +35,16 @@ struct perf_branch {
 
 struct event_branch perf_branch(const struct perf_branch *branch);
 
+/* A thread that entered the kernel, if perf has not decoded anything since; zeroed: it did not. */
+struct perf_away {
+	uint64_t at;   /* in the kernel */
+	uint64_t back; /* where the kernel returns to; 0: the thread is not away */
+};
+
+/*
+ * Without the kernel's code, perf decodes only where a thread enters the kernel, and begins anew where it finds the next
+ * address: in the kernel, or in the program, at the instruction to which the kernel returns. No call is lost then.
+ */
+void perf_branch_back(struct perf_away *away, struct event_branch *branch);
+
 #endif

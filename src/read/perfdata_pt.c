@@ -38,6 +38,8 @@ struct pt_thread {
 	uint64_t at;		/* where it went on after its last branch; 0: unknown */
 	uint64_t insns, cycles; /* since its last branch */
 	bool away;		/* it is in code that is not traced */
+	bool entered;		/* its last branch led into the kernel */
+	bool blind;		/* it is away in the kernel, whose code is not at hand */
 	bool known;		/* its stack is: it has a BEGIN, and no gap since */
 };
 
@@ -182,9 +184,8 @@ static void add_map(struct perfdata_pt *pt, const struct event *ev)
 	if (!(map->prot & 4) || map->guest)
 		return;
 	code = perfdata_code_of(&pt->code, map);
-	if (code)
-		ipt_history_map(&pt->history, map->kernel ? IPT_KERNEL_PID : ev->pid,
-				ipt_ns_to_tsc(&pt->time, ev->time), map->addr, map->len, code);
+	ipt_history_map(&pt->history, map->kernel ? IPT_KERNEL_PID : ev->pid,
+			ipt_ns_to_tsc(&pt->time, ev->time), map->addr, map->len, code);
 }
 
 void perfdata_pt_add_poke(struct perfdata_pt *pt, uint64_t time, struct ipt_poke poke,
@@ -467,15 +468,17 @@ static void put_begin(struct perfdata_pt *pt, struct pt_queue *q, struct pt_thre
 		      uint64_t to)
 {
 	bool back = thread->known && thread->away;
+	bool inside = back && thread->blind && (to & KERNEL_ADDRESS);
 	struct event *ev;
 
-	/* Part of its trace is missing. */
-	ev = put_event(pt, q, thread, back ? BRANCH_LEAVE : BRANCH_BEGIN);
+	/* BEGIN: part of its trace is missing. */
+	ev = put_event(pt, q, thread, inside ? BRANCH_JUMP : back ? BRANCH_LEAVE : BRANCH_BEGIN);
+	ev->branch.from = inside ? thread->at : 0;
 	ev->branch.to = to;
 	ev->branch.context = context_of(to);
 	thread->at = to;
 	thread->known = true;
-	thread->away = false;
+	thread->away = thread->entered = thread->blind = false;
 	thread->insns = thread->cycles = 0;
 }
 
@@ -503,6 +506,7 @@ static inline void put_branch(struct perfdata_pt *pt, struct pt_queue *q, struct
 	ev->branch.direct = b->kind == IPT_DID_JUMP;
 	thread->at = b->to;
 	thread->away = !b->to;
+	thread->entered = ev->branch.kind == BRANCH_ENTER && b->to & KERNEL_ADDRESS;
 }
 
 /* The trace ends at the address `at`, maybe only for now. */
@@ -530,6 +534,13 @@ static void lose_thread(struct perfdata_pt *pt, struct pt_queue *q, struct pt_th
 	put_rest(pt, q, thread, at);
 	thread->known = false;
 	thread->at = thread->insns = thread->cycles = 0;
+}
+
+/* Whether a gap is only the kernel's code, which is not at hand: the thread comes back from it. */
+static bool is_blind(const struct pt_thread *thread, const struct ipt_branch *b)
+{
+	return b->size == IPT_GAP_FOREIGN && thread->known &&
+	       (thread->away || (thread->entered && thread->at == b->from));
 }
 
 static void note_gap(struct perfdata_pt *pt, struct pt_queue *q, const struct ipt_branch *b)
@@ -574,7 +585,10 @@ static inline void take_branch(struct perfdata_pt *pt, struct pt_queue *q,
 	case IPT_DID_BEGIN: put_begin(pt, q, thread, b->to); break;
 	case IPT_DID_GAP:
 		add_counts(thread, b->insns, b->cycles);
-		lose_thread(pt, q, thread, b->from);
+		if (is_blind(thread, b))
+			thread->away = thread->blind = true;
+		else
+			lose_thread(pt, q, thread, b->from);
 		note_gap(pt, q, b);
 		break;
 	case IPT_DID_WRITE:

@@ -447,6 +447,10 @@ static int perfscript_probe(const uint8_t *head, size_t len)
 			return 0;
 		if (!span_len(span_trim(line)) || *line.at == '#')
 			continue;
+		if (script_is_error(line)) {
+			titled = true;
+			continue;
+		}
 		if (script_timed_start(line, &first))
 			return 72;
 		/* Anything else is weak evidence: a frame has to follow. */

@@ -14,6 +14,7 @@
 #define MIN_CALL 2	      /* bytes of a call instruction */
 #define MAX_CALL 7
 #define MAX_DEPTH 4096
+#define NO_CODE "5:" /* the error of perf which says that only the code is missing */
 
 /* Nobody prints where a function ends. It is as long as needed, up to the next one. */
 struct script_function {
@@ -37,6 +38,7 @@ struct place {
 
 struct script_thread {
 	bool away; /* it runs code that is not traced */
+	struct perf_away kernel;
 	/* If the text does not say what is a call: the addresses of calls that are not over. */
 	uint64_t *calls;
 	size_t nr, cap;
@@ -437,6 +439,7 @@ static void add_branch(struct script_branches *all, const struct first_line *fir
 		.instructions = line->instructions,
 		.cycles = line->cycles,
 	});
+	perf_branch_back(&thread->kernel, &ev->branch);
 	thread->away = !ev->branch.to || ev->branch.kind == BRANCH_END;
 }
 
@@ -464,6 +467,11 @@ static bool number_after(struct span line, const char *key, struct span *number)
 	return at != NULL;
 }
 
+bool script_is_error(struct span line)
+{
+	return span_begins(span_trim(line), "instruction trace error");
+}
+
 /*
  * " instruction trace error type 1 time 12.345678901 cpu 0 pid 1 tid 2 ip 0x0 code 7: Overflow packet". The next
  * branch of the thread begins its trace anew, and the tracker sees the gap, unless the thread runs code that is
@@ -472,11 +480,11 @@ static bool number_after(struct span line, const char *key, struct span *number)
 bool script_error(struct script_branches *all, struct span line)
 {
 	struct first_line first = { .start = script_no_start };
-	struct span time, pid, tid;
+	struct span time, pid, tid, code;
 	struct script_thread *thread;
 	struct event *ev;
 
-	if (!span_begins(span_trim(line), "instruction trace error"))
+	if (!script_is_error(line))
 		return false;
 	all->nr = all->next = 0;
 	if (number_after(line, " time ", &time))
@@ -486,6 +494,8 @@ bool script_error(struct script_branches *all, struct span line)
 	if (number_after(line, " tid ", &tid))
 		text_u32(tid.at, span_len(tid), &first.start.tid);
 	thread = thread_of(all, first.start.tid);
+	if (!number_after(line, " code ", &code) || !word_is(code, NO_CODE))
+		thread->kernel.back = 0;
 	if (thread->away) {
 		ev = queue_event(all, &first, EVENT_BRANCH);
 		ev->branch = (struct event_branch){

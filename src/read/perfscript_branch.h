@@ -34,7 +34,9 @@ uint32_t script_name(struct reader *r, const struct frame_parts *parts);
 void script_branches_release(struct script_branches *all);
 /* Takes a line whose first part has been parsed, and fills the queue. False: it is not a branch. */
 bool script_branch(struct reader *r, struct script_branches *all, const struct first_line *first);
-/* Takes an " instruction trace error" line. False: it is none. */
+/* Whether it is an " instruction trace error" line. */
+bool script_is_error(struct span line);
+/* Takes such a line. False: it is none. */
 bool script_error(struct script_branches *all, struct span line);
 /* Whether the text after the event is that of a branch. */
 bool script_is_branch(struct span tail);

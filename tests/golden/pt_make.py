@@ -221,6 +221,30 @@ def borders(maps):
                                 mmap2("code.elf", len(code) - 4096, 8192, AT + 4096)]
 
 
+KERNEL = 0xffffffff81000000
+
+
+def kernel_map():
+    """Of a module whose binary is nowhere."""
+    return record(1, struct.pack("<IIQQQ", 2**32 - 1, 0, KERNEL, 0x10000, 0) + text("[away]") + trailer(0), 1)
+
+
+def foreign_cases():
+    """(name, records): code that is mapped, but whose binary is missing. The kernel returns, and the calls of the
+    program go on; other code may have changed them."""
+    begin = comm() + mmap2("code.elf", len(USUAL)) + kernel_map() + \
+        mmap2("nowhere.elf", 0x1000, address=AT + 0x10000) + info()
+    # Code calls 0x10, where an interrupt comes; then it makes a system call.
+    to_leaf = psb_plus(AT + 0xa) + tip(AT + 0x10)
+    back = tnt("nt") + tip(AT + 0x11) + tsc(3000) + tip(AT + 0xc) + tsc(4000) + tip(KERNEL + 0x100) + tsc(5000) + \
+        tnt("tntttn") + tip(AT + 0xe) + fup(AT + 0xe) + pgd()
+    yield "kernel", begin + trace(to_leaf + tsc(2000) + fup(AT + 0x11) + tip(KERNEL) + back)
+    # Branches inside the kernel.
+    yield "kernel-parts", begin + trace(
+        to_leaf + tsc(2000) + fup(AT + 0x11) + tip(KERNEL) + tip(KERNEL + 0x800) + PIP + back)
+    yield "program", begin + trace(psb_plus(AT + 0xa) + tip(AT + 0x10000) + tnt("t") + tip(AT + 0x10040) + back)
+
+
 def bad_cases():
     """(name, records): damage outside of the packets."""
     packets = psb_plus() + pge(AT) + tnt("ttnt") + tip(AT + 0x10) + tnt("t") + pgd()
@@ -276,6 +300,8 @@ for maps in (1, 2):
     code, packets, records = borders(maps)
     name = {1: "border-of-segments", 2: "border-of-maps"}[maps]
     put_case(name, perf_data(comm(), *records, info(), trace(packets)), code, "report\n")
+for name, records in foreign_cases():
+    put_case(f"foreign-{name}", perf_data(records), elf(USUAL), "calls\n")
 for name, records in bad_cases():
     put_case(f"bad-{name}", perf_data(records), elf(USUAL))
 put_case("bad-elf-cut", good(psb_plus() + pge(AT) + tnt("tt"), USUAL), elf(USUAL)[:4097])

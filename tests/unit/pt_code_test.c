@@ -21,6 +21,21 @@ static bool is_block(struct ipt_code *code, uint64_t offset, bool wide, enum ipt
 	       b == ipt_code_find(code, offset, wide);
 }
 
+/* Zydis 4.0 does not know them. */
+static void test_event_returns(void)
+{
+	static const uint8_t bytes[] = { 0x90, 0xf3, 0x0f, 0x01, 0xca, 0x90, 0xf2,
+					 0x0f, 0x01, 0xca, 0xf3, 0x0f, 0x01 };
+	static const struct pt_bytes fred = { bytes, sizeof(bytes) };
+	struct ipt_code code;
+
+	init_code(&code, &fred);
+	check("eretu", is_block(&code, 0, true, IPT_LEAVE, 2, 5));
+	check("erets", is_block(&code, 5, true, IPT_LEAVE, 2, 5));
+	check("half of it", is_block(&code, 10, true, IPT_NOTHING, 0, 0));
+	ipt_code_release(&code);
+}
+
 static void test_kinds(void)
 {
 	static const struct {
@@ -150,6 +165,7 @@ int main(void)
 	if (!pt_can_test())
 		return 0;
 	test_kinds();
+	test_event_returns();
 	test_inside();
 	test_ends();
 	test_bridges();

@@ -90,6 +90,54 @@ static void test_gaps(void)
 	pt_expect("no PSB packet at all", code, "tnt:1 tip:0 tip:10", "+0");
 }
 
+/* Code that is mapped, but not at hand: the trace goes on at the next target outside of it. */
+static void test_foreign(void)
+{
+	pt_expect("conditions in foreign code", code, "psb:a tip:@501000 tnt:1 tip:16 tnt:0 pgd0",
+		  "on ->a 0; any a>@501000 1; gap @501000 at 36 the binary was not found 0; "
+		  "begin ->16 0; end 18>- 2; +0");
+	pt_expect("targets in foreign code are one gap", code,
+		  "psb:a tip:@501000 tip:@501800 tnt:1 fup:@501804 tip:@501900 tip:16 tnt:0 pgd0",
+		  "on ->a 0; any a>@501000 1; gap @501000 at 36 the binary was not found 0; "
+		  "begin ->16 0; end 18>- 2; +0");
+	pt_expect("an interrupt of foreign code", code,
+		  "psb:a tip:@501000 tnt:1 fup:@501004 tip:1c tip:@501004 tip:16 tnt:0 pgd0",
+		  "on ->a 0; any a>@501000 1; gap @501000 at 36 the binary was not found 0; "
+		  "begin ->1c 0; leave 1c>@501004 1; gap @501004 at 64 the binary was not found 0; "
+		  "begin ->16 0; end 18>- 2; +0");
+	pt_expect("foreign code is left for untraced code", code,
+		  "psb:a tip:@501000 tnt:1 pgd0 pge:16 tnt:0 pgd0",
+		  "on ->a 0; any a>@501000 1; gap @501000 at 36 the binary was not found 0; "
+		  "begin ->16 0; end 18>- 2; +0");
+	pt_expect("the trace only looks at foreign code", code,
+		  "psb pge:@501000 fup:@501000 pgd0 pge:@501004 pgd0 pge:16 tnt:0 pgd0 ovf",
+		  "begin ->16 0; end 18>- 2; gap - at 60 overflow 0; +0");
+	pt_expect("the trace begins in foreign code", code, "psb:@501000 tnt:1 tip:16 tnt:0 pgd0",
+		  "gap @501000 at 27 the binary was not found 0; begin ->16 0; end 18>- 2; +0");
+	pt_expect("or an interrupt comes at once", code,
+		  "psb:@501000 fup:@501000 tip:16 tnt:0 pgd0 ovf",
+		  "begin ->16 0; end 18>- 2; gap - at 47 overflow 0; +0");
+	pt_expect("a PSB packet in foreign code", code,
+		  "psb:a tip:@501000 psb:@501004 tip:26 tip:0 fup:0 pgd0",
+		  "on ->a 0; any a>@501000 1; gap @501000 at 54 the binary was not found 0; "
+		  "begin ->26 0; ret 26>0 1; pause "
+		  "0>- 0; +0");
+	pt_expect("foreign code may have called: a return with a target", code,
+		  "psb:5 tnt:1 fup:25 tip:@501000 tnt:1 tip:26 tip:0 fup:0 pgd0",
+		  "on ->5 0; call 5>20 1; jump 21>25 2; int 25>@501000 0; gap @501000 at 46 the "
+		  "binary was not found 0; begin ->26 0; ret 26>0 1; pause 0>- 0; +0");
+	pt_expect("or without", code,
+		  "psb:a tip:@501000 tnt:1 tip:26 tnt:1 tnt:10 tip:5 tnt:11 fup:a pgd0",
+		  "on ->a 0; any a>@501000 1; gap @501000 at 36 the binary was not found 0; "
+		  "begin ->26 0; gap 26 at 46 a return to a call from code whose binary was not "
+		  "found 0; begin ->5 0; call 5>20 1; jump 21>25 2; ret 26>a 2; pause a>- 0; +0");
+	pt_expect("until the next PSB packet", code,
+		  "psb:a tip:@501000 tnt:1 tip:25 psb:25 tnt:1 tip:0 tnt:1 fup:10 pgd0",
+		  "on ->a 0; any a>@501000 1; gap @501000 at 36 the binary was not found 0; "
+		  "begin ->25 0; ret 26>0 2; jump 1>10 2; call 10>15 1; jump 16>10 2; pause 10>- "
+		  "0; +0");
+}
+
 /* Any part of a trace can be decoded, and its end may be anywhere. */
 static void test_cuts(void)
 {
@@ -116,6 +164,7 @@ int main(void)
 	if (!pt_can_test())
 		return 0;
 	test_gaps();
+	test_foreign();
 	test_cuts();
 	return test_result();
 }

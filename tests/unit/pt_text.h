@@ -35,6 +35,7 @@
 #define PT_BASE 0x401000
 #endif
 #define PT_PID 100
+#define PT_FOREIGN 0x501000 /* mapped, but its code is not at hand */
 #define PT_MAX_TARGETS 1000
 
 struct pt_bytes {
@@ -294,6 +295,7 @@ static inline void pt_open(struct pt_machine *m, struct pt_bytes code)
 		      code.len, 0);
 	ipt_history_map(&m->history, (uint64_t)PT_BASE >> 63 ? IPT_KERNEL_PID : PT_PID, 0, PT_BASE,
 			code.len, &m->code);
+	ipt_history_map(&m->history, PT_PID, 0, PT_FOREIGN, 4096, NULL);
 	ipt_history_queue(&m->history, PT_PID);
 	pt_add_pokes(&m->history);
 	ipt_history_complete(&m->history);
