@@ -50,6 +50,9 @@ def fill(got, want):
     return len(unknown)
 
 
+EVENTS = (b"eos", b"end", b"overflow")  # that may stand alone, in a trace without times
+
+
 class Queue:
     """What libipt says about a thread or a CPU.
 
@@ -84,7 +87,7 @@ def by_libipt(path, *options):
         raise RuntimeError(done.stderr)
     queues = []
     for line in done.stdout.split(b"\n"):
-        if line and b" " not in line and line != b"eos":
+        if line and b" " not in line and line not in EVENTS:
             queues[-1].runs[-1].append(line)
         elif line.startswith(b"queue"):
             queues.append(Queue(line))
