@@ -22,6 +22,9 @@ const char *const ipt_gap_names[IPT_GAPS] = {
 	[IPT_GAP_ENDLESS] = "an infinite loop without packets",
 };
 
+/* Keeps what rarely runs out of the way of run_packets(). */
+#define RARE __attribute__((noinline, cold))
+
 static uint64_t address_of(const struct ipt_flow *f)
 {
 	return f->at.place.base + f->at.block->start;
@@ -104,7 +107,7 @@ static void leave(struct ipt_flow *f)
 }
 
 /* The trace is off, or in a guest, which is left at a target outside of it. */
-static enum ipt_gap take_tip_off(struct ipt_flow *f, uint64_t ip)
+static RARE enum ipt_gap take_tip_off(struct ipt_flow *f, uint64_t ip)
 {
 	if (!f->guest)
 		return IPT_GAP_OFF;
@@ -114,7 +117,7 @@ static enum ipt_gap take_tip_off(struct ipt_flow *f, uint64_t ip)
 	return IPT_GAP_NONE;
 }
 
-static enum ipt_gap take_tip_at_fup(struct ipt_flow *f, uint64_t ip)
+static RARE enum ipt_gap take_tip_at_fup(struct ipt_flow *f, uint64_t ip)
 {
 	f->at_fup = false;
 	if (f->next_guest) {
@@ -128,7 +131,7 @@ static enum ipt_gap take_tip_at_fup(struct ipt_flow *f, uint64_t ip)
 }
 
 /* An instruction enters a guest. */
-static enum ipt_gap enter_guest(struct ipt_flow *f)
+static RARE enum ipt_gap enter_guest(struct ipt_flow *f)
 {
 	if (f->nr_tnt)
 		return IPT_GAP_TNT;
@@ -572,8 +575,8 @@ void ipt_flow_release(struct ipt_flow *f)
  * Skips bytes that are no packet. Returns their number; 0: a packet is next, or these are the last bytes that can be
  * read now.
  */
-static size_t skip_no_packet(struct ipt_flow *f, const uint8_t *at, size_t room, uint64_t position,
-			     bool last)
+static RARE size_t skip_no_packet(struct ipt_flow *f, const uint8_t *at, size_t room,
+				  uint64_t position, bool last)
 {
 	const uint8_t *psb;
 
