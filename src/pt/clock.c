@@ -71,17 +71,6 @@ void ipt_clock_cbr(struct ipt_clock *clock, uint8_t ratio)
 	clock->per_cycle = ratio ? (double)clock->info->base_ratio / ratio : 0;
 }
 
-uint64_t ipt_ns_of(const struct ipt_ns *ns, uint64_t tsc)
-{
-	uint64_t rest;
-
-	if (!ns->known)
-		return tsc;
-	rest = tsc & (((uint64_t)1 << ns->shift) - 1);
-	return ns->zero + (tsc >> ns->shift) * ns->mult +
-	       (uint64_t)((unsigned __int128)rest * ns->mult >> ns->shift);
-}
-
 uint64_t ipt_ns_to_tsc(const struct ipt_ns *ns, uint64_t time)
 {
 	if (!ns->known || time == NO_TIME || time < ns->zero)

@@ -34,7 +34,17 @@ struct ipt_ns { /* how perf makes ns of ticks of the TSC */
 	bool known; /* else, the ticks are taken as ns */
 };
 
-uint64_t ipt_ns_of(const struct ipt_ns *ns, uint64_t tsc);
+static inline uint64_t ipt_ns_of(const struct ipt_ns *ns, uint64_t tsc)
+{
+	uint64_t rest;
+
+	if (!ns->known)
+		return tsc;
+	rest = tsc & (((uint64_t)1 << ns->shift) - 1);
+	return ns->zero + (tsc >> ns->shift) * ns->mult +
+	       (uint64_t)((unsigned __int128)rest * ns->mult >> ns->shift);
+}
+
 /* 0: NO_TIME, or before all. */
 uint64_t ipt_ns_to_tsc(const struct ipt_ns *ns, uint64_t time);
 

@@ -24,6 +24,9 @@ const char *const ipt_gap_names[IPT_GAPS] = {
 	[IPT_GAP_ENDLESS] = "an infinite loop without packets",
 };
 
+/* Keeps what rarely runs out of the way of run_packets(). */
+#define RARE __attribute__((noinline, cold))
+
 static uint64_t address_of(const struct ipt_flow *f)
 {
 	return f->at.place.base + f->at.block->start;
@@ -132,7 +135,7 @@ static enum ipt_gap begin_at_target(struct ipt_flow *f, uint64_t ip)
 }
 
 /* The trace is off, or in a guest, which is left at a target outside of it. */
-static enum ipt_gap take_tip_off(struct ipt_flow *f, uint64_t ip)
+static RARE enum ipt_gap take_tip_off(struct ipt_flow *f, uint64_t ip)
 {
 	if (!f->guest)
 		return begin_at_target(f, ip);
@@ -142,7 +145,7 @@ static enum ipt_gap take_tip_off(struct ipt_flow *f, uint64_t ip)
 	return IPT_GAP_NONE;
 }
 
-static enum ipt_gap take_tip_at_fup(struct ipt_flow *f, uint64_t ip)
+static RARE enum ipt_gap take_tip_at_fup(struct ipt_flow *f, uint64_t ip)
 {
 	f->at_fup = false;
 	if (f->next_guest) {
@@ -159,7 +162,7 @@ static enum ipt_gap take_tip_at_fup(struct ipt_flow *f, uint64_t ip)
 }
 
 /* An instruction enters a guest. */
-static enum ipt_gap enter_guest(struct ipt_flow *f)
+static RARE enum ipt_gap enter_guest(struct ipt_flow *f)
 {
 	if (f->nr_tnt)
 		return IPT_GAP_TNT;
@@ -632,8 +635,8 @@ void ipt_flow_release(struct ipt_flow *f)
  * Skips bytes that are no packet. Returns their number; 0: a packet is next, or these are the last bytes that can be
  * read now.
  */
-static size_t skip_no_packet(struct ipt_flow *f, const uint8_t *at, size_t room, uint64_t position,
-			     bool last)
+static RARE size_t skip_no_packet(struct ipt_flow *f, const uint8_t *at, size_t room,
+				  uint64_t position, bool last)
 {
 	const uint8_t *psb;
 
