@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "model/event.h"
 #include "pt/packet.h"
 
 /* No code runs through this many blocks without a branch that needs a packet: it is a loop. */
@@ -50,15 +51,24 @@ static inline void put(struct ipt_flow *f, enum ipt_branch_kind kind, uint64_t f
 	f->insns = f->cycles = 0;
 }
 
-/* A record between two branches, which does not divide the instructions. */
-static void put_note(struct ipt_flow *f, enum ipt_branch_kind kind, uint64_t from, uint64_t to)
+static void put_note(struct ipt_flow *f, enum note_kind kind, uint64_t address, uint64_t value)
 {
 	uint64_t insns = f->insns, cycles = f->cycles;
 
-	f->insns = f->cycles = 0;
-	put(f, kind, from, to, 0);
+	put(f, IPT_DID_NOTE, address, value, (uint8_t)kind);
 	f->insns = insns;
 	f->cycles = cycles;
+}
+
+/* Those that wait for an address get it; 0: they have none. */
+static void put_notes(struct ipt_flow *f, uint64_t address)
+{
+	for (unsigned i = 0; i < f->nr_notes; i++) {
+		const struct ipt_note *note = &f->notes[i];
+
+		put_note(f, (enum note_kind)note->kind, note->ip ? address : 0, note->value);
+	}
+	f->nr_notes = 0;
 }
 
 static inline void put_after(struct ipt_flow *f, enum ipt_branch_kind kind,
@@ -399,11 +409,11 @@ static void begin_at(struct ipt_flow *f, uint64_t ip, enum ipt_branch_kind kind)
 /* The rest up to the next PSB packet cannot be decoded, unless this is one. */
 static void fail(struct ipt_flow *f, enum ipt_gap gap, uint64_t position)
 {
+	put_notes(f, 0);
 	put(f, IPT_DID_GAP, ipt_flow_at(f), position, (uint8_t)gap);
 	f->at.block = NULL;
 	f->nr_returns = f->nr_tnt = 0;
 	f->at_fup = f->fup_info = false;
-	f->note.kind = 0;
 	f->lost = !f->resume;
 	if (f->resume)
 		begin_at(f, f->resume, IPT_DID_BEGIN);
@@ -461,13 +471,6 @@ static enum ipt_gap take_pgd(struct ipt_flow *f, uint64_t ip)
 	return IPT_GAP_NONE;
 }
 
-static void take_note(struct ipt_flow *f, uint64_t ip)
-{
-	if (f->note.kind)
-		put_note(f, (enum ipt_branch_kind)f->note.kind, ip, f->note.to);
-	f->note.kind = 0;
-}
-
 static enum ipt_gap take_fup(struct ipt_flow *f, uint64_t ip)
 {
 	bool info = f->fup_info;
@@ -484,7 +487,7 @@ static enum ipt_gap take_fup(struct ipt_flow *f, uint64_t ip)
 		return IPT_GAP_NONE;
 	}
 	if (!f->at.block) {
-		take_note(f, ip);
+		put_notes(f, ip);
 		return IPT_GAP_NONE;
 	}
 	gap = walk_to(f, ip);
@@ -493,12 +496,13 @@ static enum ipt_gap take_fup(struct ipt_flow *f, uint64_t ip)
 		return gap;
 	}
 	f->at_fup = !f->in_psb && !info;
-	take_note(f, ip);
+	put_notes(f, ip);
 	return IPT_GAP_NONE;
 }
 
 static void take_psb(struct ipt_flow *f)
 {
+	put_notes(f, 0); /* its FUP packet is another one */
 	f->in_psb = true;
 	f->last_ip = 0;
 	f->nr_returns = 0;
@@ -511,16 +515,26 @@ static void take_psbend(struct ipt_flow *f)
 	f->begun = true;
 }
 
-/* A value that the trace only passes on, here or at the next FUP packet. */
-static void pass_on(struct ipt_flow *f, enum ipt_branch_kind kind, uint64_t from, uint64_t to,
-		    bool waits)
+/* A note here or, to keep their order, at the FUP packet that it or another one waits for. */
+static void take_note(struct ipt_flow *f, enum note_kind kind, const struct ipt_packet *p)
 {
-	if (!waits) {
-		put_note(f, kind, from, to);
+	f->fup_info |= p->ip;
+	if (!p->ip && !f->nr_notes) {
+		put_note(f, kind, 0, p->value);
 		return;
 	}
-	f->note = (struct ipt_branch){ .kind = (uint8_t)kind, .to = to };
-	f->fup_info = true;
+	if (f->nr_notes == IPT_NOTES)
+		put_notes(f, 0);
+	f->notes[f->nr_notes++] =
+		(struct ipt_note){ .value = p->value, .kind = (uint8_t)kind, .ip = p->ip };
+}
+
+static void take_cbr(struct ipt_flow *f, const struct ipt_packet *p)
+{
+	ipt_clock_cbr(&f->clock, (uint8_t)p->value);
+	if (p->value != f->ratio)
+		take_note(f, NOTE_CBR, p);
+	f->ratio = (uint8_t)p->value;
 }
 
 static enum ipt_gap take_rare(struct ipt_flow *f, const struct ipt_packet *p, uint64_t position)
@@ -536,7 +550,7 @@ static enum ipt_gap take_rare(struct ipt_flow *f, const struct ipt_packet *p, ui
 	case IPT_MODE_TSX: /* while the trace is off, a TIP.PGE packet follows, and no FUP packet */
 		f->fup_info |= !p->value && !f->in_psb && f->at.block;
 		break;
-	case IPT_CBR: ipt_clock_cbr(&f->clock, (uint8_t)p->value); break;
+	case IPT_CBR: take_cbr(f, p); break;
 	case IPT_TMA: ipt_clock_tma(&f->clock, (uint16_t)p->value, (uint16_t)p->other); break;
 	case IPT_OVF:
 		f->in_psb = false;
@@ -546,11 +560,11 @@ static enum ipt_gap take_rare(struct ipt_flow *f, const struct ipt_packet *p, ui
 		f->after_ovf = true;
 		break;
 	case IPT_STOP: break;
-	case IPT_PTW: pass_on(f, IPT_DID_WRITE, 0, p->value, p->ip); break;
-	case IPT_EXSTOP:
-	case IPT_MWAIT: f->fup_info |= p->ip; break;
-	case IPT_PWRE:
-	case IPT_PWRX: pass_on(f, IPT_DID_POWER, p->kind, p->value, false); break;
+	case IPT_PTW: take_note(f, NOTE_PTWRITE, p); break;
+	case IPT_EXSTOP: take_note(f, NOTE_EXSTOP, p); break;
+	case IPT_MWAIT: take_note(f, NOTE_MWAIT, p); break;
+	case IPT_PWRE: take_note(f, NOTE_PWRE, p); break;
+	case IPT_PWRX: take_note(f, NOTE_PWRX, p); break;
 	default: break;
 	}
 	return IPT_GAP_NONE;
@@ -795,6 +809,8 @@ size_t ipt_flow_run(struct ipt_flow *f, const uint8_t *data, size_t len, uint64_
 
 	if (last && len - took <= IPT_LONGEST && f->nr < IPT_ENOUGH)
 		took += run_rest(f, at, len - took, position + took);
+	if (last && took == len)
+		put_notes(f, 0);
 	return took;
 }
 

@@ -20,11 +20,12 @@ enum ipt_packet_kind {
 	IPT_OVF,
 	IPT_STOP,
 	IPT_PIP,    /* value: CR3 */
-	IPT_PTW,    /* value: what the program wrote */
+	/* value: the payload */
+	IPT_PTW,    /* what a program wrote */
 	IPT_EXSTOP, /* the core's clock stopped */
-	IPT_MWAIT,  /* value: hints, other: extensions */
-	IPT_PWRE,   /* value: C-state, other: its sub-state */
-	IPT_PWRX,   /* value: the last C-state, other: the deepest one */
+	IPT_MWAIT,
+	IPT_PWRE, /* the core enters a C-state */
+	IPT_PWRX, /* and leaves it */
 	IPT_OTHER,  /* nothing for kscope */
 };
 

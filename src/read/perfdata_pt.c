@@ -59,6 +59,7 @@ struct pt_queue {
 		at_end; /* the address at which the code was at the end of the piece before; 0: none */
 	bool goes_on; /* the piece before led to the begin of this one */
 	bool begun;
+	uint8_t ratio; /* of the core's clock; 0: unknown */
 };
 
 struct pt_gap {
@@ -554,6 +555,47 @@ static void note_gap(struct perfdata_pt *pt, struct pt_queue *q, const struct ip
 	q->goes_on = false;
 }
 
+/* What is not traced is most likely the kernel. */
+static uint64_t note_context(const struct pt_thread *thread, uint64_t address)
+{
+	if (address)
+		return context_of(address);
+	return thread->away || !thread->at ? IP_KERNEL : context_of(thread->at);
+}
+
+/* A frequency is worth a note only if it has changed: each PSB packet repeats it. */
+static bool is_news(struct pt_queue *q, const struct ipt_branch *b)
+{
+	uint8_t before = q->ratio;
+
+	if (b->size != NOTE_CBR)
+		return true;
+	q->ratio = (uint8_t)b->to;
+	return before && before != q->ratio;
+}
+
+static void put_note(struct perfdata_pt *pt, const struct pt_queue *q,
+		     const struct pt_thread *thread, const struct ipt_branch *b)
+{
+	size_t at = pt->nr_events++;
+
+	pt->versions[at] = 0; /* not a branch */
+	pt->events[at] = (struct event){
+		.kind = EVENT_NOTE,
+		.time = q->time,
+		.cpu = q->cpu,
+		.pid = thread->pid,
+		.tid = thread->tid,
+		.made_of = EVENT_BIT(EVENT_AUX),
+		.note = { .kind = (enum note_kind)b->size,
+			  .value = b->to,
+			  .address = b->from,
+			  .context = note_context(thread, b->from),
+			  .instructions = b->insns + thread->insns,
+			  .cycles = b->cycles + thread->cycles },
+	};
+}
+
 /* A branch of a thread that is new here, or that has ended, if the trace's clock is late. */
 static void put_first(struct perfdata_pt *pt, struct pt_queue *q, struct pt_thread *thread,
 		      const struct ipt_branch *b)
@@ -592,8 +634,10 @@ static inline void take_branch(struct perfdata_pt *pt, struct pt_queue *q,
 		lose_thread(pt, q, thread, b->from);
 		note_gap(pt, q, b);
 		break;
-	case IPT_DID_WRITE:
-	case IPT_DID_POWER: break;
+	case IPT_DID_NOTE:
+		if (is_news(q, b))
+			put_note(pt, q, thread, b);
+		break;
 	default:
 		if (!thread->known)
 			put_first(pt, q, thread, b);
@@ -661,7 +705,10 @@ static inline void update_time(struct perfdata_pt *pt, struct pt_queue *q)
 		q->time = time;
 }
 
-/* Takes branches of the first queue, as long as they come before those of the others. */
+/*
+ * Takes branches of the first queue, as long as they come before those of the others. All events of a batch are of
+ * one kind, so a note is alone.
+ */
 static void take_branches(struct perfdata_pt *pt, struct pt_queue *q, uint64_t limit)
 {
 	while (!pt->gap.waits && pt->nr_events < BATCH - 1) {
@@ -671,10 +718,12 @@ static void take_branches(struct perfdata_pt *pt, struct pt_queue *q, uint64_t l
 			return;
 		b = &q->piece->flow.branches[q->at];
 		update_time(pt, q);
-		if (q->time >= limit)
+		if (q->time >= limit || (b->kind == IPT_DID_NOTE && pt->nr_events))
 			return;
 		take_branch(pt, q, b);
 		q->at++;
+		if (b->kind == IPT_DID_NOTE && pt->nr_events)
+			return;
 	}
 }
 
