@@ -97,7 +97,7 @@ static void test_power(void)
 static void test_notes_without_address(void)
 {
 	pt_expect("a PSB packet in place of the address", code,
-		  "psb:37 ptwip:1 psb:3d ovf fup:40 pgd0",
+		  "psb:37 ptwip:1 psb:3d ovf fup:40 fup:40 pgd0",
 		  "on ->37 0; ptwrite -=1 0; gap 3d at 64 overflow 1; begin ->40 0; pause 40>- 0; +0");
 	pt_expect("an overflow", code, "psb:37 ptwip:1 ovf fup:3d fup:40 pgd0",
 		  "on ->37 0; ptwrite -=1 0; gap 37 at 37 overflow 0; begin ->3d 0; pause 40>- 1; "
