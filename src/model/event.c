@@ -20,8 +20,8 @@ const char *const note_names[NOTE_KINDS] = {
 
 const struct note_field note_fields[NOTE_FIELDS] = {
 	[NOTE_VALUE] = { "value", NOTE_PTWRITE, 0, 64 },
-	[NOTE_HINTS] = { "hints", NOTE_MWAIT, 0, 32 },
-	[NOTE_EXTENSIONS] = { "extensions", NOTE_MWAIT, 32, 32 },
+	[NOTE_HINTS] = { "hints", NOTE_MWAIT, 0, 8 },
+	[NOTE_EXTENSIONS] = { "extensions", NOTE_MWAIT, 32, 2 },
 	[NOTE_CSTATE] = { "cstate", NOTE_PWRE, 12, 4 },
 	[NOTE_SUB_CSTATE] = { "sub_cstate", NOTE_PWRE, 8, 4 },
 	[NOTE_HW] = { "hw", NOTE_PWRE, 7, 1 },

@@ -324,10 +324,11 @@ struct note_field {
 struct event_note {
 	enum note_kind kind;
 	uint64_t value; /* what was written, or the payload of the packet, as Intel PT defines it */
-	uint64_t address;      /* of the code; 0 unknown */
-	uint64_t context;      /* IP_KERNEL or IP_USER */
-	uint64_t instructions; /* executed by this thread since its last branch event, as far as known */
-	uint64_t cycles;       /* likewise */
+	uint64_t address; /* of the code; 0 unknown */
+	uint64_t context; /* IP_KERNEL or IP_USER */
+	uint64_t
+		instructions; /* executed by this thread since its last branch event, as far as known */
+	uint64_t cycles;      /* likewise */
 };
 
 struct event_call {
@@ -350,7 +351,7 @@ enum slice_kind {
 	SLICE_GAP,
 	/* On another axis of a cpu: interrupts are off; the event's task switched them off. */
 	SLICE_MASKED,
-	SLICE_NOTE,  /* not a slice: a moment on the axis of a task */
+	SLICE_NOTE, /* not a slice: a moment on the axis of a task */
 	SLICE_SPLIT, /* not a slice: the next part of a split timeline begins; writers do not get it */
 	SLICE_RATE, /* not a slice: how many instructions the cpu executed between two times */
 	SLICE_KINDS
@@ -392,7 +393,8 @@ struct event_slice {
 	uint32_t lines, own_lines;   /* likewise, the lines of 64 bytes that the code is in */
 	/* Of the end of MASKED: where they went on again, and the stack where they went off; 0: unknown. */
 	uint32_t end_frame, stack;
-	const struct event_note *note; /* of NOTE, whose time is in `began` and `ended`; else NULL */
+	const struct event_note
+		*note; /* of NOTE, whose time is in `began` and `ended`; else NULL */
 };
 
 struct event_aux {

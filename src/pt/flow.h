@@ -113,9 +113,9 @@ struct ipt_flow {
 	bool lost;		/* up to the next PSB packet */
 	uint64_t resume;	/* after an error: go on here, as a PSB packet says; 0: lost */
 	bool in_psb, after_ovf;
-	bool begun;		/* the first PSB packet has been read */
-	bool at_fup;		/* an event interrupted the code here */
-	bool fup_info;		/* the next FUP packet only tells where something happened */
+	bool begun;    /* the first PSB packet has been read */
+	bool at_fup;   /* an event interrupted the code here */
+	bool fup_info; /* the next FUP packet only tells where something happened */
 	struct ipt_note notes[IPT_NOTES];
 	unsigned nr_notes;
 	uint8_t ratio; /* in the last CBR packet; 0: none yet */

@@ -19,14 +19,14 @@ enum ipt_packet_kind {
 	IPT_TMA,       /* value: CTC, other: fast counter */
 	IPT_OVF,
 	IPT_STOP,
-	IPT_PIP,    /* value: CR3 */
+	IPT_PIP, /* value: CR3 */
 	/* value: the payload */
 	IPT_PTW,    /* what a program wrote */
 	IPT_EXSTOP, /* the core's clock stopped */
 	IPT_MWAIT,
-	IPT_PWRE, /* the core enters a C-state */
-	IPT_PWRX, /* and leaves it */
-	IPT_OTHER,  /* nothing for kscope */
+	IPT_PWRE,  /* the core enters a C-state */
+	IPT_PWRX,  /* and leaves it */
+	IPT_OTHER, /* nothing for kscope */
 };
 
 struct ipt_packet {

@@ -41,11 +41,11 @@ enum { /* of records */
        OBJECT = 7,
        SCHEDULING = 8,
 };
-enum { PROVIDER_INFO = 1, PROVIDER_SECTION = 2 };	    /* of METADATA */
+enum { PROVIDER_INFO = 1, PROVIDER_SECTION = 2 };			 /* of METADATA */
 enum { INSTANT = 0, COUNTER = 1, DURATION_BEGIN = 2, DURATION_END = 3 }; /* of EVENT */
-enum { OBJECT_PROCESS = 1, OBJECT_THREAD = 2 };		    /* of OBJECT */
-enum { CONTEXT_SWITCH = 1 };				    /* of SCHEDULING */
-enum { STATE_RUNNING = 1, STATE_BLOCKED = 3 };		    /* of a thread that stops running */
+enum { OBJECT_PROCESS = 1, OBJECT_THREAD = 2 };				 /* of OBJECT */
+enum { CONTEXT_SWITCH = 1 };						 /* of SCHEDULING */
+enum { STATE_RUNNING = 1, STATE_BLOCKED = 3 }; /* of a thread that stops running */
 enum { ARG_INT32 = 1, ARG_UINT32 = 2, ARG_UINT64 = 4, ARG_STRING = 6, ARG_KOID = 8, ARG_BOOL = 9 };
 
 /* The first strings of the table stay there. */

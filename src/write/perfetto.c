@@ -80,12 +80,12 @@ enum {
  * Slices are one sequence of packets, tracks another: Perfetto would take the first thread in a sequence for
  * the one that wrote its packets, and add it as an argument to slices of cpus.
  */
-enum { SLICES = 1, TRACKS = 2 };			 /* PACKET_SEQUENCE */
-enum { CLEARED = 1 };					 /* PACKET_FLAGS */
-enum { SLICE_BEGINS = 1, SLICE_ENDS = 2, INSTANT = 3, COUNTER = 4 };	 /* EVENT_TYPE */
-enum { CLOCK_BOOT = 6, CLOCK_OURS = 64 };		 /* CLOCK_ID */
-enum { OPTIONAL = 1 };					 /* FIELD_LABEL */
-enum { UINT64 = 4, BOOL = 8, STRING = 9, MESSAGE = 11 }; /* FIELD_TYPE */
+enum { SLICES = 1, TRACKS = 2 };				     /* PACKET_SEQUENCE */
+enum { CLEARED = 1 };						     /* PACKET_FLAGS */
+enum { SLICE_BEGINS = 1, SLICE_ENDS = 2, INSTANT = 3, COUNTER = 4 }; /* EVENT_TYPE */
+enum { CLOCK_BOOT = 6, CLOCK_OURS = 64 };			     /* CLOCK_ID */
+enum { OPTIONAL = 1 };						     /* FIELD_LABEL */
+enum { UINT64 = 4, BOOL = 8, STRING = 9, MESSAGE = 11 };	     /* FIELD_TYPE */
 enum track_kind { TRACK_OF_PROCESS, TRACK_OF_TASK, TRACK_OF_CPU, TRACK_OF_MASK, TRACK_OF_RATE };
 
 struct perfetto {
@@ -169,8 +169,7 @@ static void define_args(struct writer *w)
 	for (unsigned i = 0; i < TIMELINE_ARGS; i++) {
 		struct timeline_arg_info info = timeline_arg_info(i);
 
-		pb_close(buf,
-			 open_field(buf, MESSAGE_FIELD, info.name, i + 1, types[info.type]));
+		pb_close(buf, open_field(buf, MESSAGE_FIELD, info.name, i + 1, types[info.type]));
 	}
 	pb_close(buf, part);
 	part = open_field(buf, FILE_EXTENSION, "kscope", EVENT_ARGS, MESSAGE);

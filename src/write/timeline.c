@@ -126,8 +126,8 @@ static void add_note(struct timeline_args *args, struct buf *scratch, struct wor
 			add(args, TIMELINE_NOTE + i, note_number(note, i));
 	}
 	if (note->address) {
-		int len = snprintf(args->address, sizeof(args->address), "0x%" PRIx64,
-				   note->address);
+		int len =
+			snprintf(args->address, sizeof(args->address), "0x%" PRIx64, note->address);
 
 		add_text(args, TIMELINE_ADDRESS, args->address, (size_t)len);
 	}

@@ -86,7 +86,8 @@ static void test_power(void)
 	pt_expect("a C-state before the address of mwait", code,
 		  "psb:37 mwait pwre exstopip fup:40 fup:43 pgd0",
 		  "on ->37 0; mwait 40=4030201 2; pwre -=2200 2; exstop 40=0 2; pause 43>- 3; +0");
-	pt_expect("a C-state while tracing is off", code, "psb:18 pgd0 pwre exstop pwrx pge:1c pgd0",
+	pt_expect("a C-state while tracing is off", code,
+		  "psb:18 pgd0 pwre exstop pwrx pge:1c pgd0",
 		  "on ->18 0; end 18>- 1; pwre -=2200 0; exstop -=0 0; pwrx -=21 0; begin ->1c 0; "
 		  "end 1c>- 1; +0");
 	pt_expect("a frequency, once", code, "psb:37 cbr:20 cbr:20 fup:3d pgd0 cbr:8 cbr:20",
@@ -98,14 +99,17 @@ static void test_notes_without_address(void)
 {
 	pt_expect("a PSB packet in place of the address", code,
 		  "psb:37 ptwip:1 psb:3d ovf fup:40 fup:40 pgd0",
-		  "on ->37 0; ptwrite -=1 0; gap 3d at 64 overflow 1; begin ->40 0; pause 40>- 0; +0");
+		  "on ->37 0; ptwrite -=1 0; gap 3d at 64 overflow 1; begin ->40 0; pause 40>- 0; "
+		  "+0");
 	pt_expect("an overflow", code, "psb:37 ptwip:1 ovf fup:3d fup:40 pgd0",
 		  "on ->37 0; ptwrite -=1 0; gap 37 at 37 overflow 0; begin ->3d 0; pause 40>- 1; "
 		  "+0");
-	pt_expect("an address that the code does not reach", code, "psb:16 ptwip:1 fup:1",
-		  "on ->16 0; ptwrite -=1 0; gap 16 at 37 a FUP packet with an address that the code "
-		  "does not reach 0; +0");
-	pt_expect("the end", code, "psb:18 pgd0 ptwip:1", "on ->18 0; end 18>- 1; ptwrite -=1 0; +0");
+	pt_expect(
+		"an address that the code does not reach", code, "psb:16 ptwip:1 fup:1",
+		"on ->16 0; ptwrite -=1 0; gap 16 at 37 a FUP packet with an address that the code "
+		"does not reach 0; +0");
+	pt_expect("the end", code, "psb:18 pgd0 ptwip:1",
+		  "on ->18 0; end 18>- 1; ptwrite -=1 0; +0");
 	pt_expect("more than wait", code,
 		  "psb:18 pgd0 ptwip:1 ptwip:2 ptwip:3 ptwip:4 ptwip:5 ptwip:6 ptwip:7 ptwip:8 "
 		  "ptwip:9 pge:1c ovf",

@@ -2,14 +2,14 @@
 /* pass/slices, with calls_slices: notes on the axes of threads. */
 #include "slices_text.h"
 
-#define NOTES                               \
-	"begin 1000;"                       \
-	"note a 3 at=100c;"                 \
-	"call 1010 2000 10 cycles=20;"      \
-	"note b 0 at=2000;"                 \
-	"note c 4 at=2010 cycles=7;"        \
-	"return 2020 1014 5 cycles=9;"      \
-	"note d 0;"                         \
+#define NOTES                          \
+	"begin 1000;"                  \
+	"note a 3 at=100c;"            \
+	"call 1010 2000 10 cycles=20;" \
+	"note b 0 at=2000;"            \
+	"note c 4 at=2010 cycles=7;"   \
+	"return 2020 1014 5 cycles=9;" \
+	"note d 0;"                    \
 	"jump 1020 1024 4 cycles=1;"
 
 static void test_places(void)
@@ -22,8 +22,8 @@ static void test_places(void)
 		  "1015 1 note d\n"
 		  "1000-~1019 cpu 0 runs 1 19\n"
 		  "1000-~1019 1 1000 begin 19/14 2/1 30/21\n");
-	slices_with((struct slices){ .axis = AXIS_INSTRUCTIONS }, THREADS,
-		    "notes: by instructions", NOTES,
+	slices_with((struct slices){ .axis = AXIS_INSTRUCTIONS }, THREADS, "notes: by instructions",
+		    NOTES,
 		    "3 1 note a 100c at 1003\n"
 		    "10 1 note b 2000 at 1010\n"
 		    "14 1 note c 2010 at 1014\n"
