@@ -48,8 +48,7 @@ struct pt_thread {
 
 struct pt_queue {
 	uint32_t tid, cpu;
-	struct perfdata_pt_chunk *chunks; /* in order of their offsets */
-	size_t nr, cap;
+	struct perfdata_chunks chunks;
 	struct ipt_piece *piece; /* NULL: none yet, or no more */
 	size_t at;		 /* the next branch in it */
 	uint64_t time;		 /* of that branch, or at most of the next piece */
@@ -176,15 +175,15 @@ static size_t queue_of(struct perfdata_pt *pt, uint32_t tid, uint32_t cpu)
 	return *place - 1;
 }
 
-void perfdata_pt_add_trace(struct perfdata_pt *pt, const struct perfdata_pt_chunk *chunk)
+void perfdata_pt_add_trace(struct perfdata_pt *pt, const struct perfdata_chunk *chunk)
 {
 	size_t queue = queue_of(pt, chunk->tid, chunk->cpu);
 	struct pt_queue *q = &pt->queues[queue];
 
 	if (!chunk->len || chunk->offset + chunk->len < chunk->offset)
 		return;
-	GROW(q->chunks, q->nr + 1, q->cap);
-	q->chunks[q->nr++] = *chunk;
+	GROW(q->chunks.all, q->chunks.nr + 1, q->chunks.cap);
+	q->chunks.all[q->chunks.nr++] = *chunk;
 	pt->bytes += chunk->len;
 }
 
@@ -234,83 +233,24 @@ void perfdata_pt_add_event(struct perfdata_pt *pt, const struct event *ev)
 
 /* Traces */
 
-static int by_offset(const void *a, const void *b)
-{
-	const struct perfdata_pt_chunk *x = a, *y = b;
-
-	return (x->offset > y->offset) - (x->offset < y->offset);
-}
-
-/*
- * In a snapshot, perf copies the whole buffer: chunks overlap. They also do because perf fills up a chunk to a
- * multiple of 8 bytes, which the next offset does not count: so the end of the first chunk is what is removed.
- */
-static void remove_overlaps(struct pt_queue *q)
-{
-	struct perfdata_pt_chunk *last = NULL;
-
-	for (size_t i = 0; i < q->nr; i++) {
-		struct perfdata_pt_chunk *chunk = &q->chunks[i];
-
-		if (last && chunk->offset + chunk->len <= last->offset + last->len) {
-			chunk->len = 0;
-			continue;
-		}
-		if (last && last->offset + last->len > chunk->offset)
-			last->len = chunk->offset - last->offset;
-		last = chunk;
-	}
-}
-
-static const struct perfdata_pt_chunk *chunk_at(const struct pt_queue *q, uint64_t position)
-{
-	size_t low = 0, high = q->nr;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (q->chunks[middle].offset <= position)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	while (low && !q->chunks[low - 1].len)
-		low--;
-	return low ? &q->chunks[low - 1] : NULL;
-}
-
 static bool read_trace(const void *data, uint32_t queue, uint64_t position, uint8_t *to, size_t len)
 {
 	const struct perfdata_pt *pt = data;
-	const struct pt_queue *q = &pt->queues[queue];
 
-	while (len) {
-		const struct perfdata_pt_chunk *chunk = chunk_at(q, position);
-		uint64_t skip = chunk ? position - chunk->offset : 0;
-		size_t part;
-
-		if (!chunk || skip >= chunk->len)
-			return false;
-		part = chunk->len - skip < len ? (size_t)(chunk->len - skip) : len;
-		if (in_copy(chunk->in, chunk->file_offset + skip, to, part) < part)
-			return false;
-		to += part;
-		position += part;
-		len -= part;
-	}
-	return true;
+	return perfdata_chunks_read(&pt->queues[queue].chunks, position, to, len);
 }
 
 /* The time of the first PSB packet, as far as its packets tell; else 0. */
 static uint64_t first_time(const struct perfdata_pt *pt, size_t queue)
 {
-	const struct pt_queue *q = &pt->queues[queue];
+	const struct perfdata_chunks *chunks = &pt->queues[queue].chunks;
 	uint8_t bytes[FIRST_LOOK + IPT_LONGEST] = { 0 };
-	size_t len = q->nr && q->chunks[0].len < FIRST_LOOK ? (size_t)q->chunks[0].len : FIRST_LOOK;
+	size_t len = chunks->nr && chunks->all[0].len < FIRST_LOOK ? (size_t)chunks->all[0].len
+								   : FIRST_LOOK;
 	const uint8_t *at, *end = bytes + len;
 	struct ipt_packet packet;
 
-	if (!q->nr || !read_trace(pt, (uint32_t)queue, q->chunks[0].offset, bytes, len))
+	if (!chunks->nr || !perfdata_chunks_read(chunks, chunks->all[0].offset, bytes, len))
 		return 0;
 	at = ipt_packet_find_psb(bytes, end);
 	while (at && at < end && *at != 0x19) {
@@ -391,15 +331,13 @@ void perfdata_pt_start(struct perfdata_pt *pt)
 	for (size_t i = 0; i < pt->nr_queues; i++) {
 		struct pt_queue *q = &pt->queues[i];
 
-		if (q->nr)
-			qsort(q->chunks, q->nr, sizeof(*q->chunks), by_offset);
-		remove_overlaps(q);
-		for (size_t c = 0; c < q->nr; c++)
-			ipt_ahead_add(&pt->ahead, (uint32_t)i, q->chunks[c].offset,
-				      q->chunks[c].offset + q->chunks[c].len);
+		perfdata_chunks_complete(&q->chunks);
+		for (size_t c = 0; c < q->chunks.nr; c++)
+			ipt_ahead_add(&pt->ahead, (uint32_t)i, q->chunks.all[c].offset,
+				      q->chunks.all[c].offset + q->chunks.all[c].len);
 		q->thread = SIZE_MAX;
 		q->time = first_time(pt, i);
-		if (q->nr)
+		if (q->chunks.nr)
 			pt->heap[pt->nr_heap++] = i;
 	}
 	for (size_t i = pt->nr_heap / 2; i-- > 0;)
@@ -800,7 +738,7 @@ void perfdata_pt_took(struct perfdata_pt *pt, size_t nr)
 static int tell_gap(struct perfdata_pt *pt, struct reader *r, struct event *ev)
 {
 	const struct pt_queue *q = &pt->queues[pt->gap.queue];
-	const struct perfdata_pt_chunk *chunk = chunk_at(q, pt->gap.position);
+	const struct perfdata_chunk *chunk = perfdata_chunks_at(&q->chunks, pt->gap.position);
 	uint64_t offset = chunk ? chunk->file_offset + (pt->gap.position - chunk->offset) : 0;
 	bool cpu = q->tid == NO_TASK;
 
@@ -830,7 +768,7 @@ void perfdata_pt_free(struct perfdata_pt *pt)
 	if (pt->heap)
 		ipt_ahead_release(&pt->ahead);
 	for (size_t i = 0; i < pt->nr_queues; i++)
-		free(pt->queues[i].chunks);
+		free(pt->queues[i].chunks.all);
 	free(pt->queues);
 	free(pt->heap);
 	free(pt->threads);
