@@ -75,7 +75,7 @@ static int emit_slice(void *data, struct event *ev)
 			abort();
 		return 0;
 	}
-	if (ev->slice.kind != SLICE_RATE)
+	if (ev->slice.kind != SLICE_RATE && ev->slice.kind != SLICE_NOTE)
 		check_slice(t, ev);
 	else if (ev->time < ev->slice.since)
 		abort();
@@ -238,6 +238,8 @@ static void take(struct writer *w, struct fuzz *fuzz, struct event *ev)
 		calls_add(&fuzz->calls, ev);
 	if (ev->kind == EVENT_MASK)
 		calls_mask(&fuzz->calls, ev);
+	if (ev->kind == EVENT_NOTE)
+		calls_note(&fuzz->calls, ev);
 	w->ops->put(w, ev);
 }
 

@@ -149,6 +149,14 @@ static void print_checks(struct buf *to, const struct calls_checks *checks)
 			 all, checks->equal + checks->partial, checks->different);
 }
 
+static void print_notes(struct buf *to, const uint64_t notes[NOTE_KINDS])
+{
+	for (unsigned i = 0; i < NOTE_KINDS; i++) {
+		if (notes[i])
+			buf_addf(to, "note      %-24s %10" PRIu64 "\n", note_names[i], notes[i]);
+	}
+}
+
 static void print_flow(struct buf *to, const struct calls *calls)
 {
 	const struct track_stats *flow = &calls->track.stats;
@@ -209,6 +217,7 @@ static void print_text(struct info *info)
 	print_unwound(to, "user", &unwind_of(job)->user);
 	print_unwound(to, "unknown binaries", &unwind_of(job)->elsewhere);
 	print_flow(to, calls_of(job));
+	print_notes(to, calls_of(job)->notes);
 	for (uint32_t i = 1; i < world->nr_sources; i++) {
 		struct count c = i < info->nr_sources ? info->sources[i] : (struct count){ 0 };
 
@@ -345,6 +354,16 @@ static void json_flow(struct json_out *to, const struct calls *calls)
 	json_out_u64(to, "checks_different", calls->checks.different);
 }
 
+static void json_notes(struct json_out *to, const struct calls *calls)
+{
+	json_out_object(to, "notes");
+	for (unsigned i = 0; i < NOTE_KINDS; i++) {
+		if (calls->notes[i])
+			json_out_u64(to, note_names[i], calls->notes[i]);
+	}
+	json_out_end(to);
+}
+
 static void print_json(struct info *info)
 {
 	struct json_out json = { .to = &info->text };
@@ -363,6 +382,7 @@ static void print_json(struct info *info)
 	}
 	json_unwound(to, unwind_of(job));
 	json_flow(to, calls_of(job));
+	json_notes(to, calls_of(job));
 	json_out_u64(to, "cpus", info->cpu_seen ? info->max_cpu + 1 : 0);
 	json_out_text(to, "arch", world_arch(&job->world));
 	json_facts(info, to);

@@ -343,6 +343,43 @@ static void put_run(struct writer *w, const struct straight *run, uint64_t time)
 		put_lines(w, run);
 }
 
+/* "  401136 ptwrite value=0x2a" */
+static void put_note_line(struct writer *w, const struct event *ev)
+{
+	struct straight at = { .pid = ev->pid, .tid = ev->tid, .cpu = ev->cpu };
+	const struct event_note *note = &ev->note;
+	struct buf text = { 0 };
+
+	make_any_head(w, &at, ev->time);
+	if (note->address)
+		buf_addf(&text, "%*" PRIx64 " ", ADDRESS_WIDTH, note->address);
+	pad(&text, 0, ADDRESS_WIDTH + 1);
+	buf_adds(&text, note_names[note->kind]);
+	for (unsigned i = 0; i < NOTE_FIELDS; i++) {
+		if (note_fields[i].kind == note->kind)
+			buf_addf(&text, " %s=0x%" PRIx64, note_fields[i].name,
+				 note_number(note, i));
+	}
+	put_message(w, text.data);
+	buf_release(&text);
+}
+
+static int put_note(struct writer *w, const struct event *ev)
+{
+	struct insn_writer *writer = w->priv;
+	struct straight run;
+
+	if (straights_take_note(&writer->straights, ev, &run) && !run.outside) {
+		drop_old_tails(writer);
+		put_run(w, &run, ev->time);
+	}
+	if (ev->outside || writer->asked.addresses)
+		return 0;
+	put_unknown(w);
+	put_note_line(w, ev);
+	return 0;
+}
+
 static int insn_open(struct writer *w)
 {
 	struct insn_writer *writer = w->priv;
@@ -358,9 +395,11 @@ static int insn_put(struct writer *w, const struct event *ev)
 	struct insn_writer *writer = w->priv;
 	struct straight run;
 
-	writer->nr_branches++;
 	if (writer->tails.len > TEXT_MAX)
 		straights_forget(&writer->straights);
+	if (ev->kind == EVENT_NOTE)
+		return put_note(w, ev);
+	writer->nr_branches++;
 	if (!straights_take(&writer->straights, ev, &run) || run.outside)
 		return 0;
 	drop_old_tails(writer);
@@ -399,7 +438,7 @@ static void insn_close(struct writer *w)
 static const struct writer_ops insn_ops = {
 	.name = "insn",
 	.needs = WRITER_TEXT | WRITER_OUTSIDE,
-	.takes = EVENT_BIT(EVENT_BRANCH),
+	.takes = EVENT_BIT(EVENT_BRANCH) | EVENT_BIT(EVENT_NOTE),
 	.options = OPTION_USES({ &insn_table, offsetof(struct insn_writer, asked) }),
 	.priv_size = sizeof(struct insn_writer),
 	.open = insn_open,

@@ -274,7 +274,8 @@ uint64_t job_samples(const struct job *job)
 
 uint64_t job_others(const struct job *job)
 {
-	return job->read[EVENT_ALLOC] + job->read[EVENT_CALL] + job->read[EVENT_BRANCH];
+	return job->read[EVENT_ALLOC] + job->read[EVENT_CALL] + job->read[EVENT_BRANCH] +
+	       job->read[EVENT_NOTE];
 }
 
 int job_summary(const struct job *job)

@@ -65,7 +65,7 @@ int job_end(struct job *job, int ret);
 void job_release(struct job *job);
 /* Samples that were read or that stages made, selected or not. */
 uint64_t job_samples(const struct job *job);
-/* Allocations, calls and branches that were read. */
+/* Allocations, calls, branches and notes that were read. */
 uint64_t job_others(const struct job *job);
 /*
  * Warns of lost and damaged data and of options without effect. Returns ERR_PARTIAL if the result

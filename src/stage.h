@@ -51,7 +51,7 @@ struct chain {
 	bool all_branches;		  /* it needs also jumps inside a function */
 	bool decodes; /* a writer needs the branches of hardware traces, and does not take their bytes */
 	uint64_t unselected; /* samples that are not selected */
-	uint64_t outside;    /* branches, calls and allocations, likewise */
+	uint64_t outside;    /* branches, notes, calls and allocations, likewise */
 	uint64_t slices;     /* that are selected */
 	bool partial;	     /* something that the input refers to is missing */
 	struct err err;

@@ -10,7 +10,25 @@ const char *const event_names[EVENT_KINDS] = {
 	[EVENT_SWITCH] = "switch",   [EVENT_ALLOC] = "alloc",	[EVENT_CALL] = "call",
 	[EVENT_STRETCH] = "stretch", [EVENT_SLICE] = "slice",	[EVENT_BRANCH] = "branch",
 	[EVENT_AUX] = "aux",	     [EVENT_CHAIN] = "sample",	[EVENT_CHECK] = "check",
-	[EVENT_MASK] = "mask",
+	[EVENT_MASK] = "mask",	     [EVENT_NOTE] = "note",
+};
+
+const char *const note_names[NOTE_KINDS] = {
+	[NOTE_PTWRITE] = "ptwrite", [NOTE_MWAIT] = "mwait",   [NOTE_PWRE] = "pwre",
+	[NOTE_PWRX] = "pwrx",	    [NOTE_EXSTOP] = "exstop", [NOTE_CBR] = "cbr",
+};
+
+const struct note_field note_fields[NOTE_FIELDS] = {
+	[NOTE_VALUE] = { "value", NOTE_PTWRITE, 0, 64 },
+	[NOTE_HINTS] = { "hints", NOTE_MWAIT, 0, 8 },
+	[NOTE_EXTENSIONS] = { "extensions", NOTE_MWAIT, 32, 2 },
+	[NOTE_CSTATE] = { "cstate", NOTE_PWRE, 12, 4 },
+	[NOTE_SUB_CSTATE] = { "sub_cstate", NOTE_PWRE, 8, 4 },
+	[NOTE_HW] = { "hw", NOTE_PWRE, 7, 1 },
+	[NOTE_LAST_CSTATE] = { "last_cstate", NOTE_PWRX, 4, 4 },
+	[NOTE_DEEPEST_CSTATE] = { "deepest_cstate", NOTE_PWRX, 0, 4 },
+	[NOTE_WAKE_REASON] = { "wake_reason", NOTE_PWRX, 8, 4 },
+	[NOTE_RATIO] = { "ratio", NOTE_CBR, 0, 8 },
 };
 
 static const struct {

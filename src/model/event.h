@@ -31,6 +31,7 @@ enum event_kind {
 	EVENT_SLICE,  /* a call begins or ends on the time axis of its task */
 	EVENT_STRETCH, /* the same, inferred from samples: a stretch of time with the same function */
 	EVENT_MASK,    /* in a control flow trace: a cpu switches interrupts on or off */
+	EVENT_NOTE,    /* in a control flow trace: a moment that a program or the cpu noted in it */
 	EVENT_KINDS
 };
 
@@ -284,6 +285,52 @@ struct event_mask {
 	uint64_t context;      /* IP_KERNEL or IP_USER, of the code before */
 };
 
+enum note_kind {
+	NOTE_PTWRITE, /* a program wrote a value into the trace */
+	/* The power states of the core: */
+	NOTE_MWAIT,
+	NOTE_PWRE,   /* it enters a C-state */
+	NOTE_PWRX,   /* and leaves it */
+	NOTE_EXSTOP, /* its clock stops */
+	NOTE_CBR,    /* it changes its frequency: value: the ratio to the bus clock */
+	NOTE_KINDS
+};
+
+/* What the value of a note has, as numbers. */
+enum note_field_id {
+	NOTE_VALUE,
+	NOTE_HINTS,
+	NOTE_EXTENSIONS,
+	NOTE_CSTATE,
+	NOTE_SUB_CSTATE,
+	NOTE_HW, /* the hardware decided, not software */
+	NOTE_LAST_CSTATE,
+	NOTE_DEEPEST_CSTATE,
+	NOTE_WAKE_REASON,
+	NOTE_RATIO,
+	NOTE_FIELDS
+};
+
+struct note_field {
+	const char *name;
+	enum note_kind kind; /* that has it */
+	uint8_t shift, bits;
+};
+
+/*
+ * Comes in order with the branches of its thread, which the data names (see by_thread), also while the thread's code
+ * is not traced. Other than a branch, it does not divide what is executed.
+ */
+struct event_note {
+	enum note_kind kind;
+	uint64_t value; /* what was written, or the payload of the packet, as Intel PT defines it */
+	uint64_t address; /* of the code; 0 unknown */
+	uint64_t context; /* IP_KERNEL or IP_USER */
+	uint64_t
+		instructions; /* executed by this thread since its last branch event, as far as known */
+	uint64_t cycles;      /* likewise */
+};
+
 struct event_call {
 	uint64_t function, caller; /* addresses; caller 0 if unknown */
 	uint64_t context;
@@ -304,6 +351,7 @@ enum slice_kind {
 	SLICE_GAP,
 	/* On another axis of a cpu: interrupts are off; the event's task switched them off. */
 	SLICE_MASKED,
+	SLICE_NOTE, /* not a slice: a moment on the axis of a task */
 	SLICE_SPLIT, /* not a slice: the next part of a split timeline begins; writers do not get it */
 	SLICE_RATE, /* not a slice: how many instructions the cpu executed between two times */
 	SLICE_KINDS
@@ -322,7 +370,7 @@ enum slice_knows { /* which numbers of a slice are known */
 struct event_slice {
 	/*
 	 * The handle of the function's start; of an inlined one, which has none, a name; of MASKED, where
-	 * interrupts went off; 0 of RUN and GAP.
+	 * interrupts went off; of NOTE, its address, or 0; 0 of RUN and GAP.
 	 */
 	uint32_t frame;
 	enum slice_kind kind;
@@ -345,6 +393,8 @@ struct event_slice {
 	uint32_t lines, own_lines;   /* likewise, the lines of 64 bytes that the code is in */
 	/* Of the end of MASKED: where they went on again, and the stack where they went off; 0: unknown. */
 	uint32_t end_frame, stack;
+	const struct event_note
+		*note; /* of NOTE, whose time is in `began` and `ended`; else NULL */
 };
 
 struct event_aux {
@@ -388,8 +438,16 @@ struct event {
 		struct event_aux aux;
 		struct event_slice slice;
 		struct event_mask mask;
+		struct event_note note;
 	};
 };
+
+extern const struct note_field note_fields[NOTE_FIELDS];
+
+static inline uint64_t note_number(const struct event_note *note, enum note_field_id id)
+{
+	return note->value >> note_fields[id].shift & UINT64_MAX >> (64 - note_fields[id].bits);
+}
 
 static inline bool ip_is_marker(uint64_t ip)
 {
@@ -397,6 +455,7 @@ static inline bool ip_is_marker(uint64_t ip)
 }
 
 extern const char *const event_names[EVENT_KINDS];
+extern const char *const note_names[NOTE_KINDS];
 const char *ip_marker_name(uint64_t marker);		  /* NULL: unknown */
 uint64_t ip_marker_by_name(const char *name, size_t len); /* 0: none */
 

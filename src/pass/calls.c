@@ -216,6 +216,8 @@ static int calls_push_all(struct stage *s, struct event *events, size_t nr)
 		calls_check(calls, &events[i]);
 	for (size_t i = 0; i < nr && kind == EVENT_MASK; i++)
 		calls_mask(calls, &events[i]);
+	for (size_t i = 0; i < nr && kind == EVENT_NOTE; i++)
+		calls_note(calls, &events[i]);
 	for (size_t i = 0; i < nr && kind == EVENT_BRANCH; i++) {
 		calls_add(calls, &events[i]);
 		if (calls_full(calls) && emit_sums(s) < 0)
@@ -270,7 +272,8 @@ static void calls_close(struct stage *s)
 
 const struct stage_ops stage_calls = {
 	.name = "calls",
-	.takes = EVENT_BIT(EVENT_BRANCH) | EVENT_BIT(EVENT_CHECK) | EVENT_BIT(EVENT_MASK),
+	.takes = EVENT_BIT(EVENT_BRANCH) | EVENT_BIT(EVENT_CHECK) | EVENT_BIT(EVENT_MASK) |
+		 EVENT_BIT(EVENT_NOTE),
 	.makes = EVENT_BIT(EVENT_SOURCE) | EVENT_BIT(EVENT_SAMPLE) | EVENT_BIT(EVENT_SLICE),
 	.priv_size = sizeof(struct calls_stage),
 	.open = calls_open,

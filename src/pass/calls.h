@@ -61,6 +61,7 @@ struct calls {
 	struct slices *slices;	 /* also gets all events; NULL: none */
 	struct inlines *inlines; /* of which slices are made, too; NULL: none */
 	struct calls_checks checks;
+	uint64_t notes[NOTE_KINDS]; /* that are selected */
 	struct calls_path *paths;
 	size_t nr_paths, cap_paths;
 	struct calls_counter *counters;
@@ -87,6 +88,8 @@ void calls_before_branch(struct calls *calls, const struct event *ev, uint32_t s
 void calls_after_branch(struct calls *calls, const struct event *ev, uint32_t strand);
 /* Adds an EVENT_MASK, if there are slices. It must come in order with its cpu's branches. */
 void calls_mask(struct calls *calls, const struct event *ev);
+/* Adds an EVENT_NOTE. It must come in order with its thread's branches. */
+void calls_note(struct calls *calls, const struct event *ev);
 /* The handle of the whole stack at a mark; 0: unknown. */
 uint32_t calls_stack(struct calls *calls, uint32_t mark);
 /* The marks of open slices are no longer those of the tracker. */

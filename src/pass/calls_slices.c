@@ -98,15 +98,13 @@ static void follow(struct calls *calls, struct slices_task *task, const struct t
 /* Threads with the tid 0 are the idle threads of cpus. */
 static bool has_tid(const struct event *ev)
 {
-	return ev->branch.by_thread && ev->tid && ev->tid != NO_TASK;
+	return ev->tid && ev->tid != NO_TASK;
 }
 
-static uint32_t tid_of(const struct track_view *view, const struct event *ev)
+/* If the data names the threads. */
+static uint32_t tid_of(const struct event *ev)
 {
-	if (has_tid(ev))
-		return ev->tid;
-	return ev->branch.by_thread ? SLICES_SHARED_TID + track_cpu_number(ev->cpu)
-				    : SLICES_FIRST_TID + view->id;
+	return has_tid(ev) ? ev->tid : SLICES_SHARED_TID + track_cpu_number(ev->cpu);
 }
 
 static struct slices_task *task_of(struct calls *calls, const struct track_view *view,
@@ -115,9 +113,12 @@ static struct slices_task *task_of(struct calls *calls, const struct track_view 
 	struct slices_task *task = *view->own;
 
 	if (!task) {
-		task = slices_task(calls->slices, ev->pid, tid_of(view, ev), ev->cpu);
-		task->thread = ev->branch.by_thread;
-		task->named = has_tid(ev);
+		bool thread = ev->branch.by_thread;
+
+		task = slices_task(calls->slices, ev->pid,
+				   thread ? tid_of(ev) : SLICES_FIRST_TID + view->id, ev->cpu);
+		task->thread = thread;
+		task->named = thread && has_tid(ev);
 		*view->own = task;
 	}
 	return task;
@@ -206,4 +207,41 @@ void calls_mask(struct calls *calls, const struct event *ev)
 	slices_mask(calls->slices, ev->cpu, ev->mask.interrupts, ev->mask.instructions,
 		    mark ? calls_leaf(calls, mark, &start) : 0,
 		    ev->mask.interrupts == INTERRUPTS_OFF ? calls_stack(calls, mark) : 0);
+}
+
+/* A note of a thread that has not been traced yet, or whose trace is missing, is where a task would begin now. */
+static void note_alone(struct slices *slices, const struct event *ev, uint32_t frame)
+{
+	struct slices_task task = { .first = slices->axis == AXIS_CYCLES ? slices->cycles
+									 : slices->instructions,
+				    .pid = ev->pid,
+				    .tid = tid_of(ev) };
+	struct event named = *ev;
+
+	named.tid = task.tid;
+	if (!has_tid(ev) && slices->live && !slices->failed &&
+	    slices->announce(slices->data, &named, frame) < 0)
+		slices->failed = true;
+	slices_note(slices, &task, ev, frame);
+}
+
+void calls_note(struct calls *calls, const struct event *ev)
+{
+	const struct event_note *note = &ev->note;
+	uint32_t strand = track_find_thread(&calls->track, ev), frame = 0;
+	const struct slices_task *task;
+
+	calls->notes[note->kind] += !ev->outside;
+	if (!calls->slices)
+		return;
+	slices_advance(calls->slices, ev->time);
+	if (ev->outside)
+		return;
+	if (note->address && calls->frame)
+		frame = calls->frame(calls->data, note->address, note->context, ev->pid, false);
+	task = strand == TRACK_NO_STRAND ? NULL : track_own(&calls->track, strand);
+	if (task)
+		slices_note(calls->slices, task, ev, frame);
+	else
+		note_alone(calls->slices, ev, frame);
 }

@@ -309,7 +309,7 @@ static void end_slice(struct durations *d, const struct event *ev)
 
 void durations_add(struct durations *d, const struct event *ev)
 {
-	if (ev->slice.kind == SLICE_MASKED)
+	if (ev->slice.kind == SLICE_MASKED || ev->slice.kind == SLICE_NOTE)
 		return;
 	if (ev->slice.kind == SLICE_RUN) {
 		run_task(d, ev);

@@ -205,6 +205,7 @@ static bool right_level(const struct selection *sel, const struct event *ev)
 	case EVENT_CALL: context = ev->call.context; break;
 	case EVENT_BRANCH: context = ev->branch.context; break;
 	case EVENT_MASK: context = ev->mask.context; break;
+	case EVENT_NOTE: context = ev->note.context; break;
 	default: context = ev->sample.context; break;
 	}
 	switch (sel->level) {
@@ -271,7 +272,7 @@ const struct stage_ops stage_select = {
 	.name = "select",
 	.takes = EVENT_BIT(EVENT_SAMPLE) | EVENT_BIT(EVENT_CHAIN) | EVENT_BIT(EVENT_ALLOC) |
 		 EVENT_BIT(EVENT_CALL) | EVENT_BIT(EVENT_BRANCH) | EVENT_BIT(EVENT_CHECK) |
-		 EVENT_BIT(EVENT_MASK),
+		 EVENT_BIT(EVENT_MASK) | EVENT_BIT(EVENT_NOTE),
 	.options = OPTION_USES({ &select_table, OPTION_ELSEWHERE }),
 	.needed = selects_early,
 	.push = select_push,

@@ -2,7 +2,7 @@
 /*
  * select: selects events, in two stages. `select` comes first and tests the fields of an event;
  * `pick` tests names, when they are known, and the samples and slices that stages have made. Events
- * that are neither samples, allocations, calls, branches nor slices always pass.
+ * that are neither samples, allocations, calls, branches, notes nor slices always pass.
  */
 #ifndef KSCOPE_PASS_SELECT_H
 #define KSCOPE_PASS_SELECT_H

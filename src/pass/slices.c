@@ -619,6 +619,28 @@ static void touch(struct slices_task *task, uint64_t from, uint64_t to)
 	}
 }
 
+void slices_note(struct slices *s, const struct slices_task *task, const struct event *ev,
+		 uint32_t frame)
+{
+	uint64_t place = place_of(s, task, s->now);
+
+	if (!s->live)
+		return;
+	if (s->axis == AXIS_INSTRUCTIONS)
+		place += ev->note.instructions;
+	else if (s->axis == AXIS_CYCLES)
+		place += ev->note.cycles;
+	if (place < task->last)
+		place = task->last;
+	slices_emit(s, task, ev->cpu, place,
+		    (struct event_slice){ .kind = SLICE_NOTE,
+					  .frame = frame,
+					  .since = place,
+					  .began = s->now,
+					  .ended = s->now,
+					  .note = &ev->note });
+}
+
 void slices_sample(struct slices *s, struct slices_task *task, uint32_t cpu, uint64_t samples,
 		   uint64_t instructions)
 {

@@ -12,7 +12,8 @@
 #define RUN_MAX 65536	     /* instructions: a longer straight run is an error */
 
 struct strand {
-	uint64_t at; /* the next instruction; 0: unknown */
+	uint64_t at;   /* the next instruction; 0: unknown */
+	uint64_t done; /* instructions since the last branch that a note has taken */
 	uint64_t context;
 	uint32_t pid, tid;
 	bool used;
@@ -147,12 +148,12 @@ static bool is_same(const struct straight_known *a, const struct straight_known 
 }
 
 static const struct straight_known *known_run(struct straights *all, const struct strand *strand,
-					      const struct event_branch *branch)
+					      const struct event_branch *branch, uint64_t nr)
 {
 	struct straight_known want = { .start = strand->at,
 				       .from = branch->from,
 				       .to = branch->kind == BRANCH_JUMP ? branch->to : 0,
-				       .nr = (uint32_t)branch->instructions,
+				       .nr = (uint32_t)nr,
 				       .pid = strand->context == IP_KERNEL ? 0 : strand->pid,
 				       .version =
 					       world_maps(all->world, strand->pid, strand->context),
@@ -176,7 +177,7 @@ static struct strand *strand_of(struct straights *all, const struct event *ev)
 	struct hash_key key = { (uint64_t)ev->input << 32 | ev->cpu, 0 };
 	uint32_t *place;
 
-	if (ev->branch.by_thread)
+	if (ev->kind == EVENT_NOTE || ev->branch.by_thread)
 		key = (struct hash_key){ (uint64_t)ev->input << 32 | ev->tid,
 					 1 + (uint64_t)(ev->tid ? 0 : ev->pid) };
 	place = hash_at(&all->by_owner, key);
@@ -189,14 +190,14 @@ static struct strand *strand_of(struct straights *all, const struct event *ev)
 }
 
 /* Finds the code of a run. */
-static void find_run(struct straights *all, const struct strand *strand, const struct event *ev,
-		     struct straight *run)
+static void find_run(struct straights *all, const struct strand *strand,
+		     const struct event_branch *branch, struct straight *run)
 {
 	const struct straight_known *known;
 
 	if (!strand->at || run->nr > RUN_MAX)
 		return;
-	known = known_run(all, strand, &ev->branch);
+	known = known_run(all, strand, branch, run->nr);
 	run->state = (enum straight_state)known->state;
 	run->address += known->late;
 	run->insns = &all->insns[known->first];
@@ -207,12 +208,14 @@ static bool fill(struct straights *all, const struct strand *strand, const struc
 		 struct straight *run)
 {
 	bool gap = ev->branch.kind == BRANCH_BEGIN;
+	uint64_t nr = ev->branch.instructions;
 
-	if (gap ? !strand->used : !ev->branch.instructions)
+	nr -= strand->done < nr ? strand->done : nr;
+	if (gap ? !strand->used : !nr)
 		return false;
 	*run = (struct straight){ .state = gap ? STRAIGHT_GAP : STRAIGHT_NO_CODE,
 				  .address = strand->at,
-				  .nr = ev->branch.instructions,
+				  .nr = nr,
 				  .context = strand->context,
 				  .pid = strand->pid,
 				  .tid = strand->tid,
@@ -220,7 +223,7 @@ static bool fill(struct straights *all, const struct strand *strand, const struc
 				  .by_thread = ev->branch.by_thread };
 	run->outside = strand->outside || ev->outside & (OUTSIDE_WHEN | OUTSIDE_WHERE);
 	if (!gap && !run->outside)
-		find_run(all, strand, ev, run);
+		find_run(all, strand, &ev->branch, run);
 	return true;
 }
 
@@ -238,4 +241,32 @@ bool straights_take(struct straights *all, const struct event *ev, struct straig
 				   .began = branch->kind == BRANCH_BEGIN,
 				   .outside = ev->outside & OUTSIDE_WHO };
 	return ran;
+}
+
+bool straights_take_note(struct straights *all, const struct event *ev, struct straight *run)
+{
+	/* Nothing but the number of instructions tells where the run ends. */
+	static const struct event_branch anywhere = { .kind = BRANCH_END };
+	struct strand *strand = strand_of(all, ev);
+
+	if (!strand->used || ev->note.instructions <= strand->done)
+		return false;
+	*run = (struct straight){ .state = STRAIGHT_NO_CODE,
+				  .address = strand->at,
+				  .nr = ev->note.instructions - strand->done,
+				  .context = strand->context,
+				  .pid = strand->pid,
+				  .tid = strand->tid,
+				  .cpu = ev->cpu,
+				  .by_thread = true };
+	find_run(all, strand, &anywhere, run);
+	if (run->state != STRAIGHT_KNOWN)
+		return false;
+	run->outside = strand->outside || ev->outside & (OUTSIDE_WHEN | OUTSIDE_WHERE);
+	strand->done = ev->note.instructions;
+	strand->at = run->address;
+	for (uint64_t i = 0; i < run->nr; i++)
+		strand->at += run->insns[i].size;
+	strand->began = false;
+	return true;
 }

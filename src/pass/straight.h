@@ -30,7 +30,7 @@ enum straight_state {
 	STRAIGHT_GAP,	     /* code may have run that was not traced */
 };
 
-/* What ran up to a branch. Valid until the next call. */
+/* What ran up to a branch or a note. Valid until the next call. */
 struct straight {
 	enum straight_state state;
 	uint64_t address, nr;	     /* of the first instruction; how many */
@@ -56,6 +56,11 @@ void straights_init(struct straights *all, struct world *world);
 void straights_release(struct straights *all);
 /* Takes a branch. False: nothing ran before it, and nothing is missing. */
 bool straights_take(struct straights *all, const struct event *ev, struct straight *run);
+/*
+ * Takes a note: what ran before it in its thread. False: nothing did, or its instructions are not known; then they come
+ * with the next branch.
+ */
+bool straights_take_note(struct straights *all, const struct event *ev, struct straight *run);
 /* Forgets all code. */
 void straights_forget(struct straights *all);
 

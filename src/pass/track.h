@@ -148,6 +148,8 @@ static inline uint32_t track_cpu_number(uint32_t cpu)
 #define TRACK_NO_STRAND UINT32_MAX
 
 uint32_t track_thread(struct track *track, const struct event *ev);
+/* The strand of an event's thread, if that had branches before; else TRACK_NO_STRAND. */
+uint32_t track_find_thread(const struct track *track, const struct event *ev);
 
 static inline uint32_t track_strand(struct track *track, const struct event *ev)
 {

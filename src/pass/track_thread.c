@@ -48,6 +48,15 @@ uint32_t track_thread(struct track *track, const struct event *ev)
 	return TRACK_FIRST_THREAD + track->last_thread;
 }
 
+uint32_t track_find_thread(const struct track *track, const struct event *ev)
+{
+	uint64_t key = key_of(ev);
+	uint32_t at = hash_get(&track->thread_by_key, (struct hash_key){ key, 0 });
+
+	return at && track->threads[at - 1].key == key ? TRACK_FIRST_THREAD + at - 1
+						       : TRACK_NO_STRAND;
+}
+
 struct track_strand *thread_at(struct track *track, uint32_t strand)
 {
 	return &track->threads[strand - TRACK_FIRST_THREAD];

@@ -27,6 +27,17 @@ const char *const ipt_gap_names[IPT_GAPS] = {
 /* Keeps what rarely runs out of the way of run_packets(). */
 #define RARE __attribute__((noinline, cold))
 
+/* Those that wait for an address get it; 0: they have none. */
+static void put_notes(struct ipt_flow *f, uint64_t address)
+{
+	for (unsigned i = 0; i < f->nr_notes; i++) {
+		const struct ipt_note *note = &f->notes[i];
+
+		ipt_put_note(f, (enum note_kind)note->kind, note->ip ? address : 0, note->value);
+	}
+	f->nr_notes = 0;
+}
+
 static uint64_t address_of(const struct ipt_flow *f)
 {
 	return f->at.place.base + f->at.block->start;
@@ -214,11 +225,11 @@ static enum ipt_gap take_tip(struct ipt_flow *f, uint64_t ip)
  */
 static void fail(struct ipt_flow *f, enum ipt_gap gap, uint64_t position)
 {
+	put_notes(f, 0);
 	ipt_put(f, IPT_DID_GAP, ipt_flow_at(f), position, (uint8_t)gap);
 	f->at.block = NULL;
 	f->nr_returns = f->nr_tnt = 0;
 	f->at_fup = f->fup_info = f->mode_info = false;
-	f->note.kind = 0;
 	f->unsaid = false;
 	f->adrift = gap == IPT_GAP_FOREIGN || gap == IPT_GAP_CALL;
 	f->doubt = f->adrift && !f->in_psb;
@@ -245,7 +256,7 @@ static bool has_just_overflowed(const struct ipt_flow *f)
 static enum ipt_gap take_pge(struct ipt_flow *f, uint64_t ip)
 {
 	f->fup_info = false; /* what waits for a FUP packet happened while the trace was off */
-	f->note.kind = 0;
+	put_notes(f, 0);
 	/* Erratum BDM70: it comes although a PSB packet has just had the same address. */
 	if (f->at.block && address_of(f) == ip)
 		return IPT_GAP_NONE;
@@ -282,13 +293,6 @@ static enum ipt_gap take_pgd(struct ipt_flow *f, uint64_t ip)
 	return IPT_GAP_NONE;
 }
 
-static void take_note(struct ipt_flow *f, uint64_t ip)
-{
-	if (f->note.kind)
-		ipt_put_note(f, (enum ipt_branch_kind)f->note.kind, ip, f->note.to);
-	f->note.kind = 0;
-}
-
 static enum ipt_gap take_fup(struct ipt_flow *f, uint64_t ip)
 {
 	bool info = f->fup_info || f->mode_info;
@@ -297,7 +301,7 @@ static enum ipt_gap take_fup(struct ipt_flow *f, uint64_t ip)
 	f->fup_info = f->mode_info = false;
 	if (f->guest) {
 		f->after_ovf = false;
-		take_note(f, 0);
+		put_notes(f, 0);
 		return IPT_GAP_NONE;
 	}
 	if (f->after_ovf) {
@@ -310,7 +314,7 @@ static enum ipt_gap take_fup(struct ipt_flow *f, uint64_t ip)
 		return IPT_GAP_NONE;
 	}
 	if (!f->at.block) {
-		take_note(f, ip);
+		put_notes(f, ip);
 		return IPT_GAP_NONE;
 	}
 	gap = ipt_walk_to(f, ip);
@@ -319,12 +323,13 @@ static enum ipt_gap take_fup(struct ipt_flow *f, uint64_t ip)
 		return gap;
 	}
 	f->at_fup = !f->in_psb && !info;
-	take_note(f, ip);
+	put_notes(f, ip);
 	return IPT_GAP_NONE;
 }
 
 static void take_psb(struct ipt_flow *f)
 {
+	put_notes(f, 0); /* its FUP packet is another one */
 	f->in_psb = true;
 	f->last_ip = 0;
 	f->nr_returns = 0;
@@ -338,16 +343,26 @@ static void take_psbend(struct ipt_flow *f)
 	f->begun = true;
 }
 
-/* A value that the trace only passes on, here or at the next FUP packet. */
-static void pass_on(struct ipt_flow *f, enum ipt_branch_kind kind, uint64_t from, uint64_t to,
-		    bool waits)
+/* A note here or, to keep their order, at the FUP packet that it or another one waits for. */
+static void take_note(struct ipt_flow *f, enum note_kind kind, const struct ipt_packet *p)
 {
-	if (!waits) {
-		ipt_put_note(f, kind, from, to);
+	f->fup_info |= p->ip;
+	if (!p->ip && !f->nr_notes) {
+		ipt_put_note(f, kind, 0, p->value);
 		return;
 	}
-	f->note = (struct ipt_branch){ .kind = (uint8_t)kind, .to = to };
-	f->fup_info = true;
+	if (f->nr_notes == IPT_NOTES)
+		put_notes(f, 0);
+	f->notes[f->nr_notes++] =
+		(struct ipt_note){ .value = p->value, .kind = (uint8_t)kind, .ip = p->ip };
+}
+
+static void take_cbr(struct ipt_flow *f, const struct ipt_packet *p)
+{
+	ipt_clock_cbr(&f->clock, (uint8_t)p->value);
+	if (p->value != f->ratio)
+		take_note(f, NOTE_CBR, p);
+	f->ratio = (uint8_t)p->value;
 }
 
 /* Where the code is 64-bit code, and whether interrupts are on: a FUP packet tells where this changes, unless a target does. */
@@ -379,7 +394,7 @@ static enum ipt_gap take_rare(struct ipt_flow *f, const struct ipt_packet *p, ui
 	case IPT_MODE_TSX: /* while the trace is off, a TIP.PGE packet follows, and no FUP packet */
 		f->fup_info |= !p->value && !f->in_psb && f->at.block;
 		break;
-	case IPT_CBR: ipt_clock_cbr(&f->clock, (uint8_t)p->value); break;
+	case IPT_CBR: take_cbr(f, p); break;
 	case IPT_TMA:
 		if (!f->guest)
 			ipt_clock_tma(&f->clock, (uint16_t)p->value, (uint16_t)p->other);
@@ -392,18 +407,18 @@ static enum ipt_gap take_rare(struct ipt_flow *f, const struct ipt_packet *p, ui
 		f->after_ovf = true;
 		break;
 	case IPT_STOP: break;
-	case IPT_PTW: pass_on(f, IPT_DID_WRITE, 0, p->value, p->ip); break;
+	case IPT_PTW: take_note(f, NOTE_PTWRITE, p); break;
+	case IPT_EXSTOP: take_note(f, NOTE_EXSTOP, p); break;
+	case IPT_MWAIT: take_note(f, NOTE_MWAIT, p); break;
+	case IPT_PWRE: take_note(f, NOTE_PWRE, p); break;
+	case IPT_PWRX: take_note(f, NOTE_PWRX, p); break;
 	case IPT_BBP:
 		f->reading = IPT_READS_ITEMS;
 		f->item = (uint8_t)(1 + p->value);
 		break;
 	case IPT_BEP:
 	case IPT_CFE: /* without `ip`, the FUP packet of an interrupt may follow, and its target */
-	case IPT_TRIG:
-	case IPT_EXSTOP:
-	case IPT_MWAIT: f->fup_info |= p->ip; break;
-	case IPT_PWRE:
-	case IPT_PWRX: pass_on(f, IPT_DID_POWER, p->kind, p->value, false); break;
+	case IPT_TRIG: f->fup_info |= p->ip; break;
 	default: break;
 	}
 	return IPT_GAP_NONE;
@@ -701,6 +716,8 @@ size_t ipt_flow_run(struct ipt_flow *f, const uint8_t *data, size_t len, uint64_
 
 	if (last && len - took <= IPT_LONGEST && f->nr < IPT_ENOUGH)
 		took += run_rest(f, at, len - took, position + took);
+	if (last && took == len)
+		put_notes(f, 0);
 	return took;
 }
 

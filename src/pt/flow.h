@@ -26,8 +26,11 @@ enum ipt_branch_kind {
 	IPT_DID_GO_ON,	   /* likewise, at the begin of a piece: the piece before leads there */
 	IPT_DID_GAP, /* part of the trace is missing: from: where the code was, to: the position, size: enum ipt_gap */
 	IPT_DID_SWITCH, /* what follows is of the thread `from` of the process `to` */
-	IPT_DID_WRITE,	/* a program wrote `to` into the trace, at `from` if that is not 0 */
-	IPT_DID_POWER,	/* from: enum ipt_packet_kind, to: its value */
+	/*
+	 * Between two branches, whose instructions and cycles it only tells up to here: size: enum note_kind (see
+	 * model/event.h), from: the address if known, to: the value.
+	 */
+	IPT_DID_NOTE,
 };
 
 enum ipt_gap {
@@ -60,6 +63,12 @@ struct ipt_branch {
 	uint8_t size;	 /* of the instruction at `from` */
 };
 
+struct ipt_note { /* that waits for a FUP packet */
+	uint64_t value;
+	uint8_t kind; /* enum note_kind */
+	bool ip;      /* the FUP packet has its address; else it only comes after one that waits */
+};
+
 struct ipt_place {	       /* code at an address */
 	struct ipt_code *code; /* NULL: it is not at hand */
 	uint64_t base;	       /* the address of the code's first byte */
@@ -83,6 +92,7 @@ struct ipt_world {
 
 #define IPT_RETURNS 64 /* as in the cpu, for return addresses that packets leave out */
 #define IPT_TARGETS 256
+#define IPT_NOTES 8
 #define IPT_ENOUGH 32768 /* ipt_flow_run() returns when it has made this many branches */
 
 struct ipt_spot {
@@ -123,7 +133,9 @@ struct ipt_flow {
 	bool mode_info; /* likewise, if it comes before the next target */
 	bool guest,
 		next_guest; /* in a virtual machine, whose code is not known: now, and at the next target */
-	struct ipt_branch note; /* that waits for this FUP packet; kind 0: none */
+	struct ipt_note notes[IPT_NOTES];
+	unsigned nr_notes;
+	uint8_t ratio; /* in the last CBR packet; 0: none yet */
 
 	struct ipt_spot returns[IPT_RETURNS]; /* the calls */
 	unsigned top, nr_returns;

@@ -85,7 +85,16 @@ static void set(struct ipt_packet *packet, enum ipt_packet_kind kind, uint64_t v
 	packet->other = other;
 }
 
-static void translate(const struct pt_packet *p, struct ipt_packet *packet)
+/* All bytes of a packet after its two bytes of opcode. */
+static uint64_t payload_of(const uint8_t *at, size_t size)
+{
+	uint64_t payload = 0;
+
+	memcpy(&payload, at + 2, size - 2);
+	return payload;
+}
+
+static void translate(const struct pt_packet *p, const uint8_t *at, struct ipt_packet *packet)
 {
 	switch (p->type) {
 	case ppt_psb: packet->kind = IPT_PSB; break;
@@ -105,13 +114,11 @@ static void translate(const struct pt_packet *p, struct ipt_packet *packet)
 		packet->ip = p->payload.exstop.ip;
 		break;
 	case ppt_mwait:
-		set(packet, IPT_MWAIT, p->payload.mwait.hints, p->payload.mwait.ext);
+		set(packet, IPT_MWAIT, payload_of(at, p->size), 0);
 		packet->ip = true;
 		break;
-	case ppt_pwre:
-		set(packet, IPT_PWRE, p->payload.pwre.state, p->payload.pwre.sub_state);
-		break;
-	case ppt_pwrx: set(packet, IPT_PWRX, p->payload.pwrx.last, p->payload.pwrx.deepest); break;
+	case ppt_pwre: set(packet, IPT_PWRE, payload_of(at, p->size), 0); break;
+	case ppt_pwrx: set(packet, IPT_PWRX, payload_of(at, p->size), 0); break;
 	default: packet->kind = IPT_OTHER; break;
 	}
 }
@@ -139,7 +146,7 @@ int ipt_packet_read(const uint8_t *at, const uint8_t *end, struct ipt_packet *pa
 	if (size <= 0)
 		return read_newer(at, end, packet);
 	*packet = (struct ipt_packet){ .size = (size_t)size };
-	translate(&p, packet);
+	translate(&p, at, packet);
 	return 1;
 }
 #else

@@ -19,17 +19,19 @@ enum ipt_packet_kind {
 	IPT_TMA,       /* value: CTC, other: fast counter */
 	IPT_OVF,
 	IPT_STOP,
-	IPT_PIP,    /* value: CR3, other: it is that of a guest */
-	IPT_PTW,    /* value: what the program wrote */
+	IPT_PIP, /* value: CR3, other: it is that of a guest */
+	/* value: the payload */
+	IPT_PTW,    /* what a program wrote */
 	IPT_EXSTOP, /* the core's clock stopped */
-	IPT_MWAIT,  /* value: hints, other: extensions */
-	IPT_PWRE,   /* value: C-state, other: its sub-state */
-	IPT_PWRX,   /* value: the last C-state, other: the deepest one */
-	IPT_CFE,    /* value: the type of an event, such as an interrupt */
-	IPT_TRIG,   /* a trigger fired */
-	IPT_BBP,    /* a block of items begins; value: bytes of an item */
-	IPT_BEP,    /* it ends */
-	IPT_OTHER,  /* nothing for kscope */
+	IPT_MWAIT,
+	IPT_PWRE, /* the core enters a C-state */
+	IPT_PWRX, /* and leaves it */
+	/* value: see each */
+	IPT_CFE,   /* the type of an event, such as an interrupt */
+	IPT_TRIG,  /* a trigger fired */
+	IPT_BBP,   /* a block of items begins: bytes of an item */
+	IPT_BEP,   /* it ends */
+	IPT_OTHER, /* nothing for kscope */
 };
 
 struct ipt_packet {

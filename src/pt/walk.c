@@ -13,12 +13,11 @@ void ipt_put_more(struct ipt_flow *f)
 	f->branches = xrealloc(f->branches, f->cap, sizeof(*f->branches));
 }
 
-void ipt_put_note(struct ipt_flow *f, enum ipt_branch_kind kind, uint64_t from, uint64_t to)
+void ipt_put_note(struct ipt_flow *f, enum note_kind kind, uint64_t address, uint64_t value)
 {
 	uint64_t insns = f->insns, cycles = f->cycles;
 
-	f->insns = f->cycles = 0;
-	ipt_put(f, kind, from, to, 0);
+	ipt_put(f, IPT_DID_NOTE, address, value, (uint8_t)kind);
 	f->insns = insns;
 	f->cycles = cycles;
 }

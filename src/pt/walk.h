@@ -6,6 +6,7 @@
 #ifndef KSCOPE_PT_WALK_H
 #define KSCOPE_PT_WALK_H
 
+#include "model/event.h"
 #include "pt/flow.h"
 
 /* No code runs through this many blocks without a branch that needs a packet: it is a loop. */
@@ -14,8 +15,8 @@
 /* Branches */
 
 void ipt_put_more(struct ipt_flow *f);
-/* A record between two branches, which does not divide the instructions. */
-void ipt_put_note(struct ipt_flow *f, enum ipt_branch_kind kind, uint64_t from, uint64_t to);
+/* Between two branches, it does not divide the instructions. */
+void ipt_put_note(struct ipt_flow *f, enum note_kind kind, uint64_t address, uint64_t value);
 
 static inline void ipt_put(struct ipt_flow *f, enum ipt_branch_kind kind, uint64_t from,
 			   uint64_t to, uint8_t size)

@@ -524,6 +524,32 @@ static bool mask_word(struct event_mask *mask, const struct word *word)
 	return true;
 }
 
+static bool note_word(struct event_note *note, const struct word *word)
+{
+	uint64_t context;
+
+	if (is(word, "value"))
+		return number(word, &note->value);
+	if (is(word, "at"))
+		return number(word, &note->address);
+	if (is(word, "instructions"))
+		return number(word, &note->instructions);
+	if (is(word, "cycles"))
+		return number(word, &note->cycles);
+	if (word->value)
+		return false;
+	for (unsigned i = 0; i < NOTE_KINDS; i++) {
+		if (is(word, note_names[i])) {
+			note->kind = (enum note_kind)i;
+			return true;
+		}
+	}
+	if (!context_of(word, &context))
+		return false;
+	note->context = context;
+	return true;
+}
+
 static bool symbol_word(struct dump *d, struct event_symbol *symbol, const struct word *word)
 {
 	uint64_t type;
@@ -633,6 +659,7 @@ static bool event_word(struct reader *r, struct event *ev, const struct word *wo
 	case EVENT_CALL: return call_word(&ev->call, word);
 	case EVENT_BRANCH: return flow_word(&ev->branch, word);
 	case EVENT_MASK: return mask_word(&ev->mask, word);
+	case EVENT_NOTE: return note_word(&ev->note, word);
 	case EVENT_SYMBOL: return symbol_word(d, &ev->symbol, word);
 	case EVENT_SWITCH: return switch_word(&ev->sched, word);
 	case EVENT_AUX: return aux_word(d, &ev->aux, word);
@@ -653,6 +680,7 @@ static bool complete(const struct event *ev)
 	case EVENT_CALL: return ev->call.context;
 	case EVENT_BRANCH: return ev->branch.context;
 	case EVENT_MASK: return ev->mask.context;
+	case EVENT_NOTE: return ev->note.context;
 	case EVENT_SYMBOL: return ev->symbol.name;
 	case EVENT_AUX: return ev->aux.kind;
 	default: return true;

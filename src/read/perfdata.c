@@ -158,12 +158,12 @@ static int skip_aux(struct reader *r, struct event *ev)
 
 		/* Only what is there: a damaged record may claim any length. */
 		perfdata_pt_add_trace(p->pt,
-				      &(struct perfdata_pt_chunk){ .in = p->survey_of[stream].in,
-								   .file_offset = at,
-								   .len = skipped,
-								   .offset = p->aux_offset,
-								   .tid = p->aux_tid,
-								   .cpu = p->aux_cpu });
+				      &(struct perfdata_chunk){ .in = p->survey_of[stream].in,
+								.file_offset = at,
+								.len = skipped,
+								.offset = p->aux_offset,
+								.tid = p->aux_tid,
+								.cpu = p->aux_cpu });
 		return 0;
 	}
 	if (skipped == left)

@@ -45,8 +45,7 @@ struct pt_thread {
 
 struct pt_queue {
 	uint32_t tid, cpu;
-	struct perfdata_pt_chunk *chunks; /* in order of their offsets */
-	size_t nr, cap;
+	struct perfdata_chunks chunks;
 	struct ipt_piece *piece; /* NULL: none yet, or no more */
 	size_t at;		 /* the next branch in it */
 	uint64_t time;		 /* of that branch, or at most of the next piece */
@@ -56,6 +55,7 @@ struct pt_queue {
 		at_end; /* the address at which the code was at the end of the piece before; 0: none */
 	bool goes_on; /* the piece before led to the begin of this one */
 	bool begun;
+	uint8_t ratio; /* of the core's clock; 0: unknown */
 };
 
 struct pt_gap {
@@ -152,15 +152,15 @@ static size_t queue_of(struct perfdata_pt *pt, uint32_t tid, uint32_t cpu)
 	return *place - 1;
 }
 
-void perfdata_pt_add_trace(struct perfdata_pt *pt, const struct perfdata_pt_chunk *chunk)
+void perfdata_pt_add_trace(struct perfdata_pt *pt, const struct perfdata_chunk *chunk)
 {
 	size_t queue = queue_of(pt, chunk->tid, chunk->cpu);
 	struct pt_queue *q = &pt->queues[queue];
 
 	if (!chunk->len || chunk->offset + chunk->len < chunk->offset)
 		return;
-	GROW(q->chunks, q->nr + 1, q->cap);
-	q->chunks[q->nr++] = *chunk;
+	GROW(q->chunks.all, q->chunks.nr + 1, q->chunks.cap);
+	q->chunks.all[q->chunks.nr++] = *chunk;
 	pt->bytes += chunk->len;
 }
 
@@ -219,83 +219,24 @@ void perfdata_pt_add_event(struct perfdata_pt *pt, const struct event *ev)
 
 /* Traces */
 
-static int by_offset(const void *a, const void *b)
-{
-	const struct perfdata_pt_chunk *x = a, *y = b;
-
-	return (x->offset > y->offset) - (x->offset < y->offset);
-}
-
-/*
- * In a snapshot, perf copies the whole buffer: chunks overlap. They also do because perf fills up a chunk to a
- * multiple of 8 bytes, which the next offset does not count: so the end of the first chunk is what is removed.
- */
-static void remove_overlaps(struct pt_queue *q)
-{
-	struct perfdata_pt_chunk *last = NULL;
-
-	for (size_t i = 0; i < q->nr; i++) {
-		struct perfdata_pt_chunk *chunk = &q->chunks[i];
-
-		if (last && chunk->offset + chunk->len <= last->offset + last->len) {
-			chunk->len = 0;
-			continue;
-		}
-		if (last && last->offset + last->len > chunk->offset)
-			last->len = chunk->offset - last->offset;
-		last = chunk;
-	}
-}
-
-static const struct perfdata_pt_chunk *chunk_at(const struct pt_queue *q, uint64_t position)
-{
-	size_t low = 0, high = q->nr;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (q->chunks[middle].offset <= position)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	while (low && !q->chunks[low - 1].len)
-		low--;
-	return low ? &q->chunks[low - 1] : NULL;
-}
-
 static bool read_trace(const void *data, uint32_t queue, uint64_t position, uint8_t *to, size_t len)
 {
 	const struct perfdata_pt *pt = data;
-	const struct pt_queue *q = &pt->queues[queue];
 
-	while (len) {
-		const struct perfdata_pt_chunk *chunk = chunk_at(q, position);
-		uint64_t skip = chunk ? position - chunk->offset : 0;
-		size_t part;
-
-		if (!chunk || skip >= chunk->len)
-			return false;
-		part = chunk->len - skip < len ? (size_t)(chunk->len - skip) : len;
-		if (in_copy(chunk->in, chunk->file_offset + skip, to, part) < part)
-			return false;
-		to += part;
-		position += part;
-		len -= part;
-	}
-	return true;
+	return perfdata_chunks_read(&pt->queues[queue].chunks, position, to, len);
 }
 
 /* The time of the first PSB packet, as far as its packets tell; else 0. */
 static uint64_t first_time(const struct perfdata_pt *pt, size_t queue)
 {
-	const struct pt_queue *q = &pt->queues[queue];
+	const struct perfdata_chunks *chunks = &pt->queues[queue].chunks;
 	uint8_t bytes[FIRST_LOOK + IPT_LONGEST] = { 0 };
-	size_t len = q->nr && q->chunks[0].len < FIRST_LOOK ? (size_t)q->chunks[0].len : FIRST_LOOK;
+	size_t len = chunks->nr && chunks->all[0].len < FIRST_LOOK ? (size_t)chunks->all[0].len
+								   : FIRST_LOOK;
 	const uint8_t *at, *end = bytes + len;
 	struct ipt_packet packet;
 
-	if (!q->nr || !read_trace(pt, (uint32_t)queue, q->chunks[0].offset, bytes, len))
+	if (!chunks->nr || !perfdata_chunks_read(chunks, chunks->all[0].offset, bytes, len))
 		return 0;
 	at = ipt_packet_find_psb(bytes, end);
 	while (at && at < end && *at != 0x19) {
@@ -376,15 +317,13 @@ void perfdata_pt_start(struct perfdata_pt *pt)
 	for (size_t i = 0; i < pt->nr_queues; i++) {
 		struct pt_queue *q = &pt->queues[i];
 
-		if (q->nr)
-			qsort(q->chunks, q->nr, sizeof(*q->chunks), by_offset);
-		remove_overlaps(q);
-		for (size_t c = 0; c < q->nr; c++)
-			ipt_ahead_add(&pt->ahead, (uint32_t)i, q->chunks[c].offset,
-				      q->chunks[c].offset + q->chunks[c].len);
+		perfdata_chunks_complete(&q->chunks);
+		for (size_t c = 0; c < q->chunks.nr; c++)
+			ipt_ahead_add(&pt->ahead, (uint32_t)i, q->chunks.all[c].offset,
+				      q->chunks.all[c].offset + q->chunks.all[c].len);
 		q->thread = SIZE_MAX;
 		q->time = first_time(pt, i);
-		if (q->nr)
+		if (q->chunks.nr)
 			pt->heap[pt->nr_heap++] = i;
 	}
 	for (size_t i = pt->nr_heap / 2; i-- > 0;)
@@ -550,6 +489,47 @@ static void note_gap(struct perfdata_pt *pt, struct pt_queue *q, const struct ip
 	q->goes_on = false;
 }
 
+/* What is not traced is most likely the kernel. */
+static uint64_t note_context(const struct pt_thread *thread, uint64_t address)
+{
+	if (address)
+		return context_of(address);
+	return thread->away || !thread->at ? IP_KERNEL : context_of(thread->at);
+}
+
+/* A frequency is worth a note only if it has changed: each PSB packet repeats it. */
+static bool is_news(struct pt_queue *q, const struct ipt_branch *b)
+{
+	uint8_t before = q->ratio;
+
+	if (b->size != NOTE_CBR)
+		return true;
+	q->ratio = (uint8_t)b->to;
+	return before && before != q->ratio;
+}
+
+static void put_note(struct perfdata_pt *pt, const struct pt_queue *q,
+		     const struct pt_thread *thread, const struct ipt_branch *b)
+{
+	size_t at = pt->nr_events++;
+
+	pt->versions[at] = 0; /* not a branch */
+	pt->events[at] = (struct event){
+		.kind = EVENT_NOTE,
+		.time = q->time,
+		.cpu = q->cpu,
+		.pid = thread->pid,
+		.tid = thread->tid,
+		.made_of = EVENT_BIT(EVENT_AUX),
+		.note = { .kind = (enum note_kind)b->size,
+			  .value = b->to,
+			  .address = b->from,
+			  .context = note_context(thread, b->from),
+			  .instructions = b->insns + thread->insns,
+			  .cycles = b->cycles + thread->cycles },
+	};
+}
+
 /* A branch of a thread that is new here, or that has ended, if the trace's clock is late. */
 static void put_first(struct perfdata_pt *pt, struct pt_queue *q, struct pt_thread *thread,
 		      const struct ipt_branch *b)
@@ -591,8 +571,10 @@ static inline void take_branch(struct perfdata_pt *pt, struct pt_queue *q,
 			lose_thread(pt, q, thread, b->from);
 		note_gap(pt, q, b);
 		break;
-	case IPT_DID_WRITE:
-	case IPT_DID_POWER: break;
+	case IPT_DID_NOTE:
+		if (is_news(q, b))
+			put_note(pt, q, thread, b);
+		break;
 	default:
 		if (!thread->known)
 			put_first(pt, q, thread, b);
@@ -660,7 +642,10 @@ static inline void update_time(struct perfdata_pt *pt, struct pt_queue *q)
 		q->time = time;
 }
 
-/* Takes branches of the first queue, as long as they come before those of the others. */
+/*
+ * Takes branches of the first queue, as long as they come before those of the others. All events of a batch are of
+ * one kind, so a note is alone.
+ */
 static void take_branches(struct perfdata_pt *pt, struct pt_queue *q, uint64_t limit)
 {
 	while (!pt->gap.waits && pt->nr_events < BATCH - 1) {
@@ -670,10 +655,12 @@ static void take_branches(struct perfdata_pt *pt, struct pt_queue *q, uint64_t l
 			return;
 		b = &q->piece->flow.branches[q->at];
 		update_time(pt, q);
-		if (q->time >= limit)
+		if (q->time >= limit || (b->kind == IPT_DID_NOTE && pt->nr_events))
 			return;
 		take_branch(pt, q, b);
 		q->at++;
+		if (b->kind == IPT_DID_NOTE && pt->nr_events)
+			return;
 	}
 }
 
@@ -750,7 +737,7 @@ void perfdata_pt_took(struct perfdata_pt *pt, size_t nr)
 static int tell_gap(struct perfdata_pt *pt, struct reader *r, struct event *ev)
 {
 	const struct pt_queue *q = &pt->queues[pt->gap.queue];
-	const struct perfdata_pt_chunk *chunk = chunk_at(q, pt->gap.position);
+	const struct perfdata_chunk *chunk = perfdata_chunks_at(&q->chunks, pt->gap.position);
 	uint64_t offset = chunk ? chunk->file_offset + (pt->gap.position - chunk->offset) : 0;
 	bool cpu = q->tid == NO_TASK;
 
@@ -780,7 +767,7 @@ void perfdata_pt_free(struct perfdata_pt *pt)
 	if (pt->heap)
 		ipt_ahead_release(&pt->ahead);
 	for (size_t i = 0; i < pt->nr_queues; i++)
-		free(pt->queues[i].chunks);
+		free(pt->queues[i].chunks.all);
 	free(pt->queues);
 	free(pt->heap);
 	free(pt->threads);

@@ -9,6 +9,7 @@
 
 #include "pt/poke.h"
 #include "read/perfdata.h"
+#include "read/perfdata_chunks.h"
 
 struct perfdata_pt;
 
@@ -17,13 +18,7 @@ struct perfdata_pt *perfdata_pt_new(struct reader *r, struct cursor info);
 void perfdata_pt_free(struct perfdata_pt *pt);
 
 /* For the first reading: the trace that follows an AUXTRACE record, and other events. */
-struct perfdata_pt_chunk {
-	struct in *in;
-	uint64_t file_offset, len;
-	uint64_t offset; /* in the trace of its thread or cpu */
-	uint32_t tid, cpu;
-};
-void perfdata_pt_add_trace(struct perfdata_pt *pt, const struct perfdata_pt_chunk *chunk);
+void perfdata_pt_add_trace(struct perfdata_pt *pt, const struct perfdata_chunk *chunk);
 void perfdata_pt_add_event(struct perfdata_pt *pt, const struct event *ev);
 /* A thread runs on a cpu. */
 void perfdata_pt_add_switch(struct perfdata_pt *pt, const struct event *ev);

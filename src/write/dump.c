@@ -308,6 +308,18 @@ static void put_mask(struct dump *d, const struct event_mask *mask)
 	put_context(d, mask->context);
 }
 
+static void put_note(struct dump *d, const struct event_note *note)
+{
+	buf_addf(&d->line, " %s", note_names[note->kind]);
+	put_hex(d, "value", note->value);
+	if (note->address)
+		put_hex(d, "at", note->address);
+	put_number(d, "instructions", note->instructions);
+	if (note->cycles)
+		put_number(d, "cycles", note->cycles);
+	put_context(d, note->context);
+}
+
 static int dump_open(struct writer *w)
 {
 	out_puts(w->out, "kscope-dump 1\n");
@@ -355,6 +367,7 @@ static int dump_put(struct writer *w, const struct event *ev)
 	case EVENT_CALL: put_call(d, &ev->call); break;
 	case EVENT_BRANCH: put_branch(d, &ev->branch); break;
 	case EVENT_MASK: put_mask(d, &ev->mask); break;
+	case EVENT_NOTE: put_note(d, &ev->note); break;
 	case EVENT_SYMBOL: put_symbol(d, &ev->symbol); break;
 	case EVENT_SWITCH: put_switch(d, &ev->sched); break;
 	case EVENT_AUX: put_aux(d, &ev->aux); break;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * fxt: a timeline in the Fuchsia trace format, for ui.perfetto.dev and Fuchsia's tools: a thread for each
- * task, with a duration for each call, and a context switch where a task begins or ends to run on a cpu.
+ * task, with a duration for each call and an instant for each note, and a context switch where a task begins or ends to run on a cpu.
  *
  * A record is a number of 64-bit words in little-endian order. The first one has the type, the number of
  * words and fields of the type. Fields: Fuchsia's docs/reference/tracing/trace-format.
@@ -41,11 +41,11 @@ enum { /* of records */
        OBJECT = 7,
        SCHEDULING = 8,
 };
-enum { PROVIDER_INFO = 1, PROVIDER_SECTION = 2 };	    /* of METADATA */
-enum { COUNTER = 1, DURATION_BEGIN = 2, DURATION_END = 3 }; /* of EVENT */
-enum { OBJECT_PROCESS = 1, OBJECT_THREAD = 2 };		    /* of OBJECT */
-enum { CONTEXT_SWITCH = 1 };				    /* of SCHEDULING */
-enum { STATE_RUNNING = 1, STATE_BLOCKED = 3 };		    /* of a thread that stops running */
+enum { PROVIDER_INFO = 1, PROVIDER_SECTION = 2 };			 /* of METADATA */
+enum { INSTANT = 0, COUNTER = 1, DURATION_BEGIN = 2, DURATION_END = 3 }; /* of EVENT */
+enum { OBJECT_PROCESS = 1, OBJECT_THREAD = 2 };				 /* of OBJECT */
+enum { CONTEXT_SWITCH = 1 };						 /* of SCHEDULING */
+enum { STATE_RUNNING = 1, STATE_BLOCKED = 3 }; /* of a thread that stops running */
 enum { ARG_INT32 = 1, ARG_UINT32 = 2, ARG_UINT64 = 4, ARG_STRING = 6, ARG_KOID = 8, ARG_BOOL = 9 };
 
 /* The first strings of the table stay there. */
@@ -184,14 +184,13 @@ static void put_number(struct fxt *f, unsigned name, uint64_t number)
 		put_long(f, ARG_UINT64, name, number);
 }
 
-static void put_arg(struct fxt *f, const struct timeline_args *args, const struct timeline_arg *arg)
+static void put_arg(struct fxt *f, const struct timeline_arg *arg)
 {
 	unsigned name = STRING_ARGS + arg->id;
-	enum timeline_type type = timeline_arg_infos[arg->id].type;
 
-	if (type == TIMELINE_TEXT)
-		put_text(f, name, args->text, args->len);
-	else if (type == TIMELINE_TRUE)
+	if (arg->text)
+		put_text(f, name, arg->text, arg->len);
+	else if (timeline_arg_info(arg->id).type == TIMELINE_TRUE)
 		put_short(f, ARG_BOOL, name, 1);
 	else
 		put_number(f, name, arg->number);
@@ -302,20 +301,22 @@ static unsigned need_cpu(struct writer *w, uint32_t cpu, bool masked)
  * slices that begin at the same time, the inner one would come first. Readers sort by time and keep the order
  * of equal times, so the inner slice would become the outer one. Begins that come late are right, too.
  */
-static void put_duration(struct writer *w, const struct event *ev, unsigned thread)
+static void put_slice(struct writer *w, const struct event *ev, unsigned thread)
 {
 	struct fxt *f = w->priv;
 	unsigned name = need_name(w, timeline_name(w->world, ev));
-	unsigned type = ev->slice.leave ? DURATION_END : DURATION_BEGIN;
+	unsigned type = ev->slice.kind == SLICE_NOTE ? INSTANT
+			: ev->slice.leave	     ? DURATION_END
+						     : DURATION_BEGIN;
 	struct timeline_args args;
 
-	timeline_args(&args, ev);
+	timeline_args(&args, &f->text, w->world, ev);
 	start(f, EVENT,
 	      field(type, 16) | field(args.nr, 20) | field(thread, 24) |
 		      field(STRING_KINDS + ev->slice.kind, 32) | field(name, 48));
 	put_word(f, ev->time);
 	for (size_t i = 0; i < args.nr; i++)
-		put_arg(f, &args, &args.all[i]);
+		put_arg(f, &args.all[i]);
 	end(w);
 }
 
@@ -360,14 +361,14 @@ static int fxt_put(struct writer *w, const struct event *ev)
 
 	timeline_count(&f->size, &ev->slice);
 	if ((ev->slice.kind == SLICE_GAP && ev->tid == NO_TASK) || masked) {
-		put_duration(w, ev, need_cpu(w, ev->cpu, masked));
+		put_slice(w, ev, need_cpu(w, ev->cpu, masked));
 	} else if (ev->slice.kind == SLICE_RATE) {
 		put_rate(w, ev);
 	} else if (ev->slice.kind == SLICE_RUN) {
 		need_task(w, ev->pid, ev->tid);
 		put_switch(w, ev);
 	} else {
-		put_duration(w, ev, need_task(w, ev->pid, ev->tid));
+		put_slice(w, ev, need_task(w, ev->pid, ev->tid));
 	}
 	return 0;
 }
@@ -401,7 +402,7 @@ static int fxt_open(struct writer *w)
 	for (unsigned i = 0; i < TIMELINE_KINDS; i++)
 		put_string(w, STRING_KINDS + i, timeline_kind_names[i]);
 	for (unsigned i = 0; i < TIMELINE_ARGS; i++)
-		put_string(w, STRING_ARGS + i, timeline_arg_infos[i].name);
+		put_string(w, STRING_ARGS + i, timeline_arg_info(i).name);
 	put_string(w, STRING_PROCESS, "process");
 	put_string(w, STRING_INCOMING, "incoming_weight");
 	put_string(w, STRING_OUTGOING, "outgoing_weight");

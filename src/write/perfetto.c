@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * perfetto: a timeline in Perfetto's protobuf format, for ui.perfetto.dev: a track for each task, with a
- * slice for each call. Names are interned; times are relative to the previous packet.
+ * slice for each call and an instant for each note. Names are interned; times are relative to the previous packet.
  *
  * Field numbers: Perfetto's protos/perfetto/trace.
  */
@@ -80,12 +80,12 @@ enum {
  * Slices are one sequence of packets, tracks another: Perfetto would take the first thread in a sequence for
  * the one that wrote its packets, and add it as an argument to slices of cpus.
  */
-enum { SLICES = 1, TRACKS = 2 };			 /* PACKET_SEQUENCE */
-enum { CLEARED = 1 };					 /* PACKET_FLAGS */
-enum { SLICE_BEGINS = 1, SLICE_ENDS = 2, COUNTER = 4 };	 /* EVENT_TYPE */
-enum { CLOCK_BOOT = 6, CLOCK_OURS = 64 };		 /* CLOCK_ID */
-enum { OPTIONAL = 1 };					 /* FIELD_LABEL */
-enum { UINT64 = 4, BOOL = 8, STRING = 9, MESSAGE = 11 }; /* FIELD_TYPE */
+enum { SLICES = 1, TRACKS = 2 };				     /* PACKET_SEQUENCE */
+enum { CLEARED = 1 };						     /* PACKET_FLAGS */
+enum { SLICE_BEGINS = 1, SLICE_ENDS = 2, INSTANT = 3, COUNTER = 4 }; /* EVENT_TYPE */
+enum { CLOCK_BOOT = 6, CLOCK_OURS = 64 };			     /* CLOCK_ID */
+enum { OPTIONAL = 1 };						     /* FIELD_LABEL */
+enum { UINT64 = 4, BOOL = 8, STRING = 9, MESSAGE = 11 };	     /* FIELD_TYPE */
 enum track_kind { TRACK_OF_PROCESS, TRACK_OF_TASK, TRACK_OF_CPU, TRACK_OF_MASK, TRACK_OF_RATE };
 
 struct perfetto {
@@ -166,9 +166,11 @@ static void define_args(struct writer *w)
 	pb_put_text(buf, FILE_PACKAGE, "kscope");
 	part = pb_open(buf, FILE_MESSAGE);
 	pb_put_text(buf, MESSAGE_NAME, "Slice");
-	for (unsigned i = 0; i < TIMELINE_ARGS; i++)
-		pb_close(buf, open_field(buf, MESSAGE_FIELD, timeline_arg_infos[i].name, i + 1,
-					 types[timeline_arg_infos[i].type]));
+	for (unsigned i = 0; i < TIMELINE_ARGS; i++) {
+		struct timeline_arg_info info = timeline_arg_info(i);
+
+		pb_close(buf, open_field(buf, MESSAGE_FIELD, info.name, i + 1, types[info.type]));
+	}
 	pb_close(buf, part);
 	part = open_field(buf, FILE_EXTENSION, "kscope", EVENT_ARGS, MESSAGE);
 	pb_put_text(buf, FIELD_EXTENDS, ".perfetto.protos.TrackEvent");
@@ -338,20 +340,22 @@ static uint32_t need_name(struct writer *w, uint32_t name)
 	return *number;
 }
 
-static void put_args(struct buf *buf, const struct event *ev)
+static void put_args(struct writer *w, const struct event *ev)
 {
+	struct perfetto *p = w->priv;
+	struct buf *buf = &p->packet;
 	struct timeline_args args;
 	size_t start;
 
-	timeline_args(&args, ev);
+	timeline_args(&args, &p->text, w->world, ev);
 	if (!args.nr)
 		return;
 	start = pb_open(buf, EVENT_ARGS);
 	for (size_t i = 0; i < args.nr; i++) {
 		const struct timeline_arg *arg = &args.all[i];
 
-		if (timeline_arg_infos[arg->id].type == TIMELINE_TEXT)
-			pb_put_bytes(buf, arg->id + 1, args.text, args.len);
+		if (arg->text)
+			pb_put_bytes(buf, arg->id + 1, arg->text, arg->len);
 		else
 			pb_put_uint(buf, arg->id + 1, arg->number);
 	}
@@ -370,17 +374,22 @@ static void put_time(struct perfetto *p, uint64_t time)
 	p->time = time;
 }
 
-static void put_event(struct buf *buf, const struct event *ev, uint32_t track, uint32_t name)
+static void put_event(struct writer *w, const struct event *ev, uint32_t track, uint32_t name)
 {
+	struct perfetto *p = w->priv;
+	struct buf *buf = &p->packet;
 	size_t event = pb_open(buf, PACKET_EVENT);
 
 	pb_put_uint(buf, EVENT_TRACK, track);
-	pb_put_uint(buf, EVENT_TYPE, name ? SLICE_BEGINS : SLICE_ENDS);
+	pb_put_uint(buf, EVENT_TYPE,
+		    ev->slice.kind == SLICE_NOTE ? INSTANT
+		    : name			 ? SLICE_BEGINS
+						 : SLICE_ENDS);
 	if (name) {
 		pb_put_uint(buf, EVENT_NAME, name);
 		pb_put_uint(buf, EVENT_CATEGORIES, (uint64_t)ev->slice.kind + 1);
 	}
-	put_args(buf, ev);
+	put_args(w, ev);
 	pb_close(buf, event);
 }
 
@@ -418,7 +427,7 @@ static int perfetto_put(struct writer *w, const struct event *ev)
 	put_time(p, ev->time);
 	if (!ev->slice.leave)
 		name = need_name(w, timeline_name(w->world, ev));
-	put_event(&p->packet, ev, track, name);
+	put_event(w, ev, track, name);
 	close_packet(w, packet);
 	return 0;
 }

@@ -17,7 +17,7 @@
  */
 #define MOST_SLICES 5000000
 
-const struct timeline_arg_info timeline_arg_infos[TIMELINE_ARGS] = {
+static const struct timeline_arg_info arg_infos[TIMELINE_NOTE] = {
 	[TIMELINE_INSTRUCTIONS] = { "instructions", TIMELINE_NUMBER },
 	[TIMELINE_OWN] = { "own_instructions", TIMELINE_NUMBER },
 	[TIMELINE_LINES] = { "icache_lines", TIMELINE_NUMBER },
@@ -28,7 +28,16 @@ const struct timeline_arg_info timeline_arg_infos[TIMELINE_ARGS] = {
 	[TIMELINE_GOES_ON] = { "goes_on", TIMELINE_TRUE },
 	[TIMELINE_CYCLES] = { "cycles", TIMELINE_NUMBER },
 	[TIMELINE_OWN_CYCLES] = { "own_cycles", TIMELINE_NUMBER },
+	[TIMELINE_ADDRESS] = { "address", TIMELINE_TEXT },
+	[TIMELINE_FUNCTION] = { "function", TIMELINE_TEXT },
 };
+
+struct timeline_arg_info timeline_arg_info(unsigned id)
+{
+	if (id < TIMELINE_NOTE)
+		return arg_infos[id];
+	return (struct timeline_arg_info){ note_fields[id - TIMELINE_NOTE].name, TIMELINE_NUMBER };
+}
 
 const char *const timeline_kind_names[TIMELINE_KINDS] = {
 	[SLICE_BEGIN] = "begin",     [SLICE_CALL] = "call",
@@ -36,11 +45,23 @@ const char *const timeline_kind_names[TIMELINE_KINDS] = {
 	[SLICE_SYSCALL] = "syscall", [SLICE_INLINE] = "inline",
 	[SLICE_SAMPLED] = "sample",  [SLICE_RUN] = "run",
 	[SLICE_GAP] = "gap",	     [SLICE_MASKED] = "interrupts off",
+	[SLICE_NOTE] = "note",
 };
+
+static uint32_t or_unknown(struct world *world, uint32_t name)
+{
+	return name ? name : str_intern_z(world->strings, "?");
+}
 
 static void add(struct timeline_args *args, enum timeline_arg_id id, uint64_t number)
 {
-	args->all[args->nr++] = (struct timeline_arg){ id, number };
+	args->all[args->nr++] = (struct timeline_arg){ .id = id, .number = number };
+}
+
+static void add_text(struct timeline_args *args, enum timeline_arg_id id, const char *text,
+		     size_t len)
+{
+	args->all[args->nr++] = (struct timeline_arg){ .id = id, .text = text, .len = len };
 }
 
 static char *put_digits(char *end, uint64_t number, unsigned least)
@@ -61,7 +82,7 @@ static char *put_seconds(char *end, uint64_t ns)
 /* As --time wants it: the begin and the length, because that is short. */
 static void add_time(struct timeline_args *args, uint64_t began, uint64_t ended)
 {
-	char text[sizeof(args->text)], *end = text + sizeof(text), *start = end;
+	char *end = args->time + sizeof(args->time), *start = end;
 
 	*--start = 's';
 	*--start = 'n';
@@ -69,9 +90,7 @@ static void add_time(struct timeline_args *args, uint64_t began, uint64_t ended)
 	*--start = '+';
 	*--start = ',';
 	start = put_seconds(start, began);
-	args->len = (size_t)(end - start);
-	memcpy(args->text, start, args->len);
-	add(args, TIMELINE_TIME, 0);
+	add_text(args, TIMELINE_TIME, start, (size_t)(end - start));
 }
 
 static void add_counts(struct timeline_args *args, const struct event *ev)
@@ -95,11 +114,43 @@ static void add_counts(struct timeline_args *args, const struct event *ev)
 		add(args, TIMELINE_SAMPLES, slice->samples);
 }
 
-void timeline_args(struct timeline_args *args, const struct event *ev)
+/* Its time span is long enough to select it. */
+static void add_note(struct timeline_args *args, struct buf *scratch, struct world *world,
+		     const struct event_slice *slice)
+{
+	const struct event_note *note = slice->note;
+	size_t nr;
+
+	for (unsigned i = 0; i < NOTE_FIELDS; i++) {
+		if (note_fields[i].kind == note->kind)
+			add(args, TIMELINE_NOTE + i, note_number(note, i));
+	}
+	if (note->address) {
+		int len =
+			snprintf(args->address, sizeof(args->address), "0x%" PRIx64, note->address);
+
+		add_text(args, TIMELINE_ADDRESS, args->address, (size_t)len);
+	}
+	if (slice->frame) {
+		const struct symbol *symbols = frame_symbols(world, slice->frame, &nr);
+		const char *text =
+			timeline_text(scratch, world, or_unknown(world, symbols[nr - 1].name));
+
+		add_text(args, TIMELINE_FUNCTION, text, strlen(text));
+	}
+	add_time(args, slice->began, slice->ended + 1);
+}
+
+void timeline_args(struct timeline_args *args, struct buf *scratch, struct world *world,
+		   const struct event *ev)
 {
 	const struct event_slice *slice = &ev->slice;
 
 	args->nr = 0;
+	if (slice->kind == SLICE_NOTE) {
+		add_note(args, scratch, world, slice);
+		return;
+	}
 	if (slice->leave && slice->kind != SLICE_GAP)
 		add_counts(args, ev);
 	if (slice->leave)
@@ -135,11 +186,6 @@ void timeline_cpu_name(char name[TIMELINE_CPU_NAME], uint32_t cpu, bool masked)
 		snprintf(name, TIMELINE_CPU_NAME, "cpu %" PRIu32 "%s", cpu, what);
 }
 
-static uint32_t or_unknown(struct world *world, uint32_t name)
-{
-	return name ? name : str_intern_z(world->strings, "?");
-}
-
 uint32_t timeline_comm(struct world *world, uint32_t pid, uint32_t tid)
 {
 	return or_unknown(world, world_comm(world, pid, tid));
@@ -152,6 +198,8 @@ uint32_t timeline_name(struct world *world, const struct event *ev)
 
 	if (ev->slice.kind == SLICE_GAP)
 		return str_intern_z(world->strings, "gap");
+	if (ev->slice.kind == SLICE_NOTE)
+		return str_intern_z(world->strings, note_names[ev->slice.note->kind]);
 	if (ev->slice.kind == SLICE_RUN)
 		return timeline_comm(world, ev->pid, ev->tid);
 	symbols = frame_symbols(world, ev->slice.frame, &nr);

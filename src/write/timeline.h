@@ -9,7 +9,7 @@
 
 #define TIMELINE_MAX_TEXT 32000 /* bytes of a name; what the Fuchsia trace format allows */
 
-#define TIMELINE_KINDS SLICE_SPLIT /* kinds of slices; what follows is none */
+#define TIMELINE_KINDS SLICE_SPLIT /* kinds that are shown with their names */
 
 enum timeline_arg_id {
 	TIMELINE_INSTRUCTIONS,
@@ -22,7 +22,10 @@ enum timeline_arg_id {
 	TIMELINE_GOES_ON,
 	TIMELINE_CYCLES,
 	TIMELINE_OWN_CYCLES,
-	TIMELINE_ARGS
+	TIMELINE_ADDRESS,
+	TIMELINE_FUNCTION,
+	TIMELINE_NOTE, /* the first field of a note */
+	TIMELINE_ARGS = TIMELINE_NOTE + NOTE_FIELDS
 };
 
 enum timeline_type { TIMELINE_NUMBER, TIMELINE_TRUE, TIMELINE_TEXT };
@@ -32,23 +35,26 @@ struct timeline_arg_info {
 	enum timeline_type type;
 };
 
-extern const struct timeline_arg_info timeline_arg_infos[TIMELINE_ARGS];
+struct timeline_arg_info timeline_arg_info(unsigned id);
 extern const char *const timeline_kind_names[TIMELINE_KINDS];
 
 struct timeline_arg {
 	enum timeline_arg_id id;
 	uint64_t number; /* of a TIMELINE_NUMBER */
+	/* Of a TIMELINE_TEXT: */
+	const char *text;
+	size_t len;
 };
 
 struct timeline_args {
 	struct timeline_arg all[TIMELINE_ARGS];
 	size_t nr;
-	char text[48]; /* of the argument that is a TIMELINE_TEXT */
-	size_t len;
+	char time[48], address[24];
 };
 
-/* The arguments of the begin or the end of a slice. */
-void timeline_args(struct timeline_args *args, const struct event *ev);
+/* The arguments of the begin or the end of a slice, and of a note. The texts are valid as long as these, and `scratch`. */
+void timeline_args(struct timeline_args *args, struct buf *scratch, struct world *world,
+		   const struct event *ev);
 
 /* A pid or a tid, as far as it fits: Perfetto has signed ones of 32 bits. An unknown one is the largest. */
 static inline uint32_t timeline_id(uint32_t id)

@@ -261,6 +261,7 @@ static int uftrace_put(struct writer *w, const struct event *ev)
 
 	switch (ev->slice.kind) {
 	case SLICE_MASKED:
+	case SLICE_NOTE: /* it has no record with a value */
 	case SLICE_RATE: return 0;
 	case SLICE_GAP: put_gap(w, ev); return 0;
 	case SLICE_RUN:

@@ -204,6 +204,19 @@ def usual_cases():
     yield "begins-inside", b"\x40\x00\x19\x01" + begin + rest, USUAL
 
 
+# 0 cmp; 2 ptwrite %rax; 7 je 0; 9 ptwrite %rax; e mwait; 11 nop; 12 syscall
+WRITES = CMP + b"\xf3\x48\x0f\xae\xe0" + je(-9) + b"\xf3\x48\x0f\xae\xe0" + b"\x0f\x01\xc9" + NOP + SYSCALL
+
+
+def notes():
+    """In the middle of straight code, with addresses and without, between two frequencies, and while tracing is off."""
+    write = b"\x02\xb2" + struct.pack("<Q", 0xfedcba9876543210)
+    return psb_plus() + pge(AT) + write + fup(AT + 2) + tnt("t") + b"\x02\x12" + struct.pack("<I", 42) + \
+        b"\x02\x03\x0a\x00" + tnt("n") + b"\x02\xc2" + struct.pack("<Q", 0x100000021) + b"\x02\x22\x80\x21" + \
+        b"\x02\xe2" + fup(AT + 0xe) + b"\x02\xa2\x32\x01\x00\x00\x00" + b"\x02\x03\x14\x00" + pgd() + \
+        b"\x02\x22\x00\x60" + b"\x02\x62" + tsc(5000) + pge(AT + 0x11) + pgd()
+
+
 # 0 inc %eax; 1 je 4; 3 dec %eax; 4 call 0x10; 9 jmp *eax; 0x10 push %ebp; 0x11 ret
 NARROW = (b"\x40" + je(1) + b"\x48" + call(7) + JMP_RAX).ljust(0x10, HLT) + b"\x55" + RET
 
@@ -296,6 +309,8 @@ for name, packets, code in (*filters(), *usual_cases()):
     put_case(name, good(packets, code), elf(code))
 put_case("32-bit", good(psb_plus(mode=MODE_32) + pge(AT) + tnt("nt") + tip(AT) + tnt("tt") + pgd(AT + 9),
                         NARROW), elf(NARROW), "report\n")
+for name, verb in (("insn", "insn"), ("report", "report"), ("user", "insn --level user")):
+    put_case(f"notes-{name}", good(notes(), WRITES), elf(WRITES), verb + "\n")
 for maps in (1, 2):
     code, packets, records = borders(maps)
     name = {1: "border-of-segments", 2: "border-of-maps"}[maps]

@@ -171,7 +171,8 @@ def make_others():
     put("dump-bad", "input.dump", "kscope-dump 1\nnonsense\nsample weight=1\nmap addr=1 path=\"x\n"
         "sample weight=1 : user 0x10 kernel zz\ncomm task=1/1\n"
         "branch jump guest=65536 instructions=1 kernel\ncheck cpu=1\ncheck weight=1 : user 0x10\nsample weight=2 : user 0x10\n"
-        "mask half instructions=1 kernel\nmask off instructions=1\nmask off=1 kernel\n")
+        "mask half instructions=1 kernel\nmask off instructions=1\nmask off=1 kernel\n"
+        "note half value=1 kernel\nnote ptwrite value=1\nnote ptwrite=1 kernel\nnote ptwrite at=x kernel\n")
     put("not-known", "input.bin", bytes(range(256)))
     put("empty", "input.bin", b"")
 
@@ -199,6 +200,12 @@ branch time=2.700000000 task=7/8 end from=0x5000 over by-thread instructions=2 u
 mask time=2.700000000 cpu=1 task=7/8 off instructions=3 kernel
 mask time=2.800000000 cpu=1 task=7/8 on instructions=4 kernel
 mask time=2.900000000 cpu=1 task=7/8 unknown instructions=0 user
+note time=2.910000000 cpu=1 task=7/8 ptwrite value=0xffffffffffffffff at=0x5004 instructions=2 cycles=7 user
+note time=2.920000000 cpu=1 task=7/8 mwait value=0x100000021 at=0xffffffff80000010 instructions=0 kernel
+note time=2.930000000 task=7/8 pwre value=0x2180 instructions=0 kernel
+note task=7/8 pwrx value=0x132 instructions=0 kernel
+note time=2.950000000 cpu=1 task=0/0 exstop value=0x0 instructions=0 kernel
+note time=2.960000000 cpu=1 task=7/8 cbr value=0x14 instructions=3 user
 check time=2.700000000 cpu=1 task=7/8 : kernel 0xffffffff80000020 0xffffffff80000014 user 0x1010
 lost time=3.000000000 cpu=1 count=4 bytes=0
 lost count=0 bytes=17 damage

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 MAGIC = 0x0016547846040010
 METADATA, INITIALIZATION, STRING, THREAD, EVENT, OBJECT, SCHEDULING = 0, 1, 2, 3, 4, 7, 8
-COUNTER, BEGIN, END = 1, 2, 3
+INSTANT, COUNTER, BEGIN, END = 0, 1, 2, 3
 IDLE = -2**31
 
 
@@ -158,7 +158,7 @@ def thread(trace, record):
 
 def event(trace, record):
     kind = bits(record.head, 16, 19)
-    must(kind in (COUNTER, BEGIN, END), f"an event of type {kind} at {record.at}")
+    must(kind in (INSTANT, COUNTER, BEGIN, END), f"an event of type {kind} at {record.at}")
     time = record.word()
     pid, tid = record.thread(bits(record.head, 24, 31))
     category = record.string(bits(record.head, 32, 47))
@@ -225,6 +225,8 @@ def slices(trace):
     open_slices, found = collections.defaultdict(list), []
     for one in sorted(trace.events, key=lambda one: one.time):
         stack = open_slices[one.pid, one.tid]
+        if one.type == INSTANT:
+            continue
         if one.type == BEGIN:
             stack.append(one)
             continue

@@ -5,6 +5,17 @@
 
 static const struct pt_bytes code = { pt_code, sizeof(pt_code) };
 
+static const uint8_t write_code[] = {
+	0x90,			      /* 00: nop */
+	0xf3, 0x48, 0x0f, 0xae, 0xe0, /* 01: ptwrite %rax */
+	0x90,			      /* 06: nop */
+	0xf3, 0x48, 0x0f, 0xae, 0xe0, /* 07: ptwrite %rax */
+	0xf3, 0x48, 0x0f, 0xae, 0xe0, /* 0c: ptwrite %rax */
+	0x0f, 0x05,		      /* 11: syscall */
+	0xeb, 0xeb,		      /* 13: jmp 0 */
+};
+static const struct pt_bytes writes = { write_code, sizeof(write_code) };
+
 static void test_interrupts(void)
 {
 	pt_expect("an interrupt inside a block", code,
@@ -45,20 +56,66 @@ static void test_ends(void)
 static void test_notes(void)
 {
 	pt_expect("a value with its place", code, "psb:28 ptwip:1234 fup:28 tnt:1 fup:25 pgd0",
-		  "on ->28 0; write 28=1234; jump 2d>30 2; call 30>20 1; jump 21>25 2; "
+		  "on ->28 0; ptwrite 28=1234 0; jump 2d>30 2; call 30>20 1; jump 21>25 2; "
 		  "pause 25>- 0; +0");
 	pt_expect("and without", code, "psb:28 ptw:1234 tnt:1 fup:25 pgd0",
-		  "on ->28 0; write -=1234; jump 2d>30 2; call 30>20 1; jump 21>25 2; "
+		  "on ->28 0; ptwrite -=1234 0; jump 2d>30 2; call 30>20 1; jump 21>25 2; "
 		  "pause 25>- 0; +0");
+	pt_expect("inside a block, whose instructions it does not divide", writes,
+		  "psb:0 ptwip:8 fup:1 ptwip:9 fup:7 ptw:a pgd0",
+		  "on ->0 0; ptwrite 1=8 1; ptwrite 7=9 3; ptwrite -=a 3; end 11>- 6; +0");
+	pt_expect("after a jump on the way to it", writes, "psb:13 ptwip:5 fup:1 fup:6 pgd0",
+		  "on ->13 0; jump 13>0 1; ptwrite 1=5 1; pause 6>- 2; +0");
 	pt_expect("while tracing is off", code, "psb:18 pgd0 ptwip:7 fup:28 pge:1c pgd0",
-		  "on ->18 0; end 18>- 1; write 28=7; begin ->1c 0; end 1c>- 1; +0");
+		  "on ->18 0; end 18>- 1; ptwrite 28=7 0; begin ->1c 0; end 1c>- 1; +0");
+	pt_expect("the largest value", code, "psb:28 ptw:ffffffffffffffff fup:2d pgd0",
+		  "on ->28 0; ptwrite -=ffffffffffffffff 0; pause 2d>- 1; +0");
+}
+
+static void test_power(void)
+{
 	pt_expect("the clock stops", code, "psb:37 exstopip fup:40 fup:40 pgd0",
-		  "on ->37 0; pause 40>- 2; +0");
+		  "on ->37 0; exstop 40=0 2; pause 40>- 2; +0");
 	pt_expect("mwait", code, "psb:37 mwait exstopip fup:40 pwre pwrx fup:43 pgd0",
-		  "on ->37 0; power @c=2; power @d=2; pause 43>- 3; +0");
+		  "on ->37 0; mwait 40=4030201 2; exstop 40=0 2; pwre -=2200 2; pwrx -=21 2; "
+		  "pause 43>- 3; +0");
 	pt_expect("mwait, and the clock stops elsewhere", code,
 		  "psb:37 mwait exstop fup:40 pwre pwrx fup:43 pgd0",
-		  "on ->37 0; power @c=2; power @d=2; pause 43>- 3; +0");
+		  "on ->37 0; mwait 40=4030201 2; exstop -=0 2; pwre -=2200 2; pwrx -=21 2; "
+		  "pause 43>- 3; +0");
+	pt_expect("a C-state before the address of mwait", code,
+		  "psb:37 mwait pwre exstopip fup:40 fup:43 pgd0",
+		  "on ->37 0; mwait 40=4030201 2; pwre -=2200 2; exstop 40=0 2; pause 43>- 3; +0");
+	pt_expect("a C-state while tracing is off", code,
+		  "psb:18 pgd0 pwre exstop pwrx pge:1c pgd0",
+		  "on ->18 0; end 18>- 1; pwre -=2200 0; exstop -=0 0; pwrx -=21 0; begin ->1c 0; "
+		  "end 1c>- 1; +0");
+	pt_expect("a frequency, once", code, "psb:37 cbr:20 cbr:20 fup:3d pgd0 cbr:8 cbr:20",
+		  "on ->37 0; cbr -=14 0; pause 3d>- 1; cbr -=8 0; cbr -=14 0; +0");
+}
+
+/* The value is known, even if the packet with its address is missing. */
+static void test_notes_without_address(void)
+{
+	pt_expect("a PSB packet in place of the address", code,
+		  "psb:37 ptwip:1 psb:3d ovf fup:40 fup:40 pgd0",
+		  "on ->37 0; ptwrite -=1 0; gap 3d at 64 overflow 1; begin ->40 0; pause 40>- 0; "
+		  "+0");
+	pt_expect("an overflow", code, "psb:37 ptwip:1 ovf fup:3d fup:40 pgd0",
+		  "on ->37 0; ptwrite -=1 0; gap 37 at 37 overflow 0; begin ->3d 0; pause 40>- 1; "
+		  "+0");
+	pt_expect(
+		"an address that the code does not reach", code, "psb:16 ptwip:1 fup:1",
+		"on ->16 0; ptwrite -=1 0; gap 16 at 37 a FUP packet with an address that the code "
+		"does not reach 0; +0");
+	pt_expect("the end", code, "psb:18 pgd0 ptwip:1",
+		  "on ->18 0; end 18>- 1; ptwrite -=1 0; +0");
+	pt_expect("more than wait", code,
+		  "psb:18 pgd0 ptwip:1 ptwip:2 ptwip:3 ptwip:4 ptwip:5 ptwip:6 ptwip:7 ptwip:8 "
+		  "ptwip:9 pge:1c ovf",
+		  "on ->18 0; end 18>- 1; ptwrite -=1 0; ptwrite -=2 0; ptwrite -=3 0; "
+		  "ptwrite -=4 0; ptwrite -=5 0; ptwrite -=6 0; ptwrite -=7 0; ptwrite -=8 0; "
+		  "begin ->1c 0; ptwrite -=9 0; gap 1c at 127 overflow 0; +0");
 }
 
 static void test_transactions(void)
@@ -154,6 +211,8 @@ int main(void)
 	test_interrupts();
 	test_ends();
 	test_notes();
+	test_power();
+	test_notes_without_address();
 	test_transactions();
 	test_modes();
 	test_overflows();

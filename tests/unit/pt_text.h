@@ -10,7 +10,8 @@
  *	mode:64if (interrupts are on) pip:0 pip:1 (of a guest) cfe cfeip trig trigip bbp:4 bbp:8 bep bepip
  *	mwait pwre pwrx tsc:TIME tma:CTC,FAST mtc:N cyc:N cbr:N hex:BYTES
  *
- * Branches are "KIND FROM>TO INSTRUCTIONS", with "; " between them, and at the end "+INSTRUCTIONS". A trace
+ * Branches are "KIND FROM>TO INSTRUCTIONS", with "; " between them, and at the end "+INSTRUCTIONS". Notes are
+ * "KIND ADDRESS=VALUE INSTRUCTIONS", which the next branch has, too. A trace
  * without a gap is also given to libipt, which must execute as many instructions, and go to the same targets.
  * It must end with the end of tracing: libipt runs on after the last packet.
  */
@@ -342,20 +343,21 @@ static inline void pt_say_branch(struct pt_result *r, const struct ipt_branch *b
 		[IPT_DID_RETURN] = "ret",    [IPT_DID_ENTER] = "enter",	  [IPT_DID_LEAVE] = "leave",
 		[IPT_DID_END] = "end",	     [IPT_DID_INTERRUPT] = "int", [IPT_DID_PAUSE] = "pause",
 		[IPT_DID_BEGIN] = "begin",   [IPT_DID_GO_ON] = "on",	  [IPT_DID_GAP] = "gap",
-		[IPT_DID_SWITCH] = "switch", [IPT_DID_WRITE] = "write",	  [IPT_DID_POWER] = "power",
+		[IPT_DID_SWITCH] = "switch",
 	};
 	char text[120], from[20], to[20];
 
-	r->insns += b->insns;
+	if (b->kind != IPT_DID_NOTE)
+		r->insns += b->insns;
 	if (b->kind == IPT_DID_SWITCH)
 		return;
 	if (b->kind == IPT_DID_GAP) {
 		r->gap = true;
 		snprintf(text, sizeof(text), "gap %s at %" PRIu64 " %s %" PRIu32,
 			 pt_place(b->from, from), b->to, ipt_gap_names[b->size], b->insns);
-	} else if (b->kind == IPT_DID_WRITE || b->kind == IPT_DID_POWER) {
-		snprintf(text, sizeof(text), "%s %s=%" PRIx64, names[b->kind],
-			 pt_place(b->from, from), b->to);
+	} else if (b->kind == IPT_DID_NOTE) {
+		snprintf(text, sizeof(text), "%s %s=%" PRIx64 " %" PRIu32, note_names[b->size],
+			 pt_place(b->from, from), b->to, b->insns);
 	} else {
 		snprintf(text, sizeof(text), "%s %s>%s %" PRIu32, names[b->kind],
 			 pt_place(b->from, from), pt_place(b->to, to), b->insns);

@@ -8,6 +8,7 @@
  *	BEGIN-END cpu N gap
  *	BEGIN-END TASK gap
  *	BEGIN-END cpu N off TASK FROM-TO INSTRUCTIONS
+ *	PLACE TASK note VALUE [ADDRESS] [at TIME]
  *
  * If cycles are known, CYCLES/OWN follow. Calls are indented by their depth. `~` before a time: the slice is cut there. On another axis than time,
  * "at BEGIN-END" follows.
@@ -108,6 +109,20 @@ static void print_cpu(struct shown *shown, const struct event *ev)
 	print_times(shown, ev);
 }
 
+static void print_note(struct shown *shown, const struct event *ev)
+{
+	const struct event_slice *slice = &ev->slice;
+
+	trace_print(shown->trace, "%" PRIu64 " %" PRId32 " note %" PRIx64, ev->time,
+		    (int32_t)(ev->tid - 1000), slice->note->value);
+	if (slice->frame)
+		trace_print(shown->trace, " %x", slice->frame);
+	if (slice->began != ev->time)
+		trace_print(shown->trace, " at %" PRIu64, slice->began);
+	trace_print(shown->trace, "\n");
+	shown->wrong |= slice->leave || slice->since != ev->time || slice->ended != slice->began;
+}
+
 static int emitted(void *data, struct event *ev)
 {
 	struct shown *shown = data;
@@ -119,6 +134,10 @@ static int emitted(void *data, struct event *ev)
 	}
 	if (ev->slice.kind == SLICE_RATE) /* see slices_cpu_test.c */
 		return 0;
+	if (ev->slice.kind == SLICE_NOTE) {
+		print_note(shown, ev);
+		return 0;
+	}
 	if (ev->slice.kind >= SLICE_RUN) {
 		print_cpu(shown, ev);
 		return 0;

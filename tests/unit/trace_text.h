@@ -15,6 +15,8 @@
  * space N		the following rows belong to this address space, and to process N
  * guest N		the following rows run in this guest; 0: in none. enter and leave change it
  * off N, on N		interrupts are off or on, N instructions after the last branch; unknown N: either
+ * note VALUE N		on the machine THREADS: ptwrite, N instructions after the last branch. Words: at=ADDRESS,
+ *			cycles=N, outside
  * sums			the tables are too large: takes the sums, which empties them
  * check ADDRESS...	an unwound sample: the leaf and its callers. "..." at the end: the unwinder
  *			did not find the rest. "|": no call precedes the address after it
@@ -252,6 +254,34 @@ static inline void trace_mask(struct trace *trace, const char *interrupts, const
 	calls_mask(&trace->calls, &ev);
 }
 
+static inline void trace_note(struct trace *trace, char *words)
+{
+	uint64_t value = strtoull(strtok_r(words, " ", &words), NULL, 16);
+	uint64_t instructions = strtoull(strtok_r(words, " ", &words), NULL, 10);
+	struct event ev = { .kind = EVENT_NOTE,
+			    .cpu = trace->no_cpu ? NO_CPU : trace->cpu,
+			    .pid = (uint32_t)trace->space[trace->cpu],
+			    .tid = trace->thread,
+			    .time = trace->time + instructions,
+			    .note = { .kind = NOTE_PTWRITE,
+				      .value = value,
+				      .instructions = instructions,
+				      .context = IP_KERNEL } };
+	char *word;
+
+	if (ev.time < trace->from || ev.time >= trace->until)
+		ev.outside = OUTSIDE_WHEN;
+	while ((word = strtok_r(words, " ", &words))) {
+		if (!strcmp(word, "outside"))
+			ev.outside |= OUTSIDE_WHO;
+		else if (!strncmp(word, "cycles=", 7))
+			ev.note.cycles = strtoull(word + 7, NULL, 10);
+		else
+			ev.note.address = strtoull(word + 3, NULL, 16);
+	}
+	calls_note(&trace->calls, &ev);
+}
+
 static inline void trace_check(struct trace *trace, char *words)
 {
 	uint64_t ips[64];
@@ -311,6 +341,8 @@ static inline void trace_row(struct trace *trace, char *text)
 		trace_check(trace, words);
 	else if (!strcmp(kind, "off") || !strcmp(kind, "on") || !strcmp(kind, "unknown"))
 		trace_mask(trace, kind, words);
+	else if (!strcmp(kind, "note"))
+		trace_note(trace, words);
 	else if (!strcmp(kind, "sums"))
 		trace_take_sums(trace);
 	else if (!strcmp(kind, "syscall"))
