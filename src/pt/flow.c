@@ -365,7 +365,7 @@ static void take_cbr(struct ipt_flow *f, const struct ipt_packet *p)
 	f->ratio = (uint8_t)p->value;
 }
 
-/* Where the code is 64-bit code, and whether interrupts are on: a FUP packet tells where this changes, unless a target does. */
+/* 64-bit code, and whether interrupts are on. A FUP packet tells where this changes, or a target does. */
 static void take_mode(struct ipt_flow *f, bool wide)
 {
 	f->next_wide = wide;
@@ -374,7 +374,7 @@ static void take_mode(struct ipt_flow *f, bool wide)
 	f->mode_info = !f->in_psb && !f->at_fup && f->at.block;
 }
 
-/* Page tables, and whether they are those of a guest: from the next target on, or now, if it is told again. */
+/* Whether a guest runs: from the next target on; a PSB packet says what is so already. */
 static enum ipt_gap take_pip(struct ipt_flow *f, bool guest)
 {
 	f->next_guest = guest;
@@ -647,8 +647,8 @@ void ipt_flow_release(struct ipt_flow *f)
 }
 
 /*
- * Skips bytes that are no packet. Returns their number; 0: a packet is next, or these are the last bytes that can be
- * read now.
+ * Skips bytes that are no packet. Returns their number; 0: a packet is next, or nothing can be read before more bytes
+ * come.
  */
 static RARE size_t skip_no_packet(struct ipt_flow *f, const uint8_t *at, size_t room,
 				  uint64_t position, bool last)
