@@ -115,7 +115,7 @@ static void test_notes_without_address(void)
 		  "ptwip:9 pge:1c ovf",
 		  "on ->18 0; end 18>- 1; ptwrite -=1 0; ptwrite -=2 0; ptwrite -=3 0; "
 		  "ptwrite -=4 0; ptwrite -=5 0; ptwrite -=6 0; ptwrite -=7 0; ptwrite -=8 0; "
-		  "begin ->1c 0; ptwrite -=9 0; gap 1c at 127 overflow 0; +0");
+		  "ptwrite -=9 0; begin ->1c 0; gap 1c at 127 overflow 0; +0");
 }
 
 static void test_transactions(void)
@@ -166,8 +166,8 @@ static void test_errata(void)
 {
 	pt_expect("mwait while tracing is off has no address", code,
 		  "psb:18 pgd0 mwait pwre exstopip pwrx pge:0 fup:1 pgd0 ovf",
-		  "on ->18 0; end 18>- 1; power @c=2; power @d=2; begin ->0 0; pause 1>- 1; "
-		  "gap - at 70 overflow 0; +0");
+		  "on ->18 0; end 18>- 1; mwait -=4030201 0; pwre -=2200 0; exstop -=0 0; "
+		  "pwrx -=21 0; begin ->0 0; pause 1>- 1; gap - at 70 overflow 0; +0");
 	pt_expect("no address after an overflow: goes on at a target", code,
 		  "psb:0 ovf tsc:9 mode:64 tip:1 tnt:1 fup:10 pgd0",
 		  "on ->0 0; gap 0 at 27 overflow 0; begin ->1 0; jump 1>10 1; pause 10>- 0; +0");

@@ -57,7 +57,7 @@ static void test_guests(void)
 	       "on ->67 0; end 67>- 1; gap - at 44 overflow 0; begin ->0 0; pause 1>- 1; +0");
 	expect("a value of a guest, without its place",
 	       "psb:67 pip:1 tip:20 ptwip:77 fup:20 pip:0 tip:0 fup:1 pgd0",
-	       "on ->67 0; end 67>- 1; write -=77; begin ->0 0; pause 1>- 1; +0");
+	       "on ->67 0; end 67>- 1; ptwrite -=77 0; begin ->0 0; pause 1>- 1; +0");
 	expect("targets come before a guest", "psb:67 tnt:1 pip:1 tip:20 psb:16 tnt:0 pgd0",
 	       "on ->67 0; gap 67 at 36 a TNT packet, but the code has no conditional branch here "
 	       "0; begin "
@@ -86,7 +86,7 @@ static void test_items(void)
 	       "psb:0 bbp:4 hex:0401020304 cyc:3 hex:0401020304 mtc:4 tsc:9 tma:5,6 cbr:20 "
 	       "hex:00 hex:0401020304 bep "
 	       "tnt:1 fup:10 pgd0",
-	       "on ->0 0; jump 1>10 2; pause 10>- 0; +0");
+	       "on ->0 0; cbr -=14 0; jump 1>10 2; pause 10>- 0; +0");
 	expect("conditions end a block", "psb:0 bbp:4 hex:0401020304 tnt:1 tnt:0 fup:18 pgd0",
 	       "on ->0 0; jump 1>10 2; call 10>15 1; pause 18>- 2; +0");
 	expect("so does a target", "psb:a bbp:4 hex:0401020304 tip:0 tnt:0 fup:3 pgd0",
