@@ -4,7 +4,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "base/log.h"
 #include "base/mem.h"
 #include "base/worker.h"
 #include "pt/ahead.h"
@@ -15,7 +14,6 @@
 #define BATCH 64	  /* events of one call */
 #define MAX_THREADS 16	  /* that decode */
 #define MUCH_TRACE 262144 /* bytes; less is not worth a thread */
-#define FIRST_LOOK 4096	  /* bytes in which to look for the first time */
 #define KERNEL_ADDRESS ((uint64_t)1 << 63)
 
 /* The private part of an AUXTRACE_INFO record, in words. */
@@ -25,6 +23,8 @@ enum {
 	INFO_TIME_MULT,
 	INFO_TIME_ZERO,
 	INFO_HAS_TIME,
+	INFO_SNAPSHOT = 8,
+	INFO_BY_CPU = 9,
 	INFO_MTC_BITS = 11,
 	INFO_TSC_PER_CTC = 12,
 	INFO_CTC_PER_TSC = 13,
@@ -44,12 +44,12 @@ struct pt_thread {
 	uint64_t insns, cycles; /* since its last branch */
 	bool away;		/* it is in code that is not traced */
 	bool known;		/* its stack is: it has a BEGIN, and no gap since */
+	uint64_t lost_at; /* the TSC when it ran without a trace, and has not come back; 0: none */
 };
 
 struct pt_queue {
 	uint32_t tid, cpu;
-	struct perfdata_pt_chunk *chunks; /* in order of their offsets */
-	size_t nr, cap;
+	struct trace trace;
 	struct ipt_piece *piece; /* NULL: none yet, or no more */
 	size_t at;		 /* the next branch in it */
 	uint64_t time;		 /* of that branch, or at most of the next piece */
@@ -59,6 +59,7 @@ struct pt_queue {
 		at_end; /* the address at which the code was at the end of the piece before; 0: none */
 	bool goes_on; /* the piece before led to the begin of this one */
 	bool begun;
+	bool after_hole; /* there is no trace between the branch before and the next one */
 };
 
 struct pt_gap {
@@ -78,6 +79,9 @@ struct perfdata_pt {
 	struct pt_queue *queues;
 	size_t nr_queues, cap_queues;
 	struct hash by_owner; /* of a queue: index + 1 */
+	bool by_cpu;	      /* each cpu has a queue */
+	bool apart;	      /* snapshots or samples: nothing is lost between parts of a trace */
+	struct trace_spool spool; /* of samples in compressed records */
 	uint64_t bytes;
 	size_t *heap; /* queues with something to come, by time */
 	size_t nr_heap;
@@ -132,6 +136,8 @@ static void take_info(struct perfdata_pt *pt, const struct perfdata *p, const ui
 	pt->clock.tsc_per_ctc[0] = (uint32_t)info[INFO_TSC_PER_CTC];
 	pt->clock.tsc_per_ctc[1] = (uint32_t)info[INFO_CTC_PER_TSC];
 	pt->clock.base_ratio = (uint32_t)info[INFO_MAX_RATIO];
+	pt->apart = info[INFO_SNAPSHOT];
+	pt->by_cpu = info[INFO_BY_CPU];
 }
 
 struct perfdata_pt *perfdata_pt_new(struct reader *r, struct cursor info)
@@ -175,16 +181,32 @@ static size_t queue_of(struct perfdata_pt *pt, uint32_t tid, uint32_t cpu)
 	return *place - 1;
 }
 
-void perfdata_pt_add_trace(struct perfdata_pt *pt, const struct perfdata_pt_chunk *chunk)
+static void add_part(struct perfdata_pt *pt, size_t queue, const struct trace_part *part)
 {
-	size_t queue = queue_of(pt, chunk->tid, chunk->cpu);
-	struct pt_queue *q = &pt->queues[queue];
-
-	if (!chunk->len || chunk->offset + chunk->len < chunk->offset)
+	if (!part->len || part->offset + part->len < part->offset)
 		return;
-	GROW(q->chunks, q->nr + 1, q->cap);
-	q->chunks[q->nr++] = *chunk;
-	pt->bytes += chunk->len;
+	trace_add(&pt->queues[queue].trace, part);
+	pt->bytes += part->len;
+}
+
+void perfdata_pt_add_trace(struct perfdata_pt *pt, const struct trace_part *part, uint32_t tid,
+			   uint32_t cpu)
+{
+	add_part(pt, queue_of(pt, tid, cpu), part);
+}
+
+int perfdata_pt_add_sample(struct perfdata_pt *pt, struct trace_part *part, const uint8_t *bytes,
+			   const struct event *ev, struct err *err)
+{
+	uint32_t cpu = pt->by_cpu ? ev->cpu : NO_CPU;
+
+	pt->apart = true;
+	if (!part->len || (cpu == NO_CPU && ev->tid == NO_TASK))
+		return 0;
+	if (!part->in && trace_spool_add(&pt->spool, part, bytes, err) < 0)
+		return -1;
+	add_part(pt, queue_of(pt, ev->tid, cpu), part);
+	return 0;
 }
 
 void perfdata_pt_add_switch(struct perfdata_pt *pt, const struct event *ev)
@@ -233,97 +255,11 @@ void perfdata_pt_add_event(struct perfdata_pt *pt, const struct event *ev)
 
 /* Traces */
 
-static int by_offset(const void *a, const void *b)
-{
-	const struct perfdata_pt_chunk *x = a, *y = b;
-
-	return (x->offset > y->offset) - (x->offset < y->offset);
-}
-
-/*
- * In a snapshot, perf copies the whole buffer: chunks overlap. They also do because perf fills up a chunk to a
- * multiple of 8 bytes, which the next offset does not count: so the end of the first chunk is what is removed.
- */
-static void remove_overlaps(struct pt_queue *q)
-{
-	struct perfdata_pt_chunk *last = NULL;
-
-	for (size_t i = 0; i < q->nr; i++) {
-		struct perfdata_pt_chunk *chunk = &q->chunks[i];
-
-		if (last && chunk->offset + chunk->len <= last->offset + last->len) {
-			chunk->len = 0;
-			continue;
-		}
-		if (last && last->offset + last->len > chunk->offset)
-			last->len = chunk->offset - last->offset;
-		last = chunk;
-	}
-}
-
-static const struct perfdata_pt_chunk *chunk_at(const struct pt_queue *q, uint64_t position)
-{
-	size_t low = 0, high = q->nr;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (q->chunks[middle].offset <= position)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	while (low && !q->chunks[low - 1].len)
-		low--;
-	return low ? &q->chunks[low - 1] : NULL;
-}
-
 static bool read_trace(const void *data, uint32_t queue, uint64_t position, uint8_t *to, size_t len)
 {
 	const struct perfdata_pt *pt = data;
-	const struct pt_queue *q = &pt->queues[queue];
 
-	while (len) {
-		const struct perfdata_pt_chunk *chunk = chunk_at(q, position);
-		uint64_t skip = chunk ? position - chunk->offset : 0;
-		size_t part;
-
-		if (!chunk || skip >= chunk->len)
-			return false;
-		part = chunk->len - skip < len ? (size_t)(chunk->len - skip) : len;
-		if (in_copy(chunk->in, chunk->file_offset + skip, to, part) < part)
-			return false;
-		to += part;
-		position += part;
-		len -= part;
-	}
-	return true;
-}
-
-/* The time of the first PSB packet, as far as its packets tell; else 0. */
-static uint64_t first_time(const struct perfdata_pt *pt, size_t queue)
-{
-	const struct pt_queue *q = &pt->queues[queue];
-	uint8_t bytes[FIRST_LOOK + IPT_LONGEST] = { 0 };
-	size_t len = q->nr && q->chunks[0].len < FIRST_LOOK ? (size_t)q->chunks[0].len : FIRST_LOOK;
-	const uint8_t *at, *end = bytes + len;
-	struct ipt_packet packet;
-
-	if (!q->nr || !read_trace(pt, (uint32_t)queue, q->chunks[0].offset, bytes, len))
-		return 0;
-	at = ipt_packet_find_psb(bytes, end);
-	while (at && at < end && *at != 0x19) {
-		if (ipt_packet_read(at, end, &packet) <= 0 || packet.kind == IPT_PSBEND)
-			return 0;
-		at += packet.size;
-	}
-	if (at && end - at >= 8) {
-		uint64_t tsc;
-
-		memcpy(&tsc, at, sizeof(tsc));
-		return ns_of(&pt->time, tsc >> 8);
-	}
-	return 0;
+	return trace_read(&pt->queues[queue].trace, position, to, len);
 }
 
 /* The heap */
@@ -389,16 +325,19 @@ void perfdata_pt_start(struct perfdata_pt *pt)
 	pt->heap = xcalloc(pt->nr_queues + 1, sizeof(*pt->heap));
 	for (size_t i = 0; i < pt->nr_queues; i++) {
 		struct pt_queue *q = &pt->queues[i];
+		uint64_t first;
 
-		if (q->nr)
-			qsort(q->chunks, q->nr, sizeof(*q->chunks), by_offset);
-		remove_overlaps(q);
-		for (size_t c = 0; c < q->nr; c++)
-			ipt_ahead_add(&pt->ahead, (uint32_t)i, q->chunks[c].offset,
-				      q->chunks[c].offset + q->chunks[c].len);
+		if (pt->apart)
+			trace_lay_out(&q->trace);
+		else
+			trace_sort(&q->trace);
+		for (size_t part = 0; part < q->trace.nr; part++)
+			ipt_ahead_add(&pt->ahead, (uint32_t)i, q->trace.parts[part].offset,
+				      q->trace.parts[part].offset + q->trace.parts[part].len);
 		q->thread = SIZE_MAX;
-		q->time = first_time(pt, i);
-		if (q->nr)
+		first = trace_first_time(&q->trace);
+		q->time = first ? ns_of(&pt->time, first) : 0;
+		if (q->trace.nr)
 			pt->heap[pt->nr_heap++] = i;
 	}
 	for (size_t i = pt->nr_heap / 2; i-- > 0;)
@@ -419,6 +358,13 @@ static size_t thread_of(struct perfdata_pt *pt, uint32_t pid, uint32_t tid)
 	}
 	pt->threads[*place - 1].pid = pid;
 	return *place - 1;
+}
+
+static struct pt_thread *known_thread(struct perfdata_pt *pt, uint32_t pid, uint32_t tid)
+{
+	uint32_t at = hash_get(&pt->by_tid, (struct hash_key){ tid, tid ? 0 : pid });
+
+	return at ? &pt->threads[at - 1] : NULL;
 }
 
 static void set_common(struct perfdata_pt *pt, const struct pt_queue *q,
@@ -566,6 +512,16 @@ static void put_first(struct perfdata_pt *pt, struct pt_queue *q, struct pt_thre
 		put_branch(pt, q, thread, b);
 }
 
+/* A thread runs here now. */
+static void come_back(struct pt_thread *thread, uint64_t tsc)
+{
+	if (!thread->lost_at || tsc < thread->lost_at)
+		return;
+	thread->lost_at = 0;
+	thread->known = false;
+	thread->at = thread->insns = thread->cycles = 0;
+}
+
 /* Makes at most two events of a branch. */
 static inline void take_branch(struct perfdata_pt *pt, struct pt_queue *q,
 			       const struct ipt_branch *b)
@@ -576,6 +532,7 @@ static inline void take_branch(struct perfdata_pt *pt, struct pt_queue *q,
 		if (q->thread != SIZE_MAX)
 			add_counts(&pt->threads[q->thread], b->insns, b->cycles);
 		q->thread = thread_of(pt, (uint32_t)b->to, (uint32_t)b->from);
+		come_back(&pt->threads[q->thread], b->time);
 		return;
 	}
 	if (q->thread == SIZE_MAX)
@@ -618,15 +575,38 @@ static void end_piece(struct perfdata_pt *pt, struct pt_queue *q)
 	q->piece = NULL;
 }
 
-/* Part of the trace is missing before this piece. */
+/* Part of the trace is missing before this piece, or nobody took it. */
 static void begin_span(struct perfdata_pt *pt, struct pt_queue *q)
 {
 	if (q->begun && q->thread != SIZE_MAX) {
 		lose_thread(pt, q, &pt->threads[q->thread], q->at_end);
-		pt->gap = (struct pt_gap){ IPT_GAP_LOST, 0, q->piece->begin,
-					   (size_t)(q - pt->queues), true };
+		if (!pt->apart)
+			pt->gap = (struct pt_gap){ IPT_GAP_LOST, 0, q->piece->begin,
+						   (size_t)(q - pt->queues), true };
 	}
+	q->after_hole = q->begun;
 	q->goes_on = false;
+}
+
+/*
+ * The calls of the threads that ran on this cpu since its trace ended are not known any more. Until then, such a
+ * thread may go on elsewhere: so they are not known again when it comes from here.
+ */
+static void lose_others(struct perfdata_pt *pt, struct pt_queue *q, uint64_t until)
+{
+	const struct ipt_switch *ran;
+	size_t nr = ipt_history_ran(&pt->history, (uint32_t)(q - pt->queues), q->tsc, until, &ran);
+
+	for (size_t i = 0; i < nr; i++) {
+		struct pt_thread *thread = known_thread(pt, ran[i].pid, ran[i].tid);
+
+		if (!thread)
+			continue;
+		thread->lost_at = ran[i].time;
+		if (thread->known)
+			lose_thread(pt, q, thread, pt->nr_events < BATCH - 2 ? thread->at : 0);
+	}
+	q->after_hole = false;
 }
 
 /* Finds the queue's next branch, and its time. False: there is none. */
@@ -645,6 +625,8 @@ static bool find_branch(struct perfdata_pt *pt, struct pt_queue *q)
 			begin_span(pt, q);
 		q->begun = true;
 	}
+	if (q->after_hole)
+		lose_others(pt, q, q->piece->flow.branches[q->at].time);
 	return true;
 }
 
@@ -697,8 +679,7 @@ static uint64_t limit_of(const struct perfdata_pt *pt, const struct event *befor
 /* Of the last event that was handed over: its thread's calls are over. */
 static void end_thread(struct perfdata_pt *pt, const struct event *ev)
 {
-	uint32_t at = hash_get(&pt->by_tid, (struct hash_key){ ev->tid, ev->tid ? 0 : ev->pid });
-	struct pt_thread *thread = at ? &pt->threads[at - 1] : NULL;
+	struct pt_thread *thread = known_thread(pt, ev->pid, ev->tid);
 	struct pt_queue none = { .cpu = ev->cpu, .time = ev->time };
 	struct event *end;
 
@@ -751,8 +732,8 @@ void perfdata_pt_took(struct perfdata_pt *pt, size_t nr)
 static int tell_gap(struct perfdata_pt *pt, struct reader *r, struct event *ev)
 {
 	const struct pt_queue *q = &pt->queues[pt->gap.queue];
-	const struct perfdata_pt_chunk *chunk = chunk_at(q, pt->gap.position);
-	uint64_t offset = chunk ? chunk->file_offset + (pt->gap.position - chunk->offset) : 0;
+	const struct trace_part *part = trace_at(&q->trace, pt->gap.position);
+	uint64_t offset = part ? part->file_offset + (pt->gap.position - part->offset) : 0;
 	bool cpu = q->tid == NO_TASK;
 
 	pt->gap.waits = false;
@@ -781,7 +762,7 @@ void perfdata_pt_free(struct perfdata_pt *pt)
 	if (pt->heap)
 		ipt_ahead_release(&pt->ahead);
 	for (size_t i = 0; i < pt->nr_queues; i++)
-		free(pt->queues[i].chunks);
+		trace_release(&pt->queues[i].trace);
 	free(pt->queues);
 	free(pt->heap);
 	free(pt->threads);
@@ -789,5 +770,6 @@ void perfdata_pt_free(struct perfdata_pt *pt)
 	hash_release(&pt->by_tid);
 	ipt_history_release(&pt->history);
 	perfdata_code_release(&pt->code);
+	trace_spool_close(&pt->spool);
 	free(pt);
 }
