@@ -13,7 +13,8 @@
 #define WINDOW ((size_t)64 << 10)
 #define FILLED_UP 8    /* perf and the kernel fill up a part to a multiple of as many bytes */
 #define TIME_LOOK 4096 /* bytes in which to look for the first time */
-#define FIRST_LOOK 64  /* bytes: almost always enough to tell two PSB packets by their times */
+#define MUCH ((uint64_t)1 << 20)
+#define FIRST_LOOK 64 /* bytes: almost always enough to tell two PSB packets by their times */
 
 void trace_add(struct trace *trace, const struct trace_part *part)
 {
@@ -126,6 +127,28 @@ static uint64_t common(struct view *view, const struct trace_part *a, uint64_t a
 	return done;
 }
 
+/* Whether all bytes before these offsets are equal, as far as both parts have some. Adds how many were compared. */
+static bool agree_before(struct view *view, const struct trace_part *a, uint64_t at_a,
+			 const struct trace_part *b, uint64_t at_b, uint64_t *compared)
+{
+	struct trace_part x = *a, y = *b;
+	uint64_t left = at_a < at_b ? at_a : at_b;
+
+	for (size_t step = FIRST_LOOK; left; step = step * 8 < WINDOW ? step * 8 : WINDOW) {
+		size_t len = left < step ? (size_t)left : step;
+
+		x.len = at_a;
+		y.len = at_b;
+		*compared += len;
+		if (common(view, &x, at_a - len, &y, at_b - len) < len)
+			return false;
+		at_a -= len;
+		at_b -= len;
+		left -= len;
+	}
+	return true;
+}
+
 /* Whether a part has only what fills it up from an offset on. */
 static bool is_filling(const struct trace_part *part, uint64_t at)
 {
@@ -138,40 +161,51 @@ static bool is_filling(const struct trace_part *part, uint64_t at)
 	       !memcmp(rest, zeros, len);
 }
 
+static uint64_t find_last_psb(struct view *view, const struct trace_part *part)
+{
+	uint64_t at = find_psb(view, part, 0), last = at;
+
+	while (at < part->len) {
+		last = at;
+		at = find_psb(view, part, at + IPT_PSB_SIZE);
+	}
+	return last;
+}
+
 /*
- * Whether the last bytes of one part are the first ones of the next, from its first PSB packet on: a decoder
- * cannot use what is before that. Sets the offsets at which the first ends, and the second goes on.
- * Parts of hostile files may be equal in many places: then this gives up.
+ * Whether the end of one part is also in the next one. Sets the offsets at which the first ends, and the second goes
+ * on. The last PSB packet of the first part tells the place: it has a time, unless the trace has none, or it is cut
+ * off; so all bytes that both have must be equal. Parts of hostile files may almost be in many places:
+ * then this gives up.
  */
 static bool find_overlap(struct view *view, const struct trace_part *a, const struct trace_part *b,
 			 uint64_t *end_of_a, uint64_t *start_of_b)
 {
-	uint64_t first = find_psb(view, b, 0), compared = 0;
+	uint64_t last = find_last_psb(view, a), compared = 0;
 	uint8_t start[FIRST_LOOK];
-	size_t nr = in_copy(b->in, b->file_offset + first, start,
-			    b->len - first < FIRST_LOOK ? (size_t)(b->len - first) : FIRST_LOOK);
+	size_t nr = a->len - last < sizeof(start) + FILLED_UP ? IPT_PSB_SIZE : sizeof(start);
 
-	if (first == b->len)
+	if (last == a->len || in_copy(a->in, a->file_offset + last, start, nr) < nr)
 		return false;
-	for (uint64_t at = find_psb(view, a, 0); at < a->len && compared <= 2 * a->len;
-	     at = find_psb(view, a, at + IPT_PSB_SIZE)) {
+	for (uint64_t at = find_psb(view, b, 0); at < b->len && compared <= 2 * a->len + MUCH;
+	     at = find_psb(view, b, at + IPT_PSB_SIZE)) {
 		size_t have;
-		const uint8_t *bytes = look(view, a, at, nr, &have);
+		const uint8_t *bytes = look(view, b, at, nr, &have);
 		uint64_t same;
 
 		if (have >= nr && memcmp(bytes, start, nr) != 0)
 			continue;
-		same = common(view, a, at, b, first);
-		compared += same;
-		*end_of_a = at + same;
-		*start_of_b = first + same;
-		if (is_filling(a, at + same))
-			return true;
-		if (is_filling(b, first + same)) { /* nothing is new */
+		same = common(view, a, last, b, at);
+		*end_of_a = last + same;
+		*start_of_b = at + same;
+		if (is_filling(b, at + same)) { /* nothing is new */
 			*end_of_a = a->len;
 			*start_of_b = b->len;
-			return true;
+		} else if (!is_filling(a, last + same)) {
+			continue;
 		}
+		if (agree_before(view, a, last, b, at, &compared))
+			return true;
 	}
 	return false;
 }
