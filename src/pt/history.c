@@ -305,18 +305,6 @@ static size_t switches_up_to(const struct ipt_queue_history *q, uint64_t time)
 	return low;
 }
 
-size_t ipt_history_ran(const struct ipt_history *h, uint32_t queue, uint64_t after, uint64_t until,
-		       const struct ipt_switch **first)
-{
-	const struct ipt_queue_history *q = &h->queues[queue];
-	size_t begin = switches_up_to(q, after), end = switches_up_to(q, until);
-
-	if (begin >= end)
-		return 0;
-	*first = q->switches + begin;
-	return end - begin;
-}
-
 static struct ipt_thread history_thread(const void *data, uint32_t queue, uint64_t time)
 {
 	const struct ipt_history *h = data;

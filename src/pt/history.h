@@ -56,9 +56,6 @@ void ipt_history_thread(struct ipt_history *h, uint32_t pid, uint32_t tid);
 uint32_t ipt_history_queue(struct ipt_history *h, uint32_t tid);
 void ipt_history_switch(struct ipt_history *h, uint32_t queue, uint64_t time, uint32_t pid,
 			uint32_t tid);
-/* The threads that came to a queue after one time, and up to another one. Returns how many. */
-size_t ipt_history_ran(const struct ipt_history *h, uint32_t queue, uint64_t after, uint64_t until,
-		       const struct ipt_switch **first);
 /* Nothing is added from now on. */
 void ipt_history_complete(struct ipt_history *h);
 void ipt_history_release(struct ipt_history *h);

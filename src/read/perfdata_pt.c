@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "base/worker.h"
 #include "pt/ahead.h"
+#include "pt/dark.h"
 #include "pt/history.h"
 #include "pt/packet.h"
 #include "read/perfdata_code.h"
@@ -44,7 +45,6 @@ struct pt_thread {
 	uint64_t insns, cycles; /* since its last branch */
 	bool away;		/* it is in code that is not traced */
 	bool known;		/* its stack is: it has a BEGIN, and no gap since */
-	uint64_t lost_at; /* the TSC when it ran without a trace, and has not come back; 0: none */
 };
 
 struct pt_queue {
@@ -59,7 +59,7 @@ struct pt_queue {
 		at_end; /* the address at which the code was at the end of the piece before; 0: none */
 	bool goes_on; /* the piece before led to the begin of this one */
 	bool begun;
-	bool after_hole; /* there is no trace between the branch before and the next one */
+	bool dark; /* there is no trace between the branch before and the next one */
 };
 
 struct pt_gap {
@@ -75,6 +75,7 @@ struct perfdata_pt {
 	struct ipt_world world;
 	struct ipt_clock_info clock;
 	struct ipt_ahead ahead;
+	struct ipt_dark dark;
 	struct pt_time time;
 	struct pt_queue *queues;
 	size_t nr_queues, cap_queues;
@@ -316,6 +317,7 @@ static size_t helpers(const struct perfdata_pt *pt)
 void perfdata_pt_start(struct perfdata_pt *pt)
 {
 	ipt_history_complete(&pt->history);
+	ipt_dark_start(&pt->dark, &pt->history, pt->apart);
 	pt->world = ipt_history_world(&pt->history);
 	pt->ahead.world = &pt->world;
 	pt->ahead.clock = &pt->clock;
@@ -358,13 +360,6 @@ static size_t thread_of(struct perfdata_pt *pt, uint32_t pid, uint32_t tid)
 	}
 	pt->threads[*place - 1].pid = pid;
 	return *place - 1;
-}
-
-static struct pt_thread *known_thread(struct perfdata_pt *pt, uint32_t pid, uint32_t tid)
-{
-	uint32_t at = hash_get(&pt->by_tid, (struct hash_key){ tid, tid ? 0 : pid });
-
-	return at ? &pt->threads[at - 1] : NULL;
 }
 
 static void set_common(struct perfdata_pt *pt, const struct pt_queue *q,
@@ -433,6 +428,7 @@ static void put_begin(struct perfdata_pt *pt, struct pt_queue *q, struct pt_thre
 	/* Part of its trace is missing. */
 	ev = put_event(pt, q, thread, back ? BRANCH_LEAVE : BRANCH_BEGIN);
 	ev->branch.to = to;
+	ev->branch.over = !back && thread->away;
 	ev->branch.context = context_of(to);
 	thread->at = to;
 	thread->known = true;
@@ -512,12 +508,11 @@ static void put_first(struct perfdata_pt *pt, struct pt_queue *q, struct pt_thre
 		put_branch(pt, q, thread, b);
 }
 
-/* A thread runs here now. */
-static void come_back(struct pt_thread *thread, uint64_t tsc)
+/* A thread runs here now, maybe after it was on another cpu. */
+static void come_back(struct perfdata_pt *pt, struct pt_thread *thread, uint64_t tsc)
 {
-	if (!thread->lost_at || tsc < thread->lost_at)
+	if (!ipt_dark_ran(&pt->dark, thread->pid, thread->tid, tsc) || !thread->known)
 		return;
-	thread->lost_at = 0;
 	thread->known = false;
 	thread->at = thread->insns = thread->cycles = 0;
 }
@@ -532,7 +527,7 @@ static inline void take_branch(struct perfdata_pt *pt, struct pt_queue *q,
 		if (q->thread != SIZE_MAX)
 			add_counts(&pt->threads[q->thread], b->insns, b->cycles);
 		q->thread = thread_of(pt, (uint32_t)b->to, (uint32_t)b->from);
-		come_back(&pt->threads[q->thread], b->time);
+		come_back(pt, &pt->threads[q->thread], b->time);
 		return;
 	}
 	if (q->thread == SIZE_MAX)
@@ -540,10 +535,14 @@ static inline void take_branch(struct perfdata_pt *pt, struct pt_queue *q,
 	thread = &pt->threads[q->thread];
 	switch (b->kind) {
 	case IPT_DID_GO_ON:
+		come_back(pt, thread, b->time);
 		if (!q->goes_on || !thread->known || thread->away)
 			put_begin(pt, q, thread, b->to);
 		break;
-	case IPT_DID_BEGIN: put_begin(pt, q, thread, b->to); break;
+	case IPT_DID_BEGIN:
+		come_back(pt, thread, b->time);
+		put_begin(pt, q, thread, b->to);
+		break;
 	case IPT_DID_GAP:
 		add_counts(thread, b->insns, b->cycles);
 		lose_thread(pt, q, thread, b->from);
@@ -584,29 +583,10 @@ static void begin_span(struct perfdata_pt *pt, struct pt_queue *q)
 			pt->gap = (struct pt_gap){ IPT_GAP_LOST, 0, q->piece->begin,
 						   (size_t)(q - pt->queues), true };
 	}
-	q->after_hole = q->begun;
+	if (q->begun)
+		ipt_dark_begin(&pt->dark, (uint32_t)(q - pt->queues), q->tsc);
+	q->dark = q->begun || pt->apart;
 	q->goes_on = false;
-}
-
-/*
- * The calls of the threads that ran on this cpu since its trace ended are not known any more. Until then, such a
- * thread may go on elsewhere: so they are not known again when it comes from here.
- */
-static void lose_others(struct perfdata_pt *pt, struct pt_queue *q, uint64_t until)
-{
-	const struct ipt_switch *ran;
-	size_t nr = ipt_history_ran(&pt->history, (uint32_t)(q - pt->queues), q->tsc, until, &ran);
-
-	for (size_t i = 0; i < nr; i++) {
-		struct pt_thread *thread = known_thread(pt, ran[i].pid, ran[i].tid);
-
-		if (!thread)
-			continue;
-		thread->lost_at = ran[i].time;
-		if (thread->known)
-			lose_thread(pt, q, thread, pt->nr_events < BATCH - 2 ? thread->at : 0);
-	}
-	q->after_hole = false;
 }
 
 /* Finds the queue's next branch, and its time. False: there is none. */
@@ -625,8 +605,10 @@ static bool find_branch(struct perfdata_pt *pt, struct pt_queue *q)
 			begin_span(pt, q);
 		q->begun = true;
 	}
-	if (q->after_hole)
-		lose_others(pt, q, q->piece->flow.branches[q->at].time);
+	if (q->dark)
+		ipt_dark_end(&pt->dark, (uint32_t)(q - pt->queues),
+			     q->piece->flow.branches[q->at].time);
+	q->dark = false;
 	return true;
 }
 
@@ -679,7 +661,8 @@ static uint64_t limit_of(const struct perfdata_pt *pt, const struct event *befor
 /* Of the last event that was handed over: its thread's calls are over. */
 static void end_thread(struct perfdata_pt *pt, const struct event *ev)
 {
-	struct pt_thread *thread = known_thread(pt, ev->pid, ev->tid);
+	uint32_t at = hash_get(&pt->by_tid, (struct hash_key){ ev->tid, ev->tid ? 0 : ev->pid });
+	struct pt_thread *thread = at ? &pt->threads[at - 1] : NULL;
 	struct pt_queue none = { .cpu = ev->cpu, .time = ev->time };
 	struct event *end;
 
@@ -709,6 +692,8 @@ size_t perfdata_pt_run(struct perfdata_pt *pt, const struct event *before, struc
 		if (!find_branch(pt, q)) {
 			if (q->thread != SIZE_MAX)
 				put_rest(pt, q, &pt->threads[q->thread], q->at_end);
+			if (pt->apart)
+				ipt_dark_begin(&pt->dark, (uint32_t)pt->heap[0], q->tsc);
 			drop_first(pt);
 			continue;
 		}
@@ -768,6 +753,7 @@ void perfdata_pt_free(struct perfdata_pt *pt)
 	free(pt->threads);
 	hash_release(&pt->by_owner);
 	hash_release(&pt->by_tid);
+	ipt_dark_release(&pt->dark);
 	ipt_history_release(&pt->history);
 	perfdata_code_release(&pt->code);
 	trace_spool_close(&pt->spool);

@@ -8,7 +8,7 @@ from . import ptdamage
 from .ptdamage import PSB, Part, ip_packet, packets
 
 COMM, EXIT, FORK, SAMPLE, MMAP2, ITRACE_START, SWITCH, SWITCH_CPU_WIDE = 3, 4, 7, 9, 10, 12, 14, 15
-ID_INDEX, AUXTRACE_INFO = 69, 70
+USER_RECORDS, ID_INDEX, AUXTRACE_INFO, COMPRESSED = 64, 69, 70, 81
 IP, TID, TIME, ADDR, CPU, PERIOD, IDENTIFIER = 1 << 0, 1 << 1, 1 << 2, 1 << 3, 1 << 7, 1 << 8, 1 << 16
 WEIGHT, DATA_SRC, TRANSACTION, REGS_INTR, PHYS_ADDR, AUX = (1 << bit for bit in (14, 15, 17, 18, 19, 20))
 CGROUP, DATA_PAGE_SIZE, CODE_PAGE_SIZE = (1 << bit for bit in (21, 22, 23))
@@ -19,6 +19,7 @@ IN_SWITCHES, CPU_WIDE = 2, 3  # what INFO_SWITCHES may say
 PSBEND, CBR, MODE_64 = b"\x02\x23", b"\x02\x03\x15\x00", b"\x99\x01"
 LATER = 100  # ticks between two things that happen one after the other
 IDLE = (0, 0)
+ZSTD_START, BLOCK = b"\x28\xb5\x2f\xfd\x00\x38", 50000
 
 
 def kind_of(record):
@@ -73,44 +74,43 @@ def snapshots(file, parts, size, ends):
     """What perf record --snapshot writes, with a buffer of this size, if it gets a signal at each of the ends.
 
     Before the buffer has been full for the first time, perf copies what is new; then, the whole buffer. The offset is
-    that in the buffer."""
-    data, before, news = unfilled(ptdamage.joined(parts)), 0, []
+    that in the buffer. Returns [(begin, end)]: what is copied."""
+    data, before, news, copied = unfilled(ptdamage.joined(parts)), 0, [], []
     for end in ends:
         begin = before if end <= size else end - size
+        copied.append((begin, end))
         news.append(parts[0].like(begin % size, ptdamage.pad(data[begin:end])))
         before = end
     file.replace(parts[0], *news)
     for part in parts[1:]:
         file.records.remove(part)
     set_info(file, snapshot=1)
+    return copied
 
 
 # Samples
 
 
-class Fields:
-    """The fields of a sample behind its period, as (bit, bytes)."""
-    NONE = ()
-    ALL = ((WEIGHT, bytes(8)), (DATA_SRC, b"\x11" * 8), (TRANSACTION, b"\x22" * 8),
-           (REGS_INTR, struct.pack("<QQQ", 2, 3, 4)), (PHYS_ADDR, b"\x33" * 8),
-           (CGROUP, b"\x44" * 8), (DATA_PAGE_SIZE, b"\x55" * 8), (CODE_PAGE_SIZE, b"\x66" * 8))
-    REGS = 0b101
-
-
+# The fields of a sample between its period and its trace, as (bit, bytes).
+ALL_FIELDS = ((WEIGHT, bytes(8)), (DATA_SRC, b"\x11" * 8), (TRANSACTION, b"\x22" * 8),
+              (REGS_INTR, struct.pack("<QQQ", 2, 3, 4)), (PHYS_ADDR, b"\x33" * 8),
+              (CGROUP, b"\x44" * 8), (DATA_PAGE_SIZE, b"\x55" * 8), (CODE_PAGE_SIZE, b"\x66" * 8))
+REGS = 0b101  # of REGS_INTR
 BASIC = IDENTIFIER | IP | TID | TIME | CPU | PERIOD
 ATTR_SIZE = 120
 PT_ID, SAMPLE_ID = 1000, 2000
+SAMPLE_IP = 0x1234
 
 
 class Samples:
     """A perf.data of perf record --aux-sample -e '{intel_pt//u,branch-misses:u}'."""
 
-    def __init__(self, file, size, fields=Fields.NONE):
+    def __init__(self, file, size, fields=()):
         self.file, self.size, self.fields = file, size, fields
         self.queues = []
 
     def sample(self, queue, time, task, data):
-        body = struct.pack("<QQIIQIIQ", SAMPLE_ID + queue, 0x1234, *task, self.file.time(time),
+        body = struct.pack("<QQIIQIIQ", SAMPLE_ID + queue, SAMPLE_IP, *task, self.file.time(time),
                            max(self.queues[queue].cpu, 0), 0, 1)
         body += b"".join(value for _, value in self.fields)
         data = ptdamage.pad(data)
@@ -118,7 +118,8 @@ class Samples:
         return struct.pack("<IHH", SAMPLE, 2, 8 + len(body)) + body
 
     def cut(self, parts, ends, tasks):
-        """Replaces the AUXTRACE records of a queue by samples. tasks: [(tsc, (pid, tid))]"""
+        """Replaces the AUXTRACE records of a queue by samples. tasks: [(tsc, (pid, tid))]. Returns [(begin, end)]: what
+        is in samples."""
         data, queue = unfilled(ptdamage.joined(parts)), len(self.queues)
         self.queues.append(parts[0])
         times = {packet.at: now for packet, now in with_times(data)}
@@ -131,6 +132,7 @@ class Samples:
         self.file.replace(parts[0], *news)
         for part in parts[1:]:
             self.file.records.remove(part)
+        return [(max(end - self.size, 0), end) for end in ends]
 
     def id_index(self):
         entries = [(first + i, i, part.cpu, part.tid) for first in (PT_ID, SAMPLE_ID)
@@ -148,7 +150,7 @@ class Samples:
         second = bytearray(first)
         kind = BASIC | AUX | sum(bit for bit, _ in self.fields)
         struct.pack_into("<IIQQQ", second, 0, 0, ATTR_SIZE, 5, 10000, kind)  # branch-misses
-        struct.pack_into("<Q", second, 96, Fields.REGS if self.fields else 0)
+        struct.pack_into("<Q", second, 96, REGS if self.fields else 0)
         struct.pack_into("<I", second, 112, self.size)
         nr = len(self.queues)
         ids = [struct.pack(f"<{nr}Q", *range(i, i + nr)) for i in (PT_ID, SAMPLE_ID)]
@@ -159,15 +161,28 @@ class Samples:
         struct.pack_into("<6Q", head, 16, ATTR_SIZE + 16, start, 2 * (ATTR_SIZE + 16), 104 + len(body), size, 0)
         return bytes(head[:72]) + bytes(32) + body
 
-    def write(self, path):
-        """Each record that has an id gets that of the trace's event."""
-        data = self.id_index()
+    def write(self, path, packed=False):
+        """packed: all samples are in compressed records, as perf record -z writes them."""
+        data, samples = self.id_index(), b""
         for record in self.file.records:
-            if SAMPLE != kind_of(record) < ID_INDEX - 5:
+            if kind_of(record) == SAMPLE and packed:
+                samples += record
+                continue
+            if SAMPLE != kind_of(record) < USER_RECORDS:  # its id is that of the trace's event
                 record = record[:-8] + struct.pack("<Q", PT_ID)
             data += record
+        if packed:
+            data += b"".join(compressed(samples))
         with open(path, "wb") as f:
             f.write(self.head(len(data)) + data)
+
+
+def compressed(data):
+    """Records with a zstd stream, whose blocks are not compressed, and divide the data anywhere."""
+    for i in range(0, len(data), BLOCK):
+        block = data[i:i + BLOCK]
+        body = (ZSTD_START if not i else b"") + (len(block) << 3).to_bytes(3, "little") + block
+        yield struct.pack("<IHH", COMPRESSED, 0, 8 + len(body)) + body
 
 
 # Cpus
@@ -218,9 +233,22 @@ def pieces_of(task, data):
                 piece = None
 
 
+class Run:
+    """A piece on a cpu: which bytes of the cpu's trace, and when."""
+
+    def __init__(self, task, first, last, begin, end):
+        self.task, self.first, self.last, self.begin, self.end = task, first, last, begin, end
+
+    def is_in(self, ranges):
+        return any(begin < self.last and self.first < end for begin, end in ranges)
+
+
 class Cpu:
-    def __init__(self, number, first):
-        self.number, self.task, self.trace, self.free, self.runs = number, None, [first], 0, []
+    """switches: [(tsc, task)]: who has the cpu, from when on."""
+
+    def __init__(self, number):
+        self.number, self.task, self.trace, self.free = number, None, b"", 0
+        self.switches, self.runs = [], []
 
 
 class ByCpu:
@@ -233,7 +261,7 @@ class ByCpu:
     def __init__(self, file, wide, seed=1, cpus=2):
         self.file, self.wide, self.random = file, wide, random.Random(seed)
         self.tsc = min(part.reference for part in file.records if isinstance(part, Part))
-        self.cpus = [Cpu(i, b"") for i in range(cpus)]
+        self.cpus = [Cpu(i) for i in range(cpus)]
         self.started, self.records = set(), []
         file.flags |= CONTEXT_SWITCH
         file.sample_type |= CPU
@@ -274,24 +302,26 @@ class ByCpu:
             self.started.add(task)
             self.put(ITRACE_START, struct.pack("<II", *task), task, now + LATER, cpu.number)
         cpu.task = task
-        cpu.runs.append((now + LATER, task))
+        cpu.switches.append((now + LATER, task))
         cpu.free = now + 2 * LATER
         return cpu.free
 
     def run(self, cpu, piece):
         fresh = cpu.task != piece.task
         begin = self.switch(cpu, piece.task) if fresh else max(cpu.free, self.tsc) + LATER
-        if not self.wide and fresh or self.random.random() < 0.2 or len(cpu.trace) < 2:
-            cpu.trace.append(PSB + tsc_packet(begin) + CBR + MODE_64 + PSBEND)
+        if not self.wide and fresh or self.random.random() < 0.2 or not cpu.trace:
+            cpu.trace += PSB + tsc_packet(begin) + CBR + MODE_64 + PSBEND
         else:
-            cpu.trace.append(tsc_packet(begin))
-        cpu.trace.append(MODE_64 + piece.bytes(begin))
-        cpu.free = begin + piece.end - piece.begin + LATER
+            cpu.trace += tsc_packet(begin)
+        first = len(cpu.trace)
+        cpu.trace += MODE_64 + piece.bytes(begin)
+        end = begin + piece.end - piece.begin
+        cpu.runs.append(Run(piece.task, first, len(cpu.trace), begin, end))
+        cpu.free = end + LATER
         if self.random.random() < 0.3:
             self.switch(cpu, IDLE)
 
     def rewrite(self):
-        """Returns {cpu: [(tsc, (pid, tid))]}: who ran where, from when on."""
         self.identifier = next(struct.unpack("<Q", r[-8:])[0] for r in self.file.records
                                if not isinstance(r, Part) and kind_of(r) == COMM)
         busy = []  # pieces that begin at the same time
@@ -306,13 +336,12 @@ class ByCpu:
                 self.put_again(item)
         self.run_all(busy)
         self.file.records = [r for r in self.file.records if not isinstance(r, Part) and
-                             kind_of(r) >= ID_INDEX - 5] + self.records
+                             kind_of(r) >= USER_RECORDS] + self.records
         for cpu in self.cpus:
             part = Part(struct.pack(Part.FORM, ptdamage.AUXTRACE, 0, 48, 0, 0, self.tsc, cpu.number, -1,
                                     cpu.number, 0))  # without a reference, perf 6.1 crashes
-            part.data = ptdamage.pad(b"".join(cpu.trace))
+            part.data = ptdamage.pad(cpu.trace)
             self.file.records.append(part)
-        return {cpu.number: cpu.runs for cpu in self.cpus}
 
     def run_all(self, pieces):
         cpus = self.random.sample(self.cpus, len(pieces))
@@ -324,7 +353,7 @@ class ByCpu:
         """Pieces and records, by their times. The emulator finds out what is mapped when it runs: such a record comes
         before all of the piece."""
         found, pids = [], {}
-        records = [r for r in self.file.records if not isinstance(r, Part) and kind_of(r) < ID_INDEX - 5]
+        records = [r for r in self.file.records if not isinstance(r, Part) and kind_of(r) < USER_RECORDS]
         for record in records:
             pid, tid = struct.unpack("<II", record[-24:-16])
             pids[tid] = pid
