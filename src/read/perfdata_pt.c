@@ -658,6 +658,13 @@ static uint64_t limit_of(const struct perfdata_pt *pt, const struct event *befor
 	return before->time;
 }
 
+/* The thread is somewhere, but what it did since its last branch is not known. */
+static void put_unknown(struct perfdata_pt *pt, struct pt_queue *q, struct pt_thread *thread)
+{
+	put_event(pt, q, thread, BRANCH_BEGIN)->branch.over = true;
+	thread->insns = thread->cycles = 0;
+}
+
 /* Of the last event that was handed over: its thread's calls are over. */
 static void end_thread(struct perfdata_pt *pt, const struct event *ev)
 {
@@ -668,6 +675,8 @@ static void end_thread(struct perfdata_pt *pt, const struct event *ev)
 
 	if (!thread || !thread->known)
 		return;
+	if (ipt_dark_ran(&pt->dark, thread->pid, thread->tid, tsc_of(&pt->time, ev->time)))
+		put_unknown(pt, &none, thread);
 	end = put_event(pt, &none, thread, BRANCH_END);
 	end->branch.over = true;
 	take_counts(thread, &end->branch);

@@ -14,6 +14,7 @@
 #define FILLED_UP 8    /* perf and the kernel fill up a part to a multiple of as many bytes */
 #define TIME_LOOK 4096 /* bytes in which to look for the first time */
 #define MUCH ((uint64_t)1 << 20)
+#define ENOUGH 32     /* equal bytes: a PSB packet, its time, and more */
 #define FIRST_LOOK 64 /* bytes: almost always enough to tell two PSB packets by their times */
 
 void trace_add(struct trace *trace, const struct trace_part *part)
@@ -198,7 +199,9 @@ static bool find_overlap(struct view *view, const struct trace_part *a, const st
 		same = common(view, a, last, b, at);
 		*end_of_a = last + same;
 		*start_of_b = at + same;
-		if (is_filling(b, at + same)) { /* nothing is new */
+		if (same + (last < at ? last : at) < ENOUGH)
+			continue;
+		if (at <= last && is_filling(b, at + same)) { /* nothing is new */
 			*end_of_a = a->len;
 			*start_of_b = b->len;
 		} else if (!is_filling(a, last + same)) {

@@ -307,6 +307,9 @@ class ByCpu:
         return cpu.free
 
     def run(self, cpu, piece):
+        for other in self.cpus:
+            if other is not cpu and other.task == piece.task:
+                self.switch(other, IDLE)
         fresh = cpu.task != piece.task
         begin = self.switch(cpu, piece.task) if fresh else max(cpu.free, self.tsc) + LATER
         if not self.wide and fresh or self.random.random() < 0.2 or not cpu.trace:
