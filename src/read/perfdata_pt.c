@@ -509,12 +509,11 @@ static void put_first(struct perfdata_pt *pt, struct pt_queue *q, struct pt_thre
 }
 
 /* A thread runs here now, maybe after it was on another cpu. */
-static void come_back(struct perfdata_pt *pt, struct pt_thread *thread, uint64_t tsc)
+static void come_back(struct perfdata_pt *pt, struct pt_queue *q, struct pt_thread *thread,
+		      uint64_t tsc)
 {
-	if (!ipt_dark_ran(&pt->dark, thread->pid, thread->tid, tsc) || !thread->known)
-		return;
-	thread->known = false;
-	thread->at = thread->insns = thread->cycles = 0;
+	if (ipt_dark_ran(&pt->dark, thread->pid, thread->tid, tsc))
+		lose_thread(pt, q, thread, thread->insns ? thread->at : 0);
 }
 
 /* Makes at most two events of a branch. */
@@ -527,7 +526,7 @@ static inline void take_branch(struct perfdata_pt *pt, struct pt_queue *q,
 		if (q->thread != SIZE_MAX)
 			add_counts(&pt->threads[q->thread], b->insns, b->cycles);
 		q->thread = thread_of(pt, (uint32_t)b->to, (uint32_t)b->from);
-		come_back(pt, &pt->threads[q->thread], b->time);
+		come_back(pt, q, &pt->threads[q->thread], b->time);
 		return;
 	}
 	if (q->thread == SIZE_MAX)
@@ -535,12 +534,12 @@ static inline void take_branch(struct perfdata_pt *pt, struct pt_queue *q,
 	thread = &pt->threads[q->thread];
 	switch (b->kind) {
 	case IPT_DID_GO_ON:
-		come_back(pt, thread, b->time);
+		come_back(pt, q, thread, b->time);
 		if (!q->goes_on || !thread->known || thread->away)
 			put_begin(pt, q, thread, b->to);
 		break;
 	case IPT_DID_BEGIN:
-		come_back(pt, thread, b->time);
+		come_back(pt, q, thread, b->time);
 		put_begin(pt, q, thread, b->to);
 		break;
 	case IPT_DID_GAP:
