@@ -80,17 +80,18 @@ def record(kind, body, misc=2):
 
 
 class File:
-    """A perf.data with traces of a thread (cpu -1), or of a cpu."""
-    TYPE = 1 << 1 | 1 << 2 | 1 << 7  # tid, time, cpu
+    """A perf.data with traces of a thread (cpu -1), or of a cpu: whole, in snapshots, or in samples."""
+    TYPE = 1 << 16 | 1 << 1 | 1 << 2 | 1 << 7  # identifier, tid, time, cpu
+    PERIOD, AUX = 1 << 8, 1 << 20
 
-    def __init__(self, path, cpu):
+    def __init__(self, path, cpu, snapshot=False):
         self.path, self.cpu, self.data = path, cpu, b""
-        info = [8, 0, 1, 0, 1, 1 << 10, 1 << 11, 3, 0, cpu >= 0, 1 << 9, 15 << 14, 84, 2, 2, 21]
+        info = [8, 0, 1, 0, 1, 1 << 10, 1 << 11, 3, snapshot, cpu >= 0, 1 << 9, 15 << 14, 84, 2, 2, 21]
         self.data += record(70, struct.pack("<II16Q", 1, 0, *info))
 
     def add(self, kind, body, time, pid=100, tid=100, misc=2):
         body += bytes(-len(body) % 8)
-        trailer = struct.pack("<IIQII", pid, tid, time, max(self.cpu, 0), 0)
+        trailer = struct.pack("<IIQIIQ", pid, tid, time, max(self.cpu, 0), 0, 1)
         self.data += record(kind, body + trailer, misc)
 
     def map(self, address, size, offset, time):
@@ -104,16 +105,26 @@ class File:
         self.data += record(71, struct.pack("<QQQIiiI", len(packets), offset, 0, 0,
                                             -1 if self.cpu >= 0 else 100, self.cpu, 0)) + packets
 
+    def sample(self, packets, time):
+        packets += bytes(-len(packets) % 8)
+        self.data += record(9, struct.pack("<QIIQIIQQ", 2, 100, 100, time, max(self.cpu, 0), 0, 1,
+                                           len(packets)) + packets)
+
     def bytes(self):
-        attr = struct.pack("<IIQQQQQIIQQQQIiQIHH", 8, 112, 0x300e603, 1, self.TYPE, 0,
-                           1 << 18 | 1 << 8 | 1 << 9 | 1 << 13, *[0] * 12)
-        head = struct.pack("<8s12Q", b"PERFILE2", 104, 128, 104, 128, 232, len(self.data),
+        flags = 1 << 18 | 1 << 8 | 1 << 9 | 1 << 13
+        attrs = b"".join(
+            struct.pack("<IIQQQQQ", kind, 120, config, 1, fields, 0, flags).ljust(112, b"\0") +
+            struct.pack("<IIQQ", size, 0, ids, 8)
+            for kind, config, fields, size, ids in (
+                (8, 0x300e603, self.TYPE, 0, 376),
+                (0, 5, self.TYPE | self.PERIOD | self.AUX, 4096, 384)))
+        head = struct.pack("<8s12Q", b"PERFILE2", 104, 136, 104, 272, 392, len(self.data),
                            0, 0, 0, 0, 0, 0)
-        return head + attr + bytes(16) + self.data
+        return head + attrs + struct.pack("<QQ", 1, 2) + self.data
 
 
-def whole_file(path, size, cpu, all_traces):
-    f = File(path, cpu)
+def begin_file(path, size, cpu, snapshot=False):
+    f = File(path, cpu, snapshot)
     f.add(3, struct.pack("<II", 100, 100) + b"work\0", 1)
     f.map(USER, size, 0, 2)
     f.map(KERNEL, size, 0, 2)
@@ -121,6 +132,35 @@ def whole_file(path, size, cpu, all_traces):
     f.add(10, struct.pack("<IIQQQ24xII", 0xffffffff, 0, KERNEL, size, 0, 5, 2) + b"[mod]\0", 3, misc=1)
     f.poke(KERNEL + 0x1e, b"\x90\x90", b"\xeb\xe0", 200)
     f.poke(KERNEL + 8192, b"", b"\x90\xc3", 300)
+    return f
+
+
+def parts_of(all_traces):
+    """Each with the end of the one before."""
+    before = b""
+    for packets in all_traces:
+        yield before[-300:] + packets
+        before = packets
+
+
+def snapshot_file(path, size, cpu, all_traces):
+    f = begin_file(path, size, cpu, True)
+    for i, packets in enumerate(parts_of(all_traces)):
+        f.trace(packets + bytes(-len(packets) % 8), i * 72 % 256)
+    f.add(14, b"", 450, 100, 101, 0)
+    return f.bytes()
+
+
+def sample_file(path, size, cpu, all_traces):
+    f = begin_file(path, size, cpu)
+    for i, packets in enumerate(parts_of(all_traces)):
+        f.sample(packets, 200 + 300 * i)
+    f.add(14, b"", 450, 100, 101, 0)
+    return f.bytes()
+
+
+def whole_file(path, size, cpu, all_traces):
+    f = begin_file(path, size, cpu)
     offset = 0
     for packets in all_traces:
         f.trace(packets, offset)
@@ -142,9 +182,13 @@ def main():
         with open(path, "wb") as f:
             f.write(code())
         packets = list(seeds.values())
-        seeds = {f"{name}-{cpu}": whole_file(path, len(code()), cpu, some)
+        files = {f"{name}-{cpu}": whole_file(path, len(code()), cpu, some)
                  for cpu in (-1, 0) for name, some in [("all", packets)] +
                  [(name, [each]) for name, each in seeds.items()]}
+        for cpu in (-1, 0):
+            files[f"snapshots-{cpu}"] = snapshot_file(path, len(code()), cpu, packets)
+            files[f"samples-{cpu}"] = sample_file(path, len(code()), cpu, packets)
+        seeds = files
     for name, content in seeds.items():
         # The last byte selects options: see the fuzzers.
         for options in (0, 18, 82):

@@ -252,7 +252,11 @@ struct event_branch {
 	 */
 	bool by_thread;
 	bool direct; /* of a jump: its instruction contains the target, so it is not longjmp() or the like */
-	bool over; /* of an END: all calls are over: the kernel returned to a program, or the thread ended */
+	/*
+	 * Of an END: all calls are over: the kernel returned to a program, or the thread ended. Of a BEGIN: what the
+	 * thread did before is not known, though it was in code that is not traced.
+	 */
+	bool over;
 	uint64_t context;      /* IP_KERNEL or IP_USER, of `to` */
 	uint64_t space;	       /* the register that names the address space, at `to`; 0 unknown */
 	uint64_t from, to;     /* addresses of the branch and of its target; 0 unknown */

@@ -156,7 +156,8 @@ void calls_before_branch(struct calls *calls, const struct event *ev, uint32_t s
 	struct slices_task *task = track_own(&calls->track, strand);
 	struct slices *slices = calls->slices;
 
-	if (ev->branch.kind == BRANCH_BEGIN && !track_away(&calls->track, strand)) {
+	if (ev->branch.kind == BRANCH_BEGIN &&
+	    (!track_away(&calls->track, strand) || ev->branch.over)) {
 		if (ev->branch.by_thread)
 			begin_thread(slices, ev, task);
 		else

@@ -489,7 +489,7 @@ void track_add(struct track *track, const struct event *ev)
 		ev->outside & (OUTSIDE_WHEN | OUTSIDE_WHERE) ? &track->unselected : &track->stats;
 	track->at->branches++;
 	if (b->kind == BRANCH_BEGIN &&
-	    !strand->away) { /* if there is a task, part of the trace is missing */
+	    (!strand->away || b->over)) { /* if there is a task, part of the trace is missing */
 		task_end(track, strand->task);
 		strand->task = NULL;
 	}

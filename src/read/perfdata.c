@@ -158,12 +158,11 @@ static int skip_aux(struct reader *r, struct event *ev)
 
 		/* Only what is there: a damaged record may claim any length. */
 		perfdata_pt_add_trace(p->pt,
-				      &(struct perfdata_chunk){ .in = p->survey_of[stream].in,
-								.file_offset = at,
-								.len = skipped,
-								.offset = p->aux_offset,
-								.tid = p->aux_tid,
-								.cpu = p->aux_cpu });
+				      &(struct trace_part){ .in = p->survey_of[stream].in,
+							    .file_offset = at,
+							    .len = skipped,
+							    .offset = p->aux_offset },
+				      p->aux_tid, p->aux_cpu);
 		return 0;
 	}
 	if (skipped == left)
@@ -335,6 +334,8 @@ static int take_record(struct reader *r, const struct record *rec, struct event 
 			p->unknown_type = rec->type;
 		return 0;
 	}
+	if (p->survey_of && rec->type == PERF_RECORD_SAMPLE)
+		return perfdata_survey_sample(r, rec);
 	if (rec->type < PERF_RECORD_HEADER_ATTR) {
 		kernel_record(p, rec);
 		return 0;
@@ -391,6 +392,7 @@ static int plain_record(struct reader *r, const uint8_t *data, struct event *ev)
 				     "compressed data from here on",
 				     rec.size);
 	}
+	rec.packed = true;
 	p->s->plain_at += rec.size;
 	/* perf never compresses these: their data could not follow them. */
 	if (is_packed(&rec) || rec.type == PERF_RECORD_AUXTRACE ||
@@ -572,10 +574,7 @@ static int next_of_same(struct reader *r, struct event *ev)
 	return ret;
 }
 
-static int perfdata_survey(struct reader *r);
-
-/* The next event of the file itself. */
-static int next_event(struct reader *r, struct event *ev)
+int perfdata_next_event(struct reader *r, struct event *ev)
 {
 	struct perfdata *p = r->priv;
 
@@ -594,10 +593,8 @@ static int next_event(struct reader *r, struct event *ev)
 			if (p->told_attrs < p->nr_attrs)
 				return tell_source(p, ev);
 		}
-		if (p->now.size && p->survey_of && record_survey(p, &p->now)) {
-			p->now.size = 0;
+		if (p->now.size && p->survey_of && perfdata_survey_record(p))
 			continue;
-		}
 		if (p->now.size) {
 			ret = tell_now(r, ev);
 			if (ret)
@@ -634,77 +631,6 @@ static int next_event(struct reader *r, struct event *ev)
 }
 
 /* ---- Intel PT ---- */
-
-static void close_stream(struct stream *s)
-{
-	if (s->unpack)
-		s->unpack->ops->close(s->unpack);
-	buf_release(&s->packed);
-	buf_release(&s->plain);
-	if (s->in == &s->own)
-		in_close(&s->own);
-}
-
-/* A copy of the state at this point, with streams of its own and nothing that waits. */
-static int clone_streams(struct reader *r, const struct perfdata *from, struct perfdata *to)
-{
-	to->streams = xcalloc(from->nr_streams, sizeof(*to->streams));
-	to->s = to->streams;
-	to->survey_of = from->streams;
-	for (size_t i = 0; i < from->nr_streams; i++) {
-		struct stream *s = &to->streams[i];
-		uint64_t start =
-			i || !from->data_start ? in_offset(from->streams[i].in) : from->data_start;
-		uint64_t length;
-
-		if (in_length(from->streams[i].in, &length, &r->err) < 0 ||
-		    in_clone(&s->own, from->streams[i].in, (size_t)1 << 20, &r->err) < 0)
-			return -1;
-		s->in = &s->own;
-		s->data_end = from->streams[i].data_end;
-		if (in_seek(s->in, start, &r->err) < 0)
-			return -1;
-	}
-	return 0;
-}
-
-/* Reads the whole file without its traces, for what a decoder has to know. */
-static int perfdata_survey(struct reader *r)
-{
-	struct perfdata *p = r->priv, first = *p;
-	struct reader survey = *r;
-	struct event ev;
-	int ret;
-
-	p->surveyed = first.surveyed = true;
-	first.nr_held = 0;
-	memset(&first.order, 0, sizeof(first.order));
-	memset(&first.scratch, 0, sizeof(first.scratch));
-	memset(&first.text, 0, sizeof(first.text));
-	ret = clone_streams(r, p, &first);
-	survey.priv = &first;
-	survey.in = first.streams->in;
-	survey.nr_damaged = UINT32_MAX; /* the second reading reports it */
-	do {
-		ev = (struct event){
-			.time = NO_TIME, .cpu = NO_CPU, .pid = NO_TASK, .tid = NO_TASK
-		};
-		ret = ret < 0 ? ret : next_event(&survey, &ev);
-		if (ret > 0)
-			perfdata_pt_add_event(p->pt, &ev);
-	} while (ret > 0);
-	order_release(&first.order);
-	buf_release(&first.scratch);
-	buf_release(&first.text);
-	for (size_t i = 0; i < first.nr_streams; i++)
-		close_stream(&first.streams[i]);
-	free(first.streams);
-	if (ret < 0 && !r->err.code)
-		r->err = survey.err;
-	if (ret == 0)
-		perfdata_pt_start(p->pt);
-	return ret;
-}
 
 static size_t perfdata_run(struct reader *r, struct event **events)
 {
@@ -746,7 +672,7 @@ static int perfdata_next(struct reader *r, struct event *ev)
 
 	if (p->has_ahead)
 		return next_with_pt(r, ev);
-	ret = next_event(r, ev);
+	ret = perfdata_next_event(r, ev);
 	if (!p->pt || ret < 0)
 		return ret;
 	p->has_ahead = true;
@@ -765,7 +691,7 @@ static void perfdata_close(struct reader *r)
 	sample_release(p);
 	order_release(&p->order);
 	for (size_t i = 0; i < p->nr_streams; i++)
-		close_stream(&p->streams[i]);
+		perfdata_close_stream(&p->streams[i]);
 	free(p->streams);
 	buf_release(&p->scratch);
 	buf_release(&p->text);

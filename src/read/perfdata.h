@@ -8,6 +8,8 @@
  *	perfdata_record.c	tasks, maps, losses, switches
  *	perfdata_sample.c	samples
  *	perfdata_pt.c		the branches of Intel PT, with the code from perfdata_code.c
+ *	perfdata_trace.c	the bytes of its traces
+ *	perfdata_survey.c	the first reading of a file with Intel PT
  */
 #ifndef KSCOPE_READ_PERFDATA_H
 #define KSCOPE_READ_PERFDATA_H
@@ -56,6 +58,7 @@ struct record {
 	uint32_t type;
 	uint16_t misc, size;
 	uint64_t offset; /* in the file; for a compressed record, that of its container */
+	bool packed;	 /* it was compressed; set while it is read */
 };
 
 /* A sample with a deferred user call chain, which comes when the task leaves the kernel. */
@@ -214,6 +217,21 @@ static inline struct cursor record_body(const struct perfdata *p, const struct r
 /* Decodes the record header at `data`. */
 struct record record_at(const struct perfdata *p, const uint8_t *data, uint64_t offset);
 
+/* ---- perfdata.c ---- */
+
+/* The next event of the file itself, without what is decoded. */
+int perfdata_next_event(struct reader *r, struct event *ev);
+
+/* ---- perfdata_survey.c ---- */
+
+/* Reads the whole file, but not what follows AUXTRACE records. */
+int perfdata_survey(struct reader *r);
+/* In this first reading: a sample, before it is sorted. -1: r->err */
+int perfdata_survey_sample(struct reader *r, const struct record *rec);
+/* Likewise: true if p->now is not to become an event. */
+bool perfdata_survey_record(struct perfdata *p);
+void perfdata_close_stream(struct stream *s);
+
 /* ---- perfdata_header.c ---- */
 
 /* Also opens the streams. */
@@ -246,17 +264,28 @@ const struct build_id *header_build_id(const struct perfdata *p, const char *pat
 /* The attribute of a record. NULL: its id is unknown, or there are no attributes. */
 const struct attr *record_attr(const struct perfdata *p, const struct record *rec);
 uint64_t record_time(const struct perfdata *p, const struct record *rec); /* NO_TIME */
+/* What the trailer of a record says: time, cpu and task. */
+void record_trailer(const struct perfdata *p, const struct record *rec, struct event *ev);
 /* 1: an event, 0: none for this record. Damage is an event. */
 int record_event(struct reader *r, const struct record *rec, struct event *ev);
-/* In the first reading, for Intel PT: true if the record is not to become an event. */
-bool record_survey(struct perfdata *p, const struct record *rec);
+/* A change of the kernel's code: returns its old bytes, with the new ones behind them. NULL: damaged. */
+struct ipt_poke;
+const uint8_t *record_poke(struct cursor *c, struct ipt_poke *poke);
 int sample_event(struct reader *r, const struct record *rec, struct event *ev);
+/* The hardware trace in a sample, if there is one and the sample is whole. Also sets time, cpu and task of ev. */
+struct sample_trace {
+	const uint8_t *bytes; /* NULL: none */
+	uint64_t len;
+};
+struct sample_trace sample_trace(struct perfdata *p, const struct record *rec, struct event *ev);
 /* The next sample of a record that has several counters. */
 int sample_next_read(struct perfdata *p, struct event *ev);
 /* Takes a deferred call chain and marks the samples that wait for it as due. */
 bool sample_deferred(struct perfdata *p, const struct record *rec);
 /* 1: a held sample that is due, 0: none. */
 int sample_next_held(struct reader *r, struct event *ev);
+/* Nothing is held, and there is no room yet: for a copy of the state. */
+void sample_begin(struct perfdata *p);
 void sample_release(struct perfdata *p);
 
 #endif

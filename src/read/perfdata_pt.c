@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "base/worker.h"
 #include "pt/ahead.h"
+#include "pt/dark.h"
 #include "pt/history.h"
 #include "pt/packet.h"
 #include "read/perfdata_code.h"
@@ -15,7 +16,6 @@
 #define BATCH 64	  /* events of one call */
 #define MAX_THREADS 16	  /* that decode */
 #define MUCH_TRACE 262144 /* bytes; less is not worth a thread */
-#define FIRST_LOOK 4096	  /* bytes in which to look for the first time */
 #define KERNEL_ADDRESS ((uint64_t)1 << 63)
 
 /* The private part of an AUXTRACE_INFO record, in words. */
@@ -25,6 +25,8 @@ enum {
 	INFO_TIME_MULT,
 	INFO_TIME_ZERO,
 	INFO_HAS_TIME,
+	INFO_SNAPSHOT = 8,
+	INFO_BY_CPU = 9,
 	INFO_MTC_BITS = 11,
 	INFO_TSC_PER_CTC = 12,
 	INFO_CTC_PER_TSC = 13,
@@ -45,7 +47,7 @@ struct pt_thread {
 
 struct pt_queue {
 	uint32_t tid, cpu;
-	struct perfdata_chunks chunks;
+	struct trace trace;
 	struct ipt_piece *piece; /* NULL: none yet, or no more */
 	size_t at;		 /* the next branch in it */
 	uint64_t time;		 /* of that branch, or at most of the next piece */
@@ -56,6 +58,7 @@ struct pt_queue {
 	bool goes_on; /* the piece before led to the begin of this one */
 	bool begun;
 	uint8_t ratio; /* of the core's clock; 0: unknown */
+	bool dark;     /* there is no trace between the branch before and the next one */
 };
 
 struct pt_gap {
@@ -71,10 +74,14 @@ struct perfdata_pt {
 	struct ipt_world world;
 	struct ipt_clock_info clock;
 	struct ipt_ahead ahead;
+	struct ipt_dark dark;
 	struct ipt_ns time;
 	struct pt_queue *queues;
 	size_t nr_queues, cap_queues;
 	struct hash by_owner; /* of a queue: index + 1 */
+	bool by_cpu;	      /* each cpu has a queue */
+	bool apart;	      /* snapshots or samples: nothing is lost between parts of a trace */
+	struct trace_spool spool; /* of samples in compressed records */
 	uint64_t bytes;
 	uint64_t lost_pokes;
 	size_t *heap; /* queues with something to come, by time */
@@ -109,6 +116,8 @@ static void take_info(struct perfdata_pt *pt, const struct perfdata *p, const ui
 	pt->clock.tsc_per_ctc[0] = (uint32_t)info[INFO_TSC_PER_CTC];
 	pt->clock.tsc_per_ctc[1] = (uint32_t)info[INFO_CTC_PER_TSC];
 	pt->clock.base_ratio = (uint32_t)info[INFO_MAX_RATIO];
+	pt->apart = info[INFO_SNAPSHOT];
+	pt->by_cpu = info[INFO_BY_CPU];
 }
 
 struct perfdata_pt *perfdata_pt_new(struct reader *r, struct cursor info)
@@ -152,16 +161,32 @@ static size_t queue_of(struct perfdata_pt *pt, uint32_t tid, uint32_t cpu)
 	return *place - 1;
 }
 
-void perfdata_pt_add_trace(struct perfdata_pt *pt, const struct perfdata_chunk *chunk)
+static void add_part(struct perfdata_pt *pt, size_t queue, const struct trace_part *part)
 {
-	size_t queue = queue_of(pt, chunk->tid, chunk->cpu);
-	struct pt_queue *q = &pt->queues[queue];
-
-	if (!chunk->len || chunk->offset + chunk->len < chunk->offset)
+	if (!part->len || part->offset + part->len < part->offset)
 		return;
-	GROW(q->chunks.all, q->chunks.nr + 1, q->chunks.cap);
-	q->chunks.all[q->chunks.nr++] = *chunk;
-	pt->bytes += chunk->len;
+	trace_add(&pt->queues[queue].trace, part);
+	pt->bytes += part->len;
+}
+
+void perfdata_pt_add_trace(struct perfdata_pt *pt, const struct trace_part *part, uint32_t tid,
+			   uint32_t cpu)
+{
+	add_part(pt, queue_of(pt, tid, cpu), part);
+}
+
+int perfdata_pt_add_sample(struct perfdata_pt *pt, struct trace_part *part, const uint8_t *bytes,
+			   const struct event *ev, struct err *err)
+{
+	uint32_t cpu = pt->by_cpu ? ev->cpu : NO_CPU;
+
+	pt->apart = true;
+	if (!part->len || (cpu == NO_CPU && ev->tid == NO_TASK))
+		return 0;
+	if (!part->in && trace_spool_add(&pt->spool, part, bytes, err) < 0)
+		return -1;
+	add_part(pt, queue_of(pt, ev->tid, cpu), part);
+	return 0;
 }
 
 void perfdata_pt_add_switch(struct perfdata_pt *pt, const struct event *ev)
@@ -223,34 +248,7 @@ static bool read_trace(const void *data, uint32_t queue, uint64_t position, uint
 {
 	const struct perfdata_pt *pt = data;
 
-	return perfdata_chunks_read(&pt->queues[queue].chunks, position, to, len);
-}
-
-/* The time of the first PSB packet, as far as its packets tell; else 0. */
-static uint64_t first_time(const struct perfdata_pt *pt, size_t queue)
-{
-	const struct perfdata_chunks *chunks = &pt->queues[queue].chunks;
-	uint8_t bytes[FIRST_LOOK + IPT_LONGEST] = { 0 };
-	size_t len = chunks->nr && chunks->all[0].len < FIRST_LOOK ? (size_t)chunks->all[0].len
-								   : FIRST_LOOK;
-	const uint8_t *at, *end = bytes + len;
-	struct ipt_packet packet;
-
-	if (!chunks->nr || !perfdata_chunks_read(chunks, chunks->all[0].offset, bytes, len))
-		return 0;
-	at = ipt_packet_find_psb(bytes, end);
-	while (at && at < end && *at != 0x19) {
-		if (ipt_packet_read(at, end, &packet) <= 0 || packet.kind == IPT_PSBEND)
-			return 0;
-		at += packet.size;
-	}
-	if (at && end - at >= 8) {
-		uint64_t tsc;
-
-		memcpy(&tsc, at, sizeof(tsc));
-		return ipt_ns_of(&pt->time, tsc >> 8);
-	}
-	return 0;
+	return trace_read(&pt->queues[queue].trace, position, to, len);
 }
 
 /* The heap */
@@ -307,6 +305,7 @@ static size_t helpers(const struct perfdata_pt *pt)
 void perfdata_pt_start(struct perfdata_pt *pt)
 {
 	ipt_history_complete(&pt->history);
+	ipt_dark_start(&pt->dark, &pt->history, pt->apart);
 	pt->world = ipt_history_world(&pt->history);
 	pt->ahead.world = &pt->world;
 	pt->ahead.clock = &pt->clock;
@@ -316,14 +315,19 @@ void perfdata_pt_start(struct perfdata_pt *pt)
 	pt->heap = xcalloc(pt->nr_queues + 1, sizeof(*pt->heap));
 	for (size_t i = 0; i < pt->nr_queues; i++) {
 		struct pt_queue *q = &pt->queues[i];
+		uint64_t first;
 
-		perfdata_chunks_complete(&q->chunks);
-		for (size_t c = 0; c < q->chunks.nr; c++)
-			ipt_ahead_add(&pt->ahead, (uint32_t)i, q->chunks.all[c].offset,
-				      q->chunks.all[c].offset + q->chunks.all[c].len);
+		if (pt->apart)
+			trace_lay_out(&q->trace);
+		else
+			trace_sort(&q->trace);
+		for (size_t part = 0; part < q->trace.nr; part++)
+			ipt_ahead_add(&pt->ahead, (uint32_t)i, q->trace.parts[part].offset,
+				      q->trace.parts[part].offset + q->trace.parts[part].len);
 		q->thread = SIZE_MAX;
-		q->time = first_time(pt, i);
-		if (q->chunks.nr)
+		first = trace_first_time(&q->trace);
+		q->time = first ? ipt_ns_of(&pt->time, first) : 0;
+		if (q->trace.nr)
 			pt->heap[pt->nr_heap++] = i;
 	}
 	for (size_t i = pt->nr_heap / 2; i-- > 0;)
@@ -414,6 +418,7 @@ static void put_begin(struct perfdata_pt *pt, struct pt_queue *q, struct pt_thre
 	ev = put_event(pt, q, thread, inside ? BRANCH_JUMP : back ? BRANCH_LEAVE : BRANCH_BEGIN);
 	ev->branch.from = inside ? thread->at : 0;
 	ev->branch.to = to;
+	ev->branch.over = !back && thread->away;
 	ev->branch.context = context_of(to);
 	thread->at = to;
 	thread->known = true;
@@ -542,6 +547,14 @@ static void put_first(struct perfdata_pt *pt, struct pt_queue *q, struct pt_thre
 		put_branch(pt, q, thread, b);
 }
 
+/* A thread runs here now, maybe after it was on another cpu. */
+static void come_back(struct perfdata_pt *pt, struct pt_queue *q, struct pt_thread *thread,
+		      uint64_t tsc)
+{
+	if (ipt_dark_ran(&pt->dark, thread->pid, thread->tid, tsc))
+		lose_thread(pt, q, thread, thread->insns ? thread->at : 0);
+}
+
 /* Makes at most two events of a branch. */
 static inline void take_branch(struct perfdata_pt *pt, struct pt_queue *q,
 			       const struct ipt_branch *b)
@@ -552,6 +565,7 @@ static inline void take_branch(struct perfdata_pt *pt, struct pt_queue *q,
 		if (q->thread != SIZE_MAX)
 			add_counts(&pt->threads[q->thread], b->insns, b->cycles);
 		q->thread = thread_of(pt, (uint32_t)b->to, (uint32_t)b->from);
+		come_back(pt, q, &pt->threads[q->thread], b->time);
 		return;
 	}
 	if (q->thread == SIZE_MAX)
@@ -559,10 +573,14 @@ static inline void take_branch(struct perfdata_pt *pt, struct pt_queue *q,
 	thread = &pt->threads[q->thread];
 	switch (b->kind) {
 	case IPT_DID_GO_ON:
+		come_back(pt, q, thread, b->time);
 		if (!q->goes_on || !thread->known || thread->away)
 			put_begin(pt, q, thread, b->to);
 		break;
-	case IPT_DID_BEGIN: put_begin(pt, q, thread, b->to); break;
+	case IPT_DID_BEGIN:
+		come_back(pt, q, thread, b->time);
+		put_begin(pt, q, thread, b->to);
+		break;
 	case IPT_DID_GAP:
 		add_counts(thread, b->insns, b->cycles);
 		if (is_blind(thread, b))
@@ -599,14 +617,18 @@ static void end_piece(struct perfdata_pt *pt, struct pt_queue *q)
 	q->piece = NULL;
 }
 
-/* Part of the trace is missing before this piece. */
+/* Part of the trace is missing before this piece, or nobody took it. */
 static void begin_span(struct perfdata_pt *pt, struct pt_queue *q)
 {
 	if (q->begun && q->thread != SIZE_MAX) {
 		lose_thread(pt, q, &pt->threads[q->thread], q->at_end);
-		pt->gap = (struct pt_gap){ IPT_GAP_LOST, 0, q->piece->begin,
-					   (size_t)(q - pt->queues), true };
+		if (!pt->apart)
+			pt->gap = (struct pt_gap){ IPT_GAP_LOST, 0, q->piece->begin,
+						   (size_t)(q - pt->queues), true };
 	}
+	if (q->begun)
+		ipt_dark_begin(&pt->dark, (uint32_t)(q - pt->queues), q->tsc);
+	q->dark = q->begun || pt->apart;
 	q->goes_on = false;
 }
 
@@ -626,6 +648,10 @@ static bool find_branch(struct perfdata_pt *pt, struct pt_queue *q)
 			begin_span(pt, q);
 		q->begun = true;
 	}
+	if (q->dark)
+		ipt_dark_end(&pt->dark, (uint32_t)(q - pt->queues),
+			     q->piece->flow.branches[q->at].time);
+	q->dark = false;
 	return true;
 }
 
@@ -680,6 +706,13 @@ static uint64_t limit_of(const struct perfdata_pt *pt, const struct event *befor
 	return before->time;
 }
 
+/* The thread is somewhere, but what it did since its last branch is not known. */
+static void put_unknown(struct perfdata_pt *pt, struct pt_queue *q, struct pt_thread *thread)
+{
+	put_event(pt, q, thread, BRANCH_BEGIN)->branch.over = true;
+	thread->insns = thread->cycles = 0;
+}
+
 /* Of the last event that was handed over: its thread's calls are over. */
 static void end_thread(struct perfdata_pt *pt, const struct event *ev)
 {
@@ -690,6 +723,8 @@ static void end_thread(struct perfdata_pt *pt, const struct event *ev)
 
 	if (!thread || !thread->known)
 		return;
+	if (ipt_dark_ran(&pt->dark, thread->pid, thread->tid, ipt_ns_to_tsc(&pt->time, ev->time)))
+		put_unknown(pt, &none, thread);
 	end = put_event(pt, &none, thread, BRANCH_END);
 	end->branch.over = true;
 	take_counts(thread, &end->branch);
@@ -714,6 +749,8 @@ size_t perfdata_pt_run(struct perfdata_pt *pt, const struct event *before, struc
 		if (!find_branch(pt, q)) {
 			if (q->thread != SIZE_MAX)
 				put_rest(pt, q, &pt->threads[q->thread], q->at_end);
+			if (pt->apart)
+				ipt_dark_begin(&pt->dark, (uint32_t)pt->heap[0], q->tsc);
 			drop_first(pt);
 			continue;
 		}
@@ -737,8 +774,8 @@ void perfdata_pt_took(struct perfdata_pt *pt, size_t nr)
 static int tell_gap(struct perfdata_pt *pt, struct reader *r, struct event *ev)
 {
 	const struct pt_queue *q = &pt->queues[pt->gap.queue];
-	const struct perfdata_chunk *chunk = perfdata_chunks_at(&q->chunks, pt->gap.position);
-	uint64_t offset = chunk ? chunk->file_offset + (pt->gap.position - chunk->offset) : 0;
+	const struct trace_part *part = trace_at(&q->trace, pt->gap.position);
+	uint64_t offset = part ? part->file_offset + (pt->gap.position - part->offset) : 0;
 	bool cpu = q->tid == NO_TASK;
 
 	pt->gap.waits = false;
@@ -767,13 +804,15 @@ void perfdata_pt_free(struct perfdata_pt *pt)
 	if (pt->heap)
 		ipt_ahead_release(&pt->ahead);
 	for (size_t i = 0; i < pt->nr_queues; i++)
-		free(pt->queues[i].chunks.all);
+		trace_release(&pt->queues[i].trace);
 	free(pt->queues);
 	free(pt->heap);
 	free(pt->threads);
 	hash_release(&pt->by_owner);
 	hash_release(&pt->by_tid);
+	ipt_dark_release(&pt->dark);
 	ipt_history_release(&pt->history);
 	perfdata_code_release(&pt->code);
+	trace_spool_close(&pt->spool);
 	free(pt);
 }

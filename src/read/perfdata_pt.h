@@ -9,7 +9,7 @@
 
 #include "pt/poke.h"
 #include "read/perfdata.h"
-#include "read/perfdata_chunks.h"
+#include "read/perfdata_trace.h"
 
 struct perfdata_pt;
 
@@ -17,8 +17,15 @@ struct perfdata_pt;
 struct perfdata_pt *perfdata_pt_new(struct reader *r, struct cursor info);
 void perfdata_pt_free(struct perfdata_pt *pt);
 
-/* For the first reading: the trace that follows an AUXTRACE record, and other events. */
-void perfdata_pt_add_trace(struct perfdata_pt *pt, const struct perfdata_chunk *chunk);
+/* For the first reading: the trace behind an AUXTRACE record, of a thread or a cpu; and other events. */
+void perfdata_pt_add_trace(struct perfdata_pt *pt, const struct trace_part *part, uint32_t tid,
+			   uint32_t cpu);
+/*
+ * The trace in a sample. part->in: NULL if its bytes are not in the file as such: then they are kept in a
+ * temporary file.
+ */
+int perfdata_pt_add_sample(struct perfdata_pt *pt, struct trace_part *part, const uint8_t *bytes,
+			   const struct event *sample, struct err *err);
 void perfdata_pt_add_event(struct perfdata_pt *pt, const struct event *ev);
 /* A thread runs on a cpu. */
 void perfdata_pt_add_switch(struct perfdata_pt *pt, const struct event *ev);

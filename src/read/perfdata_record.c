@@ -91,6 +91,13 @@ static void take_trailer(const struct perfdata *p, const struct record *rec, str
 		c->end = at;
 }
 
+void record_trailer(const struct perfdata *p, const struct record *rec, struct event *ev)
+{
+	struct cursor c = record_body(p, rec);
+
+	take_trailer(p, rec, &c, ev);
+}
+
 /*
  * The rest of the record as a string. toperf leaves too little room for the trailer of
  * sample_id_all, so like perf, accept a string that ends anywhere inside the record.
@@ -258,8 +265,7 @@ static void aux_event(const struct perfdata *p, struct cursor *c, struct event *
 	ev->aux.flags = cursor_u64(c);
 }
 
-/* A change of the kernel's code: returns its old bytes, with the new ones behind them. */
-static const uint8_t *take_poke(struct cursor *c, struct ipt_poke *poke)
+const uint8_t *record_poke(struct cursor *c, struct ipt_poke *poke)
 {
 	*poke = (struct ipt_poke){ .address = cursor_u64(c) };
 	poke->old_len = cursor_u16(c);
@@ -289,7 +295,7 @@ int record_event(struct reader *r, const struct record *rec, struct event *ev)
 	case PERF_RECORD_AUX: aux_event(p, &c, ev); break;
 	case PERF_RECORD_TEXT_POKE: /* only the first reading uses it */
 		*ev = blank;
-		if (take_poke(&c, &poke))
+		if (record_poke(&c, &poke))
 			return 0;
 		break;
 	case PERF_RECORD_CALLCHAIN_DEFERRED:
@@ -305,42 +311,4 @@ int record_event(struct reader *r, const struct record *rec, struct event *ev)
 	*ev = blank;
 	return reader_damage(r, ev, rec->offset, 0, rec->size,
 			     "record of type %" PRIu32 " is too short", rec->type);
-}
-
-/* A thread that is traced runs on a cpu. */
-static void survey_start(struct perfdata *p, struct cursor *c, struct event *ev)
-{
-	ev->pid = cursor_u32(c);
-	ev->tid = cursor_u32(c);
-	if (!c->bad)
-		perfdata_pt_add_switch(p->pt, ev);
-}
-
-static void survey_poke(struct perfdata *p, struct cursor *c, const struct event *ev)
-{
-	struct ipt_poke poke;
-	const uint8_t *bytes = take_poke(c, &poke);
-
-	if (bytes)
-		perfdata_pt_add_poke(p->pt, ev->time, poke, bytes);
-}
-
-bool record_survey(struct perfdata *p, const struct record *rec)
-{
-	struct cursor c = record_body(p, rec);
-	struct event ev = { .cpu = NO_CPU, .time = NO_TIME };
-
-	switch (rec->type) {
-	case PERF_RECORD_SAMPLE:
-	case PERF_RECORD_CALLCHAIN_DEFERRED: return true;
-	case PERF_RECORD_ITRACE_START:
-		take_trailer(p, rec, &c, &ev);
-		survey_start(p, &c, &ev);
-		return true;
-	case PERF_RECORD_TEXT_POKE:
-		take_trailer(p, rec, &c, &ev);
-		survey_poke(p, &c, &ev);
-		return true;
-	default: return false;
-	}
 }

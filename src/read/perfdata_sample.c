@@ -148,14 +148,44 @@ static void take_user(struct perfdata *p, struct cursor *c, const struct perf_at
 	sample->state = &p->user;
 }
 
+/* The fields after the user's stack. We need none of them but the last one, the hardware trace. */
+static struct sample_trace take_trace(struct cursor *c, const struct perf_attr *attr)
+{
+	/* In this order; all are one word, but the registers. */
+	static const uint64_t words[] = { PERF_SAMPLE_WEIGHT | PERF_SAMPLE_WEIGHT_STRUCT,
+					  PERF_SAMPLE_DATA_SRC,
+					  PERF_SAMPLE_TRANSACTION,
+					  PERF_SAMPLE_REGS_INTR,
+					  PERF_SAMPLE_PHYS_ADDR,
+					  PERF_SAMPLE_CGROUP,
+					  PERF_SAMPLE_DATA_PAGE_SIZE,
+					  PERF_SAMPLE_CODE_PAGE_SIZE };
+	struct sample_trace trace = { 0 };
+	uint64_t abi;
+	unsigned nr;
+
+	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++) {
+		if (!(attr->sample_type & words[i]))
+			continue;
+		if (words[i] == PERF_SAMPLE_REGS_INTR)
+			take_regs(c, attr->sample_regs_intr, &abi, &nr);
+		else
+			cursor_u64(c);
+	}
+	trace.len = cursor_u64(c);
+	trace.bytes = cursor_bytes(c, trace.len);
+	return trace;
+}
+
 struct chain {
 	const uint8_t *at;
 	uint64_t nr;
 };
 
 /* Reads all fields in their order; some are ignored. */
-static void take_fields(struct perfdata *p, struct cursor *c, const struct perf_attr *attr,
-			struct event *ev, struct chain *chain, uint64_t *ip, uint64_t *id)
+static struct sample_trace take_fields(struct perfdata *p, struct cursor *c,
+				       const struct perf_attr *attr, struct event *ev,
+				       struct chain *chain, uint64_t *ip, uint64_t *id)
 {
 	struct event_sample *sample = &ev->sample;
 	uint64_t type = attr->sample_type;
@@ -198,7 +228,29 @@ static void take_fields(struct perfdata *p, struct cursor *c, const struct perf_
 		take_branches(p, c, attr->branch_sample_type, sample);
 	if (type & (PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER))
 		take_user(p, c, attr, sample);
-	/* We need none of the fields that follow. */
+	return type & PERF_SAMPLE_AUX ? take_trace(c, attr) : (struct sample_trace){ 0 };
+}
+
+struct sample_trace sample_trace(struct perfdata *p, const struct record *rec, struct event *ev)
+{
+	const struct attr *attr = record_attr(p, rec);
+	struct cursor c = record_body(p, rec);
+	struct sample_trace trace = { 0 };
+	struct event sample = *ev;
+	struct chain chain = { 0 };
+	uint64_t ip, id;
+
+	if (!attr)
+		return trace;
+	trace = take_fields(p, &c, &attr->raw, &sample, &chain, &ip, &id);
+	p->nr_reads = p->at_read = 0;
+	if (c.bad)
+		return (struct sample_trace){ 0 };
+	ev->time = sample.time;
+	ev->cpu = sample.cpu;
+	ev->pid = sample.pid;
+	ev->tid = sample.tid;
+	return trace;
 }
 
 static void hold(struct perfdata *p, const struct record *rec, uint32_t tid, uint64_t cookie)
@@ -414,6 +466,18 @@ int sample_next_held(struct reader *r, struct event *ev)
 	}
 	p->release_held = false;
 	return 0;
+}
+
+void sample_begin(struct perfdata *p)
+{
+	p->held = NULL;
+	p->tail = p->ips = p->regs = NULL;
+	p->reads = NULL;
+	p->branches = NULL;
+	p->nr_held = p->cap_held = p->nr_tail = p->cap_tail = 0;
+	p->nr_reads = p->at_read = p->cap_reads = 0;
+	p->cap_ips = p->cap_regs = p->cap_branches = 0;
+	p->release_held = false;
 }
 
 void sample_release(struct perfdata *p)

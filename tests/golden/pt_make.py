@@ -8,8 +8,8 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from kit.inputs import put
 
 PID, AT = 1000, 0x400000
-COMM, EXIT, MMAP2, AUXTRACE_INFO, AUXTRACE = 3, 4, 10, 70, 71
-TID, TIME = 2, 4
+COMM, EXIT, SAMPLE, MMAP2, AUXTRACE_INFO, AUXTRACE = 3, 4, 9, 10, 70, 71
+IP, TID, TIME, PERIOD, IDENTIFIER, AUX = 1, 2, 4, 1 << 8, 1 << 16, 1 << 20
 PMU = 8
 CONFIG = 0x300e603  # pt, cyc, mtc, tsc, branch, mtc_period 3, psb_period 3
 SHIFT, MULT = 31, 1022611261  # 2.1 GHz
@@ -127,6 +127,31 @@ def perf_data(*records):
     attr = struct.pack("<IIQQQQQ", PMU, 112, CONFIG, 1, TID | TIME, 0, 1 << 18 | 1 << 5).ljust(112, b"\0")
     head = b"PERFILE2" + struct.pack("<QQQQQQQQ", 104, 128, 104, 128, 232, len(data), 0, 0) + bytes(32)
     return head + attr + bytes(16) + data
+
+
+def sample(data, time, size=None):
+    """A sample with a trace: id, ip, task, time, period."""
+    data += PAD * (-len(data) % 8)
+    return record(SAMPLE, struct.pack("<QQIIQQQ", 2, AT, PID, PID, time, 1,
+                                      len(data) if size is None else size) + data, 2)
+
+
+def with_id(*records):
+    """Their trailer also has the id of the first event."""
+    return b"".join(r[:6] + struct.pack("<H", len(r) + 8) + r[8:] + struct.pack("<Q", 1) for r in records)
+
+
+def sampled(*records):
+    """A file with two events: the trace, and samples of branch-misses that have some of it."""
+    data = b"".join(records)
+    attrs = b"".join(
+        struct.pack("<IIQQQQQ", kind, 120, config, 1, fields, 0, 1 << 18 | 1 << 5).ljust(112, b"\0") +
+        struct.pack("<IIQQ", size, 0, ids, 8)
+        for kind, config, fields, size, ids in (
+            (PMU, CONFIG, TID | TIME | IDENTIFIER, 0, 376),
+            (0, 5, IP | TID | TIME | PERIOD | IDENTIFIER | AUX, 4096, 384)))
+    head = b"PERFILE2" + struct.pack("<QQQQQQQQ", 104, 136, 104, 272, 392, len(data), 0, 0) + bytes(32)
+    return head + attrs + struct.pack("<QQ", 1, 2) + data
 
 
 # Code; addresses are offsets from AT.
@@ -295,6 +320,38 @@ def bad_cases():
     yield "no-map", comm() + info() + whole
 
 
+def pieces():
+    """Four pieces of a trace, one after the other."""
+    times = 1000, 200000, 300000, 400000
+    return [psb_plus(time=time) + pge(AT) + tnt("t" * (i + 1) + "nt") + tip(AT + 0x10) + tnt("t") + pgd()
+            for i, time in enumerate(times)]
+
+
+def snapshot_cases():
+    """Offsets are those in a buffer of 128 bytes: they do not tell the order."""
+    first, second, third, last = pieces()
+    usual = comm() + mmap2("code.elf", len(USUAL)) + info(snapshot=1)
+    yield "snapshots", usual + trace(first + second, 64) + trace(second + third, 40) + trace(third[5:] + last, 8)
+    yield "snapshots-contained", usual + trace(first + second) + trace(first + second) + \
+        trace(second) + trace(third)
+    yield "bad-snapshot-cut", usual + trace(first + second) + trace(second + third)[:-30]
+    yield "bad-snapshot-ends-in-psb", usual + trace(first + PSB[:10]) + trace(second + PSB) + trace(PSB + third[16:])
+    yield "bad-snapshot-no-psb", usual + trace(first[16:]) + trace(first) + trace(second[16:]) + trace(bytes(32))
+    yield "bad-snapshots-backwards", usual + trace(third + last) + trace(first + second)
+
+
+def sample_cases():
+    first, second, third, last = pieces()
+    usual = with_id(comm(), mmap2("code.elf", len(USUAL)))
+    yield "samples", usual + info() + sample(first + second, 150000) + sample(second[9:] + third, 160000) + \
+        sample(third + last, 200000)
+    yield "bad-sample-size", usual + info() + sample(first, 100000) + sample(second, 110000, size=64) + \
+        sample(second, 120000, size=1000) + sample(third, 130000, size=2**64 - 8) + sample(last, 200000)
+    yield "bad-sample-cut", usual + info() + sample(first, 100000) + sample(second, 110000)[:-24]
+    yield "bad-sample-empty", usual + info() + sample(b"", 100000) + sample(first, 110000)
+    yield "bad-sample-no-info", usual + sample(first, 100000)
+
+
 VERB = "insn --addresses\n"
 
 
@@ -320,3 +377,7 @@ for name, records in foreign_cases():
 for name, records in bad_cases():
     put_case(f"bad-{name}", perf_data(records), elf(USUAL))
 put_case("bad-elf-cut", good(psb_plus() + pge(AT) + tnt("tt"), USUAL), elf(USUAL)[:4097])
+for name, records in snapshot_cases():
+    put_case(name, perf_data(records), elf(USUAL))
+for name, records in sample_cases():
+    put_case(name, sampled(records), elf(USUAL))

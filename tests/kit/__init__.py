@@ -16,6 +16,7 @@ and ends with finish(). This module has paths, prints results and runs programs.
     pack        data packed as kernels are
     perf        perf record, and its samples as perf and kscope print them
     ptdamage    damages Intel PT traces as processors and perf do
+    ptmodes     turns Intel PT by thread into traces by cpu, snapshots and samples
     ptnotes     adds PTWRITE and power packets to them
     stand_in    kscope record with a program in place of QEMU
     styles      guests that switch between threads in many styles

@@ -119,6 +119,8 @@ def by_perf(path):
     """What stock perf decodes: {tid: addresses}, and its complaints."""
     done = run("perf", "script", "-i", path, "--itrace=i0nse", "-F", "tid,ip", "--no-inline")
     threads, errors = {}, done.stderr.splitlines()
+    if done.returncode:
+        errors.append(f"exit code {done.returncode}")
     for line in done.stdout.splitlines():
         match = re.fullmatch(r"\s*(\d+)\s+([0-9a-f]+)\s*", line)
         if match:
