@@ -5,7 +5,7 @@
 #include "base/mem.h"
 #include "pass/calls.h"
 
-#define MEMO_SIZE 262144
+#define MEMO_SIZE 131072 /* pairs */
 #define PLACES 16384
 
 struct calls_path { /* a node in the tree of return addresses */
@@ -35,10 +35,16 @@ struct calls_place { /* what an address is, by the maps of `version` */
 	uint32_t context; /* the end of it: markers differ there */
 };
 
+/*
+ * Which counter follows another one. The first two that follow a counter are side by side, and those of counters
+ * that were made one after the other are near each other: code that runs again finds them in the cpu's cache.
+ */
 struct calls_memo {
-	uint64_t resume, to;
-	uint32_t from, counter;
-	uint32_t version;
+	struct calls_step {
+		uint64_t resume, to;
+		uint32_t from, counter;
+		uint32_t version;
+	} steps[2];
 };
 
 static const struct track_ops sums_ops;
@@ -183,18 +189,35 @@ static uint32_t counter_on(struct calls *calls, uint32_t path, const struct even
 	return counter_at(calls, &want);
 }
 
-static struct calls_memo *memo_of(struct calls *calls, uint32_t from, uint64_t resume, uint64_t to)
+static inline bool is_step(const struct calls *calls, const struct calls_step *step,
+			   const struct calls_step *want)
 {
-	uint64_t hash = (to ^ resume * 31 ^ (uint64_t)from << 20) * 0x9e3779b97f4a7c15ull;
-
-	return &calls->memo[hash >> 40 & (MEMO_SIZE - 1)];
+	return step->from == want->from && step->to == want->to && step->resume == want->resume &&
+	       step->version == calls->version;
 }
 
-static bool is_memo(const struct calls *calls, const struct calls_memo *memo, uint32_t from,
-		    uint64_t resume, uint64_t to)
+/* Where the memo has a step, or is to have it. The step's counter is 0 if it has to be found. */
+static inline struct calls_step *step_of(struct calls *calls, uint32_t from, uint64_t resume,
+					 uint64_t to)
 {
-	return memo->counter && memo->from == from && memo->resume == resume && memo->to == to &&
-	       memo->version == calls->version;
+	struct calls_step want = { resume, to, from, 0, calls->version }, *step;
+	struct calls_memo *memo = &calls->memo[from % MEMO_SIZE];
+	uint64_t hash;
+
+	if (is_step(calls, &memo->steps[0], &want))
+		return &memo->steps[0];
+	if (is_step(calls, &memo->steps[1], &want))
+		return &memo->steps[1];
+	hash = (to ^ resume * 31 ^ (uint64_t)from << 20) * 0x9e3779b97f4a7c15ull >> 40;
+	step = &calls->memo[hash % MEMO_SIZE].steps[hash / MEMO_SIZE % 2];
+	if (is_step(calls, step, &want))
+		return step;
+	for (size_t i = 0; i < 2; i++) {
+		if (memo->steps[i].from != from || memo->steps[i].version != calls->version)
+			step = &memo->steps[i];
+	}
+	*step = want;
+	return step;
 }
 
 static uint32_t counter_beside(void *data, uint32_t from, const struct event *ev)
@@ -202,18 +225,15 @@ static uint32_t counter_beside(void *data, uint32_t from, const struct event *ev
 	struct calls *calls = data;
 	const struct calls_place *place = place_of(calls, ev);
 	const struct calls_counter *at = &calls->counters[from];
-	uint64_t to = ev->branch.to;
-	struct calls_memo *memo;
+	struct calls_step *step;
 
 	if (at->leaf == place->leaf && at->frame == place->frame &&
 	    at->context == ev->branch.context)
 		return from;
-	memo = memo_of(calls, from, 0, to);
-	if (!is_memo(calls, memo, from, 0, to))
-		*memo = (struct calls_memo){ 0, to, from,
-					     counter_on(calls, calls->counters[from].path, ev),
-					     calls->version };
-	return memo->counter;
+	step = step_of(calls, from, 0, ev->branch.to);
+	if (!step->counter)
+		step->counter = counter_on(calls, at->path, ev);
+	return step->counter;
 }
 
 /* The path of code that `caller` calls: the caller's own path and its return address. */
@@ -242,15 +262,12 @@ static uint32_t counter_below(void *data, uint32_t from, const struct track_fram
 	const struct event_branch *b = &ev->branch;
 	uint64_t key = caller->resume ^ (uint64_t)(caller->kind == TRACK_TRAP) << 63 ^
 		       (uint64_t)caller->guessed << 62;
-	struct calls_memo *memo = memo_of(calls, from, key, b->to);
+	struct calls_step *step = step_of(calls, from, key, b->to);
 
-	if (!is_memo(calls, memo, from, key, b->to)) {
-		uint32_t path = path_below(calls, from, caller, b->context);
-
-		*memo = (struct calls_memo){ key, b->to, from, counter_on(calls, path, ev),
-					     calls->version };
-	}
-	return memo->counter;
+	if (!step->counter)
+		step->counter =
+			counter_on(calls, path_below(calls, from, caller, b->context), ev);
+	return step->counter;
 }
 
 static uint32_t counter_root(void *data, const struct event *ev)
