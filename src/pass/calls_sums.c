@@ -5,7 +5,8 @@
 #include "base/mem.h"
 #include "pass/calls.h"
 
-#define MEMO_SIZE 131072 /* pairs */
+#define MEMO_SIZE 262144
+#define MEMO_WAYS 4
 #define PLACES 16384
 
 struct calls_path { /* a node in the tree of return addresses */
@@ -35,16 +36,10 @@ struct calls_place { /* what an address is, by the maps of `version` */
 	uint32_t context; /* the end of it: markers differ there */
 };
 
-/*
- * Which counter follows another one. The first two that follow a counter are side by side, and those of counters
- * that were made one after the other are near each other: code that runs again finds them in the cpu's cache.
- */
-struct calls_memo {
-	struct calls_step {
-		uint64_t resume, to;
-		uint32_t from, counter;
-		uint32_t version;
-	} steps[2];
+struct calls_memo { /* which counter follows another one */
+	uint64_t resume, to;
+	uint32_t from, counter;
+	uint32_t version;
 };
 
 static const struct track_ops sums_ops;
@@ -80,20 +75,6 @@ void calls_release(struct calls *calls)
 	hash_release(&calls->path_by_key);
 	hash_release(&calls->counter_by_key);
 	memset(calls, 0, sizeof(*calls));
-}
-
-void calls_add(struct calls *calls, const struct event *ev)
-{
-	uint32_t strand;
-
-	if (!calls->slices) {
-		track_add(&calls->track, ev);
-		return;
-	}
-	strand = track_strand(&calls->track, ev);
-	calls_before_branch(calls, ev, strand);
-	track_add(&calls->track, ev);
-	calls_after_branch(calls, ev, strand);
 }
 
 /* Finds or adds the path that equals `want`. */
@@ -189,35 +170,38 @@ static uint32_t counter_on(struct calls *calls, uint32_t path, const struct even
 	return counter_at(calls, &want);
 }
 
-static inline bool is_step(const struct calls *calls, const struct calls_step *step,
-			   const struct calls_step *want)
+static inline bool is_memo(const struct calls_memo *memo, const struct calls_memo *want)
 {
-	return step->from == want->from && step->to == want->to && step->resume == want->resume &&
-	       step->version == calls->version;
+	return memo->to == want->to && memo->from == want->from && memo->resume == want->resume &&
+	       memo->version == want->version;
 }
 
-/* Where the memo has a step, or is to have it. The step's counter is 0 if it has to be found. */
-static inline struct calls_step *step_of(struct calls *calls, uint32_t from, uint64_t resume,
+/*
+ * Finds a memo, or makes a place it; if its counter is 0, the caller has to find that. The first few counters that
+ * follow another one have places side by side, which the number of that one tells. Counters that were made one after
+ * the other have places near each other, so code that runs again finds them in the cpu's cache.
+ */
+static inline struct calls_memo *memo_of(struct calls *calls, uint32_t from, uint64_t resume,
 					 uint64_t to)
 {
-	struct calls_step want = { resume, to, from, 0, calls->version }, *step;
-	struct calls_memo *memo = &calls->memo[from % MEMO_SIZE];
-	uint64_t hash;
+	struct calls_memo *own = &calls->memo[from * MEMO_WAYS % MEMO_SIZE], *memo, *free = NULL;
+	struct calls_memo want = { resume, to, from, 0, calls->version };
+	uint64_t hash = (to ^ resume * 31) * 0x9e3779b97f4a7c15ull;
 
-	if (is_step(calls, &memo->steps[0], &want))
-		return &memo->steps[0];
-	if (is_step(calls, &memo->steps[1], &want))
-		return &memo->steps[1];
-	hash = (to ^ resume * 31 ^ (uint64_t)from << 20) * 0x9e3779b97f4a7c15ull >> 40;
-	step = &calls->memo[hash % MEMO_SIZE].steps[hash / MEMO_SIZE % 2];
-	if (is_step(calls, step, &want))
-		return step;
-	for (size_t i = 0; i < 2; i++) {
-		if (memo->steps[i].from != from || memo->steps[i].version != calls->version)
-			step = &memo->steps[i];
+	for (size_t i = 0; i < MEMO_WAYS; i++) {
+		memo = &own[(i ^ hash >> 62) % MEMO_WAYS];
+		if (is_memo(memo, &want))
+			return memo;
+		if (!free && (memo->from != from || memo->version != calls->version))
+			free = memo;
 	}
-	*step = want;
-	return step;
+	memo = &calls->memo[(hash >> 40 ^ from * 31) % MEMO_SIZE];
+	if (is_memo(memo, &want))
+		return memo;
+	if (free)
+		memo = free;
+	*memo = want;
+	return memo;
 }
 
 static uint32_t counter_beside(void *data, uint32_t from, const struct event *ev)
@@ -225,15 +209,15 @@ static uint32_t counter_beside(void *data, uint32_t from, const struct event *ev
 	struct calls *calls = data;
 	const struct calls_place *place = place_of(calls, ev);
 	const struct calls_counter *at = &calls->counters[from];
-	struct calls_step *step;
+	struct calls_memo *memo;
 
 	if (at->leaf == place->leaf && at->frame == place->frame &&
 	    at->context == ev->branch.context)
 		return from;
-	step = step_of(calls, from, 0, ev->branch.to);
-	if (!step->counter)
-		step->counter = counter_on(calls, at->path, ev);
-	return step->counter;
+	memo = memo_of(calls, from, 0, ev->branch.to);
+	if (!memo->counter)
+		memo->counter = counter_on(calls, at->path, ev);
+	return memo->counter;
 }
 
 /* The path of code that `caller` calls: the caller's own path and its return address. */
@@ -262,12 +246,14 @@ static uint32_t counter_below(void *data, uint32_t from, const struct track_fram
 	const struct event_branch *b = &ev->branch;
 	uint64_t key = caller->resume ^ (uint64_t)(caller->kind == TRACK_TRAP) << 63 ^
 		       (uint64_t)caller->guessed << 62;
-	struct calls_step *step = step_of(calls, from, key, b->to);
+	struct calls_memo *memo = memo_of(calls, from, key, b->to);
 
-	if (!step->counter)
-		step->counter =
-			counter_on(calls, path_below(calls, from, caller, b->context), ev);
-	return step->counter;
+	if (!memo->counter)
+		memo->counter = counter_on(calls, path_below(calls, from, caller, b->context), ev);
+	/* What follows it is needed next. */
+	__builtin_prefetch(&calls->memo[memo->counter * MEMO_WAYS % MEMO_SIZE]);
+	__builtin_prefetch(&calls->counters[memo->counter]);
+	return memo->counter;
 }
 
 static uint32_t counter_root(void *data, const struct event *ev)
