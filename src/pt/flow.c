@@ -215,10 +215,15 @@ static inline bool runs_alone(const struct ipt_block *b)
 
 /* Packets */
 
-/* One condition. */
+/* One condition. Usually without a jump that depends on it, which the cpu could not predict. */
 static inline struct ipt_block *branch_if(struct ipt_flow *f, struct ipt_block *b, bool taken_bit)
 {
+	struct ipt_block **link = taken_bit ? &b->taken : &b->fall;
+	struct ipt_block *next = __atomic_load_n(link, __ATOMIC_ACQUIRE);
+
 	f->insns += b->insns;
+	if (next && !(taken_bit & (f->all | b->leaves)))
+		return next;
 	if (!taken_bit)
 		return fall(f, b);
 	if (f->all || b->leaves)
@@ -253,11 +258,12 @@ static enum ipt_gap take_tnt(struct ipt_flow *f, uint64_t bits, unsigned nr)
 	unsigned steps = 0;
 
 	while (nr) {
-		switch (b->kind) {
-		case IPT_COND:
+		if (b->kind == IPT_COND) { /* most blocks */
 			b = branch_if(f, b, bits >> --nr & 1);
 			steps = 0;
-			break;
+			continue;
+		}
+		switch (b->kind) {
 		case IPT_ON:
 		case IPT_JUMP:
 		case IPT_CALL:
