@@ -204,13 +204,22 @@ tests/node_modules/.done: tests/package.json
 
 bench:
 	@tools/install-deps build demo bench
-	@$(MAKE) --no-print-directory all demo-elfs $(BUILD)/bench/make_perfdata
+	@$(MAKE) --no-print-directory all demo-elfs bench-tools
 	@bench/run $(BUILD) $(BENCH)
 
-$(BUILD)/bench/make_perfdata: bench/make_perfdata.c src/abi/perf_file.h
+# What is measured, and baselines to compare with. pt_load is built like most programs: it is what runs in traces.
+BENCH_BIN := make_perfdata pt_load pt_nothing.so
+ifeq ($(HAVE_LIBIPT),yes)
+BENCH_BIN += pt_blocks
+endif
+.PHONY: bench-tools
+bench-tools: $(BENCH_BIN:%=$(BUILD)/bench/%)
+$(BUILD)/bench/pt_nothing.so: BENCH_CFLAGS := -shared -fPIC
+$(BUILD)/bench/pt_blocks: BENCH_LIBS := -lipt
+$(BUILD)/bench/%.so $(BUILD)/bench/%: bench/%.c src/abi/perf_file.h
 	@mkdir -p $(@D)
 	$(call say,CC)
-	$(Q)$(CC) -O2 -Isrc $< -o $@
+	$(Q)$(CC) -O2 $(BENCH_CFLAGS) -Isrc $< -o $@ $(BENCH_LIBS)
 
 # check: the layers, headers that stand alone, format and lint.
 .PHONY: check-layers check-headers check-format check-tidy

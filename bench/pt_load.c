@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * pt_load ROUNDS: what programs do, for traces: sorting with a callback, a tree, a hash table, text, a small
- * interpreter with a jump table, recursion, and calls through a table. A round has about 7 M instructions.
+ * interpreter with a jump table, recursion, and calls through a table. A round has about 5 M instructions.
  */
 #include <stdint.h>
 #include <stdio.h>

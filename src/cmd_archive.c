@@ -104,7 +104,7 @@ static char *plain_code(const struct image *image, const char *path)
 static size_t use_images(struct images *images, struct store *list)
 {
 	char hex[BUILD_ID_TEXT];
-	size_t missing = 0, nr;
+	size_t missing = 0;
 	int level = log_level;
 
 	if (level == 1) /* no warnings of binaries that no sample needed */
@@ -126,7 +126,7 @@ static size_t use_images(struct images *images, struct store *list)
 		if (*hex && symfile)
 			store_use(list, real, STORE_BUILD_ID, hex);
 		if (symfile)
-			symfile_starts(symfile, &nr); /* finds the debug file */
+			symfile_same_until(symfile, 0); /* finds the debug files */
 		free(real);
 	}
 	log_level = level;

@@ -76,8 +76,6 @@ struct calls {
 
 void calls_init(struct calls *calls);
 void calls_release(struct calls *calls); /* also accepts a zeroed struct */
-/* Adds an EVENT_BRANCH, see track_add(). */
-void calls_add(struct calls *calls, const struct event *ev);
 /* Compares an unwound EVENT_CHECK with the trace. It must come in order with its cpu's branches. */
 void calls_check(struct calls *calls, const struct event *ev);
 /* The start of the function at an address, 0 if unknown. */
@@ -86,6 +84,21 @@ uint64_t calls_function(const struct calls *calls, uint64_t address, uint64_t co
 /* Before and after track_add() of a branch, if there are slices. */
 void calls_before_branch(struct calls *calls, const struct event *ev, uint32_t strand);
 void calls_after_branch(struct calls *calls, const struct event *ev, uint32_t strand);
+/* Adds an EVENT_BRANCH, see track_add(). */
+static inline void calls_add(struct calls *calls, const struct event *ev)
+{
+	uint32_t strand;
+
+	if (!calls->slices) {
+		track_add(&calls->track, ev);
+		return;
+	}
+	strand = track_strand(&calls->track, ev);
+	calls_before_branch(calls, ev, strand);
+	track_add(&calls->track, ev);
+	calls_after_branch(calls, ev, strand);
+}
+
 /* Adds an EVENT_MASK, if there are slices. It must come in order with its cpu's branches. */
 void calls_mask(struct calls *calls, const struct event *ev);
 /* Adds an EVENT_NOTE. It must come in order with its thread's branches. */

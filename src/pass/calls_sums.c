@@ -6,6 +6,7 @@
 #include "pass/calls.h"
 
 #define MEMO_SIZE 262144
+#define MEMO_WAYS 4
 #define PLACES 16384
 
 struct calls_path { /* a node in the tree of return addresses */
@@ -35,7 +36,7 @@ struct calls_place { /* what an address is, by the maps of `version` */
 	uint32_t context; /* the end of it: markers differ there */
 };
 
-struct calls_memo {
+struct calls_memo { /* which counter follows another one */
 	uint64_t resume, to;
 	uint32_t from, counter;
 	uint32_t version;
@@ -74,20 +75,6 @@ void calls_release(struct calls *calls)
 	hash_release(&calls->path_by_key);
 	hash_release(&calls->counter_by_key);
 	memset(calls, 0, sizeof(*calls));
-}
-
-void calls_add(struct calls *calls, const struct event *ev)
-{
-	uint32_t strand;
-
-	if (!calls->slices) {
-		track_add(&calls->track, ev);
-		return;
-	}
-	strand = track_strand(&calls->track, ev);
-	calls_before_branch(calls, ev, strand);
-	track_add(&calls->track, ev);
-	calls_after_branch(calls, ev, strand);
 }
 
 /* Finds or adds the path that equals `want`. */
@@ -183,18 +170,38 @@ static uint32_t counter_on(struct calls *calls, uint32_t path, const struct even
 	return counter_at(calls, &want);
 }
 
-static struct calls_memo *memo_of(struct calls *calls, uint32_t from, uint64_t resume, uint64_t to)
+static inline bool is_memo(const struct calls_memo *memo, const struct calls_memo *want)
 {
-	uint64_t hash = (to ^ resume * 31 ^ (uint64_t)from << 20) * 0x9e3779b97f4a7c15ull;
-
-	return &calls->memo[hash >> 40 & (MEMO_SIZE - 1)];
+	return memo->to == want->to && memo->from == want->from && memo->resume == want->resume &&
+	       memo->version == want->version;
 }
 
-static bool is_memo(const struct calls *calls, const struct calls_memo *memo, uint32_t from,
-		    uint64_t resume, uint64_t to)
+/*
+ * Finds a memo, or makes a place it; if its counter is 0, the caller has to find that. The first few counters that
+ * follow another one have places side by side, which the number of that one tells. Counters that were made one after
+ * the other have places near each other, so code that runs again finds them in the cpu's cache.
+ */
+static inline struct calls_memo *memo_of(struct calls *calls, uint32_t from, uint64_t resume,
+					 uint64_t to)
 {
-	return memo->counter && memo->from == from && memo->resume == resume && memo->to == to &&
-	       memo->version == calls->version;
+	struct calls_memo *own = &calls->memo[from * MEMO_WAYS % MEMO_SIZE], *memo, *free = NULL;
+	struct calls_memo want = { resume, to, from, 0, calls->version };
+	uint64_t hash = (to ^ resume * 31) * 0x9e3779b97f4a7c15ull;
+
+	for (size_t i = 0; i < MEMO_WAYS; i++) {
+		memo = &own[(i ^ hash >> 62) % MEMO_WAYS];
+		if (is_memo(memo, &want))
+			return memo;
+		if (!free && (memo->from != from || memo->version != calls->version))
+			free = memo;
+	}
+	memo = &calls->memo[(hash >> 40 ^ from * 31) % MEMO_SIZE];
+	if (is_memo(memo, &want))
+		return memo;
+	if (free)
+		memo = free;
+	*memo = want;
+	return memo;
 }
 
 static uint32_t counter_beside(void *data, uint32_t from, const struct event *ev)
@@ -202,17 +209,14 @@ static uint32_t counter_beside(void *data, uint32_t from, const struct event *ev
 	struct calls *calls = data;
 	const struct calls_place *place = place_of(calls, ev);
 	const struct calls_counter *at = &calls->counters[from];
-	uint64_t to = ev->branch.to;
 	struct calls_memo *memo;
 
 	if (at->leaf == place->leaf && at->frame == place->frame &&
 	    at->context == ev->branch.context)
 		return from;
-	memo = memo_of(calls, from, 0, to);
-	if (!is_memo(calls, memo, from, 0, to))
-		*memo = (struct calls_memo){ 0, to, from,
-					     counter_on(calls, calls->counters[from].path, ev),
-					     calls->version };
+	memo = memo_of(calls, from, 0, ev->branch.to);
+	if (!memo->counter)
+		memo->counter = counter_on(calls, at->path, ev);
 	return memo->counter;
 }
 
@@ -244,12 +248,11 @@ static uint32_t counter_below(void *data, uint32_t from, const struct track_fram
 		       (uint64_t)caller->guessed << 62;
 	struct calls_memo *memo = memo_of(calls, from, key, b->to);
 
-	if (!is_memo(calls, memo, from, key, b->to)) {
-		uint32_t path = path_below(calls, from, caller, b->context);
-
-		*memo = (struct calls_memo){ key, b->to, from, counter_on(calls, path, ev),
-					     calls->version };
-	}
+	if (!memo->counter)
+		memo->counter = counter_on(calls, path_below(calls, from, caller, b->context), ev);
+	/* What follows it is needed next. */
+	__builtin_prefetch(&calls->memo[memo->counter * MEMO_WAYS % MEMO_SIZE]);
+	__builtin_prefetch(&calls->counters[memo->counter]);
 	return memo->counter;
 }
 

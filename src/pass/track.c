@@ -353,7 +353,7 @@ static struct track_strand *cpu_of(struct track *track, uint32_t cpu)
 	return &track->cpus[cpu];
 }
 
-static void charge(struct track *track, struct track_task *task, uint64_t instructions)
+static inline void charge(struct track *track, struct track_task *task, uint64_t instructions)
 {
 	struct track_stack *stack = top_stack(task);
 
@@ -423,25 +423,35 @@ static void flat_step(struct track *track, struct track_strand *strand, const st
 	strand->sp = 0;
 }
 
-static void on_branch(struct track *track, struct track_strand *strand, const struct event *ev)
+/* There are neither stack pointers nor firmware. */
+static void on_thread_branch(struct track *track, struct track_strand *strand,
+			     const struct event *ev)
+{
+	if (strand->away || !ev->branch.to || ev->branch.kind > BRANCH_RETURN) {
+		if (thread_branch(track, strand, ev))
+			return;
+	}
+	switch (ev->branch.kind) {
+	case BRANCH_JUMP: thread_jump(track, strand, ev); break;
+	case BRANCH_CALL: on_call(track, strand, ev); break;
+	case BRANCH_RETURN: on_return(track, strand, ev); break;
+	case BRANCH_LEAVE: on_leave(track, strand, ev); break;
+	case BRANCH_END: on_end(track, strand, ev); break;
+	default: break;
+	}
+}
+
+static void on_cpu_branch(struct track *track, struct track_strand *strand, const struct event *ev)
 {
 	const struct event_branch *b = &ev->branch;
 
-	charge(track, strand->task, b->instructions);
-	strand->since_near += b->instructions;
 	/* A fast path for most branches: does what the code below would do. */
-	if (b->kind == BRANCH_JUMP && !b->sp && !b->taken && !strand->firmware && !strand->flat &&
-	    !strand->away && b->to) {
+	if (b->kind == BRANCH_JUMP && !b->sp && !b->taken && !strand->firmware && !strand->flat) {
 		set_sp(strand, moved_sp(strand, b), true);
 		task_prune(strand->task, strand->sp);
-		if (strand->thread)
-			thread_jump(track, strand, ev);
-		else
-			task_go(track, strand->task, ev);
+		task_go(track, strand->task, ev);
 		return;
 	}
-	if (strand->thread && thread_branch(track, strand, ev))
-		return;
 	if (b->kind != BRANCH_END && is_hand_over(track, strand, ev)) {
 		start_kernel(track, strand, ev);
 		return;
@@ -471,42 +481,79 @@ static void on_branch(struct track *track, struct track_strand *strand, const st
 	}
 }
 
-void track_add(struct track *track, const struct event *ev)
+/* Where the strand is after the event. */
+static inline void note_place(struct track_strand *strand, const struct event *ev)
 {
-	const struct event_branch *b = &ev->branch;
-	uint32_t number = track_strand(track, ev);
-	struct track_strand *strand =
-		b->by_thread ? thread_at(track, number) : cpu_of(track, number);
+	strand->at = ev->branch.to;
+	strand->context = ev->branch.context;
+	strand->space = ev->branch.space;
+	if (ev->branch.context == IP_USER || !strand->pid)
+		strand->pid = ev->pid;
+}
+
+static inline void run_task(struct track *track, struct track_strand *strand, uint64_t instructions)
+{
+	charge(track, strand->task, instructions);
+	strand->since_near += instructions;
+}
+
+/* Begins, if there is no task. A task that there is has lost part of its trace. */
+static void begin_anew(struct track *track, struct track_strand *strand, const struct event *ev)
+{
+	if (ev->branch.kind == BRANCH_BEGIN)
+		task_end(track, strand->task);
+	strand->task = NULL;
+	if (ev->branch.kind != BRANCH_END)
+		begin(track, strand, ev);
+}
+
+static void add_of_thread(struct track *track, const struct event *ev)
+{
+	uint32_t number = thread_number(track, ev);
+	struct track_strand *strand = thread_at(track, number);
+
+	if (!strand->task ||
+	    (ev->branch.kind == BRANCH_BEGIN && (!strand->away || ev->branch.over))) {
+		begin_anew(track, strand, ev);
+	} else {
+		run_task(track, strand, ev->branch.instructions);
+		on_thread_branch(track, strand, ev);
+	}
+	if (strand->task)
+		note_place(strand, ev);
+	else
+		thread_free(track, number);
+}
+
+static void add_of_cpu(struct track *track, const struct event *ev)
+{
+	struct track_strand *strand = cpu_of(track, track_cpu_number(ev->cpu));
 	struct event complete;
 
-	if (b->kind == BRANCH_LEAVE && !b->to && strand->task && !b->by_thread) {
+	if (ev->branch.kind == BRANCH_LEAVE && !ev->branch.to && strand->task) {
 		complete = *ev;
 		complete_leave(track, strand, &complete);
 		ev = &complete;
-		b = &ev->branch;
 	}
+	if (!strand->task || ev->branch.kind == BRANCH_BEGIN) {
+		begin_anew(track, strand, ev);
+	} else {
+		run_task(track, strand, ev->branch.instructions);
+		on_cpu_branch(track, strand, ev);
+	}
+	if (strand->task)
+		note_place(strand, ev);
+}
+
+void track_add(struct track *track, const struct event *ev)
+{
 	track->at =
 		ev->outside & (OUTSIDE_WHEN | OUTSIDE_WHERE) ? &track->unselected : &track->stats;
 	track->at->branches++;
-	if (b->kind == BRANCH_BEGIN &&
-	    (!strand->away || b->over)) { /* if there is a task, part of the trace is missing */
-		task_end(track, strand->task);
-		strand->task = NULL;
-	}
-	if (strand->task)
-		on_branch(track, strand, ev);
-	else if (b->kind != BRANCH_END)
-		begin(track, strand, ev);
-	if (!strand->task) {
-		if (strand->thread)
-			thread_free(track, number);
-		return;
-	}
-	strand->at = b->to;
-	strand->context = b->context;
-	strand->space = b->space;
-	if (b->context == IP_USER || !strand->pid)
-		strand->pid = ev->pid;
+	if (ev->branch.by_thread)
+		add_of_thread(track, ev);
+	else
+		add_of_cpu(track, ev);
 }
 
 /* For the listener */

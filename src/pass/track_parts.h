@@ -248,7 +248,29 @@ void on_leave(struct track *track, struct track_strand *strand, const struct eve
 
 /* track_thread */
 
-struct track_strand *thread_at(struct track *track, uint32_t strand);
+/* Each cpu has an idle thread of its own, and they all have the tid 0. */
+static inline uint64_t thread_key(const struct event *ev)
+{
+	bool many = !ev->tid || ev->tid == NO_TASK;
+
+	return (many ? (uint64_t)ev->cpu + 1 : 0) << 32 | ev->tid;
+}
+
+/* The strand of an event's thread, which is usually that of the event before. */
+static inline uint32_t thread_number(struct track *track, const struct event *ev)
+{
+	uint32_t last = track->last_thread;
+
+	if (last != TRACK_NO_STRAND && track->threads[last].key == thread_key(ev))
+		return TRACK_FIRST_THREAD + last;
+	return track_thread(track, ev);
+}
+
+static inline struct track_strand *thread_at(struct track *track, uint32_t strand)
+{
+	return &track->threads[strand - TRACK_FIRST_THREAD];
+}
+
 /* The thread has ended: another one may get its strand. */
 void thread_free(struct track *track, uint32_t strand);
 void thread_jump(struct track *track, struct track_strand *strand, const struct event *ev);

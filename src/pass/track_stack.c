@@ -153,27 +153,32 @@ void task_push(struct track *track, struct track_strand *strand, const struct ev
 	const struct event_branch *b = &ev->branch;
 	struct track_task *task = strand->task;
 	size_t max = sp || strand->thread ? MAX_DEPTH : MAX_UNSURE;
-	struct track_frame frame = { .resume = b->next,
-				     .target = b->to,
-				     .sp = sp,
-				     .after = b->kind == BRANCH_CALL && !b->next ? b->from
-										 : b->after,
-				     .context = strand->context,
-				     .space = strand->space,
-				     .pid = strand->pid,
-				     .guest = strand->guest,
-				     .kind = (uint8_t)kind,
-				     .pushed = b->pushed,
-				     .interrupt = b->next == b->from,
-				     .guessed = !b->next };
+	struct track_frame *frame, below;
 
 	if (task->nr >= max)
 		task_forget(track, task, task->nr - max / 2);
-	frame.mark = task->mark;
 	task->called = true;
 	GROW(task->frames, task->nr + 1, task->cap);
-	task->frames[task->nr++] = frame;
-	if (!frame.resume)
-		frame.resume = b->from + (kind != TRACK_TRAP); /* inside the call */
-	task->mark = track->ops->below(track->data, task->mark, &frame, ev);
+	frame = &task->frames[task->nr++];
+	*frame = (struct track_frame){
+		.resume = b->next,
+		.target = b->to,
+		.sp = sp,
+		.after = b->kind == BRANCH_CALL && !b->next ? b->from : b->after,
+		.context = strand->context,
+		.space = strand->space,
+		.mark = task->mark,
+		.pid = strand->pid,
+		.kind = (uint8_t)kind,
+		.pushed = b->pushed,
+		.guest = strand->guest,
+		.interrupt = b->next == b->from,
+		.guessed = !b->next,
+	};
+	if (!b->next) {
+		below = *frame;
+		below.resume = b->from + (kind != TRACK_TRAP); /* inside the call */
+		frame = &below;
+	}
+	task->mark = track->ops->below(track->data, task->mark, frame, ev);
 }

@@ -11,14 +11,6 @@
 
 /* Strands */
 
-/* Each cpu has an idle thread of its own, and they all have the tid 0. */
-static uint64_t key_of(const struct event *ev)
-{
-	bool many = !ev->tid || ev->tid == NO_TASK;
-
-	return (many ? (uint64_t)ev->cpu + 1 : 0) << 32 | ev->tid;
-}
-
 static uint32_t new_thread(struct track *track, uint64_t key)
 {
 	uint32_t thread = track->free_thread;
@@ -35,12 +27,9 @@ static uint32_t new_thread(struct track *track, uint64_t key)
 
 uint32_t track_thread(struct track *track, const struct event *ev)
 {
-	uint64_t key = key_of(ev);
-	uint32_t *at;
+	uint64_t key = thread_key(ev);
+	uint32_t *at = hash_at(&track->thread_by_key, (struct hash_key){ key, 0 });
 
-	if (track->last_thread != TRACK_NO_STRAND && track->threads[track->last_thread].key == key)
-		return TRACK_FIRST_THREAD + track->last_thread;
-	at = hash_at(&track->thread_by_key, (struct hash_key){ key, 0 });
 	/* The strand of a thread that has ended may belong to another one by now. */
 	if (!*at || track->threads[*at - 1].key != key)
 		*at = new_thread(track, key) + 1;
@@ -50,16 +39,11 @@ uint32_t track_thread(struct track *track, const struct event *ev)
 
 uint32_t track_find_thread(const struct track *track, const struct event *ev)
 {
-	uint64_t key = key_of(ev);
+	uint64_t key = thread_key(ev);
 	uint32_t at = hash_get(&track->thread_by_key, (struct hash_key){ key, 0 });
 
 	return at && track->threads[at - 1].key == key ? TRACK_FIRST_THREAD + at - 1
 						       : TRACK_NO_STRAND;
-}
-
-struct track_strand *thread_at(struct track *track, uint32_t strand)
-{
-	return &track->threads[strand - TRACK_FIRST_THREAD];
 }
 
 void thread_free(struct track *track, uint32_t strand)

@@ -10,6 +10,7 @@
 
 #define WINDOW ((size_t)64 << 10)
 #define PSB_PLUS 512 /* bytes in which to look for the address after a PSB packet */
+#define AHEAD 12     /* pieces, even for one thread: it takes long to wake it up */
 
 void ipt_ahead_init(struct ipt_ahead *ahead)
 {
@@ -277,7 +278,7 @@ static size_t room_of(const struct ipt_ahead *ahead)
 {
 	size_t active = ahead->active ? ahead->active : 1;
 
-	return 1 + (2 * ahead->nr_threads + active - 1) / active;
+	return ahead->nr_threads ? 1 + (AHEAD + 2 * ahead->nr_threads + active - 1) / active : 1;
 }
 
 struct ipt_piece *ipt_ahead_next(struct ipt_ahead *ahead, uint32_t queue)
@@ -286,8 +287,11 @@ struct ipt_piece *ipt_ahead_next(struct ipt_ahead *ahead, uint32_t queue)
 	size_t room = room_of(ahead);
 
 	pthread_mutex_lock(&ahead->lock);
-	while (q->nr_pieces < room && add_piece(ahead, queue))
-		;
+	/* Many at a time, so that the threads do not go to sleep after each. */
+	if (q->nr_pieces <= room / 2) {
+		while (q->nr_pieces < room && add_piece(ahead, queue))
+			;
+	}
 	if (q->first)
 		finish_first(ahead, q->first);
 	pthread_mutex_unlock(&ahead->lock);

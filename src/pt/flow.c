@@ -58,11 +58,12 @@ static enum ipt_gap take_tnt(struct ipt_flow *f, uint64_t bits, unsigned nr)
 	unsigned steps = 0;
 
 	while (nr) {
-		switch (b->kind) {
-		case IPT_COND:
+		if (b->kind == IPT_COND) { /* most blocks */
 			b = ipt_branch_if(f, b, bits >> --nr & 1);
 			steps = 0;
-			break;
+			continue;
+		}
+		switch (b->kind) {
 		case IPT_ON:
 		case IPT_JUMP:
 		case IPT_CALL:

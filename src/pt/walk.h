@@ -130,10 +130,15 @@ static inline bool ipt_runs_alone(const struct ipt_block *b)
 	return b->kind == IPT_ON || b->kind == IPT_JUMP || b->kind == IPT_CALL;
 }
 
-/* One condition. */
+/* One condition. Usually without a jump that depends on it, which the cpu could not predict. */
 static inline struct ipt_block *ipt_branch_if(struct ipt_flow *f, struct ipt_block *b, bool taken)
 {
+	struct ipt_block **link = taken ? &b->taken : &b->fall;
+	struct ipt_block *next = __atomic_load_n(link, __ATOMIC_ACQUIRE);
+
 	f->insns += b->insns;
+	if (next && !(taken & (f->all | b->leaves)))
+		return next;
 	if (!taken)
 		return ipt_fall(f, b);
 	if (f->all || b->leaves)

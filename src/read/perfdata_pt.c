@@ -350,8 +350,8 @@ static size_t thread_of(struct perfdata_pt *pt, uint32_t pid, uint32_t tid)
 	return *place - 1;
 }
 
-static void set_common(struct perfdata_pt *pt, const struct pt_queue *q,
-		       const struct pt_thread *thread)
+static __attribute__((noinline)) void set_common(struct perfdata_pt *pt, const struct pt_queue *q,
+						 const struct pt_thread *thread)
 {
 	pt->version++;
 	pt->common = (struct event){
@@ -364,24 +364,38 @@ static void set_common(struct perfdata_pt *pt, const struct pt_queue *q,
 	};
 }
 
-/* An event that belongs to a thread. Other stages only change `outside`. */
-static inline struct event *put_event(struct perfdata_pt *pt, const struct pt_queue *q,
-				      const struct pt_thread *thread, enum branch_kind kind)
+static inline void use_common(struct perfdata_pt *pt, const struct pt_queue *q,
+			      const struct pt_thread *thread)
+{
+	if (!pt->version || pt->common.tid != thread->tid || pt->common.pid != thread->pid ||
+	    pt->common.cpu != q->cpu)
+		set_common(pt, q, thread);
+}
+
+/* Other stages only change `outside`. */
+static inline void begin_event(const struct perfdata_pt *pt, uint64_t time, struct event *ev,
+			       uint32_t *version)
+{
+	if (*version != pt->version) {
+		*version = pt->version;
+		*ev = pt->common;
+	}
+	ev->time = time;
+	ev->outside = 0;
+	ev->branch.over = false;
+}
+
+/* An event that belongs to a thread. */
+static struct event *put_event(struct perfdata_pt *pt, const struct pt_queue *q,
+			       const struct pt_thread *thread, enum branch_kind kind)
 {
 	size_t at = pt->nr_events++;
 	struct event *ev = &pt->events[at];
 
-	if (!pt->version || pt->common.tid != thread->tid || pt->common.pid != thread->pid ||
-	    pt->common.cpu != q->cpu)
-		set_common(pt, q, thread);
-	if (pt->versions[at] != pt->version) {
-		pt->versions[at] = pt->version;
-		*ev = pt->common;
-	}
-	ev->time = q->time;
-	ev->outside = 0;
+	use_common(pt, q, thread);
+	begin_event(pt, q->time, ev, &pt->versions[at]);
 	ev->branch.kind = kind;
-	ev->branch.direct = ev->branch.over = false;
+	ev->branch.direct = false;
 	ev->branch.from = ev->branch.to = ev->branch.next = 0;
 	ev->branch.instructions = ev->branch.cycles = 0;
 	ev->branch.context = IP_USER;
@@ -401,8 +415,8 @@ static void add_counts(struct pt_thread *thread, uint64_t insns, uint64_t cycles
 
 static void take_counts(struct pt_thread *thread, struct event_branch *branch)
 {
-	branch->instructions = thread->insns;
-	branch->cycles = thread->cycles;
+	branch->instructions += thread->insns;
+	branch->cycles += thread->cycles;
 	thread->insns = thread->cycles = 0;
 }
 
@@ -426,8 +440,8 @@ static void put_begin(struct perfdata_pt *pt, struct pt_queue *q, struct pt_thre
 	thread->insns = thread->cycles = 0;
 }
 
-static inline void put_branch(struct perfdata_pt *pt, struct pt_queue *q, struct pt_thread *thread,
-			      const struct ipt_branch *b)
+/* Sets what is the branch's own. */
+static inline void fill_branch(struct event_branch *branch, const struct ipt_branch *b)
 {
 	static const uint8_t kinds[] = {
 		[IPT_DID_JUMP] = BRANCH_JUMP,	[IPT_DID_JUMP_ANY] = BRANCH_JUMP,
@@ -436,21 +450,39 @@ static inline void put_branch(struct perfdata_pt *pt, struct pt_queue *q, struct
 		[IPT_DID_END] = BRANCH_ENTER,	[IPT_DID_INTERRUPT] = BRANCH_ENTER,
 		[IPT_DID_PAUSE] = BRANCH_ENTER,
 	};
-	struct event *ev = put_event(pt, q, thread, (enum branch_kind)kinds[b->kind]);
+	enum branch_kind kind = (enum branch_kind)kinds[b->kind];
+	uint64_t next = kind == BRANCH_CALL || kind == BRANCH_ENTER ? b->from + b->size : 0;
 
-	ev->branch.from = b->from;
-	ev->branch.to = b->to;
-	ev->branch.next = ev->branch.kind == BRANCH_CALL || ev->branch.kind == BRANCH_ENTER
-				  ? b->from + b->size
-				  : 0;
-	ev->branch.context = b->to ? context_of(b->to) : IP_KERNEL;
-	ev->branch.instructions = b->insns + thread->insns;
-	ev->branch.cycles = b->cycles + thread->cycles;
-	thread->insns = thread->cycles = 0;
-	ev->branch.direct = b->kind == IPT_DID_JUMP;
-	thread->at = b->to;
-	thread->away = !b->to;
-	thread->entered = ev->branch.kind == BRANCH_ENTER && b->to & KERNEL_ADDRESS;
+	branch->kind = kind;
+	branch->direct = b->kind == IPT_DID_JUMP;
+	branch->from = b->from;
+	branch->to = b->to;
+	branch->next = next;
+	branch->context = b->to ? context_of(b->to) : IP_KERNEL;
+	branch->instructions = b->insns;
+	branch->cycles = b->cycles;
+}
+
+/* Puts a branch of a thread, and up to max - 1 that follow at the same time, which are most. Returns how many. */
+static size_t put_branches(struct perfdata_pt *pt, const struct pt_queue *q,
+			   struct pt_thread *thread, const struct ipt_branch *b, size_t max)
+{
+	struct event *first = pt->events + pt->nr_events, *ev = first;
+	const struct ipt_branch *end = b + max;
+	uint32_t *version = pt->versions + pt->nr_events;
+
+	use_common(pt, q, thread);
+	do {
+		begin_event(pt, q->time, ev, version++);
+		fill_branch(&ev++->branch, b++);
+	} while (b < end && ev < pt->events + BATCH - 1 && b->kind <= IPT_DID_PAUSE &&
+		 b->time == q->tsc);
+	take_counts(thread, &first->branch);
+	thread->at = b[-1].to;
+	thread->away = !b[-1].to;
+	thread->entered = ev[-1].branch.kind == BRANCH_ENTER && b[-1].to & KERNEL_ADDRESS;
+	pt->nr_events = (size_t)(ev - pt->events);
+	return (size_t)(ev - first);
 }
 
 /* The trace ends at the address `at`, maybe only for now. */
@@ -544,7 +576,7 @@ static void put_first(struct perfdata_pt *pt, struct pt_queue *q, struct pt_thre
 	if (late || b->to)
 		put_begin(pt, q, thread, late ? thread->at : b->to);
 	if (late)
-		put_branch(pt, q, thread, b);
+		put_branches(pt, q, thread, b, 1);
 }
 
 /* A thread runs here now, maybe after it was on another cpu. */
@@ -555,9 +587,8 @@ static void come_back(struct perfdata_pt *pt, struct pt_queue *q, struct pt_thre
 		lose_thread(pt, q, thread, thread->insns ? thread->at : 0);
 }
 
-/* Makes at most two events of a branch. */
-static inline void take_branch(struct perfdata_pt *pt, struct pt_queue *q,
-			       const struct ipt_branch *b)
+/* Makes at most two events of a branch. The usual ones it takes in a row. */
+static void take_branch(struct perfdata_pt *pt, struct pt_queue *q, const struct ipt_branch *b)
 {
 	struct pt_thread *thread;
 
@@ -596,8 +627,8 @@ static inline void take_branch(struct perfdata_pt *pt, struct pt_queue *q,
 	default:
 		if (!thread->known)
 			put_first(pt, q, thread, b);
-		else
-			put_branch(pt, q, thread, b);
+		else /* the caller counts one of them */
+			q->at += put_branches(pt, q, thread, b, q->piece->flow.nr - q->at) - 1;
 		break;
 	}
 }

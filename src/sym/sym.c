@@ -40,7 +40,7 @@ struct symfile {
 	struct object *debug; /* NULL: none found, or not looked for yet */
 	struct dwarf *dwarf;
 	struct buf text;
-	bool read;
+	bool read, opened_dwarf;
 	struct symtab symbols;
 	struct arena arena;
 	struct hash shown; /* by the address of a linkage name: its index in names, + 1 */
@@ -275,13 +275,22 @@ static void read_tables(struct symfile *sf)
 	sf->read = true;
 	if (!sf->obj->has_dwarf)
 		sf->debug = debug_file_find(sf->obj, &sf->where);
-	sf->dwarf = dwarf_open(sf->debug ? sf->debug : sf->obj, sf->where.store);
 	if (!sf->obj->has_symtab && sf->debug && sf->debug->has_symtab)
 		named = sf->debug;
 	object_read_plt(sf->obj, &sf->arena, &sf->symbols);
 	object_read_symbols(named, &sf->symbols);
 	if (!sf->symbols.nr && !named->has_symtab && is_linux(sf->obj))
 		read_own_symbols(sf);
+}
+
+/* The DWARF; NULL: it has none. It may have to be decompressed, so those who need only symbols do not open it. */
+static struct dwarf *dwarf_of(struct symfile *sf)
+{
+	read_tables(sf);
+	if (!sf->opened_dwarf && sf->obj)
+		sf->dwarf = dwarf_open(sf->debug ? sf->debug : sf->obj, sf->where.store);
+	sf->opened_dwarf = true;
+	return sf->dwarf;
 }
 
 /* memcpy@@GLIBC_2.14 -> memcpy: the version does not matter in a profile. */
@@ -362,8 +371,7 @@ size_t symfile_lookup(struct symfile *sf, uint64_t vaddr, struct sym_frame *out,
 
 	if (!max)
 		return 0;
-	read_tables(sf);
-	if (sf->dwarf)
+	if (dwarf_of(sf))
 		nr = dwarf_lookup(sf->dwarf, vaddr, out, max, &entry);
 	sym = symtab_find(&sf->symbols, vaddr);
 	/* A line without a function is useless in a profile. */
@@ -382,8 +390,7 @@ size_t symfile_lookup(struct symfile *sf, uint64_t vaddr, struct sym_frame *out,
 
 uint64_t symfile_same_until(struct symfile *sf, uint64_t vaddr)
 {
-	read_tables(sf);
-	return sf->dwarf ? dwarf_same_until(sf->dwarf, vaddr) : UINT64_MAX;
+	return dwarf_of(sf) ? dwarf_same_until(sf->dwarf, vaddr) : UINT64_MAX;
 }
 
 bool symfile_find(struct symfile *sf, const char *linkage, uint64_t *vaddr)
