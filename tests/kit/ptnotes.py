@@ -93,27 +93,31 @@ class Injection:
                 self.note("pwrx", wake, None, pwrx(wake)))
 
 
-def _inject(data, injection):
+def _after(packet, injection):
+    if packet.name == "tip" and packet.ip:
+        return injection.after_tip(packet.ip)
+    if packet.name == "tip.pgd":
+        return injection.off()
+    if packet.name == "tnt" and injection.fresh() % 7 == 0:
+        injection.vague.add(injection.fresh())
+        return injection.write(injection.nr)
+    return b""
+
+
+def _inject(data, injection, blank):
     out, header = b"", False
     for packet in ptdamage.packets(data):
         if packet.name == "cyc" and injection.ratios:
             continue
-        out += data[packet.at:packet.end]
         header = packet.name == "psb" or (header and packet.name != "psbend")
-        if header:
-            continue
-        if packet.name == "tip" and packet.ip:
-            out += injection.after_tip(packet.ip)
-        elif packet.name == "tip.pgd":
-            out += injection.off()
-        elif packet.name == "tnt" and injection.fresh() % 7 == 0:
-            injection.vague.add(injection.fresh())
-            out += injection.write(injection.nr)
+        more = b"" if header else _after(packet, injection)
+        out += data[packet.at:packet.end] + (bytes(len(more)) if blank else more)
     return ptdamage.pad(out)
 
 
-def inject(path, out, ahead, ratios=False):
-    """Returns {tid: Injection}."""
+def inject(path, out, ahead, ratios=False, blank=False):
+    """Returns {tid: Injection}. blank: puts PAD packets in their places: where kscope divides a trace into pieces depends
+    on its length."""
     file = ptdamage.File(path)
     attrs, = struct.unpack_from("<Q", file.head, 24)
     head = bytearray(file.head)
@@ -125,7 +129,7 @@ def inject(path, out, ahead, ratios=False):
     for tid in sorted({r.tid for r in file.records if isinstance(r, ptdamage.Part)}):
         first, *more = file.queue(tid)
         injections[tid] = injection = Injection(ahead, ratios)
-        first.data = _inject(ptdamage.joined([first, *more]), injection)
+        first.data = _inject(ptdamage.joined([first, *more]), injection, blank)
         for part in more:
             part.data = b""
     file.write(out)
@@ -133,7 +137,7 @@ def inject(path, out, ahead, ratios=False):
 
 
 # What perf prints, by the name of the event.
-_PERF = {"ptwrite": r"IP: (?P<ip>[01]) payload: (?P<value>0x[0-9a-f]+)(?: .*?)??",
+_PERF = {"ptwrite": r"IP: (?P<ip>[01]) payload: (?P<value>0x[0-9a-f]+)(?: .*)?",  # maybe as text, too
          "mwait": r"hints: (?P<value>(?:0x)?[0-9a-f]+) extensions: (?P<upper>(?:0x)?[0-9a-f]+)",
          "pwre": r"hw: \d+ cstate: \d+ sub-cstate: \d+", "exstop": r"IP: (?P<ip>[01])",
          "pwrx": r"deepest cstate: (?P<value>\d+) last cstate: (?P<last>\d+) "
@@ -142,24 +146,28 @@ _PERF = {"ptwrite": r"IP: (?P<ip>[01]) payload: (?P<value>0x[0-9a-f]+)(?: .*?)??
 
 
 def by_perf(path):
-    """({tid: [(time, Note)]}, complaints). The value of PWRE is None: perf 6.1 prints 0 if there was no MWAIT."""
-    done = run("perf", "script", "-i", path, "--itrace=wpe", "--ns", "-F", "tid,time,event,synth,ip")
-    threads, errors = collections.defaultdict(list), done.stderr.splitlines()
+    """({tid: [(time, Note, least)]}, complaints). The value of PWRE is None: perf 6.1 prints 0 if there was no MWAIT. Where
+    tracing begins again, perf estimates the time by instructions, and does not fall behind that: `least`."""
+    done = run("perf", "script", "-i", path, "--itrace=wpbe", "--ns", "-F", "tid,time,event,synth,ip,flags")
+    threads, errors, least = collections.defaultdict(list), done.stderr.splitlines(), collections.Counter()
     for line in done.stdout.splitlines():
-        head = re.match(r"\s*(\d+)\s+(\d+)\.(\d{9}):\s+(\w+):\s+(.*)", line)
+        head = re.match(r"\s*(\d+)\s+(\d+)\.(\d{9}):\s+(\w+):u?:?\s+(.*)", line)
         if not head:
             errors.append(line)
             continue
         tid, seconds, ns, name, rest = head.groups()
-        if name == "psb":
+        tid, time = int(tid), int(seconds) * 10**9 + int(ns)
+        if name == "branches" and rest.startswith("tr strt"):
+            least[tid] = time
+        if name in ("psb", "branches"):
             continue
-        match = re.match(_PERF[name] + r"\s+(?P<at>[0-9a-f]+)", rest)
+        match = re.search(_PERF[name] + r"\s+(?P<at>[0-9a-f]+)\s*$", rest)
         if not match:
             errors.append(line)
             continue
-        threads[int(tid)].append((int(seconds) * 10**9 + int(ns), _perf_note(name, match.groupdict())))
+        threads[tid].append((time, _perf_note(name, match.groupdict()), least[tid]))
     for tid, notes in threads.items():
-        first = next(i for i, (_, note) in enumerate(notes) if note.name == "cbr")
+        first = next(i for i, (_, note, _) in enumerate(notes) if note.name == "cbr")
         threads[tid] = notes[:first] + notes[first + 1:]  # no change, but the first one
     return threads, errors
 
