@@ -252,7 +252,7 @@ def sums(verb, path, *options):
         numbers, all_ = ["count", "self_time", "self_instructions", "total_instructions"], found.get("instructions", 0)
     for function in found["functions"]:
         for number in numbers:
-            total[function["name"], function["binary"], number] += function[number]
+            total[function["name"], function["binary"], number] += function.get(number, 0)
     return total, all_
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Intel PT in all modes of perf record: buffers by cpu, snapshots, and samples of the trace. Recordings by thread, whose
-truth is known, are rewritten; perf decodes each without an error, and kscope finds the same instructions."""
+"""Intel PT in all modes of perf record: buffers by cpu, snapshots, and samples of the trace. Recordings by thread,
+whose truth is known, are rewritten; perf decodes each without an error, and kscope finds the same instructions."""
 import collections
 import os
 import re

@@ -7,9 +7,9 @@ import struct
 from . import ptdamage
 from .ptdamage import PSB, Part, ip_packet, packets
 
-COMM, EXIT, FORK, SAMPLE, MMAP2, ITRACE_START, SWITCH, SWITCH_CPU_WIDE = 3, 4, 7, 9, 10, 12, 14, 15
+COMM, EXIT, FORK, SAMPLE, ITRACE_START, SWITCH, SWITCH_CPU_WIDE = 3, 4, 7, 9, 12, 14, 15
 USER_RECORDS, ID_INDEX, AUXTRACE_INFO, COMPRESSED = 64, 69, 70, 81
-IP, TID, TIME, ADDR, CPU, PERIOD, IDENTIFIER = 1 << 0, 1 << 1, 1 << 2, 1 << 3, 1 << 7, 1 << 8, 1 << 16
+IP, TID, TIME, CPU, PERIOD, IDENTIFIER = 1 << 0, 1 << 1, 1 << 2, 1 << 7, 1 << 8, 1 << 16
 WEIGHT, DATA_SRC, TRANSACTION, REGS_INTR, PHYS_ADDR, AUX = (1 << bit for bit in (14, 15, 17, 18, 19, 20))
 CGROUP, DATA_PAGE_SIZE, CODE_PAGE_SIZE = (1 << bit for bit in (21, 22, 23))
 CONTEXT_SWITCH = 1 << 26  # of the attribute's flags
@@ -42,7 +42,7 @@ def set_info(file, **words):
 
 
 def with_times(data):
-    """All packets of a trace, each with the TSC before it, and the TSC at its end."""
+    """All packets of a trace, each with the TSC before it."""
     now = 0
     for packet in packets(data):
         yield packet, now
@@ -58,7 +58,7 @@ def with_times(data):
 
 def unfilled(data):
     """Without the PAD packets that fill up a record."""
-    return data.rstrip(b"\0") if data.endswith(b"\0") else data
+    return data[:max(packet.end for packet in packets(data) if packet.name != "pad")]
 
 
 # Snapshots
@@ -89,7 +89,6 @@ def snapshots(file, parts, size, ends):
 
 
 # Samples
-
 
 # The fields of a sample between its period and its trace, as (bit, bytes).
 ALL_FIELDS = ((WEIGHT, bytes(8)), (DATA_SRC, b"\x11" * 8), (TRANSACTION, b"\x22" * 8),
@@ -220,7 +219,7 @@ def pieces_of(task, data):
             continue
         elif packet.name == "tip.pge":
             piece = Piece(task, now, packet.ip)
-        elif in_psb and packet.name == "fup":
+        elif piece and in_psb and packet.name == "fup":
             piece.put_time(now)
             piece.put(ip_packet("fup", packet.ip) + b"\x01", now)
             yield piece
