@@ -1,22 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "read/perfdata_pt.h"
-
 #include <inttypes.h>
 #include <stdlib.h>
 
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/worker.h"
-#include "pt/ahead.h"
-#include "pt/dark.h"
-#include "pt/history.h"
-#include "pt/packet.h"
-#include "read/perfdata_code.h"
+#include "read/perfdata_pt_parts.h"
 
-#define BATCH 64	  /* events of one call */
 #define MAX_THREADS 16	  /* that decode */
 #define MUCH_TRACE 262144 /* bytes; less is not worth a thread */
-#define KERNEL_ADDRESS ((uint64_t)1 << 63)
 
 /* The private part of an AUXTRACE_INFO record, in words. */
 enum {
@@ -32,69 +24,6 @@ enum {
 	INFO_CTC_PER_TSC = 13,
 	INFO_MAX_RATIO = 15,
 	INFO_WORDS
-};
-
-/* A thread, over all cpus that it runs on. */
-struct pt_thread {
-	uint32_t pid, tid;
-	uint64_t at;		/* where it went on after its last branch; 0: unknown */
-	uint64_t insns, cycles; /* since its last branch */
-	bool away;		/* it is in code that is not traced */
-	bool entered;		/* its last branch led into the kernel */
-	bool blind;		/* it is away in the kernel, whose code is not at hand */
-	bool known;		/* its stack is: it has a BEGIN, and no gap since */
-};
-
-struct pt_queue {
-	uint32_t tid, cpu;
-	struct trace trace;
-	struct ipt_piece *piece; /* NULL: none yet, or no more */
-	size_t at;		 /* the next branch in it */
-	uint64_t time;		 /* of that branch, or at most of the next piece */
-	uint64_t tsc;		 /* of that branch */
-	size_t thread;
-	uint64_t
-		at_end; /* the address at which the code was at the end of the piece before; 0: none */
-	bool goes_on; /* the piece before led to the begin of this one */
-	bool begun;
-	uint8_t ratio; /* of the core's clock; 0: unknown */
-	bool dark;     /* there is no trace between the branch before and the next one */
-};
-
-struct pt_gap {
-	enum ipt_gap why;
-	uint64_t address, position;
-	size_t queue;
-	bool waits;
-};
-
-struct perfdata_pt {
-	struct perfdata_code code;
-	struct ipt_history history;
-	struct ipt_world world;
-	struct ipt_clock_info clock;
-	struct ipt_ahead ahead;
-	struct ipt_dark dark;
-	struct ipt_ns time;
-	struct pt_queue *queues;
-	size_t nr_queues, cap_queues;
-	struct hash by_owner; /* of a queue: index + 1 */
-	bool by_cpu;	      /* each cpu has a queue */
-	bool apart;	      /* snapshots or samples: nothing is lost between parts of a trace */
-	struct trace_spool spool; /* of samples in compressed records */
-	uint64_t bytes;
-	uint64_t lost_pokes;
-	size_t *heap; /* queues with something to come, by time */
-	size_t nr_heap;
-	struct pt_thread *threads;
-	size_t nr_threads, cap_threads;
-	struct hash by_tid; /* index + 1 */
-	struct event events[BATCH];
-	/* What all events of a thread on a queue have in common, which events[] need not get again. */
-	struct event common;
-	uint32_t version, versions[BATCH];
-	size_t nr_events, taken;
-	struct pt_gap gap;
 };
 
 /* The first reading */
@@ -337,302 +266,6 @@ void perfdata_pt_start(struct perfdata_pt *pt)
 
 /* Branches */
 
-static size_t thread_of(struct perfdata_pt *pt, uint32_t pid, uint32_t tid)
-{
-	uint32_t *place = hash_at(&pt->by_tid, (struct hash_key){ tid, tid ? 0 : pid });
-
-	if (!*place) {
-		GROW(pt->threads, pt->nr_threads + 1, pt->cap_threads);
-		pt->threads[pt->nr_threads++] = (struct pt_thread){ .tid = tid };
-		*place = (uint32_t)pt->nr_threads;
-	}
-	pt->threads[*place - 1].pid = pid;
-	return *place - 1;
-}
-
-static __attribute__((noinline)) void set_common(struct perfdata_pt *pt, const struct pt_queue *q,
-						 const struct pt_thread *thread)
-{
-	pt->version++;
-	pt->common = (struct event){
-		.kind = EVENT_BRANCH,
-		.cpu = q->cpu,
-		.pid = thread->pid,
-		.tid = thread->tid,
-		.made_of = EVENT_BIT(EVENT_AUX),
-		.branch = { .by_thread = true },
-	};
-}
-
-static inline void use_common(struct perfdata_pt *pt, const struct pt_queue *q,
-			      const struct pt_thread *thread)
-{
-	if (!pt->version || pt->common.tid != thread->tid || pt->common.pid != thread->pid ||
-	    pt->common.cpu != q->cpu)
-		set_common(pt, q, thread);
-}
-
-/* Other stages only change `outside`. */
-static inline void begin_event(const struct perfdata_pt *pt, uint64_t time, struct event *ev,
-			       uint32_t *version)
-{
-	if (*version != pt->version) {
-		*version = pt->version;
-		*ev = pt->common;
-	}
-	ev->time = time;
-	ev->outside = 0;
-	ev->branch.over = false;
-}
-
-/* An event that belongs to a thread. */
-static struct event *put_event(struct perfdata_pt *pt, const struct pt_queue *q,
-			       const struct pt_thread *thread, enum branch_kind kind)
-{
-	size_t at = pt->nr_events++;
-	struct event *ev = &pt->events[at];
-
-	use_common(pt, q, thread);
-	begin_event(pt, q->time, ev, &pt->versions[at]);
-	ev->branch.kind = kind;
-	ev->branch.direct = false;
-	ev->branch.from = ev->branch.to = ev->branch.next = 0;
-	ev->branch.instructions = ev->branch.cycles = 0;
-	ev->branch.context = IP_USER;
-	return ev;
-}
-
-static uint64_t context_of(uint64_t address)
-{
-	return address & KERNEL_ADDRESS ? IP_KERNEL : IP_USER;
-}
-
-static void add_counts(struct pt_thread *thread, uint64_t insns, uint64_t cycles)
-{
-	thread->insns += insns;
-	thread->cycles += cycles;
-}
-
-static void take_counts(struct pt_thread *thread, struct event_branch *branch)
-{
-	branch->instructions += thread->insns;
-	branch->cycles += thread->cycles;
-	thread->insns = thread->cycles = 0;
-}
-
-/* Where the thread goes on after it was away, or for the first time. */
-static void put_begin(struct perfdata_pt *pt, struct pt_queue *q, struct pt_thread *thread,
-		      uint64_t to)
-{
-	bool back = thread->known && thread->away;
-	bool inside = back && thread->blind && (to & KERNEL_ADDRESS);
-	struct event *ev;
-
-	/* BEGIN: part of its trace is missing. */
-	ev = put_event(pt, q, thread, inside ? BRANCH_JUMP : back ? BRANCH_LEAVE : BRANCH_BEGIN);
-	ev->branch.from = inside ? thread->at : 0;
-	ev->branch.to = to;
-	ev->branch.over = !back && thread->away;
-	ev->branch.context = context_of(to);
-	thread->at = to;
-	thread->known = true;
-	thread->away = thread->entered = thread->blind = false;
-	thread->insns = thread->cycles = 0;
-}
-
-/* Sets what is the branch's own. */
-static inline void fill_branch(struct event_branch *branch, const struct ipt_branch *b)
-{
-	static const uint8_t kinds[] = {
-		[IPT_DID_JUMP] = BRANCH_JUMP,	[IPT_DID_JUMP_ANY] = BRANCH_JUMP,
-		[IPT_DID_CALL] = BRANCH_CALL,	[IPT_DID_RETURN] = BRANCH_RETURN,
-		[IPT_DID_ENTER] = BRANCH_ENTER, [IPT_DID_LEAVE] = BRANCH_LEAVE,
-		[IPT_DID_END] = BRANCH_ENTER,	[IPT_DID_INTERRUPT] = BRANCH_ENTER,
-		[IPT_DID_PAUSE] = BRANCH_ENTER,
-	};
-	enum branch_kind kind = (enum branch_kind)kinds[b->kind];
-	uint64_t next = kind == BRANCH_CALL || kind == BRANCH_ENTER ? b->from + b->size : 0;
-
-	branch->kind = kind;
-	branch->direct = b->kind == IPT_DID_JUMP;
-	branch->from = b->from;
-	branch->to = b->to;
-	branch->next = next;
-	branch->context = b->to ? context_of(b->to) : IP_KERNEL;
-	branch->instructions = b->insns;
-	branch->cycles = b->cycles;
-}
-
-/* Puts a branch of a thread, and up to max - 1 that follow at the same time, which are most. Returns how many. */
-static size_t put_branches(struct perfdata_pt *pt, const struct pt_queue *q,
-			   struct pt_thread *thread, const struct ipt_branch *b, size_t max)
-{
-	struct event *first = pt->events + pt->nr_events, *ev = first;
-	const struct ipt_branch *end = b + max;
-	uint32_t *version = pt->versions + pt->nr_events;
-
-	use_common(pt, q, thread);
-	do {
-		begin_event(pt, q->time, ev, version++);
-		fill_branch(&ev++->branch, b++);
-	} while (b < end && ev < pt->events + BATCH - 1 && b->kind <= IPT_DID_PAUSE &&
-		 b->time == q->tsc);
-	take_counts(thread, &first->branch);
-	thread->at = b[-1].to;
-	thread->away = !b[-1].to;
-	thread->entered = ev[-1].branch.kind == BRANCH_ENTER && b[-1].to & KERNEL_ADDRESS;
-	pt->nr_events = (size_t)(ev - pt->events);
-	return (size_t)(ev - first);
-}
-
-/* The trace ends at the address `at`, maybe only for now. */
-static void put_rest(struct perfdata_pt *pt, struct pt_queue *q, struct pt_thread *thread,
-		     uint64_t at)
-{
-	struct event *ev;
-
-	if (!thread->known || thread->away || !at)
-		return;
-	ev = put_event(pt, q, thread, BRANCH_JUMP);
-	ev->branch.to = thread->at = at;
-	ev->branch.context = context_of(at);
-	ev->branch.direct = true;
-	take_counts(thread, &ev->branch);
-}
-
-/*
- * Part of the trace is missing behind the address `at`. The stages after this one learn of it by the next BEGIN: an
- * END would say that the thread is in code that is not traced, and keeps its calls.
- */
-static void lose_thread(struct perfdata_pt *pt, struct pt_queue *q, struct pt_thread *thread,
-			uint64_t at)
-{
-	put_rest(pt, q, thread, at);
-	thread->known = false;
-	thread->at = thread->insns = thread->cycles = 0;
-}
-
-/* Whether a gap is only the kernel's code, which is not at hand: the thread comes back from it. */
-static bool is_blind(const struct pt_thread *thread, const struct ipt_branch *b)
-{
-	return b->size == IPT_GAP_FOREIGN && thread->known &&
-	       (thread->away || (thread->entered && thread->at == b->from));
-}
-
-static void note_gap(struct perfdata_pt *pt, struct pt_queue *q, const struct ipt_branch *b)
-{
-	pt->gap = (struct pt_gap){ (enum ipt_gap)b->size, b->from, b->to, (size_t)(q - pt->queues),
-				   true };
-	q->goes_on = false;
-}
-
-/* What is not traced is most likely the kernel. */
-static uint64_t note_context(const struct pt_thread *thread, uint64_t address)
-{
-	if (address)
-		return context_of(address);
-	return thread->away || !thread->at ? IP_KERNEL : context_of(thread->at);
-}
-
-/* A frequency is worth a note only if it has changed: each PSB packet repeats it. */
-static bool is_news(struct pt_queue *q, const struct ipt_branch *b)
-{
-	uint8_t before = q->ratio;
-
-	if (b->size != NOTE_CBR)
-		return true;
-	q->ratio = (uint8_t)b->to;
-	return before && before != q->ratio;
-}
-
-static void put_note(struct perfdata_pt *pt, const struct pt_queue *q,
-		     const struct pt_thread *thread, const struct ipt_branch *b)
-{
-	size_t at = pt->nr_events++;
-
-	pt->versions[at] = 0; /* not a branch */
-	pt->events[at] = (struct event){
-		.kind = EVENT_NOTE,
-		.time = q->time,
-		.cpu = q->cpu,
-		.pid = thread->pid,
-		.tid = thread->tid,
-		.made_of = EVENT_BIT(EVENT_AUX),
-		.note = { .kind = (enum note_kind)b->size,
-			  .value = b->to,
-			  .address = b->from,
-			  .context = note_context(thread, b->from),
-			  .instructions = b->insns + thread->insns,
-			  .cycles = b->cycles + thread->cycles },
-	};
-}
-
-/* A branch of a thread that is new here, or that has ended, if the trace's clock is late. */
-static void put_first(struct perfdata_pt *pt, struct pt_queue *q, struct pt_thread *thread,
-		      const struct ipt_branch *b)
-{
-	bool late = thread->at;
-
-	if (late || b->to)
-		put_begin(pt, q, thread, late ? thread->at : b->to);
-	if (late)
-		put_branches(pt, q, thread, b, 1);
-}
-
-/* A thread runs here now, maybe after it was on another cpu. */
-static void come_back(struct perfdata_pt *pt, struct pt_queue *q, struct pt_thread *thread,
-		      uint64_t tsc)
-{
-	if (ipt_dark_ran(&pt->dark, thread->pid, thread->tid, tsc))
-		lose_thread(pt, q, thread, thread->insns ? thread->at : 0);
-}
-
-/* Makes at most two events of a branch. The usual ones it takes in a row. */
-static void take_branch(struct perfdata_pt *pt, struct pt_queue *q, const struct ipt_branch *b)
-{
-	struct pt_thread *thread;
-
-	if (b->kind == IPT_DID_SWITCH) {
-		if (q->thread != SIZE_MAX)
-			add_counts(&pt->threads[q->thread], b->insns, b->cycles);
-		q->thread = thread_of(pt, (uint32_t)b->to, (uint32_t)b->from);
-		come_back(pt, q, &pt->threads[q->thread], b->time);
-		return;
-	}
-	if (q->thread == SIZE_MAX)
-		q->thread = thread_of(pt, q->tid, q->tid);
-	thread = &pt->threads[q->thread];
-	switch (b->kind) {
-	case IPT_DID_GO_ON:
-		come_back(pt, q, thread, b->time);
-		if (!q->goes_on || !thread->known || thread->away)
-			put_begin(pt, q, thread, b->to);
-		break;
-	case IPT_DID_BEGIN:
-		come_back(pt, q, thread, b->time);
-		put_begin(pt, q, thread, b->to);
-		break;
-	case IPT_DID_GAP:
-		add_counts(thread, b->insns, b->cycles);
-		if (is_blind(thread, b))
-			thread->away = thread->blind = true;
-		else
-			lose_thread(pt, q, thread, b->from);
-		note_gap(pt, q, b);
-		break;
-	case IPT_DID_NOTE:
-		if (is_news(q, b))
-			put_note(pt, q, thread, b);
-		break;
-	default:
-		if (!thread->known)
-			put_first(pt, q, thread, b);
-		else /* the caller counts one of them */
-			q->at += put_branches(pt, q, thread, b, q->piece->flow.nr - q->at) - 1;
-		break;
-	}
-}
-
 static void end_piece(struct perfdata_pt *pt, struct pt_queue *q)
 {
 	const struct ipt_flow *flow = &q->piece->flow;
@@ -642,7 +275,7 @@ static void end_piece(struct perfdata_pt *pt, struct pt_queue *q)
 		q->goes_on = flow->at.block != NULL;
 		q->at_end = ipt_flow_at(flow);
 		if (q->thread != SIZE_MAX)
-			add_counts(&pt->threads[q->thread], flow->insns, flow->cycles);
+			pt_add_counts(&pt->threads[q->thread], flow->insns, flow->cycles);
 	}
 	ipt_ahead_took(&pt->ahead, (uint32_t)(q - pt->queues));
 	q->piece = NULL;
@@ -652,7 +285,7 @@ static void end_piece(struct perfdata_pt *pt, struct pt_queue *q)
 static void begin_span(struct perfdata_pt *pt, struct pt_queue *q)
 {
 	if (q->begun && q->thread != SIZE_MAX) {
-		lose_thread(pt, q, &pt->threads[q->thread], q->at_end);
+		pt_lose_thread(pt, q, &pt->threads[q->thread], q->at_end);
 		if (!pt->apart)
 			pt->gap = (struct pt_gap){ IPT_GAP_LOST, 0, q->piece->begin,
 						   (size_t)(q - pt->queues), true };
@@ -705,7 +338,7 @@ static inline void update_time(struct perfdata_pt *pt, struct pt_queue *q)
  */
 static void take_branches(struct perfdata_pt *pt, struct pt_queue *q, uint64_t limit)
 {
-	while (!pt->gap.waits && pt->nr_events < BATCH - 1) {
+	while (!pt->gap.waits && pt->nr_events < PT_BATCH - 1) {
 		const struct ipt_branch *b;
 
 		if (q->at == q->piece->flow.nr)
@@ -714,7 +347,7 @@ static void take_branches(struct perfdata_pt *pt, struct pt_queue *q, uint64_t l
 		update_time(pt, q);
 		if (q->time >= limit || (b->kind == IPT_DID_NOTE && pt->nr_events))
 			return;
-		take_branch(pt, q, b);
+		pt_take_branch(pt, q, b);
 		q->at++;
 		if (b->kind == IPT_DID_NOTE && pt->nr_events)
 			return;
@@ -737,31 +370,6 @@ static uint64_t limit_of(const struct perfdata_pt *pt, const struct event *befor
 	return before->time;
 }
 
-/* The thread is somewhere, but what it did since its last branch is not known. */
-static void put_unknown(struct perfdata_pt *pt, struct pt_queue *q, struct pt_thread *thread)
-{
-	put_event(pt, q, thread, BRANCH_BEGIN)->branch.over = true;
-	thread->insns = thread->cycles = 0;
-}
-
-/* Of the last event that was handed over: its thread's calls are over. */
-static void end_thread(struct perfdata_pt *pt, const struct event *ev)
-{
-	uint32_t at = hash_get(&pt->by_tid, (struct hash_key){ ev->tid, ev->tid ? 0 : ev->pid });
-	struct pt_thread *thread = at ? &pt->threads[at - 1] : NULL;
-	struct pt_queue none = { .cpu = ev->cpu, .time = ev->time };
-	struct event *end;
-
-	if (!thread || !thread->known)
-		return;
-	if (ipt_dark_ran(&pt->dark, thread->pid, thread->tid, ipt_ns_to_tsc(&pt->time, ev->time)))
-		put_unknown(pt, &none, thread);
-	end = put_event(pt, &none, thread, BRANCH_END);
-	end->branch.over = true;
-	take_counts(thread, &end->branch);
-	thread->known = thread->away = false;
-}
-
 size_t perfdata_pt_run(struct perfdata_pt *pt, const struct event *before, struct event **events)
 {
 	uint64_t limit = limit_of(pt, before);
@@ -779,7 +387,7 @@ size_t perfdata_pt_run(struct perfdata_pt *pt, const struct event *before, struc
 			break;
 		if (!find_branch(pt, q)) {
 			if (q->thread != SIZE_MAX)
-				put_rest(pt, q, &pt->threads[q->thread], q->at_end);
+				pt_put_rest(pt, q, &pt->threads[q->thread], q->at_end);
 			if (pt->apart)
 				ipt_dark_begin(&pt->dark, (uint32_t)pt->heap[0], q->tsc);
 			drop_first(pt);
@@ -792,7 +400,7 @@ size_t perfdata_pt_run(struct perfdata_pt *pt, const struct event *before, struc
 	}
 	if (!pt->nr_events && !pt->gap.waits && before &&
 	    (before->kind == EVENT_EXIT || (before->kind == EVENT_COMM && before->comm.exec)))
-		end_thread(pt, before);
+		pt_end_thread(pt, before);
 	*events = pt->events;
 	return pt->nr_events;
 }
