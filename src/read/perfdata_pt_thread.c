@@ -185,9 +185,9 @@ static void note_gap(struct perfdata_pt *pt, struct pt_queue *q, const struct ip
 /* What is not traced is most likely the kernel. */
 static uint64_t note_context(const struct pt_thread *thread, uint64_t address)
 {
-	if (address)
-		return context_of(address);
-	return thread->away || !thread->at ? IP_KERNEL : context_of(thread->at);
+	if (!address)
+		address = thread->at;
+	return address ? context_of(address) : IP_KERNEL;
 }
 
 /* A frequency is worth a note only if it has changed: each PSB packet repeats it. */

@@ -76,8 +76,9 @@ class Injection:
             out += self.note("cbr", ratio, None, cbr(ratio)) + self.write(self.fresh())
         return out
 
-    def after_tip(self, ip):
-        after = self.ahead.get(ip)
+    def after_tip(self, ip, goes_on):
+        """goes_on: the instruction there was executed."""
+        after = self.ahead.get(ip) if goes_on else None
         forms = [lambda: self.write(self.fresh(), ip), lambda: self.write(self.fresh()),
                  lambda: self.sleep(ip),
                  lambda: self.note("exstop", 0, ip, exstop(True)) + ptdamage.ip_packet("fup", ip),
@@ -93,9 +94,9 @@ class Injection:
                 self.note("pwrx", wake, None, pwrx(wake)))
 
 
-def _after(packet, injection):
+def _after(packet, following, injection):
     if packet.name == "tip" and packet.ip:
-        return injection.after_tip(packet.ip)
+        return injection.after_tip(packet.ip, following not in ("fup", "psb"))
     if packet.name == "tip.pgd":
         return injection.off()
     if packet.name == "tnt" and injection.fresh() % 7 == 0:
@@ -104,13 +105,22 @@ def _after(packet, injection):
     return b""
 
 
+def _with_following(data):
+    """[(packet, the name of the next one that has not only a time)]"""
+    found, following = [], ""
+    for packet in reversed(list(ptdamage.packets(data))):
+        found.append((packet, following))
+        following = following if packet.name in ptdamage.TIMING else packet.name
+    return found[::-1]
+
+
 def _inject(data, injection, blank):
     out, header = b"", False
-    for packet in ptdamage.packets(data):
+    for packet, following in _with_following(data):
         if packet.name == "cyc" and injection.ratios:
             continue
         header = packet.name == "psb" or (header and packet.name != "psbend")
-        more = b"" if header else _after(packet, injection)
+        more = b"" if header else _after(packet, following, injection)
         out += data[packet.at:packet.end] + (bytes(len(more)) if blank else more)
     return ptdamage.pad(out)
 
