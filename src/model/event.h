@@ -253,8 +253,8 @@ struct event_branch {
 	bool by_thread;
 	bool direct; /* of a jump: its instruction contains the target, so it is not longjmp() or the like */
 	/*
-	 * Of an END: all calls are over: the kernel returned to a program, or the thread ended. Of a BEGIN: what the
-	 * thread did before is not known, though it was in code that is not traced.
+	 * Of an END: all calls are over: the kernel returned to a program, or the thread ended. Of a BEGIN: the
+	 * thread was in code that is not traced, and does not resume its calls.
 	 */
 	bool over;
 	uint64_t context;      /* IP_KERNEL or IP_USER, of `to` */
@@ -323,7 +323,7 @@ struct note_field {
 
 /*
  * Comes in order with the branches of its thread, which the data names (see by_thread), also while the thread's code
- * is not traced. Other than a branch, it does not divide what is executed.
+ * is not traced. Unlike a branch, it does not reset the counts.
  */
 struct event_note {
 	enum note_kind kind;

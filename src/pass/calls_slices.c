@@ -210,7 +210,7 @@ void calls_mask(struct calls *calls, const struct event *ev)
 		    ev->mask.interrupts == INTERRUPTS_OFF ? calls_stack(calls, mark) : 0);
 }
 
-/* A note of a thread that has not been traced yet, or whose trace is missing, is where a task would begin now. */
+/* For a thread without a task (not traced yet, or lost): the note goes where a new task would begin. */
 static void note_alone(struct slices *slices, const struct event *ev, uint32_t frame)
 {
 	struct slices_task task = { .first = slices->axis == AXIS_CYCLES ? slices->cycles

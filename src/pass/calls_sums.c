@@ -177,8 +177,8 @@ static inline bool is_memo(const struct calls_memo *memo, const struct calls_mem
 }
 
 /*
- * Finds a memo, or makes a place it; if its counter is 0, the caller has to find that. The first few counters that
- * follow another one have places side by side, which the number of that one tells. Counters that were made one after
+ * Finds a memo, or makes room for it; if its counter is 0, the caller must set it. The first few successors
+ * of a counter are adjacent, at an index computed from that counter. Counters that were made one after
  * the other have places near each other, so code that runs again finds them in the cpu's cache.
  */
 static inline struct calls_memo *memo_of(struct calls *calls, uint32_t from, uint64_t resume,

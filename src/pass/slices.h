@@ -179,8 +179,8 @@ void slices_charged(struct slices *slices, uint32_t cpu, const struct slices_tas
 void slices_mask(struct slices *slices, uint32_t cpu, enum event_interrupts interrupts,
 		 uint64_t instructions, uint32_t frame, uint32_t stack);
 /*
- * A moment of a task that runs, with the instructions and cycles since its last charge. It changes no slice. If the
- * data has a task that is not traced, the event names it.
+ * Emits a note of a running task, placed by its instructions or cycles since the last charge. It changes no
+ * slice. `task` may be a temporary one, for a thread without slices.
  */
 void slices_note(struct slices *slices, const struct slices_task *task, const struct event *note,
 		 uint32_t frame);

@@ -497,7 +497,7 @@ static inline void run_task(struct track *track, struct track_strand *strand, ui
 	strand->since_near += instructions;
 }
 
-/* Begins, if there is no task. A task that there is has lost part of its trace. */
+/* Begins a task. If there is one already, part of its trace is missing. */
 static void begin_anew(struct track *track, struct track_strand *strand, const struct event *ev)
 {
 	if (ev->branch.kind == BRANCH_BEGIN)

@@ -40,7 +40,7 @@ struct ipt_block {
 	uint8_t kind;			  /* enum ipt_flow_kind */
 	bool wide;			  /* 64-bit code */
 	bool leaves;			  /* the target is not known to be in the same function */
-	bool taken_changes, fall_changes; /* what is there is not always the code of this block */
+	bool taken_changes, fall_changes; /* the successor must be looked up by time */
 };
 
 static inline uint64_t ipt_block_next(const struct ipt_block *b)
@@ -62,12 +62,12 @@ struct ipt_bytes {
 	const void *data;
 };
 
-/* Addresses at which there is other code at times. */
+/* Addresses whose code changes. */
 struct ipt_hole {
 	uint64_t start, last; /* both inclusive */
 };
 
-struct ipt_holes { /* in order, and apart */
+struct ipt_holes { /* sorted, disjoint */
 	const struct ipt_hole *all;
 	size_t nr;
 };

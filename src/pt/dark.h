@@ -32,10 +32,10 @@ struct ipt_dark { /* zeroed: empty */
 /* The history must be complete, and stay. With `at_first`, all cpus have no trace until ipt_dark_end(). */
 void ipt_dark_start(struct ipt_dark *dark, const struct ipt_history *h, bool at_first);
 void ipt_dark_release(struct ipt_dark *dark);
-/* A queue has no trace after a time; it has one again. */
+/* A queue's trace stops; it resumes. */
 void ipt_dark_begin(struct ipt_dark *dark, uint32_t queue, uint64_t time);
 void ipt_dark_end(struct ipt_dark *dark, uint32_t queue, uint64_t time);
-/* Whether a thread came to a cpu without a trace, up to a time, and since the last call for this thread. */
+/* Whether a thread ran on a cpu without a trace, up to `until`, since the last call for it. */
 bool ipt_dark_ran(struct ipt_dark *dark, uint32_t pid, uint32_t tid, uint64_t until);
 
 #endif

@@ -15,7 +15,7 @@ const char *const ipt_gap_names[IPT_GAPS] = {
 	[IPT_GAP_PACKET] = "unknown packet",
 	[IPT_GAP_NO_CODE] = "code not found, or not a valid instruction",
 	[IPT_GAP_FOREIGN] = "the binary was not found",
-	[IPT_GAP_CALL] = "a return to a call from code whose binary was not found",
+	[IPT_GAP_CALL] = "a return whose call was in a binary that was not found",
 	[IPT_GAP_TNT] = "a TNT packet, but the code has no conditional branch here",
 	[IPT_GAP_TIP] = "a TIP packet, but the code has no indirect branch here",
 	[IPT_GAP_RETURN] = "a TNT packet says \"not taken\" at a return",
@@ -221,8 +221,7 @@ static enum ipt_gap take_tip(struct ipt_flow *f, uint64_t ip)
 }
 
 /*
- * The rest up to the next PSB packet cannot be decoded, unless this is one. If only the code is missing, the rest
- * up to the next target cannot.
+ * Goes on at `resume`, if that is set; else at the next target if only code is missing, or at the next PSB packet.
  */
 static void fail(struct ipt_flow *f, enum ipt_gap gap, uint64_t position)
 {
@@ -375,7 +374,7 @@ static void take_mode(struct ipt_flow *f, bool wide)
 	f->mode_info = !f->in_psb && !f->at_fup && f->at.block;
 }
 
-/* Whether a guest runs: from the next target on; a PSB packet says what is so already. */
+/* Whether a guest runs: from the next target on or, after a PSB packet, already. */
 static enum ipt_gap take_pip(struct ipt_flow *f, bool guest)
 {
 	f->next_guest = guest;

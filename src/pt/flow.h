@@ -27,7 +27,7 @@ enum ipt_branch_kind {
 	IPT_DID_GAP, /* part of the trace is missing: from: where the code was, to: the position, size: enum ipt_gap */
 	IPT_DID_SWITCH, /* what follows is of the thread `from` of the process `to` */
 	/*
-	 * Between two branches, whose instructions and cycles it only tells up to here: size: enum note_kind (see
+	 * A note; insns and cycles are those since the last branch, and are not reset: size: enum note_kind (see
 	 * model/event.h), from: the address if known, to: the value.
 	 */
 	IPT_DID_NOTE,
@@ -121,7 +121,8 @@ struct ipt_flow {
 	bool wide, next_wide;	/* 64-bit code: now, and at the next target in a packet */
 	uint8_t reading;	/* enum ipt_reading */
 	uint8_t item;		/* bytes of an item, with the first one */
-	uint64_t resume;	/* after an error: go on here, as a PSB packet says; 0: nowhere */
+	uint64_t
+		resume; /* after an error: continue here, as a PSB or TIP packet says; 0: nowhere */
 	bool in_psb, after_ovf;
 	bool foreign;	/* `nowhere` is mapped */
 	bool unsaid;	/* the trace began in foreign code, and there is no branch for it */

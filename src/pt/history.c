@@ -193,7 +193,7 @@ static void complete_process(struct ipt_process *process)
 	build_bridges(process);
 }
 
-/* Code of the kernel that changes knows where: so it cannot be shared with maps elsewhere. */
+/* Holes have addresses, so maps of changing kernel code cannot share it. */
 static void add_holes(struct ipt_process *kernel, const struct ipt_holes *holes)
 {
 	for (size_t i = 0; i < kernel->nr; i++) {

@@ -14,7 +14,7 @@ const uint8_t *ipt_packet_find_psb(const uint8_t *at, const uint8_t *end)
 #ifdef HAVE_LIBIPT
 #include <intel-pt.h>
 
-/* Packets that libipt 2.0 does not know, or refuses. `ip` is the bit of the byte at `at` that a FUP packet follows. */
+/* Packets that libipt 2.0 does not know, or refuses. `ip`: the bit in byte `at` that announces a FUP packet. */
 static const struct {
 	uint8_t first, second; /* second 0: any */
 	uint8_t size, kind, at, ip;

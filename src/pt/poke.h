@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * poke: the changes that a running kernel makes to its own code (static keys, ftrace, probes), as
- * PERF_RECORD_TEXT_POKE tells them. The code that is poked at any time is a hole in what is mapped there: it has a
- * version of its own for the time between two changes, with blocks of its own. All other code knows the
- * holes, and does not remember what leads into them.
+ * PERF_RECORD_TEXT_POKE reports them. Code that is ever poked is a hole in its mapping: each interval between
+ * changes has its own version, with its own blocks. Blocks of other code end at a hole and keep no links into it.
  *
  * A hole begins before the first byte that changes, so far that every instruction with a changed byte begins in
  * it: an instruction may be changed in the middle, and the last one of an old version may be longer than the new
@@ -41,8 +40,7 @@ struct ipt_pokes {	      /* zeroed: none */
 #define IPT_MAX_POKED ((size_t)16 << 20) /* bytes */
 
 /*
- * From a time on, the old bytes at an address are replaced. Without old bytes, the code appears; bytes without
- * a new value remain. False: that is too much.
+ * Adds a change. Without old bytes, the code is new; old bytes beyond the new ones stay. False: over the limits.
  */
 bool ipt_pokes_add(struct ipt_pokes *pokes, const struct ipt_poke *poke, const uint8_t *bytes);
 /* Nothing is added from now on, and all maps of the kernel are known. */

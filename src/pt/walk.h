@@ -15,7 +15,7 @@
 /* Branches */
 
 void ipt_put_more(struct ipt_flow *f);
-/* Between two branches, it does not divide the instructions. */
+/* Keeps the counts of instructions and cycles. */
 void ipt_put_note(struct ipt_flow *f, enum note_kind kind, uint64_t address, uint64_t value);
 
 static inline void ipt_put(struct ipt_flow *f, enum ipt_branch_kind kind, uint64_t from,
@@ -130,7 +130,7 @@ static inline bool ipt_runs_alone(const struct ipt_block *b)
 	return b->kind == IPT_ON || b->kind == IPT_JUMP || b->kind == IPT_CALL;
 }
 
-/* One condition. Usually without a jump that depends on it, which the cpu could not predict. */
+/* One TNT bit. The usual path does not branch on it: this machine would mispredict. */
 static inline struct ipt_block *ipt_branch_if(struct ipt_flow *f, struct ipt_block *b, bool taken)
 {
 	struct ipt_block **link = taken ? &b->taken : &b->fall;

@@ -147,8 +147,8 @@ void perfdata_pt_add_poke(struct perfdata_pt *pt, uint64_t time, struct ipt_poke
 {
 	poke.time = ipt_ns_to_tsc(&pt->time, time);
 	if (!ipt_pokes_add(&pt->history.pokes, &poke, bytes) && !pt->lost_pokes++)
-		log_warn("too many changes of kernel code: those from 0x%" PRIx64
-			 " on are ignored, and code there cannot be decoded",
+		log_warn("too many changes of kernel code: ignoring the one at 0x%" PRIx64
+			 " and later ones; that code cannot be decoded",
 			 poke.address);
 }
 
@@ -281,7 +281,7 @@ static void end_piece(struct perfdata_pt *pt, struct pt_queue *q)
 	q->piece = NULL;
 }
 
-/* Part of the trace is missing before this piece, or nobody took it. */
+/* The trace before this piece is lost, or was not recorded. */
 static void begin_span(struct perfdata_pt *pt, struct pt_queue *q)
 {
 	if (q->begun && q->thread != SIZE_MAX) {

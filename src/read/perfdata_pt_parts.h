@@ -85,7 +85,7 @@ static inline void pt_add_counts(struct pt_thread *thread, uint64_t insns, uint6
 	thread->cycles += cycles;
 }
 
-/* Makes at most two events of a branch. The usual ones it takes in a row. */
+/* Makes at most two events of a branch; usually takes many branches at once. */
 void pt_take_branch(struct perfdata_pt *pt, struct pt_queue *q, const struct ipt_branch *b);
 /* The trace ends at the address `at`, maybe only for now. */
 void pt_put_rest(struct perfdata_pt *pt, struct pt_queue *q, struct pt_thread *thread, uint64_t at);
@@ -95,7 +95,7 @@ void pt_put_rest(struct perfdata_pt *pt, struct pt_queue *q, struct pt_thread *t
  */
 void pt_lose_thread(struct perfdata_pt *pt, struct pt_queue *q, struct pt_thread *thread,
 		    uint64_t at);
-/* Of the last event that was handed over: its thread's calls are over. */
+/* The thread of the event exits or calls execve(): ends all its calls. */
 void pt_end_thread(struct perfdata_pt *pt, const struct event *ev);
 
 #endif

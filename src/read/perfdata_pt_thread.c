@@ -125,7 +125,7 @@ static inline void fill_branch(struct event_branch *branch, const struct ipt_bra
 	branch->cycles = b->cycles;
 }
 
-/* Puts a branch of a thread, and up to max - 1 that follow at the same time, which are most. Returns how many. */
+/* Puts a branch of a thread, and up to max - 1 that follow with the same time (the usual case). Returns how many. */
 static size_t put_branches(struct perfdata_pt *pt, const struct pt_queue *q,
 			   struct pt_thread *thread, const struct ipt_branch *b, size_t max)
 {

@@ -11,7 +11,7 @@
 #include "pt/packet.h"
 
 #define WINDOW ((size_t)64 << 10)
-#define FILLED_UP 8    /* perf and the kernel fill up a part to a multiple of as many bytes */
+#define PADDED_TO 8    /* perf and the kernel pad a part to a multiple of as many bytes */
 #define TIME_LOOK 4096 /* bytes in which to look for the first time */
 #define MUCH ((uint64_t)1 << 20)
 #define ENOUGH 32     /* equal bytes: a PSB packet, its time, and more */
@@ -39,8 +39,8 @@ static int by_offset(const void *a, const void *b)
 }
 
 /*
- * Parts overlap because perf fills up a part to a multiple of 8 bytes, which the next offset does not count: so
- * the end of the first part is what is removed.
+ * Parts overlap because perf pads each to a multiple of 8 bytes, which the next offset does not count: so this
+ * cuts the end of the earlier part.
  */
 void trace_sort(struct trace *trace)
 {
@@ -150,14 +150,14 @@ static bool agree_before(struct view *view, const struct trace_part *a, uint64_t
 	return true;
 }
 
-/* Whether a part has only what fills it up from an offset on. */
-static bool is_filling(const struct trace_part *part, uint64_t at)
+/* Whether a part has only padding from an offset on. */
+static bool is_padding(const struct trace_part *part, uint64_t at)
 {
-	static const uint8_t zeros[FILLED_UP];
-	uint8_t rest[FILLED_UP];
+	static const uint8_t zeros[PADDED_TO];
+	uint8_t rest[PADDED_TO];
 	size_t len = (size_t)(part->len - at);
 
-	return part->len - at < FILLED_UP &&
+	return part->len - at < PADDED_TO &&
 	       in_copy(part->in, part->file_offset + at, rest, len) == len &&
 	       !memcmp(rest, zeros, len);
 }
@@ -175,16 +175,15 @@ static uint64_t find_last_psb(struct view *view, const struct trace_part *part)
 
 /*
  * Whether the end of one part is also in the next one. Sets the offsets at which the first ends, and the second goes
- * on. The last PSB packet of the first part tells the place: it has a time, unless the trace has none, or it is cut
- * off; so all bytes that both have must be equal. Parts of hostile files may almost be in many places:
- * then this gives up.
+ * on. Searches for the last PSB packet of the first part. Its time may be missing or cut off, so all bytes that
+ * both have must be equal. A crafted file can have many near matches: then this gives up.
  */
 static bool find_overlap(struct view *view, const struct trace_part *a, const struct trace_part *b,
 			 uint64_t *end_of_a, uint64_t *start_of_b)
 {
 	uint64_t last = find_last_psb(view, a), compared = 0;
 	uint8_t start[FIRST_LOOK];
-	size_t nr = a->len - last < sizeof(start) + FILLED_UP ? IPT_PSB_SIZE : sizeof(start);
+	size_t nr = a->len - last < sizeof(start) + PADDED_TO ? IPT_PSB_SIZE : sizeof(start);
 
 	if (last == a->len || in_copy(a->in, a->file_offset + last, start, nr) < nr)
 		return false;
@@ -201,10 +200,10 @@ static bool find_overlap(struct view *view, const struct trace_part *a, const st
 		*start_of_b = at + same;
 		if (same + (last < at ? last : at) < ENOUGH)
 			continue;
-		if (at <= last && is_filling(b, at + same)) { /* nothing is new */
+		if (at <= last && is_padding(b, at + same)) { /* nothing is new */
 			*end_of_a = a->len;
 			*start_of_b = b->len;
-		} else if (!is_filling(a, last + same)) {
+		} else if (!is_padding(a, last + same)) {
 			continue;
 		}
 		if (agree_before(view, a, last, b, at, &compared))

@@ -114,7 +114,7 @@ static void add_counts(struct timeline_args *args, const struct event *ev)
 		add(args, TIMELINE_SAMPLES, slice->samples);
 }
 
-/* Its time span is long enough to select it. */
+/* A span of 1 ns, so that --time selects it. */
 static void add_note(struct timeline_args *args, struct buf *scratch, struct world *world,
 		     const struct event_slice *slice)
 {

@@ -129,7 +129,7 @@ static void test_foreign(void)
 	pt_expect("or without", code,
 		  "psb:a tip:@501000 tnt:1 tip:26 tnt:1 tnt:10 tip:5 tnt:11 fup:a pgd0",
 		  "on ->a 0; any a>@501000 1; gap @501000 at 36 the binary was not found 0; "
-		  "begin ->26 0; gap 26 at 46 a return to a call from code whose binary was not "
+		  "begin ->26 0; gap 26 at 46 a return whose call was in a binary that was not "
 		  "found 0; begin ->5 0; call 5>20 1; jump 21>25 2; ret 26>a 2; pause a>- 0; +0");
 	pt_expect("until the next PSB packet", code,
 		  "psb:a tip:@501000 tnt:1 tip:25 psb:25 tnt:1 tip:0 tnt:1 fup:10 pgd0",
