@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -253,12 +254,16 @@ struct store *store_new(void)
 	return store;
 }
 
+/* Threads that decode a trace look for debug files, too. */
+static pthread_mutex_t use_lock = PTHREAD_MUTEX_INITIALIZER;
+
 void store_use(struct store *store, const char *path, enum store_key_kind kind, const char *text)
 {
 	struct store_file *file;
 
 	if (!store || store->archive)
 		return;
+	pthread_mutex_lock(&use_lock);
 	file = find(store, STORE_NAME, path);
 	/* If another file has this path as a name, it loses it. */
 	if (!file || strcmp(file->path, path) != 0) {
@@ -266,6 +271,7 @@ void store_use(struct store *store, const char *path, enum store_key_kind kind, 
 		store_add_key(store, store->nr - 1, STORE_NAME, path);
 	}
 	store_add_key(store, (size_t)(file - store->files), kind, text);
+	pthread_mutex_unlock(&use_lock);
 }
 
 bool store_set_member(struct store *store, size_t file, const char *name)

@@ -179,7 +179,8 @@ static struct strand *strand_of(struct straights *all, const struct event *ev)
 
 	if (ev->kind == EVENT_NOTE || ev->branch.by_thread)
 		key = (struct hash_key){ (uint64_t)ev->input << 32 | ev->tid,
-					 1 + (uint64_t)(ev->tid ? 0 : ev->pid) };
+					 ev->tid && ev->tid != NO_TASK ? 1
+								       : 2 + (uint64_t)ev->cpu };
 	place = hash_at(&all->by_owner, key);
 	if (!*place) {
 		GROW(all->strands, all->nr_strands + 1, all->cap_strands);

@@ -103,7 +103,8 @@ bool ipt_dark_ran(struct ipt_dark *dark, uint32_t pid, uint32_t tid, uint64_t un
 	bool ran = false;
 	size_t at;
 
-	if (!thread--)
+	/* Idle threads stay on their cpus, and all have the same tid. */
+	if (!tid || tid == NO_TASK || !thread--)
 		return false;
 	for (at = dark->at[thread];
 	     at < dark->nr_runs && dark->runs[at].thread == thread && dark->runs[at].time <= until;

@@ -151,8 +151,9 @@ static RARE enum ipt_gap take_tip_off(struct ipt_flow *f, uint64_t ip)
 {
 	if (!f->guest)
 		return begin_at_target(f, ip);
+	f->after_ovf = false;
 	f->guest = f->next_guest;
-	if (!f->guest)
+	if (!f->guest && ip)
 		begin_at(f, ip, IPT_DID_BEGIN);
 	return IPT_GAP_NONE;
 }
@@ -233,7 +234,8 @@ static void fail(struct ipt_flow *f, enum ipt_gap gap, uint64_t position)
 	f->unsaid = false;
 	f->adrift = gap == IPT_GAP_FOREIGN || gap == IPT_GAP_CALL;
 	f->doubt = f->adrift && !f->in_psb;
-	f->reading = f->resume || f->adrift ? IPT_READS_PACKETS : IPT_READS_NOTHING;
+	if (!f->resume && !f->adrift)
+		f->reading = IPT_READS_NOTHING;
 	if (f->resume && f->adrift)
 		begin_at_target(f, f->resume);
 	else if (f->resume)
@@ -241,32 +243,47 @@ static void fail(struct ipt_flow *f, enum ipt_gap gap, uint64_t position)
 	f->resume = 0;
 }
 
-/* Whether the trace went on after an overflow, and nothing has run since. */
-static bool has_just_overflowed(const struct ipt_flow *f)
+/* Whether the trace went on after an overflow, with the branch *begin unless `unsaid`, and nothing has run since. */
+static bool has_just_overflowed(const struct ipt_flow *f, size_t *begin)
 {
 	const struct ipt_branch *b = f->branches;
 	size_t nr = f->nr;
 
-	if (!nr || f->insns || b[nr - 1].kind != IPT_DID_BEGIN || b[nr - 1].to != address_of(f))
+	while (nr && b[nr - 1].kind == IPT_DID_NOTE)
+		nr--;
+	*begin = nr - 1;
+	if (!nr || f->insns)
 		return false;
-	nr -= nr > 1 && b[nr - 2].kind == IPT_DID_SWITCH ? 2 : 1;
+	if (!f->unsaid && (b[nr - 1].kind != IPT_DID_BEGIN || b[nr - 1].to != address_of(f)))
+		return false;
+	nr -= !f->unsaid;
+	nr -= nr && b[nr - 1].kind == IPT_DID_SWITCH;
 	return nr && b[nr - 1].kind == IPT_DID_GAP && b[nr - 1].size == IPT_GAP_OVERFLOW;
+}
+
+/* Takes back a branch, but not the notes behind it. */
+static void take_back(struct ipt_flow *f, size_t nr)
+{
+	memmove(&f->branches[nr], &f->branches[nr + 1], (f->nr - nr - 1) * sizeof(*f->branches));
+	f->nr--;
 }
 
 static enum ipt_gap take_pge(struct ipt_flow *f, uint64_t ip)
 {
+	size_t begin;
+
 	f->fup_info = false; /* what waits for a FUP packet happened while the trace was off */
 	put_notes(f, 0);
 	/* Erratum BDM70: it comes although a PSB packet has just had the same address. */
 	if (f->at.block && address_of(f) == ip)
 		return IPT_GAP_NONE;
 	/* Erratum APL12: a FUP packet may follow an overflow although the trace is off. */
-	if (f->at.block && !has_just_overflowed(f))
+	if (f->at.block && !has_just_overflowed(f, &begin))
 		return IPT_GAP_OFF;
-	f->nr -= f->at.block != NULL;
-	f->at.block = NULL;
+	if (f->at.block && !f->unsaid)
+		take_back(f, begin);
+	leave(f);
 	f->after_ovf = f->adrift = false;
-	f->guest = f->next_guest;
 	if (!f->guest)
 		begin_at(f, ip, IPT_DID_BEGIN);
 	return IPT_GAP_NONE;
@@ -278,8 +295,10 @@ static enum ipt_gap take_pgd(struct ipt_flow *f, uint64_t ip)
 	enum ipt_gap gap;
 
 	f->after_ovf = f->adrift = false;
-	if (!f->at.block)
+	if (!f->at.block) {
+		f->guest = f->next_guest;
 		return IPT_GAP_NONE;
+	}
 	if (f->at_fup && !f->unsaid) {
 		ipt_put(f, IPT_DID_PAUSE, address_of(f), 0, 0);
 	} else if (!f->unsaid) {
@@ -307,6 +326,7 @@ static enum ipt_gap take_fup(struct ipt_flow *f, uint64_t ip)
 	if (f->after_ovf) {
 		f->after_ovf = false;
 		begin_at(f, ip, IPT_DID_BEGIN);
+		put_notes(f, ip);
 		return IPT_GAP_NONE;
 	}
 	if (f->in_psb && !f->at.block) {
@@ -374,6 +394,16 @@ static void take_mode(struct ipt_flow *f, bool wide)
 	f->mode_info = !f->in_psb && !f->at_fup && f->at.block;
 }
 
+/* The TSC packet of the piece's first PSB packet was a guest's, and so was what followed from that time. */
+static void forget_time(struct ipt_flow *f)
+{
+	f->clock = (struct ipt_clock){ .info = f->clock.info };
+	f->thread = (struct ipt_thread){ UINT32_MAX, UINT32_MAX, 0 };
+	while (f->nr && (f->branches[f->nr - 1].kind == IPT_DID_SWITCH ||
+			 f->branches[f->nr - 1].kind == IPT_DID_NOTE))
+		f->nr--;
+}
+
 /* Whether a guest runs: from the next target on or, after a PSB packet, already. */
 static enum ipt_gap take_pip(struct ipt_flow *f, bool guest)
 {
@@ -381,6 +411,8 @@ static enum ipt_gap take_pip(struct ipt_flow *f, bool guest)
 	if (!f->in_psb)
 		return IPT_GAP_NONE;
 	f->guest = guest;
+	if (guest && !f->begun)
+		forget_time(f);
 	return guest && f->at.block ? IPT_GAP_OFF : IPT_GAP_NONE;
 }
 
@@ -400,6 +432,7 @@ static enum ipt_gap take_rare(struct ipt_flow *f, const struct ipt_packet *p, ui
 			ipt_clock_tma(&f->clock, (uint16_t)p->value, (uint16_t)p->other);
 		break;
 	case IPT_OVF:
+		f->begun |= f->in_psb; /* there is no PSBEND packet */
 		f->in_psb = false;
 		fail(f, IPT_GAP_OVERFLOW, position);
 		f->last_ip = 0;

@@ -35,8 +35,13 @@ void ipt_look_at_thread(struct ipt_flow *f)
 		ipt_put(f, IPT_DID_SWITCH, f->thread.tid, f->thread.pid, 0);
 	/* The kernel's code is the same for all threads, but it may have changed. */
 	address = f->at.block ? f->at.place.base + f->at.block->start : 0;
-	if (address >> 63)
-		ipt_go_to(f, address);
+	if (!(address >> 63))
+		return;
+	ipt_go_to(f, address);
+	if (f->unsaid && f->at.block != &f->nowhere) { /* its code is at hand from now on */
+		f->unsaid = false;
+		ipt_put(f, IPT_DID_BEGIN, 0, address, 0);
+	}
 }
 
 /* Whether a block has no instruction, maybe because the first one ends in other code. */

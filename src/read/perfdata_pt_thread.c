@@ -5,9 +5,16 @@
 
 #define KERNEL_ADDRESS ((uint64_t)1 << 63)
 
-static size_t thread_of(struct perfdata_pt *pt, uint32_t pid, uint32_t tid)
+/* Each cpu has an idle thread of its own, or one that is not known. */
+static struct hash_key key_of(uint32_t tid, uint32_t cpu)
 {
-	uint32_t *place = hash_at(&pt->by_tid, (struct hash_key){ tid, tid ? 0 : pid });
+	return (struct hash_key){ tid, tid && tid != NO_TASK ? 0 : 1 + (uint64_t)cpu };
+}
+
+static size_t thread_of(struct perfdata_pt *pt, const struct pt_queue *q, uint32_t pid,
+			uint32_t tid)
+{
+	uint32_t *place = hash_at(&pt->by_tid, key_of(tid, q->cpu));
 
 	if (!*place) {
 		GROW(pt->threads, pt->nr_threads + 1, pt->cap_threads);
@@ -250,12 +257,12 @@ void pt_take_branch(struct perfdata_pt *pt, struct pt_queue *q, const struct ipt
 	if (b->kind == IPT_DID_SWITCH) {
 		if (q->thread != SIZE_MAX)
 			pt_add_counts(&pt->threads[q->thread], b->insns, b->cycles);
-		q->thread = thread_of(pt, (uint32_t)b->to, (uint32_t)b->from);
+		q->thread = thread_of(pt, q, (uint32_t)b->to, (uint32_t)b->from);
 		come_back(pt, q, &pt->threads[q->thread], b->time);
 		return;
 	}
 	if (q->thread == SIZE_MAX)
-		q->thread = thread_of(pt, q->tid, q->tid);
+		q->thread = thread_of(pt, q, q->tid, q->tid);
 	thread = &pt->threads[q->thread];
 	switch (b->kind) {
 	case IPT_DID_GO_ON:
@@ -297,7 +304,7 @@ static void put_unknown(struct perfdata_pt *pt, struct pt_queue *q, struct pt_th
 
 void pt_end_thread(struct perfdata_pt *pt, const struct event *ev)
 {
-	uint32_t at = hash_get(&pt->by_tid, (struct hash_key){ ev->tid, ev->tid ? 0 : ev->pid });
+	uint32_t at = hash_get(&pt->by_tid, key_of(ev->tid, ev->cpu));
 	struct pt_thread *thread = at ? &pt->threads[at - 1] : NULL;
 	struct pt_queue none = { .cpu = ev->cpu, .time = ev->time };
 	struct event *end;

@@ -295,13 +295,15 @@ uint64_t trace_first_time(const struct trace *trace)
 	if (!trace->nr || !trace_read(trace, part->offset, bytes, len))
 		return 0;
 	at = ipt_packet_find_psb(bytes, end);
-	while (at && at < end && *at != 0x19) {
+	while (at && at < end) {
+		if (*at == 0x19 && end - at >= 8)
+			memcpy(&tsc, at, sizeof(tsc));
 		if (ipt_packet_read(at, end, &packet) <= 0 || packet.kind == IPT_PSBEND)
+			break;
+		if (packet.kind == IPT_PIP && packet.other) /* it was the guest's */
 			return 0;
 		at += packet.size;
 	}
-	if (at && end - at >= 8)
-		memcpy(&tsc, at, sizeof(tsc));
 	return tsc >> 8;
 }
 
