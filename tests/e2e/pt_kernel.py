@@ -3,6 +3,7 @@
 """Intel PT of a kernel that changes its own code, with packets of newer processors, and of guests: kscope finds exactly
 the instructions that ran, and so does perf."""
 import os
+import re
 import shutil
 import sys
 
@@ -56,6 +57,22 @@ def test_guests(folder):
     decode("guests", *ptkernel.write(os.path.join(folder, "guests"), ran), ran.ran)
 
 
+def traced(folder, *cpus):
+    """(instructions, those with a known root)"""
+    path, kernel = ptkernel.write(os.path.join(folder, f"cpus {cpus}"), ptkernel.Cpus(cpus))
+    done = kscope("info", path, "--kernel", kernel)
+    equal(f"cpus {cpus}: kscope decodes it", (done.returncode, done.stderr), (0, ""))
+    return tuple(map(int, re.search(r"branches, (\d+) instructions, (\d+) in stacks", done.stdout).groups()))
+
+
+def test_cpus(folder):
+    """Threads that nobody knows are one on each cpu: a pause of one does not concern the other."""
+    first, second, both = traced(folder, 0), traced(folder, 1), traced(folder, 0, 1)
+    equal("cpus: all instructions of the second", second, 2 * (4 * ptkernel.Cpus.ROUNDS + 8,))
+    equal("cpus: each alone", both, tuple(map(sum, zip(first, second))))
+    check("cpus: the roots are known", first[0] == first[1] > 0, first)
+
+
 with scratch() as place:
     for number in range(3):
         test_kernel(place, f"changes {number}", number, 60)
@@ -63,4 +80,5 @@ with scratch() as place:
     test_kernel(place, "much trace", 20, 3000, EXTRAS)
     test_ignored(*last)
     test_guests(place)
+    test_cpus(place)
 finish()

@@ -216,6 +216,38 @@ class Run:
 
 # Files
 
+    def traces(self):
+        """[(packets, tid, cpu)]"""
+        return [(self.packets, PID, -1)]
+
+
+class Cpus:
+    """Nobody knows which threads run: two cpus call f() in a loop, and the trace of the first one has a pause inside
+    of it, while the second one goes on, in two pieces that kscope decodes apart."""
+    original = bytes.fromhex("e802000000 ebf9 7401 90 c3").ljust(SIZE, b"\x90")
+    pokes = ()
+    time = 40000
+    ROUNDS = 34000  # 4 instructions each: call, jz, ret, jmp
+
+    def __init__(self, cpus):
+        self.cpus = cpus
+
+    @staticmethod
+    def _sync(at, time):
+        return PSB + b"\x19" + time.to_bytes(7, "little") + CBR + MODE + ip_packet(FUP, KERNEL + at) + PSBEND
+
+    def _packets(self, cpu):
+        start, stop = self._sync(0, 10000 + 2000 * cpu), ip_packet(FUP, KERNEL) + PGD
+        taken = b"\x3e"  # TNT: jz and ret, twice
+        if cpu:
+            return start + taken * (self.ROUNDS // 2) + self._sync(0, 25000) + taken + stop
+        pause = b"\x06" + ip_packet(FUP, KERNEL + 10) + PGD + b"\x19" + (24000).to_bytes(7, "little")
+        return start + taken + pause + ip_packet(0x11, KERNEL + 10) + ip_packet(TIP, KERNEL + 5) + taken + stop
+
+    def traces(self):
+        return [(self._packets(cpu), -1, cpu) for cpu in self.cpus]
+
+
 def record(kind, body, misc=0):
     return struct.pack("<IHH", kind, misc, 8 + len(body)) + body
 
@@ -243,15 +275,20 @@ def poke_record(time, at, old, new):
         TEXT_POKE, aligned(struct.pack("<QHH", at, len(old), len(new)) + old + new) + trailer(ns(time)), 1)
 
 
+def trace_record(packets, tid, cpu):
+    packets = aligned(packets)
+    return record(AUXTRACE, struct.pack("<QQQIiiI", len(packets), 0, FIRST, max(cpu, 0), tid, cpu, 0)) + packets
+
+
 def perf_data(run):
-    packets = aligned(run.packets)
     pokes = b"".join(poke_record(*poke) for poke in run.pokes)
-    info = [PMU, SHIFT, MULT, 0, 1, 0x400, 0x800, 0, 0, 0, 0x200, 0x3c000, 126, 2, 2, 21]
+    by_cpu = run.traces()[0][2] >= 0
+    info = [PMU, SHIFT, MULT, 0, 1, 0x400, 0x800, 0, 0, by_cpu, 0x200, 0x3c000, 126, 2, 2, 21]
     data = record(MMAP, struct.pack("<iIQQQ", -1, 0, KERNEL, SIZE, KERNEL) + text("[kernel.kallsyms]_text") +
                   trailer(0), 1) + \
         record(COMM, struct.pack("<II", PID, PID) + text("traced") + trailer(1), 1 << 13) + \
         record(AUXTRACE_INFO, struct.pack("<II16Q", 1, 0, *info)) + pokes + \
-        record(AUXTRACE, struct.pack("<QQQIiiI", len(packets), 0, FIRST, 0, PID, -1, 0)) + packets + \
+        b"".join(trace_record(*trace) for trace in run.traces()) + \
         record(EXIT, struct.pack("<IIIIQ", PID, 1, PID, 1, ns(run.time) + 1000) + trailer(ns(run.time) + 1000))
     # IP, TID, TIME and IDENTIFIER; mmap, comm, task, sample_id_all, ksymbol, text_poke
     attr = struct.pack("<IIQQQQQ", PMU, 112, CONFIG, 1, 7 | 1 << 16, 0,
