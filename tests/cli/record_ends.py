@@ -81,6 +81,22 @@ def test_nothing():
         equal("Ctrl-C before anything came: the old output stays", recorder.bytes("perf.data"), b"old")
 
 
+def test_unknown():
+    """Bytes of no format that kscope knows: they may be precious, so they stay."""
+    text = b"Welcome to the board.\r\n" * 40
+    with scratch() as folder, Server([text, CLOSE]) as board:
+        recorder = Recorder(folder, "tcp", board.address, "-o", "out.dump").end()
+        exits("an unknown format", recorder, 3, "-f FORMAT")
+        kept = glob.glob(recorder.path(".out.dump-*.kscope"))
+        check("an unknown format: the raw stream stays, and the message says where",
+              len(kept) == 1 and os.path.basename(kept[0]) in recorder.stderr, recorder.stderr)
+        check("an unknown format: it is what came", kept and recorder.bytes(kept[0]) == text)
+        check("an unknown format: no output", not os.path.exists(recorder.path("out.dump")))
+    with scratch() as folder, Server([text, CLOSE]) as board:
+        recorder = Recorder(folder, "tcp", board.address, "-o", "x.kscope").end()
+        check("an unknown format, raw: it is kept", recorder.bytes("x.kscope") == text, recorder.stderr)
+
+
 def is_listening(port):
     with open("/proc/net/tcp", encoding="ascii") as f, open("/proc/net/tcp6", encoding="ascii") as six:
         rows = [line.split() for line in f.readlines()[1:] + six.readlines()[1:]]
@@ -230,6 +246,7 @@ def test_status():
 def main():
     test_usage()
     test_nothing()
+    test_unknown()
     test_listen_nobody()
     test_unwritable()
     test_full()

@@ -187,6 +187,31 @@ def test_fifo():
         check_raw("a FIFO", recorder, data)
 
 
+def test_stdin_of_any_format():
+    """The end of stdin is the end, also for a format whose links are expected to last."""
+    samples = wire_samples(60)
+    stream = Wire()
+    cut = b"".join(stream.head() + stream.body(samples))
+    for name, data, want, code, words in (
+            ("seL4", b"".join(sel4_serial(take(20))), take(20), 0, NAMES),
+            ("wire without its end", cut, samples, 1, [])):
+        with scratch() as folder:
+            with open(os.path.join(folder, "log"), "wb") as log:
+                log.write(data)
+            for how in ("file", "pipe"):
+                with open(os.path.join(folder, "log"), "rb") as log:
+                    recorder = Recorder(folder, "file", "-", "-o", "out.dump", "--keep", "raw", *words,
+                                        stdin=log if how == "file" else subprocess.PIPE)
+                if how == "pipe":
+                    recorder.process.stdin.write(data)
+                    recorder.process.stdin.close()
+                recorder.end()
+                exits(f"stdin is a {how}: {name}", recorder, code, f"{len(want)} samples")
+                check(f"stdin is a {how}: {name}: it is no link that broke", "broke" not in recorder.stderr,
+                      recorder.stderr)
+                same(f"stdin is a {how}: {name}: the samples", recorder.samples()[0], want)
+
+
 def test_stdin():
     samples = wire_samples(100)
     data = b"".join(wire(samples))
@@ -232,6 +257,7 @@ def main():
     test_file_over()
     test_fifo()
     test_stdin()
+    test_stdin_of_any_format()
     finish()
 
 
