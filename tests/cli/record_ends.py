@@ -75,7 +75,7 @@ def test_nothing():
         with open(old, "wb") as f:
             f.write(b"old")
         recorder = Recorder(folder, "tcp", board.address)
-        wait_for(lambda: board.connections)
+        recorder.waits_for(lambda: board.connections)
         recorder.interrupt().end()
         exits("Ctrl-C before anything came", recorder, 3, "nothing was received")
         equal("Ctrl-C before anything came: the old output stays", recorder.bytes("perf.data"), b"old")
@@ -107,7 +107,7 @@ def test_listen_nobody():
     board = Client()
     with scratch() as folder:
         recorder = Recorder(folder, "listen", board.port)
-        wait_for(lambda: is_listening(board.port) or recorder.process.poll() is not None)
+        recorder.waits_for(lambda: is_listening(board.port))
         recorder.interrupt().end()
         exits("nobody connects", recorder, 3, "nothing was received")
         equal("nobody connects: no output", outputs(recorder), [])
@@ -176,9 +176,9 @@ def test_killed():
 
         def all_is_there():
             kept[:] = glob.glob(os.path.join(folder, ".out.dump-*.kscope"))
-            return kept and os.path.getsize(kept[0]) >= size or recorder.process.poll() is not None
+            return kept and os.path.getsize(kept[0]) >= size
 
-        wait_for(all_is_there)
+        recorder.waits_for(all_is_there)
         recorder.interrupt(signal.SIGKILL).end()
         check("killed: the raw stream is beside the output", len(kept) == 1, os.listdir(folder))
         check("killed: it has everything", recorder.bytes(kept[0]) == board.sent)
@@ -228,7 +228,7 @@ def test_status():
             recorder = Recorder(folder, "tcp", board.address, "--kernel", "System.map", "-o", "out.dump",
                                 stderr=terminal.slave)
             line = re.compile(r"\r[^\r\n]*\b900 samples[^\r\n]*/s[^\r\n]*\b0 lost[^\r\n]*6[67] % hot_function")
-            wait_for(lambda: line.search(terminal.text) or recorder.process.poll() is not None)
+            recorder.waits_for(lambda: line.search(terminal.text))
             check("the status line", line.search(terminal.text), terminal.text[-500:])
             go_on.set()
             recorder.end()

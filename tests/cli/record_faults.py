@@ -47,9 +47,9 @@ def test_sel4_returns(name, last, wait):
     with scratch() as folder, sel4_board([*first, *([got_it] if wait else []), last], pieces[51:]) as board:
         recorder = record_sel4(folder, board)
         size = len(b"".join(first)) + len(sel4.GREETING + sel4.ERROR)
-        recorder.has_all("raw", board, size)
+        recorder.has("raw", size)
         got_it.set()
-        recorder.has_all("raw", board, size + len(b"".join(pieces[51:])) + len(sel4.GREETING))
+        recorder.has("raw", size + len(b"".join(pieces[51:])) + len(sel4.GREETING))
         recorder.interrupt().end()
         exits(f"{name}: it ends", recorder, 1, f"the link broke after {size} bytes", "is back after",
               "99 samples")
@@ -67,9 +67,9 @@ def test_sel4_reboots():
     with scratch() as folder, sel4_board([*sel4_pb(samples), got_it, CLOSE], sel4_pb(later)) as board:
         recorder = record_sel4(folder, board)
         size = len(b"".join(sel4_pb(samples))) + len(sel4.GREETING + sel4.ERROR)
-        recorder.has_all("raw", board, size)
+        recorder.has("raw", size)
         got_it.set()
-        recorder.has_all("raw", board, size + len(sel4.GREETING) + len(b"".join(sel4_pb(later))))
+        recorder.has("raw", size + len(sel4.GREETING) + len(b"".join(sel4_pb(later))))
         recorder.interrupt().end()
         exits("reboot: it ends", recorder, 1, "the link broke", "is back after", "120 samples")
         equal("reboot: the samples of both", sorted(timeless(recorder.samples()[0])),
@@ -84,7 +84,7 @@ def test_sel4_gone():
         with scratch() as folder, sel4_board([*sel4_pb(samples), got_it, RESET], stays=False) as board:
             recorder = record_sel4(folder, board, *words)
             size = len(b"".join(sel4_pb(samples))) + len(sel4.GREETING + sel4.ERROR)
-            recorder.has_all("raw", board, size)
+            recorder.has("raw", size)
             got_it.set()
             recorder.end()
             exits(f"{name}: it ends", recorder, 1, f"the link broke after {size} bytes", want)
@@ -102,7 +102,7 @@ def two_connections(name, board_class, how, first, rest, samples, lost, reboots=
     got_it = threading.Event()
     with scratch() as folder, board_class([*first, got_it, CLOSE], rest) as board:
         recorder = Recorder(folder, how, board.address, "-o", "out.dump", "--keep", "raw")
-        recorder.has_all("raw", board, len(b"".join(first)))
+        recorder.has("raw", len(b"".join(first)))
         got_it.set()
         recorder.end()
         exits(f"{name}: it ends", recorder, 1, "the link broke", "is back after")
@@ -138,7 +138,7 @@ def test_kpdata_reset():
     pieces = kpdata_v3(samples)
     with scratch() as folder, Server([*pieces, got_it, RESET], stays=False) as board:
         recorder = Recorder(folder, "tcp", board.address, "--retry", "0.2", "-o", "out.dump", "--keep", "raw")
-        recorder.has_all("raw", board, len(b"".join(pieces)))
+        recorder.has("raw", len(b"".join(pieces)))
         got_it.set()
         recorder.end()
         exits("kpdata, reset", recorder, 1, "the link broke", "reset", "50 samples")

@@ -39,7 +39,7 @@ def test_sel4(name, given):
             words = ["-f", "sel4-serial"] if given else []
             recorder = Recorder(folder, "serial", board.path, "-o", "out.dump", "--keep", "raw", *words,
                                 *NAMES)
-            recorder.has_all("raw", board, len(first))
+            recorder.has("raw", len(first))
             recorder.interrupt().end()
             exits(f"{name}: it ends", recorder, 0, "60 samples")
             same(f"{name}: the samples", recorder.samples()[0], samples)
@@ -69,7 +69,7 @@ def test_kpdata():
     pieces = kpdata_v3(samples)
     with scratch() as folder, Serial(os.path.join(folder, "tty"), byte_by_byte(pieces)) as board:
         recorder = Recorder(folder, "serial", board.path, "-o", "out.dump", "--keep", "raw")
-        recorder.has_all("raw", board, len(b"".join(pieces)))
+        recorder.has("raw", len(b"".join(pieces)))
         recorder.interrupt().end()
         exits("kpdata: it ends", recorder, 0, "100 samples")
         same("kpdata: the samples", recorder.samples()[0], samples)
@@ -85,7 +85,7 @@ def test_unplugged():
         with Serial(os.path.join(folder, "tty"), [*first, got_it, CLOSE]) as board:
             recorder = Recorder(folder, "serial", board.path, "--retry", "0.2", "-o", "out.dump", "--keep",
                                 "raw")
-            recorder.has_all("raw", board, len(b"".join(first)))
+            recorder.has("raw", len(b"".join(first)))
             got_it.set()
             recorder.end()
             exits("unplugged: it ends", recorder, 1, "the link broke", "50 samples")
@@ -96,7 +96,7 @@ def test_unplugged():
         with Serial(os.path.join(folder, "tty"), [*first, got_it, CLOSE], rest) as board:
             recorder = Recorder(folder, "serial", board.path, "--retry", "100", "-o", "out.dump",
                                 "--keep", "raw")
-            recorder.has_all("raw", board, len(b"".join(first)))
+            recorder.has("raw", len(b"".join(first)))
             got_it.set()
             recorder.end()
             exits("plugged in again: it ends", recorder, 1, "the link broke", "is back after", "100 samples")

@@ -70,7 +70,7 @@ def test_sel4(generation, change, name, *words):
     with scratch() as folder, sel4_board(before, rest, generation, change) as board:
         recorder = Recorder(folder, "tcp", board.address, "-o", "out.dump", "-o", "perf.data", "-o",
                             "x.folded", "-o", "x.svg", "--keep", "raw", *NAMES, *words)
-        recorder.has_all("raw", board, sel4_size(before, generation))
+        recorder.has("raw", sel4_size(before, generation))
         recorder.interrupt().end()
         exits(f"{name}: it ends", recorder, 0, "330 samples", "0 lost")
         check_files(name, recorder, board, samples)
@@ -85,7 +85,7 @@ def test_packets():
     for _ in range(3):
         with scratch() as folder, sel4_board(take(3)) as board:
             recorder = Recorder(folder, "tcp", board.address, "-o", "out.dump", "--keep", "raw", *NAMES)
-            recorder.has_all("raw", board, sel4_size(take(3), 2))
+            recorder.has("raw", sel4_size(take(3), 2))
             recorder.interrupt(signal.SIGTERM).end()
             exits("SIGTERM ends it, too", recorder, 0, "3 samples")
             seen.append(board.packets)
@@ -103,7 +103,7 @@ def test_commands():
     with scratch() as folder, board:
         recorder = Recorder(folder, "tcp", board.address, "--start-with", r"go\t1\0", "--stop-with",
                             r"\x68alt\n", "-o", "out.dump", "--keep", "raw")
-        recorder.has_all("raw", board, len(b"".join(pieces[:-1])))
+        recorder.has("raw", len(b"".join(pieces[:-1])))
         recorder.interrupt().end()
         exits("own commands", recorder, 0, "40 samples")
         equal("own commands: the board gets them", b"".join(board.packets), b"go\t1\0halt\n")
@@ -115,7 +115,7 @@ def test_slow_answer():
     with scratch() as folder, sel4_board(take(5)) as board:
         board.answers = {}
         recorder = Recorder(folder, "tcp", board.address, "-o", "out.dump", "--keep", "raw", *NAMES)
-        recorder.has_all("raw", board, len(sel4.GREETING + b"".join(sel4_pb(take(5)))))
+        recorder.has("raw", len(sel4.GREETING + b"".join(sel4_pb(take(5)))))
         recorder.interrupt().end()
         exits("no answer to MAPPINGS", recorder, 0, "5 samples")
 
@@ -142,7 +142,7 @@ def test_wire_with_commands():
     board.scripts = [[board.heard("start\n"), *first, board.heard("stop\n"), *rest]]
     with scratch() as folder, board:
         recorder = Recorder(folder, "tcp", board.address, "-f", "kscope", "-o", "out.dump", "--keep", "raw")
-        recorder.has_all("raw", board, len(b"".join(first)))
+        recorder.has("raw", len(b"".join(first)))
         recorder.interrupt().end()
         exits("wire with commands", recorder, 0, "200 samples", "0 lost")
         equal("wire with commands: the board gets them", b"".join(board.packets), b"start\nstop\n")
@@ -250,7 +250,7 @@ def test_twice():
     board.scripts = [script()]
     with scratch() as folder, board:
         recorder = Recorder(folder, "tcp", board.address, "-o", "out.dump", "--keep", "raw", *NAMES)
-        recorder.has_all("raw", board, sel4_size(samples, 2))
+        recorder.has("raw", sel4_size(samples, 2))
         recorder.interrupt()
         check("twice: once sends STOP", board.heard("STOP").wait(HANGS))
         check("twice: and reads on", repeat.wait(HANGS) and recorder.process.poll() is None)

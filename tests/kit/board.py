@@ -282,23 +282,18 @@ class Recorder:
         with open(self.log, encoding="utf-8", errors="replace") as f:
             return f.read()
 
+    def waits_for(self, condition):
+        """Waits until the condition is true, or kscope has ended."""
+        return wait_for(lambda: condition() or self.process.poll() is not None)
+
     def said(self, text):
-        """Waits for a message; False if kscope ends without it."""
-        wait_for(lambda: text in self.stderr or self.process.poll() is not None)
-        return text in self.stderr
+        """Waits for a message."""
+        return self.waits_for(lambda: text in self.stderr)
 
     def has(self, name, size):
-        """Waits until a file has this many bytes; size may be a function."""
-        def grown():
-            want = size() if callable(size) else size
-            return (os.path.exists(self.path(name)) and os.path.getsize(self.path(name)) >= want or
-                    self.process.poll() is not None)
-        return wait_for(grown)
-
-    def has_all(self, name, board, nr_sent):
-        """Waits until kscope has written everything that the board sends until then."""
-        return wait_for(lambda: nr_sent <= len(board.sent) or self.process.poll() is not None) and \
-            self.has(name, nr_sent)
+        """Waits until a file has this many bytes."""
+        return self.waits_for(lambda: os.path.exists(self.path(name)) and
+                              os.path.getsize(self.path(name)) >= size)
 
     def interrupt(self, which=signal.SIGINT):
         self.process.send_signal(which)
@@ -314,6 +309,8 @@ class Recorder:
         return self
 
     def bytes(self, name):
+        if not os.path.exists(self.path(name)):
+            return b""
         with open(self.path(name), "rb") as f:
             return f.read()
 
