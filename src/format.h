@@ -84,7 +84,10 @@ struct reader_ops {
 	const char *name, *about;
 	/* Returns how many bits of the input's first bytes match this format; 0: not this format. */
 	int (*probe)(const uint8_t *head, size_t len);
-	/* next() may return READER_AGAIN, and probe() can decide by the first few bytes. */
+	/*
+	 * next() may return READER_AGAIN. If probe() finds 48 bits or more in the first few bytes, more bytes do
+	 * not change that.
+	 */
 	bool live;
 	const char *folder_file; /* if the input is a folder, read this file in it; NULL: none */
 	const struct option_use *options; /* set in the private state before open(); NULL: none */
