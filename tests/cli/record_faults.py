@@ -162,16 +162,15 @@ def damaged(name, pieces, samples, *words, code=1, exact=True):
 
 def test_damage():
     samples = wire_samples(2000)
-    pieces = wire(samples, check=True)
-    clear, total = len(pieces[0]), len(b"".join(pieces)) - len(pieces[-1])
+    pieces = wire(samples, checked=True)
+    clear = len(pieces[0])
     for seed in (1, 2, 3):
         damaged(f"noise {seed}", noise(pieces[:-1], seed, clear=clear) + pieces[-1:], samples)
         damaged(f"cuts {seed}", cuts(pieces[:-1], seed, clear=clear) + pieces[-1:], samples)
-        damaged(f"repeats {seed}", repeats(pieces, seed), samples, code=None)
+        damaged(f"repeats {seed}", repeats(pieces, seed), samples)
         mixed = repeats(pieces, seed)
         damaged(f"all of it {seed}",
                 noise(cuts(mixed[:-1], seed, clear=clear), seed + 9, clear=clear) + mixed[-1:], samples)
-    assert total
 
 
 def test_sel4_damage():

@@ -9,6 +9,7 @@ plays a script for each connection, in a thread. Steps of a script:
 
 At the end of a script, the link stays open until the other side closes it. Recorder is a kscope that
 records the board."""
+import fcntl
 import os
 import pty
 import select
@@ -24,6 +25,8 @@ from . import HANGS, KSCOPE, kscope, sel4, wait_for
 from .streams import read_dump
 
 CLOSE, RESET = object(), object()
+# termios2 has the speed as a number; Python has no name for it.
+TCGETS2, TERMIOS2 = 0x802c542a, struct.Struct("4I20B2I")
 
 
 class Board:
@@ -211,7 +214,7 @@ class Serial(Board):
         self.path = path
         self.slave = None
         self.link = None
-        self.speed = None
+        self.speed = 0  # while kscope has it open
         self.plug_in()
 
     def plug_in(self):
@@ -222,7 +225,6 @@ class Serial(Board):
 
     def is_raw(self):
         mode = termios.tcgetattr(self.slave)
-        self.speed = mode[4]
         return not mode[3] & (termios.ECHO | termios.ICANON) and not mode[1] & termios.OPOST
 
     def connect(self):
@@ -232,6 +234,8 @@ class Serial(Board):
             if self.over:
                 return None
             time.sleep(0.02)
+        modes = fcntl.ioctl(self.slave, TCGETS2, bytes(TERMIOS2.size))
+        self.speed = TERMIOS2.unpack(modes)[-1]
         return self.link
 
     def close(self):
