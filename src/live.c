@@ -221,15 +221,15 @@ static int read_blindly(struct live *live)
 
 int live_step(struct live *live)
 {
+	if (live->state >= LIVE_ENDED)
+		return -1;
 	live->now = live_clock();
 	switch (live->state) {
 	case LIVE_WAITS: return open_reader(live);
 	case LIVE_READS: return read_events(live);
 	case LIVE_BLIND: return read_blindly(live);
-	case LIVE_ENDED:
-	case LIVE_FAILED: break;
+	default: return -1;
 	}
-	return -1;
 }
 
 int live_fd(const struct live *live)

@@ -69,6 +69,7 @@ struct live_row {
 
 /* A copy, which stays as it is while the recording goes on. Names are handles of live_names(). */
 struct live_view {
+	uint64_t time; /* live_clock(); after the end, that of the end */
 	struct live_counts counts;
 	struct live_cpu *cpus; /* without samples whose cpu is unknown */
 	size_t nr_cpus, cap_cpus;

@@ -112,10 +112,16 @@ const struct strtab *live_names(const struct live *live)
 
 /* ---- views ---- */
 
+/* After the end, the last seconds of the recording stay the last seconds. */
+static uint64_t time_of_view(const struct live *live)
+{
+	return live->state < LIVE_ENDED ? live_clock() : live->now;
+}
+
 /* All entries of the last seconds; several may have the same keys. The caller frees the entries. */
 static struct tally lately(struct live *live, const struct live_sum *sum)
 {
-	uint64_t second = live_clock() / LIVE_SECOND;
+	uint64_t second = time_of_view(live) / LIVE_SECOND;
 	struct tally all = { .world = &live->job.world, .by = tally_keys(live) };
 
 	for (size_t i = 0; i < LIVE_SECONDS; i++) {
@@ -183,7 +189,7 @@ static void look_at_cpus(struct live *live, struct live_view *view, const struct
 
 static double rate(const struct live *live, const struct tally *now)
 {
-	uint64_t time = live_clock();
+	uint64_t time = time_of_view(live);
 	uint64_t since = (time / LIVE_SECOND - LIVE_SECONDS + 1) * LIVE_SECOND;
 
 	if (since < live->began)
@@ -261,6 +267,7 @@ void live_look(struct live *live, struct live_view *view, enum flat_by by, unsig
 	if (sum)
 		now = lately(live, sum);
 	view->by = by;
+	view->time = time_of_view(live);
 	view->nr_rows = 0;
 	view->weight = view->now = view->source = 0;
 	view->unit = "samples";

@@ -36,7 +36,6 @@ static void take_view(struct top *top)
 	struct glance_sums sums;
 
 	live_look(top->live, &top->view, top->by, top->screen && !top->no_flame ? WIDEST : 0);
-	top->shown_at = live_clock();
 	top_arrange(top);
 	if (!top->setup->glance)
 		return;
@@ -115,7 +114,11 @@ static void command_key(struct top *top, int key)
 	switch (key) {
 	case 'q': top->quit = true; break;
 	case 'p':
-	case ' ': top->paused = !top->paused; break;
+	case ' ':
+		top->paused = !top->paused;
+		if (!top->paused)
+			take_view(top);
+		break;
 	case 's':
 		top->sort = (top->sort + 1) % TOP_SORTS;
 		top_arrange(top);
@@ -217,13 +220,26 @@ static void wait_for_more(struct top *top, int step, uint64_t next)
 				{ .fd = top->screen ? screen_fd(top->screen) : -1,
 				  .events = POLLIN } };
 	uint64_t now = live_clock();
-	int timeout = step > 0 || next <= now ? 0 : (int)((next - now) / MS) + 1;
+	uint64_t wait = next <= now ? 0 : (next - now) / MS + 1;
 
-	if (timeout > 200)
-		timeout = 200;
-	poll(fds, 2, timeout);
+	poll(fds, 2, step > 0 ? 0 : wait < 200 ? (int)wait : 200);
 	if (fds[1].revents & (POLLHUP | POLLERR | POLLNVAL))
 		top->quit = true;
+}
+
+/* Takes a view and draws it. Returns when to do so again. */
+static uint64_t refresh(struct top *top)
+{
+	uint64_t began = live_clock(), now;
+
+	if (!top->paused)
+		take_view(top);
+	top_draw(top);
+	if (live_state(top->live) >= LIVE_ENDED)
+		return UINT64_MAX;
+	/* Drawing takes longer the more code ran: never more than a fifth of the time. */
+	now = live_clock();
+	return now + PERIOD + 4 * (now - began);
 }
 
 static void run_screen(struct top *top)
@@ -234,25 +250,17 @@ static void run_screen(struct top *top)
 	while (!top->quit && !is_over(top)) {
 		enum live_state before = live_state(top->live);
 		bool changed;
-		uint64_t began;
 
 		wait_for_more(top, step, next);
 		step = live_step(top->live);
-		top_save_step(top);
-		changed = take_keys(top);
-		began = live_clock();
-		/* The end comes at once, even if the view is due later. */
-		if (began < next && live_state(top->live) == before) {
-			if (changed)
-				top_draw(top);
-			continue;
-		}
+		changed = top_save_step(top);
+		changed |= take_keys(top);
 		hear_source(top);
-		if (!top->paused)
-			take_view(top);
-		top_draw(top);
-		/* Drawing takes longer the more code ran: never more than a fifth of the time. */
-		next = live_clock() + PERIOD + 4 * (live_clock() - began);
+		/* The end comes at once, even if the view is due later. */
+		if (live_clock() >= next || live_state(top->live) != before)
+			next = refresh(top);
+		else if (changed)
+			top_draw(top);
 	}
 }
 

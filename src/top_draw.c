@@ -25,24 +25,31 @@ static void put(struct page *page, int *x, enum style style, const char *text)
 	*x += screen_put(page->screen, page->y, *x, page->columns - *x, style, text);
 }
 
+/* In a narrow window, the state matters more than the name of the source. */
 static void draw_title(struct page *page)
 {
 	struct top *top = page->top;
 	struct buf text = { 0 };
+	const char *title;
 	bool alarm;
 	int x = 0;
 
 	screen_fill(page->screen, page->y, 0, page->columns, STYLE_TITLE, "");
-	put(page, &x, STYLE_TITLE, "kscope top: ");
-	put(page, &x, STYLE_TITLE, text_plain(&top->scratch[0], top->setup->title));
-	put(page, &x, STYLE_TITLE, "  ");
-	top_time(top, &text);
-	put(page, &x, STYLE_TITLE, text.data);
-	put(page, &x, STYLE_TITLE, "  ");
-	buf_clear(&text);
+	if (page->columns >= 60)
+		put(page, &x, STYLE_TITLE, "kscope top: ");
 	top_state(top, &text, &alarm);
-	if (text.len)
+	title = text_plain(&top->scratch[0], top->setup->title);
+	x += screen_put(page->screen, page->y, x, text.len ? page->columns / 3 : page->columns - x,
+			STYLE_TITLE, title);
+	if (text.len) {
+		put(page, &x, STYLE_TITLE, "  ");
 		put(page, &x, alarm ? STYLE_ALARM : STYLE_TITLE, text.data);
+	}
+	buf_clear(&text);
+	top_time(top, &text);
+	if (x + 2 + (int)text.len <= page->columns)
+		screen_put(page->screen, page->y, page->columns - (int)text.len, (int)text.len,
+			   STYLE_TITLE, text.data);
 	buf_release(&text);
 	page->y++;
 }
@@ -332,7 +339,7 @@ static int draw_last_line(struct page *page)
 	if (top->filter.len)
 		buf_addf(&text, "filter: %s (Esc: all)  ",
 			 text_plain(&top->scratch[0], top->filter.data));
-	buf_addf(&text, "q quit  h help  p %s  s sort: %s  t show: %s  / filter  f flame  w write",
+	buf_addf(&text, "q quit  h help  p %s  s sort: %s  t %s  / filter  f flame  w write",
 		 top->paused ? "go on" : "pause", top_sorts[top->sort], top_bys[top->by]);
 	put(page, &x, STYLE_PLAIN, text.data);
 	buf_release(&text);

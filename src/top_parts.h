@@ -32,7 +32,7 @@ struct top {
 	struct live_view view;
 	struct screen *screen; /* NULL: plain text */
 	struct glance_source source;
-	uint64_t began, shown_at; /* live_clock(): of the program, of the view */
+	uint64_t began; /* live_clock() */
 	pid_t parent;
 
 	/* What the user asked for. */
@@ -76,8 +76,8 @@ void top_draw(struct top *top);
 bool top_print(struct top *top);
 /* Begins to convert the recording so far into a file. */
 void top_save_begin(struct top *top, const char *path);
-/* Call it often: puts the result into top->message. */
-void top_save_step(struct top *top);
+/* Call it often. Returns whether it is complete: the result is in top->message. */
+bool top_save_step(struct top *top);
 void top_save_end(struct top *top);
 void top_say(struct top *top, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 

@@ -139,7 +139,7 @@ void top_state(struct top *top, struct buf *text, bool *alarm)
 
 void top_time(struct top *top, struct buf *text)
 {
-	uint64_t seconds = (top->shown_at - top->began) / 1000000000;
+	uint64_t seconds = (top->view.time - top->began) / 1000000000;
 
 	buf_addf(text, "%" PRIu64 ":%02u:%02u", seconds / 3600, (unsigned)(seconds / 60 % 60),
 		 (unsigned)(seconds % 60));

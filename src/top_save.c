@@ -81,16 +81,15 @@ static void tell_result(struct top *top, int status)
 {
 	struct top_save *save = &top->save;
 
-	if (WIFEXITED(status) && WEXITSTATUS(status) == ERR_NONE)
+	/* A recording that goes on is never complete. */
+	if (WIFEXITED(status) && WEXITSTATUS(status) <= ERR_PARTIAL)
 		top_say(top, "wrote %s", save->path);
-	else if (WIFEXITED(status) && WEXITSTATUS(status) == ERR_PARTIAL)
-		top_say(top, "wrote %s (%s)", save->path, last_line(&save->said));
 	else
 		top_say(top, "%s was not written: %s", save->path,
 			WIFSIGNALED(status) ? strsignal(WTERMSIG(status)) : last_line(&save->said));
 }
 
-void top_save_step(struct top *top)
+bool top_save_step(struct top *top)
 {
 	struct top_save *save = &top->save;
 	char data[4096];
@@ -99,7 +98,7 @@ void top_save_step(struct top *top)
 	bool done;
 
 	if (!save->pid)
-		return;
+		return false;
 	done = waitpid(save->pid, &status, WNOHANG) == save->pid;
 	while ((got = read(save->fd, data, sizeof(data))) > 0) {
 		if (save->said.len > sizeof(data)) /* only the end matters */
@@ -107,10 +106,11 @@ void top_save_step(struct top *top)
 		buf_add(&save->said, data, (size_t)got);
 	}
 	if (!done)
-		return;
+		return false;
 	save->pid = 0;
 	close(save->fd);
 	tell_result(top, status);
+	return true;
 }
 
 void top_save_end(struct top *top)

@@ -20,6 +20,11 @@ bool screen_possible(void)
 	return isatty(STDOUT_FILENO) && term && *term && strcmp(term, "dumb") != 0;
 }
 
+void screen_modes_keep(struct screen_modes *modes)
+{
+	modes->known = tcgetattr(STDOUT_FILENO, &modes->modes) == 0;
+}
+
 #ifdef HAVE_NCURSES
 
 #include <ncurses.h>
@@ -122,6 +127,19 @@ void screen_close(struct screen *screen)
 	delscreen(screen->curses);
 	fclose(screen->in);
 	free(screen);
+}
+
+void screen_modes_restore(const struct screen_modes *modes)
+{
+	SCREEN *screen = modes->known && screen_possible() ? newterm(NULL, stdout, stdin) : NULL;
+
+	if (screen) {
+		curs_set(1);
+		endwin();
+		delscreen(screen);
+	}
+	if (modes->known)
+		tcsetattr(STDOUT_FILENO, TCSADRAIN, &modes->modes);
 }
 
 int screen_fd(const struct screen *screen)
@@ -248,6 +266,11 @@ struct screen *screen_open(struct err *err)
 void screen_close(struct screen *screen)
 {
 	(void)screen;
+}
+
+void screen_modes_restore(const struct screen_modes *modes)
+{
+	(void)modes;
 }
 
 int screen_fd(const struct screen *screen)

@@ -4,6 +4,7 @@
 #define KSCOPE_TOP_SCREEN_H
 
 #include <stdbool.h>
+#include <termios.h>
 
 #include "base/err.h"
 
@@ -45,8 +46,16 @@ enum screen_key { /* others are bytes of text */
 
 struct screen;
 
+/* A terminal as it was, for the recorder: to restore it if its viewer was killed. */
+struct screen_modes {
+	bool known;
+	struct termios modes;
+};
+
 /* Whether the output is a terminal that can show a screen. */
 bool screen_possible(void);
+void screen_modes_keep(struct screen_modes *modes);
+void screen_modes_restore(const struct screen_modes *modes);
 /* NULL: see err. */
 struct screen *screen_open(struct err *err);
 void screen_close(struct screen *screen);

@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * live_top: the view of a stream, for developing and testing it without a recorder:
- * live_top FILE [RAW], where FILE is a FIFO or a file and RAW is what the view saves from. With --sums it prints the final
- * sums of the stream, as kscope report --json does.
+ * live_top: what watches a stream, without a recorder. FILE is a FIFO or a file.
+ * live_top FILE [RAW]       the screen of kscope top; RAW is what it saves from
+ * live_top --sums FILE      the final sums, as kscope report --json has them
+ * live_top --glance FILE    those of the status line
  */
 #include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/json_out.h"
@@ -18,6 +21,7 @@
 #include "glance.h"
 #include "live.h"
 #include "top.h"
+#include "top_screen.h"
 
 static void print_rows(struct json_out *to, struct live *live, enum flat_by by, const char *key)
 {
@@ -105,6 +109,37 @@ static int glance(int fd, const struct job *like)
 	return ret;
 }
 
+/* As the recorder: copies the stream, which may end, into a pipe, and leaves when the viewer does. */
+static int watch(int fd, struct top_setup *setup)
+{
+	struct screen_modes modes;
+	char data[4096];
+	int ends[2], status = 0;
+	pid_t child;
+	ssize_t got;
+
+	screen_modes_keep(&modes);
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return 3;
+	child = fork();
+	if (child == 0) {
+		close(ends[1]);
+		setup->fd = ends[0];
+		_exit(top_main(setup));
+	}
+	close(ends[0]);
+	signal(SIGPIPE, SIG_IGN);
+	while ((got = read(fd, data, sizeof(data))) > 0) {
+		if (write(ends[1], data, (size_t)got) < got)
+			break;
+	}
+	close(ends[1]);
+	waitpid(child, &status, 0);
+	if (!WIFEXITED(status))
+		screen_modes_restore(&modes);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
 int main(int argc, char **argv)
 {
 	struct options options = { .slide_given = true }; /* kernels are where they were linked */
@@ -124,8 +159,7 @@ int main(int argc, char **argv)
 	log_level = 0;
 	if (mode)
 		return !strcmp(mode, "--glance") ? glance(fd, &like) : sums(fd, &like);
-	setup.fd = fd;
 	setup.title = words[0];
 	setup.raw_path = words[1];
-	return top_main(&setup);
+	return watch(fd, &setup);
 }
