@@ -48,6 +48,7 @@ $(eval $(call optional,LZ4,lz4.h,-llz4,liblz4-dev))
 $(eval $(call optional,LZMA,lzma.h,-llzma,liblzma-dev))
 $(eval $(call optional,LIBIPT,intel-pt.h,-lipt,libipt-dev))
 $(eval $(call optional,ZYDIS,Zydis/Zydis.h,-lZydis,libzydis-dev))
+$(eval $(call optional,NCURSES,ncurses.h,-lncursesw,libncurses-dev))
 $(eval $(call optional,CAPSTONE,capstone/capstone.h,-lcapstone,libcapstone-dev))
 
 # What was built before a library was there is built again when it is.
