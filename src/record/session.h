@@ -16,13 +16,15 @@ enum session_reason {
 	SESSION_NO_ROOM,     /* the raw stream could not be written */
 };
 
-/* Somebody who watches the recording; see src/viewer.h. All may be called at any time. */
+/* Somebody who watches the recording (src/viewer.h). */
 struct watcher {
-	/* Adds what to wait for, and returns how many fds: 0 or 1. */
-	size_t (*wait)(struct watcher *w, struct pollfd *fd);
+	/* Sets what to wait for; fd -1: nothing. Lowers *until, as wait() of a source does. */
+	void (*wait)(struct watcher *w, struct pollfd *fd, uint64_t *until);
 	void (*step)(struct watcher *w);
 	/* Appends to the status line: "1234 samples, 998/s, 0 lost, 23 % memcpy". */
 	void (*state)(struct watcher *w, struct buf *text);
+	/* Gets the status line of the source, if it shows it itself. May be NULL. */
+	void (*tell)(struct watcher *w, const char *state);
 	bool closed; /* the user closed the view: the recording ends as with Ctrl-C */
 };
 
