@@ -237,7 +237,10 @@ static int await_greeting(struct shell *s, struct err *err)
 	while (s->link.fd >= 0 && !hurries(s) && source_now() < end && answer->len < MAX_LINE &&
 	       !memchr(answer->data ? answer->data : "", '\n', answer->len))
 		wait_until(s, false, end);
-	if (answer->len >= strlen(GREETING) && !memcmp(answer->data, GREETING, strlen(GREETING)))
+	if (hurries(s))
+		return err_set(err, ERR_INPUT, "%s: interrupted", s->to->address);
+	if (s->link.fd >= 0 && answer->len >= strlen(GREETING) &&
+	    !memcmp(answer->data, GREETING, strlen(GREETING)))
 		return 0;
 	if (answer->len)
 		return err_set(err, ERR_INPUT,
@@ -450,7 +453,7 @@ static void converse(struct shell *s)
 			wait_until(s, true, wake_at(s));
 			if (s->running && source_now() >= s->heard + REFRESH_AFTER) {
 				command(s, "REFRESH\n");
-				s->heard = source_now();
+				s->heard = s->sent;
 			}
 			show_samples(s);
 		}
