@@ -13,6 +13,7 @@ extern const struct command *const commands[]; /* in the order of help; ends wit
 
 /* Drop-ins for older tools, with the command lines of those tools. argv[0] is the tool's name. */
 int cmd_toperf(int argc, char **argv);
+int cmd_netconn(int argc, char **argv);
 int cmd_kernprofile(int argc, char **argv);
 int cmd_kprof2perf(int argc, char **argv);
 
