@@ -174,28 +174,37 @@ const struct reader_ops *reader_by_name(const char *name)
 	return NULL;
 }
 
-const struct reader_ops *reader_by_content(struct in *in)
+const struct reader_ops *reader_by_head(const uint8_t *head, size_t len, bool *sure)
 {
 	const struct reader_ops *best = NULL;
-	size_t len = 0, want = 1;
 	int most = 0;
 
-	/* A reader of live input may be sure by the first bytes; others may need the whole head. */
-	while (want && !(best && best->live && most >= SURE)) {
-		const uint8_t *head = in_peek(in, want, &len);
+	for (size_t i = 0; readers[i]; i++) {
+		int bits = readers[i]->probe(head, len < HEAD ? len : HEAD);
 
-		best = NULL;
-		most = 0;
-		for (size_t i = 0; readers[i]; i++) {
-			int bits = readers[i]->probe(head, len < HEAD ? len : HEAD);
-
-			if (bits > most) {
-				most = bits;
-				best = readers[i];
-			}
+		if (bits > most) {
+			most = bits;
+			best = readers[i];
 		}
-		want = len < want || len >= HEAD ? 0 : len + 1;
 	}
+	/* A reader of live input may be sure by the first bytes; others may need the whole head. */
+	*sure = (best && best->live && most >= SURE) || len >= HEAD;
+	return best;
+}
+
+const struct reader_ops *reader_by_content(struct in *in)
+{
+	const struct reader_ops *best;
+	size_t len = 0, want;
+	bool sure;
+
+	do {
+		const uint8_t *head;
+
+		want = len + 1;
+		head = in_peek(in, want, &len);
+		best = reader_by_head(head, len, &sure);
+	} while (!sure && len >= want);
 	return best;
 }
 

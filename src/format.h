@@ -89,6 +89,8 @@ struct reader_ops {
 	 * not change that.
 	 */
 	bool live;
+	/* Of a live reader: whether open() can run without waiting for more input; NULL: always. */
+	bool (*ready)(struct in *in);
 	const char *folder_file; /* if the input is a folder, read this file in it; NULL: none */
 	const struct option_use *options; /* set in the private state before open(); NULL: none */
 	size_t priv_size;
@@ -148,6 +150,8 @@ extern const struct reader_ops *const readers[];
 extern const struct writer_ops *const writers[];
 
 const struct reader_ops *reader_by_name(const char *name);
+/* Detects the format by the first bytes of an input. *sure: more bytes would not change the answer. */
+const struct reader_ops *reader_by_head(const uint8_t *head, size_t len, bool *sure);
 /* Detects the format by as few bytes as possible: the input may still be being written. */
 const struct reader_ops *reader_by_content(struct in *in);
 /* The data file in `path`, if that is a folder that a reader knows, else NULL. Caller frees. */

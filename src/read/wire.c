@@ -475,6 +475,7 @@ const struct reader_ops read_wire = {
 	.about = "recordings of kscope's own QEMU plugin",
 	.probe = wire_reader_probe,
 	.live = true,
+	.ready = wire_ready,
 	.options =
 		OPTION_USES({ &event_name_table, offsetof(struct wire_reader, event_name) },
 			    { &elf_table, OPTION_ELSEWHERE }, { &slide_table, OPTION_ELSEWHERE }),

@@ -12,7 +12,7 @@ from kit import ROOT, check, equal, finish, kscope, run
 from kit.helps import helps
 
 VERBS = ["record", "convert", "report", "trace", "calls", "insn", "flame", "alloc", "info", "archive", "formats", "completion"]
-DROP_INS = ["toperf", "kprof2perf", "kern-profile"]
+DROP_INS = ["toperf", "netconn", "kprof2perf", "kern-profile"]
 ELSEWHERE = ["perf"]
 HEADINGS = ["NAME", "SYNOPSIS", "DESCRIPTION", "OPTIONS", "EXIT STATUS", "EXAMPLES", "SEE ALSO"]
 OPTION = re.compile(r"(?<![\w-])--?[A-Za-z][\w-]*")

@@ -47,13 +47,13 @@ _failed = []
 
 
 def check(name, good, why=""):
-    """Prints one result. Returns whether it is good."""
+    """Prints one result, in one piece: several threads may check. Returns whether it is good."""
     if good:
-        print(f"ok {name}", flush=True)
+        print(f"ok {name}\n", end="", flush=True)
     else:
         _failed.append(name)
         why = str(why).replace("\n", " | ")[:600].encode(errors="backslashreplace").decode()
-        print(f"not ok {name}: {why}", flush=True)
+        print(f"not ok {name}: {why}\n", end="", flush=True)
     return bool(good)
 
 
