@@ -17,6 +17,9 @@
  * memory budget. If a file has more than MAX_RUNS runs, the rest of it stays in file order and the
  * reader prints a warning.
  *
+ * Live: version, leaf and order depend on the whole file, so a pipe is copied to a file first, and nothing comes
+ * out before its end.
+ *
  * Processes: a record has a pid but no thread id. Kernel traces of v1 and v2 have no pid, nor have
  * those of kernel tasks in v3; they are assigned to pid 0, named [kernel], which no Akaros process
  * uses. A new process maps its binary before its process record appears, so that record must not

@@ -42,7 +42,7 @@ struct sel4 {
 	bool connected;			 /* a connection has begun, and has no sample yet */
 	uint64_t shift;			 /* of a wide clock that began again */
 	struct hash_key seen[SEL4_CPUS]; /* digests of the last samples */
-	struct unmapped *unmapped; /* pids without a binary, and their number of samples */
+	struct unmapped *unmapped;	 /* pids without a binary, and their number of samples */
 	size_t nr_unmapped, cap_unmapped;
 	uint64_t more_unmapped; /* samples of pids beyond the table's limit */
 };
