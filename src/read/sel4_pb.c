@@ -239,16 +239,18 @@ size_t sel4_pb_count(const uint8_t *data, size_t len, bool all, uint64_t *sample
 	size_t at = 0;
 
 	while (len - at >= (all ? 1 : LOOKAHEAD)) {
-		size_t have = len - at < LOOKAHEAD ? len - at : LOOKAHEAD;
-		size_t size = text_at(data + at, have);
+		size_t have = len - at < LOOKAHEAD ? len - at : LOOKAHEAD, size, name;
+		struct look look = { data + at, have, true };
+		uint32_t pid;
 
-		if (!size)
-			size = mapping_at(NULL, data + at, have);
-		if (!size) {
-			size = frame_at(&p, data + at, have);
-			*samples += size > 0;
+		if (text_at(look, &size) == YES || mapping_at(look, &name, &size, &pid) == YES) {
+			at += size;
+		} else if (frame_at(&p, look, &size) == YES) {
+			at += size;
+			*samples += 1;
+		} else {
+			at++; /* damage, byte by byte */
 		}
-		at += size ? size : 1; /* damage, byte by byte */
 	}
 	return at;
 }
