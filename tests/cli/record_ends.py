@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """kscope record tcp and listen: recordings that do not begin, disks that fill, a kscope that is killed, and the
 status line."""
+import fcntl
 import glob
 import os
 import pty
@@ -10,13 +11,15 @@ import resource
 import select
 import signal
 import socket
+import struct
 import sys
+import termios
 import threading
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from kit import HANGS, check, equal, exits, finish, read_folded, scratch, wait_for
 from kit import sel4
-from kit.board import CLOSE, Client, Recorder, Server, sel4_answers
+from kit.board import CLOSE, Client, Recorder, Server, sel4_profiler
 from kit.streams import KERNEL, NAMES, Sample, Wire, foreign, sel4_pb, take, wire, wire_samples
 
 
@@ -167,8 +170,8 @@ def test_full():
 
 def test_killed():
     samples = take(200)
-    board = Server(answers=sel4_answers(2))
-    board.scripts = [[sel4.GREETING, board.heard("START"), *sel4_pb(samples)]]
+    board = Server(**sel4_profiler())
+    board.scripts = [[board.heard("START"), *sel4_pb(samples)]]
     with scratch() as folder, board:
         recorder = Recorder(folder, "tcp", board.address, "-o", "out.dump", *NAMES)
         size = len(sel4.GREETING + sel4.ERROR + b"".join(sel4_pb(samples)))
@@ -192,6 +195,7 @@ class Terminal:
 
     def __init__(self):
         self.master, self.slave = pty.openpty()
+        fcntl.ioctl(self.slave, termios.TIOCSWINSZ, struct.pack("4H", 24, 200, 0, 0))
         self.text = ""
         self.over = False
         self.thread = threading.Thread(target=self.collect, daemon=True)

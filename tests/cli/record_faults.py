@@ -9,7 +9,7 @@ import threading
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from kit import check, equal, exits, finish, no_problems, scratch
 from kit import sel4
-from kit.board import CLOSE, RESET, Client, Recorder, Server, sel4_answers
+from kit.board import CLOSE, RESET, Client, Recorder, Server, sel4_profiler
 from kit.streams import (NAMES, cuts, foreign, kpdata_v3, missing, noise, repeats, sel4_pb, take, wire,
                          wire_samples, Wire)
 
@@ -20,7 +20,6 @@ def timeless(samples):
 
 
 def sel4_script(board, pieces, *last):
-    yield sel4.GREETING
     yield board.heard("START")
     yield from pieces
     yield from last
@@ -32,7 +31,7 @@ def record_sel4(folder, board, *words):
 
 def sel4_board(*scripts, **more):
     """Scripts are lists of pieces; the last may be an end."""
-    board = Server(answers=sel4_answers(2), **more)
+    board = Server(**sel4_profiler(), **more)
     board.heard("START")
     board.scripts = [sel4_script(board, script) for script in scripts]
     return board
@@ -57,7 +56,7 @@ def test_sel4_returns(name, last, wait):
         check(f"{name}: the raw stream has both connections", recorder.bytes("raw") == board.sent)
         equal(f"{name}: connections", board.connections, 2)
         equal(f"{name}: the commands of both", b"".join(board.packets),
-              b"MAPPINGS\nSTART\n" * 2 + b"STOP\n")
+              b"MAPPINGS\nSTART\n" * 2 + b"STOP\nREFRESH\n")
 
 
 def test_sel4_reboots():

@@ -12,7 +12,7 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from kit import HANGS, check, equal, exits, finish, kscope, no_problems, read_folded, scratch, skip
 from kit import sel4
-from kit.board import CLOSE, Client, Recorder, Server, sel4_answers
+from kit.board import CLOSE, Client, Recorder, Server, sel4_profiler
 from kit.streams import (NAMES, byte_by_byte, foreign, in_bits, kpdata_v3, sel4_pb, take, wire,
                          wire_samples, Wire)
 
@@ -23,7 +23,6 @@ def same(name, got, want):
 
 
 def sel4_script(board, samples, rest=(), generation=2, change=list):
-    yield sel4.GREETING
     yield board.heard("START")
     yield from change(sel4_pb(samples, generation))
     yield board.heard("STOP")
@@ -31,7 +30,7 @@ def sel4_script(board, samples, rest=(), generation=2, change=list):
 
 
 def sel4_board(samples, rest=(), generation=2, change=list, **more):
-    board = Server(answers=sel4_answers(generation), **more)
+    board = Server(**sel4_profiler(generation), **more)
     board.heard("START"), board.heard("STOP")
     board.scripts = [sel4_script(board, samples, rest, generation, change)]
     return board
@@ -39,7 +38,7 @@ def sel4_board(samples, rest=(), generation=2, change=list, **more):
 
 def sel4_size(samples, generation):
     """The bytes that a board has sent before STOP."""
-    return (len(sel4.GREETING) + len(sel4_answers(generation)[b"MAPPINGS"]) +
+    return (len(sel4.GREETING) + len(sel4_profiler(generation)["answers"][b"MAPPINGS"]) +
             len(b"".join(sel4_pb(samples, generation))))
 
 
@@ -75,12 +74,13 @@ def test_sel4(generation, change, name, *words):
         exits(f"{name}: it ends", recorder, 0, "330 samples", "0 lost")
         check_files(name, recorder, board, samples)
         check_more_files(name, recorder, samples, *NAMES)
-        equal(f"{name}: the commands", b"".join(board.packets), b"MAPPINGS\nSTART\nSTOP\n")
+        equal(f"{name}: the commands", b"".join(board.packets), b"MAPPINGS\nSTART\nSTOP\nREFRESH\n")
 
 
 def test_packets():
     """The board takes a packet for one command. On a busy machine it may read two commands at once, though
     kscope sent them on their own: one of three recordings has to show that it does."""
+    want = [b"MAPPINGS\n", b"START\n", b"STOP\n", b"REFRESH\n"]
     seen = []
     for _ in range(3):
         with scratch() as folder, sel4_board(take(3)) as board:
@@ -89,9 +89,9 @@ def test_packets():
             recorder.interrupt(signal.SIGTERM).end()
             exits("SIGTERM ends it, too", recorder, 0, "3 samples")
             seen.append(board.packets)
-        if seen[-1] == [b"MAPPINGS\n", b"START\n", b"STOP\n"]:
+        if seen[-1] == want:
             break
-    check("each command is a packet", [b"MAPPINGS\n", b"START\n", b"STOP\n"] in seen, seen)
+    check("each command is a packet", want in seen, seen)
 
 
 def test_commands():
@@ -233,12 +233,11 @@ def test_until():
 
 def test_twice():
     """A board that goes on after STOP: the second Ctrl-C does not wait for it."""
-    board = Server(answers=sel4_answers(2))
+    board = Server(**sel4_profiler())
     samples = take(100)
     repeat = threading.Event()
 
     def script():
-        yield sel4.GREETING
         yield board.heard("START")
         yield from sel4_pb(samples)
         yield board.heard("STOP")

@@ -32,11 +32,10 @@ TCGETS2, TERMIOS2 = 0x802c542a, struct.Struct("4I20B2I")
 class Board:
     """What all links have in common. A link defines connect(), and how to read and write."""
 
-    answers = {}  # {the start of a command: the answer}
-
-    def __init__(self, *scripts, answers=None):
+    def __init__(self, *scripts, greeting=b"", answers=None):
         self.scripts = scripts
-        self.answers = answers or {}
+        self.greeting = greeting  # comes before the answer to any command
+        self.answers = answers or {}  # {the start of a command: the answer}
         self.packets = []  # as received, one for each read
         self.sent = b""
         self.connections = 0
@@ -64,6 +63,7 @@ class Board:
             if link is None:
                 return
             self.connections += 1
+            self.send(link, self.greeting)
             listener = threading.Thread(target=self.listen, args=(link,), daemon=True)
             listener.start()
             last = self.play_one(link, script)
@@ -257,9 +257,11 @@ class PtyLink(Link):
         self.fd = -1
 
 
-def sel4_answers(generation):
+def sel4_profiler(generation=2):
+    """What a board with the profiler says by itself: arguments of a Board."""
     mappings = b"hasher.elf: 1\nhasher.elf: 2\n" if generation == 1 else sel4.ERROR
-    return {b"MAPPINGS": mappings, b"HELLO": b"200 OK (Ready to go)\n"}
+    return {"greeting": sel4.GREETING,
+            "answers": {b"MAPPINGS": mappings, b"HELLO": b"200 OK (Ready to go)\n"}}
 
 
 class Recorder:

@@ -66,7 +66,7 @@ class Wire:
                 own = [s for s in some if s.cpu == cpu]
                 if own:
                     pieces.append(self.chunk(cpu, own))
-            pieces.append(round_(some[-1].time, **self.more))
+            pieces.append(round_(some[-1].time + 1, **self.more))
         return pieces
 
     def chunk(self, cpu, samples):
