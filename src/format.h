@@ -72,6 +72,7 @@ struct reader {
 	struct library *library; /* for data whose code must be found in binaries */
 	bool all_branches;	 /* also jumps inside a function */
 	bool decodes;		 /* branches are wanted, not the bytes of hardware traces */
+	bool live_view; /* somebody watches: rather show a stream at once than in exact order */
 	struct store *store; /* where other files of the input are (base/store.h); may be NULL */
 	struct err err;
 	uint64_t nr_damaged; /* places where the input was damaged */
