@@ -37,7 +37,7 @@ class Board:
         self.greeting = greeting  # comes before the answer to any command
         self.answers = answers or {}  # {the start of a command: the answer}
         self.packets = []  # as received, one for each read
-        self.sent = b""
+        self.written = b""
         self.connections = 0
         self.events = {}
         self.lock = threading.Lock()
@@ -52,6 +52,12 @@ class Board:
         self.over = True
         self.thread.join(HANGS)
         self.close()
+
+    @property
+    def sent(self):
+        """All bytes so far, also those that are being sent: kscope may have them already."""
+        with self.lock:
+            return self.written
 
     def heard(self, command):
         """An Event that is set as soon as the board gets this command."""
@@ -102,7 +108,7 @@ class Board:
                 except OSError:
                     link.alive = False
                     return
-                self.sent += data[:size]
+                self.written += data[:size]
                 data = data[size:]
 
     def listen(self, link):
