@@ -23,6 +23,11 @@
 struct sel4_pb {
 	struct sel4 sel4;
 	uint64_t long_frames;
+	/*
+	 * All messages of a connection have the same number of addresses, used or not: one with another number is
+	 * made of pieces. It is known as soon as two messages in a row agree.
+	 */
+	uint64_t addresses, last_addresses;
 	bool ended;
 	bool lost;	  /* searching for the next frame or protocol line */
 	uint64_t lost_at; /* from where */
@@ -187,6 +192,7 @@ static enum answer message_at(struct sel4_pb *p, struct look look, size_t size, 
 	if (!size || size + 2 > look.len)
 		return size ? no_more(look) : NO;
 	if (!parse_message(look.at + 2, size, &p->sel4.sample) ||
+	    (p->addresses && p->addresses != p->sel4.sample.nr_ips) ||
 	    memmem(look.at + 2, size, GREETING, strlen(GREETING)))
 		return NO;
 	if (sure)
@@ -239,16 +245,18 @@ size_t sel4_pb_count(const uint8_t *data, size_t len, bool all, uint64_t *sample
 	size_t at = 0;
 
 	while (len - at >= (all ? 1 : LOOKAHEAD)) {
-		size_t have = len - at < LOOKAHEAD ? len - at : LOOKAHEAD;
-		size_t size = text_at(data + at, have);
+		size_t have = len - at < LOOKAHEAD ? len - at : LOOKAHEAD, size, name;
+		struct look look = { data + at, have, true };
+		uint32_t pid;
 
-		if (!size)
-			size = mapping_at(NULL, data + at, have);
-		if (!size) {
-			size = frame_at(&p, data + at, have);
-			*samples += size > 0;
+		if (text_at(look, &size) == YES || mapping_at(look, &name, &size, &pid) == YES) {
+			at += size;
+		} else if (frame_at(&p, look, &size) == YES) {
+			at += size;
+			*samples += 1;
+		} else {
+			at++; /* damage, byte by byte */
 		}
-		at += size ? size : 1; /* damage, byte by byte */
 	}
 	return at;
 }
@@ -325,6 +333,7 @@ static int take_text(struct reader *r, struct look look, size_t size, struct eve
 	in_skip(r->in, size);
 	if (!greeting || !offset)
 		return 0;
+	p->addresses = p->last_addresses = 0;
 	sel4_connected(&p->sel4);
 	return reader_damage(r, ev, offset, 0, 0,
 			     "a new connection begins here: samples from before it may be missing");
@@ -337,6 +346,9 @@ static int take_sample(struct reader *r, size_t size, struct event *ev)
 
 	in_skip(r->in, size);
 	p->long_frames += size > 2 + 99;
+	if (p->sel4.sample.nr_ips == p->last_addresses)
+		p->addresses = p->last_addresses;
+	p->last_addresses = p->sel4.sample.nr_ips;
 	return sel4_take(r, &p->sel4, offset, size, ev);
 }
 
