@@ -116,7 +116,8 @@ static int try_next(struct link *link, int error, struct err *err)
 		}
 		error = errno;
 	}
-	return err_set(err, ERR_INPUT, "%s: cannot connect: %s", link->address, strerror(error));
+	return err_set(err, ERR_INPUT, "%s: cannot connect: %s (%s)", link->address,
+		       strerror(error), link->ops->advice);
 }
 
 static int tcp_open(struct link *link, struct err *err)

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -13,7 +14,7 @@
 
 struct loop {
 	struct session *session;
-	struct source *source;
+	struct record_source *source;
 	int signals; /* a signalfd */
 	bool stopping;
 	uint64_t start, next_status;
@@ -43,7 +44,7 @@ static void interrupt(struct loop *l)
 
 static void take_signal(struct loop *l)
 {
-	struct source *source = l->source;
+	struct record_source *source = l->source;
 	struct signalfd_siginfo info;
 
 	if (read(l->signals, &info, sizeof(info)) != (ssize_t)sizeof(info) ||
@@ -60,22 +61,33 @@ static int line_width(void)
 {
 	struct winsize size;
 
-	if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) < 0 || size.ws_col < 2)
+	if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) < 0 || !size.ws_col)
 		return 79;
-	return size.ws_col - 1;
+	return size.ws_col > 20 ? size.ws_col - 1 : 19;
+}
+
+static void add_part(struct buf *text, struct buf *part)
+{
+	if (part->len)
+		buf_addf(text, "%s%s", text->len ? ", " : "", part->data);
+	buf_clear(part);
 }
 
 static void make_status(struct loop *l, struct buf *text)
 {
-	struct source *source = l->source;
+	struct record_source *source = l->source;
 	struct watcher *watcher = l->session->watcher;
+	struct buf part = { 0 };
 
-	buf_adds(text, l->stopping ? "stopping: " : "recording: ");
-	if (watcher && watcher->state)
-		watcher->state(watcher, text);
 	if (source->ops->state)
-		source->ops->state(source, text);
-	buf_addf(text, ", %.0f s", (double)(source_now() - l->start) / 1e9);
+		source->ops->state(source, &part);
+	add_part(text, &part);
+	if (watcher && watcher->state)
+		watcher->state(watcher, &part);
+	add_part(text, &part);
+	buf_addf(&part, "%.0f s", (double)(source_now() - l->start) / 1e9);
+	add_part(text, &part);
+	buf_release(&part);
 }
 
 static void show_status(struct loop *l)
@@ -87,7 +99,10 @@ static void show_status(struct loop *l)
 	if (watcher && watcher->tell)
 		watcher->tell(watcher, text.data);
 	if (l->session->live) {
-		fprintf(stderr, "\r%.*s\033[K", line_width(), text_plain(&plain, text.data));
+		const char *what = l->stopping ? "stopping" : "recording";
+
+		fprintf(stderr, "\r%s: %.*s\033[K", what, line_width() - (int)strlen(what) - 2,
+			text_plain(&plain, text.data));
 		l->source->shown = true;
 	}
 	buf_release(&plain);
@@ -115,7 +130,7 @@ static uint64_t deadline(const struct loop *l)
 
 static void wait_for_something(struct loop *l)
 {
-	struct source *source = l->source;
+	struct record_source *source = l->source;
 	struct watcher *watcher = l->session->watcher;
 	struct pollfd fds[2 + SOURCE_FDS] = {
 		{ .fd = l->signals, .events = POLLIN },
@@ -137,7 +152,7 @@ static void wait_for_something(struct loop *l)
 
 static void look_around(struct loop *l)
 {
-	struct source *source = l->source;
+	struct record_source *source = l->source;
 	struct watcher *watcher = l->session->watcher;
 	uint64_t now = source_now();
 
@@ -159,7 +174,7 @@ static void look_around(struct loop *l)
 
 static int run(struct loop *l, struct err *err)
 {
-	struct source *source = l->source;
+	struct record_source *source = l->source;
 	enum source_state state = SOURCE_GOES_ON;
 
 	if (source->ops->open(source) < 0)

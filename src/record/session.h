@@ -21,7 +21,7 @@ struct watcher {
 	/* Sets what to wait for; fd -1: nothing. Lowers *until, as wait() of a source does. */
 	void (*wait)(struct watcher *w, struct pollfd *fd, uint64_t *until);
 	void (*step)(struct watcher *w);
-	/* Appends to the status line: "1234 samples, 998/s, 0 lost, 23 % memcpy". */
+	/* Adds to the status line: "1234 samples, 998/s, 0 lost, memcpy 23 %". May be NULL. */
 	void (*state)(struct watcher *w, struct buf *text);
 	/* Gets the status line of the source, if it shows it itself. May be NULL. */
 	void (*tell)(struct watcher *w, const char *state);
@@ -29,7 +29,7 @@ struct watcher {
 };
 
 struct session {
-	struct source *source;
+	struct record_source *source;
 	uint64_t duration;	 /* ns; 0: no limit */
 	bool live;		 /* show a status line on stderr */
 	struct watcher *watcher; /* NULL: nobody */

@@ -23,7 +23,7 @@ void source_earlier(uint64_t *time, uint64_t other)
 		*time = other;
 }
 
-static void clear_status(struct source *s)
+static void clear_status(struct record_source *s)
 {
 	if (s->shown)
 		fputs("\r\033[K", stderr);
@@ -31,7 +31,7 @@ static void clear_status(struct source *s)
 }
 
 #define SAY(name, log)                              \
-	void name(struct source *s, const char *fmt, ...) \
+	void name(struct record_source *s, const char *fmt, ...) \
 	{                                           \
 		char text[600];                     \
 		va_list ap;                         \

@@ -12,7 +12,7 @@
 #define SILENCE SECOND		  /* after the command to stop: nothing more comes */
 #define ADVISE_AFTER (3 * SECOND) /* without a byte */
 
-static int stream_open(struct source *s)
+static int stream_open(struct record_source *s)
 {
 	struct stream *stream = s->priv;
 
@@ -23,7 +23,7 @@ static int stream_open(struct source *s)
 
 /* ---- the link opens, breaks and comes back ---- */
 
-static void begin(struct source *s)
+static void begin(struct record_source *s)
 {
 	struct stream *stream = s->priv;
 	uint64_t now = source_now();
@@ -47,7 +47,7 @@ static enum source_state over(struct stream *stream)
 }
 
 /* The link has ended: in order, or it broke and may come back. */
-static enum source_state ended(struct source *s)
+static enum source_state ended(struct record_source *s)
 {
 	struct stream *stream = s->priv;
 	struct link *link = &stream->link;
@@ -72,7 +72,7 @@ static enum source_state ended(struct source *s)
 	return SOURCE_GOES_ON;
 }
 
-static enum source_state gave_up(struct source *s)
+static enum source_state gave_up(struct record_source *s)
 {
 	struct stream *stream = s->priv;
 
@@ -81,7 +81,7 @@ static enum source_state gave_up(struct source *s)
 	return over(stream);
 }
 
-static enum source_state reopen(struct source *s, uint64_t now)
+static enum source_state reopen(struct record_source *s, uint64_t now)
 {
 	struct stream *stream = s->priv;
 	struct err unused = { 0 };
@@ -99,7 +99,7 @@ static enum source_state reopen(struct source *s, uint64_t now)
 	return SOURCE_GOES_ON;
 }
 
-static enum source_state open_first(struct source *s, uint64_t now)
+static enum source_state open_first(struct record_source *s, uint64_t now)
 {
 	struct stream *stream = s->priv;
 	struct link *link = &stream->link;
@@ -122,7 +122,7 @@ static enum source_state open_first(struct source *s, uint64_t now)
 /* ---- bytes ---- */
 
 /* False: the link has ended, or the disk is full. */
-static bool take(struct source *s)
+static bool take(struct record_source *s)
 {
 	struct stream *stream = s->priv;
 	char data[CHUNK];
@@ -151,7 +151,7 @@ static bool send_next(struct stream *stream, uint64_t now)
 }
 
 /* Some targets are silent until they get a command, and kscope does not know which. */
-static void advise(struct source *s, uint64_t now)
+static void advise(struct record_source *s, uint64_t now)
 {
 	struct stream *stream = s->priv;
 
@@ -170,7 +170,7 @@ static bool is_drained(const struct stream *stream, uint64_t now)
 				  talk_next_at(&stream->talk) == UINT64_MAX);
 }
 
-static enum source_state flow(struct source *s, uint64_t now)
+static enum source_state flow(struct record_source *s, uint64_t now)
 {
 	struct stream *stream = s->priv;
 
@@ -186,7 +186,7 @@ static enum source_state flow(struct source *s, uint64_t now)
 
 /* ---- the source ---- */
 
-static enum source_state stream_step(struct source *s)
+static enum source_state stream_step(struct record_source *s)
 {
 	struct stream *stream = s->priv;
 	uint64_t now = source_now();
@@ -200,7 +200,7 @@ static enum source_state stream_step(struct source *s)
 	return SOURCE_ENDED;
 }
 
-static size_t stream_wait(struct source *s, struct pollfd *fds, uint64_t *until)
+static size_t stream_wait(struct record_source *s, struct pollfd *fds, uint64_t *until)
 {
 	struct stream *stream = s->priv;
 	uint64_t now = source_now();
@@ -221,7 +221,7 @@ static size_t stream_wait(struct source *s, struct pollfd *fds, uint64_t *until)
 	return 1;
 }
 
-static void stream_stop(struct source *s, bool hurry)
+static void stream_stop(struct record_source *s, bool hurry)
 {
 	struct stream *stream = s->priv;
 
@@ -233,12 +233,12 @@ static void stream_stop(struct source *s, bool hurry)
 	talk_stop(&stream->talk);
 }
 
-static void stream_state(struct source *s, struct buf *text)
+static void stream_state(struct record_source *s, struct buf *text)
 {
 	struct stream *stream = s->priv;
 	uint64_t now = source_now();
 
-	buf_addf(text, ", %.1f MB", (double)s->raw->bytes / 1e6);
+	buf_addf(text, "%.1f MB", (double)s->raw->bytes / 1e6);
 	if (stream->phase == STREAM_OPENING)
 		buf_addf(text, ", waiting for %s", stream->link.address);
 	else if (stream->phase == STREAM_BROKEN)
@@ -247,10 +247,15 @@ static void stream_state(struct source *s, struct buf *text)
 		buf_addf(text, ", nothing for %.0f s", (double)(now - stream->last) / 1e9);
 }
 
-static void stream_close(struct source *s)
+static void stream_close(struct record_source *s)
 {
 	struct stream *stream = s->priv;
 
+	link_close(&stream->link);
+}
+
+void stream_release(struct stream *stream)
+{
 	link_release(&stream->link);
 	talk_release(&stream->talk);
 	needle_release(&stream->needle);

@@ -31,4 +31,6 @@ struct stream { /* source->priv */
 
 extern const struct source_ops source_stream;
 
+void stream_release(struct stream *stream);
+
 #endif
