@@ -69,7 +69,7 @@ static int run_verb(const char *name, int argc, char **argv)
 		if (strcmp(commands[i]->name, name) != 0)
 			continue;
 		if (args_parse(&args, commands[i], argc, argv, &code) == 0)
-			code = commands[i]->run(&args);
+			code = args.command->run(&args);
 		args_release(&args);
 		return code;
 	}

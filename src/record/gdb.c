@@ -111,7 +111,7 @@ static uint64_t random_below(struct gdb *gdb, uint64_t limit)
 
 /*
  * When to stop the target again: after a period, which varies so that it does not follow a timer of the target; but
- * not before the target ran long enough to be stopped for no more than its share of the last seconds.
+ * not before the target ran long enough for another stop like the last: for no more than its share of the last seconds.
  */
 static void plan_next(struct gdb *gdb, uint64_t now, uint64_t stopped, uint64_t ran)
 {
@@ -120,7 +120,7 @@ static void plan_next(struct gdb *gdb, uint64_t now, uint64_t stopped, uint64_t 
 
 	gdb->recent_stopped = (gdb->recent_stopped + (double)stopped) * faded;
 	gdb->recent_ran = (gdb->recent_ran + (double)ran) * faded;
-	due = gdb->recent_stopped * (100 - percent) / percent - gdb->recent_ran;
+	due = (gdb->recent_stopped + (double)stopped) * (100 - percent) / percent - gdb->recent_ran;
 	least = (double)stopped * (100 - percent) / percent / 2;
 	if (due < least)
 		due = least;
@@ -318,7 +318,7 @@ static const struct link_ops *ops_of(const char *address)
 	return stat(address, &st) == 0 && S_ISCHR(st.st_mode) ? &link_serial : &gdb_link_unix;
 }
 
-static int gdb_open(struct source *s)
+static int gdb_open(struct record_source *s)
 {
 	struct gdb_options *options = s->priv;
 	struct gdb *gdb = options->gdb = xcalloc(1, sizeof(*gdb));
@@ -382,7 +382,7 @@ static enum source_state greet(struct gdb *gdb)
 	return SOURCE_GOES_ON;
 }
 
-static size_t gdb_wait(struct source *s, struct pollfd *fds, uint64_t *until)
+static size_t gdb_wait(struct record_source *s, struct pollfd *fds, uint64_t *until)
 {
 	const struct gdb_options *options = s->priv;
 	const struct gdb *gdb = options->gdb;
@@ -392,7 +392,7 @@ static size_t gdb_wait(struct source *s, struct pollfd *fds, uint64_t *until)
 	return 1;
 }
 
-static enum source_state gdb_step(struct source *s)
+static enum source_state gdb_step(struct record_source *s)
 {
 	const struct gdb_options *options = s->priv;
 	struct gdb *gdb = options->gdb;
@@ -407,7 +407,7 @@ static enum source_state gdb_step(struct source *s)
 	}
 }
 
-static void gdb_stop(struct source *s, bool hurry)
+static void gdb_stop(struct record_source *s, bool hurry)
 {
 	const struct gdb_options *options = s->priv;
 
@@ -431,7 +431,7 @@ static size_t nr_threads(const struct gdb *gdb)
 	return nr;
 }
 
-static void gdb_tell_state(struct source *s, struct buf *text)
+static void gdb_tell_state(struct record_source *s, struct buf *text)
 {
 	const struct gdb_options *options = s->priv;
 	const struct gdb *gdb = options->gdb;
@@ -449,7 +449,7 @@ static void gdb_tell_state(struct source *s, struct buf *text)
  * If the target was not released, the guard does that now. It also does so if the stub never answered: the request to
  * detach waits in the stub's queue of connections, and lets the target go on when its turn comes.
  */
-static void gdb_close(struct source *s)
+static void gdb_close(struct record_source *s)
 {
 	struct gdb_options *options = s->priv;
 	struct gdb *gdb = options->gdb;

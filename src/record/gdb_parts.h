@@ -74,7 +74,7 @@ struct gdb_out {
 };
 
 struct gdb {
-	struct source *source;
+	struct record_source *source;
 	const struct gdb_options *options;
 	struct link link;
 	struct gdb_talk talk;
