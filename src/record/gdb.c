@@ -155,17 +155,14 @@ static void put_samples(struct gdb *gdb, uint64_t time)
 {
 	for (size_t i = 0; i < gdb->target.nr; i++) {
 		struct gdb_thread *thread = &gdb->target.threads[i];
-		bool was_masked = thread->was_masked;
 
 		if (!thread->listed || !thread->state.nr || thread->last >= time)
 			continue;
 		/*
-		 * QEMU delivers pending interrupts before it stops. The time was spent in the interrupted code,
-		 * whose address is lost, so it goes to the next sample. If interrupts were masked before, the code
-		 * only looks like the start of a handler.
+		 * QEMU delivers pending interrupts before it stops. The time was spent in the interrupted code, so
+		 * it goes to the next sample.
 		 */
-		thread->was_masked = thread->state.masked;
-		if (thread->state.at_trap && !was_masked && !thread->halted)
+		if (thread->state.at_trap && !thread->halted)
 			continue;
 		gdb_out_thread(gdb, (uint32_t)i, time);
 		thread->last = time;

@@ -29,7 +29,6 @@ struct gdb_thread {
 	bool asked;	     /* it was there when the registers were asked for */
 	uint32_t task;	     /* of a program: its number */
 	uint64_t last;	     /* the target's time of its last sample */
-	bool was_masked;     /* at its last sample */
 	bool halted;
 	struct gdb_values values;
 	struct gdb_state state;

@@ -66,14 +66,16 @@ static const struct gdb_machine machines[] = {
 		.arch = "riscv64", .family = RISCV, .word = 8, .nr = 32, .sp = 2, .fp = 8,
 		.needs = "ra|x1 sp|x2 t6|x31|a0 pc", .space = ~(0xffffull << 44), .elf = EM_RISCV,
 		.dwarf = RISCV_NAMES,
-		.special = { [GDB_PC] = "pc", [GDB_LEVEL] = "priv", [GDB_SPACE] = "satp" },
+		.special = { [GDB_PC] = "pc", [GDB_LEVEL] = "priv", [GDB_SPACE] = "satp",
+			     [GDB_VECTOR] = "stvec", [GDB_VECTOR_3] = "mtvec" },
 		.standard = "64" RISCV_STANDARD,
 	},
 	{
 		.arch = "riscv32", .family = RISCV, .word = 4, .nr = 32, .sp = 2, .fp = 8,
 		.needs = "ra|x1 sp|x2 t6|x31|a0 pc", .space = ~(0x1ffull << 22), .elf = EM_RISCV,
 		.dwarf = RISCV_NAMES,
-		.special = { [GDB_PC] = "pc", [GDB_LEVEL] = "priv", [GDB_SPACE] = "satp" },
+		.special = { [GDB_PC] = "pc", [GDB_LEVEL] = "priv", [GDB_SPACE] = "satp",
+			     [GDB_VECTOR] = "stvec", [GDB_VECTOR_3] = "mtvec" },
 		.standard = "32" RISCV_STANDARD,
 	},
 	{
@@ -82,7 +84,7 @@ static const struct gdb_machine machines[] = {
 		.dwarf = AARCH64_X,
 		.special = {
 			[GDB_PC] = "pc", [GDB_LEVEL] = "cpsr|CPSR",
-			[GDB_SPACE] = "TTBR0_EL1|ttbr0_el1",
+			[GDB_SPACE] = "TTBR0_EL1|ttbr0_el1", [GDB_VECTOR] = "VBAR|VBAR_EL1",
 		},
 		.standard = "64 " AARCH64_X " 32 cpsr",
 	},
@@ -337,25 +339,27 @@ static void read_x86(const struct gdb_values *values, struct gdb_state *state)
 		state->pc += cs << 4;
 }
 
-/*
- * Interrupts of Arm start at known offsets in the vector table, in a known state: on AArch64 in the second and third
- * of every four entries of 128 bytes, with all interrupts masked; on Arm at offset 0x18, in IRQ mode.
- */
-static void read_arm_trap(const struct gdb_machine *machine, const struct gdb_values *values,
-			  struct gdb_state *state)
+/* Interrupts of AArch64 start in the second and third of every four entries of 128 bytes. */
+static bool is_aarch64_trap(const struct gdb_values *values, uint64_t pc)
 {
-	unsigned entry = state->pc >> 7 & 3;
-	uint64_t flags;
+	unsigned entry = pc >> 7 & 3;
+	uint64_t vector;
 
-	if (!special(values, GDB_LEVEL, &flags))
-		return;
-	if (machine->family == AARCH64 && !(flags & 0x10)) {
-		state->masked = (flags & 0x3c0) == 0x3c0;
-		state->at_trap = state->masked && !(state->pc & 0x7f) && (entry == 1 || entry == 2);
-	} else {
-		state->masked = flags & 0x80;
-		state->at_trap = (state->pc & 0x1f) == 0x18 && (flags & 0x9f) == 0x92;
-	}
+	return special(values, GDB_VECTOR, &vector) && pc - vector < 0x800 && !(pc & 0x7f) &&
+	       (entry == 1 || entry == 2);
+}
+
+/* Traps of RISC-V start at the vector, or, if its lowest bit is set, interrupts at 4 times their number after it. */
+static bool is_riscv_trap(const struct gdb_values *values, const struct gdb_state *state)
+{
+	bool firmware = state->level == WIRE_LEVEL_FIRMWARE;
+	uint64_t vector;
+
+	if (state->level == WIRE_LEVEL_USER ||
+	    !special(values, firmware ? GDB_VECTOR_3 : GDB_VECTOR, &vector))
+		return false;
+	return vector & 1 ? state->pc - (vector & ~3ull) < 256 && !(state->pc & 3)
+			  : state->pc == (vector & ~3ull);
 }
 
 void gdb_state_read(const struct gdb_layout *layout, const struct gdb_values *values, bool user_mode,
@@ -378,8 +382,10 @@ void gdb_state_read(const struct gdb_layout *layout, const struct gdb_values *va
 	state->space &= machine->space;
 	if (machine->family == X86)
 		read_x86(values, state);
-	else if (machine->family == AARCH64 || machine->family == ARM)
-		read_arm_trap(machine, values, state);
+	else if (machine->family == AARCH64)
+		state->at_trap = is_aarch64_trap(values, state->pc);
+	else if (machine->family == RISCV)
+		state->at_trap = is_riscv_trap(values, state);
 	else if (machine->family == M_PROFILE && special(values, GDB_LEVEL, &mode) && mode & M_EXCEPTION)
 		special(values, GDB_PSP, &state->outer);
 }

@@ -51,6 +51,8 @@ enum gdb_special {
 	GDB_EFER,
 	GDB_CONTROL, /* Cortex-M */
 	GDB_PSP,     /* Cortex-M: the stack pointer of threads */
+	GDB_VECTOR,  /* where traps lead to */
+	GDB_VECTOR_3, /* those of firmware */
 	GDB_SPECIALS
 };
 
@@ -84,8 +86,7 @@ struct gdb_state {
 	unsigned level; /* enum wire_level */
 	unsigned word;	/* bytes of a pointer */
 	bool has_space;
-	bool at_trap; /* at the first instruction of an interrupt handler, probably */
-	bool masked;  /* interrupts are masked */
+	bool at_trap; /* at the first instruction of an interrupt handler */
 	uint64_t outer; /* Cortex-M, in a handler: the stack of threads; 0: none */
 	unsigned nr;	/* 0: unknown */
 	uint64_t dwarf[GDB_DWARF_MAX];
