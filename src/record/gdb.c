@@ -116,7 +116,7 @@ static uint64_t random_below(struct gdb *gdb, uint64_t limit)
 static void plan_next(struct gdb *gdb, uint64_t now, uint64_t stopped, uint64_t ran)
 {
 	double faded = 1 / (1 + (double)(stopped + ran) / RECENT);
-	double percent = (double)max_stop(gdb), due, least;
+	double percent = 0.95 * (double)max_stop(gdb), due, least; /* stops differ */
 
 	gdb->recent_stopped = (gdb->recent_stopped + (double)stopped) * faded;
 	gdb->recent_ran = (gdb->recent_ran + (double)ran) * faded;
@@ -203,6 +203,10 @@ static enum source_state on_stop(struct gdb *gdb)
 	gdb_guard_set(&gdb->guard, GDB_STOPPED);
 	gdb_unhex(gdb->talk.reply.data + 1, 2, &signal, 1);
 	stopped_thread(&gdb->talk.reply, thread);
+	if (!gdb->stops && gdb->target.user_mode) {
+		gdb_target_paths(gdb); /* by now, it should have loaded its libraries */
+		gdb_out_begin(gdb);
+	}
 	if (looks && (!list_threads(gdb) || !gdb_look(gdb)))
 		return ended(gdb);
 	if (gdb->ending)
@@ -367,7 +371,8 @@ static enum source_state greet(struct gdb *gdb)
 		return SOURCE_GOES_ON;
 	if (gdb_target_read(gdb) < 0)
 		return fail(gdb);
-	gdb_out_begin(gdb);
+	if (!gdb->target.user_mode)
+		gdb_out_begin(gdb);
 	if (!resume(gdb, "", 0))
 		return ended(gdb);
 	gdb->began = gdb->asked = gdb->last = gdb->resumed;

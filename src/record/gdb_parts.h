@@ -46,6 +46,7 @@ struct gdb_target {
 	bool vcont;
 	bool binary;	 /* memory as bytes: the x packet */
 	bool says_halted; /* qThreadExtraInfo says whether a cpu waits */
+	bool has_program, has_libraries; /* the stub can name them */
 	char **elfs;	 /* of a program: what it runs, if this machine has it */
 	size_t nr_elfs;
 	struct gdb_thread *threads;
@@ -98,6 +99,8 @@ struct gdb {
 
 /* gdb_target.c. After qSupported: finds out all about the target. Returns -1 and sets source->err. */
 int gdb_target_read(struct gdb *gdb);
+/* Of a program: asks for its file and its libraries, and notes those that this machine has. */
+void gdb_target_paths(struct gdb *gdb);
 /* Asks for the list of threads. False: the link is lost. */
 bool gdb_target_list(struct gdb *gdb);
 void gdb_target_release(struct gdb_target *target);

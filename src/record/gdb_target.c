@@ -226,16 +226,15 @@ static void add_elf(struct gdb_target *target, const char *path, size_t len)
 	free(copy);
 }
 
-/* The program and its libraries, if they are files of this machine. */
-static void read_paths(struct gdb *gdb, bool has_program, bool has_libraries)
+void gdb_target_paths(struct gdb *gdb)
 {
 	static const char mark[] = "<library name=\"";
 	struct buf text = { 0 };
 
-	if (has_program && read_object(&gdb->talk, "exec-file", "", &text))
+	if (gdb->target.has_program && read_object(&gdb->talk, "exec-file", "", &text))
 		add_elf(&gdb->target, text.data, text.len);
 	buf_clear(&text);
-	if (has_libraries && read_object(&gdb->talk, "libraries-svr4", "", &text)) {
+	if (gdb->target.has_libraries && read_object(&gdb->talk, "libraries-svr4", "", &text)) {
 		for (const char *at = text.data; (at = strstr(at, mark));) {
 			at += sizeof(mark) - 1;
 			add_elf(&gdb->target, at, strcspn(at, "\""));
@@ -319,10 +318,10 @@ int gdb_target_read(struct gdb *gdb)
 	bool described = feature(reply, "qXfer:features:read+");
 	bool no_acks = feature(reply, "QStartNoAckMode+");
 	bool passes = feature(reply, "QPassSignals+");
-	bool has_program = feature(reply, "qXfer:exec-file:read+");
-	bool has_libraries = feature(reply, "qXfer:libraries-svr4:read+");
 
-	target->user_mode = has_program || feature(reply, "qXfer:auxv:read+");
+	target->has_program = feature(reply, "qXfer:exec-file:read+");
+	target->has_libraries = feature(reply, "qXfer:libraries-svr4:read+");
+	target->user_mode = target->has_program || feature(reply, "qXfer:auxv:read+");
 	target->binary = feature(reply, "binary-upload+");
 	talk->packet_size = packet_size(reply);
 	if (no_acks && gdb_ask(talk, "QStartNoAckMode") == GDB_GOT)
@@ -338,7 +337,6 @@ int gdb_target_read(struct gdb *gdb)
 		return lost(gdb);
 	if (passes)
 		pass_signals(talk);
-	read_paths(gdb, has_program, has_libraries);
 	return 0;
 }
 
