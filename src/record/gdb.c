@@ -71,8 +71,8 @@ static enum source_state ended(struct gdb *gdb)
 	const char *why = gdb->link.why;
 
 	if (gdb_is_exit(reply)) {
-		source_say(gdb->source, "%s: the target has ended (%s %.2s)", address,
-			   reply->data[0] == 'W' ? "exit code 0x" : "signal 0x", reply->data + 1);
+		source_say(gdb->source, "%s: the target has ended (%s 0x%.2s)", address,
+			   reply->data[0] == 'W' ? "exit code" : "signal", reply->data + 1);
 		forget_guard(gdb);
 		end_stream(gdb, "target ended");
 		return SOURCE_ENDED;
@@ -364,7 +364,11 @@ static enum source_state greet(struct gdb *gdb)
 	if (got == GDB_LOST)
 		return ended(gdb);
 	if (got == GDB_NOTHING && source_now() > gdb->deadline) {
-		err_set(&gdb->source->err, ERR_INPUT, GDB_NO_ANSWER, gdb->options->address);
+		bool strange = gdb->talk.noise || gdb->talk.faults;
+
+		err_set(&gdb->source->err, ERR_INPUT,
+			strange ? "%s: what answers there is not a gdb stub" : GDB_NO_ANSWER,
+			gdb->options->address);
 		return fail(gdb);
 	}
 	if (got == GDB_NOTHING)

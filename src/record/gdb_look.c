@@ -120,6 +120,8 @@ static size_t take_part(struct gdb *gdb, uint8_t *bytes, size_t size)
 {
 	const struct buf *reply = &gdb->talk.reply;
 
+	if (!gdb->target.binary && reply->len % 2)
+		return 0; /* E14 is an error, not a byte */
 	if (!gdb->target.binary)
 		return gdb_unhex(reply->data ? reply->data : "", reply->len, bytes, size);
 	if (reply->len < 1 || reply->data[0] != 'b')

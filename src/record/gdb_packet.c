@@ -98,8 +98,8 @@ size_t gdb_decode(const char *data, size_t len, enum gdb_item *item, struct buf 
 	for (const char *at = data + 1; at < end; at++)
 		sum = (uint8_t)(sum + (uint8_t)*at);
 	*item = data[0] == '$' ? GDB_PACKET : GDB_NOTIFICATION;
-	if (gdb_unhex(end + 1, 2, &given, 1) != 1 || given != sum ||
-	    !expand(data + 1, end, payload))
+	if (data[0] == '$' && (gdb_unhex(end + 1, 2, &given, 1) != 1 || given != sum ||
+			       !expand(data + 1, end, payload)))
 		*item = GDB_DAMAGED;
 	return (size_t)(end - data) + 3;
 }
@@ -193,6 +193,7 @@ static enum gdb_got receive_item(struct gdb_talk *talk, uint64_t deadline, enum 
 		if (talk->in.len > talk->taken)
 			talk->taken += gdb_decode(talk->in.data + talk->taken,
 						  talk->in.len - talk->taken, item, &talk->reply);
+		talk->noise |= *item == GDB_NOISE;
 		if (*item == GDB_PARTIAL)
 			got = receive_bytes(talk, deadline);
 		else if (*item != GDB_NOISE && *item != GDB_NOTIFICATION && *item != GDB_ACK)
@@ -203,7 +204,7 @@ static enum gdb_got receive_item(struct gdb_talk *talk, uint64_t deadline, enum 
 	return got;
 }
 
-static enum gdb_got receive(struct gdb_talk *talk, uint64_t deadline, bool again)
+enum gdb_got gdb_receive(struct gdb_talk *talk, uint64_t deadline)
 {
 	unsigned tries = 0;
 	enum gdb_item item;
@@ -212,22 +213,18 @@ static enum gdb_got receive(struct gdb_talk *talk, uint64_t deadline, bool again
 	while ((got = receive_item(talk, deadline, &item)) == GDB_GOT) {
 		if (item == GDB_PACKET)
 			return GDB_GOT;
-		talk->damaged += item == GDB_DAMAGED;
-		if (++tries > RETRIES || !talk->acks || talk->window > 1 ||
-		    (item == GDB_NAK && !again)) {
-			buf_clear(&talk->reply);
+		talk->faults++;
+		buf_clear(&talk->reply);
+		/* Without acknowledgements, or if further requests were sent, nothing can be sent again. */
+		if (!talk->acks || talk->ahead)
 			return item == GDB_DAMAGED ? GDB_GOT : GDB_NOTHING;
-		}
+		if (++tries > RETRIES)
+			return GDB_NOTHING;
 		if (item == GDB_NAK ? !link_write(talk->link, talk->sent.data, talk->sent.len)
 				    : !link_write(talk->link, "-", 1))
 			return GDB_LOST;
 	}
 	return got;
-}
-
-enum gdb_got gdb_receive(struct gdb_talk *talk, uint64_t deadline)
-{
-	return receive(talk, deadline, false);
 }
 
 enum gdb_got gdb_answer(struct gdb_talk *talk, uint64_t deadline)
@@ -237,7 +234,7 @@ enum gdb_got gdb_answer(struct gdb_talk *talk, uint64_t deadline)
 
 	/* A stop may have been reported late: QEMU does so after a new connection. */
 	do {
-		got = receive(talk, deadline, true);
+		got = gdb_receive(talk, deadline);
 	} while (got == GDB_GOT && gdb_is_stop(&talk->reply) && ++stops < LATE_STOPS_MAX);
 	if (got == GDB_GOT && gdb_is_exit(&talk->reply)) {
 		talk->exited = true;
@@ -307,9 +304,15 @@ static bool send_ahead(struct gdb_talk *talk, struct gdb_batch *batch)
 
 bool gdb_batch_next(struct gdb_talk *talk, struct gdb_batch *batch)
 {
-	if (batch->got == batch->nr || !send_ahead(talk, batch) ||
-	    gdb_answer(talk, source_now() + GDB_PATIENCE) != GDB_GOT)
+	enum gdb_got got;
+
+	if (batch->got == batch->nr || !send_ahead(talk, batch))
 		return false;
-	batch->got++;
-	return true;
+	talk->ahead = batch->sent > batch->got + 1;
+	got = gdb_answer(talk, source_now() + GDB_PATIENCE);
+	talk->ahead = false;
+	if (talk->acks && talk->faults)
+		talk->window = 1; /* so that the next can be sent again */
+	batch->got += got == GDB_GOT;
+	return got == GDB_GOT;
 }

@@ -19,7 +19,7 @@
 enum gdb_item {
 	GDB_PARTIAL, /* there is more to come */
 	GDB_PACKET,
-	GDB_NOTIFICATION,
+	GDB_NOTIFICATION, /* not decoded: kscope uses none */
 	GDB_ACK,
 	GDB_NAK,
 	GDB_DAMAGED, /* a packet with a wrong checksum, or one that is too long */
@@ -44,7 +44,9 @@ struct gdb_talk {
 	struct buf in;
 	size_t taken; /* of `in` */
 	struct buf reply, sent;
-	uint64_t damaged; /* packets */
+	bool ahead;	  /* requests after the one whose answer is waited for were sent */
+	uint64_t faults;  /* packets that arrived damaged, on either side */
+	bool noise;	  /* bytes arrived that are no packets */
 	bool exited;	  /* the target ended, while it should have been stopped: see reply */
 };
 
@@ -53,11 +55,14 @@ enum gdb_got { GDB_LOST = -1, GDB_NOTHING, GDB_GOT };
 void gdb_talk_init(struct gdb_talk *talk, struct link *link);
 void gdb_talk_release(struct gdb_talk *talk);
 bool gdb_send(struct gdb_talk *talk, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* Waits for the next packet. Without a packet before the deadline: GDB_NOTHING. */
+/*
+ * Waits for the next packet, and sends the last one again if the stub asks for that. Without a packet before the
+ * deadline: GDB_NOTHING.
+ */
 enum gdb_got gdb_receive(struct gdb_talk *talk, uint64_t deadline);
-/* Waits for the answer to the packet that was sent, and sends it again if the stub asks for it. */
+/* Waits for the answer to the packet that was sent, not for that of a stop. */
 enum gdb_got gdb_answer(struct gdb_talk *talk, uint64_t deadline);
-/* Sends a request, and waits for its answer, not for that of a stop. */
+/* Sends a request, and waits for its answer. */
 enum gdb_got gdb_ask(struct gdb_talk *talk, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 bool gdb_is_ok(const struct gdb_talk *talk);

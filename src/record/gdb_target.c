@@ -250,6 +250,8 @@ static bool try_window(struct gdb *gdb)
 {
 	struct gdb_talk *talk = &gdb->talk;
 
+	if (talk->faults)
+		return true;
 	talk->window = WINDOW;
 	gdb_batch_clear(&gdb->batch);
 	for (int i = 0; i < 3; i++)
