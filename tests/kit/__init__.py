@@ -21,6 +21,7 @@ and ends with finish(). This module has paths, prints results and runs programs.
     stand_in    kscope record with a program in place of QEMU
     styles      guests that switch between threads in many styles
     svg         the frames of a flame graph
+    terminal    a real terminal for a program, its screen and its keys
     wire_read   reads a recording, wire_write writes one, wire_trace decodes its traces
 """
 import os

@@ -95,11 +95,16 @@ static int sums(int fd, const struct job *like)
 	return 0;
 }
 
+static struct glance *shared_glance(void)
+{
+	return mmap(NULL, sizeof(struct glance), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+		    -1, 0);
+}
+
 /* The status line of a recorder. */
 static int glance(int fd, const struct job *like)
 {
-	struct glance *g =
-		mmap(NULL, sizeof(*g), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct glance *g = shared_glance();
 	int ret = live_glance(fd, like, g);
 	struct glance_sums seen;
 
@@ -109,14 +114,38 @@ static int glance(int fd, const struct job *like)
 	return ret;
 }
 
-/* As the recorder: copies the stream, which may end, into a pipe, and leaves when the viewer does. */
+static volatile sig_atomic_t interrupted;
+
+static void interrupt(int number)
+{
+	(void)number;
+	interrupted = 1;
+}
+
+/* Copies the stream into the pipe until it ends, the user interrupts it, or the viewer leaves. */
+static void pump(int from, int to)
+{
+	char data[4096];
+	ssize_t got = 1;
+
+	while (got > 0) {
+		struct pollfd fds[] = { { .fd = from, .events = POLLIN }, { .fd = to } };
+
+		if (poll(fds, 2, -1) < 0 || fds[1].revents || interrupted)
+			return;
+		got = read(from, data, sizeof(data));
+		if (got > 0 && write(to, data, (size_t)got) < got)
+			return;
+	}
+}
+
+/* Does what the recorder does. */
 static int watch(int fd, struct top_setup *setup)
 {
+	struct sigaction action = { .sa_handler = interrupt };
 	struct screen_modes modes;
-	char data[4096];
 	int ends[2], status = 0;
 	pid_t child;
-	ssize_t got;
 
 	screen_modes_keep(&modes);
 	if (pipe2(ends, O_CLOEXEC) < 0)
@@ -129,10 +158,9 @@ static int watch(int fd, struct top_setup *setup)
 	}
 	close(ends[0]);
 	signal(SIGPIPE, SIG_IGN);
-	while ((got = read(fd, data, sizeof(data))) > 0) {
-		if (write(ends[1], data, (size_t)got) < got)
-			break;
-	}
+	sigaction(SIGINT, &action, NULL);
+	pump(fd, ends[1]);
+	glance_put_source(setup->glance, &(struct glance_source){ .leave = interrupted });
 	close(ends[1]);
 	waitpid(child, &status, 0);
 	if (!WIFEXITED(status))
@@ -159,6 +187,7 @@ int main(int argc, char **argv)
 	log_level = 0;
 	if (mode)
 		return !strcmp(mode, "--glance") ? glance(fd, &like) : sums(fd, &like);
+	setup.glance = shared_glance();
 	setup.title = words[0];
 	setup.raw_path = words[1];
 	return watch(fd, &setup);
