@@ -276,7 +276,7 @@ $(BUILD)/fuzz_%: fuzz/fuzz_reader.c $(LIBOBJ)
 	$(Q)$(CC) $(KSCOPE_CFLAGS) -MF $@.d $(FUZZ_CFLAGS) -DREADER=read_$* $^ -o $@ $(LIBS) -lm
 
 # The drop-ins work by their names.
-DROP_INS := toperf kprof2perf kern-profile
+DROP_INS := toperf netconn kprof2perf kern-profile
 PLACE = $(DESTDIR)$(PREFIX)
 # Where zsh looks: in site-functions for what is local, else where Debian's packages have theirs.
 ZSH_PLACE = $(PLACE)/share/zsh/$(if $(filter /usr/local,$(PREFIX)),site-functions,vendor-completions)

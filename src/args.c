@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "stage.h"
@@ -63,11 +64,18 @@ static size_t find_offer(const struct offers *offers, const char *name)
 	return i;
 }
 
-/* Options of the same name mean the same: only the first one is added. */
+/*
+ * Options of the same name mean the same: only the first one is added. Only an old spelling may be an option elsewhere:
+ * --from of `record qemu`.
+ */
 static void offer_table(struct offers *offers, const struct option_table *table)
 {
 	for (const struct option_row *row = table->rows; row->name; row++) {
-		if (find_offer(offers, row->name) < offers->nr)
+		size_t found = find_offer(offers, row->name);
+
+		if (found < offers->nr && offers->all[found].row->same_as && !row->same_as)
+			offers->all[found] = (struct offer){ table->heading, row };
+		if (found < offers->nr)
 			continue;
 		GROW(offers->all, offers->nr + 1, offers->cap);
 		offers->all[offers->nr++] = (struct offer){ table->heading, row };
@@ -113,15 +121,22 @@ static void offer_output(struct offers *offers, const struct command *command)
 	}
 }
 
+static void offer_command(struct offers *offers, const struct command *command)
+{
+	for (size_t i = 0; command->subs && command->subs[i]; i++)
+		offer_command(offers, command->subs[i]);
+	offer_uses(offers, command->options);
+	if (command->reads)
+		offer_input(offers);
+	if (command->writers)
+		offer_output(offers, command);
+}
+
 size_t args_offers(const struct command *command, struct offer **all)
 {
 	struct offers offers = { 0 };
 
-	offer_uses(&offers, command->options);
-	if (command->reads)
-		offer_input(&offers);
-	if (command->writers)
-		offer_output(&offers, command);
+	offer_command(&offers, command);
 	offer_table(&offers, &message_table);
 	*all = offers.all;
 	return offers.nr;
@@ -157,10 +172,25 @@ static void help_group(const struct offers *offers, size_t nth)
 	}
 }
 
-static void help(const struct command *command, const struct offers *offers)
+static void help_subs(const struct command *command)
 {
-	printf("Usage: kscope %s\n%s\n", command->usage, command->about);
-	for (size_t i = 0; i < offers->nr; i++)
+	printf("\n%s:\n", command->heading);
+	for (size_t i = 0; command->subs[i]; i++)
+		printf("  %-10s %.*s\n", command->subs[i]->name,
+		       (int)strcspn(command->subs[i]->about, ".\n"), command->subs[i]->about);
+	printf("\nEach has its own options: see kscope %s %s --help\n", command->name,
+	       command->subs[0]->name);
+}
+
+/* verb: the command that this one is a part of, or itself. */
+static void help(const struct command *verb, const struct command *command,
+		 const struct offers *offers)
+{
+	printf("Usage: kscope %s%s%s\n%s\n", verb == command ? "" : verb->name,
+	       verb == command ? "" : " ", command->usage, command->about);
+	if (command->subs)
+		help_subs(command);
+	for (size_t i = 0; i < offers->nr && !command->subs; i++)
 		help_group(offers, i);
 	printf("\nExamples:\n%s", command->examples);
 }
@@ -170,7 +200,7 @@ static void help(const struct command *command, const struct offers *offers)
 #define LONG 256 /* getopt's value of a long option: LONG + its index */
 
 struct parser {
-	const struct command *command;
+	const struct command *verb, *command;
 	struct offers offers;
 	struct option *longs;
 	char *shorts;
@@ -184,15 +214,16 @@ static int wants(const char *arg)
 }
 
 /* Builds getopt's tables of the options of one verb. */
-static void parser_init(struct parser *p, const struct command *command)
+static void parser_init(struct parser *p, const struct command *verb,
+			const struct command *command)
 {
 	char *shorts;
 
-	*p = (struct parser){ .command = command };
+	*p = (struct parser){ .verb = verb, .command = command };
 	p->offers.nr = args_offers(command, &p->offers.all);
 	p->longs = xcalloc(p->offers.nr + 1, sizeof(*p->longs));
 	p->shorts = shorts = xcalloc(2 * p->offers.nr + 3, 1);
-	if (command->first)
+	if (command->runs || command->subs)
 		*shorts++ = '+';
 	*shorts++ = ':';
 	for (size_t i = 0; i < p->offers.nr; i++) {
@@ -228,44 +259,65 @@ static const struct option_row *row_of(const struct parser *p, int opt)
 	return NULL;
 }
 
-static int wrong(const struct command *command, const char *message, int *code)
+static int wrong(const struct parser *p, const char *message, int *code)
 {
+	bool is_sub = p->verb != p->command;
+
 	log_error("%s", message);
-	fprintf(stderr, "Try: kscope %s --help\n", command->name);
+	fprintf(stderr, "Try: kscope %s%s%s --help\n", p->verb->name, is_sub ? " " : "",
+		is_sub ? p->command->name : "");
 	*code = ERR_USAGE;
 	return -1;
 }
 
-/* Like getopt_long(), but also parses the options after the first word of a verb that has one. */
-static int next_option(struct args *args, const struct parser *p, int argc, char **argv)
+static bool is_option(const struct option_row *row, const char *word)
 {
-	int opt = getopt_long(argc, argv, p->shorts, p->longs, NULL);
+	size_t len = strlen(row->name);
 
-	if (opt != -1 || !p->command->first || args->first || optind == argc)
-		return opt;
-	args->first = argv[optind++];
-	return getopt_long(argc, argv, p->shorts, p->longs, NULL);
+	if (strncmp(word, "--", 2) != 0)
+		return row->letter && row->letter == word[1];
+	return !strncmp(word + 2, row->name, len) && (word[2 + len] == '=' || !word[2 + len]);
+}
+
+/* Says so if it is an option of another command of the verb, such as --freq of `record qemu`. */
+static int unknown_option(const struct parser *p, const char *word, int *code)
+{
+	struct buf text = { 0 };
+	struct offers offers = { 0 };
+	int ret;
+
+	offers.nr = args_offers(p->verb, &offers.all);
+	for (size_t i = 0; i < offers.nr && !text.len; i++) {
+		if (is_option(offers.all[i].row, word) && p->verb != p->command)
+			buf_addf(&text, "--%s does not work with %s %s", offers.all[i].row->name,
+				 p->verb->name, p->command->name);
+	}
+	if (!text.len)
+		buf_addf(&text, "unknown option %s", word);
+	ret = wrong(p, text.data, code);
+	buf_release(&text);
+	free(offers.all);
+	return ret;
 }
 
 /* A short option may be one of several in a word; a long one is the previous word. */
-static int wrong_option(const struct command *command, int opt, char **argv, int *code)
+static int wrong_option(const struct parser *p, int opt, char **argv, int *code)
 {
-	const char *what = opt == ':' ? "missing value after" : "unknown option";
-	char message[300];
+	char letter[] = { '-', (char)optopt, '\0' }, message[300];
+	const char *word = optopt && optopt < LONG ? letter : argv[optind - 1];
 
-	if (optopt && optopt < LONG)
-		snprintf(message, sizeof(message), "%s -%c", what, optopt);
-	else
-		snprintf(message, sizeof(message), "%s %s", what, argv[optind - 1]);
-	return wrong(command, message, code);
+	if (opt != ':')
+		return unknown_option(p, word, code);
+	snprintf(message, sizeof(message), "missing value after %s", word);
+	return wrong(p, message, code);
 }
 
-static int wrong_pair(const struct command *command, const struct option_row *row, int *code)
+static int wrong_pair(const struct parser *p, const struct option_row *row, int *code)
 {
 	char message[100];
 
 	snprintf(message, sizeof(message), "--%s expects two values", row->name);
-	return wrong(command, message, code);
+	return wrong(p, message, code);
 }
 
 /* Collects the options and words in the order of the command line. */
@@ -274,13 +326,13 @@ static int collect(struct args *args, const struct parser *p, int argc, char **a
 	int opt;
 
 	opterr = 0;
-	while ((opt = next_option(args, p, argc, argv)) != -1) {
+	while ((opt = getopt_long(argc, argv, p->shorts, p->longs, NULL)) != -1) {
 		const struct option_row *row = opt == ':' || opt == '?' ? NULL : row_of(p, opt);
 
 		if (!row)
-			return wrong_option(p->command, opt, argv, code);
+			return wrong_option(p, opt, argv, code);
 		if (!strcmp(row->name, "help")) {
-			help(p->command, &p->offers);
+			help(p->verb, p->command, &p->offers);
 			*code = ERR_NONE;
 			return -1;
 		}
@@ -293,7 +345,7 @@ static int collect(struct args *args, const struct parser *p, int argc, char **a
 		if (option_is_pair(row) && optind < argc)
 			option_add(&args->given, row, argv[optind++]);
 		else if (option_is_pair(row))
-			return wrong_pair(p->command, row, code);
+			return wrong_pair(p, row, code);
 	}
 	for (; optind < argc; optind++) {
 		GROW(args->inputs, args->nr_inputs + 1, args->cap_inputs);
@@ -389,35 +441,110 @@ static int check_words(const struct args *args, struct err *err)
 {
 	const struct command *command = args->command;
 
-	if (command->first && !args->first)
-		return err_set(err, ERR_USAGE, "nothing to record: use kscope record %.*s",
-			       (int)strcspn(command->first, " "), command->first);
-	if (command->reads && !args->nr_inputs)
-		return err_set(err, ERR_USAGE, "no input file (- is stdin)");
+	if ((command->reads || command->missing) && !args->nr_inputs)
+		return err_set(err, ERR_USAGE, "%s",
+			       command->missing ? command->missing : "no input file (- is stdin)");
 	return command->check ? command->check(args, err) : 0;
 }
 
-int args_parse(struct args *args, const struct command *command, int argc, char **argv, int *code)
+/* ---- a verb with several commands ---- */
+
+static const struct command *find_sub(const struct command *verb, const char *name)
 {
+	for (size_t i = 0; verb->subs[i]; i++) {
+		if (!strcmp(verb->subs[i]->name, name))
+			return verb->subs[i];
+	}
+	return NULL;
+}
+
+static int wrong_sub(const struct parser *p, const char *name, int *code)
+{
+	const struct command *verb = p->verb;
+	struct buf text = { 0 };
+	int ret;
+
+	if (name)
+		buf_addf(&text, "cannot %s '%s'; use one of:", verb->name, name);
+	else
+		buf_addf(&text, "use kscope %s %s, or one of:", verb->name, verb->subs[0]->name);
+	for (size_t i = 0; verb->subs[i]; i++)
+		buf_addf(&text, " %s", verb->subs[i]->name);
+	ret = wrong(p, text.data, code);
+	buf_release(&text);
+	return ret;
+}
+
+/* The index of the first word that is not an option, or -1 if the help or an error message was printed. */
+static int find_word(const struct parser *p, int argc, char **argv, int *code)
+{
+	int opt;
+
+	opterr = 0;
+	while ((opt = getopt_long(argc, argv, p->shorts, p->longs, NULL)) != -1) {
+		const struct option_row *row = opt == ':' || opt == '?' ? NULL : row_of(p, opt);
+
+		if (!row)
+			return wrong_option(p, opt, argv, code);
+		if (!strcmp(row->name, "help")) {
+			help(p->verb, p->verb, &p->offers);
+			*code = ERR_NONE;
+			return -1;
+		}
+	}
+	return optind;
+}
+
+/* Takes the word that selects one of verb->subs out of argv. Options may precede it. */
+static int choose_sub(struct args *args, int *argc, char **argv, int *code)
+{
+	const struct command *sub = NULL;
+	struct parser parser;
+	int at;
+
+	parser_init(&parser, args->verb, args->verb);
+	at = find_word(&parser, *argc, argv, code);
+	if (at >= 0) {
+		sub = at < *argc ? find_sub(args->verb, argv[at]) : NULL;
+		if (!sub)
+			wrong_sub(&parser, at < *argc ? argv[at] : NULL, code);
+	}
+	parser_release(&parser);
+	if (!sub)
+		return -1;
+	args->command = sub;
+	memmove(argv + at, argv + at + 1, (size_t)(*argc - at) * sizeof(*argv));
+	(*argc)--;
+	optind = 0; /* getopt() begins again */
+	return 0;
+}
+
+int args_parse(struct args *args, const struct command *verb, int argc, char **argv, int *code)
+{
+	const struct command *command;
 	struct parser parser;
 	struct err err = { 0 };
 	int ret;
 
-	*args = (struct args){ .command = command, .options.given = &args->given };
+	*args = (struct args){ .verb = verb, .command = verb, .options.given = &args->given };
+	if (verb->subs && choose_sub(args, &argc, argv, code) < 0)
+		return -1;
+	command = args->command;
 	args->state = xcalloc(1, command->state_size + 1);
 	if (command->defaults)
 		memcpy(args->state, command->defaults, command->state_size);
-	parser_init(&parser, command);
+	parser_init(&parser, verb, command);
 	ret = collect(args, &parser, argc, argv, code);
 	if (ret == 0 && (settle_options(args, &err) < 0 || check_words(args, &err) < 0))
-		ret = wrong(command, err.msg, code);
+		ret = wrong(&parser, err.msg, code);
 	parser_release(&parser);
 	return ret;
 }
 
 void args_release(struct args *args)
 {
-	option_release(args->command->options, args->state);
+	if (args->state)
+		option_release(args->command->options, args->state);
 	free(args->state);
 	free(args->given.all);
 	free(args->inputs);

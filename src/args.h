@@ -2,7 +2,8 @@
 /*
  * args: parses the command line. A verb accepts its own options, those of all readers if it reads
  * input, and those of the writers that it may use and of the stages before them. Each of these has
- * a table of its options (base/option.h); --help and shell completion use the same tables.
+ * a table of its options (base/option.h); --help and shell completion use the same tables. The first
+ * word of some verbs selects a command of its own: `kscope record tcp`.
  */
 #ifndef KSCOPE_ARGS_H
 #define KSCOPE_ARGS_H
@@ -14,9 +15,9 @@
 struct args {
 	const char **inputs;
 	size_t nr_inputs, cap_inputs;
-	const char *first; /* the first word, if command->first is set */
 	struct option_line given;
-	const struct command *command;
+	const struct command *verb;    /* as in kscope VERB */
+	const struct command *command; /* the same, or one of verb->subs */
 	void *state;	    /* the verb's own options */
 	const char *reader; /* -f; NULL: detect */
 	struct output_option {
@@ -41,11 +42,11 @@ struct command {
 	const struct writer_ops *const *writers;
 	uint32_t takes;	    /* of them, only those that take no other events than these; 0: all */
 	const char *output; /* written if neither -o nor -t is given; NULL: none */
-	/*
-	 * The first words that the verb expects, with a space between them, or NULL. Options may follow it; the next word that
-	 * is not an option starts the command line of another program.
-	 */
-	const char *first;
+	const char *missing; /* the message if there is no word, though one is required; NULL: about files */
+	bool runs; /* the words are a command line of another program, which may have options */
+	/* The first word is the name of one of these, with options of its own. Ends with NULL. NULL: none. */
+	const struct command *const *subs;
+	const char *heading; /* of their list */
 	const char *const *words; /* completed instead of files; NULL: files */
 	/* Further checks of the options. May be NULL. */
 	int (*check)(const struct args *args, struct err *err);
@@ -58,7 +59,7 @@ struct offer {
 	const struct option_row *row;
 };
 
-/* All options of a verb, not yet grouped by heading as in --help. The caller frees the array. */
+/* All options of a verb, or of all its subs, not yet grouped by heading as in --help. The caller frees the array. */
 size_t args_offers(const struct command *command, struct offer **offers);
 
 /* Whether the verb can use the writer. */
@@ -83,7 +84,7 @@ bool args_has_writer(const struct command *command, const struct writer_ops *ops
  * Returns 0 if the verb should run. Otherwise it has printed the help or an error message, and
  * *code is the exit code.
  */
-int args_parse(struct args *args, const struct command *command, int argc, char **argv, int *code);
+int args_parse(struct args *args, const struct command *verb, int argc, char **argv, int *code);
 /* Checks that given folders and files are readable. For drop-ins, which have their own parsers. */
 int args_check(const struct options *options, struct err *err);
 void args_release(struct args *args);

@@ -69,6 +69,12 @@ static void print_about(const char *about, const char *special)
 	}
 }
 
+static void print_subs(const struct command *command)
+{
+	for (size_t i = 0; command->subs[i]; i++)
+		printf("%s%s", i ? " " : "", command->subs[i]->name);
+}
+
 /* ---- bash ---- */
 
 static void bash_argument(const struct command *command, const struct option_row *row)
@@ -114,13 +120,15 @@ static void bash_verb(const struct command *command)
 	printf("\t\t*)\n\t\t\toptions='");
 	each_option(command, bash_option);
 	printf("'\n");
-	if (command->first) /* after it, another program's command line follows */
-		printf("\t\t\tif ((COMP_CWORD == 2)); then words='%s'; else kind=file; fi\n",
-		       command->first);
-	else if (command->words)
+	if (command->subs) {
+		printf("\t\t\tif ((COMP_CWORD == 2)); then words='");
+		print_subs(command);
+		printf("'; else kind=file; fi\n");
+	} else if (command->words) {
 		bash_words(command);
-	else
+	} else {
 		printf("\t\t\tkind=file\n");
+	}
 	printf("\t\t\t;;\n\t\tesac\n\t\t;;\n");
 }
 
@@ -208,10 +216,13 @@ static void zsh_verb(const struct command *command)
 		printf("%s%s", i ? " " : " \\\n\t\t\t'1:word:(", command->words[i]);
 	if (command->words && command->words[0])
 		printf(")'");
-	if (command->first)
-		printf(" \\\n\t\t\t'1:word:(%s)' '*:::command:_normal'", command->first);
-	else if (!command->words)
+	if (command->subs) {
+		printf(" \\\n\t\t\t'1:word:(");
+		print_subs(command);
+		printf(")' '*:::command:_normal'");
+	} else if (!command->words) {
 		printf(" \\\n\t\t\t'*:input:_files'");
+	}
 	printf("\n\t\t;;\n");
 }
 
@@ -279,9 +290,11 @@ static void fish_verb(const struct command *command)
 	printf("\ncomplete -c kscope -n __kscope_no_verb -a %s -d '", command->name);
 	print_about(command->about, "");
 	printf("'\n");
-	if (command->first)
-		printf("complete -c kscope -n '__kscope_verb %s first' -f -a '%s'\n", command->name,
-		       command->first);
+	if (command->subs) {
+		printf("complete -c kscope -n '__kscope_verb %s first' -f -a '", command->name);
+		print_subs(command);
+		printf("'\n");
+	}
 	if (command->words)
 		printf("complete -c kscope -n '__kscope_verb %s' -f\n", command->name);
 	for (size_t i = 0; command->words && command->words[i]; i++)

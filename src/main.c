@@ -13,6 +13,8 @@ static const struct drop_in {
 	int (*run)(int argc, char **argv);
 } drop_ins[] = {
 	{ "toperf", "Convert the seL4 profiler's samples.json to perf.data", cmd_toperf },
+	{ "netconn", "Receive samples of the seL4 profiler over the network, into samples.json",
+	  cmd_netconn },
 	{ "kern-profile", "Draw Maestro's raw data as cpu.svg, memtrace as mem-ALLOCATOR.svg",
 	  cmd_kernprofile },
 	{ "kprof2perf", "Convert the Akaros profiler's kpdata to perf.data", cmd_kprof2perf },
@@ -69,7 +71,7 @@ static int run_verb(const char *name, int argc, char **argv)
 		if (strcmp(commands[i]->name, name) != 0)
 			continue;
 		if (args_parse(&args, commands[i], argc, argv, &code) == 0)
-			code = commands[i]->run(&args);
+			code = args.command->run(&args);
 		args_release(&args);
 		return code;
 	}

@@ -4,6 +4,8 @@
  * samples, each a length of two decimal digits and a protobuf message. The sender prints only the
  * first two digits of a length of 100 or more; messages are regular enough to recover the third.
  */
+#include "read/sel4_pb.h"
+
 #include <inttypes.h>
 #include <string.h>
 
@@ -154,6 +156,26 @@ static int sel4_pb_probe(const uint8_t *head, size_t len)
 	if (text_at(head, len))
 		return 80;
 	return frame_at(&p, head, len < LOOKAHEAD ? len : LOOKAHEAD) ? 40 : 0;
+}
+
+size_t sel4_pb_count(const uint8_t *data, size_t len, bool all, uint64_t *samples)
+{
+	struct sel4_pb p = { 0 };
+	size_t at = 0;
+
+	while (len - at >= (all ? 1 : LOOKAHEAD)) {
+		size_t have = len - at < LOOKAHEAD ? len - at : LOOKAHEAD;
+		size_t size = text_at(data + at, have);
+
+		if (!size)
+			size = mapping_at(NULL, data + at, have);
+		if (!size) {
+			size = frame_at(&p, data + at, have);
+			*samples += size > 0;
+		}
+		at += size ? size : 1; /* damage, byte by byte */
+	}
+	return at;
 }
 
 static int sel4_pb_open(struct reader *r)

@@ -19,6 +19,7 @@
 #include "record/emulate_file.h"
 #include "record/files.h"
 #include "record/guest.h"
+#include "record/session.h"
 #include "record/line.h"
 #include "record/refusal.h"
 #include "wire/emulate.h"
@@ -363,13 +364,15 @@ static void explain_refusal(const struct run *r)
 
 static int record(struct run *r, struct err *err)
 {
+	struct record_source source = { .ops = &source_guest, .priv = &r->guest };
+	struct session session = { .source = &source };
 	int status;
 
-	r->guest = (struct guest){ .words = r->words, .passes_signals = true };
+	r->guest = (struct guest){ .passes_signals = true };
 	if (prepare(r, err) < 0)
 		return -1;
 	r->guest.words = r->words;
-	if (guest_run(&r->guest, err) < 0)
+	if (session_run(&session, err) < 0)
 		return -1;
 	status = r->guest.status;
 	emulate_file_write(&r->out, r->parts, r->asked->words, &r->sums);

@@ -2,6 +2,7 @@
 #include "record/files.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -92,25 +93,25 @@ static int use_named(struct record_files *files, const char *raw, struct err *er
 	return cannot_write(raw, err);
 }
 
-/* Next to the output, where there is room for a large file, unless the output is a device. */
+/* Next to the output, where there is room for a large file, unless there is none or it is a device. */
 static int use_temporary(struct record_files *files, const char *output, struct err *err)
 {
 	struct stat st;
-	char *whole = files_absolute(output), *folder = text_folder(whole);
+	char *whole = files_absolute(output ? output : "recording"), *folder = text_folder(whole);
 	int fd;
 
-	if (stat(output, &st) == 0 && !S_ISREG(st.st_mode)) {
+	if (!output || !strcmp(output, "-") || (stat(output, &st) == 0 && !S_ISREG(st.st_mode))) {
 		free(folder);
 		folder = xasprintf("%s/", spool_folder());
 	}
+	files->raw = xasprintf("%s.%.200s-XXXXXX.kscope", folder, text_last_part(whole));
 	free(whole);
-	files->raw = xasprintf("%s.%.200s-XXXXXX.kscope", folder, text_last_part(output));
 	free(folder);
 	fd = mkstemps(files->raw, 7);
 	if (fd < 0) {
 		free(files->raw);
 		files->raw = NULL;
-		return cannot_write(output, err);
+		return cannot_write(output ? output : spool_folder(), err);
 	}
 	close(fd);
 	return 0;
@@ -160,11 +161,21 @@ static int use_socket(struct record_files *files, const char *path, struct err *
 }
 
 int files_prepare(struct record_files *files, const char *raw, const char *output,
-		  const char *control, struct err *err)
+		  struct err *err)
 {
-	if ((raw ? use_named(files, raw, err) : use_temporary(files, output, err)) < 0)
-		return -1;
+	return raw ? use_named(files, raw, err) : use_temporary(files, output, err);
+}
+
+int files_prepare_socket(struct record_files *files, const char *control, struct err *err)
+{
 	return control ? use_socket(files, control, err) : make_folder(files, err);
+}
+
+int files_create_raw(const struct record_files *files, struct err *err)
+{
+	int fd = open(files->raw, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+
+	return fd < 0 ? cannot_write(files->raw, err) : fd;
 }
 
 uint64_t files_written(const struct record_files *files)

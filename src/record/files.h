@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * files: finds the plugin, decides where the raw stream and the control socket go while a guest
- * runs, and cleans up afterwards.
+ * files: finds the plugin, decides where the raw stream and the control socket go during a recording,
+ * and cleans up afterwards.
  */
 #ifndef KSCOPE_RECORD_FILES_H
 #define KSCOPE_RECORD_FILES_H
@@ -25,12 +25,13 @@ char *files_plugin(struct err *err);
 /* The absolute path, whether the file exists or not. The caller frees it. */
 char *files_absolute(const char *path);
 
-/*
- * The raw stream goes to `raw`, or next to `output` if that is NULL; the socket to `control`, or to
- * a private folder if that is NULL. Fails now if they cannot be written later.
- */
+/* The raw stream goes to `raw`, or next to `output`, or if that is NULL, too, to $TMPDIR. Fails now if it cannot be written later. */
 int files_prepare(struct record_files *files, const char *raw, const char *output,
-		  const char *control, struct err *err);
+		  struct err *err);
+/* The plugin's socket is `control`, or in a private folder if that is NULL. */
+int files_prepare_socket(struct record_files *files, const char *control, struct err *err);
+/* Creates the raw stream, for this user alone. Returns the descriptor, or -1 with err set. */
+int files_create_raw(const struct record_files *files, struct err *err);
 /* How much the plugin has written. */
 uint64_t files_written(const struct record_files *files);
 /* Nothing was recorded: files_release() brings back the file that raw replaced. */

@@ -9,60 +9,23 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/signalfd.h>
 #include <sys/wait.h>
-#include <termios.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "base/log.h"
-#include "record/control.h"
-
-#define SECOND 1000000000ULL
 #define TICK (SECOND / 10)	   /* to poll for things that send no event */
-#define STATUS_EVERY (SECOND / 2)  /* to update the status line */
 #define TIME_TO_END (10 * SECOND)  /* from SIGTERM to SIGKILL */
 #define TIME_TO_LOAD (20 * SECOND) /* the plugin; a duration starts after this at the latest */
 #define PATIENCE 2		   /* seconds, for an answer of the plugin */
 #define TIME_TO_READ 500 /* ms, for a reader of the guest's output; the rest follows the result */
 
-struct watch {
-	struct guest *guest;
-	pid_t child;
-	int signals; /* a signalfd */
-	struct control control;
-	bool asked;		/* we sent the guest SIGTERM */
-	bool over;		/* the guest has ended */
-	bool shown;		/* the status line is visible */
-	uint64_t start, loaded; /* loaded: when the plugin was first seen; 0: not yet */
-	uint64_t end_by;	/* if asked: when to send SIGKILL */
-	uint64_t next_status;
-	unsigned silent; /* commands without an answer in a row */
-};
-
-/* Terminal settings that QEMU changes, and does not restore if it is killed. */
-struct terminal {
-	bool is_one;
-	struct termios modes;
-	int flags[3];
-};
-
-static uint64_t now(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * SECOND + (uint64_t)ts.tv_nsec;
-}
-
-static void keep_terminal(struct terminal *terminal)
+static void keep_terminal(struct guest_terminal *terminal)
 {
 	terminal->is_one = tcgetattr(STDIN_FILENO, &terminal->modes) == 0;
 	for (int fd = 0; fd < 3; fd++)
 		terminal->flags[fd] = fcntl(fd, F_GETFL);
 }
 
-static void restore_terminal(const struct terminal *terminal)
+static void restore_terminal(const struct guest_terminal *terminal)
 {
 	if (terminal->is_one && tcgetpgrp(STDIN_FILENO) == getpgrp())
 		tcsetattr(STDIN_FILENO, TCSADRAIN, &terminal->modes);
@@ -90,22 +53,22 @@ static void become_guest(const struct guest *guest, const sigset_t *mask, int te
 }
 
 /* The child sends errno through the pipe if exec fails; a successful exec closes the pipe. */
-static int start(struct watch *s, const sigset_t *mask, struct err *err)
+static int start(struct guest *guest, const sigset_t *mask, struct err *err)
 {
 	int tell[2], error = 0;
 
 	if (pipe2(tell, O_CLOEXEC) < 0)
 		return err_set(err, ERR_INPUT, "cannot create a pipe: %s", strerror(errno));
-	s->child = fork();
-	if (s->child == 0)
-		become_guest(s->guest, mask, tell[1]);
+	guest->child = fork();
+	if (guest->child == 0)
+		become_guest(guest, mask, tell[1]);
 	close(tell[1]);
-	if (s->child < 0 || read(tell[0], &error, sizeof(error)) == (ssize_t)sizeof(error)) {
-		error = s->child < 0 ? errno : error;
+	if (guest->child < 0 || read(tell[0], &error, sizeof(error)) == (ssize_t)sizeof(error)) {
+		error = guest->child < 0 ? errno : error;
 		close(tell[0]);
-		if (s->child > 0)
-			waitpid(s->child, NULL, 0);
-		return err_set(err, ERR_INPUT, "cannot run %s: %s%s", s->guest->words[0],
+		if (guest->child > 0)
+			waitpid(guest->child, NULL, 0);
+		return err_set(err, ERR_INPUT, "cannot run %s: %s%s", guest->words[0],
 			       strerror(error),
 			       error == ENOENT ? " (is it installed, and in $PATH?)" : "");
 	}
@@ -113,227 +76,171 @@ static int start(struct watch *s, const sigset_t *mask, struct err *err)
 	return 0;
 }
 
-static bool connected(struct watch *s)
+static int guest_open(struct record_source *s)
 {
-	struct err unused = { 0 };
+	struct guest *guest = s->priv;
+	int ret;
 
-	return s->control.fd >= 0 ||
-	       control_connect(&s->control, s->guest->control, PATIENCE, &unused) == 0;
+	guest->to_plugin.fd = -1;
+	guest->start = source_now();
+	keep_terminal(&guest->terminal);
+	ret = start(guest, &s->mask, &s->err);
+	if (guest->relay)
+		relay_close_into(guest->relay);
+	return ret;
 }
 
-static bool ask(struct watch *s, const char *command, char *reply)
+/* ---- the plugin ---- */
+
+static bool connected(struct guest *guest)
 {
 	struct err unused = { 0 };
 
-	if (!connected(s))
+	return guest->to_plugin.fd >= 0 ||
+	       (guest->control &&
+		control_connect(&guest->to_plugin, guest->control, PATIENCE, &unused) == 0);
+}
+
+static bool ask(struct guest *guest, const char *command, char *reply)
+{
+	struct err unused = { 0 };
+
+	if (!connected(guest))
 		return false;
-	if (control_ask(&s->control, command, reply, &unused) == 0)
+	if (control_ask(&guest->to_plugin, command, reply, &unused) == 0)
 		return true;
-	control_close(&s->control);
+	control_close(&guest->to_plugin);
 	return false;
 }
 
-/* If a script started QEMU, signals QEMU itself; SIGKILL goes to both. */
-static void signal_guest(const struct watch *s, int signal)
+static void guest_state(struct record_source *s, struct buf *text)
 {
-	if (s->control.peer > 1 && s->control.peer != s->child)
-		kill(s->control.peer, signal);
-	if (s->control.peer <= 1 || s->control.peer == s->child || signal == SIGKILL)
-		kill(s->child, signal);
+	struct guest *guest = s->priv;
+	struct control_status status;
+	char reply[CONTROL_LINE];
+	bool trace = guest->trace;
+
+	if (guest->silent > 3 || !connected(guest))
+		return;
+	if (!ask(guest, "status", reply)) {
+		guest->silent++;
+		return;
+	}
+	guest->silent = 0;
+	control_parse(reply, &status);
+	buf_addf(text,
+		 "%s%" PRIu64 " %s of %" PRIu64 " vCPU%s, %" PRIu64 " dropped, %.1f MB",
+		 status.running ? "" : "paused, ", trace ? status.branches : status.samples,
+		 trace ? "jumps" : "samples", status.cpus, status.cpus == 1 ? "" : "s",
+		 status.dropped, (double)status.bytes / 1e6);
 }
 
-static void kill_guest(struct watch *s)
+/* ---- the end ---- */
+
+/* If a script started QEMU, signals QEMU itself; SIGKILL goes to both. */
+static void signal_guest(const struct guest *guest, int signal)
 {
-	s->guest->killed = true;
-	s->end_by = UINT64_MAX;
-	signal_guest(s, SIGKILL);
+	pid_t peer = guest->to_plugin.peer;
+
+	if (peer > 1 && peer != guest->child)
+		kill(peer, signal);
+	if (peer <= 1 || peer == guest->child || signal == SIGKILL)
+		kill(guest->child, signal);
+}
+
+static void kill_guest(struct guest *guest)
+{
+	guest->killed = true;
+	guest->end_by = UINT64_MAX;
+	signal_guest(guest, SIGKILL);
 }
 
 /*
  * Flushes the recording before the signal: a system-mode QEMU writes the rest when it exits, but a
  * user-mode QEMU just dies.
  */
-static void end_guest(struct watch *s, enum guest_reason why)
+static void guest_stop(struct record_source *s, bool hurry)
 {
+	struct guest *guest = s->priv;
 	char reply[CONTROL_LINE];
 
-	if (s->asked)
+	if (hurry) {
+		kill_guest(guest);
 		return;
-	s->asked = true;
-	s->guest->why = why;
-	if (s->guest->relay)
-		s->guest->relay->ends = true;
-	if (ask(s, "stop", reply))
-		ask(s, "flush", reply);
-	signal_guest(s, SIGTERM);
-	s->end_by = now() + TIME_TO_END;
-}
-
-static void reap(struct watch *s)
-{
-	if (waitpid(s->child, &s->guest->status, WNOHANG) == s->child)
-		s->over = true;
+	}
+	if (guest->relay)
+		guest->relay->ends = true;
+	if (ask(guest, "stop", reply))
+		ask(guest, "flush", reply);
+	signal_guest(guest, SIGTERM);
+	guest->end_by = source_now() + TIME_TO_END;
 }
 
 /* What comes from the terminal comes to every process in the foreground. */
-static void pass_signal(struct watch *s, const struct signalfd_siginfo *info)
+static bool guest_signal(struct record_source *s, const struct signalfd_siginfo *info)
 {
-	if (info->ssi_code != SI_KERNEL)
-		kill(s->child, (int)info->ssi_signo);
+	struct guest *guest = s->priv;
+
+	if (guest->passes_signals && info->ssi_code != SI_KERNEL)
+		kill(guest->child, (int)info->ssi_signo);
+	return guest->passes_signals;
 }
 
-static void take_signal(struct watch *s)
-{
-	struct signalfd_siginfo info;
+/* ---- the loop ---- */
 
-	if (read(s->signals, &info, sizeof(info)) != (ssize_t)sizeof(info))
-		return;
-	if (info.ssi_signo == SIGCHLD)
-		reap(s);
-	else if (s->guest->passes_signals)
-		pass_signal(s, &info);
-	else if (s->asked && s->guest->why == GUEST_WAS_INTERRUPTED)
-		kill_guest(s);
-	else if (s->asked)
-		s->guest->why = GUEST_WAS_INTERRUPTED;
-	else
-		end_guest(s, GUEST_WAS_INTERRUPTED);
+static size_t guest_wait(struct record_source *s, struct pollfd *fds, uint64_t *until)
+{
+	struct guest *guest = s->priv;
+
+	if (guest->end_by)
+		source_earlier(until, guest->end_by);
+	/* Neither the plugin nor a file tells when it is there, or has more. */
+	if ((!s->began && guest->control) || (guest->relay && guest->relay->file))
+		source_earlier(until, source_now() + TICK);
+	if (!guest->relay)
+		return 0;
+	relay_poll(guest->relay, fds);
+	return 2;
 }
 
-static void show_status(struct watch *s, uint64_t time)
+static enum source_state guest_step(struct record_source *s)
 {
-	struct control_status status;
-	char reply[CONTROL_LINE];
-	bool trace = s->guest->trace;
+	struct guest *guest = s->priv;
+	uint64_t now = source_now();
 
-	s->next_status = time + STATUS_EVERY;
-	if (s->silent > 3 || !connected(s))
-		return;
-	if (!ask(s, "status", reply)) {
-		s->silent++;
-		return;
+	if (guest->relay) {
+		relay_move(guest->relay);
+		s->found |= guest->relay->needle.found;
 	}
-	s->silent = 0;
-	control_parse(reply, &status);
-	fprintf(stderr,
-		"\r%s: %" PRIu64 " %s of %" PRIu64 " vCPU%s, %" PRIu64
-		" dropped, %.1f MB, %.0f s\033[K",
-		status.running ? "recording" : "paused", trace ? status.branches : status.samples,
-		trace ? "jumps" : "samples", status.cpus, status.cpus == 1 ? "" : "s",
-		status.dropped, (double)status.bytes / 1e6, (double)(time - s->start) / 1e9);
-	s->shown = true;
-}
-
-static void earlier(uint64_t *time, uint64_t other)
-{
-	if (other < *time)
-		*time = other;
-}
-
-/* The duration counts from when the plugin is loaded. */
-static uint64_t deadline(const struct watch *s)
-{
-	uint64_t from = s->loaded ? s->loaded : s->start + TIME_TO_LOAD;
-
-	return s->guest->duration < UINT64_MAX - from ? from + s->guest->duration : UINT64_MAX;
-}
-
-static int wait_ms(const struct watch *s, uint64_t time)
-{
-	const struct guest *guest = s->guest;
-	uint64_t until = time + 60 * SECOND;
-
-	if (guest->duration && !s->asked)
-		earlier(&until, s->loaded ? deadline(s) : time + TICK);
-	if (s->asked)
-		earlier(&until, s->end_by);
-	if (guest->live)
-		earlier(&until, s->next_status);
-	if (guest->relay && guest->relay->file)
-		earlier(&until, time + TICK);
-	return until <= time ? 0 : (int)((until - time) / 1000000 + 1);
-}
-
-static void wait_for_something(struct watch *s)
-{
-	struct relay *relay = s->guest->relay;
-	struct pollfd fds[3] = { { .fd = s->signals, .events = POLLIN } };
-
-	if (relay)
-		relay_poll(relay, fds + 1);
-	if (poll(fds, relay ? 3 : 1, wait_ms(s, now())) < 0)
-		return;
-	if (fds[0].revents)
-		take_signal(s);
-	if (relay)
-		relay_move(relay);
-}
-
-static void stay(struct watch *s)
-{
-	struct guest *guest = s->guest;
-
-	while (!s->over) {
-		uint64_t time;
-
-		wait_for_something(s);
-		time = now();
-		if (guest->relay && guest->relay->found && !s->over)
-			end_guest(s, GUEST_SAID_IT);
-		if (guest->duration && !s->loaded && access(guest->control, F_OK) == 0)
-			s->loaded = time;
-		if (guest->duration && time >= deadline(s) && !s->over)
-			end_guest(s, GUEST_TIME_IS_UP);
-		if (s->asked && !s->over && time >= s->end_by) {
-			log_warn("%s did not end on SIGTERM; killing it", guest->words[0]);
-			kill_guest(s);
-		}
-		if (guest->live && !s->over && time >= s->next_status)
-			show_status(s, time);
+	if (waitpid(guest->child, &guest->status, WNOHANG) == guest->child)
+		return SOURCE_ENDED;
+	if (!s->began && guest->control &&
+	    (access(guest->control, F_OK) == 0 || now >= guest->start + TIME_TO_LOAD))
+		s->began = now;
+	if (guest->end_by && now >= guest->end_by) {
+		source_warn(s, "%s did not end on SIGTERM; killing it", guest->words[0]);
+		kill_guest(guest);
 	}
-	guest->took = now() - s->start;
-	if (s->shown)
-		fputs("\r\033[K", stderr);
+	return SOURCE_GOES_ON;
 }
 
-/* Discards signals that arrived after the guest ended: they were meant for it. */
-static void forget_pending(const sigset_t *signals)
+static void guest_close(struct record_source *s)
 {
-	struct timespec at_once = { 0 };
+	struct guest *guest = s->priv;
 
-	while (sigtimedwait(signals, NULL, &at_once) > 0)
-		;
+	if (guest->relay && !s->err.code)
+		relay_finish(guest->relay, TIME_TO_READ);
+	if (!s->err.code)
+		restore_terminal(&guest->terminal);
+	control_close(&guest->to_plugin);
 }
 
-int guest_run(struct guest *guest, struct err *err)
-{
-	struct watch s = { .guest = guest, .control.fd = -1, .start = now() };
-	struct terminal terminal;
-	sigset_t mine, before;
-	int ret;
-
-	sigemptyset(&mine);
-	sigaddset(&mine, SIGINT);
-	sigaddset(&mine, SIGTERM);
-	sigaddset(&mine, SIGHUP);
-	sigaddset(&mine, SIGCHLD);
-	s.signals = signalfd(-1, &mine, SFD_CLOEXEC);
-	sigaddset(&mine, SIGPIPE); /* write() reports EPIPE */
-	sigprocmask(SIG_BLOCK, &mine, &before);
-	s.next_status = s.start + STATUS_EVERY;
-	keep_terminal(&terminal);
-	ret = start(&s, &before, err);
-	if (guest->relay)
-		relay_close_into(guest->relay);
-	if (ret == 0) {
-		stay(&s);
-		if (guest->relay)
-			relay_finish(guest->relay, TIME_TO_READ);
-		restore_terminal(&terminal);
-	}
-	control_close(&s.control);
-	close(s.signals);
-	forget_pending(&mine);
-	sigprocmask(SIG_SETMASK, &before, NULL);
-	return ret;
-}
+const struct source_ops source_guest = {
+	.open = guest_open,
+	.wait = guest_wait,
+	.step = guest_step,
+	.stop = guest_stop,
+	.signal = guest_signal,
+	.state = guest_state,
+	.close = guest_close,
+};

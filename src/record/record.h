@@ -31,6 +31,11 @@ struct record_options {
 
 	bool paused, print;
 	const char *control, *attach; /* sockets */
+	/* Of links: */
+	const char *start_with, *stop_with; /* NULL: what the format needs */
+	uint64_t retry;			    /* ns; 0: not given */
+	bool no_retry;
+
 	const char *qemu;	      /* for `record emulate`; NULL: qemu-x86_64 in $PATH */
 	struct pt_options pt;
 	const char *keep;	   /* keep the raw stream in this file */

@@ -63,7 +63,7 @@ static void say_how_it_ended(const struct guest *guest)
 void refusal_explain(const struct guest *guest, const struct qemu_line *line, const char *plugin)
 {
 	say_how_it_ended(guest);
-	if (guest->why != GUEST_ENDED && !line->script)
+	if (guest->end_by && !line->script)
 		log_say("kscope stopped it; was that too early?");
 	else if (line->script)
 		log_say("is it a script? It must pass its last arguments, -plugin and its value, "

@@ -16,7 +16,7 @@
 
 void relay_init(struct relay *relay, const char *text)
 {
-	*relay = (struct relay){ .text = text, .from = -1, .into = -1 };
+	*relay = (struct relay){ .needle.text = text, .from = -1, .into = -1 };
 }
 
 /* In raw mode: the real terminal does the output processing. */
@@ -56,7 +56,7 @@ int relay_open(struct relay *relay, struct err *err)
 	int ret = isatty(STDOUT_FILENO) ? open_pty(relay) : -1;
 
 	if (ret < 0) {
-		const char *text = relay->text;
+		const char *text = relay->needle.text;
 
 		relay_release(relay);
 		relay_init(relay, text);
@@ -85,18 +85,6 @@ void relay_close_into(struct relay *relay)
 	if (relay->into >= 0)
 		close(relay->into);
 	relay->into = -1;
-}
-
-static void watch(struct relay *relay, const char *data, size_t len)
-{
-	size_t text = strlen(relay->text), keep;
-
-	buf_add(&relay->seen, data, len);
-	if (memmem(relay->seen.data, relay->seen.len, relay->text, text))
-		relay->found = true;
-	keep = relay->seen.len < text ? relay->seen.len : text - 1;
-	memmove(relay->seen.data, relay->seen.data + relay->seen.len - keep, keep);
-	relay->seen.len = keep;
 }
 
 /* Other processes may share our standard output: make it non-blocking only for this write. */
@@ -148,7 +136,7 @@ static void move_pipe(struct relay *relay)
 		got = read(relay->from, data, sizeof(data));
 		if (got <= 0)
 			break;
-		watch(relay, data, (size_t)got);
+		needle_feed(&relay->needle, data, (size_t)got);
 		buf_add(&relay->held, data, (size_t)got);
 		wanted = pass_on(&relay->held);
 	}
@@ -169,7 +157,7 @@ static void move_file(struct relay *relay)
 	if (fd < 0)
 		return; /* QEMU has not created it yet */
 	while ((got = pread(fd, data, sizeof(data), (off_t)relay->offset)) > 0) {
-		watch(relay, data, (size_t)got);
+		needle_feed(&relay->needle, data, (size_t)got);
 		relay->offset += (uint64_t)got;
 	}
 	close(fd);
@@ -208,5 +196,5 @@ void relay_release(struct relay *relay)
 	if (relay->from >= 0)
 		close(relay->from);
 	relay->from = -1;
-	buf_release(&relay->seen);
+	needle_release(&relay->needle);
 }

@@ -13,16 +13,15 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "record/needle.h"
 
 struct relay {
-	const char *text; /* to watch for; borrowed */
+	struct needle needle; /* the text to watch for */
 	int from, into;	  /* the read end; the guest's write end. -1: none */
 	const char *file; /* QEMU's output file: watched, not passed on; borrowed */
 	uint64_t offset;  /* bytes of the file read so far */
-	struct buf seen;  /* the last bytes of the output, shorter than the text */
 	struct buf held;  /* bytes not yet written to standard output */
 	bool ends;	  /* the guest is ending or has ended: it must not wait for our reader */
-	bool found;
 };
 
 void relay_init(struct relay *relay, const char *text);

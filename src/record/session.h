@@ -16,18 +16,20 @@ enum session_reason {
 	SESSION_NO_ROOM,     /* the raw stream could not be written */
 };
 
-/* Somebody who watches the recording; see src/viewer.h. All may be called at any time. */
+/* Somebody who watches the recording (src/viewer.h). */
 struct watcher {
-	/* Adds what to wait for, and returns how many fds: 0 or 1. */
-	size_t (*wait)(struct watcher *w, struct pollfd *fd);
+	/* Sets what to wait for; fd -1: nothing. Lowers *until, as wait() of a source does. */
+	void (*wait)(struct watcher *w, struct pollfd *fd, uint64_t *until);
 	void (*step)(struct watcher *w);
-	/* Appends to the status line: "1234 samples, 998/s, 0 lost, 23 % memcpy". */
+	/* Adds to the status line: "1234 samples, 998/s, 0 lost, memcpy 23 %". May be NULL. */
 	void (*state)(struct watcher *w, struct buf *text);
+	/* Gets the status line of the source, if it shows it itself. May be NULL. */
+	void (*tell)(struct watcher *w, const char *state);
 	bool closed; /* the user closed the view: the recording ends as with Ctrl-C */
 };
 
 struct session {
-	struct source *source;
+	struct record_source *source;
 	uint64_t duration;	 /* ns; 0: no limit */
 	bool live;		 /* show a status line on stderr */
 	struct watcher *watcher; /* NULL: nobody */

@@ -6,6 +6,7 @@ import sys
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from kit.inputs import put
+from kit.sel4 import frame, message, text
 
 MAPPINGS = {"a.elf": 1, "b.elf": 2}
 
@@ -97,25 +98,6 @@ def make_broken_json():
                                                     for t in range(6) for c in (0, 1)]))
 
 
-def varint(value):
-    out = b""
-    while value > 127:
-        out += bytes([value & 127 | 128])
-        value >>= 7
-    return out + bytes([value])
-
-
-def message(ip=0x200098, pid=1, time=100, cpu=0, period=1200000, ips=(0x2000f8,)):
-    fields = ((1, ip), (2, pid), (3, time), (4, cpu), (5, period), (6, len(ips)))
-    out = b"".join(varint(number << 3) + varint(value) for number, value in fields if value)
-    packed = b"".join(varint(ip) for ip in (list(ips) + [0] * 16)[:16])
-    return out + b"\x3a" + varint(len(packed)) + packed
-
-
-def frame(data):
-    return str(len(data)).zfill(2)[:2].encode() + data
-
-
 def make_protobuf():
     hello = b"100 SEL4 PROFILING CLIENT\n200 OK (Ready to go)\na.elf: 1\nb.elf: 2\n"
     deep = message(time=2 ** 35, ips=[0x10000000 + i * 4 for i in range(16)])
@@ -136,10 +118,7 @@ def make_protobuf():
 
 def make_serial():
     def dump(s):
-        ips = ",\n".join(f'\t\t"{ip}"' for ip in s["ips"])
-        return (f'{{\n\t"ip": "{int(s["ip"]):x}"\n\t"pid": {s["pid"]}\n\t"time": "{s["time"]}"\n'
-                f'\t"cpu": {s["cpu"]}\n\t"period": "{s["period"]}"\n\t"nr": "{s["nr"]}"\n'
-                f'\t"ips": [\n{ips}\n]\n}}\n')
+        return text(**{**s, "ip": int(s["ip"])})
     options = "--elf 1=a.elf --elf 2=b.elf"
     one, two = dump(sample()), dump(sample(pid=2, time="200", nr="1"))
     put("sel4-serial", "input.txt", "Booting\r\n" + one.replace("\n", "\r\n") + "other output\n" + two)
