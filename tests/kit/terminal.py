@@ -61,13 +61,11 @@ class Terminal:
 
     def children(self):
         """The process ids of the program and what it started, in the order of their start."""
-        shell = self.tmux("display-message", "-p", "#{pane_pid}").stdout.strip()
-        found, at = [], [shell]
-        while at:
-            below = run("ps", "-o", "pid=", "--ppid", at.pop(0)).stdout.split()
-            found += below
-            at += below
-        return [int(pid) for pid in found]
+        found = [int(self.tmux("display-message", "-p", "#{pane_pid}").stdout)]
+        for parent in found:
+            with open(f"/proc/{parent}/task/{parent}/children", encoding="ascii") as f:
+                found += map(int, f.read().split())
+        return found[1:]
 
     def close(self):
         self.tmux("kill-server")

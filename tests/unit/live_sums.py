@@ -12,7 +12,7 @@ from kit import BUILD, HANGS, ROOT, check, equal, finish, kscope, run, scratch
 from kit.inputs import unpacked
 from kit.wire_write import chunk, end, info, round_, sample
 
-LIVE = os.path.join(BUILD, "tests", "live_top")
+LIVE = os.path.join(BUILD, "tests", "livetool")
 BASE = 0xffffffff81000000
 ENDED, FAILED = 3, 4
 
@@ -27,7 +27,7 @@ def rows_of(found, kind):
 
 def live_sums(data, step=0):
     """What live counts of a pipe into which the data comes in pieces."""
-    process = subprocess.Popen([LIVE, "--sums", "-"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    process = subprocess.Popen([LIVE, "sums"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     for at in range(0, len(data), step or max(len(data), 1)):
         process.stdin.write(data[at:at + (step or len(data))])
         process.stdin.flush()
@@ -75,7 +75,7 @@ def test_pieces(folder):
     found = live_sums(data)
     equal("each cpu: samples, lost", [(cpu["samples"], cpu["lost"]) for cpu in found["by_cpu"]],
           [(240, 0), (240, 0), (240, 5)])
-    done = run(LIVE, "--glance", "-", input=data, binary=True)
+    done = run(LIVE, "glance", input=data, binary=True)
     equal("the status line", done.stdout.decode(),
           "720 samples, 5 lost, 0 damaged, %.2f %% function_1\n" % (100 * 8 / 30))
 
