@@ -90,6 +90,7 @@ struct reader_ops {
 	 * not change that.
 	 */
 	bool live;
+	bool live_view; /* next() may return READER_AGAIN, but only if reader->live_view is set */
 	/* Of a live reader: whether open() can run without waiting for more input; NULL: always. */
 	bool (*ready)(struct in *in);
 	const char *folder_file; /* if the input is a folder, read this file in it; NULL: none */

@@ -316,6 +316,7 @@ int top_main(const struct top_setup *setup)
 		top.screen = screen_open(&err);
 	if (err.code)
 		log_error("%s", err.msg);
+	log_level = -1; /* the view says what matters, and messages would spoil it */
 	if (top.screen) {
 		run_screen(&top);
 		screen_close(top.screen);

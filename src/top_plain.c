@@ -8,6 +8,7 @@
 #include "top_parts.h"
 
 #define ROWS 20
+#define NAME_MOST 100
 
 static void add_header(struct top *top, struct buf *text)
 {
@@ -48,15 +49,27 @@ static void add_cpus(struct top *top, struct buf *text)
 	}
 }
 
+/* The bytes of at most NAME_MOST characters: a template's name may have thousands. */
+static int name_length(const char *name)
+{
+	int len = 0;
+
+	for (size_t nr = 0; name[len]; len++) {
+		if ((name[len] & 0xc0) != 0x80 && nr++ == NAME_MOST)
+			break;
+	}
+	return len;
+}
+
 static void add_row(struct top *top, struct buf *text, const struct live_row *row)
 {
 	const struct live_view *view = &top->view;
+	const char *name = top_row_name(top, row), *binary = top_name(top, 1, row->sum.binary);
 
-	buf_addf(text, "%7.2f%% %7.2f%% %7.2f%% %10" PRIu64 "  %-40s",
+	buf_addf(text, "%7.2f%% %7.2f%% %7.2f%% %10" PRIu64 "  %-40.*s %.*s",
 		 look_share(row->sum.self, view->weight), look_share(row->sum.total, view->weight),
-		 look_share(row->now, view->now), row->sum.samples, top_row_name(top, row));
-	if (row->sum.binary)
-		buf_addf(text, " %s", top_name(top, 1, row->sum.binary));
+		 look_share(row->now, view->now), row->sum.samples, name_length(name), name,
+		 name_length(binary), binary);
 	while (text->data[text->len - 1] == ' ')
 		text->len--;
 	buf_addc(text, '\n');

@@ -45,10 +45,15 @@ static int view(const struct viewer *viewer, const struct job *like, int from, c
 
 /* ---- the raw stream ---- */
 
-static bool is_alive(struct viewer *viewer)
+/* Whether it is still there. A viewer that was killed could not restore the terminal. */
+static bool is_alive(struct viewer *viewer, int options)
 {
-	if (viewer->child > 0 && waitpid(viewer->child, NULL, WNOHANG) != 0)
+	int status = 0;
+
+	if (viewer->child > 0 && waitpid(viewer->child, &status, options) != 0)
 		viewer->child = 0;
+	if (WIFSIGNALED(status) && viewer->top)
+		screen_modes_restore(&viewer->modes);
 	return viewer->child > 0;
 }
 
@@ -102,7 +107,7 @@ static void viewer_step(struct watcher *watcher)
 {
 	struct viewer *viewer = viewer_of(watcher);
 
-	if (!is_alive(viewer)) {
+	if (!is_alive(viewer, WNOHANG)) {
 		watcher->closed = viewer->top;
 		return;
 	}
@@ -173,6 +178,7 @@ int viewer_start(struct viewer *viewer, const struct job *like, const char *raw,
 			      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (viewer->glance == MAP_FAILED || pipe2(ends, O_CLOEXEC) < 0)
 		return cannot("a pipe", err);
+	screen_modes_keep(&viewer->modes);
 	fflush(NULL); /* or both processes write what is in the buffers */
 	viewer->child = fork();
 	if (viewer->child == 0) {
@@ -190,7 +196,7 @@ static void send_rest(struct viewer *viewer)
 {
 	struct pollfd fd = { .fd = viewer->pipe, .events = POLLOUT };
 
-	while (is_alive(viewer) && behind(viewer) && poll(&fd, 1, -1) >= 0) {
+	while (is_alive(viewer, WNOHANG) && behind(viewer) && poll(&fd, 1, -1) >= 0) {
 		if (fd.revents & (POLLERR | POLLHUP))
 			break;
 		pump(viewer);
@@ -212,8 +218,7 @@ void viewer_end(struct viewer *viewer, bool leave)
 		close(viewer->pipe);
 	if (!viewer->top && viewer->child > 0)
 		kill(viewer->child, SIGKILL);
-	if (viewer->child > 0)
-		waitpid(viewer->child, NULL, 0);
+	is_alive(viewer, 0);
 	if (viewer->raw_fd >= 0)
 		close(viewer->raw_fd);
 	munmap(viewer->glance, sizeof(*viewer->glance));

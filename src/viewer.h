@@ -13,6 +13,7 @@
 
 #include "convert.h"
 #include "record/session.h"
+#include "top_screen.h"
 
 struct glance;
 
@@ -24,6 +25,7 @@ struct viewer {
 	int raw_fd, pipe;	/* -1: not open */
 	uint64_t sent;
 	pid_t child;
+	struct screen_modes modes; /* of the terminal before it had it */
 	struct glance *glance;
 	uint64_t seen_samples, seen_at; /* for samples per second */
 	double rate;

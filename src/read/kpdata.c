@@ -527,6 +527,7 @@ const struct reader_ops read_kpdata = {
 	.name = "kpdata",
 	.about = "Akaros kprof, all three versions",
 	.probe = kpdata_probe,
+	.live_view = true,
 	.options = OPTION_USES({ &event_name_table, offsetof(struct kpdata, event_name) },
 			       { &elf_table, OPTION_ELSEWHERE }),
 	.priv_size = sizeof(struct kpdata),

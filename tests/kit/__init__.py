@@ -24,6 +24,7 @@ and ends with finish(). This module has paths, prints results and runs programs.
     streams     samples that a test knows, in the formats that boards send, and faults of streams
     styles      guests that switch between threads in many styles
     svg         the frames of a flame graph
+    terminal    a real terminal for a program, its screen and its keys
     wire_read   reads a recording, wire_write writes one, wire_trace decodes its traces
 """
 import os

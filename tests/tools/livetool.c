@@ -1,27 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * live_top: what watches a stream, without a recorder. FILE is a FIFO or a file.
- * live_top FILE [RAW]       the screen of kscope top; RAW is what it saves from
- * live_top --sums FILE      the final sums, as kscope report --json has them
- * live_top --glance FILE    those of the status line
+ * livetool: what the viewer of a recording counts of a stream on stdin. sums: the final sums, as kscope report --json has
+ * them; glance: those of the status line.
  */
-#include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/json_out.h"
 #include "base/log.h"
 #include "glance.h"
 #include "live.h"
-#include "top.h"
-#include "top_screen.h"
 
 static void print_rows(struct json_out *to, struct live *live, enum flat_by by, const char *key)
 {
@@ -109,57 +101,16 @@ static int glance(int fd, const struct job *like)
 	return ret;
 }
 
-/* As the recorder: copies the stream, which may end, into a pipe, and leaves when the viewer does. */
-static int watch(int fd, struct top_setup *setup)
-{
-	struct screen_modes modes;
-	char data[4096];
-	int ends[2], status = 0;
-	pid_t child;
-	ssize_t got;
-
-	screen_modes_keep(&modes);
-	if (pipe2(ends, O_CLOEXEC) < 0)
-		return 3;
-	child = fork();
-	if (child == 0) {
-		close(ends[1]);
-		setup->fd = ends[0];
-		_exit(top_main(setup));
-	}
-	close(ends[0]);
-	signal(SIGPIPE, SIG_IGN);
-	while ((got = read(fd, data, sizeof(data))) > 0) {
-		if (write(ends[1], data, (size_t)got) < got)
-			break;
-	}
-	close(ends[1]);
-	waitpid(child, &status, 0);
-	if (!WIFEXITED(status))
-		screen_modes_restore(&modes);
-	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-}
-
 int main(int argc, char **argv)
 {
 	struct options options = { .slide_given = true }; /* kernels are where they were linked */
 	struct job like = { .options = &options };
-	const char *mode = argc > 1 && !strncmp(argv[1], "--", 2) ? argv[1] : NULL;
-	char **words = argv + (mode ? 2 : 1);
-	struct top_setup setup = { .like = &like };
-	int fd;
 
-	if (!words[0])
-		return 2;
-	fd = !strcmp(words[0], "-") ? dup(0) : open(words[0], O_RDONLY | O_CLOEXEC);
-	if (fd < 0) {
-		perror(words[0]);
-		return 3;
-	}
 	log_level = 0;
-	if (mode)
-		return !strcmp(mode, "--glance") ? glance(fd, &like) : sums(fd, &like);
-	setup.title = words[0];
-	setup.raw_path = words[1];
-	return watch(fd, &setup);
+	if (argc == 2 && !strcmp(argv[1], "sums"))
+		return sums(STDIN_FILENO, &like);
+	if (argc == 2 && !strcmp(argv[1], "glance"))
+		return glance(STDIN_FILENO, &like);
+	fprintf(stderr, "usage: livetool sums|glance\n");
+	return 2;
 }
