@@ -214,8 +214,7 @@ static int wants(const char *arg)
 }
 
 /* Builds getopt's tables of the options of one verb. */
-static void parser_init(struct parser *p, const struct command *verb,
-			const struct command *command)
+static void parser_init(struct parser *p, const struct command *verb, const struct command *command)
 {
 	char *shorts;
 

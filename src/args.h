@@ -18,8 +18,8 @@ struct args {
 	struct option_line given;
 	const struct command *verb;    /* as in kscope VERB */
 	const struct command *command; /* the same, or one of verb->subs */
-	void *state;	    /* the verb's own options */
-	const char *reader; /* -f; NULL: detect */
+	void *state;		       /* the verb's own options */
+	const char *reader;	       /* -f; NULL: detect */
 	struct output_option {
 		const char *path, *writer; /* writer NULL: by the extension */
 	} * outputs;
@@ -42,11 +42,12 @@ struct command {
 	const struct writer_ops *const *writers;
 	uint32_t takes;	    /* of them, only those that take no other events than these; 0: all */
 	const char *output; /* written if neither -o nor -t is given; NULL: none */
-	const char *missing; /* the message if there is no word, though one is required; NULL: about files */
+	const char *
+		missing; /* the message if there is no word, though one is required; NULL: about files */
 	bool runs; /* the words are a command line of another program, which may have options */
 	/* The first word is the name of one of these, with options of its own. Ends with NULL. NULL: none. */
 	const struct command *const *subs;
-	const char *heading; /* of their list */
+	const char *heading;	  /* of their list */
 	const char *const *words; /* completed instead of files; NULL: files */
 	/* Further checks of the options. May be NULL. */
 	int (*check)(const struct args *args, struct err *err);

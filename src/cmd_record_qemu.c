@@ -89,8 +89,7 @@ static const struct option_table what_table = {
 		  .most = 65536 },
 		{ "vcpu", 0, "LIST", "record only these vCPUs, such as 0,2-3",
 		  OPTION_SET(record_set_vcpus, OWNER, vcpus) },
-		{ "level", 0, "LEVEL",
-		  "record only user or kernel code, or all (default)",
+		{ "level", 0, "LEVEL", "record only user or kernel code, or all (default)",
 		  OPTION_SET(record_set_level, OWNER, level), .words = select_levels },
 		{ 0 },
 	},
@@ -196,9 +195,10 @@ static int check_line(const struct qemu_recording *q, struct err *err)
 			       "-daemonize: kscope must see the guest end; omit the option, or "
 			       "start QEMU yourself (see --print)");
 	if (q->r.top && on_terminal(q) && isatty(STDOUT_FILENO))
-		return err_set(err, ERR_USAGE,
-			       "the guest prints to this terminal, which shows the view: add -serial "
-			       "file:FILE to QEMU's command line");
+		return err_set(
+			err, ERR_USAGE,
+			"the guest prints to this terminal, which shows the view: add -serial "
+			"file:FILE to QEMU's command line");
 	if (asked->until && line->serial == SERIAL_ELSEWHERE)
 		return err_set(err, ERR_USAGE,
 			       "--until cannot watch the serial port (-serial %s): use mon:stdio "
@@ -228,7 +228,8 @@ static int make_plugin_text(struct qemu_recording *q, const char *out, const cha
 {
 	struct plugin_paths paths = { .plugin = q->r.files.plugin, .out = out, .control = control };
 
-	return line_plugin(&q->plugin, &paths, &q->line, q->r.asked, &q->r.args->options, &q->r.err);
+	return line_plugin(&q->plugin, &paths, &q->line, q->r.asked, &q->r.args->options,
+			   &q->r.err);
 }
 
 static void say_conversion(const struct qemu_recording *q, const char *raw)
@@ -295,7 +296,8 @@ static int run_guest(struct qemu_recording *q)
 	int ret;
 
 	q->guest = (struct guest){ .control = r->files.control, .trace = r->asked->trace };
-	r->source = (struct record_source){ .ops = &source_guest, .priv = &q->guest, .counts = true };
+	r->source =
+		(struct record_source){ .ops = &source_guest, .priv = &q->guest, .counts = true };
 	/* The status line must not overwrite the guest's output. */
 	r->unseen = on_terminal(q) && isatty(STDOUT_FILENO);
 	if (r->asked->until && watch_output(q, serial, sizeof(serial)) < 0)

@@ -14,7 +14,7 @@
 #define OWNER struct record_options
 
 /* clang-format off: tables are read by the row. */
-static const struct option_table link_table = {
+static const struct option_table talk_table = {
 	"Link",
 	(const struct option_row[]){
 		{ "start-with", 0, "TEXT",
@@ -22,6 +22,13 @@ static const struct option_table link_table = {
 		  OPTION_TEXT(OWNER, start_with) },
 		{ "stop-with", 0, "TEXT", "send TEXT at the end (default: what the format needs)",
 		  OPTION_TEXT(OWNER, stop_with) },
+		{ 0 },
+	},
+};
+
+static const struct option_table retry_table = {
+	"Link",
+	(const struct option_row[]){
 		{ "retry", 0, "SECONDS", "wait this long for a broken link (default 10)",
 		  OPTION_SECONDS(OWNER, retry) },
 		{ "no-retry", 0, NULL, "end the recording when the link breaks",
@@ -30,6 +37,23 @@ static const struct option_table link_table = {
 	},
 };
 /* clang-format on */
+
+/*
+ * Detection looks at the first bytes; if these are other output, such as a boot log, the conversation may still have
+ * recognized the stream.
+ */
+static const char *format_of(const struct recording *r, const struct stream *stream)
+{
+	struct err unused = { 0 };
+	const struct reader_ops *ops;
+	struct in in;
+
+	if (r->args->reader || in_open(&in, r->files.raw, &unused) < 0)
+		return r->args->reader;
+	ops = reader_by_content(&in);
+	in_close(&in);
+	return ops ? NULL : talk_format(&stream->talk);
+}
 
 /* Records into a file that kscope creates. */
 static int record_raw(struct recording *r, struct stream *stream)
@@ -44,8 +68,10 @@ static int record_raw(struct recording *r, struct stream *stream)
 	close(raw.fd);
 	if (ret == 0 && !raw.bytes)
 		ret = err_set(&r->err, ERR_INPUT, "%s: nothing was received", r->args->inputs[0]);
-	if (ret == 0)
+	if (ret == 0) {
+		r->format = format_of(r, stream);
 		return recording_finish(r);
+	}
 	files_restore(&r->files);
 	return -1;
 }
@@ -53,7 +79,9 @@ static int record_raw(struct recording *r, struct stream *stream)
 static int record(struct recording *r, const struct link_ops *ops)
 {
 	const struct record_options *asked = r->asked;
-	struct stream stream = { .retry = asked->no_retry ? 0 : asked->retry ? asked->retry : RETRY };
+	struct stream stream = { .retry = asked->no_retry ? 0
+					  : asked->retry  ? asked->retry
+							  : RETRY };
 	const struct args *args = r->args;
 	char what[300];
 	int ret;
@@ -62,6 +90,7 @@ static int record(struct recording *r, const struct link_ops *ops)
 		return err_set(&r->err, ERR_USAGE, "'%s': one address is enough", args->inputs[1]);
 	snprintf(what, sizeof(what), "from %s %s", ops->name, args->inputs[0]);
 	r->what = what;
+	r->target = args->inputs[0];
 	r->format = args->reader;
 	if (args->reader && !reader_by_name(args->reader))
 		return err_set(&r->err, ERR_USAGE, "unknown format '%s': see kscope formats",
@@ -88,8 +117,12 @@ static int run_link(struct args *args, const struct link_ops *ops)
 	return recording_release(&r, record(&r, ops));
 }
 
-#define STREAM_OPTIONS                                                                   \
-	OPTION_USES({ &record_output_table, 0 }, { &link_table, 0 },                     \
+#define LINK_OPTIONS                                                                      \
+	OPTION_USES({ &record_output_table, 0 }, { &talk_table, 0 }, { &retry_table, 0 }, \
+		    { &record_duration_table, 0 }, { &record_until_table, 0 }, RECORDING_NAMES)
+/* Nobody hears what is written to a file. */
+#define FILE_OPTIONS                                                  \
+	OPTION_USES({ &record_output_table, 0 }, { &retry_table, 0 }, \
 		    { &record_duration_table, 0 }, { &record_until_table, 0 }, RECORDING_NAMES)
 
 static int run_tcp(struct args *args)
@@ -106,7 +139,7 @@ const struct command record_tcp = {
 		 "stream ends. Ctrl-C stops the target.",
 	.examples = "  kscope record tcp board:1236 --build-dir build -o perf.data -o flame.svg\n"
 		    "  kscope record tcp [fe80::1%eth0]:1236 --duration 10\n",
-	.options = STREAM_OPTIONS,
+	.options = LINK_OPTIONS,
 	.state_size = sizeof(struct record_options),
 	.reads = true,
 	.missing = "no address: use kscope record tcp HOST:PORT",
@@ -126,7 +159,7 @@ const struct command record_listen = {
 		 "listens on all addresses.",
 	.examples = "  kscope record listen 9999 -k akaros.elf -o perf.data\n"
 		    "  kscope record listen 127.0.0.1:9999 --keep kpdata -o flame.svg\n",
-	.options = STREAM_OPTIONS,
+	.options = LINK_OPTIONS,
 	.state_size = sizeof(struct record_options),
 	.reads = true,
 	.missing = "no port: use kscope record listen PORT",
@@ -145,7 +178,7 @@ const struct command record_serial = {
 		 "8 data bits, no parity, no flow control, 115200 baud unless given.",
 	.examples = "  kscope record serial /dev/ttyUSB0 -f sel4-serial --build-dir build\n"
 		    "  kscope record serial /dev/ttyACM0,921600 --until 'DONE' -o flame.svg\n",
-	.options = STREAM_OPTIONS,
+	.options = LINK_OPTIONS,
 	.state_size = sizeof(struct record_options),
 	.reads = true,
 	.missing = "no device: use kscope record serial DEVICE[,BAUD]",
@@ -164,7 +197,7 @@ const struct command record_file = {
 		 "Like tail -f: the end of the file is not the end of the recording. - is stdin.",
 	.examples = "  kscope record file /srv/board/trace.kscope -o flame.svg\n"
 		    "  ssh board cat /dev/kprof | kscope record file - -o perf.data\n",
-	.options = STREAM_OPTIONS,
+	.options = FILE_OPTIONS,
 	.state_size = sizeof(struct record_options),
 	.reads = true,
 	.missing = "no file: use kscope record file PATH",

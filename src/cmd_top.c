@@ -10,12 +10,14 @@ const struct command cmd_top = {
 	.name = "top",
 	.usage = "top SOURCE [OPTIONS]",
 	.about = "Show a guest or a board while it runs.\n"
-		 "The sources and their options are those of kscope record. kscope writes files only "
+		 "The sources and their options are those of kscope record. kscope writes files "
+		 "only "
 		 "if you ask for\n"
 		 "them with -o or --keep. Press h for the keys.",
-	.examples = "  kscope top tcp board:1236 --build-dir build\n"
-		    "  kscope top qemu -- qemu-system-aarch64 -M virt -kernel Image -serial file:log\n"
-		    "  ssh board cat /dev/kprof | kscope top file -\n",
+	.examples =
+		"  kscope top tcp board:1236 --build-dir build\n"
+		"  kscope top qemu -- qemu-system-aarch64 -M virt -kernel Image -serial file:log\n"
+		"  ssh board cat /dev/kprof | kscope top file -\n",
 	.subs = sources,
 	.heading = "Sources",
 };

@@ -36,6 +36,8 @@ int job_open(struct job *job, struct strtab *strings)
 		ret = archived_merge(&job->archived, job->options, job->merge.archives, &job->err);
 		job->options = &job->archived.options;
 	}
+	if (ret == 0 && job->name)
+		in_rename(&job->merge.inputs[0].in, job->name);
 	return open_readers(job, strings, ret);
 }
 

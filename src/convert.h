@@ -23,6 +23,7 @@ struct job_sink { /* the end of the chain */
 struct job {
 	const char *const *inputs;
 	size_t nr_inputs;
+	const char *name;   /* of a single input in messages; NULL: its path */
 	const char *reader; /* NULL: detect */
 	const struct options *options;
 	struct selection selection; /* its lists are borrowed */

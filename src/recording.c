@@ -195,7 +195,8 @@ int recording_run(struct recording *r)
 	if (start_viewer(r, &viewer, &like) < 0)
 		return -1;
 	if (r->top)
-		log_level = 0; /* the view shows the state of the source; messages would overwrite it */
+		log_level =
+			0; /* the view shows the state of the source; messages would overwrite it */
 	ret = session_run(&r->session, &r->err);
 	log_level = level;
 	viewer_end(&viewer, ret < 0 || r->session.why == SESSION_INTERRUPTED);
@@ -251,6 +252,7 @@ void recording_job(const struct recording *r, struct job *job, const char *const
 	job->inputs = input;
 	job->nr_inputs = 1;
 	job->reader = r->format;
+	job->name = r->raw ? NULL : r->target; /* a raw stream without a name will not stay */
 	job->buildid_cache = r->asked->buildid_cache;
 	job->selection = (struct selection){ 0 }; /* the source has applied --level already */
 }
@@ -278,7 +280,10 @@ static void say_counts(const struct recording *r, const struct job *job)
 	}
 	buf_addf(&text, "%" PRIu64 " samples", samples);
 	for (unsigned i = 0; cpus > 1 && i <= last; i++)
-		buf_addf(&text, "%s%" PRIu64, i ? " " : r->source.raw ? " (by cpu: " : " (by vCPU: ",
+		buf_addf(&text, "%s%" PRIu64,
+			 i		 ? " "
+			 : r->source.raw ? " (by cpu: "
+					 : " (by vCPU: ",
 			 by_cpu[i]);
 	buf_adds(&text, cpus > 1 ? ")" : "");
 	if (others)
@@ -289,9 +294,10 @@ static void say_counts(const struct recording *r, const struct job *job)
 	log_say("%s", text.data);
 	buf_release(&text);
 	if (!samples && !others)
-		log_warn("nothing was recorded: %s", r->source.raw ? "the data has no samples"
-					       : "the guest ended too early, or ran no code that "
-						 "the options select");
+		log_warn("nothing was recorded: %s",
+			 r->source.raw ? "the data has no samples"
+				       : "the guest ended too early, or ran no code that "
+					 "the options select");
 }
 
 /* perf.data does not name the kernel's symbols: perf needs its cache, or -k. */
@@ -341,12 +347,10 @@ static int check_end(struct recording *r)
 	const struct record_source *source = &r->source;
 	int code = ERR_NONE;
 
-	if (r->session.why == SESSION_NO_ROOM) {
-		log_error("%s; the recording ended there", source->raw->err.msg);
+	if (r->session.why == SESSION_NO_ROOM)
 		code = ERR_OUTPUT;
-	} else if (source->breaks || source->partial) {
+	else if (source->breaks || source->partial)
 		code = ERR_PARTIAL;
-	}
 	if (source->until && !source->found && r->session.why != SESSION_INTERRUPTED) {
 		log_warn("the %s did not print '%s'", source->raw ? "target" : "guest",
 			 source->until);
@@ -371,6 +375,8 @@ int recording_finish(struct recording *r)
 	int code, end;
 
 	signal(SIGPIPE, SIG_IGN); /* the result counts, even if nobody reads the messages */
+	if (r->session.why == SESSION_NO_ROOM)
+		log_error("%s; the recording ended there", r->source.raw->err.msg);
 	if (r->top && !r->nr_outputs && !r->raw)
 		return ERR_NONE;
 	code = write_outputs(r, &job);

@@ -11,17 +11,19 @@
 #include "record/record.h"
 #include "record/session.h"
 
-#define RAW "kscope" /* the format of kscope's own raw streams, and the extension of any raw stream */
+#define RAW \
+	"kscope" /* the format of kscope's own raw streams, and the extension of any raw stream */
 
 struct recording {
 	struct args *args;
 	const struct record_options *asked; /* args->state */
 	const char *what;		    /* for messages: "tcp board:1236" */
-	const char *clock;		    /* for messages: "every 1 ms of host time"; NULL: unknown */
-	const char *format;		    /* of the raw stream; NULL: detect */
-	bool top;			    /* `kscope top`: the outputs are optional */
-	bool unseen;			    /* a status line would overwrite the guest's own output */
-	struct output *outputs;		    /* to convert to; owned */
+	const char *target; /* for messages about its data: "board:1236"; NULL: the file's name */
+	const char *clock;  /* for messages: "every 1 ms of host time"; NULL: unknown */
+	const char *format; /* of the raw stream; NULL: detect */
+	bool top;	    /* `kscope top`: the outputs are optional */
+	bool unseen;	    /* a status line would overwrite the guest's own output */
+	struct output *outputs; /* to convert to; owned */
 	size_t nr_outputs;
 	const char *raw; /* keep the raw stream here, by -o or --keep; NULL: remove it */
 	struct record_files files;
@@ -34,10 +36,12 @@ struct recording {
 extern const struct option_table record_output_table;
 extern const struct option_table record_duration_table, record_until_table;
 /* Binaries and names, into struct options. */
-#define RECORDING_NAMES                                                                       \
-	{ &build_dir_table, OPTION_ELSEWHERE }, { &names_table, OPTION_ELSEWHERE },           \
-		{ &elf_table, OPTION_ELSEWHERE }, { &slide_table, OPTION_ELSEWHERE },         \
-		{ &unwind_table, OPTION_ELSEWHERE }
+#define RECORDING_NAMES                                                               \
+	{ &build_dir_table, OPTION_ELSEWHERE }, { &names_table, OPTION_ELSEWHERE },   \
+		{ &elf_table, OPTION_ELSEWHERE }, { &slide_table, OPTION_ELSEWHERE }, \
+	{                                                                             \
+		&unwind_table, OPTION_ELSEWHERE                                       \
+	}
 
 void recording_init(struct recording *r, struct args *args);
 /* Prints the error, if code is negative. Returns the exit code. */

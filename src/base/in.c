@@ -269,6 +269,12 @@ void in_open_memory(struct in *in, const char *name, const void *data, size_t le
 	in->eof = true;
 }
 
+void in_rename(struct in *in, const char *name)
+{
+	free(in->path);
+	in->path = xstrdup(name);
+}
+
 void in_close(struct in *in)
 {
 	if (in->unpack)

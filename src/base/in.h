@@ -36,6 +36,8 @@ int in_open(struct in *in, const char *path, struct err *err);
 int in_open_fd(struct in *in, int fd, const char *path, struct err *err);
 /* Reads from a copy of `data` instead of a file. For fuzzing and nested data. */
 void in_open_memory(struct in *in, const char *name, const void *data, size_t len);
+/* Sets the name for messages. */
+void in_rename(struct in *in, const char *name);
 void in_close(struct in *in);
 
 /*

@@ -24,8 +24,8 @@ struct sel4_pb {
 	struct sel4 sel4;
 	uint64_t long_frames;
 	/*
-	 * All messages of a connection have the same number of addresses, used or not: one with another number is
-	 * made of pieces. It is known as soon as two messages in a row agree.
+	 * The messages of a connection have the same number of addresses, used or not, as far as we know. A message
+	 * with another number, and no frame behind it, is made of pieces. The number is that of two messages in a row.
 	 */
 	uint64_t addresses, last_addresses;
 	bool ended;
@@ -192,13 +192,14 @@ static enum answer message_at(struct sel4_pb *p, struct look look, size_t size, 
 	if (!size || size + 2 > look.len)
 		return size ? no_more(look) : NO;
 	if (!parse_message(look.at + 2, size, &p->sel4.sample) ||
-	    (p->addresses && p->addresses != p->sel4.sample.nr_ips) ||
 	    memmem(look.at + 2, size, GREETING, strlen(GREETING)))
 		return NO;
 	if (sure)
 		return plausible(from(look, 2 + size));
-	/* Every message ends with its addresses: one that has them is complete. */
-	broken = p->sel4.sample.nr_ips ? breaks_in(from(look, 2), size) : YES;
+	/* Every message ends with its addresses: one that has them is complete, unless it is made of pieces. */
+	if (!p->sel4.sample.nr_ips || (p->addresses && p->addresses != p->sel4.sample.nr_ips))
+		return NO;
+	broken = breaks_in(from(look, 2), size);
 	return broken == MORE ? MORE : broken == NO ? YES : NO;
 }
 

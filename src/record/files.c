@@ -160,8 +160,7 @@ static int use_socket(struct record_files *files, const char *path, struct err *
 	return 0;
 }
 
-int files_prepare(struct record_files *files, const char *raw, const char *output,
-		  struct err *err)
+int files_prepare(struct record_files *files, const char *raw, const char *output, struct err *err)
 {
 	return raw ? use_named(files, raw, err) : use_temporary(files, output, err);
 }

@@ -26,8 +26,7 @@ char *files_plugin(struct err *err);
 char *files_absolute(const char *path);
 
 /* The raw stream goes to `raw`, or next to `output`, or if that is NULL, too, to $TMPDIR. Fails now if it cannot be written later. */
-int files_prepare(struct record_files *files, const char *raw, const char *output,
-		  struct err *err);
+int files_prepare(struct record_files *files, const char *raw, const char *output, struct err *err);
 /* The plugin's socket is `control`, or in a private folder if that is NULL. */
 int files_prepare_socket(struct record_files *files, const char *control, struct err *err);
 /* Creates the raw stream, for this user alone. Returns the descriptor, or -1 with err set. */

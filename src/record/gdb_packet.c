@@ -10,7 +10,7 @@
 #include "base/mem.h"
 #include "record/source.h"
 
-#define RETRIES 5     /* of a packet */
+#define RETRIES 5	/* of a packet */
 #define REQUEST_MAX 512 /* bytes */
 #define SKIPPED_MAX (1u << 20)
 #define LATE_STOPS_MAX 1000

@@ -128,8 +128,7 @@ static void guest_state(struct record_source *s, struct buf *text)
 	}
 	guest->silent = 0;
 	control_parse(reply, &status);
-	buf_addf(text,
-		 "%s%" PRIu64 " %s of %" PRIu64 " vCPU%s, %" PRIu64 " dropped, %.1f MB",
+	buf_addf(text, "%s%" PRIu64 " %s of %" PRIu64 " vCPU%s, %" PRIu64 " dropped, %.1f MB",
 		 status.running ? "" : "paused, ", trace ? status.branches : status.samples,
 		 trace ? "jumps" : "samples", status.cpus, status.cpus == 1 ? "" : "s",
 		 status.dropped, (double)status.bytes / 1e6);

@@ -19,7 +19,7 @@ struct guest_terminal {
 	int flags[3];
 };
 
-struct guest { /* source->priv */
+struct guest {			  /* source->priv */
 	const char *const *words; /* its command line, NULL at the end */
 	const char *control;	  /* the plugin's socket; NULL: it has none */
 	struct relay *relay;	  /* NULL: its output is not watched */

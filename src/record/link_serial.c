@@ -43,7 +43,7 @@ static int serial_parse(struct link *link, struct err *err)
 static int cannot(const struct serial *serial, const char *what, struct err *err)
 {
 	return err_set(err, ERR_INPUT, "%s: %s: %s%s", serial->device, what, strerror(errno),
-		       errno == EACCES ? " (are you in the group dialout?)"
+		       errno == EACCES	? " (are you in the group dialout?)"
 		       : errno == EBUSY ? " (another program uses it)"
 					: "");
 }

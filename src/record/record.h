@@ -36,7 +36,7 @@ struct record_options {
 	uint64_t retry;			    /* ns; 0: not given */
 	bool no_retry;
 
-	const char *qemu;	      /* for `record emulate`; NULL: qemu-x86_64 in $PATH */
+	const char *qemu; /* for `record emulate`; NULL: qemu-x86_64 in $PATH */
 	struct pt_options pt;
 	const char *keep;	   /* keep the raw stream in this file */
 	const char *buildid_cache; /* folder; "": perf's own; NULL: not given */

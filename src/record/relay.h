@@ -17,11 +17,11 @@
 
 struct relay {
 	struct needle needle; /* the text to watch for */
-	int from, into;	  /* the read end; the guest's write end. -1: none */
-	const char *file; /* QEMU's output file: watched, not passed on; borrowed */
-	uint64_t offset;  /* bytes of the file read so far */
-	struct buf held;  /* bytes not yet written to standard output */
-	bool ends;	  /* the guest is ending or has ended: it must not wait for our reader */
+	int from, into;	      /* the read end; the guest's write end. -1: none */
+	const char *file;     /* QEMU's output file: watched, not passed on; borrowed */
+	uint64_t offset;      /* bytes of the file read so far */
+	struct buf held;      /* bytes not yet written to standard output */
+	bool ends; /* the guest is ending or has ended: it must not wait for our reader */
 };
 
 void relay_init(struct relay *relay, const char *text);

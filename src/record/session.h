@@ -9,7 +9,7 @@
 #include "record/source.h"
 
 enum session_reason {
-	SESSION_ENDED,	     /* by itself */
+	SESSION_ENDED, /* by itself */
 	SESSION_TIME_IS_UP,
 	SESSION_FOUND,	     /* the --until text */
 	SESSION_INTERRUPTED, /* by a signal */

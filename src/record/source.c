@@ -31,17 +31,17 @@ static void clear_status(struct record_source *s)
 	s->shown = false;
 }
 
-#define SAY(name, log)                              \
+#define SAY(name, log)                                           \
 	void name(struct record_source *s, const char *fmt, ...) \
-	{                                           \
-		char text[600];                     \
-		va_list ap;                         \
-                                                    \
-		va_start(ap, fmt);                  \
-		vsnprintf(text, sizeof(text), fmt, ap); \
-		va_end(ap);                         \
-		clear_status(s);                    \
-		log("%s", text);                    \
+	{                                                        \
+		char text[600];                                  \
+		va_list ap;                                      \
+                                                                 \
+		va_start(ap, fmt);                               \
+		vsnprintf(text, sizeof(text), fmt, ap);          \
+		va_end(ap);                                      \
+		clear_status(s);                                 \
+		log("%s", text);                                 \
 	}
 
 SAY(source_say, log_say)

@@ -31,17 +31,17 @@ enum source_state { SOURCE_GOES_ON, SOURCE_ENDED, SOURCE_FAILED = -1 };
 
 struct record_source {
 	const struct source_ops *ops;
-	void *priv;	    /* belongs to the source */
-	struct raw *raw;    /* gets its bytes; NULL: the source writes its file itself */
-	const char *until;  /* end when the target prints this; NULL: no such text */
-	bool found;	    /* it printed it */
-	uint64_t began;	    /* when it began to deliver, for the duration; 0: not yet */
-	bool shown;	    /* a status line is on the screen: source_warn() and source_say() clear it */
-	bool counts;	    /* state() says how many samples there are */
-	uint64_t breaks;    /* how often the link broke; each may have lost data */
-	bool partial;	    /* something else is missing; the source has explained it */
-	sigset_t mask;	    /* of signals, for child processes */
-	struct err err;	    /* of SOURCE_FAILED */
+	void *priv;	   /* belongs to the source */
+	struct raw *raw;   /* gets its bytes; NULL: the source writes its file itself */
+	const char *until; /* end when the target prints this; NULL: no such text */
+	bool found;	   /* it printed it */
+	uint64_t began;	   /* when it began to deliver, for the duration; 0: not yet */
+	bool shown;  /* a status line is on the screen: source_warn() and source_say() clear it */
+	bool counts; /* state() says how many samples there are */
+	uint64_t breaks; /* how often the link broke; each may have lost data */
+	bool partial;	 /* something else is missing; the source has explained it */
+	sigset_t mask;	 /* of signals, for child processes */
+	struct err err;	 /* of SOURCE_FAILED */
 };
 
 struct source_ops {
@@ -69,11 +69,13 @@ struct source_ops {
 	void (*close)(struct record_source *s);
 };
 
-uint64_t source_now(void); /* ns, monotonic */
+uint64_t source_now(void);			     /* ns, monotonic */
 void source_earlier(uint64_t *time, uint64_t other); /* lowers *time to `other` */
 /* Messages while the source is open. */
-void source_say(struct record_source *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-void source_warn(struct record_source *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void source_say(struct record_source *s, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+void source_warn(struct record_source *s, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
 /* Appends to the raw stream. False: the disk is full, say; raw->err is set, and the recording has to end. */
 bool raw_write(struct raw *raw, const void *data, size_t len);
 

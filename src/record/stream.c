@@ -166,8 +166,8 @@ static void advise(struct record_source *s, uint64_t now)
 
 static bool is_drained(const struct stream *stream, uint64_t now)
 {
-	return stream->hurry || (now >= stream->last + SILENCE &&
-				  talk_next_at(&stream->talk) == UINT64_MAX);
+	return stream->hurry ||
+	       (now >= stream->last + SILENCE && talk_next_at(&stream->talk) == UINT64_MAX);
 }
 
 static enum source_state flow(struct record_source *s, uint64_t now)

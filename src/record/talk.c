@@ -7,29 +7,33 @@
 #include "record/source.h"
 #include "wire/wire.h"
 
-#define HEAD 4096	       /* bytes of a connection in which its format is searched */
+#define OVERLAP 64	       /* bytes: more than any mark by which a format is recognized */
 #define TAIL ((size_t)1 << 17) /* bytes: more than the `end` of a stream with 4096 cpus */
 #define ANSWER_BY (SECOND / 2) /* the next command does not wait longer than this for an answer */
 
 /* ---- formats ---- */
 
 /* The profiler of seL4 greets; other output may come before. */
-static bool is_sel4_pb(const struct buf *head)
+static bool is_sel4_pb(const struct buf *seen)
 {
-	return memmem(head->data, head->len, "100 SEL4 PROFILING CLIENT", 25);
+	return memmem(seen->data, seen->len, "100 SEL4 PROFILING CLIENT", 25);
 }
 
-static bool is_sel4_serial(const struct buf *head)
+/* Its samples look like JSON, but have no commas. */
+static bool is_sel4_serial(const struct buf *seen)
 {
-	return memmem(head->data, head->len, "\"ip\": \"", 7);
+	const char *ip = memmem(seen->data, seen->len, "\"ip\": \"", 7), *end;
+
+	end = ip ? memchr(ip + 7, '"', seen->len - (size_t)(ip + 7 - seen->data)) : NULL;
+	return end && end + 1 < seen->data + seen->len && end[1] != ',';
 }
 
 /* The sync word of a chunk, and its tag. */
 static const char wire_sync[] = { 0x0d, 'K', 'S', 'C', 'P' };
 
-static bool is_wire(const struct buf *head)
+static bool is_wire(const struct buf *seen)
 {
-	return memmem(head->data, head->len, wire_sync, sizeof(wire_sync));
+	return memmem(seen->data, seen->len, wire_sync, sizeof(wire_sync));
 }
 
 /* Whether the fields of a chunk are whole, and one of them is `end`. */
@@ -62,7 +66,7 @@ static const struct talk_row {
 	const char *format; /* the name of its reader */
 	const char *start;  /* commands, each with a NUL behind it */
 	const char *stop;
-	bool (*probe)(const struct buf *head);
+	bool (*probe)(const struct buf *seen);	 /* in the bytes of a connection */
 	bool (*is_over)(const struct buf *tail); /* NULL: the stream does not say it */
 	bool goes_on; /* it does not end by itself: a link that is closed broke */
 } rows[] = {
@@ -110,10 +114,11 @@ static int unescape(struct buf *to, const char *option, const char *text, struct
 			size_t len = escape(text, &c);
 
 			if (!len)
-				return err_set(err, ERR_USAGE,
-					       "--%s: use \\n, \\r, \\t, \\0, \\\\ or \\xHH after a "
-					       "backslash",
-					       option);
+				return err_set(
+					err, ERR_USAGE,
+					"--%s: use \\n, \\r, \\t, \\0, \\\\ or \\xHH after a "
+					"backslash",
+					option);
 			text += len;
 		}
 		buf_addc(to, c);
@@ -140,7 +145,7 @@ void talk_release(struct talk *talk)
 {
 	buf_release(&talk->start);
 	buf_release(&talk->stop);
-	buf_release(&talk->head);
+	buf_release(&talk->seen);
 	buf_release(&talk->tail);
 }
 
@@ -155,34 +160,42 @@ static void say(struct talk *talk, const struct buf *own, const char *commands)
 
 void talk_begin(struct talk *talk)
 {
-	buf_clear(&talk->head);
+	buf_clear(&talk->seen);
 	buf_clear(&talk->tail);
+	talk->recognized = false;
 	talk->next = "";
 	/* The format is known from the start, or from the connection before this one. */
 	if (talk->start.data || talk->given)
 		say(talk, &talk->start, talk->row ? talk->row->start : "");
 }
 
+/* Other output, such as a boot log, may come before the stream. */
 static void recognize(struct talk *talk, const void *data, size_t len)
 {
-	if (talk->head.len >= HEAD)
-		return;
-	buf_add(&talk->head, data, len < HEAD ? len : HEAD);
-	for (size_t i = 0; i < ROWS && !talk->row; i++) {
-		if (rows[i].probe(&talk->head))
+	struct buf *seen = &talk->seen;
+
+	buf_add(seen, data, len);
+	for (size_t i = 0; i < ROWS && !talk->recognized; i++) {
+		if (talk->row && talk->row != &rows[i])
+			continue;
+		talk->recognized = rows[i].probe(seen);
+		if (talk->recognized)
 			talk->row = &rows[i];
 	}
-	if (!talk->row || talk->given || !talk->row->probe(&talk->head))
-		return;
-	talk->head.len = HEAD; /* once a connection */
+	if (seen->len > OVERLAP) {
+		memmove(seen->data, seen->data + seen->len - OVERLAP, OVERLAP);
+		seen->len = OVERLAP;
+	}
 	/* Only a target that greets waits for a command; the others are sending already. */
-	if (talk->row->probe == is_sel4_pb && !talk->start.data && !talk->stopped)
+	if (talk->recognized && !talk->given && talk->row->probe == is_sel4_pb &&
+	    !talk->start.data && !talk->stopped)
 		say(talk, &talk->start, talk->row->start);
 }
 
 void talk_feed(struct talk *talk, const void *data, size_t len)
 {
-	recognize(talk, data, len);
+	if (!talk->recognized)
+		recognize(talk, data, len);
 	if (*talk->next && talk->next_at)
 		talk->next_at = 1; /* that was the answer */
 	if (!talk->row || !talk->row->is_over)
@@ -225,6 +238,11 @@ const char *talk_next(struct talk *talk, uint64_t now, size_t *len)
 	}
 	talk->next_at = now + ANSWER_BY;
 	return text;
+}
+
+const char *talk_format(const struct talk *talk)
+{
+	return talk->row ? talk->row->format : NULL;
 }
 
 bool talk_is_over(const struct talk *talk)

@@ -17,7 +17,8 @@ struct talk {
 	const struct talk_row *row; /* NULL: not recognized */
 	bool given;		    /* the user named the format: start at once */
 	struct buf start, stop;	    /* by the user; NULL data: those of the format */
-	struct buf head;	    /* the first bytes of this connection, until the format is known */
+	bool recognized;	    /* in this connection */
+	struct buf seen;	    /* the last bytes, until then */
 	struct buf tail;	    /* the last bytes of the stream */
 	const char *next;	    /* commands to send, each with its NUL; "": none */
 	uint64_t next_at;	    /* when to send it, even if no answer came */
@@ -44,6 +45,8 @@ void talk_stop(struct talk *talk);
 const char *talk_next(struct talk *talk, uint64_t now, size_t *len);
 /* When to call talk_next(); UINT64_MAX: there is nothing to send. */
 uint64_t talk_next_at(const struct talk *talk);
+/* The name of the reader; NULL: not recognized. */
+const char *talk_format(const struct talk *talk);
 /* The stream has said that it is complete. */
 bool talk_is_over(const struct talk *talk);
 /* A target that closes the link in order has nothing more to send. Otherwise, the link broke. */

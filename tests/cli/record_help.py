@@ -13,16 +13,17 @@ LINKS = ["tcp", "listen", "serial", "file"]
 SOURCES = LINKS + ["gdb", "qemu", "emulate", "pt"]
 # What the help of a source has to list, and options of others, which it does not take.
 OFFERS = {
-    **{link: ["--output", "--type", "--keep", "--from", "--duration", "--until", "--start-with",
-              "--stop-with", "--retry", "--no-retry", "--kernel", "--elf", "--symfs", "--build-dir",
-              "--slide"] for link in LINKS},
+    **{link: ["--output", "--type", "--keep", "--from", "--duration", "--until", "--retry", "--no-retry",
+              "--kernel", "--elf", "--symfs", "--build-dir", "--slide"] +
+             (["--start-with", "--stop-with"] if link != "file" else []) for link in LINKS},
     "gdb": ["--output", "--type", "--keep", "--duration", "--freq", "--stack", "--max-stop", "--kernel"],
     "qemu": ["--output", "--freq", "--trace", "--vcpu", "--duration", "--until", "--control"],
     "emulate": ["--output", "--qemu"],
     "pt": ["--output", "--pid", "--all-cpus", "--snapshot", "--buffer"],
 }
 FOREIGN = {
-    **{link: ["--vcpu", "--qemu", "--snapshot", "--max-stop", "--trace", "--freq"] for link in LINKS},
+    **{link: ["--vcpu", "--qemu", "--snapshot", "--max-stop", "--trace", "--freq"] +
+             (["--start-with"] if link == "file" else []) for link in LINKS},
     "gdb": ["--retry", "--vcpu", "--qemu", "--snapshot"],
     "qemu": ["--retry", "--start-with", "--max-stop", "--snapshot"],
     "emulate": ["--retry", "--vcpu", "--snapshot"],

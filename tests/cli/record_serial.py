@@ -48,6 +48,22 @@ def test_sel4(name, given):
             equal(f"{name}: the speed", board.speed, 115200)
 
 
+def test_boot_log():
+    """What comes before the first sample may be longer than what detection looks at."""
+    samples = take(20)
+    log = b"[    0.000000] booting\r\n" * 900
+    with scratch() as folder:
+        board = Serial(os.path.join(folder, "tty"))
+        board.scripts = [[log, *sel4_serial(samples[:10]), board.heard("2"), *sel4_serial(samples[10:])]]
+        with board:
+            recorder = Recorder(folder, "serial", board.path, "-o", "out.dump", "--keep", "raw", *NAMES)
+            recorder.has("raw", len(log + b"".join(sel4_serial(samples[:10]))))
+            recorder.interrupt().end()
+            exits("boot log: it ends", recorder, 0, "20 samples")
+            same("boot log: the samples", recorder.samples()[0], samples)
+            equal("boot log: the commands", b"".join(board.packets), b"2")
+
+
 def test_wire():
     """Every byte passes a serial line as it is: the line is raw."""
     samples = wire_samples(600)
@@ -263,6 +279,7 @@ def test_stdin():
 def main():
     test_sel4("seL4", True)
     test_sel4("seL4, not given", False)
+    test_boot_log()
     test_wire()
     test_kpdata()
     test_unplugged()
