@@ -30,8 +30,7 @@ static int set_stack(const struct option_row *row, void *field, const char *arg,
 static const struct option_table gdb_table = {
 	"What to record",
 	(const struct option_row[]){
-		{ "freq", 'F', "HZ",
-		  "stop the target this many times per second (default 100)",
+		{ "freq", 'F', "HZ", "stop the target this many times per second (default 100)",
 		  OPTION_NUMBER(OWNER, freq, 1, 10000) },
 		{ "max-stop", 0, "PERCENT",
 		  "stop it for at most this share of the time (default 10)",
@@ -87,9 +86,9 @@ static int record(struct recording *r)
 	r->what = what;
 	r->clock = clock;
 	r->format = RAW;
-	ret = args->nr_inputs > 1 ? err_set(&r->err, ERR_USAGE, "'%s': one address is enough",
-					    args->inputs[1])
-				  : recording_outputs(r, true);
+	ret = args->nr_inputs > 1
+		      ? err_set(&r->err, ERR_USAGE, "'%s': one address is enough", args->inputs[1])
+		      : recording_outputs(r, true);
 	if (ret == 0)
 		ret = recording_prepare(r);
 	if (ret == 0)
@@ -110,7 +109,8 @@ const struct command record_gdb = {
 	.name = "gdb",
 	.usage = "gdb HOST:PORT|SOCKET|DEVICE [OPTIONS]",
 	.about = "A target behind a gdb stub: QEMU with -s, OpenOCD, gdbserver and others.\n"
-		 "kscope stops the target, reads the registers and the stack of every cpu or thread, and "
+		 "kscope stops the target, reads the registers and the stack of every cpu or "
+		 "thread, and "
 		 "lets it\n"
 		 "go on. It needs no help from the target.",
 	.examples = "  kscope record gdb localhost:1234 -k vmlinux --duration 10 -o flame.svg\n"

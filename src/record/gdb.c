@@ -13,7 +13,7 @@
 #include "base/mem.h"
 #include "record/gdb_parts.h"
 
-#define GREETING (5 * SECOND) /* for the first answer */
+#define GREETING (5 * SECOND)  /* for the first answer */
 #define STOPPING (10 * SECOND) /* for the target to stop */
 #define AT_ONCE (SECOND / 20)  /* how long step() waits for the stop itself */
 #define LIST_EVERY SECOND
@@ -231,7 +231,8 @@ static bool refuse_call(struct gdb *gdb)
 {
 	if (!gdb->told_files)
 		source_warn(gdb->source,
-			    "%s: the target leaves system calls (%.20s) to the debugger, and kscope refuses "
+			    "%s: the target leaves system calls (%.20s) to the debugger, and "
+			    "kscope refuses "
 			    "them; with QEMU, use -semihosting-config target=native",
 			    gdb->options->address, gdb->talk.reply.data + 1);
 	gdb->told_files = true;
@@ -268,11 +269,12 @@ static enum source_state not_stopping(struct gdb *gdb)
 	const char *address = gdb->options->address;
 
 	if (!gdb->out.samples) {
-		err_set(&gdb->source->err, ERR_INPUT, "%s: the target does not stop when it is interrupted",
-			address);
+		err_set(&gdb->source->err, ERR_INPUT,
+			"%s: the target does not stop when it is interrupted", address);
 		return fail(gdb);
 	}
-	source_warn(gdb->source, "%s: the target does not stop any more when it is interrupted", address);
+	source_warn(gdb->source, "%s: the target does not stop any more when it is interrupted",
+		    address);
 	gdb->source->partial = true;
 	end_stream(gdb, "target does not stop");
 	return SOURCE_ENDED;
@@ -348,13 +350,14 @@ static enum source_state connect_link(struct gdb *gdb)
 		return SOURCE_GOES_ON;
 	gdb_talk_init(&gdb->talk, &gdb->link);
 	if (gdb_guard_start(&gdb->guard, gdb->link.fd) < 0) {
-		err_set(&gdb->source->err, ERR_OUTPUT, "cannot start a process: %s", strerror(errno));
+		err_set(&gdb->source->err, ERR_OUTPUT, "cannot start a process: %s",
+			strerror(errno));
 		return fail(gdb);
 	}
 	gdb->phase = GDB_GREETS;
 	gdb->deadline = source_now() + GREETING;
 	return gdb_send(&gdb->talk, "qSupported:xmlRegisters=i386,arm,riscv") ? SOURCE_GOES_ON
-									       : ended(gdb);
+									      : ended(gdb);
 }
 
 static enum source_state greet(struct gdb *gdb)
@@ -463,7 +466,9 @@ static void gdb_close(struct record_source *s)
 	if (!gdb)
 		return;
 	if (gdb->stops)
-		source_say(s, "%s: %" PRIu64 " samples in %" PRIu64 " stops; the target was stopped %.1f %% of the time",
+		source_say(s,
+			   "%s: %" PRIu64 " samples in %" PRIu64
+			   " stops; the target was stopped %.1f %% of the time",
 			   options->address, gdb->out.samples, gdb->stops, stopped_percent(gdb));
 	gdb_guard_end(&gdb->guard, gdb->released);
 	link_release(&gdb->link);

@@ -28,9 +28,9 @@ struct gdb;
 struct gdb_options {
 	const char *address; /* HOST:PORT, the path of a UNIX socket, or a serial device */
 	uint64_t freq;	     /* samples of each thread, per second; 0: GDB_FREQ */
-	uint64_t stack;	     /* bytes to copy, at most GDB_STACK_MAX; without stack_given: GDB_STACK */
+	uint64_t stack; /* bytes to copy, at most GDB_STACK_MAX; without stack_given: GDB_STACK */
 	bool stack_given;
-	uint64_t max_stop;  /* percent of the time that the target may be stopped; 0: GDB_MAX_STOP */
+	uint64_t max_stop; /* percent of the time that the target may be stopped; 0: GDB_MAX_STOP */
 	const char *kernel; /* NULL: not given */
 	const char *const *elfs;
 	size_t nr_elfs;

@@ -21,12 +21,12 @@
 
 #define RELEASED 'r'
 #define DETACH_MAX 64
-#define QUIET 100   /* ms without an answer: there is none under way */
-#define SHORT 500   /* ms */
+#define QUIET 100    /* ms without an answer: there is none under way */
+#define SHORT 500    /* ms */
 #define PATIENT 3000 /* ms, for a target to stop, and for an answer */
 
 struct gdb_shared {
-	_Atomic uint8_t moment; /* enum gdb_moment */
+	_Atomic uint8_t moment;	 /* enum gdb_moment */
 	char detach[DETACH_MAX]; /* a packet */
 };
 

@@ -227,7 +227,8 @@ static uint64_t by_top_word(const struct gdb_thread *thread, size_t wanted)
  * Linux on RISC-V enters a handler with sp at the saved registers (36 words: the pc, x1 to x31, others), and with the
  * interrupted sp (x2) in the frame pointer (x8). In this case, returns the interrupted frame pointer, else fp.
  */
-static uint64_t before_trap(const struct gdb_thread *thread, bool riscv, uint64_t registers, uint64_t fp)
+static uint64_t before_trap(const struct gdb_thread *thread, bool riscv, uint64_t registers,
+			    uint64_t fp)
 {
 	unsigned word = thread->state.word;
 	uint64_t sp, interrupted;

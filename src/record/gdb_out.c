@@ -143,11 +143,12 @@ static void put_code(struct gdb_out *out, struct gdb_track *track, const struct 
 	const struct gdb_state *state = &thread->state;
 	bool user = state->level == WIRE_LEVEL_USER;
 	struct gdb_page page = { .page = state->pc & ~(uint64_t)(GDB_PAGE - 1),
-				 .space = user ? state->space : UINT64_MAX, /* the kernel is everywhere */
+				 .space = user ? state->space
+					       : UINT64_MAX, /* the kernel is everywhere */
 				 .digest = hash_bytes(thread->code, WIRE_CODE_SIZE) };
 	struct gdb_page *known = &out->pages[hash_bytes(&page, 2 * sizeof(uint64_t)) % GDB_PAGES];
-	struct wire_code code = { time, state->space, page.page, state->level, thread->code,
-				  WIRE_CODE_SIZE };
+	struct wire_code code = { time,		state->space, page.page,
+				  state->level, thread->code, WIRE_CODE_SIZE };
 	size_t room = WIRE_SAMPLE_HEAD + WIRE_CODE_SIZE;
 	uint8_t *at;
 	struct wire w;
@@ -170,7 +171,8 @@ void gdb_out_thread(struct gdb *gdb, uint32_t cpu, uint64_t time)
 				      .weight = time - thread->last,
 				      .task = thread->task,
 				      .idle = thread->halted };
-	size_t room = WIRE_SAMPLE_HEAD + 8 * GDB_DWARF_MAX + thread->stack_size + thread->outer_size;
+	size_t room =
+		WIRE_SAMPLE_HEAD + 8 * GDB_DWARF_MAX + thread->stack_size + thread->outer_size;
 	struct wire w;
 	uint8_t *at;
 

@@ -44,10 +44,10 @@ struct gdb_talk {
 	struct buf in;
 	size_t taken; /* of `in` */
 	struct buf reply, sent;
-	bool ahead;	  /* requests after the one whose answer is waited for were sent */
-	uint64_t faults;  /* packets that arrived damaged, on either side */
-	bool noise;	  /* bytes arrived that are no packets */
-	bool exited;	  /* the target ended, while it should have been stopped: see reply */
+	bool ahead;	 /* requests after the one whose answer is waited for were sent */
+	uint64_t faults; /* packets that arrived damaged, on either side */
+	bool noise;	 /* bytes arrived that are no packets */
+	bool exited;	 /* the target ended, while it should have been stopped: see reply */
 };
 
 enum gdb_got { GDB_LOST = -1, GDB_NOTHING, GDB_GOT };

@@ -44,10 +44,10 @@ struct gdb_target {
 	bool user_mode;
 	bool resumes_with_signal; /* vCont;C */
 	bool vcont;
-	bool binary;	 /* memory as bytes: the x packet */
-	bool says_halted; /* qThreadExtraInfo says whether a cpu waits */
+	bool binary;			 /* memory as bytes: the x packet */
+	bool says_halted;		 /* qThreadExtraInfo says whether a cpu waits */
 	bool has_program, has_libraries; /* the stub can name them */
-	char **elfs;	 /* of a program: what it runs, if this machine has it */
+	char **elfs;			 /* of a program: what it runs, if this machine has it */
 	size_t nr_elfs;
 	struct gdb_thread *threads;
 	size_t nr, cap;
@@ -66,7 +66,7 @@ struct gdb_out {
 		struct buf records;
 		uint32_t sequence;
 		uint64_t samples;
-	} *tracks; /* by cpu */
+	} * tracks; /* by cpu */
 	size_t nr, cap;
 	uint32_t sequence; /* of chunks without a cpu */
 	uint64_t samples;
@@ -84,16 +84,16 @@ struct gdb {
 	struct gdb_out out;
 	enum { GDB_CONNECTS, GDB_GREETS, GDB_SAMPLES, GDB_STOPS, GDB_OVER } phase;
 	bool ending, hurry, released;
-	char *detach;	   /* the request that releases the target */
-	bool told_files;   /* that the target asks for files */
-	uint64_t deadline; /* of the phase */
-	uint64_t began;	   /* when the target first ran */
-	uint64_t resumed;  /* when it ran again */
-	uint64_t asked;	   /* when kscope asked it to stop */
-	uint64_t next;	   /* when to ask again */
-	uint64_t stopped;  /* the sum of the time it was stopped */
+	char *detach;			   /* the request that releases the target */
+	bool told_files;		   /* that the target asks for files */
+	uint64_t deadline;		   /* of the phase */
+	uint64_t began;			   /* when the target first ran */
+	uint64_t resumed;		   /* when it ran again */
+	uint64_t asked;			   /* when kscope asked it to stop */
+	uint64_t next;			   /* when to ask again */
+	uint64_t stopped;		   /* the sum of the time it was stopped */
 	double recent_stopped, recent_ran; /* the same, of the last seconds */
-	uint64_t last;	   /* the target's time of the last stop */
+	uint64_t last;			   /* the target's time of the last stop */
 	uint64_t stops, listed_at, flushed_at, random;
 };
 

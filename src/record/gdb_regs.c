@@ -7,9 +7,9 @@
 #include "record/gdb_packet.h"
 #include "wire/wire.h"
 
-#define X86_VM (1u << 17)    /* in eflags */
-#define X86_LONG (1u << 10)  /* in efer */
-#define M_EXCEPTION 0x1ffu   /* in xpsr */
+#define X86_VM (1u << 17)   /* in eflags */
+#define X86_LONG (1u << 10) /* in efer */
+#define M_EXCEPTION 0x1ffu  /* in xpsr */
 
 enum family { X86, AARCH64, ARM, M_PROFILE, RISCV };
 
@@ -18,22 +18,25 @@ struct gdb_machine {
 	const char *arch;
 	enum family family;
 	unsigned word, nr, sp, fp;
-	const char *needs;  /* a machine with these registers is this machine */
-	const char *dwarf;  /* in the order of DWARF's numbers */
+	const char *needs; /* a machine with these registers is this machine */
+	const char *dwarf; /* in the order of DWARF's numbers */
 	const char *special[GDB_SPECIALS];
 	uint64_t space; /* the bits of the address space register that are no identifier */
 	unsigned elf;
-	const char *standard; /* gdb's registers of a stub without target.xml, after their sizes in bits */
+	const char *
+		standard; /* gdb's registers of a stub without target.xml, after their sizes in bits */
 };
 
-#define RISCV_NAMES                                                                                  \
-	"zero|x0 ra|x1 sp|x2 gp|x3 tp|x4 t0|x5 t1|x6 t2|x7 fp|s0|x8 s1|x9 a0|x10 a1|x11 a2|x12 a3|x13 "  \
-	"a4|x14 a5|x15 a6|x16 a7|x17 s2|x18 s3|x19 s4|x20 s5|x21 s6|x22 s7|x23 s8|x24 s9|x25 s10|x26 " \
+#define RISCV_NAMES                                                                              \
+	"zero|x0 ra|x1 sp|x2 gp|x3 tp|x4 t0|x5 t1|x6 t2|x7 fp|s0|x8 s1|x9 a0|x10 a1|x11 a2|x12 " \
+	"a3|x13 "                                                                                \
+	"a4|x14 a5|x15 a6|x16 a7|x17 s2|x18 s3|x19 s4|x20 s5|x21 s6|x22 s7|x23 s8|x24 s9|x25 "   \
+	"s10|x26 "                                                                               \
 	"s11|x27 t3|x28 t4|x29 t5|x30 t6|x31"
 #define RISCV_STANDARD                                                                          \
 	" zero ra sp gp tp t0 t1 t2 fp s1 a0 a1 a2 a3 a4 a5 a6 a7 s2 s3 s4 s5 s6 s7 s8 s9 s10 " \
 	"s11 t3 t4 t5 t6 pc"
-#define AARCH64_X                                                                             \
+#define AARCH64_X                                                                                \
 	"x0 x1 x2 x3 x4 x5 x6 x7 x8 x9 x10 x11 x12 x13 x14 x15 x16 x17 x18 x19 x20 x21 x22 x23 " \
 	"x24 x25 x26 x27 x28 x29 x30 sp pc"
 #define ARM_R "r0 r1 r2 r3 r4 r5 r6 r7 r8 r9 r10 r11 r12 sp|r13 lr|r14 pc|r15"
@@ -181,8 +184,8 @@ static size_t offset_of(const struct gdb_registers *registers, uint32_t number)
 	return sum;
 }
 
-static void set_slot(struct gdb_slot *slot, const struct gdb_registers *registers, const char *names,
-		     size_t len, size_t g)
+static void set_slot(struct gdb_slot *slot, const struct gdb_registers *registers,
+		     const char *names, size_t len, size_t g)
 {
 	const struct gdb_register *reg = find(registers, names, len);
 
@@ -261,7 +264,8 @@ static bool value_at(const struct buf *reply, size_t at, size_t size, uint64_t *
 	return true;
 }
 
-void gdb_values_all(const struct gdb_layout *layout, const struct buf *reply, struct gdb_values *values)
+void gdb_values_all(const struct gdb_layout *layout, const struct buf *reply,
+		    struct gdb_values *values)
 {
 	*values = (struct gdb_values){ 0 };
 	for (unsigned i = 0; i < GDB_SLOTS; i++) {
@@ -362,8 +366,8 @@ static bool is_riscv_trap(const struct gdb_values *values, const struct gdb_stat
 			  : state->pc == (vector & ~3ull);
 }
 
-void gdb_state_read(const struct gdb_layout *layout, const struct gdb_values *values, bool user_mode,
-		    struct gdb_state *state)
+void gdb_state_read(const struct gdb_layout *layout, const struct gdb_values *values,
+		    bool user_mode, struct gdb_state *state)
 {
 	const struct gdb_machine *machine = layout->machine;
 	uint64_t mode;
@@ -378,7 +382,8 @@ void gdb_state_read(const struct gdb_layout *layout, const struct gdb_values *va
 	if (user_mode)
 		return;
 	state->level = level_of(machine->family, values);
-	state->has_space = special(values, GDB_SPACE, &state->space) || machine->family == M_PROFILE;
+	state->has_space =
+		special(values, GDB_SPACE, &state->space) || machine->family == M_PROFILE;
 	state->space &= machine->space;
 	if (machine->family == X86)
 		read_x86(values, state);
@@ -386,6 +391,7 @@ void gdb_state_read(const struct gdb_layout *layout, const struct gdb_values *va
 		state->at_trap = is_aarch64_trap(values, state->pc);
 	else if (machine->family == RISCV)
 		state->at_trap = is_riscv_trap(values, state);
-	else if (machine->family == M_PROFILE && special(values, GDB_LEVEL, &mode) && mode & M_EXCEPTION)
+	else if (machine->family == M_PROFILE && special(values, GDB_LEVEL, &mode) &&
+		 mode & M_EXCEPTION)
 		special(values, GDB_PSP, &state->outer);
 }

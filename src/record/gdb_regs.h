@@ -25,8 +25,8 @@ struct gdb_register {
 struct gdb_registers {
 	struct gdb_register *at;
 	size_t nr, cap;
-	uint32_t next;	 /* number of the next one without a number */
-	char arch[32];	 /* what target.xml calls it */
+	uint32_t next; /* number of the next one without a number */
+	char arch[32]; /* what target.xml calls it */
 };
 
 /* Gets the text of a file that target.xml includes. False: there is none. */
@@ -38,8 +38,8 @@ struct gdb_includer {
 /* gdb_xml.c: adds the registers in target.xml and in what it includes. The text may be anything. */
 void gdb_xml_scan(const char *text, size_t len, const struct gdb_includer *includer,
 		  struct gdb_registers *registers);
-void gdb_registers_add(struct gdb_registers *registers, const char *name, size_t len, uint64_t number,
-		       uint64_t bits);
+void gdb_registers_add(struct gdb_registers *registers, const char *name, size_t len,
+		       uint64_t number, uint64_t bits);
 void gdb_registers_release(struct gdb_registers *registers);
 
 enum gdb_special {
@@ -49,9 +49,9 @@ enum gdb_special {
 	GDB_SPACE, /* cr3, TTBR0_EL1, satp */
 	GDB_CR0,
 	GDB_EFER,
-	GDB_CONTROL, /* Cortex-M */
-	GDB_PSP,     /* Cortex-M: the stack pointer of threads */
-	GDB_VECTOR,  /* where traps lead to */
+	GDB_CONTROL,  /* Cortex-M */
+	GDB_PSP,      /* Cortex-M: the stack pointer of threads */
+	GDB_VECTOR,   /* where traps lead to */
 	GDB_VECTOR_3, /* those of firmware */
 	GDB_SPECIALS
 };
@@ -86,7 +86,7 @@ struct gdb_state {
 	unsigned level; /* enum wire_level */
 	unsigned word;	/* bytes of a pointer */
 	bool has_space;
-	bool at_trap; /* at the first instruction of an interrupt handler */
+	bool at_trap;	/* at the first instruction of an interrupt handler */
 	uint64_t outer; /* Cortex-M, in a handler: the stack of threads; 0: none */
 	unsigned nr;	/* 0: unknown */
 	uint64_t dwarf[GDB_DWARF_MAX];
@@ -98,11 +98,12 @@ struct gdb_values {
 };
 
 /* The registers in an answer to `g`, and a single one in an answer to `p`. */
-void gdb_values_all(const struct gdb_layout *layout, const struct buf *reply, struct gdb_values *values);
+void gdb_values_all(const struct gdb_layout *layout, const struct buf *reply,
+		    struct gdb_values *values);
 void gdb_values_one(const struct gdb_layout *layout, unsigned slot, const struct buf *reply,
 		    struct gdb_values *values);
-void gdb_state_read(const struct gdb_layout *layout, const struct gdb_values *values, bool user_mode,
-		    struct gdb_state *state);
+void gdb_state_read(const struct gdb_layout *layout, const struct gdb_values *values,
+		    bool user_mode, struct gdb_state *state);
 /* By frame pointers (AArch64, RISC-V), or by the topmost word of the stack (x86-64)? */
 bool gdb_is_riscv(const struct gdb_layout *layout);
 

@@ -40,7 +40,8 @@ static size_t packet_size(const struct buf *reply)
 }
 
 /* Reads an object of the target: target.xml, for example. False: there is none, or the link is lost. */
-static bool read_object(struct gdb_talk *talk, const char *object, const char *annex, struct buf *out)
+static bool read_object(struct gdb_talk *talk, const char *object, const char *annex,
+			struct buf *out)
 {
 	size_t part = talk->packet_size - 16 < 4096 ? talk->packet_size - 16 : 4096;
 
@@ -126,7 +127,8 @@ static uint32_t number_of(const char *id)
 	const char *digits = dot ? dot + 1 : id;
 	uint64_t value;
 
-	return text_hex(digits, strlen(digits), &value) && value <= UINT32_MAX ? (uint32_t)value : 0;
+	return text_hex(digits, strlen(digits), &value) && value <= UINT32_MAX ? (uint32_t)value
+									       : 0;
 }
 
 static void add_thread(struct gdb *gdb, const char *id, size_t len)
@@ -153,10 +155,9 @@ static void add_thread(struct gdb *gdb, const char *id, size_t len)
 		thread = &target->threads[target->nr++];
 		*thread = (struct gdb_thread){ 0 };
 	}
-	*thread = (struct gdb_thread){ .stack = thread->stack,
-				       .outer = thread->outer,
-				       .listed = true,
-				       .last = gdb->last };
+	*thread = (struct gdb_thread){
+		.stack = thread->stack, .outer = thread->outer, .listed = true, .last = gdb->last
+	};
 	memcpy(thread->id, id, len);
 	thread->task = target->user_mode ? number_of(thread->id) : 0;
 }
@@ -281,7 +282,8 @@ static bool ask_options(struct gdb *gdb)
 	if (gdb_ask(talk, "qThreadExtraInfo,%s", first->id) != GDB_GOT)
 		return false;
 	/* QEMU says "CPU#0 [running]" or "CPU#0 [halted ]". */
-	gdb_unhex(talk->reply.data ? talk->reply.data : "", talk->reply.len, text, sizeof(text) - 1);
+	gdb_unhex(talk->reply.data ? talk->reply.data : "", talk->reply.len, text,
+		  sizeof(text) - 1);
 	target->says_halted = strstr((char *)text, "[halted") || strstr((char *)text, "[running");
 	return true;
 }

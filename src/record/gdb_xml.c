@@ -30,8 +30,8 @@ void gdb_registers_release(struct gdb_registers *registers)
 	*registers = (struct gdb_registers){ 0 };
 }
 
-void gdb_registers_add(struct gdb_registers *registers, const char *name, size_t len, uint64_t number,
-		       uint64_t bits)
+void gdb_registers_add(struct gdb_registers *registers, const char *name, size_t len,
+		       uint64_t number, uint64_t bits)
 {
 	struct gdb_register *reg;
 
@@ -39,7 +39,8 @@ void gdb_registers_add(struct gdb_registers *registers, const char *name, size_t
 		return;
 	GROW(registers->at, registers->nr + 1, registers->cap);
 	reg = &registers->at[registers->nr++];
-	*reg = (struct gdb_register){ .number = (uint32_t)number, .size = (uint32_t)(bits + 7) / 8 };
+	*reg = (struct gdb_register){ .number = (uint32_t)number,
+				      .size = (uint32_t)(bits + 7) / 8 };
 	memcpy(reg->name, name, len < GDB_NAME_MAX - 1 ? len : GDB_NAME_MAX - 1);
 	registers->next = (uint32_t)number + 1;
 }

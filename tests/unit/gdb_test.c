@@ -136,7 +136,8 @@ static bool same_file(void *data, const char *name, struct buf *text)
 	unsigned *asked = data;
 
 	++*asked;
-	buf_addf(text, "<reg name='r%u' bitsize='32'/><xi:include href=\"%s\"/><xi:include href='%s'/>",
+	buf_addf(text,
+		 "<reg name='r%u' bitsize='32'/><xi:include href=\"%s\"/><xi:include href='%s'/>",
 		 *asked, name, name);
 	return true;
 }
@@ -162,14 +163,17 @@ static void test_xml(void)
 	     "<reg name='st0' bitsize='80'/></feature></target>",
 	     &registers);
 	check("registers in target.xml",
-	      registers.nr == 3 && !strcmp(registers.at[0].name, "rax") && registers.at[0].number == 0 &&
-		      registers.at[0].size == 8 && registers.at[1].number == 17 &&
-		      registers.at[2].number == 18 && registers.at[2].size == 10);
+	      registers.nr == 3 && !strcmp(registers.at[0].name, "rax") &&
+		      registers.at[0].number == 0 && registers.at[0].size == 8 &&
+		      registers.at[1].number == 17 && registers.at[2].number == 18 &&
+		      registers.at[2].size == 10);
 	check("the architecture", !strcmp(registers.arch, "i386:x86-64"));
 	gdb_registers_release(&registers);
 
-	scan("<reg name='a' bitsize='99999999999'/><reg name='b' bitsize='-1'/><reg name='' bitsize='8'/>"
-	     "<reg bitsize='8'/><reg name='c' bitsize='8' regnum='18446744073709551615'/><reg/><reg",
+	scan("<reg name='a' bitsize='99999999999'/><reg name='b' bitsize='-1'/><reg name='' "
+	     "bitsize='8'/>"
+	     "<reg bitsize='8'/><reg name='c' bitsize='8' "
+	     "regnum='18446744073709551615'/><reg/><reg",
 	     &registers);
 	check("registers that cannot be", registers.nr == 0);
 	gdb_registers_release(&registers);
@@ -181,9 +185,23 @@ static void test_xml(void)
 
 static void test_random_xml(void)
 {
-	static const char *const parts[] = { "<reg ", "name=",	 "\"rax\"", "'", "\"",	   "/>", ">",
-					     " ",     "bitsize=", "'64'",   "<", "<!--", "-->", "=",
-					     "<xi:include href='x'", "<architecture>", "regnum='3'" };
+	static const char *const parts[] = { "<reg ",
+					     "name=",
+					     "\"rax\"",
+					     "'",
+					     "\"",
+					     "/>",
+					     ">",
+					     " ",
+					     "bitsize=",
+					     "'64'",
+					     "<",
+					     "<!--",
+					     "-->",
+					     "=",
+					     "<xi:include href='x'",
+					     "<architecture>",
+					     "regnum='3'" };
 	struct gdb_registers registers = { 0 };
 	unsigned asked = 0;
 	const struct gdb_includer includer = { no_file, &asked };
@@ -194,7 +212,8 @@ static void test_random_xml(void)
 		char *copy;
 
 		for (unsigned i = next_random(&seed) % 20; i; i--)
-			buf_adds(&text, parts[next_random(&seed) % (sizeof(parts) / sizeof(*parts))]);
+			buf_adds(&text,
+				 parts[next_random(&seed) % (sizeof(parts) / sizeof(*parts))]);
 		copy = malloc(text.len + 1);
 		memcpy(copy, text.data ? text.data : "", text.len);
 		gdb_xml_scan(copy, text.len, &includer, &registers);
@@ -256,13 +275,16 @@ static void test_levels(void)
 	struct gdb_layout layout;
 	struct gdb_state state;
 
-	scan("<reg name='rsp' bitsize='64'/><reg name='rip' bitsize='64'/><reg name='cs' bitsize='32'/>"
+	scan("<reg name='rsp' bitsize='64'/><reg name='rip' bitsize='64'/><reg name='cs' "
+	     "bitsize='32'/>"
 	     "<reg name='cr3' bitsize='64' regnum='70'/><reg name='efer' bitsize='64'/>",
 	     &registers);
-	check("x86-64", gdb_layout_init(&layout, &registers, 20, false) && !strcmp(layout.arch, "x86_64"));
-	check("a register that `g` does not have", layout.slots[GDB_DWARF_MAX + GDB_SPACE].asked &&
-							   layout.slots[GDB_DWARF_MAX + GDB_SPACE].number == 70 &&
-							   !layout.slots[7].asked);
+	check("x86-64",
+	      gdb_layout_init(&layout, &registers, 20, false) && !strcmp(layout.arch, "x86_64"));
+	check("a register that `g` does not have",
+	      layout.slots[GDB_DWARF_MAX + GDB_SPACE].asked &&
+		      layout.slots[GDB_DWARF_MAX + GDB_SPACE].number == 70 &&
+		      !layout.slots[7].asked);
 	for (unsigned i = 0; i < GDB_SLOTS; i++)
 		values.has[i] = layout.slots[i].known;
 	values.at[GDB_DWARF_MAX + GDB_LEVEL] = 0x33;
@@ -276,7 +298,8 @@ static void test_levels(void)
 	check("in 32-bit mode, its registers are i386's", state.nr == 9 && state.word == 4);
 	gdb_registers_release(&registers);
 
-	scan("<architecture>mips</architecture><reg name='r0' bitsize='32'/><reg name='pc' bitsize='32'/>",
+	scan("<architecture>mips</architecture><reg name='r0' bitsize='32'/><reg name='pc' "
+	     "bitsize='32'/>",
 	     &registers);
 	check("an unknown machine", !gdb_layout_init(&layout, &registers, 8, false));
 	gdb_registers_release(&registers);
