@@ -48,6 +48,7 @@ $(eval $(call optional,LZ4,lz4.h,-llz4,liblz4-dev))
 $(eval $(call optional,LZMA,lzma.h,-llzma,liblzma-dev))
 $(eval $(call optional,LIBIPT,intel-pt.h,-lipt,libipt-dev))
 $(eval $(call optional,ZYDIS,Zydis/Zydis.h,-lZydis,libzydis-dev))
+$(eval $(call optional,NCURSES,ncurses.h,-lncursesw,libncurses-dev))
 $(eval $(call optional,CAPSTONE,capstone/capstone.h,-lcapstone,libcapstone-dev))
 
 # What was built before a library was there is built again when it is.
@@ -275,7 +276,7 @@ $(BUILD)/fuzz_%: fuzz/fuzz_reader.c $(LIBOBJ)
 	$(Q)$(CC) $(KSCOPE_CFLAGS) -MF $@.d $(FUZZ_CFLAGS) -DREADER=read_$* $^ -o $@ $(LIBS) -lm
 
 # The drop-ins work by their names.
-DROP_INS := toperf kprof2perf kern-profile
+DROP_INS := toperf netconn kprof2perf kern-profile
 PLACE = $(DESTDIR)$(PREFIX)
 # Where zsh looks: in site-functions for what is local, else where Debian's packages have theirs.
 ZSH_PLACE = $(PLACE)/share/zsh/$(if $(filter /usr/local,$(PREFIX)),site-functions,vendor-completions)

@@ -64,11 +64,18 @@ static size_t find_offer(const struct offers *offers, const char *name)
 	return i;
 }
 
-/* Options of the same name mean the same: only the first one is added. */
+/*
+ * Options of the same name mean the same: only the first one is added. Only an old spelling may be an option elsewhere:
+ * --from of `record qemu`.
+ */
 static void offer_table(struct offers *offers, const struct option_table *table)
 {
 	for (const struct option_row *row = table->rows; row->name; row++) {
-		if (find_offer(offers, row->name) < offers->nr)
+		size_t found = find_offer(offers, row->name);
+
+		if (found < offers->nr && offers->all[found].row->same_as && !row->same_as)
+			offers->all[found] = (struct offer){ table->heading, row };
+		if (found < offers->nr)
 			continue;
 		GROW(offers->all, offers->nr + 1, offers->cap);
 		offers->all[offers->nr++] = (struct offer){ table->heading, row };
@@ -263,16 +270,45 @@ static int wrong(const struct parser *p, const char *message, int *code)
 	return -1;
 }
 
+static bool is_option(const struct option_row *row, const char *word)
+{
+	size_t len = strlen(row->name);
+
+	if (strncmp(word, "--", 2) != 0)
+		return row->letter && row->letter == word[1];
+	return !strncmp(word + 2, row->name, len) && (word[2 + len] == '=' || !word[2 + len]);
+}
+
+/* Says so if it is an option of another command of the verb, such as --freq of `record qemu`. */
+static int unknown_option(const struct parser *p, const char *word, int *code)
+{
+	struct buf text = { 0 };
+	struct offers offers = { 0 };
+	int ret;
+
+	offers.nr = args_offers(p->verb, &offers.all);
+	for (size_t i = 0; i < offers.nr && !text.len; i++) {
+		if (is_option(offers.all[i].row, word) && p->verb != p->command)
+			buf_addf(&text, "--%s does not work with %s %s", offers.all[i].row->name,
+				 p->verb->name, p->command->name);
+	}
+	if (!text.len)
+		buf_addf(&text, "unknown option %s", word);
+	ret = wrong(p, text.data, code);
+	buf_release(&text);
+	free(offers.all);
+	return ret;
+}
+
 /* A short option may be one of several in a word; a long one is the previous word. */
 static int wrong_option(const struct parser *p, int opt, char **argv, int *code)
 {
-	const char *what = opt == ':' ? "missing value after" : "unknown option";
-	char message[300];
+	char letter[] = { '-', (char)optopt, '\0' }, message[300];
+	const char *word = optopt && optopt < LONG ? letter : argv[optind - 1];
 
-	if (optopt && optopt < LONG)
-		snprintf(message, sizeof(message), "%s -%c", what, optopt);
-	else
-		snprintf(message, sizeof(message), "%s %s", what, argv[optind - 1]);
+	if (opt != ':')
+		return unknown_option(p, word, code);
+	snprintf(message, sizeof(message), "missing value after %s", word);
 	return wrong(p, message, code);
 }
 
@@ -429,7 +465,7 @@ static int wrong_sub(const struct parser *p, const char *name, int *code)
 	int ret;
 
 	if (name)
-		buf_addf(&text, "'%s' is not something to %s; use one of:", name, verb->name);
+		buf_addf(&text, "cannot %s '%s'; use one of:", verb->name, name);
 	else
 		buf_addf(&text, "use kscope %s %s, or one of:", verb->name, verb->subs[0]->name);
 	for (size_t i = 0; verb->subs[i]; i++)

@@ -176,6 +176,11 @@ static int check_options(const struct args *args, struct err *err)
 	return 0;
 }
 
+static bool on_terminal(const struct qemu_recording *q)
+{
+	return q->line.user || q->line.serial == SERIAL_STDOUT;
+}
+
 static int check_line(const struct qemu_recording *q, struct err *err)
 {
 	const struct record_options *asked = q->r.asked;
@@ -190,6 +195,10 @@ static int check_line(const struct qemu_recording *q, struct err *err)
 		return err_set(err, ERR_USAGE,
 			       "-daemonize: kscope must see the guest end; omit the option, or "
 			       "start QEMU yourself (see --print)");
+	if (q->r.top && on_terminal(q) && isatty(STDOUT_FILENO))
+		return err_set(err, ERR_USAGE,
+			       "the guest prints to this terminal, which shows the view: add -serial "
+			       "file:FILE to QEMU's command line");
 	if (asked->until && line->serial == SERIAL_ELSEWHERE)
 		return err_set(err, ERR_USAGE,
 			       "--until cannot watch the serial port (-serial %s): use mon:stdio "
@@ -259,11 +268,6 @@ static int print_line(struct qemu_recording *q)
 	free(control);
 	free(out);
 	return ret;
-}
-
-static bool on_terminal(const struct qemu_recording *q)
-{
-	return q->line.user || q->line.serial == SERIAL_STDOUT;
 }
 
 static int watch_output(struct qemu_recording *q, char *serial, size_t size)
@@ -371,6 +375,7 @@ static int record(struct qemu_recording *q)
 	if (check_options(r->args, &r->err) < 0)
 		return -1;
 	line_read(&q->line, r->args->inputs, r->args->nr_inputs);
+	r->what = q->line.words[0];
 	if (check_line(q, &r->err) < 0 || recording_outputs(r, false) < 0)
 		return -1;
 	add_binaries(q);

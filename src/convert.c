@@ -10,17 +10,11 @@
 #include "base/progress.h"
 #include "effect.h"
 
-int job_open(struct job *job, struct strtab *strings)
+/* ret: whether the inputs are open. */
+static int open_readers(struct job *job, struct strtab *strings, int ret)
 {
-	int ret = merge_find(&job->merge, job->inputs, job->nr_inputs, job->reader, job->list,
-			     &job->err);
-	const struct options *options;
+	const struct options *options = job->options;
 
-	if (ret == 0 && job->merge.archives) {
-		ret = archived_merge(&job->archived, job->options, job->merge.archives, &job->err);
-		job->options = &job->archived.options;
-	}
-	options = job->options;
 	job->where = (struct image_search){
 		.build_dir = options->build_dir,
 		.symfs = options->symfs,
@@ -31,6 +25,24 @@ int job_open(struct job *job, struct strtab *strings)
 	};
 	world_init(&job->world, strings, &job->where);
 	return ret < 0 ? -1 : merge_open(&job->merge, options, &job->world, &job->err);
+}
+
+int job_open(struct job *job, struct strtab *strings)
+{
+	int ret = merge_find(&job->merge, job->inputs, job->nr_inputs, job->reader, job->list,
+			     &job->err);
+
+	if (ret == 0 && job->merge.archives) {
+		ret = archived_merge(&job->archived, job->options, job->merge.archives, &job->err);
+		job->options = &job->archived.options;
+	}
+	return open_readers(job, strings, ret);
+}
+
+int job_open_in(struct job *job, struct strtab *strings, struct in *in)
+{
+	merge_take(&job->merge, in, job->reader);
+	return open_readers(job, strings, 0);
 }
 
 void job_release(struct job *job)

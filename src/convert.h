@@ -53,6 +53,8 @@ struct job {
 
 /* Several jobs may share `strings`. */
 int job_open(struct job *job, struct strtab *strings);
+/* The same for one input that is already open, in place of job->inputs. Takes it over. */
+int job_open_in(struct job *job, struct strtab *strings, struct in *in);
 /* Passes every selected event to the writers, then finishes them. Does not commit the output. */
 int job_run(struct job *job, struct writer *const *to, size_t nr);
 /*

@@ -14,6 +14,7 @@
 
 #define MAX_COMPLAINTS 8
 #define HEAD 4096 /* bytes at the start of an input, to detect its format */
+#define SURE 48	  /* matching bits that more bytes will not change; for live input */
 
 #define READER(name) extern const struct reader_ops read_##name;
 #define WRITER(name) extern const struct writer_ops write_##name;
@@ -173,28 +174,37 @@ const struct reader_ops *reader_by_name(const char *name)
 	return NULL;
 }
 
-const struct reader_ops *reader_by_content(struct in *in)
+const struct reader_ops *reader_by_head(const uint8_t *head, size_t len, bool *sure)
 {
 	const struct reader_ops *best = NULL;
-	size_t len = 0, want = 1;
 	int most = 0;
 
-	/* A reader of live input decides by the first bytes; others may need the whole head. */
-	while (want && !(best && best->live)) {
-		const uint8_t *head = in_peek(in, want, &len);
+	for (size_t i = 0; readers[i]; i++) {
+		int bits = readers[i]->probe(head, len < HEAD ? len : HEAD);
 
-		best = NULL;
-		most = 0;
-		for (size_t i = 0; readers[i]; i++) {
-			int bits = readers[i]->probe(head, len < HEAD ? len : HEAD);
-
-			if (bits > most) {
-				most = bits;
-				best = readers[i];
-			}
+		if (bits > most) {
+			most = bits;
+			best = readers[i];
 		}
-		want = len < want || len >= HEAD ? 0 : len + 1;
 	}
+	/* A reader of live input may be sure by the first bytes; others may need the whole head. */
+	*sure = (best && best->live && most >= SURE) || len >= HEAD;
+	return best;
+}
+
+const struct reader_ops *reader_by_content(struct in *in)
+{
+	const struct reader_ops *best;
+	size_t len = 0, want;
+	bool sure;
+
+	do {
+		const uint8_t *head;
+
+		want = len + 1;
+		head = in_peek(in, want, &len);
+		best = reader_by_head(head, len, &sure);
+	} while (!sure && len >= want);
 	return best;
 }
 

@@ -13,6 +13,8 @@ static const struct drop_in {
 	int (*run)(int argc, char **argv);
 } drop_ins[] = {
 	{ "toperf", "Convert the seL4 profiler's samples.json to perf.data", cmd_toperf },
+	{ "netconn", "Receive samples of the seL4 profiler over the network, into samples.json",
+	  cmd_netconn },
 	{ "kern-profile", "Draw Maestro's raw data as cpu.svg, memtrace as mem-ALLOCATOR.svg",
 	  cmd_kernprofile },
 	{ "kprof2perf", "Convert the Akaros profiler's kpdata to perf.data", cmd_kprof2perf },

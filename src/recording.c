@@ -10,7 +10,9 @@
 #include "base/buf.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "cmd.h"
 #include "sym/sym.h"
+#include "viewer.h"
 
 /* ---- options ---- */
 
@@ -59,7 +61,12 @@ const struct option_table record_until_table = {
 
 void recording_init(struct recording *r, struct args *args)
 {
-	*r = (struct recording){ .args = args, .asked = args->state };
+	*r = (struct recording){
+		.args = args,
+		.asked = args->state,
+		.what = args->command->name,
+		.top = args->verb == &cmd_top,
+	};
 }
 
 int recording_release(struct recording *r, int code)
@@ -161,15 +168,38 @@ int recording_prepare(struct recording *r)
 
 /* ---- the run ---- */
 
+/* A trace is too much to be read while it is made. */
+static int start_viewer(struct recording *r, struct viewer *viewer, struct job *like)
+{
+	if (!r->top && (!r->session.live || r->asked->trace))
+		return 0;
+	recording_job(r, like, NULL);
+	like->nr_inputs = 0;
+	if (viewer_start(viewer, like, r->files.raw, r->top ? r->what : NULL, &r->err) < 0)
+		return -1;
+	viewer->counted = r->source.counts;
+	r->session.watcher = &viewer->watcher;
+	return 0;
+}
+
 int recording_run(struct recording *r)
 {
-	struct record_source *source = &r->source;
+	struct viewer viewer = { 0 };
+	int ret, level = log_level;
+	struct job like;
 
-	r->session.source = source;
+	r->session.source = &r->source;
 	r->session.duration = r->asked->duration;
 	r->session.live = !r->unseen && !r->top && log_level > 0 && isatty(STDERR_FILENO);
-	source->until = r->asked->until;
-	return session_run(&r->session, &r->err);
+	r->source.until = r->asked->until;
+	if (start_viewer(r, &viewer, &like) < 0)
+		return -1;
+	if (r->top)
+		log_level = 0; /* the view shows the state of the source; messages would overwrite it */
+	ret = session_run(&r->session, &r->err);
+	log_level = level;
+	viewer_end(&viewer, ret < 0 || r->session.why == SESSION_INTERRUPTED);
+	return ret;
 }
 
 static void count_event(struct job *job, const struct event *ev)

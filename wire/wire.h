@@ -15,7 +15,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define WIRE_VERSION 3
+#define WIRE_VERSION 4	      /* of streams whose chunks have a checksum */
+#define WIRE_VERSION_PLAIN 3  /* of those whose chunks have none */
 #define WIRE_SYNC 0x5043534bu /* "KSCP" */
 
 /* Limits. Readers treat larger chunks as damage, and ignore cpus, registers and frames beyond these. */
@@ -51,6 +52,7 @@ enum wire_chunk_field {
 	WIRE_CHUNK_ROUND = 10,
 	WIRE_CHUNK_END = 11,
 	WIRE_CHUNK_TRACE_TIME = 12,
+	WIRE_CHUNK_CHECK = 13,
 };
 
 enum wire_info_field {
@@ -138,6 +140,7 @@ struct wire_info {
 	enum wire_clock clock;
 	uint64_t period, start;
 	bool user_mode, trace;
+	bool checked; /* wire_close_checked() closes every chunk of the stream */
 };
 
 struct wire_sample {
@@ -307,7 +310,7 @@ static inline void wire_info(struct wire *w, uint32_t field, const struct wire_i
 {
 	uint8_t *opened = wire_open(w, field);
 
-	wire_uint(w, WIRE_INFO_VERSION, WIRE_VERSION);
+	wire_uint(w, WIRE_INFO_VERSION, info->checked ? WIRE_VERSION : WIRE_VERSION_PLAIN);
 	wire_string(w, WIRE_INFO_ARCH, info->arch);
 	wire_string(w, WIRE_INFO_PRODUCER, info->producer);
 	wire_uint(w, WIRE_INFO_CPUS, info->cpus);
@@ -393,7 +396,42 @@ static inline void wire_end(struct wire *w, uint32_t field, const char *reason,
 	wire_close(w, opened);
 }
 
-/* Opens a chunk of a cpu, or without a cpu if it is negative. wire_close() closes it. */
+/*
+ * Continues a CRC-32C; the first `crc` is 0. Four bits at a time, so that the table is small: a kernel's cache
+ * has other uses.
+ */
+static inline uint32_t wire_crc(uint32_t crc, const void *bytes, size_t size)
+{
+	static const uint32_t table[16] = {
+		0x00000000, 0x105ec76f, 0x20bd8ede, 0x30e349b1, 0x417b1dbc, 0x5125dad3,
+		0x61c69362, 0x7198540d, 0x82f63b78, 0x92a8fc17, 0xa24bb5a6, 0xb21572c9,
+		0xc38d26c4, 0xd3d3e1ab, 0xe330a81a, 0xf36e6f75,
+	};
+	const uint8_t *at = (const uint8_t *)bytes, *end = at + size;
+
+	for (crc = ~crc; at < end; at++) {
+		crc ^= *at;
+		crc = crc >> 4 ^ table[crc & 15];
+		crc = crc >> 4 ^ table[crc & 15];
+	}
+	return ~crc;
+}
+
+/* The size of the field `check`, which is the last one of a chunk. */
+#define WIRE_CHECK_SIZE 5
+
+/* Closes a chunk, with a checksum. Set `checked` in the stream's wire_info. */
+static inline void wire_close_checked(struct wire *w, uint8_t *opened)
+{
+	if (opened && !w->full)
+		wire_fixed32(w, WIRE_CHUNK_CHECK, wire_crc(0, opened, (size_t)(w->at - opened)));
+	wire_close(w, opened);
+}
+
+/*
+ * Opens a chunk of a cpu, or without a cpu if it is negative. wire_close() or wire_close_checked() closes
+ * it.
+ */
 static inline uint8_t *wire_chunk(struct wire *w, int64_t cpu, uint32_t sequence, uint64_t dropped)
 {
 	uint8_t *opened = wire_open(w, WIRE_STREAM_CHUNK);

@@ -57,6 +57,11 @@ void order_finish(struct order *order); /* no more records will follow */
  * before putting more records.
  */
 const struct order_item *order_next(struct order *order);
+/* Whether there are records that order_next() has not returned. */
+static inline bool order_waits(const struct order *order)
+{
+	return order->at < order->nr;
+}
 void order_release(struct order *order);
 
 #endif

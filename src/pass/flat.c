@@ -8,10 +8,14 @@
 
 #include "base/mem.h"
 
+static struct hash_key key_of(uint32_t name, uint32_t binary, uint32_t pid)
+{
+	return (struct hash_key){ (uint64_t)name << 32 | binary, pid };
+}
+
 static struct flat_row *row_of(struct flat *flat, uint32_t name, uint32_t binary, uint32_t pid)
 {
-	struct hash_key key = { (uint64_t)name << 32 | binary, pid };
-	uint32_t *handle = hash_at(&flat->index, key);
+	uint32_t *handle = hash_at(&flat->index, key_of(name, binary, pid));
 
 	if (!*handle) {
 		GROW(flat->rows, flat->nr + 1, flat->cap);
@@ -20,6 +24,13 @@ static struct flat_row *row_of(struct flat *flat, uint32_t name, uint32_t binary
 		*handle = (uint32_t)++flat->nr;
 	}
 	return &flat->rows[*handle - 1];
+}
+
+const struct flat_row *flat_find(const struct flat *flat, const struct flat_row *like)
+{
+	uint32_t handle = hash_get(&flat->index, key_of(like->name, like->binary, like->pid));
+
+	return handle ? &flat->rows[handle - 1] : NULL;
 }
 
 /* Rows of the current stack, to add to the total of each only once. */

@@ -28,6 +28,8 @@ struct flat {
 
 void flat_make(struct flat *flat, const struct tally *tally, enum flat_by by,
 	       const struct tally_options *options);
+/* The row with the same key; NULL: none. Only before the rows are sorted. */
+const struct flat_row *flat_find(const struct flat *flat, const struct flat_row *like);
 void flat_sort_rows(struct flat *flat, const struct strtab *names, enum flat_sort sort);
 void flat_release(struct flat *flat);
 

@@ -99,6 +99,16 @@ int merge_find(struct merge *merge, const char *const *paths, size_t nr, const c
 	return 0;
 }
 
+void merge_take(struct merge *merge, struct in *in, const char *format)
+{
+	struct merge_input *input;
+
+	memset(merge, 0, sizeof(*merge));
+	input = add_input(merge, NULL, format);
+	input->in = *in;
+	input->reader.live_view = true;
+}
+
 /* ---- readers ---- */
 
 static int open_input(struct merge_input *input, const struct options *options, struct world *world,

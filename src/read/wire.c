@@ -14,278 +14,6 @@
 
 #define IDLE_ADDRESS ((uint64_t)-0x20000) /* of the frame "[idle]" */
 
-/* ---- chunks ---- */
-
-static struct wire_cpu *cpu_count(struct wire_reader *w, uint32_t cpu)
-{
-	if (cpu >= w->nr_cpus) {
-		w->cpus = xrealloc(w->cpus, cpu + 1, sizeof(*w->cpus));
-		memset(w->cpus + w->nr_cpus, 0, (cpu + 1 - w->nr_cpus) * sizeof(*w->cpus));
-		w->nr_cpus = cpu + 1;
-	}
-	return &w->cpus[cpu];
-}
-
-static void damage(struct reader *r, uint64_t offset, uint64_t count, uint64_t bytes,
-		   const char *text)
-{
-	struct wire_reader *w = r->priv;
-	bool room = w->before.nr + 1 < WIRE_EVENTS; /* the last one is for `dropped` */
-	struct event *ev = room ? wire_add(&w->before, EVENT_LOST) : NULL, spare;
-
-	reader_damage(r, ev ? ev : &spare, offset, count, bytes, "%s", text);
-}
-
-/* The fields of a chunk other than its records. */
-struct chunk_facts {
-	uint64_t cpu, sequence, dropped, trace_time;
-	bool has_cpu;
-	struct pb trace;
-};
-
-static void check_sequence(struct reader *r, const struct wire_chunk *chunk,
-			   const struct chunk_facts *facts)
-{
-	struct wire_reader *w = r->priv;
-	struct wire_cpu *count = cpu_count(w, (uint32_t)facts->cpu);
-	uint32_t expected = count->sequence;
-	char text[100];
-
-	count->sequence = (uint32_t)facts->sequence + 1;
-	if (facts->sequence == expected)
-		return;
-	count->hole = true;
-	snprintf(text, sizeof(text),
-		 "expected chunk %" PRIu32 " of cpu %" PRIu64 ", found %" PRIu64, expected,
-		 facts->cpu, facts->sequence);
-	damage(r, chunk->offset, 0, 0, text);
-}
-
-static void add_dropped(struct wire_reader *w, const struct chunk_facts *facts)
-{
-	struct event *ev = wire_add(&w->before, EVENT_LOST);
-
-	if (!ev)
-		return;
-	ev->lost.count = facts->dropped;
-	ev->cpu = facts->has_cpu ? (uint32_t)facts->cpu : NO_CPU;
-}
-
-static void keep(struct wire_reader *w, const struct wire_item *item, uint64_t time,
-		 uint64_t offset, struct pb message)
-{
-	buf_clear(&w->scratch);
-	buf_add(&w->scratch, item, sizeof(*item));
-	buf_add(&w->scratch, message.at, (size_t)(message.end - message.at));
-	/* The code of a trace has to come before it, whichever cpu recorded it. */
-	order_put(&w->order, time, w->info.trace ? 0 : item->cpu, offset, w->scratch.data,
-		  w->scratch.len);
-}
-
-/* Gets the time of a record, and the place of a sample. False: the record is damaged. */
-static bool record_time(enum wire_chunk_field kind, struct pb message, uint64_t *time,
-			uint64_t *place)
-{
-	struct sample_message sample;
-	struct alloc_message alloc;
-	struct code_message code;
-
-	switch (kind) {
-	case WIRE_CHUNK_ALLOC:
-		if (!wire_get_alloc(message, &alloc))
-			return false;
-		message = alloc.at;
-		/* fall through */
-	case WIRE_CHUNK_SAMPLE:
-		if (!wire_get_sample(message, &sample))
-			return false;
-		*time = sample.time;
-		*place = kind == WIRE_CHUNK_SAMPLE ? sample.place : 0;
-		return true;
-	case WIRE_CHUNK_CODE:
-		if (!wire_get_code(message, &code))
-			return false;
-		*time = code.time;
-		return true;
-	default: return false;
-	}
-}
-
-static void take_record(struct reader *r, const struct wire_chunk *chunk,
-			const struct chunk_facts *facts, const struct pb_field *field)
-{
-	struct wire_reader *w = r->priv;
-	enum wire_chunk_field kind = (enum wire_chunk_field)field->number;
-	uint64_t time = 0, place = 0, offset = chunk->offset + chunk->head;
-	struct wire_cpu *count = facts->has_cpu ? cpu_count(w, (uint32_t)facts->cpu) : NULL;
-	struct wire_item item = { .kind = kind, .cpu = count ? (uint32_t)facts->cpu : NO_CPU };
-
-	if (field->wire == PB_BYTES)
-		offset += (uint64_t)(field->bytes.at - chunk->data);
-	if (field->wire != PB_BYTES || !record_time(kind, field->bytes, &time, &place)) {
-		damage(r, offset, 1, 0, "cannot read this record");
-		if (count)
-			count->damaged++;
-		return;
-	}
-	if (count) {
-		count->samples += kind == WIRE_CHUNK_SAMPLE;
-		count->allocs += kind == WIRE_CHUNK_ALLOC;
-	}
-	if (count && place) {
-		wire_checks_add(&count->checks, place, field->bytes);
-		return;
-	}
-	/* The code of a trace has to come before it. */
-	if (kind == WIRE_CHUNK_CODE && w->info.trace)
-		time = w->round;
-	keep(w, &item, time, offset, field->bytes);
-}
-
-static void take_trace(struct wire_reader *w, const struct wire_chunk *chunk,
-		       const struct chunk_facts *facts)
-{
-	uint64_t offset = chunk->offset + chunk->head + (uint64_t)(facts->trace.at - chunk->data);
-	struct wire_cpu *count = cpu_count(w, (uint32_t)facts->cpu);
-
-	wire_merge_add(&w->traces, (uint32_t)facts->cpu, facts->trace.at,
-		       (size_t)(facts->trace.end - facts->trace.at), facts->trace_time, count->hole,
-		       offset);
-	count->hole = false;
-}
-
-static void check_count(struct reader *r, const struct wire_chunk *chunk, struct pb message)
-{
-	struct wire_reader *w = r->priv;
-	struct pb_field field;
-	uint64_t cpu = 0, samples = 0, allocs = 0, taken, here;
-	const struct wire_cpu *seen;
-	char text[120];
-
-	while (pb_next(&message, &field) > 0) {
-		switch (field.number) {
-		case WIRE_COUNT_CPU: cpu = field.value; break;
-		case WIRE_COUNT_SAMPLES: samples = field.value; break;
-		case WIRE_COUNT_ALLOCS: allocs = field.value; break;
-		}
-	}
-	if (cpu >= WIRE_CPUS_MAX)
-		return;
-	seen = cpu_count(w, (uint32_t)cpu);
-	taken = samples + allocs;
-	here = seen->samples + seen->allocs;
-	if (here + seen->damaged >= taken)
-		return;
-	snprintf(text, sizeof(text),
-		 "expected %" PRIu64 " records of cpu %" PRIu64 ", found %" PRIu64, taken, cpu,
-		 here);
-	damage(r, chunk->offset, taken - here - seen->damaged, 0, text);
-}
-
-static void take_end(struct reader *r, const struct wire_chunk *chunk, struct pb message)
-{
-	struct wire_reader *w = r->priv;
-	struct pb_field field;
-
-	w->ended = true;
-	while (pb_next(&message, &field) > 0) {
-		if (field.number == WIRE_END_COUNT && field.wire == PB_BYTES)
-			check_count(r, chunk, field.bytes);
-	}
-}
-
-static void take_field(struct reader *r, const struct wire_chunk *chunk, struct chunk_facts *facts,
-		       const struct pb_field *field)
-{
-	struct wire_reader *w = r->priv;
-
-	switch (field->number) {
-	case WIRE_CHUNK_CPU:
-		facts->has_cpu = field->value < WIRE_CPUS_MAX;
-		facts->cpu = field->value;
-		break;
-	case WIRE_CHUNK_SEQUENCE: facts->sequence = field->value; break;
-	case WIRE_CHUNK_DROPPED: facts->dropped += field->value; break;
-	case WIRE_CHUNK_SAMPLE:
-	case WIRE_CHUNK_ALLOC:
-	case WIRE_CHUNK_CODE: take_record(r, chunk, facts, field); break;
-	case WIRE_CHUNK_TRACE: facts->trace = field->bytes; break;
-	case WIRE_CHUNK_ROUND:
-		w->round = field->value;
-		order_until(&w->order, field->value);
-		wire_merge_until(&w->traces, field->value);
-		break;
-	case WIRE_CHUNK_END: take_end(r, chunk, field->bytes); break;
-	case WIRE_CHUNK_TRACE_TIME: facts->trace_time = field->value; break;
-	}
-}
-
-static void finish(struct reader *r)
-{
-	struct wire_reader *w = r->priv;
-
-	w->finished = true;
-	wire_place_end(r);
-	order_finish(&w->order);
-	wire_merge_until(&w->traces, UINT64_MAX);
-	if (!w->ended)
-		reader_missing(
-			r,
-			"%s: the recording was cut off: QEMU was killed, or still ran when the "
-			"file was copied; the data before the cut is intact",
-			r->in->path);
-}
-
-/* A truncated trace is valid up to the cut; a truncated record is not. */
-static void take_cut_trace(struct chunk_facts *facts, struct pb rest)
-{
-	uint64_t tag, len;
-
-	if (pb_varint(&rest, &tag) && tag == WIRE_TAG(WIRE_CHUNK_TRACE, WIRE_BYTES) &&
-	    pb_varint(&rest, &len))
-		facts->trace = rest;
-}
-
-/* Puts the records of the next chunk into the order, and damage into w->before. */
-static void take_chunk(struct reader *r)
-{
-	struct chunk_facts facts = { .trace_time = NO_TIME };
-	struct wire_chunk chunk;
-	struct pb_field field;
-	struct pb message, rest;
-	uint64_t start = in_offset(r->in);
-	int ret = wire_peek(r->in, &chunk);
-
-	if (ret < 0) {
-		wire_resync(r->in);
-		damage(r, start, 0, in_offset(r->in) - start, "expected a chunk of a recording");
-		return;
-	}
-	if (!ret) {
-		finish(r);
-		return;
-	}
-	wire_place_chunk(r, &chunk);
-	message = rest = (struct pb){ chunk.data, chunk.data + chunk.len };
-	while ((ret = pb_next(&message, &field)) > 0) {
-		take_field(r, &chunk, &facts, &field);
-		rest = message;
-	}
-	if (ret < 0 && chunk.cut)
-		take_cut_trace(&facts, rest);
-	if (facts.has_cpu)
-		check_sequence(r, &chunk, &facts);
-	if (facts.has_cpu && facts.trace.at != facts.trace.end)
-		take_trace(r->priv, &chunk, &facts);
-	if (facts.dropped)
-		add_dropped(r->priv, &facts);
-	if (ret < 0)
-		damage(r, start, 0, (uint64_t)(message.end - message.at),
-		       chunk.cut ? "the recording ends inside a chunk"
-				 : "cannot read the rest of this chunk");
-	in_skip(r->in, chunk.head + chunk.len);
-}
-
 /* ---- the preamble: events before the first sample ---- */
 
 const char *wire_kernel(const struct reader *r)
@@ -427,16 +155,13 @@ static void take_info(struct reader *r)
 {
 	struct wire_reader *w = r->priv;
 	struct wire_chunk chunk;
-	struct pb_field field;
-	struct pb message;
 
-	if (wire_peek(r->in, &chunk) <= 0)
+	if (wire_peek(r->in, &chunk) <= 0 || chunk.check == WIRE_CHECK_WRONG)
 		return;
-	message = (struct pb){ chunk.data, chunk.data + chunk.len };
-	while (pb_next(&message, &field) > 0) {
-		if (field.number == WIRE_CHUNK_INFO && field.wire == PB_BYTES)
-			w->info.bad = !wire_get_info(field.bytes, &w->info);
-	}
+	wire_chunk_info(&chunk, &w->info);
+	w->checked = w->info.version > WIRE_VERSION_PLAIN;
+	if (w->checked && w->info.version <= WIRE_VERSION && chunk.check != WIRE_CHECK_GOOD)
+		w->info.bad = true;
 }
 
 static int wire_reader_open(struct reader *r)
@@ -517,7 +242,7 @@ static const struct cpu_state *state_of(struct wire_reader *w, const struct samp
 static void fill_place(struct wire_reader *w, const struct sample_message *sample, uint32_t cpu,
 		       struct event *ev)
 {
-	ev->time = sample->time;
+	ev->time = wire_boot_time(&w->boot, sample->time);
 	ev->cpu = cpu;
 	ev->pid = sample->idle ? 0
 			       : wire_space_pid(&w->spaces, sample->no_space ? 0 : sample->space,
@@ -581,9 +306,9 @@ static bool fill_check(struct reader *r, struct event *ev)
 	uint64_t time = ev->time;
 	struct pb message;
 
-	if (!wire_checks_take(&cpu_count(w, ev->cpu)->checks, w->traces.place, &message)) {
-		damage(r, w->traces.place_offset, 1, 0,
-		       "the sample that was taken at this place of the trace is missing");
+	if (!wire_checks_take(&wire_cpu(w, ev->cpu)->checks, w->traces.place, &message)) {
+		wire_damage(r, w->traces.place_offset, 1, 0,
+			    "the sample that was taken at this place of the trace is missing");
 		return false;
 	}
 	ev->sample = (struct event_sample){ 0 };
@@ -605,7 +330,7 @@ static void report_late(struct reader *r)
 		 "this trace is %" PRIu64 " us older than what came before it; the stacks of tasks "
 		 "that moved to another cpu may be wrong",
 		 (w->traces.late + 999) / 1000);
-	damage(r, w->traces.late_offset, 0, 0, text);
+	wire_damage(r, w->traces.late_offset, 0, 0, text);
 }
 
 static bool same_process(const struct wire_cpu *cpu, const struct event_branch *branch)
@@ -621,7 +346,7 @@ static bool next_branch(struct reader *r, struct event *ev)
 	struct wire_cpu *cpu;
 
 	if (ret < 0)
-		damage(r, w->traces.wrong_offset, 0, w->traces.wrong_bytes, w->traces.wrong);
+		wire_damage(r, w->traces.wrong_offset, 0, w->traces.wrong_bytes, w->traces.wrong);
 	if (ret <= 0)
 		return ret < 0;
 	if (w->traces.late && !w->late)
@@ -630,7 +355,7 @@ static bool next_branch(struct reader *r, struct event *ev)
 		w->waiting = fill_check(r, ev);
 		return true;
 	}
-	cpu = cpu_count(w, ev->cpu);
+	cpu = wire_cpu(w, ev->cpu);
 	if (ev->kind == EVENT_BRANCH && !same_process(cpu, &ev->branch)) {
 		cpu->space = ev->branch.space;
 		cpu->user = ev->branch.context == IP_USER;
@@ -681,7 +406,7 @@ static size_t wire_reader_run(struct reader *r, struct event **events)
 	if (!w->tracing)
 		return 0;
 	max = wire_merge_peek(&w->traces, WIRE_RUN, events);
-	cpu = max ? cpu_count(w, (*events)->cpu) : NULL;
+	cpu = max ? wire_cpu(w, (*events)->cpu) : NULL;
 	while (nr < max && same_process(cpu, &(*events)[nr].branch)) {
 		(*events)[nr].pid = (*events)[nr].tid = cpu->pid;
 		nr++;
@@ -713,9 +438,8 @@ static int wire_reader_next(struct reader *r, struct event *ev)
 		} else if (!next_branch(r, ev)) {
 			if (w->finished)
 				return 0;
-			if (!wire_ready(r->in))
+			if (!wire_take(r))
 				return READER_AGAIN;
-			take_chunk(r);
 		}
 		if (w->waiting && !w->before.nr) {
 			w->waiting = false;
@@ -751,6 +475,7 @@ const struct reader_ops read_wire = {
 	.about = "recordings of kscope's own QEMU plugin",
 	.probe = wire_reader_probe,
 	.live = true,
+	.ready = wire_ready,
 	.options =
 		OPTION_USES({ &event_name_table, offsetof(struct wire_reader, event_name) },
 			    { &elf_table, OPTION_ELSEWHERE }, { &slide_table, OPTION_ELSEWHERE }),

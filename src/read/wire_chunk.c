@@ -4,15 +4,15 @@
 
 #include "read/wire_parts.h"
 
-#define HEAD 16 /* maximum size of tag, length and sync */
-#define WINDOW ((size_t)65536)
+#define HEAD 16	 /* maximum size of tag, length and sync */
+#define LENGTH 4 /* of a length, as writers write it */
 #define CHUNK_TAG WIRE_TAG(WIRE_STREAM_CHUNK, WIRE_BYTES)
+
+static const uint8_t sync[] = { WIRE_TAG(WIRE_CHUNK_SYNC, WIRE_FIXED32), WIRE_SYNC & 0xff,
+				WIRE_SYNC >> 8 & 0xff, WIRE_SYNC >> 16 & 0xff, WIRE_SYNC >> 24 };
 
 bool wire_head(const uint8_t *data, size_t have, size_t *head, size_t *len)
 {
-	static const uint8_t sync[] = { WIRE_TAG(WIRE_CHUNK_SYNC, WIRE_FIXED32), WIRE_SYNC & 0xff,
-					WIRE_SYNC >> 8 & 0xff, WIRE_SYNC >> 16 & 0xff,
-					WIRE_SYNC >> 24 };
 	struct pb pb = { data + 1, data + (have < HEAD ? have : HEAD) };
 	uint64_t size;
 
@@ -22,6 +22,36 @@ bool wire_head(const uint8_t *data, size_t have, size_t *head, size_t *len)
 	*len = (size_t)size;
 	return size >= sizeof(sync) && pb.end - pb.at >= (ptrdiff_t)sizeof(sync) &&
 	       !memcmp(pb.at, sync, sizeof(sync));
+}
+
+/* Whether the last field is a checksum, and the last of the chunk's bytes. */
+static bool ends_in_check(const struct wire_chunk *chunk)
+{
+	struct pb message = { chunk->data, chunk->data + chunk->len };
+	struct pb_field field = { 0 };
+
+	while (message.end - message.at > WIRE_CHECK_SIZE) {
+		if (pb_next(&message, &field) <= 0)
+			return false;
+	}
+	return message.end - message.at == WIRE_CHECK_SIZE && pb_next(&message, &field) > 0 &&
+	       field.number == WIRE_CHUNK_CHECK;
+}
+
+static void verify(struct wire_chunk *chunk)
+{
+	const uint8_t *end = chunk->data + chunk->len;
+	struct pb last = { end - WIRE_CHECK_SIZE, end }; /* the sync alone is as long */
+	struct pb_field field;
+
+	chunk->check = WIRE_CHECK_NONE;
+	if (chunk->cut || pb_next(&last, &field) <= 0 || field.number != WIRE_CHUNK_CHECK ||
+	    field.wire != PB_FIXED32)
+		return;
+	if (wire_crc(0, chunk->data, chunk->len - WIRE_CHECK_SIZE) == field.value)
+		chunk->check = WIRE_CHECK_GOOD;
+	else if (ends_in_check(chunk)) /* and not in something that looks like it */
+		chunk->check = WIRE_CHECK_WRONG;
 }
 
 int wire_peek(struct in *in, struct wire_chunk *chunk)
@@ -42,6 +72,7 @@ int wire_peek(struct in *in, struct wire_chunk *chunk)
 	if (chunk->cut)
 		chunk->len = have - chunk->head;
 	chunk->data = data + chunk->head;
+	verify(chunk);
 	return 1;
 }
 
@@ -51,28 +82,70 @@ bool wire_ready(struct in *in)
 	size_t have, head, len;
 	const uint8_t *data = in_peek(in, 0, &have);
 
-	if (wire_head(data, have, &head, &len))
-		return in_ready(in, head + len);
-	return decided && in_ready(in, WINDOW);
+	return wire_head(data, have, &head, &len) ? in_ready(in, head + len) : decided;
 }
 
-void wire_resync(struct in *in)
+bool wire_resync(struct in *in)
 {
-	size_t have, head, len, at = 1;
-	const uint8_t *data = in_peek(in, WINDOW, &have), *next;
+	size_t have, head, len;
+	const uint8_t *data, *next;
 
-	while (at < have) {
-		next = memchr(data + at, CHUNK_TAG, have - at);
-		at = next ? (size_t)(next - data) : have;
-		/* A head may cross the end of the window. */
-		if (have - at < HEAD && have >= WINDOW) {
-			in_skip(in, at);
-			data = in_peek(in, WINDOW, &have);
-			at = 0;
-		}
-		if (at < have && wire_head(data + at, have - at, &head, &len))
-			break;
-		at++;
+	while (in_ready(in, HEAD)) {
+		data = in_peek(in, 0, &have);
+		if (!have || wire_head(data, have, &head, &len))
+			return true;
+		next = memchr(data + 1, CHUNK_TAG, have - 1);
+		in_skip(in, next ? (uint64_t)(next - data) : have);
 	}
-	in_skip(in, at);
+	return false;
+}
+
+static bool can_read_record(const struct pb_field *field)
+{
+	struct sample_message sample;
+	struct alloc_message alloc;
+	struct code_message code;
+
+	switch (field->number) {
+	case WIRE_CHUNK_SAMPLE: return wire_get_sample(field->bytes, &sample);
+	case WIRE_CHUNK_ALLOC: return wire_get_alloc(field->bytes, &alloc);
+	case WIRE_CHUNK_CODE: return wire_get_code(field->bytes, &code);
+	default: return true;
+	}
+}
+
+static bool can_read(const struct wire_chunk *chunk)
+{
+	struct pb message = { chunk->data, chunk->data + chunk->len };
+	struct pb_field field;
+	int ret;
+
+	while ((ret = pb_next(&message, &field)) > 0) {
+		if ((field.number == WIRE_CHUNK_SYNC && field.wire != PB_FIXED32) ||
+		    !can_read_record(&field))
+			return false;
+	}
+	return ret == 0;
+}
+
+/* A stack may well contain the bytes of a head. */
+static bool has_inner_head(const struct wire_chunk *chunk)
+{
+	const uint8_t *at = chunk->data + sizeof(sync), *end = chunk->data + chunk->len;
+	size_t head, len;
+
+	for (; (at = memmem(at, (size_t)(end - at), sync, sizeof(sync))); at++) {
+		size_t place = (size_t)(at - chunk->data);
+
+		for (size_t n = 2; n <= LENGTH + 1 && place >= sizeof(sync) + n; n++) {
+			if (wire_head(at - n, (size_t)(end - at) + n, &head, &len) && head == n)
+				return true;
+		}
+	}
+	return false;
+}
+
+bool wire_is_broken(const struct wire_chunk *chunk)
+{
+	return has_inner_head(chunk) && !can_read(chunk);
 }

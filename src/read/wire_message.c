@@ -119,6 +119,17 @@ bool wire_get_info(struct pb message, struct info_message *info)
 	return ret == 0;
 }
 
+void wire_chunk_info(const struct wire_chunk *chunk, struct info_message *info)
+{
+	struct pb message = { chunk->data, chunk->data + chunk->len };
+	struct pb_field field;
+
+	while (pb_next(&message, &field) > 0) {
+		if (field.number == WIRE_CHUNK_INFO && field.wire == PB_BYTES)
+			info->bad = !wire_get_info(field.bytes, info);
+	}
+}
+
 void wire_info_release(struct info_message *info)
 {
 	for (size_t i = 0; i < info->nr_elfs; i++)

@@ -5,6 +5,8 @@
  *
  *	wire		the reader: turns records into events, in order of time
  *	wire_chunk	finds the start and the end of chunks
+ *	wire_take	takes the records of chunks, and reports damage
+ *	wire_link	chunks that come twice or late, targets that start over
  *	wire_message	decodes messages
  *	wire_place	finds the address of the kernel, before the first sample or on the way
  *	wire_space	makes processes of address spaces
@@ -60,6 +62,9 @@ bool wire_get_sample(struct pb message, struct sample_message *sample);
 bool wire_get_alloc(struct pb message, struct alloc_message *alloc);
 bool wire_get_code(struct pb message, struct code_message *code);
 bool wire_get_info(struct pb message, struct info_message *info);
+struct wire_chunk;
+/* The `info` of a chunk, if it has one. */
+void wire_chunk_info(const struct wire_chunk *chunk, struct info_message *info);
 void wire_info_release(struct info_message *info);
 /* Decodes at most `max` little-endian words. Returns their number. */
 size_t wire_words(struct pb bytes, uint64_t *words, size_t max);
@@ -97,6 +102,8 @@ uint32_t wire_space_pid(struct wire_spaces *spaces, uint64_t space, bool user,
 			struct wire_events *out);
 void wire_space_code(struct wire_spaces *spaces, const struct code_message *code,
 		     struct wire_events *out);
+/* All processes have ended: the same register means another one from now on. */
+void wire_spaces_forget(struct wire_spaces *spaces);
 void wire_spaces_release(struct wire_spaces *spaces);
 struct event *wire_add(struct wire_events *events, enum event_kind kind);
 
@@ -123,11 +130,35 @@ void wire_checks_add(struct wire_checks *checks, uint64_t place, struct pb messa
 bool wire_checks_take(struct wire_checks *checks, uint64_t place, struct pb *message);
 void wire_checks_release(struct wire_checks *checks);
 
+/* Which chunks of a cpu have arrived. Zeroed: none. */
+struct wire_window {
+	uint32_t next; /* sequence */
+	uint64_t seen; /* a bit for each one before it, from the last one back */
+};
+
+struct wire_turns {
+	struct wire_window now, before; /* before: the last jump far ahead, if it jumped */
+	bool jumped;
+};
+
+enum wire_turn { WIRE_TURN_NEXT, WIRE_TURN_GAP, WIRE_TURN_LATE, WIRE_TURN_TWICE };
+
+enum wire_turn wire_turn_take(struct wire_turns *turns, uint32_t sequence);
+
+/* The target may start over. Its times go on after those of the boot before it. */
+struct wire_boot {
+	uint64_t shift; /* of its clock */
+	uint64_t last;	/* the newest time so far */
+	bool fresh;	/* it has no record yet: the shift is not known */
+	bool unsure;	/* an `info` without a `start` came: it may have started over */
+	bool over;	/* it has started over, which ends a trace */
+};
+
 struct wire_cpu {
-	uint32_t sequence; /* of the next chunk */
-	bool hole;	   /* a chunk is missing before the next trace */
+	struct wire_turns turn;
+	bool hole; /* a chunk is missing before the next trace */
 	struct wire_checks checks;
-	uint64_t samples, allocs, damaged;
+	uint64_t samples, allocs, damaged, dropped;
 	uint64_t space; /* of the last branch, with its process; pid 0: none */
 	uint32_t pid;
 	bool user;
@@ -146,8 +177,14 @@ struct wire_reader {
 	struct wire_cpu *cpus;
 	size_t nr_cpus;
 	struct wire_merge traces;
-	uint64_t round;	   /* no later record is older */
-	unsigned preamble; /* next part of it */
+	uint64_t round; /* no later record is older */
+	struct wire_boot boot;
+	bool checked;	      /* every chunk has to have a checksum */
+	bool plain;	      /* there was a chunk without one */
+	const char *lost_why; /* searching for the next chunk; NULL: no */
+	uint64_t lost_at;     /* from where */
+	bool lost_end;	      /* because the input ends, unless there is another chunk */
+	unsigned preamble;    /* next part of it */
 	size_t modules_emitted;
 	bool ended, finished, idle_emitted;
 	char nrcpus[21];
@@ -167,16 +204,35 @@ struct wire_chunk {
 	size_t head, len; /* sizes of tag and length, and of the message */
 	const uint8_t *data;
 	bool cut; /* the input ends inside the chunk */
+	enum { WIRE_CHECK_NONE, WIRE_CHECK_GOOD, WIRE_CHECK_WRONG } check;
 };
 
 /* wire_chunk.c: whether a chunk starts here. Sets the sizes of its head and of its message. */
 bool wire_head(const uint8_t *data, size_t have, size_t *head, size_t *len);
 /* 1: a chunk, valid until the caller skips it; 0: end of the input; -1: damage. */
 int wire_peek(struct in *in, struct wire_chunk *chunk);
-/* Whether wire_peek() and wire_resync() can go on without waiting for the writer of a pipe. */
+/* Whether wire_peek() can go on without waiting for the writer of a pipe. */
 bool wire_ready(struct in *in);
-/* Skips to the next head of a chunk, or to the end. */
-void wire_resync(struct in *in);
+/* Skips to the next head of a chunk, or to the end. False: it needs more of a pipe; call it again. */
+bool wire_resync(struct in *in);
+/* Whether another chunk begins inside this one: the link broke there, or the length is wrong. */
+bool wire_is_broken(const struct wire_chunk *chunk);
+
+/* wire_take.c: takes the next chunk. False: the input is still being written and has no more yet. */
+bool wire_take(struct reader *r);
+struct wire_cpu *wire_cpu(struct wire_reader *w, uint32_t cpu);
+/* Reports damage before the next event. */
+void wire_damage(struct reader *r, uint64_t offset, uint64_t count, uint64_t bytes,
+		 const char *text);
+
+/* wire_link.c: the recording's time for a time of the current boot. */
+uint64_t wire_boot_time(const struct wire_boot *boot, uint64_t time);
+/* The same for the next one in the stream. */
+uint64_t wire_boot_note(struct wire_boot *boot, uint64_t time);
+/* Whether the target has started over, by the chunk's `info`, or by the sequence after an `info` without `start`. */
+bool wire_boot_info(struct wire_reader *w, const struct wire_chunk *chunk);
+bool wire_boot_sequence(struct wire_reader *w, uint32_t cpu, uint64_t sequence);
+void wire_boot_next(struct wire_reader *w, const struct wire_chunk *chunk);
 
 /*
  * wire_place.c: sets spaces.place, spaces.mask, slide and anchor. A file is searched before the first

@@ -107,10 +107,11 @@ static int survey_file(struct reader *r, struct wire_survey *survey)
 		return -1;
 	while (in_offset(&in) < (w->info.trace ? TRACE_BYTES : VOTE_BYTES) &&
 	       (ret = wire_peek(&in, &chunk)) != 0) {
-		if (ret > 0) {
+		if (ret > 0 && chunk.check != WIRE_CHECK_WRONG) {
 			survey_chunk(survey, &chunk);
 			in_skip(&in, chunk.head + chunk.len);
 		} else {
+			in_skip(&in, 1);
 			wire_resync(&in);
 		}
 	}

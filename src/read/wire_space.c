@@ -152,6 +152,12 @@ void wire_space_code(struct wire_spaces *spaces, const struct code_message *code
 	ev->pid = ev->tid = process->pid;
 }
 
+void wire_spaces_forget(struct wire_spaces *spaces)
+{
+	hash_release(&spaces->by_space);
+	spaces->by_space = (struct hash){ 0 };
+}
+
 void wire_spaces_release(struct wire_spaces *spaces)
 {
 	for (size_t i = 1; i < spaces->nr; i++)

@@ -12,6 +12,7 @@ import sys
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from kit import BUILD, HANGS, ROOT, check, equal, finish, kscope, run, scratch
+from kit.helps import commands, helps
 
 SHELLS = ["bash", "zsh", "fish"]
 BASH = """
@@ -112,7 +113,7 @@ class Zsh:
 
 def offered(verb):
     """The long options that --help lists."""
-    return sorted(re.findall(r"^ .{4} (--[a-z-]+)", kscope(verb, "--help").stdout, re.M))
+    return sorted(set(re.findall(r"^ .{4} (--[a-z-]+)", helps(verb), re.M)))
 
 
 def formats(kind):
@@ -139,7 +140,7 @@ def questions(verbs):
     yield "folders", ["kscope", "report", "--build-dir", "in"], ["inside"]
     yield "nothing for a free text", ["kscope", "flame", "--title", ""], []
     yield "no files after formats", ["kscope", "formats", ""], []
-    yield "what can be recorded", ["kscope", "record", ""], ["emulate", "pt", "qemu"]
+    yield "what can be recorded", ["kscope", "record", ""], sorted(commands("record"))
     yield "shells", ["kscope", "completion", ""], SHELLS
 
 

@@ -8,7 +8,7 @@ import sys
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from kit import BUILD, ROOT, check, equal, finish, run, scratch
 
-DROP_INS = ["toperf", "kprof2perf", "kern-profile"]
+DROP_INS = ["toperf", "netconn", "kprof2perf", "kern-profile"]
 
 
 def main():

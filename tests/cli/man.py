@@ -9,9 +9,10 @@ import sys
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from kit import ROOT, check, equal, finish, kscope, run
+from kit.helps import helps
 
 VERBS = ["record", "convert", "report", "trace", "calls", "insn", "flame", "alloc", "info", "archive", "formats", "completion"]
-DROP_INS = ["toperf", "kprof2perf", "kern-profile"]
+DROP_INS = ["toperf", "netconn", "kprof2perf", "kern-profile"]
 ELSEWHERE = ["perf"]
 HEADINGS = ["NAME", "SYNOPSIS", "DESCRIPTION", "OPTIONS", "EXIT STATUS", "EXAMPLES", "SEE ALSO"]
 OPTION = re.compile(r"(?<![\w-])--?[A-Za-z][\w-]*")
@@ -35,9 +36,9 @@ def tags(text, section):
             for option in OPTION.findall(plain(tag))}
 
 
-def offered(words):
+def offered(name, option):
     """The options that the help lists, at the start of a line."""
-    lines = re.findall(r"^ +(-.*?)(?:  .*)?$", kscope(*words).stdout, re.M)
+    lines = re.findall(r"^ +(-.*?)(?:  .*)?$", helps(name, option), re.M)
     return {option for line in lines for option in OPTION.findall(line)}
 
 
@@ -45,7 +46,7 @@ def test_options():
     everything = set()
     for name in VERBS + DROP_INS:
         # Like the original, kprof2perf has no long options.
-        offers = offered([name, "-h" if name == "kprof2perf" else "--help"])
+        offers = offered(name, "-h" if name == "kprof2perf" else "--help")
         check(f"{name}: the help has options", len(offers) > 3, offers)
         described = tags(page(name if name in DROP_INS else f"kscope-{name}"), "OPTIONS")
         equal(f"{name}: the page and the help have the same options",

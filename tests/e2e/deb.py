@@ -14,7 +14,7 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from kit import BUILD, DEMO, ROOT, check, equal, finish, kscope, read_folded, run, scratch
 from kit.pack import lz4
 
-DROP_INS = ["toperf", "kprof2perf", "kern-profile"]
+DROP_INS = ["toperf", "netconn", "kprof2perf", "kern-profile"]
 WORK = "/data"
 ROOT_TAR = os.path.join(BUILD, "root.tar")
 

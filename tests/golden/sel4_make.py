@@ -6,6 +6,7 @@ import sys
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from kit.inputs import put
+from kit.sel4 import frame, message, text
 
 MAPPINGS = {"a.elf": 1, "b.elf": 2}
 
@@ -97,25 +98,6 @@ def make_broken_json():
                                                     for t in range(6) for c in (0, 1)]))
 
 
-def varint(value):
-    out = b""
-    while value > 127:
-        out += bytes([value & 127 | 128])
-        value >>= 7
-    return out + bytes([value])
-
-
-def message(ip=0x200098, pid=1, time=100, cpu=0, period=1200000, ips=(0x2000f8,)):
-    fields = ((1, ip), (2, pid), (3, time), (4, cpu), (5, period), (6, len(ips)))
-    out = b"".join(varint(number << 3) + varint(value) for number, value in fields if value)
-    packed = b"".join(varint(ip) for ip in (list(ips) + [0] * 16)[:16])
-    return out + b"\x3a" + varint(len(packed)) + packed
-
-
-def frame(data):
-    return str(len(data)).zfill(2)[:2].encode() + data
-
-
 def make_protobuf():
     hello = b"100 SEL4 PROFILING CLIENT\n200 OK (Ready to go)\na.elf: 1\nb.elf: 2\n"
     deep = message(time=2 ** 35, ips=[0x10000000 + i * 4 for i in range(16)])
@@ -130,26 +112,40 @@ def make_protobuf():
         few[2])
     put("sel4-pb-garbage", "input.pb", hello + few[0] + b"\xff\xfe12junk" + few[1] + few[2])
     old = b"\x08\x98\x81\x80\x01\x10\x01\x18\x64\x28\x80\x9fI\x32\x07\xf8\x81\x80\x01\x00\x00\x00"
-    put("sel4-pb-not-counted", "input.pb", hello + 2 * frame(old))
+    put("sel4-pb-not-counted", "input.pb", hello + frame(old) + frame(old.replace(b"\x18\x64", b"\x18\x65")))
     put("sel4-pb-cut", "input.pb", hello + few[0] + few[1][:-5])
+    make_links(hello, few)
+
+
+def make_links(hello, few):
+    """Connections that broke, anywhere, and came back; samples that came twice."""
+    late = [frame(message(time=t)) for t in (2 ** 40, 2 ** 40 + 500)]
+    put("sel4-pb-connected-again", "input.pb", hello + few[0] + few[1][:30] + hello + few[2])
+    put("sel4-pb-connected-twice", "input.pb", hello + few[0] + hello + hello + few[1])
+    put("sel4-pb-connected-clock", "input.pb", hello + b"".join(late) + hello + few[0] + few[1] + hello +
+        late[0] + late[1])
+    # The broken sample takes in the beginning of the greeting as addresses.
+    whole = frame(message(ips=[5] * 16))
+    put("sel4-pb-connected-inside", "input.pb", b"".join(
+        hello + frame(message(time=1000 * cut)) + whole[:-cut] for cut in (1, 2, 3, 4, 15)) + hello + few[0])
+    put("sel4-pb-twice", "input.pb", hello + few[0] + few[0] + few[1] + few[0] + frame(message(time=100, cpu=1)) +
+        few[0] + frame(message(time=0)) + frame(message(time=0)))
 
 
 def make_serial():
     def dump(s):
-        ips = ",\n".join(f'\t\t"{ip}"' for ip in s["ips"])
-        return (f'{{\n\t"ip": "{int(s["ip"]):x}"\n\t"pid": {s["pid"]}\n\t"time": "{s["time"]}"\n'
-                f'\t"cpu": {s["cpu"]}\n\t"period": "{s["period"]}"\n\t"nr": "{s["nr"]}"\n'
-                f'\t"ips": [\n{ips}\n]\n}}\n')
+        return text(**{**s, "ip": int(s["ip"])})
     options = "--elf 1=a.elf --elf 2=b.elf"
     one, two = dump(sample()), dump(sample(pid=2, time="200", nr="1"))
     put("sel4-serial", "input.txt", "Booting\r\n" + one.replace("\n", "\r\n") + "other output\n" + two)
     put("sel4-serial-damaged", "input.txt", one + two.replace('"200"', '"2?0"') + two[:60] + "\n" +
-        one + two[:50])
+        one.replace('"100"', '"300"') + two[:50])
+    put("sel4-serial-twice", "input.txt", one + one + two + one)
     put("sel4-serial-negative", "input.txt", dump(sample(nr="1", ips=["-8589934592"] + ["0"] * 15)))
     noisy = one.replace('{\n', 'noise {\n', 1).replace('\t"cpu"', 'MON|INFO: 12 things\n\t"cpu"')
     noisy = noisy.replace('\t\t"2097500"', "[    1.234567] other noise\n\t\t\"2097500\"")
     put("sel4-serial-noise", "input.txt", noisy + "}\n\x1b[32m" + two.replace("\n", "\x1b[0m\n") +
-        "[ 1.5] " + two.replace("\n", "\n[ 1.5] ").rstrip("[ 1.5]") + "\n" + one.replace("\n]", "]"))
+        "[ 1.5] " + two.replace('"200"', '"300"').replace("\n", "\n[ 1.5] ").rstrip("[ 1.5]") + "\n" + one.replace("\n]", "]"))
     braces = 'client {state} = "up" [ok "1"]\nset {a} {b\n'
     put("sel4-serial-braces", "input.txt", braces + one.replace("\n", "\n" + braces) + two)
     put("sel4-serial-one-line", "input.txt", " ".join(one.split()) + "\n" + " ".join(two.split()) + "\n")
@@ -157,7 +153,8 @@ def make_serial():
         "".join(line + "\n" for line in one.splitlines() if f'"{key}"' not in line)
         for key in ("ip", "time", "cpu", "2097400")) + two[2:])
     for name in ("sel4-serial", "sel4-serial-damaged", "sel4-serial-negative", "sel4-serial-noise",
-                 "sel4-serial-braces", "sel4-serial-one-line", "sel4-serial-missing"):
+                 "sel4-serial-braces", "sel4-serial-one-line", "sel4-serial-missing",
+                 "sel4-serial-twice"):
         args(name, options)
 
 

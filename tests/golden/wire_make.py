@@ -52,7 +52,7 @@ put('garbage-inside', HEAD + TWO[0] + b'\x0a\x0a no chunk at all \x0a\x05' + TWO
     end((0, 2, 0), (1, 2, 0)))
 put('garbage-long', HEAD + TWO[0] + b'\x0a\x80' * 40000 + TWO[1] + end((0, 2, 0), (1, 2, 0)))
 put('no-info', TWO[0] + end((0, 2, 0)))
-put('newer', chunk(info(version=4)) + TWO[0])
+put('newer', chunk(info(version=5)) + TWO[0])
 put('hole', HEAD + TWO[0] + chunk(sample(500, PC), cpu=0, sequence=3) + end((0, 5, 0)))
 put('bad-record', HEAD + chunk(sample(100, PC), content(6, b'\xff\xff'), number(6, 5),
                                sample(200, PC), cpu=0) + end((0, 4, 0)))
@@ -65,6 +65,45 @@ put('odd-values', HEAD + chunk(sample((1 << 64) - 1, (1 << 64) - 1, space=(1 << 
                                sample(5, PC, registers=[1] * 70),
                                alloc(3, 1, 1, 1, 1), cpu=0) + end((0, 2, 1)))
 put('empty-sample', HEAD + chunk(content(6, b''), cpu=0) + end((0, 1, 0)))
+
+# Links: noise, chunks that come twice, late or never, connections that come back.
+CHECKED = [chunk(info(version=4), checked=True)] + [
+    chunk(sample(100 * n, PC + n), sample(100 * n + 50, PC + n), cpu=0, sequence=n, dropped=n == 1, checked=True)
+    for n in range(4)]
+CHECKED_END = end((0, 8, 0, 1), checked=True)
+put('checked', b''.join(CHECKED) + CHECKED_END)
+put('checked-wrong', b''.join(CHECKED[:2]) + CHECKED[2].replace(b'\x81', b'\x91', 1) +
+    b''.join(CHECKED[3:]) + CHECKED_END)
+put('checked-wrong-length', b''.join(CHECKED[:2]) + b'\x0a\xff\x01' + CHECKED[2][2:] +
+    b''.join(CHECKED[3:]) + CHECKED_END)
+put('checked-wrong-info', CHECKED[0].replace(b'QEMU', b'QEMO') + b''.join(CHECKED[1:]) + CHECKED_END)
+put('checked-missing', b''.join(CHECKED[:2]) + chunk(sample(100, PC), cpu=0, sequence=1) +
+    b''.join(CHECKED[3:]) + CHECKED_END)
+put('checked-cut', b''.join(CHECKED[:4]) + CHECKED[4][:-3])
+# The last bytes of a sample look like a checksum.
+put('not-checked', HEAD + chunk(sample(100, PC, stack=b'm1234'), cpu=0) + end((0, 1, 0)))
+
+ROW = [chunk(sample(100 * n + 100, PC + n), cpu=0, sequence=n) for n in range(70)]
+put('twice', HEAD + ROW[0] + ROW[1] + ROW[1] + ROW[2] + ROW[0] + end((0, 3, 0)) + end((0, 3, 0)))
+put('reordered', HEAD + ROW[0] + ROW[2] + ROW[1] + ROW[1] + ROW[3] + end((0, 4, 0)))
+put('twice-much-later', HEAD + b''.join(ROW) + ROW[1] + end((0, 70, 0)))
+put('sequence-far-ahead', HEAD + ROW[0] + chunk(sample(200, PC + 1), cpu=0, sequence=1 << 20) +
+    ROW[2] + ROW[3] + ROW[2] + end((0, 4, 0)))
+put('wrong-length', HEAD + ROW[0] + b'\x0a\xff\x7f' + ROW[1][2:] + ROW[2] + ROW[3] + end((0, 4, 0)))
+put('many-cpus-lost', HEAD + end(*[(cpu, 3, 0) for cpu in range(12)]))
+
+SAME = chunk(info(start=7))
+put('connected-again', SAME + ROW[0] + ROW[1][:-9] + SAME + ROW[3] + end((0, 4, 0)))
+put('connected-again-in-head', SAME + ROW[0] + ROW[1][:4] + SAME + ROW[3] + end((0, 4, 0)))
+OTHER = chunk(info(start=8))
+put('started-over', SAME + ROW[0] + ROW[1] + round_(150) + chunk(sample(900, 0x401000, level=0), cpu=1) +
+    ROW[2][:20] + OTHER + ROW[0] + ROW[2] + chunk(sample(50, 0x401000, level=0), cpu=1) + round_(300) +
+    end((0, 3, 0), (1, 1, 0)))
+put('started-over-later-clock', SAME + ROW[0] + OTHER + chunk(sample(5000, PC), cpu=0) + end((0, 1, 0)))
+put('started-over-no-start', HEAD + ROW[0] + ROW[1] + HEAD + ROW[2] + HEAD + ROW[0] + ROW[1] +
+    end((0, 2, 0)))
+put('started-over-other-arch', HEAD + ROW[0] + chunk(info(arch='riscv64')) + ROW[0] + end((0, 1, 0)))
+put('board-no-end', chunk(info(producer='my kernel 1.0')) + ROW[0])
 
 # The plugin wrote this for the first steps of a RISC-V machine: reset code, a jump to RAM, a loop.
 TRACE = bytes.fromhex(
@@ -85,7 +124,7 @@ put('trace-hole', MACHINE + traced(TRACE[:40]) + traced(TRACE[60:], 2, 0) +
 put('trace-garbage', MACHINE + traced(TRACE[:50] + b'\xff' * 20 + TRACE[50:]) +
     traced(TRACE, 1, 5000) + end((0, 0, 0)))
 # Where samples were taken: after the second block, and at the end. Sample 2 has no place in the trace.
-CHECKED = TRACE[:20] + b'\xc8\x01' + TRACE[20:] + b'\xc8\x03'
+PLACED = TRACE[:20] + b'\xc8\x01' + TRACE[20:] + b'\xc8\x03'
 CHECKS = [sample(10, 0x100c, space=0, level=3, place=1),
           sample(11, 0x80000000, space=0, level=3, place=2),
           sample(12, 0x80000050, space=0x8000000000080001, level=3, place=3)]
@@ -96,17 +135,21 @@ def continued(data, sequence):
 
 
 put('trace-check', MACHINE + chunk(*CHECKS[:2], cpu=0) +
-    chunk(CHECKS[2], number(12, 1000), content(9, CHECKED), cpu=0, sequence=1) + end((0, 3, 0)))
-put('trace-check-missing', MACHINE + chunk(CHECKS[1], cpu=0) + traced(CHECKED, 1) + end((0, 1, 0)))
+    chunk(CHECKS[2], number(12, 1000), content(9, PLACED), cpu=0, sequence=1) + end((0, 3, 0)))
+put('trace-check-missing', MACHINE + chunk(CHECKS[1], cpu=0) + traced(PLACED, 1) + end((0, 1, 0)))
 put('trace-check-misplaced', MACHINE + chunk(CHECKS[0], cpu=0) +
     traced(TRACE[:7] + b'\xc8\x01' + TRACE[7:], 1) + end((0, 1, 0)))
 # The chunk after the missing one has only samples, but the trace cannot continue either.
-put('trace-check-hole', MACHINE + chunk(CHECKS[0], cpu=0) + traced(CHECKED[:22], 1) +
-    chunk(CHECKS[2], cpu=0, sequence=3) + continued(CHECKED[22:], 4) + end((0, 3, 0)))
+put('trace-check-hole', MACHINE + chunk(CHECKS[0], cpu=0) + traced(PLACED[:22], 1) +
+    chunk(CHECKS[2], cpu=0, sequence=3) + continued(PLACED[22:], 4) + end((0, 3, 0)))
 # No trace may be older than a round before it: the second cpu's comes a second late.
 put('trace-late', chunk(info(arch='riscv64', cpus=2) + content(5, number(12, 1))) +
     traced(TRACE, time=2000000000) + round_(3000000000) +
     chunk(number(12, 1000000000), content(9, TRACE), cpu=1) + end((0, 0, 0), (1, 0, 0)))
+put('trace-started-over', MACHINE + traced(TRACE) + chunk(info(arch='riscv64', cpus=1, start=5)) +
+    traced(TRACE) + end((0, 0, 0)))
+put('trace-broken', MACHINE + traced(TRACE[:40])[:-4] + MACHINE + traced(TRACE[40:], 1, 0) + traced(TRACE, 2, 5000) +
+    end((0, 0, 0)))
 put('trace-two-beginnings', MACHINE + traced(TRACE[:60] + TRACE) + end((0, 0, 0)))
 
 

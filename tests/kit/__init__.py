@@ -6,6 +6,7 @@
 
 and ends with finish(). This module has paths, prints results and runs programs. The others:
 
+    board       a simulated board at the end of a link, and the kscope that records it
     branches    writes a dump of branches, as a trace has them
     emulate     programs in kscope record emulate, and what they execute
     fxt         reads the Fuchsia trace format and checks every record
@@ -19,9 +20,12 @@ and ends with finish(). This module has paths, prints results and runs programs.
     ptdamage    damages Intel PT traces as processors and perf do
     ptmodes     turns Intel PT by thread into traces by cpu, snapshots and samples
     ptnotes     adds PTWRITE and power packets to them
+    sel4        samples as the seL4 profiler sends them
     stand_in    kscope record with a program in place of QEMU
+    streams     samples that a test knows, in the formats that boards send, and faults of streams
     styles      guests that switch between threads in many styles
     svg         the frames of a flame graph
+    terminal    a real terminal for a program, its screen and its keys
     wire_read   reads a recording, wire_write writes one, wire_trace decodes its traces
 """
 import os
@@ -45,13 +49,13 @@ _failed = []
 
 
 def check(name, good, why=""):
-    """Prints one result. Returns whether it is good."""
+    """Prints one result, in one piece: several threads may check. Returns whether it is good."""
     if good:
-        print(f"ok {name}", flush=True)
+        print(f"ok {name}\n", end="", flush=True)
     else:
         _failed.append(name)
         why = str(why).replace("\n", " | ")[:600].encode(errors="backslashreplace").decode()
-        print(f"not ok {name}: {why}", flush=True)
+        print(f"not ok {name}: {why}\n", end="", flush=True)
     return bool(good)
 
 

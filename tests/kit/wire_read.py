@@ -3,6 +3,17 @@
 import struct
 
 SYNC = 0x5043534B
+CHECK = 13
+
+
+def crc32c(data):
+    """Bit by bit, as polynomials: the first bit of the data is the highest coefficient."""
+    rest = 0xFFFFFFFF
+    for byte in data:
+        for i in range(8):
+            bits = (byte >> i & 1) ^ rest >> 31
+            rest = (rest << 1 & 0xFFFFFFFF) ^ (0x1EDC6F41 if bits else 0)
+    return int(f"{rest ^ 0xFFFFFFFF:032b}"[::-1], 2)
 
 
 class Cut(Exception):
@@ -94,6 +105,10 @@ class Stream:
         if not got or got[0] != (1, SYNC) or len(data) > 16 << 20:
             raise ValueError("not a chunk")
         head = dict(got)
+        if CHECK in head and (got[-1][0] != CHECK or head[CHECK] != crc32c(data[:-5])):
+            raise ValueError("a wrong checksum")
+        if CHECK not in head and self.info and self.info.get(1, 0) >= 4:
+            raise ValueError("a chunk without a checksum")
         cpu, sequence = head.get(2), head.get(3, 0)
         if sequence != self.chunks.get(cpu, 0):
             raise ValueError(f"chunk {sequence} of cpu {cpu} comes at {self.chunks.get(cpu, 0)}")
