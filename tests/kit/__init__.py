@@ -10,6 +10,7 @@ and ends with finish(). This module has paths, prints results and runs programs.
     branches    writes a dump of branches, as a trace has them
     emulate     programs in kscope record emulate, and what they execute
     fxt         reads the Fuchsia trace format and checks every record
+    gdb_stub    a gdb stub, with faults if wanted
     guests      guests and the QEMUs that boot them
     inputs      files of golden tests
     intelpt     the instructions of Intel PT traces, by kscope and by libipt
