@@ -43,66 +43,46 @@ static const struct option_table gdb_table = {
 };
 /* clang-format on */
 
-/* Records into a file that kscope creates. */
-static int record_raw(struct recording *r, struct gdb_options *gdb)
+/* Returns the exit code, or -1 with r->err set. */
+static int record(struct recording *r, struct gdb_options *gdb)
 {
-	struct raw raw = { .path = r->files.raw, .fd = files_create_raw(&r->files, &r->err) };
-	int ret;
-
-	if (raw.fd < 0)
-		return -1;
-	r->source = (struct record_source){ .ops = &source_gdb, .priv = gdb, .raw = &raw };
-	ret = recording_run(r);
-	close(raw.fd);
-	if (ret == 0 && !raw.bytes)
-		ret = err_set(&r->err, ERR_INPUT, "%s: nothing was recorded", gdb->address);
-	if (ret == 0)
-		return recording_finish(r);
-	files_restore(&r->files);
-	return -1;
-}
-
-static int record(struct recording *r)
-{
-	const struct gdb_command *asked = r->args->state;
-	const struct args *args = r->args;
-	const char **elfs = xcalloc(args->options.nr_elfs + 1, sizeof(*elfs));
-	struct gdb_options gdb = { .address = args->inputs[0],
-				   .freq = asked->freq,
-				   .stack = asked->record.stack,
-				   .stack_given = asked->record.stack_given,
-				   .max_stop = asked->max_stop,
-				   .kernel = args->options.kernel,
-				   .elfs = elfs,
-				   .nr_elfs = args->options.nr_elfs };
 	char what[300], clock[64];
-	int ret;
 
-	for (size_t i = 0; i < gdb.nr_elfs; i++)
-		elfs[i] = args->options.elfs[i].path;
-	snprintf(what, sizeof(what), "from gdb stub %s", gdb.address);
+	if (recording_address(r, &gdb->address) < 0)
+		return -1;
+	snprintf(what, sizeof(what), "from gdb stub %s", gdb->address);
 	snprintf(clock, sizeof(clock), "at most %" PRIu64 " times a second",
-		 gdb.freq ? gdb.freq : GDB_FREQ);
+		 gdb->freq ? gdb->freq : GDB_FREQ);
 	r->what = what;
 	r->clock = clock;
 	r->format = RAW;
-	ret = args->nr_inputs > 1
-		      ? err_set(&r->err, ERR_USAGE, "'%s': one address is enough", args->inputs[1])
-		      : recording_outputs(r, true);
-	if (ret == 0)
-		ret = recording_prepare(r);
-	if (ret == 0)
-		ret = record_raw(r, &gdb);
-	free(elfs);
-	return ret;
+	if (recording_outputs(r, true) < 0 || recording_prepare(r) < 0 ||
+	    recording_receive(r, &source_gdb, gdb) < 0)
+		return -1;
+	return recording_finish(r);
 }
 
 static int run_gdb(struct args *args)
 {
+	const struct gdb_command *asked = args->state;
+	const struct options *options = &args->options;
+	const char **elfs = xcalloc(options->nr_elfs + 1, sizeof(*elfs));
+	struct gdb_options gdb = { .freq = asked->freq,
+				   .stack = asked->record.stack,
+				   .stack_given = asked->record.stack_given,
+				   .max_stop = asked->max_stop,
+				   .kernel = options->kernel,
+				   .elfs = elfs,
+				   .nr_elfs = options->nr_elfs };
 	struct recording r;
+	int code;
 
+	for (size_t i = 0; i < gdb.nr_elfs; i++)
+		elfs[i] = options->elfs[i].path;
 	recording_init(&r, args);
-	return recording_release(&r, record(&r));
+	code = record(&r, &gdb);
+	free(elfs);
+	return recording_release(&r, code);
 }
 
 const struct command record_gdb = {
@@ -119,6 +99,5 @@ const struct command record_gdb = {
 			       { &record_duration_table, 0 }, RECORDING_NAMES),
 	.state_size = sizeof(struct gdb_command),
 	.missing = "no address: use kscope record gdb HOST:PORT",
-	.reads = true,
 	.run = run_gdb,
 };

@@ -55,66 +55,50 @@ static const char *format_of(const struct recording *r, const struct stream *str
 	return ops ? NULL : talk_format(&stream->talk);
 }
 
-/* Records into a file that kscope creates. */
-static int record_raw(struct recording *r, struct stream *stream)
-{
-	struct raw raw = { .path = r->files.raw, .fd = files_create_raw(&r->files, &r->err) };
-	int ret;
-
-	if (raw.fd < 0)
-		return -1;
-	r->source = (struct record_source){ .ops = &source_stream, .priv = stream, .raw = &raw };
-	ret = recording_run(r);
-	close(raw.fd);
-	if (ret == 0 && !raw.bytes)
-		ret = err_set(&r->err, ERR_INPUT, "%s: nothing was received", r->args->inputs[0]);
-	if (ret == 0) {
-		r->format = format_of(r, stream);
-		return recording_finish(r);
-	}
-	files_restore(&r->files);
-	return -1;
-}
-
-static int record(struct recording *r, const struct link_ops *ops)
+static int open_stream(struct recording *r, struct stream *stream, const struct link_ops *ops)
 {
 	const struct record_options *asked = r->asked;
-	struct stream stream = { .retry = asked->no_retry ? 0
-					  : asked->retry  ? asked->retry
-							  : RETRY };
-	const struct args *args = r->args;
-	char what[300];
-	int ret;
+	const char *address, *format = r->args->reader;
 
-	if (args->nr_inputs > 1)
-		return err_set(&r->err, ERR_USAGE, "'%s': one address is enough", args->inputs[1]);
-	snprintf(what, sizeof(what), "from %s %s", ops->name, args->inputs[0]);
-	r->what = what;
-	r->target = args->inputs[0];
-	r->format = args->reader;
-	if (args->reader && !reader_by_name(args->reader))
+	if (recording_address(r, &address) < 0)
+		return -1;
+	if (format && !reader_by_name(format))
 		return err_set(&r->err, ERR_USAGE, "unknown format '%s': see kscope formats",
-			       args->reader);
-	ret = link_init(&stream.link, ops, args->inputs[0], &r->err);
-	if (ret == 0)
-		ret = talk_init(&stream.talk, args->reader, asked->start_with, asked->stop_with,
-				&r->err);
-	if (ret == 0)
-		ret = recording_outputs(r, true);
-	if (ret == 0)
-		ret = recording_prepare(r);
-	if (ret == 0)
-		ret = record_raw(r, &stream);
-	stream_release(&stream);
-	return ret;
+			       format);
+	if (link_init(&stream->link, ops, address, &r->err) < 0)
+		return -1;
+	return talk_init(&stream->talk, format, asked->start_with, asked->stop_with, &r->err);
+}
+
+/* Returns the exit code, or -1 with r->err set. */
+static int record(struct recording *r, struct stream *stream, const struct link_ops *ops)
+{
+	const struct record_options *asked = r->asked;
+	char what[300];
+
+	stream->retry = asked->no_retry ? 0 : asked->retry ? asked->retry : RETRY;
+	if (open_stream(r, stream, ops) < 0)
+		return -1;
+	snprintf(what, sizeof(what), "from %s %s", ops->name, r->target);
+	r->what = what;
+	r->format = r->args->reader;
+	if (recording_outputs(r, true) < 0 || recording_prepare(r) < 0 ||
+	    recording_receive(r, &source_stream, stream) < 0)
+		return -1;
+	r->format = format_of(r, stream);
+	return recording_finish(r);
 }
 
 static int run_link(struct args *args, const struct link_ops *ops)
 {
+	struct stream stream = { .link.fd = -1 };
 	struct recording r;
+	int code;
 
 	recording_init(&r, args);
-	return recording_release(&r, record(&r, ops));
+	code = record(&r, &stream, ops);
+	stream_release(&stream);
+	return recording_release(&r, code);
 }
 
 #define LINK_OPTIONS                                                                      \

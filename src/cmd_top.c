@@ -3,8 +3,9 @@
 #include "cmd.h"
 #include "cmd_record.h"
 
-static const struct command *const sources[] = { &record_qemu,	 &record_tcp,  &record_listen,
-						 &record_serial, &record_file, NULL };
+static const struct command *const sources[] = {
+	&record_qemu, &record_tcp, &record_listen, &record_serial, &record_file, &record_gdb, NULL
+};
 
 const struct command cmd_top = {
 	.name = "top",

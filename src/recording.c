@@ -203,6 +203,43 @@ int recording_run(struct recording *r)
 	return ret;
 }
 
+static int receive(struct recording *r)
+{
+	int ret;
+
+	r->stream = (struct raw){ .path = r->files.raw };
+	r->stream.fd = files_create_raw(&r->files, &r->err);
+	if (r->stream.fd < 0)
+		return -1;
+	ret = recording_run(r);
+	close(r->stream.fd);
+	if (ret == 0 && !r->stream.bytes && !r->stream.err.code)
+		return err_set(&r->err, ERR_INPUT, "%s: nothing was received", r->target);
+	return ret;
+}
+
+int recording_receive(struct recording *r, const struct source_ops *ops, void *priv)
+{
+	int ret;
+
+	r->source = (struct record_source){ .ops = ops, .priv = priv, .raw = &r->stream };
+	ret = receive(r);
+	if (ret < 0)
+		files_restore(&r->files);
+	return ret;
+}
+
+int recording_address(struct recording *r, const char **address)
+{
+	const struct args *args = r->args;
+
+	*address = args->inputs[0];
+	r->target = *address;
+	return args->nr_inputs == 1 ? 0
+				    : err_set(&r->err, ERR_USAGE, "'%s': one address is enough",
+					      args->inputs[1]);
+}
+
 static void count_event(struct job *job, const struct event *ev)
 {
 	if (ev->kind == EVENT_LOST)

@@ -27,6 +27,7 @@ struct recording {
 	size_t nr_outputs;
 	const char *raw; /* keep the raw stream here, by -o or --keep; NULL: remove it */
 	struct record_files files;
+	struct raw stream; /* the raw stream, if kscope itself writes it */
 	struct record_source source;
 	struct session session;
 	struct err err;
@@ -53,8 +54,12 @@ int recording_release(struct recording *r, int code);
 int recording_outputs(struct recording *r, bool to_stdout);
 /* Fails now if a binary cannot be read, or an output cannot be written later. */
 int recording_prepare(struct recording *r);
-/* Runs r->source, which kscope's own process reads (r->source.raw), or which writes r->files.raw itself. */
+/* Runs r->source, which writes r->files.raw itself. */
 int recording_run(struct recording *r);
+/* Runs a source whose bytes kscope writes to the raw stream. Fails if there were none. */
+int recording_receive(struct recording *r, const struct source_ops *ops, void *priv);
+/* The only word of the command line; -1: there are more. */
+int recording_address(struct recording *r, const char **address);
 
 /* Whether a binary's symbols can be read. */
 bool recording_can_read(const char *path, struct err *err);
