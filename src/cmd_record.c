@@ -5,7 +5,7 @@
 
 /* The order is that of the help. */
 static const struct command *const sources[] = { &record_qemu,	 &record_tcp,  &record_listen,
-						 &record_serial, &record_file, &record_emulate,
+						 &record_serial, &record_file, &record_gdb, &record_emulate,
 						 &record_pt,	 NULL };
 
 const struct command cmd_record = {

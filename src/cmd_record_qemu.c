@@ -375,6 +375,7 @@ static int record(struct qemu_recording *q)
 	if (check_options(r->args, &r->err) < 0)
 		return -1;
 	line_read(&q->line, r->args->inputs, r->args->nr_inputs);
+	r->what = q->line.words[0];
 	if (check_line(q, &r->err) < 0 || recording_outputs(r, false) < 0)
 		return -1;
 	add_binaries(q);

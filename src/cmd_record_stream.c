@@ -122,7 +122,7 @@ const struct command record_listen = {
 	.name = "listen",
 	.usage = "listen [ADDRESS:]PORT [OPTIONS]",
 	.about = "A target that connects to a TCP port of this machine.\n"
-		 "Like nc -l, but kscope reads the stream while it comes. Without ADDRESS, it "
+		 "Like nc -l, but kscope reads the stream as it comes. Without ADDRESS, it "
 		 "listens on all addresses.",
 	.examples = "  kscope record listen 9999 -k akaros.elf -o perf.data\n"
 		    "  kscope record listen 127.0.0.1:9999 --keep kpdata -o flame.svg\n",

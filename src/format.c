@@ -14,6 +14,7 @@
 
 #define MAX_COMPLAINTS 8
 #define HEAD 4096 /* bytes at the start of an input, to detect its format */
+#define SURE 48	  /* matching bits that more bytes will not change; for live input */
 
 #define READER(name) extern const struct reader_ops read_##name;
 #define WRITER(name) extern const struct writer_ops write_##name;
@@ -186,8 +187,8 @@ const struct reader_ops *reader_by_head(const uint8_t *head, size_t len, bool *s
 			best = readers[i];
 		}
 	}
-	/* A reader of live input decides by the first bytes; others may need the whole head. */
-	*sure = (best && best->live) || len >= HEAD;
+	/* A reader of live input may be sure by the first bytes; others may need the whole head. */
+	*sure = (best && best->live && most >= SURE) || len >= HEAD;
 	return best;
 }
 

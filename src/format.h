@@ -72,6 +72,7 @@ struct reader {
 	struct library *library; /* for data whose code must be found in binaries */
 	bool all_branches;	 /* also jumps inside a function */
 	bool decodes;		 /* branches are wanted, not the bytes of hardware traces */
+	bool live_view; /* somebody watches: rather show a stream at once than in exact order */
 	struct store *store; /* where other files of the input are (base/store.h); may be NULL */
 	struct err err;
 	uint64_t nr_damaged; /* places where the input was damaged */
@@ -84,8 +85,12 @@ struct reader_ops {
 	const char *name, *about;
 	/* Returns how many bits of the input's first bytes match this format; 0: not this format. */
 	int (*probe)(const uint8_t *head, size_t len);
-	/* next() may return READER_AGAIN, and probe() can decide by the first few bytes. */
+	/*
+	 * next() may return READER_AGAIN. If probe() finds 48 bits or more in the first few bytes, more bytes do
+	 * not change that.
+	 */
 	bool live;
+	bool live_view; /* next() may return READER_AGAIN, but only if reader->live_view is set */
 	/* Of a live reader: whether open() can run without waiting for more input; NULL: always. */
 	bool (*ready)(struct in *in);
 	const char *folder_file; /* if the input is a folder, read this file in it; NULL: none */

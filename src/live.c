@@ -113,7 +113,8 @@ static int open_job(struct live *live)
 /* A reader that is not live would wait for the rest, unless that is there. */
 static bool can_follow(const struct live *live)
 {
-	return !live->compressed && (live->in.eof || !live->ops || live->ops->live);
+	return !live->compressed &&
+	       (live->in.eof || !live->ops || live->ops->live || live->ops->live_view);
 }
 
 static int open_reader(struct live *live)

@@ -61,7 +61,12 @@ const struct option_table record_until_table = {
 
 void recording_init(struct recording *r, struct args *args)
 {
-	*r = (struct recording){ .args = args, .asked = args->state, .top = args->verb == &cmd_top };
+	*r = (struct recording){
+		.args = args,
+		.asked = args->state,
+		.what = args->command->name,
+		.top = args->verb == &cmd_top,
+	};
 }
 
 int recording_release(struct recording *r, int code)

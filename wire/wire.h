@@ -15,8 +15,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define WIRE_VERSION 4	     /* of streams whose chunks have a checksum */
-#define WIRE_VERSION_PLAIN 3 /* of those whose chunks have none */
+#define WIRE_VERSION 4	      /* of streams whose chunks have a checksum */
+#define WIRE_VERSION_PLAIN 3  /* of those whose chunks have none */
 #define WIRE_SYNC 0x5043534bu /* "KSCP" */
 
 /* Limits. Readers treat larger chunks as damage, and ignore cpus, registers and frames beyond these. */
@@ -424,8 +424,7 @@ static inline uint32_t wire_crc(uint32_t crc, const void *bytes, size_t size)
 static inline void wire_close_checked(struct wire *w, uint8_t *opened)
 {
 	if (opened && !w->full)
-		wire_fixed32(w, WIRE_CHUNK_CHECK,
-			     wire_crc(0, opened, (size_t)(w->at - opened)));
+		wire_fixed32(w, WIRE_CHUNK_CHECK, wire_crc(0, opened, (size_t)(w->at - opened)));
 	wire_close(w, opened);
 }
 

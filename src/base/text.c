@@ -197,6 +197,23 @@ char *text_folder(const char *path)
 	return xstrndup(path, (size_t)(text_last_part(path) - path));
 }
 
+bool text_line_ready(struct in *in)
+{
+	size_t want = 1, have, seen = 0;
+
+	for (;;) {
+		bool ready = in_ready(in, want);
+		const uint8_t *data = in_peek(in, 0, &have);
+
+		if (memchr(data + seen, '\n', have - seen))
+			return true;
+		if (!ready || have < want || have >= IN_MAX_PEEK)
+			return ready;
+		seen = have;
+		want = have + 1;
+	}
+}
+
 bool text_line(struct in *in, const char **line, size_t *len)
 {
 	size_t want = 1, have = 0, seen = 0;

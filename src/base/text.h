@@ -49,5 +49,7 @@ char *text_folder(const char *path);
  * the next in_ call. A line longer than IN_MAX_PEEK is returned in pieces.
  */
 bool text_line(struct in *in, const char **line, size_t *len);
+/* Whether it can answer without waiting for the writer of a pipe. */
+bool text_line_ready(struct in *in);
 
 #endif

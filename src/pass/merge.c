@@ -101,8 +101,12 @@ int merge_find(struct merge *merge, const char *const *paths, size_t nr, const c
 
 void merge_take(struct merge *merge, struct in *in, const char *format)
 {
+	struct merge_input *input;
+
 	memset(merge, 0, sizeof(*merge));
-	add_input(merge, NULL, format)->in = *in;
+	input = add_input(merge, NULL, format);
+	input->in = *in;
+	input->reader.live_view = true;
 }
 
 /* ---- readers ---- */

@@ -37,7 +37,7 @@ struct merge {
  */
 int merge_find(struct merge *merge, const char *const *paths, size_t nr, const char *format,
 	       struct store *list, struct err *err);
-/* Instead: one input that is already open; takes it over. */
+/* Instead: one input that is already open, and that somebody watches; takes it over. */
 void merge_take(struct merge *merge, struct in *in, const char *format);
 /* Opens their readers, which borrow options, and the world's frames and library. */
 int merge_open(struct merge *merge, const struct options *options, struct world *world,

@@ -17,6 +17,9 @@
  * memory budget. If a file has more than MAX_RUNS runs, the rest of it stays in file order and the
  * reader prints a warning.
  *
+ * Live: version, leaf and order depend on the whole file, so a pipe is copied to a file first, and nothing comes
+ * out before its end; except for somebody who watches it: see kpdata_live.c.
+ *
  * Processes: a record has a pid but no thread id. Kernel traces of v1 and v2 have no pid, nor have
  * those of kernel tasks in v3; they are assigned to pid 0, named [kernel], which no Akaros process
  * uses. A new process maps its binary before its process record appears, so that record must not
@@ -43,8 +46,7 @@
 #define MAX_ACTIVE ((size_t)1 << 16) /* a recording needs about one per CPU */
 #define WINDOW ((size_t)64 << 10)    /* per active run; the default block size */
 #define MIN_WINDOW ((size_t)512)
-#define WINDOWS ((size_t)16 << 20)	/* total budget: with many active runs, windows shrink */
-#define FIRST_LOOK ((uint64_t)64 << 10) /* bytes at the start that decide the version */
+#define WINDOWS ((size_t)16 << 20) /* total budget: with many active runs, windows shrink */
 
 /* ---- detection ---- */
 
@@ -199,24 +201,25 @@ struct kp_source *kp_source_of(struct kpdata *p, uint64_t info)
 	return NULL;
 }
 
-static void note_source(struct reader *r, uint64_t info)
+bool kp_note_source(struct reader *r, uint64_t info)
 {
 	struct kpdata *p = r->priv;
 	struct kp_source *source = kp_source_of(p, info);
 
 	if (source)
-		return;
+		return false;
 	source = &p->sources[p->nr_sources++];
 	source->info = info;
 	source->event.id = (uint32_t)p->nr_sources;
 	source->event.lacks = LACKS_THREADS;
 	if (p->nr_sources <= MAX_SOURCES) {
 		describe_source(r, source);
-		return;
+		return true;
 	}
 	snprintf(source->name, sizeof(source->name), "other");
 	source_from_name(&source->event, source->name);
 	source->weight = 1;
+	return true;
 }
 
 struct walk {
@@ -229,7 +232,7 @@ static void note_trace(struct reader *r, const struct kp_record *record, const u
 {
 	struct kpdata *p = r->priv;
 
-	note_source(r, record->info);
+	kp_note_source(r, record->info);
 	p->has_kernel |= record->type == KP_KERNEL;
 	p->has_kernel_task |= (record->type == KP_KERNEL) & (record->pid == KP_NO_PID);
 	if (record->nr < 2)
@@ -297,8 +300,7 @@ static void find_runs(struct reader *r, struct walk *walk)
 	p->leaf_twice = walk->leaf_twice && walk->leaf_once <= walk->leaf_twice / 16;
 }
 
-/* Returns the number of records. */
-static uint64_t scan(struct reader *r)
+uint64_t kp_scan(struct reader *r)
 {
 	struct kpdata *p = r->priv;
 	enum kp_version guess = vote(r, FIRST_LOOK);
@@ -332,9 +334,13 @@ static int kpdata_open(struct reader *r)
 	memset(&p->processes[p->nr_processes++], 0, sizeof(*p->processes));
 	if (reader_needs_pids(r) < 0)
 		return -1;
+	if (r->live_view && in_streams(r->in)) {
+		kp_live_open(r);
+		return 0;
+	}
 	if (in_length(r->in, &length, &r->err) < 0)
 		return -1;
-	records = scan(r);
+	records = kp_scan(r);
 	if (r->err.code)
 		return -1;
 	if (!records)
@@ -477,6 +483,8 @@ static int kpdata_next(struct reader *r, struct event *ev)
 	struct place *place;
 	const struct kp_step *step;
 
+	if (p->live)
+		return kp_live_next(r, ev);
 	if (p->preamble < PREAMBLE_DONE && kp_preamble_event(r, ev))
 		return 1;
 	if (p->busy)
@@ -506,6 +514,7 @@ static void kpdata_close(struct reader *r)
 
 	for (size_t i = 0; i < p->nr_active; i++)
 		free_active(p->heap[i].run);
+	free(p->live);
 	free(p->heap);
 	free(p->runs);
 	free(p->ips);
@@ -518,6 +527,7 @@ const struct reader_ops read_kpdata = {
 	.name = "kpdata",
 	.about = "Akaros kprof, all three versions",
 	.probe = kpdata_probe,
+	.live_view = true,
 	.options = OPTION_USES({ &event_name_table, offsetof(struct kpdata, event_name) },
 			       { &elf_table, OPTION_ELSEWHERE }),
 	.priv_size = sizeof(struct kpdata),

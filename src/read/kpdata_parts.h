@@ -3,6 +3,7 @@
  * What the files of the kpdata reader share.
  *
  *	kpdata		the reader: detection, version, scan for runs, and their merge
+ *	kpdata_live	a pipe that somebody watches
  *	kpdata_event	events of records, and the preamble
  *	kpdata_record	one record of the file
  */
@@ -13,6 +14,7 @@
 #include "format.h"
 #include "read/kpdata_record.h"
 
+#define FIRST_LOOK ((uint64_t)64 << 10) /* bytes at the start that decide the version */
 #define PREAMBLE_DONE (UINT32_MAX / 2)
 #define MAX_SOURCES 63 /* one more source stands for all others */
 
@@ -30,6 +32,11 @@ struct active {
 	struct reader *reader;
 	uint8_t *buffer;
 	size_t cap;
+
+	/* Of a pipe that somebody watches: */
+	bool scanned; /* its first bytes */
+	bool parsed;  /* `step` is that at the current place */
+	bool starved; /* peek() could not go on */
 };
 
 /* The position of an active run, ordered by time, then offset. */
@@ -72,15 +79,26 @@ struct kpdata {
 	struct hash by_pid, by_path;
 	uint64_t mapped_pid; /* the last pid that was found to have maps; UINT64_MAX: none */
 
-	unsigned preamble; /* number of preamble events emitted; PREAMBLE_DONE: all */
-	bool second;	   /* the current record yields a second event */
-	bool busy;	   /* the record at heap[0] has been emitted */
+	unsigned preamble;   /* number of preamble events emitted; PREAMBLE_DONE: all */
+	bool second;	     /* the current record yields a second event */
+	bool busy;	     /* the record at heap[0] has been emitted */
+	struct active *live; /* instead of the heap; NULL: read the whole file first */
+	uint64_t live_time;  /* of its last record */
 	uint64_t *ips;
 	size_t cap_ips;
 };
 
 /* The source of a trace; NULL: one of those beyond MAX_SOURCES. */
 struct kp_source *kp_source_of(struct kpdata *p, uint64_t info);
+
+/* Adds a source. False: it is known. */
+bool kp_note_source(struct reader *r, uint64_t info);
+/* Finds version, sources, leaf and runs. Returns the number of records. */
+uint64_t kp_scan(struct reader *r);
+
+/* kpdata_live.c */
+void kp_live_open(struct reader *r);
+int kp_live_next(struct reader *r, struct event *ev);
 
 /* kpdata_event.c: the event of the record at `place`; sets p->second and p->busy. */
 void kp_record_event(struct reader *r, struct place *place, struct event *ev);

@@ -160,6 +160,25 @@ bool sel4_tell(struct sel4 *s, struct event *ev)
 	return true;
 }
 
+void sel4_connected(struct sel4 *s)
+{
+	s->connected = true;
+}
+
+/* A clock that does not wrap. It begins again if the target does, which only a new connection shows. */
+static uint64_t follow(struct sel4 *s, uint64_t time)
+{
+	uint64_t most = NO_TIME - 1 - time;
+
+	if (s->connected && s->shift < most && time + s->shift + LATE < s->newest)
+		s->shift = s->newest - time;
+	s->connected = false;
+	time += s->shift < most ? s->shift : most;
+	if (time > s->newest)
+		s->newest = time;
+	return time;
+}
+
 /*
  * The second generation stores nanoseconds in 32 bits, which wrap every 4.29 s. The clock of a cpu
  * goes back at most by LATE, when samples arrive late, and cpus are less than half a wrap apart.
@@ -171,8 +190,9 @@ static uint64_t unwrap(struct sel4 *s, uint64_t time, uint32_t cpu)
 
 	if (s->wide || time > UINT32_MAX) {
 		s->wide = true;
-		return time;
+		return follow(s, time);
 	}
+	s->connected = false; /* a clock that began again looks as if it had wrapped */
 	if (*last > LATE)
 		least = *last - LATE;
 	if (s->newest > HALF_WRAP && s->newest - HALF_WRAP > least)
@@ -250,6 +270,29 @@ void sel4_event(struct sel4 *s, struct event *ev)
 		.weight = sample->period ? sample->period : 1,
 		.context = IP_USER,
 	};
+}
+
+/* No cpu takes two samples in the same state at the same time. */
+static bool came_twice(struct sel4 *s)
+{
+	const struct sel4_sample *sample = &s->sample;
+	struct hash_key *seen = &s->seen[sample->cpu % SEL4_CPUS], all;
+	uint64_t facts[] = { sample->time, sample->period, sample->pid, sample->cpu, sample->nr };
+	bool twice;
+
+	all = hash_words(facts, sizeof(facts) / sizeof(facts[0]), 0);
+	all = hash_words(sample->chain, 1 + sample->nr_ips, all.a ^ all.b);
+	twice = sample->time && all.a == seen->a && all.b == seen->b;
+	*seen = all;
+	return twice;
+}
+
+int sel4_take(struct reader *r, struct sel4 *s, uint64_t offset, uint64_t bytes, struct event *ev)
+{
+	if (came_twice(s))
+		return reader_damage(r, ev, offset, 0, bytes, "this sample came twice");
+	sel4_event(s, ev);
+	return 1;
 }
 
 void sel4_end(struct reader *r, struct sel4 *s)

@@ -7,6 +7,7 @@
 #define KSCOPE_READ_SEL4_H
 
 #include "base/buf.h"
+#include "base/hash.h"
 #include "format.h"
 
 #define SEL4_CPUS 256
@@ -37,8 +38,11 @@ struct sel4 {
 	char clock[48]; /* value of the meta event */
 	bool comm_next; /* the mapping's map was emitted, its comm is next */
 	uint64_t last[SEL4_CPUS], newest, wraps; /* of the clock */
-	bool wide;		   /* a time had more than 32 bits: the clock does not wrap */
-	struct unmapped *unmapped; /* pids without a binary, and their number of samples */
+	bool wide;			 /* a time had more than 32 bits: the clock does not wrap */
+	bool connected;			 /* a connection has begun, and has no sample yet */
+	uint64_t shift;			 /* of a wide clock that began again */
+	struct hash_key seen[SEL4_CPUS]; /* digests of the last samples */
+	struct unmapped *unmapped;	 /* pids without a binary, and their number of samples */
 	size_t nr_unmapped, cap_unmapped;
 	uint64_t more_unmapped; /* samples of pids beyond the table's limit */
 };
@@ -61,8 +65,12 @@ void sel4_close(struct sel4 *s);
 void sel4_map(struct sel4 *s, const char *elf, size_t len, uint32_t pid);
 /* Emits the next event of the preamble, or the next new mapping. False: there is none. */
 bool sel4_tell(struct sel4 *s, struct event *ev);
+/* A new connection begins: the clock may begin again, too. */
+void sel4_connected(struct sel4 *s);
 /* Turns s->sample into an event. */
 void sel4_event(struct sel4 *s, struct event *ev);
+/* The same for a sample from a link, of `bytes` at `offset`, which may have come twice. Returns 1. */
+int sel4_take(struct reader *r, struct sel4 *s, uint64_t offset, uint64_t bytes, struct event *ev);
 /* At the end of the input: warns about clock repairs and missing binaries. */
 void sel4_end(struct reader *r, struct sel4 *s);
 

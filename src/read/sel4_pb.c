@@ -15,13 +15,45 @@
 #include "read/sel4.h"
 
 #define MAX_MESSAGE 999
-#define LOOKAHEAD (2 + MAX_MESSAGE + 2)
+#define MAX_LINE 300
+#define LOOKAHEAD (2 + MAX_MESSAGE + MAX_LINE)
+
+#define GREETING "100 SEL4 PROFILING CLIENT"
 
 struct sel4_pb {
 	struct sel4 sel4;
 	uint64_t long_frames;
+	/*
+	 * All messages of a connection have the same number of addresses, used or not: one with another number is
+	 * made of pieces. It is known as soon as two messages in a row agree.
+	 */
+	uint64_t addresses, last_addresses;
 	bool ended;
+	bool lost;	  /* searching for the next frame or protocol line */
+	uint64_t lost_at; /* from where */
 };
+
+/*
+ * The bytes from some place on. A stream that is still being written has more of them later: then a question
+ * about them may have no answer yet. The answer never depends on how many bytes had arrived when it was given.
+ */
+struct look {
+	const uint8_t *at;
+	size_t len;
+	bool ended; /* no more of them count */
+};
+
+enum answer { NO, YES, MORE };
+
+static struct look from(struct look look, size_t n)
+{
+	return (struct look){ look.at + n, look.len - n, look.ended };
+}
+
+static enum answer no_more(struct look look)
+{
+	return look.ended ? NO : MORE;
+}
 
 static bool is_digit(uint8_t c)
 {
@@ -72,90 +104,139 @@ static bool parse_message(const uint8_t *data, size_t len, struct sel4_sample *s
 	return ret == 0 && last > 0;
 }
 
-/* The length of a protocol line with its newline, 0 if there is none here. */
-static size_t text_at(const uint8_t *data, size_t len)
+/* A protocol line. Sets the length with its newline. */
+static enum answer text_at(struct look look, size_t *size)
 {
-	static const char *const answers[] = { "100 SEL4 PROFILING CLIENT", "200 OK", "400 ERROR" };
+	static const char *const answers[] = { GREETING, "200 OK", "400 ERROR" };
 
 	for (size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++) {
-		size_t n = strlen(answers[i]);
+		size_t n = strlen(answers[i]), have = look.len < n ? look.len : n;
 		const uint8_t *end;
 
-		if (len < n || memcmp(data, answers[i], n) != 0)
+		if (memcmp(look.at, answers[i], have) != 0 || (have < n && look.ended))
 			continue;
-		end = memchr(data, '\n', len);
-		return end ? (size_t)(end - data) + 1 : len;
+		end = memchr(look.at, '\n', look.len);
+		if (!end && !look.ended)
+			return MORE;
+		*size = end ? (size_t)(end - look.at) + 1 : look.len;
+		return YES;
 	}
-	return 0;
+	return NO;
 }
 
-/* "echo.elf: 52\n", a reply to MAPPINGS: the length of the line, 0 if it is not one. */
-static size_t mapping_at(struct sel4 *s, const uint8_t *data, size_t len)
+/* "echo.elf: 52\n", a reply to MAPPINGS. Sets the lengths of the name and of the line, and the pid. */
+static enum answer mapping_at(struct look look, size_t *name, size_t *size, uint32_t *pid)
 {
-	const uint8_t *end = memchr(data, '\n', len < 300 ? len : 300);
-	const uint8_t *at = data;
-	uint64_t pid = 0;
+	size_t len = look.len < MAX_LINE ? look.len : MAX_LINE, at = 0;
+	uint64_t number = 0;
 
-	if (!end)
-		return 0;
-	while (at<end && * at> ' ' && *at < 0x7f && *at != ':')
+	while (at < len && look.at[at] > ' ' && look.at[at] < 0x7f && look.at[at] != ':')
 		at++;
-	if (at == data || end - at < 3 || at[0] != ':' || at[1] != ' ')
-		return 0;
-	for (const uint8_t *digit = at + 2; digit < end; digit++) {
-		if (!is_digit(*digit) || pid > UINT32_MAX / 10)
-			return 0;
-		pid = pid * 10 + (uint64_t)(*digit - '0');
+	*name = at;
+	for (const char *c = ": "; *c; c++, at++) {
+		if (at < len && (!*name || look.at[at] != (uint8_t)*c))
+			return NO;
 	}
-	if (s)
-		sel4_map(s, (const char *)data, (size_t)(at - data), (uint32_t)pid);
-	return (size_t)(end - data) + 1;
+	for (; at < len && is_digit(look.at[at]) && number <= UINT32_MAX / 10; at++)
+		number = number * 10 + (uint64_t)(look.at[at] - '0');
+	if (at >= len)
+		return len == MAX_LINE ? NO : no_more(look);
+	*size = at + 1;
+	*pid = (uint32_t)number;
+	return look.at[at] == '\n' && at > *name + 2 ? YES : NO;
+}
+
+/* The digits of a length, or the end of the stream. */
+static enum answer digits_at(struct look look)
+{
+	if (look.len < 2 && !look.ended)
+		return MORE;
+	for (size_t i = 0; i < look.len && i < 2; i++) {
+		if (!is_digit(look.at[i]))
+			return NO;
+	}
+	return look.len >= 2 && look.at[0] == '0' && look.at[1] == '0' ? NO : YES;
 }
 
 /* Can a sample or a protocol line start here? */
-static bool plausible(const uint8_t *data, size_t len)
+static enum answer plausible(struct look look)
 {
-	return len == 0 || (is_digit(data[0]) && (len < 2 || is_digit(data[1]))) ||
-	       text_at(data, len) || mapping_at(NULL, data, len);
+	enum answer digits = digits_at(look), text, mapping;
+	size_t name, size;
+	uint32_t pid;
+
+	if (digits == YES || !look.len)
+		return digits;
+	text = text_at(look, &size);
+	mapping = mapping_at(look, &name, &size, &pid);
+	if (text == YES || mapping == YES)
+		return YES;
+	return digits == MORE || text == MORE || mapping == MORE ? MORE : NO;
+}
+
+/* Whether a connection begins inside the first `size` bytes: the last one broke there. */
+static enum answer breaks_in(struct look look, size_t size)
+{
+	size_t n = strlen(GREETING), end = size + n - 1 < look.len ? size + n - 1 : look.len;
+
+	if (memmem(look.at, end, GREETING, n))
+		return YES;
+	return end == size + n - 1 ? NO : no_more(look);
 }
 
 /* A message of this size. `sure`: only if what follows it is plausible, too. */
-static bool message_at(struct sel4_pb *p, const uint8_t *data, size_t len, size_t size, bool sure)
+static enum answer message_at(struct sel4_pb *p, struct look look, size_t size, bool sure)
 {
-	if (!size || size + 2 > len || !parse_message(data + 2, size, &p->sel4.sample))
-		return false;
+	enum answer broken;
+
+	if (!size || size + 2 > look.len)
+		return size ? no_more(look) : NO;
+	if (!parse_message(look.at + 2, size, &p->sel4.sample) ||
+	    (p->addresses && p->addresses != p->sel4.sample.nr_ips) ||
+	    memmem(look.at + 2, size, GREETING, strlen(GREETING)))
+		return NO;
+	if (sure)
+		return plausible(from(look, 2 + size));
 	/* Every message ends with its addresses: one that has them is complete. */
-	return sure ? plausible(data + 2 + size, len - 2 - size) : p->sel4.sample.nr_ips > 0;
+	broken = p->sel4.sample.nr_ips ? breaks_in(from(look, 2), size) : YES;
+	return broken == MORE ? MORE : broken == NO ? YES : NO;
 }
 
-/* The length of the frame here, with its length digits; 0 if there is none. */
-static size_t frame_at(struct sel4_pb *p, const uint8_t *data, size_t len)
+/* A frame. Sets its length, with its length digits. */
+static enum answer frame_at(struct sel4_pb *p, struct look look, size_t *length)
 {
 	size_t size;
 
-	if (len < 3 || !is_digit(data[0]) || !is_digit(data[1]))
-		return 0;
-	size = (size_t)(data[0] - '0') * 10 + (size_t)(data[1] - '0');
-	for (int sure = 1; sure >= 0; sure--) {
-		if (message_at(p, data, len, size, sure))
-			return 2 + size;
-		for (size_t third = 0; size >= 10 && third < 10; third++) {
-			if (message_at(p, data, len, size * 10 + third, sure)) {
-				p->long_frames++;
-				return 2 + size * 10 + third;
-			}
-		}
+	for (size_t i = 0; i < 3; i++) {
+		if (i == look.len)
+			return no_more(look);
+		if (i < 2 && !is_digit(look.at[i]))
+			return NO;
 	}
-	return 0;
+	size = (size_t)(look.at[0] - '0') * 10 + (size_t)(look.at[1] - '0');
+	for (int sure = 1; sure >= 0; sure--) {
+		enum answer answer = message_at(p, look, size, sure);
+
+		*length = 2 + size;
+		for (size_t third = 0; answer == NO && size >= 10 && third < 10; third++) {
+			answer = message_at(p, look, size * 10 + third, sure);
+			*length = 2 + size * 10 + third;
+		}
+		if (answer != NO)
+			return answer;
+	}
+	return NO;
 }
 
 static int sel4_pb_probe(const uint8_t *head, size_t len)
 {
+	struct look look = { head, len < LOOKAHEAD ? len : LOOKAHEAD, true };
 	struct sel4_pb p = { 0 };
+	size_t size;
 
-	if (text_at(head, len))
+	if (text_at(look, &size) == YES)
 		return 80;
-	return frame_at(&p, head, len < LOOKAHEAD ? len : LOOKAHEAD) ? 40 : 0;
+	return frame_at(&p, look, &size) == YES ? 40 : 0;
 }
 
 size_t sel4_pb_count(const uint8_t *data, size_t len, bool all, uint64_t *samples)
@@ -164,16 +245,18 @@ size_t sel4_pb_count(const uint8_t *data, size_t len, bool all, uint64_t *sample
 	size_t at = 0;
 
 	while (len - at >= (all ? 1 : LOOKAHEAD)) {
-		size_t have = len - at < LOOKAHEAD ? len - at : LOOKAHEAD;
-		size_t size = text_at(data + at, have);
+		size_t have = len - at < LOOKAHEAD ? len - at : LOOKAHEAD, size, name;
+		struct look look = { data + at, have, true };
+		uint32_t pid;
 
-		if (!size)
-			size = mapping_at(NULL, data + at, have);
-		if (!size) {
-			size = frame_at(&p, data + at, have);
-			*samples += size > 0;
+		if (text_at(look, &size) == YES || mapping_at(look, &name, &size, &pid) == YES) {
+			at += size;
+		} else if (frame_at(&p, look, &size) == YES) {
+			at += size;
+			*samples += 1;
+		} else {
+			at++; /* damage, byte by byte */
 		}
-		at += size ? size : 1; /* damage, byte by byte */
 	}
 	return at;
 }
@@ -183,22 +266,38 @@ static int sel4_pb_open(struct reader *r)
 	return sel4_open(r, r->priv, false);
 }
 
-/* Skips at least one byte, then to the next frame or protocol line. */
+static struct look look_at(struct in *in)
+{
+	struct look look = { .ended = in_ready(in, LOOKAHEAD) };
+
+	look.at = in_peek(in, 0, &look.len);
+	if (look.len > LOOKAHEAD)
+		look.len = LOOKAHEAD;
+	return look;
+}
+
+/* Skips to the next frame or protocol line. */
 static int resync(struct reader *r, struct event *ev)
 {
 	struct sel4_pb *p = r->priv;
-	uint64_t start = in_offset(r->in), long_frames = p->long_frames;
-	const uint8_t *data;
-	size_t have;
+	enum answer text, frame;
+	struct look look;
+	size_t size;
 
 	do {
-		in_skip(r->in, 1);
-		data = in_peek(r->in, LOOKAHEAD, &have);
-	} while (have && !text_at(data, have) && !frame_at(p, data, have));
-	p->long_frames = long_frames; /* reading the frame counts it */
-	if (!have)
-		return reader_damage(r, ev, start, 1, in_offset(r->in) - start, "truncated sample");
-	return reader_damage(r, ev, start, 1, in_offset(r->in) - start, "invalid sample");
+		look = look_at(r->in);
+		if (!look.len && look.ended)
+			break;
+		text = text_at(look, &size);
+		frame = text == NO ? frame_at(p, look, &size) : NO;
+		if (text == MORE || frame == MORE)
+			return READER_AGAIN;
+		if (text == NO && frame == NO)
+			in_skip(r->in, 1);
+	} while (text == NO && frame == NO);
+	p->lost = false;
+	return reader_damage(r, ev, p->lost_at, 1, in_offset(r->in) - p->lost_at,
+			     look.len ? "invalid sample" : "truncated sample");
 }
 
 static int finish(struct reader *r)
@@ -214,31 +313,78 @@ static int finish(struct reader *r)
 	return 0;
 }
 
+static int lose_sample(struct reader *r, struct event *ev)
+{
+	struct sel4_pb *p = r->priv;
+
+	p->lost = true;
+	p->lost_at = in_offset(r->in);
+	in_skip(r->in, 1);
+	return resync(r, ev);
+}
+
+/* A line of the protocol. 1: *ev is filled; 0: nothing to tell. */
+static int take_text(struct reader *r, struct look look, size_t size, struct event *ev)
+{
+	struct sel4_pb *p = r->priv;
+	uint64_t offset = in_offset(r->in);
+	bool greeting = look.at[0] == GREETING[0];
+
+	in_skip(r->in, size);
+	if (!greeting || !offset)
+		return 0;
+	p->addresses = p->last_addresses = 0;
+	sel4_connected(&p->sel4);
+	return reader_damage(r, ev, offset, 0, 0,
+			     "a new connection begins here: samples from before it may be missing");
+}
+
+static int take_sample(struct reader *r, size_t size, struct event *ev)
+{
+	struct sel4_pb *p = r->priv;
+	uint64_t offset = in_offset(r->in);
+
+	in_skip(r->in, size);
+	p->long_frames += size > 2 + 99;
+	if (p->sel4.sample.nr_ips == p->last_addresses)
+		p->addresses = p->last_addresses;
+	p->last_addresses = p->sel4.sample.nr_ips;
+	return sel4_take(r, &p->sel4, offset, size, ev);
+}
+
 static int sel4_pb_next(struct reader *r, struct event *ev)
 {
 	struct sel4_pb *p = r->priv;
 
 	while (!sel4_tell(&p->sel4, ev)) {
-		size_t have, size;
-		const uint8_t *data = in_peek(r->in, LOOKAHEAD, &have);
+		struct look look;
+		enum answer text, mapping, frame;
+		size_t size, name, line;
+		uint32_t pid;
 
-		if (!have)
-			return finish(r);
-		size = text_at(data, have);
-		if (!size)
-			size = mapping_at(&p->sel4, data, have);
-		if (!size && data[0] == '\n')
-			size = 1;
-		if (size) {
-			in_skip(r->in, size);
+		if (p->lost)
+			return resync(r, ev);
+		look = look_at(r->in);
+		if (!look.len)
+			return look.ended ? finish(r) : READER_AGAIN;
+		text = text_at(look, &size);
+		if (text == YES && take_text(r, look, size, ev))
+			return 1;
+		if (text == YES)
+			continue;
+		mapping = mapping_at(look, &name, &line, &pid);
+		if (text == MORE || mapping == MORE)
+			return READER_AGAIN;
+		if (mapping == YES)
+			sel4_map(&p->sel4, (const char *)look.at, name, pid);
+		if (mapping == YES || look.at[0] == '\n') {
+			in_skip(r->in, mapping == YES ? line : 1);
 			continue;
 		}
-		size = frame_at(p, data, have);
-		if (!size)
-			return resync(r, ev);
-		in_skip(r->in, size);
-		sel4_event(&p->sel4, ev);
-		return 1;
+		frame = frame_at(p, look, &size);
+		if (frame == MORE)
+			return READER_AGAIN;
+		return frame == YES ? take_sample(r, size, ev) : lose_sample(r, ev);
 	}
 	return 1;
 }
@@ -252,6 +398,7 @@ const struct reader_ops read_sel4_pb = {
 	.name = "sel4-pb",
 	.about = "seL4 profiler protobuf stream, a capture of its TCP socket",
 	.probe = sel4_pb_probe,
+	.live = true,
 	.options = SEL4_OPTIONS(struct sel4_pb),
 	.priv_size = sizeof(struct sel4_pb),
 	.open = sel4_pb_open,

@@ -216,8 +216,7 @@ static int end_sample(struct reader *r, struct event *ev)
 	if (!is_whole(p))
 		return bad_sample(r, ev, in_offset(r->in), "sample has damaged or missing lines");
 	p->in_sample = false;
-	sel4_event(&p->sel4, ev);
-	return 1;
+	return sel4_take(r, &p->sel4, p->start, in_offset(r->in) - p->start, ev);
 }
 
 /* Parses the rest of the line. 1: *ev is filled, 0: the line ended. */
@@ -271,6 +270,8 @@ static int sel4_serial_next(struct reader *r, struct event *ev)
 	for (;;) {
 		if (p->at < p->line.len && scan_line(r, ev))
 			return 1;
+		if (!text_line_ready(r->in))
+			return READER_AGAIN;
 		p->offset = in_offset(r->in);
 		if (!text_line(r->in, &line, &len))
 			break;
@@ -299,6 +300,7 @@ const struct reader_ops read_sel4_serial = {
 	.name = "sel4-serial",
 	.about = "seL4 profiler samples as printed on its serial line",
 	.probe = sel4_serial_probe,
+	.live = true,
 	.options = SEL4_OPTIONS(struct sel4_serial),
 	.priv_size = sizeof(struct sel4_serial),
 	.open = sel4_serial_open,

@@ -308,7 +308,7 @@ static bool fill_check(struct reader *r, struct event *ev)
 
 	if (!wire_checks_take(&wire_cpu(w, ev->cpu)->checks, w->traces.place, &message)) {
 		wire_damage(r, w->traces.place_offset, 1, 0,
-		       "the sample that was taken at this place of the trace is missing");
+			    "the sample that was taken at this place of the trace is missing");
 		return false;
 	}
 	ev->sample = (struct event_sample){ 0 };

@@ -102,8 +102,7 @@ bool wire_boot_info(struct wire_reader *w, const struct wire_chunk *chunk)
 		if (!w->info.found || w->info.bad) /* the first chunk was damaged */
 			take_identity(&w->info, &info);
 		else
-			is_new = info.start != w->info.start ||
-				 !same_text(info.arch, w->info.arch);
+			is_new = info.start != w->info.start || !same_text(info.arch, w->info.arch);
 		w->boot.unsure = !info.start;
 	}
 	wire_info_release(&info);

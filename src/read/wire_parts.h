@@ -177,14 +177,14 @@ struct wire_reader {
 	struct wire_cpu *cpus;
 	size_t nr_cpus;
 	struct wire_merge traces;
-	uint64_t round;	   /* no later record is older */
+	uint64_t round; /* no later record is older */
 	struct wire_boot boot;
 	bool checked;	      /* every chunk has to have a checksum */
 	bool plain;	      /* there was a chunk without one */
 	const char *lost_why; /* searching for the next chunk; NULL: no */
 	uint64_t lost_at;     /* from where */
 	bool lost_end;	      /* because the input ends, unless there is another chunk */
-	unsigned preamble; /* next part of it */
+	unsigned preamble;    /* next part of it */
 	size_t modules_emitted;
 	bool ended, finished, idle_emitted;
 	char nrcpus[21];

@@ -432,7 +432,8 @@ bool wire_take(struct reader *r)
 	whole = read_facts(&chunk, &facts);
 	if ((facts.has_info && wire_boot_info(w, &chunk)) ||
 	    (facts.has_cpu && wire_boot_sequence(w, (uint32_t)facts.cpu, facts.sequence))) {
-		if (order_waits(&w->order)) { /* first the records of the last boot, then this chunk */
+		if (order_waits(
+			    &w->order)) { /* first the records of the last boot, then this chunk */
 			order_finish(&w->order);
 			return true;
 		}

@@ -71,6 +71,8 @@ bool link_write(struct link *link, const void *data, size_t len)
 {
 	const char *at = data;
 
+	if (link->ops->one_way)
+		return true;
 	while (len) {
 		ssize_t did = write(link->fd, at, len);
 		struct pollfd fd = { .fd = link->fd, .events = POLLOUT };

@@ -18,6 +18,7 @@ struct link;
 struct link_ops {
 	const char *name;    /* as in `kscope record NAME` */
 	const char *example; /* of an address */
+	bool one_way;	     /* nobody hears commands, and an orderly end is the end of the data */
 	/* Parses link->address. Returns -1 and sets err (ERR_USAGE). */
 	int (*parse)(struct link *link, struct err *err);
 	/* Starts to open it. Returns -1 and sets err if that fails at once. */

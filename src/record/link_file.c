@@ -113,6 +113,7 @@ static void file_release(struct link *link)
 const struct link_ops link_file = {
 	.name = "file",
 	.example = "trace.bin",
+	.one_way = true,
 	.advice = "does a program write it?",
 	.parse = file_parse,
 	.open = file_open,

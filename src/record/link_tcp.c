@@ -21,10 +21,10 @@
 #define PROBES 4       /* without an answer: the target is gone */
 
 struct tcp {
-	char *host, *port;	 /* host NULL: every address of this machine */
-	struct addrinfo *all;	 /* of the host */
-	struct addrinfo *next;	 /* to try */
-	int listening;		 /* -1: not yet */
+	char *host, *port;     /* host NULL: every address of this machine */
+	struct addrinfo *all;  /* of the host */
+	struct addrinfo *next; /* to try */
+	int listening;	       /* -1: not yet */
 };
 
 /* HOST:PORT, [HOST]:PORT; of a server also PORT alone. */
@@ -41,7 +41,8 @@ static int parse(struct link *link, bool server, struct err *err)
 		len -= 2;
 	}
 	if (!*port || (!server && !len) || strspn(port, "0123456789") != strlen(port) ||
-	    strlen(port) > 5 || atoi(port) > 65535 || (!brackets && memchr(host, ':', len)))
+	    strlen(port) > 5 || atoi(port) < 1 || atoi(port) > 65535 ||
+	    (!brackets && memchr(host, ':', len)))
 		return err_set(err, ERR_USAGE, "'%s': expected %s, such as %s", text,
 			       server ? "[ADDRESS:]PORT" : "HOST:PORT", link->ops->example);
 	link->priv = tcp = xcalloc(1, sizeof(*tcp));
@@ -109,8 +110,8 @@ static int try_next(struct link *link, int error, struct err *err)
 		if (link->fd >= 0)
 			close(link->fd);
 		link->fd = new_socket(to);
-		if (link->fd >= 0 && (connect(link->fd, to->ai_addr, to->ai_addrlen) == 0 ||
-				      errno == EINPROGRESS)) {
+		if (link->fd >= 0 &&
+		    (connect(link->fd, to->ai_addr, to->ai_addrlen) == 0 || errno == EINPROGRESS)) {
 			tcp->next = tcp->next->ai_next;
 			return 0;
 		}

@@ -186,6 +186,8 @@ static int run(struct loop *l, struct err *err)
 			look_around(l);
 	}
 	hide_status(l);
+	if (source->raw && source->raw->err.code)
+		l->session->why = SESSION_NO_ROOM;
 	if (state == SOURCE_FAILED)
 		*err = source->err;
 	return state == SOURCE_FAILED ? -1 : 0;

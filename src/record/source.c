@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/fd.h"
 #include "base/log.h"
@@ -53,9 +54,13 @@ bool raw_write(struct raw *raw, const void *data, size_t len)
 	if (raw->err.code)
 		return false;
 	error = fd_write(raw->fd, data, len);
-	if (error)
+	if (error) {
+		off_t end = lseek(raw->fd, 0, SEEK_END); /* a part of it may have fit */
+
+		raw->bytes = end > 0 ? (uint64_t)end : raw->bytes;
 		return err_set(&raw->err, ERR_OUTPUT, "%s: cannot write: %s", raw->path,
 			       strerror(error)) == 0;
+	}
 	raw->bytes += len;
 	return true;
 }

@@ -53,7 +53,7 @@ static enum source_state ended(struct record_source *s)
 	struct link *link = &stream->link;
 
 	if (stream->stopping || talk_is_over(&stream->talk) ||
-	    (link->orderly && talk_ends_with_link(&stream->talk)))
+	    (link->orderly && (link->ops->one_way || talk_ends_with_link(&stream->talk))))
 		return over(stream);
 	s->breaks++;
 	if (!stream->retry) {

@@ -66,7 +66,7 @@ static const struct talk_row {
 	bool (*is_over)(const struct buf *tail); /* NULL: the stream does not say it */
 	bool goes_on; /* it does not end by itself: a link that is closed broke */
 } rows[] = {
-	{ "sel4-pb", "MAPPINGS\n\0START\n\0", "STOP\n\0", is_sel4_pb, NULL, true },
+	{ "sel4-pb", "MAPPINGS\n\0START\n\0", "STOP\n\0REFRESH\n\0", is_sel4_pb, NULL, true },
 	{ "sel4-serial", "1\0", "2\0", is_sel4_serial, NULL, true },
 	{ "kscope", "start\n\0", "stop\n\0", is_wire, wire_is_over, true },
 };

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A wire stream over a bad link: bits flip, bytes get lost, come twice or out of nowhere, chunks come late. With
-checksums, every sample that comes out was sent, none comes out twice, and the others are counted."""
+"""Streams over bad links: bits flip, bytes get lost, come twice or out of nowhere, chunks come late, connections
+break and come back. In a wire stream with checksums, every sample that comes out was sent, none comes out twice, and
+the others are counted."""
 import collections
 import os
 import random
@@ -11,7 +12,7 @@ import sys
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from kit import KSCOPE, check, equal, finish, no_problems, run, scratch
 from kit.wire_read import Stream
-from kit.wire_write import chunk, content, crc32c, end, info, round_, sample
+from kit.wire_write import chunk, content, crc32c, end, info, round_, sample, varint
 
 PC = 0xffffffff81000000
 CPUS, CHUNKS = 3, 12
@@ -128,6 +129,32 @@ def test_chunks():
     no_problems("chunks that are lost, repeated and late", wrong)
 
 
+def sel4_frame(time):
+    """A sample of the seL4 profiler, with its length."""
+    def field(number, value):
+        return varint(number << 3) + varint(value)
+    ips = b"".join(varint(ip) for ip in [0x200000 + time % 4096] + [0] * 15)
+    data = (field(1, 0x200098) + field(2, 1) + field(3, time) + field(5, 1200000) + field(6, 1) +
+            varint(7 << 3 | 2) + varint(len(ips)) + ips)
+    return b"%02d" % len(data) + data
+
+
+def test_sel4_breaks():
+    """A connection of the seL4 profiler that breaks at any byte of a sample, and comes back."""
+    hello = b"100 SEL4 PROFILING CLIENT\na.elf: 1\n"
+    frames = [sel4_frame(time) for time in (1000, 2000, 0x3130, 4000, 5000)]
+    wrong = []
+    for cut in range(1, len(frames[2])):
+        data = hello + frames[0] + frames[1] + frames[2][:cut] + hello + frames[3] + frames[4]
+        done = run(KSCOPE, "convert", "-", "-t", "dump", "-o", "-", input=data)
+        times = [line.split()[1] for line in done.stdout.splitlines() if line.startswith("sample")]
+        if times != [f"time=0.00000{time}000"[:16] for time in (1, 2, 4, 5)] or lost(done.stdout) != 1:
+            wrong.append(f"cut at {cut}: {times}, {lost(done.stdout)} lost")
+        if done.stderr.count("a new connection begins here") != 1:
+            wrong.append(f"cut at {cut}: {done.stderr}")
+    no_problems("sel4-pb: connections that break in a sample", wrong)
+
+
 def test_agreement(folder):
     """The two implementations in Python agree with each other and with the standard."""
     equal("CRC-32C", crc32c(b"123456789"), 0xE3069283)
@@ -153,4 +180,5 @@ with scratch() as folder:
     test_bursts(False)
     test_bursts(True)
     test_chunks()
+test_sel4_breaks()
 finish()

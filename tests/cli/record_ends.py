@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """kscope record tcp and listen: recordings that do not begin, disks that fill, a kscope that is killed, and the
 status line."""
+import fcntl
 import glob
 import os
 import pty
@@ -10,13 +11,15 @@ import resource
 import select
 import signal
 import socket
+import struct
 import sys
+import termios
 import threading
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from kit import HANGS, check, equal, exits, finish, read_folded, scratch, wait_for
 from kit import sel4
-from kit.board import CLOSE, Client, Recorder, Server, sel4_answers
+from kit.board import CLOSE, Client, Recorder, Server, sel4_profiler
 from kit.streams import KERNEL, NAMES, Sample, Wire, foreign, sel4_pb, take, wire, wire_samples
 
 
@@ -75,7 +78,7 @@ def test_nothing():
         with open(old, "wb") as f:
             f.write(b"old")
         recorder = Recorder(folder, "tcp", board.address)
-        wait_for(lambda: board.connections)
+        recorder.waits_for(lambda: board.connections)
         recorder.interrupt().end()
         exits("Ctrl-C before anything came", recorder, 3, "nothing was received")
         equal("Ctrl-C before anything came: the old output stays", recorder.bytes("perf.data"), b"old")
@@ -107,7 +110,7 @@ def test_listen_nobody():
     board = Client()
     with scratch() as folder:
         recorder = Recorder(folder, "listen", board.port)
-        wait_for(lambda: is_listening(board.port) or recorder.process.poll() is not None)
+        recorder.waits_for(lambda: is_listening(board.port))
         recorder.interrupt().end()
         exits("nobody connects", recorder, 3, "nothing was received")
         equal("nobody connects: no output", outputs(recorder), [])
@@ -167,8 +170,8 @@ def test_full():
 
 def test_killed():
     samples = take(200)
-    board = Server(answers=sel4_answers(2))
-    board.scripts = [[sel4.GREETING, board.heard("START"), *sel4_pb(samples)]]
+    board = Server(**sel4_profiler())
+    board.scripts = [[board.heard("START"), *sel4_pb(samples)]]
     with scratch() as folder, board:
         recorder = Recorder(folder, "tcp", board.address, "-o", "out.dump", *NAMES)
         size = len(sel4.GREETING + sel4.ERROR + b"".join(sel4_pb(samples)))
@@ -176,9 +179,9 @@ def test_killed():
 
         def all_is_there():
             kept[:] = glob.glob(os.path.join(folder, ".out.dump-*.kscope"))
-            return kept and os.path.getsize(kept[0]) >= size or recorder.process.poll() is not None
+            return kept and os.path.getsize(kept[0]) >= size
 
-        wait_for(all_is_there)
+        recorder.waits_for(all_is_there)
         recorder.interrupt(signal.SIGKILL).end()
         check("killed: the raw stream is beside the output", len(kept) == 1, os.listdir(folder))
         check("killed: it has everything", recorder.bytes(kept[0]) == board.sent)
@@ -192,6 +195,7 @@ class Terminal:
 
     def __init__(self):
         self.master, self.slave = pty.openpty()
+        fcntl.ioctl(self.slave, termios.TIOCSWINSZ, struct.pack("4H", 24, 200, 0, 0))
         self.text = ""
         self.over = False
         self.thread = threading.Thread(target=self.collect, daemon=True)
@@ -228,7 +232,7 @@ def test_status():
             recorder = Recorder(folder, "tcp", board.address, "--kernel", "System.map", "-o", "out.dump",
                                 stderr=terminal.slave)
             line = re.compile(r"\r[^\r\n]*\b900 samples[^\r\n]*/s[^\r\n]*\b0 lost[^\r\n]*6[67] % hot_function")
-            wait_for(lambda: line.search(terminal.text) or recorder.process.poll() is not None)
+            recorder.waits_for(lambda: line.search(terminal.text))
             check("the status line", line.search(terminal.text), terminal.text[-500:])
             go_on.set()
             recorder.end()

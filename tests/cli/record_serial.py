@@ -4,14 +4,14 @@
 import os
 import subprocess
 import sys
-import termios
 import threading
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from kit import check, equal, exits, finish, scratch
+from kit import sel4
 from kit.board import CLOSE, Recorder, Serial
-from kit.streams import (NAMES, byte_by_byte, in_bits, kpdata_v3, sel4_serial, take, wire,
-                         wire_samples, Wire)
+from kit.streams import (NAMES, byte_by_byte, in_bits, kpdata_v3, sel4_pb, sel4_serial,
+                         take, wire, wire_samples, Wire)
 
 
 def same(name, got, want):
@@ -39,13 +39,13 @@ def test_sel4(name, given):
             words = ["-f", "sel4-serial"] if given else []
             recorder = Recorder(folder, "serial", board.path, "-o", "out.dump", "--keep", "raw", *words,
                                 *NAMES)
-            recorder.has_all("raw", board, len(first))
+            recorder.has("raw", len(first))
             recorder.interrupt().end()
             exits(f"{name}: it ends", recorder, 0, "60 samples")
             same(f"{name}: the samples", recorder.samples()[0], samples)
             check_raw(name, recorder, board.sent, *NAMES)
             equal(f"{name}: the commands", b"".join(board.packets), b"12" if given else b"2")
-            equal(f"{name}: the speed", board.speed, termios.B115200)
+            equal(f"{name}: the speed", board.speed, 115200)
 
 
 def test_wire():
@@ -58,7 +58,7 @@ def test_wire():
         same("wire: the samples", recorder.samples()[0], samples)
         check("wire: all values are among the bytes", len(set(board.sent)) == 256)
         check_raw("wire", recorder, board.sent)
-        equal("wire: the speed", board.speed, termios.B921600)
+        equal("wire: the speed", board.speed, 921600)
         equal("wire: the board gets nothing", board.packets, [])
         check("wire: the line has its own settings again", not board.is_raw())
 
@@ -69,7 +69,7 @@ def test_kpdata():
     pieces = kpdata_v3(samples)
     with scratch() as folder, Serial(os.path.join(folder, "tty"), byte_by_byte(pieces)) as board:
         recorder = Recorder(folder, "serial", board.path, "-o", "out.dump", "--keep", "raw")
-        recorder.has_all("raw", board, len(b"".join(pieces)))
+        recorder.has("raw", len(b"".join(pieces)))
         recorder.interrupt().end()
         exits("kpdata: it ends", recorder, 0, "100 samples")
         same("kpdata: the samples", recorder.samples()[0], samples)
@@ -85,7 +85,7 @@ def test_unplugged():
         with Serial(os.path.join(folder, "tty"), [*first, got_it, CLOSE]) as board:
             recorder = Recorder(folder, "serial", board.path, "--retry", "0.2", "-o", "out.dump", "--keep",
                                 "raw")
-            recorder.has_all("raw", board, len(b"".join(first)))
+            recorder.has("raw", len(b"".join(first)))
             got_it.set()
             recorder.end()
             exits("unplugged: it ends", recorder, 1, "the link broke", "50 samples")
@@ -96,7 +96,7 @@ def test_unplugged():
         with Serial(os.path.join(folder, "tty"), [*first, got_it, CLOSE], rest) as board:
             recorder = Recorder(folder, "serial", board.path, "--retry", "100", "-o", "out.dump",
                                 "--keep", "raw")
-            recorder.has_all("raw", board, len(b"".join(first)))
+            recorder.has("raw", len(b"".join(first)))
             got_it.set()
             recorder.end()
             exits("plugged in again: it ends", recorder, 1, "the link broke", "is back after", "100 samples")
@@ -170,6 +170,21 @@ def test_file_over():
         recorder = Recorder(folder, "file", "log", "-o", "out.dump", "--keep", "raw").end()
         exits("a file with an end", recorder, 0, "100 samples", "0 lost")
         check_raw("a file with an end", recorder, b"".join(wire(samples)))
+
+
+def test_file_of_socket():
+    """A capture of a socket in a file: nobody hears the commands that its format has."""
+    samples = take(50)
+    data = sel4.GREETING + b"".join(sel4_pb(samples))
+    with scratch() as folder:
+        with open(os.path.join(folder, "log"), "wb") as log:
+            log.write(data)
+        recorder = Recorder(folder, "file", "log", "-o", "out.dump", "--keep", "raw", *NAMES)
+        recorder.has("raw", len(data))
+        recorder.interrupt().end()
+        exits("a file of a socket", recorder, 0, "50 samples")
+        same("a file of a socket: the samples", recorder.samples()[0], samples)
+        check_raw("a file of a socket", recorder, data, *NAMES)
 
 
 def test_fifo():
@@ -255,6 +270,7 @@ def main():
     test_file_grows()
     test_file_truncated()
     test_file_over()
+    test_file_of_socket()
     test_fifo()
     test_stdin()
     test_stdin_of_any_format()

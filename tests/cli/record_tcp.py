@@ -12,7 +12,7 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from kit import HANGS, check, equal, exits, finish, kscope, no_problems, read_folded, scratch, skip
 from kit import sel4
-from kit.board import CLOSE, Client, Recorder, Server, sel4_answers
+from kit.board import CLOSE, Client, Recorder, Server, sel4_profiler
 from kit.streams import (NAMES, byte_by_byte, foreign, in_bits, kpdata_v3, sel4_pb, take, wire,
                          wire_samples, Wire)
 
@@ -23,7 +23,6 @@ def same(name, got, want):
 
 
 def sel4_script(board, samples, rest=(), generation=2, change=list):
-    yield sel4.GREETING
     yield board.heard("START")
     yield from change(sel4_pb(samples, generation))
     yield board.heard("STOP")
@@ -31,7 +30,7 @@ def sel4_script(board, samples, rest=(), generation=2, change=list):
 
 
 def sel4_board(samples, rest=(), generation=2, change=list, **more):
-    board = Server(answers=sel4_answers(generation), **more)
+    board = Server(**sel4_profiler(generation), **more)
     board.heard("START"), board.heard("STOP")
     board.scripts = [sel4_script(board, samples, rest, generation, change)]
     return board
@@ -39,7 +38,7 @@ def sel4_board(samples, rest=(), generation=2, change=list, **more):
 
 def sel4_size(samples, generation):
     """The bytes that a board has sent before STOP."""
-    return (len(sel4.GREETING) + len(sel4_answers(generation)[b"MAPPINGS"]) +
+    return (len(sel4.GREETING) + len(sel4_profiler(generation)["answers"][b"MAPPINGS"]) +
             len(b"".join(sel4_pb(samples, generation))))
 
 
@@ -52,11 +51,11 @@ def check_files(name, recorder, board, samples):
          recorder.samples()[0])
 
 
-def check_more_files(name, recorder, samples):
+def check_more_files(name, recorder, samples, *words):
     done = kscope("convert", recorder.path("perf.data"), "-o", "-", "-t", "dump")
     equal(f"{name}: perf.data has all samples", done.stdout.count("\nsample "), len(samples))
-    equal(f"{name}: the stacks have all weight", sum(read_folded(recorder.path("x.folded")).values()),
-          sum(s.weight for s in samples))
+    done = kscope("convert", recorder.path("raw"), "-o", "-", "-t", "folded", *words)
+    equal(f"{name}: the stacks", read_folded(recorder.path("x.folded")), read_folded(done.stdout))
     check(f"{name}: the flame graph", recorder.bytes("x.svg").rstrip().endswith(b"</svg>"))
     check(f"{name}: nothing else is left",
           not [entry for entry in os.listdir(recorder.folder) if entry.startswith(".")],
@@ -70,28 +69,29 @@ def test_sel4(generation, change, name, *words):
     with scratch() as folder, sel4_board(before, rest, generation, change) as board:
         recorder = Recorder(folder, "tcp", board.address, "-o", "out.dump", "-o", "perf.data", "-o",
                             "x.folded", "-o", "x.svg", "--keep", "raw", *NAMES, *words)
-        recorder.has_all("raw", board, sel4_size(before, generation))
+        recorder.has("raw", sel4_size(before, generation))
         recorder.interrupt().end()
         exits(f"{name}: it ends", recorder, 0, "330 samples", "0 lost")
         check_files(name, recorder, board, samples)
-        check_more_files(name, recorder, samples)
-        equal(f"{name}: the commands", b"".join(board.packets), b"MAPPINGS\nSTART\nSTOP\n")
+        check_more_files(name, recorder, samples, *NAMES)
+        equal(f"{name}: the commands", b"".join(board.packets), b"MAPPINGS\nSTART\nSTOP\nREFRESH\n")
 
 
 def test_packets():
     """The board takes a packet for one command. On a busy machine it may read two commands at once, though
     kscope sent them on their own: one of three recordings has to show that it does."""
+    want = [b"MAPPINGS\n", b"START\n", b"STOP\n", b"REFRESH\n"]
     seen = []
     for _ in range(3):
         with scratch() as folder, sel4_board(take(3)) as board:
             recorder = Recorder(folder, "tcp", board.address, "-o", "out.dump", "--keep", "raw", *NAMES)
-            recorder.has_all("raw", board, sel4_size(take(3), 2))
+            recorder.has("raw", sel4_size(take(3), 2))
             recorder.interrupt(signal.SIGTERM).end()
             exits("SIGTERM ends it, too", recorder, 0, "3 samples")
             seen.append(board.packets)
-        if seen[-1] == [b"MAPPINGS\n", b"START\n", b"STOP\n"]:
+        if seen[-1] == want:
             break
-    check("each command is a packet", [b"MAPPINGS\n", b"START\n", b"STOP\n"] in seen, seen)
+    check("each command is a packet", want in seen, seen)
 
 
 def test_commands():
@@ -103,7 +103,7 @@ def test_commands():
     with scratch() as folder, board:
         recorder = Recorder(folder, "tcp", board.address, "--start-with", r"go\t1\0", "--stop-with",
                             r"\x68alt\n", "-o", "out.dump", "--keep", "raw")
-        recorder.has_all("raw", board, len(b"".join(pieces[:-1])))
+        recorder.has("raw", len(b"".join(pieces[:-1])))
         recorder.interrupt().end()
         exits("own commands", recorder, 0, "40 samples")
         equal("own commands: the board gets them", b"".join(board.packets), b"go\t1\0halt\n")
@@ -115,7 +115,7 @@ def test_slow_answer():
     with scratch() as folder, sel4_board(take(5)) as board:
         board.answers = {}
         recorder = Recorder(folder, "tcp", board.address, "-o", "out.dump", "--keep", "raw", *NAMES)
-        recorder.has_all("raw", board, len(sel4.GREETING + b"".join(sel4_pb(take(5)))))
+        recorder.has("raw", len(sel4.GREETING + b"".join(sel4_pb(take(5)))))
         recorder.interrupt().end()
         exits("no answer to MAPPINGS", recorder, 0, "5 samples")
 
@@ -142,7 +142,7 @@ def test_wire_with_commands():
     board.scripts = [[board.heard("start\n"), *first, board.heard("stop\n"), *rest]]
     with scratch() as folder, board:
         recorder = Recorder(folder, "tcp", board.address, "-f", "kscope", "-o", "out.dump", "--keep", "raw")
-        recorder.has_all("raw", board, len(b"".join(first)))
+        recorder.has("raw", len(b"".join(first)))
         recorder.interrupt().end()
         exits("wire with commands", recorder, 0, "200 samples", "0 lost")
         equal("wire with commands: the board gets them", b"".join(board.packets), b"start\nstop\n")
@@ -233,12 +233,11 @@ def test_until():
 
 def test_twice():
     """A board that goes on after STOP: the second Ctrl-C does not wait for it."""
-    board = Server(answers=sel4_answers(2))
+    board = Server(**sel4_profiler())
     samples = take(100)
     repeat = threading.Event()
 
     def script():
-        yield sel4.GREETING
         yield board.heard("START")
         yield from sel4_pb(samples)
         yield board.heard("STOP")
@@ -250,7 +249,7 @@ def test_twice():
     board.scripts = [script()]
     with scratch() as folder, board:
         recorder = Recorder(folder, "tcp", board.address, "-o", "out.dump", "--keep", "raw", *NAMES)
-        recorder.has_all("raw", board, sel4_size(samples, 2))
+        recorder.has("raw", sel4_size(samples, 2))
         recorder.interrupt()
         check("twice: once sends STOP", board.heard("STOP").wait(HANGS))
         check("twice: and reads on", repeat.wait(HANGS) and recorder.process.poll() is None)

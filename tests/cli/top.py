@@ -229,7 +229,8 @@ def test_stalls(folder):
     for name, first, words in (
             ("3 bytes", info_chunk[:3], "0 samples"), ("half a chunk", info_chunk[:40], "0 samples"),
             ("a format that is not live", b"PERFILE2" + bytes(9992), "no live view of perfdata: 10000 bytes"),
-            ("a compressed stream", b"\x28\xb5\x2f\xfd" + bytes(996), "no live view of compressed streams: 1000 bytes")):
+            ("a compressed stream", b"\x28\xb5\x2f\xfd" + bytes(996),
+             "no live view of compressed streams: 1000 bytes")):
         stream, terminal = start(folder, first, columns=160)
         check(f"{name}: the state", terminal.shows(words), terminal.screen())
         terminal.keys("s")
@@ -302,7 +303,8 @@ def test_simple_terminals(folder):
     stream, terminal = start(folder, TERM="vt100")
     stream.round(lost=2)
     check("vt100", terminal.shows("300 samples", "2 lost", "copy_page"), terminal.screen())
-    check("vt100: no colours", not re.search(r"\x1b\[(?:\d+;)*[34][0-7][;m]", terminal.styled()), terminal.styled()[:300])
+    check("vt100: no colours", not re.search(r"\x1b\[(?:\d+;)*[34][0-7][;m]", terminal.styled()),
+          terminal.styled()[:300])
     terminal.keys("q")
     check("vt100: restored", terminal.shows("EXIT=1 MODES=icanon"), terminal.screen())
     stream.close()

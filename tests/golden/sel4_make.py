@@ -112,8 +112,24 @@ def make_protobuf():
         few[2])
     put("sel4-pb-garbage", "input.pb", hello + few[0] + b"\xff\xfe12junk" + few[1] + few[2])
     old = b"\x08\x98\x81\x80\x01\x10\x01\x18\x64\x28\x80\x9fI\x32\x07\xf8\x81\x80\x01\x00\x00\x00"
-    put("sel4-pb-not-counted", "input.pb", hello + 2 * frame(old))
+    put("sel4-pb-not-counted", "input.pb", hello + frame(old) + frame(old.replace(b"\x18\x64", b"\x18\x65")))
     put("sel4-pb-cut", "input.pb", hello + few[0] + few[1][:-5])
+    make_links(hello, few)
+
+
+def make_links(hello, few):
+    """Connections that broke, anywhere, and came back; samples that came twice."""
+    late = [frame(message(time=t)) for t in (2 ** 40, 2 ** 40 + 500)]
+    put("sel4-pb-connected-again", "input.pb", hello + few[0] + few[1][:30] + hello + few[2])
+    put("sel4-pb-connected-twice", "input.pb", hello + few[0] + hello + hello + few[1])
+    put("sel4-pb-connected-clock", "input.pb", hello + b"".join(late) + hello + few[0] + few[1] + hello +
+        late[0] + late[1])
+    # The broken sample takes in the beginning of the greeting as addresses.
+    whole = frame(message(ips=[5] * 16))
+    put("sel4-pb-connected-inside", "input.pb", b"".join(
+        hello + frame(message(time=1000 * cut)) + whole[:-cut] for cut in (1, 2, 3, 4, 15)) + hello + few[0])
+    put("sel4-pb-twice", "input.pb", hello + few[0] + few[0] + few[1] + few[0] + frame(message(time=100, cpu=1)) +
+        few[0] + frame(message(time=0)) + frame(message(time=0)))
 
 
 def make_serial():
@@ -123,12 +139,13 @@ def make_serial():
     one, two = dump(sample()), dump(sample(pid=2, time="200", nr="1"))
     put("sel4-serial", "input.txt", "Booting\r\n" + one.replace("\n", "\r\n") + "other output\n" + two)
     put("sel4-serial-damaged", "input.txt", one + two.replace('"200"', '"2?0"') + two[:60] + "\n" +
-        one + two[:50])
+        one.replace('"100"', '"300"') + two[:50])
+    put("sel4-serial-twice", "input.txt", one + one + two + one)
     put("sel4-serial-negative", "input.txt", dump(sample(nr="1", ips=["-8589934592"] + ["0"] * 15)))
     noisy = one.replace('{\n', 'noise {\n', 1).replace('\t"cpu"', 'MON|INFO: 12 things\n\t"cpu"')
     noisy = noisy.replace('\t\t"2097500"', "[    1.234567] other noise\n\t\t\"2097500\"")
     put("sel4-serial-noise", "input.txt", noisy + "}\n\x1b[32m" + two.replace("\n", "\x1b[0m\n") +
-        "[ 1.5] " + two.replace("\n", "\n[ 1.5] ").rstrip("[ 1.5]") + "\n" + one.replace("\n]", "]"))
+        "[ 1.5] " + two.replace('"200"', '"300"').replace("\n", "\n[ 1.5] ").rstrip("[ 1.5]") + "\n" + one.replace("\n]", "]"))
     braces = 'client {state} = "up" [ok "1"]\nset {a} {b\n'
     put("sel4-serial-braces", "input.txt", braces + one.replace("\n", "\n" + braces) + two)
     put("sel4-serial-one-line", "input.txt", " ".join(one.split()) + "\n" + " ".join(two.split()) + "\n")
@@ -136,7 +153,8 @@ def make_serial():
         "".join(line + "\n" for line in one.splitlines() if f'"{key}"' not in line)
         for key in ("ip", "time", "cpu", "2097400")) + two[2:])
     for name in ("sel4-serial", "sel4-serial-damaged", "sel4-serial-negative", "sel4-serial-noise",
-                 "sel4-serial-braces", "sel4-serial-one-line", "sel4-serial-missing"):
+                 "sel4-serial-braces", "sel4-serial-one-line", "sel4-serial-missing",
+                 "sel4-serial-twice"):
         args(name, options)
 
 

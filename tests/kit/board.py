@@ -9,6 +9,7 @@ plays a script for each connection, in a thread. Steps of a script:
 
 At the end of a script, the link stays open until the other side closes it. Recorder is a kscope that
 records the board."""
+import fcntl
 import os
 import pty
 import select
@@ -24,16 +25,17 @@ from . import HANGS, KSCOPE, kscope, sel4, wait_for
 from .streams import read_dump
 
 CLOSE, RESET = object(), object()
+# termios2 has the speed as a number; Python has no name for it.
+TCGETS2, TERMIOS2 = 0x802c542a, struct.Struct("4I20B2I")
 
 
 class Board:
     """What all links have in common. A link defines connect(), and how to read and write."""
 
-    answers = {}  # {the start of a command: the answer}
-
-    def __init__(self, *scripts, answers=None):
+    def __init__(self, *scripts, greeting=b"", answers=None):
         self.scripts = scripts
-        self.answers = answers or {}
+        self.greeting = greeting  # comes before the answer to any command
+        self.answers = answers or {}  # {the start of a command: the answer}
         self.packets = []  # as received, one for each read
         self.sent = b""
         self.connections = 0
@@ -61,6 +63,7 @@ class Board:
             if link is None:
                 return
             self.connections += 1
+            self.send(link, self.greeting)
             listener = threading.Thread(target=self.listen, args=(link,), daemon=True)
             listener.start()
             last = self.play_one(link, script)
@@ -211,7 +214,7 @@ class Serial(Board):
         self.path = path
         self.slave = None
         self.link = None
-        self.speed = None
+        self.speed = 0  # while kscope has it open
         self.plug_in()
 
     def plug_in(self):
@@ -222,7 +225,6 @@ class Serial(Board):
 
     def is_raw(self):
         mode = termios.tcgetattr(self.slave)
-        self.speed = mode[4]
         return not mode[3] & (termios.ECHO | termios.ICANON) and not mode[1] & termios.OPOST
 
     def connect(self):
@@ -232,6 +234,8 @@ class Serial(Board):
             if self.over:
                 return None
             time.sleep(0.02)
+        modes = fcntl.ioctl(self.slave, TCGETS2, bytes(TERMIOS2.size))
+        self.speed = TERMIOS2.unpack(modes)[-1]
         return self.link
 
     def close(self):
@@ -253,9 +257,11 @@ class PtyLink(Link):
         self.fd = -1
 
 
-def sel4_answers(generation):
+def sel4_profiler(generation=2):
+    """What a board with the profiler says by itself: arguments of a Board."""
     mappings = b"hasher.elf: 1\nhasher.elf: 2\n" if generation == 1 else sel4.ERROR
-    return {b"MAPPINGS": mappings, b"HELLO": b"200 OK (Ready to go)\n"}
+    return {"greeting": sel4.GREETING,
+            "answers": {b"MAPPINGS": mappings, b"HELLO": b"200 OK (Ready to go)\n"}}
 
 
 class Recorder:
@@ -282,23 +288,18 @@ class Recorder:
         with open(self.log, encoding="utf-8", errors="replace") as f:
             return f.read()
 
+    def waits_for(self, condition):
+        """Waits until the condition is true, or kscope has ended."""
+        return wait_for(lambda: condition() or self.process.poll() is not None)
+
     def said(self, text):
-        """Waits for a message; False if kscope ends without it."""
-        wait_for(lambda: text in self.stderr or self.process.poll() is not None)
-        return text in self.stderr
+        """Waits for a message."""
+        return self.waits_for(lambda: text in self.stderr)
 
     def has(self, name, size):
-        """Waits until a file has this many bytes; size may be a function."""
-        def grown():
-            want = size() if callable(size) else size
-            return (os.path.exists(self.path(name)) and os.path.getsize(self.path(name)) >= want or
-                    self.process.poll() is not None)
-        return wait_for(grown)
-
-    def has_all(self, name, board, nr_sent):
-        """Waits until kscope has written everything that the board sends until then."""
-        return wait_for(lambda: nr_sent <= len(board.sent) or self.process.poll() is not None) and \
-            self.has(name, nr_sent)
+        """Waits until a file has this many bytes."""
+        return self.waits_for(lambda: os.path.exists(self.path(name)) and
+                              os.path.getsize(self.path(name)) >= size)
 
     def interrupt(self, which=signal.SIGINT):
         self.process.send_signal(which)
@@ -314,6 +315,8 @@ class Recorder:
         return self
 
     def bytes(self, name):
+        if not os.path.exists(self.path(name)):
+            return b""
         with open(self.path(name), "rb") as f:
             return f.read()
 

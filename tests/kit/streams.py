@@ -46,14 +46,17 @@ def kpdata_v3(samples):
 
 
 class Wire:
-    """Our own stream. Each chunk has a few samples of one cpu, and the rounds follow the time."""
+    """Our own stream. Each chunk has a few samples of one cpu, and the rounds follow the time. `checked`:
+    chunks have checksums. `start`: when the target began, by which a target that starts over is known."""
 
-    def __init__(self, cpus=2, kernel="", per_round=20):
-        self.cpus, self.kernel, self.per_round = cpus, kernel, per_round
+    def __init__(self, cpus=2, kernel="", per_round=20, checked=False, start=0):
+        self.cpus, self.per_round = cpus, per_round
+        self.about = {"kernel": kernel, "start": start, "version": 4 if checked else 1}
+        self.more = {"checked": checked}
         self.sequence, self.sent = [0] * cpus, [0] * cpus
 
     def head(self):
-        return [chunk(info(cpus=self.cpus, kernel=self.kernel))]
+        return [chunk(info(cpus=self.cpus, **self.about), **self.more)]
 
     def body(self, samples):
         pieces = []
@@ -61,18 +64,19 @@ class Wire:
             some = samples[at:at + self.per_round]
             for cpu in range(self.cpus):
                 own = [s for s in some if s.cpu == cpu]
-                if not own:
-                    continue
-                records = [sample(s.time, s.ips[0], weight=s.weight, chain=s.ips, task=s.task)
-                           for s in own]
-                pieces.append(chunk(*records, cpu=cpu, sequence=self.sequence[cpu]))
-                self.sequence[cpu] += 1
-                self.sent[cpu] += len(own)
-            pieces.append(round_(some[-1].time))
+                if own:
+                    pieces.append(self.chunk(cpu, own))
+            pieces.append(round_(some[-1].time + 1, **self.more))
         return pieces
 
+    def chunk(self, cpu, samples):
+        records = [sample(s.time, s.ips[0], weight=s.weight, chain=s.ips, task=s.task) for s in samples]
+        self.sequence[cpu] += 1
+        self.sent[cpu] += len(samples)
+        return chunk(*records, cpu=cpu, sequence=self.sequence[cpu] - 1, **self.more)
+
     def tail(self):
-        return [end(*((cpu, nr, 0) for cpu, nr in enumerate(self.sent)))]
+        return [end(*((cpu, nr, 0) for cpu, nr in enumerate(self.sent)), **self.more)]
 
 
 def wire(samples, **more):

@@ -41,8 +41,8 @@ int main(void)
 
 	check("CRC-32C of the standard's example", wire_crc(0, "123456789", 9) == 0xe3069283);
 	check("in two parts", wire_crc(wire_crc(0, "1234", 4), "56789", 5) == 0xe3069283);
-	check("a checked chunk", len && peek(data, len, &chunk) == 1 &&
-					 chunk.check == WIRE_CHECK_GOOD && !chunk.cut);
+	check("a checked chunk",
+	      len && peek(data, len, &chunk) == 1 && chunk.check == WIRE_CHECK_GOOD && !chunk.cut);
 	for (size_t bit = 0; bit < len * 8; bit++) {
 		data[bit / 8] ^= (uint8_t)(1 << bit % 8);
 		wrong_is_found &= peek(data, len, &chunk) < 0 || chunk.check != WIRE_CHECK_GOOD;
