@@ -5,7 +5,6 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -37,9 +36,7 @@ struct live *live_open(const struct job *like, int fd, const char *name, struct 
 	live->job = *like;
 	live->job.inputs = NULL;
 	live->job.nr_inputs = 0;
-	live->fd = fd;
-	live->in.fd = -1;
-	live->name = name;
+	in_open_live(&live->in, fd, name);
 	live->now = live->began = live_clock();
 	strtab_init(&live->strings);
 	if (like->reader && !reader_by_name(like->reader))
@@ -60,10 +57,8 @@ void live_close(struct live *live)
 	free(live->cpus);
 	if (live->job_opened)
 		job_release(&live->job);
-	if (live->in_opened)
+	else
 		in_close(&live->in);
-	if (live->fd >= 0)
-		close(live->fd);
 	strtab_release(&live->strings);
 	free(live);
 }
@@ -77,57 +72,32 @@ static int fail(struct live *live, const struct err *err)
 
 /* ---- from the first bytes to a reader ---- */
 
-/* Opening an input looks at its first bytes, and so must not happen before they are there. */
-static bool has_first_bytes(const struct live *live)
-{
-	struct pollfd fd = { .fd = live->fd, .events = POLLIN };
-	int bytes = 0;
-
-	if (poll(&fd, 1, 0) <= 0)
-		return false;
-	return fd.revents & (POLLHUP | POLLERR | POLLNVAL) || ioctl(live->fd, FIONREAD, &bytes) ||
-	       bytes == 0 || bytes >= UNPACK_HEAD;
-}
-
-static int open_input(struct live *live)
-{
-	struct err err = { 0 };
-	int fd = live->fd;
-
-	if (!has_first_bytes(live))
-		return 0;
-	live->fd = -1;
-	if (in_open_fd(&live->in, fd, live->name, &err) < 0)
-		return fail(live, &err);
-	live->in_opened = true;
-	return 1;
-}
-
-/* 1: live->ops is set, or more bytes do not help. */
+/* 1: the format is known, or more bytes do not help. */
 static int detect(struct live *live)
 {
-	size_t have;
 	const struct reader_ops *ops;
 	const uint8_t *head;
 	bool ended, sure;
+	size_t have;
 
-	if (live->job.reader) {
-		live->ops = reader_by_name(live->job.reader);
-		return 1;
-	}
 	in_peek(&live->in, 0, &have);
 	ended = in_ready(&live->in, have + 1) && live->in.eof;
 	head = in_peek(&live->in, 0, &have);
-	ops = reader_by_head(head, have, &sure);
-	if (sure || ended)
-		live->ops = ops;
-	return sure || ended;
+	/* Of a compressed stream, nobody knows how much is needed for the next byte. */
+	live->compressed = unpack_probe(head, have);
+	if (live->compressed)
+		return 1;
+	ops = live->job.reader ? reader_by_name(live->job.reader)
+			       : reader_by_head(head, have, &sure);
+	if (!live->job.reader && !sure && !ended)
+		return 0;
+	live->ops = ops;
+	return 1;
 }
 
 static int open_job(struct live *live)
 {
-	live->job_opened = true;
-	live->in_opened = false; /* it is the job's now */
+	live->job_opened = true; /* and has the input */
 	if (live->ops)
 		live->job.reader = live->ops->name;
 	if (job_open_in(&live->job, &live->strings, &live->in) < 0)
@@ -143,20 +113,12 @@ static int open_job(struct live *live)
 /* A reader that is not live would wait for the rest, unless that is there. */
 static bool can_follow(const struct live *live)
 {
-	return live->in.eof || !live->ops || live->ops->live || live->ops->live_view;
+	return !live->compressed &&
+	       (live->in.eof || !live->ops || live->ops->live || live->ops->live_view);
 }
 
 static int open_reader(struct live *live)
 {
-	int ret = live->in_opened ? 1 : open_input(live);
-
-	if (ret <= 0)
-		return ret;
-	/* Of a compressed stream, nobody knows how much is needed for the next byte. */
-	if (live->in.unpack) {
-		live->state = LIVE_BLIND;
-		return 1;
-	}
 	if (!live->ops && !detect(live))
 		return 0;
 	if (!can_follow(live)) {
@@ -234,16 +196,9 @@ int live_step(struct live *live)
 
 int live_fd(const struct live *live)
 {
-	struct pollfd fd = { .fd = live->fd, .events = POLLIN };
-
 	if (live->state >= LIVE_ENDED)
 		return -1;
-	if (live->job_opened)
-		return live->job.merge.inputs[0].in.fd;
-	if (live->in_opened)
-		return live->in.fd;
-	/* What is too little to begin with stays in the pipe: do not wait for just that. */
-	return poll(&fd, 1, 0) > 0 && !has_first_bytes(live) ? -1 : live->fd;
+	return live->job_opened ? live->job.merge.inputs[0].in.fd : live->in.fd;
 }
 
 enum live_state live_state(const struct live *live)

@@ -34,8 +34,7 @@ struct live *live_open(const struct job *like, int fd, const char *name, struct 
  * ended or cannot be read.
  */
 int live_step(struct live *live);
-/* To poll, for some 100 ms at most; -1: nothing to wait for but time. */
-int live_fd(const struct live *live);
+int live_fd(const struct live *live); /* to poll; -1: nothing more comes */
 enum live_state live_state(const struct live *live);
 const char *live_error(const struct live *live);  /* "" if it did not fail */
 const char *live_format(const struct live *live); /* NULL: not known yet */

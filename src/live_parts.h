@@ -25,10 +25,8 @@ struct live {
 	struct strtab strings;
 	struct writer writer, *to[1];
 	struct tally_options options;
-	const char *name;
-	int fd;	      /* until `in` has it */
 	struct in in; /* until the job has it */
-	bool in_opened, job_opened;
+	bool job_opened, compressed;
 	enum live_state state;
 	const struct reader_ops *ops; /* NULL: not known yet */
 	struct err err;

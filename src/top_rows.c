@@ -119,22 +119,29 @@ static void reading(struct top *top, struct buf *text, bool *alarm)
 	}
 }
 
+static void add_words(struct top *top, struct buf *text, const char *words)
+{
+	if (text->len && *words)
+		buf_adds(text, ", ");
+	buf_adds(text, text_plain(&top->scratch[0], words));
+}
+
 void top_state(struct top *top, struct buf *text, bool *alarm)
 {
-	struct buf words = { 0 };
-	size_t begin = text->len;
+	struct buf words = { 0 }, all = { 0 };
 
 	*alarm = top->source.trouble;
 	if (top->paused)
-		buf_adds(text, "PAUSED (the recording goes on)");
-	if (*top->source.text && live_state(top->live) < LIVE_ENDED)
-		buf_addf(text, "%s%s", text->len > begin ? ", " : "",
-			 text_plain(&top->scratch[0], top->source.text));
+		add_words(top, &all, "PAUSED (the recording goes on)");
 	reading(top, &words, alarm);
 	if (words.len)
-		buf_addf(text, "%s%s", text->len > begin ? ", " : "",
-			 text_plain(&top->scratch[0], words.data));
+		add_words(top, &all, words.data);
+	if (live_state(top->live) < LIVE_ENDED)
+		add_words(top, &all, top->source.text);
+	if (all.len)
+		buf_adds(text, all.data);
 	buf_release(&words);
+	buf_release(&all);
 }
 
 void top_time(struct top *top, struct buf *text)

@@ -247,6 +247,11 @@ int in_open_fd(struct in *in, int fd, const char *path, struct err *err)
 	return 0;
 }
 
+void in_open_live(struct in *in, int fd, const char *path)
+{
+	init(in, path, fd, WINDOW);
+}
+
 int in_open(struct in *in, const char *path, struct err *err)
 {
 	bool is_stdin = !strcmp(path, "-");

@@ -34,6 +34,8 @@ struct in {
 int in_open(struct in *in, const char *path, struct err *err);
 /* Takes ownership of the descriptor. The path is only for messages. */
 int in_open_fd(struct in *in, int fd, const char *path, struct err *err);
+/* Of a pipe that is still being written: reads nothing yet, and does not decompress. */
+void in_open_live(struct in *in, int fd, const char *path);
 /* Reads from a copy of `data` instead of a file. For fuzzing and nested data. */
 void in_open_memory(struct in *in, const char *name, const void *data, size_t len);
 /* Sets the name for messages. */

@@ -45,11 +45,11 @@ class Stream:
             return False
         return True
 
-    def open(self):
+    def open(self, first=None):
         if not wait_for(self.connect):
             raise RuntimeError("nobody reads the stream")
         os.set_blocking(self.to, True)
-        self.write(chunk(info(cpus=3, kernel=self.kernel)))
+        self.write(first or chunk(info(cpus=3, kernel=self.kernel)))
         return self
 
     def write(self, data):
@@ -104,10 +104,10 @@ def command(folder, source):
     return [KSCOPE, "top", "file", source, "--slide", "0", "--keep", os.path.join(folder, "kept.kscope")]
 
 
-def start(folder, **more):
+def start(folder, first=None, **more):
     stream = Stream(folder)
     terminal = Terminal(folder, *command(folder, stream.fifo), **more)
-    return stream.open(), terminal
+    return stream.open(first), terminal
 
 
 def test_numbers(folder):
@@ -117,14 +117,16 @@ def test_numbers(folder):
     stream.round()
     check("what was sent", terminal.shows("600 samples", "7 lost", "0 damaged", "3 cpus", "host-time"),
           terminal.screen())
+    wait_for(lambda: known(rows(terminal.lines())) == SHARES)
     equal("shares", known(rows(terminal.lines())), SHARES)
     check("a long name is cut", terminal.shows(" deep<int,int,"))
-    check("lost samples have a colour", re.search(r"\x1b\[[0-9;]*41m[^\n]{0,20}7 lost", terminal.styled()),
+    check("lost samples have a colour", wait_for(lambda: re.search(
+        r"\x1b\[[0-9;]*41m[^\n]{0,20}7 lost", terminal.styled())),
           terminal.styled()[:400])
     check("the load of each cpu", wait_for(lambda: stream.round() or re.search(
         r"cpu  0 \[\|+\] 100% +cpu  1 \[\|+ +\]  5\d% +cpu  2 \[ +\]   0%", terminal.screen())), terminal.screen())
-    check("the call tree: widths are shares", any(
-        re.match(r"\|idle {40,60}\|kernel", line) for line in terminal.lines()), terminal.screen())
+    check("the call tree: widths are shares", wait_for(lambda: re.search(
+        r"^\|idle {40,60}\|kernel", terminal.screen(), re.M)), terminal.screen())
     # The last five seconds: only one function, which is not the hottest of all.
     check("now", wait_for(lambda: stream.round("rare") or re.search(
         r"[1-9][\d.]+%  ?100.00% +\d+ +rare", re.sub(r"^ *[\d.]+%", "", terminal.screen(), flags=re.M))),
@@ -143,8 +145,9 @@ def test_keys(folder, stream, terminal):
         terminal.keys("s")
         check(f"s: sort by {sort}", terminal.shows(f"s sort: {sort}"), terminal.screen())
         if sort == "name":
-            names = [name for name in rows(terminal.lines()) if name in SHARES]
-            equal("the order of names", names[:3], ["[idle]", "copy_page", "evil??31mname"])
+            check("the order of names", wait_for(lambda: [
+                name for name in rows(terminal.lines()) if name in SHARES][:3] == [
+                    "[idle]", "copy_page", "evil??31mname"]), terminal.screen())
         elif sort == "total":
             check("the order of totals", wait_for(lambda: list(rows(terminal.lines()))[:2] in (
                 ["main_loop", "[idle]"], ["[idle]", "main_loop"], ["rare", "[idle]"], ["[idle]", "rare"])))
@@ -220,6 +223,28 @@ def test_sizes(terminal):
     check("and then all is there again", terminal.shows("copy_page", "cpu  0", "kscope top: "), terminal.screen())
 
 
+def test_stalls(folder):
+    """Keys work whatever has arrived."""
+    info_chunk = chunk(info(cpus=3, kernel=os.path.join(folder, "System.map")))
+    for name, first, words in (
+            ("3 bytes", info_chunk[:3], "0 samples"), ("half a chunk", info_chunk[:40], "0 samples"),
+            ("a format that is not live", b"PERFILE2" + bytes(9992), "no live view of perfdata: 10000 bytes"),
+            ("a compressed stream", b"\x28\xb5\x2f\xfd" + bytes(996),
+             "no live view of compressed streams: 1000 bytes")):
+        stream, terminal = start(folder, first, columns=160)
+        check(f"{name}: the state", terminal.shows(words), terminal.screen())
+        terminal.keys("s")
+        check(f"{name}: keys work", terminal.shows("sort: total"), terminal.screen())
+        if name == "half a chunk":
+            stream.write(info_chunk[40:])
+            stream.round()
+            check(f"{name}: then the rest comes", terminal.shows("300 samples"), terminal.screen())
+        terminal.keys("q")
+        check(f"{name}: q", terminal.shows("EXIT=") and terminal.modes() == "0 1", terminal.screen())
+        stream.close()
+        terminal.close()
+
+
 def test_end(stream, terminal):
     stream.finish()
     check("the end", terminal.shows("the recording has ended"), terminal.screen())
@@ -278,7 +303,8 @@ def test_simple_terminals(folder):
     stream, terminal = start(folder, TERM="vt100")
     stream.round(lost=2)
     check("vt100", terminal.shows("300 samples", "2 lost", "copy_page"), terminal.screen())
-    check("vt100: no colours", not re.search(r"\x1b\[(?:\d+;)*[34][0-7][;m]", terminal.styled()), terminal.styled()[:300])
+    check("vt100: no colours", not re.search(r"\x1b\[(?:\d+;)*[34][0-7][;m]", terminal.styled()),
+          terminal.styled()[:300])
     terminal.keys("q")
     check("vt100: restored", terminal.shows("EXIT=1 MODES=icanon"), terminal.screen())
     stream.close()
@@ -326,6 +352,7 @@ with scratch() as scratch_folder:
     test_keys(scratch_folder, *view)
     test_sizes(view[1])
     test_end(*view)
+    test_stalls(scratch_folder)
     test_deaths(scratch_folder)
     test_interrupt(scratch_folder)
     test_stdin(scratch_folder)

@@ -82,7 +82,9 @@ def test_pieces(folder):
 
 def test_goldens():
     """Recordings, good or bad."""
-    for folder in sorted(glob.glob(os.path.join(ROOT, "tests", "golden", "wire-*"))):
+    folders = [folder for kind in ("wire-", "sel4-pb", "sel4-serial", "kpdata")
+               for folder in sorted(glob.glob(os.path.join(ROOT, "tests", "golden", kind + "*")))]
+    for folder in folders:
         if not os.path.isdir(folder) or os.path.exists(os.path.join(folder, "args")):
             continue
         with unpacked(folder) as place:
