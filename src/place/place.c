@@ -15,12 +15,20 @@
 
 #define PAGE 4096
 #define VOTES_MAX 65536
+#define CODE_VOTES_MAX 1024
+#define SLIDES_MAX 16 /* different ones among the votes of pages */
+#define SLIDE_PAGES 3 /* that have to agree on a slide */
 /*
  * KASLR of Linux uses steps of 2 MB, or of at least 64 KB on arm64. Other kernels may use pages:
  * then there are many more distances and coincidences, so the winner has to be clearer.
  */
 #define STEP_USUAL 65536
 #define HITS_BY_PAGE 16
+
+struct code_vote {
+	uint64_t address;
+	uint8_t bytes[PAGE_HEAD];
+};
 
 struct binary {
 	const char *path;
@@ -40,6 +48,8 @@ struct place {
 	bool indexed, kernel_indexed;
 	uint64_t *votes;
 	size_t nr_votes, cap_votes;
+	struct code_vote *code_votes;
+	size_t nr_code_votes, cap_code_votes;
 	struct arena arena;
 };
 
@@ -64,6 +74,7 @@ void place_free(struct place *place)
 	pages_release(&place->kernel_pages);
 	free(place->binaries);
 	free(place->votes);
+	free(place->code_votes);
 	arena_release(&place->arena);
 	free(place);
 }
@@ -87,6 +98,18 @@ void place_vote(struct place *place, uint64_t pc)
 		return;
 	GROW(place->votes, place->nr_votes + 1, place->cap_votes);
 	place->votes[place->nr_votes++] = pc;
+}
+
+void place_vote_code(struct place *place, uint64_t address, const uint8_t *bytes, size_t len)
+{
+	struct code_vote *vote;
+
+	if (place->nr_code_votes >= CODE_VOTES_MAX || len < PAGE_HEAD)
+		return;
+	GROW(place->code_votes, place->nr_code_votes + 1, place->cap_code_votes);
+	vote = &place->code_votes[place->nr_code_votes++];
+	vote->address = address;
+	memcpy(vote->bytes, bytes, PAGE_HEAD);
 }
 
 static int compare_values(const void *a, const void *b)
@@ -135,19 +158,74 @@ static uint64_t count_hits(const struct place *place, uint64_t slide)
 	return hits;
 }
 
+static void index_kernel(struct place *place)
+{
+	if (place->kernel_indexed)
+		return;
+	place->kernel_indexed = true;
+	pages_add(&place->kernel_pages, 0, place->kernel);
+}
+
+/*
+ * Samples of a target that was stopped at any instruction are rarely at the start of a function. Pages of code are facts;
+ * only code that also ran elsewhere, such as before paging was on, disagrees.
+ */
+static bool count_code_votes(struct place *place, uint64_t *slide)
+{
+	struct {
+		uint64_t by;
+		unsigned pages;
+	} slides[SLIDES_MAX] = { 0 };
+	size_t nr = 0, best = 0, i;
+	unsigned others = 0;
+
+	index_kernel(place);
+	for (size_t n = 0; n < place->nr_code_votes; n++) {
+		const struct code_vote *vote = &place->code_votes[n];
+		struct page_home home;
+
+		if (!pages_find(&place->kernel_pages, vote->bytes, PAGE_HEAD, &home))
+			continue;
+		for (i = 0; i < nr && slides[i].by != vote->address - home.vaddr; i++)
+			;
+		if (i == SLIDES_MAX)
+			continue;
+		nr += i == nr;
+		slides[i].by = vote->address - home.vaddr;
+		slides[i].pages++;
+		best = slides[i].pages > slides[best].pages ? i : best;
+	}
+	for (i = 0; i < nr; i++)
+		others += i == best ? 0 : slides[i].pages;
+	*slide = slides[best].by;
+	if (slides[best].pages < SLIDE_PAGES || slides[best].pages <= 2 * others)
+		return false;
+	log_note("%s: %u pages of its code ran at a slide of 0x%" PRIx64 ", %u at others",
+		 place->kernel_path, slides[best].pages, *slide, others);
+	return true;
+}
+
+static bool find_slide(struct place *place, struct slide *found)
+{
+	if (!open_kernel(place))
+		return false;
+	if (count_code_votes(place, &found->by))
+		return true;
+	if (!count_votes(place, found))
+		return false;
+	log_note("%s: at a slide of 0x%" PRIx64 ", %" PRIu64 " of %zu addresses are the start of a "
+		 "function; at the next best slide, %" PRIu64,
+		 place->kernel_path, found->by, found->hits, place->nr_votes, found->runner_up);
+	return true;
+}
+
 bool place_slide(struct place *place, uint64_t *slide, uint64_t *hits, uint64_t *votes)
 {
 	struct slide found = { 0 };
-	bool clear = false;
+	bool clear;
 
 	place->nr_votes = sort_unique(place->votes, place->nr_votes);
-	if (open_kernel(place))
-		clear = count_votes(place, &found);
-	if (clear)
-		log_note("%s: at a slide of 0x%" PRIx64 ", %" PRIu64 " of %zu addresses are the "
-			 "start of a function; at the next best slide, %" PRIu64,
-			 place->kernel_path, found.by, found.hits, place->nr_votes,
-			 found.runner_up);
+	clear = find_slide(place, &found);
 	place->placed = clear;
 	place->slide = *slide = clear ? found.by : 0;
 	if (hits)
@@ -304,10 +382,8 @@ bool place_code(struct place *place, uint64_t address, const uint8_t *bytes, siz
 
 	if (!place->indexed)
 		index_binaries(place);
-	if (place->placed && !place->kernel_indexed) {
-		place->kernel_indexed = true;
-		pages_add(&place->kernel_pages, 0, place->kernel);
-	}
+	if (place->placed)
+		index_kernel(place);
 	if (pages_find(&place->pages, bytes, len, &home)) {
 		fill_map(&place->binaries[home.binary], &home, address, map);
 		return true;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * place: finds where the binaries that the user named were loaded in a machine that does not report
- * it. A kernel with KASLR is found by the addresses that ran: at the right slide, most of them are
- * the first byte of a function. Programs are found by the code that ran: the first bytes of a page
+ * it. A kernel with KASLR is found by its code, as programs are, or by the addresses that ran: at the
+ * right slide, most of them are the first byte of a function. Programs are found by the code that ran: the first bytes of a page
  * are looked up among the pages of the binaries.
  */
 #ifndef KSCOPE_PLACE_PLACE_H
@@ -25,6 +25,8 @@ void place_free(struct place *place);
 
 /* Adds an address that ran in kernel mode. Pass each one once; only the first 65,536 count. */
 void place_vote(struct place *place, uint64_t pc);
+/* Adds the first bytes of a page of code that ran in kernel mode. Only the first 1024 pages count. */
+void place_vote_code(struct place *place, uint64_t address, const uint8_t *bytes, size_t len);
 /*
  * Finds the kernel's slide from the votes so far (0: it is at its link address). False: no clear
  * result. *hits of *votes (which may be NULL) were the first byte of a function.

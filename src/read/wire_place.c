@@ -77,6 +77,7 @@ static void survey_chunk(struct wire_survey *survey, const struct wire_chunk *ch
 	uint64_t cpu = UINT64_MAX, time = NO_TIME;
 	struct pb trace = { 0 };
 	struct sample_message sample;
+	struct code_message code;
 	struct pb_field field;
 
 	while (pb_next(&message, &field) > 0) {
@@ -88,6 +89,12 @@ static void survey_chunk(struct wire_survey *survey, const struct wire_chunk *ch
 			if (wire_get_sample(field.bytes, &sample) && !sample.idle)
 				count_address(survey, sample.pc, sample.space,
 					      sample.level == WIRE_LEVEL_USER);
+			break;
+		case WIRE_CHUNK_CODE:
+			if (survey->place && wire_get_code(field.bytes, &code) &&
+			    code.level != WIRE_LEVEL_USER)
+				place_vote_code(survey->place, code.address, code.bytes.at,
+						(size_t)(code.bytes.end - code.bytes.at));
 			break;
 		}
 	}

@@ -177,6 +177,48 @@ static void test_code(const char *self)
 	place_free(place);
 }
 
+static int find_base(struct dl_phdr_info *info, size_t size, void *arg)
+{
+	(void)size;
+	*(uint64_t *)arg = info->dlpi_addr;
+	return 1;
+}
+
+/*
+ * This program as a kernel that ran `moved` bytes from here: samples anywhere in its functions, and the first `right`
+ * pages of its code; the next `wrong` pages ran elsewhere. Returns whether its place is found.
+ */
+static bool finds_kernel(const char *self, uint64_t moved, unsigned right, unsigned wrong)
+{
+	struct place *place = place_new(&library, self, NULL, 0);
+	struct event_map code = { 0 };
+	uint64_t base = 0, slide, seed = 7;
+	bool found;
+
+	dl_iterate_phdr(find_code, &code);
+	dl_iterate_phdr(find_base, &base);
+	for (unsigned i = 0; i < 500; i++)
+		place_vote(place, code.addr + moved + next_random(&seed) % code.len);
+	for (unsigned i = 0; i < right + wrong; i++) {
+		uint64_t at = (code.addr & ~4095ULL) + 4096 * (i + 1);
+
+		place_vote_code(place, at + moved + (i < right ? 0 : 0x40000000),
+				(const uint8_t *)at, 64);
+	}
+	found = place_slide(place, &slide, NULL, NULL) && slide == base + moved;
+	place_free(place);
+	return found;
+}
+
+static void test_kernel_code(const char *self)
+{
+	check("a kernel is found by its code", finds_kernel(self, 0x2000, 8, 0));
+	check("... although some of it ran elsewhere", finds_kernel(self, 0x12345000, 9, 4));
+	check("... not by two pages", !finds_kernel(self, 0x2000, 2, 0));
+	check("... not if pages disagree", !finds_kernel(self, 0x2000, 5, 5));
+	check("... not by addresses alone", !finds_kernel(self, 0x2000, 0, 0));
+}
+
 int main(int argc, char **argv)
 {
 	char map[] = "/tmp/kscope-place-XXXXXX";
@@ -191,6 +233,7 @@ int main(int argc, char **argv)
 	test_slide(map);
 	test_modules(map);
 	test_code(argv[0]);
+	test_kernel_code(argv[0]);
 	library_release(&library);
 	unlink(map);
 	return test_result();
