@@ -178,7 +178,7 @@ static void help_subs(const struct command *command)
 	for (size_t i = 0; command->subs[i]; i++)
 		printf("  %-10s %.*s\n", command->subs[i]->name,
 		       (int)strcspn(command->subs[i]->about, ".\n"), command->subs[i]->about);
-	printf("\nEach has its own options: see kscope %s %s --help\n", command->name,
+	printf("\nEach has its own options; see, for example, kscope %s %s --help\n", command->name,
 	       command->subs[0]->name);
 }
 
@@ -464,9 +464,9 @@ static int wrong_sub(const struct parser *p, const char *name, int *code)
 	int ret;
 
 	if (name)
-		buf_addf(&text, "cannot %s '%s'; use one of:", verb->name, name);
+		buf_addf(&text, "unknown source '%s'; use one of:", name);
 	else
-		buf_addf(&text, "use kscope %s %s, or one of:", verb->name, verb->subs[0]->name);
+		buf_addf(&text, "kscope %s needs a source; use one of:", verb->name);
 	for (size_t i = 0; verb->subs[i]; i++)
 		buf_addf(&text, " %s", verb->subs[i]->name);
 	ret = wrong(p, text.data, code);

@@ -60,7 +60,7 @@ static int convert_quietly(struct job *job, const struct output *output)
 static int keep_raw(struct netconn *n, const struct output *output, int code)
 {
 	n->files.raw_stays = true;
-	log_say("kept what was received: %s; next: kscope convert %s -f sel4-pb -t %s -o %s",
+	log_say("kept the received data: %s; next: kscope convert %s -f sel4-pb -t %s -o %s",
 		n->files.raw, n->files.raw, output->ops->name, output->path);
 	return code;
 }
@@ -92,7 +92,7 @@ static int finish(struct netconn *n, const struct args *args, const struct outpu
 		return write_output(n, args, output);
 	if (!n->failed)
 		return 0;
-	log_error("nothing was received: %s was not written", output->path);
+	log_error("received no data; did not write %s", output->path);
 	return ERR_INPUT;
 }
 
@@ -166,6 +166,6 @@ int cmd_netconn(int argc, char **argv)
 		}
 	}
 	if (optind < argc || !ip)
-		return wrong("netconn expects --ip, and no other words than options");
+		return wrong("--ip is required, and netconn takes only options");
 	return run(ip, port, &args, &output);
 }

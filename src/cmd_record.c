@@ -12,8 +12,9 @@ const struct command cmd_record = {
 	.name = "record",
 	.usage = "record SOURCE [OPTIONS]",
 	.about = "Record a guest of QEMU, a board, or a program.\n"
-		 "kscope writes the output when the recording ends: by itself, after --duration, "
-		 "or with Ctrl-C.",
+		 "The recording ends when the source ends, after --duration, or on Ctrl-C. kscope "
+		 "then "
+		 "writes the output.",
 	.examples = "  kscope record qemu -- qemu-system-x86_64 -kernel vmlinuz -nographic\n"
 		    "  kscope record tcp board:1236 --build-dir build -o flame.svg\n"
 		    "  kscope record serial /dev/ttyUSB0,115200 -f sel4-serial --duration 10\n"

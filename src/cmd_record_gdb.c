@@ -92,7 +92,7 @@ const struct command record_gdb = {
 		 "kscope stops the target, reads the registers and the stack of every cpu or "
 		 "thread, and "
 		 "lets it\n"
-		 "go on. It needs no help from the target.",
+		 "run on. The target needs no agent.",
 	.examples = "  kscope record gdb localhost:1234 -k vmlinux --duration 10 -o flame.svg\n"
 		    "  kscope record gdb board:3333 -F 20 -k zephyr.elf -o perf.data\n",
 	.options = OPTION_USES({ &record_output_table, 0 }, { &gdb_table, 0 },

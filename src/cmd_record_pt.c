@@ -185,7 +185,7 @@ static int run_pt(struct args *args)
 const struct command record_emulate = {
 	.name = "emulate",
 	.usage = "emulate [-o FILE] [--qemu FILE] [--] PROGRAM...",
-	.about = "A program, as Intel PT, in QEMU.\n"
+	.about = "A program in QEMU, as an Intel PT trace.\n"
 		 "PROGRAM... is an x86-64 Linux program and its arguments. kscope runs it in QEMU "
 		 "and writes a\n"
 		 "perf.data with Intel PT, for machines whose processor does not have it.",
@@ -200,7 +200,7 @@ const struct command record_emulate = {
 const struct command record_pt = {
 	.name = "pt",
 	.usage = "pt [-o FILE] [OPTIONS] [--pid PID | [--] PROGRAM...]",
-	.about = "A program or a processor of this machine, as Intel PT, with perf.",
+	.about = "A program or a CPU of this machine, traced with Intel PT by perf.",
 	.examples = "  kscope record pt -o ls.data -- ls -l /tmp\n"
 		    "  kscope record pt --pid 1234 --trigger handle_timeout\n",
 	.options = OPTION_USES({ &perfdata_table, 0 }, { &record_duration_table, 0 },

@@ -197,8 +197,8 @@ static int check_line(const struct qemu_recording *q, struct err *err)
 	if (q->r.top && on_terminal(q) && isatty(STDOUT_FILENO))
 		return err_set(
 			err, ERR_USAGE,
-			"the guest prints to this terminal, which shows the view: add -serial "
-			"file:FILE to QEMU's command line");
+			"the guest and the view cannot share this terminal: add -serial file:FILE "
+			"to QEMU's command line");
 	if (asked->until && line->serial == SERIAL_ELSEWHERE)
 		return err_set(err, ERR_USAGE,
 			       "--until cannot watch the serial port (-serial %s): use mon:stdio "

@@ -118,7 +118,7 @@ const struct command record_tcp = {
 	.name = "tcp",
 	.usage = "tcp HOST:PORT [OPTIONS]",
 	.about = "A target that listens on a TCP port.\n"
-		 "kscope connects, starts the target if its format needs that, and writes the "
+		 "kscope connects, starts the target if the format requires it, and writes the "
 		 "output when the\n"
 		 "stream ends. Ctrl-C stops the target.",
 	.examples = "  kscope record tcp board:1236 --build-dir build -o perf.data -o flame.svg\n"

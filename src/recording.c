@@ -214,7 +214,7 @@ static int receive(struct recording *r)
 	ret = recording_run(r);
 	close(r->stream.fd);
 	if (ret == 0 && !r->stream.bytes && !r->stream.err.code)
-		return err_set(&r->err, ERR_INPUT, "%s: nothing was received", r->target);
+		return err_set(&r->err, ERR_INPUT, "%s: received no data", r->target);
 	return ret;
 }
 
@@ -236,7 +236,8 @@ int recording_address(struct recording *r, const char **address)
 	*address = args->inputs[0];
 	r->target = *address;
 	return args->nr_inputs == 1 ? 0
-				    : err_set(&r->err, ERR_USAGE, "'%s': one address is enough",
+				    : err_set(&r->err, ERR_USAGE,
+					      "unexpected argument '%s': give only one address",
 					      args->inputs[1]);
 }
 
@@ -413,7 +414,7 @@ int recording_finish(struct recording *r)
 
 	signal(SIGPIPE, SIG_IGN); /* the result counts, even if nobody reads the messages */
 	if (r->session.why == SESSION_NO_ROOM)
-		log_error("%s; the recording ended there", r->source.raw->err.msg);
+		log_error("%s; the recording ended early", r->source.raw->err.msg);
 	if (r->top && !r->nr_outputs && !r->raw)
 		return ERR_NONE;
 	code = write_outputs(r, &job);

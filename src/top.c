@@ -106,7 +106,7 @@ static void ask_for_file(struct top *top)
 	if (top->setup->raw_path)
 		ask(top, PROMPT_SAVE, "flame.svg");
 	else
-		top_say(top, "there is no file with the recording so far");
+		top_say(top, "cannot write: no file contains the recording so far");
 }
 
 static void command_key(struct top *top, int key)

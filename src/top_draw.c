@@ -79,7 +79,7 @@ static void draw_counts(struct page *page)
 	if (top->view.source)
 		buf_addf(&text, ", %s", top_name(top, 0, top->view.source));
 	if (counts->sources > 1)
-		buf_addf(&text, " (one of %zu events: e)", counts->sources);
+		buf_addf(&text, " (one of %zu events; e: next)", counts->sources);
 	put(page, &x, STYLE_PLAIN, text.data);
 	buf_release(&text);
 	page->y++;
@@ -294,21 +294,21 @@ static int flame_height(const struct page *page)
 static void draw_help(struct page *page)
 {
 	static const char *const lines[] = {
-		"q        quit; the recording ends, too",
+		"q        quit and end the recording",
 		"p space  pause the view; the recording goes on",
 		"s        sort by self, total, now or name",
-		"/        show only functions and binaries that contain a text",
-		"Esc      show all again",
-		"t        functions, tasks or cpus",
-		"e        the next event, if there are several",
-		"f        call tree (flame graph) on or off",
+		"/        show only functions and binaries whose names contain a string",
+		"Esc      clear the filter",
+		"t        switch between functions, tasks and cpus",
+		"e        show the next event, if there are several",
+		"f        toggle the call tree (flame graph)",
 		"r        reset the sums",
-		"w        write what was recorded so far to a file: a flame graph,",
-		"         perf.data, ... by the file's extension",
+		"w        write the recording so far to a file: a flame graph,",
+		"         perf.data, ...; the extension selects the format",
 		"arrows, PgUp, PgDn, Home, End   move",
 		"Ctrl-L   redraw",
 		"",
-		"self: in the function itself; total: also in what it called;",
+		"self: in the function itself; total: including the functions that it called;",
 		"now: self, in the last 5 seconds.",
 		"cpus: the share of the last 5 seconds that was not idle.",
 	};
@@ -340,7 +340,7 @@ static int draw_last_line(struct page *page)
 		buf_addf(&text, "filter: %s (Esc: all)  ",
 			 text_plain(&top->scratch[0], top->filter.data));
 	buf_addf(&text, "q quit  h help  p %s  s sort: %s  t %s  / filter  f flame  w write",
-		 top->paused ? "go on" : "pause", top_sorts[top->sort], top_bys[top->by]);
+		 top->paused ? "resume" : "pause", top_sorts[top->sort], top_bys[top->by]);
 	put(page, &x, STYLE_PLAIN, text.data);
 	buf_release(&text);
 	return -1;

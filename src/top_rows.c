@@ -132,7 +132,7 @@ void top_state(struct top *top, struct buf *text, bool *alarm)
 
 	*alarm = top->source.trouble;
 	if (top->paused)
-		add_words(top, &all, "PAUSED (the recording goes on)");
+		add_words(top, &all, "PAUSED (still recording)");
 	reading(top, &words, alarm);
 	if (words.len)
 		add_words(top, &all, words.data);

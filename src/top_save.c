@@ -85,7 +85,7 @@ static void tell_result(struct top *top, int status)
 	if (WIFEXITED(status) && WEXITSTATUS(status) <= ERR_PARTIAL)
 		top_say(top, "wrote %s", save->path);
 	else
-		top_say(top, "%s was not written: %s", save->path,
+		top_say(top, "cannot write %s: %s", save->path,
 			WIFSIGNALED(status) ? strsignal(WTERMSIG(status)) : last_line(&save->said));
 }
 

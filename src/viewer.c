@@ -141,7 +141,7 @@ static void viewer_state(struct watcher *watcher, struct buf *text)
 	if (sums.damaged)
 		buf_addf(text, ", %" PRIu64 " damaged", sums.damaged);
 	if (*sums.hottest)
-		buf_addf(text, ", %.0f %% %s", sums.share, sums.hottest);
+		buf_addf(text, ", %.0f%% %s", sums.share, sums.hottest);
 }
 
 static void viewer_tell(struct watcher *watcher, const char *state)

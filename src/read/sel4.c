@@ -290,7 +290,7 @@ static bool came_twice(struct sel4 *s)
 int sel4_take(struct reader *r, struct sel4 *s, uint64_t offset, uint64_t bytes, struct event *ev)
 {
 	if (came_twice(s))
-		return reader_damage(r, ev, offset, 0, bytes, "this sample came twice");
+		return reader_damage(r, ev, offset, 0, bytes, "duplicate sample; ignored");
 	sel4_event(s, ev);
 	return 1;
 }

@@ -337,7 +337,7 @@ static int take_text(struct reader *r, struct look look, size_t size, struct eve
 	p->addresses = p->last_addresses = 0;
 	sel4_connected(&p->sel4);
 	return reader_damage(r, ev, offset, 0, 0,
-			     "a new connection begins here: samples from before it may be missing");
+			     "a new connection begins here; samples before it may be missing");
 }
 
 static int take_sample(struct reader *r, size_t size, struct event *ev)

@@ -150,8 +150,8 @@ struct wire_boot {
 	uint64_t shift; /* of its clock */
 	uint64_t last;	/* the newest time so far */
 	bool fresh;	/* it has no record yet: the shift is not known */
-	bool unsure;	/* an `info` without a `start` came: it may have started over */
-	bool over;	/* it has started over, which ends a trace */
+	bool unsure;	/* an `info` without a `start` came: it may have restarted */
+	bool over;	/* it has restarted, which ends a trace */
 };
 
 struct wire_cpu {
@@ -229,7 +229,7 @@ void wire_damage(struct reader *r, uint64_t offset, uint64_t count, uint64_t byt
 uint64_t wire_boot_time(const struct wire_boot *boot, uint64_t time);
 /* The same for the next one in the stream. */
 uint64_t wire_boot_note(struct wire_boot *boot, uint64_t time);
-/* Whether the target has started over, by the chunk's `info`, or by the sequence after an `info` without `start`. */
+/* Whether the target has restarted, by the chunk's `info`, or by the sequence after an `info` without `start`. */
 bool wire_boot_info(struct wire_reader *w, const struct wire_chunk *chunk);
 bool wire_boot_sequence(struct wire_reader *w, uint32_t cpu, uint64_t sequence);
 void wire_boot_next(struct wire_reader *w, const struct wire_chunk *chunk);

@@ -215,9 +215,9 @@ static void finish(struct reader *r)
 	reader_missing(r, "%s: the recording was cut off: %s; the data before the cut is intact",
 		       r->in->path,
 		       strstr(producer, "QEMU")
-			       ? "QEMU was killed, or still ran when the file was copied"
-			       : "the target was reset, the link broke, or the recording still ran "
-				 "when the file was copied");
+			       ? "QEMU was killed, or was still running when the file was copied"
+			       : "the target was reset, the link broke, or the recording was still "
+				 "running when the file was copied");
 }
 
 /* ---- chunks ---- */
@@ -292,8 +292,9 @@ static bool check_sequence(struct reader *r, const struct wire_chunk *chunk,
 	char text[100];
 
 	if (turn == WIRE_TURN_TWICE)
-		snprintf(text, sizeof(text), "chunk %" PRIu64 " of cpu %" PRIu64 " came twice",
-			 facts->sequence, facts->cpu);
+		snprintf(text, sizeof(text),
+			 "duplicate chunk %" PRIu64 " of cpu %" PRIu64 "; ignored", facts->sequence,
+			 facts->cpu);
 	else
 		snprintf(text, sizeof(text),
 			 "expected chunk %" PRIu32 " of cpu %" PRIu64 ", found %" PRIu64, expected,
@@ -339,15 +340,16 @@ static void start_over(struct reader *r, const struct wire_chunk *chunk)
 	w->ended = false;
 	wire_spaces_forget(&w->spaces);
 	if (w->boot.over)
-		wire_damage(r, chunk->offset, 0, 0,
-			    "the target started over here; a trace ends there, and kscope ignores "
-			    "the rest");
+		wire_damage(
+			r, chunk->offset, 0, 0,
+			"the target restarted here; a trace ends at a restart, and kscope ignores "
+			"the rest");
 	else if (w->slide)
 		wire_damage(r, chunk->offset, 0, 0,
-			    "the target started over here; if its kernel moved to another address, "
+			    "the target restarted here; if its kernel moved to another address, "
 			    "its names are wrong from here on");
 	else
-		wire_damage(r, chunk->offset, 0, 0, "the target started over here");
+		wire_damage(r, chunk->offset, 0, 0, "the target restarted here");
 }
 
 /* What is wrong with the chunk; NULL: nothing, or only a part of it. */

@@ -84,9 +84,12 @@ static enum source_state ended(struct gdb *gdb)
 	}
 	gdb->source->partial = true;
 	if (why[0])
-		source_warn(gdb->source, "%s: the stub closed the connection: %s", address, why);
+		source_warn(gdb->source,
+			    "%s: lost the connection to the stub (%s); the recording ends here",
+			    address, why);
 	else
-		source_warn(gdb->source, "%s: the stub does not answer any more", address);
+		source_warn(gdb->source, "%s: the stub no longer answers; the recording ends here",
+			    address);
 	end_stream(gdb, "link lost");
 	return SOURCE_ENDED;
 }
@@ -270,11 +273,13 @@ static enum source_state not_stopping(struct gdb *gdb)
 
 	if (!gdb->out.samples) {
 		err_set(&gdb->source->err, ERR_INPUT,
-			"%s: the target does not stop when it is interrupted", address);
+			"%s: the target does not stop when kscope interrupts it", address);
 		return fail(gdb);
 	}
-	source_warn(gdb->source, "%s: the target does not stop any more when it is interrupted",
-		    address);
+	source_warn(
+		gdb->source,
+		"%s: the target no longer stops when kscope interrupts it; the recording ends here",
+		address);
 	gdb->source->partial = true;
 	end_stream(gdb, "target does not stop");
 	return SOURCE_ENDED;
@@ -370,7 +375,7 @@ static enum source_state greet(struct gdb *gdb)
 		bool strange = gdb->talk.noise || gdb->talk.faults;
 
 		err_set(&gdb->source->err, ERR_INPUT,
-			strange ? "%s: what answers there is not a gdb stub" : GDB_NO_ANSWER,
+			strange ? "%s: this is not a gdb stub; check the address" : GDB_NO_ANSWER,
 			gdb->options->address);
 		return fail(gdb);
 	}
@@ -449,7 +454,7 @@ static void gdb_tell_state(struct record_source *s, struct buf *text)
 
 	if (!gdb->began)
 		return;
-	buf_addf(text, "%zu %s%s, %.0f stops/s, stopped %.1f %% of the time", nr,
+	buf_addf(text, "%zu %s%s, %.0f stops/s, stopped %.1f%% of the time", nr,
 		 gdb->target.user_mode ? "thread" : "cpu", nr == 1 ? "" : "s",
 		 seconds > 0 ? (double)gdb->stops / seconds : 0, stopped_percent(gdb));
 }
@@ -468,7 +473,7 @@ static void gdb_close(struct record_source *s)
 	if (gdb->stops)
 		source_say(s,
 			   "%s: %" PRIu64 " samples in %" PRIu64
-			   " stops; the target was stopped %.1f %% of the time",
+			   " stops; the target was stopped %.1f%% of the time",
 			   options->address, gdb->out.samples, gdb->stops, stopped_percent(gdb));
 	gdb_guard_end(&gdb->guard, gdb->released);
 	link_release(&gdb->link);

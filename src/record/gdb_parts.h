@@ -16,7 +16,7 @@
 #include "wire/wire.h"
 
 #define GDB_NO_ANSWER \
-	"%s: no answer: another debugger may be connected; a gdb stub serves one at a time"
+	"%s: no answer; another debugger may be connected: a gdb stub serves one at a time"
 #define GDB_PAGE 4096
 #define GDB_ID_MAX 40
 

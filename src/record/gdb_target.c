@@ -102,8 +102,8 @@ static int read_registers(struct gdb *gdb, bool described)
 	buf_release(&text);
 	if (!registers.nr && !guess_registers(gdb->options->kernel, &registers)) {
 		err_set(err, ERR_INPUT,
-			"%s: the stub does not describe its registers: give the kernel's ELF file, "
-			"whose architecture tells (--kernel)",
+			"%s: the stub does not describe its registers; give the kernel's ELF file "
+			"with --kernel, so that kscope knows the architecture",
 			address);
 	} else if (gdb_ask(&gdb->talk, "g") != GDB_GOT) {
 		lost(gdb);

@@ -64,7 +64,7 @@ ssize_t link_read(struct link *link, void *data, size_t len)
 		return got > 0 ? got : 0;
 	if (got < 0)
 		return ended(link, strerror(errno), false);
-	return ended(link, "the other side closed it", true);
+	return ended(link, "the target closed the connection", true);
 }
 
 bool link_write(struct link *link, const void *data, size_t len)
@@ -83,7 +83,7 @@ bool link_write(struct link *link, const void *data, size_t len)
 		} else if (did < 0 && errno != EAGAIN && errno != EINTR) {
 			return ended(link, strerror(errno), false) == 0;
 		} else if (poll(&fd, 1, PATIENCE) == 0) {
-			return ended(link, "it takes no command", false) == 0;
+			return ended(link, "the target does not read commands", false) == 0;
 		}
 	}
 	return true;

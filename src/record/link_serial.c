@@ -44,7 +44,7 @@ static int cannot(const struct serial *serial, const char *what, struct err *err
 {
 	return err_set(err, ERR_INPUT, "%s: %s: %s%s", serial->device, what, strerror(errno),
 		       errno == EACCES	? " (are you in the group dialout?)"
-		       : errno == EBUSY ? " (another program uses it)"
+		       : errno == EBUSY ? " (another program is using it)"
 					: "");
 }
 
@@ -77,7 +77,7 @@ static int serial_open(struct link *link, struct err *err)
 	serial->before = modes;
 	make_raw(&modes, serial->baud);
 	if (ioctl(fd, TIOCEXCL) < 0 || ioctl(fd, TCSETS2, &modes) < 0) {
-		cannot(serial, "cannot set the line", err);
+		cannot(serial, "cannot configure the line", err);
 		close(fd);
 		return -1;
 	}

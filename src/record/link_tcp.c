@@ -157,7 +157,7 @@ static void tcp_release(struct link *link)
 const struct link_ops link_tcp = {
 	.name = "tcp",
 	.example = "board:1236",
-	.advice = "is the target up, and does it listen on this port?",
+	.advice = "is the target up and listening on this port?",
 	.parse = tcp_parse,
 	.open = tcp_open,
 	.progress = tcp_progress,
@@ -217,7 +217,9 @@ static int listen_open(struct link *link, struct err *err)
 	if (tcp->listening < 0 && start_listening(link, err) < 0)
 		return -1;
 	link->fd = dup(tcp->listening);
-	return link->fd < 0 ? err_set(err, ERR_INPUT, "%s", strerror(errno)) : 0;
+	return link->fd < 0 ? err_set(err, ERR_INPUT, "%s: cannot listen: %s", link->address,
+				      strerror(errno))
+			    : 0;
 }
 
 static int listen_progress(struct link *link, struct err *err)
@@ -228,7 +230,8 @@ static int listen_progress(struct link *link, struct err *err)
 	if (fd < 0 && (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED))
 		return 0;
 	if (fd < 0)
-		return err_set(err, ERR_INPUT, "port %s: %s", tcp->port, strerror(errno));
+		return err_set(err, ERR_INPUT, "port %s: cannot accept a connection: %s", tcp->port,
+			       strerror(errno));
 	close(link->fd);
 	link->fd = fd;
 	tune(fd);

@@ -97,7 +97,7 @@ static void lost_link(struct shell *s)
 		if (s->terminal)
 			say("%s", "");
 		log_warn("%s: the link broke after %" PRIu64
-			 " bytes (%s); their samples are kept: CONNECT again, or EXIT",
+			 " bytes (%s); netconn keeps their samples: enter CONNECT or EXIT",
 			 s->to->address, s->bytes, s->link.why);
 		s->to->breaks++;
 		s->prompt_due = true;
@@ -244,14 +244,15 @@ static int await_greeting(struct shell *s, struct err *err)
 		return 0;
 	if (answer->len)
 		return err_set(err, ERR_INPUT,
-			       "%s: this is not the seL4 profiler: it greets with '%.60s'",
+			       "%s: not the seL4 profiler (it sent '%.60s'); check the port",
 			       s->to->address, answer->data);
 	if (s->link.fd < 0)
-		return err_set(err, ERR_INPUT, "%s: no greeting: %s; restart the board?",
+		return err_set(err, ERR_INPUT,
+			       "%s: the board sent no greeting (%s); try restarting it",
 			       s->to->address, s->link.why);
 	return err_set(err, ERR_INPUT,
-		       "%s: connected, but the board does not greet; is this the port of the seL4 "
-		       "profiler? You may need to restart the board",
+		       "%s: connected, but the board sent no greeting; check the port, or restart the "
+		       "board",
 		       s->to->address);
 }
 
@@ -332,7 +333,7 @@ static void stop_board(struct shell *s)
 		silent = settle(s, SILENCE, DRAIN_BY);
 	s->running = false;
 	if (s->link.fd >= 0 && !silent)
-		log_warn("%s: still sends samples after STOP", s->to->address);
+		log_warn("%s: the board is still sending samples after STOP", s->to->address);
 }
 
 static void stop(struct shell *s)

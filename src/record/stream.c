@@ -29,7 +29,7 @@ static void begin(struct record_source *s)
 	uint64_t now = source_now();
 
 	if (stream->phase == STREAM_BROKEN)
-		source_say(s, "%s is back after %.1f s; what it sent in between is lost",
+		source_say(s, "%s is back after %.1f s; data sent in between is lost",
 			   stream->link.address, (double)(now - stream->broke) / 1e9);
 	stream->phase = STREAM_FLOWS;
 	stream->last = now;
@@ -159,8 +159,8 @@ static void advise(struct record_source *s, uint64_t now)
 		return;
 	stream->advised = true;
 	source_say(s,
-		   "%s: nothing received so far (%s); if the target waits for a command, name its "
-		   "format with -f, or send one with --start-with TEXT",
+		   "%s: no data yet (%s); if the target waits for a command, send it with "
+		   "--start-with TEXT, or name the format with -f",
 		   stream->link.address, stream->link.ops->advice);
 }
 
@@ -242,9 +242,9 @@ static void stream_state(struct record_source *s, struct buf *text)
 	if (stream->phase == STREAM_OPENING)
 		buf_addf(text, ", waiting for %s", stream->link.address);
 	else if (stream->phase == STREAM_BROKEN)
-		buf_adds(text, ", the link broke: waiting");
+		buf_adds(text, ", link broken, waiting");
 	else if (now - stream->last > 2 * SECOND)
-		buf_addf(text, ", nothing for %.0f s", (double)(now - stream->last) / 1e9);
+		buf_addf(text, ", no data for %.0f s", (double)(now - stream->last) / 1e9);
 }
 
 static void stream_close(struct record_source *s)

@@ -348,11 +348,11 @@ def test_refusals(folder):
 
     with Board(strange={1: silent, 2: other, 3: lambda link: None}) as board:
         netconn = Netconn(folder, board.port)
-        check("no greeting", netconn.type("connect\n").says("does not greet"), netconn.stderr)
-        check("another greeting", netconn.type("connect\n").says("this is not the seL4 profiler"),
+        check("no greeting", netconn.type("connect\n").says("sent no greeting; check"), netconn.stderr)
+        check("another greeting", netconn.type("connect\n").says("not the seL4 profiler"),
               netconn.stderr)
         check("another greeting: no escapes", "\x1b" not in netconn.stderr, netconn.stderr)
-        check("closed without a greeting", netconn.type("connect\n").says("no greeting: "), netconn.stderr)
+        check("closed without a greeting", netconn.type("connect\n").says("no greeting ("), netconn.stderr)
         netconn.type("connect\nstart\n")
         board.has_sent(100)
         exits("then it works", netconn.end(), 0)
@@ -360,7 +360,7 @@ def test_refusals(folder):
     netconn = Netconn(folder, board.port).type("connect\n")
     check("nobody listens", netconn.says("cannot connect"), netconn.stderr)
     check("nobody listens: the session goes on", netconn.type("help\n").says("CONNECT "), netconn.stdout)
-    exits("nobody listens: the exit code", netconn.end(), 3, "nothing was received", "samples.json")
+    exits("nobody listens: the exit code", netconn.end(), 3, "received no data", "samples.json")
     equal("nobody listens: no files", sorted(os.listdir(netconn.folder)), [".err", ".out"])
 
 
@@ -429,7 +429,7 @@ def test_no_room(folder):
             else:
                 netconn.process.wait(HANGS)
             exits(name, netconn.end(), 4, "cannot write" if limit == 8192 else "samples.json",
-                  "kept what was received", "kscope convert")
+                  "kept the received data", "kscope convert")
             check(f"{name}: it does not exist", "samples.json" not in os.listdir(netconn.folder),
                   os.listdir(netconn.folder))
             out = os.path.join(netconn.folder, "later.json")

@@ -67,7 +67,7 @@ def test_options(place):
         exits(f"refuses {' '.join(words)}", place.record("--qemu", "./qemu", *words), 2, said)
     exits("--qemu is not for record qemu",
           run(KSCOPE, "record", "qemu", "--qemu", "x", "--", "qemu-x86_64", "y"), 2, "--qemu")
-    exits("nothing else can be recorded", run(KSCOPE, "record", "it"), 2, "cannot record 'it'", "qemu",
+    exits("nothing else can be recorded", run(KSCOPE, "record", "it"), 2, "unknown source 'it'", "qemu",
           "emulate pt")
 
 

@@ -67,11 +67,11 @@ def test_nothing():
         exits("no such host", recorder, 3, "no-such-host.invalid")
     with scratch() as folder, Server([]) as board:
         recorder = Recorder(folder, "tcp", board.address, "--duration", "0.3").end()
-        exits("a silent board", recorder, 3, f"{board.address}: nothing was received")
+        exits("a silent board", recorder, 3, f"{board.address}: received no data")
         equal("a silent board: no output", outputs(recorder), [])
     with scratch() as folder, Server([CLOSE]) as board:
         recorder = Recorder(folder, "tcp", board.address, "--no-retry").end()
-        exits("a board that closes at once", recorder, 3, "nothing was received")
+        exits("a board that closes at once", recorder, 3, "received no data")
         equal("a board that closes at once: no output", outputs(recorder), [])
     with scratch() as folder, Server([]) as board:
         old = os.path.join(folder, "perf.data")
@@ -80,7 +80,7 @@ def test_nothing():
         recorder = Recorder(folder, "tcp", board.address)
         recorder.waits_for(lambda: board.connections)
         recorder.interrupt().end()
-        exits("Ctrl-C before anything came", recorder, 3, "nothing was received")
+        exits("Ctrl-C before anything came", recorder, 3, "received no data")
         equal("Ctrl-C before anything came: the old output stays", recorder.bytes("perf.data"), b"old")
 
 
@@ -112,7 +112,7 @@ def test_listen_nobody():
         recorder = Recorder(folder, "listen", board.port)
         recorder.waits_for(lambda: is_listening(board.port))
         recorder.interrupt().end()
-        exits("nobody connects", recorder, 3, "nothing was received")
+        exits("nobody connects", recorder, 3, "received no data")
         equal("nobody connects: no output", outputs(recorder), [])
     with scratch() as folder, Server() as other:
         recorder = Recorder(folder, "listen", other.port).end()

@@ -272,7 +272,7 @@ def test_stdin():
         same("stdin is a file: its end is the end", recorder.samples()[0], samples)
     with scratch() as folder:
         recorder = Recorder(folder, "file", "-", "-o", "out.dump").end()
-        exits("stdin is empty", recorder, 3, "nothing was received")
+        exits("stdin is empty", recorder, 3, "received no data")
         check("stdin is empty: no output", not os.path.exists(recorder.path("out.dump")))
 
 

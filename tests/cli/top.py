@@ -181,7 +181,7 @@ def count(terminal):
 
 def test_pause(stream, terminal):
     terminal.keys("p")
-    check("p: pauses, and says what goes on", terminal.shows("PAUSED (the recording goes on)"), terminal.screen())
+    check("p: pauses, and says what goes on", terminal.shows("PAUSED (still recording)"), terminal.screen())
     before = count(terminal)
     for _ in range(3):
         stream.round()
@@ -206,7 +206,7 @@ def test_write(folder, stream, terminal):
     terminal.keys("w", "C-u")
     terminal.type("/nowhere/x.svg")
     terminal.keys("Enter")
-    check("w: why not", terminal.shows("was not written", "No such file"), terminal.screen())
+    check("w: why not", terminal.shows("cannot write", "No such file"), terminal.screen())
     terminal.keys("w", "C-u")
     terminal.type("x.what")
     terminal.keys("Enter")
