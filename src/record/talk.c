@@ -250,6 +250,11 @@ bool talk_is_over(const struct talk *talk)
 	return talk->row && talk->row->is_over && talk->row->is_over(&talk->tail);
 }
 
+bool talk_can_stop(const struct talk *talk)
+{
+	return talk->row || talk->stop.data;
+}
+
 bool talk_ends_with_link(const struct talk *talk)
 {
 	return !talk->row || !talk->row->goes_on;

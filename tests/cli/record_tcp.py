@@ -259,6 +259,34 @@ def test_twice():
         check("twice: the raw stream", board.sent.startswith(recorder.bytes("raw")))
 
 
+def endless(board, pieces, still):
+    """Goes on until the link is closed, whatever the board is told; never silent for a second."""
+    yield from pieces
+    while not board.over:
+        yield still
+        time.sleep(0.02)
+
+
+def test_does_not_stop():
+    """A target that goes on after the end of the recording does not keep kscope from ending."""
+    board = Server()
+    board.scripts = [endless(board, [], b"tick\n")]
+    with scratch() as folder, board:
+        recorder = Recorder(folder, "tcp", board.address, "--keep", "raw", "--duration", "0.2", "-o",
+                            "out.dump").end()
+        exits("endless, no command stops it", recorder, 3, "kept the raw stream")
+        check("endless, no command stops it: the raw stream", board.sent.startswith(recorder.bytes("raw")))
+    samples = wire_samples(40)
+    board = Server()
+    board.scripts = [endless(board, wire(samples)[:-1], b"\0")]
+    with scratch() as folder, board:
+        recorder = Recorder(folder, "tcp", board.address, "--keep", "raw", "-o", "out.dump")
+        recorder.has("raw", len(b"".join(wire(samples)[:-1])))
+        recorder.interrupt().end()
+        exits("endless, in spite of the command", recorder, 1, "still sends", "40 samples")
+        same("endless, in spite of the command: the samples", recorder.samples()[0], samples)
+
+
 def main():
     test_sel4(1, list, "seL4, first generation")
     test_sel4(2, list, "seL4, second generation")
@@ -278,6 +306,7 @@ def main():
     test_duration()
     test_until()
     test_twice()
+    test_does_not_stop()
     finish()
 
 
