@@ -259,6 +259,20 @@ def test_twice():
         check("twice: the raw stream", board.sent.startswith(recorder.bytes("raw")))
 
 
+def test_checked_end():
+    """The checksum of the last chunk comes on its own, after what says that the stream is over."""
+    samples = wire_samples(40)
+    stream = b"".join(wire(samples, checked=True))
+    board, later = Server(), threading.Event()
+    board.scripts = [[stream[:-5], later, stream[-5:]]]
+    with scratch() as folder, board:
+        recorder = Recorder(folder, "tcp", board.address, "--keep", "raw", "-o", "out.dump")
+        recorder.has("raw", len(stream) - 5)
+        later.set()
+        exits("late checksum", recorder.end(), 0, "40 samples")
+        check_files("late checksum", recorder, board, samples)
+
+
 def endless(board, pieces, still):
     """Goes on until the link is closed, whatever the board is told; never silent for a second."""
     yield from pieces
@@ -306,6 +320,7 @@ def main():
     test_duration()
     test_until()
     test_twice()
+    test_checked_end()
     test_does_not_stop()
     finish()
 
