@@ -20,6 +20,7 @@
 #define CHUNK 65536
 #define LOOK_AGAIN (SECOND / 10) /* whether the raw stream has grown */
 #define RATE_OVER SECOND
+#define WATCH_EVERY 100 /* ms */
 
 /* ---- the viewer's process ---- */
 
@@ -191,32 +192,83 @@ int viewer_start(struct viewer *viewer, const struct job *like, const char *raw,
 	return viewer->child < 0 ? cannot("a process", err) : 0;
 }
 
-/* A viewer that only makes the status line has nothing more to do. */
-static void send_rest(struct viewer *viewer)
+static void close_pipe(struct viewer *viewer)
+{
+	if (viewer->pipe >= 0)
+		close(viewer->pipe);
+	viewer->pipe = -1;
+}
+
+/* Whether a signal such as Ctrl-C came; waits for it at most this long, or until the viewer ends. */
+static bool interrupted(const sigset_t *signals, long ms)
+{
+	struct timespec wait = { .tv_nsec = ms * 1000000 };
+	int signal = sigtimedwait(signals, NULL, &wait);
+
+	return signal > 0 && signal != SIGCHLD;
+}
+
+static void tell_to_leave(struct viewer *viewer)
+{
+	struct glance_source source;
+
+	glance_get_source(viewer->glance, &source);
+	source.leave = true;
+	glance_put_source(viewer->glance, &source);
+}
+
+/* Returns whether the user lost patience. */
+static bool send_rest(struct viewer *viewer, const sigset_t *signals)
 {
 	struct pollfd fd = { .fd = viewer->pipe, .events = POLLOUT };
 
-	while (is_alive(viewer, WNOHANG) && behind(viewer) && poll(&fd, 1, -1) >= 0) {
+	while (is_alive(viewer, WNOHANG) && behind(viewer)) {
+		if (interrupted(signals, 0))
+			return true;
+		poll(&fd, 1, WATCH_EVERY);
 		if (fd.revents & (POLLERR | POLLHUP))
 			break;
 		pump(viewer);
 	}
+	return false;
+}
+
+/* Signals close the view, and only that: the outputs are still to be written. A second one does not wait for it. */
+static void wait_for_user(struct viewer *viewer, bool leave)
+{
+	sigset_t signals, before;
+
+	sigemptyset(&signals);
+	sigaddset(&signals, SIGINT);
+	sigaddset(&signals, SIGTERM);
+	sigaddset(&signals, SIGHUP);
+	sigaddset(&signals, SIGCHLD);
+	sigprocmask(SIG_BLOCK, &signals, &before);
+	if (!leave)
+		leave = send_rest(viewer, &signals);
+	if (leave)
+		tell_to_leave(viewer);
+	close_pipe(viewer);
+	while (is_alive(viewer, WNOHANG)) {
+		if (!interrupted(&signals, WATCH_EVERY))
+			continue;
+		if (leave)
+			kill(viewer->child, SIGKILL);
+		leave = true;
+		tell_to_leave(viewer);
+	}
+	sigprocmask(SIG_SETMASK, &before, NULL);
 }
 
 void viewer_end(struct viewer *viewer, bool leave)
 {
-	struct glance_source source;
-
 	if (!viewer->glance)
 		return;
-	glance_get_source(viewer->glance, &source);
-	source.leave = leave;
-	glance_put_source(viewer->glance, &source);
-	if (viewer->top && !leave)
-		send_rest(viewer);
-	if (viewer->pipe >= 0)
-		close(viewer->pipe);
-	if (!viewer->top && viewer->child > 0)
+	if (viewer->top)
+		wait_for_user(viewer, leave);
+	close_pipe(viewer);
+	/* A viewer that only makes the status line has nothing more to do. */
+	if (viewer->child > 0)
 		kill(viewer->child, SIGKILL);
 	is_alive(viewer, 0);
 	if (viewer->raw_fd >= 0)

@@ -10,6 +10,7 @@
 #define TRY_AGAIN (SECOND / 5)	  /* to open a link */
 #define CONNECT_BY (10 * SECOND)  /* the first time */
 #define SILENCE SECOND		  /* after the command to stop: nothing more comes */
+#define DRAIN_BY (10 * SECOND)	  /* of a target that does not stop */
 #define ADVISE_AFTER (3 * SECOND) /* without a byte */
 
 static int stream_open(struct record_source *s)
@@ -164,10 +165,27 @@ static void advise(struct record_source *s, uint64_t now)
 		   stream->link.address, stream->link.ops->advice);
 }
 
-static bool is_drained(const struct stream *stream, uint64_t now)
+/* A target that has no command to stop just goes on: what has arrived is all there is to wait for. */
+static uint64_t drain_by(const struct stream *stream)
 {
-	return stream->hurry ||
-	       (now >= stream->last + SILENCE && talk_next_at(&stream->talk) == UINT64_MAX);
+	return stream->stopped + (talk_can_stop(&stream->talk) ? DRAIN_BY : SILENCE);
+}
+
+static bool is_drained(struct record_source *s, uint64_t now)
+{
+	const struct stream *stream = s->priv;
+
+	if (stream->hurry ||
+	    (now >= stream->last + SILENCE && talk_next_at(&stream->talk) == UINT64_MAX))
+		return true;
+	if (now < drain_by(stream))
+		return false;
+	if (talk_can_stop(&stream->talk))
+		source_warn(s,
+			    "%s: still sends %llu s after the command to stop; the recording ends "
+			    "here",
+			    stream->link.address, DRAIN_BY / SECOND);
+	return true;
 }
 
 static enum source_state flow(struct record_source *s, uint64_t now)
@@ -178,7 +196,7 @@ static enum source_state flow(struct record_source *s, uint64_t now)
 		return s->raw->err.code ? over(stream) : ended(s);
 	if (talk_is_over(&stream->talk))
 		return over(stream);
-	if (stream->stopping && is_drained(stream, source_now()))
+	if (stream->stopping && is_drained(s, source_now()))
 		return over(stream);
 	advise(s, now);
 	return SOURCE_GOES_ON;
@@ -229,7 +247,7 @@ static void stream_stop(struct record_source *s, bool hurry)
 	if (stream->stopping)
 		return;
 	stream->stopping = true;
-	stream->last = source_now();
+	stream->last = stream->stopped = source_now();
 	talk_stop(&stream->talk);
 }
 

@@ -24,9 +24,9 @@ struct stream { /* source->priv */
 	enum stream_phase phase;
 	bool stopping, hurry;
 	bool advised;
-	uint64_t opened, broke; /* when */
-	uint64_t last;		/* when the last bytes came */
-	uint64_t next_try;	/* to open the link again */
+	uint64_t opened, broke, stopped; /* when */
+	uint64_t last;			 /* when the last bytes came */
+	uint64_t next_try;		 /* to open the link again */
 };
 
 extern const struct source_ops source_stream;

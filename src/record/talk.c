@@ -9,6 +9,7 @@
 
 #define OVERLAP 64	       /* bytes: more than any mark by which a format is recognized */
 #define TAIL ((size_t)1 << 17) /* bytes: more than the `end` of a stream with 4096 cpus */
+#define HEAD_MAX 6	       /* bytes of a chunk's tag and length */
 #define ANSWER_BY (SECOND / 2) /* the next command does not wait longer than this for an answer */
 
 /* ---- formats ---- */
@@ -48,7 +49,21 @@ static bool has_end(struct pb chunk)
 	return end && ret == 0;
 }
 
-/* The stream ends with a chunk that contains `end`, at the very last byte. */
+/* Whether a chunk's tag and length are in front of its content, and its length is that of the content. */
+static bool is_whole(const uint8_t *start, struct pb content)
+{
+	for (size_t head = 2; head <= HEAD_MAX && head <= (size_t)(content.at - start); head++) {
+		struct pb stream = { content.at - head, content.end };
+		struct pb_field field;
+
+		if (pb_next(&stream, &field) > 0 && field.number == WIRE_STREAM_CHUNK &&
+		    field.bytes.at == content.at && field.bytes.end == content.end)
+			return true;
+	}
+	return false;
+}
+
+/* The stream ends with a chunk that contains `end`, at the very last byte. A checksum may follow `end`. */
 static bool wire_is_over(const struct buf *tail)
 {
 	const uint8_t *data = (const uint8_t *)tail->data, *end = data + tail->len, *at = end;
@@ -57,7 +72,7 @@ static bool wire_is_over(const struct buf *tail)
 		if ((size_t)(end - at) < sizeof(wire_sync) ||
 		    memcmp(at, wire_sync, sizeof(wire_sync)) != 0)
 			continue;
-		return has_end((struct pb){ at, end });
+		return is_whole(data, (struct pb){ at, end }) && has_end((struct pb){ at, end });
 	}
 	return false;
 }
@@ -248,6 +263,11 @@ const char *talk_format(const struct talk *talk)
 bool talk_is_over(const struct talk *talk)
 {
 	return talk->row && talk->row->is_over && talk->row->is_over(&talk->tail);
+}
+
+bool talk_can_stop(const struct talk *talk)
+{
+	return talk->row || talk->stop.data;
 }
 
 bool talk_ends_with_link(const struct talk *talk)

@@ -49,6 +49,8 @@ uint64_t talk_next_at(const struct talk *talk);
 const char *talk_format(const struct talk *talk);
 /* The stream has said that it is complete. */
 bool talk_is_over(const struct talk *talk);
+/* There is a command that stops the target. */
+bool talk_can_stop(const struct talk *talk);
 /* A target that closes the link in order has nothing more to send. Otherwise, the link broke. */
 bool talk_ends_with_link(const struct talk *talk);
 

@@ -259,6 +259,48 @@ def test_twice():
         check("twice: the raw stream", board.sent.startswith(recorder.bytes("raw")))
 
 
+def test_checked_end():
+    """The checksum of the last chunk comes on its own, after what says that the stream is over."""
+    samples = wire_samples(40)
+    stream = b"".join(wire(samples, checked=True))
+    board, later = Server(), threading.Event()
+    board.scripts = [[stream[:-5], later, stream[-5:]]]
+    with scratch() as folder, board:
+        recorder = Recorder(folder, "tcp", board.address, "--keep", "raw", "-o", "out.dump")
+        recorder.has("raw", len(stream) - 5)
+        later.set()
+        exits("late checksum", recorder.end(), 0, "40 samples")
+        check_files("late checksum", recorder, board, samples)
+
+
+def endless(board, pieces, still):
+    """Goes on until the link is closed, whatever the board is told; never silent for a second."""
+    yield from pieces
+    while not board.over:
+        yield still
+        time.sleep(0.02)
+
+
+def test_does_not_stop():
+    """A target that goes on after the end of the recording does not keep kscope from ending."""
+    board = Server()
+    board.scripts = [endless(board, [], b"tick\n")]
+    with scratch() as folder, board:
+        recorder = Recorder(folder, "tcp", board.address, "--keep", "raw", "--duration", "0.2", "-o",
+                            "out.dump").end()
+        exits("endless, no command stops it", recorder, 3, "kept the raw stream")
+        check("endless, no command stops it: the raw stream", board.sent.startswith(recorder.bytes("raw")))
+    samples = wire_samples(40)
+    board = Server()
+    board.scripts = [endless(board, wire(samples)[:-1], b"\0")]
+    with scratch() as folder, board:
+        recorder = Recorder(folder, "tcp", board.address, "--keep", "raw", "-o", "out.dump")
+        recorder.has("raw", len(b"".join(wire(samples)[:-1])))
+        recorder.interrupt().end()
+        exits("endless, in spite of the command", recorder, 1, "still sends", "40 samples")
+        same("endless, in spite of the command: the samples", recorder.samples()[0], samples)
+
+
 def main():
     test_sel4(1, list, "seL4, first generation")
     test_sel4(2, list, "seL4, second generation")
@@ -278,6 +320,8 @@ def main():
     test_duration()
     test_until()
     test_twice()
+    test_checked_end()
+    test_does_not_stop()
     finish()
 
 

@@ -284,6 +284,19 @@ def test_interrupt(folder):
     terminal.close()
 
 
+def test_interrupt_at_end(folder):
+    """The view stays after the end of the recording; Ctrl-C closes it, and the outputs are written all the same."""
+    stream, path = Stream(folder), os.path.join(folder, "end.folded")
+    terminal = Terminal(folder, *command(folder, stream.fifo), "-o", path)
+    stream.open().round()
+    stream.finish()
+    check("Ctrl-C after the end: the view stays", terminal.shows("the recording has ended"), terminal.screen())
+    terminal.keys("C-c")
+    check("Ctrl-C after the end: the terminal is restored", terminal.restored(0), terminal.screen())
+    check("Ctrl-C after the end: the output is written", os.path.exists(path), terminal.screen())
+    terminal.close()
+
+
 def test_stdin(folder):
     """The recording comes from stdin: keys come from the terminal."""
     stream = Stream(folder)
@@ -355,6 +368,7 @@ with scratch() as scratch_folder:
     test_stalls(scratch_folder)
     test_deaths(scratch_folder)
     test_interrupt(scratch_folder)
+    test_interrupt_at_end(scratch_folder)
     test_stdin(scratch_folder)
     test_simple_terminals(scratch_folder)
     test_no_terminal(scratch_folder)
