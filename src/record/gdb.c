@@ -158,12 +158,6 @@ static void put_samples(struct gdb *gdb, uint64_t time)
 
 		if (!thread->listed || !thread->state.nr || thread->last >= time)
 			continue;
-		/*
-		 * QEMU delivers pending interrupts before it stops. The time was spent in the interrupted code, so
-		 * it goes to the next sample.
-		 */
-		if (thread->state.at_trap && !thread->halted)
-			continue;
 		gdb_out_thread(gdb, (uint32_t)i, time);
 		thread->last = time;
 	}
