@@ -91,14 +91,6 @@ static enum source_state ended(struct gdb *gdb)
 	return SOURCE_ENDED;
 }
 
-/* Lets the target go on for good. It is stopped. */
-static void detach(struct gdb *gdb)
-{
-	if (gdb_send(&gdb->talk, "%s", gdb->detach ? gdb->detach : "D") &&
-	    gdb_answer(&gdb->talk, source_now() + DETACHING) == GDB_GOT && gdb_is_ok(&gdb->talk))
-		forget_guard(gdb);
-}
-
 /* ---- Stop and go ---- */
 
 static uint64_t random_below(struct gdb *gdb, uint64_t limit)
@@ -148,6 +140,15 @@ static bool resume(struct gdb *gdb, const char *thread, unsigned signal)
 	gdb->resumed = source_now();
 	gdb->phase = GDB_SAMPLES;
 	return sent;
+}
+
+/* Lets the target go on for good. It is stopped. A stub that cannot detach can at least do that. */
+static void detach(struct gdb *gdb)
+{
+	if (gdb_send(&gdb->talk, "%s", gdb->detach ? gdb->detach : "D") &&
+	    gdb_answer(&gdb->talk, source_now() + DETACHING) == GDB_GOT &&
+	    (gdb_is_ok(&gdb->talk) || resume(gdb, "", 0)))
+		forget_guard(gdb);
 }
 
 /* Samples of all threads, at the moment when kscope asked the target to stop. */

@@ -191,6 +191,23 @@ def test_killed_while_stopped(folder):
     check("SIGKILL while an answer is missing: the target goes on", good, stub.requests[-3:])
 
 
+def test_no_detach(folder):
+    """A stub that cannot detach: the target goes on."""
+    out = os.path.join(folder, "stays.kscope")
+    with Stub(answers={"D": ""}) as stub:
+        done = record(stub, out)
+    exits("a stub that cannot detach", done, 0)
+    check("a stub that cannot detach: the target goes on", stub.running and not stub.problem, stub.problem)
+    with Stub(answers={"D": "E01"}) as stub:
+        process = subprocess.Popen([KSCOPE, "record", "gdb", stub.address, "-o", out], stdin=subprocess.DEVNULL,
+                                   stderr=subprocess.DEVNULL)
+        wait_for(lambda: stub.stops > 1)
+        process.kill()
+        process.wait()
+        good = wait_for(lambda: "D" in stub.requests and stub.running)
+    check("SIGKILL and a stub that cannot detach: the target goes on", good, stub.requests[-3:])
+
+
 def main():
     with scratch() as folder:
         test_good(folder)
@@ -200,6 +217,7 @@ def main():
         test_signals(folder)
         test_killed_while_stopped(folder)
         test_window(folder)
+        test_no_detach(folder)
     test_refused()
     finish()
 
