@@ -94,14 +94,6 @@ static enum source_state ended(struct gdb *gdb)
 	return SOURCE_ENDED;
 }
 
-/* Lets the target go on for good. It is stopped. */
-static void detach(struct gdb *gdb)
-{
-	if (gdb_send(&gdb->talk, "%s", gdb->detach ? gdb->detach : "D") &&
-	    gdb_answer(&gdb->talk, source_now() + DETACHING) == GDB_GOT && gdb_is_ok(&gdb->talk))
-		forget_guard(gdb);
-}
-
 /* ---- Stop and go ---- */
 
 static uint64_t random_below(struct gdb *gdb, uint64_t limit)
@@ -153,6 +145,15 @@ static bool resume(struct gdb *gdb, const char *thread, unsigned signal)
 	return sent;
 }
 
+/* Lets the target go on for good. It is stopped. A stub that cannot detach can at least do that. */
+static void detach(struct gdb *gdb)
+{
+	if (gdb_send(&gdb->talk, "%s", gdb->detach ? gdb->detach : "D") &&
+	    gdb_answer(&gdb->talk, source_now() + DETACHING) == GDB_GOT &&
+	    (gdb_is_ok(&gdb->talk) || resume(gdb, "", 0)))
+		forget_guard(gdb);
+}
+
 /* Samples of all threads, at the moment when kscope asked the target to stop. */
 static void put_samples(struct gdb *gdb, uint64_t time)
 {
@@ -160,12 +161,6 @@ static void put_samples(struct gdb *gdb, uint64_t time)
 		struct gdb_thread *thread = &gdb->target.threads[i];
 
 		if (!thread->listed || !thread->state.nr || thread->last >= time)
-			continue;
-		/*
-		 * QEMU delivers pending interrupts before it stops. The time was spent in the interrupted code, so
-		 * it goes to the next sample.
-		 */
-		if (thread->state.at_trap && !thread->halted)
 			continue;
 		gdb_out_thread(gdb, (uint32_t)i, time);
 		thread->last = time;

@@ -30,17 +30,38 @@ struct gdb_shared {
 	char detach[DETACH_MAX]; /* a packet */
 };
 
-/* Whether bytes came. Discards them. */
-static bool came(int fd, int patience)
+static ssize_t receive(int fd, int patience, char *bytes, size_t size)
 {
 	struct pollfd wait = { .fd = fd, .events = POLLIN };
-	char bytes[4096];
 	int ret;
 
 	do {
 		ret = poll(&wait, 1, patience);
 	} while (ret < 0 && errno == EINTR);
-	return ret > 0 && read(fd, bytes, sizeof(bytes)) > 0;
+	return ret > 0 ? read(fd, bytes, size) : 0;
+}
+
+/* Whether bytes came. Discards them. */
+static bool came(int fd, int patience)
+{
+	char bytes[4096];
+
+	return receive(fd, patience, bytes, sizeof(bytes)) > 0;
+}
+
+/* Whether the stub answers with OK. */
+static bool agrees(int fd)
+{
+	int patience = PATIENT;
+	char bytes[4096];
+	ssize_t got;
+
+	for (int i = 0; i < 10000; i++, patience = QUIET) {
+		got = receive(fd, patience, bytes, sizeof(bytes));
+		if (got <= 0 || memmem(bytes, (size_t)got, "$OK#", 4))
+			return got > 0;
+	}
+	return false;
 }
 
 static bool tell(int fd, const char *text)
@@ -70,7 +91,9 @@ static void release_target(int fd, const struct gdb_shared *shared)
 	/* Ends a packet that kscope may have sent in part, and acknowledges the last answer. */
 	tell(fd, "#00+");
 	tell(fd, shared->detach);
-	came(fd, PATIENT);
+	if (!agrees(fd)) /* it cannot detach */
+		tell(fd, "+$c#63");
+	drain(fd); /* a reset would be an error for the stub */
 }
 
 static void close_others(int fd, int pipe)

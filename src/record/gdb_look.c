@@ -49,6 +49,7 @@ static bool take_registers(struct gdb *gdb, struct gdb_thread *thread)
 {
 	const struct gdb_target *target = &gdb->target;
 	const struct buf *reply = &gdb->talk.reply;
+	const struct gdb_values before = thread->values;
 	bool selected = true;
 
 	if (thread->id[0]) {
@@ -69,7 +70,7 @@ static bool take_registers(struct gdb *gdb, struct gdb_thread *thread)
 	if (target->says_halted && !next(gdb))
 		return false;
 	thread->halted = target->says_halted && is_halted(reply);
-	gdb_state_read(&target->layout, &thread->values, target->user_mode, &thread->state);
+	gdb_state_read(&target->layout, &thread->values, &before, &thread->state);
 	if (!selected)
 		thread->state.nr = 0; /* it has ended; these were the registers of another one */
 	return true;

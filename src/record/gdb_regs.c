@@ -36,6 +36,13 @@ struct gdb_machine {
 #define RISCV_STANDARD                                                                          \
 	" zero ra sp gp tp t0 t1 t2 fp s1 a0 a1 a2 a3 a4 a5 a6 a7 s2 s3 s4 s5 s6 s7 s8 s9 s10 " \
 	"s11 t3 t4 t5 t6 pc"
+#define RISCV_SPECIAL                                                                        \
+	{                                                                                    \
+		[GDB_PC] = "pc", [GDB_LEVEL] = "priv", [GDB_SPACE] = "satp",                 \
+		[GDB_VECTOR] = "stvec", [GDB_CAUSE] = "scause", [GDB_FROM] = "sepc",         \
+		[GDB_SAVED] = "sstatus", [GDB_VECTOR_3] = "mtvec", [GDB_CAUSE_3] = "mcause", \
+		[GDB_FROM_3] = "mepc", [GDB_SAVED_3] = "mstatus"                             \
+	}
 #define AARCH64_X                                                                                \
 	"x0 x1 x2 x3 x4 x5 x6 x7 x8 x9 x10 x11 x12 x13 x14 x15 x16 x17 x18 x19 x20 x21 x22 x23 " \
 	"x24 x25 x26 x27 x28 x29 x30 sp pc"
@@ -69,16 +76,14 @@ static const struct gdb_machine machines[] = {
 		.arch = "riscv64", .family = RISCV, .word = 8, .nr = 32, .sp = 2, .fp = 8,
 		.needs = "ra|x1 sp|x2 t6|x31|a0 pc", .space = ~(0xffffull << 44), .elf = EM_RISCV,
 		.dwarf = RISCV_NAMES,
-		.special = { [GDB_PC] = "pc", [GDB_LEVEL] = "priv", [GDB_SPACE] = "satp",
-			     [GDB_VECTOR] = "stvec", [GDB_VECTOR_3] = "mtvec" },
+		.special = RISCV_SPECIAL,
 		.standard = "64" RISCV_STANDARD,
 	},
 	{
 		.arch = "riscv32", .family = RISCV, .word = 4, .nr = 32, .sp = 2, .fp = 8,
 		.needs = "ra|x1 sp|x2 t6|x31|a0 pc", .space = ~(0x1ffull << 22), .elf = EM_RISCV,
 		.dwarf = RISCV_NAMES,
-		.special = { [GDB_PC] = "pc", [GDB_LEVEL] = "priv", [GDB_SPACE] = "satp",
-			     [GDB_VECTOR] = "stvec", [GDB_VECTOR_3] = "mtvec" },
+		.special = RISCV_SPECIAL,
 		.standard = "32" RISCV_STANDARD,
 	},
 	{
@@ -88,6 +93,7 @@ static const struct gdb_machine machines[] = {
 		.special = {
 			[GDB_PC] = "pc", [GDB_LEVEL] = "cpsr|CPSR",
 			[GDB_SPACE] = "TTBR0_EL1|ttbr0_el1", [GDB_VECTOR] = "VBAR|VBAR_EL1",
+			[GDB_FROM] = "ELR_EL1", [GDB_SAVED] = "SPSR_EL1", [GDB_USER_SP] = "SP_EL0",
 		},
 		.standard = "64 " AARCH64_X " 32 cpsr",
 	},
@@ -212,6 +218,7 @@ bool gdb_layout_init(struct gdb_layout *layout, const struct gdb_registers *regi
 		return false;
 	layout->machine = machine;
 	layout->arch = machine->arch;
+	layout->user_mode = user_mode;
 	at = machine->dwarf;
 	for (unsigned i = 0; (len = next_word(&at, " ")); i++, at += len)
 		set_slot(&layout->slots[i], registers, at, len, g);
@@ -343,31 +350,62 @@ static void read_x86(const struct gdb_values *values, struct gdb_state *state)
 		state->pc += cs << 4;
 }
 
-/* Interrupts of AArch64 start in the second and third of every four entries of 128 bytes. */
-static bool is_aarch64_trap(const struct gdb_values *values, uint64_t pc)
-{
-	unsigned entry = pc >> 7 & 3;
-	uint64_t vector;
+/* ---- Interrupts ---- */
 
-	return special(values, GDB_VECTOR, &vector) && pc - vector < 0x800 && !(pc & 0x7f) &&
-	       (entry == 1 || entry == 2);
+/* Interrupts of AArch64 start in the second and third of every four entries of 128 bytes. */
+static void before_aarch64_interrupt(const struct gdb_values *values, struct gdb_state *state)
+{
+	uint64_t vector, from, saved, sp;
+	unsigned entry = state->pc >> 7 & 3;
+
+	if (state->level != WIRE_LEVEL_KERNEL || !special(values, GDB_VECTOR, &vector) ||
+	    state->pc - vector >= 0x800 || state->pc & 0x7f || entry < 1 || entry > 2)
+		return;
+	if (!special(values, GDB_FROM, &from) || !special(values, GDB_SAVED, &saved) ||
+	    !special(values, GDB_USER_SP, &sp) || saved & 0x10 /* 32-bit code */)
+		return;
+	state->pc = state->dwarf[32] = from;
+	state->level = saved >> 2 & 3;
+	if (!(saved & 1))
+		state->sp = state->dwarf[31] = sp;
 }
 
 /* Traps of RISC-V start at the vector, or, if its lowest bit is set, interrupts at 4 times their number after it. */
-static bool is_riscv_trap(const struct gdb_values *values, const struct gdb_state *state)
+static void before_riscv_interrupt(const struct gdb_values *values, struct gdb_state *state)
 {
 	bool firmware = state->level == WIRE_LEVEL_FIRMWARE;
-	uint64_t vector;
+	unsigned more = firmware ? GDB_VECTOR_3 - GDB_VECTOR : 0, top = 8 * state->word - 1;
+	uint64_t vector, cause, from, saved;
 
-	if (state->level == WIRE_LEVEL_USER ||
-	    !special(values, firmware ? GDB_VECTOR_3 : GDB_VECTOR, &vector))
-		return false;
-	return vector & 1 ? state->pc - (vector & ~3ull) < 256 && !(state->pc & 3)
-			  : state->pc == (vector & ~3ull);
+	if (state->level == WIRE_LEVEL_USER || !special(values, GDB_VECTOR + more, &vector) ||
+	    !special(values, GDB_CAUSE + more, &cause) || !(cause >> top & 1))
+		return;
+	if (state->pc != (vector & ~3ull) + (vector & 1 ? 4 * (cause & 0xff) : 0))
+		return;
+	if (!special(values, GDB_FROM + more, &from) || !special(values, GDB_SAVED + more, &saved))
+		return;
+	state->pc = from;
+	state->level = firmware ? saved >> 11 & 3 : saved >> 8 & 1;
+}
+
+/*
+ * A cpu at the first instruction of an interrupt handler, because the stub delivers pending interrupts before it
+ * stops: when it was asked to stop, it ran the code that the interrupt left, with the same registers. But if nothing
+ * has changed since the stop before, it stays at that instruction: a kernel that does not expect interrupts loops there.
+ */
+static void before_interrupt(const struct gdb_machine *machine, const struct gdb_values *values,
+			     const struct gdb_values *before, struct gdb_state *state)
+{
+	if (!memcmp(values->at, before->at, sizeof(values->at)))
+		return;
+	if (machine->family == AARCH64)
+		before_aarch64_interrupt(values, state);
+	else if (machine->family == RISCV)
+		before_riscv_interrupt(values, state);
 }
 
 void gdb_state_read(const struct gdb_layout *layout, const struct gdb_values *values,
-		    bool user_mode, struct gdb_state *state)
+		    const struct gdb_values *before, struct gdb_state *state)
 {
 	const struct gdb_machine *machine = layout->machine;
 	uint64_t mode;
@@ -379,7 +417,7 @@ void gdb_state_read(const struct gdb_layout *layout, const struct gdb_values *va
 	memcpy(state->dwarf, values->at, machine->nr * sizeof(state->dwarf[0]));
 	state->sp = state->dwarf[machine->sp];
 	state->fp = state->dwarf[machine->fp];
-	if (user_mode)
+	if (layout->user_mode)
 		return;
 	state->level = level_of(machine->family, values);
 	state->has_space =
@@ -387,11 +425,9 @@ void gdb_state_read(const struct gdb_layout *layout, const struct gdb_values *va
 	state->space &= machine->space;
 	if (machine->family == X86)
 		read_x86(values, state);
-	else if (machine->family == AARCH64)
-		state->at_trap = is_aarch64_trap(values, state->pc);
-	else if (machine->family == RISCV)
-		state->at_trap = is_riscv_trap(values, state);
 	else if (machine->family == M_PROFILE && special(values, GDB_LEVEL, &mode) &&
 		 mode & M_EXCEPTION)
 		special(values, GDB_PSP, &state->outer);
+	if (layout->interrupts_first)
+		before_interrupt(machine, values, before, state);
 }

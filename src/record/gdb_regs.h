@@ -52,7 +52,14 @@ enum gdb_special {
 	GDB_CONTROL,  /* Cortex-M */
 	GDB_PSP,      /* Cortex-M: the stack pointer of threads */
 	GDB_VECTOR,   /* where traps lead to */
-	GDB_VECTOR_3, /* those of firmware */
+	GDB_CAUSE,    /* of the last trap */
+	GDB_FROM,     /* the pc that it interrupted */
+	GDB_SAVED,    /* the mode that it interrupted: SPSR_EL1, sstatus */
+	GDB_USER_SP,  /* SP_EL0 */
+	GDB_VECTOR_3, /* and those of RISC-V's firmware */
+	GDB_CAUSE_3,
+	GDB_FROM_3,
+	GDB_SAVED_3,
 	GDB_SPECIALS
 };
 
@@ -63,7 +70,9 @@ struct gdb_machine;
 /* Where to find the registers that kscope needs. */
 struct gdb_layout {
 	const struct gdb_machine *machine;
-	const char *arch; /* as uname -m */
+	const char *arch;      /* as uname -m */
+	bool user_mode;	       /* the target is a program */
+	bool interrupts_first; /* QEMU delivers pending interrupts before it stops */
 	struct gdb_slot {
 		bool known, asked; /* asked: not in the answer to `g`, but in that to `p` */
 		uint32_t number, size;
@@ -86,7 +95,6 @@ struct gdb_state {
 	unsigned level; /* enum wire_level */
 	unsigned word;	/* bytes of a pointer */
 	bool has_space;
-	bool at_trap;	/* at the first instruction of an interrupt handler */
 	uint64_t outer; /* Cortex-M, in a handler: the stack of threads; 0: none */
 	unsigned nr;	/* 0: unknown */
 	uint64_t dwarf[GDB_DWARF_MAX];
@@ -102,8 +110,9 @@ void gdb_values_all(const struct gdb_layout *layout, const struct buf *reply,
 		    struct gdb_values *values);
 void gdb_values_one(const struct gdb_layout *layout, unsigned slot, const struct buf *reply,
 		    struct gdb_values *values);
+/* before: the values at the stop before. */
 void gdb_state_read(const struct gdb_layout *layout, const struct gdb_values *values,
-		    bool user_mode, struct gdb_state *state);
+		    const struct gdb_values *before, struct gdb_state *state);
 /* By frame pointers (AArch64, RISC-V), or by the topmost word of the stack (x86-64)? */
 bool gdb_is_riscv(const struct gdb_layout *layout);
 

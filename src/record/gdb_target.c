@@ -285,6 +285,7 @@ static bool ask_options(struct gdb *gdb)
 	gdb_unhex(talk->reply.data ? talk->reply.data : "", talk->reply.len, text,
 		  sizeof(text) - 1);
 	target->says_halted = strstr((char *)text, "[halted") || strstr((char *)text, "[running");
+	target->layout.interrupts_first = target->says_halted; /* it is QEMU */
 	return true;
 }
 

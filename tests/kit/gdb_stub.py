@@ -161,9 +161,10 @@ class Stub:
             return True  # the target goes on
         if self.running:
             self.problem = f"a request to a running target: {text}"
-        if text[0] == "D":
+        answer = self.answer(text)
+        if text[0] == "D" and answer == "OK":
             self.detached = self.running = True
-        return self.send(self.answer(text))
+        return self.send(answer)
 
     def go_on(self):
         self.running = True

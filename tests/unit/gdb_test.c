@@ -226,6 +226,8 @@ static void test_random_xml(void)
 
 /* ---- Registers ---- */
 
+static const struct gdb_values none;
+
 /* An answer to `g` whose bytes count up. */
 static void counting(struct buf *reply, size_t size)
 {
@@ -252,15 +254,16 @@ static void test_machine(unsigned elf, bool wide, const char *arch, size_t pc_at
 		return;
 	}
 	gdb_values_all(&layout, &reply, &values);
-	gdb_state_read(&layout, &values, true, &state);
+	gdb_state_read(&layout, &values, &none, &state);
 	check(name, !strcmp(layout.arch, arch) && state.nr && (state.pc & 0xff) == (pc_at & 0xff) &&
 			    state.level == WIRE_LEVEL_USER);
 	/* Cut short: without the pc, nothing is known. */
+	layout.user_mode = false;
 	for (size_t len = 2 * pc_at + 1; len-- > 0;) {
 		struct buf part = { .data = reply.data, .len = len };
 
 		gdb_values_all(&layout, &part, &values);
-		gdb_state_read(&layout, &values, false, &state);
+		gdb_state_read(&layout, &values, &none, &state);
 		known |= state.nr > 0;
 	}
 	check(name, !known);
@@ -290,11 +293,11 @@ static void test_levels(void)
 	values.at[GDB_DWARF_MAX + GDB_LEVEL] = 0x33;
 	values.at[GDB_DWARF_MAX + GDB_SPACE] = 0x8000000000123fff;
 	values.at[GDB_DWARF_MAX + GDB_EFER] = 1 << 10;
-	gdb_state_read(&layout, &values, false, &state);
+	gdb_state_read(&layout, &values, &none, &state);
 	check("its level and address space", state.level == WIRE_LEVEL_USER && state.has_space &&
 						     state.space == 0x123000 && state.nr == 17);
 	values.at[GDB_DWARF_MAX + GDB_EFER] = 0;
-	gdb_state_read(&layout, &values, false, &state);
+	gdb_state_read(&layout, &values, &none, &state);
 	check("in 32-bit mode, its registers are i386's", state.nr == 9 && state.word == 4);
 	gdb_registers_release(&registers);
 
@@ -305,6 +308,116 @@ static void test_levels(void)
 	gdb_registers_release(&registers);
 }
 
+/* ---- Interrupts that the stub delivers before it stops ---- */
+
+struct machine {
+	struct gdb_layout layout;
+	struct gdb_values values;
+};
+
+static void set(struct machine *machine, enum gdb_special which, uint64_t value)
+{
+	machine->values.at[GDB_DWARF_MAX + which] = value;
+}
+
+static void start_machine(struct machine *machine, const char *xml)
+{
+	struct gdb_registers registers = { 0 };
+
+	*machine = (struct machine){ 0 };
+	scan(xml, &registers);
+	check("a machine with interrupts", gdb_layout_init(&machine->layout, &registers, 0, false));
+	machine->layout.interrupts_first = true;
+	for (unsigned i = 0; i < GDB_SLOTS; i++)
+		machine->values.has[i] = machine->layout.slots[i].known;
+	gdb_registers_release(&registers);
+}
+
+static void expect(const char *name, const struct machine *machine, uint64_t pc, uint64_t sp,
+		   unsigned level)
+{
+	struct gdb_state state;
+
+	gdb_state_read(&machine->layout, &machine->values, &none, &state);
+	check(name, state.pc == pc && state.sp == sp && state.level == level);
+}
+
+/* At the stop before, everything was the same. */
+static void expect_same(const char *name, const struct machine *machine, uint64_t pc)
+{
+	struct gdb_state state;
+
+	gdb_state_read(&machine->layout, &machine->values, &machine->values, &state);
+	check(name, state.pc == pc);
+}
+
+static void test_riscv_interrupts(void)
+{
+	const uint64_t timer = 1ull << 63 | 5;
+	struct machine m;
+
+	start_machine(&m, "<reg name='ra' bitsize='64'/><reg name='sp' bitsize='64'/>"
+			  "<reg name='a0' bitsize='64'/><reg name='pc' bitsize='64'/>"
+			  "<reg name='priv' bitsize='64'/><reg name='stvec' bitsize='64'/>"
+			  "<reg name='scause' bitsize='64'/><reg name='sepc' bitsize='64'/>"
+			  "<reg name='sstatus' bitsize='64'/><reg name='mtvec' bitsize='64'/>"
+			  "<reg name='mcause' bitsize='64'/><reg name='mepc' bitsize='64'/>"
+			  "<reg name='mstatus' bitsize='64'/>");
+	m.values.at[2] = 0x7000;
+	set(&m, GDB_LEVEL, 1);
+	set(&m, GDB_PC, 0x8000);
+	set(&m, GDB_VECTOR, 0x8000);
+	set(&m, GDB_CAUSE, timer);
+	set(&m, GDB_FROM, 0x1234);
+	expect("RISC-V: a program that an interrupt left", &m, 0x1234, 0x7000, WIRE_LEVEL_USER);
+	set(&m, GDB_SAVED, 1 << 8);
+	expect("RISC-V: a kernel that an interrupt left", &m, 0x1234, 0x7000, WIRE_LEVEL_KERNEL);
+	expect_same("RISC-V: a kernel that stays there", &m, 0x8000);
+	set(&m, GDB_CAUSE, 8);
+	expect("RISC-V: a system call", &m, 0x8000, 0x7000, WIRE_LEVEL_KERNEL);
+	set(&m, GDB_CAUSE, timer);
+	set(&m, GDB_VECTOR, 0x8001);
+	expect("RISC-V: other code in the table", &m, 0x8000, 0x7000, WIRE_LEVEL_KERNEL);
+	set(&m, GDB_PC, 0x8014);
+	expect("RISC-V: an entry of the table", &m, 0x1234, 0x7000, WIRE_LEVEL_KERNEL);
+	set(&m, GDB_LEVEL, 3);
+	expect("RISC-V: firmware has its own vector", &m, 0x8014, 0x7000, WIRE_LEVEL_FIRMWARE);
+	set(&m, GDB_VECTOR_3, 0x8014);
+	set(&m, GDB_CAUSE_3, timer);
+	set(&m, GDB_FROM_3, 0x4321);
+	set(&m, GDB_SAVED_3, 1 << 11);
+	expect("RISC-V: a kernel that firmware left", &m, 0x4321, 0x7000, WIRE_LEVEL_KERNEL);
+	m.layout.interrupts_first = false;
+	expect("RISC-V: a stub that just stops", &m, 0x8014, 0x7000, WIRE_LEVEL_FIRMWARE);
+}
+
+static void test_aarch64_interrupts(void)
+{
+	struct machine m;
+
+	start_machine(&m, "<reg name='x30' bitsize='64'/><reg name='sp' bitsize='64'/>"
+			  "<reg name='pc' bitsize='64'/><reg name='cpsr' bitsize='32'/>"
+			  "<reg name='VBAR' bitsize='64'/><reg name='ELR_EL1' bitsize='64'/>"
+			  "<reg name='SPSR_EL1' bitsize='64'/><reg name='SP_EL0' bitsize='64'/>");
+	m.values.at[31] = 0x7000;
+	set(&m, GDB_LEVEL, 0x3c5);
+	set(&m, GDB_PC, 0x8480);
+	set(&m, GDB_VECTOR, 0x8000);
+	set(&m, GDB_FROM, 0x1234);
+	set(&m, GDB_USER_SP, 0x6000);
+	expect("AArch64: a program that an interrupt left", &m, 0x1234, 0x6000, WIRE_LEVEL_USER);
+	set(&m, GDB_SAVED, 5);
+	expect("AArch64: a kernel that an interrupt left", &m, 0x1234, 0x7000, WIRE_LEVEL_KERNEL);
+	expect_same("AArch64: a kernel that stays there", &m, 0x8480);
+	set(&m, GDB_SAVED, 0x10);
+	expect("AArch64: 32-bit code has other registers", &m, 0x8480, 0x7000, WIRE_LEVEL_KERNEL);
+	set(&m, GDB_SAVED, 5);
+	set(&m, GDB_PC, 0x8400);
+	expect("AArch64: a system call", &m, 0x8400, 0x7000, WIRE_LEVEL_KERNEL);
+	set(&m, GDB_PC, 0x8484);
+	expect("AArch64: the second instruction", &m, 0x8484, 0x7000, WIRE_LEVEL_KERNEL);
+}
+
 int main(void)
 {
 	test_packets();
@@ -312,6 +425,8 @@ int main(void)
 	test_random_packets();
 	test_xml();
 	test_random_xml();
+	test_riscv_interrupts();
+	test_aarch64_interrupts();
 	test_machine(EM_X86_64, true, "x86_64", 128, 164);
 	test_machine(EM_386, false, "i386", 32, 64);
 	test_machine(EM_AARCH64, true, "aarch64", 256, 268);
