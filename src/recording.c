@@ -416,7 +416,7 @@ int recording_finish(struct recording *r)
 	if (r->session.why == SESSION_NO_ROOM)
 		log_error("%s; the recording ended early", r->source.raw->err.msg);
 	if (r->top && !r->nr_outputs && !r->raw)
-		return ERR_NONE;
+		return check_end(r);
 	code = write_outputs(r, &job);
 	if (code > ERR_PARTIAL) {
 		r->files.raw_stays = true;

@@ -325,7 +325,7 @@ def test_broken(folder):
         bytes_before = board.bytes
         lasts.set()
         check("a reset is reported", netconn.says(f"the link broke after {bytes_before} bytes (") and
-              "CONNECT again" in netconn.stderr, netconn.stderr)
+              "enter CONNECT" in netconn.stderr, netconn.stderr)
         netconn.type("start\n")
         check("a reset: it is not connected any more", netconn.says("not connected"), netconn.stderr)
         netconn.type("connect\n")

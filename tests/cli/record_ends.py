@@ -231,7 +231,7 @@ def test_status():
         with Server(script) as board:
             recorder = Recorder(folder, "tcp", board.address, "--kernel", "System.map", "-o", "out.dump",
                                 stderr=terminal.slave)
-            line = re.compile(r"\r[^\r\n]*\b900 samples[^\r\n]*/s[^\r\n]*\b0 lost[^\r\n]*6[67] % hot_function")
+            line = re.compile(r"\r[^\r\n]*\b900 samples[^\r\n]*/s[^\r\n]*\b0 lost[^\r\n]*6[67]% hot_function")
             recorder.waits_for(lambda: line.search(terminal.text))
             check("the status line", line.search(terminal.text), terminal.text[-500:])
             go_on.set()

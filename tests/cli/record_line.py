@@ -91,7 +91,7 @@ def test_usage(place):
             (["--kernel", "nowhere"], [], "nowhere")):
         exits(f"usage: {' '.join(words + emulator)[:60]}",
               place.record(*words, emulator=emulator), 2, want)
-    exits("usage: no source", run(KSCOPE, "record"), 2, "kscope record qemu")
+    exits("usage: no source", run(KSCOPE, "record"), 2, "needs a source", "qemu")
     exits("usage: another source", run(KSCOPE, "record", "vmware", "--", "x"), 2, "vmware")
     exits("usage: no command", run(KSCOPE, "record", "qemu", "-F", "5"), 2, "qemu-system-")
     done = run(KSCOPE, "record", "-F", "100", "qemu", "--print", "qemu-i386", "-h", env=place.env)
