@@ -15,9 +15,12 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import cortex_m
+import unwind_cortex_m
 from kit import HANGS, KSCOPE, ROOT, check, exits, finish, guests, kscope, read_folded, run, scratch, skip, wait_for
 from kit.wire_read import Stream
 
@@ -40,12 +43,12 @@ SPEED = 0.25
 
 
 @contextlib.contextmanager
-def stopped_guest(guest, *more):
+def stopped_guest(guest, *more, which="debian"):
     """A guest in QEMU, whose gdb stub is at process.address. QEMU is ready when its monitor greets."""
     ours, theirs = socket.socketpair()
     with socket.create_server(("127.0.0.1", 0)) as listener, ours, theirs:
         process = subprocess.Popen(
-            [*guests.command(guest), "-chardev", f"socket,id=gdb,fd={listener.fileno()},server=on,wait=off",
+            [*guests.command(guest, which), "-chardev", f"socket,id=gdb,fd={listener.fileno()},server=on,wait=off",
              "-gdb", "chardev:gdb", "-chardev", f"socket,id=monitor,fd={theirs.fileno()}",
              "-mon", "chardev=monitor,mode=control", *more],
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
@@ -117,26 +120,78 @@ def build_guest(folder, arch, *flags):
     return kernel
 
 
-def riscv(folder, cpus, rounds):
-    kernel = build_guest(folder, "riscv64", f"-DCPUS={cpus}", f"-DROUNDS={rounds}")
-    return guests.Guest("riscv64", "qemu-system-riscv64", kernel,
-                        ["-M", "virt", "-bios", "none", "-net", "none", "-m", "128", "-smp", str(cpus),
-                         "-no-reboot", "-kernel", kernel])
+# Machine, and whether QEMU says goodbye to the debugger: not if a device ends it.
+BARE = {
+    "i386": (["-device", "isa-debug-exit,iobase=0xf4,iosize=4"], False),
+    "arm": (["-M", "virt", "-cpu", "cortex-a15"], True),
+    "riscv32": (["-M", "virt", "-bios", "none"], False),
+    "riscv64": (["-M", "virt", "-bios", "none"], False),
+}
 
 
-def test_riscv(folder, cpus):
-    name = f"riscv64, {cpus} cpus"
-    guest = riscv(folder, cpus, 150000 // cpus)
-    out = os.path.join(folder, "riscv.kscope")
+def bare(folder, arch, cpus, rounds):
+    """A guest of tests/guest."""
+    kernel = build_guest(folder, arch, f"-DCPUS={cpus}", f"-DROUNDS={rounds}")
+    return guests.Guest(arch, f"qemu-system-{arch}", kernel,
+                        [*BARE[arch][0], "-net", "none", "-m", "128", "-smp", str(cpus), "-no-reboot",
+                         "-kernel", kernel])
+
+
+def test_bare(folder, arch, cpus):
+    name = f"{arch}, {cpus} cpus"
+    guest = bare(folder, arch, cpus, 150000 // cpus)
+    out = os.path.join(folder, "bare.kscope")
     with stopped_guest(guest, "-S") as qemu:
         done = kscope(*command(qemu.address, out, guest, "-F", "200", "--max-stop", "30"))
-    # Its power switch ends QEMU without a word to the debugger.
-    exits(f"{name}: until the guest ends", done, 1, "closed the connection")
+    if BARE[arch][1]:
+        exits(f"{name}: until the guest ends", done, 0, "the target has ended")
+    else:
+        exits(f"{name}: until the guest ends", done, 1, "closed the connection")
     known = {"kernel;_start;guest_main;work;hot": 3, "kernel;_start;guest_main;work;cold": 1}
     got, stacks = Stream(out), folded(out)
     check(f"{name}: the stream", not got.faults() and len(got.cpus()) == cpus, got.faults())
     shares_are_known(f"{name}: shares", stacks, known, got.chance())
     stacks_are_whole(f"{name}: stacks", stacks, known)
+
+
+def cortex_m_guest(folder, machine):
+    """Its leaf() has so much to do that QEMU's own time for exceptions does not count."""
+    cortex_m.FLAGS[:] = [*unwind_cortex_m.COMMON, *unwind_cortex_m.BUILDS["frame pointers"], "-DLEAF=700",
+                         "-DTICK=5000", "-DROUNDS=20000"]
+    elf = cortex_m.build(folder, machine)
+    return guests.Guest(machine, "qemu-system-arm", elf,
+                        ["-M", machine, "-semihosting-config", "enable=on,target=native", *cortex_m.ICOUNT,
+                         "-kernel", elf], [elf])  # the second thread is a program
+
+
+def test_cortex_m(folder, which, machine):
+    """Stacks through exceptions, and of each function that calls itself a share for each depth."""
+    name = f"{which} {machine}"
+    guest = cortex_m_guest(folder, machine)
+    out = os.path.join(folder, "cortex_m.kscope")
+    with stopped_guest(guest, "-S", which=which) as qemu:
+        done = kscope(*command(qemu.address, out, guest, "-F", "300", "--max-stop", "50"))
+    exits(f"{name}: until the guest ends", done, 0, "the target has ended")
+    got, at = Stream(out), cortex_m.symbols(guest.kernel)
+    text = kscope("convert", out, "-t", "folded", "-o", "-", "--weight", "--root", "none").stdout
+    stacks = read_folded(text) if text else {}
+    total = sum(stacks.values())
+    wrong = {stack: n for stack, n in stacks.items() if not unwind_cortex_m.is_right(stack)}
+    check(f"{name}: every caller may call what it calls", len(got.samples) > 100 and not wrong and not got.faults(),
+          f"{len(got.samples)} {got.faults()} {wrong}")
+    for thread, depth in [("first_thread", 6), ("second_thread", 4)]:
+        known = {";".join([thread, *["deep"] * n, "leaf"]): 1 for n in range(1, depth + 1)}
+        shares_are_known(f"{name}: shares of {thread}", stacks, known, got.chance())
+    if which == "debian":  # 7.2 shows neither CONTROL nor the threads' stack pointer
+        return
+    whole = sum(n for stack, n in stacks.items() if stack.split(";")[0] in unwind_cortex_m.THREADS)
+    switch = sum(n for stack, n in stacks.items() if stack.startswith("on_switch"))
+    check(f"{name}: every stack begins in a thread", whole + switch == total and switch < total / 20,
+          f"{whole} and {switch} of {total}")
+    second = range(at["threads"] + cortex_m.THREADS_SIZE // 2, at["threads"] + cortex_m.THREADS_SIZE)
+    users = [sample for sample in got.samples if sample.level != cortex_m.KERNEL]
+    check(f"{name}: the second thread is unprivileged, nothing else",
+          users and all(sample.registers[13] in second for sample in users), len(users))
 
 
 def busy_time(pid):
@@ -154,7 +209,7 @@ def goes_on(pid):
 
 def test_killed(folder):
     """SIGKILL at any moment: the guest goes on."""
-    guest = riscv(folder, 2, 100000000)
+    guest = bare(folder, "riscv64", 2, 100000000)
     out = os.path.join(folder, "killed.kscope")
     draw = random.Random(1)
     with stopped_guest(guest) as qemu:
@@ -176,7 +231,7 @@ def test_killed(folder):
 
 def test_second(folder):
     """A stub serves one debugger; the one that gives up must not stop the guest later."""
-    guest = riscv(folder, 1, 100000000)
+    guest = bare(folder, "riscv64", 1, 100000000)
     out = os.path.join(folder, "first.kscope")
     with stopped_guest(guest) as qemu:
         first = subprocess.Popen([KSCOPE, *command(qemu.address, out, guest)], stdin=subprocess.DEVNULL,
@@ -270,10 +325,18 @@ def main():
         for machine in ["x86_64", "aarch64"]:
             test_demo(folder, machine, "fp", 1)
             test_demo(folder, machine, "nofp", 4)
-        for cpus in (1, 4):
-            test_riscv(folder, cpus)
+        for arch in BARE:
+            test_bare(folder, arch, 1)
+        test_bare(folder, "riscv64", 4)
         test_killed(folder)
         test_second(folder)
+        with tempfile.TemporaryDirectory(prefix="kscope-test-") as disk:  # --elf takes nothing in /dev
+            test_cortex_m(disk, "debian", "lm3s6965evb")
+            if guests.missing():
+                skip("backports mps2-an505", guests.missing())
+            else:
+                test_cortex_m(disk, "backports", "mps2-an386")
+                test_cortex_m(disk, "backports", "mps2-an505")
         if shutil.which("gdbserver"):
             test_gdbserver(folder)
         else:

@@ -9,6 +9,12 @@
 #ifndef ROUNDS
 #define ROUNDS 200
 #endif
+#ifndef LEAF
+#define LEAF 7 /* turns of a loop */
+#endif
+#ifndef TICK
+#define TICK 50 /* cycles */
+#endif
 #define WORDS 256
 
 #define REG(address) (*(volatile uint32_t *)(address))
@@ -74,7 +80,7 @@ __attribute__((section(".vectors"), used)) static void *const vectors[18] = {
 
 __attribute__((noinline)) unsigned leaf(unsigned n)
 {
-	for (unsigned i = 0; i < 7; i++)
+	for (unsigned i = 0; i < LEAF; i++)
 		__asm__ volatile("add %0, %0, #3" : "+r"(n));
 	return n;
 }
@@ -312,7 +318,7 @@ void reset(void)
 	SCB_PRIORITY_TICK = 0x80u << 24 | 0xe0u << 16;
 	NVIC_PRIORITY = 0xc020; /* high: 0x20, low: 0xc0 */
 	NVIC_ENABLE = 3;
-	SYSTICK_LOAD = 50;
+	SYSTICK_LOAD = TICK;
 	SYSTICK_CTRL = 7;
 	SCB_ICSR = PEND_SWITCH;
 	for (;;)
