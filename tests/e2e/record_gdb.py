@@ -6,6 +6,7 @@ on however kscope ends.
 Work is counted from the first instruction to the end: QEMU waits for kscope (-S), and kscope until the guest has powered off.
 """
 import contextlib
+import json
 import math
 import os
 import random
@@ -194,6 +195,29 @@ def test_cortex_m(folder, which, machine):
           users and all(sample.registers[13] in second for sample in users), len(users))
 
 
+def kernel_stacks(path, *options):
+    """How many stacks the kernel's binary unwound, and how many of them to the end."""
+    info = json.loads(kscope("info", path, "--json", *options).stdout)
+    return info["kernel_unwound"], info["kernel_unwound_to_end"]
+
+
+def test_kaslr(folder):
+    """Debian's kernel, at a random address. kscope finds it by its code: a stop is at any instruction."""
+    guest = guests.linux("amd64")
+    out = os.path.join(folder, "kaslr.kscope")
+    with stopped_guest(guest) as process:
+        done = kscope(*command(process.address, out, guest))
+    check("KASLR: the guest ends", done.returncode in (0, 1) and os.path.exists(out), done.stderr)
+    note = re.search(r"(\d+) pages of its code ran at a slide of 0x([0-9a-f]+)",
+                     kscope("info", "-v", out, "-k", guest.kernel).stderr)
+    check("KASLR: the kernel is found by its code", note and int(note.group(1)) >= 3 and int(note.group(2), 16),
+          note)
+    stacks, whole = kernel_stacks(out, "-k", guest.kernel)
+    check("KASLR: the kernel's stacks are whole", stacks >= 50 and whole >= stacks * 0.9, (stacks, whole))
+    wrong = kernel_stacks(out, "-k", guest.kernel, "--slide", hex(int(note.group(2), 16) + (1 << 24)))
+    check("KASLR: at another address, they are not", wrong[1] < whole / 2, wrong)
+
+
 def busy_time(pid):
     """Ticks of CPU time."""
     with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as f:
@@ -334,7 +358,9 @@ def main():
             test_cortex_m(disk, "debian", "lm3s6965evb")
             if guests.missing():
                 skip("backports mps2-an505", guests.missing())
+                skip("KASLR", guests.missing())
             else:
+                test_kaslr(folder)
                 test_cortex_m(disk, "backports", "mps2-an386")
                 test_cortex_m(disk, "backports", "mps2-an505")
         if shutil.which("gdbserver"):
