@@ -666,8 +666,6 @@ static void resolve(struct world *world, struct frame *frame)
 {
 	uint64_t vaddr;
 
-	if (frame->flags & FRAME_UNMAPPED)
-		bind_late(world, frame);
 	if (frame->flags & FRAME_NAMED) {
 		add_symbol(&world->frames, (struct symbol){ .name = (uint32_t)frame->addr });
 		return;
@@ -696,6 +694,12 @@ const struct symbol *frame_symbols(struct world *world, uint32_t handle, size_t 
 	struct frames *frames = &world->frames;
 	struct frame *frame = &frames->all[handle];
 
+	/* In a live view, somebody may have asked for the name before the map came. */
+	if (frame->flags & FRAME_UNMAPPED) {
+		bind_late(world, frame);
+		if (!(frame->flags & FRAME_UNMAPPED))
+			frame->nr_symbols = 0;
+	}
 	if (!frame->nr_symbols) {
 		size_t first = frames->nr_symbols;
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * livetool: what the viewer of a recording counts of a stream on stdin. sums: the final sums, as kscope report --json has
- * them; glance: those of the status line.
+ * them; searching: the same, for a kernel whose place is unknown at first, while somebody looks all the time (stderr has the
+ * number of samples that each look sees); glance: the
+ * sums of the status line.
  */
 #include <inttypes.h>
 #include <poll.h>
@@ -57,6 +59,15 @@ static void print_counts(struct json_out *to, struct live *live)
 	live_view_release(&view);
 }
 
+static void look(struct live *live)
+{
+	struct live_view view = { 0 };
+
+	live_look(live, &view, FLAT_FUNCTION, 80);
+	fprintf(stderr, "%" PRIu64 "\n", view.counts.samples);
+	live_view_release(&view);
+}
+
 static int sums(int fd, const struct job *like)
 {
 	struct err err = { 0 };
@@ -72,6 +83,8 @@ static int sums(int fd, const struct job *like)
 		struct pollfd wait = { .fd = live_fd(live), .events = POLLIN };
 
 		poll(&wait, 1, ret ? 0 : 20);
+		if (!like->options->slide_given)
+			look(live);
 	}
 	json_out_object(&json, NULL);
 	json_out_u64(&json, "state", live_state(live));
@@ -107,7 +120,8 @@ int main(int argc, char **argv)
 	struct job like = { .options = &options };
 
 	log_level = 0;
-	if (argc == 2 && !strcmp(argv[1], "sums"))
+	options.slide_given = argc != 2 || strcmp(argv[1], "searching") != 0;
+	if (argc == 2 && (!strcmp(argv[1], "sums") || !options.slide_given))
 		return sums(STDIN_FILENO, &like);
 	if (argc == 2 && !strcmp(argv[1], "glance"))
 		return glance(STDIN_FILENO, &like);

@@ -58,6 +58,19 @@ def recording(kernel):
     return b"".join(pieces + [end(*((cpu, 240, 0) for cpu in range(3)))])
 
 
+def check_late_names(data):
+    """The kernel's place is known only at the end; somebody looks at the first samples before."""
+    process = subprocess.Popen([LIVE, "searching"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE)
+    process.stdin.write(data[:len(data) // 2])
+    process.stdin.flush()
+    seen = next(int(line) for line in process.stderr if int(line))
+    out, _ = process.communicate(data[len(data) // 2:], timeout=HANGS)
+    check("late names: somebody looked early", 0 < seen < 720, seen)
+    equal("late names: all are there", {row["name"] for row in json.loads(out)["functions"]},
+          {"[idle]", *(f"function_{i}" for i in range(4))})
+
+
 def test_pieces(folder):
     kernel, path = (os.path.join(folder, name) for name in ("System.map", "x.kscope"))
     with open(kernel, "w", encoding="utf-8") as f:
@@ -75,6 +88,7 @@ def test_pieces(folder):
     found = live_sums(data)
     equal("each cpu: samples, lost", [(cpu["samples"], cpu["lost"]) for cpu in found["by_cpu"]],
           [(240, 0), (240, 0), (240, 5)])
+    check_late_names(data)
     done = run(LIVE, "glance", input=data, binary=True)
     equal("the status line", done.stdout.decode(),
           "720 samples, 5 lost, 0 damaged, %.2f %% function_1\n" % (100 * 8 / 30))
