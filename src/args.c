@@ -319,22 +319,33 @@ static int wrong_pair(const struct parser *p, const struct option_row *row, int 
 	return wrong(p, message, code);
 }
 
-/* Collects the options and words in the order of the command line. */
-static int collect(struct args *args, const struct parser *p, int argc, char **argv, int *code)
+/* 1: *row is the next option, 0: there are no more, -1: the help or an error message was printed. */
+static int next_option(const struct parser *p, int argc, char **argv, const struct option_row **row,
+		       int *code)
 {
 	int opt;
 
 	opterr = 0;
-	while ((opt = getopt_long(argc, argv, p->shorts, p->longs, NULL)) != -1) {
-		const struct option_row *row = opt == ':' || opt == '?' ? NULL : row_of(p, opt);
+	opt = getopt_long(argc, argv, p->shorts, p->longs, NULL);
+	if (opt == -1)
+		return 0;
+	*row = opt == ':' || opt == '?' ? NULL : row_of(p, opt);
+	if (!*row)
+		return wrong_option(p, opt, argv, code);
+	if (strcmp((*row)->name, "help") != 0)
+		return 1;
+	help(p->verb, p->command, &p->offers);
+	*code = ERR_NONE;
+	return -1;
+}
 
-		if (!row)
-			return wrong_option(p, opt, argv, code);
-		if (!strcmp(row->name, "help")) {
-			help(p->verb, p->command, &p->offers);
-			*code = ERR_NONE;
-			return -1;
-		}
+/* Collects the options and words in the order of the command line. */
+static int collect(struct args *args, const struct parser *p, int argc, char **argv, int *code)
+{
+	const struct option_row *row;
+	int ret;
+
+	while ((ret = next_option(p, argc, argv, &row, code)) > 0) {
 		if (!strcmp(row->name, "verbose"))
 			log_level = log_level < 1 ? 2 : log_level + 1;
 		else if (!strcmp(row->name, "quiet"))
@@ -346,6 +357,8 @@ static int collect(struct args *args, const struct parser *p, int argc, char **a
 		else if (option_is_pair(row))
 			return wrong_pair(p, row, code);
 	}
+	if (ret < 0)
+		return -1;
 	for (; optind < argc; optind++) {
 		GROW(args->inputs, args->nr_inputs + 1, args->cap_inputs);
 		args->inputs[args->nr_inputs++] = argv[optind];
@@ -474,36 +487,19 @@ static int wrong_sub(const struct parser *p, const char *name, int *code)
 	return ret;
 }
 
-/* The index of the first word that is not an option, or -1 if the help or an error message was printed. */
-static int find_word(const struct parser *p, int argc, char **argv, int *code)
-{
-	int opt;
-
-	opterr = 0;
-	while ((opt = getopt_long(argc, argv, p->shorts, p->longs, NULL)) != -1) {
-		const struct option_row *row = opt == ':' || opt == '?' ? NULL : row_of(p, opt);
-
-		if (!row)
-			return wrong_option(p, opt, argv, code);
-		if (!strcmp(row->name, "help")) {
-			help(p->verb, p->verb, &p->offers);
-			*code = ERR_NONE;
-			return -1;
-		}
-	}
-	return optind;
-}
-
 /* Takes the word that selects one of verb->subs out of argv. Options may precede it. */
 static int choose_sub(struct args *args, int *argc, char **argv, int *code)
 {
 	const struct command *sub = NULL;
+	const struct option_row *unused;
 	struct parser parser;
-	int at;
+	int at, ret;
 
 	parser_init(&parser, args->verb, args->verb);
-	at = find_word(&parser, *argc, argv, code);
-	if (at >= 0) {
+	while ((ret = next_option(&parser, *argc, argv, &unused, code)) > 0)
+		;
+	at = optind;
+	if (ret == 0) {
 		sub = at < *argc ? find_sub(args->verb, argv[at]) : NULL;
 		if (!sub)
 			wrong_sub(&parser, at < *argc ? argv[at] : NULL, code);

@@ -8,8 +8,12 @@
 extern const struct command record_qemu, record_tcp, record_listen, record_serial, record_file,
 	record_gdb, record_emulate, record_pt;
 
-/* Setters of options: a list of CPUs, and a level. They only check the text, which is passed on unchanged. */
+/*
+ * Setters of options: a list of CPUs, and a level, which only check the text, and the size of stacks, into struct
+ * record_options.
+ */
 int record_set_vcpus(const struct option_row *row, void *field, const char *arg, struct err *err);
+int record_set_stack(const struct option_row *row, void *field, const char *arg, struct err *err);
 int record_set_level(const struct option_row *row, void *field, const char *arg, struct err *err);
 
 #endif

@@ -16,14 +16,6 @@ struct gdb_command {
 	uint64_t freq, max_stop;
 };
 
-static int set_stack(const struct option_row *row, void *field, const char *arg, struct err *err)
-{
-	struct record_options *asked = field;
-
-	asked->stack_given = true;
-	return option_number(row, &asked->stack, arg, err);
-}
-
 #define OWNER struct gdb_command
 
 /* clang-format off: tables are read by the row. */
@@ -36,8 +28,8 @@ static const struct option_table gdb_table = {
 		  "stop it for at most this share of the time (default 10)",
 		  OPTION_NUMBER(OWNER, max_stop, 1, 90) },
 		{ "stack", 0, "BYTES",
-		  "copy this much stack with each sample (default 8192, 0: none)", .set = set_stack,
-		  .most = GDB_STACK_MAX },
+		  "copy this much stack with each sample (default 8192, 0: none)",
+		  .set = record_set_stack, .most = GDB_STACK_MAX },
 		{ 0 },
 	},
 };

@@ -44,7 +44,7 @@ int record_set_level(const struct option_row *row, void *field, const char *arg,
 	return option_word(row, &checked, arg, err) < 0 ? -1 : option_text(row, field, arg, err);
 }
 
-static int set_stack(const struct option_row *row, void *field, const char *arg, struct err *err)
+int record_set_stack(const struct option_row *row, void *field, const char *arg, struct err *err)
 {
 	struct record_options *asked = field;
 
@@ -85,8 +85,8 @@ static const struct option_table what_table = {
 		{ "realloc", 0, "FUNC", "also record resizes by FUNC[:argP:argS:ret]",
 		  OPTION_APPEND(OWNER, hooks[HOOK_REALLOC]) },
 		{ "stack", 0, "BYTES",
-		  "copy this much stack with each sample (default 8192, 0: none)", .set = set_stack,
-		  .most = 65536 },
+		  "copy this much stack with each sample (default 8192, 0: none)",
+		  .set = record_set_stack, .most = 65536 },
 		{ "vcpu", 0, "LIST", "record only these vCPUs, such as 0,2-3",
 		  OPTION_SET(record_set_vcpus, OWNER, vcpus) },
 		{ "level", 0, "LEVEL", "record only user or kernel code, or all (default)",

@@ -136,6 +136,10 @@ static void viewer_state(struct watcher *watcher, struct buf *text)
 
 	glance_get_sums(viewer->glance, &sums);
 	measure_rate(viewer, sums.samples);
+	if (*sums.problem) {
+		buf_adds(text, sums.problem);
+		return;
+	}
 	if (!viewer->counted)
 		buf_addf(text, "%" PRIu64 " samples, ", sums.samples);
 	buf_addf(text, "%.0f/s, %" PRIu64 " lost", viewer->rate, sums.lost);
@@ -145,10 +149,10 @@ static void viewer_state(struct watcher *watcher, struct buf *text)
 		buf_addf(text, ", %.0f%% %s", sums.share, sums.hottest);
 }
 
-static void viewer_tell(struct watcher *watcher, const char *state)
+static void viewer_tell(struct watcher *watcher, const char *state, bool trouble)
 {
 	struct viewer *viewer = viewer_of(watcher);
-	struct glance_source source = { 0 };
+	struct glance_source source = { .trouble = trouble };
 
 	snprintf(source.text, sizeof(source.text), "%s", state);
 	glance_put_source(viewer->glance, &source);

@@ -250,10 +250,11 @@ static int await_greeting(struct shell *s, struct err *err)
 		return err_set(err, ERR_INPUT,
 			       "%s: the board sent no greeting (%s); try restarting it",
 			       s->to->address, s->link.why);
-	return err_set(err, ERR_INPUT,
-		       "%s: connected, but the board sent no greeting; check the port, or restart the "
-		       "board",
-		       s->to->address);
+	return err_set(
+		err, ERR_INPUT,
+		"%s: connected, but the board sent no greeting; check the port, or restart the "
+		"board",
+		s->to->address);
 }
 
 /* The first generation names its binaries; the second one does not know the command. */

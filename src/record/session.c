@@ -97,7 +97,7 @@ static void show_status(struct loop *l)
 
 	make_status(l, &text);
 	if (watcher && watcher->tell)
-		watcher->tell(watcher, text.data);
+		watcher->tell(watcher, text.data, l->source->trouble);
 	if (l->session->live) {
 		const char *what = l->stopping ? "stopping" : "recording";
 

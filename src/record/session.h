@@ -24,7 +24,7 @@ struct watcher {
 	/* Adds to the status line: "1234 samples, 998/s, 0 lost, memcpy 23 %". May be NULL. */
 	void (*state)(struct watcher *w, struct buf *text);
 	/* Gets the status line of the source, if it shows it itself. May be NULL. */
-	void (*tell)(struct watcher *w, const char *state);
+	void (*tell)(struct watcher *w, const char *state, bool trouble);
 	bool closed; /* the user closed the view: the recording ends as with Ctrl-C */
 };
 

@@ -36,8 +36,9 @@ struct record_source {
 	const char *until; /* end when the target prints this; NULL: no such text */
 	bool found;	   /* it printed it */
 	uint64_t began;	   /* when it began to deliver, for the duration; 0: not yet */
-	bool shown;  /* a status line is on the screen: source_warn() and source_say() clear it */
-	bool counts; /* state() says how many samples there are */
+	bool shown;   /* a status line is on the screen: source_warn() and source_say() clear it */
+	bool trouble; /* the link is down: the user should notice */
+	bool counts;  /* state() says how many samples there are */
 	uint64_t breaks; /* how often the link broke; each may have lost data */
 	bool partial;	 /* something else is missing; the source has explained it */
 	sigset_t mask;	 /* of signals, for child processes */

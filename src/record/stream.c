@@ -33,6 +33,7 @@ static void begin(struct record_source *s)
 		source_say(s, "%s is back after %.1f s; data sent in between is lost",
 			   stream->link.address, (double)(now - stream->broke) / 1e9);
 	stream->phase = STREAM_FLOWS;
+	s->trouble = false;
 	stream->last = now;
 	talk_begin(&stream->talk);
 	/* What connects to a port begins then. */
@@ -68,6 +69,7 @@ static enum source_state ended(struct record_source *s)
 		    link->address, s->raw->bytes, link->why, (double)stream->retry / 1e9);
 	link_close(link);
 	stream->phase = STREAM_BROKEN;
+	s->trouble = true;
 	stream->broke = source_now();
 	stream->next_try = 0;
 	return SOURCE_GOES_ON;
