@@ -79,7 +79,7 @@ static enum source_state ended(struct gdb *gdb)
 	}
 	if (!gdb->out.samples) {
 		err_set(&gdb->source->err, ERR_INPUT, "%s: the stub %s", address,
-			why[0] ? "closed the connection" : "does not answer");
+			why[0] ? GDB_CLOSED : "does not answer");
 		return fail(gdb);
 	}
 	gdb->source->partial = true;
