@@ -79,7 +79,7 @@ static enum source_state ended(struct gdb *gdb)
 	}
 	if (!gdb->out.samples) {
 		err_set(&gdb->source->err, ERR_INPUT, "%s: the stub %s", address,
-			why[0] ? "closed the connection" : "does not answer");
+			why[0] ? GDB_CLOSED : "does not answer");
 		return fail(gdb);
 	}
 	gdb->source->partial = true;
@@ -321,6 +321,15 @@ static const struct link_ops *ops_of(const char *address)
 	return stat(address, &st) == 0 && S_ISCHR(st.st_mode) ? &link_serial : &gdb_link_unix;
 }
 
+/* A stub may stop the target for a new connection, so the guard is there before it. */
+static int start_guard(struct link *link)
+{
+	struct gdb *gdb = link->owner;
+
+	gdb_guard_end(&gdb->guard, true); /* the host has several addresses */
+	return gdb_guard_start(&gdb->guard, link->fd);
+}
+
 static int gdb_open(struct record_source *s)
 {
 	struct gdb_options *options = s->priv;
@@ -331,10 +340,14 @@ static int gdb_open(struct record_source *s)
 	gdb->out.raw = s->raw;
 	gdb->random = source_now() | 1;
 	gdb->deadline = source_now() + GREETING;
-	if (link_init(&gdb->link, ops_of(options->address), options->address, &s->err) < 0 ||
-	    link_open(&gdb->link, &s->err) < 0)
+	if (link_init(&gdb->link, ops_of(options->address), options->address, &s->err) < 0)
 		return -1;
-	return 0;
+	gdb->link.before_connect = start_guard;
+	gdb->link.owner = gdb;
+	if (link_open(&gdb->link, &s->err) == 0)
+		return 0;
+	forget_guard(gdb);
+	return -1;
 }
 
 static enum source_state connect_link(struct gdb *gdb)
@@ -344,12 +357,14 @@ static enum source_state connect_link(struct gdb *gdb)
 	if (ret == 0 && source_now() > gdb->deadline)
 		ret = err_set(&gdb->source->err, ERR_INPUT, "%s: cannot connect: %s",
 			      gdb->options->address, strerror(ETIMEDOUT));
-	if (ret < 0)
+	if (ret < 0) {
+		forget_guard(gdb);
 		return fail(gdb);
+	}
 	if (ret == 0)
 		return SOURCE_GOES_ON;
 	gdb_talk_init(&gdb->talk, &gdb->link);
-	if (gdb_guard_start(&gdb->guard, gdb->link.fd) < 0) {
+	if (!gdb->guard.shared && gdb_guard_start(&gdb->guard, gdb->link.fd) < 0) { /* serial */
 		err_set(&gdb->source->err, ERR_OUTPUT, "cannot start a process: %s",
 			strerror(errno));
 		return fail(gdb);

@@ -17,6 +17,7 @@
 
 #define GDB_NO_ANSWER \
 	"%s: no answer; another debugger may be connected: a gdb stub serves one at a time"
+#define GDB_CLOSED "closed the connection: its own messages may say why"
 #define GDB_PAGE 4096
 #define GDB_ID_MAX 40
 

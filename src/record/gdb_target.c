@@ -85,7 +85,7 @@ static int lost(struct gdb *gdb)
 	if (gdb->talk.exited)
 		return err_set(&gdb->source->err, ERR_INPUT, "%s: the target has ended", address);
 	return err_set(&gdb->source->err, ERR_INPUT, "%s: the stub %s", address,
-		       gdb->link.why[0] ? "closed the connection" : "does not answer");
+		       gdb->link.why[0] ? GDB_CLOSED : "does not answer");
 }
 
 static int read_registers(struct gdb *gdb, bool described)

@@ -23,7 +23,7 @@ static int unix_open(struct link *link, struct err *err)
 
 	strncpy(to.sun_path, link->address, sizeof(to.sun_path) - 1);
 	link->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (link->fd >= 0 && connect(link->fd, (struct sockaddr *)&to, sizeof(to)) == 0)
+	if (link->fd >= 0 && link_connect(link, (struct sockaddr *)&to, sizeof(to)) == 0)
 		return 0;
 	if (errno == EAGAIN) /* the socket's queue of connections is full */
 		return err_set(err, ERR_INPUT, GDB_NO_ANSWER, link->address);

@@ -27,6 +27,13 @@ int link_open(struct link *link, struct err *err)
 	return 0;
 }
 
+int link_connect(struct link *link, const struct sockaddr *to, socklen_t len)
+{
+	if (link->before_connect && link->before_connect(link) < 0)
+		return -1;
+	return connect(link->fd, to, len);
+}
+
 void link_wait(const struct link *link, struct pollfd *fd)
 {
 	/* A connection is made when its socket can be written; a listening socket can be read. */

@@ -9,6 +9,7 @@
 #include <poll.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/socket.h>
 #include <sys/types.h>
 
 #include "base/err.h"
@@ -45,10 +46,15 @@ struct link {
 	char why[120];	     /* why it ended, or cannot be opened */
 	bool orderly;	     /* the other side closed it; else it broke */
 	void *priv;	     /* of the ops */
+	/* Called with a socket in fd, before it connects. Returns -1 and sets errno. NULL: nothing to do. */
+	int (*before_connect)(struct link *link);
+	void *owner; /* for before_connect */
 };
 
 int link_init(struct link *link, const struct link_ops *ops, const char *address, struct err *err);
 int link_open(struct link *link, struct err *err);
+/* For ops: connects the socket in fd. Like connect(2). */
+int link_connect(struct link *link, const struct sockaddr *to, socklen_t len);
 /* What to wait for. fd -1: nothing, call again after a while. */
 void link_wait(const struct link *link, struct pollfd *fd);
 /* While it is being opened: 1: it is open, 0: not yet, -1: err is set, and it is closed. */

@@ -110,8 +110,8 @@ static int try_next(struct link *link, int error, struct err *err)
 		if (link->fd >= 0)
 			close(link->fd);
 		link->fd = new_socket(to);
-		if (link->fd >= 0 &&
-		    (connect(link->fd, to->ai_addr, to->ai_addrlen) == 0 || errno == EINPROGRESS)) {
+		if (link->fd >= 0 && (link_connect(link, to->ai_addr, to->ai_addrlen) == 0 ||
+				      errno == EINPROGRESS)) {
 			tcp->next = tcp->next->ai_next;
 			return 0;
 		}
