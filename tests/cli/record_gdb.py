@@ -121,7 +121,7 @@ def test_addresses():
 
 KEPT = [
     ("the target ends", {"exits_after": 5}, 0, ["the target has ended (exit code 0x07)"]),
-    ("the connection breaks", {"close_after": 200}, 1, ["closed the connection"]),
+    ("the connection breaks", {"close_after": 200}, 1, ["lost the connection to the stub"]),
     ("the stub stalls", {"stall_after": 200}, 1, ["no longer answers"]),
 ]
 

@@ -147,7 +147,7 @@ def test_bare(folder, arch, cpus):
     if BARE[arch][1]:
         exits(f"{name}: until the guest ends", done, 0, "the target has ended")
     else:
-        exits(f"{name}: until the guest ends", done, 1, "closed the connection")
+        exits(f"{name}: until the guest ends", done, 1, "lost the connection to the stub")
     known = {"kernel;_start;guest_main;work;hot": 3, "kernel;_start;guest_main;work;cold": 1}
     got, stacks = Stream(out), folded(out)
     check(f"{name}: the stream", not got.faults() and len(got.cpus()) == cpus, got.faults())
@@ -262,7 +262,7 @@ def test_second(folder):
                                  stderr=subprocess.PIPE)
         wait_for(lambda: first.poll() is not None or os.path.exists(out) and os.path.getsize(out) > 0)
         done = kscope(*command(qemu.address, os.path.join(folder, "second.kscope"), guest))
-        exits("a second kscope", done, 3, f"{qemu.address}: no answer: another debugger may be connected")
+        exits("a second kscope", done, 3, f"{qemu.address}: no answer; another debugger may be connected")
         first.send_signal(signal.SIGINT)
         message = first.communicate()[1].decode()
         check("the first one", first.returncode == 0 and "the target was stopped" in message, message)
