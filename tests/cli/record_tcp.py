@@ -274,7 +274,7 @@ def test_checked_end():
 
 
 def endless(board, pieces, still):
-    """Goes on until the link is closed, whatever the board is told; never silent for a second."""
+    """Goes on until the link is closed, whatever kscope sends; never silent for a second."""
     yield from pieces
     while not board.over:
         yield still
