@@ -194,9 +194,9 @@ int recording_run(struct recording *r)
 	r->source.until = r->asked->until;
 	if (start_viewer(r, &viewer, &like) < 0)
 		return -1;
+	/* The view shows the state of the source; messages would overwrite it. */
 	if (r->top)
-		log_level =
-			0; /* the view shows the state of the source; messages would overwrite it */
+		log_level = 0;
 	ret = session_run(&r->session, &r->err);
 	log_level = level;
 	viewer_end(&viewer, ret < 0 || r->session.why == SESSION_INTERRUPTED);
