@@ -15,15 +15,20 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define WIRE_VERSION 4	      /* of streams whose chunks have a checksum */
-#define WIRE_VERSION_PLAIN 3  /* of those whose chunks have none */
-#define WIRE_SYNC 0x5043534bu /* "KSCP" */
+#define WIRE_VERSION 5 /* of streams that describe events, tasks and maps; always with checksums */
+#define WIRE_VERSION_CHECKED 4 /* of others whose chunks have a checksum */
+#define WIRE_VERSION_PLAIN 3   /* of those whose chunks have none */
+#define WIRE_SYNC 0x5043534bu  /* "KSCP" */
 
 /* Limits. Readers treat larger chunks as damage, and ignore cpus, registers and frames beyond these. */
 #define WIRE_CHUNK_MAX (16u << 20) /* bytes */
 #define WIRE_CPUS_MAX 4096
 #define WIRE_REGISTERS_MAX 64
 #define WIRE_CHAIN_MAX 4096
+#define WIRE_INTERRUPTED_MAX 16	  /* frames of a sample */
+#define WIRE_EVENT_IDS 4096	  /* all ids of events are below this */
+#define WIRE_TASKS_MAX (1u << 20) /* described in a stream */
+#define WIRE_MAPS_MAX (1u << 20)
 /*
  * x86: in an address space, the number of a guest (SVM) is in the bits above the page table's
  * address.
@@ -53,6 +58,11 @@ enum wire_chunk_field {
 	WIRE_CHUNK_END = 11,
 	WIRE_CHUNK_TRACE_TIME = 12,
 	WIRE_CHUNK_CHECK = 13,
+	WIRE_CHUNK_EVENT = 14,
+	WIRE_CHUNK_TASK = 15,
+	WIRE_CHUNK_MAP = 16,
+	WIRE_CHUNK_COUNTER = 17,
+	WIRE_CHUNK_ANSWER = 18,
 };
 
 enum wire_info_field {
@@ -86,6 +96,16 @@ enum wire_sample_field {
 	WIRE_SAMPLE_OUTER_ADDRESS = 12,
 	WIRE_SAMPLE_OUTER = 13,
 	WIRE_SAMPLE_PLACE = 14,
+	WIRE_SAMPLE_EVENT = 15,
+	WIRE_SAMPLE_FRAMES = 16,
+	WIRE_SAMPLE_USER_FRAMES = 17,
+	WIRE_SAMPLE_LINK = 18,
+	WIRE_SAMPLE_INTERRUPTED = 19,
+};
+
+enum wire_interrupted_field {
+	WIRE_INTERRUPTED_FRAME = 1,
+	WIRE_INTERRUPTED_LINK = 2,
 };
 
 enum wire_alloc_field {
@@ -118,6 +138,39 @@ enum wire_count_field {
 	WIRE_COUNT_ALLOCS = 6,
 };
 
+enum wire_event_field {
+	WIRE_EVENT_ID = 1,
+	WIRE_EVENT_NAME = 2,
+	WIRE_EVENT_TYPE = 3,
+	WIRE_EVENT_CONFIG = 4,
+	WIRE_EVENT_PERIOD = 5,
+	WIRE_EVENT_UNIT = 6,
+	WIRE_EVENT_FREQUENCY = 7,
+};
+
+enum wire_task_field {
+	WIRE_TASK_ID = 1,
+	WIRE_TASK_PROCESS = 2,
+	WIRE_TASK_NAME = 3,
+	WIRE_TASK_TIME = 4,
+};
+
+enum wire_map_field {
+	WIRE_MAP_TIME = 1,
+	WIRE_MAP_PROCESS = 2,
+	WIRE_MAP_ADDRESS = 3,
+	WIRE_MAP_SIZE = 4,
+	WIRE_MAP_OFFSET = 5,
+	WIRE_MAP_PATH = 6,
+	WIRE_MAP_BUILD_ID = 7,
+};
+
+enum wire_counter_field {
+	WIRE_COUNTER_TIME = 1,
+	WIRE_COUNTER_EVENT = 2,
+	WIRE_COUNTER_VALUE = 3,
+};
+
 enum wire_clock { WIRE_CLOCK_HOST = 0, WIRE_CLOCK_GUEST = 1, WIRE_CLOCK_INSTRUCTIONS = 2 };
 enum wire_op { WIRE_OP_NEW = 0, WIRE_OP_RESIZE = 1, WIRE_OP_FREE = 2 };
 enum wire_level {
@@ -140,7 +193,13 @@ struct wire_info {
 	enum wire_clock clock;
 	uint64_t period, start;
 	bool user_mode, trace;
-	bool checked; /* wire_close_checked() closes every chunk of the stream */
+	bool checked;	/* wire_close_checked() closes every chunk of the stream */
+	bool described; /* checked, and chunks have events, tasks and maps */
+};
+
+struct wire_interrupted {
+	uint32_t frame;
+	uint64_t link; /* 0: unknown */
 };
 
 struct wire_sample {
@@ -153,6 +212,13 @@ struct wire_sample {
 	const void *stack, *outer; /* outer: the interrupted stack */
 	size_t stack_size, outer_size;
 	uint64_t outer_address;
+	uint32_t event;
+	const uintptr_t *frames; /* the first one is the pc; not with a chain */
+	size_t n_frames;
+	uint32_t user_frames;
+	uint64_t link;
+	const struct wire_interrupted *interrupted;
+	size_t n_interrupted;
 };
 
 struct wire_alloc {
@@ -169,10 +235,35 @@ struct wire_code {
 	size_t size;
 };
 
+struct wire_event {
+	uint32_t id, type;
+	const char *name, *unit; /* unit may be NULL */
+	uint64_t config, period, frequency;
+};
+
+struct wire_task {
+	uint32_t id, process;
+	const char *name;
+	uint64_t time;
+};
+
+struct wire_map {
+	uint64_t time, address, size, offset;
+	uint32_t process;
+	const char *path;
+	const void *build_id; /* may be NULL */
+	size_t build_id_size;
+};
+
 struct wire_count {
 	uint32_t cpu;
 	uint64_t samples, dropped, instructions, chunks, allocs;
 };
+
+/* What the rest is made of. Code that is to be small defines this with noinline. */
+#ifndef WIRE_PRIMITIVE
+#define WIRE_PRIMITIVE static inline
+#endif
 
 /* The maximum size of a sample without its registers, chain and stacks. */
 #define WIRE_SAMPLE_HEAD 128
@@ -182,14 +273,14 @@ static inline struct wire wire_into(void *memory, size_t size)
 	return (struct wire){ (uint8_t *)memory, (uint8_t *)memory + size, false };
 }
 
-static inline bool wire_room(struct wire *w, size_t size)
+WIRE_PRIMITIVE bool wire_room(struct wire *w, size_t size)
 {
 	if ((size_t)(w->end - w->at) < size)
 		w->full = true;
 	return !w->full;
 }
 
-static inline void wire_varint(struct wire *w, uint64_t value)
+WIRE_PRIMITIVE void wire_varint(struct wire *w, uint64_t value)
 {
 	do {
 		if (!wire_room(w, 1))
@@ -204,7 +295,7 @@ static inline void wire_tag(struct wire *w, uint32_t field, uint32_t type)
 	wire_varint(w, WIRE_TAG(field, type));
 }
 
-static inline void wire_raw(struct wire *w, const void *bytes, size_t size)
+WIRE_PRIMITIVE void wire_raw(struct wire *w, const void *bytes, size_t size)
 {
 	if (!wire_room(w, size))
 		return;
@@ -212,7 +303,7 @@ static inline void wire_raw(struct wire *w, const void *bytes, size_t size)
 	w->at += size;
 }
 
-static inline void wire_little(struct wire *w, uint64_t value, size_t size)
+WIRE_PRIMITIVE void wire_little(struct wire *w, uint64_t value, size_t size)
 {
 	if (!wire_room(w, size))
 		return;
@@ -221,7 +312,7 @@ static inline void wire_little(struct wire *w, uint64_t value, size_t size)
 }
 
 /* A number that is written even if it is 0. */
-static inline void wire_number(struct wire *w, uint32_t field, uint64_t value)
+WIRE_PRIMITIVE void wire_number(struct wire *w, uint32_t field, uint64_t value)
 {
 	wire_tag(w, field, WIRE_VARINT);
 	wire_varint(w, value);
@@ -240,7 +331,7 @@ static inline void wire_fixed32(struct wire *w, uint32_t field, uint32_t value)
 	wire_little(w, value, 4);
 }
 
-static inline void wire_fixed64(struct wire *w, uint32_t field, uint64_t value)
+WIRE_PRIMITIVE void wire_fixed64(struct wire *w, uint32_t field, uint64_t value)
 {
 	wire_tag(w, field, WIRE_FIXED64);
 	wire_little(w, value, 8);
@@ -253,7 +344,7 @@ static inline void wire_bytes_head(struct wire *w, uint32_t field, size_t size)
 	wire_varint(w, size);
 }
 
-static inline void wire_bytes(struct wire *w, uint32_t field, const void *bytes, size_t size)
+WIRE_PRIMITIVE void wire_bytes(struct wire *w, uint32_t field, const void *bytes, size_t size)
 {
 	if (!size)
 		return;
@@ -261,7 +352,7 @@ static inline void wire_bytes(struct wire *w, uint32_t field, const void *bytes,
 	wire_raw(w, bytes, size);
 }
 
-static inline void wire_string(struct wire *w, uint32_t field, const char *text)
+WIRE_PRIMITIVE void wire_string(struct wire *w, uint32_t field, const char *text)
 {
 	size_t size = 0;
 
@@ -272,7 +363,7 @@ static inline void wire_string(struct wire *w, uint32_t field, const char *text)
 	wire_bytes(w, field, text, size);
 }
 
-static inline void wire_packed64(struct wire *w, uint32_t field, const uint64_t *values, size_t n)
+WIRE_PRIMITIVE void wire_packed64(struct wire *w, uint32_t field, const uint64_t *values, size_t n)
 {
 	if (!n)
 		return;
@@ -310,7 +401,10 @@ static inline void wire_info(struct wire *w, uint32_t field, const struct wire_i
 {
 	uint8_t *opened = wire_open(w, field);
 
-	wire_uint(w, WIRE_INFO_VERSION, info->checked ? WIRE_VERSION : WIRE_VERSION_PLAIN);
+	wire_uint(w, WIRE_INFO_VERSION,
+		  info->described ? WIRE_VERSION
+		  : info->checked ? WIRE_VERSION_CHECKED
+				  : WIRE_VERSION_PLAIN);
 	wire_string(w, WIRE_INFO_ARCH, info->arch);
 	wire_string(w, WIRE_INFO_PRODUCER, info->producer);
 	wire_uint(w, WIRE_INFO_CPUS, info->cpus);
@@ -324,6 +418,24 @@ static inline void wire_info(struct wire *w, uint32_t field, const struct wire_i
 		wire_string(w, WIRE_INFO_ELF, info->elf[i]);
 	wire_uint(w, WIRE_INFO_TRACE, info->trace);
 	wire_string(w, WIRE_INFO_EVENT, info->event);
+	wire_close(w, opened);
+}
+
+/* Calls are near each other, so a difference takes about three bytes, and an address eight. */
+static inline void wire_frames(struct wire *w, uint32_t field, const uintptr_t *frames, size_t n)
+{
+	uint8_t *opened;
+	uint64_t last = n ? frames[0] : 0;
+
+	if (!n)
+		return;
+	opened = wire_open(w, field);
+	for (size_t i = 0; i < n; i++) {
+		int64_t ahead = (int64_t)(frames[i] - last);
+
+		wire_varint(w, (uint64_t)ahead << 1 ^ (uint64_t)(ahead >> 63));
+		last = frames[i];
+	}
 	wire_close(w, opened);
 }
 
@@ -348,6 +460,19 @@ static inline void wire_sample(struct wire *w, uint32_t field, const struct wire
 		wire_bytes(w, WIRE_SAMPLE_OUTER, sample->outer, sample->outer_size);
 	}
 	wire_uint(w, WIRE_SAMPLE_PLACE, sample->place);
+	wire_uint(w, WIRE_SAMPLE_EVENT, sample->event);
+	wire_frames(w, WIRE_SAMPLE_FRAMES, sample->frames, sample->n_frames);
+	wire_uint(w, WIRE_SAMPLE_USER_FRAMES, sample->user_frames);
+	if (sample->link)
+		wire_fixed64(w, WIRE_SAMPLE_LINK, sample->link);
+	for (size_t i = 0; i < sample->n_interrupted; i++) {
+		uint8_t *inner = wire_open(w, WIRE_SAMPLE_INTERRUPTED);
+
+		wire_uint(w, WIRE_INTERRUPTED_FRAME, sample->interrupted[i].frame);
+		if (sample->interrupted[i].link)
+			wire_fixed64(w, WIRE_INTERRUPTED_LINK, sample->interrupted[i].link);
+		wire_close(w, inner);
+	}
 	wire_close(w, opened);
 }
 
@@ -376,23 +501,76 @@ static inline void wire_code(struct wire *w, uint32_t field, const struct wire_c
 	wire_close(w, opened);
 }
 
+static inline void wire_event(struct wire *w, const struct wire_event *event)
+{
+	uint8_t *opened = wire_open(w, WIRE_CHUNK_EVENT);
+
+	wire_uint(w, WIRE_EVENT_ID, event->id);
+	wire_string(w, WIRE_EVENT_NAME, event->name);
+	wire_uint(w, WIRE_EVENT_TYPE, event->type);
+	wire_uint(w, WIRE_EVENT_CONFIG, event->config);
+	wire_uint(w, WIRE_EVENT_PERIOD, event->period);
+	wire_string(w, WIRE_EVENT_UNIT, event->unit);
+	wire_uint(w, WIRE_EVENT_FREQUENCY, event->frequency);
+	wire_close(w, opened);
+}
+
+static inline void wire_task(struct wire *w, const struct wire_task *task)
+{
+	uint8_t *opened = wire_open(w, WIRE_CHUNK_TASK);
+
+	wire_uint(w, WIRE_TASK_ID, task->id);
+	wire_uint(w, WIRE_TASK_PROCESS, task->process);
+	wire_string(w, WIRE_TASK_NAME, task->name);
+	wire_uint(w, WIRE_TASK_TIME, task->time);
+	wire_close(w, opened);
+}
+
+static inline void wire_map(struct wire *w, const struct wire_map *map)
+{
+	uint8_t *opened = wire_open(w, WIRE_CHUNK_MAP);
+
+	wire_uint(w, WIRE_MAP_TIME, map->time);
+	wire_uint(w, WIRE_MAP_PROCESS, map->process);
+	wire_uint(w, WIRE_MAP_ADDRESS, map->address);
+	wire_uint(w, WIRE_MAP_SIZE, map->size);
+	wire_uint(w, WIRE_MAP_OFFSET, map->offset);
+	wire_string(w, WIRE_MAP_PATH, map->path);
+	wire_bytes(w, WIRE_MAP_BUILD_ID, map->build_id, map->build_id_size);
+	wire_close(w, opened);
+}
+
+static inline void wire_counter(struct wire *w, uint64_t time, uint32_t event, uint64_t value)
+{
+	uint8_t *opened = wire_open(w, WIRE_CHUNK_COUNTER);
+
+	wire_uint(w, WIRE_COUNTER_TIME, time);
+	wire_uint(w, WIRE_COUNTER_EVENT, event);
+	wire_uint(w, WIRE_COUNTER_VALUE, value);
+	wire_close(w, opened);
+}
+
+static inline void wire_count(struct wire *w, const struct wire_count *count)
+{
+	uint8_t *opened = wire_open(w, WIRE_END_COUNT);
+
+	wire_number(w, WIRE_COUNT_CPU, count->cpu);
+	wire_uint(w, WIRE_COUNT_SAMPLES, count->samples);
+	wire_uint(w, WIRE_COUNT_DROPPED, count->dropped);
+	wire_uint(w, WIRE_COUNT_INSTRUCTIONS, count->instructions);
+	wire_uint(w, WIRE_COUNT_CHUNKS, count->chunks);
+	wire_uint(w, WIRE_COUNT_ALLOCS, count->allocs);
+	wire_close(w, opened);
+}
+
 static inline void wire_end(struct wire *w, uint32_t field, const char *reason,
 			    const struct wire_count *counts, size_t n)
 {
 	uint8_t *opened = wire_open(w, field);
 
 	wire_string(w, WIRE_END_REASON, reason);
-	for (size_t i = 0; i < n; i++) {
-		uint8_t *count = wire_open(w, WIRE_END_COUNT);
-
-		wire_number(w, WIRE_COUNT_CPU, counts[i].cpu);
-		wire_uint(w, WIRE_COUNT_SAMPLES, counts[i].samples);
-		wire_uint(w, WIRE_COUNT_DROPPED, counts[i].dropped);
-		wire_uint(w, WIRE_COUNT_INSTRUCTIONS, counts[i].instructions);
-		wire_uint(w, WIRE_COUNT_CHUNKS, counts[i].chunks);
-		wire_uint(w, WIRE_COUNT_ALLOCS, counts[i].allocs);
-		wire_close(w, count);
-	}
+	for (size_t i = 0; i < n; i++)
+		wire_count(w, &counts[i]);
 	wire_close(w, opened);
 }
 
