@@ -32,6 +32,12 @@ struct info {
 	} * tasks; /* in order of appearance; task_index holds positions + 1 */
 	size_t nr_tasks, cap_tasks;
 	struct hash task_index;
+	struct counted { /* of one event on one cpu */
+		uint32_t source, boot;
+		uint64_t before, last; /* before: the machine started over */
+	} * counters;
+	size_t nr_counters, cap_counters;
+	struct hash counter_index; /* positions + 1 */
 	struct buf text, scratch;
 };
 
@@ -62,10 +68,49 @@ static void add(struct count *count, const struct event_sample *sample)
 	count->weight += sample->weight;
 }
 
+static void put_counter(struct info *info, const struct event *ev)
+{
+	uint32_t *place = hash_at(&info->counter_index,
+				  (struct hash_key){ ev->counter.source,
+						     (uint64_t)ev->input << 32 | ev->cpu });
+	struct counted *counter;
+
+	if (!*place) {
+		GROW(info->counters, info->nr_counters + 1, info->cap_counters);
+		info->counters[info->nr_counters] =
+			(struct counted){ .source = ev->counter.source };
+		*place = (uint32_t)++info->nr_counters;
+	}
+	counter = &info->counters[*place - 1];
+	if (ev->counter.boot != counter->boot || ev->counter.value < counter->last)
+		counter->before += counter->last;
+	counter->boot = ev->counter.boot;
+	counter->last = ev->counter.value;
+}
+
+/* The sum of all cpus. False: the data has no counter of this event. */
+static bool counted(const struct info *info, uint32_t source, uint64_t *sum)
+{
+	bool found = false;
+
+	*sum = 0;
+	for (size_t i = 0; i < info->nr_counters; i++) {
+		if (info->counters[i].source != source)
+			continue;
+		*sum += info->counters[i].before + info->counters[i].last;
+		found = true;
+	}
+	return found;
+}
+
 static int info_put(struct writer *w, const struct event *ev)
 {
 	struct info *info = w->priv;
 
+	if (ev->kind == EVENT_COUNTER) {
+		put_counter(info, ev);
+		return 0;
+	}
 	add(source_count(info, ev->sample.source), &ev->sample);
 	add(task_count(info, ev->pid, ev->tid), &ev->sample);
 	if (ev->cpu != NO_CPU) {
@@ -82,9 +127,9 @@ static int info_put(struct writer *w, const struct event *ev)
 	return 0;
 }
 
-static const struct writer_ops info_ops = { .name = "info",
-					    .takes = EVENT_BIT(EVENT_SAMPLE),
-					    .put = info_put };
+static const struct writer_ops info_ops = {
+	.name = "info", .takes = EVENT_BIT(EVENT_SAMPLE) | EVENT_BIT(EVENT_COUNTER), .put = info_put
+};
 
 static const char *text_of(const struct info *info, uint32_t handle)
 {
@@ -220,9 +265,13 @@ static void print_text(struct info *info)
 	print_notes(to, calls_of(job)->notes);
 	for (uint32_t i = 1; i < world->nr_sources; i++) {
 		struct count c = i < info->nr_sources ? info->sources[i] : (struct count){ 0 };
+		uint64_t sum;
 
-		buf_addf(to, "event     %-24s %10" PRIu64 " samples %16" PRIu64 " total\n",
+		buf_addf(to, "event     %-24s %10" PRIu64 " samples %16" PRIu64 " total",
 			 plain_of(info, source_name(world, i)), c.samples, c.weight);
+		if (counted(info, i, &sum))
+			buf_addf(to, " %16" PRIu64 " counted", sum);
+		buf_addc(to, '\n');
 	}
 	for (size_t i = 0; i < info->nr_tasks; i++) {
 		const struct task_count *task = &info->tasks[i];
@@ -278,11 +327,14 @@ static void json_sources(struct info *info, struct json_out *to)
 	json_out_array(to, "events");
 	for (uint32_t i = 1; i < world->nr_sources; i++) {
 		struct count c = i < info->nr_sources ? info->sources[i] : (struct count){ 0 };
+		uint64_t sum;
 
 		json_out_object(to, NULL);
 		json_out_text(to, "name", text_of(info, source_name(world, i)));
 		json_out_u64(to, "samples", c.samples);
 		json_out_u64(to, "weight", c.weight);
+		if (counted(info, i, &sum))
+			json_out_u64(to, "counted", sum);
 		json_out_end(to);
 	}
 	json_out_end(to);
@@ -426,6 +478,8 @@ static int run(struct args *args)
 	ret = job_result(&job, ret);
 	free(info.sources);
 	free(info.tasks);
+	free(info.counters);
+	hash_release(&info.counter_index);
 	hash_release(&info.task_index);
 	buf_release(&info.text);
 	buf_release(&info.scratch);

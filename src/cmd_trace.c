@@ -54,7 +54,7 @@ const struct command cmd_trace = {
 	.options = OPTION_USES({ &trace_table, 0 }),
 	.reads = true,
 	.writers = writers,
-	.takes = EVENT_BIT(EVENT_SLICE) | EVENT_BIT(EVENT_STRETCH),
+	.takes = EVENT_BIT(EVENT_SLICE) | EVENT_BIT(EVENT_STRETCH) | EVENT_BIT(EVENT_COUNTER),
 	.output = "trace.pftrace",
 	.run = run,
 };

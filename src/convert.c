@@ -78,6 +78,14 @@ static bool is_split(const struct event *ev)
 	return is_slice(ev) && ev->slice.kind == SLICE_SPLIT;
 }
 
+/* Counters have only times: a timeline with another axis has no place for them. */
+static bool has_place(const struct chain *chain, const struct writer *writer,
+		      const struct event *ev)
+{
+	return ev->kind != EVENT_COUNTER || !(writer->ops->takes & EVENT_BIT(EVENT_SLICE)) ||
+	       chain->options->timeline.axis == AXIS_TIME;
+}
+
 static int put(struct writer *writer, const struct event *ev)
 {
 	if (is_split(ev))
@@ -106,7 +114,7 @@ static int sink_push(struct stage *s, struct event *ev)
 	for (size_t i = 0; i < sink->nr; i++) {
 		struct writer *writer = sink->writers[i];
 
-		if (wants(writer, ev) && put(writer, ev) < 0) {
+		if (wants(writer, ev) && has_place(s->chain, writer, ev) && put(writer, ev) < 0) {
 			s->chain->err = writer->err;
 			return -1;
 		}

@@ -10,7 +10,7 @@ const char *const event_names[EVENT_KINDS] = {
 	[EVENT_SWITCH] = "switch",   [EVENT_ALLOC] = "alloc",	[EVENT_CALL] = "call",
 	[EVENT_STRETCH] = "stretch", [EVENT_SLICE] = "slice",	[EVENT_BRANCH] = "branch",
 	[EVENT_AUX] = "aux",	     [EVENT_CHAIN] = "sample",	[EVENT_CHECK] = "check",
-	[EVENT_MASK] = "mask",	     [EVENT_NOTE] = "note",
+	[EVENT_MASK] = "mask",	     [EVENT_NOTE] = "note",	[EVENT_COUNTER] = "counter",
 };
 
 const char *const note_names[NOTE_KINDS] = {

@@ -32,6 +32,7 @@ enum event_kind {
 	EVENT_STRETCH, /* the same, inferred from samples: a stretch of time with the same function */
 	EVENT_MASK,    /* in a control flow trace: a cpu switches interrupts on or off */
 	EVENT_NOTE,    /* in a control flow trace: a moment that a program or the cpu noted in it */
+	EVENT_COUNTER, /* how often what triggers samples has happened on a cpu */
 	EVENT_KINDS
 };
 
@@ -91,6 +92,7 @@ struct event_source {
 	unsigned lacks;	  /* enum source_lacks */
 	bool branches;	  /* samples have a branch stack */
 	bool raw;	  /* samples have raw data, as tracepoints do */
+	bool late; /* also what earlier samples of this id belong to: it was not known then */
 };
 
 struct event_comm {
@@ -154,6 +156,12 @@ struct cpu_state {
 	uint64_t outer_len;
 };
 
+/* A word that may be the caller of a place that was interrupted, which the chain may lack. */
+struct link_word {
+	uint32_t at; /* ips[at] was interrupted */
+	uint64_t word;
+};
+
 /*
  * Also of EVENT_CHAIN, whose chain has no markers: there, frames in no function separate the stack of
  * an interrupt handler from the stack that it interrupted. And of EVENT_CHECK, which has no source and
@@ -177,6 +185,8 @@ struct event_sample {
 	uint32_t nr_branches;
 	const uint8_t *raw; /* NULL: this source has none */
 	uint32_t raw_len;
+	const struct link_word *links; /* in the order of ips */
+	uint32_t nr_links;
 	uint32_t nr_unwound;	       /* how many of the last ips src/unwind found */
 	bool ended;		       /* and whether it found them all */
 	const struct cpu_state *state; /* NULL: nothing to unwind from */
@@ -335,6 +345,12 @@ struct event_note {
 	uint64_t cycles;      /* likewise */
 };
 
+struct event_counter {
+	uint32_t source;
+	uint32_t boot;	/* differs if the machine has started over */
+	uint64_t value; /* since the recording began; it begins again at 0 if the machine does */
+};
+
 struct event_call {
 	uint64_t function, caller; /* addresses; caller 0 if unknown */
 	uint64_t context;
@@ -443,6 +459,7 @@ struct event {
 		struct event_slice slice;
 		struct event_mask mask;
 		struct event_note note;
+		struct event_counter counter;
 	};
 };
 

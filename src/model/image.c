@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "model/image.h"
 
+#include <elf.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -22,6 +23,7 @@ void images_init(struct images *images, struct strtab *strings, const struct ima
 	memset(images, 0, sizeof(*images));
 	images->strings = strings;
 	images->where = where;
+	images->arch = "";
 	images->library.where = where ? &where->debug : NULL;
 	GROW(images->all, 1, images->cap);
 	memset(&images->all[0], 0, sizeof(images->all[0]));
@@ -224,6 +226,12 @@ static bool is_running_kernel(const struct images *images, const struct image *i
 	return len > 0 && memmem(notes, (size_t)len, image->build_id, image->build_id_len);
 }
 
+/* A part of the kernel that is a binary at a known place. */
+static bool has_own_file(const struct image *image, const char *path)
+{
+	return !image_is_pseudo(path) && !image->as_linked && !image->moved;
+}
+
 /*
  * The kernel and its modules. A symbol list has all of them, at their run-time addresses; an ELF
  * has only one.
@@ -236,7 +244,7 @@ static char *find_kernel(struct images *images, struct image *image, const char 
 
 	if (image->names)
 		file = try_file(images, image, xstrdup(str_text(images->strings, image->names)));
-	if (!file && where->kernel)
+	if (!file && where->kernel && !has_own_file(image, path))
 		file = try_file(images, image, xstrdup(where->kernel));
 	if (file && module && symfile_machine(image->symfile)) {
 		image->symfile = NULL;
@@ -270,6 +278,40 @@ static char *find_archived(struct images *images, struct image *image, const cha
 	return found ? try_file(images, image, xstrdup(found)) : file;
 }
 
+/* Whether the file may have run on the recorded machine, as far as that is known. */
+static bool fits_machine(const struct images *images, const struct symfile *symfile)
+{
+	static const struct {
+		const char *arch; /* the start of it */
+		uint16_t machines[2];
+	} known[] = {
+		{ "x86_64", { EM_X86_64, EM_386 } },   { "i", { EM_386, EM_386 } },
+		{ "aarch64", { EM_AARCH64, EM_ARM } }, { "arm", { EM_ARM, EM_ARM } },
+		{ "riscv", { EM_RISCV, EM_RISCV } },
+	};
+	uint16_t machine = symfile_machine(symfile);
+
+	for (size_t i = 0; machine && i < sizeof(known) / sizeof(*known); i++) {
+		if (!strncmp(images->arch, known[i].arch, strlen(known[i].arch)))
+			return machine == known[i].machines[0] || machine == known[i].machines[1];
+	}
+	return true;
+}
+
+/* The file with the recorded path, which may have been on another machine. */
+static char *try_path(struct images *images, struct image *image, const char *path)
+{
+	bool identified = image->build_id_len;
+	char *file = try_file(images, image, xstrdup(path));
+
+	if (!file || identified || fits_machine(images, image->symfile))
+		return file;
+	image->symfile = NULL;
+	image->build_id_len = 0;
+	free(file);
+	return NULL;
+}
+
 static char *find_file(struct images *images, struct image *image)
 {
 	const struct image_search *where = images->where;
@@ -300,7 +342,7 @@ static char *find_file(struct images *images, struct image *image)
 			file = try_file(images, image, xasprintf("%s/%s", folders[i], name));
 	}
 	if (!file && !image->foreign && !image->given && !archived)
-		file = try_file(images, image, xstrdup(path));
+		file = try_path(images, image, path);
 	if (!file)
 		file = try_file(images, image, cached_path(image, "elf"));
 	return file;

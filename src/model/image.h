@@ -53,6 +53,7 @@ struct images {
 	struct hash index;
 	uint16_t machine;  /* e_machine of the first binary that was opened; 0 unknown */
 	bool is_64bit;	   /* class of that binary */
+	const char *arch;  /* of the recorded machine, as printed by uname -m; "" unknown */
 	bool this_machine; /* recorded on this machine, with the running kernel */
 };
 

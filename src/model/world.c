@@ -289,6 +289,32 @@ static void add_fact(struct world *world, const struct event_meta *meta)
 		.value = str_intern_z(world->strings, meta->value),
 	};
 	world->images.this_machine = is_this_machine(world);
+	if (!strcmp(meta->key, "arch"))
+		world->images.arch = world_fact(world, "arch");
+}
+
+/* Describes a source that samples referred to before. False: it has to become another one. */
+static bool describe_source(struct world *world, uint32_t input, struct event_source *from)
+{
+	uint32_t known = hash_get(&world->source_by_id, (struct hash_key){ input, from->id });
+	struct source *source = &world->sources[known];
+	uint32_t *by_name, name;
+
+	if (!known || !from->name)
+		return false;
+	name = str_intern_z(world->strings, from->name);
+	by_name = hash_at(&world->source_by_name, (struct hash_key){ name, UINT64_MAX });
+	if (*by_name && *by_name != known)
+		return false;
+	*by_name = known;
+	source->name = name;
+	source->unit = from->unit ? str_intern_z(world->strings, from->unit) : 0;
+	source->type = from->type;
+	source->config = from->config;
+	source->period = from->period;
+	source->freq = from->freq;
+	from->id = known;
+	return true;
 }
 
 /* Merges sources with the same name from several inputs. */
@@ -297,8 +323,11 @@ static void add_source(struct world *world, uint32_t input, struct event_source 
 	uint32_t name = from->name ? str_intern_z(world->strings, from->name) : 0;
 	struct hash_key key = name ? (struct hash_key){ name, UINT64_MAX }
 				   : (struct hash_key){ from->config, from->type };
-	uint32_t *handle = hash_at(&world->source_by_name, key);
+	uint32_t *handle;
 
+	if (from->late && describe_source(world, input, from))
+		return;
+	handle = hash_at(&world->source_by_name, key);
 	if (!*handle) {
 		*handle = (uint32_t)world->nr_sources;
 		GROW(world->sources, world->nr_sources + 1, world->cap_sources);
@@ -365,6 +394,7 @@ static void add_map(struct world *world, const struct event *ev)
 		return;
 	image = image_of(world, ev);
 	world->images.all[image].foreign |= map->foreign;
+	world->images.all[image].given |= map->given;
 	world->images.all[image].code |= map->prot & PROT_EXEC;
 	image_moved(&world->images, image, map->anchor, map->offset);
 	if (map->names)
@@ -457,6 +487,9 @@ void world_apply(struct world *world, struct event *ev)
 	case EVENT_SYMBOL: add_symbol_map(world, ev); break;
 	case EVENT_SAMPLE:
 	case EVENT_CHAIN: ev->sample.source = source_of(world, ev->input, ev->sample.source); break;
+	case EVENT_COUNTER:
+		ev->counter.source = source_of(world, ev->input, ev->counter.source);
+		break;
 	default: break;
 	}
 }

@@ -256,6 +256,8 @@ static int select_push(struct stage *s, struct event *ev)
 		ev->outside |= OUTSIDE_WHEN;
 	if (!in_set(&sel->cpus, ev->cpu))
 		ev->outside |= OUTSIDE_WHERE;
+	if (ev->kind == EVENT_COUNTER) /* of a cpu, whoever runs on it */
+		return ev->outside ? 0 : stage_emit(s, ev);
 	if (!right_task(sel, ev))
 		ev->outside |= OUTSIDE_WHO;
 	if (ev->outside && (ev->kind == EVENT_SAMPLE || ev->kind == EVENT_CHAIN)) {
@@ -272,7 +274,7 @@ const struct stage_ops stage_select = {
 	.name = "select",
 	.takes = EVENT_BIT(EVENT_SAMPLE) | EVENT_BIT(EVENT_CHAIN) | EVENT_BIT(EVENT_ALLOC) |
 		 EVENT_BIT(EVENT_CALL) | EVENT_BIT(EVENT_BRANCH) | EVENT_BIT(EVENT_CHECK) |
-		 EVENT_BIT(EVENT_MASK) | EVENT_BIT(EVENT_NOTE),
+		 EVENT_BIT(EVENT_MASK) | EVENT_BIT(EVENT_NOTE) | EVENT_BIT(EVENT_COUNTER),
 	.options = OPTION_USES({ &select_table, OPTION_ELSEWHERE }),
 	.needed = selects_early,
 	.push = select_push,

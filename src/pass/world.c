@@ -12,6 +12,7 @@ static int world_push(struct stage *s, struct event *ev)
 
 const struct stage_ops stage_world = {
 	.name = "world",
-	.takes = EVENT_STATE | EVENT_BIT(EVENT_SAMPLE) | EVENT_BIT(EVENT_CHAIN),
+	.takes = EVENT_STATE | EVENT_BIT(EVENT_SAMPLE) | EVENT_BIT(EVENT_CHAIN) |
+		 EVENT_BIT(EVENT_COUNTER),
 	.push = world_push,
 };

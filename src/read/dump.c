@@ -136,7 +136,9 @@ static bool source_word(struct dump *d, struct event_source *source, const struc
 		source->freq = is(word, "freq");
 		return number(word, &source->period);
 	}
-	if (is(word, "branches"))
+	if (is(word, "late"))
+		source->late = true;
+	else if (is(word, "branches"))
 		source->branches = true;
 	else if (is(word, "raw"))
 		source->raw = true;
@@ -660,6 +662,10 @@ static bool event_word(struct reader *r, struct event *ev, const struct word *wo
 	case EVENT_BRANCH: return flow_word(&ev->branch, word);
 	case EVENT_MASK: return mask_word(&ev->mask, word);
 	case EVENT_NOTE: return note_word(&ev->note, word);
+	case EVENT_COUNTER:
+		if (is(word, "source"))
+			return number32(word, &ev->counter.source);
+		return is(word, "value") && number(word, &ev->counter.value);
 	case EVENT_SYMBOL: return symbol_word(d, &ev->symbol, word);
 	case EVENT_SWITCH: return switch_word(&ev->sched, word);
 	case EVENT_AUX: return aux_word(d, &ev->aux, word);

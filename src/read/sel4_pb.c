@@ -19,6 +19,8 @@
 #define LOOKAHEAD (2 + MAX_MESSAGE + MAX_LINE)
 
 #define GREETING "100 SEL4 PROFILING CLIENT"
+#define IP_TAG 0x08 /* the first byte of a message */
+#define PID_DIGITS 10
 
 struct sel4_pb {
 	struct sel4 sel4;
@@ -124,11 +126,32 @@ static enum answer text_at(struct look look, size_t *size)
 	return NO;
 }
 
+/*
+ * The profiler does not end the last line of its mappings: the digits of what follows, the two of a frame or the three
+ * of a protocol line, touch those of the pid. `end` is where all of them end; sets it to the end of the pid.
+ */
+static enum answer pid_end(struct look look, size_t first, size_t *end)
+{
+	size_t digits = *end - first, line;
+	enum answer text;
+
+	if (*end == look.len || look.at[*end] == '\n')
+		return digits ? YES : NO;
+	if (look.at[*end] == IP_TAG) {
+		*end -= 2;
+		return digits > 2 ? YES : NO;
+	}
+	text = digits > 3 ? text_at(from(look, *end - 3), &line) : NO;
+	*end -= 3;
+	return text;
+}
+
 /* "echo.elf: 52\n", a reply to MAPPINGS. Sets the lengths of the name and of the line, and the pid. */
 static enum answer mapping_at(struct look look, size_t *name, size_t *size, uint32_t *pid)
 {
-	size_t len = look.len < MAX_LINE ? look.len : MAX_LINE, at = 0;
+	size_t len = look.len < MAX_LINE ? look.len : MAX_LINE, at = 0, first;
 	uint64_t number = 0;
+	enum answer answer;
 
 	while (at < len && look.at[at] > ' ' && look.at[at] < 0x7f && look.at[at] != ':')
 		at++;
@@ -137,13 +160,18 @@ static enum answer mapping_at(struct look look, size_t *name, size_t *size, uint
 		if (at < len && (!*name || look.at[at] != (uint8_t)*c))
 			return NO;
 	}
-	for (; at < len && is_digit(look.at[at]) && number <= UINT32_MAX / 10; at++)
-		number = number * 10 + (uint64_t)(look.at[at] - '0');
-	if (at >= len)
+	for (first = at; at < len && is_digit(look.at[at]); at++)
+		;
+	if (at >= len && (first >= len || len == MAX_LINE || !look.ended))
 		return len == MAX_LINE ? NO : no_more(look);
-	*size = at + 1;
+	answer = pid_end(look, first, &at);
+	if (answer != YES || at - first > PID_DIGITS)
+		return answer == MORE ? MORE : NO;
+	*size = at + (at < len && look.at[at] == '\n');
+	while (first < at)
+		number = number * 10 + (uint64_t)(look.at[first++] - '0');
 	*pid = (uint32_t)number;
-	return look.at[at] == '\n' && at > *name + 2 ? YES : NO;
+	return number <= UINT32_MAX ? YES : NO;
 }
 
 /* The digits of a length, or the end of the stream. */

@@ -40,7 +40,7 @@ static void emit_meta(struct event *ev, const char *key, const char *value)
  * Samples are not evenly spaced: a vCPU that the host does not run is sampled when it runs again. So
  * the source has a unit, which makes flame graphs use the weights.
  */
-static void emit_source(const struct reader *r, struct event *ev)
+void wire_clock_source(const struct reader *r, struct event_source *source)
 {
 	static const struct event_source sources[] = {
 		[WIRE_CLOCK_HOST] = { .name = "host-time", .unit = "ns", .type = SOURCE_SOFTWARE },
@@ -56,19 +56,17 @@ static void emit_source(const struct reader *r, struct event *ev)
 	const struct wire_reader *w = r->priv;
 	const struct info_message *info = &w->info;
 
-	ev->kind = EVENT_SOURCE;
-	ev->source =
-		sources[info->clock <= WIRE_CLOCK_INSTRUCTIONS ? info->clock : WIRE_CLOCK_HOST];
-	ev->source.id = 1;
-	ev->source.lacks = LACKS_THREADS;
-	ev->source.period = info->period;
+	*source = sources[info->clock <= WIRE_CLOCK_INSTRUCTIONS ? info->clock : WIRE_CLOCK_HOST];
+	source->id = 1;
+	source->lacks = w->described.on ? 0 : LACKS_THREADS;
+	source->period = info->period;
 	if (info->event)
-		ev->source.name = info->event;
+		source->name = info->event;
 	if (w->event_name)
-		ev->source.name = w->event_name;
+		source->name = w->event_name;
 }
 
-static void emit_kernel(const struct reader *r, struct event *ev)
+void wire_kernel_map(const struct reader *r, struct event *ev)
 {
 	const struct wire_reader *w = r->priv;
 
@@ -119,25 +117,32 @@ static bool emit_preamble(struct reader *r, struct event *ev)
 			emit_meta(ev, "nrcpus", w->nrcpus);
 			return true;
 		case 4:
-			if (w->info.trace && !w->info.period)
+			if ((w->info.trace && !w->info.period) || w->described.on)
 				break;
-			emit_source(r, ev);
+			ev->kind = EVENT_SOURCE;
+			wire_clock_source(r, &ev->source);
 			return true;
 		case 5:
-			if (w->info.user_mode)
+			if (w->info.user_mode || (w->described.on && !wire_kernel(r)))
 				break;
 			if (wire_placing(w)) { /* the map can come later: it holds from the start */
 				w->preamble = 5;
 				return false;
 			}
-			emit_kernel(r, ev);
+			wire_kernel_map(r, ev);
+			w->described.kernel_told = true;
 			return true;
 		case 6:
 			if (!emit_module(w, ev))
 				break;
 			w->preamble = 6;
 			return true;
-		default: w->preamble = 7; return false;
+		case 7:
+			if (!w->described.on || !wire_described_next(r, ev))
+				break;
+			w->preamble = 7;
+			return true;
+		default: w->preamble = 8; return false;
 		}
 	}
 }
@@ -148,7 +153,11 @@ static int wire_reader_probe(const uint8_t *head, size_t len)
 {
 	size_t size, message;
 
-	return wire_head(head, len, &size, &message) ? 48 : 0;
+	size_t text = wire_text(head, len);
+
+	if (!wire_head(head + text, len - text, &size, &message))
+		return 0;
+	return text ? 40 : 48;
 }
 
 static void take_info(struct reader *r)
@@ -159,6 +168,7 @@ static void take_info(struct reader *r)
 	if (wire_peek(r->in, &chunk) <= 0 || chunk.check == WIRE_CHECK_WRONG)
 		return;
 	wire_chunk_info(&chunk, &w->info);
+	wire_described_guess(w, &chunk);
 	w->checked = w->info.version > WIRE_VERSION_PLAIN;
 	if (w->checked && w->info.version <= WIRE_VERSION && chunk.check != WIRE_CHECK_GOOD)
 		w->info.bad = true;
@@ -168,6 +178,7 @@ static int wire_reader_open(struct reader *r)
 {
 	struct wire_reader *w = r->priv;
 
+	wire_take_text(r);
 	take_info(r);
 	if (w->info.version > WIRE_VERSION)
 		return err_set(&r->err, ERR_INPUT,
@@ -182,6 +193,7 @@ static int wire_reader_open(struct reader *r)
 	w->traces.ahead.info = wire_trace_info(w->info.version, w->info.arch);
 	w->spaces.guest_shift = w->traces.ahead.info.guest_shift;
 	w->spaces.strings = r->frames->strings;
+	w->described.on |= w->info.version > WIRE_VERSION_CHECKED;
 	if (w->info.user_mode)
 		w->spaces.program = w->info.nr_elfs ? w->info.elfs[0] : "program";
 	return wire_place(r);
@@ -201,7 +213,7 @@ static void add_idle(struct wire_reader *w)
 		ev->symbol = (struct event_symbol){
 			.addr = IDLE_ADDRESS, .len = 16, .name = "[idle]", .type = 1
 		};
-	ev = wire_add(&w->before, EVENT_COMM);
+	ev = w->described.on ? NULL : wire_add(&w->before, EVENT_COMM);
 	if (ev)
 		ev->comm.comm = "idle";
 }
@@ -211,6 +223,74 @@ static uint64_t context_of(const struct sample_message *sample)
 	return sample->level == WIRE_LEVEL_USER ? IP_USER : IP_KERNEL;
 }
 
+/*
+ * The frames that were interrupted, in order; of what is not in order, nothing is left. The first of `user` frames is one of
+ * them.
+ */
+static size_t list_interrupted(const struct sample_message *sample, uint32_t nr, uint64_t user,
+			       struct interrupted_message *list)
+{
+	uint32_t first_user = user < nr ? nr - (uint32_t)user : 1; /* the pc is in the kernel */
+	uint64_t last = 0;
+	size_t n = 0;
+
+	for (size_t i = 0; i < sample->nr_interrupted; i++) {
+		const struct interrupted_message *interrupted = &sample->interrupted[i];
+
+		if (interrupted->frame <= last || interrupted->frame >= nr)
+			continue;
+		if (user && last < first_user && interrupted->frame > first_user)
+			list[n++] = (struct interrupted_message){ .frame = first_user };
+		last = interrupted->frame;
+		list[n++] = *interrupted;
+	}
+	if (user && last < first_user && first_user < nr)
+		list[n++] = (struct interrupted_message){ .frame = first_user };
+	return n;
+}
+
+/* A marker goes before each of them: it is a pc, not a return address. Returns the new number of ips. */
+static uint32_t mark_interrupted(struct wire_reader *w, uint32_t nr, uint64_t user,
+				 const struct interrupted_message *list, size_t n)
+{
+	uint32_t all = nr;
+
+	for (size_t i = n; i-- > 0;) {
+		uint64_t *at = w->ips + list[i].frame;
+
+		memmove(at + 1, at, (all++ - list[i].frame) * sizeof(*at));
+		*at = list[i].frame + user >= nr ? IP_USER : IP_KERNEL;
+	}
+	for (size_t i = 0; i < n; i++) {
+		if (list[i].link)
+			w->links[w->nr_links++] =
+				(struct link_word){ (uint32_t)(list[i].frame + i + 1),
+						    list[i].link };
+	}
+	return all;
+}
+
+/* Sets w->ips to the frames of a sample, and w->links. Returns their number. */
+static uint32_t frames_of(struct wire_reader *w, const struct sample_message *sample)
+{
+	uint64_t user = sample->level == WIRE_LEVEL_USER ? 0 : sample->user_frames;
+	struct interrupted_message list[WIRE_INTERRUPTED_MAX + 1];
+	uint32_t nr, kept;
+	size_t all;
+
+	wire_get_frames(sample->frames, sample->pc, w->ips, WIRE_CHAIN_MAX, &all);
+	nr = (uint32_t)(all < WIRE_CHAIN_MAX ? all : WIRE_CHAIN_MAX);
+	if (!nr)
+		return 0;
+	user = user > all - nr ? user - (all - nr)
+			       : 0; /* the last frames may be beyond the limit */
+	kept = bare_chain(w->ips, nr);
+	user = user > nr - kept ? user - (nr - kept) : 0;
+	user = user < kept ? user : kept;
+	all = list_interrupted(sample, kept, user, list);
+	return mark_interrupted(w, kept, sample->level == WIRE_LEVEL_USER ? kept : user, list, all);
+}
+
 /* Sets w->ips to the known part of the call chain. Returns the state to unwind the rest from. */
 static const struct cpu_state *state_of(struct wire_reader *w, const struct sample_message *sample,
 					uint32_t *nr)
@@ -218,7 +298,13 @@ static const struct cpu_state *state_of(struct wire_reader *w, const struct samp
 	size_t nr_regs = wire_words(sample->registers, w->regs, WIRE_REGISTERS_MAX);
 	bool is_64bit = !w->info.arch || strstr(w->info.arch, "64");
 
-	GROW(w->ips, WIRE_CHAIN_MAX, w->cap_ips);
+	GROW(w->ips, WIRE_CHAIN_MAX + WIRE_INTERRUPTED_MAX + 1, w->cap_ips);
+	w->nr_links = 0;
+	if (sample->link && w->described.on && !sample->idle)
+		w->links[w->nr_links++] = (struct link_word){ 0, sample->link };
+	*nr = w->described.on && !sample->idle ? frames_of(w, sample) : 0;
+	if (*nr)
+		return NULL;
 	*nr = (uint32_t)wire_words(sample->chain, w->ips, WIRE_CHAIN_MAX);
 	if (!*nr)
 		w->ips[(*nr)++] = sample->idle ? IDLE_ADDRESS : sample->pc;
@@ -239,31 +325,43 @@ static const struct cpu_state *state_of(struct wire_reader *w, const struct samp
 	return &w->state;
 }
 
-static void fill_place(struct wire_reader *w, const struct sample_message *sample, uint32_t cpu,
+static void fill_place(struct reader *r, const struct sample_message *sample, uint32_t cpu,
 		       struct event *ev)
 {
+	struct wire_reader *w = r->priv;
+
 	ev->time = wire_boot_time(&w->boot, sample->time);
 	ev->cpu = cpu;
+	if (w->described.on) {
+		wire_described_kernel(r);
+		wire_described_task(r, sample, ev);
+		return;
+	}
 	ev->pid = sample->idle ? 0
 			       : wire_space_pid(&w->spaces, sample->no_space ? 0 : sample->space,
 						sample->level == WIRE_LEVEL_USER, &w->before);
 	ev->tid = sample->task ? (uint32_t)sample->task : ev->pid;
 }
 
-static void fill_sample(struct wire_reader *w, struct pb message, uint32_t cpu, struct event *ev)
+static void fill_sample(struct reader *r, struct pb message, uint32_t cpu, struct event *ev)
 {
+	struct wire_reader *w = r->priv;
 	struct sample_message sample;
+	uint64_t period;
 
 	wire_get_sample(message, &sample);
 	if (sample.idle)
 		add_idle(w);
-	fill_place(w, &sample, cpu, ev);
+	fill_place(r, &sample, cpu, ev);
 	ev->kind = EVENT_SAMPLE;
 	ev->sample.state = state_of(w, &sample, &ev->sample.nr);
 	ev->sample.ips = w->ips;
-	ev->sample.source = 1;
-	ev->sample.weight = sample.weight ? sample.weight : w->info.period;
+	ev->sample.source = w->described.on ? wire_described_source(r, sample.event) : 1;
+	period = w->described.on ? w->described.events[sample.event].period : w->info.period;
+	ev->sample.weight = sample.weight ? sample.weight : period;
 	ev->sample.weight += !ev->sample.weight;
+	ev->sample.links = w->links;
+	ev->sample.nr_links = w->nr_links;
 	ev->sample.context = sample.idle ? IP_KERNEL : context_of(&sample);
 }
 
@@ -283,7 +381,7 @@ static void fill_alloc(struct reader *r, const struct order_item *item, struct p
 
 	wire_get_alloc(message, &alloc);
 	wire_get_sample(alloc.at, &at);
-	fill_place(w, &at, cpu, ev);
+	fill_place(r, &at, cpu, ev);
 	name = str_intern(strings, (const char *)alloc.allocator.at,
 			  (size_t)(alloc.allocator.end - alloc.allocator.at));
 	ev->kind = EVENT_ALLOC;
@@ -299,6 +397,20 @@ static void fill_alloc(struct reader *r, const struct order_item *item, struct p
 	ev->alloc.ips = w->ips;
 }
 
+static void fill_counter(struct reader *r, struct pb message, uint32_t cpu, struct event *ev)
+{
+	const struct wire_reader *w = r->priv;
+	struct counter_message counter;
+
+	wire_get_counter(message, &counter);
+	ev->kind = EVENT_COUNTER;
+	ev->time = wire_boot_time(&w->boot, counter.time);
+	ev->cpu = cpu;
+	ev->counter.source = wire_described_source(r, counter.event);
+	ev->counter.boot = w->boots;
+	ev->counter.value = counter.value;
+}
+
 /* Completes the event of a sample inside the trace. False: the sample is missing. */
 static bool fill_check(struct reader *r, struct event *ev)
 {
@@ -312,7 +424,7 @@ static bool fill_check(struct reader *r, struct event *ev)
 		return false;
 	}
 	ev->sample = (struct event_sample){ 0 };
-	fill_sample(w, message, ev->cpu, ev);
+	fill_sample(r, message, ev->cpu, ev);
 	ev->kind = EVENT_CHECK;
 	ev->time = time;
 	ev->sample.source = 0;
@@ -376,14 +488,20 @@ static bool fill(struct reader *r, const struct order_item *item, struct event *
 	struct code_message code;
 
 	switch (head->kind) {
-	case WIRE_CHUNK_SAMPLE: fill_sample(w, message, head->cpu, ev); return true;
+	case WIRE_CHUNK_SAMPLE: fill_sample(r, message, head->cpu, ev); return true;
 	case WIRE_CHUNK_ALLOC: fill_alloc(r, item, message, head->cpu, ev); return true;
 	case WIRE_CHUNK_CODE:
 		wire_get_code(message, &code);
-		wire_space_code(&w->spaces, &code, &w->before);
+		if (!w->described.on) /* else the target says what is mapped */
+			wire_space_code(&w->spaces, &code, &w->before);
 		return false;
+	case WIRE_CHUNK_COUNTER:
+		if (head->cpu == NO_CPU)
+			return false;
+		fill_counter(r, message, head->cpu, ev);
+		return true;
+	default: wire_describe(r, item, head->kind, message); return false;
 	}
-	return false;
 }
 
 static bool take_before(struct wire_reader *w, struct event *ev)
@@ -458,6 +576,7 @@ static void wire_reader_close(struct reader *r)
 	wire_place_release(w);
 	order_release(&w->order);
 	wire_spaces_release(&w->spaces);
+	wire_described_release(&w->described);
 	if (w->spaces.place)
 		place_free(w->spaces.place);
 	wire_info_release(&w->info);
@@ -472,10 +591,10 @@ static void wire_reader_close(struct reader *r)
 
 const struct reader_ops read_wire = {
 	.name = "kscope",
-	.about = "recordings of kscope's own QEMU plugin",
+	.about = "kscope's own: QEMU guests, gdb stubs, and samplers inside any kernel",
 	.probe = wire_reader_probe,
 	.live = true,
-	.ready = wire_ready,
+	.ready = wire_begins,
 	.options =
 		OPTION_USES({ &event_name_table, offsetof(struct wire_reader, event_name) },
 			    { &elf_table, OPTION_ELSEWHERE }, { &slide_table, OPTION_ELSEWHERE }),

@@ -4,7 +4,6 @@
 
 #include "read/wire_parts.h"
 
-#define HEAD 16	 /* maximum size of tag, length and sync */
 #define LENGTH 4 /* of a length, as writers write it */
 #define CHUNK_TAG WIRE_TAG(WIRE_STREAM_CHUNK, WIRE_BYTES)
 
@@ -13,7 +12,7 @@ static const uint8_t sync[] = { WIRE_TAG(WIRE_CHUNK_SYNC, WIRE_FIXED32), WIRE_SY
 
 bool wire_head(const uint8_t *data, size_t have, size_t *head, size_t *len)
 {
-	struct pb pb = { data + 1, data + (have < HEAD ? have : HEAD) };
+	struct pb pb = { data + 1, data + (have < WIRE_HEAD_MAX ? have : WIRE_HEAD_MAX) };
 	uint64_t size;
 
 	if (have < 2 || data[0] != CHUNK_TAG || !pb_varint(&pb, &size) || size > WIRE_CHUNK_MAX)
@@ -22,6 +21,22 @@ bool wire_head(const uint8_t *data, size_t have, size_t *head, size_t *len)
 	*len = (size_t)size;
 	return size >= sizeof(sync) && pb.end - pb.at >= (ptrdiff_t)sizeof(sync) &&
 	       !memcmp(pb.at, sync, sizeof(sync));
+}
+
+static bool is_text(uint8_t c)
+{
+	return (c >= ' ' && c != 0x7f) || (c >= '\a' && c <= '\r') || c == 0x1b;
+}
+
+size_t wire_text(const uint8_t *data, size_t have)
+{
+	size_t at = 0, head, len;
+
+	/* A line feed is also the first byte of a chunk: more bytes tell which. */
+	while (at < have && is_text(data[at]) && !wire_head(data + at, have - at, &head, &len) &&
+	       (data[at] != CHUNK_TAG || have - at >= WIRE_HEAD_MAX))
+		at++;
+	return at;
 }
 
 /* Whether the last field is a checksum, and the last of the chunk's bytes. */
@@ -59,9 +74,9 @@ int wire_peek(struct in *in, struct wire_chunk *chunk)
 	size_t have;
 	const uint8_t *data = in_peek(in, 1, &have);
 
-	/* Do not wait for HEAD bytes if the chunk is shorter: the next one may come much later. */
+	/* Do not wait for WIRE_HEAD_MAX bytes if the chunk is shorter: the next one may come much later. */
 	if (!wire_head(data, have, &chunk->head, &chunk->len))
-		data = in_peek(in, HEAD, &have);
+		data = in_peek(in, WIRE_HEAD_MAX, &have);
 	if (!have)
 		return 0;
 	chunk->offset = in_offset(in);
@@ -78,11 +93,50 @@ int wire_peek(struct in *in, struct wire_chunk *chunk)
 
 bool wire_ready(struct in *in)
 {
-	bool decided = in_ready(in, HEAD);
+	bool decided = in_ready(in, WIRE_HEAD_MAX);
 	size_t have, head, len;
 	const uint8_t *data = in_peek(in, 0, &have);
 
 	return wire_head(data, have, &head, &len) ? in_ready(in, head + len) : decided;
+}
+
+bool wire_begins(struct in *in)
+{
+	size_t have, text, head, len;
+
+	while (in_ready(in, WIRE_HEAD_MAX)) {
+		const uint8_t *data = in_peek(in, 0, &have);
+
+		text = wire_text(data, have);
+		if (wire_head(data + text, have - text, &head, &len))
+			return in_ready(in, text + head + len);
+		if (have - text >= WIRE_HEAD_MAX || in_ready(in, have + 1)) {
+			in_peek(in, 0, &len);
+			if (have - text >= WIRE_HEAD_MAX || len == have) /* no text, or the end */
+				return true;
+			continue;
+		}
+		return false;
+	}
+	return false;
+}
+
+bool wire_skip_text(struct in *in)
+{
+	size_t have, text, head, len;
+
+	while (in_ready(in, WIRE_HEAD_MAX)) {
+		const uint8_t *data = in_peek(in, WIRE_HEAD_MAX, &have);
+
+		text = wire_text(data, have);
+		if (!text && have && have < WIRE_HEAD_MAX && data[0] == CHUNK_TAG &&
+		    !wire_head(data, have, &head, &len))
+			text = 1; /* the last line */
+		if (!text)
+			return true;
+		in_skip(in, text);
+	}
+	return false;
 }
 
 bool wire_resync(struct in *in)
@@ -90,7 +144,7 @@ bool wire_resync(struct in *in)
 	size_t have, head, len;
 	const uint8_t *data, *next;
 
-	while (in_ready(in, HEAD)) {
+	while (in_ready(in, WIRE_HEAD_MAX)) {
 		data = in_peek(in, 0, &have);
 		if (!have || wire_head(data, have, &head, &len))
 			return true;

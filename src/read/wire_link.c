@@ -99,6 +99,8 @@ bool wire_boot_info(struct wire_reader *w, const struct wire_chunk *chunk)
 
 	wire_chunk_info(chunk, &info);
 	if (info.found && !info.bad) {
+		if (info.version > WIRE_VERSION_CHECKED && info.version <= WIRE_VERSION)
+			w->described.on = true;
 		if (!w->info.found || w->info.bad) /* the first chunk was damaged */
 			take_identity(&w->info, &info);
 		else

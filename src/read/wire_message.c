@@ -9,6 +9,24 @@
 
 #define MAX_ELFS 4096
 
+/* Those beyond the limit are ignored. */
+static void add_interrupted(struct sample_message *sample, struct pb message)
+{
+	struct interrupted_message *interrupted;
+	struct pb_field field;
+
+	if (sample->nr_interrupted == WIRE_INTERRUPTED_MAX)
+		return;
+	interrupted = &sample->interrupted[sample->nr_interrupted++];
+	*interrupted = (struct interrupted_message){ 0 };
+	while (pb_next(&message, &field) > 0) {
+		switch (field.number) {
+		case WIRE_INTERRUPTED_FRAME: interrupted->frame = field.value; break;
+		case WIRE_INTERRUPTED_LINK: interrupted->link = field.value; break;
+		}
+	}
+}
+
 bool wire_get_sample(struct pb message, struct sample_message *sample)
 {
 	struct pb_field field;
@@ -16,6 +34,8 @@ bool wire_get_sample(struct pb message, struct sample_message *sample)
 
 	*sample = (struct sample_message){ 0 };
 	while ((ret = pb_next(&message, &field)) > 0) {
+		if (field.number == WIRE_SAMPLE_INTERRUPTED && field.wire == PB_BYTES)
+			add_interrupted(sample, field.bytes);
 		switch (field.number) {
 		case WIRE_SAMPLE_TIME: sample->time = field.value; break;
 		case WIRE_SAMPLE_PC: sample->pc = field.value; break;
@@ -31,6 +51,10 @@ bool wire_get_sample(struct pb message, struct sample_message *sample)
 		case WIRE_SAMPLE_OUTER_ADDRESS: sample->outer_address = field.value; break;
 		case WIRE_SAMPLE_OUTER: sample->outer = field.bytes; break;
 		case WIRE_SAMPLE_PLACE: sample->place = field.value; break;
+		case WIRE_SAMPLE_EVENT: sample->event = field.value; break;
+		case WIRE_SAMPLE_FRAMES: sample->frames = field.bytes; break;
+		case WIRE_SAMPLE_USER_FRAMES: sample->user_frames = field.value; break;
+		case WIRE_SAMPLE_LINK: sample->link = field.value; break;
 		}
 	}
 	return ret == 0;
@@ -70,6 +94,81 @@ bool wire_get_code(struct pb message, struct code_message *code)
 		}
 	}
 	return ret == 0;
+}
+
+bool wire_get_event(struct pb message, struct event_message *event)
+{
+	struct pb_field field;
+	int ret;
+
+	*event = (struct event_message){ .name = { message.at, message.at },
+					 .unit = { message.at, message.at } };
+	while ((ret = pb_next(&message, &field)) > 0) {
+		switch (field.number) {
+		case WIRE_EVENT_ID: event->id = field.value; break;
+		case WIRE_EVENT_NAME: event->name = field.bytes; break;
+		case WIRE_EVENT_TYPE: event->type = field.value; break;
+		case WIRE_EVENT_CONFIG: event->config = field.value; break;
+		case WIRE_EVENT_PERIOD: event->period = field.value; break;
+		case WIRE_EVENT_UNIT: event->unit = field.bytes; break;
+		case WIRE_EVENT_FREQUENCY: event->frequency = field.value; break;
+		}
+	}
+	return ret == 0 && event->id < WIRE_EVENT_IDS && event->type <= UINT32_MAX;
+}
+
+bool wire_get_task(struct pb message, struct task_message *task)
+{
+	struct pb_field field;
+	int ret;
+
+	*task = (struct task_message){ .name = { message.at, message.at } };
+	while ((ret = pb_next(&message, &field)) > 0) {
+		switch (field.number) {
+		case WIRE_TASK_ID: task->id = field.value; break;
+		case WIRE_TASK_PROCESS: task->process = field.value; break;
+		case WIRE_TASK_NAME: task->name = field.bytes; break;
+		case WIRE_TASK_TIME: task->time = field.value; break;
+		}
+	}
+	return ret == 0 && task->id && task->id < NO_TASK && task->process < NO_TASK;
+}
+
+bool wire_get_map(struct pb message, struct map_message *map)
+{
+	struct pb_field field;
+	int ret;
+
+	*map = (struct map_message){ .path = { message.at, message.at },
+				     .build_id = { message.at, message.at } };
+	while ((ret = pb_next(&message, &field)) > 0) {
+		switch (field.number) {
+		case WIRE_MAP_TIME: map->time = field.value; break;
+		case WIRE_MAP_PROCESS: map->process = field.value; break;
+		case WIRE_MAP_ADDRESS: map->address = field.value; break;
+		case WIRE_MAP_SIZE: map->size = field.value; break;
+		case WIRE_MAP_OFFSET: map->offset = field.value; break;
+		case WIRE_MAP_PATH: map->path = field.bytes; break;
+		case WIRE_MAP_BUILD_ID: map->build_id = field.bytes; break;
+		}
+	}
+	return ret == 0 && map->process < NO_TASK && map->path.at < map->path.end;
+}
+
+bool wire_get_counter(struct pb message, struct counter_message *counter)
+{
+	struct pb_field field;
+	int ret;
+
+	*counter = (struct counter_message){ 0 };
+	while ((ret = pb_next(&message, &field)) > 0) {
+		switch (field.number) {
+		case WIRE_COUNTER_TIME: counter->time = field.value; break;
+		case WIRE_COUNTER_EVENT: counter->event = field.value; break;
+		case WIRE_COUNTER_VALUE: counter->value = field.value; break;
+		}
+	}
+	return ret == 0 && counter->event < WIRE_EVENT_IDS;
 }
 
 static void take_text(char **to, struct pb bytes)
@@ -149,4 +248,18 @@ size_t wire_words(struct pb bytes, uint64_t *words, size_t max)
 	for (; nr < max && bytes.end - bytes.at >= 8; bytes.at += 8)
 		words[nr++] = bare_le64(bytes.at);
 	return nr;
+}
+
+bool wire_get_frames(struct pb bytes, uint64_t pc, uint64_t *words, size_t max, size_t *nr)
+{
+	uint64_t zigzag;
+
+	for (*nr = 0; bytes.at < bytes.end; ++*nr) {
+		if (!pb_varint(&bytes, &zigzag))
+			return false;
+		pc += zigzag >> 1 ^ -(zigzag & 1);
+		if (*nr < max)
+			words[*nr] = pc;
+	}
+	return true;
 }

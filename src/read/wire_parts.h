@@ -8,6 +8,7 @@
  *	wire_take	takes the records of chunks, and reports damage
  *	wire_link	chunks that come twice or late, targets that start over
  *	wire_message	decodes messages
+ *	wire_describe	what samples refer to: events, tasks and binaries, from version 5 on
  *	wire_place	finds the address of the kernel, before the first sample or on the way
  *	wire_space	makes processes of address spaces
  *	wire_check	keeps the samples inside a trace
@@ -40,11 +41,17 @@ struct info_message { /* owns its strings */
 	bool user_mode, trace, bad;
 };
 
+struct interrupted_message {
+	uint64_t frame, link;
+};
+
 struct sample_message { /* points into the message */
-	uint64_t time, pc, space, weight, level, task, place;
+	uint64_t time, pc, space, weight, level, task, place, event, user_frames, link;
+	struct interrupted_message interrupted[WIRE_INTERRUPTED_MAX];
+	size_t nr_interrupted;
 	bool idle, no_space;
 	uint64_t outer_address;
-	struct pb registers, stack, outer, chain;
+	struct pb registers, stack, outer, chain, frames;
 };
 
 struct alloc_message {
@@ -57,17 +64,42 @@ struct code_message {
 	struct pb bytes;
 };
 
+struct event_message {
+	uint64_t id, type, config, period, frequency;
+	struct pb name, unit;
+};
+
+struct task_message {
+	uint64_t id, process, time;
+	struct pb name;
+};
+
+struct map_message {
+	uint64_t time, process, address, size, offset;
+	struct pb path, build_id;
+};
+
+struct counter_message {
+	uint64_t time, event, value;
+};
+
 /* wire_message.c. False: the message is damaged. */
 bool wire_get_sample(struct pb message, struct sample_message *sample);
 bool wire_get_alloc(struct pb message, struct alloc_message *alloc);
 bool wire_get_code(struct pb message, struct code_message *code);
 bool wire_get_info(struct pb message, struct info_message *info);
+bool wire_get_event(struct pb message, struct event_message *event);
+bool wire_get_task(struct pb message, struct task_message *task);
+bool wire_get_map(struct pb message, struct map_message *map);
+bool wire_get_counter(struct pb message, struct counter_message *counter);
 struct wire_chunk;
 /* The `info` of a chunk, if it has one. */
 void wire_chunk_info(const struct wire_chunk *chunk, struct info_message *info);
 void wire_info_release(struct info_message *info);
 /* Decodes at most `max` little-endian words. Returns their number. */
 size_t wire_words(struct pb bytes, uint64_t *words, size_t max);
+/* Decodes at most `max` frames of a sample at `pc`. Sets how many it has, which may be more. False: damaged. */
+bool wire_get_frames(struct pb bytes, uint64_t pc, uint64_t *words, size_t max, size_t *nr);
 
 /*
  * Processes. The stream has only the register of the address space. Each address space becomes a
@@ -106,6 +138,76 @@ void wire_space_code(struct wire_spaces *spaces, const struct code_message *code
 void wire_spaces_forget(struct wire_spaces *spaces);
 void wire_spaces_release(struct wire_spaces *spaces);
 struct event *wire_add(struct wire_events *events, enum event_kind kind);
+
+/*
+ * What a stream of version 5 describes. Things are described again and again: only what is new becomes an event.
+ * Zeroed: nothing is described.
+ */
+struct known_event {
+	bool told, described; /* told without a description: a sample came first */
+	bool came;	      /* a chunk described it */
+	uint32_t name, unit;  /* handles of strings; 0: none */
+	uint32_t type;
+	uint64_t config, period, frequency;
+};
+
+struct known_task {
+	uint32_t id, process, name;
+	uint64_t time;
+};
+
+struct known_map {
+	uint32_t process, path;
+	uint64_t time, address, size, offset;
+	uint8_t build_id[20], build_id_len;
+	bool main; /* the kernel itself: its first map */
+};
+
+struct wire_described {
+	bool on;		    /* the stream is of version 5 */
+	struct known_event *events; /* by id */
+	size_t nr_events, cap_events;
+	struct known_task *tasks;
+	size_t nr_tasks, cap_tasks;
+	struct known_map *maps;
+	size_t nr_maps, cap_maps;
+	struct hash task_by_id, map_by_place;
+	struct hash has_map; /* processes */
+	size_t early_event, early_map, early_task,
+		early_program; /* the next ones of the preamble */
+	size_t elf;	       /* the next --elf PID=FILE */
+	bool has_kernel;       /* the kernel's first map is known */
+	bool kernel_told;      /* the kernel is mapped */
+	bool kernel_named;     /* and is a process of its own */
+	bool too_many_tasks, too_many_maps, renamed;
+	uint32_t named; /* the event that --event-name names, + 1 */
+};
+
+struct order_item;
+struct wire_reader;
+/* wire_describe.c: notes what a chunk describes, unless it is known. For a file, before the first event. */
+void wire_describe_early(struct reader *r, const struct wire_chunk *chunk);
+/* The next event of what was noted. False: there is none. */
+bool wire_described_next(struct reader *r, struct event *ev);
+/* Whether a record of this kind is a description. */
+bool wire_describes(uint32_t kind);
+/* The first chunk is missing, and this one shows that the stream is of version 5. */
+void wire_described_guess(struct wire_reader *w, const struct wire_chunk *chunk);
+/* Whether a description can be read, and since when it holds. */
+bool wire_description_time(uint32_t kind, struct pb message, uint64_t *time);
+/* An event has no time: if it was described before, a new description holds from here on. */
+bool wire_event_came(struct wire_reader *w, struct pb message);
+/* Adds events to w->before for what is new in a description. */
+void wire_describe(struct reader *r, const struct order_item *item, uint32_t kind,
+		   struct pb message);
+/* The source of an event, and the task of a sample. May add events to w->before. */
+uint32_t wire_described_source(struct reader *r, uint64_t id);
+void wire_described_task(struct reader *r, const struct sample_message *sample, struct event *ev);
+/* Maps the kernel, if nothing says where it is. */
+void wire_described_kernel(struct reader *r);
+/* The target starts over: what is described next is newer. */
+void wire_described_forget(struct wire_described *described);
+void wire_described_release(struct wire_described *described);
 
 struct wire_item {     /* head of a record in the order; the message follows */
 	uint32_t kind; /* enum wire_chunk_field */
@@ -169,6 +271,7 @@ struct wire_reader {
 	struct info_message info;
 	struct order order;
 	struct wire_spaces spaces;
+	struct wire_described described;
 	struct wire_events before; /* to emit before `event` */
 	bool waiting;		   /* `event` waits */
 	struct event event;
@@ -176,9 +279,11 @@ struct wire_reader {
 	bool late;    /* reported that a trace came late */
 	struct wire_cpu *cpus;
 	size_t nr_cpus;
+	struct wire_turns others; /* chunks without a cpu, in a stream with descriptions */
 	struct wire_merge traces;
 	uint64_t round; /* no later record is older */
 	struct wire_boot boot;
+	uint32_t boots;
 	bool checked;	      /* every chunk has to have a checksum */
 	bool plain;	      /* there was a chunk without one */
 	const char *lost_why; /* searching for the next chunk; NULL: no */
@@ -187,12 +292,15 @@ struct wire_reader {
 	unsigned preamble;    /* next part of it */
 	size_t modules_emitted;
 	bool ended, finished, idle_emitted;
+	unsigned refusals; /* answers of the target that it cannot obey */
 	char nrcpus[21];
 	const char **elfs;	    /* borrowed strings */
 	struct wire_survey *survey; /* of a stream: what its chunks told so far; NULL: settled */
 	uint64_t slide, anchor_addr;
 	const char *anchor;
 	uint64_t regs[WIRE_REGISTERS_MAX];
+	struct link_word links[2 + WIRE_INTERRUPTED_MAX]; /* of the current sample */
+	uint32_t nr_links;
 	uint64_t *ips;
 	size_t cap_ips;
 	struct cpu_state state;
@@ -209,17 +317,30 @@ struct wire_chunk {
 
 /* wire_chunk.c: whether a chunk starts here. Sets the sizes of its head and of its message. */
 bool wire_head(const uint8_t *data, size_t have, size_t *head, size_t *len);
+#define WIRE_HEAD_MAX 16 /* bytes of tag, length and sync */
+/* How many bytes of text come before the first chunk. If the text is longer, ask again for the rest. */
+size_t wire_text(const uint8_t *data, size_t have);
 /* 1: a chunk, valid until the caller skips it; 0: end of the input; -1: damage. */
 int wire_peek(struct in *in, struct wire_chunk *chunk);
 /* Whether wire_peek() can go on without waiting for the writer of a pipe. */
 bool wire_ready(struct in *in);
+/* The same for the first chunk, which text may precede. */
+bool wire_begins(struct in *in);
+/* Skips text, up to the next chunk or the end. False: it needs more of a pipe; call it again. */
+bool wire_skip_text(struct in *in);
 /* Skips to the next head of a chunk, or to the end. False: it needs more of a pipe; call it again. */
 bool wire_resync(struct in *in);
 /* Whether another chunk begins inside this one: the link broke there, or the length is wrong. */
 bool wire_is_broken(const struct wire_chunk *chunk);
 
+/* wire.c: the source by the clock, and the kernel's map, if nothing describes them. */
+void wire_clock_source(const struct reader *r, struct event_source *source);
+void wire_kernel_map(const struct reader *r, struct event *ev);
+
 /* wire_take.c: takes the next chunk. False: the input is still being written and has no more yet. */
 bool wire_take(struct reader *r);
+/* Takes the lines of text before the stream: a boot log, or what the target answered to commands. */
+void wire_take_text(struct reader *r);
 struct wire_cpu *wire_cpu(struct wire_reader *w, uint32_t cpu);
 /* Reports damage before the next event. */
 void wire_damage(struct reader *r, uint64_t offset, uint64_t count, uint64_t bytes,

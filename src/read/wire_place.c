@@ -71,7 +71,8 @@ static void survey_trace(struct wire_survey *survey, uint64_t cpu, struct pb byt
 	} while (ret > 0);
 }
 
-static void survey_chunk(struct wire_survey *survey, const struct wire_chunk *chunk)
+static void survey_chunk(struct reader *r, struct wire_survey *survey,
+			 const struct wire_chunk *chunk)
 {
 	struct pb message = { chunk->data, chunk->data + chunk->len };
 	uint64_t cpu = UINT64_MAX, time = NO_TIME;
@@ -79,7 +80,14 @@ static void survey_chunk(struct wire_survey *survey, const struct wire_chunk *ch
 	struct sample_message sample;
 	struct code_message code;
 	struct pb_field field;
+	struct wire_reader *w = r->priv;
 
+	wire_described_guess(w, chunk);
+	if (w->described.on) {
+		if (!in_streams(r->in) && chunk->check == WIRE_CHECK_GOOD)
+			wire_describe_early(r, chunk);
+		return;
+	}
 	while (pb_next(&message, &field) > 0) {
 		switch (field.number) {
 		case WIRE_CHUNK_CPU: cpu = field.value; break;
@@ -115,7 +123,7 @@ static int survey_file(struct reader *r, struct wire_survey *survey)
 	while (in_offset(&in) < (w->info.trace ? TRACE_BYTES : VOTE_BYTES) &&
 	       (ret = wire_peek(&in, &chunk)) != 0) {
 		if (ret > 0 && chunk.check != WIRE_CHECK_WRONG) {
-			survey_chunk(survey, &chunk);
+			survey_chunk(r, survey, &chunk);
 			in_skip(&in, chunk.head + chunk.len);
 		} else {
 			in_skip(&in, 1);
@@ -199,9 +207,9 @@ static void find_binaries(struct reader *r)
 	const char **elfs = xcalloc(options->nr_elfs + w->info.nr_elfs + 1, sizeof(*elfs));
 	size_t nr = 0;
 
-	for (size_t i = 0; i < options->nr_elfs; i++)
+	for (size_t i = 0; i < options->nr_elfs && !w->described.on; i++)
 		elfs[nr++] = options->elfs[i].path;
-	for (size_t i = 0; i < w->info.nr_elfs; i++) {
+	for (size_t i = 0; i < w->info.nr_elfs && !w->described.on; i++) {
 		if (wire_may_open(r, w->info.elfs[i]))
 			elfs[nr++] = w->info.elfs[i];
 	}
@@ -245,7 +253,7 @@ int wire_place(struct reader *r)
 	} else if (!in_streams(r->in)) {
 		ret = survey_file(r, w->survey);
 		wire_place_end(r);
-	} else if (!has_kernel(r) || r->options->slide_given) {
+	} else if (!has_kernel(r) || r->options->slide_given || w->described.on) {
 		place_kernel(r, w->survey);
 		w->survey->found = true;
 	}
@@ -301,7 +309,7 @@ void wire_place_chunk(struct reader *r, const struct wire_chunk *chunk)
 
 	if (!survey)
 		return;
-	survey_chunk(survey, chunk);
+	survey_chunk(r, survey, chunk);
 	w->spaces.mask = space_mask(&w->info, survey);
 	found = kernel_found(r, survey);
 	if ((found && mask_found(w, survey)) || survey->seen.nr >= MAX_VOTES ||

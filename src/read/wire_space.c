@@ -111,19 +111,22 @@ static bool was_emitted(struct wire_spaces *spaces, uint32_t pid, const struct e
 	return before;
 }
 
-static void name_process(struct wire_spaces *spaces, struct wire_process *process,
+/* Without an MMU, as on Cortex-M, all programs and the kernel are in one address space. */
+static void name_process(struct wire_spaces *spaces, struct wire_process *process, uint64_t space,
 			 const struct event_map *map, struct wire_events *out)
 {
 	uint32_t program = str_intern_z(spaces->strings, map->path);
+	bool shared = !(space & spaces->mask) && !spaces->program;
 
 	if (process->program == program)
 		return;
-	if (process->program) {
+	if (process->program && !shared) {
 		new_process(spaces, process);
 		was_emitted(spaces, process->pid, map);
 	}
 	process->program = program;
-	add_comm(spaces, process->pid, text_last_part(map->path), out);
+	if (!shared)
+		add_comm(spaces, process->pid, text_last_part(map->path), out);
 }
 
 void wire_space_code(struct wire_spaces *spaces, const struct code_message *code,
@@ -143,7 +146,7 @@ void wire_space_code(struct wire_spaces *spaces, const struct code_message *code
 	if (!found || was_emitted(spaces, user ? process->pid : 0, &map))
 		return;
 	if (user && !is_library(map.path))
-		name_process(spaces, process, &map, out);
+		name_process(spaces, process, code->space, &map, out);
 	ev = wire_add(out, EVENT_MAP);
 	if (!ev)
 		return;

@@ -2,11 +2,16 @@
 /* wire_take: puts the records of chunks into the order, and reports what is wrong with them. */
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/text.h"
 #include "read/wire_parts.h"
+
+#define ANSWER_MAX 1000	  /* bytes */
+#define REFUSALS_SHOWN 10 /* in a recording that is damaged, there may be more */
 
 struct wire_cpu *wire_cpu(struct wire_reader *w, uint32_t cpu)
 {
@@ -77,13 +82,33 @@ static void keep(struct wire_reader *w, const struct wire_item *item, uint64_t t
 		  w->scratch.data, w->scratch.len);
 }
 
+/* A description of version 5 is not a record of the boot's clock: it may be older than the first one. */
+static void keep_description(struct wire_reader *w, const struct wire_item *item, uint64_t time,
+			     uint64_t offset, struct pb message)
+{
+	buf_clear(&w->scratch);
+	buf_add(&w->scratch, item, sizeof(*item));
+	buf_add(&w->scratch, message.at, (size_t)(message.end - message.at));
+	order_put(&w->order, w->boot.fresh ? w->boot.last : wire_boot_time(&w->boot, time), 0,
+		  offset, w->scratch.data, w->scratch.len);
+}
+
+static bool good_sample(const struct wire_reader *w, const struct sample_message *sample)
+{
+	size_t nr;
+
+	return (!w->described.on || sample->task < NO_TASK) && sample->event < WIRE_EVENT_IDS &&
+	       wire_get_frames(sample->frames, 0, NULL, 0, &nr);
+}
+
 /* Gets the time of a record, and the place of a sample. False: the record is damaged. */
-static bool record_time(enum wire_chunk_field kind, struct pb message, uint64_t *time,
-			uint64_t *place)
+static bool record_time(const struct wire_reader *w, enum wire_chunk_field kind, struct pb message,
+			uint64_t *time, uint64_t *place)
 {
 	struct sample_message sample;
 	struct alloc_message alloc;
 	struct code_message code;
+	struct counter_message counter;
 
 	switch (kind) {
 	case WIRE_CHUNK_ALLOC:
@@ -92,7 +117,7 @@ static bool record_time(enum wire_chunk_field kind, struct pb message, uint64_t 
 		message = alloc.at;
 		/* fall through */
 	case WIRE_CHUNK_SAMPLE:
-		if (!wire_get_sample(message, &sample))
+		if (!wire_get_sample(message, &sample) || !good_sample(w, &sample))
 			return false;
 		*time = sample.time;
 		*place = kind == WIRE_CHUNK_SAMPLE ? sample.place : 0;
@@ -102,7 +127,12 @@ static bool record_time(enum wire_chunk_field kind, struct pb message, uint64_t 
 			return false;
 		*time = code.time;
 		return true;
-	default: return false;
+	case WIRE_CHUNK_COUNTER:
+		if (!wire_get_counter(message, &counter))
+			return false;
+		*time = counter.time;
+		return true;
+	default: return wire_description_time(kind, message, time);
 	}
 }
 
@@ -117,10 +147,19 @@ static void take_record(struct reader *r, const struct wire_chunk *chunk,
 
 	if (field->wire == PB_BYTES)
 		offset += (uint64_t)(field->bytes.at - chunk->data);
-	if (field->wire != PB_BYTES || !record_time(kind, field->bytes, &time, &place)) {
-		wire_damage(r, offset, 1, 0, "cannot read this record");
-		if (count)
+	if (field->wire != PB_BYTES || !record_time(w, kind, field->bytes, &time, &place)) {
+		bool counts = kind == WIRE_CHUNK_SAMPLE || kind == WIRE_CHUNK_ALLOC ||
+			      kind == WIRE_CHUNK_CODE;
+
+		wire_damage(r, offset, counts, 0, "cannot read this record");
+		if (count && counts)
 			count->damaged++;
+		return;
+	}
+	if (wire_describes(kind)) {
+		if (kind == WIRE_CHUNK_EVENT && wire_event_came(w, field->bytes))
+			time = w->boot.last - w->boot.shift;
+		keep_description(w, &item, time, offset, field->bytes);
 		return;
 	}
 	if (count) {
@@ -260,6 +299,58 @@ static bool read_facts(const struct wire_chunk *chunk, struct chunk_facts *facts
 	return ret == 0;
 }
 
+/* What the target said to a command. The text may contain anything. */
+static void take_answer(struct wire_reader *w, struct pb text)
+{
+	size_t len = (size_t)(text.end - text.at);
+	char *copy = xstrndup((const char *)text.at, len < ANSWER_MAX ? len : ANSWER_MAX);
+	const char *plain = text_plain(&w->scratch, copy);
+
+	if (strncmp(plain, "error: ", 7) != 0)
+		log_note("target: %s", plain);
+	else if (w->refusals++ < REFUSALS_SHOWN)
+		log_warn("target: %s", plain);
+	free(copy);
+}
+
+/* Takes whole lines of `text`, and keeps the rest. */
+static void take_lines(struct wire_reader *w, struct buf *text)
+{
+	const char *line = text->data, *end = line + text->len, *next;
+
+	while ((next = memchr(line, '\n', (size_t)(end - line)))) {
+		if (next - line > 7 && !memcmp(line, "error: ", 7))
+			take_answer(w, (struct pb){ (const uint8_t *)line, (const uint8_t *)next });
+		line = next + 1;
+	}
+	text->len = (size_t)(end - line);
+	memmove(text->data, line, text->len);
+}
+
+void wire_take_text(struct reader *r)
+{
+	struct buf text = { 0 };
+	uint64_t all = 0;
+	size_t have, size, head, len;
+
+	do {
+		const uint8_t *data = in_peek(r->in, 1, &have);
+
+		if (wire_head(data, have, &head, &len)) /* a short chunk: do not wait for more */
+			break;
+		data = in_peek(r->in, WIRE_HEAD_MAX, &have);
+		size = wire_text(data, have);
+		buf_add(&text, (const char *)data, size);
+		take_lines(r->priv, &text);
+		if (text.len > ANSWER_MAX)
+			text.len = ANSWER_MAX;
+		all += in_skip(r->in, size);
+	} while (size);
+	if (all)
+		log_note("%s: %" PRIu64 " bytes of text precede the recording", r->in->path, all);
+	buf_release(&text);
+}
+
 static void take_records(struct reader *r, const struct wire_chunk *chunk,
 			 const struct chunk_facts *facts)
 {
@@ -272,35 +363,64 @@ static void take_records(struct reader *r, const struct wire_chunk *chunk,
 		case WIRE_CHUNK_SAMPLE:
 		case WIRE_CHUNK_ALLOC:
 		case WIRE_CHUNK_CODE: take_record(r, chunk, facts, &field); break;
+		case WIRE_CHUNK_EVENT:
+		case WIRE_CHUNK_TASK:
+		case WIRE_CHUNK_MAP:
+		case WIRE_CHUNK_COUNTER:
+			if (w->described.on)
+				take_record(r, chunk, facts, &field);
+			break;
 		case WIRE_CHUNK_ROUND:
 			w->round = field.value;
 			order_until(&w->order, wire_boot_note(&w->boot, field.value));
 			wire_merge_until(&w->traces, field.value);
 			break;
 		case WIRE_CHUNK_END: take_end(r, chunk, field.bytes); break;
+		case WIRE_CHUNK_ANSWER:
+			if (w->described.on)
+				take_answer(w, field.bytes);
+			break;
 		}
 	}
+}
+
+/* Takes the number of a chunk of a cpu, or of the others, and reports what is wrong with it. */
+static enum wire_turn take_turn(struct reader *r, const struct wire_chunk *chunk,
+				const struct chunk_facts *facts, struct wire_turns *turns)
+{
+	uint32_t expected = turns->now.next;
+	enum wire_turn turn = wire_turn_take(turns, (uint32_t)facts->sequence);
+	char of[40] = "without a cpu", text[100];
+
+	if (facts->has_cpu)
+		snprintf(of, sizeof(of), "of cpu %" PRIu64, facts->cpu);
+	if (turn == WIRE_TURN_TWICE)
+		snprintf(text, sizeof(text), "duplicate chunk %" PRIu64 " %s; ignored",
+			 facts->sequence, of);
+	else
+		snprintf(text, sizeof(text), "expected chunk %" PRIu32 " %s, found %" PRIu64,
+			 expected, of, facts->sequence);
+	if (turn == WIRE_TURN_TWICE || turn == WIRE_TURN_GAP)
+		wire_damage(r, chunk->offset, 0, 0, text);
+	return turn;
 }
 
 /* False: the chunk came twice. */
 static bool check_sequence(struct reader *r, const struct wire_chunk *chunk,
 			   const struct chunk_facts *facts)
 {
-	struct wire_cpu *count = wire_cpu(r->priv, (uint32_t)facts->cpu);
-	uint32_t expected = count->turn.now.next;
-	enum wire_turn turn = wire_turn_take(&count->turn, (uint32_t)facts->sequence);
-	char text[100];
+	struct wire_reader *w = r->priv;
+	struct wire_cpu *count;
+	enum wire_turn turn;
 
-	if (turn == WIRE_TURN_TWICE)
-		snprintf(text, sizeof(text),
-			 "duplicate chunk %" PRIu64 " of cpu %" PRIu64 "; ignored", facts->sequence,
-			 facts->cpu);
-	else
-		snprintf(text, sizeof(text),
-			 "expected chunk %" PRIu32 " of cpu %" PRIu64 ", found %" PRIu64, expected,
-			 facts->cpu, facts->sequence);
-	if (turn == WIRE_TURN_TWICE || turn == WIRE_TURN_GAP)
-		wire_damage(r, chunk->offset, 0, 0, text);
+	if (!facts->has_cpu) { /* their numbers matter only if they describe something */
+		bool numbered = facts->sequence || !w->others.now.next;
+
+		return !w->described.on || !numbered ||
+		       take_turn(r, chunk, facts, &w->others) != WIRE_TURN_TWICE;
+	}
+	count = wire_cpu(w, (uint32_t)facts->cpu);
+	turn = take_turn(r, chunk, facts, &count->turn);
 	count->hole |= turn == WIRE_TURN_GAP || turn == WIRE_TURN_LATE;
 	return turn != WIRE_TURN_TWICE;
 }
@@ -337,8 +457,11 @@ static void start_over(struct reader *r, const struct wire_chunk *chunk)
 		cpu->turn = (struct wire_turns){ 0 };
 		cpu->samples = cpu->allocs = cpu->damaged = cpu->dropped = 0;
 	}
+	w->others = (struct wire_turns){ 0 };
+	w->boots++;
 	w->ended = false;
 	wire_spaces_forget(&w->spaces);
+	wire_described_forget(&w->described);
 	if (w->boot.over)
 		wire_damage(
 			r, chunk->offset, 0, 0,
@@ -419,6 +542,8 @@ bool wire_take(struct reader *r)
 		return find_chunk(r);
 	if (w->boot.over)
 		return ignore_rest(r);
+	if (w->ended && w->described.on && !wire_skip_text(r->in)) /* answers */
+		return false;
 	if (!wire_ready(r->in))
 		return false;
 	ret = wire_peek(r->in, &chunk);
@@ -442,7 +567,7 @@ bool wire_take(struct reader *r)
 		wire_boot_next(w, &chunk);
 		start_over(r, &chunk);
 	}
-	if (!w->boot.over && (!facts.has_cpu || check_sequence(r, &chunk, &facts)))
+	if (!w->boot.over && check_sequence(r, &chunk, &facts))
 		take_new(r, &chunk, &facts, whole);
 	in_skip(r->in, chunk.head + chunk.len);
 	return true;

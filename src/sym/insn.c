@@ -57,6 +57,65 @@ static uint64_t target_of(const ZydisDecodedInstruction *insn, const ZydisDecode
 	return 0;
 }
 
+static enum insn_flow_kind flow_of(const ZydisDecodedInstruction *insn, uint64_t target)
+{
+	switch (insn->meta.category) {
+	case ZYDIS_CATEGORY_CALL: return INSN_CALLS;
+	case ZYDIS_CATEGORY_RET:
+		return insn->mnemonic == ZYDIS_MNEMONIC_RET ? INSN_RETURNS : INSN_LEAVES;
+	case ZYDIS_CATEGORY_UNCOND_BR: return target ? INSN_JUMPS : INSN_LEAVES;
+	case ZYDIS_CATEGORY_COND_BR: return INSN_BRANCHES;
+	case ZYDIS_CATEGORY_INTERRUPT: return INSN_LEAVES;
+	case ZYDIS_CATEGORY_SYSRET: return INSN_LEAVES;
+	default: break;
+	}
+	switch (insn->mnemonic) {
+	case ZYDIS_MNEMONIC_UD0:
+	case ZYDIS_MNEMONIC_UD1:
+	case ZYDIS_MNEMONIC_UD2: return INSN_LEAVES;
+	default: return INSN_GOES_ON;
+	}
+}
+
+static bool moves_stack(const ZydisDecodedInstruction *insn, const ZydisDecodedOperand *operands)
+{
+	ZydisRegister sp = insn->machine_mode == ZYDIS_MACHINE_MODE_LONG_64 ? ZYDIS_REGISTER_RSP
+									    : ZYDIS_REGISTER_ESP;
+
+	for (int i = 0; i < insn->operand_count; i++) {
+		if (operands[i].type == ZYDIS_OPERAND_TYPE_REGISTER &&
+		    operands[i].actions & ZYDIS_OPERAND_ACTION_MASK_WRITE &&
+		    ZydisRegisterGetLargestEnclosing(insn->machine_mode, operands[i].reg.value) ==
+			    sp)
+			return true;
+	}
+	return false;
+}
+
+static bool moves_down(const ZydisDecodedInstruction *insn)
+{
+	return insn->meta.category == ZYDIS_CATEGORY_PUSH || insn->mnemonic == ZYDIS_MNEMONIC_SUB ||
+	       insn->mnemonic == ZYDIS_MNEMONIC_ENTER;
+}
+
+static bool x86_flow(const struct insn_code *code, uint64_t address, struct insn_flow *flow)
+{
+	ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
+	ZydisDecodedInstruction insn;
+	ZydisDecoder decoder;
+
+	start(&decoder, code);
+	if (ZYAN_FAILED(ZydisDecoderDecodeFull(&decoder, code->bytes, code->len, &insn, operands)))
+		return false;
+	flow->size = insn.length;
+	flow->target = target_of(&insn, operands, address);
+	flow->kind = flow_of(&insn, flow->target);
+	flow->moves = flow->kind != INSN_CALLS && flow->kind != INSN_RETURNS &&
+		      moves_stack(&insn, operands);
+	flow->down = flow->moves && moves_down(&insn);
+	return true;
+}
+
 struct other_name {
 	const char *zydis, *gnu;
 };
@@ -175,6 +234,12 @@ static size_t x86_size(const struct insn_code *code)
 	return 0;
 }
 
+static bool x86_flow(const struct insn_code *code, uint64_t address, struct insn_flow *flow)
+{
+	(void)code, (void)address, (void)flow;
+	return false;
+}
+
 static bool x86_text(const struct insn_code *code, uint64_t address, enum insn_syntax syntax,
 		     char text[INSN_TEXT], uint64_t *target)
 {
@@ -187,6 +252,12 @@ bool insn_supports(uint16_t machine)
 {
 	return machine == EM_RISCV || machine == EM_ARM || machine == EM_AARCH64 ||
 	       (HAS_X86 && is_x86(machine));
+}
+
+bool insn_flow(const struct insn_code *code, uint64_t address, struct insn_flow *flow)
+{
+	*flow = (struct insn_flow){ .kind = INSN_GOES_ON };
+	return code->len && is_x86(code->machine) && x86_flow(code, address, flow);
 }
 
 size_t insn_size(const struct insn_code *code)

@@ -25,6 +25,26 @@ bool insn_supports(uint16_t machine);
 /* The length of the first instruction, or `len` if only that much of it is given; 0: unknown. */
 size_t insn_size(const struct insn_code *code);
 
+enum insn_flow_kind {
+	INSN_GOES_ON,
+	INSN_CALLS,
+	INSN_RETURNS,
+	INSN_JUMPS,
+	INSN_BRANCHES, /* or goes on */
+	INSN_LEAVES,   /* for an unknown target, or to the end of the code */
+};
+
+struct insn_flow {
+	enum insn_flow_kind kind;
+	size_t size;
+	uint64_t target; /* of a direct call, jump or branch; else 0 */
+	bool moves;	 /* changes the stack pointer; calls do not, as their return undoes it */
+	bool down;	 /* by a push, or by a subtraction */
+};
+
+/* What the first instruction of x86 code, which is at `address`, does next. False: unknown. */
+bool insn_flow(const struct insn_code *code, uint64_t address, struct insn_flow *flow);
+
 /*
  * The text of the first instruction, as it is at `address`. If no library can disassemble it: its bytes.
  * Returns its target if it is a direct jump or call, else 0.

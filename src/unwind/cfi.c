@@ -266,10 +266,11 @@ static bool make_cfa_rule(struct cfi_rule *rule, Dwarf_Frame *frame)
 	return true;
 }
 
-/* Appends the rule of one register to the row, unless its value is lost. */
-static void add_rule(struct cfi_row *row, const struct machine *m, Dwarf_Frame *frame, unsigned nr)
+/* Appends the rule of DWARF's register `nr` to the row, as `reg`, unless its value is lost. */
+static void add_rule(struct cfi_row *row, const struct machine *m, Dwarf_Frame *frame, unsigned nr,
+		     unsigned reg)
 {
-	struct cfi_rule rule = { .reg = (uint8_t)nr };
+	struct cfi_rule rule = { .reg = (uint8_t)reg };
 	Dwarf_Op room[3], *ops;
 	size_t nr_ops;
 
@@ -287,24 +288,28 @@ static void add_rule(struct cfi_row *row, const struct machine *m, Dwarf_Frame *
 	rule.how = RULE_SAME;
 	if (!ops || (nr < 32 && m->kept >> nr & 1))
 		row->rules[row->nr++] = rule;
-	else if (nr == row->ra)
+	else if (reg == row->ra)
 		row->no_caller = true;
 }
 
+/*
+ * The return address may have a number that no register has: 64 in the signal frames of RISC-V. It
+ * gets the one after the registers.
+ */
 static struct cfi_row *make_row(const struct machine *m, Dwarf_Frame *frame)
 {
 	struct cfi_row *row = xcalloc(1, sizeof(*row) + (m->nr + 1) * sizeof(row->rules[0]));
 	int ra = dwarf_frame_info(frame, NULL, NULL, &row->signal);
 
-	if (ra < 0 || ra >= MAX_REGS || !make_cfa_rule(&row->cfa, frame)) {
+	if (ra < 0 || !make_cfa_rule(&row->cfa, frame)) {
 		free(row);
 		return NULL;
 	}
-	row->ra = (uint8_t)ra;
+	row->ra = ra < MAX_REGS ? (uint8_t)ra : m->nr;
 	for (unsigned nr = 0; nr < m->nr; nr++)
-		add_rule(row, m, frame, nr);
+		add_rule(row, m, frame, nr, nr);
 	if (ra >= m->nr)
-		add_rule(row, m, frame, (unsigned)ra);
+		add_rule(row, m, frame, (unsigned)ra, row->ra);
 	return row;
 }
 

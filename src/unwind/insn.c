@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * How an instruction uses the return address: calls, returns, and loads and stores of the link
+ * How an instruction uses the return address and the frame pointer: calls, returns, and loads and stores of the link
  * register. Decodes only these, from the bytes of the binary.
  */
 #include <string.h>
@@ -31,6 +31,7 @@ static void go(struct insn *insn, enum insn_kind kind, uint64_t target)
 
 /* ---- AArch64 ---- */
 
+#define A64_FP 29
 #define A64_LR 30
 #define A64_SP 31
 
@@ -56,6 +57,9 @@ static void a64_stack(uint32_t w, struct insn *insn)
 	bool pair = (w & 0xfe000000) == 0xa8000000;
 	bool single = (w & 0xffa00000) == 0xf8000000 || (w & 0xff800000) == 0xf9000000;
 
+	insn->sets_fp = (w & 0xff8003ff) == (0x91000000 | A64_SP << 5 | A64_FP); /* add x29, sp */
+	insn->loads_fp = base == A64_SP && w >> 22 & 1 &&
+			 ((pair && (rt == A64_FP || rt2 == A64_FP)) || (single && rt == A64_FP));
 	if (base == A64_SP &&
 	    ((pair && (rt == A64_LR || rt2 == A64_LR)) || (single && rt == A64_LR)))
 		insn->kind = w >> 22 & 1 ? INSN_LOADS : INSN_SAVES;
@@ -72,6 +76,8 @@ static void decode_a64(const uint8_t *code, uint64_t at, struct insn *insn)
 
 /* ---- Arm ---- */
 
+#define ARM_FP 11
+#define THUMB_FP 7
 #define ARM_LR 14
 #define ARM_PC 15
 
@@ -118,7 +124,9 @@ static void arm_stack(uint32_t w, struct insn *insn)
 	uint32_t form = w & 0x0fff0000, rt = w >> 12 & 15;
 
 	arm_moves(w, insn);
-
+	insn->sets_fp = (w & 0x0fffffff) == 0x01a0b00d || (w & 0x0ffff000) == 0x028db000;
+	insn->loads_fp = insn->list >> ARM_FP & 1 ||
+			 ((form == 0x049d0000 || form == 0x059d0000) && rt == ARM_FP);
 	if ((w & 0x0e100000) == 0x08100000 && w >> ARM_LR & 3) /* ldm {... lr or pc} */
 		insn->kind = INSN_LOADS;
 	else if ((w & 0x0e100000) == 0x08000000 && w >> ARM_LR & 1) /* stm {... lr} */
@@ -174,6 +182,8 @@ static void thumb_short(uint64_t at, uint32_t h, struct insn *insn)
 {
 	insn->len = 2;
 	thumb_short_moves(h, insn);
+	insn->sets_fp = h == 0x466f || h == 0x46eb || (h & 0xff00) == 0xaf00; /* mov, add */
+	insn->loads_fp = insn->list >> THUMB_FP & 1;
 	if ((h & 0xff80) == 0x4780)
 		insn->kind = INSN_CALL;
 	else if ((h & 0xfffb) == 0x4770 || h == 0x46f7) /* bx lr, bxns lr, mov pc, lr */
@@ -264,6 +274,10 @@ static void thumb_long(uint64_t at, uint32_t a, uint32_t b, struct insn *insn)
 
 	insn->len = 4;
 	thumb_long_moves(a, b, insn);
+	insn->sets_fp = ((a & 0xfbff) == 0xf10d || (a & 0xfbff) == 0xf20d) && !(b & 0x8000) &&
+			(rt2 == THUMB_FP || rt2 == ARM_FP);
+	insn->loads_fp = insn->list >> THUMB_FP & 1 || insn->list >> ARM_FP & 1 ||
+			 ((a == 0xf85d || a == 0xf8dd) && (rt == THUMB_FP || rt == ARM_FP));
 	if ((a & 0xf800) == 0xf000 && b >> 15)
 		thumb_branch(at, a, b, insn);
 	else if (((a & 0xffd0) == 0xe880 || (a & 0xffd0) == 0xe900) && b >> ARM_LR & 1)
@@ -305,6 +319,7 @@ static bool decode_thumb(const uint8_t *code, size_t len, uint64_t at, struct in
 #define RV_RA 1
 #define RV_SP 2
 #define RV_T0 5
+#define RV_FP 8
 
 /* Code calls functions that save or restore registers for their caller by t0. */
 static enum insn_kind rv_jump_kind(unsigned rd)
@@ -340,7 +355,9 @@ static void rv_word(uint64_t at, uint32_t w, struct insn *insn)
 	case 0x03:
 		if (rs1 == RV_SP && rd == RV_RA && (form == 2 || form == 3))
 			insn->kind = INSN_LOADS;
+		insn->loads_fp = rs1 == RV_SP && rd == RV_FP && (form == 2 || form == 3);
 		break;
+	case 0x13: insn->sets_fp = rs1 == RV_SP && rd == RV_FP && !form; break;
 	}
 }
 
@@ -362,9 +379,10 @@ static uint64_t rv_short_branch(uint32_t h)
 /* c.jr and c.jalr */
 static void rv_short_register(uint32_t h, struct insn *insn)
 {
-	unsigned rd = h >> 7 & 31;
+	unsigned rd = h >> 7 & 31, rs2 = h >> 2 & 31;
 
-	if (!rd || h >> 2 & 31)
+	insn->sets_fp = rd == RV_FP && rs2 == RV_SP && !(h >> 12 & 1); /* c.mv */
+	if (!rd || rs2)
 		return;
 	insn->kind = h >> 12 & 1 ? INSN_CALL : rd == RV_RA ? INSN_RETURN : INSN_AWAY;
 }
@@ -375,6 +393,7 @@ static void rv_short(uint64_t at, uint32_t h, bool is_64bit, struct insn *insn)
 
 	insn->len = 2;
 	switch ((h & 3) << 3 | h >> 13) {
+	case 0: insn->sets_fp = h >> 5 && !(h >> 2 & 7); break; /* c.addi4spn s0 */
 	case 1 << 3 | 1: /* c.jal; on 64 bits it is c.addiw */
 		if (!is_64bit)
 			go(insn, INSN_CALL, at + rv_short_jump(h));
@@ -386,6 +405,7 @@ static void rv_short(uint64_t at, uint32_t h, bool is_64bit, struct insn *insn)
 	case 2 << 3 | 3: /* c.ldsp; on 32 bits it is c.flwsp */
 		if (rd == RV_RA && (is_64bit || h >> 13 == 2))
 			insn->kind = INSN_LOADS;
+		insn->loads_fp = rd == RV_FP && (is_64bit || h >> 13 == 2);
 		break;
 	case 2 << 3 | 4: rv_short_register(h, insn); break;
 	case 2 << 3 | 6: /* c.swsp */
@@ -409,6 +429,23 @@ static bool decode_riscv(const uint8_t *code, size_t len, uint64_t at, bool is_6
 		return false;
 	rv_word(at, word_at(code), insn);
 	return true;
+}
+
+/* auipc and jr: a tail call */
+void insn_join(const struct code_kind *kind, const uint8_t *before, const uint8_t *code,
+	       uint64_t at, struct insn *insn)
+{
+	uint32_t first = word_at(before), second;
+
+	if ((kind->machine != RISCV64 && kind->machine != RISCV32) || insn->kind != INSN_AWAY ||
+	    insn->len != 4)
+		return;
+	second = word_at(code);
+	if ((first & 0x7f) != 0x17 || (second & 0x7f) != 0x67 ||
+	    (first >> 7 & 31) != (second >> 15 & 31))
+		return;
+	go(insn, INSN_JUMP,
+	   at - 4 + as_signed(first & 0xfffff000, 32) + as_signed(second >> 20, 12));
 }
 
 /* ---- all of them ---- */

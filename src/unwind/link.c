@@ -9,6 +9,7 @@
 
 #define MAX_INSNS 256 /* to decode */
 #define MAX_WAYS 16
+#define MAX_PROLOGUE 64 /* instructions */
 
 struct way {
 	uint64_t at;
@@ -21,6 +22,7 @@ struct search {
 	uint64_t seen[MAX_WAYS];   /* targets of branches */
 	unsigned nr_ways, nr_seen, insns;
 	bool past_calls;
+	uint64_t function; /* where link_frame() begins */
 };
 
 /* Where the code loads the return address from, relative to the stack pointer at the start. */
@@ -46,14 +48,19 @@ static void add_way(struct search *search, const struct way *from, uint64_t targ
 static bool decode_at(const struct walk *w, const struct code_kind *kind, uint64_t at,
 		      struct insn *insn)
 {
-	const uint8_t *code = walk_code(w, at, 4);
+	const uint8_t *code = walk_code(w, at, 4), *before;
 	size_t len = 4;
 
 	if (!code) {
 		code = walk_code(w, at, 2);
 		len = 2;
 	}
-	return code && insn_decode(kind, code, len, at, insn);
+	if (!code || !insn_decode(kind, code, len, at, insn))
+		return false;
+	before = insn->kind == INSN_AWAY ? walk_code(w, at - 4, 4) : NULL;
+	if (before)
+		insn_join(kind, before, code, at, insn);
+	return true;
 }
 
 /* Follows one way to its end. */
@@ -108,6 +115,85 @@ enum link link_at(const struct walk *w, uint64_t pc)
 		spot->link = find_link(w, pc, false, &place);
 	spot->has_link = true;
 	return spot->link;
+}
+
+/*
+ * Follows one way, as long as it stays in its function, to the first instruction that tells whether the function has
+ * a frame. Jumps may lead to other functions: tail calls, or parts of the function that are elsewhere.
+ */
+static enum own_frame follow_frame(const struct walk *w, const struct code_kind *kind,
+				   struct way way, struct search *search)
+{
+	const struct spot *spot = walk_spot_named(w, way.at);
+	uint64_t function = spot ? spot->function : 0;
+	enum own_frame before = function == search->function	  ? FRAME_NOT_YET
+				: spot && spot->vaddr == function ? FRAME_NONE /* a tail call */
+								  : FRAME_UNKNOWN;
+	struct insn insn;
+
+	while (search->insns++ < MAX_INSNS && walk_function(w, way.at) == function &&
+	       decode_at(w, kind, way.at, &insn)) {
+		if (insn.sets_fp)
+			return before;
+		if (insn.loads_fp)
+			return FRAME_HERE;
+		switch (insn.kind) {
+		case INSN_SAVES: return before;
+		case INSN_RETURN: return FRAME_NONE;
+		case INSN_LOADS:
+		case INSN_CALL: return FRAME_HERE;
+		case INSN_AWAY: return FRAME_UNKNOWN;
+		case INSN_JUMP: add_way(search, &way, insn.target); return FRAME_UNKNOWN;
+		case INSN_BRANCH: add_way(search, &way, insn.target); break;
+		case INSN_OTHER: break;
+		}
+		way.at += insn.len;
+	}
+	return FRAME_UNKNOWN;
+}
+
+/* Whether the function's code up to the pc neither sets up a frame nor calls: then the pc is in the prologue. */
+static bool starts_so(const struct walk *w, const struct code_kind *kind, const struct spot *spot,
+		      uint64_t pc)
+{
+	uint64_t at = pc - (spot->vaddr - spot->function);
+	struct insn insn;
+
+	for (unsigned n = 0; at < pc; at += insn.len) {
+		if (n++ == MAX_PROLOGUE || !decode_at(w, kind, at, &insn) || insn.sets_fp ||
+		    insn.kind == INSN_CALL)
+			return false;
+	}
+	return at == pc;
+}
+
+static enum own_frame find_frame(const struct walk *w, const struct spot *spot, uint64_t pc)
+{
+	struct code_kind kind = walk_code_kind(w, pc);
+	enum own_frame frame = FRAME_UNKNOWN;
+	struct search search = { .function = spot->function };
+
+	add_way(&search, &(struct way){ .at = pc }, pc);
+	while (frame == FRAME_UNKNOWN && search.nr_ways)
+		frame = follow_frame(w, &kind, search.ways[--search.nr_ways], &search);
+	if (frame == FRAME_NONE || frame == FRAME_HERE)
+		return frame;
+	/* Compilers may use the link register for something else in a function with a frame. */
+	if (spot->label || !starts_so(w, &kind, spot, pc))
+		return FRAME_UNKNOWN;
+	return frame == FRAME_NOT_YET ? FRAME_NOT_YET : FRAME_PERHAPS_NOT;
+}
+
+enum own_frame link_frame(const struct walk *w, uint64_t pc)
+{
+	struct spot *spot = walk_spot_named(w, pc);
+
+	if (!spot || !spot->function || w->machine->lr == NO_REG)
+		return FRAME_UNKNOWN;
+	if (!spot->has_frame)
+		spot->frame = find_frame(w, spot, pc);
+	spot->has_frame = true;
+	return spot->frame;
 }
 
 uint64_t link_call_target(const struct walk *w, uint64_t lr)

@@ -494,6 +494,8 @@ void unwind_event(struct unwind *u, struct event *ev)
 		unwind_subject(u, ev->pid, &subject);
 		alloc->ips = subject.ips;
 		alloc->nr = subject.nr;
+	} else if (ev->kind == EVENT_SAMPLE && sample->nr_links) {
+		caller_add(u, ev);
 	}
 }
 

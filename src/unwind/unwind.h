@@ -53,7 +53,7 @@ struct unwind { /* to initialize, zero it and set world and method */
 };
 
 /*
- * Completes the chain of a sample or an allocation that has a state. Call it before applying later
+ * Completes the chain of a sample or an allocation that has a state, or of a sample with a `link`. Call it before applying later
  * events: it uses the maps of the world as they are now. The chain is valid until the next call.
  */
 void unwind_event(struct unwind *unwind, struct event *ev);

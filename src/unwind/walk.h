@@ -6,6 +6,7 @@
  *	machine		registers of the supported machines
  *	insn		calls, returns, and loads and stores of the link register
  *	link		whether the link register still holds the return address, or what does
+ *	caller		whether a word that came with a chain is a caller that the chain lacks
  *	cfi		a step by the rules of .eh_frame and .debug_frame, read with libdw
  *	orc		a step by the rules of Linux on x86-64, .orc_unwind
  *	exidx		a step by the rules of 32-bit Arm, .ARM.exidx and .ARM.extab
@@ -53,8 +54,9 @@ struct spot {
 	bool has_function, has_cfi, has_orc; /* the lookup is done */
 	bool label;			     /* the function has no size: it is assembly */
 	bool thumb;			     /* the function is Thumb */
-	bool has_link;
-	uint8_t link; /* enum link */
+	bool has_link, has_frame;
+	uint8_t link;  /* enum link */
+	uint8_t frame; /* enum own_frame */
 	uint64_t vaddr;
 	uint64_t function; /* start of the function; 0: no symbol */
 	struct cfi_row *cfi;
@@ -90,6 +92,9 @@ struct insn {
 	int32_t slot;  /* of INSN_LOADS: the return address, relative to the stack pointer before */
 	uint16_t list; /* the registers that it pops */
 	bool replaces; /* it sets the stack pointer to something else */
+	/* On all machines: */
+	bool sets_fp;  /* makes the frame pointer point into the function's own frame */
+	bool loads_fp; /* loads the frame pointer from the stack */
 };
 
 #define CALL_BYTES 7 /* of the longest call */
@@ -97,6 +102,9 @@ struct insn {
 /* Decodes an instruction of a machine with a link register. False: not decoded. */
 bool insn_decode(const struct code_kind *kind, const uint8_t *code, size_t len, uint64_t at,
 		 struct insn *insn);
+/* Completes a jump of RISC-V by a register that the instruction in the four bytes before has set. */
+void insn_join(const struct code_kind *kind, const uint8_t *before, const uint8_t *code,
+	       uint64_t at, struct insn *insn);
 /* Whether the `len` bytes of code end in a call, on any machine. */
 bool insn_call_ends(const struct code_kind *kind, const uint8_t *code, size_t len);
 
@@ -193,8 +201,22 @@ bool link_may_return(const struct walk *w, const struct state *s);
  * the stack.
  */
 enum step link_step(const struct walk *w, struct state *s);
+enum own_frame {
+	FRAME_UNKNOWN,
+	/* None: the return address is where the call left it, and the frame pointer is the caller's. */
+	FRAME_NOT_YET,
+	FRAME_NONE,	   /* up to the return */
+	FRAME_PERHAPS_NOT, /* it is in the first instructions, but where they lead is unknown */
+	FRAME_HERE, /* the frame pointer is the function's own, or the return address is elsewhere */
+};
+
+/* Whether the function at the pc has a frame at this point, on a machine with a link register. */
+enum own_frame link_frame(const struct walk *w, uint64_t pc);
 /* The target of the call that ends at a return address; 0: unknown. */
 uint64_t link_call_target(const struct walk *w, uint64_t lr);
+
+/* Adds the sample's `link` to its chain, if the code shows that it is the caller. */
+void caller_add(struct unwind *u, struct event *ev);
 
 enum step cfi_step(const struct walk *w, struct state *s);
 /* Whether the frame's binary has any such rules. */

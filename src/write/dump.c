@@ -75,6 +75,8 @@ static void put_source(struct dump *d, const struct event_source *source)
 		put_number(d, source->freq ? "freq" : "period", source->period);
 	if (source->unit)
 		put_text(d, "unit", source->unit);
+	if (source->late)
+		buf_adds(&d->line, " late");
 	if (source->branches)
 		buf_adds(&d->line, " branches");
 	if (source->raw)
@@ -368,6 +370,10 @@ static int dump_put(struct writer *w, const struct event *ev)
 	case EVENT_BRANCH: put_branch(d, &ev->branch); break;
 	case EVENT_MASK: put_mask(d, &ev->mask); break;
 	case EVENT_NOTE: put_note(d, &ev->note); break;
+	case EVENT_COUNTER:
+		put_number(d, "source", ev->counter.source);
+		put_number(d, "value", ev->counter.value);
+		break;
 	case EVENT_SYMBOL: put_symbol(d, &ev->symbol); break;
 	case EVENT_SWITCH: put_switch(d, &ev->sched); break;
 	case EVENT_AUX: put_aux(d, &ev->aux); break;

@@ -10,7 +10,9 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/mem.h"
 #include "format.h"
+#include "model/source.h"
 #include "write/timeline.h"
 
 #define MAGIC 0x0016547846040010u /* a whole record */
@@ -57,6 +59,7 @@ enum {
 	STRING_OUTGOING,
 	STRING_CPUS,
 	STRING_RATE,
+	STRING_COUNTED,
 	FIRST_NAME
 };
 
@@ -354,11 +357,37 @@ static void put_rate(struct writer *w, const struct event *ev)
 	end(w);
 }
 
+/* Fuchsia's viewers tell counters apart by their number and name. */
+static void put_counter(struct writer *w, const struct event *ev)
+{
+	struct fxt *f = w->priv;
+	unsigned thread = need_cpu(w, ev->cpu, false), name;
+	const char *event = str_text(w->world->strings, source_name(w->world, ev->counter.source));
+	char cpu[TIMELINE_CPU_NAME], *text;
+
+	timeline_cpu_name(cpu, ev->cpu, false);
+	text = xasprintf("%s %s", cpu, event);
+	name = need_name(w, str_intern_z(w->world->strings, text));
+	free(text);
+	start(f, EVENT,
+	      field(COUNTER, 16) | field(1, 20) | field(thread, 24) |
+		      field(STRING_KINDS + SLICE_RUN, 32) | field(name, 48));
+	put_word(f, ev->time);
+	put_number(f, STRING_COUNTED, ev->counter.value);
+	put_word(f, (uint64_t)ev->counter.source << 32 | ev->cpu);
+	end(w);
+}
+
 static int fxt_put(struct writer *w, const struct event *ev)
 {
 	struct fxt *f = w->priv;
 	bool masked = ev->slice.kind == SLICE_MASKED;
 
+	if (ev->kind == EVENT_COUNTER) {
+		if (ev->time != NO_TIME && ev->counter.source)
+			put_counter(w, ev);
+		return 0;
+	}
 	timeline_count(&f->size, &ev->slice);
 	if ((ev->slice.kind == SLICE_GAP && ev->tid == NO_TASK) || masked) {
 		put_slice(w, ev, need_cpu(w, ev->cpu, masked));
@@ -408,6 +437,7 @@ static int fxt_open(struct writer *w)
 	put_string(w, STRING_OUTGOING, "outgoing_weight");
 	put_string(w, STRING_CPUS, "cpus");
 	put_string(w, STRING_RATE, TIMELINE_RATE);
+	put_string(w, STRING_COUNTED, "counted");
 	return 0;
 }
 
@@ -434,7 +464,7 @@ const struct writer_ops write_fxt = {
 	.about = "timeline of calls in the Fuchsia trace format",
 	.extension = ".fxt",
 	.other_extension = ".ftf",
-	.takes = EVENT_BIT(EVENT_SLICE) | EVENT_BIT(EVENT_STRETCH),
+	.takes = EVENT_BIT(EVENT_SLICE) | EVENT_BIT(EVENT_STRETCH) | EVENT_BIT(EVENT_COUNTER),
 	.next = "open it in ui.perfetto.dev",
 	.options = TIMELINE_OPTIONS,
 	.priv_size = sizeof(struct fxt),

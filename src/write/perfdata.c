@@ -19,6 +19,7 @@
 #define RECORD_MAX 65528 /* the size field has 16 bits, and records are a multiple of 8 */
 
 #define ROUND 65536
+#define KERNEL_NAME "[kernel.kallsyms]"
 
 static const uint8_t zeros[8];
 
@@ -123,24 +124,32 @@ static uint32_t mapped_image(struct writer *w, const struct event_map *map)
 
 	*hash_at(&p->mapped, (struct hash_key){ handle, 0 }) = 1;
 	/*
-	 * Look for the binary now if the name is not a path, since perf would not find it, or if
-	 * it is of another machine, whose data has no build ids: perf's cache needs only those.
+	 * Look for the binary now if perf would not find it by this path, or if it is of another
+	 * machine, whose data has no build ids: perf's cache needs only those.
 	 */
-	if (map->foreign || map->path[0] != '/')
+	if (map->foreign || map->path[0] != '/' || map->given || world->images.where->build_dir ||
+	    (map->kernel && !map->anchor))
 		image_symfile(&world->images, handle);
 	return handle;
 }
 
-const char *perfout_filename(const struct world *world, const struct image *image)
+const char *perfout_filename(const struct writer *w, uint32_t handle)
 {
+	const struct perfdata *p = w->priv;
+	const struct world *world = w->world;
+	const struct image *image = &world->images.all[handle];
 	const char *path = str_text(world->strings, image->path);
 	bool bare = path[0] != '/' && !image_is_pseudo(path) && !image->kernel && !image->foreign;
 
+	/* A kernel whose binary is known: perf knows the kernel only under this name. */
+	if (handle == p->placed_kernel ||
+	    (image->kernel && image->as_linked && !image_is_pseudo(path) && !image->moved))
+		return KERNEL_NAME;
 	return bare && image->file ? image->file : path;
 }
 
 /*
- * A kernel that runs where it was linked: map the code at the addresses of the ELF's program
+ * A kernel that runs where it was linked, or at a known distance from there: map the code at the addresses of the ELF's program
  * headers, or map all addresses if there is no ELF. (Do not use the size of the file: the code may
  * be linked far above the base, and perf finds no symbols outside the map.) perf reads the text
  * after [kernel.kallsyms] as a symbol and pgoff as its address, and moves the kernel by the
@@ -148,17 +157,30 @@ const char *perfout_filename(const struct world *world, const struct image *imag
  * restricted; with one that the kernel lacks it finds no symbols at all. So use a symbol of this
  * kernel: then --vmlinux, --kallsyms, annotate and the build-id cache alone all work.
  */
-static struct event_map kernel_map(struct writer *w, uint32_t handle, char *name, size_t size)
+static struct event_map kernel_map(struct writer *w, uint32_t handle, const struct event_map *from,
+				   char *name, size_t size)
 {
 	struct images *images = &w->world->images;
 	struct event_map map = { .len = UINT64_MAX };
 	const char *symbol = "";
+	uint64_t slide = 0;
 
-	image_extent(images, handle, &map.addr, &map.len);
-	image_landmark(images, handle, &symbol, &map.offset);
-	snprintf(name, size, "[kernel.kallsyms]%s", symbol);
+	if (!from->as_linked)
+		slide = from->addr - image_vaddr(images, handle, from->offset);
+	if (image_extent(images, handle, &map.addr, &map.len))
+		map.addr += slide;
+	if (image_landmark(images, handle, &symbol, &map.offset))
+		map.offset += slide;
+	snprintf(name, size, KERNEL_NAME "%s", symbol);
 	map.path = name;
 	return map;
+}
+
+/* Without another map of the kernel, its first binary at a known place is the kernel itself. */
+static bool is_placed_kernel(const struct perfdata *p, const struct event_map *map)
+{
+	return map->kernel && !map->guest && !p->kernel_mapped && !map->as_linked &&
+	       !image_is_pseudo(map->path);
 }
 
 static uint16_t map_mode(const struct event_map *map)
@@ -200,12 +222,16 @@ static void put_map(struct writer *w, const struct event *ev)
 	char name[200];
 
 	if (map->anchor) {
+		p->kernel_mapped |= map->kernel;
 		put_moved_map(w, ev);
 		return;
 	}
-	place.path = perfout_filename(w->world, image);
-	if (map->kernel && map->as_linked && !strcmp(place.path, "[kernel.kallsyms]"))
-		place = kernel_map(w, handle, name, sizeof(name));
+	if (is_placed_kernel(p, map))
+		p->placed_kernel = handle;
+	place.path = perfout_filename(w, handle);
+	if (map->kernel && !strcmp(place.path, KERNEL_NAME))
+		place = kernel_map(w, handle, map, name, sizeof(name));
+	p->kernel_mapped |= map->kernel;
 	if (image->build_id_len)
 		misc |= PERF_MISC_MMAP_BUILD_ID;
 	begin(p, PERF_RECORD_MMAP2, misc);

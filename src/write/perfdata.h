@@ -19,7 +19,9 @@ struct perfdata {
 	uint64_t first_time, last_time;
 	uint32_t nr_cpus;
 	bool kernel_seen;
-	bool started;	/* a record was written: the fields of source 1 are fixed */
+	bool kernel_mapped;
+	uint32_t placed_kernel; /* the image of a kernel at a known place; 0: none */
+	bool started;		/* a record was written: the fields of source 1 are fixed */
 	unsigned lacks; /* fields that source 1, and so the trailer of other records, lacks */
 	bool switches;
 	bool arm_settled, arm; /* write a branch stack with every sample, even if empty */
@@ -47,7 +49,7 @@ struct perf_attr perfout_attr(struct writer *w, uint32_t handle, const struct so
  * perf looks for a binary under the name in the map, so a bare name becomes the path of the file
  * that we found. Paths stay, and so do all names of another machine: perf prepends its --symfs.
  */
-const char *perfout_filename(const struct world *world, const struct image *image);
+const char *perfout_filename(const struct writer *w, uint32_t image);
 /* After the data: a table of sections, then the sections. */
 void perfout_features(struct writer *w, struct perf_header *header);
 

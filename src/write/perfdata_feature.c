@@ -111,7 +111,7 @@ static void feature_build_id(struct writer *w, struct buf *to)
 
 	for (uint32_t i = 1; i < world->images.nr; i++) {
 		const struct image *image = &world->images.all[i];
-		const char *name = perfout_filename(world, image);
+		const char *name = perfout_filename(w, i);
 		struct perf_record head = {
 			.misc = (uint16_t)((image->kernel ? PERF_MISC_KERNEL : PERF_MISC_USER) |
 					   PERF_MISC_BUILD_ID_SIZE),

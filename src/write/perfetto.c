@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * perfetto: a timeline in Perfetto's protobuf format, for ui.perfetto.dev: a track for each task, with a
- * slice for each call and an instant for each note. Names are interned; times are relative to the previous packet.
+ * slice for each call and an instant for each note, and one for each counter of a cpu. Names are interned; times are relative to the previous packet.
  *
  * Field numbers: Perfetto's protos/perfetto/trace.
  */
@@ -10,8 +10,10 @@
 
 #include "base/buf.h"
 #include "base/hash.h"
+#include "base/mem.h"
 #include "base/pb_out.h"
 #include "format.h"
+#include "model/source.h"
 #include "write/timeline.h"
 
 enum {
@@ -38,7 +40,7 @@ enum {
 	EVENT_TYPE = 9,
 	EVENT_NAME = 10,
 	EVENT_TRACK = 11,
-	EVENT_COUNTER = 30,
+	EVENT_COUNTER_VALUE = 30,
 	EVENT_ARGS = 9900, /* the first number that is free for extensions */
 
 	INTERNED_CATEGORIES = 1,
@@ -86,7 +88,14 @@ enum { SLICE_BEGINS = 1, SLICE_ENDS = 2, INSTANT = 3, COUNTER = 4 }; /* EVENT_TY
 enum { CLOCK_BOOT = 6, CLOCK_OURS = 64 };			     /* CLOCK_ID */
 enum { OPTIONAL = 1 };						     /* FIELD_LABEL */
 enum { UINT64 = 4, BOOL = 8, STRING = 9, MESSAGE = 11 };	     /* FIELD_TYPE */
-enum track_kind { TRACK_OF_PROCESS, TRACK_OF_TASK, TRACK_OF_CPU, TRACK_OF_MASK, TRACK_OF_RATE };
+enum track_kind {
+	TRACK_OF_PROCESS,
+	TRACK_OF_TASK,
+	TRACK_OF_CPU,
+	TRACK_OF_MASK,
+	TRACK_OF_RATE,
+	TRACK_OF_COUNTER,
+};
 
 struct perfetto {
 	struct buf packet; /* the current one */
@@ -276,29 +285,51 @@ static void put_cpu(struct writer *w, uint32_t cpu, uint32_t uuid, bool masked)
 	close_packet(w, packet);
 }
 
-static uint32_t need_rate(struct writer *w, uint32_t cpu)
+/* The track of numbers of a cpu, which have this name and this unit. */
+static uint32_t need_numbers(struct writer *w, uint32_t *uuid, uint32_t cpu, const char *what,
+			     const char *unit)
 {
 	struct perfetto *p = w->priv;
 	struct buf *buf = &p->packet;
-	uint32_t *uuid = uuid_of(p, TRACK_OF_RATE, 0, cpu);
 	size_t packet, track, counter;
-	char name[TIMELINE_CPU_NAME + sizeof(TIMELINE_RATE)];
+	char prefix[TIMELINE_CPU_NAME], *name;
 
 	if (*uuid)
 		return *uuid;
 	*uuid = (uint32_t)p->tracks.nr;
-	timeline_cpu_name(name, cpu, false);
-	strcat(name, " " TIMELINE_RATE);
+	timeline_cpu_name(prefix, cpu, false);
+	name = xasprintf("%s %s", prefix, what);
 	packet = open_packet(p, TRACKS);
 	track = pb_open(buf, PACKET_TRACK);
 	pb_put_uint(buf, TRACK_UUID, *uuid);
 	pb_put_text(buf, TRACK_NAME, name);
 	counter = pb_open(buf, TRACK_COUNTER);
-	pb_put_text(buf, COUNTER_UNIT, TIMELINE_RATE);
+	pb_put_text(buf, COUNTER_UNIT, unit);
 	pb_close(buf, counter);
 	pb_close(buf, track);
 	close_packet(w, packet);
+	free(name);
 	return *uuid;
+}
+
+static uint32_t need_rate(struct writer *w, uint32_t cpu)
+{
+	return need_numbers(w, uuid_of(w->priv, TRACK_OF_RATE, 0, cpu), cpu, TIMELINE_RATE,
+			    TIMELINE_RATE);
+}
+
+static uint32_t need_counter(struct writer *w, uint32_t cpu, uint32_t source)
+{
+	struct perfetto *p = w->priv;
+	uint32_t *uuid = uuid_of(p, TRACK_OF_COUNTER, source, cpu), number;
+	uint32_t unit = w->world->sources[source].unit;
+	struct buf text = { 0 };
+	const char *name = timeline_text(&p->text, w->world, source_name(w->world, source));
+
+	number = need_numbers(w, uuid, cpu, name,
+			      unit ? timeline_text(&text, w->world, unit) : name);
+	buf_release(&text);
+	return number;
 }
 
 /* The uuid of the slice's track, which is defined before its first use. */
@@ -393,18 +424,17 @@ static void put_event(struct writer *w, const struct event *ev, uint32_t track, 
 	pb_close(buf, event);
 }
 
-static void put_rate(struct writer *w, const struct event *ev)
+static void put_value(struct writer *w, uint32_t track, uint64_t time, uint64_t value)
 {
 	struct perfetto *p = w->priv;
 	struct buf *buf = &p->packet;
-	uint32_t track = need_rate(w, ev->cpu);
 	size_t packet = open_packet(p, SLICES), event;
 
-	put_time(p, ev->slice.since);
+	put_time(p, time);
 	event = pb_open(buf, PACKET_EVENT);
 	pb_put_uint(buf, EVENT_TRACK, track);
 	pb_put_uint(buf, EVENT_TYPE, COUNTER);
-	pb_put_uint(buf, EVENT_COUNTER, timeline_rate(ev));
+	pb_put_uint(buf, EVENT_COUNTER_VALUE, value);
 	pb_close(buf, event);
 	close_packet(w, packet);
 }
@@ -415,11 +445,18 @@ static int perfetto_put(struct writer *w, const struct event *ev)
 	uint32_t track, name = 0;
 	size_t packet;
 
+	if (ev->kind == EVENT_COUNTER && (ev->time == NO_TIME || !ev->counter.source))
+		return 0;
 	if (!p->begun)
 		begin(w, ev->time);
+	if (ev->kind == EVENT_COUNTER) {
+		put_value(w, need_counter(w, ev->cpu, ev->counter.source), ev->time,
+			  ev->counter.value);
+		return 0;
+	}
 	timeline_count(&p->size, &ev->slice);
 	if (ev->slice.kind == SLICE_RATE) {
-		put_rate(w, ev);
+		put_value(w, need_rate(w, ev->cpu), ev->slice.since, timeline_rate(ev));
 		return 0;
 	}
 	track = need_track(w, ev);
@@ -457,7 +494,7 @@ const struct writer_ops write_perfetto = {
 	.name = "perfetto",
 	.about = "timeline of calls for Perfetto",
 	.extension = ".pftrace",
-	.takes = EVENT_BIT(EVENT_SLICE) | EVENT_BIT(EVENT_STRETCH),
+	.takes = EVENT_BIT(EVENT_SLICE) | EVENT_BIT(EVENT_STRETCH) | EVENT_BIT(EVENT_COUNTER),
 	.next = "open it in ui.perfetto.dev",
 	.options = TIMELINE_OPTIONS,
 	.priv_size = sizeof(struct perfetto),

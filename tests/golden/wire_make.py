@@ -5,7 +5,8 @@ import sys
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from kit import inputs
-from kit.wire_write import alloc, chunk, content, end, info, number, round_, sample, varint
+from kit.wire_write import (Target, alloc, answer, chunk, content, counter, end, event, fixed, info, map_, number,
+                            round_, sample, task, varint)
 
 
 def put(name, data, args=''):
@@ -52,7 +53,7 @@ put('garbage-inside', HEAD + TWO[0] + b'\x0a\x0a no chunk at all \x0a\x05' + TWO
     end((0, 2, 0), (1, 2, 0)))
 put('garbage-long', HEAD + TWO[0] + b'\x0a\x80' * 40000 + TWO[1] + end((0, 2, 0), (1, 2, 0)))
 put('no-info', TWO[0] + end((0, 2, 0)))
-put('newer', chunk(info(version=5)) + TWO[0])
+put('newer', chunk(info(version=6)) + TWO[0])
 put('hole', HEAD + TWO[0] + chunk(sample(500, PC), cpu=0, sequence=3) + end((0, 5, 0)))
 put('bad-record', HEAD + chunk(sample(100, PC), content(6, b'\xff\xff'), number(6, 5),
                                sample(200, PC), cpu=0) + end((0, 4, 0)))
@@ -199,3 +200,87 @@ MOVES = b''.join([
 ])
 put('trace-moves', chunk(info(cpus=1, version=2) + content(5, number(12, 1))) + traced(MOVES) +
     end((0, 0, 0)))
+
+# Version 5: samplers inside a kernel describe events, tasks and binaries, again and again.
+KERNEL, USER = 0xffff000000080000, 0x400000
+EVENTS = [event(0, 'timer', 1, 0, unit='ns', frequency=1000), event(1, 'cycles', 0, 0, 100000)]
+TASKS = [task(1, 'init'), task(2, 'worker', process=1), task(7, 'shell')]
+MAPS = [map_('kernel.elf'), map_('/bin/shell.elf', 7, USER, 0x10000, 0x1000, build_id=bytes(range(20))),
+        map_('init.elf', 1, 0x10000, 0x1000)]
+ALL = EVENTS + TASKS + MAPS
+
+
+def at(time, task_=1, pc=KERNEL, frames=(0, 0x100, -0x500), **more):
+    """A sample in the kernel; frames are relative to it."""
+    return sample(time, pc, space=0, task=task_, weight=10, frames=[pc + distance for distance in frames], **more)
+
+
+def described(name, *steps, args='', **more):
+    """Each step: a function that puts something into the stream, or samples."""
+    target = Target(**more)
+    for step in steps:
+        if callable(step):
+            step(target)
+        else:
+            target.take(*step)
+    put('described' + name, target.end(), args)
+
+
+def describe(*fields, **more):
+    return lambda target: target.put(*fields, cpu=None, **more)
+
+
+described('', describe(*ALL), [at(100), at(150, 7), at(200, 2, event=1), at(250, 0)],
+          lambda target: target.take(at(120, 2, event=1), cpu=1), describe(number(10, 300)), describe(*ALL), [at(400)])
+described('-user-frames', describe(*ALL),
+          [sample(100, KERNEL, space=0, task=7, frames=[KERNEL, KERNEL + 64, USER + 4, USER + 64], user_frames=2),
+           sample(200, USER, level=0, space=0, task=7, frames=[USER, USER + 8], user_frames=1),
+           sample(300, KERNEL, space=0, task=7, frames=[KERNEL, USER], user_frames=1),
+           sample(400, KERNEL, space=0, task=7, frames=[KERNEL, USER], user_frames=2),
+           sample(500, KERNEL, space=0, task=7, frames=[KERNEL, USER], user_frames=1 << 40),
+           sample(600, KERNEL, space=0, task=7, frames=[KERNEL, 0, USER, 0, 0], user_frames=3),
+           sample(700, KERNEL, space=0, task=7, user_frames=5)])
+described('-later', [at(100), at(150, 7), at(200, 2, event=1)], describe(*ALL), [at(400)])
+described('-never', [at(100), at(150, 7, event=3), at(200, 0, event=1)])
+described('-renamed', describe(*ALL), [at(100, 7)], describe(task(7, 'bash', time=150), task(1, 'init', time=0)),
+          [at(200, 7)], describe(task(7, 'shell', time=120), task(7, 'bash', time=150)), [at(300, 7), at(400, 7)])
+described('-event-changed', describe(*ALL), [at(100, event=1)], describe(event(1, 'branches', 0, 4, 5000)),
+          [at(200, event=1)], describe(*EVENTS), [at(300, event=1)])
+described('-map-replaced', describe(*ALL), [at(100, 7)],
+          describe(map_('/bin/other.elf', 7, USER, 0x8000, time=150), map_('/lib/driver.ko', 0, KERNEL + 0x100000, 0x1000)),
+          [at(200, 7)], describe(*MAPS))
+described('-counters', describe(*ALL), lambda target: target.put(counter(100, 1, 100000), counter(101, 0, 5)),
+          lambda target: target.put(counter(100, 1, 7), at(120), counter(220, 1, 12), cpu=1, samples=1),
+          describe(counter(300, 1, 9)), lambda target: target.put(counter(200, 1, 250000), counter(201, 6, 1)))
+described('-answers', describe(*ALL, answer('started')), [at(100)],
+          describe(answer('error: no event "\x1b[31mcycels"'), answer('')))
+described('-event-name', describe(EVENTS[0]), [at(100)], args='--event-name ticks')
+described('-event-names', describe(*EVENTS), [at(100), at(200, event=1)], args='--event-name ticks')
+described('-kernel-moved', describe(*EVENTS, map_('/boot/kernel', 0, KERNEL + 0x200000, 0x100000, 0x10000)), [at(100)])
+described('-started-over', describe(*ALL), [at(100)],
+          lambda target: setattr(target, 'data', target.data + Target(start=2).describe(
+              event(0, 'timer', 1, 0), task(1, 'first', time=5)).take(at(10), at(20, 7)).data))
+described('-other-machine', describe(*ALL), [at(100), at(200, 7)], arch='riscv64', args='--elf 3=none.elf')
+
+# Damage, and lies.
+described('-wrong-ids', describe(event(4096, 'large'), event(1 << 40, 'huge'), task(0, 'none'), task(1 << 32, 'huge'),
+                                 task(1, 'bad', process=(1 << 32) - 1), map_('x', (1 << 32) - 1), map_('')),
+          [at(100, 1 << 32), at(200, (1 << 32) - 1), at(300, event=4096), at(400, 1)])
+described('-wrong-frames', describe(*ALL),
+          [content(6, number(1, 100) + fixed(2, KERNEL) + number(4, 1) + content(16, b'\x00\x80')),
+           content(6, number(1, 200) + fixed(2, KERNEL) + number(4, 1) + content(16, b'\x00' + b'\xff' * 11)),
+           sample(300, KERNEL, space=0, frames=[KERNEL, (1 << 64) - 512, (1 << 64) - 1, KERNEL + 4]),
+           sample(400, KERNEL, space=0, frames=[KERNEL + 8, 1 << 63, 0, KERNEL]),
+           sample(500, (1 << 64) - 128, space=0, frames=[(1 << 64) - 128])])
+described('-many-frames', describe(*ALL), [sample(100, KERNEL, space=0, task=7, frames=[
+    KERNEL if n % 2 else KERNEL + 4 for n in range(4090)] + [USER + n for n in range(10)], user_frames=8)])
+described('-wrong-messages', describe(content(14, b'\x08'), content(15, b'\xff'), number(16, 5), content(17, b'\x10')),
+          lambda target: target.put(content(17, b'\x08\xff'), at(100), samples=1))
+described('-twice', describe(*ALL), Target.again, [at(100)], [at(200)], Target.again, describe(*ALL))
+described('-lost', describe(*ALL), Target.lose, [at(100)], describe(*ALL), [at(200, 7)])
+put('described-lost-info', Target().describe(*ALL).take(at(100), at(150, 7)).end()[len(Target().data):])
+put('described-cut', Target().describe(*ALL).take(at(100), at(150, 7)).data[:-30])
+put('described-in-version-4', chunk(info(arch='aarch64', version=4), checked=True) + chunk(*ALL, checked=True, sequence=1) +
+    chunk(at(100), cpu=0, checked=True) + end((0, 1, 0), checked=True))
+put('described-not-checked', chunk(info(arch='aarch64', version=5)) + chunk(*ALL, sequence=1) + chunk(at(100), cpu=0) +
+    end((0, 1, 0)))
