@@ -139,7 +139,8 @@ $(BUILD)/tests/$(basename $(notdir $(1))): $(BUILD)/obj/$(1:.c=.o) $(LIBOBJ)
 	$$(call say,LD)
 	$$(Q)$$(CC) $$(CFLAGS) $$(LDFLAGS) $$^ -o $$@ $$(LIBS) -lm
 endef
-$(foreach src,$(filter-out %/movetool.c %/pt_oracle.c,$(TEST_SRC)),$(eval $(call test_binary,$(src))))
+TARGET_TEST_SRC := $(wildcard tests/*/target_*.c)
+$(foreach src,$(filter-out %/movetool.c %/pt_oracle.c $(TARGET_TEST_SRC),$(TEST_SRC)),$(eval $(call test_binary,$(src))))
 
 # The plugin's decoder of instructions, without anything of src/.
 $(BUILD)/tests/movetool: $(filter $(BUILD)/obj/plugin/insn%,$(PLUGIN_OBJ)) \
@@ -147,6 +148,22 @@ $(BUILD)/tests/movetool: $(filter $(BUILD)/obj/plugin/insn%,$(PLUGIN_OBJ)) \
 	@mkdir -p $(@D)
 	$(call say,LD)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $^ -o $@
+
+# The sampler for kernels, in kernels that are made up, without anything of src/.
+TARGET_OBJ := $(patsubst %.c,$(BUILD)/obj/%.o,$(filter-out target/pmu_%,$(wildcard target/*.c)))
+$(TARGET_OBJ): KSCOPE_CFLAGS += -Itarget
+$(BUILD)/libtarget.a: $(TARGET_OBJ)
+	$(call say,AR)
+	$(Q)rm -f $@ && $(AR) rcs $@ $^
+define target_binary
+$(BUILD)/tests/$(basename $(notdir $(1))): $(BUILD)/obj/$(1:.c=.o) $(BUILD)/libtarget.a
+	@mkdir -p $$(@D)
+	$$(call say,LD)
+	$$(Q)$$(CC) $$(CFLAGS) $$(LDFLAGS) $$^ -o $$@ -pthread
+endef
+$(foreach src,$(TARGET_TEST_SRC),$(eval $(call target_binary,$(src))))
+
+-include $(TARGET_OBJ:.o=.d)
 
 # What libipt says about a trace, without anything of src/, and so without sanitizers.
 $(BUILD)/tests/pt_oracle $(BUILD)/obj/tests/tools/pt_oracle.o: override CFLAGS := \
@@ -174,7 +191,7 @@ demo:
 test:
 	@tools/install-deps build demo deb test
 	@$(MAKE) --no-print-directory -j2 all test-tools test-guests $(BUILD)/root.tar demo-elfs \
-		tests/node_modules/.done
+		porting-kernel tests/node_modules/.done
 	@$(MAKE) --no-print-directory run-tests
 
 # No guests, no browsers, no readers of the output but perf: about two minutes on two cores.
@@ -229,13 +246,14 @@ check:
 	@$(MAKE) --no-print-directory check-layers check-headers check-format check-tidy
 check-layers:
 	@tools/check-layers
-HEADERS := $(wildcard src/*.h src/*/*.h plugin/*.h dlfilter/*.h wire/*.h)
+# kscope_parts.h is the second half of kscope.h, which includes it.
+HEADERS := $(filter-out target/kscope_parts.h,$(wildcard src/*.h src/*/*.h plugin/*.h dlfilter/*.h wire/*.h target/*.h))
 check-headers:
 	@for header in $(HEADERS); do \
 		echo "#include \"$$header\"" | $(CC) $(KSCOPE_CFLAGS) -MF /dev/null -x c -fsyntax-only - || \
 			exit 1; done
-FORMATTED := $(SRC) $(PLUGIN_SRC) $(DLFILTER_SRC) $(HEADERS) $(wildcard tests/*/*.[ch] fuzz/*.[ch] bench/*.c \
-	demo/*/*.[ch] demo/kernel/*/*.[ch])
+FORMATTED := $(SRC) $(PLUGIN_SRC) $(DLFILTER_SRC) $(HEADERS) $(wildcard target/*.c target/*/*.[ch] tests/*/*.[ch] fuzz/*.[ch] bench/*.c \
+	demo/*/*.[ch] demo/kernel/*/*.[ch] target/microkit/*.[ch] target/microkit/demo/*.[ch])
 check-format:
 	@clang-format --dry-run -Werror $(FORMATTED)
 check-tidy:
@@ -244,8 +262,8 @@ check-tidy:
 # Every reader of the table, and the flags it is fuzzed for: make fuzz FUZZ=sel4_json SECONDS=60
 READERS := $(shell sed -n 's/^READER(\(.*\))/\1/p' src/formats.def)
 # "kernel" is no reader: it is what --kernel takes; "archive" is what kscope archive writes; "pt" is the
-# decoder of Intel PT.
-FUZZ ?= $(READERS) kernel archive pt
+# decoder of Intel PT; "target" is the sampler for kernels.
+FUZZ ?= $(READERS) kernel archive pt target
 SECONDS ?= 20
 FUZZ_CFLAGS := -O1 -g -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined
 fuzz:
@@ -264,6 +282,10 @@ print-link:
 	@echo $(CC) $(CFLAGS) $(LDFLAGS) $(LIBS) -lm
 print-objects:
 	@echo $(OBJ)
+
+$(BUILD)/fuzz_target: fuzz/fuzz_target.c $(TARGET_OBJ)
+	$(call say,FUZZ)
+	$(Q)$(CC) $(KSCOPE_CFLAGS) -MF $@.d $(FUZZ_CFLAGS) $^ -o $@
 
 $(BUILD)/fuzz_kernel $(BUILD)/fuzz_archive $(BUILD)/fuzz_pt: $(BUILD)/fuzz_%: fuzz/fuzz_%.c $(LIBOBJ)
 	$(call say,FUZZ)
@@ -325,49 +347,76 @@ $(eval $(call demo_elf,4k,4096))
 .PHONY: demo-elfs
 demo-elfs: $(DEMO_ELFS) demo-kernels
 
-# The demo's kernel: for two machines, with frame pointers and without, and its user programs.
+# The demo's kernel: for several machines, with frame pointers and without, and its user programs.
 KERNEL_SRC := $(wildcard demo/kernel/*.c)
+# The sampler in it: all that is not for other processors.
+KERNEL_TARGET_SRC := $(filter-out target/pmu_%,$(wildcard target/*.c))
+KERNEL_PMU_aarch64 := target/pmu_armv8.c
+KERNEL_PMU_x86_64 := target/pmu_x86.c
+KERNEL_PMU_riscv64 := target/pmu_riscv.c
 KERNEL_USER := $(patsubst demo/kernel/user/%.c,%,$(wildcard demo/kernel/user/*.c))
 KERNEL_CFLAGS := -std=gnu11 -O2 -g -ffreestanding -fno-pic -fno-stack-protector -fno-unroll-loops \
 	-fno-optimize-sibling-calls -fasynchronous-unwind-tables -Wall -Wextra -MMD -MP \
-	'-fdebug-prefix-map=$(CURDIR)=.' -Idemo/kernel
+	'-fdebug-prefix-map=$(CURDIR)=.' -Idemo/kernel -I. -DKSCOPE_CPUS=8
 KERNEL_CFLAGS_fp := -fno-omit-frame-pointer
 KERNEL_CFLAGS_nofp := -fomit-frame-pointer
 KERNEL_CFLAGS_x86_64 := -mno-sse -mno-mmx -msoft-float -mno-red-zone -mcmodel=kernel
 KERNEL_CFLAGS_aarch64 := -mgeneral-regs-only
+KERNEL_CFLAGS_cortex_m := -mcpu=cortex-m3 -mfloat-abi=soft -mno-omit-leaf-frame-pointer -fdata-sections
+KERNEL_TARGET_cortex_m := armv7m-none-eabi
+# Where user programs are linked to
+KERNEL_USER_LINK := -Ttext=0x400000 -Tbss=0x401000
+KERNEL_USER_LINK_cortex_m_dice := -T demo/kernel/cortex_m/user.lds --defsym=USER_TEXT=0x21000000
+KERNEL_USER_LINK_cortex_m_knit := -T demo/kernel/cortex_m/user.lds --defsym=USER_TEXT=0x21010000
+KERNEL_CFLAGS_riscv64 := -march=rv64imac -mabi=lp64 -mcmodel=medany -mno-relax -msmall-data-limit=0
+# Of demo/kernel/shared
+KERNEL_SHARED_x86_64 := one_timer read_checked
+KERNEL_SHARED_aarch64 := device_tree read_checked virtio_line
+KERNEL_SHARED_riscv64 := device_tree one_timer read_checked virtio_line
 
 # demo_kernel MACHINE fp|nofp
 define demo_kernel
 KERNEL_DIR_$(1)_$(2) := $(BUILD)/demo/kernel/$(1)/$(2)
 KERNEL_OBJ_$(1)_$(2) := $$(patsubst demo/kernel/%,$$(KERNEL_DIR_$(1)_$(2))/%.o,$(KERNEL_SRC) \
-	$$(wildcard demo/kernel/$(1)/*.[cS]))
-KERNEL_CC_$(1)_$(2) := clang --target=$(1)-none-elf $$(KERNEL_CFLAGS) $(KERNEL_CFLAGS_$(1)) \
+	$(KERNEL_SHARED_$(1):%=demo/kernel/shared/%.c) $$(filter-out %.lds.S,$$(wildcard demo/kernel/$(1)/*.[cS])))
+KERNEL_OBJ_$(1)_$(2) += $$(patsubst %,$$(KERNEL_DIR_$(1)_$(2))/%.o,$$(KERNEL_TARGET_SRC) $$(wildcard $$(KERNEL_PMU_$(1))))
+KERNEL_CC_$(1)_$(2) := clang --target=$(or $(KERNEL_TARGET_$(1)),$(1)-none-elf) $$(KERNEL_CFLAGS) $(KERNEL_CFLAGS_$(1)) \
 	$(KERNEL_CFLAGS_$(2)) -Idemo/kernel/$(1)
 
 $$(KERNEL_DIR_$(1)_$(2))/%.o: demo/kernel/%
 	@mkdir -p $$(@D)
 	$$(call say,CLANG)
 	$$(Q)$$(KERNEL_CC_$(1)_$(2)) -Wa,-I$$(KERNEL_DIR_$(1)_$(2)) -c $$< -o $$@
+$$(KERNEL_DIR_$(1)_$(2))/target/%.o: target/%
+	@mkdir -p $$(@D)
+	$$(call say,CLANG)
+	$$(Q)$$(KERNEL_CC_$(1)_$(2)) -c $$< -o $$@
 $$(KERNEL_DIR_$(1)_$(2))/work.c.o: $(KERNEL_USER:%=$$(KERNEL_DIR_$(1)_$(2))/%.bin)
-$$(KERNEL_DIR_$(1)_$(2))/%.elf: $$(KERNEL_DIR_$(1)_$(2))/user/%.c.o
+$$(KERNEL_DIR_$(1)_$(2))/%.elf: $$(KERNEL_DIR_$(1)_$(2))/user/%.c.o $(wildcard demo/kernel/$(1)/user.lds)
 	$$(call say,LLD)
-	$$(Q)ld.lld -N -Ttext=0x400000 -Tbss=0x401000 --build-id $$< -o $$@
-$$(KERNEL_DIR_$(1)_$(2))/%.bin: $$(KERNEL_DIR_$(1)_$(2))/user/%.c.o
+	$$(Q)ld.lld -N $$(or $$(KERNEL_USER_LINK_$(1)_$$*),$$(KERNEL_USER_LINK)) --discard-locals --build-id $$< -o $$@
+$$(KERNEL_DIR_$(1)_$(2))/%.bin: $$(KERNEL_DIR_$(1)_$(2))/user/%.c.o $(wildcard demo/kernel/$(1)/user.lds)
 	$$(call say,LLD)
-	$$(Q)ld.lld -N -Ttext=0x400000 -Tbss=0x401000 --oformat binary $$< -o $$@
-$$(KERNEL_DIR_$(1)_$(2))/kernel.lds: demo/kernel/kernel.lds.S demo/kernel/$(1)/arch.h
+	$$(Q)ld.lld -N $$(or $$(KERNEL_USER_LINK_$(1)_$$*),$$(KERNEL_USER_LINK)) --oformat binary $$< -o $$@
+$$(KERNEL_DIR_$(1)_$(2))/kernel.lds: \
+		$(firstword $(wildcard demo/kernel/$(1)/kernel.lds.S) demo/kernel/kernel.lds.S) demo/kernel/$(1)/arch.h
 	@mkdir -p $$(@D)
 	$$(Q)$$(KERNEL_CC_$(1)_$(2)) -E -P -x assembler-with-cpp -MF /dev/null $$< -o $$@
 $(BUILD)/demo/kernel/$(1)/kernel-$(2).elf: $$(KERNEL_DIR_$(1)_$(2))/kernel.lds \
 		$$(KERNEL_OBJ_$(1)_$(2)) $(KERNEL_USER:%=$$(KERNEL_DIR_$(1)_$(2))/%.elf)
 	$$(call say,LLD)
-	$$(Q)ld.lld --build-id -z max-page-size=4096 -T $$< $$(KERNEL_OBJ_$(1)_$(2)) -o $$@
+	$$(Q)ld.lld --discard-locals --build-id -z max-page-size=4096 -T $$< $$(KERNEL_OBJ_$(1)_$(2)) -o $$@
 DEMO_KERNELS += $(BUILD)/demo/kernel/$(1)/kernel-$(2).elf
 KERNEL_USER_OBJ_$(1)_$(2) := $(KERNEL_USER:%=$$(KERNEL_DIR_$(1)_$(2))/user/%.c.o)
 .SECONDARY: $$(KERNEL_USER_OBJ_$(1)_$(2))
 -include $$(KERNEL_OBJ_$(1)_$(2):.o=.d) $$(KERNEL_USER_OBJ_$(1)_$(2):.o=.d)
 endef
-$(foreach machine,x86_64 aarch64,$(foreach frames,fp nofp,\
+$(foreach machine,x86_64 aarch64 riscv64 cortex_m,$(foreach frames,fp nofp,\
 	$(eval $(call demo_kernel,$(machine),$(frames)))))
 .PHONY: demo-kernels
 demo-kernels: $(DEMO_KERNELS)
+
+# A kernel in another style, with its own Makefile: doc/porting.md adds the profiler to it.
+.PHONY: porting-kernel
+porting-kernel:
+	$(Q)$(MAKE) --no-print-directory $(if $(V),,-s) -C tests/porting OUT='$(abspath $(BUILD))/porting'
