@@ -6,13 +6,16 @@
 #include "kernel.h"
 
 #define CLASSES 8 /* 16 to 2048 bytes */
+#ifndef HEAP_SIZE
+#define HEAP_SIZE (16 << 20)
+#endif
 
 struct block {
 	size_t class;
 	struct block *next; /* while it is free; memory begins here */
 };
 
-static uint8_t memory[16 << 20] __attribute__((aligned(16)));
+static uint8_t memory[HEAP_SIZE] __attribute__((aligned(16)));
 static size_t used;
 static struct block *free_blocks[CLASSES];
 
@@ -42,6 +45,7 @@ NOINLINE void *kmalloc(size_t size)
 		free_blocks[class] = block->next;
 	else
 		block = carve(class);
+	PROFILE_ALLOC(false, &block->next, size);
 	return &block->next;
 }
 
@@ -49,6 +53,7 @@ NOINLINE void kfree(void *pointer)
 {
 	struct block *block = (struct block *)((uint8_t *)pointer - offsetof(struct block, next));
 
+	PROFILE_ALLOC(true, pointer, 0);
 	block->next = free_blocks[block->class];
 	free_blocks[block->class] = block;
 }

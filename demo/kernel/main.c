@@ -14,9 +14,10 @@ static const struct {
 #define PLANNED (sizeof(plan) / sizeof(plan[0]))
 
 static unsigned cpus, scale;
+static bool spin; /* idle cpus do not wait */
 
 /* A number on the command line: name=123 */
-static unsigned option(const char *line, const char *name, unsigned otherwise)
+unsigned option(const char *line, const char *name, unsigned otherwise)
 {
 	for (; *line; line++) {
 		const char *at = line, *c = name;
@@ -60,21 +61,38 @@ static _Noreturn void finish(void)
 		print_truth(all[i]);
 	for (unsigned cpu = 0; cpu < cpus; cpu++)
 		print("ticks: %u %u\n", cpu, ticks[cpu]);
+	profile_end();
 	power_off();
+}
+
+/* For an interrupt, with interrupts off before and after. */
+void idle_wait(void)
+{
+	if (!spin) {
+		cpu_idle();
+		return;
+	}
+	interrupts_on();
+	for (unsigned i = 0; i < 100; i++)
+		__asm__ volatile("");
+	interrupts_off();
 }
 
 static _Noreturn void idle(void)
 {
 	for (;;) {
-		if (current()->cpu == 0 && tasks_done())
+		if (current()->cpu == 0 && !tasks_unfinished())
 			finish();
-		cpu_idle();
+		idle_wait();
 	}
 }
 
 static void first_cpu(uintptr_t boot_info)
 {
-	scale = option(command_line(boot_info), "scale", 100);
+	const char *options = command_line(boot_info);
+
+	scale = option(options, "scale", 100);
+	spin = option(options, "spin", 0);
 	cpus = count_cpus();
 	print("demo: begin, %u cpus, scale %u\n", cpus, scale);
 	for (unsigned cpu = 0; cpu < cpus; cpu++)
@@ -82,6 +100,7 @@ static void first_cpu(uintptr_t boot_info)
 	for (size_t i = 0; i < PLANNED; i++)
 		task_create(plan[i].work, plan[i].cpu % cpus, plan[i].units * scale);
 	cpu_init(0);
+	profile_init(options, cpus);
 	for (unsigned cpu = 1; cpu < cpus; cpu++)
 		cpu_start(cpu, stack_top(&stacks[cpu].task));
 }
@@ -93,11 +112,12 @@ void kernel_main(uintptr_t boot_info)
 		first_cpu(boot_info);
 	else
 		cpu_init(current()->cpu);
+	profile_cpu();
 	idle();
 }
 
 _Noreturn void panic(const char *why, uintptr_t where)
 {
-	print("panic: %s at %x\n", why, where);
+	print("panic: %s at %x\n", why, (uint64_t)where);
 	power_off();
 }

@@ -9,14 +9,17 @@ unsigned ticks[MAX_CPUS];
 static uint8_t user_memory[2][USER_SIZE] __attribute__((aligned(USER_SIZE)));
 static unsigned tasks, users, unfinished;
 
-struct task *current(void)
-{
-	return (struct task *)(stack_pointer() & ~(uintptr_t)(STACK_SIZE - 1));
-}
-
-void *stack_top(struct task *task)
+void *stack_top(const struct task *task)
 {
 	return (uint8_t *)task + STACK_SIZE;
+}
+
+/* Whether an address is in the stack of the current task, with at least `below` bytes below it. */
+bool in_stack(uintptr_t address, size_t below)
+{
+	uintptr_t start = (uintptr_t)current() + sizeof(struct task);
+
+	return address >= start + below && address <= (uintptr_t)stack_top(current());
 }
 
 void idle_create(unsigned cpu)
@@ -50,9 +53,9 @@ void task_create(const struct work *work, unsigned cpu, unsigned units)
 	unfinished++;
 }
 
-bool tasks_done(void)
+unsigned tasks_unfinished(void)
 {
-	return __atomic_load_n(&unfinished, __ATOMIC_ACQUIRE) == 0;
+	return __atomic_load_n(&unfinished, __ATOMIC_ACQUIRE);
 }
 
 /* The entry of a kernel task. */
@@ -84,19 +87,21 @@ static struct task *next_task(struct task *from)
 	return to->done || !to->work ? &stacks[from->cpu].task : to;
 }
 
-/* Call it with interrupts off. */
-void schedule(void)
+/* Call it with interrupts off. False: no other task can run. */
+bool schedule(void)
 {
 	struct task *from = current(), *to = next_task(from);
 
 	if (to == from)
-		return;
+		return false;
 	use_space(to->space, stack_top(to));
 	switch_to(&from->sp, to->sp);
+	return true;
 }
 
 void tick(void)
 {
 	ticks[current()->cpu]++;
+	profile_tick();
 	schedule();
 }

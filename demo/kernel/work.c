@@ -167,6 +167,7 @@ const struct work dice = {
 	.name = "dice",
 	.program = dice_program,
 	.program_end = dice_program_end,
+	.binary = "dice.elf",
 	.truth = { { "play_game", 1, 0 }, { "throw_dice", 8, 32 } },
 };
 
@@ -174,5 +175,6 @@ const struct work knit = {
 	.name = "knit",
 	.program = knit_program,
 	.program_end = knit_program_end,
+	.binary = "knit.elf",
 	.truth = { { "knit_sock", 1, 0 }, { "knit_row", 4, 0 }, { "knit_stitch", 32, 32 } },
 };

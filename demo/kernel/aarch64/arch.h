@@ -6,8 +6,12 @@
 #define DEVICE_TREE 0x40000000
 #define KERNEL_START 0x40200000
 #define STACK_SIZE 16384
+#define RINGS_SIZE (1 << 20) /* of the profiler */
 #define USER_TEXT 0x400000
 #define USER_SIZE 0x200000
+#define VIRTIO_FIRST 0x0a000000
+#define VIRTIO_STEP 0x200
+#define VIRTIO_SLOTS 32
 
 /* The kind of trap, passed by the vectors */
 #define TRAP_SYNC 0
@@ -34,5 +38,10 @@ static inline uintptr_t stack_pointer(void)
 static inline void interrupts_off(void)
 {
 	__asm__ volatile("msr daifset, #2" ::: "memory");
+}
+
+static inline void interrupts_on(void)
+{
+	__asm__ volatile("msr daifclr, #2" ::: "memory");
 }
 #endif

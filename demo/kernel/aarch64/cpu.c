@@ -9,18 +9,20 @@
 #define GIC_ENABLE (0x100 / 4)
 #define GIC_ACKNOWLEDGE (0xc / 4)
 #define GIC_END (0x10 / 4)
-#define TIMER 27
+
+/* Interrupts */
+#define TIMER 27	/* virtual timer: the tick */
+#define SAMPLE_TIMER 30 /* physical timer */
+#define PMU 23
 
 #define PSCI_OFF 0x84000008
 #define PSCI_CPU_ON 0xc4000003
 #define PSCI_CPU_STATE 0xc4000004
 
-#define DT_PROPERTY 3
-#define DT_NOP 4
-#define DT_END 9
-
 #define USER_PAGE 0x741 /* a block, normal memory, shared, for the user too */
 #define TABLE 3
+
+#define SECOND UINT64_C(1000000000)
 
 #define SYSCALL 0x15 /* exception class of svc */
 
@@ -60,33 +62,6 @@ void put_char(char c)
 	SERIAL[0] = (uint8_t)c;
 }
 
-static bool same(const char *a, const char *b)
-{
-	while (*a && *a == *b)
-		a++, b++;
-	return *a == *b;
-}
-
-/* The device tree's bootargs. Node names are text and cannot be mistaken for a property token. */
-const char *command_line(uintptr_t boot_info)
-{
-	const uint32_t *tree = (const uint32_t *)(boot_info + KERNEL_OFFSET);
-	const uint32_t *at = tree + __builtin_bswap32(tree[2]) / 4;
-	const char *names = (const char *)tree + __builtin_bswap32(tree[3]);
-
-	for (uint32_t token; (token = __builtin_bswap32(*at++)) != DT_END;) {
-		uint32_t length;
-
-		if (token != DT_PROPERTY)
-			continue;
-		length = __builtin_bswap32(at[0]);
-		if (same(names + __builtin_bswap32(at[1]), "bootargs"))
-			return (const char *)(at + 2);
-		at += 2 + (length + 3) / 4;
-	}
-	return "";
-}
-
 unsigned count_cpus(void)
 {
 	unsigned cpus = 1;
@@ -96,20 +71,53 @@ unsigned count_cpus(void)
 	return cpus;
 }
 
+static uint64_t frequency(void)
+{
+	uint64_t hertz;
+
+	__asm__ volatile("mrs %0, cntfrq_el0" : "=r"(hertz));
+	return hertz;
+}
+
+static uint64_t counter(void)
+{
+	uint64_t count;
+
+	__asm__ volatile("isb; mrs %0, cntvct_el0" : "=r"(count) : : "memory");
+	return count;
+}
+
+/* a * b / c, where a * b may be too large but b * c is not */
+static uint64_t scale(uint64_t a, uint64_t b, uint64_t c)
+{
+	return a / c * b + a % c * b / c;
+}
+
+uint64_t time_ns(void)
+{
+	return scale(counter(), SECOND, frequency());
+}
+
 static void timer_start(void)
 {
-	uint64_t frequency;
-
-	__asm__ volatile("mrs %0, cntfrq_el0" : "=r"(frequency));
-	__asm__ volatile("msr cntv_tval_el0, %0" : : "r"(frequency / 100));
+	__asm__ volatile("msr cntv_tval_el0, %0" : : "r"(frequency() / 100));
 	__asm__ volatile("msr cntv_ctl_el0, %0" : : "r"(1ul));
+}
+
+/* The two timers have the same counter: there is no hypervisor. */
+void sample_timer(uint64_t ns)
+{
+	uint64_t due = counter() + scale(ns, frequency(), SECOND);
+
+	__asm__ volatile("msr cntp_cval_el0, %0" : : "r"(due));
+	__asm__ volatile("msr cntp_ctl_el0, %0; isb" : : "r"((uint64_t)(ns != 0)));
 }
 
 void cpu_init(unsigned cpu)
 {
 	if (cpu == 0)
 		GIC_DISTRIBUTOR[0] = 1;
-	GIC_DISTRIBUTOR[GIC_ENABLE] = 1u << TIMER;
+	GIC_DISTRIBUTOR[GIC_ENABLE] = 1u << TIMER | 1u << SAMPLE_TIMER | 1u << PMU;
 	GIC_CPU[1] = 0xff; /* every priority */
 	GIC_CPU[0] = 1;
 	timer_start();
@@ -180,15 +188,52 @@ void *user_context(void *stack, uint64_t argument)
 	return switch_context(frame, trap_return);
 }
 
-static void interrupt(void)
+static void interrupted_at(const struct frame *frame, struct interrupted *at)
+{
+	at->user = (frame->spsr & 0xf) == 0;
+	at->pc = frame->elr;
+	at->fp = frame->x[29];
+	at->sp = at->user ? frame->sp_el0 : (uintptr_t)(frame + 1);
+	at->link = frame->x[30];
+}
+
+bool trap_interrupted(uintptr_t back, uintptr_t fp, struct interrupted *at)
+{
+	if (back != (uintptr_t)trap_back || !in_stack(fp, sizeof(struct frame)))
+		return false;
+	interrupted_at((const struct frame *)(fp + 16) - 1, at);
+	return true;
+}
+
+bool user_interrupted(const struct task *task, struct interrupted *at)
+{
+	const struct frame *frame = (const struct frame *)stack_top(task) - 1;
+
+	if (!task->work || !task->work->program)
+		return false;
+	interrupted_at(frame, at);
+	return at->user;
+}
+
+/* tick() comes last: it returns when this task runs again. */
+static void interrupt(const struct frame *frame)
 {
 	uint32_t number = GIC_CPU[GIC_ACKNOWLEDGE];
+	struct interrupted at;
 
-	if ((number & 0x3ff) != TIMER)
-		return;
-	timer_start();
+	interrupted_at(frame, &at);
+	switch (number & 0x3ff) {
+	case TIMER: timer_start(); break;
+	case SAMPLE_TIMER:
+		sample_timer(0);
+		sample_timer_fired(&at);
+		break;
+	case PMU: pmu_fired(&at); break;
+	default: return;
+	}
 	GIC_CPU[GIC_END] = number;
-	tick();
+	if ((number & 0x3ff) == TIMER)
+		tick();
 }
 
 void trap(struct frame *frame, unsigned kind)
@@ -197,7 +242,7 @@ void trap(struct frame *frame, unsigned kind)
 
 	__asm__ volatile("mrs %0, esr_el1" : "=r"(why));
 	if (kind == TRAP_INTERRUPT)
-		interrupt();
+		interrupt(frame);
 	else if (kind == TRAP_SYNC && why >> 26 == SYSCALL)
 		task_exit();
 	else

@@ -72,7 +72,8 @@ trap_entry:
 	add x29, sp, FRAME_LINK
 	mov x0, sp
 	bl trap
-	.globl trap_return
+	.globl trap_back, trap_return
+trap_back:
 trap_return:
 	ldp x3, x4, [sp, FRAME_ELR]
 	ldp x30, x2, [sp, 240]

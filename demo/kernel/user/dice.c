@@ -13,7 +13,7 @@ static NOINLINE uint64_t throw_dice(uint64_t luck)
 static NOINLINE void play_game(void)
 {
 	for (uint64_t i = 1; i <= 8; i++)
-		eyes = throw_dice(i) % 6 + 1;
+		eyes = (uint32_t)throw_dice(i) % 6 + 1; /* with 64 bits, Arm calls a function */
 }
 
 void user_main(uint64_t units)

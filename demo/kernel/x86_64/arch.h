@@ -5,6 +5,7 @@
 #define KERNEL_OFFSET 0xffffffff80000000
 #define KERNEL_START 0x200000
 #define STACK_SIZE 16384
+#define RINGS_SIZE (1 << 20) /* of the profiler */
 #define TRAMPOLINE 0x8000
 #define USER_TEXT 0x400000
 #define USER_SIZE 0x200000
@@ -36,5 +37,10 @@ static inline uintptr_t stack_pointer(void)
 static inline void interrupts_off(void)
 {
 	__asm__ volatile("cli" ::: "memory");
+}
+
+static inline void interrupts_on(void)
+{
+	__asm__ volatile("sti" ::: "memory");
 }
 #endif

@@ -86,7 +86,7 @@ boot_gdt_pointer:
 boot_stack:
 	.quad stacks + STACK_SIZE
 
-	// The first GB, identity-mapped and at KERNEL_OFFSET; above that the local APIC.
+	// The first GB, identity-mapped and at KERNEL_OFFSET; above that the HPET and the APIC.
 	.balign 4096
 	.globl boot_pml4
 boot_pml4:
@@ -99,14 +99,15 @@ boot_pdpt_low:
 boot_pdpt:
 	.fill 510, 8, 0
 	.quad boot_pd - KERNEL_OFFSET + 3
-	.quad boot_pd_apic - KERNEL_OFFSET + 3
+	.quad boot_pd_devices - KERNEL_OFFSET + 3
 boot_pd:
 	.set page, 0
 	.rept 512
 	.quad page + 0x83
 	.set page, page + 0x200000
 	.endr
-boot_pd_apic:
-	.fill 503, 8, 0
+boot_pd_devices:
+	.fill 502, 8, 0
+	.quad 0xfec00000 + 0x93
 	.quad 0xfee00000 + 0x93
 	.fill 8, 8, 0

@@ -3,10 +3,12 @@
 #include "kernel.h"
 
 #define SERIAL 0x3f8
+#define LINE 0x2f8   /* the second serial port */
 #define FW_CFG 0x510 /* QEMU reports the number of cpus here */
 #define FW_CFG_CPUS 5
 #define POWER 0x604
 #define APIC ((volatile uint32_t *)0xfffffffffee00000)
+#define HPET ((volatile uint32_t *)0xfffffffffed00000)
 #define PRESENT_WRITE_USER 7
 #define LARGE_PAGE 0x80
 
@@ -19,6 +21,25 @@ enum apic {
 	APIC_TIMER_COUNT = 0x380,
 	APIC_TIMER_DIVIDE = 0x3e0
 };
+
+/* Timers of the HPET have more; its counter has 64 bits. */
+enum hpet { HPET_ENABLE = 0x10, HPET_LOW = 0xf0, HPET_HIGH = 0xf4 };
+
+/* Registers of a serial port, and bits in them */
+enum serial {
+	SERIAL_DATA = 0,
+	SERIAL_INTERRUPTS = 1,
+	SERIAL_FIFO = 2,
+	SERIAL_FORMAT = 3,
+	SERIAL_MODEM = 4,
+	SERIAL_STATUS = 5,
+	SERIAL_SCRATCH = 7
+};
+#define SERIAL_RECEIVED 0x01
+#define SERIAL_SENT 0x20
+#define SERIAL_FIFO_SIZE 16
+#define SERIAL_LOOPBACK 0x10
+#define SERIAL_READY 0x03
 
 struct frame { /* what trap_entry leaves on the stack */
 	uint64_t r15, r14, r13, r12, r11, r10, r9, r8, rbp, rdi, rsi, rdx, rcx, rbx, rax;
@@ -58,6 +79,7 @@ static uint64_t gdt[5 + 2 * MAX_CPUS] = {
 };
 static uint64_t tables[3 * 4][512] __attribute__((aligned(4096)));
 static volatile unsigned started;
+static int early = -1; /* a byte of the line */
 
 static void out8(uint16_t port, uint8_t value)
 {
@@ -84,9 +106,50 @@ static uint64_t physical(const void *address)
 
 void put_char(char c)
 {
-	while (!(in8(SERIAL + 5) & 0x20))
+	while (!(in8(SERIAL + SERIAL_STATUS) & SERIAL_SENT))
 		;
 	out8(SERIAL, (uint8_t)c);
+}
+
+/*
+ * Enabling the FIFOs clears them, so a byte that the host has already sent is kept here. The
+ * loopback disconnects the input in between. QEMU only delays it, so a host that wants to be sure
+ * waits until the target has sent something.
+ */
+bool line_init(void)
+{
+	out8(LINE + SERIAL_SCRATCH, 0x5a);
+	if (in8(LINE + SERIAL_SCRATCH) != 0x5a)
+		return false;
+	out8(LINE + SERIAL_INTERRUPTS, 0);
+	out8(LINE + SERIAL_FORMAT, 3); /* 8 bits */
+	out8(LINE + SERIAL_MODEM, SERIAL_LOOPBACK);
+	if (in8(LINE + SERIAL_STATUS) & SERIAL_RECEIVED)
+		early = in8(LINE + SERIAL_DATA);
+	out8(LINE + SERIAL_FIFO, 0xc1); /* QEMU fills it up to the interrupt's level: 14 bytes */
+	out8(LINE + SERIAL_MODEM, SERIAL_READY);
+	return true;
+}
+
+size_t line_put(const void *bytes, size_t size)
+{
+	size_t done = 0;
+
+	if (in8(LINE + SERIAL_STATUS) & SERIAL_SENT)
+		while (done < size && done < SERIAL_FIFO_SIZE)
+			out8(LINE + SERIAL_DATA, ((const uint8_t *)bytes)[done++]);
+	return done;
+}
+
+int line_get(void)
+{
+	int byte = early;
+
+	if (byte >= 0)
+		early = -1;
+	else if (in8(LINE + SERIAL_STATUS) & SERIAL_RECEIVED)
+		byte = in8(LINE + SERIAL_DATA);
+	return byte;
 }
 
 /* PVH's start info: the address of the command line is its fourth 64 bits. */
@@ -109,6 +172,27 @@ unsigned count_cpus(void)
 static void apic_write(enum apic what, uint32_t value)
 {
 	APIC[what / 4] = value;
+}
+
+/*
+ * The HPET needs no calibration and is the same on all cpus. QEMU's counts the same time as the
+ * timer of the APIC, in steps of 10 ns, with -icount and without; the TSC would be the host's
+ * without -icount. QEMU may read the counter as two halves.
+ */
+uint64_t time_ns(void)
+{
+	uint32_t high, low;
+
+	do {
+		high = HPET[HPET_HIGH / 4];
+		low = HPET[HPET_LOW / 4];
+	} while (high != HPET[HPET_HIGH / 4]);
+	return ((uint64_t)high << 32 | low) * 10;
+}
+
+void timer_set(uint64_t ns)
+{
+	apic_write(APIC_TIMER_COUNT, (uint32_t)ns);
 }
 
 static void idt_init(void)
@@ -138,14 +222,15 @@ void cpu_init(unsigned cpu)
 		idt_init();
 		out8(0x21, 0xff); /* mask the legacy PICs */
 		out8(0xa1, 0xff);
+		HPET[HPET_ENABLE / 4] = 1;
 	}
 	__asm__ volatile("lgdt %0" : : "m"(gdt_pointer));
 	__asm__ volatile("lidt %0" : : "m"(idt_pointer));
 	__asm__ volatile("ltr %w0" : : "r"(FIRST_TSS + 16 * cpu));
 	apic_write(APIC_SPURIOUS, 0x100 | VECTOR_SPURIOUS);
-	apic_write(APIC_TIMER_DIVIDE, 0xb); /* by 1: QEMU counts ns */
-	apic_write(APIC_TIMER, 0x20000 | VECTOR_TIMER);
-	apic_write(APIC_TIMER_COUNT, 10000000);
+	apic_write(APIC_TIMER_DIVIDE, 0xb);   /* by 1: QEMU counts ns */
+	apic_write(APIC_TIMER, VECTOR_TIMER); /* once */
+	tick_start(cpu);
 	started = cpu;
 }
 
@@ -229,13 +314,52 @@ void *user_context(void *stack, uint64_t argument)
 	return switch_context(frame, trap_return);
 }
 
+static void interrupted_at(const struct frame *frame, struct interrupted *at)
+{
+	at->user = frame->cs & 3;
+	at->pc = frame->rip;
+	at->fp = frame->rbp;
+	at->sp = frame->rsp;
+	at->link = 0;
+	read_checked(&at->link, at->sp, sizeof(at->link), at->user);
+}
+
+/* The link lies below the frame. */
+bool trap_interrupted(uintptr_t back, uintptr_t fp, struct interrupted *at)
+{
+	size_t size = 16 + sizeof(struct frame);
+
+	if (back != (uintptr_t)trap_back || !in_stack(fp + size, size))
+		return false;
+	interrupted_at((const struct frame *)(fp + 16), at);
+	return true;
+}
+
+bool user_interrupted(const struct task *task, struct interrupted *at)
+{
+	const struct frame *frame = (const struct frame *)stack_top(task) - 1;
+
+	if (!task->work || !task->work->program)
+		return false;
+	interrupted_at(frame, at);
+	if (task != current()) /* its stack is in another address space */
+		at->link = 0;
+	return at->user;
+}
+
+static void timer_interrupt(const struct frame *frame)
+{
+	struct interrupted at;
+
+	apic_write(APIC_END, 0);
+	interrupted_at(frame, &at);
+	timer_fired(&at);
+}
+
 void trap(struct frame *frame)
 {
 	switch (frame->vector) {
-	case VECTOR_TIMER:
-		apic_write(APIC_END, 0);
-		tick();
-		break;
+	case VECTOR_TIMER: timer_interrupt(frame); break;
 	case VECTOR_EXIT: task_exit();
 	case VECTOR_SPURIOUS: break;
 	default: panic("exception", frame->rip);

@@ -68,6 +68,8 @@ trap_entry:
 	.cfi_adjust_cfa_offset 8
 2:	mov %rsp, %rbp
 	call trap
+	.globl trap_back
+trap_back:
 	add $16, %rsp
 	.cfi_adjust_cfa_offset -16
 	.globl trap_return
