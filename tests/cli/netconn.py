@@ -22,7 +22,7 @@ from kit import HANGS, KSCOPE, check, equal, exits, finish, kscope, no_problems,
 from kit.wire_write import varint
 
 GREETING = b"100 SEL4 PROFILING CLIENT\n"
-MAPPINGS = {1: b"a.elf: 1\nb.elf: 2\n", 2: b"400 ERROR\n"}
+MAPPINGS = {1: b"a.elf: 1\nb.elf: 2", 2: b"400 ERROR\n"}
 NAMES = {"a.elf": 1, "b.elf": 2}
 COMMANDS = (b"HELLO\n", b"START\n", b"STOP\n", b"REFRESH\n", b"MAPPINGS\n")
 

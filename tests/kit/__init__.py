@@ -15,6 +15,7 @@ and ends with finish(). This module has paths, prints results and runs programs.
     inputs      files of golden tests
     intelpt     the instructions of Intel PT traces, by kscope and by libipt
     kpdata      Akaros profiles, record by record
+    microkit    a stand-in of the seL4 Microkit SDK, and of the kernel, for target/microkit
     pack        data packed as kernels are
     perf        perf record, and its samples as perf and kscope print them
     ptdamage    damages Intel PT traces as processors and perf do
@@ -23,8 +24,10 @@ and ends with finish(). This module has paths, prints results and runs programs.
     sel4        samples as the seL4 profiler sends them
     stand_in    kscope record with a program in place of QEMU
     streams     samples that a test knows, in the formats that boards send, and faults of streams
+    target      the sampler of target/ in the demo kernel, recorded over its line
     styles      guests that switch between threads in many styles
     svg         the frames of a flame graph
+    target_formats  the sampler for kernels in a made-up kernel, in the formats of seL4 and Akaros
     terminal    a real terminal for a program, its screen and its keys
     wire_read   reads a recording, wire_write writes one, wire_trace decodes its traces
 """

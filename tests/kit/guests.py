@@ -91,16 +91,32 @@ def gnumach():
 
 
 def demo(architecture, frames="fp", words="", cpus=4):
-    """The kernel of demo/kernel: x86_64 or aarch64, with frame pointers (fp) or without (nofp)."""
+    """The kernel of demo/kernel, with frame pointers (fp) or without (nofp): x86_64, aarch64, riscv64, or
+    cortex_m, which has one cpu."""
     kernel = os.path.join(DEMO_KERNELS, architecture, f"kernel-{frames}.elf")
     machine = {"x86_64": ["-M", "pc", "-vga", "none", "-net", "none"],
                "aarch64": ["-M", "virt,dtb-randomness=off", "-cpu", "cortex-a72", "-net", "none"],
+               "riscv64": ["-M", "virt", "-cpu", "rv64,sscofpmf=on", "-net", "none"],
+               "cortex_m": ["-M", "mps2-an385", "-semihosting", "-net", "none"],
                }[architecture]
-    return Guest(f"demo-{architecture}", f"qemu-system-{architecture}", kernel,
-                 [*machine, "-m", "128", "-smp", str(cpus), "-no-reboot", "-kernel", kernel,
-                  "-append", words],
+    size = [] if architecture == "cortex_m" else ["-m", "128", "-smp", str(cpus)]
+    program = {"cortex_m": "arm"}.get(architecture, architecture)
+    return Guest(f"demo-{architecture}", f"qemu-system-{program}", kernel,
+                 [*machine, *size, "-no-reboot", "-kernel", kernel, "-append", words],
                  [os.path.join(DEMO_KERNELS, architecture, frames, name)
                   for name in ["dice.elf", "knit.elf"]])
+
+
+def line(architecture, backend):
+    """Arguments for the line of the demo's kernel. The backend is one of QEMU: "socket,host=...", "pty"..."""
+    kind, _, rest = backend.partition(",")
+    device = ["-serial", "chardev:line"]
+    if architecture in ("aarch64", "riscv64"):
+        # Without ioeventfd, QEMU does what the guest asks for at once, not when its other thread gets to run: with
+        # -icount, every run is the same.
+        device = ["-global", "virtio-mmio.ioeventfd=off", "-device", "virtio-serial-device",
+                  "-device", "virtserialport,chardev=line"]
+    return ["-chardev", f"{kind},id=line,{rest}".rstrip(","), *device]
 
 
 def command(guest, which="debian", more=()):
@@ -109,10 +125,10 @@ def command(guest, which="debian", more=()):
             "-monitor", "none", *guest.args, *more]
 
 
-def boot(guest, which="debian", more=(), before=()):
+def boot(guest, which="debian", more=(), before=(), pass_fds=()):
     """Boots a guest and waits for its end. `before` is the command of a program that runs QEMU."""
     process = subprocess.Popen([*before, *command(guest, which, more)], stdin=subprocess.DEVNULL,
-                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, pass_fds=pass_fds)
     until, deadline = guest.until.encode(), time.monotonic() + HANGS
     streams = {process.stdout: bytearray(), process.stderr: bytearray()}
     serial, errors = streams.values()

@@ -13,10 +13,13 @@ class Terminal:
     def __init__(self, folder, *words, columns=100, rows=30, **variables):
         place = tempfile.mkdtemp(dir=folder)
         self.socket, script = os.path.join(place, "tmux"), os.path.join(place, "script")
+        self.code_path = os.path.join(place, "code")
         with open(script, "w", encoding="utf-8") as f:
             f.write("trap : INT; stty -echo\n")  # Ctrl-C is for the program
             f.writelines(f"export {key}={shlex.quote(value)}\n" for key, value in variables.items())
             f.write(" ".join(shlex.quote(str(word)) for word in words) + "; code=$?\n"
+                    f"echo $code >{shlex.quote(self.code_path)}.new\n"
+                    f"mv {shlex.quote(self.code_path)}.new {shlex.quote(self.code_path)}\n"
                     "echo EXIT=$code MODES=$(stty -a | grep -ow -e '-icanon' -e icanon)\n"
                     "exec cat\n")
         self.tmux("-f", "/dev/null", "new-session", "-d", "-x", str(columns), "-y", str(rows),
@@ -58,6 +61,13 @@ class Terminal:
     def restored(self, code):
         """Waits until the program has ended with this code. Returns whether the terminal is as it was before."""
         return self.shows(f"EXIT={code} MODES=icanon") and wait_for(lambda: self.modes() == "0 1")
+
+    def code(self):
+        """Waits for the end of the program. Returns its exit code, also if something else cleared the screen."""
+        if not wait_for(lambda: os.path.exists(self.code_path)):
+            return None
+        with open(self.code_path, encoding="ascii") as f:
+            return int(f.read())
 
     def children(self):
         """The process ids of the program and what it started, in the order of their start."""
