@@ -1,21 +1,31 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // From the firmware's entry in supervisor mode, with the MMU off, to kernel_main.
+//
+// All harts start at boot_entry, and only their number tells them apart: OpenSBI 1.1 (QEMU 7.2) marks a hart as
+// started before it stores the address and the argument. A hart that looks in between starts at the
+// kernel's first address, with the device tree as its argument.
 #include "arch.h"
 
 	.section .text.boot, "ax"
 	.globl boot_entry
-boot_entry:			// a0: number of the hart, a1: device tree
+boot_entry:			// a0: number of the hart, a1: device tree, for the first hart
 	la t0, boot_hart
-	sd a0, (t0)
+	ld t1, (t0)
+	bgez t1, 1f
+	sd a0, (t0)		// the first hart is cpu 0
+	li t2, 0
 	mv a0, a1
-	la a1, stacks
-	li t0, KERNEL_OFFSET + STACK_SIZE
-	add a1, a1, t0
-	j translate
-	.globl ap_entry
-ap_entry:			// a1: its stack
+	j 2f
+1:	sltu t2, a0, t1		// the others follow in their order, see hart_of()
+	add t2, t2, a0
 	li a0, 0
-translate:
+2:	addi t2, t2, 1
+	li t1, STACK_SIZE
+	mul t2, t2, t1
+	la a1, stacks
+	add a1, a1, t2
+	li t0, KERNEL_OFFSET
+	add a1, a1, t0
 	la t0, boot_table
 	srli t0, t0, 12
 	li t1, 8 << 60		// Sv39
@@ -60,4 +70,4 @@ boot_table:
 	.fill 253, 8, 0
 	.globl boot_hart
 boot_hart:
-	.quad 0
+	.quad -1

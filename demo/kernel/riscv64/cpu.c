@@ -34,7 +34,7 @@ _Static_assert(offsetof(struct frame, link) == FRAME_LINK, "arch.h");
 enum { RA = 0, SP = 1, S0 = 7, A0 = 9 };
 
 extern uint64_t boot_table[512], boot_hart;
-extern const uint8_t ap_entry[], trap_return[], task_start[];
+extern const uint8_t boot_entry[], trap_return[], task_start[];
 void trap(struct frame *frame);
 
 static uint64_t tables[2 * 4][512] __attribute__((aligned(4096)));
@@ -106,7 +106,8 @@ void cpu_init(unsigned cpu)
 
 void cpu_start(unsigned cpu, void *stack)
 {
-	sbi(SBI_HARTS, SBI_HART_START, hart_of(cpu), physical(ap_entry), (uintptr_t)stack);
+	(void)stack; /* boot_entry finds it by the number of the hart */
+	sbi(SBI_HARTS, SBI_HART_START, hart_of(cpu), physical(boot_entry), 0);
 }
 
 void cpu_idle(void)
