@@ -45,6 +45,7 @@ static const struct option_use common[] = {
 	{ &gate_table, offsetof(struct args, options) },
 	{ &select_table, offsetof(struct args, selection) },
 	{ &pick_table, offsetof(struct args, selection) },
+	{ &verify_table, offsetof(struct args, options) },
 	{ 0 },
 };
 
@@ -130,6 +131,8 @@ static void offer_command(struct offers *offers, const struct command *command)
 		offer_input(offers);
 	if (command->writers)
 		offer_output(offers, command);
+	if (command->reads || command->writers)
+		offer_table(offers, &verify_table);
 }
 
 size_t args_offers(const struct command *command, struct offer **all)
@@ -413,6 +416,7 @@ static int settle_options(struct args *args, struct err *err)
 		return -1;
 	option_mark(command->options, &args->given);
 	option_mark_name("from", &args->given);
+	option_mark_name("verify", &args->given);
 	settle_outputs(args);
 	return args_check(&args->options, err);
 }

@@ -67,11 +67,22 @@ static int report_put(struct writer *w, const struct event *ev)
 	return 0;
 }
 
+static int report_finish(struct writer *w)
+{
+	const struct report *report = w->priv;
+
+	w->written = (struct written){ .knows = WROTE_SAMPLES | WROTE_WEIGHT,
+				       .samples = tally_total(&report->tally, false),
+				       .weight = tally_total(&report->tally, true) };
+	return 0;
+}
+
 static const struct writer_ops report_ops = {
 	.name = "report",
 	.takes = EVENT_BIT(EVENT_SAMPLE),
 	.options = OPTION_USES({ &tally_table, offsetof(struct report, options) }),
 	.put = report_put,
+	.finish = report_finish,
 };
 
 static const char *text_of(const struct report *report, uint32_t handle)

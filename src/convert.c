@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "base/progress.h"
 #include "effect.h"
+#include "verify.h"
 
 /* ret: whether the inputs are open. */
 static int open_readers(struct job *job, struct strtab *strings, int ret)
@@ -50,6 +51,7 @@ int job_open_in(struct job *job, struct strtab *strings, struct in *in)
 void job_release(struct job *job)
 {
 	chain_release(&job->chain);
+	verify_free(job->chain.verify);
 	merge_close(&job->merge);
 	world_release(&job->world);
 	archived_release(&job->archived);
@@ -107,14 +109,21 @@ static int check_split(struct stage *s, struct job_sink *sink, const struct even
 static int sink_push(struct stage *s, struct event *ev)
 {
 	struct job_sink *sink = s->priv;
+	struct verify *verify = s->chain->verify;
 
 	s->chain->slices += is_slice(ev) && !ev->outside;
+	if (verify)
+		verify_reached(verify, ev);
 	if (is_split(ev) && check_split(s, sink, ev) < 0)
 		return -1;
 	for (size_t i = 0; i < sink->nr; i++) {
 		struct writer *writer = sink->writers[i];
 
-		if (wants(writer, ev) && has_place(s->chain, writer, ev) && put(writer, ev) < 0) {
+		if (!wants(writer, ev) || !has_place(s->chain, writer, ev))
+			continue;
+		if (verify)
+			verify_put(verify, i, ev);
+		if (put(writer, ev) < 0) {
 			s->chain->err = writer->err;
 			return -1;
 		}
@@ -186,9 +195,18 @@ static void count_read(struct job *job, const struct event *events, size_t nr)
 	}
 }
 
+static void verify_read(struct job *job, const struct event *events, size_t nr)
+{
+	for (size_t i = 0; i < nr; i++)
+		verify_came(job->chain.verify, &events[i],
+			    world_source(&job->world, events[i].input, events[i].sample.source));
+}
+
 int job_push(struct job *job, struct event *events, size_t nr)
 {
 	count_read(job, events, nr);
+	if (job->chain.verify && (events->kind == EVENT_SAMPLE || events->kind == EVENT_CHAIN))
+		verify_read(job, events, nr);
 	for (size_t i = 0; i < nr && job->selection.relative; i++)
 		select_begin(&job->selection, &events[i]);
 	if (chain_push(&job->chain, events, nr) < 0) {
@@ -248,6 +266,14 @@ static void gather_results(struct job *job)
 	effect_mark(job);
 }
 
+/* The tests verify every run. */
+static bool wants_verify(void)
+{
+	const char *set = getenv("KSCOPE_VERIFY");
+
+	return set && *set;
+}
+
 void job_begin(struct job *job, struct writer *const *to, size_t nr)
 {
 	uint32_t *takes = xcalloc(nr, sizeof(*takes));
@@ -264,6 +290,8 @@ void job_begin(struct job *job, struct writer *const *to, size_t nr)
 	job->chain.selection = &job->selection;
 	job->chain.merge = &job->merge;
 	chain_init(&job->chain, sink_push, &job->sink, takes, nr);
+	if (job->options->verify || wants_verify())
+		job->chain.verify = verify_new(nr);
 	free(takes);
 	for (size_t i = 0; i < job->merge.nr; i++) {
 		job->merge.inputs[i].reader.decodes = job->chain.decodes;
@@ -278,7 +306,11 @@ int job_end(struct job *job, int ret)
 		ret = -1;
 	}
 	gather_results(job);
-	return ret == 0 ? finish_writers(job, &job->sink) : -1;
+	if (ret < 0 || finish_writers(job, &job->sink) < 0)
+		return -1;
+	return job->chain.verify ? verify_end(job->chain.verify, &job->world, job->chain.sink.takes,
+					      job->sink.writers, job->options->verify, &job->err)
+				 : 0;
 }
 
 int job_run(struct job *job, struct writer *const *to, size_t nr)

@@ -161,6 +161,15 @@ const struct option_table gate_table = {
 		{ 0 },
 	},
 };
+
+const struct option_table verify_table = {
+	"Messages",
+	(const struct option_row[]){
+		{ "verify", 0, NULL, "check that no sample or call was lost or counted twice",
+		  OPTION_FLAG(struct options, verify) },
+		{ 0 },
+	},
+};
 /* clang-format on */
 
 /* ---- the table of formats ---- */

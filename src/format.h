@@ -45,6 +45,7 @@ struct options {
 	struct elf_option *elfs;
 	size_t nr_elfs, cap_elfs;
 	struct timeline_options timeline;
+	bool verify;
 	/* All given options, from which readers, stages and writers take theirs. May be NULL. */
 	struct option_line *given;
 };
@@ -59,6 +60,7 @@ extern const struct option_table gate_table;	 /* --start, --end */
 #define TIMELINE_OPTIONS                                                                         \
 	OPTION_USES({ &timeline_table, OPTION_ELSEWHERE }, { &inlines_table, OPTION_ELSEWHERE }, \
 		    { &gate_table, OPTION_ELSEWHERE })
+extern const struct option_table verify_table;
 /* For readers whose data does not name the event. Sets a const char *. */
 extern const struct option_table event_name_table;
 
@@ -119,6 +121,15 @@ enum writer_needs {
 	WRITER_OUTSIDE = 8, /* also gets unselected events, to follow the state they change */
 };
 
+/* What an output contains, for --verify. A writer counts it where it encodes it. */
+struct written {
+	unsigned knows; /* enum written_knows: what the writer counts */
+	uint64_t samples, weight;
+	uint64_t begins, ends; /* of slices */
+};
+
+enum written_knows { WROTE_SAMPLES = 1, WROTE_WEIGHT = 2, WROTE_SLICES = 4 };
+
 struct writer {
 	const struct writer_ops *ops;
 	struct world *world;
@@ -126,6 +137,7 @@ struct writer {
 	struct folder *folder; /* NULL if it is a file */
 	/* Ends the output, and begins the next one of several; NULL: there is only one. */
 	int (*next_part)(struct writer *w);
+	struct written written;
 	struct err err;
 	void *priv;
 };
@@ -147,6 +159,20 @@ struct writer_ops {
 	int (*finish)(struct writer *w);
 	void (*close)(struct writer *w);
 };
+
+/* For aggregated formats, whose numbers are either samples or weights. */
+static inline struct written written_sum(bool is_weight, uint64_t sum)
+{
+	return (struct written){ .knows = is_weight ? WROTE_WEIGHT : WROTE_SAMPLES,
+				 .samples = sum,
+				 .weight = sum };
+}
+
+static inline void written_slice(struct written *written, const struct event_slice *slice)
+{
+	written->begins += !slice->leave;
+	written->ends += slice->leave;
+}
 
 extern const struct reader_ops *const readers[];
 extern const struct writer_ops *const writers[];

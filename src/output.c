@@ -207,15 +207,18 @@ static int next_part(struct writer *w)
 	struct file *file = (struct file *)((char *)w - offsetof(struct file, writer));
 	struct job *job = file->job;
 	struct output *output = file->output;
+	struct written written;
 	int ret;
 
 	if (w->ops->finish && w->ops->finish(w) < 0)
 		return -1;
 	if (commit_output(file, &w->err) < 0)
 		return -1;
+	written = w->written;
 	close_file(file);
 	*file = (struct file){ .job = job, .output = output };
 	ret = open_part(file);
+	w->written = written;
 	w->err = job->err;
 	return ret;
 }

@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "model/world.h"
 #include "pass/merge.h"
+#include "verify.h"
 
 const struct stage_ops *const stages[NR_STAGES] = {
 #define STAGE(name) &stage_##name,
@@ -152,9 +153,19 @@ int chain_push(struct chain *chain, struct event *events, size_t nr)
 
 int stage_emit(struct stage *s, struct event *ev)
 {
-	if (s->ops->makes)
+	if (s->ops->makes) {
 		ev->made_of |= s->ops->takes;
+		if (s->chain->verify)
+			verify_came(s->chain->verify, ev, ev->sample.source);
+	}
 	return push(s->next[ev->kind], ev);
+}
+
+void stage_leave_out(const struct stage *s, const struct event *ev, uint32_t source,
+		     uint64_t samples, uint64_t weight)
+{
+	if (s->chain->verify)
+		verify_left_out(s->chain->verify, ev, source, samples, weight);
 }
 
 void stage_event(const struct stage *s, struct event *ev, enum event_kind kind)

@@ -18,6 +18,7 @@ struct chain;
 struct merge;
 struct selection;
 struct stage;
+struct verify;
 
 struct stage_ops {
 	const char *name;
@@ -50,10 +51,11 @@ struct chain {
 	struct stage *first[EVENT_KINDS]; /* takes an event that was read; NULL: none */
 	bool all_branches;		  /* it needs also jumps inside a function */
 	bool decodes; /* a writer needs the branches of hardware traces, and does not take their bytes */
-	uint64_t unselected; /* samples that are not selected */
-	uint64_t outside;    /* branches, notes, calls and allocations, likewise */
-	uint64_t slices;     /* that are selected */
-	bool partial;	     /* something that the input refers to is missing */
+	uint64_t unselected;   /* samples that are not selected */
+	uint64_t outside;      /* branches, notes, calls and allocations, likewise */
+	uint64_t slices;       /* that are selected */
+	bool partial;	       /* something that the input refers to is missing */
+	struct verify *verify; /* NULL: do not verify */
 	struct err err;
 };
 
@@ -101,6 +103,9 @@ void stages_mark(uint32_t wants, bool marks[NR_STAGES]);
 
 /* Passes an event to the stages after this one. */
 int stage_emit(struct stage *s, struct event *ev);
+/* For --verify: these samples of the event, or this part of their weight, do not reach the writers. */
+void stage_leave_out(const struct stage *s, const struct event *ev, uint32_t source,
+		     uint64_t samples, uint64_t weight);
 /* Initializes an event that a stage makes: no input, time, cpu or task. */
 void stage_event(const struct stage *s, struct event *ev, enum event_kind kind);
 /* Emits the source of the samples that a stage makes; they refer to it by *handle. */

@@ -352,7 +352,7 @@ static void add_source(struct world *world, uint32_t input, struct event_source 
 	from->id = *handle;
 }
 
-static uint32_t source_of(struct world *world, uint32_t input, uint32_t id)
+uint32_t world_source(struct world *world, uint32_t input, uint32_t id)
 {
 	if (world->last_source.input != input || world->last_source.id != id ||
 	    !world->last_source.handle) {
@@ -486,9 +486,11 @@ void world_apply(struct world *world, struct event *ev)
 	case EVENT_MAP: add_map(world, ev); break;
 	case EVENT_SYMBOL: add_symbol_map(world, ev); break;
 	case EVENT_SAMPLE:
-	case EVENT_CHAIN: ev->sample.source = source_of(world, ev->input, ev->sample.source); break;
+	case EVENT_CHAIN:
+		ev->sample.source = world_source(world, ev->input, ev->sample.source);
+		break;
 	case EVENT_COUNTER:
-		ev->counter.source = source_of(world, ev->input, ev->counter.source);
+		ev->counter.source = world_source(world, ev->input, ev->counter.source);
 		break;
 	default: break;
 	}

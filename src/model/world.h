@@ -109,6 +109,8 @@ uint32_t world_stack(struct world *world, const struct event *sample);
 /* The frame of one address in the space of the event's task. flags: FRAME_RETURN, FRAME_FUNCTION. */
 uint32_t world_frame(struct world *world, const struct event *ev, uint64_t context, uint64_t ip,
 		     uint8_t flags);
+/* The handle of the source that events of this input refer to by `id`; 0: unknown. */
+uint32_t world_source(struct world *world, uint32_t input, uint32_t id);
 uint32_t world_comm(const struct world *world, uint32_t pid, uint32_t tid); /* handle or 0 */
 /* The map at an address of a process; NULL: none. Valid until the world changes. */
 const struct map *world_map(const struct world *world, uint32_t pid, uint64_t addr);

@@ -30,13 +30,19 @@ static int count_push(struct stage *s, struct event *ev)
 {
 	struct sample_count *count = s->priv;
 	struct event_sample *sample = &ev->sample;
+	uint64_t samples, weight;
 
 	if (ev->outside)
 		return 0;
 	if (is_split(s, ev))
 		return stage_emit(s, ev);
-	sample->count = add_up(s, &count->samples, sample->count + !sample->count);
-	sample->weight = add_up(s, &count->weight, sample->weight);
+	samples = sample->count + !sample->count;
+	weight = sample->weight;
+	sample->count = add_up(s, &count->samples, samples);
+	sample->weight = sample->count ? add_up(s, &count->weight, weight) : 0;
+	stage_leave_out(s, ev, sample->source, samples - sample->count, weight - sample->weight);
+	if (!sample->count)
+		return 0;
 	if (ev->cpu < COUNT_CPUS)
 		count->by_cpu[ev->cpu] += sample->count;
 	return stage_emit(s, ev);

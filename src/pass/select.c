@@ -220,9 +220,12 @@ static bool right_task(const struct selection *sel, const struct event *ev)
 	return in_set(&sel->pids, ev->pid) && in_set(&sel->tids, ev->tid) && right_level(sel, ev);
 }
 
-static int drop(struct stage *s, const struct event *sample)
+static int drop(struct stage *s, const struct event *sample, uint32_t source)
 {
-	s->chain->unselected += sample->sample.count + !sample->sample.count;
+	uint64_t nr = sample->sample.count + !sample->sample.count;
+
+	s->chain->unselected += nr;
+	stage_leave_out(s, sample, source, nr, sample->sample.weight);
 	return 0;
 }
 
@@ -261,7 +264,7 @@ static int select_push(struct stage *s, struct event *ev)
 	if (!right_task(sel, ev))
 		ev->outside |= OUTSIDE_WHO;
 	if (ev->outside && (ev->kind == EVENT_SAMPLE || ev->kind == EVENT_CHAIN)) {
-		drop(s, ev);
+		drop(s, ev, world_source(s->chain->world, ev->input, ev->sample.source));
 		return pass_for_stretches(s, ev);
 	}
 	if (ev->outside && ev->kind == EVENT_CHECK)
@@ -342,9 +345,9 @@ static int pick_push(struct stage *s, struct event *ev)
 		return 0;
 	if (ev->made_of &&
 	    (!right_task(sel, ev) || (ev->cpu != NO_CPU && !in_set(&sel->cpus, ev->cpu))))
-		return drop(s, ev);
+		return drop(s, ev, ev->sample.source);
 	if (!right_names(sel, s->chain->world, ev))
-		return drop(s, ev);
+		return drop(s, ev, ev->sample.source);
 	return stage_emit(s, ev);
 }
 

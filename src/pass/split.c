@@ -107,9 +107,7 @@ static int split_push(struct stage *s, struct event *ev)
 	struct world *world = s->chain->world;
 	uint32_t nr = ev->sample.nr, start, end;
 
-	if (!nr)
-		return 0;
-	if (split->off || !has_symbols(world, ev))
+	if (!nr || split->off || !has_symbols(world, ev))
 		return emit_part(s, ev, 0, nr);
 	start = find_start(world, ev, 0);
 	if (start == nr)

@@ -325,6 +325,7 @@ static void put_note(struct dump *d, const struct event_note *note)
 static int dump_open(struct writer *w)
 {
 	out_puts(w->out, "kscope-dump 1\n");
+	w->written.knows = WROTE_WEIGHT;
 	return 0;
 }
 
@@ -355,7 +356,10 @@ static int dump_put(struct writer *w, const struct event *ev)
 		break;
 	case EVENT_MAP: put_map(d, &ev->map); break;
 	case EVENT_SAMPLE:
-	case EVENT_CHAIN: put_sample(d, w->world, ev); break;
+	case EVENT_CHAIN:
+		put_sample(d, w->world, ev);
+		w->written.weight += ev->sample.weight;
+		break;
 	case EVENT_CHECK:
 		put_chain(d, w->world, ev->sample.context, ev->sample.ips, ev->sample.nr);
 		break;

@@ -47,6 +47,7 @@ static int flame_finish(struct writer *w)
 	tally_tree(tally, &tree, &view);
 	tree_finish(&tree);
 	flame_svg(w->out, &tree, &style);
+	w->written = written_sum(weight, tree.nodes[0].total);
 	tree_release(&tree);
 	return 0;
 }

@@ -45,13 +45,14 @@ static void add_name(struct buf *line, const char *name, size_t len)
 		buf_addc(line, '?');
 }
 
-/* Depth first, without recursion: the input decides how deep stacks are. */
-static void write_tree(struct out *out, const struct tree *tree)
+/* Depth first, without recursion: the input decides how deep stacks are. Returns the sum of the counts. */
+static uint64_t write_tree(struct out *out, const struct tree *tree)
 {
 	struct buf line = { 0 };
 	size_t *starts =
 		xcalloc((size_t)tree->depth + 2, sizeof(*starts)); /* offset of each level's name */
 	uint32_t node = tree->nodes[0].child;
+	uint64_t sum = 0;
 	size_t depth = 0;
 
 	while (node) {
@@ -69,6 +70,7 @@ static void write_tree(struct out *out, const struct tree *tree)
 			buf_addc(&line, '\n');
 			out_write(out, line.data, line.len);
 			line.len = len;
+			sum += n->self;
 		}
 		if (n->child) {
 			starts[++depth] = line.len;
@@ -84,6 +86,7 @@ static void write_tree(struct out *out, const struct tree *tree)
 	}
 	free(starts);
 	buf_release(&line);
+	return sum;
 }
 
 static int folded_finish(struct writer *w)
@@ -98,7 +101,7 @@ static int folded_finish(struct writer *w)
 	tree_init(&tree, w->world->strings);
 	tally_tree(&f->tally, &tree, &view);
 	tree_finish(&tree);
-	write_tree(w->out, &tree);
+	w->written = written_sum(view.weight, write_tree(w->out, &tree));
 	tree_release(&tree);
 	return 0;
 }

@@ -321,6 +321,8 @@ static void put_slice(struct writer *w, const struct event *ev, unsigned thread)
 	for (size_t i = 0; i < args.nr; i++)
 		put_arg(f, &args.all[i]);
 	end(w);
+	if (type != INSTANT)
+		written_slice(&w->written, &ev->slice);
 }
 
 /* Why a task stops is not known. "Blocked" would be wrong if it goes on, outside what is shown. */
@@ -338,6 +340,7 @@ static void put_switch(struct writer *w, const struct event *ev)
 	put_word(f, leave ? NOBODY : tid);
 	put_short(f, ARG_INT32, leave ? STRING_INCOMING : STRING_OUTGOING, IDLE_WEIGHT);
 	end(w);
+	written_slice(&w->written, &ev->slice);
 }
 
 static void put_rate(struct writer *w, const struct event *ev)
@@ -445,6 +448,7 @@ static int fxt_finish(struct writer *w)
 {
 	const struct fxt *f = w->priv;
 
+	w->written.knows = WROTE_SLICES;
 	timeline_warn(&f->size, w->out->path);
 	return 0;
 }

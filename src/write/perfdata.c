@@ -471,6 +471,7 @@ static int put_sample(struct writer *w, const struct event *ev)
 		to = add_u64(to, nr_branches);
 		add_bytes(to, sample->branches, nr_branches * sizeof(struct branch));
 	}
+	w->written.weight += sample->weight;
 	count_round(w);
 	return 0;
 }
@@ -635,6 +636,7 @@ static int perfdata_finish(struct writer *w)
 	struct buf attrs = { 0 };
 	uint64_t ids;
 
+	w->written.knows = WROTE_WEIGHT;
 	if (p->left_out)
 		log_warn("%" PRIu64 " bytes of hardware trace are not in the output", p->left_out);
 	put_something(w);

@@ -422,6 +422,8 @@ static void put_event(struct writer *w, const struct event *ev, uint32_t track, 
 	}
 	put_args(w, ev);
 	pb_close(buf, event);
+	if (ev->slice.kind != SLICE_NOTE)
+		written_slice(&w->written, &ev->slice);
 }
 
 static void put_value(struct writer *w, uint32_t track, uint64_t time, uint64_t value)
@@ -474,6 +476,7 @@ static int perfetto_finish(struct writer *w)
 {
 	const struct perfetto *p = w->priv;
 
+	w->written.knows = WROTE_SLICES;
 	if (!p->begun)
 		begin(w, 0);
 	timeline_warn(&p->size, w->out->path);

@@ -149,6 +149,7 @@ static int sel4_json_put(struct writer *w, const struct event *ev)
 	begin_list(w);
 	put_sample(w->priv, ev);
 	flush(w);
+	w->written.weight += ev->sample.weight;
 	return 0;
 }
 
@@ -163,6 +164,7 @@ static int sel4_json_finish(struct writer *w)
 		put_mappings(w, p->told ? "pd_mappings" : "elf_tcb_mappings");
 	json_out_end(&p->json);
 	flush(w);
+	w->written.knows = WROTE_WEIGHT;
 	return 0;
 }
 
