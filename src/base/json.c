@@ -307,9 +307,10 @@ static bool scale(struct json *js, uint64_t *value)
 	return true;
 }
 
-static bool number(struct json *js, uint64_t *value)
+static bool number(struct json *js, bool is_signed, uint64_t *value)
 {
 	bool quoted = json_peek(js) == '"', negative, ok;
+	const uint8_t *start = js->at;
 
 	if (js->cut)
 		return false;
@@ -317,8 +318,10 @@ static bool number(struct json *js, uint64_t *value)
 	if (js->end - js->at < 3)
 		return run_out(js);
 	negative = *js->at == '-';
+	if (negative && !is_signed)
+		return json_fail(js, "a negative number is not possible here");
 	js->at += negative;
-	if (quoted && js->at[0] == '0' && (js->at[1] | 0x20) == 'x') {
+	if (quoted && !negative && js->at[0] == '0' && (js->at[1] | 0x20) == 'x') {
 		js->at += 2;
 		ok = hex_digits(js, value);
 	} else {
@@ -328,8 +331,12 @@ static bool number(struct json *js, uint64_t *value)
 		ok = scale(js, value);
 	if (!ok)
 		return false;
+	if (negative && *value > (uint64_t)1 << 63) {
+		js->at = start;
+		return json_fail(js, "number does not fit in 64 bits");
+	}
 	if (negative)
-		*value = -*value; /* a C program printed it as signed */
+		*value = -*value;
 	if (js->at == js->end)
 		return run_out(js);
 	if (quoted)
@@ -337,7 +344,7 @@ static bool number(struct json *js, uint64_t *value)
 	return true;
 }
 
-bool json_u64(struct json *js, uint64_t *value)
+static bool any_u64(struct json *js, bool is_signed, uint64_t *value)
 {
 	const uint8_t *at;
 	uint64_t sum = 0;
@@ -353,7 +360,17 @@ bool json_u64(struct json *js, uint64_t *value)
 			return true;
 		}
 	}
-	return number(js, value);
+	return number(js, is_signed, value);
+}
+
+bool json_u64(struct json *js, uint64_t *value)
+{
+	return any_u64(js, false, value);
+}
+
+bool json_address(struct json *js, uint64_t *value)
+{
+	return any_u64(js, true, value);
 }
 
 bool json_u32(struct json *js, uint32_t *value)

@@ -50,6 +50,8 @@ bool json_null(struct json *js);
 /* A whole number in any notation (12, 1.2e1), or in quotes, where 0x... is accepted too. */
 bool json_u64(struct json *js, uint64_t *value);
 bool json_u32(struct json *js, uint32_t *value);
+/* The same for an address, which a C program may have printed as signed: from 2^63 on, it is negative. */
+bool json_address(struct json *js, uint64_t *value);
 /* Any value, nested at most 256 deep. */
 bool json_skip(struct json *js);
 /* Sets `wrong` unless it is set already. Always returns false. */

@@ -289,6 +289,8 @@ static bool came_twice(struct sel4 *s)
 
 int sel4_take(struct reader *r, struct sel4 *s, uint64_t offset, uint64_t bytes, struct event *ev)
 {
+	if (ip_is_marker(s->sample.chain[0]))
+		return reader_damage(r, ev, offset, 1, bytes, "ip: %s", SEL4_NO_ADDRESS);
 	if (came_twice(s))
 		return reader_damage(r, ev, offset, 0, bytes, "duplicate sample; ignored");
 	sel4_event(s, ev);

@@ -77,13 +77,25 @@ static bool parse_ips(struct json *js, struct sel4_sample *sample)
 	while (!json_take(js, ']')) {
 		uint64_t ip;
 
-		if (js->cut || !json_u64(js, &ip))
+		if (js->cut || !json_address(js, &ip))
 			return false;
 		if (sample->nr_ips < SEL4_MAX_DEPTH)
 			sample->chain[++sample->nr_ips] = ip;
 		json_take(js, ',');
 	}
 	return true;
+}
+
+static bool parse_ip(struct json *js, uint64_t *ip)
+{
+	const uint8_t *start = js->at;
+
+	if (!json_address(js, ip))
+		return false;
+	if (!ip_is_marker(*ip))
+		return true;
+	js->at = start;
+	return json_fail(js, SEL4_NO_ADDRESS);
 }
 
 static bool parse_field(struct json *js, struct sel4_json *p, const char *key, size_t len)
@@ -96,7 +108,7 @@ static bool parse_field(struct json *js, struct sel4_json *p, const char *key, s
 		return parse_ips(js, sample);
 	if (key_is(key, len, "ip")) {
 		p->has_ip = true;
-		return json_u64(js, &sample->chain[0]);
+		return parse_ip(js, &sample->chain[0]);
 	}
 	if (key_is(key, len, "pid") || key_is(key, len, "pd"))
 		return json_u32(js, &sample->pid);
@@ -202,6 +214,7 @@ static enum step parse_step(struct json *js, struct sel4_json *p)
 	case AT_START:
 		p->bare = json_peek(js) == '[';
 		p->state = p->bare ? AT_SAMPLES : AT_TOP;
+		p->listed |= p->bare;
 		return json_take(js, p->bare ? '[' : '{') ? STEP_ON : STEP_FAILED;
 	case AT_TOP: return parse_top(js, p) ? STEP_ON : STEP_FAILED;
 	case AT_SAMPLES:
@@ -316,7 +329,7 @@ static int damaged(struct reader *r, struct event *ev, const uint8_t *start, con
 	return reader_damage(r, ev, at, 1, bytes, "%s%s", p->field, what);
 }
 
-/* After the document. 0: end of input, 1: damage in *ev, 2: another document starts. */
+/* After the document. 0: end of input, 1: damage in *ev, 2: another document starts, -1: r->err. */
 static int at_end(struct reader *r, struct event *ev)
 {
 	struct sel4_json *p = r->priv;
@@ -333,6 +346,9 @@ static int at_end(struct reader *r, struct event *ev)
 		if (!js.cut)
 			break;
 	}
+	if (!have && !p->listed && !r->nr_damaged)
+		return err_at(&r->err, ERR_INPUT, r->in->path, in_offset(r->in),
+			      "the file ends without a list 'samples'");
 	if (!have)
 		return sel4_end(r, &p->sel4), 0;
 	if (*js.at == '{' || *js.at == '[') {

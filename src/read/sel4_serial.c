@@ -64,25 +64,17 @@ static void clean(struct buf *to, const char *line, size_t len)
 	buf_add(to, "", 0);
 }
 
-/* The target prints with %ld: values of 2^63 and more come out negative. */
-static bool number(const char *s, size_t len, uint64_t *value)
+/* The target prints with %ld: addresses of 2^63 and more come out negative. */
+static bool address(const char *s, size_t len, uint64_t *value)
 {
 	bool negative = len && *s == '-';
 
 	if (!text_u64(s + negative, len - negative, value))
 		return false;
+	if (negative && *value > (uint64_t)1 << 63)
+		return false;
 	if (negative)
 		*value = -*value;
-	return true;
-}
-
-static bool number32(const char *s, size_t len, uint32_t *value)
-{
-	uint64_t wide;
-
-	if (!number(s, len, &wide))
-		return false;
-	*value = (uint32_t)wide;
 	return true;
 }
 
@@ -100,11 +92,11 @@ static bool set_field(struct sel4_serial *p, enum field field, const char *value
 	p->seen |= 1U << field;
 	switch (field) {
 	case FIELD_IP: return hex(value, len, &sample->chain[0]);
-	case FIELD_PID: return number32(value, len, &sample->pid);
-	case FIELD_TIME: return number(value, len, &sample->time);
-	case FIELD_CPU: return number32(value, len, &sample->cpu);
-	case FIELD_PERIOD: return number(value, len, &sample->period);
-	case FIELD_NR: return number(value, len, &sample->nr);
+	case FIELD_PID: return text_u32(value, len, &sample->pid);
+	case FIELD_TIME: return text_u64(value, len, &sample->time);
+	case FIELD_CPU: return text_u32(value, len, &sample->cpu);
+	case FIELD_PERIOD: return text_u64(value, len, &sample->period);
+	case FIELD_NR: return text_u64(value, len, &sample->nr);
 	default: return false;
 	}
 }
@@ -152,7 +144,7 @@ static void add_ip(struct sel4_serial *p, const char *text, size_t len)
 	struct sel4_sample *sample = &p->sel4.sample;
 
 	if (sample->nr_ips == SEL4_MAX_DEPTH ||
-	    !number(text, len, &sample->chain[1 + sample->nr_ips]))
+	    !address(text, len, &sample->chain[1 + sample->nr_ips]))
 		p->bad = true;
 	else
 		sample->nr_ips++;

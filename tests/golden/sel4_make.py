@@ -62,7 +62,12 @@ def make_json():
         sample(time="100"), sample(ip=True), sample(ip={"x": 1}), sample(pid=-1), sample(pid=2 ** 40),
         sample(time="99999999999999999999999"), sample(nr=1.5), sample(ips=7), sample(ips=["x"]),
         sample(time="200")]))
+    put("sel4-json-wrong-numbers", "input.json", document([
+        sample(time="100"), sample(ip="-5"), sample(ip=2 ** 64 - 1), sample(ip="-18446744073709551615"),
+        sample(time="-1"), sample(period=-1200000), sample(nr="-1"), sample(cpu=-1),
+        sample(time="200", ip="-2147483648")]))
     put("sel4-json-wrong-samples", "input.json", document("none"))
+    put("sel4-json-no-samples", "input.json", document([]).replace('"samples"', '"sample"'))
     put("sel4-json-wrong-mappings", "input.json", document(three, {"a.elf": "one"}))
     good = json.dumps(sample())
     put("sel4-json-garbage-inside", "input.json",
@@ -142,6 +147,9 @@ def make_serial():
         one.replace('"100"', '"300"') + two[:50])
     put("sel4-serial-twice", "input.txt", one + one + two + one)
     put("sel4-serial-negative", "input.txt", dump(sample(nr="1", ips=["-8589934592"] + ["0"] * 15)))
+    put("sel4-serial-wrong-numbers", "input.txt", one + "".join(
+        one.replace(*words) for words in (('"100"', '"-1"'), ('"pid": 1', '"pid": 4294967297'),
+                                          ('"1200000"', '"-5"'), ('"200098"', '"fffffffffffffffb"'))) + two)
     noisy = one.replace('{\n', 'noise {\n', 1).replace('\t"cpu"', 'MON|INFO: 12 things\n\t"cpu"')
     noisy = noisy.replace('\t\t"2097500"', "[    1.234567] other noise\n\t\t\"2097500\"")
     put("sel4-serial-noise", "input.txt", noisy + "}\n\x1b[32m" + two.replace("\n", "\x1b[0m\n") +
@@ -152,7 +160,7 @@ def make_serial():
     put("sel4-serial-missing", "input.txt", "".join(
         "".join(line + "\n" for line in one.splitlines() if f'"{key}"' not in line)
         for key in ("ip", "time", "cpu", "2097400")) + two[2:])
-    for name in ("sel4-serial", "sel4-serial-damaged", "sel4-serial-negative", "sel4-serial-noise",
+    for name in ("sel4-serial", "sel4-serial-wrong-numbers", "sel4-serial-damaged", "sel4-serial-negative", "sel4-serial-noise",
                  "sel4-serial-braces", "sel4-serial-one-line", "sel4-serial-missing",
                  "sel4-serial-twice"):
         args(name, options)

@@ -21,6 +21,14 @@ static bool json_number(const char *text, uint64_t *value)
 	return json_u64(&js, value);
 }
 
+static bool json_signed(const char *text, uint64_t *value)
+{
+	struct json js = { .at = (const uint8_t *)text,
+			   .end = (const uint8_t *)text + strlen(text) };
+
+	return json_address(&js, value);
+}
+
 static void test_json_numbers(void)
 {
 	uint64_t v = 0;
@@ -33,7 +41,15 @@ static void test_json_numbers(void)
 	      json_number("\"18446744073709551615\"        ,", &v) && v == UINT64_MAX);
 	check("json: one more", !json_number("18446744073709551616 ,", &v));
 	check("json: hexadecimal beyond 64 bits", !json_number("\"0x10000000000000000\" ,", &v));
-	check("json: negative", json_number("\"-1\" ,", &v) && v == UINT64_MAX);
+	check("json: negative", !json_number("\"-1\" ,", &v));
+	check("json: negative without quotes", !json_number("-1 ,", &v));
+	check("json: a signed address", json_signed("\"-1\" ,", &v) && v == UINT64_MAX);
+	check("json: the lowest address",
+	      json_signed("-9223372036854775808 ,", &v) && v == (uint64_t)1 << 63);
+	check("json: one less", !json_signed("-9223372036854775809 ,", &v));
+	check("json: an unsigned address", json_signed("\"0xffffffffc0000000\" ,", &v) &&
+						   v == 0xffffffffc0000000);
+	check("json: a negative hexadecimal", !json_signed("\"-0x5\" ,", &v));
 	check("json: a fraction", !json_number("1.5 ,", &v));
 	check("json: an exponent", json_number("1.2e6 ,", &v) && v == 1200000);
 	check("json: whole all the same", json_number("\"1200.000E-2\" ,", &v) && v == 12);
