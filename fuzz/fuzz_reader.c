@@ -348,6 +348,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	r.priv = xcalloc(1, r.ops->priv_size);
 	w.priv = xcalloc(1, w.ops->priv_size);
 	r.ops->probe(data, size < 4096 ? size : 4096);
+	if (r.ops->search)
+		r.ops->search(data, size < 65536 ? size : 65536);
 	if (out_open(&out, "/dev/null", false, &err) < 0)
 		abort();
 	open_calls(&fuzz, &world, &out, choice);

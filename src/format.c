@@ -13,8 +13,11 @@
 #include "base/text.h"
 
 #define MAX_COMPLAINTS 8
-#define HEAD 4096 /* bytes at the start of an input, to detect its format */
-#define SURE 48	  /* matching bits that more bytes will not change; for live input */
+#define HEAD 4096	       /* bytes at the start of an input, to detect its format */
+#define SURE 48		       /* matching bits that more bytes will not change; for live input */
+#define FAR ((size_t)64 << 10) /* bytes to search for records, if the first are damaged */
+#define LEAST_SHARE 75	       /* percent of records in the bytes from the first one on */
+#define LEAST_PART 8	       /* at least one in so many bytes is in a record */
 
 #define READER(name) extern const struct reader_ops read_##name;
 #define WRITER(name) extern const struct writer_ops write_##name;
@@ -183,7 +186,58 @@ const struct reader_ops *reader_by_name(const char *name)
 	return NULL;
 }
 
-const struct reader_ops *reader_by_head(const uint8_t *head, size_t len, bool *sure)
+/* The bytes of consecutive records, with one that is cut at the end; 0: fewer than `proof` records. */
+static size_t run_of_records(const uint8_t *data, size_t len, unsigned proof,
+			     size_t (*record_size)(const uint8_t *data, size_t len))
+{
+	size_t at = 0, size = 1;
+	unsigned nr = 0;
+
+	while (at < len && (size = record_size(data + at, len - at)) && size != READER_CUT) {
+		at += size;
+		nr++;
+	}
+	if (nr < proof)
+		return 0;
+	return size == READER_CUT ? len : at;
+}
+
+int reader_search(const uint8_t *data, size_t len, unsigned proof,
+		  size_t (*record_size)(const uint8_t *data, size_t len))
+{
+	size_t at = 0, first = len, bytes = 0, share;
+
+	while (at < len) {
+		size_t run = run_of_records(data + at, len - at, proof, record_size);
+
+		if (run && first == len)
+			first = at;
+		bytes += run;
+		at += run ? run : 1;
+	}
+	if (bytes * LEAST_PART < len || first == len)
+		return 0;
+	share = bytes * 100 / (len - first);
+	return share < LEAST_SHARE ? 0 : (int)share;
+}
+
+static const struct reader_ops *reader_by_records(const uint8_t *data, size_t len)
+{
+	const struct reader_ops *best = NULL;
+	int most = 0;
+
+	for (size_t i = 0; readers[i]; i++) {
+		int share = readers[i]->search ? readers[i]->search(data, len) : 0;
+
+		if (share > most) {
+			most = share;
+			best = readers[i];
+		}
+	}
+	return best;
+}
+
+const struct reader_ops *reader_by_head(const uint8_t *head, size_t len, bool ended, bool *sure)
 {
 	const struct reader_ops *best = NULL;
 	int most = 0;
@@ -197,24 +251,25 @@ const struct reader_ops *reader_by_head(const uint8_t *head, size_t len, bool *s
 		}
 	}
 	/* A reader of live input may be sure by the first bytes; others may need the whole head. */
-	*sure = (best && best->live && most >= SURE) || len >= HEAD;
+	*sure = best ? len >= HEAD || (best->live && most >= SURE) : len >= FAR;
+	if (!best && (*sure || ended))
+		best = reader_by_records(head, len < FAR ? len : FAR);
 	return best;
 }
 
 const struct reader_ops *reader_by_content(struct in *in)
 {
-	const struct reader_ops *best;
-	size_t len = 0, want;
-	bool sure;
+	size_t len, want = 1;
 
-	do {
-		const uint8_t *head;
+	for (;;) {
+		const uint8_t *head = in_peek(in, want, &len);
+		bool sure, ended = len < want;
+		const struct reader_ops *best = reader_by_head(head, len, ended, &sure);
 
-		want = len + 1;
-		head = in_peek(in, want, &len);
-		best = reader_by_head(head, len, &sure);
-	} while (!sure && len >= want);
-	return best;
+		if (sure || ended)
+			return best;
+		want = len < HEAD ? len + 1 : FAR;
+	}
 }
 
 char *reader_folder_file(const char *path)

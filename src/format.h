@@ -88,6 +88,12 @@ struct reader_ops {
 	/* Returns how many bits of the input's first bytes match this format; 0: not this format. */
 	int (*probe)(const uint8_t *head, size_t len);
 	/*
+	 * Called if no format's probe() matches, for data whose start is damaged or something else. Returns how many
+	 * percent of the bytes from its first records on are of this format; 0: not this format. NULL: its start
+	 * is needed.
+	 */
+	int (*search)(const uint8_t *data, size_t len);
+	/*
 	 * next() may return READER_AGAIN. If probe() finds 48 bits or more in the first few bytes, more bytes do
 	 * not change that.
 	 */
@@ -178,8 +184,11 @@ extern const struct reader_ops *const readers[];
 extern const struct writer_ops *const writers[];
 
 const struct reader_ops *reader_by_name(const char *name);
-/* Detects the format by the first bytes of an input. *sure: more bytes would not change the answer. */
-const struct reader_ops *reader_by_head(const uint8_t *head, size_t len, bool *sure);
+/*
+ * Detects the format by the first bytes of an input; `ended`: these are all. *sure: more bytes would not change the
+ * answer.
+ */
+const struct reader_ops *reader_by_head(const uint8_t *head, size_t len, bool ended, bool *sure);
 /* Detects the format by as few bytes as possible: the input may still be being written. */
 const struct reader_ops *reader_by_content(struct in *in);
 /* The data file in `path`, if that is a folder that a reader knows, else NULL. Caller frees. */
@@ -188,6 +197,13 @@ const struct writer_ops *writer_by_name(const char *name);
 /* Finds a writer by name, or if that is NULL, by the extension of path before .gz or .zst. NULL: see err. */
 const struct writer_ops *writer_choose(const char *name, const char *path, struct err *err);
 
+/*
+ * A search() for data that consists of records. record_size() returns the size of the record at `data`; 0: none,
+ * READER_CUT: it does not end in `len` bytes. `proof` records in a row are not chance.
+ */
+#define READER_CUT SIZE_MAX
+int reader_search(const uint8_t *data, size_t len, unsigned proof,
+		  size_t (*record_size)(const uint8_t *data, size_t len));
 /*
  * For readers: reports damage at `offset` (only the first few times) and fills a lost event. Always
  * returns 1, so that a reader can `return reader_damage(...)`.

@@ -88,7 +88,7 @@ static int detect(struct live *live)
 	if (live->compressed)
 		return 1;
 	ops = live->job.reader ? reader_by_name(live->job.reader)
-			       : reader_by_head(head, have, &sure);
+			       : reader_by_head(head, have, ended, &sure);
 	if (!live->job.reader && !sure && !ended)
 		return 0;
 	live->ops = ops;

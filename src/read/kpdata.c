@@ -69,16 +69,27 @@ static int records_at(const uint8_t *head, size_t len)
 	return nr > 1 || ret == KP_CUT ? nr : 0;
 }
 
-/* A file with a damaged start is accepted if no other format matches. */
 static int kpdata_probe(const uint8_t *head, size_t len)
 {
-	int nr = records_at(head, len);
+	return 20 * records_at(head, len);
+}
 
-	for (size_t at = 1; !nr && at < len; at++) {
-		if (records_at(head + at, len - at) > 2)
-			return 8;
+static size_t record_size(const uint8_t *data, size_t len)
+{
+	struct kp_record record;
+	const char *why;
+	size_t need;
+
+	switch (kp_parse(data, len, KP_ANY, &record, &need, &why)) {
+	case KP_GOOD: return record.size;
+	case KP_CUT: return READER_CUT;
+	default: return 0;
 	}
-	return nr * 20;
+}
+
+static int kpdata_search(const uint8_t *data, size_t len)
+{
+	return reader_search(data, len, 3, record_size);
 }
 
 /* ---- version ---- */
@@ -527,6 +538,7 @@ const struct reader_ops read_kpdata = {
 	.name = "kpdata",
 	.about = "Akaros kprof, all three versions",
 	.probe = kpdata_probe,
+	.search = kpdata_search,
 	.live_view = true,
 	.options = OPTION_USES({ &event_name_table, offsetof(struct kpdata, event_name) },
 			       { &elf_table, OPTION_ELSEWHERE }),

@@ -64,13 +64,34 @@ static bool is_named(const char *row, const char *text)
 static int kphistogram_probe(const uint8_t *head, size_t len)
 {
 	uint64_t addr, ticks;
+	const uint8_t *newline;
+	size_t first = 0;
 	int nr = 0;
 
-	for (size_t at = 0; at + ROW <= len && nr < 8; at += ROW, nr++) {
+	/* If the first row is damaged, folded stacks would match: the others are like them, too. */
+	if (len >= ROW && !parse_row((const char *)head, &addr, &ticks)) {
+		newline = memchr(head, '\n', len);
+		first = newline ? (size_t)(newline - head) + 1 : len;
+	}
+	for (size_t at = first; at + ROW <= len && nr < 8; at += ROW, nr++) {
 		if (!parse_row((const char *)head + at, &addr, &ticks))
 			return nr > 1 ? 24 : 0;
 	}
 	return nr && is_named((const char *)head, "Total") ? 72 + 2 * nr : nr > 1 ? 16 * nr : 0;
+}
+
+static size_t row_size(const uint8_t *data, size_t len)
+{
+	uint64_t addr, ticks;
+
+	if (len < ROW)
+		return READER_CUT;
+	return parse_row((const char *)data, &addr, &ticks) ? ROW : 0;
+}
+
+static int kphistogram_search(const uint8_t *data, size_t len)
+{
+	return reader_search(data, len, 2, row_size);
 }
 
 static void sample(struct kphistogram *p, uint64_t frame, uint64_t context, uint64_t ticks,
@@ -222,6 +243,7 @@ const struct reader_ops read_kphistogram = {
 	.name = "kphistogram",
 	.about = "Akaros kpdata up to 2015, a text table",
 	.probe = kphistogram_probe,
+	.search = kphistogram_search,
 	.options = OPTION_USES({ &event_name_table, offsetof(struct kphistogram, event_name) }),
 	.priv_size = sizeof(struct kphistogram),
 	.next = kphistogram_next,

@@ -77,6 +77,23 @@ static int kpoprofile_probe(const uint8_t *head, size_t len)
 	return nr ? 32 + 4 * nr : 0;
 }
 
+static size_t search_size(const uint8_t *data, size_t len)
+{
+	size_t size;
+
+	if (len < 8)
+		return READER_CUT;
+	if (!is_descriptor(word(data)))
+		return 0;
+	size = record_size(word(data));
+	return size > len ? READER_CUT : size;
+}
+
+static int kpoprofile_search(const uint8_t *data, size_t len)
+{
+	return reader_search(data, len, 2, search_size);
+}
+
 static bool preamble_event(struct reader *r, struct event *ev)
 {
 	struct kpoprofile *p = r->priv;
@@ -204,6 +221,7 @@ const struct reader_ops read_kpoprofile = {
 	.name = "kpoprofile",
 	.about = "Akaros profile stream before kpdata",
 	.probe = kpoprofile_probe,
+	.search = kpoprofile_search,
 	.options = OPTION_USES({ &event_name_table, offsetof(struct kpoprofile, event_name) }),
 	.priv_size = sizeof(struct kpoprofile),
 	.next = kpoprofile_next,

@@ -68,6 +68,20 @@ static int maestro_probe(const uint8_t *head, size_t len)
 	return 4 + 3 * (int)nr;
 }
 
+static size_t record_size(const uint8_t *data, size_t len)
+{
+	size_t size = 1 + 8 * (size_t)data[0];
+
+	if (!record_plausible(data, len))
+		return 0;
+	return size > len ? READER_CUT : size;
+}
+
+static int maestro_search(const uint8_t *data, size_t len)
+{
+	return reader_search(data, len, CHAIN_PROOF, record_size);
+}
+
 /* Skips to several valid records in a row, or to the last ones if they end with the file. */
 static int resync(struct reader *r, struct event *ev)
 {
@@ -139,6 +153,7 @@ const struct reader_ops read_maestro = {
 	.name = "maestro",
 	.about = "Maestro kern-profile raw data, from its QEMU plugin",
 	.probe = maestro_probe,
+	.search = maestro_search,
 	.options = BARE_OPTIONS(struct maestro),
 	.priv_size = sizeof(struct maestro),
 	.next = maestro_next,

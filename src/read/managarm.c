@@ -12,7 +12,8 @@
 #define FLAG_NO_INTERRUPTS 1
 #define RECORD_MAX (8 + 8 * MAX_FRAMES)
 #define KERNEL_HALF ((uint64_t)-1 << 47)
-#define CUT SIZE_MAX
+#define CUT READER_CUT
+#define PROOF 3 /* records in a row that are not chance */
 
 enum { SOURCE_ALL = 1, SOURCE_NO_INTERRUPTS = 2 };
 
@@ -88,6 +89,11 @@ static int managarm_probe(const uint8_t *head, size_t len)
 	if (!kernel)
 		return 0;
 	return records > 4 ? 32 : 12 + 4 * (int)records;
+}
+
+static int managarm_search(const uint8_t *data, size_t len)
+{
+	return reader_search(data, len, PROOF, parse);
 }
 
 static int managarm_open(struct reader *r)
@@ -193,6 +199,7 @@ const struct reader_ops read_managarm = {
 	.name = "managarm",
 	.about = "Managarm kernel-profile stream, all generations",
 	.probe = managarm_probe,
+	.search = managarm_search,
 	.options = BARE_OPTIONS(struct managarm),
 	.priv_size = sizeof(struct managarm),
 	.open = managarm_open,

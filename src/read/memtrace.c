@@ -17,7 +17,7 @@
 #define RECORD_MAX (FIXED + 255 + 8 * 255)
 #define MAX_SIZE ((uint64_t)1 << 52) /* bytes or pages; larger sizes are damage */
 #define PAGE 4096
-#define CUT SIZE_MAX
+#define CUT READER_CUT
 #define PROOF 3 /* valid records in a row that we require for an unknown allocator */
 
 struct memtrace {
@@ -132,6 +132,20 @@ static int memtrace_probe(const uint8_t *head, size_t len)
 	return cut ? 48 : 24;
 }
 
+static size_t record_size(const uint8_t *data, size_t len)
+{
+	struct record rec;
+	const char *why;
+	size_t size = parse(data, len, &rec, &why);
+
+	return size && size != CUT && !name_likely(rec.name, rec.name_len) ? 0 : size;
+}
+
+static int memtrace_search(const uint8_t *data, size_t len)
+{
+	return reader_search(data, len, PROOF, record_size);
+}
+
 static int resync(struct reader *r, struct event *ev, const char *why)
 {
 	uint64_t start = in_offset(r->in);
@@ -217,6 +231,7 @@ const struct reader_ops read_memtrace = {
 	.name = "memtrace",
 	.about = "Maestro memtrace, allocations from its serial port",
 	.probe = memtrace_probe,
+	.search = memtrace_search,
 	.priv_size = sizeof(struct memtrace),
 	.next = memtrace_next,
 };

@@ -17,7 +17,9 @@
 #define RECORD_MAX ((size_t)256 << 10)
 #define SCORED ((size_t)64 << 10) /* bytes used to guess the version */
 #define LOWEST_PC 0x1000
-#define CUT SIZE_MAX
+#define CUT READER_CUT
+#define LIKELY_SIZE 2048 /* bytes of a record that detection believes */
+#define PROOF 8		 /* records in a row that are not chance; of version 3, half as many */
 
 struct qperf {
 	struct bare bare;
@@ -157,6 +159,69 @@ static int qperf_probe(const uint8_t *head, size_t len)
 	return records > 4 ? 32 : 12 + 4 * (int)records;
 }
 
+/* As parse(), but all frames must be addresses, or one of the two values that qperf's own tools ignore. */
+static size_t likely_size(const uint8_t *data, size_t len, unsigned version)
+{
+	struct record rec;
+	size_t most = len < LIKELY_SIZE ? len : LIKELY_SIZE;
+	size_t size = parse(data, most, version, &rec);
+	struct cursor c = { .at = rec.frames, .end = data + most };
+
+	if (!size)
+		return 0;
+	for (uint64_t i = 0; i < rec.nr && !c.cut; i++) {
+		uint64_t ip = number(&c);
+
+		if (ip && ip < LOWEST_PC && !c.cut)
+			return 0;
+	}
+	return size == CUT && most < len ? 0 : size;
+}
+
+static size_t likely_size_1(const uint8_t *data, size_t len)
+{
+	return likely_size(data, len, 1);
+}
+
+static size_t likely_size_2(const uint8_t *data, size_t len)
+{
+	return likely_size(data, len, 2);
+}
+
+static size_t likely_size_3(const uint8_t *data, size_t len)
+{
+	return likely_size(data, len, 3);
+}
+
+/* The version with most records behind damage, and their share; 0: none has enough. */
+static unsigned search_version(const uint8_t *data, size_t len, int *share)
+{
+	static size_t (*const sizes[])(const uint8_t *data, size_t len) = { NULL, likely_size_1,
+									    likely_size_2,
+									    likely_size_3 };
+	unsigned best = 0;
+
+	*share = 0;
+	for (unsigned version = 3; version >= 1; version--) {
+		int found =
+			reader_search(data, len, version == 3 ? PROOF / 2 : PROOF, sizes[version]);
+
+		if (found > *share) {
+			*share = found;
+			best = version;
+		}
+	}
+	return best;
+}
+
+static int qperf_search(const uint8_t *data, size_t len)
+{
+	int share;
+
+	search_version(data, len, &share);
+	return share;
+}
+
 static void take_fact(struct qperf *q, const char *line, size_t len)
 {
 	const char *equals = memmem(line, len, " = ", 3);
@@ -199,18 +264,26 @@ static void read_summary(struct reader *r)
 	free(path);
 }
 
+static unsigned guess_version(struct in *in)
+{
+	size_t len, taken;
+	const uint8_t *data = in_peek(in, SCORED, &len);
+	unsigned records, best, found;
+	int share;
+
+	len = len < SCORED ? len : SCORED;
+	best = best_version(data, len, &taken, &records);
+	found = taken < len ? search_version(data, len, &share) : 0; /* only if there is damage */
+	return found ? found : best;
+}
+
 static int qperf_open(struct reader *r)
 {
 	struct qperf *q = r->priv;
-	const uint8_t *data;
-	size_t have, taken;
-	unsigned records;
 
 	read_summary(r);
-	if (!q->version) {
-		data = in_peek(r->in, SCORED, &have);
-		q->version = best_version(data, have < SCORED ? have : SCORED, &taken, &records);
-	}
+	if (!q->version)
+		q->version = guess_version(r->in);
 	return 0;
 }
 
@@ -317,6 +390,7 @@ const struct reader_ops read_qperf = {
 	.name = "qperf",
 	.about = "rCore qperf raw samples, versions 1 to 3",
 	.probe = qperf_probe,
+	.search = qperf_search,
 	.options = BARE_OPTIONS(struct qperf),
 	.priv_size = sizeof(struct qperf),
 	.open = qperf_open,

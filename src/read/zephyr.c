@@ -177,6 +177,7 @@ const struct reader_ops read_zephyr = {
 	.name = "zephyr",
 	.about = "Zephyr perf printbuf output in a console log",
 	.probe = zephyr_probe,
+	.search = zephyr_probe, /* a log may begin with anything */
 	.options = BARE_OPTIONS(struct zephyr),
 	.priv_size = sizeof(struct zephyr),
 	.next = zephyr_next,
