@@ -26,6 +26,9 @@ static const char usage[] =
 	"kprof2perf is kscope under another name; see kscope convert --help for more formats and "
 	"options.\n";
 
+/* Its data may begin damaged. */
+static const char *const formats[] = { "kpdata", "kpoprofile", "kphistogram", NULL };
+
 static int wrong(const char *message)
 {
 	if (message)
@@ -61,5 +64,6 @@ int cmd_kprof2perf(int argc, char **argv)
 		return err.code;
 	}
 	args_job(&args, &job);
+	job.expects = formats;
 	return convert_file(&job, writer_by_name("perfdata"), output);
 }

@@ -26,10 +26,13 @@ static const char usage[] =
 	"toperf is kscope under another name; see kscope convert --help for more formats and "
 	"options.\n";
 
+/* The data may begin damaged. */
+static const char *const formats[] = { "sel4-json", "sel4-pb", "sel4-serial", NULL };
+
 /* Prints the samples of the file that was just written, as perf will read them. */
 static int print_summary(const char *data)
 {
-	struct args args = { .inputs = &data, .nr_inputs = 1 };
+	struct args args = { .inputs = &data, .nr_inputs = 1, .reader = "perfdata" };
 	struct job job;
 
 	args_job(&args, &job);
@@ -87,6 +90,7 @@ int cmd_toperf(int argc, char **argv)
 		return err.code;
 	}
 	args_job(&args, &job);
+	job.expects = formats;
 	code = convert_file(&job, writer_by_name("perfdata"), output);
 	if (summary && code <= ERR_PARTIAL)
 		print_summary(output);

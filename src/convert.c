@@ -37,6 +37,8 @@ int job_open(struct job *job, struct strtab *strings)
 		ret = archived_merge(&job->archived, job->options, job->merge.archives, &job->err);
 		job->options = &job->archived.options;
 	}
+	for (size_t i = 0; i < job->merge.nr; i++)
+		job->merge.inputs[i].expects = job->expects;
 	if (ret == 0 && job->name)
 		in_rename(&job->merge.inputs[0].in, job->name);
 	return open_readers(job, strings, ret);

@@ -23,8 +23,9 @@ struct job_sink { /* the end of the chain */
 struct job {
 	const char *const *inputs;
 	size_t nr_inputs;
-	const char *name;   /* of a single input in messages; NULL: its path */
-	const char *reader; /* NULL: detect */
+	const char *name;	    /* of a single input in messages; NULL: its path */
+	const char *reader;	    /* NULL: detect */
+	const char *const *expects; /* formats that the inputs should have; NULL: any */
 	const struct options *options;
 	struct selection selection; /* its lists are borrowed */
 	const char *buildid_cache;  /* add the binaries to this cache; "": ~/.debug; NULL: none */

@@ -16,8 +16,9 @@
 #define HEAD 4096	       /* bytes at the start of an input, to detect its format */
 #define SURE 48		       /* matching bits that more bytes will not change; for live input */
 #define FAR ((size_t)64 << 10) /* bytes to search for records, if the first are damaged */
-#define LEAST_SHARE 75	       /* percent of records in the bytes from the first one on */
-#define LEAST_PART 8	       /* at least one in so many bytes is in a record */
+#define FARTHER ((size_t)1 << 20) /* the same, if the format is one of a few */
+#define LEAST_SHARE 75		  /* percent of records in the bytes from the first one on */
+#define LEAST_PART 8		  /* at least one in so many bytes is in a record */
 
 #define READER(name) extern const struct reader_ops read_##name;
 #define WRITER(name) extern const struct writer_ops write_##name;
@@ -186,6 +187,15 @@ const struct reader_ops *reader_by_name(const char *name)
 	return NULL;
 }
 
+static bool is_among(const struct reader_ops *ops, const char *const *names)
+{
+	for (; names && *names; names++) {
+		if (!strcmp(ops->name, *names))
+			return true;
+	}
+	return !names;
+}
+
 /* The bytes of consecutive records, with one that is cut at the end; 0: fewer than `proof` records. */
 static size_t run_of_records(const uint8_t *data, size_t len, unsigned proof,
 			     size_t (*record_size)(const uint8_t *data, size_t len))
@@ -221,13 +231,17 @@ int reader_search(const uint8_t *data, size_t len, unsigned proof,
 	return share < LEAST_SHARE ? 0 : (int)share;
 }
 
-static const struct reader_ops *reader_by_records(const uint8_t *data, size_t len)
+/* names: NULL for all formats */
+static const struct reader_ops *by_records(const uint8_t *data, size_t len,
+					   const char *const *names)
 {
 	const struct reader_ops *best = NULL;
 	int most = 0;
 
 	for (size_t i = 0; readers[i]; i++) {
-		int share = readers[i]->search ? readers[i]->search(data, len) : 0;
+		int share = readers[i]->search && is_among(readers[i], names)
+				    ? readers[i]->search(data, len)
+				    : 0;
 
 		if (share > most) {
 			most = share;
@@ -237,23 +251,34 @@ static const struct reader_ops *reader_by_records(const uint8_t *data, size_t le
 	return best;
 }
 
-const struct reader_ops *reader_by_head(const uint8_t *head, size_t len, bool ended, bool *sure)
+static const struct reader_ops *by_probes(const uint8_t *head, size_t len, const char *const *names,
+					  int *most)
 {
 	const struct reader_ops *best = NULL;
-	int most = 0;
 
+	*most = 0;
 	for (size_t i = 0; readers[i]; i++) {
-		int bits = readers[i]->probe(head, len < HEAD ? len : HEAD);
+		int bits = is_among(readers[i], names)
+				   ? readers[i]->probe(head, len < HEAD ? len : HEAD)
+				   : 0;
 
-		if (bits > most) {
-			most = bits;
+		if (bits > *most) {
+			*most = bits;
 			best = readers[i];
 		}
 	}
+	return best;
+}
+
+const struct reader_ops *reader_by_head(const uint8_t *head, size_t len, bool ended, bool *sure)
+{
+	int bits;
+	const struct reader_ops *best = by_probes(head, len, NULL, &bits);
+
 	/* A reader of live input may be sure by the first bytes; others may need the whole head. */
-	*sure = best ? len >= HEAD || (best->live && most >= SURE) : len >= FAR;
+	*sure = best ? len >= HEAD || (best->live && bits >= SURE) : len >= FAR;
 	if (!best && (*sure || ended))
-		best = reader_by_records(head, len < FAR ? len : FAR);
+		best = by_records(head, len < FAR ? len : FAR, NULL);
 	return best;
 }
 
@@ -270,6 +295,26 @@ const struct reader_ops *reader_by_content(struct in *in)
 			return best;
 		want = len < HEAD ? len + 1 : FAR;
 	}
+}
+
+const struct reader_ops *reader_expected(struct in *in, const char *const *names)
+{
+	size_t len;
+	const uint8_t *data = in_peek(in, FARTHER, &len);
+	int bits;
+	const struct reader_ops *best = by_probes(data, len, names, &bits);
+
+	if (best)
+		return best;
+	best = by_probes(data, len, NULL, &bits);
+	if (best && bits >= SURE)
+		return best;
+	if (len > FARTHER)
+		len = FARTHER;
+	/* The records may be few, at the end. */
+	for (best = NULL; !best && len; data += len - len / 2, len /= 2)
+		best = by_records(data, len, names);
+	return best ? best : reader_by_name(names[0]);
 }
 
 char *reader_folder_file(const char *path)

@@ -191,6 +191,11 @@ const struct reader_ops *reader_by_name(const char *name);
 const struct reader_ops *reader_by_head(const uint8_t *head, size_t len, bool ended, bool *sure);
 /* Detects the format by as few bytes as possible: the input may still be being written. */
 const struct reader_ops *reader_by_content(struct in *in);
+/*
+ * The same for a tool that knows its formats: one of `names`, which end with NULL. It is the first one if nothing
+ * can be detected, and another format only if that is certain.
+ */
+const struct reader_ops *reader_expected(struct in *in, const char *const *names);
 /* The data file in `path`, if that is a folder that a reader knows, else NULL. Caller frees. */
 char *reader_folder_file(const char *path);
 const struct writer_ops *writer_by_name(const char *name);

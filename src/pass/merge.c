@@ -9,9 +9,11 @@
 #include "base/store.h"
 #include "model/world.h"
 
-static const struct reader_ops *choose(struct in *in, const char *format, struct err *err)
+static const struct reader_ops *choose(struct merge_input *input, struct err *err)
 {
-	const struct reader_ops *ops;
+	const char *format = input->format;
+	struct in *in = &input->in;
+	const struct reader_ops *ops = NULL;
 	size_t have;
 
 	if (format) {
@@ -21,10 +23,11 @@ static const struct reader_ops *choose(struct in *in, const char *format, struct
 				format);
 		return ops;
 	}
-	ops = reader_by_content(in);
+	in_peek(in, 1, &have);
+	if (have)
+		ops = input->expects ? reader_expected(in, input->expects) : reader_by_content(in);
 	if (ops)
 		return ops;
-	in_peek(in, 1, &have);
 	if (in->err.code)
 		*err = in->err;
 	else if (!have)
@@ -116,7 +119,7 @@ static int open_input(struct merge_input *input, const struct options *options, 
 {
 	struct reader *r = &input->reader;
 
-	r->ops = choose(&input->in, input->format, err);
+	r->ops = choose(input, err);
 	if (!r->ops)
 		return -1;
 	r->options = options;

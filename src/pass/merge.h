@@ -12,7 +12,8 @@ struct store;
 
 struct merge_input {
 	struct in in;
-	const char *format; /* NULL: detect */
+	const char *format;	    /* NULL: detect */
+	const char *const *expects; /* formats that it should have (reader_expected()); NULL: any */
 	struct reader reader;
 	struct event read; /* by next() of its reader */
 	struct event *next;

@@ -16,6 +16,7 @@
 #include "read/sel4.h"
 
 #define MAPPING_TAIL ((size_t)64 << 10)
+#define FARTHEST ((size_t)1 << 20) /* bytes of damage at the start, before the samples */
 
 enum state { AT_START, AT_TOP, AT_SAMPLES, AT_END };
 enum step { STEP_ON, STEP_SAMPLE, STEP_FAILED };
@@ -67,6 +68,29 @@ static int sel4_json_probe(const uint8_t *head, size_t len)
 	if (find_mapping(head, len) || memmem(head, len, "\"samples\"", 9))
 		return 72;
 	return head[i] == '[' && memmem(head, len, "\"ip\"", 4) ? 40 : 0;
+}
+
+/* Behind a damaged start, the list of samples, without its bracket, or one of its samples; NULL: none. */
+static const uint8_t *find_samples(const uint8_t *data, const uint8_t *end)
+{
+	const uint8_t *list = memmem(data, (size_t)(end - data), "\"samples\"", 9);
+	const uint8_t *ip = memmem(data, (size_t)(end - data), "\"ip\"", 4);
+	struct json js = { .at = list ? list + 9 : end, .end = end };
+
+	if (list && (!ip || list < ip) && json_take(&js, ':') && json_take(&js, '['))
+		return js.at;
+	return ip ? memrchr(data, '{', (size_t)(ip - data)) : NULL;
+}
+
+/* The keys are usual words: there must be several of them. */
+static int sel4_json_search(const uint8_t *data, size_t len)
+{
+	if (find_mapping(data, len))
+		return find_samples(data, data + len) ? 90 : 0;
+	return memmem(data, len, "\"period\"", 8) && memmem(data, len, "\"pid\"", 5) &&
+			       find_samples(data, data + len)
+		       ? 80
+		       : 0;
 }
 
 static bool parse_ips(struct json *js, struct sel4_sample *sample)
@@ -229,6 +253,15 @@ static enum step parse_step(struct json *js, struct sel4_json *p)
 	}
 }
 
+/* The mapping that is somewhere in these bytes, if any. */
+static void take_mapping(const uint8_t *data, size_t len, struct sel4 *s, struct buf *name)
+{
+	struct json js = { .at = find_mapping(data, len), .end = data + len };
+
+	if (js.at && json_take(&js, ':'))
+		parse_mappings(&js, s, name);
+}
+
 /*
  * If the mapping is not at the start of the file, look for it at the end: maps should come before
  * the samples. Works only for an uncompressed file, which can seek.
@@ -237,7 +270,7 @@ static int mapping_at_end(struct reader *r, struct sel4 *found)
 {
 	struct sel4_json *p = r->priv;
 	uint64_t size = r->in->size, start = in_offset(r->in);
-	const uint8_t *tail, *at;
+	const uint8_t *tail;
 	size_t have;
 
 	if (!size || r->in->unpack)
@@ -245,13 +278,7 @@ static int mapping_at_end(struct reader *r, struct sel4 *found)
 	if (in_seek(r->in, size > MAPPING_TAIL ? size - MAPPING_TAIL : 0, &r->err) < 0)
 		return -1;
 	tail = in_peek(r->in, MAPPING_TAIL, &have);
-	at = find_mapping(tail, have);
-	if (at) {
-		struct json js = { .at = at, .end = tail + have };
-
-		if (json_take(&js, ':'))
-			parse_mappings(&js, found, &p->text);
-	}
+	take_mapping(tail, have, found, &p->text);
 	return in_seek(r->in, start, &r->err);
 }
 
@@ -299,7 +326,28 @@ static const uint8_t *behind_damage(const uint8_t *start, const struct json *js)
 	return next ? next : js->end;
 }
 
-/* Reports damage in or after the list of samples and skips it. Damage elsewhere is an error. */
+/* The start is damaged: goes on with the samples. 0: there are none. */
+static int begin_at_samples(struct reader *r, struct event *ev, uint64_t at, const char *what)
+{
+	struct sel4_json *p = r->priv;
+	size_t have, bytes;
+	const uint8_t *data = in_peek(r->in, FARTHEST, &have), *found;
+	bool lost;
+
+	found = find_samples(data, data + have);
+	if (!found)
+		return 0;
+	bytes = (size_t)(found - data);
+	take_mapping(data, bytes, &p->sel4, &p->text);
+	lost = !bytes || found[-1] != '['; /* none if the list begins here */
+	in_skip(r->in, bytes);
+	p->state = AT_SAMPLES;
+	p->listed = true;
+	return reader_damage(r, ev, at, lost, bytes, "%s; going on with the samples behind it",
+			     what);
+}
+
+/* Reports damage and skips it. Damage before the list of samples is an error if no samples follow. */
 static int damaged(struct reader *r, struct event *ev, const uint8_t *start, const struct json *js)
 {
 	struct sel4_json *p = r->priv;
@@ -322,6 +370,8 @@ static int damaged(struct reader *r, struct event *ev, const uint8_t *start, con
 		return reader_damage(r, ev, at, 0, bytes,
 				     "unexpected data after the list of samples");
 	}
+	if (p->state != AT_SAMPLES && begin_at_samples(r, ev, at, what))
+		return 1;
 	if (p->state != AT_SAMPLES)
 		return err_at(&r->err, ERR_INPUT, r->in->path, at, "%s", what);
 	bytes = (size_t)(behind_damage(start, js) - start);
@@ -442,6 +492,7 @@ const struct reader_ops read_sel4_json = {
 	.name = "sel4-json",
 	.about = "seL4 profiler samples.json, all generations",
 	.probe = sel4_json_probe,
+	.search = sel4_json_search,
 	.options = SEL4_OPTIONS(struct sel4_json),
 	.priv_size = sizeof(struct sel4_json),
 	.open = sel4_json_open,

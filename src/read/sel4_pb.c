@@ -268,6 +268,20 @@ static int sel4_pb_probe(const uint8_t *head, size_t len)
 	return frame_at(&p, look, &size) == YES ? 40 : 0;
 }
 
+static size_t record_size(const uint8_t *data, size_t len)
+{
+	struct look look = { data, len < LOOKAHEAD ? len : LOOKAHEAD, true };
+	struct sel4_pb p = { 0 };
+	size_t size;
+
+	return frame_at(&p, look, &size) == YES ? size : 0;
+}
+
+static int sel4_pb_search(const uint8_t *data, size_t len)
+{
+	return reader_search(data, len, 3, record_size);
+}
+
 size_t sel4_pb_count(const uint8_t *data, size_t len, bool all, uint64_t *samples)
 {
 	struct sel4_pb p = { 0 };
@@ -427,6 +441,7 @@ const struct reader_ops read_sel4_pb = {
 	.name = "sel4-pb",
 	.about = "seL4 profiler protobuf stream, a capture of its TCP socket",
 	.probe = sel4_pb_probe,
+	.search = sel4_pb_search,
 	.live = true,
 	.options = SEL4_OPTIONS(struct sel4_pb),
 	.priv_size = sizeof(struct sel4_pb),

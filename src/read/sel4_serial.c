@@ -85,6 +85,18 @@ static bool hex(const char *s, size_t len, uint64_t *value)
 	return text_hex(s + 2 * prefix, len - 2 * prefix, value);
 }
 
+/* A log may begin with anything. The quotes enclose an address: many logs have other things named ip. */
+static int sel4_serial_search(const uint8_t *data, size_t len)
+{
+	const uint8_t *ip = memmem(data, len, "\"ip\": \"", 7);
+	const uint8_t *end = ip ? memchr(ip + 7, '"', len - (size_t)(ip + 7 - data)) : NULL;
+	uint64_t value;
+
+	if (!end || !hex((const char *)ip + 7, (size_t)(end - ip - 7), &value))
+		return 0;
+	return sel4_serial_probe(data, len) ? 95 : 0; /* JSON has the same keys: more than that */
+}
+
 static bool set_field(struct sel4_serial *p, enum field field, const char *value, size_t len)
 {
 	struct sel4_sample *sample = &p->sel4.sample;
@@ -292,6 +304,7 @@ const struct reader_ops read_sel4_serial = {
 	.name = "sel4-serial",
 	.about = "seL4 profiler samples as printed on its serial line",
 	.probe = sel4_serial_probe,
+	.search = sel4_serial_search,
 	.live = true,
 	.options = SEL4_OPTIONS(struct sel4_serial),
 	.priv_size = sizeof(struct sel4_serial),

@@ -139,6 +139,18 @@ def test_long_log(folder):
     equal("zephyr: after a long log", info(path), want)
 
 
+def test_sel4(folder):
+    path = os.path.join(folder, "sel4")
+    for name, file in (("json", "json"), ("pb", "pb"), ("serial", "txt")):
+        data = read(GOLDEN, f"sel4-{name}", f"input.{file}")
+        if name == "pb":
+            data = data[data.index(b"b.elf: 2\n") + 9:] * 300
+        for what, instead in (("noise", noise(random.Random(3), 5000)),
+                              ("a log", b"cpu0: ready\n" * 500)):
+            write(path, instead + data)
+            equal(f"sel4-{name}: {what} before it", info(path)[0], f"sel4-{name}")
+
+
 def test_no_format(folder):
     """What is no profile is none."""
     path = os.path.join(folder, "none")
@@ -195,6 +207,7 @@ def main():
     with scratch() as folder:
         test_damaged_start(folder)
         test_long_log(folder)
+        test_sel4(folder)
         test_no_format(folder)
         test_others(folder)
     finish()
