@@ -303,6 +303,25 @@ bool in_streams(const struct in *in)
 	return in->fd >= 0 && lseek(in->fd, 0, SEEK_CUR) < 0;
 }
 
+uint64_t in_given(const struct in *in)
+{
+	if (in->packed_size)
+		return in->packed_size;
+	return in->size ? in->size : in->taken;
+}
+
+/* Whether a compressed stream would fill the disk. */
+static bool is_bomb(struct in *in)
+{
+	if (!in->unpack || !spool_is_bomb(in_given(in), in_offset(in)))
+		return false;
+	err_at(&in->err, ERR_INPUT, in->path, in_offset(in),
+	       "the decompressed data is more than %d times as large as the file: ignoring the "
+	       "rest; to read all, decompress the file first",
+	       SPOOL_BOMB_RATIO);
+	return true;
+}
+
 /* Copies the rest of the stream to a temporary file; skipped bytes are not needed again. */
 static int spool(struct in *in, struct err *err)
 {
@@ -315,15 +334,17 @@ static int spool(struct in *in, struct err *err)
 	for (;;) {
 		const uint8_t *data = in_peek(in, 1, &have);
 
-		if (!have)
+		if (!have || is_bomb(in))
 			break;
 		errno = fd_write(fd, data, have);
 		if (errno)
 			goto fail;
 		in_skip(in, have);
 	}
-	if (in->unpack)
+	if (in->unpack) {
 		in->unpack->ops->close(in->unpack);
+		in->packed_size = in_given(in);
+	}
 	in->unpack = NULL;
 	if (in->fd >= 0)
 		close(in->fd);

@@ -14,6 +14,11 @@ const char *spool_folder(void)
 	return set && *set ? set : "/tmp";
 }
 
+bool spool_is_bomb(uint64_t packed, uint64_t plain)
+{
+	return plain > SPOOL_BOMB_SIZE && plain / SPOOL_BOMB_RATIO > packed;
+}
+
 int spool_file(void)
 {
 	const char *dir = spool_folder();

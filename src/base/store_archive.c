@@ -18,9 +18,6 @@
 #define MANIFEST_MAX ((uint64_t)16 << 20)
 /* A file of this size gets a temporary file of its own, and is not copied again when it is opened. */
 #define LARGE ((uint64_t)16 << 20)
-/* A bomb: recordings and binaries never shrink to so little. */
-#define BOMB_SIZE ((uint64_t)256 << 20)
-#define BOMB_RATIO 256
 
 /* ---- writing the manifest ---- */
 
@@ -239,13 +236,6 @@ static int check_room(const struct in *in, const struct tar_member *member, int 
 	return 0;
 }
 
-static bool is_bomb(const struct in *in)
-{
-	uint64_t at = in_offset(in);
-
-	return at > BOMB_SIZE && at / BOMB_RATIO > in->taken;
-}
-
 static int copy_member(struct in *in, const struct tar_member *member, int fd, struct err *err)
 {
 	uint64_t left = member->size;
@@ -263,10 +253,10 @@ static int copy_member(struct in *in, const struct tar_member *member, int fd, s
 			return err_at(err, ERR_INPUT, in->path, in_offset(in),
 				      "the archive is cut short: '%s' lacks %" PRIu64 " bytes",
 				      member->name, left);
-		if (is_bomb(in))
+		if (spool_is_bomb(in_given(in), in_offset(in)))
 			return err_at(err, ERR_INPUT, in->path, in_offset(in),
 				      "the archive is more than %d times as large as its file",
-				      BOMB_RATIO);
+				      SPOOL_BOMB_RATIO);
 		have = have < left ? have : (size_t)left;
 		error = fd_write(fd, data, have);
 		if (error)

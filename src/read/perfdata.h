@@ -142,7 +142,9 @@ struct perfdata {
 	struct perfdata_pt *pt; /* NULL: no Intel PT, or it is not decoded */
 	bool surveyed;		/* pt knows all of the file */
 	const struct stream
-		*survey_of;	/* this is the first reading, for pt: the streams of the second */
+		*survey_of; /* this is the first reading, for pt: the streams of the second */
+	uint64_t spooled;   /* by the first reading: bytes of traces in compressed samples */
+	bool spool_full;
 	struct event ahead;	/* an event of the file that waits for branches before it */
 	bool has_ahead, at_end; /* at_end: instead, the end of the file */
 

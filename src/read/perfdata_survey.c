@@ -1,9 +1,34 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* perfdata_survey: the first reading of a file with Intel PT, for what a decoder has to know: see perfdata_pt.h. */
+#include <inttypes.h>
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "base/spool.h"
 #include "read/perfdata_pt.h"
+
+/* Whether the trace of a compressed sample may go to a temporary file. */
+static bool may_spool(struct reader *r, const struct record *rec, uint64_t len)
+{
+	struct perfdata *p = r->priv;
+	uint64_t given = 0;
+
+	if (p->spool_full)
+		return false;
+	for (size_t i = 0; i < p->nr_streams; i++)
+		given += in_given(p->survey_of[i].in);
+	if (!spool_is_bomb(given, p->spooled + len)) {
+		p->spooled += len;
+		return true;
+	}
+	p->spool_full = true;
+	reader_missing(r,
+		       "%s: byte %" PRIu64
+		       ": the traces in compressed samples are more than %d times as large as the "
+		       "file: ignoring the rest of them",
+		       r->in->path, rec->offset, SPOOL_BOMB_RATIO);
+	return false;
+}
 
 int perfdata_survey_sample(struct reader *r, const struct record *rec)
 {
@@ -16,7 +41,10 @@ int perfdata_survey_sample(struct reader *r, const struct record *rec)
 		p->s->newest = ev.time;
 	if (!trace.bytes)
 		return 0;
-	if (!rec->packed) {
+	if (rec->packed) {
+		if (!may_spool(r, rec, trace.len))
+			return 0;
+	} else {
 		part.in = p->survey_of[p->s - p->streams].in;
 		part.file_offset = rec->offset + (uint64_t)(trace.bytes - rec->data);
 	}
@@ -111,6 +139,7 @@ int perfdata_survey(struct reader *r)
 	ret = clone_streams(r, p, &first);
 	survey.priv = &first;
 	survey.in = first.streams->in;
+	survey.partial = false;
 	survey.nr_damaged = UINT32_MAX; /* the second reading reports it */
 	do {
 		ev = (struct event){
@@ -127,6 +156,7 @@ int perfdata_survey(struct reader *r)
 	for (size_t i = 0; i < first.nr_streams; i++)
 		perfdata_close_stream(&first.streams[i]);
 	free(first.streams);
+	r->partial |= survey.partial;
 	if (ret < 0 && !r->err.code)
 		r->err = survey.err;
 	if (ret == 0)

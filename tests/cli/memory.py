@@ -1,23 +1,27 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Small inputs that ask for much memory, and what happens when there is none."""
+"""Small inputs that ask for much memory or disk, and what happens when there is none."""
+import json
 import os
 import resource
+import struct
+import subprocess
 import sys
+import threading
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "golden"))
-from kit import KSCOPE, check, equal, exits, finish, kscope, read_folded, scratch, skip
-from perfdata_make import File, USER
+from kit import KSCOPE, check, equal, exits, finish, kscope, read_folded, run, scratch, skip
+from kit.inputs import GOLDEN
+from perfdata_make import COMPRESSED, File, SAMPLE, USER
 
 MEGABYTE = 1 << 20
 
 
-def limited(megabytes, *words, **more):
-    """kscope with so much address space."""
+def limited(megabytes, *words, what=resource.RLIMIT_AS, **more):
+    """kscope with so much address space, or with files of this size at most."""
     limit = megabytes * MEGABYTE
-    return kscope(*words, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)),
-                  **more)
+    return kscope(*words, preexec_fn=lambda: resource.setrlimit(what, (limit, limit)), **more)
 
 
 def forks(maps, children):
@@ -50,9 +54,67 @@ def test_forks(folder):
     equal("and the parent has no map of a child", stacks.get("[unknown]"), 1)
 
 
+def test_spool(folder):
+    """A perf.data that is compressed as a whole is copied to a temporary file."""
+    f, bomb = File(), os.path.join(folder, "bomb.data")
+    samples = 5000
+    with open(bomb, "wb") as out:
+        out.write(f.file(f.sample([USER] + [0x400100] * 8000, 1000) * samples))
+    run("zstd", "-q", "--rm", bomb)
+    bomb += ".zst"
+    for name, words, more in (("a file", [bomb], {}), ("a pipe", ["-"], {"stdin": bomb})):
+        with open(more.get("stdin", os.devnull), "rb") as stdin:
+            done = limited(257, "info", "--json", *words, what=resource.RLIMIT_FSIZE, stdin=stdin)
+        exits(f"{name} that decompresses to too much", done, 1,
+              "the decompressed data is more than 1000 times as large as the file: ignoring the rest")
+        kept = json.loads(done.stdout)["samples"] if done.stdout else 0
+        check("... up to there, its samples are kept", samples // 2 < kept < samples, kept)
+    run("zstd", "-q", "-d", "--rm", bomb)
+    done = kscope("info", "--json", bomb[:-4])
+    equal("what is not compressed is read whole", (done.returncode, json.loads(done.stdout)["samples"]),
+          (0, samples))
+    os.unlink(bomb[:-4])
+
+
+def zstd_of(plain, times):
+    """A zstd frame of the same bytes, many times."""
+    packer = subprocess.Popen(["zstd", "--zstd=wlog=17", "-c", "-"], stdin=subprocess.PIPE,
+                              stdout=subprocess.PIPE)
+    feeder = threading.Thread(target=lambda: ([packer.stdin.write(plain) for _ in range(times)],
+                                              packer.stdin.close()))
+    feeder.start()
+    frame = packer.stdout.read()
+    feeder.join()
+    packer.wait()
+    return frame
+
+
+def test_traces(folder):
+    """The traces of samples in compressed records go to a temporary file, too."""
+    packed, samples, size = os.path.join(folder, "traces.data"), 4500, 60000
+    with open(os.path.join(GOLDEN, "pt-samples", "input.data"), "rb") as f:
+        golden = f.read()
+    at = first = struct.unpack_from("<Q", golden, 40)[0]  # of the data
+    while golden[at] != SAMPLE:
+        at += struct.unpack_from("<H", golden, at + 6)[0]
+    sample = golden[at:at + 6] + struct.pack("<H", 56 + size) + golden[at + 8:at + 48] + \
+        struct.pack("<Q", size) + bytes(size)
+    frame = zstd_of(sample, samples)
+    data = golden[first:at] + b"".join(File().record(COMPRESSED, frame[i:i + 60000])
+                                       for i in range(0, len(frame), 60000))
+    with open(packed, "wb") as f:
+        f.write(golden[:48] + struct.pack("<Q", len(data)) + golden[56:first] + data)
+    done = limited(257, "info", "--json", packed, what=resource.RLIMIT_FSIZE)
+    exits("traces that decompress to too much", done, 1, "the traces in compressed samples are more "
+          "than 1000 times as large as the file: ignoring the rest of them")
+    equal("... and all samples", json.loads(done.stdout)["samples"] if done.stdout else 0, samples)
+
+
 with open(KSCOPE, "rb") as program:
     has_sanitizer = b"__asan_init" in program.read()
 with scratch() as temp:
+    test_spool(temp)
+    test_traces(temp)
     if has_sanitizer:
         skip("memory", "sanitizers need more address space than a limit leaves")
     else:
