@@ -145,22 +145,43 @@ static int add_image(const struct image *image, const struct store *store, const
 	return ret;
 }
 
+static char *cache_place(const char *dir)
+{
+	const char *home = getenv("HOME");
+
+	if (*dir)
+		return xstrdup(dir);
+	return home ? xasprintf("%s/.debug", home) : NULL;
+}
+
+static bool is_below(const char *file, const char *folder)
+{
+	return !strncmp(file, folder, strlen(folder));
+}
+
+bool buildid_cache_has(const char *file)
+{
+	char *place = cache_place("");
+	bool has = place && is_below(file, place);
+
+	free(place);
+	return has;
+}
+
 int buildid_cache_fill(struct images *images, const char *dir, struct err *err)
 {
 	const struct store *store = images->where->debug.store;
-	const char *home = getenv("HOME");
-	char *place;
+	char *place = cache_place(dir);
 	int nr = 0;
 
-	if (!*dir && !home)
+	if (!place)
 		return err_set(err, ERR_USAGE, "HOME is not set: use --buildid-cache=DIR");
-	place = *dir ? xstrdup(dir) : xasprintf("%s/.debug", home);
 	for (uint32_t i = 1; i < images->nr && !err->code; i++) {
 		const struct image *image = &images->all[i];
 
 		if (!image_symfile(images, i) || image->build_id_len < 2)
 			continue;
-		if (!strncmp(image->file, place, strlen(place)) &&
+		if (is_below(image->file, place) &&
 		    !store_find(store, STORE_NAME, image->file)) /* it came from this cache */
 			continue;
 		if (add_image(image, store, place, err) == 0)

@@ -14,5 +14,7 @@
  * `dir` is "". Returns the number of binaries added, or -1 on error.
  */
 int buildid_cache_fill(struct images *images, const char *dir, struct err *err);
+/* Whether the file is in ~/.debug. */
+bool buildid_cache_has(const char *file);
 
 #endif

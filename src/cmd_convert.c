@@ -4,6 +4,7 @@
 
 struct convert_options {
 	const char *buildid_cache;
+	bool no_buildid_cache;
 };
 
 /* clang-format off: tables are read by the row. */
@@ -17,6 +18,9 @@ static const struct option_table convert_table = {
 		  "add the binaries to perf's build-id cache (~/.debug)",
 		  OPTION_TEXT(struct convert_options, buildid_cache),
 		  .completion = COMPLETE_FOLDER },
+		{ "no-buildid-cache", 0, NULL,
+		  "do not add them, even if perf finds the kernel's symbols only there",
+		  OPTION_FLAG(struct convert_options, no_buildid_cache) },
 		{ 0 },
 	},
 };
@@ -29,6 +33,7 @@ static int run(struct args *args)
 
 	args_job(args, &job);
 	job.buildid_cache = asked->buildid_cache;
+	job.cache_rule = asked->no_buildid_cache ? CACHE_HINT : CACHE_KERNEL;
 	return args_convert(args, &job, NULL);
 }
 

@@ -20,6 +20,14 @@ struct job_sink { /* the end of the chain */
 	uint32_t splits; /* EVENT_BIT()s of what the parts of a timeline are made of */
 };
 
+/* What a run does so that perf finds the symbols of a perf.data in its cache, unless the user asked for a cache. */
+enum cache_rule {
+	CACHE_NOTHING,
+	CACHE_HINT, /* say what to do if perf does not find the kernel's symbols */
+	CACHE_KERNEL, /* add the binaries if perf does not find the kernel's symbols; if that fails, CACHE_HINT */
+	CACHE_ALL, /* add the binaries */
+};
+
 struct job {
 	const char *const *inputs;
 	size_t nr_inputs;
@@ -29,7 +37,7 @@ struct job {
 	const struct options *options;
 	struct selection selection; /* its lists are borrowed */
 	const char *buildid_cache;  /* add the binaries to this cache; "": ~/.debug; NULL: none */
-	bool cache_unasked;	    /* not requested by the user: do not warn if it stays empty */
+	enum cache_rule cache_rule; /* if buildid_cache is NULL */
 	struct store *list;	    /* gets the files that the run uses (base/store.h); or NULL */
 
 	/* Valid from job_open() to job_release(). */

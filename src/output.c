@@ -12,19 +12,68 @@
 #include "base/text.h"
 #include "buildid_cache.h"
 
-static int fill_cache(struct job *job)
+static int fill_cache(struct job *job, const char *place)
 {
 	const struct images *images = &job->world.images;
-	int nr = buildid_cache_fill(&job->world.images, job->buildid_cache, &job->err);
+	int nr = buildid_cache_fill(&job->world.images, place, &job->err);
 
 	if (nr < 0)
 		return -1;
 	for (size_t i = 1; i < images->nr; i++)
 		job->kernel_cached |= images->all[i].kernel && images->all[i].symfile &&
 				      images->all[i].build_id_len;
-	if (!nr && !job->cache_unasked)
+	if (!nr && job->buildid_cache)
 		log_warn("nothing to add to the build-id cache: found no binary with a build ID");
 	return 0;
+}
+
+/* The cache is not what the user asked for, so the output is complete without it. */
+static void fill_cache_unasked(struct job *job)
+{
+	if (!getenv("HOME") || fill_cache(job, "") == 0)
+		return;
+	log_warn("%s", job->err.msg);
+	job->err = (struct err){ 0 };
+}
+
+/*
+ * The kernel whose symbols perf finds only in its cache; NULL: none. The writer opens a kernel only if perf
+ * would not find it.
+ */
+static const struct image *kernel_for_cache(const struct images *images)
+{
+	for (size_t i = 1; i < images->nr; i++) {
+		const struct image *image = &images->all[i];
+
+		if (image->kernel && image->symfile && image->file &&
+		    strcmp(image->file, "/proc/kallsyms") != 0 && !buildid_cache_has(image->file))
+			return image;
+	}
+	return NULL;
+}
+
+static void say_kernel(const struct job *job, const struct output *output)
+{
+	const struct image *kernel = kernel_for_cache(&job->world.images);
+
+	if (!kernel || job->kernel_cached)
+		return;
+	if (symfile_is_packed(kernel->symfile))
+		log_say("perf finds the kernel's symbols only with --buildid-cache: %s is no ELF",
+			kernel->file);
+	else
+		log_say("for the kernel's symbols: perf report -i %s -k %s", output->path,
+			kernel->file);
+}
+
+/* Makes perf find the symbols of a perf.data, in the cache or by what the user does next. */
+static void help_perf(struct job *job, const struct output *output)
+{
+	if (job->cache_rule == CACHE_ALL ||
+	    (job->cache_rule == CACHE_KERNEL && kernel_for_cache(&job->world.images)))
+		fill_cache_unasked(job);
+	if (job->cache_rule == CACHE_HINT || job->cache_rule == CACHE_KERNEL)
+		say_kernel(job, output);
 }
 
 struct file { /* an output while it is being written */
@@ -264,7 +313,13 @@ static int commit_files(struct conversion *c)
 		if (c->files[i].part)
 			warn_of_old_parts(&c->outputs[i]);
 	}
-	return job->buildid_cache ? fill_cache(job) : 0;
+	if (job->buildid_cache)
+		return fill_cache(job, job->buildid_cache);
+	for (size_t i = 0; i < c->nr; i++) {
+		if (c->outputs[i].ops->needs & WRITER_SYMBOLS)
+			help_perf(job, &c->outputs[i]);
+	}
+	return 0;
 }
 
 /* *ret: 0, or -1 with job->err set. */

@@ -366,19 +366,6 @@ static void say_next(const struct recording *r, const struct job *job)
 		log_say("wrote %s; next: kscope report %s", r->raw, r->raw);
 }
 
-/* Like perf record, adds the binaries of a perf.data to perf's cache by default. */
-static void fill_cache_unasked(const struct recording *r, struct job *job)
-{
-	bool wanted = false;
-
-	for (size_t i = 0; i < r->nr_outputs; i++)
-		wanted |= r->outputs[i].ops->needs & WRITER_SYMBOLS;
-	if (job->buildid_cache || r->asked->no_buildid_cache || !wanted || !getenv("HOME"))
-		return;
-	job->buildid_cache = "";
-	job->cache_unasked = true;
-}
-
 /* Whether all that the source could deliver is there. */
 static int check_end(struct recording *r)
 {
@@ -402,7 +389,8 @@ static int write_outputs(struct recording *r, struct job *job)
 	const char *input = r->files.raw;
 
 	recording_job(r, job, &input);
-	fill_cache_unasked(r, job);
+	/* Like perf record, add the binaries of a perf.data to perf's cache by default. */
+	job->cache_rule = r->asked->no_buildid_cache ? CACHE_NOTHING : CACHE_ALL;
 	return r->nr_outputs ? convert_files(job, r->outputs, r->nr_outputs)
 			     : recording_count(job, r->asked->trace);
 }

@@ -56,6 +56,40 @@ def blocks(text):
     return found
 
 
+def hints(name, folder, recording, kernel, *options):
+    """Where perf cannot find the kernel's symbols in its cache, kscope says what to do, and that works."""
+    data, home = os.path.join(folder, "hint.data"), os.path.join(folder, f"home {name}")
+    env = dict(os.environ, HOME=home)
+    os.mkdir(home)
+    done = kscope("convert", recording, "-o", data, *options, env=env)
+    equal(f"{name}: a hint", (done.returncode, done.stderr),
+          (0, f"kscope: for the kernel's symbols: perf report -i {data} -k {kernel}\n"))
+    equal(f"{name}: --quiet", kscope("convert", recording, "-qo", data, *options, env=env).stderr, "")
+    script = "script", "-i", data, "-F", "ip,sym"
+    check(f"{name}: perf does not know the kernel", "copy" not in perf(home, *script).stdout)
+    check(f"{name}: the hint helps", "copy" in perf(home, *script, "-k", kernel).stdout)
+    if "--no-buildid-cache" in options:
+        equal(f"{name}: nothing is in the cache", os.listdir(home), [])
+
+
+def refused(folder, recording):
+    """A cache that cannot be written: the output is complete, and kscope says what else helps."""
+    data, home = os.path.join(folder, "hint.data"), os.path.join(folder, "a file")
+    with open(home, "w", encoding="ascii"):
+        pass
+    done = kscope("convert", recording, "-o", data, "--build-dir", folder, env=dict(os.environ, HOME=home))
+    equal("no cache: a hint", (done.returncode, done.stderr.splitlines()), (0, [
+        f"kscope: warning: {home}/.debug: cannot add to the build-id cache: Not a directory",
+        f"kscope: for the kernel's symbols: perf report -i {data} -k {folder}/kernel.elf"]))
+    check("no cache: the output is there", os.path.getsize(data))
+
+
+def without_build_id(folder, recording):
+    kernel = os.path.join(folder, "plain.elf")
+    run("llvm-objcopy", "--remove-section=.note.gnu.build-id", os.path.join(folder, "kernel.elf"), kernel)
+    hints("without build ID", folder, recording, kernel, "--kernel", kernel, "--build-dir", folder)
+
+
 def test(name, folder, kernel_map, slide, *options):
     kernel = build(folder, "kernel.elf", KERNEL, ["vectors", "syscall", "copy"])
     kernel = {function: address + slide for function, address in kernel.items()}
@@ -74,8 +108,9 @@ def test(name, folder, kernel_map, slide, *options):
     data, recording = os.path.join(folder, "perf.data"), os.path.join(folder, "a.kscope")
     with open(recording, "wb") as f:
         f.write(stream.end())
-    done = kscope("convert", recording, "-o", data, "--build-dir", folder, "--buildid-cache", *options,
-                  env=dict(os.environ, HOME=folder))
+    hints(f"{name}, --no-buildid-cache", folder, recording, os.path.join(folder, "kernel.elf"), "--build-dir", folder,
+          "--no-buildid-cache", *options)
+    done = kscope("convert", recording, "-o", data, "--build-dir", folder, *options, env=dict(os.environ, HOME=folder))
     equal(f"{name}: no messages", (done.returncode, done.stderr), (0, ""))
     done = perf(folder, "script", "-i", data, "-F", "comm,pid,tid,event,ip,sym,dso")
     equal(f"{name}: perf script says nothing else", done.stderr, "")
@@ -89,11 +124,14 @@ def test(name, folder, kernel_map, slide, *options):
     done = kscope("report", recording, "--build-dir", folder, "-e", "timer", *options)
     check(f"{name}: kscope's own report has the same names",
           all(word in done.stdout for word in ("copy", "syscall", "write", "main", "vectors")), done.stdout)
+    return recording
 
 
 with scratch() as SCRATCH:
     test("linked", SCRATCH, map_("kernel.elf"), 0)
-    test("kernel option", SCRATCH, map_("os.elf"), 0, "--kernel", os.path.join(SCRATCH, "kernel.elf"))
+    RECORDING = test("kernel option", SCRATCH, map_("os.elf"), 0, "--kernel", os.path.join(SCRATCH, "kernel.elf"))
+    without_build_id(SCRATCH, RECORDING)
     test("moved", SCRATCH, map_("/boot/kernel.elf", address=KERNEL + 0x200000, size=0x1000,
                                 offset=text_offset(os.path.join(SCRATCH, "kernel.elf"))), 0x200000)
+    refused(SCRATCH, RECORDING)
 finish()
