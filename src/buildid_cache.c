@@ -179,7 +179,7 @@ int buildid_cache_fill(struct images *images, const char *dir, struct err *err)
 	for (uint32_t i = 1; i < images->nr && !err->code; i++) {
 		const struct image *image = &images->all[i];
 
-		if (!image_symfile(images, i) || image->build_id_len < 2)
+		if (!image_unused(images, i) || image->build_id_len < 2)
 			continue;
 		if (is_below(image->file, place) &&
 		    !store_find(store, STORE_NAME, image->file)) /* it came from this cache */

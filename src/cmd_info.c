@@ -7,6 +7,7 @@
 
 #include "base/buf.h"
 #include "base/json_out.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/store.h"
 #include "base/text.h"
@@ -38,6 +39,7 @@ struct info {
 	} * counters;
 	size_t nr_counters, cap_counters;
 	struct hash counter_index; /* positions + 1 */
+	bool *hit;		   /* by image: a sample has a frame in it */
 	struct buf text, scratch;
 };
 
@@ -111,6 +113,7 @@ static int info_put(struct writer *w, const struct event *ev)
 		put_counter(info, ev);
 		return 0;
 	}
+	world_stack(w->world, ev); /* keeps its frames, for find_hits() */
 	add(source_count(info, ev->sample.source), &ev->sample);
 	add(task_count(info, ev->pid, ev->tid), &ev->sample);
 	if (ev->cpu != NO_CPU) {
@@ -149,12 +152,55 @@ static const char *task_name(const struct info *info, const struct task_count *t
 	return comm ? text_of(info, comm) : "[no name]";
 }
 
+static void find_hits(struct info *info)
+{
+	const struct world *world = &info->job->world;
+
+	info->hit = xcalloc(world->images.nr, sizeof(*info->hit));
+	for (size_t i = 1; i < world->frames.nr; i++) {
+		const struct frame *frame = &world->frames.all[i];
+
+		if (!(frame->flags & (FRAME_NAMED | FRAME_UNMAPPED)))
+			info->hit[frame->image] = true;
+	}
+}
+
+/* Opens the binaries, those that no sample hit only if they are shown. */
+static void open_binaries(struct info *info, bool all)
+{
+	struct images *images = &info->job->world.images;
+
+	find_hits(info);
+	for (uint32_t i = 1; i < images->nr; i++) {
+		if (info->hit[i])
+			image_symfile(images, i);
+		else if (all)
+			image_unused(images, i);
+	}
+}
+
 /* A binary that was not found may be in the table twice: as a file and as an address range. */
+static bool is_same(const struct images *images, uint32_t a, uint32_t b)
+{
+	return images->all[a].path == images->all[b].path && !images->all[a].file &&
+	       !images->all[b].file;
+}
+
 static bool listed_before(const struct images *images, uint32_t image)
 {
 	for (uint32_t i = 1; i < image; i++) {
-		if (images->all[i].path == images->all[image].path && !images->all[image].file &&
-		    !images->all[i].file)
+		if (is_same(images, i, image))
+			return true;
+	}
+	return false;
+}
+
+static bool is_hit(const struct info *info, uint32_t image)
+{
+	const struct images *images = &info->job->world.images;
+
+	for (uint32_t i = 1; i < images->nr; i++) {
+		if (info->hit[i] && (i == image || is_same(images, i, image)))
 			return true;
 	}
 	return false;
@@ -228,6 +274,31 @@ static void add_place(const struct info *info, struct buf *to, const struct imag
 	free(place);
 }
 
+static void print_binaries(struct info *info)
+{
+	struct images *images = &info->job->world.images;
+	struct buf *to = &info->text;
+	size_t hidden = 0;
+
+	open_binaries(info, log_level > 1);
+	for (uint32_t i = 1; i < images->nr; i++) {
+		const struct image *image = &images->all[i];
+		bool hit = is_hit(info, i);
+
+		if (listed_before(images, i) || (image->one_symbol && image->symbol != image->path))
+			continue;
+		if (!hit && log_level <= 1) {
+			hidden++;
+			continue;
+		}
+		buf_addf(to, "%-9s %-24s ", hit ? "binary" : "unused", plain_of(info, image->path));
+		add_place(info, to, image);
+		buf_addc(to, '\n');
+	}
+	if (hidden)
+		buf_addf(to, "unused    %zu binaries that no sample hit (-v shows them)\n", hidden);
+}
+
 static void print_text(struct info *info)
 {
 	struct job *job = info->job;
@@ -282,17 +353,7 @@ static void print_text(struct info *info)
 			buf_addf(to, "  pid %" PRIu32 " tid %" PRIu32, task->pid, task->tid);
 		buf_addc(to, '\n');
 	}
-	for (uint32_t i = 1; i < world->images.nr; i++) {
-		struct image *image = &world->images.all[i];
-
-		image_symfile(&world->images, i);
-		if (listed_before(&world->images, i) ||
-		    (image->one_symbol && image->symbol != image->path))
-			continue;
-		buf_addf(to, "binary    %-24s ", plain_of(info, image->path));
-		add_place(info, to, image);
-		buf_addc(to, '\n');
-	}
+	print_binaries(info);
 }
 
 static void json_facts(struct info *info, struct json_out *to)
@@ -363,11 +424,11 @@ static void json_binaries(struct info *info, struct json_out *to)
 	struct images *images = &info->job->world.images;
 	char build_id[BUILD_ID_TEXT];
 
+	open_binaries(info, true);
 	json_out_array(to, "binaries");
 	for (uint32_t i = 1; i < images->nr; i++) {
 		struct image *image = &images->all[i];
 
-		image_symfile(images, i);
 		if (listed_before(images, i))
 			continue;
 		image_build_id(image, build_id);
@@ -375,6 +436,7 @@ static void json_binaries(struct info *info, struct json_out *to)
 		json_out_text(to, "path", text_of(info, image->path));
 		json_out_text(to, "file", image->file ? image->file : "");
 		json_out_text(to, "build_id", build_id);
+		json_out_bool(to, "hit", is_hit(info, i));
 		json_out_end(to);
 	}
 	json_out_end(to);
@@ -479,6 +541,7 @@ static int run(struct args *args)
 	free(info.sources);
 	free(info.tasks);
 	free(info.counters);
+	free(info.hit);
 	hash_release(&info.counter_index);
 	hash_release(&info.task_index);
 	buf_release(&info.text);

@@ -363,6 +363,18 @@ struct symfile *image_symfile(struct images *images, uint32_t handle)
 	return image->symfile;
 }
 
+struct symfile *image_unused(struct images *images, uint32_t handle)
+{
+	const struct image *image = &images->all[handle];
+	int level = log_level;
+
+	if (level == 1 && !image->kernel && !image->given)
+		log_level = 0;
+	image_symfile(images, handle);
+	log_level = level;
+	return images->all[handle].symfile;
+}
+
 static uint64_t image_shift(const struct image *image, const struct strtab *strings)
 {
 	uint64_t linked = 0;

@@ -75,6 +75,8 @@ void image_moved(struct images *images, uint32_t image, const char *anchor, uint
 void image_names(struct images *images, uint32_t image, const char *file);
 /* Opens the file on first use. NULL: not found or not usable. Warns once. */
 struct symfile *image_symfile(struct images *images, uint32_t image);
+/* The same for an image that no sample needed, which need not be a binary: warns only with -v. */
+struct symfile *image_unused(struct images *images, uint32_t image);
 /* The bytes of a file that is not a binary but only code; NULL: it is none. */
 const uint8_t *image_raw(struct images *images, uint32_t image, size_t *len);
 /* Converts a frame's addr to a virtual address of the ELF. */

@@ -187,13 +187,13 @@ def test_paths(folder):
     path = os.path.join(place, os.fsdecode(evil("input")))
     with open(path, "wb") as f:
         f.write(b'kscope-dump 1\nmap task=1/1 whole path="hasher.elf"\nnonsense\n')
-    for more, name in (([], "paths: info"), (["--json"], "paths: info --json")):
+    for more, name in (["-v"], "paths: info"), (["--json"], "paths: info --json"):
         done = run(KSCOPE, "info", path, "-b", place, *more, binary=True)
         text = clean(f"{name}: stdout is safe", done.stdout)
         message = clean(f"{name}: stderr is safe", done.stderr)
         check(f"{name}: the message names the input", done.returncode == 1 and
               message.count("\n") == 2 and as_text("input") in message, message)
-        if more:
+        if "--json" in more:
             data = json.loads(text)
             equal("paths: in JSON", (data["inputs"][0]["path"], data["binaries"][0]["file"]),
                   (f"{folder}/{as_json('folder')}/{as_json('input')}",
