@@ -29,15 +29,28 @@ static void *find(const char *name)
 	return dlsym(RTLD_DEFAULT, name);
 }
 
+/* A path may hold what a terminal obeys, or a line break. */
+static void make_ascii(char *line, const char *text)
+{
+	for (; *text; text++) {
+		if (*text >= ' ' && *text <= '~')
+			*line++ = *text;
+		else
+			line += sprintf(line, "\\x%02x", (uint8_t)*text);
+	}
+	*line = '\0';
+}
+
 void api_say(const char *format, ...)
 {
 	va_list list;
-	char text[1024];
+	char text[1024], line[4 * sizeof(text)];
 
 	va_start(list, format);
 	vsnprintf(text, sizeof(text), format, list);
 	va_end(list);
-	fprintf(stderr, "kscope-qemu: %s\n", text);
+	make_ascii(line, text);
+	fprintf(stderr, "kscope-qemu: %s\n", line);
 }
 
 int api_thread(pthread_t *thread, void *(*body)(void *))

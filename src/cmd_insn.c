@@ -437,7 +437,7 @@ static void insn_close(struct writer *w)
 
 static const struct writer_ops insn_ops = {
 	.name = "insn",
-	.needs = WRITER_TEXT | WRITER_OUTSIDE,
+	.needs = WRITER_TEXT | WRITER_PLAIN | WRITER_OUTSIDE,
 	.takes = EVENT_BIT(EVENT_BRANCH) | EVENT_BIT(EVENT_NOTE),
 	.options = OPTION_USES({ &insn_table, offsetof(struct insn_writer, asked) }),
 	.priv_size = sizeof(struct insn_writer),

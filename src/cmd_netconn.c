@@ -12,6 +12,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/text.h"
 #include "cmd.h"
 #include "read/sel4_pb.h"
 #include "record/netconn.h"
@@ -69,6 +70,7 @@ static int keep_raw(struct netconn *n, const struct output *output, int code)
 static int write_output(struct netconn *n, const struct args *args, const struct output *output)
 {
 	const char *input = n->files.raw;
+	struct buf plain = { 0 };
 	struct job job;
 	int code;
 
@@ -82,7 +84,9 @@ static int write_output(struct netconn *n, const struct args *args, const struct
 		code = convert_quietly(&job, output);
 	if (code > ERR_PARTIAL)
 		return keep_raw(n, output, code);
-	printf("wrote %s: %" PRIu64 " samples\n", output->path, job.count.samples);
+	printf("wrote %s: %" PRIu64 " samples\n", text_plain(&plain, output->path),
+	       job.count.samples);
+	buf_release(&plain);
 	return n->breaks ? ERR_PARTIAL : code;
 }
 

@@ -12,6 +12,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/text.h"
 #include "cmd_record.h"
 #include "record/control.h"
 #include "record/guest.h"
@@ -129,6 +130,7 @@ static int attach(const struct args *args, const char *socket, struct err *err)
 	struct control control = { .fd = -1 };
 	const char *command = args->nr_inputs == 1 ? args->inputs[0] : "";
 	char reply[CONTROL_LINE];
+	struct buf plain = { 0 };
 	bool good = false;
 	int ret;
 
@@ -144,7 +146,8 @@ static int attach(const struct args *args, const char *socket, struct err *err)
 	if (ret < 0)
 		return -1;
 	for (char *word = strtok(reply, " "); word; word = strtok(NULL, " "))
-		printf("%s\n", word);
+		printf("%s\n", text_plain(&plain, word));
+	buf_release(&plain);
 	return 0;
 }
 

@@ -124,6 +124,7 @@ enum writer_needs {
 	WRITER_SEEK = 1,    /* seeks back to patch its output */
 	WRITER_TEXT = 2,    /* the output may go to a terminal */
 	WRITER_SYMBOLS = 4, /* its consumer finds symbols in perf's build-id cache */
+	WRITER_PLAIN = 16,  /* makes names safe for a terminal itself, and may use colors */
 	WRITER_OUTSIDE = 8, /* also gets unselected events, to follow the state they change */
 };
 

@@ -169,7 +169,10 @@ static int open_output(const char *path, const struct writer_ops *ops, struct fi
 {
 	if (ops->folder)
 		return folder_open(&file->folder, path, ops->folder, err);
-	return out_open(&file->out, path, ops->needs & WRITER_SEEK, err);
+	if (out_open(&file->out, path, ops->needs & WRITER_SEEK, err) < 0)
+		return -1;
+	file->out.plain = !(ops->needs & WRITER_PLAIN) && isatty(file->out.fd);
+	return 0;
 }
 
 static int commit_output(struct file *file, struct err *err)

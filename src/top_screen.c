@@ -199,7 +199,7 @@ static int columns_of(const struct screen *screen, const char *text, size_t *len
 	*len = text_utf8_len(text);
 	if (!*len)
 		*len = 1;
-	if (text_is_control(text) || (*text & 0x80 && !screen->utf8))
+	if (text_is_unsafe(text_code(text, *len)) || (*text & 0x80 && !screen->utf8))
 		return -1;
 	if (!(*text & 0x80))
 		return 1;

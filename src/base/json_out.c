@@ -29,8 +29,8 @@ static void add_string(struct buf *to, const char *s)
 			buf_adds(to, "\xef\xbf\xbd");
 		else if (*s == '"' || *s == '\\')
 			buf_addf(to, "\\%c", *s);
-		else if (text_is_control(s)) /* C1 controls are 0xc2 and then their number */
-			buf_addf(to, "\\u%04x", (uint8_t)s[len - 1]);
+		else if (text_is_unsafe(text_code(s, len))) /* JSON may be read on a terminal */
+			buf_addf(to, "\\u%04" PRIx32, text_code(s, len));
 		else
 			buf_add(to, s, len);
 	}

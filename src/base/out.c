@@ -200,12 +200,24 @@ int out_open_packed(struct out *out, const char *path, const struct pack_ops *op
 	return 0;
 }
 
+static int write_plain(int fd, const void *data, size_t len)
+{
+	struct buf text = { 0 };
+	int error;
+
+	text_add_lines(&text, data, len);
+	error = fd_write(fd, text.data, text.len);
+	buf_release(&text);
+	return error;
+}
+
 static void write_out(struct out *out, const void *data, size_t len, enum pack_until until)
 {
 	if (!out->failed)
 		out->failed = out->pack
 				      ? out->pack->ops->write(out->pack, out->fd, data, len, until)
-				      : fd_write(out->fd, data, len);
+			      : out->plain ? write_plain(out->fd, data, len)
+					   : fd_write(out->fd, data, len);
 	out->flushed += len;
 }
 

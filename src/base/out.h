@@ -21,6 +21,7 @@ struct out {
 	int fd;
 	bool named;   /* a regular file, which gets its name in the commit */
 	bool spooled; /* a seekable temporary file; the commit copies it to stdout or the pipe */
+	bool plain;   /* a terminal, which gets text that it cannot obey */
 	char *target; /* `path` with its symbolic links followed; only if named */
 	char *temp;   /* a temporary name, if O_TMPFILE does not work here */
 	struct pack *pack; /* NULL: not compressed */

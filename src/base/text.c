@@ -145,24 +145,53 @@ size_t text_utf8_len(const char *text)
 	return len;
 }
 
-bool text_is_control(const char *text)
+uint32_t text_code(const char *text, size_t len)
 {
 	const unsigned char *s = (const unsigned char *)text;
+	uint32_t code = len > 1 ? s[0] & (0x7fu >> len) : s[0];
 
-	return s[0] < ' ' || s[0] == 0x7f || (s[0] == 0xc2 && s[1] >= 0x80 && s[1] < 0xa0);
+	for (size_t i = 1; i < len; i++)
+		code = code << 6 | (s[i] & 0x3f);
+	return code;
+}
+
+bool text_is_unsafe(uint32_t code)
+{
+	return code < ' ' || (code >= 0x7f && code < 0xa0) || code == 0x61c || code == 0x200e ||
+	       code == 0x200f || (code >= 0x2028 && code <= 0x202e) ||
+	       (code >= 0x2066 && code <= 0x2069);
+}
+
+/* Appends the character or stray byte at s, and returns how many bytes it has. */
+static size_t add_plain(struct buf *buf, const char *s)
+{
+	size_t len = text_utf8_len(s);
+
+	if (!len || text_is_unsafe(text_code(s, len)))
+		buf_addc(buf, '?');
+	else
+		buf_add(buf, s, len);
+	return len ? len : 1;
 }
 
 void text_add_plain(struct buf *buf, const char *s)
 {
-	size_t len;
+	while (*s)
+		s += add_plain(buf, s);
+}
 
-	for (; *s; s += len ? len : 1) {
-		len = text_utf8_len(s);
-		if (!len || text_is_control(s))
-			buf_addc(buf, '?');
+void text_add_lines(struct buf *buf, const char *s, size_t len)
+{
+	struct buf whole = { 0 };
+
+	buf_add(&whole, s, len); /* has a NUL after it */
+	for (size_t at = 0; at < len;) {
+		if (whole.data[at] == '\n' || whole.data[at] == '\t')
+			buf_addc(buf, whole.data[at++]);
 		else
-			buf_add(buf, s, len);
+			at += add_plain(buf, whole.data + at);
 	}
+	buf_release(&whole);
 }
 
 const char *text_plain(struct buf *scratch, const char *s)

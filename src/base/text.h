@@ -29,11 +29,21 @@ const char *text_quote_end(const char *s, const char *end);
 
 /* The length in bytes of the UTF-8 character at s; 0 if there is none. */
 size_t text_utf8_len(const char *s);
-/* Is the character at s a control character (C0, DEL or C1), which a terminal might obey? */
-bool text_is_control(const char *s);
-/* Appends s for a terminal: control characters and bytes that are not UTF-8 become '?'. */
+/* The number of the character of that length at s. */
+uint32_t text_code(const char *s, size_t len);
+/*
+ * Might a terminal obey this character, or a reader take it for the end of a line? C0, DEL and C1 controls, Unicode's
+ * line separators, and marks that change the direction of writing.
+ */
+bool text_is_unsafe(uint32_t code);
+/*
+ * Appends s for people to read, on a terminal or in a line of text: unsafe characters and bytes that are not UTF-8
+ * become '?'. All names and paths in messages and tables come through here.
+ */
 void text_add_plain(struct buf *buf, const char *s);
-/* The same, alone in `scratch`, which owns the result. */
+/* The same for whole lines, whose ends and tabs stay. */
+void text_add_lines(struct buf *buf, const char *s, size_t len);
+/* Like text_add_plain(), but alone in `scratch`, which owns the result. */
 const char *text_plain(struct buf *scratch, const char *s);
 
 /* Human-readable nanoseconds: "1.234 s", "56.700 ms". */

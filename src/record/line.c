@@ -294,6 +294,30 @@ const char **line_words(const struct qemu_line *line, const char *plugin, const 
 static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 			    "-_=+,./:@%";
 
+/* In ASCII, as bash, zsh and POSIX.1-2024 read it. */
+static void quote_unsafe(struct buf *text, const char *word)
+{
+	buf_adds(text, "$'");
+	for (const char *c = word; *c; c++) {
+		if ((uint8_t)*c < ' ' || (uint8_t)*c > '~')
+			buf_addf(text, "\\%03o", (uint8_t)*c);
+		else if (*c == '\'' || *c == '\\')
+			buf_addf(text, "\\%c", *c);
+		else
+			buf_addc(text, *c);
+	}
+	buf_addc(text, '\'');
+}
+
+static bool is_safe(const char *word)
+{
+	struct buf scratch = { 0 };
+	bool same = !strcmp(text_plain(&scratch, word), word);
+
+	buf_release(&scratch);
+	return same;
+}
+
 void line_quote(struct buf *text, const char *const *words)
 {
 	for (size_t i = 0; words[i]; i++) {
@@ -301,6 +325,10 @@ void line_quote(struct buf *text, const char *const *words)
 			buf_addc(text, ' ');
 		if (*words[i] && !words[i][strspn(words[i], plain)]) {
 			buf_adds(text, words[i]);
+			continue;
+		}
+		if (!is_safe(words[i])) {
+			quote_unsafe(text, words[i]);
 			continue;
 		}
 		buf_addc(text, '\'');

@@ -60,13 +60,16 @@ static void say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* An answer to the user, on stdout as the original prints it. */
 static void say(const char *fmt, ...)
 {
+	struct buf plain = { 0 };
+	char line[1200];
 	va_list ap;
 
 	va_start(ap, fmt);
-	vprintf(fmt, ap);
+	vsnprintf(line, sizeof(line), fmt, ap);
 	va_end(ap);
-	putchar('\n');
+	printf("%s\n", text_plain(&plain, line));
 	fflush(stdout);
+	buf_release(&plain);
 }
 
 /* ---- what arrives ---- */
@@ -260,7 +263,6 @@ static int await_greeting(struct shell *s, struct err *err)
 /* The first generation names its binaries; the second one does not know the command. */
 static void ask_mappings(struct shell *s)
 {
-	struct buf plain = { 0 };
 	char *rest = NULL;
 
 	buf_clear(&s->answer);
@@ -272,9 +274,8 @@ static void ask_mappings(struct shell *s)
 	for (char *line = strtok_r(s->answer.data, "\n", &rest); line;
 	     line = strtok_r(NULL, "\n", &rest)) {
 		if (strstr(line, ": ") && isalpha((unsigned char)*line))
-			say("%s", text_plain(&plain, line));
+			say("%s", line);
 	}
-	buf_release(&plain);
 }
 
 static void connect_board(struct shell *s)

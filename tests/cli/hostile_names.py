@@ -1,24 +1,33 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Names in the data that attack the reader of the output: terminal escapes, line breaks, quotes and
-bytes that are not UTF-8, through every verb that prints names, as text and as JSON."""
+"""Names in the data that attack the reader of the output: terminal escapes, line breaks, marks that change the
+direction of writing, quotes and bytes that are not UTF-8, through every verb that prints names, as text and as JSON,
+and in a terminal, where formats whose text is data must be safe, too."""
 import json
 import os
+import pty
 import re
+import shlex
 import shutil
 import struct
+import subprocess
 import sys
+import termios
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from kit import DEMO, KSCOPE, check, equal, finish, run, scratch
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "golden"))
+import perfdata_make
+from kit import BUILD, DEMO, KSCOPE, check, equal, finish, run, scratch
 
+# Line separators, embeddings, overrides, isolates and marks
+TURNS = "\u2028\u2029\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f\u061c"
 # Every kind of dangerous character, and characters that must stay unchanged.
-EVIL = (b"\x1b[31m \x9b31m \xc2\x9b31m \x7f \"quoted\" back\\slash new\nline \r\t "
+EVIL = TURNS.encode() + (b"\x1b[31m \x9b31m \xc2\x9b31m \x7f \"quoted\" back\\slash new\nline \r\t "
         b"\xff \xc3( \xed\xa0\x80 \xc0\xaf \xf5\x80 \xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80")
-AS_JSON = ("\x1b[31m \ufffd31m \x9b31m \x7f \"quoted\" back\\slash new\nline \r\t "
+AS_JSON = TURNS + ("\x1b[31m \ufffd31m \x9b31m \x7f \"quoted\" back\\slash new\nline \r\t "
            "\ufffd \ufffd( \ufffd\ufffd\ufffd \ufffd\ufffd \ufffd\ufffd \u00e9\u20ac\U0001f600")
-CONTROL = re.compile("[\0-\x09\x0b-\x1f\x7f-\x9f]")
-AS_TEXT = re.sub("[\0-\x1f\x7f-\x9f\ufffd]", "?", AS_JSON)
+CONTROL = re.compile(f"[\0-\x09\x0b-\x1f\x7f-\x9f{TURNS}]")
+AS_TEXT = re.sub(f"[\0-\x1f\x7f-\x9f\ufffd{TURNS}]", "?", AS_JSON)
 
 
 def evil(field):
@@ -215,13 +224,121 @@ def test_messages():
           AS_TEXT.split(" ", 1)[0] in message and message.count("\n") == 1, message)
 
 
+def in_terminal(*words):
+    """The bytes that kscope sends to a terminal as stdout, without colors, and its exit code."""
+    ours, theirs = pty.openpty()
+    modes = termios.tcgetattr(theirs)
+    modes[1] &= ~termios.OPOST  # line ends stay as they are
+    termios.tcsetattr(theirs, termios.TCSANOW, modes)
+    with subprocess.Popen([KSCOPE, *words], stdin=subprocess.DEVNULL, stdout=theirs,
+                          stderr=subprocess.PIPE, env=dict(os.environ, NO_COLOR="1")) as child:
+        os.close(theirs)
+        shown = b""
+        while True:
+            try:
+                data = os.read(ours, 65536)
+            except OSError:  # the end
+                break
+            shown += data
+        clean(f"terminal: {words[0]} {words[-1]}: stderr is safe", child.stderr.read())
+    os.close(ours)
+    return shown, child.returncode
+
+
+def test_terminal(folder):
+    """Formats whose text is data are made safe only for a terminal. Elsewhere they keep every byte."""
+    path = os.path.join(folder, "terminal.dump")
+    with open(path, "wb") as f:
+        f.write(b"\n".join(events(evil).split(b"\n")[:-2]) + b"\n")
+    for name, want in (("dump", "comm"), ("folded", "leaf"), ("svg", "leaf")):
+        shown, code = in_terminal("convert", path, "-o", "-", "-t", name)
+        text = clean(f"terminal: {name} is safe", shown.replace(b"\t", b" "))
+        check(f"terminal: {name} is there", code == 0 and len(text) > 20 and
+              f"{want} ??????" in text, f"exit code {code}: {text}")
+        data = run(KSCOPE, "convert", path, "-o", "-", "-t", name, binary=True).stdout
+        check(f"terminal: {name} has as many lines elsewhere", data.count(b"\n") == text.count("\n"),
+              data)
+        if name in ("dump", "folded"):
+            check(f"terminal: {name} keeps its bytes elsewhere", TURNS.encode() in data and
+                  b"\xc2\x9b31m" in data, data)
+    for words in (["report", path], ["info", path]):
+        shown, code = in_terminal(*words)
+        text = clean(f"terminal: {words[0]} is safe", shown)
+        check(f"terminal: {words[0]} is there", code == 0 and as_text("event") in text, text)
+
+
+def test_folded_lines():
+    """A folded stack is a line, whatever its names are."""
+    done = run(KSCOPE, "convert", "-f", "dump", "-", "-o", "-", "-t", "folded",
+               input=b'kscope-dump 1\nsource id=1 name="e" type=1 config=0x0\nsample task=7/7 source=1 '
+               b'weight=9 : named "le;a\\u000af 99" "ro\\u000d\\u000aot"\n', binary=True)
+    equal("folded: one line for a stack", done.stdout, b"pid 7;ro  ot;le:a f 99 1\n")
+
+
+def test_perfdata(folder):
+    """A task, a binary and an event of perf.data, and a function of an ELF file."""
+    name = AS_JSON.replace("\ufffd", "")
+    elf = os.path.join(folder, "hasher.elf")
+    with open(os.path.join(DEMO, "64k", "hasher.elf"), "rb") as f:
+        image = f.read()
+    with open(elf, "wb") as f:
+        f.write(image.replace(b"\0fill_block\0", b"\0f\x9b\x1b\xe2\x80\xae\xc2\x9bk\n\0"))
+    nm = run("nm", os.path.join(DEMO, "64k", "hasher.elf")).stdout
+    addr = next(int(line.split()[0], 16) for line in nm.splitlines() if line.endswith(" fill_block"))
+    make = perfdata_make.File()
+    data = make.file(make.comm(name) + make.mmap2(addr & ~0xffff, 0x10000, 0, elf) +
+                     make.mmap2(0x7000000, 0x1000, 0, "/" + name) +
+                     make.sample([perfdata_make.USER, addr], 10) +
+                     make.sample([perfdata_make.USER, 0x7000010], 20), make.features([name]))
+    path = os.path.join(folder, "hostile.data")
+    with open(path, "wb") as f:
+        f.write(data)
+    shown = re.sub(f"[\0-\x1f\x7f-\x9f{TURNS}]", "?", name)
+    for words, want in ((["info", path], [shown]), (["report", path, "-b", folder], [shown, "f????k?"])):
+        done = run(KSCOPE, *words, binary=True)
+        clean(f"perf.data: stderr of {words[0]} is safe", done.stderr)
+        text = clean(f"perf.data: {words[0]} is safe", done.stdout)
+        check(f"perf.data: {words[0]} has the names", all(part in text for part in want), text)
+
+
+def test_print(folder):
+    """record --print shows a command for a shell; an unsafe word is in a form that shells read."""
+    word = "it's \x1b[31m\n\u202e\\"
+    plugin = os.path.join(folder, "plugin.so")
+    with open(plugin, "w", encoding="ascii"):
+        pass
+    done = run(KSCOPE, "record", "qemu", "--print", "--", "qemu-system-x86_64", "-append", word,
+               binary=True, cwd=folder, env=dict(os.environ, KSCOPE_PLUGIN=plugin))
+    text = clean("print: stdout is safe", done.stdout)
+    equal("print: one line", text.count("\n"), 1)
+    again = run("bash", "-c", f"printf '%s' {text.strip().split('-append ')[1]}", binary=True).stdout
+    equal("print: a shell reads the word", again.decode(), word)
+    plain = run(KSCOPE, "record", "qemu", "--print", "--", "qemu-system-x86_64", "-append", "it's \u00e9",
+                cwd=folder, env=dict(os.environ, KSCOPE_PLUGIN=plugin)).stdout
+    equal("print: other words as before", shlex.split(plain)[-1], "it's \u00e9")
+
+
+def test_plugin():
+    """The plugin's own messages."""
+    done = run(os.path.join(BUILD, "tests", "qemu_host_901"), "/no such folder/\x1b[31m\n\u202ex",
+               binary=True)
+    text = clean("plugin: stderr is safe", done.stderr)
+    check("plugin: the message is there", "cannot write /no such folder/\\x1b[31m\\x0a\\xe2\\x80\\xaex: " in text,
+          text)
+
+
 def main():
     test_events()
     test_folded()
     with scratch() as folder:
         test_alloc(folder)
         test_paths(folder)
+        test_terminal(folder)
+        test_perfdata(folder)
+        test_print(folder)
     test_messages()
+    test_folded_lines()
+    test_plugin()
     finish()
 
 

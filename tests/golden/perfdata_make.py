@@ -305,5 +305,6 @@ def cases():
     yield "version-1", b"PERFFILE" + le.file(data)[8:]
 
 
-for name, content in cases():
-    put("perfdata-" + name, "input.data", content)
+if __name__ == "__main__":  # other tests use the class
+    for name, content in cases():
+        put("perfdata-" + name, "input.data", content)

@@ -117,6 +117,13 @@ static void test_text(void)
 	check("text: plain C1 controls",
 	      !strcmp(text_plain(&buf, "\xc2\x9b|\xc2\xa0"), "?|\xc2\xa0"));
 	check("text: plain stray bytes", !strcmp(text_plain(&buf, "\x9b|\xe2\x82"), "?|??"));
+	check("text: plain directions",
+	      !strcmp(text_plain(&buf, "\xe2\x80\xaeg|\xe2\x81\xa6|\xd8\x9c|\xe2\x80\xa8|"
+				       "\xe2\x80\x8d|\xe2\x81\xaa"),
+		      "?g|?|?|?|\xe2\x80\x8d|\xe2\x81\xaa"));
+	buf_clear(&buf);
+	text_add_lines(&buf, "a\tb\n\0\r\xc2\x9b\xc3", 9);
+	check("text: plain lines", !strcmp(buf.data, "a\tb\n????"));
 	check("text: plain nothing", !strcmp(text_plain(&buf, ""), ""));
 	buf_release(&buf);
 }
