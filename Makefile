@@ -12,6 +12,15 @@ WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpo
 KSCOPE_CFLAGS := -std=gnu11 $(WARNINGS) -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -Isrc -I. \
 	-DKSCOPE_VERSION='"$(VERSION)"' -I$(BUILD)/gen -MMD -MP -pthread -fPIC -fvisibility=hidden
 
+# What makes a mistake in a reader harder to exploit. FORTIFY needs an optimizing compiler, and hides calls from sanitizers.
+# Whoever sets it in CPPFLAGS or CFLAGS, as Debian does, has the last word.
+OPTIMIZES = $(filter-out -O0,$(lastword $(filter -O%,$(CFLAGS))))
+FORTIFY = $(if $(findstring _FORTIFY_SOURCE,$(CPPFLAGS) $(CFLAGS))$(filter -fsanitize%,$(CFLAGS)),,$(if \
+	$(OPTIMIZES),-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2))
+HARDEN_CFLAGS = -fstack-protector-strong $(FORTIFY)
+HARDEN_LDFLAGS := -Wl,-z,relro,-z,now,-z,noexecstack
+PIE = $(if $(filter -static% -no-pie,$(CFLAGS) $(LDFLAGS)),,-pie)
+
 # One short line a command; make V=1 shows them whole.
 Q := $(if $(V),,@)
 say = $(if $(V),,@echo "  $(1)	$@")
@@ -64,7 +73,7 @@ LIBOBJ := $(filter-out $(BUILD)/obj/src/main.o,$(OBJ))
 $(BUILD)/obj/%.o: %.c Makefile $(BUILD)/libs
 	@mkdir -p $(@D)
 	$(call say,CC)
-	$(Q)$(CC) $(KSCOPE_CFLAGS) $(CPPFLAGS) $(CFLAGS) -c $< -o $@
+	$(Q)$(CC) $(KSCOPE_CFLAGS) $(HARDEN_CFLAGS) $(CPPFLAGS) $(CFLAGS) -c $< -o $@
 
 # Text that goes into the flame graphs, as a C string without its comment lines and indentation.
 as_string = @mkdir -p $(@D) && { echo '\#define $(1) \\'; sed -e '/^[[:space:]]*\/[\/*]/d' \
@@ -77,7 +86,7 @@ $(BUILD)/obj/src/write/flame_svg.o: $(BUILD)/gen/flame_js.h $(BUILD)/gen/flame_c
 
 $(BUILD)/kscope: $(OBJ)
 	$(call say,LD)
-	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $^ -o $@ $(LIBS) -lm
+	$(Q)$(CC) $(CFLAGS) $(HARDEN_LDFLAGS) $(PIE) $(LDFLAGS) $^ -o $@ $(LIBS) -lm
 
 -include $(OBJ:.o=.d)
 
@@ -101,7 +110,7 @@ $(PLUGIN_OBJ) $(BUILD)/kscope-qemu.so: override CFLAGS := $(filter-out -fsanitiz
 $(PLUGIN_OBJ): KSCOPE_CFLAGS += -ftls-model=initial-exec
 $(BUILD)/kscope-qemu.so: $(PLUGIN_OBJ)
 	$(call say,LD)
-	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -shared -pthread $^ -o $@ -ldl
+	$(Q)$(CC) $(CFLAGS) $(HARDEN_LDFLAGS) $(LDFLAGS) -shared -pthread $^ -o $@ -ldl
 
 -include $(PLUGIN_OBJ:.o=.d)
 
@@ -111,14 +120,14 @@ DLFILTER_OBJ := $(DLFILTER_SRC:%.c=$(BUILD)/obj/%.o) $(BUILD)/obj/dlfilter/forma
 $(BUILD)/obj/dlfilter/format.o: src/format.c Makefile $(BUILD)/libs
 	@mkdir -p $(@D)
 	$(call say,CC)
-	$(Q)$(CC) $(KSCOPE_CFLAGS) -DKSCOPE_NO_READERS $(CPPFLAGS) $(CFLAGS) -c $< -o $@
+	$(Q)$(CC) $(KSCOPE_CFLAGS) -DKSCOPE_NO_READERS $(HARDEN_CFLAGS) $(CPPFLAGS) $(CFLAGS) -c $< -o $@
 $(BUILD)/libkscope.a: $(LIBOBJ)
 	$(call say,AR)
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
 # perf loads it, and perf has no sanitizers in it; they do not hurt if perf is started with them.
 $(BUILD)/libkscope-dlfilter.so: $(DLFILTER_OBJ) $(BUILD)/libkscope.a
 	$(call say,LD)
-	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -shared -Wl,--gc-sections,--as-needed,--exclude-libs,ALL $^ -o $@ $(LIBS) -lm
+	$(Q)$(CC) $(CFLAGS) $(HARDEN_LDFLAGS) $(LDFLAGS) -shared -Wl,--gc-sections,--as-needed,--exclude-libs,ALL $^ -o $@ $(LIBS) -lm
 
 -include $(DLFILTER_OBJ:.o=.d)
 
