@@ -9,7 +9,7 @@ BUILD ?= build
 CFLAGS ?= -O2 -g
 WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith \
 	-Wwrite-strings -Wundef -Wformat=2 -Wno-format-nonliteral -Wvla
-KSCOPE_CFLAGS := -std=gnu11 $(WARNINGS) -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -Isrc -I. \
+KSCOPE_CFLAGS := -std=gnu11 $(WARNINGS) -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -D_TIME_BITS=64 -Isrc -I. \
 	-DKSCOPE_VERSION='"$(VERSION)"' -I$(BUILD)/gen -MMD -MP -pthread -fPIC -fvisibility=hidden
 
 # What makes a mistake in a reader harder to exploit. FORTIFY needs an optimizing compiler, and hides calls from sanitizers.

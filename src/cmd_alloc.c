@@ -9,6 +9,7 @@
 #include "base/json_out.h"
 #include "base/mem.h"
 #include "base/text.h"
+#include "base/wide.h"
 #include "cmd.h"
 #include "look.h"
 #include "pass/alloc.h"
@@ -195,7 +196,7 @@ static void print_series(struct allocs *a, const struct alloc_heap *heap)
 			   "    up to event        bytes\n");
 	for (unsigned i = 0; i < points; i++) {
 		uint64_t live = live_at(heap, points, i);
-		uint64_t event = (uint64_t)((__uint128_t)a->pass.events * (i + 1) / points);
+		uint64_t event = wide_quotient(wide_product(a->pass.events, i + 1), points);
 		double share = heap->sum.peak ? (double)live / (double)heap->sum.peak : 0;
 
 		buf_addf(&a->text, "  %13" PRIu64 " %12" PRIu64 "  ", event, live);

@@ -5,15 +5,16 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/wide.h"
 
 #define K1 0x9e3779b97f4a7c15ULL
 #define K2 0xe7037ed1a0b428dbULL
 
 static inline uint64_t fold(uint64_t a, uint64_t b)
 {
-	__uint128_t product = (__uint128_t)a * b;
+	struct wide product = wide_product(a, b);
 
-	return (uint64_t)product ^ (uint64_t)(product >> 64);
+	return product.low ^ product.high;
 }
 
 static inline uint64_t load(const uint8_t *p)

@@ -92,7 +92,8 @@ static uint64_t nth(const struct histogram *h, uint64_t n)
 
 uint64_t histogram_quantile(const struct histogram *h, unsigned per_mille)
 {
-	uint64_t rank = (uint64_t)(((__uint128_t)h->count * per_mille + 999) / 1000);
+	/* Rounded up; split so that the products fit. */
+	uint64_t rank = h->count / 1000 * per_mille + (h->count % 1000 * per_mille + 999) / 1000;
 	uint64_t sorted[HISTOGRAM_EXACT];
 
 	if (!h->count)

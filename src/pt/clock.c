@@ -76,5 +76,5 @@ uint64_t ipt_ns_to_tsc(const struct ipt_ns *ns, uint64_t time)
 	if (!ns->known || time == NO_TIME || time < ns->zero)
 		return 0;
 	time -= ns->zero;
-	return (uint64_t)(((unsigned __int128)time << ns->shift) / ns->mult);
+	return wide_quotient(wide_left(time, (unsigned)ns->shift), ns->mult);
 }

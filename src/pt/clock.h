@@ -9,6 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/wide.h"
+
 struct ipt_clock_info {
 	uint32_t
 		tsc_per_ctc[2]; /* numerator and denominator; 0: unknown, MTC packets are ignored */
@@ -42,7 +44,7 @@ static inline uint64_t ipt_ns_of(const struct ipt_ns *ns, uint64_t tsc)
 		return tsc;
 	rest = tsc & (((uint64_t)1 << ns->shift) - 1);
 	return ns->zero + (tsc >> ns->shift) * ns->mult +
-	       (uint64_t)((unsigned __int128)rest * ns->mult >> ns->shift);
+	       wide_right(wide_product(rest, ns->mult), (unsigned)ns->shift);
 }
 
 /* 0: NO_TIME, or before all. */

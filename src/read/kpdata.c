@@ -390,7 +390,7 @@ static const uint8_t *peek_run(struct kp_bytes *bytes, uint64_t offset, size_t w
 /* Compares without a branch, because the result is unpredictable. */
 static inline bool earlier(const struct place *a, const struct place *b)
 {
-	return ((__uint128_t)a->time << 64 | a->offset) < ((__uint128_t)b->time << 64 | b->offset);
+	return (a->time < b->time) | ((a->time == b->time) & (a->offset < b->offset));
 }
 
 static void sift_down(struct kpdata *p)

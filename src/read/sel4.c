@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "base/store.h"
 #include "base/text.h"
+#include "base/wide.h"
 #include "model/source.h"
 #include "read/sel4_json.h"
 
@@ -211,9 +212,8 @@ static uint64_t unwrap(struct sel4 *s, uint64_t time, uint32_t cpu)
 static uint64_t to_ns(const struct sel4 *s, uint64_t ticks)
 {
 	uint64_t hz = s->tick_hz;
-	__uint128_t ns = hz ? (__uint128_t)ticks * 1000000000 / hz : ticks;
 
-	return ns < NO_TIME ? (uint64_t)ns : NO_TIME;
+	return hz ? wide_quotient(wide_product(ticks, 1000000000), hz) : ticks;
 }
 
 /* The number of valid callers in the chain, without the ip itself. */

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/text.h"
+#include "base/wide.h"
 
 #define SECOND 1000000000
 /*
@@ -162,10 +163,12 @@ void timeline_args(struct timeline_args *args, struct buf *scratch, struct world
 uint64_t timeline_rate(const struct event *ev)
 {
 	uint64_t time = ev->time - ev->slice.since;
-	unsigned __int128 rate = (unsigned __int128)ev->slice.instructions * SECOND;
+	uint64_t rate;
 
-	rate = time ? rate / time : 0;
-	return rate < INT64_MAX ? (uint64_t)rate : INT64_MAX;
+	if (!time)
+		return 0;
+	rate = wide_quotient(wide_product(ev->slice.instructions, SECOND), time);
+	return rate < INT64_MAX ? rate : INT64_MAX;
 }
 
 bool timeline_on_cpu(const struct event *ev)
