@@ -271,8 +271,9 @@ check-tidy:
 # Every reader of the table, and the flags it is fuzzed for: make fuzz FUZZ=sel4_json SECONDS=60
 READERS := $(shell sed -n 's/^READER(\(.*\))/\1/p' src/formats.def)
 # "kernel" is no reader: it is what --kernel takes; "archive" is what kscope archive writes; "pt" is the
-# decoder of Intel PT; "target" is the sampler for kernels.
-FUZZ ?= $(READERS) kernel archive pt target
+# decoder of Intel PT; "target" is the sampler for kernels; "run" is a whole run; "unwind" the unwinder.
+FUZZ ?= $(READERS) kernel archive pt target run unwind
+FUZZ_OWN := kernel archive pt run unwind # these have their own files
 SECONDS ?= 20
 FUZZ_CFLAGS := -O1 -g -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined
 fuzz:
@@ -296,7 +297,7 @@ $(BUILD)/fuzz_target: fuzz/fuzz_target.c $(TARGET_OBJ)
 	$(call say,FUZZ)
 	$(Q)$(CC) $(KSCOPE_CFLAGS) -MF $@.d $(FUZZ_CFLAGS) $^ -o $@
 
-$(BUILD)/fuzz_kernel $(BUILD)/fuzz_archive $(BUILD)/fuzz_pt: $(BUILD)/fuzz_%: fuzz/fuzz_%.c $(LIBOBJ)
+$(FUZZ_OWN:%=$(BUILD)/fuzz_%): $(BUILD)/fuzz_%: fuzz/fuzz_%.c $(LIBOBJ)
 	$(call say,FUZZ)
 	$(Q)$(CC) $(KSCOPE_CFLAGS) -MF $@.d $(FUZZ_CFLAGS) $^ -o $@ $(LIBS) -lm
 
