@@ -97,7 +97,9 @@ enum {
 	PERF_READ_LOST = 16,
 };
 
-/* attr.branch_sample_type: bits that add words to a branch stack */
+/* attr.branch_sample_type */
+#define PERF_BRANCH_CALL_STACK (1ULL << 11) /* the branches are the calls that did not return */
+/* Bits that add words to a branch stack */
 #define PERF_BRANCH_HW_INDEX (1ULL << 17)
 #define PERF_BRANCH_COUNTERS (1ULL << 19)
 

@@ -86,12 +86,13 @@ struct event_source {
 	const char *name; /* NULL: derived from type, config and the architecture */
 	uint32_t type;
 	uint64_t config;
-	uint64_t period;  /* 0: varies, or unknown */
-	bool freq;	  /* period is a frequency in Hz */
-	const char *unit; /* of a sample's weight; NULL: events of this source */
-	unsigned lacks;	  /* enum source_lacks */
-	bool branches;	  /* samples have a branch stack */
-	bool raw;	  /* samples have raw data, as tracepoints do */
+	uint64_t period;      /* 0: varies, or unknown */
+	bool freq;	      /* period is a frequency in Hz */
+	const char *unit;     /* of a sample's weight; NULL: events of this source */
+	unsigned lacks;	      /* enum source_lacks */
+	bool branches;	      /* samples have a branch stack */
+	uint64_t branch_type; /* perf's: which branches are in it; 0: unknown */
+	bool raw;	      /* samples have raw data, as tracepoints do */
 	bool late; /* also what earlier samples of this id belong to: it was not known then */
 };
 
@@ -176,6 +177,7 @@ struct event_sample {
 	uint64_t weight;  /* in events of its source: perf's period */
 	uint64_t count;	  /* number of samples, more than 1 in aggregated data; 0 means 1 */
 	uint64_t context; /* IP_KERNEL or IP_USER...: where the pc was */
+	bool at_calls;	  /* the user's ips are those of the calls, not return addresses */
 	/*
 	 * The stack of the chain, interned by the maps of its time; 0: not yet. Samples that sum up
 	 * earlier events have it, because the maps of now may be others.

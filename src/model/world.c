@@ -339,6 +339,7 @@ static void add_source(struct world *world, uint32_t input, struct event_source 
 			.period = from->period,
 			.freq = from->freq,
 			.lacks = from->lacks,
+			.branch_type = from->branch_type,
 		};
 	}
 	/* Another input may have fields that the first one lacks. */
@@ -346,6 +347,7 @@ static void add_source(struct world *world, uint32_t input, struct event_source 
 		world->sources[*handle].unit = str_intern_z(world->strings, from->unit);
 	world->sources[*handle].lacks &= from->lacks;
 	world->sources[*handle].branches |= from->branches;
+	world->sources[*handle].branch_type &= from->branch_type;
 	world->sources[*handle].raw |= from->raw;
 	*hash_at(&world->source_by_id, (struct hash_key){ input, from->id }) = *handle;
 	world->last_source.handle = 0;
@@ -577,7 +579,8 @@ static uint32_t stack_of(struct world *world, const struct event_sample *sample,
 		if (ip_is_marker(sample->ips[i]))
 			continue;
 		/* The first address in each context is a pc, not a return address. */
-		is_return = i > 0 && !ip_is_marker(sample->ips[i - 1]);
+		is_return = i > 0 && !ip_is_marker(sample->ips[i - 1]) &&
+			    !(sample->at_calls && world->scratch[i] == IP_USER);
 		stack = stack_push(&world->stacks, stack,
 				   frame_at(world, space, world->scratch[i], sample->ips[i],
 					    is_return ? FRAME_RETURN : 0));
@@ -611,7 +614,8 @@ uint32_t world_stack(struct world *world, const struct event *ev)
 	struct stacks *stacks = &world->stacks;
 	uint32_t space = space_of(world, ev->pid), stack;
 	uint64_t where[] = { space, world->spaces[space].version,
-			     world->spaces[SPACE_KERNEL].version, sample->context };
+			     world->spaces[SPACE_KERNEL].version, sample->context,
+			     sample->at_calls };
 	uint32_t *memo;
 
 	if (sample->stack)

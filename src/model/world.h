@@ -19,7 +19,8 @@ struct source {
 	uint32_t type;
 	uint64_t config, period;
 	bool freq, branches, raw;
-	unsigned lacks; /* enum source_lacks */
+	uint64_t branch_type; /* what all inputs have in common */
+	unsigned lacks;	      /* enum source_lacks */
 };
 
 struct task {

@@ -132,6 +132,8 @@ static bool source_word(struct dump *d, struct event_source *source, const struc
 		return number32(word, &source->type);
 	if (is(word, "config"))
 		return number(word, &source->config);
+	if (is(word, "branch-type"))
+		return number(word, &source->branch_type);
 	if (is(word, "freq") || is(word, "period")) {
 		source->freq = is(word, "freq");
 		return number(word, &source->period);
@@ -356,6 +358,8 @@ static bool sample_word(struct reader *r, struct event_sample *sample, const str
 		return d->split = true;
 	if (is(word, "no-chain"))
 		return sample->no_chain = true;
+	if (is(word, "at-calls"))
+		return sample->at_calls = true;
 	if (!is(word, ":") || !chain(r, &context))
 		return false;
 	if (!sample->context)

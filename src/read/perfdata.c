@@ -513,6 +513,7 @@ static int tell_source(struct perfdata *p, struct event *ev)
 			 (type & PERF_SAMPLE_TIME ? 0 : LACKS_TIME) |
 			 (type & PERF_SAMPLE_CPU ? 0 : LACKS_CPU),
 		.branches = type & PERF_SAMPLE_BRANCH_STACK,
+		.branch_type = type & PERF_SAMPLE_BRANCH_STACK ? attr->raw.branch_sample_type : 0,
 		.raw = type & PERF_SAMPLE_RAW,
 	};
 	return 1;

@@ -334,6 +334,31 @@ static void set_chain(struct perfdata *p, struct event_sample *sample, const str
 	sample->nr = (uint32_t)(nr + p->nr_tail);
 }
 
+/*
+ * perf record --call-graph lbr: of the user's part, the chain has only the pc. The branches are the
+ * calls that did not return, the last one first. Makes the stack that perf makes of them: the begin
+ * of the function that was called last, then the calls. A sample of the kernel alone has no such part.
+ */
+static void put_calls(struct perfdata *p, struct event_sample *sample)
+{
+	bool in_place = sample->ips == p->ips; /* then GROW moves the words along */
+	uint32_t nr = 0;
+
+	while (nr < sample->nr && sample->ips[nr] != IP_USER)
+		nr++;
+	if (nr++ == sample->nr || !sample->nr_branches)
+		return;
+	GROW(p->ips, nr + 1 + sample->nr_branches, p->cap_ips);
+	if (!in_place)
+		memcpy(p->ips, sample->ips, (size_t)nr * 8);
+	p->ips[nr++] = sample->branches[0].to;
+	for (uint32_t i = 0; i < sample->nr_branches; i++)
+		p->ips[nr++] = sample->branches[i].from;
+	sample->ips = p->ips;
+	sample->nr = nr;
+	sample->at_calls = true;
+}
+
 static bool is_deferred(const struct perfdata *p, const struct chain *chain, uint64_t *cookie)
 {
 	struct cursor c;
@@ -379,6 +404,10 @@ static int parse(struct reader *r, const struct record *rec, struct event *ev, b
 	ev->sample.source = (uint32_t)(attr - p->attrs) + 1;
 	ev->sample.context = context_of(rec->misc, ip);
 	set_chain(p, &ev->sample, &chain, ip, deferred);
+	if (chain.nr && attr->raw.branch_sample_type & PERF_BRANCH_CALL_STACK) {
+		put_calls(p, &ev->sample);
+		ev->sample.pc = first_address(&ev->sample) == ip ? 0 : ip;
+	}
 	ev->sample.no_chain =
 		attr->raw.sample_type & PERF_SAMPLE_CALLCHAIN && !chain.nr && !ev->sample.state;
 	if (!p->nr_reads)

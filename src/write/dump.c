@@ -79,6 +79,8 @@ static void put_source(struct dump *d, const struct event_source *source)
 		buf_adds(&d->line, " late");
 	if (source->branches)
 		buf_adds(&d->line, " branches");
+	if (source->branch_type)
+		put_hex(d, "branch-type", source->branch_type);
 	if (source->raw)
 		buf_adds(&d->line, " raw");
 	if (source->lacks & LACKS_CHAIN)
@@ -222,6 +224,8 @@ static void put_sample(struct dump *d, const struct world *world, const struct e
 	}
 	if (sample->no_chain)
 		buf_adds(&d->line, " no-chain");
+	if (sample->at_calls)
+		buf_adds(&d->line, " at-calls");
 	if (ev->kind == EVENT_CHAIN)
 		buf_adds(&d->line, " split");
 	if (sample->raw) {

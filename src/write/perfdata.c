@@ -564,6 +564,9 @@ struct perf_attr perfout_attr(struct writer *w, uint32_t handle, const struct so
 		attr.sample_type |= PERF_SAMPLE_CPU;
 	if (has_branches(w, handle))
 		attr.sample_type |= PERF_SAMPLE_BRANCH_STACK;
+	/* Without the words that put_sample() does not write. */
+	attr.branch_sample_type =
+		source->branch_type & ~(PERF_BRANCH_HW_INDEX | PERF_BRANCH_COUNTERS);
 	if (has_raw(w->world, handle))
 		attr.sample_type |= PERF_SAMPLE_RAW;
 	/* perf rejects a file with tracepoints but without their formats. */

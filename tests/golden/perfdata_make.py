@@ -230,6 +230,30 @@ def branches():
                   f.sample([USER, 0x400200], 1000, after=stack))
 
 
+def lbr(big=False):
+    """perf record --call-graph lbr: of the user's stack, the chain has only the pc. A sample of the
+    kernel alone, and one without branches, keep their chain."""
+    f = File(big, sample_type=USUAL | BRANCH, branch_type=1 | 1 << 11 | 1 << 14 | 1 << 15 | 1 << 17)
+    calls = [(0x400180, 0x400300), (0x400110, 0x400170), (0x400010, 0x400100)]
+
+    def stack(*entries):
+        return f.pack("QQ", len(entries), 0) + b"".join(f.pack("QQQ", *e, 0) for e in entries)
+    return f.file(
+        f.kernel() + f.comm("x") + f.mmap2(0x400000, 0x1000, 0, "/bin/x") +
+        f.sample([USER, 0x400310], 1000, after=stack(*calls)) +
+        f.sample([KERNEL, TEXT + 0x10, TEXT + 0x20, USER, 0x400314], 2000, KERNEL_MODE,
+                 after=stack(*calls)) +
+        f.sample([KERNEL, TEXT + 0x10, TEXT + 0x30], 3000, KERNEL_MODE, after=stack(*calls[1:])) +
+        f.sample([USER, 0x400300], 4000, after=stack(*calls)) +
+        f.sample([], 5000, after=stack(*calls)))
+
+
+def no_lbr():
+    f = File(sample_type=USUAL | BRANCH, branch_type=1 | 1 << 11)
+    return f.file(f.mmap2(0x400000, 0x1000, 0, "/bin/x") +
+                  f.sample([USER, 0x400310], 1000, after=f.pack("Q", 0)))
+
+
 def deferred():
     f = File()
     chain = [KERNEL, TEXT + 8, DEFERRED_MARK, 0x77]
@@ -269,6 +293,9 @@ def cases():
     yield "every-record", le.file(every_record(le))
     yield "groups", groups()
     yield "branches", branches()
+    yield "lbr", lbr()
+    yield "lbr-be", lbr(True)
+    yield "lbr-empty", no_lbr()
     yield "deferred", deferred()
     yield "toperf", toperf()
     yield "no-time", (lambda f: f.file(f.record(COMM, f.pack("II", 1, 1) + f.text("x") +
