@@ -99,6 +99,8 @@ struct reader_ops {
 	 */
 	bool live;
 	bool live_view; /* next() may return READER_AGAIN, but only if reader->live_view is set */
+	/* A file may have a header and nothing else; without one, an input without data is not of this format. */
+	bool header;
 	/* Of a live reader: whether open() can run without waiting for more input; NULL: always. */
 	bool (*ready)(struct in *in);
 	const char *folder_file; /* if the input is a folder, read this file in it; NULL: none */

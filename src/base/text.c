@@ -266,3 +266,8 @@ bool text_line(struct in *in, const char **line, size_t *len)
 		--*len;
 	return true;
 }
+
+bool text_line_ended(const struct in *in)
+{
+	return in->at && in->data[in->at - 1] == '\n';
+}

@@ -148,6 +148,27 @@ int merge_open(struct merge *merge, const struct options *options, struct world 
 
 /* ---- events ---- */
 
+#define DATA                                                                          \
+	(EVENT_BIT(EVENT_SAMPLE) | EVENT_BIT(EVENT_CHAIN) | EVENT_BIT(EVENT_BRANCH) | \
+	 EVENT_BIT(EVENT_CALL) | EVENT_BIT(EVENT_ALLOC) | EVENT_BIT(EVENT_NOTE) |     \
+	 EVENT_BIT(EVENT_LOST))
+
+/* At the end of an input whose format the user gave: fails if the reader found nothing of it, good or damaged. */
+static int check_found(struct merge *merge, const struct merge_input *input)
+{
+	const struct reader *r = &input->reader;
+	bool empty = !in_offset(&input->in);
+
+	if (!input->format || r->live_view || r->nr_damaged || input->in.err.code ||
+	    input->seen & DATA || (r->ops->header && !empty))
+		return 0;
+	if (empty)
+		return err_set(&merge->err, ERR_INPUT, "%s: the input is empty", input->in.path);
+	return err_set(&merge->err, ERR_INPUT,
+		       "%s: no %s data found; without -f, kscope detects the format",
+		       input->in.path, r->ops->name);
+}
+
 /* Reads the next events of an input. */
 static int fill(struct merge *merge, size_t i)
 {
@@ -179,7 +200,7 @@ static int fill(struct merge *merge, size_t i)
 		log_warn("%s", input->in.err.msg);
 		r->nr_damaged++;
 	}
-	return ret;
+	return ret == 0 ? check_found(merge, input) : ret;
 }
 
 int merge_next(struct merge *merge, struct event **events, size_t *nr)

@@ -743,16 +743,21 @@ static int dump_next(struct reader *r, struct event *ev)
 	for (;;) {
 		uint64_t offset = in_offset(r->in);
 		struct event blank = *ev;
+		bool cut;
 
 		if (!text_line(r->in, &line, &len))
 			return 0;
+		cut = !text_line_ended(r->in);
 		if (!d->headed) {
 			d->headed = true;
 			if (len != 13 || memcmp(line, "kscope-dump 1", 13) != 0)
 				return err_at(&r->err, ERR_INPUT, r->in->path, offset,
 					      "expected \"kscope-dump 1\" on the first line");
-			continue;
+			if (!cut)
+				continue;
 		}
+		if (cut)
+			return reader_damage(r, ev, offset, 1, len, TEXT_CUT);
 		if (!len || line[0] == '#')
 			continue;
 		d->at = line;
@@ -780,6 +785,7 @@ const struct reader_ops read_dump = {
 	.name = "dump",
 	.about = "events as text, one per line",
 	.probe = dump_probe,
+	.header = true,
 	.priv_size = sizeof(struct dump),
 	.next = dump_next,
 	.close = dump_close,

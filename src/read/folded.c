@@ -13,8 +13,10 @@
 
 struct folded {
 	bool told;
-	bool pairs;    /* each line has two counts, before and after: difffolded.pl's output */
-	uint64_t *ips; /* leaf first: filled from the end */
+	bool cut;	  /* the last line may be incomplete; to be reported at the end */
+	uint64_t last_at; /* offset of the last line */
+	bool pairs;	  /* each line has two counts, before and after: difffolded.pl's output */
+	uint64_t *ips;	  /* leaf first: filled from the end */
 	size_t cap;
 	/*
 	 * The previous line: lines are mostly sorted, so neighbours share most of their frames.
@@ -198,6 +200,17 @@ static void set_chain(struct folded *f, struct event *ev)
 	ev->sample.source = 1;
 }
 
+/* Other tools may have omitted the last newline, so the sample is kept. */
+static int finish(struct reader *r, struct event *ev)
+{
+	struct folded *f = r->priv;
+
+	if (!f->cut)
+		return 0;
+	f->cut = false;
+	return reader_damage(r, ev, f->last_at, 0, 0, TEXT_CUT "; its count may be incomplete");
+}
+
 static int folded_next(struct reader *r, struct event *ev)
 {
 	struct folded *f = r->priv;
@@ -217,14 +230,18 @@ static int folded_next(struct reader *r, struct event *ev)
 		uint64_t offset = in_offset(r->in);
 
 		if (!text_line(r->in, &line, &len))
-			return 0;
+			return finish(r, ev);
+		f->cut = !text_line_ended(r->in);
+		f->last_at = offset;
 		if (!len || *line == '#')
 			continue;
 		if (!split(line, len, &stack, &ev->sample.weight) ||
-		    (f->pairs && !split(line, stack, &stack, &before)))
+		    (f->pairs && !split(line, stack, &stack, &before))) {
+			f->cut = false; /* one report is enough */
 			return reader_damage(r, ev, offset, 1, len,
 					     "expected 'STACK COUNT', found: %.*s",
 					     len > 60 ? 60 : (int)len, line);
+		}
 		if (!ev->sample.weight)
 			continue;
 		if (!parse_stack(r, line, stack))

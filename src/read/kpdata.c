@@ -538,6 +538,7 @@ const struct reader_ops read_kpdata = {
 	.name = "kpdata",
 	.about = "Akaros kprof, all three versions",
 	.probe = kpdata_probe,
+	.header = true,
 	.search = kpdata_search,
 	.live_view = true,
 	.options = OPTION_USES({ &event_name_table, offsetof(struct kpdata, event_name) },

@@ -703,6 +703,7 @@ const struct reader_ops read_perfdata = {
 	.name = "perfdata",
 	.about = "perf.data, as perf record writes it to a file, a directory or a pipe",
 	.probe = perfdata_probe,
+	.header = true,
 	.folder_file = "data", /* of perf record with an output folder */
 	.priv_size = sizeof(struct perfdata),
 	.open = perfdata_open,

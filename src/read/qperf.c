@@ -257,8 +257,12 @@ static void read_summary(struct reader *r)
 	size_t len;
 
 	if (store_has(r->store, path) && store_in(r->store, &in, path, &err) == 0) {
-		while (text_line(&in, &line, &len))
-			take_fact(r->priv, line, len);
+		while (text_line(&in, &line, &len)) {
+			if (text_line_ended(&in))
+				take_fact(r->priv, line, len);
+			else
+				reader_missing(r, "%s: " TEXT_CUT "; ignored that line", path);
+		}
 		in_close(&in);
 	}
 	free(path);

@@ -492,6 +492,7 @@ const struct reader_ops read_sel4_json = {
 	.name = "sel4-json",
 	.about = "seL4 profiler samples.json, all generations",
 	.probe = sel4_json_probe,
+	.header = true,
 	.search = sel4_json_search,
 	.options = SEL4_OPTIONS(struct sel4_json),
 	.priv_size = sizeof(struct sel4_json),

@@ -24,6 +24,7 @@
 
 struct sel4_pb {
 	struct sel4 sel4;
+	bool found; /* a sample, or a line of the protocol */
 	uint64_t long_frames;
 	/*
 	 * The messages of a connection have the same number of addresses, used or not, as far as we know. A message
@@ -347,6 +348,8 @@ static int finish(struct reader *r)
 {
 	struct sel4_pb *p = r->priv;
 
+	if (!p->found && !r->nr_damaged && in_offset(r->in))
+		return err_set(&r->err, ERR_INPUT, "%s: no sel4-pb data found", r->in->path);
 	sel4_end(r, &p->sel4);
 	if (p->long_frames && !p->ended)
 		log_warn("%s: %" PRIu64 " samples of 100 bytes or more have a truncated length; "
@@ -388,6 +391,7 @@ static int take_sample(struct reader *r, size_t size, struct event *ev)
 	uint64_t offset = in_offset(r->in);
 
 	in_skip(r->in, size);
+	p->found = true;
 	p->long_frames += size > 2 + 99;
 	if (p->sel4.sample.nr_ips == p->last_addresses)
 		p->addresses = p->last_addresses;
@@ -411,6 +415,7 @@ static int sel4_pb_next(struct reader *r, struct event *ev)
 		if (!look.len)
 			return look.ended ? finish(r) : READER_AGAIN;
 		text = text_at(look, &size);
+		p->found |= text == YES;
 		if (text == YES && take_text(r, look, size, ev))
 			return 1;
 		if (text == YES)
@@ -418,6 +423,7 @@ static int sel4_pb_next(struct reader *r, struct event *ev)
 		mapping = mapping_at(look, &name, &line, &pid);
 		if (text == MORE || mapping == MORE)
 			return READER_AGAIN;
+		p->found |= mapping == YES;
 		if (mapping == YES)
 			sel4_map(&p->sel4, (const char *)look.at, name, pid);
 		if (mapping == YES || look.at[0] == '\n') {
@@ -441,6 +447,7 @@ const struct reader_ops read_sel4_pb = {
 	.name = "sel4-pb",
 	.about = "seL4 profiler protobuf stream, a capture of its TCP socket",
 	.probe = sel4_pb_probe,
+	.header = true,
 	.search = sel4_pb_search,
 	.live = true,
 	.options = SEL4_OPTIONS(struct sel4_pb),

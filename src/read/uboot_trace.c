@@ -267,6 +267,7 @@ const struct reader_ops read_uboot_trace = {
 	.name = "uboot-trace",
 	.about = "U-Boot trace, the buffer that trace calls saves",
 	.probe = uboot_probe,
+	.header = true,
 	.priv_size = sizeof(struct uboot),
 	.open = uboot_open,
 	.next = uboot_next,

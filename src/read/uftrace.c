@@ -163,6 +163,8 @@ static void read_info(struct reader *r)
 	size_t len;
 
 	for (; text_line(r->in, &line, &len); offset = in_offset(r->in)) {
+		if (!text_line_ended(r->in))
+			uftrace_damage(r, r->in->path, offset, 0, TEXT_CUT);
 		read_fact(line, len, "cmdline:", &u->cmdline);
 		read_fact(line, len, "osinfo:hostname=", &u->host);
 		read_fact(line, len, "osinfo:kernel=Linux ", &u->release);
@@ -509,6 +511,7 @@ const struct reader_ops read_uftrace = {
 	.name = "uftrace",
 	.about = "data folder of uftrace record, or of QEMU's uftrace plugin",
 	.probe = uftrace_probe,
+	.header = true,
 	.folder_file = "info",
 	.priv_size = sizeof(struct uftrace),
 	.open = uftrace_open,

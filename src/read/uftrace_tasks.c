@@ -163,6 +163,7 @@ static void read_session(struct uftrace_tasks *tasks, struct uftrace_session *se
 {
 	char *name = xasprintf("sid-%s.map", session->id);
 	char line[MAX_LINE];
+	uint64_t offset = 0;
 	struct in in;
 
 	if (strchr(session->id, '/') || !open_file(tasks, &in, name)) {
@@ -171,8 +172,12 @@ static void read_session(struct uftrace_tasks *tasks, struct uftrace_session *se
 		free(name);
 		return;
 	}
-	while (next_line(&in, line))
-		read_map_line(tasks, session, line);
+	for (; next_line(&in, line); offset = in_offset(&in)) {
+		if (text_line_ended(&in))
+			read_map_line(tasks, session, line);
+		else
+			uftrace_damage(r, in.path, offset, strlen(line), TEXT_CUT);
+	}
 	in_close(&in);
 	free(name);
 }
@@ -285,7 +290,9 @@ static void read_task_file(struct uftrace_tasks *tasks, struct reader *r)
 
 		if (!*line)
 			continue;
-		if (read_entry(tasks, line, &entry, r))
+		if (!text_line_ended(&in))
+			uftrace_damage(r, in.path, offset, strlen(line), TEXT_CUT);
+		else if (read_entry(tasks, line, &entry, r))
 			add_entry(tasks, entry);
 		else
 			uftrace_damage(r, in.path, offset, strlen(line), "unknown line");

@@ -593,6 +593,7 @@ const struct reader_ops read_wire = {
 	.name = "kscope",
 	.about = "kscope's own: QEMU guests, gdb stubs, and samplers inside any kernel",
 	.probe = wire_reader_probe,
+	.header = true,
 	.live = true,
 	.ready = wire_begins,
 	.options =

@@ -154,13 +154,17 @@ static int zephyr_next(struct reader *r, struct event *ev)
 		return 1;
 	for (;;) {
 		uint64_t offset = in_offset(r->in), value;
+		bool ended;
 		int ret = 0;
 
 		if (!text_line(r->in, &line, &len))
 			return z->left ? missing(r, ev, offset) : 0;
+		ended = text_line_ended(r->in);
 		len = strip(line, len, text);
 		if (header_in(text, len, &value))
 			ret = begin_dump(r, ev, value, offset);
+		else if (!ended && memmem(text, len, HEADER, strlen("Perf buf")))
+			ret = reader_damage(r, ev, offset, 1, len, TEXT_CUT);
 		else if (z->left && word_in(text, len, &value))
 			ret = take_word(r, ev, value, offset);
 		if (ret)

@@ -57,7 +57,8 @@ def test_many_tasks():
         for leaf in ("a", "b"):
             lines.append(f'sample task={pid}/{pid} source=1 weight=1 : named "{leaf}" "{root}"')
             truth[f"pid {pid};{root};{leaf}"] = 1
-    text = kscope("convert", "-", "-t", "folded", "-o", "-", input="\n".join(lines).encode()).stdout
+    dump = "\n".join([*lines, ""]).encode()
+    text = kscope("convert", "-", "-t", "folded", "-o", "-", input=dump).stdout
     check("many tasks: each has its own stacks", read_folded(text) == truth, text[:300])
 
 
