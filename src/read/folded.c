@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* folded: one stack per line, root;...;leaf COUNT, as flame graph tools write them. */
+/*
+ * folded: one stack per line, root;...;leaf COUNT, as flame graph tools write them. Tasks may have
+ * names like "#1 worker": see is_comment(). Where that is not enough, our own writer puts a backslash
+ * before the #.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -55,6 +59,27 @@ static bool split(const char *line, size_t len, size_t *stack, uint64_t *count)
 	return *stack && text_u64(blank + 1, digits, count);
 }
 
+/* Starts with #, and is not a stack of several frames, such as "#1 worker;main 5". */
+static bool is_comment(const char *line, size_t len)
+{
+	size_t stack;
+	uint64_t count;
+
+	if (!len || *line != '#')
+		return false;
+	return len < 2 || strchr(" \t#", line[1]) || !split(line, len, &stack, &count) ||
+	       !memchr(line, ';', stack);
+}
+
+static bool is_escaped(const char *line, size_t len)
+{
+	size_t slashes = 0;
+
+	while (slashes < len && line[slashes] == '\\')
+		slashes++;
+	return slashes && slashes < len && line[slashes] == '#';
+}
+
 /* There is no magic number: require that most of the first lines are stacks. */
 static int folded_probe(const uint8_t *head, size_t len)
 {
@@ -68,7 +93,7 @@ static int folded_probe(const uint8_t *head, size_t len)
 		size_t stack, size = (size_t)((newline ? newline : end) - line);
 		uint64_t count;
 
-		if (size && *line != '#') {
+		if (size && !is_comment(line, size)) {
 			if (split(line, size, &stack, &count))
 				good++;
 			else if (newline) /* without one, the line may go on after the head */
@@ -92,7 +117,7 @@ static bool has_pairs(const char *line, size_t len)
 	while ((newline = memchr(line, '\n', len))) {
 		size_t size = (size_t)(newline - line);
 
-		if (size && *line != '#') {
+		if (size && !is_comment(line, size)) {
 			if (!split(line, size, &stack, &count) ||
 			    !split(line, stack, &stack, &count))
 				return false;
@@ -233,8 +258,12 @@ static int folded_next(struct reader *r, struct event *ev)
 			return finish(r, ev);
 		f->cut = !text_line_ended(r->in);
 		f->last_at = offset;
-		if (!len || *line == '#')
+		if (!len || is_comment(line, len))
 			continue;
+		if (is_escaped(line, len)) {
+			line++;
+			len--;
+		}
 		if (!split(line, len, &stack, &ev->sample.weight) ||
 		    (f->pairs && !split(line, stack, &stack, &before))) {
 			f->cut = false; /* one report is enough */

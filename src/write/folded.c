@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* folded: one stack per line, root;...;leaf COUNT, sorted by name. */
+/*
+ * folded: one stack per line, root;...;leaf COUNT, sorted by name. If a reader would take a line that
+ * starts with # for a comment, a backslash comes first.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -45,6 +48,19 @@ static void add_name(struct buf *line, const char *name, size_t len)
 		buf_addc(line, '?');
 }
 
+/* The reader takes the backslash away; so lines with backslashes before a # get one, too. */
+static bool needs_escape(const struct buf *line)
+{
+	size_t slashes = 0;
+
+	while (slashes < line->len && line->data[slashes] == '\\')
+		slashes++;
+	if (slashes == line->len || line->data[slashes] != '#')
+		return false;
+	return slashes || line->len < 2 || line->data[1] == ' ' || line->data[1] == '#' ||
+	       !memchr(line->data, ';', line->len);
+}
+
 /* Depth first, without recursion: the input decides how deep stacks are. Returns the sum of the counts. */
 static uint64_t write_tree(struct out *out, const struct tree *tree)
 {
@@ -65,6 +81,8 @@ static uint64_t write_tree(struct out *out, const struct tree *tree)
 		if (n->self) {
 			size_t len = line.len;
 
+			if (needs_escape(&line))
+				out_write(out, "\\", 1);
 			buf_addc(&line, ' ');
 			buf_addu(&line, n->self);
 			buf_addc(&line, '\n');

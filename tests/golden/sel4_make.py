@@ -168,6 +168,8 @@ def make_serial():
 
 def make_others():
     put("folded", "input.folded", "a;b;c 3\na;b 2\nmain loop;f(int, char) 1\n\n# comment\na;b;c 4\n")
+    put("folded-comments", "input.folded", "# before, after\n#\n## a;b 5\n# Samples: 12\n# a;b 5\n"
+        "#1 worker;main 4\n#2 worker;main 6\n\\#3 worker 2\n\\\\# 3\n#comment 7\n#!/bin/sh\na;b 1\n")
     put("folded-pairs", "input.folded", "# before, after\na;b 5 7\na;thread 3 2 0\na;c 0 1.5\n")
     put("folded-windows", "input.folded", b"\xef\xbb\xbfa;b 1\r\nc 2\r\n")
     put("folded-too-much", "input.folded", "b 18446744073709551615\nb 1\nc 2\n")
