@@ -13,9 +13,9 @@
 #include "base/text.h"
 
 #define MAX_COMPLAINTS 8
-#define HEAD 4096	       /* bytes at the start of an input, to detect its format */
-#define SURE 48		       /* matching bits that more bytes will not change; for live input */
-#define FAR ((size_t)64 << 10) /* bytes to search for records, if the first are damaged */
+#define HEAD 4096		  /* bytes at the start of an input, to detect its format */
+#define SURE 48			  /* matching bits that more bytes do not change; for live input */
+#define FAR ((size_t)64 << 10)	  /* bytes to search for records, if the first are damaged */
 #define FARTHER ((size_t)1 << 20) /* the same, if the format is one of a few */
 #define LEAST_SHARE 75		  /* percent of records in the bytes from the first one on */
 #define LEAST_PART 8		  /* at least one in so many bytes is in a record */
@@ -196,7 +196,7 @@ static bool is_among(const struct reader_ops *ops, const char *const *names)
 	return !names;
 }
 
-/* The bytes of consecutive records, with one that is cut at the end; 0: fewer than `proof` records. */
+/* The bytes of consecutive records, with one cut at the end; 0: fewer than `proof` records. */
 static size_t run_of_records(const uint8_t *data, size_t len, unsigned proof,
 			     size_t (*record_size)(const uint8_t *data, size_t len))
 {

@@ -88,9 +88,9 @@ struct reader_ops {
 	/* Returns how many bits of the input's first bytes match this format; 0: not this format. */
 	int (*probe)(const uint8_t *head, size_t len);
 	/*
-	 * Called if no format's probe() matches, for data whose start is damaged or something else. Returns how many
-	 * percent of the bytes from its first records on are of this format; 0: not this format. NULL: its start
-	 * is needed.
+	 * Called if no format's probe() matches, for data whose start is damaged or something else.
+	 * Returns how many percent of the bytes from its first records on are of this format;
+	 * 0: not this format. NULL: the start is needed.
 	 */
 	int (*search)(const uint8_t *data, size_t len);
 	/*
@@ -99,7 +99,10 @@ struct reader_ops {
 	 */
 	bool live;
 	bool live_view; /* next() may return READER_AGAIN, but only if reader->live_view is set */
-	/* A file may have a header and nothing else; without one, an input without data is not of this format. */
+	/*
+	 * A file may have a header and nothing else. Of other formats, an input without data is
+	 * none.
+	 */
 	bool header;
 	/* Of a live reader: whether open() can run without waiting for more input; NULL: always. */
 	bool (*ready)(struct in *in);
@@ -188,15 +191,15 @@ extern const struct writer_ops *const writers[];
 
 const struct reader_ops *reader_by_name(const char *name);
 /*
- * Detects the format by the first bytes of an input; `ended`: these are all. *sure: more bytes would not change the
- * answer.
+ * Detects the format by the first bytes of an input; `ended`: these are all. *sure: more bytes would
+ * not change the answer.
  */
 const struct reader_ops *reader_by_head(const uint8_t *head, size_t len, bool ended, bool *sure);
 /* Detects the format by as few bytes as possible: the input may still be being written. */
 const struct reader_ops *reader_by_content(struct in *in);
 /*
- * The same for a tool that knows its formats: one of `names`, which end with NULL. It is the first one if nothing
- * can be detected, and another format only if that is certain.
+ * The same for a tool that knows its formats: one of `names`, which end with NULL. It is the first
+ * one if nothing can be detected, and another format only if that is certain.
  */
 const struct reader_ops *reader_expected(struct in *in, const char *const *names);
 /* The data file in `path`, if that is a folder that a reader knows, else NULL. Caller frees. */
@@ -206,8 +209,8 @@ const struct writer_ops *writer_by_name(const char *name);
 const struct writer_ops *writer_choose(const char *name, const char *path, struct err *err);
 
 /*
- * A search() for data that consists of records. record_size() returns the size of the record at `data`; 0: none,
- * READER_CUT: it does not end in `len` bytes. `proof` records in a row are not chance.
+ * A search() for data that consists of records. record_size() returns the size of the record at
+ * `data`; 0: none, READER_CUT: it does not end in `len` bytes. `proof` records in a row are not chance.
  */
 #define READER_CUT SIZE_MAX
 int reader_search(const uint8_t *data, size_t len, unsigned proof,

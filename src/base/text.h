@@ -59,7 +59,7 @@ char *text_folder(const char *path);
  * the next in_ call. A line longer than IN_MAX_PEEK is returned in pieces.
  */
 bool text_line(struct in *in, const char **line, size_t *len);
-/* Whether the last line ended with a newline, not with the input. Call it right after text_line(). */
+/* Whether the last line ended with a newline, not with the input. Call it after text_line(). */
 bool text_line_ended(const struct in *in);
 #define TEXT_CUT "the file ends in the middle of a line"
 /* Whether it can answer without waiting for the writer of a pipe. */

@@ -153,7 +153,7 @@ int merge_open(struct merge *merge, const struct options *options, struct world 
 	 EVENT_BIT(EVENT_CALL) | EVENT_BIT(EVENT_ALLOC) | EVENT_BIT(EVENT_NOTE) |     \
 	 EVENT_BIT(EVENT_LOST))
 
-/* At the end of an input whose format the user gave: fails if the reader found nothing of it, good or damaged. */
+/* Fails at the end of an input whose format was given, if there was nothing of it. */
 static int check_found(struct merge *merge, const struct merge_input *input)
 {
 	const struct reader *r = &input->reader;

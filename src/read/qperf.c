@@ -19,7 +19,7 @@
 #define LOWEST_PC 0x1000
 #define CUT READER_CUT
 #define LIKELY_SIZE 2048 /* bytes of a record that detection believes */
-#define PROOF 8		 /* records in a row that are not chance; of version 3, half as many */
+#define PROOF 8		 /* records in a row that are not chance; version 3: half as many */
 
 struct qperf {
 	struct bare bare;
@@ -159,7 +159,7 @@ static int qperf_probe(const uint8_t *head, size_t len)
 	return records > 4 ? 32 : 12 + 4 * (int)records;
 }
 
-/* As parse(), but all frames must be addresses, or one of the two values that qperf's own tools ignore. */
+/* As parse(), but all frames must be addresses, or values that qperf's own tools ignore. */
 static size_t likely_size(const uint8_t *data, size_t len, unsigned version)
 {
 	struct record rec;

@@ -70,7 +70,7 @@ static int sel4_json_probe(const uint8_t *head, size_t len)
 	return head[i] == '[' && memmem(head, len, "\"ip\"", 4) ? 40 : 0;
 }
 
-/* Behind a damaged start, the list of samples, without its bracket, or one of its samples; NULL: none. */
+/* Behind a damaged start, the list of samples without its bracket, or a sample; NULL: none. */
 static const uint8_t *find_samples(const uint8_t *data, const uint8_t *end)
 {
 	const uint8_t *list = memmem(data, (size_t)(end - data), "\"samples\"", 9);
@@ -347,7 +347,7 @@ static int begin_at_samples(struct reader *r, struct event *ev, uint64_t at, con
 			     what);
 }
 
-/* Reports damage and skips it. Damage before the list of samples is an error if no samples follow. */
+/* Reports damage and skips it. Damage before the samples is an error if no samples follow. */
 static int damaged(struct reader *r, struct event *ev, const uint8_t *start, const struct json *js)
 {
 	struct sel4_json *p = r->priv;

@@ -85,7 +85,7 @@ static bool hex(const char *s, size_t len, uint64_t *value)
 	return text_hex(s + 2 * prefix, len - 2 * prefix, value);
 }
 
-/* A log may begin with anything. The quotes enclose an address: many logs have other things named ip. */
+/* A log may begin with anything. Many logs have other things than addresses that are named ip. */
 static int sel4_serial_search(const uint8_t *data, size_t len)
 {
 	const uint8_t *ip = memmem(data, len, "\"ip\": \"", 7);
