@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/progress.h"
+#include "base/store.h"
 #include "effect.h"
 #include "verify.h"
 
@@ -334,10 +335,55 @@ uint64_t job_others(const struct job *job)
 	       job->read[EVENT_NOTE];
 }
 
-int job_summary(const struct job *job)
+/* Where a file of --elf is: at its path, or in the folders of the user; NULL: nowhere. */
+static char *find_named(const struct job *job, const char *path)
+{
+	const char *folders[] = { job->where.symfs, job->where.build_dir };
+	char *real = store_real(job->where.debug.store, path);
+
+	for (size_t i = 0; i < 2 && !real; i++) {
+		char *below = folders[i] ? xasprintf("%s/%s", folders[i], path) : NULL;
+
+		real = below ? store_real(job->where.debug.store, below) : NULL;
+		free(below);
+	}
+	return real;
+}
+
+/* Whether the user named a file that is not usable, even if the data does not need it. Warns once. */
+static bool is_unusable(struct job *job, const char *path)
+{
+	char *real = find_named(job, path);
+	struct symfile *symfile = real ? library_try(&job->world.images.library, real) : NULL;
+
+	if (!real && !job->partial)
+		log_warn("%s: found no such file", path);
+	free(real);
+	return !symfile || symfile_is_cut(symfile);
+}
+
+/* Binaries without their end, or that the user named and that are not usable. */
+static bool lacks_binaries(struct job *job)
+{
+	const struct images *images = &job->world.images;
+	const struct options *options = job->options;
+	bool lacks = options->kernel && is_unusable(job, options->kernel);
+
+	for (size_t i = 0; i < options->nr_elfs; i++)
+		lacks |= is_unusable(job, options->elfs[i].path);
+	for (size_t i = 1; i < images->nr; i++) {
+		const struct image *image = &images->all[i];
+
+		lacks |= image->symfile && !image->unused && symfile_is_cut(image->symfile);
+	}
+	return lacks;
+}
+
+int job_summary(struct job *job)
 {
 	uint64_t others = job_others(job), samples = job_samples(job);
 
+	job->partial |= lacks_binaries(job);
 	if (job->damaged)
 		log_warn("%" PRIu64 " damaged place%s: %" PRIu64 " %s read, %" PRIu64
 			 " lost, %" PRIu64 " byte%s skipped",
@@ -358,7 +404,7 @@ int job_summary(const struct job *job)
 	return job->partial ? ERR_PARTIAL : ERR_NONE;
 }
 
-int job_result(const struct job *job, int ret)
+int job_result(struct job *job, int ret)
 {
 	if (ret == 0)
 		return job_summary(job);

@@ -80,11 +80,11 @@ uint64_t job_samples(const struct job *job);
 /* Allocations, calls, branches and notes that were read. */
 uint64_t job_others(const struct job *job);
 /*
- * Warns of lost and damaged data and of options without effect. Returns ERR_PARTIAL if the result
+ * Warns of lost and damaged data, of binaries that are not usable and of options without effect. Returns ERR_PARTIAL if the result
  * is not complete.
  */
-int job_summary(const struct job *job);
+int job_summary(struct job *job);
 /* Prints the error if `ret` is negative, else the summary. Returns the exit code. */
-int job_result(const struct job *job, int ret);
+int job_result(struct job *job, int ret);
 
 #endif

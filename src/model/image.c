@@ -365,9 +365,10 @@ struct symfile *image_symfile(struct images *images, uint32_t handle)
 
 struct symfile *image_unused(struct images *images, uint32_t handle)
 {
-	const struct image *image = &images->all[handle];
+	struct image *image = &images->all[handle];
 	int level = log_level;
 
+	image->unused |= !image->opened;
 	if (level == 1 && !image->kernel && !image->given)
 		log_level = 0;
 	image_symfile(images, handle);

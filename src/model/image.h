@@ -31,6 +31,7 @@ struct image {
 	bool foreign;	 /* search only under the folders that the user gave */
 	bool code;	 /* it is mapped as code */
 	bool opened;	 /* image_symfile() was called, with or without success */
+	bool unused;	 /* image_unused() was called */
 	bool one_symbol; /* the whole image is one function; there is no file */
 	uint32_t symbol; /* handle: the name of that function */
 	/* With as_linked, if it was relocated as a whole: this symbol was at anchor_addr. */

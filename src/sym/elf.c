@@ -198,8 +198,9 @@ static int read_header(struct object *obj, struct err *err)
 		return err_set(err, ERR_INPUT, "%s: broken ELF header: %s", obj->path,
 			       elf_errmsg(-1));
 	obj->file = (const uint8_t *)elf_rawfile(obj->elf, &obj->file_len);
-	if (eh.e_shoff > obj->file_len ||
-	    obj->file_len - eh.e_shoff < (uint64_t)eh.e_shnum * eh.e_shentsize)
+	obj->cut = eh.e_shoff > obj->file_len ||
+		   obj->file_len - eh.e_shoff < (uint64_t)eh.e_shnum * eh.e_shentsize;
+	if (obj->cut)
 		log_warn("%s: the file is cut short: its section headers are missing", obj->path);
 	obj->machine = eh.e_machine;
 	obj->type = eh.e_type;

@@ -112,6 +112,7 @@ struct object {
 	uint64_t dev, ino;
 	uint16_t machine, type;
 	bool is_64bit, big_endian;
+	bool cut;		      /* the end of the file is missing */
 	struct sym_segment *segments; /* executable ones */
 	size_t nr_segments;
 	struct sym_segment *loads; /* all that are loaded */

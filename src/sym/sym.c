@@ -228,6 +228,11 @@ bool symfile_is_64bit(const struct symfile *sf)
 	return sf->obj->is_64bit;
 }
 
+bool symfile_is_cut(const struct symfile *sf)
+{
+	return sf->obj && sf->obj->cut;
+}
+
 bool symfile_is_packed(const struct symfile *sf)
 {
 	return *sf->how || !sf->obj;
