@@ -296,7 +296,8 @@ static void print_binaries(struct info *info)
 		buf_addc(to, '\n');
 	}
 	if (hidden)
-		buf_addf(to, "unused    %zu binaries that no sample hit (-v shows them)\n", hidden);
+		buf_addf(to, "unused    %zu binar%s that no sample hit (-v shows them)\n", hidden,
+			 hidden == 1 ? "y" : "ies");
 }
 
 static void print_text(struct info *info)

@@ -15,6 +15,7 @@ struct map {
 	uint64_t start, last; /* both inclusive: a map may reach the top of the address space */
 	uint64_t offset;      /* in the file, of start */
 	uint32_t image;
+	bool code; /* executable */
 };
 
 struct map_node {

@@ -409,6 +409,7 @@ static void add_map(struct world *world, const struct event *ev)
 					  : map->addr + (map->len - 1),
 			  .offset = world->images.all[image].as_linked ? map->addr : map->offset,
 			  .image = image,
+			  .code = map->prot & PROT_EXEC,
 		  });
 }
 
@@ -426,6 +427,7 @@ static void add_symbol_map(struct world *world, const struct event *ev)
 		return;
 	}
 	space_map(space, (struct map){
+				 .code = true,
 				 .start = symbol->addr,
 				 .last = symbol->len - 1 > UINT64_MAX - symbol->addr
 						 ? UINT64_MAX

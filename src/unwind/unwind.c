@@ -200,11 +200,33 @@ static bool is_data(const struct walk *w, uint64_t address)
 	       (symfile && symfile_is_loaded(symfile, spot->vaddr));
 }
 
-/* In a kernel whose binary is known, a step must lead to code of the kernel or of a module. */
+/* An address that the machine can have: with five levels of tables, addresses use 57 bits. */
+static bool is_canonical(const struct walk *w, uint64_t address)
+{
+	if (w->machine->word == 4)
+		return address <= UINT32_MAX;
+	return address >> 56 == 0 || address >> 56 == 0xff;
+}
+
+static bool is_mapped_code(const struct walk *w, uint64_t address)
+{
+	const struct map *map = find_map(w, address);
+
+	return map && map->code;
+}
+
+/*
+ * perf.data has all maps of a process: what is outside is no code. In a kernel whose binary is known, a step must
+ * lead to code of the kernel or of a module.
+ */
 static bool is_plausible(const struct walk *w, const struct state *s)
 {
 	uint64_t pc = s->pc;
 
+	if (pc && !is_canonical(w, pc))
+		return false;
+	if (pc && !w->cpu->whole)
+		return is_mapped_code(w, pc) || (!s->exact && is_mapped_code(w, pc - 1));
 	if (w->context != IP_KERNEL || !w->known)
 		return true;
 	if (s->exact ? walk_is_code(w, pc) : walk_is_target(w, pc))
@@ -342,6 +364,8 @@ static void walk_stack(struct walk *w, struct state *s, unsigned max, struct wal
 			step = settle_first(w, s, step, pc);
 		if ((step == STEP_CALLER || step == STEP_TRAP) && s->exact && is_plausible(w, s))
 			add_ip(chain, w->context); /* the next ip is not a return address */
+		if (step == STEP_USER && !is_canonical(w, s->pc))
+			step = STEP_LOST;
 		if (step == STEP_USER && s->pc && !ip_is_marker(s->pc)) {
 			add_ip(chain, IP_USER);
 			add_ip(chain, s->pc);

@@ -329,9 +329,30 @@ def cases():
                                  two.sample([USER, 0x400100], 2000, id_=8))
     yield "aux-cut", le.file(le.record(AUXTRACE, le.pack("QQQIIII", 1 << 40, 0, 0, 0, 1, 0, 0)) +
                              bytes(32), features={}, data_size=0)
+    yield "dwarf-lost", dwarf_lost()
+    yield "dwarf-lost-info", dwarf_lost()
     yield "version-1", b"PERFFILE" + le.file(data)[8:]
+
+
+def dwarf_lost():
+    """Registers and stacks of a program that is not there: frame pointers lead to two callers, then to the end of the
+    stack, or to what cannot be code: no canonical address, no map, data, the end of the map."""
+    f = File(sample_type=USUAL | REGS_USER | STACK_USER, regs=1 << 6 | 1 << 7 | 1 << 8)  # bp, sp, ip
+    data = f.mmap2(0x400000, 0x1000, 0, "/none/app") + f.record(MMAP, f.pack(
+        "IIQQQ", 100, 100, 0x500000, 0x1000, 0) + f.text("/none/data") + f.trailer(), USER_MODE | 1 << 13)
+    sp = 0x7ffc00001000
+    for n, last in enumerate([0, 0x1234567890abcdef, 0xfffe000000400300, 0x7f0000000010, 0x500010, 0x401000,
+                              0x401001, 0x400300]):
+        frames = [(0x20, 0x400200), (0x40, 0x400280), (0x60, last)]
+        stack = bytearray(0x80)
+        for at, (next_, back) in zip((0, 0x20, 0x40), frames):
+            stack[at:at + 16] = f.pack("QQ", sp + next_, back)
+        data += f.sample([USER, 0x400100], 1000 + n, after=f.pack("QQQQ", 2, sp, sp, 0x400100) +
+                         f.pack("Q", len(stack)) + stack + f.pack("Q", len(stack)))
+    return f.file(data)
 
 
 if __name__ == "__main__":  # other tests use the class
     for name, content in cases():
         put("perfdata-" + name, "input.data", content)
+    put("perfdata-dwarf-lost-info", "verb", "info\n")
