@@ -3,12 +3,14 @@
 #include "api.h"
 
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <link.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -63,6 +65,17 @@ int api_thread(pthread_t *thread, void *(*body)(void *))
 	result = pthread_create(thread, NULL, body, NULL);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return result;
+}
+
+int api_above_standard(int fd)
+{
+	int high;
+
+	if (fd < 0 || fd > STDERR_FILENO)
+		return fd;
+	high = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+	close(fd);
+	return high;
 }
 
 /* Whether the word before " version " is "emulator" or a name such as qemu-x86_64. */

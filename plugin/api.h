@@ -176,5 +176,10 @@ bool api_counts_time(void);
 void api_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Starts a thread that blocks all signals, so that QEMU gets them. Returns 0 or an errno. */
 int api_thread(pthread_t *thread, void *(*body)(void *));
+/*
+ * Moves a descriptor above the standard ones. With the number of one that was closed when QEMU started, it would
+ * receive QEMU's messages or the guest's output. Hands on -1.
+ */
+int api_above_standard(int fd);
 
 #endif

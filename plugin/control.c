@@ -99,7 +99,7 @@ static void serve_all(const struct pollfd *fds)
 
 static void greet(void)
 {
-	int fd = accept4(control.listener, NULL, NULL, SOCK_CLOEXEC);
+	int fd = api_above_standard(accept4(control.listener, NULL, NULL, SOCK_CLOEXEC));
 
 	if (fd < 0)
 		return;
@@ -144,8 +144,9 @@ static int listen_at(const char *path)
 	strcpy(address.sun_path, path);
 	if (!lstat(path, &st) && S_ISSOCK(st.st_mode))
 		unlink(path); /* left by an earlier run */
-	control.listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (control.listener < 0 ||
+	control.listener = api_above_standard(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+	/* bind() gives the file the mode of the socket, so nobody else can connect at any time. */
+	if (control.listener < 0 || fchmod(control.listener, 0600) ||
 	    bind(control.listener, (struct sockaddr *)&address, sizeof(address)) ||
 	    listen(control.listener, CLIENTS_MAX)) {
 		api_say("control=%s: %s", path, strerror(errno));
@@ -167,7 +168,7 @@ int control_open(void)
 		return 0;
 	if (listen_at(args.control))
 		return -1;
-	control.wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	control.wake = api_above_standard(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
 	pthread_atfork(NULL, NULL, in_child);
 	result = api_thread(&control.thread, control_main);
 	control.has_thread = !result;

@@ -93,7 +93,7 @@ static void write_record(struct pt_file *file, const struct iovec *parts, int nr
 	path_of(path, EMULATE_TRACE, file);
 	for (int i = 0; i < nr; i++)
 		size += (ssize_t)parts[i].iov_len;
-	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	fd = api_above_standard(open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
 	if (fd < 0 || pwritev(fd, parts, nr, (off_t)file->written) != size) {
 		give_up(file);
 	} else {

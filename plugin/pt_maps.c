@@ -161,7 +161,7 @@ static void clip_to_segment(struct line *line, uint64_t address)
 /* Appends a page to the file of copies. Returns its offset there, or -1. */
 static int64_t copy_page(const void *page, const char *path)
 {
-	int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+	int fd = api_above_standard(open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
 	int64_t at = -1;
 	struct stat stat;
 

@@ -325,12 +325,13 @@ int stream_open(const char *path, const struct wire_info *info, bool trace, bool
 	stream.clock = clock;
 	stream.trace = trace;
 	stream.raw = raw;
-	stream.fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	/* For this user alone: the stream has memory of the guest. */
+	stream.fd = api_above_standard(open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
 	if (stream.fd < 0) {
 		api_say("cannot write %s: %s", path, strerror(errno));
 		return -1;
 	}
-	stream.wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	stream.wake = api_above_standard(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
 	if (!raw)
 		write_info(info);
 	pthread_atfork(before_fork, in_parent, in_child);

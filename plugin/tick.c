@@ -147,7 +147,7 @@ static void start_thread(void)
 {
 	int result;
 
-	ticker.wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	ticker.wake = api_above_standard(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
 	pthread_atfork(NULL, NULL, in_child);
 	result = api_thread(&ticker.thread, ticker_main);
 	ticker.has_thread = !result;

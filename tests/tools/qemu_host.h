@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -625,6 +626,37 @@ static void test_host_time(const char *program, const char *out)
 	       seen.idle[1]);
 }
 
+static unsigned mode_of(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) ? 0 : st.st_mode & 07777;
+}
+
+/* With closed descriptors, and an umask that forbids nothing: what was recorded is for this user alone. */
+static void test_private(char *program, const char *out)
+{
+	char path[64], control[80];
+	const char *arguments[] = { "clock=instructions", control };
+	bool silent;
+
+	snprintf(path, sizeof(path), "%s.socket", out);
+	snprintf(control, sizeof(control), "control=%s", path);
+	unlink(out);
+	umask(0);
+	close(STDIN_FILENO);
+	close(STDERR_FILENO);
+	if (!load(program, out, arguments, 2))
+		return;
+	expect(mode_of(out) == 0600, "private: the stream", mode_of(out));
+	expect(mode_of(path) == 0600, "private: the control socket", mode_of(path));
+	silent = write(STDIN_FILENO, "guest", 5) < 0 && write(STDERR_FILENO, "message", 7) < 0;
+	expect(silent, "closed descriptors: messages go nowhere", 0);
+	tell_end();
+	expect(!read_stream(out).damaged, "closed descriptors: the stream is whole", 0);
+	unlink(path);
+}
+
 /* As a program is run whose own loader the machine has not: the process is the loader's. */
 static void test_loader(char *program, const char *out)
 {
@@ -667,6 +699,7 @@ int main(int argc, char **argv)
 	close(fd);
 	in_child(test_instructions, argv[0], out);
 	in_child(test_loader, argv[0], out);
+	in_child(test_private, argv[0], out);
 	in_child(test_program, argv[0], out);
 	test_host_time(argv[0], out);
 	unlink(out);
