@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+#include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "base/text.h"
@@ -80,6 +83,21 @@ static int run_verb(const char *name, int argc, char **argv)
 	return ERR_USAGE;
 }
 
+/*
+ * A file that kscope opens must not get the number of a closed standard descriptor: messages would go into it.
+ * These take the numbers, and fail as the closed ones would: stdin cannot be read, the others not be written.
+ */
+static void occupy_standard_descriptors(void)
+{
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+		if (fcntl(fd, F_GETFD) >= 0 ||
+		    open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) == fd)
+			continue;
+		dprintf(STDERR_FILENO, "kscope: /dev/null: %s\n", strerror(errno));
+		_exit(ERR_OUTPUT);
+	}
+}
+
 /* A failed write to stdout is an error, too: kscope info > /dev/full */
 static int flush_stdout(int code)
 {
@@ -93,6 +111,7 @@ int main(int argc, char **argv)
 {
 	const char *self = text_last_part(argv[0]);
 
+	occupy_standard_descriptors();
 	signal(SIGXFSZ, SIG_IGN); /* write(2) then returns an error at the file size limit */
 	if (find_drop_in(self))
 		return flush_stdout(run_verb(self, argc, argv));

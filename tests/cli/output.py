@@ -33,6 +33,24 @@ def test_output(samples, folder):
         check("perf.data on stdout is the same", done.stdout == f.read())
 
 
+def test_closed_descriptors(folder):
+    """A file that kscope opens does not get a standard descriptor's number, and then the messages."""
+    damaged = os.path.join(folder, "damaged.dump")
+    with open(damaged, "w", encoding="ascii") as f:
+        f.write('kscope-dump 1\nsource id=1 name="cycles" type=0 config=0x0\nwhat is this\n'
+                'sample task=1/1 source=1 weight=1 : named "a"\n')
+    path = os.path.join(folder, "closed.folded")
+    for closed in ("2>&-", "1>&- 2>&-", "0<&- 1>&- 2>&-", "0<&- 2>&-"):
+        done = run("sh", "-c", f"exec {KSCOPE} convert {damaged} -o {path} {closed}")
+        equal(f"closed: {closed}: the exit code", done.returncode, 1)
+        with open(path, encoding="utf-8") as f:
+            equal(f"closed: {closed}: the output has no message", f.read(), "pid 1;a 1\n")
+    equal("closed: nothing can be written to stdout",
+          run("sh", "-c", f"exec {KSCOPE} report {damaged} >&-").returncode, 4)
+    equal("closed: nothing can be read from stdin",
+          run("sh", "-c", f"exec {KSCOPE} report - <&-").returncode, 3)
+
+
 def test_folded(samples):
     def folded(*options):
         return kscope("convert", samples, "-b", ELFS, *options, "-t", "folded", "-o", "-").stdout
@@ -66,6 +84,7 @@ def main():
     with scratch() as folder:
         samples = demo_samples(folder)
         test_output(samples, folder)
+        test_closed_descriptors(folder)
         test_folded(samples)
         test_many_tasks()
     finish()

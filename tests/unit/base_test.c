@@ -47,8 +47,8 @@ static void test_json_numbers(void)
 	check("json: the lowest address",
 	      json_signed("-9223372036854775808 ,", &v) && v == (uint64_t)1 << 63);
 	check("json: one less", !json_signed("-9223372036854775809 ,", &v));
-	check("json: an unsigned address", json_signed("\"0xffffffffc0000000\" ,", &v) &&
-						   v == 0xffffffffc0000000);
+	check("json: an unsigned address",
+	      json_signed("\"0xffffffffc0000000\" ,", &v) && v == 0xffffffffc0000000);
 	check("json: a negative hexadecimal", !json_signed("\"-0x5\" ,", &v));
 	check("json: a fraction", !json_number("1.5 ,", &v));
 	check("json: an exponent", json_number("1.2e6 ,", &v) && v == 1200000);
