@@ -164,12 +164,16 @@ static int check_outputs(const struct job *job, const struct output *outputs, si
 	return 0;
 }
 
-static int open_output(const char *path, const struct writer_ops *ops, struct file *file,
+static int open_output(const char *path, const struct output *output, struct file *file,
 		       struct err *err)
 {
+	const struct writer_ops *ops = output->ops;
+	bool need_seek = ops->needs & WRITER_SEEK;
+
 	if (ops->folder)
 		return folder_open(&file->folder, path, ops->folder, err);
-	if (out_open(&file->out, path, ops->needs & WRITER_SEEK, err) < 0)
+	if ((output->is_private ? out_open_private(&file->out, path, need_seek, err)
+				: out_open(&file->out, path, need_seek, err)) < 0)
 		return -1;
 	file->out.plain = !(ops->needs & WRITER_PLAIN) && isatty(file->out.fd);
 	return 0;
@@ -191,7 +195,7 @@ static void abandon_output(struct file *file)
 int output_try(const struct output *output, struct err *err)
 {
 	struct file file = { 0 };
-	int ret = open_output(output->path, output->ops, &file, err);
+	int ret = open_output(output->path, output, &file, err);
 
 	abandon_output(&file);
 	return ret;
@@ -214,7 +218,7 @@ static int open_writer(struct file *file, const char *path)
 		.priv = xcalloc(1, ops->priv_size),
 	};
 	if (option_apply(ops->options, file->writer.priv, job->options->given, &job->err) < 0 ||
-	    open_output(path, ops, file, &job->err) < 0)
+	    open_output(path, file->output, file, &job->err) < 0)
 		return -1;
 	file->opened = true;
 	if (ops->open && ops->open(&file->writer) < 0) {

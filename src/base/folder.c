@@ -36,6 +36,19 @@ static char *trimmed(const char *path)
 	return xstrndup(path, len);
 }
 
+/* NULL: see out_follow(). */
+static char *find_target(const char *path)
+{
+	char *name = trimmed(path), *target = out_follow(name);
+	char *whole = target ? realpath(target, NULL) : NULL;
+
+	free(name);
+	if (!whole)
+		return target;
+	free(target);
+	return whole;
+}
+
 /* Calls each() for every file of a folder until it returns false. False: it did, or errno is set. */
 static bool for_each_file(int fd, bool (*each)(int fd, const char *name))
 {
@@ -101,16 +114,15 @@ static void remove_folder(const char *path)
 }
 
 /* Whether what has the name of the output may be replaced, or nothing has it. */
-static int check_target(const struct folder *folder, const struct folder_mark *mark,
-			struct err *err)
+static int check_target(struct folder *folder, const struct folder_mark *mark, struct err *err)
 {
-	struct stat st;
 	bool good;
 	int fd;
 
-	if (stat(folder->target, &st))
+	if (stat(folder->target, &folder->replaced.st))
 		return errno == ENOENT ? 0 : out_error(folder->path, errno, err);
-	if (!S_ISDIR(st.st_mode))
+	folder->replaced.there = true;
+	if (!S_ISDIR(folder->replaced.st.st_mode))
 		return err_set(err, ERR_OUTPUT, "%s: not a folder: use another name for the output",
 			       folder->path);
 	fd = open(folder->target, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -130,7 +142,7 @@ static int make_temp(struct folder *folder)
 {
 	for (int nr = 0; nr < MAX_NAMES; nr++) {
 		folder->temp = out_temp_name(folder->target, nr);
-		if (!mkdir(folder->temp, 0777)) {
+		if (!mkdir(folder->temp, folder->replaced.there ? 0700 : 0777)) {
 			folder->fd = open(folder->temp, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 			return folder->fd < 0 ? -1 : 0;
 		}
@@ -148,9 +160,12 @@ int folder_open(struct folder *folder, const char *path, const struct folder_mar
 	memset(folder, 0, sizeof(*folder));
 	folder->path = path;
 	folder->fd = -1;
-	folder->target = realpath(path, NULL);
-	if (!folder->target)
-		folder->target = trimmed(path);
+	folder->target = find_target(path);
+	if (!folder->target) {
+		out_error(path, errno, err);
+		release(folder);
+		return -1;
+	}
 	if (check_target(folder, mark, err) < 0) {
 		release(folder);
 		return -1;
@@ -214,6 +229,8 @@ int folder_commit(struct folder *folder, struct err *err)
 {
 	int error = folder->failed;
 
+	if (!error)
+		error = out_take_place(folder->fd, &folder->replaced);
 	if (!error)
 		error = replace(folder);
 	if (error) {

@@ -11,6 +11,7 @@
 #include <stddef.h>
 
 #include "base/err.h"
+#include "base/out.h"
 
 /* How to recognize an older output, which may be replaced: a file in it begins with these bytes. */
 struct folder_mark {
@@ -23,6 +24,7 @@ struct folder {
 	char *temp;
 	int fd;	    /* of the temporary folder; -1: not open */
 	int failed; /* errno of the first failure */
+	struct out_replaced replaced;
 };
 
 /* Refuses to replace anything but an empty folder or an older output. */

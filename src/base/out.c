@@ -31,6 +31,9 @@ static const char *hint(int error)
 	case EISDIR: return " (name a file inside it)";
 	case EROFS: return " (name a file on a writable disk)";
 	case EFBIG: return " (see ulimit -f)";
+	case OUT_TRAP:
+		return ", in a folder where everybody may create files (use another name, or "
+		       "another folder)";
 	case EPIPE: return " (the reader closed the pipe)";
 	default: return "";
 	}
@@ -39,7 +42,9 @@ static const char *hint(int error)
 int out_error(const char *path, int error, struct err *err)
 {
 	return err_set(err, ERR_OUTPUT, "%s: cannot write: %s%s",
-		       strcmp(path, "-") ? path : "standard output", strerror(error), hint(error));
+		       strcmp(path, "-") ? path : "standard output",
+		       error == OUT_TRAP ? "another user created it" : strerror(error),
+		       hint(error));
 }
 
 static void release(struct out *out)
@@ -54,16 +59,41 @@ static void release(struct out *out)
 	memset(out, 0, sizeof(*out));
 }
 
-/* The target of a chain of symbolic links, whether it exists or not; NULL for a loop. */
-static char *follow_links(const char *path)
+bool out_is_trap(const struct stat *folder, const struct stat *file, uid_t me)
+{
+	bool shared = (folder->st_mode & S_ISVTX) && (folder->st_mode & S_IWOTH);
+	bool dangerous =
+		S_ISLNK(file->st_mode) || S_ISREG(file->st_mode) || S_ISFIFO(file->st_mode);
+
+	return shared && dangerous && file->st_uid != me && file->st_uid != folder->st_uid;
+}
+
+/* As fs.protected_symlinks and its like do it in the kernel, where they are on. */
+static bool is_trap(const char *path)
+{
+	char *name = text_folder(path);
+	struct stat folder, file;
+	bool trap = !lstat(path, &file) && !stat(*name ? name : ".", &folder) &&
+		    out_is_trap(&folder, &file, geteuid());
+
+	free(name);
+	return trap;
+}
+
+char *out_follow(const char *path)
 {
 	char *at = xstrdup(path);
 	char link[4096];
+	int error = ELOOP;
 
 	for (int hops = 0; hops < MAX_LINKS; hops++) {
 		ssize_t len = readlink(at, link, sizeof(link) - 1);
 		char *folder, *next;
 
+		if (is_trap(at)) {
+			error = OUT_TRAP;
+			break;
+		}
 		if (len < 0)
 			return at;
 		link[len] = '\0';
@@ -74,8 +104,21 @@ static char *follow_links(const char *path)
 		at = next;
 	}
 	free(at);
-	errno = ELOOP;
+	errno = error;
 	return NULL;
+}
+
+int out_take_place(int fd, const struct out_replaced *replaced)
+{
+	const struct stat *st = &replaced->st;
+	mode_t mode = st->st_mode & 0777;
+
+	if (!replaced->there)
+		return 0;
+	/* Only root may keep the owner. Another group must not get what was for the group of the old file. */
+	if (fchown(fd, st->st_uid, st->st_gid) && fchown(fd, (uid_t)-1, st->st_gid))
+		mode &= ~070u | (mode & 07) << 3;
+	return fchmod(fd, mode) ? errno : 0;
 }
 
 char *out_temp_name(const char *target, int nr)
@@ -88,10 +131,10 @@ char *out_temp_name(const char *target, int nr)
 }
 
 /* Needs /proc: linkat() names the file later by its path there. */
-static int open_nameless(const char *target)
+static int open_nameless(const char *target, mode_t mode)
 {
 	char *folder = text_folder(target);
-	int fd = open(*folder ? folder : ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0666);
+	int fd = open(*folder ? folder : ".", O_TMPFILE | O_RDWR | O_CLOEXEC, mode);
 	char proc[40];
 
 	free(folder);
@@ -105,11 +148,11 @@ static int open_nameless(const char *target)
 	return fd;
 }
 
-static int open_temp(struct out *out)
+static int open_temp(struct out *out, mode_t mode)
 {
 	for (int nr = 0; nr < MAX_NAMES; nr++) {
 		char *name = out_temp_name(out->target, nr);
-		int fd = open(name, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0666);
+		int fd = open(name, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, mode);
 
 		if (fd >= 0) {
 			out->temp = name;
@@ -124,16 +167,15 @@ static int open_temp(struct out *out)
 
 static int open_named(struct out *out)
 {
-	out->target = follow_links(out->path);
-	if (!out->target)
-		return -1;
+	mode_t mode = out->is_private || out->replaced.there ? 0600 : 0666;
+
 	/* The rename would replace even a write-protected file. */
 	if (access(out->target, W_OK) && errno != ENOENT)
 		return -1;
 	out->named = true;
-	out->fd = open_nameless(out->target);
+	out->fd = open_nameless(out->target, mode);
 	if (out->fd < 0)
-		out->fd = open_temp(out);
+		out->fd = open_temp(out, mode);
 	return out->fd;
 }
 
@@ -150,12 +192,16 @@ static int open_stream(struct out *out)
 
 static int open_any(struct out *out, bool need_seek)
 {
-	struct stat st;
+	const struct stat *st = &out->replaced.st;
 
 	if (!is_stdout(out->path)) {
-		if (stat(out->path, &st) || S_ISREG(st.st_mode))
+		out->target = out_follow(out->path);
+		if (!out->target)
+			return -1;
+		out->replaced.there = !stat(out->path, &out->replaced.st);
+		if (!out->replaced.there || S_ISREG(st->st_mode))
 			return open_named(out);
-		if (S_ISDIR(st.st_mode)) {
+		if (S_ISDIR(st->st_mode)) {
 			errno = EISDIR;
 			return -1;
 		}
@@ -178,26 +224,36 @@ static int open_pack(struct out *out, const struct pack_ops *ops, bool need_seek
 				   out->path, ops->library, ops->extension);
 }
 
-int out_open(struct out *out, const char *path, bool need_seek, struct err *err)
+static int open_as(struct out *out, const struct pack_ops *ops, bool need_seek, struct err *err)
 {
-	return out_open_packed(out, path, pack_by_name(path), need_seek, err);
-}
-
-int out_open_packed(struct out *out, const char *path, const struct pack_ops *ops, bool need_seek,
-		    struct err *err)
-{
-	memset(out, 0, sizeof(*out));
-	out->path = path;
 	out->fd = -1;
 	if (ops && open_pack(out, ops, need_seek, err) < 0)
 		return -1;
 	if (open_any(out, need_seek) < 0) {
-		out_error(path, errno, err);
+		out_error(out->path, errno, err);
 		release(out);
 		return -1;
 	}
 	out->data = xmalloc(BUFFER);
 	return 0;
+}
+
+int out_open(struct out *out, const char *path, bool need_seek, struct err *err)
+{
+	return out_open_packed(out, path, pack_by_name(path), need_seek, err);
+}
+
+int out_open_private(struct out *out, const char *path, bool need_seek, struct err *err)
+{
+	*out = (struct out){ .path = path, .is_private = true };
+	return open_as(out, pack_by_name(path), need_seek, err);
+}
+
+int out_open_packed(struct out *out, const char *path, const struct pack_ops *ops, bool need_seek,
+		    struct err *err)
+{
+	*out = (struct out){ .path = path };
+	return open_as(out, ops, need_seek, err);
 }
 
 static int write_plain(int fd, const void *data, size_t len)
@@ -346,8 +402,10 @@ static int name_nameless(struct out *out)
 
 static int commit_named(struct out *out)
 {
-	int fd = out->fd;
+	int fd = out->fd, error = out_take_place(fd, &out->replaced);
 
+	if (error)
+		return error;
 	if (!out->temp)
 		return name_nameless(out);
 	/* Network file systems may report a full disk only here. */

@@ -11,19 +11,28 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/stat.h>
 
 #include "base/err.h"
 
 struct pack_ops;
 
+/* The file or folder that an output replaces. The output gets its permissions and, where this user may, its owner. */
+struct out_replaced {
+	bool there;
+	struct stat st;
+};
+
 struct out {
 	const char *path; /* borrowed: must outlive the out */
 	int fd;
-	bool named;   /* a regular file, which gets its name in the commit */
-	bool spooled; /* a seekable temporary file; the commit copies it to stdout or the pipe */
-	bool plain;   /* a terminal, which gets text that it cannot obey */
-	char *target; /* `path` with its symbolic links followed; only if named */
-	char *temp;   /* a temporary name, if O_TMPFILE does not work here */
+	bool named;	 /* a regular file, which gets its name in the commit */
+	bool spooled;	 /* a seekable temporary file; the commit copies it to stdout or the pipe */
+	bool plain;	 /* a terminal, which gets text that it cannot obey */
+	char *target;	 /* `path` with its symbolic links followed; NULL for stdout */
+	char *temp;	 /* a temporary name, if O_TMPFILE does not work here */
+	bool is_private; /* if it replaces nothing, it is for this user alone */
+	struct out_replaced replaced;
 	struct pack *pack; /* NULL: not compressed */
 	uint8_t *data;
 	size_t len;
@@ -36,6 +45,8 @@ int out_open(struct out *out, const char *path, bool need_seek, struct err *err)
 /* The same, but compressed in this way whatever the name is; NULL: not at all. */
 int out_open_packed(struct out *out, const char *path, const struct pack_ops *ops, bool need_seek,
 		    struct err *err);
+/* The same as out_open(), but a new file is for this user alone, as a recording is: it has memory of the target. */
+int out_open_private(struct out *out, const char *path, bool need_seek, struct err *err);
 void out_write(struct out *out, const void *data, size_t len);
 void out_flush(struct out *out);
 /* The next `len` bytes of the output, OUT_ROOM at most, to be filled in before the next call. */
@@ -60,7 +71,21 @@ int out_commit(struct out *out, struct err *err);
 /* Discards the output. Harmless after out_commit() and on a zeroed out. */
 void out_abandon(struct out *out);
 
-/* For base/folder: */
+/* For others that create files: */
+
+#define OUT_TRAP 10000 /* like an errno, see out_is_trap() */
+/*
+ * Whether a file is a trap: in a folder like /tmp, where everybody may create files, it belongs to neither this user
+ * nor the folder's owner. It may be a link to a file that its owner may not write.
+ */
+bool out_is_trap(const struct stat *folder, const struct stat *file, uid_t me);
+/*
+ * The target of a chain of symbolic links, whether it exists or not. The caller frees it. NULL with errno set: a loop,
+ * or a trap (OUT_TRAP).
+ */
+char *out_follow(const char *path);
+/* Gives a file or folder the permissions of what it replaces. Returns 0 or an errno. */
+int out_take_place(int fd, const struct out_replaced *replaced);
 
 /* A temporary name beside a file, the nth. The caller frees it. */
 char *out_temp_name(const char *target, int nr);

@@ -321,7 +321,7 @@ static int prepare(struct run *r, struct err *err)
 	if (!strcmp(r->asked->out, "-") || (stat(r->asked->out, &st) == 0 && !S_ISREG(st.st_mode)))
 		return err_set(err, ERR_USAGE, "%s: a trace needs a regular file: use -o FILE",
 			       r->asked->out);
-	if (out_open(&r->out, r->asked->out, true, err) < 0 || make_parts(r, err) < 0)
+	if (out_open_private(&r->out, r->asked->out, true, err) < 0 || make_parts(r, err) < 0)
 		return -1;
 	line_emulate(&r->plugin_text, r->plugin, r->parts, r->code);
 	r->words[2] = r->plugin_text.data;

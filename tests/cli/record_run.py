@@ -25,6 +25,8 @@ def test_outputs(place):
                        ("y.out", ["-t", "folded"]), ("z.out", ["-t", "kscope"])):
         done = place.record("-o", name, *more)
         exits(f"record: {name}", done, 0, "20 samples", f"wrote {name}")
+    equal("record: perf.data is for this user alone",
+          os.stat(place.path("perf.data")).st_mode & 0o777, 0o600)
     for name in ("perf.data", "x.kscope", "z.out"):
         info = run(KSCOPE, "info", "--json", name, cwd=place.folder)
         check(f"record: {name} can be read", info.returncode == 0 and

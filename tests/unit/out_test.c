@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/folder.h"
 #include "base/mem.h"
 #include "base/out.h"
 
@@ -79,6 +81,81 @@ static void new_and_replaced(void)
 	PASSED();
 }
 
+static bool has_mode(const char *path, unsigned mode)
+{
+	struct stat st;
+
+	return !stat(path, &st) && (st.st_mode & 07777) == mode;
+}
+
+static void permissions_are_kept(void)
+{
+	struct folder_mark mark = { "info", "magic" };
+	struct folder folder;
+	struct err err = { 0 };
+	struct stat st;
+	mode_t mask = umask(022);
+
+	for (unsigned mode = 0600; mode <= 0666; mode += 2) {
+		CHECK(!put("kept", "one", &err) && !chmod("kept", mode));
+		CHECK(!put("kept", "two", &err));
+		CHECK(file_is("kept", "two") && has_mode("kept", mode));
+	}
+	/* root keeps the owner, too; for another user, chown() to himself is all there is. */
+	CHECK(!chown("kept", geteuid() ? geteuid() : 4321, geteuid() ? getegid() : 1234));
+	CHECK(!put("kept", "three", &err) && !stat("kept", &st));
+	CHECK(st.st_uid == (geteuid() ? geteuid() : 4321));
+	CHECK(st.st_gid == (geteuid() ? getegid() : 1234));
+	CHECK(!mkdir("folder", 0700) && !folder_open(&folder, "folder", &mark, &err));
+	folder_append(&folder, "info", "magic", 5);
+	CHECK(!folder_commit(&folder, &err) && has_mode("folder", 0700));
+	CHECK(!unlink("folder/info") && !rmdir("folder") && !unlink("kept"));
+	umask(mask);
+	PASSED();
+}
+
+/* A group that the old file was not for gets no permissions by the new one. */
+static void group_that_cannot_be_kept(void)
+{
+	struct out_replaced replaced = { .there = true };
+	struct err err = { 0 };
+	int fd, status;
+	pid_t child;
+
+	CHECK(!put("group", "", &err) && !stat("group", &replaced.st));
+	fd = open("group", O_WRONLY);
+	child = fork();
+	if (!child) {
+		/* A group that this user is not in, even if he was root. */
+		if (!geteuid() && (chown("group", 4321, 4321) || setgroups(0, NULL) ||
+				   setgid(4321) || setuid(4321)))
+			_exit(2);
+		replaced.st.st_gid = 54321;
+		replaced.st.st_mode = S_IFREG | 0664;
+		_exit(out_take_place(fd, &replaced));
+	}
+	CHECK(child > 0 && waitpid(child, &status, 0) == child && status == 0);
+	CHECK(has_mode("group", 0644));
+	close(fd);
+	unlink("group");
+	PASSED();
+}
+
+static void private_if_new(void)
+{
+	struct err err = { 0 };
+	struct out out;
+	mode_t mask = umask(0);
+
+	CHECK(!out_open_private(&out, "private", false, &err) && !out_commit(&out, &err));
+	CHECK(has_mode("private", 0600) && !chmod("private", 0640));
+	CHECK(!out_open_private(&out, "private", false, &err) && !out_commit(&out, &err));
+	CHECK(has_mode("private", 0640));
+	unlink("private");
+	umask(mask);
+	PASSED();
+}
+
 static void abandoned(void)
 {
 	struct err err = { 0 };
@@ -116,6 +193,61 @@ static void links_are_followed(void)
 	unlink("link");
 	unlink("link2");
 	unlink("loop");
+	CHECK(nr_files() == 0);
+	PASSED();
+}
+
+static void traps(void)
+{
+	struct stat folder = { .st_mode = S_IFDIR | 01777, .st_uid = 0 };
+	struct stat file = { .st_mode = S_IFLNK | 0777, .st_uid = 66 };
+
+	CHECK(out_is_trap(&folder, &file, 77) && out_is_trap(&folder, &file, 0));
+	CHECK(!out_is_trap(&folder, &file, 66));
+	file.st_mode = S_IFREG | 0666;
+	CHECK(out_is_trap(&folder, &file, 77));
+	file.st_mode = S_IFCHR | 0666;
+	CHECK(!out_is_trap(&folder, &file, 77));
+	file = (struct stat){ .st_mode = S_IFLNK | 0777, .st_uid = 0 };
+	CHECK(!out_is_trap(&folder, &file, 77)); /* the folder's owner could do worse */
+	file.st_uid = 66;
+	folder.st_mode = S_IFDIR | 0777;
+	CHECK(!out_is_trap(&folder, &file, 77));
+	folder.st_mode = S_IFDIR | 01755;
+	CHECK(!out_is_trap(&folder, &file, 77));
+	PASSED();
+}
+
+/* Who is not root has only his own links here, which are followed. */
+static void links_of_others(void)
+{
+	struct folder_mark mark = { "info", "magic" };
+	bool root = !geteuid();
+	struct err err = { 0 };
+	struct folder folder;
+	struct stat st;
+
+	CHECK(!mkdir("tmp", 0755) && !chmod("tmp", 01777) && !mkdir("home", 0755));
+	CHECK(!put("home/secret", "secret", &err));
+	CHECK(!symlink("../home/secret", "tmp/link") && !symlink("../home/new", "tmp/dangling"));
+	CHECK(!symlink("tmp/link", "mine"));
+	CHECK(!root || (!lchown("tmp/link", 4321, 4321) && !lchown("tmp/dangling", 4321, 4321)));
+	CHECK((put("tmp/link", "x", &err) != 0) == root);
+	CHECK(!root ||
+	      (err.code == ERR_OUTPUT && strstr(err.msg, "tmp/link: cannot write: another user")));
+	CHECK((put("mine", "x", &err) != 0) == root);
+	CHECK((put("tmp/dangling", "x", &err) != 0) == root);
+	CHECK(file_is("home/secret", root ? "secret" : "x") && !lstat("tmp/link", &st) &&
+	      S_ISLNK(st.st_mode) && (access("home/new", F_OK) != 0) == root);
+	unlink("home/new");
+	CHECK((folder_open(&folder, "tmp/dangling", &mark, &err) != 0) == root);
+	folder_abandon(&folder);
+	unlink("home/secret");
+	unlink("tmp/link");
+	unlink("tmp/dangling");
+	unlink("mine");
+	rmdir("home");
+	rmdir("tmp");
 	CHECK(nr_files() == 0);
 	PASSED();
 }
@@ -293,8 +425,13 @@ int main(void)
 		return 0;
 	}
 	new_and_replaced();
+	permissions_are_kept();
+	group_that_cannot_be_kept();
+	private_if_new();
 	abandoned();
 	links_are_followed();
+	traps();
+	links_of_others();
 	patched_before_and_after_a_flush();
 	room_across_flushes();
 	fifo();
