@@ -21,6 +21,9 @@ HARDEN_CFLAGS = -fstack-protector-strong $(FORTIFY)
 HARDEN_LDFLAGS := -Wl,-z,relro,-z,now,-z,noexecstack
 PIE = $(if $(filter -static% -no-pie,$(CFLAGS) $(LDFLAGS)),,-pie)
 
+# The same bytes, whatever the folders are called.
+KSCOPE_CFLAGS += '-ffile-prefix-map=$(CURDIR)=.' '-ffile-prefix-map=$(abspath $(BUILD))=build'
+
 # One short line a command; make V=1 shows them whole.
 Q := $(if $(V),,@)
 say = $(if $(V),,@echo "  $(1)	$@")
@@ -66,7 +69,7 @@ $(BUILD)/libs: FORCE
 	@echo '$(LIBS)' | cmp -s - $@ || echo '$(LIBS)' >$@
 .PHONY: FORCE
 
-SRC := $(wildcard src/*.c src/*/*.c)
+SRC := $(sort $(wildcard src/*.c src/*/*.c))
 OBJ := $(SRC:%.c=$(BUILD)/obj/%.o)
 LIBOBJ := $(filter-out $(BUILD)/obj/src/main.o,$(OBJ))
 
@@ -103,7 +106,7 @@ $(BUILD)/completions/%: $(BUILD)/kscope
 	$(Q)$< completion $(SHELL_NAME) >$@.new && mv $@.new $@
 
 # The plugin for QEMU: needs nothing of src/, and neither QEMU nor GLib to be built.
-PLUGIN_SRC := $(wildcard plugin/*.c)
+PLUGIN_SRC := $(sort $(wildcard plugin/*.c))
 PLUGIN_OBJ := $(PLUGIN_SRC:%.c=$(BUILD)/obj/%.o)
 # QEMU loads it, and QEMU has no sanitizers in it.
 $(PLUGIN_OBJ) $(BUILD)/kscope-qemu.so: override CFLAGS := $(filter-out -fsanitize% -fno-sanitize%,$(CFLAGS))
@@ -115,7 +118,7 @@ $(BUILD)/kscope-qemu.so: $(PLUGIN_OBJ)
 -include $(PLUGIN_OBJ:.o=.d)
 
 # The filter for perf script: what it needs of src/, which is everything but the readers and verbs.
-DLFILTER_SRC := $(wildcard dlfilter/*.c)
+DLFILTER_SRC := $(sort $(wildcard dlfilter/*.c))
 DLFILTER_OBJ := $(DLFILTER_SRC:%.c=$(BUILD)/obj/%.o) $(BUILD)/obj/dlfilter/format.o
 $(BUILD)/obj/dlfilter/format.o: src/format.c Makefile $(BUILD)/libs
 	@mkdir -p $(@D)
