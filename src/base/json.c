@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "base/json.h"
+#include "base/le.h"
 
 #include <string.h>
 
@@ -28,10 +29,8 @@ static inline bool is_space(uint8_t c)
 static const uint8_t *skip_blanks(const uint8_t *at, const uint8_t *end)
 {
 	while (end - at >= 8) {
-		uint64_t word;
+		uint64_t word = le64_at(at) ^ SPACES;
 
-		memcpy(&word, at, 8);
-		word ^= SPACES;
 		if (word)
 			return at + __builtin_ctzll(word) / 8;
 		at += 8;

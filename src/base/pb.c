@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+#include "base/le.h"
 #include "base/pb.h"
 
 #include <string.h>
@@ -25,8 +26,7 @@ static bool fixed(struct pb *pb, size_t size, uint64_t *value)
 {
 	if ((size_t)(pb->end - pb->at) < size)
 		return false;
-	*value = 0;
-	memcpy(value, pb->at, size);
+	*value = le_at(pb->at, size);
 	pb->at += size;
 	return true;
 }

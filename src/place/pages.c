@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/le.h"
 #include "base/mem.h"
 
 #define PAGE 4096
@@ -137,10 +138,9 @@ static bool looks_like(const struct loose *loose, size_t at, const uint64_t *wor
 	unsigned known = 0;
 
 	for (size_t i = 0; i < PAGE_HEAD / 8; i++) {
-		uint64_t code, mask;
+		uint64_t code = le64_at(loose->code + at + 8 * i);
+		uint64_t mask = le64_at(loose->mask + at + 8 * i);
 
-		memcpy(&code, loose->code + at + 8 * i, sizeof(code));
-		memcpy(&mask, loose->mask + at + 8 * i, sizeof(mask));
 		if ((words[i] & mask) != code)
 			return false;
 		known += (unsigned)__builtin_popcountll(mask) / 8;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/le.h"
 #include "pt/packet.h"
 #include "pt/walk.h"
 
@@ -466,9 +467,8 @@ static uint64_t read_ip(uint64_t last, const uint8_t *at)
 {
 	unsigned form = *at >> 5;
 	unsigned bits = 8 * (unsigned)ip_sizes[form];
-	uint64_t ip = 0;
+	uint64_t ip = le64_at(at + 1);
 
-	memcpy(&ip, at + 1, 8);
 	if (bits < 64)
 		ip &= ((uint64_t)1 << bits) - 1;
 	if (form == 3)
@@ -525,12 +525,9 @@ static size_t take_cyc(struct ipt_flow *f, const uint8_t *at, size_t room)
 /* A guest may have another time. */
 static size_t take_tsc(struct ipt_flow *f, const uint8_t *at)
 {
-	uint64_t tsc;
-
 	if (f->guest)
 		return 8;
-	memcpy(&tsc, at, sizeof(tsc));
-	ipt_clock_tsc(&f->clock, tsc >> 8);
+	ipt_clock_tsc(&f->clock, le64_at(at) >> 8);
 	ipt_time_passed(f);
 	return 8;
 }
@@ -561,11 +558,9 @@ static enum ipt_gap take_short_tnt(struct ipt_flow *f, uint8_t byte)
 
 static enum ipt_gap take_long_tnt(struct ipt_flow *f, const uint8_t *at)
 {
-	uint64_t bits;
+	uint64_t bits = le64_at(at) >> 16;
 	unsigned nr;
 
-	memcpy(&bits, at, 8);
-	bits >>= 16;
 	if (!bits)
 		return IPT_GAP_PACKET;
 	nr = 63 - (unsigned)__builtin_clzll(bits);

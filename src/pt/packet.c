@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/le.h"
+
 const uint8_t *ipt_packet_find_psb(const uint8_t *at, const uint8_t *end)
 {
 	static const uint8_t psb[IPT_PSB_SIZE] = { 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82,
@@ -88,10 +90,7 @@ static void set(struct ipt_packet *packet, enum ipt_packet_kind kind, uint64_t v
 /* All bytes of a packet after its two bytes of opcode. */
 static uint64_t payload_of(const uint8_t *at, size_t size)
 {
-	uint64_t payload = 0;
-
-	memcpy(&payload, at + 2, size - 2);
-	return payload;
+	return le_at(at + 2, size - 2);
 }
 
 static void translate(const struct pt_packet *p, const uint8_t *at, struct ipt_packet *packet)

@@ -18,11 +18,12 @@
 #ifndef KSCOPE_READ_KPDATA_RECORD_H
 #define KSCOPE_READ_KPDATA_RECORD_H
 
-#include <endian.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+
+#include "base/le.h"
 
 enum kp_type { KP_KERNEL = 1, KP_USER, KP_MAP, KP_PROCESS };
 enum kp_version { KP_ANY, KP_V1, KP_V2, KP_V3, KP_VERSIONS };
@@ -103,10 +104,7 @@ void kp_step(struct kp_bytes *bytes, uint64_t offset, enum kp_version version, b
 
 static inline uint64_t kp_u64(const uint8_t *at)
 {
-	uint64_t value;
-
-	memcpy(&value, at, sizeof(value));
-	return le64toh(value);
+	return le64_at(at);
 }
 
 #endif

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/fd.h"
+#include "base/le.h"
 #include "base/mem.h"
 #include "base/spool.h"
 #include "pt/packet.h"
@@ -297,7 +298,7 @@ uint64_t trace_first_time(const struct trace *trace)
 	at = ipt_packet_find_psb(bytes, end);
 	while (at && at < end) {
 		if (*at == 0x19 && end - at >= 8)
-			memcpy(&tsc, at, sizeof(tsc));
+			tsc = le64_at(at);
 		if (ipt_packet_read(at, end, &packet) <= 0 || packet.kind == IPT_PSBEND)
 			break;
 		if (packet.kind == IPT_PIP && packet.other) /* it was the guest's */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/le.h"
 #include "read/wire_trace_parts.h"
 
 #define REAL_MODE_END 0x110000
@@ -613,8 +614,7 @@ static bool load_steps(struct wire_trace *trace, unsigned nr)
 
 	if (wire_trace_left(trace) < len)
 		return false;
-	trace->steps = 0;
-	memcpy(&trace->steps, trace->at, len);
+	trace->steps = le_at(trace->at, len);
 	trace->at += len;
 	trace->nr_steps = nr;
 	return true;

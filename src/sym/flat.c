@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#include "base/le.h"
 #include "base/slide.h"
 #include "sym/internal.h"
 
@@ -77,7 +78,7 @@ static bool find_place(const struct flat *flat, const struct ksyms *ksyms, uint6
 	bool good;
 
 	for (size_t at = 0; at + 8 <= flat->len; at += 8) {
-		memcpy(&seen[nr], flat->data + at, sizeof(seen[nr]));
+		seen[nr] = le64_at(flat->data + at);
 		nr += seen[nr] >> 48 == 0xffff && seen[nr] < LAST_GB;
 	}
 	nr = thin_out(seen, nr);
@@ -113,10 +114,9 @@ static void add_segment(struct flat *flat, const struct ksyms *ksyms, const char
 /* The offset in the image that a call jumps to; false: not a call. */
 static bool call_target(const struct flat *flat, size_t at, uint64_t *target)
 {
-	uint32_t word;
+	uint32_t word = le32_at(flat->data + at);
 	int32_t words;
 
-	memcpy(&word, flat->data + at, sizeof(word));
 	if (flat->machine == MACHINE_AARCH64 && word >> 26 == 0x25) /* bl */
 		words = (int32_t)(word << 6) >> 6;
 	else if (flat->machine == MACHINE_ARM && word >> 24 == 0xeb) /* bl; the pc is two ahead */

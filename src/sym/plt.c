@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/le.h"
 #include "base/mem.h"
 #include "sym/internal.h"
 
@@ -25,10 +26,7 @@ struct plt {
 
 static uint64_t word_at(const uint8_t *at, bool wide)
 {
-	uint64_t value = 0;
-
-	memcpy(&value, at, wide ? 8 : 4);
-	return value;
+	return wide ? le64_at(at) : le32_at(at);
 }
 
 static bool find_plt(const struct object *obj, struct plt *plt)

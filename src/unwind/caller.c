@@ -10,6 +10,7 @@
  */
 #include <string.h>
 
+#include "base/le.h"
 #include "base/mem.h"
 #include "unwind/walk.h"
 
@@ -134,12 +135,10 @@ static bool calls_other(const struct walk *w, uint64_t link, uint64_t function)
 {
 	const struct spot *spot = walk_spot(w, link - 5);
 	const uint8_t *code = walk_code(w, link - 5, 5);
-	uint32_t distance;
 
 	if (!code || code[0] != 0xe8)
 		return false;
-	memcpy(&distance, code + 1, sizeof(distance));
-	return spot->vaddr + 5 + (uint64_t)(int64_t)(int32_t)distance != function;
+	return spot->vaddr + 5 + (uint64_t)(int64_t)(int32_t)le32_at(code + 1) != function;
 }
 
 /* ---- all machines ---- */

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/le.h"
 #include "base/mem.h"
 #include "unwind/walk.h"
 
@@ -37,10 +38,7 @@ struct bytes {
 
 static uint32_t word_of(const struct sym_section *section, size_t offset)
 {
-	uint32_t word;
-
-	memcpy(&word, section->data + offset, sizeof(word));
-	return word;
+	return le32_at(section->data + offset);
 }
 
 /* The address in the word at an address. */

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/le.h"
 #include "base/mem.h"
 #include "unwind/walk.h"
 
@@ -38,18 +39,14 @@ struct orc_table {
 
 static uint64_t entry_ip(const struct orc_table *t, size_t i)
 {
-	int32_t distance;
+	int32_t distance = (int32_t)le32_at(t->ips.data + 4 * i);
 
-	memcpy(&distance, t->ips.data + 4 * i, 4);
 	return t->ips.addr + 4 * i + (uint64_t)(int64_t)distance;
 }
 
 static uint16_t entry_flags(const struct orc_table *t, size_t i)
 {
-	uint16_t flags;
-
-	memcpy(&flags, t->entries.data + ENTRY_LEN * i + 4, 2);
-	return flags;
+	return le16_at(t->entries.data + ENTRY_LEN * i + 4);
 }
 
 static enum orc_version find_version(const struct orc_table *t)
@@ -133,8 +130,8 @@ static struct orc_row decode(const struct orc_table *t, size_t i)
 	struct orc_row row = { .sp_reg = flags & 15, .bp_reg = flags >> 4 & 15 };
 	bool end;
 
-	memcpy(&row.sp_offset, t->entries.data + ENTRY_LEN * i, 2);
-	memcpy(&row.bp_offset, t->entries.data + ENTRY_LEN * i + 2, 2);
+	row.sp_offset = (int16_t)le16_at(t->entries.data + ENTRY_LEN * i);
+	row.bp_offset = (int16_t)le16_at(t->entries.data + ENTRY_LEN * i + 2);
 	if (t->version == ORC_NEW) {
 		row.type = flags >> 8 & 7;
 		return row;

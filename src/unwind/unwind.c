@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/le.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "stage.h"
@@ -17,16 +18,9 @@
 static bool read_copy(const uint8_t *copy, uint64_t len, uint64_t at, unsigned word,
 		      uint64_t *value)
 {
-	uint32_t narrow;
-
 	if (at >= len || len - at < word)
 		return false;
-	if (word == 8) {
-		memcpy(value, copy + at, 8);
-		return true;
-	}
-	memcpy(&narrow, copy + at, 4);
-	*value = narrow;
+	*value = word == 8 ? le64_at(copy + at) : le32_at(copy + at);
 	return true;
 }
 
