@@ -13,7 +13,7 @@ enum err_code {
 	ERR_PARTIAL = 1, /* the result is valid, but some input was damaged or missing */
 	ERR_USAGE = 2,	 /* the command line is wrong */
 	ERR_INPUT = 3,	 /* an input cannot be opened or parsed */
-	ERR_OUTPUT = 4,	 /* the output cannot be written; no partial file remains */
+	ERR_OUTPUT = 4,	 /* the output cannot be written, or no memory; no partial file remains */
 };
 
 struct err {

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/leftover.h"
 #include "base/mem.h"
 #include "base/out.h"
 
@@ -20,6 +21,8 @@ static void release(struct folder *folder)
 {
 	if (folder->fd >= 0)
 		close(folder->fd);
+	if (folder->temp)
+		leftover_forget(folder->temp);
 	free(folder->temp);
 	free(folder->target);
 	memset(folder, 0, sizeof(*folder));
@@ -95,24 +98,6 @@ static bool has_mark(int folder, const struct folder_mark *mark)
 	return good;
 }
 
-static bool remove_file(int fd, const char *name)
-{
-	unlinkat(fd, name, 0);
-	return true;
-}
-
-/* Removes a folder that has only files. */
-static void remove_folder(const char *path)
-{
-	int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-
-	if (fd < 0)
-		return;
-	for_each_file(fd, remove_file);
-	close(fd);
-	rmdir(path);
-}
-
 /* Whether what has the name of the output may be replaced, or nothing has it. */
 static int check_target(struct folder *folder, const struct folder_mark *mark, struct err *err)
 {
@@ -143,6 +128,7 @@ static int make_temp(struct folder *folder)
 	for (int nr = 0; nr < MAX_NAMES; nr++) {
 		folder->temp = out_temp_name(folder->target, nr);
 		if (!mkdir(folder->temp, folder->replaced.there ? 0700 : 0777)) {
+			leftover_add(folder->temp);
 			folder->fd = open(folder->temp, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 			return folder->fd < 0 ? -1 : 0;
 		}
@@ -221,7 +207,7 @@ static int replace(struct folder *folder)
 		return errno;
 	if (renameat2(AT_FDCWD, folder->temp, AT_FDCWD, folder->target, RENAME_EXCHANGE))
 		return errno;
-	remove_folder(folder->temp);
+	leftover_remove_folder(folder->temp);
 	return 0;
 }
 
@@ -245,7 +231,7 @@ int folder_commit(struct folder *folder, struct err *err)
 void folder_abandon(struct folder *folder)
 {
 	if (folder->temp)
-		remove_folder(folder->temp);
+		leftover_remove_folder(folder->temp);
 	if (folder->path)
 		release(folder);
 }

@@ -6,6 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/leftover.h"
 
 #define PAGE 4096
 #define LARGE ((size_t)2 << 20)
@@ -16,13 +20,19 @@ struct arena_block {
 	uint8_t data[] __attribute__((aligned(8)));
 };
 
+/* Any thread may come here, and nothing that needs memory: no exit(), whose handlers may. */
 static void *or_die(void *p)
 {
-	if (!p) {
-		fputs("kscope: out of memory\n", stderr);
-		abort();
-	}
-	return p;
+	static const char message[] =
+		"kscope: out of memory (see ulimit -v, or use a machine with more)\n";
+	ssize_t unused;
+
+	if (p)
+		return p;
+	unused = write(STDERR_FILENO, message, sizeof(message) - 1);
+	(void)unused;
+	leftover_remove_all();
+	_exit(ERR_OUTPUT);
 }
 
 /*

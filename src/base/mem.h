@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * mem: allocation that does not fail (out of memory aborts with a message), growing arrays, and an
- * arena for objects that live as long as their owner.
+ * mem: allocation that does not fail (out of memory ends the program with a message and ERR_OUTPUT), growing arrays,
+ * and an arena for objects that live as long as their owner.
  */
 #ifndef KSCOPE_BASE_MEM_H
 #define KSCOPE_BASE_MEM_H

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/leftover.h"
 #include "base/mem.h"
 #include "base/pack.h"
 #include "base/spool.h"
@@ -53,6 +54,8 @@ static void release(struct out *out)
 		close(out->fd);
 	if (out->pack)
 		out->pack->ops->close(out->pack);
+	if (out->temp)
+		leftover_forget(out->temp);
 	free(out->temp);
 	free(out->target);
 	free(out->data);
@@ -155,6 +158,7 @@ static int open_temp(struct out *out, mode_t mode)
 		int fd = open(name, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, mode);
 
 		if (fd >= 0) {
+			leftover_add(name);
 			out->temp = name;
 			return fd;
 		}

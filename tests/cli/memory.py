@@ -11,7 +11,7 @@ import threading
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "golden"))
-from kit import KSCOPE, check, equal, exits, finish, kscope, read_folded, run, scratch, skip
+from kit import ELFS, KSCOPE, check, demo_samples, equal, exits, finish, kscope, read_folded, run, scratch, skip
 from kit.inputs import GOLDEN
 from perfdata_make import COMPRESSED, File, SAMPLE, USER
 
@@ -20,7 +20,7 @@ MEGABYTE = 1 << 20
 
 def limited(megabytes, *words, what=resource.RLIMIT_AS, **more):
     """kscope with so much address space, or with files of this size at most."""
-    limit = megabytes * MEGABYTE
+    limit = int(megabytes * MEGABYTE)
     return kscope(*words, preexec_fn=lambda: resource.setrlimit(what, (limit, limit)), **more)
 
 
@@ -110,6 +110,45 @@ def test_traces(folder):
     equal("... and all samples", json.loads(done.stdout)["samples"] if done.stdout else 0, samples)
 
 
+def least_memory():
+    """The least address space, in KB, with which the program starts."""
+    least, most = 0, 1 << 20
+    while most - least > 250:
+        middle = (least + most) // 2
+        starts = limited(middle / 1024, "version").returncode == 0
+        least, most = (least, middle) if starts else (middle, most)
+    return most
+
+
+def test_no_memory(folder):
+    """Whatever fails first: a message, the exit code, and no output; or a whole result."""
+    out, least, all_codes = os.path.join(folder, "out.folded"), least_memory(), set()
+    inputs = {name: os.path.join(GOLDEN, *name.split("/"))
+              for name in ("perfdata-le/input.data", "perfdata-compressed/input.data", "sel4-json/input.json",
+                           "pt-samples/input.data")}
+    inputs["DWARF"] = demo_samples(folder)
+    for name, path in inputs.items():
+        want = kscope("convert", path, "-b", ELFS, "-o", out)
+        with open(out, "rb") as f:
+            whole = f.read()
+        os.unlink(out)
+        codes = set()
+        for kilobytes in range(least, least + 8000, 400):
+            done = limited(kilobytes / 1024, "convert", path, "-b", ELFS, "-o", out)
+            codes.add(done.returncode)
+            if done.returncode == 4:
+                check(f"{name}: {kilobytes} KB", "out of memory" in done.stderr and not os.path.exists(out),
+                      done.stderr)
+            elif os.path.exists(out):
+                with open(out, "rb") as f:
+                    check(f"{name}: {kilobytes} KB: all, or a message", f.read() == whole or
+                          done.returncode == 1 and done.stderr != want.stderr, done.stderr)
+                os.unlink(out)
+        check(f"{name}: no other exit codes", codes <= {0, 1, 3, 4}, codes)
+        all_codes |= codes
+    check("there was not enough memory, and enough", {0, 4} <= all_codes, all_codes)
+
+
 with open(KSCOPE, "rb") as program:
     has_sanitizer = b"__asan_init" in program.read()
 with scratch() as temp:
@@ -119,4 +158,5 @@ with scratch() as temp:
         skip("memory", "sanitizers need more address space than a limit leaves")
     else:
         test_forks(temp)
+        test_no_memory(temp)
 finish()

@@ -4,12 +4,17 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -381,6 +386,110 @@ static void limit_reached(void)
 	PASSED();
 }
 
+/* AddressSanitizer ends programs that want too much memory; here, it is to refuse it. */
+const char *__asan_default_options(void);
+const char *__asan_default_options(void)
+{
+	return "allocator_may_return_null=1";
+}
+
+/* As on NFS or old kernels: files have names while they are written. */
+static bool forbid_nameless_files(void)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_openat, 0, 3),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[2])),
+		BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, O_TMPFILE & ~O_DIRECTORY, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EOPNOTSUPP),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog filter = { sizeof(code) / sizeof(code[0]), code };
+
+	return !prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) &&
+	       !prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter);
+}
+
+enum how { SIGNAL, IGNORED_SIGNAL, NO_MEMORY };
+
+/* The output is written, and the program ends in this way. */
+static void write_and_end(const struct folder_mark *mark, int ready, enum how how)
+{
+	struct folder folder;
+	struct err err = { 0 };
+	struct out out;
+
+	if (how == IGNORED_SIGNAL)
+		signal(SIGTERM, SIG_IGN);
+	if (!forbid_nameless_files() || out_open(&out, "file", false, &err) || !out.temp ||
+	    folder_open(&folder, "folder", mark, &err))
+		_exit(1);
+	out_puts(&out, "text");
+	out_flush(&out);
+	folder_append(&folder, "a", "text", 4);
+	folder_append(&folder, "b", "text", 4);
+	if (fork() == 0) { /* a child with a copy of everything removes nothing */
+		raise(SIGTERM);
+		_exit(0);
+	}
+	wait(NULL);
+	if (nr_files() != 2 || write(ready, "", 1) != 1)
+		_exit(1);
+	if (how == NO_MEMORY)
+		free(xmalloc(SIZE_MAX / 2));
+	while (how == SIGNAL)
+		pause();
+	sleep(1);
+	_exit(out_commit(&out, &err) || folder_commit(&folder, &err) ? 1 : 0);
+}
+
+/* Returns the status of the program; -1: it could not be made. */
+static int end_while_writing(enum how how)
+{
+	const struct folder_mark mark = { "mark", "magic" };
+	int ready[2], status = -1;
+	pid_t child;
+	char byte;
+
+	if (pipe(ready))
+		return -1;
+	child = fork();
+	if (!child)
+		write_and_end(&mark, ready[1], how);
+	close(ready[1]);
+	if (read(ready[0], &byte, 1) == 1 && how != NO_MEMORY)
+		kill(child, SIGTERM);
+	waitpid(child, &status, 0);
+	close(ready[0]);
+	return status;
+}
+
+static void ended_by_a_signal(void)
+{
+	int status = end_while_writing(SIGNAL);
+
+	CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM);
+	CHECK(nr_files() == 0);
+	PASSED();
+}
+
+static void signal_ignored(void)
+{
+	CHECK(end_while_writing(IGNORED_SIGNAL) == 0);
+	CHECK(nr_files() == 2);
+	CHECK(!unlink("file") && !unlink("folder/a") && !unlink("folder/b") && !rmdir("folder"));
+	PASSED();
+}
+
+static void out_of_memory(void)
+{
+	int status = end_while_writing(NO_MEMORY);
+
+	CHECK(WIFEXITED(status) && WEXITSTATUS(status) == ERR_OUTPUT);
+	CHECK(nr_files() == 0);
+	PASSED();
+}
+
 /* SIGKILL in the middle of writing: no cleanup of ours can run. */
 static void killed(void)
 {
@@ -438,6 +547,9 @@ int main(void)
 	devices();
 	bad_places();
 	limit_reached();
+	ended_by_a_signal();
+	signal_ignored();
+	out_of_memory();
 	killed();
 	if (!chdir("/"))
 		rmdir(folder);
