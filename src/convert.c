@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/mapped.h"
 #include "base/mem.h"
 #include "base/progress.h"
 #include "base/store.h"
@@ -383,7 +384,7 @@ int job_summary(struct job *job)
 {
 	uint64_t others = job_others(job), samples = job_samples(job);
 
-	job->partial |= lacks_binaries(job);
+	job->partial |= lacks_binaries(job) | mapped_warn();
 	if (job->damaged)
 		log_warn("%" PRIu64 " damaged place%s: %" PRIu64 " %s read, %" PRIu64
 			 " lost, %" PRIu64 " byte%s skipped",

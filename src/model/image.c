@@ -7,11 +7,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/mapped.h"
 #include "base/mem.h"
 #include "base/store.h"
 #include "base/text.h"
@@ -34,8 +34,7 @@ void images_release(struct images *images)
 {
 	for (size_t i = 1; i < images->nr; i++) {
 		free(images->all[i].file);
-		if (images->all[i].raw)
-			munmap(images->all[i].raw, images->all[i].raw_len);
+		mapped_close(images->all[i].raw, images->all[i].raw_len);
 	}
 	library_release(&images->library);
 	free(images->all);
@@ -391,21 +390,20 @@ static uint64_t image_shift(const struct image *image, const struct strtab *stri
 }
 
 /* Maps a file, unless it is empty, or an ELF that could not be used. */
-static void map_raw(struct image *image, int fd)
+static void map_raw(struct image *image, int fd, const char *path)
 {
 	struct stat st;
-	void *data = MAP_FAILED;
+	size_t len;
+	void *data = !fstat(fd, &st) && S_ISREG(st.st_mode) ? mapped_file(fd, path, &len) : NULL;
 
-	if (!fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_size > 0)
-		data = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-	if (data == MAP_FAILED)
+	if (!data)
 		return;
-	if (st.st_size >= 4 && !memcmp(data, "\177ELF", 4)) {
-		munmap(data, (size_t)st.st_size);
+	if (len >= 4 && !memcmp(data, "\177ELF", 4)) {
+		mapped_close(data, len);
 		return;
 	}
 	image->raw = data;
-	image->raw_len = (size_t)st.st_size;
+	image->raw_len = len;
 }
 
 static void open_raw(struct images *images, struct image *image, const char *path)
@@ -415,7 +413,7 @@ static void open_raw(struct images *images, struct image *image, const char *pat
 	int fd = real ? store_open(store, real) : -1;
 
 	if (fd >= 0) {
-		map_raw(image, fd);
+		map_raw(image, fd, real);
 		close(fd);
 	}
 	if (image->raw)

@@ -26,6 +26,7 @@
 #include <gelf.h>
 
 #include "base/log.h"
+#include "base/mapped.h"
 #include "base/mem.h"
 #include "base/store.h"
 #include "base/text.h"
@@ -665,6 +666,22 @@ static void find_alt(struct dwarf *d, struct store *store)
 	free(path);
 }
 
+/* libdw has mapped it, or does so now. */
+static const char *alt_file(struct dwarf *d, size_t *len)
+{
+	Dwarf *alt = dwarf_getalt(d->dw);
+
+	return alt ? elf_rawfile(dwarf_getelf(alt), len) : NULL;
+}
+
+static void watch_alt(struct dwarf *d)
+{
+	size_t len;
+	const char *data = alt_file(d, &len);
+
+	mapped_watch(data, data ? len : 0, d->obj->path);
+}
+
 static void release_alt(struct dwarf *d)
 {
 	if (d->alt)
@@ -695,6 +712,7 @@ struct dwarf *dwarf_open(const struct object *obj, struct store *store)
 	d->obj = obj;
 	d->alt_fd = -1;
 	find_alt(d, store);
+	watch_alt(d);
 	find_sections(d);
 	read_units(d);
 	return d;
@@ -702,6 +720,8 @@ struct dwarf *dwarf_open(const struct object *obj, struct store *store)
 
 void dwarf_close(struct dwarf *d)
 {
+	size_t len;
+
 	if (!d)
 		return;
 	for (size_t i = 0; i < d->nr_units; i++) {
@@ -713,6 +733,7 @@ void dwarf_close(struct dwarf *d)
 	free(d->claims);
 	spans_release(&d->claimed);
 	spans_release(&d->unclaimed);
+	mapped_forget(alt_file(d, &len));
 	dwarf_end(d->dw);
 	release_alt(d);
 	free(d);

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/mapped.h"
 #include "base/mem.h"
 #include "base/slide.h"
 #include "base/store.h"
@@ -198,6 +199,7 @@ static int read_header(struct object *obj, struct err *err)
 		return err_set(err, ERR_INPUT, "%s: broken ELF header: %s", obj->path,
 			       elf_errmsg(-1));
 	obj->file = (const uint8_t *)elf_rawfile(obj->elf, &obj->file_len);
+	mapped_watch(obj->file, obj->file_len, obj->path);
 	obj->cut = eh.e_shoff > obj->file_len ||
 		   obj->file_len - eh.e_shoff < (uint64_t)eh.e_shnum * eh.e_shentsize;
 	if (obj->cut)
@@ -234,6 +236,7 @@ void object_close(struct object *obj)
 {
 	if (!obj)
 		return;
+	mapped_forget(obj->file);
 	if (obj->elf)
 		elf_end(obj->elf);
 	close(obj->fd);

@@ -7,10 +7,10 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 
 #include "base/le.h"
+#include "base/mapped.h"
 #include "base/slide.h"
 #include "sym/internal.h"
 
@@ -211,12 +211,9 @@ static uint8_t *map_file(const char *path, int fd, size_t *len, struct err *err)
 		err_set(err, ERR_INPUT, "%s: too large for a kernel", path);
 		return NULL;
 	}
-	data = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-	if (data == MAP_FAILED) {
+	data = mapped_file(fd, path, len);
+	if (!data)
 		err_set(err, ERR_INPUT, "%s: %s", path, strerror(errno));
-		return NULL;
-	}
-	*len = (size_t)st.st_size;
 	return data;
 }
 
@@ -243,7 +240,6 @@ void flat_close(struct flat *flat)
 {
 	if (!flat)
 		return;
-	if (flat->data)
-		munmap(flat->data, flat->len);
+	mapped_close(flat->data, flat->len);
 	free(flat);
 }

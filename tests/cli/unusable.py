@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A binary that the user names and that is not usable: the exit code is 1, and a message names the file."""
+"""A binary that is not usable: the exit code is 1, and a message names the file."""
 import os
 import shutil
+import subprocess
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from kit import ELFS, demo_samples, equal, exits, finish, kscope, scratch
+from kit import ELFS, KSCOPE, check, demo_samples, equal, exits, finish, kscope, run, scratch
 from kit.inputs import GOLDEN
 
 INPUTS = {"dump": "perfdata-le/expected.dump", "perfdata": "perfdata-le/input.data", "qperf": "qperf-1/input.bin",
@@ -53,7 +54,39 @@ def test_found(folder):
         exits(f"found: cut, {verb[0]}", kscope(verb[0], samples, *verb[1:], "-b", place), 1, path, "cut short")
 
 
+def samples_all_over(elf, nr=20000):
+    """A dump with samples in all functions of a program."""
+    listed = run("nm", "--defined-only", elf).stdout.splitlines()
+    code = [int(line.split()[0], 16) for line in listed if line.split()[1] in "tT"]
+    first, size = min(code), max(code) - min(code)
+    yield 'kscope-dump 1\nmeta key="arch" value="x86_64"\n'
+    yield 'source id=1 name="cpu-clock" type=1 config=0x0 freq=1000\n'
+    yield f'comm task=1/1 name="x"\nmap task=1/1 addr=0 len=0x10000000 offset=0 prot=r-x path="{elf}"\n'
+    for n in range(nr):
+        yield (f"sample time=0.{n:09} cpu=0 task=1/1 source=1 weight=1 : user {first + size * n // nr:#x} "
+               f"{first + n * 7 % size:#x}\n")
+
+
+def test_shrinks(folder):
+    """While kscope has a binary in memory, the file becomes shorter."""
+    path, elf = os.path.join(folder, "all.dump"), os.path.join(folder, "shrinks.elf")
+    shutil.copy(KSCOPE, elf)
+    with open(path, "w", encoding="ascii") as f:
+        f.writelines(samples_all_over(elf))
+    whole = kscope("convert", path, "-t", "perfetto", "-o", "-", binary=True)
+    with subprocess.Popen([KSCOPE, "convert", path, "-t", "perfetto", "-o", "-"], stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE) as convert:
+        begin = os.read(convert.stdout.fileno(), 100)  # kscope waits until somebody reads more
+        os.truncate(elf, 4096)
+        output = begin + convert.stdout.read()
+        message = convert.stderr.read().decode()
+    equal("shrinks: the exit code", convert.returncode, 1)
+    equal("shrinks: one message", message.count(f"{elf}: the file became shorter"), 1)
+    check("shrinks: the output goes on", 1 << 17 < len(output) < len(whole.stdout), len(output))
+
+
 with scratch() as SCRATCH:
     test_named(SCRATCH)
     test_found(SCRATCH)
+    test_shrinks(SCRATCH)
 finish()
