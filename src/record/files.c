@@ -15,6 +15,7 @@
 #include "record/control.h"
 
 #define PLUGIN "kscope-qemu.so"
+#define MAX_NAMES 100
 
 char *files_plugin(struct err *err)
 {
@@ -65,32 +66,58 @@ static int cannot_write(const char *path, struct err *err)
 	return err_set(err, ERR_OUTPUT, "%s: cannot write: %s", path, strerror(errno));
 }
 
-/* The plugin writes directly to the file, so rename an existing one until it succeeds. */
+/* Renames a file to a free name. Not all file systems know RENAME_NOREPLACE. */
+static bool rename_to_free(const char *from, const char *to)
+{
+	if (!renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE))
+		return true;
+	if (errno != EINVAL && errno != ENOSYS)
+		return false;
+	if (access(to, F_OK) == 0) {
+		errno = EEXIST;
+		return false;
+	}
+	return rename(from, to) == 0;
+}
+
+/* Returns the new name; NULL with errno set. */
+static char *set_aside(const char *path)
+{
+	for (int nr = 1; nr <= MAX_NAMES; nr++) {
+		char *name = nr > 1 ? xasprintf("%s.old%d", path, nr) : xasprintf("%s.old", path);
+
+		if (rename_to_free(path, name))
+			return name;
+		free(name);
+		if (errno != EEXIST)
+			break;
+	}
+	return NULL;
+}
+
+/* The plugin writes directly to the file, so an existing one has another name until it succeeds. */
 static int use_named(struct record_files *files, const char *raw, struct err *err)
 {
-	char *folder;
-	struct stat st;
-	bool there;
+	char *folder, *target = out_follow(raw);
 	int ret;
 
-	files->raw = files_absolute(raw);
+	if (!target)
+		return out_error(raw, errno, err);
+	files->raw = files_absolute(target);
+	free(target);
 	files->raw_stays = true;
-	there = stat(files->raw, &st) == 0;
-	if (there && !S_ISREG(st.st_mode))
+	files->replaced.there = stat(files->raw, &files->replaced.st) == 0;
+	if (files->replaced.there && !S_ISREG(files->replaced.st.st_mode))
 		return err_set(err, ERR_OUTPUT, "%s: the raw stream needs a regular file", raw);
 	folder = text_folder(files->raw);
 	ret = access(folder, W_OK | X_OK);
 	free(folder);
-	if (ret < 0 || (there && access(files->raw, W_OK) < 0))
+	if (ret < 0 || (files->replaced.there && access(files->raw, W_OK) < 0))
 		return cannot_write(raw, err);
-	if (!there)
+	if (!files->replaced.there)
 		return 0;
-	files->old = xasprintf("%s.old", files->raw);
-	if (rename(files->raw, files->old) == 0)
-		return 0;
-	free(files->old);
-	files->old = NULL;
-	return cannot_write(raw, err);
+	files->old = set_aside(files->raw);
+	return files->old ? 0 : cannot_write(raw, err);
 }
 
 /* Next to the output, where there is room for a large file, unless there is none or it is a device. */
@@ -189,14 +216,26 @@ void files_restore(struct record_files *files)
 	files->raw_stays = false;
 }
 
+/* The new file takes the place of the old one, or the old one comes back. */
+static void settle(const struct record_files *files)
+{
+	int fd = open(files->raw, O_WRONLY | O_NOFOLLOW | O_CLOEXEC);
+
+	if (fd < 0) {
+		rename(files->old, files->raw);
+		return;
+	}
+	out_take_place(fd, &files->replaced);
+	close(fd);
+	unlink(files->old);
+}
+
 void files_release(struct record_files *files)
 {
 	if (files->raw && !files->raw_stays)
 		unlink(files->raw);
-	if (files->old && access(files->raw, F_OK) < 0)
-		rename(files->old, files->raw);
-	else if (files->old)
-		unlink(files->old);
+	if (files->old)
+		settle(files);
 	free(files->old);
 	if (files->control && is_socket(files->control))
 		unlink(files->control);

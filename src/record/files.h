@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "base/out.h"
 
 struct record_files {
 	char *plugin;
@@ -18,6 +19,7 @@ struct record_files {
 	char *control;	/* absolute */
 	char *folder;	/* a private one for the socket; NULL: the user named the socket */
 	char *old;	/* new name of a file that raw replaces; NULL: none */
+	struct out_replaced replaced;
 };
 
 /* $KSCOPE_PLUGIN, next to the program, or where make install puts it. The caller frees it. */

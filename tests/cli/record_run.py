@@ -65,6 +65,22 @@ def test_outputs(place):
     exits("record: over a raw stream", place.record("-o", "raw.kscope"), 0, "wrote raw.kscope")
     check("record: nothing of the old one is left",
           not os.path.exists(place.path("raw.kscope.old")))
+    for name in ("raw.kscope.old", "raw.kscope.old2"):
+        with open(place.path(name), "w", encoding="ascii") as f:
+            f.write("another file")
+    os.chmod(place.path("raw.kscope"), 0o640)
+    exits("record: beside files with the names of old streams", place.record("-o", "raw.kscope"), 0)
+    for name in ("raw.kscope.old", "raw.kscope.old2"):
+        with open(place.path(name), encoding="ascii") as f:
+            equal(f"record: {name} is another file", f.read(), "another file")
+        os.unlink(place.path(name))
+    equal("record: nothing else is there", place.litter(), [])
+    equal("record: the new stream has the old one's permissions",
+          os.stat(place.path("raw.kscope")).st_mode & 0o777, 0o640)
+    os.symlink("raw.kscope", place.path("link.kscope"))
+    exits("record: through a link", place.record("-o", "link.kscope"), 0)
+    check("record: the link is still one", os.path.islink(place.path("link.kscope")))
+    os.unlink(place.path("link.kscope"))
     exits("record: no samples", place.record(emulator=["-samples", "0"]), 0, "nothing was recorded")
 
 
