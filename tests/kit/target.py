@@ -5,13 +5,14 @@
     done.boot, done.recorder
 """
 import os
+import pty
 import re
 import socket
-import subprocess
 import threading
+import tty
 from dataclasses import dataclass
 
-from . import HANGS, guests, wait_for
+from . import guests
 from .board import Recorder
 
 
@@ -61,35 +62,42 @@ def record(machine, folder, out, words, start=None, options=(), which="debian", 
     return Recording(boot, recorder, os.path.join(folder, out))
 
 
-class Watcher:
-    """Collects what a program prints, in a thread."""
+def copy(source, sink):
+    while data := read_some(source):
+        os.write(sink, data)
 
-    def __init__(self, stream):
-        self.text = ""
-        threading.Thread(target=self.collect, args=(stream,), daemon=True).start()
 
-    def collect(self, stream):
-        for line in stream:
-            self.text += line.decode(errors="replace").replace("\r", "")
+def read_some(fd):
+    try:
+        return os.read(fd, 4096)
+    except OSError:  # closed
+        return b""
 
-    def find(self, pattern):
-        """Waits for a text. Returns its first group, or all of it."""
-        if not wait_for(lambda: re.search(pattern, self.text)):
-            raise RuntimeError(f"{pattern} is missing: {self.text[-300:]}")
-        found = re.search(pattern, self.text)
-        return found[1] if found.groups() else found[0]
+
+class SerialLine:
+    """A serial line: a pty, and a socket for QEMU. With a pty of QEMU's own, the last bytes are lost if QEMU ends
+    before kscope has read them."""
+
+    def __init__(self):
+        self.socket, self.qemu = socket.socketpair()
+        os.set_inheritable(self.qemu.fileno(), True)
+        self.master, self.slave = pty.openpty()
+        tty.setraw(self.slave)
+        self.path = os.ttyname(self.slave)
+        for ends in ((self.socket.fileno(), self.master), (self.master, self.socket.fileno())):
+            threading.Thread(target=copy, args=ends, daemon=True).start()
+
+    def close(self):
+        self.qemu.close()
+        self.socket.shutdown(socket.SHUT_RDWR)
 
 
 def record_serial(machine, folder, out, words, options=(), more=guests.ICOUNT):
-    """Records it over a serial line, which is a pty of QEMU. QEMU stays until kscope has ended: with it, what is on
-    the way in the pty would go."""
-    guest = guest_of(machine, words)
-    command = guests.command(guest, "debian", [*more, "-no-shutdown", *guests.line(machine, "pty")])
-    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    watcher = Watcher(process.stdout)
-    pty = watcher.find(r"redirected to (/dev/pts/\d+) \(label line\)")
-    recorder = Recorder(folder, "serial", pty, "-f", "kscope", "-o", out, *binaries(guest), *options).end()
-    watcher.find(r"(?m)^ticks: 0[^\0]*^samples: %d .*\n" % (0 if machine == "cortex_m" else 3))
-    process.terminate()
-    code = process.wait(HANGS)
-    return Recording(guests.Boot(watcher.text, "", code, True), recorder, os.path.join(folder, out))
+    """Records it over a serial line."""
+    guest, line = guest_of(machine, words), SerialLine()
+    recorder = Recorder(folder, "serial", line.path, "-f", "kscope", "-o", out, *binaries(guest), *options)
+    boot = guests.boot(guest, "debian", [*more, *guests.line(machine, f"socket,fd={line.qemu.fileno()}")],
+                       pass_fds=[line.qemu.fileno()])
+    recorder.end()
+    line.close()
+    return Recording(boot, recorder, os.path.join(folder, out))
