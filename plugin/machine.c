@@ -45,7 +45,7 @@ const int8_t machine_no_arguments[] = { -1 };
 
 #define RISCV(bits)                                                                           \
 	{                                                                                     \
-		.name = "riscv" #bits, .family = MACHINE_RISCV, .word = bits / 8, .n = 32,    \
+		.name = "riscv" #bits, .family = MACHINE_RISCV, .word = (bits) / 8, .n = 32,  \
 		.sp = 2, .fp = 8, .result = 10, .link = 1, .level = REG_PRIVILEGE,            \
 		.arguments = riscv_arguments, .dwarf = riscv_regs,                            \
 		.reg = {                                                                      \

@@ -71,7 +71,7 @@ static void set_styles(struct screen *screen)
 
 	if (colors)
 		use_default_colors();
-	for (short i = 0; i < STYLES; i++) {
+	for (int i = 0; i < STYLES; i++) {
 		const struct look *look = &looks[i];
 
 		screen->styles[i] = colors ? look->more : look->alone;

@@ -89,11 +89,13 @@ static bool text_fact(struct perfdata *p, struct cursor *c, const char *key)
 {
 	char *text = feature_string(c);
 
-	if (text && *text)
+	if (!text)
+		return false;
+	if (*text)
 		add_fact(p, key, text);
 	else
 		free(text);
-	return text;
+	return true;
 }
 
 static bool feature_build_ids(struct perfdata *p, struct cursor *c)
