@@ -2,8 +2,9 @@
 /*
  * perfscript: the output of perf script, of any version and with most of its options. A sample is
  * a first line with the task and the time, a line for each frame, and an empty line; without a
- * call chain all of it is on one line. The reader skips other lines inside a sample (source lines,
- * registers, dumps). With -F any part of the first line may be missing, or all of it.
+ * call chain all of it is on one line. The reader skips other lines inside a sample if perf prints
+ * such (source lines, registers, dumps); the rest is damage. With -F any part of the first line may
+ * be missing, or all of it.
  *
  * Frames are identified by name and binary. The reader ignores their addresses: some versions of
  * perf print them relative to the file and others do not, and the text does not say which.
@@ -18,6 +19,7 @@
 #include "model/frame.h"
 #include "model/source.h"
 #include "read/perfscript_branch.h"
+#include "read/perfscript_extra.h"
 #include "read/perfscript_line.h"
 
 #define MAX_FRAMES 65536
@@ -35,7 +37,15 @@ struct perfscript {
 	uint32_t comm, event; /* its handles; 0: missing */
 	bool is_bare;	      /* no time and no event: a sample only if frames follow */
 	bool open, ended;
-	bool tabs; /* the sample's frames are indented with tabs */
+	bool regular;	 /* the text has first lines with a time or an event: all samples have */
+	bool anonymous;	 /* the sample has no first line */
+	bool tabs;	 /* the sample's frames are indented with tabs */
+	bool single;	 /* its frame is in the layout of single lines */
+	bool named;	 /* a frame has more than an address */
+	bool from_first; /* the sample's only frame was on its first line, or took its place */
+	bool has_stack;	 /* a branch stack */
+	bool listing;	 /* the code of its branches (-F brstackinsn) */
+	bool stacks_told;
 	uint64_t bare_at;
 	enum stage stage;
 	struct place *places; /* one for each distinct text; [0] is unused */
@@ -156,6 +166,14 @@ static void set_task(struct reader *r, struct first_line *first)
 	p->now = first->start;
 }
 
+static void open_sample(struct perfscript *p)
+{
+	p->open = true;
+	p->is_bare = p->anonymous = p->single = p->from_first = p->has_stack = p->named =
+		p->listing = false;
+	p->nr = 0;
+}
+
 static void begin_sample(struct reader *r, struct first_line *first)
 {
 	struct perfscript *p = r->priv;
@@ -163,10 +181,11 @@ static void begin_sample(struct reader *r, struct first_line *first)
 
 	set_task(r, first);
 	p->event = span_len(first->event) ? intern(r, first->event) : 0;
-	p->is_bare = false;
-	p->open = true;
-	p->nr = 0;
-	if (script_tail_frame(first, &text))
+	open_sample(p);
+	p->regular |= !p->now.skip;
+	p->has_stack = script_has_stack(first->tail);
+	p->from_first = script_tail_frame(first, &text);
+	if (p->from_first)
 		add_frame(r, text);
 }
 
@@ -176,8 +195,12 @@ static void begin_bare(struct reader *r, struct span line, uint64_t offset)
 	struct perfscript *p = r->priv;
 	struct first_line first;
 
+	if (script_is_record(line))
+		return;
 	script_bare_start(line, &first);
-	begin_sample(r, &first);
+	set_task(r, &first);
+	p->event = 0;
+	open_sample(p);
 	p->is_bare = true;
 	p->bare_at = offset;
 	buf_clear(&p->bare);
@@ -187,18 +210,51 @@ static void begin_bare(struct reader *r, struct span line, uint64_t offset)
 static int not_bare(struct reader *r, struct event *ev)
 {
 	struct perfscript *p = r->priv;
+	struct span line = { p->bare.data, p->bare.data + p->bare.len };
 
 	p->open = false;
+	/* For example of --call-trace: perf's output, but with neither event nor address. */
+	if (script_has_time(line))
+		return reader_damage(r, ev, p->bare_at, 0, p->bare.len,
+				     "neither a sample nor a branch: %.60s", span_trim(line).at);
 	return reader_damage(r, ev, p->bare_at, 0, p->bare.len, "not perf script output: %.60s",
 			     p->bare.data);
 }
 
-/* Ends the current sample. False: there is none, or it is not a sample. */
-static bool end_sample(struct perfscript *p)
+/* The frames that follow belong to nothing. */
+static int no_first_line(struct reader *r, struct event *ev, uint64_t offset, uint64_t bytes)
 {
+	struct perfscript *p = r->priv;
+
+	p->now.skip = true;
+	p->is_bare = false;
+	return reader_damage(r, ev, offset, 1, bytes,
+			     "a stack without the first line of its sample");
+}
+
+static int bad_line(struct reader *r, struct event *ev, struct span line, uint64_t offset,
+		    const char *what)
+{
+	struct span text = span_trim(line);
+	int shown = span_len(text) < 60 ? (int)span_len(text) : 60;
+
+	return reader_damage(r, ev, offset, 0, span_len(line), "%s: %.*s", what, shown, text.at);
+}
+
+/* Ends the current sample. False: there is none, or it is not a sample. */
+static bool end_sample(struct reader *r)
+{
+	struct perfscript *p = r->priv;
 	bool counts = p->open && !p->now.skip;
 
 	p->open = false;
+	if (counts && !p->nr && p->has_stack && !p->stacks_told) {
+		p->stacks_told = true;
+		reader_missing(r,
+			       "%s: kscope does not read branch stacks (-F brstack): samples that "
+			       "have nothing else have no frames",
+			       r->in->path);
+	}
 	if (counts)
 		p->stage = STAGE_SOURCE;
 	return counts;
@@ -208,21 +264,44 @@ static void anonymous_sample(struct perfscript *p)
 {
 	p->now = script_no_start;
 	p->comm = p->event = 0;
-	p->is_bare = false;
-	p->open = true;
-	p->nr = 0;
+	open_sample(p);
+	p->anonymous = true;
 }
 
-/* Registers, physical addresses and the like may look like frames, but are indented differently. */
-static void take_frame(struct reader *r, struct span line, struct span text)
+/* Old versions of perf print an empty name, after a blank. */
+static bool ends_blank(struct span line)
+{
+	if (line.end[-1] == '\r')
+		line.end--;
+	return line.end > line.at && is_blank(line.end[-1]);
+}
+
+/*
+ * Takes a frame on a line of its own. The address of data (-F addr) may be on the first line, or in
+ * its place. Physical addresses and the like look like frames, but have no names and are indented
+ * differently. A line that ends in its address is cut if others have names, or if it is too short.
+ */
+static int take_frame(struct reader *r, struct span line, struct span text, uint64_t offset,
+		      struct event *ev)
 {
 	struct perfscript *p = r->priv;
-	bool tab = *line.at == '\t';
+	bool tab = *line.at == '\t', named, cut;
 
+	text = p->single ? script_cut_extras(text) : span_trim(text);
+	named = span_len(text) && !span_begins(text, "(inlined)"); /* by -F ip, too */
+	if (p->from_first && (tab || !p->anonymous)) {
+		p->nr = 0;
+		p->named = false;
+	}
+	p->from_first = p->anonymous && !p->nr && !tab;
 	if (!p->nr)
 		p->tabs = tab;
-	if (p->tabs == tab)
-		add_frame(r, text);
+	if (p->tabs != tab && script_no_name(text))
+		return 0;
+	cut = !named && !ends_blank(line) && (p->nr ? p->named : tab && !script_usual_frame(line));
+	p->named |= named;
+	add_frame(r, text);
+	return cut ? bad_line(r, ev, line, offset, "a line of a stack is cut") : 0;
 }
 
 /* A branch has no other lines. */
@@ -233,9 +312,48 @@ static bool take_branch(struct reader *r, struct first_line *first)
 	set_task(r, first);
 	if (!script_branch(r, &p->branches, first))
 		return false;
+	p->regular = true;
 	p->is_branch = true;
 	p->stage = STAGE_COMM;
 	return true;
+}
+
+/* Takes a line that is not the first one of a sample, or is it without time and event. */
+static int take_rest(struct reader *r, struct span line, uint64_t offset, bool *again,
+		     struct event *ev)
+{
+	struct perfscript *p = r->priv;
+	struct span text;
+	bool single; /* -F ip,sym without call chains: each line is a sample */
+
+	if (p->open && p->now.skip && script_has_time(line))
+		p->open = false;
+	if (p->open && (p->now.skip || (p->listing && *line.at == '\t')))
+		return 0;
+	/* Outside of a sample, a word of hexadecimal digits at the start may be a comm. */
+	if ((p->open || script_first_frame(line)) && script_frame(line, &text)) {
+		if (p->open && p->is_bare && p->regular && !p->nr)
+			return no_first_line(r, ev, p->bare_at, p->bare.len);
+		single = *line.at == ' ' && text.at == line.at + 1 + 16;
+		if (p->open && p->single && single && p->nr == 1) {
+			*again = end_sample(r);
+			return 0;
+		}
+		if (!p->open) {
+			anonymous_sample(p);
+			p->single = single;
+			if (p->regular)
+				return no_first_line(r, ev, offset, span_len(line));
+		}
+		return take_frame(r, line, text, offset, ev);
+	}
+	if (!p->open)
+		begin_bare(r, line, offset);
+	else if (!script_extra_line(line))
+		return bad_line(r, ev, line, offset, "not a line of a stack");
+	p->has_stack |= script_has_stack(line);
+	p->listing |= *line.at == '\t' && line.end[-1] == ':';
+	return 0;
 }
 
 /*
@@ -248,6 +366,7 @@ static int take_line(struct reader *r, struct span line, uint64_t offset, bool *
 	struct perfscript *p = r->priv;
 	struct first_line first;
 	struct span text;
+	bool tab;
 
 	*again = false;
 	if (line.at < line.end && *line.at == '#')
@@ -257,12 +376,20 @@ static int take_line(struct reader *r, struct span line, uint64_t offset, bool *
 		return not_bare(r, ev);
 	}
 	if (!span_len(span_trim(line))) {
-		end_sample(p);
+		end_sample(r);
 		return 0;
 	}
-	if (script_timed_start(line, &first) ||
-	    (!(p->open && script_frame(line, &text)) && script_start(line, &first))) {
-		if (end_sample(p))
+	tab = *line.at == '\t';
+	if (tab && script_has_time(line)) { /* the end of a frame's line is missing */
+		*again = end_sample(r);
+		if (*again)
+			return 0;
+		anonymous_sample(p);
+		return no_first_line(r, ev, offset, span_len(line));
+	}
+	if (!tab && (script_timed_start(line, &first) ||
+		     (!(p->open && script_frame(line, &text)) && script_start(line, &first)))) {
+		if (end_sample(r))
 			*again = true;
 		else if (!take_branch(r, &first))
 			begin_sample(r, &first);
@@ -272,15 +399,7 @@ static int take_line(struct reader *r, struct span line, uint64_t offset, bool *
 		p->stage = STAGE_BRANCH;
 		return 0;
 	}
-	/* Outside of a sample, a word of hexadecimal digits at the start may be a comm. */
-	if ((p->open || is_blank(*line.at)) && script_frame(line, &text)) {
-		if (!p->open)
-			anonymous_sample(p);
-		take_frame(r, line, text);
-	} else if (!p->open) {
-		begin_bare(r, line, offset);
-	}
-	return 0;
+	return take_rest(r, line, offset, again, ev);
 }
 
 /* ---- events ---- */
@@ -398,7 +517,7 @@ static int perfscript_next(struct reader *r, struct event *ev)
 			p->ended = true;
 			if (p->open && p->is_bare && !p->nr)
 				return not_bare(r, ev);
-			end_sample(p);
+			end_sample(r);
 			continue;
 		}
 		line.end = line.at + len;
@@ -434,6 +553,29 @@ static struct span next_line(struct span *rest)
 	return line;
 }
 
+/* The bits of evidence in a line without a time, and the line after it. */
+static int probe_timeless(struct span line, struct span second)
+{
+	struct first_line first, other;
+	struct span text;
+
+	if (script_usual_frame(line) || script_usual_frame(second))
+		return 40;
+	if (!script_start(line, &first))
+		return 0;
+	if (script_tail_frame(&first, &text))
+		return 40;
+	/* Without frames, two lines with all of task, cpu and event are needed. */
+	if (first.start.cpu != NO_CPU &&
+	    (!span_len(second) || (script_start(second, &other) && other.start.cpu != NO_CPU)))
+		return 40;
+	return second.at < second.end && script_frame(second, &text) &&
+			       (is_blank(*second.at) || script_first_frame(second) ||
+				span_trim(second).end[-1] == ')')
+		       ? 40
+		       : 0;
+}
+
 static int perfscript_probe(const uint8_t *head, size_t len)
 {
 	struct span rest = { (const char *)head, (const char *)head + len };
@@ -441,26 +583,21 @@ static int perfscript_probe(const uint8_t *head, size_t len)
 	struct first_line first;
 
 	while (rest.at < rest.end) {
-		struct span line = next_line(&rest), second, text;
+		struct span line = next_line(&rest);
 
 		if (memchr(line.at, '\0', span_len(line)))
 			return 0;
 		if (!span_len(span_trim(line)) || *line.at == '#')
 			continue;
-		if (script_is_error(line)) {
+		if (script_is_error(line) || script_is_record(line)) {
 			titled = true;
 			continue;
 		}
 		if (script_timed_start(line, &first))
 			return 72;
-		/* Anything else is weak evidence: a frame has to follow. */
-		second = next_line(&rest);
-		if (script_usual_frame(line) || script_usual_frame(second))
-			return 40;
-		return script_start(line, &first) && second.at < second.end &&
-				       is_blank(*second.at) && script_frame(second, &text)
-			       ? 40
-			       : 0;
+		if (script_start(line, &first) && first.start.skip)
+			continue;
+		return probe_timeless(line, next_line(&rest)); /* weak evidence */
 	}
 	return titled ? 48 : 0;
 }

@@ -3,6 +3,7 @@
 
 #include "base/text.h"
 #include "model/event.h"
+#include "read/perfscript_extra.h"
 
 static bool digit(char c)
 {
@@ -70,10 +71,12 @@ static bool task_word(struct span word, struct start *start)
 	return true;
 }
 
+/* "[-01]" is an unknown cpu. */
 static bool cpu_word(struct span word, uint32_t *cpu)
 {
 	return span_len(word) > 2 && *word.at == '[' && word.end[-1] == ']' &&
-	       text_u32(word.at + 1, span_len(word) - 2, cpu);
+	       (text_u32(word.at + 1, span_len(word) - 2, cpu) ||
+		(span_len(word) == 5 && span_begins(word, "[-01]")));
 }
 
 /* The cpu mode: K, U, GK, Sp... */
@@ -156,17 +159,54 @@ static bool event_name(struct span *right, struct span *name)
 	return false;
 }
 
+/* An address that is right-aligned in 16 columns, behind a blank. The text before ends at `before`. */
+static bool aligned_address(const char *before, struct span rest)
+{
+	size_t digits = hex_digits(rest);
+
+	return digits && digits <= 16 && rest.at + digits - before >= 1 + 16 &&
+	       (digits == span_len(rest) || is_blank(rest.at[digits]));
+}
+
+/* The address of the code; that of data, a weight or the name of a callee may come before it. */
+static bool last_address(struct span tail, const char *before, struct span *from)
+{
+	bool found = false;
+
+	while (tail.at < tail.end) {
+		while (tail.at < tail.end && is_blank(*tail.at))
+			tail.at++;
+		if (aligned_address(before, tail) &&
+		    (!found || span_len(span_trim(tail)) > hex_digits(tail))) {
+			*from = tail;
+			found = true;
+		}
+		while (tail.at < tail.end && !is_blank(*tail.at))
+			tail.at++;
+		before = tail.at;
+	}
+	return found;
+}
+
+/* A number that is aligned as an address is the period if an event or another address follows. */
 static void take_period(struct span *right, struct start *start)
 {
-	const char *at;
+	struct span number = span_trim(*right), rest, word;
+	bool address = aligned_address(right->at, number);
 
-	*right = span_trim(*right);
-	at = right->at;
-	while (at < right->end && digit(*at))
-		at++;
-	if (at > right->at && (at == right->end || is_blank(*at)) &&
-	    text_u64(right->at, (size_t)(at - right->at), &start->period))
-		right->at = at;
+	for (rest = number; rest.at < rest.end && digit(*rest.at);)
+		rest.at++;
+	number.end = rest.at;
+	if (!span_len(number) || (span_len(rest) && !is_blank(*rest.at)))
+		return;
+	rest = span_trim(rest);
+	for (word = rest; word.at < word.end && !is_blank(*word.at);)
+		word.at++;
+	if (address && !aligned_address(number.end, rest) &&
+	    (word.at == rest.at || word.at[-1] != ':'))
+		return;
+	if (text_u64(number.at, span_len(number), &start->period))
+		right->at = number.end;
 }
 
 bool script_frame(struct span line, struct span *text)
@@ -192,6 +232,11 @@ bool script_usual_frame(struct span line)
 	       text.at == line.at + 1 + 16;
 }
 
+bool script_first_frame(struct span line)
+{
+	return is_blank(*line.at) || hex_digits(line) == 16;
+}
+
 /* Records, and what perf synthesizes of a hardware trace in addition to branches and samples. */
 static bool is_no_sample(struct span event)
 {
@@ -200,7 +245,8 @@ static bool is_no_sample(struct span event)
 					      "ptwrite:",     "mwait:",
 					      "pwre:",	      "pwrx:",
 					      "exstop:",      "evt:",
-					      "iflag:" };
+					      "iflag:",	      "psb offs:",
+					      "metric:" };
 
 	for (size_t i = 0; i < sizeof(starts) / sizeof(*starts); i++) {
 		if (span_begins(event, starts[i]))
@@ -209,25 +255,33 @@ static bool is_no_sample(struct span event)
 	return false;
 }
 
+bool script_is_record(struct span line)
+{
+	return span_begins(line, "PERF_RECORD_") ||
+	       memmem(line.at, span_len(line), " PERF_RECORD_", 13) != NULL;
+}
+
 /* The part after the time: PERIOD EVENT: and maybe a frame. */
 static bool parse_event(struct span right, struct first_line *first)
 {
+	const char *before;
+	struct span text;
+
 	take_period(&right, &first->start);
+	before = right.at;
 	right = span_trim(right);
 	first->start.skip = is_no_sample(right);
 	if (first->start.skip) {
 		first->event = first->tail = (struct span){ right.end, right.end };
 		return true;
 	}
-	if (!event_name(&right, &first->event)) {
-		/* Without an event only a frame may follow. */
-		struct span text;
-
-		first->event = (struct span){ right.at, right.at };
-		if (right.at < right.end && !script_frame(right, &text) &&
-		    !memmem(right.at, span_len(right), " => ", 4))
-			return false;
-	}
+	first->before = before;
+	first->event = (struct span){ right.at, right.at };
+	if (!aligned_address(before, right) && event_name(&right, &first->event))
+		first->before = right.at;
+	else if (span_len(right) && !script_frame(right, &text) &&
+		 !aligned_address(before, right) && !memmem(right.at, span_len(right), " => ", 4))
+		return false; /* without an event only a frame may follow */
 	first->tail = right;
 	return true;
 }
@@ -235,6 +289,20 @@ static bool parse_event(struct span right, struct first_line *first)
 const struct start script_no_start = {
 	.time = NO_TIME, .period = 1, .cpu = NO_CPU, .pid = NO_TASK, .tid = NO_TASK
 };
+
+bool script_has_time(struct span line)
+{
+	uint64_t time;
+
+	for (const char *c = line.at; c < line.end; c++) {
+		c = memchr(c, ':', (size_t)(line.end - c));
+		if (!c)
+			return false;
+		if (time_before(line.at, c, &time))
+			return true;
+	}
+	return false;
+}
 
 /* Finds the first time on the line; `task`: the first one that follows a task. */
 static bool timed_start(struct span line, bool task, struct first_line *first)
@@ -276,7 +344,9 @@ static bool timeless_start(struct span line, struct first_line *first)
 		left = (struct span){ line.at, c };
 		first->event = last_word(&left);
 		first->tail = (struct span){ c + 1, line.end };
+		first->before = first->tail.at;
 		if (parse_task(left, &first->start, &first->comm) && span_len(first->comm)) {
+			bool skip = is_no_sample((struct span){ first->event.at, line.end });
 			/* Two numbers: the second is the period. */
 			struct start other = first->start;
 			struct span comm, before = left;
@@ -287,6 +357,7 @@ static bool timeless_start(struct span line, struct first_line *first)
 				first->start = other;
 				first->comm = comm;
 			}
+			first->start.skip = skip;
 			return true;
 		}
 	}
@@ -300,8 +371,15 @@ bool script_timed_start(struct span line, struct first_line *first)
 
 bool script_start(struct span line, struct first_line *first)
 {
-	return timed_start(line, true, first) || timed_start(line, false, first) ||
-	       (line.at < line.end && !is_blank(*line.at) && timeless_start(line, first));
+	struct span text;
+
+	if (timed_start(line, true, first) || timed_start(line, false, first))
+		return true;
+	if (line.at == line.end || script_has_time(line) || !timeless_start(line, first))
+		return false;
+	/* Other lines of a sample begin with blanks, too. */
+	return !is_blank(*line.at) || first->start.skip || first->start.cpu != NO_CPU ||
+	       script_tail_frame(first, &text);
 }
 
 void script_bare_start(struct span line, struct first_line *first)
@@ -311,29 +389,20 @@ void script_bare_start(struct span line, struct first_line *first)
 		parse_comm(line, &first->start, &first->comm);
 }
 
-/* The address of data, which may come before that of the code. */
-#define LEAST_ADDRESS 8 /* digits: a name may consist of fewer */
-
-static struct span without_data(struct span tail)
-{
-	struct span rest;
-	size_t digits;
-
-	if (!span_len(tail))
-		return tail;
-	rest = span_trim((struct span){ tail.at + hex_digits(tail), tail.end });
-	digits = hex_digits(rest);
-	return digits >= LEAST_ADDRESS && digits < span_len(rest) && is_blank(rest.at[digits])
-		       ? rest
-		       : tail;
-}
-
 bool script_tail_frame(const struct first_line *first, struct span *text)
 {
-	struct span tail = without_data(span_trim(first->tail));
+	struct span tail = { first->tail.at, span_trim(first->tail).end }, cut;
 
-	return !first->start.skip && span_len(tail) && script_frame(tail, text) &&
-	       (!span_len(first->event) || tail.end[-1] == ')' || text->at - first->tail.at > 16);
+	if (first->start.skip || !span_len(span_trim(tail)))
+		return false;
+	if (!last_address(tail, first->before, &cut)) {
+		/* Other versions align less, but then a binary has to follow. */
+		cut = script_cut_extras(span_trim(tail));
+		return script_frame(cut, text) && (!span_len(first->event) || cut.end[-1] == ')');
+	}
+	cut = script_cut_extras(cut);
+	*text = (struct span){ cut.at + hex_digits(cut), cut.end };
+	return true;
 }
 
 /* ---- frames ---- */

@@ -25,6 +25,7 @@ struct first_line { /* of a sample */
 	struct start start;
 	struct span comm, event; /* empty: missing */
 	struct span tail;	 /* the text after the event */
+	const char *before;	 /* where the text before the tail ends */
 };
 
 struct frame_parts {
@@ -52,14 +53,20 @@ bool span_begins(struct span s, const char *with);
 bool script_timed_start(struct span line, struct first_line *first);
 /* A first line with a time, or with comm, task and event. */
 bool script_start(struct span line, struct first_line *first);
+/* Whether a line has a time, be it readable or not. */
+bool script_has_time(struct span line);
+/* A line about a record that is no sample (--show-mmap-events and the like). */
+bool script_is_record(struct span line);
 /* A first line without time and event. Accepts any line. */
 void script_bare_start(struct span line, struct first_line *first);
 
 /* The text after the address of a frame; false if the line is not a frame. */
 bool script_frame(struct span line, struct span *text);
+/* Whether a line that is a frame may be one without a line before it: it is not a comm. */
+bool script_first_frame(struct span line);
 /* A frame in perf's usual layout: a tab, then the address right-aligned in 16 columns. */
 bool script_usual_frame(struct span line);
-/* A frame at the end of the first line: it has a binary, or 16 columns for its address. */
+/* The frame on the first line: the last address in 16 columns, or one with a binary. */
 bool script_tail_frame(const struct first_line *first, struct span *text);
 struct frame_parts script_frame_parts(struct span text);
 
