@@ -55,11 +55,15 @@ enum {
 	PERF_ATTR_FREQ = 1 << 10,
 	PERF_ATTR_TASK = 1 << 13,
 	PERF_ATTR_SAMPLE_ID_ALL = 1 << 18,
+	PERF_ATTR_EXCLUDE_HOST = 1 << 19,
+	PERF_ATTR_EXCLUDE_GUEST = 1 << 20,
 	PERF_ATTR_MMAP2 = 1 << 23,
 	PERF_ATTR_COMM_EXEC = 1 << 24,
 	PERF_ATTR_CONTEXT_SWITCH = 1 << 26,
 	PERF_ATTR_KSYMBOL = 1 << 29,
 };
+
+#define PERF_ATTR_PRECISE_SHIFT 15 /* two bits: by how far an address may be off */
 
 /* attr.sample_type: the fields of a sample, not in their order in the record */
 #define PERF_SAMPLE_IP (1ULL << 0)

@@ -496,10 +496,11 @@ static int tell_fact(struct perfdata *p, struct event *ev)
 
 static int tell_source(struct perfdata *p, struct event *ev)
 {
-	const struct attr *attr = &p->attrs[p->told_attrs++];
+	struct attr *attr = &p->attrs[p->told_attrs++];
 	uint64_t type = attr->raw.sample_type;
 	uint64_t chains = PERF_SAMPLE_CALLCHAIN | PERF_SAMPLE_STACK_USER;
 
+	name_event(attr);
 	ev->kind = EVENT_SOURCE;
 	ev->source = (struct event_source){
 		.id = (uint32_t)p->told_attrs,

@@ -5,6 +5,7 @@
  *	perfdata.c		records: decompressed and sorted by time
  *	perfdata_header.c	the header and the event attributes
  *	perfdata_feature.c	features: machine, build ids, event names
+ *	perfdata_name.c		names of events that have none
  *	perfdata_record.c	tasks, maps, losses, switches
  *	perfdata_sample.c	samples
  *	perfdata_pt.c		the branches of Intel PT, with the code from perfdata_code.c
@@ -251,6 +252,11 @@ static inline struct known_id *header_id(const struct perfdata *p, uint64_t id)
 
 	return at ? &p->ids[at - 1] : NULL;
 }
+
+/* ---- perfdata_name.c ---- */
+
+/* Before the event is told: names it, if it has no name and perf would make one. */
+void name_event(struct attr *attr);
 
 /* ---- perfdata_feature.c ---- */
 

@@ -29,6 +29,16 @@ static uint64_t reverse_bits(uint64_t value)
 	return result;
 }
 
+/* Big-endian machines allocate bit fields from the other end. One of these has two bits. */
+static uint64_t big_flags(uint64_t flags)
+{
+	uint64_t bits = reverse_bits(flags), precise = bits >> PERF_ATTR_PRECISE_SHIFT & 3;
+
+	if (precise == 1 || precise == 2)
+		bits ^= 3ULL << PERF_ATTR_PRECISE_SHIFT;
+	return bits;
+}
+
 /* Decodes an attribute of `len` bytes. Missing fields are 0, unknown ones are ignored. */
 static struct perf_attr read_attr(const struct perfdata *p, const uint8_t *data, size_t len)
 {
@@ -44,9 +54,8 @@ static struct perf_attr read_attr(const struct perfdata *p, const uint8_t *data,
 	attr.sample_type = cursor_u64(&c);
 	attr.read_format = cursor_u64(&c);
 	attr.flags = cursor_u64(&c);
-	/* Big-endian machines allocate bit fields from the other end. */
 	if (p->big)
-		attr.flags = reverse_bits(attr.flags);
+		attr.flags = big_flags(attr.flags);
 	attr.wakeup_events = cursor_u32(&c);
 	attr.bp_type = cursor_u32(&c);
 	attr.config1 = cursor_u64(&c);

@@ -20,6 +20,7 @@ KERNEL, USER, GUEST_KERNEL, DEFERRED_MARK = (2**64 - n for n in (128, 512, 2176,
 HOSTNAME, OSRELEASE, ARCH, NRCPUS, CMDLINE, EVENT_DESC, COMPRESSION = 3, 4, 6, 7, 11, 12, 27
 FLAG_BITS = {"mmap": 8, "comm": 9, "freq": 10, "task": 13, "sample_id_all": 18, "mmap2": 23,
              "comm_exec": 24}
+EXCLUDE = {"user": 4, "kernel": 5, "hv": 6, "host": 19, "guest": 20}
 TEXT = 0xffffffff81000000
 
 
@@ -27,10 +28,13 @@ class File:
     """Pieces of a perf.data file in one byte order."""
 
     def __init__(self, big=False, sample_type=USUAL, read_format=0, branch_type=0, regs=0,
-                 events=1):
+                 events=1, kinds=None):
+        """kinds: of each event the type, config, what it excludes, precise_ip, bp_type and config1."""
         self.order = ">" if big else "<"
         self.big, self.type, self.read_format = big, sample_type, read_format
-        self.branch_type, self.regs, self.events = branch_type, regs, events
+        self.branch_type, self.regs = branch_type, regs
+        self.kinds = kinds or [(1, n, (), 0, 0, 0) for n in range(events)]
+        self.events = len(self.kinds)
 
     def pack(self, form, *values):
         return struct.pack(self.order + form, *values)
@@ -40,9 +44,13 @@ class File:
         return s + b"\0" * (-len(s) % 8)
 
     def attr(self, n):
-        flags = sum(1 << (63 - i if self.big else i) for i in FLAG_BITS.values())
-        return self.pack("IIQQQQQIIQQQQIiQIHH", 1, 112, n, 1000, self.type, self.read_format, flags,
-                         0, 0, 0, 0, self.branch_type, self.regs, 0, 0, 0, 0, 0, 0)
+        type_, config, excludes, precise, bp_type, config1 = self.kinds[n]
+        bits = [*FLAG_BITS.values(), *(EXCLUDE[mode] for mode in excludes)]
+        flags = sum(1 << (63 - i if self.big else i) for i in bits) | \
+            precise << (47 if self.big else 15)
+        return self.pack("IIQQQQQIIQQQQIiQIHH", type_, 112, config, 1000, self.type,
+                         self.read_format, flags, 0, bp_type, config1, 0, self.branch_type,
+                         self.regs, 0, 0, 0, 0, 0, 0)
 
     def record(self, type_, body, misc=0):
         return self.pack("IHH", type_, misc, 8 + len(body)) + body
@@ -254,6 +262,23 @@ def no_lbr():
                   f.sample([USER, 0x400310], 1000, after=f.pack("Q", 0)))
 
 
+def no_names(kinds, big=False):
+    """Without the feature that has the names of the events."""
+    f = File(big, kinds=kinds)
+    features = f.features(names=[""] * len(kinds))
+    del features[EVENT_DESC]
+    return f.file(f.comm("x") + f.mmap2(0x400000, 0x1000, 0, "/bin/x") + b"".join(
+        f.sample([USER, 0x400100], 1000 + n, id_=7 + n) for n in range(len(kinds))), features)
+
+
+U = ("kernel", "hv")
+MODIFIED = [(1, 1, ("guest",), 0, 0, 0), (1, 1, (), 0, 0, 0), (1, 1, U, 0, 0, 0),
+            (0, 0, ("user", "hv", "guest"), 0, 0, 0), (0, 1, ("host",), 2, 0, 0),
+            (0, 2, ("guest",), 3, 0, 0), (4, 0x1a8, U, 1, 0, 0), (4, 0x3c, ("guest",), 0, 0, 0),
+            (3, 0x10002, ("user",), 0, 0, 0), (3, 0x200, ("guest",), 0, 0, 0),
+            (5, 0, U, 0, 3, 0x601040), (5, 0, ("guest",), 0, 4, 0x400100)]
+
+
 def deferred():
     f = File()
     chain = [KERNEL, TEXT + 8, DEFERRED_MARK, 0x77]
@@ -293,6 +318,8 @@ def cases():
     yield "every-record", le.file(every_record(le))
     yield "groups", groups()
     yield "branches", branches()
+    yield "no-names", no_names(MODIFIED)
+    yield "no-names-be", no_names(MODIFIED, True)
     yield "lbr", lbr()
     yield "lbr-be", lbr(True)
     yield "lbr-empty", no_lbr()
