@@ -47,6 +47,7 @@ struct perf_file_attr {
 
 /* attr.flags, as a little-endian machine numbers the bits */
 enum {
+	PERF_ATTR_INHERIT = 1 << 1,
 	PERF_ATTR_EXCLUDE_USER = 1 << 4,
 	PERF_ATTR_EXCLUDE_KERNEL = 1 << 5,
 	PERF_ATTR_EXCLUDE_HV = 1 << 6,

@@ -42,7 +42,6 @@ struct attr {
 
 struct known_id {
 	uint32_t attr;
-	uint64_t value; /* of the counter when it was last read */
 };
 
 struct build_id {
@@ -62,6 +61,12 @@ struct record {
 	bool packed;	 /* it was compressed; set while it is read */
 };
 
+struct count_read { /* a counter's value in a sample */
+	uint64_t id, value;
+	uint32_t attr;	  /* found by the id */
+	uint64_t counted; /* since its last value */
+};
+
 /* A sample with a deferred user call chain, which comes when the task leaves the kernel. */
 struct held {
 	uint64_t *bytes;
@@ -69,10 +74,8 @@ struct held {
 	uint32_t tid;
 	uint16_t size;
 	bool due; /* to be emitted */
-};
-
-struct count_read { /* a counter's value in a sample */
-	uint64_t id, value;
+	struct count_read *reads;
+	size_t nr_reads;
 };
 
 /* A sequence of records: the file itself, or one of the data.N files next to it. */
@@ -132,6 +135,9 @@ struct perfdata {
 	struct count_read *reads; /* of the sample in `leader`: each becomes a sample */
 	size_t nr_reads, cap_reads, at_read;
 	struct event leader;
+	struct hash count_index; /* (id, 1 << 32 | thread or 0) to index in counts, + 1 */
+	uint64_t *counts;	 /* the last values of the counters */
+	size_t nr_counts, cap_counts;
 
 	struct held *held;
 	size_t nr_held, cap_held;

@@ -28,13 +28,13 @@ class File:
     """Pieces of a perf.data file in one byte order."""
 
     def __init__(self, big=False, sample_type=USUAL, read_format=0, branch_type=0, regs=0,
-                 events=1, kinds=None):
+                 events=1, kinds=None, inherit=False):
         """kinds: of each event the type, config, what it excludes, precise_ip, bp_type and config1."""
         self.order = ">" if big else "<"
         self.big, self.type, self.read_format = big, sample_type, read_format
         self.branch_type, self.regs = branch_type, regs
         self.kinds = kinds or [(1, n, (), 0, 0, 0) for n in range(events)]
-        self.events = len(self.kinds)
+        self.events, self.inherit = len(self.kinds), inherit
 
     def pack(self, form, *values):
         return struct.pack(self.order + form, *values)
@@ -45,7 +45,7 @@ class File:
 
     def attr(self, n):
         type_, config, excludes, precise, bp_type, config1 = self.kinds[n]
-        bits = [*FLAG_BITS.values(), *(EXCLUDE[mode] for mode in excludes)]
+        bits = [*FLAG_BITS.values(), *(EXCLUDE[mode] for mode in excludes), *[1] * self.inherit]
         flags = sum(1 << (63 - i if self.big else i) for i in bits) | \
             precise << (47 if self.big else 15)
         return self.pack("IIQQQQQIIQQQQIiQIHH", type_, 112, config, 1000, self.type,
@@ -230,6 +230,53 @@ def groups():
                  read=f.pack("QQQQQ", 2, a, 7, b, 8)) for i, (a, b) in enumerate(reads)))
 
 
+def inherited_groups():
+    """Threads that inherited a group have counters of their own, with the ids of the first thread's."""
+    f = File(sample_type=IDENTIFIER | IP | TID | TIME | READ | CALLCHAIN | PERIOD,
+             read_format=4 | 8, events=2, inherit=True)
+    reads = [(100, 1000, 5), (101, 300, 1), (100, 3000, 5), (101, 500, 4), (102, 200, 2)]
+    return f.file(b"".join(
+        f.sample([USER, 0x400100 + i], 1000 + i, tid=tid,
+                 read=f.pack("QQQQQ", 2, a, 7, b, 8)) for i, (tid, a, b) in enumerate(reads)))
+
+
+def single_reads():
+    """perf record -e page-faults:S, without a group: inherited, too. The second thread's id is that of the
+    first's counter."""
+    f = File(sample_type=IDENTIFIER | IP | TID | TIME | READ | PERIOD, read_format=4, inherit=True)
+    reads = [(100, 1000), (101, 250), (101, 600), (100, 1800)]
+    return f.file(b"".join(f.sample([0x400100 + i], 1000 + i, tid=tid, read=f.pack("QQ", value, 7))
+                           for i, (tid, value) in enumerate(reads)))
+
+
+def odd_reads():
+    """A counter that the header lacks, a value below the one before, and then one above it."""
+    f = File(sample_type=IDENTIFIER | IP | TID | TIME | READ | PERIOD, read_format=4 | 8, events=2)
+    reads = [(1000, 7, 5, 9), (3000, 7, 5, 8), (2000, 7, 6, 8), (3500, 7, 6, 8), (1, 10, 2, 11)]
+    return f.file(b"".join(f.sample([0x400100 + i], 1000 + i, read=f.pack("QQQQQ", 2, *read))
+                           for i, read in enumerate(reads)))
+
+
+def reads_without_ids():
+    """Nothing says whose values these are: the samples count as they are."""
+    f = File(sample_type=IDENTIFIER | IP | TID | TIME | READ | PERIOD, read_format=8, events=2)
+    return f.file(b"".join(f.sample([0x400100], 1000 + i, read=f.pack("QQQ", 2, 50, 60), id_=7 + i)
+                           for i in range(2)))
+
+
+def held_reads():
+    """A sample that waits for its deferred chain is counted before the next one, not after it."""
+    f = File(sample_type=USUAL | READ, read_format=4 | 8, events=2)
+    chain = [KERNEL, TEXT + 8, DEFERRED_MARK, 0x77]
+
+    def read(a, b):
+        return f.pack("QQQQQ", 2, a, 7, b, 8)
+    return f.file(f.sample(chain, 1000, KERNEL_MODE, read=read(100, 1)) +
+                  f.sample([USER, 0x400300], 2000, tid=103, read=read(300, 2)) +
+                  f.record(DEFERRED, f.pack("QQQQ", 0x77, 2, USER, 0x400100) + f.trailer(time=3000)) +
+                  f.sample([USER, 0x400304], 4000, tid=103, read=read(700, 2)))
+
+
 def branches():
     f = File(sample_type=USUAL | BRANCH, branch_type=1 << 17)
     stack = f.pack("QQ", 2, 0) + f.pack("QQQ", 0x400110, 0x400200, 1 << 4 | 2) + \
@@ -317,6 +364,11 @@ def cases():
     yield "compressed", le.file(compressed(le), features=zstd)
     yield "every-record", le.file(every_record(le))
     yield "groups", groups()
+    yield "groups-inherited", inherited_groups()
+    yield "groups-held", held_reads()
+    yield "groups-odd", odd_reads()
+    yield "groups-no-ids", reads_without_ids()
+    yield "single-reads", single_reads()
     yield "branches", branches()
     yield "no-names", no_names(MODIFIED)
     yield "no-names-be", no_names(MODIFIED, True)
