@@ -163,6 +163,20 @@ enum perf_record_type {
 	PERF_RECORD_KNOWN_USER_END,
 };
 
+/* Records of simpleperf. Their size has 32 bits: the upper 16 are in the place of misc. */
+enum {
+	SIMPLE_RECORD_KERNEL_SYMBOL = 32769,
+	SIMPLE_RECORD_DSO = 32770,
+	SIMPLE_RECORD_SYMBOL = 32771,
+	SIMPLE_RECORD_SPLIT = 32772, /* a part of a record that is too large */
+	SIMPLE_RECORD_SPLIT_END = 32773,
+	SIMPLE_RECORD_EVENT_ID = 32774,
+	SIMPLE_RECORD_CALLCHAIN = 32775,
+	SIMPLE_RECORD_UNWINDING_RESULT = 32776,
+	SIMPLE_RECORD_TRACING_DATA = 32777,
+	SIMPLE_RECORD_DEBUG = 32778,
+};
+
 /* The type of the hardware trace in PERF_RECORD_AUXTRACE_INFO */
 enum {
 	PERF_AUXTRACE_INTEL_PT = 1,

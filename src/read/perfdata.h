@@ -6,6 +6,7 @@
  *	perfdata_header.c	the header and the event attributes
  *	perfdata_feature.c	features: machine, build ids, event names
  *	perfdata_name.c		names of events that have none
+ *	perfdata_simple.c	what simpleperf adds
  *	perfdata_record.c	tasks, maps, losses, switches
  *	perfdata_sample.c	samples
  *	perfdata_pt.c		the branches of Intel PT, with the code from perfdata_code.c
@@ -114,6 +115,7 @@ struct perfdata {
 	char *kallsyms;		  /* path, if the directory has one */
 	struct buf tracing;	  /* tracing data: the formats of tracepoints */
 	bool told_tracing;
+	struct buf split; /* a record of simpleperf that comes in parts */
 	const char *aux_kind;
 
 	struct order order;
@@ -250,6 +252,8 @@ bool header_attr_record(struct perfdata *p, const struct record *rec);
 bool header_update_record(struct perfdata *p, const struct record *rec);
 /* Names an event unless it has a name. Takes ownership of `name`. */
 void header_name(struct perfdata *p, size_t attr, char *name);
+/* The event `attr` has this id. */
+void header_add_id(struct perfdata *p, uint64_t id, uint32_t attr);
 void header_release(struct perfdata *p);
 /* The attribute with this id, or NULL. */
 static inline struct known_id *header_id(const struct perfdata *p, uint64_t id)
@@ -263,6 +267,14 @@ static inline struct known_id *header_id(const struct perfdata *p, uint64_t id)
 
 /* Before the event is told: names it, if it has no name and perf would make one. */
 void name_event(struct attr *attr);
+
+/* ---- perfdata_simple.c ---- */
+
+/* Is it a record of simpleperf? */
+bool simple_type(uint32_t type);
+uint32_t simple_size(const struct record *rec);
+/* False: damaged. */
+bool simple_record(struct perfdata *p, const struct record *rec);
 
 /* ---- perfdata_feature.c ---- */
 

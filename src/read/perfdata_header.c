@@ -110,7 +110,7 @@ static void add_attr(struct perfdata *p, const struct perf_attr *raw)
 	p->attrs[p->nr_attrs++] = attr;
 }
 
-static void add_id(struct perfdata *p, uint64_t id, uint32_t attr)
+void header_add_id(struct perfdata *p, uint64_t id, uint32_t attr)
 {
 	uint32_t *at = hash_at(&p->id_index, (struct hash_key){ id, 0 });
 
@@ -165,7 +165,7 @@ bool header_attr_record(struct perfdata *p, const struct record *rec)
 	attr = read_attr(p, raw, size);
 	add_attr(p, &attr);
 	while (c.end - c.at >= 8)
-		add_id(p, cursor_u64(&c), (uint32_t)p->nr_attrs - 1);
+		header_add_id(p, cursor_u64(&c), (uint32_t)p->nr_attrs - 1);
 	return true;
 }
 
@@ -263,7 +263,7 @@ static int read_ids(struct reader *r, struct perf_section section, uint64_t leng
 		return -1;
 	c.end = c.at + have;
 	while (c.end - c.at >= 8)
-		add_id(p, cursor_u64(&c), attr);
+		header_add_id(p, cursor_u64(&c), attr);
 	return 0;
 }
 

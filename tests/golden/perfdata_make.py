@@ -14,6 +14,9 @@ USUAL = IDENTIFIER | IP | TID | TIME | CPU | PERIOD | CALLCHAIN
 MMAP, LOST, COMM, EXIT, THROTTLE, UNTHROTTLE, FORK, READ_, SAMPLE, MMAP2, AUX, ITRACE, \
     LOST_SAMPLES, SWITCH, SWITCH_WIDE, NAMESPACES, KSYMBOL = range(1, 18)
 TEXT_POKE, DEFERRED = 20, 22
+TRACING_DATA = 66
+SIMPLE_SYMBOLS, SIMPLE_SPLIT, SIMPLE_SPLIT_END, SIMPLE_ID, SIMPLE_CHAIN, SIMPLE_TRACING = \
+    32769, 32772, 32773, 32774, 32775, 32777
 ATTR, ROUND, AUXTRACE_INFO, AUXTRACE, UPDATE, FEATURE, COMPRESSED = 64, 68, 70, 71, 78, 80, 81
 KERNEL_MODE, USER_MODE, GUEST_KERNEL_MODE = 1, 2, 4
 KERNEL, USER, GUEST_KERNEL, DEFERRED_MARK = (2**64 - n for n in (128, 512, 2176, 640))
@@ -326,6 +329,51 @@ MODIFIED = [(1, 1, ("guest",), 0, 0, 0), (1, 1, (), 0, 0, 0), (1, 1, U, 0, 0, 0)
             (5, 0, U, 0, 3, 0x601040), (5, 0, ("guest",), 0, 4, 0x400100)]
 
 
+def tracing_data(f, formats, version="0.5"):
+    """formats: {system: {event: id}}. There are no ftrace formats, kernel symbols or printk formats."""
+    data = b"\x17\x08\x44tracing" + version.encode() + f.pack("xBBI", f.big, 8, 4096) + \
+        b"header_page\0" + f.pack("Q", 0) + b"header_event\0" + f.pack("Q", 0) + \
+        f.pack("II", 0, len(formats))
+    for system, events in formats.items():
+        data += system.encode() + b"\0" + f.pack("I", len(events))
+        for event, id_ in events.items():
+            text = "name: %s\nID: %d\nformat:\n\tfield:unsigned short common_type;\toffset:0;\t" \
+                "size:2;\tsigned:0;\n\nprint fmt: \"\"\n" % (event, id_)
+            data += f.pack("Q", len(text)) + text.encode()
+    return data + f.pack("II", 0, 0)
+
+
+FORMATS = {"sched": {"sched_waking": 1330, "sched_switch": 1329}, "power": {"cpu_idle": 200}}
+TRACEPOINTS = [(2, 1329, ("guest",), 0, 0, 0), (0, 0, U, 0, 0, 0)]
+
+
+def simpleperf(kind, damage=False):
+    """What simpleperf writes: tracing data whose record includes it, or in parts; records of its own; ids of
+    events that come later; features of its own, but no names of events."""
+    f = File(kinds=TRACEPOINTS)
+    tracing = tracing_data(f, FORMATS)
+    room = tracing + bytes(-len(tracing) % 64)
+    length = f.pack("I", len(room) + 1 if damage else len(tracing))
+    if kind == "split":
+        whole = f.pack("IHH", SIMPLE_TRACING, 0, 12 + len(room) + damage) + length + room
+        first = b"".join(f.record(SIMPLE_SPLIT, part) for part in (whole[:200], whole[200:])) + \
+            f.record(SIMPLE_SPLIT_END, b"")
+    else:
+        first = f.record(SIMPLE_TRACING if kind == "own" else TRACING_DATA, length + room)
+    data = first + b"".join([
+        f.record(SIMPLE_SYMBOLS, f.pack("I", 3) + b"abc\0"), f.comm("x"),
+        f.mmap2(0x400000, 0x1000, 0, "/system/bin/x"),
+        f.sample([USER, 0x400100], 1000, period=1),
+        f.record(SIMPLE_CHAIN, f.pack("IIQQQ", 100, 100, 0, 1000, 1) + f.pack("QQ", 0x400100, 0x70)),
+        f.record(SIMPLE_ID, f.pack("QQQ", 2**60 if damage else 1, 1, 99)),
+        f.sample([USER, 0x400104], 2000, id_=99), f.sample([USER, 0x400108], 3000, id_=8)])
+    return f.file(data, features={
+        ARCH: f.string("aarch64"), CMDLINE: f.pack("I", 1) + f.string("simpleperf"),
+        128: f.pack("I", 8) + b"x\0" + bytes(6),
+        129: b"simpleperf_version\0001.build\0event_type_info\0sched:sched_switch,2,1329\n"
+             b"cpu-cycles,0,0\0"})
+
+
 def deferred():
     f = File()
     chain = [KERNEL, TEXT + 8, DEFERRED_MARK, 0x77]
@@ -372,6 +420,9 @@ def cases():
     yield "branches", branches()
     yield "no-names", no_names(MODIFIED)
     yield "no-names-be", no_names(MODIFIED, True)
+    for kind in ("inside", "own", "split"):
+        yield "simpleperf-" + kind, simpleperf(kind)
+        yield "simpleperf-%s-bad" % kind, simpleperf(kind, True)
     yield "lbr", lbr()
     yield "lbr-be", lbr(True)
     yield "lbr-empty", no_lbr()

@@ -82,11 +82,29 @@ def names(folder):
     return problems
 
 
+def large_record(folder):
+    """simpleperf's records can be larger than perf's: this one has the symbols of a kernel."""
+    path = os.path.join(folder, "large.data")
+    f = perfdata_make.File()
+    size = 3 << 16 | 4
+    large = f.pack("IHH", perfdata_make.SIMPLE_SYMBOLS, size >> 16, size & 0xffff) + bytes(size - 8)
+    sample = f.sample([perfdata_make.USER, 0x400100], 1000)
+    problems = []
+    for data, code, samples in ((sample + large + sample, 0, 2), (sample + large[:-1], 1, 1)):
+        with open(path, "wb") as file:
+            file.write(f.file(data))
+        done = kscope("info", path)
+        if done.returncode != code or "\nsamples   %d\n" % samples not in done.stdout:
+            problems.append("exit code %d: %s%s" % (done.returncode, done.stdout, done.stderr))
+    return problems
+
+
 def main():
-    if not shutil.which("perf"):
-        skip("perf.data", "perf is not installed")
-        finish()
     with tempfile.TemporaryDirectory(prefix="kscope-round-") as folder:
+        no_problems("large record of simpleperf", large_record(folder))
+        if not shutil.which("perf"):
+            skip("perf.data", "perf is not installed")
+            finish()
         no_problems("names of events", names(folder))
         for name, commands in INPUTS:
             path = os.path.join(GOLDEN, name, "input.data")
