@@ -225,19 +225,17 @@ static bool tracing_data(struct perfdata *p, struct reader *r, const struct reco
 	uint64_t len = cursor_u32(&c), padded = behind_tracing(p, rec);
 	size_t have = 0;
 	const uint8_t *data = NULL;
+	bool good = true;
 
 	if (padded == UINT64_MAX)
 		return false;
-	if (!padded) {
-		if (!p->tracing.len && (data = cursor_bytes(&c, len)))
-			buf_add(&p->tracing, data, (size_t)len);
-		return true;
-	}
+	if (!padded && len)
+		return p->tracing.len || tracing_take(p, c.at, (size_t)len);
 	if (padded <= IN_MAX_PEEK)
 		data = in_peek(r->in, (size_t)padded, &have);
-	if (have >= padded && !p->tracing.len)
-		buf_add(&p->tracing, data, (size_t)len);
-	return in_skip(r->in, padded) == padded;
+	if (have >= padded && len && !p->tracing.len)
+		good = tracing_take(p, data, (size_t)len);
+	return in_skip(r->in, padded) == padded && good;
 }
 
 static bool skip_tracing_data(const struct perfdata *p, struct reader *r, const struct record *rec)
@@ -527,7 +525,7 @@ static int tell_source(struct perfdata *p, struct event *ev)
 	uint64_t type = attr->raw.sample_type;
 	uint64_t chains = PERF_SAMPLE_CALLCHAIN | PERF_SAMPLE_STACK_USER;
 
-	name_event(attr);
+	name_event(p, attr);
 	ev->kind = EVENT_SOURCE;
 	ev->source = (struct event_source){
 		.id = (uint32_t)p->told_attrs,
@@ -724,7 +722,7 @@ static void perfdata_close(struct reader *r)
 	free(p->streams);
 	buf_release(&p->scratch);
 	buf_release(&p->text);
-	buf_release(&p->tracing);
+	tracing_release(p);
 	buf_release(&p->split);
 }
 

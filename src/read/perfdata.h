@@ -6,6 +6,7 @@
  *	perfdata_header.c	the header and the event attributes
  *	perfdata_feature.c	features: machine, build ids, event names
  *	perfdata_name.c		names of events that have none
+ *	perfdata_tracing.c	names of tracepoints, and of simpleperf's events
  *	perfdata_simple.c	what simpleperf adds
  *	perfdata_record.c	tasks, maps, losses, switches
  *	perfdata_sample.c	samples
@@ -115,6 +116,9 @@ struct perfdata {
 	char *kallsyms;		  /* path, if the directory has one */
 	struct buf tracing;	  /* tracing data: the formats of tracepoints */
 	bool told_tracing;
+	struct hash known_names; /* (config, type) to index in names, + 1 */
+	char **names;
+	size_t nr_names, cap_names;
 	struct buf split; /* a record of simpleperf that comes in parts */
 	const char *aux_kind;
 
@@ -266,7 +270,16 @@ static inline struct known_id *header_id(const struct perfdata *p, uint64_t id)
 /* ---- perfdata_name.c ---- */
 
 /* Before the event is told: names it, if it has no name and perf would make one. */
-void name_event(struct attr *attr);
+void name_event(const struct perfdata *p, struct attr *attr);
+
+/* ---- perfdata_tracing.c ---- */
+
+/* Keeps the data. False: they are damaged, and some names may be missing. */
+bool tracing_take(struct perfdata *p, const uint8_t *data, size_t len);
+bool tracing_meta_info(struct perfdata *p, struct cursor *c);
+/* NULL: unknown */
+const char *tracing_name(const struct perfdata *p, uint32_t type, uint64_t config);
+void tracing_release(struct perfdata *p);
 
 /* ---- perfdata_simple.c ---- */
 

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* perfdata_name: events that have no name in the file get the one that perf makes of their attribute. */
+/*
+ * perfdata_name: events that have no name in the file get the one that perf makes of their attribute, or the one
+ * that the tables of perfdata_tracing have.
+ */
 #include <inttypes.h>
 
 #include "base/mem.h"
@@ -71,8 +74,9 @@ static bool add_name(struct buf *to, const struct perf_attr *attr)
 	return true;
 }
 
-void name_event(struct attr *attr)
+void name_event(const struct perfdata *p, struct attr *attr)
 {
+	const char *known = tracing_name(p, attr->raw.type, attr->raw.config);
 	struct buf name = { 0 };
 
 	if (attr->name)
@@ -80,6 +84,8 @@ void name_event(struct attr *attr)
 	if (add_name(&name, &attr->raw)) {
 		add_modifiers(&name, attr->raw.flags);
 		attr->name = xstrndup(name.data, name.len);
+	} else if (known) {
+		attr->name = xstrndup(known, strlen(known));
 	}
 	buf_release(&name);
 }

@@ -40,11 +40,7 @@ static bool tracing_data(struct perfdata *p, struct cursor c)
 	uint32_t len = cursor_u32(&c);
 	const uint8_t *data = cursor_bytes(&c, len);
 
-	if (!data)
-		return false;
-	if (!p->tracing.len)
-		buf_add(&p->tracing, data, len);
-	return true;
+	return data && (p->tracing.len || tracing_take(p, data, len));
 }
 
 /* A part of a record that is too large. Of these, only tracing data matters. */

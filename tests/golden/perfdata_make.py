@@ -114,6 +114,7 @@ class File:
 
     def features(self, names=("cpu-clock", "page-faults")):
         desc = self.pack("II", self.events, 112)
+        names = [*names, *[""] * self.events]
         for n in range(self.events):
             desc += self.attr(n) + self.pack("I", 1) + self.string(names[n]) + \
                 self.pack("Q", 7 + n)
@@ -331,16 +332,21 @@ MODIFIED = [(1, 1, ("guest",), 0, 0, 0), (1, 1, (), 0, 0, 0), (1, 1, U, 0, 0, 0)
 
 def tracing_data(f, formats, version="0.5"):
     """formats: {system: {event: id}}. There are no ftrace formats, kernel symbols or printk formats."""
+    page = b"".join(b"\tfield: %s;\toffset:%d;\tsize:%d;\tsigned:%d;\n" % field for field in (
+        (b"u64 timestamp", 0, 8, 0), (b"local_t commit", 8, 8, 1), (b"int overwrite", 8, 1, 1),
+        (b"char data", 16, 4080, 0)))
+    head = b"# compressed entry header\n"
     data = b"\x17\x08\x44tracing" + version.encode() + f.pack("xBBI", f.big, 8, 4096) + \
-        b"header_page\0" + f.pack("Q", 0) + b"header_event\0" + f.pack("Q", 0) + \
-        f.pack("II", 0, len(formats))
+        b"header_page\0" + f.pack("Q", len(page)) + page + \
+        b"header_event\0" + f.pack("Q", len(head)) + head + f.pack("II", 0, len(formats))
     for system, events in formats.items():
         data += system.encode() + b"\0" + f.pack("I", len(events))
         for event, id_ in events.items():
             text = "name: %s\nID: %d\nformat:\n\tfield:unsigned short common_type;\toffset:0;\t" \
-                "size:2;\tsigned:0;\n\nprint fmt: \"\"\n" % (event, id_)
+                "size:2;\tsigned:0;\n\n\tfield:int x;\toffset:4;\tsize:4;\tsigned:1;\n\n" \
+                "print fmt: \"\"\n" % (event, id_)
             data += f.pack("Q", len(text)) + text.encode()
-    return data + f.pack("II", 0, 0)
+    return data + f.pack("II", 0, 0) + (f.pack("Q", 2) + b"1 " if version > "0.5" else b"")
 
 
 FORMATS = {"sched": {"sched_waking": 1330, "sched_switch": 1329}, "power": {"cpu_idle": 200}}
@@ -372,6 +378,33 @@ def simpleperf(kind, damage=False):
         128: f.pack("I", 8) + b"x\0" + bytes(6),
         129: b"simpleperf_version\0001.build\0event_type_info\0sched:sched_switch,2,1329\n"
              b"cpu-cycles,0,0\0"})
+
+
+def tracepoints(big=False, file=False, version="0.5", tamper=lambda tracing: tracing, more=()):
+    """perf record -o -, before it wrote names: those of tracepoints are in the tracing data."""
+    f = File(big, kinds=[(2, id_, ("guest",), 0, 0, 0) for id_ in (1329, 200, *more)] + TRACEPOINTS[1:])
+    tracing = tracing_data(f, FORMATS, version)
+    tracing = tamper(tracing + bytes(-len(tracing) % 8))
+    data = f.comm("x") + f.mmap2(0x400000, 0x1000, 0, "/bin/x") + b"".join(
+        f.sample([USER, 0x400100], 1000 + n, id_=7 + n) for n in range(f.events))
+    if not file:
+        return f.pipe(f.record(TRACING_DATA, f.pack("I", len(tracing))) + tracing + data, names=False)
+    features = {**f.features(), 1: tracing}
+    del features[EVENT_DESC]
+    return f.file(data, features)
+
+
+def damaged_tracing():
+    """What is in the tracing data, and how it is damaged."""
+    start = len(b"\x17\x08\x44tracing0.5\0") + 6
+    size = start + len(b"header_page\0")
+
+    def at(place, new):
+        return lambda tracing: tracing[:place] + new + tracing[place + len(new):]
+    yield "cut", lambda tracing: tracing[:len(tracing) * 2 // 3 & ~7]
+    yield "size", at(size, b"\xff" * 8)
+    yield "magic", at(0, b"x")
+    yield "title", at(start, b"x")
 
 
 def deferred():
@@ -423,6 +456,12 @@ def cases():
     for kind in ("inside", "own", "split"):
         yield "simpleperf-" + kind, simpleperf(kind)
         yield "simpleperf-%s-bad" % kind, simpleperf(kind, True)
+    yield "tracepoints", tracepoints(file=True)
+    yield "tracepoints-pipe", tracepoints()
+    yield "tracepoints-pipe-be", tracepoints(True, version="0.6")
+    yield "tracepoints-no-format", tracepoints(more=[77])
+    for damage, tamper in damaged_tracing():
+        yield "tracepoints-bad-" + damage, tracepoints(tamper=tamper)
     yield "lbr", lbr()
     yield "lbr-be", lbr(True)
     yield "lbr-empty", no_lbr()

@@ -20,6 +20,8 @@ INPUTS = [
     ("perfdata-lbr", [["script", "--ns"], ["script", "-F", "ip,brstack"],
                       ["report", "--stdio", "--children", "-g", "folded",
                        "-F", "overhead_children,sym"]]),
+    ("perfdata-tracepoints", [["script"]]),
+    ("perfdata-tracepoints-pipe", [["script", "-G", "-F", "time,event"]]),
     ("perfdata-groups", [["script", "-F", "tid,time,event,period,ip"],
                          ["report", "--stdio", "-g", "none", "-F", "sample,period,sym"]]),
 ]
