@@ -47,6 +47,7 @@ struct perf_file_attr {
 
 /* attr.flags, as a little-endian machine numbers the bits */
 enum {
+	PERF_ATTR_INHERIT = 1 << 1,
 	PERF_ATTR_EXCLUDE_USER = 1 << 4,
 	PERF_ATTR_EXCLUDE_KERNEL = 1 << 5,
 	PERF_ATTR_EXCLUDE_HV = 1 << 6,
@@ -55,11 +56,15 @@ enum {
 	PERF_ATTR_FREQ = 1 << 10,
 	PERF_ATTR_TASK = 1 << 13,
 	PERF_ATTR_SAMPLE_ID_ALL = 1 << 18,
+	PERF_ATTR_EXCLUDE_HOST = 1 << 19,
+	PERF_ATTR_EXCLUDE_GUEST = 1 << 20,
 	PERF_ATTR_MMAP2 = 1 << 23,
 	PERF_ATTR_COMM_EXEC = 1 << 24,
 	PERF_ATTR_CONTEXT_SWITCH = 1 << 26,
 	PERF_ATTR_KSYMBOL = 1 << 29,
 };
+
+#define PERF_ATTR_PRECISE_SHIFT 15 /* two bits: by how far an address may be off */
 
 /* attr.sample_type: the fields of a sample, not in their order in the record */
 #define PERF_SAMPLE_IP (1ULL << 0)
@@ -158,6 +163,20 @@ enum perf_record_type {
 	PERF_RECORD_KNOWN_USER_END,
 };
 
+/* Records of simpleperf. Their size has 32 bits: the upper 16 are in the place of misc. */
+enum {
+	SIMPLE_RECORD_KERNEL_SYMBOL = 32769,
+	SIMPLE_RECORD_DSO = 32770,
+	SIMPLE_RECORD_SYMBOL = 32771,
+	SIMPLE_RECORD_SPLIT = 32772, /* a part of a record that is too large */
+	SIMPLE_RECORD_SPLIT_END = 32773,
+	SIMPLE_RECORD_EVENT_ID = 32774,
+	SIMPLE_RECORD_CALLCHAIN = 32775,
+	SIMPLE_RECORD_UNWINDING_RESULT = 32776,
+	SIMPLE_RECORD_TRACING_DATA = 32777,
+	SIMPLE_RECORD_DEBUG = 32778,
+};
+
 /* The type of the hardware trace in PERF_RECORD_AUXTRACE_INFO */
 enum {
 	PERF_AUXTRACE_INTEL_PT = 1,
@@ -215,6 +234,7 @@ enum perf_feature {
 	PERF_FEATURE_DIR_FORMAT = 24,
 	PERF_FEATURE_COMPRESSED = 27,
 	PERF_FEATURE_CLOCK_DATA = 29,
+	PERF_FEATURE_SIMPLE_META_INFO = 129, /* simpleperf's */
 	PERF_FEATURES = 256,
 };
 

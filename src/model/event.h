@@ -68,6 +68,7 @@ enum source_type {
 	SOURCE_TRACEPOINT = 2,
 	SOURCE_CACHE = 3,
 	SOURCE_RAW = 4,
+	SOURCE_BREAKPOINT = 5,
 };
 
 struct event_meta { /* keys: arch, hostname, osrelease, cmdline, cpudesc, nrcpus, clock */

@@ -6,31 +6,13 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "model/stock.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 struct named_event {
 	uint64_t config;
 	const char *name;
-};
-
-static const char *const hardware[] = {
-	"cycles",
-	"instructions",
-	"cache-references",
-	"cache-misses",
-	"branches",
-	"branch-misses",
-	"bus-cycles",
-	"stalled-cycles-frontend",
-	"stalled-cycles-backend",
-	"ref-cycles",
-};
-
-static const char *const software[] = {
-	"cpu-clock",	    "task-clock",   "page-faults",  "context-switches",
-	"cpu-migrations",   "minor-faults", "major-faults", "alignment-faults",
-	"emulation-faults", "dummy",	    "bpf-output",   "cgroup-switches",
 };
 
 /* Arm PMUv3: the architected events, as perf spells them. */
@@ -120,16 +102,13 @@ static const char *raw_name(const char *arch, uint64_t config)
 uint32_t source_name(struct world *world, uint32_t handle)
 {
 	struct source *source = &world->sources[handle];
-	const char *name = NULL;
-	char text[40];
+	char room[STOCK_NAME], text[40];
+	const char *name;
 
 	if (source->name)
 		return source->name;
-	if (source->type == SOURCE_HARDWARE && source->config < COUNT(hardware))
-		name = hardware[source->config];
-	else if (source->type == SOURCE_SOFTWARE && source->config < COUNT(software))
-		name = software[source->config];
-	else if (source->type == SOURCE_RAW)
+	name = stock_name(source->type, source->config, room);
+	if (source->type == SOURCE_RAW)
 		name = raw_name(world_arch(world), source->config);
 	if (!name) {
 		snprintf(text, sizeof(text), "%s0x%" PRIx64,
@@ -142,24 +121,11 @@ uint32_t source_name(struct world *world, uint32_t handle)
 	return str_intern_z(world->strings, name);
 }
 
-static bool find_name(const char *const *names, size_t nr, const char *name, uint64_t *config)
-{
-	for (size_t i = 0; i < nr; i++) {
-		if (!strcmp(names[i], name)) {
-			*config = i;
-			return true;
-		}
-	}
-	return false;
-}
-
 void source_from_name(struct event_source *source, const char *name)
 {
 	source->name = name;
-	if (find_name(hardware, COUNT(hardware), name, &source->config)) {
-		source->type = SOURCE_HARDWARE;
+	if (stock_find(name, &source->type, &source->config))
 		return;
-	}
 	/* rHEX, as in perf record -e */
 	if (name[0] == 'r' && text_hex(name + 1, strlen(name + 1), &source->config)) {
 		source->type = SOURCE_RAW;
@@ -167,8 +133,6 @@ void source_from_name(struct event_source *source, const char *name)
 		return;
 	}
 	source->type = SOURCE_SOFTWARE;
-	if (find_name(software, COUNT(software), name, &source->config))
-		return;
 	for (size_t i = 0; i < COUNT(arm_pmuv3); i++) {
 		if (!strcmp(arm_pmuv3[i].name, name)) {
 			source->type = SOURCE_RAW;

@@ -205,27 +205,44 @@ static int next_aux(struct reader *r, struct event *ev)
 	return 1;
 }
 
-/* The formats of tracepoints. They follow the record, too. */
+/*
+ * The formats of tracepoints. They follow the record, too, unless simpleperf wrote it: then they are in it. Returns the
+ * bytes that follow; UINT64_MAX: damaged.
+ */
+static uint64_t behind_tracing(const struct perfdata *p, const struct record *rec)
+{
+	struct cursor c = record_body(p, rec);
+	uint64_t len = cursor_u32(&c), within = (uint64_t)(c.end - c.at);
+
+	if (c.bad || (within >= 8 && len > within))
+		return UINT64_MAX;
+	return within >= 8 ? 0 : (len + 7) & ~(uint64_t)7;
+}
+
 static bool tracing_data(struct perfdata *p, struct reader *r, const struct record *rec)
 {
 	struct cursor c = record_body(p, rec);
-	uint64_t len = cursor_u32(&c), padded = (len + 7) & ~(uint64_t)7;
+	uint64_t len = cursor_u32(&c), padded = behind_tracing(p, rec);
 	size_t have = 0;
 	const uint8_t *data = NULL;
+	bool good = true;
 
-	if (!c.bad && padded <= IN_MAX_PEEK)
+	if (padded == UINT64_MAX)
+		return false;
+	if (!padded && len)
+		return p->tracing.len || tracing_take(p, c.at, (size_t)len);
+	if (padded <= IN_MAX_PEEK)
 		data = in_peek(r->in, (size_t)padded, &have);
-	if (have >= padded && !p->tracing.len)
-		buf_add(&p->tracing, data, (size_t)len);
-	return !c.bad && in_skip(r->in, padded) == padded;
+	if (have >= padded && len && !p->tracing.len)
+		good = tracing_take(p, data, (size_t)len);
+	return in_skip(r->in, padded) == padded && good;
 }
 
 static bool skip_tracing_data(const struct perfdata *p, struct reader *r, const struct record *rec)
 {
-	struct cursor c = record_body(p, rec);
-	uint64_t padded = ((uint64_t)cursor_u32(&c) + 7) & ~(uint64_t)7;
+	uint64_t padded = behind_tracing(p, rec);
 
-	return !c.bad && in_skip(r->in, padded) == padded;
+	return padded != UINT64_MAX && in_skip(r->in, padded) == padded;
 }
 
 static int tell_tracing(struct perfdata *p, struct event *ev)
@@ -288,13 +305,14 @@ static int user_record(struct reader *r, const struct record *rec)
 	case PERF_RECORD_COMPRESSED:
 	case PERF_RECORD_COMPRESSED2: return start_unpacking(p, rec);
 	}
-	return 0;
+	return simple_record(p, rec) ? 0 : -1;
 }
 
 static bool known_type(uint32_t type)
 {
 	return (type >= PERF_RECORD_MMAP && type <= PERF_RECORD_CALLCHAIN_DEFERRED) ||
-	       (type >= PERF_RECORD_HEADER_ATTR && type < PERF_RECORD_KNOWN_USER_END);
+	       (type >= PERF_RECORD_HEADER_ATTR && type < PERF_RECORD_KNOWN_USER_END) ||
+	       simple_type(type);
 }
 
 /* Queues a record that has a time; any other becomes p->now at once, as an aligned copy. */
@@ -475,6 +493,13 @@ static int read_record(struct reader *r, struct event *ev)
 	if (have < HEAD)
 		return lose_rest(r, ev, offset, "truncated record header");
 	rec = record_at(p, data, offset);
+	if (simple_type(rec.type) && rec.misc) {
+		/* More than 64 KiB: symbols, which we do not need. */
+		if (simple_size(&rec) > left ||
+		    in_skip(r->in, simple_size(&rec)) < simple_size(&rec))
+			return lose_rest(r, ev, offset, "truncated record");
+		return 0;
+	}
 	if (rec.size < HEAD)
 		return lose_rest(r, ev, offset, "record shorter than its header");
 	rec.data = in_peek(r->in, rec.size, &have);
@@ -496,10 +521,11 @@ static int tell_fact(struct perfdata *p, struct event *ev)
 
 static int tell_source(struct perfdata *p, struct event *ev)
 {
-	const struct attr *attr = &p->attrs[p->told_attrs++];
+	struct attr *attr = &p->attrs[p->told_attrs++];
 	uint64_t type = attr->raw.sample_type;
 	uint64_t chains = PERF_SAMPLE_CALLCHAIN | PERF_SAMPLE_STACK_USER;
 
+	name_event(p, attr);
 	ev->kind = EVENT_SOURCE;
 	ev->source = (struct event_source){
 		.id = (uint32_t)p->told_attrs,
@@ -696,7 +722,8 @@ static void perfdata_close(struct reader *r)
 	free(p->streams);
 	buf_release(&p->scratch);
 	buf_release(&p->text);
-	buf_release(&p->tracing);
+	tracing_release(p);
+	buf_release(&p->split);
 }
 
 const struct reader_ops read_perfdata = {

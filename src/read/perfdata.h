@@ -5,6 +5,9 @@
  *	perfdata.c		records: decompressed and sorted by time
  *	perfdata_header.c	the header and the event attributes
  *	perfdata_feature.c	features: machine, build ids, event names
+ *	perfdata_name.c		names of events that have none
+ *	perfdata_tracing.c	names of tracepoints, and of simpleperf's events
+ *	perfdata_simple.c	what simpleperf adds
  *	perfdata_record.c	tasks, maps, losses, switches
  *	perfdata_sample.c	samples
  *	perfdata_pt.c		the branches of Intel PT, with the code from perfdata_code.c
@@ -41,7 +44,6 @@ struct attr {
 
 struct known_id {
 	uint32_t attr;
-	uint64_t value; /* of the counter when it was last read */
 };
 
 struct build_id {
@@ -61,6 +63,12 @@ struct record {
 	bool packed;	 /* it was compressed; set while it is read */
 };
 
+struct count_read { /* a counter's value in a sample */
+	uint64_t id, value;
+	uint32_t attr;	  /* found by the id */
+	uint64_t counted; /* since its last value */
+};
+
 /* A sample with a deferred user call chain, which comes when the task leaves the kernel. */
 struct held {
 	uint64_t *bytes;
@@ -68,10 +76,8 @@ struct held {
 	uint32_t tid;
 	uint16_t size;
 	bool due; /* to be emitted */
-};
-
-struct count_read { /* a counter's value in a sample */
-	uint64_t id, value;
+	struct count_read *reads;
+	size_t nr_reads;
 };
 
 /* A sequence of records: the file itself, or one of the data.N files next to it. */
@@ -110,6 +116,10 @@ struct perfdata {
 	char *kallsyms;		  /* path, if the directory has one */
 	struct buf tracing;	  /* tracing data: the formats of tracepoints */
 	bool told_tracing;
+	struct hash known_names; /* (config, type) to index in names, + 1 */
+	char **names;
+	size_t nr_names, cap_names;
+	struct buf split; /* a record of simpleperf that comes in parts */
 	const char *aux_kind;
 
 	struct order order;
@@ -131,6 +141,9 @@ struct perfdata {
 	struct count_read *reads; /* of the sample in `leader`: each becomes a sample */
 	size_t nr_reads, cap_reads, at_read;
 	struct event leader;
+	struct hash count_index; /* (id, 1 << 32 | thread or 0) to index in counts, + 1 */
+	uint64_t *counts;	 /* the last values of the counters */
+	size_t nr_counts, cap_counts;
 
 	struct held *held;
 	size_t nr_held, cap_held;
@@ -243,6 +256,8 @@ bool header_attr_record(struct perfdata *p, const struct record *rec);
 bool header_update_record(struct perfdata *p, const struct record *rec);
 /* Names an event unless it has a name. Takes ownership of `name`. */
 void header_name(struct perfdata *p, size_t attr, char *name);
+/* The event `attr` has this id. */
+void header_add_id(struct perfdata *p, uint64_t id, uint32_t attr);
 void header_release(struct perfdata *p);
 /* The attribute with this id, or NULL. */
 static inline struct known_id *header_id(const struct perfdata *p, uint64_t id)
@@ -251,6 +266,28 @@ static inline struct known_id *header_id(const struct perfdata *p, uint64_t id)
 
 	return at ? &p->ids[at - 1] : NULL;
 }
+
+/* ---- perfdata_name.c ---- */
+
+/* Before the event is told: names it, if it has no name and perf would make one. */
+void name_event(const struct perfdata *p, struct attr *attr);
+
+/* ---- perfdata_tracing.c ---- */
+
+/* Keeps the data. False: they are damaged, and some names may be missing. */
+bool tracing_take(struct perfdata *p, const uint8_t *data, size_t len);
+bool tracing_meta_info(struct perfdata *p, struct cursor *c);
+/* NULL: unknown */
+const char *tracing_name(const struct perfdata *p, uint32_t type, uint64_t config);
+void tracing_release(struct perfdata *p);
+
+/* ---- perfdata_simple.c ---- */
+
+/* Is it a record of simpleperf? */
+bool simple_type(uint32_t type);
+uint32_t simple_size(const struct record *rec);
+/* False: damaged. */
+bool simple_record(struct perfdata *p, const struct record *rec);
 
 /* ---- perfdata_feature.c ---- */
 

@@ -196,10 +196,7 @@ static bool feature_clock(struct perfdata *p, struct cursor *c)
 bool feature_read(struct perfdata *p, unsigned bit, struct cursor *c)
 {
 	switch (bit) {
-	case PERF_FEATURE_TRACING_DATA:
-		buf_clear(&p->tracing);
-		buf_add(&p->tracing, c->at, (size_t)(c->end - c->at));
-		return true;
+	case PERF_FEATURE_TRACING_DATA: return tracing_take(p, c->at, (size_t)(c->end - c->at));
 	case PERF_FEATURE_BUILD_ID: return feature_build_ids(p, c);
 	case PERF_FEATURE_HOSTNAME: return text_fact(p, c, "hostname");
 	case PERF_FEATURE_OSRELEASE: return text_fact(p, c, "osrelease");
@@ -211,6 +208,7 @@ bool feature_read(struct perfdata *p, unsigned bit, struct cursor *c)
 	case PERF_FEATURE_EVENT_DESC: return feature_event_desc(p, c);
 	case PERF_FEATURE_COMPRESSED: return feature_compressed(p, c);
 	case PERF_FEATURE_CLOCK_DATA: return feature_clock(p, c);
+	case PERF_FEATURE_SIMPLE_META_INFO: return tracing_meta_info(p, c);
 	}
 	return true;
 }
@@ -229,7 +227,8 @@ bool feature_wanted(unsigned bit)
 	case PERF_FEATURE_CMDLINE:
 	case PERF_FEATURE_EVENT_DESC:
 	case PERF_FEATURE_COMPRESSED:
-	case PERF_FEATURE_CLOCK_DATA: return true;
+	case PERF_FEATURE_CLOCK_DATA:
+	case PERF_FEATURE_SIMPLE_META_INFO: return true;
 	}
 	return false;
 }

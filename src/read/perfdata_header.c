@@ -29,6 +29,16 @@ static uint64_t reverse_bits(uint64_t value)
 	return result;
 }
 
+/* Big-endian machines allocate bit fields from the other end. One of these has two bits. */
+static uint64_t big_flags(uint64_t flags)
+{
+	uint64_t bits = reverse_bits(flags), precise = bits >> PERF_ATTR_PRECISE_SHIFT & 3;
+
+	if (precise == 1 || precise == 2)
+		bits ^= 3ULL << PERF_ATTR_PRECISE_SHIFT;
+	return bits;
+}
+
 /* Decodes an attribute of `len` bytes. Missing fields are 0, unknown ones are ignored. */
 static struct perf_attr read_attr(const struct perfdata *p, const uint8_t *data, size_t len)
 {
@@ -44,9 +54,8 @@ static struct perf_attr read_attr(const struct perfdata *p, const uint8_t *data,
 	attr.sample_type = cursor_u64(&c);
 	attr.read_format = cursor_u64(&c);
 	attr.flags = cursor_u64(&c);
-	/* Big-endian machines allocate bit fields from the other end. */
 	if (p->big)
-		attr.flags = reverse_bits(attr.flags);
+		attr.flags = big_flags(attr.flags);
 	attr.wakeup_events = cursor_u32(&c);
 	attr.bp_type = cursor_u32(&c);
 	attr.config1 = cursor_u64(&c);
@@ -101,7 +110,7 @@ static void add_attr(struct perfdata *p, const struct perf_attr *raw)
 	p->attrs[p->nr_attrs++] = attr;
 }
 
-static void add_id(struct perfdata *p, uint64_t id, uint32_t attr)
+void header_add_id(struct perfdata *p, uint64_t id, uint32_t attr)
 {
 	uint32_t *at = hash_at(&p->id_index, (struct hash_key){ id, 0 });
 
@@ -156,7 +165,7 @@ bool header_attr_record(struct perfdata *p, const struct record *rec)
 	attr = read_attr(p, raw, size);
 	add_attr(p, &attr);
 	while (c.end - c.at >= 8)
-		add_id(p, cursor_u64(&c), (uint32_t)p->nr_attrs - 1);
+		header_add_id(p, cursor_u64(&c), (uint32_t)p->nr_attrs - 1);
 	return true;
 }
 
@@ -254,7 +263,7 @@ static int read_ids(struct reader *r, struct perf_section section, uint64_t leng
 		return -1;
 	c.end = c.at + have;
 	while (c.end - c.at >= 8)
-		add_id(p, cursor_u64(&c), attr);
+		header_add_id(p, cursor_u64(&c), attr);
 	return 0;
 }
 

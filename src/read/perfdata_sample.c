@@ -46,7 +46,7 @@ static const uint8_t *take_words(struct cursor *c, uint64_t nr)
 static void add_read(struct perfdata *p, uint64_t id, uint64_t value)
 {
 	GROW(p->reads, p->nr_reads + 1, p->cap_reads);
-	p->reads[p->nr_reads++] = (struct count_read){ id, value };
+	p->reads[p->nr_reads++] = (struct count_read){ .id = id, .value = value };
 }
 
 static void take_reads(struct perfdata *p, struct cursor *c, uint64_t format)
@@ -67,9 +67,51 @@ static void take_reads(struct perfdata *p, struct cursor *c, uint64_t format)
 			id = cursor_u64(c);
 		if (format & PERF_READ_LOST)
 			cursor_u64(c);
-		if (!c->bad)
+		/* Without ids, nothing says whose value it is: the sample keeps its own weight. */
+		if (!c->bad && format & PERF_READ_ID)
 			add_read(p, id, value);
 	}
+}
+
+/* What a counter counted since it was last read. Its values may come in another order if samples are not sorted. */
+static uint64_t count(struct perfdata *p, struct hash_key key, uint64_t value)
+{
+	uint32_t *at = hash_at(&p->count_index, key);
+	uint64_t *last, counted;
+
+	if (!*at) {
+		GROW(p->counts, p->nr_counts + 1, p->cap_counts);
+		p->counts[p->nr_counts] = 0;
+		*at = (uint32_t)++p->nr_counts;
+	}
+	last = &p->counts[*at - 1];
+	counted = value > *last ? value - *last : 0;
+	*last += counted;
+	return counted;
+}
+
+/*
+ * Turns the values of counters into what they counted. Each thread has its own counters if it inherited them:
+ * they have the same id. Returns the number of counters that the header does not describe.
+ */
+static uint32_t settle_reads(struct perfdata *p, const struct perf_attr *attr, uint32_t tid)
+{
+	bool apart = attr->flags & PERF_ATTR_INHERIT && attr->sample_type & PERF_SAMPLE_TID;
+	uint64_t thread = apart ? 1ULL << 32 | tid : 0;
+	uint32_t unknown = 0;
+
+	for (size_t i = 0; i < p->nr_reads; i++) {
+		struct count_read *read = &p->reads[i];
+		const struct known_id *known = header_id(p, read->id);
+
+		if (!known) {
+			unknown++;
+			continue;
+		}
+		read->attr = known->attr;
+		read->counted = count(p, (struct hash_key){ read->id, thread }, read->value);
+	}
+	return unknown;
 }
 
 /* Converts bit fields to the layout of little-endian machines. */
@@ -274,6 +316,26 @@ static void hold(struct perfdata *p, const struct record *rec, uint32_t tid, uin
 	p->held[p->nr_held++] = held;
 }
 
+/* They are counted by now: the next sample may come before this one is released. */
+static void hold_reads(struct perfdata *p)
+{
+	struct held *held = &p->held[p->nr_held - 1];
+
+	held->nr_reads = p->nr_reads;
+	if (!p->nr_reads)
+		return;
+	held->reads = xmalloc(p->nr_reads * sizeof(*held->reads));
+	memcpy(held->reads, p->reads, p->nr_reads * sizeof(*held->reads));
+}
+
+static void take_held_reads(struct perfdata *p, const struct held *held)
+{
+	GROW(p->reads, held->nr_reads + 1, p->cap_reads);
+	if (held->nr_reads)
+		memcpy(p->reads, held->reads, held->nr_reads * sizeof(*held->reads));
+	p->nr_reads = held->nr_reads;
+}
+
 static uint64_t first_address(const struct event_sample *sample)
 {
 	for (uint32_t i = 0; i < sample->nr; i++) {
@@ -373,7 +435,16 @@ static bool is_deferred(const struct perfdata *p, const struct chain *chain, uin
 	return true;
 }
 
-static int parse(struct reader *r, const struct record *rec, struct event *ev, bool complete)
+static int unknown_reads(struct reader *r, const struct record *rec, struct event *ev, uint32_t nr)
+{
+	return reader_damage(r, ev, rec->offset, nr, 0,
+			     "sample of %" PRIu32 " counters that the header does not describe",
+			     nr);
+}
+
+/* held: NULL, or a sample whose deferred chain is complete. */
+static int parse(struct reader *r, const struct record *rec, struct event *ev,
+		 const struct held *held)
 {
 	struct perfdata *p = r->priv;
 	const struct attr *attr = record_attr(p, rec);
@@ -381,6 +452,7 @@ static int parse(struct reader *r, const struct record *rec, struct event *ev, b
 	struct event blank = *ev;
 	struct chain chain = { 0 };
 	uint64_t ip = 0, id = 0, cookie;
+	uint32_t unknown = 0;
 	bool deferred;
 
 	if (!attr)
@@ -393,12 +465,17 @@ static int parse(struct reader *r, const struct record *rec, struct event *ev, b
 		p->nr_reads = 0;
 		return reader_damage(r, ev, rec->offset, 1, rec->size, "sample is too short");
 	}
+	if (held)
+		take_held_reads(p, held);
+	else
+		unknown = settle_reads(p, &attr->raw, ev->tid);
 	deferred = is_deferred(p, &chain, &cookie);
-	if (deferred && !complete) {
+	if (deferred && !held) {
 		hold(p, rec, ev->tid, cookie);
+		hold_reads(p);
 		*ev = blank;
 		p->nr_reads = 0;
-		return 0;
+		return unknown ? unknown_reads(r, rec, ev, unknown) : 0;
 	}
 	ev->kind = EVENT_SAMPLE;
 	ev->sample.source = (uint32_t)(attr - p->attrs) + 1;
@@ -414,31 +491,24 @@ static int parse(struct reader *r, const struct record *rec, struct event *ev, b
 		return 1;
 	p->leader = *ev;
 	*ev = blank;
-	return sample_next_read(p, ev);
+	return unknown ? unknown_reads(r, rec, ev, unknown) : sample_next_read(p, ev);
 }
 
 int sample_event(struct reader *r, const struct record *rec, struct event *ev)
 {
-	return parse(r, rec, ev, false);
+	return parse(r, rec, ev, NULL);
 }
 
-/* The weight of a counter's sample is what it counted since it was last read. */
 int sample_next_read(struct perfdata *p, struct event *ev)
 {
 	while (p->at_read < p->nr_reads) {
 		const struct count_read *read = &p->reads[p->at_read++];
-		struct known_id *known = header_id(p, read->id);
-		uint64_t counted;
 
-		if (!known)
-			continue;
-		counted = read->value - known->value;
-		known->value = read->value;
-		if (!counted)
+		if (!read->counted)
 			continue;
 		*ev = p->leader;
-		ev->sample.source = known->attr + 1;
-		ev->sample.weight = counted;
+		ev->sample.source = read->attr + 1;
+		ev->sample.weight = read->counted;
 		return 1;
 	}
 	return 0;
@@ -482,6 +552,7 @@ int sample_next_held(struct reader *r, struct event *ev)
 	for (size_t i = 0; i < p->nr_held; i++) {
 		struct held held = p->held[i];
 		struct record rec;
+		int ret;
 
 		if (!held.due)
 			continue;
@@ -491,7 +562,9 @@ int sample_next_held(struct reader *r, struct event *ev)
 		buf_add(&p->scratch, held.bytes, held.size);
 		free(held.bytes);
 		rec = record_at(p, (uint8_t *)p->scratch.data, held.offset);
-		return parse(r, &rec, ev, true);
+		ret = parse(r, &rec, ev, &held);
+		free(held.reads);
+		return ret;
 	}
 	p->release_held = false;
 	return 0;
@@ -503,6 +576,9 @@ void sample_begin(struct perfdata *p)
 	p->tail = p->ips = p->regs = NULL;
 	p->reads = NULL;
 	p->branches = NULL;
+	p->count_index = (struct hash){ 0 };
+	p->counts = NULL;
+	p->nr_counts = p->cap_counts = 0;
 	p->nr_held = p->cap_held = p->nr_tail = p->cap_tail = 0;
 	p->nr_reads = p->at_read = p->cap_reads = 0;
 	p->cap_ips = p->cap_regs = p->cap_branches = 0;
@@ -511,8 +587,12 @@ void sample_begin(struct perfdata *p)
 
 void sample_release(struct perfdata *p)
 {
-	for (size_t i = 0; i < p->nr_held; i++)
+	for (size_t i = 0; i < p->nr_held; i++) {
 		free(p->held[i].bytes);
+		free(p->held[i].reads);
+	}
+	hash_release(&p->count_index);
+	free(p->counts);
 	free(p->held);
 	free(p->tail);
 	free(p->reads);

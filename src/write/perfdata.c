@@ -569,8 +569,8 @@ struct perf_attr perfout_attr(struct writer *w, uint32_t handle, const struct so
 		source->branch_type & ~(PERF_BRANCH_HW_INDEX | PERF_BRANCH_COUNTERS);
 	if (has_raw(w->world, handle))
 		attr.sample_type |= PERF_SAMPLE_RAW;
-	/* perf rejects a file with tracepoints but without their formats. */
-	if (attr.type == SOURCE_TRACEPOINT && !p->tracing.len) {
+	/* perf rejects a file with a tracepoint but without its format, from which it has its name. */
+	if (attr.type == SOURCE_TRACEPOINT && (!p->tracing.len || !source->name)) {
 		attr.type = SOURCE_SOFTWARE;
 		attr.config = 9; /* PERF_COUNT_SW_DUMMY */
 	}

@@ -14,12 +14,16 @@ USUAL = IDENTIFIER | IP | TID | TIME | CPU | PERIOD | CALLCHAIN
 MMAP, LOST, COMM, EXIT, THROTTLE, UNTHROTTLE, FORK, READ_, SAMPLE, MMAP2, AUX, ITRACE, \
     LOST_SAMPLES, SWITCH, SWITCH_WIDE, NAMESPACES, KSYMBOL = range(1, 18)
 TEXT_POKE, DEFERRED = 20, 22
+TRACING_DATA = 66
+SIMPLE_SYMBOLS, SIMPLE_SPLIT, SIMPLE_SPLIT_END, SIMPLE_ID, SIMPLE_CHAIN, SIMPLE_TRACING = \
+    32769, 32772, 32773, 32774, 32775, 32777
 ATTR, ROUND, AUXTRACE_INFO, AUXTRACE, UPDATE, FEATURE, COMPRESSED = 64, 68, 70, 71, 78, 80, 81
 KERNEL_MODE, USER_MODE, GUEST_KERNEL_MODE = 1, 2, 4
 KERNEL, USER, GUEST_KERNEL, DEFERRED_MARK = (2**64 - n for n in (128, 512, 2176, 640))
 HOSTNAME, OSRELEASE, ARCH, NRCPUS, CMDLINE, EVENT_DESC, COMPRESSION = 3, 4, 6, 7, 11, 12, 27
 FLAG_BITS = {"mmap": 8, "comm": 9, "freq": 10, "task": 13, "sample_id_all": 18, "mmap2": 23,
              "comm_exec": 24}
+EXCLUDE = {"user": 4, "kernel": 5, "hv": 6, "host": 19, "guest": 20}
 TEXT = 0xffffffff81000000
 
 
@@ -27,10 +31,13 @@ class File:
     """Pieces of a perf.data file in one byte order."""
 
     def __init__(self, big=False, sample_type=USUAL, read_format=0, branch_type=0, regs=0,
-                 events=1):
+                 events=1, kinds=None, inherit=False):
+        """kinds: of each event the type, config, what it excludes, precise_ip, bp_type and config1."""
         self.order = ">" if big else "<"
         self.big, self.type, self.read_format = big, sample_type, read_format
-        self.branch_type, self.regs, self.events = branch_type, regs, events
+        self.branch_type, self.regs = branch_type, regs
+        self.kinds = kinds or [(1, n, (), 0, 0, 0) for n in range(events)]
+        self.events, self.inherit = len(self.kinds), inherit
 
     def pack(self, form, *values):
         return struct.pack(self.order + form, *values)
@@ -40,9 +47,13 @@ class File:
         return s + b"\0" * (-len(s) % 8)
 
     def attr(self, n):
-        flags = sum(1 << (63 - i if self.big else i) for i in FLAG_BITS.values())
-        return self.pack("IIQQQQQIIQQQQIiQIHH", 1, 112, n, 1000, self.type, self.read_format, flags,
-                         0, 0, 0, 0, self.branch_type, self.regs, 0, 0, 0, 0, 0, 0)
+        type_, config, excludes, precise, bp_type, config1 = self.kinds[n]
+        bits = [*FLAG_BITS.values(), *(EXCLUDE[mode] for mode in excludes), *[1] * self.inherit]
+        flags = sum(1 << (63 - i if self.big else i) for i in bits) | \
+            precise << (47 if self.big else 15)
+        return self.pack("IIQQQQQIIQQQQIiQIHH", type_, 112, config, 1000, self.type,
+                         self.read_format, flags, 0, bp_type, config1, 0, self.branch_type,
+                         self.regs, 0, 0, 0, 0, 0, 0)
 
     def record(self, type_, body, misc=0):
         return self.pack("IHH", type_, misc, 8 + len(body)) + body
@@ -103,6 +114,7 @@ class File:
 
     def features(self, names=("cpu-clock", "page-faults")):
         desc = self.pack("II", self.events, 112)
+        names = [*names, *[""] * self.events]
         for n in range(self.events):
             desc += self.attr(n) + self.pack("I", 1) + self.string(names[n]) + \
                 self.pack("Q", 7 + n)
@@ -222,6 +234,53 @@ def groups():
                  read=f.pack("QQQQQ", 2, a, 7, b, 8)) for i, (a, b) in enumerate(reads)))
 
 
+def inherited_groups():
+    """Threads that inherited a group have counters of their own, with the ids of the first thread's."""
+    f = File(sample_type=IDENTIFIER | IP | TID | TIME | READ | CALLCHAIN | PERIOD,
+             read_format=4 | 8, events=2, inherit=True)
+    reads = [(100, 1000, 5), (101, 300, 1), (100, 3000, 5), (101, 500, 4), (102, 200, 2)]
+    return f.file(b"".join(
+        f.sample([USER, 0x400100 + i], 1000 + i, tid=tid,
+                 read=f.pack("QQQQQ", 2, a, 7, b, 8)) for i, (tid, a, b) in enumerate(reads)))
+
+
+def single_reads():
+    """perf record -e page-faults:S, without a group: inherited, too. The second thread's id is that of the
+    first's counter."""
+    f = File(sample_type=IDENTIFIER | IP | TID | TIME | READ | PERIOD, read_format=4, inherit=True)
+    reads = [(100, 1000), (101, 250), (101, 600), (100, 1800)]
+    return f.file(b"".join(f.sample([0x400100 + i], 1000 + i, tid=tid, read=f.pack("QQ", value, 7))
+                           for i, (tid, value) in enumerate(reads)))
+
+
+def odd_reads():
+    """A counter that the header lacks, a value below the one before, and then one above it."""
+    f = File(sample_type=IDENTIFIER | IP | TID | TIME | READ | PERIOD, read_format=4 | 8, events=2)
+    reads = [(1000, 7, 5, 9), (3000, 7, 5, 8), (2000, 7, 6, 8), (3500, 7, 6, 8), (1, 10, 2, 11)]
+    return f.file(b"".join(f.sample([0x400100 + i], 1000 + i, read=f.pack("QQQQQ", 2, *read))
+                           for i, read in enumerate(reads)))
+
+
+def reads_without_ids():
+    """Nothing says whose values these are: the samples count as they are."""
+    f = File(sample_type=IDENTIFIER | IP | TID | TIME | READ | PERIOD, read_format=8, events=2)
+    return f.file(b"".join(f.sample([0x400100], 1000 + i, read=f.pack("QQQ", 2, 50, 60), id_=7 + i)
+                           for i in range(2)))
+
+
+def held_reads():
+    """A sample that waits for its deferred chain is counted before the next one, not after it."""
+    f = File(sample_type=USUAL | READ, read_format=4 | 8, events=2)
+    chain = [KERNEL, TEXT + 8, DEFERRED_MARK, 0x77]
+
+    def read(a, b):
+        return f.pack("QQQQQ", 2, a, 7, b, 8)
+    return f.file(f.sample(chain, 1000, KERNEL_MODE, read=read(100, 1)) +
+                  f.sample([USER, 0x400300], 2000, tid=103, read=read(300, 2)) +
+                  f.record(DEFERRED, f.pack("QQQQ", 0x77, 2, USER, 0x400100) + f.trailer(time=3000)) +
+                  f.sample([USER, 0x400304], 4000, tid=103, read=read(700, 2)))
+
+
 def branches():
     f = File(sample_type=USUAL | BRANCH, branch_type=1 << 17)
     stack = f.pack("QQ", 2, 0) + f.pack("QQQ", 0x400110, 0x400200, 1 << 4 | 2) + \
@@ -252,6 +311,100 @@ def no_lbr():
     f = File(sample_type=USUAL | BRANCH, branch_type=1 | 1 << 11)
     return f.file(f.mmap2(0x400000, 0x1000, 0, "/bin/x") +
                   f.sample([USER, 0x400310], 1000, after=f.pack("Q", 0)))
+
+
+def no_names(kinds, big=False):
+    """Without the feature that has the names of the events."""
+    f = File(big, kinds=kinds)
+    features = f.features(names=[""] * len(kinds))
+    del features[EVENT_DESC]
+    return f.file(f.comm("x") + f.mmap2(0x400000, 0x1000, 0, "/bin/x") + b"".join(
+        f.sample([USER, 0x400100], 1000 + n, id_=7 + n) for n in range(len(kinds))), features)
+
+
+U = ("kernel", "hv")
+MODIFIED = [(1, 1, ("guest",), 0, 0, 0), (1, 1, (), 0, 0, 0), (1, 1, U, 0, 0, 0),
+            (0, 0, ("user", "hv", "guest"), 0, 0, 0), (0, 1, ("host",), 2, 0, 0),
+            (0, 2, ("guest",), 3, 0, 0), (4, 0x1a8, U, 1, 0, 0), (4, 0x3c, ("guest",), 0, 0, 0),
+            (3, 0x10002, ("user",), 0, 0, 0), (3, 0x200, ("guest",), 0, 0, 0),
+            (5, 0, U, 0, 3, 0x601040), (5, 0, ("guest",), 0, 4, 0x400100)]
+
+
+def tracing_data(f, formats, version="0.5"):
+    """formats: {system: {event: id}}. There are no ftrace formats, kernel symbols or printk formats."""
+    page = b"".join(b"\tfield: %s;\toffset:%d;\tsize:%d;\tsigned:%d;\n" % field for field in (
+        (b"u64 timestamp", 0, 8, 0), (b"local_t commit", 8, 8, 1), (b"int overwrite", 8, 1, 1),
+        (b"char data", 16, 4080, 0)))
+    head = b"# compressed entry header\n"
+    data = b"\x17\x08\x44tracing" + version.encode() + f.pack("xBBI", f.big, 8, 4096) + \
+        b"header_page\0" + f.pack("Q", len(page)) + page + \
+        b"header_event\0" + f.pack("Q", len(head)) + head + f.pack("II", 0, len(formats))
+    for system, events in formats.items():
+        data += system.encode() + b"\0" + f.pack("I", len(events))
+        for event, id_ in events.items():
+            text = "name: %s\nID: %d\nformat:\n\tfield:unsigned short common_type;\toffset:0;\t" \
+                "size:2;\tsigned:0;\n\n\tfield:int x;\toffset:4;\tsize:4;\tsigned:1;\n\n" \
+                "print fmt: \"\"\n" % (event, id_)
+            data += f.pack("Q", len(text)) + text.encode()
+    return data + f.pack("II", 0, 0) + (f.pack("Q", 2) + b"1 " if version > "0.5" else b"")
+
+
+FORMATS = {"sched": {"sched_waking": 1330, "sched_switch": 1329}, "power": {"cpu_idle": 200}}
+TRACEPOINTS = [(2, 1329, ("guest",), 0, 0, 0), (0, 0, U, 0, 0, 0)]
+
+
+def simpleperf(kind, damage=False):
+    """What simpleperf writes: tracing data whose record includes it, or in parts; records of its own; ids of
+    events that come later; features of its own, but no names of events."""
+    f = File(kinds=TRACEPOINTS)
+    tracing = tracing_data(f, FORMATS)
+    room = tracing + bytes(-len(tracing) % 64)
+    length = f.pack("I", len(room) + 1 if damage else len(tracing))
+    if kind == "split":
+        whole = f.pack("IHH", SIMPLE_TRACING, 0, 12 + len(room) + damage) + length + room
+        first = b"".join(f.record(SIMPLE_SPLIT, part) for part in (whole[:200], whole[200:])) + \
+            f.record(SIMPLE_SPLIT_END, b"")
+    else:
+        first = f.record(SIMPLE_TRACING if kind == "own" else TRACING_DATA, length + room)
+    data = first + b"".join([
+        f.record(SIMPLE_SYMBOLS, f.pack("I", 3) + b"abc\0"), f.comm("x"),
+        f.mmap2(0x400000, 0x1000, 0, "/system/bin/x"),
+        f.sample([USER, 0x400100], 1000, period=1),
+        f.record(SIMPLE_CHAIN, f.pack("IIQQQ", 100, 100, 0, 1000, 1) + f.pack("QQ", 0x400100, 0x70)),
+        f.record(SIMPLE_ID, f.pack("QQQ", 2**60 if damage else 1, 1, 99)),
+        f.sample([USER, 0x400104], 2000, id_=99), f.sample([USER, 0x400108], 3000, id_=8)])
+    return f.file(data, features={
+        ARCH: f.string("aarch64"), CMDLINE: f.pack("I", 1) + f.string("simpleperf"),
+        128: f.pack("I", 8) + b"x\0" + bytes(6),
+        129: b"simpleperf_version\0001.build\0event_type_info\0sched:sched_switch,2,1329\n"
+             b"cpu-cycles,0,0\0"})
+
+
+def tracepoints(big=False, file=False, version="0.5", tamper=lambda tracing: tracing, more=()):
+    """perf record -o -, before it wrote names: those of tracepoints are in the tracing data."""
+    f = File(big, kinds=[(2, id_, ("guest",), 0, 0, 0) for id_ in (1329, 200, *more)] + TRACEPOINTS[1:])
+    tracing = tracing_data(f, FORMATS, version)
+    tracing = tamper(tracing + bytes(-len(tracing) % 8))
+    data = f.comm("x") + f.mmap2(0x400000, 0x1000, 0, "/bin/x") + b"".join(
+        f.sample([USER, 0x400100], 1000 + n, id_=7 + n) for n in range(f.events))
+    if not file:
+        return f.pipe(f.record(TRACING_DATA, f.pack("I", len(tracing))) + tracing + data, names=False)
+    features = {**f.features(), 1: tracing}
+    del features[EVENT_DESC]
+    return f.file(data, features)
+
+
+def damaged_tracing():
+    """What is in the tracing data, and how it is damaged."""
+    start = len(b"\x17\x08\x44tracing0.5\0") + 6
+    size = start + len(b"header_page\0")
+
+    def at(place, new):
+        return lambda tracing: tracing[:place] + new + tracing[place + len(new):]
+    yield "cut", lambda tracing: tracing[:len(tracing) * 2 // 3 & ~7]
+    yield "size", at(size, b"\xff" * 8)
+    yield "magic", at(0, b"x")
+    yield "title", at(start, b"x")
 
 
 def deferred():
@@ -292,7 +445,23 @@ def cases():
     yield "compressed", le.file(compressed(le), features=zstd)
     yield "every-record", le.file(every_record(le))
     yield "groups", groups()
+    yield "groups-inherited", inherited_groups()
+    yield "groups-held", held_reads()
+    yield "groups-odd", odd_reads()
+    yield "groups-no-ids", reads_without_ids()
+    yield "single-reads", single_reads()
     yield "branches", branches()
+    yield "no-names", no_names(MODIFIED)
+    yield "no-names-be", no_names(MODIFIED, True)
+    for kind in ("inside", "own", "split"):
+        yield "simpleperf-" + kind, simpleperf(kind)
+        yield "simpleperf-%s-bad" % kind, simpleperf(kind, True)
+    yield "tracepoints", tracepoints(file=True)
+    yield "tracepoints-pipe", tracepoints()
+    yield "tracepoints-pipe-be", tracepoints(True, version="0.6")
+    yield "tracepoints-no-format", tracepoints(more=[77])
+    for damage, tamper in damaged_tracing():
+        yield "tracepoints-bad-" + damage, tracepoints(tamper=tamper)
     yield "lbr", lbr()
     yield "lbr-be", lbr(True)
     yield "lbr-empty", no_lbr()
