@@ -269,7 +269,7 @@ static inline struct known_id *header_id(const struct perfdata *p, uint64_t id)
 
 /* ---- perfdata_name.c ---- */
 
-/* Before the event is told: names it, if it has no name and perf would make one. */
+/* Names an event that has no name, if perf would make one. Call it before the event is passed on. */
 void name_event(const struct perfdata *p, struct attr *attr);
 
 /* ---- perfdata_tracing.c ---- */
