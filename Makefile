@@ -429,7 +429,8 @@ $(foreach machine,x86_64 aarch64 riscv64 cortex_m,$(foreach frames,fp nofp,\
 .PHONY: demo-kernels
 demo-kernels: $(DEMO_KERNELS)
 
-# A kernel in another style, with its own Makefile: doc/porting.md adds the profiler to it.
+# A kernel in another style, with its own Makefile: doc/porting.md adds the profiler to it. What the user sets for
+# this Makefile (CFLAGS) is not for that one.
 .PHONY: porting-kernel
 porting-kernel:
-	$(Q)$(MAKE) --no-print-directory $(if $(V),,-s) -C tests/porting OUT='$(abspath $(BUILD))/porting'
+	$(Q)MAKEFLAGS= $(MAKE) --no-print-directory $(if $(V),,-s) -C tests/porting OUT='$(abspath $(BUILD))/porting'
