@@ -284,11 +284,19 @@ fuzz:
 	@$(MAKE) --no-print-directory fuzz-build
 	@for reader in $(FUZZ); do fuzz/run $(BUILD)/fuzz $$reader $(SECONDS) || exit 1; done
 
-.PHONY: fuzz-build print-link print-objects
+.PHONY: fuzz-build fuzz-coverage print-link print-objects
 fuzz-build:
 	@$(MAKE) --no-print-directory BUILD=$(BUILD)/fuzz CC=clang \
 		CFLAGS="-O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined" \
 		$(FUZZ:%=$(BUILD)/fuzz/fuzz_%)
+
+# The lines that the fuzzers' inputs reach: doc/testing.md
+fuzz-coverage:
+	@tools/install-deps build demo fuzz
+	@$(MAKE) --no-print-directory BUILD=$(BUILD)/coverage CC=clang LDFLAGS=-fprofile-instr-generate \
+		CFLAGS="-O1 -g -fsanitize=fuzzer-no-link -fprofile-instr-generate -fcoverage-mapping" \
+		FUZZ_CFLAGS="-O1 -g -fsanitize=fuzzer -fprofile-instr-generate" $(FUZZ:%=$(BUILD)/coverage/fuzz_%)
+	@tools/fuzz-coverage $(BUILD)/coverage
 
 # For tests that build something more.
 print-link:
@@ -305,10 +313,10 @@ $(FUZZ_OWN:%=$(BUILD)/fuzz_%): $(BUILD)/fuzz_%: fuzz/fuzz_%.c $(LIBOBJ)
 	$(Q)$(CC) $(KSCOPE_CFLAGS) -MF $@.d $(FUZZ_CFLAGS) $^ -o $@ $(LIBS) -lm
 
 # Its input is a folder.
-$(BUILD)/fuzz_uftrace: FUZZ_CFLAGS += -DFOLDER
+$(BUILD)/fuzz_uftrace: FUZZ_INPUT := -DFOLDER
 $(BUILD)/fuzz_%: fuzz/fuzz_reader.c $(LIBOBJ)
 	$(call say,FUZZ)
-	$(Q)$(CC) $(KSCOPE_CFLAGS) -MF $@.d $(FUZZ_CFLAGS) -DREADER=read_$* $^ -o $@ $(LIBS) -lm
+	$(Q)$(CC) $(KSCOPE_CFLAGS) -MF $@.d $(FUZZ_CFLAGS) $(FUZZ_INPUT) -DREADER=read_$* $^ -o $@ $(LIBS) -lm
 
 # The drop-ins work by their names.
 DROP_INS := toperf netconn kprof2perf kern-profile
