@@ -275,8 +275,8 @@ check-tidy:
 READERS := $(shell sed -n 's/^READER(\(.*\))/\1/p' src/formats.def)
 # "kernel" is no reader: it is what --kernel takes; "archive" is what kscope archive writes; "pt" is the
 # decoder of Intel PT; "target" is the sampler for kernels; "run" is a whole run; "unwind" the unwinder.
-FUZZ ?= $(READERS) kernel archive pt target run unwind verb calls
-FUZZ_OWN := kernel archive pt run unwind verb calls # these have their own files
+FUZZ ?= $(READERS) kernel archive pt target run unwind verb calls sym place
+FUZZ_OWN := kernel archive pt run unwind verb calls sym place # these have their own files
 SECONDS ?= 20
 FUZZ_CFLAGS := -O1 -g -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined
 fuzz:
