@@ -275,8 +275,8 @@ check-tidy:
 READERS := $(shell sed -n 's/^READER(\(.*\))/\1/p' src/formats.def)
 # "kernel" is no reader: it is what --kernel takes; "archive" is what kscope archive writes; "pt" is the
 # decoder of Intel PT; "target" is the sampler for kernels; "run" is a whole run; "unwind" the unwinder.
-FUZZ ?= $(READERS) kernel archive pt target run unwind verb calls sym place
-FUZZ_OWN := kernel archive pt run unwind verb calls sym place # these have their own files
+FUZZ ?= $(READERS) kernel archive pt target run unwind verb calls sym place frames
+FUZZ_OWN := kernel archive pt run unwind verb calls sym place frames # these have their own files
 SECONDS ?= 20
 FUZZ_CFLAGS := -O1 -g -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined
 fuzz:
@@ -304,13 +304,14 @@ print-link:
 print-objects:
 	@echo $(OBJ)
 
+FUZZ_HEADERS := $(wildcard fuzz/*.h) tests/unit/unwind_scene.h
 $(BUILD)/fuzz_target: fuzz/fuzz_target.c $(TARGET_OBJ)
 	$(call say,FUZZ)
 	$(Q)$(CC) $(KSCOPE_CFLAGS) -MF $@.d $(FUZZ_CFLAGS) $^ -o $@
 
-$(FUZZ_OWN:%=$(BUILD)/fuzz_%): $(BUILD)/fuzz_%: fuzz/fuzz_%.c $(LIBOBJ)
+$(FUZZ_OWN:%=$(BUILD)/fuzz_%): $(BUILD)/fuzz_%: fuzz/fuzz_%.c $(LIBOBJ) $(FUZZ_HEADERS)
 	$(call say,FUZZ)
-	$(Q)$(CC) $(KSCOPE_CFLAGS) -MF $@.d $(FUZZ_CFLAGS) $^ -o $@ $(LIBS) -lm
+	$(Q)$(CC) $(KSCOPE_CFLAGS) -MF $@.d $(FUZZ_CFLAGS) $(filter-out %.h,$^) -o $@ $(LIBS) -lm
 
 # Its input is a folder.
 $(BUILD)/fuzz_uftrace: FUZZ_INPUT := -DFOLDER

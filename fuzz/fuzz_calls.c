@@ -409,10 +409,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		{ &cmd_alloc, "", "--json" },
 		{ &cmd_insn, "", "" },
 		{ &cmd_insn, "", "--addresses" },
-		{ &cmd_flame, "svg", "" },
-		{ &cmd_trace, "pftrace", "--inlines" },
+		{ &cmd_flame, "flame", "" },
+		{ &cmd_trace, "perfetto", "--inlines" },
 		{ &cmd_trace, "fxt", "--axis=insns" },
-		{ &cmd_trace, "pftrace", "--axis=cycles" },
+		{ &cmd_trace, "perfetto", "--axis=cycles" },
 		{ &cmd_trace, "fxt", "--start=outer --end=middle" },
 		{ &cmd_trace, "uftrace", "" },
 		{ &cmd_convert, "folded", "" },
@@ -450,7 +450,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	verb_write(file, trace.text.data, trace.text.len);
 	buf_adds(&words, file);
 	if (*runs[run].output)
-		buf_addf(&words, " -o %s.%s", verb_path("out"), runs[run].output);
+		buf_addf(&words, " -o %s.%s -t %s", verb_path("out"), runs[run].output,
+			 runs[run].output);
 	buf_addf(&options, "%s %s", runs[run].options, selections[selection % 16]);
 	run_verb(runs[run].verb, words.data, options.data);
 	buf_release(&words);

@@ -225,17 +225,17 @@ static inline uint16_t elf_machine(const char *arch)
 	return strstr(arch, "64") ? EM_X86_64 : EM_386;
 }
 
-static inline void scene_open(struct scene *s, const char *arch, const struct orc_line *lines,
-			      size_t nr)
+/* Of a file, whose code begins at `text`. */
+static inline void scene_open_file(struct scene *s, const char *arch, char *path, uint64_t text)
 {
 	bool is_64bit = strstr(arch, "64");
 	struct event ev = { .kind = EVENT_META, .meta = { "arch", arch } };
 
 	memset(s, 0, sizeof(*s));
 	s->word = is_64bit ? 8 : 4;
-	s->text = is_64bit ? 0xffffffff81000000 : 0xc0100000;
+	s->text = text;
 	s->stack = is_64bit ? 0xffffc90000001000 : 0xc8001000;
-	s->path = write_kernel(elf_machine(arch), s->text, lines, nr);
+	s->path = path;
 	strtab_init(&s->strings);
 	world_init(&s->world, &s->strings, &s->where);
 	world_apply(&s->world, &ev);
@@ -253,6 +253,14 @@ static inline void scene_open(struct scene *s, const char *arch, const struct or
 				     .regs = s->regs,
 				     .stack = s->memory,
 				     .stack_len = sizeof(s->memory) };
+}
+
+static inline void scene_open(struct scene *s, const char *arch, const struct orc_line *lines,
+			      size_t nr)
+{
+	uint64_t text = strstr(arch, "64") ? 0xffffffff81000000 : 0xc0100000;
+
+	scene_open_file(s, arch, write_kernel(elf_machine(arch), text, lines, nr), text);
 }
 
 static inline void scene_close(struct scene *s)
