@@ -113,7 +113,7 @@ static void put_branch(struct trace *t, const char *kind, uint64_t from, uint64_
 		buf_addf(&t->text, " cycles=%" PRIu64, s->instructions * 3 / 2);
 	if (t->by_thread)
 		buf_adds(&t->text, " by-thread");
-	if (s->guest)
+	else if (s->guest)
 		buf_addf(&t->text, " guest=%u", s->guest);
 	buf_adds(&t->text, user ? " user" : " kernel");
 	s->instructions = 0;
@@ -196,8 +196,10 @@ static void switch_stack(struct trace *t, uint8_t how)
 	t->stacks[how % STACKS] = old;
 	to = how & 16 && s->depth ? s->frames[(s->depth - 1) % DEPTH].to : next_address(t, s->user);
 	put_branch(t, how & 32 ? "return" : "jump", from, to, s->user);
-	buf_addf(&t->text, " left=%#" PRIx64 " taken=%#" PRIx64 " sp=%#" PRIx64 " space=%" PRIu64,
-		 how & 64 ? old : 0, s->sp, s->sp, s->space);
+	if (!t->by_thread)
+		buf_addf(&t->text,
+			 " left=%#" PRIx64 " taken=%#" PRIx64 " sp=%#" PRIx64 " space=%" PRIu64,
+			 how & 64 ? old : 0, s->sp, s->sp, s->space);
 	buf_addc(&t->text, '\n');
 }
 
