@@ -8,12 +8,9 @@
 
 #include "base/buf.h"
 #include "fuzz/verb.h"
-#include "tests/unit/unwind_scene.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-#define KERNEL 0xffffffff81000000
-#define USER 0x400000
 #define CPUS 3
 #define DEPTH 64 /* return addresses that a strand remembers */
 #define STACKS 6
@@ -55,7 +52,7 @@ static uint8_t next_byte(struct trace *t)
 static uint64_t next_address(struct trace *t, bool user)
 {
 	uint8_t what = next_byte(t);
-	uint64_t base = user ? USER : KERNEL;
+	uint64_t base = user ? VERB_USER : VERB_KERNEL;
 
 	if (what >= 240) /* no function there */
 		return base + 0x900 * (what - 239);
@@ -346,29 +343,12 @@ static void put_world(struct trace *t, bool moved)
 			   "source id=1 name=\"cycles\" type=0 config=0x0\n");
 	buf_addf(&t->text,
 		 "map addr=%#" PRIx64 " len=0x1000 offset=0 prot=r-x path=\"%s\" kernel%s\n",
-		 KERNEL, verb_path("kernel"), moved ? "" : " linked");
+		 VERB_KERNEL, verb_path("kernel"), moved ? "" : " linked");
 	for (unsigned i = 0; i < CPUS; i++)
 		buf_addf(&t->text,
 			 "comm task=%u/%u name=\"task%u\"\n"
 			 "map task=%u/%u whole path=\"%s\"\n",
 			 100 + i, 100 + i, i, 100 + i, 100 + i, verb_path("program"));
-}
-
-static void write_binaries(void)
-{
-	static bool done;
-	char *kernel, *program;
-
-	if (done)
-		return;
-	done = true;
-	enter_verb_folder();
-	kernel = write_kernel(EM_X86_64, KERNEL, NULL, 0);
-	program = write_kernel(EM_X86_64, USER, NULL, 0);
-	verb_move(kernel, verb_path("kernel"));
-	verb_move(program, verb_path("program"));
-	free(kernel);
-	free(program);
 }
 
 static void start(struct trace *t, uint8_t machine)
@@ -382,10 +362,11 @@ static void start(struct trace *t, uint8_t machine)
 	for (unsigned i = 0; i < STACKS; i++)
 		t->stacks[i] = 0xffffc90000010000 + 0x10000 * i;
 	for (unsigned i = 0; i < CPUS; i++)
-		t->strands[i] = (struct strand){ .pc = (machine & 64 ? USER : KERNEL) + ROOT,
-						 .sp = 0xffffc90000004000 + 0x4000 * i,
-						 .space = i + 1,
-						 .user = machine & 64 };
+		t->strands[i] =
+			(struct strand){ .pc = (machine & 64 ? VERB_USER : VERB_KERNEL) + ROOT,
+					 .sp = 0xffffc90000004000 + 0x4000 * i,
+					 .space = i + 1,
+					 .user = machine & 64 };
 	put_world(t, machine & 16);
 }
 

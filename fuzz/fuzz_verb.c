@@ -68,7 +68,10 @@ static const char *const options[] = {
 	"--palette=mem --min-width=1",
 	"--event-name=mine --tick-hz=1000",
 	"--slide=0x200000",
-	"--build-dir=/dev/shm --symfs=/dev/shm",
+	"--build-dir=@ --symfs=@",
+	"--kernel=@/kernel",
+	"--kernel=@/kernel --elf=@/program",
+	"--elf=1=@/program",
 };
 
 static const char *const outputs[] = { "perf.data", "folded",	  "svg",      "pftrace",
@@ -76,6 +79,17 @@ static const char *const outputs[] = { "perf.data", "folded",	  "svg",      "pft
 				       "svg.gz",    "folded.zst", "tar",      "tar.gz" };
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+/* In an option, '@' is the folder. */
+static void add_option(struct buf *to, const char *option)
+{
+	buf_addc(to, ' ');
+	for (; *option; option++)
+		if (*option == '@')
+			buf_adds(to, verb_folder);
+		else
+			buf_addc(to, *option);
+}
 
 static bool writes(const struct command *verb)
 {
@@ -91,7 +105,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (size < HEAD)
 		return 0;
-	enter_verb_folder();
+	write_binaries();
 	verb = verbs[data[0] % 16 % COUNT(verbs)];
 	first = verb_path("input");
 	second = verb_path("second");
@@ -102,7 +116,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (writes(verb))
 		buf_addf(&words, " -o %s.%s", verb_path("out"), outputs[data[1] % COUNT(outputs)]);
 	for (unsigned i = 2; i < HEAD; i++)
-		buf_addf(&chosen, " %s", options[data[i] % COUNT(options)]);
+		add_option(&chosen, options[data[i] % COUNT(options)]);
 	run_verb(verb, words.data, chosen.data);
 	buf_release(&words);
 	buf_release(&chosen);

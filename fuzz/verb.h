@@ -19,8 +19,11 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "cmd.h"
+#include "tests/unit/unwind_scene.h"
 
 #define VERB_WORDS 20
+#define VERB_KERNEL 0xffffffff81000000 /* where the binaries are linked */
+#define VERB_USER 0x400000
 
 static char verb_folder[64];
 static int verb_out = -1; /* where its standard output goes */
@@ -76,6 +79,24 @@ static inline void verb_move(const char *from, const char *to)
 	if (system(command) != 0)
 		abort();
 	free(command);
+}
+
+/* The kernel and the program of unwind_scene.h. */
+static void write_binaries(void)
+{
+	static bool done;
+	char *kernel, *program;
+
+	if (done)
+		return;
+	done = true;
+	enter_verb_folder();
+	kernel = write_kernel(EM_X86_64, VERB_KERNEL, NULL, 0);
+	program = write_kernel(EM_X86_64, VERB_USER, NULL, 0);
+	verb_move(kernel, verb_path("kernel"));
+	verb_move(program, verb_path("program"));
+	free(kernel);
+	free(program);
 }
 
 static int verb_try(const struct command *verb, const char *const *words, int nr)

@@ -42,7 +42,7 @@ def main():
         if len(data) > MAX_SIZE:
             continue
         both = 128 * (number % 7 == 0)
-        write(number % verbs + both, number, (number * 5 // 3, 0, 0, 0), data)
+        write(number % verbs + both, number, (number * 5 // 3, options - 2 - number % 3, 0, 0), data)
         kind = os.path.basename(os.path.dirname(path)).split("-")[0]
         if kind in seen:
             continue

@@ -680,8 +680,8 @@ static bool event_word(struct reader *r, struct event *ev, const struct word *wo
 /* A trace of threads knows neither stack pointers nor guests: src/pass/track_thread.c relies on it. */
 static bool is_branch(const struct event_branch *branch)
 {
-	return branch->context && !(branch->by_thread && (branch->sp || branch->left ||
-							  branch->taken || branch->guest));
+	return branch->context && !(branch->by_thread &&
+				    (branch->sp || branch->left || branch->taken || branch->guest));
 }
 
 /* Does the event have all mandatory words, and none that contradict each other? */
