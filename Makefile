@@ -275,8 +275,8 @@ check-tidy:
 READERS := $(shell sed -n 's/^READER(\(.*\))/\1/p' src/formats.def)
 # "kernel" is no reader: it is what --kernel takes; "archive" is what kscope archive writes; "pt" is the
 # decoder of Intel PT; "target" is the sampler for kernels; "run" is a whole run; "unwind" the unwinder.
-FUZZ ?= $(READERS) kernel archive pt target run unwind
-FUZZ_OWN := kernel archive pt run unwind # these have their own files
+FUZZ ?= $(READERS) kernel archive pt target run unwind verb calls sym place frames
+FUZZ_OWN := kernel archive pt run unwind verb calls sym place frames # these have their own files
 SECONDS ?= 20
 FUZZ_CFLAGS := -O1 -g -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined
 fuzz:
@@ -284,11 +284,19 @@ fuzz:
 	@$(MAKE) --no-print-directory fuzz-build
 	@for reader in $(FUZZ); do fuzz/run $(BUILD)/fuzz $$reader $(SECONDS) || exit 1; done
 
-.PHONY: fuzz-build print-link print-objects
+.PHONY: fuzz-build fuzz-coverage print-link print-objects
 fuzz-build:
 	@$(MAKE) --no-print-directory BUILD=$(BUILD)/fuzz CC=clang \
 		CFLAGS="-O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined" \
 		$(FUZZ:%=$(BUILD)/fuzz/fuzz_%)
+
+# The lines that the fuzzers' inputs reach: doc/testing.md
+fuzz-coverage:
+	@tools/install-deps build demo fuzz
+	@$(MAKE) --no-print-directory BUILD=$(BUILD)/coverage CC=clang LDFLAGS=-fprofile-instr-generate \
+		CFLAGS="-O1 -g -fsanitize=fuzzer-no-link -fprofile-instr-generate -fcoverage-mapping" \
+		FUZZ_CFLAGS="-O1 -g -fsanitize=fuzzer -fprofile-instr-generate" $(FUZZ:%=$(BUILD)/coverage/fuzz_%)
+	@tools/fuzz-coverage $(BUILD)/coverage
 
 # For tests that build something more.
 print-link:
@@ -296,19 +304,20 @@ print-link:
 print-objects:
 	@echo $(OBJ)
 
+FUZZ_HEADERS := $(wildcard fuzz/*.h) tests/unit/unwind_scene.h
 $(BUILD)/fuzz_target: fuzz/fuzz_target.c $(TARGET_OBJ)
 	$(call say,FUZZ)
 	$(Q)$(CC) $(KSCOPE_CFLAGS) -MF $@.d $(FUZZ_CFLAGS) $^ -o $@
 
-$(FUZZ_OWN:%=$(BUILD)/fuzz_%): $(BUILD)/fuzz_%: fuzz/fuzz_%.c $(LIBOBJ)
+$(FUZZ_OWN:%=$(BUILD)/fuzz_%): $(BUILD)/fuzz_%: fuzz/fuzz_%.c $(LIBOBJ) $(FUZZ_HEADERS)
 	$(call say,FUZZ)
-	$(Q)$(CC) $(KSCOPE_CFLAGS) -MF $@.d $(FUZZ_CFLAGS) $^ -o $@ $(LIBS) -lm
+	$(Q)$(CC) $(KSCOPE_CFLAGS) -MF $@.d $(FUZZ_CFLAGS) $(filter-out %.h,$^) -o $@ $(LIBS) -lm
 
 # Its input is a folder.
-$(BUILD)/fuzz_uftrace: FUZZ_CFLAGS += -DFOLDER
+$(BUILD)/fuzz_uftrace: FUZZ_INPUT := -DFOLDER
 $(BUILD)/fuzz_%: fuzz/fuzz_reader.c $(LIBOBJ)
 	$(call say,FUZZ)
-	$(Q)$(CC) $(KSCOPE_CFLAGS) -MF $@.d $(FUZZ_CFLAGS) -DREADER=read_$* $^ -o $@ $(LIBS) -lm
+	$(Q)$(CC) $(KSCOPE_CFLAGS) -MF $@.d $(FUZZ_CFLAGS) $(FUZZ_INPUT) -DREADER=read_$* $^ -o $@ $(LIBS) -lm
 
 # The drop-ins work by their names.
 DROP_INS := toperf netconn kprof2perf kern-profile

@@ -30,7 +30,7 @@ struct calltime_task {
 };
 
 struct calltime {
-	struct calltime_task *tasks; /* one for each cpu and thread */
+	struct calltime_task *tasks; /* one for each thread; if it is not known: for each cpu */
 	size_t nr, cap;
 	struct hash task_by_id;
 	uint64_t *chain; /* of the current sample, leaf first */
@@ -81,8 +81,10 @@ static void calltime_close(struct stage *s)
 
 static struct calltime_task *task_of(struct calltime *ct, const struct event *call)
 {
+	/* A thread that is known may go on on another cpu. */
+	uint32_t cpu = call->pid == NO_TASK ? call->cpu : NO_CPU;
 	struct hash_key key = { (uint64_t)call->pid << 32 | call->tid,
-				(uint64_t)call->input << 32 | call->cpu };
+				(uint64_t)call->input << 32 | cpu };
 	uint32_t *handle = hash_at(&ct->task_by_id, key);
 
 	if (!*handle) {

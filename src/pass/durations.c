@@ -159,7 +159,8 @@ static uint64_t ran_until(const struct durations_task *task, uint64_t time)
 
 static void run_task(struct durations *d, const struct event *ev)
 {
-	struct durations_task *task = &d->tasks[task_of(d, ev)];
+	uint32_t nth = task_of(d, ev); /* it may move d->tasks */
+	struct durations_task *task = &d->tasks[nth];
 
 	d->has_runs = true;
 	task->ran = ran_until(task, ev->time);

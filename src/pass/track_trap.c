@@ -395,9 +395,12 @@ void call_handler(struct track *track, struct track_strand *strand, size_t frame
 static bool is_handler(const struct track *track, const struct track_task *task, size_t frame,
 		       const struct event *ev)
 {
-	const struct track_frame *trap = &task->frames[frame];
+	const struct track_frame *trap;
 
-	return frame < task->nr && trap->context == IP_USER && !track->leaves_switch &&
+	if (frame >= task->nr)
+		return false;
+	trap = &task->frames[frame];
+	return trap->context == IP_USER && !track->leaves_switch &&
 	       trap->space == ev->branch.space && trap->resume &&
 	       (!trap->sp || !ev->branch.sp || ev->branch.sp < trap->sp);
 }

@@ -677,7 +677,14 @@ static bool event_word(struct reader *r, struct event *ev, const struct word *wo
 	}
 }
 
-/* Does the event have all mandatory words? */
+/* A trace of threads knows neither stack pointers nor guests: src/pass/track_thread.c relies on it. */
+static bool is_branch(const struct event_branch *branch)
+{
+	return branch->context && !(branch->by_thread &&
+				    (branch->sp || branch->left || branch->taken || branch->guest));
+}
+
+/* Does the event have all mandatory words, and none that contradict each other? */
 static bool complete(const struct event *ev)
 {
 	switch (ev->kind) {
@@ -688,7 +695,7 @@ static bool complete(const struct event *ev)
 	case EVENT_CHECK: return ev->sample.ips;
 	case EVENT_ALLOC: return ev->alloc.allocator && ev->alloc.ips;
 	case EVENT_CALL: return ev->call.context;
-	case EVENT_BRANCH: return ev->branch.context;
+	case EVENT_BRANCH: return is_branch(&ev->branch);
 	case EVENT_MASK: return ev->mask.context;
 	case EVENT_NOTE: return ev->note.context;
 	case EVENT_SYMBOL: return ev->symbol.name;

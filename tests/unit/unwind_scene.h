@@ -41,15 +41,15 @@ struct file {
 	uint8_t entries[6 * MAX_LINES], index[8 * MAX_LINES], text[TEXT_LEN];
 };
 
-static uint32_t name_at(const char *all, size_t len, const char *name)
+static inline uint32_t name_at(const char *all, size_t len, const char *name)
 {
 	const char *found = memmem(all, len, name, strlen(name) + 1);
 
 	return (uint32_t)(found - all);
 }
 
-static void put_section(struct file *f, unsigned nr, const char *name, uint32_t type, uint64_t addr,
-			const void *data, size_t len)
+static inline void put_section(struct file *f, unsigned nr, const char *name, uint32_t type,
+			       uint64_t addr, const void *data, size_t len)
 {
 	f->sh[nr] = (Elf64_Shdr){
 		.sh_name = name_at(section_names, sizeof(section_names), name),
@@ -61,7 +61,8 @@ static void put_section(struct file *f, unsigned nr, const char *name, uint32_t 
 	};
 }
 
-static void put_symbol(struct file *f, unsigned nr, const char *name, uint64_t addr, uint64_t size)
+static inline void put_symbol(struct file *f, unsigned nr, const char *name, uint64_t addr,
+			      uint64_t size)
 {
 	f->symbols[nr] = (Elf64_Sym){
 		.st_name = name_at(names, sizeof(names), name),
@@ -72,7 +73,7 @@ static void put_symbol(struct file *f, unsigned nr, const char *name, uint64_t a
 	};
 }
 
-static void put_table(struct file *f, uint64_t text, const struct orc_line *lines, size_t nr)
+static inline void put_table(struct file *f, uint64_t text, const struct orc_line *lines, size_t nr)
 {
 	for (size_t i = 0; i < nr; i++) {
 		uint64_t here = text + TABLE_DISTANCE + 4 * i;
@@ -88,7 +89,8 @@ static void put_table(struct file *f, uint64_t text, const struct orc_line *line
 }
 
 /* Tables of 32-bit Arm that cover the code, with the bytes of the lines as rules. */
-static void put_arm_tables(struct file *f, uint64_t text, const struct orc_line *lines, size_t nr)
+static inline void put_arm_tables(struct file *f, uint64_t text, const struct orc_line *lines,
+				  size_t nr)
 {
 	uint64_t index = text + TABLE_DISTANCE, rules = text + 2 * TABLE_DISTANCE;
 
@@ -112,7 +114,7 @@ static void put_arm_tables(struct file *f, uint64_t text, const struct orc_line 
 }
 
 /* On x86, and on RISC-V, whose files say x86: call, with jal in its last bytes. */
-static void put_call(struct file *f, uint16_t machine, uint64_t end)
+static inline void put_call(struct file *f, uint16_t machine, uint64_t end)
 {
 	const char *code = machine == EM_AARCH64 ? "\0\0\0\x94"
 			   : machine == EM_ARM	 ? "\0\0\0\xeb"
@@ -123,7 +125,7 @@ static void put_call(struct file *f, uint16_t machine, uint64_t end)
 }
 
 /* Functions that need to have code: see the tests of each machine. */
-static void put_code(struct file *f, uint16_t machine)
+static inline void put_code(struct file *f, uint16_t machine)
 {
 	static const uint32_t recursive[] = {
 		0x34000080, /* cbz w0, + 16 */
@@ -149,7 +151,8 @@ static void put_code(struct file *f, uint16_t machine)
 }
 
 /* Its path; to be removed and freed. */
-static char *write_kernel(uint16_t machine, uint64_t text, const struct orc_line *lines, size_t nr)
+static inline char *write_kernel(uint16_t machine, uint64_t text, const struct orc_line *lines,
+				 size_t nr)
 {
 	struct file *f = calloc(1, sizeof(*f));
 	char *path = strdup("/tmp/kscope-unwind-XXXXXX");
@@ -213,7 +216,7 @@ struct scene {
 };
 
 /* The machines whose code or tables matter. */
-static uint16_t elf_machine(const char *arch)
+static inline uint16_t elf_machine(const char *arch)
 {
 	if (!strcmp(arch, "aarch64"))
 		return EM_AARCH64;
@@ -222,16 +225,17 @@ static uint16_t elf_machine(const char *arch)
 	return strstr(arch, "64") ? EM_X86_64 : EM_386;
 }
 
-static void scene_open(struct scene *s, const char *arch, const struct orc_line *lines, size_t nr)
+/* Of a file, whose code begins at `text`. */
+static inline void scene_open_file(struct scene *s, const char *arch, char *path, uint64_t text)
 {
 	bool is_64bit = strstr(arch, "64");
 	struct event ev = { .kind = EVENT_META, .meta = { "arch", arch } };
 
 	memset(s, 0, sizeof(*s));
 	s->word = is_64bit ? 8 : 4;
-	s->text = is_64bit ? 0xffffffff81000000 : 0xc0100000;
+	s->text = text;
 	s->stack = is_64bit ? 0xffffc90000001000 : 0xc8001000;
-	s->path = write_kernel(elf_machine(arch), s->text, lines, nr);
+	s->path = path;
 	strtab_init(&s->strings);
 	world_init(&s->world, &s->strings, &s->where);
 	world_apply(&s->world, &ev);
@@ -251,7 +255,15 @@ static void scene_open(struct scene *s, const char *arch, const struct orc_line 
 				     .stack_len = sizeof(s->memory) };
 }
 
-static void scene_close(struct scene *s)
+static inline void scene_open(struct scene *s, const char *arch, const struct orc_line *lines,
+			      size_t nr)
+{
+	uint64_t text = strstr(arch, "64") ? 0xffffffff81000000 : 0xc0100000;
+
+	scene_open_file(s, arch, write_kernel(elf_machine(arch), text, lines, nr), text);
+}
+
+static inline void scene_close(struct scene *s)
 {
 	unwind_release(&s->unwind);
 	world_release(&s->world);
@@ -260,7 +272,7 @@ static void scene_close(struct scene *s)
 	free(s->path);
 }
 
-static void poke(struct scene *s, unsigned word, uint64_t value)
+static inline void poke(struct scene *s, unsigned word, uint64_t value)
 {
 	memcpy(s->memory + word * s->word, &value, s->word);
 }
@@ -270,7 +282,7 @@ static inline uint64_t place(const struct scene *s, unsigned word)
 	return s->stack + word * s->word;
 }
 
-static const struct event_sample *look(struct scene *s, uint64_t pc)
+static inline const struct event_sample *look(struct scene *s, uint64_t pc)
 {
 	s->pc = pc;
 	s->ev = (struct event){ .kind = EVENT_SAMPLE };
