@@ -96,7 +96,7 @@ bool pt_signal_reads(void);
 extern _Atomic uint64_t pt_guest_shift;
 static inline const void *pt_guest(uint64_t address)
 {
-	return (const void *)(address + pt_guest_shift);
+	return (const void *)(uintptr_t)(address + pt_guest_shift);
 }
 /* Copies its bytes. Returns false if they are not there. */
 bool pt_guest_read(uint64_t address, void *bytes, size_t size);

@@ -82,7 +82,8 @@ def write_source(path, architectures, suites):
 class Apt:
     """apt with a private folder."""
 
-    def __init__(self, folder, architectures, suites):
+    def __init__(self, folder, architectures, suites, empty=False):
+        """empty: for another machine, which has nothing installed."""
         self.folder = os.path.abspath(folder)
         for part in ["lists/partial", "archives/partial", "sources"]:
             os.makedirs(os.path.join(self.folder, part), exist_ok=True)
@@ -108,6 +109,11 @@ Debug::NoLocking "true";
 #clear APT::Update::Post-Invoke;
 #clear APT::Update::Post-Invoke-Success;
 """)
+            if empty:
+                status = os.path.join(self.folder, "status")
+                with open(status, "w", encoding="utf-8"):
+                    f.write(f'Dir::State::status "{status}";\n'
+                            f'APT::Architecture "{architectures[0]}";\n')
 
     def run(self, program, *words, cwd=None):
         done = subprocess.run([program, "-c", self.config, *words], cwd=cwd or self.folder,

@@ -40,7 +40,7 @@ struct emulate_state {
  * A thread may be killed at any instruction. So it writes the state that does not hold, and then says that it does.
  */
 struct emulate_part {
-	uint64_t current;
+	uint32_t current, reserved; /* current: a 32-bit machine may not store 64 bits at once */
 	struct emulate_state states[2];
 	uint8_t bytes[EMULATE_BYTES + EMULATE_END];
 };

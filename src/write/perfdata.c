@@ -34,7 +34,7 @@ static void put_padded(struct buf *buf, const char *text, size_t max)
 
 static void begin(struct perfdata *p, uint32_t type, uint16_t misc)
 {
-	struct perf_record head = { .type = type, .misc = misc };
+	struct perf_record head = { .type = htole32(type), .misc = htole16(misc) };
 
 	buf_clear(&p->record);
 	buf_add(&p->record, &head, sizeof(head));
@@ -43,7 +43,7 @@ static void begin(struct perfdata *p, uint32_t type, uint16_t misc)
 static void end(struct writer *w)
 {
 	struct perfdata *p = w->priv;
-	uint16_t size = (uint16_t)p->record.len;
+	uint16_t size = htole16((uint16_t)p->record.len);
 
 	memcpy(p->record.data + offsetof(struct perf_record, size), &size, sizeof(size));
 	out_write(w->out, p->record.data, p->record.len);
@@ -264,7 +264,8 @@ static void put_symbol(struct writer *w, const struct event *ev)
 {
 	struct perfdata *p = w->priv;
 	const struct event_symbol *symbol = &ev->symbol;
-	uint16_t words[] = { symbol->type, symbol->gone ? PERF_KSYMBOL_UNREGISTER : 0 };
+	uint16_t words[] = { htole16(symbol->type),
+			     htole16(symbol->gone ? PERF_KSYMBOL_UNREGISTER : 0) };
 
 	if (symbol->user) /* perf has no record for it */
 		return;
@@ -340,10 +341,25 @@ static uint8_t *add_bytes(uint8_t *to, const void *data, size_t len)
 	return to + len;
 }
 
+static uint8_t *add_u32(uint8_t *to, uint32_t value)
+{
+	value = htole32(value);
+	return add_bytes(to, &value, sizeof(value));
+}
+
 static uint8_t *add_u64(uint8_t *to, uint64_t value)
 {
-	memcpy(to, &value, sizeof(value));
-	return to + sizeof(value);
+	value = htole64(value);
+	return add_bytes(to, &value, sizeof(value));
+}
+
+static uint8_t *add_words(uint8_t *to, const uint64_t *words, size_t nr)
+{
+	if (BYTE_ORDER == LITTLE_ENDIAN)
+		return add_bytes(to, words, nr * sizeof(*words));
+	for (size_t i = 0; i < nr; i++)
+		to = add_u64(to, words[i]);
+	return to;
 }
 
 /* What is in a sample before its call chain. */
@@ -353,17 +369,15 @@ static uint8_t *add_fixed(uint8_t *to, const struct writer *w, const struct even
 	const struct event_sample *sample = &ev->sample;
 	/* If the data has tasks, a sample without one is of an exiting task: -1 to perf. */
 	uint32_t none = ev->pid != NO_TASK || w->world->nr_tasks > 1 ? NO_TASK : 0;
-	uint32_t task[2] = { ev->pid == NO_TASK ? none : ev->pid,
-			     ev->tid == NO_TASK ? none : ev->tid };
-	uint32_t cpu[2] = { ev->cpu == NO_CPU ? 0 : ev->cpu };
 
 	to = add_u64(to, sample->source);
 	to = add_u64(to, pc_of(sample));
-	to = add_bytes(to, task, sizeof(task));
+	to = add_u32(to, ev->pid == NO_TASK ? none : ev->pid);
+	to = add_u32(to, ev->tid == NO_TASK ? none : ev->tid);
 	if (!(lacks & LACKS_TIME))
 		to = add_u64(to, ev->time == NO_TIME ? 0 : ev->time);
 	if (!(lacks & LACKS_CPU))
-		to = add_bytes(to, cpu, sizeof(cpu));
+		to = add_u64(to, ev->cpu == NO_CPU ? 0 : ev->cpu); /* with a reserved word */
 	return add_u64(to, sample->weight);
 }
 
@@ -380,7 +394,7 @@ static uint8_t *add_chain(uint8_t *to, const struct event_sample *sample, uint32
 {
 	uint32_t found = sample->nr_unwound < nr ? sample->nr_unwound : nr;
 
-	to = add_bytes(to, sample->ips, (size_t)(nr - found) * 8);
+	to = add_words(to, sample->ips, nr - found);
 	for (uint32_t i = nr - found; i < nr; i++) {
 		bool call =
 			i > 0 && !ip_is_marker(sample->ips[i]) && !ip_is_marker(sample->ips[i - 1]);
@@ -423,7 +437,7 @@ static uint8_t *add_raw(uint8_t *to, const struct event_sample *sample)
 	uint32_t room = raw_room(sample) - 4;
 	uint32_t len = sample->raw_len < room ? sample->raw_len : room;
 
-	to = add_bytes(to, &room, sizeof(room));
+	to = add_u32(to, room);
 	to = add_bytes(to, sample->raw, len);
 	return add_bytes(to, zeros, room - len);
 }
@@ -436,10 +450,12 @@ static int put_sample(struct writer *w, const struct event *ev)
 	bool chain = !(lacks & LACKS_CHAIN);
 	bool branches = has_branches(w, sample->source), raw = has_raw(w->world, sample->source);
 	bool marked = sample->no_chain || (sample->nr && ip_is_marker(sample->ips[0]));
-	struct perf_record head = { .type = PERF_RECORD_SAMPLE, .misc = mode_of(sample->context) };
+	struct perf_record head = { .type = htole32(PERF_RECORD_SAMPLE),
+				    .misc = htole16(mode_of(sample->context)) };
 	uint64_t nr_branches = branches ? sample->nr_branches : 0;
 	size_t used = sizeof(head) + fixed_size(lacks);
 	uint32_t nr, room;
+	uint16_t size;
 	uint8_t *to;
 
 	if (sample->context == IP_NAMED)
@@ -456,8 +472,9 @@ static int put_sample(struct writer *w, const struct event *ev)
 		used += raw_room(sample);
 	room = (uint32_t)((RECORD_MAX - used) / 8 - 2);
 	nr = !chain || sample->no_chain ? 0 : sample->nr < room ? sample->nr : room;
-	head.size = (uint16_t)(used + (chain ? 8 * (1 + !marked + nr) : 0));
-	to = add_bytes(out_room(w->out, head.size), &head, sizeof(head));
+	size = (uint16_t)(used + (chain ? 8 * (1 + !marked + nr) : 0));
+	head.size = htole16(size);
+	to = add_bytes(out_room(w->out, size), &head, sizeof(head));
 	to = add_fixed(to, w, ev, lacks);
 	if (chain) {
 		to = add_u64(to, nr + !marked);
@@ -469,7 +486,11 @@ static int put_sample(struct writer *w, const struct event *ev)
 		to = add_raw(to, sample);
 	if (branches) {
 		to = add_u64(to, nr_branches);
-		add_bytes(to, sample->branches, nr_branches * sizeof(struct branch));
+		for (uint64_t i = 0; i < nr_branches; i++) {
+			to = add_u64(to, sample->branches[i].from);
+			to = add_u64(to, sample->branches[i].to);
+			to = add_u64(to, sample->branches[i].flags);
+		}
 	}
 	w->written.weight += sample->weight;
 	count_round(w);
@@ -596,6 +617,34 @@ size_t perfout_nr_sources(const struct world *world)
 	return world->nr_sources > 1 ? world->nr_sources - 1 : 1;
 }
 
+void perfout_put_attr(struct buf *to, const struct perf_attr *attr)
+{
+	put_u32(to, attr->type);
+	put_u32(to, attr->size);
+	put_u64(to, attr->config);
+	put_u64(to, attr->sample_period);
+	put_u64(to, attr->sample_type);
+	put_u64(to, attr->read_format);
+	put_u64(to, attr->flags);
+	put_u32(to, attr->wakeup_events);
+	put_u32(to, attr->bp_type);
+	put_u64(to, attr->config1);
+	put_u64(to, attr->config2);
+	put_u64(to, attr->branch_sample_type);
+	put_u64(to, attr->sample_regs_user);
+	put_u32(to, attr->sample_stack_user);
+	put_u32(to, (uint32_t)attr->clockid);
+	put_u64(to, attr->sample_regs_intr);
+	put_u32(to, attr->aux_watermark);
+	put_u32(to, attr->sample_max_stack | (uint32_t)attr->reserved << 16);
+}
+
+void perfout_put_section(struct buf *to, const struct perf_section *section)
+{
+	put_u64(to, section->offset);
+	put_u64(to, section->size);
+}
+
 /* Ids are the sources' handles: 1, 2, 3... */
 static void add_attrs(struct writer *w, struct buf *to, uint64_t ids_offset)
 {
@@ -610,7 +659,8 @@ static void add_attrs(struct writer *w, struct buf *to, uint64_t ids_offset)
 			.ids = { ids_offset + (i - 1) * sizeof(uint64_t), sizeof(uint64_t) },
 		};
 
-		buf_add(to, &attr, sizeof(attr));
+		perfout_put_attr(to, &attr.attr);
+		perfout_put_section(to, &attr.ids);
 	}
 }
 
@@ -625,6 +675,18 @@ static void put_something(struct writer *w)
 	end(w);
 }
 
+static void put_header(struct buf *to, const struct perf_header *header)
+{
+	buf_add(to, header->magic, sizeof(header->magic));
+	put_u64(to, header->size);
+	put_u64(to, header->attr_size);
+	perfout_put_section(to, &header->attrs);
+	perfout_put_section(to, &header->data);
+	perfout_put_section(to, &header->event_types);
+	for (size_t i = 0; i < sizeof(header->features) / sizeof(*header->features); i++)
+		put_u64(to, header->features[i]);
+}
+
 static int perfdata_finish(struct writer *w)
 {
 	const struct perfdata *p = w->priv;
@@ -636,7 +698,7 @@ static int perfdata_finish(struct writer *w)
 		.attrs.size = nr * sizeof(struct perf_file_attr),
 		.data.offset = data_offset(),
 	};
-	struct buf attrs = { 0 };
+	struct buf attrs = { 0 }, head = { 0 };
 	uint64_t ids;
 
 	w->written.knows = WROTE_WEIGHT;
@@ -653,7 +715,9 @@ static int perfdata_finish(struct writer *w)
 	else
 		out_write(w->out, attrs.data, attrs.len);
 	buf_release(&attrs);
-	out_patch(w->out, 0, &header, sizeof(header));
+	put_header(&head, &header);
+	out_patch(w->out, 0, head.data, head.len);
+	buf_release(&head);
 	return 0;
 }
 

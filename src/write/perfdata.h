@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the files of the perf.data writer share.
+ * What the files of the perf.data writer share. It writes little-endian files on every machine: perf
+ * tells the order from the magic number.
  *
  *	perfdata		records and attributes
  *	perfdata_feature	the features that follow them
  */
 #ifndef KSCOPE_WRITE_PERFDATA_H
 #define KSCOPE_WRITE_PERFDATA_H
+
+#include <endian.h>
 
 #include "abi/perf_file.h"
 #include "base/buf.h"
@@ -33,11 +36,13 @@ struct perfdata {
 
 static inline void put_u32(struct buf *buf, uint32_t value)
 {
+	value = htole32(value);
 	buf_add(buf, &value, sizeof(value));
 }
 
 static inline void put_u64(struct buf *buf, uint64_t value)
 {
+	value = htole64(value);
 	buf_add(buf, &value, sizeof(value));
 }
 
@@ -45,6 +50,8 @@ static inline void put_u64(struct buf *buf, uint64_t value)
 size_t perfout_nr_sources(const struct world *world);
 struct source perfout_source(const struct world *world, size_t n);
 struct perf_attr perfout_attr(struct writer *w, uint32_t handle, const struct source *source);
+void perfout_put_attr(struct buf *to, const struct perf_attr *attr);
+void perfout_put_section(struct buf *to, const struct perf_section *section);
 /*
  * perf looks for a binary under the name in the map, so a bare name becomes the path of the file
  * that we found. Paths stay, and so do all names of another machine: perf prepends its --symfs.

@@ -95,7 +95,7 @@ static void feature_event_desc(struct writer *w, struct buf *to)
 		struct source source = perfout_source(w->world, i);
 		struct perf_attr attr = perfout_attr(w, (uint32_t)i, &source);
 
-		buf_add(to, &attr, sizeof(attr));
+		perfout_put_attr(to, &attr);
 		put_u32(to, 1); /* number of ids */
 		feature_text(to,
 			     known ? str_text(w->world->strings, source_name(w->world, (uint32_t)i))
@@ -113,8 +113,8 @@ static void feature_build_id(struct writer *w, struct buf *to)
 		const struct image *image = &world->images.all[i];
 		const char *name = perfout_filename(w, i);
 		struct perf_record head = {
-			.misc = (uint16_t)((image->kernel ? PERF_MISC_KERNEL : PERF_MISC_USER) |
-					   PERF_MISC_BUILD_ID_SIZE),
+			.misc = htole16((image->kernel ? PERF_MISC_KERNEL : PERF_MISC_USER) |
+					PERF_MISC_BUILD_ID_SIZE),
 		};
 		uint8_t id[24] = { 0 };
 		size_t len = strnlen(name, 4095) + 1, padded = (len + 63) & ~(size_t)63;
@@ -123,7 +123,7 @@ static void feature_build_id(struct writer *w, struct buf *to)
 			continue;
 		memcpy(id, image->build_id, image->build_id_len);
 		id[20] = image->build_id_len;
-		head.size = (uint16_t)(sizeof(head) + 4 + sizeof(id) + padded);
+		head.size = htole16((uint16_t)(sizeof(head) + 4 + sizeof(id) + padded));
 		buf_add(to, &head, sizeof(head));
 		put_u32(to, UINT32_MAX); /* of all processes */
 		buf_add(to, id, sizeof(id));
@@ -166,7 +166,7 @@ static const struct {
 void perfout_features(struct writer *w, struct perf_header *header)
 {
 	struct perf_section table[NR_FEATURES];
-	struct buf body = { 0 };
+	struct buf body = { 0 }, sections = { 0 };
 	size_t nr = 0;
 
 	for (size_t i = 0; i < NR_FEATURES; i++) {
@@ -178,9 +178,12 @@ void perfout_features(struct writer *w, struct perf_header *header)
 		table[nr++] = (struct perf_section){ start, body.len - start };
 		header->features[features[i].bit / 64] |= 1ULL << features[i].bit % 64;
 	}
-	for (size_t i = 0; i < nr; i++)
+	for (size_t i = 0; i < nr; i++) {
 		table[i].offset += out_offset(w->out) + nr * sizeof(table[0]);
-	out_write(w->out, table, nr * sizeof(table[0]));
+		perfout_put_section(&sections, &table[i]);
+	}
+	out_write(w->out, sections.data, sections.len);
 	out_write(w->out, body.data, body.len);
+	buf_release(&sections);
 	buf_release(&body);
 }

@@ -5,6 +5,7 @@
  */
 #include "place/place.h"
 
+#include <inttypes.h>
 #include <link.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,7 +32,7 @@ static void write_map(const char *path)
 		exit(1);
 	for (size_t i = 0; i < FUNCTIONS; i++) {
 		starts[i] = at;
-		fprintf(file, "%016lx T function_%zu\n", (unsigned long)at, i);
+		fprintf(file, "%016" PRIx64 " T function_%zu\n", at, i);
 		at += 16 * (1 + next_random(&seed) % 32);
 	}
 	fputs("ffffffffc0001000 t ext4_one\t[ext4]\n"

@@ -4,6 +4,7 @@
 #define KSCOPE_TESTS_UNIT_UNWIND_SCENE_H
 
 #include <elf.h>
+#include <endian.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -73,15 +74,27 @@ static inline void put_symbol(struct file *f, unsigned nr, const char *name, uin
 	};
 }
 
+static inline void put_le16(uint8_t *to, uint16_t value)
+{
+	value = htole16(value);
+	memcpy(to, &value, sizeof(value));
+}
+
+static inline void put_le32(void *to, uint32_t value)
+{
+	value = htole32(value);
+	memcpy(to, &value, sizeof(value));
+}
+
 static inline void put_table(struct file *f, uint64_t text, const struct orc_line *lines, size_t nr)
 {
 	for (size_t i = 0; i < nr; i++) {
 		uint64_t here = text + TABLE_DISTANCE + 4 * i;
 
-		f->ips[i] = (int32_t)(text + lines[i].at - here);
-		memcpy(f->entries + 6 * i, &lines[i].sp_offset, 2);
-		memcpy(f->entries + 6 * i + 2, &lines[i].bp_offset, 2);
-		memcpy(f->entries + 6 * i + 4, &lines[i].flags, 2);
+		put_le32(&f->ips[i], (uint32_t)(text + lines[i].at - here));
+		put_le16(f->entries + 6 * i, (uint16_t)lines[i].sp_offset);
+		put_le16(f->entries + 6 * i + 2, (uint16_t)lines[i].bp_offset);
+		put_le16(f->entries + 6 * i + 4, lines[i].flags);
 	}
 	put_section(f, 5, ".orc_unwind_ip", SHT_PROGBITS, text + TABLE_DISTANCE, f->ips, 4 * nr);
 	put_section(f, 6, ".orc_unwind", SHT_PROGBITS, text + 2 * TABLE_DISTANCE, f->entries,
@@ -103,8 +116,8 @@ static inline void put_arm_tables(struct file *f, uint64_t text, const struct or
 			word = 0x80000000 | (word & 0xffffff);
 		else if (i % 4 == 2)
 			word = (uint32_t)(rules + word % (6 * MAX_LINES) - here - 4) & INT32_MAX;
-		memcpy(f->index + 8 * i, &start, 4);
-		memcpy(f->index + 8 * i + 4, &word, 4);
+		put_le32(f->index + 8 * i, start);
+		put_le32(f->index + 8 * i + 4, word);
 		memcpy(f->entries + 6 * i, &lines[i].sp_offset, 6);
 		if (i % 2)
 			f->entries[6 * i + 3] = 0x81;
@@ -139,8 +152,9 @@ static inline void put_code(struct file *f, uint16_t machine)
 	put_call(f, machine, ROOT + 0x20);
 	put_call(f, machine, CODE_LEN);
 	if (machine == EM_AARCH64) {
-		memcpy(f->text + LEAF, recursive, sizeof(recursive));
-		memcpy(f->text + ROOT - 4, &(uint32_t){ 0x94000000 }, 4); /* bl */
+		for (unsigned i = 0; i < sizeof(recursive) / 4; i++)
+			put_le32(f->text + LEAF + 4 * i, recursive[i]);
+		put_le32(f->text + ROOT - 4, 0x94000000); /* bl */
 	}
 	if (machine == EM_AARCH64 || machine == EM_ARM)
 		return;
@@ -159,6 +173,8 @@ static inline char *write_kernel(uint16_t machine, uint64_t text, const struct o
 	int fd = mkstemp(path);
 
 	memcpy(f->eh.e_ident, "\177ELF\2\1\1", 7);
+	if (BYTE_ORDER == BIG_ENDIAN)
+		f->eh.e_ident[EI_DATA] = ELFDATA2MSB;
 	f->eh.e_type = ET_EXEC;
 	f->eh.e_machine = machine;
 	f->eh.e_version = EV_CURRENT;
@@ -274,6 +290,7 @@ static inline void scene_close(struct scene *s)
 
 static inline void poke(struct scene *s, unsigned word, uint64_t value)
 {
+	value = htole64(value); /* the low half comes first */
 	memcpy(s->memory + word * s->word, &value, s->word);
 }
 

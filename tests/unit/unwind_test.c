@@ -232,15 +232,15 @@ static void put_exception(struct scene *s, uint8_t *memory, unsigned at, uint64_
 				   (uint32_t)(s->text + pc),
 				   0x01000000 | (uint32_t)aligned << 9 };
 
-	memcpy(memory + 4 * at, frame, sizeof(frame));
+	for (unsigned i = 0; i < sizeof(frame) / 4; i++)
+		put_le32(memory + 4 * (at + i), frame[i]);
 }
 
 /* A record of LLVM's: the next frame pointer, and a return address. */
 static void put_record(uint8_t *memory, unsigned at, uint64_t next, uint64_t pc)
 {
-	const uint32_t record[] = { (uint32_t)next, (uint32_t)pc };
-
-	memcpy(memory + 4 * at, record, sizeof(record));
+	put_le32(memory + 4 * at, (uint32_t)next);
+	put_le32(memory + 4 * at + 4, (uint32_t)pc);
 }
 
 /* A handler interrupted a handler, which interrupted a thread with a stack of its own. */
@@ -528,7 +528,7 @@ static void test_orc_version(enum version v, bool sorted)
 	s.cpu.outer_addr = s.stack + 0x10000;
 	s.cpu.outer_len = sizeof(s.outer);
 	poke(&s, 0, s.cpu.outer_addr + 64);
-	memcpy(s.outer + 56, &(uint64_t){ s.text + ROOT + 0x10 }, 8);
+	memcpy(s.outer + 56, &(uint64_t){ htole64(s.text + ROOT + 0x10) }, 8);
 	check(NAME("another stack"),
 	      chain_is(&s, look(&s, s.text + LEAF + 0x84), CHAIN(LEAF + 0x84, ROOT + 0x10)));
 	s.cpu.outer_len = 0;
