@@ -18,6 +18,7 @@
 #ifndef KSCOPE_TESTS_UNIT_PT_TEXT_H
 #define KSCOPE_TESTS_UNIT_PT_TEXT_H
 
+#include <endian.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -67,6 +68,7 @@ static inline void pt_add_number(struct pt_trace *t, const char *head, size_t he
 				 uint64_t number, size_t len)
 {
 	pt_add(t, head, head_len);
+	number = htole64(number);
 	pt_add(t, &number, len);
 }
 
