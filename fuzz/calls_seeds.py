@@ -25,7 +25,7 @@ def trace(rng):
 
 def main():
     rng = random.Random(1)
-    for number in range(2 * RUNS * len(MACHINES)):
+    for number in range(RUNS * len(MACHINES)):
         head = bytes((MACHINES[number % len(MACHINES)], number // len(MACHINES) % RUNS, number % SELECTIONS))
         with open(os.path.join(sys.argv[1], f"{number:04}"), "wb") as f:
             f.write(head + trace(rng))

@@ -48,7 +48,7 @@ def main():
             continue
         seen.add(kind)
         for option in range(options):
-            for verb in range(verbs) if option == 0 else (option % verbs, (option // 3) % 4):
+            for verb in range(verbs) if option == 0 else ((option + len(seen)) % verbs,):
                 write(verb, option, (option, 0, 0, 0), data)
 
 

@@ -398,11 +398,20 @@ static void take_mode(struct ipt_flow *f, bool wide)
 /* The TSC packet of the piece's first PSB packet was a guest's, and so was what followed from that time. */
 static void forget_time(struct ipt_flow *f)
 {
+	size_t nr;
+
 	f->clock = (struct ipt_clock){ .info = f->clock.info };
 	f->thread = (struct ipt_thread){ UINT32_MAX, UINT32_MAX, 0 };
-	while (f->nr && (f->branches[f->nr - 1].kind == IPT_DID_SWITCH ||
-			 f->branches[f->nr - 1].kind == IPT_DID_NOTE))
-		f->nr--;
+	nr = f->nr;
+	f->nr = 0;
+	for (size_t i = 0; i < nr; i++) {
+		struct ipt_branch b = f->branches[i];
+
+		if (b.kind == IPT_DID_SWITCH || b.kind == IPT_DID_NOTE)
+			continue;
+		b.time = 0; /* a gap, in packets before the PSBEND packet */
+		f->branches[f->nr++] = b;
+	}
 }
 
 /* Whether a guest runs: from the next target on or, after a PSB packet, already. */

@@ -45,10 +45,10 @@ def write_damaged(folder, seeds):
             f.write(data)
 
 
-def fuzz(reader, folder):
-    """Runs the seeds and the files of the folder, without a search for new ones."""
+def fuzz(reader, folder, seeds):
+    """Runs the seeds or the files of the folder, without a search for new ones."""
     done = run(os.path.join(ROOT, "fuzz", "run"), BUILD, reader, "0", "-runs=0", f"-timeout={HANGS}",
-               env=dict(ENV, CORPUS=folder))
+               env=dict(ENV, CORPUS=folder, SEEDS=seeds))
     return done.returncode == 0 and "Done" in done.stdout, done.stdout[-500:]
 
 
@@ -67,9 +67,9 @@ def main():
     check("the fuzzers build", build.returncode == 0, build.stderr[-500:])
     for reader in readers + ["kernel", "archive", "pt", "target", "run", "unwind", "verb", "calls", "sym", "place", "frames"]:
         with scratch() as folder:
-            check(f"{reader}: golden inputs", *fuzz(reader, folder))
+            check(f"{reader}: golden inputs", *fuzz(reader, folder, "yes"))
             write_damaged(folder, list(read_seeds(reader)))
-            check(f"{reader}: damaged ones", *fuzz(reader, folder))
+            check(f"{reader}: damaged ones", *fuzz(reader, folder, "no"))
     finish()
 
 

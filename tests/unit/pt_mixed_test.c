@@ -110,6 +110,15 @@ static uint64_t time_of_last(const struct ipt_flow *flow, enum ipt_branch_kind k
 	return UINT64_MAX;
 }
 
+static bool goes_back(const struct ipt_flow *flow)
+{
+	for (size_t i = 1; i < flow->nr; i++) {
+		if (flow->branches[i].time < flow->branches[i - 1].time)
+			return true;
+	}
+	return false;
+}
+
 static void test_times(void)
 {
 	struct pt_machine m;
@@ -123,6 +132,11 @@ static void test_times(void)
 	run(&m, &flow,
 	    "PSB tsc:9000 pip:1 mode:64 fup:20 PSBEND tnt:1 fup:26 pip:0 tip:0 tsc:500 fup:1 pgd0");
 	check("a guest's time does not last", time_of_last(&flow, IPT_DID_PAUSE) == 500);
+	ipt_flow_release(&flow);
+	run(&m, &flow,
+	    "PSB tsc:9000 hex:0200 PSB pip:1 mode:64 fup:20 PSBEND tnt:1 fup:26 pip:0 tip:0 fup:1 "
+	    "pgd0");
+	check("a gap before a guest is known", flow.nr && !goes_back(&flow));
 	ipt_flow_release(&flow);
 	run(&m, &flow, "PSB tsc:5 ovf fup:0 tnt:1 fup:10 pgd0");
 	check("an overflow in its first PSB packet begins a piece, too", flow.begun);
