@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/mem.h"
 #include "base/text.h"
 #include "cmd.h"
 
@@ -112,6 +113,7 @@ int main(int argc, char **argv)
 	const char *self = text_last_part(argv[0]);
 
 	occupy_standard_descriptors();
+	mem_watch_libraries();
 	signal(SIGXFSZ, SIG_IGN); /* write(2) then returns an error at the file size limit */
 	if (find_drop_in(self))
 		return flush_stdout(run_verb(self, argc, argv));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "base/mem.h"
 
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +15,7 @@
 #define PAGE 4096
 #define LARGE ((size_t)2 << 20)
 #define ARENA_BLOCK ((size_t)64 << 10)
+#define ENOUGH ((size_t)64 << 20)
 
 struct arena_block {
 	struct arena_block *next;
@@ -21,18 +23,44 @@ struct arena_block {
 };
 
 /* Any thread may come here, and nothing that needs memory: no exit(), whose handlers may. */
-static void *or_die(void *p)
+void mem_ran_out(void)
 {
 	static const char message[] =
 		"kscope: out of memory (see ulimit -v, or use a machine with more)\n";
-	ssize_t unused;
+	ssize_t unused = write(STDERR_FILENO, message, sizeof(message) - 1);
 
-	if (p)
-		return p;
-	unused = write(STDERR_FILENO, message, sizeof(message) - 1);
 	(void)unused;
 	leftover_remove_all();
 	_exit(ERR_OUTPUT);
+}
+
+/* Is there so little address space that malloc() must have failed, or that the stack could not grow? */
+static void crashed(int number)
+{
+	if (mmap(NULL, ENOUGH, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED)
+		mem_ran_out();
+	signal(number, SIG_DFL);
+	raise(number); /* when this handler returns */
+}
+
+void mem_watch_libraries(void)
+{
+	static uint8_t room[64 << 10];
+	const stack_t stack = { .ss_sp = room, .ss_size = sizeof(room) };
+	const struct sigaction action = { .sa_handler = crashed, .sa_flags = SA_ONSTACK };
+	struct sigaction now;
+
+	/* Sanitizers have their own. */
+	if (!sigaction(SIGSEGV, NULL, &now) && now.sa_handler == SIG_DFL &&
+	    !sigaltstack(&stack, NULL))
+		sigaction(SIGSEGV, &action, NULL);
+}
+
+static void *or_die(void *p)
+{
+	if (!p)
+		mem_ran_out();
+	return p;
 }
 
 /*

@@ -9,6 +9,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Ends the program. */
+_Noreturn void mem_ran_out(void);
+/* A library that does not check what malloc() returns, or a stack that cannot grow: out of memory, not a crash. */
+void mem_watch_libraries(void);
+
 void *xmalloc(size_t size);
 void *xcalloc(size_t nr, size_t size);
 void *xrealloc(void *old, size_t nr, size_t size);

@@ -707,6 +707,7 @@ struct dwarf *dwarf_open(const struct object *obj, struct store *store)
 		log_warn("%s: cannot read DWARF: %s", obj->path, dwarf_errmsg(-1));
 		return NULL;
 	}
+	dwarf_new_oom_handler(dw, mem_ran_out);
 	d = xcalloc(1, sizeof(*d));
 	d->dw = dw;
 	d->obj = obj;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Makes the inputs of sel4-*, folded, folded-*, dump, dump-*, not-known and empty."""
+"""Makes the inputs of sel4-*, folded, folded-*, dump, dump-bad, not-known and empty."""
 import json
 import os
 import sys

@@ -387,7 +387,7 @@ static void limit_reached(void)
 }
 
 /* AddressSanitizer ends programs that want too much memory; here, it is to refuse it. */
-const char *__asan_default_options(void);
+__attribute__((visibility("default"))) const char *__asan_default_options(void);
 const char *__asan_default_options(void)
 {
 	return "allocator_may_return_null=1";
