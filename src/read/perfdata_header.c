@@ -372,10 +372,13 @@ static int read_features(struct reader *r, const struct perf_header *header, uin
 	return 0;
 }
 
-/* A 32-bit big-endian machine writes the bits in words of 4 bytes: swap the halves. */
+/* A 32-bit big-endian machine writes the bits in words of 4 bytes: swap the halves. perf always writes the host's name. */
 static void settle_features(const struct perfdata *p, struct perf_header *header)
 {
-	if (!p->swap || header->features[0] & 1 << PERF_FEATURE_HOSTNAME)
+	uint64_t word = header->features[0];
+
+	if (!p->swap || word >> PERF_FEATURE_HOSTNAME & 1 ||
+	    !(word >> (32 + PERF_FEATURE_HOSTNAME) & 1))
 		return;
 	for (unsigned i = 0; i < 4; i++)
 		header->features[i] = header->features[i] << 32 | header->features[i] >> 32;

@@ -54,7 +54,7 @@ def test_found(folder):
         exits(f"found: cut, {verb[0]}", kscope(verb[0], samples, *verb[1:], "-b", place), 1, path, "cut short")
 
 
-def samples_all_over(elf, nr=20000):
+def samples_all_over(elf, nr=100000):
     """A dump with samples in all functions of a program."""
     listed = run("nm", "--defined-only", elf).stdout.splitlines()
     code = [int(line.split()[0], 16) for line in listed if line.split()[1] in "tT"]

@@ -221,7 +221,7 @@ def test_samples(recording):
         if words in ("overlap", "all fields"):
             equal(f"{name}: all instructions", emulate.first_difference(got[tid], truth), None)
         equal(f"{name}: nothing is lost", lost(path), (0, 0))
-        found = re.search(r"^event +branch-misses +(\d+) samples", kscope("info", path).stdout, re.M)
+        found = re.search(r"^event +branch-misses:u +(\d+) samples", kscope("info", path).stdout, re.M)
         equal(f"{name}: samples are samples", found and int(found[1]), len(where))
 
 
