@@ -4,10 +4,11 @@
  * world, the tracker of calls and the dump writer. Slices of the calls, and those of the samples, go to the
  * writers of timelines: each must end once, and not before it began; where a part of a timeline ends, all have
  * ended. The last byte selects the axis, the time, the length of parts, and the functions between which there are slices;
- * the one before it, whether hardware traces are decoded, and whether jumps inside a function count. With
- * -DFOLDER the bytes are the files of a folder: of each its name in a line, its size in a line, and its content; see fuzz/run.
+ * the one before it, whether hardware traces are decoded, whether jumps inside a function count, whether the input comes
+ * through a pipe, which is written in two parts, and whether somebody watches it. With -DFOLDER the bytes are the files of a folder: of each its name in a line, its size in a line, and its content; see fuzz/run.
  */
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,6 +27,11 @@ extern const struct writer_ops write_dump, write_perfetto, write_fxt;
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
+#define NOT_DECODED 1 /* bits of the byte before the last one */
+#define ALL_BRANCHES 2
+#define PIPED 4
+#define WATCHED 8
+#define MAX_PIPE (1 << 20)
 #define MAX_EVENTS 200000 /* more from such a short input is an endless loop */
 
 struct timelines {
@@ -41,9 +47,17 @@ struct timelines {
 	size_t cap_stack;
 };
 
+/* The pipe that the input comes through, and what is not written yet. */
+struct feed {
+	int fd; /* -1: none, or all is written */
+	const uint8_t *rest;
+	size_t size;
+};
+
 struct fuzz {
 	struct calls calls;
 	struct timelines of_calls, of_samples;
+	struct feed feed;
 };
 
 static void check_slice(struct timelines *t, const struct event *ev)
@@ -249,17 +263,67 @@ static bool is_read(const struct event *ev)
 	return !(ev->made_of & EVENT_BIT(EVENT_AUX));
 }
 
+static void feed_part(struct feed *feed, size_t size)
+{
+	if (feed->fd < 0)
+		return;
+	if (write(feed->fd, feed->rest, size) != (ssize_t)size)
+		abort();
+	feed->rest += size;
+	feed->size -= size;
+	if (feed->size)
+		return;
+	close(feed->fd);
+	feed->fd = -1;
+}
+
+/* False: there is too much for a pipe that nobody reads. */
+static bool open_feed(struct feed *feed, struct in *in, const uint8_t *data, size_t size)
+{
+	int fds[2];
+
+	if (pipe2(fds, O_CLOEXEC) < 0)
+		abort();
+	if (size > MAX_PIPE || fcntl(fds[1], F_SETPIPE_SZ, MAX_PIPE) < (int)size) {
+		close(fds[0]);
+		close(fds[1]);
+		return false;
+	}
+	*feed = (struct feed){ .fd = fds[1], .rest = data, .size = size };
+	in_open_live(in, fds[0], "fuzz");
+	return true;
+}
+
+/* A reader that may wait gets all of it. */
+static void feed_first(struct feed *feed, const struct reader *r)
+{
+	bool all = !r->ops->live && !r->live_view;
+
+	feed_part(feed, all ? feed->size : feed->size / 2);
+	if (feed->fd >= 0 && r->ops->ready && !r->ops->ready(r->in))
+		feed_part(feed, feed->size);
+}
+
 static void drain(struct reader *r, struct writer *w, struct fuzz *fuzz)
 {
 	struct event ev, *run = NULL;
 	size_t nr = 0;
 
 	for (;;) {
+		int ret;
+
 		memset(&ev, 0, sizeof(ev));
 		ev.time = NO_TIME;
 		ev.cpu = NO_CPU;
 		ev.pid = ev.tid = NO_TASK;
-		if (r->ops->next(r, &ev) <= 0)
+		ret = r->ops->next(r, &ev);
+		if (ret == READER_AGAIN) {
+			if (fuzz->feed.fd < 0)
+				abort();
+			feed_part(&fuzz->feed, fuzz->feed.size);
+			continue;
+		}
+		if (ret <= 0)
 			break;
 		take(w, fuzz, &ev);
 		nr += is_read(&ev);
@@ -326,7 +390,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct strtab strings;
 	struct world world;
 	struct err err = { 0 };
-	struct fuzz fuzz = { 0 };
+	struct fuzz fuzz = { .feed.fd = -1 };
 	struct folder folder = { 0 };
 	struct out out;
 	struct in in;
@@ -338,12 +402,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct writer w = { .ops = &write_dump, .world = &world, .out = &out };
 	uint8_t choice = size ? data[size - 1] : 0, decoding = size > 1 ? data[size - 2] : 0;
 
-	r.decodes = !(decoding & 1);
-	r.all_branches = decoding & 2;
+	r.decodes = !(decoding & NOT_DECODED);
+	r.all_branches = decoding & ALL_BRANCHES;
+	r.live_view = decoding & WATCHED && READER.live_view;
 	log_level = -1;
 	strtab_init(&strings);
 	world_init(&world, &strings, &nowhere);
-	if (!IS_FOLDER || open_folder(&in, &folder, data, size) < 0)
+	if ((!IS_FOLDER || open_folder(&in, &folder, data, size) < 0) &&
+	    !(decoding & PIPED && open_feed(&fuzz.feed, &in, data, size)))
 		in_open_memory(&in, "fuzz", data, size);
 	r.priv = xcalloc(1, r.ops->priv_size);
 	w.priv = xcalloc(1, w.ops->priv_size);
@@ -354,10 +420,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		abort();
 	open_calls(&fuzz, &world, &out, choice);
 	open_samples(&fuzz, &world, &out, choice);
+	feed_first(&fuzz.feed, &r);
 	if (!r.ops->open || r.ops->open(&r) == 0)
 		drain(&r, &w, &fuzz);
 	close_calls(&fuzz);
 	close_samples(&fuzz);
+	if (fuzz.feed.fd >= 0)
+		close(fuzz.feed.fd);
 	if (r.ops->close)
 		r.ops->close(&r);
 	w.ops->close(&w);

@@ -2,8 +2,12 @@
 /*
  * fuzz_verb: a verb with options on one or two files of any format. The first byte of the input selects the verb, the
  * second one the output, and the next four ones an option each; the rest is the file. With the upper half of
- * the first byte, the file is cut in two, and both are inputs. fuzz/verb_seeds.py makes such inputs of the golden ones.
+ * the first byte, the file is cut in two, and both are inputs. Bits 4 to 6 say what the files are called: with most
+ * names, the file is cut in two, too, and kscope finds the second part by itself. fuzz/verb_seeds.py makes such inputs of
+ * the golden ones.
  */
+#include <errno.h>
+
 #include "base/buf.h"
 #include "fuzz/verb.h"
 
@@ -78,6 +82,18 @@ static const char *const outputs[] = { "perf.data", "folded",	  "svg",      "pft
 				       "fxt.gz",    "uftrace",	  "json.zst", "dump",
 				       "svg.gz",    "folded.zst", "tar",      "tar.gz" };
 
+/* The input, and what kscope looks for beside it or in --build-dir. */
+static const struct {
+	const char *input, *second;
+} files[] = {
+	{ "input", "second" },
+	{ "input.bin", "input.summary.txt" },
+	{ "folder/data", "folder/data.0" },
+	{ "folder/data", "folder/kcore_dir/kallsyms" },
+	{ "folder/data", "folder/kcore_dir/kcore" },
+	{ "input", "sample_header.json" },
+};
+
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 /* In an option, '@' is the folder. */
@@ -96,28 +112,41 @@ static bool writes(const struct command *verb)
 	return verb != &cmd_report && verb != &cmd_calls && verb != &cmd_alloc && verb != &cmd_info;
 }
 
+static void make_folders(void)
+{
+	if ((mkdir(verb_path("folder"), 0700) < 0 ||
+	     mkdir(verb_path("folder/kcore_dir"), 0700) < 0) &&
+	    errno != EEXIST)
+		abort();
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	const struct command *verb;
 	const char *first, *second;
 	struct buf words = { 0 }, chosen = { 0 };
-	size_t cut;
+	size_t cut, layout;
+	bool both;
 
 	if (size < HEAD)
 		return 0;
 	write_binaries();
+	make_folders();
 	verb = verbs[data[0] % 16 % COUNT(verbs)];
-	first = verb_path("input");
-	second = verb_path("second");
-	cut = data[0] & 128 ? HEAD + (size - HEAD) / 2 : size;
+	layout = data[0] / 16 % 8 % COUNT(files);
+	first = verb_path(files[layout].input);
+	second = verb_path(files[layout].second);
+	both = data[0] & 128;
+	cut = both || layout ? HEAD + (size - HEAD) / 2 : size;
 	verb_write(first, data + HEAD, cut - HEAD);
 	verb_write(second, data + cut, size - cut);
-	buf_addf(&words, "%s %s", first, data[0] & 128 ? second : "");
+	buf_addf(&words, "%s %s", first, both ? second : "");
 	if (writes(verb))
 		buf_addf(&words, " -o %s.%s", verb_path("out"), outputs[data[1] % COUNT(outputs)]);
 	for (unsigned i = 2; i < HEAD; i++)
 		add_option(&chosen, options[data[i] % COUNT(options)]);
 	run_verb(verb, words.data, chosen.data);
+	unlink(second);
 	buf_release(&words);
 	buf_release(&chosen);
 	return 0;

@@ -2,13 +2,16 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """pt_seeds.py pt|perfdata FOLDER: seeds for fuzz_pt and fuzz_perfdata: traces of the code in pt_code.h.
 
-Those for fuzz_perfdata are whole files, which map the code: it is in FOLDER/../pt_code.bin."""
+Those for fuzz_perfdata are whole files, which map the code: it is in FOLDER/../pt_code.bin, and in the ELF file
+FOLDER/../pt_code.elf."""
 import os
 import re
 import struct
+import subprocess
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+ELF_OFFSET = 0x1000  # of the code in an ELF file
 USER, KERNEL, LOW = 0x401000, 0xffffffff81000000, 0x8048000
 PSB, PSBEND, OVF, STOP, EXSTOP = b"\2\x82" * 8, b"\2\x23", b"\2\xf3", b"\2\x83", b"\2\xe2"
 CBR, TMA = b"\2\3\x15\0", b"\2\x73\x10\x02\0\5\0"
@@ -74,6 +77,18 @@ def code():
     return bytes(int(byte, 16) for byte in re.findall(r"\b0x([0-9a-f]{2})\b", text))
 
 
+def write_elf(path):
+    """The same code at USER, in functions; one of them is only a label."""
+    text = ".globl _start\n.type _start, %function\n.size _start, 16\n_start:\n"
+    for at, byte in enumerate(code()):
+        if at in (0x10, 0x20, 0x30, 0x48):
+            text += f".type f{at}, %function\n" * (at != 0x30) + f"f{at}:\n"
+        text += f".byte {byte}\n"
+    subprocess.run(["clang", "-target", "x86_64-linux-gnu", "-nostdlib", "-static", "-fuse-ld=lld", "-Wl,-z,separate-code",
+                    f"-Wl,--image-base={USER - ELF_OFFSET:#x}", "-x", "assembler", "-", "-o", path],
+                   input=text.encode(), check=True)
+
+
 def record(kind, body, misc=2):
     body += bytes(-len(body) % 8)
     return struct.pack("<IHH", kind, misc, 8 + len(body)) + body
@@ -95,6 +110,7 @@ class File:
         self.data += record(kind, body + trailer, misc)
 
     def map(self, address, size, offset, time):
+        offset += ELF_OFFSET * self.path.endswith(".elf")
         self.add(10, struct.pack("<IIQQQ24xII", 100, 100, address, size, offset, 5, 2) +
                  self.path.encode() + b"\0", time)
 
@@ -109,6 +125,16 @@ class File:
         packets += bytes(-len(packets) % 8)
         self.data += record(9, struct.pack("<QIIQIIQQ", 2, 100, 100, time, max(self.cpu, 0), 0, 1,
                                            len(packets)) + packets)
+
+    def compress(self):
+        """All so far, except the first record, which is not from the kernel, becomes compressed records."""
+        first = struct.unpack_from("<H", self.data, 6)[0]
+        rest, self.data, start = self.data[first:], self.data[:first], b"\x28\xb5\x2f\xfd\x00\x38"
+        for at in range(0, len(rest), 5000):
+            block = rest[at:at + 5000]
+            content = start + struct.pack("<I", len(block) << 3)[:3] + block
+            self.data += struct.pack("<IHH", 81, 0, 8 + len(content)) + content
+            start = b""
 
     def bytes(self):
         flags = 1 << 18 | 1 << 8 | 1 << 9 | 1 << 13
@@ -151,11 +177,13 @@ def snapshot_file(path, size, cpu, all_traces):
     return f.bytes()
 
 
-def sample_file(path, size, cpu, all_traces):
+def sample_file(path, size, cpu, all_traces, compressed=False):
     f = begin_file(path, size, cpu)
     for i, packets in enumerate(parts_of(all_traces)):
         f.sample(packets, 200 + 300 * i)
     f.add(14, b"", 450, 100, 101, 0)
+    if compressed:
+        f.compress()
     return f.bytes()
 
 
@@ -181,6 +209,8 @@ def main():
         path = os.path.abspath(os.path.join(folder, "..", "pt_code.bin"))
         with open(path, "wb") as f:
             f.write(code())
+        elf = path.replace(".bin", ".elf")
+        write_elf(elf)
         packets = list(seeds.values())
         files = {f"{name}-{cpu}": whole_file(path, len(code()), cpu, some)
                  for cpu in (-1, 0) for name, some in [("all", packets)] +
@@ -188,6 +218,8 @@ def main():
         for cpu in (-1, 0):
             files[f"snapshots-{cpu}"] = snapshot_file(path, len(code()), cpu, packets)
             files[f"samples-{cpu}"] = sample_file(path, len(code()), cpu, packets)
+            files[f"packed-{cpu}"] = sample_file(path, len(code()), cpu, packets, True)
+            files[f"elf-{cpu}"] = whole_file(elf, len(code()), cpu, packets)
         seeds = files
     for name, content in seeds.items():
         # The last byte selects options: see the fuzzers.
