@@ -138,17 +138,26 @@ def bare(folder, arch, cpus, rounds):
                          "-kernel", kernel])
 
 
+def record_bare(folder, arch, cpus, out, known):
+    """On a busy host, few stops fit into the guest's work: it then gets more."""
+    for rounds in (150000, 600000, 2400000, 9600000):
+        guest = bare(folder, arch, cpus, rounds // cpus)
+        with stopped_guest(guest, "-S") as qemu:
+            done = kscope(*command(qemu.address, out, guest, "-F", "200", "--max-stop", "30"))
+        if sum(folded(out).get(stack, 0) for stack in known) * Stream(out).chance() >= 40:
+            break
+    return done
+
+
 def test_bare(folder, arch, cpus):
     name = f"{arch}, {cpus} cpus"
-    guest = bare(folder, arch, cpus, 150000 // cpus)
     out = os.path.join(folder, "bare.kscope")
-    with stopped_guest(guest, "-S") as qemu:
-        done = kscope(*command(qemu.address, out, guest, "-F", "200", "--max-stop", "30"))
+    known = {"kernel;_start;guest_main;work;hot": 3, "kernel;_start;guest_main;work;cold": 1}
+    done = record_bare(folder, arch, cpus, out, known)
     if BARE[arch][1]:
         exits(f"{name}: until the guest ends", done, 0, "the target has ended")
     else:
         exits(f"{name}: until the guest ends", done, 1, "lost the connection to the stub")
-    known = {"kernel;_start;guest_main;work;hot": 3, "kernel;_start;guest_main;work;cold": 1}
     got, stacks = Stream(out), folded(out)
     check(f"{name}: the stream", not got.faults() and len(got.cpus()) == cpus, got.faults())
     shares_are_known(f"{name}: shares", stacks, known, got.chance())
