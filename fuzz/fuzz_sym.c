@@ -105,10 +105,10 @@ static void ask(struct symfile *sf)
 		ask_at(sf, starts[i] + 1 + i % 13);
 	}
 	for (size_t i = 0; i < nr_segments && i < 8; i++) {
-		uint64_t len = segments[i].memsz;
+		uint64_t far = segments[i].memsz / MAX_ASKED + 1; /* the size may be UINT64_MAX */
 
-		for (uint64_t at = 0; at < len; at += len / MAX_ASKED + 1)
-			ask_at(sf, segments[i].vaddr + at);
+		for (uint64_t n = 0; n < MAX_ASKED && n < segments[i].memsz; n++)
+			ask_at(sf, segments[i].vaddr + n * far);
 	}
 	for (size_t i = 0; symfile_module(sf, i, &module); i++)
 		use_text(module.name);
