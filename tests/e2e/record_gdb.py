@@ -70,8 +70,8 @@ def command(address, out, guest, *options):
     return ["record", "gdb", address, "-o", out, "-k", guest.kernel, *elfs, *options]
 
 
-def folded(path):
-    done = kscope("convert", path, "-t", "folded", "-o", "-", "--weight")
+def folded(path, *options):
+    done = kscope("convert", path, "-t", "folded", "-o", "-", "--weight", *options)
     return read_folded(done.stdout) if done.stdout else {}
 
 
@@ -96,15 +96,18 @@ def stacks_are_whole(name, stacks, known):
     check(name, mine and sum(cut.values()) <= sum(mine.values()) / 50, cut)
 
 
-def record_work(out, known, guest_of):
-    """Records a guest until it ends. On a busy host, few stops fit into its work: then it gets more of it."""
+def record_work(out, groups, guest_of, options=("-F", "200", "--max-stop", "30"), which="debian"):
+    """Records a guest until it ends. On a busy host, few stops fit into its work: then it gets more of it. groups: lists
+    of stacks, each of which needs samples."""
     for times in (1, 4, 16, 64):
         guest = guest_of(times)
-        with stopped_guest(guest, "-S") as qemu:
-            done = kscope(*command(qemu.address, out, guest, "-F", "200", "--max-stop", "30"))
-        if sum(folded(out).get(stack, 0) for stack in known) * Stream(out).chance() >= 40:
+        with stopped_guest(guest, "-S", which=which) as qemu:
+            done = kscope(*command(qemu.address, out, guest, *options))
+        stacks, chance = folded(out), Stream(out).chance()
+        seen = [sum(n for stack, n in stacks.items() if stack.endswith(tuple(group))) for group in groups]
+        if min(seen) * chance >= 40:
             break
-    return done
+    return done, guest
 
 
 def test_demo(folder, machine, frames, cpus):
@@ -113,8 +116,8 @@ def test_demo(folder, machine, frames, cpus):
     # CPUs run side by side: shares of all work are only known on one.
     known = {stack: units for stack, units in STACKS.items() if cpus == 1 or "compress" in stack}
     scale = 40 if cpus == 1 else 100
-    done = record_work(out, known,
-                       lambda times: guests.demo(machine, frames, words=f"scale={times * scale}", cpus=cpus))
+    done, _ = record_work(out, [known],
+                          lambda times: guests.demo(machine, frames, words=f"scale={times * scale}", cpus=cpus))
     exits(f"{name}: until the guest ends", done, 0, "the target has ended")
     got, stacks = Stream(out), folded(out)
     check(f"{name}: the stream", not got.faults() and got.cpus() == list(range(cpus)),
@@ -150,7 +153,7 @@ def test_bare(folder, arch, cpus):
     name = f"{arch}, {cpus} cpus"
     out = os.path.join(folder, "bare.kscope")
     known = {"kernel;_start;guest_main;work;hot": 3, "kernel;_start;guest_main;work;cold": 1}
-    done = record_work(out, known, lambda times: bare(folder, arch, cpus, times * 150000 // cpus))
+    done, _ = record_work(out, [known], lambda times: bare(folder, arch, cpus, times * 150000 // cpus))
     if BARE[arch][1]:
         exits(f"{name}: until the guest ends", done, 0, "the target has ended")
     else:
@@ -161,10 +164,10 @@ def test_bare(folder, arch, cpus):
     stacks_are_whole(f"{name}: stacks", stacks, known)
 
 
-def cortex_m_guest(folder, machine):
+def cortex_m_guest(folder, machine, rounds):
     """Its leaf() has so much to do that QEMU's own time for exceptions does not count."""
     cortex_m.FLAGS[:] = [*unwind_cortex_m.COMMON, *unwind_cortex_m.BUILDS["frame pointers"], "-DLEAF=700",
-                         "-DTICK=5000", "-DROUNDS=20000"]
+                         "-DTICK=5000", f"-DROUNDS={rounds}"]
     elf = cortex_m.build(folder, machine)
     return guests.Guest(machine, "qemu-system-arm", elf,
                         ["-M", machine, "-semihosting-config", "enable=on,target=native", *cortex_m.ICOUNT,
@@ -174,20 +177,19 @@ def cortex_m_guest(folder, machine):
 def test_cortex_m(folder, which, machine):
     """Stacks through exceptions, and of each function that calls itself a share for each depth."""
     name = f"{which} {machine}"
-    guest = cortex_m_guest(folder, machine)
     out = os.path.join(folder, "cortex_m.kscope")
-    with stopped_guest(guest, "-S", which=which) as qemu:
-        done = kscope(*command(qemu.address, out, guest, "-F", "300", "--max-stop", "50"))
+    threads = {thread: {";".join([thread, *["deep"] * n, "leaf"]): 1 for n in range(1, depth + 1)}
+               for thread, depth in [("first_thread", 6), ("second_thread", 4)]}
+    done, guest = record_work(out, threads.values(), lambda times: cortex_m_guest(folder, machine, 20000 * times),
+                              ("-F", "300", "--max-stop", "50"), which)
     exits(f"{name}: until the guest ends", done, 0, "the target has ended")
     got, at = Stream(out), cortex_m.symbols(guest.kernel)
-    text = kscope("convert", out, "-t", "folded", "-o", "-", "--weight", "--root", "none").stdout
-    stacks = read_folded(text) if text else {}
+    stacks = folded(out, "--root", "none")
     total = sum(stacks.values())
     wrong = {stack: n for stack, n in stacks.items() if not unwind_cortex_m.is_right(stack)}
     check(f"{name}: every caller may call what it calls", len(got.samples) > 100 and not wrong and not got.faults(),
           f"{len(got.samples)} {got.faults()} {wrong}")
-    for thread, depth in [("first_thread", 6), ("second_thread", 4)]:
-        known = {";".join([thread, *["deep"] * n, "leaf"]): 1 for n in range(1, depth + 1)}
+    for thread, known in threads.items():
         shares_are_known(f"{name}: shares of {thread}", stacks, known, got.chance())
     if which == "debian":  # 7.2 shows neither CONTROL nor the threads' stack pointer
         return
