@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * mapped: files in memory. If somebody makes such a file shorter, what is behind its new end reads as zeros, instead
- * of ending the program with SIGBUS.
+ * of ending the program with SIGBUS. All functions are for one thread; any thread may read the files.
  */
 #ifndef KSCOPE_BASE_MAPPED_H
 #define KSCOPE_BASE_MAPPED_H
