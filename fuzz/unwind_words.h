@@ -42,7 +42,7 @@ static inline uint64_t next_word(struct bytes *in, const struct scene *s)
 	}
 }
 
-/* The pc, which the result is, all registers, and both stacks. */
+/* Reads the pc, all registers and both stacks. Returns the pc. */
 static inline uint64_t next_state(struct bytes *in, struct scene *s)
 {
 	uint64_t pc = next_word(in, s);

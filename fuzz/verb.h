@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * verb: runs a verb of kscope on files in a folder in memory, as main() does, with --verify. Its messages and its
- * standard output are dropped, unless KSCOPE_FUZZ_LOUD is set. The verb must not say that it cannot write its output:
- * --verify has found a mistake then.
+ * standard output are dropped, unless KSCOPE_FUZZ_LOUD is set. An exit code of ERR_OUTPUT is a finding: --verify has
+ * found a bug.
  */
 #ifndef KSCOPE_FUZZ_VERB_H
 #define KSCOPE_FUZZ_VERB_H

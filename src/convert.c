@@ -358,7 +358,7 @@ static bool is_unusable(struct job *job, const char *path)
 	struct symfile *symfile = real ? library_try(&job->world.images.library, real) : NULL;
 
 	if (!real && !job->partial)
-		log_warn("%s: found no such file", path);
+		log_warn("%s: no such file", path);
 	free(real);
 	return !symfile || symfile_is_cut(symfile);
 }

@@ -100,8 +100,8 @@ struct reader_ops {
 	bool live;
 	bool live_view; /* next() may return READER_AGAIN, but only if reader->live_view is set */
 	/*
-	 * A file may have a header and nothing else. Of other formats, an input without data is
-	 * none.
+	 * A file may consist of a header alone. In other formats, an input without data is not
+	 * valid.
 	 */
 	bool header;
 	/* Of a live reader: whether open() can run without waiting for more input; NULL: always. */

@@ -162,16 +162,16 @@ static void end_slice(struct verify *v, struct axis *axis, const struct event *e
 	const struct open_slice *open;
 
 	if (!axis->nr) {
-		add_wrong(v, 1, "an end without a begin", ev->time);
+		add_wrong(v, 1, "an end without a start", ev->time);
 		return;
 	}
 	open = &axis->open[--axis->nr];
 	if (open->frame != slice->frame || open->kind != slice->kind)
-		add_wrong(v, 1, "the end of another slice", ev->time);
+		add_wrong(v, 1, "the end of a different slice", ev->time);
 	else if (open->since != slice->since)
-		add_wrong(v, 1, "an end with another begin", ev->time);
+		add_wrong(v, 1, "an end whose start time is wrong", ev->time);
 	else if (ev->time < open->since)
-		add_wrong(v, 1, "an end before its begin", ev->time);
+		add_wrong(v, 1, "an end before its start", ev->time);
 	else
 		v->slices++;
 }
@@ -195,7 +195,7 @@ static void expect_ends(struct verify *v)
 		struct axis *axis = &v->axes[i];
 
 		if (axis->nr)
-			add_wrong(v, axis->nr, "no end of a slice that began",
+			add_wrong(v, axis->nr, "a slice that never ends",
 				  axis->open[axis->nr - 1].since);
 		axis->nr = 0;
 	}
@@ -250,9 +250,9 @@ static int check_writer(const struct writer *writer, const struct written *put, 
 		return -1;
 	if (!(written->knows & WROTE_SLICES))
 		return 0;
-	if (check_total(writer, "begins of slices", put->begins, written->begins, err) < 0)
+	if (check_total(writer, "slice starts", put->begins, written->begins, err) < 0)
 		return -1;
-	return check_total(writer, "ends of slices", put->ends, written->ends, err);
+	return check_total(writer, "slice ends", put->ends, written->ends, err);
 }
 
 /* ---- the end ---- */
@@ -304,6 +304,6 @@ int verify_end(struct verify *v, struct world *world, uint32_t takes, struct wri
 			tell_account(&v->accounts[i], world);
 	}
 	if (tell && v->slices)
-		log_say("verified: %" PRIu64 " slices begin and end", v->slices);
+		log_say("verified: %" PRIu64 " slices start and end", v->slices);
 	return 0;
 }

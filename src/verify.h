@@ -2,7 +2,7 @@
 /*
  * verify: checks the results of a run, for --verify.
  *
- *  - Samples and their weights, for each event: what was read, and what stages made, reached the writers, or a
+ *  - Samples and their weights, for each event: all that readers read and stages made reached the writers, or a
  *    stage counted it as left out.
  *  - Slices: each one ends, after those inside it.
  *  - Each writer has written what it got. It counts that where it encodes it (struct written in format.h).

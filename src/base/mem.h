@@ -11,7 +11,7 @@
 
 /* Ends the program. */
 _Noreturn void mem_ran_out(void);
-/* A library that does not check what malloc() returns, or a stack that cannot grow: out of memory, not a crash. */
+/* A SIGSEGV when no address space is left is out of memory: a library did not check malloc(), or the stack could not grow. */
 void mem_watch_libraries(void);
 
 void *xmalloc(size_t size);

@@ -438,7 +438,7 @@ static bool is_deferred(const struct perfdata *p, const struct chain *chain, uin
 static int unknown_reads(struct reader *r, const struct record *rec, struct event *ev, uint32_t nr)
 {
 	return reader_damage(r, ev, rec->offset, nr, 0,
-			     "sample of %" PRIu32 " counters that the header does not describe",
+			     "sample with %" PRIu32 " counters that the header does not describe",
 			     nr);
 }
 

@@ -301,7 +301,7 @@ static int take_frame(struct reader *r, struct span line, struct span text, uint
 	cut = !named && !ends_blank(line) && (p->nr ? p->named : tab && !script_usual_frame(line));
 	p->named |= named;
 	add_frame(r, text);
-	return cut ? bad_line(r, ev, line, offset, "a line of a stack is cut") : 0;
+	return cut ? bad_line(r, ev, line, offset, "truncated stack line") : 0;
 }
 
 /* A branch has no other lines. */
@@ -350,7 +350,7 @@ static int take_rest(struct reader *r, struct span line, uint64_t offset, bool *
 	if (!p->open)
 		begin_bare(r, line, offset);
 	else if (!script_extra_line(line))
-		return bad_line(r, ev, line, offset, "not a line of a stack");
+		return bad_line(r, ev, line, offset, "not a stack line");
 	p->has_stack |= script_has_stack(line);
 	p->listing |= *line.at == '\t' && line.end[-1] == ':';
 	return 0;

@@ -13,7 +13,7 @@
 #define SEL4_CPUS 256
 #define SEL4_MAX_DEPTH 1024 /* the original sends 16 */
 #define SEL4_NOT_COUNTED UINT64_MAX
-#define SEL4_NO_ADDRESS "not an address of code"
+#define SEL4_NO_ADDRESS "not a code address"
 
 struct sel4_sample { /* absent fields are 0, as in protobuf */
 	uint64_t time, period;

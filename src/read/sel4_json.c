@@ -343,7 +343,7 @@ static int begin_at_samples(struct reader *r, struct event *ev, uint64_t at, con
 	in_skip(r->in, bytes);
 	p->state = AT_SAMPLES;
 	p->listed = true;
-	return reader_damage(r, ev, at, lost, bytes, "%s; going on with the samples behind it",
+	return reader_damage(r, ev, at, lost, bytes, "%s; continuing with the samples after it",
 			     what);
 }
 
@@ -398,7 +398,7 @@ static int at_end(struct reader *r, struct event *ev)
 	}
 	if (!have && !p->listed && !r->nr_damaged)
 		return err_at(&r->err, ERR_INPUT, r->in->path, in_offset(r->in),
-			      "the file ends without a list 'samples'");
+			      "the file ends without a 'samples' list");
 	if (!have)
 		return sel4_end(r, &p->sel4), 0;
 	if (*js.at == '{' || *js.at == '[') {

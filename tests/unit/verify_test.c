@@ -130,31 +130,31 @@ static void test_slices(void)
 	slice(&run, 1, true, 10, 30);
 	slice(&run, 2, true, 20, 30);
 	check("verify.crossed", ends_with(&run, "2 of 2 slices are not nested (first: the end of "
-						"another slice at 30)"));
+						"a different slice at 30)"));
 
 	begin(&run);
 	slice(&run, 1, false, 0, 10);
-	check("verify.open", ends_with(&run, "no end of a slice that began at 10"));
+	check("verify.open", ends_with(&run, "a slice that never ends at 10"));
 
 	begin(&run);
 	slice(&run, 1, true, 10, 20);
-	check("verify.unbegun", ends_with(&run, "an end without a begin at 20"));
+	check("verify.unbegun", ends_with(&run, "an end without a start at 20"));
 
 	begin(&run);
 	slice(&run, 1, false, 0, 10);
 	slice(&run, 1, true, 11, 20);
-	check("verify.since", ends_with(&run, "an end with another begin at 20"));
+	check("verify.since", ends_with(&run, "an end whose start time is wrong at 20"));
 
 	begin(&run);
 	slice(&run, 1, false, 0, 10);
 	slice(&run, 1, true, 10, 9);
-	check("verify.backward", ends_with(&run, "an end before its begin at 9"));
+	check("verify.backward", ends_with(&run, "an end before its start at 9"));
 
 	begin(&run);
 	slice(&run, 1, false, 0, 10);
 	split(&run);
 	slice(&run, 1, true, 10, 20);
-	check("verify.split", ends_with(&run, "no end of a slice that began at 10"));
+	check("verify.split", ends_with(&run, "a slice that never ends at 10"));
 }
 
 static void test_writers(void)
@@ -184,7 +184,7 @@ static void test_writers(void)
 	slice(&run, 1, false, 0, 10);
 	slice(&run, 1, true, 10, 20);
 	run.writer.written = (struct written){ .knows = WROTE_SLICES, .begins = 1 };
-	check("verify.written_ends", ends_with(&run, "has 0 ends of slices instead of 1"));
+	check("verify.written_ends", ends_with(&run, "has 0 slice ends instead of 1"));
 }
 
 /* ---- a whole run, with a writer that writes less than it gets ---- */
