@@ -42,9 +42,12 @@ def missing(machine):
 def write_wrapper(folder, machine):
     """A program that runs the machine's kscope."""
     path, home = os.path.join(folder, machine), os.path.join(BUILD, "machines", machine)
+    # The dynamic linker looks for its folders by statx(), for which QEMU 7.2 does not translate paths.
+    libraries = ":".join(f"{home}/sysroot/{lib}/{machine}-linux-gnu" for lib in ("lib", "usr/lib"))
     with open(path, "w", encoding="utf-8") as f:
         f.write("#!/bin/sh\n"
-                f"exec qemu-{machine} -L '{home}/sysroot' '{home}/build/kscope' \"$@\"\n")
+                f"exec qemu-{machine} -L '{home}/sysroot' -E 'LD_LIBRARY_PATH={libraries}' "
+                f"'{home}/build/kscope' \"$@\"\n")
     os.chmod(path, 0o755)
     return path
 
