@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "model/source.h"
+#include "pass/slices.h"
 
 #define BUG "this is a bug in kscope, please report it"
 
@@ -133,13 +134,7 @@ static bool is_slice(const struct event *ev)
 
 static struct axis *axis_of(struct verify *v, const struct event *ev)
 {
-	enum slice_kind kind = ev->slice.kind;
-	bool of_cpu = kind == SLICE_RUN || kind == SLICE_MASKED ||
-		      (kind == SLICE_GAP && ev->tid == NO_TASK);
-	enum { TASK, CPU, MASKED } what = kind == SLICE_MASKED ? MASKED : of_cpu ? CPU : TASK;
-	uint64_t task = (uint64_t)ev->pid << 32 | ev->tid;
-	struct hash_key key = { of_cpu ? ev->cpu : task, (uint64_t)ev->kind << 32 | what };
-	uint32_t *at = hash_at(&v->axis_index, key);
+	uint32_t *at = hash_at(&v->axis_index, slices_axis(ev));
 
 	if (!*at) {
 		GROW(v->axes, v->nr_axes + 1, v->cap_axes);

@@ -315,8 +315,10 @@ void durations_add(struct durations *d, const struct event *ev)
 	if (ev->slice.kind == SLICE_RUN) {
 		run_task(d, ev);
 	} else if (ev->slice.kind == SLICE_GAP) {
-		d->gaps += ev->slice.leave;
-		d->gap_time += ev->slice.leave ? ev->time - ev->slice.since : 0;
+		if (!ev->slice.leave || ev->outside)
+			return;
+		d->gaps++;
+		d->gap_time += ev->time - ev->slice.since;
 	} else if (ev->slice.kind == SLICE_RATE) {
 		return;
 	} else if (ev->slice.leave) {

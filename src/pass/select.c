@@ -4,10 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/mem.h"
 #include "base/text.h"
 #include "model/source.h"
 #include "model/world.h"
+#include "pass/slices.h"
 #include "stage.h"
 
 void selection_release(struct selection *sel)
@@ -318,18 +320,63 @@ static bool right_names(const struct selection *sel, struct world *world, const 
 	       select_source(sel, world, ev->sample.source);
 }
 
-/* Calls of another level still pass, because the time of their callers depends on theirs. */
+/* A task may change its name while its calls are open, as in an exec: the name at the begin of a slice is the one that counts. */
+struct open_slices {
+	bool *named; /* of each open slice: its task had a selected name when it began */
+	size_t nr, cap;
+};
+
+struct pick {
+	struct open_slices *axes;
+	size_t nr, cap;
+	struct hash index; /* by slices_axis(): position + 1 */
+};
+
+static struct open_slices *open_on_axis(struct pick *pick, const struct event *ev)
+{
+	uint32_t *at = hash_at(&pick->index, slices_axis(ev));
+
+	if (!*at) {
+		GROW(pick->axes, pick->nr + 1, pick->cap);
+		pick->axes[pick->nr++] = (struct open_slices){ 0 };
+		*at = (uint32_t)pick->nr;
+	}
+	return &pick->axes[*at - 1];
+}
+
+static bool began_with_comm(struct stage *s, const struct event *ev)
+{
+	const struct chain *chain = s->chain;
+	struct open_slices *open;
+	bool named;
+
+	if (!chain->selection->comms.nr)
+		return true;
+	if (ev->slice.kind >= SLICE_NOTE)
+		return right_comm(chain->selection, chain->world, ev->pid, ev->tid);
+	open = open_on_axis(s->priv, ev);
+	if (ev->slice.leave)
+		return open->nr && open->named[--open->nr];
+	named = right_comm(chain->selection, chain->world, ev->pid, ev->tid);
+	GROW(open->named, open->nr + 1, open->cap);
+	return open->named[open->nr++] = named;
+}
+
+/* Calls of another name or level still pass, because the time of their callers depends on theirs. */
 static int pick_slice(struct stage *s, struct event *ev)
 {
 	const struct selection *sel = s->chain->selection;
-	struct world *world = s->chain->world;
-	bool kernel = world->frames.all[ev->slice.frame].flags & FRAME_KERNEL;
+	bool kernel = s->chain->world->frames.all[ev->slice.frame].flags & FRAME_KERNEL;
 
 	if (ev->pid == NO_TASK) /* of a cpu */
 		return stage_emit(s, ev);
 	/* Stretches are selected by the tasks of their samples. */
-	if (ev->kind == EVENT_SLICE && !select_task(sel, world, ev->pid, ev->tid))
-		return 0;
+	if (ev->kind == EVENT_SLICE) {
+		if (!in_set(&sel->pids, ev->pid) || !in_set(&sel->tids, ev->tid))
+			return 0;
+		if (!began_with_comm(s, ev))
+			ev->outside |= OUTSIDE_WHO;
+	}
 	if (ev->slice.frame && sel->level && kernel != (sel->level == LEVEL_KERNEL))
 		ev->outside |= OUTSIDE_WHO;
 	return stage_emit(s, ev);
@@ -351,11 +398,23 @@ static int pick_push(struct stage *s, struct event *ev)
 	return stage_emit(s, ev);
 }
 
+static void pick_close(struct stage *s)
+{
+	struct pick *pick = s->priv;
+
+	for (size_t i = 0; i < pick->nr; i++)
+		free(pick->axes[i].named);
+	free(pick->axes);
+	hash_release(&pick->index);
+}
+
 const struct stage_ops stage_pick = {
 	.name = "pick",
 	.takes = EVENT_BIT(EVENT_SAMPLE) | EVENT_BIT(EVENT_CHAIN) | EVENT_BIT(EVENT_SLICE) |
 		 EVENT_BIT(EVENT_STRETCH),
 	.options = OPTION_USES({ &pick_table, OPTION_ELSEWHERE }),
 	.needed = selects_late,
+	.priv_size = sizeof(struct pick),
 	.push = pick_push,
+	.close = pick_close,
 };

@@ -533,6 +533,17 @@ void slices_release(struct slices *s)
 	memset(s, 0, sizeof(*s));
 }
 
+struct hash_key slices_axis(const struct event *ev)
+{
+	enum slice_kind kind = ev->slice.kind;
+	bool of_cpu = kind == SLICE_RUN || kind == SLICE_MASKED ||
+		      (kind == SLICE_GAP && ev->tid == NO_TASK);
+	enum { TASK, CPU, MASKED } what = kind == SLICE_MASKED ? MASKED : of_cpu ? CPU : TASK;
+	uint64_t task = (uint64_t)ev->pid << 32 | ev->tid;
+
+	return (struct hash_key){ of_cpu ? ev->cpu : task, (uint64_t)ev->kind << 32 | what };
+}
+
 void slices_open(struct slices *s, struct slices_task *task, struct slice slice)
 {
 	wake(s, task);

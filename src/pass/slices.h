@@ -10,6 +10,7 @@
 #ifndef KSCOPE_PASS_SLICES_H
 #define KSCOPE_PASS_SLICES_H
 
+#include "base/hash.h"
 #include "model/event.h"
 #include "pass/footprint.h"
 #include "pass/tids.h"
@@ -131,6 +132,9 @@ struct slices {
 };
 
 void slices_release(struct slices *slices);
+
+/* The axis on which an EVENT_SLICE or EVENT_STRETCH is nested with others: of its task, or one of its cpu. */
+struct hash_key slices_axis(const struct event *ev);
 
 /* Call this first for each event. If the time is unknown, or earlier than the last, no time has passed. */
 void slices_advance(struct slices *slices, uint64_t time);
