@@ -101,6 +101,20 @@ static void add_interval(struct interval_list *list, const struct interval *new)
 	list->at[list->nr++] = *new;
 }
 
+/*
+ * libdw 0.188 does not check offsets of 8 bytes in the index of range lists, and crashes. Only 64-bit DWARF has them;
+ * its index is left out. So a unit counts as vague, and only inlined calls in several pieces are lost.
+ */
+static bool has_unsafe_ranges(Dwarf_Die *die)
+{
+	uint8_t offset_size;
+	Dwarf_Attribute ranges;
+
+	return dwarf_cu_info(die->cu, NULL, NULL, NULL, NULL, NULL, NULL, &offset_size) == 0 &&
+	       offset_size == 8 && dwarf_attr(die, DW_AT_ranges, &ranges) &&
+	       dwarf_whatform(&ranges) == DW_FORM_rnglistx;
+}
+
 /* Appends the live ranges of the DIE; true if the DIE has any, dead ones included. */
 static bool add_ranges(const struct dwarf *d, Dwarf_Die *die, struct interval model,
 		       struct interval_list *list)
@@ -109,6 +123,8 @@ static bool add_ranges(const struct dwarf *d, Dwarf_Die *die, struct interval mo
 	ptrdiff_t at = 0;
 	bool any = false;
 
+	if (has_unsafe_ranges(die))
+		return false;
 	while (list->seen++ < INTERVALS_MAX && (at = dwarf_ranges(die, at, &base, &lo, &hi)) > 0) {
 		any = true;
 		if (lo >= hi || !is_loaded(d, lo))

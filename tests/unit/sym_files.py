@@ -440,6 +440,20 @@ def truncated(top):
     check("truncated-is-said", "cut short" in done.stderr, done.stderr)
 
 
+def wild_ranges(top):
+    """Some versions of libdw do not check the index of range lists in 64-bit DWARF."""
+    elf = clang(top, "wild", SOURCE, ["-gdwarf-5", "-gdwarf64", "-ffunction-sections"])
+    where = {f: find(elf, f) for f in ("outer", "other", "_start")}
+    section = re.search(r" \.debug_rnglists +PROGBITS +\w+ (\w+)", must("readelf", "-SW", elf))
+    with open(elf, "r+b") as f:
+        f.seek(int(section[1], 16) + 20)  # behind the header
+        f.write(b"\xcc" * 8)
+    done = sym(elf, addresses=where.values())
+    check("wild-ranges", not crashed(done), f"exit {done.returncode}: {done.stderr}")
+    got = [n[-1] for n in names(elf, where.values())]
+    check("wild-ranges-names", got == list(where), f"{where} {got}")
+
+
 def object_file(top):
     source = os.path.join(top, "object.c")
     with open(source, "w") as f:
@@ -468,7 +482,7 @@ def main():
             guarded("arch-" + arch, one_target, top, arch, flags)
             guarded("assembler-" + arch, assembler, top, arch, flags)
         for test in (debug_links, build_ids, symfs, circles, demangling, hostile_names, kallsyms,
-                     perf_map, stubs, strange_files, truncated, object_file):
+                     perf_map, stubs, strange_files, truncated, wild_ranges, object_file):
             guarded(test.__name__, test, top)
     finish()
 
