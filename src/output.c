@@ -59,7 +59,8 @@ static void say_kernel(const struct job *job, const struct output *output)
 	if (!kernel || job->kernel_cached)
 		return;
 	if (symfile_is_packed(kernel->symfile))
-		log_say("perf finds the kernel's symbols only with --buildid-cache: %s is not an ELF file",
+		log_say("perf finds the kernel's symbols only with --buildid-cache: %s is not an "
+			"ELF file",
 			kernel->file);
 	else
 		log_say("for the kernel's symbols: perf report -i %s -k %s", output->path,
