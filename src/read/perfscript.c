@@ -395,8 +395,10 @@ static int take_line(struct reader *r, struct span line, uint64_t offset, bool *
 			begin_sample(r, &first);
 		return 0;
 	}
-	if (!p->open && script_error(&p->branches, line)) {
-		p->stage = STAGE_BRANCH;
+	if (script_is_error(line)) { /* between samples: one on a single line is still open */
+		*again = end_sample(r);
+		if (!*again && script_error(&p->branches, line))
+			p->stage = STAGE_BRANCH;
 		return 0;
 	}
 	return take_rest(r, line, offset, again, ev);
