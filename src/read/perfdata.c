@@ -528,9 +528,12 @@ static int read_record(struct reader *r, struct event *ev)
 		return lose_some(r, ev, offset, "record shorter than its header");
 	if (!resync_type(rec.type))
 		return lose_some(r, ev, offset, "not a record");
-	rec.data = in_peek(r->in, rec.size, &have);
+	/* Of a stream, the next record may not be there yet. */
+	rec.data = in_peek(r->in, rec.size + (s->data_end == UINT64_MAX ? 0 : HEAD), &have);
 	if (have < rec.size || left < rec.size)
 		return lose_some(r, ev, offset, "truncated record");
+	if (resync_hides(p, &rec, have < left ? have : (size_t)left))
+		return lose_some(r, ev, offset, "a record of a wrong size");
 	return file_record(r, &rec, ev);
 }
 

@@ -297,6 +297,8 @@ bool resync_type(uint32_t type);
 /* Where records begin; `ended` if the data does. False: nowhere, and *at is how much has been searched. */
 bool resync_search(const struct perfdata *p, const uint8_t *data, size_t len, bool ended,
 		   size_t *at);
+/* Is the size of a record wrong, because others begin inside? `have` bytes follow rec->data. */
+bool resync_hides(const struct perfdata *p, const struct record *rec, size_t have);
 
 /* ---- perfdata_feature.c ---- */
 

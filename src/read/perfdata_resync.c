@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * perfdata_resync: where the records go on behind damage. Records have no mark, but each has its size: several of
- * them in a row, or up to the end of the data, are no accident.
+ * perfdata_resync: where the records go on behind damage. Records have no mark, but each has its
+ * size: several of them in a row, or up to the end of the data, are no accident.
  */
 #include "read/perfdata.h"
 
-#define PROOF 4				/* records in a row */
-#define LAST_PROOF 2			/* the same, if the data ends with them */
-#define REACH ((size_t)PROOF << 16)	/* no more bytes are in them */
-#define MISC_UNUSED 0x0ff8		/* bits of misc that perf and Linux never set */
-#define NO_TYPE 1024			/* neither perf nor Linux will have as many types */
-#define SIMPLE_TYPES 32768		/* simpleperf's own begin here */
+#define PROOF 4			    /* records in a row */
+#define LAST_PROOF 2		    /* the same, if the data ends with them */
+#define REACH ((size_t)PROOF << 16) /* no more bytes are in them */
+#define MISC_UNUSED 0x0ff8	    /* bits of misc that perf and Linux never set */
+#define NO_TYPE 1024		    /* neither perf nor Linux will have as many types */
+#define SIMPLE_TYPES 32768	    /* simpleperf's own begin here */
 
 bool record_type_known(uint32_t type)
 {
@@ -56,12 +56,29 @@ static bool records_at(const struct perfdata *p, const uint8_t *at, size_t len, 
 	return nr == PROOF || (ended && !len && nr >= LAST_PROOF);
 }
 
-bool resync_search(const struct perfdata *p, const uint8_t *data, size_t len, bool ended, size_t *at)
+bool resync_search(const struct perfdata *p, const uint8_t *data, size_t len, bool ended,
+		   size_t *at)
 {
 	size_t end = ended ? len : len - REACH;
 
 	for (*at = 0; *at < end; ++*at) {
 		if (records_at(p, data + *at, len - *at, ended))
+			return true;
+	}
+	return false;
+}
+
+bool resync_hides(const struct perfdata *p, const struct record *rec, size_t have)
+{
+	struct record next;
+
+	if (have < rec->size + sizeof(struct perf_record) || has_more(rec->type))
+		return false;
+	next = record_at(p, rec->data + rec->size, 0);
+	if (resync_type(next.type) && next.size >= sizeof(struct perf_record))
+		return false;
+	for (size_t at = 1; at < rec->size; at++) {
+		if (records_at(p, rec->data + at, rec->size - at, false))
 			return true;
 	}
 	return false;

@@ -337,6 +337,9 @@ def holes(f):
     records[9] = records[9][5:]
     records[14] = records[14][:6] + f.pack("H", 0) + records[14][8:]
     records[19] = records[19][:6] + f.pack("H", 0xfff8) + records[19][8:]
+    first = f.sample([USER, 0x400100], 0)
+    first = first[:6] + f.pack("H", 500) + first[8:]
+    records[:0] = [first, *(f.sample([USER, 0x400200 + n], n) for n in range(1, 8))]
     return f.comm("x") + f.mmap2(0x400000, 0x1000, 0, "/bin/x") + b"".join(records)
 
 
