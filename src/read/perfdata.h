@@ -294,7 +294,10 @@ bool simple_record(struct perfdata *p, const struct record *rec);
 bool record_type_known(uint32_t type);
 /* False: no version of perf or simpleperf has such a type. */
 bool resync_type(uint32_t type);
-/* Where records begin; `ended` if the data does. False: nowhere, and *at is how much has been searched. */
+/*
+ * Where records begin; `ended` if the data ends here. False: nowhere, and *at is how much has been
+ * searched.
+ */
 bool resync_search(const struct perfdata *p, const uint8_t *data, size_t len, bool ended,
 		   size_t *at);
 /* Is the size of a record wrong, because others begin inside? `have` bytes follow rec->data. */

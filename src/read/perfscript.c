@@ -287,7 +287,7 @@ static int take_frame(struct reader *r, struct span line, struct span text, uint
 	struct perfscript *p = r->priv;
 	bool tab = *line.at == '\t', named, cut;
 	const char *inner = tab ? memchr(text.at, '\t', span_len(text)) : NULL;
-	struct span second = { 0 }; /* a frame on the same line: the end of the first one is missing */
+	struct span second = { 0 }; /* a frame on the same line, behind one that is cut */
 
 	if (inner && script_usual_frame((struct span){ inner, line.end }) &&
 	    script_frame((struct span){ inner, line.end }, &second))

@@ -46,7 +46,8 @@ struct sel4 {
 	struct unmapped *unmapped;	 /* pids without a binary, and their number of samples */
 	size_t nr_unmapped, cap_unmapped;
 	uint64_t more_unmapped; /* samples of pids beyond the table's limit */
-	uint64_t wrong_callers, wrong_at; /* ips that are no addresses; the sample of the first one */
+	uint64_t wrong_callers; /* ips that are not addresses */
+	uint64_t wrong_at;	/* where the sample of the first one is */
 };
 
 extern const struct option_table sel4_tick_table; /* a uint64_t */

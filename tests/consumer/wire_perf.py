@@ -94,7 +94,8 @@ def beside_cache(folder, recording):
     done = kscope("convert", recording, "-o", data, "--kernel", kernel, "--build-dir", folder,
                   env=dict(os.environ, HOME=home))
     equal("beside the cache: no messages", (done.returncode, done.stderr), (0, ""))
-    check("beside the cache: perf script", "copy" in perf(home, "script", "-i", data, "-F", "ip,sym").stdout)
+    done = perf(home, "script", "-i", data, "-F", "ip,sym")
+    check("beside the cache: perf script", "copy" in done.stdout, done.stdout)
 
 
 def without_build_id(folder, recording):
