@@ -68,16 +68,34 @@ bool resync_search(const struct perfdata *p, const uint8_t *data, size_t len, bo
 	return false;
 }
 
-bool resync_hides(const struct perfdata *p, const struct record *rec, size_t have)
+/* A sample without a copy of the program's memory, in which there may be anything. */
+static bool is_plain_sample(const struct perfdata *p, const struct record *rec)
+{
+	const struct attr *attr = rec->type == PERF_RECORD_SAMPLE ? record_attr(p, rec) : NULL;
+
+	return attr && !(attr->raw.sample_type &
+			 (PERF_SAMPLE_RAW | PERF_SAMPLE_STACK_USER | PERF_SAMPLE_AUX));
+}
+
+/* What follows the record is none. */
+static bool ends_wrong(const struct perfdata *p, const struct record *rec, size_t have)
 {
 	struct record next;
 
 	if (have < rec->size + sizeof(struct perf_record) || has_more(rec->type))
 		return false;
 	next = record_at(p, rec->data + rec->size, 0);
-	if (resync_type(next.type) && next.size >= sizeof(struct perf_record))
+	return !resync_type(next.type) || next.size < sizeof(struct perf_record);
+}
+
+bool resync_hides(const struct perfdata *p, const struct record *rec, size_t have)
+{
+	bool wrong = ends_wrong(p, rec, have);
+	size_t step = wrong ? 1 : 8;
+
+	if (!wrong && !is_plain_sample(p, rec))
 		return false;
-	for (size_t at = 1; at < rec->size; at++) {
+	for (size_t at = step; at + PROOF * sizeof(struct perf_record) <= rec->size; at += step) {
 		if (records_at(p, rec->data + at, rec->size - at, false))
 			return true;
 	}

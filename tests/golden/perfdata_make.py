@@ -339,6 +339,11 @@ def holes(f):
     records[19] = records[19][:6] + f.pack("H", 0xfff8) + records[19][8:]
     first = f.sample([USER, 0x400100], 0)
     first = first[:6] + f.pack("H", 500) + first[8:]
+    last = records[23]  # three records in one
+    records[23:] = [last[:6] + f.pack("H", 3 * len(last)) + last[8:], last, last]
+    # As long as eight of them.
+    records[20:20] = [last[:6] + f.pack("H", 8 * len(last)) + last[8:]] + [
+        f.sample([USER, 0x400300 + n], 20001 + n) for n in range(1, 8)]
     records[:0] = [first, *(f.sample([USER, 0x400200 + n], n) for n in range(1, 8))]
     return f.comm("x") + f.mmap2(0x400000, 0x1000, 0, "/bin/x") + b"".join(records)
 
