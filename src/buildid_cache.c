@@ -156,7 +156,9 @@ static char *cache_place(const char *dir)
 
 static bool is_below(const char *file, const char *folder)
 {
-	return !strncmp(file, folder, strlen(folder));
+	size_t len = strlen(folder);
+
+	return !strncmp(file, folder, len) && (file[len] == '/' || (len && folder[len - 1] == '/'));
 }
 
 bool buildid_cache_has(const char *file)

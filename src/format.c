@@ -299,22 +299,19 @@ const struct reader_ops *reader_by_content(struct in *in)
 
 const struct reader_ops *reader_expected(struct in *in, const char *const *names)
 {
-	size_t len;
-	const uint8_t *data = in_peek(in, FARTHER, &len);
+	size_t len, searched;
+	const uint8_t *data = in_peek(in, FARTHER, &len), *at = data;
 	int bits;
 	const struct reader_ops *best = by_probes(data, len, names, &bits);
 
+	/* The records may be few, at the end. Damage before them may look like another format. */
+	searched = len < FARTHER ? len : FARTHER;
+	for (; !best && searched; at += searched - searched / 2, searched /= 2)
+		best = by_records(at, searched, names);
 	if (best)
 		return best;
 	best = by_probes(data, len, NULL, &bits);
-	if (best && bits >= SURE)
-		return best;
-	if (len > FARTHER)
-		len = FARTHER;
-	/* The records may be few, at the end. */
-	for (best = NULL; !best && len; data += len - len / 2, len /= 2)
-		best = by_records(data, len, names);
-	return best ? best : reader_by_name(names[0]);
+	return best && bits >= SURE ? best : reader_by_name(names[0]);
 }
 
 char *reader_folder_file(const char *path)

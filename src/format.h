@@ -199,7 +199,8 @@ const struct reader_ops *reader_by_head(const uint8_t *head, size_t len, bool en
 const struct reader_ops *reader_by_content(struct in *in);
 /*
  * The same for a tool that knows its formats: one of `names`, which end with NULL. It is the first
- * one if nothing can be detected, and another format only if that is certain.
+ * one if nothing can be detected, and another format only if that is certain and there are no
+ * records of its own formats.
  */
 const struct reader_ops *reader_expected(struct in *in, const char *const *names);
 /* The data file in `path`, if that is a folder that a reader knows, else NULL. Caller frees. */

@@ -21,6 +21,7 @@
 #define PLAIN_MAX ((size_t)256 << 10) /* room for four records of the maximum size */
 #define AUX_PIECE ((size_t)64 << 10)
 #define HEAD sizeof(struct perf_record)
+#define RESYNC_WINDOW ((size_t)1 << 20)
 
 static int perfdata_probe(const uint8_t *head, size_t len)
 {
@@ -308,13 +309,6 @@ static int user_record(struct reader *r, const struct record *rec)
 	return simple_record(p, rec) ? 0 : -1;
 }
 
-static bool known_type(uint32_t type)
-{
-	return (type >= PERF_RECORD_MMAP && type <= PERF_RECORD_CALLCHAIN_DEFERRED) ||
-	       (type >= PERF_RECORD_HEADER_ATTR && type < PERF_RECORD_KNOWN_USER_END) ||
-	       simple_type(type);
-}
-
 /* Queues a record that has a time; any other becomes p->now at once, as an aligned copy. */
 static void kernel_record(struct perfdata *p, const struct record *rec)
 {
@@ -347,7 +341,7 @@ static int take_record(struct reader *r, const struct record *rec, struct event 
 {
 	struct perfdata *p = r->priv;
 
-	if (!known_type(rec->type)) {
+	if (!record_type_known(rec->type)) {
 		if (!p->unknown++)
 			p->unknown_type = rec->type;
 		return 0;
@@ -384,12 +378,42 @@ static int end_of_data(struct reader *r)
 	return 0;
 }
 
-/* The next record cannot be found: the rest is lost. */
-static int lose_rest(struct reader *r, struct event *ev, uint64_t offset, const char *why)
+/* Skips to the next place where records begin, behind the current one. False: there is none. */
+static bool find_record(struct reader *r)
+{
+	const struct perfdata *p = r->priv;
+
+	in_skip(r->in, 1);
+	for (;;) {
+		uint64_t left = p->s->data_end - in_offset(r->in);
+		size_t have, at;
+		const uint8_t *data = in_peek(r->in, RESYNC_WINDOW, &have);
+		bool ended = have < RESYNC_WINDOW, found;
+
+		if (have >= left) {
+			have = (size_t)left;
+			ended = true;
+		} else if (have > RESYNC_WINDOW) {
+			have = RESYNC_WINDOW;
+		}
+		found = resync_search(p, data, have, ended, &at);
+		in_skip(r->in, at);
+		if (found || ended)
+			return found;
+	}
+}
+
+/* A record whose end is unknown: what is up to the next ones is lost. */
+static int lose_some(struct reader *r, struct event *ev, uint64_t offset, const char *why)
 {
 	struct perfdata *p = r->priv;
+	bool found = in_offset(r->in) == offset && find_record(r);
 	uint64_t end = p->s->data_end, rest;
 
+	if (found)
+		return reader_damage(r, ev, offset, 0, in_offset(r->in) - offset,
+				     "%s; skipped %" PRIu64 " bytes", why,
+				     in_offset(r->in) - offset);
 	in_skip(r->in, end == UINT64_MAX ? end : end - in_offset(r->in));
 	rest = in_offset(r->in) - offset;
 	end_of_data(r);
@@ -491,20 +515,25 @@ static int read_record(struct reader *r, struct event *ev)
 	if (!have && s->data_end == UINT64_MAX)
 		return end_of_data(r);
 	if (have < HEAD)
-		return lose_rest(r, ev, offset, "truncated record header");
+		return lose_some(r, ev, offset, "truncated record header");
 	rec = record_at(p, data, offset);
 	if (simple_type(rec.type) && rec.misc) {
 		/* More than 64 KiB: symbols, which we do not need. */
 		if (simple_size(&rec) > left ||
 		    in_skip(r->in, simple_size(&rec)) < simple_size(&rec))
-			return lose_rest(r, ev, offset, "truncated record");
+			return lose_some(r, ev, offset, "truncated record");
 		return 0;
 	}
 	if (rec.size < HEAD)
-		return lose_rest(r, ev, offset, "record shorter than its header");
-	rec.data = in_peek(r->in, rec.size, &have);
+		return lose_some(r, ev, offset, "record shorter than its header");
+	if (!resync_type(rec.type))
+		return lose_some(r, ev, offset, "not a record");
+	/* Of a stream, the next record may not be there yet. */
+	rec.data = in_peek(r->in, rec.size + (s->data_end == UINT64_MAX ? 0 : HEAD), &have);
 	if (have < rec.size || left < rec.size)
-		return lose_rest(r, ev, offset, "truncated record");
+		return lose_some(r, ev, offset, "truncated record");
+	if (resync_hides(p, &rec, have < left ? have : (size_t)left))
+		return lose_some(r, ev, offset, "a record of a wrong size");
 	return file_record(r, &rec, ev);
 }
 

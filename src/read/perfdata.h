@@ -289,6 +289,20 @@ uint32_t simple_size(const struct record *rec);
 /* False: damaged. */
 bool simple_record(struct perfdata *p, const struct record *rec);
 
+/* ---- perfdata_resync.c ---- */
+
+bool record_type_known(uint32_t type);
+/* False: no version of perf or simpleperf has such a type. */
+bool resync_type(uint32_t type);
+/*
+ * Where records begin; `ended` if the data ends here. False: nowhere, and *at is how much has been
+ * searched.
+ */
+bool resync_search(const struct perfdata *p, const uint8_t *data, size_t len, bool ended,
+		   size_t *at);
+/* Is the size of a record wrong, because others begin inside? `have` bytes follow rec->data. */
+bool resync_hides(const struct perfdata *p, const struct record *rec, size_t have);
+
 /* ---- perfdata_feature.c ---- */
 
 bool feature_wanted(unsigned bit);

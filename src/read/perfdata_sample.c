@@ -7,6 +7,11 @@
 #include "read/perfdata.h"
 
 #define MAX_HELD 4096 /* samples that wait for their deferred call chain */
+/* A sample with only these fields has nothing behind them. */
+#define SIMPLE_FIELDS                                                                          \
+	(PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_ADDR |              \
+	 PERF_SAMPLE_CALLCHAIN | PERF_SAMPLE_ID | PERF_SAMPLE_CPU | PERF_SAMPLE_PERIOD |       \
+	 PERF_SAMPLE_STREAM_ID | PERF_SAMPLE_RAW | PERF_SAMPLE_IDENTIFIER)
 
 static uint64_t context_of(uint16_t misc, uint64_t ip)
 {
@@ -464,6 +469,11 @@ static int parse(struct reader *r, const struct record *rec, struct event *ev,
 		*ev = blank;
 		p->nr_reads = 0;
 		return reader_damage(r, ev, rec->offset, 1, rec->size, "sample is too short");
+	}
+	if (!(attr->raw.sample_type & ~SIMPLE_FIELDS) && c.end - c.at >= 8) {
+		*ev = blank;
+		p->nr_reads = 0;
+		return reader_damage(r, ev, rec->offset, 1, rec->size, "sample is too long");
 	}
 	if (held)
 		take_held_reads(p, held);

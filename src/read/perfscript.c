@@ -286,7 +286,12 @@ static int take_frame(struct reader *r, struct span line, struct span text, uint
 {
 	struct perfscript *p = r->priv;
 	bool tab = *line.at == '\t', named, cut;
+	const char *inner = tab ? memchr(text.at, '\t', span_len(text)) : NULL;
+	struct span second = { 0 }; /* a frame on the same line, behind one that is cut */
 
+	if (inner && script_usual_frame((struct span){ inner, line.end }) &&
+	    script_frame((struct span){ inner, line.end }, &second))
+		text.end = inner;
 	text = p->single ? script_cut_extras(text) : span_trim(text);
 	named = span_len(text) && !span_begins(text, "(inlined)"); /* by -F ip, too */
 	if (p->from_first && (tab || !p->anonymous)) {
@@ -301,7 +306,9 @@ static int take_frame(struct reader *r, struct span line, struct span text, uint
 	cut = !named && !ends_blank(line) && (p->nr ? p->named : tab && !script_usual_frame(line));
 	p->named |= named;
 	add_frame(r, text);
-	return cut ? bad_line(r, ev, line, offset, "truncated stack line") : 0;
+	if (second.at)
+		add_frame(r, span_trim(second));
+	return cut || second.at ? bad_line(r, ev, line, offset, "truncated stack line") : 0;
 }
 
 /* A branch has no other lines. */
@@ -375,11 +382,14 @@ static int take_line(struct reader *r, struct span line, uint64_t offset, bool *
 		*again = true;
 		return not_bare(r, ev);
 	}
+	tab = line.at < line.end && *line.at == '\t';
 	if (!span_len(span_trim(line))) {
+		if (tab && p->open && !p->now.skip)
+			return reader_damage(r, ev, offset, 0, span_len(line),
+					     "empty stack line");
 		end_sample(r);
 		return 0;
 	}
-	tab = *line.at == '\t';
 	if (tab && script_has_time(line)) { /* the end of a frame's line is missing */
 		*again = end_sample(r);
 		if (*again)
@@ -395,8 +405,10 @@ static int take_line(struct reader *r, struct span line, uint64_t offset, bool *
 			begin_sample(r, &first);
 		return 0;
 	}
-	if (!p->open && script_error(&p->branches, line)) {
-		p->stage = STAGE_BRANCH;
+	if (script_is_error(line)) { /* between samples: one on a single line is still open */
+		*again = end_sample(r);
+		if (!*again && script_error(&p->branches, line))
+			p->stage = STAGE_BRANCH;
 		return 0;
 	}
 	return take_rest(r, line, offset, again, ev);

@@ -249,15 +249,24 @@ static void count_unmapped(struct sel4 *s, uint32_t pid)
 	s->unmapped[s->nr_unmapped++] = (struct unmapped){ pid, 1 };
 }
 
-void sel4_event(struct sel4 *s, struct event *ev)
+/* Addresses that are markers in a chain. A wrong caller is no reason to lose the sample. */
+static void check_callers(struct sel4 *s, uint64_t nr, uint64_t offset)
+{
+	for (uint64_t i = 0; i <= nr; i++) {
+		if (!ip_is_marker(s->sample.chain[i]))
+			continue;
+		s->sample.chain[i] = 0;
+		if (!s->wrong_callers++)
+			s->wrong_at = offset;
+	}
+}
+
+void sel4_event(struct sel4 *s, uint64_t offset, struct event *ev)
 {
 	struct sel4_sample *sample = &s->sample;
 	uint64_t nr = chain_length(sample);
 
-	for (uint64_t i = 0; i <= nr; i++) {
-		if (ip_is_marker(sample->chain[i])) /* not an address: damage */
-			sample->chain[i] = 0;
-	}
+	check_callers(s, nr, offset);
 	count_unmapped(s, sample->pid);
 	ev->kind = EVENT_SAMPLE;
 	ev->time = to_ns(s, unwrap(s, sample->time, sample->cpu));
@@ -293,7 +302,7 @@ int sel4_take(struct reader *r, struct sel4 *s, uint64_t offset, uint64_t bytes,
 		return reader_damage(r, ev, offset, 1, bytes, "ip: %s", SEL4_NO_ADDRESS);
 	if (came_twice(s))
 		return reader_damage(r, ev, offset, 0, bytes, "duplicate sample; ignored");
-	sel4_event(s, ev);
+	sel4_event(s, offset, ev);
 	return 1;
 }
 
@@ -316,6 +325,11 @@ void sel4_end(struct reader *r, struct sel4 *s)
 		reader_missing(r,
 			       "%s: %" PRIu64 " more samples belong to other pids without an ELF",
 			       r->in->path, s->more_unmapped);
+	if (s->wrong_callers)
+		reader_missing(r,
+			       "%s: byte %" PRIu64 ": ips: %s; 0 takes its place (%" PRIu64
+			       " in all)",
+			       r->in->path, s->wrong_at, SEL4_NO_ADDRESS, s->wrong_callers);
 	s->nr_unmapped = 0;
-	s->more_unmapped = s->wraps = 0;
+	s->more_unmapped = s->wraps = s->wrong_callers = 0;
 }

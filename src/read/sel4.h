@@ -46,6 +46,8 @@ struct sel4 {
 	struct unmapped *unmapped;	 /* pids without a binary, and their number of samples */
 	size_t nr_unmapped, cap_unmapped;
 	uint64_t more_unmapped; /* samples of pids beyond the table's limit */
+	uint64_t wrong_callers; /* ips that are not addresses */
+	uint64_t wrong_at;	/* where the sample of the first one is */
 };
 
 extern const struct option_table sel4_tick_table; /* a uint64_t */
@@ -68,8 +70,8 @@ void sel4_map(struct sel4 *s, const char *elf, size_t len, uint32_t pid);
 bool sel4_tell(struct sel4 *s, struct event *ev);
 /* A new connection begins: the clock may begin again, too. */
 void sel4_connected(struct sel4 *s);
-/* Turns s->sample into an event. */
-void sel4_event(struct sel4 *s, struct event *ev);
+/* Turns s->sample, from `offset` of the input, into an event. */
+void sel4_event(struct sel4 *s, uint64_t offset, struct event *ev);
 /* The same for a sample from a link, of `bytes` at `offset`, which may have come twice. Returns 1. */
 int sel4_take(struct reader *r, struct sel4 *s, uint64_t offset, uint64_t bytes, struct event *ev);
 /* At the end of the input: warns about clock repairs and missing binaries. */

@@ -434,10 +434,12 @@ static int sel4_json_next(struct reader *r, struct event *ev)
 		js.end = start + have;
 		step = parse_step(&js, p);
 		if (step != STEP_FAILED) {
+			uint64_t offset = in_offset(r->in);
+
 			in_skip(r->in, (uint64_t)(js.at - start));
 			want = 1;
 			if (step == STEP_SAMPLE) {
-				sel4_event(&p->sel4, ev);
+				sel4_event(&p->sel4, offset, ev);
 				return 1;
 			}
 			continue;

@@ -21,8 +21,11 @@ STARTS = {
     "noise": random.Random(1).randbytes(5000),
     "a lot of noise": random.Random(2).randbytes(100000),
     "lines that look like folded stacks": b"cpu0;idle 12\ncpu1;idle 3\n" * 300,
+    "the magic of perf.data": b"PERFILE2",
+    "a line of another format": b"kscope-dump 1\n",
     "records of another format": struct.pack("<II2Q", 2, 0, PC, PC + 64) * 300,
 }
+JSON = {"an empty samples.json": b'{"samples": []}\n'}
 
 
 def test_toperf(samples, folder):
@@ -63,7 +66,7 @@ def test_damaged_start(folder):
     kpdata = start() + b"".join(kernel(3, 10000 + i, 0, chain(K, 1 + i % 9), pid=5)
                                 for i in range(500))
     wanted = [f"{path}: byte 0", "500 samples read", "1 lost"]
-    for name, instead in STARTS.items():
+    for name, instead in {**STARTS, **JSON}.items():
         write(path, instead + kpdata[1:] if len(instead) == 1 else instead + kpdata)
         done = run(KSCOPE, "kprof2perf", "-i", path, "-o", data)
         exits(f"kprof2perf: {name} at the start", done, 1, *wanted)

@@ -3,6 +3,7 @@
 """A stream of version 5 as perf.data: perf shows its tasks, events and chains, kernel and user code."""
 import os
 import re
+import shutil
 import struct
 import sys
 
@@ -84,6 +85,19 @@ def refused(folder, recording):
     check("no cache: the output is there", os.path.getsize(data))
 
 
+def beside_cache(folder, recording):
+    """A kernel in a folder whose name begins as the cache's is not in the cache."""
+    data, home = os.path.join(folder, "hint.data"), os.path.join(folder, "home beside")
+    kernel = os.path.join(home, ".debug-kernels", "kernel.elf")
+    os.makedirs(os.path.dirname(kernel))
+    shutil.copy(os.path.join(folder, "kernel.elf"), kernel)
+    done = kscope("convert", recording, "-o", data, "--kernel", kernel, "--build-dir", folder,
+                  env=dict(os.environ, HOME=home))
+    equal("beside the cache: no messages", (done.returncode, done.stderr), (0, ""))
+    done = perf(home, "script", "-i", data, "-F", "ip,sym")
+    check("beside the cache: perf script", "copy" in done.stdout, done.stdout)
+
+
 def without_build_id(folder, recording):
     kernel = os.path.join(folder, "plain.elf")
     run("llvm-objcopy", "--remove-section=.note.gnu.build-id", os.path.join(folder, "kernel.elf"), kernel)
@@ -131,6 +145,7 @@ with scratch() as SCRATCH:
     test("linked", SCRATCH, map_("kernel.elf"), 0)
     RECORDING = test("kernel option", SCRATCH, map_("os.elf"), 0, "--kernel", os.path.join(SCRATCH, "kernel.elf"))
     without_build_id(SCRATCH, RECORDING)
+    beside_cache(SCRATCH, RECORDING)
     test("moved", SCRATCH, map_("/boot/kernel.elf", address=KERNEL + 0x200000, size=0x1000,
                                 offset=text_offset(os.path.join(SCRATCH, "kernel.elf"))), 0x200000)
     refused(SCRATCH, RECORDING)

@@ -330,6 +330,24 @@ MODIFIED = [(1, 1, ("guest",), 0, 0, 0), (1, 1, (), 0, 0, 0), (1, 1, U, 0, 0, 0)
             (5, 0, U, 0, 3, 0x601040), (5, 0, ("guest",), 0, 4, 0x400100)]
 
 
+def holes(f):
+    """Samples, of which some are damaged: the type, a part that is missing, the size."""
+    records = [f.sample([USER, 0x400100 + n], 1000 * n) for n in range(1, 25)]
+    records[4] = f.pack("I", 0x31415926) + records[4][4:]
+    records[9] = records[9][5:]
+    records[14] = records[14][:6] + f.pack("H", 0) + records[14][8:]
+    records[19] = records[19][:6] + f.pack("H", 0xfff8) + records[19][8:]
+    first = f.sample([USER, 0x400100], 0)
+    first = first[:6] + f.pack("H", 500) + first[8:]
+    last = records[23]  # three records in one
+    records[23:] = [last[:6] + f.pack("H", 3 * len(last)) + last[8:], last, last]
+    # As long as eight of them.
+    records[20:20] = [last[:6] + f.pack("H", 8 * len(last)) + last[8:]] + [
+        f.sample([USER, 0x400300 + n], 20001 + n) for n in range(1, 8)]
+    records[:0] = [first, *(f.sample([USER, 0x400200 + n], n) for n in range(1, 8))]
+    return f.comm("x") + f.mmap2(0x400000, 0x1000, 0, "/bin/x") + b"".join(records)
+
+
 def tracing_data(f, formats, version="0.5"):
     """formats: {system: {event: id}}. There are no ftrace formats, kernel symbols or printk formats."""
     page = b"".join(b"\tfield: %s;\toffset:%d;\tsize:%d;\tsigned:%d;\n" % field for field in (
@@ -476,6 +494,8 @@ def cases():
     data = usual(le)
     yield "cut", le.file(data)[:232 + len(data) - 20 + 8]
     yield "size-zero", le.file(data[:400] + bytes(8) + data[400:])
+    yield "holes", le.file(holes(le))
+    yield "holes-pipe-be", be.pipe(holes(be))
     yield "size-beyond", le.file(le.comm("x") + le.pack("IHH", SAMPLE, 2, 4096) + bytes(64))
     yield "chain-lies", le.file(b"".join([
         le.sample([USER, 0x400100], 1000, nr=2**64 - 1),

@@ -66,6 +66,9 @@ def make_json():
         sample(time="100"), sample(ip="-5"), sample(ip=2 ** 64 - 1), sample(ip="-18446744073709551615"),
         sample(time="-1"), sample(period=-1200000), sample(nr="-1"), sample(cpu=-1),
         sample(time="200", ip="-2147483648")]))
+    put("sel4-json-wrong-callers", "input.json", document([
+        sample(time="100"), sample(time="200", nr="3", ips=["2097400", "-5", "2097500"]),
+        sample(time="300", nr="1", ips=["2097400", "-5"]), sample(time="400", nr=1, ips=[2 ** 64 - 1])]))
     put("sel4-json-wrong-samples", "input.json", document("none"))
     put("sel4-json-no-samples", "input.json", document([]).replace('"samples"', '"sample"'))
     put("sel4-json-wrong-mappings", "input.json", document(three, {"a.elf": "one"}))

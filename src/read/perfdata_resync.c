@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * perfdata_resync: where the records go on behind damage. Records have no mark, but each has its
+ * size: several of them in a row, or up to the end of the data, are no accident.
+ */
+#include "read/perfdata.h"
+
+#define PROOF 4			    /* records in a row */
+#define LAST_PROOF 2		    /* the same, if the data ends with them */
+#define REACH ((size_t)PROOF << 16) /* no more bytes are in them */
+#define MISC_UNUSED 0x0ff8	    /* bits of misc that perf and Linux never set */
+#define NO_TYPE 1024		    /* neither perf nor Linux will have as many types */
+#define SIMPLE_TYPES 32768	    /* simpleperf's own begin here */
+
+bool record_type_known(uint32_t type)
+{
+	return (type >= PERF_RECORD_MMAP && type <= PERF_RECORD_CALLCHAIN_DEFERRED) ||
+	       (type >= PERF_RECORD_HEADER_ATTR && type < PERF_RECORD_KNOWN_USER_END) ||
+	       simple_type(type);
+}
+
+bool resync_type(uint32_t type)
+{
+	return type < NO_TYPE || (type >= SIMPLE_TYPES && type < SIMPLE_TYPES + NO_TYPE);
+}
+
+static bool may_be_empty(uint32_t type)
+{
+	return type == PERF_RECORD_SWITCH || type == PERF_RECORD_FINISHED_ROUND ||
+	       type == PERF_RECORD_FINISHED_INIT;
+}
+
+/* Data that is not in the record follows. */
+static bool has_more(uint32_t type)
+{
+	return type == PERF_RECORD_AUXTRACE || type == PERF_RECORD_HEADER_TRACING_DATA;
+}
+
+static bool records_at(const struct perfdata *p, const uint8_t *at, size_t len, bool ended)
+{
+	unsigned nr;
+
+	for (nr = 0; nr < PROOF && len >= sizeof(struct perf_record); nr++) {
+		struct record rec = record_at(p, at, 0);
+
+		if (!record_type_known(rec.type) || simple_type(rec.type) ||
+		    rec.misc & MISC_UNUSED ||
+		    rec.size < sizeof(struct perf_record) + 8 * !may_be_empty(rec.type) ||
+		    rec.size % 8 || rec.size > len)
+			return false;
+		if (has_more(rec.type))
+			return nr + 1 >= LAST_PROOF;
+		at += rec.size;
+		len -= rec.size;
+	}
+	return nr == PROOF || (ended && !len && nr >= LAST_PROOF);
+}
+
+bool resync_search(const struct perfdata *p, const uint8_t *data, size_t len, bool ended,
+		   size_t *at)
+{
+	size_t end = ended ? len : len - REACH;
+
+	for (*at = 0; *at < end; ++*at) {
+		if (records_at(p, data + *at, len - *at, ended))
+			return true;
+	}
+	return false;
+}
+
+/* A sample without a copy of the program's memory, in which there may be anything. */
+static bool is_plain_sample(const struct perfdata *p, const struct record *rec)
+{
+	const struct attr *attr = rec->type == PERF_RECORD_SAMPLE ? record_attr(p, rec) : NULL;
+
+	return attr && !(attr->raw.sample_type &
+			 (PERF_SAMPLE_RAW | PERF_SAMPLE_STACK_USER | PERF_SAMPLE_AUX));
+}
+
+/* What follows the record is none. */
+static bool ends_wrong(const struct perfdata *p, const struct record *rec, size_t have)
+{
+	struct record next;
+
+	if (have < rec->size + sizeof(struct perf_record) || has_more(rec->type))
+		return false;
+	next = record_at(p, rec->data + rec->size, 0);
+	return !resync_type(next.type) || next.size < sizeof(struct perf_record);
+}
+
+bool resync_hides(const struct perfdata *p, const struct record *rec, size_t have)
+{
+	bool wrong = ends_wrong(p, rec, have);
+	size_t step = wrong ? 1 : 8;
+
+	if (!wrong && !is_plain_sample(p, rec))
+		return false;
+	for (size_t at = step; at + PROOF * sizeof(struct perf_record) <= rec->size; at += step) {
+		if (records_at(p, rec->data + at, rec->size - at, false))
+			return true;
+	}
+	return false;
+}
