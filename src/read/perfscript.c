@@ -385,8 +385,7 @@ static int take_line(struct reader *r, struct span line, uint64_t offset, bool *
 	tab = line.at < line.end && *line.at == '\t';
 	if (!span_len(span_trim(line))) {
 		if (tab && p->open && !p->now.skip)
-			return reader_damage(r, ev, offset, 0, span_len(line),
-					     "empty stack line");
+			return reader_damage(r, ev, offset, 0, span_len(line), "empty stack line");
 		end_sample(r);
 		return 0;
 	}

@@ -327,8 +327,7 @@ void sel4_end(struct reader *r, struct sel4 *s)
 			       r->in->path, s->more_unmapped);
 	if (s->wrong_callers)
 		reader_missing(r,
-			       "%s: byte %" PRIu64 ": ips: %s; 0 takes its place (%" PRIu64
-			       " in all)",
+			       "%s: byte %" PRIu64 ": ips: %s, replaced by 0 (%" PRIu64 " in all)",
 			       r->in->path, s->wrong_at, SEL4_NO_ADDRESS, s->wrong_callers);
 	s->nr_unmapped = 0;
 	s->more_unmapped = s->wraps = s->wrong_callers = 0;
