@@ -32,6 +32,11 @@ struct axis { /* of a task, or of a cpu */
 	size_t nr, cap;
 };
 
+struct put { /* what a writer got */
+	struct written all;
+	uint64_t begins, ends; /* of slices of functions */
+};
+
 struct verify {
 	struct account *accounts;
 	size_t nr, cap;
@@ -42,7 +47,7 @@ struct verify {
 	uint64_t slices;       /* that ended as they began */
 	uint64_t wrong;	       /* that did not */
 	char first_wrong[100]; /* the first of them */
-	struct written *put;   /* what each writer got */
+	struct put *put;       /* by writer */
 	size_t nr_writers;
 };
 
@@ -131,6 +136,12 @@ static bool is_slice(const struct event *ev)
 	return is_of_timeline(ev) && ev->slice.kind < SLICE_NOTE;
 }
 
+/* Other slices are of a cpu, or say that there is nothing. */
+static bool is_of_function(const struct event *ev)
+{
+	return is_slice(ev) && ev->slice.kind <= SLICE_SAMPLED;
+}
+
 static struct axis *axis_of(struct verify *v, const struct event *ev)
 {
 	enum slice_kind kind = ev->slice.kind;
@@ -217,12 +228,15 @@ void verify_reached(struct verify *v, const struct event *ev)
 
 void verify_put(struct verify *v, size_t writer, const struct event *ev)
 {
-	struct written *put = &v->put[writer];
+	struct put *put = &v->put[writer];
 
 	if (is_sample(ev)) {
-		put->samples += ev->sample.count + !ev->sample.count;
-		put->weight += ev->sample.weight;
+		put->all.samples += ev->sample.count + !ev->sample.count;
+		put->all.weight += ev->sample.weight;
 	} else if (is_slice(ev)) {
+		written_slice(&put->all, &ev->slice);
+	}
+	if (is_of_function(ev)) {
 		put->begins += !ev->slice.leave;
 		put->ends += ev->slice.leave;
 	}
@@ -238,21 +252,25 @@ static int check_total(const struct writer *writer, const char *what, uint64_t p
 		       writer->ops->name, written, what, put);
 }
 
-static int check_writer(const struct writer *writer, const struct written *put, struct err *err)
+static int check_writer(const struct writer *writer, const struct put *put, struct err *err)
 {
 	const struct written *written = &writer->written;
+	bool calls = written->knows & WROTE_CALLS;
 
 	if (written->knows & WROTE_SAMPLES &&
-	    check_total(writer, "samples", put->samples, written->samples, err) < 0)
+	    check_total(writer, "samples", put->all.samples, written->samples, err) < 0)
 		return -1;
 	if (written->knows & WROTE_WEIGHT &&
-	    check_total(writer, "as the sum of weights", put->weight, written->weight, err) < 0)
+	    check_total(writer, "as the sum of weights", put->all.weight, written->weight, err) <
+		    0)
 		return -1;
-	if (!(written->knows & WROTE_SLICES))
+	if (!(written->knows & (WROTE_SLICES | WROTE_CALLS)))
 		return 0;
-	if (check_total(writer, "begins of slices", put->begins, written->begins, err) < 0)
+	if (check_total(writer, "begins of slices", calls ? put->begins : put->all.begins,
+			written->begins, err) < 0)
 		return -1;
-	return check_total(writer, "ends of slices", put->ends, written->ends, err);
+	return check_total(writer, "ends of slices", calls ? put->ends : put->all.ends,
+			   written->ends, err);
 }
 
 /* ---- the end ---- */
@@ -281,6 +299,22 @@ static void tell_account(const struct account *account, struct world *world)
 		account->reached.samples, account->reached.weight, account->left_out.samples);
 }
 
+static void tell_writer(const struct writer *writer)
+{
+	const struct written *written = &writer->written;
+
+	if (written->knows & WROTE_WEIGHT)
+		log_say("verified: the %s output has a weight of %" PRIu64, writer->ops->name,
+			written->weight);
+	else if (written->knows & WROTE_SAMPLES)
+		log_say("verified: the %s output has %" PRIu64 " samples", writer->ops->name,
+			written->samples);
+	if (written->knows & (WROTE_SLICES | WROTE_CALLS))
+		log_say("verified: the %s output has %" PRIu64 " begins and %" PRIu64
+			" ends of slices",
+			writer->ops->name, written->begins, written->ends);
+}
+
 int verify_end(struct verify *v, struct world *world, uint32_t takes, struct writer *const *to,
 	       bool tell, struct err *err)
 {
@@ -305,5 +339,7 @@ int verify_end(struct verify *v, struct world *world, uint32_t takes, struct wri
 	}
 	if (tell && v->slices)
 		log_say("verified: %" PRIu64 " slices begin and end", v->slices);
+	for (size_t i = 0; tell && i < v->nr_writers; i++)
+		tell_writer(to[i]);
 	return 0;
 }

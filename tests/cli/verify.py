@@ -1,0 +1,54 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What --verify says of each output: every writer counts what it writes, and the verbs that print do, too."""
+import json
+import os
+import re
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from kit import check, equal, finish, kscope, scratch
+from kit.inputs import GOLDEN
+
+SAMPLES = os.path.join(GOLDEN, "sel4-json", "input.json")
+CALLS = os.path.join(GOLDEN, "uftrace", "input")
+
+
+def told(done, name):
+    return re.search(rf"verified: the {name} output has (.*)", done.stderr)
+
+
+def test_writers(folder):
+    for ops in json.loads(kscope("formats", "--json").stdout)["writers"]:
+        name, out = ops["name"], os.path.join(folder, ops["name"])
+        found = [told(kscope("convert", path, "-t", name, "-o", out, "--verify"), name)
+                 for path in (SAMPLES, CALLS)]
+        check(f"{name}: it counts what it writes", any(found), "nothing")
+
+
+def test_calls(folder):
+    """All these have the calls of a trace, and nothing else."""
+    done = [kscope("convert", CALLS, "-t", "uftrace", "-o", os.path.join(folder, "calls"), "--verify"),
+            kscope("calls", CALLS, "--verify")]
+    found = [told(each, name) for each, name in zip(done, ("uftrace", "calls"))]
+    check("uftrace and calls count", all(found), [each.stderr for each in done])
+    if all(found):
+        equal("the same calls", found[0][1], found[1][1])
+
+
+def test_report():
+    for words in ([], ["--tree"], ["--no-tree"], ["--json"]):
+        found = told(kscope("report", SAMPLES, "--verify", *words), "report")
+        check(f"report {' '.join(words)} counts what it prints", found, found)
+
+
+def main():
+    with scratch() as folder:
+        test_writers(folder)
+        test_calls(folder)
+    test_report()
+    finish()
+
+
+if __name__ == "__main__":
+    main()
