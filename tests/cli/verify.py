@@ -42,11 +42,26 @@ def test_report():
         check(f"report {' '.join(words)} counts what it prints", found, found)
 
 
+def test_no_stack():
+    """A sample of which only the task is known is in every list."""
+    data = ('kscope-dump 1\nsource id=1 name="e" type=1 config=0x0\n'
+            'sample time=1.0 task=7/7 source=1 weight=3 : user\n'
+            'sample time=1.0 task=7/7 source=1 weight=5 : user 0x10\n')
+    for by in ("function", "binary", "task", "cpu"):
+        done = kscope("report", "-", "--verify", "--no-tree", "--by", by, input=data.encode())
+        rows = [line.split() for line in done.stdout.splitlines() if "%" in line]
+        equal(f"no stack: all samples, by {by}", (done.returncode, sum(int(row[2]) for row in rows)), (0, 2))
+    event = json.loads(kscope("report", "-", "--json", input=data.encode()).stdout)["events"][0]
+    equal("no stack: in JSON", sorted((row["name"], row["self"]) for row in event["functions"]),
+          [("[no stack]", 3), ("[unknown]", 5)])
+
+
 def main():
     with scratch() as folder:
         test_writers(folder)
         test_calls(folder)
     test_report()
+    test_no_stack()
     finish()
 
 
