@@ -39,6 +39,7 @@ static void crashed(int number)
 {
 	if (mmap(NULL, ENOUGH, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED)
 		mem_ran_out();
+	leftover_remove_all();
 	signal(number, SIG_DFL);
 	raise(number); /* when this handler returns */
 }
