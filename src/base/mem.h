@@ -13,6 +13,8 @@
 _Noreturn void mem_ran_out(void);
 /* A library that does not check what malloc() returns, or a stack that cannot grow: out of memory, not a crash. */
 void mem_watch_libraries(void);
+/* A library failed, and does not say why: if there is little memory, that is the reason. */
+void mem_check(void);
 
 void *xmalloc(size_t size);
 void *xcalloc(size_t nr, size_t size);
