@@ -294,9 +294,10 @@ static int check_account(const struct account *account, struct world *world, str
 
 static void tell_account(const struct account *account, struct world *world)
 {
-	log_say("verified: %s: %" PRIu64 " samples (weight %" PRIu64 "), %" PRIu64 " left out",
+	log_say("verified: %s: %" PRIu64 " %s (weight %" PRIu64 "), %" PRIu64 " left out",
 		str_text(world->strings, source_name(world, account->source)),
-		account->reached.samples, account->reached.weight, account->left_out.samples);
+		account->reached.samples, account->kind == EVENT_CHAIN ? "chains" : "samples",
+		account->reached.weight, account->left_out.samples);
 }
 
 static void tell_writer(const struct writer *writer)

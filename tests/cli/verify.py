@@ -42,6 +42,14 @@ def test_report():
         check(f"report {' '.join(words)} counts what it prints", found, found)
 
 
+def test_chains():
+    """Chains that a stage splits into samples are not lost on the way."""
+    path = os.path.join(GOLDEN, "maestro-many-places", "input.bin")
+    for words, want in ([], "72 chains (weight 72), 0 left out"), (["--cpu", "1"], "0 chains (weight 0), 72 left out"):
+        done = kscope("report", path, "--verify", *words)
+        check(f"chains: all are accounted for {words}", want in done.stderr, done.stderr)
+
+
 def test_no_stack():
     """A sample of which only the task is known is in every list."""
     data = ('kscope-dump 1\nsource id=1 name="e" type=1 config=0x0\n'
@@ -61,6 +69,7 @@ def main():
         test_writers(folder)
         test_calls(folder)
     test_report()
+    test_chains()
     test_no_stack()
     finish()
 
