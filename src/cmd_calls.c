@@ -76,6 +76,16 @@ static int calls_put(struct writer *w, const struct event *ev)
 	return 0;
 }
 
+static int calls_finish(struct writer *w)
+{
+	const struct calls_report *report = w->priv;
+
+	w->written = (struct written){ .knows = WROTE_CALLS,
+				       .begins = report->durations.begun,
+				       .ends = report->durations.ended };
+	return 0;
+}
+
 static const struct writer_ops calls_ops = {
 	.name = "calls",
 	.needs = WRITER_OUTSIDE,
@@ -83,6 +93,7 @@ static const struct writer_ops calls_ops = {
 	.options = OPTION_USES({ &inlines_table, OPTION_ELSEWHERE },
 			       { &gate_table, OPTION_ELSEWHERE }),
 	.put = calls_put,
+	.finish = calls_finish,
 };
 
 enum { MEDIAN = 500, P99 = 990 }; /* per mille */

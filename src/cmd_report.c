@@ -54,6 +54,7 @@ struct report {
 	struct tally_options options;
 	struct job *job;
 	struct tally tally;
+	struct written shown; /* in the table of each event, or in its tree if there is no table */
 	struct buf text;
 	struct look look;     /* into text */
 	struct json_out json; /* likewise */
@@ -66,24 +67,6 @@ static int report_put(struct writer *w, const struct event *ev)
 	tally_add(&report->tally, ev);
 	return 0;
 }
-
-static int report_finish(struct writer *w)
-{
-	const struct report *report = w->priv;
-
-	w->written = (struct written){ .knows = WROTE_SAMPLES | WROTE_WEIGHT,
-				       .samples = tally_total(&report->tally, false),
-				       .weight = tally_total(&report->tally, true) };
-	return 0;
-}
-
-static const struct writer_ops report_ops = {
-	.name = "report",
-	.takes = EVENT_BIT(EVENT_SAMPLE),
-	.options = OPTION_USES({ &tally_table, offsetof(struct report, options) }),
-	.put = report_put,
-	.finish = report_finish,
-};
 
 static const char *text_of(const struct report *report, uint32_t handle)
 {
@@ -110,6 +93,27 @@ static void print_row(struct report *report, const struct flat *flat, const stru
 		look_function(look, row->name, row->binary);
 }
 
+/* What a list does not show, it cannot lose. */
+static void count_rows(struct report *report, const struct tally *part, const struct flat *flat)
+{
+	bool weight = counts_weight(report, part);
+
+	for (size_t i = 0; i < flat->nr; i++) {
+		report->shown.samples += flat->rows[i].samples;
+		report->shown.weight += weight ? flat->rows[i].self : 0;
+	}
+	report->shown.weight += weight ? 0 : tally_total(part, true);
+}
+
+static void count_tree(struct report *report, const struct tally *part, const struct tree *tree)
+{
+	bool weight = counts_weight(report, part);
+	uint64_t total = tree->nodes[0].total;
+
+	report->shown.samples += weight ? tally_total(part, false) : total;
+	report->shown.weight += weight ? total : tally_total(part, true);
+}
+
 static void print_table(struct report *report, const struct tally *part)
 {
 	const struct report_options *asked = report->asked;
@@ -117,6 +121,7 @@ static void print_table(struct report *report, const struct tally *part)
 	size_t nr;
 
 	flat_make(&flat, part, asked->by, &report->options);
+	count_rows(report, part, &flat);
 	flat_sort_rows(&flat, report->job->world.strings, asked->sort);
 	nr = asked->limit && asked->limit < flat.nr ? asked->limit : flat.nr;
 	buf_addf(&report->text, "\n    self    total    samples  %s\n", bys[asked->by]);
@@ -191,6 +196,8 @@ static void print_tree(struct report *report, struct tally *part)
 	tree_init(&tree, report->job->world.strings);
 	tally_tree(part, &tree, &view);
 	tree_finish(&tree);
+	if (report->asked->tree)
+		count_tree(report, part, &tree);
 	buf_adds(&report->text,
 		 report->options.inverted ? "\n   total  callers\n" : "\n   total  call tree\n");
 	print_subtree(report, &tree, 0, 0);
@@ -266,6 +273,8 @@ static void json_rows(struct report *report, const struct tally *part, const cha
 
 	flat_make(&flat, part, by, &report->options);
 	flat_sort_rows(&flat, report->job->world.strings, asked->sort);
+	if (by == FLAT_FUNCTION)
+		count_rows(report, part, &flat);
 	json_out_array(&report->json, key);
 	for (size_t i = 0; i < flat.nr; i++)
 		json_row(report, &flat, &flat.rows[i], by);
@@ -337,7 +346,7 @@ static void print_json(struct report *report)
 	json_out_end(to);
 }
 
-static void print_all(struct report *report)
+static void make_text(struct report *report)
 {
 	if (report->asked->json)
 		print_json(report);
@@ -345,8 +354,26 @@ static void print_all(struct report *report)
 		each_source(report, print_section);
 	else
 		buf_adds(&report->text, "no samples\n");
-	fwrite(report->text.data, 1, report->text.len, stdout);
 }
+
+/* Before the output is verified; run() prints it. */
+static int report_finish(struct writer *w)
+{
+	struct report *report = w->priv;
+
+	make_text(report);
+	w->written = report->shown;
+	w->written.knows = WROTE_SAMPLES | WROTE_WEIGHT;
+	return 0;
+}
+
+static const struct writer_ops report_ops = {
+	.name = "report",
+	.takes = EVENT_BIT(EVENT_SAMPLE),
+	.options = OPTION_USES({ &tally_table, offsetof(struct report, options) }),
+	.put = report_put,
+	.finish = report_finish,
+};
 
 static int check(const struct args *args, struct err *err)
 {
@@ -377,7 +404,7 @@ static int run(struct args *args)
 		ret = job_run(&job, (struct writer *[]){ &writer }, 1);
 	}
 	if (ret == 0)
-		print_all(&report);
+		fwrite(report.text.data, 1, report.text.len, stdout);
 	ret = job_result(&job, ret);
 	tally_release(&report.tally);
 	buf_release(&report.text);

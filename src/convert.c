@@ -305,6 +305,8 @@ void job_begin(struct job *job, struct writer *const *to, size_t nr)
 
 int job_end(struct job *job, int ret)
 {
+	uint32_t takes = job->chain.sink.takes;
+
 	if (ret == 0 && chain_flush(&job->chain, UINT64_MAX) < 0) {
 		job->err = job->chain.err;
 		ret = -1;
@@ -312,9 +314,12 @@ int job_end(struct job *job, int ret)
 	gather_results(job);
 	if (ret < 0 || finish_writers(job, &job->sink) < 0)
 		return -1;
-	return job->chain.verify ? verify_end(job->chain.verify, &job->world, job->chain.sink.takes,
-					      job->sink.writers, job->options->verify, &job->err)
-				 : 0;
+	if (!job->chain.verify)
+		return 0;
+	if (chain_has(&job->chain, &stage_split))
+		takes |= EVENT_BIT(EVENT_CHAIN);
+	return verify_end(job->chain.verify, &job->world, takes, job->sink.writers,
+			  job->options->verify, &job->err);
 }
 
 int job_run(struct job *job, struct writer *const *to, size_t nr)

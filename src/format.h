@@ -137,10 +137,10 @@ enum writer_needs {
 struct written {
 	unsigned knows; /* enum written_knows: what the writer counts */
 	uint64_t samples, weight;
-	uint64_t begins, ends; /* of slices */
+	uint64_t begins, ends; /* of slices; with WROTE_CALLS only of those of functions */
 };
 
-enum written_knows { WROTE_SAMPLES = 1, WROTE_WEIGHT = 2, WROTE_SLICES = 4 };
+enum written_knows { WROTE_SAMPLES = 1, WROTE_WEIGHT = 2, WROTE_SLICES = 4, WROTE_CALLS = 8 };
 
 struct writer {
 	const struct writer_ops *ops;

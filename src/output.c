@@ -170,11 +170,13 @@ static int open_output(const char *path, const struct output *output, struct fil
 {
 	const struct writer_ops *ops = output->ops;
 	bool need_seek = ops->needs & WRITER_SEEK;
+	/* As perf does it: perf.data says what ran in the target, call by call. */
+	bool is_private = ops->needs & WRITER_SYMBOLS;
 
 	if (ops->folder)
 		return folder_open(&file->folder, path, ops->folder, err);
-	if ((output->is_private ? out_open_private(&file->out, path, need_seek, err)
-				: out_open(&file->out, path, need_seek, err)) < 0)
+	if ((is_private ? out_open_private(&file->out, path, need_seek, err)
+			: out_open(&file->out, path, need_seek, err)) < 0)
 		return -1;
 	file->out.plain = !(ops->needs & WRITER_PLAIN) && isatty(file->out.fd);
 	return 0;

@@ -8,8 +8,7 @@
 struct output { /* a file or a folder to write */
 	const char *path;
 	const struct writer_ops *ops;
-	bool is_private; /* a new file is for this user alone */
-	unsigned parts;	 /* result, with --split: how many files were written */
+	unsigned parts; /* result, with --split: how many files were written */
 };
 
 /* Fails if the output would take the place of an input, or of the folder that one is in. */

@@ -107,8 +107,6 @@ static int add_output(struct recording *r, const struct output_option *option, b
 	}
 	output->path = option->path;
 	output->ops = writer_choose(option->writer, option->path, &r->err);
-	/* As perf record does it: perf.data says what ran in the target, call by call. */
-	output->is_private = output->ops && (output->ops->needs & WRITER_SYMBOLS);
 	r->nr_outputs += output->ops != NULL;
 	return output->ops ? 0 : -1;
 }

@@ -122,6 +122,22 @@ static int open_stage(struct stage *s)
 	return s->ops->open ? s->ops->open(s) : 0;
 }
 
+/*
+ * A listener gets the event. A chain of which it made samples, for writers that do not take chains, has arrived: if it
+ * made none, the chain is lost.
+ */
+static int tell(struct stage *s, struct event *ev)
+{
+	uint64_t before = s->emitted;
+
+	if (s->ops->push(s, ev) < 0)
+		return -1;
+	if (s->chain->verify && ev->kind == EVENT_CHAIN && s->emitted > before &&
+	    !(s->chain->sink.takes & EVENT_BIT(EVENT_CHAIN)))
+		verify_reached(s->chain->verify, ev);
+	return 0;
+}
+
 /* Passes the event to listeners up to the first filter, which decides what to emit. */
 static int push(struct stage *s, struct event *ev)
 {
@@ -130,7 +146,7 @@ static int push(struct stage *s, struct event *ev)
 			return -1;
 		if (!s->ops->makes)
 			return s->ops->push(s, ev);
-		if (s->ops->push(s, ev) < 0)
+		if (tell(s, ev) < 0)
 			return -1;
 		s = s->next[ev->kind];
 	}
@@ -153,6 +169,7 @@ int chain_push(struct chain *chain, struct event *events, size_t nr)
 
 int stage_emit(struct stage *s, struct event *ev)
 {
+	s->emitted++;
 	if (s->ops->makes) {
 		ev->made_of |= s->ops->takes;
 		if (s->chain->verify)

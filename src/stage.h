@@ -67,6 +67,7 @@ struct stage {
 	uint32_t
 		wanted; /* EVENT_BIT()s of what it makes, for writers that do not take the original */
 	bool opened;
+	uint64_t emitted;
 };
 
 /*

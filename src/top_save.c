@@ -25,7 +25,6 @@ static void convert(const struct top *top, const struct output *to, int messages
 	dup2(null, STDOUT_FILENO);
 	dup2(messages, STDERR_FILENO);
 	log_level = 1;
-	output.is_private = output.ops->needs & WRITER_SYMBOLS;
 	job.inputs = inputs;
 	job.nr_inputs = 1;
 	_exit(convert_files(&job, &output, 1));

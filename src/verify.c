@@ -33,6 +33,11 @@ struct axis { /* of a task, or of a cpu */
 	size_t nr, cap;
 };
 
+struct put { /* what a writer got */
+	struct written all;
+	uint64_t begins, ends; /* of slices of functions */
+};
+
 struct verify {
 	struct account *accounts;
 	size_t nr, cap;
@@ -43,7 +48,7 @@ struct verify {
 	uint64_t slices;       /* that ended as they began */
 	uint64_t wrong;	       /* that did not */
 	char first_wrong[100]; /* the first of them */
-	struct written *put;   /* what each writer got */
+	struct put *put;       /* by writer */
 	size_t nr_writers;
 };
 
@@ -132,6 +137,12 @@ static bool is_slice(const struct event *ev)
 	return is_of_timeline(ev) && ev->slice.kind < SLICE_NOTE;
 }
 
+/* Other slices are of a cpu, or say that there is nothing. */
+static bool is_of_function(const struct event *ev)
+{
+	return is_slice(ev) && ev->slice.kind <= SLICE_SAMPLED;
+}
+
 static struct axis *axis_of(struct verify *v, const struct event *ev)
 {
 	uint32_t *at = hash_at(&v->axis_index, slices_axis(ev));
@@ -212,12 +223,17 @@ void verify_reached(struct verify *v, const struct event *ev)
 
 void verify_put(struct verify *v, size_t writer, const struct event *ev)
 {
-	struct written *put = &v->put[writer];
+	struct put *put = &v->put[writer];
 
+	if (ev->outside)
+		return;
 	if (is_sample(ev)) {
-		put->samples += ev->sample.count + !ev->sample.count;
-		put->weight += ev->sample.weight;
+		put->all.samples += ev->sample.count + !ev->sample.count;
+		put->all.weight += ev->sample.weight;
 	} else if (is_slice(ev)) {
+		written_slice(&put->all, &ev->slice);
+	}
+	if (is_of_function(ev)) {
 		put->begins += !ev->slice.leave;
 		put->ends += ev->slice.leave;
 	}
@@ -233,21 +249,24 @@ static int check_total(const struct writer *writer, const char *what, uint64_t p
 		       writer->ops->name, written, what, put);
 }
 
-static int check_writer(const struct writer *writer, const struct written *put, struct err *err)
+static int check_writer(const struct writer *writer, const struct put *put, struct err *err)
 {
 	const struct written *written = &writer->written;
+	bool calls = written->knows & WROTE_CALLS;
 
 	if (written->knows & WROTE_SAMPLES &&
-	    check_total(writer, "samples", put->samples, written->samples, err) < 0)
+	    check_total(writer, "samples", put->all.samples, written->samples, err) < 0)
 		return -1;
 	if (written->knows & WROTE_WEIGHT &&
-	    check_total(writer, "as the sum of weights", put->weight, written->weight, err) < 0)
+	    check_total(writer, "as the sum of weights", put->all.weight, written->weight, err) < 0)
 		return -1;
-	if (!(written->knows & WROTE_SLICES))
+	if (!(written->knows & (WROTE_SLICES | WROTE_CALLS)))
 		return 0;
-	if (check_total(writer, "slice starts", put->begins, written->begins, err) < 0)
+	if (check_total(writer, "slice starts", calls ? put->begins : put->all.begins,
+			written->begins, err) < 0)
 		return -1;
-	return check_total(writer, "slice ends", put->ends, written->ends, err);
+	return check_total(writer, "slice ends", calls ? put->ends : put->all.ends, written->ends,
+			   err);
 }
 
 /* ---- the end ---- */
@@ -271,9 +290,26 @@ static int check_account(const struct account *account, struct world *world, str
 
 static void tell_account(const struct account *account, struct world *world)
 {
-	log_say("verified: %s: %" PRIu64 " samples (weight %" PRIu64 "), %" PRIu64 " left out",
+	log_say("verified: %s: %" PRIu64 " %s (weight %" PRIu64 "), %" PRIu64 " left out",
 		str_text(world->strings, source_name(world, account->source)),
-		account->reached.samples, account->reached.weight, account->left_out.samples);
+		account->reached.samples, account->kind == EVENT_CHAIN ? "chains" : "samples",
+		account->reached.weight, account->left_out.samples);
+}
+
+static void tell_writer(const struct writer *writer)
+{
+	const struct written *written = &writer->written;
+
+	if (written->knows & WROTE_WEIGHT)
+		log_say("verified: the %s output has a weight of %" PRIu64, writer->ops->name,
+			written->weight);
+	else if (written->knows & WROTE_SAMPLES)
+		log_say("verified: the %s output has %" PRIu64 " samples", writer->ops->name,
+			written->samples);
+	if (written->knows & (WROTE_SLICES | WROTE_CALLS))
+		log_say("verified: the %s output has %" PRIu64 " slice starts and %" PRIu64
+			" slice ends",
+			writer->ops->name, written->begins, written->ends);
 }
 
 int verify_end(struct verify *v, struct world *world, uint32_t takes, struct writer *const *to,
@@ -299,6 +335,9 @@ int verify_end(struct verify *v, struct world *world, uint32_t takes, struct wri
 			tell_account(&v->accounts[i], world);
 	}
 	if (tell && v->slices)
-		log_say("verified: %" PRIu64 " slices start and end", v->slices);
+		log_say("verified: %" PRIu64 " slice%s", v->slices,
+			v->slices == 1 ? " starts and ends" : "s start and end");
+	for (size_t i = 0; tell && i < v->nr_writers; i++)
+		tell_writer(to[i]);
 	return 0;
 }

@@ -5,7 +5,8 @@
  *  - Samples and their weights, for each event: all that readers read and stages made reached the writers, or a
  *    stage counted it as left out.
  *  - Slices: each one ends, after those inside it.
- *  - Each writer has written what it got. It counts that where it encodes it (struct written in format.h).
+ *  - Each writer has written what it got. It counts that where it encodes it (struct written in format.h). With
+ *    WROTE_CALLS, that is only the slices of functions.
  */
 #ifndef KSCOPE_VERIFY_H
 #define KSCOPE_VERIFY_H

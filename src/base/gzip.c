@@ -33,10 +33,8 @@ static struct unpack *gzip_open(void)
 	struct gzip *g = xcalloc(1, sizeof(*g));
 
 	g->unpack.ops = &unpack_gzip;
-	if (inflateInit2(&g->stream, FORMAT) != Z_OK) {
-		free(g);
-		return NULL;
-	}
+	if (inflateInit2(&g->stream, FORMAT) != Z_OK)
+		mem_ran_out();
 	return &g->unpack;
 }
 
@@ -53,6 +51,8 @@ static int gzip_step(struct unpack *u, const uint8_t *src, size_t *src_len, uint
 	ret = inflate(&g->stream, Z_NO_FLUSH);
 	*src_len -= g->stream.avail_in;
 	*dst_len -= g->stream.avail_out;
+	if (ret == Z_MEM_ERROR)
+		mem_ran_out();
 	if (ret == Z_STREAM_END)
 		return inflateReset(&g->stream) == Z_OK ? 1 : -1;
 	return ret == Z_OK || ret == Z_BUF_ERROR ? 0 : -1;
@@ -76,10 +76,9 @@ static struct pack *pack_open(void)
 
 	gz->pack.ops = &pack_gzip;
 	if (deflateInit2(&gz->stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, FORMAT, MAX_MEM_LEVEL,
-			 Z_DEFAULT_STRATEGY) == Z_OK)
-		return &gz->pack;
-	free(gz);
-	return NULL;
+			 Z_DEFAULT_STRATEGY) != Z_OK)
+		mem_ran_out();
+	return &gz->pack;
 }
 
 /* Compresses all that the stream has. */

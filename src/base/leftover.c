@@ -81,10 +81,12 @@ static void end(int number)
 	errno = error;
 }
 
-/* Signals that this program handles itself, or ignores, do not end it. */
+/* Those that the program handles itself, or ignores, do not end it. */
 static void catch_signals(void)
 {
-	static const int ending[] = { SIGHUP, SIGINT, SIGQUIT, SIGPIPE, SIGTERM, SIGXCPU };
+	static const int ending[] = { SIGHUP,  SIGINT,	SIGQUIT, SIGPIPE,   SIGTERM, SIGXCPU,
+				      SIGALRM, SIGUSR1, SIGUSR2, SIGVTALRM, SIGPROF, SIGIO,
+				      SIGPWR,  SIGSYS,	SIGABRT, SIGBUS,    SIGFPE,  SIGILL };
 	struct sigaction catch = { .sa_handler = end, .sa_flags = SA_RESETHAND }, now;
 
 	for (size_t i = 0; i < sizeof(ending) / sizeof(ending[0]); i++) {

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/leftover.h"
 #include "base/log.h"
 #include "base/mem.h"
 
@@ -45,10 +46,13 @@ static void fill_in(int number, siginfo_t *info, void *context)
 
 	(void)context;
 	if (!m || mmap((void *)addr, m->end - addr, PROT_READ,
-		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED) {
+		leftover_remove_all();
 		signal(number, SIG_DFL);
-	else
+		raise(number); /* one that another process sent does not happen again */
+	} else {
 		m->cut = true;
+	}
 	errno = error;
 }
 

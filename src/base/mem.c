@@ -35,10 +35,20 @@ void mem_ran_out(void)
 }
 
 /* Is there so little address space that malloc() must have failed, or that the stack could not grow? */
+void mem_check(void)
+{
+	void *room = mmap(NULL, ENOUGH, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (room == MAP_FAILED)
+		mem_ran_out();
+	munmap(room, ENOUGH);
+}
+
+/* A library used what malloc() did not return, or found that out with assert(). */
 static void crashed(int number)
 {
-	if (mmap(NULL, ENOUGH, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED)
-		mem_ran_out();
+	mem_check();
+	leftover_remove_all();
 	signal(number, SIG_DFL);
 	raise(number); /* when this handler returns */
 }
@@ -51,9 +61,11 @@ void mem_watch_libraries(void)
 	struct sigaction now;
 
 	/* Sanitizers have their own. */
-	if (!sigaction(SIGSEGV, NULL, &now) && now.sa_handler == SIG_DFL &&
-	    !sigaltstack(&stack, NULL))
-		sigaction(SIGSEGV, &action, NULL);
+	if (sigaction(SIGSEGV, NULL, &now) || now.sa_handler != SIG_DFL ||
+	    sigaltstack(&stack, NULL))
+		return;
+	sigaction(SIGSEGV, &action, NULL);
+	sigaction(SIGABRT, &action, NULL);
 }
 
 static void *or_die(void *p)

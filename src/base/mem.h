@@ -13,6 +13,8 @@
 _Noreturn void mem_ran_out(void);
 /* A SIGSEGV when no address space is left is out of memory: a library did not check malloc(), or the stack could not grow. */
 void mem_watch_libraries(void);
+/* A library failed, and does not say why: if there is little memory, that is the reason. */
+void mem_check(void);
 
 void *xmalloc(size_t size);
 void *xcalloc(size_t nr, size_t size);

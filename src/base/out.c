@@ -83,6 +83,21 @@ static bool is_trap(const char *path)
 	return trap;
 }
 
+/* Also a link that leads to the folder, which the kernel would follow. */
+static bool has_trap(const char *path)
+{
+	bool trap = is_trap(path);
+
+	for (const char *slash = strchr(path, '/'); slash && !trap;
+	     slash = strchr(slash + 1, '/')) {
+		char *part = xstrndup(path, (size_t)(slash - path));
+
+		trap = *part && is_trap(part);
+		free(part);
+	}
+	return trap;
+}
+
 char *out_follow(const char *path)
 {
 	char *at = xstrdup(path);
@@ -93,7 +108,7 @@ char *out_follow(const char *path)
 		ssize_t len = readlink(at, link, sizeof(link) - 1);
 		char *folder, *next;
 
-		if (is_trap(at)) {
+		if (has_trap(at)) {
 			error = OUT_TRAP;
 			break;
 		}
@@ -244,19 +259,19 @@ static int open_as(struct out *out, const struct pack_ops *ops, bool need_seek, 
 
 int out_open(struct out *out, const char *path, bool need_seek, struct err *err)
 {
-	return out_open_packed(out, path, pack_by_name(path), need_seek, err);
+	*out = (struct out){ .path = path };
+	return open_as(out, pack_by_name(path), need_seek, err);
 }
 
 int out_open_private(struct out *out, const char *path, bool need_seek, struct err *err)
 {
-	*out = (struct out){ .path = path, .is_private = true };
-	return open_as(out, pack_by_name(path), need_seek, err);
+	return out_open_packed(out, path, pack_by_name(path), need_seek, err);
 }
 
 int out_open_packed(struct out *out, const char *path, const struct pack_ops *ops, bool need_seek,
 		    struct err *err)
 {
-	*out = (struct out){ .path = path };
+	*out = (struct out){ .path = path, .is_private = true };
 	return open_as(out, ops, need_seek, err);
 }
 

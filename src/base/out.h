@@ -42,11 +42,11 @@ struct out {
 
 /* need_seek: out_patch() will be called; such an output cannot be compressed. */
 int out_open(struct out *out, const char *path, bool need_seek, struct err *err);
+/* The same, but a new file is for this user alone, as a recording is: it has memory of the target. */
+int out_open_private(struct out *out, const char *path, bool need_seek, struct err *err);
 /* The same, but compressed in this way whatever the name is; NULL: not at all. */
 int out_open_packed(struct out *out, const char *path, const struct pack_ops *ops, bool need_seek,
 		    struct err *err);
-/* The same as out_open(), but a new file is for this user alone, as a recording is: it has memory of the target. */
-int out_open_private(struct out *out, const char *path, bool need_seek, struct err *err);
 void out_write(struct out *out, const void *data, size_t len);
 void out_flush(struct out *out);
 /* The next `len` bytes of the output, OUT_ROOM at most, to be filled in before the next call. */

@@ -74,10 +74,9 @@ static struct unpack *open_with(const struct unpack_ops *ops, lzma_ret (*start)(
 
 	xz->unpack.ops = ops;
 	xz->start = start;
-	if (start(&xz->stream) == LZMA_OK)
-		return &xz->unpack;
-	free(xz);
-	return NULL;
+	if (start(&xz->stream) != LZMA_OK)
+		mem_ran_out();
+	return &xz->unpack;
 }
 
 static struct unpack *xz_open(void)
@@ -103,6 +102,8 @@ static int xz_step(struct unpack *u, const uint8_t *src, size_t *src_len, uint8_
 	ret = lzma_code(&xz->stream, LZMA_RUN);
 	*src_len -= xz->stream.avail_in;
 	*dst_len -= xz->stream.avail_out;
+	if (ret == LZMA_MEM_ERROR)
+		mem_ran_out();
 	if (ret == LZMA_STREAM_END)
 		return xz->start(&xz->stream) == LZMA_OK ? 1 : -1;
 	return ret == LZMA_OK || ret == LZMA_BUF_ERROR ? 0 : -1;

@@ -15,11 +15,20 @@ static bool zstd_magic(const uint8_t *head, size_t len)
 #include <errno.h>
 #include <stdlib.h>
 #include <zstd.h>
+#include <zstd_errors.h>
 
 #include "base/fd.h"
 #include "base/mem.h"
 
 #define ROOM 65536
+
+/* The result of a function of the library: whether it failed, for any reason but memory. */
+static bool failed(size_t ret)
+{
+	if (ZSTD_getErrorCode(ret) == ZSTD_error_memory_allocation)
+		mem_ran_out();
+	return ZSTD_isError(ret);
+}
 
 struct zstd {
 	struct unpack unpack;
@@ -32,6 +41,8 @@ static struct unpack *zstd_open(void)
 
 	z->unpack.ops = &unpack_zstd;
 	z->stream = ZSTD_createDStream();
+	if (!z->stream)
+		mem_ran_out();
 	return &z->unpack;
 }
 
@@ -41,11 +52,11 @@ static int zstd_step(struct unpack *u, const uint8_t *src, size_t *src_len, uint
 	struct zstd *z = (struct zstd *)u;
 	ZSTD_inBuffer in = { src, *src_len, 0 };
 	ZSTD_outBuffer out = { dst, *dst_len, 0 };
-	size_t left = z->stream ? ZSTD_decompressStream(z->stream, &out, &in) : (size_t)-1;
+	size_t left = ZSTD_decompressStream(z->stream, &out, &in);
 
 	*src_len = in.pos;
 	*dst_len = out.pos;
-	if (ZSTD_isError(left))
+	if (failed(left))
 		return -1;
 	return left == 0;
 }
@@ -69,11 +80,9 @@ static struct pack *pack_open(void)
 
 	z->pack.ops = &pack_zstd;
 	z->stream = ZSTD_createCCtx();
-	if (z->stream && !ZSTD_isError(ZSTD_CCtx_setParameter(z->stream, ZSTD_c_checksumFlag, 1)))
-		return &z->pack;
-	ZSTD_freeCCtx(z->stream);
-	free(z);
-	return NULL;
+	if (!z->stream || failed(ZSTD_CCtx_setParameter(z->stream, ZSTD_c_checksumFlag, 1)))
+		mem_ran_out();
+	return &z->pack;
 }
 
 static int pack_write(struct pack *pack, int fd, const void *data, size_t len,
@@ -91,7 +100,7 @@ static int pack_write(struct pack *pack, int fd, const void *data, size_t len,
 		int error;
 
 		left = ZSTD_compressStream2(z->stream, &out, &in, flush[until]);
-		error = ZSTD_isError(left) ? EIO : fd_write(fd, z->room, out.pos);
+		error = failed(left) ? EIO : fd_write(fd, z->room, out.pos);
 		if (error)
 			return error;
 	} while (in.pos < in.size || (until != PACK_MORE && left));

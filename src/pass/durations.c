@@ -226,6 +226,7 @@ static void begin_slice(struct durations *d, const struct event *ev)
 		open_rows(d, nth, &slice, ev);
 	GROW(task->open, task->nr + 1, task->cap);
 	task->open[task->nr++] = slice;
+	d->begun += !ev->outside;
 	task->last = slice.since;
 }
 
@@ -286,6 +287,7 @@ static void end_slice(struct durations *d, const struct event *ev)
 	if (!task->nr)
 		return;
 	slice = task->open[--task->nr];
+	d->ended += !ev->outside;
 	d->counted |= ev->slice.knows & KNOWS_INSTRUCTIONS;
 	span = span_of(d, task, &slice, ev);
 	for (unsigned i = 0; i < slice.nr_parts; i++) {

@@ -48,6 +48,7 @@ struct durations {
 	bool counted;	    /* the data has instructions */
 	bool has_runs;	    /* the data says when tasks run; else none waits */
 	uint64_t gaps, gap_time;
+	uint64_t begun, ended; /* slices of functions that are selected */
 	/*
 	 * The time from each entry of a function to the next entry of another one in the same task. If the
 	 * first one is entered again before that, only the later entry counts. NULL: not asked for.

@@ -59,6 +59,15 @@ static void add_self(struct flat_row *row, const struct tally_entry *entry)
 	row->samples += entry->samples;
 }
 
+/* Samples of which only the task is known. */
+static void add_nowhere(struct flat *flat, struct strtab *strings, const struct tally_entry *entry)
+{
+	struct flat_row *row = row_of(flat, str_intern_z(strings, "[no stack]"), 0, 0);
+
+	add_self(row, entry);
+	row->total += entry->weight;
+}
+
 static void add_stack(struct flat *flat, const struct tally *tally, const struct tally_entry *entry,
 		      enum flat_by by, const struct tally_options *options, struct seen *seen)
 {
@@ -67,6 +76,8 @@ static void add_stack(struct flat *flat, const struct tally *tally, const struct
 	bool leaf = true;
 
 	seen->nr = 0;
+	if (!entry->stack)
+		add_nowhere(flat, world->strings, entry);
 	for (uint32_t stack = entry->stack; stack; stack = stacks->all[stack].parent) {
 		uint32_t frame = stacks->all[stack].frame, binary;
 		size_t nr;

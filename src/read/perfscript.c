@@ -47,6 +47,8 @@ struct perfscript {
 	bool listing;	 /* the code of its branches (-F brstackinsn) */
 	bool stacks_told;
 	uint64_t bare_at;
+	bool cut; /* the last line, and nothing was said about it */
+	uint64_t last_at;
 	enum stage stage;
 	struct place *places; /* one for each distinct text; [0] is unused */
 	size_t nr_places, cap_places;
@@ -212,7 +214,7 @@ static int not_bare(struct reader *r, struct event *ev)
 	struct perfscript *p = r->priv;
 	struct span line = { p->bare.data, p->bare.data + p->bare.len };
 
-	p->open = false;
+	p->open = p->cut = false;
 	/* For example of --call-trace: perf's output, but with neither event nor address. */
 	if (script_has_time(line))
 		return reader_damage(r, ev, p->bare_at, 0, p->bare.len,
@@ -235,9 +237,11 @@ static int no_first_line(struct reader *r, struct event *ev, uint64_t offset, ui
 static int bad_line(struct reader *r, struct event *ev, struct span line, uint64_t offset,
 		    const char *what)
 {
+	struct perfscript *p = r->priv;
 	struct span text = span_trim(line);
 	int shown = span_len(text) < 60 ? (int)span_len(text) : 60;
 
+	p->cut = false;
 	return reader_damage(r, ev, offset, 0, span_len(line), "%s: %.*s", what, shown, text.at);
 }
 
@@ -413,6 +417,16 @@ static int take_line(struct reader *r, struct span line, uint64_t offset, bool *
 	return take_rest(r, line, offset, again, ev);
 }
 
+static int end(struct reader *r, struct event *ev)
+{
+	struct perfscript *p = r->priv;
+
+	if (!p->cut)
+		return 0;
+	p->cut = false;
+	return reader_damage(r, ev, p->last_at, 0, 0, TEXT_CUT "; its sample may be incomplete");
+}
+
 /* ---- events ---- */
 
 static int tell_source(struct reader *r, struct event *ev)
@@ -523,7 +537,7 @@ static int perfscript_next(struct reader *r, struct event *ev)
 		if (p->stage != STAGE_READ)
 			return tell(r, ev);
 		if (p->ended)
-			return 0;
+			return end(r, ev);
 		if (!text_line(r->in, &line.at, &len)) {
 			p->ended = true;
 			if (p->open && p->is_bare && !p->nr)
@@ -532,6 +546,8 @@ static int perfscript_next(struct reader *r, struct event *ev)
 			continue;
 		}
 		line.end = line.at + len;
+		p->cut = !text_line_ended(r->in);
+		p->last_at = offset;
 		ret = take_line(r, line, offset, &again, ev);
 		if (again && in_seek(r->in, offset, &r->err) < 0)
 			return -1;

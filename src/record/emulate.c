@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/leftover.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/text.h"
@@ -223,8 +224,10 @@ static int make_parts(struct run *r, struct err *err)
 	r->code = xasprintf("%s.code", whole);
 	free(folder);
 	free(whole);
-	if (mkdtemp(r->parts))
+	if (mkdtemp(r->parts)) {
+		leftover_add(r->parts);
 		return 0;
+	}
 	err_set(err, ERR_OUTPUT, "%s: cannot create a folder beside it: %s", r->asked->out,
 		strerror(errno));
 	free(r->parts);
@@ -292,6 +295,7 @@ static void release(struct run *r)
 	if (r->parts) {
 		for_each_file(r, r->parts, remove_file);
 		rmdir(r->parts);
+		leftover_forget(r->parts);
 	}
 	for (size_t i = 0; i < r->nr_owned; i++)
 		free(r->owned[i]);

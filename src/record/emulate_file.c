@@ -2,6 +2,7 @@
 #include "record/emulate_file.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -79,6 +80,8 @@ static struct bytes map_file(const char *folder, const char *kind, uint32_t tid)
 		void *data =
 			mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
 
+		if (data == MAP_FAILED && errno == ENOMEM)
+			mem_ran_out(); /* or the output would lack a thread */
 		if (data != MAP_FAILED)
 			bytes = (struct bytes){ data, (size_t)st.st_size };
 	}

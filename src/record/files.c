@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/leftover.h"
 #include "base/mem.h"
 #include "base/spool.h"
 #include "base/text.h"
@@ -120,7 +121,10 @@ static int use_named(struct record_files *files, const char *raw, struct err *er
 	return files->old ? 0 : cannot_write(raw, err);
 }
 
-/* Next to the output, where there is room for a large file, unless there is none or it is a device. */
+/*
+ * Next to the output, where there is room for a large file, unless there is none or it is a device. What ends kscope
+ * does not remove it: kscope convert can read it.
+ */
 static int use_temporary(struct record_files *files, const char *output, struct err *err)
 {
 	struct stat st;
@@ -154,6 +158,7 @@ static int make_folder(struct record_files *files, struct err *err)
 			       "/tmp: cannot create a directory for the socket: %s",
 			       strerror(errno));
 	}
+	leftover_add(files->folder);
 	files->control = xasprintf("%s/control", files->folder);
 	return 0;
 }
@@ -239,8 +244,10 @@ void files_release(struct record_files *files)
 	free(files->old);
 	if (files->control && is_socket(files->control))
 		unlink(files->control);
-	if (files->folder)
+	if (files->folder) {
 		rmdir(files->folder);
+		leftover_forget(files->folder);
+	}
 	free(files->plugin);
 	free(files->raw);
 	free(files->control);

@@ -720,6 +720,7 @@ struct dwarf *dwarf_open(const struct object *obj, struct store *store)
 	}
 	dw = dwarf_begin_elf(obj->elf, DWARF_C_READ, NULL);
 	if (!dw) {
+		mem_check();
 		log_warn("%s: cannot read DWARF: %s", obj->path, dwarf_errmsg(-1));
 		return NULL;
 	}

@@ -193,12 +193,16 @@ static int read_header(struct object *obj, struct err *err)
 	if (elf_version(EV_CURRENT) == EV_NONE)
 		return err_set(err, ERR_INPUT, "%s: %s", obj->path, elf_errmsg(-1));
 	obj->elf = elf_begin(obj->fd, ELF_C_READ_MMAP, NULL);
+	if (!obj->elf)
+		mem_check();
 	if (!obj->elf || elf_kind(obj->elf) != ELF_K_ELF)
 		return err_set(err, ERR_INPUT, "%s: not an ELF file", obj->path);
 	if (!gelf_getehdr(obj->elf, &eh))
 		return err_set(err, ERR_INPUT, "%s: broken ELF header: %s", obj->path,
 			       elf_errmsg(-1));
 	obj->file = (const uint8_t *)elf_rawfile(obj->elf, &obj->file_len);
+	if (!obj->file)
+		mem_check();
 	mapped_watch(obj->file, obj->file_len, obj->path);
 	obj->cut = eh.e_shoff > obj->file_len ||
 		   obj->file_len - eh.e_shoff < (uint64_t)eh.e_shnum * eh.e_shentsize;

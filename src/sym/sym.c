@@ -21,6 +21,7 @@
 #include "base/mem.h"
 #include "sym/insn.h"
 #include "base/store.h"
+#include "base/text.h"
 #include "sym/internal.h"
 
 #define TEXT_MAX ((size_t)1 << 30)
@@ -40,6 +41,7 @@ struct symfile {
 	struct object *debug; /* NULL: none found, or not looked for yet */
 	struct dwarf *dwarf;
 	struct buf text;
+	bool cut; /* the text */
 	bool read, opened_dwarf;
 	struct symtab symbols;
 	struct arena arena;
@@ -72,6 +74,9 @@ static int read_text(struct symfile *sf, int fd, struct err *err)
 		return perfmap_read(sf->text.data, sf->text.len, sf->path, &sf->symbols, err);
 	if (uftrace_sym_probe(sf->path))
 		return uftrace_sym_read(sf->text.data, sf->text.len, sf->path, &sf->symbols, err);
+	sf->cut = sf->text.len && sf->text.data[sf->text.len - 1] != '\n';
+	if (sf->cut)
+		log_warn("%s: " TEXT_CUT, sf->path);
 	return kallsyms_read(sf->text.data, sf->text.len, sf->path, &sf->symbols, err);
 }
 
@@ -230,7 +235,7 @@ bool symfile_is_64bit(const struct symfile *sf)
 
 bool symfile_is_cut(const struct symfile *sf)
 {
-	return sf->obj && sf->obj->cut;
+	return sf->obj ? sf->obj->cut : sf->cut;
 }
 
 bool symfile_is_packed(const struct symfile *sf)

@@ -123,6 +123,12 @@ static void add_record(struct buf *buf, uint64_t time, uint64_t word)
 	buf->len += UFTRACE_RECORD;
 }
 
+static void count_record(struct writer *w, uint64_t word)
+{
+	w->written.begins += uftrace_type(word) == UFTRACE_ENTRY;
+	w->written.ends += uftrace_type(word) == UFTRACE_EXIT;
+}
+
 static char *file_of(const struct uftrace_task *task)
 {
 	return xasprintf("%" PRIu32 ".dat", task->number);
@@ -158,6 +164,7 @@ static void put(struct writer *w, struct uftrace_task *task, uint64_t time, uint
 
 	task->last = time > task->last ? time : task->last;
 	add_record(&task->records, task->last, word);
+	count_record(w, word);
 	task->written++;
 	u->buffered += UFTRACE_RECORD;
 	limit_buffers(w, task);
@@ -169,6 +176,7 @@ static void end_slice(struct writer *w, struct uftrace_task *task, uint64_t time
 {
 	if (task->deeper) {
 		task->deeper--;
+		w->written.ends++; /* left out, and reported */
 		return;
 	}
 	if (!task->depth)
@@ -213,6 +221,7 @@ static void begin_slice(struct writer *w, struct uftrace_task *task, uint64_t ti
 	} else if (task->deeper || task->depth == UFTRACE_DEPTHS) {
 		task->deeper++;
 		u->left_out++;
+		w->written.begins++;
 	} else {
 		put(w, task, time, uftrace_word(UFTRACE_ENTRY, task->depth, addr));
 		task->depth++;
@@ -319,7 +328,10 @@ static void write_again(struct writer *w, const struct uftrace_task *task)
 		const struct point *caller = &task->callers[task->nr_callers - 1 - i];
 		uint64_t depth = i < UFTRACE_DEPTHS ? i : UFTRACE_DEPTHS - 1;
 
-		add_record(&head, caller->time, uftrace_word(UFTRACE_ENTRY, depth, caller->addr));
+		uint64_t word = uftrace_word(UFTRACE_ENTRY, depth, caller->addr);
+
+		add_record(&head, caller->time, word);
+		count_record(w, word);
 	}
 	folder_append(w->folder, temp, head.data, head.len);
 	if (from >= 0) {
@@ -508,12 +520,15 @@ static int uftrace_finish(struct writer *w)
 		write_records(w, &u->tasks[i]);
 		if (u->tasks[i].nr_callers)
 			write_again(w, &u->tasks[i]);
+		/* Without an end, uftrace knows that they go on. */
+		w->written.ends += u->tasks[i].nr_held;
 	}
 	write_names(w);
 	write_tasks(w);
 	places_write(&u->places, w->folder, MAP_FILE);
 	folder_append(w->folder, "default.opts", "", 0);
 	write_info(w);
+	w->written.knows = WROTE_CALLS;
 	if (u->left_out)
 		log_note("left out %" PRIu64 " calls that are deeper than %d", u->left_out,
 			 UFTRACE_DEPTHS);

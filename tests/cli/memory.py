@@ -11,7 +11,8 @@ import threading
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "golden"))
-from kit import ELFS, KSCOPE, check, demo_samples, equal, exits, finish, kscope, read_folded, run, scratch, skip
+from kit import (ELFS, KSCOPE, check, demo_samples, equal, exits, finish, kscope, no_problems, read_folded, run,
+                 scratch, skip)
 from kit.inputs import GOLDEN
 from perfdata_make import COMPRESSED, File, SAMPLE, USER
 
@@ -149,6 +150,42 @@ def test_no_memory(folder):
     check("there was not enough memory, and enough", {0, 4} <= all_codes, all_codes)
 
 
+def own_samples(folder):
+    """A dump with samples all over kscope itself, whose DWARF is large."""
+    listed = run("nm", "--defined-only", KSCOPE).stdout.splitlines()
+    code = [int(line.split()[0], 16) for line in listed if line.split()[1] in "tT"]
+    path, first, size, nr = os.path.join(folder, "own.dump"), min(code), max(code) - min(code), 2000
+    with open(path, "w", encoding="utf-8") as f:
+        f.write('kscope-dump 1\nmeta key="arch" value="x86_64"\nsource id=1 name="e" type=1 config=0x0\n'
+                f'map task=1/1 addr=0 len=0x10000000 offset=0 prot=r-x path="{KSCOPE}"\n')
+        f.writelines(f"sample time=0.{n:09} task=1/1 source=1 weight=1 : user {first + size * n // nr:#x}\n"
+                     for n in range(nr))
+    return path
+
+
+def test_libraries(folder):
+    """A library that gets no memory may say that the data is damaged, or abort: it is out of memory all the same."""
+    own, out = own_samples(folder), os.path.join(folder, "libraries")
+    for tool, extension in ("xz", "xz"), ("gzip", "gz"), ("zstd", "zst"):
+        run("sh", "-c", f"{tool} -c < {own} > {own}.{extension}")
+    cases = {"DWARF": ["report", own, "--lines"], "xz": ["info", f"{own}.xz"], "gzip": ["info", f"{own}.gz"],
+             "zstd": ["info", f"{own}.zst"], "to gzip": ["convert", own, "-o", f"{out}.svg.gz"],
+             "to zstd": ["convert", own, "-o", f"{out}.svg.zst"], "archive": ["archive", own, "-o", f"{out}.kscopez"]}
+    least = least_memory()
+    for name, words in cases.items():
+        wrong, codes = [], set()
+        for kilobytes in [*range(least, least + 9000, 300), *range(least + 9000, least + 90000, 9000)]:
+            done = limited(kilobytes / 1024, *words)
+            left = [file for file in os.listdir(folder) if file.startswith("libraries")]
+            codes.add(done.returncode)
+            if done.returncode and (done.returncode != 4 or "out of memory" not in done.stderr or left):
+                wrong.append((kilobytes, done.returncode, done.stderr, left))
+            for file in left:
+                os.unlink(os.path.join(folder, file))
+        no_problems(f"libraries: {name}", wrong)
+        equal(f"libraries: {name}: not enough memory, and enough", codes, {0, 4})
+
+
 with open(KSCOPE, "rb") as program:
     has_sanitizer = b"__asan_init" in program.read()
 with scratch() as temp:
@@ -159,4 +196,5 @@ with scratch() as temp:
     else:
         test_forks(temp)
         test_no_memory(temp)
+        test_libraries(temp)
 finish()

@@ -63,7 +63,9 @@ def test_nothing(folder):
 # Golden tests, their formats, and where the profile begins: before it, any text may be cut.
 TEXTS = (("folded", "folded", "folded", 0), ("dump", "dump", "dump", 0),
          ("sel4-json", "json", "sel4-json", 0), ("sel4-serial", "txt", "sel4-serial", 9),
-         ("zephyr", "txt", "zephyr", 9), ("kphistogram-good", "bin", "kphistogram", 0))
+         ("zephyr", "txt", "zephyr", 9), ("perfscript-old", "txt", "perfscript", 200),
+         ("perfscript-branches", "txt", "perfscript", 200), ("perfscript-single-names", "txt", "perfscript", 9),
+         ("kphistogram-good", "bin", "kphistogram", 0))
 
 
 def test_cut_text():

@@ -33,6 +33,15 @@ def test_output(samples, folder):
         check("perf.data on stdout is the same", done.stdout == f.read())
 
 
+def test_private(samples, folder):
+    """perf.data and archives have what a recording has, which only its user may read."""
+    for name, words, mode in (("new.data", ["convert"], 0o600), ("new.svg", ["convert"], 0o644),
+                              ("new.kscopez", ["archive"], 0o600)):
+        path = os.path.join(folder, name)
+        run(KSCOPE, *words, samples, "-b", ELFS, "-o", path, preexec_fn=lambda: os.umask(0o022))
+        equal(f"the permissions of {name}", oct(os.stat(path).st_mode & 0o777), oct(mode))
+
+
 def test_closed_descriptors(folder):
     """A file that kscope opens does not get a standard descriptor's number, and then the messages."""
     damaged = os.path.join(folder, "damaged.dump")
@@ -84,6 +93,7 @@ def main():
     with scratch() as folder:
         samples = demo_samples(folder)
         test_output(samples, folder)
+        test_private(samples, folder)
         test_closed_descriptors(folder)
         test_folded(samples)
         test_many_tasks()

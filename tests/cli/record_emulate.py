@@ -2,11 +2,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """kscope record emulate before it runs QEMU: what it refuses, and how it says so. See also tests/e2e/emulate.py."""
 import os
+import signal
 import struct
+import subprocess
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from kit import KSCOPE, equal, exits, finish, run, scratch
+from kit import KSCOPE, check, equal, exits, finish, run, scratch, wait_for
 
 X86_64, I386, AARCH64 = 62, 3, 183
 
@@ -31,7 +33,8 @@ class Place:
         for name, content in {"program": elf(X86_64), "old": elf(I386, False),
                               "arm": elf(AARCH64), "text": b"echo hello\n", "short": b"\x7fELF",
                               "lost": b"#!/does/not/exist -x\n", "loop": b"#! ./loop\n",
-                              "script": b"#!./arm\n", "qemu": b"#!/bin/sh\nexit 0\n"}.items():
+                              "script": b"#!./arm\n", "qemu": b"#!/bin/sh\nexit 0\n",
+                              "slow": b"#!/bin/sh\nexec sleep 100\n"}.items():
             write(os.path.join(folder, name), content)
         write(os.path.join(folder, "data"), b"#!/bin/sh\n", 0o644)
 
@@ -92,6 +95,18 @@ def test_refusal(place):
         equal("an older file stays", f.read(), b"older")
 
 
+def test_quit(place):
+    """A signal that kscope does not handle, while QEMU runs."""
+    before = set(os.listdir(place.folder))
+    with subprocess.Popen([KSCOPE, "record", "emulate", "-o", "quit.data", "--qemu", "./slow", "--", "./program"],
+                          cwd=place.folder, stderr=subprocess.DEVNULL) as child:
+        check("quit: there is a folder for QEMU",
+              wait_for(lambda: any(name.startswith(".quit.data-") for name in os.listdir(place.folder))))
+        child.send_signal(signal.SIGQUIT)
+    equal("quit: the exit code", child.returncode, -signal.SIGQUIT)
+    equal("quit: nothing is left", set(os.listdir(place.folder)) - before, set())
+
+
 def main():
     with scratch() as folder:
         place = Place(folder)
@@ -101,6 +116,7 @@ def main():
         test_options(place)
         test_refusal(place)
         test_set_up(place)
+        test_quit(place)
         equal("nothing is left over", set(os.listdir(folder)) - before, {"perf.data"})
     finish()
 

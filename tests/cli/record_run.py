@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """kscope record: the files that it writes, the guest's output, and the end of a recording."""
 import fcntl
+import glob
 import json
 import os
 import signal
@@ -175,6 +176,24 @@ def test_reader(place):
     check("no reader: one that goes", child.wait(HANGS) in (0, 1) and "20 samples" in err, err)
 
 
+def test_quit(place):
+    """A signal that kscope does not handle: the raw stream stays, the folder of the socket does not."""
+    def folders():
+        return set(glob.glob("/tmp/kscope-??????/control"))
+    def mine():
+        return [path for path in folders() - before if os.stat(path).st_uid == os.geteuid()]
+    before = folders()
+    child = place.start("-o", "quit.folded", emulator=["-wait", "-nographic"])
+    check("quit: there is a socket", wait_for(mine))
+    sockets = mine() if len(mine()) == 1 else []  # else another test records, too
+    child.send_signal(signal.SIGQUIT)
+    child.communicate(timeout=HANGS)
+    equal("quit: the exit code", child.returncode, -signal.SIGQUIT)
+    check("quit: the socket's folder is gone", not any(os.path.exists(os.path.dirname(path)) for path in sockets),
+          sockets)
+    check("quit: the raw stream is there", glob.glob(place.path(".quit.folded-*.kscope")), os.listdir(place.folder))
+
+
 def main():
     with scratch() as folder:
         place = Place(folder)
@@ -182,6 +201,7 @@ def main():
         test_until(place)
         test_ends(place)
         test_reader(place)
+        test_quit(place)
     finish()
 
 

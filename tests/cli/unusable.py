@@ -43,6 +43,16 @@ def test_named(folder):
         equal(f"{format_}: a usable file", kscope(*convert, "--elf", f"1={ELFS}/hasher.elf").returncode, 0)
 
 
+def test_symbol_list(folder):
+    """Of the kernel. The last name may be another one."""
+    path = os.path.join(folder, "kallsyms")
+    for end, code in ("", 1), ("\n", 0):
+        with open(path, "w", encoding="ascii") as f:
+            f.write("ffffffff81000000 T _text\nffffffff81000100 T first\nffffffff81000200 T sec" + end)
+        done = kscope("info", os.path.join(GOLDEN, INPUTS["perfdata"]), "-k", path)
+        exits(f"a symbol list, {'whole' if end else 'cut in a line'}", done, code, *([] if end else [path, "middle of a"]))
+
+
 def test_found(folder):
     """A binary that the data names."""
     place, samples = os.path.join(folder, "elfs"), demo_samples(folder)
@@ -87,6 +97,7 @@ def test_shrinks(folder):
 
 with scratch() as SCRATCH:
     test_named(SCRATCH)
+    test_symbol_list(SCRATCH)
     test_found(SCRATCH)
     test_shrinks(SCRATCH)
 finish()

@@ -245,6 +245,11 @@ static void links_of_others(void)
 	CHECK(file_is("home/secret", root ? "secret" : "x") && !lstat("tmp/link", &st) &&
 	      S_ISLNK(st.st_mode) && (access("home/new", F_OK) != 0) == root);
 	unlink("home/new");
+	CHECK(!symlink("../home", "tmp/home") && (!root || !lchown("tmp/home", 4321, 4321)));
+	CHECK((put("tmp/home/new", "x", &err) != 0) == root);
+	CHECK((access("home/new", F_OK) != 0) == root);
+	unlink("home/new");
+	unlink("tmp/home");
 	CHECK((folder_open(&folder, "tmp/dangling", &mark, &err) != 0) == root);
 	folder_abandon(&folder);
 	unlink("home/secret");
@@ -444,7 +449,7 @@ static void write_and_end(const struct folder_mark *mark, int ready, enum how ho
 }
 
 /* Returns the status of the program; -1: it could not be made. */
-static int end_while_writing(enum how how)
+static int end_while_writing(enum how how, int number)
 {
 	const struct folder_mark mark = { "mark", "magic" };
 	int ready[2], status = -1;
@@ -458,7 +463,7 @@ static int end_while_writing(enum how how)
 		write_and_end(&mark, ready[1], how);
 	close(ready[1]);
 	if (read(ready[0], &byte, 1) == 1 && how != NO_MEMORY)
-		kill(child, SIGTERM);
+		kill(child, number);
 	waitpid(child, &status, 0);
 	close(ready[0]);
 	return status;
@@ -466,16 +471,21 @@ static int end_while_writing(enum how how)
 
 static void ended_by_a_signal(void)
 {
-	int status = end_while_writing(SIGNAL);
+	static const int numbers[] = { SIGHUP,	SIGINT,	 SIGTERM, SIGXCPU, SIGALRM,
+				       SIGUSR1, SIGPROF, SIGIO,	  SIGABRT };
 
-	CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM);
-	CHECK(nr_files() == 0);
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+		int status = end_while_writing(SIGNAL, numbers[i]);
+
+		CHECK(WIFSIGNALED(status) && WTERMSIG(status) == numbers[i]);
+		CHECK(nr_files() == 0);
+	}
 	PASSED();
 }
 
 static void signal_ignored(void)
 {
-	CHECK(end_while_writing(IGNORED_SIGNAL) == 0);
+	CHECK(end_while_writing(IGNORED_SIGNAL, SIGTERM) == 0);
 	CHECK(nr_files() == 2);
 	CHECK(!unlink("file") && !unlink("folder/a") && !unlink("folder/b") && !rmdir("folder"));
 	PASSED();
@@ -483,7 +493,7 @@ static void signal_ignored(void)
 
 static void out_of_memory(void)
 {
-	int status = end_while_writing(NO_MEMORY);
+	int status = end_while_writing(NO_MEMORY, 0);
 
 	CHECK(WIFEXITED(status) && WEXITSTATUS(status) == ERR_OUTPUT);
 	CHECK(nr_files() == 0);

@@ -187,6 +187,31 @@ static void test_writers(void)
 	check("verify.written_ends", ends_with(&run, "has 0 slice ends instead of 1"));
 }
 
+/* Of a writer that writes only the calls of functions. */
+static void calls_of(struct run *run, uint64_t begins, uint64_t ends)
+{
+	struct event runs = { .kind = EVENT_SLICE, .slice.kind = SLICE_RUN };
+
+	begin(run);
+	verify_put(run->verify, 0, &runs);
+	slice(run, 1, false, 0, 10);
+	slice(run, 1, true, 10, 20);
+	run->writer.written =
+		(struct written){ .knows = WROTE_CALLS, .begins = begins, .ends = ends };
+}
+
+static void test_calls(void)
+{
+	struct run run;
+
+	calls_of(&run, 1, 1);
+	check("verify.calls", ends_with(&run, NULL));
+	calls_of(&run, 1, 0);
+	check("verify.calls_ends", ends_with(&run, "has 0 slice ends instead of 1"));
+	calls_of(&run, 2, 1);
+	check("verify.calls_begins", ends_with(&run, "has 2 slice starts instead of 1"));
+}
+
 /* ---- a whole run, with a writer that writes less than it gets ---- */
 
 static int forgetful_put(struct writer *w, const struct event *ev)
@@ -226,6 +251,7 @@ int main(void)
 	test_samples();
 	test_slices();
 	test_writers();
+	test_calls();
 	test_run();
 	return test_result();
 }
