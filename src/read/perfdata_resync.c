@@ -5,6 +5,8 @@
  */
 #include "read/perfdata.h"
 
+#include <string.h>
+
 #define PROOF 4			    /* records in a row */
 #define LAST_PROOF 2		    /* the same, if the data ends with them */
 #define REACH ((size_t)PROOF << 16) /* no more bytes are in them */
@@ -56,13 +58,23 @@ static bool records_at(const struct perfdata *p, const uint8_t *at, size_t len, 
 	return nr == PROOF || (ended && !len && nr >= LAST_PROOF);
 }
 
+/* For speed, before records_at(): most places cannot be a record. */
+static inline bool may_begin(const struct perfdata *p, const uint8_t *at)
+{
+	struct perf_record head;
+
+	memcpy(&head, at, sizeof(head));
+	return (p->swap ? __builtin_bswap32(head.type) : head.type) < NO_TYPE && head.size;
+}
+
 bool resync_search(const struct perfdata *p, const uint8_t *data, size_t len, bool ended,
 		   size_t *at)
 {
 	size_t end = ended ? len : len - REACH;
 
 	for (*at = 0; *at < end; ++*at) {
-		if (records_at(p, data + *at, len - *at, ended))
+		if (len - *at >= sizeof(struct perf_record) && may_begin(p, data + *at) &&
+		    records_at(p, data + *at, len - *at, ended))
 			return true;
 	}
 	return false;
@@ -96,7 +108,8 @@ bool resync_hides(const struct perfdata *p, const struct record *rec, size_t hav
 	if (!wrong && !is_plain_sample(p, rec))
 		return false;
 	for (size_t at = step; at + PROOF * sizeof(struct perf_record) <= rec->size; at += step) {
-		if (records_at(p, rec->data + at, rec->size - at, false))
+		if (may_begin(p, rec->data + at) &&
+		    records_at(p, rec->data + at, rec->size - at, false))
 			return true;
 	}
 	return false;
