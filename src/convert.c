@@ -389,7 +389,8 @@ int job_summary(struct job *job)
 {
 	uint64_t others = job_others(job), samples = job_samples(job);
 
-	job->partial |= lacks_binaries(job) | mapped_warn();
+	job->partial |= lacks_binaries(job);
+	job->partial |= mapped_warn();
 	if (job->damaged)
 		log_warn("%" PRIu64 " damaged place%s: %" PRIu64 " %s read, %" PRIu64
 			 " lost, %" PRIu64 " byte%s skipped",
