@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * folder: an input that is several files, in a folder in memory: of each file its name in a line, its size in a line,
- * and its content. In a name, ':' stands for '/'.
+ * folder: an input that is several files, in a folder in memory: for each file, a line with its name, a line with its
+ * size, and its content. In a name, ':' stands for '/'.
  */
 #ifndef KSCOPE_FUZZ_FOLDER_H
 #define KSCOPE_FUZZ_FOLDER_H

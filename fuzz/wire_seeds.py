@@ -162,13 +162,13 @@ class Trace:
         return data
 
     def loop(self):
-        """A block that leads to itself, then steps, the first one perhaps with what tells something about it."""
+        """A block that leads to itself, then steps, the first one perhaps with facts about it."""
         told = b"\xca\1" if self.rng.randrange(4) == 0 else b""
         block = self.new(self.one_of(JUMP, COND, WAIT, JUMP_ANY))
         return block + b"\xc0" + varint(self.count - 1) + told + b"\x85\0\1" + bytes(8)
 
     def before(self):
-        """What tells something about the next step."""
+        """Facts about the next step."""
         short = bytes((0xc2, self.rng.randrange(5))) if self.rng.randrange(3) == 0 else b""
         trap = bytes((0xc3, self.rng.randrange(16) << 1)) if self.rng.randrange(2) else b""
         if trap and self.rng.randrange(3) == 0:

@@ -31,7 +31,7 @@ static void *find(const char *name)
 	return dlsym(RTLD_DEFAULT, name);
 }
 
-/* A path may hold what a terminal obeys, or a line break. */
+/* A path may contain terminal escapes or line breaks. */
 static void make_ascii(char *line, const char *text)
 {
 	for (; *text; text++) {

@@ -325,7 +325,7 @@ int stream_open(const char *path, const struct wire_info *info, bool trace, bool
 	stream.clock = clock;
 	stream.trace = trace;
 	stream.raw = raw;
-	/* For this user alone: the stream has memory of the guest. */
+	/* For this user alone: the stream may contain the guest's memory. */
 	stream.fd = api_above_standard(open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
 	if (stream.fd < 0) {
 		api_say("cannot write %s: %s", path, strerror(errno));

@@ -19,7 +19,7 @@ static const struct option_table convert_table = {
 		  OPTION_TEXT(struct convert_options, buildid_cache),
 		  .completion = COMPLETE_FOLDER },
 		{ "no-buildid-cache", 0, NULL,
-		  "do not add any, even if perf finds the kernel's symbols only there",
+		  "do not change perf's cache, even if perf needs it for the kernel's symbols",
 		  OPTION_FLAG(struct convert_options, no_buildid_cache) },
 		{ 0 },
 	},

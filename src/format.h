@@ -211,7 +211,7 @@ const struct writer_ops *writer_choose(const char *name, const char *path, struc
 
 /*
  * A search() for data that consists of records. record_size() returns the size of the record at
- * `data`; 0: none, READER_CUT: it does not end in `len` bytes. `proof` records in a row are not chance.
+ * `data`; 0: none, READER_CUT: it does not end in `len` bytes. `proof` records in a row are no coincidence.
  */
 #define READER_CUT SIZE_MAX
 int reader_search(const uint8_t *data, size_t len, unsigned proof,

@@ -123,8 +123,8 @@ static int open_stage(struct stage *s)
 }
 
 /*
- * A listener gets the event. A chain of which it made samples, for writers that do not take chains, has arrived: if it
- * made none, the chain is lost.
+ * Passes an event to a listener. A chain counts as delivered if the listener made samples of it, for writers that do
+ * not take chains; otherwise it is lost.
  */
 static int tell(struct stage *s, struct event *ev)
 {

@@ -158,7 +158,7 @@ static struct axis *axis_of(struct verify *v, const struct event *ev)
 static void add_wrong(struct verify *v, uint64_t nr, const char *why, uint64_t time)
 {
 	if (!v->wrong)
-		snprintf(v->first_wrong, sizeof(v->first_wrong), "%s at %" PRIu64, why, time);
+		snprintf(v->first_wrong, sizeof(v->first_wrong), "at %" PRIu64 ": %s", time, why);
 	v->wrong += nr;
 }
 
@@ -258,7 +258,7 @@ static int check_writer(const struct writer *writer, const struct put *put, stru
 	    check_total(writer, "samples", put->all.samples, written->samples, err) < 0)
 		return -1;
 	if (written->knows & WROTE_WEIGHT &&
-	    check_total(writer, "as the sum of weights", put->all.weight, written->weight, err) < 0)
+	    check_total(writer, "units of weight", put->all.weight, written->weight, err) < 0)
 		return -1;
 	if (!(written->knows & (WROTE_SLICES | WROTE_CALLS)))
 		return 0;
@@ -307,9 +307,10 @@ static void tell_writer(const struct writer *writer)
 		log_say("verified: the %s output has %" PRIu64 " samples", writer->ops->name,
 			written->samples);
 	if (written->knows & (WROTE_SLICES | WROTE_CALLS))
-		log_say("verified: the %s output has %" PRIu64 " slice starts and %" PRIu64
-			" slice ends",
-			writer->ops->name, written->begins, written->ends);
+		log_say("verified: the %s output has %" PRIu64 " slice start%s and %" PRIu64
+			" slice end%s",
+			writer->ops->name, written->begins, written->begins == 1 ? "" : "s",
+			written->ends, written->ends == 1 ? "" : "s");
 }
 
 int verify_end(struct verify *v, struct world *world, uint32_t takes, struct writer *const *to,
@@ -324,7 +325,7 @@ int verify_end(struct verify *v, struct world *world, uint32_t takes, struct wri
 	if (v->wrong)
 		return err_set(err, ERR_OUTPUT,
 			       "--verify: %" PRIu64 " of %" PRIu64
-			       " slices are not nested (first: %s): " BUG,
+			       " slices are wrong (the first %s): " BUG,
 			       v->wrong, v->slices + v->wrong, v->first_wrong);
 	for (size_t i = 0; i < v->nr_writers; i++) {
 		if (check_writer(to[i], &v->put[i], err) < 0)

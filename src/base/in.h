@@ -19,7 +19,7 @@ struct in {
 	int fd;
 	uint64_t size;	       /* of the file, 0 if unknown: for progress */
 	uint64_t taken;	       /* bytes read from fd so far: for progress */
-	uint64_t packed_size;  /* if fd is a decompressed copy: of what it was made from, else 0 */
+	uint64_t packed_size;  /* the compressed size, if fd is a decompressed copy, else 0 */
 	struct unpack *unpack; /* NULL if the input is not compressed */
 	struct packed *packed; /* bytes that were read but not decompressed yet */
 	uint8_t *data;	       /* the window: data[at..end) is not skipped yet */
@@ -76,7 +76,7 @@ int in_length(struct in *in, uint64_t *length, struct err *err);
  * there were: fewer only at the end.
  */
 size_t in_copy(struct in *in, uint64_t offset, void *to, size_t len);
-/* How many bytes the user gave, as far as known: of compressed input, the compressed ones. */
+/* The size of the input as far as known; of compressed input, the compressed size. */
 uint64_t in_given(const struct in *in);
 /* A second, independent view of the same bytes, after in_length(). */
 int in_clone(struct in *copy, struct in *in, size_t window, struct err *err);

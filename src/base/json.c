@@ -318,7 +318,7 @@ static bool number(struct json *js, bool is_signed, uint64_t *value)
 		return run_out(js);
 	negative = *js->at == '-';
 	if (negative && !is_signed)
-		return json_fail(js, "a negative number is not possible here");
+		return json_fail(js, "the number must not be negative");
 	js->at += negative;
 	if (quoted && !negative && js->at[0] == '0' && (js->at[1] | 0x20) == 'x') {
 		js->at += 2;

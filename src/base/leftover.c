@@ -17,7 +17,7 @@
 struct leftover {
 	struct leftover *next;
 	char *path;  /* NULL: free */
-	pid_t owner; /* not a child that has a copy of the list */
+	pid_t owner; /* the process that added it, not a forked child */
 };
 
 static struct leftover *_Atomic all;
@@ -81,7 +81,7 @@ static void end(int number)
 	errno = error;
 }
 
-/* Those that the program handles itself, or ignores, do not end it. */
+/* Signals that the program handles or ignores do not end it. */
 static void catch_signals(void)
 {
 	static const int ending[] = { SIGHUP,  SIGINT,	SIGQUIT, SIGPIPE,   SIGTERM, SIGXCPU,

@@ -49,7 +49,7 @@ static void fill_in(int number, siginfo_t *info, void *context)
 		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED) {
 		leftover_remove_all();
 		signal(number, SIG_DFL);
-		raise(number); /* one that another process sent does not happen again */
+		raise(number); /* a SIGBUS that another process sent would not come again */
 	} else {
 		m->cut = true;
 	}
@@ -96,7 +96,7 @@ void mapped_watch(const void *data, size_t len, const char *path)
 static void warn(struct mapping *m)
 {
 	if (m->start && m->cut && !m->warned)
-		log_warn("%s: the file became shorter while kscope was reading it: names from it "
+		log_warn("%s: the file became shorter while kscope was reading it: names "
 			 "may be missing",
 			 m->path);
 	m->warned = m->cut;

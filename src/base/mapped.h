@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * mapped: files in memory. If somebody makes such a file shorter, what is behind its new end reads as zeros, instead
+ * mapped: files in memory. If somebody makes such a file shorter, what was after its new end reads as zeros, instead
  * of ending the program with SIGBUS. All functions are for one thread; any thread may read the files.
  */
 #ifndef KSCOPE_BASE_MAPPED_H

@@ -22,11 +22,11 @@ struct arena_block {
 	uint8_t data[] __attribute__((aligned(8)));
 };
 
-/* Any thread may come here, and nothing that needs memory: no exit(), whose handlers may. */
+/* Any thread may call this. It must not allocate: no exit(), whose handlers may. */
 void mem_ran_out(void)
 {
 	static const char message[] =
-		"kscope: out of memory (see ulimit -v, or use a machine with more)\n";
+		"kscope: out of memory (see ulimit -v, or use a machine with more memory)\n";
 	ssize_t unused = write(STDERR_FILENO, message, sizeof(message) - 1);
 
 	(void)unused;

@@ -11,9 +11,12 @@
 
 /* Ends the program. */
 _Noreturn void mem_ran_out(void);
-/* A SIGSEGV when no address space is left is out of memory: a library did not check malloc(), or the stack could not grow. */
+/*
+ * Treats a SIGSEGV or SIGABRT when no address space is left as out of memory: a library did not check malloc(), or the
+ * stack could not grow.
+ */
 void mem_watch_libraries(void);
-/* A library failed, and does not say why: if there is little memory, that is the reason. */
+/* After an unexplained failure of a library: ends the program if no memory is left. */
 void mem_check(void);
 
 void *xmalloc(size_t size);

@@ -71,7 +71,7 @@ bool out_is_trap(const struct stat *folder, const struct stat *file, uid_t me)
 	return shared && dangerous && file->st_uid != me && file->st_uid != folder->st_uid;
 }
 
-/* As fs.protected_symlinks and its like do it in the kernel, where they are on. */
+/* The check of the kernel's fs.protected_symlinks and its like, even where they are off. */
 static bool is_trap(const char *path)
 {
 	char *name = text_folder(path);
@@ -83,7 +83,7 @@ static bool is_trap(const char *path)
 	return trap;
 }
 
-/* Also a link that leads to the folder, which the kernel would follow. */
+/* Also checks links in the path of the folder, which the kernel would follow. */
 static bool has_trap(const char *path)
 {
 	bool trap = is_trap(path);

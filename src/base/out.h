@@ -28,7 +28,7 @@ struct out {
 	int fd;
 	bool named;	 /* a regular file, which gets its name in the commit */
 	bool spooled;	 /* a seekable temporary file; the commit copies it to stdout or the pipe */
-	bool plain;	 /* a terminal, which gets text that it cannot obey */
+	bool plain;	 /* a terminal: control characters are replaced */
 	char *target;	 /* `path` with its symbolic links followed; NULL for stdout */
 	char *temp;	 /* a temporary name, if O_TMPFILE does not work here */
 	bool is_private; /* if it replaces nothing, it is for this user alone */
@@ -42,7 +42,7 @@ struct out {
 
 /* need_seek: out_patch() will be called; such an output cannot be compressed. */
 int out_open(struct out *out, const char *path, bool need_seek, struct err *err);
-/* The same, but a new file is for this user alone, as a recording is: it has memory of the target. */
+/* The same, but a new file is for this user alone, as a recording is: it may contain the target's memory. */
 int out_open_private(struct out *out, const char *path, bool need_seek, struct err *err);
 /* The same, but compressed in this way whatever the name is; NULL: not at all. */
 int out_open_packed(struct out *out, const char *path, const struct pack_ops *ops, bool need_seek,

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Compressed data beyond both is a bomb: recordings and binaries never shrink to so little. */
+/* Compressed data beyond both is a bomb: recordings and binaries never compress that well. */
 #define SPOOL_BOMB_SIZE ((uint64_t)256 << 20)
 #define SPOOL_BOMB_RATIO 1000
 
@@ -14,7 +14,7 @@
 const char *spool_folder(void);
 /* A file in spool_folder() that disappears when closed. On error returns -1 and sets errno. */
 int spool_file(void);
-/* Whether so many bytes are more than a spool should take from so many compressed ones. */
+/* Whether `plain` bytes are too many to spool for `packed` compressed ones. */
 bool spool_is_bomb(uint64_t packed, uint64_t plain);
 
 #endif

@@ -32,8 +32,8 @@ size_t text_utf8_len(const char *s);
 /* The number of the character of that length at s. */
 uint32_t text_code(const char *s, size_t len);
 /*
- * Might a terminal obey this character, or a reader take it for the end of a line? C0, DEL and C1 controls, Unicode's
- * line separators, and marks that change the direction of writing.
+ * Might a terminal interpret this character, or a reader take it for the end of a line? C0, DEL and C1 controls,
+ * Unicode's line separators, and bidirectional controls.
  */
 bool text_is_unsafe(uint32_t code);
 /*

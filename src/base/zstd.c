@@ -22,7 +22,7 @@ static bool zstd_magic(const uint8_t *head, size_t len)
 
 #define ROOM 65536
 
-/* The result of a function of the library: whether it failed, for any reason but memory. */
+/* Whether a call of the library failed. Does not return if memory ran out. */
 static bool failed(size_t ret)
 {
 	if (ZSTD_getErrorCode(ret) == ZSTD_error_memory_allocation)

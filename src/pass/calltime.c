@@ -81,7 +81,7 @@ static void calltime_close(struct stage *s)
 
 static struct calltime_task *task_of(struct calltime *ct, const struct event *call)
 {
-	/* A thread that is known may go on on another cpu. */
+	/* A known thread may continue on another cpu. */
 	uint32_t cpu = call->pid == NO_TASK ? call->cpu : NO_CPU;
 	struct hash_key key = { (uint64_t)call->pid << 32 | call->tid,
 				(uint64_t)call->input << 32 | cpu };

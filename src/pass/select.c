@@ -320,7 +320,7 @@ static bool right_names(const struct selection *sel, struct world *world, const 
 	       select_source(sel, world, ev->sample.source);
 }
 
-/* A task may change its name while its calls are open, as in an exec: the name at the begin of a slice is the one that counts. */
+/* A task may change its name while its calls are open, as in an exec: the name at the start of a slice counts. */
 struct open_slices {
 	bool *named; /* of each open slice: its task had a selected name when it began */
 	size_t nr, cap;

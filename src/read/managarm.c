@@ -13,7 +13,7 @@
 #define RECORD_MAX (8 + 8 * MAX_FRAMES)
 #define KERNEL_HALF ((uint64_t)-1 << 47)
 #define CUT READER_CUT
-#define PROOF 3 /* records in a row that are not chance */
+#define PROOF 3 /* records in a row are no coincidence */
 
 enum { SOURCE_ALL = 1, SOURCE_NO_INTERRUPTS = 2 };
 

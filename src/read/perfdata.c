@@ -207,8 +207,8 @@ static int next_aux(struct reader *r, struct event *ev)
 }
 
 /*
- * The formats of tracepoints. They follow the record, too, unless simpleperf wrote it: then they are in it. Returns the
- * bytes that follow; UINT64_MAX: damaged.
+ * The formats of tracepoints follow the record, too, or are inside it if simpleperf wrote it. Returns how many bytes
+ * follow; UINT64_MAX: damaged.
  */
 static uint64_t behind_tracing(const struct perfdata *p, const struct record *rec)
 {
@@ -403,7 +403,7 @@ static bool find_record(struct reader *r)
 	}
 }
 
-/* A record whose end is unknown: what is up to the next ones is lost. */
+/* The end of a record is unknown: all bytes up to the next valid records are lost. */
 static int lose_some(struct reader *r, struct event *ev, uint64_t offset, const char *why)
 {
 	struct perfdata *p = r->priv;
@@ -533,7 +533,7 @@ static int read_record(struct reader *r, struct event *ev)
 	if (have < rec.size || left < rec.size)
 		return lose_some(r, ev, offset, "truncated record");
 	if (resync_hides(p, &rec, have < left ? have : (size_t)left))
-		return lose_some(r, ev, offset, "a record of a wrong size");
+		return lose_some(r, ev, offset, "the size of the record is wrong");
 	return file_record(r, &rec, ev);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * perfdata_resync: where the records go on behind damage. Records have no mark, but each has its
- * size: several of them in a row, or up to the end of the data, are no accident.
+ * perfdata_resync: finds where records resume after damage. Records have no mark, only a size:
+ * several of them in a row, or up to the end of the data, are no coincidence.
  */
 #include "read/perfdata.h"
 
@@ -32,7 +32,7 @@ static bool may_be_empty(uint32_t type)
 	       type == PERF_RECORD_FINISHED_INIT;
 }
 
-/* Data that is not in the record follows. */
+/* Data that its size does not count follows the record. */
 static bool has_more(uint32_t type)
 {
 	return type == PERF_RECORD_AUXTRACE || type == PERF_RECORD_HEADER_TRACING_DATA;
@@ -89,7 +89,7 @@ static bool is_plain_sample(const struct perfdata *p, const struct record *rec)
 			 (PERF_SAMPLE_RAW | PERF_SAMPLE_STACK_USER | PERF_SAMPLE_AUX));
 }
 
-/* What follows the record is none. */
+/* The bytes after the record are not a record. */
 static bool ends_wrong(const struct perfdata *p, const struct record *rec, size_t have)
 {
 	struct record next;

@@ -403,7 +403,7 @@ static void set_chain(struct perfdata *p, struct event_sample *sample, const str
 
 /*
  * perf record --call-graph lbr: of the user's part, the chain has only the pc. The branches are the
- * calls that did not return, the last one first. Makes the stack that perf makes of them: the begin
+ * calls that did not return, the last one first. Makes the stack that perf makes of them: the start
  * of the function that was called last, then the calls. A sample of the kernel alone has no such part.
  */
 static void put_calls(struct perfdata *p, struct event_sample *sample)
@@ -443,7 +443,7 @@ static bool is_deferred(const struct perfdata *p, const struct chain *chain, uin
 static int unknown_reads(struct reader *r, const struct record *rec, struct event *ev, uint32_t nr)
 {
 	return reader_damage(r, ev, rec->offset, nr, 0,
-			     "sample with %" PRIu32 " counters that the header does not describe",
+			     "sample with counters that the header does not describe: %" PRIu32,
 			     nr);
 }
 

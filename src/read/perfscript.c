@@ -47,7 +47,7 @@ struct perfscript {
 	bool listing;	 /* the code of its branches (-F brstackinsn) */
 	bool stacks_told;
 	uint64_t bare_at;
-	bool cut; /* the last line, and nothing was said about it */
+	bool cut; /* the last line is cut, and not reported yet */
 	uint64_t last_at;
 	enum stage stage;
 	struct place *places; /* one for each distinct text; [0] is unused */
@@ -255,8 +255,8 @@ static bool end_sample(struct reader *r)
 	if (counts && !p->nr && p->has_stack && !p->stacks_told) {
 		p->stacks_told = true;
 		reader_missing(r,
-			       "%s: kscope does not read branch stacks (-F brstack): samples that "
-			       "have nothing else have no frames",
+			       "%s: kscope does not read branch stacks (-F brstack): samples with "
+			       "only a branch stack have no frames",
 			       r->in->path);
 	}
 	if (counts)
@@ -329,7 +329,7 @@ static bool take_branch(struct reader *r, struct first_line *first)
 	return true;
 }
 
-/* Takes a line that is not the first one of a sample, or is it without time and event. */
+/* Takes a line that is not the first one of a sample, or a first line without time and event. */
 static int take_rest(struct reader *r, struct span line, uint64_t offset, bool *again,
 		     struct event *ev)
 {

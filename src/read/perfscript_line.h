@@ -62,7 +62,7 @@ void script_bare_start(struct span line, struct first_line *first);
 
 /* The text after the address of a frame; false if the line is not a frame. */
 bool script_frame(struct span line, struct span *text);
-/* Whether a line that is a frame may be one without a line before it: it is not a comm. */
+/* Whether a line that is a frame may begin a sample: its first word cannot be a comm. */
 bool script_first_frame(struct span line);
 /* A frame in perf's usual layout: a tab, then the address right-aligned in 16 columns. */
 bool script_usual_frame(struct span line);

@@ -18,8 +18,8 @@
 #define SCORED ((size_t)64 << 10) /* bytes used to guess the version */
 #define LOWEST_PC 0x1000
 #define CUT READER_CUT
-#define LIKELY_SIZE 2048 /* bytes of a record that detection believes */
-#define PROOF 8		 /* records in a row that are not chance; version 3: half as many */
+#define LIKELY_SIZE 2048 /* bytes of the longest record that detection accepts */
+#define PROOF 8		 /* records in a row are no coincidence; version 3: half as many */
 
 struct qperf {
 	struct bare bare;
@@ -193,7 +193,7 @@ static size_t likely_size_3(const uint8_t *data, size_t len)
 	return likely_size(data, len, 3);
 }
 
-/* The version with most records behind damage, and their share; 0: none has enough. */
+/* The version with most records after damage, and their share; 0: none has enough. */
 static unsigned search_version(const uint8_t *data, size_t len, int *share)
 {
 	static size_t (*const sizes[])(const uint8_t *data, size_t len) = { NULL, likely_size_1,

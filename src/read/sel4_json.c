@@ -70,7 +70,7 @@ static int sel4_json_probe(const uint8_t *head, size_t len)
 	return head[i] == '[' && memmem(head, len, "\"ip\"", 4) ? 40 : 0;
 }
 
-/* Behind a damaged start, the list of samples without its bracket, or a sample; NULL: none. */
+/* After a damaged start, the list of samples without its bracket, or a sample; NULL: none. */
 static const uint8_t *find_samples(const uint8_t *data, const uint8_t *end)
 {
 	const uint8_t *list = memmem(data, (size_t)(end - data), "\"samples\"", 9);
@@ -343,7 +343,7 @@ static int begin_at_samples(struct reader *r, struct event *ev, uint64_t at, con
 	in_skip(r->in, bytes);
 	p->state = AT_SAMPLES;
 	p->listed = true;
-	return reader_damage(r, ev, at, lost, bytes, "%s; continuing with the samples after it",
+	return reader_damage(r, ev, at, lost, bytes, "%s; continuing at the next samples",
 			     what);
 }
 

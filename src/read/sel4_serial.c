@@ -85,7 +85,7 @@ static bool hex(const char *s, size_t len, uint64_t *value)
 	return text_hex(s + 2 * prefix, len - 2 * prefix, value);
 }
 
-/* A log may begin with anything. Many logs have other things than addresses that are named ip. */
+/* A log may begin with anything. In many logs, "ip" is not an address. */
 static int sel4_serial_search(const uint8_t *data, size_t len)
 {
 	const uint8_t *ip = memmem(data, len, "\"ip\": \"", 7);
@@ -94,7 +94,7 @@ static int sel4_serial_search(const uint8_t *data, size_t len)
 
 	if (!end || !hex((const char *)ip + 7, (size_t)(end - ip - 7), &value))
 		return 0;
-	return sel4_serial_probe(data, len) ? 95 : 0; /* JSON has the same keys: more than that */
+	return sel4_serial_probe(data, len) ? 95 : 0; /* JSON has the same keys: beat its share */
 }
 
 static bool set_field(struct sel4_serial *p, enum field field, const char *value, size_t len)

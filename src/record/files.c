@@ -122,8 +122,8 @@ static int use_named(struct record_files *files, const char *raw, struct err *er
 }
 
 /*
- * Next to the output, where there is room for a large file, unless there is none or it is a device. What ends kscope
- * does not remove it: kscope convert can read it.
+ * Next to the output, where there is room for a large file, unless there is none or it is a device. It survives a
+ * signal or crash that ends kscope: kscope convert can read it.
  */
 static int use_temporary(struct record_files *files, const char *output, struct err *err)
 {

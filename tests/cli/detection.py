@@ -152,7 +152,7 @@ def test_sel4(folder):
 
 
 def test_no_format(folder):
-    """What is no profile is none."""
+    """Data that is not a profile matches no format."""
     path = os.path.join(folder, "none")
     rng = random.Random(1)
     pointers = b"".join(struct.pack("<Q", PC + 16 * rng.randrange(1 << 20)) for _ in range(99))

@@ -223,7 +223,7 @@ static void traps(void)
 	PASSED();
 }
 
-/* Who is not root has only his own links here, which are followed. */
+/* Without root, all links here are the user's own, and are followed. */
 static void links_of_others(void)
 {
 	struct folder_mark mark = { "info", "magic" };
@@ -391,7 +391,7 @@ static void limit_reached(void)
 	PASSED();
 }
 
-/* AddressSanitizer ends programs that want too much memory; here, it is to refuse it. */
+/* AddressSanitizer ends programs that want too much memory; here, malloc() must return NULL. */
 __attribute__((visibility("default"))) const char *__asan_default_options(void);
 const char *__asan_default_options(void)
 {

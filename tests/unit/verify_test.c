@@ -129,32 +129,32 @@ static void test_slices(void)
 	slice(&run, 2, false, 0, 20);
 	slice(&run, 1, true, 10, 30);
 	slice(&run, 2, true, 20, 30);
-	check("verify.crossed", ends_with(&run, "2 of 2 slices are not nested (first: the end of "
-						"a different slice at 30)"));
+	check("verify.crossed", ends_with(&run, "2 of 2 slices are wrong (the first at 30: the "
+						"end of a different slice)"));
 
 	begin(&run);
 	slice(&run, 1, false, 0, 10);
-	check("verify.open", ends_with(&run, "a slice that never ends at 10"));
+	check("verify.open", ends_with(&run, "at 10: a slice that never ends"));
 
 	begin(&run);
 	slice(&run, 1, true, 10, 20);
-	check("verify.unbegun", ends_with(&run, "an end without a start at 20"));
+	check("verify.unbegun", ends_with(&run, "at 20: an end without a start"));
 
 	begin(&run);
 	slice(&run, 1, false, 0, 10);
 	slice(&run, 1, true, 11, 20);
-	check("verify.since", ends_with(&run, "an end whose start time is wrong at 20"));
+	check("verify.since", ends_with(&run, "at 20: an end whose start time is wrong"));
 
 	begin(&run);
 	slice(&run, 1, false, 0, 10);
 	slice(&run, 1, true, 10, 9);
-	check("verify.backward", ends_with(&run, "an end before its start at 9"));
+	check("verify.backward", ends_with(&run, "at 9: an end before its start"));
 
 	begin(&run);
 	slice(&run, 1, false, 0, 10);
 	split(&run);
 	slice(&run, 1, true, 10, 20);
-	check("verify.split", ends_with(&run, "a slice that never ends at 10"));
+	check("verify.split", ends_with(&run, "at 10: a slice that never ends"));
 }
 
 static void test_writers(void)
@@ -172,7 +172,7 @@ static void test_writers(void)
 	begin(&run);
 	verify_put(run.verify, 0, &ev);
 	run.writer.written = written_sum(true, 99);
-	check("verify.written_less", ends_with(&run, "the test output has 99 as the sum of weights "
+	check("verify.written_less", ends_with(&run, "the test output has 99 units of weight "
 						     "instead of 100"));
 
 	begin(&run);
