@@ -343,8 +343,7 @@ static int begin_at_samples(struct reader *r, struct event *ev, uint64_t at, con
 	in_skip(r->in, bytes);
 	p->state = AT_SAMPLES;
 	p->listed = true;
-	return reader_damage(r, ev, at, lost, bytes, "%s; continuing at the next samples",
-			     what);
+	return reader_damage(r, ev, at, lost, bytes, "%s; continuing at the next samples", what);
 }
 
 /* Reports damage and skips it. Damage before the samples is an error if no samples follow. */
