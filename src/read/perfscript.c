@@ -393,6 +393,10 @@ static int take_line(struct reader *r, struct span line, uint64_t offset, bool *
 		end_sample(r);
 		return 0;
 	}
+	if (!tab && script_is_record(line) && !script_has_time(line)) {
+		*again = end_sample(r);
+		return 0;
+	}
 	if (tab && script_has_time(line)) { /* the end of a frame's line is missing */
 		*again = end_sample(r);
 		if (*again)
@@ -606,6 +610,7 @@ static int probe_timeless(struct span line, struct span second)
 static int perfscript_probe(const uint8_t *head, size_t len)
 {
 	struct span rest = { (const char *)head, (const char *)head + len };
+	const char *end_of_head = rest.end;
 	bool titled = span_begins(rest, "# ========");
 	struct first_line first;
 
@@ -616,12 +621,14 @@ static int perfscript_probe(const uint8_t *head, size_t len)
 			return 0;
 		if (!span_len(span_trim(line)) || *line.at == '#')
 			continue;
+		if (script_timed_start(line, &first))
+			return 72;
 		if (script_is_error(line) || script_is_record(line)) {
 			titled = true;
 			continue;
 		}
-		if (script_timed_start(line, &first))
-			return 72;
+		if (titled && line.end == end_of_head) /* it may go on */
+			break;
 		if (script_start(line, &first) && first.start.skip)
 			continue;
 		return probe_timeless(line, next_line(&rest)); /* weak evidence */

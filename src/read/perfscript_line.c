@@ -257,7 +257,8 @@ static bool is_no_sample(struct span event)
 
 bool script_is_record(struct span line)
 {
-	return span_begins(line, "PERF_RECORD_") ||
+	/* A record of namespaces has several lines. */
+	return span_begins(line, "PERF_RECORD_") || span_begins(line, "\t\t") ||
 	       memmem(line.at, span_len(line), " PERF_RECORD_", 13) != NULL;
 }
 
