@@ -403,6 +403,13 @@ static bool find_record(struct reader *r)
 	}
 }
 
+static int lose_up_to_here(struct reader *r, struct event *ev, uint64_t offset, const char *why)
+{
+	uint64_t lost = in_offset(r->in) - offset;
+
+	return reader_damage(r, ev, offset, 0, lost, "%s; skipped %" PRIu64 " bytes", why, lost);
+}
+
 /* A record whose end is unknown: what is up to the next ones is lost. */
 static int lose_some(struct reader *r, struct event *ev, uint64_t offset, const char *why)
 {
@@ -411,9 +418,7 @@ static int lose_some(struct reader *r, struct event *ev, uint64_t offset, const 
 	uint64_t end = p->s->data_end, rest;
 
 	if (found)
-		return reader_damage(r, ev, offset, 0, in_offset(r->in) - offset,
-				     "%s; skipped %" PRIu64 " bytes", why,
-				     in_offset(r->in) - offset);
+		return lose_up_to_here(r, ev, offset, why);
 	in_skip(r->in, end == UINT64_MAX ? end : end - in_offset(r->in));
 	rest = in_offset(r->in) - offset;
 	end_of_data(r);
@@ -496,7 +501,7 @@ static int read_record(struct reader *r, struct event *ev)
 	const uint8_t *data = s->packed_bad ? NULL : next_plain(p, s);
 	uint64_t offset = in_offset(r->in), left;
 	struct record rec;
-	size_t have;
+	size_t have, hidden;
 
 	if (data)
 		return plain_record(r, data, ev);
@@ -532,8 +537,11 @@ static int read_record(struct reader *r, struct event *ev)
 	rec.data = in_peek(r->in, rec.size + (s->data_end == UINT64_MAX ? 0 : HEAD), &have);
 	if (have < rec.size || left < rec.size)
 		return lose_some(r, ev, offset, "truncated record");
-	if (resync_hides(p, &rec, have < left ? have : (size_t)left))
-		return lose_some(r, ev, offset, "a record of a wrong size");
+	hidden = resync_hidden(p, &rec, have < left ? have : (size_t)left);
+	if (hidden) {
+		in_skip(r->in, hidden);
+		return lose_up_to_here(r, ev, offset, "a record of a wrong size");
+	}
 	return file_record(r, &rec, ev);
 }
 

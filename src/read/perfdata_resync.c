@@ -100,17 +100,17 @@ static bool ends_wrong(const struct perfdata *p, const struct record *rec, size_
 	return !resync_type(next.type) || next.size < sizeof(struct perf_record);
 }
 
-bool resync_hides(const struct perfdata *p, const struct record *rec, size_t have)
+size_t resync_hidden(const struct perfdata *p, const struct record *rec, size_t have)
 {
 	bool wrong = ends_wrong(p, rec, have);
 	size_t step = wrong ? 1 : 8;
 
 	if (!wrong && !is_plain_sample(p, rec))
-		return false;
+		return 0;
 	for (size_t at = step; at + PROOF * sizeof(struct perf_record) <= rec->size; at += step) {
 		if (may_begin(p, rec->data + at) &&
 		    records_at(p, rec->data + at, rec->size - at, false))
-			return true;
+			return at;
 	}
-	return false;
+	return 0;
 }

@@ -348,6 +348,13 @@ def holes(f):
     return f.comm("x") + f.mmap2(0x400000, 0x1000, 0, "/bin/x") + b"".join(records)
 
 
+def nested(f):
+    """Everywhere in a damaged sample, samples of its size seem to begin, and all of them end where records do."""
+    return f.comm("x") + f.mmap2(0x400000, 0x1000, 0, "/bin/x") + \
+        f.pack("IHH", SAMPLE, USER_MODE, 1600) * 100 + f.record(ROUND, b"") * 300 + \
+        b"".join(f.sample([USER, 0x400100 + n], 1000 + n) for n in range(3))
+
+
 def tracing_data(f, formats, version="0.5"):
     """formats: {system: {event: id}}. There are no ftrace formats, kernel symbols or printk formats."""
     page = b"".join(b"\tfield: %s;\toffset:%d;\tsize:%d;\tsigned:%d;\n" % field for field in (
@@ -496,6 +503,7 @@ def cases():
     yield "size-zero", le.file(data[:400] + bytes(8) + data[400:])
     yield "holes", le.file(holes(le))
     yield "holes-pipe-be", be.pipe(holes(be))
+    yield "holes-nested", le.file(nested(le))
     yield "size-beyond", le.file(le.comm("x") + le.pack("IHH", SAMPLE, 2, 4096) + bytes(64))
     yield "chain-lies", le.file(b"".join([
         le.sample([USER, 0x400100], 1000, nr=2**64 - 1),
