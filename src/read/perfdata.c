@@ -456,6 +456,23 @@ static int lose_packed(struct reader *r, const struct record *rec, struct event 
 	return 1;
 }
 
+/* Behind AUXTRACE: records instead of a trace. Its length would hide them. */
+static bool lacks_trace(struct reader *r, struct record *rec)
+{
+	const struct perfdata *p = r->priv;
+	uint64_t left = p->s->data_end - rec->offset;
+	struct cursor c = record_body(p, rec);
+	size_t have;
+
+	/* Of a stream, they may not be there yet. */
+	if (!cursor_u64(&c) || p->s->data_end == UINT64_MAX)
+		return false;
+	rec->data = in_peek(r->in, rec->size + AUX_PIECE, &have);
+	if (have > left)
+		have = (size_t)left;
+	return resync_follows(p, rec->data + rec->size, have - rec->size);
+}
+
 /* A complete record. Skip it only after use, so that it stays in the window. */
 static int file_record(struct reader *r, struct record *rec, struct event *ev)
 {
@@ -472,7 +489,10 @@ static int file_record(struct reader *r, struct record *rec, struct event *ev)
 		in_skip(r->in, rec->size);
 		return take_record(r, rec, ev);
 	}
-	ret = take_record(r, rec, ev);
+	if (rec->type == PERF_RECORD_AUXTRACE && lacks_trace(r, rec))
+		ret = bad_record(r, ev, rec);
+	else
+		ret = take_record(r, rec, ev);
 	in_skip(r->in, rec->size);
 	return ret;
 }

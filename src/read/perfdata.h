@@ -300,6 +300,8 @@ bool resync_type(uint32_t type);
  */
 bool resync_search(const struct perfdata *p, const uint8_t *data, size_t len, bool ended,
 		   size_t *at);
+/* Do they begin here? */
+bool resync_follows(const struct perfdata *p, const uint8_t *data, size_t len);
 /*
  * Where others begin inside a record, whose size is wrong then; 0: nowhere. `have` bytes follow rec->data.
  */
