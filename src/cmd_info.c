@@ -40,6 +40,7 @@ struct info {
 	size_t nr_counters, cap_counters;
 	struct hash counter_index; /* positions + 1 */
 	bool *hit;		   /* by image: a sample has a frame in it */
+	bool *again;		   /* by image: an earlier one has the same line */
 	struct buf text, scratch;
 };
 
@@ -165,6 +166,27 @@ static void find_hits(struct info *info)
 	}
 }
 
+/* A binary that was not found may be in the table twice: as a file and as an address range. */
+static void find_same(struct info *info)
+{
+	const struct images *images = &info->job->world.images;
+	struct hash paths = { 0 }; /* to the first image */
+
+	info->again = xcalloc(images->nr, sizeof(*info->again));
+	for (uint32_t i = 1; i < images->nr; i++) {
+		uint32_t *first;
+
+		if (images->all[i].file)
+			continue;
+		first = hash_at(&paths, (struct hash_key){ images->all[i].path, 0 });
+		info->again[i] = *first;
+		if (!*first)
+			*first = i;
+		info->hit[*first] |= info->hit[i];
+	}
+	hash_release(&paths);
+}
+
 /* Opens the binaries, those that no sample hit only if they are shown. */
 static void open_binaries(struct info *info, bool all)
 {
@@ -177,33 +199,7 @@ static void open_binaries(struct info *info, bool all)
 		else if (all)
 			image_unused(images, i);
 	}
-}
-
-/* A binary that was not found may be in the table twice: as a file and as an address range. */
-static bool is_same(const struct images *images, uint32_t a, uint32_t b)
-{
-	return images->all[a].path == images->all[b].path && !images->all[a].file &&
-	       !images->all[b].file;
-}
-
-static bool listed_before(const struct images *images, uint32_t image)
-{
-	for (uint32_t i = 1; i < image; i++) {
-		if (is_same(images, i, image))
-			return true;
-	}
-	return false;
-}
-
-static bool is_hit(const struct info *info, uint32_t image)
-{
-	const struct images *images = &info->job->world.images;
-
-	for (uint32_t i = 1; i < images->nr; i++) {
-		if (info->hit[i] && (i == image || is_same(images, i, image)))
-			return true;
-	}
-	return false;
+	find_same(info);
 }
 
 static const struct unwind *unwind_of(const struct job *job)
@@ -283,9 +279,9 @@ static void print_binaries(struct info *info)
 	open_binaries(info, log_level > 1);
 	for (uint32_t i = 1; i < images->nr; i++) {
 		const struct image *image = &images->all[i];
-		bool hit = is_hit(info, i);
+		bool hit = info->hit[i];
 
-		if (listed_before(images, i) || (image->one_symbol && image->symbol != image->path))
+		if (info->again[i] || (image->one_symbol && image->symbol != image->path))
 			continue;
 		if (!hit && log_level <= 1) {
 			hidden++;
@@ -430,14 +426,14 @@ static void json_binaries(struct info *info, struct json_out *to)
 	for (uint32_t i = 1; i < images->nr; i++) {
 		struct image *image = &images->all[i];
 
-		if (listed_before(images, i))
+		if (info->again[i])
 			continue;
 		image_build_id(image, build_id);
 		json_out_object(to, NULL);
 		json_out_text(to, "path", text_of(info, image->path));
 		json_out_text(to, "file", image->file ? image->file : "");
 		json_out_text(to, "build_id", build_id);
-		json_out_bool(to, "hit", is_hit(info, i));
+		json_out_bool(to, "hit", info->hit[i]);
 		json_out_end(to);
 	}
 	json_out_end(to);
@@ -543,6 +539,7 @@ static int run(struct args *args)
 	free(info.tasks);
 	free(info.counters);
 	free(info.hit);
+	free(info.again);
 	hash_release(&info.counter_index);
 	hash_release(&info.task_index);
 	buf_release(&info.text);

@@ -82,7 +82,8 @@ static void make_room(struct in *in, size_t want)
 	if (in->at + want <= in->cap)
 		return;
 	if (want > in->cap) {
-		size_t cap = grown_capacity(in->cap, want);
+		/* More than that: otherwise, each such peek would move all bytes of the last one. */
+		size_t cap = grown_capacity(in->cap, want + want / 4);
 		uint8_t *data = xmalloc(cap);
 
 		memcpy(data, in->data + in->at, have);

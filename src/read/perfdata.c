@@ -403,6 +403,13 @@ static bool find_record(struct reader *r)
 	}
 }
 
+static int lose_up_to_here(struct reader *r, struct event *ev, uint64_t offset, const char *why)
+{
+	uint64_t lost = in_offset(r->in) - offset;
+
+	return reader_damage(r, ev, offset, 0, lost, "%s; skipped %" PRIu64 " bytes", why, lost);
+}
+
 /* The end of a record is unknown: all bytes up to the next valid records are lost. */
 static int lose_some(struct reader *r, struct event *ev, uint64_t offset, const char *why)
 {
@@ -411,9 +418,7 @@ static int lose_some(struct reader *r, struct event *ev, uint64_t offset, const 
 	uint64_t end = p->s->data_end, rest;
 
 	if (found)
-		return reader_damage(r, ev, offset, 0, in_offset(r->in) - offset,
-				     "%s; skipped %" PRIu64 " bytes", why,
-				     in_offset(r->in) - offset);
+		return lose_up_to_here(r, ev, offset, why);
 	in_skip(r->in, end == UINT64_MAX ? end : end - in_offset(r->in));
 	rest = in_offset(r->in) - offset;
 	end_of_data(r);
@@ -451,6 +456,23 @@ static int lose_packed(struct reader *r, const struct record *rec, struct event 
 	return 1;
 }
 
+/* After AUXTRACE come records instead of a trace. Its length would hide them. */
+static bool lacks_trace(struct reader *r, struct record *rec)
+{
+	const struct perfdata *p = r->priv;
+	uint64_t left = p->s->data_end - rec->offset;
+	struct cursor c = record_body(p, rec);
+	size_t have;
+
+	/* In a stream, they may not be there yet. */
+	if (!cursor_u64(&c) || p->s->data_end == UINT64_MAX)
+		return false;
+	rec->data = in_peek(r->in, rec->size + AUX_PIECE, &have);
+	if (have > left)
+		have = (size_t)left;
+	return resync_follows(p, rec->data + rec->size, have - rec->size);
+}
+
 /* A complete record. Skip it only after use, so that it stays in the window. */
 static int file_record(struct reader *r, struct record *rec, struct event *ev)
 {
@@ -467,7 +489,10 @@ static int file_record(struct reader *r, struct record *rec, struct event *ev)
 		in_skip(r->in, rec->size);
 		return take_record(r, rec, ev);
 	}
-	ret = take_record(r, rec, ev);
+	if (rec->type == PERF_RECORD_AUXTRACE && lacks_trace(r, rec))
+		ret = bad_record(r, ev, rec);
+	else
+		ret = take_record(r, rec, ev);
 	in_skip(r->in, rec->size);
 	return ret;
 }
@@ -496,7 +521,7 @@ static int read_record(struct reader *r, struct event *ev)
 	const uint8_t *data = s->packed_bad ? NULL : next_plain(p, s);
 	uint64_t offset = in_offset(r->in), left;
 	struct record rec;
-	size_t have;
+	size_t have, hidden;
 
 	if (data)
 		return plain_record(r, data, ev);
@@ -532,8 +557,11 @@ static int read_record(struct reader *r, struct event *ev)
 	rec.data = in_peek(r->in, rec.size + (s->data_end == UINT64_MAX ? 0 : HEAD), &have);
 	if (have < rec.size || left < rec.size)
 		return lose_some(r, ev, offset, "truncated record");
-	if (resync_hides(p, &rec, have < left ? have : (size_t)left))
-		return lose_some(r, ev, offset, "the size of the record is wrong");
+	hidden = resync_hidden(p, &rec, have < left ? have : (size_t)left);
+	if (hidden) {
+		in_skip(r->in, hidden);
+		return lose_up_to_here(r, ev, offset, "the size of the record is wrong");
+	}
 	return file_record(r, &rec, ev);
 }
 

@@ -300,8 +300,12 @@ bool resync_type(uint32_t type);
  */
 bool resync_search(const struct perfdata *p, const uint8_t *data, size_t len, bool ended,
 		   size_t *at);
-/* Is the size of a record wrong, because others begin inside? `have` bytes follow rec->data. */
-bool resync_hides(const struct perfdata *p, const struct record *rec, size_t have);
+/* Do records begin here? */
+bool resync_follows(const struct perfdata *p, const uint8_t *data, size_t len);
+/*
+ * Where others begin inside a record, whose size is wrong then; 0: nowhere. `have` bytes follow rec->data.
+ */
+size_t resync_hidden(const struct perfdata *p, const struct record *rec, size_t have);
 
 /* ---- perfdata_feature.c ---- */
 

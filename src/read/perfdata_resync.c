@@ -58,6 +58,11 @@ static bool records_at(const struct perfdata *p, const uint8_t *at, size_t len, 
 	return nr == PROOF || (ended && !len && nr >= LAST_PROOF);
 }
 
+bool resync_follows(const struct perfdata *p, const uint8_t *data, size_t len)
+{
+	return records_at(p, data, len, false);
+}
+
 /* For speed, before records_at(): most places cannot be a record. */
 static inline bool may_begin(const struct perfdata *p, const uint8_t *at)
 {
@@ -80,16 +85,25 @@ bool resync_search(const struct perfdata *p, const uint8_t *data, size_t len, bo
 	return false;
 }
 
-/* A sample without a copy of the program's memory, in which there may be anything. */
-static bool is_plain_sample(const struct perfdata *p, const struct record *rec)
+static bool is_of_kernel(const struct record *rec)
 {
-	const struct attr *attr = rec->type == PERF_RECORD_SAMPLE ? record_attr(p, rec) : NULL;
+	return rec->type < PERF_RECORD_HEADER_ATTR;
+}
 
+/* One of the kernel's records without a copy of memory, in which there may be anything. */
+static bool is_plain(const struct perfdata *p, const struct record *rec)
+{
+	const struct attr *attr;
+
+	if (rec->type != PERF_RECORD_SAMPLE)
+		return is_of_kernel(rec) && record_type_known(rec->type) &&
+		       rec->type != PERF_RECORD_TEXT_POKE;
+	attr = record_attr(p, rec);
 	return attr && !(attr->raw.sample_type &
 			 (PERF_SAMPLE_RAW | PERF_SAMPLE_STACK_USER | PERF_SAMPLE_AUX));
 }
 
-/* The bytes after the record are not a record. */
+/* The bytes after the record are not a record, or one of both sizes is not one that the kernel writes. */
 static bool ends_wrong(const struct perfdata *p, const struct record *rec, size_t have)
 {
 	struct record next;
@@ -97,20 +111,21 @@ static bool ends_wrong(const struct perfdata *p, const struct record *rec, size_
 	if (have < rec->size + sizeof(struct perf_record) || has_more(rec->type))
 		return false;
 	next = record_at(p, rec->data + rec->size, 0);
-	return !resync_type(next.type) || next.size < sizeof(struct perf_record);
+	return !resync_type(next.type) || next.size < sizeof(struct perf_record) ||
+	       (is_of_kernel(rec) && rec->size % 8) || (is_of_kernel(&next) && next.size % 8);
 }
 
-bool resync_hides(const struct perfdata *p, const struct record *rec, size_t have)
+size_t resync_hidden(const struct perfdata *p, const struct record *rec, size_t have)
 {
 	bool wrong = ends_wrong(p, rec, have);
 	size_t step = wrong ? 1 : 8;
 
-	if (!wrong && !is_plain_sample(p, rec))
-		return false;
+	if (!wrong && !is_plain(p, rec))
+		return 0;
 	for (size_t at = step; at + PROOF * sizeof(struct perf_record) <= rec->size; at += step) {
 		if (may_begin(p, rec->data + at) &&
 		    records_at(p, rec->data + at, rec->size - at, false))
-			return true;
+			return at;
 	}
-	return false;
+	return 0;
 }

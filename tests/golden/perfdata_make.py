@@ -348,6 +348,27 @@ def holes(f):
     return f.comm("x") + f.mmap2(0x400000, 0x1000, 0, "/bin/x") + b"".join(records)
 
 
+def swallowed(f):
+    """Other records whose size or type hides samples: a comm that ends where a sample ends, one that
+    does not end at a word, and a fork that became a hardware trace."""
+    samples = [f.sample([USER, 0x400100 + n], 1000 + n) for n in range(24)]
+    comm = f.comm("y", 900)
+    whole = comm[:6] + f.pack("H", len(comm) + 8 * len(samples[0])) + comm[8:]
+    # The size and type of the record behind it would be those of a comm.
+    samples[14] = samples[14][:26] + f.pack("IHH", COMM, 0, 10) + samples[14][34:]
+    odd = comm[:6] + f.pack("H", len(comm) + 6 * len(samples[0]) + 26) + comm[8:]
+    return f.comm("x") + f.mmap2(0x400000, 0x1000, 0, "/bin/x") + whole + b"".join(samples[:8]) + odd + \
+        b"".join(samples[8:16]) + f.pack("I", AUXTRACE) + f.fork(101, 101, 100, 2000)[4:] + \
+        b"".join(samples[16:])
+
+
+def nested(f):
+    """Everywhere in a damaged sample, samples of its size seem to begin, and all of them end where records do."""
+    return f.comm("x") + f.mmap2(0x400000, 0x1000, 0, "/bin/x") + \
+        f.pack("IHH", SAMPLE, USER_MODE, 1600) * 100 + f.record(ROUND, b"") * 300 + \
+        b"".join(f.sample([USER, 0x400100 + n], 1000 + n) for n in range(3))
+
+
 def tracing_data(f, formats, version="0.5"):
     """formats: {system: {event: id}}. There are no ftrace formats, kernel symbols or printk formats."""
     page = b"".join(b"\tfield: %s;\toffset:%d;\tsize:%d;\tsigned:%d;\n" % field for field in (
@@ -496,6 +517,8 @@ def cases():
     yield "size-zero", le.file(data[:400] + bytes(8) + data[400:])
     yield "holes", le.file(holes(le))
     yield "holes-pipe-be", be.pipe(holes(be))
+    yield "holes-swallowed", le.file(swallowed(le))
+    yield "holes-nested", le.file(nested(le))
     yield "size-beyond", le.file(le.comm("x") + le.pack("IHH", SAMPLE, 2, 4096) + bytes(64))
     yield "chain-lies", le.file(b"".join([
         le.sample([USER, 0x400100], 1000, nr=2**64 - 1),
