@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import struct
+import subprocess
 import sys
 import termios
 import time
@@ -117,6 +118,18 @@ def test_ends(place):
         _, err = child.communicate(timeout=HANGS)
         check(f"ends: {name}: the guest ends, the result is written",
               child.returncode == 0 and "20 samples" in err, err)
+    child = place.start(emulator=["-wait", "-nographic", "-say", "running\\n"],
+                        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+    child.stdout.readline()
+    child.send_signal(signal.SIGHUP)
+    try:
+        child.wait(1)
+    except subprocess.TimeoutExpired:
+        pass
+    check("ends: not at a SIGHUP that nohup ignores", child.poll() is None)
+    child.send_signal(signal.SIGTERM)
+    _, err = child.communicate(timeout=HANGS)
+    check("ends: ... but at SIGTERM", child.returncode == 0 and "20 samples" in err, err)
     child = place.start("--until", "up", emulator=["-deaf", "-nographic", "-say", "running\\n"])
     child.stdout.readline()
     child.send_signal(signal.SIGINT)
