@@ -206,6 +206,27 @@ def test_quit(place):
     check("quit: the raw stream is there", glob.glob(place.path(".quit.folded-*.kscope")), os.listdir(place.folder))
 
 
+def test_named(place):
+    """The raw stream in a file that the user named."""
+    flag, stream, slow = place.path("named.args"), place.path("named.kscope"), place.path("slow.dump")
+    place.record("-o", "named.kscope", emulator=["-args", flag])
+    with open(flag, encoding="utf-8") as f:
+        equal("named: it is there before QEMU, which may be another user's (sudo)", json.load(f)["out"], "0o600")
+    os.mkfifo(slow)
+    reader = open(slow, "r+b", buffering=0)
+    child = place.start("-o", "named.kscope", "-o", "slow.dump", emulator=["-samples", "5000"])
+    fill(reader)
+    check("named: while it is converted, the old one is gone already", not os.path.exists(stream + ".old"))
+    child.send_signal(signal.SIGINT)
+    child.communicate(timeout=HANGS)
+    reader.close()
+    equal("named: what ends the conversion leaves the stream",
+          json.loads(run(KSCOPE, "info", "--json", stream).stdout)["samples"], 10000)
+    exits("named: no command", run(KSCOPE, "record", "qemu", "-o", "none.kscope", "--", "./qemu-system-missing",
+                                   cwd=place.folder, env=place.env), 3, "cannot run")
+    check("named: no empty file stays", not os.path.exists(place.path("none.kscope")))
+
+
 def main():
     with scratch() as folder:
         place = Place(folder)
@@ -214,6 +235,7 @@ def main():
         test_ends(place)
         test_reader(place)
         test_quit(place)
+        test_named(place)
     finish()
 
 
