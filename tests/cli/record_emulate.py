@@ -95,6 +95,25 @@ def test_refusal(place):
         equal("an older file stays", f.read(), b"older")
 
 
+def test_code_of_others(place):
+    """The folder for generated code is a link that another user made in a folder like /tmp."""
+    shared, home = os.path.join(place.folder, "shared"), os.path.join(place.folder, "home")
+    link = os.path.join(shared, "x.data.code")
+    os.mkdir(shared)
+    os.chmod(shared, 0o1777)
+    os.mkdir(home)
+    os.symlink(home, link)
+    exits("a link of this user", place.record("--qemu", "./qemu", "-o", "shared/x.data", "--", "./program"), 3,
+          "before anything was recorded")
+    if os.geteuid() == 0:
+        os.lchown(link, 4321, 4321)
+        exits("a link of another user", place.record("--qemu", "./qemu", "-o", "shared/x.data", "--", "./program"),
+              4, "x.data.code: cannot write: another user created it")
+    os.unlink(link)
+    os.rmdir(home)
+    os.rmdir(shared)
+
+
 def test_quit(place):
     """A signal that kscope does not handle, while QEMU runs."""
     before, started = set(os.listdir(place.folder)), os.path.join(place.folder, "started")
@@ -117,6 +136,7 @@ def main():
         test_programs(place)
         test_options(place)
         test_refusal(place)
+        test_code_of_others(place)
         test_set_up(place)
         test_quit(place)
         equal("nothing is left over", set(os.listdir(folder)) - before, {"perf.data"})
