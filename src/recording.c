@@ -405,6 +405,7 @@ int recording_finish(struct recording *r)
 		log_error("%s; the recording ended early", r->source.raw->err.msg);
 	if (r->top && !r->nr_outputs && !r->raw)
 		return check_end(r);
+	files_keep(&r->files); /* now: the conversion may take long, and be interrupted */
 	code = write_outputs(r, &job);
 	if (code > ERR_PARTIAL) {
 		r->files.raw_stays = true;

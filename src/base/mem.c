@@ -34,10 +34,13 @@ void mem_ran_out(void)
 	_exit(ERR_OUTPUT);
 }
 
-/* Is there so little address space that malloc() must have failed, or that the stack could not grow? */
+/*
+ * Is there so little that malloc() must have failed, or that the stack could not grow? Only memory that can be
+ * written counts for ulimit -d, and where the kernel does not overcommit.
+ */
 void mem_check(void)
 {
-	void *room = mmap(NULL, ENOUGH, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *room = mmap(NULL, ENOUGH, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (room == MAP_FAILED)
 		mem_ran_out();

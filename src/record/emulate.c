@@ -215,6 +215,16 @@ static int find_qemu(struct run *r, struct err *err)
 			    "or give its path with --qemu");
 }
 
+/* The files of an earlier recording will be removed from there: not through a link of another user. */
+static int check_code(const struct run *r, struct err *err)
+{
+	char *target = out_follow(r->code);
+	int ret = target ? 0 : out_error(r->code, errno, err);
+
+	free(target);
+	return ret;
+}
+
 /* The plugin's folder is beside the output, where there is room for large files. */
 static int make_parts(struct run *r, struct err *err)
 {
@@ -224,12 +234,14 @@ static int make_parts(struct run *r, struct err *err)
 	r->code = xasprintf("%s.code", whole);
 	free(folder);
 	free(whole);
-	if (mkdtemp(r->parts)) {
-		leftover_add(r->parts);
-		return 0;
+	if (check_code(r, err) == 0) {
+		if (mkdtemp(r->parts)) {
+			leftover_add(r->parts);
+			return 0;
+		}
+		err_set(err, ERR_OUTPUT, "%s: cannot create a folder beside it: %s", r->asked->out,
+			strerror(errno));
 	}
-	err_set(err, ERR_OUTPUT, "%s: cannot create a folder beside it: %s", r->asked->out,
-		strerror(errno));
 	free(r->parts);
 	r->parts = NULL;
 	return -1;

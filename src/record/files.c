@@ -96,29 +96,58 @@ static char *set_aside(const char *path)
 	return NULL;
 }
 
+static int check_named(struct record_files *files, const char *raw, struct err *err)
+{
+	char *folder = text_folder(files->raw);
+	int ret = access(folder, W_OK | X_OK);
+
+	free(folder);
+	files->replaced.there = stat(files->raw, &files->replaced.st) == 0;
+	if (files->replaced.there && !S_ISREG(files->replaced.st.st_mode))
+		return err_set(err, ERR_OUTPUT, "%s: the raw stream needs a regular file", raw);
+	if (ret < 0 || (files->replaced.there && access(files->raw, W_OK) < 0))
+		return cannot_write(raw, err);
+	return 0;
+}
+
+/* Also for the plugin: QEMU may run as another user (sudo), whose file kscope could not read. */
+static int create_named(struct record_files *files, const char *raw, struct err *err)
+{
+	int fd;
+
+	if (files->replaced.there) {
+		files->old = set_aside(files->raw);
+		if (!files->old)
+			return cannot_write(raw, err);
+	}
+	fd = open(files->raw, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (fd >= 0) {
+		close(fd);
+		return 0;
+	}
+	cannot_write(raw, err);
+	if (files->old)
+		rename(files->old, files->raw);
+	free(files->old);
+	files->old = NULL;
+	return -1;
+}
+
 /* The plugin writes directly to the file, so an existing one has another name until it succeeds. */
 static int use_named(struct record_files *files, const char *raw, struct err *err)
 {
-	char *folder, *target = out_follow(raw);
-	int ret;
+	char *target = out_follow(raw);
 
 	if (!target)
 		return out_error(raw, errno, err);
 	files->raw = files_absolute(target);
 	free(target);
 	files->raw_stays = true;
-	files->replaced.there = stat(files->raw, &files->replaced.st) == 0;
-	if (files->replaced.there && !S_ISREG(files->replaced.st.st_mode))
-		return err_set(err, ERR_OUTPUT, "%s: the raw stream needs a regular file", raw);
-	folder = text_folder(files->raw);
-	ret = access(folder, W_OK | X_OK);
-	free(folder);
-	if (ret < 0 || (files->replaced.there && access(files->raw, W_OK) < 0))
-		return cannot_write(raw, err);
-	if (!files->replaced.there)
+	if (check_named(files, raw, err) == 0 && create_named(files, raw, err) == 0)
 		return 0;
-	files->old = set_aside(files->raw);
-	return files->old ? 0 : cannot_write(raw, err);
+	free(files->raw); /* it is not ours: do not remove it */
+	files->raw = NULL;
+	return -1;
 }
 
 /*
@@ -221,26 +250,29 @@ void files_restore(struct record_files *files)
 	files->raw_stays = false;
 }
 
-/* The new file takes the place of the old one, or the old one comes back. */
-static void settle(const struct record_files *files)
+void files_keep(struct record_files *files)
 {
-	int fd = open(files->raw, O_WRONLY | O_NOFOLLOW | O_CLOEXEC);
+	int fd;
 
-	if (fd < 0) {
-		rename(files->old, files->raw);
+	if (!files->old || !files_written(files))
 		return;
+	fd = open(files->raw, O_WRONLY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd >= 0) {
+		out_take_place(fd, &files->replaced);
+		close(fd);
 	}
-	out_take_place(fd, &files->replaced);
-	close(fd);
 	unlink(files->old);
+	free(files->old);
+	files->old = NULL;
 }
 
 void files_release(struct record_files *files)
 {
-	if (files->raw && !files->raw_stays)
+	if (files->raw && !(files->raw_stays && files_written(files)))
 		unlink(files->raw);
+	files_keep(files);
 	if (files->old)
-		settle(files);
+		rename(files->old, files->raw);
 	free(files->old);
 	if (files->control && is_socket(files->control))
 		unlink(files->control);

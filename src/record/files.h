@@ -37,7 +37,9 @@ int files_create_raw(const struct record_files *files, struct err *err);
 uint64_t files_written(const struct record_files *files);
 /* Nothing was recorded: files_release() brings back the file that raw replaced. */
 void files_restore(struct record_files *files);
-/* Removes the files that the user did not name. */
+/* If anything was recorded, removes the file that raw replaces. */
+void files_keep(struct record_files *files);
+/* Removes the files that the user did not name, and a raw stream without a byte. */
 void files_release(struct record_files *files);
 
 #endif

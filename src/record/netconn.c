@@ -17,6 +17,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "record/link.h"
+#include "record/session.h"
 #include "record/source.h"
 
 #define GREETING "100 SEL4 PROFILING CLIENT"
@@ -486,7 +487,8 @@ static void run(struct shell *s)
 	sigemptyset(&set);
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGHUP);
+	if (!session_ignores(SIGHUP))
+		sigaddset(&set, SIGHUP);
 	sigprocmask(SIG_BLOCK, &set, &before);
 	s->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	converse(s);

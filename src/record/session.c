@@ -202,6 +202,13 @@ static void forget_pending(const sigset_t *signals)
 		;
 }
 
+bool session_ignores(int number)
+{
+	struct sigaction now;
+
+	return !sigaction(number, NULL, &now) && now.sa_handler == SIG_IGN;
+}
+
 int session_run(struct session *session, struct err *err)
 {
 	struct loop l = { .session = session, .source = session->source, .start = source_now() };
@@ -211,7 +218,8 @@ int session_run(struct session *session, struct err *err)
 	sigemptyset(&mine);
 	sigaddset(&mine, SIGINT);
 	sigaddset(&mine, SIGTERM);
-	sigaddset(&mine, SIGHUP);
+	if (!session_ignores(SIGHUP))
+		sigaddset(&mine, SIGHUP);
 	sigaddset(&mine, SIGCHLD);
 	l.signals = signalfd(-1, &mine, SFD_CLOEXEC | SFD_NONBLOCK);
 	sigaddset(&mine, SIGPIPE); /* write() reports EPIPE */

@@ -41,5 +41,7 @@ struct session {
 
 /* Returns -1 and sets err if the source cannot be opened or fails. Restores signals before it returns. */
 int session_run(struct session *session, struct err *err);
+/* Whether the user wants it to have no effect (nohup). A signal that is blocked, to be read, would come all the same. */
+bool session_ignores(int number);
 
 #endif

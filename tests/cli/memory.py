@@ -111,12 +111,12 @@ def test_traces(folder):
     equal("... and all samples", json.loads(done.stdout)["samples"] if done.stdout else 0, samples)
 
 
-def least_memory():
-    """The least address space, in KB, with which the program starts."""
+def least_memory(what=resource.RLIMIT_AS):
+    """The least memory of this kind, in KB, with which the program starts."""
     least, most = 0, 1 << 20
     while most - least > 250:
         middle = (least + most) // 2
-        starts = limited(middle / 1024, "version").returncode == 0
+        starts = limited(middle / 1024, "version", what=what).returncode == 0
         least, most = (least, middle) if starts else (middle, most)
     return most
 
@@ -163,6 +163,18 @@ def own_samples(folder):
     return path
 
 
+def test_data_limit(words):
+    """ulimit -d: only memory that can be written counts."""
+    wrong, codes, least = [], set(), least_memory(resource.RLIMIT_DATA)
+    for kilobytes in [*range(least, least + 3000, 100), *range(least + 3000, least + 60000, 3000)]:
+        done = limited(kilobytes / 1024, *words, what=resource.RLIMIT_DATA)
+        codes.add(done.returncode)
+        if done.returncode and (done.returncode != 4 or "out of memory" not in done.stderr):
+            wrong.append((kilobytes, done.returncode, done.stderr))
+    no_problems("libraries: ulimit -d", wrong)
+    equal("libraries: ulimit -d: not enough memory, and enough", codes, {0, 4})
+
+
 def test_libraries(folder):
     """A library that gets no memory may say that the data is damaged, or abort: it is out of memory all the same."""
     own, out = own_samples(folder), os.path.join(folder, "libraries")
@@ -171,6 +183,7 @@ def test_libraries(folder):
     cases = {"DWARF": ["report", own, "--lines"], "xz": ["info", f"{own}.xz"], "gzip": ["info", f"{own}.gz"],
              "zstd": ["info", f"{own}.zst"], "to gzip": ["convert", own, "-o", f"{out}.svg.gz"],
              "to zstd": ["convert", own, "-o", f"{out}.svg.zst"], "archive": ["archive", own, "-o", f"{out}.kscopez"]}
+    test_data_limit(cases["DWARF"])
     least = least_memory()
     for name, words in cases.items():
         wrong, codes = [], set()

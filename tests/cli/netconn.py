@@ -18,7 +18,8 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from kit import HANGS, KSCOPE, check, equal, exits, finish, kscope, no_problems, run, scratch, wait_for
+from kit import (HANGS, KSCOPE, check, default_signals, equal, exits, finish, kscope, no_problems, run, scratch,
+                 wait_for)
 from kit.wire_write import varint
 
 GREETING = b"100 SEL4 PROFILING CLIENT\n"
@@ -410,7 +411,8 @@ def test_terminal(folder):
         exits("terminal: the exit code", netconn.end(), 0)
         same_samples("terminal: the samples", netconn, board, 77)
     with Board(nr=5) as board:
-        netconn = Netconn(folder, board.port, stdin=end, stdout=end, stderr=end, start_new_session=True)
+        netconn = Netconn(folder, board.port, stdin=end, stdout=end, stderr=end, start_new_session=True,
+                          preexec_fn=default_signals)
         os.write(terminal, b"connect\n")
         check("terminal: connected again", shows(b"connected to"), seen)
         netconn.process.send_signal(signal.SIGHUP)

@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from kit import KSCOPE, check, equal, exits, finish, run, scratch, wait_for
+from kit import KSCOPE, check, default_signals, equal, exits, finish, run, scratch, wait_for
 
 X86_64, I386, AARCH64 = 62, 3, 183
 
@@ -34,7 +34,7 @@ class Place:
                               "arm": elf(AARCH64), "text": b"echo hello\n", "short": b"\x7fELF",
                               "lost": b"#!/does/not/exist -x\n", "loop": b"#! ./loop\n",
                               "script": b"#!./arm\n", "qemu": b"#!/bin/sh\nexit 0\n",
-                              "slow": b"#!/bin/sh\nexec sleep 100\n"}.items():
+                              "slow": b"#!/bin/sh\n>started\nexec sleep 100\n"}.items():
             write(os.path.join(folder, name), content)
         write(os.path.join(folder, "data"), b"#!/bin/sh\n", 0o644)
 
@@ -95,15 +95,36 @@ def test_refusal(place):
         equal("an older file stays", f.read(), b"older")
 
 
+def test_code_of_others(place):
+    """The folder for generated code is a link that another user made in a folder like /tmp."""
+    shared, home = os.path.join(place.folder, "shared"), os.path.join(place.folder, "home")
+    link = os.path.join(shared, "x.data.code")
+    os.mkdir(shared)
+    os.chmod(shared, 0o1777)
+    os.mkdir(home)
+    os.symlink(home, link)
+    exits("a link of this user", place.record("--qemu", "./qemu", "-o", "shared/x.data", "--", "./program"), 3,
+          "before anything was recorded")
+    if os.geteuid() == 0:
+        os.lchown(link, 4321, 4321)
+        exits("a link of another user", place.record("--qemu", "./qemu", "-o", "shared/x.data", "--", "./program"),
+              4, "x.data.code: cannot write: another user created it")
+    os.unlink(link)
+    os.rmdir(home)
+    os.rmdir(shared)
+
+
 def test_quit(place):
     """A signal that kscope does not handle, while QEMU runs."""
-    before = set(os.listdir(place.folder))
+    before, started = set(os.listdir(place.folder)), os.path.join(place.folder, "started")
     with subprocess.Popen([KSCOPE, "record", "emulate", "-o", "quit.data", "--qemu", "./slow", "--", "./program"],
-                          cwd=place.folder, stderr=subprocess.DEVNULL) as child:
+                          cwd=place.folder, stderr=subprocess.DEVNULL, preexec_fn=default_signals) as child:
+        wait_for(lambda: os.path.exists(started))
         check("quit: there is a folder for QEMU",
-              wait_for(lambda: any(name.startswith(".quit.data-") for name in os.listdir(place.folder))))
+              any(name.startswith(".quit.data-") for name in os.listdir(place.folder)))
         child.send_signal(signal.SIGQUIT)
     equal("quit: the exit code", child.returncode, -signal.SIGQUIT)
+    os.unlink(started)
     equal("quit: nothing is left", set(os.listdir(place.folder)) - before, set())
 
 
@@ -115,6 +136,7 @@ def main():
         test_programs(place)
         test_options(place)
         test_refusal(place)
+        test_code_of_others(place)
         test_set_up(place)
         test_quit(place)
         equal("nothing is left over", set(os.listdir(folder)) - before, {"perf.data"})

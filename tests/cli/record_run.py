@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import struct
+import subprocess
 import sys
 import termios
 import time
@@ -14,7 +15,7 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from kit import (HANGS, KSCOPE, check, equal, exits, finish, read_folded, run, scratch,
                  wait_for)
-from kit.stand_in import Place
+from kit.stand_in import Place, plugin_values
 
 
 def test_outputs(place):
@@ -117,6 +118,18 @@ def test_ends(place):
         _, err = child.communicate(timeout=HANGS)
         check(f"ends: {name}: the guest ends, the result is written",
               child.returncode == 0 and "20 samples" in err, err)
+    child = place.start(emulator=["-wait", "-nographic", "-say", "running\\n"],
+                        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+    child.stdout.readline()
+    child.send_signal(signal.SIGHUP)
+    try:
+        child.wait(1)
+    except subprocess.TimeoutExpired:
+        pass
+    check("ends: not at a SIGHUP that nohup ignores", child.poll() is None)
+    child.send_signal(signal.SIGTERM)
+    _, err = child.communicate(timeout=HANGS)
+    check("ends: ... but at SIGTERM", child.returncode == 0 and "20 samples" in err, err)
     child = place.start("--until", "up", emulator=["-deaf", "-nographic", "-say", "running\\n"])
     child.stdout.readline()
     child.send_signal(signal.SIGINT)
@@ -178,20 +191,40 @@ def test_reader(place):
 
 def test_quit(place):
     """A signal that kscope does not handle: the raw stream stays, the folder of the socket does not."""
-    def folders():
-        return set(glob.glob("/tmp/kscope-??????/control"))
-    def mine():
-        return [path for path in folders() - before if os.stat(path).st_uid == os.geteuid()]
-    before = folders()
-    child = place.start("-o", "quit.folded", emulator=["-wait", "-nographic"])
-    check("quit: there is a socket", wait_for(mine))
-    sockets = mine() if len(mine()) == 1 else []  # else another test records, too
+    flag = place.path("quit.args")
+    child = place.start("-o", "quit.folded", emulator=["-wait", "-nographic", "-say", "running\\n", "-args", flag])
+    child.stdout.readline()
+    with open(flag, encoding="utf-8") as f:
+        words = json.load(f)["words"]
+    plugin = plugin_values(words[words.index("-plugin") + 1])
+    folder = os.path.dirname(next(value[8:] for value in plugin if value.startswith("control=")))
+    check("quit: there is a socket", os.path.exists(os.path.join(folder, "control")), folder)
     child.send_signal(signal.SIGQUIT)
     child.communicate(timeout=HANGS)
     equal("quit: the exit code", child.returncode, -signal.SIGQUIT)
-    check("quit: the socket's folder is gone", not any(os.path.exists(os.path.dirname(path)) for path in sockets),
-          sockets)
+    check("quit: the socket's folder is gone", not os.path.exists(folder), folder)
     check("quit: the raw stream is there", glob.glob(place.path(".quit.folded-*.kscope")), os.listdir(place.folder))
+
+
+def test_named(place):
+    """The raw stream in a file that the user named."""
+    flag, stream, slow = place.path("named.args"), place.path("named.kscope"), place.path("slow.dump")
+    place.record("-o", "named.kscope", emulator=["-args", flag])
+    with open(flag, encoding="utf-8") as f:
+        equal("named: it is there before QEMU, which may be another user's (sudo)", json.load(f)["out"], "0o600")
+    os.mkfifo(slow)
+    reader = open(slow, "r+b", buffering=0)
+    child = place.start("-o", "named.kscope", "-o", "slow.dump", emulator=["-samples", "5000"])
+    fill(reader)
+    check("named: while it is converted, the old one is gone already", not os.path.exists(stream + ".old"))
+    child.send_signal(signal.SIGINT)
+    child.communicate(timeout=HANGS)
+    reader.close()
+    equal("named: what ends the conversion leaves the stream",
+          json.loads(run(KSCOPE, "info", "--json", stream).stdout)["samples"], 10000)
+    exits("named: no command", run(KSCOPE, "record", "qemu", "-o", "none.kscope", "--", "./qemu-system-missing",
+                                   cwd=place.folder, env=place.env), 3, "cannot run")
+    check("named: no empty file stays", not os.path.exists(place.path("none.kscope")))
 
 
 def main():
@@ -202,6 +235,7 @@ def main():
         test_ends(place)
         test_reader(place)
         test_quit(place)
+        test_named(place)
     finish()
 
 

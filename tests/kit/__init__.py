@@ -33,6 +33,7 @@ and ends with finish(). This module has paths, prints results and runs programs.
 """
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -120,6 +121,12 @@ def wait_for(condition):
             return False
         time.sleep(0.02)
     return True
+
+
+def default_signals():
+    """For preexec_fn: nohup, and shells that start the tests in the background, let programs ignore these."""
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
+        signal.signal(number, signal.SIG_DFL)
 
 
 def scratch():

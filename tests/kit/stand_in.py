@@ -5,7 +5,7 @@ import shlex
 import shutil
 import subprocess
 
-from . import KSCOPE, TOOLS, run
+from . import KSCOPE, TOOLS, default_signals, run
 
 
 class Place:
@@ -27,10 +27,11 @@ class Place:
         return run(KSCOPE, "record", "qemu", *words, "--", self.emulator, *emulator,
                    cwd=self.folder, env=self.env, **more)
 
-    def start(self, *words, emulator=(), **more):
+    def start(self, *words, emulator=(), preexec_fn=default_signals, **more):
         return subprocess.Popen([KSCOPE, "record", "qemu", *words, "--", self.emulator, *emulator],
                                 cwd=self.folder, env=self.env, stdin=subprocess.DEVNULL,
-                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **more)
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                preexec_fn=preexec_fn, **more)
 
     def printed(self, *words):
         """The command line that --print shows, as words, and stderr."""

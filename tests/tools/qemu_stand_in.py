@@ -12,7 +12,7 @@ name of an emulator, it accepts -plugin and answers on the control socket. Its o
     -no-flush        the command flush fails
     -cut             the stream has no end
     -samples N       samples of each of two vCPUs
-    -args FILE       writes the command line to FILE
+    -args FILE       writes the command line to FILE, and what is known of the stream's file
 """
 import json
 import os
@@ -116,10 +116,14 @@ class Guest:
             out.write(piece)
             out.flush()
 
+    def mode_of_out(self):
+        path = self.arguments.get("out", "")
+        return oct(os.stat(path).st_mode & 0o777) if os.path.exists(path) else "missing"
+
     def run(self):
         if "-args" in self.words:
             with open(self.value("-args"), "w", encoding="utf-8") as f:
-                json.dump({"words": self.words, "terminal": os.isatty(1)}, f)
+                json.dump({"words": self.words, "terminal": os.isatty(1), "out": self.mode_of_out()}, f)
         if "-late" in self.words:
             time.sleep(60)
         if "-no-stream" in self.words:
