@@ -92,13 +92,24 @@ def demangled(pairs):
     return result
 
 
-def same_address(a, b, dso):
-    """Whether both names have the same address: perf and kscope may prefer different ones."""
+def aliases(dso):
     if dso not in ALIASES:
         ALIASES[dso] = {}
         for name, address in symbols_of(dso):
             ALIASES[dso].setdefault(name, set()).add(address)
-    return bool(ALIASES[dso].get(a, set()) & ALIASES[dso].get(b, set()))
+    return ALIASES[dso]
+
+
+def same_address(a, b, dso):
+    """Whether both names have the same address: perf and kscope may prefer different ones."""
+    return bool(aliases(dso).get(a, set()) & aliases(dso).get(b, set()))
+
+
+def before_function(frame):
+    """Whether perf's frame is the byte before a function: it took a pointer to the function for a return address."""
+    address, _, _, dso = frame
+    return not dso.startswith("[") and any(int(start, 16) == address + 1 for starts in aliases(dso).values()
+                                           for start in starts)
 
 
 OUTERMOST = {"_start", "_dl_start", "_dl_start_user", "clone3", "__clone3", "__GI___clone3"}
@@ -147,7 +158,8 @@ def same_frames(ours, theirs, unwound, child, names):
         # which omits frames and ends at an address that is not a frame. Our chain must reach the
         # outermost function and have all frames of perf's. (Records of the fork or the exec may be
         # lost: this applies to all processes but the first.)
-        real = [f[0] for f in theirs.frames if f[1] != "[unknown]"]
+        last = theirs.frames[-1:]
+        real = [f[0] for f in theirs.frames if f[1] != "[unknown]" and not (f in last and before_function(f))]
         if names[-1] in OUTERMOST and in_order(real, [f[0] for f in mine]):
             theirs.frames = []
             return None
