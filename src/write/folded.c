@@ -3,6 +3,8 @@
  * folded: one stack per line, root;...;leaf COUNT, sorted by name. If a reader would take a line that
  * starts with # for a comment, a backslash comes first.
  */
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -61,6 +63,18 @@ static bool needs_escape(const struct buf *line)
 	       !memchr(line->data, ';', line->len);
 }
 
+/* Samples of which neither the task nor a frame is known have no name: they get that of report. */
+static uint64_t write_nowhere(struct out *out, const struct tree_node *root)
+{
+	char line[40];
+
+	if (root->self)
+		out_write(out, line,
+			  (size_t)snprintf(line, sizeof(line), "[no stack] %" PRIu64 "\n",
+					   root->self));
+	return root->self;
+}
+
 /* Depth first, without recursion: the input decides how deep stacks are. Returns the sum of the counts. */
 static uint64_t write_tree(struct out *out, const struct tree *tree)
 {
@@ -68,7 +82,7 @@ static uint64_t write_tree(struct out *out, const struct tree *tree)
 	size_t *starts =
 		xcalloc((size_t)tree->depth + 2, sizeof(*starts)); /* offset of each level's name */
 	uint32_t node = tree->nodes[0].child;
-	uint64_t sum = 0;
+	uint64_t sum = write_nowhere(out, &tree->nodes[0]);
 	size_t depth = 0;
 
 	while (node) {

@@ -62,6 +62,9 @@ def test_no_stack():
     event = json.loads(kscope("report", "-", "--json", input=data.encode()).stdout)["events"][0]
     equal("no stack: in JSON", sorted((row["name"], row["self"]) for row in event["functions"]),
           [("[no stack]", 3), ("[unknown]", 5)])
+    nameless = data.replace(" task=7/7", "")
+    done = kscope("convert", "-", "--verify", "-t", "folded", "-o", "-", input=nameless.encode())
+    equal("no stack: and no task, in folded stacks", (done.returncode, done.stdout), (0, "[no stack] 1\n[unknown] 1\n"))
 
 
 def main():
