@@ -281,7 +281,7 @@ FORMATTED := $(SRC) $(PLUGIN_SRC) $(DLFILTER_SRC) $(HEADERS) $(wildcard target/*
 	demo/*/*.[ch] demo/kernel/*/*.[ch] target/microkit/*.[ch] target/microkit/demo/*.[ch])
 check-format:
 	@clang-format --dry-run -Werror $(FORMATTED)
-check-tidy:
+check-tidy: $(BUILD)/gen/flame_js.h $(BUILD)/gen/flame_css.h
 	@clang-tidy --quiet $(SRC) $(PLUGIN_SRC) -- $(KSCOPE_CFLAGS) 2>/dev/null
 
 # Every reader of the table, and the flags it is fuzzed for: make fuzz FUZZ=sel4_json SECONDS=60
