@@ -14,6 +14,7 @@ name of an emulator, it accepts -plugin and answers on the control socket. Its o
     -samples N       samples of each of two vCPUs
     -args FILE       writes the command line to FILE, and what is known of the stream's file
 """
+import contextlib
 import json
 import os
 import re
@@ -92,10 +93,9 @@ class Guest:
     def serve(self, listener):
         while True:
             peer, _ = listener.accept()
-            with peer, peer.makefile("rw", encoding="utf-8") as lines:
-                for line in lines:
-                    lines.write(self.answer(line.strip()) + "\n")
-                    lines.flush()
+            with peer, contextlib.suppress(OSError):  # on a busy host, it may not have waited for the answer
+                for line in peer.makefile(encoding="utf-8"):
+                    peer.sendall(self.answer(line.strip()).encode() + b"\n")
 
     def listen(self):
         if "control" not in self.arguments:
