@@ -19,6 +19,8 @@
 #define LOWEST_PC 0x1000
 #define CUT READER_CUT
 #define LIKELY_SIZE 2048 /* bytes of the longest record that detection accepts */
+#define RUN 4		 /* records in a row, or two at the end: the record around them is none */
+#define MAX_LOW 3	 /* numbers that are tried as parts of such records */
 #define PROOF 8		 /* records in a row are no coincidence; version 3: half as many */
 
 struct qperf {
@@ -159,7 +161,13 @@ static int qperf_probe(const uint8_t *head, size_t len)
 	return records > 4 ? 32 : 12 + 4 * (int)records;
 }
 
-/* As parse(), but all frames must be addresses, or values that qperf's own tools ignore. */
+/* No address, and not one of the values that qperf's own tools ignore. */
+static bool is_low(uint64_t ip)
+{
+	return ip && ip < LOWEST_PC;
+}
+
+/* As parse(), but all frames must be addresses. */
 static size_t likely_size(const uint8_t *data, size_t len, unsigned version)
 {
 	struct record rec;
@@ -170,9 +178,7 @@ static size_t likely_size(const uint8_t *data, size_t len, unsigned version)
 	if (!size)
 		return 0;
 	for (uint64_t i = 0; i < rec.nr && !c.cut; i++) {
-		uint64_t ip = number(&c);
-
-		if (ip && ip < LOWEST_PC && !c.cut)
+		if (is_low(number(&c)) && !c.cut)
 			return 0;
 	}
 	return size == CUT && most < len ? 0 : size;
@@ -291,6 +297,45 @@ static int qperf_open(struct reader *r)
 	return 0;
 }
 
+static bool is_run(const uint8_t *data, const uint8_t *end, unsigned version)
+{
+	for (unsigned nr = 0; nr < RUN; nr++) {
+		size_t size = likely_size(data, (size_t)(end - data), version);
+
+		if (!size || size == CUT)
+			return false;
+		data += size;
+		if (data == end)
+			return nr > 0;
+	}
+	return true;
+}
+
+/*
+ * Where other records begin among the frames of this one; 0: nowhere. Its depth is wrong then, and a low number is one
+ * of the next record: its depth, or in version 3 one of those before it.
+ */
+static size_t find_hidden(const struct qperf *q, const uint8_t *data, const uint8_t *end,
+			  const struct record *rec)
+{
+	static const unsigned numbers[] = { 0, 1, 2, 7 }; /* of a record, up to its depth */
+	const uint8_t *starts[7];			  /* of the last numbers */
+	struct cursor c = { .at = rec->frames, .end = end };
+	unsigned low = 0, most = numbers[q->version];
+
+	for (uint64_t i = 0; i < rec->nr && low < MAX_LOW; i++) {
+		starts[i % most] = c.at;
+		if (!is_low(number(&c)))
+			continue;
+		low++;
+		for (uint64_t nth = i < most ? 0 : i - most + 1; nth <= i; nth++) {
+			if (is_run(starts[nth % most], end, q->version))
+				return (size_t)(starts[nth % most] - data);
+		}
+	}
+	return 0;
+}
+
 /* A record followed by another one or by the end is unlikely to be chance. */
 static bool believable(const struct qperf *q, const uint8_t *data, size_t have)
 {
@@ -364,7 +409,7 @@ static int qperf_next(struct reader *r, struct event *ev)
 	struct qperf *q = r->priv;
 	struct record rec;
 	const uint8_t *data;
-	size_t have, size, want = 4096;
+	size_t have, size, hidden, want = 4096;
 
 	if (preamble(r, ev))
 		return 1;
@@ -380,6 +425,12 @@ static int qperf_next(struct reader *r, struct event *ev)
 		return resync(r, ev, "invalid sample");
 	if (size == CUT)
 		return resync(r, ev, "truncated sample");
+	hidden = find_hidden(q, data, data + have, &rec);
+	if (hidden) {
+		uint64_t offset = in_offset(r->in);
+
+		return reader_damage(r, ev, offset, 1, in_skip(r->in, hidden), "invalid sample");
+	}
 	tell(q, &rec, data + size, ev);
 	in_skip(r->in, size);
 	return 1;
