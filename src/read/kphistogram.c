@@ -69,8 +69,8 @@ static int kphistogram_probe(const uint8_t *head, size_t len)
 	int nr = 0;
 
 	/* If the first row is damaged, folded stacks would match: the others are like them, too. */
-	if (len >= ROW && !parse_row((const char *)head, &addr, &ticks)) {
-		newline = memchr(head, '\n', len);
+	while (len - first >= ROW && !parse_row((const char *)head + first, &addr, &ticks)) {
+		newline = memchr(head + first, '\n', len - first);
 		first = newline ? (size_t)(newline - head) + 1 : len;
 	}
 	for (size_t at = first; at + ROW <= len && nr < 8; at += ROW, nr++) {

@@ -129,6 +129,29 @@ def test_damaged_start(folder):
                   done.returncode == 1 and json.loads(done.stdout)["inputs"][0]["format"], want)
 
 
+def test_wrong_depth(folder):
+    """A depth that is too large takes the next records for frames."""
+    path, nr = os.path.join(folder, "depth"), 300
+    for version in (1, 2, 3):
+        rng, make, wrong = random.Random(version), qperf(version), []
+        records = [make(rng, i) for i in range(nr)]
+        at = {1: 0, 2: 1, 3: 1 + 3 * 9 + 2}[version]  # of the depth
+        for depth in range(21, 250):
+            write(path, records[0][:at] + bytes([depth]) + records[0][at + 1:] + b"".join(records[1:]))
+            got, samples, places, _, code = info(path)
+            if (got, samples >= nr - 1, places > 0, code) != ("qperf", True, True, 1):
+                wrong.append((depth, got, samples, places, code))
+        no_problems(f"qperf {version}: the first depth is too large", wrong)
+
+
+def test_histogram(folder):
+    """Noise in the first row, with line breaks in it."""
+    path = os.path.join(folder, "histogram")
+    rows = [histogram_row(K + 8 * i, f"f{i}", 50) for i in range(60)]
+    write(path, b"\n1 2\nx\n" + rows[0][7:] + b"".join(rows[1:]))
+    equal("kphistogram: line breaks in the first row", info(path)[:2], ("kphistogram", 59 * 50))
+
+
 def test_long_log(folder):
     """The dump of a Zephyr comes after more than 4 KB of other output."""
     path = os.path.join(folder, "log")
@@ -206,6 +229,8 @@ def test_others(folder):
 def main():
     with scratch() as folder:
         test_damaged_start(folder)
+        test_wrong_depth(folder)
+        test_histogram(folder)
         test_long_log(folder)
         test_sel4(folder)
         test_no_format(folder)
