@@ -80,6 +80,12 @@ static bool is_escaped(const char *line, size_t len)
 	return slashes && slashes < len && line[slashes] == '#';
 }
 
+/* As in perf script -F hw:ip,addr, where the number is the target of a branch. */
+static bool ends_in_arrow(const char *stack, size_t len)
+{
+	return len > 2 && !memcmp(stack + len - 3, " =>", 3);
+}
+
 /* There is no magic number: require that most of the first lines are stacks. */
 static int folded_probe(const uint8_t *head, size_t len)
 {
@@ -94,7 +100,7 @@ static int folded_probe(const uint8_t *head, size_t len)
 		uint64_t count;
 
 		if (size && !is_comment(line, size)) {
-			if (split(line, size, &stack, &count))
+			if (split(line, size, &stack, &count) && !ends_in_arrow(line, stack))
 				good++;
 			else if (newline) /* without one, the line may go on after the head */
 				bad++;

@@ -235,14 +235,14 @@ static int no_first_line(struct reader *r, struct event *ev, uint64_t offset, ui
 }
 
 static int bad_line(struct reader *r, struct event *ev, struct span line, uint64_t offset,
-		    const char *what)
+		    uint64_t lost, const char *what)
 {
 	struct perfscript *p = r->priv;
 	struct span text = span_trim(line);
 	int shown = span_len(text) < 60 ? (int)span_len(text) : 60;
 
 	p->cut = false;
-	return reader_damage(r, ev, offset, 0, span_len(line), "%s: %.*s", what, shown, text.at);
+	return reader_damage(r, ev, offset, lost, span_len(line), "%s: %.*s", what, shown, text.at);
 }
 
 /* Ends the current sample. False: there is none, or it is not a sample. */
@@ -312,7 +312,16 @@ static int take_frame(struct reader *r, struct span line, struct span text, uint
 	add_frame(r, text);
 	if (second.at)
 		add_frame(r, span_trim(second));
-	return cut || second.at ? bad_line(r, ev, line, offset, "truncated stack line") : 0;
+	return cut || second.at ? bad_line(r, ev, line, offset, 0, "truncated stack line") : 0;
+}
+
+/* Tracepoints may print arrows, too. Without events (-F), the text has branches or it has none. */
+static bool is_bad_branch(const struct perfscript *p, const struct first_line *first)
+{
+	bool expected = span_len(first->event) ? span_begins(first->event, "branches")
+					       : p->branches.nr_threads;
+
+	return expected && script_has_arrow(first->tail);
 }
 
 /* A branch has no other lines. */
@@ -361,7 +370,7 @@ static int take_rest(struct reader *r, struct span line, uint64_t offset, bool *
 	if (!p->open)
 		begin_bare(r, line, offset);
 	else if (!script_extra_line(line))
-		return bad_line(r, ev, line, offset, "not a stack line");
+		return bad_line(r, ev, line, offset, 0, "not a stack line");
 	p->has_stack |= script_has_stack(line);
 	p->listing |= *line.at == '\t' && line.end[-1] == ':';
 	return 0;
@@ -390,6 +399,9 @@ static int take_line(struct reader *r, struct span line, uint64_t offset, bool *
 	if (!span_len(span_trim(line))) {
 		if (tab && p->open && !p->now.skip)
 			return reader_damage(r, ev, offset, 0, span_len(line), "empty stack line");
+		/* Only samples with call chains end with such a line: what is on the first one is an address of data. */
+		if (p->from_first && !p->anonymous && !p->named)
+			p->nr = 0;
 		end_sample(r);
 		return 0;
 	}
@@ -406,10 +418,12 @@ static int take_line(struct reader *r, struct span line, uint64_t offset, bool *
 	}
 	if (!tab && (script_timed_start(line, &first) ||
 		     (!(p->open && script_frame(line, &text)) && script_start(line, &first)))) {
-		if (end_sample(r))
-			*again = true;
-		else if (!take_branch(r, &first))
-			begin_sample(r, &first);
+		*again = end_sample(r);
+		if (*again || take_branch(r, &first))
+			return 0;
+		if (is_bad_branch(p, &first))
+			return bad_line(r, ev, line, offset, 1, "not a branch");
+		begin_sample(r, &first);
 		return 0;
 	}
 	if (script_is_error(line)) { /* between samples: one on a single line is still open */

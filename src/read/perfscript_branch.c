@@ -147,6 +147,13 @@ static const char *find_arrow(struct span text)
 	return memmem(text.at, span_len(text), " => ", 4);
 }
 
+bool script_has_arrow(struct span tail)
+{
+	tail = span_trim(tail);
+	return find_arrow(tail) || span_begins(tail, "=> ") ||
+	       (span_len(tail) > 2 && !memcmp(tail.end - 3, " =>", 3));
+}
+
 bool script_is_branch(struct span tail)
 {
 	const char *arrow = find_arrow(tail);

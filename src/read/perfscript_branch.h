@@ -38,6 +38,8 @@ bool script_branch(struct reader *r, struct script_branches *all, const struct f
 bool script_is_error(struct span line);
 /* Takes such a line. False: it is none. */
 bool script_error(struct script_branches *all, struct span line);
+/* Whether there is an arrow in the text after the event, as in branches. */
+bool script_has_arrow(struct span tail);
 /* Whether the text after the event is that of a branch. */
 bool script_is_branch(struct span tail);
 
