@@ -36,6 +36,17 @@ static uint8_t trimmed_length(const uint8_t *id)
 	return len;
 }
 
+/* As for perf, any binary of the kernel that is not a module (x.ko, x.ko.xz, [x]) is the kernel. */
+static bool is_of_kernel(const char *path, size_t len, uint16_t misc)
+{
+	const char *slash = memrchr(path, '/', len), *end = path + len;
+	const char *name = slash ? slash + 1 : path;
+	bool module = memmem(name, (size_t)(end - name), ".ko.", 4) ||
+		      (end - name >= 3 && !memcmp(end - 3, ".ko", 3));
+
+	return (misc & PERF_MISC_CPUMODE) == PERF_MISC_KERNEL && *path != '[' && !module;
+}
+
 static bool add_build_id(struct perfdata *p, struct cursor body, uint16_t misc)
 {
 	const uint8_t *id, *path;
@@ -59,6 +70,8 @@ static bool add_build_id(struct perfdata *p, struct cursor body, uint16_t misc)
 		*at = (uint32_t)++p->nr_build_ids;
 	}
 	p->build_ids[*at - 1] = found;
+	if (is_of_kernel((const char *)path, len, misc))
+		p->kernel_build_id = found;
 	return true;
 }
 

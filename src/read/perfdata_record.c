@@ -166,6 +166,8 @@ static void kernel_map(struct perfdata *p, struct event_map *map, char *path)
 	}
 	map->names = p->kallsyms;
 	if (!close || !close[1] || !map->offset) {
+		if (close)
+			close[1] = '\0'; /* the symbol of no address, as with kptr_restrict */
 		map->offset = 0;
 		return;
 	}
@@ -182,6 +184,8 @@ static void find_build_id(struct perfdata *p, struct event_map *map)
 {
 	const struct build_id *id = header_build_id(p, map->path);
 
+	if (!id && map->kernel && starts(map->path, "[kernel.kallsyms]"))
+		id = &p->kernel_build_id;
 	if (!id || map->build_id_len)
 		return;
 	map->build_id = id->bytes;

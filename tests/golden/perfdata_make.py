@@ -20,7 +20,7 @@ SIMPLE_SYMBOLS, SIMPLE_SPLIT, SIMPLE_SPLIT_END, SIMPLE_ID, SIMPLE_CHAIN, SIMPLE_
 ATTR, ROUND, AUXTRACE_INFO, AUXTRACE, UPDATE, FEATURE, COMPRESSED = 64, 68, 70, 71, 78, 80, 81
 KERNEL_MODE, USER_MODE, GUEST_KERNEL_MODE = 1, 2, 4
 KERNEL, USER, GUEST_KERNEL, DEFERRED_MARK = (2**64 - n for n in (128, 512, 2176, 640))
-HOSTNAME, OSRELEASE, ARCH, NRCPUS, CMDLINE, EVENT_DESC, COMPRESSION = 3, 4, 6, 7, 11, 12, 27
+BUILD_IDS, HOSTNAME, OSRELEASE, ARCH, NRCPUS, CMDLINE, EVENT_DESC, COMPRESSION = 2, 3, 4, 6, 7, 11, 12, 27
 FLAG_BITS = {"mmap": 8, "comm": 9, "freq": 10, "task": 13, "sample_id_all": 18, "mmap2": 23,
              "comm_exec": 24}
 EXCLUDE = {"user": 4, "kernel": 5, "hv": 6, "host": 19, "guest": 20}
@@ -82,8 +82,8 @@ class File:
                            self.pack("II", 5, 2) + self.text(path) +
                            self.trailer(pid, pid, time), misc)
 
-    def kernel(self, misc=KERNEL_MODE, name="[kernel.kallsyms]_text"):
-        return self.record(MMAP, self.pack("IIQQQ", 0xffffffff, 0, TEXT, 0x1000000, TEXT) +
+    def kernel(self, misc=KERNEL_MODE, name="[kernel.kallsyms]_text", offset=TEXT):
+        return self.record(MMAP, self.pack("IIQQQ", 0xffffffff, 0, TEXT, 0x1000000, offset) +
                            self.text(name) + self.trailer(0, 0), misc)
 
     def fork(self, pid, tid, parent, time, misc=0, type_=FORK):
@@ -501,6 +501,8 @@ def cases():
     yield "tracepoints-no-format", tracepoints(more=[77])
     for damage, tamper in damaged_tracing():
         yield "tracepoints-bad-" + damage, tracepoints(tamper=tamper)
+    yield "kernel-no-offset", kernel_build_id(0, "[kernel.kallsyms]")
+    yield "kernel-vmlinux", kernel_build_id(TEXT, "[kvm]", "/a.ko.d/vmlinux", "/lib/modules/x.ko", "/lib/modules/y.ko.xz")
     yield "lbr", lbr()
     yield "lbr-be", lbr(True)
     yield "lbr-empty", no_lbr()
@@ -544,6 +546,15 @@ def cases():
     yield "dwarf-lost", dwarf_lost()
     yield "dwarf-lost-info", dwarf_lost()
     yield "version-1", b"PERFFILE" + le.file(data)[8:]
+
+
+def kernel_build_id(offset, *names):
+    """Build IDs of the kernel's binaries: 20 times 1, 20 times 2..."""
+    f = File()
+    ids = b"".join(f.record(67, f.pack("i", -1) + bytes([n + 1] * 20 + [0] * 4) + f.text(name), KERNEL_MODE)
+                   for n, name in enumerate(names))
+    data = f.kernel(offset=offset) + f.sample([KERNEL, TEXT + 0x100], 1000, KERNEL_MODE)
+    return f.file(data, features={**f.features(), BUILD_IDS: ids})
 
 
 def dwarf_lost():
