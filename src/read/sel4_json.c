@@ -429,6 +429,8 @@ static int sel4_json_next(struct reader *r, struct event *ev)
 		}
 		const uint8_t *start = in_peek(r->in, want, &have);
 
+		if (!have && !in_offset(r->in))
+			return 0;
 		js.at = start;
 		js.end = start + have;
 		step = parse_step(&js, p);
