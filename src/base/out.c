@@ -65,19 +65,19 @@ static void release(struct out *out)
 bool out_is_trap(const struct stat *folder, const struct stat *file, uid_t me)
 {
 	bool shared = (folder->st_mode & S_ISVTX) && (folder->st_mode & S_IWOTH);
-	bool dangerous =
-		S_ISLNK(file->st_mode) || S_ISREG(file->st_mode) || S_ISFIFO(file->st_mode);
+	bool dangerous = S_ISLNK(file->st_mode) || S_ISREG(file->st_mode) ||
+			 S_ISFIFO(file->st_mode) || S_ISDIR(file->st_mode);
 
 	return shared && dangerous && file->st_uid != me && file->st_uid != folder->st_uid;
 }
 
 /* The check of the kernel's fs.protected_symlinks and its like, even where they are off. */
-static bool is_trap(const char *path)
+static bool is_trap(const char *path, bool is_last)
 {
 	char *name = text_folder(path);
 	struct stat folder, file;
-	bool trap = !lstat(path, &file) && !stat(*name ? name : ".", &folder) &&
-		    out_is_trap(&folder, &file, geteuid());
+	bool trap = !lstat(path, &file) && (is_last || S_ISLNK(file.st_mode)) &&
+		    !stat(*name ? name : ".", &folder) && out_is_trap(&folder, &file, geteuid());
 
 	free(name);
 	return trap;
@@ -86,13 +86,13 @@ static bool is_trap(const char *path)
 /* Also checks links in the path of the folder, which the kernel would follow. */
 static bool has_trap(const char *path)
 {
-	bool trap = is_trap(path);
+	bool trap = is_trap(path, true);
 
 	for (const char *slash = strchr(path, '/'); slash && !trap;
 	     slash = strchr(slash + 1, '/')) {
 		char *part = xstrndup(path, (size_t)(slash - path));
 
-		trap = *part && is_trap(part);
+		trap = *part && is_trap(part, false);
 		free(part);
 	}
 	return trap;

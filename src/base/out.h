@@ -76,7 +76,8 @@ void out_abandon(struct out *out);
 #define OUT_TRAP 10000 /* like an errno, see out_is_trap() */
 /*
  * Whether a file is a trap: in a folder like /tmp, where everybody may create files, it belongs to neither this user
- * nor the folder's owner. It may be a link to a file that its owner may not write.
+ * nor the folder's owner. It may be a link to a file that its owner may not write. A folder, too: as an output, it
+ * would keep its owner.
  */
 bool out_is_trap(const struct stat *folder, const struct stat *file, uid_t me);
 /*

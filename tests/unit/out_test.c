@@ -211,6 +211,8 @@ static void traps(void)
 	CHECK(!out_is_trap(&folder, &file, 66));
 	file.st_mode = S_IFREG | 0666;
 	CHECK(out_is_trap(&folder, &file, 77));
+	file.st_mode = S_IFDIR | 0777;
+	CHECK(out_is_trap(&folder, &file, 77) && !out_is_trap(&folder, &file, 66));
 	file.st_mode = S_IFCHR | 0666;
 	CHECK(!out_is_trap(&folder, &file, 77));
 	file = (struct stat){ .st_mode = S_IFLNK | 0777, .st_uid = 0 };
