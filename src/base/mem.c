@@ -38,19 +38,20 @@ void mem_ran_out(void)
  * Is there so little that malloc() must have failed, or that the stack could not grow? Only memory that can be
  * written counts for ulimit -d, and where the kernel does not overcommit.
  */
-void mem_check(void)
+void mem_check(uint64_t size)
 {
-	void *room = mmap(NULL, ENOUGH, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	size_t need = size < ENOUGH ? ENOUGH : size < SIZE_MAX ? (size_t)size : SIZE_MAX;
+	void *room = mmap(NULL, need, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (room == MAP_FAILED)
 		mem_ran_out();
-	munmap(room, ENOUGH);
+	munmap(room, need);
 }
 
 /* A library used what malloc() did not return, or found that out with assert(). */
 static void crashed(int number)
 {
-	mem_check();
+	mem_check(0);
 	leftover_remove_all();
 	signal(number, SIG_DFL);
 	raise(number); /* when this handler returns */

@@ -16,8 +16,8 @@ _Noreturn void mem_ran_out(void);
  * stack could not grow.
  */
 void mem_watch_libraries(void);
-/* After an unexplained failure of a library: ends the program if no memory is left. */
-void mem_check(void);
+/* After an unexplained failure of a library, which needed that much: ends the program if that is not left. */
+void mem_check(uint64_t size);
 
 void *xmalloc(size_t size);
 void *xcalloc(size_t nr, size_t size);

@@ -40,6 +40,7 @@
 /* If the first unit that claims an address has nothing for it, others may. */
 #define OTHER_UNITS_MAX 8
 #define OTHER_CLAIMS_MAX 4096
+#define ZLIB_RATIO 1032 /* no data compresses better */
 
 struct func {
 	uint64_t die;	     /* offset of the DIE with its name */
@@ -706,7 +707,30 @@ static void release_alt(struct dwarf *d)
 		close(d->alt_fd);
 }
 
-struct dwarf *dwarf_open(const struct object *obj, struct store *store)
+/* libdw silently ignores a section that it could not decompress, and then lacks what is in it. */
+static void check_decompressed(struct object *obj)
+{
+	Elf_Scn *scn = NULL;
+	size_t names;
+
+	if (elf_getshdrstrndx(obj->elf, &names))
+		return;
+	while ((scn = elf_nextscn(obj->elf, scn))) {
+		GElf_Shdr sh;
+		GElf_Chdr ch;
+		const char *name =
+			gelf_getshdr(scn, &sh) ? elf_strptr(obj->elf, names, sh.sh_name) : NULL;
+
+		if (!name || strncmp(name, ".debug_", 7) || !(sh.sh_flags & SHF_COMPRESSED))
+			continue;
+		if (gelf_getchdr(scn, &ch) && ch.ch_size / ZLIB_RATIO <= sh.sh_size)
+			mem_check(ch.ch_size);
+		log_warn("%s: cannot decompress %s: names may be missing", obj->path, name);
+		obj->cut = true;
+	}
+}
+
+struct dwarf *dwarf_open(struct object *obj, struct store *store)
 {
 	struct dwarf *d;
 	Dwarf *dw;
@@ -720,11 +744,12 @@ struct dwarf *dwarf_open(const struct object *obj, struct store *store)
 	}
 	dw = dwarf_begin_elf(obj->elf, DWARF_C_READ, NULL);
 	if (!dw) {
-		mem_check();
+		mem_check(obj->file_len);
 		log_warn("%s: cannot read DWARF: %s", obj->path, dwarf_errmsg(-1));
 		return NULL;
 	}
 	dwarf_new_oom_handler(dw, mem_ran_out);
+	check_decompressed(obj);
 	d = xcalloc(1, sizeof(*d));
 	d->dw = dw;
 	d->obj = obj;
@@ -759,7 +784,7 @@ void dwarf_close(struct dwarf *d)
 
 #else
 
-struct dwarf *dwarf_open(const struct object *obj, struct store *store)
+struct dwarf *dwarf_open(struct object *obj, struct store *store)
 {
 	(void)store;
 	(void)obj;

@@ -186,6 +186,13 @@ static void read_ids(struct object *obj)
 	obj->debuglink_crc = crc;
 }
 
+static uint64_t size_of(int fd)
+{
+	struct stat st;
+
+	return fstat(fd, &st) ? 0 : (uint64_t)st.st_size;
+}
+
 static int read_header(struct object *obj, struct err *err)
 {
 	GElf_Ehdr eh;
@@ -194,7 +201,7 @@ static int read_header(struct object *obj, struct err *err)
 		return err_set(err, ERR_INPUT, "%s: %s", obj->path, elf_errmsg(-1));
 	obj->elf = elf_begin(obj->fd, ELF_C_READ_MMAP, NULL);
 	if (!obj->elf)
-		mem_check();
+		mem_check(size_of(obj->fd));
 	if (!obj->elf || elf_kind(obj->elf) != ELF_K_ELF)
 		return err_set(err, ERR_INPUT, "%s: not an ELF file", obj->path);
 	if (!gelf_getehdr(obj->elf, &eh))
@@ -202,7 +209,7 @@ static int read_header(struct object *obj, struct err *err)
 			       elf_errmsg(-1));
 	obj->file = (const uint8_t *)elf_rawfile(obj->elf, &obj->file_len);
 	if (!obj->file)
-		mem_check();
+		mem_check(size_of(obj->fd));
 	mapped_watch(obj->file, obj->file_len, obj->path);
 	obj->cut = eh.e_shoff > obj->file_len ||
 		   obj->file_len - eh.e_shoff < (uint64_t)eh.e_shnum * eh.e_shentsize;

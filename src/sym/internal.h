@@ -112,7 +112,7 @@ struct object {
 	uint64_t dev, ino;
 	uint16_t machine, type;
 	bool is_64bit, big_endian;
-	bool cut;		      /* the end of the file is missing */
+	bool cut;		      /* the end, or a part of the DWARF, is missing */
 	struct sym_segment *segments; /* executable ones */
 	size_t nr_segments;
 	struct sym_segment *loads; /* all that are loaded */
@@ -155,7 +155,7 @@ struct dwarf;
 
 /* NULL if the object has no readable DWARF. The object must outlive it. */
 /* store: where the file is that dwz moved shared DWARF to; may be NULL. */
-struct dwarf *dwarf_open(const struct object *obj, struct store *store);
+struct dwarf *dwarf_open(struct object *obj, struct store *store);
 void dwarf_close(struct dwarf *dw);
 /*
  * Like symfile_lookup(), but `linkage` is NULL if the language mangles names and DWARF has only the

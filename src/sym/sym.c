@@ -235,7 +235,7 @@ bool symfile_is_64bit(const struct symfile *sf)
 
 bool symfile_is_cut(const struct symfile *sf)
 {
-	return sf->obj ? sf->obj->cut : sf->cut;
+	return sf->obj ? sf->obj->cut || (sf->debug && sf->debug->cut) : sf->cut;
 }
 
 bool symfile_is_packed(const struct symfile *sf)

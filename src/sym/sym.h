@@ -67,8 +67,8 @@ const struct sym_segment *symfile_segments(const struct symfile *sf, size_t *nr)
 const uint8_t *symfile_build_id(const struct symfile *sf, size_t *len); /* NULL if none */
 uint16_t symfile_machine(const struct symfile *sf);			/* e_machine, 0 for text */
 bool symfile_is_64bit(const struct symfile *sf);
-bool symfile_is_cut(
-	const struct symfile *sf); /* the end of the file is missing; there was a warning */
+/* The end of the file is missing, or a part of its DWARF is not readable. There was a warning. */
+bool symfile_is_cut(const struct symfile *sf);
 bool symfile_is_packed(const struct symfile *sf);      /* not an ELF, or extracted from the file */
 bool symfile_is_relocatable(const struct symfile *sf); /* ET_DYN or ET_REL: no fixed address */
 bool symfile_is_object(const struct symfile *sf);      /* ET_REL */

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A binary that is not usable: the exit code is 1, and a message names the file."""
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -77,6 +78,32 @@ def samples_all_over(elf, nr=100000):
                f"{first + n * 7 % size:#x}\n")
 
 
+def section(elf, name):
+    """Where a section is in the file: offset and size."""
+    fields = re.search(rf"\s{re.escape(name)}\s+\S+\s+\S+\s+(\S+)\s+(\S+)", run("readelf", "-SW", elf).stdout)
+    return int(fields[1], 16), int(fields[2], 16)
+
+
+def test_compressed_dwarf(folder):
+    """libdw says nothing if it cannot decompress a section."""
+    elf, path = os.path.join(folder, "packed.elf"), os.path.join(folder, "packed.dump")
+    source = "".join(f"int f{n}(int a)\n{{\n\treturn a * {n};\n}}\n" for n in range(99)) + "int main(void) { return f7(1); }\n"
+    run("cc", "-g", "-gz=zlib", "-x", "c", "-", "-o", elf, input=source.encode())
+    with open(path, "w", encoding="ascii") as f:
+        f.writelines(samples_all_over(elf, 100))
+    report = "report", path, "--lines"
+    equal("compressed DWARF: whole", kscope(*report).returncode, 0)
+    for name in (".debug_info", ".debug_line"):
+        with open(elf, "rb") as f:
+            whole = f.read()
+        at, size = section(elf, name)
+        with open(elf, "wb") as f:
+            f.write(whole[:at + 26] + b"\xff" * (size - 26) + whole[at + size:])
+        exits(f"compressed DWARF: {name} is damaged", kscope(*report), 1, elf, f"cannot decompress {name}")
+        with open(elf, "wb") as f:
+            f.write(whole)
+
+
 def test_shrinks(folder):
     """While kscope has a binary in memory, the file becomes shorter."""
     path, elf = os.path.join(folder, "all.dump"), os.path.join(folder, "shrinks.elf")
@@ -99,5 +126,6 @@ with scratch() as SCRATCH:
     test_named(SCRATCH)
     test_symbol_list(SCRATCH)
     test_found(SCRATCH)
+    test_compressed_dwarf(SCRATCH)
     test_shrinks(SCRATCH)
 finish()
