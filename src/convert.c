@@ -173,6 +173,45 @@ static bool all_failed(const struct job_sink *sink)
 	return true;
 }
 
+/* ---- files that the user named ---- */
+
+/* Where a file of --elf is: at its path, or in the folders of the user; NULL: nowhere. */
+static char *find_named(const struct job *job, const char *path)
+{
+	const char *folders[] = { job->where.symfs, job->where.build_dir };
+	char *real = store_real(job->where.debug.store, path);
+
+	for (size_t i = 0; i < 2 && !real; i++) {
+		char *below = folders[i] ? xasprintf("%s/%s", folders[i], path) : NULL;
+
+		real = below ? store_real(job->where.debug.store, below) : NULL;
+		free(below);
+	}
+	return real;
+}
+
+static bool is_unusable(struct job *job, const char *path)
+{
+	char *real = find_named(job, path);
+	struct symfile *symfile = real ? library_try(&job->world.images.library, real) : NULL;
+
+	if (!real && !job->partial)
+		log_warn("%s: no such file", path);
+	free(real);
+	return !symfile || symfile_is_cut(symfile);
+}
+
+/* Whether one is not usable, even if the data does not need it. */
+static bool lacks_named(struct job *job)
+{
+	const struct options *options = job->options;
+	bool lacks = options->kernel && is_unusable(job, options->kernel);
+
+	for (size_t i = 0; i < options->nr_elfs; i++)
+		lacks |= is_unusable(job, options->elfs[i].path);
+	return lacks;
+}
+
 /* ---- the run ---- */
 
 static void show_progress(struct progress *progress, const struct merge *merge)
@@ -314,6 +353,8 @@ int job_end(struct job *job, int ret)
 	gather_results(job);
 	if (ret < 0 || finish_writers(job, &job->sink) < 0)
 		return -1;
+	/* Before the output gets its name: this may need much memory. */
+	job->partial |= lacks_named(job);
 	if (!job->chain.verify)
 		return 0;
 	if (chain_has(&job->chain, &stage_split))
@@ -341,55 +382,22 @@ uint64_t job_others(const struct job *job)
 	       job->read[EVENT_NOTE];
 }
 
-/* Where a file of --elf is: at its path, or in the folders of the user; NULL: nowhere. */
-static char *find_named(const struct job *job, const char *path)
+static bool has_cut_binaries(const struct images *images)
 {
-	const char *folders[] = { job->where.symfs, job->where.build_dir };
-	char *real = store_real(job->where.debug.store, path);
-
-	for (size_t i = 0; i < 2 && !real; i++) {
-		char *below = folders[i] ? xasprintf("%s/%s", folders[i], path) : NULL;
-
-		real = below ? store_real(job->where.debug.store, below) : NULL;
-		free(below);
-	}
-	return real;
-}
-
-/* Whether the user named a file that is not usable, even if the data does not need it. Warns once. */
-static bool is_unusable(struct job *job, const char *path)
-{
-	char *real = find_named(job, path);
-	struct symfile *symfile = real ? library_try(&job->world.images.library, real) : NULL;
-
-	if (!real && !job->partial)
-		log_warn("%s: no such file", path);
-	free(real);
-	return !symfile || symfile_is_cut(symfile);
-}
-
-/* Binaries without their end, or that the user named and that are not usable. */
-static bool lacks_binaries(struct job *job)
-{
-	const struct images *images = &job->world.images;
-	const struct options *options = job->options;
-	bool lacks = options->kernel && is_unusable(job, options->kernel);
-
-	for (size_t i = 0; i < options->nr_elfs; i++)
-		lacks |= is_unusable(job, options->elfs[i].path);
 	for (size_t i = 1; i < images->nr; i++) {
 		const struct image *image = &images->all[i];
 
-		lacks |= image->symfile && !image->unused && symfile_is_cut(image->symfile);
+		if (image->symfile && !image->unused && symfile_is_cut(image->symfile))
+			return true;
 	}
-	return lacks;
+	return false;
 }
 
 int job_summary(struct job *job)
 {
 	uint64_t others = job_others(job), samples = job_samples(job);
 
-	job->partial |= lacks_binaries(job);
+	job->partial |= has_cut_binaries(&job->world.images);
 	job->partial |= mapped_warn();
 	if (job->damaged)
 		log_warn("%" PRIu64 " damaged place%s: %" PRIu64 " %s read, %" PRIu64

@@ -3,6 +3,7 @@
 """Small inputs that ask for much memory or disk, and what happens when there is none."""
 import json
 import os
+import random
 import resource
 import struct
 import subprocess
@@ -199,6 +200,30 @@ def test_libraries(folder):
         equal(f"libraries: {name}: not enough memory, and enough", codes, {0, 4})
 
 
+def test_large_files(folder):
+    """DWARF that is large when it is decompressed, and a list of symbols that the data does not need."""
+    own, out, least = own_samples(folder), os.path.join(folder, "large.folded"), least_memory() / 1024
+    section, elf = os.path.join(folder, "section"), os.path.join(folder, "large.elf")
+    with open(section, "wb") as f:
+        f.write(random.Random(1).randbytes(1000) * 80000)
+    run("objcopy", f"--add-section=.debug_macro={section}", KSCOPE, elf)
+    run("objcopy", "--compress-debug-sections=zlib", elf)
+    with open(own, encoding="utf-8") as f:
+        text = f.read().replace(KSCOPE, elf)
+    with open(own, "w", encoding="utf-8") as f:
+        f.write(text)
+    symbols = os.path.join(folder, "symbols")
+    with open(symbols, "w", encoding="ascii") as f:
+        f.writelines(f"{0xffffffff81000000 + 16 * n:x} T function_{n}\n" for n in range(500000))
+    json = os.path.join(GOLDEN, "sel4-json", "input.json")
+    for name, megabytes, words in (("compressed DWARF", 75, [own]), ("symbols", 20, [json, "-b", ELFS, "-k", symbols])):
+        words = "convert", *words, "-o", out
+        exits(f"large: {name}", limited(least + megabytes, *words), 4, "out of memory")
+        check(f"large: {name}: no output", not os.path.exists(out))
+        check(f"large: {name}: enough memory", kscope(*words).returncode in (0, 1) and os.path.exists(out))
+        os.unlink(out)
+
+
 with open(KSCOPE, "rb") as program:
     has_sanitizer = b"__asan_init" in program.read()
 with scratch() as temp:
@@ -210,4 +235,5 @@ with scratch() as temp:
         test_forks(temp)
         test_no_memory(temp)
         test_libraries(temp)
+        test_large_files(temp)
 finish()
