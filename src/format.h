@@ -180,6 +180,12 @@ static inline struct written written_sum(bool is_weight, uint64_t sum)
 				 .weight = sum };
 }
 
+static inline void written_sample(struct written *written, const struct event_sample *sample)
+{
+	written->samples += sample->count + !sample->count;
+	written->weight += sample->weight;
+}
+
 static inline void written_slice(struct written *written, const struct event_slice *slice)
 {
 	written->begins += !slice->leave;

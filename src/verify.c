@@ -228,8 +228,7 @@ void verify_put(struct verify *v, size_t writer, const struct event *ev)
 	if (ev->outside)
 		return;
 	if (is_sample(ev)) {
-		put->all.samples += ev->sample.count + !ev->sample.count;
-		put->all.weight += ev->sample.weight;
+		written_sample(&put->all, &ev->sample);
 	} else if (is_slice(ev)) {
 		written_slice(&put->all, &ev->slice);
 	}

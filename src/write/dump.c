@@ -329,7 +329,7 @@ static void put_note(struct dump *d, const struct event_note *note)
 static int dump_open(struct writer *w)
 {
 	out_puts(w->out, "kscope-dump 1\n");
-	w->written.knows = WROTE_WEIGHT;
+	w->written.knows = WROTE_SAMPLES | WROTE_WEIGHT;
 	return 0;
 }
 
@@ -362,7 +362,7 @@ static int dump_put(struct writer *w, const struct event *ev)
 	case EVENT_SAMPLE:
 	case EVENT_CHAIN:
 		put_sample(d, w->world, ev);
-		w->written.weight += ev->sample.weight;
+		written_sample(&w->written, &ev->sample);
 		break;
 	case EVENT_CHECK:
 		put_chain(d, w->world, ev->sample.context, ev->sample.ips, ev->sample.nr);

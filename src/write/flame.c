@@ -46,8 +46,7 @@ static int flame_finish(struct writer *w)
 	view.min = (uint64_t)((double)tally_total(tally, weight) * style.min_width_percent / 100);
 	tally_tree(tally, &tree, &view);
 	tree_finish(&tree);
-	flame_svg(w->out, &tree, &style);
-	w->written = written_sum(weight, tree.nodes[0].total);
+	w->written = written_sum(weight, flame_svg(w->out, &tree, &style));
 	tree_release(&tree);
 	return 0;
 }

@@ -71,6 +71,7 @@ struct drawing {
 	struct frame *frames;
 	size_t nr, cap;
 	uint64_t dropped;    /* dropped children of kept frames */
+	uint64_t written;    /* the sum of what is in the data of the frames */
 	uint32_t drawn_rows; /* in the initial view */
 	struct hash looks;
 	struct buf look_data;
@@ -665,6 +666,7 @@ static void add_frame_data(struct drawing *d, const struct frame *frame, uint32_
 		add_number(&d->buf, node->self);
 	if (frame->hidden)
 		add_number(&d->buf, frame->hidden);
+	d->written = add(d->written, add(node->self, frame->hidden));
 	if (d->style->differential) {
 		add_number(&d->buf, node->before_self);
 		add_number(&d->buf, frame->before_hidden);
@@ -730,7 +732,7 @@ static void release(struct drawing *d)
 	buf_release(&d->buf);
 }
 
-void flame_svg(struct out *out, const struct tree *tree, const struct flame_style *style)
+uint64_t flame_svg(struct out *out, const struct tree *tree, const struct flame_style *style)
 {
 	struct drawing d = {
 		.out = out,
@@ -749,4 +751,5 @@ void flame_svg(struct out *out, const struct tree *tree, const struct flame_styl
 	buf_adds(&d.buf, "</svg>\n");
 	flush(&d, 0);
 	release(&d);
+	return d.written;
 }

@@ -40,7 +40,7 @@ struct flame_style {
 
 #define FLAME_MIN_WIDTH_PERCENT 0.01
 
-/* Call tree_finish() on `tree` first. */
-void flame_svg(struct out *out, const struct tree *tree, const struct flame_style *style);
+/* Call tree_finish() on `tree` first. Returns the sum of what is written, of all frames. */
+uint64_t flame_svg(struct out *out, const struct tree *tree, const struct flame_style *style);
 
 #endif

@@ -492,7 +492,7 @@ static int put_sample(struct writer *w, const struct event *ev)
 			to = add_u64(to, sample->branches[i].flags);
 		}
 	}
-	w->written.weight += sample->weight;
+	written_sample(&w->written, sample);
 	count_round(w);
 	return 0;
 }
@@ -701,7 +701,7 @@ static int perfdata_finish(struct writer *w)
 	struct buf attrs = { 0 }, head = { 0 };
 	uint64_t ids;
 
-	w->written.knows = WROTE_WEIGHT;
+	w->written.knows = WROTE_SAMPLES | WROTE_WEIGHT;
 	if (p->left_out)
 		log_warn("%" PRIu64 " bytes of hardware trace are not in the output", p->left_out);
 	put_something(w);

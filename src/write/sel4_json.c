@@ -149,7 +149,7 @@ static int sel4_json_put(struct writer *w, const struct event *ev)
 	begin_list(w);
 	put_sample(w->priv, ev);
 	flush(w);
-	w->written.weight += ev->sample.weight;
+	written_sample(&w->written, &ev->sample);
 	return 0;
 }
 
@@ -164,7 +164,7 @@ static int sel4_json_finish(struct writer *w)
 		put_mappings(w, p->told ? "pd_mappings" : "elf_tcb_mappings");
 	json_out_end(&p->json);
 	flush(w);
-	w->written.knows = WROTE_WEIGHT;
+	w->written.knows = WROTE_SAMPLES | WROTE_WEIGHT;
 	return 0;
 }
 
