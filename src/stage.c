@@ -185,6 +185,14 @@ void stage_leave_out(const struct stage *s, const struct event *ev, uint32_t sou
 		verify_left_out(s->chain->verify, ev, source, samples, weight);
 }
 
+void stage_sum(const struct stage *s, uint32_t source, uint64_t weight)
+{
+	struct event sample = { .kind = EVENT_SAMPLE, .made_of = s->ops->takes };
+
+	if (s->chain->verify)
+		verify_sum(s->chain->verify, &sample, source, weight);
+}
+
 void stage_event(const struct stage *s, struct event *ev, enum event_kind kind)
 {
 	*ev = (struct event){ .kind = kind,

@@ -107,6 +107,8 @@ int stage_emit(struct stage *s, struct event *ev);
 /* For --verify: these samples of the event, or this part of their weight, do not reach the writers. */
 void stage_leave_out(const struct stage *s, const struct event *ev, uint32_t source,
 		     uint64_t samples, uint64_t weight);
+/* For --verify: how much weight the samples of a source that this stage makes must have in all. Adds up. */
+void stage_sum(const struct stage *s, uint32_t source, uint64_t weight);
 /* Initializes an event that a stage makes: no input, time, cpu or task. */
 void stage_event(const struct stage *s, struct event *ev, enum event_kind kind);
 /* Emits the source of the samples that a stage makes; they refer to it by *handle. */

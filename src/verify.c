@@ -20,6 +20,8 @@ struct amount { /* sums of weights may overflow, on both sides alike */
 struct account { /* of the samples of one event that took the same way */
 	uint32_t source, kind;
 	struct amount came, reached, left_out;
+	bool is_sum;  /* the weight of all that came should be: */
+	uint64_t sum; /* by what the stage that made them took */
 };
 
 struct open_slice {
@@ -111,6 +113,14 @@ void verify_came(struct verify *v, const struct event *ev, uint32_t source)
 {
 	if (is_sample(ev) && !ev->outside)
 		add_sample(&account_of(v, ev, source)->came, &ev->sample);
+}
+
+void verify_sum(struct verify *v, const struct event *ev, uint32_t source, uint64_t weight)
+{
+	struct account *account = account_of(v, ev, source);
+
+	account->is_sum = true;
+	account->sum += weight;
 }
 
 void verify_left_out(struct verify *v, const struct event *ev, uint32_t source, uint64_t samples,
@@ -275,6 +285,11 @@ static int check_account(const struct account *account, struct world *world, str
 	const struct amount *came = &account->came, *reached = &account->reached;
 	const struct amount *left_out = &account->left_out;
 
+	if (account->is_sum && came->weight != account->sum)
+		return err_set(err, ERR_OUTPUT,
+			       "--verify: %s: sums of %" PRIu64 " instead of %" PRIu64 ": " BUG,
+			       str_text(world->strings, source_name(world, account->source)),
+			       came->weight, account->sum);
 	if (came->samples == reached->samples + left_out->samples &&
 	    came->weight == reached->weight + left_out->weight)
 		return 0;

@@ -4,6 +4,7 @@
  *
  *  - Samples and their weights, for each event: all that readers read and stages made reached the writers, or a
  *    stage counted it as left out.
+ *  - Sums of instructions: all that calls executed.
  *  - Slices: each one ends, after those inside it.
  *  - Each writer has written what it got. It counts that where it encodes it (struct written in format.h). With
  *    WROTE_CALLS, that is only the slices of functions.
@@ -22,6 +23,8 @@ void verify_free(struct verify *v); /* may be NULL */
 void verify_came(struct verify *v, const struct event *ev, uint32_t source);
 void verify_left_out(struct verify *v, const struct event *ev, uint32_t source, uint64_t samples,
 		     uint64_t weight);
+/* So much weight all samples like this one must have that a stage makes as sums of other events. Adds up. */
+void verify_sum(struct verify *v, const struct event *ev, uint32_t source, uint64_t weight);
 /* An event at the end of the chain. */
 void verify_reached(struct verify *v, const struct event *ev);
 /* An event that a writer gets. */

@@ -258,7 +258,11 @@ static int calls_flush(struct stage *s, uint64_t until)
 	warn_of_doubt(&cs->calls.track.stats);
 	if (cs->times && slices_end(&cs->slices, s) < 0)
 		return -1;
-	return emit_sums(s);
+	if (emit_sums(s) < 0)
+		return -1;
+	if (cs->source)
+		stage_sum(s, cs->source, cs->calls.track.stats.instructions);
+	return 0;
 }
 
 static void calls_close(struct stage *s)

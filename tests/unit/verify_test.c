@@ -92,6 +92,24 @@ static void test_samples(void)
 	check("verify.made", ends_with(&run, "read 3 samples"));
 }
 
+static void test_sums(void)
+{
+	struct run run;
+	struct event ev = sample_of(0, 100);
+
+	begin(&run);
+	come_and_reach(&run, 60, 60);
+	come_and_reach(&run, 40, 40);
+	verify_sum(run.verify, &ev, 1, 30);
+	verify_sum(run.verify, &ev, 1, 70);
+	check("verify.sum", ends_with(&run, NULL));
+
+	begin(&run);
+	come_and_reach(&run, 60, 60);
+	verify_sum(run.verify, &ev, 1, 100);
+	check("verify.sum_less", ends_with(&run, "ticks: sums of 60 instead of 100"));
+}
+
 static void slice(struct run *run, uint32_t frame, bool leave, uint64_t since, uint64_t time)
 {
 	struct event ev = {
@@ -249,6 +267,7 @@ static void test_run(void)
 int main(void)
 {
 	test_samples();
+	test_sums();
 	test_slices();
 	test_writers();
 	test_calls();
