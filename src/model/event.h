@@ -51,7 +51,8 @@ enum event_kind {
 /*
  * Markers inside a call chain: the addresses that follow are of this kind. Values are those of
  * perf, so chains pass through unchanged. IP_NAMED is ours: handles of frames follow, which the
- * reader created because its data has names instead of addresses.
+ * reader created because its data has names instead of addresses. It means that only if the chain's own context
+ * (event_sample.context) is IP_NAMED, too: a chain that passes through may contain any value.
  */
 #define IP_MARKERS ((uint64_t)-4095) /* this and above are markers */
 #define IP_KERNEL ((uint64_t)-128)

@@ -572,7 +572,7 @@ static uint32_t stack_of(struct world *world, const struct event_sample *sample,
 	GROW(world->scratch, sample->nr, world->cap_scratch);
 	for (uint32_t i = 0; i < sample->nr; i++) {
 		if (ip_is_marker(sample->ips[i]))
-			context = sample->ips[i];
+			context = sample->ips[i] == IP_NAMED ? sample->context : sample->ips[i];
 		world->scratch[i] = context;
 	}
 	for (uint32_t i = sample->nr; i-- > 0;) {

@@ -211,6 +211,12 @@ static bool context_of(const struct word *word, uint64_t *context)
 	return false;
 }
 
+/* Of an address. Handles of frames, which follow IP_NAMED, are only in chains. */
+static bool code_context(const struct word *word, uint64_t *context)
+{
+	return context_of(word, context) && *context != IP_NAMED;
+}
+
 /* "name" or "name"@"binary" */
 static bool named_frame(struct reader *r, const struct word *word, uint64_t *ip)
 {
@@ -236,22 +242,27 @@ static bool chain(struct reader *r, uint64_t *first_context)
 {
 	struct dump *d = r->priv;
 	uint64_t context = 0, ip;
+	bool named = false;
 	struct word word;
 	int ret;
 
 	d->nr_ips = 0;
 	while ((ret = next_word(d, &word)) > 0) {
 		if (word.quoted && !word.len) {
-			if (context != IP_NAMED || !named_frame(r, &word, &ip))
+			if (!named || !named_frame(r, &word, &ip))
 				return false;
 		} else if (context_of(&word, &ip)) {
 			context = ip;
-		} else if (!context || context == IP_NAMED || !text_u64(word.text, word.len, &ip) ||
+			named = is(&word, "named");
+			if (named && d->nr_ips)
+				return false;
+		} else if (!context || named || !text_u64(word.text, word.len, &ip) ||
 			   ip_is_marker(ip)) {
 			return false;
 		}
+		/* marker-4000 is nothing but a value in the data. */
 		if (d->nr_ips == 0)
-			*first_context = context;
+			*first_context = context == IP_NAMED && !named ? IP_USER : context;
 		if (d->nr_ips >= MAX_CHAIN)
 			return false;
 		GROW(d->ips, d->nr_ips + 1, d->cap_ips);
@@ -349,7 +360,8 @@ static bool sample_word(struct reader *r, struct event_sample *sample, const str
 		return number(word, &sample->pc);
 	if (is(word, "in"))
 		return word->value &&
-		       (sample->context = ip_marker_by_name(word->value, word->value_len));
+		       (sample->context = ip_marker_by_name(word->value, word->value_len)) &&
+		       sample->context != IP_NAMED;
 	if (is(word, "raw"))
 		return raw_bytes(d, sample, word);
 	if (is(word, "["))
@@ -412,7 +424,7 @@ static bool call_word(struct event_call *call, const struct word *word)
 		return number(word, &call->function);
 	else if (is(word, "caller"))
 		return number(word, &call->caller);
-	else if (!word->value && context_of(word, &context))
+	else if (!word->value && code_context(word, &context))
 		call->context = context;
 	else
 		return false;
@@ -503,7 +515,7 @@ static bool flow_word(struct event_branch *branch, const struct word *word)
 		return number(word, &branch->cycles);
 	if (branch_kind(word, &branch->kind))
 		return true;
-	if (word->value || !context_of(word, &context))
+	if (word->value || !code_context(word, &context))
 		return false;
 	branch->context = context;
 	return true;
@@ -524,7 +536,7 @@ static bool mask_word(struct event_mask *mask, const struct word *word)
 			return true;
 		}
 	}
-	if (!context_of(word, &context))
+	if (!code_context(word, &context))
 		return false;
 	mask->context = context;
 	return true;
@@ -550,7 +562,7 @@ static bool note_word(struct event_note *note, const struct word *word)
 			return true;
 		}
 	}
-	if (!context_of(word, &context))
+	if (!code_context(word, &context))
 		return false;
 	note->context = context;
 	return true;

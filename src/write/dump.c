@@ -185,11 +185,15 @@ static void put_named(struct dump *d, const struct world *world, uint32_t handle
 static void put_chain(struct dump *d, const struct world *world, uint64_t context,
 		      const uint64_t *ips, uint32_t nr)
 {
+	bool named = context == IP_NAMED;
+
 	buf_adds(&d->line, " :");
 	if (!nr || !ip_is_marker(ips[0]))
 		put_context(d, context);
 	for (uint32_t i = 0; i < nr; i++) {
-		if (ip_is_marker(ips[i])) {
+		if (ips[i] == IP_NAMED && !named) {
+			buf_addf(&d->line, " marker-%" PRIu64, -IP_NAMED);
+		} else if (ip_is_marker(ips[i])) {
 			context = ips[i];
 			put_context(d, context);
 		} else if (context == IP_NAMED) {

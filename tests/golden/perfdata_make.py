@@ -20,6 +20,7 @@ SIMPLE_SYMBOLS, SIMPLE_SPLIT, SIMPLE_SPLIT_END, SIMPLE_ID, SIMPLE_CHAIN, SIMPLE_
 ATTR, ROUND, AUXTRACE_INFO, AUXTRACE, UPDATE, FEATURE, COMPRESSED = 64, 68, 70, 71, 78, 80, 81
 KERNEL_MODE, USER_MODE, GUEST_KERNEL_MODE = 1, 2, 4
 KERNEL, USER, GUEST_KERNEL, DEFERRED_MARK = (2**64 - n for n in (128, 512, 2176, 640))
+NAMED = 2**64 - 4000  # kscope's own marker, which may be in data by chance
 BUILD_IDS, HOSTNAME, OSRELEASE, ARCH, NRCPUS, CMDLINE, EVENT_DESC, COMPRESSION = 2, 3, 4, 6, 7, 11, 12, 27
 FLAG_BITS = {"mmap": 8, "comm": 9, "freq": 10, "task": 13, "sample_id_all": 18, "mmap2": 23,
              "comm_exec": 24}
@@ -503,6 +504,10 @@ def cases():
         yield "tracepoints-bad-" + damage, tracepoints(tamper=tamper)
     yield "kernel-no-offset", kernel_build_id(0, "[kernel.kallsyms]")
     yield "kernel-vmlinux", kernel_build_id(TEXT, "[kvm]", "/a.ko.d/vmlinux", "/lib/modules/x.ko", "/lib/modules/y.ko.xz")
+    yield "markers", le.file(b"".join(
+        le.sample(ips, 1000 + n) for n, ips in enumerate([
+            [USER, 0x400100, NAMED, 0x40010000, 5], [NAMED, 0x40010000, 5], [2**64 - 4095, 0x400100],
+            [USER, 0x400100, 2**64 - 1, 0x400200]])))
     yield "lbr", lbr()
     yield "lbr-be", lbr(True)
     yield "lbr-empty", no_lbr()
