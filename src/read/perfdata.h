@@ -107,9 +107,8 @@ struct perfdata {
 	size_t nr_ids, cap_ids;
 	struct build_id *build_ids;
 	size_t nr_build_ids, cap_build_ids;
-	struct hash build_id_index; /* hash of the path to index in build_ids, + 1 */
-	struct build_id
-		kernel_build_id; /* stored under any name, such as /boot/vmlinux; len 0: none */
+	struct hash build_id_index;	 /* hash of the path to index in build_ids, + 1 */
+	struct build_id kernel_build_id; /* under any name (/boot/vmlinux); len 0: none */
 	struct fact *facts;
 	size_t nr_facts, cap_facts;
 	size_t told_facts, told_attrs;
