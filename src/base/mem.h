@@ -16,7 +16,7 @@ _Noreturn void mem_ran_out(void);
  * stack could not grow.
  */
 void mem_watch_libraries(void);
-/* After an unexplained failure of a library, which needed that much: ends the program if that is not left. */
+/* After an unexplained failure of a library that needed so many bytes: ends the program if they are not left. */
 void mem_check(uint64_t size);
 
 void *xmalloc(size_t size);

@@ -37,7 +37,7 @@ static uint8_t trimmed_length(const uint8_t *id)
 }
 
 /* As for perf, any binary of the kernel that is not a module (x.ko, x.ko.xz, [x]) is the kernel. */
-static bool is_of_kernel(const char *path, size_t len, uint16_t misc)
+static bool is_kernel_image(const char *path, size_t len, uint16_t misc)
 {
 	const char *slash = memrchr(path, '/', len), *end = path + len;
 	const char *name = slash ? slash + 1 : path;
@@ -70,7 +70,7 @@ static bool add_build_id(struct perfdata *p, struct cursor body, uint16_t misc)
 		*at = (uint32_t)++p->nr_build_ids;
 	}
 	p->build_ids[*at - 1] = found;
-	if (is_of_kernel((const char *)path, len, misc))
+	if (is_kernel_image((const char *)path, len, misc))
 		p->kernel_build_id = found;
 	return true;
 }

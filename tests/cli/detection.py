@@ -9,7 +9,7 @@ import sys
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from kit import KSCOPE, ROOT, equal, exits, finish, kscope, no_problems, run, scratch
-from kit.inputs import GOLDEN, unpacked
+from kit.inputs import GOLDEN, read, unpacked, write
 from kit.kpdata import K, chain, histogram_row, kernel, oprofile, start
 
 PC = 0xFFFFFFFFC0100010
@@ -80,16 +80,6 @@ def info(path):
     facts = json.loads(done.stdout)
     return (facts["inputs"][0]["format"], facts["samples"], facts["damaged"],
             facts["damaged_bytes"], done.returncode)
-
-
-def read(*path):
-    with open(os.path.join(*path), "rb") as f:
-        return f.read()
-
-
-def write(path, data):
-    with open(path, "wb") as f:
-        f.write(data)
 
 
 def noise(rng, size):

@@ -9,17 +9,7 @@ import sys
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from kit import KSCOPE, check, equal, exits, finish, kscope, no_problems, run, scratch
-from kit.inputs import GOLDEN
-
-
-def read(*path):
-    with open(os.path.join(*path), "rb") as f:
-        return f.read()
-
-
-def write(path, data):
-    with open(path, "wb") as f:
-        f.write(data)
+from kit.inputs import GOLDEN, read, write
 
 
 def code(data, *words):

@@ -31,10 +31,16 @@ def put(name, file, data, args=""):
         put(name, "args", args + "\n")
 
 
-def read(path):
+def read(*path):
     """A file's content, unpacked if it is packed."""
+    path = os.path.join(*path)
     with (gzip.open if path.endswith(".gz") else open)(path, "rb") as f:
         return f.read()
+
+
+def write(path, data):
+    with open(path, "wb") as f:
+        f.write(data)
 
 
 @contextlib.contextmanager
@@ -48,7 +54,6 @@ def unpacked(folder):
         shutil.copytree(folder, copy, dirs_exist_ok=True)
         for path in packed:
             path = os.path.join(copy, os.path.basename(path))
-            with open(path[:-3], "wb") as f:
-                f.write(read(path))
+            write(path[:-3], read(path))
             os.unlink(path)
         yield copy
