@@ -18,6 +18,7 @@ and ends with finish(). This module has paths, prints results and runs programs.
     microkit    a stand-in of the seL4 Microkit SDK, and of the kernel, for target/microkit
     pack        data packed as kernels are
     perf        perf record, and its samples as perf and kscope print them
+    profiles    a profile with what writers get wrong: odd names, inlined functions, losses
     ptdamage    damages Intel PT traces as processors and perf do
     ptmodes     turns Intel PT by thread into traces by cpu, snapshots and samples
     ptnotes     adds PTWRITE and power packets to them
