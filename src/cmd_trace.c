@@ -54,7 +54,8 @@ const struct command cmd_trace = {
 	.options = OPTION_USES({ &trace_table, 0 }),
 	.reads = true,
 	.writers = writers,
-	.takes = EVENT_BIT(EVENT_SLICE) | EVENT_BIT(EVENT_STRETCH) | EVENT_BIT(EVENT_COUNTER),
+	.takes = EVENT_BIT(EVENT_SLICE) | EVENT_BIT(EVENT_STRETCH) | EVENT_BIT(EVENT_COUNTER) |
+		 EVENT_BIT(EVENT_LOST),
 	.output = "trace.pftrace",
 	.run = run,
 };

@@ -64,14 +64,13 @@ void job_release(struct job *job)
 
 /* ---- the end of the chain: the writers ---- */
 
-/* A writer that takes an event does not get the events that a stage made from it. */
 static bool wants(const struct writer *writer, const struct event *ev)
 {
 	const struct writer_ops *ops = writer->ops;
 
 	if (ev->outside && !(ops->needs & WRITER_OUTSIDE))
 		return false;
-	return ops->takes & EVENT_BIT(ev->kind) && !(ops->takes & ev->made_of);
+	return stage_gives(ops->takes, ev->made_of, EVENT_BIT(ev->kind));
 }
 
 static bool is_slice(const struct event *ev)

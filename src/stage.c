@@ -15,6 +15,23 @@ const struct stage_ops *const stages[NR_STAGES] = {
 #undef STAGE
 };
 
+/* A lost event only tells a listener where something is missing: a writer may take it, too. */
+static uint32_t originals(const struct stage_ops *ops)
+{
+	return ops->takes & ~EVENT_BIT(EVENT_LOST);
+}
+
+uint32_t stage_gives(uint32_t takes, uint32_t made_of, uint32_t kinds)
+{
+	uint32_t calls = EVENT_BIT(EVENT_BRANCH) | EVENT_BIT(EVENT_CALL);
+
+	if (takes & made_of)
+		return 0;
+	if (takes & EVENT_BIT(EVENT_SLICE) && made_of & calls)
+		takes &= ~EVENT_BIT(EVENT_SAMPLE);
+	return takes & kinds;
+}
+
 /*
  * Marks the stages that a writer needs, from the last to the first. If chain is NULL, marks those
  * that any run might need. Returns the EVENT_BIT()s that the first of them needs.
@@ -26,7 +43,7 @@ static uint32_t mark_needed(const struct chain *chain, uint32_t wants, bool *nee
 	for (size_t i = NR_STAGES; i-- > 0;) {
 		const struct stage_ops *ops = stages[i];
 		/* A writer that takes an event does not get the events made from it. */
-		bool useful = ops->makes ? ops->makes & wanted && !(ops->takes & wants)
+		bool useful = ops->makes ? ops->makes & wanted && !(originals(ops) & wants)
 					 : ops->takes & (wanted | EVENT_STATE);
 
 		if (!useful || (chain && ops->needed && !ops->needed(chain)))
@@ -72,10 +89,8 @@ static uint32_t wanted_of(const struct stage_ops *ops, const uint32_t *wants, si
 {
 	uint32_t wanted = 0;
 
-	for (size_t i = 0; i < nr_wants; i++) {
-		if (!(ops->takes & wants[i]))
-			wanted |= ops->makes & wants[i];
-	}
+	for (size_t i = 0; i < nr_wants; i++)
+		wanted |= stage_gives(wants[i], originals(ops), ops->makes);
 	return wanted;
 }
 
@@ -171,7 +186,7 @@ int stage_emit(struct stage *s, struct event *ev)
 {
 	s->emitted++;
 	if (s->ops->makes) {
-		ev->made_of |= s->ops->takes;
+		ev->made_of |= originals(s->ops);
 		if (s->chain->verify)
 			verify_came(s->chain->verify, ev, ev->sample.source);
 	}

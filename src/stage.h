@@ -102,6 +102,12 @@ extern const struct stage_ops *const stages[NR_STAGES];
 /* Marks the stages that a run may need if a writer takes these EVENT_BIT()s. */
 void stages_mark(uint32_t wants, bool marks[NR_STAGES]);
 
+/*
+ * Which of these EVENT_BIT()s, made of events of the kinds `made_of`, a writer gets that takes `takes`. None if it takes
+ * the originals. Calls become slices and sums: a writer that takes both gets the slices, which tell more.
+ */
+uint32_t stage_gives(uint32_t takes, uint32_t made_of, uint32_t kinds);
+
 /* Passes an event to the stages after this one. */
 int stage_emit(struct stage *s, struct event *ev);
 /* For --verify: these samples of the event, or this part of their weight, do not reach the writers. */

@@ -18,7 +18,7 @@ static void must(bool good)
 	}
 }
 
-static void add_string(struct buf *to, const char *s)
+void json_out_string(struct buf *to, const char *s)
 {
 	size_t len;
 
@@ -45,7 +45,7 @@ static void start(struct json_out *out, const char *key)
 		buf_addc(out->to, ',');
 	out->comma = true;
 	if (key) {
-		add_string(out->to, key);
+		json_out_string(out->to, key);
 		buf_addc(out->to, ':');
 	}
 }
@@ -84,7 +84,7 @@ void json_out_end(struct json_out *out)
 void json_out_text(struct json_out *out, const char *key, const char *text)
 {
 	start(out, key);
-	add_string(out->to, text);
+	json_out_string(out->to, text);
 }
 
 void json_out_u64(struct json_out *out, const char *key, uint64_t value)

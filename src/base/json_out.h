@@ -34,6 +34,8 @@ void json_out_u64(struct json_out *out, const char *key, uint64_t value);
 void json_out_i64(struct json_out *out, const char *key, int64_t value);
 /* With this many decimals, in any locale. Infinity and NaN, which JSON lacks, become null. */
 void json_out_double(struct json_out *out, const char *key, double value, unsigned decimals);
+/* Only the string, in quotes: for streams that are written piece by piece. */
+void json_out_string(struct buf *to, const char *text);
 void json_out_bool(struct json_out *out, const char *key, bool value);
 void json_out_null(struct json_out *out, const char *key);
 

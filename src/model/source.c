@@ -143,3 +143,9 @@ void source_from_name(struct event_source *source, const char *name)
 	/* cpu-clock: perf shows the name. Not dummy: perf script prints no chains for that. */
 	source->config = 0;
 }
+
+bool source_counts_time(const struct world *world, const struct source *source)
+{
+	return source->unit ? !strcmp(str_text(world->strings, source->unit), "ns")
+			    : source->type == SOURCE_SOFTWARE && source->config <= 1;
+}

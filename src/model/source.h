@@ -7,6 +7,8 @@
 
 /* Returns the handle of the name. */
 uint32_t source_name(struct world *world, uint32_t source);
+/* Whether weights are in ns: the unit says so, or it is perf's cpu-clock or task-clock. */
+bool source_counts_time(const struct world *world, const struct source *source);
 /* For formats that have only a name: sets type and config, parsing the name as perf does. */
 void source_from_name(struct event_source *source, const char *name);
 

@@ -762,3 +762,19 @@ uint32_t frame_binary(const struct world *world, uint32_t handle)
 		return 0;
 	return world->images.all[frame->image].name;
 }
+
+uint32_t frame_function(struct world *world, uint32_t handle)
+{
+	size_t nr;
+	const struct symbol *symbols = frame_symbols(world, handle, &nr);
+	const struct frame *frame = &world->frames.all[handle];
+	uint64_t start = symbols[nr - 1].start, vaddr;
+
+	if (!start || frame->flags & (FRAME_NAMED | FRAME_UNMAPPED))
+		return handle;
+	vaddr = image_vaddr(&world->images, frame->image, frame->addr);
+	if (vaddr < start || vaddr - start > frame->addr)
+		return handle;
+	return frame_intern(&world->frames, frame->image, frame->addr - (vaddr - start),
+			    (frame->flags & FRAME_KERNEL) | FRAME_FUNCTION);
+}

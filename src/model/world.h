@@ -135,5 +135,7 @@ const char *world_arch(const struct world *world);
 /* The functions at a frame, innermost first; at least one. Valid until the next call. */
 const struct symbol *frame_symbols(struct world *world, uint32_t frame, size_t *nr);
 uint32_t frame_binary(const struct world *world, uint32_t frame); /* the name's handle, or 0 */
+/* The frame of the start of the function around a frame; if that is unknown, the frame itself. */
+uint32_t frame_function(struct world *world, uint32_t frame);
 
 #endif

@@ -40,21 +40,6 @@ struct stretches_stage {
 
 /* Functions */
 
-/* The frame of the function's start, or, if that is unknown, of a place in it. */
-static uint32_t start_of(struct world *world, uint32_t handle, uint64_t start)
-{
-	const struct frame frame = world->frames.all[handle];
-	uint64_t vaddr;
-
-	if (!start || frame.flags & (FRAME_NAMED | FRAME_UNMAPPED))
-		return handle;
-	vaddr = image_vaddr(&world->images, frame.image, frame.addr);
-	if (vaddr < start || vaddr - start > frame.addr)
-		return handle;
-	return frame_intern(&world->frames, frame.image, frame.addr - (vaddr - start),
-			    frame.flags & FRAME_KERNEL);
-}
-
 /* All places in a function have the same one. */
 static uint32_t function_of(struct stretches_stage *ss, struct world *world, uint32_t frame)
 {
@@ -72,7 +57,7 @@ static uint32_t function_of(struct stretches_stage *ss, struct world *world, uin
 					   (uint64_t)(world->frames.all[frame].flags & FRAME_KERNEL)
 						   << 62 });
 	if (!*function)
-		*function = start_of(world, frame, symbol->start);
+		*function = frame_function(world, frame);
 	return *known = *function;
 }
 
@@ -173,13 +158,6 @@ static bool has_unit(const struct world *world, const struct source *source, con
 	return source->unit && !strcmp(str_text(world->strings, source->unit), unit);
 }
 
-/* Weights are in ns: the unit says so, or it is perf's cpu-clock or task-clock. */
-static bool counts_time(const struct world *world, const struct source *source)
-{
-	return source->unit ? has_unit(world, source, "ns")
-			    : source->type == SOURCE_SOFTWARE && source->config <= 1;
-}
-
 static bool counts_instructions(const struct world *world, const struct source *source)
 {
 	return source->unit ? has_unit(world, source, "instructions")
@@ -191,7 +169,7 @@ static uint64_t width_of(const struct world *world, const struct event_sample *s
 {
 	const struct source *source = &world->sources[sample->source];
 
-	if (counts_time(world, source) && sample->weight > 1)
+	if (source_counts_time(world, source) && sample->weight > 1)
 		return sample->weight;
 	return source->freq && source->period ? SECOND / source->period : 0;
 }
@@ -205,7 +183,7 @@ static unsigned rank_of(const struct stage *s, uint32_t handle)
 	uint32_t config = (uint32_t)source->config;
 	bool cycles = source->type == SOURCE_HARDWARE && (config == 0 || config == 9);
 
-	if (ss->slices.axis == AXIS_TIME && (counts_time(world, source) || cycles))
+	if (ss->slices.axis == AXIS_TIME && (source_counts_time(world, source) || cycles))
 		return 2;
 	return counts_instructions(world, source);
 }

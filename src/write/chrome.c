@@ -1,0 +1,373 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * chrome: a timeline as JSON in Chrome's trace event format: calls begin (B) and end (E) in their thread; cpus are
+ * threads of a process of their own; counters (C), notes and losses (instants, i). Times are microseconds with three
+ * decimals.
+ *
+ * Arguments are at the end of a slice, and the end has its name: speedscope adds arguments of a begin to the name, and
+ * ignores an end with another one.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/buf.h"
+#include "base/hash.h"
+#include "base/json_out.h"
+#include "base/mem.h"
+#include "format.h"
+#include "model/source.h"
+#include "write/timeline.h"
+
+/* The process of the cpus, and its first thread: larger than ids of any kernel. */
+#define CPUS 2000000000
+
+enum axis_kind { AXIS_OF_TASK = 1, AXIS_OF_CPU, AXIS_OF_MASK, AXIS_OF_PROCESS };
+
+struct axis { /* a thread */
+	uint32_t pid, tid;
+	struct buf began_before; /* of each open slice: 1 or 0 */
+};
+
+struct chrome {
+	struct options options; /* only the axis */
+	struct buf line, text, arg;
+	struct hash index; /* by kind and id: axes, from 1 on */
+	struct axis *axes;
+	size_t nr, cap;
+	struct timeline_numbers names; /* offsets in `quoted`, from 1 on */
+	struct buf quoted;	       /* names as JSON, each with a NUL */
+	struct event_lost timeless;    /* the sum of losses that have no place on the axis */
+	uint64_t last;		       /* the latest time */
+	struct timeline_size size;
+	bool comma;
+};
+
+/* Lines */
+
+static void begin_line(struct chrome *c, char phase, uint32_t pid)
+{
+	buf_adds(&c->line, c->comma ? ",\n" : "\n");
+	c->comma = true;
+	buf_adds(&c->line, "{\"ph\":\"");
+	buf_addc(&c->line, phase);
+	buf_adds(&c->line, "\",\"pid\":");
+	buf_addu(&c->line, timeline_id(pid));
+}
+
+static void add_tid(struct chrome *c, uint32_t tid)
+{
+	buf_adds(&c->line, ",\"tid\":");
+	buf_addu(&c->line, timeline_id(tid));
+}
+
+static void add_time(struct chrome *c, uint64_t ns)
+{
+	char rest[] = { '.', (char)('0' + ns / 100 % 10), (char)('0' + ns / 10 % 10),
+			(char)('0' + ns % 10) };
+
+	buf_adds(&c->line, ",\"ts\":");
+	buf_addu(&c->line, ns / 1000);
+	buf_add(&c->line, rest, sizeof(rest));
+	if (ns > c->last)
+		c->last = ns;
+}
+
+static void end_line(struct writer *w)
+{
+	struct chrome *c = w->priv;
+
+	buf_addc(&c->line, '}');
+	out_write(w->out, c->line.data, c->line.len);
+	buf_clear(&c->line);
+}
+
+static void put_metadata(struct writer *w, const char *what, uint32_t pid, uint32_t tid,
+			 const char *name)
+{
+	struct chrome *c = w->priv;
+
+	begin_line(c, 'M', pid);
+	add_tid(c, tid);
+	buf_addf(&c->line, ",\"name\":\"%s\",\"args\":{\"name\":", what);
+	json_out_string(&c->line, name);
+	buf_addc(&c->line, '}');
+	end_line(w);
+}
+
+/* Threads */
+
+static uint32_t *number_of(struct chrome *c, enum axis_kind kind, uint32_t pid, uint32_t id)
+{
+	return hash_at(&c->index, (struct hash_key){ (uint64_t)pid << 32 | id, kind });
+}
+
+static void need_process(struct writer *w, uint32_t pid, const char *name)
+{
+	uint32_t *known = number_of(w->priv, AXIS_OF_PROCESS, pid, 0);
+
+	if (!*known)
+		put_metadata(w, "process_name", pid, pid, name);
+	*known = 1;
+}
+
+static const char *comm_of(struct writer *w, uint32_t pid, uint32_t tid)
+{
+	struct chrome *c = w->priv;
+
+	return timeline_text(&c->text, w->world, timeline_comm(w->world, pid, tid));
+}
+
+static void name_axis(struct writer *w, const struct event *ev, const struct axis *axis)
+{
+	char name[TIMELINE_CPU_NAME];
+
+	if (axis->pid == CPUS) {
+		need_process(w, CPUS, "cpus");
+		timeline_cpu_name(name, ev->cpu, ev->slice.kind == SLICE_MASKED);
+		put_metadata(w, "thread_name", CPUS, axis->tid, name);
+		return;
+	}
+	need_process(w, ev->pid, comm_of(w, ev->pid, ev->pid));
+	put_metadata(w, "thread_name", ev->pid, ev->tid, comm_of(w, ev->pid, ev->tid));
+}
+
+/* The thread of the slice, which has a name before its first use. */
+static struct axis *need_axis(struct writer *w, const struct event *ev)
+{
+	struct chrome *c = w->priv;
+	bool on_cpu = timeline_on_cpu(ev);
+	uint32_t *number = !on_cpu ? number_of(c, AXIS_OF_TASK, ev->pid, ev->tid)
+			   : ev->slice.kind == SLICE_MASKED
+				   ? number_of(c, AXIS_OF_MASK, 0, ev->cpu)
+				   : number_of(c, AXIS_OF_CPU, 0, ev->cpu);
+
+	if (*number)
+		return &c->axes[*number - 1];
+	GROW(c->axes, c->nr + 1, c->cap);
+	*number = (uint32_t)++c->nr;
+	c->axes[c->nr - 1] = (struct axis){ .pid = on_cpu ? CPUS : ev->pid,
+					    .tid = on_cpu ? CPUS + *number : ev->tid };
+	name_axis(w, ev, &c->axes[c->nr - 1]);
+	return &c->axes[c->nr - 1];
+}
+
+/* Slices */
+
+static void add_name(struct writer *w, const struct event *ev)
+{
+	struct chrome *c = w->priv;
+	uint32_t name = timeline_name(w->world, ev);
+	uint32_t *known = timeline_number(&c->names, name);
+
+	if (!*known) {
+		*known = (uint32_t)c->quoted.len + 1;
+		json_out_string(&c->quoted, timeline_text(&c->text, w->world, name));
+		buf_addc(&c->quoted, '\0');
+	}
+	buf_adds(&c->line, ",\"name\":");
+	buf_adds(&c->line, c->quoted.data + *known - 1);
+}
+
+/* Not NUL-terminated. */
+static void add_text(struct chrome *c, const char *text, size_t len)
+{
+	buf_clear(&c->arg);
+	buf_add(&c->arg, text, len);
+	json_out_string(&c->line, c->arg.data);
+}
+
+static void add_arg(struct chrome *c, const struct timeline_arg *arg)
+{
+	struct timeline_arg_info info = timeline_arg_info(arg->id);
+
+	buf_adds(&c->line, c->line.data[c->line.len - 1] == '{' ? "\"" : ",\"");
+	buf_adds(&c->line, info.name);
+	buf_adds(&c->line, "\":");
+	if (info.type == TIMELINE_TRUE)
+		buf_adds(&c->line, "true");
+	else if (info.type == TIMELINE_NUMBER)
+		buf_addu(&c->line, arg->number);
+	else
+		add_text(c, arg->text, arg->len);
+}
+
+static void add_args(struct writer *w, const struct event *ev, bool began_before)
+{
+	static const struct timeline_arg before = { .id = TIMELINE_BEGAN_BEFORE };
+	struct chrome *c = w->priv;
+	struct timeline_args args;
+
+	timeline_args(&args, &c->text, w->world, ev);
+	buf_adds(&c->line, ",\"args\":{");
+	for (size_t i = 0; i < args.nr; i++)
+		add_arg(c, &args.all[i]);
+	if (began_before)
+		add_arg(c, &before);
+	buf_addc(&c->line, '}');
+}
+
+static void put_slice(struct writer *w, const struct event *ev)
+{
+	struct chrome *c = w->priv;
+	struct axis *axis = need_axis(w, ev);
+	bool is_note = ev->slice.kind == SLICE_NOTE;
+	struct buf *before = &axis->began_before;
+
+	begin_line(c, is_note ? 'i' : ev->slice.leave ? 'E' : 'B', axis->pid);
+	add_tid(c, axis->tid);
+	add_time(c, ev->time);
+	if (is_note)
+		buf_adds(&c->line, ",\"s\":\"t\"");
+	if (!ev->slice.leave) {
+		buf_adds(&c->line, ",\"cat\":\"");
+		buf_adds(&c->line, timeline_kind_names[ev->slice.kind]);
+		buf_addc(&c->line, '"');
+	}
+	add_name(w, ev);
+	if (is_note)
+		add_args(w, ev, false);
+	else if (!ev->slice.leave)
+		buf_addc(before, ev->slice.cut);
+	else
+		add_args(w, ev, before->data[--before->len]);
+	end_line(w);
+	if (!is_note)
+		written_slice(&w->written, &ev->slice);
+}
+
+/* A number of a cpu, from this time on. Perfetto shows the name of the counter and that of the argument. */
+static void put_value(struct writer *w, uint32_t cpu, const char *what, uint64_t time,
+		      uint64_t value)
+{
+	struct chrome *c = w->priv;
+	char name[TIMELINE_CPU_NAME];
+
+	need_process(w, CPUS, "cpus");
+	timeline_cpu_name(name, cpu, false);
+	begin_line(c, 'C', CPUS);
+	add_time(c, time);
+	buf_adds(&c->line, ",\"name\":");
+	json_out_string(&c->line, name);
+	buf_adds(&c->line, ",\"args\":{");
+	json_out_string(&c->line, what);
+	buf_addc(&c->line, ':');
+	buf_addu(&c->line, value);
+	buf_addc(&c->line, '}');
+	end_line(w);
+}
+
+static void put_counter(struct writer *w, const struct event *ev)
+{
+	struct chrome *c = w->priv;
+	uint32_t name = source_name(w->world, ev->counter.source);
+
+	if (ev->time != NO_TIME && ev->counter.source)
+		put_value(w, ev->cpu, timeline_text(&c->text, w->world, name), ev->time,
+			  ev->counter.value);
+}
+
+/* Losses */
+
+static void put_lost(struct writer *w, const struct event_lost *lost, uint32_t cpu, uint64_t time)
+{
+	struct chrome *c = w->priv;
+
+	need_process(w, CPUS, "cpus");
+	begin_line(c, 'i', CPUS);
+	add_tid(c, CPUS);
+	add_time(c, time);
+	buf_addf(&c->line, ",\"s\":\"g\",\"name\":\"lost\",\"args\":{\"count\":%" PRIu64, lost->count);
+	if (lost->bytes)
+		buf_addf(&c->line, ",\"bytes\":%" PRIu64, lost->bytes);
+	if (cpu != NO_CPU)
+		buf_addf(&c->line, ",\"cpu\":%" PRIu32, cpu);
+	buf_addc(&c->line, '}');
+	end_line(w);
+}
+
+static void take_lost(struct writer *w, const struct event *ev)
+{
+	struct chrome *c = w->priv;
+
+	if (ev->time != NO_TIME && c->options.timeline.axis == AXIS_TIME) {
+		put_lost(w, &ev->lost, ev->cpu, ev->time);
+		return;
+	}
+	c->timeless.count += ev->lost.count;
+	c->timeless.bytes += ev->lost.bytes;
+}
+
+/* The writer */
+
+static int chrome_open(struct writer *w)
+{
+	out_puts(w->out, "{\"otherData\":{\"exporter\":\"kscope\"},\"traceEvents\":[");
+	return 0;
+}
+
+static int chrome_put(struct writer *w, const struct event *ev)
+{
+	struct chrome *c = w->priv;
+
+	if (ev->kind == EVENT_LOST) {
+		take_lost(w, ev);
+		return 0;
+	}
+	if (ev->kind == EVENT_COUNTER) {
+		put_counter(w, ev);
+		return 0;
+	}
+	timeline_count(&c->size, &ev->slice);
+	if (ev->slice.kind == SLICE_RATE)
+		put_value(w, ev->cpu, TIMELINE_RATE, ev->slice.since, timeline_rate(ev));
+	else
+		put_slice(w, ev);
+	return 0;
+}
+
+static int chrome_finish(struct writer *w)
+{
+	struct chrome *c = w->priv;
+
+	if (c->timeless.count || c->timeless.bytes)
+		put_lost(w, &c->timeless, NO_CPU, c->last);
+	out_puts(w->out, "\n]}\n");
+	w->written.knows = WROTE_SLICES;
+	timeline_warn(&c->size, w->out->path);
+	return 0;
+}
+
+static void chrome_close(struct writer *w)
+{
+	struct chrome *c = w->priv;
+
+	for (size_t i = 0; i < c->nr; i++)
+		buf_release(&c->axes[i].began_before);
+	free(c->axes);
+	buf_release(&c->line);
+	buf_release(&c->text);
+	buf_release(&c->arg);
+	buf_release(&c->quoted);
+	timeline_numbers_release(&c->names);
+	hash_release(&c->index);
+}
+
+/* Not .chrome.json: speedscope takes that for a profile of Chrome's own. */
+const struct writer_ops write_chrome = {
+	.name = "chrome",
+	.about = "timeline of calls in Chrome's trace event format (JSON)",
+	.extension = ".trace.json",
+	.needs = WRITER_TEXT,
+	.takes = EVENT_BIT(EVENT_SLICE) | EVENT_BIT(EVENT_STRETCH) | EVENT_BIT(EVENT_COUNTER) |
+		 EVENT_BIT(EVENT_LOST),
+	.next = "open it in ui.perfetto.dev or speedscope.app",
+	.options = OPTION_USES({ &timeline_table, offsetof(struct chrome, options) },
+			       { &inlines_table, OPTION_ELSEWHERE },
+			       { &gate_table, OPTION_ELSEWHERE }),
+	.priv_size = sizeof(struct chrome),
+	.open = chrome_open,
+	.put = chrome_put,
+	.finish = chrome_finish,
+	.close = chrome_close,
+};
