@@ -12,7 +12,7 @@
 static const char *const roots[] = { "comm", "pid", "tid", "none", NULL };
 
 /* clang-format off: tables are read by the row. */
-const struct option_table tally_table = {
+const struct option_table count_table = {
 	"Stacks and counts",
 	(const struct option_row[]){
 		{ "samples", 0, NULL, "count samples (default for flame graphs and folded stacks)",
@@ -20,12 +20,19 @@ const struct option_table tally_table = {
 		{ "weight", 0, NULL,
 		  "sum the weights of samples, such as cycles (default for report)",
 		  OPTION_VALUE(struct tally_options, measure, MEASURE_WEIGHT) },
-		{ "root", 0, "KIND", "show comm (default), pid, tid or none as outermost frame",
-		  OPTION_WORD(struct tally_options, root, roots) },
 		{ "no-inline", 0, NULL, "omit inlined functions",
 		  OPTION_FLAG(struct tally_options, no_inline) },
 		{ "lines", 0, NULL, "add the source line to function names",
 		  OPTION_FLAG(struct tally_options, lines) },
+		{ 0 },
+	},
+};
+
+const struct option_table tree_table = {
+	"Stacks and counts",
+	(const struct option_row[]){
+		{ "root", 0, "KIND", "show comm (default), pid, tid or none as outermost frame",
+		  OPTION_WORD(struct tally_options, root, roots) },
 		{ "inverted", 0, NULL, "merge stacks from the leaf, to show callers",
 		  OPTION_FLAG(struct tally_options, inverted) },
 		{ 0 },

@@ -19,7 +19,8 @@ struct tally_options {
 	bool inverted;						     /* merge by leaf */
 };
 
-extern const struct option_table tally_table; /* into struct tally_options */
+/* Into struct tally_options: what the numbers mean and what a frame is, and how stacks are put together. */
+extern const struct option_table count_table, tree_table;
 
 enum tally_by { BY_SOURCE = 1, BY_COMM = 2, BY_PID = 4, BY_TID = 8, BY_CPU = 16 };
 

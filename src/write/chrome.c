@@ -138,9 +138,8 @@ static struct axis *need_axis(struct writer *w, const struct event *ev)
 	struct chrome *c = w->priv;
 	bool on_cpu = timeline_on_cpu(ev);
 	uint32_t *number = !on_cpu ? number_of(c, AXIS_OF_TASK, ev->pid, ev->tid)
-			   : ev->slice.kind == SLICE_MASKED
-				   ? number_of(c, AXIS_OF_MASK, 0, ev->cpu)
-				   : number_of(c, AXIS_OF_CPU, 0, ev->cpu);
+			   : ev->slice.kind == SLICE_MASKED ? number_of(c, AXIS_OF_MASK, 0, ev->cpu)
+							    : number_of(c, AXIS_OF_CPU, 0, ev->cpu);
 
 	if (*number)
 		return &c->axes[*number - 1];
@@ -277,7 +276,8 @@ static void put_lost(struct writer *w, const struct event_lost *lost, uint32_t c
 	begin_line(c, 'i', CPUS);
 	add_tid(c, CPUS);
 	add_time(c, time);
-	buf_addf(&c->line, ",\"s\":\"g\",\"name\":\"lost\",\"args\":{\"count\":%" PRIu64, lost->count);
+	buf_addf(&c->line, ",\"s\":\"g\",\"name\":\"lost\",\"args\":{\"count\":%" PRIu64,
+		 lost->count);
 	if (lost->bytes)
 		buf_addf(&c->line, ",\"bytes\":%" PRIu64, lost->bytes);
 	if (cpu != NO_CPU)

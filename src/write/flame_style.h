@@ -18,10 +18,11 @@ struct flame_options {
 extern const struct option_table flame_table; /* into struct flame_options */
 
 /* The options of a struct that has a struct flame_options as `member`. */
-#define FLAME_OPTIONS(owner, member)                                                     \
-	OPTION_USES({ &tally_table,                                                      \
-		      offsetof(owner, member) + offsetof(struct flame_options, tally) }, \
-		    { &flame_table, offsetof(owner, member) })
+#define FLAME_OPTIONS(owner, member)                                                               \
+	OPTION_USES(                                                                               \
+		{ &count_table, offsetof(owner, member) + offsetof(struct flame_options, tally) }, \
+		{ &tree_table, offsetof(owner, member) + offsetof(struct flame_options, tally) },  \
+		{ &flame_table, offsetof(owner, member) })
 
 void flame_style_from(struct flame_style *style, const struct flame_options *options);
 
