@@ -343,10 +343,13 @@ static void write_slices(struct writer *w, const struct profile *profile)
 
 /* The writer: all */
 
-static void add_losses(const struct speedscope *ss, struct buf *to, const char *what)
+static void add_losses(const struct speedscope *ss, struct buf *to, bool samples)
 {
 	if (ss->lost)
-		buf_addf(to, " (%" PRIu64 " %slost)", ss->lost, what);
+		buf_addf(to, " (%" PRIu64 "%s lost)", ss->lost,
+			 !samples	 ? ""
+			 : ss->lost == 1 ? " sample"
+					 : " samples");
 	else if (ss->lost_bytes)
 		buf_addf(to, " (%" PRIu64 " bytes lost)", ss->lost_bytes);
 }
@@ -369,7 +372,7 @@ static void name_profile(struct writer *w, const struct profile *profile, struct
 		buf_addf(to, "%s%s%s", to->len ? ": " : "", str_text(w->world->strings, event),
 			 ss->weigh ? "" : " (samples)");
 	}
-	add_losses(ss, to, samples ? "samples " : "");
+	add_losses(ss, to, samples);
 }
 
 static int by_place(const void *va, const void *vb)
@@ -417,7 +420,7 @@ static void write_head(struct writer *w)
 	struct buf name = { 0 };
 
 	buf_adds(&name, cmdline ? cmdline : "kscope");
-	add_losses(ss, &name, "");
+	add_losses(ss, &name, false);
 	buf_adds(&ss->line, "{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\","
 			    "\"exporter\":\"kscope\",\"name\":");
 	json_out_string(&ss->line, name.data);
