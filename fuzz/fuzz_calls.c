@@ -398,6 +398,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		{ &cmd_trace, "perfetto", "--axis=cycles" },
 		{ &cmd_trace, "fxt", "--start=outer --end=middle" },
 		{ &cmd_trace, "uftrace", "" },
+		{ &cmd_trace, "chrome", "" },
+		{ &cmd_convert, "speedscope", "" },
 		{ &cmd_convert, "folded", "" },
 		{ &cmd_convert, "dump", "" },
 	};
