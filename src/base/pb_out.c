@@ -45,6 +45,18 @@ void pb_put_bytes(struct buf *buf, uint32_t field, const void *data, size_t len)
 	buf_add(buf, data, len);
 }
 
+void pb_put_packed(struct buf *buf, uint32_t field, const uint64_t *values, size_t nr)
+{
+	size_t start = pb_open(buf, field);
+	char *at = buf_reserve(buf, nr * MAX_VARINT);
+
+	for (size_t i = 0; i < nr; i++)
+		at = write_varint(at, values[i]);
+	*at = '\0';
+	buf->len = (size_t)(at - buf->data);
+	pb_close(buf, start);
+}
+
 void pb_put_text(struct buf *buf, uint32_t field, const char *text)
 {
 	pb_put_bytes(buf, field, text, strlen(text));

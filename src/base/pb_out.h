@@ -7,6 +7,8 @@
 
 void pb_put_uint(struct buf *buf, uint32_t field, uint64_t value);
 void pb_put_bytes(struct buf *buf, uint32_t field, const void *data, size_t len);
+/* A repeated field of numbers. */
+void pb_put_packed(struct buf *buf, uint32_t field, const uint64_t *values, size_t nr);
 void pb_put_text(struct buf *buf, uint32_t field, const char *text);
 /* A message: pass what pb_open() returned to pb_close(), in the reverse order. */
 size_t pb_open(struct buf *buf, uint32_t field);
