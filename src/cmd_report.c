@@ -370,8 +370,7 @@ static int report_finish(struct writer *w)
 static const struct writer_ops report_ops = {
 	.name = "report",
 	.takes = EVENT_BIT(EVENT_SAMPLE),
-	.options = OPTION_USES({ &count_table, offsetof(struct report, options) },
-			       { &tree_table, offsetof(struct report, options) }),
+	.options = OPTION_USES(TALLY_OPTIONS(struct report, options)),
 	.put = report_put,
 	.finish = report_finish,
 };

@@ -16,8 +16,7 @@
 const struct writer_ops live_writer = {
 	.name = "live",
 	.takes = EVENT_BIT(EVENT_SAMPLE) | EVENT_BIT(EVENT_LOST),
-	.options = OPTION_USES({ &count_table, offsetof(struct live, options) },
-			       { &tree_table, offsetof(struct live, options) }),
+	.options = OPTION_USES(TALLY_OPTIONS(struct live, options)),
 	.put = live_put,
 };
 

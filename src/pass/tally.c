@@ -20,10 +20,17 @@ const struct option_table count_table = {
 		{ "weight", 0, NULL,
 		  "sum the weights of samples, such as cycles (default for report)",
 		  OPTION_VALUE(struct tally_options, measure, MEASURE_WEIGHT) },
-		{ "no-inline", 0, NULL, "omit inlined functions",
-		  OPTION_FLAG(struct tally_options, no_inline) },
 		{ "lines", 0, NULL, "add the source line to function names",
 		  OPTION_FLAG(struct tally_options, lines) },
+		{ 0 },
+	},
+};
+
+const struct option_table no_inline_table = {
+	"Stacks and counts",
+	(const struct option_row[]){
+		{ "no-inline", 0, NULL, "omit inlined functions",
+		  OPTION_FLAG(struct tally_options, no_inline) },
 		{ 0 },
 	},
 };

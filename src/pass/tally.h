@@ -19,8 +19,14 @@ struct tally_options {
 	bool inverted;						     /* merge by leaf */
 };
 
-/* Into struct tally_options: what the numbers mean and what a frame is, and how stacks are put together. */
-extern const struct option_table count_table, tree_table;
+/* Into struct tally_options: what the numbers and frames mean, and how stacks are put together. */
+extern const struct option_table count_table, no_inline_table, tree_table;
+/* All of these, for OPTION_USES(). */
+#define TALLY_OPTIONS(owner, member)                                                              \
+	{ &count_table, offsetof(owner, member) }, { &no_inline_table, offsetof(owner, member) }, \
+	{                                                                                         \
+		&tree_table, offsetof(owner, member)                                              \
+	}
 
 enum tally_by { BY_SOURCE = 1, BY_COMM = 2, BY_PID = 4, BY_TID = 8, BY_CPU = 16 };
 

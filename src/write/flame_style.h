@@ -18,11 +18,8 @@ struct flame_options {
 extern const struct option_table flame_table; /* into struct flame_options */
 
 /* The options of a struct that has a struct flame_options as `member`. */
-#define FLAME_OPTIONS(owner, member)                                                               \
-	OPTION_USES(                                                                               \
-		{ &count_table, offsetof(owner, member) + offsetof(struct flame_options, tally) }, \
-		{ &tree_table, offsetof(owner, member) + offsetof(struct flame_options, tally) },  \
-		{ &flame_table, offsetof(owner, member) })
+#define FLAME_OPTIONS(owner, member) \
+	OPTION_USES(TALLY_OPTIONS(owner, member.tally), { &flame_table, offsetof(owner, member) })
 
 void flame_style_from(struct flame_style *style, const struct flame_options *options);
 

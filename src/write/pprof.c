@@ -66,10 +66,8 @@ struct pprof {
 	struct sums_lost lost;
 	uint64_t first, last; /* times of samples */
 	size_t nr_values;     /* of a sample */
-	struct pprof_column {
-		size_t samples; /* their weight, if there is one, comes next */
-		bool weighs;
-	} columns[SUMS_MAX_EVENTS];	 /* of the events */
+	size_t column
+		[SUMS_MAX_EVENTS]; /* of the events' samples; their weights, if any, come next */
 	struct timeline_numbers strings; /* their numbers in the profile; 0: not written yet */
 	uint32_t nr_strings;
 	struct hash functions; /* (name, file) to id */
@@ -172,14 +170,13 @@ static void put_event(struct writer *w, size_t i)
 	const struct sums_event *event = &p->events.all[i];
 	const char *name = str_text(w->world->strings, event->name);
 	char *samples = p->events.nr > 1 ? xasprintf("%s_samples", name) : xasprintf("samples");
-	bool same_name = strcmp(name, samples) == 0;
-	bool weighs = event->weight && !(same_name && event->weight == event->samples);
 
-	p->columns[i] = (struct pprof_column){ p->nr_values, weighs };
+	p->column[i] = p->nr_values;
 	put_type(w, PROFILE_SAMPLE_TYPE, samples, "count");
-	if (weighs)
-		put_type(w, PROFILE_SAMPLE_TYPE, same_name ? "weight" : name, unit_of(event));
-	p->nr_values += 1 + weighs;
+	if (event->weighs)
+		put_type(w, PROFILE_SAMPLE_TYPE, str_text(w->world->strings, event->weight_name),
+			 unit_of(event));
+	p->nr_values += 1 + event->weighs;
 	free(samples);
 }
 
@@ -204,8 +201,8 @@ static void put_types(struct writer *w)
 
 	for (size_t i = 0; i < p->events.nr; i++)
 		put_event(w, i);
-	if (p->events.nr && p->columns[0].weighs)
-		main = str_text(w->world->strings, p->events.all[0].name);
+	if (p->events.nr && p->events.all[0].weighs)
+		main = str_text(w->world->strings, p->events.all[0].weight_name);
 	else if (p->events.nr > 1)
 		main = NULL; /* pprof takes the last one */
 	put_period(w);
@@ -398,15 +395,15 @@ static void put_task(struct writer *w, uint32_t comm, uint32_t pid, uint32_t tid
 static void put_sum(struct writer *w, const struct tally_entry *entry)
 {
 	struct pprof *p = w->priv;
-	const struct pprof_column *column = &p->columns[sums_event_of(&p->events, entry->source)];
+	size_t nr = sums_event_of(&p->events, entry->source), column = p->column[nr], at;
+	const struct sums_event *event = &p->events.all[nr];
 	uint64_t values[MAX_VALUES] = { 0 };
-	size_t at;
 
-	values[column->samples] = entry->samples;
-	if (column->weighs)
-		values[column->samples + 1] = entry->weight;
-	w->written.samples += values[column->samples];
-	w->written.weight += values[column->samples + (column->weighs ? 1 : 0)];
+	values[column] = entry->samples;
+	if (event->weighs)
+		values[column + 1] = entry->weight;
+	w->written.samples += values[column];
+	w->written.weight += sums_written_weight(event, values[column], values[column + 1]);
 	at = begin_sample(w, entry->stack, values);
 	put_task(w, sums_task(w->world, entry), entry->pid, entry->tid);
 	if (entry->cpu != NO_CPU)

@@ -27,6 +27,15 @@ static size_t add_event(struct sums_events *events, struct world *world, uint32_
 	return ++events->nr;
 }
 
+/* Of data that has only numbers, the event is "samples". */
+static void finish_event(struct sums_event *event, struct strtab *strings)
+{
+	bool samples = strcmp(str_text(strings, event->name), "samples") == 0;
+
+	event->weighs = event->weight && !(samples && event->weight == event->samples);
+	event->weight_name = samples ? str_intern_z(strings, "weight") : event->name;
+}
+
 void sums_events(struct sums_events *events, const struct tally *tally)
 {
 	*events = (struct sums_events){ .of = xcalloc(tally->world->nr_sources + 1, 1) };
@@ -39,6 +48,8 @@ void sums_events(struct sums_events *events, const struct tally *tally)
 		events->all[*of - 1].samples += entry->samples;
 		events->all[*of - 1].weight += entry->weight;
 	}
+	for (size_t i = 0; i < events->nr; i++)
+		finish_event(&events->all[i], tally->world->strings);
 }
 
 void sums_events_release(struct sums_events *events)

@@ -10,10 +10,11 @@
 #define SUMS_MAX_EVENTS 32 /* columns of a table; further events share the last one */
 
 struct sums_event {
-	uint32_t source;  /* the first one of them */
-	uint32_t name;	  /* handle */
-	const char *unit; /* of the weight; NULL: events */
+	uint32_t source;	    /* the first one of them */
+	uint32_t name, weight_name; /* handles */
+	const char *unit;	    /* of the weight; NULL: events */
 	uint64_t samples, weight;
+	bool weighs; /* the weight says more than the number of samples does */
 };
 
 struct sums_events { /* those that have samples, in the order of the first ones */
@@ -27,6 +28,13 @@ void sums_events_release(struct sums_events *events);
 static inline size_t sums_event_of(const struct sums_events *events, uint32_t source)
 {
 	return events->of[source] - 1U;
+}
+
+/* The weight of an entry, as far as the output has it: in its own number, or as the same number of samples. */
+static inline uint64_t sums_written_weight(const struct sums_event *event, uint64_t samples,
+					   uint64_t weight)
+{
+	return event->weighs ? weight : event->weight ? samples : 0;
 }
 
 /* The handle of a task's name, which may have become known after the samples; 0: unknown. */
