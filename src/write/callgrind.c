@@ -18,6 +18,7 @@
 #include "write/timeline.h"
 
 #define NO_COLUMN (SIZE_MAX - 1)
+#define CMDLINE "cmdline: " /* has a key of its own in this format */
 
 enum name_kind { NAME_OBJECT, NAME_FILE, NAME_FUNCTION, NAME_KINDS };
 
@@ -133,9 +134,10 @@ static void put_fact(void *arg, const char *line)
 {
 	struct callgrind *c = arg;
 
-	buf_addf(&c->text,
-		 strncmp(line, "cmdline: ", 9) != 0 ? "desc: %s\n" : "desc: %s\ncmd: %s\n", line,
-		 line + 9);
+	if (strncmp(line, CMDLINE, strlen(CMDLINE)) == 0)
+		buf_addf(&c->text, "cmd: %s\n", line + strlen(CMDLINE));
+	else
+		buf_addf(&c->text, "desc: %s\n", line);
 }
 
 /* Readers take letters, digits and underscores. */

@@ -88,14 +88,15 @@ void sums_describe(const struct world *world, const struct sums_lost *lost,
 	}
 	buf_clear(&line);
 	if (lost->samples) {
-		buf_addf(&line, "lost: %" PRIu64 " samples while recording", lost->samples);
+		buf_addf(&line, "lost: %" PRIu64 " sample%s while recording", lost->samples,
+			 lost->samples == 1 ? "" : "s");
 		say(arg, line.data);
 	}
 	buf_clear(&line);
 	if (lost->damages) {
 		buf_addf(&line,
-			 "damaged: %" PRIu64 " places of the input, %" PRIu64 " samples lost",
-			 lost->damages, lost->damaged);
+			 "damaged: the input, in %" PRIu64 " place%s, samples lost there: %" PRIu64,
+			 lost->damages, lost->damages == 1 ? "" : "s", lost->damaged);
 		say(arg, line.data);
 	}
 	buf_clear(&line);
