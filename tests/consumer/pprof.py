@@ -17,7 +17,7 @@ from kit.inputs import GOLDEN
 ROW = re.compile(r" *(-?[\d.]+)\w* +[\d.]+% +[\d.]+% +(-?[\d.]+)\w* +[\d.]+%  (.*?)(?: \((?:partial-)?inline\))?$")
 TAG = re.compile(r"^ *(-?\d+)\w* \( *[\d.e-]+%\): (.*)$")
 LOCATION = re.compile(r"^ +(\d+): (0x[0-9a-f]+) (?:M=(\d+) )?(.*)$")
-LINE = re.compile(r"^(.*) (\S*):(\d+):0 s=\d+\(.*\)$")
+LINE = re.compile(r"^(.*) (\S*?):(\d+)(?::0)? s=\d+(?:\(.*\))?$")  # since Go 1.22 with a column
 MAPPING = re.compile(r"^(\d+): (0x[0-9a-f]+)/(0x[0-9a-f]+)/(0x[0-9a-f]+) (\S*) (\S*) ?(\[.*\])?$")
 ALLOCS = """kscope-dump 1
 {}
@@ -42,7 +42,7 @@ class Pprof:
                     "GOPROXY": "off", "GOTOOLCHAIN": "local", "GOENV": "off"}
 
     def __call__(self, path, report, *options):
-        done = run("go", "tool", "pprof", f"-{report}", "-symbolize=none", *options, path, env=self.env)
+        done = run("go", "tool", "pprof", f"-{report}", *options, path, env=self.env)
         if done.returncode:
             check(f"pprof -{report} of {os.path.basename(path)}", False, done.stderr)
         return done.stdout
