@@ -515,6 +515,7 @@ const struct writer_ops write_speedscope = {
 	.takes = EVENT_BIT(EVENT_SAMPLE) | EVENT_BIT(EVENT_SLICE) | EVENT_BIT(EVENT_LOST),
 	.next = "open it in speedscope.app",
 	.options = OPTION_USES({ &count_table, offsetof(struct speedscope, options) },
+			       { &no_inline_table, offsetof(struct speedscope, options) },
 			       { &timeline_table, offsetof(struct speedscope, given) },
 			       { &inlines_table, OPTION_ELSEWHERE },
 			       { &gate_table, OPTION_ELSEWHERE }),
