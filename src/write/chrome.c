@@ -26,7 +26,11 @@ enum axis_kind { AXIS_OF_TASK = 1, AXIS_OF_CPU, AXIS_OF_MASK, AXIS_OF_PROCESS };
 
 struct axis { /* a thread */
 	uint32_t pid, tid;
-	struct buf began_before; /* of each open slice: 1 or 0 */
+	struct open_slice {
+		uint32_t name; /* a task may have another one when it ends */
+		bool before;   /* it began before */
+	} * open;
+	size_t nr_open, cap_open;
 };
 
 struct chrome {
@@ -153,10 +157,9 @@ static struct axis *need_axis(struct writer *w, const struct event *ev)
 
 /* Slices */
 
-static void add_name(struct writer *w, const struct event *ev)
+static void add_name(struct writer *w, uint32_t name)
 {
 	struct chrome *c = w->priv;
-	uint32_t name = timeline_name(w->world, ev);
 	uint32_t *known = timeline_number(&c->names, name);
 
 	if (!*known) {
@@ -206,12 +209,23 @@ static void add_args(struct writer *w, const struct event *ev, bool began_before
 	buf_addc(&c->line, '}');
 }
 
+static void push_slice(struct axis *axis, struct open_slice slice)
+{
+	GROW(axis->open, axis->nr_open + 1, axis->cap_open);
+	axis->open[axis->nr_open++] = slice;
+}
+
 static void put_slice(struct writer *w, const struct event *ev)
 {
 	struct chrome *c = w->priv;
 	struct axis *axis = need_axis(w, ev);
 	bool is_note = ev->slice.kind == SLICE_NOTE;
-	struct buf *before = &axis->began_before;
+	struct open_slice slice = { 0 };
+
+	if (ev->slice.leave)
+		slice = axis->open[--axis->nr_open];
+	else
+		slice = (struct open_slice){ timeline_name(w->world, ev), ev->slice.cut };
 
 	begin_line(c, is_note ? 'i' : ev->slice.leave ? 'E' : 'B', axis->pid);
 	add_tid(c, axis->tid);
@@ -223,13 +237,11 @@ static void put_slice(struct writer *w, const struct event *ev)
 		buf_adds(&c->line, timeline_kind_names[ev->slice.kind]);
 		buf_addc(&c->line, '"');
 	}
-	add_name(w, ev);
-	if (is_note)
-		add_args(w, ev, false);
-	else if (!ev->slice.leave)
-		buf_addc(before, ev->slice.cut);
+	add_name(w, slice.name);
+	if (is_note || ev->slice.leave)
+		add_args(w, ev, !is_note && slice.before);
 	else
-		add_args(w, ev, before->data[--before->len]);
+		push_slice(axis, slice);
 	end_line(w);
 	if (!is_note)
 		written_slice(&w->written, &ev->slice);
@@ -343,7 +355,7 @@ static void chrome_close(struct writer *w)
 	struct chrome *c = w->priv;
 
 	for (size_t i = 0; i < c->nr; i++)
-		buf_release(&c->axes[i].began_before);
+		free(c->axes[i].open);
 	free(c->axes);
 	buf_release(&c->line);
 	buf_release(&c->text);

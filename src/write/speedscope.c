@@ -41,6 +41,10 @@ struct profile {
 	uint64_t size;	       /* in samples or slices */
 	uint64_t weight;       /* of samples */
 	uint64_t first, until; /* times of slices */
+	uint32_t *open;	       /* the frames of those that have not ended */
+	size_t nr_open, cap_open;
+	struct row *early; /* begins of callers that turned up late, the outermost one last */
+	size_t nr_early, cap_early;
 };
 
 struct piece { /* the functions at a place, as text */
@@ -66,6 +70,7 @@ struct speedscope {
 	uint32_t *path; /* the places of a stack, leaf first */
 	size_t cap_path;
 	struct buf line;
+	bool comma; /* the next slice needs one before it */
 };
 
 /* Profiles */
@@ -163,6 +168,12 @@ static uint32_t frame_of_slice(struct writer *w, const struct event *ev)
 	return speedscope_name(&ss->frames, ss->line.data);
 }
 
+static void push_frame(struct profile *profile, uint32_t frame)
+{
+	GROW(profile->open, profile->nr_open + 1, profile->cap_open);
+	profile->open[profile->nr_open++] = frame;
+}
+
 static void put_slice(struct writer *w, const struct event *ev)
 {
 	struct speedscope *ss = w->priv;
@@ -174,13 +185,21 @@ static void put_slice(struct writer *w, const struct event *ev)
 						  .pid = on_cpu ? 0 : ev->pid,
 						  .tid = on_cpu ? 0 : ev->tid,
 						  .cpu = on_cpu ? ev->cpu : 0 });
-	struct row row = { .number = ev->time,
-			   .what = frame_of_slice(w, ev),
-			   .more = ev->slice.leave };
+	struct row row = { .number = ev->time, .more = ev->slice.leave };
 
-	if (!profile->size)
+	/* A task may have another name at the end of a slice than at its begin. */
+	if (ev->slice.leave)
+		row.what = profile->open[--profile->nr_open];
+	else
+		push_frame(profile, row.what = frame_of_slice(w, ev));
+	if (!profile->size || ev->time < profile->first)
 		profile->first = ev->time;
 	profile->size += !ev->slice.leave;
+	if (ev->time < profile->until) {
+		GROW(profile->early, profile->nr_early + 1, profile->cap_early);
+		profile->early[profile->nr_early++] = row;
+		return;
+	}
 	profile->until = ev->time;
 	rows_add(&ss->rows, profile->group, &row);
 }
@@ -312,6 +331,23 @@ static void write_samples(struct writer *w, const struct profile *profile)
 
 /* The writer: slices */
 
+static void write_slice(struct writer *w, const struct profile *profile, const struct row *row)
+{
+	struct speedscope *ss = w->priv;
+
+	buf_adds(&ss->line, ss->comma ? ",\n" : "\n");
+	ss->comma = true;
+	buf_adds(&ss->line,
+		 row->more ? "{\"type\":\"C\",\"frame\":" : "{\"type\":\"O\",\"frame\":");
+	buf_addu(&ss->line, row->what);
+	buf_adds(&ss->line, ",\"at\":");
+	buf_addu(&ss->line, row->number - profile->first);
+	buf_addc(&ss->line, '}');
+	flush(w, CHUNK);
+	w->written.begins += !row->more;
+	w->written.ends += row->more;
+}
+
 /* Times are relative, because epoch times in ns do not fit into numbers of JavaScript. */
 static void write_slices(struct writer *w, const struct profile *profile)
 {
@@ -324,19 +360,12 @@ static void write_slices(struct writer *w, const struct profile *profile)
 		 "\"type\":\"evented\",\"unit\":\"%s\",\"startValue\":0,\"endValue\":%" PRIu64
 		 ",\n\"events\":[",
 		 is_time ? "nanoseconds" : "none", profile->until - profile->first);
+	ss->comma = false;
+	for (size_t i = profile->nr_early; i-- > 0;)
+		write_slice(w, profile, &profile->early[i]);
 	rows_begin(&reader, &ss->rows, profile->group);
-	for (const char *before = "\n"; (row = rows_next(&reader)); before = ",\n") {
-		buf_adds(&ss->line, before);
-		buf_adds(&ss->line,
-			 row->more ? "{\"type\":\"C\",\"frame\":" : "{\"type\":\"O\",\"frame\":");
-		buf_addu(&ss->line, row->what);
-		buf_adds(&ss->line, ",\"at\":");
-		buf_addu(&ss->line, row->number - profile->first);
-		buf_addc(&ss->line, '}');
-		flush(w, CHUNK);
-		w->written.begins += !row->more;
-		w->written.ends += row->more;
-	}
+	while ((row = rows_next(&reader)))
+		write_slice(w, profile, row);
 	rows_end(&reader);
 	buf_addc(&ss->line, ']');
 }
@@ -499,6 +528,10 @@ static void speedscope_close(struct writer *w)
 	speedscope_frames_release(&ss->frames);
 	rows_release(&ss->rows);
 	hash_release(&ss->index);
+	for (size_t i = 0; i < ss->nr; i++) {
+		free(ss->profiles[i].open);
+		free(ss->profiles[i].early);
+	}
 	free(ss->profiles);
 	free(ss->used);
 	free(ss->pieces);
