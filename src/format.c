@@ -336,11 +336,14 @@ const struct writer_ops *writer_by_name(const char *name)
 	return NULL;
 }
 
-/* Whether the first bytes of a path end in an extension; NULL: no. */
+/* Whether the first bytes of a path end in an extension; NULL: no. profile.json.gz ends in .profile.json. */
 static bool ends_in(const char *path, size_t len, const char *extension)
 {
 	size_t ext = extension ? strlen(extension) : 0;
+	const char *name = text_last_part(path);
 
+	if (ext && strchr(extension + 1, '.') && path + len == name + ext - 1)
+		return !memcmp(name, extension + 1, ext - 1);
 	return ext && len > ext && !memcmp(path + len - ext, extension, ext);
 }
 

@@ -4,6 +4,7 @@
 
 #include "base/mem.h"
 #include "live_parts.h"
+#include "model/role.h"
 #include "model/source.h"
 
 /* ---- sums ---- */
@@ -136,34 +137,18 @@ static struct tally lately(struct live *live, const struct live_sum *sum)
 	return all;
 }
 
-/* How kernels call their idle tasks, and the functions that wait for an interrupt. */
-static const char *const idle_tasks[] = { "idle", "swapper", NULL };
-static const char *const idle_functions[] = { "[idle]",	       "idle_thread", "default_idle",
-					      "arch_cpu_idle", "cpu_idle",    "native_safe_halt",
-					      "cpu_halt",      "intel_idle",  NULL };
-
-static bool starts_with_any(const char *text, const char *const *words)
-{
-	for (; *words; words++) {
-		if (!strncmp(text, *words, strlen(*words)))
-			return true;
-	}
-	return false;
-}
-
 static bool is_idle(struct live *live, const struct tally_entry *entry)
 {
 	struct world *world = &live->job.world;
 	size_t nr;
 
-	if (entry->comm && starts_with_any(str_text(&live->strings, entry->comm), idle_tasks))
+	if (entry->comm && role_idle_task(str_text(&live->strings, entry->comm)))
 		return true;
 	if (!entry->stack)
 		return false;
-	return starts_with_any(
+	return role_idle(
 		str_text(&live->strings,
-			 frame_symbols(world, world->stacks.all[entry->stack].frame, &nr)->name),
-		idle_functions);
+			 frame_symbols(world, world->stacks.all[entry->stack].frame, &nr)->name));
 }
 
 static void look_at_cpus(struct live *live, struct live_view *view, const struct tally *now)

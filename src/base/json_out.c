@@ -121,6 +121,23 @@ void json_out_double(struct json_out *out, const char *key, double value, unsign
 	free(text);
 }
 
+void json_out_decimal(struct json_out *out, const char *key, uint64_t value, unsigned decimals)
+{
+	uint64_t one = 1, rest;
+
+	for (unsigned i = 0; i < decimals; i++)
+		one *= 10;
+	start(out, key);
+	buf_addu(out->to, value / one);
+	rest = value % one;
+	if (rest)
+		buf_addc(out->to, '.');
+	for (; rest; rest %= one) {
+		one /= 10;
+		buf_addc(out->to, (char)('0' + rest / one));
+	}
+}
+
 void json_out_bool(struct json_out *out, const char *key, bool value)
 {
 	start(out, key);

@@ -36,6 +36,8 @@ void json_out_i64(struct json_out *out, const char *key, int64_t value);
 void json_out_double(struct json_out *out, const char *key, double value, unsigned decimals);
 /* Only the string, in quotes: for streams that are written piece by piece. */
 void json_out_string(struct buf *to, const char *text);
+/* value / 10^decimals, exactly and as short as possible. */
+void json_out_decimal(struct json_out *out, const char *key, uint64_t value, unsigned decimals);
 void json_out_bool(struct json_out *out, const char *key, bool value);
 void json_out_null(struct json_out *out, const char *key);
 
