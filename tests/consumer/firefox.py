@@ -1,0 +1,356 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Profiles in the Firefox Profiler, asked with its command line: the functions of each thread and event are those of
+kscope report, slices those that Perfetto finds, and allocations those of kscope alloc."""
+import collections
+import gzip
+import json
+import os
+import re
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from kit import ROOT, check, equal, exits, finish, kscope, no_problems, perfetto, profiles, run, scratch
+from kit.branches import Trace
+
+CLI = os.path.join(ROOT, "tests", "node_modules", ".bin", "profiler-cli")
+ALLOCS = """kscope-dump 1
+alloc time=0.000000010 cpu=0 task=1/1 new by="kmalloc" ptr=0x10 size=64 at=0 : kernel 0x5000 0x6000
+alloc time=0.000000020 cpu=0 task=1/1 new by="kmalloc" ptr=0x20 size=100 at=0 : kernel 0x5000 0x6000
+alloc time=0.000000030 cpu=1 task=2/2 new by="kmalloc" ptr=0x30 size=7 at=0 : kernel 0x5000 0x7000
+alloc time=0.000000040 cpu=0 task=1/1 free by="kmalloc" ptr=0x20 at=0 : kernel 0x8000
+alloc time=0.000000050 cpu=0 task=1/1 new by="slab" ptr=0x10 size=4096 at=0 : kernel 0x9000
+alloc time=0.000000060 cpu=0 task=1/1 resize by="slab" ptr=0x10 size=8192 at=0 : kernel 0xa000
+alloc time=0.000000070 cpu=0 task=1/1 free by="pool" ptr=0x999 at=0 : kernel 0x9000
+"""
+SLICES = """select s.ts, s.dur, s.category as kind, s.name, ifnull(tid, -1) as tid,
+            ifnull(extract_arg(s.arg_set_id, 'kscope.instructions'), '') as instructions
+            from slice s left join thread_track on s.track_id = thread_track.id left join thread using (utid)
+            where s.category != 'note'"""
+
+
+class Firefox:
+    """The front end, in a process that the command line talks to."""
+
+    def __init__(self, name, path):
+        self.name = name
+        self.env = {**os.environ, "PROFILER_CLI_SESSION_DIR": os.path.join(os.path.dirname(path), "ff")}
+        done = self.run("load", path)
+        if not exits(f"{name}: the Firefox Profiler opens it", done, 0):
+            finish()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.run("stop", "--all")
+
+    def run(self, *words):
+        return run(CLI, *words, env=self.env)
+
+    def ask(self, *words):
+        done = self.run(*words, "--json")
+        if done.returncode:
+            check(f"{self.name}: profiler-cli {' '.join(words)}", False, done.stderr)
+            finish()
+        return json.loads(done.stdout)
+
+    def threads(self):
+        return self.ask("thread", "list")["threads"]
+
+    def functions(self, thread, *options):
+        """{function!library: (self, total)}"""
+        rows = self.ask("thread", "functions", "--thread", thread, "--limit", "0", "--include-idle", *options)["functions"]
+        return {(row["name"], row.get("library", "")): (row["selfSamples"], row["totalSamples"]) for row in rows}
+
+    def categories(self, thread):
+        rows = self.ask("thread", "samples", "--thread", thread, "--include-idle")["categoryBreakdown"]["categories"]
+        return {row["name"]: row for row in rows}
+
+    def markers(self, thread=None):
+        where = ("--thread", thread) if thread else ()
+        return self.ask("profile", "markers", "--limit", "100000", *where)["markers"]
+
+
+def library(binary):
+    """The Firefox Profiler shows no more than the file name."""
+    return os.path.basename(binary or "")
+
+
+def reported(event):
+    return {(row["name"], library(row["binary"])): (row["self"], row["total"]) for row in event["functions"]}
+
+
+def compare_functions(name, got, want):
+    want = {key: numbers for key, numbers in want.items() if any(numbers)}
+    equal(f"{name}: functions", sorted(got), sorted(want))
+    no_problems(f"{name}: self and total of each", [
+        f"{key[0][:80]}: {got.get(key)}, not {numbers}" for key, numbers in want.items() if got.get(key) != numbers])
+
+
+# ---- samples ----
+
+
+def selection(thread):
+    """The options of report that select what a thread shows, and its event."""
+    name, event = re.fullmatch(r"(.*) \((\w+)\)", thread["name"], re.S).groups()
+    idle = re.fullmatch(r"idle/(\d)", name)
+    tid = str(thread["tid"]).split(".", maxsplit=1)[0]
+    return event, ["--pid", "0", "--cpu", idle[1]] if idle else ["--pid", str(thread["pid"]), "--tid", tid]
+
+
+def test_threads(odd, front):
+    seen = []
+    for thread in front.threads():
+        if thread["pid"] == "cpus":
+            continue
+        event, options = selection(thread)
+        want = odd.report(*options, "--event", event)["events"][0]
+        compare_functions(thread["name"], front.functions(thread["threadHandle"]), reported(want))
+        seen.append((event, *options))
+        pid = int(thread["pid"])
+        main = next(name for number, tid, name, _ in profiles.TASKS if number == tid == pid)
+        equal(f"{thread['name']}: its process", thread["processName"], main)
+    tasks = [task for task in profiles.TASKS if task[0]]
+    equal("a thread for each task, cpu that was idle, and event", len(set(seen)),
+          (len(tasks) + profiles.CPUS) * len(profiles.EVENTS))
+    equal("and no other", len(seen), len(set(seen)))
+
+
+def test_categories(odd, front):
+    """Kernel, user and interrupt code, by level and by functions; idle threads."""
+    wrong = []
+    for thread in front.threads():
+        if thread["pid"] == "cpus":
+            continue
+        event, options = selection(thread)
+        found = {name: row["samples"] for name, row in front.categories(thread["threadHandle"]).items()}
+        rows = {level: odd.report(*options, "--event", event, "--level", level) for level in ("user", "kernel")}
+        weights = {level: sum(one["weight"] for one in report["events"]) for level, report in rows.items()}
+        if options[1] == "0":
+            want = {"Idle": weights["kernel"]}
+        else:
+            timer = next((row["total"] for one in rows["kernel"]["events"] for row in one["functions"]
+                          if row["name"] == "handle_timer_interrupt"), 0)
+            want = {"User": weights["user"], "Kernel": weights["kernel"] - timer, "Interrupt": timer}
+        if found != want:
+            wrong.append((thread["name"], found, want))
+    no_problems("categories", wrong)
+    row = next(row for thread in front.threads() if thread["name"] == "main (cycles)" and str(thread["pid"]) == "200"
+               for name, row in front.categories(thread["threadHandle"]).items() if name == "User")
+    binaries = {part["name"]: part["samples"] for part in row["subcategories"]}
+    # By the binary of the leaf; samples end in the kernel, too.
+    check("categories: a part for each binary", {"program", library(profiles.MISSING)} <= set(binaries), binaries)
+    equal("categories: parts add up", sum(binaries.values()), row["samples"])
+
+
+def test_meta(odd, front):
+    meta = front.ask("profile", "meta")
+    report = odd.report()
+    want = {"lost samples": sum(count for _, count in profiles.LOST)}
+    for event in report["events"]:
+        want[event["name"]] = event["weight"]
+        want[f"{event['name']}: samples"] = event["samples"]
+    equal("the totals of the recording", {row["label"]: row["value"] for row in meta["extra"][0]["entries"]}, want)
+    equal("facts", [meta["device"], meta["abi"], meta["symbolicated"]], ["odd <host>", "x86_64", True])
+
+
+def test_markers(odd, front):
+    """Losses, and the cpus that threads ran on."""
+    found = front.markers()
+    lost = [marker for marker in found if marker.get("markerType") == "Lost"]
+    equal("losses are markers", sorted((one["data"]["cpu"], one["data"]["samples"], one["data"]["cause"]) for one in lost),
+          [(cpu, count, "while recording") for cpu, count in profiles.LOST])
+    threads = {thread["threadHandle"]: thread["name"] for thread in front.threads()}
+    busy = next(handle for handle, name in threads.items() if name == "main (cycles)")
+    runs = collections.Counter()
+    for marker in front.markers(busy):
+        if marker.get("markerType") == "CPU":
+            runs[f"cpu {marker['data']['cpu']}"] += marker["data"]["samples"]
+    pid = next(thread["pid"] for thread in front.threads() if thread["threadHandle"] == busy)
+    rows = odd.report("--pid", str(pid), "--tid", str(pid), "--by", "cpu", "--samples")["events"]
+    want = collections.Counter()
+    for event in rows:
+        want.update({row["name"]: row["self"] for row in event["cpus"]})
+    equal("samples of all events on each cpu", dict(runs), dict(want))
+
+
+def test_places(odd, path):
+    """Addresses are those of the binary, and binutils finds the same functions, inlined ones, and lines there."""
+    with gzip.open(path, "rt", encoding="utf-8") as file:
+        profile = json.load(file)
+    shared, libs = profile["shared"], profile["libs"]
+    text, frames, funcs = shared["stringArray"], shared["frameTable"], shared["funcTable"]
+    chains = collections.defaultdict(dict)  # (lib, address): {depth: (function, line)}
+    for row in range(frames["length"]):
+        func, address = frames["func"][row], frames["address"][row]
+        resource = funcs["resource"][func]
+        lib = shared["resourceTable"]["lib"][resource] if resource >= 0 else None
+        if lib is not None and address >= 0:
+            chains[lib, address][frames["inlineDepth"][row]] = text[funcs["name"][func]], frames["line"][row]
+    for path_of, base in ((odd.program, 0x400000), (odd.kernel, profiles.KERNEL_BASE)):
+        lib = next(number for number, one in enumerate(libs) if one["path"] == path_of)
+        note = run("readelf", "-n", path_of).stdout
+        equal(f"{library(path_of)}: build ID", libs[lib]["codeId"], re.search(r"Build ID: ([0-9a-f]+)", note)[1])
+        here = {base + address: chain for (number, address), chain in chains.items() if number == lib}
+        done = run("addr2line", "-a", "-i", "-e", path_of, *map(hex, here))
+        wrong, deepest = [], 0
+        for (address, chain), block in zip(here.items(), re.split(r"^0x.*\n", done.stdout, flags=re.M)[1:]):
+            want = [line.split(" (disc")[0].rsplit(":", 1)[1] for line in block.splitlines()][::-1]
+            got = [str(chain[depth][1]) for depth in range(len(chain))]
+            if want != ["?"] and want != got:
+                wrong.append((hex(address), got, want))
+            deepest = max(deepest, len(chain))
+        no_problems(f"{library(path_of)}: lines, of inlined functions, too, as addr2line has them", wrong)
+        check(f"{library(path_of)}: inlined functions are there", deepest > 1, deepest)
+
+
+def test_odd(folder):
+    odd = profiles.odd(folder)
+    path = os.path.join(folder, "odd.profile.json.gz")
+    exits("converts the odd profile", kscope("convert", odd.path, *odd.options, "-o", path), 0)
+    with Firefox("odd", path) as front:
+        test_threads(odd, front)
+        test_categories(odd, front)
+        test_meta(odd, front)
+        test_markers(odd, front)
+    test_places(odd, path)
+    test_same_bytes(odd, path)
+
+
+def test_same_bytes(odd, path):
+    """However it is written."""
+    plain = os.path.join(odd.folder, "profile.json")
+    exits("the usual name", kscope("convert", odd.path, *odd.options, "-o", plain), 0)
+    stdout = kscope("convert", odd.path, *odd.options, "-t", "firefox", "-o", "-", binary=True).stdout
+    with open(plain, "rb") as file, gzip.open(path) as packed:
+        data = file.read()
+        equal("the same bytes", [packed.read() == data, stdout == data], [True, True])
+
+
+# ---- other units ----
+
+
+def test_units(folder):
+    source, path = (os.path.join(folder, f"units.{ext}") for ext in ("dump", "profile.json"))
+    with open(source, "w", encoding="utf-8") as file:
+        file.write("""kscope-dump 1
+source id=1 name="heap" unit="bytes" no-time
+source id=2 name="work" unit="ns" no-time
+sample task=7/7 source=1 weight=3145728 : named "main"@"/bin/a"
+sample task=7/7 source=1 weight=1048576 : named "leaf"@"/bin/b" "main"@"/bin/b"
+sample task=7/7 source=2 weight=2500000 : named "main"@"/bin/a"
+sample task=7/8 source=2 weight=1500 : user
+""")
+    exits("converts samples without times", kscope("convert", source, "-o", path), 0)
+    with Firefox("units", path) as front:
+        threads = {(str(one["tid"]), one["name"][-6:]): one["threadHandle"] for one in front.threads()}
+        heap, work = threads["7", "(heap)"], next(handle for (tid, name), handle in threads.items()
+                                                  if tid.startswith("7.") and name == "(work)")
+        equal("units", [front.ask("thread", "functions", "--thread", handle)["weightType"] for handle in (heap, work)],
+              ["bytes", "tracing-ms"])
+        equal("bytes", front.functions(heap),
+              {("main", "a"): (3 << 20, 3 << 20), ("main", "b"): (0, 1 << 20), ("leaf", "b"): (1 << 20, 1 << 20)})
+        equal("ms", front.functions(work), {("main", "a"): (2.5, 2.5)})
+    with open(path, encoding="utf-8") as file:
+        profile = json.load(file)
+    last = next(one for one in profile["threads"] if one["tid"] == 8)
+    equal("a sample without a stack", [last["samples"]["stack"], last["samples"]["weight"]], [[None], [0.0015]])
+
+
+def test_folded(folder):
+    source, path = (os.path.join(folder, name) for name in ("t.folded", "t.profile.json"))
+    with open(source, "w", encoding="utf-8") as file:
+        file.write("main;a;b 3\nmain;a 4\nmain;c;a;a 5\n")
+    exits("converts folded stacks", kscope("convert", source, "-o", path), 0)
+    with Firefox("folded", path) as front:
+        thread, = front.threads()
+        equal("functions of folded stacks", front.functions(thread["threadHandle"]),
+              {("main", ""): (0, 12), ("a", ""): (9, 12), ("b", ""): (3, 3), ("c", ""): (0, 5)})
+
+
+# ---- allocations ----
+
+
+def test_allocs(folder):
+    source, path = (os.path.join(folder, f"allocs.{ext}") for ext in ("dump", "profile.json"))
+    with open(source, "w", encoding="utf-8") as file:
+        file.write(ALLOCS)
+    done = kscope("convert", source, "-o", path)
+    exits("converts allocations", done, 0, "pool: free of unknown pointer: 1")
+    heaps = {heap["name"]: heap for heap in json.loads(kscope("alloc", source, "--json").stdout)["allocators"]}
+    events = {value: {event["name"]: reported(event) for event in
+                      json.loads(kscope("report", source, "--json", "--value", value).stdout)["events"]}
+              for value in ("live", "total")}
+    with Firefox("allocations", path) as front:
+        threads = {thread["name"]: thread["threadHandle"] for thread in front.threads()}
+        equal("a thread for each allocator", sorted(threads), sorted(name for name in heaps if heaps[name]["allocs"]))
+        for heap, thread in threads.items():
+            for value, key, strategy in (("live", "live_bytes", "native-retained-allocations"),
+                                         ("total", "total_bytes", "native-allocations")):
+                found = front.functions(thread, "--strategy", strategy)
+                equal(f"{heap}: {key}", sum(own for own, _ in found.values()), heaps[heap][key])
+                compare_functions(f"{heap}, {value}", {key: numbers for key, numbers in found.items() if any(numbers)},
+                                  events[value][heap])
+        meta = front.ask("profile", "meta")["extra"][0]["entries"]
+        equal("frees of unknown blocks", [row["value"] for row in meta if row["label"] == "frees of unknown blocks"], [1])
+
+
+# ---- calls ----
+
+
+def calls():
+    """Tasks on two cpus, with recursion, odd names, calls of no length and gaps."""
+    odd = ['say "hi" <b>\\', "new\nline", "\u00e9\u20ac \U0001f600", "x" * 10000]
+    trace = Trace(["main", "work", *odd])
+    for i in range(60):
+        time, cpu, pid = 10**9 + 1000 * i + 1, i % 2, (5, 6, 7)[i % 3]
+        name = odd[i % len(odd)]
+        trace.begin(time, cpu, pid, "main")
+        for j, (caller, callee) in enumerate([("main", "work"), ("work", name), (name, "work")]):
+            trace.call(time + 10 + 20 * j + (i if j else 0), cpu, pid, caller, callee)
+        trace.leave(time + (55 if i % 5 else 50) + i, cpu, pid, "work", name)
+        trace.leave(time + (55 if i % 4 else 60) + i, cpu, pid, name, "work")
+        trace.leave(time + 200, cpu, pid, "work", "main")
+        trace.end(time + 300, cpu, pid, "main")
+    return trace
+
+
+def test_calls(folder):
+    """The slices of Perfetto's own format; the front end has them in the order of their begins."""
+    source, path, other = (os.path.join(folder, f"calls.{ext}") for ext in ("dump", "profile.json", "pftrace"))
+    with open(source, "w", encoding="utf-8") as file:
+        file.write(calls().text() + "lost time=1.000020500 cpu=1 count=3 bytes=70\n")
+    exits("converts calls", kscope("trace", source, "-o", path, "-o", other), 0)
+    rows, = perfetto.query(other, SLICES)
+    begin = min(int(row["ts"]) for row in rows)
+    want = collections.Counter(
+        ("-1" if row["kind"] in ("run", "gap") and row["tid"] == "-1" else row["tid"], row["kind"],
+         row["name"].replace("\n", "?"), int(row["ts"]) - begin, int(row["dur"]), row["instructions"]) for row in rows)
+    got = collections.Counter()
+    with Firefox("calls", path) as front:
+        for thread in front.threads():
+            tid = "-1" if thread["pid"] == "cpus" else str(thread["tid"])
+            for marker in front.markers(thread["threadHandle"]):
+                if marker.get("markerType") == "Call":
+                    data = marker["data"]
+                    got[tid, data["kind"], marker["name"].replace("\n", "?"), round(marker["start"] * 1e6),
+                        round(marker.get("duration", 0) * 1e6), str(data.get("instructions", ""))] += 1
+        lost = [marker["data"] for marker in front.markers() if marker.get("markerType") == "Lost"]
+    check("there are calls", len(want) > 100, len(want))
+    no_problems("slices are markers", [*(want - got), *(got - want)])
+    equal("losses", [(one["samples"], one["bytes"], one["cpu"]) for one in lost], [(3, 70, 1)])
+
+
+def main():
+    with scratch() as folder:
+        test_odd(folder)
+        test_units(folder)
+        test_folded(folder)
+        test_allocs(folder)
+        test_calls(folder)
+    finish()
+
+
+if __name__ == "__main__":
+    main()
