@@ -225,6 +225,13 @@ static struct hash_key ptr_key(uint32_t heap, uint64_t ptr)
 	return (struct hash_key){ ptr, heap };
 }
 
+static void tell(struct alloc_pass *pass, const struct alloc_block *block, uint64_t was,
+		 uint64_t now)
+{
+	if (pass->change && !block->outside)
+		pass->change(pass->arg, (uint32_t)(block - pass->blocks), pass->by, was, now);
+}
+
 static void begin_block(struct alloc_pass *pass, const struct event *ev, uint32_t heap,
 			uint32_t site)
 {
@@ -246,6 +253,7 @@ static void begin_block(struct alloc_pass *pass, const struct event *ev, uint32_
 	};
 	if (!ev->outside)
 		grow(pass->heaps[heap], &pass->sites[site], ev->alloc.size, 1);
+	tell(pass, &pass->blocks[*handle], 0, ev->alloc.size);
 }
 
 static void end_block(struct alloc_pass *pass, uint32_t heap, struct alloc_block *block)
@@ -253,6 +261,7 @@ static void end_block(struct alloc_pass *pass, uint32_t heap, struct alloc_block
 	if (!block->outside)
 		shrink(pass->heaps[heap], &pass->sites[block->site], block->size, 1);
 	block->live = false;
+	tell(pass, block, block->size, 0);
 }
 
 /* A new block has the address of a live one, which has moved, or whose free is missing. */
@@ -299,6 +308,7 @@ static void resize(struct alloc_pass *pass, const struct event *ev, uint32_t hea
 		pass->heaps[heap]->sum.resizes++;
 		site->sum.resizes++;
 	}
+	tell(pass, block, block->size, size);
 	block->size = size;
 	if (grows && !block->queued) { /* a block that shrinks does not move */
 		block->queued = true;
@@ -351,6 +361,7 @@ void alloc_add(struct alloc_pass *pass, const struct event *ev)
 	if (pass->events / pass->stretch >= ALLOC_SERIES)
 		thin_out(pass);
 	draw_to(pass, h);
+	pass->by = site;
 	apply(pass, ev, heap, site);
 	draw_to(pass, h);
 	if (h->sum.live > h->sum.peak || (h->sum.live == h->sum.peak && !h->peak_nr)) {

@@ -81,8 +81,14 @@ struct alloc_block {
 	bool outside; /* not selected: followed, but not counted */
 };
 
+/* The site `by` changed the size of a block that counts: from 0 if the block is new, to 0 if it was freed. */
+typedef void alloc_change(void *arg, uint32_t block, uint32_t by, uint64_t was, uint64_t now);
+
 struct alloc_pass {
 	struct world *world;	   /* borrowed; names the stacks */
+	alloc_change *change;	   /* NULL: nobody asks */
+	void *arg;		   /* of change() */
+	uint32_t by;		   /* the site of the current event */
 	struct alloc_heap **heaps; /* [0] unused */
 	size_t nr_heaps, cap_heaps;
 	struct alloc_site *sites; /* [0] unused */

@@ -9,6 +9,7 @@
  *
  * Rows of samples, markers and allocations are kept until the end, because a thread's columns follow each other.
  */
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,7 +31,11 @@ static int firefox_open(struct writer *w)
 	ff->out.json.to = &ff->out.text;
 	ff->out.to = w->out;
 	ff->first = NO_TIME;
-	ff->nr_blocks = 1;
+	ff->nr_parts = 1;
+	GROW(ff->parts, 1, ff->cap_parts);
+	alloc_init(&ff->heaps, w->world);
+	ff->heaps.change = firefox_change_block;
+	ff->heaps.arg = ff;
 	rows_init(&ff->samples, sizeof(struct firefox_sample));
 	rows_init(&ff->markers, sizeof(struct firefox_marker));
 	rows_init(&ff->allocs, sizeof(struct firefox_alloc));
@@ -44,7 +49,7 @@ static int firefox_put(struct writer *w, const struct event *ev)
 	switch (ev->kind) {
 	case EVENT_SAMPLE: firefox_put_sample(w, ev); break;
 	case EVENT_LOST: firefox_put_lost(w->priv, ev); break;
-	case EVENT_ALLOC: firefox_put_alloc(w, ev); break;
+	case EVENT_ALLOC: firefox_put_alloc(w->priv, ev); break;
 	case EVENT_SLICE:
 		if (ev->slice.kind != SLICE_RATE)
 			firefox_put_slice(w->priv, ev);
@@ -125,6 +130,26 @@ static void put_total(struct json_out *json, const char *label, uint64_t value)
 	json_out_end(json);
 }
 
+static void put_findings(const struct firefox *ff, struct json_out *json)
+{
+	struct buf label = { 0 };
+
+	for (size_t h = 1; h < ff->heaps.nr_heaps; h++) {
+		const struct alloc_heap *heap = ff->heaps.heaps[h];
+
+		for (unsigned i = 0; i < FINDING_KINDS; i++) {
+			if (!heap->found[i])
+				continue;
+			buf_clear(&label);
+			buf_addf(&label, "%s: %s", heap->name, finding_names[i]);
+			put_total(json, label.data, heap->found[i]);
+			log_warn("%s: %" PRIu64 "; kscope alloc lists them", label.data,
+				 heap->found[i]);
+		}
+	}
+	buf_release(&label);
+}
+
 /* What the front end shows in its panel of the profile. */
 static void put_totals(struct writer *w)
 {
@@ -146,8 +171,7 @@ static void put_totals(struct writer *w)
 		put_total(json, label.data, ff->sums[i].samples);
 	}
 	put_total(json, "lost samples", ff->lost);
-	if (ff->unknown_frees)
-		put_total(json, "frees of unknown blocks", ff->unknown_frees);
+	put_findings(ff, json);
 	json_out_end(json);
 	json_out_end(json);
 	json_out_end(json);
@@ -251,11 +275,12 @@ static void firefox_close(struct writer *w)
 	free(ff->threads);
 	free(ff->lives);
 	free(ff->blocks);
+	free(ff->parts);
+	alloc_release(&ff->heaps);
 	free(ff->sums);
 	hash_release(&ff->thread_index);
 	hash_release(&ff->task_index);
 	hash_release(&ff->life_index);
-	hash_release(&ff->block_index);
 	rows_release(&ff->samples);
 	rows_release(&ff->markers);
 	rows_release(&ff->allocs);

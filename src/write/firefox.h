@@ -9,6 +9,7 @@
 #include "base/rows.h"
 #include "format.h"
 #include "model/world.h"
+#include "pass/alloc.h"
 #include "write/timeline.h"
 
 #define FIREFOX_MS 6 /* decimals of a time in ms */
@@ -130,9 +131,16 @@ struct firefox_sample {
 };
 
 struct firefox_alloc {
-	uint64_t time, size, address;
+	uint64_t time, size;
 	uint32_t stack, tid;
-	uint64_t freed;
+	uint32_t part; /* that was allocated, or freed */
+	uint32_t freed;
+};
+
+/* A block that grew has several parts, since the front end knows no resizes. */
+struct firefox_part {
+	uint64_t size;
+	uint32_t before; /* the previous part of the block; of a free one: the next free one */
 };
 
 enum firefox_thread_kind { THREAD_TASK, THREAD_CPU, THREAD_HEAP };
@@ -148,7 +156,7 @@ struct firefox_thread {
 	uint64_t nr, timed, busy; /* rows; with a time; not idle */
 	uint64_t first, last;	  /* time */
 	uint64_t count, weight;
-	uint64_t allocs;
+	uint64_t allocs, allocs_timed;
 	bool weighs; /* a weight is not 1 */
 	/* What ran on one cpu up to now: */
 	uint32_t run_cpu;
@@ -168,7 +176,7 @@ struct firefox {
 	uint64_t first, last;		      /* time; NO_TIME: none yet */
 	uint64_t pace;			      /* ns between samples of a thread that runs */
 	uint64_t weight;		      /* of all samples */
-	uint64_t lost, unknown_frees;
+	uint64_t lost;
 	struct firefox_sum {
 		uint64_t samples, weight;
 	} * sums;	     /* by source */
@@ -178,17 +186,19 @@ struct firefox {
 	} * lives;
 	size_t nr_lives, cap_lives;
 	struct hash life_index;
-	struct firefox_block {
-		uint64_t size;
-		uint32_t stack;
-		bool live;
-	} * blocks; /* by handle; [0] none */
+	struct alloc_pass heaps;
+	uint64_t alloc_time;
+	uint32_t alloc_tid;
+	uint32_t *blocks; /* the last part of each */
 	size_t nr_blocks, cap_blocks;
-	struct hash block_index;
+	struct firefox_part *parts; /* [0] unused */
+	size_t nr_parts, cap_parts;
+	uint32_t free_part; /* the first one; 0: none */
 };
 
 void firefox_put_sample(struct writer *w, const struct event *ev);
-void firefox_put_alloc(struct writer *w, const struct event *ev);
+void firefox_put_alloc(struct firefox *ff, const struct event *ev);
+alloc_change firefox_change_block;
 void firefox_put_slice(struct firefox *ff, const struct event *ev);
 void firefox_put_lost(struct firefox *ff, const struct event *ev);
 void firefox_put_life(struct firefox *ff, const struct event *ev);

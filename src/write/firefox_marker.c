@@ -24,7 +24,7 @@ static const struct schema {
 			  (const struct field[]){ { "samples", "Samples", "integer" },
 						  { "bytes", "Bytes", "bytes" },
 						  { "cpu", "CPU", "integer" },
-						  { "cause", "Lost", "string" },
+						  { "reason", "Lost", "string" },
 						  { 0 } } },
 	[MARKER_CPU] = { "CPU", "CPU {marker.data.cpu}", "{marker.data.samples} samples",
 			 (const struct field[]){ { "cpu", "CPU", "integer" },
@@ -154,7 +154,7 @@ static void put_data(struct firefox_tables *t, struct json_out *json,
 		json_out_u64(json, "samples", m->samples);
 		json_out_u64(json, "bytes", m->value);
 		put_cpu(json, m->cpu);
-		json_out_text(json, "cause",
+		json_out_text(json, "reason",
 			      m->damage ? "the input is damaged" : "while recording");
 		break;
 	case MARKER_CPU:

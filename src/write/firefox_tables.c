@@ -78,6 +78,15 @@ static bool has_image(const struct frame *frame)
 	return !(frame->flags & (FRAME_NAMED | FRAME_UNMAPPED)) && frame->image;
 }
 
+/* The front end shows it beside each function: the file name is enough. */
+static uint32_t short_name(struct firefox_tables *t, uint32_t binary)
+{
+	const char *path = str_text(t->world->strings, binary);
+	const char *slash = strrchr(path, '/');
+
+	return slash && slash[1] ? str_intern_z(t->world->strings, slash + 1) : binary;
+}
+
 static uint32_t resource_of(struct firefox_tables *t, uint32_t handle)
 {
 	const struct frame *frame = &t->world->frames.all[handle];
@@ -91,7 +100,7 @@ static uint32_t resource_of(struct firefox_tables *t, uint32_t handle)
 	if (!*number) {
 		GROW(t->resources, t->nr_resources + 1, t->cap_resources);
 		t->resources[t->nr_resources++] =
-			(struct firefox_resource){ firefox_string(t, name), lib };
+			(struct firefox_resource){ firefox_string(t, short_name(t, name)), lib };
 		*number = (uint32_t)t->nr_resources;
 	}
 	return *number;

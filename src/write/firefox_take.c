@@ -249,66 +249,81 @@ const struct firefox_life *firefox_life(const struct firefox *ff, uint32_t pid, 
 
 /* ---- allocations ---- */
 
-static uint32_t heap_thread(struct writer *w, const struct event_alloc *alloc)
+static uint32_t heap_thread(struct firefox *ff, uint32_t heap)
 {
 	struct firefox_thread want = new_thread(THREAD_HEAP);
 	uint32_t number;
 	bool added;
 
-	want.heap = str_intern_z(w->world->strings, alloc->allocator);
-	number = find_thread(w->priv, &want, &added);
-	((struct firefox *)w->priv)->threads[number].main = number;
+	want.heap = str_intern_z(ff->heaps.world->strings, ff->heaps.heaps[heap]->name);
+	number = find_thread(ff, &want, &added);
+	ff->threads[number].main = number;
 	return number;
 }
 
-static void add_alloc(struct firefox *ff, uint32_t number, const struct firefox_alloc *row)
+static void add_row(struct firefox *ff, const struct alloc_site *site, uint32_t part, bool freed)
 {
+	uint32_t number = heap_thread(ff, site->allocator);
 	struct firefox_thread *thread = &ff->threads[number];
+	struct firefox_alloc row = { .time = ff->alloc_time,
+				     .size = ff->parts[part].size,
+				     .stack = site->stack,
+				     .tid = ff->alloc_tid,
+				     .part = part,
+				     .freed = freed };
 
-	firefox_use(&ff->tables, row->stack, false);
-	thread->timed += row->time != NO_TIME;
+	firefox_use(&ff->tables, row.stack, false);
 	thread->allocs++;
-	rows_add(&ff->allocs, number, row);
+	thread->allocs_timed += row.time != NO_TIME;
+	rows_add(&ff->allocs, number, &row);
 }
 
-/* The front end needs the size of a block that is freed. A block that is resized is freed and allocated again. */
-void firefox_put_alloc(struct writer *w, const struct event *ev)
+static void add_part(struct firefox *ff, uint32_t *last, uint32_t owner, uint64_t size)
 {
-	const struct event_alloc *alloc = &ev->alloc;
-	struct firefox *ff = w->priv;
-	struct event sample = {
-		.pid = ev->pid,
-		.tid = ev->tid,
-		.sample = { .ips = alloc->ips, .nr = alloc->nr, .context = alloc->context }
-	};
-	uint32_t number = heap_thread(w, alloc);
-	struct firefox_alloc row = { .time = ev->time,
-				     .address = alloc->ptr,
-				     .tid = ev->tid,
-				     .stack = world_stack(w->world, &sample) };
-	uint32_t *at = hash_at(&ff->block_index, (struct hash_key){ alloc->ptr, number });
-	struct firefox_block *block;
+	uint32_t part = ff->free_part;
 
-	see_time(ff, ev->time);
-	if (!*at) {
+	if (part) {
+		ff->free_part = ff->parts[part].before;
+	} else {
+		part = (uint32_t)ff->nr_parts++;
+		GROW(ff->parts, ff->nr_parts, ff->cap_parts);
+	}
+	ff->parts[part] = (struct firefox_part){ size, *last };
+	*last = part;
+	add_row(ff, &ff->heaps.sites[owner], part, false);
+}
+
+static uint64_t free_part(struct firefox *ff, uint32_t *last, uint32_t by)
+{
+	uint32_t part = *last;
+
+	add_row(ff, &ff->heaps.sites[by], part, true);
+	*last = ff->parts[part].before;
+	ff->parts[part].before = ff->free_part;
+	ff->free_part = part;
+	return ff->parts[part].size;
+}
+
+void firefox_change_block(void *arg, uint32_t block, uint32_t by, uint64_t was, uint64_t now)
+{
+	struct firefox *ff = arg;
+	uint32_t owner = ff->heaps.blocks[block].site, *last;
+
+	while (ff->nr_blocks <= block) {
 		GROW(ff->blocks, ff->nr_blocks + 1, ff->cap_blocks);
-		ff->blocks[ff->nr_blocks] = (struct firefox_block){ 0 };
-		*at = (uint32_t)ff->nr_blocks++;
+		ff->blocks[ff->nr_blocks++] = 0;
 	}
-	block = &ff->blocks[*at];
-	ff->unknown_frees += alloc->op == ALLOC_FREE && !block->live;
-	if (block->live) {
-		row.size = block->size;
-		row.freed = true;
-		add_alloc(ff, number, &row);
-	}
-	if (alloc->op == ALLOC_RESIZE && block->live)
-		row.stack = block->stack;
-	block->live = alloc->op != ALLOC_FREE;
-	if (!block->live)
-		return;
-	*block = (struct firefox_block){ alloc->size, row.stack, true };
-	row.size = alloc->size;
-	row.freed = false;
-	add_alloc(ff, number, &row);
+	last = &ff->blocks[block];
+	while (*last && was > now)
+		was -= free_part(ff, last, by);
+	if (was < now)
+		add_part(ff, last, owner, now - was);
+}
+
+void firefox_put_alloc(struct firefox *ff, const struct event *ev)
+{
+	see_time(ff, ev->time);
+	ff->alloc_time = ev->time;
+	ff->alloc_tid = ev->tid;
+	alloc_add(&ff->heaps, ev);
 }

@@ -233,9 +233,6 @@ static void put_samples(struct writer *w, uint32_t number)
 
 /* ---- allocations ---- */
 
-/* What JSON's numbers can tell apart: the highest bits of an address are all the same. */
-#define ADDRESS(address) ((address) & (((uint64_t)1 << 53) - 1))
-
 static void put_size(struct json_out *json, const struct firefox_alloc *row)
 {
 	int64_t size = row->size > INT64_MAX ? INT64_MAX : (int64_t)row->size;
@@ -246,7 +243,7 @@ static void put_size(struct json_out *json, const struct firefox_alloc *row)
 static void put_allocs(struct firefox *ff, uint32_t number)
 {
 	const struct firefox_thread *thread = &ff->threads[number];
-	struct clock clock = clock_of(ff, thread->allocs, thread->timed);
+	struct clock clock = clock_of(ff, thread->allocs, thread->allocs_timed);
 	struct json_out *json = &ff->out.json;
 	const struct firefox_alloc *row;
 	struct rows_reader reader;
@@ -258,8 +255,8 @@ static void put_allocs(struct firefox *ff, uint32_t number)
 	json_out_text(json, "weightType", "bytes");
 	COLUMN(&ff->allocs, number, "stack",
 	       put_row(json, firefox_stack(&ff->tables, row->stack, false)));
-	COLUMN(&ff->allocs, number, "memoryAddress",
-	       json_out_u64(json, NULL, ADDRESS(row->address)));
+	/* The front end uses it only to find what a free frees. */
+	COLUMN(&ff->allocs, number, "memoryAddress", json_out_u64(json, NULL, row->part));
 	COLUMN(&ff->allocs, number, "threadId", json_out_u64(json, NULL, row->tid));
 	json_out_u64(json, "length", thread->allocs);
 	json_out_end(json);
