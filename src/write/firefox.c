@@ -170,7 +170,7 @@ static void put_totals(struct writer *w)
 		buf_adds(&label, ": samples");
 		put_total(json, label.data, ff->sums[i].samples);
 	}
-	put_total(json, "lost samples", ff->lost);
+	put_total(json, "lost", ff->lost); /* samples, or parts of a trace */
 	put_findings(ff, json);
 	json_out_end(json);
 	json_out_end(json);

@@ -20,11 +20,11 @@ static const struct schema {
 	[MARKER_NOTE] = { "Note", "{marker.name}", "{marker.name}", (const struct field[]){ { 0 } },
 			  true },
 	[MARKER_LOST] = { "Lost", "{marker.data.samples} lost",
-			  "{marker.data.samples} samples lost",
-			  (const struct field[]){ { "samples", "Samples", "integer" },
+			  "{marker.data.samples} lost: {marker.data.reason}",
+			  (const struct field[]){ { "samples", "Number", "integer" },
 						  { "bytes", "Bytes", "bytes" },
 						  { "cpu", "CPU", "integer" },
-						  { "reason", "Lost", "string" },
+						  { "reason", "Reason", "string" },
 						  { 0 } } },
 	[MARKER_CPU] = { "CPU", "CPU {marker.data.cpu}", "{marker.data.samples} samples",
 			 (const struct field[]){ { "cpu", "CPU", "integer" },
@@ -174,7 +174,7 @@ static uint32_t name_of(struct firefox_tables *t, const struct firefox_marker *m
 	char name[TIMELINE_CPU_NAME];
 
 	if (m->type == MARKER_LOST)
-		return str_intern_z(t->world->strings, "Lost samples");
+		return str_intern_z(t->world->strings, "lost");
 	if (m->type == MARKER_CPU) {
 		timeline_cpu_name(name, m->cpu, false);
 		return str_intern_z(t->world->strings, name);

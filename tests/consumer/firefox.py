@@ -152,7 +152,7 @@ def test_categories(odd, front):
 def test_meta(odd, front):
     meta = front.ask("profile", "meta")
     report = odd.report()
-    want = {"lost samples": sum(count for _, count in profiles.LOST)}
+    want = {"lost": sum(count for _, count in profiles.LOST)}
     for event in report["events"]:
         want[event["name"]] = event["weight"]
         want[f"{event['name']}: samples"] = event["samples"]
