@@ -365,8 +365,9 @@ static void print_method(struct diff *diff, const struct compare_event *event)
 	switch (event->method) {
 	case METHOD_EXACT: buf_adds(to, "no noise: the recordings count everything\n"); return;
 	case METHOD_RUNS:
-		buf_addf(to, "noise: as the %zu runs before and the %zu runs after vary",
-			 event->nr_runs[BEFORE], event->nr_runs[AFTER]);
+		buf_addf(to, "noise: as %zu run%s before and %zu after vary",
+			 event->nr_runs[BEFORE], event->nr_runs[BEFORE] == 1 ? "" : "s",
+			 event->nr_runs[AFTER]);
 		break;
 	case METHOD_BLOCKS:
 		buf_addf(to, "noise: as %s vary over %d blocks of time",
@@ -377,7 +378,7 @@ static void print_method(struct diff *diff, const struct compare_event *event)
 			     "samples)");
 		break;
 	}
-	buf_addf(to, "; p is corrected for %zu tests\n", event->tested);
+	buf_addf(to, "; %zu test%s\n", event->tested, event->tested == 1 ? "" : "s");
 }
 
 static void print_title(struct diff *diff, const struct compare_event *event)
@@ -452,9 +453,11 @@ static void print_text(struct diff *diff)
 	if (!diff->compare.nr)
 		buf_adds(&diff->text, "no samples\n");
 	if (beyond)
-		buf_addf(&diff->text, "%zu above the threshold of %g percent%s\n", beyond,
+		buf_addf(&diff->text, "%zu of them slower by at least %g %s\n", beyond,
 			 diff->asked->threshold,
-			 diff->asked->absolute ? " of everything before" : "age points");
+			 diff->asked->absolute	       ? "percent of everything before"
+			 : diff->asked->threshold == 1 ? "percentage point"
+						       : "percentage points");
 }
 
 /* ---- JSON ---- */

@@ -445,31 +445,6 @@ static double test_blocks(const struct compare *c, const struct compare_event *e
 		      sum * COMPARE_BLOCKS / (COMPARE_BLOCKS - 1), COMPARE_BLOCKS - 1);
 }
 
-static double test_runs(const struct compare *c, const struct compare_event *event, size_t row)
-{
-	const struct compare_row *found = &event->rows[row];
-	double squares[2] = { 0 }, n[2] = { (double)event->nr_runs[0], (double)event->nr_runs[1] };
-	double part[2], difference = found->value[AFTER] - found->value[BEFORE], pooled;
-
-	for (size_t r = 0; r < c->nr_runs; r++) {
-		double off;
-
-		if (!event->runs[r].sums.self)
-			continue;
-		off = value_in(c, event, row, r) - found->value[is_after(c, r)];
-		squares[is_after(c, r)] += off * off;
-	}
-	if (n[0] == 1 || n[1] == 1) {
-		pooled = (squares[0] + squares[1]) / (n[0] + n[1] - 2);
-		return test_t(difference, pooled * (1 / n[0] + 1 / n[1]), n[0] + n[1] - 2);
-	}
-	part[0] = squares[0] / (n[0] - 1) / n[0];
-	part[1] = squares[1] / (n[1] - 1) / n[1];
-	return test_t(difference, part[0] + part[1],
-		      (part[0] + part[1]) * (part[0] + part[1]) /
-			      (part[0] * part[0] / (n[0] - 1) + part[1] * part[1] / (n[1] - 1)));
-}
-
 static bool all_exact(const struct compare *c, const struct compare_event *event)
 {
 	for (size_t r = 0; r < c->nr_runs; r++) {
@@ -477,6 +452,51 @@ static bool all_exact(const struct compare *c, const struct compare_event *event
 			return false;
 	}
 	return true;
+}
+
+/* How much a value varies at least, because there are only so many samples. */
+static double least_variance(const struct compare *c, const struct compare_event *event, size_t row,
+			     size_t run)
+{
+	const struct compare_run *all = &event->runs[run];
+	double squares = cell(c, event, row, run)->squares, weight = (double)all->sums.self;
+	double share = number(c, cell(c, event, row, run)) / weight;
+
+	if (all->exact)
+		return 0;
+	if (c->absolute)
+		return squares;
+	return (squares * (1 - 2 * share) + share * share * all->sums.squares) / weight / weight;
+}
+
+static double test_runs(const struct compare *c, const struct compare_event *event, size_t row)
+{
+	const struct compare_row *found = &event->rows[row];
+	double n[2] = { (double)event->nr_runs[0], (double)event->nr_runs[1] },
+	       df = n[0] + n[1] - 2;
+	double squares[2] = { 0 }, least = 0, part[2], sum;
+
+	for (size_t r = 0; r < c->nr_runs; r++) {
+		bool side = is_after(c, r);
+		double off;
+
+		if (!event->runs[r].sums.self)
+			continue;
+		off = value_in(c, event, row, r) - found->value[side];
+		squares[side] += off * off;
+		least += least_variance(c, event, row, r) / n[side] / n[side];
+	}
+	if (n[0] == 1 || n[1] == 1) { /* its runs may vary as those of the other side */
+		sum = (squares[0] + squares[1]) / df * (1 / n[0] + 1 / n[1]);
+	} else {
+		part[0] = squares[0] / (n[0] - 1) / n[0];
+		part[1] = squares[1] / (n[1] - 1) / n[1];
+		sum = part[0] + part[1];
+		if (sum > 0)
+			df = sum * sum /
+			     (part[0] * part[0] / (n[0] - 1) + part[1] * part[1] / (n[1] - 1));
+	}
+	return test_t(found->value[AFTER] - found->value[BEFORE], fmax(sum, least), df);
 }
 
 static bool has_blocks(const struct compare *c, const struct compare_event *event)
