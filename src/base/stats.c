@@ -67,7 +67,7 @@ double stats_student(double t, double df)
 /* ---- counts ---- */
 
 /* More samples would say no more, and sums would be less exact. */
-#define MOST 1e11
+#define MOST 1e9
 /* With a larger variance, the normal distribution is as good as the sum. */
 #define MANY 1e6
 
