@@ -293,6 +293,9 @@ def test_runs(folder):
     steady = [folder.write(f"steady{i}", f"a {100 + 20 * (i > 1)}\nb 1000\n") for i in range(4)]
     row = rows_of(parsed(kscope("diff", "--json", "--before", steady[0], "--before", steady[1], *steady[2:])))["a"]
     check("runs: no less noise than in samples", row["p"] > .01, row)
+    without = [folder.write(f"without{i}", "b 1000\n") for i in range(2)]
+    row = rows_of(parsed(kscope("diff", "--json", "--before", without[0], "--before", without[1], steady[0])))["a"]
+    check("runs: what two runs lack, a third one may have by chance", row["p"] > .01, row)
 
 
 def test_times(folder):
