@@ -50,7 +50,8 @@ def compare(before, after):
             problems.append(f"{key}: perf has none before")
     no_problems(f"{len(theirs)} rows as perf diff has them", problems)
     check("they are most of the recording", covered > 80, covered)
-    check("it counts blocks of time", event["noise_from"] == "blocks", event["noise_from"])
+    few = min(event["samples_before"], event["samples_after"]) < 128
+    check("the noise is from blocks of time", few or event["noise_from"] == "blocks", event["noise_from"])
     return ours
 
 
@@ -63,7 +64,7 @@ def main():
         program, paths = perf.build(folder), [os.path.join(folder, name) for name in ("before.data", "after.data")]
         for path, work in zip(paths, ("L", "LV")):
             # What V does is new.
-            done = perf.record(path, ["-e", "cpu-clock:u", "-c", "250000"], program, work)
+            done = perf.record(path, ["-e", "cpu-clock:u", "-c", "50000"], program, work)
             check(f"recorded {work}", done.returncode == 0, done.stderr)
         rows = compare(*paths)
         leaf = [row for (_, name), row in rows.items() if name == "leaf"]
