@@ -96,17 +96,18 @@ size_t tally_add(struct tally *tally, const struct event *ev)
 	uint32_t comm = tally->by & BY_COMM ? world_comm(tally->world, ev->pid, ev->tid) : 0;
 	/* Tasks without a name are distinguished by pid. */
 	bool by_pid = tally->by & BY_PID || (tally->by & BY_COMM && !comm);
+	struct tally_entry entry = {
+		.stack = world_stack(tally->world, ev),
+		.source = tally->by & BY_SOURCE ? ev->sample.source : 0,
+		.comm = comm,
+		.pid = by_pid ? ev->pid : 0,
+		.tid = tally->by & BY_TID ? ev->tid : 0,
+		.cpu = tally->by & BY_CPU ? ev->cpu : 0,
+		.samples = ev->sample.count,
+		.weight = ev->sample.weight,
+	};
 
-	return tally_add_entry(tally, &(struct tally_entry){
-					      .stack = world_stack(tally->world, ev),
-					      .source = tally->by & BY_SOURCE ? ev->sample.source : 0,
-					      .comm = comm,
-					      .pid = by_pid ? ev->pid : 0,
-					      .tid = tally->by & BY_TID ? ev->tid : 0,
-					      .cpu = tally->by & BY_CPU ? ev->cpu : 0,
-					      .samples = ev->sample.count,
-					      .weight = ev->sample.weight,
-				      });
+	return tally_add_entry(tally, &entry);
 }
 
 unsigned tally_by_options(const struct tally_options *options)
