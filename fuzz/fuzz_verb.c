@@ -2,7 +2,7 @@
 /*
  * fuzz_verb: a verb with options on one or two files of any format. The first byte of the input selects the verb, the
  * second one the output, and the next four ones an option each; the rest is the file. With the upper half of
- * the first byte, the file is cut in two, and both are inputs. Bits 4 to 6 say what the files are called: with most
+ * the first byte, the file is cut in two, and both are inputs; else a comparison is of the file with itself. Bits 4 to 6 say what the files are called: with most
  * names, the file is cut in two, too, and kscope finds the second part by itself. fuzz/verb_seeds.py makes such inputs of
  * the golden ones.
  */
@@ -15,9 +15,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define HEAD 6
 
-static const struct command *const verbs[] = { &cmd_report,  &cmd_calls, &cmd_alloc,
-					       &cmd_info,    &cmd_insn,	 &cmd_flame,
-					       &cmd_convert, &cmd_trace, &cmd_archive };
+static const struct command *const verbs[] = { &cmd_report,  &cmd_calls, &cmd_alloc,   &cmd_info,
+					       &cmd_insn,    &cmd_flame, &cmd_convert, &cmd_trace,
+					       &cmd_archive, &cmd_diff };
 
 /* Of each verb, some are wrong: then it runs without any. */
 static const char *const options[] = {
@@ -72,6 +72,10 @@ static const char *const options[] = {
 	"--palette=mem --min-width=1",
 	"--event-name=mine --tick-hz=1000",
 	"--slide=0x200000",
+	"--absolute --sort=ratio",
+	"--total --threshold=0",
+	"--before=@/input",
+	"--before=@/second --before=@/second",
 	"--build-dir=@ --symfs=@",
 	"--kernel=@/kernel",
 	"--kernel=@/kernel --elf=@/program",
@@ -109,7 +113,8 @@ static void add_option(struct buf *to, const char *option)
 
 static bool writes(const struct command *verb)
 {
-	return verb != &cmd_report && verb != &cmd_calls && verb != &cmd_alloc && verb != &cmd_info;
+	return verb != &cmd_report && verb != &cmd_calls && verb != &cmd_alloc &&
+	       verb != &cmd_info && verb != &cmd_diff;
 }
 
 static void make_folders(void)
@@ -140,7 +145,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	cut = both || layout ? HEAD + (size - HEAD) / 2 : size;
 	verb_write(first, data + HEAD, cut - HEAD);
 	verb_write(second, data + cut, size - cut);
-	buf_addf(&words, "%s %s", first, both ? second : "");
+	buf_addf(&words, "%s %s", first, both ? second : verb == &cmd_diff ? first : "");
 	if (writes(verb))
 		buf_addf(&words, " -o %s.%s", verb_path("out"), outputs[data[1] % COUNT(outputs)]);
 	for (unsigned i = 2; i < HEAD; i++)

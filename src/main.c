@@ -50,7 +50,7 @@ static void help(FILE *to)
 		    "For more, see kscope COMMAND --help. Exit codes: 0 success; 1 success, but "
 		    "part of the\n"
 		    "input was damaged or missing; 2 wrong command line; 3 unusable input; 4 "
-		    "output failed.\n");
+		    "output failed;\n5 kscope diff found something slower.\n");
 }
 
 static const struct drop_in *find_drop_in(const char *name)

@@ -14,6 +14,7 @@ enum err_code {
 	ERR_USAGE = 2,	 /* the command line is wrong */
 	ERR_INPUT = 3,	 /* an input cannot be opened or parsed */
 	ERR_OUTPUT = 4,	 /* the output cannot be written, or no memory; no partial file remains */
+	ERR_SLOWER = 5,	 /* of kscope diff: the output is complete, and something got slower */
 };
 
 struct err {

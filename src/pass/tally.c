@@ -26,6 +26,17 @@ const struct option_table count_table = {
 	},
 };
 
+const struct option_table measure_table = {
+	"Stacks and counts",
+	(const struct option_row[]){
+		{ "samples", 0, NULL, "count samples",
+		  OPTION_VALUE(struct tally_options, measure, MEASURE_SAMPLES) },
+		{ "weight", 0, NULL, "sum the weights of samples, such as cycles (default)",
+		  OPTION_VALUE(struct tally_options, measure, MEASURE_WEIGHT) },
+		{ 0 },
+	},
+};
+
 const struct option_table no_inline_table = {
 	"Stacks and counts",
 	(const struct option_row[]){
@@ -61,7 +72,26 @@ void tally_release(struct tally *tally)
 	memset(tally, 0, sizeof(*tally));
 }
 
-void tally_add(struct tally *tally, const struct event *ev)
+size_t tally_add_entry(struct tally *tally, const struct tally_entry *entry)
+{
+	uint64_t words[] = { (uint64_t)entry->stack << 32 | entry->source,
+			     (uint64_t)entry->comm << 32 | entry->cpu,
+			     (uint64_t)entry->pid << 32 | entry->tid };
+	struct hash_key key = hash_words(words, 3, 0);
+	uint32_t *handle = hash_at(&tally->index, key);
+
+	if (*handle) {
+		tally->entries[*handle - 1].samples += entry->samples;
+		tally->entries[*handle - 1].weight += entry->weight;
+		return *handle - 1;
+	}
+	*handle = (uint32_t)tally->nr + 1;
+	GROW(tally->entries, tally->nr + 1, tally->cap);
+	tally->entries[tally->nr++] = *entry;
+	return tally->nr - 1;
+}
+
+size_t tally_add(struct tally *tally, const struct event *ev)
 {
 	uint32_t comm = tally->by & BY_COMM ? world_comm(tally->world, ev->pid, ev->tid) : 0;
 	/* Tasks without a name are distinguished by pid. */
@@ -73,20 +103,11 @@ void tally_add(struct tally *tally, const struct event *ev)
 		.pid = by_pid ? ev->pid : 0,
 		.tid = tally->by & BY_TID ? ev->tid : 0,
 		.cpu = tally->by & BY_CPU ? ev->cpu : 0,
+		.samples = ev->sample.count,
+		.weight = ev->sample.weight,
 	};
-	uint64_t words[] = { (uint64_t)entry.stack << 32 | entry.source,
-			     (uint64_t)entry.comm << 32 | entry.cpu,
-			     (uint64_t)entry.pid << 32 | entry.tid };
-	struct hash_key key = hash_words(words, 3, 0);
-	uint32_t *handle = hash_at(&tally->index, key);
 
-	if (!*handle) {
-		*handle = (uint32_t)tally->nr + 1;
-		GROW(tally->entries, tally->nr + 1, tally->cap);
-		tally->entries[tally->nr++] = entry;
-	}
-	tally->entries[*handle - 1].samples += ev->sample.count;
-	tally->entries[*handle - 1].weight += ev->sample.weight;
+	return tally_add_entry(tally, &entry);
 }
 
 unsigned tally_by_options(const struct tally_options *options)

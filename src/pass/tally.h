@@ -21,6 +21,8 @@ struct tally_options {
 
 /* Into struct tally_options: what the numbers and frames mean, and how stacks are put together. */
 extern const struct option_table count_table, no_inline_table, tree_table;
+/* The part of count_table for tables of sums, which have no lines. */
+extern const struct option_table measure_table;
 /* All of these, for OPTION_USES(). */
 #define TALLY_OPTIONS(owner, member)                                                              \
 	{ &count_table, offsetof(owner, member) }, { &no_inline_table, offsetof(owner, member) }, \
@@ -45,7 +47,9 @@ struct tally {
 
 void tally_init(struct tally *tally, struct world *world, unsigned by);
 void tally_release(struct tally *tally);
-void tally_add(struct tally *tally, const struct event *sample);
+/* Both return the index of the entry. */
+size_t tally_add(struct tally *tally, const struct event *sample);
+size_t tally_add_entry(struct tally *tally, const struct tally_entry *entry);
 
 /* The keys that the options need, and whether numbers are weights. */
 unsigned tally_by_options(const struct tally_options *options);

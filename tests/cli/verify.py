@@ -42,6 +42,14 @@ def test_report():
         check(f"report {' '.join(words)} counts what it prints", found, found)
 
 
+def test_diff():
+    """Each of the two runs."""
+    for words in ([], ["--json"], ["--by", "cpu"], ["--samples"]):
+        done = kscope("diff", SAMPLES, SAMPLES, "--verify", *words)
+        found = re.findall(r"verified: the diff output has (.*)", done.stderr)
+        check(f"diff {' '.join(words)} counts what it prints", len(found) == 2 and found[0] == found[1], done.stderr)
+
+
 def test_chains():
     """Chains that a stage splits into samples are not lost on the way."""
     path = os.path.join(GOLDEN, "maestro-many-places", "input.bin")
@@ -72,6 +80,7 @@ def main():
         test_writers(folder)
         test_calls(folder)
     test_report()
+    test_diff()
     test_chains()
     test_no_stack()
     finish()

@@ -22,6 +22,7 @@ and ends with finish(). This module has paths, prints results and runs programs.
     ptdamage    damages Intel PT traces as processors and perf do
     ptmodes     turns Intel PT by thread into traces by cpu, snapshots and samples
     ptnotes     adds PTWRITE and power packets to them
+    samples     samples of functions drawn by chance
     sel4        samples as the seL4 profiler sends them
     stand_in    kscope record with a program in place of QEMU
     streams     samples that a test knows, in the formats that boards send, and faults of streams
