@@ -107,6 +107,19 @@ def annotated(costs):
     return sums
 
 
+def ambiguous(path):
+    """Numbers of functions that stand for several ones: KCachegrind gives them all to the first binary and file."""
+    at, functions = {}, collections.defaultdict(set)
+    with open(path, encoding="utf-8") as lines:
+        for key, number in re.findall(r"^(c?(?:ob|fl|fi|fn))=\((\d+)\)", lines.read(), re.M):
+            at[key.replace("fi", "fl") if key[0] == "c" else key] = number
+            if key == "fn":
+                functions[number].add((at["ob"], at["fl"]))
+            elif key == "cfn":
+                functions[number].add((at["cob"], at["cfl"]))
+    return {number: places for number, places in functions.items() if len(places) > 1}
+
+
 def check_odd(folder):
     profile = profiles.odd(folder)
     path = os.path.join(folder, "odd.callgrind")
@@ -120,6 +133,7 @@ def check_odd(folder):
         equal(f"{name}: columns", selves.columns, ["cycles", "instructions", "samples"])
         equal(f"{name}: samples", selves.totals[2], profile.report()["samples"])
         check(f"{name}: losses", f"\nlost: {profile.report()['lost']} samples" in selves.text)
+        equal(f"{name}: each number is of one function", ambiguous(path), {})
 
 
 def inclusive(path):
