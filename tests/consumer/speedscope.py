@@ -10,7 +10,7 @@ import sys
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from kit import TOOLS, check, equal, exits, finish, kscope, no_problems, perfetto, profiles, run, scratch
-from kit.branches import Trace
+from kit.branches import Trace, late_callers
 
 ODD = ['say "hi" <b>', "new\nline", "\u00e9\u20ac \U0001f600", "x" * 10000]
 CALLS = """select s.id, ifnull(s.parent_id, -1) as parent, s.dur, s.name, tid, pid
@@ -225,20 +225,6 @@ def calls():
         trace.leave(time + (55 if i % 4 else 60) + i, cpu, pid, name, "work")
         trace.leave(time + 200, cpu, pid, "work", "main")
         trace.end(time + 300, cpu, pid, "main")
-    return trace
-
-
-def late_callers():
-    """Stacks of one thread, one after the other, whose first callers turn up only when their callees return."""
-    trace = Trace(["main", "leaf", "other", "outer"])
-    for i in range(4):
-        time = 10**9 + 1000 * i
-        trace.begin(time, 0, 5, "leaf")
-        trace.leave(time + 100, 0, 5, "leaf", "main")
-        trace.call(time + 150, 0, 5, "main", "other")
-        trace.leave(time + 200 + i, 0, 5, "other", "main")
-        trace.leave(time + 250, 0, 5, "main", "outer")
-        trace.end(time + 300 + 3 * i, 0, 5, "outer", over=True)
     return trace
 
 
