@@ -13,6 +13,7 @@
 #include "base/buf.h"
 #include "base/hash.h"
 #include "base/json_out.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/rows.h"
 #include "format.h"
@@ -555,6 +556,11 @@ static int speedscope_finish(struct writer *w)
 	buf_adds(&ss->line, "\n]}\n");
 	flush(w, 0);
 	w->written.knows = (ss->weigh ? WROTE_WEIGHT : WROTE_SAMPLES) | WROTE_SLICES;
+	if (!ss->nr)
+		log_warn("%s has no profiles, and speedscope does not open it: the input has "
+			 "neither "
+			 "samples nor calls, or none is selected",
+			 strcmp(w->out->path, "-") ? w->out->path : "standard output");
 	return rows_check(&ss->rows, &w->err);
 }
 

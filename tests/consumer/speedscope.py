@@ -208,6 +208,14 @@ def test_folded(folder):
           {"main": (0, 12), "a": (9, 12), "b": (3, 3), "c": (0, 5)})
 
 
+def test_nothing(folder):
+    """The page waits forever for a file without profiles."""
+    source, path = (os.path.join(folder, name) for name in ("nothing.dump", "nothing.speedscope.json"))
+    with open(source, "w", encoding="utf-8") as file:
+        file.write('kscope-dump 1\nalloc cpu=0 task=1/1 new by="kmalloc" ptr=0x10 size=64 at=0 : kernel 0x5000\n')
+    exits("allocations have no profiles", kscope("convert", source, "-o", path), 0, "neither samples nor calls")
+
+
 # ---- calls ----
 
 
@@ -293,6 +301,7 @@ def main():
         test_odd(folder)
         test_units(folder)
         test_folded(folder)
+        test_nothing(folder)
         test_calls(folder)
         test_axis(folder)
     finish()
