@@ -232,7 +232,8 @@ static void put_name(struct writer *w, const char *key, enum name_kind kind, uin
 		const char *text = timeline_text(&c->scratch, w->world, name);
 
 		buf_addc(&c->text, ' ');
-		buf_adds(&c->text, *text ? text : "???");
+		/* Readers skip spaces, and take a number without a name for one that is known. */
+		buf_adds(&c->text, text[strspn(text, " ")] ? text : "???");
 	}
 	buf_addc(&c->text, '\n');
 }

@@ -150,6 +150,14 @@ def check_recursion(folder):
           {"[all]": 11, "main": 11, "a": 11, "b": 9, "c": 5, "(1) odd ?": 4})
 
 
+def check_spaces(folder):
+    source, path = os.path.join(folder, "spaces.folded"), os.path.join(folder, "spaces.callgrind")
+    with open(source, "w", encoding="utf-8") as f:
+        f.write("main; ;b 3\nmain; c;b 4\n")
+    exits("spaces: converted", kscope("convert", source, "-o", path), 0)
+    equal("spaces: totals", inclusive(path), {"[all]": 7, "main": 7, "???": 3, "c": 4, "b": 7})
+
+
 def check_same_names(folder):
     """Functions of one name in several binaries, and events whose names are no words."""
     source, path = os.path.join(folder, "a.dump"), os.path.join(folder, "a.callgrind")
@@ -171,6 +179,7 @@ if shutil.which("callgrind_annotate"):
     with scratch() as work:
         check_odd(work)
         check_recursion(work)
+        check_spaces(work)
         check_same_names(work)
 else:
     skip("callgrind", "callgrind_annotate is not installed")
