@@ -58,10 +58,13 @@ struct chrome {
 
 static void begin_line(struct chrome *c, char phase)
 {
-	buf_adds(&c->line, c->comma ? ",\n{\"ph\":\"" : "\n{\"ph\":\"");
+	char start[] = { '{', '"', 'p', 'h', '"', ':', '"', phase, '"' };
+
+	if (c->comma)
+		BUF_PUT_LITERAL(&c->line, ",");
 	c->comma = true;
-	buf_addc(&c->line, phase);
-	buf_addc(&c->line, '"');
+	BUF_PUT_LITERAL(&c->line, "\n");
+	buf_put(&c->line, start, sizeof(start));
 }
 
 static void add_pid(struct buf *to, uint32_t pid)
@@ -81,9 +84,9 @@ static void add_time(struct chrome *c, uint64_t ns)
 	char rest[] = { '.', (char)('0' + ns / 100 % 10), (char)('0' + ns / 10 % 10),
 			(char)('0' + ns % 10) };
 
-	buf_adds(&c->line, ",\"ts\":");
+	BUF_PUT_LITERAL(&c->line, ",\"ts\":");
 	buf_addu(&c->line, ns / 1000);
-	buf_add(&c->line, rest, sizeof(rest));
+	buf_put(&c->line, rest, sizeof(rest));
 	if (ns > c->last)
 		c->last = ns;
 }
@@ -92,7 +95,7 @@ static void end_line(struct writer *w)
 {
 	struct chrome *c = w->priv;
 
-	buf_addc(&c->line, '}');
+	BUF_PUT_LITERAL(&c->line, "}");
 	out_write(w->out, c->line.data, c->line.len);
 	buf_clear(&c->line);
 }
@@ -196,7 +199,7 @@ static void add_name(struct writer *w, uint32_t name)
 		*known = (uint32_t)++c->nr_quoted;
 	}
 	quoted = &c->quoted[*known - 1];
-	buf_add(&c->line, c->texts.data + quoted->at, quoted->len);
+	buf_put(&c->line, c->texts.data + quoted->at, quoted->len);
 }
 
 static void add_text(struct chrome *c, const struct timeline_arg *arg)
@@ -208,18 +211,20 @@ static void add_text(struct chrome *c, const struct timeline_arg *arg)
 		return;
 	}
 	/* A time or an address has nothing to escape. */
-	buf_addc(&c->line, '"');
-	buf_add(&c->line, arg->text, arg->len);
-	buf_addc(&c->line, '"');
+	BUF_PUT_LITERAL(&c->line, "\"");
+	buf_put(&c->line, arg->text, arg->len);
+	BUF_PUT_LITERAL(&c->line, "\"");
 }
 
 static void add_arg(struct chrome *c, const struct timeline_arg *arg)
 {
 	struct timeline_arg_info info = timeline_arg_info(arg->id);
 
-	buf_adds(&c->line, c->line.data[c->line.len - 1] == '{' ? "\"" : ",\"");
+	if (c->line.data[c->line.len - 1] != '{')
+		BUF_PUT_LITERAL(&c->line, ",");
+	BUF_PUT_LITERAL(&c->line, "\"");
 	buf_adds(&c->line, info.name);
-	buf_adds(&c->line, "\":");
+	BUF_PUT_LITERAL(&c->line, "\":");
 	if (info.type == TIMELINE_TRUE)
 		buf_adds(&c->line, "true");
 	else if (info.type == TIMELINE_NUMBER)
@@ -235,12 +240,12 @@ static void add_args(struct writer *w, const struct event *ev, bool began_before
 	struct timeline_args args;
 
 	timeline_args(&args, &c->text, w->world, ev);
-	buf_adds(&c->line, ",\"args\":{");
+	BUF_PUT_LITERAL(&c->line, ",\"args\":{");
 	for (size_t i = 0; i < args.nr; i++)
 		add_arg(c, &args.all[i]);
 	if (began_before)
 		add_arg(c, &before);
-	buf_addc(&c->line, '}');
+	BUF_PUT_LITERAL(&c->line, "}");
 }
 
 static void push_slice(struct axis *axis, struct open_slice slice)
@@ -262,14 +267,14 @@ static void put_slice(struct writer *w, const struct event *ev)
 		slice = (struct open_slice){ timeline_name(w->world, ev), ev->slice.cut };
 
 	begin_line(c, is_note ? 'i' : ev->slice.leave ? 'E' : 'B');
-	buf_add(&c->line, axis->place.data, axis->place.len);
+	buf_put(&c->line, axis->place.data, axis->place.len);
 	add_time(c, ev->time);
 	if (is_note)
 		buf_adds(&c->line, ",\"s\":\"t\"");
 	if (!ev->slice.leave) {
-		buf_adds(&c->line, ",\"cat\":\"");
+		BUF_PUT_LITERAL(&c->line, ",\"cat\":\"");
 		buf_adds(&c->line, timeline_kind_names[ev->slice.kind]);
-		buf_addc(&c->line, '"');
+		BUF_PUT_LITERAL(&c->line, "\"");
 	}
 	add_name(w, slice.name);
 	if (is_note || ev->slice.leave)
