@@ -5,6 +5,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 struct buf {
 	char *data; /* NULL until something is added */
@@ -22,6 +23,14 @@ static inline char *buf_reserve(struct buf *buf, size_t extra)
 	return buf->data + buf->len;
 }
 void buf_add(struct buf *buf, const void *data, size_t len);
+/* The same where speed counts; literals get their lengths from the compiler. */
+static inline void buf_put(struct buf *buf, const void *data, size_t len)
+{
+	memcpy(buf_reserve(buf, len), data, len);
+	buf->len += len;
+	buf->data[buf->len] = '\0';
+}
+#define BUF_PUT_LITERAL(buf, text) buf_put(buf, text, sizeof(text) - 1)
 void buf_addc(struct buf *buf, char c);
 void buf_adds(struct buf *buf, const char *s);
 void buf_addf(struct buf *buf, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

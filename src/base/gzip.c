@@ -21,6 +21,7 @@ static bool gzip_magic(const uint8_t *head, size_t len)
 
 #define FORMAT (15 + 16) /* the largest window, and a header of gzip, without a time */
 #define ROOM 65536
+#define LEVEL 5 /* takes half the time of the default, 6, for 1 % more bytes of a profile */
 #define MOST ((size_t)1 << 30) /* bytes in one call of zlib */
 
 struct gzip {
@@ -75,7 +76,7 @@ static struct pack *pack_open(void)
 	struct gzip_pack *gz = xcalloc(1, sizeof(*gz));
 
 	gz->pack.ops = &pack_gzip;
-	if (deflateInit2(&gz->stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, FORMAT, MAX_MEM_LEVEL,
+	if (deflateInit2(&gz->stream, LEVEL, Z_DEFLATED, FORMAT, MAX_MEM_LEVEL,
 			 Z_DEFAULT_STRATEGY) != Z_OK)
 		mem_ran_out();
 	return &gz->pack;

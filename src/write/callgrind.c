@@ -28,7 +28,7 @@ struct callgrind {
 	struct sums_events events;
 	struct sums_lost lost;
 	struct callgrind_costs costs;
-	struct timeline_numbers names[NAME_KINDS]; /* their numbers in the output */
+	struct timeline_numbers names[NAME_KINDS]; /* in the output: of handles, and of functions */
 	uint32_t nr_names[NAME_KINDS];
 	size_t column[SUMS_MAX_EVENTS]; /* of the events' weights */
 	size_t nr_weights;
@@ -214,11 +214,15 @@ static void put_header(struct writer *w)
 
 /* ---- the costs ---- */
 
-/* The name at its first use, later its number. A handle of 0 is an unknown name. */
-static void put_name(struct writer *w, const char *key, enum name_kind kind, uint32_t name)
+/*
+ * The name at its first use, later the number of what it names: KCachegrind takes two functions with the same number
+ * for one, even if their binaries differ. A handle of 0 is an unknown name.
+ */
+static void put_name(struct writer *w, const char *key, enum name_kind kind, uint32_t what,
+		     uint32_t name)
 {
 	struct callgrind *c = w->priv;
-	uint32_t *number = timeline_number(&c->names[kind], name);
+	uint32_t *number = timeline_number(&c->names[kind], what);
 	bool is_new = !*number;
 
 	if (is_new)
@@ -228,9 +232,15 @@ static void put_name(struct writer *w, const char *key, enum name_kind kind, uin
 		const char *text = timeline_text(&c->scratch, w->world, name);
 
 		buf_addc(&c->text, ' ');
-		buf_adds(&c->text, *text ? text : "???");
+		/* Readers skip spaces, and take a number without a name for one that is known. */
+		buf_adds(&c->text, text[strspn(text, " ")] ? text : "???");
 	}
 	buf_addc(&c->text, '\n');
+}
+
+static void put_file(struct writer *w, const char *key, uint32_t name)
+{
+	put_name(w, key, NAME_FILE, name, name);
 }
 
 static void put_function(struct writer *w, const struct callgrind_cost *cost)
@@ -239,9 +249,9 @@ static void put_function(struct writer *w, const struct callgrind_cost *cost)
 	const struct callgrind_function *f = &c->costs.functions[cost->function];
 
 	buf_addc(&c->text, '\n');
-	put_name(w, "ob", NAME_OBJECT, f->binary);
-	put_name(w, "fl", NAME_FILE, f->file);
-	put_name(w, "fn", NAME_FUNCTION, c->shown[cost->function]);
+	put_name(w, "ob", NAME_OBJECT, f->binary, f->binary);
+	put_file(w, "fl", f->file);
+	put_name(w, "fn", NAME_FUNCTION, cost->function, c->shown[cost->function]);
 }
 
 static void put_callee(struct writer *w, const struct callgrind_cost *cost)
@@ -249,9 +259,9 @@ static void put_callee(struct writer *w, const struct callgrind_cost *cost)
 	struct callgrind *c = w->priv;
 	const struct callgrind_function *callee = &c->costs.functions[cost->callee];
 
-	put_name(w, "cob", NAME_OBJECT, callee->binary);
-	put_name(w, "cfi", NAME_FILE, callee->file);
-	put_name(w, "cfn", NAME_FUNCTION, c->shown[cost->callee]);
+	put_name(w, "cob", NAME_OBJECT, callee->binary, callee->binary);
+	put_file(w, "cfi", callee->file);
+	put_name(w, "cfn", NAME_FUNCTION, cost->callee, c->shown[cost->callee]);
 	/* Without calls, readers would take the cost for the caller's own. */
 	buf_addf(&c->text, "calls=%" PRIu64 " 0\n", cost->calls ? cost->calls : 1);
 }
@@ -279,7 +289,7 @@ static void put_costs(struct writer *w)
 			file = c->costs.functions[cost->function].file;
 		}
 		if (cost->file != file)
-			put_name(w, "fi", NAME_FILE, cost->file);
+			put_file(w, "fi", cost->file);
 		function = cost->function;
 		file = cost->file;
 		if (cost->callee)

@@ -31,6 +31,11 @@ struct axis { /* a thread */
 		bool before;   /* it began before */
 	} * open;
 	size_t nr_open, cap_open;
+	struct buf place; /* the text for pid and tid */
+};
+
+struct quoted { /* a name as JSON */
+	size_t at, len;
 };
 
 struct chrome {
@@ -39,30 +44,39 @@ struct chrome {
 	struct hash index; /* by kind and id: axes, from 1 on */
 	struct axis *axes;
 	size_t nr, cap;
-	struct timeline_numbers names; /* offsets in `quoted`, from 1 on */
-	struct buf quoted;	       /* names as JSON, each with a NUL */
-	struct event_lost timeless;    /* the sum of losses that have no place on the axis */
-	uint64_t last;		       /* the latest time */
+	struct timeline_numbers names; /* in `quoted`, from 1 on */
+	struct quoted *quoted;
+	size_t nr_quoted, cap_quoted;
+	struct buf texts;	    /* those of `quoted` */
+	struct event_lost timeless; /* the sum of losses that have no place on the axis */
+	uint64_t last;		    /* the latest time */
 	struct timeline_size size;
 	bool comma;
 };
 
 /* Lines */
 
-static void begin_line(struct chrome *c, char phase, uint32_t pid)
+static void begin_line(struct chrome *c, char phase)
 {
-	buf_adds(&c->line, c->comma ? ",\n" : "\n");
+	char start[] = { '{', '"', 'p', 'h', '"', ':', '"', phase, '"' };
+
+	if (c->comma)
+		BUF_PUT_LITERAL(&c->line, ",");
 	c->comma = true;
-	buf_adds(&c->line, "{\"ph\":\"");
-	buf_addc(&c->line, phase);
-	buf_adds(&c->line, "\",\"pid\":");
-	buf_addu(&c->line, timeline_id(pid));
+	BUF_PUT_LITERAL(&c->line, "\n");
+	buf_put(&c->line, start, sizeof(start));
 }
 
-static void add_tid(struct chrome *c, uint32_t tid)
+static void add_pid(struct buf *to, uint32_t pid)
 {
-	buf_adds(&c->line, ",\"tid\":");
-	buf_addu(&c->line, timeline_id(tid));
+	buf_adds(to, ",\"pid\":");
+	buf_addu(to, timeline_id(pid));
+}
+
+static void add_tid(struct buf *to, uint32_t tid)
+{
+	buf_adds(to, ",\"tid\":");
+	buf_addu(to, timeline_id(tid));
 }
 
 static void add_time(struct chrome *c, uint64_t ns)
@@ -70,9 +84,9 @@ static void add_time(struct chrome *c, uint64_t ns)
 	char rest[] = { '.', (char)('0' + ns / 100 % 10), (char)('0' + ns / 10 % 10),
 			(char)('0' + ns % 10) };
 
-	buf_adds(&c->line, ",\"ts\":");
+	BUF_PUT_LITERAL(&c->line, ",\"ts\":");
 	buf_addu(&c->line, ns / 1000);
-	buf_add(&c->line, rest, sizeof(rest));
+	buf_put(&c->line, rest, sizeof(rest));
 	if (ns > c->last)
 		c->last = ns;
 }
@@ -81,7 +95,7 @@ static void end_line(struct writer *w)
 {
 	struct chrome *c = w->priv;
 
-	buf_addc(&c->line, '}');
+	BUF_PUT_LITERAL(&c->line, "}");
 	out_write(w->out, c->line.data, c->line.len);
 	buf_clear(&c->line);
 }
@@ -91,8 +105,9 @@ static void put_metadata(struct writer *w, const char *what, uint32_t pid, uint3
 {
 	struct chrome *c = w->priv;
 
-	begin_line(c, 'M', pid);
-	add_tid(c, tid);
+	begin_line(c, 'M');
+	add_pid(&c->line, pid);
+	add_tid(&c->line, tid);
 	buf_addf(&c->line, ",\"name\":\"%s\",\"args\":{\"name\":", what);
 	json_out_string(&c->line, name);
 	buf_addc(&c->line, '}');
@@ -144,6 +159,7 @@ static struct axis *need_axis(struct writer *w, const struct event *ev)
 	uint32_t *number = !on_cpu ? number_of(c, AXIS_OF_TASK, ev->pid, ev->tid)
 			   : ev->slice.kind == SLICE_MASKED ? number_of(c, AXIS_OF_MASK, 0, ev->cpu)
 							    : number_of(c, AXIS_OF_CPU, 0, ev->cpu);
+	struct axis *axis;
 
 	if (*number)
 		return &c->axes[*number - 1];
@@ -151,47 +167,70 @@ static struct axis *need_axis(struct writer *w, const struct event *ev)
 	*number = (uint32_t)++c->nr;
 	c->axes[c->nr - 1] = (struct axis){ .pid = on_cpu ? CPUS : ev->pid,
 					    .tid = on_cpu ? CPUS + *number : ev->tid };
-	name_axis(w, ev, &c->axes[c->nr - 1]);
-	return &c->axes[c->nr - 1];
+	axis = &c->axes[c->nr - 1];
+	add_pid(&axis->place, axis->pid);
+	add_tid(&axis->place, axis->tid);
+	name_axis(w, ev, axis);
+	return axis;
 }
 
 /* Slices */
+
+/* As it is in a line. */
+static struct quoted quote(struct writer *w, uint32_t name)
+{
+	struct chrome *c = w->priv;
+	size_t at = c->texts.len;
+
+	buf_adds(&c->texts, ",\"name\":");
+	json_out_string(&c->texts, timeline_text(&c->text, w->world, name));
+	return (struct quoted){ at, c->texts.len - at };
+}
 
 static void add_name(struct writer *w, uint32_t name)
 {
 	struct chrome *c = w->priv;
 	uint32_t *known = timeline_number(&c->names, name);
+	const struct quoted *quoted;
 
 	if (!*known) {
-		*known = (uint32_t)c->quoted.len + 1;
-		json_out_string(&c->quoted, timeline_text(&c->text, w->world, name));
-		buf_addc(&c->quoted, '\0');
+		GROW(c->quoted, c->nr_quoted + 1, c->cap_quoted);
+		c->quoted[c->nr_quoted] = quote(w, name);
+		*known = (uint32_t)++c->nr_quoted;
 	}
-	buf_adds(&c->line, ",\"name\":");
-	buf_adds(&c->line, c->quoted.data + *known - 1);
+	quoted = &c->quoted[*known - 1];
+	buf_put(&c->line, c->texts.data + quoted->at, quoted->len);
 }
 
-/* Not NUL-terminated. */
-static void add_text(struct chrome *c, const char *text, size_t len)
+static void add_text(struct chrome *c, const struct timeline_arg *arg)
 {
-	buf_clear(&c->arg);
-	buf_add(&c->arg, text, len);
-	json_out_string(&c->line, c->arg.data);
+	if (arg->id == TIMELINE_FUNCTION) {
+		buf_clear(&c->arg);
+		buf_add(&c->arg, arg->text, arg->len); /* it has no NUL at its end */
+		json_out_string(&c->line, c->arg.data);
+		return;
+	}
+	/* A time or an address has nothing to escape. */
+	BUF_PUT_LITERAL(&c->line, "\"");
+	buf_put(&c->line, arg->text, arg->len);
+	BUF_PUT_LITERAL(&c->line, "\"");
 }
 
 static void add_arg(struct chrome *c, const struct timeline_arg *arg)
 {
 	struct timeline_arg_info info = timeline_arg_info(arg->id);
 
-	buf_adds(&c->line, c->line.data[c->line.len - 1] == '{' ? "\"" : ",\"");
+	if (c->line.data[c->line.len - 1] != '{')
+		BUF_PUT_LITERAL(&c->line, ",");
+	BUF_PUT_LITERAL(&c->line, "\"");
 	buf_adds(&c->line, info.name);
-	buf_adds(&c->line, "\":");
+	BUF_PUT_LITERAL(&c->line, "\":");
 	if (info.type == TIMELINE_TRUE)
 		buf_adds(&c->line, "true");
 	else if (info.type == TIMELINE_NUMBER)
 		buf_addu(&c->line, arg->number);
 	else
-		add_text(c, arg->text, arg->len);
+		add_text(c, arg);
 }
 
 static void add_args(struct writer *w, const struct event *ev, bool began_before)
@@ -201,12 +240,12 @@ static void add_args(struct writer *w, const struct event *ev, bool began_before
 	struct timeline_args args;
 
 	timeline_args(&args, &c->text, w->world, ev);
-	buf_adds(&c->line, ",\"args\":{");
+	BUF_PUT_LITERAL(&c->line, ",\"args\":{");
 	for (size_t i = 0; i < args.nr; i++)
 		add_arg(c, &args.all[i]);
 	if (began_before)
 		add_arg(c, &before);
-	buf_addc(&c->line, '}');
+	BUF_PUT_LITERAL(&c->line, "}");
 }
 
 static void push_slice(struct axis *axis, struct open_slice slice)
@@ -227,15 +266,15 @@ static void put_slice(struct writer *w, const struct event *ev)
 	else
 		slice = (struct open_slice){ timeline_name(w->world, ev), ev->slice.cut };
 
-	begin_line(c, is_note ? 'i' : ev->slice.leave ? 'E' : 'B', axis->pid);
-	add_tid(c, axis->tid);
+	begin_line(c, is_note ? 'i' : ev->slice.leave ? 'E' : 'B');
+	buf_put(&c->line, axis->place.data, axis->place.len);
 	add_time(c, ev->time);
 	if (is_note)
 		buf_adds(&c->line, ",\"s\":\"t\"");
 	if (!ev->slice.leave) {
-		buf_adds(&c->line, ",\"cat\":\"");
+		BUF_PUT_LITERAL(&c->line, ",\"cat\":\"");
 		buf_adds(&c->line, timeline_kind_names[ev->slice.kind]);
-		buf_addc(&c->line, '"');
+		BUF_PUT_LITERAL(&c->line, "\"");
 	}
 	add_name(w, slice.name);
 	if (is_note || ev->slice.leave)
@@ -256,7 +295,8 @@ static void put_value(struct writer *w, uint32_t cpu, const char *what, uint64_t
 
 	need_process(w, CPUS, "cpus");
 	timeline_cpu_name(name, cpu, false);
-	begin_line(c, 'C', CPUS);
+	begin_line(c, 'C');
+	add_pid(&c->line, CPUS);
 	add_time(c, time);
 	buf_adds(&c->line, ",\"name\":");
 	json_out_string(&c->line, name);
@@ -285,8 +325,9 @@ static void put_lost(struct writer *w, const struct event_lost *lost, uint32_t c
 	struct chrome *c = w->priv;
 
 	need_process(w, CPUS, "cpus");
-	begin_line(c, 'i', CPUS);
-	add_tid(c, CPUS);
+	begin_line(c, 'i');
+	add_pid(&c->line, CPUS);
+	add_tid(&c->line, CPUS);
 	add_time(c, time);
 	buf_addf(&c->line, ",\"s\":\"g\",\"name\":\"lost\",\"args\":{\"count\":%" PRIu64,
 		 lost->count);
@@ -354,13 +395,16 @@ static void chrome_close(struct writer *w)
 {
 	struct chrome *c = w->priv;
 
-	for (size_t i = 0; i < c->nr; i++)
+	for (size_t i = 0; i < c->nr; i++) {
 		free(c->axes[i].open);
+		buf_release(&c->axes[i].place);
+	}
 	free(c->axes);
+	free(c->quoted);
 	buf_release(&c->line);
 	buf_release(&c->text);
 	buf_release(&c->arg);
-	buf_release(&c->quoted);
+	buf_release(&c->texts);
 	timeline_numbers_release(&c->names);
 	hash_release(&c->index);
 }

@@ -13,6 +13,7 @@
 #include "base/buf.h"
 #include "base/hash.h"
 #include "base/json_out.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/rows.h"
 #include "format.h"
@@ -25,17 +26,18 @@
 /* In the order of the output. */
 enum profile_kind { OF_SAMPLES, OF_CALLS, OF_CPU, OF_MASK };
 
-/* Equal stacks in a row are one row. */
+/* Samples with the same stack, one after the other, or the begin or end of a slice. */
 struct row {
-	uint64_t number; /* a weight, or a time */
-	uint32_t what;	 /* a stack, or a frame */
-	uint32_t more;	 /* a number of samples, or whether the frame ends */
+	uint64_t number; /* their weight, or the time */
+	uint64_t samples;
+	uint32_t what; /* a stack, or a frame */
+	uint32_t leave;
 };
 
 struct profile {
 	enum profile_kind kind;
 	uint32_t pid, tid, cpu, source;
-	uint32_t group; /* of its rows */
+	uint32_t group; /* of its rows; the next one has callers that turned up late */
 	struct row last;
 	bool has_last;	       /* `last` is not among the rows yet */
 	uint64_t size;	       /* in samples or slices */
@@ -43,8 +45,6 @@ struct profile {
 	uint64_t first, until; /* times of slices */
 	uint32_t *open;	       /* the frames of those that have not ended */
 	size_t nr_open, cap_open;
-	struct row *early; /* begins of callers that turned up late, the outermost one last */
-	size_t nr_early, cap_early;
 };
 
 struct piece { /* the functions at a place, as text */
@@ -84,7 +84,7 @@ static struct profile *profile_of(struct speedscope *ss, const struct profile *l
 	if (!*known) {
 		GROW(ss->profiles, ss->nr + 1, ss->cap);
 		ss->profiles[ss->nr] = *like;
-		ss->profiles[ss->nr].group = (uint32_t)ss->nr;
+		ss->profiles[ss->nr].group = (uint32_t)ss->nr * 2;
 		*known = (uint32_t)++ss->nr;
 	}
 	return &ss->profiles[*known - 1];
@@ -118,7 +118,7 @@ static void put_sample(struct writer *w, const struct event *ev)
 								    .tid = ev->tid,
 								    .source = ev->sample.source });
 	struct row *last = &profile->last;
-	uint64_t samples = ev->sample.count + !ev->sample.count, part;
+	uint64_t samples = ev->sample.count + !ev->sample.count;
 	uint32_t stack = world_stack(w->world, ev);
 
 	profile->size += samples;
@@ -129,15 +129,7 @@ static void put_sample(struct writer *w, const struct event *ev)
 		*last = (struct row){ .what = stack };
 	profile->has_last = true;
 	last->number += ev->sample.weight;
-	for (; samples; samples -= part) { /* more than 32 bits of aggregated data */
-		part = samples < UINT32_MAX - last->more ? samples : UINT32_MAX - last->more;
-		last->more += (uint32_t)part;
-		if (samples > part) {
-			push_last(ss, profile);
-			*last = (struct row){ .what = stack };
-			profile->has_last = true;
-		}
-	}
+	last->samples += samples;
 }
 
 /* Slices */
@@ -185,7 +177,8 @@ static void put_slice(struct writer *w, const struct event *ev)
 						  .pid = on_cpu ? 0 : ev->pid,
 						  .tid = on_cpu ? 0 : ev->tid,
 						  .cpu = on_cpu ? ev->cpu : 0 });
-	struct row row = { .number = ev->time, .more = ev->slice.leave };
+	struct row row = { .number = ev->time, .leave = ev->slice.leave };
+	bool late;
 
 	/* A task may have another name at the end of a slice than at its begin. */
 	if (ev->slice.leave)
@@ -195,13 +188,10 @@ static void put_slice(struct writer *w, const struct event *ev)
 	if (!profile->size || ev->time < profile->first)
 		profile->first = ev->time;
 	profile->size += !ev->slice.leave;
-	if (ev->time < profile->until) {
-		GROW(profile->early, profile->nr_early + 1, profile->cap_early);
-		profile->early[profile->nr_early++] = row;
-		return;
-	}
-	profile->until = ev->time;
-	rows_add(&ss->rows, profile->group, &row);
+	late = ev->time < profile->until;
+	if (!late)
+		profile->until = ev->time;
+	rows_add(&ss->rows, profile->group + late, &row);
 }
 
 /* The writer: samples */
@@ -281,9 +271,9 @@ static void add_weight(struct writer *w, const struct row *row)
 {
 	struct speedscope *ss = w->priv;
 
-	buf_addu(&ss->line, ss->weigh ? row->number : row->more);
+	buf_addu(&ss->line, ss->weigh ? row->number : row->samples);
 	w->written.weight += row->number;
-	w->written.samples += row->more;
+	w->written.samples += row->samples;
 }
 
 static const char *unit_of(const struct writer *w, const struct profile *profile)
@@ -338,14 +328,69 @@ static void write_slice(struct writer *w, const struct profile *profile, const s
 	buf_adds(&ss->line, ss->comma ? ",\n" : "\n");
 	ss->comma = true;
 	buf_adds(&ss->line,
-		 row->more ? "{\"type\":\"C\",\"frame\":" : "{\"type\":\"O\",\"frame\":");
+		 row->leave ? "{\"type\":\"C\",\"frame\":" : "{\"type\":\"O\",\"frame\":");
 	buf_addu(&ss->line, row->what);
 	buf_adds(&ss->line, ",\"at\":");
 	buf_addu(&ss->line, row->number - profile->first);
 	buf_addc(&ss->line, '}');
 	flush(w, CHUNK);
-	w->written.begins += !row->more;
-	w->written.ends += row->more;
+	w->written.begins += !row->leave;
+	w->written.ends += row->leave;
+}
+
+/*
+ * Reads callers that turned up late in order of time. The rows of one stack go from the innermost caller, which begins
+ * last, to the outermost one; the stacks are in order of time.
+ */
+struct late {
+	struct rows_reader reader;
+	struct row next; /* the first one of the next stack */
+	bool has_next;
+	struct row *all; /* of one stack */
+	size_t nr, cap;
+};
+
+static void late_read(struct late *late)
+{
+	const struct row *row = rows_next(&late->reader);
+
+	late->has_next = row;
+	if (row)
+		late->next = *row;
+}
+
+/* The first caller, to be taken off by `nr--`. NULL: there is none. */
+static const struct row *late_first(struct late *late)
+{
+	if (!late->nr && !late->has_next)
+		return NULL;
+	while (!late->nr ||
+	       (late->has_next && late->next.number < late->all[late->nr - 1].number)) {
+		GROW(late->all, late->nr + 1, late->cap);
+		late->all[late->nr++] = late->next;
+		late_read(late);
+	}
+	return &late->all[late->nr - 1];
+}
+
+static void write_rows(struct writer *w, const struct profile *profile)
+{
+	struct speedscope *ss = w->priv;
+	struct late late = { 0 };
+	struct rows_reader reader;
+	const struct row *row, *caller;
+
+	rows_begin(&late.reader, &ss->rows, profile->group + 1);
+	late_read(&late);
+	rows_begin(&reader, &ss->rows, profile->group);
+	while ((row = rows_next(&reader))) {
+		for (; (caller = late_first(&late)) && caller->number < row->number; late.nr--)
+			write_slice(w, profile, caller);
+		write_slice(w, profile, row);
+	}
+	rows_end(&reader);
+	rows_end(&late.reader);
+	free(late.all);
 }
 
 /* Times are relative, because epoch times in ns do not fit into numbers of JavaScript. */
@@ -353,20 +398,13 @@ static void write_slices(struct writer *w, const struct profile *profile)
 {
 	struct speedscope *ss = w->priv;
 	bool is_time = ss->given.timeline.axis == AXIS_TIME;
-	struct rows_reader reader;
-	const struct row *row;
 
 	buf_addf(&ss->line,
 		 "\"type\":\"evented\",\"unit\":\"%s\",\"startValue\":0,\"endValue\":%" PRIu64
 		 ",\n\"events\":[",
 		 is_time ? "nanoseconds" : "none", profile->until - profile->first);
 	ss->comma = false;
-	for (size_t i = profile->nr_early; i-- > 0;)
-		write_slice(w, profile, &profile->early[i]);
-	rows_begin(&reader, &ss->rows, profile->group);
-	while ((row = rows_next(&reader)))
-		write_slice(w, profile, row);
-	rows_end(&reader);
+	write_rows(w, profile);
 	buf_addc(&ss->line, ']');
 }
 
@@ -518,6 +556,10 @@ static int speedscope_finish(struct writer *w)
 	buf_adds(&ss->line, "\n]}\n");
 	flush(w, 0);
 	w->written.knows = (ss->weigh ? WROTE_WEIGHT : WROTE_SAMPLES) | WROTE_SLICES;
+	if (!ss->nr)
+		log_warn("%s has no profiles, and speedscope does not open it: no samples or "
+			 "calls in the input, or none selected",
+			 strcmp(w->out->path, "-") ? w->out->path : "standard output");
 	return rows_check(&ss->rows, &w->err);
 }
 
@@ -528,10 +570,8 @@ static void speedscope_close(struct writer *w)
 	speedscope_frames_release(&ss->frames);
 	rows_release(&ss->rows);
 	hash_release(&ss->index);
-	for (size_t i = 0; i < ss->nr; i++) {
+	for (size_t i = 0; i < ss->nr; i++)
 		free(ss->profiles[i].open);
-		free(ss->profiles[i].early);
-	}
 	free(ss->profiles);
 	free(ss->used);
 	free(ss->pieces);

@@ -107,6 +107,19 @@ def annotated(costs):
     return sums
 
 
+def ambiguous(path):
+    """Numbers of functions that stand for several ones: KCachegrind gives them all to the first binary and file."""
+    at, functions = {}, collections.defaultdict(set)
+    with open(path, encoding="utf-8") as lines:
+        for key, number in re.findall(r"^(c?(?:ob|fl|fi|fn))=\((\d+)\)", lines.read(), re.M):
+            at[key.replace("fi", "fl") if key[0] == "c" else key] = number
+            if key == "fn":
+                functions[number].add((at["ob"], at["fl"]))
+            elif key == "cfn":
+                functions[number].add((at["cob"], at["cfl"]))
+    return {number: places for number, places in functions.items() if len(places) > 1}
+
+
 def check_odd(folder):
     profile = profiles.odd(folder)
     path = os.path.join(folder, "odd.callgrind")
@@ -120,6 +133,7 @@ def check_odd(folder):
         equal(f"{name}: columns", selves.columns, ["cycles", "instructions", "samples"])
         equal(f"{name}: samples", selves.totals[2], profile.report()["samples"])
         check(f"{name}: losses", f"\nlost: {profile.report()['lost']} samples" in selves.text)
+        equal(f"{name}: each number is of one function", ambiguous(path), {})
 
 
 def inclusive(path):
@@ -134,6 +148,14 @@ def check_recursion(folder):
     exits("recursion: converted", kscope("convert", source, "-o", path), 0)
     equal("recursion: totals", inclusive(path),
           {"[all]": 11, "main": 11, "a": 11, "b": 9, "c": 5, "(1) odd ?": 4})
+
+
+def check_spaces(folder):
+    source, path = os.path.join(folder, "spaces.folded"), os.path.join(folder, "spaces.callgrind")
+    with open(source, "w", encoding="utf-8") as f:
+        f.write("main; ;b 3\nmain; c;b 4\n")
+    exits("spaces: converted", kscope("convert", source, "-o", path), 0)
+    equal("spaces: totals", inclusive(path), {"[all]": 7, "main": 7, "???": 3, "c": 4, "b": 7})
 
 
 def check_same_names(folder):
@@ -157,6 +179,7 @@ if shutil.which("callgrind_annotate"):
     with scratch() as work:
         check_odd(work)
         check_recursion(work)
+        check_spaces(work)
         check_same_names(work)
 else:
     skip("callgrind", "callgrind_annotate is not installed")

@@ -9,7 +9,7 @@ import sys
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from kit import TOOLS, check, equal, exits, finish, kscope, no_problems, perfetto, profiles, run, scratch
-from kit.branches import Trace
+from kit.branches import Trace, late_callers
 
 ARGS = ["instructions", "own_instructions", "icache_lines", "own_icache_lines", "cycles", "samples", "time",
         "began_before", "goes_on", "value", "address", "function"]
@@ -96,6 +96,11 @@ def test_calls(folder):
     compare("calls by instructions", folder, source, "--axis", "insns")
     slices, _, _ = compare("part of the calls", folder, source, "--time", "1000000.000005,1000000.000030")
     check("part of the calls: some began before", any(row["began_before_"] for row in slices))
+    with open(source, "w", encoding="utf-8") as file:
+        file.write(late_callers().text())
+    slices, _, _ = compare("late callers", folder, source)
+    equal("late callers: the outermost one is the caller of all", [row["name"] for row in slices if row["depth"] == "0"
+                                                                and row["category"] == "begin"], ["outer"] * 4)
 
 
 def test_samples(folder):

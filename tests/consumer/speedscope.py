@@ -10,7 +10,7 @@ import sys
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from kit import TOOLS, check, equal, exits, finish, kscope, no_problems, perfetto, profiles, run, scratch
-from kit.branches import Trace
+from kit.branches import Trace, late_callers
 
 ODD = ['say "hi" <b>', "new\nline", "\u00e9\u20ac \U0001f600", "x" * 10000]
 CALLS = """select s.id, ifnull(s.parent_id, -1) as parent, s.dur, s.name, tid, pid
@@ -208,6 +208,14 @@ def test_folded(folder):
           {"main": (0, 12), "a": (9, 12), "b": (3, 3), "c": (0, 5)})
 
 
+def test_nothing(folder):
+    """The page waits forever for a file without profiles."""
+    source, path = (os.path.join(folder, name) for name in ("nothing.dump", "nothing.speedscope.json"))
+    with open(source, "w", encoding="utf-8") as file:
+        file.write('kscope-dump 1\ncomm task=1/1 name="init"\n')
+    exits("no samples: a warning", kscope("convert", source, "-o", path), 0, "no samples or calls in the input")
+
+
 # ---- calls ----
 
 
@@ -245,30 +253,39 @@ def found_by_perfetto(path):
     return threads, cpus
 
 
-def test_calls(folder):
-    source, path, other = (os.path.join(folder, f"calls.{ext}") for ext in ("dump", "speedscope.json", "pftrace"))
+def compare_with_perfetto(name, folder, trace):
+    """Returns what Perfetto found: see found_by_perfetto()."""
+    source, path, other = (os.path.join(folder, f"{name}.{ext}") for ext in ("dump", "speedscope.json", "pftrace"))
     with open(source, "w", encoding="utf-8") as file:
-        file.write(calls().text())
-    folded = os.path.join(folder, "calls.folded")
-    exits("converts calls", kscope("convert", source, "-o", path, "-o", other, "-o", folded), 0)
-    page = show("calls", path)
+        file.write(trace.text())
+    folded = os.path.join(folder, f"{name}.folded")
+    exits(f"converts {name}", kscope("convert", source, "-o", path, "-o", other, "-o", folded), 0)
+    page = show(name, path)
     threads, cpus = found_by_perfetto(other)
     found = {profile["name"]: {name.replace("\n", "?"): total
                                for name, (_, total) in totals(page["file"], profile).items()}
              for profile in page["file"]["profiles"]}
-    check("there are threads and cpus", len(threads) > 2 and len(cpus) == 2, (threads.keys(), cpus.keys()))
     for (pid, tid), functions in threads.items():
-        name = next((name for name in found if name.endswith(f" {pid}/{tid}")), None)
-        equal(f"calls of {pid}/{tid}", found.pop(name, None), dict(functions))
+        shown = next((one for one in found if one.endswith(f" {pid}/{tid}")), None)
+        equal(f"{name}: calls of {pid}/{tid}", found.pop(shown, None), dict(functions))
     for cpu, names in cpus.items():
         got = collections.Counter()
-        for name, total in found.pop(cpu, {}).items():
-            got["gap" if name == "[gap]" else name.split(" ")[0]] += total
-        equal(f"{cpu}: what ran on it, and gaps", got, collections.Counter(names))
-        check(f"{cpu}: has gaps", names.get("gap"), names)
-    equal("and nothing else, such as sums of the same calls", list(found), [])
-    with open(folded, encoding="utf-8") as lines:
-        check("another output of the same run has these", "main;work" in lines.read())
+        for function, total in found.pop(cpu, {}).items():
+            got["gap" if function == "[gap]" else function.split(" ")[0]] += total
+        equal(f"{name}: {cpu}: what ran on it, and gaps", got, collections.Counter(names))
+        check(f"{name}: {cpu}: has gaps", names.get("gap"), names)
+    equal(f"{name}: and nothing else, such as sums of the same calls", list(found), [])
+    return threads, cpus
+
+
+def test_calls(folder):
+    threads, cpus = compare_with_perfetto("calls", folder, calls())
+    check("there are threads and cpus", len(threads) > 2 and len(cpus) == 2, (threads.keys(), cpus.keys()))
+    with open(os.path.join(folder, "calls.folded"), encoding="utf-8") as lines:
+        check("another output of the same run has sums", "main;work" in lines.read())
+    threads, _ = compare_with_perfetto("late-callers", folder, late_callers())
+    equal("late callers: all stacks are in one thread", [set(names) for names in threads.values()],
+          [{"main", "leaf", "other", "outer"}])
 
 
 def test_axis(folder):
@@ -284,6 +301,7 @@ def main():
         test_odd(folder)
         test_units(folder)
         test_folded(folder)
+        test_nothing(folder)
         test_calls(folder)
         test_axis(folder)
     finish()

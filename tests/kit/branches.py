@@ -64,3 +64,17 @@ class Trace:
 
     def text(self):
         return "\n".join(self.lines) + "\n"
+
+
+def late_callers():
+    """Stacks of one thread, one after the other, whose first callers turn up only when their callees return."""
+    trace = Trace(["main", "leaf", "other", "outer"])
+    for i in range(4):
+        time = 10**9 + 1000 * i
+        trace.begin(time, 0, 5, "leaf")
+        trace.leave(time + 100, 0, 5, "leaf", "main")
+        trace.call(time + 150, 0, 5, "main", "other")
+        trace.leave(time + 200 + i, 0, 5, "other", "main")
+        trace.leave(time + 250, 0, 5, "main", "outer")
+        trace.end(time + 300 + 3 * i, 0, 5, "outer", over=True)
+    return trace
