@@ -46,6 +46,8 @@ static int firefox_open(struct writer *w)
 
 static int firefox_put(struct writer *w, const struct event *ev)
 {
+	if (ev->outside && ev->kind != EVENT_ALLOC)
+		return 0;
 	switch (ev->kind) {
 	case EVENT_SAMPLE: firefox_put_sample(w, ev); break;
 	case EVENT_LOST: firefox_put_lost(w->priv, ev); break;
@@ -187,17 +189,22 @@ static void put_units(struct json_out *json)
 	json_out_end(json);
 }
 
+static bool did_more(const struct firefox_thread *a, const struct firefox_thread *b)
+{
+	return a->busy != b->busy ? a->busy > b->busy : a->calls > b->calls;
+}
+
 /* The thread that is shown first: the one that did most. */
 static void put_selected(const struct firefox *ff, struct json_out *json)
 {
 	size_t best = 0;
 
-	for (size_t i = 1; i < ff->nr_threads; i++) {
-		if (ff->threads[i].busy > ff->threads[best].busy)
-			best = i;
-	}
 	if (!ff->nr_threads)
 		return;
+	for (size_t i = 1; i < ff->nr_threads; i++) {
+		if (did_more(&ff->threads[i], &ff->threads[best]))
+			best = i;
+	}
 	json_out_array(json, "initialSelectedThreads");
 	json_out_u64(json, NULL, best);
 	json_out_end(json);
@@ -292,7 +299,7 @@ const struct writer_ops write_firefox = {
 	.name = "firefox",
 	.about = "profile for the Firefox Profiler",
 	.extension = ".profile.json",
-	.needs = WRITER_TEXT,
+	.needs = WRITER_TEXT | WRITER_OUTSIDE,
 	.takes = EVENT_BIT(EVENT_SAMPLE) | EVENT_BIT(EVENT_LOST) | EVENT_BIT(EVENT_ALLOC) |
 		 EVENT_BIT(EVENT_SLICE) | EVENT_BIT(EVENT_FORK) | EVENT_BIT(EVENT_EXIT),
 	.next = "open it in profiler.firefox.com",

@@ -105,7 +105,7 @@ void firefox_tables_release(struct firefox_tables *tables);
 enum firefox_marker_type { MARKER_CALL, MARKER_NOTE, MARKER_LOST, MARKER_CPU, MARKER_TYPES };
 
 struct firefox_marker {
-	uint64_t begin, end; /* ns; equal for a moment */
+	uint64_t begin, end; /* ns; equal for a moment; NO_TIME: before all times */
 	uint64_t instructions, own, cycles, own_cycles;
 	/* Samples that were lost or taken; and bytes that were lost, or the value of a note. */
 	uint64_t samples, value;
@@ -153,14 +153,15 @@ struct firefox_thread {
 	uint32_t heap;	   /* the allocator's name */
 	uint32_t main;	   /* the first thread of its task, which has the rows of all its markers */
 	uint32_t lead;	   /* of the first: the thread that shows them */
-	uint64_t nr, timed, busy; /* rows; with a time; not idle */
-	uint64_t first, last;	  /* time */
+	uint64_t nr, timed, busy; /* samples; with a time; not idle */
+	uint64_t calls;		  /* of a task: its slices */
+	uint64_t first, last;	  /* times of samples; NO_TIME: none yet */
 	uint64_t count, weight;
 	uint64_t allocs, allocs_timed;
 	bool weighs; /* a weight is not 1 */
-	/* What ran on one cpu up to now: */
+	/* The samples on one cpu up to now: */
 	uint32_t run_cpu;
-	uint64_t run_begin, run_samples;
+	uint64_t run_begin, run_end, run_samples;
 	/* Of each slice that has begun: whether it began before. */
 	bool *open;
 	size_t nr_open, cap_open;

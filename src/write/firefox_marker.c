@@ -193,6 +193,11 @@ static enum firefox_category category_of(struct firefox_tables *t, const struct 
 	return m->frame ? firefox_category_of(t->world, m->frame) : CATEGORY_OTHER;
 }
 
+static void put_time(struct json_out *json, uint64_t time, uint64_t start)
+{
+	json_out_decimal(json, NULL, time == NO_TIME ? 0 : time - start, FIREFOX_MS);
+}
+
 static void count(struct written *written, const struct firefox_marker *m)
 {
 	written->begins += m->type == MARKER_CALL;
@@ -222,8 +227,8 @@ void firefox_put_markers(struct firefox_tables *t, struct firefox_out *out, stru
 	json_out_object(json, "markers");
 	COLUMN("data", (put_data(t, json, m), count(written, m)));
 	COLUMN("name", json_out_u64(json, NULL, firefox_string(t, name_of(t, m))));
-	COLUMN("startTime", json_out_decimal(json, NULL, m->begin - start, FIREFOX_MS));
-	COLUMN("endTime", json_out_decimal(json, NULL, m->end - start, FIREFOX_MS));
+	COLUMN("startTime", put_time(json, m->begin, start));
+	COLUMN("endTime", put_time(json, m->end, start));
 	COLUMN("phase",
 	       json_out_u64(json, NULL,
 			    m->type == MARKER_LOST || m->type == MARKER_NOTE ? PHASE_MOMENT

@@ -277,29 +277,43 @@ def test_folded(folder):
 # ---- allocations ----
 
 
-def test_allocs(folder):
-    source, path = (os.path.join(folder, f"allocs.{ext}") for ext in ("dump", "profile.json"))
-    with open(source, "w", encoding="utf-8") as file:
-        file.write(ALLOCS)
-    done = kscope("convert", source, "-o", path)
-    exits("converts allocations", done, 0, "pool: free of unknown pointer: 1")
-    heaps = {heap["name"]: heap for heap in json.loads(kscope("alloc", source, "--json").stdout)["allocators"]}
-    events = {value: {event["name"]: reported(event) for event in
-                      json.loads(kscope("report", source, "--json", "--value", value).stdout)["events"]}
+def compare_allocs(name, source, path, *options):
+    def asked(verb, *words):
+        return json.loads(kscope(verb, source, "--json", *options, *words).stdout)
+
+    done = kscope("convert", source, "-o", path, *options)
+    heaps = {heap["name"]: heap for heap in asked("alloc")["allocators"]}
+    problems = dict(collections.Counter(f"{heap}: {row['what']}" for heap in heaps for row in heaps[heap]["findings"]))
+    exits(f"{name}: converts", done, 0)
+    equal(f"{name}: problems in messages", re.findall(r"warning: (.*?: .*?: \d+); kscope alloc", done.stderr),
+          [f"{problem}: {number}" for problem, number in problems.items()])
+    events = {value: {event["name"]: reported(event) for event in asked("report", "--value", value)["events"]}
               for value in ("live", "total")}
-    with Firefox("allocations", path) as front:
+    with Firefox(name, path) as front:
         threads = {thread["name"]: thread["threadHandle"] for thread in front.threads()}
-        equal("a thread for each allocator", sorted(threads), sorted(name for name in heaps if heaps[name]["allocs"]))
+        equal(f"{name}: a thread for each allocator", sorted(threads), sorted(one for one in heaps if heaps[one]["allocs"]))
         for heap, thread in threads.items():
             for value, key, strategy in (("live", "live_bytes", "native-retained-allocations"),
                                          ("total", "total_bytes", "native-allocations")):
                 found = front.functions(thread, "--strategy", strategy)
-                equal(f"{heap}: {key}", sum(own for own, _ in found.values()), heaps[heap][key])
-                compare_functions(f"{heap}, {value}", {key: numbers for key, numbers in found.items() if any(numbers)},
-                                  events[value][heap])
+                equal(f"{name}: {heap}: {key}", sum(own for own, _ in found.values()), heaps[heap][key])
+                compare_functions(f"{name}: {heap}, {value}",
+                                  {key: numbers for key, numbers in found.items() if any(numbers)},
+                                  events[value].get(heap, {}))
         meta = front.ask("profile", "meta")["extra"][0]["entries"]
-        equal("problems", {row["label"]: row["value"] for row in meta if ":" in row["label"]},
-              {"pool: free of unknown pointer": 1})
+        equal(f"{name}: problems", {row["label"]: row["value"] for row in meta if ":" in row["label"]}, problems)
+    return problems
+
+
+def test_allocs(folder):
+    source, path = (os.path.join(folder, f"allocs.{ext}") for ext in ("dump", "profile.json"))
+    with open(source, "w", encoding="utf-8") as file:
+        file.write(ALLOCS)
+    equal("the problem of these allocations", compare_allocs("allocations", source, path),
+          {"pool: free of unknown pointer": 1})
+    # Blocks of which only the begin or the end is selected.
+    compare_allocs("by time", source, path, "--time", "0.000000015,0.000000035")
+    compare_allocs("by cpu", source, path, "--cpu", "1")
 
 
 # ---- calls ----
