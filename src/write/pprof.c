@@ -76,6 +76,7 @@ struct pprof {
 	uint8_t *written; /* by frame: its location is, whose id is the frame's handle */
 	uint32_t *frames; /* these, in the order of their first use */
 	size_t nr_frames, cap_frames;
+	bool too_large;	 /* a value */
 	uint64_t *chain; /* the locations of a stack */
 	size_t cap_chain;
 	struct buf message, text, scratch;
@@ -359,12 +360,25 @@ static void put_number_label(struct writer *w, const char *key, uint32_t value)
 	pb_close(&p->message, at);
 }
 
+/* pprof's values are signed. --verify gets them as they were, because pprof_finish() tells what is missing. */
+static void limit_values(struct pprof *p, uint64_t *values)
+{
+	for (size_t i = 0; i < p->nr_values; i++) {
+		if (values[i] > INT64_MAX) {
+			values[i] = INT64_MAX;
+			p->too_large = true;
+		}
+	}
+}
+
 /* The stack and the values. The caller adds labels and calls end_sample(). */
-static size_t begin_sample(struct writer *w, uint32_t stack, const uint64_t *values)
+static size_t begin_sample(struct writer *w, uint32_t stack, uint64_t *values)
 {
 	struct pprof *p = w->priv;
 	const struct stack *all = w->world->stacks.all;
 	size_t nr = 0, at = pb_open(&p->message, PROFILE_SAMPLE);
+
+	limit_values(p, values);
 
 	for (; stack; stack = all[stack].parent) {
 		GROW(p->chain, nr + 1, p->cap_chain);
@@ -507,6 +521,8 @@ static int pprof_finish(struct writer *w)
 	for (size_t i = 1; i < p->allocs.nr_sites; i++)
 		put_site(w, &p->allocs.sites[i]);
 	w->written.knows = WROTE_SAMPLES | WROTE_WEIGHT;
+	if (p->too_large)
+		log_warn("pprof has no numbers beyond 2^63: the sums of some stacks are too small");
 	return 0;
 }
 

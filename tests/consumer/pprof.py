@@ -229,6 +229,18 @@ def check_allocs(pprof, folder):
               "pool: free of unknown pointer: 1" in pprof(path, "comments"))
 
 
+def check_large_sum(pprof, folder):
+    """pprof has signed numbers."""
+    source, path = os.path.join(folder, "large.dump"), os.path.join(folder, "large.pb")
+    with open(source, "w", encoding="utf-8") as f:
+        f.write('kscope-dump 1\nsource id=1 name="cycles" type=0 config=0x0\n'
+                f'sample time=0.1 cpu=0 task=1/1 source=1 weight={(1 << 64) - 1} : named "main"\n')
+    exits("a sum beyond 63 bits: reported", kscope("convert", source, "-o", path), 0,
+          "the sums of some stacks are too small")
+    # pprof rounds it.
+    equal("a sum beyond 63 bits: not negative", pprof.top(path, "cycles"), {"main": (1 << 63, 1 << 63)})
+
+
 def check_names(pprof, folder):
     """Data with names and no addresses; names that are not UTF-8; recursion."""
     source, path = os.path.join(folder, "a.folded"), os.path.join(folder, "a.pb")
@@ -248,6 +260,7 @@ def check_names(pprof, folder):
     ranges = sorted((int(m[2], 16), int(m[3], 16)) for m in raw.mappings.values())
     check("mappings do not overlap", len(ranges) == 5 and all(a[1] <= b[0] for a, b in zip(ranges, ranges[1:])), ranges)
     equal("any event", sum(numbers[0] for numbers in pprof.top(path, "weird,event:u").values()), 15)
+    check_large_sum(pprof, folder)
     for name in ("wire-allocs", "perfdata-holes", "kpdata-many-sources"):
         place = os.path.join(GOLDEN, name)
         source = next(os.path.join(place, file) for file in os.listdir(place) if file.startswith("input."))
