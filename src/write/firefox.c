@@ -42,6 +42,13 @@ static int firefox_open(struct writer *w)
 	return 0;
 }
 
+static int check_rows(const struct firefox *ff, struct err *err)
+{
+	if (rows_check(&ff->samples, err) < 0 || rows_check(&ff->markers, err) < 0)
+		return -1;
+	return rows_check(&ff->allocs, err);
+}
+
 /* ---- the events ---- */
 
 static int firefox_put(struct writer *w, const struct event *ev)
@@ -58,7 +65,7 @@ static int firefox_put(struct writer *w, const struct event *ev)
 		break;
 	default: firefox_put_life(w->priv, ev); break;
 	}
-	return 0;
+	return check_rows(w->priv, &w->err);
 }
 
 /* ---- the end ---- */
@@ -268,9 +275,7 @@ static int firefox_finish(struct writer *w)
 	if (!ff->nr_threads)
 		log_warn("%s: the profile is empty",
 			 strcmp(w->out->path, "-") ? w->out->path : "standard output");
-	if (rows_check(&ff->samples, &w->err) < 0 || rows_check(&ff->markers, &w->err) < 0)
-		return -1;
-	return rows_check(&ff->allocs, &w->err);
+	return check_rows(ff, &w->err);
 }
 
 static void firefox_close(struct writer *w)

@@ -27,9 +27,9 @@ enum firefox_category {
 
 /* ---- the tables that all threads share: firefox_tables.c ---- */
 
-struct firefox_place { /* of a stack in the output */
-	uint32_t row;  /* of its leaf, from 1 on; 0: not in the output */
-	uint8_t category;
+struct firefox_place {	/* of a stack in the output */
+	uint32_t row;	/* of its leaf, from 1 on; 0: not in the output */
+	bool interrupt; /* a function called from there is a part of an interrupt's handling */
 	bool used;
 };
 

@@ -7,10 +7,13 @@ import gzip
 import json
 import os
 import re
+import subprocess
 import sys
+import tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from kit import ROOT, check, equal, exits, finish, kscope, no_problems, perfetto, profiles, run, scratch
+from kit import (HANGS, ROOT, check, equal, exits, finish, kscope, no_problems, perfetto, profiles, run, scratch,
+                 wait_for)
 from kit.branches import Trace
 
 CLI = os.path.join(ROOT, "tests", "node_modules", ".bin", "profiler-cli")
@@ -35,23 +38,36 @@ SLICES = """select s.ts, s.dur, s.category as kind, s.name, ifnull(tid, -1) as t
 
 
 class Firefox:
-    """The front end, in a process that the command line talks to."""
+    """The front end, in a process that the command line talks to. The command line would also start the process,
+    but wait only half a second for it; and it forgets a process that does not listen yet."""
 
     def __init__(self, name, path):
         self.name = name
-        self.env = {**os.environ, "PROFILER_CLI_SESSION_DIR": os.path.join(os.path.dirname(path), "ff")}
-        done = self.run("load", path)
-        if not exits(f"{name}: the Firefox Profiler opens it", done, 0):
-            finish()
+        self.folder = tempfile.mkdtemp(dir=os.path.dirname(path))
+        self.env = {**os.environ, "PROFILER_CLI_SESSION_DIR": self.folder}
+        self.process = subprocess.Popen([CLI, "--daemon", path, "--session", "test"], env=self.env,
+                                        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
     def __enter__(self):
+        wait_for(lambda: self.process.poll() is not None or self.has_loaded())
+        if not exits(f"{self.name}: the Firefox Profiler opens it", self.run("profile", "info"), 0):
+            self.__exit__()
+            finish()
         return self
 
     def __exit__(self, *_):
-        self.run("stop", "--all")
+        self.process.terminate()
+        self.process.wait(HANGS)
+
+    def has_loaded(self):
+        log = os.path.join(self.folder, "test.log")
+        if not os.path.exists(log):
+            return False
+        with open(log, encoding="utf-8") as file:
+            return re.search("Profile loaded|Failed to load", file.read())
 
     def run(self, *words):
-        return run(CLI, *words, env=self.env)
+        return run(CLI, *words, "--session", "test", env=self.env)
 
     def ask(self, *words):
         done = self.run(*words, "--json")
