@@ -130,33 +130,15 @@ static void put_fact(struct writer *w, const char *key, const char *fact)
 		json_out_text(&ff->out.json, key, value);
 }
 
-static void put_total(struct json_out *json, const char *label, uint64_t value)
+static void put_total(void *arg, const char *label, uint64_t value)
 {
+	struct json_out *json = arg;
+
 	json_out_object(json, NULL);
 	json_out_text(json, "label", label);
 	json_out_text(json, "format", "integer");
 	json_out_u64(json, "value", value);
 	json_out_end(json);
-}
-
-static void put_findings(const struct firefox *ff, struct json_out *json)
-{
-	struct buf label = { 0 };
-
-	for (size_t h = 1; h < ff->heaps.nr_heaps; h++) {
-		const struct alloc_heap *heap = ff->heaps.heaps[h];
-
-		for (unsigned i = 0; i < FINDING_KINDS; i++) {
-			if (!heap->found[i])
-				continue;
-			buf_clear(&label);
-			buf_addf(&label, "%s: %s", heap->name, finding_names[i]);
-			put_total(json, label.data, heap->found[i]);
-			log_warn("%s: %" PRIu64 "; kscope alloc lists them", label.data,
-				 heap->found[i]);
-		}
-	}
-	buf_release(&label);
 }
 
 /* What the front end shows in its panel of the profile. */
@@ -180,7 +162,7 @@ static void put_totals(struct writer *w)
 		put_total(json, label.data, ff->sums[i].samples);
 	}
 	put_total(json, "lost", ff->lost); /* samples, or parts of a trace */
-	put_findings(ff, json);
+	alloc_say_findings(&ff->heaps, put_total, json);
 	json_out_end(json);
 	json_out_end(json);
 	json_out_end(json);

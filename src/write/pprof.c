@@ -247,6 +247,7 @@ static void put_mapping(struct writer *w, uint32_t id)
 	const struct pprof_map *map = &p->maps.all[id];
 	char build_id[BUILD_ID_TEXT];
 	uint32_t file = string(w, map->file), build = 0;
+	uint64_t last = map->last + map->moved;
 	size_t at;
 
 	if (map->image) {
@@ -257,7 +258,8 @@ static void put_mapping(struct writer *w, uint32_t id)
 	pb_put_uint(&p->message, MAPPING_ID, id);
 	if (map->image) {
 		pb_put_uint(&p->message, MAPPING_START, map->start + map->moved);
-		pb_put_uint(&p->message, MAPPING_LIMIT, map->last + map->moved + 1);
+		/* At the end of all addresses, the last one is missing. */
+		pb_put_uint(&p->message, MAPPING_LIMIT, last == UINT64_MAX ? UINT64_MAX : last + 1);
 		pb_put_uint(&p->message, MAPPING_OFFSET, map->offset);
 	}
 	pb_put_uint(&p->message, MAPPING_FILE, file);
@@ -458,24 +460,12 @@ static void put_comment(void *arg, const char *line)
 	flush(w, &p->message);
 }
 
-static void put_findings(struct writer *w)
+static void put_finding(void *arg, const char *kind, uint64_t nr)
 {
-	const struct pprof *p = w->priv;
+	char *line = xasprintf("%s: %" PRIu64, kind, nr);
 
-	for (size_t h = 1; h < p->allocs.nr_heaps; h++) {
-		const struct alloc_heap *heap = p->allocs.heaps[h];
-
-		for (unsigned i = 0; i < FINDING_KINDS; i++) {
-			char *line = xasprintf("%s: %s: %" PRIu64, heap->name, finding_names[i],
-					       heap->found[i]);
-
-			if (heap->found[i]) {
-				put_comment(w, line);
-				log_warn("%s; kscope alloc lists them", line);
-			}
-			free(line);
-		}
-	}
+	put_comment(arg, line);
+	free(line);
 }
 
 /* perf's data says which time of day a time was. */
@@ -499,7 +489,7 @@ static void put_facts(struct writer *w)
 
 	put_comment(w, "converted by kscope");
 	sums_describe(w->world, &p->lost, put_comment, w);
-	put_findings(w);
+	alloc_say_findings(&p->allocs, put_finding, w);
 	put_time(w);
 }
 

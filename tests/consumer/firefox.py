@@ -15,6 +15,7 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from kit import (HANGS, ROOT, check, equal, exits, finish, kscope, no_problems, perfetto, profiles, run, scratch,
                  wait_for)
 from kit.branches import Trace
+from kit.inputs import GOLDEN
 
 CLI = os.path.join(ROOT, "tests", "node_modules", ".bin", "profiler-cli")
 ALLOCS = """kscope-dump 1
@@ -290,6 +291,26 @@ def test_folded(folder):
               {("main", ""): (0, 12), ("a", ""): (9, 12), ("b", ""): (3, 3), ("c", ""): (0, 5)})
 
 
+def test_formats(folder):
+    """Samples of kernels' own formats, with and without times, of tasks that nobody knows, and damaged."""
+    for name in ("managarm", "sel4-json", "sel4-pb-connected-inside", "wire-two-cpus", "zephyr-cut"):
+        place = os.path.join(GOLDEN, name)
+        source = next(os.path.join(place, file) for file in os.listdir(place) if file.startswith("input."))
+        path = os.path.join(folder, f"{name}.profile.json")
+        kscope("convert", source, "-t", "firefox", "-o", path)
+        events = json.loads(kscope("report", source, "--json").stdout)["events"]
+        got, units = 0, set()
+        with Firefox(name, path) as front:
+            for thread in front.threads():
+                rows = front.ask("thread", "functions", "--thread", thread["threadHandle"], "--limit", "0", "--include-idle")
+                unit = 10**6 if rows["weightType"] == "tracing-ms" else 1
+                got += round(unit * sum(row["selfSamples"] for row in rows["functions"]))
+                units.add(rows["weightType"])
+        equal(f"{name}: weight", got, sum(event["weight"] for event in events))
+        # The samples of Zephyr are those of a clock, but have no weights.
+        equal(f"{name}: a time is a time", "tracing-ms" in units, name == "wire-two-cpus")
+
+
 # ---- allocations ----
 
 
@@ -384,6 +405,7 @@ def main():
         test_odd(folder)
         test_units(folder)
         test_folded(folder)
+        test_formats(folder)
         test_allocs(folder)
         test_calls(folder)
     finish()
