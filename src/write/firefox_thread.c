@@ -205,21 +205,12 @@ static void count(struct written *written, const struct firefox_sample *sample)
 	written->weight += sample->weight;
 }
 
-/* Some kernels take samples by time, but do not tell how long a sample is: then, all weights are 1. */
-static bool weighs_time(const struct writer *w, uint32_t source)
-{
-	const struct firefox *ff = w->priv;
-	const struct firefox_sum *sum = &ff->sums[source];
-
-	return sum->weight && sum->weight != sum->samples &&
-	       source_counts_time(w->world, &w->world->sources[source]);
-}
-
 static void put_samples(struct writer *w, uint32_t number)
 {
 	struct firefox *ff = w->priv;
 	const struct firefox_thread *thread = &ff->threads[number];
-	bool ms = weighs_time(w, thread->source);
+	const struct firefox_sum *sum = &ff->sums[thread->source];
+	bool ms = source_sum_is_time(w->world, thread->source, sum->samples, sum->weight);
 	uint32_t unit = w->world->sources[thread->source].unit;
 	bool bytes = unit && !strcmp(str_text(w->world->strings, unit), "bytes");
 	struct json_out *json = &ff->out.json;

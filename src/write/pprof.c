@@ -158,67 +158,102 @@ static void put_type(struct writer *w, enum profile_field field, const char *nam
 	flush(w, &p->message);
 }
 
-static const char *unit_of(const struct sums_event *event)
+static const char *unit_of(struct world *world, const struct sums_event *event)
 {
-	if (!event->unit)
-		return "count";
-	return strcmp(event->unit, "ns") == 0 ? "nanoseconds" : event->unit;
+	bool alone = event->source && event->name == source_name(world, event->source);
+
+	if (alone && source_sum_is_time(world, event->source, event->samples, event->weight))
+		return "nanoseconds";
+	return event->unit && strcmp(event->unit, "ns") != 0 ? event->unit : "count";
+}
+
+static char *samples_name(struct writer *w, size_t i)
+{
+	struct pprof *p = w->priv;
+	const char *name = str_text(w->world->strings, p->events.all[i].name);
+
+	return p->events.nr > 1 ? xasprintf("%s_samples", name) : xstrdup("samples");
 }
 
 static void put_event(struct writer *w, size_t i)
 {
 	struct pprof *p = w->priv;
 	const struct sums_event *event = &p->events.all[i];
-	const char *name = str_text(w->world->strings, event->name);
-	char *samples = p->events.nr > 1 ? xasprintf("%s_samples", name) : xasprintf("samples");
+	char *samples = samples_name(w, i);
 
 	p->column[i] = p->nr_values;
 	put_type(w, PROFILE_SAMPLE_TYPE, samples, "count");
 	if (event->weighs)
 		put_type(w, PROFILE_SAMPLE_TYPE, str_text(w->world->strings, event->weight_name),
-			 unit_of(event));
+			 unit_of(w->world, event));
 	p->nr_values += 1 + event->weighs;
 	free(samples);
+}
+
+/* The event with the most samples. */
+static size_t main_event(const struct sums_events *events)
+{
+	size_t main = 0;
+
+	for (size_t i = 1; i < events->nr; i++) {
+		if (events->all[i].samples > events->all[main].samples)
+			main = i;
+	}
+	return main;
 }
 
 static void put_period(struct writer *w)
 {
 	struct pprof *p = w->priv;
-	const struct sums_event *event = &p->events.all[0];
+	const struct sums_event *event = &p->events.all[main_event(&p->events)];
 	const struct source *source = &w->world->sources[event->source];
 
-	if (!p->events.nr || source->freq || !source->period)
+	if (source->freq || !source->period)
 		return;
-	put_type(w, PROFILE_PERIOD_TYPE, str_text(w->world->strings, event->name), unit_of(event));
+	put_type(w, PROFILE_PERIOD_TYPE, str_text(w->world->strings, event->name),
+		 unit_of(w->world, event));
 	pb_put_uint(&p->message, PROFILE_PERIOD, source->period);
 	flush(w, &p->message);
+}
+
+/* Else pprof would show the last type first. */
+static void put_default(struct writer *w, const char *type)
+{
+	struct pprof *p = w->priv;
+	uint32_t number = string_z(w, type);
+
+	pb_put_uint(&p->message, PROFILE_DEFAULT_TYPE, number);
+	flush(w, &p->message);
+}
+
+static void put_event_types(struct writer *w)
+{
+	const struct pprof *p = w->priv;
+	size_t main = main_event(&p->events);
+	char *samples = samples_name(w, main);
+
+	for (size_t i = 0; i < p->events.nr; i++)
+		put_event(w, i);
+	put_period(w);
+	put_default(w, p->events.all[main].weighs
+			       ? str_text(w->world->strings, p->events.all[main].weight_name)
+			       : samples);
+	free(samples);
 }
 
 static void put_types(struct writer *w)
 {
 	struct pprof *p = w->priv;
 	bool allocs = p->allocs.nr_sites > 1;
-	const char *main = "samples";
 
-	for (size_t i = 0; i < p->events.nr; i++)
-		put_event(w, i);
-	if (p->events.nr && p->events.all[0].weighs)
-		main = str_text(w->world->strings, p->events.all[0].weight_name);
-	else if (p->events.nr > 1)
-		main = NULL; /* pprof takes the last one */
-	put_period(w);
-	if (allocs && !p->events.nr)
-		main = "inuse_space";
+	if (p->events.nr)
+		put_event_types(w);
 	for (size_t i = 0; allocs && i < ALLOC_VALUES; i++)
 		put_type(w, PROFILE_SAMPLE_TYPE, alloc_types[i][0], alloc_types[i][1]);
-	if (!allocs && !p->events.nr)
+	if (!p->events.nr && !allocs)
 		put_type(w, PROFILE_SAMPLE_TYPE, "samples", "count");
-	if (main) {
-		uint32_t number = string_z(w, main);
-
-		pb_put_uint(&p->message, PROFILE_DEFAULT_TYPE, number);
-		flush(w, &p->message);
-	}
+	if (!p->events.nr)
+		put_default(w, allocs ? "inuse_space" : "samples");
 }
 
 /* ---- mappings, functions and locations ---- */

@@ -229,6 +229,20 @@ def check_allocs(pprof, folder):
               "pool: free of unknown pointer: 1" in pprof(path, "comments"))
 
 
+def check_units(pprof, folder):
+    """The first event is not the main one; cpu-clock counts ns, unless all its weights are 1, as in Zephyr."""
+    source, path = os.path.join(folder, "units.dump"), os.path.join(folder, "units.pb")
+    for weight, unit, shown in ((250000, "nanoseconds", "500us"), (1, "count", "2")):
+        with open(source, "w", encoding="utf-8") as f:
+            f.write('kscope-dump 1\nsource id=1 name="faults" type=1 config=0x2\n'
+                    'source id=2 name="cpu-clock" type=1 config=0x0 period=250000\n'
+                    'sample time=0.1 cpu=0 task=1/1 source=1 weight=1 : named "main"\n'
+                    + f'sample time=0.2 cpu=0 task=1/1 source=2 weight={weight} : named "main"\n' * 2)
+        kscope("convert", source, "-o", path)
+        check(f"cpu-clock, {weight}: the unit, and the default", f"cpu-clock/{unit}[dflt]" in pprof(path, "raw"))
+        check(f"cpu-clock, {weight}: in words", re.search(rf"^ *{re.escape(shown)} .* main$", pprof(path, "top"), re.M))
+
+
 def check_large_sum(pprof, folder):
     """pprof has signed numbers."""
     source, path = os.path.join(folder, "large.dump"), os.path.join(folder, "large.pb")
@@ -260,6 +274,7 @@ def check_names(pprof, folder):
     ranges = sorted((int(m[2], 16), int(m[3], 16)) for m in raw.mappings.values())
     check("mappings do not overlap", len(ranges) == 5 and all(a[1] <= b[0] for a, b in zip(ranges, ranges[1:])), ranges)
     equal("any event", sum(numbers[0] for numbers in pprof.top(path, "weird,event:u").values()), 15)
+    check_units(pprof, folder)
     check_large_sum(pprof, folder)
     for name in ("wire-allocs", "perfdata-holes", "kpdata-many-sources"):
         place = os.path.join(GOLDEN, name)
