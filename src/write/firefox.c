@@ -210,7 +210,7 @@ static void put_meta(struct writer *w)
 	json_out_text(json, "product", "kscope");
 	json_out_text(json, "importedFrom", "kscope");
 	json_out_decimal(json, "interval", ff->pace, FIREFOX_MS);
-	json_out_u64(json, "startTime", 0);
+	json_out_decimal(json, "startTime", timeline_wall(w->world, ff->first), FIREFOX_MS);
 	json_out_u64(json, "processType", 0);
 	json_out_u64(json, "stackwalk", 1);
 	json_out_bool(json, "debug", false);

@@ -503,17 +503,13 @@ static void put_finding(void *arg, const char *kind, uint64_t nr)
 	free(line);
 }
 
-/* perf's data says which time of day a time was. */
 static void put_time(struct writer *w)
 {
 	struct pprof *p = w->priv;
-	const char *clock = world_fact(w->world, "clock");
-	uint64_t wall, then;
 
 	if (p->first == NO_TIME)
 		return;
-	if (clock && sscanf(clock, "%*u wall %" SCNu64 " at %" SCNu64, &wall, &then) == 2)
-		pb_put_uint(&p->message, PROFILE_TIME, wall + (p->first - then));
+	pb_put_uint(&p->message, PROFILE_TIME, timeline_wall(w->world, p->first));
 	pb_put_uint(&p->message, PROFILE_DURATION, p->last - p->first);
 	flush(w, &p->message);
 }

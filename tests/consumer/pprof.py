@@ -37,7 +37,7 @@ class Pprof:
     """go tool pprof, which neither reads nor writes anything outside of the build and the scratch folder."""
 
     def __init__(self, folder):
-        self.env = {**os.environ, "HOME": folder, "PPROF_TMPDIR": folder, "PPROF_BINARY_PATH": folder,
+        self.env = {**os.environ, "HOME": folder, "PPROF_TMPDIR": folder, "PPROF_BINARY_PATH": folder, "TZ": "UTC",
                     "GOCACHE": os.path.join(BUILD, "tests", "go"), "GOPATH": folder, "GOFLAGS": "-mod=mod",
                     "GOPROXY": "off", "GOTOOLCHAIN": "local", "GOENV": "off"}
 
@@ -243,6 +243,20 @@ def check_units(pprof, folder):
         check(f"cpu-clock, {weight}: in words", re.search(rf"^ *{re.escape(shown)} .* main$", pprof(path, "top"), re.M))
 
 
+def check_time(pprof, folder):
+    source, path = os.path.join(folder, "time.dump"), os.path.join(folder, "time.pb")
+    with open(source, "w", encoding="utf-8") as f:
+        f.write('kscope-dump 1\nmeta key="clock" value="1 wall 1700000000000000000 at 5000000000"\n'
+                'source id=1 name="cycles" type=0 config=0x0\n'
+                'sample time=6 cpu=0 task=1/1 source=1 weight=1 : named "main"\n'
+                'sample time=8.5 cpu=0 task=1/1 source=1 weight=1 : named "main"\n')
+    kscope("convert", source, "-o", path)
+    text = pprof(path, "raw")
+    check("the time of day, and how long", "Time: 2023-11-14 22:13:21 +0000 UTC" in text and "Duration: 2.5s" in text, text)
+    done = kscope("convert", source, "-t", "firefox", "-o", "-")
+    equal("the time of day in Firefox", json.loads(done.stdout)["meta"]["startTime"], 1700000001000)
+
+
 def check_large_sum(pprof, folder):
     """pprof has signed numbers."""
     source, path = os.path.join(folder, "large.dump"), os.path.join(folder, "large.pb")
@@ -275,6 +289,7 @@ def check_names(pprof, folder):
     check("mappings do not overlap", len(ranges) == 5 and all(a[1] <= b[0] for a, b in zip(ranges, ranges[1:])), ranges)
     equal("any event", sum(numbers[0] for numbers in pprof.top(path, "weird,event:u").values()), 15)
     check_units(pprof, folder)
+    check_time(pprof, folder)
     check_large_sum(pprof, folder)
     for name in ("wire-allocs", "perfdata-holes", "kpdata-many-sources"):
         place = os.path.join(GOLDEN, name)
