@@ -302,7 +302,8 @@ def test_formats(folder):
         got, units = 0, set()
         with Firefox(name, path) as front:
             for thread in front.threads():
-                rows = front.ask("thread", "functions", "--thread", thread["threadHandle"], "--limit", "0", "--include-idle")
+                rows = front.ask("thread", "functions", "--thread", thread["threadHandle"], "--limit", "0",
+                                 "--include-idle")
                 unit = 10**6 if rows["weightType"] == "tracing-ms" else 1
                 got += round(unit * sum(row["selfSamples"] for row in rows["functions"]))
                 units.add(rows["weightType"])
@@ -328,7 +329,8 @@ def compare_allocs(name, source, path, *options):
               for value in ("live", "total")}
     with Firefox(name, path) as front:
         threads = {thread["name"]: thread["threadHandle"] for thread in front.threads()}
-        equal(f"{name}: a thread for each allocator", sorted(threads), sorted(one for one in heaps if heaps[one]["allocs"]))
+        equal(f"{name}: a thread for each allocator", sorted(threads),
+              sorted(heap for heap in heaps if heaps[heap]["allocs"]))
         for heap, thread in threads.items():
             for value, key, strategy in (("live", "live_bytes", "native-retained-allocations"),
                                          ("total", "total_bytes", "native-allocations")):

@@ -252,7 +252,8 @@ def check_time(pprof, folder):
                 'sample time=8.5 cpu=0 task=1/1 source=1 weight=1 : named "main"\n')
     kscope("convert", source, "-o", path)
     text = pprof(path, "raw")
-    check("the time of day, and how long", "Time: 2023-11-14 22:13:21 +0000 UTC" in text and "Duration: 2.5s" in text, text)
+    check("the time of day, and how long",
+          "Time: 2023-11-14 22:13:21 +0000 UTC" in text and "Duration: 2.5s" in text, text)
     done = kscope("convert", source, "-t", "firefox", "-o", "-")
     equal("the time of day in Firefox", json.loads(done.stdout)["meta"]["startTime"], 1700000001000)
 
