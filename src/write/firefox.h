@@ -84,10 +84,10 @@ static inline void firefox_flush(struct firefox_out *out, size_t beyond)
 	buf_clear(&out->text);
 }
 
-/* A call for each value of a column. */
+/* Writers of columns flush after each value, so that the text in memory stays about this long. */
 #define FIREFOX_FULL ((size_t)64 << 10)
 
-/* Samples have these stacks. The other functions come after the last call. */
+/* Notes that rows refer to this stack. Do this for all stacks, then call firefox_build(). */
 void firefox_use(struct firefox_tables *tables, uint32_t stack, bool idle);
 void firefox_build(struct firefox_tables *tables);
 /* The row of a stack, from 1 on; 0: none. */
@@ -176,7 +176,7 @@ struct firefox {
 	struct rows samples, markers, allocs; /* by thread */
 	uint64_t first, last;		      /* time; NO_TIME: none yet */
 	uint64_t pace;			      /* ns between samples of a thread that runs */
-	uint64_t weight;		      /* of all samples */
+	bool has_weights;		      /* not all weights are 0 */
 	uint64_t lost;
 	struct firefox_sum {
 		uint64_t samples, weight;

@@ -52,7 +52,7 @@ static struct firefox_thread new_thread(enum firefox_thread_kind kind)
 					.run_begin = NO_TIME };
 }
 
-/* Each cpu has an idle task, and all have the id 0. Threads that the data does not tell are as different. */
+/* Each cpu has an idle task, and all of them have the id 0. If the data has no ids, each cpu may run another thread. */
 static bool is_shared(const struct event *ev)
 {
 	return ev->tid == NO_TASK || (!ev->pid && !ev->tid);
@@ -152,7 +152,7 @@ void firefox_put_sample(struct writer *w, const struct event *ev)
 	thread->busy += !row.idle;
 	thread->count += row.count;
 	thread->weight += row.weight;
-	ff->weight |= row.weight;
+	ff->has_weights |= row.weight != 0;
 	thread->weighs |= row.weight != 1 || row.count != 1;
 	rows_add(&ff->samples, number, &row);
 	see_cpu(ff, thread->main, ev);

@@ -155,7 +155,7 @@ static uint64_t ran(const struct firefox *ff, const struct firefox_sample *sampl
 
 static uint64_t value_of(const struct firefox *ff, const struct firefox_sample *sample)
 {
-	return ff->weight ? sample->weight : sample->count;
+	return ff->has_weights ? sample->weight : sample->count;
 }
 
 #define COLUMN(table, group, key, value)                       \

@@ -299,14 +299,14 @@ static void put_mapping(struct writer *w, uint32_t id)
 	}
 	pb_put_uint(&p->message, MAPPING_FILE, file);
 	pb_put_uint(&p->message, MAPPING_BUILD_ID, build);
-	/* All that could be found is in the profile: else, pprof would look for more on this machine. */
+	/* kscope looked up all names. Without these flags, pprof searches this machine's binaries for more. */
 	for (uint32_t field = MAPPING_HAS_FUNCTIONS; field <= MAPPING_LAST; field++)
 		pb_put_uint(&p->message, field, map->known || !map->image);
 	pb_close(&p->message, at);
 	flush(w, &p->message);
 }
 
-/* Without a system name, or pprof would take names apart that look like C++. */
+/* Without a system name: pprof would demangle it, and shorten a name that looks like C++. */
 static uint32_t function(struct writer *w, const struct symbol *symbol)
 {
 	struct pprof *p = w->priv;
@@ -384,7 +384,7 @@ static void put_text_label(struct writer *w, const char *key, uint32_t text)
 	pb_close(&p->message, at);
 }
 
-/* With a unit, which is what pprof takes by default, or pprof would ignore a 0. */
+/* With a unit, because pprof ignores a 0 without one. The key is the unit that pprof itself would assume. */
 static void put_number_label(struct writer *w, const char *key, uint32_t value)
 {
 	struct pprof *p = w->priv;
