@@ -133,14 +133,23 @@ def build_id(path):
     return re.search(r"Build ID: ([0-9a-f]+)", run("readelf", "-n", path).stdout)[1]
 
 
+def check_ranges(name, raw):
+    """Also the addresses of calls, which are below those where they return."""
+    wrong = []
+    for address, number, _ in raw.locations:
+        start, limit = (int(raw.mappings[number][i], 16) if number else 0 for i in (2, 3))
+        if limit and not start <= address < limit:
+            wrong.append(hex(address))
+    no_problems(f"{name}: addresses are in their mappings", wrong)
+
+
 def check_places(raw, path):
     """Addresses are those of the file, and binutils finds the same functions and lines there."""
     mapping = raw.mapping(path)
     name = os.path.basename(path)
     equal(f"{name}: build ID", mapping[6], build_id(path))
     here = [(address, lines) for address, number, lines in raw.locations if number == mapping[1]]
-    no_problems(f"{name}: addresses are in the mapping",
-                [hex(address) for address, _ in here if not int(mapping[2], 16) <= address < int(mapping[3], 16)])
+    check_ranges(name, raw)
     done = run("addr2line", "-a", "-i", "-f", "-C", "-e", path, *(hex(address) for address, _ in here))
     blocks = [block.splitlines()[1:] for block in re.split(r"^(?=0x)", done.stdout, flags=re.M)[1:]]
     wrong = []
@@ -292,11 +301,13 @@ def check_names(pprof, folder):
     check_units(pprof, folder)
     check_time(pprof, folder)
     check_large_sum(pprof, folder)
-    for name in ("wire-allocs", "perfdata-holes", "kpdata-many-sources"):
+    for name in ("wire-allocs", "perfdata-holes", "kpdata-many-sources", "wire-described-many-frames"):
         place = os.path.join(GOLDEN, name)
         source = next(os.path.join(place, file) for file in os.listdir(place) if file.startswith("input."))
         kscope("convert", source, "-o", path)
-        check(f"{name}: pprof reads it", "Samples:" in pprof(path, "raw"))
+        raw = Raw(pprof(path, "raw"))
+        check(f"{name}: pprof reads it", "Samples:" in raw.text)
+        check_ranges(name, raw)
 
 
 if shutil.which("go"):
