@@ -21,7 +21,9 @@
 #define VERSION 60
 #define GECKO_VERSION 30 /* of the unprocessed format; the front end wants a number */
 #define MS ((uint64_t)1000000)
-#define FEW 10 /* samples: too few to tell their usual distance */
+#define VISIBLE 15 /* threads at first, as the front end does it by default */
+#define IDLE 20	   /* times less than the most active thread did is too little to be visible */
+#define FEW 10	   /* samples: too few to tell their usual distance */
 
 static int firefox_open(struct writer *w)
 {
@@ -178,25 +180,54 @@ static void put_units(struct json_out *json)
 	json_out_end(json);
 }
 
-static bool did_more(const struct firefox_thread *a, const struct firefox_thread *b)
+static int by_work(const void *va, const void *vb, void *arg)
 {
-	return a->busy != b->busy ? a->busy > b->busy : a->calls > b->calls;
+	const struct firefox_thread *threads = arg;
+	uint32_t a = *(const uint32_t *)va, b = *(const uint32_t *)vb;
+
+	if (threads[a].busy != threads[b].busy)
+		return threads[a].busy > threads[b].busy ? -1 : 1;
+	if (threads[a].calls != threads[b].calls)
+		return threads[a].calls > threads[b].calls ? -1 : 1;
+	return a < b ? -1 : 1;
 }
 
-/* The thread that is shown first: the one that did most. */
-static void put_selected(const struct firefox *ff, struct json_out *json)
+static bool is_idle(const struct firefox_thread *thread, const struct firefox_thread *first)
 {
-	size_t best = 0;
+	return first->busy ? thread->busy < first->busy / IDLE
+			   : thread->calls < first->calls / IDLE;
+}
 
-	if (!ff->nr_threads)
-		return;
-	for (size_t i = 1; i < ff->nr_threads; i++) {
-		if (did_more(&ff->threads[i], &ff->threads[best]))
-			best = i;
-	}
+/* The front end itself would hide allocations and losses, because their threads have no samples. */
+static bool is_notable(const struct firefox *ff, uint32_t number)
+{
+	const struct firefox_thread *thread = &ff->threads[number];
+
+	return thread->kind == THREAD_HEAP ||
+	       (firefox_leads(ff, number) && ff->threads[thread->main].losses);
+}
+
+/* Which threads are visible at first, and which one is selected: the one that did most. */
+static void put_view(const struct firefox *ff, struct json_out *json)
+{
+	uint32_t *order = xcalloc(ff->nr_threads, sizeof(*order));
+
+	for (uint32_t i = 0; i < ff->nr_threads; i++)
+		order[i] = i;
+	qsort_r(order, ff->nr_threads, sizeof(*order), by_work, ff->threads);
 	json_out_array(json, "initialSelectedThreads");
-	json_out_u64(json, NULL, best);
+	json_out_u64(json, NULL, order[0]);
 	json_out_end(json);
+	json_out_array(json, "initialVisibleThreads");
+	for (size_t i = 0; i < ff->nr_threads; i++) {
+		const struct firefox_thread *thread = &ff->threads[order[i]];
+
+		if ((i < VISIBLE && !is_idle(thread, &ff->threads[order[0]])) ||
+		    is_notable(ff, order[i]))
+			json_out_u64(json, NULL, order[i]);
+	}
+	json_out_end(json);
+	free(order);
 }
 
 static void put_meta(struct writer *w)
@@ -222,7 +253,8 @@ static void put_meta(struct writer *w)
 	put_fact(w, "arguments", "cmdline");
 	put_fact(w, "CPUName", "cpudesc");
 	put_fact(w, "abi", "arch");
-	put_selected(ff, json);
+	if (ff->nr_threads)
+		put_view(ff, json);
 	put_units(json);
 	put_totals(w);
 	firefox_put_categories(&ff->tables, json);

@@ -155,6 +155,7 @@ struct firefox_thread {
 	uint32_t lead;	   /* of the first: the thread that shows them */
 	uint64_t nr, timed, busy; /* samples; with a time; not idle */
 	uint64_t calls;		  /* of a task: its slices */
+	uint64_t losses;	  /* markers of losses and gaps */
 	uint64_t first, last;	  /* times of samples; NO_TIME: none yet */
 	uint64_t count, weight;
 	uint64_t allocs, allocs_timed;

@@ -206,6 +206,7 @@ void firefox_put_slice(struct firefox *ff, const struct event *ev)
 		marker.began_before = thread->open[--thread->nr_open];
 	}
 	thread->calls += thread->kind == THREAD_TASK;
+	thread->losses += slice->kind == SLICE_GAP;
 	see_time(ff, marker.begin);
 	see_time(ff, marker.end);
 	rows_add(&ff->markers, number, &marker);
@@ -224,6 +225,7 @@ void firefox_put_lost(struct firefox *ff, const struct event *ev)
 	uint32_t number = ev->tid != NO_TASK ? task_thread(ff, ev, 0) : cpu_thread(ff, ev->cpu);
 
 	ff->lost += ev->lost.count;
+	ff->threads[number].losses++;
 	see_time(ff, time);
 	rows_add(&ff->markers, number, &marker);
 }

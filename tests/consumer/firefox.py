@@ -197,6 +197,16 @@ def test_markers(odd, front):
     equal("samples of all events on each cpu", dict(runs), dict(want))
 
 
+def test_view(path):
+    """The first view shows where something was lost, and hides threads that were idle."""
+    with gzip.open(path, "rt", encoding="utf-8") as file:
+        profile = json.load(file)
+    names = [thread["name"] for thread in profile["threads"]]
+    seen = {names[number] for number in profile["meta"]["initialVisibleThreads"]}
+    equal("the first view", seen, {name for name in names if not name.startswith("idle/")})
+    check("the first view: losses", {f"cpu {cpu}" for cpu, _ in profiles.LOST} <= seen, seen)
+
+
 def test_places(odd, path):
     """Addresses are those of the binary, and binutils finds the same functions, inlined ones, and lines there."""
     with gzip.open(path, "rt", encoding="utf-8") as file:
@@ -236,6 +246,7 @@ def test_odd(folder):
         test_categories(odd, front)
         test_meta(odd, front)
         test_markers(odd, front)
+    test_view(path)
     test_places(odd, path)
     test_same_bytes(odd, path)
 
