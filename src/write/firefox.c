@@ -21,9 +21,10 @@
 #define VERSION 60
 #define GECKO_VERSION 30 /* of the unprocessed format; the front end wants a number */
 #define MS ((uint64_t)1000000)
-#define VISIBLE 15 /* threads at first, as the front end does it by default */
-#define IDLE 20	   /* times less than the most active thread did is too little to be visible */
-#define FEW 10	   /* samples: too few to tell their usual distance */
+#define FEW 10 /* samples: too few to tell their usual distance */
+/* At first, so many threads are visible at most, if they did at least 1/IDLE of what the most active one did. */
+#define VISIBLE 15
+#define IDLE 20
 
 static int firefox_open(struct writer *w)
 {
