@@ -103,8 +103,9 @@ extern const struct stage_ops *const stages[NR_STAGES];
 void stages_mark(uint32_t wants, bool marks[NR_STAGES]);
 
 /*
- * Which of these EVENT_BIT()s, made of events of the kinds `made_of`, a writer gets that takes `takes`. None if it takes
- * the originals. Calls become slices and sums: a writer that takes both gets the slices, which tell more.
+ * A stage makes events of the kinds `kinds` from events of the kinds `made_of` (EVENT_BIT()s). Returns those kinds that
+ * a writer gets if it takes `takes`: none if it takes the originals. Calls become slices and sums: a writer that takes
+ * both gets the slices, which tell more.
  */
 uint32_t stage_gives(uint32_t takes, uint32_t made_of, uint32_t kinds);
 

@@ -144,6 +144,12 @@ void source_from_name(struct event_source *source, const char *name)
 	source->config = 0;
 }
 
+bool source_sum_is_time(const struct world *world, uint32_t source, uint64_t samples,
+			uint64_t weight)
+{
+	return weight && weight != samples && source_counts_time(world, &world->sources[source]);
+}
+
 bool source_counts_time(const struct world *world, const struct source *source)
 {
 	return source->unit ? !strcmp(str_text(world->strings, source->unit), "ns")

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/mem.h"
 #include "pass/merge.h"
 #include "stage.h"
 
@@ -383,6 +384,25 @@ void alloc_finish(struct alloc_pass *pass)
 	for (size_t i = 1; i < pass->nr_heaps; i++)
 		draw_to(pass, pass->heaps[i]);
 	pass->events++;
+}
+
+void alloc_say_findings(const struct alloc_pass *pass,
+			void (*say)(void *arg, const char *kind, uint64_t nr), void *arg)
+{
+	for (size_t h = 1; h < pass->nr_heaps; h++) {
+		const struct alloc_heap *heap = pass->heaps[h];
+
+		for (unsigned i = 0; i < FINDING_KINDS; i++) {
+			char *kind;
+
+			if (!heap->found[i])
+				continue;
+			kind = xasprintf("%s: %s", heap->name, finding_names[i]);
+			log_warn("%s: %" PRIu64 "; kscope alloc lists them", kind, heap->found[i]);
+			say(arg, kind, heap->found[i]);
+			free(kind);
+		}
+	}
 }
 
 /* ---- the stage ---- */

@@ -107,5 +107,8 @@ void alloc_add(struct alloc_pass *pass, const struct event *ev);
 /* Brings peaks and series up to date. Call it before reading the sums. */
 void alloc_finish(struct alloc_pass *pass);
 extern const char *const finding_names[FINDING_KINDS];
+/* Warns of the findings of all heaps, and calls say() with each kind, as "HEAP: KIND", and their number. */
+void alloc_say_findings(const struct alloc_pass *pass,
+			void (*say)(void *arg, const char *kind, uint64_t nr), void *arg);
 
 #endif

@@ -22,6 +22,9 @@
 #define GECKO_VERSION 30 /* of the unprocessed format; the front end wants a number */
 #define MS ((uint64_t)1000000)
 #define FEW 10 /* samples: too few to tell their usual distance */
+/* At first, so many threads are visible at most, if they did at least 1/IDLE of what the most active one did. */
+#define VISIBLE 15
+#define IDLE 20
 
 static int firefox_open(struct writer *w)
 {
@@ -42,10 +45,19 @@ static int firefox_open(struct writer *w)
 	return 0;
 }
 
+static int check_rows(const struct firefox *ff, struct err *err)
+{
+	if (rows_check(&ff->samples, err) < 0 || rows_check(&ff->markers, err) < 0)
+		return -1;
+	return rows_check(&ff->allocs, err);
+}
+
 /* ---- the events ---- */
 
 static int firefox_put(struct writer *w, const struct event *ev)
 {
+	if (ev->outside && ev->kind != EVENT_ALLOC)
+		return 0;
 	switch (ev->kind) {
 	case EVENT_SAMPLE: firefox_put_sample(w, ev); break;
 	case EVENT_LOST: firefox_put_lost(w->priv, ev); break;
@@ -56,7 +68,7 @@ static int firefox_put(struct writer *w, const struct event *ev)
 		break;
 	default: firefox_put_life(w->priv, ev); break;
 	}
-	return 0;
+	return check_rows(w->priv, &w->err);
 }
 
 /* ---- the end ---- */
@@ -121,33 +133,15 @@ static void put_fact(struct writer *w, const char *key, const char *fact)
 		json_out_text(&ff->out.json, key, value);
 }
 
-static void put_total(struct json_out *json, const char *label, uint64_t value)
+static void put_total(void *arg, const char *label, uint64_t value)
 {
+	struct json_out *json = arg;
+
 	json_out_object(json, NULL);
 	json_out_text(json, "label", label);
 	json_out_text(json, "format", "integer");
 	json_out_u64(json, "value", value);
 	json_out_end(json);
-}
-
-static void put_findings(const struct firefox *ff, struct json_out *json)
-{
-	struct buf label = { 0 };
-
-	for (size_t h = 1; h < ff->heaps.nr_heaps; h++) {
-		const struct alloc_heap *heap = ff->heaps.heaps[h];
-
-		for (unsigned i = 0; i < FINDING_KINDS; i++) {
-			if (!heap->found[i])
-				continue;
-			buf_clear(&label);
-			buf_addf(&label, "%s: %s", heap->name, finding_names[i]);
-			put_total(json, label.data, heap->found[i]);
-			log_warn("%s: %" PRIu64 "; kscope alloc lists them", label.data,
-				 heap->found[i]);
-		}
-	}
-	buf_release(&label);
 }
 
 /* What the front end shows in its panel of the profile. */
@@ -171,7 +165,7 @@ static void put_totals(struct writer *w)
 		put_total(json, label.data, ff->sums[i].samples);
 	}
 	put_total(json, "lost", ff->lost); /* samples, or parts of a trace */
-	put_findings(ff, json);
+	alloc_say_findings(&ff->heaps, put_total, json);
 	json_out_end(json);
 	json_out_end(json);
 	json_out_end(json);
@@ -187,20 +181,54 @@ static void put_units(struct json_out *json)
 	json_out_end(json);
 }
 
-/* The thread that is shown first: the one that did most. */
-static void put_selected(const struct firefox *ff, struct json_out *json)
+static int by_work(const void *va, const void *vb, void *arg)
 {
-	size_t best = 0;
+	const struct firefox_thread *threads = arg;
+	uint32_t a = *(const uint32_t *)va, b = *(const uint32_t *)vb;
 
-	for (size_t i = 1; i < ff->nr_threads; i++) {
-		if (ff->threads[i].busy > ff->threads[best].busy)
-			best = i;
-	}
-	if (!ff->nr_threads)
-		return;
+	if (threads[a].busy != threads[b].busy)
+		return threads[a].busy > threads[b].busy ? -1 : 1;
+	if (threads[a].calls != threads[b].calls)
+		return threads[a].calls > threads[b].calls ? -1 : 1;
+	return a < b ? -1 : 1;
+}
+
+static bool is_idle(const struct firefox_thread *thread, const struct firefox_thread *first)
+{
+	return first->busy ? thread->busy < first->busy / IDLE
+			   : thread->calls < first->calls / IDLE;
+}
+
+/* The front end itself would hide allocations and losses, because their threads have no samples. */
+static bool is_notable(const struct firefox *ff, uint32_t number)
+{
+	const struct firefox_thread *thread = &ff->threads[number];
+
+	return thread->kind == THREAD_HEAP ||
+	       (firefox_leads(ff, number) && ff->threads[thread->main].losses);
+}
+
+/* Which threads are visible at first, and which one is selected: the one that did most. */
+static void put_view(const struct firefox *ff, struct json_out *json)
+{
+	uint32_t *order = xcalloc(ff->nr_threads, sizeof(*order));
+
+	for (uint32_t i = 0; i < ff->nr_threads; i++)
+		order[i] = i;
+	qsort_r(order, ff->nr_threads, sizeof(*order), by_work, ff->threads);
 	json_out_array(json, "initialSelectedThreads");
-	json_out_u64(json, NULL, best);
+	json_out_u64(json, NULL, order[0]);
 	json_out_end(json);
+	json_out_array(json, "initialVisibleThreads");
+	for (size_t i = 0; i < ff->nr_threads; i++) {
+		const struct firefox_thread *thread = &ff->threads[order[i]];
+
+		if ((i < VISIBLE && !is_idle(thread, &ff->threads[order[0]])) ||
+		    is_notable(ff, order[i]))
+			json_out_u64(json, NULL, order[i]);
+	}
+	json_out_end(json);
+	free(order);
 }
 
 static void put_meta(struct writer *w)
@@ -214,7 +242,7 @@ static void put_meta(struct writer *w)
 	json_out_text(json, "product", "kscope");
 	json_out_text(json, "importedFrom", "kscope");
 	json_out_decimal(json, "interval", ff->pace, FIREFOX_MS);
-	json_out_u64(json, "startTime", 0);
+	json_out_decimal(json, "startTime", timeline_wall(w->world, ff->first), FIREFOX_MS);
 	json_out_u64(json, "processType", 0);
 	json_out_u64(json, "stackwalk", 1);
 	json_out_bool(json, "debug", false);
@@ -226,7 +254,8 @@ static void put_meta(struct writer *w)
 	put_fact(w, "arguments", "cmdline");
 	put_fact(w, "CPUName", "cpudesc");
 	put_fact(w, "abi", "arch");
-	put_selected(ff, json);
+	if (ff->nr_threads)
+		put_view(ff, json);
 	put_units(json);
 	put_totals(w);
 	firefox_put_categories(&ff->tables, json);
@@ -261,9 +290,7 @@ static int firefox_finish(struct writer *w)
 	if (!ff->nr_threads)
 		log_warn("%s: the profile is empty",
 			 strcmp(w->out->path, "-") ? w->out->path : "standard output");
-	if (rows_check(&ff->samples, &w->err) < 0 || rows_check(&ff->markers, &w->err) < 0)
-		return -1;
-	return rows_check(&ff->allocs, &w->err);
+	return check_rows(ff, &w->err);
 }
 
 static void firefox_close(struct writer *w)
@@ -292,7 +319,7 @@ const struct writer_ops write_firefox = {
 	.name = "firefox",
 	.about = "profile for the Firefox Profiler",
 	.extension = ".profile.json",
-	.needs = WRITER_TEXT,
+	.needs = WRITER_TEXT | WRITER_OUTSIDE,
 	.takes = EVENT_BIT(EVENT_SAMPLE) | EVENT_BIT(EVENT_LOST) | EVENT_BIT(EVENT_ALLOC) |
 		 EVENT_BIT(EVENT_SLICE) | EVENT_BIT(EVENT_FORK) | EVENT_BIT(EVENT_EXIT),
 	.next = "open it in profiler.firefox.com",

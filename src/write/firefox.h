@@ -27,9 +27,9 @@ enum firefox_category {
 
 /* ---- the tables that all threads share: firefox_tables.c ---- */
 
-struct firefox_place { /* of a stack in the output */
-	uint32_t row;  /* of its leaf, from 1 on; 0: not in the output */
-	uint8_t category;
+struct firefox_place {	/* of a stack in the output */
+	uint32_t row;	/* of its leaf, from 1 on; 0: not in the output */
+	bool interrupt; /* a function called from there is a part of an interrupt's handling */
 	bool used;
 };
 
@@ -84,10 +84,10 @@ static inline void firefox_flush(struct firefox_out *out, size_t beyond)
 	buf_clear(&out->text);
 }
 
-/* A call for each value of a column. */
+/* Writers of columns flush after each value, so that the text in memory stays about this long. */
 #define FIREFOX_FULL ((size_t)64 << 10)
 
-/* Samples have these stacks. The other functions come after the last call. */
+/* Notes that rows refer to this stack. Do this for all stacks, then call firefox_build(). */
 void firefox_use(struct firefox_tables *tables, uint32_t stack, bool idle);
 void firefox_build(struct firefox_tables *tables);
 /* The row of a stack, from 1 on; 0: none. */
@@ -105,7 +105,7 @@ void firefox_tables_release(struct firefox_tables *tables);
 enum firefox_marker_type { MARKER_CALL, MARKER_NOTE, MARKER_LOST, MARKER_CPU, MARKER_TYPES };
 
 struct firefox_marker {
-	uint64_t begin, end; /* ns; equal for a moment */
+	uint64_t begin, end; /* ns; equal for a moment; NO_TIME: before all times */
 	uint64_t instructions, own, cycles, own_cycles;
 	/* Samples that were lost or taken; and bytes that were lost, or the value of a note. */
 	uint64_t samples, value;
@@ -153,14 +153,16 @@ struct firefox_thread {
 	uint32_t heap;	   /* the allocator's name */
 	uint32_t main;	   /* the first thread of its task, which has the rows of all its markers */
 	uint32_t lead;	   /* of the first: the thread that shows them */
-	uint64_t nr, timed, busy; /* rows; with a time; not idle */
-	uint64_t first, last;	  /* time */
+	uint64_t nr, timed, busy; /* samples; with a time; not idle */
+	uint64_t calls;		  /* of a task: its slices */
+	uint64_t losses;	  /* markers of losses and gaps */
+	uint64_t first, last;	  /* times of samples; NO_TIME: none yet */
 	uint64_t count, weight;
 	uint64_t allocs, allocs_timed;
 	bool weighs; /* a weight is not 1 */
-	/* What ran on one cpu up to now: */
+	/* The samples on one cpu up to now: */
 	uint32_t run_cpu;
-	uint64_t run_begin, run_samples;
+	uint64_t run_begin, run_end, run_samples;
 	/* Of each slice that has begun: whether it began before. */
 	bool *open;
 	size_t nr_open, cap_open;
@@ -175,7 +177,7 @@ struct firefox {
 	struct rows samples, markers, allocs; /* by thread */
 	uint64_t first, last;		      /* time; NO_TIME: none yet */
 	uint64_t pace;			      /* ns between samples of a thread that runs */
-	uint64_t weight;		      /* of all samples */
+	bool has_weights;		      /* not all weights are 0 */
 	uint64_t lost;
 	struct firefox_sum {
 		uint64_t samples, weight;

@@ -15,21 +15,30 @@ static const struct schema {
 	const struct field *fields; /* besides those of timeline_arg_info() */
 	bool args;		    /* it has these, too */
 } schemas[MARKER_TYPES] = {
-	[MARKER_CALL] = { "Call", "{marker.name}", "{marker.data.kind}",
-			  (const struct field[]){ { "kind", "Kind", "string" }, { 0 } }, true },
-	[MARKER_NOTE] = { "Note", "{marker.name}", "{marker.name}", (const struct field[]){ { 0 } },
-			  true },
-	[MARKER_LOST] = { "Lost", "{marker.data.samples} lost",
-			  "{marker.data.samples} lost: {marker.data.reason}",
-			  (const struct field[]){ { "samples", "Number", "integer" },
-						  { "bytes", "Bytes", "bytes" },
-						  { "cpu", "CPU", "integer" },
-						  { "reason", "Reason", "string" },
-						  { 0 } } },
-	[MARKER_CPU] = { "CPU", "CPU {marker.data.cpu}", "{marker.data.samples} samples",
-			 (const struct field[]){ { "cpu", "CPU", "integer" },
-						 { "samples", "Samples", "integer" },
-						 { 0 } } },
+	[MARKER_CALL] = { .name = "Call",
+			  .chart = "{marker.name}",
+			  .table = "{marker.data.kind}",
+			  .fields = (const struct field[]){ { "kind", "Kind", "string" }, { 0 } },
+			  .args = true },
+	[MARKER_NOTE] = { .name = "Note",
+			  .chart = "{marker.name}",
+			  .table = "{marker.name}",
+			  .fields = (const struct field[]){ { 0 } },
+			  .args = true },
+	[MARKER_LOST] = { .name = "Lost",
+			  .chart = "{marker.data.samples} lost",
+			  .table = "{marker.data.samples} lost: {marker.data.reason}",
+			  .fields = (const struct field[]){ { "samples", "Number", "integer" },
+							    { "bytes", "Bytes", "bytes" },
+							    { "cpu", "CPU", "integer" },
+							    { "reason", "Reason", "string" },
+							    { 0 } } },
+	[MARKER_CPU] = { .name = "CPU",
+			 .chart = "CPU {marker.data.cpu}",
+			 .table = "{marker.data.samples} samples",
+			 .fields = (const struct field[]){ { "cpu", "CPU", "integer" },
+							   { "samples", "Samples", "integer" },
+							   { 0 } } },
 };
 
 static void put_field(struct json_out *json, const char *key, const char *label, const char *format)
@@ -193,6 +202,11 @@ static enum firefox_category category_of(struct firefox_tables *t, const struct 
 	return m->frame ? firefox_category_of(t->world, m->frame) : CATEGORY_OTHER;
 }
 
+static void put_time(struct json_out *json, uint64_t time, uint64_t start)
+{
+	json_out_decimal(json, NULL, time == NO_TIME ? 0 : time - start, FIREFOX_MS);
+}
+
 static void count(struct written *written, const struct firefox_marker *m)
 {
 	written->begins += m->type == MARKER_CALL;
@@ -222,8 +236,8 @@ void firefox_put_markers(struct firefox_tables *t, struct firefox_out *out, stru
 	json_out_object(json, "markers");
 	COLUMN("data", (put_data(t, json, m), count(written, m)));
 	COLUMN("name", json_out_u64(json, NULL, firefox_string(t, name_of(t, m))));
-	COLUMN("startTime", json_out_decimal(json, NULL, m->begin - start, FIREFOX_MS));
-	COLUMN("endTime", json_out_decimal(json, NULL, m->end - start, FIREFOX_MS));
+	COLUMN("startTime", put_time(json, m->begin, start));
+	COLUMN("endTime", put_time(json, m->end, start));
 	COLUMN("phase",
 	       json_out_u64(json, NULL,
 			    m->type == MARKER_LOST || m->type == MARKER_NOTE ? PHASE_MOMENT

@@ -11,6 +11,11 @@
 
 enum key_kind { KEY_FRAME = 1, KEY_FUNC, KEY_RESOURCE, KEY_LIB, KEY_SYMBOL, KEY_SUBCATEGORY };
 
+/* What surrounds a frame: its category depends on it. */
+struct around {
+	bool interrupt, idle;
+};
+
 static const struct {
 	const char *name, *color;
 } categories[CATEGORIES] = {
@@ -216,13 +221,30 @@ static int64_t address_of(struct firefox_tables *t, uint32_t handle)
 	return address > 0 && frame.flags & FRAME_RETURN ? address - 1 : address;
 }
 
+/* ---- categories ---- */
+
+enum firefox_category firefox_category_of(struct world *world, uint32_t frame)
+{
+	return world->frames.all[frame].flags & FRAME_KERNEL ? CATEGORY_KERNEL : CATEGORY_USER;
+}
+
+static enum firefox_category category_of(struct firefox_tables *t, uint32_t frame,
+					 const struct symbol *symbol, struct around around)
+{
+	enum firefox_category category = firefox_category_of(t->world, frame);
+	const char *name = str_text(t->world->strings, symbol->name);
+
+	if (category == CATEGORY_KERNEL && (around.interrupt || role_interrupt(name)))
+		return CATEGORY_INTERRUPT;
+	return around.idle || role_idle(name) ? CATEGORY_IDLE : category;
+}
+
 /* The rows of a frame, the outermost first, are together. Returns the first one; *nr: their number. */
-static uint32_t frame_of(struct firefox_tables *t, uint32_t frame, enum firefox_category category,
-			 size_t *nr)
+static uint32_t frame_of(struct firefox_tables *t, uint32_t frame, struct around around, size_t *nr)
 {
 	const struct symbol *symbols = frame_symbols(t->world, frame, nr);
-	uint32_t *number = entry(t, KEY_FRAME, frame, category);
-	struct firefox_frame row = { .category = (uint8_t)category };
+	uint32_t *number = entry(t, KEY_FRAME, frame, around.idle * 2U + around.interrupt);
+	struct firefox_frame row = { 0 };
 
 	if (*number)
 		return *number - 1;
@@ -231,8 +253,12 @@ static uint32_t frame_of(struct firefox_tables *t, uint32_t frame, enum firefox_
 	t->nr_frames += *nr;
 	row.address = address_of(t, frame);
 	row.symbol = symbol_of(t, frame, &symbols[*nr - 1]);
-	row.subcategory = subcategory_of(t, category, frame_binary(t->world, frame));
 	for (size_t i = *nr; i--; row.depth++) {
+		enum firefox_category category = category_of(t, frame, &symbols[i], around);
+
+		around.interrupt = category == CATEGORY_INTERRUPT;
+		row.category = (uint8_t)category;
+		row.subcategory = subcategory_of(t, category, frame_binary(t->world, frame));
 		row.func = func_of(t, frame, &symbols[i]);
 		row.line = t->funcs[row.func].source == source_of(t, symbols[i].file)
 				   ? symbols[i].line
@@ -244,26 +270,6 @@ static uint32_t frame_of(struct firefox_tables *t, uint32_t frame, enum firefox_
 
 /* ---- stacks ---- */
 
-enum firefox_category firefox_category_of(struct world *world, uint32_t frame)
-{
-	return world->frames.all[frame].flags & FRAME_KERNEL ? CATEGORY_KERNEL : CATEGORY_USER;
-}
-
-static enum firefox_category category_of(struct world *world, uint32_t frame,
-					 enum firefox_category caller, bool idle)
-{
-	enum firefox_category category = firefox_category_of(world, frame);
-	size_t nr;
-	const struct symbol *symbols = frame_symbols(world, frame, &nr);
-
-	if (category == CATEGORY_KERNEL &&
-	    (caller == CATEGORY_INTERRUPT ||
-	     role_interrupt(str_text(world->strings, symbols[nr - 1].name))))
-		return CATEGORY_INTERRUPT;
-	return idle || role_idle(str_text(world->strings, symbols->name)) ? CATEGORY_IDLE
-									  : category;
-}
-
 static void build_stack(struct firefox_tables *t, size_t at)
 {
 	const struct stack *stack = &t->world->stacks.all[at / 2];
@@ -272,8 +278,8 @@ static void build_stack(struct firefox_tables *t, size_t at)
 	uint32_t first, prefix = caller->row;
 	size_t nr;
 
-	place->category = (uint8_t)category_of(t->world, stack->frame, caller->category, at % 2);
-	first = frame_of(t, stack->frame, place->category, &nr);
+	first = frame_of(t, stack->frame, (struct around){ caller->interrupt, at % 2 }, &nr);
+	place->interrupt = t->frames[first + nr - 1].category == CATEGORY_INTERRUPT;
 	GROW(t->stacks, t->nr_stacks + nr, t->cap_stacks);
 	for (size_t i = 0; i < nr; i++) {
 		t->stacks[t->nr_stacks++] = (struct firefox_stack){ first + (uint32_t)i, prefix };

@@ -6,18 +6,24 @@
 
 /* ---- threads ---- */
 
-static void see_time(struct firefox *ff, uint64_t time)
+/* Data may be out of order. */
+static void widen(uint64_t *first, uint64_t *last, uint64_t time)
 {
 	if (time == NO_TIME)
 		return;
-	if (ff->first == NO_TIME) {
-		ff->first = ff->last = time;
+	if (*first == NO_TIME) {
+		*first = *last = time;
 		return;
 	}
-	if (time < ff->first)
-		ff->first = time;
-	if (time > ff->last)
-		ff->last = time;
+	if (time < *first)
+		*first = time;
+	if (time > *last)
+		*last = time;
+}
+
+static void see_time(struct firefox *ff, uint64_t time)
+{
+	widen(&ff->first, &ff->last, time);
 }
 
 static uint32_t find_thread(struct firefox *ff, const struct firefox_thread *want, bool *added)
@@ -37,12 +43,16 @@ static uint32_t find_thread(struct firefox *ff, const struct firefox_thread *wan
 
 static struct firefox_thread new_thread(enum firefox_thread_kind kind)
 {
-	return (struct firefox_thread){
-		.kind = kind, .pid = NO_TASK, .tid = NO_TASK, .cpu = NO_CPU, .run_cpu = NO_CPU
-	};
+	return (struct firefox_thread){ .kind = kind,
+					.pid = NO_TASK,
+					.tid = NO_TASK,
+					.cpu = NO_CPU,
+					.first = NO_TIME,
+					.run_cpu = NO_CPU,
+					.run_begin = NO_TIME };
 }
 
-/* Each cpu has an idle task, and all have the id 0. Threads that the data does not tell are as different. */
+/* Each cpu has an idle task, and all of them have the id 0. If the data has no ids, each cpu may run another thread. */
 static bool is_shared(const struct event *ev)
 {
 	return ev->tid == NO_TASK || (!ev->pid && !ev->tid);
@@ -97,13 +107,14 @@ void firefox_end_run(struct firefox *ff, uint32_t number)
 	struct firefox_thread *thread = &ff->threads[number];
 	struct firefox_marker marker = { .type = MARKER_CPU,
 					 .begin = thread->run_begin,
-					 .end = thread->last,
+					 .end = thread->run_end,
 					 .samples = thread->run_samples,
 					 .cpu = thread->run_cpu };
 
 	if (thread->run_samples && thread->run_cpu != NO_CPU && thread->cpu == NO_CPU)
 		rows_add(&ff->markers, number, &marker);
 	thread->run_samples = 0;
+	thread->run_begin = NO_TIME;
 }
 
 static void see_cpu(struct firefox *ff, uint32_t number, const struct event *ev)
@@ -112,13 +123,11 @@ static void see_cpu(struct firefox *ff, uint32_t number, const struct event *ev)
 
 	if (ev->time == NO_TIME)
 		return;
-	if (ev->cpu != thread->run_cpu || !thread->run_samples) {
+	if (ev->cpu != thread->run_cpu)
 		firefox_end_run(ff, number);
-		thread->run_cpu = ev->cpu;
-		thread->run_begin = ev->time;
-	}
+	thread->run_cpu = ev->cpu;
 	thread->run_samples++;
-	thread->last = ev->time;
+	widen(&thread->run_begin, &thread->run_end, ev->time);
 }
 
 void firefox_put_sample(struct writer *w, const struct event *ev)
@@ -137,21 +146,16 @@ void firefox_put_sample(struct writer *w, const struct event *ev)
 
 	see_time(ff, ev->time);
 	firefox_use(&ff->tables, row.stack, row.idle);
-	if (ev->time != NO_TIME) {
-		if (!thread->timed++)
-			thread->first = ev->time;
-	}
+	widen(&thread->first, &thread->last, ev->time);
+	thread->timed += ev->time != NO_TIME;
 	thread->nr++;
 	thread->busy += !row.idle;
 	thread->count += row.count;
 	thread->weight += row.weight;
-	ff->weight |= row.weight;
+	ff->has_weights |= row.weight != 0;
 	thread->weighs |= row.weight != 1 || row.count != 1;
 	rows_add(&ff->samples, number, &row);
 	see_cpu(ff, thread->main, ev);
-	thread = &ff->threads[number];
-	if (ev->time != NO_TIME)
-		thread->last = ev->time;
 }
 
 /* ---- slices, losses and tasks ---- */
@@ -201,6 +205,8 @@ void firefox_put_slice(struct firefox *ff, const struct event *ev)
 	} else if (thread->nr_open) {
 		marker.began_before = thread->open[--thread->nr_open];
 	}
+	thread->calls += thread->kind == THREAD_TASK;
+	thread->losses += slice->kind == SLICE_GAP;
 	see_time(ff, marker.begin);
 	see_time(ff, marker.end);
 	rows_add(&ff->markers, number, &marker);
@@ -208,7 +214,7 @@ void firefox_put_slice(struct firefox *ff, const struct event *ev)
 
 void firefox_put_lost(struct firefox *ff, const struct event *ev)
 {
-	uint64_t time = ev->time != NO_TIME ? ev->time : ff->first == NO_TIME ? 0 : ff->last;
+	uint64_t time = ev->time == NO_TIME && ff->first != NO_TIME ? ff->last : ev->time;
 	struct firefox_marker marker = { .type = MARKER_LOST,
 					 .begin = time,
 					 .end = time,
@@ -219,6 +225,7 @@ void firefox_put_lost(struct firefox *ff, const struct event *ev)
 	uint32_t number = ev->tid != NO_TASK ? task_thread(ff, ev, 0) : cpu_thread(ff, ev->cpu);
 
 	ff->lost += ev->lost.count;
+	ff->threads[number].losses++;
 	see_time(ff, time);
 	rows_add(&ff->markers, number, &marker);
 }
@@ -234,9 +241,12 @@ void firefox_put_life(struct firefox *ff, const struct event *ev)
 		*number = (uint32_t)ff->nr_lives;
 	}
 	life = &ff->lives[*number - 1];
-	if (ev->kind == EVENT_EXIT)
+	if (ev->kind == EVENT_EXIT) {
 		life->ended = ev->time;
-	else if (!ev->fork.fresh && life->began == NO_TIME)
+		return;
+	}
+	life->ended = NO_TIME; /* of an earlier thread with the same id */
+	if (!ev->fork.fresh && life->began == NO_TIME)
 		life->began = ev->time;
 }
 
@@ -272,6 +282,7 @@ static void add_row(struct firefox *ff, const struct alloc_site *site, uint32_t 
 				     .part = part,
 				     .freed = freed };
 
+	see_time(ff, row.time);
 	firefox_use(&ff->tables, row.stack, false);
 	thread->allocs++;
 	thread->allocs_timed += row.time != NO_TIME;
@@ -322,7 +333,6 @@ void firefox_change_block(void *arg, uint32_t block, uint32_t by, uint64_t was, 
 
 void firefox_put_alloc(struct firefox *ff, const struct event *ev)
 {
-	see_time(ff, ev->time);
 	ff->alloc_time = ev->time;
 	ff->alloc_tid = ev->tid;
 	alloc_add(&ff->heaps, ev);

@@ -155,7 +155,7 @@ static uint64_t ran(const struct firefox *ff, const struct firefox_sample *sampl
 
 static uint64_t value_of(const struct firefox *ff, const struct firefox_sample *sample)
 {
-	return ff->weight ? sample->weight : sample->count;
+	return ff->has_weights ? sample->weight : sample->count;
 }
 
 #define COLUMN(table, group, key, value)                       \
@@ -209,7 +209,8 @@ static void put_samples(struct writer *w, uint32_t number)
 {
 	struct firefox *ff = w->priv;
 	const struct firefox_thread *thread = &ff->threads[number];
-	bool ms = ff->weight && source_counts_time(w->world, &w->world->sources[thread->source]);
+	const struct firefox_sum *sum = &ff->sums[thread->source];
+	bool ms = source_sum_is_time(w->world, thread->source, sum->samples, sum->weight);
 	uint32_t unit = w->world->sources[thread->source].unit;
 	bool bytes = unit && !strcmp(str_text(w->world->strings, unit), "bytes");
 	struct json_out *json = &ff->out.json;

@@ -76,6 +76,7 @@ struct pprof {
 	uint8_t *written; /* by frame: its location is, whose id is the frame's handle */
 	uint32_t *frames; /* these, in the order of their first use */
 	size_t nr_frames, cap_frames;
+	bool too_large;	 /* a value */
 	uint64_t *chain; /* the locations of a stack */
 	size_t cap_chain;
 	struct buf message, text, scratch;
@@ -157,67 +158,102 @@ static void put_type(struct writer *w, enum profile_field field, const char *nam
 	flush(w, &p->message);
 }
 
-static const char *unit_of(const struct sums_event *event)
+static const char *unit_of(struct world *world, const struct sums_event *event)
 {
-	if (!event->unit)
-		return "count";
-	return strcmp(event->unit, "ns") == 0 ? "nanoseconds" : event->unit;
+	bool alone = event->source && event->name == source_name(world, event->source);
+
+	if (alone && source_sum_is_time(world, event->source, event->samples, event->weight))
+		return "nanoseconds";
+	return event->unit && strcmp(event->unit, "ns") != 0 ? event->unit : "count";
+}
+
+static char *samples_name(struct writer *w, size_t i)
+{
+	struct pprof *p = w->priv;
+	const char *name = str_text(w->world->strings, p->events.all[i].name);
+
+	return p->events.nr > 1 ? xasprintf("%s_samples", name) : xstrdup("samples");
 }
 
 static void put_event(struct writer *w, size_t i)
 {
 	struct pprof *p = w->priv;
 	const struct sums_event *event = &p->events.all[i];
-	const char *name = str_text(w->world->strings, event->name);
-	char *samples = p->events.nr > 1 ? xasprintf("%s_samples", name) : xasprintf("samples");
+	char *samples = samples_name(w, i);
 
 	p->column[i] = p->nr_values;
 	put_type(w, PROFILE_SAMPLE_TYPE, samples, "count");
 	if (event->weighs)
 		put_type(w, PROFILE_SAMPLE_TYPE, str_text(w->world->strings, event->weight_name),
-			 unit_of(event));
+			 unit_of(w->world, event));
 	p->nr_values += 1 + event->weighs;
 	free(samples);
+}
+
+/* The event with the most samples. */
+static size_t main_event(const struct sums_events *events)
+{
+	size_t main = 0;
+
+	for (size_t i = 1; i < events->nr; i++) {
+		if (events->all[i].samples > events->all[main].samples)
+			main = i;
+	}
+	return main;
 }
 
 static void put_period(struct writer *w)
 {
 	struct pprof *p = w->priv;
-	const struct sums_event *event = &p->events.all[0];
+	const struct sums_event *event = &p->events.all[main_event(&p->events)];
 	const struct source *source = &w->world->sources[event->source];
 
-	if (!p->events.nr || source->freq || !source->period)
+	if (source->freq || !source->period)
 		return;
-	put_type(w, PROFILE_PERIOD_TYPE, str_text(w->world->strings, event->name), unit_of(event));
+	put_type(w, PROFILE_PERIOD_TYPE, str_text(w->world->strings, event->name),
+		 unit_of(w->world, event));
 	pb_put_uint(&p->message, PROFILE_PERIOD, source->period);
 	flush(w, &p->message);
+}
+
+/* Else pprof would show the last type first. */
+static void put_default(struct writer *w, const char *type)
+{
+	struct pprof *p = w->priv;
+	uint32_t number = string_z(w, type);
+
+	pb_put_uint(&p->message, PROFILE_DEFAULT_TYPE, number);
+	flush(w, &p->message);
+}
+
+static void put_event_types(struct writer *w)
+{
+	const struct pprof *p = w->priv;
+	size_t main = main_event(&p->events);
+	char *samples = samples_name(w, main);
+
+	for (size_t i = 0; i < p->events.nr; i++)
+		put_event(w, i);
+	put_period(w);
+	put_default(w, p->events.all[main].weighs
+			       ? str_text(w->world->strings, p->events.all[main].weight_name)
+			       : samples);
+	free(samples);
 }
 
 static void put_types(struct writer *w)
 {
 	struct pprof *p = w->priv;
 	bool allocs = p->allocs.nr_sites > 1;
-	const char *main = "samples";
 
-	for (size_t i = 0; i < p->events.nr; i++)
-		put_event(w, i);
-	if (p->events.nr && p->events.all[0].weighs)
-		main = str_text(w->world->strings, p->events.all[0].weight_name);
-	else if (p->events.nr > 1)
-		main = NULL; /* pprof takes the last one */
-	put_period(w);
-	if (allocs && !p->events.nr)
-		main = "inuse_space";
+	if (p->events.nr)
+		put_event_types(w);
 	for (size_t i = 0; allocs && i < ALLOC_VALUES; i++)
 		put_type(w, PROFILE_SAMPLE_TYPE, alloc_types[i][0], alloc_types[i][1]);
-	if (!allocs && !p->events.nr)
+	if (!p->events.nr && !allocs)
 		put_type(w, PROFILE_SAMPLE_TYPE, "samples", "count");
-	if (main) {
-		uint32_t number = string_z(w, main);
-
-		pb_put_uint(&p->message, PROFILE_DEFAULT_TYPE, number);
-		flush(w, &p->message);
-	}
+	if (!p->events.nr)
+		put_default(w, allocs ? "inuse_space" : "samples");
 }
 
 /* ---- mappings, functions and locations ---- */
@@ -246,6 +282,7 @@ static void put_mapping(struct writer *w, uint32_t id)
 	const struct pprof_map *map = &p->maps.all[id];
 	char build_id[BUILD_ID_TEXT];
 	uint32_t file = string(w, map->file), build = 0;
+	uint64_t last = map->last + map->moved;
 	size_t at;
 
 	if (map->image) {
@@ -256,19 +293,20 @@ static void put_mapping(struct writer *w, uint32_t id)
 	pb_put_uint(&p->message, MAPPING_ID, id);
 	if (map->image) {
 		pb_put_uint(&p->message, MAPPING_START, map->start + map->moved);
-		pb_put_uint(&p->message, MAPPING_LIMIT, map->last + map->moved + 1);
+		/* At the end of all addresses, the last one is missing. */
+		pb_put_uint(&p->message, MAPPING_LIMIT, last == UINT64_MAX ? UINT64_MAX : last + 1);
 		pb_put_uint(&p->message, MAPPING_OFFSET, map->offset);
 	}
 	pb_put_uint(&p->message, MAPPING_FILE, file);
 	pb_put_uint(&p->message, MAPPING_BUILD_ID, build);
-	/* All that could be found is in the profile: else, pprof would look for more on this machine. */
+	/* kscope looked up all names. Without these flags, pprof searches this machine's binaries for more. */
 	for (uint32_t field = MAPPING_HAS_FUNCTIONS; field <= MAPPING_LAST; field++)
 		pb_put_uint(&p->message, field, map->known || !map->image);
 	pb_close(&p->message, at);
 	flush(w, &p->message);
 }
 
-/* Without a system name, or pprof would take names apart that look like C++. */
+/* Without a system name: pprof would demangle it, and shorten a name that looks like C++. */
 static uint32_t function(struct writer *w, const struct symbol *symbol)
 {
 	struct pprof *p = w->priv;
@@ -346,7 +384,7 @@ static void put_text_label(struct writer *w, const char *key, uint32_t text)
 	pb_close(&p->message, at);
 }
 
-/* With a unit, which is what pprof takes by default, or pprof would ignore a 0. */
+/* With a unit, because pprof ignores a 0 without one. The key is the unit that pprof itself would assume. */
 static void put_number_label(struct writer *w, const char *key, uint32_t value)
 {
 	struct pprof *p = w->priv;
@@ -359,12 +397,25 @@ static void put_number_label(struct writer *w, const char *key, uint32_t value)
 	pb_close(&p->message, at);
 }
 
+/* pprof's values are signed. --verify gets them as they were, because pprof_finish() tells what is missing. */
+static void limit_values(struct pprof *p, uint64_t *values)
+{
+	for (size_t i = 0; i < p->nr_values; i++) {
+		if (values[i] > INT64_MAX) {
+			values[i] = INT64_MAX;
+			p->too_large = true;
+		}
+	}
+}
+
 /* The stack and the values. The caller adds labels and calls end_sample(). */
-static size_t begin_sample(struct writer *w, uint32_t stack, const uint64_t *values)
+static size_t begin_sample(struct writer *w, uint32_t stack, uint64_t *values)
 {
 	struct pprof *p = w->priv;
 	const struct stack *all = w->world->stacks.all;
 	size_t nr = 0, at = pb_open(&p->message, PROFILE_SAMPLE);
+
+	limit_values(p, values);
 
 	for (; stack; stack = all[stack].parent) {
 		GROW(p->chain, nr + 1, p->cap_chain);
@@ -444,37 +495,21 @@ static void put_comment(void *arg, const char *line)
 	flush(w, &p->message);
 }
 
-static void put_findings(struct writer *w)
+static void put_finding(void *arg, const char *kind, uint64_t nr)
 {
-	const struct pprof *p = w->priv;
+	char *line = xasprintf("%s: %" PRIu64, kind, nr);
 
-	for (size_t h = 1; h < p->allocs.nr_heaps; h++) {
-		const struct alloc_heap *heap = p->allocs.heaps[h];
-
-		for (unsigned i = 0; i < FINDING_KINDS; i++) {
-			char *line = xasprintf("%s: %s: %" PRIu64, heap->name, finding_names[i],
-					       heap->found[i]);
-
-			if (heap->found[i]) {
-				put_comment(w, line);
-				log_warn("%s; kscope alloc lists them", line);
-			}
-			free(line);
-		}
-	}
+	put_comment(arg, line);
+	free(line);
 }
 
-/* perf's data says which time of day a time was. */
 static void put_time(struct writer *w)
 {
 	struct pprof *p = w->priv;
-	const char *clock = world_fact(w->world, "clock");
-	uint64_t wall, then;
 
 	if (p->first == NO_TIME)
 		return;
-	if (clock && sscanf(clock, "%*u wall %" SCNu64 " at %" SCNu64, &wall, &then) == 2)
-		pb_put_uint(&p->message, PROFILE_TIME, wall + (p->first - then));
+	pb_put_uint(&p->message, PROFILE_TIME, timeline_wall(w->world, p->first));
 	pb_put_uint(&p->message, PROFILE_DURATION, p->last - p->first);
 	flush(w, &p->message);
 }
@@ -485,7 +520,7 @@ static void put_facts(struct writer *w)
 
 	put_comment(w, "converted by kscope");
 	sums_describe(w->world, &p->lost, put_comment, w);
-	put_findings(w);
+	alloc_say_findings(&p->allocs, put_finding, w);
 	put_time(w);
 }
 
@@ -507,6 +542,8 @@ static int pprof_finish(struct writer *w)
 	for (size_t i = 1; i < p->allocs.nr_sites; i++)
 		put_site(w, &p->allocs.sites[i]);
 	w->written.knows = WROTE_SAMPLES | WROTE_WEIGHT;
+	if (p->too_large)
+		log_warn("pprof has no numbers beyond 2^63: the sums of some stacks are too small");
 	return 0;
 }
 

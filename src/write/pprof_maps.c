@@ -43,11 +43,14 @@ uint32_t pprof_maps_find(const struct pprof_maps *maps, uint32_t frame)
 	return hash_get(&maps->index, key_of(&maps->world->frames.all[frame]));
 }
 
-static uint64_t linked_address(const struct pprof_maps *maps, const struct frame *frame)
+/* As linked; of a caller, that of its call instruction. 0: none. */
+static uint64_t address_of(const struct pprof_maps *maps, const struct frame *frame)
 {
-	if (!has_address(frame))
-		return 0;
-	return image_vaddr(&maps->world->images, frame->image, frame->addr);
+	uint64_t addr = frame->flags & FRAME_UNMAPPED ? frame->addr : 0;
+
+	if (has_address(frame))
+		addr = image_vaddr(&maps->world->images, frame->image, frame->addr);
+	return addr && frame->flags & FRAME_RETURN ? addr - 1 : addr;
 }
 
 /* The code of the file, in whole pages; else only what ran. */
@@ -110,7 +113,7 @@ static struct pprof_map *map_of(struct pprof_maps *maps, const struct frame *fra
 	*map = (struct pprof_map){ .file = file };
 	if (has_address(frame)) {
 		map->image = frame->image;
-		measure(maps, map, linked_address(maps, frame));
+		measure(maps, map, address_of(maps, frame));
 	}
 	return map;
 }
@@ -127,7 +130,7 @@ void pprof_maps_add(struct pprof_maps *maps, uint32_t handle)
 		return;
 	map->known |= known;
 	if (map->image)
-		include(map, linked_address(maps, frame));
+		include(map, address_of(maps, frame));
 }
 
 static int by_start(const void *va, const void *vb, void *arg)
@@ -201,9 +204,6 @@ void pprof_maps_place(struct pprof_maps *maps)
 uint64_t pprof_maps_address(const struct pprof_maps *maps, uint32_t handle)
 {
 	const struct frame *frame = &maps->world->frames.all[handle];
-	uint64_t addr = frame->flags & FRAME_UNMAPPED ? frame->addr : linked_address(maps, frame);
 
-	if (addr && frame->flags & FRAME_RETURN)
-		addr--;
-	return addr + maps->all[pprof_maps_find(maps, handle)].moved;
+	return address_of(maps, frame) + maps->all[pprof_maps_find(maps, handle)].moved;
 }

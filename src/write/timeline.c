@@ -221,6 +221,17 @@ const char *timeline_text(struct buf *scratch, const struct world *world, uint32
 	return scratch->data;
 }
 
+/* perf's data says which time of day a time was. */
+uint64_t timeline_wall(const struct world *world, uint64_t time)
+{
+	const char *clock = world_fact(world, "clock");
+	uint64_t wall, then;
+
+	if (!clock || sscanf(clock, "%*u wall %" SCNu64 " at %" SCNu64, &wall, &then) != 2)
+		return 0;
+	return wall + (time - then);
+}
+
 void timeline_count(struct timeline_size *size, const struct event_slice *slice)
 {
 	size->events++;

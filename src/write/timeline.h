@@ -78,6 +78,9 @@ uint32_t timeline_comm(struct world *world, uint32_t pid, uint32_t tid);
 /* A name in UTF-8 without control characters, TIMELINE_MAX_TEXT at most. `scratch` owns it. */
 const char *timeline_text(struct buf *scratch, const struct world *world, uint32_t name);
 
+/* The time of day of a time, in ns since 1970; 0: unknown. */
+uint64_t timeline_wall(const struct world *world, uint64_t time);
+
 struct timeline_size {
 	uint64_t events, slices;
 	uint64_t first, last; /* ns */

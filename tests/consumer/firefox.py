@@ -7,11 +7,15 @@ import gzip
 import json
 import os
 import re
+import subprocess
 import sys
+import tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from kit import ROOT, check, equal, exits, finish, kscope, no_problems, perfetto, profiles, run, scratch
+from kit import (HANGS, ROOT, check, equal, exits, finish, kscope, no_problems, perfetto, profiles, run, scratch,
+                 wait_for)
 from kit.branches import Trace
+from kit.inputs import GOLDEN
 
 CLI = os.path.join(ROOT, "tests", "node_modules", ".bin", "profiler-cli")
 ALLOCS = """kscope-dump 1
@@ -35,23 +39,36 @@ SLICES = """select s.ts, s.dur, s.category as kind, s.name, ifnull(tid, -1) as t
 
 
 class Firefox:
-    """The front end, in a process that the command line talks to."""
+    """The front end, in a process that the command line talks to. The command line would also start the process,
+    but wait only half a second for it; and it forgets a process that does not listen yet."""
 
     def __init__(self, name, path):
         self.name = name
-        self.env = {**os.environ, "PROFILER_CLI_SESSION_DIR": os.path.join(os.path.dirname(path), "ff")}
-        done = self.run("load", path)
-        if not exits(f"{name}: the Firefox Profiler opens it", done, 0):
-            finish()
+        self.folder = tempfile.mkdtemp(dir=os.path.dirname(path))
+        self.env = {**os.environ, "PROFILER_CLI_SESSION_DIR": self.folder}
+        self.process = subprocess.Popen([CLI, "--daemon", path, "--session", "test"], env=self.env,
+                                        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
     def __enter__(self):
+        wait_for(lambda: self.process.poll() is not None or self.has_loaded())
+        if not exits(f"{self.name}: the Firefox Profiler opens it", self.run("profile", "info"), 0):
+            self.__exit__()
+            finish()
         return self
 
     def __exit__(self, *_):
-        self.run("stop", "--all")
+        self.process.terminate()
+        self.process.wait(HANGS)
+
+    def has_loaded(self):
+        log = os.path.join(self.folder, "test.log")
+        if not os.path.exists(log):
+            return False
+        with open(log, encoding="utf-8") as file:
+            return re.search("Profile loaded|Failed to load", file.read())
 
     def run(self, *words):
-        return run(CLI, *words, env=self.env)
+        return run(CLI, *words, "--session", "test", env=self.env)
 
     def ask(self, *words):
         done = self.run(*words, "--json")
@@ -180,6 +197,16 @@ def test_markers(odd, front):
     equal("samples of all events on each cpu", dict(runs), dict(want))
 
 
+def test_view(path):
+    """The first view shows where something was lost, and hides threads that were idle."""
+    with gzip.open(path, "rt", encoding="utf-8") as file:
+        profile = json.load(file)
+    names = [thread["name"] for thread in profile["threads"]]
+    seen = {names[number] for number in profile["meta"]["initialVisibleThreads"]}
+    equal("the first view", seen, {name for name in names if not name.startswith("idle/")})
+    check("the first view: losses", {f"cpu {cpu}" for cpu, _ in profiles.LOST} <= seen, seen)
+
+
 def test_places(odd, path):
     """Addresses are those of the binary, and binutils finds the same functions, inlined ones, and lines there."""
     with gzip.open(path, "rt", encoding="utf-8") as file:
@@ -219,6 +246,7 @@ def test_odd(folder):
         test_categories(odd, front)
         test_meta(odd, front)
         test_markers(odd, front)
+    test_view(path)
     test_places(odd, path)
     test_same_bytes(odd, path)
 
@@ -274,32 +302,68 @@ def test_folded(folder):
               {("main", ""): (0, 12), ("a", ""): (9, 12), ("b", ""): (3, 3), ("c", ""): (0, 5)})
 
 
+def test_formats(folder):
+    """Samples of kernels' own formats, with and without times, of tasks that nobody knows, and damaged."""
+    for name in ("managarm", "sel4-json", "sel4-pb-connected-inside", "wire-two-cpus", "zephyr-cut"):
+        place = os.path.join(GOLDEN, name)
+        source = next(os.path.join(place, file) for file in os.listdir(place) if file.startswith("input."))
+        path = os.path.join(folder, f"{name}.profile.json")
+        kscope("convert", source, "-t", "firefox", "-o", path)
+        events = json.loads(kscope("report", source, "--json").stdout)["events"]
+        got, units = 0, set()
+        with Firefox(name, path) as front:
+            for thread in front.threads():
+                rows = front.ask("thread", "functions", "--thread", thread["threadHandle"], "--limit", "0",
+                                 "--include-idle")
+                unit = 10**6 if rows["weightType"] == "tracing-ms" else 1
+                got += round(unit * sum(row["selfSamples"] for row in rows["functions"]))
+                units.add(rows["weightType"])
+        equal(f"{name}: weight", got, sum(event["weight"] for event in events))
+        # The samples of Zephyr are those of a clock, but have no weights.
+        equal(f"{name}: a time is a time", "tracing-ms" in units, name == "wire-two-cpus")
+
+
 # ---- allocations ----
+
+
+def compare_allocs(name, source, path, *options):
+    def asked(verb, *words):
+        return json.loads(kscope(verb, source, "--json", *options, *words).stdout)
+
+    done = kscope("convert", source, "-o", path, *options)
+    heaps = {heap["name"]: heap for heap in asked("alloc")["allocators"]}
+    problems = dict(collections.Counter(f"{heap}: {row['what']}" for heap in heaps for row in heaps[heap]["findings"]))
+    exits(f"{name}: converts", done, 0)
+    equal(f"{name}: problems in messages", re.findall(r"warning: (.*?: .*?: \d+); kscope alloc", done.stderr),
+          [f"{problem}: {number}" for problem, number in problems.items()])
+    events = {value: {event["name"]: reported(event) for event in asked("report", "--value", value)["events"]}
+              for value in ("live", "total")}
+    with Firefox(name, path) as front:
+        threads = {thread["name"]: thread["threadHandle"] for thread in front.threads()}
+        equal(f"{name}: a thread for each allocator", sorted(threads),
+              sorted(heap for heap in heaps if heaps[heap]["allocs"]))
+        for heap, thread in threads.items():
+            for value, key, strategy in (("live", "live_bytes", "native-retained-allocations"),
+                                         ("total", "total_bytes", "native-allocations")):
+                found = front.functions(thread, "--strategy", strategy)
+                equal(f"{name}: {heap}: {key}", sum(own for own, _ in found.values()), heaps[heap][key])
+                compare_functions(f"{name}: {heap}, {value}",
+                                  {key: numbers for key, numbers in found.items() if any(numbers)},
+                                  events[value].get(heap, {}))
+        meta = front.ask("profile", "meta")["extra"][0]["entries"]
+        equal(f"{name}: problems", {row["label"]: row["value"] for row in meta if ":" in row["label"]}, problems)
+    return problems
 
 
 def test_allocs(folder):
     source, path = (os.path.join(folder, f"allocs.{ext}") for ext in ("dump", "profile.json"))
     with open(source, "w", encoding="utf-8") as file:
         file.write(ALLOCS)
-    done = kscope("convert", source, "-o", path)
-    exits("converts allocations", done, 0, "pool: free of unknown pointer: 1")
-    heaps = {heap["name"]: heap for heap in json.loads(kscope("alloc", source, "--json").stdout)["allocators"]}
-    events = {value: {event["name"]: reported(event) for event in
-                      json.loads(kscope("report", source, "--json", "--value", value).stdout)["events"]}
-              for value in ("live", "total")}
-    with Firefox("allocations", path) as front:
-        threads = {thread["name"]: thread["threadHandle"] for thread in front.threads()}
-        equal("a thread for each allocator", sorted(threads), sorted(name for name in heaps if heaps[name]["allocs"]))
-        for heap, thread in threads.items():
-            for value, key, strategy in (("live", "live_bytes", "native-retained-allocations"),
-                                         ("total", "total_bytes", "native-allocations")):
-                found = front.functions(thread, "--strategy", strategy)
-                equal(f"{heap}: {key}", sum(own for own, _ in found.values()), heaps[heap][key])
-                compare_functions(f"{heap}, {value}", {key: numbers for key, numbers in found.items() if any(numbers)},
-                                  events[value][heap])
-        meta = front.ask("profile", "meta")["extra"][0]["entries"]
-        equal("problems", {row["label"]: row["value"] for row in meta if ":" in row["label"]},
-              {"pool: free of unknown pointer": 1})
+    equal("the problem of these allocations", compare_allocs("allocations", source, path),
+          {"pool: free of unknown pointer": 1})
+    # Blocks of which only the begin or the end is selected.
+    compare_allocs("by time", source, path, "--time", "0.000000015,0.000000035")
+    compare_allocs("by cpu", source, path, "--cpu", "1")
 
 
 # ---- calls ----
@@ -354,6 +418,7 @@ def main():
         test_odd(folder)
         test_units(folder)
         test_folded(folder)
+        test_formats(folder)
         test_allocs(folder)
         test_calls(folder)
     finish()

@@ -37,7 +37,7 @@ class Pprof:
     """go tool pprof, which neither reads nor writes anything outside of the build and the scratch folder."""
 
     def __init__(self, folder):
-        self.env = {**os.environ, "HOME": folder, "PPROF_TMPDIR": folder, "PPROF_BINARY_PATH": folder,
+        self.env = {**os.environ, "HOME": folder, "PPROF_TMPDIR": folder, "PPROF_BINARY_PATH": folder, "TZ": "UTC",
                     "GOCACHE": os.path.join(BUILD, "tests", "go"), "GOPATH": folder, "GOFLAGS": "-mod=mod",
                     "GOPROXY": "off", "GOTOOLCHAIN": "local", "GOENV": "off"}
 
@@ -133,14 +133,23 @@ def build_id(path):
     return re.search(r"Build ID: ([0-9a-f]+)", run("readelf", "-n", path).stdout)[1]
 
 
+def check_ranges(name, raw):
+    """Also the addresses of calls, which are below those where they return."""
+    wrong = []
+    for address, number, _ in raw.locations:
+        start, limit = (int(raw.mappings[number][i], 16) if number else 0 for i in (2, 3))
+        if limit and not start <= address < limit:
+            wrong.append(hex(address))
+    no_problems(f"{name}: addresses are in their mappings", wrong)
+
+
 def check_places(raw, path):
     """Addresses are those of the file, and binutils finds the same functions and lines there."""
     mapping = raw.mapping(path)
     name = os.path.basename(path)
     equal(f"{name}: build ID", mapping[6], build_id(path))
     here = [(address, lines) for address, number, lines in raw.locations if number == mapping[1]]
-    no_problems(f"{name}: addresses are in the mapping",
-                [hex(address) for address, _ in here if not int(mapping[2], 16) <= address < int(mapping[3], 16)])
+    check_ranges(name, raw)
     done = run("addr2line", "-a", "-i", "-f", "-C", "-e", path, *(hex(address) for address, _ in here))
     blocks = [block.splitlines()[1:] for block in re.split(r"^(?=0x)", done.stdout, flags=re.M)[1:]]
     wrong = []
@@ -229,6 +238,47 @@ def check_allocs(pprof, folder):
               "pool: free of unknown pointer: 1" in pprof(path, "comments"))
 
 
+def check_units(pprof, folder):
+    """The first event is not the main one; cpu-clock counts ns, unless all its weights are 1, as in Zephyr."""
+    source, path = os.path.join(folder, "units.dump"), os.path.join(folder, "units.pb")
+    for weight, unit, shown in ((250000, "nanoseconds", "500us"), (1, "count", "2")):
+        with open(source, "w", encoding="utf-8") as f:
+            f.write('kscope-dump 1\nsource id=1 name="faults" type=1 config=0x2\n'
+                    'source id=2 name="cpu-clock" type=1 config=0x0 period=250000\n'
+                    'sample time=0.1 cpu=0 task=1/1 source=1 weight=1 : named "main"\n'
+                    + f'sample time=0.2 cpu=0 task=1/1 source=2 weight={weight} : named "main"\n' * 2)
+        kscope("convert", source, "-o", path)
+        check(f"cpu-clock, {weight}: the unit, and the default", f"cpu-clock/{unit}[dflt]" in pprof(path, "raw"))
+        check(f"cpu-clock, {weight}: in words", re.search(rf"^ *{re.escape(shown)} .* main$", pprof(path, "top"), re.M))
+
+
+def check_time(pprof, folder):
+    source, path = os.path.join(folder, "time.dump"), os.path.join(folder, "time.pb")
+    with open(source, "w", encoding="utf-8") as f:
+        f.write('kscope-dump 1\nmeta key="clock" value="1 wall 1700000000000000000 at 5000000000"\n'
+                'source id=1 name="cycles" type=0 config=0x0\n'
+                'sample time=6 cpu=0 task=1/1 source=1 weight=1 : named "main"\n'
+                'sample time=8.5 cpu=0 task=1/1 source=1 weight=1 : named "main"\n')
+    kscope("convert", source, "-o", path)
+    text = pprof(path, "raw")
+    check("the time of day, and how long",
+          "Time: 2023-11-14 22:13:21 +0000 UTC" in text and "Duration: 2.5s" in text, text)
+    done = kscope("convert", source, "-t", "firefox", "-o", "-")
+    equal("the time of day in Firefox", json.loads(done.stdout)["meta"]["startTime"], 1700000001000)
+
+
+def check_large_sum(pprof, folder):
+    """pprof has signed numbers."""
+    source, path = os.path.join(folder, "large.dump"), os.path.join(folder, "large.pb")
+    with open(source, "w", encoding="utf-8") as f:
+        f.write('kscope-dump 1\nsource id=1 name="cycles" type=0 config=0x0\n'
+                f'sample time=0.1 cpu=0 task=1/1 source=1 weight={(1 << 64) - 1} : named "main"\n')
+    exits("a sum beyond 63 bits: reported", kscope("convert", source, "-o", path), 0,
+          "the sums of some stacks are too small")
+    # pprof rounds it.
+    equal("a sum beyond 63 bits: not negative", pprof.top(path, "cycles"), {"main": (1 << 63, 1 << 63)})
+
+
 def check_names(pprof, folder):
     """Data with names and no addresses; names that are not UTF-8; recursion."""
     source, path = os.path.join(folder, "a.folded"), os.path.join(folder, "a.pb")
@@ -248,11 +298,16 @@ def check_names(pprof, folder):
     ranges = sorted((int(m[2], 16), int(m[3], 16)) for m in raw.mappings.values())
     check("mappings do not overlap", len(ranges) == 5 and all(a[1] <= b[0] for a, b in zip(ranges, ranges[1:])), ranges)
     equal("any event", sum(numbers[0] for numbers in pprof.top(path, "weird,event:u").values()), 15)
-    for name in ("wire-allocs", "perfdata-holes", "kpdata-many-sources"):
+    check_units(pprof, folder)
+    check_time(pprof, folder)
+    check_large_sum(pprof, folder)
+    for name in ("wire-allocs", "perfdata-holes", "kpdata-many-sources", "wire-described-many-frames"):
         place = os.path.join(GOLDEN, name)
         source = next(os.path.join(place, file) for file in os.listdir(place) if file.startswith("input."))
         kscope("convert", source, "-o", path)
-        check(f"{name}: pprof reads it", "Samples:" in pprof(path, "raw"))
+        raw = Raw(pprof(path, "raw"))
+        check(f"{name}: pprof reads it", "Samples:" in raw.text)
+        check_ranges(name, raw)
 
 
 if shutil.which("go"):

@@ -116,7 +116,7 @@ class Profile:
     def _kernel_stack(self, pid, rng):
         chains = [["cpu_idle", "start_kernel", "_start"]] if not pid else [
             ["copy_to_user", "sys_read", "syscall_entry"], ["sys_read", "syscall_entry"],
-            ["update_process_times", "handle_timer_interrupt"]]
+            ["update_process_times", "trap"]]
         return [self._inside(self.kernel_functions[name], rng) for name in rng.choice(chains)]
 
     def _sample(self, number, rng):

@@ -15,9 +15,19 @@ NOINLINE int update_process_times(int ticks)
 	return account(ticks) + account(ticks + 1);
 }
 
-NOINLINE int handle_timer_interrupt(int ticks)
+static inline __attribute__((always_inline)) int handle_timer_interrupt(int ticks)
 {
-	return update_process_times(ticks) + 1;
+	volatile int now = ticks;
+
+	return update_process_times(now) + now;
+}
+
+NOINLINE int trap(int number)
+{
+	volatile int known = number;
+
+	known = known * 5 + 2;
+	return handle_timer_interrupt(known) + known;
 }
 
 NOINLINE int copy_to_user(int n)
@@ -53,5 +63,5 @@ NOINLINE int start_kernel(int cpu)
 
 int _start(int n)
 {
-	return start_kernel(n) + syscall_entry(n) + handle_timer_interrupt(n);
+	return start_kernel(n) + syscall_entry(n) + trap(n);
 }
