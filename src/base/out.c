@@ -359,6 +359,11 @@ void out_share(struct out *out)
 		flush_until(out, PACK_SHARE);
 }
 
+int out_file(const struct out *out)
+{
+	return out->named && !out->pack ? out->fd : -1;
+}
+
 bool out_failed(const struct out *out)
 {
 	return out->failed != 0;
