@@ -69,8 +69,8 @@ static int file_read(sqlite3_file *base, void *to, int len, sqlite3_int64 offset
 	size_t done = 0, all = (size_t)len;
 
 	while (done < all) {
-		ssize_t got = pread(file->fd, (char *)to + done, all - done,
-				    (off_t)offset + (off_t)done);
+		ssize_t got =
+			pread(file->fd, (char *)to + done, all - done, (off_t)offset + (off_t)done);
 
 		if (got < 0 && errno != EINTR) {
 			fail(file->db, errno);
@@ -305,17 +305,16 @@ static bool failed(struct database *db, int ret)
 }
 
 /* Fixed, because the defaults depend on how the library was built. */
-#define SETTINGS                                                              \
-	"PRAGMA page_size = 8192; PRAGMA encoding = 'UTF-8'; "                \
-	"PRAGMA auto_vacuum = NONE; PRAGMA journal_mode = OFF; "              \
-	"PRAGMA synchronous = OFF; PRAGMA locking_mode = EXCLUSIVE; "         \
-	"PRAGMA cache_size = -8000; PRAGMA temp_store = FILE; "               \
+#define SETTINGS                                                      \
+	"PRAGMA page_size = 8192; PRAGMA encoding = 'UTF-8'; "        \
+	"PRAGMA auto_vacuum = NONE; PRAGMA journal_mode = OFF; "      \
+	"PRAGMA synchronous = OFF; PRAGMA locking_mode = EXCLUSIVE; " \
+	"PRAGMA cache_size = -8000; PRAGMA temp_store = FILE; "       \
 	"PRAGMA foreign_keys = OFF; PRAGMA secure_delete = ON; BEGIN;"
 
 struct database *database_create(int fd, const char *schema, struct err *err)
 {
-	struct database *db =
-		open_file(fd, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, err);
+	struct database *db = open_file(fd, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, err);
 
 	if (!db)
 		return NULL;
@@ -405,8 +404,8 @@ static int wrong(struct database *db, int ret, const char *all, const char *sql,
 	}
 	if (offset < 0)
 		return err_set(err, ERR_USAGE, "SQL: %s", why);
-	return err_set(err, ERR_USAGE, "SQL, byte %zu: %s", (size_t)(sql - all) + (size_t)offset + 1,
-		       why);
+	return err_set(err, ERR_USAGE, "SQL, byte %zu: %s",
+		       (size_t)(sql - all) + (size_t)offset + 1, why);
 }
 
 static bool is_one_of(const char *name, const char *const *names)
@@ -420,18 +419,17 @@ static bool is_one_of(const char *name, const char *const *names)
 static int authorize(void *arg, int action, const char *one, const char *two, const char *name,
 		     const char *in)
 {
-	static const char *const pragmas[] = { "application_id",   "user_version",
-					       "integrity_check",  "quick_check",
-					       "table_info",	   "table_list",
-					       "foreign_key_list", "foreign_key_check",
-					       "page_count",	   "page_size",
-					       "table_xinfo",	   "index_list",
-					       "schema_version",   "encoding",
-					       NULL };
-	static const char *const functions[] = { "load_extension", "readfile", "writefile",
-						 "edit", "fts3_tokenizer", NULL };
+	static const char *const pragmas[] = {
+		"application_id",   "user_version",	 "integrity_check",
+		"quick_check",	    "table_info",	 "table_list",
+		"foreign_key_list", "foreign_key_check", "page_count",
+		"page_size",	    "table_xinfo",	 "index_list",
+		"schema_version",   "encoding",		 NULL
+	};
+	static const char *const functions[] = { "load_extension", "readfile",	     "writefile",
+						 "edit",	   "fts3_tokenizer", NULL };
 	static const char *const numbers[] = { "application_id", "user_version", "page_size",
-					       "schema_version", "encoding", NULL };
+					       "schema_version", "encoding",	 NULL };
 
 	(void)arg, (void)name, (void)in;
 	switch (action) {
@@ -441,7 +439,7 @@ static int authorize(void *arg, int action, const char *one, const char *two, co
 	case SQLITE_FUNCTION: return is_one_of(two, functions) ? SQLITE_DENY : SQLITE_OK;
 	case SQLITE_PRAGMA: /* with a value, some would set it */
 		return is_one_of(one, pragmas) && !(two && is_one_of(one, numbers)) ? SQLITE_OK
-										     : SQLITE_DENY;
+										    : SQLITE_DENY;
 	default: return SQLITE_DENY;
 	}
 }

@@ -18,17 +18,26 @@
 #include "base/text.h"
 #include "sqlite_sql.h"
 
+const char sqlite_schema[] = SQLITE_SQL;
+
 static const struct {
 	const char *name;
 	unsigned nr_columns;
 } tables[SQLITE_TABLES] = {
-	[TABLE_FACTS] = { "facts", 3 },		  [TABLE_EVENTS] = { "events", 5 },
-	[TABLE_TASKS] = { "tasks", 4 },		  [TABLE_BINARIES] = { "binaries", 5 },
-	[TABLE_FUNCTIONS] = { "functions", 4 },	  [TABLE_FRAMES] = { "frames", 8 },
-	[TABLE_STACKS] = { "stacks", 4 },	  [TABLE_SAMPLES] = { "samples", 8 },
-	[TABLE_SLICES] = { "slices", 20 },	  [TABLE_NOTES] = { "notes", 7 },
-	[TABLE_COUNTERS] = { "counters", 5 },	  [TABLE_ALLOCATORS] = { "allocators", 7 },
-	[TABLE_ALLOCATIONS] = { "allocations", 12 }, [TABLE_LOSSES] = { "losses", 7 },
+	[TABLE_FACTS] = { "facts", 3 },
+	[TABLE_EVENTS] = { "events", 5 },
+	[TABLE_TASKS] = { "tasks", 4 },
+	[TABLE_BINARIES] = { "binaries", 5 },
+	[TABLE_FUNCTIONS] = { "functions", 4 },
+	[TABLE_FRAMES] = { "frames", 8 },
+	[TABLE_STACKS] = { "stacks", 4 },
+	[TABLE_SAMPLES] = { "samples", 8 },
+	[TABLE_SLICES] = { "slices", 20 },
+	[TABLE_NOTES] = { "notes", 7 },
+	[TABLE_COUNTERS] = { "counters", 5 },
+	[TABLE_ALLOCATORS] = { "allocators", 7 },
+	[TABLE_ALLOCATIONS] = { "allocations", 12 },
+	[TABLE_LOSSES] = { "losses", 7 },
 };
 
 /* ---- values ---- */
@@ -107,8 +116,8 @@ static void put_lost(struct writer *w, const struct event *ev)
 
 /* ---- allocations ---- */
 
-static void put_change(struct writer *w, const char *op, int64_t block, uint32_t owner, uint64_t was,
-		       uint64_t now)
+static void put_change(struct writer *w, const char *op, int64_t block, uint32_t owner,
+		       uint64_t was, uint64_t now)
 {
 	struct sqlite *s = w->priv;
 	const struct event *ev = s->alloc;
@@ -206,7 +215,7 @@ static int sqlite_open(struct writer *w)
 			return err_set(&w->err, ERR_OUTPUT, "a temporary file in %s: %s",
 				       spool_folder(), strerror(errno));
 	}
-	s->db = database_create(fd, SQLITE_SQL, &w->err);
+	s->db = database_create(fd, sqlite_schema, &w->err);
 	if (!s->db)
 		return -1;
 	for (unsigned i = 0; i < SQLITE_TABLES; i++)

@@ -33,6 +33,9 @@ enum sqlite_table {
 	SQLITE_TABLES
 };
 
+extern const char sqlite_schema[]; /* sqlite.sql */
+extern const struct writer_ops write_sqlite;
+
 struct sqlite_axis;
 
 struct sqlite {
@@ -73,7 +76,7 @@ struct sqlite {
 	struct hash axis_index;
 	struct sqlite_axis *axes;
 	size_t nr_axes, cap_axes;
-	struct sqlite_depth { /* of a function, inlined or called */
+	struct sqlite_depth {  /* of a function, inlined or called */
 		uint32_t axis; /* how often it is open there; elsewhere, it is not known */
 		uint32_t depth;
 	} * depths;

@@ -12,11 +12,11 @@
 struct open_slice {
 	int64_t id, parent; /* 0: none */
 	uint32_t function, task, cpu;
-	uint32_t depth;	    /* selected slices around it */
-	uint64_t since;	    /* when it begins to count, on the axis of the run */
-	uint64_t late;	    /* how much of its time does not count, because it was not known yet */
-	uint64_t skipped;   /* its instructions then */
-	uint64_t ran;	    /* how long its task had run */
+	uint32_t depth;	  /* selected slices around it */
+	uint64_t since;	  /* when it begins to count, on the axis of the run */
+	uint64_t late;	  /* how much of its time does not count, because it was not known yet */
+	uint64_t skipped; /* its instructions then */
+	uint64_t ran;	  /* how long its task had run */
 	uint64_t callees, callees_running;
 	bool inlined, cut, outermost, outside;
 };
@@ -25,16 +25,16 @@ struct open_slice {
 struct sqlite_axis {
 	struct open_slice *open;
 	size_t nr, cap;
-	uint64_t last;	     /* the place of its last begin or end */
-	uint64_t since, ran; /* when it began to run, and how long it had run before */
-	unsigned running;    /* on how many cpus */
+	uint64_t last;	       /* the place of its last begin or end */
+	uint64_t since, ran;   /* when it began to run, and how long it had run before */
+	unsigned running;      /* on how many cpus */
 	uint64_t instructions; /* in its slices that are over */
 };
 
 static uint32_t axis_of(struct sqlite *s, enum slice_kind kind, uint32_t pid, uint32_t id)
 {
-	uint32_t *number = hash_at(&s->axis_index,
-				   (struct hash_key){ (uint64_t)pid << 32 | id, kind });
+	uint32_t *number =
+		hash_at(&s->axis_index, (struct hash_key){ (uint64_t)pid << 32 | id, kind });
 
 	if (!*number) {
 		GROW(s->axes, s->nr_axes + 1, s->cap_axes);
@@ -230,13 +230,14 @@ static void begin_other(struct writer *w, const struct event *ev, uint32_t nth)
 	struct sqlite *s = w->priv;
 
 	push(&s->axes[nth],
-	     &(struct open_slice){
-		     .id = (int64_t)++s->nr_slices,
-		     .task = ev->tid == NO_TASK && ev->slice.kind == SLICE_GAP ? 0 : sqlite_task(w, ev),
-		     .cpu = ev->cpu,
-		     .function = sqlite_function(w, ev->slice.frame),
-		     .outermost = true,
-		     .cut = ev->slice.cut });
+	     &(struct open_slice){ .id = (int64_t)++s->nr_slices,
+				   .task = ev->tid == NO_TASK && ev->slice.kind == SLICE_GAP
+						   ? 0
+						   : sqlite_task(w, ev),
+				   .cpu = ev->cpu,
+				   .function = sqlite_function(w, ev->slice.frame),
+				   .outermost = true,
+				   .cut = ev->slice.cut });
 }
 
 static void put_other(struct writer *w, const struct event *ev)

@@ -193,9 +193,11 @@ static uint32_t frame_of(struct writer *w, uint32_t place, size_t *nr)
 	return *known;
 }
 
-static void put_stack(struct sqlite *s, uint32_t id, uint32_t parent, uint32_t frame, uint32_t depth)
+static void put_stack(struct sqlite *s, uint32_t id, uint32_t parent, uint32_t frame,
+		      uint32_t depth)
 {
-	struct database_value row[] = { NUMBER(id), sqlite_id(parent), NUMBER(frame), NUMBER(depth) };
+	struct database_value row[] = { NUMBER(id), sqlite_id(parent), NUMBER(frame),
+					NUMBER(depth) };
 
 	add(s, TABLE_STACKS, row);
 }
