@@ -172,13 +172,18 @@ static void change_block(void *arg, uint32_t slot, uint32_t by, uint64_t was, ui
 static void put_alloc(struct writer *w, const struct event *ev)
 {
 	struct sqlite *s = w->priv;
+	uint32_t heap, *frees, now;
 
 	s->alloc = ev;
 	s->changed = false;
 	s->heaps.arg = w;
 	alloc_add(&s->heaps, ev);
-	if (ev->alloc.op == ALLOC_FREE && !s->changed && !ev->outside)
+	heap = s->heaps.sites[s->heaps.by].allocator;
+	frees = timeline_number(&s->frees, heap);
+	now = (uint32_t)s->heaps.heaps[heap]->sum.frees;
+	if (now != *frees && !s->changed) /* it counts, but frees no block */
 		put_change(w, "free", 0, s->heaps.by, 0, 0);
+	*frees = now;
 }
 
 static void put_allocators(struct sqlite *s)
@@ -303,6 +308,7 @@ static void sqlite_close(struct writer *w)
 		close(s->spool);
 	alloc_release(&s->heaps);
 	free(s->blocks);
+	timeline_numbers_release(&s->frees);
 	sqlite_slices_release(s);
 	sqlite_tables_release(s);
 	for (size_t i = 0; i < sizeof(s->scratch) / sizeof(s->scratch[0]); i++)

@@ -89,6 +89,7 @@ struct sqlite {
 	struct alloc_pass heaps;
 	const struct event *alloc; /* the event */
 	bool changed;		   /* a block */
+	struct timeline_numbers frees; /* of each allocator; the last 32 bits */
 	struct sqlite_block {
 		uint64_t born;
 		int64_t number;

@@ -37,7 +37,7 @@ CREATE TABLE binaries (
 CREATE TABLE functions ( -- by name and by the name of the binary, as in kscope report
 	id INTEGER PRIMARY KEY,
 	name TEXT NOT NULL,
-	binary TEXT, -- its name; NULL: unknown
+	binary_name TEXT, -- NULL: unknown
 	known INTEGER NOT NULL -- 0: there is no symbol; the name has the address
 );
 
@@ -48,7 +48,7 @@ CREATE TABLE frames ( -- places in functions; an inlined function is a frame, to
 	line INTEGER, -- NULL: unknown
 	inlined INTEGER NOT NULL, -- 1: into the function of the parent in the stack
 	kernel INTEGER NOT NULL, -- 1: code of the kernel
-	binary INTEGER REFERENCES binaries, -- NULL: unknown
+	binary_id INTEGER REFERENCES binaries, -- NULL: unknown
 	address INTEGER -- of the binary as linked; without a binary, as in the memory; from 2^63 on: less 2^64
 );
 
@@ -170,7 +170,7 @@ CREATE VIEW function_totals AS -- a recursive function counts once in a total
 		FROM leaves JOIN inside ON inside.leaf = leaves.stack
 		GROUP BY leaves.event, inside.function
 	)
-	SELECT events.name AS event, functions.name AS function, functions.binary AS binary,
+	SELECT events.name AS event, functions.name AS function, functions.binary_name AS binary_name,
 		totals.self_samples AS self_samples, totals.total_samples AS total_samples,
 		totals.self_weight AS self_weight, totals.total_weight AS total_weight
 	FROM totals JOIN events ON events.id = totals.event JOIN functions ON functions.id = totals.function;
@@ -179,11 +179,11 @@ CREATE VIEW line_totals AS -- self only
 	WITH leaves(event, stack, samples, weight) AS (
 		SELECT event, stack, sum(samples), sum(weight) FROM samples GROUP BY event, stack
 	)
-	SELECT events.name AS event, functions.name AS function, functions.binary AS binary,
+	SELECT events.name AS event, functions.name AS function, functions.binary_name AS binary_name,
 		frames.file AS file, frames.line AS line, sum(leaves.samples) AS samples, sum(leaves.weight) AS weight
 	FROM leaves JOIN events ON events.id = leaves.event JOIN stacks ON stacks.id = leaves.stack
 		JOIN frames ON frames.id = stacks.frame JOIN functions ON functions.id = frames.function
-	GROUP BY events.id, events.name, functions.id, functions.name, functions.binary, frames.file, frames.line;
+	GROUP BY events.id, events.name, functions.id, functions.name, functions.binary_name, frames.file, frames.line;
 
 CREATE VIEW task_totals AS
 	SELECT events.name AS event, tasks.pid AS pid, tasks.name AS task,
@@ -200,7 +200,7 @@ CREATE VIEW cpu_totals AS
 CREATE VIEW samples_named AS
 	SELECT samples.id AS id, samples.time AS time, samples.cpu AS cpu, tasks.pid AS pid, tasks.tid AS tid,
 		tasks.name AS task, events.name AS event, samples.samples AS samples, samples.weight AS weight,
-		functions.name AS function, functions.binary AS binary, frames.file AS file, frames.line AS line,
+		functions.name AS function, functions.binary_name AS binary_name, frames.file AS file, frames.line AS line,
 		printf('0x%x', frames.address) AS address, samples.stack AS stack
 	FROM samples JOIN tasks ON tasks.id = samples.task JOIN events ON events.id = samples.event
 		JOIN stacks ON stacks.id = samples.stack JOIN frames ON frames.id = stacks.frame
@@ -227,12 +227,12 @@ CREATE VIEW folded AS -- as flame graph tools take it
 CREATE VIEW slices_named AS
 	SELECT slices.id AS id, slices.parent AS parent, slices.depth AS depth, slices.kind AS kind, tasks.pid AS pid,
 		tasks.tid AS tid, tasks.name AS task, slices.cpu AS cpu, functions.name AS function,
-		functions.binary AS binary, slices.began AS began, slices.ended AS ended, slices.time AS time,
+		functions.binary_name AS binary_name, slices.began AS began, slices.ended AS ended, slices.time AS time,
 		slices.self_time AS self_time, slices.instructions AS instructions
 	FROM slices LEFT JOIN tasks ON tasks.id = slices.task LEFT JOIN functions ON functions.id = slices.function;
 
 CREATE VIEW call_durations AS -- as kscope calls has them: a recursive function counts once in a total
-	SELECT functions.name AS function, functions.binary AS binary,
+	SELECT functions.name AS function, functions.binary_name AS binary_name,
 		CASE WHEN slices.kind = 'inline' THEN 1 ELSE 0 END AS inlined,
 		sum(1 - slices.began_before) AS calls,
 		sum(CASE WHEN slices.began_before = 0 THEN slices.goes_on ELSE 0 END) AS open,
@@ -246,7 +246,7 @@ CREATE VIEW call_durations AS -- as kscope calls has them: a recursive function 
 		max(CASE WHEN slices.began_before + slices.goes_on = 0 THEN slices.time END) AS max
 	FROM slices JOIN functions ON functions.id = slices.function
 	WHERE slices.kind <> 'interrupts off'
-	GROUP BY functions.id, functions.name, functions.binary, CASE WHEN slices.kind = 'inline' THEN 1 ELSE 0 END;
+	GROUP BY functions.id, functions.name, functions.binary_name, CASE WHEN slices.kind = 'inline' THEN 1 ELSE 0 END;
 
 CREATE VIEW allocator_totals AS -- as kscope alloc has them
 	SELECT allocators.name AS allocator,
