@@ -15,9 +15,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define HEAD 6
 
-static const struct command *const verbs[] = { &cmd_report,  &cmd_calls, &cmd_alloc,
-					       &cmd_info,    &cmd_insn,	 &cmd_flame,
-					       &cmd_convert, &cmd_trace, &cmd_archive };
+static const struct command *const verbs[] = { &cmd_report,  &cmd_calls, &cmd_alloc,   &cmd_info,
+					       &cmd_insn,    &cmd_flame, &cmd_convert, &cmd_trace,
+					       &cmd_archive, &cmd_sql };
 
 /* Of each verb, some are wrong: then it runs without any. */
 static const char *const options[] = {
@@ -76,11 +76,21 @@ static const char *const options[] = {
 	"--kernel=@/kernel",
 	"--kernel=@/kernel --elf=@/program",
 	"--elf=1=@/program",
+	"--csv",
+	"--tsv",
 };
 
-static const char *const outputs[] = { "perf.data", "folded",	  "svg",      "pftrace",
-				       "fxt.gz",    "uftrace",	  "json.zst", "dump",
-				       "svg.gz",    "folded.zst", "tar",      "tar.gz" };
+static const char *const outputs[] = { "perf.data", "folded",	"svg",	"pftrace",  "fxt.gz",
+				       "uftrace",   "json.zst", "dump", "svg.gz",   "folded.zst",
+				       "tar",	    "tar.gz",	"db",	"sqlite.gz" };
+
+/* Of sql. Words end at spaces. */
+static const char *const statements[] = {
+	"SELECT/**/*/**/FROM/**/function_totals",  "SELECT/**/*/**/FROM/**/call_durations",
+	"SELECT/**/*/**/FROM/**/allocations_live", "SELECT/**/*/**/FROM/**/folded",
+	"SELECT/**/*/**/FROM/**/samples_named",	   "PRAGMA/**/integrity_check",
+	"SELECT/**/*/**/FROM/**/slices_named",	   "PRAGMA/**/foreign_key_check",
+};
 
 /* The input, and what kscope looks for beside it or in --build-dir. */
 static const struct {
@@ -109,7 +119,8 @@ static void add_option(struct buf *to, const char *option)
 
 static bool writes(const struct command *verb)
 {
-	return verb != &cmd_report && verb != &cmd_calls && verb != &cmd_alloc && verb != &cmd_info;
+	return verb != &cmd_report && verb != &cmd_calls && verb != &cmd_alloc &&
+	       verb != &cmd_info && verb != &cmd_sql;
 }
 
 static void make_folders(void)
@@ -143,6 +154,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	buf_addf(&words, "%s %s", first, both ? second : "");
 	if (writes(verb))
 		buf_addf(&words, " -o %s.%s", verb_path("out"), outputs[data[1] % COUNT(outputs)]);
+	else if (verb == &cmd_sql)
+		buf_addf(&words, " %s", statements[data[1] % COUNT(statements)]);
 	for (unsigned i = 2; i < HEAD; i++)
 		add_option(&chosen, options[data[i] % COUNT(options)]);
 	run_verb(verb, words.data, chosen.data);

@@ -138,6 +138,20 @@ static void add_field(struct printer *p, size_t nth, const char *text)
 
 /* ---- JSON ---- */
 
+/* As few decimals as tell it from all other numbers. */
+static unsigned decimals_of(double real)
+{
+	char text[400];
+	unsigned nr = 1;
+
+	for (; nr < 20; nr++) {
+		snprintf(text, sizeof(text), "%.*f", (int)nr, real);
+		if (strtod(text, NULL) == real)
+			break;
+	}
+	return nr;
+}
+
 static void put_json(struct printer *p, const char *key, const struct database_value *value)
 {
 	struct json_out *json = &p->json;
@@ -148,7 +162,7 @@ static void put_json(struct printer *p, const char *key, const struct database_v
 	else if (value->type == DATABASE_NUMBER)
 		json_out_i64(json, key, value->number);
 	else if (value->type == DATABASE_REAL)
-		json_out_double(json, key, value->real, 6);
+		json_out_double(json, key, value->real, decimals_of(value->real));
 	else
 		json_out_text(json, key, text);
 }

@@ -306,7 +306,7 @@ static bool failed(struct database *db, int ret)
 
 /* Fixed, because the defaults depend on how the library was built. */
 #define SETTINGS                                                      \
-	"PRAGMA page_size = 8192; PRAGMA encoding = 'UTF-8'; "        \
+	"PRAGMA page_size = 4096; PRAGMA encoding = 'UTF-8'; "        \
 	"PRAGMA auto_vacuum = NONE; PRAGMA journal_mode = OFF; "      \
 	"PRAGMA synchronous = OFF; PRAGMA locking_mode = EXCLUSIVE; " \
 	"PRAGMA cache_size = -8000; PRAGMA temp_store = FILE; "       \

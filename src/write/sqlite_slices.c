@@ -14,7 +14,6 @@ struct open_slice {
 	uint32_t function, task, cpu;
 	uint32_t depth;	  /* selected slices around it */
 	uint64_t since;	  /* when it begins to count, on the axis of the run */
-	uint64_t late;	  /* how much of its time does not count, because it was not known yet */
 	uint64_t skipped; /* its instructions then */
 	uint64_t ran;	  /* how long its task had run */
 	uint64_t callees, callees_running;
@@ -151,7 +150,6 @@ static void begin_call(struct writer *w, const struct event *ev)
 	if (ev->slice.first) {
 		axis->instructions = 0;
 	} else if (ev->time < axis->last) { /* from before the trace */
-		slice.late = axis->last - ev->time;
 		slice.since = axis->last;
 		slice.skipped = axis->instructions;
 	}
