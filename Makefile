@@ -210,7 +210,7 @@ demo:
 test:
 	@tools/install-deps build demo deb test
 	@$(MAKE) --no-print-directory -j2 all test-tools test-guests $(BUILD)/root.tar test-machines \
-		demo-elfs porting-kernel tests/node_modules/.done
+		demo-elfs porting-kernel tests/node_modules/.done $(BUILD)/python/.done
 	@$(MAKE) --no-print-directory run-tests
 
 # No guests, no browsers, no readers of the output but perf: about two minutes on two cores.
@@ -251,6 +251,12 @@ $(MACHINES:%=$(BUILD)/machines/%/sysroot): $(BUILD)/machines/%/sysroot: tools/ge
 tests/node_modules/.done: tests/package.json
 	cd tests && npm install --loglevel=error --no-audit --no-fund >/dev/null
 	@touch $@
+
+$(BUILD)/python/.done: tests/requirements.txt
+	@rm -rf $(@D) && mkdir -p $(@D)
+	$(call say,PIP)
+	$(Q)python3 -m pip install --quiet --disable-pip-version-check --root-user-action=ignore --target $(@D) -r $< && \
+		touch $@ || echo "kscope is not tested with DuckDB"
 
 bench:
 	@tools/install-deps build demo bench

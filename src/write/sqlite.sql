@@ -201,7 +201,7 @@ CREATE VIEW samples_named AS
 	SELECT samples.id AS id, samples.time AS time, samples.cpu AS cpu, tasks.pid AS pid, tasks.tid AS tid,
 		tasks.name AS task, events.name AS event, samples.samples AS samples, samples.weight AS weight,
 		functions.name AS function, functions.binary_name AS binary_name, frames.file AS file, frames.line AS line,
-		printf('0x%x', frames.address) AS address, samples.stack AS stack
+		CASE WHEN frames.address IS NOT NULL THEN printf('0x%x', frames.address) END AS address, samples.stack AS stack
 	FROM samples JOIN tasks ON tasks.id = samples.task JOIN events ON events.id = samples.event
 		JOIN stacks ON stacks.id = samples.stack JOIN frames ON frames.id = stacks.frame
 		JOIN functions ON functions.id = frames.function;
