@@ -7,6 +7,7 @@ import pty
 import random
 import re
 import resource
+import shlex
 import signal
 import sqlite3
 import subprocess
@@ -220,6 +221,23 @@ def test_numbers(folder):
     os.unlink(path)
 
 
+def test_page(folder):
+    """The man page has all tables, views and columns, and its examples work."""
+    with open(os.path.join(ROOT, "man", "kscope-sql.1"), encoding="utf-8") as file:
+        page = file.read()
+    described = {name: re.findall(r"\\fB(\w+)\\fR(?= \(|[,.])", text) for name, text in
+                 re.findall(r"^\.TP\n\.B (\w+)\n(.*?)(?=^\.TP|^\.SH|^\.PP)", page, re.M | re.S) if "Columns:" in text}
+    db = sqlite3.connect(os.path.join(folder, PATH))
+    names = [name for name, in db.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")]
+    have = {name: [column[0] for column in db.execute(f"SELECT * FROM {name} LIMIT 0").description] for name in names}
+    equal("the man page describes all tables, views and columns", described, have)
+    examples = re.findall(r"^kscope sql \S+ (\\\(aq.*?\\\(aq.*?)\n\.RE", page, re.M | re.S)
+    check("the man page has examples", len(examples) > 6, examples)
+    for text in examples:
+        words = shlex.split(text.replace("\\(aq", "'").replace("\\-", "-"))
+        exits(f"example: {words[0][:60]}...", kscope("sql", PATH, *words, cwd=folder), 0)
+
+
 def main():
     if "libsqlite3" in kscope("sql", "/dev/null", "select 1").stderr:
         skip("kscope sql", "it was built without libsqlite3")
@@ -229,7 +247,7 @@ def main():
             file.write(DUMP)
         exits("converts", kscope("convert", "in.dump", "-o", PATH, cwd=folder), 0)
         for test in (test_formats, test_terminal, test_refusals, test_schema, test_inputs, test_damage, test_limits,
-                     test_interrupt, test_numbers):
+                     test_interrupt, test_numbers, test_page):
             test(folder)
     finish()
 
