@@ -122,6 +122,14 @@ static int open_database(const char *path, bool *is_database, struct err *err)
 	return fd;
 }
 
+static void warn_of_options(const struct args *args)
+{
+	for (size_t i = 0; i < args->given.nr; i++) {
+		if (!args->given.all[i].acted)
+			log_warn("--%s has no effect on a database", args->given.all[i].row->name);
+	}
+}
+
 static int check_database(struct database *db, const char *path, struct err *err)
 {
 	uint32_t version = database_number(db, "user_version");
@@ -273,6 +281,8 @@ static int run(struct args *args)
 	args->nr_inputs -= statements != NULL;
 	if (args->nr_inputs == 1)
 		fd = open_database(path, &is_database, &err);
+	if (is_database)
+		warn_of_options(args);
 	if (err.code)
 		code = err.code;
 	else if (is_database && statements)

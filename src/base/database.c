@@ -456,6 +456,8 @@ struct database *database_open(int fd, struct err *err)
 		     NULL, NULL, NULL);
 	sqlite3_db_config(db->sqlite, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
 	sqlite3_db_config(db->sqlite, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
+	/* A text may be in double quotes, because the shell takes single ones. */
+	sqlite3_db_config(db->sqlite, SQLITE_DBCONFIG_DQS_DML, 1, NULL);
 	sqlite3_limit(db->sqlite, SQLITE_LIMIT_ATTACHED, 0);
 	sqlite3_set_authorizer(db->sqlite, authorize, NULL);
 	return db;

@@ -129,6 +129,9 @@ def test_inputs(folder):
           "n\n4\n")
     equal("a selection", kscope("sql", "in.dump", "SELECT weight FROM samples", "--tsv", "--cpu", "1", cwd=folder).stdout,
           "weight\n7\n")
+    exits("a selection of a database", kscope("sql", PATH, "SELECT 1", "--cpu", "1", "-v", cwd=folder), 0,
+          "--cpu has no effect on a database")
+    equal("a text in double quotes", kscope("sql", PATH, 'SELECT "x y" AS t', "--tsv", cwd=folder).stdout, "t\nx y\n")
     done = kscope("sql", PATH, "PRAGMA integrity_check; PRAGMA foreign_key_check", "--tsv", cwd=folder)
     equal("pragmas that only read", done.stdout, "integrity_check\nok\n\ntable\trowid\tparent\tfkid\n")
 
