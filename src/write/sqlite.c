@@ -30,7 +30,7 @@ static const struct {
 	[TABLE_BINARIES] = { "binaries", 5 },
 	[TABLE_FUNCTIONS] = { "functions", 4 },
 	[TABLE_FRAMES] = { "frames", 8 },
-	[TABLE_STACKS] = { "stacks", 4 },
+	[TABLE_STACKS] = { "stacks", 5 },
 	[TABLE_SAMPLES] = { "samples", 8 },
 	[TABLE_SLICES] = { "slices", 20 },
 	[TABLE_NOTES] = { "notes", 7 },

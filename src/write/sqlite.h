@@ -65,7 +65,9 @@ struct sqlite {
 	struct timeline_numbers frame_of; /* the first one of a place */
 	size_t nr_tasks, cap_tasks, nr_events, cap_events, nr_functions, cap_functions, nr_binaries,
 		cap_binaries, nr_stacks, cap_stacks;
+	uint32_t *frames; /* by id: the function */
 	uint32_t nr_frames;
+	size_t cap_frames;
 	uint32_t *path; /* see sqlite_stack() */
 	size_t cap_path;
 	struct {
@@ -87,8 +89,8 @@ struct sqlite {
 
 	/* Allocations: */
 	struct alloc_pass heaps;
-	const struct event *alloc; /* the event */
-	bool changed;		   /* a block */
+	const struct event *alloc;     /* the event */
+	bool changed;		       /* a block */
 	struct timeline_numbers frees; /* of each allocator; the last 32 bits */
 	struct sqlite_block {
 		uint64_t born;
@@ -129,9 +131,18 @@ uint32_t sqlite_task(struct writer *w, const struct event *ev);
 uint32_t sqlite_event(struct sqlite *s, uint32_t source);
 uint32_t sqlite_function(struct writer *w, uint32_t frame); /* the one that is not inlined */
 uint32_t sqlite_stack(struct writer *w, uint32_t stack);
+/*
+ * At the end: the first of the frames at a place, which is that of the innermost function; the others follow. Writes
+ * them if they are new.
+ */
+uint32_t sqlite_frame(struct writer *w, uint32_t place, size_t *nr);
 /* Writes the tables of what has ids. */
 void sqlite_put_tables(struct writer *w);
 void sqlite_tables_release(struct sqlite *s);
+
+/* ---- sqlite_stacks.c ---- */
+
+void sqlite_put_stacks(struct writer *w);
 
 /* ---- sqlite_slices.c ---- */
 

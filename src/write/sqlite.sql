@@ -56,7 +56,8 @@ CREATE TABLE stacks ( -- a prefix tree: a stack is a frame below the stack of it
 	id INTEGER PRIMARY KEY,
 	parent INTEGER REFERENCES stacks, -- NULL: the outermost frame
 	frame INTEGER NOT NULL REFERENCES frames,
-	depth INTEGER NOT NULL -- 0: the outermost frame
+	depth INTEGER NOT NULL, -- 0: the outermost frame
+	outermost INTEGER NOT NULL -- 0: below a frame of the same function, as in recursion
 );
 
 CREATE TABLE samples (
@@ -153,27 +154,24 @@ CREATE VIEW event_totals AS
 	GROUP BY events.id, events.name, events.unit;
 
 CREATE VIEW function_totals AS -- a recursive function counts once in a total
-	WITH RECURSIVE leaves(event, stack, samples, weight) AS (
-		SELECT event, stack, sum(samples), sum(weight) FROM samples GROUP BY event, stack
-	), places(leaf, stack) AS (
-		SELECT DISTINCT stack, stack FROM leaves
+	WITH RECURSIVE up(event, parent, frame, self, counts, samples, weight) AS (
+		SELECT leaves.event, stacks.parent, stacks.frame, 1, stacks.outermost, leaves.samples, leaves.weight
+		FROM (
+			SELECT event, stack, sum(samples) AS samples, sum(weight) AS weight FROM samples GROUP BY event, stack
+		) AS leaves JOIN stacks ON stacks.id = leaves.stack
 		UNION ALL
-		SELECT places.leaf, stacks.parent FROM places JOIN stacks ON stacks.id = places.stack
-		WHERE stacks.parent IS NOT NULL
-	), inside(leaf, function, is_leaf) AS (
-		SELECT places.leaf, frames.function, max(CASE WHEN places.stack = places.leaf THEN 1 ELSE 0 END)
-		FROM places JOIN stacks ON stacks.id = places.stack JOIN frames ON frames.id = stacks.frame
-		GROUP BY places.leaf, frames.function
-	), totals(event, function, self_samples, total_samples, self_weight, total_weight) AS (
-		SELECT leaves.event, inside.function, sum(leaves.samples * inside.is_leaf), sum(leaves.samples),
-			sum(leaves.weight * inside.is_leaf), sum(leaves.weight)
-		FROM leaves JOIN inside ON inside.leaf = leaves.stack
-		GROUP BY leaves.event, inside.function
+		SELECT up.event, stacks.parent, stacks.frame, 0, stacks.outermost, up.samples, up.weight
+		FROM up JOIN stacks ON stacks.id = up.parent
+	), frame_totals(event, frame, self_samples, total_samples, self_weight, total_weight) AS (
+		SELECT event, frame, sum(self * samples), sum(counts * samples), sum(self * weight), sum(counts * weight)
+		FROM up GROUP BY event, frame
 	)
 	SELECT events.name AS event, functions.name AS function, functions.binary_name AS binary_name,
-		totals.self_samples AS self_samples, totals.total_samples AS total_samples,
-		totals.self_weight AS self_weight, totals.total_weight AS total_weight
-	FROM totals JOIN events ON events.id = totals.event JOIN functions ON functions.id = totals.function;
+		sum(frame_totals.self_samples) AS self_samples, sum(frame_totals.total_samples) AS total_samples,
+		sum(frame_totals.self_weight) AS self_weight, sum(frame_totals.total_weight) AS total_weight
+	FROM frame_totals JOIN frames ON frames.id = frame_totals.frame JOIN events ON events.id = frame_totals.event
+		JOIN functions ON functions.id = frames.function
+	GROUP BY events.id, events.name, functions.id, functions.name, functions.binary_name;
 
 CREATE VIEW line_totals AS -- self only
 	WITH leaves(event, stack, samples, weight) AS (
@@ -215,14 +213,21 @@ CREATE VIEW stack_texts AS -- of the stacks of samples: outermost;...;innermost
 		SELECT path.stack, stacks.parent, replace(functions.name, ';', ':') || ';' || path.text
 		FROM path JOIN stacks ON stacks.id = path.parent JOIN frames ON frames.id = stacks.frame
 			JOIN functions ON functions.id = frames.function
+	), whole AS MATERIALIZED (
+		SELECT stack, text FROM path WHERE parent IS NULL
 	)
-	SELECT stack, text FROM path WHERE parent IS NULL;
+	SELECT stack, text FROM whole;
 
 CREATE VIEW folded AS -- as flame graph tools take it
-	SELECT events.name AS event, stack_texts.text AS stack, sum(samples.samples) AS samples,
-		sum(samples.weight) AS weight
-	FROM samples JOIN events ON events.id = samples.event JOIN stack_texts ON stack_texts.stack = samples.stack
-	GROUP BY events.id, events.name, stack_texts.text;
+	SELECT leaves.event AS event, stack_texts.text AS stack, sum(leaves.samples) AS samples,
+		sum(leaves.weight) AS weight
+	FROM (
+		SELECT events.name AS event, samples.stack AS stack, sum(samples.samples) AS samples,
+			sum(samples.weight) AS weight
+		FROM samples JOIN events ON events.id = samples.event
+		GROUP BY events.id, events.name, samples.stack
+	) AS leaves JOIN stack_texts ON stack_texts.stack = leaves.stack
+	GROUP BY leaves.event, stack_texts.text;
 
 CREATE VIEW slices_named AS
 	SELECT slices.id AS id, slices.parent AS parent, slices.depth AS depth, slices.kind AS kind, tasks.pid AS pid,

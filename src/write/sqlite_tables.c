@@ -159,22 +159,20 @@ static void put_frame(struct writer *w, uint32_t handle, const struct symbol *sy
 	struct sqlite *s = w->priv;
 	const struct frame frame = w->world->frames.all[handle];
 	uint32_t binary = frame_binary(w->world, handle);
+	uint32_t function = function_of(s, symbol->name, binary, !symbol->unknown);
 	struct database_value row[] = {
-		NUMBER(++s->nr_frames),
-		NUMBER(function_of(s, symbol->name, binary, !symbol->unknown)),
-		some_name(w, 0, symbol->file),
-		sqlite_id(symbol->line),
-		NUMBER(symbol->inlined),
-		NUMBER(!!(frame.flags & FRAME_KERNEL)),
-		sqlite_id(binary_of(s, &frame)),
-		address_of(w->world, &frame),
+		NUMBER(++s->nr_frames),		 NUMBER(function),
+		some_name(w, 0, symbol->file),	 sqlite_id(symbol->line),
+		NUMBER(symbol->inlined),	 NUMBER(!!(frame.flags & FRAME_KERNEL)),
+		sqlite_id(binary_of(s, &frame)), address_of(w->world, &frame),
 	};
 
 	add(s, TABLE_FRAMES, row);
+	GROW(s->frames, (size_t)s->nr_frames + 1, s->cap_frames);
+	s->frames[s->nr_frames] = function;
 }
 
-/* The first of the frames at a place: that of the innermost function; the others follow. */
-static uint32_t frame_of(struct writer *w, uint32_t place, size_t *nr)
+uint32_t sqlite_frame(struct writer *w, uint32_t place, size_t *nr)
 {
 	struct sqlite *s = w->priv;
 	uint32_t *known = timeline_number(&s->frame_of, place);
@@ -191,49 +189,6 @@ static uint32_t frame_of(struct writer *w, uint32_t place, size_t *nr)
 			put_frame(w, place, &symbols[i]);
 	}
 	return *known;
-}
-
-static void put_stack(struct sqlite *s, uint32_t id, uint32_t parent, uint32_t frame,
-		      uint32_t depth)
-{
-	struct database_value row[] = { NUMBER(id), sqlite_id(parent), NUMBER(frame),
-					NUMBER(depth) };
-
-	add(s, TABLE_STACKS, row);
-}
-
-/*
- * The samples know the id of a stack's innermost function. The functions that it is inlined in are stacks with ids
- * after all those; a row's id must be larger than that of the row before it.
- */
-static void put_stacks(struct writer *w)
-{
-	struct sqlite *s = w->priv;
-	const struct stack *all = w->world->stacks.all;
-	uint32_t *depths = xcalloc(s->nr_stacks + 1, sizeof(*depths)); /* by id, plus 1 */
-	uint32_t next = (uint32_t)s->nr_stacks + 1;
-	size_t nr;
-
-	for (uint32_t id = 1; id <= s->nr_stacks; id++) {
-		const struct stack stack = all[s->stacks[id - 1]];
-		uint32_t parent = stack.parent ? *timeline_number(&s->stack_of, stack.parent) : 0;
-		uint32_t frame = frame_of(w, stack.frame, &nr);
-
-		depths[id] = depths[parent] + (uint32_t)nr;
-		put_stack(s, id, nr > 1 ? next : parent, frame, depths[id] - 1);
-		next += (uint32_t)nr - 1;
-	}
-	next = (uint32_t)s->nr_stacks + 1;
-	for (uint32_t id = 1; id <= s->nr_stacks; id++) {
-		const struct stack stack = all[s->stacks[id - 1]];
-		uint32_t parent = stack.parent ? *timeline_number(&s->stack_of, stack.parent) : 0;
-		uint32_t frame = frame_of(w, stack.frame, &nr);
-
-		for (uint32_t i = 1; i < nr; i++, next++)
-			put_stack(s, next, i + 1 < nr ? next + 1 : parent, frame + i,
-				  depths[id] - 1 - i);
-	}
-	free(depths);
 }
 
 static void put_functions(struct writer *w)
@@ -337,7 +292,7 @@ void sqlite_put_tables(struct writer *w)
 	put_facts(w);
 	put_events(w);
 	put_tasks(w);
-	put_stacks(w);
+	sqlite_put_stacks(w);
 	put_functions(w);
 	put_binaries(w);
 }
@@ -350,6 +305,7 @@ void sqlite_tables_release(struct sqlite *s)
 	free(s->functions);
 	free(s->binaries);
 	free(s->stacks);
+	free(s->frames);
 	free(s->path);
 	timeline_numbers_release(&s->event_of);
 	timeline_numbers_release(&s->stack_of);
