@@ -141,7 +141,7 @@ static bool fill(struct rows_reader *reader)
 	if (reader->piece == group->nr_pieces) {
 		reader->piece++;
 		reader->at = group->data;
-		reader->end = group->data + group->len;
+		reader->end = group->len ? group->data + group->len : NULL;
 		return group->len;
 	}
 	if (!reader->buffer)
