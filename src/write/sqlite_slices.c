@@ -212,7 +212,8 @@ static void end_call(struct writer *w, const struct event *ev)
 
 static void run_task(struct sqlite *s, const struct event *ev)
 {
-	struct sqlite_axis *axis = &s->axes[axis_of_task(s, ev)];
+	uint32_t nth = axis_of_task(s, ev); /* it may move s->axes */
+	struct sqlite_axis *axis = &s->axes[nth];
 
 	s->has_runs = true;
 	axis->ran = ran_until(axis, ev->time);
