@@ -38,14 +38,12 @@ struct database_value {
 
 /* ---- writing ---- */
 
-#define DATABASE_MAX_COLUMNS 20
-
 /*
  * Makes a database in an empty file that can be read, written and sought. `schema` is SQL. The descriptor stays the
  * caller's. NULL: see err.
  */
 struct database *database_create(int fd, const char *schema, struct err *err);
-/* A table, to add rows with as many values; a row's first value must be larger than that of the row before it. */
+/* A table, to add rows with as many values, of which the first one is the id. In the order of ids, that is fastest. */
 unsigned database_table(struct database *db, const char *name, unsigned nr_columns);
 /* Errors stick: check database_failed() or the result of database_finish(). */
 void database_add(struct database *db, unsigned table, const struct database_value *values);

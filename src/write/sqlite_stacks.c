@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * The table of stacks. The samples know the id of a stack's innermost function. The functions that it is inlined in are
- * stacks with ids after all those; a row's id must be larger than that of the row before it.
+ * stacks with ids after all those, so that rows are in the order of their ids.
  */
 #include <stdlib.h>
 
