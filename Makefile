@@ -61,6 +61,7 @@ $(eval $(call optional,LZMA,lzma.h,-llzma,liblzma-dev))
 $(eval $(call optional,LIBIPT,intel-pt.h,-lipt,libipt-dev))
 $(eval $(call optional,ZYDIS,Zydis/Zydis.h,-lZydis,libzydis-dev))
 $(eval $(call optional,NCURSES,ncurses.h,-lncursesw,libncurses-dev))
+$(eval $(call optional,SQLITE3,sqlite3.h,-lsqlite3,libsqlite3-dev))
 $(eval $(call optional,CAPSTONE,capstone/capstone.h,-lcapstone,libcapstone-dev))
 
 # What was built before a library was there is built again when it is.
@@ -86,6 +87,12 @@ $(BUILD)/gen/flame_js.h: src/write/flame.js Makefile
 $(BUILD)/gen/flame_css.h: src/write/flame.css Makefile
 	$(call as_string,FLAME_CSS)
 $(BUILD)/obj/src/write/flame_svg.o: $(BUILD)/gen/flame_js.h $(BUILD)/gen/flame_css.h
+
+# The schema, with its comments from the first statement on.
+$(BUILD)/gen/sqlite_sql.h: src/write/sqlite.sql Makefile
+	@mkdir -p $(@D) && { echo '#define SQLITE_SQL \'; sed -e '1,/^$$/d' -e 's/[\\"]/\\&/g' -e 's/.*/"&\\n" \\/' $<; \
+		echo '""'; } >$@
+$(BUILD)/obj/src/write/sqlite.o: $(BUILD)/gen/sqlite_sql.h
 
 $(BUILD)/kscope: $(OBJ)
 	$(call say,LD)
@@ -203,7 +210,7 @@ demo:
 test:
 	@tools/install-deps build demo deb test
 	@$(MAKE) --no-print-directory -j2 all test-tools test-guests $(BUILD)/root.tar test-machines \
-		demo-elfs porting-kernel tests/node_modules/.done
+		demo-elfs porting-kernel tests/node_modules/.done $(BUILD)/python/.done
 	@$(MAKE) --no-print-directory run-tests
 
 # No guests, no browsers, no readers of the output but perf: about two minutes on two cores.
@@ -245,6 +252,12 @@ tests/node_modules/.done: tests/package.json
 	cd tests && npm install --loglevel=error --no-audit --no-fund >/dev/null
 	@touch $@
 
+$(BUILD)/python/.done: tests/requirements.txt
+	@rm -rf $(@D) && mkdir -p $(@D)
+	$(call say,PIP)
+	$(Q)python3 -m pip install --quiet --disable-pip-version-check --root-user-action=ignore --target $(@D) -r $< && \
+		touch $@ || echo "kscope is not tested with DuckDB"
+
 bench:
 	@tools/install-deps build demo bench
 	@$(MAKE) --no-print-directory all demo-elfs bench-tools
@@ -281,7 +294,7 @@ FORMATTED := $(SRC) $(PLUGIN_SRC) $(DLFILTER_SRC) $(HEADERS) $(wildcard target/*
 	demo/*/*.[ch] demo/kernel/*/*.[ch] target/microkit/*.[ch] target/microkit/demo/*.[ch])
 check-format:
 	@clang-format --dry-run -Werror $(FORMATTED)
-check-tidy: $(BUILD)/gen/flame_js.h $(BUILD)/gen/flame_css.h
+check-tidy: $(BUILD)/gen/flame_js.h $(BUILD)/gen/flame_css.h $(BUILD)/gen/sqlite_sql.h
 	@clang-tidy --quiet $(SRC) $(PLUGIN_SRC) -- $(KSCOPE_CFLAGS) 2>/dev/null
 
 # Every reader of the table, and the flags it is fuzzed for: make fuzz FUZZ=sel4_json SECONDS=60

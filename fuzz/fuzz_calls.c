@@ -401,6 +401,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		{ &cmd_trace, "chrome", "" },
 		{ &cmd_convert, "speedscope", "" },
 		{ &cmd_convert, "firefox", "" },
+		{ &cmd_convert, "sqlite", "" },
 		{ &cmd_convert, "folded", "" },
 		{ &cmd_convert, "dump", "" },
 	};

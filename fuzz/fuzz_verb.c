@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * fuzz_verb: a verb with options on one or two files of any format. The first byte of the input selects the verb, the
- * second one the output, and the next four ones an option each; the rest is the file. With the upper half of
- * the first byte, the file is cut in two, and both are inputs; else a comparison is of the file with itself. Bits 4 to 6 say what the files are called: with most
- * names, the file is cut in two, too, and kscope finds the second part by itself. fuzz/verb_seeds.py makes such inputs of
- * the golden ones.
+ * second one the output, and the next four ones an option each; the rest is the file. With the upper half of the
+ * first byte, the file is cut in two, and both are inputs; else kscope diff compares the file with itself. Bits 4 to
+ * 6 say what the files are called: with most names, the file is cut in two, too, and kscope finds the second part by
+ * itself. fuzz/verb_seeds.py makes such inputs of the golden ones.
  */
 #include <errno.h>
 
@@ -17,7 +17,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static const struct command *const verbs[] = { &cmd_report,  &cmd_calls, &cmd_alloc,   &cmd_info,
 					       &cmd_insn,    &cmd_flame, &cmd_convert, &cmd_trace,
-					       &cmd_archive, &cmd_diff };
+					       &cmd_archive, &cmd_diff,	 &cmd_sql };
 
 /* Of each verb, some are wrong: then it runs without any. */
 static const char *const options[] = {
@@ -80,11 +80,21 @@ static const char *const options[] = {
 	"--kernel=@/kernel",
 	"--kernel=@/kernel --elf=@/program",
 	"--elf=1=@/program",
+	"--csv",
+	"--tsv",
 };
 
-static const char *const outputs[] = { "perf.data", "folded",	  "svg",      "pftrace",
-				       "fxt.gz",    "uftrace",	  "json.zst", "dump",
-				       "svg.gz",    "folded.zst", "tar",      "tar.gz" };
+static const char *const outputs[] = { "perf.data", "folded",	"svg",	"pftrace",  "fxt.gz",
+				       "uftrace",   "json.zst", "dump", "svg.gz",   "folded.zst",
+				       "tar",	    "tar.gz",	"db",	"sqlite.gz" };
+
+/* Of sql. Words end at spaces. */
+static const char *const statements[] = {
+	"SELECT/**/*/**/FROM/**/function_totals",  "SELECT/**/*/**/FROM/**/call_durations",
+	"SELECT/**/*/**/FROM/**/allocations_live", "SELECT/**/*/**/FROM/**/folded",
+	"SELECT/**/*/**/FROM/**/samples_named",	   "PRAGMA/**/integrity_check",
+	"SELECT/**/*/**/FROM/**/slices_named",	   "PRAGMA/**/foreign_key_check",
+};
 
 /* The input, and what kscope looks for beside it or in --build-dir. */
 static const struct {
@@ -114,7 +124,7 @@ static void add_option(struct buf *to, const char *option)
 static bool writes(const struct command *verb)
 {
 	return verb != &cmd_report && verb != &cmd_calls && verb != &cmd_alloc &&
-	       verb != &cmd_info && verb != &cmd_diff;
+	       verb != &cmd_info && verb != &cmd_diff && verb != &cmd_sql;
 }
 
 static void make_folders(void)
@@ -148,6 +158,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	buf_addf(&words, "%s %s", first, both ? second : verb == &cmd_diff ? first : "");
 	if (writes(verb))
 		buf_addf(&words, " -o %s.%s", verb_path("out"), outputs[data[1] % COUNT(outputs)]);
+	else if (verb == &cmd_sql)
+		buf_addf(&words, " %s", statements[data[1] % COUNT(statements)]);
 	for (unsigned i = 2; i < HEAD; i++)
 		add_option(&chosen, options[data[i] % COUNT(options)]);
 	run_verb(verb, words.data, chosen.data);

@@ -275,6 +275,16 @@ int out_open_packed(struct out *out, const char *path, const struct pack_ops *op
 	return open_as(out, ops, need_seek, err);
 }
 
+int out_open_temporary(struct out *out, struct err *err)
+{
+	*out = (struct out){ .path = spool_folder(), .named = true, .fd = spool_file() };
+	if (out->fd < 0)
+		return err_set(err, ERR_OUTPUT, "a temporary file in %s: %s", out->path,
+			       strerror(errno));
+	out->data = xmalloc(BUFFER);
+	return 0;
+}
+
 static int write_plain(int fd, const void *data, size_t len)
 {
 	struct buf text = { 0 };
@@ -357,6 +367,11 @@ void out_share(struct out *out)
 {
 	if (!out->named && !out->spooled)
 		flush_until(out, PACK_SHARE);
+}
+
+int out_file(const struct out *out)
+{
+	return out->named && !out->pack ? out->fd : -1;
 }
 
 bool out_failed(const struct out *out)

@@ -47,6 +47,8 @@ int out_open_private(struct out *out, const char *path, bool need_seek, struct e
 /* The same, but compressed in this way whatever the name is; NULL: not at all. */
 int out_open_packed(struct out *out, const char *path, const struct pack_ops *ops, bool need_seek,
 		    struct err *err);
+/* A file without a name, which is gone after out_abandon(). For out_file(). */
+int out_open_temporary(struct out *out, struct err *err);
 void out_write(struct out *out, const void *data, size_t len);
 void out_flush(struct out *out);
 /* The next `len` bytes of the output, OUT_ROOM at most, to be filled in before the next call. */
@@ -62,6 +64,8 @@ void out_puts(struct out *out, const char *s);
 uint64_t out_offset(const struct out *out);
 /* Overwrites bytes that were already written. */
 void out_patch(struct out *out, uint64_t offset, const void *data, size_t len);
+/* The file itself, for a library that writes it: nothing else may be written then. -1: it is no file, or compressed. */
+int out_file(const struct out *out);
 /* Flushes the buffer if somebody may read along: a pipe or a device, but not a file. */
 void out_share(struct out *out);
 /* True once a write has failed, so that a long job can stop early. */

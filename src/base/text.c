@@ -202,6 +202,28 @@ const char *text_plain(struct buf *scratch, const char *s)
 	return scratch->data;
 }
 
+const char *text_valid(struct buf *scratch, const char *s)
+{
+	const char *at = s, *from = s;
+	size_t len;
+
+	buf_clear(scratch);
+	while (*at) {
+		len = text_utf8_len(at);
+		if (len) {
+			at += len;
+			continue;
+		}
+		buf_add(scratch, from, (size_t)(at - from));
+		buf_adds(scratch, "\xef\xbf\xbd");
+		from = ++at;
+	}
+	if (from == s)
+		return s;
+	buf_add(scratch, from, (size_t)(at - from));
+	return scratch->data;
+}
+
 void text_duration(struct buf *buf, uint64_t ns)
 {
 	if (ns >= 1000000000)

@@ -46,6 +46,9 @@ void text_add_lines(struct buf *buf, const char *s, size_t len);
 /* Like text_add_plain(), but alone in `scratch`, which owns the result. */
 const char *text_plain(struct buf *scratch, const char *s);
 
+/* s itself if it is UTF-8; else `scratch` owns a copy, in which bytes that are not are U+FFFD. */
+const char *text_valid(struct buf *scratch, const char *s);
+
 /* Human-readable nanoseconds: "1.234 s", "56.700 ms". */
 void text_duration(struct buf *buf, uint64_t ns);
 

@@ -184,6 +184,9 @@ def test_libraries(folder):
     cases = {"DWARF": ["report", own, "--lines"], "xz": ["info", f"{own}.xz"], "gzip": ["info", f"{own}.gz"],
              "zstd": ["info", f"{own}.zst"], "to gzip": ["convert", own, "-o", f"{out}.svg.gz"],
              "to zstd": ["convert", own, "-o", f"{out}.svg.zst"], "archive": ["archive", own, "-o", f"{out}.kscopez"]}
+    if "libsqlite3" not in kscope("sql", "/dev/null", "SELECT 1").stderr:
+        cases |= {"to a database": ["convert", own, "-o", f"{out}.db"],
+                  "SQL": ["sql", own, "SELECT stack, text FROM stack_texts ORDER BY text"]}
     test_data_limit(cases["DWARF"])
     least = least_memory()
     for name, words in cases.items():

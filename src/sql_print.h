@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* sql_print: prints the answers to SQL statements, row by row. */
+#ifndef KSCOPE_SQL_PRINT_H
+#define KSCOPE_SQL_PRINT_H
+
+#include "base/database.h"
+#include "base/err.h"
+
+enum sql_format { SQL_TABLE, SQL_CSV, SQL_TSV, SQL_JSON };
+
+/* Prints the answer to the statement that database_ask() compiled. nth: how many answers came before. */
+int sql_print(struct database *db, enum sql_format format, size_t nth, struct err *err);
+
+#endif
