@@ -9,7 +9,7 @@ import sys
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from kit import TOOLS, check, equal, exits, finish, kscope, no_problems, perfetto, profiles, run, scratch
-from kit.branches import Trace, late_callers
+from kit.branches import Trace, late_callers, odd_calls
 
 ARGS = ["instructions", "own_instructions", "icache_lines", "own_icache_lines", "cycles", "samples", "time",
         "began_before", "goes_on", "value", "address", "function"]
@@ -63,27 +63,11 @@ def compare(name, folder, source, *options):
     return slices, counters, lost
 
 
-def calls():
-    """Tasks on two cpus, with recursion, odd names, calls of no length and gaps."""
-    odd = ['say "hi" <b>\\', "new\nline", "\u00e9\u20ac \U0001f600", "x" * 10000, "\x1b[31m"]
-    trace = Trace(["main", "work", *odd])
-    for i in range(60):
-        time, cpu, pid = 10**15 + 1000 * i + 1, i % 2, (5, 2**31 + 6, 2**32 - 1)[i % 3]
-        name = odd[i % len(odd)]
-        trace.begin(time, cpu, pid, "main")
-        for j, (caller, callee) in enumerate([("main", "work"), ("work", name), (name, "work")]):
-            trace.call(time + 10 + 20 * j + (i if j else 0), cpu, pid, caller, callee)
-        trace.leave(time + (55 if i % 5 else 50) + i, cpu, pid, "work", name)
-        trace.leave(time + (55 if i % 4 else 60) + i, cpu, pid, name, "work")
-        trace.leave(time + 200, cpu, pid, "work", "main")
-        trace.end(time + 300, cpu, pid, "main")
-    return trace
-
-
 def test_calls(folder):
     source = os.path.join(folder, "calls.dump")
     with open(source, "w", encoding="utf-8") as file:
-        file.write(calls().text() + "lost time=1000000.000020500 cpu=1 count=3 bytes=70\nlost count=4 bytes=0\n")
+        file.write(odd_calls(10**15, (5, 2**31 + 6, 2**32 - 1)).text())
+        file.write("lost time=1000000.000020500 cpu=1 count=3 bytes=70\nlost count=4 bytes=0\n")
     slices, counters, lost = compare("calls", folder, source)
     kinds = {row["category"] for row in slices}
     check("calls: has calls, gaps and what ran", {"call", "begin", "run", "gap"} <= kinds, kinds)

@@ -14,7 +14,7 @@ import tempfile
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from kit import (HANGS, ROOT, check, equal, exits, finish, kscope, no_problems, perfetto, profiles, run, scratch,
                  wait_for)
-from kit.branches import Trace
+from kit.branches import odd_calls
 from kit.inputs import GOLDEN
 
 CLI = os.path.join(ROOT, "tests", "node_modules", ".bin", "profiler-cli")
@@ -267,14 +267,7 @@ def test_same_bytes(odd, path):
 def test_units(folder):
     source, path = (os.path.join(folder, f"units.{ext}") for ext in ("dump", "profile.json"))
     with open(source, "w", encoding="utf-8") as file:
-        file.write("""kscope-dump 1
-source id=1 name="heap" unit="bytes" no-time
-source id=2 name="work" unit="ns" no-time
-sample task=7/7 source=1 weight=3145728 : named "main"@"/bin/a"
-sample task=7/7 source=1 weight=1048576 : named "leaf"@"/bin/b" "main"@"/bin/b"
-sample task=7/7 source=2 weight=2500000 : named "main"@"/bin/a"
-sample task=7/8 source=2 weight=1500 : user
-""")
+        file.write(profiles.UNITS)
     exits("converts samples without times", kscope("convert", source, "-o", path), 0)
     with Firefox("units", path) as front:
         threads = {(str(one["tid"]), one["name"][-6:]): one["threadHandle"] for one in front.threads()}
@@ -369,28 +362,11 @@ def test_allocs(folder):
 # ---- calls ----
 
 
-def calls():
-    """Tasks on two cpus, with recursion, odd names, calls of no length and gaps."""
-    odd = ['say "hi" <b>\\', "new\nline", "\u00e9\u20ac \U0001f600", "x" * 10000]
-    trace = Trace(["main", "work", *odd])
-    for i in range(60):
-        time, cpu, pid = 10**9 + 1000 * i + 1, i % 2, (5, 6, 7)[i % 3]
-        name = odd[i % len(odd)]
-        trace.begin(time, cpu, pid, "main")
-        for j, (caller, callee) in enumerate([("main", "work"), ("work", name), (name, "work")]):
-            trace.call(time + 10 + 20 * j + (i if j else 0), cpu, pid, caller, callee)
-        trace.leave(time + (55 if i % 5 else 50) + i, cpu, pid, "work", name)
-        trace.leave(time + (55 if i % 4 else 60) + i, cpu, pid, name, "work")
-        trace.leave(time + 200, cpu, pid, "work", "main")
-        trace.end(time + 300, cpu, pid, "main")
-    return trace
-
-
 def test_calls(folder):
     """The slices of Perfetto's own format; the front end has them in the order of their begins."""
     source, path, other = (os.path.join(folder, f"calls.{ext}") for ext in ("dump", "profile.json", "pftrace"))
     with open(source, "w", encoding="utf-8") as file:
-        file.write(calls().text() + "lost time=1.000020500 cpu=1 count=3 bytes=70\n")
+        file.write(odd_calls(10**9, (5, 6, 7)).text() + "lost time=1.000020500 cpu=1 count=3 bytes=70\n")
     exits("converts calls", kscope("convert", source, "-o", path, "-o", other), 0)
     rows, = perfetto.query(other, SLICES)
     begin = min(int(row["ts"]) for row in rows)
@@ -405,7 +381,7 @@ def test_calls(folder):
             for marker in front.markers(thread["threadHandle"]):
                 if marker.get("markerType") == "Call":
                     data = marker["data"]
-                    got[tid, data["kind"], marker["name"].replace("\n", "?"), round(marker["start"] * 1e6),
+                    got[tid, data["kind"], re.sub(r"[\0-\x1f]", "?", marker["name"]), round(marker["start"] * 1e6),
                         round(marker.get("duration", 0) * 1e6), str(data.get("instructions", ""))] += 1
         lost = [marker["data"] for marker in front.markers() if marker.get("markerType") == "Lost"]
     check("there are calls", len(want) > 100, len(want))

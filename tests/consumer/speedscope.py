@@ -177,14 +177,7 @@ def test_units(folder):
     """Bytes, nanoseconds, samples without a time and without a stack, and equal names in two binaries."""
     source = os.path.join(folder, "units.dump")
     with open(source, "w", encoding="utf-8") as file:
-        file.write("""kscope-dump 1
-source id=1 name="heap" unit="bytes" no-time
-source id=2 name="work" unit="ns" no-time
-sample task=7/7 source=1 weight=3145728 : named "main"@"/bin/a"
-sample task=7/7 source=1 weight=1048576 : named "leaf"@"/bin/b" "main"@"/bin/b"
-sample task=7/7 source=2 weight=2500000 : named "main"@"/bin/a"
-sample task=7/8 source=2 weight=1500 : user
-""")
+        file.write(profiles.UNITS)
     path = os.path.join(folder, "units.speedscope.json")
     exits("converts samples without times", kscope("convert", source, "-o", path), 0)
     page = show("units", path)

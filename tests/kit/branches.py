@@ -78,3 +78,20 @@ def late_callers():
         trace.leave(time + 250, 0, 5, "main", "outer")
         trace.end(time + 300 + 3 * i, 0, 5, "outer", over=True)
     return trace
+
+
+def odd_calls(start, pids):
+    """Tasks on two cpus, with recursion, odd names, calls of no length and gaps."""
+    odd = ['say "hi" <b>\\', "new\nline", "\u00e9\u20ac \U0001f600", "x" * 10000, "\x1b[31m"]
+    trace = Trace(["main", "work", *odd])
+    for i in range(60):
+        time, cpu, pid = start + 1000 * i + 1, i % 2, pids[i % len(pids)]
+        name = odd[i % len(odd)]
+        trace.begin(time, cpu, pid, "main")
+        for j, (caller, callee) in enumerate([("main", "work"), ("work", name), (name, "work")]):
+            trace.call(time + 10 + 20 * j + (i if j else 0), cpu, pid, caller, callee)
+        trace.leave(time + (55 if i % 5 else 50) + i, cpu, pid, "work", name)
+        trace.leave(time + (55 if i % 4 else 60) + i, cpu, pid, name, "work")
+        trace.leave(time + 200, cpu, pid, "work", "main")
+        trace.end(time + 300, cpu, pid, "main")
+    return trace

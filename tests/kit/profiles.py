@@ -28,6 +28,15 @@ EVENTS = ["cycles", "instructions"]
 KERNEL_BASE = 0xffffffff81000000
 MISSING = "/nowhere/libmissing.so.1"
 LOST = [(1, 12), (3, 30)]  # cpu, samples
+# Bytes and nanoseconds, no times, equal names in two binaries, a sample without a stack.
+UNITS = """kscope-dump 1
+source id=1 name="heap" unit="bytes" no-time
+source id=2 name="work" unit="ns" no-time
+sample task=7/7 source=1 weight=3145728 : named "main"@"/bin/a"
+sample task=7/7 source=1 weight=1048576 : named "leaf"@"/bin/b" "main"@"/bin/b"
+sample task=7/7 source=2 weight=2500000 : named "main"@"/bin/a"
+sample task=7/8 source=2 weight=1500 : user
+"""
 NR = 4000
 CPUS = 4
 
