@@ -25,6 +25,7 @@
 #include <elfutils/libdwelf.h>
 #include <gelf.h>
 
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/mapped.h"
 #include "base/mem.h"
@@ -612,6 +613,112 @@ uint64_t dwarf_same_until(struct dwarf *d, uint64_t addr)
 	return spans_next(&d->claimed, addr);
 }
 
+/* ---- all lines and functions ---- */
+
+struct each_line {
+	sym_take_line *take;
+	void *arg;
+	struct unit *unit;
+	uint64_t scopes; /* the id of the unit, for those of its functions */
+};
+
+/* A row may contain the code of several functions. */
+static void take_row(const struct each_line *each, const struct row *row, uint64_t end)
+{
+	const struct spans *owners = &each->unit->owners;
+	struct sym_line line = { .addr = row->addr, .line = row->line, .stmt = row->stmt };
+
+	line.file = line.line ? file_name(each->unit, row->file) : NULL;
+	if (!line.file)
+		return;
+	do {
+		uint64_t hi = spans_next(owners, line.addr);
+		uint32_t id = spans_find(owners, line.addr);
+
+		line.end = hi < end ? hi : end;
+		line.scope = id ? each->scopes | id : 0;
+		each->take(each->arg, &line);
+		line.addr = line.end;
+		line.stmt = false;
+	} while (line.addr < end);
+}
+
+static void take_rows(const struct each_line *each, const struct lines *lines)
+{
+	for (size_t i = 0; i < lines->nr_sequences; i++) {
+		for (size_t at = lines->starts[i]; at + 1 < lines->starts[i + 1]; at++)
+			take_row(each, &lines->rows[at], lines->rows[at + 1].addr);
+	}
+}
+
+void dwarf_each_line(struct dwarf *d, sym_take_line *take, void *arg)
+{
+	struct each_line each = { .take = take, .arg = arg };
+	size_t left = d->line_section.len; /* each row takes a byte, and tables do not overlap */
+	struct hash known = { 0 };	   /* units may share a table */
+
+	for (size_t i = 0; i < d->nr_units && left; i++) {
+		struct lines lines;
+		Dwarf_Attribute attr;
+		Dwarf_Word offset;
+		uint32_t *seen;
+
+		each.unit = &d->units[i];
+		each.scopes = (uint64_t)(i + 1) << 32;
+		if (dwarf_formudata(dwarf_attr(&each.unit->die, DW_AT_stmt_list, &attr), &offset))
+			continue;
+		seen = hash_at(&known, (struct hash_key){ offset, 0 });
+		if (*seen)
+			continue;
+		*seen = 1;
+		walk_unit(d, each.unit);
+		lines_read_all(&lines, &d->line_section, offset, &d->obj->loaded);
+		take_rows(&each, &lines);
+		left -= lines.nr < left ? lines.nr : left;
+		lines_release(&lines);
+	}
+	hash_release(&known);
+}
+
+static bool describe(struct dwarf *d, struct unit *unit, struct func *f, struct sym_function *out)
+{
+	Dwarf_Die die;
+	Dwarf_Addr entry;
+	int line;
+
+	name_func(d, unit, f);
+	if (f->lo >= f->hi || !dwarf_offdie(d->dw, f->die, &die) ||
+	    dwarf_decl_line(&die, &line) != 0 || line <= 0)
+		return false;
+	*out = (struct sym_function){ .name = f->name,
+				      .linkage = f->linkage,
+				      .file = dwarf_decl_file(&die),
+				      .line = (uint32_t)line,
+				      .start = f->lo,
+				      .size = f->hi - f->lo };
+	/* Only one of its parts has its entry, and that need not be its first address. */
+	if (f->parent && dwarf_entrypc(&die, &entry) == 0 && is_loaded(d, entry))
+		out->start = entry;
+	return out->file != NULL;
+}
+
+void dwarf_each_function(struct dwarf *d, sym_take_function *take, void *arg)
+{
+	for (size_t i = 0; i < d->nr_units; i++) {
+		struct unit *unit = &d->units[i];
+
+		walk_unit(d, unit);
+		for (size_t at = 0; at < unit->nr_funcs; at++) {
+			struct sym_function function;
+
+			if (!describe(d, unit, &unit->funcs[at], &function))
+				continue;
+			function.scope = (uint64_t)(i + 1) << 32 | (at + 1);
+			take(arg, &function);
+		}
+	}
+}
+
 /* libdw has already decompressed the section in place if needed, but has no accessor for it. */
 static Elf_Data *section_data(const struct dwarf *d, size_t index)
 {
@@ -812,6 +919,20 @@ uint64_t dwarf_same_until(struct dwarf *d, uint64_t addr)
 	(void)d;
 	(void)addr;
 	return UINT64_MAX;
+}
+
+void dwarf_each_line(struct dwarf *d, sym_take_line *take, void *arg)
+{
+	(void)d;
+	(void)take;
+	(void)arg;
+}
+
+void dwarf_each_function(struct dwarf *d, sym_take_function *take, void *arg)
+{
+	(void)d;
+	(void)take;
+	(void)arg;
 }
 
 #endif

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "pass/coverage_code.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+static int by_addr(const void *va, const void *vb)
+{
+	const struct coverage_step *a = va, *b = vb;
+
+	return a->addr < b->addr ? -1 : a->addr > b->addr;
+}
+
+static int by_value(const void *va, const void *vb)
+{
+	const uint64_t *a = va, *b = vb;
+
+	return *a < *b ? -1 : *a > *b;
+}
+
+static int by_target(const void *va, const void *vb)
+{
+	const struct coverage_count *a = va, *b = vb;
+
+	if (a->b != b->b)
+		return a->b < b->b ? -1 : 1;
+	return a->a < b->a ? -1 : a->a > b->a;
+}
+
+/* Counts that begin and end become those of each address. */
+static void make_steps(struct coverage_code *code)
+{
+	uint64_t count = 0;
+	size_t nr = 0;
+
+	if (code->nr_steps)
+		qsort(code->steps, code->nr_steps, sizeof(*code->steps), by_addr);
+	for (size_t i = 0; i < code->nr_steps; i++) {
+		count += code->steps[i].count;
+		if (nr && code->steps[nr - 1].addr == code->steps[i].addr)
+			code->steps[nr - 1].count = count;
+		else
+			code->steps[nr++] = (struct coverage_step){ code->steps[i].addr, count };
+	}
+	code->nr_steps = nr;
+}
+
+static void add_steps(struct coverage_code *code, uint64_t addr, uint64_t end, uint64_t count)
+{
+	code->steps[code->nr_steps++] = (struct coverage_step){ addr, count };
+	code->steps[code->nr_steps++] = (struct coverage_step){ end, 0 - count };
+}
+
+/* QEMU jumps back to a string instruction with a rep prefix; it ran once. */
+static void join_repeated(struct coverage_code *code, struct symfile *symfile,
+			  const struct coverage_count *jump)
+{
+	struct insn_code insn;
+
+	if (jump->a != jump->b)
+		return;
+	symfile_insns(symfile, jump->a, &insn);
+	if (insn.bytes && insn_is_string(&insn))
+		add_steps(code, jump->a, jump->a + insn_size(&insn), 0 - jump->count);
+}
+
+/* Code may also go on without a branch, where an emulator cut it. */
+static bool goes_on(struct symfile *symfile, const struct coverage_count *jump)
+{
+	struct insn_code insn;
+
+	if (jump->b < jump->a || jump->b - jump->a > INSN_MAX)
+		return false;
+	symfile_insns(symfile, jump->a, &insn);
+	return insn.bytes && (jump->b - jump->a == insn_size(&insn) ||
+			      (jump->a == jump->b && insn_is_string(&insn)));
+}
+
+void coverage_code_init(struct coverage_code *code, struct symfile *symfile,
+			const struct coverage_count *counts, size_t nr)
+{
+	size_t runs = 0;
+
+	while (runs < nr && counts[runs].kind != COVERAGE_JUMPED)
+		runs++;
+	*code = (struct coverage_code){ .from = counts + runs, .nr_jumps = nr - runs };
+	code->steps = xcalloc(2 * nr, sizeof(*code->steps));
+	for (size_t i = 0; i < runs; i++) {
+		add_steps(code, counts[i].a, counts[i].b, counts[i].count);
+		if (counts[i].kind == COVERAGE_RAN_OUT)
+			coverage_code_cut(code, counts[i].b);
+	}
+	code->to = xcalloc(code->nr_jumps, sizeof(*code->to));
+	for (size_t i = 0; i < code->nr_jumps; i++) {
+		join_repeated(code, symfile, &code->from[i]);
+		if (goes_on(symfile, &code->from[i]))
+			continue;
+		code->to[code->nr_to++] = code->from[i];
+		coverage_code_cut(code, code->from[i].b);
+	}
+	make_steps(code);
+	if (code->nr_to)
+		qsort(code->to, code->nr_to, sizeof(*code->to), by_target);
+}
+
+void coverage_code_release(struct coverage_code *code)
+{
+	free(code->steps);
+	free(code->cuts);
+	free(code->to);
+	memset(code, 0, sizeof(*code));
+}
+
+void coverage_code_cut(struct coverage_code *code, uint64_t addr)
+{
+	GROW(code->cuts, code->nr_cuts + 1, code->cap_cuts);
+	code->cuts[code->nr_cuts++] = addr;
+}
+
+void coverage_code_sort(struct coverage_code *code)
+{
+	size_t nr = 0;
+
+	if (code->nr_cuts)
+		qsort(code->cuts, code->nr_cuts, sizeof(*code->cuts), by_value);
+	for (size_t i = 0; i < code->nr_cuts; i++) {
+		if (!nr || code->cuts[nr - 1] != code->cuts[i])
+			code->cuts[nr++] = code->cuts[i];
+	}
+	code->nr_cuts = nr;
+}
+
+/* The number of steps at an address or before it. */
+static size_t steps_upto(const struct coverage_code *code, uint64_t addr)
+{
+	size_t lo = 0, hi = code->nr_steps;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (code->steps[mid].addr <= addr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+uint64_t coverage_code_at(const struct coverage_code *code, uint64_t addr)
+{
+	size_t nr = steps_upto(code, addr);
+
+	return nr ? code->steps[nr - 1].count : 0;
+}
+
+bool coverage_code_any(const struct coverage_code *code, uint64_t addr, uint64_t end)
+{
+	size_t i = steps_upto(code, addr);
+
+	if (i && code->steps[i - 1].count)
+		return true;
+	for (; i < code->nr_steps && code->steps[i].addr < end; i++) {
+		if (code->steps[i].count)
+			return true;
+	}
+	return false;
+}
+
+uint64_t coverage_code_jumped(const struct coverage_code *code, uint64_t addr)
+{
+	size_t lo = 0, hi = code->nr_jumps;
+	uint64_t count = 0;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (code->from[mid].a < addr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	for (; lo < code->nr_jumps && code->from[lo].a == addr; lo++)
+		count += code->from[lo].count;
+	return count;
+}
+
+uint64_t coverage_code_back(const struct coverage_code *code, uint64_t addr, uint64_t from,
+			    uint64_t end)
+{
+	size_t lo = 0, hi = code->nr_to;
+	uint64_t count = 0;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (code->to[mid].b < addr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	for (; lo < code->nr_to && code->to[lo].b == addr; lo++) {
+		if (code->to[lo].a >= from && code->to[lo].a < end)
+			count += code->to[lo].count;
+	}
+	return count;
+}
+
+size_t coverage_code_next_cut(const struct coverage_code *code, uint64_t addr)
+{
+	size_t lo = 0, hi = code->nr_cuts;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (code->cuts[mid] < addr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
