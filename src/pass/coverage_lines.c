@@ -22,20 +22,27 @@ struct segment { /* of code that ran, of one line in one scope */
 	bool stmt; /* not only a rest of the line, which was moved */
 };
 
+struct call {		/* an inlined one, whose code ran */
+	uint64_t scope; /* the one around it */
+	uint32_t file, line;
+};
+
 struct block {
 	uint64_t start, end;
 	size_t first, nr; /* segments */
 	uint32_t group;	  /* of its last line; 0: none */
-	bool goes_on;	  /* the one before ends where it begins, and has the same group */
-	size_t streak;	  /* the first of the blocks that do */
+	bool goes_on;	  /* the code before it is of the same line, too */
+	size_t streak; /* the first block of this line from which the code goes on up to this one */
 };
 
 struct group { /* a line in a scope */
 	uint32_t line;
 	bool is_last; /* in some block */
+	uint64_t scope;
 	uint64_t entries, sum;
 	uint64_t most;
-	size_t block; /* + 1: the last that was counted in the sum */
+	size_t block;  /* + 1: the last that was counted in the sum */
+	size_t streak; /* of the last block with this group */
 };
 
 struct mark {
@@ -62,6 +69,9 @@ struct summing {
 	size_t nr_blocks, cap_blocks;
 	struct group *groups; /* [0] is none */
 	size_t nr_groups, cap_groups;
+	struct call *calls; /* [0] is none */
+	size_t nr_calls, cap_calls;
+	struct hash by_call;  /* scope */
 	struct hash by_group; /* (scope, line) */
 	struct hash nr_jumps; /* likewise: how many conditional jumps it has */
 	bool has_lines;
@@ -257,7 +267,8 @@ static uint32_t group_of(struct summing *sum, const struct segment *segment)
 			sum->nr_groups = 1;
 		GROW(sum->groups, sum->nr_groups + 1, sum->cap_groups);
 		*at = (uint32_t)sum->nr_groups;
-		sum->groups[sum->nr_groups++] = (struct group){ .line = segment->line };
+		sum->groups[sum->nr_groups++] =
+			(struct group){ .line = segment->line, .scope = segment->scope };
 	}
 	return *at;
 }
@@ -318,6 +329,32 @@ static void make_blocks(struct summing *sum)
 }
 
 /*
+ * Whether the last line of a block is the line of a group: itself, or the line of the inlined call that the block is
+ * in. So what an inlined call returns to is what a call returns to: the same line goes on.
+ */
+static bool is_of(const struct summing *sum, const struct block *block, const struct group *group)
+{
+	const struct coverage_line *lines = sum->coverage->lines, *line = &lines[group->line];
+	const struct group *last = &sum->groups[block->group];
+	struct call at;
+
+	if (!block->group)
+		return false;
+	at = (struct call){ last->scope, lines[last->line].file, lines[last->line].line };
+	for (unsigned i = 0; i <= SYM_MAX_INLINE; i++) {
+		uint32_t call;
+
+		if (at.scope == group->scope)
+			return at.file == line->file && at.line == line->line;
+		call = hash_get(&sum->by_call, (struct hash_key){ at.scope, 0 });
+		if (!call)
+			return false;
+		at = sum->calls[call];
+	}
+	return false;
+}
+
+/*
  * The rule of gcov. A line that is the last one of some blocks ran as often as control came to these blocks from
  * elsewhere, and once more for each turn of a loop that is all on the line. A line that is only inside of blocks ran as often as they did.
  */
@@ -348,9 +385,10 @@ static void sum_block(struct summing *sum, size_t number)
 	if (!block->group)
 		return;
 	last = &sum->groups[block->group];
+	block->goes_on = number && before->end == block->start && is_of(sum, before, last);
+	block->streak = block->goes_on && last->is_last ? last->streak : number;
+	last->streak = block->streak;
 	last->is_last = true;
-	block->goes_on = number && before->end == block->start && before->group == block->group;
-	block->streak = block->goes_on ? before->streak : number;
 	if (!block->goes_on)
 		last->entries += coverage_code_at(&sum->code, block->start);
 }
@@ -374,14 +412,15 @@ static struct block *find_block(const struct summing *sum, uint64_t addr)
 static void sum_jump(struct summing *sum, const struct coverage_count *jump)
 {
 	const struct block *to = find_block(sum, jump->b), *from = find_block(sum, jump->a);
-	bool same = from && to && jump->a < from->end && from->group == to->group;
-	/* A loop that is all on the line; others leave it and come back. */
-	bool loop = same && jump->b <= jump->a && from->streak == to->streak;
 	struct group *group;
+	bool same, loop;
 
 	if (!to || to->start != jump->b || !to->group)
 		return;
 	group = &sum->groups[to->group];
+	same = from && jump->a < from->end && is_of(sum, from, group);
+	/* A loop that is all on the line; others leave it and come back. */
+	loop = same && jump->b <= jump->a && from->group == to->group && from->streak == to->streak;
 	if (to->goes_on && (!same || loop))
 		group->entries += jump->count;
 	else if (!to->goes_on && same && !loop)
@@ -403,9 +442,21 @@ static void sum_groups(struct summing *sum)
 
 /* ---- functions ---- */
 
-static void take_function(void *arg, const struct sym_function *function)
+static void add_call(struct summing *sum, const struct sym_function *function)
 {
-	struct summing *sum = arg;
+	if (!sum->nr_calls)
+		sum->nr_calls = 1;
+	GROW(sum->calls, sum->nr_calls + 1, sum->cap_calls);
+	*hash_at(&sum->by_call, (struct hash_key){ function->scope, 0 }) = (uint32_t)sum->nr_calls;
+	sum->calls[sum->nr_calls++] = (struct call){
+		.scope = function->parent,
+		.file = file_of(sum, function->call_file),
+		.line = function->call_line,
+	};
+}
+
+static void count_function(struct summing *sum, const struct sym_function *function)
+{
 	struct coverage *coverage = sum->coverage;
 	struct strtab *strings = coverage->world->strings;
 	/* Commas end a name for some readers; a linkage name has none. */
@@ -427,6 +478,17 @@ static void take_function(void *arg, const struct sym_function *function)
 	coverage->functions[*at - 1].count += back < ran ? ran - back : 0;
 }
 
+static void take_function(void *arg, const struct sym_function *function)
+{
+	struct summing *sum = arg;
+
+	if (function->parent && function->call_file &&
+	    coverage_code_any(&sum->code, function->start, function->start + function->size))
+		add_call(sum, function);
+	if (function->file)
+		count_function(sum, function);
+}
+
 /* ---- binaries ---- */
 
 static void release_binary(struct summing *sum)
@@ -435,6 +497,8 @@ static void release_binary(struct summing *sum)
 	free(sum->segments);
 	free(sum->blocks);
 	free(sum->groups);
+	free(sum->calls);
+	hash_release(&sum->by_call);
 	hash_release(&sum->by_group);
 	hash_release(&sum->nr_jumps);
 }
@@ -448,6 +512,7 @@ static void sum_binary(struct summing *sum, uint32_t image, const struct coverag
 	sum->has_lines = false;
 	if (sum->symfile) {
 		coverage_code_init(&sum->code, sum->symfile, counts, nr);
+		symfile_each_function(sum->symfile, take_function, sum);
 		symfile_each_line(sum->symfile, take_line, sum);
 		end_segment(sum);
 		coverage_code_sort(&sum->code);
@@ -457,7 +522,6 @@ static void sum_binary(struct summing *sum, uint32_t image, const struct coverag
 		for (size_t i = 0; i < sum->code.nr_to; i++)
 			sum_jump(sum, &sum->code.to[i]);
 		sum_groups(sum);
-		symfile_each_function(sum->symfile, take_function, sum);
 	}
 	if (!sum->has_lines) {
 		GROW(coverage->lineless, coverage->nr_lineless + 1, coverage->cap_lineless);

@@ -680,26 +680,49 @@ void dwarf_each_line(struct dwarf *d, sym_take_line *take, void *arg)
 	hash_release(&known);
 }
 
-static bool describe(struct dwarf *d, struct unit *unit, struct func *f, struct sym_function *out)
+/* The file of a number in an attribute of a DIE, or of the DIE that has its name, perhaps of another unit. */
+static const char *declared_in(struct unit *unit, Dwarf_Die *die)
+{
+	Dwarf_Attribute attr;
+	Dwarf_Word file;
+	Dwarf_Die other;
+	Dwarf_Files *files;
+	size_t nr;
+
+	if (!dwarf_attr_integrate(die, DW_AT_decl_file, &attr) || dwarf_formudata(&attr, &file))
+		return NULL;
+	if (attr.cu == unit->die.cu)
+		return file <= UINT32_MAX ? file_name(unit, (uint32_t)file) : NULL;
+	if (!dwarf_cu_die(attr.cu, &other, NULL, NULL, NULL, NULL, NULL, NULL) ||
+	    dwarf_getsrcfiles(&other, &files, &nr) || file >= nr)
+		return NULL;
+	return dwarf_filesrc(files, file, NULL, NULL);
+}
+
+static void describe(struct dwarf *d, struct unit *unit, struct func *f, struct sym_function *out)
 {
 	Dwarf_Die die;
 	Dwarf_Addr entry;
 	int line;
 
 	name_func(d, unit, f);
-	if (f->lo >= f->hi || !dwarf_offdie(d->dw, f->die, &die) ||
-	    dwarf_decl_line(&die, &line) != 0 || line <= 0)
-		return false;
-	*out = (struct sym_function){ .name = f->name,
-				      .linkage = f->linkage,
-				      .file = dwarf_decl_file(&die),
-				      .line = (uint32_t)line,
-				      .start = f->lo,
-				      .size = f->hi - f->lo };
+	*out = (struct sym_function){
+		.name = f->name, .linkage = f->linkage, .start = f->lo, .size = f->hi - f->lo
+	};
+	if (!dwarf_offdie(d->dw, f->die, &die))
+		return;
+	out->file = declared_in(unit, &die);
+	if (dwarf_decl_line(&die, &line) == 0 && line > 0 && out->file)
+		out->line = (uint32_t)line;
+	else
+		out->file = NULL;
+	if (!f->parent)
+		return;
+	out->call_file = f->call_line ? file_name(unit, f->call_file) : NULL;
+	out->call_line = f->call_line;
 	/* Only one of its parts has its entry, and that need not be its first address. */
-	if (f->parent && dwarf_entrypc(&die, &entry) == 0 && is_loaded(d, entry))
+	if (dwarf_entrypc(&die, &entry) == 0 && is_loaded(d, entry))
 		out->start = entry;
-	return out->file != NULL;
 }
 
 void dwarf_each_function(struct dwarf *d, sym_take_function *take, void *arg)
@@ -709,11 +732,15 @@ void dwarf_each_function(struct dwarf *d, sym_take_function *take, void *arg)
 
 		walk_unit(d, unit);
 		for (size_t at = 0; at < unit->nr_funcs; at++) {
+			struct func *f = &unit->funcs[at];
 			struct sym_function function;
 
-			if (!describe(d, unit, &unit->funcs[at], &function))
+			if (f->lo >= f->hi)
 				continue;
+			describe(d, unit, f, &function);
 			function.scope = (uint64_t)(i + 1) << 32 | (at + 1);
+			if (f->parent)
+				function.parent = (uint64_t)(i + 1) << 32 | f->parent;
 			take(arg, &function);
 		}
 	}

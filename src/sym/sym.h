@@ -96,9 +96,13 @@ struct sym_line { /* code of one line of source, in one function or inlined call
 
 struct sym_function { /* or an inlined call of it */
 	const char *name, *linkage;
-	const char *file; /* where it is declared, never NULL */
+	const char *file; /* where it is declared; NULL and 0: unknown */
 	uint32_t line;
 	uint64_t scope, start, size; /* of the first part of its code; start: where it is entered */
+	/* Of an inlined call: the scope and the line that it is in; the file is NULL if that is unknown. */
+	uint64_t parent;
+	const char *call_file;
+	uint32_t call_line;
 };
 
 typedef void sym_take_line(void *arg, const struct sym_line *line);
@@ -109,7 +113,7 @@ typedef void sym_take_function(void *arg, const struct sym_function *function);
  * over a whole file: nothing is kept of it but what symfile_lookup() keeps of a unit.
  */
 bool symfile_each_line(struct symfile *sf, sym_take_line *take, void *arg);
-/* All functions and inlined calls with code and a line, by unit. */
+/* All functions and inlined calls with code, by unit. */
 bool symfile_each_function(struct symfile *sf, sym_take_function *take, void *arg);
 
 /* The address of a function by its linkage name. */
