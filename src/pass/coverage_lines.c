@@ -25,13 +25,13 @@ struct segment { /* of code that ran, of one line in one scope */
 struct call {		/* an inlined one, whose code ran */
 	uint64_t scope; /* the one around it */
 	uint32_t file, line;
+	uint32_t group; /* of the line; 0: no code of it is known */
 };
 
 struct block {
 	uint64_t start, end;
 	size_t first, nr; /* segments */
 	uint32_t group;	  /* of its last line; 0: none */
-	bool goes_on;	  /* the code before it is of the same line, too */
 	size_t streak; /* the first block of this line from which the code goes on up to this one */
 };
 
@@ -69,7 +69,7 @@ struct summing {
 	size_t nr_blocks, cap_blocks;
 	struct group *groups; /* [0] is none */
 	size_t nr_groups, cap_groups;
-	struct call *calls; /* [0] is none */
+	struct call *calls; /* [0] is none, and always there */
 	size_t nr_calls, cap_calls;
 	struct hash by_call;  /* scope */
 	struct hash by_group; /* (scope, line) */
@@ -263,8 +263,6 @@ static uint32_t group_of(struct summing *sum, const struct segment *segment)
 	uint32_t *at = hash_at(&sum->by_group, (struct hash_key){ segment->scope, segment->line });
 
 	if (!*at) {
-		if (!sum->nr_groups)
-			sum->nr_groups = 1;
 		GROW(sum->groups, sum->nr_groups + 1, sum->cap_groups);
 		*at = (uint32_t)sum->nr_groups;
 		sum->groups[sum->nr_groups++] =
@@ -329,68 +327,94 @@ static void make_blocks(struct summing *sum)
 }
 
 /*
- * Whether the last line of a block is the line of a group: itself, or the line of the inlined call that the block is
- * in. So what an inlined call returns to is what a call returns to: the same line goes on.
+ * The groups whose last line a block has: that of its last statement and, around an inlined call, the line of the call.
+ * So an inlined call is part of its line, as a call is. Returns how many; the first one is block->group.
  */
-static bool is_of(const struct summing *sum, const struct block *block, const struct group *group)
+static size_t groups_of(const struct summing *sum, const struct block *block,
+			uint32_t groups[SYM_MAX_INLINE])
 {
-	const struct coverage_line *lines = sum->coverage->lines, *line = &lines[group->line];
-	const struct group *last = &sum->groups[block->group];
-	struct call at;
+	uint64_t scope = sum->groups[block->group].scope;
+	size_t nr = 0;
 
 	if (!block->group)
-		return false;
-	at = (struct call){ last->scope, lines[last->line].file, lines[last->line].line };
-	for (unsigned i = 0; i <= SYM_MAX_INLINE; i++) {
-		uint32_t call;
+		return 0;
+	groups[nr++] = block->group;
+	while (nr < SYM_MAX_INLINE) {
+		const struct call *call =
+			&sum->calls[hash_get(&sum->by_call, (struct hash_key){ scope, 0 })];
 
-		if (at.scope == group->scope)
-			return at.file == line->file && at.line == line->line;
-		call = hash_get(&sum->by_call, (struct hash_key){ at.scope, 0 });
-		if (!call)
-			return false;
-		at = sum->calls[call];
+		scope = call->scope;
+		if (!call->group)
+			break;
+		groups[nr++] = call->group;
+	}
+	return nr;
+}
+
+static bool is_of(const struct summing *sum, const struct block *block, uint32_t group)
+{
+	uint32_t groups[SYM_MAX_INLINE];
+	size_t nr = groups_of(sum, block, groups);
+
+	for (size_t i = 0; i < nr; i++) {
+		if (groups[i] == group)
+			return true;
 	}
 	return false;
 }
 
+/* Whether the code right before a block is of this group, too. */
+static bool goes_on(const struct summing *sum, const struct block *block, uint32_t group)
+{
+	return block > sum->blocks && block[-1].end == block->start && is_of(sum, block - 1, group);
+}
+
+static void sum_piece(struct summing *sum, const struct block *block, size_t number,
+		      const struct segment *piece)
+{
+	struct group *group = &sum->groups[piece->group];
+	struct mark *mark = &sum->marks[piece->line];
+	uint64_t ran = coverage_code_at(&sum->code, piece->start);
+
+	if (!piece->group) {
+		mark->rest = mark->rest > ran ? mark->rest : ran;
+		return;
+	}
+	group->most = group->most > ran ? group->most : ran;
+	if (group->block != number + 1 && !is_of(sum, block, piece->group)) {
+		group->sum += ran;
+		group->block = number + 1;
+	}
+}
+
 /*
  * The rule of gcov. A line that is the last one of some blocks ran as often as control came to these blocks from
- * elsewhere, and once more for each turn of a loop that is all on the line. A line that is only inside of blocks ran as often as they did.
+ * elsewhere, and once more for each turn of a loop that is all on the line. A line that is only inside of blocks ran
+ * as often as they did.
  */
 static void sum_block(struct summing *sum, size_t number)
 {
-	struct block *block = &sum->blocks[number], *before = block - 1;
+	struct block *block = &sum->blocks[number];
 	const struct segment *pieces = sum->segments + block->first;
-	struct group *last;
+	uint32_t groups[SYM_MAX_INLINE];
+	size_t nr;
 
 	for (size_t i = block->nr; i-- > 0 && !block->group;)
 		block->group = pieces[i].group;
-	for (size_t i = 0; i < block->nr; i++) {
-		struct group *group = &sum->groups[pieces[i].group];
-		uint64_t ran = coverage_code_at(&sum->code, pieces[i].start);
+	for (size_t i = 0; i < block->nr; i++)
+		sum_piece(sum, block, number, &pieces[i]);
+	nr = groups_of(sum, block, groups);
+	for (size_t i = 0; i < nr; i++) {
+		struct group *group = &sum->groups[groups[i]];
+		bool on = goes_on(sum, block, groups[i]);
 
-		if (!pieces[i].group) {
-			struct mark *mark = &sum->marks[pieces[i].line];
-
-			mark->rest = mark->rest > ran ? mark->rest : ran;
-			continue;
-		}
-		group->most = group->most > ran ? group->most : ran;
-		if (pieces[i].group != block->group && group->block != number + 1) {
-			group->sum += ran;
-			group->block = number + 1;
-		}
+		if (i == 0)
+			group->streak = block->streak =
+				on && group->is_last ? group->streak : number;
+		group->is_last = true;
+		if (!on)
+			group->entries += coverage_code_at(&sum->code, block->start);
 	}
-	if (!block->group)
-		return;
-	last = &sum->groups[block->group];
-	block->goes_on = number && before->end == block->start && is_of(sum, before, last);
-	block->streak = block->goes_on && last->is_last ? last->streak : number;
-	last->streak = block->streak;
-	last->is_last = true;
-	if (!block->goes_on)
-		last->entries += coverage_code_at(&sum->code, block->start);
 }
 
 /* The last block that begins at an address or before it; NULL: none. */
@@ -412,19 +436,35 @@ static struct block *find_block(const struct summing *sum, uint64_t addr)
 static void sum_jump(struct summing *sum, const struct coverage_count *jump)
 {
 	const struct block *to = find_block(sum, jump->b), *from = find_block(sum, jump->a);
-	struct group *group;
-	bool same, loop;
+	uint32_t groups[SYM_MAX_INLINE];
+	size_t nr = to && to->start == jump->b ? groups_of(sum, to, groups) : 0;
 
-	if (!to || to->start != jump->b || !to->group)
-		return;
-	group = &sum->groups[to->group];
-	same = from && jump->a < from->end && is_of(sum, from, group);
-	/* A loop that is all on the line; others leave it and come back. */
-	loop = same && jump->b <= jump->a && from->group == to->group && from->streak == to->streak;
-	if (to->goes_on && (!same || loop))
-		group->entries += jump->count;
-	else if (!to->goes_on && same && !loop)
-		group->entries -= jump->count;
+	for (size_t i = 0; i < nr; i++) {
+		struct group *group = &sum->groups[groups[i]];
+		bool on = goes_on(sum, to, groups[i]);
+		bool same = from && jump->a < from->end && is_of(sum, from, groups[i]);
+		/* A loop that is all on the line; others leave it and come back, or are in a call. */
+		bool loop = same && i == 0 && jump->b <= jump->a && from->group == to->group &&
+			    from->streak == to->streak;
+
+		if (on && (!same || loop))
+			group->entries += jump->count;
+		else if (!on && same && !loop)
+			group->entries -= jump->count;
+	}
+}
+
+/* All lines are known now, and all code that ran. */
+static void find_calls(struct summing *sum)
+{
+	for (size_t i = 1; i < sum->nr_calls; i++) {
+		struct call *call = &sum->calls[i];
+		struct segment at = { .scope = call->scope };
+
+		at.line = hash_get(&sum->lines, (struct hash_key){ call->file, call->line });
+		if (at.line--)
+			call->group = group_of(sum, &at);
+	}
 }
 
 static void sum_groups(struct summing *sum)
@@ -444,8 +484,6 @@ static void sum_groups(struct summing *sum)
 
 static void add_call(struct summing *sum, const struct sym_function *function)
 {
-	if (!sum->nr_calls)
-		sum->nr_calls = 1;
 	GROW(sum->calls, sum->nr_calls + 1, sum->cap_calls);
 	*hash_at(&sum->by_call, (struct hash_key){ function->scope, 0 }) = (uint32_t)sum->nr_calls;
 	sum->calls[sum->nr_calls++] = (struct call){
@@ -510,6 +548,11 @@ static void sum_binary(struct summing *sum, uint32_t image, const struct coverag
 
 	sum->symfile = image_symfile(&coverage->world->images, image);
 	sum->has_lines = false;
+	GROW(sum->calls, 1, sum->cap_calls);
+	GROW(sum->groups, 1, sum->cap_groups);
+	sum->calls[0] = (struct call){ 0 };
+	sum->groups[0] = (struct group){ 0 };
+	sum->nr_calls = sum->nr_groups = 1;
 	if (sum->symfile) {
 		coverage_code_init(&sum->code, sum->symfile, counts, nr);
 		symfile_each_function(sum->symfile, take_function, sum);
@@ -517,6 +560,7 @@ static void sum_binary(struct summing *sum, uint32_t image, const struct coverag
 		end_segment(sum);
 		coverage_code_sort(&sum->code);
 		make_blocks(sum);
+		find_calls(sum);
 		for (size_t i = 0; i < sum->nr_blocks; i++)
 			sum_block(sum, i);
 		for (size_t i = 0; i < sum->code.nr_to; i++)
