@@ -14,13 +14,13 @@ struct coverage_code {
 	size_t nr_steps;
 	uint64_t *cuts; /* where basic blocks begin, as far as the trace tells: sorted, unique */
 	size_t nr_cuts, cap_cuts;
-	const struct coverage_count *from; /* jumps, by where they are */
+	struct coverage_count *from; /* jumps, by where they are */
 	size_t nr_jumps;
 	struct coverage_count *to; /* by their targets, without those that only go on */
 	size_t nr_to;
 };
 
-/* All counts of one image, in the order of coverage_merge(). They must live as long as the code. */
+/* All counts of one image, in the order of coverage_merge(). */
 void coverage_code_init(struct coverage_code *code, struct symfile *symfile,
 			const struct coverage_count *counts, size_t nr);
 void coverage_code_release(struct coverage_code *code);
