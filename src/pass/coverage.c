@@ -127,8 +127,21 @@ static void count(struct coverage *coverage, const struct straight *run, uint64_
 
 /* ---- events ---- */
 
-static void take_run(struct coverage *coverage, const struct straight *run, bool branches)
+static bool is_branch(const struct event_branch *branch, uint64_t end)
 {
+	switch (branch->kind) {
+	case BRANCH_JUMP: return branch->to != end; /* or an emulator cut the code */
+	case BRANCH_CALL:
+	case BRANCH_RETURN: return true;
+	default: return false;
+	}
+}
+
+static void take_run(struct coverage *coverage, const struct straight *run, const struct event *ev)
+{
+	bool branches = false;
+	uint64_t end;
+
 	if (run->state == STRAIGHT_GAP) {
 		coverage->gaps++;
 		return;
@@ -138,18 +151,10 @@ static void take_run(struct coverage *coverage, const struct straight *run, bool
 		return;
 	}
 	coverage->instructions += run->nr;
-	count(coverage, run, run->address, straight_end(run),
-	      branches ? COVERAGE_RAN_OUT : COVERAGE_RAN);
-}
-
-static bool is_branch(const struct event *ev)
-{
-	switch (ev->branch.kind) {
-	case BRANCH_JUMP:
-	case BRANCH_CALL:
-	case BRANCH_RETURN: return true;
-	default: return false;
-	}
+	end = straight_end(run);
+	if (ev->kind == EVENT_BRANCH)
+		branches = is_branch(&ev->branch, end);
+	count(coverage, run, run->address, end, branches ? COVERAGE_RAN_OUT : COVERAGE_RAN);
 }
 
 void coverage_add(struct coverage *coverage, const struct event *ev)
@@ -165,5 +170,5 @@ void coverage_add(struct coverage *coverage, const struct event *ev)
 	if (run.came_from)
 		count(coverage, &run, run.came_from, run.came_to, COVERAGE_JUMPED);
 	if (ran)
-		take_run(coverage, &run, !note && is_branch(ev));
+		take_run(coverage, &run, ev);
 }

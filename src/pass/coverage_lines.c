@@ -172,8 +172,15 @@ static void add_conditional(struct summing *sum, const struct segment *segment, 
 	jump->goes_on += jumped < ran ? ran - jumped : 0;
 }
 
+/* Also where code leads that did not run: parts of a trace have the same blocks as all of it. */
+static void cut(struct summing *sum, uint64_t addr)
+{
+	if (coverage_code_at(&sum->code, addr))
+		coverage_code_cut(&sum->code, addr);
+}
+
 /* Counts the conditional jumps, and finds out where blocks begin. */
-static void read_code(struct summing *sum, const struct segment *segment, bool ran)
+static void read_code(struct summing *sum, const struct segment *segment)
 {
 	struct insn_code insn;
 	uint64_t addr = segment->start, target;
@@ -190,9 +197,9 @@ static void read_code(struct summing *sum, const struct segment *segment, bool r
 		addr += size;
 		insn.bytes += size;
 		insn.len -= size;
-		if (ran && jump != INSN_JUMP_NONE) {
-			coverage_code_cut(&sum->code, addr);
-			coverage_code_cut(&sum->code, target);
+		if (jump != INSN_JUMP_NONE) {
+			cut(sum, addr);
+			cut(sum, target);
 		}
 	}
 }
@@ -206,13 +213,11 @@ static void add_segment(struct summing *sum, const struct segment *segment)
 static void end_segment(struct summing *sum)
 {
 	const struct segment *now = &sum->now;
-	bool ran;
 
 	if (now->start == now->end)
 		return;
-	ran = coverage_code_any(&sum->code, now->start, now->end);
-	read_code(sum, now, ran);
-	if (ran)
+	read_code(sum, now);
+	if (coverage_code_any(&sum->code, now->start, now->end))
 		add_segment(sum, now);
 	sum->now = (struct segment){ 0 };
 }
