@@ -402,10 +402,14 @@ static void sum_block(struct summing *sum, size_t number)
 	struct block *block = &sum->blocks[number];
 	const struct segment *pieces = sum->segments + block->first;
 	uint32_t groups[SYM_MAX_INLINE];
+	uint64_t ran = 0;
 	size_t nr;
 
-	for (size_t i = block->nr; i-- > 0 && !block->group;)
+	for (size_t i = block->nr; i-- > 0 && !block->group;) {
 		block->group = pieces[i].group;
+		/* Not where the block begins: a new thread may begin behind a system call in it. */
+		ran = coverage_code_at(&sum->code, pieces[i].start);
+	}
 	for (size_t i = 0; i < block->nr; i++)
 		sum_piece(sum, block, number, &pieces[i]);
 	nr = groups_of(sum, block, groups);
@@ -418,7 +422,7 @@ static void sum_block(struct summing *sum, size_t number)
 				on && group->is_last ? group->streak : number;
 		group->is_last = true;
 		if (!on)
-			group->entries += coverage_code_at(&sum->code, block->start);
+			group->entries += ran;
 	}
 }
 

@@ -699,6 +699,18 @@ static const char *declared_in(struct unit *unit, Dwarf_Die *die)
 	return dwarf_filesrc(files, file, NULL, NULL);
 }
 
+/* Functions that the compiler made, as those of lambdas are, are not declared. */
+static void describe_by_code(const struct dwarf *d, struct unit *unit, const struct func *f,
+			     struct sym_function *out)
+{
+	const struct row *row;
+
+	read_lines(d, unit);
+	row = lines_find(&unit->lines, f->lo);
+	out->line = row ? row->line : 0;
+	out->file = out->line ? file_name(unit, row->file) : NULL;
+}
+
 static void describe(struct dwarf *d, struct unit *unit, struct func *f, struct sym_function *out)
 {
 	Dwarf_Die die;
@@ -711,13 +723,14 @@ static void describe(struct dwarf *d, struct unit *unit, struct func *f, struct 
 	};
 	if (!dwarf_offdie(d->dw, f->die, &die))
 		return;
-	out->file = declared_in(unit, &die);
-	if (dwarf_decl_line(&die, &line) == 0 && line > 0 && out->file)
+	if (dwarf_decl_line(&die, &line) == 0 && line > 0)
 		out->line = (uint32_t)line;
-	else
-		out->file = NULL;
-	if (!f->parent)
+	out->file = out->line ? declared_in(unit, &die) : NULL;
+	if (!f->parent) {
+		if (!out->file)
+			describe_by_code(d, unit, f, out);
 		return;
+	}
 	out->call_file = f->call_line ? file_name(unit, f->call_file) : NULL;
 	out->call_line = f->call_line;
 	/* Only one of its parts has its entry, and that need not be its first address. */
