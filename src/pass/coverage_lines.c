@@ -32,12 +32,15 @@ struct block {
 	uint64_t start, end;
 	size_t first, nr; /* segments */
 	uint32_t group;	  /* of its last line; 0: none */
+	uint64_t ran;	  /* how often that line did in it */
+	bool hop;	  /* only a jump */
 	size_t streak; /* the first block of this line from which the code goes on up to this one */
 };
 
 struct group { /* a line in a scope */
 	uint32_t line;
 	bool is_last; /* in some block */
+	bool is_more; /* than jumps */
 	uint64_t scope;
 	uint64_t entries, sum;
 	uint64_t most;
@@ -333,7 +336,7 @@ static void make_blocks(struct summing *sum)
 
 /*
  * The groups whose last line a block has: that of its last statement and, around an inlined call, the line of the call.
- * So an inlined call is part of its line, as a call is. Returns how many; the first one is block->group.
+ * So an inlined call is part of its line, as a call is. Returns how many.
  */
 static size_t groups_of(const struct summing *sum, const struct block *block,
 			uint32_t groups[SYM_MAX_INLINE])
@@ -343,7 +346,8 @@ static size_t groups_of(const struct summing *sum, const struct block *block,
 
 	if (!block->group)
 		return 0;
-	groups[nr++] = block->group;
+	if (!block->hop)
+		groups[nr++] = block->group;
 	while (nr < SYM_MAX_INLINE) {
 		const struct call *call =
 			&sum->calls[hash_get(&sum->by_call, (struct hash_key){ scope, 0 })];
@@ -374,6 +378,42 @@ static bool goes_on(const struct summing *sum, const struct block *block, uint32
 	return block > sum->blocks && block[-1].end == block->start && is_of(sum, block - 1, group);
 }
 
+static bool is_hop(const struct summing *sum, const struct block *block)
+{
+	struct insn_code insn;
+	uint64_t target;
+
+	symfile_insns(sum->symfile, block->start, &insn);
+	return insn.bytes && insn_jump(&insn, block->start, &target) == INSN_JUMP_ALWAYS &&
+	       insn_size(&insn) == block->end - block->start;
+}
+
+/*
+ * Jumps from the end of one block to the start of another have lines, too: clang's are those of the whole statement. If
+ * there is more of the line, they are not part of it (hops).
+ */
+static void name_blocks(struct summing *sum)
+{
+	for (size_t i = 0; i < sum->nr_blocks; i++) {
+		struct block *block = &sum->blocks[i];
+		const struct segment *pieces = sum->segments + block->first;
+
+		for (size_t at = block->nr; at-- > 0 && !block->group;) {
+			block->group = pieces[at].group;
+			/* Not where the block begins: a new thread may begin behind a system call in it. */
+			block->ran = coverage_code_at(&sum->code, pieces[at].start);
+		}
+		block->hop = is_hop(sum, block);
+		for (size_t at = 0; at < block->nr && !block->hop; at++)
+			sum->groups[pieces[at].group].is_more = true;
+	}
+	for (size_t i = 0; i < sum->nr_blocks; i++) {
+		struct block *block = &sum->blocks[i];
+
+		block->hop &= sum->groups[block->group].is_more;
+	}
+}
+
 static void sum_piece(struct summing *sum, const struct block *block, size_t number,
 		      const struct segment *piece)
 {
@@ -402,27 +442,21 @@ static void sum_block(struct summing *sum, size_t number)
 	struct block *block = &sum->blocks[number];
 	const struct segment *pieces = sum->segments + block->first;
 	uint32_t groups[SYM_MAX_INLINE];
-	uint64_t ran = 0;
 	size_t nr;
 
-	for (size_t i = block->nr; i-- > 0 && !block->group;) {
-		block->group = pieces[i].group;
-		/* Not where the block begins: a new thread may begin behind a system call in it. */
-		ran = coverage_code_at(&sum->code, pieces[i].start);
-	}
-	for (size_t i = 0; i < block->nr; i++)
+	for (size_t i = 0; i < block->nr && !block->hop; i++)
 		sum_piece(sum, block, number, &pieces[i]);
 	nr = groups_of(sum, block, groups);
 	for (size_t i = 0; i < nr; i++) {
 		struct group *group = &sum->groups[groups[i]];
 		bool on = goes_on(sum, block, groups[i]);
 
-		if (i == 0)
+		if (groups[i] == block->group)
 			group->streak = block->streak =
 				on && group->is_last ? group->streak : number;
 		group->is_last = true;
 		if (!on)
-			group->entries += ran;
+			group->entries += block->ran;
 	}
 }
 
@@ -453,8 +487,8 @@ static void sum_jump(struct summing *sum, const struct coverage_count *jump)
 		bool on = goes_on(sum, to, groups[i]);
 		bool same = from && jump->a < from->end && is_of(sum, from, groups[i]);
 		/* A loop that is all on the line; others leave it and come back, or are in a call. */
-		bool loop = same && i == 0 && jump->b <= jump->a && from->group == to->group &&
-			    from->streak == to->streak;
+		bool loop = same && groups[i] == to->group && jump->b <= jump->a &&
+			    from->group == to->group && from->streak == to->streak;
 
 		if (on && (!same || loop))
 			group->entries += jump->count;
@@ -570,6 +604,7 @@ static void sum_binary(struct summing *sum, uint32_t image, const struct coverag
 		coverage_code_sort(&sum->code);
 		make_blocks(sum);
 		find_calls(sum);
+		name_blocks(sum);
 		for (size_t i = 0; i < sum->nr_blocks; i++)
 			sum_block(sum, i);
 		for (size_t i = 0; i < sum->code.nr_to; i++)
