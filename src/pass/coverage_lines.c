@@ -65,6 +65,7 @@ struct summing {
 	/* Of one binary: */
 	struct symfile *symfile;
 	struct coverage_code code;
+	uint64_t code_left; /* bytes that may be decoded */
 	struct segment now; /* is being put together; start == end: none */
 	struct segment *segments;
 	size_t nr_segments, cap_segments;
@@ -182,6 +183,18 @@ static void cut(struct summing *sum, uint64_t addr)
 		coverage_code_cut(&sum->code, addr);
 }
 
+/* Enough for all code of a binary whose line tables are sound: they do not describe the same code again and again. */
+static uint64_t code_budget(const struct symfile *symfile)
+{
+	size_t nr;
+	const struct sym_segment *segments = symfile_segments(symfile, &nr);
+	uint64_t all = 4096;
+
+	for (size_t i = 0; i < nr; i++)
+		all += segments[i].filesz;
+	return 16 * all;
+}
+
 /* Counts the conditional jumps, and finds out where blocks begin. */
 static void read_code(struct summing *sum, const struct segment *segment)
 {
@@ -189,7 +202,7 @@ static void read_code(struct summing *sum, const struct segment *segment)
 	uint64_t addr = segment->start, target;
 
 	symfile_insns(sum->symfile, addr, &insn);
-	while (insn.bytes && addr < segment->end) {
+	while (insn.bytes && addr < segment->end && sum->code_left) {
 		size_t size = insn_size(&insn);
 		enum insn_jump jump = size ? insn_jump(&insn, addr, &target) : INSN_JUMP_NONE;
 
@@ -200,6 +213,7 @@ static void read_code(struct summing *sum, const struct segment *segment)
 		addr += size;
 		insn.bytes += size;
 		insn.len -= size;
+		sum->code_left -= size < sum->code_left ? size : sum->code_left;
 		if (jump != INSN_JUMP_NONE) {
 			cut(sum, addr);
 			cut(sum, target);
@@ -597,6 +611,7 @@ static void sum_binary(struct summing *sum, uint32_t image, const struct coverag
 	sum->groups[0] = (struct group){ 0 };
 	sum->nr_calls = sum->nr_groups = 1;
 	if (sum->symfile) {
+		sum->code_left = code_budget(sum->symfile);
 		coverage_code_init(&sum->code, sum->symfile, counts, nr);
 		symfile_each_function(sum->symfile, take_function, sum);
 		symfile_each_line(sum->symfile, take_line, sum);
