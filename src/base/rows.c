@@ -140,9 +140,11 @@ static bool fill(struct rows_reader *reader)
 		return false;
 	if (reader->piece == group->nr_pieces) {
 		reader->piece++;
+		if (!group->len)
+			return false;
 		reader->at = group->data;
 		reader->end = group->data + group->len;
-		return group->len;
+		return true;
 	}
 	if (!reader->buffer)
 		reader->buffer = xmalloc(BUFFER + rows->size);

@@ -629,7 +629,8 @@ static void take_row(const struct each_line *each, const struct row *row, uint64
 	struct sym_line line = { .addr = row->addr, .line = row->line, .stmt = row->stmt };
 
 	line.file = line.line ? file_name(each->unit, row->file) : NULL;
-	if (!line.file)
+	/* A sequence may end before its last row. */
+	if (!line.file || end < row->addr)
 		return;
 	do {
 		uint64_t hi = spans_next(owners, line.addr);
