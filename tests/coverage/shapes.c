@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Loops and conditions in all shapes, as gcov counts them. */
+/* Loops and conditions in all shapes, as gcov counts them: also those on one line. */
+/* clang-format off */
 #include <stdio.h>
 
 #include "shared.h"

@@ -2,6 +2,5 @@
 /* Two units have this function, and each its own copy. */
 static inline int pick(int x)
 {
-	return x > 3 ? x * 2
-		     : x + 1;
+	return x > 3 ? x * 2 : x + 1;
 }
