@@ -116,6 +116,20 @@ struct tail { /* what of the sums is not written yet */
 	size_t line, function, jump;
 };
 
+/* Readers end a name at a comma. */
+static void put_name(struct writer *w, uint32_t name)
+{
+	struct lcov *lcov = w->priv;
+	size_t begin = lcov->text.len;
+
+	text_add_plain(&lcov->text, str_text(w->world->strings, name));
+	for (size_t i = begin; i < lcov->text.len; i++) {
+		if (lcov->text.data[i] == ',')
+			lcov->text.data[i] = ';';
+	}
+	buf_addc(&lcov->text, '\n');
+}
+
 static void put_functions(struct writer *w, uint32_t file, size_t *at)
 {
 	struct lcov *lcov = w->priv;
@@ -125,13 +139,11 @@ static void put_functions(struct writer *w, uint32_t file, size_t *at)
 
 	for (; *at < coverage->nr_functions && coverage->functions[*at].file == file; (*at)++) {
 		buf_addf(to, "FN:%" PRIu32 ",", coverage->functions[*at].line);
-		text_add_plain(to, str_text(w->world->strings, coverage->functions[*at].name));
-		buf_addc(to, '\n');
+		put_name(w, coverage->functions[*at].name);
 	}
 	for (size_t i = first; i < *at; i++) {
 		buf_addf(to, "FNDA:%" PRIu64 ",", coverage->functions[i].count);
-		text_add_plain(to, str_text(w->world->strings, coverage->functions[i].name));
-		buf_addc(to, '\n');
+		put_name(w, coverage->functions[i].name);
 		hit += coverage->functions[i].count > 0;
 	}
 	buf_addf(to, "FNF:%zu\nFNH:%zu\n", *at - first, hit);

@@ -6,7 +6,10 @@
 template <typename Key, typename Value> struct Pair {
 	Key key;
 	Value value;
-	bool operator<(const Pair<Key, Value> &other) const { return key < other.key; }
+	bool operator<(const Pair<Key, Value> &other) const
+	{
+		return key < other.key;
+	}
 };
 
 template <typename T> static T larger(const T &a, const T &b)
