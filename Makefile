@@ -405,7 +405,8 @@ KERNEL_PMU_aarch64 := target/pmu_armv8.c
 KERNEL_PMU_x86_64 := target/pmu_x86.c
 KERNEL_PMU_riscv64 := target/pmu_riscv.c
 KERNEL_USER := $(patsubst demo/kernel/user/%.c,%,$(wildcard demo/kernel/user/*.c))
-KERNEL_CFLAGS := -std=gnu11 -O2 -g -ffreestanding -fno-pic -fno-stack-protector -fno-unroll-loops \
+KERNEL_OPTIMIZATION := -O2
+KERNEL_CFLAGS := -std=gnu11 $(KERNEL_OPTIMIZATION) -g -ffreestanding -fno-pic -fno-stack-protector -fno-unroll-loops \
 	-fno-optimize-sibling-calls -fasynchronous-unwind-tables -Wall -Wextra -MMD -MP \
 	'-fdebug-prefix-map=$(CURDIR)=.' -Idemo/kernel -I. -DKSCOPE_CPUS=8
 KERNEL_CFLAGS_fp := -fno-omit-frame-pointer

@@ -14,7 +14,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define HEAD 3
-#define MAX_WRITERS 16
+#define MAX_WRITERS 24
 
 struct output {
 	struct writer writer;

@@ -91,6 +91,22 @@ static void ask_sections(struct symfile *sf)
 	symfile_debug_elf(sf);
 }
 
+static void take_line(void *arg, const struct sym_line *line)
+{
+	(void)arg;
+	if (!line->line || line->addr > line->end)
+		abort();
+	use_text(line->file);
+}
+
+static void take_function(void *arg, const struct sym_function *function)
+{
+	(void)arg;
+	use_text(function->name);
+	use_text(function->file);
+	use_text(function->call_file);
+}
+
 static void ask(struct symfile *sf)
 {
 	struct sym_module module;
@@ -114,6 +130,8 @@ static void ask(struct symfile *sf)
 		use_text(module.name);
 	ask_at(sf, 0);
 	ask_at(sf, UINT64_MAX);
+	symfile_each_line(sf, take_line, NULL);
+	symfile_each_function(sf, take_function, NULL);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -209,6 +209,14 @@ uint64_t world_instructions(struct world *world, uint32_t pid, uint64_t context,
 	return symfile ? symfile_instructions(symfile, vaddr, vaddr + (end - addr)) : 0;
 }
 
+uint32_t world_image(struct world *world, uint32_t pid, uint64_t context, uint64_t addr,
+		     uint64_t *vaddr)
+{
+	const struct map *map = map_at(world, pid, context, addr);
+
+	return symfile_at(world, map, addr, vaddr) ? map->image : 0;
+}
+
 /* Code that is in no binary is that of the machine. */
 static void raw_code(struct world *world, const struct map *map, uint64_t addr,
 		     struct insn_code *code)

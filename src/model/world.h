@@ -125,6 +125,9 @@ uint64_t world_instructions(struct world *world, uint32_t pid, uint64_t context,
 			    uint64_t end);
 /* Changes whenever the maps of a process or of the kernel do. */
 uint32_t world_maps(struct world *world, uint32_t pid, uint64_t context);
+/* The image at an address of a process or of the kernel, and the address in its ELF; 0: none, or it was not found. */
+uint32_t world_image(struct world *world, uint32_t pid, uint64_t context, uint64_t addr,
+		     uint64_t *vaddr);
 /* The code from an address of a process or of the kernel on, as far as one map goes; bytes NULL: unknown. */
 void world_code(struct world *world, uint32_t pid, uint64_t context, uint64_t addr,
 		struct insn_code *code);

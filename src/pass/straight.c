@@ -17,8 +17,9 @@ struct strand {
 	uint64_t context;
 	uint32_t pid, tid;
 	bool used;
-	bool began;   /* right here */
-	bool outside; /* its thread or its level is not selected */
+	bool began;    /* right here */
+	bool outside;  /* its thread or its level is not selected */
+	uint64_t from; /* see came_from of struct straight */
 };
 
 /* A run that was looked up. */
@@ -212,8 +213,6 @@ static bool fill(struct straights *all, const struct strand *strand, const struc
 	uint64_t nr = ev->branch.instructions;
 
 	nr -= strand->done < nr ? strand->done : nr;
-	if (gap ? !strand->used : !nr)
-		return false;
 	*run = (struct straight){ .state = gap ? STRAIGHT_GAP : STRAIGHT_NO_CODE,
 				  .address = strand->at,
 				  .nr = nr,
@@ -221,11 +220,24 @@ static bool fill(struct straights *all, const struct strand *strand, const struc
 				  .pid = strand->pid,
 				  .tid = strand->tid,
 				  .cpu = ev->cpu,
-				  .by_thread = ev->branch.by_thread };
+				  .by_thread = ev->branch.by_thread,
+				  .came_from = strand->from,
+				  .came_to = strand->from ? strand->at : 0 };
 	run->outside = strand->outside || ev->outside & (OUTSIDE_WHEN | OUTSIDE_WHERE);
+	if (gap ? !strand->used : !nr)
+		return false;
 	if (!gap && !run->outside)
 		find_run(all, strand, &ev->branch, run);
 	return true;
+}
+
+uint64_t straight_end(const struct straight *run)
+{
+	uint64_t end = run->address;
+
+	for (uint64_t i = 0; i < run->nr; i++)
+		end += run->insns[i].size;
+	return end;
 }
 
 bool straights_take(struct straights *all, const struct event *ev, struct straight *run)
@@ -240,6 +252,7 @@ bool straights_take(struct straights *all, const struct event *ev, struct straig
 				   .tid = ev->tid,
 				   .used = true,
 				   .began = branch->kind == BRANCH_BEGIN,
+				   .from = branch->kind == BRANCH_JUMP ? branch->from : 0,
 				   .outside = ev->outside & OUTSIDE_WHO };
 	return ran;
 }
@@ -259,15 +272,16 @@ bool straights_take_note(struct straights *all, const struct event *ev, struct s
 				  .pid = strand->pid,
 				  .tid = strand->tid,
 				  .cpu = ev->cpu,
-				  .by_thread = true };
+				  .by_thread = true,
+				  .came_from = strand->from,
+				  .came_to = strand->from ? strand->at : 0 };
 	find_run(all, strand, &anywhere, run);
 	if (run->state != STRAIGHT_KNOWN)
 		return false;
 	run->outside = strand->outside || ev->outside & (OUTSIDE_WHEN | OUTSIDE_WHERE);
 	strand->done = ev->note.instructions;
-	strand->at = run->address;
-	for (uint64_t i = 0; i < run->nr; i++)
-		strand->at += run->insns[i].size;
+	strand->at = straight_end(run);
 	strand->began = false;
+	strand->from = 0;
 	return true;
 }

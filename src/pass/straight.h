@@ -39,6 +39,11 @@ struct straight {
 	uint32_t pid, tid, cpu;
 	bool by_thread; /* the trace tells the threads apart; else only the cpus, and processes */
 	bool outside;	/* it is not selected */
+	/*
+	 * Where the jump was that led to the code before the branch, and its target: also if the target was
+	 * interrupted before an instruction of it ran. 0: it was no jump.
+	 */
+	uint64_t came_from, came_to;
 };
 
 struct straights {
@@ -52,9 +57,11 @@ struct straights {
 	uint32_t forgotten; /* how often */
 };
 
+/* The end of a run whose code is known. */
+uint64_t straight_end(const struct straight *run);
 void straights_init(struct straights *all, struct world *world);
 void straights_release(struct straights *all);
-/* Takes a branch. False: nothing ran before it, and nothing is missing. */
+/* Takes a branch. False: nothing ran before it, and nothing is missing; *run only tells how the cpu came there. */
 bool straights_take(struct straights *all, const struct event *ev, struct straight *run);
 /*
  * Takes a note: what ran before it in its thread. False: nothing did, or its instructions are not known; then they come

@@ -25,6 +25,7 @@
 #include <elfutils/libdwelf.h>
 #include <gelf.h>
 
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/mapped.h"
 #include "base/mem.h"
@@ -612,6 +613,153 @@ uint64_t dwarf_same_until(struct dwarf *d, uint64_t addr)
 	return spans_next(&d->claimed, addr);
 }
 
+/* ---- all lines and functions ---- */
+
+struct each_line {
+	sym_take_line *take;
+	void *arg;
+	struct unit *unit;
+	uint64_t scopes; /* the id of the unit, for those of its functions */
+};
+
+/* A row may contain the code of several functions. */
+static void take_row(const struct each_line *each, const struct row *row, uint64_t end)
+{
+	const struct spans *owners = &each->unit->owners;
+	struct sym_line line = { .addr = row->addr, .line = row->line, .stmt = row->stmt };
+
+	line.file = line.line ? file_name(each->unit, row->file) : NULL;
+	/* A sequence may end before its last row. */
+	if (!line.file || end < row->addr)
+		return;
+	do {
+		uint64_t hi = spans_next(owners, line.addr);
+		uint32_t id = spans_find(owners, line.addr);
+
+		line.end = hi < end ? hi : end;
+		line.scope = id ? each->scopes | id : 0;
+		each->take(each->arg, &line);
+		line.addr = line.end;
+		line.stmt = false;
+	} while (line.addr < end);
+}
+
+static void take_rows(const struct each_line *each, const struct lines *lines)
+{
+	for (size_t i = 0; i < lines->nr_sequences; i++) {
+		for (size_t at = lines->starts[i]; at + 1 < lines->starts[i + 1]; at++)
+			take_row(each, &lines->rows[at], lines->rows[at + 1].addr);
+	}
+}
+
+void dwarf_each_line(struct dwarf *d, sym_take_line *take, void *arg)
+{
+	struct each_line each = { .take = take, .arg = arg };
+	size_t left = d->line_section.len; /* each row takes a byte, and tables do not overlap */
+	struct hash known = { 0 };	   /* units may share a table */
+
+	for (size_t i = 0; i < d->nr_units && left; i++) {
+		struct lines lines;
+		Dwarf_Attribute attr;
+		Dwarf_Word offset;
+		uint32_t *seen;
+
+		each.unit = &d->units[i];
+		each.scopes = (uint64_t)(i + 1) << 32;
+		if (dwarf_formudata(dwarf_attr(&each.unit->die, DW_AT_stmt_list, &attr), &offset))
+			continue;
+		seen = hash_at(&known, (struct hash_key){ offset, 0 });
+		if (*seen)
+			continue;
+		*seen = 1;
+		walk_unit(d, each.unit);
+		lines_read_all(&lines, &d->line_section, offset, &d->obj->loaded);
+		take_rows(&each, &lines);
+		left -= lines.nr < left ? lines.nr : left;
+		lines_release(&lines);
+	}
+	hash_release(&known);
+}
+
+/* The file of a number in an attribute of a DIE, or of the DIE that has its name, perhaps of another unit. */
+static const char *declared_in(struct unit *unit, Dwarf_Die *die)
+{
+	Dwarf_Attribute attr;
+	Dwarf_Word file;
+	Dwarf_Die other;
+	Dwarf_Files *files;
+	size_t nr;
+
+	if (!dwarf_attr_integrate(die, DW_AT_decl_file, &attr) || dwarf_formudata(&attr, &file))
+		return NULL;
+	if (attr.cu == unit->die.cu)
+		return file <= UINT32_MAX ? file_name(unit, (uint32_t)file) : NULL;
+	if (!dwarf_cu_die(attr.cu, &other, NULL, NULL, NULL, NULL, NULL, NULL) ||
+	    dwarf_getsrcfiles(&other, &files, &nr) || file >= nr)
+		return NULL;
+	return dwarf_filesrc(files, file, NULL, NULL);
+}
+
+/* Functions that the compiler made, as those of lambdas are, are not declared. */
+static void describe_by_code(const struct dwarf *d, struct unit *unit, const struct func *f,
+			     struct sym_function *out)
+{
+	const struct row *row;
+
+	read_lines(d, unit);
+	row = lines_find(&unit->lines, f->lo);
+	out->line = row ? row->line : 0;
+	out->file = out->line ? file_name(unit, row->file) : NULL;
+}
+
+static void describe(struct dwarf *d, struct unit *unit, struct func *f, struct sym_function *out)
+{
+	Dwarf_Die die;
+	Dwarf_Addr entry;
+	int line;
+
+	name_func(d, unit, f);
+	*out = (struct sym_function){
+		.name = f->name, .linkage = f->linkage, .start = f->lo, .size = f->hi - f->lo
+	};
+	if (!dwarf_offdie(d->dw, f->die, &die))
+		return;
+	if (dwarf_decl_line(&die, &line) == 0 && line > 0)
+		out->line = (uint32_t)line;
+	out->file = out->line ? declared_in(unit, &die) : NULL;
+	if (!f->parent) {
+		if (!out->file)
+			describe_by_code(d, unit, f, out);
+		return;
+	}
+	out->call_file = f->call_line ? file_name(unit, f->call_file) : NULL;
+	out->call_line = f->call_line;
+	/* Only one of its parts has its entry, and that need not be its first address. */
+	if (dwarf_entrypc(&die, &entry) == 0 && is_loaded(d, entry))
+		out->start = entry;
+}
+
+void dwarf_each_function(struct dwarf *d, sym_take_function *take, void *arg)
+{
+	for (size_t i = 0; i < d->nr_units; i++) {
+		struct unit *unit = &d->units[i];
+
+		walk_unit(d, unit);
+		for (size_t at = 0; at < unit->nr_funcs; at++) {
+			struct func *f = &unit->funcs[at];
+			struct sym_function function;
+
+			if (f->lo >= f->hi)
+				continue;
+			describe(d, unit, f, &function);
+			function.scope = (uint64_t)(i + 1) << 32 | (at + 1);
+			if (f->parent)
+				function.parent = (uint64_t)(i + 1) << 32 | f->parent;
+			take(arg, &function);
+		}
+	}
+}
+
 /* libdw has already decompressed the section in place if needed, but has no accessor for it. */
 static Elf_Data *section_data(const struct dwarf *d, size_t index)
 {
@@ -812,6 +960,20 @@ uint64_t dwarf_same_until(struct dwarf *d, uint64_t addr)
 	(void)d;
 	(void)addr;
 	return UINT64_MAX;
+}
+
+void dwarf_each_line(struct dwarf *d, sym_take_line *take, void *arg)
+{
+	(void)d;
+	(void)take;
+	(void)arg;
+}
+
+void dwarf_each_function(struct dwarf *d, sym_take_function *take, void *arg)
+{
+	(void)d;
+	(void)take;
+	(void)arg;
 }
 
 #endif

@@ -279,6 +279,177 @@ size_t insn_size(const struct insn_code *code)
 	return size < code->len ? size : code->len;
 }
 
+/* After the prefixes, of which all that matter here have one byte; `len` if there is nothing else. */
+static size_t x86_opcode(const struct insn_code *code)
+{
+	size_t at = 0;
+
+	while (at < code->len && at < INSN_MAX &&
+	       (code->bytes[at] == 0x66 || code->bytes[at] == 0x67 || code->bytes[at] == 0x2e ||
+		code->bytes[at] == 0x3e || code->bytes[at] == 0xf2 || code->bytes[at] == 0xf3 ||
+		(code->machine == EM_X86_64 && code->bytes[at] >> 4 == 4)))
+		at++;
+	return at;
+}
+
+bool insn_is_string(const struct insn_code *code)
+{
+	size_t at = x86_opcode(code);
+	uint8_t opcode = at < code->len ? code->bytes[at] : 0;
+
+	/* ins, outs; movs, cmps; stos, lods, scas */
+	return is_x86(code->machine) && (opcode >> 2 == 0x6c >> 2 || opcode >> 2 == 0xa4 >> 2 ||
+					 (opcode >= 0xaa && opcode <= 0xaf));
+}
+
+/* ---- direct jumps ---- */
+
+struct jump {
+	enum insn_jump kind;
+	int64_t distance;
+};
+
+/* The bits of a number, of which `sign` is the highest, with its sign. */
+static int64_t signed_of(uint32_t value, unsigned sign)
+{
+	return (int64_t)((uint64_t)value << (63 - sign)) >> (63 - sign);
+}
+
+static uint32_t bits(uint32_t word, unsigned from, unsigned nr, unsigned to)
+{
+	return (word >> from & ((1u << nr) - 1)) << to;
+}
+
+static struct jump x86_jump(const struct insn_code *code, size_t size)
+{
+	size_t at = x86_opcode(code), len = 1;
+	uint8_t opcode = at < size ? code->bytes[at] : 0;
+	struct jump jump = { INSN_JUMP_IF, 0 };
+	uint32_t distance = 0;
+
+	if (opcode == 0xeb || opcode == 0xe9)
+		jump.kind = INSN_JUMP_ALWAYS;
+	else if (opcode >> 4 != 7 && (opcode < 0xe0 || opcode > 0xe3) &&
+		 (opcode != 0x0f || at + 1 >= size || code->bytes[at + 1] >> 4 != 8))
+		return (struct jump){ INSN_JUMP_NONE, 0 };
+	if (opcode == 0x0f || opcode == 0xe9)
+		len = 4;
+	if (size < len || size > code->len)
+		return (struct jump){ INSN_JUMP_NONE, 0 };
+	for (size_t i = 0; i < len; i++)
+		distance |= (uint32_t)code->bytes[size - len + i] << 8 * i;
+	jump.distance = signed_of(distance, (unsigned)len * 8 - 1) + (int64_t)size;
+	return jump;
+}
+
+static struct jump arm_jump(uint32_t word)
+{
+	if ((word & 0x0f000000) != 0x0a000000 || word >> 28 == 15)
+		return (struct jump){ INSN_JUMP_NONE, 0 };
+	return (struct jump){ word >> 28 == 14 ? INSN_JUMP_ALWAYS : INSN_JUMP_IF,
+			      signed_of(bits(word, 0, 24, 2), 25) + 8 };
+}
+
+static struct jump thumb_jump(uint32_t word, size_t size)
+{
+	uint32_t first = word & 0xffff, second = word >> 16, sign = first >> 10 & 1;
+
+	if (size == 2 && first >> 12 == 0xd && (first >> 8 & 15) < 0xe)
+		return (struct jump){ INSN_JUMP_IF, signed_of(bits(first, 0, 8, 1), 8) + 4 };
+	if (size == 2 && first >> 11 == 0x1c)
+		return (struct jump){ INSN_JUMP_ALWAYS, signed_of(bits(first, 0, 11, 1), 11) + 4 };
+	if (size == 2 && (first & 0xf500) == 0xb100) /* cbz, cbnz */
+		return (struct jump){ INSN_JUMP_IF,
+				      bits(first, 3, 5, 1) + bits(first, 9, 1, 6) + 4 };
+	if (size == 2 || first >> 11 != 0x1e)
+		return (struct jump){ INSN_JUMP_NONE, 0 };
+	if ((second & 0xd000) == 0x8000 && (first >> 6 & 15) < 0xe)
+		return (struct jump){ INSN_JUMP_IF,
+				      signed_of(bits(second, 0, 11, 1) | bits(first, 0, 6, 12) |
+							bits(second, 13, 1, 18) |
+							bits(second, 11, 1, 19) | sign << 20,
+						20) +
+					      4 };
+	if ((second & 0xd000) == 0x9000)
+		return (struct jump){ INSN_JUMP_ALWAYS,
+				      signed_of(bits(second, 0, 11, 1) | bits(first, 0, 10, 12) |
+							((second >> 11 ^ sign ^ 1) & 1) << 22 |
+							((second >> 13 ^ sign ^ 1) & 1) << 23 |
+							sign << 24,
+						24) +
+					      4 };
+	return (struct jump){ INSN_JUMP_NONE, 0 };
+}
+
+static struct jump aarch64_jump(uint32_t word)
+{
+	if (word >> 26 == 5)
+		return (struct jump){ INSN_JUMP_ALWAYS, signed_of(bits(word, 0, 26, 2), 27) };
+	if (word >> 24 == 0x54 || (word & 0x7e000000) == 0x34000000) /* b.cond; cbz, cbnz */
+		return (struct jump){ INSN_JUMP_IF, signed_of(bits(word, 5, 19, 2), 20) };
+	if ((word & 0x7e000000) == 0x36000000) /* tbz, tbnz */
+		return (struct jump){ INSN_JUMP_IF, signed_of(bits(word, 5, 14, 2), 15) };
+	return (struct jump){ INSN_JUMP_NONE, 0 };
+}
+
+static struct jump riscv_short_jump(uint32_t word)
+{
+	if ((word & 0xe003) == 0xa001) /* c.j */
+		return (struct jump){ INSN_JUMP_ALWAYS,
+				      signed_of(bits(word, 3, 3, 1) | bits(word, 11, 1, 4) |
+							bits(word, 2, 1, 5) | bits(word, 7, 1, 6) |
+							bits(word, 6, 1, 7) | bits(word, 9, 2, 8) |
+							bits(word, 8, 1, 10) |
+							bits(word, 12, 1, 11),
+						11) };
+	if ((word & 0xc003) == 0xc001) /* c.beqz, c.bnez */
+		return (struct jump){ INSN_JUMP_IF,
+				      signed_of(bits(word, 3, 2, 1) | bits(word, 10, 2, 3) |
+							bits(word, 2, 1, 5) | bits(word, 5, 2, 6) |
+							bits(word, 12, 1, 8),
+						8) };
+	return (struct jump){ INSN_JUMP_NONE, 0 };
+}
+
+static struct jump riscv_jump(uint32_t word)
+{
+	if ((word & 0x7f) == 0x63) /* beq and the like */
+		return (struct jump){ INSN_JUMP_IF,
+				      signed_of(bits(word, 8, 4, 1) | bits(word, 25, 6, 5) |
+							bits(word, 7, 1, 11) |
+							bits(word, 31, 1, 12),
+						12) };
+	if ((word & 0xfff) == 0x6f) /* jal without a return address */
+		return (struct jump){ INSN_JUMP_ALWAYS,
+				      signed_of(bits(word, 21, 10, 1) | bits(word, 20, 1, 11) |
+							bits(word, 12, 8, 12) |
+							bits(word, 31, 1, 20),
+						20) };
+	return (struct jump){ INSN_JUMP_NONE, 0 };
+}
+
+enum insn_jump insn_jump(const struct insn_code *code, uint64_t address, uint64_t *target)
+{
+	struct jump jump = { INSN_JUMP_NONE, 0 };
+	size_t size = insn_size(code);
+	uint32_t word = 0;
+
+	for (size_t i = 0; i < size && i < 4; i++)
+		word |= (uint32_t)code->bytes[i] << 8 * i;
+	if (is_x86(code->machine))
+		jump = x86_jump(code, size);
+	else if (code->machine == EM_ARM && code->thumb)
+		jump = thumb_jump(word, size);
+	else if (code->machine == EM_ARM)
+		jump = arm_jump(word);
+	else if (code->machine == EM_AARCH64)
+		jump = aarch64_jump(word);
+	else if (code->machine == EM_RISCV)
+		jump = size == 2 ? riscv_short_jump(word) : riscv_jump(word);
+	*target = address + (uint64_t)jump.distance;
+	return jump.kind;
+}
+
 /* As an assembler would take it. */
 static void put_bytes(const struct insn_code *code, char text[INSN_TEXT])
 {

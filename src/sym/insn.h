@@ -45,6 +45,13 @@ struct insn_flow {
 /* What the first instruction of x86 code, which is at `address`, does next. False: unknown. */
 bool insn_flow(const struct insn_code *code, uint64_t address, struct insn_flow *flow);
 
+enum insn_jump { INSN_JUMP_NONE, INSN_JUMP_ALWAYS, INSN_JUMP_IF };
+
+/* Whether the first instruction, which is at `address`, is a jump that contains its target, and depends on a condition. */
+enum insn_jump insn_jump(const struct insn_code *code, uint64_t address, uint64_t *target);
+/* x86: whether the first instruction is a string instruction, which QEMU runs again and again under a rep prefix. */
+bool insn_is_string(const struct insn_code *code);
+
 /*
  * The text of the first instruction, as it is at `address`. If no library can disassemble it: its bytes.
  * Returns its target if it is a direct jump or call, else 0.

@@ -51,9 +51,13 @@ void spans_release(struct spans *spans);
 
 /* ---- line tables ---- */
 
+#define ROW_FILE_MAX 0x7fffffffu
+
 struct row {
 	uint64_t addr;
-	uint32_t line, file; /* file: index in the unit's file table */
+	uint32_t line;
+	uint32_t file : 31; /* index in the unit's file table */
+	uint32_t stmt : 1;  /* a statement begins here */
 };
 
 struct lines {
@@ -73,6 +77,12 @@ struct line_section { /* .debug_line */
 /* Reads the table at `offset`, except for sequences that do not start in a loaded section. */
 void lines_read(struct lines *lines, const struct line_section *from, uint64_t offset,
 		const struct spans *loaded);
+/*
+ * The same with all rows, also of several for one address, and a row of line 0 at the end of each sequence. Not for
+ * lines_find().
+ */
+void lines_read_all(struct lines *lines, const struct line_section *from, uint64_t offset,
+		    const struct spans *loaded);
 const struct row *lines_find(const struct lines *lines, uint64_t addr);
 void lines_release(struct lines *lines);
 
@@ -167,6 +177,10 @@ size_t dwarf_lookup(struct dwarf *dw, uint64_t addr, struct sym_frame *out, size
 		    uint64_t *entry);
 /* See symfile_same_until(). */
 uint64_t dwarf_same_until(struct dwarf *dw, uint64_t addr);
+
+/* See symfile_each_line() and symfile_each_function(). The functions have names as those of dwarf_lookup(). */
+void dwarf_each_line(struct dwarf *dw, sym_take_line *take, void *arg);
+void dwarf_each_function(struct dwarf *dw, sym_take_function *take, void *arg);
 
 /* ---- the rest ---- */
 

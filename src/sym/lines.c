@@ -60,6 +60,7 @@ static uint64_t get_uleb(struct reader *r)
 struct program {
 	struct reader code;
 	uint8_t min_length, opcode_base, line_range;
+	bool stmt; /* the first rows begin statements */
 	int8_t line_base;
 	uint8_t operands[256]; /* of the standard opcodes */
 };
@@ -78,7 +79,7 @@ static bool read_opcodes(struct program *p, struct reader *r, unsigned int versi
 	p->min_length = (uint8_t)get_uint(r, 1);
 	if (version >= 4)
 		get_uint(r, 1); /* operations per instruction: more than one only on VLIW */
-	get_uint(r, 1);		/* default is_stmt */
+	p->stmt = get_uint(r, 1) != 0;
 	p->line_base = (int8_t)get_uint(r, 1);
 	p->line_range = (uint8_t)get_uint(r, 1);
 	p->opcode_base = (uint8_t)get_uint(r, 1);
@@ -117,6 +118,7 @@ static bool read_header(struct program *p, struct reader r)
 struct machine {
 	uint64_t addr;
 	uint32_t line, file;
+	bool stmt;
 };
 
 struct run {
@@ -126,23 +128,30 @@ struct run {
 	const struct spans *loaded;
 	struct interval *found;
 	size_t first, cap_rows, cap_starts, cap_found;
+	bool all; /* see lines_read_all() */
 };
 
 static void start_sequence(struct run *run)
 {
-	run->now = (struct machine){ .line = 1, .file = 1 };
+	run->now = (struct machine){ .line = 1, .file = 1, .stmt = run->p.stmt };
 	run->first = run->lines->nr;
 }
 
 static void add_row(struct run *run)
 {
 	struct lines *l = run->lines;
-	struct row row = { .addr = run->now.addr, .line = run->now.line, .file = run->now.file };
+	struct row row = { .addr = run->now.addr,
+			   .line = run->now.line,
+			   .file = run->now.file & ROW_FILE_MAX,
+			   .stmt = run->now.stmt };
+	struct row *last = l->nr > run->first ? &l->rows[l->nr - 1] : NULL;
 
-	if (l->nr > run->first && l->rows[l->nr - 1].addr >= row.addr) {
-		/* Of several rows for one address the last wins. Ignore rows that go back. */
-		if (l->rows[l->nr - 1].addr == row.addr)
-			l->rows[l->nr - 1] = row;
+	/* Ignore rows that go back. */
+	if (last && last->addr > row.addr)
+		return;
+	/* Of several rows for one address the last wins. */
+	if (last && last->addr == row.addr && !run->all) {
+		*last = row;
 		return;
 	}
 	GROW(l->rows, l->nr + 1, run->cap_rows);
@@ -158,6 +167,10 @@ static void end_sequence(struct run *run)
 	    !spans_find(run->loaded, l->rows[run->first].addr)) {
 		l->nr = run->first;
 	} else {
+		if (run->all) {
+			GROW(l->rows, l->nr + 1, run->cap_rows);
+			l->rows[l->nr++] = (struct row){ .addr = end };
+		}
 		GROW(l->starts, l->nr_sequences + 2, run->cap_starts);
 		GROW(run->found, l->nr_sequences + 1, run->cap_found);
 		l->starts[l->nr_sequences] = run->first;
@@ -222,6 +235,7 @@ static void run_standard(struct run *run, uint8_t opcode)
 	case ADVANCE_PC: run->now.addr += get_uleb(code) * run->p.min_length; break;
 	case ADVANCE_LINE: run->now.line += (uint32_t)get_leb(code, true); break;
 	case SET_FILE: run->now.file = (uint32_t)get_uleb(code); break;
+	case NEGATE_STMT: run->now.stmt = !run->now.stmt; break;
 	case CONST_ADD_PC:
 		run->now.addr += (uint64_t)((255 - run->p.opcode_base) / run->p.line_range) *
 				 run->p.min_length;
@@ -233,10 +247,10 @@ static void run_standard(struct run *run, uint8_t opcode)
 	}
 }
 
-void lines_read(struct lines *lines, const struct line_section *from, uint64_t offset,
-		const struct spans *loaded)
+static void read_table(struct lines *lines, const struct line_section *from, uint64_t offset,
+		       const struct spans *loaded, bool all)
 {
-	struct run run = { .lines = lines, .loaded = loaded };
+	struct run run = { .lines = lines, .loaded = loaded, .all = all };
 	struct reader r = { .big_endian = from->big_endian };
 
 	memset(lines, 0, sizeof(*lines));
@@ -261,6 +275,18 @@ void lines_read(struct lines *lines, const struct line_section *from, uint64_t o
 	spans_build(&lines->sequences, run.found, lines->nr_sequences);
 	free(run.found);
 	lines->rows = xrealloc(lines->rows, lines->nr, sizeof(*lines->rows));
+}
+
+void lines_read(struct lines *lines, const struct line_section *from, uint64_t offset,
+		const struct spans *loaded)
+{
+	read_table(lines, from, offset, loaded, false);
+}
+
+void lines_read_all(struct lines *lines, const struct line_section *from, uint64_t offset,
+		    const struct spans *loaded)
+{
+	read_table(lines, from, offset, loaded, true);
 }
 
 const struct row *lines_find(const struct lines *lines, uint64_t addr)

@@ -403,6 +403,44 @@ uint64_t symfile_same_until(struct symfile *sf, uint64_t vaddr)
 	return dwarf_of(sf) ? dwarf_same_until(sf->dwarf, vaddr) : UINT64_MAX;
 }
 
+bool symfile_each_line(struct symfile *sf, sym_take_line *take, void *arg)
+{
+	if (!dwarf_of(sf))
+		return false;
+	dwarf_each_line(sf->dwarf, take, arg);
+	return true;
+}
+
+struct each_function {
+	struct symfile *sf;
+	sym_take_function *take;
+	void *arg;
+};
+
+static void take_function(void *arg, const struct sym_function *function)
+{
+	const struct each_function *each = arg;
+	struct sym_frame frame = { .name = function->name, .linkage = function->linkage };
+	struct sym_function whole = *function;
+
+	if (!frame.linkage && frame.name)
+		frame.linkage = name_at_entry(each->sf, frame.name, function->start);
+	finish_frame(each->sf, &frame);
+	whole.name = frame.name;
+	whole.linkage = frame.linkage;
+	each->take(each->arg, &whole);
+}
+
+bool symfile_each_function(struct symfile *sf, sym_take_function *take, void *arg)
+{
+	struct each_function each = { sf, take, arg };
+
+	if (!dwarf_of(sf))
+		return false;
+	dwarf_each_function(sf->dwarf, take_function, &each);
+	return true;
+}
+
 bool symfile_find(struct symfile *sf, const char *linkage, uint64_t *vaddr)
 {
 	const struct symbol *sym;

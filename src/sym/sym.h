@@ -85,6 +85,37 @@ uint64_t symfile_same_until(struct symfile *sf, uint64_t vaddr);
 /* How many instructions begin in the code between two addresses, the first of which is one's; 0: unknown. */
 uint64_t symfile_instructions(struct symfile *sf, uint64_t vaddr, uint64_t end);
 
+struct sym_line { /* code of one line of source, in one function or inlined call */
+	uint64_t addr,
+		end; /* the same: nothing is left of the statement, which ends where it begins */
+	const char *file; /* never NULL; lives as long as the symfile */
+	uint32_t line;	  /* not 0 */
+	bool stmt;	  /* a statement begins at addr; else the rest of one that was moved */
+	uint64_t scope;	  /* the id of the function or inlined call; 0: unknown */
+};
+
+struct sym_function { /* or an inlined call of it */
+	const char *name, *linkage;
+	const char *file; /* where it is declared; NULL and 0: unknown */
+	uint32_t line;
+	uint64_t scope, start, size; /* of the first part of its code; start: where it is entered */
+	/* Of an inlined call: the scope and the line that it is in; the file is NULL if that is unknown. */
+	uint64_t parent;
+	const char *call_file;
+	uint32_t call_line;
+};
+
+typedef void sym_take_line(void *arg, const struct sym_line *line);
+typedef void sym_take_function(void *arg, const struct sym_function *function);
+
+/*
+ * All lines of source with code, by unit; in a part of a unit, by address. False: the file has no DWARF. For one pass
+ * over a whole file: nothing is kept of it but what symfile_lookup() keeps of a unit.
+ */
+bool symfile_each_line(struct symfile *sf, sym_take_line *take, void *arg);
+/* All functions and inlined calls with code, by unit. */
+bool symfile_each_function(struct symfile *sf, sym_take_function *take, void *arg);
+
 /* The address of a function by its linkage name. */
 bool symfile_find(struct symfile *sf, const char *linkage, uint64_t *vaddr);
 /* The start of the function around an address, by symbols alone. label: see sym_frame. */

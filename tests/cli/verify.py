@@ -20,6 +20,8 @@ def told(done, name):
 
 def test_writers(folder):
     for ops in json.loads(kscope("formats", "--json").stdout)["writers"]:
+        if ops["name"] == "lcov":  # neither samples nor slices: e2e/coverage.py compares its counts with gcov's
+            continue
         name, out = ops["name"], os.path.join(folder, ops["name"])
         found = [told(kscope("convert", path, "-t", name, "-o", out, "--verify"), name)
                  for path in (SAMPLES, CALLS)]

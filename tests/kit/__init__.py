@@ -8,6 +8,7 @@ and ends with finish(). This module has paths, prints results and runs programs.
 
     board       a simulated board at the end of a link, and the kscope that records it
     branches    writes a dump of branches, as a trace has them
+    coverage    lcov's tracefiles, and the counts of gcov on the host
     emulate     programs in kscope record emulate, and what they execute
     fxt         reads the Fuchsia trace format and checks every record
     gdb_stub    a gdb stub, with faults if wanted

@@ -1,0 +1,220 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""lcov and genhtml read our coverage: totals are those of the file. Counts are as in gcov, for programs without
+optimization; lines and calls of optimized ones are those of the instructions that kscope insn prints."""
+import collections
+import os
+import re
+import shutil
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from kit import check, coverage, emulate, equal, exits, finish, kscope, no_problems, run, scratch, skip
+
+BRANCHES = ["--rc", "lcov_branch_coverage=1"]
+GENHTML_BRANCHES = ["--rc", "genhtml_branch_coverage=1"]
+ODD = "it's \"odd\" <&> ü,\U0001f600.cc"
+# The line of library.c that calls an inlined function
+with open(f"{coverage.SOURCES}/library.c", encoding="ascii") as library_source:
+    INLINING = 1 + next(at for at, text in enumerate(library_source) if "= inlined(" in text)
+SUFFIX = re.compile(r"\.(isra|constprop|part|cold)\b.*")
+
+
+def command(name, *words, cwd=None):
+    # Perl's module for locales warns about those that the machine does not have.
+    done = run(name, *words, cwd=cwd, env={**os.environ, "LC_ALL": "C"})
+    check(f"{name} {words[0]}", done.returncode == 0, done.stdout[-300:] + done.stderr[-300:])
+    return done.stdout + done.stderr
+
+
+def totals(records):
+    sums = collections.Counter()
+    for record in records.values():
+        sums.update(coverage.totals_of(record))
+    return {what: (sums[key + "H"], sums[key + "F"])
+            for what, key in (("lines", "L"), ("functions", "FN"), ("branches", "BR"))}
+
+
+def test_readers(folder, name, info, records):
+    """What lcov and genhtml make of it."""
+    want = totals(records)
+    text = command("lcov", "--summary", info, *BRANCHES)
+    found = {what: (int(hit), int(all_)) for what, hit, all_ in
+             re.findall(r"(lines|functions|branches)\.*: [\d.]+% \((\d+) of (\d+)", text)}
+    equal(f"{name}: lcov --summary", found, want)
+    text = command("lcov", "--list", info, *BRANCHES, "--list-full-path")
+    missing = [path for path in records if path not in text]
+    no_problems(f"{name}: lcov --list has all files", missing)
+    # It reads, merges and writes all of it again.
+    both = os.path.join(folder, "both.info")
+    command("lcov", "--add-tracefile", info, "--add-tracefile", info, *BRANCHES, "--output-file", both)
+    doubled = {path: {line: count / 2 for line, count in record.lines.items()}
+               for path, record in coverage.read_info(both).items()}
+    equal(f"{name}: lcov --add-tracefile", doubled, {path: dict(record.lines) for path, record in records.items()})
+    pages = os.path.join(folder, "pages")
+    text = command("genhtml", info, *GENHTML_BRANCHES, "--synthesize-missing", "--output-directory", pages) \
+        if "--synthesize-missing" in run("genhtml", "--help").stdout else \
+        command("genhtml", info, *GENHTML_BRANCHES, "--ignore-errors", "source", "--output-directory", pages)
+    found = {what: (int(hit), int(all_)) for what, hit, all_ in
+             re.findall(r"(lines|functions|branches)\.*: [\d.]+% \((\d+) of (\d+)", text)}
+    equal(f"{name}: genhtml", found, want)
+
+
+def compile_all(folder, name, *flags):
+    """The programs of tests/coverage. Returns the one to start, and the library."""
+    library, program = (os.path.join(folder, part) for part in (f"lib{name}.so", name))
+    done = [run("gcc", *flags, "-fPIC", "-shared", f"{coverage.SOURCES}/library.c", "-o", library, "-pthread",
+                cwd=folder),
+            run("gcc", *flags, "-no-pie", f"{coverage.SOURCES}/shapes.c", library, "-o", program,
+                f"-Wl,-rpath,{folder}", cwd=folder)]
+    if any(one.returncode for one in done):
+        raise RuntimeError("".join(one.stderr for one in done))
+    return program, library
+
+
+def record(program, path, qemu):
+    done = kscope("record", "emulate", "--qemu", qemu, "-o", path, "--", program)
+    exits(f"{os.path.basename(program)}: records", done, 0, "wrote")
+
+
+def convert(path, *options):
+    out = path + ".info"
+    exits(f"{os.path.basename(path)}: converts", kscope("convert", path, "-o", out, *options), 0)
+    return out, coverage.read_info(out)
+
+
+def ours(records):
+    return {os.path.basename(path): record for path, record in records.items()
+            if path.startswith(coverage.SOURCES)}
+
+
+def test_gcov(folder, name, qemu):
+    """The same program twice: with gcov's counters, and without any, in a trace."""
+    host = os.path.join(folder, "host")
+    os.mkdir(host)
+    flags = ["-O0", "-g", "--coverage", "-fprofile-update=atomic"]
+    program, _ = compile_all(host, "program", *flags)
+    exits(f"{name}: runs with gcov", run(program, cwd=host), 0)
+    truth = coverage.gcov(host, *(part for part in os.listdir(host) if part.endswith(".gcda")))
+    program, _ = compile_all(folder, "plain", "-O0", "-g")
+    path = os.path.join(folder, "plain.data")
+    record(program, path, qemu)
+    info, records = convert(path)
+    for source, least in {"shapes.c": 50, "library.c": 12, "shared.h": 1}.items():
+        but = [INLINING] if source == "library.c" else []
+        problems, same = coverage.differences(ours(records)[source], truth[source], but)
+        no_problems(f"{name}: {source}: {same[0]} lines, {same[1]} functions and {same[2]} lines with branches "
+                    "are as in gcov", problems)
+        check(f"{name}: {source}: much is compared", same[0] >= least, same)
+    # Each of three threads runs it once; gcov counts it again when the code of the inlined call ends.
+    equal(f"{name}: a line with an inlined call", ours(records)["library.c"].lines[INLINING], 3)
+    never = ours(records)["shapes.c"].functions["never"]
+    equal(f"{name}: a function that never ran", never[1], 0)
+    test_readers(folder, name, info, records)
+    return path, records
+
+
+def test_selection(name, path, whole):
+    """Threads add up to the whole."""
+    threads = sorted(set(re.findall(r"^(\d+) ", kscope("insn", "--addresses", path).stdout, re.M)))
+    parts = [convert(path, "--tid", tid)[1] for tid in threads]
+    want = {path: +record.lines for path, record in whole.items() if +record.lines}
+    sums = {path: +lines for path, lines in coverage.add_up(parts).items() if +lines}
+    check(f"{name}: there are threads", len(threads) >= 4, threads)
+    check(f"{name}: threads add up to the whole", sums == want,
+          [(path, {line: (lines.get(line), sums.get(path, {}).get(line)) for line in lines
+                   if lines[line] != sums.get(path, {}).get(line)}) for path, lines in want.items()
+           if sums.get(path) != lines][:5])
+
+
+def executed(path):
+    """{address: how often}"""
+    return collections.Counter(int(line.split()[1], 16)
+                               for line in kscope("insn", "--addresses", path).stdout.splitlines()
+                               if re.fullmatch(r"\d+ [0-9a-f]+", line))
+
+
+def line_rows(program):
+    """[(source, line, start, end, whether a statement begins there)], by LLVM"""
+    text = run("llvm-dwarfdump", "--debug-line", program).stdout
+    rows = []
+    for table in text.split("debug_line[")[1:]:
+        names = dict(re.findall(r"file_names\[ *(\d+)\]:\n +name: \"(.*)\"", table))
+        found = re.findall(r"^(0x[0-9a-f]+) +(\d+) +\d+ +(\d+) +\d+ +\d+ *(.*)$", table, re.M)
+        for (start, line, file, flags), (end, *_) in zip(found, found[1:] + [("0x0", 0, 0, "")]):
+            if "end_sequence" not in flags and line != "0":
+                rows.append((names.get(file), int(line), int(start, 16), int(end, 16), "is_stmt" in flags))
+    return rows
+
+
+def test_optimized(folder, name, qemu, flag):
+    """Without gcov: which lines ran, and how often each function, by the addresses that ran."""
+    program, _ = compile_all(folder, f"optimized{flag}", flag, "-g")
+    path = os.path.join(folder, f"optimized{flag}.data")
+    record(program, path, qemu)
+    counts, records = executed(path), ours(convert(path)[1])
+    problems, seen = [], 0
+    began, ran = set(), set()
+    for source, line, start, end, stmt in line_rows(program):
+        if stmt and counts[start]:
+            began.add((source, line))
+        if any(counts[address] for address in range(start, max(end, start + 1))):
+            ran.add((source, line))
+    for source in ["shapes.c"]:
+        for line, count in records[source].lines.items():
+            seen += 1
+            if (count > 0 and (source, line) not in ran) or (not count and (source, line) in began):
+                problems.append(f"{source}:{line}: {count}")
+    no_problems(f"{name} {flag}: {seen} lines ran, or not", problems)
+    check(f"{name} {flag}: there are lines of both kinds", seen > 40 and began, (seen, len(began)))
+    starts = collections.Counter()
+    for symbol, address in emulate.symbols(program).items():
+        # A clone is the function, as are its inlined copies, which have no symbol.
+        starts[SUFFIX.sub("", symbol)] += counts[address]
+    called = {function: count for function, (_, count) in records["shapes.c"].functions.items()}
+    for function in ["main", "rec", "gcd"]:
+        if starts[function]:
+            check(f"{name} {flag}: calls of {function}", called[function] >= starts[function],
+                  (called[function], starts[function]))
+
+
+def test_names(folder, name, qemu):
+    """Odd names of files and functions."""
+    source = os.path.join(folder, ODD)
+    shutil.copy(f"{coverage.SOURCES}/odd.cc", source)
+    program = os.path.join(folder, "odd")
+    done = run("g++", "-O0", "-g", "-no-pie", source, "-o", program)
+    if done.returncode:
+        raise RuntimeError(done.stderr)
+    path = os.path.join(folder, "odd.data")
+    record(program, path, qemu)
+    info, records = convert(path)
+    mine = {os.path.basename(path): record for path, record in records.items()}.get(ODD)
+    check(f"{name}: the file has its name", mine, list(records)[:5])
+    found = {function: count for function, (_, count) in mine.functions.items()}
+    equal(f"{name}: a template", [count for function, count in found.items() if "larger" in function], [1])
+    equal(f"{name}: a lambda", [count for function, count in found.items() if "lambda" in function or
+                                function.startswith("_ZZ")], [7])
+    no_problems(f"{name}: no name ends at a comma", [function for function in found if "," in function])
+    # Of the headers, all that is used; readers cope with their names, too.
+    test_readers(folder, f"{name}: odd names", info, records)
+
+
+def main():
+    why = emulate.why_not()
+    if why or not shutil.which("genhtml"):
+        skip("lcov", why or "lcov is not installed")
+        finish()
+    for name, qemu in emulate.qemus()[:1]:
+        with scratch() as folder:
+            path, records = test_gcov(folder, name, qemu)
+            test_selection(name, path, records)
+            for flag in ["-O1", "-O2"]:
+                test_optimized(folder, name, qemu, flag)
+            shutil.rmtree(os.path.join(folder, "pages"), ignore_errors=True)
+            test_names(folder, name, qemu)
+    finish()
+
+
+if __name__ == "__main__":
+    main()
