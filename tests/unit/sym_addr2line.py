@@ -250,7 +250,7 @@ def compile_tool(name, command, folder):
         return skip(name, f"no {command[0]}")
     elf = os.path.join(folder, name)
     done = run(*command, "-std=gnu11", "-D_GNU_SOURCE", "-I", os.path.join(ROOT, "src"),
-               os.path.join(ROOT, "tests/tools/symtool.c"), *tool_sources(), "-o", elf)
+               os.path.join(ROOT, "tests/tools/symtool.c"), *tool_sources(), "-o", elf, "-lm")
     if done.returncode:
         return check(name, False, done.stderr)
     return compare(name, elf)
