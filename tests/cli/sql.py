@@ -198,7 +198,8 @@ def test_limits(folder):
 def test_interrupt(folder):
     """A statement that would not end."""
     sql = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
-    with subprocess.Popen([KSCOPE, "sql", "in.dump", sql], cwd=folder, stdout=subprocess.PIPE) as process:
+    with subprocess.Popen([KSCOPE, "sql", "in.dump", sql], cwd=folder, stdout=subprocess.PIPE,
+                          preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)) as process:
         try:
             process.wait(1)
         except subprocess.TimeoutExpired:
