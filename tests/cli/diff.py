@@ -97,7 +97,7 @@ def test_text(folder):
           ["c", "b", "d", "a"])
     check("a summary", "\n2 functions slower, 1 faster, 1 difference may be noise, 1 the same\n" in done.stdout and
           "2 of them slower by at least 1 percentage point\n" in done.stdout, done.stdout)
-    check("it says that samples count as independent", "as if each sample were independent" in done.stdout, done.stdout)
+    check("it says that samples count as independent", "noise: assuming independent samples" in done.stdout, done.stdout)
     check("no colours in a pipe", "\033" not in done.stdout)
     for sort, want in (("name", "abcd"), ("before", "abcd"), ("after", "abdc"), ("ratio", "dbac")):
         got = re.findall(r"(?:slower|faster|noise) +(\w)$", folder.diff(before, after, "--sort", sort).stdout, re.M)
@@ -212,10 +212,10 @@ def test_matching(folder):
 
 
 def test_sides(folder):
-    exits("no samples before", folder.diff(HEAD, "a 5\n"), 1, "nothing was compared")
-    exits("no samples after", folder.diff("a 5\n", HEAD), 1, "nothing was compared")
+    exits("no samples before", folder.diff(HEAD, "a 5\n"), 1, "nothing to compare")
+    exits("no samples after", folder.diff("a 5\n", HEAD), 1, "nothing to compare")
     done = folder.diff(HEAD, HEAD)
-    exits("no samples", done, 1, "nothing was compared")
+    exits("no samples", done, 1, "nothing to compare")
     check("no samples: it says so", "no samples" in done.stdout, done.stdout)
     exits("an empty file", folder.diff("", "a 5\n"), 3, "empty")
     other = HEAD.replace("cycles", "misses").replace("id=1", "id=2").split("\n", 1)[1]
@@ -223,7 +223,7 @@ def test_sides(folder):
     done = folder.diff(both, HEAD + 'sample task=1/1 source=1 weight=1 count=50 : named "f"\n')
     check("an event of one side", done.returncode == 0 and "misses: only before, not compared\n" in done.stdout and
           "cycles: 50 samples before, 50 after" in done.stdout, (done.returncode, done.stdout))
-    exits("a selection that leaves nothing", folder.diff(both, both, "--pid", "9"), 1, "none of the", "nothing was compared")
+    exits("a selection that leaves nothing", folder.diff(both, both, "--pid", "9"), 1, "none of the", "nothing to compare")
     plain = HEAD + 'sample task=1/1 source=1 weight=0 count=50 : named "f"\n'
     exits("weights on one side only", folder.diff(plain, both), 3, "--samples")
     equal("then samples", folder.diff(plain, both, "--samples").returncode, 0)
@@ -266,7 +266,7 @@ def test_exact(folder):
     found = sorted((row["before"]["self"], row["after"]["self"], row["change"]) for row in event["rows"])
     check("one ns of two ms", event["noise_from"] == "exact" and (1000, 1001, "slower") in found and
           (2000000, 2000000, "same") in found and event["noise"] == 0, event)
-    check("it says so", "no noise: the recordings count everything" in done.stdout and done.returncode == 0, done.stdout)
+    check("it says so", "noise: none, the recordings count everything" in done.stdout and done.returncode == 0, done.stdout)
     heap = (SYMBOLS + 'alloc time=0.000000010 cpu=0 task=1/1 new by="kmalloc" ptr=0x10 size=64 at=0 : kernel 0x5000\n'
             'alloc time=0.000000020 cpu=0 task=1/1 new by="kmalloc" ptr=0x20 size={} at=0 : kernel 0x6000\n')
     answer = folder.json(heap.format(1000), heap.format(1064), "--absolute")
@@ -285,7 +285,7 @@ def test_runs(folder):
              for side, numbers in enumerate(counts)]
     words = sum((["--before", path] for path in paths[0]), []) + paths[1]
     done = kscope("diff", *words)
-    check("runs: a table", done.returncode == SLOWER and "noise: as 4 runs before and 3 after vary; 2 tests" in done.stdout and
+    check("runs: a table", done.returncode == SLOWER and "noise: measured from 4 runs before and 3 after; 2 tests" in done.stdout and
           " 50.12%   60.33%   +10.21 " in done.stdout, done.stdout)
     one = rows_of(parsed(kscope("diff", "--json", "--before", paths[0][0], "--before", paths[0][1], paths[1][0])))["a"]
     check("runs: a single one after", one["tested"] and one["p"] > .01, one)
@@ -305,7 +305,7 @@ def test_times(folder):
     equal("what changed", {name: change for name, change in changes(answer).items() if change != "noise"},
           {"f3": "slower", "new": "slower"})
     equal("it counts blocks", answer["events"][0]["noise_from"], "blocks")
-    check("it says so", "noise: as shares vary over 32 blocks of time" in folder.diff(before, after).stdout)
+    check("it says so", "noise: measured from shares in 32 blocks of time" in folder.diff(before, after).stdout)
     few = folder.json(drawn(1, 100, shares()), drawn(2, 100, shares()))
     equal("not if there are few samples", few["events"][0]["noise_from"], "counts")
     far = drawn(1, 2000, shares()).replace("time=", "time=1000000").replace("cpu=0", "cpu=1")
