@@ -399,7 +399,8 @@ static int wrong(struct database *db, int ret, const char *all, const char *sql,
 			       db->failed ? strerror(db->failed) : why);
 	case SQLITE_AUTH:
 	case SQLITE_READONLY:
-		return err_set(err, ERR_USAGE, "SQL: kscope only reads the database: %s", why);
+		return err_set(err, ERR_USAGE, "SQL: statements may only read the database: %s",
+			       why);
 	default: break;
 	}
 	if (offset < 0)
