@@ -543,7 +543,8 @@ static int pprof_finish(struct writer *w)
 		put_site(w, &p->allocs.sites[i]);
 	w->written.knows = WROTE_SAMPLES | WROTE_WEIGHT;
 	if (p->too_large)
-		log_warn("pprof has no numbers beyond 2^63: the sums of some stacks are too small");
+		log_warn(
+			"pprof has no numbers from 2^63 on: the sums of some stacks are too small");
 	return 0;
 }
 

@@ -557,8 +557,8 @@ static int speedscope_finish(struct writer *w)
 	flush(w, 0);
 	w->written.knows = (ss->weigh ? WROTE_WEIGHT : WROTE_SAMPLES) | WROTE_SLICES;
 	if (!ss->nr)
-		log_warn("%s has no profiles, and speedscope does not open it: no samples or "
-			 "calls in the input, or none selected",
+		log_warn("%s has no profiles, so speedscope cannot open it: the input has no "
+			 "samples or calls, or none is selected",
 			 strcmp(w->out->path, "-") ? w->out->path : "standard output");
 	return rows_check(&ss->rows, &w->err);
 }
