@@ -38,7 +38,7 @@ CREATE TABLE functions ( -- a row for each name in each binary, as in kscope rep
 	id INTEGER PRIMARY KEY,
 	name TEXT NOT NULL,
 	binary_name TEXT, -- NULL: unknown
-	known INTEGER NOT NULL -- 0: no symbol found
+	known INTEGER NOT NULL -- 0: no symbol; the name may contain the address
 );
 
 CREATE TABLE frames ( -- places in functions; an inlined function has frames of its own
