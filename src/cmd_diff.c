@@ -136,7 +136,7 @@ static int read_run(struct run *run)
 	return ret;
 }
 
-/* ---- what is printed of a row ---- */
+/* ---- the cells of a row ---- */
 
 static const char *change_word(const struct compare_event *event, const struct compare_row *row)
 {
@@ -218,7 +218,7 @@ static double sort_key(const struct order *order, const struct compare_row *row)
 	return 0;
 }
 
-/* By default, what is significant comes first. */
+/* By default, significant rows come first. */
 static int compare_rows(const void *va, const void *vb, void *arg)
 {
 	const struct order *order = arg;
@@ -303,7 +303,7 @@ static void add_p(struct buf *to, const struct compare_event *event, const struc
 		buf_addf(to, " %8.4f", p);
 }
 
-/* How the other of self and total changed. */
+/* The change of the other share: total, or with --total, self. */
 static double other_change(const struct diff *diff, const struct compare_event *event,
 			   const struct compare_row *row)
 {
@@ -657,7 +657,7 @@ static void print(struct diff *diff)
 	fwrite(diff->text.data, 1, diff->text.len, stdout);
 }
 
-/* Logs of memory, of which nothing is in use at the end, do not lack anything. */
+/* Logs of allocations without samples lack nothing if no memory is in use at the end. */
 static bool all_freed(const struct diff *diff)
 {
 	for (size_t r = 0; r < diff->compare.nr_runs; r++) {

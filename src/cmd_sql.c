@@ -66,7 +66,7 @@ static int check(const struct args *args, struct err *err)
 
 /* ---- databases as inputs ---- */
 
-/* Copies what may be compressed, so that any part of it can be read. */
+/* Copies a database that may be compressed, because SQLite reads any part of it at any time. */
 static int copy_database(struct in *in, struct err *err)
 {
 	int fd = spool_file(), error = fd < 0 ? errno : 0;
@@ -100,7 +100,7 @@ static bool starts_as_database(struct in *in)
 	return database_is(head, have);
 }
 
-/* A descriptor of the database; *is_database false: it is none. -1: see err, or it is none. */
+/* The descriptor of a database. -1: the file is none (*is_database is false), or see err. */
 static int open_database(const char *path, bool *is_database, struct err *err)
 {
 	struct in in = { 0 };

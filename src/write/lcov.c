@@ -36,7 +36,7 @@ static int lcov_put(struct writer *w, const struct event *ev)
 	return 0;
 }
 
-/* ---- what is missing ---- */
+/* ---- missing data ---- */
 
 static const char *const reasons[COVERAGE_STATES] = {
 	[STRAIGHT_NO_CODE] = "their code was not found",
@@ -112,7 +112,7 @@ static void flush(struct writer *w)
 	buf_clear(&lcov->text);
 }
 
-struct tail { /* what of the sums is not written yet */
+struct tail { /* the sums that are not written yet start here */
 	size_t line, function, jump;
 };
 
@@ -191,7 +191,7 @@ static void put_lines(struct lcov *lcov, uint32_t file, size_t *at)
 	buf_addf(&lcov->text, "LF:%zu\nLH:%zu\n", *at - first, hit);
 }
 
-/* The file that comes next, of lines and functions; a jump has a line. */
+/* The next file that has lines or functions; each jump has a line. */
 static uint32_t next_file(const struct writer *w, const struct tail *tail)
 {
 	const struct lcov *lcov = w->priv;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * sqlite: a database of SQLite 3, to ask anything in SQL: sqlite.sql is its schema.
+ * sqlite: an SQLite 3 database, for queries in SQL. sqlite.sql is its schema.
  *
- * Rows of events are written as the events come. What they refer to is numbered at that time, and written at the end,
- * when all names are known.
+ * The writer writes rows of events as the events come. It numbers the things that they refer to at that time, and writes
+ * these at the end, when all names are known.
  */
 #include "write/sqlite.h"
 
@@ -168,7 +168,7 @@ static void change_block(void *arg, uint32_t slot, uint32_t by, uint64_t was, ui
 	put_change(w, op, known->number, block->site, was, now);
 }
 
-/* Also one that is not selected: it may free a block that is. */
+/* Takes events that are not selected, too, because they may free blocks that are. */
 static void put_alloc(struct writer *w, const struct event *ev)
 {
 	struct sqlite *s = w->priv;
