@@ -47,7 +47,7 @@ def rows_of(answer, event=0):
 
 
 def changes(answer):
-    """{name: change}, without what is the same."""
+    """{name: change}, without rows that did not change."""
     return {name: row["change"] for name, row in rows_of(answer).items() if row["change"] != "same"}
 
 
@@ -152,7 +152,7 @@ def test_p_values(folder):
         check(f"p of {h0} and {h1}", math.isclose(row["p"], want, abs_tol=1e-9), (row, want))
     row = rows_of(folder.json("a 2\nb 1000\n", "a 3\nb 1000\n"))["a"]
     check("too few samples: not tested", not row["tested"] and row["p_adjusted"] == 1 and row["change"] == "noise", row)
-    # 400 samples, of which one in 100 has half of the weight: they count as few.
+    # 400 samples, one in 100 of which have half of the weight: they count as fewer samples.
     heavy = [HEAD + "".join(f'sample task=1/1 source=1 weight={99 if i % 100 == 0 else 1} : named "{name}"\n'
                             for i in range(400) for name in ("a" if i < cut else "b",)) for cut in (200, 300)]
     light = [text.replace("weight=99", "weight=1") for text in heavy]
@@ -235,7 +235,7 @@ def test_extremes(folder):
     equal("huge numbers", changes(answer), {"a": "slower", "b": "faster"})
     text = folder.diff(f"a 1\nb {most}\n", f"a {most}\nb 1\n").stdout
     check("a huge ratio", ">9999x" in text, text)
-    # Not as many independent samples as units of weight.
+    # There are fewer independent samples than units of weight.
     text = HEAD + "".join(f'sample time={i}.0 task=1/1 source=1 weight={w} : named "{n}"\n' for i, (n, w) in
                           enumerate((("a", 5000000000), ("b", 6000000000)) * 5))
     equal("5e9 units are not 5e9 samples", changes(folder.json(text, text.replace("weight=5", "weight=7"))),
@@ -259,7 +259,7 @@ def calls(a, b):
 
 
 def test_exact(folder):
-    """Traces and allocations are counted, not sampled: each difference is one, however small."""
+    """Traces and allocations are counted, not sampled: every difference is significant, however small."""
     done = folder.diff(calls(1000, 2000000), calls(1001, 2000000), "--absolute")
     answer = folder.json(calls(1000, 2000000), calls(1001, 2000000), "--absolute")
     event = answer["events"][0]
@@ -310,7 +310,7 @@ def test_times(folder):
     equal("not if there are few samples", few["events"][0]["noise_from"], "counts")
     far = drawn(1, 2000, shares()).replace("time=", "time=1000000").replace("cpu=0", "cpu=1")
     check("whenever it was", changes(folder.json(drawn(1, 2000, shares()), far)) == {})
-    # Phases which both have are no noise: the second half is another program, and f0 takes 10 % more in the first one.
+    # Phases which both have are not noise: the second half is another program, and f0 takes 10 % more in the first one.
     def phases(seed, share):
         first, second = drawn(seed, 4000, {"f0": share, "g": 1 - share}), drawn(seed + 1, 4000, {"h": 1})
         later = re.sub(r"time=(\d+)", lambda m: f"time={int(m[1]) + 4}", second.split("\n", 2)[2])

@@ -49,7 +49,7 @@ def test_formats(folder):
 
 
 def on_terminal(folder, *words):
-    """What the program writes to it."""
+    """What the program writes to a terminal."""
     ours, theirs = pty.openpty()
     with subprocess.Popen([KSCOPE, *words], cwd=folder, stdout=theirs, stdin=subprocess.DEVNULL,
                           stderr=subprocess.DEVNULL) as process:
