@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * fuzz_verb: a verb with options on one or two files of any format. The first byte of the input selects the verb, the
- * second one the output, and the next four ones an option each; the rest is the file. With the upper half of the
- * first byte, the file is cut in two, and both are inputs; else kscope diff compares the file with itself. Bits 4 to
- * 6 say what the files are called: with most names, the file is cut in two, too, and kscope finds the second part by
- * itself. fuzz/verb_seeds.py makes such inputs of the golden ones.
+ * second one the output, and each of the next four an option; the rest is the file. If the first byte is in the upper
+ * half, the file is cut in two, and both parts are inputs; otherwise, kscope diff compares the file with itself. Bits 4
+ * to 6 select the names of the files: with most names, the file is also cut in two, and kscope finds the second part by
+ * itself. fuzz/verb_seeds.py makes such inputs from the golden ones.
  */
 #include <errno.h>
 

@@ -36,15 +36,14 @@ static const char *const methods[] = { "exact", "runs", "blocks", "counts" };
 static const struct option_table diff_table = {
 	"Comparison",
 	(const struct option_row[]){
-		{ "before", 0, "FILE",
-		  "compare with this run, too; all words are runs from after it",
+		{ "before", 0, "FILE", "compare with this recording from before (may be repeated)",
 		  OPTION_APPEND(struct diff_options, before), .completion = COMPLETE_FILE },
-		{ "total", 0, NULL, "compare the shares of functions with what they call",
+		{ "total", 0, NULL, "compare the shares of functions including their callees",
 		  OPTION_FLAG(struct diff_options, total) },
 		{ "absolute", 0, NULL, "compare numbers instead of shares",
 		  OPTION_FLAG(struct diff_options, absolute) },
 		{ "threshold", 0, "PERCENT",
-		  "exit with 5 if something is slower by so much (default 1)",
+		  "exit with 5 if something got slower by this or more (default 1)",
 		  OPTION_PERCENT(struct diff_options, threshold) },
 		{ 0 },
 	},
@@ -137,7 +136,7 @@ static int read_run(struct run *run)
 	return ret;
 }
 
-/* ---- what is printed of a row ---- */
+/* ---- the cells of a row ---- */
 
 static const char *change_word(const struct compare_event *event, const struct compare_row *row)
 {
@@ -219,7 +218,7 @@ static double sort_key(const struct order *order, const struct compare_row *row)
 	return 0;
 }
 
-/* By default, what is significant comes first. */
+/* By default, significant rows come first. */
 static int compare_rows(const void *va, const void *vb, void *arg)
 {
 	const struct order *order = arg;
@@ -304,7 +303,7 @@ static void add_p(struct buf *to, const struct compare_event *event, const struc
 		buf_addf(to, " %8.4f", p);
 }
 
-/* How the other of self and total changed. */
+/* The change of the other share: total, or with --total, self. */
 static double other_change(const struct diff *diff, const struct compare_event *event,
 			   const struct compare_row *row)
 {
@@ -363,19 +362,18 @@ static void print_method(struct diff *diff, const struct compare_event *event)
 	struct buf *to = &diff->text;
 
 	switch (event->method) {
-	case METHOD_EXACT: buf_adds(to, "no noise: the recordings count everything\n"); return;
+	case METHOD_EXACT: buf_adds(to, "noise: none, the recordings count everything\n"); return;
 	case METHOD_RUNS:
-		buf_addf(to, "noise: as %zu run%s before and %zu after vary",
+		buf_addf(to, "noise: measured from %zu run%s before and %zu after",
 			 event->nr_runs[BEFORE], event->nr_runs[BEFORE] == 1 ? "" : "s",
 			 event->nr_runs[AFTER]);
 		break;
 	case METHOD_BLOCKS:
-		buf_addf(to, "noise: as %s vary over %d blocks of time",
+		buf_addf(to, "noise: measured from %s in %d blocks of time",
 			 diff->asked->absolute ? "numbers" : "shares", COMPARE_BLOCKS);
 		break;
 	case METHOD_COUNTS:
-		buf_adds(to, "noise: as if each sample were independent (no times, or few "
-			     "samples)");
+		buf_adds(to, "noise: assuming independent samples (no times, or few samples)");
 		break;
 	}
 	buf_addf(to, "; %zu test%s\n", event->tested, event->tested == 1 ? "" : "s");
@@ -659,7 +657,7 @@ static void print(struct diff *diff)
 	fwrite(diff->text.data, 1, diff->text.len, stdout);
 }
 
-/* Logs of memory, of which nothing is in use at the end, do not lack anything. */
+/* Logs of allocations without samples lack nothing if no memory is in use at the end. */
 static bool all_freed(const struct diff *diff)
 {
 	for (size_t r = 0; r < diff->compare.nr_runs; r++) {
@@ -677,7 +675,7 @@ static int result(struct diff *diff)
 	for (size_t r = 0; r < diff->compare.nr_runs; r++)
 		code |= job_summary(&diff->runs[r].job);
 	if (!count_compared(diff) && !all_freed(diff)) {
-		log_warn("nothing was compared: no event has samples both before and after");
+		log_warn("nothing to compare: no event has samples both before and after");
 		code = ERR_PARTIAL;
 	}
 	return count_beyond(diff) ? ERR_SLOWER : code;
@@ -709,8 +707,8 @@ const struct command cmd_diff = {
 		 "The exit code is 5 if something got slower by the threshold or more.",
 	.examples = "  kscope diff before.data after.data\n"
 		    "  kscope diff before.data after.data --by binary --threshold 0.5\n"
-		    "  kscope diff --before a1.data --before a2.data --before a3.data b1.data "
-		    "b2.data b3.data\n"
+		    "  kscope diff --before a1.data --before a2.data --before a3.data "
+		    "--before a4.data b?.data\n"
 		    "  kscope diff old.kscope new.kscope --absolute --build-dir build\n",
 	.options = OPTION_USES({ &diff_table, 0 }, { &output_table, 0 }),
 	.defaults = &(const struct diff_options){ .limit = 20, .threshold = 1 },

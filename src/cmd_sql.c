@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* sql: asks a recording in SQL, or a database that the writer `sqlite` wrote. */
+/* sql: queries recordings, or a database that the writer `sqlite` wrote, with SQL. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -60,13 +60,13 @@ static int check(const struct args *args, struct err *err)
 	const struct sql_options *asked = args->state;
 
 	if (asked->schema && statement_of(args))
-		return err_set(err, ERR_USAGE, "--schema takes no statement");
+		return err_set(err, ERR_USAGE, "--schema does not go together with a statement");
 	return 0;
 }
 
 /* ---- databases as inputs ---- */
 
-/* Copies what may be compressed, so that any part of it can be read. */
+/* Copies a database that may be compressed, because SQLite reads any part of it at any time. */
 static int copy_database(struct in *in, struct err *err)
 {
 	int fd = spool_file(), error = fd < 0 ? errno : 0;
@@ -83,8 +83,8 @@ static int copy_database(struct in *in, struct err *err)
 		if (in->err.code)
 			*err = in->err;
 		else
-			err_set(err, ERR_OUTPUT, "a temporary file in %s: %s", spool_folder(),
-				strerror(error));
+			err_set(err, ERR_OUTPUT, "cannot write a temporary file in %s: %s",
+				spool_folder(), strerror(error));
 		if (fd >= 0)
 			close(fd);
 		return -1;
@@ -100,7 +100,7 @@ static bool starts_as_database(struct in *in)
 	return database_is(head, have);
 }
 
-/* A descriptor of the database; *is_database false: it is none. -1: see err, or it is none. */
+/* The descriptor of a database. -1: the file is none (*is_database is false), or see err. */
 static int open_database(const char *path, bool *is_database, struct err *err)
 {
 	struct in in = { 0 };
@@ -180,11 +180,11 @@ static int try_statements(const char *statements, struct err *err)
 	int fd = spool_file(), ret = -1;
 
 	if (fd < 0)
-		return err_set(err, ERR_OUTPUT, "a temporary file in %s: %s", spool_folder(),
-			       strerror(errno));
+		return err_set(err, ERR_OUTPUT, "cannot write a temporary file in %s: %s",
+			       spool_folder(), strerror(errno));
 	db = database_create(fd, sqlite_schema, err);
 	if (db && database_finish(db))
-		err_set(err, ERR_OUTPUT, "a temporary file in %s: %s", spool_folder(),
+		err_set(err, ERR_OUTPUT, "cannot write a temporary file in %s: %s", spool_folder(),
 			strerror(database_failed(db)));
 	database_close(db);
 	db = err->code ? NULL : database_open(fd, err);
@@ -305,7 +305,7 @@ static int run(struct args *args)
 const struct command cmd_sql = {
 	.name = "sql",
 	.usage = "sql INPUT... ['SELECT ...'] [OPTIONS]",
-	.about = "Ask a recording in SQL. Without a statement: print the tables and views.",
+	.about = "Query recordings with SQL. Without a statement, print the tables and views.",
 	.examples = "  kscope sql perf.data --schema\n"
 		    "  kscope sql perf.data 'SELECT * FROM function_totals ORDER BY self_weight "
 		    "DESC LIMIT 9'\n"

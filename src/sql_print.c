@@ -31,7 +31,7 @@ struct printer {
 	struct json_out json;
 	size_t nr_columns;
 	struct buf scratch, one;
-	/* Of a table: rows that wait until the widths are known. */
+	/* In a table, rows wait here until the widths of all columns are known. */
 	struct buf cells;
 	struct cell *waiting;
 	size_t nr_waiting, cap_waiting;
@@ -138,7 +138,7 @@ static void add_field(struct printer *p, size_t nth, const char *text)
 
 /* ---- JSON ---- */
 
-/* As few decimals as tell it from all other numbers. */
+/* The fewest decimals that identify the number. */
 static unsigned decimals_of(double real)
 {
 	char text[400];
@@ -206,7 +206,7 @@ static void print_cell(struct printer *p, size_t column, const struct cell *cell
 		buf_addc(&p->text, '\n');
 }
 
-/* The first row is that of the names. */
+/* The first row has the names. */
 static void measure(struct printer *p)
 {
 	bool *others = xcalloc(p->nr_columns, sizeof(*others));

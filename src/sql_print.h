@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* sql_print: prints the answers to SQL statements, row by row. */
+/* sql_print: prints the results of SQL statements, row by row. */
 #ifndef KSCOPE_SQL_PRINT_H
 #define KSCOPE_SQL_PRINT_H
 
@@ -8,7 +8,7 @@
 
 enum sql_format { SQL_TABLE, SQL_CSV, SQL_TSV, SQL_JSON };
 
-/* Prints the answer to the statement that database_ask() compiled. nth: how many answers came before. */
+/* Prints the result of the statement that database_ask() compiled. nth: the number of earlier results. */
 int sql_print(struct database *db, enum sql_format format, size_t nth, struct err *err);
 
 #endif

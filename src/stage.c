@@ -15,7 +15,7 @@ const struct stage_ops *const stages[NR_STAGES] = {
 #undef STAGE
 };
 
-/* A lost event only tells a listener where something is missing: a writer may take it, too. */
+/* A lost event only shows a listener where something is missing: a writer may take it, too. */
 static uint32_t originals(const struct stage_ops *ops)
 {
 	return ops->takes & ~EVENT_BIT(EVENT_LOST);

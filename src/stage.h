@@ -103,9 +103,9 @@ extern const struct stage_ops *const stages[NR_STAGES];
 void stages_mark(uint32_t wants, bool marks[NR_STAGES]);
 
 /*
- * A stage makes events of the kinds `kinds` from events of the kinds `made_of` (EVENT_BIT()s). Returns those kinds that
+ * A stage makes events of the kinds `kinds` from events of the kinds `made_of` (EVENT_BIT()s). Returns the kinds that
  * a writer gets if it takes `takes`: none if it takes the originals. Calls become slices and sums: a writer that takes
- * both gets the slices, which tell more.
+ * both gets only the slices, because they contain more.
  */
 uint32_t stage_gives(uint32_t takes, uint32_t made_of, uint32_t kinds);
 

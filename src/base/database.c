@@ -118,7 +118,7 @@ static int file_size(sqlite3_file *base, sqlite3_int64 *size)
 	return SQLITE_OK;
 }
 
-/* Nobody else knows of the file yet, or it is only read. */
+/* No syncs or locks: either no other process knows the file yet, or kscope only reads it. */
 static int file_sync(sqlite3_file *base, int flags)
 {
 	(void)base, (void)flags;
@@ -379,7 +379,7 @@ int database_finish(struct database *db)
 
 /* ---- asking ---- */
 
-/* For a message about an error in the SQL, or in what it reads. */
+/* The message for an error in the SQL, or in the database that it reads. */
 static int wrong(struct database *db, int ret, const char *all, const char *sql, struct err *err)
 {
 	const char *why = sqlite3_errmsg(db->sqlite);
@@ -399,7 +399,8 @@ static int wrong(struct database *db, int ret, const char *all, const char *sql,
 			       db->failed ? strerror(db->failed) : why);
 	case SQLITE_AUTH:
 	case SQLITE_READONLY:
-		return err_set(err, ERR_USAGE, "SQL: kscope only reads the database: %s", why);
+		return err_set(err, ERR_USAGE, "SQL: statements may only read the database: %s",
+			       why);
 	default: break;
 	}
 	if (offset < 0)
@@ -456,7 +457,7 @@ struct database *database_open(int fd, struct err *err)
 		     NULL, NULL, NULL);
 	sqlite3_db_config(db->sqlite, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
 	sqlite3_db_config(db->sqlite, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
-	/* A text may be in double quotes, because the shell takes single ones. */
+	/* Allow strings in double quotes, because the shell uses the single quotes. */
 	sqlite3_db_config(db->sqlite, SQLITE_DBCONFIG_DQS_DML, 1, NULL);
 	sqlite3_limit(db->sqlite, SQLITE_LIMIT_ATTACHED, 0);
 	sqlite3_set_authorizer(db->sqlite, authorize, NULL);

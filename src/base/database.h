@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * database: files of SQLite 3, by their descriptor: one that is written once, and one that is only asked. Names of
- * files play no role, and there is no journal.
+ * database: files of SQLite 3. A database is either written once, or only read. Both work on a descriptor, without the
+ * name of a file and without a journal.
  *
  * The same rows in the same order give the same bytes, with the same version of SQLite.
  */
@@ -17,7 +17,7 @@
 struct database;
 
 #define DATABASE_HEAD 16 /* bytes */
-/* Whether these bytes, DATABASE_HEAD at least, are the beginning of a file of SQLite. */
+/* Whether these bytes, at least DATABASE_HEAD, are the start of an SQLite file. */
 bool database_is(const uint8_t *head, size_t len);
 
 struct database_value {
@@ -43,7 +43,7 @@ struct database_value {
  * caller's. NULL: see err.
  */
 struct database *database_create(int fd, const char *schema, struct err *err);
-/* A table, to add rows with as many values, of which the first one is the id. In the order of ids, that is fastest. */
+/* A table, for rows of so many values, the first of which is the id. Adding rows in the order of ids is fastest. */
 unsigned database_table(struct database *db, const char *name, unsigned nr_columns);
 /* Errors stick: check database_failed() or the result of database_finish(). */
 void database_add(struct database *db, unsigned table, const struct database_value *values);
@@ -54,13 +54,13 @@ int database_finish(struct database *db);
 
 /* ---- asking ---- */
 
-/* Only statements that read are allowed. NULL: see err. */
+/* Opens a database for statements that only read. NULL: see err. */
 struct database *database_open(int fd, struct err *err);
-/* What PRAGMA application_id and user_version say; 0 for a file that is none of SQLite's. */
+/* The value of PRAGMA application_id or user_version; 0 if this is no SQLite file. */
 uint32_t database_number(struct database *db, const char *pragma);
 /*
- * Compiles the first statement of *sql, and moves *sql behind it. Returns 1, 0 if there is none, or -1. What the user
- * wrote is `all`: for messages.
+ * Compiles the first statement of *sql, and moves *sql behind it. Returns 1, 0 if there is none, or -1. `all` is the
+ * user's text, for positions in messages.
  */
 int database_ask(struct database *db, const char *all, const char **sql, struct err *err);
 size_t database_columns(const struct database *db);

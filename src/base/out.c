@@ -279,8 +279,8 @@ int out_open_temporary(struct out *out, struct err *err)
 {
 	*out = (struct out){ .path = spool_folder(), .named = true, .fd = spool_file() };
 	if (out->fd < 0)
-		return err_set(err, ERR_OUTPUT, "a temporary file in %s: %s", out->path,
-			       strerror(errno));
+		return err_set(err, ERR_OUTPUT, "cannot create a temporary file in %s: %s",
+			       out->path, strerror(errno));
 	out->data = xmalloc(BUFFER);
 	return 0;
 }

@@ -64,7 +64,7 @@ void out_puts(struct out *out, const char *s);
 uint64_t out_offset(const struct out *out);
 /* Overwrites bytes that were already written. */
 void out_patch(struct out *out, uint64_t offset, const void *data, size_t len);
-/* The file itself, for a library that writes it: nothing else may be written then. -1: it is no file, or compressed. */
+/* The file's descriptor, for a library that writes the whole output. -1: the output is no file, or compressed. */
 int out_file(const struct out *out);
 /* Flushes the buffer if somebody may read along: a pipe or a device, but not a file. */
 void out_share(struct out *out);

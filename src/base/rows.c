@@ -128,7 +128,7 @@ static bool read_at(struct rows *rows, uint8_t *to, size_t len, uint64_t offset)
 	return true;
 }
 
-/* The next rows: of a piece in the file, or at last those in memory. */
+/* Loads the next rows: first the pieces in the file, at last the rows in memory. */
 static bool fill(struct rows_reader *reader)
 {
 	const struct rows_group *group = reader->group;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * rows: rows of one size in groups, such as the samples of each thread, to be read group by group, as often as
- * needed. Beyond ROWS_KEEP bytes they are in a temporary file, so memory does not follow their number.
+ * rows: keeps rows of one size in groups, such as the samples of each thread. Groups can be read one by one, several
+ * times. Rows beyond ROWS_KEEP bytes go to a temporary file, so their number does not determine the memory.
  */
 #ifndef KSCOPE_BASE_ROWS_H
 #define KSCOPE_BASE_ROWS_H
@@ -48,7 +48,7 @@ struct rows_reader {
 
 /* Reads a group from its first row on. Do not add rows until rows_end(). */
 void rows_begin(struct rows_reader *reader, struct rows *rows, uint32_t group);
-/* The next row, aligned as malloc() does if the size is; valid until the next call. NULL: there is none. */
+/* The next row, valid until the next call; NULL: there is none. Aligned as by malloc() if the size of rows is. */
 const void *rows_next(struct rows_reader *reader);
 void rows_end(struct rows_reader *reader);
 

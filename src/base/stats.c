@@ -66,7 +66,7 @@ double stats_student(double t, double df)
 
 /* ---- counts ---- */
 
-/* More samples would say no more, and sums would be less exact. */
+/* More samples would not change the result, and sums would be less exact. */
 #define MOST 1e9
 /* With a larger variance, the normal distribution is as good as the sum. */
 #define MANY 1e6
@@ -99,7 +99,7 @@ struct urn {
 	double first, misses; /* if replaces: hits and misses of the first side, misses of both */
 };
 
-/* How many times as likely k + 1 hits are as k. */
+/* The probability of k + 1 hits, divided by that of k. */
 static double more_likely(const struct urn *urn, double k)
 {
 	if (!urn->replaces)

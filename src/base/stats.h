@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * stats: how likely a difference is by chance. All p-values are two-sided: the probability of a difference at least as
- * large as the observed one if there is none in truth. They are 1 if there is nothing to compare.
+ * stats: the probability that a difference is due to chance. All p-values are two-sided: the probability of a difference
+ * at least as large as the observed one if there is no real difference. They are 1 if there is nothing to compare.
  */
 #ifndef KSCOPE_BASE_STATS_H
 #define KSCOPE_BASE_STATS_H

@@ -46,7 +46,7 @@ void text_add_lines(struct buf *buf, const char *s, size_t len);
 /* Like text_add_plain(), but alone in `scratch`, which owns the result. */
 const char *text_plain(struct buf *scratch, const char *s);
 
-/* s itself if it is UTF-8; else `scratch` owns a copy, in which bytes that are not are U+FFFD. */
+/* s itself if it is UTF-8; else a copy, owned by `scratch`, in which U+FFFD replaces invalid bytes. */
 const char *text_valid(struct buf *scratch, const char *s);
 
 /* Human-readable nanoseconds: "1.234 s", "56.700 ms". */

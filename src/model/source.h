@@ -10,8 +10,8 @@ uint32_t source_name(struct world *world, uint32_t source);
 /* Whether weights are in ns: the unit says so, or it is perf's cpu-clock or task-clock. */
 bool source_counts_time(const struct world *world, const struct source *source);
 /*
- * Whether this sum of its weights is a time in ns. Some kernels take samples by time, but do not tell how long a sample
- * is: then, all weights are 1.
+ * Whether this sum of its weights is a time in ns. Some kernels take samples by time, but do not record how long a sample
+ * is: then all weights are 1.
  */
 bool source_sum_is_time(const struct world *world, uint32_t source, uint64_t samples,
 			uint64_t weight);

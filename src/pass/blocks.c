@@ -6,7 +6,7 @@
 
 #include "base/mem.h"
 
-/* Samples that a stage makes of these are sums of everything that happened. */
+/* A stage that makes samples of these sums up everything that happened. */
 #define COUNTED (EVENT_BIT(EVENT_BRANCH) | EVENT_BIT(EVENT_CALL) | EVENT_BIT(EVENT_ALLOC))
 
 void blocks_init(struct blocks *blocks, struct world *world, unsigned by)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * blocks: a tally for each of up to BLOCKS_MAX blocks of time, all of the same length. It doubles when the samples need more
- * blocks, so that at the end at least half of them are in use, however long the recording is.
+ * blocks: a tally for each of up to BLOCKS_MAX blocks of time, all of the same length. When the samples need more blocks, the
+ * length doubles, so that at the end at least half of the blocks are in use, however long the recording is.
  */
 #ifndef KSCOPE_PASS_BLOCKS_H
 #define KSCOPE_PASS_BLOCKS_H
@@ -16,8 +16,8 @@ struct block {
 	size_t cap;
 };
 
-struct blocks_source { /* what is known about all samples of a source */
-	bool exact;    /* they are sums of a trace or of a log, not chosen by chance */
+struct blocks_source { /* about all samples of a source */
+	bool exact;    /* they are sums of a trace or of a log, not random samples */
 	bool untimed;  /* one of them has no time */
 	bool measured; /* there is one */
 };
@@ -30,7 +30,7 @@ struct blocks {
 	size_t nr_sources, cap_sources;
 };
 
-/* The entries of one source in order of blocks. entries are those of the parts, which follow each other. */
+/* The entries of one source, block by block. */
 struct blocks_part {
 	uint32_t source;
 	struct blocks_source facts;

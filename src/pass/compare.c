@@ -8,7 +8,7 @@
 #include "base/mem.h"
 #include "model/source.h"
 
-/* Of squares, whose sums are whole numbers in a tally. */
+/* The scale of squares, because a tally sums up whole numbers. */
 #define SCALE 1024
 #define LARGEST 0x1p52
 
@@ -67,7 +67,7 @@ static uint32_t add_row(const struct compare *c, struct compare_event *event, ui
 	return (uint32_t)event->nr++;
 }
 
-/* Whether a name says which function it is, even in another binary. */
+/* Whether a name identifies a function, even in another binary. */
 static bool is_telling(const struct compare *c, uint32_t name)
 {
 	const char *text = str_text(c->strings, name);
@@ -82,7 +82,7 @@ struct renaming { /* what only one of this run and the earlier ones has */
 	struct hash ours, theirs; /* functions in binaries that the others lack, by name */
 };
 
-/* Notes which of several things has a name, if it is only one. */
+/* Notes which row has a name, or that several rows have it. */
 static void note_name(struct hash *index, uint32_t name, size_t nr)
 {
 	uint32_t *at = hash_at(index, key_of(name, 0));
@@ -254,7 +254,7 @@ static void add_squares(const struct adding *adding)
 	flat_release(&flat);
 }
 
-/* From here on, the weight is what is compared. */
+/* From here on, `weight` is the compared number. */
 static void settle_entries(const struct adding *adding)
 {
 	struct tally *all = &adding->part->all;

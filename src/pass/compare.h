@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * compare: recordings from before and after a change, row by row, and which differences are more than chance. Events are
- * matched by name, functions by name and binary. A function in a binary that only one side has, as vmlinux-6.1, is matched
- * by name if it is the only one.
+ * compare: compares recordings from before and after a change, row by row, and tests which differences are significant. It
+ * matches events by name, and functions by name and binary. If only one side has a binary, such as vmlinux-6.1, it matches
+ * functions by name alone, where the name is unique.
  *
- * What is chance depends on what is known, in this order:
- *  - runs: if there are several recordings, how much they vary (Welch's t; Student's if a side has a single one);
- *  - exact: sums of traces and logs have no chance in them, every difference counts;
+ * It uses the first test that the data allows:
+ *  - runs: several recordings, which show how much runs vary (Welch's t; Student's if a side has a single one);
+ *  - exact: sums of traces and logs have no noise, so every difference counts;
  *  - blocks: how much the shares vary over 32 blocks of time, compared block by block, so that phases which both recordings
- *    have are no noise, and samples that come in bursts count as few (a paired t with 31 degrees of freedom);
- *  - counts: without times, or with few samples, as if each sample were independent (Fisher, or binomial).
- * Runs and blocks also have to pass the test of counts: rare samples may seem not to vary. Weights that vary lower the number
- * of samples that counts. The p-values of all rows of all events are adjusted together, by Holm's correction.
+ *    have are not noise, and bursts of samples count little (a paired t with 31 degrees of freedom);
+ *  - counts: without times, or with few samples, each sample is taken as independent (Fisher, or binomial).
+ * With runs and blocks, the test of counts must confirm a difference, because rare samples may seem not to vary. Weights that
+ * differ lower the effective number of samples. Holm's correction adjusts the p-values of all rows of all events together.
  */
 #ifndef KSCOPE_PASS_COMPARE_H
 #define KSCOPE_PASS_COMPARE_H
@@ -85,9 +85,9 @@ struct compare {
 
 /* The keys of the tallies that compare_add() needs. */
 unsigned compare_tally_by(enum flat_by by);
-/* Adds the samples of one source of a run. Runs are added in order, those from before first. */
+/* Adds the samples of one source of a run. Add runs in order, those from before first. */
 int compare_add(struct compare *c, size_t run, struct blocks_part *part, struct err *err);
-/* What the rows of a run have, for --verify. */
+/* The sum over the rows of a run, for --verify. */
 struct written compare_written(const struct compare *c, size_t run);
 void compare_finish(struct compare *c);
 void compare_release(struct compare *c);

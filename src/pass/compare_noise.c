@@ -6,7 +6,7 @@
 
 #include "base/mem.h"
 
-/* With fewer samples, or a shorter time, blocks say nothing. */
+/* With fewer samples, or a shorter time, blocks are no measure of noise. */
 #define MIN_SAMPLES (4 * COMPARE_BLOCKS)
 #define MIN_BLOCKS (BLOCKS_MAX / 2)
 
@@ -23,7 +23,7 @@ static double value_in(const struct compare *c, const struct compare_event *even
 	return c->absolute ? value : value / (double)event->runs[run].sums.self;
 }
 
-/* How likely chance is if each sample is independent of the others. */
+/* The p-value if each sample is independent of the others. */
 static double test_counts(const struct compare *c, const struct compare_event *event, size_t row,
 			  double *samples)
 {
@@ -45,7 +45,7 @@ static double test_counts(const struct compare *c, const struct compare_event *e
 		squares += sums->squares / weight / weight;
 		all_squares += run->squares / weight / weight;
 	}
-	/* Of samples whose weights vary, as many count as would vary as much if all weighed the same. */
+	/* If weights differ: the number of equally weighted samples that would vary as much. */
 	size = squares / (hits[0] + hits[1]);
 	other_size = (all_squares - squares) / (all[0] + all[1] - hits[0] - hits[1]);
 	for (int side = 0; side < 2; side++) {
@@ -73,7 +73,7 @@ static double length_of_block(const struct compare_run *run, size_t block)
 	return (double)(((block + 1) * nr + of - 1) / of - (block * nr + of - 1) / of) / (double)nr;
 }
 
-/* How far the block is from what it would be if all blocks were like the whole, in parts of the whole. */
+/* The block's difference from its expected part of the whole, divided by the whole. */
 static double off_in_block(const struct compare *c, const struct compare_event *event, size_t row,
 			   size_t run, size_t block)
 {
@@ -108,7 +108,7 @@ static bool all_exact(const struct compare *c, const struct compare_event *event
 	return true;
 }
 
-/* How much a value varies at least, because there are only so many samples. */
+/* The smallest variance that this number of samples allows. */
 static double least_variance(const struct compare *c, const struct compare_event *event, size_t row,
 			     size_t run)
 {

@@ -69,7 +69,7 @@ void coverage_merge(struct coverage *coverage)
 	memset(coverage->known, 0, KNOWN * sizeof(*coverage->known));
 }
 
-/* The same place may get a new count when it was forgotten. They are put together before memory grows much. */
+/* A place that was forgotten gets a second count. Both are added up before memory grows much. */
 static uint32_t new_count(struct coverage *coverage, const struct coverage_count *count)
 {
 	if (coverage->nr_counts >= 2 * coverage->merged + MERGE_AT)
@@ -79,7 +79,7 @@ static uint32_t new_count(struct coverage *coverage, const struct coverage_count
 	return (uint32_t)coverage->nr_counts;
 }
 
-/* Where something is in memory, as a place in a binary. An image of 0 has no file. */
+/* Turns an address in memory into a place in a binary. An image of 0 has no file. */
 static struct coverage_count locate(struct coverage *coverage, const struct straight *run,
 				    const struct coverage_known *at)
 {

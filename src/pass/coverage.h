@@ -40,7 +40,7 @@ struct coverage_function { /* with its inlined calls */
 	uint64_t count; /* how often it was entered */
 };
 
-/* A conditional jump. The copies of a line, in several functions and inlined calls, are taken for one. */
+/* A conditional jump: the sum of its copies, in several functions and inlined calls. */
 struct coverage_branch {
 	uint32_t file, line;
 	uint32_t nth; /* on its line, from 0 */
@@ -60,7 +60,7 @@ struct coverage {
 	uint64_t unknown[COVERAGE_STATES]; /* instructions that were not, by the reason why */
 	uint64_t gaps;			   /* in the trace */
 
-	/* Of coverage_sum(): by file, then by line. */
+	/* The results of coverage_sum(): by file, then by line. */
 	struct coverage_line *lines;
 	struct coverage_function *functions;
 	struct coverage_branch *jumps;
@@ -71,9 +71,9 @@ struct coverage {
 
 void coverage_init(struct coverage *coverage, struct world *world);
 void coverage_release(struct coverage *coverage);
-/* Takes an EVENT_BRANCH or EVENT_NOTE, also one that is not selected. */
+/* Takes an EVENT_BRANCH or EVENT_NOTE, even if it is not selected. */
 void coverage_add(struct coverage *coverage, const struct event *ev);
-/* Sorts the counts by image, kind and address, and puts equal ones together. */
+/* Sorts the counts by image, kind and address, and adds up those of the same place. */
 void coverage_merge(struct coverage *coverage);
 /* After the last event: fills in lines, functions and jumps. */
 void coverage_sum(struct coverage *coverage);

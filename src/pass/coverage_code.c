@@ -29,7 +29,7 @@ static int by_target(const void *va, const void *vb)
 	return a->a < b->a ? -1 : a->a > b->a;
 }
 
-/* Counts that begin and end become those of each address. */
+/* Turns counts of begins and ends into the count of each address. */
 static void make_steps(struct coverage_code *code)
 {
 	uint64_t count = 0;
@@ -66,7 +66,7 @@ static void join_repeated(struct coverage_code *code, struct symfile *symfile,
 		add_steps(code, jump->a, jump->a + insn_size(&insn), 0 - jump->count);
 }
 
-/* Code may also go on without a branch, where an emulator cut it. */
+/* Code may also continue without a branch, where an emulator split it. */
 static bool goes_on(struct symfile *symfile, const struct coverage_count *jump)
 {
 	struct insn_code insn;
@@ -90,7 +90,7 @@ static void find_targets(struct coverage_code *code, struct symfile *symfile)
 		qsort(code->to, code->nr_to, sizeof(*code->to), by_target);
 }
 
-/* ---- jumps that the trace does not have ---- */
+/* ---- jumps that are missing in the trace ---- */
 
 /* How many runs begin at an address. `counts` are those of one kind. */
 static uint64_t begun_at(const struct coverage_count *counts, size_t nr, uint64_t addr)
@@ -136,8 +136,8 @@ static bool last_jump(struct symfile *symfile, const struct coverage_count *run,
 }
 
 /*
- * Of an interrupt right after a jump, a trace may have only the interrupt. The code at the target then begins without
- * a jump to it, when the interrupt returns.
+ * If an interrupt follows a jump immediately, a trace may contain only the interrupt. When the interrupt returns, the
+ * code at the jump's target then begins without a jump to it.
  */
 static void add_interrupted(struct coverage_code *code, struct symfile *symfile,
 			    const struct coverage_count *counts, size_t interrupted, size_t runs)
@@ -243,7 +243,7 @@ void coverage_code_sort(struct coverage_code *code)
 	code->nr_cuts = nr;
 }
 
-/* The number of steps at an address or before it. */
+/* The number of steps up to an address, including it. */
 static size_t steps_upto(const struct coverage_code *code, uint64_t addr)
 {
 	size_t lo = 0, hi = code->nr_steps;

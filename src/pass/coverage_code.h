@@ -24,7 +24,7 @@ struct coverage_code {
 void coverage_code_init(struct coverage_code *code, struct symfile *symfile,
 			const struct coverage_count *counts, size_t nr);
 void coverage_code_release(struct coverage_code *code);
-/* Adds a place where a block begins; coverage_code_sort() before they are used. */
+/* Adds a place where a block begins. Call coverage_code_sort() before using them. */
 void coverage_code_cut(struct coverage_code *code, uint64_t addr);
 void coverage_code_sort(struct coverage_code *code);
 /* How often the instruction at an address ran. */

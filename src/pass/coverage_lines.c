@@ -2,10 +2,10 @@
 /*
  * coverage_lines: sums up counts of code by line of source.
  *
- * The counts are those of gcov, as far as machine code tells, and the rule is gcov's, too, on the basic blocks of the
- * machine code: see sum_block(). Blocks begin where a branch goes to, where a call returns to, and behind
- * conditional jumps; only those that ran matter. A line has a count for each function and inlined call that it is in
- * (struct group); its own is their sum.
+ * The counts equal gcov's, as far as machine code allows, and follow gcov's rule, applied to the basic blocks of the
+ * machine code: see sum_block(). Blocks begin at the targets of branches, where calls return to, and behind
+ * conditional jumps; only blocks that ran matter. A line has a count for each function and inlined call that contains it
+ * (struct group); the count of the line is their sum.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -83,7 +83,7 @@ struct summing {
 
 /* ---- paths ---- */
 
-/* Removes the last part of a path: "a/b/" becomes "a/". False: it has none that may be removed. */
+/* Removes the last part of a path: "a/b/" becomes "a/". False: there is no part to remove. */
 static bool drop_part(struct buf *path)
 {
 	size_t len = path->len;
@@ -176,14 +176,14 @@ static void add_conditional(struct summing *sum, const struct segment *segment, 
 	jump->goes_on += jumped < ran ? ran - jumped : 0;
 }
 
-/* Also where code leads that did not run: parts of a trace have the same blocks as all of it. */
+/* Includes the targets of code that did not run, so that parts of a trace have the same blocks as the whole. */
 static void cut(struct summing *sum, uint64_t addr)
 {
 	if (coverage_code_at(&sum->code, addr))
 		coverage_code_cut(&sum->code, addr);
 }
 
-/* Enough for all code of a binary whose line tables are sound: they do not describe the same code again and again. */
+/* Enough for sound line tables, which do not describe the same code again and again. */
 static uint64_t code_budget(const struct symfile *symfile)
 {
 	size_t nr;
@@ -195,7 +195,7 @@ static uint64_t code_budget(const struct symfile *symfile)
 	return 16 * all;
 }
 
-/* Counts the conditional jumps, and finds out where blocks begin. */
+/* Counts the conditional jumps, and finds where blocks begin. */
 static void read_code(struct summing *sum, const struct segment *segment)
 {
 	struct insn_code insn;
@@ -349,8 +349,8 @@ static void make_blocks(struct summing *sum)
 }
 
 /*
- * The groups whose last line a block has: that of its last statement and, around an inlined call, the line of the call.
- * So an inlined call is part of its line, as a call is. Returns how many.
+ * The groups in which a block ends: that of its last statement and, if this is in an inlined call, that of the line
+ * with the call. So an inlined call is part of its line, like any call. Returns their number.
  */
 static size_t groups_of(const struct summing *sum, const struct block *block,
 			uint32_t groups[SYM_MAX_INLINE])
@@ -403,8 +403,8 @@ static bool is_hop(const struct summing *sum, const struct block *block)
 }
 
 /*
- * Jumps from the end of one block to the start of another have lines, too: clang's are those of the whole statement. If
- * there is more of the line, they are not part of it (hops).
+ * Some blocks only jump from the end of one block to the start of another (hops). They have lines, too: clang gives them
+ * the line of the whole statement. If the line has other code, hops are not part of it.
  */
 static void name_blocks(struct summing *sum)
 {
@@ -447,9 +447,8 @@ static void sum_piece(struct summing *sum, const struct block *block, size_t num
 }
 
 /*
- * The rule of gcov. A line that is the last one of some blocks ran as often as control came to these blocks from
- * elsewhere, and once more for each turn of a loop that is all on the line. A line that is only inside of blocks ran
- * as often as they did.
+ * The rule of gcov. If blocks end with the line, it ran as often as control came to these blocks from other lines, plus
+ * the repetitions of loops that are entirely on the line. Otherwise, it ran as often as the blocks that contain it.
  */
 static void sum_block(struct summing *sum, size_t number)
 {
@@ -474,7 +473,7 @@ static void sum_block(struct summing *sum, size_t number)
 	}
 }
 
-/* The last block that begins at an address or before it; NULL: none. */
+/* The last block that begins at or before an address; NULL: none. */
 static struct block *find_block(const struct summing *sum, uint64_t addr)
 {
 	size_t lo = 0, hi = sum->nr_blocks;
@@ -500,7 +499,7 @@ static void sum_jump(struct summing *sum, const struct coverage_count *jump)
 		struct group *group = &sum->groups[groups[i]];
 		bool on = goes_on(sum, to, groups[i]);
 		bool same = from && jump->a < from->end && is_of(sum, from, groups[i]);
-		/* A loop that is all on the line; others leave it and come back, or are in a call. */
+		/* A loop that is entirely on the line; others leave it and come back, or are in a call. */
 		bool loop = same && groups[i] == to->group && jump->b <= jump->a &&
 			    from->group == to->group && from->streak == to->streak;
 
@@ -530,7 +529,7 @@ static void sum_groups(struct summing *sum)
 		const struct group *group = &sum->groups[i];
 		uint64_t count = group->is_last ? group->entries : group->sum;
 
-		/* A selection may have the code behind a jump and not the jump, or the reverse. */
+		/* A selection may contain the code behind a jump without the jump, or the reverse. */
 		if ((int64_t)count <= 0)
 			count = group->most > 0;
 		sum->coverage->lines[group->line].count += count;

@@ -40,8 +40,8 @@ struct straight {
 	bool by_thread; /* the trace tells the threads apart; else only the cpus, and processes */
 	bool outside;	/* it is not selected */
 	/*
-	 * Where the jump was that led to the code before the branch, and its target: also if the target was
-	 * interrupted before an instruction of it ran. 0: it was no jump.
+	 * The jump that led to the code before the branch, and its target, even if an interrupt came before the
+	 * target's first instruction. 0: there was no jump.
 	 */
 	uint64_t came_from, came_to;
 };
@@ -61,7 +61,7 @@ struct straights {
 uint64_t straight_end(const struct straight *run);
 void straights_init(struct straights *all, struct world *world);
 void straights_release(struct straights *all);
-/* Takes a branch. False: nothing ran before it, and nothing is missing; *run only tells how the cpu came there. */
+/* Takes a branch. False: nothing ran before it, and nothing is missing; *run only has the jump that led there. */
 bool straights_take(struct straights *all, const struct event *ev, struct straight *run);
 /*
  * Takes a note: what ran before it in its thread. False: nothing did, or its instructions are not known; then they come

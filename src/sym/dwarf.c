@@ -681,7 +681,7 @@ void dwarf_each_line(struct dwarf *d, sym_take_line *take, void *arg)
 	hash_release(&known);
 }
 
-/* The file of a number in an attribute of a DIE, or of the DIE that has its name, perhaps of another unit. */
+/* The file for a number in an attribute of a DIE, or of the DIE with its name, which may be in another unit. */
 static const char *declared_in(struct unit *unit, Dwarf_Die *die)
 {
 	Dwarf_Attribute attr;
@@ -700,7 +700,7 @@ static const char *declared_in(struct unit *unit, Dwarf_Die *die)
 	return dwarf_filesrc(files, file, NULL, NULL);
 }
 
-/* Functions that the compiler made, as those of lambdas are, are not declared. */
+/* Functions that the compiler generated, such as those of lambdas, have no declaration. */
 static void describe_by_code(const struct dwarf *d, struct unit *unit, const struct func *f,
 			     struct sym_function *out)
 {
@@ -734,7 +734,7 @@ static void describe(struct dwarf *d, struct unit *unit, struct func *f, struct 
 	}
 	out->call_file = f->call_line ? file_name(unit, f->call_file) : NULL;
 	out->call_line = f->call_line;
-	/* Only one of its parts has its entry, and that need not be its first address. */
+	/* Only one part of it contains its entry, which need not be at its first address. */
 	if (dwarf_entrypc(&die, &entry) == 0 && is_loaded(d, entry))
 		out->start = entry;
 }

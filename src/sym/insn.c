@@ -279,7 +279,7 @@ size_t insn_size(const struct insn_code *code)
 	return size < code->len ? size : code->len;
 }
 
-/* After the prefixes, of which all that matter here have one byte; `len` if there is nothing else. */
+/* The position after the prefixes, which have one byte each here; `len` if nothing follows. */
 static size_t x86_opcode(const struct insn_code *code)
 {
 	size_t at = 0;

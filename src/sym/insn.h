@@ -47,9 +47,9 @@ bool insn_flow(const struct insn_code *code, uint64_t address, struct insn_flow 
 
 enum insn_jump { INSN_JUMP_NONE, INSN_JUMP_ALWAYS, INSN_JUMP_IF };
 
-/* Whether the first instruction, which is at `address`, is a jump that contains its target, and depends on a condition. */
+/* Whether the first instruction, at `address`, is a jump with its target in the instruction, and whether it is conditional. */
 enum insn_jump insn_jump(const struct insn_code *code, uint64_t address, uint64_t *target);
-/* x86: whether the first instruction is a string instruction, which QEMU runs again and again under a rep prefix. */
+/* x86: whether the first instruction is a string instruction, which QEMU repeats if it has a rep prefix. */
 bool insn_is_string(const struct insn_code *code);
 
 /*

@@ -78,7 +78,7 @@ struct line_section { /* .debug_line */
 void lines_read(struct lines *lines, const struct line_section *from, uint64_t offset,
 		const struct spans *loaded);
 /*
- * The same with all rows, also of several for one address, and a row of line 0 at the end of each sequence. Not for
+ * The same with all rows, even several for one address, and a row of line 0 at the end of each sequence. Not for
  * lines_find().
  */
 void lines_read_all(struct lines *lines, const struct line_section *from, uint64_t offset,

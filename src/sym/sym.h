@@ -110,7 +110,7 @@ typedef void sym_take_function(void *arg, const struct sym_function *function);
 
 /*
  * All lines of source with code, by unit; in a part of a unit, by address. False: the file has no DWARF. For one pass
- * over a whole file: nothing is kept of it but what symfile_lookup() keeps of a unit.
+ * over a whole file: it keeps nothing but what symfile_lookup() keeps of a unit.
  */
 bool symfile_each_line(struct symfile *sf, sym_take_line *take, void *arg);
 /* All functions and inlined calls with code, by unit. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * callgrind: costs by line and by call for KCachegrind and callgrind_annotate. Samples do not count calls: the count of
- * a call is that of the samples with it in their stacks.
+ * a call is the number of samples whose stacks contain it.
  */
 #include <ctype.h>
 #include <inttypes.h>
@@ -99,8 +99,8 @@ static void sum_up(struct writer *w)
 }
 
 /*
- * Readers take functions with the same name in the same file, or without a file, for one: those of several binaries
- * get the names of these.
+ * Readers merge functions with the same name in the same file, or without a file. If these are of several binaries, the
+ * names get those of the binaries.
  */
 static void name_functions(struct writer *w)
 {
@@ -215,8 +215,8 @@ static void put_header(struct writer *w)
 /* ---- the costs ---- */
 
 /*
- * The name at its first use, later the number of what it names: KCachegrind takes two functions with the same number
- * for one, even if their binaries differ. A handle of 0 is an unknown name.
+ * Puts the name at its first use, and its number later. KCachegrind merges two functions with the same number, even if
+ * their binaries differ. A handle of 0 is an unknown name.
  */
 static void put_name(struct writer *w, const char *key, enum name_kind kind, uint32_t what,
 		     uint32_t name)
@@ -232,7 +232,7 @@ static void put_name(struct writer *w, const char *key, enum name_kind kind, uin
 		const char *text = timeline_text(&c->scratch, w->world, name);
 
 		buf_addc(&c->text, ' ');
-		/* Readers skip spaces, and take a number without a name for one that is known. */
+		/* Readers skip spaces, and expect that a number without a name is a known one. */
 		buf_adds(&c->text, text[strspn(text, " ")] ? text : "???");
 	}
 	buf_addc(&c->text, '\n');
@@ -262,7 +262,7 @@ static void put_callee(struct writer *w, const struct callgrind_cost *cost)
 	put_name(w, "cob", NAME_OBJECT, callee->binary, callee->binary);
 	put_file(w, "cfi", callee->file);
 	put_name(w, "cfn", NAME_FUNCTION, cost->callee, c->shown[cost->callee]);
-	/* Without calls, readers would take the cost for the caller's own. */
+	/* Readers would add the cost of an entry without calls to the caller's own cost. */
 	buf_addf(&c->text, "calls=%" PRIu64 " 0\n", cost->calls ? cost->calls : 1);
 }
 

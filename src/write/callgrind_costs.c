@@ -154,7 +154,7 @@ static struct callgrind_part add_inlined(const struct adding *a,
 	return a->costs->parts[frame->first];
 }
 
-/* A task's call depends on the task, others only on the stack. */
+/* The call by a task depends on the task, others only on the stack. */
 static uint32_t call_of(struct callgrind_costs *costs, const struct callgrind_part *caller,
 			uint32_t stack, uint32_t callee)
 {
@@ -165,7 +165,7 @@ static uint32_t call_of(struct callgrind_costs *costs, const struct callgrind_pa
 	return costs->calls[stack];
 }
 
-/* Samples of which only the task is known, as report has them. */
+/* Samples without a stack, of which only the task is known, as in a report. */
 static struct callgrind_part add_nowhere(const struct adding *a, const struct callgrind_part *task)
 {
 	uint32_t name = str_intern_z(a->costs->world->strings, "[no stack]");

@@ -22,7 +22,7 @@ struct callgrind_cost {
 	size_t values; /* index of the first */
 };
 
-/* A function at a frame: several if calls are inlined there. */
+/* A function at a frame. There are several if calls are inlined there. */
 struct callgrind_part {
 	uint32_t function, file, line;
 	uint32_t call; /* the cost of the call to the part before it; 0: not known yet */
@@ -56,10 +56,10 @@ struct callgrind_costs {
 void callgrind_costs_init(struct callgrind_costs *costs, struct world *world, size_t nr_values,
 			  bool no_inline);
 void callgrind_costs_release(struct callgrind_costs *costs);
-/* The function with this name, which is added if it is new. */
+/* The function with this name. Adds it if it is new. */
 uint32_t callgrind_function(struct callgrind_costs *costs, uint32_t name, uint32_t binary,
 			    uint32_t file);
-/* Adds a stack below `task`, a function. `column`: the value that the weight is for. */
+/* Adds a stack below `task`, which is a function. `column`: the value that gets the weight. */
 void callgrind_costs_add(struct callgrind_costs *costs, const struct tally_entry *entry,
 			 uint32_t task, size_t column);
 /* In the order of the output: by function, its own file first, and own costs before calls. */

@@ -4,8 +4,8 @@
  * threads of a process of their own; counters (C), notes and losses (instants, i). Times are microseconds with three
  * decimals.
  *
- * Arguments are at the end of a slice, and the end has its name: speedscope adds arguments of a begin to the name, and
- * ignores an end with another one.
+ * Arguments are at the end of a slice, because speedscope adds the arguments of a begin to the name. The end has the name
+ * of its begin, because speedscope ignores an end with another name.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -151,7 +151,7 @@ static void name_axis(struct writer *w, const struct event *ev, const struct axi
 	put_metadata(w, "thread_name", ev->pid, ev->tid, comm_of(w, ev->pid, ev->tid));
 }
 
-/* The thread of the slice, which has a name before its first use. */
+/* The thread of a slice. Names the thread before its first use. */
 static struct axis *need_axis(struct writer *w, const struct event *ev)
 {
 	struct chrome *c = w->priv;
@@ -409,7 +409,7 @@ static void chrome_close(struct writer *w)
 	hash_release(&c->index);
 }
 
-/* Not .chrome.json: speedscope takes that for a profile of Chrome's own. */
+/* Not .chrome.json: speedscope reads that as one of Chrome's own profiles. */
 const struct writer_ops write_chrome = {
 	.name = "chrome",
 	.about = "timeline of calls in Chrome's trace event format (JSON)",

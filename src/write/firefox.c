@@ -3,8 +3,8 @@
  * firefox: the processed profile format of the Firefox Profiler, version 60: the first in which all threads share the
  * tables of stacks, frames, functions and strings. The front end converts it to later versions.
  *
- * A thread in the output has one column of weights, so a task has a thread for each event. Its markers, which are
- * slices of calls, losses and the cpus that it ran on, are in the first of them. Each allocator is a thread,
+ * A thread in the output has one column of weights, so a task has a thread for each event. Its markers (calls, losses,
+ * and the cpus that it ran on) are in the thread with most of its samples. Each allocator is a thread,
  * too, since the front end finds the free of a block only in the thread of its allocation.
  *
  * Rows of samples, markers and allocations are kept until the end, because a thread's columns follow each other.
@@ -22,7 +22,7 @@
 #define GECKO_VERSION 30 /* of the unprocessed format; the front end wants a number */
 #define MS ((uint64_t)1000000)
 #define FEW 10 /* samples: too few to tell their usual distance */
-/* At first, so many threads are visible at most, if they did at least 1/IDLE of what the most active one did. */
+/* At first, at most so many threads are visible, and only those with at least 1/IDLE of the most active one. */
 #define VISIBLE 15
 #define IDLE 20
 

@@ -90,9 +90,9 @@ static inline void firefox_flush(struct firefox_out *out, size_t beyond)
 /* Notes that rows refer to this stack. Do this for all stacks, then call firefox_build(). */
 void firefox_use(struct firefox_tables *tables, uint32_t stack, bool idle);
 void firefox_build(struct firefox_tables *tables);
-/* The row of a stack, from 1 on; 0: none. */
+/* The row of a stack, counted from 1; 0: none. */
 uint32_t firefox_stack(const struct firefox_tables *tables, uint32_t stack, bool idle);
-/* The index of a string, which must be asked for before the tables are written. */
+/* The index of a string. Call this before the tables are written. */
 uint32_t firefox_string(struct firefox_tables *tables, uint32_t name);
 enum firefox_category firefox_category_of(struct world *world, uint32_t frame);
 void firefox_put_categories(const struct firefox_tables *tables, struct json_out *json);
@@ -107,7 +107,7 @@ enum firefox_marker_type { MARKER_CALL, MARKER_NOTE, MARKER_LOST, MARKER_CPU, MA
 struct firefox_marker {
 	uint64_t begin, end; /* ns; equal for a moment; NO_TIME: before all times */
 	uint64_t instructions, own, cycles, own_cycles;
-	/* Samples that were lost or taken; and bytes that were lost, or the value of a note. */
+	/* The number of lost or taken samples; and of lost bytes, or the value of a note. */
 	uint64_t samples, value;
 	uint64_t address; /* of a note */
 	uint32_t lines, own_lines;

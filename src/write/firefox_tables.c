@@ -11,7 +11,7 @@
 
 enum key_kind { KEY_FRAME = 1, KEY_FUNC, KEY_RESOURCE, KEY_LIB, KEY_SYMBOL, KEY_SUBCATEGORY };
 
-/* What surrounds a frame: its category depends on it. */
+/* The surroundings of a frame, which determine its category. */
 struct around {
 	bool interrupt, idle;
 };
@@ -83,7 +83,7 @@ static bool has_image(const struct frame *frame)
 	return !(frame->flags & (FRAME_NAMED | FRAME_UNMAPPED)) && frame->image;
 }
 
-/* The front end shows it beside each function: the file name is enough. */
+/* The front end shows it beside each function, so the file name is enough. */
 static uint32_t short_name(struct firefox_tables *t, uint32_t binary)
 {
 	const char *path = str_text(t->world->strings, binary);

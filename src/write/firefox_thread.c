@@ -28,7 +28,7 @@ static void put_pid(struct json_out *json, const struct firefox_thread *thread)
 						    : text);
 }
 
-/* Threads of the same task, for several events, and those that share an id need ids of their own. */
+/* Threads of one task, for several events, need different ids, and so do threads that share an id. */
 static void put_tid(struct json_out *json, const struct firefox *ff, uint32_t number)
 {
 	const struct firefox_thread *thread = &ff->threads[number];
@@ -145,7 +145,7 @@ static uint64_t tick(struct clock *clock, uint64_t time)
 	return clock->at;
 }
 
-/* How long the thread ran since the previous sample, in us, at most: it may have slept. */
+/* The longest time that the thread may have run since the previous sample, in us: it may have slept. */
 static uint64_t ran(const struct firefox *ff, const struct firefox_sample *sample, uint64_t passed)
 {
 	if (sample->idle)

@@ -36,12 +36,12 @@ static int lcov_put(struct writer *w, const struct event *ev)
 	return 0;
 }
 
-/* ---- what is missing ---- */
+/* ---- missing data ---- */
 
 static const char *const reasons[COVERAGE_STATES] = {
 	[STRAIGHT_NO_CODE] = "their code was not found",
 	[STRAIGHT_NO_DECODER] = "kscope was built without a decoder for their machine",
-	[STRAIGHT_DIFFERENT] = "the binary has other code",
+	[STRAIGHT_DIFFERENT] = "the binary has different code",
 };
 
 /* A comment for readers of the file, and a warning for the user. */
@@ -60,7 +60,7 @@ static void say_binaries(struct writer *w)
 	struct buf line = { 0 };
 	size_t named = 0;
 
-	buf_adds(&line, "not in it, for want of debug information:");
+	buf_adds(&line, "not covered, because they have no debug information:");
 	for (size_t i = 0; i < coverage->nr_lineless; i++) {
 		const struct image *image = &w->world->images.all[coverage->lineless[i]];
 
@@ -84,7 +84,7 @@ static void say_missing(struct writer *w)
 		if (!coverage->unknown[i])
 			continue;
 		buf_clear(&line);
-		buf_addf(&line, "not counted: %" PRIu64 " of %" PRIu64 " instructions: %s",
+		buf_addf(&line, "%" PRIu64 " of %" PRIu64 " instructions are not counted: %s",
 			 coverage->unknown[i], coverage->unknown[i] + coverage->instructions,
 			 reasons[i]);
 		say(lcov, line.data);
@@ -93,8 +93,8 @@ static void say_missing(struct writer *w)
 		buf_clear(&line);
 		buf_addf(&line,
 			 "the trace has gaps (%" PRIu64
-			 "): what ran there is not counted, and lines "
-			 "may have run that have a count of 0",
+			 "): code that ran there is not counted, so lines with a count of 0 "
+			 "may have run",
 			 coverage->gaps + lcov->lost);
 		say(lcov, line.data);
 	}
@@ -112,7 +112,7 @@ static void flush(struct writer *w)
 	buf_clear(&lcov->text);
 }
 
-struct tail { /* what of the sums is not written yet */
+struct tail { /* the sums that are not written yet start here */
 	size_t line, function, jump;
 };
 
@@ -191,7 +191,7 @@ static void put_lines(struct lcov *lcov, uint32_t file, size_t *at)
 	buf_addf(&lcov->text, "LF:%zu\nLH:%zu\n", *at - first, hit);
 }
 
-/* The file that comes next, of lines and functions; a jump has a line. */
+/* The next file that has lines or functions; each jump has a line. */
 static uint32_t next_file(const struct writer *w, const struct tail *tail)
 {
 	const struct lcov *lcov = w->priv;
@@ -217,14 +217,14 @@ static int lcov_finish(struct writer *w)
 	if (!coverage->branches)
 		return err_set(
 			&w->err, ERR_INPUT,
-			"coverage needs a trace of branches, which the input does not have: use "
-			"kscope record qemu --trace, kscope record emulate, or Intel PT");
+			"coverage needs a trace of branches, which the input lacks: use kscope "
+			"record qemu --trace, kscope record emulate, or Intel PT");
 	coverage_sum(coverage);
 	say_missing(w);
 	if (!coverage->nr_lines)
 		return err_set(&w->err, ERR_INPUT,
-			       "no coverage: no code with lines of source ran; does --elf or "
-			       "--build-dir lead to binaries with debug information?");
+			       "no coverage: no binary that ran has source lines; use --elf or "
+			       "--build-dir to name binaries with debug information");
 	while ((file = next_file(w, &tail))) {
 		buf_adds(&lcov->text, "TN:\nSF:");
 		text_add_plain(&lcov->text, str_text(w->world->strings, file));
@@ -252,7 +252,7 @@ const struct writer_ops write_lcov = {
 	.extension = ".info",
 	.needs = WRITER_TEXT | WRITER_OUTSIDE,
 	.takes = EVENT_BIT(EVENT_BRANCH) | EVENT_BIT(EVENT_NOTE) | EVENT_BIT(EVENT_LOST),
-	.next = "genhtml makes pages of it",
+	.next = "run genhtml on it",
 	.priv_size = sizeof(struct lcov),
 	.open = lcov_open,
 	.put = lcov_put,

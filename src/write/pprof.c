@@ -125,7 +125,7 @@ static void flush(struct writer *w, struct buf *buf)
 	buf_clear(buf);
 }
 
-/* The number of a string in the profile, which is written first if it is new. 0: "". */
+/* The number of a string in the profile. Writes the string first if it is new. 0: "". */
 static uint32_t string(struct writer *w, uint32_t handle)
 {
 	struct pprof *p = w->priv;
@@ -216,7 +216,7 @@ static void put_period(struct writer *w)
 	flush(w, &p->message);
 }
 
-/* Else pprof would show the last type first. */
+/* The type to show first, because pprof's default is the last one. */
 static void put_default(struct writer *w, const char *type)
 {
 	struct pprof *p = w->priv;
@@ -397,7 +397,7 @@ static void put_number_label(struct writer *w, const char *key, uint32_t value)
 	pb_close(&p->message, at);
 }
 
-/* pprof's values are signed. --verify gets them as they were, because pprof_finish() tells what is missing. */
+/* pprof's values are signed. --verify gets the true values, because pprof_finish() warns of the difference. */
 static void limit_values(struct pprof *p, uint64_t *values)
 {
 	for (size_t i = 0; i < p->nr_values; i++) {
@@ -483,7 +483,7 @@ static void put_site(struct writer *w, const struct alloc_site *site)
 	end_sample(w, at);
 }
 
-/* ---- what is known of the recording ---- */
+/* ---- facts about the recording ---- */
 
 static void put_comment(void *arg, const char *line)
 {
@@ -543,7 +543,8 @@ static int pprof_finish(struct writer *w)
 		put_site(w, &p->allocs.sites[i]);
 	w->written.knows = WROTE_SAMPLES | WROTE_WEIGHT;
 	if (p->too_large)
-		log_warn("pprof has no numbers beyond 2^63: the sums of some stacks are too small");
+		log_warn(
+			"pprof has no numbers from 2^63 on: the sums of some stacks are too small");
 	return 0;
 }
 

@@ -43,7 +43,7 @@ uint32_t pprof_maps_find(const struct pprof_maps *maps, uint32_t frame)
 	return hash_get(&maps->index, key_of(&maps->world->frames.all[frame]));
 }
 
-/* As linked; of a caller, that of its call instruction. 0: none. */
+/* The address as linked; for a caller, that of its call instruction. 0: none. */
 static uint64_t address_of(const struct pprof_maps *maps, const struct frame *frame)
 {
 	uint64_t addr = frame->flags & FRAME_UNMAPPED ? frame->addr : 0;
@@ -53,7 +53,7 @@ static uint64_t address_of(const struct pprof_maps *maps, const struct frame *fr
 	return addr && frame->flags & FRAME_RETURN ? addr - 1 : addr;
 }
 
-/* The code of the file, in whole pages; else only what ran. */
+/* The file's code, in whole pages; if that is unknown, only the code that ran. */
 static void measure(struct pprof_maps *maps, struct pprof_map *map, uint64_t addr)
 {
 	const struct symfile *symfile = image_symfile(&maps->world->images, map->image);
@@ -150,7 +150,7 @@ struct placing {
 	size_t nr_kept; /* those that stay there come first, in that order */
 };
 
-/* The first of binaries that overlap stays. */
+/* If binaries overlap, the first one stays. */
 static void keep(struct placing *p)
 {
 	uint32_t *moved = xcalloc(p->nr, sizeof(*moved));

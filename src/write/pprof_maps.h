@@ -31,7 +31,7 @@ void pprof_maps_add(struct pprof_maps *maps, uint32_t frame);
 void pprof_maps_place(struct pprof_maps *maps);
 /* The index of a frame's mapping; 0: none. */
 uint32_t pprof_maps_find(const struct pprof_maps *maps, uint32_t frame);
-/* Of a caller, that of its call instruction. 0: none. */
+/* The address of a frame; for a caller, that of its call instruction. 0: none. */
 uint64_t pprof_maps_address(const struct pprof_maps *maps, uint32_t frame);
 
 #endif

@@ -196,7 +196,7 @@ static void put_slice(struct writer *w, const struct event *ev)
 
 /* The writer: samples */
 
-/* As in a report: data may have no weights. */
+/* The weight as in a report, because data may have no weights. */
 static bool counts_weight(const struct writer *w)
 {
 	const struct speedscope *ss = w->priv;
@@ -359,7 +359,7 @@ static void late_read(struct late *late)
 		late->next = *row;
 }
 
-/* The first caller, to be taken off by `nr--`. NULL: there is none. */
+/* The first caller; the user removes it by `nr--`. NULL: there is none. */
 static const struct row *late_first(struct late *late)
 {
 	if (!late->nr && !late->has_next)
@@ -393,7 +393,7 @@ static void write_rows(struct writer *w, const struct profile *profile)
 	free(late.all);
 }
 
-/* Times are relative, because epoch times in ns do not fit into numbers of JavaScript. */
+/* Times are relative, because times since 1970 in ns do not fit into JavaScript's numbers. */
 static void write_slices(struct writer *w, const struct profile *profile)
 {
 	struct speedscope *ss = w->priv;
@@ -462,7 +462,7 @@ static int by_place(const void *va, const void *vb)
 	return 0;
 }
 
-/* The profile that is shown first: the one of most samples or slices, but not of an idle task. */
+/* The profile to show first: the one with most samples or slices, but not of an idle task. */
 static size_t active_profile(const struct speedscope *ss)
 {
 	size_t best = 0;
@@ -557,8 +557,8 @@ static int speedscope_finish(struct writer *w)
 	flush(w, 0);
 	w->written.knows = (ss->weigh ? WROTE_WEIGHT : WROTE_SAMPLES) | WROTE_SLICES;
 	if (!ss->nr)
-		log_warn("%s has no profiles, and speedscope does not open it: no samples or "
-			 "calls in the input, or none selected",
+		log_warn("%s has no profiles, so speedscope cannot open it: the input has no "
+			 "samples or calls, or none is selected",
 			 strcmp(w->out->path, "-") ? w->out->path : "standard output");
 	return rows_check(&ss->rows, &w->err);
 }

@@ -22,7 +22,7 @@ struct speedscope_frames {
 
 void speedscope_frames_release(struct speedscope_frames *frames);
 
-/* These return the number of a frame: of a mere name, and of the function that is not inlined at a place. */
+/* These return the number of a frame: of a name alone, and of the outermost function at a place, which is not inlined. */
 uint32_t speedscope_name(struct speedscope_frames *frames, const char *name);
 uint32_t speedscope_function(struct speedscope_frames *frames, uint32_t place);
 /* Appends the numbers of the functions at a place, the outermost first, with commas between them. */

@@ -16,7 +16,7 @@ void speedscope_frames_release(struct speedscope_frames *frames)
 	hash_release(&frames->index);
 }
 
-/* As in a report, functions of the same name in the same binary are one; with --lines, each line is one. */
+/* As in a report, functions of the same name in the same binary are one frame; with --lines, each line is one. */
 static uint32_t number_of(struct speedscope_frames *frames, struct speedscope_frame frame)
 {
 	bool lines = frames->options->lines;
@@ -40,8 +40,8 @@ uint32_t speedscope_name(struct speedscope_frames *frames, const char *name)
 }
 
 /*
- * The frame of a symbol at a place. Without --lines, its line is where the function begins, which is unknown of an
- * inlined one.
+ * The frame of a symbol at a place. Without --lines, its line is where the function begins. For an inlined function,
+ * that is unknown.
  */
 static uint32_t number_of_symbol(struct speedscope_frames *frames, uint32_t place,
 				 const struct symbol *symbol)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * sqlite: a database of SQLite 3, to ask anything in SQL: sqlite.sql is its schema.
+ * sqlite: an SQLite 3 database, for queries in SQL. sqlite.sql is its schema.
  *
- * Rows of events are written as the events come. What they refer to is numbered at that time, and written at the end,
- * when all names are known.
+ * The writer writes rows of events as the events come. It numbers the things that they refer to at that time, and writes
+ * these at the end, when all names are known.
  */
 #include "write/sqlite.h"
 
@@ -168,7 +168,7 @@ static void change_block(void *arg, uint32_t slot, uint32_t by, uint64_t was, ui
 	put_change(w, op, known->number, block->site, was, now);
 }
 
-/* Also one that is not selected: it may free a block that is. */
+/* Takes events that are not selected, too, because they may free blocks that are. */
 static void put_alloc(struct writer *w, const struct event *ev)
 {
 	struct sqlite *s = w->priv;
@@ -217,8 +217,9 @@ static int sqlite_open(struct writer *w)
 	if (fd < 0) {
 		fd = s->spool = spool_file();
 		if (fd < 0)
-			return err_set(&w->err, ERR_OUTPUT, "a temporary file in %s: %s",
-				       spool_folder(), strerror(errno));
+			return err_set(&w->err, ERR_OUTPUT,
+				       "cannot write a temporary file in %s: %s", spool_folder(),
+				       strerror(errno));
 	}
 	s->db = database_create(fd, sqlite_schema, &w->err);
 	if (!s->db)
@@ -233,8 +234,8 @@ static int check(struct writer *w, int error)
 	const struct sqlite *s = w->priv;
 
 	if (error && s->spool >= 0)
-		return err_set(&w->err, ERR_OUTPUT, "a temporary file in %s: %s", spool_folder(),
-			       strerror(error));
+		return err_set(&w->err, ERR_OUTPUT, "cannot write a temporary file in %s: %s",
+			       spool_folder(), strerror(error));
 	if (error)
 		w->out->failed = error;
 	return 0;
@@ -291,7 +292,7 @@ static int sqlite_finish(struct writer *w)
 	put_allocators(s);
 	error = database_finish(s->db);
 	if (s->clamped)
-		log_warn("%s: numbers beyond 2^63-1, which SQL does not have, became 2^63-1",
+		log_warn("%s: numbers above 2^63-1, which SQLite lacks, are 2^63-1 there",
 			 strcmp(w->out->path, "-") ? w->out->path : "standard output");
 	w->written.knows = WROTE_SAMPLES | WROTE_WEIGHT | WROTE_SLICES;
 	if (error || s->spool < 0)
@@ -323,7 +324,7 @@ const struct writer_ops write_sqlite = {
 	.needs = WRITER_OUTSIDE,
 	.takes = EVENT_BIT(EVENT_SAMPLE) | EVENT_BIT(EVENT_SLICE) | EVENT_BIT(EVENT_LOST) |
 		 EVENT_BIT(EVENT_ALLOC) | EVENT_BIT(EVENT_COUNTER) | EVENT_BIT(EVENT_SOURCE),
-	.next = "ask it with kscope sql",
+	.next = "query it with kscope sql",
 	.options = OPTION_USES({ &inlines_table, OPTION_ELSEWHERE },
 			       { &gate_table, OPTION_ELSEWHERE }),
 	.priv_size = sizeof(struct sqlite),

@@ -105,7 +105,7 @@ struct sqlite {
 #define NUMBER(value) ((struct database_value){ .type = DATABASE_NUMBER, .number = (value) })
 #define NOTHING ((struct database_value){ .type = DATABASE_NULL })
 
-/* A number that may be larger than those of SQL. */
+/* A number that may be too large for SQLite. */
 struct database_value sqlite_number(struct sqlite *s, uint64_t number);
 static inline struct database_value sqlite_some(struct sqlite *s, bool known, uint64_t number)
 {
@@ -132,11 +132,11 @@ uint32_t sqlite_event(struct sqlite *s, uint32_t source);
 uint32_t sqlite_function(struct writer *w, uint32_t frame); /* the one that is not inlined */
 uint32_t sqlite_stack(struct writer *w, uint32_t stack);
 /*
- * At the end: the first of the frames at a place, which is that of the innermost function; the others follow. Writes
- * them if they are new.
+ * At the end: the first of the frames at a place, that of the innermost function. The others follow. Writes
+ * the frames if they are new.
  */
 uint32_t sqlite_frame(struct writer *w, uint32_t place, size_t *nr);
-/* Writes the tables of what has ids. */
+/* Writes the tables of the things with ids. */
 void sqlite_put_tables(struct writer *w);
 void sqlite_tables_release(struct sqlite *s);
 

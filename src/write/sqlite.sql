@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: GPL-2.0-or-later
--- The schema of the writer `sqlite`. What is inside of a statement is in each file, also its comments.
+-- The schema of the writer `sqlite`. SQLite stores each statement in the database, with the comments inside it.
 -- Views are plain SQL that DuckDB understands, too.
 
 PRAGMA application_id = 1802724208; -- 0x6b736370: kscp
@@ -14,12 +14,12 @@ CREATE TABLE facts ( -- about the recording: arch, hostname, cmdline...
 CREATE TABLE events ( -- what triggers samples, or was counted
 	id INTEGER PRIMARY KEY,
 	name TEXT NOT NULL, -- such as cycles
-	unit TEXT, -- of weights; NULL: events of this name
+	unit TEXT, -- of weights; NULL: they count this event
 	period INTEGER, -- events from one sample to the next; NULL: varies, or unknown
 	frequency INTEGER -- samples per second; NULL: varies, or unknown
 );
 
-CREATE TABLE tasks ( -- threads; one that gets another name is another row
+CREATE TABLE tasks ( -- threads; a thread that changes its name has a row for each name
 	id INTEGER PRIMARY KEY,
 	pid INTEGER, -- NULL: unknown
 	tid INTEGER, -- NULL: unknown
@@ -34,22 +34,22 @@ CREATE TABLE binaries (
 	kernel INTEGER NOT NULL -- 1: the kernel or a part of it
 );
 
-CREATE TABLE functions ( -- by name and by the name of the binary, as in kscope report
+CREATE TABLE functions ( -- a row for each name in each binary, as in kscope report
 	id INTEGER PRIMARY KEY,
 	name TEXT NOT NULL,
 	binary_name TEXT, -- NULL: unknown
-	known INTEGER NOT NULL -- 0: there is no symbol; the name has the address
+	known INTEGER NOT NULL -- 0: no symbol; the name may contain the address
 );
 
-CREATE TABLE frames ( -- places in functions; an inlined function is a frame, too
+CREATE TABLE frames ( -- places in functions; an inlined function has frames of its own
 	id INTEGER PRIMARY KEY,
 	function INTEGER NOT NULL REFERENCES functions,
 	file TEXT, -- source code; NULL: unknown
 	line INTEGER, -- NULL: unknown
-	inlined INTEGER NOT NULL, -- 1: into the function of the parent in the stack
+	inlined INTEGER NOT NULL, -- 1: into the function of the parent stack
 	kernel INTEGER NOT NULL, -- 1: code of the kernel
 	binary_id INTEGER REFERENCES binaries, -- NULL: unknown
-	address INTEGER -- of the binary as linked; without a binary, as in the memory; from 2^63 on: less 2^64
+	address INTEGER -- in the binary as linked, or without one in memory; negative from 2^63 on: 2^64 less
 );
 
 CREATE TABLE stacks ( -- a prefix tree: a stack is a frame below the stack of its caller
@@ -57,7 +57,7 @@ CREATE TABLE stacks ( -- a prefix tree: a stack is a frame below the stack of it
 	parent INTEGER REFERENCES stacks, -- NULL: the outermost frame
 	frame INTEGER NOT NULL REFERENCES frames,
 	depth INTEGER NOT NULL, -- 0: the outermost frame
-	outermost INTEGER NOT NULL -- 0: below a frame of the same function, as in recursion
+	outermost INTEGER NOT NULL -- 0: a caller is the same function (recursion)
 );
 
 CREATE TABLE samples (
@@ -71,36 +71,36 @@ CREATE TABLE samples (
 	stack INTEGER NOT NULL REFERENCES stacks
 );
 
-CREATE TABLE slices ( -- of a trace: calls, on the time axis of their task; and what cpus did
-	id INTEGER PRIMARY KEY, -- in the order of the begins
+CREATE TABLE slices ( -- of a trace: the calls of each task, and what each cpu did
+	id INTEGER PRIMARY KEY, -- in the order in which they began
 	parent INTEGER REFERENCES slices, -- the caller; NULL: none, or not known at that time
-	depth INTEGER NOT NULL, -- callers around it
-	kind TEXT NOT NULL, -- begin, call, jump, trap, syscall or inline; of a cpu: run, gap or interrupts off
-	task INTEGER REFERENCES tasks, -- NULL: of a gap: of the cpu
+	depth INTEGER NOT NULL, -- the number of callers
+	kind TEXT NOT NULL, -- begin, call, jump, trap, syscall or inline; for a cpu: run, gap or interrupts off
+	task INTEGER REFERENCES tasks, -- NULL: a gap of a whole cpu
 	cpu INTEGER, -- NULL: unknown
-	function INTEGER REFERENCES functions, -- of interrupts off: where that began; NULL: run and gap
+	function INTEGER REFERENCES functions, -- for interrupts off: where this began; NULL: run and gap
 	began INTEGER NOT NULL, -- in ns
 	ended INTEGER NOT NULL,
-	time INTEGER NOT NULL, -- ended - began, but a caller from before the trace counts from the first return to it
-	self_time INTEGER NOT NULL, -- of it, less the callees
-	running INTEGER, -- of `time`, when the task ran; NULL: unknown
+	time INTEGER NOT NULL, -- ended - began; of a caller from before the trace: from the first return to it
+	self_time INTEGER NOT NULL, -- `time` without the callees
+	running INTEGER, -- the part of `time` in which the task ran; NULL: unknown
 	self_running INTEGER,
-	instructions INTEGER, -- executed, counted as `time` is; NULL: unknown
+	instructions INTEGER, -- executed during `time`; NULL: unknown
 	self_instructions INTEGER,
 	cycles INTEGER, -- NULL: unknown
 	self_cycles INTEGER,
-	outermost INTEGER NOT NULL, -- 0: inside of another call of the same function
-	began_before INTEGER NOT NULL, -- 1: before the trace or the selection
-	goes_on INTEGER NOT NULL -- 1: after the trace or the selection
+	outermost INTEGER NOT NULL, -- 0: inside another call of the same function (recursion)
+	began_before INTEGER NOT NULL, -- 1: it began before the trace or the selection
+	goes_on INTEGER NOT NULL -- 1: it had not ended when the trace or the selection did
 );
 
-CREATE TABLE notes ( -- what programs and cpus noted in a trace
+CREATE TABLE notes ( -- values that programs and cpus wrote to a trace of Intel PT
 	id INTEGER PRIMARY KEY,
 	time INTEGER NOT NULL, -- in ns
 	cpu INTEGER, -- NULL: unknown
 	task INTEGER NOT NULL REFERENCES tasks,
 	kind TEXT NOT NULL, -- ptwrite, mwait, pwre, pwrx, exstop or cbr
-	value INTEGER NOT NULL, -- what was written, or the payload of Intel PT; from 2^63 on: less 2^64
+	value INTEGER NOT NULL, -- the value, or the packet's payload; negative from 2^63 on: 2^64 less
 	function INTEGER REFERENCES functions -- NULL: unknown
 );
 
@@ -112,14 +112,14 @@ CREATE TABLE counters ( -- how often an event happened on a cpu since the record
 	value INTEGER NOT NULL
 );
 
-CREATE TABLE allocators ( -- with what kscope alloc finds
+CREATE TABLE allocators ( -- with the problems that kscope alloc finds
 	id INTEGER PRIMARY KEY,
 	name TEXT NOT NULL,
 	double_frees INTEGER NOT NULL,
-	unknown_frees INTEGER NOT NULL, -- of blocks from before the recording, or of none
+	unknown_frees INTEGER NOT NULL, -- of blocks that were allocated before the recording, or never
 	unknown_resizes INTEGER NOT NULL,
-	overlaps INTEGER NOT NULL, -- a new block on a live one: a free is missing
-	guesses INTEGER NOT NULL -- blocks that moved, and the data lacks their new address
+	overlaps INTEGER NOT NULL, -- new blocks at the place of a live one: a free is missing
+	guesses INTEGER NOT NULL -- resized blocks whose new address the data lacks
 );
 
 CREATE TABLE allocations ( -- each change of a block
@@ -128,13 +128,13 @@ CREATE TABLE allocations ( -- each change of a block
 	cpu INTEGER, -- NULL: unknown
 	task INTEGER NOT NULL REFERENCES tasks,
 	allocator INTEGER NOT NULL REFERENCES allocators,
-	op TEXT NOT NULL, -- new, resize, free, or overlap: the block must have been freed before
-	block INTEGER, -- a number; NULL: a free of no known block
-	address INTEGER NOT NULL, -- from 2^63 on: less 2^64
+	op TEXT NOT NULL, -- new, resize, free, or overlap: a new block took its place, so its free is missing
+	block INTEGER, -- its number; NULL: a free without a known block
+	address INTEGER NOT NULL, -- negative from 2^63 on: 2^64 less
 	was INTEGER NOT NULL, -- bytes before
 	now INTEGER NOT NULL, -- bytes after
-	stack INTEGER NOT NULL REFERENCES stacks, -- that did this
-	owner INTEGER NOT NULL REFERENCES stacks -- that made the block
+	stack INTEGER NOT NULL REFERENCES stacks, -- that changed the block
+	owner INTEGER NOT NULL REFERENCES stacks -- that allocated the block
 );
 
 CREATE TABLE losses ( -- where data is missing
@@ -142,9 +142,9 @@ CREATE TABLE losses ( -- where data is missing
 	time INTEGER, -- in ns; NULL: unknown
 	cpu INTEGER, -- NULL: unknown
 	task INTEGER REFERENCES tasks, -- NULL: unknown
-	samples INTEGER NOT NULL, -- of a trace: parts; 0: only bytes are known
+	samples INTEGER NOT NULL, -- or parts of a trace; 0: only the bytes are known
 	bytes INTEGER NOT NULL,
-	damage INTEGER NOT NULL -- 1: by damage to the file; 0: while recording
+	damage INTEGER NOT NULL -- 1: the input is damaged; 0: lost while recording
 );
 
 CREATE VIEW event_totals AS
@@ -173,7 +173,7 @@ CREATE VIEW function_totals AS -- a recursive function counts once in a total
 		JOIN functions ON functions.id = frames.function
 	GROUP BY events.id, events.name, functions.id, functions.name, functions.binary_name;
 
-CREATE VIEW line_totals AS -- self only
+CREATE VIEW line_totals AS -- without callees
 	WITH leaves(event, stack, samples, weight) AS (
 		SELECT event, stack, sum(samples), sum(weight) FROM samples GROUP BY event, stack
 	)
@@ -204,7 +204,7 @@ CREATE VIEW samples_named AS
 		JOIN stacks ON stacks.id = samples.stack JOIN frames ON frames.id = stacks.frame
 		JOIN functions ON functions.id = frames.function;
 
-CREATE VIEW stack_texts AS -- of the stacks of samples: outermost;...;innermost
+CREATE VIEW stack_texts AS -- the stacks of samples as text: outermost;...;innermost
 	WITH RECURSIVE path(stack, parent, text) AS (
 		SELECT stacks.id, stacks.parent, replace(functions.name, ';', ':')
 		FROM stacks JOIN frames ON frames.id = stacks.frame JOIN functions ON functions.id = frames.function
@@ -218,7 +218,7 @@ CREATE VIEW stack_texts AS -- of the stacks of samples: outermost;...;innermost
 	)
 	SELECT stack, text FROM whole;
 
-CREATE VIEW folded AS -- as flame graph tools take it
+CREATE VIEW folded AS -- folded stacks, the input of flame graph tools
 	SELECT leaves.event AS event, stack_texts.text AS stack, sum(leaves.samples) AS samples,
 		sum(leaves.weight) AS weight
 	FROM (
@@ -236,7 +236,7 @@ CREATE VIEW slices_named AS
 		slices.self_time AS self_time, slices.instructions AS instructions
 	FROM slices LEFT JOIN tasks ON tasks.id = slices.task LEFT JOIN functions ON functions.id = slices.function;
 
-CREATE VIEW call_durations AS -- as kscope calls has them: a recursive function counts once in a total
+CREATE VIEW call_durations AS -- the numbers of kscope calls; a recursive function counts once in a total
 	SELECT functions.name AS function, functions.binary_name AS binary_name,
 		CASE WHEN slices.kind = 'inline' THEN 1 ELSE 0 END AS inlined,
 		sum(1 - slices.began_before) AS calls,
@@ -253,7 +253,7 @@ CREATE VIEW call_durations AS -- as kscope calls has them: a recursive function 
 	WHERE slices.kind <> 'interrupts off'
 	GROUP BY functions.id, functions.name, functions.binary_name, CASE WHEN slices.kind = 'inline' THEN 1 ELSE 0 END;
 
-CREATE VIEW allocator_totals AS -- as kscope alloc has them
+CREATE VIEW allocator_totals AS -- the numbers of kscope alloc
 	SELECT allocators.name AS allocator,
 		sum(CASE WHEN op = 'new' THEN 1 ELSE 0 END) AS allocs,
 		sum(CASE WHEN op = 'resize' THEN 1 ELSE 0 END) AS resizes,
@@ -264,7 +264,7 @@ CREATE VIEW allocator_totals AS -- as kscope alloc has them
 	FROM allocations JOIN allocators ON allocators.id = allocations.allocator
 	GROUP BY allocators.id, allocators.name;
 
-CREATE VIEW allocations_live AS -- at the end, by the stack that made the blocks
+CREATE VIEW allocations_live AS -- what is in use at the end, by the stack that allocated it
 	SELECT allocators.name AS allocator, owner AS stack, sum(now - was) AS bytes,
 		sum(CASE WHEN op = 'new' THEN 1 WHEN op = 'resize' THEN 0 ELSE -1 END) AS blocks
 	FROM allocations JOIN allocators ON allocators.id = allocations.allocator

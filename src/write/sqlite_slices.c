@@ -115,7 +115,7 @@ static struct sqlite_depth *depth_of(struct sqlite *s, uint32_t function, bool i
 	return &s->depths[nth];
 }
 
-/* Counts the call among those of its function. Without a search in deep recursion, unless tasks take turns in it. */
+/* Counts the call in the depth of its function. Searches the stack only if another task called the function last. */
 static bool is_outermost(struct sqlite *s, uint32_t nth, const struct open_slice *slice)
 {
 	const struct sqlite_axis *axis = &s->axes[nth];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The table of stacks. The samples know the id of a stack's innermost function. The functions that it is inlined in are
+ * The table of stacks. Samples refer to the stack of the innermost function. The functions around an inlined one have
  * stacks with ids after all those, so that rows are in the order of their ids.
  */
 #include <stdlib.h>
@@ -56,7 +56,7 @@ static uint32_t *open_of(struct walk *walk, uint32_t frame)
 	return &walk->open[function];
 }
 
-/* Returns whether the innermost function is the outermost of its kind. is_new: notes that of the others. */
+/* Returns whether no caller is the same function as the innermost. is_new: also notes this for the others. */
 static bool enter(struct walk *walk, uint32_t id, bool is_new)
 {
 	struct place place = place_of(walk, id);
@@ -84,7 +84,7 @@ static void leave(struct walk *walk)
 		(*open_of(walk, place.frame + (uint32_t)i))--;
 }
 
-/* Makes the path that of a stack which was entered before; 0: the empty one. */
+/* Moves the path to a stack that was entered before; 0: to the empty one. */
 static void go_to(struct walk *walk, uint32_t id)
 {
 	size_t nr = 0;

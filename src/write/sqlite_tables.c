@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* What rows refer to: it has an id from its first use on, and is written at the end. */
+/* The things that rows refer to. They get an id at their first use, and are written at the end. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -125,7 +125,7 @@ uint32_t sqlite_stack(struct writer *w, uint32_t stack)
 
 /* ---- rows ---- */
 
-/* nth: which of the buffers holds it. */
+/* nth: the buffer that holds it. */
 static struct database_value name_value(struct writer *w, unsigned nth, uint32_t name)
 {
 	struct sqlite *s = w->priv;

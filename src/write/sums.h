@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* sums: what writers of sums share: the events of a tally, the names of tasks, and what to say of the recording. */
+/* sums: for writers that sum up samples: the events of a tally, the names of tasks, and facts about the recording. */
 #ifndef KSCOPE_WRITE_SUMS_H
 #define KSCOPE_WRITE_SUMS_H
 
@@ -37,7 +37,7 @@ static inline uint64_t sums_written_weight(const struct sums_event *event, uint6
 	return event->weighs ? weight : event->weight ? samples : 0;
 }
 
-/* The handle of a task's name, which may have become known after the samples; 0: unknown. */
+/* The handle of a task's name, even if the name came after the samples; 0: unknown. */
 uint32_t sums_task(const struct world *world, const struct tally_entry *entry);
 
 struct sums_lost {

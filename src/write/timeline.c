@@ -221,7 +221,7 @@ const char *timeline_text(struct buf *scratch, const struct world *world, uint32
 	return scratch->data;
 }
 
-/* perf's data says which time of day a time was. */
+/* perf's data has a time of day for one of its times. */
 uint64_t timeline_wall(const struct world *world, uint64_t time)
 {
 	const char *clock = world_fact(world, "clock");

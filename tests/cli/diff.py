@@ -47,7 +47,7 @@ def rows_of(answer, event=0):
 
 
 def changes(answer):
-    """{name: change}, without what is the same."""
+    """{name: change}, without rows that did not change."""
     return {name: row["change"] for name, row in rows_of(answer).items() if row["change"] != "same"}
 
 
@@ -97,7 +97,7 @@ def test_text(folder):
           ["c", "b", "d", "a"])
     check("a summary", "\n2 functions slower, 1 faster, 1 difference may be noise, 1 the same\n" in done.stdout and
           "2 of them slower by at least 1 percentage point\n" in done.stdout, done.stdout)
-    check("it says that samples count as independent", "as if each sample were independent" in done.stdout, done.stdout)
+    check("it says that samples count as independent", "noise: assuming independent samples" in done.stdout, done.stdout)
     check("no colours in a pipe", "\033" not in done.stdout)
     for sort, want in (("name", "abcd"), ("before", "abcd"), ("after", "abdc"), ("ratio", "dbac")):
         got = re.findall(r"(?:slower|faster|noise) +(\w)$", folder.diff(before, after, "--sort", sort).stdout, re.M)
@@ -152,7 +152,7 @@ def test_p_values(folder):
         check(f"p of {h0} and {h1}", math.isclose(row["p"], want, abs_tol=1e-9), (row, want))
     row = rows_of(folder.json("a 2\nb 1000\n", "a 3\nb 1000\n"))["a"]
     check("too few samples: not tested", not row["tested"] and row["p_adjusted"] == 1 and row["change"] == "noise", row)
-    # 400 samples, of which one in 100 has half of the weight: they count as few.
+    # 400 samples, one in 100 of which have half of the weight: they count as fewer samples.
     heavy = [HEAD + "".join(f'sample task=1/1 source=1 weight={99 if i % 100 == 0 else 1} : named "{name}"\n'
                             for i in range(400) for name in ("a" if i < cut else "b",)) for cut in (200, 300)]
     light = [text.replace("weight=99", "weight=1") for text in heavy]
@@ -212,10 +212,10 @@ def test_matching(folder):
 
 
 def test_sides(folder):
-    exits("no samples before", folder.diff(HEAD, "a 5\n"), 1, "nothing was compared")
-    exits("no samples after", folder.diff("a 5\n", HEAD), 1, "nothing was compared")
+    exits("no samples before", folder.diff(HEAD, "a 5\n"), 1, "nothing to compare")
+    exits("no samples after", folder.diff("a 5\n", HEAD), 1, "nothing to compare")
     done = folder.diff(HEAD, HEAD)
-    exits("no samples", done, 1, "nothing was compared")
+    exits("no samples", done, 1, "nothing to compare")
     check("no samples: it says so", "no samples" in done.stdout, done.stdout)
     exits("an empty file", folder.diff("", "a 5\n"), 3, "empty")
     other = HEAD.replace("cycles", "misses").replace("id=1", "id=2").split("\n", 1)[1]
@@ -223,7 +223,7 @@ def test_sides(folder):
     done = folder.diff(both, HEAD + 'sample task=1/1 source=1 weight=1 count=50 : named "f"\n')
     check("an event of one side", done.returncode == 0 and "misses: only before, not compared\n" in done.stdout and
           "cycles: 50 samples before, 50 after" in done.stdout, (done.returncode, done.stdout))
-    exits("a selection that leaves nothing", folder.diff(both, both, "--pid", "9"), 1, "none of the", "nothing was compared")
+    exits("a selection that leaves nothing", folder.diff(both, both, "--pid", "9"), 1, "none of the", "nothing to compare")
     plain = HEAD + 'sample task=1/1 source=1 weight=0 count=50 : named "f"\n'
     exits("weights on one side only", folder.diff(plain, both), 3, "--samples")
     equal("then samples", folder.diff(plain, both, "--samples").returncode, 0)
@@ -235,7 +235,7 @@ def test_extremes(folder):
     equal("huge numbers", changes(answer), {"a": "slower", "b": "faster"})
     text = folder.diff(f"a 1\nb {most}\n", f"a {most}\nb 1\n").stdout
     check("a huge ratio", ">9999x" in text, text)
-    # Not as many independent samples as units of weight.
+    # There are fewer independent samples than units of weight.
     text = HEAD + "".join(f'sample time={i}.0 task=1/1 source=1 weight={w} : named "{n}"\n' for i, (n, w) in
                           enumerate((("a", 5000000000), ("b", 6000000000)) * 5))
     equal("5e9 units are not 5e9 samples", changes(folder.json(text, text.replace("weight=5", "weight=7"))),
@@ -259,14 +259,14 @@ def calls(a, b):
 
 
 def test_exact(folder):
-    """Traces and allocations are counted, not sampled: each difference is one, however small."""
+    """Traces and allocations are counted, not sampled: every difference is significant, however small."""
     done = folder.diff(calls(1000, 2000000), calls(1001, 2000000), "--absolute")
     answer = folder.json(calls(1000, 2000000), calls(1001, 2000000), "--absolute")
     event = answer["events"][0]
     found = sorted((row["before"]["self"], row["after"]["self"], row["change"]) for row in event["rows"])
     check("one ns of two ms", event["noise_from"] == "exact" and (1000, 1001, "slower") in found and
           (2000000, 2000000, "same") in found and event["noise"] == 0, event)
-    check("it says so", "no noise: the recordings count everything" in done.stdout and done.returncode == 0, done.stdout)
+    check("it says so", "noise: none, the recordings count everything" in done.stdout and done.returncode == 0, done.stdout)
     heap = (SYMBOLS + 'alloc time=0.000000010 cpu=0 task=1/1 new by="kmalloc" ptr=0x10 size=64 at=0 : kernel 0x5000\n'
             'alloc time=0.000000020 cpu=0 task=1/1 new by="kmalloc" ptr=0x20 size={} at=0 : kernel 0x6000\n')
     answer = folder.json(heap.format(1000), heap.format(1064), "--absolute")
@@ -285,7 +285,7 @@ def test_runs(folder):
              for side, numbers in enumerate(counts)]
     words = sum((["--before", path] for path in paths[0]), []) + paths[1]
     done = kscope("diff", *words)
-    check("runs: a table", done.returncode == SLOWER and "noise: as 4 runs before and 3 after vary; 2 tests" in done.stdout and
+    check("runs: a table", done.returncode == SLOWER and "noise: measured from 4 runs before and 3 after; 2 tests" in done.stdout and
           " 50.12%   60.33%   +10.21 " in done.stdout, done.stdout)
     one = rows_of(parsed(kscope("diff", "--json", "--before", paths[0][0], "--before", paths[0][1], paths[1][0])))["a"]
     check("runs: a single one after", one["tested"] and one["p"] > .01, one)
@@ -305,12 +305,12 @@ def test_times(folder):
     equal("what changed", {name: change for name, change in changes(answer).items() if change != "noise"},
           {"f3": "slower", "new": "slower"})
     equal("it counts blocks", answer["events"][0]["noise_from"], "blocks")
-    check("it says so", "noise: as shares vary over 32 blocks of time" in folder.diff(before, after).stdout)
+    check("it says so", "noise: measured from shares in 32 blocks of time" in folder.diff(before, after).stdout)
     few = folder.json(drawn(1, 100, shares()), drawn(2, 100, shares()))
     equal("not if there are few samples", few["events"][0]["noise_from"], "counts")
     far = drawn(1, 2000, shares()).replace("time=", "time=1000000").replace("cpu=0", "cpu=1")
     check("whenever it was", changes(folder.json(drawn(1, 2000, shares()), far)) == {})
-    # Phases which both have are no noise: the second half is another program, and f0 takes 10 % more in the first one.
+    # Phases which both have are not noise: the second half is another program, and f0 takes 10 % more in the first one.
     def phases(seed, share):
         first, second = drawn(seed, 4000, {"f0": share, "g": 1 - share}), drawn(seed + 1, 4000, {"h": 1})
         later = re.sub(r"time=(\d+)", lambda m: f"time={int(m[1]) + 4}", second.split("\n", 2)[2])

@@ -62,7 +62,7 @@ def test_noise(folder):
 
 
 def test_why_blocks(folder):
-    """The same bursts without times are beyond what any test can know: this shows that the pairs above are hard."""
+    """No test can recognize the same bursts without times: this shows that the pairs above are hard."""
     trial = Trial(folder, times=False, burst=10)
     events = [trial.compare(seed, shares(), shares()) for seed in range(20)]
     check("bursts taken for independent samples are false alarms", alarms(events) >= 10, alarms(events))

@@ -49,7 +49,7 @@ def test_formats(folder):
 
 
 def on_terminal(folder, *words):
-    """What the program writes to it."""
+    """What the program writes to a terminal."""
     ours, theirs = pty.openpty()
     with subprocess.Popen([KSCOPE, *words], cwd=folder, stdout=theirs, stdin=subprocess.DEVNULL,
                           stderr=subprocess.DEVNULL) as process:
@@ -78,17 +78,17 @@ def test_refusals(folder):
             ("no such column", "SELECT 1; SELECT nope FROM samples", "SQL, byte 18: no such column: nope"),
             ("an open string", "SELECT 'x", "SQL, byte 8", "unrecognized token"),
             ("an overflow", "SELECT sum(x) FROM (SELECT 9223372036854775807 AS x UNION ALL SELECT 1)", "integer overflow"),
-            ("INSERT", "INSERT INTO facts VALUES(9, 'a', 'b')", "only reads"),
-            ("DELETE", "DELETE FROM samples", "only reads"),
-            ("UPDATE", "UPDATE samples SET weight = 1", "only reads"),
-            ("DROP", "DROP TABLE samples", "only reads"),
-            ("CREATE", "CREATE TABLE x(a)", "only reads"),
-            ("a temporary table", "CREATE TEMP TABLE x(a)", "only reads"),
-            ("ATTACH", "ATTACH 'other.db' AS o", "only reads"),
-            ("VACUUM INTO", "VACUUM INTO 'other.db'", "only reads"),
-            ("a pragma that writes", "PRAGMA journal_mode = WAL", "only reads"),
-            ("another", "PRAGMA writable_schema = 1", "only reads"),
-            ("a number of the file", "PRAGMA user_version = 7", "only reads"),
+            ("INSERT", "INSERT INTO facts VALUES(9, 'a', 'b')", "only read"),
+            ("DELETE", "DELETE FROM samples", "only read"),
+            ("UPDATE", "UPDATE samples SET weight = 1", "only read"),
+            ("DROP", "DROP TABLE samples", "only read"),
+            ("CREATE", "CREATE TABLE x(a)", "only read"),
+            ("a temporary table", "CREATE TEMP TABLE x(a)", "only read"),
+            ("ATTACH", "ATTACH 'other.db' AS o", "only read"),
+            ("VACUUM INTO", "VACUUM INTO 'other.db'", "only read"),
+            ("a pragma that writes", "PRAGMA journal_mode = WAL", "only read"),
+            ("another", "PRAGMA writable_schema = 1", "only read"),
+            ("a number of the file", "PRAGMA user_version = 7", "only read"),
             ("an extension", "SELECT load_extension('x')", "load_extension"),
             ("a file", "SELECT writefile('other.db', 'x')", "writefile")):
         before = read(os.path.join(folder, PATH))

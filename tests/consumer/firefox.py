@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Profiles in the Firefox Profiler, asked with its command line: the functions of each thread and event are those of
+"""The Firefox Profiler reads our profiles, as its command line shows: the functions of each thread and event are those of
 kscope report, slices those that Perfetto finds, and allocations those of kscope alloc."""
 import collections
 import gzip
@@ -296,7 +296,7 @@ def test_folded(folder):
 
 
 def test_formats(folder):
-    """Samples of kernels' own formats, with and without times, of tasks that nobody knows, and damaged."""
+    """Samples of kernels' own formats, with and without times, of unknown tasks, and damaged."""
     for name in ("managarm", "sel4-json", "sel4-pb-connected-inside", "wire-two-cpus", "zephyr-cut"):
         place = os.path.join(GOLDEN, name)
         source = next(os.path.join(place, file) for file in os.listdir(place) if file.startswith("input."))

@@ -206,7 +206,7 @@ def test_nothing(folder):
     source, path = (os.path.join(folder, name) for name in ("nothing.dump", "nothing.speedscope.json"))
     with open(source, "w", encoding="utf-8") as file:
         file.write('kscope-dump 1\ncomm task=1/1 name="init"\n')
-    exits("no samples: a warning", kscope("convert", source, "-o", path), 0, "no samples or calls in the input")
+    exits("no samples: a warning", kscope("convert", source, "-o", path), 0, "the input has no samples or calls")
 
 
 # ---- calls ----

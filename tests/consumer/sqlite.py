@@ -38,7 +38,7 @@ alloc time=0.000000090 cpu=0 task=1/1 resize by="pool" ptr=0x777 size=5 at=0 : k
 """
 
 
-# ---- those who ask ----
+# ---- the readers ----
 
 
 class Python:
@@ -165,7 +165,7 @@ def compare(name, got, want):
                        for key in {**want[view], **got[view]} if got[view].get(key) != want[view].get(key)])
 
 
-# In other words than those of the views.
+# Not with the SQL of the views.
 SELF = """select e.name as event, coalesce(f.binary_name, ''), f.name, sum(s.weight) from samples s, stacks k, frames p, functions f, events e
           where s.stack = k.id and k.frame = p.id and p.function = f.id and s.event = e.id group by 1, 2, 3"""
 KERNEL = "select sum(weight) from samples join stacks k on k.id = stack join frames f on f.id = frame where kernel = 1"

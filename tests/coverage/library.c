@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* In another binary than shapes.c: threads that run the same code. */
+/* A second binary beside shapes.c: threads that run the same code. */
 #include <pthread.h>
 
 #include "shared.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Names that are hard to write down: templates, operators, lambdas. The test gives the file an odd name, too. */
+/* Odd names: templates, operators, lambdas. The test gives the file an odd name, too. */
 #include <map>
 #include <string>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* kernel: functions for tests/kit/profiles.py, as of a kernel. It never runs, and has no data. */
+/* kernel: the functions of a kernel, for tests/kit/profiles.py. It never runs, and has no data. */
 #define NOINLINE __attribute__((noinline))
 
 static inline __attribute__((always_inline)) int account(int ticks)
