@@ -4,6 +4,8 @@
  * matched by name, functions by name and binary. A function in a binary that only one side has, as vmlinux-6.1, is matched
  * by name if it is the only one.
  *
+ * Idle time is left out: how long cpus wait depends on what else the host does, and is in the shares of everything else.
+ *
  * What is chance depends on what is known, in this order:
  *  - runs: if there are several recordings, how much they vary (Welch's t; Student's if a side has a single one);
  *  - exact: sums of traces and logs have no chance in them, every difference counts;
@@ -33,9 +35,10 @@ struct compare_sums { /* of a row, or of everything, in one run */
 	double squares; /* of the weights of what is compared: self or total */
 };
 
-struct compare_run {		  /* of one event */
-	struct compare_sums sums; /* self is the total */
-	size_t nr_blocks;	  /* of the recording */
+struct compare_run {		     /* of one event */
+	struct compare_sums sums;    /* self is the total */
+	uint64_t idle_samples, idle; /* left out of all sums */
+	size_t nr_blocks;	     /* of the recording */
 	bool exact, untimed;
 	uint64_t unused_weight; /* if samples are counted */
 	double blocks[COMPARE_BLOCKS];
@@ -77,6 +80,7 @@ struct compare {
 	enum flat_by by;
 	bool total;    /* compare totals, not self */
 	bool absolute; /* compare numbers, not shares */
+	bool idle;     /* waiting for an interrupt counts, too */
 	size_t nr_before, nr_runs;
 
 	struct compare_event *events; /* in the order of their first samples */
