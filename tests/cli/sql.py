@@ -48,6 +48,7 @@ def test_formats(folder):
         equal("... nothing is printed", done.stdout, "")
     equal("... elsewhere", asked("--csv", sql="SELECT 1 AS a, 2 AS a"), "a,a\n1,2\n")
     equal("several statements", asked(sql="SELECT 1 AS a; -- note\n;; SELECT 2 AS b;"), "a\n1\n\nb\n2\n")
+    equal("no losses are 0, not unknown", asked("--csv", sql="SELECT * FROM lost"), "samples,bytes,places,damaged_places\n0,0,0,0\n")
     equal("no rows", asked(sql="SELECT id, name FROM tasks WHERE 0"), "id  name\n")
     rows = asked("--tsv", sql="WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 5000) SELECT i FROM n")
     equal("many rows", rows, "".join(f"{row}\n" for row in ["i", *range(1, 5001)]))
