@@ -22,6 +22,7 @@ bool database_is(const uint8_t *head, size_t len)
 
 #define MAX_TABLES 20
 #define LONGEST (128 << 20) /* bytes of a value that a statement may make */
+#define MEMORY (1 << 30)    /* bytes that the library may use to answer */
 
 struct table {
 	sqlite3_stmt *insert;
@@ -463,6 +464,7 @@ struct database *database_open(int fd, struct err *err)
 	sqlite3_db_config(db->sqlite, SQLITE_DBCONFIG_DQS_DML, 1, NULL);
 	sqlite3_limit(db->sqlite, SQLITE_LIMIT_ATTACHED, 0);
 	sqlite3_limit(db->sqlite, SQLITE_LIMIT_LENGTH, LONGEST);
+	sqlite3_hard_heap_limit64(MEMORY); /* views of the file may ask for more */
 	sqlite3_set_authorizer(db->sqlite, authorize, NULL);
 	return db;
 }

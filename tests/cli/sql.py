@@ -202,6 +202,8 @@ def test_limits(folder):
     exits("no folder for the temporary file of an answer", done, 4, "a temporary file in /no/such/folder: No such file")
     for huge in ("randomblob(900000000)", "zeroblob(900000000) || 'x'", "hex(zeroblob(90000000))"):
         exits(f"a value with a bound: {huge}", kscope("sql", path, f"SELECT length({huge})"), 2, "too big")
+    many = ", ".join(["hex(zeroblob(66000000))"] * 9)
+    exits("many large values", kscope("sql", path, f"SELECT count(*) FROM (SELECT {many} ORDER BY random())"), 4, "out of memory")
     with open("/dev/full", "w", encoding="ascii") as full:
         done = subprocess.run([KSCOPE, "sql", source, "SELECT * FROM samples"], stdout=full, stderr=subprocess.PIPE, check=False)
     equal("a full disk behind an answer", done.returncode, 4)
