@@ -469,19 +469,31 @@ static void print_losses(struct diff *diff)
 		buf_addc(&diff->text, '\n');
 }
 
-/* A test of single runs cannot know how much runs vary. */
+/* Whether several runs would say more: how much runs vary, a test of single ones cannot know. */
+static bool is_doubtful(const struct diff *diff, const struct compare_event *event)
+{
+	if (!is_compared(event) || event->method < METHOD_BLOCKS)
+		return false;
+	for (size_t i = 0; i < event->nr; i++) {
+		const struct compare_row *row = &event->rows[i];
+		double points = fabs(compare_points(&diff->compare, event, row));
+
+		if (row->change > CHANGE_NOISE ||
+		    (row->change == CHANGE_NOISE && points >= diff->asked->threshold))
+			return true;
+	}
+	return false;
+}
+
 static void print_hint(struct diff *diff)
 {
 	for (size_t e = 0; e < diff->compare.nr; e++) {
-		const struct compare_event *event = &diff->compare.events[e];
-
-		if (!is_compared(event) || event->method < METHOD_BLOCKS ||
-		    !(count_changes(event, CHANGE_MORE) + count_changes(event, CHANGE_LESS)))
+		if (!is_doubtful(diff, &diff->compare.events[e]))
 			continue;
 		buf_adds(&diff->text,
-			 "With one run on each side, whatever differs between two runs counts, "
-			 "also the load of the host.\n"
-			 "To find out how much runs vary, compare several: --before\n");
+			 "One run on each side does not show how much runs vary: a difference may "
+			 "be the host's,\n"
+			 "and a change may look like noise. Several runs tell: see --before\n");
 		return;
 	}
 }

@@ -161,8 +161,13 @@ def test_idle(folder):
 
 def test_hint(folder):
     """Of single runs, nothing tells how much runs vary."""
-    hint, before, after = "one run on each side", "a 500\nb 500\n", "a 700\nb 300\n"
+    hint, before, after = "One run on each side", "a 500\nb 500\n", "a 700\nb 300\n"
     check("differences between single runs: a hint", hint in folder.diff(before, after).stdout)
+    small = [folder.diff(f"a {10000 + nr}\nb 990000\n", f"a {10000}\nb 990000\n").stdout for nr in (1, 2000)]
+    equal("a small difference that may be noise: no hint; a significant one: a hint", [hint in text for text in small],
+          [False, True])
+    text = folder.diff("a 20\nb 20\n", "a 23\nb 17\n").stdout
+    check("a large difference that may be noise: a hint", hint in text and " noise " in text, text)
     check("no difference: no hint", hint not in folder.diff(before, before).stdout)
     check("an exact difference: no hint", hint not in folder.diff(calls(10, 20), calls(20, 20)).stdout)
     paths = [folder.write(f"hint{i}", (before, after)[i % 2]) for i in range(4)]
