@@ -20,7 +20,7 @@ enum diff_sort { SORT_DIFF, SORT_BEFORE, SORT_AFTER, SORT_RATIO, SORT_NAME };
 
 struct diff_options {
 	struct option_list before;
-	bool json, total, absolute;
+	bool json, total, absolute, idle;
 	enum flat_by by;
 	enum diff_sort sort;
 	uint64_t limit;	  /* rows of a table; 0: all */
@@ -42,6 +42,7 @@ static const struct option_table diff_table = {
 		  OPTION_FLAG(struct diff_options, total) },
 		{ "absolute", 0, NULL, "compare numbers instead of shares",
 		  OPTION_FLAG(struct diff_options, absolute) },
+		{ "idle", 0, NULL, "count idle time, too", OPTION_FLAG(struct diff_options, idle) },
 		{ "threshold", 0, "PERCENT",
 		  "exit with 5 if something got slower by this or more (default 1)",
 		  OPTION_PERCENT(struct diff_options, threshold) },
@@ -392,6 +393,30 @@ static void print_title(struct diff *diff, const struct compare_event *event)
 		 !strcmp(unit, "ns") ? "time" : unit);
 }
 
+/* How much of everything on a side was left out. */
+static double idle_share(const struct diff *diff, const struct compare_event *event,
+			 enum compare_side side)
+{
+	double idle = 0, busy = 0;
+
+	for (size_t r = 0; r < diff->compare.nr_runs; r++) {
+		if (side != (r >= diff->compare.nr_before ? AFTER : BEFORE))
+			continue;
+		idle += (double)event->runs[r].idle;
+		busy += (double)event->runs[r].sums.self;
+	}
+	return idle > 0 ? idle / (idle + busy) : 0;
+}
+
+static void print_idle(struct diff *diff, const struct compare_event *event)
+{
+	double before = idle_share(diff, event, BEFORE), after = idle_share(diff, event, AFTER);
+
+	if (before > 0 || after > 0)
+		buf_addf(&diff->text, "idle, not counted: %.2f%% before, %.2f%% after (--idle)\n",
+			 100 * before, 100 * after);
+}
+
 static void print_sum(struct diff *diff, const struct compare_event *event)
 {
 	size_t more = count_changes(event, CHANGE_MORE), less = count_changes(event, CHANGE_LESS);
@@ -416,6 +441,7 @@ static void print_event(struct diff *diff, const struct compare_event *event)
 		return;
 	}
 	print_title(diff, event);
+	print_idle(diff, event);
 	print_method(diff, event);
 	print_table(diff, event);
 	print_sum(diff, event);
@@ -441,6 +467,35 @@ static void print_losses(struct diff *diff)
 		buf_addc(&diff->text, '\n');
 }
 
+/* Whether several runs would say more: how much runs vary, a test of single ones cannot know. */
+static bool is_doubtful(const struct diff *diff, const struct compare_event *event)
+{
+	if (!is_compared(event) || event->method < METHOD_BLOCKS)
+		return false;
+	for (size_t i = 0; i < event->nr; i++) {
+		const struct compare_row *row = &event->rows[i];
+		double points = fabs(compare_points(&diff->compare, event, row));
+
+		if (row->change > CHANGE_NOISE ||
+		    (row->change == CHANGE_NOISE && points >= diff->asked->threshold))
+			return true;
+	}
+	return false;
+}
+
+static void print_hint(struct diff *diff)
+{
+	for (size_t e = 0; e < diff->compare.nr; e++) {
+		if (!is_doubtful(diff, &diff->compare.events[e]))
+			continue;
+		buf_adds(&diff->text,
+			 "One run on each side does not show how much runs vary: a difference may "
+			 "be the host's,\n"
+			 "and a change may look like noise. Several runs tell: see --before\n");
+		return;
+	}
+}
+
 static void print_text(struct diff *diff)
 {
 	size_t beyond = count_beyond(diff);
@@ -456,6 +511,7 @@ static void print_text(struct diff *diff)
 			 diff->asked->absolute	       ? "percent of everything before"
 			 : diff->asked->threshold == 1 ? "percentage point"
 						       : "percentage points");
+	print_hint(diff);
 }
 
 /* ---- JSON ---- */
@@ -521,8 +577,10 @@ static void json_row(struct diff *diff, const struct compare_event *event,
 
 static void json_totals(struct diff *diff, const struct compare_event *event)
 {
-	static const char *const keys[2][2] = { { "samples_before", "weight_before" },
-						{ "samples_after", "weight_after" } };
+	static const char *const keys[2][3] = {
+		{ "samples_before", "weight_before", "idle_percent_before" },
+		{ "samples_after", "weight_after", "idle_percent_after" }
+	};
 
 	for (int side = 0; side < 2; side++) {
 		uint64_t samples = 0, weight = 0;
@@ -535,6 +593,8 @@ static void json_totals(struct diff *diff, const struct compare_event *event)
 		}
 		json_out_u64(&diff->json, keys[side][0], samples);
 		json_out_u64(&diff->json, keys[side][1], weight);
+		json_out_double(&diff->json, keys[side][2],
+				100 * idle_share(diff, event, (enum compare_side)side), 4);
 	}
 }
 
@@ -609,6 +669,7 @@ static void init(struct diff *diff, struct args *args)
 		.by = asked->by,
 		.total = asked->total,
 		.absolute = asked->absolute,
+		.idle = asked->idle,
 		.nr_before = nr_before,
 		.nr_runs = asked->before.nr + args->nr_inputs,
 	};

@@ -152,7 +152,8 @@ static int ask_all(struct database *db, const char *statements, enum sql_format 
 	int ret;
 
 	for (size_t nth = 0; (ret = database_ask(db, statements, &at, err)) > 0; nth++) {
-		if (print && sql_print(db, format, nth, err) < 0)
+		if (sql_check(db, format, err) < 0 ||
+		    (print && sql_print(db, format, nth, err) < 0))
 			return -1;
 	}
 	return ret;
@@ -174,7 +175,7 @@ static int query(int fd, const char *path, const char *statements, const struct 
 }
 
 /* Compiles the statements, so that a mistake in them does not cost the time of a conversion. */
-static int try_statements(const char *statements, struct err *err)
+static int try_statements(const char *statements, enum sql_format format, struct err *err)
 {
 	struct database *db;
 	int fd = spool_file(), ret = -1;
@@ -189,7 +190,7 @@ static int try_statements(const char *statements, struct err *err)
 	database_close(db);
 	db = err->code ? NULL : database_open(fd, err);
 	if (db)
-		ret = ask_all(db, statements, SQL_TABLE, false, err);
+		ret = ask_all(db, statements, format, false, err);
 	database_close(db);
 	close(fd);
 	return ret;
@@ -230,13 +231,14 @@ static int convert(struct args *args, struct out *out)
 
 static int ask_recording(struct args *args, const char *statements, struct err *err)
 {
+	const struct sql_options *asked = args->state;
 	struct out out = { 0 };
 	int code;
 
-	if (try_statements(statements, err) < 0 || out_open_temporary(&out, err) < 0)
+	if (try_statements(statements, asked->format, err) < 0 || out_open_temporary(&out, err) < 0)
 		return err->code;
 	code = convert(args, &out);
-	if (code <= ERR_PARTIAL && query(out.fd, NULL, statements, args->state, err) < 0)
+	if (code <= ERR_PARTIAL && query(out.fd, NULL, statements, asked, err) < 0)
 		code = err->code;
 	out_abandon(&out);
 	return code;
@@ -279,9 +281,11 @@ static int run(struct args *args)
 	int fd = -1, code = 0;
 
 	args->nr_inputs -= statements != NULL;
-	if (args->nr_inputs == 1)
-		fd = open_database(path, &is_database, &err);
-	if (is_database)
+	for (size_t i = 0; i < args->nr_inputs && !is_database && !err.code; i++)
+		fd = open_database(args->inputs[i], &is_database, &err);
+	if (is_database && args->nr_inputs > 1)
+		err_set(&err, ERR_USAGE, "a database has to be the only input");
+	else if (is_database)
 		warn_of_options(args);
 	if (err.code)
 		code = err.code;

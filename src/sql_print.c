@@ -67,8 +67,13 @@ static void add_real(struct buf *to, double real)
 
 static void add_hex(struct buf *to, const char *bytes, size_t len)
 {
-	for (size_t i = 0; i < len; i++)
-		buf_addf(to, "%02x", (unsigned char)bytes[i]);
+	static const char digits[] = "0123456789abcdef";
+
+	buf_reserve(to, 2 * len);
+	for (size_t i = 0; i < len; i++) {
+		buf_addc(to, digits[(unsigned char)bytes[i] >> 4]);
+		buf_addc(to, digits[bytes[i] & 15]);
+	}
 }
 
 /* Appends a value as it is; a NUL ends a text. */
@@ -128,7 +133,9 @@ static void add_field(struct printer *p, size_t nth, const char *text)
 
 	if (nth)
 		buf_addc(&p->text, csv ? ',' : '\t');
-	if (csv)
+	if (csv && p->nr_columns == 1 && !*text) /* readers skip empty lines */
+		buf_adds(&p->text, "\"\"");
+	else if (csv)
 		add_csv(&p->text, text);
 	else
 		add_tsv(&p->text, text);
@@ -286,6 +293,24 @@ static void release(struct printer *p)
 	free(p->waiting);
 	free(p->widths);
 	free(p->numbers);
+}
+
+int sql_check(const struct database *db, enum sql_format format, struct err *err)
+{
+	size_t nr = format == SQL_JSON ? database_columns(db) : 0;
+
+	for (size_t i = 0; i < nr; i++) {
+		const char *name = database_column(db, i);
+
+		for (size_t j = 0; j < i; j++) {
+			if (!strcmp(name, database_column(db, j)))
+				return err_set(err, ERR_USAGE,
+					       "SQL: two columns have the name %s: with --json, "
+					       "name one of them with AS",
+					       name);
+		}
+	}
+	return 0;
 }
 
 int sql_print(struct database *db, enum sql_format format, size_t nth, struct err *err)

@@ -8,6 +8,8 @@
 
 enum sql_format { SQL_TABLE, SQL_CSV, SQL_TSV, SQL_JSON };
 
+/* Whether the columns of the compiled statement have names that the format can distinguish. */
+int sql_check(const struct database *db, enum sql_format format, struct err *err);
 /* Prints the result of the statement that database_ask() compiled. nth: the number of earlier results. */
 int sql_print(struct database *db, enum sql_format format, size_t nth, struct err *err);
 

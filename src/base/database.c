@@ -21,6 +21,8 @@ bool database_is(const uint8_t *head, size_t len)
 #include "base/spool.h"
 
 #define MAX_TABLES 20
+#define LONGEST (128 << 20) /* bytes of a value that a statement may make */
+#define MEMORY (1 << 30)    /* bytes that the library may use to answer */
 
 struct table {
 	sqlite3_stmt *insert;
@@ -391,8 +393,10 @@ static int wrong(struct database *db, int ret, const char *all, const char *sql,
 	switch (ret & 0xff) {
 	case SQLITE_NOMEM: mem_ran_out();
 	case SQLITE_CORRUPT:
-	case SQLITE_NOTADB:
-	case SQLITE_CANTOPEN: return err_set(err, ERR_INPUT, "the database is damaged: %s", why);
+	case SQLITE_NOTADB: return err_set(err, ERR_INPUT, "the database is damaged: %s", why);
+	case SQLITE_CANTOPEN: /* only a temporary file is opened while it runs */
+		return err_set(err, ERR_OUTPUT, "a temporary file in %s: %s", spool_folder(),
+			       db->failed ? strerror(db->failed) : why);
 	case SQLITE_IOERR:
 	case SQLITE_FULL:
 		return err_set(err, ERR_OUTPUT, "the database: %s",
@@ -460,6 +464,8 @@ struct database *database_open(int fd, struct err *err)
 	/* Allow strings in double quotes, because the shell uses the single quotes. */
 	sqlite3_db_config(db->sqlite, SQLITE_DBCONFIG_DQS_DML, 1, NULL);
 	sqlite3_limit(db->sqlite, SQLITE_LIMIT_ATTACHED, 0);
+	sqlite3_limit(db->sqlite, SQLITE_LIMIT_LENGTH, LONGEST);
+	sqlite3_hard_heap_limit64(MEMORY); /* views of the file may ask for more */
 	sqlite3_set_authorizer(db->sqlite, authorize, NULL);
 	return db;
 }

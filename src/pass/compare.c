@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "model/role.h"
 #include "model/source.h"
 
 /* The scale of squares, because a tally sums up whole numbers. */
@@ -269,6 +270,39 @@ static void settle_entries(const struct adding *adding)
 	}
 }
 
+/* Of code that is known to be the user's, the name does not tell. */
+static bool is_idle(struct world *world, const struct tally_entry *entry)
+{
+	uint32_t frame = world->stacks.all[entry->stack].frame;
+	size_t nr;
+
+	return world->frames.all[frame].flags & (FRAME_KERNEL | FRAME_NAMED) &&
+	       role_idle(str_text(world->strings, frame_symbols(world, frame, &nr)->name));
+}
+
+static void leave_out_idle(const struct adding *adding)
+{
+	struct compare_run *run = &adding->event->runs[adding->run];
+	struct blocks_part *part = adding->part;
+	size_t from = 0, kept = 0;
+
+	for (size_t b = 0; b < part->nr; b++) {
+		for (; from < part->ends[b]; from++) {
+			const struct tally_entry *entry = &part->all.entries[from];
+
+			if (is_idle(part->all.world, entry)) {
+				run->idle_samples += entry->samples;
+				run->idle += entry->weight;
+				continue;
+			}
+			part->squares[kept] = part->squares[from];
+			part->all.entries[kept++] = *entry;
+		}
+		part->ends[b] = kept;
+	}
+	part->all.nr = kept;
+}
+
 static int check_measure(const struct adding *adding, bool weight, struct err *err)
 {
 	struct compare_event *event = adding->event;
@@ -303,6 +337,8 @@ int compare_add(struct compare *c, size_t run, struct blocks_part *part, struct 
 	if (!weight)
 		sums->unused_weight += tally_total(&part->all, true);
 	settle_entries(&adding);
+	if (!c->idle)
+		leave_out_idle(&adding);
 	adding.options.measure = MEASURE_WEIGHT;
 	flat_make(&adding.flat, &part->all, c->by, &adding.options);
 	adding.rows = match_rows(c, adding.event, &adding.flat);
@@ -325,7 +361,10 @@ struct written compare_written(const struct compare *c, size_t run)
 	struct written written = { 0 };
 
 	for (size_t e = 0; e < c->nr; e++) {
-		written.weight += c->events[e].runs[run].unused_weight;
+		const struct compare_run *all = &c->events[e].runs[run];
+
+		written.samples += all->idle_samples;
+		written.weight += all->unused_weight + (c->events[e].weight ? all->idle : 0);
 		for (size_t i = 0; i < c->events[e].nr; i++) {
 			const struct compare_sums *sums = compare_cell(c, &c->events[e], i, run);
 

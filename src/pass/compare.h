@@ -4,6 +4,8 @@
  * matches events by name, and functions by name and binary. If only one side has a binary, such as vmlinux-6.1, it matches
  * functions by name alone, where the name is unique.
  *
+ * It leaves out idle time: how long cpus wait depends on the load of the host, and would change all other shares.
+ *
  * It uses the first test that the data allows:
  *  - runs: several recordings, which show how much runs vary (Welch's t; Student's if a side has a single one);
  *  - exact: sums of traces and logs have no noise, so every difference counts;
@@ -33,9 +35,10 @@ struct compare_sums { /* of a row, or of everything, in one run */
 	double squares; /* of the weights of what is compared: self or total */
 };
 
-struct compare_run {		  /* of one event */
-	struct compare_sums sums; /* self is the total */
-	size_t nr_blocks;	  /* of the recording */
+struct compare_run {		     /* of one event */
+	struct compare_sums sums;    /* self is the total */
+	uint64_t idle_samples, idle; /* left out of all sums */
+	size_t nr_blocks;	     /* of the recording */
 	bool exact, untimed;
 	uint64_t unused_weight; /* if samples are counted */
 	double blocks[COMPARE_BLOCKS];
@@ -77,6 +80,7 @@ struct compare {
 	enum flat_by by;
 	bool total;    /* compare totals, not self */
 	bool absolute; /* compare numbers, not shares */
+	bool idle;     /* waiting for an interrupt counts, too */
 	size_t nr_before, nr_runs;
 
 	struct compare_event *events; /* in the order of their first samples */

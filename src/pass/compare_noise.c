@@ -69,8 +69,9 @@ static double test_t(double difference, double variance, double df)
 static double length_of_block(const struct compare_run *run, size_t block)
 {
 	size_t nr = run->nr_blocks, of = COMPARE_BLOCKS;
+	size_t first = (block * nr + of - 1) / of, end = ((block + 1) * nr + of - 1) / of;
 
-	return (double)(((block + 1) * nr + of - 1) / of - (block * nr + of - 1) / of) / (double)nr;
+	return (double)(end - first) / (double)nr;
 }
 
 /* The block's difference from its expected part of the whole, divided by the whole. */

@@ -60,7 +60,7 @@ CREATE TABLE stacks ( -- a prefix tree: a stack is a frame below the stack of it
 	outermost INTEGER NOT NULL -- 0: a caller is the same function (recursion)
 );
 
-CREATE TABLE samples (
+CREATE TABLE samples ( -- a trace has slices instead
 	id INTEGER PRIMARY KEY, -- in the order of the recording
 	time INTEGER, -- in ns; NULL: unknown
 	cpu INTEGER, -- NULL: unknown
@@ -273,5 +273,6 @@ CREATE VIEW allocations_live AS -- what is in use at the end, by the stack that 
 	HAVING sum(CASE WHEN op = 'new' THEN 1 WHEN op = 'resize' THEN 0 ELSE -1 END) > 0;
 
 CREATE VIEW lost AS
-	SELECT sum(samples) AS samples, sum(bytes) AS bytes, count(*) AS places, sum(damage) AS damaged_places
+	SELECT coalesce(sum(samples), 0) AS samples, coalesce(sum(bytes), 0) AS bytes, count(*) AS places,
+		coalesce(sum(damage), 0) AS damaged_places
 	FROM losses;

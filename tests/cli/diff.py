@@ -59,7 +59,7 @@ def test_report(folder):
     for by, key in (("function", "functions"), ("binary", "binaries"), ("cpu", "cpus")):
         half = kscope("convert", odd.path, *part, *odd.options, "-t", "dump", "-o", os.path.join(folder.path, "half.dump"))
         check("half of a profile", half.returncode == 0, half.stderr)
-        answer = parsed(kscope("diff", os.path.join(folder.path, "half.dump"), odd.path, *odd.options, "--json", "--by", by))
+        answer = parsed(kscope("diff", os.path.join(folder.path, "half.dump"), odd.path, *odd.options, "--json", "--by", by, "--idle"))
         problems, nr = [], 0
         for event in answer["events"]:
             for side, events in zip(("before", "after"), want):
@@ -80,7 +80,7 @@ def test_report(folder):
     text = kscope("diff", os.path.join(folder.path, "half.dump"), odd.path, "--limit", "0")
     check("names are safe for a terminal, losses are told", "\033" not in text.stdout and
           "half.dump (before): 42 lost, 0 damaged places\n" in text.stdout and "(after): 42 lost" in text.stdout, text.stdout[:400])
-    tasks = parsed(kscope("diff", odd.path, odd.path, *odd.options, "--json", "--by", "task"))
+    tasks = parsed(kscope("diff", odd.path, odd.path, *odd.options, "--json", "--by", "task", "--idle"))
     equal("tasks of one name are one row", sorted({row["name"] for row in tasks["events"][0]["rows"]}),
           sorted({row["name"] for row in want[1]["cycles"]["tasks"]}))
     check("tasks: nothing changes", {row["change"] for event in tasks["events"] for row in event["rows"]} == {"same"})
@@ -130,6 +130,49 @@ def test_absolute(folder):
           re.search(r"^ +1\.00 k +3\.00 k +\+2\.00 k +3\.00x +\+2\.00 k +<0\.0001  slower  b$", text.stdout, re.M), text.stdout)
     double = rows_of(folder.json("a 1000\nb 1000\n", "a 2000\nb 2000\n"))
     equal("a longer recording has the same shares", [double[name]["change"] for name in "ab"], ["same", "same"])
+
+
+def test_idle(folder):
+    """A host that does something else lets the guest's cpus wait longer: nothing got slower."""
+    def host(waits):
+        names = ("[idle]" if i * waits % 100 < waits else "irq" if i % 9 == 0 else "work" for i in range(4000))
+        return HEAD + "".join(f'sample time={1 + i / 1000:.3f} cpu=0 task=1/1 source=1 weight=1000 : named "{name}"@"kernel"\n'
+                              for i, name in enumerate(names))
+
+    busy, waiting = host(30), host(60)
+    for before, after in ((busy, waiting), (waiting, busy)):
+        done = folder.diff(before, after)
+        check("idle time is left out", done.returncode == 0 and "idle, not counted: " in done.stdout and
+              "[idle]" not in done.stdout, done.stdout)
+        equal("idle time is in the shares with --idle", folder.diff(before, after, "--idle").returncode, SLOWER)
+    event = folder.json(busy, waiting)["events"][0]
+    equal("JSON", (event["idle_percent_before"], event["idle_percent_after"], sorted(row["name"] for row in event["rows"])),
+          (30, 60, ["irq", "work"]))
+    equal("JSON with --idle", [folder.json(busy, waiting, "--idle")["events"][0][f"idle_percent_{side}"]
+                               for side in ("before", "after")], [0, 0])
+    for options in (["--samples"], ["--absolute"], ["--by", "task"], ["--total"]):
+        rows = rows_of(folder.json(busy, waiting, *options))
+        check(f"idle time is left out {' '.join(options)}", "[idle]" not in rows, rows)
+    only = HEAD + 'sample time=1 task=1/1 source=1 weight=1 : named "[idle]"\n'
+    exits("nothing but idle time", folder.diff(only, only), 1, "nothing was compared")
+    equal("--absolute: all numbers are lower, none higher",
+          {row["change"] for row in rows_of(folder.json(busy, waiting, "--absolute")).values()}, {"faster"})
+
+
+def test_hint(folder):
+    """Of single runs, nothing tells how much runs vary."""
+    hint, before, after = "One run on each side", "a 500\nb 500\n", "a 700\nb 300\n"
+    check("differences between single runs: a hint", hint in folder.diff(before, after).stdout)
+    small = [folder.diff(f"a {10000 + nr}\nb 990000\n", f"a {10000}\nb 990000\n").stdout for nr in (1, 2000)]
+    equal("a small difference that may be noise: no hint; a significant one: a hint", [hint in text for text in small],
+          [False, True])
+    text = folder.diff("a 20\nb 20\n", "a 23\nb 17\n").stdout
+    check("a large difference that may be noise: a hint", hint in text and " noise " in text, text)
+    check("no difference: no hint", hint not in folder.diff(before, before).stdout)
+    check("an exact difference: no hint", hint not in folder.diff(calls(10, 20), calls(20, 20)).stdout)
+    paths = [folder.write(f"hint{i}", (before, after)[i % 2]) for i in range(4)]
+    text = kscope("diff", "--before", paths[0], "--before", paths[2], paths[1], paths[3]).stdout
+    check("several runs: no hint", "2 runs before" in text and " slower " in text and hint not in text, text)
 
 
 def test_p_values(folder):
@@ -322,7 +365,7 @@ def test_times(folder):
 def main():
     with scratch() as path:
         folder = Folder(path)
-        for test in (test_report, test_text, test_total, test_absolute, test_p_values, test_thresholds, test_same,
+        for test in (test_report, test_text, test_total, test_absolute, test_idle, test_hint, test_p_values, test_thresholds, test_same,
                      test_matching, test_sides, test_extremes, test_exact, test_runs, test_times):
             test(folder)
     finish()

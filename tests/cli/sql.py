@@ -40,7 +40,15 @@ def test_formats(folder):
     equal("values in JSON", json.loads(asked("--json", sql=values)),
           [{"n": None, "r": 1.5, "i": -3, "b": "00ff", "e": "", "s": 1e-7, "w": 2.0}])
     equal("values in CSV", asked("--csv", sql=values), "n,r,i,b,e,s,w\n,1.5,-3,00ff,,1e-07,2.0\n")
+    equal("an empty value alone in CSV is no empty line", asked("--csv", sql="SELECT NULL AS a UNION ALL SELECT 5"), 'a\n""\n5\n')
+    equal("blobs", asked("--tsv", sql="SELECT x'00017f80ff' AS b"), "b\n00017f80ff\n")
+    for path in (PATH, "in.dump"):
+        done = kscope("sql", path, "SELECT 1 AS a, 2 AS b, 3 AS a", "--json", cwd=folder)
+        exits("two columns of one name in JSON", done, 2, "two columns", "AS")
+        equal("... nothing is printed", done.stdout, "")
+    equal("... elsewhere", asked("--csv", sql="SELECT 1 AS a, 2 AS a"), "a,a\n1,2\n")
     equal("several statements", asked(sql="SELECT 1 AS a; -- note\n;; SELECT 2 AS b;"), "a\n1\n\nb\n2\n")
+    equal("no losses are 0, not unknown", asked("--csv", sql="SELECT * FROM lost"), "samples,bytes,places,damaged_places\n0,0,0,0\n")
     equal("no rows", asked(sql="SELECT id, name FROM tasks WHERE 0"), "id  name\n")
     rows = asked("--tsv", sql="WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 5000) SELECT i FROM n")
     equal("many rows", rows, "".join(f"{row}\n" for row in ["i", *range(1, 5001)]))
@@ -128,6 +136,8 @@ def test_inputs(folder):
           "n\n4\n")
     equal("a selection", kscope("sql", "in.dump", "SELECT weight FROM samples", "--tsv", "--cpu", "1", cwd=folder).stdout,
           "weight\n7\n")
+    for words in ((PATH, PATH), (PATH, "in.dump"), ("in.dump", PATH)):
+        exits(f"two inputs: {words}", kscope("sql", *words, "SELECT 1", cwd=folder), 2, "only input")
     exits("a selection of a database", kscope("sql", PATH, "SELECT 1", "--cpu", "1", "-v", cwd=folder), 0,
           "--cpu has no effect on a database")
     equal("a text in double quotes", kscope("sql", PATH, 'SELECT "x y" AS t', "--tsv", cwd=folder).stdout, "t\nx y\n")
@@ -184,8 +194,16 @@ def test_limits(folder):
     check("... on a temporary file", "temporary file" in done.stderr and not done.stdout.strip("\0"), done.stderr)
     done = run("sh", "-c", f"ulimit -f 1024; exec {KSCOPE} sql {source} 'SELECT 1'")
     exits("... of kscope sql", done, 4, "ulimit")
+    exits("a database", kscope("convert", "-q", source, "-o", path), 0)
     exits("a full disk", kscope("convert", source, "-t", "sqlite", "-o", "/dev/full"), 4, "/dev/full", "No space")
     exits("no such folder", kscope("convert", source, "-o", f"{folder}/no/x.db"), 4, "No such file")
+    sort = "SELECT a.id, b.id FROM functions a, functions b, functions c ORDER BY random()"
+    done = run("env", "TMPDIR=/no/such/folder", KSCOPE, "sql", path, sort)
+    exits("no folder for the temporary file of an answer", done, 4, "a temporary file in /no/such/folder: No such file")
+    for huge in ("randomblob(900000000)", "zeroblob(900000000) || 'x'", "hex(zeroblob(90000000))"):
+        exits(f"a value with a bound: {huge}", kscope("sql", path, f"SELECT length({huge})"), 2, "too big")
+    many = ", ".join(["hex(zeroblob(66000000))"] * 9)
+    exits("many large values", kscope("sql", path, f"SELECT count(*) FROM (SELECT {many} ORDER BY random())"), 4, "out of memory")
     with open("/dev/full", "w", encoding="ascii") as full:
         done = subprocess.run([KSCOPE, "sql", source, "SELECT * FROM samples"], stdout=full, stderr=subprocess.PIPE, check=False)
     equal("a full disk behind an answer", done.returncode, 4)
