@@ -154,7 +154,7 @@ def test_idle(folder):
         rows = rows_of(folder.json(busy, waiting, *options))
         check(f"idle time is left out {' '.join(options)}", "[idle]" not in rows, rows)
     only = HEAD + 'sample time=1 task=1/1 source=1 weight=1 : named "[idle]"\n'
-    exits("nothing but idle time", folder.diff(only, only), 1, "nothing was compared")
+    exits("nothing but idle time", folder.diff(only, only), 1, "nothing to compare")
     equal("--absolute: all numbers are lower, none higher",
           {row["change"] for row in rows_of(folder.json(busy, waiting, "--absolute")).values()}, {"faster"})
 
