@@ -467,7 +467,7 @@ static void print_losses(struct diff *diff)
 		buf_addc(&diff->text, '\n');
 }
 
-/* Whether several runs would say more: how much runs vary, a test of single ones cannot know. */
+/* Whether several runs would tell more: a test of single runs does not know how much runs vary. */
 static bool is_doubtful(const struct diff *diff, const struct compare_event *event)
 {
 	if (!is_compared(event) || event->method < METHOD_BLOCKS)
