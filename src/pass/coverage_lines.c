@@ -56,11 +56,11 @@ struct mark {
 struct summing {
 	struct coverage *coverage;
 	struct hash
-		files; /* by the address of the text of a path, which lives as long as its symfile */
+		files; /* by the addresses of a path and of its unit's folder, which live as long as their symfile */
 	struct hash lines, functions, jumps; /* indices + 1 */
 	struct mark *marks;		     /* of the lines */
 	size_t cap_marks;
-	struct buf path;
+	struct buf joined, path;
 
 	/* Of one binary: */
 	struct symfile *symfile;
@@ -120,12 +120,27 @@ static void put_path(struct buf *out, const char *path)
 	}
 }
 
-static uint32_t file_of(struct summing *sum, const char *file)
+/*
+ * Whether a path of a line table is relative to the folder of its unit: libdw adds only folders of the table, one of
+ * which may be the unit's, and that may be relative, too.
+ */
+static bool needs_folder(const char *dir, const char *file)
 {
-	uint32_t *at = hash_at(&sum->files, (struct hash_key){ (uintptr_t)file, 0 });
+	size_t len = dir ? strlen(dir) : 0;
+
+	return len && *file != '/' && (strncmp(file, dir, len) != 0 || file[len] != '/');
+}
+
+static uint32_t file_of(struct summing *sum, const char *dir, const char *file)
+{
+	uint32_t *at = hash_at(&sum->files, (struct hash_key){ (uintptr_t)file, (uintptr_t)dir });
 
 	if (!*at) {
-		put_path(&sum->path, file);
+		buf_clear(&sum->joined);
+		if (needs_folder(dir, file))
+			buf_addf(&sum->joined, "%s/", dir);
+		buf_adds(&sum->joined, file);
+		put_path(&sum->path, sum->joined.data);
 		*at = str_intern(sum->coverage->world->strings, sum->path.data, sum->path.len);
 	}
 	return *at;
@@ -244,7 +259,8 @@ static void take_line(void *arg, const struct sym_line *line)
 	struct summing *sum = arg;
 	struct segment segment = { .start = line->addr,
 				   .end = line->end,
-				   .line = line_of(sum, file_of(sum, line->file), line->line),
+				   .line = line_of(sum, file_of(sum, line->dir, line->file),
+						   line->line),
 				   .scope = line->scope,
 				   .stmt = line->stmt };
 	struct segment *now = &sum->now;
@@ -545,7 +561,7 @@ static void add_call(struct summing *sum, const struct sym_function *function)
 	*hash_at(&sum->by_call, (struct hash_key){ function->scope, 0 }) = (uint32_t)sum->nr_calls;
 	sum->calls[sum->nr_calls++] = (struct call){
 		.scope = function->parent,
-		.file = file_of(sum, function->call_file),
+		.file = file_of(sum, function->dir, function->call_file),
 		.line = function->call_line,
 	};
 }
@@ -556,7 +572,7 @@ static void count_function(struct summing *sum, const struct sym_function *funct
 	struct strtab *strings = coverage->world->strings;
 	/* Commas end a name for some readers; a linkage name has none. */
 	const char *name = strchr(function->name, ',') ? function->linkage : function->name;
-	struct coverage_function new = { .file = file_of(sum, function->file),
+	struct coverage_function new = { .file = file_of(sum, function->dir, function->file),
 					 .line = function->line,
 					 .name = str_intern_z(strings, name) };
 	uint32_t *at = hash_at(&sum->functions,
@@ -638,6 +654,7 @@ static void sum_binary(struct summing *sum, uint32_t image, const struct coverag
 				 .jumps = sum->jumps,
 				 .marks = sum->marks,
 				 .cap_marks = sum->cap_marks,
+				 .joined = sum->joined,
 				 .path = sum->path };
 }
 
@@ -716,5 +733,6 @@ void coverage_sum(struct coverage *coverage)
 	hash_release(&sum.functions);
 	hash_release(&sum.jumps);
 	free(sum.marks);
+	buf_release(&sum.joined);
 	buf_release(&sum.path);
 }

@@ -200,6 +200,23 @@ def test_names(folder, name, qemu):
     test_readers(folder, f"{name}: odd names", info, records)
 
 
+def test_folders(folder, name, qemu):
+    """A path in a line table may be relative to the folder in which the compiler ran."""
+    os.mkdir(os.path.join(folder, "sub"))
+    source = os.path.join(folder, "sub", "small.c")
+    with open(source, "w", encoding="ascii") as f:
+        f.write("int main(void)\n{\n\treturn 0;\n}\n")
+    for version in ["4", "5"]:
+        program = os.path.join(folder, f"small{version}")
+        done = run("gcc", "-O0", "-g", f"-gdwarf-{version}", "-no-pie", "sub/small.c", "-o", program, cwd=folder)
+        if done.returncode:
+            raise RuntimeError(done.stderr)
+        record(program, program + ".data", qemu)
+        found = {path: dict(record.lines) for path, record in convert(program + ".data")[1].items()
+                 if os.path.basename(path) == "small.c"}
+        equal(f"{name}: a relative path in DWARF {version}", found, {os.path.realpath(source): {2: 1, 3: 1, 4: 1}})
+
+
 def main():
     why = emulate.why_not()
     if why or not shutil.which("genhtml"):
@@ -213,6 +230,7 @@ def main():
                 test_optimized(folder, name, qemu, flag)
             shutil.rmtree(os.path.join(folder, "pages"), ignore_errors=True)
             test_names(folder, name, qemu)
+            test_folders(folder, name, qemu)
     finish()
 
 
