@@ -48,6 +48,11 @@ struct group { /* a line in a scope */
 	size_t streak; /* of the last block with this group */
 };
 
+struct rest { /* of a line in a scope, where no statement begins */
+	uint32_t line;
+	uint64_t most; /* of its places */
+};
+
 struct mark {
 	bool stmt; /* a statement of the line begins somewhere */
 	uint64_t rest;
@@ -75,6 +80,9 @@ struct summing {
 	size_t nr_groups, cap_groups;
 	struct call *calls; /* [0] is none, and always there */
 	size_t nr_calls, cap_calls;
+	struct rest *rests;
+	size_t nr_rests, cap_rests;
+	struct hash by_rest;  /* (scope, line): index + 1 */
 	struct hash by_call;  /* scope */
 	struct hash by_group; /* (scope, line) */
 	struct hash nr_jumps; /* likewise: how many conditional jumps it has */
@@ -444,15 +452,29 @@ static void name_blocks(struct summing *sum)
 	}
 }
 
+/* Copies of a line add up; the rests of one copy are those of the same statement. */
+static void sum_rest(struct summing *sum, const struct segment *piece, uint64_t ran)
+{
+	uint32_t *at = hash_at(&sum->by_rest, (struct hash_key){ piece->scope, piece->line });
+	struct rest *rest;
+
+	if (!*at) {
+		GROW(sum->rests, sum->nr_rests + 1, sum->cap_rests);
+		sum->rests[sum->nr_rests++] = (struct rest){ .line = piece->line };
+		*at = (uint32_t)sum->nr_rests;
+	}
+	rest = &sum->rests[*at - 1];
+	rest->most = rest->most > ran ? rest->most : ran;
+}
+
 static void sum_piece(struct summing *sum, const struct block *block, size_t number,
 		      const struct segment *piece)
 {
 	struct group *group = &sum->groups[piece->group];
-	struct mark *mark = &sum->marks[piece->line];
 	uint64_t ran = coverage_code_at(&sum->code, piece->start);
 
 	if (!piece->group) {
-		mark->rest = mark->rest > ran ? mark->rest : ran;
+		sum_rest(sum, piece, ran);
 		return;
 	}
 	group->most = group->most > ran ? group->most : ran;
@@ -551,6 +573,8 @@ static void sum_groups(struct summing *sum)
 			count = group->most > 0;
 		sum->coverage->lines[group->line].count += count;
 	}
+	for (size_t i = 0; i < sum->nr_rests; i++)
+		sum->marks[sum->rests[i].line].rest += sum->rests[i].most;
 }
 
 /* ---- functions ---- */
@@ -609,6 +633,8 @@ static void release_binary(struct summing *sum)
 	free(sum->blocks);
 	free(sum->groups);
 	free(sum->calls);
+	free(sum->rests);
+	hash_release(&sum->by_rest);
 	hash_release(&sum->by_call);
 	hash_release(&sum->by_group);
 	hash_release(&sum->nr_jumps);

@@ -217,6 +217,38 @@ def test_folders(folder, name, qemu):
         equal(f"{name}: a relative path in DWARF {version}", found, {os.path.realpath(source): {2: 1, 3: 1, 4: 1}})
 
 
+REST = """
+#define REST ".loc 1 99 0 is_stmt 0\\n\\tnop\\n\\t.loc 1 3 0 is_stmt 1"
+static void first(void)
+{
+	__asm__ volatile(REST);
+}
+static void second(void)
+{
+	__asm__ volatile(REST);
+}
+int main(void)
+{
+	for (int i = 0; i < 7; i++)
+		i < 3 ? first() : second();
+	return 0;
+}
+"""
+
+
+def test_rests(folder, name, qemu):
+    """Of line 99, which no statement begins, there are two copies."""
+    source, program = (os.path.join(folder, part) for part in ("rest.c", "rest"))
+    with open(source, "w", encoding="ascii") as f:
+        f.write(REST)
+    done = run("gcc", "-O0", "-g", "-no-pie", source, "-o", program)
+    if done.returncode:
+        raise RuntimeError(done.stderr)
+    record(program, program + ".data", qemu)
+    found = convert(program + ".data")[1][os.path.realpath(source)]
+    equal(f"{name}: copies of a line without statements add up", found.lines[99], 7)
+
+
 def main():
     why = emulate.why_not()
     if why or not shutil.which("genhtml"):
@@ -231,6 +263,7 @@ def main():
             shutil.rmtree(os.path.join(folder, "pages"), ignore_errors=True)
             test_names(folder, name, qemu)
             test_folders(folder, name, qemu)
+            test_rests(folder, name, qemu)
     finish()
 
 
