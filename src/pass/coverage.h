@@ -21,6 +21,8 @@ enum coverage_kind {
 	COVERAGE_RAN,	  /* [a, b); it was interrupted, or the trace does not tell where it went */
 	COVERAGE_RAN_OUT, /* [a, b), and a branch is at its end */
 	COVERAGE_JUMPED,  /* from a to b; a is 0 if that is another binary */
+	COVERAGE_LEFT,	  /* likewise, but what ran at b is not selected */
+	COVERAGE_CAME,	  /* likewise, but what ran at a is not selected */
 };
 
 struct coverage_count {
@@ -73,8 +75,8 @@ void coverage_init(struct coverage *coverage, struct world *world);
 void coverage_release(struct coverage *coverage);
 /* Takes an EVENT_BRANCH or EVENT_NOTE, also one that is not selected. */
 void coverage_add(struct coverage *coverage, const struct event *ev);
-/* Sorts the counts by image, kind and address, and puts equal ones together. */
-void coverage_merge(struct coverage *coverage);
+/* After the last event: the counts are in the order of image, kind and address, then. */
+void coverage_end(struct coverage *coverage);
 /* After the last event: fills in lines, functions and jumps. */
 void coverage_sum(struct coverage *coverage);
 

@@ -741,7 +741,7 @@ void coverage_sum(struct coverage *coverage)
 	const struct coverage_count *counts;
 	size_t nr;
 
-	coverage_merge(coverage);
+	coverage_end(coverage);
 	counts = coverage->counts;
 	for (size_t i = 0; i < coverage->nr_counts; i += nr) {
 		for (nr = 1;

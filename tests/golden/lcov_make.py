@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Makes the inputs of lcov and lcov-part"""
+"""Makes the inputs of lcov, lcov-part, lcov-cut and lcov-open"""
 import base64
 import os
 import sys
@@ -77,13 +77,17 @@ branch time=0.000000022 cpu=0 task=1/1 end from=0x500004 instructions=2 user
 # Of the first two rounds of the loop
 PART = "convert -t lcov -o - --time ,0.00000001\n"
 WHOLE = "convert -t lcov -o -\n"
+# The last branch is a jump. It counts, and its target does not, which is not selected, or not in the trace.
+CUT = "convert -t lcov -o - --time ,0.000000005\n"
+OPEN = TRACE[:TRACE.index("branch time=0.000000005")]
 
 
 def main():
-    for folder, verb in {"lcov": WHOLE, "lcov-part": PART}.items():
+    for folder, verb, trace in [("lcov", WHOLE, TRACE), ("lcov-part", PART, TRACE), ("lcov-cut", CUT, TRACE),
+                                ("lcov-open", WHOLE, OPEN)]:
         place = os.path.join(sys.argv[1], folder)
         os.makedirs(place, exist_ok=True)
-        files = {"code.elf": zlib.decompress(base64.b85decode(CODE)), "input.dump": TRACE.encode(),
+        files = {"code.elf": zlib.decompress(base64.b85decode(CODE)), "input.dump": trace.encode(),
                  "verb": verb.encode()}
         for name, content in files.items():
             with open(os.path.join(place, name), "wb") as f:
