@@ -158,6 +158,16 @@ static void take_run(struct coverage *coverage, const struct straight *run, cons
 	count(coverage, run, run->address, end, branches ? COVERAGE_RAN_OUT : COVERAGE_RAN);
 }
 
+/* Only an interrupt may come before the first instruction of a run. */
+static bool lacks_number(const struct straight *run, const struct event *ev)
+{
+	const struct event_branch *branch = &ev->branch;
+
+	return ev->kind == EVENT_BRANCH && run->address && !branch->instructions &&
+	       (branch->kind == BRANCH_JUMP || branch->kind == BRANCH_CALL ||
+		branch->kind == BRANCH_RETURN);
+}
+
 /* The jump belongs to what ran before it, and its target to what ran there. */
 static void take_jump(struct coverage *coverage, const struct straight *run)
 {
@@ -184,7 +194,10 @@ void coverage_add(struct coverage *coverage, const struct event *ev)
 		return;
 	if (run.came_from)
 		take_jump(coverage, &run);
-	if (ran && !run.outside)
+	if (run.outside)
+		return;
+	coverage->uncounted += lacks_number(&run, ev);
+	if (ran)
 		take_run(coverage, &run, ev);
 }
 

@@ -60,6 +60,7 @@ struct coverage {
 	uint64_t branches;		   /* events of the trace, selected or not */
 	uint64_t instructions;		   /* that were counted */
 	uint64_t unknown[COVERAGE_STATES]; /* instructions that were not, by the reason why */
+	uint64_t uncounted;		   /* runs whose number of instructions the input lacks */
 	uint64_t gaps;			   /* in the trace */
 
 	/* Of coverage_sum(): by file, then by line. */

@@ -89,6 +89,14 @@ static void say_missing(struct writer *w)
 			 reasons[i]);
 		say(lcov, line.data);
 	}
+	if (coverage->uncounted) {
+		buf_clear(&line);
+		buf_addf(&line,
+			 "not counted: the code before %" PRIu64
+			 " branches, for want of its number of instructions",
+			 coverage->uncounted);
+		say(lcov, line.data);
+	}
 	if (coverage->gaps + lcov->lost) {
 		buf_clear(&line);
 		buf_addf(&line,

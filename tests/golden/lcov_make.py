@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Makes the inputs of lcov, lcov-part, lcov-cut and lcov-open"""
+"""Makes the inputs of lcov, lcov-part, lcov-cut, lcov-open and lcov-no-numbers"""
 import base64
 import os
 import sys
@@ -79,12 +79,14 @@ PART = "convert -t lcov -o - --time ,0.00000001\n"
 WHOLE = "convert -t lcov -o -\n"
 # The last branch is a jump. It counts, and its target does not, which is not selected, or not in the trace.
 CUT = "convert -t lcov -o - --time ,0.000000005\n"
+# As perf script prints branches
+NO_NUMBERS = TRACE.replace("to=0x400028 instructions=5", "to=0x400028")
 OPEN = TRACE[:TRACE.index("branch time=0.000000005")]
 
 
 def main():
     for folder, verb, trace in [("lcov", WHOLE, TRACE), ("lcov-part", PART, TRACE), ("lcov-cut", CUT, TRACE),
-                                ("lcov-open", WHOLE, OPEN)]:
+                                ("lcov-open", WHOLE, OPEN), ("lcov-no-numbers", WHOLE, NO_NUMBERS)]:
         place = os.path.join(sys.argv[1], folder)
         os.makedirs(place, exist_ok=True)
         files = {"code.elf": zlib.decompress(base64.b85decode(CODE)), "input.dump": trace.encode(),
