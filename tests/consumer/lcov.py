@@ -217,7 +217,7 @@ def test_folders(folder, name, qemu):
         equal(f"{name}: a relative path in DWARF {version}", found, {os.path.realpath(source): {2: 1, 3: 1, 4: 1}})
 
 
-REST = """
+ODD_CODE = """
 #define REST ".loc 1 99 0 is_stmt 0\\n\\tnop\\n\\t.loc 1 3 0 is_stmt 1"
 static void first(void)
 {
@@ -227,26 +227,33 @@ static void second(void)
 {
 	__asm__ volatile(REST);
 }
+__attribute__((naked)) static void spin(int n)
+{
+	__asm__("1: dec %edi; jnz 1b; ret");
+}
 int main(void)
 {
 	for (int i = 0; i < 7; i++)
 		i < 3 ? first() : second();
+	spin(5);
+	spin(6);
 	return 0;
 }
 """
 
 
-def test_rests(folder, name, qemu):
-    """Of line 99, which no statement begins, there are two copies."""
-    source, program = (os.path.join(folder, part) for part in ("rest.c", "rest"))
+def test_odd_code(folder, name, qemu):
+    """Of line 99, which no statement begins, there are two copies. A loop begins where spin() is entered."""
+    source, program = (os.path.join(folder, part) for part in ("odd_code.c", "odd_code"))
     with open(source, "w", encoding="ascii") as f:
-        f.write(REST)
-    done = run("gcc", "-O0", "-g", "-no-pie", source, "-o", program)
+        f.write(ODD_CODE)
+    done = run("gcc", "-O0", "-g", "-no-pie", "-fcf-protection=none", source, "-o", program)
     if done.returncode:
         raise RuntimeError(done.stderr)
     record(program, program + ".data", qemu)
     found = convert(program + ".data")[1][os.path.realpath(source)]
     equal(f"{name}: copies of a line without statements add up", found.lines[99], 7)
+    equal(f"{name}: calls of a function that is a loop", found.functions["spin"][1], 2)
 
 
 def main():
@@ -263,7 +270,7 @@ def main():
             shutil.rmtree(os.path.join(folder, "pages"), ignore_errors=True)
             test_names(folder, name, qemu)
             test_folders(folder, name, qemu)
-            test_rests(folder, name, qemu)
+            test_odd_code(folder, name, qemu)
     finish()
 
 
