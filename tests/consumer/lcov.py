@@ -256,6 +256,52 @@ def test_odd_code(folder, name, qemu):
     equal(f"{name}: calls of a function that is a loop", found.functions["spin"][1], 2)
 
 
+PLUGIN = """
+int work(int n)
+{
+	return n + 1;
+}
+"""
+LOADER = """
+#include <dlfcn.h>
+int main(int argc, char **argv)
+{
+	for (int i = 1; i <= 5; i++) {
+		void *library = dlopen(i % 2 ? ONE : TWO, RTLD_NOW);
+		int (*work)(int) = library ? (int (*)(int))dlsym(library, "work") : 0;
+
+		if (!work)
+			return 1;
+		work(i);
+		dlclose(library);
+	}
+	return 0;
+}
+"""
+
+
+def test_unloaded(folder, name, qemu):
+    """Two libraries that are loaded in turns, at the same addresses if the kernel chooses so."""
+    names = [os.path.join(folder, part) for part in ("one", "two")]
+    for path in names:
+        with open(path + ".c", "w", encoding="ascii") as f:
+            f.write(PLUGIN)
+        done = run("gcc", "-O0", "-g", "-fPIC", "-shared", path + ".c", "-o", path + ".so")
+        if done.returncode:
+            raise RuntimeError(done.stderr)
+    program = os.path.join(folder, "loader")
+    with open(program + ".c", "w", encoding="ascii") as f:
+        f.write(LOADER)
+    done = run("gcc", "-O0", "-g", *(f'-D{path.rpartition("/")[2].upper()}="{path}.so"' for path in names),
+               program + ".c", "-o", program, "-ldl")
+    if done.returncode:
+        raise RuntimeError(done.stderr)
+    record(program, program + ".data", qemu)
+    records = convert(program + ".data")[1]
+    found = [records[os.path.realpath(path + ".c")].lines[4] for path in names]
+    equal(f"{name}: libraries that are loaded in turns", found, [3, 2])
+
+
 def main():
     why = emulate.why_not()
     if why or not shutil.which("genhtml"):
@@ -271,6 +317,7 @@ def main():
             test_names(folder, name, qemu)
             test_folders(folder, name, qemu)
             test_odd_code(folder, name, qemu)
+            test_unloaded(folder, name, qemu)
     finish()
 
 
