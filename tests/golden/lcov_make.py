@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Makes the inputs of lcov, lcov-part, lcov-cut, lcov-open and lcov-no-numbers"""
+"""Makes the inputs of lcov, lcov-part, lcov-cut, lcov-open, lcov-no-numbers and lcov-remapped"""
 import base64
 import os
 import sys
@@ -79,6 +79,10 @@ PART = "convert -t lcov -o - --time ,0.00000001\n"
 WHOLE = "convert -t lcov -o -\n"
 # The last branch is a jump. It counts, and its target does not, which is not selected, or not in the trace.
 CUT = "convert -t lcov -o - --time ,0.000000005\n"
+# The code of another binary comes to the same addresses, and runs half as often.
+MAP, LOOP = (TRACE[TRACE.index(begin):TRACE.index(end)] for begin, end in [("map ", "branch "),
+                                                                           ("branch ", "# An interrupt before")])
+REMAPPED = TRACE[:TRACE.index("branch ")] + LOOP + LOOP + MAP.replace("code.elf", "other.elf") + LOOP
 # As perf script prints branches
 NO_NUMBERS = TRACE.replace("to=0x400028 instructions=5", "to=0x400028")
 OPEN = TRACE[:TRACE.index("branch time=0.000000005")]
@@ -86,11 +90,14 @@ OPEN = TRACE[:TRACE.index("branch time=0.000000005")]
 
 def main():
     for folder, verb, trace in [("lcov", WHOLE, TRACE), ("lcov-part", PART, TRACE), ("lcov-cut", CUT, TRACE),
+                                ("lcov-remapped", WHOLE, REMAPPED),
                                 ("lcov-open", WHOLE, OPEN), ("lcov-no-numbers", WHOLE, NO_NUMBERS)]:
         place = os.path.join(sys.argv[1], folder)
         os.makedirs(place, exist_ok=True)
         files = {"code.elf": zlib.decompress(base64.b85decode(CODE)), "input.dump": trace.encode(),
                  "verb": verb.encode()}
+        if trace == REMAPPED:
+            files["other.elf"] = files["code.elf"].replace(b"/src", b"/two")
         for name, content in files.items():
             with open(os.path.join(place, name), "wb") as f:
                 f.write(content)
