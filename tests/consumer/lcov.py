@@ -231,13 +231,24 @@ __attribute__((naked)) static void spin(int n)
 {
 	__asm__("1: dec %edi; jnz 1b; ret");
 }
+static int plain(int n)
+{
+	return n;
+}
+__attribute__((always_inline)) static inline int inlined(int n)
+{
+	while (n > 3)
+		n /= 2;
+	return n;
+}
 int main(void)
 {
+	int sum = plain(1) + inlined(20) + plain(3); /* between calls */
 	for (int i = 0; i < 7; i++)
 		i < 3 ? first() : second();
 	spin(5);
 	spin(6);
-	return 0;
+	return sum - 6;
 }
 """
 
@@ -253,6 +264,8 @@ def test_odd_code(folder, name, qemu):
     record(program, program + ".data", qemu)
     found = convert(program + ".data")[1][os.path.realpath(source)]
     equal(f"{name}: copies of a line without statements add up", found.lines[99], 7)
+    between = 1 + ODD_CODE[:ODD_CODE.index("between calls")].count("\n")
+    equal(f"{name}: a line with an inlined call between calls", found.lines[between], 1)
     equal(f"{name}: calls of a function that is a loop", found.functions["spin"][1], 2)
 
 
