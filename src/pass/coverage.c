@@ -52,7 +52,8 @@ static int by_place(const void *va, const void *vb)
 	return a->b < b->b ? -1 : a->b > b->b;
 }
 
-void coverage_merge(struct coverage *coverage)
+/* Sorts the counts by image, kind and address, and puts equal ones together. */
+static void merge(struct coverage *coverage)
 {
 	struct coverage_count *all = coverage->counts;
 	size_t nr = 0;
@@ -73,7 +74,7 @@ void coverage_merge(struct coverage *coverage)
 static uint32_t new_count(struct coverage *coverage, const struct coverage_count *count)
 {
 	if (coverage->nr_counts >= 2 * coverage->merged + MERGE_AT)
-		coverage_merge(coverage);
+		merge(coverage);
 	GROW(coverage->counts, coverage->nr_counts + 1, coverage->cap_counts);
 	coverage->counts[coverage->nr_counts++] = *count;
 	return (uint32_t)coverage->nr_counts;
@@ -87,7 +88,7 @@ static struct coverage_count locate(struct coverage *coverage, const struct stra
 	struct coverage_count count = { .kind = at->kind };
 	uint64_t a = 0, b = 0;
 
-	if (at->kind == COVERAGE_JUMPED) {
+	if (at->kind >= COVERAGE_JUMPED) {
 		count.image = world_image(world, run->pid, run->context, at->b, &b);
 		if (world_image(world, run->pid, run->context, at->a, &a) != count.image)
 			a = 0;
@@ -157,6 +158,30 @@ static void take_run(struct coverage *coverage, const struct straight *run, cons
 	count(coverage, run, run->address, end, branches ? COVERAGE_RAN_OUT : COVERAGE_RAN);
 }
 
+/* Only an interrupt may come before the first instruction of a run. */
+static bool lacks_number(const struct straight *run, const struct event *ev)
+{
+	const struct event_branch *branch = &ev->branch;
+
+	return ev->kind == EVENT_BRANCH && run->address && !branch->instructions &&
+	       (branch->kind == BRANCH_JUMP || branch->kind == BRANCH_CALL ||
+		branch->kind == BRANCH_RETURN);
+}
+
+/* The jump belongs to what ran before it, and its target to what ran there. */
+static void take_jump(struct coverage *coverage, const struct straight *run)
+{
+	enum coverage_kind kind = COVERAGE_JUMPED;
+
+	if (run->outside && run->came_outside)
+		return;
+	if (run->outside)
+		kind = COVERAGE_LEFT;
+	else if (run->came_outside)
+		kind = COVERAGE_CAME;
+	count(coverage, run, run->came_from, run->came_to, kind);
+}
+
 void coverage_add(struct coverage *coverage, const struct event *ev)
 {
 	struct straight run = { 0 };
@@ -165,10 +190,25 @@ void coverage_add(struct coverage *coverage, const struct event *ev)
 	ran = note ? straights_take_note(&coverage->straights, ev, &run)
 		   : straights_take(&coverage->straights, ev, &run);
 	coverage->branches += !note;
-	if (run.outside || (note && !ran))
+	if (note && !ran)
 		return;
 	if (run.came_from)
-		count(coverage, &run, run.came_from, run.came_to, COVERAGE_JUMPED);
+		take_jump(coverage, &run);
+	if (run.outside)
+		return;
+	coverage->uncounted += lacks_number(&run, ev);
 	if (ran)
 		take_run(coverage, &run, ev);
+}
+
+void coverage_end(struct coverage *coverage)
+{
+	struct straight run;
+	size_t at = 0;
+
+	while (straights_open(&coverage->straights, &at, &run)) {
+		run.outside = true;
+		take_jump(coverage, &run);
+	}
+	merge(coverage);
 }

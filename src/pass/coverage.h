@@ -21,6 +21,8 @@ enum coverage_kind {
 	COVERAGE_RAN,	  /* [a, b); it was interrupted, or the trace does not tell where it went */
 	COVERAGE_RAN_OUT, /* [a, b), and a branch is at its end */
 	COVERAGE_JUMPED,  /* from a to b; a is 0 if that is another binary */
+	COVERAGE_LEFT,	  /* likewise, but what ran at b is not selected */
+	COVERAGE_CAME,	  /* likewise, but what ran at a is not selected */
 };
 
 struct coverage_count {
@@ -58,6 +60,7 @@ struct coverage {
 	uint64_t branches;		   /* events of the trace, selected or not */
 	uint64_t instructions;		   /* that were counted */
 	uint64_t unknown[COVERAGE_STATES]; /* instructions that were not, by the reason why */
+	uint64_t uncounted;		   /* runs whose number of instructions the input lacks */
 	uint64_t gaps;			   /* in the trace */
 
 	/* The results of coverage_sum(): by file, then by line. */
@@ -73,9 +76,9 @@ void coverage_init(struct coverage *coverage, struct world *world);
 void coverage_release(struct coverage *coverage);
 /* Takes an EVENT_BRANCH or EVENT_NOTE, even if it is not selected. */
 void coverage_add(struct coverage *coverage, const struct event *ev);
-/* Sorts the counts by image, kind and address, and adds up those of the same place. */
-void coverage_merge(struct coverage *coverage);
-/* After the last event: fills in lines, functions and jumps. */
+/* Sorts the counts by image, kind and address. coverage_sum() calls it. */
+void coverage_end(struct coverage *coverage);
+/* Call after the last event. Fills in lines, functions and jumps. */
 void coverage_sum(struct coverage *coverage);
 
 #endif

@@ -59,7 +59,7 @@ static void join_repeated(struct coverage_code *code, struct symfile *symfile,
 {
 	struct insn_code insn;
 
-	if (jump->a != jump->b)
+	if (jump->a != jump->b || jump->kind == COVERAGE_LEFT)
 		return;
 	symfile_insns(symfile, jump->a, &insn);
 	if (insn.bytes && insn_is_string(&insn))
@@ -83,7 +83,7 @@ static void find_targets(struct coverage_code *code, struct symfile *symfile)
 	code->to = xrealloc(code->to, code->nr_jumps + 1, sizeof(*code->to));
 	code->nr_to = 0;
 	for (size_t i = 0; i < code->nr_jumps; i++) {
-		if (!goes_on(symfile, &code->from[i]))
+		if (code->from[i].kind != COVERAGE_LEFT && !goes_on(symfile, &code->from[i]))
 			code->to[code->nr_to++] = code->from[i];
 	}
 	if (code->nr_to)
@@ -198,7 +198,7 @@ void coverage_code_init(struct coverage_code *code, struct symfile *symfile,
 {
 	size_t runs = 0;
 
-	while (runs < nr && counts[runs].kind != COVERAGE_JUMPED)
+	while (runs < nr && counts[runs].kind < COVERAGE_JUMPED)
 		runs++;
 	*code = (struct coverage_code){ 0 };
 	code->steps = xcalloc(2 * nr, sizeof(*code->steps));
@@ -293,7 +293,7 @@ uint64_t coverage_code_jumped(const struct coverage_code *code, uint64_t addr)
 			hi = mid;
 	}
 	for (; lo < code->nr_jumps && code->from[lo].a == addr; lo++)
-		count += code->from[lo].count;
+		count += code->from[lo].kind == COVERAGE_CAME ? 0 : code->from[lo].count;
 	return count;
 }
 

@@ -20,7 +20,7 @@ struct coverage_code {
 	size_t nr_to;
 };
 
-/* All counts of one image, in the order of coverage_merge(). */
+/* All counts of one image, in the order of coverage_end(). */
 void coverage_code_init(struct coverage_code *code, struct symfile *symfile,
 			const struct coverage_count *counts, size_t nr);
 void coverage_code_release(struct coverage_code *code);

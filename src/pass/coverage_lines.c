@@ -48,6 +48,11 @@ struct group { /* a line in a scope */
 	size_t streak; /* of the last block with this group */
 };
 
+struct rest { /* of a line in a scope, where no statement begins */
+	uint32_t line;
+	uint64_t most; /* of its places */
+};
+
 struct mark {
 	bool stmt; /* a statement of the line begins somewhere */
 	uint64_t rest;
@@ -56,11 +61,11 @@ struct mark {
 struct summing {
 	struct coverage *coverage;
 	struct hash
-		files; /* by the address of the text of a path, which lives as long as its symfile */
+		files; /* by the addresses of a path and of its unit's folder, which live as long as their symfile */
 	struct hash lines, functions, jumps; /* indices + 1 */
 	struct mark *marks;		     /* of the lines */
 	size_t cap_marks;
-	struct buf path;
+	struct buf joined, path;
 
 	/* Of one binary: */
 	struct symfile *symfile;
@@ -75,6 +80,9 @@ struct summing {
 	size_t nr_groups, cap_groups;
 	struct call *calls; /* [0] is none, and always there */
 	size_t nr_calls, cap_calls;
+	struct rest *rests;
+	size_t nr_rests, cap_rests;
+	struct hash by_rest;  /* (scope, line): index + 1 */
 	struct hash by_call;  /* scope */
 	struct hash by_group; /* (scope, line) */
 	struct hash nr_jumps; /* likewise: how many conditional jumps it has */
@@ -120,12 +128,27 @@ static void put_path(struct buf *out, const char *path)
 	}
 }
 
-static uint32_t file_of(struct summing *sum, const char *file)
+/*
+ * Whether a path of a line table is relative to the folder of its unit: libdw adds only folders of the table, one of
+ * which may be the unit's, and that may be relative, too.
+ */
+static bool needs_folder(const char *dir, const char *file)
 {
-	uint32_t *at = hash_at(&sum->files, (struct hash_key){ (uintptr_t)file, 0 });
+	size_t len = dir ? strlen(dir) : 0;
+
+	return len && *file != '/' && (strncmp(file, dir, len) != 0 || file[len] != '/');
+}
+
+static uint32_t file_of(struct summing *sum, const char *dir, const char *file)
+{
+	uint32_t *at = hash_at(&sum->files, (struct hash_key){ (uintptr_t)file, (uintptr_t)dir });
 
 	if (!*at) {
-		put_path(&sum->path, file);
+		buf_clear(&sum->joined);
+		if (needs_folder(dir, file))
+			buf_addf(&sum->joined, "%s/", dir);
+		buf_adds(&sum->joined, file);
+		put_path(&sum->path, sum->joined.data);
 		*at = str_intern(sum->coverage->world->strings, sum->path.data, sum->path.len);
 	}
 	return *at;
@@ -244,7 +267,8 @@ static void take_line(void *arg, const struct sym_line *line)
 	struct summing *sum = arg;
 	struct segment segment = { .start = line->addr,
 				   .end = line->end,
-				   .line = line_of(sum, file_of(sum, line->file), line->line),
+				   .line = line_of(sum, file_of(sum, line->dir, line->file),
+						   line->line),
 				   .scope = line->scope,
 				   .stmt = line->stmt };
 	struct segment *now = &sum->now;
@@ -428,15 +452,29 @@ static void name_blocks(struct summing *sum)
 	}
 }
 
+/* Copies of a line add up; the rests of one copy are those of the same statement. */
+static void sum_rest(struct summing *sum, const struct segment *piece, uint64_t ran)
+{
+	uint32_t *at = hash_at(&sum->by_rest, (struct hash_key){ piece->scope, piece->line });
+	struct rest *rest;
+
+	if (!*at) {
+		GROW(sum->rests, sum->nr_rests + 1, sum->cap_rests);
+		sum->rests[sum->nr_rests++] = (struct rest){ .line = piece->line };
+		*at = (uint32_t)sum->nr_rests;
+	}
+	rest = &sum->rests[*at - 1];
+	rest->most = rest->most > ran ? rest->most : ran;
+}
+
 static void sum_piece(struct summing *sum, const struct block *block, size_t number,
 		      const struct segment *piece)
 {
 	struct group *group = &sum->groups[piece->group];
-	struct mark *mark = &sum->marks[piece->line];
 	uint64_t ran = coverage_code_at(&sum->code, piece->start);
 
 	if (!piece->group) {
-		mark->rest = mark->rest > ran ? mark->rest : ran;
+		sum_rest(sum, piece, ran);
 		return;
 	}
 	group->most = group->most > ran ? group->most : ran;
@@ -534,6 +572,8 @@ static void sum_groups(struct summing *sum)
 			count = group->most > 0;
 		sum->coverage->lines[group->line].count += count;
 	}
+	for (size_t i = 0; i < sum->nr_rests; i++)
+		sum->marks[sum->rests[i].line].rest += sum->rests[i].most;
 }
 
 /* ---- functions ---- */
@@ -544,7 +584,7 @@ static void add_call(struct summing *sum, const struct sym_function *function)
 	*hash_at(&sum->by_call, (struct hash_key){ function->scope, 0 }) = (uint32_t)sum->nr_calls;
 	sum->calls[sum->nr_calls++] = (struct call){
 		.scope = function->parent,
-		.file = file_of(sum, function->call_file),
+		.file = file_of(sum, function->dir, function->call_file),
 		.line = function->call_line,
 	};
 }
@@ -555,7 +595,7 @@ static void count_function(struct summing *sum, const struct sym_function *funct
 	struct strtab *strings = coverage->world->strings;
 	/* Commas end a name for some readers; a linkage name has none. */
 	const char *name = strchr(function->name, ',') ? function->linkage : function->name;
-	struct coverage_function new = { .file = file_of(sum, function->file),
+	struct coverage_function new = { .file = file_of(sum, function->dir, function->file),
 					 .line = function->line,
 					 .name = str_intern_z(strings, name) };
 	uint32_t *at = hash_at(&sum->functions,
@@ -592,6 +632,8 @@ static void release_binary(struct summing *sum)
 	free(sum->blocks);
 	free(sum->groups);
 	free(sum->calls);
+	free(sum->rests);
+	hash_release(&sum->by_rest);
 	hash_release(&sum->by_call);
 	hash_release(&sum->by_group);
 	hash_release(&sum->nr_jumps);
@@ -637,6 +679,7 @@ static void sum_binary(struct summing *sum, uint32_t image, const struct coverag
 				 .jumps = sum->jumps,
 				 .marks = sum->marks,
 				 .cap_marks = sum->cap_marks,
+				 .joined = sum->joined,
 				 .path = sum->path };
 }
 
@@ -697,7 +740,7 @@ void coverage_sum(struct coverage *coverage)
 	const struct coverage_count *counts;
 	size_t nr;
 
-	coverage_merge(coverage);
+	coverage_end(coverage);
 	counts = coverage->counts;
 	for (size_t i = 0; i < coverage->nr_counts; i += nr) {
 		for (nr = 1;
@@ -715,5 +758,6 @@ void coverage_sum(struct coverage *coverage)
 	hash_release(&sum.functions);
 	hash_release(&sum.jumps);
 	free(sum.marks);
+	buf_release(&sum.joined);
 	buf_release(&sum.path);
 }

@@ -20,6 +20,7 @@ struct strand {
 	bool began;    /* right here */
 	bool outside;  /* its thread or its level is not selected */
 	uint64_t from; /* see came_from of struct straight */
+	bool from_outside;
 };
 
 /* A run that was looked up. */
@@ -222,7 +223,8 @@ static bool fill(struct straights *all, const struct strand *strand, const struc
 				  .cpu = ev->cpu,
 				  .by_thread = ev->branch.by_thread,
 				  .came_from = strand->from,
-				  .came_to = strand->from ? strand->at : 0 };
+				  .came_to = strand->from ? strand->at : 0,
+				  .came_outside = strand->from_outside };
 	run->outside = strand->outside || ev->outside & (OUTSIDE_WHEN | OUTSIDE_WHERE);
 	if (gap ? !strand->used : !nr)
 		return false;
@@ -253,6 +255,7 @@ bool straights_take(struct straights *all, const struct event *ev, struct straig
 				   .used = true,
 				   .began = branch->kind == BRANCH_BEGIN,
 				   .from = branch->kind == BRANCH_JUMP ? branch->from : 0,
+				   .from_outside = run->outside,
 				   .outside = ev->outside & OUTSIDE_WHO };
 	return ran;
 }
@@ -274,7 +277,8 @@ bool straights_take_note(struct straights *all, const struct event *ev, struct s
 				  .cpu = ev->cpu,
 				  .by_thread = true,
 				  .came_from = strand->from,
-				  .came_to = strand->from ? strand->at : 0 };
+				  .came_to = strand->from ? strand->at : 0,
+				  .came_outside = strand->from_outside };
 	find_run(all, strand, &anywhere, run);
 	if (run->state != STRAIGHT_KNOWN)
 		return false;
@@ -284,4 +288,23 @@ bool straights_take_note(struct straights *all, const struct event *ev, struct s
 	strand->began = false;
 	strand->from = 0;
 	return true;
+}
+
+bool straights_open(const struct straights *all, size_t *at, struct straight *run)
+{
+	for (; *at < all->nr_strands; (*at)++) {
+		const struct strand *strand = &all->strands[*at];
+
+		if (!strand->from)
+			continue;
+		*run = (struct straight){ .context = strand->context,
+					  .pid = strand->pid,
+					  .tid = strand->tid,
+					  .came_from = strand->from,
+					  .came_to = strand->at,
+					  .came_outside = strand->from_outside };
+		(*at)++;
+		return true;
+	}
+	return false;
 }

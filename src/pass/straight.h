@@ -44,6 +44,7 @@ struct straight {
 	 * target's first instruction. 0: there was no jump.
 	 */
 	uint64_t came_from, came_to;
+	bool came_outside; /* that jump is not selected */
 };
 
 struct straights {
@@ -68,6 +69,11 @@ bool straights_take(struct straights *all, const struct event *ev, struct straig
  * with the next branch.
  */
 bool straights_take_note(struct straights *all, const struct event *ev, struct straight *run);
+/*
+ * After the last event: a jump behind which no event came, where `run` only has that jump, its thread and its level.
+ * `at` counts from 0. False: there are no more.
+ */
+bool straights_open(const struct straights *all, size_t *at, struct straight *run);
 /* Forgets all code. */
 void straights_forget(struct straights *all);
 

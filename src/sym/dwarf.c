@@ -619,6 +619,7 @@ struct each_line {
 	sym_take_line *take;
 	void *arg;
 	struct unit *unit;
+	const char *dir;
 	uint64_t scopes; /* the id of the unit, for those of its functions */
 };
 
@@ -626,7 +627,9 @@ struct each_line {
 static void take_row(const struct each_line *each, const struct row *row, uint64_t end)
 {
 	const struct spans *owners = &each->unit->owners;
-	struct sym_line line = { .addr = row->addr, .line = row->line, .stmt = row->stmt };
+	struct sym_line line = {
+		.addr = row->addr, .dir = each->dir, .line = row->line, .stmt = row->stmt
+	};
 
 	line.file = line.line ? file_name(each->unit, row->file) : NULL;
 	/* A sequence may end before its last row. */
@@ -672,6 +675,7 @@ void dwarf_each_line(struct dwarf *d, sym_take_line *take, void *arg)
 		if (*seen)
 			continue;
 		*seen = 1;
+		each.dir = string_of(d, &each.unit->die, DW_AT_comp_dir);
 		walk_unit(d, each.unit);
 		lines_read_all(&lines, &d->line_section, offset, &d->obj->loaded);
 		take_rows(&each, &lines);
@@ -743,6 +747,7 @@ void dwarf_each_function(struct dwarf *d, sym_take_function *take, void *arg)
 {
 	for (size_t i = 0; i < d->nr_units; i++) {
 		struct unit *unit = &d->units[i];
+		const char *dir = string_of(d, &unit->die, DW_AT_comp_dir);
 
 		walk_unit(d, unit);
 		for (size_t at = 0; at < unit->nr_funcs; at++) {
@@ -752,6 +757,7 @@ void dwarf_each_function(struct dwarf *d, sym_take_function *take, void *arg)
 			if (f->lo >= f->hi)
 				continue;
 			describe(d, unit, f, &function);
+			function.dir = dir;
 			function.scope = (uint64_t)(i + 1) << 32 | (at + 1);
 			if (f->parent)
 				function.parent = (uint64_t)(i + 1) << 32 | f->parent;

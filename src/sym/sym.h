@@ -88,7 +88,8 @@ uint64_t symfile_instructions(struct symfile *sf, uint64_t vaddr, uint64_t end);
 struct sym_line { /* code of one line of source, in one function or inlined call */
 	uint64_t addr,
 		end; /* the same: nothing is left of the statement, which ends where it begins */
-	const char *file; /* never NULL; lives as long as the symfile */
+	const char *file; /* never NULL; lives as long as the symfile, as does `dir` */
+	const char *dir;  /* where the compiler ran, for a relative `file`; NULL: unknown */
 	uint32_t line;	  /* not 0 */
 	bool stmt;	  /* a statement begins at addr; else the rest of one that was moved */
 	uint64_t scope;	  /* the id of the function or inlined call; 0: unknown */
@@ -97,6 +98,7 @@ struct sym_line { /* code of one line of source, in one function or inlined call
 struct sym_function { /* or an inlined call of it */
 	const char *name, *linkage;
 	const char *file; /* where it is declared; NULL and 0: unknown */
+	const char *dir;  /* where the compiler ran, for relative files; NULL: unknown */
 	uint32_t line;
 	uint64_t scope, start, size; /* of the first part of its code; start: where it is entered */
 	/* Of an inlined call: the scope and the line that it is in; the file is NULL if that is unknown. */

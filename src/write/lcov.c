@@ -78,15 +78,25 @@ static void say_missing(struct writer *w)
 {
 	struct lcov *lcov = w->priv;
 	const struct coverage *coverage = &lcov->coverage;
+	uint64_t all = coverage->instructions;
 	struct buf line = { 0 };
 
+	for (unsigned i = 0; i < COVERAGE_STATES; i++)
+		all += coverage->unknown[i];
 	for (unsigned i = 0; i < COVERAGE_STATES; i++) {
 		if (!coverage->unknown[i])
 			continue;
 		buf_clear(&line);
 		buf_addf(&line, "%" PRIu64 " of %" PRIu64 " instructions are not counted: %s",
-			 coverage->unknown[i], coverage->unknown[i] + coverage->instructions,
-			 reasons[i]);
+			 coverage->unknown[i], all, reasons[i]);
+		say(lcov, line.data);
+	}
+	if (coverage->uncounted) {
+		buf_clear(&line);
+		buf_addf(&line,
+			 "the code before %" PRIu64
+			 " branches is not counted: the input has no number of instructions there",
+			 coverage->uncounted);
 		say(lcov, line.data);
 	}
 	if (coverage->gaps + lcov->lost) {

@@ -200,6 +200,121 @@ def test_names(folder, name, qemu):
     test_readers(folder, f"{name}: odd names", info, records)
 
 
+def test_folders(folder, name, qemu):
+    """A path in a line table may be relative to the folder in which the compiler ran."""
+    os.mkdir(os.path.join(folder, "sub"))
+    source = os.path.join(folder, "sub", "small.c")
+    with open(source, "w", encoding="ascii") as f:
+        f.write("int main(void)\n{\n\treturn 0;\n}\n")
+    for version in ["4", "5"]:
+        program = os.path.join(folder, f"small{version}")
+        done = run("gcc", "-O0", "-g", f"-gdwarf-{version}", "-no-pie", "sub/small.c", "-o", program, cwd=folder)
+        if done.returncode:
+            raise RuntimeError(done.stderr)
+        record(program, program + ".data", qemu)
+        found = {path: dict(record.lines) for path, record in convert(program + ".data")[1].items()
+                 if os.path.basename(path) == "small.c"}
+        equal(f"{name}: a relative path in DWARF {version}", found, {os.path.realpath(source): {2: 1, 3: 1, 4: 1}})
+
+
+ODD_CODE = """
+#define REST ".loc 1 99 0 is_stmt 0\\n\\tnop\\n\\t.loc 1 3 0 is_stmt 1"
+static void first(void)
+{
+	__asm__ volatile(REST);
+}
+static void second(void)
+{
+	__asm__ volatile(REST);
+}
+__attribute__((naked)) static void spin(int n)
+{
+	__asm__("1: dec %edi; jnz 1b; ret");
+}
+static int plain(int n)
+{
+	return n;
+}
+__attribute__((always_inline)) static inline int inlined(int n)
+{
+	while (n > 3)
+		n /= 2;
+	return n;
+}
+int main(void)
+{
+	int sum = plain(1) + inlined(20) + plain(3); /* between calls */
+	for (int i = 0; i < 7; i++)
+		i < 3 ? first() : second();
+	spin(5);
+	spin(6);
+	return sum - 6;
+}
+"""
+
+
+def test_odd_code(folder, name, qemu):
+    """Of line 99, which no statement begins, there are two copies. A loop begins where spin() is entered."""
+    source, program = (os.path.join(folder, part) for part in ("odd_code.c", "odd_code"))
+    with open(source, "w", encoding="ascii") as f:
+        f.write(ODD_CODE)
+    done = run("gcc", "-O0", "-g", "-no-pie", "-fcf-protection=none", source, "-o", program)
+    if done.returncode:
+        raise RuntimeError(done.stderr)
+    record(program, program + ".data", qemu)
+    found = convert(program + ".data")[1][os.path.realpath(source)]
+    equal(f"{name}: copies of a line without statements add up", found.lines[99], 7)
+    between = 1 + ODD_CODE[:ODD_CODE.index("between calls")].count("\n")
+    equal(f"{name}: a line with an inlined call between calls", found.lines[between], 1)
+    equal(f"{name}: calls of a function that is a loop", found.functions["spin"][1], 2)
+
+
+PLUGIN = """
+int work(int n)
+{
+	return n + 1;
+}
+"""
+LOADER = """
+#include <dlfcn.h>
+int main(int argc, char **argv)
+{
+	for (int i = 1; i <= 5; i++) {
+		void *library = dlopen(i % 2 ? ONE : TWO, RTLD_NOW);
+		int (*work)(int) = library ? (int (*)(int))dlsym(library, "work") : 0;
+
+		if (!work)
+			return 1;
+		work(i);
+		dlclose(library);
+	}
+	return 0;
+}
+"""
+
+
+def test_unloaded(folder, name, qemu):
+    """Two libraries that are loaded in turns, at the same addresses if the kernel chooses so."""
+    names = [os.path.join(folder, part) for part in ("one", "two")]
+    for path in names:
+        with open(path + ".c", "w", encoding="ascii") as f:
+            f.write(PLUGIN)
+        done = run("gcc", "-O0", "-g", "-fPIC", "-shared", path + ".c", "-o", path + ".so")
+        if done.returncode:
+            raise RuntimeError(done.stderr)
+    program = os.path.join(folder, "loader")
+    with open(program + ".c", "w", encoding="ascii") as f:
+        f.write(LOADER)
+    done = run("gcc", "-O0", "-g", *(f'-D{path.rpartition("/")[2].upper()}="{path}.so"' for path in names),
+               program + ".c", "-o", program, "-ldl")
+    if done.returncode:
+        raise RuntimeError(done.stderr)
+    record(program, program + ".data", qemu)
+    records = convert(program + ".data")[1]
+    found = [records[os.path.realpath(path + ".c")].lines[4] for path in names]
+    equal(f"{name}: libraries that are loaded in turns", found, [3, 2])
+
+
 def main():
     why = emulate.why_not()
     if why or not shutil.which("genhtml"):
@@ -213,6 +328,9 @@ def main():
                 test_optimized(folder, name, qemu, flag)
             shutil.rmtree(os.path.join(folder, "pages"), ignore_errors=True)
             test_names(folder, name, qemu)
+            test_folders(folder, name, qemu)
+            test_odd_code(folder, name, qemu)
+            test_unloaded(folder, name, qemu)
     finish()
 
 
