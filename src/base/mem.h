@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 /* Ends the program. */
-_Noreturn void mem_ran_out(void);
+__attribute__((noreturn)) void mem_ran_out(void); /* a part of its type, as libdw wants it */
 /*
  * Treats a SIGSEGV or SIGABRT when no address space is left as out of memory: a library did not check malloc(), or the
  * stack could not grow.
