@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Makes the inputs of lcov, lcov-part, lcov-cut, lcov-open, lcov-no-numbers lcov-remapped and lcov-repeated"""
+"""Makes the inputs of lcov, lcov-part, lcov-cut, lcov-open, lcov-no-numbers, lcov-remapped and lcov-repeated."""
 import base64
 import os
 import sys
