@@ -78,7 +78,7 @@ def test_report(folder):
             tests = [row for row in event["rows"] if row["tested"]]
             equal(f"by {by}: tests", event["tests"], len(tests))
     text = kscope("diff", os.path.join(folder.path, "half.dump"), odd.path, "--limit", "0")
-    check("names are safe for a terminal, losses are told", "\033" not in text.stdout and
+    check("names are safe for a terminal, losses are reported", "\033" not in text.stdout and
           "half.dump (before): 42 lost, 0 damaged places\n" in text.stdout and "(after): 42 lost" in text.stdout, text.stdout[:400])
     tasks = parsed(kscope("diff", odd.path, odd.path, *odd.options, "--json", "--by", "task", "--idle"))
     equal("tasks of one name are one row", sorted({row["name"] for row in tasks["events"][0]["rows"]}),
