@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "pass/coverage_code.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -243,20 +244,31 @@ void coverage_code_sort(struct coverage_code *code)
 	code->nr_cuts = nr;
 }
 
-/* The number of steps up to an address, including it. */
-static size_t steps_upto(const struct coverage_code *code, uint64_t addr)
+/* The index of the first element whose number, at this offset in it, is `least` or more. They are in its order. */
+static size_t first_from(const void *all, size_t nr, size_t size, size_t offset, uint64_t least)
 {
-	size_t lo = 0, hi = code->nr_steps;
+	size_t lo = 0, hi = nr;
 
 	while (lo < hi) {
 		size_t mid = lo + (hi - lo) / 2;
+		const char *at = (const char *)all + mid * size + offset;
 
-		if (code->steps[mid].addr <= addr)
+		if (*(const uint64_t *)at < least)
 			lo = mid + 1;
 		else
 			hi = mid;
 	}
 	return lo;
+}
+
+#define FIRST_FROM(all, nr, member, least) \
+	first_from(all, nr, sizeof(*(all)), offsetof(__typeof__(*(all)), member), least)
+
+/* The number of steps up to an address, including it. */
+static size_t steps_upto(const struct coverage_code *code, uint64_t addr)
+{
+	return addr == UINT64_MAX ? code->nr_steps
+				  : FIRST_FROM(code->steps, code->nr_steps, addr, addr + 1);
 }
 
 uint64_t coverage_code_at(const struct coverage_code *code, uint64_t addr)
@@ -281,54 +293,28 @@ bool coverage_code_any(const struct coverage_code *code, uint64_t addr, uint64_t
 
 uint64_t coverage_code_jumped(const struct coverage_code *code, uint64_t addr)
 {
-	size_t lo = 0, hi = code->nr_jumps;
+	size_t i = FIRST_FROM(code->from, code->nr_jumps, a, addr);
 	uint64_t count = 0;
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (code->from[mid].a < addr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	for (; lo < code->nr_jumps && code->from[lo].a == addr; lo++)
-		count += code->from[lo].kind == COVERAGE_CAME ? 0 : code->from[lo].count;
+	for (; i < code->nr_jumps && code->from[i].a == addr; i++)
+		count += code->from[i].kind == COVERAGE_CAME ? 0 : code->from[i].count;
 	return count;
 }
 
 uint64_t coverage_code_back(const struct coverage_code *code, uint64_t addr, uint64_t from,
 			    uint64_t end)
 {
-	size_t lo = 0, hi = code->nr_to;
+	size_t i = FIRST_FROM(code->to, code->nr_to, b, addr);
 	uint64_t count = 0;
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (code->to[mid].b < addr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	for (; lo < code->nr_to && code->to[lo].b == addr; lo++) {
-		if (code->to[lo].a >= from && code->to[lo].a < end)
-			count += code->to[lo].count;
+	for (; i < code->nr_to && code->to[i].b == addr; i++) {
+		if (code->to[i].a >= from && code->to[i].a < end)
+			count += code->to[i].count;
 	}
 	return count;
 }
 
 size_t coverage_code_next_cut(const struct coverage_code *code, uint64_t addr)
 {
-	size_t lo = 0, hi = code->nr_cuts;
-
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (code->cuts[mid] < addr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	return first_from(code->cuts, code->nr_cuts, sizeof(*code->cuts), 0, addr);
 }
