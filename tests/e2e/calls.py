@@ -8,8 +8,7 @@ import os
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from kit import KSCOPE, check, equal, finish, guests, kscope, perfetto, run, scratch, skip
-from kit.wire_read import Stream
+from kit import KSCOPE, check, equal, finish, guests, kscope, perfetto, run, scratch, skip, wire_trace
 
 SUMS = ["count", "self_time", "total_time", "self_running", "total_running", "self_instructions",
         "total_instructions"]
@@ -120,9 +119,7 @@ def sums(found, keys=None):
 
 
 def test_parts(name, path, whole):
-    first, *_, last = Stream(path).rounds
-    edges = ["", *(f"{(first + (last - first) * i // 4) / 1e9:.9f}" for i in (1, 2, 3)), ""]
-    times = [["--time", f"{start},{end}"] for start, end in zip(edges, edges[1:])]
+    times = wire_trace.time_parts(path, 4)
     cpus = [["--cpu", "0"], ["--cpu", "1-2"], ["--cpu", "3"]]
     pids, levels = [["--pid", "0-1"], ["--pid", "2-99"]], [["--level", "user"], ["--level", "kernel"]]
     for what, parts in (("time", times), ("cpu", cpus), ("pid", pids), ("level", levels),
@@ -151,9 +148,7 @@ def test_inlines(name, path, whole, serial):
     equal(f"{name}: the same calls with inlined functions", sums(rest, keys), sums(whole, keys))
     equal(f"{name}: the same self instructions in all", sum(row["self_instructions"] for row in found["functions"]),
           sum(row["self_instructions"] for row in whole["functions"]))
-    first, *_, last = Stream(path).rounds
-    middle = f"{(first + last) / 2e9:.9f}"
-    parts = [calls(path, "--inlines", "--time", edges) for edges in (f",{middle}", f"{middle},")]
+    parts = [calls(path, "--inlines", *part) for part in wire_trace.time_parts(path, 2)]
     keys = ["count", "self_instructions", "total_instructions"]
     equal(f"{name}: the parts with inlined functions add up", sum((sums(part, keys) for part in parts),
                                                                 collections.Counter()), +sums(found, keys))

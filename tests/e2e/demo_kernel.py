@@ -12,7 +12,7 @@ import re
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from kit import check, equal, finish, guests, kscope, read_folded, run, scratch, skip
+from kit import check, equal, finish, guests, kscope, read_folded, run, scratch, skip, wire_trace
 from kit.wire_read import Stream
 
 TASK = "kernel;task_start;task_run"
@@ -184,11 +184,8 @@ def test_trace(folder, machine, frames, which, more=()):
 def test_parts(folder, machine):
     """Selections that partition a trace add up to the whole trace, stack by stack."""
     path = os.path.join(folder, f"{machine}-trace.kscope")
-    rounds = Stream(path).rounds
-    third = (rounds[-1] - rounds[0]) // 3
-    edges = ["", *(f"{time / 1e9:.9f}" for time in (rounds[0] + third, rounds[-1] - third)), ""]
     parts = {
-        "time": [["--time", f"{start},{end}"] for start, end in zip(edges, edges[1:])],
+        "time": wire_trace.time_parts(path, 3),
         "cpu": [["--cpu", "0"], ["--cpu", "1-2"], ["--cpu", "3"]],
         "pid": [["--pid", "1"], ["--pid", "2-99"]],
         "level": [["--level", "user"], ["--level", "kernel"]],

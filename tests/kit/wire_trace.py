@@ -267,6 +267,7 @@ class Clock(Cpu):
     def __init__(self):
         super().__init__()
         self.time = self.round = self.late = 0
+        self.times = []
 
     def feed_from(self, data, time, round_):
         self.time, self.round = time or self.time, round_
@@ -282,6 +283,7 @@ class Clock(Cpu):
         elif code == 0xc4:
             self.time += self.number()
             self.late += self.time < self.round
+            self.times.append(self.time)
         elif code == 0xc6:
             self.byte(), self.number(), self.number()
         elif code == 0xc7:
@@ -292,8 +294,8 @@ class Clock(Cpu):
             self.number()
 
 
-def rounds(path):
-    """How many rounds the recording has, and how many times in a trace are older than one before."""
+def clocks(path):
+    """{cpu: its clock at the end}, and how many rounds the recording has."""
     with open(path, "rb") as f:
         data = f.read()
     cpus, last, count = {}, 0, 0
@@ -303,7 +305,24 @@ def rounds(path):
             cpus.setdefault(got.get(2), Clock()).feed_from(got[9], got.get(12), last)
         if 10 in got:
             last, count = max(last, got[10]), count + 1
+    return cpus, count
+
+
+def rounds(path):
+    """How many rounds the recording has, and how many times in a trace are older than one before."""
+    cpus, count = clocks(path)
     return count, sum(cpu.late for cpu in cpus.values())
+
+
+def time_parts(path, count):
+    """Options that split a trace by time into `count` parts of about as many blocks each.
+
+    Parts of the same length could be empty: a busy host can stop QEMU for longer than the guest works.
+    """
+    cpus, _ = clocks(path)
+    times = sorted(time for cpu in cpus.values() for time in cpu.times)
+    edges = [f"{times[len(times) * nth // count] / 1e9:.9f}" for nth in range(1, count)]
+    return [["--time", f"{start},{end}"] for start, end in zip(["", *edges], [*edges, ""])]
 
 
 def decode(path):
