@@ -395,13 +395,15 @@ static bool has_cut_binaries(const struct images *images)
 int job_summary(struct job *job)
 {
 	uint64_t others = job_others(job), samples = job_samples(job);
+	/* A timeline made of samples does not count them. */
+	uint64_t read = others ? others : samples ? samples : job->read[EVENT_SAMPLE];
 
 	job->partial |= has_cut_binaries(&job->world.images);
 	job->partial |= mapped_warn();
 	if (job->damaged)
 		log_warn("%" PRIu64 " damaged place%s: %" PRIu64 " %s read, %" PRIu64
 			 " lost, %" PRIu64 " byte%s skipped",
-			 job->damaged, job->damaged == 1 ? "" : "s", others ? others : samples,
+			 job->damaged, job->damaged == 1 ? "" : "s", read,
 			 others ? "events" : "samples", job->lost, job->damaged_bytes,
 			 job->damaged_bytes == 1 ? "" : "s");
 	else if (job->lost && job->read[EVENT_BRANCH] && !job->read[EVENT_SAMPLE])

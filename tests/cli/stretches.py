@@ -361,8 +361,17 @@ def test_levels(folder):
     check("levels: each has some", all(parts), parts)
 
 
+def test_damage(folder):
+    """The message about damage counts the samples, as with other formats."""
+    path = os.path.join(GOLDEN, "perfdata-cut", "input.data")
+    for to in ("folded", "perfetto"):
+        exits(f"damage: {to}", kscope("convert", path, "-t", to, "-o", os.path.join(folder, to)), 1,
+              "1 damaged place: 4 samples read, 0 lost")
+
+
 def main():
     with scratch() as folder:
+        test_damage(folder)
         test_events(folder)
         test_choice(folder)
         test_numbers(folder)
