@@ -518,7 +518,8 @@ bool image_landmark(struct images *images, uint32_t handle, const char **name, u
 
 	if (!symfile)
 		return false;
-	if (usual_landmark(symfile, name, vaddr))
+	/* perf's cache lists a packed kernel's functions by one name each, which may not be the usual one. */
+	if (!symfile_is_packed(symfile) && usual_landmark(symfile, name, vaddr))
 		return true;
 	segments = symfile_segments(symfile, &nr);
 	for (size_t i = 0; i < nr; i++) {

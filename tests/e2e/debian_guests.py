@@ -15,7 +15,7 @@ import os
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from kit import check, finish, guests, kscope, read_folded, scratch, skip
+from kit import check, equal, finish, guests, kscope, read_folded, run, scratch, skip
 from kit.wire_read import Stream
 
 # {a caller: the function below it that must have the most samples}
@@ -98,13 +98,24 @@ def test_random(which, folder):
     returns, which QEMU looks up at each return, takes up to five times as long in some boots as in others.
     """
     name = f"linux-amd64, {which}"
-    guest = guests.linux("amd64", "kscope.work=random")
+    guest = guests.linux("amd64", "kscope.work=random nokaslr")
     out = os.path.join(folder, "random.kscope")
     boot = guests.record(guest, out, ["--clock", "instructions", "--period", "1000003"], which)
-    found = leaves(folded(out, "--samples"), "get_random_bytes_user")
+    stacks = folded(out, "--samples")
+    found = leaves(stacks, "get_random_bytes_user")
     share = found["chacha_permute"] / max(1, found.total())
     check(f"{name}: chacha_permute is nearly all of the random numbers", found.total() > 500 and 0.8 < share < 0.95,
           f"{found.most_common(4)} {boot.errors}")
+    test_perf(name, out, folder, leaves(stacks)["chacha_permute"])
+
+
+def test_perf(name, recording, folder, samples):
+    """perf finds the symbols of a packed kernel that runs where it was linked."""
+    data, env = os.path.join(folder, "perf.data"), dict(os.environ, HOME=folder)
+    kscope("convert", recording, "-o", data, env=env)
+    script = run("perf", "script", "-i", data, "-F", "ip,sym", env=env)
+    leaf = [block.split(maxsplit=2)[1] for block in script.stdout.split("\n\n") if block.strip()]
+    equal(f"{name}: perf finds chacha_permute", leaf.count("chacha_permute"), samples)
 
 
 def test_linux_stacks(name, stacks):
