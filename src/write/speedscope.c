@@ -63,7 +63,10 @@ struct speedscope {
 	size_t cap_used;
 	uint64_t lost, lost_bytes;
 	/* At the end: */
-	bool weigh;	      /* numbers of samples are their weights */
+	bool weigh; /* numbers of samples are their weights */
+	struct sum {
+		uint64_t samples, weight;
+	} * sums;	      /* of each event */
 	uint32_t no_stack;    /* a frame */
 	struct piece *pieces; /* of each place in used stacks */
 	struct buf texts;
@@ -276,14 +279,30 @@ static void add_weight(struct writer *w, const struct row *row)
 	w->written.samples += row->samples;
 }
 
+static void sum_up(const struct writer *w)
+{
+	struct speedscope *ss = w->priv;
+
+	ss->sums = xcalloc(w->world->nr_sources, sizeof(*ss->sums));
+	for (size_t i = 0; i < ss->nr; i++) {
+		const struct profile *profile = &ss->profiles[i];
+
+		if (profile->kind != OF_SAMPLES)
+			continue;
+		ss->sums[profile->source].samples += profile->size;
+		ss->sums[profile->source].weight += profile->weight;
+	}
+}
+
 static const char *unit_of(const struct writer *w, const struct profile *profile)
 {
 	const struct speedscope *ss = w->priv;
 	const struct source *source = &w->world->sources[profile->source];
+	const struct sum *sum = &ss->sums[profile->source];
 
 	if (!ss->weigh)
 		return "none";
-	if (source_counts_time(w->world, source))
+	if (source_sum_is_time(w->world, profile->source, sum->samples, sum->weight))
 		return "nanoseconds";
 	if (source->unit && !strcmp(str_text(w->world->strings, source->unit), "bytes"))
 		return "bytes";
@@ -546,6 +565,7 @@ static int speedscope_finish(struct writer *w)
 	for (size_t i = 0; i < ss->nr; i++)
 		push_last(ss, &ss->profiles[i]);
 	ss->weigh = counts_weight(w);
+	sum_up(w);
 	name_places(w);
 	if (ss->nr)
 		qsort(ss->profiles, ss->nr, sizeof(*ss->profiles), by_place);
@@ -574,6 +594,7 @@ static void speedscope_close(struct writer *w)
 		free(ss->profiles[i].open);
 	free(ss->profiles);
 	free(ss->used);
+	free(ss->sums);
 	free(ss->pieces);
 	free(ss->path);
 	buf_release(&ss->texts);
