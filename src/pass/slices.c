@@ -514,9 +514,11 @@ void slices_end_task(struct slices *s, struct slices_task *task)
 			slices_hide_run(s, &s->cpus[i], s->now, false);
 	}
 	close_from(s, task, 0, task->left);
-	if (task->thread && task->announced)
+	/* A gap may be all that is shown of a thread, or be shown before it. */
+	if (task->thread && (task->announced || task->last || task->least))
 		tids_put(&s->threads, task->pid, task->tid,
-			 (struct tids_ended){ task->tid, task->last });
+			 (struct tids_ended){ task->tid,
+					      task->last > task->least ? task->last : task->least });
 	else if (s->kind && task->announced)
 		tids_put(&s->ended, task->pid, task->kind,
 			 (struct tids_ended){ task->tid, task->last });
@@ -556,11 +558,14 @@ void slices_open(struct slices *s, struct slices_task *task, struct slice slice)
 void slices_open_early(struct slices *s, struct slices_task *task, struct slice slice,
 		       uint64_t early, bool selected)
 {
-	uint64_t least = s->axis == AXIS_TIME && s->from > task->least ? s->from : task->least;
-	uint64_t place = s->axis == AXIS_TIME ? task->began : task->first;
-	bool has_room = place >= least && place - least >= early;
+	uint64_t place = s->axis == AXIS_TIME ? task->began : task->first, least;
 	struct slice *first;
+	bool has_room;
 
+	if (task->thread && !task->announced)
+		go_on(s, task);
+	least = s->axis == AXIS_TIME && s->from > task->least ? s->from : task->least;
+	has_room = place >= least && place - least >= early;
 	slice.cut = true;
 	slice.time = task->began;
 	slices_open(s, task, slice);

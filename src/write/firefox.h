@@ -177,7 +177,6 @@ struct firefox {
 	struct rows samples, markers, allocs; /* by thread */
 	uint64_t first, last;		      /* time; NO_TIME: none yet */
 	uint64_t pace;			      /* ns between samples of a thread that runs */
-	bool has_weights;		      /* not all weights are 0 */
 	uint64_t lost;
 	struct firefox_sum {
 		uint64_t samples, weight;

@@ -152,7 +152,6 @@ void firefox_put_sample(struct writer *w, const struct event *ev)
 	thread->busy += !row.idle;
 	thread->count += row.count;
 	thread->weight += row.weight;
-	ff->has_weights |= row.weight != 0;
 	thread->weighs |= row.weight != 1 || row.count != 1;
 	rows_add(&ff->samples, number, &row);
 	see_cpu(ff, thread->main, ev);

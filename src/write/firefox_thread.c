@@ -153,11 +153,6 @@ static uint64_t ran(const struct firefox *ff, const struct firefox_sample *sampl
 	return (passed > ff->pace + ff->pace / 2 ? ff->pace : passed) / 1000;
 }
 
-static uint64_t value_of(const struct firefox *ff, const struct firefox_sample *sample)
-{
-	return ff->has_weights ? sample->weight : sample->count;
-}
-
 #define COLUMN(table, group, key, value)                       \
 	do {                                                   \
 		json_out_array(json, key);                     \
@@ -213,6 +208,8 @@ static void put_samples(struct writer *w, uint32_t number)
 	bool ms = source_sum_is_time(w->world, thread->source, sum->samples, sum->weight);
 	uint32_t unit = w->world->sources[thread->source].unit;
 	bool bytes = unit && !strcmp(str_text(w->world->strings, unit), "bytes");
+	/* As in a report, because the data of an event may have no weights. */
+	bool weighs = unit || sum->weight;
 	struct json_out *json = &ff->out.json;
 	const struct firefox_sample *row;
 	struct rows_reader reader;
@@ -225,7 +222,8 @@ static void put_samples(struct writer *w, uint32_t number)
 	json_out_text(json, "weightType", ms ? "tracing-ms" : bytes ? "bytes" : "samples");
 	if (thread->weighs || ms)
 		COLUMN(&ff->samples, number, "weight",
-		       json_out_decimal(json, NULL, value_of(ff, row), ms ? FIREFOX_MS : 0));
+		       json_out_decimal(json, NULL, weighs ? row->weight : row->count,
+					ms ? FIREFOX_MS : 0));
 	else
 		json_out_null(json, "weight");
 	json_out_u64(json, "length", thread->nr);

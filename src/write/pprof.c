@@ -125,6 +125,12 @@ static void flush(struct writer *w, struct buf *buf)
 	buf_clear(buf);
 }
 
+/* pprof's numbers are signed. */
+static uint64_t limited(uint64_t number)
+{
+	return number < INT64_MAX ? number : INT64_MAX;
+}
+
 /* The number of a string in the profile. Writes the string first if it is new. 0: "". */
 static uint32_t string(struct writer *w, uint32_t handle)
 {
@@ -212,7 +218,7 @@ static void put_period(struct writer *w)
 		return;
 	put_type(w, PROFILE_PERIOD_TYPE, str_text(w->world->strings, event->name),
 		 unit_of(w->world, event));
-	pb_put_uint(&p->message, PROFILE_PERIOD, source->period);
+	pb_put_uint(&p->message, PROFILE_PERIOD, limited(source->period));
 	flush(w, &p->message);
 }
 
@@ -397,14 +403,12 @@ static void put_number_label(struct writer *w, const char *key, uint32_t value)
 	pb_close(&p->message, at);
 }
 
-/* pprof's values are signed. --verify gets the true values, because pprof_finish() warns of the difference. */
+/* --verify gets the true values, because pprof_finish() warns of the difference. */
 static void limit_values(struct pprof *p, uint64_t *values)
 {
 	for (size_t i = 0; i < p->nr_values; i++) {
-		if (values[i] > INT64_MAX) {
-			values[i] = INT64_MAX;
-			p->too_large = true;
-		}
+		p->too_large |= values[i] > INT64_MAX;
+		values[i] = limited(values[i]);
 	}
 }
 
@@ -509,8 +513,8 @@ static void put_time(struct writer *w)
 
 	if (p->first == NO_TIME)
 		return;
-	pb_put_uint(&p->message, PROFILE_TIME, timeline_wall(w->world, p->first));
-	pb_put_uint(&p->message, PROFILE_DURATION, p->last - p->first);
+	pb_put_uint(&p->message, PROFILE_TIME, limited(timeline_wall(w->world, p->first)));
+	pb_put_uint(&p->message, PROFILE_DURATION, limited(p->last - p->first));
 	flush(w, &p->message);
 }
 

@@ -63,7 +63,10 @@ struct speedscope {
 	size_t cap_used;
 	uint64_t lost, lost_bytes;
 	/* At the end: */
-	bool weigh;	      /* numbers of samples are their weights */
+	struct sum {
+		uint64_t samples, weight;
+		bool weighs; /* numbers of samples are their weights */
+	} * sums;	     /* of each event */
 	uint32_t no_stack;    /* a frame */
 	struct piece *pieces; /* of each place in used stacks */
 	struct buf texts;
@@ -196,17 +199,23 @@ static void put_slice(struct writer *w, const struct event *ev)
 
 /* The writer: samples */
 
-/* The weight as in a report, because data may have no weights. */
-static bool counts_weight(const struct writer *w)
+/* The weight as in a report, because the data of an event may have no weights. */
+static void sum_up(const struct writer *w)
 {
-	const struct speedscope *ss = w->priv;
-	bool has_unit = false, has_weight = false;
+	struct speedscope *ss = w->priv;
 
+	ss->sums = xcalloc(w->world->nr_sources, sizeof(*ss->sums));
 	for (size_t i = 0; i < ss->nr; i++) {
-		has_unit |= !!w->world->sources[ss->profiles[i].source].unit;
-		has_weight |= ss->profiles[i].weight > 0;
+		const struct profile *profile = &ss->profiles[i];
+
+		if (profile->kind != OF_SAMPLES)
+			continue;
+		ss->sums[profile->source].samples += profile->size;
+		ss->sums[profile->source].weight += profile->weight;
 	}
-	return ss->options.measure != MEASURE_SAMPLES && (has_unit || has_weight);
+	for (uint32_t i = 0; i < w->world->nr_sources; i++)
+		ss->sums[i].weighs = ss->options.measure != MEASURE_SAMPLES &&
+				     (w->world->sources[i].unit || ss->sums[i].weight);
 }
 
 /* Makes the text of every place in the stacks. */
@@ -267,11 +276,11 @@ static void add_stack(struct writer *w, uint32_t stack)
 	}
 }
 
-static void add_weight(struct writer *w, const struct row *row)
+static void add_weight(struct writer *w, const struct row *row, bool weighs)
 {
 	struct speedscope *ss = w->priv;
 
-	buf_addu(&ss->line, ss->weigh ? row->number : row->samples);
+	buf_addu(&ss->line, weighs ? row->number : row->samples);
 	w->written.weight += row->number;
 	w->written.samples += row->samples;
 }
@@ -280,10 +289,11 @@ static const char *unit_of(const struct writer *w, const struct profile *profile
 {
 	const struct speedscope *ss = w->priv;
 	const struct source *source = &w->world->sources[profile->source];
+	const struct sum *sum = &ss->sums[profile->source];
 
-	if (!ss->weigh)
+	if (!sum->weighs)
 		return "none";
-	if (source_counts_time(w->world, source))
+	if (source_sum_is_time(w->world, profile->source, sum->samples, sum->weight))
 		return "nanoseconds";
 	if (source->unit && !strcmp(str_text(w->world->strings, source->unit), "bytes"))
 		return "bytes";
@@ -293,13 +303,15 @@ static const char *unit_of(const struct writer *w, const struct profile *profile
 static void write_samples(struct writer *w, const struct profile *profile)
 {
 	struct speedscope *ss = w->priv;
+	bool weighs = ss->sums[profile->source].weighs;
 	struct rows_reader reader;
 	const struct row *row;
 
+	w->written.knows |= weighs ? WROTE_WEIGHT : WROTE_SAMPLES;
 	buf_addf(&ss->line,
 		 "\"type\":\"sampled\",\"unit\":\"%s\",\"startValue\":0,\"endValue\":%" PRIu64
 		 ",\n\"samples\":[",
-		 unit_of(w, profile), ss->weigh ? profile->weight : profile->size);
+		 unit_of(w, profile), weighs ? profile->weight : profile->size);
 	rows_begin(&reader, &ss->rows, profile->group);
 	for (const char *before = "["; (row = rows_next(&reader)); before = ",[") {
 		buf_adds(&ss->line, before);
@@ -312,7 +324,7 @@ static void write_samples(struct writer *w, const struct profile *profile)
 	rows_begin(&reader, &ss->rows, profile->group);
 	for (const char *before = ""; (row = rows_next(&reader)); before = ",") {
 		buf_adds(&ss->line, before);
-		add_weight(w, row);
+		add_weight(w, row, weighs);
 		flush(w, CHUNK);
 	}
 	rows_end(&reader);
@@ -437,7 +449,7 @@ static void name_profile(struct writer *w, const struct profile *profile, struct
 		uint32_t event = source_name(w->world, profile->source);
 
 		buf_addf(to, "%s%s%s", to->len ? ": " : "", str_text(w->world->strings, event),
-			 ss->weigh ? "" : " (samples)");
+			 ss->sums[profile->source].weighs ? "" : " (samples)");
 	}
 	add_losses(ss, to, samples);
 }
@@ -545,7 +557,7 @@ static int speedscope_finish(struct writer *w)
 
 	for (size_t i = 0; i < ss->nr; i++)
 		push_last(ss, &ss->profiles[i]);
-	ss->weigh = counts_weight(w);
+	sum_up(w);
 	name_places(w);
 	if (ss->nr)
 		qsort(ss->profiles, ss->nr, sizeof(*ss->profiles), by_place);
@@ -555,7 +567,9 @@ static int speedscope_finish(struct writer *w)
 		write_profile(w, &ss->profiles[i]);
 	buf_adds(&ss->line, "\n]}\n");
 	flush(w, 0);
-	w->written.knows = (ss->weigh ? WROTE_WEIGHT : WROTE_SAMPLES) | WROTE_SLICES;
+	w->written.knows |= WROTE_SLICES;
+	if (!(w->written.knows & WROTE_WEIGHT))
+		w->written.knows |= WROTE_SAMPLES;
 	if (!ss->nr)
 		log_warn("%s has no profiles, so speedscope cannot open it: the input has no "
 			 "samples or calls, or none is selected",
@@ -574,6 +588,7 @@ static void speedscope_close(struct writer *w)
 		free(ss->profiles[i].open);
 	free(ss->profiles);
 	free(ss->used);
+	free(ss->sums);
 	free(ss->pieces);
 	free(ss->path);
 	buf_release(&ss->texts);

@@ -279,6 +279,18 @@ def check_large_sum(pprof, folder):
     equal("a sum beyond 63 bits: not negative", pprof.top(path, "cycles"), {"main": (1 << 63, 1 << 63)})
 
 
+def check_large_facts(pprof, folder):
+    source, path = os.path.join(folder, "facts.dump"), os.path.join(folder, "facts.pb")
+    with open(source, "w", encoding="utf-8") as f:
+        f.write(f'kscope-dump 1\nsource id=1 name="cycles" type=0 config=0x0 period={(1 << 64) - 1}\n'
+                'sample time=0 cpu=0 task=1/1 source=1 weight=1 : named "main"\n'
+                'sample time=18446744073.709551614 cpu=0 task=1/1 source=1 weight=1 : named "main"\n')
+    kscope("convert", source, "-o", path)
+    text = pprof(path, "raw")
+    check("a period and a time beyond 63 bits: not negative",
+          f"Period: {(1 << 63) - 1}\n" in text and "Duration: -" not in text, text)
+
+
 def check_names(pprof, folder):
     """Data with names and no addresses; names that are not UTF-8; recursion."""
     source, path = os.path.join(folder, "a.folded"), os.path.join(folder, "a.pb")
@@ -301,6 +313,7 @@ def check_names(pprof, folder):
     check_units(pprof, folder)
     check_time(pprof, folder)
     check_large_sum(pprof, folder)
+    check_large_facts(pprof, folder)
     for name in ("wire-allocs", "perfdata-holes", "kpdata-many-sources", "wire-described-many-frames"):
         place = os.path.join(GOLDEN, name)
         source = next(os.path.join(place, file) for file in os.listdir(place) if file.startswith("input."))

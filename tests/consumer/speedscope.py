@@ -190,6 +190,19 @@ def test_units(folder):
     equal("no stack", totals(page["file"], found["? 7/8: work"]), {"[no stack]": (1500, 1500)})
 
 
+def test_clock(folder):
+    """cpu-clock counts ns, unless all its weights are 1, as in Zephyr; also if a thread has only few ns."""
+    source = os.path.join(folder, "clock.dump")
+    for weight, unit in ((250000, "nanoseconds"), (1, "none")):
+        with open(source, "w", encoding="utf-8") as file:
+            file.write('kscope-dump 1\nsource id=1 name="cpu-clock" type=1 config=0x0\n'
+                       f'sample time=0.1 cpu=0 task=1/1 source=1 weight={weight} : named "main"\n'
+                       'sample time=0.2 cpu=0 task=1/2 source=1 weight=1 : named "main"\n')
+        rows = json.loads(kscope("convert", source, "-t", "speedscope", "-o", "-").stdout)["profiles"]
+        equal(f"cpu-clock, {weight}: the unit", [(row["unit"], row["weights"]) for row in rows],
+              [(unit, [weight]), (unit, [1])])
+
+
 def test_folded(folder):
     source, path = (os.path.join(folder, name) for name in ("t.folded", "t.speedscope.json"))
     with open(source, "w", encoding="utf-8") as file:
@@ -293,6 +306,7 @@ def main():
     with scratch() as folder:
         test_odd(folder)
         test_units(folder)
+        test_clock(folder)
         test_folded(folder)
         test_nothing(folder)
         test_calls(folder)
