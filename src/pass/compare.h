@@ -70,7 +70,8 @@ struct compare_event {
 	size_t cap_cells;
 	double (*blocks)[COMPARE_BLOCKS]; /* likewise; only if each side has one run */
 	size_t cap_blocks;
-	struct hash index; /* (name, binary) to rows */
+	struct hash index;    /* (name, binary) to rows */
+	struct hash binaries; /* (binary, run): the run has code of it */
 };
 
 struct compare {

@@ -252,6 +252,16 @@ def test_matching(folder):
           [("f", "a", "same"), ("f", "b", "slower"), ("g", "b", "faster")])
     answer = folder.json(HEAD + one("[unknown]", "a"), HEAD + one("[unknown]", "b"))
     equal("code without a name is not matched", len(answer["events"][0]["rows"]), 2)
+    # One of the runs lacks a function, because it is rare.
+    rare = stacks("vmlinux-6.2", 50)
+    runs = [stacks(binary, 50, one("g", binary)) for binary in ["vmlinux-6.1"] * 3 + ["vmlinux-6.2"] * 2]
+    for at in range(3):
+        after = [*runs[3:3 + at], rare, *runs[3 + at:]]
+        paths = [folder.write(f"renamed{i}", text) for i, text in enumerate([*runs[:3], *after])]
+        answer = parsed(kscope("diff", "--json", *(word for path in paths[:3] for word in ("--before", path)), *paths[3:]))
+        equal(f"a binary of another name in several runs, of which run {at} lacks a function",
+              sorted((row["name"], row["binary"], row["before"]["samples"], row["after"]["samples"])
+                     for row in answer["events"][0]["rows"]), [("f", "vmlinux-6.2", 150, 150), ("g", "vmlinux-6.2", 150, 100)])
 
 
 def test_sides(folder):
