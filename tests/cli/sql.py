@@ -7,6 +7,7 @@ import pty
 import random
 import re
 import shlex
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -213,6 +214,42 @@ def test_limits(folder):
             os.unlink(os.path.join(folder, name))
 
 
+def test_leftovers(folder):
+    """SQLite would apply the changes in a file beside the output to the new database."""
+    path = os.path.join(folder, "left.db")
+    for mode, end in (("wal", "-wal"), ("delete", "-journal")):
+        other = sqlite3.connect(os.path.join(folder, "other.db"), isolation_level=None)
+        for sql in (f"PRAGMA journal_mode = {mode}", "CREATE TABLE x(a)", "BEGIN", "INSERT INTO x VALUES(1)"):
+            other.execute(sql)
+        if mode == "wal":
+            other.execute("COMMIT")
+        for part in ("", end):
+            shutil.copy(os.path.join(folder, "other.db" + part), path + part)
+        other.close()
+        before = read(path)
+        exits(f"a file {end} beside the output", kscope("convert", "in.dump", "-o", path, cwd=folder), 4, f"left.db{end}", "remove")
+        check(f"a file {end}: the output stays as it was", read(path) == before)
+        exits(f"a file {end} beside the target of a link", kscope("convert", "in.dump", "-o", link_to(path), cwd=folder), 4,
+              f"left.db{end}")
+        exits("... but a compressed database", kscope("convert", "in.dump", "-o", path + ".gz", cwd=folder), 0)
+        with open(path + end, "wb"):
+            pass
+        exits(f"an empty file {end}", kscope("convert", "in.dump", "-o", path, cwd=folder), 0)
+        db = sqlite3.connect(path)
+        equal(f"an empty file {end}: SQLite reads the database", db.execute("SELECT count(*) FROM samples").fetchall(), [(2,)])
+        db.close()
+        for name in os.listdir(folder):
+            if name.startswith(("left.db", "other.db", "link.db")):
+                os.unlink(os.path.join(folder, name))
+
+
+def link_to(path):
+    link = os.path.join(os.path.dirname(path), "link.db")
+    if not os.path.islink(link):
+        os.symlink(path, link)
+    return link
+
+
 def test_interrupt(folder):
     """A statement that would not end."""
     sql = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
@@ -264,7 +301,7 @@ def main():
             file.write(DUMP)
         exits("converts", kscope("convert", "in.dump", "-o", PATH, cwd=folder), 0)
         for test in (test_formats, test_terminal, test_refusals, test_schema, test_inputs, test_damage, test_limits,
-                     test_interrupt, test_numbers, test_page):
+                     test_leftovers, test_interrupt, test_numbers, test_page):
             test(folder)
     finish()
 
