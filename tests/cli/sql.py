@@ -40,6 +40,9 @@ def test_formats(folder):
     values = "SELECT NULL AS n, 1.5 AS r, -3 AS i, x'00ff' AS b, '' AS e, 1e-7 AS s, 2.0 AS w"
     equal("values in JSON", json.loads(asked("--json", sql=values)),
           [{"n": None, "r": 1.5, "i": -3, "b": "00ff", "e": "", "s": 1e-7, "w": 2.0}])
+    reals = [1e-30, -2.5e-21, 5e-324, 1.7976931348623157e308, 2 ** -60, 0.1 + 0.2, 0.0, 123456789.125]
+    found = json.loads(asked("--json", sql="SELECT " + ", ".join(f"{real!r} AS r{n}" for n, real in enumerate(reals))))
+    equal("numbers in JSON, however small", list(found[0].values()), reals)
     equal("values in CSV", asked("--csv", sql=values), "n,r,i,b,e,s,w\n,1.5,-3,00ff,,1e-07,2.0\n")
     equal("an empty value alone in CSV is no empty line", asked("--csv", sql="SELECT NULL AS a UNION ALL SELECT 5"), 'a\n""\n5\n')
     equal("blobs", asked("--tsv", sql="SELECT x'00017f80ff' AS b"), "b\n00017f80ff\n")
