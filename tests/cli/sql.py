@@ -182,6 +182,12 @@ def test_damage(folder):
     db.close()
     for words in (["SELECT * FROM x"], []):
         exits("another program's database", kscope("sql", path, *words), 3, "kscope did not write")
+    shutil.copy(os.path.join(folder, PATH), path)
+    db = sqlite3.connect(path)
+    db.execute("PRAGMA journal_mode = WAL")
+    db.close()
+    for words in (["SELECT * FROM samples"], []):
+        exits("a database with a write-ahead log", kscope("sql", path, *words), 3, "write-ahead log", "journal_mode = DELETE")
     os.unlink(path)
 
 
