@@ -29,22 +29,24 @@ void compare_release(struct compare *c)
 		hash_release(&c->events[i].binaries);
 	}
 	free(c->events);
+	hash_release(&c->by_name);
 }
 
 /* ---- rows ---- */
 
 static struct compare_event *event_of(struct compare *c, uint32_t name)
 {
-	for (size_t i = 0; i < c->nr; i++) {
-		if (c->events[i].name == name)
-			return &c->events[i];
+	uint32_t *at = hash_at(&c->by_name, (struct hash_key){ name, 0 });
+
+	if (!*at) {
+		GROW(c->events, c->nr + 1, c->cap);
+		c->events[c->nr++] = (struct compare_event){
+			.name = name,
+			.runs = xcalloc(c->nr_runs, sizeof(struct compare_run)),
+		};
+		*at = (uint32_t)c->nr;
 	}
-	GROW(c->events, c->nr + 1, c->cap);
-	c->events[c->nr] = (struct compare_event){
-		.name = name,
-		.runs = xcalloc(c->nr_runs, sizeof(struct compare_run)),
-	};
-	return &c->events[c->nr++];
+	return &c->events[*at - 1];
 }
 
 static struct hash_key key_of(uint32_t name, uint32_t binary)

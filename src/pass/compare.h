@@ -86,6 +86,7 @@ struct compare {
 
 	struct compare_event *events; /* in the order of their first samples */
 	size_t nr, cap;
+	struct hash by_name; /* of the events: index + 1 */
 };
 
 /* The keys of the tallies that compare_add() needs. */

@@ -282,6 +282,21 @@ def test_sides(folder):
     equal("then samples", folder.diff(plain, both, "--samples").returncode, 0)
 
 
+def test_many_events(folder):
+    """Each of many events, in several blocks of time, has its own numbers."""
+    def text(factor, nr=10000):
+        sources = "".join(f'source id={i + 1} name="e{i}" type=0 config={i:#x}\n' for i in range(nr))
+        return "kscope-dump 1\n" + sources + "".join(
+            f'sample time={j}.{i:09} task=1/1 source={i + 1} weight={factor * (i + j + 1)} : named "f{i % 3}"\n'
+            for j in range(1, 3) for i in range(nr))
+
+    answer = folder.json(text(1), text(2))
+    found = [(event["name"], [(row["name"], row["before"]["self"], row["after"]["self"]) for row in event["rows"]])
+             for event in answer["events"]]
+    check("many events", found == [(f"e{i}", [(f"f{i % 3}", 2 * i + 5, 4 * i + 10)]) for i in range(len(found))] and
+          len(found) == 10000, found[:5])
+
+
 def test_extremes(folder):
     most = 2 ** 63 - 1
     answer = folder.json(f"a 1\nb {most}\n", f"a {most}\nb 1\n")
@@ -376,7 +391,7 @@ def main():
     with scratch() as path:
         folder = Folder(path)
         for test in (test_report, test_text, test_total, test_absolute, test_idle, test_hint, test_p_values, test_thresholds, test_same,
-                     test_matching, test_sides, test_extremes, test_exact, test_runs, test_times):
+                     test_matching, test_sides, test_many_events, test_extremes, test_exact, test_runs, test_times):
             test(folder)
     finish()
 
