@@ -257,8 +257,13 @@ static void end_segment(struct summing *sum)
 	if (now->start == now->end)
 		return;
 	read_code(sum, now);
-	if (coverage_code_any(&sum->code, now->start, now->end))
+	if (coverage_code_any(&sum->code, now->start, now->end)) {
 		add_segment(sum, now);
+	} else if (coverage_code_came(&sum->code, now->start, now->end)) {
+		/* It is not selected, but its line tells whether a jump from it to selected code enters another line. */
+		coverage_code_cut(&sum->code, now->start);
+		add_segment(sum, now);
+	}
 	sum->now = (struct segment){ 0 };
 }
 
