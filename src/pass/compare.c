@@ -9,9 +9,7 @@
 #include "model/role.h"
 #include "model/source.h"
 
-/* The scale of squares, because a tally sums up whole numbers. */
-#define SCALE 1024
-#define LARGEST 0x1p52
+#define SQUARES 0x1p52 /* their sum, because a tally sums up whole numbers */
 
 unsigned compare_tally_by(enum flat_by by)
 {
@@ -254,16 +252,17 @@ static void add_blocks(const struct adding *adding)
 	}
 }
 
-/* Replaces the weights of the part by the squares, in units near those of the weights. */
+/* Replaces the weights of the part by the squares, in a unit in which their sum is known. Returns the unit. */
 static double make_squares(const struct adding *adding)
 {
 	struct tally *all = &adding->part->all;
-	double mean = (double)adding->flat.weight / (double)adding->flat.samples;
-	double unit = mean > 0 ? mean / SCALE : 1;
+	double sum = 0, unit;
 
 	for (size_t i = 0; i < all->nr; i++)
-		all->entries[i].weight =
-			(uint64_t)fmin(round(adding->part->squares[i] / unit), LARGEST);
+		sum += adding->part->squares[i];
+	unit = sum > 0 ? sum / SQUARES : 1;
+	for (size_t i = 0; i < all->nr; i++)
+		all->entries[i].weight = (uint64_t)round(adding->part->squares[i] / unit);
 	return unit;
 }
 

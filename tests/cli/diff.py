@@ -308,6 +308,12 @@ def test_extremes(folder):
                           enumerate((("a", 5000000000), ("b", 6000000000)) * 5))
     equal("5e9 units are not 5e9 samples", changes(folder.json(text, text.replace("weight=5", "weight=7"))),
           {"a": "noise", "b": "noise"})
+    found = []
+    for weight in (1, 10**6, 10**12, 10**17):
+        pair = [HEAD + f'sample task=1/1 source=1 weight={weight} : named "a"\n' * nr +
+                f'sample task=1/1 source=1 weight={weight} : named "b"\n' * (17 - nr) for nr in (5, 12)]
+        found.append([round(rows_of(folder.json(*pair, *options))["a"]["p"], 9) for options in ([], ["--absolute"])])
+    equal("p is the same in any unit of weights", found, [found[0]] * 4)
 
 
 SYMBOLS = """kscope-dump 1
