@@ -96,6 +96,7 @@ static int diff_finish(struct writer *w)
 	struct compare *compare = &run->diff->compare;
 	size_t nr = (size_t)(run - run->diff->runs);
 
+	blocks_sort(&run->blocks);
 	for (size_t source = 0; source < run->blocks.nr_sources; source++) {
 		struct blocks_part part;
 		int ret;

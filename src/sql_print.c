@@ -2,6 +2,7 @@
 #include "sql_print.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -145,13 +146,16 @@ static void add_field(struct printer *p, size_t nth, const char *text)
 
 /* ---- JSON ---- */
 
+#define MOST_DECIMALS 344 /* of the smallest number */
+
 /* The fewest decimals that identify the number. */
 static unsigned decimals_of(double real)
 {
 	char text[400];
-	unsigned nr = 1;
+	double size = fabs(real);
+	unsigned nr = size > 0 && size < 1 ? (unsigned)-floor(log10(size)) : 1;
 
-	for (; nr < 20; nr++) {
+	for (; nr < MOST_DECIMALS; nr++) {
 		snprintf(text, sizeof(text), "%.*f", (int)nr, real);
 		if (strtod(text, NULL) == real)
 			break;

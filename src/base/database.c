@@ -449,10 +449,27 @@ static int authorize(void *arg, int action, const char *one, const char *two, co
 	}
 }
 
+#define READ_VERSION 19 /* its place in the file */
+
+/* Another program may have switched the file to a write-ahead log, which needs memory that is shared by name. */
+static bool has_log(int fd)
+{
+	uint8_t version = 0;
+
+	return pread(fd, &version, 1, READ_VERSION) == 1 && version == 2;
+}
+
 struct database *database_open(int fd, struct err *err)
 {
-	struct database *db = open_file(fd, SQLITE_OPEN_READONLY, err);
+	struct database *db;
 
+	if (has_log(fd)) {
+		err_set(err, ERR_INPUT,
+			"the database has a write-ahead log, which kscope does not read: run "
+			"PRAGMA journal_mode = DELETE in the program that wrote it");
+		return NULL;
+	}
+	db = open_file(fd, SQLITE_OPEN_READONLY, err);
 	if (!db)
 		return NULL;
 	sqlite3_exec(db->sqlite,

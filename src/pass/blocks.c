@@ -23,6 +23,7 @@ void blocks_release(struct blocks *blocks)
 		free(blocks->all[i].squares);
 	}
 	free(blocks->sources);
+	free(blocks->places);
 	memset(blocks, 0, sizeof(*blocks));
 }
 
@@ -103,7 +104,7 @@ void blocks_add(struct blocks *blocks, const struct event *ev)
 	add_squares(block, tally_add(&block->tally, ev), weight * weight / (count > 0 ? count : 1));
 }
 
-static size_t count_entries(const struct blocks *blocks, uint32_t source)
+void blocks_sort(struct blocks *blocks)
 {
 	size_t nr = 0;
 
@@ -111,37 +112,47 @@ static size_t count_entries(const struct blocks *blocks, uint32_t source)
 		const struct tally *tally = &blocks->all[b].tally;
 
 		for (size_t i = 0; i < tally->nr; i++)
-			nr += tally->entries[i].source == source;
+			blocks->sources[tally->entries[i].source].nr++;
 	}
-	return nr;
-}
+	for (size_t i = 0; i < blocks->nr_sources; i++) {
+		blocks->sources[i].first = nr;
+		nr += blocks->sources[i].nr;
+		blocks->sources[i].nr = 0;
+	}
+	blocks->places = xcalloc(nr + 1, sizeof(*blocks->places));
+	for (size_t b = 0; b < blocks->nr; b++) {
+		const struct tally *tally = &blocks->all[b].tally;
 
-static void copy_entries(struct blocks_part *part, const struct block *block)
-{
-	for (size_t i = 0; i < block->tally.nr; i++) {
-		if (block->tally.entries[i].source != part->source)
-			continue;
-		part->squares[part->all.nr] = block->squares[i];
-		part->all.entries[part->all.nr++] = block->tally.entries[i];
+		for (size_t i = 0; i < tally->nr; i++) {
+			struct blocks_source *source = &blocks->sources[tally->entries[i].source];
+
+			blocks->places[source->first + source->nr++] =
+				(struct blocks_place){ (uint32_t)b, (uint32_t)i };
+		}
 	}
 }
 
 bool blocks_part(const struct blocks *blocks, uint32_t source, struct blocks_part *part)
 {
-	size_t nr = count_entries(blocks, source);
+	const struct blocks_source *facts = &blocks->sources[source];
+	size_t done = 0;
 
-	if (!nr)
+	if (!facts->nr)
 		return false;
-	*part = (struct blocks_part){ .source = source,
-				      .facts = blocks->sources[source],
-				      .nr = blocks->nr };
+	*part = (struct blocks_part){ .source = source, .facts = *facts, .nr = blocks->nr };
 	tally_init(&part->all, blocks->all[0].tally.world, blocks->all[0].tally.by);
-	GROW(part->all.entries, nr, part->all.cap);
-	part->squares = xcalloc(nr, sizeof(*part->squares));
+	GROW(part->all.entries, facts->nr, part->all.cap);
+	part->squares = xcalloc(facts->nr, sizeof(*part->squares));
 	for (size_t b = 0; b < blocks->nr; b++) {
-		copy_entries(part, &blocks->all[b]);
-		part->ends[b] = part->all.nr;
+		const struct blocks_place *place = &blocks->places[facts->first + done];
+
+		for (; done < facts->nr && place->block == b; done++, place++) {
+			part->squares[done] = blocks->all[b].squares[place->entry];
+			part->all.entries[done] = blocks->all[b].tally.entries[place->entry];
+		}
+		part->ends[b] = done;
 	}
+	part->all.nr = done;
 	return true;
 }
 

@@ -16,10 +16,15 @@ struct block {
 	size_t cap;
 };
 
-struct blocks_source { /* about all samples of a source */
-	bool exact;    /* they are sums of a trace or of a log, not random samples */
-	bool untimed;  /* one of them has no time */
-	bool measured; /* there is one */
+struct blocks_source {	  /* about all samples of a source */
+	bool exact;	  /* they are sums of a trace or of a log, not random samples */
+	bool untimed;	  /* one of them has no time */
+	bool measured;	  /* there is one */
+	size_t first, nr; /* after blocks_sort(): of its entries, in `places` */
+};
+
+struct blocks_place { /* of an entry */
+	uint32_t block, entry;
 };
 
 struct blocks {
@@ -28,6 +33,7 @@ struct blocks {
 	uint64_t start, width;	       /* ns; width 0: no sample has a time */
 	struct blocks_source *sources; /* by handle */
 	size_t nr_sources, cap_sources;
+	struct blocks_place *places; /* by source, then by block */
 };
 
 /* The entries of one source, block by block. */
@@ -43,6 +49,8 @@ struct blocks_part {
 void blocks_init(struct blocks *blocks, struct world *world, unsigned by);
 void blocks_add(struct blocks *blocks, const struct event *sample);
 void blocks_release(struct blocks *blocks);
+/* Call it once, after the last sample and before blocks_part(). */
+void blocks_sort(struct blocks *blocks);
 /* False if the source has no samples. Else the caller releases the part. */
 bool blocks_part(const struct blocks *blocks, uint32_t source, struct blocks_part *part);
 void blocks_part_release(struct blocks_part *part);

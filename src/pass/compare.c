@@ -9,9 +9,7 @@
 #include "model/role.h"
 #include "model/source.h"
 
-/* The scale of squares, because a tally sums up whole numbers. */
-#define SCALE 1024
-#define LARGEST 0x1p52
+#define SQUARES 0x1p52 /* their sum, because a tally sums up whole numbers */
 
 unsigned compare_tally_by(enum flat_by by)
 {
@@ -26,24 +24,27 @@ void compare_release(struct compare *c)
 		free(c->events[i].cells);
 		free(c->events[i].blocks);
 		hash_release(&c->events[i].index);
+		hash_release(&c->events[i].binaries);
 	}
 	free(c->events);
+	hash_release(&c->by_name);
 }
 
 /* ---- rows ---- */
 
 static struct compare_event *event_of(struct compare *c, uint32_t name)
 {
-	for (size_t i = 0; i < c->nr; i++) {
-		if (c->events[i].name == name)
-			return &c->events[i];
+	uint32_t *at = hash_at(&c->by_name, (struct hash_key){ name, 0 });
+
+	if (!*at) {
+		GROW(c->events, c->nr + 1, c->cap);
+		c->events[c->nr++] = (struct compare_event){
+			.name = name,
+			.runs = xcalloc(c->nr_runs, sizeof(struct compare_run)),
+		};
+		*at = (uint32_t)c->nr;
 	}
-	GROW(c->events, c->nr + 1, c->cap);
-	c->events[c->nr] = (struct compare_event){
-		.name = name,
-		.runs = xcalloc(c->nr_runs, sizeof(struct compare_run)),
-	};
-	return &c->events[c->nr++];
+	return &c->events[*at - 1];
 }
 
 static struct hash_key key_of(uint32_t name, uint32_t binary)
@@ -78,9 +79,9 @@ static bool is_telling(const struct compare *c, uint32_t name)
 
 #define SEVERAL UINT32_MAX /* in a hash of 1 + index */
 
-struct renaming { /* what only one of this run and the earlier ones has */
-	struct hash our_binaries, their_binaries;
-	struct hash ours, theirs; /* functions in binaries that the others lack, by name */
+struct renaming { /* functions that may be the same, although their binaries have different names */
+	struct hash theirs; /* rows whose binary this run lacks, by name */
+	struct hash ours;   /* functions of this run, without a row, that may be one of them */
 };
 
 /* Notes which row has a name, or that several rows have it. */
@@ -96,54 +97,78 @@ static uint32_t noted(const struct hash *index, uint32_t name)
 	return hash_get(index, key_of(name, 0));
 }
 
-static void find_renamed(struct renaming *found, const struct compare_event *event,
-			 const struct flat *flat)
+static bool has_binary(const struct compare_event *event, uint32_t binary, size_t run)
+{
+	return hash_get(&event->binaries, (struct hash_key){ binary, run });
+}
+
+/* Not one binary under two names. */
+static bool ran_together(const struct compare_event *event, uint32_t a, uint32_t b, size_t run)
+{
+	for (size_t r = 0; r <= run; r++) {
+		if (has_binary(event, a, r) && has_binary(event, b, r))
+			return true;
+	}
+	return false;
+}
+
+/* The row, plus 1, that a new function of this run has under another name of its binary; 0: none. */
+static uint32_t renamed_row(const struct compare *c, const struct compare_event *event,
+			    const struct hash *theirs, const struct flat_row *new, size_t run)
+{
+	uint32_t row = noted(theirs, new->name);
+
+	if (!row || row == SEVERAL || !is_telling(c, new->name) ||
+	    hash_get(&event->index, key_of(new->name, new->binary)) ||
+	    ran_together(event, event->rows[row - 1].binary, new->binary, run))
+		return 0;
+	return row;
+}
+
+static void find_renamed(const struct compare *c, struct renaming *found,
+			 struct compare_event *event, const struct flat *flat, size_t run)
 {
 	for (size_t i = 0; i < flat->nr; i++)
-		note_name(&found->our_binaries, flat->rows[i].binary, i);
+		*hash_at(&event->binaries, (struct hash_key){ flat->rows[i].binary, run }) = 1;
 	for (size_t i = 0; i < event->nr; i++) {
-		uint32_t binary = event->rows[i].binary;
-
-		note_name(&found->their_binaries, binary, i);
-		if (!noted(&found->our_binaries, binary))
+		if (!has_binary(event, event->rows[i].binary, run))
 			note_name(&found->theirs, event->rows[i].name, i);
 	}
 	for (size_t i = 0; i < flat->nr; i++) {
-		if (!noted(&found->their_binaries, flat->rows[i].binary))
+		if (renamed_row(c, event, &found->theirs, &flat->rows[i], run))
 			note_name(&found->ours, flat->rows[i].name, i);
 	}
 }
 
 /* Finds functions whose binary has another name in this run, such as vmlinux-6.2. */
 static void match_renamed(const struct compare *c, struct compare_event *event,
-			  const struct flat *flat)
+			  const struct flat *flat, size_t run)
 {
 	struct renaming found = { 0 };
 
-	find_renamed(&found, event, flat);
+	find_renamed(c, &found, event, flat, run);
 	for (size_t i = 0; i < flat->nr; i++) {
-		uint32_t name = flat->rows[i].name, row = noted(&found.theirs, name);
+		const struct flat_row *new = &flat->rows[i];
+		uint32_t row;
 
-		if (noted(&found.ours, name) != i + 1 || !row || row == SEVERAL ||
-		    !is_telling(c, name))
+		if (noted(&found.ours, new->name) != i + 1)
 			continue;
-		event->rows[row - 1].binary = flat->rows[i].binary;
-		*hash_at(&event->index, key_of(name, flat->rows[i].binary)) = row;
+		row = noted(&found.theirs, new->name);
+		event->rows[row - 1].binary = new->binary;
+		*hash_at(&event->index, key_of(new->name, new->binary)) = row;
 	}
-	hash_release(&found.our_binaries);
-	hash_release(&found.their_binaries);
 	hash_release(&found.ours);
 	hash_release(&found.theirs);
 }
 
 /* For each row of the flat, the row of the comparison. Tasks are matched by name alone. */
 static uint32_t *match_rows(const struct compare *c, struct compare_event *event,
-			    const struct flat *flat)
+			    const struct flat *flat, size_t run)
 {
 	uint32_t *rows = xcalloc(flat->nr + 1, sizeof(*rows));
 
 	if (c->by == FLAT_FUNCTION)
-		match_renamed(c, event, flat);
+		match_renamed(c, event, flat, run);
 	for (size_t i = 0; i < flat->nr; i++) {
 		uint32_t *at =
 			hash_at(&event->index, key_of(flat->rows[i].name, flat->rows[i].binary));
@@ -227,16 +252,17 @@ static void add_blocks(const struct adding *adding)
 	}
 }
 
-/* Replaces the weights of the part by the squares, in units near those of the weights. */
+/* Replaces the weights of the part by the squares, in a unit in which their sum is known. Returns the unit. */
 static double make_squares(const struct adding *adding)
 {
 	struct tally *all = &adding->part->all;
-	double mean = (double)adding->flat.weight / (double)adding->flat.samples;
-	double unit = mean > 0 ? mean / SCALE : 1;
+	double sum = 0, unit;
 
 	for (size_t i = 0; i < all->nr; i++)
-		all->entries[i].weight =
-			(uint64_t)fmin(round(adding->part->squares[i] / unit), LARGEST);
+		sum += adding->part->squares[i];
+	unit = sum > 0 ? sum / SQUARES : 1;
+	for (size_t i = 0; i < all->nr; i++)
+		all->entries[i].weight = (uint64_t)round(adding->part->squares[i] / unit);
 	return unit;
 }
 
@@ -341,7 +367,7 @@ int compare_add(struct compare *c, size_t run, struct blocks_part *part, struct 
 		leave_out_idle(&adding);
 	adding.options.measure = MEASURE_WEIGHT;
 	flat_make(&adding.flat, &part->all, c->by, &adding.options);
-	adding.rows = match_rows(c, adding.event, &adding.flat);
+	adding.rows = match_rows(c, adding.event, &adding.flat, run);
 	sums->exact = part->facts.exact && (first || sums->exact);
 	sums->untimed |= part->facts.untimed;
 	sums->nr_blocks = part->nr;

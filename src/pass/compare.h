@@ -70,7 +70,8 @@ struct compare_event {
 	size_t cap_cells;
 	double (*blocks)[COMPARE_BLOCKS]; /* likewise; only if each side has one run */
 	size_t cap_blocks;
-	struct hash index; /* (name, binary) to rows */
+	struct hash index;    /* (name, binary) to rows */
+	struct hash binaries; /* (binary, run): the run has code of it */
 };
 
 struct compare {
@@ -85,6 +86,7 @@ struct compare {
 
 	struct compare_event *events; /* in the order of their first samples */
 	size_t nr, cap;
+	struct hash by_name; /* of the events: index + 1 */
 };
 
 /* The keys of the tallies that compare_add() needs. */

@@ -37,9 +37,9 @@ struct coverage_line {
 	uint64_t count;
 };
 
-struct coverage_function { /* with its inlined calls */
-	uint32_t file, line, name;
-	uint64_t count; /* how often it was entered */
+struct coverage_function {	   /* with its inlined calls; of all with this name in the file */
+	uint32_t file, line, name; /* the first line */
+	uint64_t count;		   /* how often it was entered */
 };
 
 /* A conditional jump: the sum of its copies, in several functions and inlined calls. */

@@ -301,6 +301,17 @@ uint64_t coverage_code_jumped(const struct coverage_code *code, uint64_t addr)
 	return count;
 }
 
+bool coverage_code_came(const struct coverage_code *code, uint64_t addr, uint64_t end)
+{
+	size_t i = FIRST_FROM(code->from, code->nr_jumps, a, addr);
+
+	for (; i < code->nr_jumps && code->from[i].a < end; i++) {
+		if (code->from[i].kind == COVERAGE_CAME)
+			return true;
+	}
+	return false;
+}
+
 uint64_t coverage_code_back(const struct coverage_code *code, uint64_t addr, uint64_t from,
 			    uint64_t end)
 {

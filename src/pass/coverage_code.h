@@ -33,6 +33,8 @@ uint64_t coverage_code_at(const struct coverage_code *code, uint64_t addr);
 bool coverage_code_any(const struct coverage_code *code, uint64_t addr, uint64_t end);
 /* How often the instruction at an address jumped. */
 uint64_t coverage_code_jumped(const struct coverage_code *code, uint64_t addr);
+/* Whether code from an address to another jumped to the selection from outside. */
+bool coverage_code_came(const struct coverage_code *code, uint64_t addr, uint64_t end);
 /* How often code from `lo` to `hi` jumped to an address. */
 uint64_t coverage_code_back(const struct coverage_code *code, uint64_t addr, uint64_t lo,
 			    uint64_t hi);

@@ -257,8 +257,13 @@ static void end_segment(struct summing *sum)
 	if (now->start == now->end)
 		return;
 	read_code(sum, now);
-	if (coverage_code_any(&sum->code, now->start, now->end))
+	if (coverage_code_any(&sum->code, now->start, now->end)) {
 		add_segment(sum, now);
+	} else if (coverage_code_came(&sum->code, now->start, now->end)) {
+		/* It is not selected, but its line tells whether a jump from it to selected code enters another line. */
+		coverage_code_cut(&sum->code, now->start);
+		add_segment(sum, now);
+	}
 	sum->now = (struct segment){ 0 };
 }
 
@@ -598,8 +603,9 @@ static void count_function(struct summing *sum, const struct sym_function *funct
 	struct coverage_function new = { .file = file_of(sum, function->dir, function->file),
 					 .line = function->line,
 					 .name = str_intern_z(strings, name) };
-	uint32_t *at = hash_at(&sum->functions,
-			       (struct hash_key){ (uint64_t) new.file << 32 | new.line, new.name });
+	/* Readers take all functions of one name in a file for the same, also on different lines. */
+	uint32_t *at = hash_at(&sum->functions, (struct hash_key){ new.file, new.name });
+	struct coverage_function *known;
 	uint64_t ran = coverage_code_at(&sum->code, function->start);
 	uint64_t back = coverage_code_back(&sum->code, function->start, function->start,
 					   function->start + function->size);
@@ -609,7 +615,9 @@ static void count_function(struct summing *sum, const struct sym_function *funct
 		coverage->functions[coverage->nr_functions++] = new;
 		*at = (uint32_t)coverage->nr_functions;
 	}
-	coverage->functions[*at - 1].count += back < ran ? ran - back : 0;
+	known = &coverage->functions[*at - 1];
+	known->line = new.line < known->line ? new.line : known->line;
+	known->count += back < ran ? ran - back : 0;
 }
 
 static void take_function(void *arg, const struct sym_function *function)

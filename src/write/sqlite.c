@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -206,6 +207,25 @@ static void put_allocators(struct sqlite *s)
 
 /* ---- the writer ---- */
 
+/* Of a database that the output replaces: SQLite would take the changes in them for changes of the new one. */
+static int check_leftovers(struct writer *w)
+{
+	static const char *const ends[] = { "-wal", "-journal" };
+
+	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+		char *path = xasprintf("%s%s", w->out->target, ends[i]);
+		struct stat st;
+
+		if (!stat(path, &st) && st.st_size)
+			err_set(&w->err, ERR_OUTPUT,
+				"%s: it has changes of an earlier database, which SQLite would "
+				"apply to the new one: remove it, or use another name",
+				path);
+		free(path);
+	}
+	return w->err.code ? -1 : 0;
+}
+
 static int sqlite_open(struct writer *w)
 {
 	struct sqlite *s = w->priv;
@@ -220,6 +240,8 @@ static int sqlite_open(struct writer *w)
 			return err_set(&w->err, ERR_OUTPUT,
 				       "cannot write a temporary file in %s: %s", spool_folder(),
 				       strerror(errno));
+	} else if (w->out->target && check_leftovers(w) < 0) {
+		return -1;
 	}
 	s->db = database_create(fd, sqlite_schema, &w->err);
 	if (!s->db)

@@ -252,6 +252,16 @@ def test_matching(folder):
           [("f", "a", "same"), ("f", "b", "slower"), ("g", "b", "faster")])
     answer = folder.json(HEAD + one("[unknown]", "a"), HEAD + one("[unknown]", "b"))
     equal("code without a name is not matched", len(answer["events"][0]["rows"]), 2)
+    # One of the runs lacks a function, because it is rare.
+    rare = stacks("vmlinux-6.2", 50)
+    runs = [stacks(binary, 50, one("g", binary)) for binary in ["vmlinux-6.1"] * 3 + ["vmlinux-6.2"] * 2]
+    for at in range(3):
+        after = [*runs[3:3 + at], rare, *runs[3 + at:]]
+        paths = [folder.write(f"renamed{i}", text) for i, text in enumerate([*runs[:3], *after])]
+        answer = parsed(kscope("diff", "--json", *(word for path in paths[:3] for word in ("--before", path)), *paths[3:]))
+        equal(f"a binary of another name in several runs, of which run {at} lacks a function",
+              sorted((row["name"], row["binary"], row["before"]["samples"], row["after"]["samples"])
+                     for row in answer["events"][0]["rows"]), [("f", "vmlinux-6.2", 150, 150), ("g", "vmlinux-6.2", 150, 100)])
 
 
 def test_sides(folder):
@@ -272,6 +282,21 @@ def test_sides(folder):
     equal("then samples", folder.diff(plain, both, "--samples").returncode, 0)
 
 
+def test_many_events(folder):
+    """Each of many events, in several blocks of time, has its own numbers."""
+    def text(factor, nr=10000):
+        sources = "".join(f'source id={i + 1} name="e{i}" type=0 config={i:#x}\n' for i in range(nr))
+        return "kscope-dump 1\n" + sources + "".join(
+            f'sample time={j}.{i:09} task=1/1 source={i + 1} weight={factor * (i + j + 1)} : named "f{i % 3}"\n'
+            for j in range(1, 3) for i in range(nr))
+
+    answer = folder.json(text(1), text(2))
+    found = [(event["name"], [(row["name"], row["before"]["self"], row["after"]["self"]) for row in event["rows"]])
+             for event in answer["events"]]
+    check("many events", found == [(f"e{i}", [(f"f{i % 3}", 2 * i + 5, 4 * i + 10)]) for i in range(len(found))] and
+          len(found) == 10000, found[:5])
+
+
 def test_extremes(folder):
     most = 2 ** 63 - 1
     answer = folder.json(f"a 1\nb {most}\n", f"a {most}\nb 1\n")
@@ -283,6 +308,12 @@ def test_extremes(folder):
                           enumerate((("a", 5000000000), ("b", 6000000000)) * 5))
     equal("5e9 units are not 5e9 samples", changes(folder.json(text, text.replace("weight=5", "weight=7"))),
           {"a": "noise", "b": "noise"})
+    found = []
+    for weight in (1, 10**6, 10**12, 10**17):
+        pair = [HEAD + f'sample task=1/1 source=1 weight={weight} : named "a"\n' * nr +
+                f'sample task=1/1 source=1 weight={weight} : named "b"\n' * (17 - nr) for nr in (5, 12)]
+        found.append([round(rows_of(folder.json(*pair, *options))["a"]["p"], 9) for options in ([], ["--absolute"])])
+    equal("p is the same in any unit of weights", found, [found[0]] * 4)
 
 
 SYMBOLS = """kscope-dump 1
@@ -366,7 +397,7 @@ def main():
     with scratch() as path:
         folder = Folder(path)
         for test in (test_report, test_text, test_total, test_absolute, test_idle, test_hint, test_p_values, test_thresholds, test_same,
-                     test_matching, test_sides, test_extremes, test_exact, test_runs, test_times):
+                     test_matching, test_sides, test_many_events, test_extremes, test_exact, test_runs, test_times):
             test(folder)
     finish()
 

@@ -7,6 +7,7 @@ import pty
 import random
 import re
 import shlex
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -39,6 +40,9 @@ def test_formats(folder):
     values = "SELECT NULL AS n, 1.5 AS r, -3 AS i, x'00ff' AS b, '' AS e, 1e-7 AS s, 2.0 AS w"
     equal("values in JSON", json.loads(asked("--json", sql=values)),
           [{"n": None, "r": 1.5, "i": -3, "b": "00ff", "e": "", "s": 1e-7, "w": 2.0}])
+    reals = [1e-30, -2.5e-21, 5e-324, 1.7976931348623157e308, 2 ** -60, 0.1 + 0.2, 0.0, 123456789.125]
+    found = json.loads(asked("--json", sql="SELECT " + ", ".join(f"{real!r} AS r{n}" for n, real in enumerate(reals))))
+    equal("numbers in JSON, however small", list(found[0].values()), reals)
     equal("values in CSV", asked("--csv", sql=values), "n,r,i,b,e,s,w\n,1.5,-3,00ff,,1e-07,2.0\n")
     equal("an empty value alone in CSV is no empty line", asked("--csv", sql="SELECT NULL AS a UNION ALL SELECT 5"), 'a\n""\n5\n')
     equal("blobs", asked("--tsv", sql="SELECT x'00017f80ff' AS b"), "b\n00017f80ff\n")
@@ -178,6 +182,12 @@ def test_damage(folder):
     db.close()
     for words in (["SELECT * FROM x"], []):
         exits("another program's database", kscope("sql", path, *words), 3, "kscope did not write")
+    shutil.copy(os.path.join(folder, PATH), path)
+    db = sqlite3.connect(path)
+    db.execute("PRAGMA journal_mode = WAL")
+    db.close()
+    for words in (["SELECT * FROM samples"], []):
+        exits("a database with a write-ahead log", kscope("sql", path, *words), 3, "write-ahead log", "journal_mode = DELETE")
     os.unlink(path)
 
 
@@ -211,6 +221,42 @@ def test_limits(folder):
     for name in ("many.dump", "many.db"):
         if os.path.exists(os.path.join(folder, name)):
             os.unlink(os.path.join(folder, name))
+
+
+def test_leftovers(folder):
+    """SQLite would apply the changes in a file beside the output to the new database."""
+    path = os.path.join(folder, "left.db")
+    for mode, end in (("wal", "-wal"), ("delete", "-journal")):
+        other = sqlite3.connect(os.path.join(folder, "other.db"), isolation_level=None)
+        for sql in (f"PRAGMA journal_mode = {mode}", "CREATE TABLE x(a)", "BEGIN", "INSERT INTO x VALUES(1)"):
+            other.execute(sql)
+        if mode == "wal":
+            other.execute("COMMIT")
+        for part in ("", end):
+            shutil.copy(os.path.join(folder, "other.db" + part), path + part)
+        other.close()
+        before = read(path)
+        exits(f"a file {end} beside the output", kscope("convert", "in.dump", "-o", path, cwd=folder), 4, f"left.db{end}", "remove")
+        check(f"a file {end}: the output stays as it was", read(path) == before)
+        exits(f"a file {end} beside the target of a link", kscope("convert", "in.dump", "-o", link_to(path), cwd=folder), 4,
+              f"left.db{end}")
+        exits("... but a compressed database", kscope("convert", "in.dump", "-o", path + ".gz", cwd=folder), 0)
+        with open(path + end, "wb"):
+            pass
+        exits(f"an empty file {end}", kscope("convert", "in.dump", "-o", path, cwd=folder), 0)
+        db = sqlite3.connect(path)
+        equal(f"an empty file {end}: SQLite reads the database", db.execute("SELECT count(*) FROM samples").fetchall(), [(2,)])
+        db.close()
+        for name in os.listdir(folder):
+            if name.startswith(("left.db", "other.db", "link.db")):
+                os.unlink(os.path.join(folder, name))
+
+
+def link_to(path):
+    link = os.path.join(os.path.dirname(path), "link.db")
+    if not os.path.islink(link):
+        os.symlink(path, link)
+    return link
 
 
 def test_interrupt(folder):
@@ -264,7 +310,7 @@ def main():
             file.write(DUMP)
         exits("converts", kscope("convert", "in.dump", "-o", PATH, cwd=folder), 0)
         for test in (test_formats, test_terminal, test_refusals, test_schema, test_inputs, test_damage, test_limits,
-                     test_interrupt, test_numbers, test_page):
+                     test_leftovers, test_interrupt, test_numbers, test_page):
             test(folder)
     finish()
 

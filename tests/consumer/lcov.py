@@ -217,6 +217,45 @@ def test_folders(folder, name, qemu):
         equal(f"{name}: a relative path in DWARF {version}", found, {os.path.realpath(source): {2: 1, 3: 1, 4: 1}})
 
 
+TWICE = """
+#ifdef FIRST
+static int twice(int n)
+{
+	return n + 1;
+}
+#else
+static int twice(int n)
+{
+	return n + 2;
+}
+#endif
+int NAME(int n)
+{
+	return twice(n);
+}
+"""
+
+
+def test_twice(folder, name, qemu):
+    """Two functions of one name in a file: readers know functions by their names."""
+    source, program = (os.path.join(folder, part) for part in ("twice.h", "twice"))
+    for path, text in ((source, TWICE), (program + ".c", "int one(int n), two(int n);\nint main(void)\n{\n"
+                                                         "\treturn one(0) + two(1) + two(2) - 8;\n}\n")):
+        with open(path, "w", encoding="ascii") as f:
+            f.write(text)
+    objects = [program + part for part in ("1.o", "2.o")]
+    for words in (["-DFIRST", "-DNAME=one", "-xc", "-c", source, "-o", objects[0]],
+                  ["-DNAME=two", "-xc", "-c", source, "-o", objects[1]], [program + ".c", *objects, "-o", program]):
+        done = run("gcc", "-O0", "-g", *words)
+        if done.returncode:
+            raise RuntimeError(done.stderr)
+    record(program, program + ".data", qemu)
+    info, records = convert(program + ".data")
+    found = records[os.path.realpath(source)]
+    equal(f"{name}: two functions of one name", (found.functions["twice"], found.lines[5], found.lines[10]), ((3, 3), 1, 2))
+    test_readers(folder, f"{name}: two functions of one name", info, records)
+
+
 ODD_CODE = """
 #define REST ".loc 1 99 0 is_stmt 0\\n\\tnop\\n\\t.loc 1 3 0 is_stmt 1"
 static void first(void)
@@ -329,6 +368,8 @@ def main():
             shutil.rmtree(os.path.join(folder, "pages"), ignore_errors=True)
             test_names(folder, name, qemu)
             test_folders(folder, name, qemu)
+            shutil.rmtree(os.path.join(folder, "pages"), ignore_errors=True)
+            test_twice(folder, name, qemu)
             test_odd_code(folder, name, qemu)
             test_unloaded(folder, name, qemu)
     finish()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Makes the inputs of lcov, lcov-part, lcov-cut, lcov-open, lcov-no-numbers, lcov-remapped and lcov-repeated."""
+"""Makes the inputs of lcov, lcov-part, lcov-cut, lcov-rest, lcov-open, lcov-no-numbers, lcov-remapped and lcov-repeated."""
 import base64
 import os
 import sys
@@ -112,6 +112,8 @@ PART = "convert -t lcov -o - --time ,0.00000001\n"
 WHOLE = "convert -t lcov -o -\n"
 # The last branch is a jump. It counts, and its target does not, which is not selected, or not in the trace.
 CUT = "convert -t lcov -o - --time ,0.000000005\n"
+# From the jump that ends line 11 on: it ran before, in code that is not selected
+REST = "convert -t lcov -o - --time 0.000000016,\n"
 # The code of another binary comes to the same addresses, and runs half as often.
 MAP, LOOP = (TRACE[TRACE.index(begin):TRACE.index(end)] for begin, end in [("map ", "branch "),
                                                                            ("branch ", "# An interrupt before")])
@@ -123,6 +125,7 @@ OPEN = TRACE[:TRACE.index("branch time=0.000000005")]
 
 def main():
     for folder, verb, trace in [("lcov", WHOLE, TRACE), ("lcov-part", PART, TRACE), ("lcov-cut", CUT, TRACE),
+                                ("lcov-rest", REST, TRACE),
                                 ("lcov-repeated", WHOLE, REPEATED), ("lcov-remapped", WHOLE, REMAPPED),
                                 ("lcov-open", WHOLE, OPEN), ("lcov-no-numbers", WHOLE, NO_NUMBERS)]:
         place = os.path.join(sys.argv[1], folder)
