@@ -84,6 +84,7 @@ struct summing {
 	size_t nr_rests, cap_rests;
 	struct hash by_rest;  /* (scope, line): index + 1 */
 	struct hash by_call;  /* scope */
+	struct hash artificial; /* scopes of functions that the compiler made */
 	struct hash by_group; /* (scope, line) */
 	struct hash nr_jumps; /* likewise: how many conditional jumps it has */
 	bool has_lines;
@@ -272,13 +273,15 @@ static void take_line(void *arg, const struct sym_line *line)
 	struct summing *sum = arg;
 	struct segment segment = { .start = line->addr,
 				   .end = line->end,
-				   .line = line_of(sum, file_of(sum, line->dir, line->file),
-						   line->line),
 				   .scope = line->scope,
 				   .stmt = line->stmt };
 	struct segment *now = &sum->now;
 
 	sum->has_lines = true;
+	/* gcov leaves such functions out: their lines are those of the class or of another function. */
+	if (hash_get(&sum->artificial, (struct hash_key){ line->scope, 0 }))
+		return;
+	segment.line = line_of(sum, file_of(sum, line->dir, line->file), line->line);
 	sum->marks[segment.line].stmt |= line->stmt;
 	if (segment.start == now->end && segment.start < segment.end && now->start < now->end &&
 	    segment.line == now->line && segment.scope == now->scope) {
@@ -627,7 +630,9 @@ static void take_function(void *arg, const struct sym_function *function)
 	if (function->parent && function->call_file &&
 	    coverage_code_any(&sum->code, function->start, function->start + function->size))
 		add_call(sum, function);
-	if (function->file)
+	if (function->artificial)
+		*hash_at(&sum->artificial, (struct hash_key){ function->scope, 0 }) = 1;
+	else if (function->file)
 		count_function(sum, function);
 }
 
@@ -643,6 +648,7 @@ static void release_binary(struct summing *sum)
 	free(sum->rests);
 	hash_release(&sum->by_rest);
 	hash_release(&sum->by_call);
+	hash_release(&sum->artificial);
 	hash_release(&sum->by_group);
 	hash_release(&sum->nr_jumps);
 }

@@ -704,6 +704,17 @@ static const char *declared_in(struct unit *unit, Dwarf_Die *die)
 	return dwarf_filesrc(files, file, NULL, NULL);
 }
 
+/* GCC also has the flag on the body of a lambda, which people write. */
+static bool is_artificial(Dwarf_Die *die)
+{
+	Dwarf_Attribute attr;
+	const char *name = dwarf_diename(die);
+	bool flag = false;
+
+	return dwarf_attr_integrate(die, DW_AT_artificial, &attr) &&
+	       !dwarf_formflag(&attr, &flag) && flag && !(name && !strcmp(name, "operator()"));
+}
+
 /* Functions that the compiler generated, such as those of lambdas, have no declaration. */
 static void describe_by_code(const struct dwarf *d, struct unit *unit, const struct func *f,
 			     struct sym_function *out)
@@ -731,6 +742,7 @@ static void describe(struct dwarf *d, struct unit *unit, struct func *f, struct 
 	if (dwarf_decl_line(&die, &line) == 0 && line > 0)
 		out->line = (uint32_t)line;
 	out->file = out->line ? declared_in(unit, &die) : NULL;
+	out->artificial = is_artificial(&die);
 	if (!f->parent) {
 		if (!out->file)
 			describe_by_code(d, unit, f, out);

@@ -100,6 +100,7 @@ struct sym_function { /* or an inlined call of it */
 	const char *file; /* where it is declared; NULL and 0: unknown */
 	const char *dir;  /* where the compiler ran, for relative files; NULL: unknown */
 	uint32_t line;
+	bool artificial; /* the compiler made it, such as the constructor of a class without one */
 	uint64_t scope, start, size; /* of the first part of its code; start: where it is entered */
 	/* Of an inlined call: the scope and the line that it is in; the file is NULL if that is unknown. */
 	uint64_t parent;

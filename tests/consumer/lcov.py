@@ -114,6 +114,26 @@ def test_gcov(folder, name, qemu):
     return path, records
 
 
+def test_classes(folder, name, qemu):
+    """Functions that the compiler made do not count on the lines of others, as in gcov."""
+    source, program = f"{coverage.SOURCES}/classes.cc", os.path.join(folder, "classes")
+    host = os.path.join(folder, "classes-host")
+    os.mkdir(host)
+    for words in (["--coverage", "-c", source, "-o", f"{host}/classes.o"],
+                  ["--coverage", f"{host}/classes.o", "-o", f"{host}/classes"], [source, "-o", program]):
+        done = run("g++", "-O0", "-g", *words)
+        if done.returncode:
+            raise RuntimeError(done.stderr)
+    exits(f"{name}: classes: runs with gcov", run(f"{host}/classes", cwd=host), 0)
+    record(program, program + ".data", qemu)
+    found = ours(convert(program + ".data")[1])["classes.cc"]
+    problems, same = coverage.differences(found, coverage.gcov(host, "classes.o")["classes.cc"])
+    no_problems(f"{name}: classes: as in gcov", problems)
+    check(f"{name}: classes: much is compared", same[0] >= 15 and same[1] >= 4, same)
+    no_problems(f"{name}: no function that the compiler made",
+                [function for function in found.functions if "static_init" in function or "GLOBAL" in function])
+
+
 def test_selection(name, path, whole):
     """Threads add up to the whole."""
     threads = sorted(set(re.findall(r"^(\d+) ", kscope("insn", "--addresses", path).stdout, re.M)))
@@ -367,6 +387,7 @@ def main():
                 test_optimized(folder, name, qemu, flag)
             shutil.rmtree(os.path.join(folder, "pages"), ignore_errors=True)
             test_names(folder, name, qemu)
+            test_classes(folder, name, qemu)
             test_folders(folder, name, qemu)
             shutil.rmtree(os.path.join(folder, "pages"), ignore_errors=True)
             test_twice(folder, name, qemu)
