@@ -82,11 +82,11 @@ struct summing {
 	size_t nr_calls, cap_calls;
 	struct rest *rests;
 	size_t nr_rests, cap_rests;
-	struct hash by_rest;  /* (scope, line): index + 1 */
-	struct hash by_call;  /* scope */
+	struct hash by_rest;	/* (scope, line): index + 1 */
+	struct hash by_call;	/* scope */
 	struct hash artificial; /* scopes of functions that the compiler made */
-	struct hash by_group; /* (scope, line) */
-	struct hash nr_jumps; /* likewise: how many conditional jumps it has */
+	struct hash by_group;	/* (scope, line) */
+	struct hash nr_jumps;	/* likewise: how many conditional jumps it has */
 	bool has_lines;
 };
 
@@ -271,10 +271,9 @@ static void end_segment(struct summing *sum)
 static void take_line(void *arg, const struct sym_line *line)
 {
 	struct summing *sum = arg;
-	struct segment segment = { .start = line->addr,
-				   .end = line->end,
-				   .scope = line->scope,
-				   .stmt = line->stmt };
+	struct segment segment = {
+		.start = line->addr, .end = line->end, .scope = line->scope, .stmt = line->stmt
+	};
 	struct segment *now = &sum->now;
 
 	sum->has_lines = true;

@@ -517,8 +517,8 @@ void slices_end_task(struct slices *s, struct slices_task *task)
 	/* A gap may be all that is shown of a thread, or be shown before it. */
 	if (task->thread && (task->announced || task->last || task->least))
 		tids_put(&s->threads, task->pid, task->tid,
-			 (struct tids_ended){ task->tid,
-					      task->last > task->least ? task->last : task->least });
+			 (struct tids_ended){ task->tid, task->last > task->least ? task->last
+										  : task->least });
 	else if (s->kind && task->announced)
 		tids_put(&s->ended, task->pid, task->kind,
 			 (struct tids_ended){ task->tid, task->last });

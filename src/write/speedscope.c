@@ -65,8 +65,8 @@ struct speedscope {
 	/* At the end: */
 	struct sum {
 		uint64_t samples, weight;
-		bool weighs; /* numbers of samples are their weights */
-	} * sums;	     /* of each event */
+		bool weighs;  /* numbers of samples are their weights */
+	} * sums;	      /* of each event */
 	uint32_t no_stack;    /* a frame */
 	struct piece *pieces; /* of each place in used stacks */
 	struct buf texts;
