@@ -277,12 +277,12 @@ def perf_names(guest, data):
     """{function: weight} of perf report, which finds binaries only in the build-id cache.
 
     perf has one row for each function of several with the same name, and one for each address
-    without a name: 0x..., or zeros."""
+    without a name: 0x..., or zeros. It replaces the separator in names, such as @ in those of linkers: e843419@02f1."""
     done = run("perf", "--buildid-dir", guest.path("cache"), "report", "-f", "-i", data, "--stdio",
-               "--no-children", "-g", "none", "--sort", "sym", "-F", "period,sym", "-t", "@")
+               "--no-children", "-g", "none", "--sort", "sym", "-F", "period,sym", "-t", "\t")
     names = collections.Counter()
     for line in done.stdout.splitlines():
-        weight, mark, name = line.partition("@[k] ")
+        weight, mark, name = line.partition("\t[k] ")
         if mark and not name.startswith(("0x", "00", "[idle]")):
             names[name.strip()] += int(weight)
     return names
