@@ -150,6 +150,11 @@ bool source_sum_is_time(const struct world *world, uint32_t source, uint64_t sam
 	return weight && weight != samples && source_counts_time(world, &world->sources[source]);
 }
 
+bool source_has_weights(const struct world *world, uint32_t source, uint64_t weight)
+{
+	return world->sources[source].unit || weight;
+}
+
 bool source_counts_time(const struct world *world, const struct source *source)
 {
 	return source->unit ? !strcmp(str_text(world->strings, source->unit), "ns")

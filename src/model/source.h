@@ -15,6 +15,8 @@ bool source_counts_time(const struct world *world, const struct source *source);
  */
 bool source_sum_is_time(const struct world *world, uint32_t source, uint64_t samples,
 			uint64_t weight);
+/* Whether its samples, whose weights have this sum, count by weight: the data of an event may have no weights. */
+bool source_has_weights(const struct world *world, uint32_t source, uint64_t weight);
 /* For formats that have only a name: sets type and config, parsing the name as perf does. */
 void source_from_name(struct event_source *source, const char *name);
 

@@ -208,8 +208,7 @@ static void put_samples(struct writer *w, uint32_t number)
 	bool ms = source_sum_is_time(w->world, thread->source, sum->samples, sum->weight);
 	uint32_t unit = w->world->sources[thread->source].unit;
 	bool bytes = unit && !strcmp(str_text(w->world->strings, unit), "bytes");
-	/* As in a report, because the data of an event may have no weights. */
-	bool weighs = unit || sum->weight;
+	bool weighs = source_has_weights(w->world, thread->source, sum->weight);
 	struct json_out *json = &ff->out.json;
 	const struct firefox_sample *row;
 	struct rows_reader reader;

@@ -199,7 +199,6 @@ static void put_slice(struct writer *w, const struct event *ev)
 
 /* The writer: samples */
 
-/* The weight as in a report, because the data of an event may have no weights. */
 static void sum_up(const struct writer *w)
 {
 	struct speedscope *ss = w->priv;
@@ -215,7 +214,7 @@ static void sum_up(const struct writer *w)
 	}
 	for (uint32_t i = 0; i < w->world->nr_sources; i++)
 		ss->sums[i].weighs = ss->options.measure != MEASURE_SAMPLES &&
-				     (w->world->sources[i].unit || ss->sums[i].weight);
+				     source_has_weights(w->world, i, ss->sums[i].weight);
 }
 
 /* Makes the text of every place in the stacks. */
