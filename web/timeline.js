@@ -1,0 +1,569 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// The timeline: activity by cpu and by task. It selects a range of time.
+import { h, button, clamp, binarySearch } from './base.js';
+import { formatAxis, formatPercent, formatValue, plural } from './format.js';
+import { functionName, taskName } from './state.js';
+import { rowValues } from './sums.js';
+import { categoryColour, textColour, themeColours } from './colours.js';
+import { createScene, createViewport, addGestures, viewportKey, isForOthers, listenKeys, drawAxis, drawGaps, drawRange, gapLines, hatch, rangeDrag } from './canvas.js';
+
+/** @typedef {import('./types.js').App} App */
+/** @typedef {import('./types.js').Dataset} Dataset */
+/** @typedef {import('./types.js').View} View */
+/** @typedef {import('./canvas.js').Scene} Scene */
+/** @typedef {import('./canvas.js').Viewport} Viewport */
+
+/**
+ * @typedef {{kind: 'cpu' | 'task' | 'all', id: number, label: string, top: number, height: number}} Lane
+ * @typedef {{kind: string, label: string, open?: boolean, top: number, run: () => void}} Heading
+ * @typedef {{lanes: Lane[], headings: Heading[], height: number}} Lanes
+ */
+
+/**
+ * What rows add up to, by lane, category (the last one: idle), and bin.
+ *
+ * @typedef {{bins: number, categories: number, values: Float32Array, chosen: Float32Array | null,
+ *   full: Float64Array}} Activity
+ */
+
+const LANE_NAMES = 168; // px
+const OVERVIEW = 16;
+const LANE_HEIGHT = { cpu: 28, task: 22, all: 40 };
+const HEADING = 20;
+const FEW_TASKS = 6;
+const MORE_TASKS = 25;
+
+/** @param {App} app @returns {View} */
+export function createTimeline(app) {
+  const { head } = app.data;
+  const element = h('section', { class: 'timeline', 'aria-label': 'Timeline' });
+  if (!head.timed) {
+    element.append(h('p', { class: 'drawing-note' },
+      'The samples of this recording have no times, so there is no timeline.'));
+    return { id: 'timeline', label: 'Timeline', element, update: () => {} };
+  }
+  const folded = new Set();
+  let shown = FEW_TASKS;
+  let lanes = /** @type {Lanes} */ ({ lanes: [], headings: [], height: 0 });
+  let data = /** @type {Dataset | null} */ (null);
+  let statistics = /** @type {ReturnType<typeof rowStatistics> | null} */ (null);
+  const laneCache = activityCache();
+  const overviewCache = activityCache();
+
+  const view = createViewport(() => { top.redraw(); body.redraw(); placeHandles(); });
+  const top = createScene({ label: 'Overview of the whole recording, and time axis', draw: drawTop,
+    className: 'timeline-top' });
+  const body = createScene({ label: 'Activity over time', draw: drawBody, className: 'timeline-body' });
+  const names = h('div', { class: 'timeline-names' });
+  body.space.append(names);
+  const legend = h('div', { class: 'timeline-legend' });
+  const chosen = h('span', { class: 'timeline-chosen', 'aria-live': 'polite' });
+  const handles = [handle(0, 'Begin of the selected time'), handle(1, 'End of the selected time')];
+  const clear = button('Clear', 'Select all of the time (Esc)', () => app.choose({ range: null }));
+  const zoomRange = button('Zoom', 'Zoom the timeline to the selected time (Enter)', zoomToRange);
+  element.append(h('div', { class: 'drawing-bar' }, h('strong', null, 'Timeline'), legend,
+    h('span', { class: 'drawing-fill' }), chosen, zoomRange, clear,
+    button('−', 'Zoom out (-)', () => view.zoom(2, undefined, true)),
+    button('+', 'Zoom in (+)', () => view.zoom(0.5, undefined, true)),
+    button('All', 'Show all of the time (0)', () => view.set(view.min, view.max, true))),
+  h('div', { class: 'timeline-area' }, top.element, body.element, handles));
+
+  const width = () => body.width - LANE_NAMES;
+  const timeAt = (/** @type {number} */ x) => view.at(x - LANE_NAMES, width());
+
+  addGestures(body, view, { left: LANE_NAMES,
+    drag: (x) => x < LANE_NAMES ? null : rangeDrag(app, timeAt, clamp(timeAt(x), 0, app.data.head.length)),
+    double: () => app.choose({ range: null }), hover });
+  addGestures(top, view, { left: LANE_NAMES,
+    drag: (x, y) => y > OVERVIEW ? null : { move: lookAt, end: lookAt },
+    click: (x, y) => { if (y <= OVERVIEW && x > LANE_NAMES) lookAt(x); },
+    double: () => view.set(view.min, view.max, true) });
+  listenKeys(body, key);
+  listenKeys(top, key);
+
+  /** Moves the middle of what is visible. @param {number} x in the overview */
+  function lookAt(x) {
+    const middle = (x - LANE_NAMES) / width() * view.max;
+    const half = (view.to - view.from) / 2;
+    view.set(middle - half, middle + half);
+  }
+
+  function zoomToRange() {
+    const { range } = app.choice;
+    if (!range) return;
+    const margin = (range[1] - range[0]) * 0.1;
+    view.set(range[0] - margin, range[1] + margin, true);
+  }
+
+  /** @param {0 | 1} edge @param {string} label */
+  function handle(edge, label) {
+    /** @type {ReturnType<typeof rangeDrag> | null} */
+    let drag = null;
+    const x = (/** @type {PointerEvent} */ event) => event.clientX - body.canvas.getBoundingClientRect().left;
+    return h('div', { class: 'timeline-handle', role: 'slider', tabindex: 0, 'aria-label': label,
+      onpointerdown: (/** @type {PointerEvent} */ event) => {
+        if (!app.choice.range) return;
+        handles[edge].setPointerCapture(event.pointerId);
+        drag = rangeDrag(app, timeAt, app.choice.range[1 - edge]);
+        event.preventDefault();
+      },
+      onpointermove: (/** @type {PointerEvent} */ event) => drag?.move(x(event), 0),
+      onpointerup: (/** @type {PointerEvent} */ event) => { drag?.end(x(event), 0); drag = null; },
+      onkeydown: (/** @type {KeyboardEvent} */ event) => {
+        const by = { ArrowLeft: -1, ArrowRight: 1, ArrowDown: -1, ArrowUp: 1, PageDown: -10, PageUp: 10 }[event.key];
+        if (!by) return;
+        moveRange(by, edge);
+        event.preventDefault();
+        event.stopPropagation();
+      } });
+  }
+
+  /** @param {number} by steps @param {0 | 1 | null} edge null: both */
+  function moveRange(by, edge) {
+    const { range } = app.choice;
+    if (!range) return;
+    const step = Math.max(Math.round((view.to - view.from) / 200), 1) * by;
+    const { length } = app.data.head;
+    /** @type {[number, number]} */
+    const moved = [...range];
+    if (edge === null) {
+      const inside = clamp(step, -range[0], length - range[1]);
+      moved[0] += inside;
+      moved[1] += inside;
+    } else if (edge) moved[1] = clamp(range[1] + step, range[0] + 1, Math.max(length, range[0] + 1));
+    else moved[0] = clamp(range[0] + step, 0, range[1] - 1);
+    app.choose({ range: moved }, true);
+  }
+
+  /** @param {KeyboardEvent} event */
+  function key(event) {
+    if (isForOthers(event)) return false;
+    const by = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+    if (by && app.choice.range) moveRange(by, event.shiftKey ? 1 : null);
+    else if (by) view.pan(by * 0.1, true);
+    else if (event.key === 'Escape' && app.choice.range) app.choose({ range: null });
+    else if (event.key === 'Enter' && app.choice.range) zoomToRange();
+    else return viewportKey(event, view);
+    return true;
+  }
+
+  // Lanes
+
+  function makeLanes() {
+    const { tasks } = app.data;
+    const { cpuTotals, taskTotals } = /** @type {NonNullable<typeof statistics>} */ (statistics);
+    lanes = { lanes: [], headings: [], height: 0 };
+    const cpus = [...cpuTotals.keys()].filter((cpu) => cpu && cpuTotals[cpu]);
+    const busy = [...taskTotals.keys()].filter((task) => task && taskTotals[task])
+      .sort((a, b) => tasks.idle[a] - tasks.idle[b] || taskTotals[b] - taskTotals[a]);
+    if (!cpus.length && !busy.length) add('all', 0, 'All');
+    if (cpus.length && section('cpu', `${cpus.length} CPUs`, cpus.length > 1))
+      for (const cpu of cpus) add('cpu', cpu, `CPU ${cpu - 1}`);
+    if (busy.length && section('task', plural(busy.length, 'task'), busy.length > 1)) {
+      // The one that is selected can always be seen.
+      const few = busy.slice(0, shown);
+      const { task } = app.choice;
+      if (task && !few.includes(task) && busy.includes(task)) few.push(task);
+      for (const one of few) add('task', one, taskName(app.data, one));
+      const rest = busy.length - few.length;
+      if (rest > 0) heading('more', `${plural(rest, 'more task')}`, () => { shown += MORE_TASKS; });
+      else if (shown > FEW_TASKS && busy.length > FEW_TASKS) heading('more', 'Fewer tasks', () => { shown = FEW_TASKS; });
+    }
+    body.setContent(lanes.height);
+    body.element.style.height = `${lanes.height}px`;
+    showNames();
+  }
+
+  /** @param {'cpu' | 'task' | 'all'} kind @param {number} id @param {string} label */
+  function add(kind, id, label) {
+    lanes.lanes.push({ kind, id, label, top: lanes.height, height: LANE_HEIGHT[kind] });
+    lanes.height += LANE_HEIGHT[kind];
+  }
+
+  /** @param {string} kind @param {string} label @param {() => void} run @param {boolean} [open] */
+  function heading(kind, label, run, open) {
+    lanes.headings.push({ kind, label, open, top: lanes.height, run: () => { run(); makeLanes(); body.redraw(); } });
+    lanes.height += HEADING;
+  }
+
+  /** @param {string} kind @param {string} label @param {boolean} needed @returns {boolean} whether it is open */
+  function section(kind, label, needed) {
+    const open = !folded.has(kind);
+    if (needed) heading(kind, label, () => { if (!folded.delete(kind)) folded.add(kind); }, open);
+    return open;
+  }
+
+  function showNames() {
+    const style = (/** @type {number} */ y, /** @type {number} */ height) => ({ top: `${y}px`, height: `${height}px` });
+    names.replaceChildren(...lanes.headings.map(({ label, open, top: y, run }) =>
+      h('button', { type: 'button', class: 'timeline-heading', style: style(y, HEADING), onclick: run,
+        'aria-expanded': open === undefined ? null : String(open) },
+      open === undefined ? label : `${open ? '▾' : '▸'} ${label}`)),
+    ...lanes.lanes.map(({ kind, id, label, top: y, height }) => kind === 'all' ? h('span', { style: style(y, height) })
+      : h('button', { type: 'button', class: 'timeline-name', title: `${label}: select only its samples`,
+        style: style(y, height), 'aria-pressed': String(app.choice[kind] === id),
+        onclick: () => app.choose({ [kind]: app.choice[kind] === id ? null : id }) }, label)));
+  }
+
+  // Drawing
+
+  /** @param {Lane[]} of */
+  function activityOf(of) {
+    const bins = Math.max(Math.round(width()), 1);
+    const laneOf = { cpu: new Int32Array(statistics?.cpuTotals.length ?? 0).fill(-1),
+      task: new Int32Array(app.data.tasks.nr).fill(-1), all: -1 };
+    of.forEach(({ kind, id }, i) => { if (kind === 'all') laneOf.all = i; else laneOf[kind][id] = i; });
+    return { bins, laneOf };
+  }
+
+  /** @param {Scene} scene */
+  function drawTop(scene) {
+    if (!data || !statistics) return;
+    const { context } = scene;
+    const colours = themeColours();
+    /** @type {Lane} */
+    const lane = { kind: 'all', id: 0, label: '', top: 1, height: OVERVIEW - 1 };
+    const { bins, laneOf } = activityOf([lane]);
+    const activity = overviewCache(`${bins} ${app.choice.event} ${app.choice.function}`, () => sumActivity(app,
+      { from: 0, to: app.data.head.length, bins, laneOf, lanes: [lane], statistics: /** @type {any} */ (statistics),
+        fn: app.choice.function }));
+    context.translate(LANE_NAMES, 0);
+    drawLane(scene, app, activity, 0, lane, activity.full[0]);
+    context.translate(-LANE_NAMES, 0);
+    const [a, b] = [view.from, view.to].map((time) => LANE_NAMES + time / view.max * width());
+    context.globalAlpha = 0.6;
+    context.fillStyle = colours.background;
+    context.fillRect(LANE_NAMES, 0, a - LANE_NAMES, OVERVIEW);
+    context.fillRect(b, 0, scene.width - b, OVERVIEW);
+    context.globalAlpha = 1;
+    context.strokeStyle = colours.muted;
+    context.strokeRect(Math.round(a) + 0.5, 0.5, Math.max(Math.round(b - a) - 1, 2), OVERVIEW - 1);
+    context.fillStyle = colours.muted;
+    scene.label('Whole recording', 8, OVERVIEW / 2 + 1, LANE_NAMES - 16);
+    context.translate(0, OVERVIEW);
+    drawAxis(Object.assign({}, scene, { width: body.width }), view, app.data.head.axis, { left: LANE_NAMES, grid: false });
+    context.translate(0, -OVERVIEW);
+  }
+
+  /** @param {Scene} scene */
+  function drawBody(scene) {
+    if (!data || width() < 1) return;
+    const activity = currentActivity();
+    const { context } = scene;
+    const scroll = scene.scroll();
+    const { cpu, task } = app.choice;
+    lanes.lanes.forEach((lane, i) => {
+      const y = lane.top - scroll;
+      if (y > scene.height || y + lane.height < 0) return;
+      const chosenOne = lane.kind === 'cpu' ? cpu : lane.kind === 'task' ? task : null;
+      context.save();
+      context.beginPath();
+      context.rect(LANE_NAMES, y, width(), lane.height);
+      context.clip();
+      context.translate(LANE_NAMES, 0);
+      context.globalAlpha = chosenOne !== null && chosenOne !== lane.id ? 0.35 : 1;
+      drawLane(scene, app, activity, i, { ...lane, top: y + 2, height: lane.height - 3 }, fullOf(activity, lane));
+      context.restore();
+      drawGaps(scene, view, app.data.gaps, { [lane.kind]: lane.id, left: LANE_NAMES, top: y + 2, height: lane.height - 3 });
+      context.fillStyle = themeColours().line;
+      context.fillRect(0, y + lane.height - 1, scene.width, 1);
+    });
+    drawRange(scene, view, app, LANE_NAMES);
+  }
+
+  function currentActivity() {
+    const { bins, laneOf } = activityOf(lanes.lanes);
+    const { event, function: fn } = app.choice;
+    const names2 = lanes.lanes.map(({ kind, id }) => kind[0] + id).join();
+    return laneCache(`${view.from} ${view.to} ${bins} ${event} ${fn} ${names2}`, () => sumActivity(app,
+      { from: view.from, to: view.to, bins, laneOf, lanes: lanes.lanes, fn,
+        statistics: /** @type {NonNullable<typeof statistics>} */ (statistics) }));
+  }
+
+  /** What the height of a lane stands for. @param {Activity} activity @param {Lane} lane */
+  function fullOf(activity, lane) {
+    if (isTime(app) && lane.kind !== 'all') return (view.to - view.from) / activity.bins;
+    // Lanes of one kind have one scale, so that they can be compared.
+    return Math.max(...lanes.lanes.map(({ kind }, i) => kind === lane.kind ? activity.full[i] : 0));
+  }
+
+  // Selection
+
+  function placeHandles() {
+    const { range } = app.choice;
+    const { axis, length } = app.data.head;
+    handles.forEach((one, edge) => {
+      const x = range ? view.x(range[edge], width()) : -1;
+      one.hidden = !range || x < -1 || x > width() + 1;
+      if (!range) return;
+      one.style.left = `${LANE_NAMES + x}px`;
+      one.setAttribute('aria-valuemin', '0');
+      one.setAttribute('aria-valuemax', String(length));
+      one.setAttribute('aria-valuenow', String(range[edge]));
+      one.setAttribute('aria-valuetext', formatAxis(range[edge], axis));
+    });
+    clear.hidden = zoomRange.hidden = !range;
+    chosen.textContent = range ? `Selected: ${formatAxis(range[1] - range[0], axis)}, from ${formatAxis(range[0], axis)
+    } to ${formatAxis(range[1], axis)}` : '';
+  }
+
+  function showLegend() {
+    const { categories } = app.data.head;
+    const all = categories.map((name, i) => ({ name, i })).filter(({ i }) => statistics?.categories.has(i));
+    const items = all.map(({ name, i }) => h('span', null, swatch(i, app), name));
+    if (statistics?.idle) items.push(h('span', null, swatch(categories.length, app), 'idle'));
+    if (app.data.gaps.nr) items.push(h('span', null, swatch(-1, app), 'data is missing'));
+    if (app.choice.function !== null)
+      items.push(h('span', null, swatch(-2, app), functionName(app.data, app.choice.function)));
+    legend.replaceChildren(...items);
+    const { axis, length } = app.data.head;
+    body.canvas.setAttribute('aria-label', `Activity over ${formatAxis(length, axis)}, of ${lanes.lanes.map(({ label }) =>
+      label).slice(0, 12).join(', ')}. Arrow keys move the selected time, with Shift they move its end; + and - zoom.`);
+  }
+
+  /** @param {number} x @param {number} y @param {PointerEvent | null} event */
+  function hover(x, y, event) {
+    const at = y + body.scroll();
+    const i = lanes.lanes.findIndex(({ top: from, height }) => at >= from && at < from + height);
+    if (!event || x < LANE_NAMES || i < 0) return app.tip(0, 0, null);
+    const lane = lanes.lanes[i];
+    const time = timeAt(x);
+    /** @type {(string | [string, string])[]} */
+    const lines = [lane.label, ['Time', formatAxis(time, app.data.head.axis)]];
+    const activity = currentActivity();
+    const bin = clamp(Math.floor(x - LANE_NAMES), 0, activity.bins - 1);
+    const length = (view.to - view.from) / activity.bins;
+    const { categories, events } = app.data.head;
+    const text = (/** @type {number} */ value) => isTime(app) ? formatPercent(value, length)
+      : formatValue(value, events[app.choice.event]);
+    for (let category = activity.categories - 1; category >= 0; category--) {
+      const value = activity.values[(i * activity.categories + category) * activity.bins + bin];
+      if (value) lines.push([categories[category] ?? 'idle', text(value)]);
+    }
+    if (app.choice.function !== null && activity.chosen)
+      lines.push([functionName(app.data, app.choice.function), text(activity.chosen[i * activity.bins + bin])]);
+    lines.push(...gapLines(app, time, { [lane.kind]: lane.id, slack: length }));
+    return app.tip(event.clientX, event.clientY, lines);
+  }
+
+  /** @param {Set<string>} changed */
+  function update(changed) {
+    const fresh = data !== app.data;
+    if (fresh) {
+      // A recording that grows: what is seen stays, unless it was all.
+      const whole = !data || view.whole();
+      data = app.data;
+      laneCache('', null);
+      overviewCache('', null);
+      view.limit(0, data.head.length, data.head.axis === 'ns' ? 20 : 10);
+      if (whole) view.set(0, data.head.length);
+    }
+    if (fresh || changed.has('event')) statistics = rowStatistics(app);
+    if (fresh || changed.has('event') || changed.has('cpu') || changed.has('task')) makeLanes();
+    if (fresh || ['event', 'function', 'theme'].some((one) => changed.has(one))) showLegend();
+    top.draw();
+    body.draw();
+    placeHandles();
+  }
+
+  return { id: 'timeline', label: 'Timeline', element, update, key };
+}
+
+/** @param {App} app @returns {boolean} whether values of the event are time, of which there is only so much */
+function isTime(app) {
+  const { axis, events } = app.data.head;
+  return axis === 'ns' && events[app.choice.event]?.unit === 'ns' && events[app.choice.event].weighs;
+}
+
+/** Keeps the last result. */
+function activityCache() {
+  let last = '';
+  let value = /** @type {Activity | null} */ (null);
+  return (/** @type {string} */ key, /** @type {(() => Activity) | null} */ make) => {
+    if (!make || key !== last || !value) value = make ? make() : null;
+    last = key;
+    return /** @type {Activity} */ (value);
+  };
+}
+
+/** Sums of all rows of the chosen event. @param {App} app */
+function rowStatistics(app) {
+  const { rows, tasks, stacks } = app.data;
+  const { event } = app.choice;
+  const value = rowValues(app, rows);
+  const cpuTotals = new Float64Array(rows.cpu.reduce((most, cpu) => Math.max(most, cpu), 0) + 1);
+  const taskTotals = new Float64Array(tasks.nr);
+  const used = new Uint8Array(Math.max(app.data.head.categories.length, 1));
+  let idle = false;
+  let longest = 0;
+  let nr = 0;
+  for (let i = 0; i < rows.nr; i++) {
+    if (rows.event[i] !== event) continue;
+    const task = rows.task[i];
+    if (tasks.idle[task]) idle = true;
+    else used[stacks.category[rows.stack[i]]] = 1;
+    cpuTotals[rows.cpu[i]] += value[i];
+    taskTotals[task] += value[i];
+    longest = Math.max(longest, rows.length ? rows.length[i] : value[i]);
+    nr++;
+  }
+  const cpus = Math.max(cpuTotals.reduce((sum, total) => sum + (total ? 1 : 0), 0), 1);
+  // What a sample stands for, if it does not say that itself.
+  const distance = Math.min(app.data.head.length * cpus / Math.max(nr, 1), app.data.head.length / 20);
+  return { cpuTotals, taskTotals, idle, longest, distance,
+    categories: new Set([...used.keys()].filter((category) => used[category])) };
+}
+
+/**
+ * @param {App} app
+ * @param {{from: number, to: number, bins: number, lanes: Lane[], fn: number | null,
+ *   laneOf: {cpu: Int32Array, task: Int32Array, all: number},
+ *   statistics: ReturnType<typeof rowStatistics>}} what
+ * @returns {Activity}
+ */
+function sumActivity(app, { from, to, bins, lanes, fn, laneOf, statistics }) {
+  const { rows, tasks, stacks, head } = app.data;
+  const { event } = app.choice;
+  const categories = head.categories.length + 1;
+  const values = new Float32Array(lanes.length * categories * bins);
+  const chosen = fn === null ? null : new Float32Array(lanes.length * bins);
+  const contains = fn === null ? null : stacksWith(app, fn);
+  const { time, length } = rows;
+  const value = rowValues(app, rows);
+  const scale = bins / (to - from);
+  const inTime = isTime(app);
+  const width = head.quantum || statistics.distance;
+  const reach = length || inTime ? statistics.longest : width;
+  const last = rows.nr && binarySearch(time, to + reach);
+  for (let i = binarySearch(time, from - Math.max(reach, width)); i < last; i++) {
+    if (rows.event[i] !== event) continue;
+    // A sample is about the time before it; what has a length, or was summed up, about the time after.
+    const lasts = length ? length[i] : head.quantum ? width : inTime ? value[i] : width;
+    const begin = (time[i] - (length || head.quantum ? 0 : lasts) - from) * scale;
+    const end = begin + lasts * scale;
+    if (end <= 0 || begin >= bins) continue;
+    const category = tasks.idle[rows.task[i]] ? categories - 1 : stacks.category[rows.stack[i]];
+    const with_ = contains !== null && contains[rows.stack[i]] !== 0;
+    for (let by = 0; by < 3; by++) {
+      const lane = by === 0 ? laneOf.cpu[rows.cpu[i]] : by === 1 ? laneOf.task[rows.task[i]] : laneOf.all;
+      if (lane < 0) continue;
+      spreadValue(values, (lane * categories + category) * bins, bins, begin, end, value[i]);
+      if (with_ && chosen) spreadValue(chosen, lane * bins, bins, begin, end, value[i]);
+    }
+  }
+  return { bins, categories, values, chosen, full: fullestBins(values, lanes.length, categories, bins) };
+}
+
+/** @param {Float32Array} to @param {number} offset @param {number} bins @param {number} begin @param {number} end @param {number} value */
+function spreadValue(to, offset, bins, begin, end, value) {
+  const first = Math.floor(begin);
+  if (end <= first + 1) {
+    if (first >= 0 && first < bins) to[offset + first] += value;
+    return;
+  }
+  const density = value / (end - begin);
+  const stop = Math.min(Math.ceil(end), bins);
+  for (let bin = Math.max(first, 0); bin < stop; bin++)
+    to[offset + bin] += density * (Math.min(end, bin + 1) - Math.max(begin, bin));
+}
+
+/** The largest sum of a bin of each lane; idle tasks do not count. @param {Float32Array} values @param {number} lanes @param {number} categories @param {number} bins */
+function fullestBins(values, lanes, categories, bins) {
+  const full = new Float64Array(lanes);
+  const sums = new Float64Array(bins);
+  for (let lane = 0; lane < lanes; lane++) {
+    sums.fill(0);
+    for (let category = 0; category < categories - 1; category++)
+      for (let bin = 0, at = (lane * categories + category) * bins; bin < bins; bin++) sums[bin] += values[at + bin];
+    for (let bin = 0; bin < bins; bin++) full[lane] = Math.max(full[lane], sums[bin]);
+  }
+  return full;
+}
+
+/** @param {App} app @param {number} fn @returns {Uint8Array} by stack: whether the function is in it */
+export function stacksWith(app, fn) {
+  const { nr, parent, function: functions } = app.data.stacks;
+  const found = new Uint8Array(nr);
+  for (let i = 1; i < nr; i++) found[i] = functions[i] === fn || found[parent[i]] ? 1 : 0;
+  return found;
+}
+
+/**
+ * @param {Scene} scene
+ * @param {App} app
+ * @param {Activity} activity
+ * @param {number} i of the lane
+ * @param {Lane} lane
+ * @param {number} full the value that fills it
+ */
+function drawLane(scene, app, activity, i, lane, full) {
+  const { context } = scene;
+  const { bins, categories, values } = activity;
+  const sums = new Float32Array(bins);
+  const tops = [];
+  // Idle is below all: what is above it is work.
+  for (let category = 0; category < categories; category++) {
+    const from = (i * categories + category) * bins;
+    let any = false;
+    for (let bin = 0; bin < bins; bin++) {
+      sums[bin] += values[from + bin];
+      any ||= values[from + bin] > 0;
+    }
+    if (any) tops.push({ category, top: sums.slice() });
+  }
+  const scale = full > 0 ? lane.height / full : 0;
+  // From the highest area to the lowest one, each down to the ground: so there are no seams.
+  for (const { category, top } of tops.reverse()) {
+    areaPath(context, top, lane, scale);
+    context.fillStyle = categories - 1 === category ? themeColours().line : categoryColour(category, app);
+    context.fill();
+    context.fillStyle = hatch(context, patternColour(app, category), category + 1);
+    context.fill();
+  }
+  if (!activity.chosen) return;
+  areaPath(context, activity.chosen.subarray(i * bins, (i + 1) * bins), lane, scale);
+  context.fillStyle = themeColours().accent;
+  context.fill();
+}
+
+/** @param {CanvasRenderingContext2D} context @param {Float32Array} values @param {Lane} lane @param {number} scale */
+function areaPath(context, values, lane, scale) {
+  const ground = lane.top + lane.height;
+  let last = 0;
+  context.beginPath();
+  context.moveTo(0, ground);
+  for (let bin = 0; bin < values.length; bin++) {
+    const height = Math.min(values[bin] * scale, lane.height);
+    if (height === last) continue;
+    context.lineTo(bin, ground - last);
+    context.lineTo(bin, ground - height);
+    last = height;
+  }
+  context.lineTo(values.length, ground - last);
+  context.lineTo(values.length, ground);
+  context.closePath();
+}
+
+/** @param {App} app @param {number} category */
+function patternColour(app, category) {
+  const dark = categoryColour(category, app);
+  return (textColour(dark) || '#000000') + (category ? '30' : '00');
+}
+
+/** A sample of a colour and its pattern. @param {number} category -1: gaps; -2: the function @param {App} app */
+function swatch(category, app) {
+  const ratio = devicePixelRatio || 1;
+  const canvas = h('canvas', { width: 14 * ratio, height: 14 * ratio, class: 'swatch', 'aria-hidden': 'true' });
+  const context = /** @type {CanvasRenderingContext2D} */ (canvas.getContext('2d'));
+  const colours = themeColours();
+  context.scale(ratio, ratio);
+  context.fillStyle = category === -2 ? colours.accent : category === -1 ? colours.background
+    : category === app.data.head.categories.length ? colours.line : categoryColour(category, app);
+  context.fillRect(0, 0, 14, 14);
+  if (category === -2) return canvas;
+  context.fillStyle = category < 0 ? hatch(context, colours.gap || colours.muted)
+    : hatch(context, patternColour(app, category), category + 1);
+  context.fillRect(0, 0, 14, 14);
+  return canvas;
+}
