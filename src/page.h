@@ -6,7 +6,7 @@
 #include "args.h"
 
 struct page {
-	const char *path;		      /* to write */
+	const char *path;			  /* to write */
 	const char *const *before, *const *after; /* inputs; those of a side are merged by time */
 	size_t nr_before, nr_after;
 };

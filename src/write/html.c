@@ -204,13 +204,13 @@ static void put_event(struct writer *w, struct json_out *json, const struct html
 				      source_has_weights(w->world, event->source, event->weight));
 
 	if (!name)
-		name = event->source ? str_text(w->world->strings,
-						source_name(w->world, event->source))
-				     : "samples";
+		name = event->source
+			       ? str_text(w->world->strings, source_name(w->world, event->source))
+			       : "samples";
 	if (event->name)
 		unit = strcmp(name, "time") ? name : "ns";
-	else if (weighs && source_sum_is_time(w->world, event->source, event->samples,
-					      event->weight))
+	else if (weighs &&
+		 source_sum_is_time(w->world, event->source, event->samples, event->weight))
 		unit = "ns";
 	else if (weighs)
 		unit = source->unit ? str_text(w->world->strings, source->unit) : name;
@@ -426,12 +426,13 @@ static void put_escaped(struct out *out, const char *text)
 /* Nothing runs in the page but its own script, and it may only ask the server that it came from, if any. */
 static void put_page_head(struct writer *w)
 {
-	out_puts(w->out, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-			 "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
-			 "script-src 'sha256-" REPORT_HASH "'; style-src 'unsafe-inline'; "
-			 "connect-src 'self'; base-uri 'none'; form-action 'none'\">\n"
-			 "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-			 "<meta name=\"generator\" content=\"kscope\">\n<title>");
+	out_puts(w->out,
+		 "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+		 "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
+		 "script-src 'sha256-" REPORT_HASH "'; style-src 'unsafe-inline'; "
+		 "connect-src 'self'; base-uri 'none'; form-action 'none'\">\n"
+		 "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+		 "<meta name=\"generator\" content=\"kscope\">\n<title>");
 	put_escaped(w->out, title_of(w));
 	out_puts(w->out, " - kscope</title>\n<style>\n");
 	out_puts(w->out, REPORT_CSS);

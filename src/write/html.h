@@ -115,7 +115,8 @@ struct html_tables {
 	} * places; /* [0] none */
 	size_t nr_places, cap_places;
 	struct hash function_index, stack_index, place_index;
-	uint32_t *stack_of; /* by stack of the world; its top bit: it is used, but has no number yet */
+	uint32_t *
+		stack_of; /* by stack of the world; its top bit: it is used, but has no number yet */
 	size_t cap_stack_of;
 	uint32_t no_stack;
 	uint32_t *strings; /* handles; [0] "" */
@@ -156,8 +157,8 @@ struct html_track {
 		bool cut;
 	} * open; /* calls that have not ended */
 	size_t nr_open, cap_open;
-	uint64_t until;	 /* up to where its time counts */
-	bool on_cpu;	 /* it runs on `cpu` */
+	uint64_t until;	  /* up to where its time counts */
+	bool on_cpu;	  /* it runs on `cpu` */
 	bool follows_cpu; /* it is known when it runs on a cpu */
 };
 
@@ -167,7 +168,8 @@ struct html_slices {
 	struct html_track *tracks;
 	size_t nr_tracks, cap_tracks;
 	struct hash index;
-	uint64_t shortest, shorter; /* calls shorter than that, which are dropped; how many they are */
+	uint64_t shortest,
+		shorter; /* calls shorter than that, which are dropped; how many they are */
 };
 
 /* ---- the writer: html.c ---- */

@@ -50,7 +50,8 @@ void html_block_begin(struct html_block *block, struct out *to, const char *name
 
 static size_t encode(char *to, const uint8_t *from, size_t len)
 {
-	static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+	static const char digits[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 	char *at = to;
 
 	for (size_t i = 0; i < len; i += 3) {

@@ -180,9 +180,9 @@ static void put_function(struct code *code, uint32_t number)
 static bool is_source(const char *path)
 {
 	static const char *const extensions[] = {
-		"c",   "h",  "cc",  "cpp", "cxx", "hh", "hpp", "hxx", "inc", "inl", "s",
-		"S",   "asm", "rs",  "zig", "d",   "go", "nim", "adb", "ads", "f90", "m",
-		"mm",  "ml", "swift", "l", "y", "def", "tcc", "ipp", "v", "dts", "hs",
+		"c",  "h",   "cc",    "cpp", "cxx", "hh",  "hpp", "hxx", "inc", "inl", "s",
+		"S",  "asm", "rs",    "zig", "d",   "go",  "nim", "adb", "ads", "f90", "m",
+		"mm", "ml",  "swift", "l",   "y",   "def", "tcc", "ipp", "v",	"dts", "hs",
 	};
 	const char *dot = strrchr(text_last_part(path), '.');
 

@@ -6,8 +6,8 @@
 #include "base/mem.h"
 
 #define MOST ((size_t)1 << 20) /* rows: browsers show them at once */
-#define LEAST_TIMES 256 /* that the recording is divided into; then there may be more rows */
-#define MOST_TIMES 65536 /* a row lasts for that many at most */
+#define LEAST_TIMES 256	       /* that the recording is divided into; then there may be more rows */
+#define MOST_TIMES 65536       /* a row lasts for that many at most */
 #define FIRST_QUANTUM 1000
 
 void html_rows_init(struct html_rows *rows)

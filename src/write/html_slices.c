@@ -133,8 +133,7 @@ static void begin_call(struct writer *w, struct html_track *track, const struct 
 		stack = stack_push(&w->world->stacks, caller, ev->slice.frame);
 	}
 	GROW(track->open, track->nr_open + 1, track->cap_open);
-	track->open[track->nr_open++] =
-		(struct html_open){ ev->slice.frame, stack, ev->slice.cut };
+	track->open[track->nr_open++] = (struct html_open){ ev->slice.frame, stack, ev->slice.cut };
 }
 
 static void end_call(struct writer *w, struct html_track *track, const struct event *ev)
@@ -199,10 +198,10 @@ void html_put_slice(struct writer *w, const struct event *ev)
 	}
 	if (kind == SLICE_RUN)
 		follow_cpu(w, ev);
-	track = !timeline_on_cpu(ev) ? task_track(w, ev)
-				     : track_of(&html->slices,
-						kind == SLICE_MASKED ? TRACK_MASK : TRACK_CPU, 0,
-						ev->cpu);
+	track = !timeline_on_cpu(ev)
+			? task_track(w, ev)
+			: track_of(&html->slices, kind == SLICE_MASKED ? TRACK_MASK : TRACK_CPU, 0,
+				   ev->cpu);
 	written_slice(&w->written, &ev->slice);
 	if (ev->slice.leave)
 		end_call(w, track, ev);
@@ -266,8 +265,7 @@ int html_write_slices(struct writer *w, bool before)
 		    known(&all[i], KNOWS_CYCLES, all[i].cycles));
 	HTML_COLUMN(&block, "slices.ownCycles", false, nr,
 		    known(&all[i], KNOWS_CYCLES, all[i].own_cycles));
-	HTML_COLUMN(&block, "slices.lines", false, nr,
-		    known(&all[i], KNOWS_LINES, all[i].lines));
+	HTML_COLUMN(&block, "slices.lines", false, nr, known(&all[i], KNOWS_LINES, all[i].lines));
 	HTML_COLUMN(&block, "slices.ownLines", false, nr,
 		    known(&all[i], KNOWS_LINES, all[i].own_lines));
 	return html_block_end(&block, &w->err);

@@ -120,8 +120,7 @@ static enum html_category category_of(const struct html_tables *t, uint32_t fram
 	bool kernel = t->world->frames.all[frame].flags & FRAME_KERNEL;
 	const char *name = str_text(t->world->strings, symbol->name);
 
-	if (kernel &&
-	    (t->stacks[parent].category == HTML_INTERRUPT || role_interrupt(name)))
+	if (kernel && (t->stacks[parent].category == HTML_INTERRUPT || role_interrupt(name)))
 		return HTML_INTERRUPT;
 	if (role_idle(name))
 		return HTML_IDLE;
