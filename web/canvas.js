@@ -3,6 +3,7 @@
 // What the drawings share: sharp pixels, text that fits, axes, gestures, menus.
 import { h, clamp, debounceFrame } from './base.js';
 import { formatAxis, formatBytes, formatExact } from './format.js';
+import { sameValue } from './state.js';
 import { themeColours } from './colours.js';
 
 /** @typedef {import('./types.js').App} App */
@@ -469,16 +470,20 @@ export function listenKeys(scene, key) {
  * @param {App} app
  * @param {(x: number) => number} timeAt
  * @param {number} anchor the time of the other edge
+ * @param {(range: [number, number]) => void} [chose]
  * @returns {Drag}
  */
-export function rangeDrag(app, timeAt, anchor) {
+export function rangeDrag(app, timeAt, anchor, chose) {
   const before = app.choice.range;
   const choose = (/** @type {number} */ x, /** @type {boolean} */ replace) => {
     const time = clamp(timeAt(x), 0, app.data.head.length);
     /** @type {[number, number]} */
     const range = time < anchor ? [time, anchor] : [anchor, time];
     // Whole numbers, as the data and --time have; at least one.
-    app.choose({ range: [Math.floor(range[0]), Math.max(Math.ceil(range[1]), Math.floor(range[0]) + 1)] }, replace);
+    range[0] = Math.floor(range[0]);
+    range[1] = Math.max(Math.ceil(range[1]), range[0] + 1);
+    chose?.(range);
+    app.choose({ range }, replace);
   };
   const later = debounceFrame((/** @type {number} */ x) => { if (!ended) choose(x, true); });
   let ended = false;
@@ -488,6 +493,26 @@ export function rangeDrag(app, timeAt, anchor) {
       // So that the entry before this one has the range from before the drag.
       app.choose({ range: before }, true);
       choose(x, false);
+    } };
+}
+
+/**
+ * Shows a range that was selected elsewhere: in the timeline, or by going back in the history.
+ *
+ * @param {App} app
+ * @param {Viewport} view
+ */
+export function createFollower(app, view) {
+  /** @type {[number, number] | null} */
+  let own = null;
+  return {
+    drag: (/** @type {(x: number) => number} */ timeAt, /** @type {number} */ x) =>
+      rangeDrag(app, timeAt, timeAt(x), (range) => { own = range; }),
+    follow: (/** @type {boolean} */ animate) => {
+      const { range } = app.choice;
+      if (range && sameValue(range, own)) return;
+      own = null;
+      view.set(...(range ?? /** @type {[number, number]} */ ([view.min, view.max])), animate);
     } };
 }
 

@@ -121,6 +121,11 @@ export function binaryColour(binary, app, shade = 0.5) {
   return calm((hashText(name.slice(name.lastIndexOf('/') + 1)) * 137.508) % 360, shade);
 }
 
+/** A line on the background. @param {string} name @returns {string} */
+export function lineColour(name) {
+  return hsl((hashText(name) * 137.508) % 360, 0.6, isDark() ? 0.62 : 0.38);
+}
+
 /** @param {string} colour #rrggbb @returns {number} relative luminance, as WCAG defines it */
 function luminance(colour) {
   const linear = [1, 3, 5].map((at) => {

@@ -87,7 +87,7 @@ export function functionActions(app) {
   const name = h('span', { class: 'selected-name' });
   const buttons = [button('Open', 'Show its callers, callees and source (Enter)', run('open')),
     button('Focus', 'Count only stacks with it, from it on (f)', run('focus')),
-    button('Hide', 'Do not count samples whose stack has it (h)', run('hide')),
+    button('Hide', 'Do not count samples whose stack has it (x)', run('hide')),
     button('Collapse binary', 'Show consecutive frames of its binary as one (c)', run('collapse'))];
   const element = h('div', { class: 'actions' }, name, buttons);
   return { element, update: () => {

@@ -293,6 +293,30 @@ function treeOf(app) {
   return cached(app, 'tree', [selectionKey(app), frameKey(app)], () => sumTree(app, framesOf(app)));
 }
 
+/** @param {App} app @returns {Int32Array} by stack: negative if it does not count */
+export function stacksThatCount(app) {
+  return plainFrames(app).of;
+}
+
+/**
+ * Sums by stack become sums by function.
+ *
+ * @param {App} app
+ * @param {Float64Array} sums
+ * @returns {Float64Array} of each function with what it calls
+ */
+export function totalsOfStacks(app, sums) {
+  const frames = plainFrames(app);
+  return byFunction(app, frames, totalOf(selfOf(frames, sums), frames.parent), frames.outermost);
+}
+
+/** @param {App} app @param {Frames} frames @param {Float64Array} values @param {Uint8Array | null} only */
+function byFunction({ data }, frames, values, only) {
+  const sums = new Float64Array(data.functions.nr);
+  for (let i = 1; i < frames.nr; i++) if (!only || only[i]) sums[frames.function[i] - 1] += values[i];
+  return sums;
+}
+
 /** @param {App} app @returns {Tree} with all recursive calls and binaries */
 export function plainTree(app) {
   const { hidden, focus } = app.choice;
@@ -308,17 +332,12 @@ function functionSums(app) {
     const frames = plainFrames(app);
     const { self, total, beforeSelf, beforeTotal } = plainTree(app);
     const samples = selfOf(frames, stackSums(app).samples);
-    const size = app.data.functions.nr;
-    const byFunction = (/** @type {Float64Array} */ values, /** @type {Uint8Array} */ only) => {
-      const sums = new Float64Array(size);
-      for (let i = 1; i < frames.nr; i++) if (!only || only[i]) sums[frames.function[i] - 1] += values[i];
-      return sums;
-    };
-    const every = /** @type {any} */ (null);
-    return { self: byFunction(self, every), total: byFunction(total, frames.outermost),
-      samples: byFunction(samples, every), all: total[0], beforeAll: beforeTotal?.[0] ?? 0,
-      beforeSelf: beforeSelf && byFunction(beforeSelf, every),
-      beforeTotal: beforeTotal && byFunction(beforeTotal, frames.outermost) };
+    const ofFunctions = (/** @type {Float64Array} */ values, /** @type {Uint8Array | null} */ only) =>
+      byFunction(app, frames, values, only);
+    return { self: ofFunctions(self, null), total: ofFunctions(total, frames.outermost),
+      samples: ofFunctions(samples, null), all: total[0], beforeAll: beforeTotal?.[0] ?? 0,
+      beforeSelf: beforeSelf && ofFunctions(beforeSelf, null),
+      beforeTotal: beforeTotal && ofFunctions(beforeTotal, frames.outermost) };
   });
 }
 

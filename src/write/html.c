@@ -34,15 +34,31 @@ uint32_t html_task(struct writer *w, const struct event *ev)
 	return *number - 1;
 }
 
-uint32_t html_event(struct html *html, uint32_t source, const char *name)
+static uint32_t add_event(struct html *html, const struct html_event *event)
+{
+	GROW(html->events, html->nr_events + 1, html->cap_events);
+	html->events[html->nr_events] = *event;
+	return (uint32_t)html->nr_events++;
+}
+
+uint32_t html_source(struct html *html, uint32_t source)
 {
 	for (uint32_t i = 0; i < html->nr_events; i++) {
-		if (html->events[i].source == source && html->events[i].name == name)
+		if (!html->events[i].name && html->events[i].source == source)
 			return i;
 	}
-	GROW(html->events, html->nr_events + 1, html->cap_events);
-	html->events[html->nr_events] = (struct html_event){ .source = source, .name = name };
-	return (uint32_t)html->nr_events++;
+	return add_event(html, &(struct html_event){ .source = source });
+}
+
+uint32_t html_event(struct html *html, const char *name, const char *unit)
+{
+	for (uint32_t i = 0; i < html->nr_events; i++) {
+		const struct html_event *event = &html->events[i];
+
+		if (event->name && !strcmp(event->name, name) && !strcmp(event->unit, unit))
+			return i;
+	}
+	return add_event(html, &(struct html_event){ .name = name, .unit = unit });
 }
 
 /* If there are too many, the last one becomes longer. */
@@ -76,7 +92,7 @@ static void put_sample(struct writer *w, const struct event *ev)
 		.stack = world_stack(w->world, ev),
 		.task = html_task(w, ev),
 		.cpu = ev->cpu == NO_CPU ? 0 : ev->cpu + 1,
-		.event = html_event(html, ev->sample.source, NULL),
+		.event = html_source(html, ev->sample.source),
 	};
 
 	html->events[row.event].samples += row.count;
@@ -123,6 +139,12 @@ static void change_block(void *arg, uint32_t block, uint32_t by, uint64_t was, u
 
 	(void)by;
 	html_rows_add(&html->changes, &row);
+	if (now < was)
+		return;
+	row.event = html_event(html, html->heaps.heaps[site->allocator]->name, "bytes");
+	html->events[row.event].samples += row.count;
+	html->events[row.event].weight += row.weight;
+	html_rows_add(&html->rows, &row);
 }
 
 static void put_alloc(struct writer *w, const struct event *ev)
@@ -208,7 +230,7 @@ static void put_event(struct writer *w, struct json_out *json, const struct html
 			       ? str_text(w->world->strings, source_name(w->world, event->source))
 			       : "samples";
 	if (event->name)
-		unit = strcmp(name, "time") ? name : "ns";
+		unit = event->unit;
 	else if (weighs &&
 		 source_sum_is_time(w->world, event->source, event->samples, event->weight))
 		unit = "ns";

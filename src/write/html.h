@@ -118,7 +118,8 @@ struct html_tables {
 	uint32_t *
 		stack_of; /* by stack of the world; its top bit: it is used, but has no number yet */
 	size_t cap_stack_of;
-	uint32_t no_stack;
+	bool has_no_stack; /* samples without one */
+	uint32_t no_stack; /* their number */
 	uint32_t *strings; /* handles; [0] "" */
 	size_t nr_strings, cap_strings;
 	struct timeline_numbers string_of;
@@ -185,8 +186,8 @@ struct html_gap {
 };
 
 struct html_event {
-	uint32_t source;  /* 0: what traces count */
-	const char *name; /* likewise; else NULL */
+	uint32_t source;
+	const char *name, *unit; /* NULL: those of the source */
 	uint64_t samples, weight;
 };
 
@@ -215,8 +216,9 @@ struct html {
 };
 
 uint32_t html_task(struct writer *w, const struct event *ev);
-/* The number of an event: of a source, or of one that traces count, which has a name. */
-uint32_t html_event(struct html *html, uint32_t source, const char *name);
+/* The number of an event: of a source; or of what traces and allocations count, which has a name and a unit. */
+uint32_t html_source(struct html *html, uint32_t source);
+uint32_t html_event(struct html *html, const char *name, const char *unit);
 void html_add_gap(struct html *html, const struct html_gap *gap);
 void html_put_slice(struct writer *w, const struct event *ev);
 void html_slices_release(struct html_slices *slices);

@@ -9,6 +9,7 @@
 
 static const char *const track_kinds[] = { "task", "cpu", "mask" };
 static const char *const axis_names[] = { "time", "cycles", "instructions" };
+static const char *const axis_units[] = { "ns", "cycles", "instructions" };
 
 void html_slices_release(struct html_slices *slices)
 {
@@ -48,6 +49,7 @@ static void charge(struct html *html, struct html_track *track, uint64_t now, ui
 {
 	bool runs = track->nr_open && (track->on_cpu || !track->follows_cpu);
 	struct html_row row = { .time = track->until, .task = track->task, .count = count };
+	enum slice_axis axis = html->given.timeline.axis;
 
 	if (now < track->until)
 		now = track->until;
@@ -55,15 +57,15 @@ static void charge(struct html *html, struct html_track *track, uint64_t now, ui
 	track->until = now;
 	if (!runs || (!row.length && !count))
 		return;
-	row.cpu = track->on_cpu ? track->cpu + 1 : 0;
+	row.cpu = track->follows_cpu ? track->cpu + 1 : 0;
 	row.stack = track->open[track->nr_open - 1].stack;
-	row.event = html_event(html, 0, axis_names[html->given.timeline.axis]);
+	row.event = html_event(html, axis_names[axis], axis_units[axis]);
 	html->events[row.event].weight += row.weight;
 	html->events[row.event].samples += count;
 	html_rows_add(&html->rows, &row);
 }
 
-/* What a call executed itself, known at its end. */
+/* What a call executed itself, known at its end, at the latest time that is still inside. */
 static void count(struct html *html, const struct html_track *track, const struct event *ev,
 		  const char *name, uint64_t number)
 {
@@ -71,9 +73,9 @@ static void count(struct html *html, const struct html_track *track, const struc
 				.weight = number,
 				.count = 1,
 				.task = track->task,
-				.cpu = track->on_cpu ? track->cpu + 1 : 0,
+				.cpu = track->follows_cpu ? track->cpu + 1 : 0,
 				.stack = track->open[track->nr_open - 1].stack,
-				.event = html_event(html, 0, name) };
+				.event = html_event(html, name, name) };
 
 	html->events[row.event].weight += number;
 	html->events[row.event].samples++;
@@ -139,6 +141,7 @@ static void begin_call(struct writer *w, struct html_track *track, const struct 
 static void end_call(struct writer *w, struct html_track *track, const struct event *ev)
 {
 	struct html *html = w->priv;
+	enum slice_axis axis = html->given.timeline.axis;
 	const struct event_slice *slice = &ev->slice;
 	const struct html_open *open;
 
@@ -147,9 +150,9 @@ static void end_call(struct writer *w, struct html_track *track, const struct ev
 	open = &track->open[track->nr_open - 1];
 	if (track->kind == TRACK_TASK) {
 		charge(html, track, ev->time, slice->kind != SLICE_INLINE);
-		if (slice->knows & KNOWS_INSTRUCTIONS)
+		if (slice->knows & KNOWS_INSTRUCTIONS && axis != AXIS_INSTRUCTIONS)
 			count(html, track, ev, "instructions", slice->own);
-		if (slice->knows & KNOWS_CYCLES)
+		if (slice->knows & KNOWS_CYCLES && axis != AXIS_CYCLES)
 			count(html, track, ev, "cycles", slice->own_cycles);
 	}
 	add_slice(&html->slices,

@@ -109,6 +109,10 @@ void html_tables_mark(struct html_tables *t, uint32_t stack)
 {
 	size_t had = t->cap_stack_of;
 
+	if (!stack) {
+		t->has_no_stack = true;
+		return;
+	}
 	GROW(t->stack_of, (size_t)stack + 1, t->cap_stack_of);
 	memset(t->stack_of + had, 0, (t->cap_stack_of - had) * sizeof(*t->stack_of));
 	t->stack_of[stack] = USED;
@@ -175,7 +179,7 @@ void html_tables_build(struct html_tables *t)
 			t->stack_of[i] = push_frame(t, t->stack_of[stacks->all[i].parent],
 						    stacks->all[i].frame);
 	}
-	if (t->cap_stack_of && t->stack_of[0]) {
+	if (t->has_no_stack) {
 		struct html_function none = { .name = str_intern_z(t->world->strings,
 								   "[no stack]") };
 
