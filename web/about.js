@@ -12,10 +12,12 @@ export const KEYS = [
   ['1 … 9', 'show a tab'], ['/', 'search'], ['n, N', 'next, previous match'],
   ['Esc', 'clear the zoom, then the selection, then the search'],
   ['Enter', 'open the selected function'], ['f', 'focus on the selected function'],
-  ['h', 'hide the selected function'], ['c', 'collapse the binary of the selected function'],
+  ['x', 'hide the selected function'], ['c', 'collapse the binary of the selected function'],
   ['r', 'merge recursive calls'], ['i', 'invert the flame graph and the call tree'],
   ['t', 'change the theme'], ['?', 'show the keys'],
-  ['← → ↑ ↓', 'move in a table, a tree or a drawing'], ['e', 'in the call tree: expand the heaviest path'],
+  ['← → ↑ ↓', 'move in a table, a tree or a drawing'], ['w, s', 'zoom in, out in a drawing'],
+  ['a, d', 'move to the left, right in a drawing'], ['0', 'show all of a drawing'],
+  ['m', 'in the flame graph: show a menu for the frame'], ['e', 'in the call tree: expand the heaviest path'],
 ];
 
 /** @returns {HTMLElement} */

@@ -2,7 +2,7 @@
 //
 // The call tree: from the outermost function, or inverted, from the innermost one.
 import { VirtualTable, button, h } from './base.js';
-import { baseName, changeCell, comparison, functionActions, functionCommands, nameCell, shareCell, valueText } from './functions.js';
+import { baseName, changeCell, choiceSwitches, comparison, functionActions, functionCommands, nameCell, shareCell, valueText } from './functions.js';
 import { binaryName } from './state.js';
 
 /** @typedef {import('./types.js').App} App */
@@ -24,6 +24,10 @@ export function createCallTree(app) {
   const root = () => expandedBy[String(app.choice.inverted)];
   const tree = () => app.choice.inverted ? app.inverted() : app.tree();
   const actions = functionActions(app);
+  const switches = choiceSwitches(app, [
+    ['inverted', false, true, 'Inverted', 'The innermost functions are the roots (i)'],
+    ['recursion', false, true, 'Merge recursion', 'Show recursive calls as one frame (r)'],
+    ...app.data.before ? [/** @type {any} */ (['compare', 'share', 'absolute', 'Absolute', 'Compare numbers rather than shares'])] : []]);
   let activeNode = 0;
 
   const show = () => {
@@ -78,7 +82,7 @@ export function createCallTree(app) {
   return {
     id: 'calltree', label: 'Call tree',
     element: h('section', { class: 'view list' },
-      h('div', { class: 'toolbar' }, actions.element,
+      h('div', { class: 'toolbar' }, actions.element, switches.element,
         button('Expand heaviest', 'Expand the heaviest path below the selected row (e)', expandHeaviest),
         button('Collapse all', 'Collapse all rows', () => {
           root().clear();
@@ -86,6 +90,7 @@ export function createCallTree(app) {
         })), table.element),
     update: (changed) => {
       actions.update();
+      switches.update();
       table.setColumns(treeColumns(app));
       if (changed.size === 1 && changed.has('function')) {
         table.draw();

@@ -645,8 +645,9 @@ export function outline(context, colour, x, y, width, line = 2) {
 
 // Controls
 
+/** @typedef {{text: string, key?: string, run: () => void, off?: boolean}} MenuItem */
+
 /**
- * @typedef {{text: string, key?: string, run: () => void, off?: boolean}} MenuItem
  * @param {number} x
  * @param {number} y
  * @param {MenuItem[]} items

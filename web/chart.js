@@ -224,7 +224,6 @@ export function createChart(app) {
   /** @param {KeyboardEvent} event */
   function key(event) {
     if (isForOthers(event)) return false;
-    const { axis: _axis } = app.data.head;
     const from = cursor ?? frameAtTime(0, (view.from + view.to) / 2, view.to);
     if (event.key.startsWith('Arrow') && from) {
       const { depth, at } = from;

@@ -331,6 +331,7 @@ export function createFlame(app) {
     const binary = fn >= 0 ? app.data.functions.binary[fn] : 0;
     const { hidden, collapsed, focus } = app.choice;
     const isCollapsed = !!binary && collapsed.includes(binary);
+    /** @type {import('./canvas.js').MenuItem[]} */
     const items = [
       { text: 'Zoom', key: 'Enter', run: () => zoomTo(cursor) },
       { text: 'Show this function', run: () => showFunction(cursor), off: fn < 0 },

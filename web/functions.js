@@ -98,6 +98,20 @@ export function functionActions(app) {
   } };
 }
 
+/**
+ * Buttons that switch members of the choice.
+ *
+ * @param {App} app
+ * @param {[keyof import('./types.js').Choice, any, any, string, string][]} switches key, value if off and on, text, title
+ * @returns {{element: HTMLElement, update: () => void}}
+ */
+export function choiceSwitches(app, switches) {
+  const buttons = switches.map(([key, off, on, text, title]) =>
+    button(text, title, () => app.choose({ [key]: app.choice[key] === on ? off : on, zoom: [] })));
+  return { element: h('div', { class: 'actions' }, buttons), update: () => switches.forEach(([key, , on], i) =>
+    buttons[i].setAttribute('aria-pressed', String(app.choice[key] === on))) };
+}
+
 /** @type {Record<string, [string, string, string]>} label, title, class by column */
 const FUNCTION_COLUMNS = {
   self: ['Self', 'In the function itself', 'number'],
@@ -123,6 +137,8 @@ export function createFunctions(app) {
   let order = new Uint32Array(0);
   const note = h('span', { class: 'note' });
   const actions = functionActions(app);
+  const switches = choiceSwitches(app, app.data.before
+    ? [['compare', 'share', 'absolute', 'Absolute', 'Compare numbers rather than shares']] : []);
   const table = new VirtualTable({ label: 'Functions',
     row: (i) => ({ cells: columnIds(app).map((id) => functionCell(app, id, order[i])) }),
     onActive: (i) => app.choose({ function: order[i] }, true),
@@ -134,9 +150,10 @@ export function createFunctions(app) {
   const place = () => app.choice.function === null ? -1 : order.indexOf(app.choice.function);
   return {
     id: 'functions', label: 'Functions',
-    element: h('section', { class: 'view list' }, h('div', { class: 'toolbar' }, actions.element, note), table.element),
+    element: h('section', { class: 'view list' }, h('div', { class: 'toolbar' }, actions.element, switches.element, note), table.element),
     update: (changed) => {
       actions.update();
+      switches.update();
       table.setColumns(functionColumns(app));
       if (changed.size > 1 || !changed.has('function')) order = sortFunctions(app);
       note.textContent = plural(order.length, 'function');
@@ -207,8 +224,8 @@ function sortKeys(app, sort) {
   const { self, total, samples, all, beforeSelf, beforeTotal, beforeAll } = app.sums();
   const absolute = app.choice.compare === 'absolute';
   const [oldAll, newAll] = absolute ? [1, 1] : [beforeAll || 1, all || 1];
-  const compared = (/** @type {Float64Array} */ now, /** @type {Float64Array | null} */ old,
-    /** @type {(a: number, b: number) => number} */ compare) => now.map((x, i) => compare((old?.[i] ?? 0) / oldAll, x / newAll));
+  /** @type {(now: Float64Array, old: Float64Array | null, compare: (a: number, b: number) => number) => Float64Array} */
+  const compared = (now, old, compare) => now.map((x, i) => compare((old?.[i] ?? 0) / oldAll, x / newAll));
   switch (sort) {
     case 'total': return total;
     case 'samples': return samples;

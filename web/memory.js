@@ -50,8 +50,9 @@ export function createMemory(app) {
     const { left, width } = graph.getBoundingClientRect();
     const at = Math.min(POINTS - 1, Math.max(0, Math.floor((event.clientX - left) / width * POINTS)));
     const time = live.begin + (at + 0.5) / POINTS * (live.end - live.begin);
-    app.tip(event.clientX, event.clientY, [formatAxis(time, app.data.head.axis), ...live.live.map((values, heap) =>
-      /** @type {[string, string]} */ ([app.data.head.heaps[heap] || 'heap', formatBytes(values[at])]))]);
+    /** @type {[string, string][]} */
+    const heaps = live.live.map((values, heap) => [app.data.head.heaps[heap] || 'heap', formatBytes(values[at])]);
+    app.tip(event.clientX, event.clientY, [formatAxis(time, app.data.head.axis), ...heaps]);
   };
   const draw = () => {
     const { heaps, axis } = app.data.head;

@@ -76,7 +76,7 @@ export function createTimeline(app) {
     drag: (x) => x < LANE_NAMES ? null : rangeDrag(app, timeAt, clamp(timeAt(x), 0, app.data.head.length)),
     double: () => app.choose({ range: null }), hover });
   addGestures(top, view, { left: LANE_NAMES,
-    drag: (x, y) => y > OVERVIEW ? null : { move: lookAt, end: lookAt },
+    drag: (_x, y) => y > OVERVIEW ? null : { move: lookAt, end: lookAt },
     click: (x, y) => { if (y <= OVERVIEW && x > LANE_NAMES) lookAt(x); },
     double: () => view.set(view.min, view.max, true) });
   listenKeys(body, key);

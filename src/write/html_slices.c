@@ -53,9 +53,9 @@ static void charge(struct html *html, struct html_track *track, uint64_t now, ui
 
 	if (now < track->until)
 		now = track->until;
-	row.length = row.weight = now - track->until;
+	row.length = row.weight = runs ? now - track->until : 0;
 	track->until = now;
-	if (!runs || (!row.length && !count))
+	if (!track->nr_open || (!row.length && !count))
 		return;
 	row.cpu = track->follows_cpu ? track->cpu + 1 : 0;
 	row.stack = track->open[track->nr_open - 1].stack;
@@ -114,12 +114,12 @@ static void drop_short(struct html_slices *slices)
 
 static void add_slice(struct html_slices *slices, const struct html_slice *slice)
 {
+	if (slices->nr == MOST)
+		drop_short(slices);
 	if (slice->length < slices->shortest) {
 		slices->shorter++;
 		return;
 	}
-	if (slices->nr == MOST)
-		drop_short(slices);
 	GROW(slices->all, slices->nr + 1, slices->cap);
 	slices->all[slices->nr++] = *slice;
 }
