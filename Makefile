@@ -96,7 +96,8 @@ WEB := base format data state sums colours canvas timeline flame chart slices fu
 WEB_JS := $(wildcard $(WEB:%=web/%.js))
 $(BUILD)/gen/report.js: $(WEB_JS) Makefile
 	@mkdir -p $(@D)
-	$(Q){ echo '"use strict";'; sed -e '/^[[:space:]]*\/\*\*/,/\*\//d' -e '/^[[:space:]]*\/\//d' -e '/^import .*;$$/d' \
+	$(Q){ echo '"use strict";'; sed -e '/^ *\/\*\*.*\*\/$$/d' -e '/^ *\/\*\*/{/\*\//!{' -e ':more' -e 'N;/\*\//!bmore' -e 'd;}}' \
+		-e '/^ *\/\//d' -e '/^import .*;$$/d' \
 		-e 's/^export //' -e 's/^[[:space:]]*//' -e '/^$$/d' $(WEB_JS); } >$@
 $(BUILD)/gen/report.css: web/style.css web/drawings.css
 	@mkdir -p $(@D)

@@ -116,6 +116,7 @@ export class VirtualTable {
     this.active = -1;
     /** @type {Column[]} */
     this.columns = [];
+    this.columnsText = '';
     this.head = h('div', { class: 'row head', role: 'row', 'aria-rowindex': 1 });
     this.body = h('div', { class: 'body', role: 'rowgroup' });
     this.element = h('div', { class: 'table', role: options.role ?? 'grid', tabindex: 0, 'aria-label': options.label,

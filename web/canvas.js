@@ -4,7 +4,7 @@
 import { h, clamp, debounceFrame } from './base.js';
 import { formatAxis, formatBytes, formatExact } from './format.js';
 import { sameValue } from './state.js';
-import { themeColours } from './colours.js';
+import { functionColour, themeColours } from './colours.js';
 
 /** @typedef {import('./types.js').App} App */
 /** @typedef {import('./types.js').Gaps} Gaps */
@@ -229,6 +229,7 @@ export function drawAxis(scene, view, axis, { left = 0, grid = true } = {}) {
   const colours = themeColours();
   const width = scene.width - left;
   const span = view.to - view.from;
+  if (width < 40) return;
   let step = niceStep(Math.max(span * 70 / width, 1e-6));
   const widest = scene.measure(tickText(view.to - view.to % step, axis, step)) + 24;
   step = niceStep(Math.max(span * Math.max(widest, 70) / width, 1e-6));
@@ -474,26 +475,19 @@ export function listenKeys(scene, key) {
  * @returns {Drag}
  */
 export function rangeDrag(app, timeAt, anchor, chose) {
-  const before = app.choice.range;
-  const choose = (/** @type {number} */ x, /** @type {boolean} */ replace) => {
+  // The first change makes an entry in the history, which the others replace: going back undoes the drag.
+  let entered = false;
+  const choose = (/** @type {number} */ x) => {
     const time = clamp(timeAt(x), 0, app.data.head.length);
-    /** @type {[number, number]} */
-    const range = time < anchor ? [time, anchor] : [anchor, time];
     // Whole numbers, as the data and --time have; at least one.
-    range[0] = Math.floor(range[0]);
-    range[1] = Math.max(Math.ceil(range[1]), range[0] + 1);
+    const begin = Math.floor(Math.min(time, anchor));
+    /** @type {[number, number]} */
+    const range = [begin, Math.max(Math.ceil(Math.max(time, anchor)), begin + 1)];
     chose?.(range);
-    app.choose({ range }, replace);
+    app.choose({ range }, entered);
+    entered = true;
   };
-  const later = debounceFrame((/** @type {number} */ x) => { if (!ended) choose(x, true); });
-  let ended = false;
-  return { move: later,
-    end: (x) => {
-      ended = true;
-      // So that the entry before this one has the range from before the drag.
-      app.choose({ range: before }, true);
-      choose(x, false);
-    } };
+  return { move: choose, end: choose };
 }
 
 /**
@@ -583,58 +577,115 @@ export function gapLines(app, time, { cpu = 0, task = 0, slack = 0 } = {}) {
 
 // Intervals
 
+/** Intervals in order of time, which do not overlap. @typedef {{nr: number, begin: Float64Array, end: Float64Array}} Intervals */
+
 /**
  * Calls paint for each interval that is visible, and once for all that share a pixel: so the cost depends on the
  * width, not on the number of intervals.
  *
- * @param {number} nr of intervals, in order of time, which do not overlap
- * @param {(i: number) => number} begin
- * @param {(i: number) => number} end
+ * @param {Intervals} intervals
  * @param {Viewport} view
  * @param {number} width
  * @param {(i: number, x0: number, x1: number, nr: number) => void} paint
  */
-export function eachInterval(nr, begin, end, view, width, paint) {
+export function eachInterval({ nr, begin, end }, view, width, paint) {
   const { from, to } = view;
   const scale = width / (to - from);
-  for (let i = firstEndAfter(0, nr, end, from); i < nr && begin(i) < to;) {
-    const x0 = (begin(i) - from) * scale;
-    const x1 = (end(i) - from) * scale;
+  for (let i = firstEndAfter(end, 0, nr, from); i < nr && begin[i] < to;) {
+    const x0 = (begin[i] - from) * scale;
+    const x1 = (end[i] - from) * scale;
     if (x1 - x0 >= 1) {
       paint(i++, Math.max(x0, -1), Math.min(x1, width + 1), 1);
       continue;
     }
     const pixel = Math.floor(x0);
-    const next = firstEndAfter(i + 1, nr, end, from + (pixel + 1) / scale);
+    const next = firstEndAfter(end, i + 1, nr, from + (pixel + 1) / scale);
     paint(i, pixel, pixel + 1, next - i);
     i = next;
   }
 }
 
 /**
+ * @param {Float64Array} end
  * @param {number} low
  * @param {number} nr
- * @param {(i: number) => number} end
  * @param {number} time
  * @returns {number} the first interval from low on that ends after this time
  */
-export function firstEndAfter(low, nr, end, time) {
+function firstEndAfter(end, low, nr, time) {
   // Steps that double: what is looked for is mostly near.
   let high = low;
-  for (let step = 1; high < nr && end(high) <= time; step *= 2) {
+  for (let step = 1; high < nr && end[high] <= time; step *= 2) {
     low = high + 1;
     high += step;
   }
   high = Math.min(high, nr);
   while (low < high) {
     const middle = (low + high) >>> 1;
-    if (end(middle) <= time) low = middle + 1;
+    if (end[middle] <= time) low = middle + 1;
     else high = middle;
   }
   return low;
 }
 
+/** The first interval that ends after a time. @param {Intervals} intervals @param {number} time @returns {number} */
+export function intervalAt({ nr, end }, time) {
+  return firstEndAfter(end, 0, nr, time);
+}
+
+/**
+ * A row of blocks as wide as a pixel. To draw them as one image is much faster than as many rectangles.
+ *
+ * @param {Scene} scene
+ */
+export function createStrip(scene) {
+  const canvas = h('canvas', { width: 1, height: 1 });
+  const context = /** @type {CanvasRenderingContext2D} */ (canvas.getContext('2d', { willReadFrequently: true }));
+  let image = context.createImageData(1, 1);
+  let pixels = new Uint32Array(image.data.buffer);
+  let used = false;
+  /** @type {Map<string, number>} */
+  const numbers = new Map();
+  return {
+    begin() {
+      if (canvas.width !== scene.width && scene.width) {
+        canvas.width = scene.width;
+        image = context.createImageData(scene.width, 1);
+        pixels = new Uint32Array(image.data.buffer);
+      } else if (used) pixels.fill(0);
+      used = false;
+    },
+    /** @param {number} x @param {string} colour #rrggbb @param {boolean} faint */
+    set(x, colour, faint) {
+      let number = numbers.get(colour);
+      if (number === undefined) {
+        const [r, g, b] = [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16));
+        numbers.set(colour, number = r | g << 8 | b << 16);
+      }
+      pixels[x] = number | (faint ? 0x60000000 : 0xff000000);
+      used = true;
+    },
+    /** @param {number} y */
+    draw(y) {
+      if (!used) return;
+      context.putImageData(image, 0, 0);
+      scene.context.imageSmoothingEnabled = false;
+      scene.context.drawImage(canvas, 0, y, scene.width, ROW - 1);
+    } };
+}
+
 // Boxes
+
+/** Colours of functions, kept until forget(): there are many in a drawing. @param {App} app */
+export function createPalette(app) {
+  /** @type {(string | undefined)[][]} by category and function */
+  let kept = [];
+  return {
+    forget: () => { kept = []; },
+    of: (/** @type {number} */ fn, /** @type {number} */ category) =>
+      (kept[category] ??= [])[fn] ??= functionColour(fn, category, app),
+  };
+}
 
 /** @param {CanvasRenderingContext2D} context @param {string} colour @param {number} x @param {number} y @param {number} width @param {number} [line] */
 export function outline(context, colour, x, y, width, line = 2) {

@@ -5,8 +5,8 @@ import { h, clamp, binarySearch } from './base.js';
 import { formatAxis, formatExact, formatTime, formatValue, plural } from './format.js';
 import { binaryName, functionName, taskName } from './state.js';
 import { rowValues } from './sums.js';
-import { functionColour, textColour, themeColours } from './colours.js';
-import { ROW, AXIS, createScene, createViewport, createFollower, addGestures, viewportKey, isForOthers, listenKeys, drawAxis, drawGaps, drawRange, gapLines, eachInterval, firstEndAfter, openMenu, outline, copyText } from './canvas.js';
+import { textColour, themeColours } from './colours.js';
+import { ROW, AXIS, createScene, createViewport, createPalette, createFollower, createStrip, addGestures, viewportKey, isForOthers, listenKeys, drawAxis, drawGaps, drawRange, gapLines, eachInterval, intervalAt, openMenu, outline, copyText } from './canvas.js';
 
 /** @typedef {import('./types.js').App} App */
 /** @typedef {import('./types.js').View} View */
@@ -14,9 +14,9 @@ import { ROW, AXIS, createScene, createViewport, createFollower, addGestures, vi
 /** @typedef {{kind: 'task' | 'cpu' | 'all', id: number}} ChartLane */
 
 /**
- * Frames of one depth: `first` and `last` are numbers of the lane's samples.
+ * Frames of one depth.
  *
- * @typedef {{nr: number, first: Uint32Array, last: Uint32Array, stack: Uint32Array}} ChartLevel
+ * @typedef {{nr: number, begin: Float64Array, end: Float64Array, stack: Uint32Array}} ChartLevel
  * @typedef {{rows: Uint32Array, begins: Float64Array, ends: Float64Array, levels: ChartLevel[]}} Chart
  * @typedef {{depth: number, at: number}} ChartFrame
  */
@@ -39,6 +39,8 @@ export function createChart(app) {
   const scene = createScene({ label: 'Stacks in order of time. Arrow keys walk, W, A, S and D move the view.', draw,
     className: 'chart' });
   const follower = createFollower(app, view);
+  const strip = createStrip(scene);
+  const palette = createPalette(app);
   const lanes = h('select', { 'aria-label': 'Task or CPU', onchange: () => {
     const [kind, id] = lanes.value.split(' ');
     lane = { kind: /** @type {ChartLane['kind']} */ (kind), id: Number(id) };
@@ -62,8 +64,6 @@ export function createChart(app) {
 
   // Frames
 
-  const beginOf = (/** @type {ChartLevel} */ level, /** @type {number} */ i) => chart.begins[level.first[i]];
-  const endOf = (/** @type {ChartLevel} */ level, /** @type {number} */ i) => chart.ends[level.last[i]];
   const stackOf = (/** @type {ChartFrame} */ { depth, at }) => chart.levels[depth].stack[at];
   const functionOf = (/** @type {ChartFrame} */ frame) => app.data.stacks.function[stackOf(frame)];
 
@@ -71,8 +71,8 @@ export function createChart(app) {
   function frameAtTime(depth, time, slack = 0) {
     const level = chart.levels[depth];
     if (!level) return null;
-    const at = firstEndAfter(0, level.nr, (i) => endOf(level, i), time);
-    return at < level.nr && beginOf(level, at) <= time + slack ? { depth, at } : null;
+    const at = intervalAt(level, time);
+    return at < level.nr && level.begin[at] <= time + slack ? { depth, at } : null;
   }
 
   /** @param {number} x @param {number} y */
@@ -96,11 +96,16 @@ export function createChart(app) {
     for (let depth = first; depth < last; depth++) {
       const level = chart.levels[depth];
       const y = AXIS + depth * ROW - scroll;
-      eachInterval(level.nr, (i) => beginOf(level, i), (i) => endOf(level, i), view, width, (i, x0, x1, nr) => {
+      strip.begin();
+      eachInterval(level, view, width, (i, x0, x1, nr) => {
         const stack = level.stack[i];
         const fn = stacks.function[stack];
-        const colour = functionColour(fn, stacks.category[stack], app);
+        const colour = palette.of(fn, stacks.category[stack]);
         const match = matches && matches[fn];
+        if (nr > 1) {
+          strip.set(x0, fn === chosen ? colours.accent : colour, !!matches && !match);
+          return;
+        }
         const wide = x1 - x0;
         if (matches && !match) context.globalAlpha = 0.4;
         context.fillStyle = colour;
@@ -110,12 +115,12 @@ export function createChart(app) {
           context.fillStyle = matches && !match ? colours.text : textColour(colour);
           scene.label(functionName(app.data, fn), Math.max(x0, 0) + 4, y + ROW / 2, Math.min(x1, width) - Math.max(x0, 0) - 8, true);
         }
-        if (match && nr === 1 && wide > 2) outline(context, colours.text, x0, y, wide - 1, 1);
-        else if (match) context.fillRect(x0, y + ROW - 4, wide, 3);
+        if (match && wide > 2) outline(context, colours.text, x0, y, wide - 1, 1);
         if (fn === chosen) outline(context, colours.accent, x0, y, Math.max(wide - 1, 1), 2);
         if (hovered?.depth === depth && hovered.at === i) outline(context, colours.muted, x0, y, wide - 1, 1);
         if (cursor?.depth === depth && cursor.at === i) outline(context, colours.text, x0, y, Math.max(wide - 1, 2), 2);
       });
+      strip.draw(y);
     }
     drawGaps(scene, view, app.data.gaps, { ...(lane.kind === 'all' ? {} : { [lane.kind]: lane.id }), top: AXIS,
       height: Math.max(chart.levels.length * ROW - scroll, height - AXIS) });
@@ -139,16 +144,16 @@ export function createChart(app) {
 
   /** @param {ChartFrame} frame */
   function extent({ depth, at }) {
-    const level = chart.levels[depth];
-    return { begin: beginOf(level, at), end: endOf(level, at) };
+    return { begin: chart.levels[depth].begin[at], end: chart.levels[depth].end[at] };
   }
 
   /** @param {ChartFrame} frame */
-  function sumsOf({ depth, at }) {
+  function sumsOf(frame) {
     const { rows } = app.data;
     const value = rowValues(app, rows);
     const sums = { value: 0, samples: 0 };
-    for (let i = chart.levels[depth].first[at]; i <= chart.levels[depth].last[at]; i++) {
+    const { begin, end } = extent(frame);
+    for (let i = binarySearch(chart.begins, begin); i < chart.rows.length && chart.ends[i] <= end; i++) {
       sums.value += value[chart.rows[i]];
       sums.samples += rows.count[chart.rows[i]];
     }
@@ -260,9 +265,8 @@ export function createChart(app) {
     const depthOf = stackDepths(stacks);
     for (let i = 1; i < stacks.nr; i++)
       depths[i] = depths[stacks.parent[i]] || (matches[stacks.function[i]] ? depthOf[i] : 0);
-    const start = cursor && chart.levels[cursor.depth];
-    let at = start && cursor ? (direction > 0 ? start.last[cursor.at] : start.first[cursor.at]) + direction
-      : direction > 0 ? binarySearch(chart.begins, view.from) : binarySearch(chart.begins, view.to) - 1;
+    const start = cursor ? extent(cursor) : { begin: view.to, end: view.from };
+    let at = direction > 0 ? binarySearch(chart.begins, start.end) : binarySearch(chart.begins, start.begin) - 1;
     while (at >= 0 && at < chart.rows.length && !depths[rows.stack[chart.rows[at]]]) at += direction;
     if (at < 0 || at >= chart.rows.length) {
       app.say('There is no further match in this direction.');
@@ -317,6 +321,7 @@ export function createChart(app) {
   function update(changed) {
     if (!app.data.head.timed) return;
     const fresh = data !== app.data;
+    if (fresh || changed.has('theme') || changed.has('colours')) palette.forget();
     if (fresh) {
       data = app.data;
       view.limit(0, data.head.length, data.head.axis === 'ns' ? 20 : 10);
@@ -412,7 +417,7 @@ function buildChart(app, lane) {
   const path = [];
   let open = 0;
   const close = (/** @type {number} */ from, /** @type {number} */ last) => {
-    for (let depth = from; depth < open; depth++) levels[depth].last[levels[depth].nr - 1] = last;
+    for (let depth = from; depth < open; depth++) levels[depth].end[levels[depth].nr - 1] = ends[last];
   };
   for (let i = 0; i < rows.length; i++) {
     const stack = all.stack[rows[i]];
@@ -422,23 +427,29 @@ function buildChart(app, lane) {
     for (let at = stack; common && !(goesOn && common <= open && path[common - 1] === at); at = stacks.parent[at])
       path[--common] = at;
     close(common, i - 1);
-    for (let j = common; j < depth; j++) addFrame(levels, j, i, path[j]);
+    for (let j = common; j < depth; j++) addFrame(levels, j, begins[i], path[j]);
     open = depth;
   }
   close(0, rows.length - 1);
   return { rows, begins, ends, levels };
 }
 
-/** @param {ChartLevel[]} levels @param {number} depth @param {number} first @param {number} stack */
-function addFrame(levels, depth, first, stack) {
+/** @param {ChartLevel[]} levels @param {number} depth @param {number} begin @param {number} stack */
+function addFrame(levels, depth, begin, stack) {
   let level = levels[depth];
-  if (!level) level = levels[depth] = { nr: 0, first: new Uint32Array(64), last: new Uint32Array(64), stack: new Uint32Array(64) };
-  if (level.nr === level.first.length)
-    for (const name of /** @type {const} */ (['first', 'last', 'stack'])) {
-      const grown = new Uint32Array(2 * level.nr);
-      grown.set(level[name]);
-      level[name] = grown;
-    }
-  level.first[level.nr] = first;
+  if (!level || level.nr === level.stack.length) level = levels[depth] = growLevel(level);
+  level.begin[level.nr] = begin;
   level.stack[level.nr++] = stack;
+}
+
+/** @param {ChartLevel | undefined} level @returns {ChartLevel} with more room */
+function growLevel(level) {
+  const room = level ? 2 * level.nr : 64;
+  const grown = { nr: level?.nr ?? 0, begin: new Float64Array(room), end: new Float64Array(room), stack: new Uint32Array(room) };
+  if (level) {
+    grown.begin.set(level.begin);
+    grown.end.set(level.end);
+    grown.stack.set(level.stack);
+  }
+  return grown;
 }

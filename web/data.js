@@ -7,7 +7,7 @@
 /** @typedef {import('./types.js').Head} Head */
 /** @typedef {{packing: string, text: string}} Packed */
 /** @typedef {(id: string) => Packed | null} Lookup */
-/** @typedef {Record<string, any>} Table */
+/** @typedef {any} Table its columns by name, and `nr` */
 /** @typedef {{tables: Record<string, Table>, json: Record<string, any>}} Block */
 /** @typedef {'slices' | 'allocs' | 'code'} LazyBlock */
 
@@ -181,12 +181,21 @@ function decodeColumn(bytes, at, end, array, kind, value) {
   for (let i = 0; i < array.length; i++) {
     let byte = bytes[at++];
     let x = byte & 0x7f;
-    for (let scale = 128; byte >= 0x80; scale *= 128) {
+    // Most numbers have few bytes, for which whole numbers are faster.
+    for (let shift = 7; byte >= 0x80 && shift < 28; shift += 7) {
       byte = bytes[at++];
-      x += (byte & 0x7f) * scale;
+      x |= (byte & 0x7f) << shift;
     }
-    if (differences) x = sum += x % 2 ? -(x + 1) / 2 : x / 2;
-    array[i] = x;
+    if (byte < 0x80) {
+      if (differences) x = (x >>> 1) ^ -(x & 1);
+    } else {
+      for (let scale = 2 ** 28; byte >= 0x80; scale *= 128) {
+        byte = bytes[at++];
+        x += (byte & 0x7f) * scale;
+      }
+      if (differences) x = x % 2 ? -(x + 1) / 2 : x / 2;
+    }
+    array[i] = differences ? sum += x : x;
   }
   if (at !== end) throw new Error('a column has another length');
 }

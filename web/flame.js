@@ -5,8 +5,8 @@ import { h, button, clamp } from './base.js';
 import { formatChange, formatPercent, formatValue } from './format.js';
 import { binaryName, functionName } from './state.js';
 import { matchSums } from './sums.js';
-import { binaryColour, compareColour, functionColour, textColour, themeColours } from './colours.js';
-import { ROW, createScene, createViewport, addGestures, viewportKey, isForOthers, listenKeys, openMenu, outline, segments, copyText } from './canvas.js';
+import { binaryColour, compareColour, textColour, themeColours } from './colours.js';
+import { ROW, createScene, createViewport, createPalette, addGestures, viewportKey, isForOthers, listenKeys, openMenu, outline, segments, copyText } from './canvas.js';
 
 /** @typedef {import('./types.js').App} App */
 /** @typedef {import('./types.js').Tree} Tree */
@@ -40,6 +40,7 @@ export function createFlame(app) {
   const view = createViewport(() => scene.redraw());
   const scene = createScene({ label: 'Flame graph. Arrow keys walk, Enter zooms, Backspace zooms out, m opens a menu.',
     draw, className: 'flame' });
+  const palette = createPalette(app);
   const crumbs = h('nav', { class: 'crumbs', 'aria-label': 'Zoomed frames' });
   const found = h('span', { class: 'drawing-found' });
   const focused = h('p', { class: 'drawing-status', 'aria-live': 'polite' });
@@ -178,7 +179,7 @@ export function createFlame(app) {
     if (tree.beforeTotal) return compareColour(...changeOf(node));
     if (!node) return themeColours().line;
     if (tree.binary[node]) return binaryColour(tree.binary[node], app);
-    return functionColour(functionOf(node), tree.category[node], app);
+    return palette.of(functionOf(node), tree.category[node]);
   }
 
   /** @param {number} node @returns {[number, number]} shares or values, before and after */
@@ -371,7 +372,10 @@ export function createFlame(app) {
         if (!zoomed) return false;
         zoomTo(0);
         return true;
-      case 'f': case 'x': case 'c': transform(event.key); return true;
+      case 'f': case 'x': case 'c':
+        // Without a frame, the key is for the selected function.
+        if (cursor) transform(event.key);
+        return cursor > 0;
       case 'm': case 'ContextMenu': menuAtCursor(); return true;
       default: return viewportKey(event, view);
     }
@@ -475,6 +479,7 @@ export function createFlame(app) {
     const { choice } = app;
     const tree = choice.inverted ? app.inverted() : app.tree();
     const fresh = layout?.tree !== tree || orderOf !== choice.order;
+    if (fresh || changed.has('theme') || changed.has('colours')) palette.forget();
     if (fresh) {
       rankNames();
       orderOf = choice.order;

@@ -35,7 +35,7 @@ export function createFunction(app) {
     const top = content.parentElement?.scrollTop ?? 0;
     content.replaceChildren(functionFacts(app, fn), h('div', { class: 'columns' }, ...neighbourTables(app, fn)),
       h('div', { class: 'columns' }, sourcePanel(app, places, files, draw), codePanel(app, places)),
-      placeTable(app, places));
+      ...placeTable(app, places));
     if (content.parentElement) content.parentElement.scrollTop = top;
   };
   content.addEventListener('mouseover', (event) => {
@@ -119,12 +119,12 @@ function neighbourTable(app, title, list, whole, rows) {
 
 /** @param {App} app @param {FunctionPlaces} places */
 function placeTable(app, { sums, self }) {
-  if (!sums.length) return null;
+  if (!sums.length) return [];
   const rows = sums.slice(0, MOST_NEIGHBOURS).map(({ offset, file, line, value }) => h('tr', { dataset: { line: `${file}:${line}` } },
     h('td', { class: 'number' }, valueText(app, value)), h('td', { class: 'share' }, shareCell(value, self)),
     h('td', { class: 'code' }, `+${hex(offset)}`),
     h('td', { class: 'main' }, file ? `${app.data.strings[file]}${line ? `:${line}` : ''}` : '')));
-  return h('section', { class: 'panel' }, h('h3', null, 'Places'), h('table', null, h('tbody', null, rows)));
+  return [h('section', { class: 'panel' }, h('h3', null, 'Places'), h('table', null, h('tbody', null, rows)))];
 }
 
 /** @param {number} x */

@@ -16,6 +16,7 @@ import { createCallTree } from './calltree.js';
 import { createFunction } from './function.js';
 import { createMemory } from './memory.js';
 import { createAbout, keyList } from './about.js';
+import { follow } from './live.js';
 
 /** @typedef {import('./types.js').App} App */
 /** @typedef {import('./types.js').Choice} Choice */
@@ -59,6 +60,8 @@ class Page {
     this.timelineChanged = allKeys(data);
     this.saved = '';
     this.saveTimer = 0;
+    /** @type {View | null} */
+    this.timeline = null;
     /** @type {App} */
     this.app = /** @type {any} */ ({ data, choice: hashToChoice(location.hash, data),
       choose: (/** @type {Partial<Choice>} */ patch, replace = false) => this.#choose(patch, replace),
@@ -66,12 +69,6 @@ class Page {
       tip: (/** @type {number} */ x, /** @type {number} */ y, /** @type {any} */ lines) => this.#tip(x, y, lines) });
     Object.assign(this.app, createSums(this.app));
     this.schedule = debounceFrame(() => this.update());
-    this.#build();
-    this.#listen();
-    this.setData(data);
-  }
-
-  #build() {
     this.tipBox = h('div', { class: 'tip', role: 'tooltip', hidden: true });
     this.status = h('span', { class: 'status', role: 'status' });
     this.summary = h('span', { class: 'summary' });
@@ -96,8 +93,10 @@ class Page {
       h('header', { class: 'top' }, this.title, this.events, h('div', { class: 'search', role: 'search' }, this.search, this.matches,
         button('↑', 'Previous match (N)', () => this.#find(-1)), button('↓', 'Next match (n)', () => this.#find(1))),
       h('span', { class: 'fill' }), this.theme, button('?', 'Show the keys (?)', () => this.help.showModal())),
-      this.chips, this.timelineBox, this.splitter, this.tabs, this.panels,
+      this.timelineBox, this.splitter, h('div', { class: 'tab-row' }, this.tabs, this.chips), this.panels,
       h('footer', null, this.status, this.summary), this.tipBox, this.help);
+    this.#listen();
+    this.setData(data);
   }
 
   #listen() {
@@ -448,4 +447,4 @@ export async function start(document) {
   }
 }
 
-start(document);
+start(document).then((page) => page && follow(page));

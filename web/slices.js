@@ -4,25 +4,29 @@
 import { h, button, clamp, setStyle } from './base.js';
 import { formatAxis, formatBytes, formatExact, formatPercent, plural } from './format.js';
 import { binaryName, functionName, taskName } from './state.js';
-import { binaryColour, functionColour, textColour, themeColours } from './colours.js';
-import { ROW, AXIS, createScene, createViewport, createFollower, addGestures, viewportKey, isForOthers, listenKeys, drawAxis, drawGaps, drawRange, gapLines, eachInterval, firstEndAfter, hatch, openMenu, outline, copyText } from './canvas.js';
+import { binaryColour, textColour, themeColours } from './colours.js';
+import { ROW, AXIS, createScene, createViewport, createPalette, createFollower, createStrip, addGestures, viewportKey, isForOthers, listenKeys, drawAxis, drawGaps, drawRange, gapLines, eachInterval, intervalAt, hatch, openMenu, outline, copyText } from './canvas.js';
 
 /** @typedef {import('./types.js').App} App */
 /** @typedef {import('./types.js').Slices} Slices */
 /** @typedef {import('./types.js').View} View */
 
 /**
- * How calls are nested. `order` has the calls of a track, and of a depth, in order of time: those of depth d from
- * levels[d] to levels[d + 1]. Parents are one more than their number; 0: none.
+ * Calls of a track and of a depth, in order of time; `of` has their numbers.
  *
- * @typedef {{depth: Uint32Array, parent: Uint32Array, children: Float64Array, order: Uint32Array,
- *   tracks: {levels: Uint32Array}[]}} Nesting
+ * @typedef {{nr: number, of: Uint32Array, begin: Float64Array, end: Float64Array}} SliceLevel
+ *
+ * How calls are nested. Parents are one more than their number; 0: none. `children` is how long those in a call are.
+ *
+ * @typedef {{depth: Uint32Array, parent: Uint32Array, children: Float64Array, tracks: SliceLevel[][]}} Nesting
  * @typedef {{track: number, top: number, open: boolean, depth: number}} TrackPlace
  * @typedef {{from: number, to: number}} Measure
  */
 
 const TRACK = 22; // px: the height of a track's name
 const SNAP = 8;
+/** @type {SliceLevel} */
+const NO_LEVEL = { nr: 0, of: new Uint32Array(0), begin: new Float64Array(0), end: new Float64Array(0) };
 
 /** Letters of kinds, so that colours are not needed to tell them apart. @type {Record<string, string>} */
 const KIND_MARKS = { trap: '!', interrupt: 'I', syscall: 'S', inline: '⤷', jump: '→', 'tail call': '→', sample: '~',
@@ -47,6 +51,8 @@ export function createSlices(app) {
   const scene = createScene({ label: 'Calls over time. W, A, S and D move the view, arrow keys walk, '
     + '[ and ] go to other calls of the function, m measures.', draw, className: 'slices' });
   const follower = createFollower(app, view);
+  const strip = createStrip(scene);
+  const palette = createPalette(app);
   const measureButton = button('Measure', 'Drag to measure a time (m)', () => setMeasuring(!measuring));
   const found = h('span', { class: 'drawing-found', 'aria-live': 'polite' });
   const note = h('span', { class: 'drawing-muted' });
@@ -90,7 +96,7 @@ export function createSlices(app) {
   function colourOf(i) {
     const { tasks } = app.data;
     const fn = functionOf(i);
-    if (fn >= 0) return functionColour(fn, 0, app);
+    if (fn >= 0) return palette.of(fn, 0);
     const task = slices ? slices.task[i] - 1 : -1;
     return task >= 0 && !tasks.idle[task] ? binaryColour(tasks.name[task], app) : binaryColour(0, app);
   }
@@ -103,14 +109,7 @@ export function createSlices(app) {
   }
 
   /** @param {TrackPlace} place @param {number} depth */
-  function levelOf({ track }, depth) {
-    const { levels } = nesting.tracks[track];
-    return depth >= 0 && depth < levels.length - 1 ? nesting.order.subarray(levels[depth], levels[depth + 1])
-      : new Uint32Array(0);
-  }
-
-  /** @param {Uint32Array} level @param {number} time @returns {number} an index of the level */
-  const indexAt = (level, time) => firstEndAfter(0, level.length, (j) => endOf(level[j]), time);
+  const levelOf = ({ track }, depth) => nesting.tracks[track][depth] ?? NO_LEVEL;
 
   /** @param {number} x @param {number} y @returns {number} -1: none */
   function callAt(x, y) {
@@ -119,8 +118,8 @@ export function createSlices(app) {
     const level = levelOf(row.place, row.depth);
     const time = timeAt(x);
     // One without a length is as wide as a pixel.
-    for (let j = indexAt(level, time - pixel()); j < level.length && beginOf(level[j]) <= time + pixel(); j++)
-      if (endOf(level[j]) >= time || slices?.length[level[j]] === 0 || beginOf(level[j]) > time) return level[j];
+    for (let j = intervalAt(level, time - pixel()); j < level.nr && level.begin[j] <= time + pixel(); j++)
+      if (level.end[j] >= time || level.end[j] === level.begin[j]) return level.of[j];
     return -1;
   }
 
@@ -156,22 +155,26 @@ export function createSlices(app) {
     context.fillStyle = colours.line;
     context.fillRect(0, y, width, 1);
     context.fillStyle = colours.text;
-    const { levels } = nesting.tracks[place.track];
-    const nr = levels[levels.length - 1] - levels[0];
+    const nr = nesting.tracks[place.track].reduce((sum, level) => sum + level.nr, 0);
     scene.label(`${place.open ? '▾' : '▸'} ${trackName(place.track)}: ${plural(nr, kind === 'cpu' ? 'stretch' : 'call',
       kind === 'cpu' ? 'stretches' : 'calls')}`, 8, y + TRACK / 2 + 1, width - 16);
   }
 
-  /** @param {Uint32Array} level @param {number} y @param {Uint8Array | null} matches @param {ReturnType<typeof themeColours>} colours */
+  /** @param {SliceLevel} level @param {number} y @param {Uint8Array | null} matches @param {ReturnType<typeof themeColours>} colours */
   function drawLevel(level, y, matches, colours) {
     const { context, width } = scene;
     const { function: chosen } = app.choice;
-    eachInterval(level.length, (j) => beginOf(level[j]), (j) => endOf(level[j]), view, width, (j, x0, x1, nr) => {
-      const i = level[j];
+    strip.begin();
+    eachInterval(level, view, width, (j, x0, x1, nr) => {
+      const i = level.of[j];
       const fn = functionOf(i);
       const wide = x1 - x0;
       const match = matches && fn >= 0 && matches[fn];
       const faint = matches && !match;
+      if (nr > 1) {
+        strip.set(x0, fn >= 0 && fn === chosen ? colours.accent : colourOf(i), !!faint);
+        return;
+      }
       const colour = colourOf(i);
       if (faint) context.globalAlpha = 0.35;
       context.fillStyle = colour;
@@ -180,10 +183,11 @@ export function createSlices(app) {
       context.globalAlpha = 1;
       if (wide > 14) drawText(i, x0, x1, y, faint ? colours.text : textColour(colour));
       if (match && wide > 2) outline(context, colours.text, x0, y, wide - 1, 1);
-      if (fn >= 0 && fn === chosen && nr === 1) outline(context, colours.accent, x0, y, Math.max(wide - 1, 1), 2);
+      if (fn >= 0 && fn === chosen) outline(context, colours.accent, x0, y, Math.max(wide - 1, 1), 2);
       if (i === hovered) outline(context, colours.muted, x0, y, wide - 1, 1);
       if (i === selected) outline(context, colours.text, x0, y, Math.max(wide - 1, 2), 2);
     });
+    strip.draw(y);
   }
 
   /** @param {number} i @param {number} x @param {number} y @param {number} wide @param {string} colour @param {string} background */
@@ -275,9 +279,9 @@ export function createSlices(app) {
       // The row under the pointer counts more than the others of its track.
       const far = depth === row.depth ? 1 : 2;
       const level = levelOf(row.place, depth);
-      const at = indexAt(level, time);
-      for (let j = Math.max(at - 1, 0); j < Math.min(at + 2, level.length); j++)
-        for (const edge of [beginOf(level[j]), endOf(level[j])])
+      const at = intervalAt(level, time);
+      for (let j = Math.max(at - 1, 0); j < Math.min(at + 2, level.nr); j++)
+        for (const edge of [level.begin[j], level.end[j]])
           if (Math.abs(edge - time) * far < least) {
             least = Math.abs(edge - time) * far;
             best = edge;
@@ -398,18 +402,18 @@ export function createSlices(app) {
     const depth = selected >= 0 ? nesting.depth[selected] : 0;
     const level = levelOf(place, depth);
     if (selected < 0) {
-      if (level.length) goTo(level[Math.min(indexAt(level, view.from), level.length - 1)]);
+      if (level.nr) goTo(level.of[Math.min(intervalAt(level, view.from), level.nr - 1)]);
       return;
     }
     // Calls of a level that begin together, such as those without a length, are in order of their numbers.
-    let at = indexAt(level, beginOf(selected) - 1e-9);
-    while (at < level.length && level[at] !== selected) at++;
-    const sibling = level[at + (where === 'ArrowLeft' ? -1 : 1)];
+    let at = intervalAt(level, beginOf(selected) - 0.5);
+    while (at < level.nr && level.of[at] !== selected) at++;
+    const sibling = level.of[at + (where === 'ArrowLeft' ? -1 : 1)];
     if (where === 'ArrowUp') {
       if (nesting.parent[selected]) goTo(nesting.parent[selected] - 1);
     } else if (where === 'ArrowDown') {
       const below = levelOf(place, depth + 1);
-      const child = below[indexAt(below, beginOf(selected))];
+      const child = below.of[intervalAt(below, beginOf(selected))];
       if (child !== undefined && nesting.parent[child] === selected + 1) goTo(child);
     } else if (sibling !== undefined) goTo(sibling);
   }
@@ -518,7 +522,7 @@ export function createSlices(app) {
     places = [];
     slices.tracks.forEach((of, track) => {
       if (of.kind === 'task' ? task !== null && of.task !== task : cpu !== null && of.cpu !== cpu) return;
-      const depth = nesting.tracks[track].levels.length - 1;
+      const depth = nesting.tracks[track].length;
       const open = !folded.has(track);
       places.push({ track, top, open, depth: open ? depth : 0 });
       top += TRACK + (open ? depth * ROW + 4 : 0);
@@ -545,8 +549,9 @@ export function createSlices(app) {
   function update(changed) {
     const { slices: of, head } = app.data;
     const fresh = of !== slices;
+    if (fresh || changed.has('theme') || changed.has('colours')) palette.forget();
+    scene.element.hidden = !of;
     if (!of) {
-      scene.element.hidden = true;
       note.textContent = 'This recording has no calls.';
       return;
     }
@@ -574,7 +579,6 @@ export function nestSlices(slices) {
   const depth = new Uint32Array(nr);
   const parent = new Uint32Array(nr);
   const children = new Float64Array(nr);
-  const order = new Uint32Array(nr);
   const byTrack = groupByTrack(slices);
   const tracks = [];
   for (let t = 0; t < slices.tracks.length; t++) {
@@ -597,14 +601,17 @@ export function nestSlices(slices) {
       }
       open.push(i);
     }
-    const levels = new Uint32Array(counts.length + 1);
-    levels[0] = byTrack.first[t];
-    counts.forEach((count, d) => { levels[d + 1] = levels[d] + count; });
-    const next = levels.slice();
-    for (const i of own) order[next[depth[i]]++] = i;
-    tracks.push({ levels });
+    const levels = counts.map((count) => ({ nr: 0, of: new Uint32Array(count), begin: new Float64Array(count),
+      end: new Float64Array(count) }));
+    for (const i of own) {
+      const level = levels[depth[i]];
+      level.of[level.nr] = i;
+      level.begin[level.nr] = begin[i];
+      level.end[level.nr++] = end(i);
+    }
+    tracks.push(levels);
   }
-  return { depth, parent, children, order, tracks };
+  return { depth, parent, children, tracks };
 }
 
 /** @param {Slices} slices */

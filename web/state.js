@@ -56,7 +56,7 @@ function fromReadable(text) {
 /** @type {Coder} */
 const textCoder = { toHash: readable, fromHash: fromReadable };
 /** @type {Coder} */
-const flagCoder = { toHash: Number, fromHash: (text) => text === '1' };
+const flagCoder = { toHash: (x) => x ? '1' : '0', fromHash: (text) => text === '1' };
 /** @type {Coder} */
 const functionCoder = {
   toHash: (x, data) => readable(namesOf(data).names[x] ?? ''),

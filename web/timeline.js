@@ -29,8 +29,8 @@ import { createScene, createViewport, addGestures, viewportKey, isForOthers, lis
 
 const LANE_NAMES = 168; // px
 const OVERVIEW = 16;
-const LANE_HEIGHT = { cpu: 28, task: 22, all: 40 };
-const HEADING = 20;
+const LANE_HEIGHT = { cpu: 24, task: 20, all: 40 };
+const HEADING = 18;
 const FEW_TASKS = 6;
 const MORE_TASKS = 25;
 
@@ -48,8 +48,8 @@ export function createTimeline(app) {
   let lanes = /** @type {Lanes} */ ({ lanes: [], headings: [], height: 0 });
   let data = /** @type {Dataset | null} */ (null);
   let statistics = /** @type {ReturnType<typeof rowStatistics> | null} */ (null);
-  const laneCache = activityCache();
-  const overviewCache = activityCache();
+  let laneCache = activityCache();
+  let overviewCache = activityCache();
 
   const view = createViewport(() => { top.redraw(); body.redraw(); placeHandles(); });
   const top = createScene({ label: 'Overview of the whole recording, and time axis', draw: drawTop,
@@ -225,9 +225,7 @@ export function createTimeline(app) {
     /** @type {Lane} */
     const lane = { kind: 'all', id: 0, label: '', top: 1, height: OVERVIEW - 1 };
     const { bins, laneOf } = activityOf([lane]);
-    const activity = overviewCache(`${bins} ${app.choice.event} ${app.choice.function}`, () => sumActivity(app,
-      { from: 0, to: app.data.head.length, bins, laneOf, lanes: [lane], statistics: /** @type {any} */ (statistics),
-        fn: app.choice.function }));
+    const activity = overviewCache(app, '', { from: 0, to: app.data.head.length, bins, laneOf, lanes: 1, statistics });
     context.translate(LANE_NAMES, 0);
     drawLane(scene, app, activity, 0, lane, activity.full[0]);
     context.translate(-LANE_NAMES, 0);
@@ -274,11 +272,9 @@ export function createTimeline(app) {
 
   function currentActivity() {
     const { bins, laneOf } = activityOf(lanes.lanes);
-    const { event, function: fn } = app.choice;
-    const names2 = lanes.lanes.map(({ kind, id }) => kind[0] + id).join();
-    return laneCache(`${view.from} ${view.to} ${bins} ${event} ${fn} ${names2}`, () => sumActivity(app,
-      { from: view.from, to: view.to, bins, laneOf, lanes: lanes.lanes, fn,
-        statistics: /** @type {NonNullable<typeof statistics>} */ (statistics) }));
+    const shownLanes = lanes.lanes.map(({ kind, id }) => kind[0] + id).join();
+    return laneCache(app, shownLanes, { from: view.from, to: view.to, bins, laneOf, lanes: lanes.lanes.length,
+      statistics: /** @type {NonNullable<typeof statistics>} */ (statistics) });
   }
 
   /** What the height of a lane stands for. @param {Activity} activity @param {Lane} lane */
@@ -354,8 +350,8 @@ export function createTimeline(app) {
       // A recording that grows: what is seen stays, unless it was all.
       const whole = !data || view.whole();
       data = app.data;
-      laneCache('', null);
-      overviewCache('', null);
+      laneCache = activityCache();
+      overviewCache = activityCache();
       view.limit(0, data.head.length, data.head.axis === 'ns' ? 20 : 10);
       if (whole) view.set(0, data.head.length);
     }
@@ -376,14 +372,34 @@ function isTime(app) {
   return axis === 'ns' && events[app.choice.event]?.unit === 'ns' && events[app.choice.event].weighs;
 }
 
-/** Keeps the last result. */
+/**
+ * What is to be summed up: in `bins` from `from` to `to`, in the lanes that laneOf says; -1: in none.
+ *
+ * @typedef {{from: number, to: number, bins: number, lanes: number,
+ *   laneOf: {cpu: Int32Array, task: Int32Array, all: number}, statistics: ReturnType<typeof rowStatistics>}} Wanted
+ */
+
+/** Keeps the last sums: of all rows, and of those with the chosen function. */
 function activityCache() {
-  let last = '';
-  let value = /** @type {Activity | null} */ (null);
-  return (/** @type {string} */ key, /** @type {(() => Activity) | null} */ make) => {
-    if (!make || key !== last || !value) value = make ? make() : null;
-    last = key;
-    return /** @type {Activity} */ (value);
+  let allKey = '';
+  let chosenKey = '';
+  let last = /** @type {Activity | null} */ (null);
+  return (/** @type {App} */ app, /** @type {string} */ lanes, /** @type {Wanted} */ wanted) => {
+    const { event, function: fn } = app.choice;
+    const key = `${wanted.from} ${wanted.to} ${wanted.bins} ${event} ${lanes}`;
+    if (!last || key !== allKey) {
+      const categories = app.data.head.categories.length + 1;
+      const values = sumActivity(app, wanted, null);
+      last = { bins: wanted.bins, categories, values, chosen: null,
+        full: fullestBins(values, wanted.lanes, categories, wanted.bins) };
+      allKey = key;
+      chosenKey = '';
+    }
+    if (chosenKey !== `${key} ${fn}`) {
+      last.chosen = fn === null ? null : sumActivity(app, wanted, stacksWith(app, fn));
+      chosenKey = `${key} ${fn}`;
+    }
+    return last;
   };
 }
 
@@ -417,42 +433,47 @@ function rowStatistics(app) {
 
 /**
  * @param {App} app
- * @param {{from: number, to: number, bins: number, lanes: Lane[], fn: number | null,
- *   laneOf: {cpu: Int32Array, task: Int32Array, all: number},
- *   statistics: ReturnType<typeof rowStatistics>}} what
- * @returns {Activity}
+ * @param {Wanted} wanted
+ * @param {Uint8Array | null} contains by stack: whether its rows count, not by category then; null: all of them do
+ * @returns {Float32Array} by lane, category and bin
  */
-function sumActivity(app, { from, to, bins, lanes, fn, laneOf, statistics }) {
+function sumActivity(app, { from, to, bins, lanes, laneOf, statistics }, contains) {
   const { rows, tasks, stacks, head } = app.data;
   const { event } = app.choice;
-  const categories = head.categories.length + 1;
-  const values = new Float32Array(lanes.length * categories * bins);
-  const chosen = fn === null ? null : new Float32Array(lanes.length * bins);
-  const contains = fn === null ? null : stacksWith(app, fn);
-  const { time, length } = rows;
+  const categories = contains ? 1 : head.categories.length + 1;
+  const values = new Float32Array(lanes * categories * bins);
+  const { time, length, cpu, task, stack, event: events } = rows;
+  const { cpu: cpuLanes, task: taskLanes } = laneOf;
+  const { idle } = tasks;
+  const categoryOf = stacks.category;
   const value = rowValues(app, rows);
   const scale = bins / (to - from);
   const inTime = isTime(app);
-  const width = head.quantum || statistics.distance;
+  const { quantum } = head;
+  const width = quantum || statistics.distance;
   const reach = length || inTime ? statistics.longest : width;
   const last = rows.nr && binarySearch(time, to + reach);
   for (let i = binarySearch(time, from - Math.max(reach, width)); i < last; i++) {
-    if (rows.event[i] !== event) continue;
+    if (events[i] !== event || (contains && !contains[stack[i]])) continue;
     // A sample is about the time before it; what has a length, or was summed up, about the time after.
-    const lasts = length ? length[i] : head.quantum ? width : inTime ? value[i] : width;
-    const begin = (time[i] - (length || head.quantum ? 0 : lasts) - from) * scale;
+    const lasts = length ? length[i] : inTime && !quantum ? value[i] : width;
+    const begin = (time[i] - (length || quantum ? 0 : lasts) - from) * scale;
     const end = begin + lasts * scale;
     if (end <= 0 || begin >= bins) continue;
-    const category = tasks.idle[rows.task[i]] ? categories - 1 : stacks.category[rows.stack[i]];
-    const with_ = contains !== null && contains[rows.stack[i]] !== 0;
+    const category = contains ? 0 : idle[task[i]] ? categories - 1 : categoryOf[stack[i]];
+    // Mostly, all of it is in one bin.
+    const bin = begin >= 0 && end <= (begin | 0) + 1 ? begin | 0 : -1;
+    let lane = cpuLanes[cpu[i]];
     for (let by = 0; by < 3; by++) {
-      const lane = by === 0 ? laneOf.cpu[rows.cpu[i]] : by === 1 ? laneOf.task[rows.task[i]] : laneOf.all;
-      if (lane < 0) continue;
-      spreadValue(values, (lane * categories + category) * bins, bins, begin, end, value[i]);
-      if (with_ && chosen) spreadValue(chosen, lane * bins, bins, begin, end, value[i]);
+      if (lane >= 0) {
+        const at = (lane * categories + category) * bins;
+        if (bin >= 0) values[at + bin] += value[i];
+        else spreadValue(values, at, bins, begin, end, value[i]);
+      }
+      lane = by ? laneOf.all : taskLanes[task[i]];
     }
   }
-  return { bins, categories, values, chosen, full: fullestBins(values, lanes.length, categories, bins) };
+  return values;
 }
 
 /** @param {Float32Array} to @param {number} offset @param {number} bins @param {number} begin @param {number} end @param {number} value */
@@ -502,7 +523,7 @@ function drawLane(scene, app, activity, i, lane, full) {
   const { bins, categories, values } = activity;
   const sums = new Float32Array(bins);
   const tops = [];
-  // Idle is below all: what is above it is work.
+  // Idle is the last one, above what is work.
   for (let category = 0; category < categories; category++) {
     const from = (i * categories + category) * bins;
     let any = false;
@@ -548,7 +569,7 @@ function areaPath(context, values, lane, scale) {
 /** @param {App} app @param {number} category */
 function patternColour(app, category) {
   const dark = categoryColour(category, app);
-  return (textColour(dark) || '#000000') + (category ? '30' : '00');
+  return (textColour(dark) || '#000000') + (category ? '1c' : '00');
 }
 
 /** A sample of a colour and its pattern. @param {number} category -1: gaps; -2: the function @param {App} app */
