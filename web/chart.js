@@ -134,12 +134,12 @@ export function createChart(app) {
 
   // What the user does
 
-  /** @param {ChartFrame | null} frame */
-  function pick(frame) {
+  /** @param {ChartFrame | null} frame @param {boolean} [replace] */
+  function pick(frame, replace) {
     cursor = frame;
     focused.textContent = frame ? describe(frame) : '';
     scene.redraw();
-    if (frame) app.choose({ function: functionOf(frame) });
+    if (frame) app.choose({ function: functionOf(frame) }, replace);
   }
 
   /** @param {ChartFrame} frame */
@@ -204,6 +204,7 @@ export function createChart(app) {
 
   /** @param {number} x @param {number} y */
   function menu(x, y) {
+    app.tip(0, 0, null);
     const frame = /** @type {ChartFrame} */ (cursor);
     const { begin, end } = extent(frame);
     openMenu(x, y, [
@@ -216,7 +217,7 @@ export function createChart(app) {
   /** @param {ChartFrame | null} frame */
   function walkTo(frame) {
     if (!frame || frame.at < 0 || frame.at >= chart.levels[frame.depth].nr) return;
-    pick(frame);
+    pick(frame, true);
     const { begin, end } = extent(frame);
     const length = view.to - view.from;
     if ((end - begin) / length * scene.width < 2) view.set(begin - (end - begin) * 15, end + (end - begin) * 15, true);

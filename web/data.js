@@ -109,7 +109,9 @@ async function unpack({ packing, text }) {
   if (typeof DecompressionStream === 'undefined')
     throw new DataError('This browser cannot decompress data. Firefox 113, Chrome 80 and Safari 16.4 can, or later ones.');
   const stream = new Blob([/** @type {any} */ (bytes)]).stream().pipeThrough(new DecompressionStream('gzip'));
-  return new Uint8Array(await new Response(stream).arrayBuffer());
+  return new Uint8Array(await new Response(stream).arrayBuffer().catch(() => {
+    throw new Error('it cannot be decompressed');
+  }));
 }
 
 /** @param {string} text @returns {Uint8Array} */

@@ -2,7 +2,7 @@
 //
 // The flame graph.
 import { h, button, clamp } from './base.js';
-import { formatChange, formatPercent, formatValue } from './format.js';
+import { formatChange, formatExact, formatPercent, formatValue, plural } from './format.js';
 import { binaryName, functionName } from './state.js';
 import { matchSums } from './sums.js';
 import { binaryColour, compareColour, textColour, themeColours } from './colours.js';
@@ -217,7 +217,7 @@ export function createFlame(app) {
       context.fillStyle = faint ? style.colours.text : textColour(colour);
       let text = nameOf(node);
       if (!node) text += `: ${valueText(tree.total[0])}`;
-      if (tree.beforeTotal && node) text = `${changeText(node)}  ${text}`;
+      if (tree.beforeTotal && node) text += `  ${changeText(node)}`;
       if (tree.inlined[node]) text = `⤷ ${text}`;
       // The name stays in sight while its frame goes beyond the edge.
       scene.label(text, left + 4, y + ROW / 2, wide - 8, true);
@@ -321,13 +321,14 @@ export function createFlame(app) {
     if (fn >= 0 && !tree.binary[node]) {
       const sums = app.sums();
       line('In all stacks', sums.total[fn], sums.all);
-      lines.push(['Samples in all stacks', sums.samples[fn].toLocaleString('en')]);
+      lines.push(['Own samples in all stacks', formatExact(sums.samples[fn])]);
     }
     return lines;
   }
 
   /** @param {number} x @param {number} y client coordinates */
   function menu(x, y) {
+    app.tip(0, 0, null);
     const fn = functionOf(cursor);
     const binary = fn >= 0 ? app.data.functions.binary[fn] : 0;
     const { hidden, collapsed, focus } = app.choice;
@@ -460,7 +461,7 @@ export function createFlame(app) {
       return;
     }
     const { functions, total } = matchSums(app);
-    found.textContent = `Found: ${formatPercent(total, app.sums().all)} (${valueText(total)}) in ${functions} functions`;
+    found.textContent = `Found: ${formatPercent(total, app.sums().all)} (${valueText(total)}) in ${plural(functions, 'function')}`;
   }
 
   /** @returns {string} so that names are sorted once */

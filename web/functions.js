@@ -92,7 +92,7 @@ export function functionActions(app) {
   const element = h('div', { class: 'actions' }, name, buttons);
   return { element, update: () => {
     const fn = app.choice.function;
-    name.textContent = fn === null ? 'No function is selected' : functionName(app.data, fn);
+    name.textContent = fn === null ? '' : functionName(app.data, fn);
     name.title = name.textContent ?? '';
     for (const one of buttons) one.disabled = fn === null;
   } };

@@ -59,7 +59,7 @@ export function createSlices(app) {
   const legend = h('span', { class: 'drawing-muted' });
   const details = h('aside', { class: 'slice-details', 'aria-label': 'The selected call', 'aria-live': 'polite' });
   const element = h('div', { class: 'drawing-view' }, h('div', { class: 'drawing-bar' }, measureButton,
-    button('Zoom to call', 'Zoom to the selected call (f)', () => zoomTo(selected)), note, legend,
+    button('Fold all', 'Hide or show the calls of all tracks', foldAll), note, legend,
     h('span', { class: 'drawing-fill' }), found), scene.element, details);
 
   const timeAt = (/** @type {number} */ x) => view.at(x, scene.width);
@@ -247,6 +247,7 @@ export function createSlices(app) {
     context.fillStyle = background;
     context.fillRect(x, height - 35, wide, 18);
     context.strokeStyle = accent;
+    context.lineWidth = 1;
     context.strokeRect(x + 0.5, height - 34.5, wide - 1, 17);
     context.fillStyle = text;
     context.fillText(label, x + 5, height - 26);
@@ -310,12 +311,12 @@ export function createSlices(app) {
     } else select(callAt(x, y));
   }
 
-  /** @param {number} i */
-  function select(i) {
+  /** @param {number} i @param {boolean} [replace] */
+  function select(i, replace) {
     selected = i;
     showDetails();
     scene.redraw();
-    if (functionOf(i) >= 0) app.choose({ function: functionOf(i) });
+    if (functionOf(i) >= 0) app.choose({ function: functionOf(i) }, replace);
   }
 
   /** @param {number} i */
@@ -331,7 +332,7 @@ export function createSlices(app) {
     if (!place) return;
     folded.delete(place.track);
     placeTracks();
-    select(i);
+    select(i, true);
     const length = endOf(i) - beginOf(i);
     const span = view.to - view.from;
     if (length / span * scene.width < 3) view.set(beginOf(i) - length * 20, endOf(i) + length * 20, true);
@@ -501,6 +502,7 @@ export function createSlices(app) {
 
   /** @param {number} x @param {number} y */
   function menu(x, y) {
+    app.tip(0, 0, null);
     const i = selected;
     const fn = functionOf(i);
     const option = timeOption(i);
@@ -514,6 +516,14 @@ export function createSlices(app) {
   }
 
   // Updates
+
+  function foldAll() {
+    const all = slices?.tracks.map((_, track) => track) ?? [];
+    if (folded.size) folded.clear();
+    else all.forEach((track) => folded.add(track));
+    placeTracks();
+    scene.redraw();
+  }
 
   function placeTracks() {
     if (!slices) return;

@@ -105,6 +105,7 @@ export function createTimeline(app) {
       onpointerdown: (/** @type {PointerEvent} */ event) => {
         if (!app.choice.range) return;
         handles[edge].setPointerCapture(event.pointerId);
+        handles[edge].focus({ preventScroll: true });
         drag = rangeDrag(app, timeAt, app.choice.range[1 - edge]);
         event.preventDefault();
       },
@@ -225,9 +226,10 @@ export function createTimeline(app) {
     /** @type {Lane} */
     const lane = { kind: 'all', id: 0, label: '', top: 1, height: OVERVIEW - 1 };
     const { bins, laneOf } = activityOf([lane]);
+    const cpus = statistics.cpuTotals.reduce((nr, total, cpu) => nr + (cpu && total ? 1 : 0), 0);
     const activity = overviewCache(app, '', { from: 0, to: app.data.head.length, bins, laneOf, lanes: 1, statistics });
     context.translate(LANE_NAMES, 0);
-    drawLane(scene, app, activity, 0, lane, activity.full[0]);
+    drawLane(scene, app, activity, 0, lane, isTime(app) && cpus ? cpus * view.max / bins : activity.full[0]);
     context.translate(-LANE_NAMES, 0);
     const [a, b] = [view.from, view.to].map((time) => LANE_NAMES + time / view.max * width());
     context.globalAlpha = 0.6;
@@ -306,9 +308,8 @@ export function createTimeline(app) {
 
   function showLegend() {
     const { categories } = app.data.head;
-    const all = categories.map((name, i) => ({ name, i })).filter(({ i }) => statistics?.categories.has(i));
-    const items = all.map(({ name, i }) => h('span', null, swatch(i, app), name));
-    if (statistics?.idle) items.push(h('span', null, swatch(categories.length, app), 'idle'));
+    const items = [...statistics?.categories ?? []].map((i) =>
+      h('span', null, swatch(i, app), categories[i] ?? 'idle'));
     if (app.data.gaps.nr) items.push(h('span', null, swatch(-1, app), 'data is missing'));
     if (app.choice.function !== null)
       items.push(h('span', null, swatch(-2, app), functionName(app.data, app.choice.function)));
@@ -391,7 +392,7 @@ function activityCache() {
       const categories = app.data.head.categories.length + 1;
       const values = sumActivity(app, wanted, null);
       last = { bins: wanted.bins, categories, values, chosen: null,
-        full: fullestBins(values, wanted.lanes, categories, wanted.bins) };
+        full: fullestBins(values, wanted.lanes, categories, wanted.bins, idleCategory(app)) };
       allKey = key;
       chosenKey = '';
     }
@@ -403,6 +404,13 @@ function activityCache() {
   };
 }
 
+/** The category of idle tasks, which need not be one of the recording. @param {App} app @returns {number} */
+function idleCategory(app) {
+  const { categories } = app.data.head;
+  const index = categories.indexOf('idle');
+  return index < 0 ? categories.length : index;
+}
+
 /** Sums of all rows of the chosen event. @param {App} app */
 function rowStatistics(app) {
   const { rows, tasks, stacks } = app.data;
@@ -410,15 +418,14 @@ function rowStatistics(app) {
   const value = rowValues(app, rows);
   const cpuTotals = new Float64Array(rows.cpu.reduce((most, cpu) => Math.max(most, cpu), 0) + 1);
   const taskTotals = new Float64Array(tasks.nr);
-  const used = new Uint8Array(Math.max(app.data.head.categories.length, 1));
-  let idle = false;
+  const used = new Uint8Array(app.data.head.categories.length + 1);
+  const idle = idleCategory(app);
   let longest = 0;
   let nr = 0;
   for (let i = 0; i < rows.nr; i++) {
     if (rows.event[i] !== event) continue;
     const task = rows.task[i];
-    if (tasks.idle[task]) idle = true;
-    else used[stacks.category[rows.stack[i]]] = 1;
+    used[tasks.idle[task] ? idle : stacks.category[rows.stack[i]]] = 1;
     cpuTotals[rows.cpu[i]] += value[i];
     taskTotals[task] += value[i];
     longest = Math.max(longest, rows.length ? rows.length[i] : value[i]);
@@ -427,7 +434,7 @@ function rowStatistics(app) {
   const cpus = Math.max(cpuTotals.reduce((sum, total) => sum + (total ? 1 : 0), 0), 1);
   // What a sample stands for, if it does not say that itself.
   const distance = Math.min(app.data.head.length * cpus / Math.max(nr, 1), app.data.head.length / 20);
-  return { cpuTotals, taskTotals, idle, longest, distance,
+  return { cpuTotals, taskTotals, longest, distance,
     categories: new Set([...used.keys()].filter((category) => used[category])) };
 }
 
@@ -445,6 +452,7 @@ function sumActivity(app, { from, to, bins, lanes, laneOf, statistics }, contain
   const { time, length, cpu, task, stack, event: events } = rows;
   const { cpu: cpuLanes, task: taskLanes } = laneOf;
   const { idle } = tasks;
+  const idleIndex = idleCategory(app);
   const categoryOf = stacks.category;
   const value = rowValues(app, rows);
   const scale = bins / (to - from);
@@ -460,7 +468,7 @@ function sumActivity(app, { from, to, bins, lanes, laneOf, statistics }, contain
     const begin = (time[i] - (length || quantum ? 0 : lasts) - from) * scale;
     const end = begin + lasts * scale;
     if (end <= 0 || begin >= bins) continue;
-    const category = contains ? 0 : idle[task[i]] ? categories - 1 : categoryOf[stack[i]];
+    const category = contains ? 0 : idle[task[i]] ? idleIndex : categoryOf[stack[i]];
     // Mostly, all of it is in one bin.
     const bin = begin >= 0 && end <= (begin | 0) + 1 ? begin | 0 : -1;
     let lane = cpuLanes[cpu[i]];
@@ -489,14 +497,15 @@ function spreadValue(to, offset, bins, begin, end, value) {
     to[offset + bin] += density * (Math.min(end, bin + 1) - Math.max(begin, bin));
 }
 
-/** The largest sum of a bin of each lane; idle tasks do not count. @param {Float32Array} values @param {number} lanes @param {number} categories @param {number} bins */
-function fullestBins(values, lanes, categories, bins) {
+/** The largest sum of a bin of each lane; idle tasks do not count. @param {Float32Array} values @param {number} lanes @param {number} categories @param {number} bins @param {number} idle */
+function fullestBins(values, lanes, categories, bins, idle) {
   const full = new Float64Array(lanes);
   const sums = new Float64Array(bins);
   for (let lane = 0; lane < lanes; lane++) {
     sums.fill(0);
-    for (let category = 0; category < categories - 1; category++)
-      for (let bin = 0, at = (lane * categories + category) * bins; bin < bins; bin++) sums[bin] += values[at + bin];
+    for (let category = 0; category < categories; category++)
+      for (let bin = 0, at = (lane * categories + category) * bins; category !== idle && bin < bins; bin++)
+        sums[bin] += values[at + bin];
     for (let bin = 0; bin < bins; bin++) full[lane] = Math.max(full[lane], sums[bin]);
   }
   return full;
@@ -523,8 +532,10 @@ function drawLane(scene, app, activity, i, lane, full) {
   const { bins, categories, values } = activity;
   const sums = new Float32Array(bins);
   const tops = [];
+  const idle = idleCategory(app);
   // Idle is the last one, above what is work.
-  for (let category = 0; category < categories; category++) {
+  const order = [...Array(categories).keys()].sort((a, b) => Number(a === idle) - Number(b === idle));
+  for (const category of order) {
     const from = (i * categories + category) * bins;
     let any = false;
     for (let bin = 0; bin < bins; bin++) {
@@ -537,13 +548,14 @@ function drawLane(scene, app, activity, i, lane, full) {
   // From the highest area to the lowest one, each down to the ground: so there are no seams.
   for (const { category, top } of tops.reverse()) {
     areaPath(context, top, lane, scale);
-    context.fillStyle = categories - 1 === category ? themeColours().line : categoryColour(category, app);
+    context.fillStyle = category === idle ? themeColours().line : categoryColour(category, app);
     context.fill();
     context.fillStyle = hatch(context, patternColour(app, category), category + 1);
     context.fill();
   }
   if (!activity.chosen) return;
   areaPath(context, activity.chosen.subarray(i * bins, (i + 1) * bins), lane, scale);
+  context.globalAlpha *= 0.8;
   context.fillStyle = themeColours().accent;
   context.fill();
 }
@@ -580,7 +592,7 @@ function swatch(category, app) {
   const colours = themeColours();
   context.scale(ratio, ratio);
   context.fillStyle = category === -2 ? colours.accent : category === -1 ? colours.background
-    : category === app.data.head.categories.length ? colours.line : categoryColour(category, app);
+    : category === idleCategory(app) ? colours.line : categoryColour(category, app);
   context.fillRect(0, 0, 14, 14);
   if (category === -2) return canvas;
   context.fillStyle = category < 0 ? hatch(context, colours.gap || colours.muted)

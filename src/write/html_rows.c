@@ -6,7 +6,8 @@
 #include "base/mem.h"
 
 #define MOST ((size_t)1 << 20) /* rows: browsers show them at once */
-#define LEAST_TIMES 256	       /* that the recording is divided into; then there may be more rows */
+#define LEAST_TIMES 256	       /* that a recording is divided into; fewer if there are more rows */
+#define FEWEST_TIMES 16	       /* then there may be any number of rows */
 #define MOST_TIMES 65536       /* a row lasts for that many at most */
 #define FIRST_QUANTUM 1000
 
@@ -89,6 +90,16 @@ static void lengthen(struct html_rows *rows)
 		sum_up(rows, rows->all[i]);
 }
 
+/* If most rows have stacks of their own, longer times do not help much. */
+static uint64_t least_times(const struct html_rows *rows)
+{
+	uint64_t least = LEAST_TIMES;
+
+	for (size_t limit = MOST; limit < rows->limit && least > FEWEST_TIMES; limit *= 2)
+		least /= 4;
+	return least;
+}
+
 static void make_room(struct html_rows *rows)
 {
 	if (rows->quantum && times(rows, rows->quantum) > MOST_TIMES)
@@ -96,10 +107,10 @@ static void make_room(struct html_rows *rows)
 	if (rows->nr < rows->limit)
 		return;
 	while (rows->nr > rows->limit / 2 &&
-	       (!rows->quantum || times(rows, rows->quantum) > LEAST_TIMES))
+	       (!rows->quantum || times(rows, rows->quantum) > least_times(rows)))
 		lengthen(rows);
-	if (rows->nr > rows->limit / 2)
-		rows->limit = rows->nr * 2;
+	while (rows->nr > rows->limit / 2)
+		rows->limit *= 2;
 }
 
 static void see(struct html_rows *rows, uint64_t time)
