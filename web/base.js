@@ -6,7 +6,8 @@
 /** @typedef {Record<string, any>} Attributes */
 
 /**
- * Makes an element. Attributes: `on...` functions listen, `dataset` and `style` are objects; null and false are
+ * Makes an element. Attributes: `on...` functions listen, `dataset` and `style` are objects;
+ *   null and false are
  * left out. Children that are no nodes become text, never HTML: names in profiles are not trusted.
  *
  * @template {keyof HTMLElementTagNameMap} T
@@ -85,12 +86,20 @@ export function debounceFrame(fn) {
   };
 }
 
-/** @param {Child} text @param {string} title @param {() => void} action @param {Attributes} [attributes] */
+/**
+ * @param {Child} text
+ * @param {string} title
+ * @param {() => void} action
+ * @param {Attributes} [attributes]
+ */
 export function button(text, title, action, attributes = {}) {
   return h('button', { type: 'button', title, onclick: action, ...attributes }, text);
 }
 
-/** @typedef {{id: string, label: string, title?: string, class?: string, sort?: 'ascending' | 'descending' | 'none'}} Column */
+/**
+ * @typedef {{id: string, label: string, title?: string, class?: string, sort?: 'ascending' |
+ *   'descending' | 'none'}} Column
+ */
 /** @typedef {{cells: (Child | Child[])[], class?: string, attributes?: Attributes}} TableRow */
 /**
  * @typedef {object} TableOptions
@@ -100,7 +109,8 @@ export function button(text, title, action, attributes = {}) {
  * @property {(column: string) => void} [onSort]
  * @property {(index: number) => void} [onActive]
  * @property {(index: number) => void} [onOpen]
- * @property {(event: KeyboardEvent, index: number) => boolean} [onKey] returns whether it handled the key
+ * @property {(event: KeyboardEvent, index: number) => boolean} [onKey] returns whether it
+ *   handled the key
  * @property {(index: number, target: Element) => boolean} [onClick] before onActive, likewise
  */
 
@@ -119,7 +129,8 @@ export class VirtualTable {
     this.columnsText = '';
     this.head = h('div', { class: 'row head', role: 'row', 'aria-rowindex': 1 });
     this.body = h('div', { class: 'body', role: 'rowgroup' });
-    this.element = h('div', { class: 'table', role: options.role ?? 'grid', tabindex: 0, 'aria-label': options.label,
+    this.element = h('div', { class: 'table', role: options.role ?? 'grid', tabindex: 0,
+      'aria-label': options.label,
       onkeydown: (/** @type {KeyboardEvent} */ event) => this.#key(event) }, this.head, this.body);
     const draw = debounceFrame(() => this.draw());
     this.element.addEventListener('scroll', draw, { passive: true });
@@ -138,9 +149,11 @@ export class VirtualTable {
     const focused = /** @type {HTMLElement | null} */ (document.activeElement)?.dataset.column;
     this.head.replaceChildren(...columns.map(({ id, label, title, sort, class: name }) => h('span',
       { class: `cell ${name ?? ''}`, role: 'columnheader', 'aria-sort': sort, title },
-      sort ? button(label, title ?? `Sort by ${label.toLowerCase()}`, () => this.options.onSort?.(id), { dataset: { column: id } })
+      sort ? button(label, title ?? `Sort by ${label.toLowerCase()}`,
+        () => this.options.onSort?.(id), { dataset: { column: id } })
         : label)));
-    if (focused) /** @type {HTMLElement | null} */ (this.head.querySelector(`[data-column="${focused}"]`))?.focus();
+    if (focused) /** @type {HTMLElement | null} */ (
+      this.head.querySelector(`[data-column="${focused}"]`))?.focus();
   }
 
   /** @param {number} count @param {number} active the row that is active; -1: none */
@@ -172,10 +185,13 @@ export class VirtualTable {
   /** @param {number} i @param {number} height */
   #row(i, height) {
     const { cells, class: name, attributes } = this.options.row(i);
-    return h('div', { class: `row ${i % 2 ? 'odd' : ''} ${i === this.active ? 'active' : ''} ${name ?? ''}`, role: 'row',
-      id: `${this.id}-${i}`, 'aria-rowindex': i + 2, 'aria-selected': i === this.active, dataset: { index: i },
+    const classes = ['row', i % 2 && 'odd', i === this.active && 'active', name].filter(Boolean);
+    return h('div', { class: classes.join(' '), role: 'row',
+      id: `${this.id}-${i}`, 'aria-rowindex': i + 2, 'aria-selected': i === this.active,
+        dataset: { index: i },
       style: { top: `${i * height}px` }, ...attributes },
-    cells.map((cell, at) => h('span', { class: `cell ${this.columns[at]?.class ?? ''}`, role: 'gridcell' },
+    cells.map((cell, at) =>
+      h('span', { class: `cell ${this.columns[at]?.class ?? ''}`, role: 'gridcell' },
       ...(Array.isArray(cell) ? cell : [cell]))));
   }
 
@@ -214,7 +230,8 @@ export class VirtualTable {
     if (event.ctrlKey || event.altKey || event.metaKey || event.target !== this.element) return;
     const page = Math.max(1, Math.floor(this.element.clientHeight / this.rowHeight) - 2);
     /** @type {Record<string, number>} */
-    const moves = { ArrowDown: this.active + 1, ArrowUp: this.active - 1, PageDown: this.active + page,
+    const moves = { ArrowDown: this.active + 1, ArrowUp: this.active - 1,
+      PageDown: this.active + page,
       PageUp: this.active - page, Home: 0, End: this.count - 1 };
     if (this.options.onKey?.(event, this.active)) event.preventDefault();
     else if (event.key in moves) this.activate(moves[event.key]);

@@ -11,7 +11,8 @@ import { binaryName } from './state.js';
 
 /** What is expanded, by the names on the path; the numbers of nodes change with the selection.
  * @typedef {Map<number, any>} Expanded */
-/** @typedef {{node: number, depth: number, expanded: Expanded | null, owner: Expanded, parent: number, position: number,
+/** @typedef {{node: number, depth: number, expanded: Expanded | null, owner: Expanded, parent:
+ *   number, position: number,
  *   siblings: number}} TreeRow */
 
 /** @param {App} app @returns {View} */
@@ -27,7 +28,8 @@ export function createCallTree(app) {
   const switches = choiceSwitches(app, [
     ['inverted', false, true, 'Inverted', 'The innermost functions are the roots (i)'],
     ['recursion', false, true, 'Merge recursion', 'Show recursive calls as one frame (r)'],
-    ...app.data.before ? [/** @type {any} */ (['compare', 'share', 'absolute', 'Absolute', 'Compare numbers rather than shares'])] : []]);
+    ...app.data.before ? [/** @type {any} */ (
+      ['compare', 'share', 'absolute', 'Absolute', 'Compare numbers rather than shares'])] : []]);
   let activeNode = 0;
 
   const show = () => {
@@ -83,7 +85,8 @@ export function createCallTree(app) {
     id: 'calltree', label: 'Call tree',
     element: h('section', { class: 'view list' },
       h('div', { class: 'toolbar' }, actions.element, switches.element,
-        button('Expand heaviest', 'Expand the heaviest path below the selected row (e)', expandHeaviest),
+        button('Expand heaviest', 'Expand the heaviest path below the selected row (e)',
+          expandHeaviest),
         button('Collapse all', 'Collapse all rows', () => {
           root().clear();
           show();
@@ -108,35 +111,46 @@ export function createCallTree(app) {
 
 /** @param {App} app @returns {import('./base.js').Column[]} */
 function treeColumns({ choice, data }) {
-  const total = choice.inverted ? { label: 'Self', title: 'In the innermost function, called on this path' }
+  const total = choice.inverted
+    ? { label: 'Self', title: 'In the innermost function, called on this path' }
     : { label: 'Total', title: 'With what it calls' };
   return [
     { id: 'total', class: 'number', ...total },
-    data.before ? { id: 'change', label: 'Change', title: '+ is slower, − is faster', class: 'number' }
+    data.before ? { id: 'change', label: 'Change', title: '+ is slower, − is faster',
+      class: 'number' }
       : { id: 'share', label: `${total.label} %`, title: total.title, class: 'share' },
-    ...choice.inverted ? [] : [{ id: 'self', label: 'Self', title: 'In the function itself', class: 'number wide' }],
+    ...choice.inverted ? []
+      : [{ id: 'self', label: 'Self', title: 'In the function itself', class: 'number wide' }],
     { id: 'name', label: 'Function', class: 'main' },
     { id: 'binary', label: 'Binary', class: 'binary wide' },
   ];
 }
 
-/** @param {App} app @param {Tree} tree @param {TreeRow} row @returns {import('./base.js').TableRow} */
+/**
+ * @param {App} app
+ * @param {Tree} tree
+ * @param {TreeRow} row
+ * @returns {import('./base.js').TableRow}
+ */
 function treeRow(app, tree, { node, depth, expanded, position, siblings }) {
   const fn = tree.function[node] - 1;
   const compared = tree.beforeTotal && comparison(app, tree.beforeTotal[node], tree.total[node]);
   const binary = tree.binary[node] ? app.data.strings[tree.binary[node]] : binaryName(app.data, fn);
   const leaf = !tree.first[node];
-  const name = tree.binary[node] ? h('b', { class: 'name' }, baseName(binary)) : nameCell(app, fn, tree.category[node]);
+  const name = tree.binary[node] ? h('b', { class: 'name' }, baseName(binary))
+    : nameCell(app, fn, tree.category[node]);
   return {
     class: fn === app.choice.function ? 'same' : '',
     attributes: { 'aria-level': depth + 1, 'aria-posinset': position, 'aria-setsize': siblings,
       'aria-expanded': leaf ? null : String(!!expanded) },
     cells: [
       valueText(app, tree.total[node]),
-      compared ? changeCell(compared.scale, compared.change) : shareCell(tree.total[node], tree.total[0]),
+      compared ? changeCell(compared.scale, compared.change)
+        : shareCell(tree.total[node], tree.total[0]),
       ...app.choice.inverted ? [] : [valueText(app, tree.self[node])],
       [h('span', { class: 'indent', style: { width: `${depth * 12}px` } }),
-        h('span', { class: 'toggle', 'aria-hidden': 'true' }, leaf ? '' : expanded ? '▾' : '▸'), name,
+        h('span', { class: 'toggle', 'aria-hidden': 'true' }, leaf ? '' : expanded ? '▾' : '▸'),
+          name,
         tree.inlined[node] ? h('small', null, 'inlined') : null],
       h('span', { title: binary }, baseName(binary)),
     ],
@@ -153,10 +167,15 @@ function nodeWeight(tree, node) {
   return Math.max(tree.total[node], tree.beforeTotal?.[node] ?? 0);
 }
 
-/** @param {Tree} tree @param {number} node @returns {number[]} the heaviest first, without those that are not selected */
+/**
+ * @param {Tree} tree
+ * @param {number} node
+ * @returns {number[]} the heaviest first, without those that are not selected
+ */
 function heavyChildren(tree, node) {
   const children = [];
-  for (let child = tree.first[node]; child; child = tree.next[child]) if (nodeWeight(tree, child)) children.push(child);
+  for (let child = tree.first[node]; child; child = tree.next[child]) if (nodeWeight(tree, child))
+    children.push(child);
   return children.sort((a, b) => nodeWeight(tree, b) - nodeWeight(tree, a));
 }
 
@@ -164,19 +183,26 @@ function heavyChildren(tree, node) {
 function flatten(tree, root) {
   /** @type {TreeRow[]} */
   const rows = [];
-  const rowsOf = (/** @type {number} */ parent, /** @type {number} */ depth, /** @type {Expanded} */ owner) =>
-    heavyChildren(tree, parent).map((node, i, all) => ({ node, depth, owner, parent, position: i + 1, siblings: all.length,
+  /** @type {(parent: number, depth: number, owner: Expanded) => TreeRow[]} */
+  const rowsOf = (parent, depth, owner) =>
+    heavyChildren(tree, parent)
+      .map((node, i, all) => ({ node, depth, owner, parent, position: i + 1, siblings: all.length,
       expanded: owner.get(nodeKey(tree, node)) ?? null }));
   // A stack rather than recursion: some profiles have very deep stacks.
   const left = rowsOf(0, 0, root).reverse();
   for (let row = left.pop(); row; row = left.pop()) {
     rows.push(row);
-    if (row.expanded) for (const child of rowsOf(row.node, row.depth + 1, row.expanded).reverse()) left.push(child);
+    if (row.expanded) for (const child of rowsOf(row.node, row.depth + 1, row.expanded).reverse())
+      left.push(child);
   }
   return rows;
 }
 
-/** @param {Tree} tree @param {Expanded} root @param {number} node whose ancestors are to be expanded */
+/**
+ * @param {Tree} tree
+ * @param {Expanded} root
+ * @param {number} node whose ancestors are to be expanded
+ */
 function expandTo(tree, root, node) {
   const path = [];
   for (let at = tree.parent[node]; at; at = tree.parent[at]) path.push(nodeKey(tree, at));
@@ -197,7 +223,13 @@ function heaviestLeaf(tree, node) {
   }
 }
 
-/** @param {Tree} tree @param {Uint8Array | null} matches @param {number} from @param {1 | -1} direction @returns {number} 0: none */
+/**
+ * @param {Tree} tree
+ * @param {Uint8Array | null} matches
+ * @param {number} from
+ * @param {1 | -1} direction
+ * @returns {number} 0: none
+ */
 function nextMatch(tree, matches, from, direction) {
   if (!matches) return 0;
   const below = new Uint8Array(tree.nr);

@@ -12,8 +12,8 @@ import { functionColour, themeColours } from './colours.js';
 /** @typedef {{move: (x: number, y: number) => void, end: (x: number, y: number) => void}} Drag */
 
 /**
- * A canvas in an area that scrolls vertically. The canvas is as large as the visible part, so what is drawn may be
- * of any height.
+ * A canvas in an area that scrolls vertically. The canvas is as large as the visible part, so what
+ * is drawn may be of any height.
  *
  * @typedef {object} Scene
  * @property {HTMLElement} element the area
@@ -54,7 +54,7 @@ export const AXIS = 22;
 const ELLIPSIS = '…';
 const NEAR = 4; // px: a pointer that moves less clicks
 
-export function reducedMotion() {
+function reducedMotion() {
   return matchMedia('(prefers-reduced-motion: reduce)').matches;
 }
 
@@ -82,7 +82,7 @@ function glyphWidths(context, font) {
  * @param {number} width
  * @param {boolean} middle whether the middle is left out, not the end
  */
-export function fitText(measure, text, width, middle) {
+function fitText(measure, text, width, middle) {
   let all = 0;
   for (let i = 0; i < text.length && all <= width; i++) all += measure(text[i]);
   if (all <= width) return text;
@@ -103,10 +103,12 @@ export function fitText(measure, text, width, middle) {
  * @returns {Scene}
  */
 export function createScene({ label, draw, className = '' }) {
-  const canvas = h('canvas', { class: 'drawing-canvas', tabindex: 0, role: 'img', 'aria-label': label });
+  const canvas = h('canvas', { class: 'drawing-canvas', tabindex: 0, role: 'img',
+    'aria-label': label });
   const space = h('div', { class: 'drawing-space' }, canvas);
   const element = h('div', { class: `drawing ${className}` }, space);
-  const context = /** @type {CanvasRenderingContext2D} */ (canvas.getContext('2d', { alpha: false }));
+  const context = /** @type {CanvasRenderingContext2D} */ (canvas.getContext('2d',
+    { alpha: false }));
   let font = '11px sans-serif';
   const measure = glyphWidths(context, () => font);
   /** @type {Scene} */
@@ -150,7 +152,9 @@ export function createScene({ label, draw, className = '' }) {
   }
 
   // At once: a resized canvas is empty until it is drawn.
-  new ResizeObserver(() => scene.draw()).observe(element);
+  new ResizeObserver(() => {
+    if (element.clientWidth !== scene.width || element.clientHeight !== scene.height) scene.draw();
+  }).observe(element);
   element.addEventListener('scroll', scene.redraw, { passive: true });
   watchRatio(scene);
   return scene;
@@ -214,7 +218,8 @@ function niceStep(x) {
 /** @param {number} value @param {Axis} axis @param {number} step */
 function tickText(value, axis, step) {
   if (axis === 'ns') return value === 0 ? '0' : formatAxis(value, axis, Math.max(step, 0.001));
-  const [unit, name] = value >= 1e9 ? [1e9, ' G'] : value >= 1e6 ? [1e6, ' M'] : value >= 1e4 ? [1e3, ' k'] : [1, ''];
+  const [unit, name] = value >= 1e9 ? [1e9, ' G'] : value >= 1e6 ? [1e6, ' M']
+    : value >= 1e4 ? [1e3, ' k'] : [1, ''];
   return (value / unit).toFixed(clamp(Math.ceil(Math.log10(unit / step) - 1e-9), 0, 9)) + name;
 }
 
@@ -318,12 +323,13 @@ export function createViewport(changed) {
  * @property {(x: number, y: number, event: MouseEvent) => void} [click]
  * @property {(x: number, y: number, event: MouseEvent) => void} [double]
  * @property {(x: number, y: number, event: MouseEvent) => void} [menu]
- * @property {(x: number, y: number, event: PointerEvent | null) => void} [hover] event is null: it left
+ * @property {(x: number, y: number, event: PointerEvent | null) => void} [hover] event is null: it
+ * left
  */
 
 /**
- * A drag pans, two fingers and the wheel with Ctrl zoom. The wheel scrolls if there is something to scroll, else
- * it zooms, too.
+ * A drag pans, two fingers and the wheel with Ctrl zoom. The wheel scrolls if there is something to
+ * scroll, else it zooms, too.
  *
  * @param {Scene} scene
  * @param {Viewport} view
@@ -386,7 +392,8 @@ export function addGestures(scene, view, gestures) {
     const from = pointers.get(event.pointerId);
     if (!from) return gestures.hover?.(at[0], at[1], event);
     if (pointers.size > 1) return pinch(event, at);
-    if (!moved && pressed && Math.hypot(at[0] - pressed[0], at[1] - pressed[1]) < NEAR) return undefined;
+    if (!moved && pressed && Math.hypot(at[0] - pressed[0], at[1] - pressed[1]) < NEAR)
+      return undefined;
     if (!moved) canvas.setPointerCapture(event.pointerId);
     moved = true;
     pointers.set(event.pointerId, at);
@@ -426,8 +433,12 @@ export function addGestures(scene, view, gestures) {
   canvas.addEventListener('pointercancel', up);
   canvas.addEventListener('pointerleave', () => gestures.hover?.(0, 0, null));
   element.addEventListener('wheel', wheel, { passive: false });
-  canvas.addEventListener('click', (event) => { if (!moved) gestures.click?.(...place(event), event); });
-  canvas.addEventListener('dblclick', (event) => { if (!moved) gestures.double?.(...place(event), event); });
+  canvas.addEventListener('click', (event) => {
+    if (!moved) gestures.click?.(...place(event), event);
+  });
+  canvas.addEventListener('dblclick', (event) => {
+    if (!moved) gestures.double?.(...place(event), event);
+  });
   canvas.addEventListener('contextmenu', (event) => {
     if (!gestures.menu) return;
     event.preventDefault();
@@ -442,7 +453,11 @@ export function isForOthers(event) {
     || /^(INPUT|SELECT|TEXTAREA)$/.test(target.tagName ?? '');
 }
 
-/** Zooms with W and S, + and -, pans with A and D; 0 shows all. @param {KeyboardEvent} event @param {Viewport} view */
+/**
+ * Zooms with W and S, + and -, pans with A and D; 0 shows all.
+ * @param {KeyboardEvent} event
+ * @param {Viewport} view
+ */
 export function viewportKey(event, view) {
   switch (event.key.toLowerCase()) {
     case 'w': case '+': case '=': view.zoom(0.6, undefined, true); return true;
@@ -454,7 +469,11 @@ export function viewportKey(event, view) {
   }
 }
 
-/** Gives keys to a view while its canvas has the focus. @param {Scene} scene @param {(event: KeyboardEvent) => boolean} key */
+/**
+ * Gives keys to a view while its canvas has the focus.
+ * @param {Scene} scene
+ * @param {(event: KeyboardEvent) => boolean} key
+ */
 export function listenKeys(scene, key) {
   scene.canvas.addEventListener('keydown', (event) => {
     if (!key(event)) return;
@@ -475,7 +494,8 @@ export function listenKeys(scene, key) {
  * @returns {Drag}
  */
 export function rangeDrag(app, timeAt, anchor, chose) {
-  // The first change makes an entry in the history, which the others replace: going back undoes the drag.
+  // The first change makes an entry in the history, which the others replace: going back undoes the
+  // drag.
   let entered = false;
   const choose = (/** @type {number} */ x) => {
     const time = clamp(timeAt(x), 0, app.data.head.length);
@@ -510,7 +530,13 @@ export function createFollower(app, view) {
     } };
 }
 
-/** Veils what is not in the selected range. @param {Scene} scene @param {Viewport} view @param {App} app @param {number} left */
+/**
+ * Veils what is not in the selected range.
+ * @param {Scene} scene
+ * @param {Viewport} view
+ * @param {App} app
+ * @param {number} left
+ */
 export function drawRange(scene, view, app, left = 0) {
   const { range } = app.choice;
   if (!range) return;
@@ -542,7 +568,8 @@ export function drawGaps(scene, view, gaps, { cpu = 0, task = 0, left = 0, top, 
   let drawn = -1;
   context.fillStyle = hatch(context, themeColours().gap || themeColours().muted);
   for (let i = 0; i < gaps.nr; i++) {
-    if (gaps.end[i] < view.from || gaps.begin[i] > view.to || !isGapOf(gaps, i, cpu, task)) continue;
+    if (gaps.end[i] < view.from || gaps.begin[i] > view.to || !isGapOf(gaps, i, cpu, task))
+      continue;
     const x0 = clamp(view.x(gaps.begin[i], width), 0, width);
     const x1 = Math.max(clamp(view.x(gaps.end[i], width), 0, width), x0 + 2);
     if (x1 <= drawn) continue;
@@ -553,7 +580,8 @@ export function drawGaps(scene, view, gaps, { cpu = 0, task = 0, left = 0, top, 
 
 /** @param {Gaps} gaps @param {number} i @param {number} cpu @param {number} task */
 function isGapOf(gaps, i, cpu, task) {
-  return (!gaps.cpu[i] || !cpu || gaps.cpu[i] === cpu) && (!gaps.task[i] || !task || gaps.task[i] === task);
+  return (!gaps.cpu[i] || !cpu || gaps.cpu[i] === cpu)
+    && (!gaps.task[i] || !task || gaps.task[i] === task);
 }
 
 /**
@@ -565,9 +593,11 @@ function isGapOf(gaps, i, cpu, task) {
 export function gapLines(app, time, { cpu = 0, task = 0, slack = 0 } = {}) {
   const { gaps, head } = app.data;
   for (let i = 0; i < gaps.nr; i++) {
-    if (gaps.begin[i] - slack > time || gaps.end[i] + slack < time || !isGapOf(gaps, i, cpu, task)) continue;
+    if (gaps.begin[i] - slack > time || gaps.end[i] + slack < time || !isGapOf(gaps, i, cpu, task))
+      continue;
     /** @type {(string | [string, string])[]} */
-    const lines = ['Data is missing here', ['For', formatAxis(gaps.end[i] - gaps.begin[i], head.axis)]];
+    const lines = ['Data is missing here',
+      ['For', formatAxis(gaps.end[i] - gaps.begin[i], head.axis)]];
     if (gaps.samples[i]) lines.push(['Lost samples', formatExact(gaps.samples[i])]);
     if (gaps.bytes[i]) lines.push(['Lost data', formatBytes(gaps.bytes[i])]);
     return lines;
@@ -577,11 +607,14 @@ export function gapLines(app, time, { cpu = 0, task = 0, slack = 0 } = {}) {
 
 // Intervals
 
-/** Intervals in order of time, which do not overlap. @typedef {{nr: number, begin: Float64Array, end: Float64Array}} Intervals */
+/**
+ * Intervals in order of time, which do not overlap.
+ * @typedef {{nr: number, begin: Float64Array, end: Float64Array}} Intervals
+ */
 
 /**
- * Calls paint for each interval that is visible, and once for all that share a pixel: so the cost depends on the
- * width, not on the number of intervals.
+ * Calls paint for each interval that is visible, and once for all that share a pixel: so the cost
+ * depends on the width, not on the number of intervals.
  *
  * @param {Intervals} intervals
  * @param {Viewport} view
@@ -628,19 +661,26 @@ function firstEndAfter(end, low, nr, time) {
   return low;
 }
 
-/** The first interval that ends after a time. @param {Intervals} intervals @param {number} time @returns {number} */
+/**
+ * The first interval that ends after a time.
+ * @param {Intervals} intervals
+ * @param {number} time
+ * @returns {number}
+ */
 export function intervalAt({ nr, end }, time) {
   return firstEndAfter(end, 0, nr, time);
 }
 
 /**
- * A row of blocks as wide as a pixel. To draw them as one image is much faster than as many rectangles.
+ * A row of blocks as wide as a pixel. To draw them as one image is much faster than as many
+ * rectangles.
  *
  * @param {Scene} scene
  */
 export function createStrip(scene) {
   const canvas = h('canvas', { width: 1, height: 1 });
-  const context = /** @type {CanvasRenderingContext2D} */ (canvas.getContext('2d', { willReadFrequently: true }));
+  const context = /** @type {CanvasRenderingContext2D} */ (canvas.getContext('2d',
+    { willReadFrequently: true }));
   let image = context.createImageData(1, 1);
   let pixels = new Uint32Array(image.data.buffer);
   let used = false;
@@ -687,7 +727,14 @@ export function createPalette(app) {
   };
 }
 
-/** @param {CanvasRenderingContext2D} context @param {string} colour @param {number} x @param {number} y @param {number} width @param {number} [line] */
+/**
+ * @param {CanvasRenderingContext2D} context
+ * @param {string} colour
+ * @param {number} x
+ * @param {number} y
+ * @param {number} width
+ * @param {number} [line]
+ */
 export function outline(context, colour, x, y, width, line = 2) {
   context.strokeStyle = colour;
   context.lineWidth = line;
@@ -713,9 +760,11 @@ export function openMenu(x, y, items, back) {
   const outside = (/** @type {PointerEvent} */ event) => {
     if (!menu.contains(/** @type {Node} */ (event.target))) close();
   };
-  const buttons = items.map(({ text, key, run, off }) => h('button', { type: 'button', role: 'menuitem',
+  const buttons = items.map(({ text, key, run, off }) =>
+    h('button', { type: 'button', role: 'menuitem',
     disabled: off, onclick: () => { close(); run(); } }, text, key ? h('kbd', null, key) : null));
-  const menu = h('div', { class: 'drawing-menu', role: 'menu', onkeydown: (/** @type {KeyboardEvent} */ event) => {
+  const menu = h('div', { class: 'drawing-menu', role: 'menu',
+    onkeydown: (/** @type {KeyboardEvent} */ event) => {
     const usable = buttons.filter((button) => !button.disabled);
     const at = usable.indexOf(/** @type {HTMLButtonElement} */ (document.activeElement));
     const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];

@@ -17,7 +17,8 @@ import { ROW, AXIS, createScene, createViewport, createPalette, createFollower, 
  * Frames of one depth.
  *
  * @typedef {{nr: number, begin: Float64Array, end: Float64Array, stack: Uint32Array}} ChartLevel
- * @typedef {{rows: Uint32Array, begins: Float64Array, ends: Float64Array, levels: ChartLevel[]}} Chart
+ * @typedef {{rows: Uint32Array, begins: Float64Array, ends: Float64Array, levels: ChartLevel[]}}
+ * Chart
  * @typedef {{depth: number, at: number}} ChartFrame
  */
 
@@ -26,7 +27,8 @@ const FEWEST = 14; // px of a text
 /** @param {App} app @returns {View} */
 export function createChart(app) {
   /** @type {Chart} */
-  let chart = { rows: new Uint32Array(0), begins: new Float64Array(0), ends: new Float64Array(0), levels: [] };
+  let chart = { rows: new Uint32Array(0), begins: new Float64Array(0), ends: new Float64Array(0),
+    levels: [] };
   /** @type {ChartLane} */
   let lane = { kind: 'all', id: 0 };
   /** @type {ChartFrame | null} */
@@ -36,7 +38,8 @@ export function createChart(app) {
   let data = /** @type {App['data'] | null} */ (null);
 
   const view = createViewport(() => scene.redraw());
-  const scene = createScene({ label: 'Stacks in order of time. Arrow keys walk, W, A, S and D move the view.', draw,
+  const scene = createScene({ label: 'Stacks in order of time. Arrow keys walk, '
+    + 'W, A, S and D move the view.', draw,
     className: 'chart' });
   const follower = createFollower(app, view);
   const strip = createStrip(scene);
@@ -51,15 +54,20 @@ export function createChart(app) {
   const focused = h('p', { class: 'drawing-status', 'aria-live': 'polite' });
   const element = h('div', { class: 'drawing-view' }, app.data.head.timed
     ? [h('div', { class: 'drawing-bar' }, lanes, note, h('span', { class: 'drawing-fill' }),
-      h('span', { class: 'drawing-muted' }, 'Drag the axis, or with Shift, to select a time')), scene.element, focused]
-    : h('p', { class: 'drawing-note' }, 'The samples of this recording have no times, so they have no order.'));
+      h('span', { class: 'drawing-muted' }, 'Drag the axis, or with Shift, to select a time')),
+        scene.element, focused]
+    : h('p', { class: 'drawing-note' },
+      'The samples of this recording have no times, so they have no order.'));
 
   const timeAt = (/** @type {number} */ x) => view.at(x, scene.width);
   addGestures(scene, view, { hover,
     drag: (x, y, event) => y < AXIS || event.shiftKey ? follower.drag(timeAt, x) : null,
     click: (x, y) => pick(frameAt(x, y)),
     double: (x, y) => zoomTo(frameAt(x, y)),
-    menu: (x, y, event) => { pick(frameAt(x, y)); if (cursor) menu(event.clientX, event.clientY); } });
+    menu: (x, y, event) => {
+      pick(frameAt(x, y));
+      if (cursor) menu(event.clientX, event.clientY);
+    } });
   listenKeys(scene, key);
 
   // Frames
@@ -67,7 +75,12 @@ export function createChart(app) {
   const stackOf = (/** @type {ChartFrame} */ { depth, at }) => chart.levels[depth].stack[at];
   const functionOf = (/** @type {ChartFrame} */ frame) => app.data.stacks.function[stackOf(frame)];
 
-  /** @param {number} depth @param {number} time @param {number} [slack] @returns {ChartFrame | null} */
+  /**
+   * @param {number} depth
+   * @param {number} time
+   * @param {number} [slack]
+   * @returns {ChartFrame | null}
+   */
   function frameAtTime(depth, time, slack = 0) {
     const level = chart.levels[depth];
     if (!level) return null;
@@ -113,16 +126,20 @@ export function createChart(app) {
         context.globalAlpha = 1;
         if (wide > FEWEST) {
           context.fillStyle = matches && !match ? colours.text : textColour(colour);
-          scene.label(functionName(app.data, fn), Math.max(x0, 0) + 4, y + ROW / 2, Math.min(x1, width) - Math.max(x0, 0) - 8, true);
+          scene.label(functionName(app.data, fn), Math.max(x0, 0) + 4, y + ROW / 2,
+            Math.min(x1, width) - Math.max(x0, 0) - 8, true);
         }
         if (match && wide > 2) outline(context, colours.text, x0, y, wide - 1, 1);
         if (fn === chosen) outline(context, colours.accent, x0, y, Math.max(wide - 1, 1), 2);
-        if (hovered?.depth === depth && hovered.at === i) outline(context, colours.muted, x0, y, wide - 1, 1);
-        if (cursor?.depth === depth && cursor.at === i) outline(context, colours.text, x0, y, Math.max(wide - 1, 2), 2);
+        if (hovered?.depth === depth && hovered.at === i)
+          outline(context, colours.muted, x0, y, wide - 1, 1);
+        if (cursor?.depth === depth && cursor.at === i)
+          outline(context, colours.text, x0, y, Math.max(wide - 1, 2), 2);
       });
       strip.draw(y);
     }
-    drawGaps(scene, view, app.data.gaps, { ...(lane.kind === 'all' ? {} : { [lane.kind]: lane.id }), top: AXIS,
+    drawGaps(scene, view, app.data.gaps, { ...(lane.kind === 'all' ? {} : { [lane.kind]: lane.id }),
+      top: AXIS,
       height: Math.max(chart.levels.length * ROW - scroll, height - AXIS) });
     if (!chart.rows.length) {
       context.fillStyle = colours.muted;
@@ -153,7 +170,8 @@ export function createChart(app) {
     const value = rowValues(app, rows);
     const sums = { value: 0, samples: 0 };
     const { begin, end } = extent(frame);
-    for (let i = binarySearch(chart.begins, begin); i < chart.rows.length && chart.ends[i] <= end; i++) {
+    const from = binarySearch(chart.begins, begin);
+    for (let i = from; i < chart.rows.length && chart.ends[i] <= end; i++) {
       sums.value += value[chart.rows[i]];
       sums.samples += rows.count[chart.rows[i]];
     }
@@ -164,8 +182,9 @@ export function createChart(app) {
   function describe(frame) {
     const { begin, end } = extent(frame);
     const { axis } = app.data.head;
-    return `${functionName(app.data, functionOf(frame))}: ${formatAxis(end - begin, axis)} from ${formatAxis(begin, axis)
-    } on, ${plural(sumsOf(frame).samples, 'sample')}`;
+    const name = functionName(app.data, functionOf(frame));
+    const time = `${formatAxis(end - begin, axis)} from ${formatAxis(begin, axis)} on`;
+    return `${name}: ${time}, ${plural(sumsOf(frame).samples, 'sample')}`;
   }
 
   /** @param {ChartFrame | null} frame */
@@ -182,7 +201,8 @@ export function createChart(app) {
     hovered = frame;
     if (!event) return app.tip(0, 0, null);
     const of = lane.kind === 'all' ? {} : { [lane.kind]: lane.id };
-    const lines = frame ? tipLines(frame) : gapLines(app, timeAt(x), { ...of, slack: (view.to - view.from) / scene.width });
+    const lines = frame ? tipLines(frame) : gapLines(app, timeAt(x),
+      { ...of, slack: (view.to - view.from) / scene.width });
     return app.tip(event.clientX, event.clientY, lines.length ? lines : null);
   }
 
@@ -198,7 +218,9 @@ export function createChart(app) {
     lines.push(['Duration', formatAxis(end - begin, axis)], ['Begin', formatAxis(begin, axis)],
       ['Samples', formatExact(samples)], ['Value', formatValue(value, events[app.choice.event])]);
     if (app.data.stacks.inlined[stackOf(frame)]) lines.push('inlined into its caller');
-    if (quantum) lines.push(`Samples are summed up over ${formatTime(quantum)}: within that time, the heaviest stack is first.`);
+    if (quantum)
+      lines.push(`Samples are summed up over ${formatTime(quantum)}: `
+        + 'within that time, the heaviest stack is first.');
     return lines;
   }
 
@@ -209,9 +231,12 @@ export function createChart(app) {
     const { begin, end } = extent(frame);
     openMenu(x, y, [
       { text: 'Zoom', key: 'Enter', run: () => zoomTo(frame) },
-      { text: 'Select its time', run: () => app.choose({ range: [Math.floor(begin), Math.ceil(end)] }) },
-      { text: 'Show this function', run: () => app.choose({ function: functionOf(frame), tab: 'function' }) },
-      { text: 'Copy name', run: () => copyText(functionName(app.data, functionOf(frame)), app) }], scene.canvas);
+      { text: 'Select its time', run: () => app.choose({ range: [Math.floor(begin),
+        Math.ceil(end)] }) },
+      { text: 'Show this function', run: () =>
+        app.choose({ function: functionOf(frame), tab: 'function' }) },
+      { text: 'Copy name', run: () => copyText(functionName(app.data, functionOf(frame)), app) }],
+        scene.canvas);
   }
 
   /** @param {ChartFrame | null} frame */
@@ -220,8 +245,10 @@ export function createChart(app) {
     pick(frame, true);
     const { begin, end } = extent(frame);
     const length = view.to - view.from;
-    if ((end - begin) / length * scene.width < 2) view.set(begin - (end - begin) * 15, end + (end - begin) * 15, true);
-    else if (end < view.from || begin > view.to) view.set(begin - length / 3, begin + length * 2 / 3, true);
+    if ((end - begin) / length * scene.width < 2)
+      view.set(begin - (end - begin) * 15, end + (end - begin) * 15, true);
+    else if (end < view.from || begin > view.to)
+      view.set(begin - length / 3, begin + length * 2 / 3, true);
     const y = AXIS + frame.depth * ROW - scene.scroll();
     if (y < AXIS) scene.element.scrollTop -= AXIS - y;
     else if (y + ROW > scene.height) scene.element.scrollTop += y + ROW - scene.height;
@@ -236,14 +263,16 @@ export function createChart(app) {
       if (!cursor) walkTo(from);
       else if (event.key === 'ArrowLeft') walkTo({ depth, at: at - 1 });
       else if (event.key === 'ArrowRight') walkTo({ depth, at: at + 1 });
-      else if (event.key === 'ArrowUp') walkTo(depth ? frameAtTime(depth - 1, extent(from).begin) : null);
+      else if (event.key === 'ArrowUp')
+        walkTo(depth ? frameAtTime(depth - 1, extent(from).begin) : null);
       else walkTo(childOf(from));
       return true;
     }
     if (event.key === 'Enter' && cursor) zoomTo(cursor);
     else if (event.key === 'm' && cursor) {
       const box = scene.canvas.getBoundingClientRect();
-      menu(box.left + clamp(view.x(extent(cursor).begin, scene.width), 0, scene.width - 50), box.top + AXIS);
+      menu(box.left + clamp(view.x(extent(cursor).begin, scene.width), 0, scene.width - 50),
+        box.top + AXIS);
     } else if (event.key === 'Escape' && app.choice.range) app.choose({ range: null });
     else return viewportKey(event, view);
     return true;
@@ -267,8 +296,10 @@ export function createChart(app) {
     for (let i = 1; i < stacks.nr; i++)
       depths[i] = depths[stacks.parent[i]] || (matches[stacks.function[i]] ? depthOf[i] : 0);
     const start = cursor ? extent(cursor) : { begin: view.to, end: view.from };
-    let at = direction > 0 ? binarySearch(chart.begins, start.end) : binarySearch(chart.begins, start.begin) - 1;
-    while (at >= 0 && at < chart.rows.length && !depths[rows.stack[chart.rows[at]]]) at += direction;
+    let at = direction > 0 ? binarySearch(chart.begins, start.end)
+      : binarySearch(chart.begins, start.begin) - 1;
+    while (at >= 0 && at < chart.rows.length && !depths[rows.stack[chart.rows[at]]])
+      at += direction;
     if (at < 0 || at >= chart.rows.length) {
       app.say('There is no further match in this direction.');
       return;
@@ -294,9 +325,11 @@ export function createChart(app) {
     const busiest = [...taskTotals.keys()].sort((a, b) => tasks.idle[a] - tasks.idle[b]
       || taskTotals.get(b) - taskTotals.get(a)).slice(0, 500);
     const cpus = [...cpuTotals.keys()].filter(Boolean).sort((a, b) => a - b);
-    const option = (/** @type {string} */ value_, /** @type {string} */ text) => h('option', { value: value_ }, text);
+    const option = (/** @type {string} */ value_, /** @type {string} */ text) =>
+      h('option', { value: value_ }, text);
     lanes.replaceChildren(
-      h('optgroup', { label: 'Tasks, the busiest first' }, busiest.map((id) => option(`task ${id}`, taskName(app.data, id)))),
+      h('optgroup', { label: 'Tasks, the busiest first' },
+        busiest.map((id) => option(`task ${id}`, taskName(app.data, id)))),
       h('optgroup', { label: 'CPUs' }, cpus.map((id) => option(`cpu ${id}`, `CPU ${id - 1}`))));
     const { task, cpu } = app.choice;
     if (task !== null) lane = { kind: 'task', id: task };
@@ -304,7 +337,8 @@ export function createChart(app) {
     else if (!(lane.kind === 'task' ? taskTotals : cpuTotals).has(lane.id) || lane.kind === 'all')
       lane = busiest.length ? { kind: 'task', id: busiest[0] } : { kind: 'all', id: 0 };
     // One that is not in the list.
-    if (task !== null && !busiest.includes(task)) lanes.prepend(option(`task ${task}`, taskName(app.data, task)));
+    if (task !== null && !busiest.includes(task))
+      lanes.prepend(option(`task ${task}`, taskName(app.data, task)));
     lanes.value = `${lane.kind} ${lane.id}`;
   }
 
@@ -313,8 +347,10 @@ export function createChart(app) {
     cursor = hovered = null;
     focused.textContent = '';
     const { quantum } = app.data.head;
-    note.textContent = `${plural(chart.rows.length, quantum ? 'sum' : 'sample')}${quantum ? ` of samples over ${
-      formatTime(quantum)}, the heaviest first` : ''}`;
+    const { length } = chart.rows;
+    note.textContent = quantum
+      ? `${plural(length, 'sum')} of samples over ${formatTime(quantum)}, the heaviest first`
+      : plural(length, 'sample');
     scene.setContent(chart.levels.length * ROW + AXIS);
   }
 
@@ -323,13 +359,17 @@ export function createChart(app) {
     if (!app.data.head.timed) return;
     const fresh = data !== app.data;
     if (fresh || changed.has('theme') || changed.has('colours')) palette.forget();
+    // A recording that grows: what is seen stays, unless it was all.
+    const follows = changed.has('range') && (!fresh || !data || view.whole());
+    const first = !data;
     if (fresh) {
       data = app.data;
       view.limit(0, data.head.length, data.head.axis === 'ns' ? 20 : 10);
     }
     if (fresh || ['event', 'task', 'cpu'].some((one) => changed.has(one))) listLanes();
-    if (fresh || ['event', 'task', 'cpu', 'hidden', 'focus'].some((one) => changed.has(one))) rebuild();
-    if (fresh || changed.has('range')) follower.follow(!fresh);
+    if (fresh || ['event', 'task', 'cpu', 'hidden', 'focus'].some((one) => changed.has(one)))
+      rebuild();
+    if (follows) follower.follow(!first);
     scene.draw();
   }
 
@@ -343,7 +383,10 @@ function stackDepths({ nr, parent }) {
   return depths;
 }
 
-/** Stacks with hidden functions, or without the one that is in focus, are left out. @param {App} app */
+/**
+ * Stacks with hidden functions, or without the one that is in focus, are left out.
+ * @param {App} app
+ */
 function shownStacks({ data: { stacks }, choice: { hidden, focus } }) {
   const drops = new Set(hidden);
   const state = new Uint8Array(stacks.nr); // 1: it has the focus; 2: left out
@@ -363,18 +406,25 @@ function laneRows(app, lane) {
   const found = new Uint32Array(rows.nr);
   let nr = 0;
   for (let i = 0; i < rows.nr; i++)
-    if (rows.event[i] === event && shown[rows.stack[i]] === 1 && (lane.kind === 'all' || rows[lane.kind][i] === lane.id)
-      && (cpu === null || rows.cpu[i] === cpu) && (task === null || rows.task[i] === task)) found[nr++] = i;
+    if (rows.event[i] === event && shown[rows.stack[i]] === 1
+      && (lane.kind === 'all' || rows[lane.kind][i] === lane.id)
+      && (cpu === null || rows.cpu[i] === cpu)
+        && (task === null || rows.task[i] === task)) found[nr++] = i;
   const chosen = found.slice(0, nr);
   const begins = Float64Array.from(chosen, (row) => rows.time[row]);
   if (rows.length) {
     const lengths = rows.length;
     return { rows: chosen, begins, ends: begins.map((begin, i) => begin + lengths[chosen[i]]) };
   }
-  return head.quantum ? placeInQuanta(app, chosen, begins) : { rows: chosen, begins, ends: sampleEnds(begins, head.length) };
+  return head.quantum ? placeInQuanta(app, chosen, begins)
+    : { rows: chosen, begins, ends: sampleEnds(begins, head.length) };
 }
 
-/** A sample lasts until the next one, but not much longer than usual. @param {Float64Array} begins @param {number} length */
+/**
+ * A sample lasts until the next one, but not much longer than usual.
+ * @param {Float64Array} begins
+ * @param {number} length
+ */
 function sampleEnds(begins, length) {
   const every = Math.ceil(begins.length / 20000);
   const distances = [];
@@ -386,7 +436,12 @@ function sampleEnds(begins, length) {
   });
 }
 
-/** Rows of the same time, side by side. @param {App} app @param {Uint32Array} rows @param {Float64Array} begins */
+/**
+ * Rows of the same time, side by side.
+ * @param {App} app
+ * @param {Uint32Array} rows
+ * @param {Float64Array} begins
+ */
 function placeInQuanta(app, rows, begins) {
   const { quantum, events, axis } = app.data.head;
   const value = rowValues(app, app.data.rows);
@@ -397,7 +452,8 @@ function placeInQuanta(app, rows, begins) {
     for (to = from + 1; to < rows.length && begins[to] === begin;) to++;
     const some = rows.subarray(from, to).sort((a, b) => value[b] - value[a]);
     const sum = some.reduce((total, row) => total + value[row], 0);
-    const scale = quantum / (unit === 'ns' && weighs && axis === 'ns' ? Math.max(sum, quantum) : sum || 1);
+    const scale = quantum / (unit === 'ns' && weighs && axis === 'ns' ? Math.max(sum, quantum)
+      : sum || 1);
     let at = begin;
     for (let i = from; i < to; i++) {
       begins[i] = at;
@@ -418,15 +474,19 @@ function buildChart(app, lane) {
   const path = [];
   let open = 0;
   const close = (/** @type {number} */ from, /** @type {number} */ last) => {
-    for (let depth = from; depth < open; depth++) levels[depth].end[levels[depth].nr - 1] = ends[last];
+    for (let depth = from; depth < open; depth++)
+      levels[depth].end[levels[depth].nr - 1] = ends[last];
   };
   for (let i = 0; i < rows.length; i++) {
     const stack = all.stack[rows[i]];
     const depth = depths[stack];
     const goesOn = i > 0 && begins[i] <= ends[i - 1];
     let common = depth;
-    for (let at = stack; common && !(goesOn && common <= open && path[common - 1] === at); at = stacks.parent[at])
+    // Up to the frame that goes on.
+    for (let at = stack; common; at = stacks.parent[at]) {
+      if (goesOn && common <= open && path[common - 1] === at) break;
       path[--common] = at;
+    }
     close(common, i - 1);
     for (let j = common; j < depth; j++) addFrame(levels, j, begins[i], path[j]);
     open = depth;
@@ -435,7 +495,12 @@ function buildChart(app, lane) {
   return { rows, begins, ends, levels };
 }
 
-/** @param {ChartLevel[]} levels @param {number} depth @param {number} begin @param {number} stack */
+/**
+ * @param {ChartLevel[]} levels
+ * @param {number} depth
+ * @param {number} begin
+ * @param {number} stack
+ */
 function addFrame(levels, depth, begin, stack) {
   let level = levels[depth];
   if (!level || level.nr === level.stack.length) level = levels[depth] = growLevel(level);
@@ -446,7 +511,8 @@ function addFrame(levels, depth, begin, stack) {
 /** @param {ChartLevel | undefined} level @returns {ChartLevel} with more room */
 function growLevel(level) {
   const room = level ? 2 * level.nr : 64;
-  const grown = { nr: level?.nr ?? 0, begin: new Float64Array(room), end: new Float64Array(room), stack: new Uint32Array(room) };
+  const grown = { nr: level?.nr ?? 0, begin: new Float64Array(room), end: new Float64Array(room),
+    stack: new Uint32Array(room) };
   if (level) {
     grown.begin.set(level.begin);
     grown.end.set(level.end);

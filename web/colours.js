@@ -4,7 +4,8 @@
 import { clamp } from './base.js';
 
 /** @typedef {import('./types.js').App} App */
-/** @typedef {{background: string, text: string, muted: string, line: string, accent: string, selection: string,
+/** @typedef {{background: string, text: string, muted: string, line: string, accent: string,
+ *   selection: string,
  *   gap: string, warn: string, dark: boolean}} ThemeColours */
 
 // Hues of well-known categories; others get one by their names.
@@ -37,8 +38,10 @@ function themeState() {
   const style = getComputedStyle(document.documentElement);
   const read = (/** @type {string} */ name) => style.getPropertyValue(`--${name}`).trim();
   /** @type {ThemeColours} */
-  const colours = { background: read('background'), text: read('text'), muted: read('muted'), line: read('line'),
-    accent: read('accent'), selection: read('selection'), gap: read('gap'), warn: read('warn'), dark };
+  const colours = { background: read('background'), text: read('text'), muted: read('muted'),
+    line: read('line'),
+    accent: read('accent'), selection: read('selection'), gap: read('gap'), warn: read('warn'),
+      dark };
   themeCache = { key, colours, data: null, functions: new Map() };
   return themeCache;
 }
@@ -55,7 +58,12 @@ export function hashText(text) {
   return (hash ^ (hash >>> 15)) >>> 0;
 }
 
-/** @param {number} hue @param {number} saturation @param {number} lightness 0...1 @returns {string} #rrggbb */
+/**
+ * @param {number} hue
+ * @param {number} saturation
+ * @param {number} lightness 0...1
+ * @returns {string} #rrggbb
+ */
 function hsl(hue, saturation, lightness) {
   const a = saturation * Math.min(lightness, 1 - lightness);
   const channel = (/** @type {number} */ n) => {
@@ -66,7 +74,12 @@ function hsl(hue, saturation, lightness) {
   return `#${channel(0)}${channel(8)}${channel(4)}`;
 }
 
-/** A calm colour of a hue (negative: grey); `shade` 0...1 varies it a little. @param {number} hue @param {number} shade */
+/**
+ * A calm colour of a hue (negative: grey); `shade` 0...1 varies it a little.
+ *
+ * @param {number} hue
+ * @param {number} shade
+ */
 function calm(hue, shade) {
   const saturation = hue < 0 ? 0.03 : isDark() ? 0.34 : 0.58;
   const lightness = isDark() ? 0.27 + 0.07 * shade : 0.74 + 0.08 * shade;
@@ -107,18 +120,31 @@ function makeColour(fn, category, app) {
   const { functions, strings, head } = app.data;
   const name = hashText(strings[functions.name[fn]] ?? '');
   const shade = ((name >>> 9) % 64) / 63;
-  if (app.choice.colours === 'category') return calm(categoryHue(head.categories[category] ?? ''), shade);
+  if (app.choice.colours === 'category')
+    return calm(categoryHue(head.categories[category] ?? ''), shade);
   // Hues of names are warm, as in other flame graphs.
   if (app.choice.colours === 'name') return calm(name % 62, shade);
-  return binaryColour(functions.binary[fn], app, shade);
+  // The hue varies a little, so that frames of one binary can be told apart.
+  return binaryColour(functions.binary[fn], app, shade, (name >>> 16) % 33 - 16);
 }
 
-/** @param {number} binary its name @param {App} app @param {number} [shade] @returns {string} */
-export function binaryColour(binary, app, shade = 0.5) {
+/**
+ * @param {number} binary its name
+ * @param {App} app
+ * @param {number} [shade] 0...1
+ * @param {number} [turn] of the hue
+ * @returns {string}
+ */
+export function binaryColour(binary, app, shade = 0.5, turn = 0) {
   if (!binary) return calm(-1, shade);
-  const name = app.data.strings[binary];
   // The golden angle keeps hues of similar hashes apart.
-  return calm((hashText(name.slice(name.lastIndexOf('/') + 1)) * 137.508) % 360, shade);
+  const hue = hashText(baseNameOf(app.data.strings[binary])) * 137.508;
+  return calm((hue + turn + 360) % 360, shade);
+}
+
+/** @param {string} path */
+function baseNameOf(path) {
+  return path.slice(path.lastIndexOf('/') + 1);
 }
 
 /** A line on the background. @param {string} name @returns {string} */
@@ -135,7 +161,10 @@ function luminance(colour) {
   return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2];
 }
 
-/** @param {string} background #rrggbb @returns {string} text on it; the contrast is at least 4.5:1 */
+/**
+ * @param {string} background #rrggbb
+ * @returns {string} text on it; the contrast is at least 4.5:1
+ */
 export function textColour(background) {
   let colour = textColours.get(background);
   if (!colour) {
@@ -156,10 +185,12 @@ export function textColour(background) {
  * @returns {string}
  */
 export function compareColour(before, after) {
-  const ratio = after === before ? 0 : before <= 0 ? 2 : after <= 0 ? -2 : Math.log2(after / before);
+  const ratio = after === before ? 0 : before <= 0 ? 2 : after <= 0 ? -2
+    : Math.log2(after / before);
   // Steps, so that there are few colours; a change by a factor of 4 has the strongest one.
   const strength = Math.round(clamp(ratio / 2, -1, 1) * 12) / 12;
   const hue = strength < 0 ? 214 : 8;
   const x = Math.abs(strength);
-  return isDark() ? hsl(hue, 0.05 + 0.5 * x, 0.24 + 0.1 * x) : hsl(hue, 0.05 + 0.75 * x, 0.9 - 0.22 * x);
+  return isDark() ? hsl(hue, 0.05 + 0.5 * x, 0.24 + 0.1 * x)
+    : hsl(hue, 0.05 + 0.75 * x, 0.9 - 0.22 * x);
 }

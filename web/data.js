@@ -20,7 +20,8 @@ const TABLES = {
   rows: 'time weight count|cpu task event stack place',
   gaps: 'begin end samples bytes|cpu task',
   places: 'offset|function file line',
-  slices: 'begin length instructions ownInstructions cycles ownCycles lines ownLines|track function task kind cut',
+  slices: 'begin length instructions ownInstructions cycles ownCycles lines ownLines|'
+    + 'track function task kind cut',
   allocs: 'time size blocks|stack task heap',
 };
 
@@ -48,11 +49,13 @@ export async function loadBlocks(lookup) {
 
 /** @param {Lookup} lookup @param {string} prefix @returns {Promise<Dataset>} */
 async function loadRecording(lookup, prefix) {
-  const [core, rows] = await Promise.all([unpackBlock(lookup, `${prefix}-core`), unpackBlock(lookup, `${prefix}-rows`)]);
+  const [core, rows] = await Promise.all([unpackBlock(lookup, `${prefix}-core`),
+    unpackBlock(lookup, `${prefix}-rows`)]);
   const { functions, stacks, tasks } = core.tables;
   const { head, strings } = core.json;
   /** @type {Dataset} */
-  const data = { head, strings, functions, stacks, tasks, places: rows.tables.places, rows: rows.tables.rows,
+  const data = { head, strings, functions, stacks, tasks, places: rows.tables.places,
+    rows: rows.tables.rows,
     gaps: rows.tables.gaps, before: null, slices: null, allocs: null, code: null,
     blocks: new Set(['slices', 'allocs', 'code'].filter((name) => lookup(`${prefix}-${name}`))),
     load: (name) => loading[name] ??= loadLazy(data, name, lookup, prefix) };
@@ -92,12 +95,13 @@ function decodeCode(json) {
 /** @param {Lookup} lookup @param {string} id @returns {Promise<Block>} */
 async function unpackBlock(lookup, id) {
   const packed = lookup(id);
-  if (!packed) throw new DataError(`The page has no block “${id}”. It is probably not complete.`);
+  if (!packed) throw new DataError(`The page has no block “${id}”: it is not complete.`);
   try {
     return decodeBlock(await unpack(packed));
   } catch (error) {
     if (error instanceof DataError) throw error;
-    throw new DataError(`The block “${id}” of the page is damaged: ${error instanceof Error ? error.message : error}`);
+    const why = error instanceof Error ? error.message : error;
+    throw new DataError(`The block “${id}” of the page is damaged: ${why}`);
   }
 }
 
@@ -105,10 +109,12 @@ async function unpackBlock(lookup, id) {
 async function unpack({ packing, text }) {
   const bytes = fromBase64(text);
   if (packing === 'none') return bytes;
-  if (packing !== 'gzip') throw new DataError(`The page has data in an unknown packing, “${packing}”.`);
+  if (packing !== 'gzip')
+    throw new DataError(`The page has data in an unknown packing, “${packing}”.`);
   if (typeof DecompressionStream === 'undefined')
-    throw new DataError('This browser cannot decompress data. Firefox 113, Chrome 80 and Safari 16.4 can, or later ones.');
-  const stream = new Blob([/** @type {any} */ (bytes)]).stream().pipeThrough(new DecompressionStream('gzip'));
+    throw new DataError('This browser is too old: it cannot decompress data.');
+  const stream = new Blob([/** @type {any} */ (bytes)]).stream()
+    .pipeThrough(new DecompressionStream('gzip'));
   return new Uint8Array(await new Response(stream).arrayBuffer().catch(() => {
     throw new Error('it cannot be decompressed');
   }));
@@ -161,7 +167,8 @@ function completeTable(name, table) {
   for (const column of wholes) table[column] ??= new Uint32Array(table.nr);
   if (name === 'rows') table.length ??= null;
   for (const [column, array] of Object.entries(table))
-    if (array && typeof array === 'object' && array.length !== table.nr) throw new Error(`${name}.${column} is too short`);
+    if (array && typeof array === 'object' && array.length !== table.nr)
+      throw new Error(`${name}.${column} is too short`);
 }
 
 /**
@@ -205,7 +212,8 @@ function decodeColumn(bytes, at, end, array, kind, value) {
 /** @param {ArrayLike<number>} array @param {number} limit @param {string} name */
 function checkBelow(array, limit, name) {
   for (let i = 0; i < array.length; i++)
-    if (!(array[i] < limit)) throw new DataError(`The data of the page is damaged: ${name} is out of range.`);
+    if (!(array[i] < limit))
+      throw new DataError(`The data of the page is damaged: ${name} is out of range.`);
 }
 
 /** The views rely on numbers that are in range. @param {Dataset} data */
@@ -215,7 +223,8 @@ function checkTables(data) {
     if (!table) throw new DataError(`The data of the page is damaged: it has no ${name}.`);
   data.tasks ??= emptyTable('tasks');
   data.gaps ??= emptyTable('gaps');
-  for (const column of [functions.name, functions.binary, functions.file]) checkBelow(column, strings.length, 'strings');
+  for (const column of [functions.name, functions.binary, functions.file])
+    checkBelow(column, strings.length, 'strings');
   checkBelow(stacks.function, Math.max(functions.nr, 1), 'stacks.function');
   checkBelow(places.function, Math.max(functions.nr, 1), 'places.function');
   checkBelow(rows.stack, stacks.nr, 'rows.stack');
@@ -223,7 +232,8 @@ function checkTables(data) {
   checkBelow(rows.event, head.events.length, 'rows.event');
   if (tasks) checkBelow(rows.task, Math.max(tasks.nr, 1), 'rows.task');
   for (let i = 1; i < stacks.nr; i++)
-    if (stacks.parent[i] >= i) throw new DataError('The data of the page is damaged: stacks.parent is out of range.');
+    if (stacks.parent[i] >= i)
+      throw new DataError('The data of the page is damaged: stacks.parent is out of range.');
 }
 
 /** @param {string} name @returns {any} */
@@ -233,7 +243,12 @@ function emptyTable(name) {
   return table;
 }
 
-/** Puts the tables of the old recording into those of the new one. @param {Dataset} data @param {Dataset} old */
+/**
+ * Puts the tables of the old recording into those of the new one.
+ *
+ * @param {Dataset} data
+ * @param {Dataset} old
+ */
 function mergeBefore(data, old) {
   const strings = mergeStrings(data, old);
   const text = (/** @type {Uint32Array} */ column, /** @type {number} */ i) => strings[column[i]];
@@ -248,14 +263,20 @@ function mergeBefore(data, old) {
     const index = data.head.events.findIndex(({ name }) => name === event.name);
     return index >= 0 ? index : data.head.events.push({ ...event, samples: 0, weight: 0 }) - 1;
   });
-  const remap = (/** @type {Uint32Array} */ column, /** @type {ArrayLike<number>} */ map) => column.map((x) => map[x]);
+  const remap = (/** @type {Uint32Array} */ column, /** @type {ArrayLike<number>} */ map) =>
+    column.map((x) => map[x]);
   const { rows } = old;
   data.before = { ...rows, task: remap(rows.task, tasks), event: remap(rows.event, events),
     stack: remap(rows.stack, stacks), place: remap(rows.place, places) };
-  data.head.facts.push(...old.head.facts.map(([key, value]) => /** @type {[string, string]} */ ([`before: ${key}`, value])));
+  data.head.facts.push(...old.head.facts.map(
+    ([key, value]) => /** @type {[string, string]} */ ([`before: ${key}`, value])));
 }
 
-/** @param {Dataset} data @param {Dataset} old @returns {Uint32Array} the numbers of the old strings */
+/**
+ * @param {Dataset} data
+ * @param {Dataset} old
+ * @returns {Uint32Array} the numbers of the old strings
+ */
 function mergeStrings(data, old) {
   const numbers = new Map(data.strings.map((text, i) => [text, i]));
   return Uint32Array.from(old.strings, (text, i) => {
@@ -291,14 +312,25 @@ function mergeTable(data, name, old, key, maps) {
   return result;
 }
 
-/** @param {Dataset} data @param {'places'} name @param {Table} old @param {Record<string, Uint32Array>} maps */
+/**
+ * @param {Dataset} data
+ * @param {'places'} name
+ * @param {Table} old
+ * @param {Record<string, Uint32Array>} maps
+ */
 function appendTable(data, name, old, maps) {
   const first = data[name].nr;
   data[name] = extendTable(data[name], old, Array.from({ length: old.nr }, (_, i) => i), maps);
   return Uint32Array.from({ length: old.nr }, (_, i) => i ? first + i : 0);
 }
 
-/** @param {Table} own @param {Table} old @param {number[]} added @param {Record<string, Uint32Array>} maps @returns {any} */
+/**
+ * @param {Table} own
+ * @param {Table} old
+ * @param {number[]} added
+ * @param {Record<string, Uint32Array>} maps
+ * @returns {any}
+ */
 function extendTable(own, old, added, maps) {
   /** @type {Table} */
   const table = { nr: own.nr + added.length };
@@ -314,7 +346,12 @@ function extendTable(own, old, added, maps) {
   return table;
 }
 
-/** @param {Dataset} data @param {Dataset} old @param {Uint32Array} functions @returns {Uint32Array} numbers of old stacks */
+/**
+ * @param {Dataset} data
+ * @param {Dataset} old
+ * @param {Uint32Array} functions
+ * @returns {Uint32Array} numbers of old stacks
+ */
 function mergeStacks(data, old, functions) {
   const own = data.stacks;
   const categories = old.head.categories.map((name) => {
@@ -337,7 +374,8 @@ function mergeStacks(data, old, functions) {
     }
     result[i] = number;
   }
-  data.stacks = extendTable(own, old.stacks, added, { function: functions, category: Uint32Array.from(categories) });
+  data.stacks = extendTable(own, old.stacks, added,
+    { function: functions, category: Uint32Array.from(categories) });
   parents.forEach((parent, i) => { data.stacks.parent[own.nr + i] = parent; });
   return result;
 }

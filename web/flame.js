@@ -15,10 +15,11 @@ import { ROW, createScene, createViewport, createPalette, addGestures, viewportK
 /** @typedef {import('./canvas.js').Scene} Scene */
 
 /**
- * Where frames are: `kids` has the children of a node from first[node] to first[node + 1], from left to right.
+ * Where frames are: `kids` has the children of a node from first[node] to first[node + 1], from
+ * left to right.
  *
- * @typedef {{tree: Tree, size: Float64Array, x: Float64Array, depth: Uint32Array, kids: Uint32Array,
- *   first: Uint32Array, deepest: number}} Layout
+ * @typedef {{tree: Tree, size: Float64Array, x: Float64Array, depth: Uint32Array, kids:
+ * Uint32Array,   first: Uint32Array, deepest: number}} Layout
  */
 
 const THINNEST = 0.3; // px
@@ -38,14 +39,15 @@ export function createFlame(app) {
   let data = app.data;
 
   const view = createViewport(() => scene.redraw());
-  const scene = createScene({ label: 'Flame graph. Arrow keys walk, Enter zooms, Backspace zooms out, m opens a menu.',
-    draw, className: 'flame' });
+  const scene = createScene({ label: 'Flame graph. Arrow keys walk, Enter zooms, '
+    + 'Backspace zooms out, m opens a menu.', draw, className: 'flame' });
   const palette = createPalette(app);
   const crumbs = h('nav', { class: 'crumbs', 'aria-label': 'Zoomed frames' });
   const found = h('span', { class: 'drawing-found' });
   const focused = h('p', { class: 'drawing-status', 'aria-live': 'polite' });
   const toolbar = createToolbar();
-  const element = h('div', { class: 'drawing-view' }, toolbar.element, crumbs, scene.element, focused);
+  const element = h('div', { class: 'drawing-view' }, toolbar.element, crumbs, scene.element,
+    focused);
 
   addGestures(scene, view, { click, hover,
     double: (_x, _y, event) => { event.preventDefault(); showFunction(cursor); },
@@ -55,11 +57,13 @@ export function createFlame(app) {
   function createToolbar() {
     const direction = segments('Direction', [['flame', 'Flame', 'The root is at the bottom'],
       ['icicle', 'Icicle', 'The root is at the top']], (value) => app.choose({ direction: value }));
-    const inverted = segments('Root', [[false, 'Callers first'], [true, 'Inverted', 'The innermost function is the root']],
+    const inverted = segments('Root', [[false, 'Callers first'],
+      [true, 'Inverted', 'The innermost function is the root']],
       (value) => app.choose({ inverted: value, zoom: [] }));
     const order = segments('Order', [['name', 'By name'], ['heavy', 'Heaviest first']],
       (value) => app.choose({ order: value }));
-    const colours = segments('Colours', [['binary', 'Binaries'], ['category', 'Categories'], ['name', 'Names']],
+    const colours = segments('Colours', [['binary', 'Binaries'], ['category', 'Categories'],
+      ['name', 'Names']],
       (value) => app.choose({ colours: value }));
     const recursion = button('Merge recursion', 'A function that calls itself is one frame',
       () => app.choose({ recursion: !app.choice.recursion }));
@@ -68,9 +72,12 @@ export function createFlame(app) {
       layout = null;
       update(new Set());
     });
+    const all = button('Zoom out', 'Show all frames (Escape)', () => zoomTo(0));
     const parts = [direction, inverted, order].map(({ element: one }) => one);
-    return { element: h('div', { class: 'drawing-bar' }, parts, recursion, app.data.before ? widths.element
-      : [h('span', { class: 'drawing-muted' }, 'Colours'), colours.element], h('span', { class: 'drawing-fill' }), found),
+    return { element: h('div', { class: 'drawing-bar' }, parts, recursion,
+      app.data.before ? widths.element
+      : [h('span', { class: 'drawing-muted' }, 'Colours'), colours.element],
+        h('span', { class: 'drawing-fill' }), found, all),
     show: (/** @type {Choice} */ choice) => {
       direction.show(choice.direction);
       inverted.show(choice.inverted);
@@ -106,7 +113,8 @@ export function createFlame(app) {
     if (!layout) return 0;
     const { kids, first, tree } = layout;
     for (const fn of path) {
-      const next = kids.subarray(first[node], first[node + 1]).find((kid) => tree.function[kid] === fn + 1);
+      const of = kids.subarray(first[node], first[node + 1]);
+      const next = of.find((kid) => tree.function[kid] === fn + 1);
       if (!next) break;
       node = next;
     }
@@ -125,7 +133,8 @@ export function createFlame(app) {
   /** @param {number} x @param {number} y @returns {number} -1: none */
   function nodeAt(x, y) {
     if (!layout) return -1;
-    const depth = isFlame() ? Math.floor((rowAt(0) + ROW - y) / ROW) : Math.floor((y + scene.scroll()) / ROW);
+    const depth = isFlame() ? Math.floor((rowAt(0) + ROW - y) / ROW)
+      : Math.floor((y + scene.scroll()) / ROW);
     const at = view.at(x, scene.width);
     const { kids, first, x: left, size } = layout;
     let node = depth < 0 ? -1 : 0;
@@ -194,7 +203,7 @@ export function createFlame(app) {
   function changeText(node) {
     const [before, after] = changeOf(node);
     return app.choice.compare === 'absolute' ? formatChange(after - before, valueText)
-      : `${formatChange((after - before) * 100, (points) => points.toFixed(points < 0.1 ? 2 : 1))} pp`;
+      : `${formatChange((after - before) * 100, (x) => x.toFixed(x < 0.1 ? 2 : 1))} pp`;
   }
 
   /** @param {number} value */
@@ -207,7 +216,8 @@ export function createFlame(app) {
     const { tree } = /** @type {Layout} */ (layout);
     const colour = colourOf(node);
     const fn = functionOf(node);
-    const match = style.matches !== null && fn >= 0 && !tree.binary[node] && style.matches[fn] !== 0;
+    const match = style.matches !== null && fn >= 0 && !tree.binary[node]
+      && style.matches[fn] !== 0;
     const faint = style.outside.has(node) || (style.matches !== null && !match);
     context.globalAlpha = faint ? 0.45 : 1;
     context.fillStyle = colour;
@@ -217,12 +227,13 @@ export function createFlame(app) {
       context.fillStyle = faint ? style.colours.text : textColour(colour);
       let text = nameOf(node);
       if (!node) text += `: ${valueText(tree.total[0])}`;
-      if (tree.beforeTotal && node) text += `  ${changeText(node)}`;
+      if (tree.beforeTotal && node && wide > 110) text += `  ${changeText(node)}`;
       if (tree.inlined[node]) text = `⤷ ${text}`;
       // The name stays in sight while its frame goes beyond the edge.
       scene.label(text, left + 4, y + ROW / 2, wide - 8, true);
     }
-    if (match || node === cursor || node === hovered || fn === app.choice.function) marked.push([node, left, wide]);
+    if (match || node === cursor || node === hovered || fn === app.choice.function)
+      marked.push([node, left, wide]);
   }
 
   /** @param {number} node @param {number} left @param {number} wide @param {number} y
@@ -237,7 +248,8 @@ export function createFlame(app) {
     }
     if (node === hovered) outline(context, colours.muted, left, y, wide - 1, 1);
     if (matches && fn >= 0 && matches[fn]) outline(context, colours.text, left, y, wide - 1, 1);
-    if (fn >= 0 && fn === app.choice.function) outline(context, colours.accent, left, y, wide - 1, 2);
+    if (fn >= 0 && fn === app.choice.function)
+      outline(context, colours.accent, left, y, wide - 1, 2);
     if (node === cursor && document.activeElement === scene.canvas) {
       context.setLineDash([3, 2]);
       outline(context, colours.text, left, y, wide - 1, 2);
@@ -259,8 +271,8 @@ export function createFlame(app) {
   function describe(node) {
     if (!layout) return '';
     const { total, self } = layout.tree;
-    return `${nameOf(node)}: total ${valueText(total[node])} (${formatPercent(total[node], total[0])}), self ${
-      valueText(self[node])}`;
+    const all = `${valueText(total[node])} (${formatPercent(total[node], total[0])})`;
+    return `${nameOf(node)}: total ${all}, self ${valueText(self[node])}`;
   }
 
   /** @param {number} node */
@@ -306,7 +318,8 @@ export function createFlame(app) {
     const fn = functionOf(node);
     /** @type {(string | [string, string])[]} */
     const lines = [nameOf(node)];
-    const line = (/** @type {string} */ name, /** @type {number} */ value, /** @type {number} */ all) =>
+    const line = (/** @type {string} */ name, /** @type {number} */ value,
+      /** @type {number} */ all) =>
       lines.push([name, `${valueText(value)} (${formatPercent(value, all)})`]);
     if (tree.inlined[node]) lines.push('inlined into its caller');
     if (fn >= 0 && binaryName(app.data, fn)) lines.push(['Binary', binaryName(app.data, fn)]);
@@ -317,7 +330,8 @@ export function createFlame(app) {
       line('Self before', tree.beforeSelf[node], tree.beforeTotal[0]);
       lines.push(['Change', changeText(node)]);
     }
-    if (zoomed && node !== zoomed) lines.push([`Of ${nameOf(zoomed)}`, formatPercent(tree.total[node], tree.total[zoomed])]);
+    if (zoomed && node !== zoomed)
+      lines.push([`Of ${nameOf(zoomed)}`, formatPercent(tree.total[node], tree.total[zoomed])]);
     if (fn >= 0 && !tree.binary[node]) {
       const sums = app.sums();
       line('In all stacks', sums.total[fn], sums.all);
@@ -339,10 +353,13 @@ export function createFlame(app) {
       { text: 'Show this function', run: () => showFunction(cursor), off: fn < 0 },
       { text: 'Focus on function', key: 'f', run: () => transform('f'), off: fn < 0 },
       { text: 'Hide function', key: 'x', run: () => transform('x'), off: fn < 0 },
-      { text: isCollapsed ? 'Expand binary' : 'Collapse binary', key: 'c', run: () => transform('c'), off: !binary },
+      { text: isCollapsed ? 'Expand binary' : 'Collapse binary', key: 'c',
+        run: () => transform('c'), off: !binary },
       { text: 'Copy name', run: () => copyText(nameOf(cursor), app), off: fn < 0 }];
-    if (focus !== null) items.push({ text: 'Remove the focus', run: () => app.choose({ focus: null, zoom: [] }) });
-    if (hidden.length) items.push({ text: 'Show hidden functions', run: () => app.choose({ hidden: [] }) });
+    if (focus !== null)
+      items.push({ text: 'Remove the focus', run: () => app.choose({ focus: null, zoom: [] }) });
+    if (hidden.length)
+      items.push({ text: 'Show hidden functions', run: () => app.choose({ hidden: [] }) });
     openMenu(x, y, items, scene.canvas);
   }
 
@@ -354,7 +371,8 @@ export function createFlame(app) {
     const binary = app.data.functions.binary[fn];
     if (how === 'f') app.choose({ focus: fn, zoom: [] });
     else if (how === 'x') app.choose({ hidden: [...hidden.filter((one) => one !== fn), fn] });
-    else if (binary) app.choose({ collapsed: collapsed.includes(binary) ? collapsed.filter((one) => one !== binary)
+    else if (binary)
+      app.choose({ collapsed: collapsed.includes(binary) ? collapsed.filter((one) => one !== binary)
       : [...collapsed, binary], zoom: [] });
   }
 
@@ -368,9 +386,12 @@ export function createFlame(app) {
       case 'ArrowLeft': walkBy(-1); return true;
       case 'ArrowRight': walkBy(1); return true;
       case 'Enter': zoomTo(cursor); return true;
-      case 'Backspace': if (zoomed) { pick(tree.parent[zoomed]); zoomTo(tree.parent[zoomed]); } return true;
+      case 'Backspace':
+        pick(tree.parent[zoomed]);
+        zoomTo(tree.parent[zoomed]);
+        return true;
       case 'Escape':
-        if (!zoomed) return false;
+        if (!zoomed && view.whole()) return false;
         zoomTo(0);
         return true;
       case 'f': case 'x': case 'c':
@@ -394,7 +415,8 @@ export function createFlame(app) {
     if (where === 'out') return walkTo(tree.parent[cursor]);
     if (where === 'in') {
       const of = kids.subarray(first[cursor], first[cursor + 1]);
-      return of.length ? walkTo(of.reduce((most, kid) => size[kid] > size[most] ? kid : most, of[0])) : undefined;
+      const largest = of.reduce((most, kid) => size[kid] > size[most] ? kid : most, of[0]);
+      return of.length ? walkTo(largest) : undefined;
     }
     // The neighbour, which may have another parent.
     const [from, to] = extent(cursor);
@@ -402,7 +424,8 @@ export function createFlame(app) {
     const at = where > 0 ? to : from;
     for (let level = 0; level < depth[cursor]; level++) {
       const of = kids.subarray(first[node], first[node + 1]);
-      const next = where > 0 ? of.find((kid) => extent(kid)[1] > at && extent(kid)[0] >= (kid === cursor ? at : 0))
+      const next = where > 0 ? of.find((kid) =>
+        extent(kid)[1] > at && extent(kid)[0] >= (kid === cursor ? at : 0))
         : of.findLast((kid) => extent(kid)[0] < at);
       if (next === undefined) return undefined;
       node = next;
@@ -415,7 +438,8 @@ export function createFlame(app) {
     const { depth } = /** @type {Layout} */ (layout);
     pick(node);
     const [from, to] = extent(node);
-    if (to <= view.from || from >= view.to || (to - from) / (view.to - view.from) * scene.width < 2) {
+    const wide = (to - from) / (view.to - view.from) * scene.width;
+    if (to <= view.from || from >= view.to || wide < 2) {
       const margin = (to - from) * 2;
       view.set(from - margin, to + margin, true);
     }
@@ -424,7 +448,10 @@ export function createFlame(app) {
     else if (y + ROW > scene.height) scene.element.scrollTop += y + 2 * ROW - scene.height;
   }
 
-  /** Goes through the frames that match, but not through those within them. @param {1 | -1} direction */
+  /**
+   * Goes through the frames that match, but not through those within them.
+   * @param {1 | -1} direction
+   */
   function find(direction) {
     const matches = app.matches();
     if (!layout || !matches) return;
@@ -438,7 +465,8 @@ export function createFlame(app) {
     if (!nodes.length) return;
     nodes.sort((a, b) => tree.total[b] - tree.total[a]);
     const at = nodes.indexOf(cursor);
-    const next = at < 0 ? (direction > 0 ? 0 : nodes.length - 1) : (at + direction + nodes.length) % nodes.length;
+    const next = at < 0 ? (direction > 0 ? 0 : nodes.length - 1)
+      : (at + direction + nodes.length) % nodes.length;
     walkTo(nodes[next]);
     app.say(`Match ${next + 1} of ${nodes.length}: ${describe(nodes[next])}`);
   }
@@ -450,7 +478,8 @@ export function createFlame(app) {
     const nodes = path.map((_, i) => follow(path.slice(0, i + 1)));
     const few = nodes.length > 8 ? [...nodes.slice(0, 2), -1, ...nodes.slice(-5)] : nodes;
     crumbs.hidden = !zoomed;
-    crumbs.replaceChildren(button('All', 'Zoom out', () => zoomTo(0)), ...few.flatMap((node) => ['›', node < 0 ? '…'
+    crumbs.replaceChildren(button('All', 'Zoom out', () => zoomTo(0)),
+      ...few.flatMap((node) => ['›', node < 0 ? '…'
       : button(nameOf(node), `Zoom to ${nameOf(node)}`, () => zoomTo(node))]));
     crumbs.lastElementChild?.setAttribute('aria-current', 'true');
   }
@@ -461,7 +490,8 @@ export function createFlame(app) {
       return;
     }
     const { functions, total } = matchSums(app);
-    found.textContent = `Found: ${formatPercent(total, app.sums().all)} (${valueText(total)}) in ${plural(functions, 'function')}`;
+    const share = formatPercent(total, app.sums().all);
+    found.textContent = `Found: ${share} (${valueText(total)}) in ${plural(functions, 'function')}`;
   }
 
   /** @returns {string} so that names are sorted once */
@@ -484,20 +514,25 @@ export function createFlame(app) {
     if (fresh) {
       rankNames();
       orderOf = choice.order;
+      // The focused frame stays if it is still there.
+      const path = pathOf(cursor);
+      const below = scene.element.scrollHeight - scene.scroll();
+      const first = !layout;
       layout = layOut(tree, ofBefore && tree.beforeTotal ? tree.beforeTotal : tree.total,
         choice.order === 'heavy' ? null : ranks);
       view.limit(0, layout.size[0], layout.size[0] * 1e-7);
       scene.setContent((layout.deepest + 1) * ROW);
-      cursor = 0;
+      cursor = follow(path);
       hovered = -1;
+      if (isFlame() && !first) scene.element.scrollTop = scene.element.scrollHeight - below;
     }
     if (fresh || changed.has('zoom')) {
       zoomed = follow(choice.zoom);
-      if (fresh) cursor = zoomed;
       view.set(...extent(zoomed), !fresh);
       showCrumbs();
     }
-    if (changed.has('direction') || fresh) scene.element.scrollTop = isFlame() ? scene.element.scrollHeight : 0;
+    if (changed.has('direction'))
+      scene.element.scrollTop = isFlame() ? scene.element.scrollHeight : 0;
     toolbar.show(choice);
     showFound();
     focused.textContent = describe(cursor);
@@ -527,7 +562,8 @@ function layOut(tree, size, ranks) {
   for (let node = 0; node < nr; node++) first[node + 2] += first[node + 1];
   const kids = new Uint32Array(first[nr + 1]);
   for (let node = 1; node < nr; node++) if (size[node] > 0) kids[first[parent[node] + 1]++] = node;
-  const compare = ranks ? (/** @type {number} */ a, /** @type {number} */ b) => ranks[fn[a] - 1] - ranks[fn[b] - 1]
+  const compare = ranks ? (/** @type {number} */ a, /** @type {number} */ b) =>
+    ranks[fn[a] - 1] - ranks[fn[b] - 1]
     || size[b] - size[a] : (/** @type {number} */ a, /** @type {number} */ b) => size[b] - size[a];
   const x = new Float64Array(nr);
   for (let node = 0; node < nr; node++) {

@@ -7,7 +7,8 @@ const TIME_UNITS = [[1e9, 's'], [1e6, 'ms'], [1e3, 'µs'], [1, 'ns']];
 /** @type {[number, string][]} */
 const COUNT_UNITS = [[1e15, 'P'], [1e12, 'T'], [1e9, 'G'], [1e6, 'M'], [1e3, 'k']];
 /** @type {[number, string][]} */
-const BYTE_UNITS = [[2 ** 50, 'PiB'], [2 ** 40, 'TiB'], [2 ** 30, 'GiB'], [2 ** 20, 'MiB'], [2 ** 10, 'KiB']];
+const BYTE_UNITS = [[2 ** 50, 'PiB'], [2 ** 40, 'TiB'], [2 ** 30, 'GiB'], [2 ** 20, 'MiB'],
+  [2 ** 10, 'KiB']];
 
 /** @param {number} x @param {number} digits that count */
 function significant(x, digits) {
@@ -36,12 +37,20 @@ function clampDigits(digits) {
   return Math.min(9, Math.max(0, digits));
 }
 
-/** @param {number} value @param {'ns' | 'cycles' | 'instructions'} axis @param {number} [precision] */
+/**
+ * @param {number} value
+ * @param {'ns' | 'cycles' | 'instructions'} axis
+ * @param {number} [precision]
+ */
 export function formatAxis(value, axis, precision) {
   return axis === 'ns' ? formatTime(value, precision) : `${formatCount(value)} ${axis}`;
 }
 
-/** @param {number} n @param {[number, string][]} units @param {string} [plain] the unit below all of them */
+/**
+ * @param {number} n
+ * @param {[number, string][]} units
+ * @param {string} [plain] the unit below all of them
+ */
 function scaled(n, units, plain) {
   const found = units.find(([limit]) => Math.abs(n) >= limit * 0.9995);
   if (found) return `${significant(n / found[0], 3)} ${found[1]}`;
@@ -80,13 +89,22 @@ export function formatPercent(part, whole) {
   return `${(100 * part / whole).toFixed(2)} %`;
 }
 
-/** @param {number} x @param {(x: number) => string} format @returns {string} with a sign, also of what is more */
+/**
+ * @param {number} x
+ * @param {(x: number) => string} format
+ * @returns {string} with a sign, also of what is more
+ */
 export function formatChange(x, format) {
   const text = format(Math.abs(x));
   return x > 0 ? `+${text}` : x < 0 ? `−${text}` : text;
 }
 
-/** @param {number} n @param {string} one @param {string} [many] @returns {string} "1 sample", "2 samples" */
+/**
+ * @param {number} n
+ * @param {string} one
+ * @param {string} [many]
+ * @returns {string} "1 sample", "2 samples"
+ */
 export function plural(n, one, many = `${one}s`) {
   return `${formatExact(n)} ${n === 1 ? one : many}`;
 }

@@ -12,7 +12,8 @@ import { binaryName, functionName } from './state.js';
 
 /** @param {App} app */
 export function eventOf(app) {
-  return app.data.head.events[app.choice.event] ?? { name: '', unit: '', weighs: false, samples: 0, weight: 0 };
+  return app.data.head.events[app.choice.event]
+    ?? { name: '', unit: '', weighs: false, samples: 0, weight: 0 };
 }
 
 /** @param {App} app @param {number} value @returns {string} */
@@ -21,26 +22,36 @@ export function valueText(app, value) {
   return event.weighs ? formatValue(value, event) : formatExact(value);
 }
 
-/** A share of the whole, with a bar. @param {number} part @param {number} whole @returns {HTMLElement} */
+/**
+ * A share of the whole, with a bar.
+ *
+ * @param {number} part
+ * @param {number} whole
+ * @returns {HTMLElement}
+ */
 export function shareCell(part, whole) {
   const share = whole ? Math.min(1, part / whole) : 0;
-  return h('span', { class: 'bar', style: { '--share': `${(100 * share).toFixed(2)}%` } }, formatPercent(part, whole));
+  return h('span', { class: 'bar', style: { '--share': `${(100 * share).toFixed(2)}%` } },
+    formatPercent(part, whole));
 }
 
 /**
  * @param {App} app
  * @param {number} before
  * @param {number} after
- * @returns {{before: string, after: string, change: string, ratio: string, scale: [number, number]}} by choice.compare
+ * @returns {{before: string, after: string, change: string, ratio: string, scale: [number,
+ *   number]}} by choice.compare
  */
 export function comparison(app, before, after) {
   const { all, beforeAll } = app.sums();
   if (app.choice.compare === 'absolute')
     return { before: valueText(app, before), after: valueText(app, after),
-      change: formatChange(after - before, (x) => valueText(app, x)), ratio: ratioText(before, after), scale: [before, after] };
+      change: formatChange(after - before, (x) => valueText(app, x)),
+        ratio: ratioText(before, after), scale: [before, after] };
   const [old, now] = [beforeAll ? before / beforeAll : 0, all ? after / all : 0];
   return { before: formatPercent(before, beforeAll), after: formatPercent(after, all),
-    change: formatChange((now - old) * 100, (x) => `${x.toFixed(2)} pp`), ratio: ratioText(old, now), scale: [old, now] };
+    change: formatChange((now - old) * 100, (x) => `${x.toFixed(2)} pp`),
+      ratio: ratioText(old, now), scale: [old, now] };
 }
 
 /** @param {number} before @param {number} after */
@@ -55,11 +66,19 @@ export function changeCell(scale, text) {
   return h('span', { class: 'change', style: { background, color: textColour(background) } }, text);
 }
 
-/** A function's name with its colour. @param {App} app @param {number} fn @param {number} [category] @returns {HTMLElement} */
+/**
+ * A function's name with its colour.
+ *
+ * @param {App} app
+ * @param {number} fn
+ * @param {number} [category]
+ * @returns {HTMLElement}
+ */
 export function nameCell(app, fn, category = 0) {
   const found = app.matches()?.[fn];
   const name = functionName(app.data, fn);
-  return h('span', { class: 'name', title: name }, h('i', { class: 'swatch', style: { background: functionColour(fn, category, app) } }),
+  return h('span', { class: 'name', title: name },
+    h('i', { class: 'swatch', style: { background: functionColour(fn, category, app) } }),
     found ? h('mark', null, name) : name);
 }
 
@@ -68,22 +87,32 @@ export function baseName(path) {
   return path.slice(path.lastIndexOf('/') + 1) || path;
 }
 
-/** What a key or button does with the selected function. @type {Record<string, (app: App, fn: number) => void>} */
+/**
+ * What a key or button does with the selected function.
+ *
+ * @type {Record<string, (app: App, fn: number) => void>}
+ */
 export const functionCommands = {
   focus: (app, fn) => app.choose({ focus: app.choice.focus === fn ? null : fn, zoom: [] }),
-  hide: (app, fn) => app.choose({ hidden: [...new Set([...app.choice.hidden, fn])], function: null, zoom: [] }),
+  hide: (app, fn) => app.choose({ hidden: [...new Set([...app.choice.hidden, fn])], function: null,
+    zoom: [] }),
   collapse: (app, fn) => {
     const binary = app.data.functions.binary[fn];
     const { collapsed } = app.choice;
-    if (binary) app.choose({ collapsed: collapsed.includes(binary) ? collapsed.filter((x) => x !== binary) : [...collapsed, binary],
+    if (binary) app.choose({ collapsed: collapsed.includes(binary)
+      ? collapsed.filter((x) => x !== binary) : [...collapsed, binary],
       zoom: [] });
   },
   open: (app, fn) => app.choose({ function: fn, tab: 'function' }),
 };
 
-/** @param {App} app @returns {{element: HTMLElement, update: () => void}} buttons for the selected function */
+/**
+ * @param {App} app
+ * @returns {{element: HTMLElement, update: () => void}} buttons for the selected function
+ */
 export function functionActions(app) {
-  const run = (/** @type {string} */ name) => () => app.choice.function !== null && functionCommands[name](app, app.choice.function);
+  const run = (/** @type {string} */ name) => () =>
+    app.choice.function !== null && functionCommands[name](app, app.choice.function);
   const name = h('span', { class: 'selected-name' });
   const buttons = [button('Open', 'Show its callers, callees and source (Enter)', run('open')),
     button('Focus', 'Count only stacks with it, from it on (f)', run('focus')),
@@ -102,13 +131,15 @@ export function functionActions(app) {
  * Buttons that switch members of the choice.
  *
  * @param {App} app
- * @param {[keyof import('./types.js').Choice, any, any, string, string][]} switches key, value if off and on, text, title
+ * @param {[keyof import('./types.js').Choice, any, any, string, string][]} switches key, value
+ *   if off and on, text, title
  * @returns {{element: HTMLElement, update: () => void}}
  */
 export function choiceSwitches(app, switches) {
   const buttons = switches.map(([key, off, on, text, title]) =>
     button(text, title, () => app.choose({ [key]: app.choice[key] === on ? off : on, zoom: [] })));
-  return { element: h('div', { class: 'actions' }, buttons), update: () => switches.forEach(([key, , on], i) =>
+  return { element: h('div', { class: 'actions' }, buttons),
+    update: () => switches.forEach(([key, , on], i) =>
     buttons[i].setAttribute('aria-pressed', String(app.choice[key] === on))) };
 }
 
@@ -150,7 +181,8 @@ export function createFunctions(app) {
   const place = () => app.choice.function === null ? -1 : order.indexOf(app.choice.function);
   return {
     id: 'functions', label: 'Functions',
-    element: h('section', { class: 'view list' }, h('div', { class: 'toolbar' }, actions.element, switches.element, note), table.element),
+    element: h('section', { class: 'view list' },
+      h('div', { class: 'toolbar' }, actions.element, switches.element, note), table.element),
     update: (changed) => {
       actions.update();
       switches.update();
@@ -181,7 +213,8 @@ function functionColumns(app) {
   return columnIds(app).map((id) => {
     const [label, title, name] = FUNCTION_COLUMNS[id];
     const key = SORT_KEYS[id] ?? id;
-    const [down, up] = key === 'name' || key === 'binary' ? ['ascending', 'descending'] : ['descending', 'ascending'];
+    const [down, up] = key === 'name' || key === 'binary' ? ['ascending', 'descending']
+      : ['descending', 'ascending'];
     return { id, label, title, class: name,
       sort: /** @type {any} */ (sort === key ? down : sort === `-${key}` ? up : 'none') };
   });
@@ -197,7 +230,8 @@ function functionCell(app, id, fn) {
     case 'totalShare': return shareCell(total[fn], all);
     case 'samples': return formatExact(samples[fn]);
     case 'name': return nameCell(app, fn);
-    case 'binary': return h('span', { title: binaryName(app.data, fn) }, baseName(binaryName(app.data, fn)));
+    case 'binary': return h('span', { title: binaryName(app.data, fn) },
+      baseName(binaryName(app.data, fn)));
   }
   const compared = id === 'totalChange' ? comparison(app, beforeTotal?.[fn] ?? 0, total[fn])
     : comparison(app, beforeSelf?.[fn] ?? 0, self[fn]);
@@ -212,7 +246,8 @@ function sortFunctions(app) {
   const shown = new Uint32Array(total.length);
   let count = 0;
   for (let i = 0; i < total.length; i++)
-    if ((total[i] || samples[i] || beforeTotal?.[i]) && (!matches || matches[i])) shown[count++] = i;
+    if ((total[i] || samples[i] || beforeTotal?.[i]) && (!matches || matches[i]))
+      shown[count++] = i;
   const reverse = app.choice.sort.startsWith('-') ? -1 : 1;
   const keys = sortKeys(app, app.choice.sort.replace('-', ''));
   // Of equal ones, the numbers decide: the order does not change by chance.
@@ -224,8 +259,12 @@ function sortKeys(app, sort) {
   const { self, total, samples, all, beforeSelf, beforeTotal, beforeAll } = app.sums();
   const absolute = app.choice.compare === 'absolute';
   const [oldAll, newAll] = absolute ? [1, 1] : [beforeAll || 1, all || 1];
-  /** @type {(now: Float64Array, old: Float64Array | null, compare: (a: number, b: number) => number) => Float64Array} */
-  const compared = (now, old, compare) => now.map((x, i) => compare((old?.[i] ?? 0) / oldAll, x / newAll));
+  /**
+   * @type {(now: Float64Array, old: Float64Array | null, compare: (a: number, b: number) =>
+   *   number) => Float64Array}
+   */
+  const compared = (now, old, compare) => now.map((x, i) =>
+    compare((old?.[i] ?? 0) / oldAll, x / newAll));
   switch (sort) {
     case 'total': return total;
     case 'samples': return samples;

@@ -22,9 +22,13 @@ import { follow } from './live.js';
 /** @typedef {import('./types.js').Choice} Choice */
 /** @typedef {import('./types.js').Dataset} Dataset */
 /** @typedef {import('./types.js').View} View */
-/** @typedef {{id: string, label: string, create: (app: App) => View, block?: 'slices' | 'allocs' | 'code',
+/** @typedef {{id: string, label: string, create: (app: App) => View, block?: 'slices' | 'allocs'
+ *   | 'code',
  *   needs?: boolean}} Tab needs: it is there only if the page has the block */
-/** @typedef {{tab: Tab, button: HTMLButtonElement, panel: HTMLElement, view: View | null, changed: Set<string>}} Part */
+/**
+ * @typedef {{tab: Tab, button: HTMLButtonElement, panel: HTMLElement, view: View | null,
+ *   changed: Set<string>}} Part
+ */
 
 /** @type {Tab[]} */
 const TABS = [
@@ -49,7 +53,8 @@ function messageOf(error) {
 
 /** @param {string} text @param {unknown} error */
 function failure(text, error) {
-  return h('div', { class: 'warning', role: 'alert' }, h('h2', null, text), h('p', null, messageOf(error)));
+  return h('div', { class: 'warning', role: 'alert' }, h('h2', null, text),
+    h('p', null, messageOf(error)));
 }
 
 class Page {
@@ -64,17 +69,21 @@ class Page {
     this.timeline = null;
     /** @type {App} */
     this.app = /** @type {any} */ ({ data, choice: hashToChoice(location.hash, data),
-      choose: (/** @type {Partial<Choice>} */ patch, replace = false) => this.#choose(patch, replace),
+      choose: (/** @type {Partial<Choice>} */ patch, replace = false) =>
+        this.#choose(patch, replace),
       say: (/** @type {string} */ text) => { this.status.textContent = text; },
-      tip: (/** @type {number} */ x, /** @type {number} */ y, /** @type {any} */ lines) => this.#tip(x, y, lines) });
+      tip: (/** @type {number} */ x, /** @type {number} */ y, /** @type {any} */ lines) =>
+        this.#tip(x, y, lines) });
     Object.assign(this.app, createSums(this.app));
     this.schedule = debounceFrame(() => this.update());
     this.tipBox = h('div', { class: 'tip', role: 'tooltip', hidden: true });
     this.status = h('span', { class: 'status', role: 'status' });
     this.summary = h('span', { class: 'summary' });
     this.title = h('h1');
-    this.events = h('select', { 'aria-label': 'Event', onchange: () => this.app.choose({ event: Number(this.events.value), zoom: [] }) });
-    this.search = h('input', { type: 'search', placeholder: 'Search functions', 'aria-label': 'Search functions: text or a regular expression',
+    this.events = h('select', { 'aria-label': 'Event',
+      onchange: () => this.app.choose({ event: Number(this.events.value), zoom: [] }) });
+    this.search = h('input', { type: 'search', placeholder: 'Search functions',
+      'aria-label': 'Search functions: text or a regular expression',
       spellcheck: 'false', autocomplete: 'off', title: 'Text or a regular expression (/)',
       oninput: () => this.app.choose({ search: this.search.value }, true),
       onkeydown: (/** @type {KeyboardEvent} */ event) => this.#searchKey(event) });
@@ -85,15 +94,21 @@ class Page {
       onkeydown: (/** @type {KeyboardEvent} */ event) => this.#tabKey(event) });
     this.panels = h('main');
     this.timelineBox = h('div', { class: 'timeline-box' });
-    this.splitter = h('div', { class: 'splitter', role: 'separator', tabindex: 0, 'aria-orientation': 'horizontal',
+    this.splitter = h('div', { class: 'splitter', role: 'separator', tabindex: 0,
+      'aria-orientation': 'horizontal',
       'aria-label': 'Height of the timeline', title: 'Drag to change the height of the timeline' });
-    this.help = h('dialog', { class: 'help', 'aria-label': 'Keys' }, h('h2', null, 'Keys'), keyList(),
+    this.help = h('dialog', { class: 'help', 'aria-label': 'Keys' }, h('h2', null, 'Keys'),
+      keyList(),
       h('form', { method: 'dialog' }, h('button', null, 'Close')));
     this.element = h('div', { class: 'app' },
-      h('header', { class: 'top' }, this.title, this.events, h('div', { class: 'search', role: 'search' }, this.search, this.matches,
-        button('↑', 'Previous match (N)', () => this.#find(-1)), button('↓', 'Next match (n)', () => this.#find(1))),
-      h('span', { class: 'fill' }), this.theme, button('?', 'Show the keys (?)', () => this.help.showModal())),
-      this.timelineBox, this.splitter, h('div', { class: 'tab-row' }, this.tabs, this.chips), this.panels,
+      h('header', { class: 'top' }, this.title, this.events,
+        h('div', { class: 'search', role: 'search' }, this.search, this.matches,
+        button('↑', 'Previous match (N)', () => this.#find(-1)),
+          button('↓', 'Next match (n)', () => this.#find(1))),
+      h('span', { class: 'fill' }), this.theme,
+        button('?', 'Show the keys (?)', () => this.help.showModal())),
+      this.timelineBox, this.splitter, h('div', { class: 'tab-row' }, this.tabs, this.chips),
+        this.panels,
       h('footer', null, this.status, this.summary), this.tipBox, this.help);
     this.#listen();
     this.setData(data);
@@ -103,7 +118,8 @@ class Page {
     addEventListener('popstate', () => this.#restore());
     addEventListener('hashchange', () => this.#restore());
     document.addEventListener('keydown', (event) => this.#key(event));
-    this.splitter.addEventListener('pointerdown', (event) => this.splitter.setPointerCapture(event.pointerId));
+    this.splitter.addEventListener('pointerdown',
+      (event) => this.splitter.setPointerCapture(event.pointerId));
     this.splitter.addEventListener('pointermove', (event) => {
       if (this.splitter.hasPointerCapture(event.pointerId))
         this.#resizeTimeline(event.clientY - this.timelineBox.getBoundingClientRect().top);
@@ -124,12 +140,14 @@ class Page {
   setData(data) {
     const { app } = this;
     // Functions may have other numbers now; names in the hash stay the same.
-    if (data !== app.data) Object.assign(app.choice, hashToChoice(choiceToHash(app.choice, app.data), data));
+    if (data !== app.data)
+      Object.assign(app.choice, hashToChoice(choiceToHash(app.choice, app.data), data));
     app.data = data;
     forgetSums(app);
     this.title.textContent = data.head.title || 'kscope';
     this.title.title = this.title.textContent;
-    this.events.replaceChildren(...data.head.events.map(({ name }, i) => h('option', { value: i }, name)));
+    this.events.replaceChildren(...data.head.events.map(({ name }, i) =>
+      h('option', { value: i }, name)));
     this.events.hidden = !data.head.events.length;
     this.events.disabled = data.head.events.length < 2;
     this.timelineBox.classList.toggle('none', !data.head.timed);
@@ -142,7 +160,8 @@ class Page {
   #makeTabs() {
     const { data } = this.app;
     const had = new Map(this.parts.map((part) => [part.tab.id, part]));
-    this.parts = TABS.filter(({ needs, block }) => !needs || data.blocks.has(/** @type {string} */ (block)))
+    this.parts = TABS.filter(({ needs, block }) =>
+      !needs || data.blocks.has(/** @type {string} */ (block)))
       .map((tab) => had.get(tab.id) ?? this.#makePart(tab));
     this.tabs.replaceChildren(...this.parts.map((part) => part.button));
     this.panels.replaceChildren(...this.parts.map((part) => part.panel));
@@ -152,11 +171,14 @@ class Page {
   /** @param {Tab} tab @returns {Part} */
   #makePart(tab) {
     const { id, label } = tab;
-    const number = TABS.filter(({ needs, block }) => !needs || this.app.data.blocks.has(/** @type {string} */ (block))).indexOf(tab) + 1;
+    const number = TABS.filter(({ needs, block }) =>
+      !needs || this.app.data.blocks.has(/** @type {string} */ (block))).indexOf(tab) + 1;
     return { tab, view: null, changed: allKeys(this.app.data),
-      button: h('button', { type: 'button', role: 'tab', id: `tab-${id}`, 'aria-controls': `panel-${id}`, title: `${label} (${number})`,
+      button: h('button', { type: 'button', role: 'tab', id: `tab-${id}`,
+        'aria-controls': `panel-${id}`, title: `${label} (${number})`,
         onclick: () => this.app.choose({ tab: id }) }, label),
-      panel: h('div', { class: 'panel-box', role: 'tabpanel', id: `panel-${id}`, 'aria-labelledby': `tab-${id}`, hidden: true }) };
+      panel: h('div', { class: 'panel-box', role: 'tabpanel', id: `panel-${id}`,
+        'aria-labelledby': `tab-${id}`, hidden: true }) };
   }
 
   get part() {
@@ -223,7 +245,12 @@ class Page {
     return view;
   }
 
-  /** An error in one view must not end the others. @param {HTMLElement} box @param {() => void} run */
+  /**
+   * An error in one view must not end the others.
+   *
+   * @param {HTMLElement} box
+   * @param {() => void} run
+   */
   #guard(box, run) {
     try {
       run();
@@ -239,12 +266,13 @@ class Page {
     this.events.value = String(app.choice.event);
     if (document.activeElement !== this.search) this.search.value = app.choice.search;
     const found = app.choice.search ? matchSums(app) : null;
-    this.matches.textContent = found ? `${plural(found.functions, 'function')}, ${formatPercent(found.total, all)}` : '';
+    this.matches.textContent = found
+      ? `${plural(found.functions, 'function')}, ${formatPercent(found.total, all)}` : '';
     this.theme.textContent = { auto: '◐ auto', light: '☀ light', dark: '☾ dark' }[app.choice.theme];
     const event = eventOf(app);
     const whole = event.weighs ? event.weight : event.samples;
-    this.summary.textContent = `${valueText(app, all)}${event.weighs ? '' : ` ${all === 1 ? 'sample' : 'samples'}`}${
-      all === whole ? '' : `, ${formatPercent(all, whole)} of all`}`;
+    const sum = event.weighs ? valueText(app, all) : plural(all, 'sample');
+    this.summary.textContent = all === whole ? sum : `${sum}, ${formatPercent(all, whole)} of all`;
     this.chips.replaceChildren(...this.#chips());
     this.chips.hidden = !this.chips.firstChild;
   }
@@ -254,21 +282,31 @@ class Page {
     const { app } = this;
     const { data, choice } = app;
     const { axis } = data.head;
-    const chip = (/** @type {string} */ kind, /** @type {string} */ name, /** @type {Partial<Choice>} */ patch) =>
-      h('button', { type: 'button', class: 'chip', title: `Remove: ${kind} ${name}`, 'aria-label': `Remove: ${kind} ${name}`,
-        onclick: () => app.choose({ ...patch, zoom: [] }) }, h('small', null, kind), ` ${name} `, h('span', { 'aria-hidden': 'true' }, '×'));
-    const without = (/** @type {number[]} */ list, /** @type {number} */ x) => list.filter((y) => y !== x);
+    /** @type {(kind: string, name: string, patch: Partial<Choice>) => HTMLElement} */
+    const chip = (kind, name, patch) =>
+      h('button', { type: 'button', class: 'chip', title: `Remove: ${kind} ${name}`,
+        'aria-label': `Remove: ${kind} ${name}`,
+        onclick: () => app.choose({ ...patch, zoom: [] }) }, h('small', null, kind), ` ${name} `,
+          h('span', { 'aria-hidden': 'true' }, '×'));
+    const without = (/** @type {number[]} */ list, /** @type {number} */ x) =>
+      list.filter((y) => y !== x);
     const chips = [];
     if (choice.range) {
       const [begin, end] = choice.range;
-      chips.push(chip('time', `${formatAxis(begin, axis)} – ${formatAxis(end, axis)} (${formatAxis(end - begin, axis)})`, { range: null }));
+      chips.push(chip('time',
+        `${formatAxis(begin, axis)} – ${formatAxis(end, axis)} (${formatAxis(end - begin, axis)})`,
+        { range: null }));
     }
-    if (choice.cpu !== null) chips.push(chip('CPU', choice.cpu ? String(choice.cpu - 1) : 'unknown', { cpu: null }));
+    if (choice.cpu !== null)
+      chips.push(chip('CPU', choice.cpu ? String(choice.cpu - 1) : 'unknown', { cpu: null }));
     if (choice.task !== null) chips.push(chip('task', taskName(data, choice.task), { task: null }));
-    if (choice.focus !== null) chips.push(chip('focus', functionName(data, choice.focus), { focus: null }));
-    for (const fn of choice.hidden) chips.push(chip('hidden', functionName(data, fn), { hidden: without(choice.hidden, fn) }));
+    if (choice.focus !== null)
+      chips.push(chip('focus', functionName(data, choice.focus), { focus: null }));
+    for (const fn of choice.hidden)
+      chips.push(chip('hidden', functionName(data, fn), { hidden: without(choice.hidden, fn) }));
     for (const binary of choice.collapsed)
-      chips.push(chip('collapsed', baseName(data.strings[binary]), { collapsed: without(choice.collapsed, binary) }));
+      chips.push(chip('collapsed', baseName(data.strings[binary]),
+        { collapsed: without(choice.collapsed, binary) }));
     if (choice.recursion) chips.push(chip('recursion', 'merged', { recursion: false }));
     return chips;
   }
@@ -276,7 +314,8 @@ class Page {
   /** @param {Partial<Choice>} patch @param {boolean} replace */
   #choose(patch, replace) {
     const { choice } = this.app;
-    const changed = Object.keys(patch).filter((key) => !sameValue(/** @type {any} */ (choice)[key], /** @type {any} */ (patch)[key]));
+    const changed = Object.keys(patch).filter((key) =>
+      !sameValue(/** @type {any} */ (choice)[key], /** @type {any} */ (patch)[key]));
     if (!changed.length) return;
     Object.assign(choice, patch);
     this.#save(replace);
@@ -321,7 +360,8 @@ class Page {
     clearTimeout(this.saveTimer);
     const choice = hashToChoice(location.hash, app.data);
     this.saved = location.hash;
-    const changed = Object.keys(choice).filter((key) => !sameValue(/** @type {any} */ (choice)[key], /** @type {any} */ (app.choice)[key]));
+    const changed = Object.keys(choice).filter((key) =>
+      !sameValue(/** @type {any} */ (choice)[key], /** @type {any} */ (app.choice)[key]));
     Object.assign(app.choice, choice);
     this.#showTheme(choice.theme);
     this.#redraw(...changed);
@@ -366,7 +406,8 @@ class Page {
   #tabKey(event) {
     const by = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
     if (!by) return;
-    const next = this.parts[(this.parts.indexOf(this.part) + by + this.parts.length) % this.parts.length];
+    const next = this.parts[(this.parts.indexOf(this.part) + by
+      + this.parts.length) % this.parts.length];
     this.app.choose({ tab: next.tab.id });
     next.button.focus();
     event.preventDefault();
@@ -376,7 +417,8 @@ class Page {
   /** @param {KeyboardEvent} event */
   #key(event) {
     const target = /** @type {HTMLElement} */ (event.target);
-    if (event.defaultPrevented || event.ctrlKey || event.altKey || event.metaKey || this.help.open) return;
+    if (event.defaultPrevented || event.ctrlKey || event.altKey || event.metaKey || this.help.open)
+      return;
     if (/^(INPUT|SELECT|TEXTAREA)$/.test(target.tagName)) return;
     // Enter and space are the button's.
     if (target.tagName === 'BUTTON' && /^(Enter| )$/.test(event.key)) return;
@@ -390,9 +432,11 @@ class Page {
     const fn = choice.function;
     const tab = this.parts[Number(key) - 1];
     /** @type {Record<string, () => void>} */
-    const keys = { '/': () => { this.search.focus(); this.search.select(); }, n: () => this.#find(1), N: () => this.#find(-1),
+    const keys = { '/': () => { this.search.focus(); this.search.select(); },
+      n: () => this.#find(1), N: () => this.#find(-1),
       '?': () => this.help.showModal(), t: () => this.#nextTheme(), Escape: () => this.#clear(),
-      i: () => app.choose({ inverted: !choice.inverted, zoom: [] }), r: () => app.choose({ recursion: !choice.recursion, zoom: [] }) };
+      i: () => app.choose({ inverted: !choice.inverted, zoom: [] }),
+        r: () => app.choose({ recursion: !choice.recursion, zoom: [] }) };
     const commands = { f: 'focus', x: 'hide', c: 'collapse', Enter: 'open' };
     const command = /** @type {Record<string, string>} */ (commands)[key];
     if (tab) app.choose({ tab: tab.tab.id });
@@ -415,7 +459,8 @@ class Page {
   #tip(x, y, lines) {
     this.tipBox.hidden = !lines;
     if (!lines) return;
-    this.tipBox.replaceChildren(...lines.map((line) => typeof line === 'string' ? h('div', null, line)
+    this.tipBox.replaceChildren(...lines.map((line) => typeof line === 'string'
+      ? h('div', null, line)
       : h('div', { class: 'pair' }, h('span', null, line[0]), h('span', null, line[1]))));
     const { offsetWidth, offsetHeight } = this.tipBox;
     // Beside the pointer, on the side that has room.
@@ -439,6 +484,9 @@ export async function start(document) {
     const page = new Page(await loadData(document));
     loading.replaceWith(page.element);
     page.update();
+    // For tests, measurements and the console.
+    Object.assign(globalThis, { kscopePage: page });
+    requestAnimationFrame(() => setTimeout(() => performance.mark('kscope-ready')));
     return page;
   } catch (error) {
     console.error(error);

@@ -16,9 +16,11 @@ import { ROW, AXIS, createScene, createViewport, createPalette, createFollower, 
  *
  * @typedef {{nr: number, of: Uint32Array, begin: Float64Array, end: Float64Array}} SliceLevel
  *
- * How calls are nested. Parents are one more than their number; 0: none. `children` is how long those in a call are.
+ * How calls are nested. Parents are one more than their number; 0: none. `children` is how long
+ * those in a call are.
  *
- * @typedef {{depth: Uint32Array, parent: Uint32Array, children: Float64Array, tracks: SliceLevel[][]}} Nesting
+ * @typedef {{depth: Uint32Array, parent: Uint32Array, children: Float64Array,
+ *   tracks: SliceLevel[][]}} Nesting
  * @typedef {{track: number, top: number, open: boolean, depth: number}} TrackPlace
  * @typedef {{from: number, to: number}} Measure
  */
@@ -26,10 +28,15 @@ import { ROW, AXIS, createScene, createViewport, createPalette, createFollower, 
 const TRACK = 22; // px: the height of a track's name
 const SNAP = 8;
 /** @type {SliceLevel} */
-const NO_LEVEL = { nr: 0, of: new Uint32Array(0), begin: new Float64Array(0), end: new Float64Array(0) };
+const NO_LEVEL = { nr: 0, of: new Uint32Array(0), begin: new Float64Array(0),
+  end: new Float64Array(0) };
 
-/** Letters of kinds, so that colours are not needed to tell them apart. @type {Record<string, string>} */
-const KIND_MARKS = { trap: '!', interrupt: 'I', syscall: 'S', inline: '⤷', jump: '→', 'tail call': '→', sample: '~',
+/**
+ * Letters of kinds, so that colours are not needed to tell them apart.
+ * @type {Record<string, string>}
+ */
+const KIND_MARKS = { trap: '!', interrupt: 'I', syscall: 'S', inline: '⤷', jump: '→',
+  'tail call': '→', sample: '~',
   'interrupts off': '⊘', note: '¶' };
 
 /** @param {App} app @returns {View} */
@@ -48,24 +55,31 @@ export function createSlices(app) {
   let snapped = NaN; // the time under the pointer, while it measures
 
   const view = createViewport(() => scene.redraw());
-  const scene = createScene({ label: 'Calls over time. W, A, S and D move the view, arrow keys walk, '
+  const scene = createScene({ label: 'Calls over time. '
+    + 'W, A, S and D move the view, arrow keys walk, '
     + '[ and ] go to other calls of the function, m measures.', draw, className: 'slices' });
   const follower = createFollower(app, view);
   const strip = createStrip(scene);
   const palette = createPalette(app);
-  const measureButton = button('Measure', 'Drag to measure a time (m)', () => setMeasuring(!measuring));
+  const measureButton = button('Measure', 'Drag to measure a time (m)',
+    () => setMeasuring(!measuring));
   const found = h('span', { class: 'drawing-found', 'aria-live': 'polite' });
   const note = h('span', { class: 'drawing-muted' });
   const legend = h('span', { class: 'drawing-muted' });
-  const details = h('aside', { class: 'slice-details', 'aria-label': 'The selected call', 'aria-live': 'polite' });
-  const element = h('div', { class: 'drawing-view' }, h('div', { class: 'drawing-bar' }, measureButton,
+  const details = h('aside', { class: 'slice-details', 'aria-label': 'The selected call',
+    'aria-live': 'polite' });
+  const element = h('div', { class: 'drawing-view' },
+    h('div', { class: 'drawing-bar' }, measureButton,
     button('Fold all', 'Hide or show the calls of all tracks', foldAll), note, legend,
     h('span', { class: 'drawing-fill' }), found), scene.element, details);
 
   const timeAt = (/** @type {number} */ x) => view.at(x, scene.width);
   const pixel = () => (view.to - view.from) / scene.width;
   addGestures(scene, view, { hover, click, drag: startDrag, double: (x, y) => zoomTo(callAt(x, y)),
-    menu: (x, y, event) => { select(callAt(x, y)); if (selected >= 0) menu(event.clientX, event.clientY); } });
+    menu: (x, y, event) => {
+      select(callAt(x, y));
+      if (selected >= 0) menu(event.clientX, event.clientY);
+    } });
   listenKeys(scene, key);
 
   // Calls
@@ -75,7 +89,8 @@ export function createSlices(app) {
   const kindOf = (/** @type {number} */ i) => slices?.kinds[slices.kind[i]] ?? '';
   /** @param {number} i @returns {number} -1: none */
   const functionOf = (i) => slices && i >= 0 ? slices.function[i] - 1 : -1;
-  const placeOf = (/** @type {number} */ i) => places.find(({ track }) => slices && track === slices.track[i]);
+  const placeOf = (/** @type {number} */ i) =>
+    places.find(({ track }) => slices && track === slices.track[i]);
   const axisText = (/** @type {number} */ length) => formatAxis(length, app.data.head.axis);
 
   /** @param {number} i */
@@ -98,14 +113,17 @@ export function createSlices(app) {
     const fn = functionOf(i);
     if (fn >= 0) return palette.of(fn, 0);
     const task = slices ? slices.task[i] - 1 : -1;
-    return task >= 0 && !tasks.idle[task] ? binaryColour(tasks.name[task], app) : binaryColour(0, app);
+    return task >= 0 && !tasks.idle[task] ? binaryColour(tasks.name[task], app)
+      : binaryColour(0, app);
   }
 
   /** @param {number} y @returns {{place: TrackPlace, depth: number} | null} depth -1: the name */
   function rowAt(y) {
     const at = y - AXIS + scene.scroll();
     const place = y < AXIS ? undefined : places.findLast(({ top }) => top <= at);
-    return place ? { place, depth: at < place.top + TRACK ? -1 : Math.floor((at - place.top - TRACK) / ROW) } : null;
+    if (!place) return null;
+    const below = at - place.top - TRACK;
+    return { place, depth: below < 0 ? -1 : Math.floor(below / ROW) };
   }
 
   /** @param {TrackPlace} place @param {number} depth */
@@ -118,7 +136,8 @@ export function createSlices(app) {
     const level = levelOf(row.place, row.depth);
     const time = timeAt(x);
     // One without a length is as wide as a pixel.
-    for (let j = intervalAt(level, time - pixel()); j < level.nr && level.begin[j] <= time + pixel(); j++)
+    const last = time + pixel();
+    for (let j = intervalAt(level, time - pixel()); j < level.nr && level.begin[j] <= last; j++)
       if (level.end[j] >= time || level.end[j] === level.begin[j]) return level.of[j];
     return -1;
   }
@@ -135,32 +154,45 @@ export function createSlices(app) {
       drawTrack(place, y, colours);
     }
     drawRange(scene, view, app);
-    if (measure || (measuring && !Number.isNaN(snapped))) drawMeasure(measure ?? { from: snapped, to: snapped });
+    if (measure || (measuring && !Number.isNaN(snapped)))
+      drawMeasure(measure ?? { from: snapped, to: snapped });
     drawAxis(scene, view, app.data.head.axis, { grid: false });
   }
 
-  /** @param {TrackPlace} place @param {number} y @param {ReturnType<typeof themeColours>} colours */
+  /**
+   * @param {TrackPlace} place
+   * @param {number} y
+   * @param {ReturnType<typeof themeColours>} colours
+   */
   function drawTrack(place, y, colours) {
     const { context, width, height } = scene;
     const matches = app.matches();
+    const first = Math.max(0, Math.floor((AXIS - y - TRACK) / ROW));
     if (place.open)
-      for (let depth = Math.max(0, Math.floor((AXIS - y - TRACK) / ROW)); depth < place.depth; depth++) {
+      for (let depth = first; depth < place.depth; depth++) {
         const top = y + TRACK + depth * ROW;
         if (top > height) break;
         drawLevel(levelOf(place, depth), top, matches, colours);
       }
     const { kind, task, cpu } = /** @type {Slices} */ (slices).tracks[place.track];
-    if (place.open) drawGaps(scene, view, app.data.gaps, { [kind === 'task' ? 'task' : 'cpu']: kind === 'task' ? task : cpu,
-      top: y + TRACK, height: place.depth * ROW });
+    if (place.open)
+      drawGaps(scene, view, app.data.gaps, { ...(kind === 'task' ? { task } : { cpu }),
+        top: y + TRACK, height: place.depth * ROW });
     context.fillStyle = colours.line;
     context.fillRect(0, y, width, 1);
     context.fillStyle = colours.text;
     const nr = nesting.tracks[place.track].reduce((sum, level) => sum + level.nr, 0);
-    scene.label(`${place.open ? '▾' : '▸'} ${trackName(place.track)}: ${plural(nr, kind === 'cpu' ? 'stretch' : 'call',
-      kind === 'cpu' ? 'stretches' : 'calls')}`, 8, y + TRACK / 2 + 1, width - 16);
+    const calls = kind === 'cpu' ? plural(nr, 'stretch', 'stretches') : plural(nr, 'call');
+    const text = `${place.open ? '▾' : '▸'} ${trackName(place.track)}: ${calls}`;
+    scene.label(text, 8, y + TRACK / 2 + 1, width - 16);
   }
 
-  /** @param {SliceLevel} level @param {number} y @param {Uint8Array | null} matches @param {ReturnType<typeof themeColours>} colours */
+  /**
+   * @param {SliceLevel} level
+   * @param {number} y
+   * @param {Uint8Array | null} matches
+   * @param {ReturnType<typeof themeColours>} colours
+   */
   function drawLevel(level, y, matches, colours) {
     const { context, width } = scene;
     const { function: chosen } = app.choice;
@@ -183,14 +215,22 @@ export function createSlices(app) {
       context.globalAlpha = 1;
       if (wide > 14) drawText(i, x0, x1, y, faint ? colours.text : textColour(colour));
       if (match && wide > 2) outline(context, colours.text, x0, y, wide - 1, 1);
-      if (fn >= 0 && fn === chosen) outline(context, colours.accent, x0, y, Math.max(wide - 1, 1), 2);
+      if (fn >= 0 && fn === chosen)
+        outline(context, colours.accent, x0, y, Math.max(wide - 1, 1), 2);
       if (i === hovered) outline(context, colours.muted, x0, y, wide - 1, 1);
       if (i === selected) outline(context, colours.text, x0, y, Math.max(wide - 1, 2), 2);
     });
     strip.draw(y);
   }
 
-  /** @param {number} i @param {number} x @param {number} y @param {number} wide @param {string} colour @param {string} background */
+  /**
+   * @param {number} i
+   * @param {number} x
+   * @param {number} y
+   * @param {number} wide
+   * @param {string} colour
+   * @param {string} background
+   */
   function drawShape(i, x, y, wide, colour, background) {
     const { context } = scene;
     const kind = kindOf(i);
@@ -204,9 +244,13 @@ export function createSlices(app) {
     }
     context.fillStyle = background;
     // Corners are cut off what the cpu entered without a call.
-    if (kind === 'trap' || kind === 'interrupt' || kind === 'syscall') triangle(x, y, x + 6, y, x, y + 6);
-    if (cut & 1) for (let at = 0; at < ROW; at += 6) triangle(x, y + at, x + 4, y + at + 3, x, y + at + 6);
-    if (cut & 2) for (let at = 0; at < ROW; at += 6) triangle(x + wide, y + at, x + wide - 4, y + at + 3, x + wide, y + at + 6);
+    if (kind === 'trap' || kind === 'interrupt' || kind === 'syscall')
+      triangle(x, y, x + 6, y, x, y + 6);
+    if (cut & 1)
+      for (let at = 0; at < ROW; at += 6) triangle(x, y + at, x + 4, y + at + 3, x, y + at + 6);
+    if (cut & 2)
+      for (let at = 0; at < ROW; at += 6)
+        triangle(x + wide, y + at, x + wide - 4, y + at + 3, x + wide, y + at + 6);
   }
 
   /** @param {...number} points x, y */
@@ -219,7 +263,13 @@ export function createSlices(app) {
     context.fill();
   }
 
-  /** @param {number} i @param {number} x0 @param {number} x1 @param {number} y @param {string} colour */
+  /**
+   * @param {number} i
+   * @param {number} x0
+   * @param {number} x1
+   * @param {number} y
+   * @param {string} colour
+   */
   function drawText(i, x0, x1, y, colour) {
     const left = Math.max(x0, 0) + 4 + (slices && slices.cut[i] & 1 && x0 >= 0 ? 3 : 0);
     const wide = Math.min(x1, scene.width) - left - 4;
@@ -335,12 +385,15 @@ export function createSlices(app) {
     select(i, true);
     const length = endOf(i) - beginOf(i);
     const span = view.to - view.from;
-    if (length / span * scene.width < 3) view.set(beginOf(i) - length * 20, endOf(i) + length * 20, true);
+    if (length / span * scene.width < 3)
+      view.set(beginOf(i) - length * 20, endOf(i) + length * 20, true);
     else if (endOf(i) < view.from || beginOf(i) > view.to || length > span)
-      view.set(beginOf(i) - Math.max(span, length) * 0.2, beginOf(i) + Math.max(span, length * 1.5) * 0.8, true);
+      view.set(beginOf(i) - Math.max(span, length) * 0.2,
+        beginOf(i) + Math.max(span, length * 1.5) * 0.8, true);
     const y = place.top + TRACK + nesting.depth[i] * ROW - scene.scroll();
     if (y < TRACK) scene.element.scrollTop += y - TRACK;
-    else if (y + ROW + AXIS > scene.height) scene.element.scrollTop += y + 2 * ROW + AXIS - scene.height;
+    else if (y + ROW + AXIS > scene.height)
+      scene.element.scrollTop += y + 2 * ROW + AXIS - scene.height;
   }
 
   /**
@@ -357,7 +410,8 @@ export function createSlices(app) {
     let best = -1;
     // Of those that begin together, the outer one, which has the larger number, is first.
     const isBefore = (/** @type {number} */ a, /** @type {number} */ b) => a < 0 || b < 0 ? b < 0
-      : beginOf(a) === beginOf(b) ? (a > b) === (direction > 0) : (beginOf(a) < beginOf(b)) === (direction > 0);
+      : beginOf(a) === beginOf(b) ? (a > b) === (direction > 0)
+        : (beginOf(a) < beginOf(b)) === (direction > 0);
     for (let i = 0; i < slices.nr; i++) {
       if (!fits(i) || i === selected || !shown.has(slices.track[i])) continue;
       const begin = slices.begin[i];
@@ -371,7 +425,8 @@ export function createSlices(app) {
   function goToNext(direction, fits) {
     const next = nextCall(direction, fits);
     if (next >= 0) goTo(next);
-    app.say(next < 0 ? 'There is no further call in this direction.' : `${nameOf(next)}: ${axisText(endOf(next) - beginOf(next))}`);
+    app.say(next < 0 ? 'There is no further call in this direction.'
+      : `${nameOf(next)}: ${axisText(endOf(next) - beginOf(next))}`);
   }
 
   /** @param {1 | -1} direction */
@@ -385,7 +440,8 @@ export function createSlices(app) {
     if (!slices || isForOthers(event)) return false;
     const of = slices.function[selected];
     if (event.key === '[' || event.key === ']') {
-      if (of) goToNext(event.key === ']' ? 1 : -1, (i) => slices !== null && slices.function[i] === of);
+      if (of)
+        goToNext(event.key === ']' ? 1 : -1, (i) => slices !== null && slices.function[i] === of);
     } else if (event.key.startsWith('Arrow')) walk(event.key);
     else if (event.key === 'm') setMeasuring(!measuring);
     else if (event.key === 'f' || event.key === 'Enter') zoomTo(selected);
@@ -398,7 +454,8 @@ export function createSlices(app) {
 
   /** @param {string} where */
   function walk(where) {
-    const place = selected >= 0 ? placeOf(selected) : places.find(({ open, depth }) => open && depth);
+    const place = selected >= 0 ? placeOf(selected)
+      : places.find(({ open, depth }) => open && depth);
     if (!place) return;
     const depth = selected >= 0 ? nesting.depth[selected] : 0;
     const level = levelOf(place, depth);
@@ -406,7 +463,8 @@ export function createSlices(app) {
       if (level.nr) goTo(level.of[Math.min(intervalAt(level, view.from), level.nr - 1)]);
       return;
     }
-    // Calls of a level that begin together, such as those without a length, are in order of their numbers.
+    // Calls of a level that begin together, such as those without a length, are in order of their
+    // numbers.
     let at = intervalAt(level, beginOf(selected) - 0.5);
     while (at < level.nr && level.of[at] !== selected) at++;
     const sibling = level.of[at + (where === 'ArrowLeft' ? -1 : 1)];
@@ -428,8 +486,12 @@ export function createSlices(app) {
     if (!event) return app.tip(0, 0, null);
     const row = rowAt(y);
     const of = row && slices ? slices.tracks[row.place.track] : null;
-    const lines = i >= 0 ? tipLines(i) : of && row && row.depth >= 0 ? gapLines(app, timeAt(x), { task: of.kind === 'task' ? of.task : 0,
-      cpu: of.kind === 'task' ? 0 : of.cpu, slack: pixel() }) : [];
+    /** @type {(string | [string, string])[]} */
+    let lines = [];
+    if (i >= 0) lines = tipLines(i);
+    else if (of && row && row.depth >= 0)
+      lines = gapLines(app, timeAt(x),
+        { ...(of.kind === 'task' ? { task: of.task } : { cpu: of.cpu }), slack: pixel() });
     return app.tip(event.clientX, event.clientY, lines.length ? lines : null);
   }
 
@@ -451,11 +513,16 @@ export function createSlices(app) {
     const facts = [['Duration', axisText(length) + (cut[i] ? ', cut' : '')]];
     if (kindOf(i)) facts.push(['Kind', kindOf(i)]);
     const self = length - nesting.children[i];
-    if (nesting.children[i]) facts.push(['Self', `${axisText(self)} (${formatPercent(self, length)})`]);
+    if (nesting.children[i])
+      facts.push(['Self', `${axisText(self)} (${formatPercent(self, length)})`]);
     facts.push(['Begin', axisText(slices.begin[i])]);
-    if (instructions[i]) facts.push(['Instructions', `${formatExact(instructions[i])}, own: ${formatExact(ownInstructions[i])}`]);
-    if (cycles[i]) facts.push(['Cycles', `${formatExact(cycles[i])}, own: ${formatExact(ownCycles[i])}`]);
-    if (cycles[i] && instructions[i]) facts.push(['Instructions per cycle', (instructions[i] / cycles[i]).toFixed(2)]);
+    if (instructions[i])
+      facts.push(['Instructions',
+        `${formatExact(instructions[i])}, own: ${formatExact(ownInstructions[i])}`]);
+    if (cycles[i])
+      facts.push(['Cycles', `${formatExact(cycles[i])}, own: ${formatExact(ownCycles[i])}`]);
+    if (cycles[i] && instructions[i])
+      facts.push(['Instructions per cycle', (instructions[i] / cycles[i]).toFixed(2)]);
     if (lines[i]) facts.push(['I-cache footprint', linesText(lines[i])]);
     if (lines[i] && ownLines[i]) facts.push(['Own footprint', linesText(ownLines[i])]);
     if (cut[i] & 1) facts.push(['Begin is cut', 'it began before']);
@@ -470,7 +537,8 @@ export function createSlices(app) {
   function timeOption(i) {
     const { start, axis } = app.data.head;
     if (axis !== 'ns' || !slices) return '';
-    const begin = (BigInt(start || '0') + BigInt(Math.round(slices.begin[i]))).toString().padStart(10, '0');
+    const begin = (BigInt(start || '0')
+      + BigInt(Math.round(slices.begin[i]))).toString().padStart(10, '0');
     return `${begin.slice(0, -9)}.${begin.slice(-9)},+${Math.round(slices.length[i])}ns`;
   }
 
@@ -484,7 +552,8 @@ export function createSlices(app) {
     const row = (/** @type {string} */ name, /** @type {Node | string} */ value) =>
       h('div', null, h('dt', null, name), h('dd', null, value));
     details.replaceChildren(
-      h('div', { class: 'slice-title' }, h('strong', null, nameOf(i)), fn >= 0 && button('Show function',
+      h('div', { class: 'slice-title' }, h('strong', null, nameOf(i)),
+        fn >= 0 && button('Show function',
         'Show the page of this function', () => app.choose({ function: fn, tab: 'function' })),
       button('Zoom', 'Zoom to it (f)', () => zoomTo(i)),
       fn >= 0 && [button('Previous call', 'The previous call of this function ([)', () => step(-1)),
@@ -492,7 +561,8 @@ export function createSlices(app) {
       button('Close', 'Close the details (Esc)', () => select(-1))),
       h('dl', null, factsOf(i).map(([name, value]) => row(name, value)),
         row('Track', trackName(/** @type {Slices} */ (slices).track[i])),
-        caller >= 0 ? row('Caller', button(nameOf(caller), 'Select the caller', () => goTo(caller))) : null,
+        caller >= 0 ? row('Caller', button(nameOf(caller), 'Select the caller', () => goTo(caller)))
+          : null,
         option ? row('As --time', h('span', null, h('code', null, option), ' ',
           button('Copy', 'Copy the option', () => copyText(`--time ${option}`, app)))) : null));
   }
@@ -508,11 +578,14 @@ export function createSlices(app) {
     const option = timeOption(i);
     openMenu(x, y, [
       { text: 'Zoom', key: 'f', run: () => zoomTo(i) },
-      { text: 'Select its time', run: () => app.choose({ range: [Math.floor(beginOf(i)), Math.max(Math.ceil(endOf(i)), Math.floor(beginOf(i)) + 1)] }) },
-      { text: 'Show this function', run: () => app.choose({ function: fn, tab: 'function' }), off: fn < 0 },
+      { text: 'Select its time', run: () => app.choose({ range: [Math.floor(beginOf(i)),
+        Math.max(Math.ceil(endOf(i)), Math.floor(beginOf(i)) + 1)] }) },
+      { text: 'Show this function', run: () => app.choose({ function: fn, tab: 'function' }),
+        off: fn < 0 },
       { text: 'Next call of it', key: ']', run: () => step(1), off: fn < 0 },
       { text: 'Copy name', run: () => copyText(nameOf(i), app) },
-      { text: 'Copy as --time', run: () => copyText(`--time ${option}`, app), off: !option }], scene.canvas);
+      { text: 'Copy as --time', run: () => copyText(`--time ${option}`, app), off: !option }],
+        scene.canvas);
   }
 
   // Updates
@@ -531,7 +604,8 @@ export function createSlices(app) {
     let top = 0;
     places = [];
     slices.tracks.forEach((of, track) => {
-      if (of.kind === 'task' ? task !== null && of.task !== task : cpu !== null && of.cpu !== cpu) return;
+      if (of.kind === 'task' ? task !== null && of.task !== task : cpu !== null && of.cpu !== cpu)
+        return;
       const depth = nesting.tracks[track].length;
       const open = !folded.has(track);
       places.push({ track, top, open, depth: open ? depth : 0 });
@@ -543,14 +617,17 @@ export function createSlices(app) {
   function showFound() {
     const matches = app.matches();
     let nr = 0;
-    if (matches && slices) for (let i = 0; i < slices.nr; i++) if (slices.function[i]) nr += matches[slices.function[i] - 1];
+    if (matches && slices)
+      for (let i = 0; i < slices.nr; i++)
+        if (slices.function[i]) nr += matches[slices.function[i] - 1];
     found.textContent = matches ? `Found: ${plural(nr, 'call')}` : '';
   }
 
   function showNotes() {
     const { shortest, shorter } = app.data.head;
-    note.textContent = shorter ? `${plural(shorter, 'call')} shorter than ${axisText(shortest)} ${shorter === 1 ? 'is' : 'are'
-    } left out.` : '';
+    const are = shorter === 1 ? 'is' : 'are';
+    note.textContent = shorter
+      ? `${plural(shorter, 'call')} shorter than ${axisText(shortest)} ${are} left out.` : '';
     const kinds = slices?.kinds.filter((kind) => KIND_MARKS[kind]) ?? [];
     legend.textContent = kinds.map((kind) => `${KIND_MARKS[kind]} ${kind}`).join('   ');
   }
@@ -565,6 +642,9 @@ export function createSlices(app) {
       note.textContent = 'This recording has no calls.';
       return;
     }
+    // A recording that grows: what is seen stays, unless it was all.
+    const follows = changed.has('range') && (!fresh || !slices || view.whole());
+    const first = !slices;
     if (fresh) {
       slices = of;
       nesting = nestSlices(of);
@@ -574,7 +654,7 @@ export function createSlices(app) {
       showDetails();
     }
     if (fresh || changed.has('task') || changed.has('cpu')) placeTracks();
-    if (fresh || changed.has('range')) follower.follow(!fresh);
+    if (follows) follower.follow(!first);
     if (fresh || changed.has('search')) showFound();
     setStyle(scene.canvas, { cursor: measuring ? 'crosshair' : '' });
     scene.draw();
@@ -584,7 +664,7 @@ export function createSlices(app) {
 }
 
 /** @param {Slices} slices @returns {Nesting} */
-export function nestSlices(slices) {
+function nestSlices(slices) {
   const { nr, begin, length } = slices;
   const depth = new Uint32Array(nr);
   const parent = new Uint32Array(nr);
@@ -594,8 +674,10 @@ export function nestSlices(slices) {
   for (let t = 0; t < slices.tracks.length; t++) {
     const own = byTrack.numbers.subarray(byTrack.first[t], byTrack.first[t + 1]);
     const end = (/** @type {number} */ i) => begin[i] + length[i];
-    // They are in the order of their ends. So from the last one on, parents come before what is in them.
-    if (own.some((i, at) => at > 0 && end(i) < end(own[at - 1]))) own.sort((a, b) => end(a) - end(b) || a - b);
+    // They are in the order of their ends. So from the last one on, parents come before what is in
+    // them.
+    if (own.some((i, at) => at > 0 && end(i) < end(own[at - 1])))
+      own.sort((a, b) => end(a) - end(b) || a - b);
     /** @type {number[]} */
     const counts = [];
     /** @type {number[]} */
@@ -611,7 +693,8 @@ export function nestSlices(slices) {
       }
       open.push(i);
     }
-    const levels = counts.map((count) => ({ nr: 0, of: new Uint32Array(count), begin: new Float64Array(count),
+    const levels = counts.map((count) => ({ nr: 0, of: new Uint32Array(count),
+      begin: new Float64Array(count),
       end: new Float64Array(count) }));
     for (const i of own) {
       const level = levels[depth[i]];

@@ -4,13 +4,19 @@
 
 /** @typedef {import('./types.js').Dataset} Dataset */
 /** @typedef {import('./types.js').Choice} Choice */
-/** @typedef {{toHash: (x: any, data: Dataset) => string, fromHash: (text: string, data: Dataset) => any}} Coder */
+/**
+ * @typedef {{toHash: (x: any, data: Dataset) => string, fromHash: (text: string, data: Dataset)
+ *   => any}} Coder
+ */
 
 /** @param {Dataset} data @returns {Choice} */
 export function defaultChoice(data) {
-  return { tab: 'flame', event: 0, range: null, cpu: null, task: null, search: '', function: null, hidden: [],
-    collapsed: [], focus: null, recursion: false, inverted: false, direction: 'flame', order: 'name',
-    colours: 'binary', theme: 'auto', zoom: [], sort: data.before ? 'change' : 'self', compare: 'share' };
+  return { tab: 'flame', event: 0, range: null, cpu: null, task: null, search: '', function: null,
+    hidden: [],
+    collapsed: [], focus: null, recursion: false, inverted: false, direction: 'flame',
+      order: 'name',
+    colours: 'binary', theme: 'auto', zoom: [], sort: data.before ? 'change'
+      : 'self', compare: 'share' };
 }
 
 /** @type {WeakMap<Dataset, {names: string[], numbers: Map<string, number>}>} */
@@ -69,7 +75,8 @@ const binaryCoder = {
 };
 /** @type {Coder} */
 const taskCoder = {
-  toHash: (x, data) => readable(`${data.strings[data.tasks.name[x]]}:${data.tasks.pid[x] - 1}:${data.tasks.tid[x] - 1}`),
+  toHash: (x, data) => readable(
+    `${data.strings[data.tasks.name[x]]}:${data.tasks.pid[x] - 1}:${data.tasks.tid[x] - 1}`),
   fromHash: (text, data) => {
     for (let i = 0; i < data.tasks.nr; i++) if (taskCoder.toHash(i, data) === text) return i;
     return null;
@@ -90,12 +97,17 @@ function listCoder(coder) {
   };
 }
 
-/** The names in the hash, and how their values are written. @type {Record<string, [keyof Choice, Coder]>} */
+/**
+ * The names in the hash, and how their values are written.
+ *
+ * @type {Record<string, [keyof Choice, Coder]>}
+ */
 const CODERS = {
   tab: ['tab', textCoder],
   event: ['event', {
     toHash: (x, data) => readable(data.head.events[x]?.name ?? ''),
-    fromHash: (text, data) => Math.max(0, data.head.events.findIndex(({ name }) => name === fromReadable(text))),
+    fromHash: (text, data) =>
+      Math.max(0, data.head.events.findIndex(({ name }) => name === fromReadable(text))),
   }],
   time: ['range', {
     toHash: (range) => range.map((/** @type {number} */ x) => Math.round(x)).join('-'),
@@ -104,7 +116,8 @@ const CODERS = {
       return end > begin ? [begin, end] : null;
     },
   }],
-  cpu: ['cpu', { toHash: (x) => String(x - 1), fromHash: (text) => /^-?\d+$/.test(text) ? Number(text) + 1 : null }],
+  cpu: ['cpu', { toHash: (x) => String(x - 1), fromHash: (text) => /^-?\d+$/.test(text)
+    ? Number(text) + 1 : null }],
   task: ['task', taskCoder],
   search: ['search', textCoder],
   fn: ['function', functionCoder],
@@ -122,12 +135,17 @@ const CODERS = {
   compare: ['compare', oneOf('share', 'absolute')],
 };
 
-/** @param {Choice} choice @param {Dataset} data @returns {string} without #; only what is not as by default */
+/**
+ * @param {Choice} choice
+ * @param {Dataset} data
+ * @returns {string} without #; only what is not as by default
+ */
 export function choiceToHash(choice, data) {
   const defaults = defaultChoice(data);
   const parts = [];
   for (const [name, [key, coder]] of Object.entries(CODERS))
-    if (!sameValue(choice[key], defaults[key])) parts.push(`${name}=${coder.toHash(choice[key], data)}`);
+    if (!sameValue(choice[key], defaults[key]))
+      parts.push(`${name}=${coder.toHash(choice[key], data)}`);
   return parts.join('&');
 }
 
@@ -163,6 +181,7 @@ export function binaryName(data, fn) {
 /** @param {Dataset} data @param {number} task as in rows @returns {string} */
 export function taskName(data, task) {
   const { name, pid, tid } = data.tasks;
-  const ids = [pid[task], tid[task]].filter((x, i, all) => x && (i === 0 || x !== all[0])).map((x) => x - 1).join('/');
+  const ids = [pid[task], tid[task]].filter((x, i, all) => x && (i === 0 || x !== all[0]))
+    .map((x) => x - 1).join('/');
   return [data.strings[name[task]] || (ids ? '' : 'unknown task'), ids].filter(Boolean).join(' ');
 }

@@ -29,10 +29,21 @@ import { binarySearch } from './base.js';
 const DROPPED = -1;
 const OUTSIDE = -2;
 
-/** What sums are made from, by what they depend on. @type {WeakMap<App, Map<string, {key: string, value: any}>>} */
+/**
+ * What sums are made from, by what they depend on.
+ *
+ * @type {WeakMap<App, Map<string, {key: string, value: any}>>}
+ */
 const sumCaches = new WeakMap();
 
-/** @template T @param {App} app @param {string} name @param {any[]} inputs @param {() => T} make @returns {T} */
+/**
+ * @template T
+ * @param {App} app
+ * @param {string} name
+ * @param {any[]} inputs
+ * @param {() => T} make
+ * @returns {T}
+ */
 function cached(app, name, inputs, make) {
   let all = sumCaches.get(app);
   if (!all) sumCaches.set(app, all = new Map());
@@ -82,13 +93,19 @@ export function forSelected(app, rows, fn) {
   const [begin, end] = range ? rowsInRange(app, rows, range) : [0, rows.nr];
   const clips = range !== null && rows.length !== null;
   for (let i = begin; i < end; i++) {
-    if (rows.event[i] !== event || (cpu !== null && rows.cpu[i] !== cpu) || (sameTask && !sameTask[rows.task[i]])) continue;
+    if (rows.event[i] !== event || (cpu !== null && rows.cpu[i] !== cpu)
+      || (sameTask && !sameTask[rows.task[i]])) continue;
     const part = clips ? partInRange(rows, i, range) : 1;
     if (part > 0) fn(i, part);
   }
 }
 
-/** Tasks of the old recording have other numbers, but the same names. @param {App} app @param {boolean} byName */
+/**
+ * Tasks of the old recording have other numbers, but the same names.
+ *
+ * @param {App} app
+ * @param {boolean} byName
+ */
 function selectedTasks({ data, choice }, byName) {
   const task = choice.task ?? 0;
   const wanted = new Uint8Array(data.tasks.nr + 1);
@@ -99,7 +116,12 @@ function selectedTasks({ data, choice }, byName) {
   return wanted;
 }
 
-/** @param {App} app @param {Rows} rows @param {[number, number]} range @returns {[number, number]} */
+/**
+ * @param {App} app
+ * @param {Rows} rows
+ * @param {[number, number]} range
+ * @returns {[number, number]}
+ */
 function rowsInRange(app, rows, [begin, end]) {
   const { time, length } = rows;
   if (!length) return [binarySearch(time, begin), binarySearch(time, end)];
@@ -143,7 +165,11 @@ function sumStacks(app, rows) {
   return { self, samples };
 }
 
-/** @param {App} app @param {Rows} rows @returns {Float64Array} what counts: weights or numbers of samples */
+/**
+ * @param {App} app
+ * @param {Rows} rows
+ * @returns {Float64Array} what counts: weights or numbers of samples
+ */
 export function rowValues(app, rows) {
   return app.data.head.events[app.choice.event]?.weighs ? rows.weight : rows.count;
 }
@@ -168,8 +194,10 @@ function buildFrames({ stacks, functions }, { hidden, focus, recursion, collapse
   for (const fn of hidden) isHidden[fn] = 1;
   const capacity = stacks.nr + 1;
   const of = new Int32Array(stacks.nr);
-  const frames = { nr: 1, of, parent: new Uint32Array(capacity), function: new Uint32Array(capacity),
-    binary: new Uint32Array(capacity), category: new Uint32Array(capacity), inlined: new Uint32Array(capacity) };
+  const frames = { nr: 1, of, parent: new Uint32Array(capacity),
+    function: new Uint32Array(capacity),
+    binary: new Uint32Array(capacity), category: new Uint32Array(capacity),
+      inlined: new Uint32Array(capacity) };
   const children = new PairMap(stacks.nr);
   of[0] = focus === null ? 0 : OUTSIDE;
   for (let i = 1; i < stacks.nr; i++) {
@@ -188,7 +216,8 @@ function buildFrames({ stacks, functions }, { hidden, focus, recursion, collapse
     }
     const binary = collapses.has(functions.binary[fn]) ? functions.binary[fn] : 0;
     of[i] = binary && frames.binary[parent] === binary ? parent
-      : (recursion && !binary && ancestorOf(frames, parent, fn)) || childOf(frames, children, parent, fn, binary, i, stacks);
+      : (recursion && !binary && ancestorOf(frames, parent, fn))
+        || childOf(frames, children, parent, fn, binary, i, stacks);
   }
   for (let i = 0; i < of.length; i++) if (of[i] === OUTSIDE) of[i] = DROPPED;
   return { ...frames, ...linkChildren(frames, functions.nr) };
@@ -205,7 +234,11 @@ class PairMap {
     this.values = new Uint32Array(size);
   }
 
-  /** @param {number} a @param {number} b @returns {number} where the pair is, or is to be, in `values`; 0: it is not */
+  /**
+   * @param {number} a
+   * @param {number} b
+   * @returns {number} where the pair is, or is to be, in `values`; 0: it is not
+   */
   slot(a, b) {
     let at = (Math.imul(a, 0x9e3779b1) ^ Math.imul(b, 0x85ebca6b));
     for (at = (at ^ (at >>> 15)) & this.mask; this.values[at]; at = (at + 1) & this.mask)
@@ -222,7 +255,8 @@ function ancestorOf(frames, node, fn) {
   return frames.binary[node] ? 0 : node;
 }
 
-/** @param {any} frames @param {PairMap} children @param {number} parent @param {number} fn @param {number} binary
+/** @param {any} frames @param {PairMap} children @param {number} parent @param {number} fn
+ *   @param {number} binary
  *  @param {number} stack @param {import('./types.js').Stacks} stacks @returns {number} */
 function childOf(frames, children, parent, fn, binary, stack, stacks) {
   // A collapsed binary has a key of its own, which is no function.
@@ -271,7 +305,11 @@ function selfOf({ nr, of }, sums) {
   return self;
 }
 
-/** @param {Float64Array} self @param {Uint32Array} parent @returns {Float64Array} with what is below */
+/**
+ * @param {Float64Array} self
+ * @param {Uint32Array} parent
+ * @returns {Float64Array} with what is below
+ */
 function totalOf(self, parent) {
   const total = self.slice();
   for (let i = self.length - 1; i > 0; i--) total[parent[i]] += total[i];
@@ -284,7 +322,8 @@ function sumTree(app, frames) {
   const before = stackSumsBefore(app);
   const beforeSelf = before && selfOf(frames, before.self);
   const { nr, parent, function: fn, binary, category, inlined, first, next } = frames;
-  return { nr, parent, function: fn, binary, category, inlined, first, next, self, total: totalOf(self, parent),
+  return { nr, parent, function: fn, binary, category, inlined, first, next, self,
+    total: totalOf(self, parent),
     beforeSelf, beforeTotal: beforeSelf && totalOf(beforeSelf, parent) };
 }
 
@@ -310,10 +349,16 @@ export function totalsOfStacks(app, sums) {
   return byFunction(app, frames, totalOf(selfOf(frames, sums), frames.parent), frames.outermost);
 }
 
-/** @param {App} app @param {Frames} frames @param {Float64Array} values @param {Uint8Array | null} only */
+/**
+ * @param {App} app
+ * @param {Frames} frames
+ * @param {Float64Array} values
+ * @param {Uint8Array | null} only
+ */
 function byFunction({ data }, frames, values, only) {
   const sums = new Float64Array(data.functions.nr);
-  for (let i = 1; i < frames.nr; i++) if (!only || only[i]) sums[frames.function[i] - 1] += values[i];
+  for (let i = 1; i < frames.nr; i++) if (!only || only[i])
+    sums[frames.function[i] - 1] += values[i];
   return sums;
 }
 
@@ -332,7 +377,8 @@ function functionSums(app) {
     const frames = plainFrames(app);
     const { self, total, beforeSelf, beforeTotal } = plainTree(app);
     const samples = selfOf(frames, stackSums(app).samples);
-    const ofFunctions = (/** @type {Float64Array} */ values, /** @type {Uint8Array | null} */ only) =>
+    /** @type {(values: Float64Array, only: Uint8Array | null) => Float64Array} */
+    const ofFunctions = (values, only) =>
       byFunction(app, frames, values, only);
     return { self: ofFunctions(self, null), total: ofFunctions(total, frames.outermost),
       samples: ofFunctions(samples, null), all: total[0], beforeAll: beforeTotal?.[0] ?? 0,
@@ -346,7 +392,8 @@ const SMALLEST_BRANCH = 1 / 2000;
 
 /** @param {App} app @returns {Tree} */
 function invertedOf(app) {
-  return cached(app, 'inverted', [selectionKey(app), frameKey(app)], () => invertTree(treeOf(app), app.data.functions.nr));
+  return cached(app, 'inverted', [selectionKey(app), frameKey(app)],
+    () => invertTree(treeOf(app), app.data.functions.nr));
 }
 
 /** @param {Tree} tree @param {number} functions @returns {Tree} */
@@ -373,35 +420,42 @@ function growingTree(compares) {
     beforeTotal: compares ? [0] : null };
 }
 
-/** Adds the callers of one level. @param {Tree} tree @param {any} result @param {Uint32Array} nodes @param {Uint32Array} at
+/** Adds the callers of one level. @param {Tree} tree @param {any} result @param {Uint32Array}
+ *   nodes @param {Uint32Array} at
  *  @param {Uint32Array} owners @param {number} left @param {number} functions */
 function invertLevel(tree, result, nodes, at, owners, left, functions) {
   const children = new PairMap(left);
   for (let i = 0; i < left; i++) {
     const from = at[i];
-    const slot = children.slot(owners[i], tree.binary[from] ? functions + 1 + tree.binary[from] : tree.function[from]);
+    const slot = children.slot(owners[i], tree.binary[from] ? functions + 1 + tree.binary[from]
+      : tree.function[from]);
     let node = children.values[slot];
     if (!node) {
       node = children.values[slot] = result.parent.push(owners[i]) - 1;
-      for (const column of ['function', 'binary', 'category', 'inlined']) result[column].push(/** @type {any} */ (tree)[column][from]);
+      for (const column of ['function', 'binary', 'category', 'inlined'])
+        result[column].push(/** @type {any} */ (tree)[column][from]);
       result.total.push(0);
       result.beforeTotal?.push(0);
     }
     result.total[node] += tree.self[nodes[i]];
-    if (result.beforeTotal) result.beforeTotal[node] += /** @type {Float64Array} */ (tree.beforeSelf)[nodes[i]];
+    if (result.beforeTotal)
+      result.beforeTotal[node] += /** @type {Float64Array} */ (tree.beforeSelf)[nodes[i]];
     owners[i] = node;
   }
 }
 
-/** Goes on to the callers, where they matter. @param {Tree} tree @param {any} result @param {Uint32Array} nodes
- *  @param {Uint32Array} at @param {Uint32Array} owners @param {number} left @returns {number} how many are left */
+/** Goes on to the callers, where they matter. @param {Tree} tree @param {any} result @param
+ *   {Uint32Array} nodes
+ *  @param {Uint32Array} at @param {Uint32Array} owners @param {number} left @returns {number}
+ *  how many are left */
 function keepLarge(tree, result, nodes, at, owners, left) {
   const limit = result.total[0] * SMALLEST_BRANCH;
   const beforeLimit = (result.beforeTotal?.[0] ?? 0) * SMALLEST_BRANCH;
   let kept = 0;
   for (let i = 0; i < left; i++) {
     const parent = tree.parent[at[i]];
-    const large = result.total[owners[i]] >= limit || (result.beforeTotal?.[owners[i]] ?? -1) >= beforeLimit;
+    const large = result.total[owners[i]] >= limit
+      || (result.beforeTotal?.[owners[i]] ?? -1) >= beforeLimit;
     if (!parent || !large) continue;
     nodes[kept] = nodes[i];
     owners[kept] = owners[i];
@@ -418,15 +472,18 @@ function finishTree(result) {
   const total = Float64Array.from(result.total);
   const beforeTotal = result.beforeTotal && Float64Array.from(result.beforeTotal);
   // Only the innermost functions ran themselves.
-  const innermost = (/** @type {Float64Array} */ x) => x.map((value, i) => i && !parent[i] ? value : 0);
+  const innermost = (/** @type {Float64Array} */ x) =>
+    x.map((value, i) => i && !parent[i] ? value : 0);
   const first = new Float64Array(nr);
   const next = new Float64Array(nr);
   for (let i = nr - 1; i > 0; i--) {
     next[i] = first[parent[i]];
     first[parent[i]] = i;
   }
-  return { nr, parent, function: fn, binary: Uint32Array.from(result.binary), category: Uint32Array.from(result.category),
-    inlined: Uint32Array.from(result.inlined), first, next, total, self: innermost(total), beforeTotal,
+  return { nr, parent, function: fn, binary: Uint32Array.from(result.binary),
+    category: Uint32Array.from(result.category),
+    inlined: Uint32Array.from(result.inlined), first, next, total, self: innermost(total),
+      beforeTotal,
     beforeSelf: beforeTotal && innermost(beforeTotal) };
 }
 
@@ -445,13 +502,18 @@ function searchMatches(app) {
   return cached(app, 'matches', [app.choice.search], () => {
     const pattern = searchPattern(app.choice.search);
     const { functions, strings } = app.data;
-    return pattern && Uint8Array.from(functions.name, (name) => pattern.test(strings[name]) ? 1 : 0);
+    return pattern && Uint8Array.from(functions.name, (name) => pattern.test(strings[name]) ? 1
+      : 0);
   });
 }
 
-/** @param {App} app @returns {{functions: number, total: number}} how much the search finds of what is selected */
+/**
+ * @param {App} app
+ * @returns {{functions: number, total: number}} how much the search finds of what is selected
+ */
 export function matchSums(app) {
-  return cached(app, 'matchSums', [selectionKey(app), app.choice.hidden, app.choice.focus, app.choice.search], () => {
+  return cached(app, 'matchSums', [selectionKey(app), app.choice.hidden, app.choice.focus,
+    app.choice.search], () => {
     const matches = searchMatches(app);
     const { total: all } = functionSums(app);
     const { nr, parent, function: fn, self } = plainTree(app);
@@ -462,11 +524,15 @@ export function matchSums(app) {
       found[i] = found[parent[i]] | matches[fn[i] - 1];
       if (found[i]) total += self[i];
     }
-    return { functions: matches.reduce((sum, match, i) => sum + (match && all[i] ? 1 : 0), 0), total };
+    return { functions: matches.reduce((sum, match, i) => sum + (match && all[i] ? 1 : 0), 0),
+      total };
   });
 }
 
-/** @typedef {{function: number, total: number, before: number}[]} Neighbours the heaviest first; function -1: none */
+/**
+ * @typedef {{function: number, total: number, before: number}[]} Neighbours the heaviest first;
+ *   function -1: none
+ */
 
 /**
  * @param {App} app
@@ -478,7 +544,8 @@ export function neighboursOf(app, fn) {
   const { outermost } = plainFrames(app);
   const callers = new Map();
   const callees = new Map();
-  const add = (/** @type {Map<number, any>} */ map, /** @type {number} */ other, /** @type {number} */ node) => {
+  /** @type {(map: Map<number, any>, other: number, node: number) => void} */
+  const add = (map, other, node) => {
     const entry = map.get(other) ?? { function: other, total: 0, before: 0 };
     entry.total += tree.total[node];
     entry.before += tree.beforeTotal?.[node] ?? 0;
@@ -487,23 +554,32 @@ export function neighboursOf(app, fn) {
   for (let i = 1; i < tree.nr; i++) {
     const parent = tree.parent[i];
     if (tree.function[i] === fn + 1 && outermost[i]) add(callers, tree.function[parent] - 1, i);
-    if (tree.function[parent] === fn + 1 && !callsAbove(tree, outermost, i)) add(callees, tree.function[i] - 1, i);
+    if (tree.function[parent] === fn + 1 && !callsAbove(tree, outermost, i))
+      add(callees, tree.function[i] - 1, i);
   }
   const sorted = (/** @type {Map<number, any>} */ map) =>
-    [...map.values()].filter((x) => x.total || x.before).sort((a, b) => b.total - a.total || b.before - a.before);
+    [...map.values()].filter((x) => x.total || x.before)
+      .sort((a, b) => b.total - a.total || b.before - a.before);
   return { callers: sorted(callers), callees: sorted(callees) };
 }
 
-/** Whether the call is also further out, so that it counts there. @param {Tree} tree @param {Uint8Array} outermost
+/** Whether the call is also further out, so that it counts there. @param {Tree} tree @param
+ *   {Uint8Array} outermost
  *  @param {number} node */
 function callsAbove(tree, outermost, node) {
   const caller = tree.function[tree.parent[node]];
-  for (let at = tree.parent[node]; at && !(outermost[at] && tree.function[at] === caller); at = tree.parent[at])
-    if (tree.function[at] === tree.function[node] && tree.function[tree.parent[at]] === caller) return true;
+  for (let at = tree.parent[node]; at && !(outermost[at] && tree.function[at] === caller); at =
+    tree.parent[at])
+    if (tree.function[at] === tree.function[node] && tree.function[tree.parent[at]] === caller)
+      return true;
   return false;
 }
 
-/** @param {App} app @param {number} fn @returns {Map<number, number>} what ran in the function itself, by place */
+/**
+ * @param {App} app
+ * @param {number} fn
+ * @returns {Map<number, number>} what ran in the function itself, by place
+ */
 export function placeSums(app, fn) {
   const { rows, places } = app.data;
   const { of } = plainFrames(app);

@@ -15,7 +15,8 @@ import { createScene, createViewport, addGestures, viewportKey, isForOthers, lis
 /** @typedef {import('./canvas.js').Viewport} Viewport */
 
 /**
- * @typedef {{kind: 'cpu' | 'task' | 'all', id: number, label: string, top: number, height: number}} Lane
+ * @typedef {{kind: 'cpu' | 'task' | 'all', id: number, label: string, top: number, height: number}}
+ * Lane
  * @typedef {{kind: string, label: string, open?: boolean, top: number, run: () => void}} Heading
  * @typedef {{lanes: Lane[], headings: Heading[], height: number}} Lanes
  */
@@ -54,7 +55,8 @@ export function createTimeline(app) {
   const view = createViewport(() => { top.redraw(); body.redraw(); placeHandles(); });
   const top = createScene({ label: 'Overview of the whole recording, and time axis', draw: drawTop,
     className: 'timeline-top' });
-  const body = createScene({ label: 'Activity over time', draw: drawBody, className: 'timeline-body' });
+  const body = createScene({ label: 'Activity over time', draw: drawBody,
+    className: 'timeline-body' });
   const names = h('div', { class: 'timeline-names' });
   body.space.append(names);
   const legend = h('div', { class: 'timeline-legend' });
@@ -73,7 +75,8 @@ export function createTimeline(app) {
   const timeAt = (/** @type {number} */ x) => view.at(x - LANE_NAMES, width());
 
   addGestures(body, view, { left: LANE_NAMES,
-    drag: (x) => x < LANE_NAMES ? null : rangeDrag(app, timeAt, clamp(timeAt(x), 0, app.data.head.length)),
+    drag: (x) => x < LANE_NAMES ? null : rangeDrag(app, timeAt,
+      clamp(timeAt(x), 0, app.data.head.length)),
     double: () => app.choose({ range: null }), hover });
   addGestures(top, view, { left: LANE_NAMES,
     drag: (_x, y) => y > OVERVIEW ? null : { move: lookAt, end: lookAt },
@@ -100,7 +103,8 @@ export function createTimeline(app) {
   function handle(edge, label) {
     /** @type {ReturnType<typeof rangeDrag> | null} */
     let drag = null;
-    const x = (/** @type {PointerEvent} */ event) => event.clientX - body.canvas.getBoundingClientRect().left;
+    const x = (/** @type {PointerEvent} */ event) =>
+      event.clientX - body.canvas.getBoundingClientRect().left;
     return h('div', { class: 'timeline-handle', role: 'slider', tabindex: 0, 'aria-label': label,
       onpointerdown: (/** @type {PointerEvent} */ event) => {
         if (!app.choice.range) return;
@@ -112,7 +116,8 @@ export function createTimeline(app) {
       onpointermove: (/** @type {PointerEvent} */ event) => drag?.move(x(event), 0),
       onpointerup: (/** @type {PointerEvent} */ event) => { drag?.end(x(event), 0); drag = null; },
       onkeydown: (/** @type {KeyboardEvent} */ event) => {
-        const by = { ArrowLeft: -1, ArrowRight: 1, ArrowDown: -1, ArrowUp: 1, PageDown: -10, PageUp: 10 }[event.key];
+        const by = { ArrowLeft: -1, ArrowRight: 1, ArrowDown: -1, ArrowUp: 1, PageDown: -10,
+          PageUp: 10 }[event.key];
         if (!by) return;
         moveRange(by, edge);
         event.preventDefault();
@@ -132,7 +137,8 @@ export function createTimeline(app) {
       const inside = clamp(step, -range[0], length - range[1]);
       moved[0] += inside;
       moved[1] += inside;
-    } else if (edge) moved[1] = clamp(range[1] + step, range[0] + 1, Math.max(length, range[0] + 1));
+    } else if (edge)
+      moved[1] = clamp(range[1] + step, range[0] + 1, Math.max(length, range[0] + 1));
     else moved[0] = clamp(range[0] + step, 0, range[1] - 1);
     app.choose({ range: moved }, true);
   }
@@ -169,7 +175,8 @@ export function createTimeline(app) {
       for (const one of few) add('task', one, taskName(app.data, one));
       const rest = busy.length - few.length;
       if (rest > 0) heading('more', `${plural(rest, 'more task')}`, () => { shown += MORE_TASKS; });
-      else if (shown > FEW_TASKS && busy.length > FEW_TASKS) heading('more', 'Fewer tasks', () => { shown = FEW_TASKS; });
+      else if (shown > FEW_TASKS && busy.length > FEW_TASKS)
+        heading('more', 'Fewer tasks', () => { shown = FEW_TASKS; });
     }
     body.setContent(lanes.height);
     body.element.style.height = `${lanes.height}px`;
@@ -184,11 +191,17 @@ export function createTimeline(app) {
 
   /** @param {string} kind @param {string} label @param {() => void} run @param {boolean} [open] */
   function heading(kind, label, run, open) {
-    lanes.headings.push({ kind, label, open, top: lanes.height, run: () => { run(); makeLanes(); body.redraw(); } });
+    lanes.headings.push({ kind, label, open, top: lanes.height,
+      run: () => { run(); makeLanes(); body.redraw(); } });
     lanes.height += HEADING;
   }
 
-  /** @param {string} kind @param {string} label @param {boolean} needed @returns {boolean} whether it is open */
+  /**
+   * @param {string} kind
+   * @param {string} label
+   * @param {boolean} needed
+   * @returns {boolean} whether it is open
+   */
   function section(kind, label, needed) {
     const open = !folded.has(kind);
     if (needed) heading(kind, label, () => { if (!folded.delete(kind)) folded.add(kind); }, open);
@@ -196,13 +209,17 @@ export function createTimeline(app) {
   }
 
   function showNames() {
-    const style = (/** @type {number} */ y, /** @type {number} */ height) => ({ top: `${y}px`, height: `${height}px` });
+    const style = (/** @type {number} */ y, /** @type {number} */ height) =>
+      ({ top: `${y}px`, height: `${height}px` });
     names.replaceChildren(...lanes.headings.map(({ label, open, top: y, run }) =>
-      h('button', { type: 'button', class: 'timeline-heading', style: style(y, HEADING), onclick: run,
+      h('button', { type: 'button', class: 'timeline-heading', style: style(y, HEADING),
+        onclick: run,
         'aria-expanded': open === undefined ? null : String(open) },
       open === undefined ? label : `${open ? '▾' : '▸'} ${label}`)),
-    ...lanes.lanes.map(({ kind, id, label, top: y, height }) => kind === 'all' ? h('span', { style: style(y, height) })
-      : h('button', { type: 'button', class: 'timeline-name', title: `${label}: select only its samples`,
+    ...lanes.lanes.map(({ kind, id, label, top: y, height }) =>
+      kind === 'all' ? h('span', { style: style(y, height) })
+      : h('button', { type: 'button', class: 'timeline-name',
+        title: `${label}: select only its samples`,
         style: style(y, height), 'aria-pressed': String(app.choice[kind] === id),
         onclick: () => app.choose({ [kind]: app.choice[kind] === id ? null : id }) }, label)));
   }
@@ -214,7 +231,10 @@ export function createTimeline(app) {
     const bins = Math.max(Math.round(width()), 1);
     const laneOf = { cpu: new Int32Array(statistics?.cpuTotals.length ?? 0).fill(-1),
       task: new Int32Array(app.data.tasks.nr).fill(-1), all: -1 };
-    of.forEach(({ kind, id }, i) => { if (kind === 'all') laneOf.all = i; else laneOf[kind][id] = i; });
+    of.forEach(({ kind, id }, i) => {
+      if (kind === 'all') laneOf.all = i;
+      else laneOf[kind][id] = i;
+    });
     return { bins, laneOf };
   }
 
@@ -227,9 +247,11 @@ export function createTimeline(app) {
     const lane = { kind: 'all', id: 0, label: '', top: 1, height: OVERVIEW - 1 };
     const { bins, laneOf } = activityOf([lane]);
     const cpus = statistics.cpuTotals.reduce((nr, total, cpu) => nr + (cpu && total ? 1 : 0), 0);
-    const activity = overviewCache(app, '', { from: 0, to: app.data.head.length, bins, laneOf, lanes: 1, statistics });
+    const activity = overviewCache(app, '', { from: 0, to: app.data.head.length, bins, laneOf,
+      lanes: 1, statistics });
     context.translate(LANE_NAMES, 0);
-    drawLane(scene, app, activity, 0, lane, isTime(app) && cpus ? cpus * view.max / bins : activity.full[0]);
+    drawLane(scene, app, activity, 0, lane, isTime(app) && cpus ? cpus * view.max / bins
+      : activity.full[0]);
     context.translate(-LANE_NAMES, 0);
     const [a, b] = [view.from, view.to].map((time) => LANE_NAMES + time / view.max * width());
     context.globalAlpha = 0.6;
@@ -242,7 +264,8 @@ export function createTimeline(app) {
     context.fillStyle = colours.muted;
     scene.label('Whole recording', 8, OVERVIEW / 2 + 1, LANE_NAMES - 16);
     context.translate(0, OVERVIEW);
-    drawAxis(Object.assign({}, scene, { width: body.width }), view, app.data.head.axis, { left: LANE_NAMES, grid: false });
+    drawAxis(Object.assign({}, scene, { width: body.width }), view, app.data.head.axis,
+      { left: LANE_NAMES, grid: false });
     context.translate(0, -OVERVIEW);
   }
 
@@ -263,9 +286,11 @@ export function createTimeline(app) {
       context.clip();
       context.translate(LANE_NAMES, 0);
       context.globalAlpha = chosenOne !== null && chosenOne !== lane.id ? 0.35 : 1;
-      drawLane(scene, app, activity, i, { ...lane, top: y + 2, height: lane.height - 3 }, fullOf(activity, lane));
+      drawLane(scene, app, activity, i, { ...lane, top: y + 2, height: lane.height - 3 },
+        fullOf(activity, lane));
       context.restore();
-      drawGaps(scene, view, app.data.gaps, { [lane.kind]: lane.id, left: LANE_NAMES, top: y + 2, height: lane.height - 3 });
+      drawGaps(scene, view, app.data.gaps, { [lane.kind]: lane.id, left: LANE_NAMES, top: y + 2,
+        height: lane.height - 3 });
       context.fillStyle = themeColours().line;
       context.fillRect(0, y + lane.height - 1, scene.width, 1);
     });
@@ -275,7 +300,8 @@ export function createTimeline(app) {
   function currentActivity() {
     const { bins, laneOf } = activityOf(lanes.lanes);
     const shownLanes = lanes.lanes.map(({ kind, id }) => kind[0] + id).join();
-    return laneCache(app, shownLanes, { from: view.from, to: view.to, bins, laneOf, lanes: lanes.lanes.length,
+    return laneCache(app, shownLanes, { from: view.from, to: view.to, bins, laneOf,
+      lanes: lanes.lanes.length,
       statistics: /** @type {NonNullable<typeof statistics>} */ (statistics) });
   }
 
@@ -302,7 +328,8 @@ export function createTimeline(app) {
       one.setAttribute('aria-valuetext', formatAxis(range[edge], axis));
     });
     clear.hidden = zoomRange.hidden = !range;
-    chosen.textContent = range ? `Selected: ${formatAxis(range[1] - range[0], axis)}, from ${formatAxis(range[0], axis)
+    chosen.textContent = range
+      ? `Selected: ${formatAxis(range[1] - range[0], axis)}, from ${formatAxis(range[0], axis)
     } to ${formatAxis(range[1], axis)}` : '';
   }
 
@@ -315,8 +342,9 @@ export function createTimeline(app) {
       items.push(h('span', null, swatch(-2, app), functionName(app.data, app.choice.function)));
     legend.replaceChildren(...items);
     const { axis, length } = app.data.head;
-    body.canvas.setAttribute('aria-label', `Activity over ${formatAxis(length, axis)}, of ${lanes.lanes.map(({ label }) =>
-      label).slice(0, 12).join(', ')}. Arrow keys move the selected time, with Shift they move its end; + and - zoom.`);
+    const some = lanes.lanes.map(({ label }) => label).slice(0, 12).join(', ');
+    body.canvas.setAttribute('aria-label', `Activity over ${formatAxis(length, axis)}, of ${some}. `
+      + 'Arrow keys move the selected time, with Shift they move its end; + and - zoom.');
   }
 
   /** @param {number} x @param {number} y @param {PointerEvent | null} event */
@@ -339,7 +367,8 @@ export function createTimeline(app) {
       if (value) lines.push([categories[category] ?? 'idle', text(value)]);
     }
     if (app.choice.function !== null && activity.chosen)
-      lines.push([functionName(app.data, app.choice.function), text(activity.chosen[i * activity.bins + bin])]);
+      lines.push([functionName(app.data, app.choice.function),
+        text(activity.chosen[i * activity.bins + bin])]);
     lines.push(...gapLines(app, time, { [lane.kind]: lane.id, slack: length }));
     return app.tip(event.clientX, event.clientY, lines);
   }
@@ -367,17 +396,23 @@ export function createTimeline(app) {
   return { id: 'timeline', label: 'Timeline', element, update, key };
 }
 
-/** @param {App} app @returns {boolean} whether values of the event are time, of which there is only so much */
+/**
+ * @param {App} app
+ * @returns {boolean} whether values of the event are time, of which there is only so much
+ */
 function isTime(app) {
   const { axis, events } = app.data.head;
-  return axis === 'ns' && events[app.choice.event]?.unit === 'ns' && events[app.choice.event].weighs;
+  return axis === 'ns' && events[app.choice.event]?.unit === 'ns'
+    && events[app.choice.event].weighs;
 }
 
 /**
- * What is to be summed up: in `bins` from `from` to `to`, in the lanes that laneOf says; -1: in none.
+ * What is to be summed up: in `bins` from `from` to `to`, in the lanes that laneOf says; -1: in
+ * none.
  *
  * @typedef {{from: number, to: number, bins: number, lanes: number,
- *   laneOf: {cpu: Int32Array, task: Int32Array, all: number}, statistics: ReturnType<typeof rowStatistics>}} Wanted
+ *   laneOf: {cpu: Int32Array, task: Int32Array, all: number}, statistics: ReturnType<typeof
+ * rowStatistics>}} Wanted
  */
 
 /** Keeps the last sums: of all rows, and of those with the chosen function. */
@@ -404,7 +439,11 @@ function activityCache() {
   };
 }
 
-/** The category of idle tasks, which need not be one of the recording. @param {App} app @returns {number} */
+/**
+ * The category of idle tasks, which need not be one of the recording.
+ * @param {App} app
+ * @returns {number}
+ */
 function idleCategory(app) {
   const { categories } = app.data.head;
   const index = categories.indexOf('idle');
@@ -433,7 +472,8 @@ function rowStatistics(app) {
   }
   const cpus = Math.max(cpuTotals.reduce((sum, total) => sum + (total ? 1 : 0), 0), 1);
   // What a sample stands for, if it does not say that itself.
-  const distance = Math.min(app.data.head.length * cpus / Math.max(nr, 1), app.data.head.length / 20);
+  const distance = Math.min(app.data.head.length * cpus / Math.max(nr, 1),
+    app.data.head.length / 20);
   return { cpuTotals, taskTotals, longest, distance,
     categories: new Set([...used.keys()].filter((category) => used[category])) };
 }
@@ -441,7 +481,8 @@ function rowStatistics(app) {
 /**
  * @param {App} app
  * @param {Wanted} wanted
- * @param {Uint8Array | null} contains by stack: whether its rows count, not by category then; null: all of them do
+ * @param {Uint8Array | null} contains by stack: whether its rows count, not by category then; null:
+ * all of them do
  * @returns {Float32Array} by lane, category and bin
  */
 function sumActivity(app, { from, to, bins, lanes, laneOf, statistics }, contains) {
@@ -463,7 +504,8 @@ function sumActivity(app, { from, to, bins, lanes, laneOf, statistics }, contain
   const last = rows.nr && binarySearch(time, to + reach);
   for (let i = binarySearch(time, from - Math.max(reach, width)); i < last; i++) {
     if (events[i] !== event || (contains && !contains[stack[i]])) continue;
-    // A sample is about the time before it; what has a length, or was summed up, about the time after.
+    // A sample is about the time before it; what has a length, or was summed up, about the time
+    // after.
     const lasts = length ? length[i] : inTime && !quantum ? value[i] : width;
     const begin = (time[i] - (length || quantum ? 0 : lasts) - from) * scale;
     const end = begin + lasts * scale;
@@ -484,7 +526,14 @@ function sumActivity(app, { from, to, bins, lanes, laneOf, statistics }, contain
   return values;
 }
 
-/** @param {Float32Array} to @param {number} offset @param {number} bins @param {number} begin @param {number} end @param {number} value */
+/**
+ * @param {Float32Array} to
+ * @param {number} offset
+ * @param {number} bins
+ * @param {number} begin
+ * @param {number} end
+ * @param {number} value
+ */
 function spreadValue(to, offset, bins, begin, end, value) {
   const first = Math.floor(begin);
   if (end <= first + 1) {
@@ -497,22 +546,35 @@ function spreadValue(to, offset, bins, begin, end, value) {
     to[offset + bin] += density * (Math.min(end, bin + 1) - Math.max(begin, bin));
 }
 
-/** The largest sum of a bin of each lane; idle tasks do not count. @param {Float32Array} values @param {number} lanes @param {number} categories @param {number} bins @param {number} idle */
+/**
+ * The largest sum of a bin of each lane; idle tasks do not count.
+ * @param {Float32Array} values
+ * @param {number} lanes
+ * @param {number} categories
+ * @param {number} bins
+ * @param {number} idle
+ */
 function fullestBins(values, lanes, categories, bins, idle) {
   const full = new Float64Array(lanes);
   const sums = new Float64Array(bins);
   for (let lane = 0; lane < lanes; lane++) {
     sums.fill(0);
-    for (let category = 0; category < categories; category++)
-      for (let bin = 0, at = (lane * categories + category) * bins; category !== idle && bin < bins; bin++)
-        sums[bin] += values[at + bin];
+    for (let category = 0; category < categories; category++) {
+      const at = (lane * categories + category) * bins;
+      if (category === idle) continue;
+      for (let bin = 0; bin < bins; bin++) sums[bin] += values[at + bin];
+    }
     for (let bin = 0; bin < bins; bin++) full[lane] = Math.max(full[lane], sums[bin]);
   }
   return full;
 }
 
-/** @param {App} app @param {number} fn @returns {Uint8Array} by stack: whether the function is in it */
-export function stacksWith(app, fn) {
+/**
+ * @param {App} app
+ * @param {number} fn
+ * @returns {Uint8Array} by stack: whether the function is in it
+ */
+function stacksWith(app, fn) {
   const { nr, parent, function: functions } = app.data.stacks;
   const found = new Uint8Array(nr);
   for (let i = 1; i < nr; i++) found[i] = functions[i] === fn || found[parent[i]] ? 1 : 0;
@@ -534,7 +596,8 @@ function drawLane(scene, app, activity, i, lane, full) {
   const tops = [];
   const idle = idleCategory(app);
   // Idle is the last one, above what is work.
-  const order = [...Array(categories).keys()].sort((a, b) => Number(a === idle) - Number(b === idle));
+  const order = [...Array(categories).keys()].sort((a, b) =>
+    Number(a === idle) - Number(b === idle));
   for (const category of order) {
     const from = (i * categories + category) * bins;
     let any = false;
@@ -560,7 +623,12 @@ function drawLane(scene, app, activity, i, lane, full) {
   context.fill();
 }
 
-/** @param {CanvasRenderingContext2D} context @param {Float32Array} values @param {Lane} lane @param {number} scale */
+/**
+ * @param {CanvasRenderingContext2D} context
+ * @param {Float32Array} values
+ * @param {Lane} lane
+ * @param {number} scale
+ */
 function areaPath(context, values, lane, scale) {
   const ground = lane.top + lane.height;
   let last = 0;
@@ -584,10 +652,15 @@ function patternColour(app, category) {
   return (textColour(dark) || '#000000') + (category ? '1c' : '00');
 }
 
-/** A sample of a colour and its pattern. @param {number} category -1: gaps; -2: the function @param {App} app */
+/**
+ * A sample of a colour and its pattern.
+ * @param {number} category -1: gaps; -2: the function
+ * @param {App} app
+ */
 function swatch(category, app) {
   const ratio = devicePixelRatio || 1;
-  const canvas = h('canvas', { width: 14 * ratio, height: 14 * ratio, class: 'swatch', 'aria-hidden': 'true' });
+  const canvas = h('canvas', { width: 14 * ratio, height: 14 * ratio, class: 'swatch',
+    'aria-hidden': 'true' });
   const context = /** @type {CanvasRenderingContext2D} */ (canvas.getContext('2d'));
   const colours = themeColours();
   context.scale(ratio, ratio);
