@@ -17,10 +17,10 @@
 #include "base/mem.h"
 #include "record/source.h"
 
-#define HEAD_BY (10 * SECOND) /* the whole head must be there */
-#define STALLED (10 * SECOND) /* the client takes nothing of the answer */
-#define DRAIN_BY (2 * SECOND) /* after the answer */
-#define RETRY SECOND	      /* if there are no descriptors for connections */
+#define HEAD_BY (10 * SECOND)  /* the whole head must be there */
+#define STALLED (60 * SECOND)  /* the client takes nothing of the answer; a browser may be busy */
+#define DRAIN_BY (10 * SECOND) /* after the answer */
+#define RETRY SECOND	       /* if there are no descriptors for connections */
 #define PIECE ((size_t)256 << 10)
 
 enum phase {

@@ -65,6 +65,30 @@ def read_all(sock):
     return data
 
 
+class SlowReader(threading.Thread):
+    """Gets the page of a view slowly, but without a pause that the server would not accept."""
+
+    def __init__(self, view):
+        super().__init__(daemon=True)
+        self.hurry = threading.Event()
+        self.sock = view.connect()
+        self.sock.sendall(f"GET {view.page()} HTTP/1.1\r\n{view.host}\r\n\r\n".encode())
+        self.data = self.sock.recv(1000)
+        self.size = int(re.search(rb"Content-Length: (\d+)", self.data)[1])
+        self.start()
+
+    def run(self):
+        while not self.hurry.wait(0.3):
+            self.data += self.sock.recv(1 << 16)
+        self.data += read_all(self.sock)
+
+    def body(self):
+        self.hurry.set()
+        self.join()
+        self.sock.close()
+        return self.data.partition(b"\r\n\r\n")[2]
+
+
 class View:
     """A running kscope view, without a browser unless `browser` is set."""
 
@@ -76,7 +100,8 @@ class View:
         with open(self.stderr, "wb") as errors:
             self.child = subprocess.Popen([KSCOPE, "view", *words, *([] if browser else ["--no-browser"])],
                                           cwd=folder, env=env, stdin=stdin, stdout=subprocess.PIPE,
-                                          stderr=errors, text=True, preexec_fn=default_signals)
+                                          stderr=errors, text=True, preexec_fn=default_signals,
+                                          start_new_session=True)
         self.url = self.child.stdout.readline().rstrip("\n") if url else ""
         match = re.fullmatch(r"http://127\.0\.0\.1:(\d+)/([0-9a-f]{32})/(live)?", self.url)
         self.port, self.token = (int(match[1]), match[2]) if match else (0, "")
@@ -118,15 +143,23 @@ class View:
         with open(self.stderr, encoding="utf-8", errors="replace") as file:
             return file.read()
 
-    def end(self, number=signal.SIGINT):
-        """The exit code after a signal."""
-        self.child.send_signal(number)
+    def end(self, number=signal.SIGINT, group=False):
+        """The exit code after a signal, to all its processes as from a terminal, or to the server."""
+        if group:
+            os.killpg(self.child.pid, number)
+        else:
+            self.child.send_signal(number)
         return self.child.wait(timeout=HANGS)
 
 
 def descendants(pid):
     with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
         return [int(word) for word in file.read().split()]
+
+
+def name_of(pid):
+    with open(f"/proc/{pid}/comm", encoding="utf-8") as file:
+        return file.read().strip()
 
 
 def is_alive(pid):
@@ -237,8 +270,7 @@ def test_refusals(folder):
         equal("the largest head", view.send(f"{good}A: {room * 'x'}\r\n\r\n".encode())[0], 200)
         equal("431: one byte more", view.send(f"{good}A: {room * 'x'}x\r\n\r\n".encode())[0], 431)
         equal("a second request on a connection has no answer", view.send(2 * (good + "\r\n").encode()), view.ask(page))
-        for method in ("HEAD",):
-            equal(f"{method} is refused, too", [view.ask("/", method=method)[0], view.ask(page, "Origin: null", method=method)[0]], [404, 403])
+        equal("HEAD is refused, too", [view.ask("/", method="HEAD")[0], view.ask(page, "Origin: null", method="HEAD")[0]], [404, 403])
 
 
 def listening(port):
@@ -315,7 +347,8 @@ def test_many(folder):
             others.append(view.connect())
             if nr % 10 == 0:
                 equal(f"with {nr + 1} idle connections", view.ask(view.page())[0], 200)
-        equal("the oldest one is closed", read_all(first), b"")
+        answer = read_all(first)  # on a slow machine, its time was up before
+        check("the oldest one is closed", not answer or split_answer(answer)[0] == 408, answer)
         pid = view.child.pid
         check("the number of connections is bounded", len(os.listdir(f"/proc/{pid}/fd")) < 64 + 16, os.listdir(f"/proc/{pid}/fd"))
         for sock in [first, *others]:
@@ -337,18 +370,14 @@ def test_large(folder):
     with View(folder, "large.folded", "--min-width", "0") as view:
         request = f"GET {view.page()} HTTP/1.1\r\n{view.host}\r\n\r\n".encode()
         before = most_memory(view.child.pid)
-        with view.connect() as slow:
-            slow.sendall(request)
-            begin = slow.recv(1000)
-            size = int(re.search(rb"Content-Length: (\d+)", begin)[1])
-            check("a large page", size > 50 << 20, size)
-            for nr in range(3):  # these close in the middle
-                with view.connect() as rude:
-                    rude.sendall(request)
-                    rude.recv(1000 * nr + 1)
-            equal("others do not wait for it", len(view.ask(view.page())[2]), size)
-            rest = begin + read_all(slow)
-            equal("it arrives in full", len(rest.partition(b"\r\n\r\n")[2]), size)
+        slow = SlowReader(view)
+        check("a large page", slow.size > 50 << 20, slow.size)
+        for nr in range(3):  # these close in the middle
+            with view.connect() as rude:
+                rude.sendall(request)
+                rude.recv(1000 * nr + 1)
+        equal("others do not wait for it", len(view.ask(view.page())[2]), slow.size)
+        equal("it arrives in full", len(slow.body()), slow.size)
         check("it needs no memory", most_memory(view.child.pid) - before < 8 << 10, most_memory(view.child.pid))
         equal("clients that close do no harm", view.end(), 0)
 
@@ -368,13 +397,12 @@ def test_ends(folder):
             equal(f"{name}: the port is free", listening(view.port), [])
     fifo = os.path.join(folder, "fifo")
     os.mkfifo(fifo)
-    for words in (["fifo"],):
-        with View(folder, *words, url=False) as view:
-            check("a conversion runs in a child", wait_for(lambda v=view: descendants(v.child.pid)))
-            child = descendants(view.child.pid)[0]
-            equal("a signal during the conversion", view.end(signal.SIGTERM), -signal.SIGTERM)
-            check("... ends the conversion", wait_for(lambda pid=child: not is_alive(pid)))
-            equal("... nothing is left", os.listdir(view.temporary), [])
+    with View(folder, "fifo", url=False) as view:
+        check("a conversion runs in a child", wait_for(lambda: descendants(view.child.pid)))
+        child = descendants(view.child.pid)[0]
+        equal("a signal during the conversion", view.end(signal.SIGTERM), -signal.SIGTERM)
+        check("... ends the conversion", wait_for(lambda: not is_alive(child)))
+        equal("... nothing is left", os.listdir(view.temporary), [])
 
 
 def test_inputs(folder):
@@ -473,7 +501,7 @@ def test_browser(folder):
           '#!/bin/sh\necho $$ >"$SEEN.new"; /bin/mv "$SEEN.new" "$SEEN"; exec /bin/sleep 1000\n')
     with View(folder, "in.folded", env=browser_env(folder, DISPLAY=":0"), browser=True) as view:
         pid = int(seen(folder)[0])
-        check("a browser that stays", wait_for(lambda: os.readlink(f"/proc/{pid}/exe").endswith("/sleep")))
+        check("a browser that stays", wait_for(lambda: name_of(pid) == "sleep"))
         check("... Ctrl+C in the terminal is not for it", os.getsid(pid) == pid)
         links = [os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")]
         no_problems("... it has nothing of ours open", [link for link in links if link != "/dev/null"])
@@ -518,10 +546,10 @@ def test_watch(folder):
         equal("the same at both addresses", view.ask(f"/{view.token}/live"), view.ask(view.page()))
         equal("one message about it", view.said().count("waiting"), 1)
         before, said, names = view.state()["version"], view.said(), []
-        check("it grows", view.state()["growing"])
         for nr in range(2, 6):  # each time, the end is cut
             names.append(f"function_{nr}")
             write(path, sample(nr, names[-1]) + f"sample time=0.00000{nr}", "a")
+            check(f"{nr}: it grows", wait_for(lambda: view.state()["growing"]))
             check(f"{nr}: the new page has the new sample",
                   wait_for(lambda name=names[-1]: name in view.body()), view.said())
             now = view.state()
@@ -569,30 +597,26 @@ def test_watch_errors(folder):
     write(path, FOLDED + "".join(f"main;{nr}_{'x' * 2000} 1\n" for nr in range(10000)))  # more than sockets buffer
     with View(folder, "turns.folded", "--watch", "--min-width", "0") as view:
         check("a page", wait_for(lambda: "alpha" in view.body() and view.state()["version"] == 1))
-        with view.connect() as old:  # it has begun to get the first page, and goes on later
-            old.sendall(f"GET {view.page()} HTTP/1.1\r\n{view.host}\r\n\r\n".encode())
-            begin = old.recv(100)
-            with open(path + ".new", "wb") as file:
-                file.write(20000 * b"\0\1\2\3 no recording\n")
-            os.rename(path + ".new", path)
-            check("an error is in the state", wait_for(lambda: view.state()["error"]))
-            check("... and on stderr", "unknown format" in view.state()["error"] and says(view, "unknown format"), view.said())
-            check("the page stays", "alpha" in view.body())
-            equal("the version stays", view.state()["version"], 1)
-            with open(path, "ab") as file:
-                file.write(b"more")
-            changed = os.path.getsize(path)
-            check("the same error again", wait_for(lambda: view.state()["bytes"] == changed))
-            time.sleep(3)
-            equal("... is said once", view.said().count("unknown format"), 1)
-            write(path + ".new", FOLDED.replace("alpha", "delta"))
-            os.rename(path + ".new", path)
-            check("a good file again", wait_for(lambda: "delta" in view.body()))
-            equal("... no error", (view.state()["error"], view.state()["version"]), (None, 2))
-            begin += read_all(old)
-            size = int(re.search(rb"Content-Length: (\d+)", begin)[1])
-            check("a connection keeps its page", b"alpha" in begin and size > 15 << 20 and
-                  len(begin.partition(b"\r\n\r\n")[2]) == size, len(begin))
+        old = SlowReader(view)  # it has begun to get the first page, and goes on later
+        with open(path + ".new", "wb") as file:
+            file.write(20000 * b"\0\1\2\3 no recording\n")
+        os.rename(path + ".new", path)
+        check("an error is in the state", wait_for(lambda: view.state()["error"]))
+        check("... and on stderr", "unknown format" in view.state()["error"] and says(view, "unknown format"), view.said())
+        check("the page stays", "alpha" in view.body())
+        equal("the version stays", view.state()["version"], 1)
+        with open(path, "ab") as file:
+            file.write(b"more")
+        changed = os.path.getsize(path)
+        check("the same error again", wait_for(lambda: view.state()["bytes"] == changed))
+        time.sleep(3)
+        equal("... is said once", view.said().count("unknown format"), 1)
+        write(path + ".new", FOLDED.replace("alpha", "delta"))
+        os.rename(path + ".new", path)
+        check("a good file again", wait_for(lambda: "delta" in view.body()))
+        equal("... no error", (view.state()["error"], view.state()["version"]), (None, 2))
+        body = old.body()
+        check("a connection keeps its page", b"alpha" in body and old.size > 15 << 20 and len(body) == old.size, len(body))
         os.unlink(path)
         check("a file that is gone", wait_for(lambda: view.state()["bytes"] == 0))
         equal("... the page stays", ("delta" in view.body(), view.state()["version"], view.end()), (True, 2, 0))
@@ -618,13 +642,14 @@ def test_watch_ends(folder):
     with open(os.path.join(folder, "long.folded"), "w", encoding="ascii") as file:
         for nr in range(200000):
             file.write(f"main;{nr}_{'x' * 200};{nr} 1\n")
-    for name in ("SIGINT", "SIGKILL"):
+    for name, group in (("SIGINT", False), ("SIGINT", True), ("SIGKILL", False)):
         with View(folder, "long.folded", "--watch", "--min-width", "0") as view:
             check(f"{name}: a conversion runs", wait_for(lambda v=view: descendants(v.child.pid) or v.state()["version"]))
             children = descendants(view.child.pid)
             equal(f"{name}: it answers meanwhile", view.ask(view.page())[0], 200)
             number = getattr(signal, name)
-            equal(f"{name}: the exit code", view.end(number), -number if name == "SIGKILL" else 0)
+            equal(f"{name}: the exit code", view.end(number, group), -number if name == "SIGKILL" else 0)
+            check(f"{name}: no error", "error" not in view.said(), view.said())
             check(f"{name}: the conversion ends, too", wait_for(lambda pids=children: not any(map(is_alive, pids))))
             equal(f"{name}: nothing is left", os.listdir(view.temporary), [])
             equal(f"{name}: the port is free", listening(view.port), [])
