@@ -85,25 +85,25 @@ static void read_signals(struct view *v)
 
 static int make_page(struct view *v)
 {
-	struct page page;
+	struct view_page page;
 	struct err err = { 0 };
 	sigset_t mask;
 	int code;
 
 	sigprocmask(SIG_SETMASK, NULL, &mask);
-	if (page_start(&page, v->args, v->serve, PAGE_PRINTS, &mask, &err) < 0) {
+	if (view_page_start(&page, v->args, v->serve, VIEW_PAGE_PRINTS, &mask, &err) < 0) {
 		log_error("%s", err.msg);
-		page_release(&page);
+		view_page_release(&page);
 		return err.code;
 	}
-	page_ended(&page, 0);
+	view_page_ended(&page, 0);
 	code = page.code;
 	if (code < 0)
 		log_error("the conversion was ended by signal %d (%s)", -code, strsignal(-code));
 	if (page.fd >= 0)
 		serve_put_page(v->serve, page.fd);
 	page.fd = -1;
-	page_release(&page);
+	view_page_release(&page);
 	return code < 0 ? ERR_OUTPUT : code;
 }
 
@@ -240,7 +240,7 @@ const struct command cmd_view = {
 	.options = OPTION_USES({ &view_table, 0 }),
 	.state_size = sizeof(struct view_options),
 	.reads = true,
-	.writers = page_writers,
+	.writers = view_page_writers,
 	.check = check,
 	.run = run,
 };

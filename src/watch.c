@@ -154,7 +154,7 @@ static void set_problem(struct watch *w, char *problem)
 }
 
 /* The last error in what a conversion said, without the name of the program. */
-static char *find_error(const struct page *page)
+static char *find_error(const struct view_page *page)
 {
 	static const char start[] = "kscope: error: ";
 	const char *text = page->said.data ? page->said.data : "", *at = NULL;
@@ -228,8 +228,8 @@ static void collect(struct watch *w)
 {
 	uint64_t now = source_now(), pause = 2 * (now - w->started);
 
-	page_listen(&w->page);
-	if (!w->page.child || !page_ended(&w->page, WNOHANG))
+	view_page_listen(&w->page);
+	if (!w->page.child || !view_page_ended(&w->page, WNOHANG))
 		return;
 	now = source_now();
 	w->next = now + (pause > LEAST_PAUSE ? pause : LEAST_PAUSE);
@@ -238,7 +238,7 @@ static void collect(struct watch *w)
 		take_page(w);
 	else
 		take_failure(w);
-	page_release(&w->page);
+	view_page_release(&w->page);
 }
 
 static bool is_due(const struct watch *w)
@@ -253,10 +253,11 @@ static void begin(struct watch *w)
 
 	w->made = w->now;
 	w->started = source_now();
-	if (page_start(&w->page, w->args, w->serve, w->version ? PAGE_KEEPS_ERRORS : PAGE_KEEPS,
-		       w->mask, &err) == 0)
+	if (view_page_start(&w->page, w->args, w->serve,
+			    w->version ? VIEW_PAGE_KEEPS_ERRORS : VIEW_PAGE_KEEPS, w->mask,
+			    &err) == 0)
 		return;
-	page_release(&w->page);
+	view_page_release(&w->page);
 	w->code = err.code;
 	w->next = w->started + LEAST_PAUSE;
 	buf_addf(&w->page.said, "kscope: error: %s\n", err.msg);
@@ -278,7 +279,7 @@ static void look(struct watch *w)
 
 void watch_start(struct watch *w)
 {
-	w->page = (struct page){ .messages = -1, .fd = -1 };
+	w->page = (struct view_page){ .messages = -1, .fd = -1 };
 	look(w);
 	w->changed = 0;
 	put_waiting_page(w);
@@ -304,7 +305,7 @@ void watch_step(struct watch *w)
 
 void watch_release(struct watch *w)
 {
-	page_release(&w->page);
+	view_page_release(&w->page);
 	free(w->doubt);
 	free(w->problem);
 	free(w->said);

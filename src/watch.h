@@ -7,7 +7,7 @@
 #ifndef KSCOPE_WATCH_H
 #define KSCOPE_WATCH_H
 
-#include "page.h"
+#include "view_page.h"
 
 struct watch_look { /* at the inputs */
 	uint64_t digest, bytes;
@@ -18,7 +18,7 @@ struct watch {
 	const struct args *args;
 	struct serve *serve;
 	const sigset_t *mask; /* of signals, for child processes */
-	struct page page;
+	struct view_page page;
 	struct watch_look now, made;		  /* `made`: what the last page was made of */
 	uint64_t version;			  /* of the page; 0: there is none yet */
 	uint64_t changed, started, next, look_at; /* ns; changed 0: never */

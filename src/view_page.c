@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "page.h"
+#include "view_page.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,16 +15,16 @@
 #define MOST_SAID ((size_t)64 << 10)
 
 extern const struct writer_ops write_flame;
-const struct writer_ops *const page_writers[] = { &write_flame, NULL };
+const struct writer_ops *const view_page_writers[] = { &write_flame, NULL };
 
 /* ---- the child ---- */
 
-static int make(struct page *page, const struct args *args)
+static int make(struct view_page *page, const struct args *args)
 {
 	struct job job;
 
 	args_job(args, &job);
-	return convert_into(&job, page_writers[0], &page->out);
+	return convert_into(&job, view_page_writers[0], &page->out);
 }
 
 static void become_child(struct serve *serve, pid_t parent, const sigset_t *mask, int messages)
@@ -43,16 +43,16 @@ static void become_child(struct serve *serve, pid_t parent, const sigset_t *mask
 
 /* ---- the parent ---- */
 
-int page_start(struct page *page, const struct args *args, struct serve *serve,
-	       enum page_messages messages, const sigset_t *mask, struct err *err)
+int view_page_start(struct view_page *page, const struct args *args, struct serve *serve,
+		    enum view_page_messages messages, const sigset_t *mask, struct err *err)
 {
 	int ends[2] = { -1, -1 };
 	pid_t parent = getpid();
 
-	*page = (struct page){ .messages = -1, .fd = -1 };
+	*page = (struct view_page){ .messages = -1, .fd = -1 };
 	if (out_open_temporary(&page->out, err) < 0)
 		return -1;
-	if (messages != PAGE_PRINTS && pipe2(ends, O_CLOEXEC) < 0)
+	if (messages != VIEW_PAGE_PRINTS && pipe2(ends, O_CLOEXEC) < 0)
 		return err_set(err, ERR_OUTPUT, "cannot create a pipe: %s", strerror(errno));
 	page->messages = ends[0];
 	if (ends[0] >= 0)
@@ -60,7 +60,7 @@ int page_start(struct page *page, const struct args *args, struct serve *serve,
 	fflush(NULL); /* or both processes write what is in the buffers */
 	page->child = fork();
 	if (page->child == 0) {
-		if (messages == PAGE_KEEPS_ERRORS)
+		if (messages == VIEW_PAGE_KEEPS_ERRORS)
 			log_level = 0;
 		become_child(serve, parent, mask, ends[1]);
 		exit(make(page, args));
@@ -73,7 +73,7 @@ int page_start(struct page *page, const struct args *args, struct serve *serve,
 	return err_set(err, ERR_OUTPUT, "cannot create a process: %s", strerror(errno));
 }
 
-void page_listen(struct page *page)
+void view_page_listen(struct view_page *page)
 {
 	char text[4096];
 	ssize_t got;
@@ -91,7 +91,7 @@ void page_listen(struct page *page)
 	page->messages = -1;
 }
 
-bool page_ended(struct page *page, int options)
+bool view_page_ended(struct view_page *page, int options)
 {
 	int status;
 	pid_t ended;
@@ -102,7 +102,7 @@ bool page_ended(struct page *page, int options)
 	if (ended != page->child)
 		return false;
 	page->child = 0;
-	page_listen(page);
+	view_page_listen(page);
 	page->code = WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
 	if (page->code == ERR_NONE || page->code == ERR_PARTIAL)
 		page->fd = fcntl(page->out.fd, F_DUPFD_CLOEXEC, 0);
@@ -110,11 +110,11 @@ bool page_ended(struct page *page, int options)
 	return true;
 }
 
-void page_release(struct page *page)
+void view_page_release(struct view_page *page)
 {
 	if (page->child > 0) {
 		kill(page->child, SIGTERM);
-		page_ended(page, 0);
+		view_page_ended(page, 0);
 	}
 	out_abandon(&page->out);
 	if (page->messages >= 0)
@@ -122,5 +122,5 @@ void page_release(struct page *page)
 	if (page->fd >= 0)
 		close(page->fd);
 	buf_release(&page->said);
-	*page = (struct page){ .messages = -1, .fd = -1 };
+	*page = (struct view_page){ .messages = -1, .fd = -1 };
 }
