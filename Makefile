@@ -82,11 +82,33 @@ $(BUILD)/obj/%.o: %.c Makefile $(BUILD)/libs
 # Text that goes into the flame graphs, as a C string without its comment lines and indentation.
 as_string = @mkdir -p $(@D) && { echo '\#define $(1) \\'; sed -e '/^[[:space:]]*\/[\/*]/d' \
 	-e 's/^[[:space:]]*//' -e '/^$$/d' -e 's/[\\"]/\\&/g' -e 's/.*/"&\\n" \\/' $<; echo '""'; } >$@
+# The same, unchanged.
+as_lines = @mkdir -p $(@D) && { echo '\#define $(1) \\'; sed -e 's/[\\"]/\\&/g' -e 's/??/?\\?/g' -e 's/.*/"&\\n" \\/' $<; echo '""'; } >$@
 $(BUILD)/gen/flame_js.h: src/write/flame.js Makefile
 	$(call as_string,FLAME_JS)
 $(BUILD)/gen/flame_css.h: src/write/flame.css Makefile
 	$(call as_string,FLAME_CSS)
 $(BUILD)/obj/src/write/flame_svg.o: $(BUILD)/gen/flame_js.h $(BUILD)/gen/flame_css.h
+
+# The report's page: its modules are one script, whose hash is in the page. doc: web/README.md
+WEB := base format data state sums colours canvas timeline flame chart slices functions calltree function memory about \
+	live main
+WEB_JS := $(wildcard $(WEB:%=web/%.js))
+$(BUILD)/gen/report.js: $(WEB_JS) Makefile
+	@mkdir -p $(@D)
+	$(Q){ echo '"use strict";'; sed -e '/^ *\/\*\*.*\*\/$$/d' -e '/^ *\/\*\*/{/\*\//!{' -e ':more' -e 'N;/\*\//!bmore' -e 'd;}}' \
+		-e '/^ *\/\//d' -e '/^import .*;$$/d' \
+		-e 's/^export //' -e 's/^[[:space:]]*//' -e '/^$$/d' $(WEB_JS); } >$@
+$(BUILD)/gen/report.css: web/style.css web/drawings.css
+	@mkdir -p $(@D)
+	$(Q)cat $^ >$@
+$(BUILD)/gen/report_css.h: $(BUILD)/gen/report.css
+	$(call as_string,REPORT_CSS)
+$(BUILD)/gen/report_js.h: $(BUILD)/gen/report.js
+	$(call as_lines,REPORT_JS)
+$(BUILD)/gen/report_hash.h: $(BUILD)/gen/report.js
+	$(Q)echo "#define REPORT_HASH \"$$(sha256sum $< | cut -c1-64 | tr a-f A-F | basenc -d --base16 | base64)\"" >$@
+$(BUILD)/obj/src/write/html.o: $(BUILD)/gen/report_js.h $(BUILD)/gen/report_css.h $(BUILD)/gen/report_hash.h
 
 # The schema, with its comments from the first statement on.
 $(BUILD)/gen/sqlite_sql.h: src/write/sqlite.sql Makefile
@@ -294,7 +316,8 @@ FORMATTED := $(SRC) $(PLUGIN_SRC) $(DLFILTER_SRC) $(HEADERS) $(wildcard target/*
 	demo/*/*.[ch] demo/kernel/*/*.[ch] target/microkit/*.[ch] target/microkit/demo/*.[ch])
 check-format:
 	@clang-format --dry-run -Werror $(FORMATTED)
-check-tidy: $(BUILD)/gen/flame_js.h $(BUILD)/gen/flame_css.h $(BUILD)/gen/sqlite_sql.h
+check-tidy: $(BUILD)/gen/flame_js.h $(BUILD)/gen/flame_css.h $(BUILD)/gen/report_js.h $(BUILD)/gen/report_css.h \
+		$(BUILD)/gen/report_hash.h $(BUILD)/gen/sqlite_sql.h
 	@clang-tidy --quiet $(SRC) $(PLUGIN_SRC) -- $(KSCOPE_CFLAGS) 2>/dev/null
 
 # Every reader of the table, and the flags it is fuzzed for: make fuzz FUZZ=sel4_json SECONDS=60

@@ -14,6 +14,7 @@
 #include "cmd.h"
 #include "look.h"
 #include "model/source.h"
+#include "page.h"
 #include "pass/compare.h"
 
 enum diff_sort { SORT_DIFF, SORT_BEFORE, SORT_AFTER, SORT_RATIO, SORT_NAME };
@@ -53,6 +54,7 @@ static const struct option_table diff_table = {
 static const struct option_table output_table = {
 	"Output",
 	(const struct option_row[]){
+		OPTION_OUTPUT("also write an HTML page that shows both"),
 		OPTION_JSON(struct diff_options),
 		{ "by", 0, "KEY", "print a row for each function (default), binary, task or cpu",
 		  OPTION_WORD(struct diff_options, by, bys) },
@@ -653,7 +655,9 @@ static int check(const struct args *args, struct err *err)
 		return err_set(err, ERR_USAGE,
 			       "diff compares two inputs, BEFORE and AFTER: for several runs, use "
 			       "--before FILE for each run from before");
-	return 0;
+	if (args->nr_outputs > 1)
+		return err_set(err, ERR_USAGE, "diff writes one page: use one -o");
+	return args->nr_outputs ? page_check(args->outputs[0].path, err) : 0;
 }
 
 static void init(struct diff *diff, struct args *args)
@@ -743,19 +747,40 @@ static int result(struct diff *diff)
 	return count_beyond(diff) ? ERR_SLOWER : code;
 }
 
+/* Of the same runs, which it reads again. Their losses have been reported. */
+static int write_page(const struct diff *diff, struct args *args, struct err *err)
+{
+	struct page page = { .path = args->outputs[0].path };
+	const char **inputs = xcalloc(diff->compare.nr_runs, sizeof(*inputs));
+	int ret;
+
+	for (size_t r = 0; r < diff->compare.nr_runs; r++)
+		inputs[r] = diff->runs[r].path;
+	page.before = inputs;
+	page.nr_before = diff->compare.nr_before;
+	page.after = inputs + page.nr_before;
+	page.nr_after = diff->compare.nr_runs - page.nr_before;
+	ret = page_write(&page, args, err);
+	free(inputs);
+	return ret;
+}
+
 static int run(struct args *args)
 {
 	struct diff diff;
 	struct err err = { 0 };
-	int code;
+	int code = ERR_NONE, ret;
 
 	init(&diff, args);
-	if (read_runs(&diff, args, &err) < 0) {
-		log_error("%s", err.msg);
-		code = err.code;
-	} else {
+	ret = read_runs(&diff, args, &err);
+	if (ret == 0) {
 		print(&diff);
 		code = result(&diff);
+		ret = args->nr_outputs ? write_page(&diff, args, &err) : 0;
+	}
+	if (ret < 0) {
+		log_error("%s", err.msg);
+		code = (int)err.code;
 	}
 	release(&diff);
 	return code;
@@ -771,7 +796,8 @@ const struct command cmd_diff = {
 		    "  kscope diff before.data after.data --by binary --threshold 0.5\n"
 		    "  kscope diff --before a1.data --before a2.data --before a3.data "
 		    "--before a4.data b?.data\n"
-		    "  kscope diff old.kscope new.kscope --absolute --build-dir build\n",
+		    "  kscope diff old.kscope new.kscope --absolute --build-dir build\n"
+		    "  kscope diff before.data after.data -o diff.html\n",
 	.options = OPTION_USES({ &diff_table, 0 }, { &output_table, 0 }),
 	.defaults = &(const struct diff_options){ .limit = 20, .threshold = 1 },
 	.state_size = sizeof(struct diff_options),
