@@ -192,6 +192,10 @@ static int check(const struct args *args, struct err *err)
 {
 	const struct view_options *asked = args->state;
 
+	if (args->options.timeline.split)
+		return err_set(err, ERR_USAGE,
+			       "--split writes several files, and view shows one page: use kscope "
+			       "convert");
 	for (size_t i = 0; i < args->nr_inputs; i++) {
 		const char *path = args->inputs[i];
 		struct stat st;

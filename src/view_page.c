@@ -14,8 +14,8 @@
 
 #define MOST_SAID ((size_t)64 << 10)
 
-extern const struct writer_ops write_flame;
-const struct writer_ops *const view_page_writers[] = { &write_flame, NULL };
+extern const struct writer_ops write_html;
+const struct writer_ops *const view_page_writers[] = { &write_html, NULL };
 
 /* ---- the child ---- */
 
