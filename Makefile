@@ -323,9 +323,9 @@ check-tidy: $(BUILD)/gen/flame_js.h $(BUILD)/gen/flame_css.h $(BUILD)/gen/report
 # Every reader of the table, and the flags it is fuzzed for: make fuzz FUZZ=sel4_json SECONDS=60
 READERS := $(shell sed -n 's/^READER(\(.*\))/\1/p' src/formats.def)
 # "kernel" is no reader: it is what --kernel takes; "archive" is what kscope archive writes; "pt" is the
-# decoder of Intel PT; "target" is the sampler for kernels; "run" is a whole run; "unwind" the unwinder.
-FUZZ ?= $(READERS) kernel archive pt target run unwind verb calls sym place frames
-FUZZ_OWN := kernel archive pt run unwind verb calls sym place frames # these have their own files
+# decoder of Intel PT; "http" is a request to kscope view; "target" is the sampler for kernels; "run" is a whole run; "unwind" the unwinder.
+FUZZ ?= $(READERS) kernel archive pt target run unwind verb calls sym place frames http
+FUZZ_OWN := kernel archive pt run unwind verb calls sym place frames http # these have their own files
 SECONDS ?= 20
 FUZZ_CFLAGS := -O1 -g -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined
 fuzz:

@@ -7,7 +7,7 @@
 
 extern const struct command cmd_convert, cmd_report, cmd_flame, cmd_info, cmd_formats;
 extern const struct command cmd_alloc, cmd_archive, cmd_calls, cmd_diff, cmd_insn, cmd_record,
-	cmd_sql, cmd_top, cmd_trace, cmd_completion;
+	cmd_sql, cmd_top, cmd_trace, cmd_view, cmd_completion;
 
 extern const struct command *const commands[]; /* in the order of help; ends with NULL */
 

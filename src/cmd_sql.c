@@ -198,46 +198,17 @@ static int try_statements(const char *statements, enum sql_format format, struct
 
 /* ---- recordings ---- */
 
-/* Makes a temporary database of the inputs. Returns the exit code. */
-static int convert(struct args *args, struct out *out)
-{
-	struct job job;
-	struct writer writer = { .ops = &write_sqlite, .world = &job.world, .out = out };
-	struct strtab strings;
-	bool opened;
-	int ret;
-
-	strtab_init(&strings);
-	args_job(args, &job);
-	writer.priv = xcalloc(1, write_sqlite.priv_size);
-	ret = job_open(&job, &strings);
-	opened = ret == 0;
-	if (opened && write_sqlite.open(&writer) < 0) {
-		job.err = writer.err;
-		ret = -1;
-	}
-	if (ret == 0)
-		ret = job_run(&job, (struct writer *[]){ &writer }, 1);
-	if (ret == 0 && out_failed(out))
-		ret = out_error(out->path, out->failed, &job.err);
-	ret = job_result(&job, ret);
-	if (opened)
-		write_sqlite.close(&writer);
-	free(writer.priv);
-	job_release(&job);
-	strtab_release(&strings);
-	return ret;
-}
-
 static int ask_recording(struct args *args, const char *statements, struct err *err)
 {
 	const struct sql_options *asked = args->state;
 	struct out out = { 0 };
+	struct job job;
 	int code;
 
 	if (try_statements(statements, asked->format, err) < 0 || out_open_temporary(&out, err) < 0)
 		return err->code;
-	code = convert(args, &out);
+	args_job(args, &job);
+	code = convert_into(&job, &write_sqlite, &out);
 	if (code <= ERR_PARTIAL && query(out.fd, NULL, statements, asked, err) < 0)
 		code = err->code;
 	out_abandon(&out);

@@ -398,3 +398,35 @@ int convert_file(struct job *job, const struct writer_ops *ops, const char *path
 {
 	return convert_files(job, &(struct output){ .path = path, .ops = ops }, 1);
 }
+
+int convert_into(struct job *job, const struct writer_ops *ops, struct out *out)
+{
+	struct writer writer = { .ops = ops, .world = &job->world, .out = out };
+	struct strtab strings;
+	bool opened;
+	int ret;
+
+	strtab_init(&strings);
+	writer.priv = xcalloc(1, ops->priv_size);
+	ret = job_open(job, &strings);
+	if (ret == 0)
+		ret = option_apply(ops->options, writer.priv, job->options->given, &job->err);
+	opened = ret == 0;
+	if (opened && ops->open && ops->open(&writer) < 0) {
+		job->err = writer.err;
+		ret = -1;
+	}
+	if (ret == 0)
+		ret = job_run(job, (struct writer *[]){ &writer }, 1);
+	if (ret == 0)
+		out_flush(out);
+	if (ret == 0 && out_failed(out))
+		ret = out_error(out->path, out->failed, &job->err);
+	ret = job_result(job, ret);
+	if (opened && ops->close)
+		ops->close(&writer);
+	free(writer.priv);
+	job_release(job);
+	strtab_release(&strings);
+	return ret;
+}

@@ -18,6 +18,8 @@ int output_try(const struct output *output, struct err *err);
 /* A whole run: open, run, commit all outputs, report. Returns the exit code. */
 int convert_files(struct job *job, struct output *outputs, size_t nr);
 int convert_file(struct job *job, const struct writer_ops *ops, const char *path);
+/* The same into an open file, such as a temporary one, which is not committed. */
+int convert_into(struct job *job, const struct writer_ops *ops, struct out *out);
 /*
  * The same in steps, for events that do not come from an input: job_push() them between the two. Call the second
  * one in any case, with the result so far.

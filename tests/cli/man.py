@@ -11,7 +11,7 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from kit import ROOT, check, equal, finish, kscope, run
 from kit.helps import helps
 
-VERBS = ["record", "top", "convert", "report", "trace", "calls", "sql", "insn", "flame", "diff", "alloc", "info", "archive", "formats", "completion"]
+VERBS = ["record", "top", "view", "convert", "report", "trace", "calls", "sql", "insn", "flame", "diff", "alloc", "info", "archive", "formats", "completion"]
 DROP_INS = ["toperf", "netconn", "kprof2perf", "kern-profile"]
 ELSEWHERE = ["perf"]
 HEADINGS = ["NAME", "SYNOPSIS", "DESCRIPTION", "OPTIONS", "EXIT STATUS", "EXAMPLES", "SEE ALSO"]

@@ -9,7 +9,7 @@ import sys
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from kit import ELFS, check, demo_samples, equal, exits, finish, kscope, scratch
 
-VERBS = ["record", "convert", "report", "flame", "diff", "info", "alloc", "formats"]
+VERBS = ["record", "view", "convert", "report", "flame", "diff", "info", "alloc", "formats"]
 
 
 def test_help():

@@ -65,7 +65,7 @@ def main():
     # No timeout: a compiler does not hang, and the host may be busy.
     build = run("make", "-C", ROOT, "-j2", "fuzz-build", env=ENV, timeout=None)
     check("the fuzzers build", build.returncode == 0, build.stderr[-500:])
-    for reader in readers + ["kernel", "archive", "pt", "target", "run", "unwind", "verb", "calls", "sym", "place", "frames"]:
+    for reader in readers + ["kernel", "archive", "pt", "target", "run", "unwind", "verb", "calls", "sym", "place", "frames", "http"]:
         with scratch() as folder:
             check(f"{reader}: golden inputs", *fuzz(reader, folder, "yes"))
             write_damaged(folder, list(read_seeds(reader)))
