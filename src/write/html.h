@@ -152,7 +152,7 @@ struct html_slice {
 
 struct html_track {
 	enum html_track_kind { TRACK_TASK, TRACK_CPU, TRACK_MASK } kind;
-	uint32_t task, cpu;
+	uint32_t task, cpu; /* of now */
 	struct html_open {
 		uint32_t frame, stack;
 		bool cut;

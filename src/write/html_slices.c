@@ -21,25 +21,36 @@ void html_slices_release(struct html_slices *slices)
 }
 
 static struct html_track *track_of(struct html_slices *slices, enum html_track_kind kind,
-				   uint32_t task, uint32_t cpu)
+				   uint64_t owner)
 {
-	uint64_t words[] = { kind, task, cpu };
-	uint32_t *number = hash_at(&slices->index, hash_words(words, 3, 0));
+	uint32_t *number = hash_at(&slices->index, (struct hash_key){ kind, owner });
 
 	if (!*number) {
 		GROW(slices->tracks, slices->nr_tracks + 1, slices->cap_tracks);
-		slices->tracks[slices->nr_tracks++] =
-			(struct html_track){ .kind = kind, .task = task, .cpu = cpu };
+		slices->tracks[slices->nr_tracks++] = (struct html_track){ .kind = kind };
 		*number = (uint32_t)slices->nr_tracks;
 	}
 	return &slices->tracks[*number - 1];
 }
 
+/* A task may get another name while calls are open: its track stays the same. */
 static struct html_track *task_track(struct writer *w, const struct event *ev)
 {
 	struct html *html = w->priv;
+	struct html_track *track =
+		track_of(&html->slices, TRACK_TASK, (uint64_t)ev->pid << 32 | ev->tid);
 
-	return track_of(&html->slices, TRACK_TASK, html_task(w, ev), NO_CPU);
+	track->task = html_task(w, ev);
+	return track;
+}
+
+static struct html_track *cpu_track(struct html_slices *slices, const struct event *ev)
+{
+	struct html_track *track =
+		track_of(slices, ev->slice.kind == SLICE_MASKED ? TRACK_MASK : TRACK_CPU, ev->cpu);
+
+	track->cpu = ev->cpu;
+	return track;
 }
 
 /* ---- rows ---- */
@@ -201,10 +212,7 @@ void html_put_slice(struct writer *w, const struct event *ev)
 	}
 	if (kind == SLICE_RUN)
 		follow_cpu(w, ev);
-	track = !timeline_on_cpu(ev)
-			? task_track(w, ev)
-			: track_of(&html->slices, kind == SLICE_MASKED ? TRACK_MASK : TRACK_CPU, 0,
-				   ev->cpu);
+	track = timeline_on_cpu(ev) ? cpu_track(&html->slices, ev) : task_track(w, ev);
 	written_slice(&w->written, &ev->slice);
 	if (ev->slice.leave)
 		end_call(w, track, ev);
