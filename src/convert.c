@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "base/progress.h"
 #include "base/store.h"
+#include "base/text.h"
 #include "effect.h"
 #include "verify.h"
 
@@ -369,6 +370,13 @@ int job_run(struct job *job, struct writer *const *to, size_t nr)
 }
 
 /* ---- results ---- */
+
+const char *job_name(const struct job *job)
+{
+	const char *name = job->name ? job->name : job->nr_inputs ? job->inputs[0] : NULL;
+
+	return name && strcmp(name, "-") ? text_last_part(name) : NULL;
+}
 
 uint64_t job_samples(const struct job *job)
 {

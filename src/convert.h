@@ -75,6 +75,8 @@ void job_begin(struct job *job, struct writer *const *to, size_t nr);
 int job_push(struct job *job, struct event *events, size_t nr);
 int job_end(struct job *job, int ret);
 void job_release(struct job *job);
+/* The name of the first input, without folders, for titles; NULL: it has none. */
+const char *job_name(const struct job *job);
 /* Samples that were read or that stages made, selected or not. */
 uint64_t job_samples(const struct job *job);
 /* Allocations, calls, branches and notes that were read. */

@@ -144,6 +144,7 @@ enum written_knows { WROTE_SAMPLES = 1, WROTE_WEIGHT = 2, WROTE_SLICES = 4, WROT
 
 struct writer {
 	const struct writer_ops *ops;
+	const char *input; /* its name, for titles: of the first one; NULL: unknown */
 	struct world *world;
 	struct out *out;       /* NULL if the format is a folder */
 	struct folder *folder; /* NULL if it is a file */

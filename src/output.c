@@ -214,6 +214,7 @@ static int open_writer(struct file *file, const char *path)
 	file->out.fd = -1;
 	file->writer = (struct writer){
 		.ops = ops,
+		.input = job_name(job),
 		.world = &job->world,
 		.out = ops->folder ? NULL : &file->out,
 		.folder = ops->folder ? &file->folder : NULL,

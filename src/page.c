@@ -20,7 +20,9 @@ static int write_side(struct job *job, struct out *out, enum html_part part)
 {
 	const struct writer_ops *ops = writer_by_name("html");
 	struct html *html = xcalloc(1, ops->priv_size);
-	struct writer writer = { .ops = ops, .world = &job->world, .out = out, .priv = html };
+	struct writer writer = {
+		.ops = ops, .input = job_name(job), .world = &job->world, .out = out, .priv = html
+	};
 	struct strtab strings;
 	int ret = option_apply(ops->options, html, job->options->given, &job->err);
 

@@ -21,8 +21,8 @@ import { binarySearch } from './base.js';
  * @property {Uint32Array} binary
  * @property {Uint32Array} category
  * @property {Uint32Array} inlined
- * @property {Float64Array} first
- * @property {Float64Array} next
+ * @property {Uint32Array} first
+ * @property {Uint32Array} next
  * @property {Uint8Array} outermost whether no ancestor has the same function
  */
 
@@ -189,6 +189,7 @@ function plainFrames(app) {
 
 /** @param {Dataset} data @param {import('./types.js').Choice} choice @returns {Frames} */
 function buildFrames({ stacks, functions }, { hidden, focus, recursion, collapsed }) {
+  if (!hidden.length && focus === null && !recursion && !collapsed.length) return framesOfStacks(stacks, functions.nr);
   const collapses = new Set(collapsed);
   const isHidden = new Uint8Array(functions.nr);
   for (const fn of hidden) isHidden[fn] = 1;
@@ -223,6 +224,17 @@ function buildFrames({ stacks, functions }, { hidden, focus, recursion, collapse
   return { ...frames, ...linkChildren(frames, functions.nr) };
 }
 
+/** Without any transformation, stacks are frames. @param {import('./types.js').Stacks} stacks @param {number} functions
+ *  @returns {Frames} */
+function framesOfStacks({ nr, parent, function: fn, category, inlined }, functions) {
+  const frames = { nr, of: new Int32Array(nr), parent, function: new Uint32Array(nr), binary: new Uint32Array(nr), category, inlined };
+  for (let i = 1; i < nr; i++) {
+    frames.of[i] = i;
+    frames.function[i] = fn[i] + 1;
+  }
+  return { ...frames, ...linkChildren(frames, functions) };
+}
+
 /** Numbers by pairs of numbers; faster than a Map. */
 class PairMap {
   /** @param {number} capacity */
@@ -240,8 +252,9 @@ class PairMap {
    * @returns {number} where the pair is, or is to be, in `values`; 0: it is not
    */
   slot(a, b) {
-    let at = (Math.imul(a, 0x9e3779b1) ^ Math.imul(b, 0x85ebca6b));
-    for (at = (at ^ (at >>> 15)) & this.mask; this.values[at]; at = (at + 1) & this.mask)
+    let at = Math.imul(a ^ Math.imul(b, 0x85ebca6b), 0x9e3779b1);
+    at = Math.imul(at ^ (at >>> 16), 0xc2b2ae35);
+    for (at = (at ^ (at >>> 13)) & this.mask; this.values[at]; at = (at + 1) & this.mask)
       if (this.a[at] === a && this.b[at] === b) break;
     this.a[at] = a;
     this.b[at] = b;
@@ -274,8 +287,8 @@ function childOf(frames, children, parent, fn, binary, stack, stacks) {
 
 /** @param {any} frames @param {number} functions */
 function linkChildren({ nr, parent, function: fn }, functions) {
-  const first = new Float64Array(nr);
-  const next = new Float64Array(nr);
+  const first = new Uint32Array(nr);
+  const next = new Uint32Array(nr);
   for (let i = nr - 1; i > 0; i--) {
     next[i] = first[parent[i]];
     first[parent[i]] = i;
@@ -474,8 +487,8 @@ function finishTree(result) {
   // Only the innermost functions ran themselves.
   const innermost = (/** @type {Float64Array} */ x) =>
     x.map((value, i) => i && !parent[i] ? value : 0);
-  const first = new Float64Array(nr);
-  const next = new Float64Array(nr);
+  const first = new Uint32Array(nr);
+  const next = new Uint32Array(nr);
   for (let i = nr - 1; i > 0; i--) {
     next[i] = first[parent[i]];
     first[parent[i]] = i;

@@ -55,7 +55,8 @@
  *   line: Uint32Array}} Functions */
 
 /**
- * Stacks of functions: `parent` is the stack of the caller, which has a smaller number. 0 is the empty stack.
+ * Stacks of functions: `parent` is the stack of the caller, which has a smaller number. 0 is the empty stack. No two
+ * stacks have the same parent and function.
  *
  * @typedef {{nr: number, parent: Uint32Array, function: Uint32Array, category: Uint32Array,
  *   inlined: Uint32Array}} Stacks
@@ -172,8 +173,8 @@
  * @property {Uint32Array} inlined
  * @property {Float64Array} self
  * @property {Float64Array} total
- * @property {Float64Array} first child; 0: none
- * @property {Float64Array} next sibling; 0: none
+ * @property {Uint32Array} first child; 0: none
+ * @property {Uint32Array} next sibling; 0: none
  * @property {Float64Array | null} beforeSelf of the old recording, if there are two
  * @property {Float64Array | null} beforeTotal
  */

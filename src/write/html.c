@@ -264,9 +264,8 @@ static void put_facts(const struct writer *w, struct json_out *json)
 static const char *title_of(const struct writer *w)
 {
 	const char *cmdline = world_fact(w->world, "cmdline");
-	const char *host = world_fact(w->world, "hostname");
 
-	return cmdline && *cmdline ? cmdline : host && *host ? host : "recording";
+	return w->input ? w->input : cmdline && *cmdline ? cmdline : "recording";
 }
 
 static void put_names(const struct writer *w, struct json_out *json)

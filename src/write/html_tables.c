@@ -131,10 +131,10 @@ static enum html_category category_of(const struct html_tables *t, uint32_t fram
 	return kernel ? HTML_KERNEL : HTML_USER;
 }
 
+/* A caller has each function once, so that a stack is a frame of the flame graph. */
 static uint32_t push_stack(struct html_tables *t, const struct html_stack *stack)
 {
-	struct hash_key key = { (uint64_t)stack->parent << 32 | stack->function,
-				(uint64_t)stack->category << 1 | stack->inlined };
+	struct hash_key key = { stack->parent, stack->function };
 	uint32_t *number = hash_at(&t->stack_index, key);
 
 	if (!*number) {
