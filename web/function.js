@@ -3,14 +3,16 @@
 // One function: its callers and callees, its places, source and instructions.
 import { h } from './base.js';
 import { formatExact, formatPercent } from './format.js';
-import { baseName, changeCell, comparison, functionActions, nameCell, shareCell, valueText } from './functions.js';
+import { changeCell, comparison, functionActions, nameCell, shareCell, valueText } from './functions.js';
 import { binaryName, functionName } from './state.js';
 import { neighboursOf, placeSums } from './sums.js';
 
 /** @typedef {import('./types.js').App} App */
 /** @typedef {import('./types.js').View} View */
-/** @typedef {{offset: number, file: number, line: number, value: number}} PlaceSum */
-/** @typedef {{function: number, sums: PlaceSum[], self: number}} FunctionPlaces */
+/** @typedef {{owner: number, offset: number, file: number, line: number, value: number}} PlaceSum */
+/** What ran in the code of a function, with what is inlined there. `owner`: the function that has the code;
+ * of a function that is inlined into several, the one where most of it ran.
+ * @typedef {{function: number, owner: number, sums: PlaceSum[], all: number}} FunctionPlaces */
 
 const MOST_NEIGHBOURS = 100;
 const MOST_LINES = 5000;
@@ -65,11 +67,15 @@ function highlightLine(content, line) {
 
 /** @param {App} app @param {number} fn @returns {FunctionPlaces} the heaviest first */
 function placesOf(app, fn) {
-  const { offset, file, line } = app.data.places;
-  const sums = [...placeSums(app, fn)].map(([place, value]) =>
-    ({ offset: offset[place], file: file[place], line: line[place], value }));
-  return { function: fn, sums: sums.sort((a, b) => b.value - a.value || a.offset - b.offset),
-    self: app.sums().self[fn] };
+  const { function: owners, offset, file, line } = app.data.places;
+  const owned = new Map();
+  const sums = [...placeSums(app, fn)].map(([place, value]) => {
+    owned.set(owners[place], (owned.get(owners[place]) ?? 0) + value);
+    return { owner: owners[place], offset: offset[place], file: file[place], line: line[place], value };
+  });
+  const [owner] = [...owned].reduce((most, one) => one[1] > most[1] ? one : most, [fn, -1]);
+  return { function: fn, owner: owned.has(fn) ? fn : owner, all: sums.reduce((sum, { value }) => sum + value, 0),
+    sums: sums.sort((a, b) => b.value - a.value || a.offset - b.offset) };
 }
 
 /** @param {App} app @param {number} fn */
@@ -132,12 +138,12 @@ function neighbourTable(app, title, list, whole, rows) {
 }
 
 /** @param {App} app @param {FunctionPlaces} places */
-function placeTable(app, { sums, self }) {
+function placeTable(app, { sums, all }) {
   if (!sums.length) return [];
   const rows = sums.slice(0, MOST_NEIGHBOURS)
     .map(({ offset, file, line, value }) => h('tr', { dataset: { line: `${file}:${line}` } },
     h('td', { class: 'number' }, valueText(app, value)),
-      h('td', { class: 'share' }, shareCell(value, self)),
+      h('td', { class: 'share' }, shareCell(value, all)),
     h('td', { class: 'code' }, `+${hex(offset)}`),
     h('td', { class: 'main' }, file ? `${app.data.strings[file]}${line ? `:${line}` : ''}` : '')));
   return [h('section', { class: 'panel' }, h('h3', null, 'Places'),
@@ -151,7 +157,7 @@ function hex(x) {
 
 /** @param {App} app @param {FunctionPlaces} places */
 function insnsOf(app, places) {
-  return app.data.code?.functions.get(places.function)?.insns ?? [];
+  return app.data.code?.functions.get(places.owner)?.insns ?? [];
 }
 
 /** A line of code with what ran there. @param {App} app @param {string} number @param {number}
@@ -206,7 +212,7 @@ function sourcePanel(app, places, files, redraw) {
   return h('section', { class: 'panel' }, heading, known.length > 1 ? select
     : h('p', { class: 'note' }, strings[file]),
     h('div', { class: 'listing', tabindex: 0, 'aria-label': 'Source' },
-      sourceRows(app, file, values.get(file) ?? new Map(), places.self)));
+      sourceRows(app, file, values.get(file) ?? new Map(), places.all)));
 }
 
 /**
@@ -239,15 +245,15 @@ function codePanel(app, places) {
     return h('section', { class: 'panel' }, heading,
       h('p', { class: 'note' }, 'No instructions: give --build-dir or --symfs.'));
   const values = new Map();
-  for (const { offset, value } of places.sums)
-    values.set(offset, (values.get(offset) ?? 0) + value);
-  const start = app.data.code?.functions.get(places.function)?.start ?? '';
+  for (const { owner, offset, value } of places.sums)
+    if (owner === places.owner) values.set(offset, (values.get(offset) ?? 0) + value);
+  const start = app.data.code?.functions.get(places.owner)?.start ?? '';
   const rows = insns.slice(0, MOST_LINES).map(({ offset, text, file, line }) =>
-    codeRow(app, `+${offset.toString(16)}`, values.get(offset) ?? 0, places.self, text,
+    codeRow(app, `+${offset.toString(16)}`, values.get(offset) ?? 0, places.all, text,
       `${file}:${line}`));
   if (insns.length > MOST_LINES)
     rows.push(h('div', { class: 'code-gap' }, `${formatExact(insns.length - MOST_LINES)} more`));
   return h('section', { class: 'panel' }, heading,
-    h('p', { class: 'note' }, `${baseName(binaryName(app.data, places.function))}, from ${start}`),
+    h('p', { class: 'note' }, `${functionName(app.data, places.owner)}, from ${start}`),
     h('div', { class: 'listing', tabindex: 0, 'aria-label': 'Instructions' }, rows));
 }

@@ -145,7 +145,8 @@ function allocSelected(app) {
 /** @param {App} app @returns {Live} the largest number of live bytes at each point, by heap */
 function liveBytes(app) {
   const allocs = allocsOf(app);
-  const [begin, end] = app.choice.range ?? [0, Math.max(app.data.head.length, 1)];
+  // A range has its begin, but not its end; the whole recording has both.
+  const [begin, end] = app.choice.range ?? [0, app.data.head.length + 1];
   const live = Array.from({ length: Math.max(1, app.data.head.heaps.length) },
     () => new Float64Array(POINTS));
   const now = new Float64Array(live.length);

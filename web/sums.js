@@ -589,18 +589,21 @@ function callsAbove(tree, outermost, node) {
 }
 
 /**
+ * By place: what ran in the code of a function, or in the function where it is inlined into others.
+ *
  * @param {App} app
  * @param {number} fn
- * @returns {Map<number, number>} what ran in the function itself, by place
+ * @returns {Map<number, number>}
  */
 export function placeSums(app, fn) {
-  const { rows, places } = app.data;
+  const { rows, places, stacks } = app.data;
   const { of } = plainFrames(app);
   const value = rowValues(app, rows);
   const sums = new Map();
   forSelected(app, rows, (i, part) => {
     const place = rows.place[i];
-    if (!place || places.function[place] !== fn || of[rows.stack[i]] < 0) return;
+    const stack = rows.stack[i];
+    if (!place || (places.function[place] !== fn && stacks.function[stack] !== fn) || of[stack] < 0) return;
     sums.set(place, (sums.get(place) ?? 0) + value[i] * part);
   });
   return sums;

@@ -22,7 +22,8 @@
  * @property {Allocs | null} allocs
  * @property {Code | null} code
  * @property {Set<string>} blocks which of 'slices', 'allocs' and 'code' the page has
- * @property {(block: 'slices' | 'allocs' | 'code') => Promise<void>} load a block; main.js does it before it makes its view
+ * @property {(block: 'slices' | 'allocs' | 'code') => Promise<void>} load a block; main.js does it before it
+ *   makes its view
  */
 
 /**
@@ -141,7 +142,8 @@
  * @property {'binary' | 'category' | 'name'} colours
  * @property {'light' | 'dark' | 'auto'} theme
  * @property {number[]} zoom path of functions from the root of the flame graph to the zoomed frame
- * @property {string} sort of the table of functions: 'self', 'total', 'name', 'binary', 'samples', 'change'; '-' reverses
+ * @property {string} sort of the table of functions: 'self', 'total', 'name', 'binary', 'samples', 'change';
+ *   '-' reverses
  * @property {'share' | 'absolute'} compare how recordings are compared
  */
 

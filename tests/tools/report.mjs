@@ -8,7 +8,7 @@
 // steps.json is a list of steps, each an object with one of these members:
 //   window [WIDTH, HEIGHT]   theme "dark"|"light"     of the browser
 //   hash TEXT                opens the page anew with this hash
-//   click SELECTOR           at [X, Y]: there, in parts of its size; times 2: twice; button "right"
+//   click SELECTOR           at [X, Y]: there, in parts of its size; offset [X, Y]: plus so many pixels
 //   drag SELECTOR            from [X, Y] to [X, Y], likewise
 //   key KEY                  as Playwright names it
 //   type TEXT                into SELECTOR, the member `into`
@@ -63,8 +63,10 @@ const actions = {
     await page.goto(url.href);
     await until(page, READY);
   },
-  click: async (page, selector, { at = [0.5, 0.5], times = 1, button = 'left' }) =>
-    page.mouse.click(...await point(page, selector, at), { clickCount: times, button }),
+  click: async (page, selector, { at = [0.5, 0.5], offset = [0, 0] }) => {
+    const [x, y] = await point(page, selector, at);
+    await page.mouse.click(x + offset[0], y + offset[1]);
+  },
   drag: async (page, selector, { from, to }) => {
     await page.mouse.move(...await point(page, selector, from));
     await page.mouse.down();
