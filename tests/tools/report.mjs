@@ -18,7 +18,8 @@
 //   shot FILE                a picture
 //   print FILE               a PDF, as it is printed
 //   media "print"|"screen"
-// The output has `errors`, too: what the page reported as errors, and every request and dialog.
+// The output has `errors`, too: what the page reported as errors, and every dialog, and
+// every request for something outside of the page's folder.
 
 import fs from 'node:fs';
 import { pathToFileURL } from 'node:url';
@@ -95,7 +96,7 @@ const steps = JSON.parse(fs.readFileSync(0, 'utf8'));
 const requests = [], dialogs = [];
 const url = /^https?:/.test(place) ? new URL(place) : pathToFileURL(fs.realpathSync(place));
 const { result, errors } = await withPage(url, async (page) => {
-  page.on('request', (request) => { if (!request.url().startsWith(url.href.split('#')[0])) requests.push(request.url()); });
+  page.on('request', (request) => { if (!request.url().startsWith(new URL('.', url).href)) requests.push(request.url()); });
   page.on('dialog', (dialog) => { dialogs.push(dialog.message()); dialog.dismiss(); });
   await until(page, READY);
   return run(page, steps);
