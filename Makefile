@@ -282,7 +282,7 @@ $(BUILD)/python/.done: tests/requirements.txt
 
 bench:
 	@tools/install-deps build demo bench
-	@$(MAKE) --no-print-directory all demo-elfs bench-tools
+	@$(MAKE) --no-print-directory all demo-elfs bench-tools tests/node_modules/.done
 	@bench/run $(BUILD) $(BENCH)
 
 # What is measured, and baselines to compare with. pt_load is built like most programs: it is what runs in traces.

@@ -46,7 +46,7 @@ export function createCallTree(app) {
   };
   const select = (/** @type {number} */ i) => {
     activeNode = rows[i].node;
-    app.choose({ function: tree().function[activeNode] - 1 }, true);
+    app.choose({ function: tree().function[activeNode] }, true);
   };
   const reveal = (/** @type {number} */ node) => {
     const all = tree();
@@ -59,7 +59,7 @@ export function createCallTree(app) {
   const table = new VirtualTable({ label: 'Call tree', role: 'treegrid',
     row: (i) => treeRow(app, tree(), rows[i]),
     onActive: select,
-    onOpen: (i) => functionCommands.open(app, tree().function[rows[i].node] - 1),
+    onOpen: (i) => functionCommands.open(app, tree().function[rows[i].node]),
     onClick: (i, target) => {
       if (!target.closest('.toggle')) return false;
       setExpanded(i, !rows[i].expanded);
@@ -133,7 +133,7 @@ function treeColumns({ choice, data }) {
  * @returns {import('./base.js').TableRow}
  */
 function treeRow(app, tree, { node, depth, expanded, position, siblings }) {
-  const fn = tree.function[node] - 1;
+  const fn = tree.function[node];
   const compared = tree.beforeTotal && comparison(app, tree.beforeTotal[node], tree.total[node]);
   const binary = tree.binary[node] ? app.data.strings[tree.binary[node]] : binaryName(app.data, fn);
   const leaf = !tree.first[node];
@@ -234,7 +234,7 @@ function nextMatch(tree, matches, from, direction) {
   if (!matches) return 0;
   const below = new Uint8Array(tree.nr);
   for (let i = tree.nr - 1; i > 0; i--) {
-    if (nodeWeight(tree, i) && matches[tree.function[i] - 1]) below[i] = 1;
+    if (nodeWeight(tree, i) && matches[tree.function[i]]) below[i] = 1;
     below[tree.parent[i]] |= below[i];
   }
   // Where the walk, in the order of the rows, meets `from` and matches.
@@ -243,7 +243,7 @@ function nextMatch(tree, matches, from, direction) {
   const left = [0];
   for (let node = left.pop(); node !== undefined; node = left.pop()) {
     if (node === from) place = found.length;
-    else if (node && matches[tree.function[node] - 1] && nodeWeight(tree, node)) found.push(node);
+    else if (node && matches[tree.function[node]] && nodeWeight(tree, node)) found.push(node);
     const children = heavyChildren(tree, node).filter((child) => below[child] || child === from);
     for (const child of children.reverse()) left.push(child);
   }

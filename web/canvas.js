@@ -503,8 +503,8 @@ export function rangeDrag(app, timeAt, anchor, chose) {
     const begin = Math.floor(Math.min(time, anchor));
     /** @type {[number, number]} */
     const range = [begin, Math.max(Math.ceil(Math.max(time, anchor)), begin + 1)];
-    chose?.(range);
     app.choose({ range }, entered);
+    chose?.(app.choice.range ?? range);
     entered = true;
   };
   return { move: choose, end: choose };

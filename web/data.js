@@ -5,24 +5,23 @@
 /** @typedef {import('./types.js').Dataset} Dataset */
 /** @typedef {import('./types.js').Rows} Rows */
 /** @typedef {import('./types.js').Head} Head */
-/** @typedef {{packing: string, text: string}} Packed */
+/** @typedef {import('./types.js').Numbers} Numbers */
+/** @typedef {{packing: string, take: () => string}} Packed the text is taken once: it is as large as the data */
 /** @typedef {(id: string) => Packed | null} Lookup */
 /** @typedef {any} Table its columns by name, and `nr` */
 /** @typedef {{tables: Record<string, Table>, json: Record<string, any>}} Block */
 /** @typedef {'slices' | 'allocs' | 'code'} LazyBlock */
 
-/** Columns by table; those after the `|` are whole numbers below 2^32. */
 /** @type {Record<string, string>} */
 const TABLES = {
-  functions: '|name binary file line',
-  stacks: '|parent function category inlined',
-  tasks: '|name pid tid idle',
-  rows: 'time weight count|cpu task event stack place',
-  gaps: 'begin end samples bytes|cpu task',
-  places: 'offset|function file line',
-  slices: 'begin length instructions ownInstructions cycles ownCycles lines ownLines|'
-    + 'track function task kind cut',
-  allocs: 'time size blocks|stack task heap',
+  functions: 'name binary file line',
+  stacks: 'parent function category inlined',
+  tasks: 'name pid tid idle',
+  rows: 'time weight count cpu task event stack place',
+  gaps: 'begin end samples bytes cpu task',
+  places: 'offset function file line',
+  slices: 'begin length instructions ownInstructions cycles ownCycles lines ownLines track function task kind cut',
+  allocs: 'time size blocks stack task heap',
 };
 
 /** A message for the user about the data of the page. */
@@ -32,7 +31,11 @@ class DataError extends Error {}
 export function loadData(document) {
   return loadBlocks((id) => {
     const element = document.getElementById(id);
-    return element && { packing: element.dataset.packing ?? '', text: element.textContent ?? '' };
+    return element && { packing: element.dataset.packing ?? '', take: () => {
+      const text = element.textContent ?? '';
+      element.textContent = '';
+      return text;
+    } };
   });
 }
 
@@ -106,8 +109,8 @@ async function unpackBlock(lookup, id) {
 }
 
 /** @param {Packed} packed @returns {Promise<Uint8Array>} */
-async function unpack({ packing, text }) {
-  const bytes = fromBase64(text);
+async function unpack({ packing, take }) {
+  const bytes = fromBase64(take());
   if (packing === 'none') return bytes;
   if (packing !== 'gzip')
     throw new DataError(`The page has data in an unknown packing, “${packing}”.`);
@@ -146,13 +149,9 @@ function decodeBlock(bytes) {
   let at = 0;
   for (const [name, count, length, kind, value] of json.columns) {
     const [table, column] = name.split('.');
-    const [floats, wholes] = (TABLES[table] ?? '').split('|').map((names) => names.split(' '));
     // A column that a later version of kscope may add is no error.
-    if (wholes?.includes(column) || floats?.includes(column) || name === 'rows.length') {
-      const array = wholes.includes(column) ? new Uint32Array(count) : new Float64Array(count);
-      decodeColumn(bytes, at, at + length, array, kind, value);
-      (tables[table] ??= { nr: count })[column] = array;
-    }
+    if (columnsOf(table).includes(column) || name === 'rows.length')
+      (tables[table] ??= { nr: count })[column] = decodeColumn(bytes, at, at + length, count, kind, value);
     at += length;
     if (at > end - size) throw new Error('its columns are too long');
   }
@@ -160,11 +159,14 @@ function decodeBlock(bytes) {
   return { tables, json };
 }
 
+/** @param {string} table */
+function columnsOf(table) {
+  return TABLES[table]?.split(' ') ?? [];
+}
+
 /** Columns that are missing are 0. @param {string} name @param {Table} table */
 function completeTable(name, table) {
-  const [floats, wholes] = TABLES[name].split('|').map((names) => names.split(' ').filter(Boolean));
-  for (const column of floats) table[column] ??= new Float64Array(table.nr);
-  for (const column of wholes) table[column] ??= new Uint32Array(table.nr);
+  for (const column of columnsOf(name)) table[column] ??= new Uint8Array(table.nr);
   if (name === 'rows') table.length ??= null;
   for (const [column, array] of Object.entries(table))
     if (array && typeof array === 'object' && array.length !== table.nr)
@@ -175,19 +177,19 @@ function completeTable(name, table) {
  * @param {Uint8Array} bytes
  * @param {number} at
  * @param {number} end
- * @param {Uint32Array | Float64Array} array
+ * @param {number} count
  * @param {string} kind
  * @param {number} value
+ * @returns {Numbers}
  */
-function decodeColumn(bytes, at, end, array, kind, value) {
-  if (kind === 'c') {
-    array.fill(value);
-    return;
-  }
+function decodeColumn(bytes, at, end, count, kind, value) {
+  /** @type {Numbers} */
+  let array = new Uint8Array(count);
+  if (kind === 'c') return widened(array, 0, value).fill(value);
   if (kind !== 'u' && kind !== 'd') throw new Error(`unknown column kind “${kind}”`);
   const differences = kind === 'd';
   let sum = 0;
-  for (let i = 0; i < array.length; i++) {
+  for (let i = 0; i < count; i++) {
     let byte = bytes[at++];
     let x = byte & 0x7f;
     // Most numbers have few bytes, for which whole numbers are faster.
@@ -204,9 +206,29 @@ function decodeColumn(bytes, at, end, array, kind, value) {
       }
       if (differences) x = x % 2 ? -(x + 1) / 2 : x / 2;
     }
-    array[i] = differences ? sum += x : x;
+    if (differences) x = sum += x;
+    array[i] = x;
+    // One that does not fit is another one when it is read.
+    if (array[i] === x) continue;
+    array = widened(array, i, x);
+    array[i] = x;
   }
   if (at !== end) throw new Error('a column has another length');
+  return array;
+}
+
+/**
+ * @param {Numbers} array
+ * @param {number} nr how many of its numbers are used
+ * @param {number} x
+ * @returns {Numbers} with room for numbers such as x, too
+ */
+function widened(array, nr, x) {
+  const Type = x < 0 || x > 0xffffffff ? Float64Array : x > 0xffff ? Uint32Array : x > 0xff ? Uint16Array : Uint8Array;
+  if (Type.BYTES_PER_ELEMENT <= array.BYTES_PER_ELEMENT) return array;
+  const wide = new Type(array.length);
+  wide.set(array.subarray(0, nr));
+  return wide;
 }
 
 /** @param {ArrayLike<number>} array @param {number} limit @param {string} name */
@@ -251,7 +273,7 @@ function emptyTable(name) {
  */
 function mergeBefore(data, old) {
   const strings = mergeStrings(data, old);
-  const text = (/** @type {Uint32Array} */ column, /** @type {number} */ i) => strings[column[i]];
+  const text = (/** @type {Numbers} */ column, /** @type {number} */ i) => strings[column[i]];
   const functions = mergeTable(data, 'functions', old.functions, (t, i, own) => own
     ? `${t.name[i]} ${t.binary[i]}` : `${text(t.name, i)} ${text(t.binary, i)}`,
   { name: strings, binary: strings, file: strings });
@@ -263,8 +285,8 @@ function mergeBefore(data, old) {
     const index = data.head.events.findIndex(({ name }) => name === event.name);
     return index >= 0 ? index : data.head.events.push({ ...event, samples: 0, weight: 0 }) - 1;
   });
-  const remap = (/** @type {Uint32Array} */ column, /** @type {ArrayLike<number>} */ map) =>
-    column.map((x) => map[x]);
+  const remap = (/** @type {Numbers} */ column, /** @type {ArrayLike<number>} */ map) =>
+    Uint32Array.from(column, (x) => map[x]);
   const { rows } = old;
   data.before = { ...rows, task: remap(rows.task, tasks), event: remap(rows.event, events),
     stack: remap(rows.stack, stacks), place: remap(rows.place, places) };
@@ -336,11 +358,12 @@ function extendTable(own, old, added, maps) {
   const table = { nr: own.nr + added.length };
   for (const [column, values] of Object.entries(own)) {
     if (column === 'nr') continue;
-    table[column] = new values.constructor(table.nr);
-    table[column].set(values);
+    const wide = [values, old[column]].some((one) => one instanceof Float64Array);
+    const all = table[column] = wide ? new Float64Array(table.nr) : new Uint32Array(table.nr);
+    all.set(values);
     for (let i = 0; i < added.length; i++) {
       const value = old[column][added[i]];
-      table[column][own.nr + i] = maps[column] ? maps[column][value] : value;
+      all[own.nr + i] = maps[column] ? maps[column][value] : value;
     }
   }
   return table;

@@ -15,11 +15,12 @@ import { ROW, createScene, createViewport, createPalette, addGestures, viewportK
 /** @typedef {import('./canvas.js').Scene} Scene */
 
 /**
- * Where frames are: `kids` has the children of a node from first[node] to first[node + 1], from
- * left to right.
+ * Where frames are. They are placed when they are first asked for: most frames of a large tree never are. `kids` has
+ * the children of a node from left to right.
  *
- * @typedef {{tree: Tree, size: Float64Array, x: Float64Array, depth: Uint32Array, kids:
- * Uint32Array,   first: Uint32Array, deepest: number}} Layout
+ * @typedef {{x: number, depth: number, kids: number[] | null}} Place
+ * @typedef {{tree: Tree, size: Float64Array, deepest: number, place: (node: number) => Place,
+ *   kids: (node: number) => number[]}} Layout
  */
 
 const THINNEST = 0.3; // px
@@ -94,11 +95,11 @@ export function createFlame(app) {
   function nameOf(node) {
     if (!layout || !node) return 'All';
     const { binary, function: fn } = layout.tree;
-    return binary[node] ? app.data.strings[binary[node]] : functionName(app.data, fn[node] - 1);
+    return binary[node] ? app.data.strings[binary[node]] : functionName(app.data, fn[node]);
   }
 
   /** @param {number} node @returns {number} its function; -1: none */
-  const functionOf = (node) => layout ? layout.tree.function[node] - 1 : -1;
+  const functionOf = (node) => layout && node > 0 ? layout.tree.function[node] : -1;
 
   /** @param {number} node */
   function pathOf(node) {
@@ -111,10 +112,9 @@ export function createFlame(app) {
   function follow(path) {
     let node = 0;
     if (!layout) return 0;
-    const { kids, first, tree } = layout;
+    const { kids, tree } = layout;
     for (const fn of path) {
-      const of = kids.subarray(first[node], first[node + 1]);
-      const next = of.find((kid) => tree.function[kid] === fn + 1);
+      const next = kids(node).find((kid) => tree.function[kid] === fn);
       if (!next) break;
       node = next;
     }
@@ -136,12 +136,10 @@ export function createFlame(app) {
     const depth = isFlame() ? Math.floor((rowAt(0) + ROW - y) / ROW)
       : Math.floor((y + scene.scroll()) / ROW);
     const at = view.at(x, scene.width);
-    const { kids, first, x: left, size } = layout;
+    const { kids, place, size } = layout;
     let node = depth < 0 ? -1 : 0;
-    for (let i = 0; i < depth && node >= 0; i++) {
-      const of = kids.subarray(first[node], first[node + 1]);
-      node = of.find((kid) => at >= left[kid] && at < left[kid] + size[kid]) ?? -1;
-    }
+    for (let i = 0; i < depth && node >= 0; i++)
+      node = kids(node).find((kid) => at >= place(kid).x && at < place(kid).x + size[kid]) ?? -1;
     return node;
   }
 
@@ -150,7 +148,7 @@ export function createFlame(app) {
   function draw() {
     if (!layout) return;
     const { context, width, height } = scene;
-    const { x, size, kids, first, depth } = layout;
+    const { size, kids, place } = layout;
     const style = frameStyle();
     const scale = width / (view.to - view.from);
     /** @type {[number, number, number][]} */
@@ -159,20 +157,21 @@ export function createFlame(app) {
     context.textBaseline = 'middle';
     while (walk.length) {
       const node = /** @type {number} */ (walk.pop());
-      const left = Math.max((x[node] - view.from) * scale, -1);
-      const right = Math.min((x[node] + size[node] - view.from) * scale, width + 1);
-      const y = rowAt(depth[node]);
+      const { x, depth } = place(node);
+      const left = Math.max((x - view.from) * scale, -1);
+      const right = Math.min((x + size[node] - view.from) * scale, width + 1);
+      const y = rowAt(depth);
       if (y > -ROW && y < height) drawFrame(node, left, right - left, y, style, marked);
       if (isFlame() ? y <= 0 : y + ROW >= height) continue;
-      for (let i = first[node]; i < first[node + 1]; i++) {
-        const kid = kids[i];
-        if (size[kid] * scale < THINNEST || x[kid] + size[kid] <= view.from) continue;
-        if (x[kid] >= view.to) break;
-        walk.push(kid);
+      for (const kid of kids(node)) {
+        if (size[kid] * scale < THINNEST) continue;
+        const from = place(kid).x;
+        if (from >= view.to) break;
+        if (from + size[kid] > view.from) walk.push(kid);
       }
     }
     // Over the frames, so that neighbours do not hide them.
-    for (const [node, left, wide] of marked) drawMarks(node, left, wide, rowAt(depth[node]), style);
+    for (const [node, left, wide] of marked) drawMarks(node, left, wide, rowAt(place(node).depth), style);
   }
 
   function frameStyle() {
@@ -285,8 +284,9 @@ export function createFlame(app) {
 
   /** @param {number} node @returns {[number, number]} */
   function extent(node) {
-    const { x, size } = /** @type {Layout} */ (layout);
-    return [x[node], x[node] + size[node]];
+    const { place, size } = /** @type {Layout} */ (layout);
+    const { x } = place(node);
+    return [x, x + size[node]];
   }
 
   /** @param {number} x @param {number} y @param {MouseEvent} event */
@@ -406,15 +406,15 @@ export function createFlame(app) {
   function menuAtCursor() {
     const box = scene.canvas.getBoundingClientRect();
     const x = clamp(view.x(extent(cursor)[0], scene.width), 0, scene.width - 50);
-    menu(box.left + x, box.top + rowAt(layout?.depth[cursor] ?? 0) + ROW);
+    menu(box.left + x, box.top + rowAt(layout?.place(cursor).depth ?? 0) + ROW);
   }
 
   /** @param {'in' | 'out' | 1 | -1} where */
   function walkBy(where) {
-    const { tree, kids, first, size, depth } = /** @type {Layout} */ (layout);
+    const { tree, kids, size, place } = /** @type {Layout} */ (layout);
     if (where === 'out') return walkTo(tree.parent[cursor]);
     if (where === 'in') {
-      const of = kids.subarray(first[cursor], first[cursor + 1]);
+      const of = kids(cursor);
       const largest = of.reduce((most, kid) => size[kid] > size[most] ? kid : most, of[0]);
       return of.length ? walkTo(largest) : undefined;
     }
@@ -422,8 +422,8 @@ export function createFlame(app) {
     const [from, to] = extent(cursor);
     let node = 0;
     const at = where > 0 ? to : from;
-    for (let level = 0; level < depth[cursor]; level++) {
-      const of = kids.subarray(first[node], first[node + 1]);
+    for (let level = 0; level < place(cursor).depth; level++) {
+      const of = kids(node);
       const next = where > 0 ? of.find((kid) =>
         extent(kid)[1] > at && extent(kid)[0] >= (kid === cursor ? at : 0))
         : of.findLast((kid) => extent(kid)[0] < at);
@@ -435,7 +435,7 @@ export function createFlame(app) {
 
   /** @param {number} node */
   function walkTo(node) {
-    const { depth } = /** @type {Layout} */ (layout);
+    const { place } = /** @type {Layout} */ (layout);
     pick(node);
     const [from, to] = extent(node);
     const wide = (to - from) / (view.to - view.from) * scene.width;
@@ -443,7 +443,7 @@ export function createFlame(app) {
       const margin = (to - from) * 2;
       view.set(from - margin, to + margin, true);
     }
-    const y = rowAt(depth[node]);
+    const y = rowAt(place(node).depth);
     if (y < 0) scene.element.scrollTop += y - ROW;
     else if (y + ROW > scene.height) scene.element.scrollTop += y + 2 * ROW - scene.height;
   }
@@ -455,12 +455,12 @@ export function createFlame(app) {
   function find(direction) {
     const matches = app.matches();
     if (!layout || !matches) return;
-    const { tree } = layout;
+    const { tree, size } = layout;
     const inside = new Uint8Array(tree.nr);
     const nodes = [];
     for (let node = 1; node < tree.nr; node++) {
-      inside[node] = inside[tree.parent[node]] || matches[functionOf(node)];
-      if (inside[node] && !inside[tree.parent[node]] && tree.total[node]) nodes.push(node);
+      inside[node] = inside[tree.parent[node]] || matches[tree.function[node]];
+      if (inside[node] && !inside[tree.parent[node]] && size[node]) nodes.push(node);
     }
     if (!nodes.length) return;
     nodes.sort((a, b) => tree.total[b] - tree.total[a]);
@@ -490,7 +490,7 @@ export function createFlame(app) {
       return;
     }
     const { functions, total } = matchSums(app);
-    const share = formatPercent(total, app.sums().all);
+    const share = formatPercent(total, app.tree().total[0]);
     found.textContent = `Found: ${share} (${valueText(total)}) in ${plural(functions, 'function')}`;
   }
 
@@ -549,31 +549,40 @@ export function createFlame(app) {
  * @returns {Layout}
  */
 function layOut(tree, size, ranks) {
-  const { nr, parent, function: fn } = tree;
-  const first = new Uint32Array(nr + 2);
-  const depth = new Uint32Array(nr);
-  let deepest = 0;
-  for (let node = 1; node < nr; node++) {
-    depth[node] = depth[parent[node]] + 1;
-    if (!(size[node] > 0)) continue;
-    first[parent[node] + 2]++;
-    deepest = Math.max(deepest, depth[node]);
-  }
-  for (let node = 0; node < nr; node++) first[node + 2] += first[node + 1];
-  const kids = new Uint32Array(first[nr + 1]);
-  for (let node = 1; node < nr; node++) if (size[node] > 0) kids[first[parent[node] + 1]++] = node;
+  const { nr, parent, function: fn, first, next, depth } = tree;
+  const bySize = (/** @type {number} */ a, /** @type {number} */ b) => size[b] - size[a];
   const compare = ranks ? (/** @type {number} */ a, /** @type {number} */ b) =>
-    ranks[fn[a] - 1] - ranks[fn[b] - 1]
-    || size[b] - size[a] : (/** @type {number} */ a, /** @type {number} */ b) => size[b] - size[a];
-  const x = new Float64Array(nr);
-  for (let node = 0; node < nr; node++) {
-    const end = first[node + 1];
-    if (end - first[node] > 1) kids.subarray(first[node], end).sort(compare);
-    let at = x[node];
-    for (let i = first[node]; i < end; i++) {
-      x[kids[i]] = at;
-      at += size[kids[i]];
+    ranks[fn[a]] - ranks[fn[b]] || bySize(a, b) : bySize;
+  let deepest = 0;
+  for (let node = 1; node < nr; node++) if (depth[node] > deepest && size[node] > 0) deepest = depth[node];
+  /** @type {Map<number, Place>} */
+  const places = new Map([[0, { x: 0, depth: 0, kids: null }]]);
+
+  /** @param {number} node @param {Place} of its place */
+  function placeKids(node, of) {
+    of.kids = [];
+    for (let kid = first[node]; kid; kid = next[kid]) if (size[kid] > 0) of.kids.push(kid);
+    let { x } = of;
+    for (const kid of of.kids.sort(compare)) {
+      places.set(kid, { x, depth: of.depth + 1, kids: null });
+      x += size[kid];
     }
+    return of.kids;
   }
-  return { tree, size, x, depth, kids, first, deepest };
+
+  /** @param {number} node @returns {Place} */
+  function place(node) {
+    const above = [];
+    for (let at = node; !places.has(at); at = parent[at]) above.push(parent[at]);
+    for (const at of above.reverse()) kids(at);
+    return /** @type {Place} */ (places.get(node));
+  }
+
+  /** @param {number} node @returns {number[]} */
+  function kids(node) {
+    const own = place(node);
+    return own.kids ?? placeKids(node, own);
+  }
+
+  return { tree, size, deepest, place, kids };
 }

@@ -278,7 +278,7 @@ function sortKeys(app, sort) {
   }
 }
 
-/** @param {App} app @param {Uint32Array} column @returns {Float64Array} */
+/** @param {App} app @param {import('./types.js').Numbers} column @returns {Float64Array} */
 function nameRanks({ data }, column) {
   const texts = [...new Set(column)].sort((a, b) => data.strings[a] < data.strings[b] ? -1 : 1);
   const ranks = new Map(texts.map((text, i) => [text, -i]));

@@ -14,7 +14,7 @@ const LIVE_BLOCK = /<script type="application\/octet-stream" id="([a-z-]+)" data
 function dataOfPage(html) {
   /** @type {Map<string, Packed>} */
   const blocks = new Map();
-  for (const [, id, packing, text] of html.matchAll(LIVE_BLOCK)) blocks.set(id, { packing, text });
+  for (const [, id, packing, text] of html.matchAll(LIVE_BLOCK)) blocks.set(id, { packing, take: () => text });
   return loadBlocks((id) => blocks.get(id) ?? null);
 }
 

@@ -262,7 +262,7 @@ class Page {
 
   #updateTop() {
     const { app } = this;
-    const { all } = app.sums();
+    const [all] = app.tree().total;
     this.events.value = String(app.choice.event);
     if (document.activeElement !== this.search) this.search.value = app.choice.search;
     const found = app.choice.search ? matchSums(app) : null;
@@ -313,7 +313,8 @@ class Page {
 
   /** @param {Partial<Choice>} patch @param {boolean} replace */
   #choose(patch, replace) {
-    const { choice } = this.app;
+    const { choice, data } = this.app;
+    if (patch.range) patch = { ...patch, range: wholeQuanta(patch.range, data.head) };
     const changed = Object.keys(patch).filter((key) =>
       !sameValue(/** @type {any} */ (choice)[key], /** @type {any} */ (patch)[key]));
     if (!changed.length) return;
@@ -469,6 +470,19 @@ class Page {
     this.tipBox.style.left = `${Math.max(4, left)}px`;
     this.tipBox.style.top = `${Math.max(4, top)}px`;
   }
+}
+
+/**
+ * Samples that are summed up cannot be divided: a range has all of a quantum, or nothing.
+ *
+ * @param {[number, number]} range
+ * @param {Dataset['head']} head
+ * @returns {[number, number]}
+ */
+function wholeQuanta([begin, end], { quantum, length }) {
+  if (!quantum) return [begin, end];
+  const whole = Math.ceil(end / quantum) * quantum;
+  return [Math.floor(begin / quantum) * quantum, Math.min(whole, Math.max(length, end))];
 }
 
 /** @param {Dataset} data @returns {Set<string>} */

@@ -6,7 +6,7 @@ import { lineColour } from './colours.js';
 import { formatAxis, formatBytes, formatCount, formatChange } from './format.js';
 import { nameCell } from './functions.js';
 import { functionName } from './state.js';
-import { stacksThatCount, totalsOfStacks } from './sums.js';
+import { stackFilter, totalsOfStacks } from './sums.js';
 
 /** @typedef {import('./types.js').App} App */
 /** @typedef {import('./types.js').View} View */
@@ -137,9 +137,9 @@ function allocsOf(app) {
  */
 function allocSelected(app) {
   const allocs = allocsOf(app);
-  const of = stacksThatCount(app);
+  const counts = stackFilter(app);
   const { task } = app.choice;
-  return (i) => (task === null || allocs.task[i] === task) && of[allocs.stack[i]] >= 0;
+  return (i) => (task === null || allocs.task[i] === task) && counts(allocs.stack[i]);
 }
 
 /** @param {App} app @returns {Live} the largest number of live bytes at each point, by heap */

@@ -603,14 +603,15 @@ export function createSlices(app) {
     const { task, cpu } = app.choice;
     let top = 0;
     places = [];
-    slices.tracks.forEach((of, track) => {
+    for (const track of trackOrder(slices.tracks, nesting)) {
+      const of = slices.tracks[track];
       if (of.kind === 'task' ? task !== null && of.task !== task : cpu !== null && of.cpu !== cpu)
-        return;
+        continue;
       const depth = nesting.tracks[track].length;
       const open = !folded.has(track);
       places.push({ track, top, open, depth: open ? depth : 0 });
       top += TRACK + (open ? depth * ROW + 4 : 0);
-    });
+    }
     scene.setContent(top + AXIS);
   }
 
@@ -661,6 +662,13 @@ export function createSlices(app) {
   }
 
   return { id: 'slices', label: 'Calls', element, update, key, find };
+}
+
+/** Tasks come first, the busiest of all. @param {Slices['tracks']} tracks @param {Nesting} nesting */
+function trackOrder(tracks, nesting) {
+  const rank = tracks.map(({ kind }, i) => kind === 'task'
+    ? -1 - nesting.tracks[i].reduce((sum, level) => sum + level.nr, 0) : 0);
+  return [...tracks.keys()].sort((a, b) => rank[a] - rank[b] || a - b);
 }
 
 /** @param {Slices} slices @returns {Nesting} */

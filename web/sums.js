@@ -8,22 +8,23 @@ import { binarySearch } from './base.js';
 /** @typedef {import('./types.js').Rows} Rows */
 /** @typedef {import('./types.js').Tree} Tree */
 /** @typedef {import('./types.js').FunctionSums} FunctionSums */
-/** @typedef {{self: Float64Array, samples: Float64Array}} StackSums */
+/** @typedef {import('./types.js').Numbers} Numbers */
 
 /**
  * Stacks after the transformations of the choice, for all ranges. Node 0 is the root.
  *
  * @typedef {object} Frames
  * @property {number} nr
- * @property {Int32Array} of by stack: the node; -1: does not count
- * @property {Uint32Array} parent
- * @property {Uint32Array} function one more than its number; 0: none
- * @property {Uint32Array} binary
- * @property {Uint32Array} category
- * @property {Uint32Array} inlined
+ * @property {Int32Array | null} of by stack: the node; -1: does not count; null: the stacks are the nodes
+ * @property {Numbers} parent
+ * @property {Numbers} function of the root: 0
+ * @property {Numbers} binary
+ * @property {Numbers} category
+ * @property {Numbers} inlined
  * @property {Uint32Array} first
  * @property {Uint32Array} next
- * @property {Uint8Array} outermost whether no ancestor has the same function
+ * @property {Uint32Array} depth
+ * @property {() => Uint8Array} outermost whether no ancestor has the same function
  */
 
 const DROPPED = -1;
@@ -53,6 +54,13 @@ function cached(app, name, inputs, make) {
   const value = make();
   all.set(name, { key, value });
   return value;
+}
+
+/** @template T @param {() => T} make @returns {() => T} what it made at the first call */
+function once(make) {
+  /** @type {T | undefined} */
+  let made;
+  return () => made ??= make();
 }
 
 /** Forgets all sums, as the data changed. @param {App} app @returns {void} */
@@ -140,38 +148,85 @@ function partInRange({ time, length }, i, [begin, end]) {
   return (Math.min(end, time[i] + whole) - Math.max(begin, time[i])) / whole;
 }
 
-/** @param {App} app @returns {StackSums} */
+/** @param {App} app @returns {Float64Array} */
 function stackSums(app) {
   return cached(app, 'stacks', selectionKey(app), () => sumStacks(app, app.data.rows));
 }
 
-/** @param {App} app @returns {StackSums | null} */
+/** @param {App} app @returns {Float64Array | null} */
 function stackSumsBefore(app) {
   const { before } = app.data;
   return before && cached(app, 'before', [app.choice.event, app.choice.cpu, app.choice.task],
     () => sumStacks(app, before));
 }
 
-/** @param {App} app @param {Rows} rows @returns {StackSums} */
+/** @param {App} app @param {Rows} rows @returns {Float64Array} */
 function sumStacks(app, rows) {
-  const self = new Float64Array(app.data.stacks.nr);
-  const samples = new Float64Array(app.data.stacks.nr);
-  const { stack, count } = rows;
+  const sums = new Float64Array(app.data.stacks.nr);
+  const { stack } = rows;
   const value = rowValues(app, rows);
-  forSelected(app, rows, (i, part) => {
-    self[stack[i]] += part === 1 ? value[i] : value[i] * part;
-    samples[stack[i]] += count[i];
-  });
-  return { self, samples };
+  forSelected(app, rows, (i, part) => { sums[stack[i]] += part === 1 ? value[i] : value[i] * part; });
+  return sums;
 }
 
 /**
  * @param {App} app
  * @param {Rows} rows
- * @returns {Float64Array} what counts: weights or numbers of samples
+ * @returns {Numbers} what counts: weights or numbers of samples
  */
 export function rowValues(app, rows) {
   return app.data.head.events[app.choice.event]?.weighs ? rows.weight : rows.count;
+}
+
+/**
+ * The category of idle tasks, which need not be one of the recording.
+ * @param {App} app
+ * @returns {number}
+ */
+export function idleCategory(app) {
+  const { categories } = app.data.head;
+  const index = categories.indexOf('idle');
+  return index < 0 ? categories.length : index;
+}
+
+/** @typedef {{cpuTotals: Float64Array, taskTotals: Float64Array, longest: number, distance: number,
+ *   categories: number[]}} RowStatistics */
+
+/** Sums of all rows of the chosen event. @param {App} app @returns {RowStatistics} */
+export function rowStatistics(app) {
+  return cached(app, 'rows', [app.choice.event], () => summarizeRows(app));
+}
+
+/** @param {App} app @returns {RowStatistics} */
+function summarizeRows(app) {
+  const { rows, tasks, stacks, head } = app.data;
+  const { event } = app.choice;
+  const { nr, cpu, task, stack, length, event: events } = rows;
+  const { category } = stacks;
+  const value = rowValues(app, rows);
+  let cpus = 0;
+  for (let i = 0; i < nr; i++) if (cpu[i] > cpus) cpus = cpu[i];
+  const cpuTotals = new Float64Array(cpus + 1);
+  const taskTotals = new Float64Array(tasks.nr);
+  const used = new Uint8Array(head.categories.length + 1);
+  const idle = idleCategory(app);
+  let longest = 0;
+  let samples = 0;
+  for (let i = 0; i < nr; i++) {
+    if (events[i] !== event) continue;
+    const x = value[i];
+    used[tasks.idle[task[i]] ? idle : category[stack[i]]] = 1;
+    cpuTotals[cpu[i]] += x;
+    taskTotals[task[i]] += x;
+    const lasts = length ? length[i] : x;
+    if (lasts > longest) longest = lasts;
+    samples++;
+  }
+  const busy = Math.max(cpuTotals.reduce((sum, total) => sum + (total ? 1 : 0), 0), 1);
+  // What a sample stands for, if it does not say that itself.
+  const distance = Math.min(head.length * busy / Math.max(samples, 1), head.length / 20);
+  return { cpuTotals, taskTotals, longest, distance,
+    categories: [...used.keys()].filter((one) => used[one]) };
 }
 
 /** @param {App} app @returns {Frames} */
@@ -189,7 +244,8 @@ function plainFrames(app) {
 
 /** @param {Dataset} data @param {import('./types.js').Choice} choice @returns {Frames} */
 function buildFrames({ stacks, functions }, { hidden, focus, recursion, collapsed }) {
-  if (!hidden.length && focus === null && !recursion && !collapsed.length) return framesOfStacks(stacks, functions.nr);
+  if (!hidden.length && focus === null && !recursion && !collapsed.length)
+    return framesOfStacks(stacks, functions.nr);
   const collapses = new Set(collapsed);
   const isHidden = new Uint8Array(functions.nr);
   for (const fn of hidden) isHidden[fn] = 1;
@@ -221,18 +277,13 @@ function buildFrames({ stacks, functions }, { hidden, focus, recursion, collapse
         || childOf(frames, children, parent, fn, binary, i, stacks);
   }
   for (let i = 0; i < of.length; i++) if (of[i] === OUTSIDE) of[i] = DROPPED;
-  return { ...frames, ...linkChildren(frames, functions.nr) };
+  return linked(frames, functions.nr);
 }
 
 /** Without any transformation, stacks are frames. @param {import('./types.js').Stacks} stacks @param {number} functions
  *  @returns {Frames} */
 function framesOfStacks({ nr, parent, function: fn, category, inlined }, functions) {
-  const frames = { nr, of: new Int32Array(nr), parent, function: new Uint32Array(nr), binary: new Uint32Array(nr), category, inlined };
-  for (let i = 1; i < nr; i++) {
-    frames.of[i] = i;
-    frames.function[i] = fn[i] + 1;
-  }
-  return { ...frames, ...linkChildren(frames, functions) };
+  return linked({ nr, of: null, parent, function: fn, binary: new Uint8Array(nr), category, inlined }, functions);
 }
 
 /** Numbers by pairs of numbers; faster than a Map. */
@@ -264,7 +315,7 @@ class PairMap {
 
 /** @param {any} frames @param {number} node @param {number} fn @returns {number} 0: none */
 function ancestorOf(frames, node, fn) {
-  while (node && frames.function[node] !== fn + 1) node = frames.parent[node];
+  while (node && frames.function[node] !== fn) node = frames.parent[node];
   return frames.binary[node] ? 0 : node;
 }
 
@@ -277,7 +328,7 @@ function childOf(frames, children, parent, fn, binary, stack, stacks) {
   if (!children.values[slot]) {
     const node = children.values[slot] = frames.nr++;
     frames.parent[node] = parent;
-    frames.function[node] = fn + 1;
+    frames.function[node] = fn;
     frames.binary[node] = binary;
     frames.category[node] = stacks.category[stack];
     frames.inlined[node] = binary ? 0 : stacks.inlined[stack];
@@ -285,34 +336,54 @@ function childOf(frames, children, parent, fn, binary, stack, stacks) {
   return children.values[slot];
 }
 
-/** @param {any} frames @param {number} functions */
-function linkChildren({ nr, parent, function: fn }, functions) {
+/** @param {any} frames @param {number} functions @returns {Frames} */
+function linked(frames, functions) {
+  const links = linkChildren(frames.nr, frames.parent);
+  return { ...frames, ...links, outermost: once(() => findOutermost({ ...frames, ...links }, functions)) };
+}
+
+/** @param {number} nr @param {Numbers} parent */
+function linkChildren(nr, parent) {
   const first = new Uint32Array(nr);
   const next = new Uint32Array(nr);
   for (let i = nr - 1; i > 0; i--) {
-    next[i] = first[parent[i]];
-    first[parent[i]] = i;
+    const above = parent[i];
+    next[i] = first[above];
+    first[above] = i;
   }
+  return { first, next, depth: depthsOf({ nr, parent }) };
+}
+
+/** @param {{nr: number, parent: Numbers}} nodes */
+function depthsOf({ nr, parent }) {
+  const depth = new Uint32Array(nr);
+  for (let i = 1; i < nr; i++) depth[i] = depth[parent[i]] + 1;
+  return depth;
+}
+
+/** @param {Pick<Frames, 'nr' | 'parent' | 'function' | 'first' | 'next'>} frames @param {number} functions */
+function findOutermost({ nr, parent, function: fn, first, next }, functions) {
   const outermost = new Uint8Array(nr);
-  const depth = new Uint32Array(functions + 1);
-  // In the order of a walk through the tree, `depth` says which functions are on the path.
+  const open = new Uint32Array(functions);
+  // In the order of a walk through the tree, `open` says how often functions are on the path.
   for (let node = first[0]; node;) {
-    if (!depth[fn[node]]++) outermost[node] = 1;
+    if (!open[fn[node]]++) outermost[node] = 1;
     if (first[node]) {
       node = first[node];
       continue;
     }
     for (; node; node = parent[node]) {
-      depth[fn[node]]--;
+      open[fn[node]]--;
       if (next[node]) break;
     }
     node = next[node];
   }
-  return { first, next, outermost };
+  return outermost;
 }
 
 /** @param {Frames} frames @param {Float64Array} sums by stack @returns {Float64Array} by node */
 function selfOf({ nr, of }, sums) {
+  if (!of) return sums;
   const self = new Float64Array(nr);
   for (let i = 0; i < of.length; i++) if (of[i] >= 0) self[of[i]] += sums[i];
   return self;
@@ -320,22 +391,22 @@ function selfOf({ nr, of }, sums) {
 
 /**
  * @param {Float64Array} self
- * @param {Uint32Array} parent
+ * @param {Numbers} parent
  * @returns {Float64Array} with what is below
  */
 function totalOf(self, parent) {
   const total = self.slice();
-  for (let i = self.length - 1; i > 0; i--) total[parent[i]] += total[i];
+  for (let i = self.length - 1; i > 0; i--) if (total[i]) total[parent[i]] += total[i];
   return total;
 }
 
 /** @param {App} app @param {Frames} frames @returns {Tree} */
 function sumTree(app, frames) {
-  const self = selfOf(frames, stackSums(app).self);
+  const self = selfOf(frames, stackSums(app));
   const before = stackSumsBefore(app);
-  const beforeSelf = before && selfOf(frames, before.self);
-  const { nr, parent, function: fn, binary, category, inlined, first, next } = frames;
-  return { nr, parent, function: fn, binary, category, inlined, first, next, self,
+  const beforeSelf = before && selfOf(frames, before);
+  const { nr, parent, function: fn, binary, category, inlined, first, next, depth } = frames;
+  return { nr, parent, function: fn, binary, category, inlined, first, next, depth, self,
     total: totalOf(self, parent),
     beforeSelf, beforeTotal: beforeSelf && totalOf(beforeSelf, parent) };
 }
@@ -345,9 +416,16 @@ function treeOf(app) {
   return cached(app, 'tree', [selectionKey(app), frameKey(app)], () => sumTree(app, framesOf(app)));
 }
 
-/** @param {App} app @returns {Int32Array} by stack: negative if it does not count */
-export function stacksThatCount(app) {
-  return plainFrames(app).of;
+/** @param {App} app @returns {Uint32Array} of all stacks */
+export function stackDepths(app) {
+  const { of, depth } = plainFrames(app);
+  return of ? cached(app, 'depths', [], () => depthsOf(app.data.stacks)) : depth;
+}
+
+/** @param {App} app @returns {(stack: number) => boolean} whether a stack counts */
+export function stackFilter(app) {
+  const { of } = plainFrames(app);
+  return of ? (stack) => of[stack] >= 0 : () => true;
 }
 
 /**
@@ -359,7 +437,7 @@ export function stacksThatCount(app) {
  */
 export function totalsOfStacks(app, sums) {
   const frames = plainFrames(app);
-  return byFunction(app, frames, totalOf(selfOf(frames, sums), frames.parent), frames.outermost);
+  return byFunction(app, frames, totalOf(selfOf(frames, sums), frames.parent), frames.outermost());
 }
 
 /**
@@ -371,7 +449,7 @@ export function totalsOfStacks(app, sums) {
 function byFunction({ data }, frames, values, only) {
   const sums = new Float64Array(data.functions.nr);
   for (let i = 1; i < frames.nr; i++) if (!only || only[i])
-    sums[frames.function[i] - 1] += values[i];
+    sums[frames.function[i]] += values[i];
   return sums;
 }
 
@@ -383,21 +461,35 @@ export function plainTree(app) {
   return cached(app, 'plainTree', [selectionKey(app), hidden, focus], () => sumTree(app, frames));
 }
 
-/** @param {App} app @returns {FunctionSums} */
+/** @param {App} app @returns {FunctionSums} which are made when they are read */
 function functionSums(app) {
   const { hidden, focus } = app.choice;
   return cached(app, 'functions', [selectionKey(app), hidden, focus], () => {
     const frames = plainFrames(app);
-    const { self, total, beforeSelf, beforeTotal } = plainTree(app);
-    const samples = selfOf(frames, stackSums(app).samples);
-    /** @type {(values: Float64Array, only: Uint8Array | null) => Float64Array} */
-    const ofFunctions = (values, only) =>
-      byFunction(app, frames, values, only);
-    return { self: ofFunctions(self, null), total: ofFunctions(total, frames.outermost),
-      samples: ofFunctions(samples, null), all: total[0], beforeAll: beforeTotal?.[0] ?? 0,
-      beforeSelf: beforeSelf && ofFunctions(beforeSelf, null),
-      beforeTotal: beforeTotal && ofFunctions(beforeTotal, frames.outermost) };
+    const tree = plainTree(app);
+    /** @type {<T extends Float64Array | null>(values: T, only?: () => Uint8Array) => () => T} */
+    const summed = (values, only) => once(() =>
+      /** @type {any} */ (values && byFunction(app, frames, values, only?.() ?? null)));
+    const self = summed(tree.self);
+    const total = summed(tree.total, frames.outermost);
+    const beforeSelf = summed(tree.beforeSelf);
+    const beforeTotal = summed(tree.beforeTotal, frames.outermost);
+    const samples = once(() => countSamples(app, frames));
+    return { all: tree.total[0], beforeAll: tree.beforeTotal?.[0] ?? 0,
+      get self() { return self(); }, get total() { return total(); }, get samples() { return samples(); },
+      get beforeSelf() { return beforeSelf(); }, get beforeTotal() { return beforeTotal(); } };
   });
+}
+
+/** @param {App} app @param {Frames} frames @returns {Float64Array} by function */
+function countSamples(app, { of, function: fn }) {
+  const { stack, count } = app.data.rows;
+  const samples = new Float64Array(app.data.functions.nr);
+  forSelected(app, app.data.rows, (i) => {
+    const node = of ? of[stack[i]] : stack[i];
+    if (node > 0) samples[fn[node]] += count[i];
+  });
+  return samples;
 }
 
 // Branches of inverted trees that are smaller are not expanded, so that the trees stay small.
@@ -487,16 +579,9 @@ function finishTree(result) {
   // Only the innermost functions ran themselves.
   const innermost = (/** @type {Float64Array} */ x) =>
     x.map((value, i) => i && !parent[i] ? value : 0);
-  const first = new Uint32Array(nr);
-  const next = new Uint32Array(nr);
-  for (let i = nr - 1; i > 0; i--) {
-    next[i] = first[parent[i]];
-    first[parent[i]] = i;
-  }
   return { nr, parent, function: fn, binary: Uint32Array.from(result.binary),
-    category: Uint32Array.from(result.category),
-    inlined: Uint32Array.from(result.inlined), first, next, total, self: innermost(total),
-      beforeTotal,
+    category: Uint32Array.from(result.category), inlined: Uint32Array.from(result.inlined),
+    ...linkChildren(nr, parent), total, self: innermost(total), beforeTotal,
     beforeSelf: beforeTotal && innermost(beforeTotal) };
 }
 
@@ -528,17 +613,18 @@ export function matchSums(app) {
   return cached(app, 'matchSums', [selectionKey(app), app.choice.hidden, app.choice.focus,
     app.choice.search], () => {
     const matches = searchMatches(app);
-    const { total: all } = functionSums(app);
-    const { nr, parent, function: fn, self } = plainTree(app);
     if (!matches) return { functions: 0, total: 0 };
-    const found = new Uint8Array(nr);
-    let total = 0;
+    const { nr, parent, function: fn, self, total } = plainTree(app);
+    const inside = new Uint8Array(nr);
+    const found = new Uint8Array(matches.length);
+    let sum = 0;
     for (let i = 1; i < nr; i++) {
-      found[i] = found[parent[i]] | matches[fn[i] - 1];
-      if (found[i]) total += self[i];
+      const match = matches[fn[i]];
+      if (match && total[i]) found[fn[i]] = 1;
+      inside[i] = inside[parent[i]] | match;
+      if (inside[i]) sum += self[i];
     }
-    return { functions: matches.reduce((sum, match, i) => sum + (match && all[i] ? 1 : 0), 0),
-      total };
+    return { functions: found.reduce((nr_, one) => nr_ + one, 0), total: sum };
   });
 }
 
@@ -554,7 +640,7 @@ export function matchSums(app) {
  */
 export function neighboursOf(app, fn) {
   const tree = plainTree(app);
-  const { outermost } = plainFrames(app);
+  const outermost = plainFrames(app).outermost();
   const callers = new Map();
   const callees = new Map();
   /** @type {(map: Map<number, any>, other: number, node: number) => void} */
@@ -566,9 +652,9 @@ export function neighboursOf(app, fn) {
   };
   for (let i = 1; i < tree.nr; i++) {
     const parent = tree.parent[i];
-    if (tree.function[i] === fn + 1 && outermost[i]) add(callers, tree.function[parent] - 1, i);
-    if (tree.function[parent] === fn + 1 && !callsAbove(tree, outermost, i))
-      add(callees, tree.function[i] - 1, i);
+    if (tree.function[i] === fn && outermost[i]) add(callers, parent ? tree.function[parent] : -1, i);
+    if (parent && tree.function[parent] === fn && !callsAbove(tree, outermost, i))
+      add(callees, tree.function[i], i);
   }
   const sorted = (/** @type {Map<number, any>} */ map) =>
     [...map.values()].filter((x) => x.total || x.before)
@@ -583,7 +669,7 @@ function callsAbove(tree, outermost, node) {
   const caller = tree.function[tree.parent[node]];
   for (let at = tree.parent[node]; at && !(outermost[at] && tree.function[at] === caller); at =
     tree.parent[at])
-    if (tree.function[at] === tree.function[node] && tree.function[tree.parent[at]] === caller)
+    if (tree.function[at] === tree.function[node] && tree.parent[at] && tree.function[tree.parent[at]] === caller)
       return true;
   return false;
 }
@@ -597,13 +683,13 @@ function callsAbove(tree, outermost, node) {
  */
 export function placeSums(app, fn) {
   const { rows, places, stacks } = app.data;
-  const { of } = plainFrames(app);
+  const counts = stackFilter(app);
   const value = rowValues(app, rows);
   const sums = new Map();
   forSelected(app, rows, (i, part) => {
     const place = rows.place[i];
     const stack = rows.stack[i];
-    if (!place || (places.function[place] !== fn && stacks.function[stack] !== fn) || of[stack] < 0) return;
+    if (!place || (places.function[place] !== fn && stacks.function[stack] !== fn) || !counts(stack)) return;
     sums.set(place, (sums.get(place) ?? 0) + value[i] * part);
   });
   return sums;

@@ -4,7 +4,7 @@
 import { h, button, clamp, binarySearch } from './base.js';
 import { formatAxis, formatPercent, formatValue, plural } from './format.js';
 import { functionName, taskName } from './state.js';
-import { rowValues } from './sums.js';
+import { idleCategory, rowStatistics, rowValues } from './sums.js';
 import { categoryColour, textColour, themeColours } from './colours.js';
 import { createScene, createViewport, addGestures, viewportKey, isForOthers, listenKeys, drawAxis, drawGaps, drawRange, gapLines, hatch, rangeDrag } from './canvas.js';
 
@@ -32,6 +32,8 @@ const LANE_NAMES = 168; // px
 const OVERVIEW = 16;
 const LANE_HEIGHT = { cpu: 24, task: 20, all: 40 };
 const HEADING = 18;
+/** @type {Lane} */
+const OVERVIEW_LANE = { kind: 'all', id: 0, label: '', top: 1, height: OVERVIEW - 1 };
 const FEW_TASKS = 6;
 const MORE_TASKS = 25;
 
@@ -48,7 +50,7 @@ export function createTimeline(app) {
   let shown = FEW_TASKS;
   let lanes = /** @type {Lanes} */ ({ lanes: [], headings: [], height: 0 });
   let data = /** @type {Dataset | null} */ (null);
-  let statistics = /** @type {ReturnType<typeof rowStatistics> | null} */ (null);
+  let statistics = /** @type {import('./sums.js').RowStatistics | null} */ (null);
   let laneCache = activityCache();
   let overviewCache = activityCache();
 
@@ -129,8 +131,9 @@ export function createTimeline(app) {
   function moveRange(by, edge) {
     const { range } = app.choice;
     if (!range) return;
-    const step = Math.max(Math.round((view.to - view.from) / 200), 1) * by;
-    const { length } = app.data.head;
+    const { length, quantum } = app.data.head;
+    const unit = quantum || 1;
+    const step = Math.max(Math.round((view.to - view.from) / 200 / unit), 1) * unit * by;
     /** @type {[number, number]} */
     const moved = [...range];
     if (edge === null) {
@@ -243,14 +246,12 @@ export function createTimeline(app) {
     if (!data || !statistics) return;
     const { context } = scene;
     const colours = themeColours();
-    /** @type {Lane} */
-    const lane = { kind: 'all', id: 0, label: '', top: 1, height: OVERVIEW - 1 };
-    const { bins, laneOf } = activityOf([lane]);
+    const { bins, laneOf } = activityOf([OVERVIEW_LANE]);
     const cpus = statistics.cpuTotals.reduce((nr, total, cpu) => nr + (cpu && total ? 1 : 0), 0);
     const activity = overviewCache(app, '', { from: 0, to: app.data.head.length, bins, laneOf,
-      lanes: 1, statistics });
+      lanes: 1, statistics }, isWhole() ? laneOfAll(currentActivity()) : null);
     context.translate(LANE_NAMES, 0);
-    drawLane(scene, app, activity, 0, lane, isTime(app) && cpus ? cpus * view.max / bins
+    drawLane(scene, app, activity, 0, OVERVIEW_LANE, isTime(app) && cpus ? cpus * view.max / bins
       : activity.full[0]);
     context.translate(-LANE_NAMES, 0);
     const [a, b] = [view.from, view.to].map((time) => LANE_NAMES + time / view.max * width());
@@ -297,12 +298,25 @@ export function createTimeline(app) {
     drawRange(scene, view, app, LANE_NAMES);
   }
 
+  const isWhole = () => view.from === view.min && view.to === view.max;
+
+  /** Lanes to sum up: also that of the overview while it shows the same time, as one pass is cheaper than two. */
+  function summedLanes() {
+    return isWhole() && lanes.lanes.every(({ kind }) => kind !== 'all') ? [...lanes.lanes, OVERVIEW_LANE] : lanes.lanes;
+  }
+
   function currentActivity() {
-    const { bins, laneOf } = activityOf(lanes.lanes);
-    const shownLanes = lanes.lanes.map(({ kind, id }) => kind[0] + id).join();
-    return laneCache(app, shownLanes, { from: view.from, to: view.to, bins, laneOf,
-      lanes: lanes.lanes.length,
-      statistics: /** @type {NonNullable<typeof statistics>} */ (statistics) });
+    const of = summedLanes();
+    const { bins, laneOf } = activityOf(of);
+    return laneCache(app, of.map(({ kind, id }) => kind[0] + id).join(), { from: view.from, to: view.to, bins, laneOf,
+      lanes: of.length, statistics: /** @type {NonNullable<typeof statistics>} */ (statistics) });
+  }
+
+  /** @param {Activity} activity @returns {Activity} */
+  function laneOfAll({ bins, categories, values, chosen: own, full }) {
+    const i = summedLanes().findIndex(({ kind }) => kind === 'all');
+    return { bins, categories, values: values.subarray(i * categories * bins, (i + 1) * categories * bins),
+      chosen: own && own.subarray(i * bins, (i + 1) * bins), full: full.subarray(i, i + 1) };
   }
 
   /** What the height of a lane stands for. @param {Activity} activity @param {Lane} lane */
@@ -388,8 +402,8 @@ export function createTimeline(app) {
     if (fresh || changed.has('event')) statistics = rowStatistics(app);
     if (fresh || changed.has('event') || changed.has('cpu') || changed.has('task')) makeLanes();
     if (fresh || ['event', 'function', 'theme'].some((one) => changed.has(one))) showLegend();
-    top.draw();
     body.draw();
+    top.draw();
     placeHandles();
   }
 
@@ -411,71 +425,33 @@ function isTime(app) {
  * none.
  *
  * @typedef {{from: number, to: number, bins: number, lanes: number,
- *   laneOf: {cpu: Int32Array, task: Int32Array, all: number}, statistics: ReturnType<typeof
- * rowStatistics>}} Wanted
+ *   laneOf: {cpu: Int32Array, task: Int32Array, all: number}, statistics:
+ *   import('./sums.js').RowStatistics}} Wanted
  */
 
-/** Keeps the last sums: of all rows, and of those with the chosen function. */
+/** Keeps the last sums: of all rows, and of those with the chosen function. `known`: they need not be summed up. */
 function activityCache() {
   let allKey = '';
   let chosenKey = '';
   let last = /** @type {Activity | null} */ (null);
-  return (/** @type {App} */ app, /** @type {string} */ lanes, /** @type {Wanted} */ wanted) => {
+  return (/** @type {App} */ app, /** @type {string} */ lanes, /** @type {Wanted} */ wanted,
+    /** @type {Activity | null} */ known = null) => {
     const { event, function: fn } = app.choice;
     const key = `${wanted.from} ${wanted.to} ${wanted.bins} ${event} ${lanes}`;
     if (!last || key !== allKey) {
       const categories = app.data.head.categories.length + 1;
-      const values = sumActivity(app, wanted, null);
+      const values = known?.values ?? sumActivity(app, wanted, null);
       last = { bins: wanted.bins, categories, values, chosen: null,
         full: fullestBins(values, wanted.lanes, categories, wanted.bins, idleCategory(app)) };
       allKey = key;
       chosenKey = '';
     }
     if (chosenKey !== `${key} ${fn}`) {
-      last.chosen = fn === null ? null : sumActivity(app, wanted, stacksWith(app, fn));
+      last.chosen = fn === null ? null : known?.chosen ?? sumActivity(app, wanted, stacksWith(app, fn));
       chosenKey = `${key} ${fn}`;
     }
     return last;
   };
-}
-
-/**
- * The category of idle tasks, which need not be one of the recording.
- * @param {App} app
- * @returns {number}
- */
-function idleCategory(app) {
-  const { categories } = app.data.head;
-  const index = categories.indexOf('idle');
-  return index < 0 ? categories.length : index;
-}
-
-/** Sums of all rows of the chosen event. @param {App} app */
-function rowStatistics(app) {
-  const { rows, tasks, stacks } = app.data;
-  const { event } = app.choice;
-  const value = rowValues(app, rows);
-  const cpuTotals = new Float64Array(rows.cpu.reduce((most, cpu) => Math.max(most, cpu), 0) + 1);
-  const taskTotals = new Float64Array(tasks.nr);
-  const used = new Uint8Array(app.data.head.categories.length + 1);
-  const idle = idleCategory(app);
-  let longest = 0;
-  let nr = 0;
-  for (let i = 0; i < rows.nr; i++) {
-    if (rows.event[i] !== event) continue;
-    const task = rows.task[i];
-    used[tasks.idle[task] ? idle : stacks.category[rows.stack[i]]] = 1;
-    cpuTotals[rows.cpu[i]] += value[i];
-    taskTotals[task] += value[i];
-    longest = Math.max(longest, rows.length ? rows.length[i] : value[i]);
-    nr++;
-  }
-  const cpus = Math.max(cpuTotals.reduce((sum, total) => sum + (total ? 1 : 0), 0), 1);
-  // What a sample stands for, if it does not say that itself.
-  const distance = Math.min(app.data.head.length * cpus / Math.max(nr, 1),
-    app.data.head.length / 20);
-  return { cpuTotals, taskTotals, longest, distance,
-    categories: new Set([...used.keys()].filter((category) => used[category])) };
 }
 
 /**
@@ -511,14 +487,19 @@ function sumActivity(app, { from, to, bins, lanes, laneOf, statistics }, contain
     const end = begin + lasts * scale;
     if (end <= 0 || begin >= bins) continue;
     const category = contains ? 0 : idle[task[i]] ? idleIndex : categoryOf[stack[i]];
-    // Mostly, all of it is in one bin.
-    const bin = begin >= 0 && end <= (begin | 0) + 1 ? begin | 0 : -1;
+    // Mostly, all of it is in one bin, or in two.
+    const first = Math.floor(begin);
+    const inTwo = begin >= 0 && end <= first + 2 && first + 1 < bins;
+    const x = value[i];
+    const inFirst = end <= first + 1 ? x : x * (first + 1 - begin) / (end - begin);
     let lane = cpuLanes[cpu[i]];
     for (let by = 0; by < 3; by++) {
       if (lane >= 0) {
         const at = (lane * categories + category) * bins;
-        if (bin >= 0) values[at + bin] += value[i];
-        else spreadValue(values, at, bins, begin, end, value[i]);
+        if (inTwo) {
+          values[at + first] += inFirst;
+          values[at + first + 1] += x - inFirst;
+        } else spreadValue(values, at, bins, begin, end, x);
       }
       lane = by ? laneOf.all : taskLanes[task[i]];
     }

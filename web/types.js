@@ -2,6 +2,9 @@
 //
 // The types that the modules share. Not part of the page: the modules refer to them in JSDoc.
 
+/** A column, in the narrowest array that has room for its numbers.
+ * @typedef {Uint8Array | Uint16Array | Uint32Array | Float64Array} Numbers */
+
 /**
  * A recording, as data.js decodes it. A name, a file or a binary is an index into `strings`, and 0 is none.
  * Times are in ns (or in head.axis) from head.start on.
@@ -52,37 +55,37 @@
  * @property {number} weight
  */
 
-/** @typedef {{nr: number, name: Uint32Array, binary: Uint32Array, file: Uint32Array,
- *   line: Uint32Array}} Functions */
+/** @typedef {{nr: number, name: Numbers, binary: Numbers, file: Numbers,
+ *   line: Numbers}} Functions */
 
 /**
  * Stacks of functions: `parent` is the stack of the caller, which has a smaller number. 0 is the empty stack. No two
  * stacks have the same parent and function.
  *
- * @typedef {{nr: number, parent: Uint32Array, function: Uint32Array, category: Uint32Array,
- *   inlined: Uint32Array}} Stacks
+ * @typedef {{nr: number, parent: Numbers, function: Numbers, category: Numbers,
+ *   inlined: Numbers}} Stacks
  */
 
 /** Numbers of processes and threads are one more than theirs; 0: unknown.
- * @typedef {{nr: number, name: Uint32Array, pid: Uint32Array, tid: Uint32Array, idle: Uint32Array}} Tasks */
+ * @typedef {{nr: number, name: Numbers, pid: Numbers, tid: Numbers, idle: Numbers}} Tasks */
 
 /** Where code is: 0 is unknown. `function` has the code, with other functions inlined into it; `file` and `line` are
  * of the innermost one.
- * @typedef {{nr: number, function: Uint32Array, offset: Float64Array, file: Uint32Array,
- *   line: Uint32Array}} Places */
+ * @typedef {{nr: number, function: Numbers, offset: Numbers, file: Numbers,
+ *   line: Numbers}} Places */
 
 /**
  * Samples, or sums of them, in order of time. `cpu` is one more than the number; 0: unknown. `place` is where the
  * innermost function was. A row of a trace lasts for `length`; else `length` is null.
  *
- * @typedef {{nr: number, time: Float64Array, length: Float64Array | null, cpu: Uint32Array,
- *   task: Uint32Array, event: Uint32Array, stack: Uint32Array, place: Uint32Array,
- *   weight: Float64Array, count: Float64Array}} Rows
+ * @typedef {{nr: number, time: Numbers, length: Numbers | null, cpu: Numbers,
+ *   task: Numbers, event: Numbers, stack: Numbers, place: Numbers,
+ *   weight: Numbers, count: Numbers}} Rows
  */
 
 /** Where data is missing; cpu and task are one more than their numbers, 0: any.
- * @typedef {{nr: number, begin: Float64Array, end: Float64Array, cpu: Uint32Array,
- *   task: Uint32Array, samples: Float64Array, bytes: Float64Array}} Gaps */
+ * @typedef {{nr: number, begin: Numbers, end: Numbers, cpu: Numbers,
+ *   task: Numbers, samples: Numbers, bytes: Numbers}} Gaps */
 
 /**
  * Calls of a trace. `track` is an index into `tracks`. A call comes after the calls in it: by their numbers,
@@ -93,24 +96,24 @@
  * @property {number} nr
  * @property {{kind: 'task' | 'cpu' | 'mask', task: number, cpu: number}[]} tracks
  * @property {string[]} kinds
- * @property {Uint32Array} track
- * @property {Float64Array} begin
- * @property {Float64Array} length
- * @property {Uint32Array} function one more than its number; 0: none (see `task`)
- * @property {Uint32Array} task of a slice of a cpu: one more than the number of the task that ran
- * @property {Uint32Array} kind
- * @property {Uint32Array} cut
- * @property {Float64Array} instructions
- * @property {Float64Array} ownInstructions
- * @property {Float64Array} cycles
- * @property {Float64Array} ownCycles
- * @property {Float64Array} lines the i-cache footprint, in lines of 64 bytes
- * @property {Float64Array} ownLines
+ * @property {Numbers} track
+ * @property {Numbers} begin
+ * @property {Numbers} length
+ * @property {Numbers} function one more than its number; 0: none (see `task`)
+ * @property {Numbers} task of a slice of a cpu: one more than the number of the task that ran
+ * @property {Numbers} kind
+ * @property {Numbers} cut
+ * @property {Numbers} instructions
+ * @property {Numbers} ownInstructions
+ * @property {Numbers} cycles
+ * @property {Numbers} ownCycles
+ * @property {Numbers} lines the i-cache footprint, in lines of 64 bytes
+ * @property {Numbers} ownLines
  */
 
 /** Changes of memory: of `size` bytes, and in `blocks`, which are negative for frees.
- * @typedef {{nr: number, time: Float64Array, stack: Uint32Array, task: Uint32Array,
- *   heap: Uint32Array, size: Float64Array, blocks: Float64Array}} Allocs */
+ * @typedef {{nr: number, time: Numbers, stack: Numbers, task: Numbers,
+ *   heap: Numbers, size: Numbers, blocks: Numbers}} Allocs */
 
 /**
  * Decoded when a function is first shown: it is the largest part of many files.
@@ -168,11 +171,12 @@
  *
  * @typedef {object} Tree
  * @property {number} nr
- * @property {Uint32Array} parent
- * @property {Uint32Array} function one more than its number; 0: the root
- * @property {Uint32Array} binary of a frame that is a collapsed binary: its name; else 0
- * @property {Uint32Array} category
- * @property {Uint32Array} inlined
+ * @property {Numbers} parent
+ * @property {Numbers} function of the root, which has none: 0
+ * @property {Numbers} binary of a frame that is a collapsed binary: its name; else 0
+ * @property {Numbers} category
+ * @property {Numbers} inlined
+ * @property {Uint32Array} depth of the root: 0
  * @property {Float64Array} self
  * @property {Float64Array} total
  * @property {Uint32Array} first child; 0: none

@@ -192,7 +192,7 @@ def test_transformations(path, page):
     key = f"{name}@{binary}"
     found = show("transformations", path, {"hash": f"hide={key}"}, read("hidden", f"{APP}.tree().total[0]"),
                  read("chip", of=".chip"), {"hash": f"focus={key}"}, read("focus", f"{APP}.tree().total[0]"),
-                 read("roots", f"[...{APP}.tree().parent.subarray(0, {APP}.tree().nr)].flatMap((parent, i) => i && !parent ? [{APP}.tree().function[i] - 1] : [])"),
+                 read("roots", f"[...{APP}.tree().parent.subarray(0, {APP}.tree().nr)].flatMap((parent, i) => i && !parent ? [{APP}.tree().function[i]] : [])"),
                  {"hash": f"collapse={binary}"}, read("collapsed", f"{APP}.tree().total[0]"),
                  read("frames", f"{APP}.tree().nr"), {"hash": "recursion=1"}, read("merged", f"{APP}.tree().total[0]"),
                  {"hash": "inverted=1"}, read("inverted", f"(({{ parent, total }}) => total.reduce((sum, x, i) => "
