@@ -3,7 +3,7 @@
 // Puts the views together: the page's header, tabs, keys and history.
 import { button, clamp, debounceFrame, h } from './base.js';
 import { loadData } from './data.js';
-import { choiceToHash, defaultChoice, functionName, hashToChoice, sameValue, taskName } from './state.js';
+import { choiceToHash, defaultChoice, functionName, hashToChoice, sameValue, taskName, wholeQuanta } from './state.js';
 import { formatAxis, formatPercent, plural } from './format.js';
 import { createSums, forgetSums, matchSums } from './sums.js';
 import { onSystemTheme } from './colours.js';
@@ -470,19 +470,6 @@ class Page {
     this.tipBox.style.left = `${Math.max(4, left)}px`;
     this.tipBox.style.top = `${Math.max(4, top)}px`;
   }
-}
-
-/**
- * Samples that are summed up cannot be divided: a range has all of a quantum, or nothing.
- *
- * @param {[number, number]} range
- * @param {Dataset['head']} head
- * @returns {[number, number]}
- */
-function wholeQuanta([begin, end], { quantum, length }) {
-  if (!quantum) return [begin, end];
-  const whole = Math.ceil(end / quantum) * quantum;
-  return [Math.floor(begin / quantum) * quantum, Math.min(whole, Math.max(length, end))];
 }
 
 /** @param {Dataset} data @returns {Set<string>} */

@@ -83,6 +83,19 @@ const taskCoder = {
   },
 };
 
+/**
+ * Samples that are summed up cannot be divided: a range has all of a quantum, or nothing.
+ *
+ * @param {[number, number]} range
+ * @param {Dataset['head']} head
+ * @returns {[number, number]}
+ */
+export function wholeQuanta([begin, end], { quantum, length }) {
+  if (!quantum) return [begin, end];
+  const whole = Math.ceil(end / quantum) * quantum;
+  return [Math.floor(begin / quantum) * quantum, Math.min(whole, Math.max(length, end))];
+}
+
 /** @param {...string} values @returns {Coder} */
 function oneOf(...values) {
   return { toHash: String, fromHash: (text) => values.includes(text) ? text : undefined };
@@ -111,9 +124,9 @@ const CODERS = {
   }],
   time: ['range', {
     toHash: (range) => range.map((/** @type {number} */ x) => Math.round(x)).join('-'),
-    fromHash: (text) => {
+    fromHash: (text, { head }) => {
       const [begin, end] = text.split('-').map(Number);
-      return end > begin ? [begin, end] : null;
+      return end > begin ? wholeQuanta([begin, end], head) : null;
     },
   }],
   cpu: ['cpu', { toHash: (x) => String(x - 1), fromHash: (text) => /^-?\d+$/.test(text)

@@ -397,6 +397,27 @@ def test_odd(folder):
     test_damage(path, folder)
 
 
+def test_many(folder):
+    """If samples are summed up over times, a range has whole ones, and its sum is that of report."""
+    source = os.path.join(folder, "many.dump")
+    with open(source, "w", encoding="utf-8") as file:
+        file.write('kscope-dump 1\nsource id=1 name="cycles"\n')
+        for i in range(1100000):
+            file.write(f'sample time={i // 10**6}.{i % 10**6:06}000 cpu=0 task=1/1 source=1 weight={1 + i % 3} : named "a" "b"\n')
+    path = convert(folder, "many", source)
+    found = show("many", path, {"hash": "time=100000100-700000100"}, read("range", f"{APP}.choice.range"),
+                 read("head", f"{APP}.data.head"), read("sum", f"{APP}.tree().total[0]"),
+                 {"drag": ".timeline-body", "from": [0.5, 0.2], "to": [0.6, 0.2]}, read("dragged", f"{APP}.choice.range"),
+                 {"click": "#tab-about"}, read("about", of=f"{SHOWN}"))
+    quantum, start = found["head"]["quantum"], int(found["head"]["start"])
+    begin, end = found["range"]
+    check("many: whole quanta", quantum > 1 and begin <= 100000100 < begin + quantum and end - quantum < 700000100 <= end and
+          not begin % quantum and not end % quantum and not found["dragged"][0] % quantum, (found["range"], quantum))
+    done = kscope("report", source, "--json", "--time", f"{seconds(start + begin)},{seconds(start + end)}")
+    equal("many: the sum", found["sum"], json.loads(done.stdout)["events"][0]["weight"])
+    check("many: the page says it", "summed up" in found["about"][0].lower(), found["about"][0][-600:])
+
+
 # ---- calls, allocations, comparisons ----
 
 
@@ -489,6 +510,7 @@ def test_diff(folder):
 def main():
     with scratch() as folder:
         test_odd(folder)
+        test_many(folder)
         test_calls(folder)
         test_memory(folder)
         test_diff(folder)
