@@ -390,10 +390,11 @@ export function createSlices(app) {
     else if (endOf(i) < view.from || beginOf(i) > view.to || length > span)
       view.set(beginOf(i) - Math.max(span, length) * 0.2,
         beginOf(i) + Math.max(span, length * 1.5) * 0.8, true);
-    const y = place.top + TRACK + nesting.depth[i] * ROW - scene.scroll();
+    // The details take some of the height.
+    const height = scene.element.clientHeight;
+    const y = (placeOf(i) ?? place).top + TRACK + nesting.depth[i] * ROW - scene.element.scrollTop;
     if (y < TRACK) scene.element.scrollTop += y - TRACK;
-    else if (y + ROW + AXIS > scene.height)
-      scene.element.scrollTop += y + 2 * ROW + AXIS - scene.height;
+    else if (y + ROW + AXIS > height) scene.element.scrollTop += y + 2 * ROW + AXIS - height;
   }
 
   /**

@@ -73,6 +73,9 @@ export function createTimeline(app) {
     button('All', 'Show all of the time (0)', () => view.set(view.min, view.max, true))),
   h('div', { class: 'timeline-area' }, top.element, body.element, handles));
 
+  // The overview and the handles have the width of the lanes, which may have a scroll bar.
+  new ResizeObserver(() => { top.redraw(); placeHandles(); }).observe(body.element);
+
   const width = () => body.width - LANE_NAMES;
   const timeAt = (/** @type {number} */ x) => view.at(x - LANE_NAMES, width());
 

@@ -20,6 +20,11 @@ UNITS = {"ns": 1, "µs": 1e3, "ms": 1e6, "s": 1e9, "B": 1, "KiB": 1 << 10, "MiB"
          "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 TABS = ["flame", "chart", "slices", "calltree", "functions", "function", "memory", "about"]
 APP = "kscopePage.app"
+# Where the handles of the selected time are, and where they have to be.
+HANDLES = f"""(() => {{ const lanes = document.querySelector('.timeline-body').getBoundingClientRect(), names = 168;
+  const middle = (one) => {{ const box = one.getBoundingClientRect(); return (box.left + box.right) / 2; }};
+  return [[...document.querySelectorAll('.timeline-handle')].map(middle), {APP}.choice.range.map((at) =>
+    lanes.left + names + (lanes.width - names) * at / {APP}.data.head.length)]; }})()"""
 # Text whose contrast with what is behind it is less than WCAG's 4.5 (3 for large text).
 CONTRAST = """(() => {
   const parse = (text) => (text.match(/[\\d.]+/g) ?? []).map(Number);
@@ -166,6 +171,7 @@ def test_range(odd, path):
     found = show("range", path, {"window": LARGE}, {"hash": "tab=functions"}, read("start", f"{APP}.data.head.start"),
                  {"drag": ".timeline-body", "from": [0.4, 0.2], "to": [0.7, 0.2]}, rows_of("rows"),
                  read("range", f"{APP}.choice.range"), {"wait": f"location.hash.includes({APP}.choice.range.map(Math.round).join('-'))"}, read("hash", "location.hash"), read("chip", of=".chip"),
+                 {"window": [2000, 900]}, read("handles", HANDLES), {"window": LARGE},
                  {"click": "#tab-flame"}, read("flame", f"{APP}.tree().total[0]"), {"click": "#tab-chart"},
                  {"key": "Escape"}, {"click": "#tab-functions"}, read("after", f"{APP}.choice.range"), rows_of("all"))
     begin, end = (round(at) for at in found["range"])
@@ -174,6 +180,8 @@ def test_range(odd, path):
     same_rows("range", found["rows"], functions, whole)
     check("range: it is a part", 0 < whole < report(odd, "--event", "cycles")[1], whole)
     equal("range: the flame graph has the same sum", found["flame"], whole)
+    check("range: handles are where the range is, also in a larger window",
+          all(abs(handle - edge) < 3 for handle, edge in zip(*found["handles"])), found["handles"])
     check("range: the link has it", f"time={begin}-{end}" in found["hash"], (found["hash"], found["range"]))
     check("range: the page says so", len(found["chip"]) == 1 and "time" in found["chip"][0], found["chip"])
     equal("range: Escape selects all again", found["after"], None)
