@@ -402,7 +402,9 @@ int convert_file(struct job *job, const struct writer_ops *ops, const char *path
 
 int convert_into(struct job *job, const struct writer_ops *ops, struct out *out)
 {
-	struct writer writer = { .ops = ops, .world = &job->world, .out = out };
+	struct writer writer = {
+		.ops = ops, .input = job_name(job), .world = &job->world, .out = out
+	};
 	struct strtab strings;
 	bool opened;
 	int ret;
