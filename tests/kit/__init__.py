@@ -13,6 +13,7 @@ and ends with finish(). This module has paths, prints results and runs programs.
     fxt         reads the Fuchsia trace format and checks every record
     gdb_stub    a gdb stub, with faults if wanted
     guests      guests and the QEMUs that boot them
+    html        the data in HTML reports
     inputs      files of golden tests
     intelpt     the instructions of Intel PT traces, by kscope and by libipt
     kpdata      Akaros profiles, record by record
