@@ -11,14 +11,17 @@ import { formatAxis, formatBytes, formatExact, formatValue, plural } from './for
 export const KEYS = [
   ['1 … 9', 'show a tab'], ['/', 'search'], ['n, N', 'next, previous match'],
   ['Esc', 'clear the zoom, then the selection, then the search'],
-  ['Enter', 'open the selected function'], ['f', 'focus on the selected function'],
+  ['Enter', 'open the selected function; in a drawing: zoom to it'],
+  ['Backspace', 'in the flame graph: zoom out by one frame'],
+  ['f', 'focus on the selected function; in Calls: zoom to the call'],
   ['x', 'hide the selected function'], ['c', 'collapse the binary of the selected function'],
   ['r', 'merge recursive calls'], ['i', 'invert the flame graph and the call tree'],
   ['t', 'change the theme'], ['?', 'show the keys'],
   ['← → ↑ ↓', 'move in a table, a tree or a drawing'], ['w, s', 'zoom in, out in a drawing'],
   ['a, d', 'move to the left, right in a drawing'], ['0', 'show all of a drawing'],
-  ['m', 'in the flame graph: show a menu for the frame'],
-    ['e', 'in the call tree: expand the heaviest path'],
+  ['m', 'show the menu of a frame; in Calls: measure'],
+  ['[, ]', 'in Calls: previous, next call of the function'],
+  ['e', 'in the call tree: expand the heaviest path'],
 ];
 
 /** @returns {HTMLElement} */
@@ -48,7 +51,8 @@ function aboutParts({ data }) {
       h('ul', null, losses.map((x) => h('li', null, x)))) : null,
     h('h3', null, 'Events'),
     h('table', { class: 'plain' }, h('thead', null,
-      h('tr', null, ...['Event', 'Samples', 'Sum', 'Numbers are'].map((x) => h('th', null, x)))),
+      h('tr', null, ...['Event', data.rows.length ? 'Calls' : 'Samples', 'Sum', 'Numbers are'].map((x, i) =>
+        h('th', { class: i === 1 || i === 2 ? 'number' : null }, x)))),
       h('tbody', null, ...head.events.map((event) => h('tr', null, h('td', null, event.name),
         h('td', { class: 'number' }, formatExact(event.samples)),
           h('td', { class: 'number' }, formatValue(event.weight, event)),

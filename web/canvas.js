@@ -46,13 +46,33 @@ import { functionColour, themeColours } from './colours.js';
  * @property {(part: number, animate?: boolean) => void} pan by this part of what is visible
  * @property {(value: number, width: number) => number} x
  * @property {(x: number, width: number) => number} at
+ * @property {() => {from: number, to: number}} goal what is visible when it stops to move
  * @property {() => boolean} whole whether all is visible
  */
 
-export const ROW = 18; // px: the height of a frame
-export const AXIS = 22;
+const FONT = 11; // px
+// In px, as readSizes() sets them.
+export let ROW = 18; // the height of a frame
+export let AXIS = 22;
+export let NAMES = 168; // the width of the names in the timeline
+let screenScale = 1;
 const ELLIPSIS = '…';
 const NEAR = 4; // px: a pointer that moves less clicks
+
+/** @param {number} x @returns {number} as it is on this screen: all is larger on large ones */
+export function px(x) {
+  return Math.round(x * screenScale);
+}
+
+/** Reads what the style has for this screen. @returns {boolean} whether it changed */
+export function readSizes() {
+  const style = getComputedStyle(document.documentElement);
+  const before = [screenScale, NAMES];
+  screenScale = parseFloat(style.getPropertyValue('--scale')) || 1;
+  [ROW, AXIS] = [px(18), px(22)];
+  NAMES = parseFloat(style.getPropertyValue('--names')) || px(168);
+  return !sameValue(before, [screenScale, NAMES]);
+}
 
 function reducedMotion() {
   return matchMedia('(prefers-reduced-motion: reduce)').matches;
@@ -109,7 +129,8 @@ export function createScene({ label, draw, className = '' }) {
   const element = h('div', { class: `drawing ${className}` }, space);
   const context = /** @type {CanvasRenderingContext2D} */ (canvas.getContext('2d',
     { alpha: false }));
-  let font = '11px sans-serif';
+  let font = `${FONT}px sans-serif`;
+  let scaledBy = 0;
   const measure = glyphWidths(context, () => font);
   /** @type {Scene} */
   const scene = { element, space, canvas, context, width: 0, height: 0, ratio: 1,
@@ -127,14 +148,16 @@ export function createScene({ label, draw, className = '' }) {
     const ratio = devicePixelRatio || 1;
     const width = element.clientWidth;
     const height = element.clientHeight;
-    if (width === scene.width && height === scene.height && ratio === scene.ratio) return;
+    if (width === scene.width && height === scene.height && ratio === scene.ratio && scaledBy === screenScale)
+      return;
+    scaledBy = screenScale;
     Object.assign(scene, { width, height, ratio });
     canvas.width = Math.round(width * ratio);
     canvas.height = Math.round(height * ratio);
     // Exactly as many pixels as the device has, if a CSS pixel is not a whole number of them.
     canvas.style.width = `${canvas.width / ratio}px`;
     canvas.style.height = `${canvas.height / ratio}px`;
-    font = `11px ${getComputedStyle(element).fontFamily}`;
+    font = `${FONT * screenScale}px ${getComputedStyle(element).fontFamily}`;
   }
 
   function drawNow() {
@@ -235,9 +258,9 @@ export function drawAxis(scene, view, axis, { left = 0, grid = true } = {}) {
   const width = scene.width - left;
   const span = view.to - view.from;
   if (width < 40) return;
-  let step = niceStep(Math.max(span * 70 / width, 1e-6));
+  let step = niceStep(Math.max(span * px(70) / width, 1e-6));
   const widest = scene.measure(tickText(view.to - view.to % step, axis, step)) + 24;
-  step = niceStep(Math.max(span * Math.max(widest, 70) / width, 1e-6));
+  step = niceStep(Math.max(span * Math.max(widest, px(70)) / width, 1e-6));
   context.fillStyle = colours.background;
   context.fillRect(left, 0, width, AXIS);
   for (let i = Math.ceil(view.from / step); i * step <= view.to; i++) {
@@ -296,6 +319,7 @@ export function createViewport(changed) {
     },
     x: (value, width) => (value - view.from) / (view.to - view.from) * width,
     at: (x, width) => view.from + x / width * (view.to - view.from),
+    goal: () => ({ from: target[0], to: target[1] }),
     whole: () => target[1] - target[0] >= (view.max - view.min) * 0.9999 };
 
   /** @param {number} now */
@@ -318,7 +342,7 @@ export function createViewport(changed) {
 
 /**
  * @typedef {object} Gestures
- * @property {number} [left] where the axis begins
+ * @property {() => number} [left] where the axis begins
  * @property {(x: number, y: number, event: PointerEvent) => Drag | null} [drag] null: the drag pans
  * @property {(x: number, y: number, event: MouseEvent) => void} [click]
  * @property {(x: number, y: number, event: MouseEvent) => void} [double]
@@ -337,7 +361,7 @@ export function createViewport(changed) {
  */
 export function addGestures(scene, view, gestures) {
   const { canvas, element } = scene;
-  const left = gestures.left ?? 0;
+  const left = gestures.left ?? (() => 0);
   /** @type {Map<number, [number, number]>} */
   const pointers = new Map();
   /** @type {Drag | null} */
@@ -357,7 +381,7 @@ export function addGestures(scene, view, gestures) {
 
   /** @param {number} dx @param {number} dy */
   function pan(dx, dy) {
-    if (dx) view.pan(-dx / (scene.width - left));
+    if (dx) view.pan(-dx / (scene.width - left()));
     element.scrollTop -= dy;
   }
 
@@ -366,7 +390,7 @@ export function addGestures(scene, view, gestures) {
     const before = spread();
     pointers.set(event.pointerId, to);
     const after = spread();
-    view.zoom(before.distance / after.distance, view.at(after.x - left, scene.width - left));
+    view.zoom(before.distance / after.distance, view.at(after.x - left(), scene.width - left()));
     pan(after.x - before.x, 0);
   }
 
@@ -418,9 +442,9 @@ export function addGestures(scene, view, gestures) {
     const dy = event.shiftKey ? 0 : event.deltaY * unit;
     const scrolls = element.scrollHeight > element.clientHeight + 1;
     const zooms = event.ctrlKey || event.metaKey || !scrolls;
-    if (Math.abs(dx) > Math.abs(dy)) view.pan(dx / (scene.width - left));
+    if (Math.abs(dx) > Math.abs(dy)) view.pan(dx / (scene.width - left()));
     else if (zooms && dy) {
-      const at = view.at(place(event)[0] - left, scene.width - left);
+      const at = view.at(place(event)[0] - left(), scene.width - left());
       view.zoom(Math.exp(clamp(dy, -30, 30) * 0.01), at);
     } else return;
     gestures.hover?.(0, 0, null);

@@ -238,7 +238,8 @@ export function createChart(app) {
     const { axis } = app.data.head;
     const name = functionName(app.data, functionOf(frame));
     const time = `${formatAxis(end - begin, axis)} from ${formatAxis(begin, axis)} on`;
-    return `${name}: ${time}, ${plural(sumsOf(frame).samples, chart.every > 1 ? 'drawn sample' : 'sample')}`;
+    const what = app.data.rows.length ? 'call' : 'sample';
+    return `${name}: ${time}, ${plural(sumsOf(frame).samples, chart.every > 1 ? `drawn ${what}` : what)}`;
   }
 
   /** @param {ChartFrame | null} frame */
@@ -266,13 +267,16 @@ export function createChart(app) {
     const fn = functionOf(frame);
     const { begin, end } = frame;
     const { value, samples } = sumsOf(frame);
+    const traced = !!app.data.rows.length;
     /** @type {(string | [string, string])[]} */
     const lines = [functionName(app.data, fn)];
     if (binaryName(app.data, fn)) lines.push(['Binary', binaryName(app.data, fn)]);
     lines.push(['Duration', formatAxis(end - begin, axis)], ['Begin', formatAxis(begin, axis)],
-      ['Samples', formatExact(samples)], ['Value', formatValue(value, events[app.choice.event])]);
+      [traced ? 'Calls' : 'Samples', formatExact(samples)],
+      ['Value', formatValue(value, events[app.choice.event])]);
     if (app.data.stacks.inlined[frame.stack]) lines.push('inlined into its caller');
-    if (chart.every > 1) lines.push(`One of ${chart.every} samples is drawn, and counted here.`);
+    if (chart.every > 1)
+      lines.push(`One of ${chart.every} ${traced ? 'stretches' : 'samples'} is drawn, and counted here.`);
     if (quantum)
       lines.push(`Samples are summed up over ${formatTime(quantum)}: `
         + 'within that time, the heaviest stack is first.');
@@ -299,10 +303,11 @@ export function createChart(app) {
     if (!frame) return;
     pick(frame, true);
     const { begin, end } = frame;
-    const length = view.to - view.from;
+    const goal = view.goal();
+    const length = goal.to - goal.from;
     if ((end - begin) / length * scene.width < 2)
       view.set(begin - (end - begin) * 15, end + (end - begin) * 15, true);
-    else if (end < view.from || begin > view.to)
+    else if (end < goal.from || begin > goal.to)
       view.set(begin - length / 3, begin + length * 2 / 3, true);
     const y = AXIS + frame.depth * ROW - scene.scroll();
     if (y < AXIS) scene.element.scrollTop -= AXIS - y;
@@ -431,7 +436,7 @@ export function createChart(app) {
     const { quantum } = app.data.head;
     const { length } = rows;
     const all = quantum ? `${plural(length, 'sum')} of samples over ${formatTime(quantum)}, the heaviest first`
-      : plural(length, 'sample');
+      : app.data.rows.length ? plural(length, 'stretch', 'stretches') : plural(length, 'sample');
     note.textContent = all + (chart.every > 1 ? `; one of ${chart.every} is drawn: zoom in to see all` : '');
   }
 
@@ -445,11 +450,12 @@ export function createChart(app) {
     const first = !data;
     if (fresh) {
       data = app.data;
-      view.limit(0, data.head.length, data.head.axis === 'ns' ? 20 : 10);
+      view.limit(0, Math.max(data.head.length, 1), data.head.axis === 'ns' ? 20 : 10);
     }
     if (fresh || ['event', 'task', 'cpu'].some((one) => changed.has(one))) listLanes();
     if (fresh || ['event', 'task', 'cpu', 'hidden', 'focus'].some((one) => changed.has(one)))
       rebuild();
+    if (changed.has('sizes')) scene.setContent(deepest * ROW + AXIS);
     if (follows) follower.follow(!first);
     scene.draw();
   }
@@ -504,7 +510,7 @@ function sampleEnds(begins, length) {
   const every = Math.ceil(begins.length / 20000);
   const distances = [];
   for (let i = every; i < begins.length; i += every) distances.push(begins[i] - begins[i - 1]);
-  const typical = Float64Array.from(distances).sort()[distances.length >> 1] || length / 100;
+  const typical = Float64Array.from(distances).sort()[distances.length >> 1] || length / 100 || 1;
   const ends = new Float64Array(begins.length);
   for (let i = 0; i < begins.length; i++) {
     const next = i + 1 < begins.length ? begins[i + 1] : Infinity;

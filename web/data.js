@@ -272,6 +272,7 @@ function emptyTable(name) {
  * @param {Dataset} old
  */
 function mergeBefore(data, old) {
+  data.head.title = `${old.head.title} → ${data.head.title}`;
   const strings = mergeStrings(data, old);
   const text = (/** @type {Numbers} */ column, /** @type {number} */ i) => strings[column[i]];
   const functions = mergeTable(data, 'functions', old.functions, (t, i, own) => own

@@ -155,6 +155,11 @@ export function createFlame(app) {
     const marked = [];
     const walk = [0];
     context.textBaseline = 'middle';
+    if (!size[0]) {
+      context.fillStyle = style.colours.muted;
+      context.fillText('There are no samples of this event here.', 12, ROW);
+      return;
+    }
     while (walk.length) {
       const node = /** @type {number} */ (walk.pop());
       const { x, depth } = place(node);
@@ -206,7 +211,7 @@ export function createFlame(app) {
   }
 
   /** @param {number} value */
-  const valueText = (value) => formatValue(value, app.data.head.events[app.choice.event]);
+  const valueText = (value) => formatValue(value, app.data.head.events[app.choice.event] ?? { unit: '' });
 
   /** @param {number} node @param {number} left @param {number} wide @param {number} y
    *  @param {ReturnType<typeof frameStyle>} style @param {[number, number, number][]} marked */
@@ -335,7 +340,7 @@ export function createFlame(app) {
     if (fn >= 0 && !tree.binary[node]) {
       const sums = app.sums();
       line('In all stacks', sums.total[fn], sums.all);
-      lines.push(['Own samples in all stacks', formatExact(sums.samples[fn])]);
+      lines.push([`${app.data.rows.length ? 'Calls' : 'Own samples'} in all stacks`, formatExact(sums.samples[fn])]);
     }
     return lines;
   }
@@ -438,8 +443,9 @@ export function createFlame(app) {
     const { place } = /** @type {Layout} */ (layout);
     pick(node);
     const [from, to] = extent(node);
-    const wide = (to - from) / (view.to - view.from) * scene.width;
-    if (to <= view.from || from >= view.to || wide < 2) {
+    const goal = view.goal();
+    const wide = (to - from) / (goal.to - goal.from) * scene.width;
+    if (to <= goal.from || from >= goal.to || wide < 2) {
       const margin = (to - from) * 2;
       view.set(from - margin, to + margin, true);
     }
@@ -526,6 +532,7 @@ export function createFlame(app) {
       hovered = -1;
       if (isFlame() && !first) scene.element.scrollTop = scene.element.scrollHeight - below;
     }
+    if (changed.has('sizes') && layout) scene.setContent((layout.deepest + 1) * ROW);
     if (fresh || changed.has('zoom')) {
       zoomed = follow(choice.zoom);
       view.set(...extent(zoomed), !fresh);

@@ -92,7 +92,7 @@ function functionFacts(app, fn) {
   return h('header', null, h('h2', null, functionName(app.data, fn)), h('dl', { class: 'facts' },
     h('dt', null, 'Self'), h('dd', null, ...amount(self, beforeSelf)),
     h('dt', null, 'Total'), h('dd', null, ...amount(total, beforeTotal)),
-    h('dt', null, 'Samples'), h('dd', null, formatExact(samples[fn])),
+    h('dt', null, app.data.rows.length ? 'Calls' : 'Samples'), h('dd', null, formatExact(samples[fn])),
     h('dt', null, 'Binary'), h('dd', null, binaryName(app.data, fn) || 'unknown'),
     file ? [h('dt', null, 'Source'), h('dd', null, functions.line[fn]
       ? `${file}:${functions.line[fn]}` : file)] : null));

@@ -150,6 +150,7 @@ const FUNCTION_COLUMNS = {
   total: ['Total', 'With what it calls', 'number wide'],
   totalShare: ['Total %', 'With what it calls', 'share'],
   samples: ['Samples', 'Samples in the function itself', 'number wide'],
+  calls: ['Calls', 'How often it was called', 'number wide'],
   before: ['Before', 'In the function itself, in the old recording', 'number'],
   after: ['After', 'In the function itself, in the new recording', 'number'],
   change: ['Change', 'In the function itself; + is slower, − is faster', 'number'],
@@ -211,7 +212,7 @@ function columnIds(app) {
 function functionColumns(app) {
   const { sort } = app.choice;
   return columnIds(app).map((id) => {
-    const [label, title, name] = FUNCTION_COLUMNS[id];
+    const [label, title, name] = FUNCTION_COLUMNS[id === 'samples' && app.data.rows.length ? 'calls' : id];
     const key = SORT_KEYS[id] ?? id;
     const [down, up] = key === 'name' || key === 'binary' ? ['ascending', 'descending']
       : ['descending', 'ascending'];

@@ -7,6 +7,7 @@ import { choiceToHash, defaultChoice, functionName, hashToChoice, sameValue, tas
 import { formatAxis, formatPercent, plural } from './format.js';
 import { createSums, forgetSums, matchSums } from './sums.js';
 import { onSystemTheme } from './colours.js';
+import { readSizes } from './canvas.js';
 import { createTimeline } from './timeline.js';
 import { createFlame } from './flame.js';
 import { createChart } from './chart.js';
@@ -44,6 +45,7 @@ const TABS = [
 
 /** @type {Choice['theme'][]} */
 const THEMES = ['auto', 'light', 'dark'];
+const STALE_AFTER = ['tab', 'event', 'range', 'search'];
 const SAVE_DELAY = 250; // ms: browsers limit how often a page may change its URL
 
 /** @param {unknown} error @returns {string} */
@@ -131,6 +133,8 @@ class Page {
       this.#resizeTimeline(this.timelineBox.offsetHeight + by);
     });
     onSystemTheme(() => this.#redraw('theme'));
+    readSizes();
+    addEventListener('resize', () => { if (readSizes()) this.#redraw('sizes'); });
     // Paper is white.
     addEventListener('beforeprint', () => this.#showTheme('light'));
     addEventListener('afterprint', () => this.#showTheme(this.app.choice.theme));
@@ -146,6 +150,7 @@ class Page {
     forgetSums(app);
     this.title.textContent = data.head.title || 'kscope';
     this.title.title = this.title.textContent;
+    document.title = `${this.title.textContent} - kscope`;
     this.events.replaceChildren(...data.head.events.map(({ name }, i) =>
       h('option', { value: i }, name)));
     this.events.hidden = !data.head.events.length;
@@ -326,6 +331,8 @@ class Page {
 
   /** @param {...string} keys that changed */
   #redraw(...keys) {
+    // What was said is about what was seen.
+    if (keys.some((key) => STALE_AFTER.includes(key))) this.status.textContent = '';
     for (const key of keys) {
       this.timelineChanged.add(key);
       for (const part of this.parts) part.changed.add(key);
@@ -390,7 +397,8 @@ class Page {
   /** @param {1 | -1} direction */
   #find(direction) {
     if (!this.app.choice.search) this.search.focus();
-    else this.part.view?.find?.(direction);
+    else if (this.part.view?.find) this.part.view.find(direction);
+    else this.app.say(`${this.part.tab.label} has no matches to go to.`);
   }
 
   /** @param {KeyboardEvent} event */

@@ -5,7 +5,7 @@ import { h, button, clamp, setStyle } from './base.js';
 import { formatAxis, formatBytes, formatExact, formatPercent, plural } from './format.js';
 import { binaryName, functionName, taskName } from './state.js';
 import { binaryColour, textColour, themeColours } from './colours.js';
-import { ROW, AXIS, createScene, createViewport, createPalette, createFollower, createStrip, addGestures, viewportKey, isForOthers, listenKeys, drawAxis, drawGaps, drawRange, gapLines, eachInterval, intervalAt, hatch, openMenu, outline, copyText } from './canvas.js';
+import { ROW, AXIS, px, createScene, createViewport, createPalette, createFollower, createStrip, addGestures, viewportKey, isForOthers, listenKeys, drawAxis, drawGaps, drawRange, gapLines, eachInterval, intervalAt, hatch, openMenu, outline, copyText } from './canvas.js';
 
 /** @typedef {import('./types.js').App} App */
 /** @typedef {import('./types.js').Slices} Slices */
@@ -25,8 +25,7 @@ import { ROW, AXIS, createScene, createViewport, createPalette, createFollower, 
  * @typedef {{from: number, to: number}} Measure
  */
 
-const TRACK = 22; // px: the height of a track's name
-const SNAP = 8;
+const SNAP = 8; // px
 /** @type {SliceLevel} */
 const NO_LEVEL = { nr: 0, of: new Uint32Array(0), begin: new Float64Array(0),
   end: new Float64Array(0) };
@@ -38,6 +37,11 @@ const NO_LEVEL = { nr: 0, of: new Uint32Array(0), begin: new Float64Array(0),
 const KIND_MARKS = { trap: '!', interrupt: 'I', syscall: 'S', inline: '⤷', jump: '→',
   'tail call': '→', sample: '~',
   'interrupts off': '⊘', note: '¶' };
+
+/** @returns {number} the height of a track's name */
+function nameHeight() {
+  return px(22);
+}
 
 /** @param {App} app @returns {View} */
 export function createSlices(app) {
@@ -122,7 +126,7 @@ export function createSlices(app) {
     const at = y - AXIS + scene.scroll();
     const place = y < AXIS ? undefined : places.findLast(({ top }) => top <= at);
     if (!place) return null;
-    const below = at - place.top - TRACK;
+    const below = at - place.top - nameHeight();
     return { place, depth: below < 0 ? -1 : Math.floor(below / ROW) };
   }
 
@@ -150,7 +154,7 @@ export function createSlices(app) {
     const scroll = scene.scroll();
     for (const place of places) {
       const y = AXIS + place.top - scroll;
-      if (y > scene.height || y + TRACK + place.depth * ROW < 0) continue;
+      if (y > scene.height || y + nameHeight() + place.depth * ROW < 0) continue;
       drawTrack(place, y, colours);
     }
     drawRange(scene, view, app);
@@ -167,24 +171,24 @@ export function createSlices(app) {
   function drawTrack(place, y, colours) {
     const { context, width, height } = scene;
     const matches = app.matches();
-    const first = Math.max(0, Math.floor((AXIS - y - TRACK) / ROW));
+    const first = Math.max(0, Math.floor((AXIS - y - nameHeight()) / ROW));
     if (place.open)
       for (let depth = first; depth < place.depth; depth++) {
-        const top = y + TRACK + depth * ROW;
+        const top = y + nameHeight() + depth * ROW;
         if (top > height) break;
         drawLevel(levelOf(place, depth), top, matches, colours);
       }
     const { kind, task, cpu } = /** @type {Slices} */ (slices).tracks[place.track];
     if (place.open)
       drawGaps(scene, view, app.data.gaps, { ...(kind === 'task' ? { task } : { cpu }),
-        top: y + TRACK, height: place.depth * ROW });
+        top: y + nameHeight(), height: place.depth * ROW });
     context.fillStyle = colours.line;
     context.fillRect(0, y, width, 1);
     context.fillStyle = colours.text;
     const nr = nesting.tracks[place.track].reduce((sum, level) => sum + level.nr, 0);
     const calls = kind === 'cpu' ? plural(nr, 'stretch', 'stretches') : plural(nr, 'call');
     const text = `${place.open ? '▾' : '▸'} ${trackName(place.track)}: ${calls}`;
-    scene.label(text, 8, y + TRACK / 2 + 1, width - 16);
+    scene.label(text, 8, y + nameHeight() / 2 + 1, width - 16);
   }
 
   /**
@@ -295,10 +299,10 @@ export function createSlices(app) {
     const wide = scene.measure(label) + 10;
     const x = clamp((a + b - wide) / 2, 2, width - wide - 2);
     context.fillStyle = background;
-    context.fillRect(x, height - 35, wide, 18);
+    context.fillRect(x, height - 26 - ROW / 2, wide, ROW);
     context.strokeStyle = accent;
     context.lineWidth = 1;
-    context.strokeRect(x + 0.5, height - 34.5, wide - 1, 17);
+    context.strokeRect(x + 0.5, height - 25.5 - ROW / 2, wide - 1, ROW - 1);
     context.fillStyle = text;
     context.fillText(label, x + 5, height - 26);
   }
@@ -384,16 +388,17 @@ export function createSlices(app) {
     placeTracks();
     select(i, true);
     const length = endOf(i) - beginOf(i);
-    const span = view.to - view.from;
+    const { from, to } = view.goal();
+    const span = to - from;
     if (length / span * scene.width < 3)
       view.set(beginOf(i) - length * 20, endOf(i) + length * 20, true);
-    else if (endOf(i) < view.from || beginOf(i) > view.to || length > span)
+    else if (endOf(i) < from || beginOf(i) > to || length > span)
       view.set(beginOf(i) - Math.max(span, length) * 0.2,
         beginOf(i) + Math.max(span, length * 1.5) * 0.8, true);
     // The details take some of the height.
     const height = scene.element.clientHeight;
-    const y = (placeOf(i) ?? place).top + TRACK + nesting.depth[i] * ROW - scene.element.scrollTop;
-    if (y < TRACK) scene.element.scrollTop += y - TRACK;
+    const y = (placeOf(i) ?? place).top + nameHeight() + nesting.depth[i] * ROW - scene.element.scrollTop;
+    if (y < nameHeight()) scene.element.scrollTop += y - nameHeight();
     else if (y + ROW + AXIS > height) scene.element.scrollTop += y + 2 * ROW + AXIS - height;
   }
 
@@ -611,7 +616,7 @@ export function createSlices(app) {
       const depth = nesting.tracks[track].length;
       const open = !folded.has(track);
       places.push({ track, top, open, depth: open ? depth : 0 });
-      top += TRACK + (open ? depth * ROW + 4 : 0);
+      top += nameHeight() + (open ? depth * ROW + 4 : 0);
     }
     scene.setContent(top + AXIS);
   }
@@ -631,7 +636,8 @@ export function createSlices(app) {
     note.textContent = shorter
       ? `${plural(shorter, 'call')} shorter than ${axisText(shortest)} ${are} left out.` : '';
     const kinds = slices?.kinds.filter((kind) => KIND_MARKS[kind]) ?? [];
-    legend.textContent = kinds.map((kind) => `${KIND_MARKS[kind]} ${kind}`).join('   ');
+    // A line never ends within an entry.
+    legend.textContent = kinds.map((kind) => `${KIND_MARKS[kind]} ${kind}`.replaceAll(' ', '\u00a0')).join('   ');
   }
 
   /** @param {Set<string>} changed */
@@ -655,7 +661,7 @@ export function createSlices(app) {
       showNotes();
       showDetails();
     }
-    if (fresh || changed.has('task') || changed.has('cpu')) placeTracks();
+    if (fresh || ['task', 'cpu', 'sizes'].some((one) => changed.has(one))) placeTracks();
     if (follows) follower.follow(!first);
     if (fresh || changed.has('search')) showFound();
     setStyle(scene.canvas, { cursor: measuring ? 'crosshair' : '' });

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
 // The timeline: activity by cpu and by task. It selects a range of time.
-import { h, button, clamp, binarySearch } from './base.js';
+import { h, button, clamp, binarySearch, setStyle } from './base.js';
 import { formatAxis, formatPercent, formatValue, plural } from './format.js';
 import { functionName, taskName } from './state.js';
 import { idleCategory, rowStatistics, rowValues } from './sums.js';
 import { categoryColour, textColour, themeColours } from './colours.js';
-import { createScene, createViewport, addGestures, viewportKey, isForOthers, listenKeys, drawAxis, drawGaps, drawRange, gapLines, hatch, rangeDrag } from './canvas.js';
+import { AXIS, NAMES, px, createScene, createViewport, addGestures, viewportKey, isForOthers, listenKeys, drawAxis, drawGaps, drawRange, gapLines, hatch, rangeDrag } from './canvas.js';
 
 /** @typedef {import('./types.js').App} App */
 /** @typedef {import('./types.js').Dataset} Dataset */
@@ -28,12 +28,12 @@ import { createScene, createViewport, addGestures, viewportKey, isForOthers, lis
  *   full: Float64Array}} Activity
  */
 
-const LANE_NAMES = 168; // px
+// px, of a small screen
 const OVERVIEW = 16;
 const LANE_HEIGHT = { cpu: 24, task: 20, all: 40 };
 const HEADING = 18;
 /** @type {Lane} */
-const OVERVIEW_LANE = { kind: 'all', id: 0, label: '', top: 1, height: OVERVIEW - 1 };
+const OVERVIEW_LANE = { kind: 'all', id: 0, label: '', top: 1, height: 0 };
 const FEW_TASKS = 6;
 const MORE_TASKS = 25;
 
@@ -68,31 +68,31 @@ export function createTimeline(app) {
   const zoomRange = button('Zoom', 'Zoom the timeline to the selected time (Enter)', zoomToRange);
   element.append(h('div', { class: 'drawing-bar' }, h('strong', null, 'Timeline'), legend,
     h('span', { class: 'drawing-fill' }), chosen, zoomRange, clear,
-    button('−', 'Zoom out (-)', () => view.zoom(2, undefined, true)),
-    button('+', 'Zoom in (+)', () => view.zoom(0.5, undefined, true)),
-    button('All', 'Show all of the time (0)', () => view.set(view.min, view.max, true))),
+    h('div', { class: 'segments' }, button('−', 'Zoom out (-)', () => view.zoom(2, undefined, true)),
+      button('+', 'Zoom in (+)', () => view.zoom(0.5, undefined, true)),
+      button('All', 'Show all of the time (0)', () => view.set(view.min, view.max, true)))),
   h('div', { class: 'timeline-area' }, top.element, body.element, handles));
 
   // The overview and the handles have the width of the lanes, which may have a scroll bar.
   new ResizeObserver(() => { top.redraw(); placeHandles(); }).observe(body.element);
 
-  const width = () => body.width - LANE_NAMES;
-  const timeAt = (/** @type {number} */ x) => view.at(x - LANE_NAMES, width());
+  const width = () => body.width - NAMES;
+  const timeAt = (/** @type {number} */ x) => view.at(x - NAMES, width());
 
-  addGestures(body, view, { left: LANE_NAMES,
-    drag: (x) => x < LANE_NAMES ? null : rangeDrag(app, timeAt,
+  addGestures(body, view, { left: () => NAMES,
+    drag: (x) => x < NAMES ? null : rangeDrag(app, timeAt,
       clamp(timeAt(x), 0, app.data.head.length)),
     double: () => app.choose({ range: null }), hover });
-  addGestures(top, view, { left: LANE_NAMES,
-    drag: (_x, y) => y > OVERVIEW ? null : { move: lookAt, end: lookAt },
-    click: (x, y) => { if (y <= OVERVIEW && x > LANE_NAMES) lookAt(x); },
+  addGestures(top, view, { left: () => NAMES,
+    drag: (_x, y) => y > px(OVERVIEW) ? null : { move: lookAt, end: lookAt },
+    click: (x, y) => { if (y <= px(OVERVIEW) && x > NAMES) lookAt(x); },
     double: () => view.set(view.min, view.max, true) });
   listenKeys(body, key);
   listenKeys(top, key);
 
   /** Moves the middle of what is visible. @param {number} x in the overview */
   function lookAt(x) {
-    const middle = (x - LANE_NAMES) / width() * view.max;
+    const middle = (x - NAMES) / width() * view.max;
     const half = (view.to - view.from) / 2;
     view.set(middle - half, middle + half);
   }
@@ -184,6 +184,9 @@ export function createTimeline(app) {
       else if (shown > FEW_TASKS && busy.length > FEW_TASKS)
         heading('more', 'Fewer tasks', () => { shown = FEW_TASKS; });
     }
+    const above = px(OVERVIEW) + AXIS;
+    setStyle(top.element, { height: `${above}px` });
+    handles.forEach((one) => setStyle(one, { top: `${above}px` }));
     body.setContent(lanes.height);
     body.element.style.height = `${lanes.height}px`;
     showNames();
@@ -191,15 +194,15 @@ export function createTimeline(app) {
 
   /** @param {'cpu' | 'task' | 'all'} kind @param {number} id @param {string} label */
   function add(kind, id, label) {
-    lanes.lanes.push({ kind, id, label, top: lanes.height, height: LANE_HEIGHT[kind] });
-    lanes.height += LANE_HEIGHT[kind];
+    lanes.lanes.push({ kind, id, label, top: lanes.height, height: px(LANE_HEIGHT[kind]) });
+    lanes.height += px(LANE_HEIGHT[kind]);
   }
 
   /** @param {string} kind @param {string} label @param {() => void} run @param {boolean} [open] */
   function heading(kind, label, run, open) {
     lanes.headings.push({ kind, label, open, top: lanes.height,
       run: () => { run(); makeLanes(); body.redraw(); } });
-    lanes.height += HEADING;
+    lanes.height += px(HEADING);
   }
 
   /**
@@ -218,7 +221,7 @@ export function createTimeline(app) {
     const style = (/** @type {number} */ y, /** @type {number} */ height) =>
       ({ top: `${y}px`, height: `${height}px` });
     names.replaceChildren(...lanes.headings.map(({ label, open, top: y, run }) =>
-      h('button', { type: 'button', class: 'timeline-heading', style: style(y, HEADING),
+      h('button', { type: 'button', class: 'timeline-heading', style: style(y, px(HEADING)),
         onclick: run,
         'aria-expanded': open === undefined ? null : String(open) },
       open === undefined ? label : `${open ? '▾' : '▸'} ${label}`)),
@@ -248,29 +251,30 @@ export function createTimeline(app) {
   function drawTop(scene) {
     if (!data || !statistics) return;
     const { context } = scene;
+    const overview = px(OVERVIEW);
     const colours = themeColours();
     const { bins, laneOf } = activityOf([OVERVIEW_LANE]);
     const cpus = statistics.cpuTotals.reduce((nr, total, cpu) => nr + (cpu && total ? 1 : 0), 0);
-    const activity = overviewCache(app, '', { from: 0, to: app.data.head.length, bins, laneOf,
+    const activity = overviewCache(app, '', { from: 0, to: view.max, bins, laneOf,
       lanes: 1, statistics }, isWhole() ? laneOfAll(currentActivity()) : null);
-    context.translate(LANE_NAMES, 0);
-    drawLane(scene, app, activity, 0, OVERVIEW_LANE, isTime(app) && cpus ? cpus * view.max / bins
-      : activity.full[0]);
-    context.translate(-LANE_NAMES, 0);
-    const [a, b] = [view.from, view.to].map((time) => LANE_NAMES + time / view.max * width());
+    context.translate(NAMES, 0);
+    drawLane(scene, app, activity, 0, { ...OVERVIEW_LANE, height: overview - 1 },
+      isTime(app) && cpus ? cpus * view.max / bins : activity.full[0]);
+    context.translate(-NAMES, 0);
+    const [a, b] = [view.from, view.to].map((time) => NAMES + time / view.max * width());
     context.globalAlpha = 0.6;
     context.fillStyle = colours.background;
-    context.fillRect(LANE_NAMES, 0, a - LANE_NAMES, OVERVIEW);
-    context.fillRect(b, 0, scene.width - b, OVERVIEW);
+    context.fillRect(NAMES, 0, a - NAMES, overview);
+    context.fillRect(b, 0, scene.width - b, overview);
     context.globalAlpha = 1;
     context.strokeStyle = colours.muted;
-    context.strokeRect(Math.round(a) + 0.5, 0.5, Math.max(Math.round(b - a) - 1, 2), OVERVIEW - 1);
+    context.strokeRect(Math.round(a) + 0.5, 0.5, Math.max(Math.round(b - a) - 1, 2), overview - 1);
     context.fillStyle = colours.muted;
-    scene.label('Whole recording', 8, OVERVIEW / 2 + 1, LANE_NAMES - 16);
-    context.translate(0, OVERVIEW);
+    scene.label('Whole recording', 8, overview / 2 + 1, NAMES - 16);
+    context.translate(0, overview);
     drawAxis(Object.assign({}, scene, { width: body.width }), view, app.data.head.axis,
-      { left: LANE_NAMES, grid: false });
-    context.translate(0, -OVERVIEW);
+      { left: NAMES, grid: false });
+    context.translate(0, -overview);
   }
 
   /** @param {Scene} scene */
@@ -286,19 +290,19 @@ export function createTimeline(app) {
       const chosenOne = lane.kind === 'cpu' ? cpu : lane.kind === 'task' ? task : null;
       context.save();
       context.beginPath();
-      context.rect(LANE_NAMES, y, width(), lane.height);
+      context.rect(NAMES, y, width(), lane.height);
       context.clip();
-      context.translate(LANE_NAMES, 0);
+      context.translate(NAMES, 0);
       context.globalAlpha = chosenOne !== null && chosenOne !== lane.id ? 0.35 : 1;
       drawLane(scene, app, activity, i, { ...lane, top: y + 2, height: lane.height - 3 },
         fullOf(activity, lane));
       context.restore();
-      drawGaps(scene, view, app.data.gaps, { [lane.kind]: lane.id, left: LANE_NAMES, top: y + 2,
+      drawGaps(scene, view, app.data.gaps, { [lane.kind]: lane.id, left: NAMES, top: y + 2,
         height: lane.height - 3 });
       context.fillStyle = themeColours().line;
       context.fillRect(0, y + lane.height - 1, scene.width, 1);
     });
-    drawRange(scene, view, app, LANE_NAMES);
+    drawRange(scene, view, app, NAMES);
   }
 
   const isWhole = () => view.from === view.min && view.to === view.max;
@@ -338,7 +342,7 @@ export function createTimeline(app) {
       const x = range ? view.x(range[edge], width()) : -1;
       one.hidden = !range || x < -1 || x > width() + 1;
       if (!range) return;
-      one.style.left = `${LANE_NAMES + x}px`;
+      one.style.left = `${NAMES + x}px`;
       one.setAttribute('aria-valuemin', '0');
       one.setAttribute('aria-valuemax', String(length));
       one.setAttribute('aria-valuenow', String(range[edge]));
@@ -368,13 +372,13 @@ export function createTimeline(app) {
   function hover(x, y, event) {
     const at = y + body.scroll();
     const i = lanes.lanes.findIndex(({ top: from, height }) => at >= from && at < from + height);
-    if (!event || x < LANE_NAMES || i < 0) return app.tip(0, 0, null);
+    if (!event || x < NAMES || i < 0) return app.tip(0, 0, null);
     const lane = lanes.lanes[i];
     const time = timeAt(x);
     /** @type {(string | [string, string])[]} */
     const lines = [lane.label, ['Time', formatAxis(time, app.data.head.axis)]];
     const activity = currentActivity();
-    const bin = clamp(Math.floor(x - LANE_NAMES), 0, activity.bins - 1);
+    const bin = clamp(Math.floor(x - NAMES), 0, activity.bins - 1);
     const length = (view.to - view.from) / activity.bins;
     const { categories, events } = app.data.head;
     const text = (/** @type {number} */ value) => isTime(app) ? formatPercent(value, length)
@@ -399,11 +403,11 @@ export function createTimeline(app) {
       data = app.data;
       laneCache = activityCache();
       overviewCache = activityCache();
-      view.limit(0, data.head.length, data.head.axis === 'ns' ? 20 : 10);
-      if (whole) view.set(0, data.head.length);
+      view.limit(0, Math.max(data.head.length, 1), data.head.axis === 'ns' ? 20 : 10);
+      if (whole) view.set(view.min, view.max);
     }
     if (fresh || changed.has('event')) statistics = rowStatistics(app);
-    if (fresh || changed.has('event') || changed.has('cpu') || changed.has('task')) makeLanes();
+    if (fresh || ['event', 'cpu', 'task', 'sizes'].some((one) => changed.has(one))) makeLanes();
     if (fresh || ['event', 'function', 'theme'].some((one) => changed.has(one))) showLegend();
     body.draw();
     top.draw();
@@ -478,15 +482,15 @@ function sumActivity(app, { from, to, bins, lanes, laneOf, statistics }, contain
   const scale = bins / (to - from);
   const inTime = isTime(app);
   const { quantum } = head;
-  const width = quantum || statistics.distance;
+  const width = quantum || statistics.distance || 1;
   const reach = length || inTime ? statistics.longest : width;
   const last = rows.nr && binarySearch(time, to + reach);
   for (let i = binarySearch(time, from - Math.max(reach, width)); i < last; i++) {
     if (events[i] !== event || (contains && !contains[stack[i]])) continue;
-    // A sample is about the time before it; what has a length, or was summed up, about the time
-    // after.
+    // A sample is about the time before it; what has a length, or was summed up, about the time after. So is the only
+    // one, as there is no time before it.
     const lasts = length ? length[i] : inTime && !quantum ? value[i] : width;
-    const begin = (time[i] - (length || quantum ? 0 : lasts) - from) * scale;
+    const begin = (time[i] - (length || quantum || !head.length ? 0 : lasts) - from) * scale;
     const end = begin + lasts * scale;
     if (end <= 0 || begin >= bins) continue;
     const category = contains ? 0 : idle[task[i]] ? idleIndex : categoryOf[stack[i]];
