@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/buf.h"
 #include "base/json_out.h"
@@ -647,6 +648,14 @@ static void print_json(struct diff *diff)
 
 /* ---- the verb ---- */
 
+static bool is_stream(const char *path)
+{
+	struct stat st;
+
+	return !strcmp(path, "-") ||
+	       (stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode));
+}
+
 static int check(const struct args *args, struct err *err)
 {
 	const struct diff_options *asked = args->state;
@@ -657,7 +666,17 @@ static int check(const struct args *args, struct err *err)
 			       "--before FILE for each run from before");
 	if (args->nr_outputs > 1)
 		return err_set(err, ERR_USAGE, "diff writes one page: use one -o");
-	return args->nr_outputs ? page_check(args->outputs[0].path, err) : 0;
+	if (!args->nr_outputs)
+		return 0;
+	for (size_t r = 0; r < asked->before.nr + args->nr_inputs; r++) {
+		const char *path = r < asked->before.nr ? asked->before.all[r]
+							: args->inputs[r - asked->before.nr];
+
+		if (is_stream(path))
+			return err_set(err, ERR_USAGE,
+				       "%s: -o reads each input twice: save it in a file", path);
+	}
+	return page_check(args->outputs[0].path, err);
 }
 
 static void init(struct diff *diff, struct args *args)

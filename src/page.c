@@ -2,6 +2,7 @@
 #include "page.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/mem.h"
 #include "write/html.h"
@@ -11,7 +12,11 @@ int page_check(const char *path, struct err *err)
 	struct err none = { 0 };
 	const struct writer_ops *other = writer_choose(NULL, path, &none);
 
-	if (!other || other == writer_by_name("html"))
+	if (!strcmp(path, "-"))
+		return err_set(
+			err, ERR_USAGE,
+			"the page cannot go to stdout, which gets the table: use -o FILE.html");
+	if (other == writer_by_name("html"))
 		return 0;
 	return err_set(err, ERR_USAGE, "%s: the page is HTML: use -o FILE.html", path);
 }

@@ -11,7 +11,7 @@ struct page {
 	size_t nr_before, nr_after;
 };
 
-/* Fails if the extension is that of another format. */
+/* Fails unless the extension is that of a page. */
 int page_check(const char *path, struct err *err);
 /* With the options of the command line. Reports no losses: see job_summary(). */
 int page_write(const struct page *page, const struct args *args, struct err *err);

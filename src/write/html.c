@@ -43,11 +43,11 @@ static uint32_t add_event(struct html *html, const struct html_event *event)
 
 uint32_t html_source(struct html *html, uint32_t source)
 {
-	for (uint32_t i = 0; i < html->nr_events; i++) {
-		if (!html->events[i].name && html->events[i].source == source)
-			return i;
-	}
-	return add_event(html, &(struct html_event){ .source = source });
+	uint32_t *number = hash_at(&html->source_index, (struct hash_key){ source, 0 });
+
+	if (!*number)
+		*number = add_event(html, &(struct html_event){ .source = source }) + 1;
+	return *number - 1;
 }
 
 uint32_t html_event(struct html *html, const char *name, const char *unit)
@@ -129,17 +129,20 @@ static void change_block(void *arg, uint32_t block, uint32_t by, uint64_t was, u
 {
 	struct writer *w = arg;
 	struct html *html = w->priv;
-	const struct alloc_site *site = &html->heaps.sites[html->heaps.blocks[block].site];
+	const struct alloc_block *changed = &html->heaps.blocks[block];
+	const struct alloc_site *site = &html->heaps.sites[changed->site];
+	bool is_new = changed->live && changed->born == html->heaps.events;
+	bool shrinks = !changed->live || now < was;
 	struct html_row row = { .time = html->alloc_time,
 				.weight = now - was,
-				.count = (uint64_t)!was - !now,
+				.count = (uint64_t)is_new - !changed->live,
 				.stack = site->stack,
 				.task = html->alloc_task,
-				.event = site->allocator * 2 + (now < was) };
+				.event = site->allocator * 2 + shrinks };
 
 	(void)by;
 	html_rows_add(&html->changes, &row);
-	if (now < was)
+	if (shrinks)
 		return;
 	row.event = html_event(html, html->heaps.heaps[site->allocator]->name, "bytes");
 	html->events[row.event].samples += row.count;
@@ -210,11 +213,6 @@ static uint64_t find_times(struct html *html)
 	if (html->rows.quantum)
 		html->start -= html->start % html->rows.quantum;
 	return first == NO_TIME ? 0 : last - html->start;
-}
-
-static uint64_t relative(const struct html *html, uint64_t time)
-{
-	return time == NO_TIME || time < html->start ? 0 : time - html->start;
 }
 
 static void put_event(struct writer *w, struct json_out *json, const struct html_event *event)
@@ -360,8 +358,8 @@ static int write_rows(struct writer *w, bool before)
 	struct html_block block;
 
 	html_block_begin(&block, w->out, "rows", before);
-	HTML_COLUMN(&block, "rows.time", true, nr, relative(html, rows[i].time));
-	if (html->rows.last_long)
+	HTML_COLUMN(&block, "rows.time", true, nr, html_relative(html, rows[i].time));
+	if (html->rows.lasting)
 		HTML_COLUMN(&block, "rows.length", false, nr, rows[i].length);
 	HTML_COLUMN(&block, "rows.cpu", false, nr, rows[i].cpu);
 	HTML_COLUMN(&block, "rows.task", false, nr, rows[i].task);
@@ -372,8 +370,8 @@ static int write_rows(struct writer *w, bool before)
 	HTML_COLUMN(&block, "rows.count", false, nr, rows[i].count);
 	html_put_places(t, &block);
 	nr = html->nr_gaps;
-	HTML_COLUMN(&block, "gaps.begin", true, nr, relative(html, gaps[i].begin));
-	HTML_COLUMN(&block, "gaps.end", true, nr, relative(html, gaps[i].end));
+	HTML_COLUMN(&block, "gaps.begin", true, nr, html_relative(html, gaps[i].begin));
+	HTML_COLUMN(&block, "gaps.end", true, nr, html_relative(html, gaps[i].end));
 	HTML_COLUMN(&block, "gaps.cpu", false, nr, gaps[i].cpu);
 	HTML_COLUMN(&block, "gaps.task", false, nr, gaps[i].task);
 	HTML_COLUMN(&block, "gaps.samples", false, nr, gaps[i].samples);
@@ -388,10 +386,10 @@ static int write_changes(struct writer *w, bool before)
 	size_t nr = html->changes.nr;
 	struct html_block block;
 
-	if (!nr)
+	if (!nr || before)
 		return 0;
 	html_block_begin(&block, w->out, "allocs", before);
-	HTML_COLUMN(&block, "allocs.time", true, nr, relative(html, rows[i].time));
+	HTML_COLUMN(&block, "allocs.time", true, nr, html_relative(html, rows[i].time));
 	HTML_COLUMN(&block, "allocs.stack", false, nr, html_stack(&html->tables, rows[i].stack));
 	HTML_COLUMN(&block, "allocs.task", false, nr, rows[i].task);
 	HTML_COLUMN(&block, "allocs.heap", false, nr, rows[i].event / 2 - 1);
@@ -490,6 +488,7 @@ static void html_close(struct writer *w)
 	html_tables_release(&html->tables);
 	alloc_release(&html->heaps);
 	hash_release(&html->task_index);
+	hash_release(&html->source_index);
 	free(html->tasks);
 	free(html->events);
 	free(html->gaps);

@@ -74,7 +74,7 @@ struct html_rows {
 	size_t nr, cap, limit;
 	uint64_t quantum;     /* the length of the times over which they are summed up; 0: none */
 	uint64_t first, last; /* times; NO_TIME: none yet */
-	bool last_long;	      /* rows have lengths */
+	bool lasting;	      /* rows have lengths */
 	struct hash index;
 };
 
@@ -206,6 +206,7 @@ struct html {
 	struct hash task_index;
 	struct html_event *events;
 	size_t nr_events, cap_events;
+	struct hash source_index;
 	struct html_gap *gaps;
 	size_t nr_gaps, cap_gaps;
 	uint64_t lost, lost_bytes, nr_lost;
@@ -214,6 +215,15 @@ struct html {
 	uint32_t alloc_task;
 	uint64_t start; /* of the times in the page */
 };
+
+/* A time in the page. Browsers count to 2^53. */
+#define HTML_MOST_TIME (((uint64_t)1 << 53) - 1)
+static inline uint64_t html_relative(const struct html *html, uint64_t time)
+{
+	uint64_t relative = time == NO_TIME || time < html->start ? 0 : time - html->start;
+
+	return relative < HTML_MOST_TIME ? relative : HTML_MOST_TIME;
+}
 
 uint32_t html_task(struct writer *w, const struct event *ev);
 /* The number of an event: of a source; or of what traces and allocations count, which has a name and a unit. */

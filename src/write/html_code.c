@@ -56,7 +56,7 @@ static void add_line(struct code *code, uint32_t file, uint32_t line)
 	code->lines[code->nr_lines++] = (struct code_line){ file, line };
 }
 
-/* Samples of calls are of whole functions, so these count by the functions of their stacks. */
+/* Rows of calls have no place, so they count for the function of their stack. */
 static void find_functions(struct code *code)
 {
 	struct html *html = code->w->priv;
@@ -202,26 +202,36 @@ static int by_line(const void *va, const void *vb)
 	return a->line < b->line ? -1 : a->line > b->line;
 }
 
-static bool read_at(struct code *code, const char *path)
+/* A link may lead to another file. */
+static bool is_source_here(const struct store *store, const char *path)
 {
-	const struct image_search *where = code->w->world->images.where;
-	struct store *store = where ? where->debug.store : NULL;
+	char *real = store && store->archive ? xstrdup(path) : realpath(path, NULL);
+	bool is = real && is_source(real);
+
+	free(real);
+	return is;
+}
+
+/* store: of the input. It is NULL for folders that the user named, which are on this machine. */
+static bool read_at(struct code *code, struct store *store, const char *path)
+{
 	uint64_t size = 0;
 	ssize_t got;
 
-	if (!store_has(store, path) || store_read(store, path, NULL, 0, 0, &size) < 0 || !size ||
-	    size > MOST_FILE)
+	if (!is_source_here(store, path) || !store_has(store, path) ||
+	    store_read(store, path, NULL, 0, 0, &size) < 0 || !size || size > MOST_FILE)
 		return false;
 	buf_clear(&code->text);
 	got = store_read(store, path, buf_reserve(&code->text, size), size, 0, NULL);
 	code->text.len = got > 0 ? (size_t)got : 0;
+	code->text.data[code->text.len] = '\0';
 	return got > 0;
 }
 
 static bool read_below(struct code *code, const char *folder, const char *path)
 {
 	char *name = xasprintf("%s/%s", folder, path);
-	bool found = read_at(code, name);
+	bool found = read_at(code, NULL, name);
 
 	free(name);
 	return found;
@@ -236,7 +246,7 @@ static bool read_source(struct code *code, const char *path)
 		return false;
 	if (where && where->symfs && read_below(code, where->symfs, path))
 		return true;
-	if (read_at(code, path))
+	if (read_at(code, where ? where->debug.store : NULL, path))
 		return true;
 	while (where && where->build_dir && path && *path) {
 		if (read_below(code, where->build_dir, path))
@@ -248,9 +258,10 @@ static bool read_source(struct code *code, const char *path)
 }
 
 /* The lines from `first` to `last` of the text, which *at goes through once: it is the start of line *line. */
-static void put_lines(struct code *code, size_t *at, uint32_t *line, uint32_t first, uint32_t last)
+static void put_lines(struct code *code, size_t *at, uint32_t *line, uint64_t first, uint64_t last)
 {
 	struct json_out *json = &code->block.json;
+
 	json_out_array(json, NULL);
 	json_out_u64(json, NULL, first);
 	json_out_array(json, NULL);
@@ -281,12 +292,12 @@ static void put_source(struct code *code, const struct code_line *lines, size_t 
 	json_out_array(json, NULL);
 	json_out_u64(json, NULL, html_string(&html->tables, lines->file));
 	json_out_array(json, NULL);
-	while (i < nr && code->nr_source < MOST_SOURCE) {
-		uint32_t first = lines[i].line > AROUND ? lines[i].line - AROUND : 1;
-		uint32_t last = lines[i].line + AROUND;
+	while (i < nr && at < code->text.len && code->nr_source < MOST_SOURCE) {
+		uint64_t first = lines[i].line > AROUND ? lines[i].line - AROUND : 1;
+		uint64_t last = (uint64_t)lines[i].line + AROUND;
 
 		for (; i < nr && lines[i].line <= last + AROUND + 1; i++)
-			last = lines[i].line + AROUND;
+			last = (uint64_t)lines[i].line + AROUND;
 		put_lines(code, &at, &line, first, last);
 	}
 	json_out_end(json);
@@ -313,6 +324,8 @@ int html_write_code(struct writer *w, bool before)
 	struct code code = { .w = w };
 	int ret;
 
+	if (before)
+		return 0;
 	find_functions(&code);
 	find_lines(&code);
 	html_block_begin(&code.block, w->out, "code", before);

@@ -5,10 +5,12 @@
 
 #include "base/mem.h"
 
-#define MOST ((size_t)1 << 20) /* rows: browsers show them at once */
-#define LEAST_TIMES 256	       /* that a recording is divided into; fewer if there are more rows */
-#define FEWEST_TIMES 16	       /* then there may be any number of rows */
-#define MOST_TIMES 65536       /* a row lasts for that many at most */
+#define MOST ((size_t)1 << 20) /* rows, which browsers show at once; see make_room() */
+#define LEAST_TIMES \
+	256 /* quanta in a recording with up to MOST rows; each doubling of the rows allows a quarter */
+#define FEWEST_TIMES \
+	16 /* but no fewer quanta than that: then there are as many rows as there must be */
+#define MOST_TIMES 65536 /* quanta, so that a long row has no more parts */
 #define FIRST_QUANTUM 1000
 
 void html_rows_init(struct html_rows *rows)
@@ -41,7 +43,7 @@ static void sum_up(struct html_rows *rows, struct html_row row)
 
 	if (row.time != NO_TIME)
 		row.time -= row.time % rows->quantum;
-	if (rows->last_long)
+	if (rows->lasting)
 		row.length = rows->quantum;
 	words[0] = row.time;
 	words[1] = (uint64_t)row.stack << 32 | row.task;
@@ -73,18 +75,37 @@ static void add_parts(struct html_rows *rows, struct html_row row)
 	sum_up(rows, row);
 }
 
-/* Sums up over longer times. The rows become fewer, so each is read before its room is used again. */
-static void lengthen(struct html_rows *rows)
+/* Adds all rows again, as there is a quantum now, and some may last for longer. */
+static void divide(struct html_rows *rows)
 {
+	struct html_row *old = rows->all;
 	size_t nr = rows->nr;
 
-	if (!rows->quantum)
+	rows->all = NULL;
+	rows->nr = rows->cap = 0;
+	for (size_t i = 0; i < nr; i++)
+		html_rows_add(rows, &old[i]);
+	free(old);
+}
+
+/* Sums up over longer times. */
+static void lengthen(struct html_rows *rows)
+{
+	bool first = !rows->quantum;
+	size_t nr = rows->nr;
+
+	if (first)
 		rows->quantum = FIRST_QUANTUM;
 	else
 		rows->quantum *= 2;
 	while (times(rows, rows->quantum) > MOST_TIMES)
 		rows->quantum *= 2;
 	hash_release(&rows->index);
+	if (first && rows->lasting) {
+		divide(rows);
+		return;
+	}
+	/* The rows become fewer, so each is read before its room is used again. */
 	rows->nr = 0;
 	for (size_t i = 0; i < nr; i++)
 		sum_up(rows, rows->all[i]);
@@ -127,7 +148,7 @@ void html_rows_add(struct html_rows *rows, const struct html_row *row)
 		see(rows, row->time);
 		see(rows, row->time + row->length);
 	}
-	rows->last_long |= row->length > 0;
+	rows->lasting |= row->length > 0;
 	make_room(rows);
 	if (rows->quantum)
 		add_parts(rows, *row);
@@ -152,7 +173,7 @@ static int by_time(const void *va, const void *vb)
 	return 0;
 }
 
-/* Rows of the same time are in the order of the input, or, if they are summed up, the largest first. */
+/* If they are in order already, they stay as they are. */
 void html_rows_sort(struct html_rows *rows)
 {
 	bool sorted = !rows->quantum;

@@ -76,11 +76,11 @@ static void charge(struct html *html, struct html_track *track, uint64_t now, ui
 	html_rows_add(&html->rows, &row);
 }
 
-/* What a call executed itself, known at its end, at the latest time that is still inside. */
+/* What a call executed itself, which is known at its end: it counts at the last moment of the call. */
 static void count(struct html *html, const struct html_track *track, const struct event *ev,
 		  const char *name, uint64_t number)
 {
-	struct html_row row = { .time = ev->time ? ev->time - 1 : 0,
+	struct html_row row = { .time = ev->time > ev->slice.since ? ev->time - 1 : ev->time,
 				.weight = number,
 				.count = 1,
 				.task = track->task,
@@ -106,13 +106,16 @@ static void follow_cpu(struct writer *w, const struct event *ev)
 
 /* ---- calls ---- */
 
-/* Drops the shorter half. */
+/* Drops the shorter half, and all that are as long as these. */
 static void drop_short(struct html_slices *slices)
 {
 	while (slices->nr > MOST / 2) {
 		size_t nr = 0;
 
-		slices->shortest = slices->shortest ? slices->shortest * 2 : 16;
+		if (slices->shortest <= UINT64_MAX / 2)
+			slices->shortest = slices->shortest ? slices->shortest * 2 : 16;
+		else
+			slices->shortest = UINT64_MAX;
 		for (size_t i = 0; i < slices->nr; i++) {
 			if (slices->all[i].length >= slices->shortest)
 				slices->all[nr++] = slices->all[i];
@@ -205,6 +208,7 @@ void html_put_slice(struct writer *w, const struct event *ev)
 
 	if (kind >= SLICE_NOTE)
 		return;
+	written_slice(&w->written, &ev->slice);
 	if (kind == SLICE_GAP) {
 		if (ev->slice.leave)
 			put_gap(w, ev);
@@ -213,7 +217,6 @@ void html_put_slice(struct writer *w, const struct event *ev)
 	if (kind == SLICE_RUN)
 		follow_cpu(w, ev);
 	track = timeline_on_cpu(ev) ? cpu_track(&html->slices, ev) : task_track(w, ev);
-	written_slice(&w->written, &ev->slice);
 	if (ev->slice.leave)
 		end_call(w, track, ev);
 	else
@@ -256,12 +259,12 @@ int html_write_slices(struct writer *w, bool before)
 	size_t nr = slices->nr;
 	struct html_block block;
 
-	if (!slices->nr_tracks)
+	if (!slices->nr_tracks || before)
 		return 0;
 	html_block_begin(&block, w->out, "slices", before);
 	put_tracks(slices, &block.json);
 	HTML_COLUMN(&block, "slices.track", false, nr, all[i].track);
-	HTML_COLUMN(&block, "slices.begin", true, nr, all[i].begin - html->start);
+	HTML_COLUMN(&block, "slices.begin", true, nr, html_relative(html, all[i].begin));
 	HTML_COLUMN(&block, "slices.length", false, nr, all[i].length);
 	HTML_COLUMN(&block, "slices.function", false, nr,
 		    all[i].frame ? html_function(&html->tables, all[i].frame) + 1 : 0);

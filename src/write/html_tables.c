@@ -98,7 +98,8 @@ static uint32_t function_at(struct html_tables *t, uint32_t frame, const struct 
 uint32_t html_function(struct html_tables *t, uint32_t frame)
 {
 	size_t nr;
-	struct symbol symbol = (frame_symbols(t->world, frame, &nr) + nr - 1)[0];
+	const struct symbol *symbols = frame_symbols(t->world, frame, &nr);
+	struct symbol symbol = symbols[nr - 1];
 
 	return function_at(t, frame, &symbol);
 }
@@ -151,7 +152,8 @@ static uint32_t push_frame(struct html_tables *t, uint32_t parent, uint32_t fram
 
 	for (size_t i = 0; i < nr; i++) {
 		/* Valid until the next call. */
-		struct symbol symbol = (frame_symbols(t->world, frame, &nr) + nr - 1 - i)[0];
+		const struct symbol *symbols = frame_symbols(t->world, frame, &nr);
+		struct symbol symbol = symbols[nr - 1 - i];
 		struct html_stack stack = {
 			.parent = parent,
 			.function = function_at(t, frame, &symbol),
