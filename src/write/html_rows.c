@@ -5,12 +5,11 @@
 
 #include "base/mem.h"
 
-#define MOST ((size_t)1 << 20) /* rows, which browsers show at once; see make_room() */
-#define LEAST_TIMES \
-	256 /* quanta in a recording with up to MOST rows; each doubling of the rows allows a quarter */
-#define FEWEST_TIMES \
-	16 /* but no fewer quanta than that: then there are as many rows as there must be */
-#define MOST_TIMES 65536 /* quanta, so that a long row has no more parts */
+#define MOST ((size_t)1 << 20) /* rows, which browsers show at once */
+/* How many quanta a recording has at least, with MOST rows; with twice the rows, a quarter of them... */
+#define LEAST_TIMES 256
+#define FEWEST_TIMES 16	 /* ...but no fewer than these, whatever the number of rows is */
+#define MOST_TIMES 65536 /* so that a long row has no more parts */
 #define FIRST_QUANTUM 1000
 
 void html_rows_init(struct html_rows *rows)

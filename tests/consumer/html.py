@@ -499,7 +499,7 @@ def test_diff(folder):
     want = {row["name"]: row for row in events[0]["rows"]}
     found = show("diff", page, {"window": LARGE}, {"click": "#tab-functions"}, rows_of("rows"), {"click": "#tab-flame"},
                  read("before", f"[{APP}.tree().beforeTotal[0], {APP}.tree().total[0]]"), {"click": "#tab-calltree"},
-                 {"hash": "tab=function&fn=work"}, read("facts", of=f"{SHOWN} dl.facts dd"))
+                 read("title", "document.title"), {"hash": "tab=function&fn=work"}, read("facts", of=f"{SHOWN} dl.facts dd"))
     rows = {row[5]: row for row in found["rows"] if len(row) == 7}
     wrong = []
     for name in want:
@@ -511,8 +511,14 @@ def test_diff(folder):
     no_problems("diff: the shares are those of kscope diff", wrong)
     check("diff: what is only on one side", {"only_old", "only_new"} <= set(rows), list(rows))
     equal("diff: both flame graphs are complete", found["before"], [4000, 4000])
+    equal("diff: both recordings are named", found["title"], "old.dump → new.dump - kscope")
     check("diff: the page of a function shows both", "→" in found["facts"][0], found["facts"])
-    equal("diff: refuses another format", kscope("diff", *runs, "-o", "x.svg").returncode, 2)
+    for name, words, message in (
+            ("another format", (*runs, "-o", "x.svg"), "the page is HTML"), ("no format", (*runs, "-o", "x.txt"), "the page is HTML"),
+            ("stdout, which has the table", (*runs, "-o", "-"), "the page cannot go to stdout"),
+            ("a stream, which it would have to read twice", ("-", runs[1], "-o", "x.html"), "reads each input twice")):
+        done = kscope("diff", *words)
+        check(f"diff: refuses {name}", done.returncode == 2 and message in done.stderr and not done.stdout, done.stderr)
 
 
 def main():

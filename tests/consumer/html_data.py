@@ -10,7 +10,7 @@ import re
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from kit import ROOT, check, equal, exits, finish, kscope, no_problems, perfetto, profiles, scratch
+from kit import ROOT, check, equal, exits, finish, kscope, no_problems, perfetto, profiles, run, scratch
 from kit.branches import Trace, late_callers
 from kit.html import Page, of_report
 
@@ -161,6 +161,52 @@ def test_many(folder):
     equal("many: the sum of the first half", got, want)
 
 
+ASSEMBLY = """	.text
+	.file 1 "{folder}/{name}"
+	.globl _start
+	.type _start,@function
+_start:
+	.loc 1 1 0
+	nop
+	.loc 1 4294967290 0
+	nop
+	.loc 1 2 0
+	nop
+	ret
+	.size _start,.-_start
+"""
+
+
+def sources_of(folder, name, *options):
+    """The source lines in the page of a program whose instructions are at lines 1, 2^32-6 and 2 of that file."""
+    code, program = (os.path.join(folder, f"lines.{end}") for end in ("s", "elf"))
+    write(folder, "lines.s", ASSEMBLY.format(folder=folder, name=name))
+    done = run("gcc", "-g", "-nostdlib", "-static", "-no-pie", "-Wl,-Ttext=0x401000", code, "-o", program)
+    if not exits(f"{name}: builds", done, 0):
+        finish()
+    source = write(folder, "lines.dump", 'kscope-dump 1\nsource id=1 name="cycles"\n'
+                   f'map task=1/1 whole path="{program}"\n' + "".join(
+                       f"sample time=0.{i} cpu=0 task=1/1 source=1 weight=5 : user 0x40100{i}\n" for i in range(3)))
+    page = page_of(f"lines of {name}", folder, source, *options)
+    return {os.path.basename(page.strings[file]): parts for file, parts in page.more["code"]["sources"]}
+
+
+def test_sources(folder):
+    """Only source files are in a page, and only as far as they go."""
+    write(folder, "whole.c", "int a;\nint b;")
+    equal("sources: the last line needs no end", sources_of(folder, "whole.c"), {"whole.c": [[1, ["int a;", "int b;"]]]})
+    write(folder, "secret.txt", "secret\n")
+    equal("sources: no other files", sources_of(folder, "secret.txt"), {})
+    os.symlink(os.path.join(folder, "secret.txt"), os.path.join(folder, "link.c"))
+    equal("sources: nor a link to one", sources_of(folder, "link.c"), {})
+    os.mkfifo(os.path.join(folder, "pipe.c"))
+    equal("sources: nor a pipe", sources_of(folder, "pipe.c"), {})
+    os.mkdir(os.path.join(folder, "tree"))
+    os.rename(os.path.join(folder, "whole.c"), os.path.join(folder, "tree", "whole.c"))
+    equal("sources: not where they were built", sources_of(folder, "whole.c"), {})
+    equal("sources: --build-dir", list(sources_of(folder, "whole.c", "--build-dir", os.path.join(folder, "tree"))), ["whole.c"])
+
+
 # ---- allocations ----
 
 
@@ -176,6 +222,17 @@ def test_allocations(folder):
         want = {event["name"]: event["weight"] for event in report(source, "--value", value)}
         equal(f"allocations: {value}", {page.head["heaps"][heap]: size for heap, size in sums.items() if size},
               {name: size for name, size in want.items() if size})
+
+
+def test_empty_blocks(folder):
+    """malloc(0) is a block, and one that is empty for a while is the same block."""
+    source = write(folder, "empty.dump", "kscope-dump 1\n" + "".join(
+        f'alloc time=0.00000000{i} cpu=0 task=1/1 {text} at=0 : kernel 0x5000\n' for i, text in enumerate((
+            'new by="kmalloc" ptr=0x10 size=0', 'new by="kmalloc" ptr=0x20 size=100', 'resize by="kmalloc" ptr=0x20 size=0',
+            'resize by="kmalloc" ptr=0x20 size=40', 'free by="kmalloc" ptr=0x20', 'free by="kmalloc" ptr=0x10'))))
+    page = page_of("empty blocks", folder, source)
+    equal("empty blocks: bytes", page.allocs.size, [0, 100, -100, 40, -40, 0])
+    equal("empty blocks: blocks", page.allocs.blocks, [1, 1, 0, 0, -1, -1])
 
 
 # ---- calls ----
@@ -283,10 +340,35 @@ def test_many_calls(folder):
            "short": (9 * shorts, shorts)})
 
 
+def test_long_calls(folder):
+    """A call that took longer than the times over which calls are summed up is in all of them."""
+    source = os.path.join(folder, "long.dump")
+    trace, second, nr = Trace(["main", "wait", "short"]), 10**9, 530000
+    trace.begin(0, 0, 1, "main")
+    trace.call(0, 0, 1, "main", "wait")
+    trace.leave(second, 0, 1, "wait", "main")
+    for i in range(nr):
+        trace.call(second + 200 * i, 0, 1, "main", "short")
+        trace.leave(second + 200 * i + 100, 0, 1, "short", "main")
+    trace.end(second + 200 * nr, 0, 1, "main")
+    with open(source, "w", encoding="utf-8") as file:
+        file.write(trace.text())
+    page = page_of("long calls", folder, source)
+    time = page.events().index("time")
+    rows = [(page.rows.time[i], page.rows.length[i], page.rows.weight[i]) for i in range(page.rows.nr)
+            if page.rows.event[i] == time and page.function(page.stacks.function[page.rows.stack[i]])[0] == "wait"]
+    quantum = page.head["quantum"]
+    check("long calls: summed up", 1 < quantum < second // 100, quantum)
+    equal("long calls: the time", sum(weight for _, _, weight in rows), second)
+    no_problems("long calls: no row is heavier than it is long", [row for row in rows if row[2] > row[1]])
+    half = sum(weight for at, _, weight in rows if at < second // 2)
+    check("long calls: half of it is in the first half", abs(half - second // 2) <= quantum, half)
+
+
 def main():
     with scratch() as folder:
-        for test in (test_odd, test_units, test_folded, test_hostile, test_nothing, test_many, test_allocations,
-                     test_time_of_calls, test_many_calls):
+        for test in (test_odd, test_units, test_folded, test_hostile, test_nothing, test_many, test_sources,
+                     test_allocations, test_empty_blocks, test_time_of_calls, test_many_calls, test_long_calls):
             test(folder)
     finish()
 

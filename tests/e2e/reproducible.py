@@ -10,7 +10,7 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from kit import ROOT, check, finish, run, scratch
 
 FILES = ["kscope", "kscope-qemu.so", "libkscope-dlfilter.so"]
-PARTS = ["src", "plugin", "dlfilter", "wire"]
+PARTS = ["src", "plugin", "dlfilter", "wire", "web"]
 
 
 def build(folder, out, **variables):
