@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 """HTML reports in Chromium, used as a reader does: every tab, a range of time, cpu, task, search, zoom, comparison. The
-numbers that the page shows are those of kscope report and kscope diff."""
+numbers that the page shows are those of kscope report and kscope diff. With SHOTS=FOLDER, it takes pictures of all tabs at
+three widths, dark and light, to look at."""
 import collections
 import glob
 import json
@@ -20,6 +21,7 @@ UNITS = {"ns": 1, "µs": 1e3, "ms": 1e6, "s": 1e9, "B": 1, "KiB": 1 << 10, "MiB"
          "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 TABS = ["flame", "chart", "slices", "calltree", "functions", "function", "memory", "about"]
 APP = "kscopePage.app"
+SHOTS = os.environ.get("SHOTS")
 # Where the handles of the selected time are, and where they have to be.
 HANDLES = f"""(() => {{ const lanes = document.querySelector('.timeline-body').getBoundingClientRect(), names = 168;
   const middle = (one) => {{ const box = one.getBoundingClientRect(); return (box.left + box.right) / 2; }};
@@ -335,8 +337,9 @@ def test_looks(path, folder):
                 name = f"{tab} {width} {theme}"
                 names.append(name)
                 steps += [{"window": [width, height]}, {"theme": theme}, {"hash": f"tab={tab}"}, read(name, CONTRAST),
-                          read(f"{name} width", "document.documentElement.scrollWidth - innerWidth"),
-                          {"shot": os.path.join(folder, f"{name}.png".replace(" ", "-"))}]
+                          read(f"{name} width", "document.documentElement.scrollWidth - innerWidth")]
+                if SHOTS:
+                    steps.append({"shot": os.path.join(SHOTS, f"{name}.png".replace(" ", "-"))})
     steps += [{"window": [1400, 900]}, {"media": "print"}, read("printed tabs", "getComputedStyle(document.querySelector('.tabs')).display"),
               {"print": os.path.join(folder, "page.pdf")}]
     found = show("looks", path, *steps)
