@@ -81,7 +81,8 @@ function lossesOf({ lost }) {
     `${plural(lost.samples, 'sample was', 'samples were')} lost while recording.`);
   if (lost?.bytes) texts.push(
     `${formatBytes(lost.bytes)} of the data ${lost.bytes === 1 ? 'is' : 'are'} lost.`);
-  if (lost?.places) texts.push(`The data is damaged at ${plural(lost.places, 'place')}.`);
+  if (lost?.places) texts.push(`The data is damaged at ${plural(lost.places, 'place')}${
+    lost.damaged ? `, where ${plural(lost.damaged, 'sample is', 'samples are')} lost` : ''}.`);
   return texts;
 }
 

@@ -41,7 +41,8 @@
  * @property {string[]} categories
  * @property {string[]} heaps
  * @property {[string, string][]} facts about the recording, and losses
- * @property {{samples: number, bytes: number, places: number}} lost
+ * @property {{samples: number, damaged: number, bytes: number, places: number}} lost while recording, or by
+ *   damage to the data at so many places
  * @property {number} shortest calls shorter than this are not in `slices`
  * @property {number} shorter how many such calls there were
  */

@@ -110,9 +110,7 @@ static void put_lost(struct writer *w, const struct event *ev)
 				.samples = ev->lost.count,
 				.bytes = ev->lost.bytes };
 
-	html->lost += ev->lost.count;
-	html->lost_bytes += ev->lost.bytes;
-	html->nr_lost++;
+	sums_lose(&html->lost, ev);
 	if (ev->time == NO_TIME && html->rows.first != NO_TIME)
 		gap.begin = gap.end = html->rows.last;
 	if (gap.begin == NO_TIME)
@@ -301,9 +299,10 @@ static void put_head(struct writer *w, struct json_out *json, uint64_t length)
 	put_names(w, json);
 	put_facts(w, json);
 	json_out_object(json, "lost");
-	json_out_u64(json, "samples", html->lost);
-	json_out_u64(json, "bytes", html->lost_bytes);
-	json_out_u64(json, "places", html->nr_lost);
+	json_out_u64(json, "samples", html->lost.samples);
+	json_out_u64(json, "damaged", html->lost.damaged);
+	json_out_u64(json, "bytes", html->lost.bytes);
+	json_out_u64(json, "places", html->lost.damages);
 	json_out_end(json);
 	json_out_u64(json, "shortest", html->slices.shortest);
 	json_out_u64(json, "shorter", html->slices.shorter);

@@ -16,6 +16,7 @@
 #include "model/world.h"
 #include "pass/alloc.h"
 #include "pass/tally.h"
+#include "write/sums.h"
 #include "write/timeline.h"
 
 /* ---- blocks of data: html_block.c ---- */
@@ -209,7 +210,7 @@ struct html {
 	struct hash source_index;
 	struct html_gap *gaps;
 	size_t nr_gaps, cap_gaps;
-	uint64_t lost, lost_bytes, nr_lost;
+	struct sums_lost lost;
 	struct alloc_pass heaps;
 	uint64_t alloc_time;
 	uint32_t alloc_task;

@@ -60,7 +60,8 @@ def test_odd(folder):
             got = page.sums(number, lambda row: names[page.rows.task[row]][1:] == (pid, tid))
             equal(f"odd: {comm} {tid}: {event}", got, of_report(rows[0]) if rows else {})
         check(f"odd: the name of {comm} {tid}", (comm, pid, tid) in names, names)
-    equal("odd: losses", page.head["lost"]["samples"], sum(count for _, count in profiles.LOST))
+    equal("odd: losses, but no damage", [page.head["lost"][key] for key in ("samples", "damaged", "places")],
+          [sum(count for _, count in profiles.LOST), 0, 0])
     equal("odd: times are in order", page.rows.time, sorted(page.rows.time))
     equal("odd: the idle task", [name for name, idle in zip(names, page.tasks.idle) if idle], [("idle", 0, 0)])
     again = page_of("again", folder, odd.path, *odd.options)
@@ -129,6 +130,14 @@ def test_hostile(folder):
     policy = re.search('Content-Security-Policy" content="([^"]*)"', html)[1]
     check("hostile: nothing is loaded", "default-src 'none'" in policy and "unsafe-eval" not in policy and
           "script-src 'sha256-" in policy, policy)
+
+
+def test_damage(folder):
+    source = write(folder, "damage.dump", 'kscope-dump 1\nsource id=1 name="cycles"\nsample time=x\n'
+                   'sample time=0.1 cpu=0 task=1/1 source=1 weight=5 : named "main"\n')
+    path = os.path.join(folder, "damage.html")
+    exits("damage: the exit code tells", kscope("convert", source, "-o", path), 1)
+    equal("damage: counted", Page(path).head["lost"], {"samples": 0, "damaged": 1, "bytes": 13, "places": 1})
 
 
 def test_nothing(folder):
@@ -367,7 +376,7 @@ def test_long_calls(folder):
 
 def main():
     with scratch() as folder:
-        for test in (test_odd, test_units, test_folded, test_hostile, test_nothing, test_many, test_sources,
+        for test in (test_odd, test_units, test_folded, test_hostile, test_damage, test_nothing, test_many, test_sources,
                      test_allocations, test_empty_blocks, test_time_of_calls, test_many_calls, test_long_calls):
             test(folder)
     finish()
