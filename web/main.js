@@ -331,7 +331,7 @@ class Page {
 
   /** @param {...string} keys that changed */
   #redraw(...keys) {
-    // What was said is about what was seen.
+    // The status line is about what was visible before.
     if (keys.some((key) => STALE_AFTER.includes(key))) this.status.textContent = '';
     for (const key of keys) {
       this.timelineChanged.add(key);

@@ -407,7 +407,7 @@ def test_ends(folder):
             with view.connect():  # somebody is connected
                 equal(f"{name}: the exit code", view.end(getattr(signal, name)), 0)
             equal(f"{name}: nothing is left", os.listdir(view.temporary), [])
-            equal(f"{name}: nothing more is said", view.said(), "kscope: press Ctrl+C to end\n")
+            equal(f"{name}: no further message", view.said(), "kscope: press Ctrl+C to end\n")
             equal(f"{name}: the port is free", listening(view.port), [])
     fifo = os.path.join(folder, "fifo")
     os.mkfifo(fifo)
@@ -626,7 +626,7 @@ def test_watch_errors(folder):
         changed = os.path.getsize(path)
         check("the same error again", wait_for(lambda: view.state()["bytes"] == changed))
         time.sleep(3)
-        equal("... is said once", view.said().count("unknown format"), 1)
+        equal("... once", view.said().count("unknown format"), 1)
         write(path + ".new", FOLDED.replace("first_function", "fourth_function"))
         os.rename(path + ".new", path)
         check("a good file again", wait_for(lambda: "fourth_function" in view.body()))

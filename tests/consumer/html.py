@@ -372,7 +372,7 @@ def test_hostile(path):
 
 
 def test_damage(path, folder):
-    """What cannot be shown is said, and the rest is shown."""
+    """The page reports what it cannot show, and shows the rest."""
     with open(path, encoding="utf-8") as file:
         html = file.read()
     for name, old, new, words in (
