@@ -15,8 +15,8 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/spool.h"
-#include "base/text.h"
 #include "record/source.h"
+#include "write/flame_text.h"
 
 #define LOOK_EVERY (SECOND / 4)
 #define LEAST_PAUSE SECOND
@@ -99,21 +99,6 @@ static void tell(struct watch *w)
 	buf_release(&text);
 }
 
-static void add_html(struct buf *html, const char *text)
-{
-	struct buf plain = { 0 };
-
-	for (const char *at = text_plain(&plain, text); *at; at++) {
-		switch (*at) {
-		case '<': buf_adds(html, "&lt;"); break;
-		case '>': buf_adds(html, "&gt;"); break;
-		case '&': buf_adds(html, "&amp;"); break;
-		default: buf_addc(html, *at);
-		}
-	}
-	buf_release(&plain);
-}
-
 /* The page as long as there is none: it loads itself again. */
 static void put_waiting_page(struct watch *w)
 {
@@ -128,11 +113,11 @@ static void put_waiting_page(struct watch *w)
 		 "<style>:root { color-scheme: light dark; font: 15px system-ui, sans-serif; "
 		 "padding: 2em }</style>\n<title>kscope: waiting</title></head>\n<body><p>Waiting "
 		 "for ");
-	add_html(&html, w->now.missing ? w->now.missing : w->args->inputs[0]);
+	svg_escape_z(&html, w->now.missing ? w->now.missing : w->args->inputs[0]);
 	buf_adds(&html, "</p>\n");
 	if (w->problem) {
 		buf_adds(&html, "<p>");
-		add_html(&html, w->problem);
+		svg_escape_z(&html, w->problem);
 		buf_adds(&html, "</p>\n");
 	}
 	buf_adds(&html, "</body></html>\n");

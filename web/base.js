@@ -37,7 +37,7 @@ export function setStyle(element, style) {
 }
 
 /** @param {(Child | Child[])[]} children @returns {(Node | string)[]} */
-export function childNodes(children) {
+function childNodes(children) {
   const nodes = [];
   for (const child of children.flat())
     if (child !== null && child !== undefined && child !== false)

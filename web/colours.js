@@ -21,7 +21,7 @@ let themeCache = null;
 const textColours = new Map();
 
 /** @returns {boolean} */
-export function isDark() {
+function isDark() {
   const theme = document.documentElement.dataset.theme;
   return theme === 'dark' || (theme !== 'light' && !!systemDark?.matches);
 }
@@ -52,7 +52,7 @@ export function themeColours() {
 }
 
 /** @param {string} text @returns {number} 32 bits (FNV-1a) */
-export function hashText(text) {
+function hashText(text) {
   let hash = 0x811c9dc5;
   for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193);
   return (hash ^ (hash >>> 15)) >>> 0;

@@ -93,7 +93,7 @@ function frameKey({ choice }) {
  * @param {(row: number, part: number) => void} fn `part` of the row is in the range, 0...1
  * @returns {void}
  */
-export function forSelected(app, rows, fn) {
+function forSelected(app, rows, fn) {
   const { event, cpu, task } = app.choice;
   const sameTask = task === null ? null : selectedTasks(app, rows === app.data.before);
   // The old recording has other times.
@@ -454,7 +454,7 @@ function byFunction({ data }, frames, values, only) {
 }
 
 /** @param {App} app @returns {Tree} with all recursive calls and binaries */
-export function plainTree(app) {
+function plainTree(app) {
   const { hidden, focus } = app.choice;
   const frames = plainFrames(app);
   if (frames === framesOf(app)) return treeOf(app);
@@ -586,7 +586,7 @@ function finishTree(result) {
 }
 
 /** @param {string} text @returns {RegExp | null} */
-export function searchPattern(text) {
+function searchPattern(text) {
   if (!text) return null;
   try {
     return new RegExp(text, 'i');

@@ -111,7 +111,7 @@ struct html_tables {
 	} * stacks; /* [0] none */
 	size_t nr_stacks, cap_stacks;
 	struct html_place {
-		uint32_t function, file, line, frame;
+		uint32_t function, file, line;
 		uint64_t offset;
 	} * places; /* [0] none */
 	size_t nr_places, cap_places;

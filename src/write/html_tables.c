@@ -200,7 +200,7 @@ uint32_t html_stack(const struct html_tables *t, uint32_t stack)
 static struct html_place place_at(struct html_tables *t, uint32_t frame)
 {
 	const struct frame at = t->world->frames.all[frame];
-	struct html_place place = { .frame = frame };
+	struct html_place place = { 0 };
 	const struct symbol *symbols;
 	size_t nr;
 
